@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int mr_fail(struct mr_error *err, int status, const char *fmt, ...)
+{
+    if (err) {
+        va_list ap;
+        va_start(ap, fmt);
+        err->status = status;
+        (void)vsnprintf(err->text, sizeof err->text, fmt, ap);
+        va_end(ap);
+    }
+    return status;
+}
+
+int mr_fail_in(struct mr_error *err, const char *fmt, ...)
+{
+    if (!err)
+        return MR_ERR_USAGE;
+    char inner[MR_ERROR_TEXT];
+    memcpy(inner, err->text, sizeof inner);
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof err->text)
+        (void)snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
+    return err->status;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How errors travel: every function that can fail returns 0 or a negative mr_status and, through
+// the `err` argument, one line that says what failed, where, and what the user can do about it.
+#ifndef MILLRACE_COMMON_ERROR_H
+#define MILLRACE_COMMON_ERROR_H
+
+#include <stddef.h>
+
+#include "millrace_status.h"
+
+#define MR_ERROR_TEXT 512
+
+// Zero-initialise before use ("struct mr_error err = {0};"). Holds no resources.
+struct mr_error {
+    int status;               // 0 or an mr_status
+    char text[MR_ERROR_TEXT]; // one line, no newline at the end
+};
+
+#if defined(__GNUC__)
+#define MR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define MR_PRINTF(fmt, args)
+#endif
+
+// Records `status` and the formatted text in *err (which may be NULL) and returns `status`:
+// "return mr_fail(err, MR_ERR_IO, "%s: cannot read: %s", path, strerror(errno));"
+int mr_fail(struct mr_error *err, int status, const char *fmt, ...) MR_PRINTF(3, 4);
+
+// Puts "context: " in front of the text that a callee left in *err; returns err->status.
+int mr_fail_in(struct mr_error *err, const char *fmt, ...) MR_PRINTF(2, 3);
+
+#endif
