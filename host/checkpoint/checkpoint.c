@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/checkpoint.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/safetensors.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "common/str.h"
+
+#define MAX_SHARDS 4096
+
+// The length of one dimension, as config.json gives it. NONE ends a shape.
+enum extent { NONE, EMBD, INNER, VOCAB };
+
+struct part {
+    const char *name;
+    enum extent shape[2];
+};
+
+static const struct part model_parts[] = {
+    {"wte.weight", {VOCAB, EMBD}},     {"ln_f.weight", {EMBD}},   {"ln_f.bias", {EMBD}},
+    {"lm_head.weight", {VOCAB, EMBD}}, {"lm_head.bias", {VOCAB}},
+};
+
+static const struct part layer_parts[] = {
+    {"ln_1.weight", {EMBD}},
+    {"ln_1.bias", {EMBD}},
+    {"attn.q_proj.weight", {EMBD, EMBD}},
+    {"attn.k_proj.weight", {EMBD, EMBD}},
+    {"attn.v_proj.weight", {EMBD, EMBD}},
+    {"attn.out_proj.weight", {EMBD, EMBD}},
+    {"mlp.fc_in.weight", {INNER, EMBD}},
+    {"mlp.fc_in.bias", {INNER}},
+    {"mlp.fc_out.weight", {EMBD, INNER}},
+    {"mlp.fc_out.bias", {EMBD}},
+};
+
+// Causal masks and position tables that some versions of transformers saved with the weights.
+static const char *const buffers[] = {"attn.bias", "attn.masked_bias", "attn.embed_positions"};
+
+enum {
+    MODEL_PARTS = sizeof model_parts / sizeof model_parts[0],
+    LAYER_PARTS = sizeof layer_parts / sizeof layer_parts[0],
+    BUFFERS = sizeof buffers / sizeof buffers[0],
+};
+
+struct mr_checkpoint {
+    struct mr_config config;
+    struct mr_safetensors **files;
+    size_t n_files;
+    // One per tensor of the model, NULL until found: MODEL_PARTS, then LAYER_PARTS per layer.
+    const struct mr_tensor **tensors;
+    size_t n_tensors;
+};
+
+enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2 };
+
+static int layer_slot(const struct mr_checkpoint *c, int layer, const char *name)
+{
+    if (layer < 0 || layer >= c->config.n_layer)
+        return SLOT_UNKNOWN;
+    for (int i = 0; i < LAYER_PARTS; i++) {
+        if (strcmp(name, layer_parts[i].name) == 0)
+            return MODEL_PARTS + layer * LAYER_PARTS + i;
+    }
+    for (int i = 0; i < BUFFERS; i++) {
+        if (strcmp(name, buffers[i]) == 0)
+            return SLOT_BUFFER;
+    }
+    return SLOT_UNKNOWN;
+}
+
+// Where the tensor of this name belongs in c->tensors, or one of the SLOT_ values.
+static int slot_of(const struct mr_checkpoint *c, const char *name)
+{
+    static const char prefix[] = "transformer.";
+    bool prefixed = strncmp(name, prefix, sizeof prefix - 1) == 0;
+    const char *rest = prefixed ? name + sizeof prefix - 1 : name;
+    for (int i = 0; i < MODEL_PARTS; i++) {
+        bool is_head = strncmp(model_parts[i].name, "lm_head.", 8) == 0; // outside "transformer."
+        if (strcmp(rest, model_parts[i].name) == 0 && !(prefixed && is_head))
+            return i;
+    }
+    if (strncmp(rest, "h.", 2) != 0)
+        return SLOT_UNKNOWN;
+    rest += 2;
+    int layer = 0;
+    int digits = 0;
+    for (; *rest >= '0' && *rest <= '9' && digits < 4; rest++, digits++)
+        layer = layer * 10 + (*rest - '0');
+    // "h.01.x" would be a second name for "h.1.x".
+    if (digits == 0 || *rest != '.' || (digits > 1 && rest[-digits] == '0'))
+        return SLOT_UNKNOWN;
+    return layer_slot(c, layer, rest + 1);
+}
+
+static const struct part *part_of(size_t slot)
+{
+    return slot < MODEL_PARTS ? &model_parts[slot]
+                              : &layer_parts[(slot - MODEL_PARTS) % LAYER_PARTS];
+}
+
+// The full name of a slot, for messages.
+static struct mr_shown slot_name(size_t slot)
+{
+    struct mr_shown name;
+    const char *part = part_of(slot)->name;
+    if (slot >= MODEL_PARTS)
+        (void)snprintf(name.text, sizeof name.text, "transformer.h.%zu.%s",
+                       (slot - MODEL_PARTS) / LAYER_PARTS, part);
+    else
+        (void)snprintf(name.text, sizeof name.text, "%s%s",
+                       strncmp(part, "lm_head.", 8) == 0 ? "" : "transformer.", part);
+    return name;
+}
+
+static int64_t extent_of(const struct mr_config *config, enum extent extent)
+{
+    switch (extent) {
+    case EMBD:
+        return config->n_embd;
+    case INNER:
+        return config->n_inner;
+    case VOCAB:
+        return config->vocab_size;
+    case NONE:
+        break;
+    }
+    return -1;
+}
+
+// "[4096, 16384]"
+static struct mr_shown show_shape(const int64_t *shape, int rank)
+{
+    struct mr_shown shown;
+    size_t n = (size_t)snprintf(shown.text, sizeof shown.text, "[");
+    for (int i = 0; i < rank && n < sizeof shown.text; i++)
+        n += (size_t)snprintf(shown.text + n, sizeof shown.text - n, "%s%lld", i ? ", " : "",
+                              (long long)shape[i]);
+    if (n < sizeof shown.text)
+        (void)snprintf(shown.text + n, sizeof shown.text - n, "]");
+    return shown;
+}
+
+static int check_tensor(const struct mr_checkpoint *c, size_t slot, const struct mr_tensor *t,
+                        const char *path, struct mr_error *err)
+{
+    const struct part *part = part_of(slot);
+    int64_t shape[2];
+    int rank = 0;
+    bool same = true;
+    for (; rank < 2 && part->shape[rank] != NONE; rank++) {
+        shape[rank] = extent_of(&c->config, part->shape[rank]);
+        same = same && rank < t->rank && t->shape[rank] == shape[rank];
+    }
+    if (!same || t->rank != rank)
+        return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s has shape %s, but config.json implies %s",
+                       path, mr_show(t->name).text, show_shape(t->shape, t->rank).text,
+                       show_shape(shape, rank).text);
+    if (t->dtype != MR_DTYPE_F32 && t->dtype != MR_DTYPE_F16 && t->dtype != MR_DTYPE_BF16)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s: tensor %s has type %s; weights must be F32, F16 or BF16", path,
+                       mr_show(t->name).text, mr_dtype_name(t->dtype));
+    return 0;
+}
+
+// Files every tensor of an open safetensors file under its slot.
+static int add_tensors(struct mr_checkpoint *c, const struct mr_safetensors *file, const char *path,
+                       struct mr_error *err)
+{
+    for (size_t i = 0; i < mr_safetensors_count(file); i++) {
+        const struct mr_tensor *t = mr_safetensors_at(file, i);
+        int slot = slot_of(c, t->name);
+        if (slot == SLOT_BUFFER)
+            continue;
+        if (slot < 0)
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: tensor %s is not part of a GPT-J model with %d layers", path,
+                           mr_show(t->name).text, c->config.n_layer);
+        if (c->tensors[slot])
+            return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s occurs twice in this checkpoint",
+                           path, mr_show(t->name).text);
+        int rc = check_tensor(c, (size_t)slot, t, path, err);
+        if (rc)
+            return rc;
+        c->tensors[slot] = t;
+    }
+    return 0;
+}
+
+static int add_file(struct mr_checkpoint *c, const char *path, struct mr_error *err)
+{
+    struct mr_safetensors *file;
+    int rc = mr_safetensors_open(&file, path, err);
+    if (rc)
+        return rc;
+    c->files[c->n_files++] = file; // has room: the callers allocate it
+    return add_tensors(c, file, path, err);
+}
+
+static int allocate_files(struct mr_checkpoint *c, size_t count, struct mr_error *err)
+{
+    c->files = calloc(count ? count : 1, sizeof(struct mr_safetensors *));
+    if (!c->files)
+        return mr_fail(err, MR_ERR_MEMORY, "out of memory for %zu files", count);
+    return 0;
+}
+
+// A shard is a file in the checkpoint's own directory: anything that could lead elsewhere is
+// refused, since an index from the network must not choose which files we read.
+static bool is_plain_name(const char *name)
+{
+    return name[0] != '\0' && !strchr(name, '/') && !strchr(name, '\\') && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+// The shard that the index gives for a tensor is the shard that has it.
+static int check_weight_map(const struct mr_checkpoint *c, json_t *map, json_t *shards,
+                            const char *path, struct mr_error *err)
+{
+    const char *name;
+    json_t *shard;
+    size_t listed = 0;
+    json_object_foreach(map, name, shard)
+    {
+        json_int_t number = json_integer_value(json_object_get(shards, json_string_value(shard)));
+        if (!mr_safetensors_find(c->files[number], name))
+            return mr_fail(err, MR_ERR_FORMAT, "%s: lists tensor %s in %s, which does not have it",
+                           path, mr_show(name).text, mr_show(json_string_value(shard)).text);
+        listed++;
+    }
+    size_t present = 0;
+    for (size_t i = 0; i < c->n_files; i++)
+        present += mr_safetensors_count(c->files[i]);
+    if (present != listed)
+        return mr_fail(err, MR_ERR_FORMAT, "%s: lists %zu tensors, but its files have %zu", path,
+                       listed, present);
+    return 0;
+}
+
+// Collects the distinct shard names of the index into `shards`: name -> number.
+static int collect_shards(json_t *map, json_t *shards, const char *path, struct mr_error *err)
+{
+    const char *name;
+    json_t *shard;
+    json_object_foreach(map, name, shard)
+    {
+        if (!json_is_string(shard))
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: the file of tensor %s is %s where a string is "
+                           "expected",
+                           path, mr_show(name).text, mr_json_kind(shard));
+        const char *file = json_string_value(shard);
+        if (!is_plain_name(file))
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: \"%s\" (tensor %s) is not the name of a file "
+                           "in the checkpoint's directory",
+                           path, mr_show(file).text, mr_show(name).text);
+        if (json_object_get(shards, file))
+            continue;
+        size_t number = json_object_size(shards);
+        if (number == MAX_SHARDS)
+            return mr_fail(err, MR_ERR_FORMAT, "%s: names more than %d files", path, MAX_SHARDS);
+        if (json_object_set_new(shards, file, json_integer((json_int_t)number)) != 0)
+            return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
+    }
+    return 0;
+}
+
+static int open_shards(struct mr_checkpoint *c, const char *dir, json_t *map, json_t *shards,
+                       const char *path, struct mr_error *err)
+{
+    int rc = collect_shards(map, shards, path, err);
+    if (!rc)
+        rc = allocate_files(c, json_object_size(shards), err);
+    if (rc)
+        return rc;
+    const char *name;
+    json_t *number;
+    // In order of first mention, so that file i is the shard of number i.
+    json_object_foreach(shards, name, number)
+    {
+        char *shard = mr_path_join(dir, name, err);
+        rc = shard ? add_file(c, shard, err) : MR_ERR_MEMORY;
+        free(shard);
+        if (rc)
+            return rc;
+    }
+    return check_weight_map(c, map, shards, path, err);
+}
+
+static int open_index(struct mr_checkpoint *c, const char *dir, const char *path,
+                      struct mr_error *err)
+{
+    json_t *index;
+    int rc = mr_json_load(&index, path, err);
+    if (rc)
+        return rc;
+    json_t *map = json_object_get(index, "weight_map");
+    json_t *shards = json_object();
+    if (!shards)
+        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
+    else if (!json_is_object(map))
+        rc = mr_fail(err, MR_ERR_FORMAT, "%s: \"weight_map\" is %s where an object is expected",
+                     path, mr_json_kind(map));
+    else
+        rc = open_shards(c, dir, map, shards, path, err);
+    json_decref(shards);
+    json_decref(index);
+    return rc;
+}
+
+// True when dir/name exists; *path is the joined path, which the caller frees.
+static int look_for(const char *dir, const char *name, char **path, bool *found,
+                    struct mr_error *err)
+{
+    free(*path);
+    *path = mr_path_join(dir, name, err);
+    *found = *path && mr_file_exists(*path);
+    return *path ? 0 : MR_ERR_MEMORY;
+}
+
+static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+{
+    char *path = NULL;
+    bool found = false;
+    int rc = look_for(dir, "model.safetensors", &path, &found, err);
+    if (!rc && found) {
+        rc = allocate_files(c, 1, err);
+        if (!rc)
+            rc = add_file(c, path, err);
+        goto done;
+    }
+    if (!rc)
+        rc = look_for(dir, "model.safetensors.index.json", &path, &found, err);
+    if (!rc && found) {
+        rc = open_index(c, dir, path, err);
+        goto done;
+    }
+    static const char *const pytorch[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
+    for (size_t i = 0; i < 2 && !rc; i++) {
+        rc = look_for(dir, pytorch[i], &path, &found, err);
+        if (!rc && found)
+            rc = mr_fail(err, MR_ERR_UNSUPPORTED,
+                         "%s: PyTorch checkpoints are not supported yet; convert it to safetensors "
+                         "(save_pretrained(..., safe_serialization=True) in transformers)",
+                         path);
+    }
+    if (!rc)
+        rc = mr_fail(err, MR_ERR_IO,
+                     "%s: has neither model.safetensors nor model.safetensors.index.json", dir);
+done:
+    free(path);
+    return rc;
+}
+
+static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+{
+    char *path = mr_path_join(dir, "config.json", err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    int rc = mr_config_load(&c->config, path, err);
+    free(path);
+    if (rc)
+        return rc;
+    c->n_tensors = MODEL_PARTS + (size_t)c->config.n_layer * LAYER_PARTS;
+    c->tensors = calloc(c->n_tensors, sizeof(struct mr_tensor *));
+    if (!c->tensors)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir, c->n_tensors);
+    rc = open_weights(c, dir, err);
+    for (size_t i = 0; i < c->n_tensors && !rc; i++) {
+        if (!c->tensors[i])
+            rc = mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is missing", dir, slot_name(i).text);
+    }
+    return rc;
+}
+
+int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
+{
+    *checkpoint = NULL;
+    struct mr_checkpoint *c = calloc(1, sizeof *c);
+    if (!c)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
+    int rc = open_checkpoint(c, dir, err);
+    if (rc) {
+        mr_checkpoint_close(c);
+        return rc;
+    }
+    *checkpoint = c;
+    return 0;
+}
+
+void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
+{
+    if (!checkpoint)
+        return;
+    for (size_t i = 0; i < checkpoint->n_files; i++)
+        mr_safetensors_close(checkpoint->files[i]);
+    free(checkpoint->files);
+    free(checkpoint->tensors);
+    free(checkpoint);
+}
+
+const struct mr_config *mr_checkpoint_config(const struct mr_checkpoint *checkpoint)
+{
+    return &checkpoint->config;
+}
+
+const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpoint,
+                                             const char *name)
+{
+    int slot = slot_of(checkpoint, name);
+    return slot >= 0 ? checkpoint->tensors[slot] : NULL;
+}
+
+const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
+                                                   int layer, const char *name)
+{
+    int slot = layer_slot(checkpoint, layer, name);
+    return slot >= 0 ? checkpoint->tensors[slot] : NULL;
+}

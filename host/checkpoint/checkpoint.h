@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPT-J checkpoint: a directory in Hugging Face's layout with config.json and either
+// model.safetensors or model.safetensors.index.json and its shards.
+#ifndef MILLRACE_CHECKPOINT_CHECKPOINT_H
+#define MILLRACE_CHECKPOINT_CHECKPOINT_H
+
+#include "checkpoint/config.h"
+#include "checkpoint/tensor.h"
+
+struct mr_checkpoint;
+
+// Opens and checks the directory: every tensor of the model is present once, with the shape that
+// config.json implies and as F32, F16 or BF16; the mask buffers that old exports carry are skipped;
+// any other tensor is an error, since it would be ignored otherwise. Files are mapped, not read.
+// On success the caller owns *checkpoint until mr_checkpoint_close(); on failure it is NULL.
+int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err);
+
+// Invalidates the configuration and all views. NULL is allowed.
+void mr_checkpoint_close(struct mr_checkpoint *checkpoint);
+
+// Valid until the checkpoint is closed.
+const struct mr_config *mr_checkpoint_config(const struct mr_checkpoint *checkpoint);
+
+// The tensor of that name, or NULL if GPT-J has none such. Names are those of Hugging Face's
+// GPTJForCausalLM, with "transformer." in front even if the file leaves it out. E = n_embd,
+// I = n_inner, V = vocab_size, N = 0..n_layer - 1; matrices are [outputs, inputs]:
+//   transformer.wte.weight [V, E]
+//   transformer.h.N.ln_1.{weight,bias} [E]
+//   transformer.h.N.attn.{q,k,v,out}_proj.weight [E, E]
+//   transformer.h.N.mlp.fc_in.weight [I, E], .bias [I]
+//   transformer.h.N.mlp.fc_out.weight [E, I], .bias [E]
+//   transformer.ln_f.{weight,bias} [E]
+//   lm_head.weight [V, E], lm_head.bias [V]
+const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpoint,
+                                             const char *name);
+
+// The tensor `name` of layer N, where name is the part after "transformer.h.N.", for example
+// "attn.q_proj.weight". NULL if there is no such layer or tensor.
+const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
+                                                   int layer, const char *name);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tensor inside a mapped file, and reading its elements.
+#ifndef MILLRACE_CHECKPOINT_TENSOR_H
+#define MILLRACE_CHECKPOINT_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define MR_MAX_RANK 8
+
+enum mr_dtype {
+    MR_DTYPE_OTHER, // known to safetensors, not readable here (masks are bool, for example)
+    MR_DTYPE_F32,
+    MR_DTYPE_F16,
+    MR_DTYPE_BF16,
+    MR_DTYPE_I32,
+    MR_DTYPE_I64,
+};
+
+// A view: it owns nothing and lives as long as the file that it came from.
+struct mr_tensor {
+    const char *name;
+    enum mr_dtype dtype;
+    int rank;                   // 0..MR_MAX_RANK; 0 is a scalar
+    int64_t shape[MR_MAX_RANK]; // >= 0, outermost first; row-major
+    size_t count;               // elements: the product of the shape
+    const unsigned char *data;  // little endian, at any alignment: read it with the functions below
+    size_t bytes;
+};
+
+// "F32", "BF16", ...
+const char *mr_dtype_name(enum mr_dtype dtype);
+
+// Converts elements [first, first + count) of the flattened tensor to fp32, exactly: row r of a
+// matrix is first = r * shape[1], count = shape[1]. `out` holds count floats. F32, F16 and BF16
+// only. Returns MR_ERR_USAGE, and writes nothing, for another type or a range outside the tensor.
+int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t count, float *out);
+
+// The same for I32 and I64 tensors.
+int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t count, int64_t *out);
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// mmap() refuses empty ranges, so an empty file points here.
+static const unsigned char empty_file[1];
+
+int mr_file_map(struct mr_file *file, const char *path, struct mr_error *err)
+{
+    *file = (struct mr_file){0};
+    // O_NONBLOCK: opening a pipe that nobody writes must fail below instead of waiting here.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return mr_fail(err, MR_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+
+    int rc = 0;
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        rc = mr_fail(err, MR_ERR_IO, "%s: cannot read its size: %s", path, strerror(errno));
+    } else if (S_ISDIR(st.st_mode)) {
+        rc = mr_fail(err, MR_ERR_IO, "%s: is a directory where a file is expected", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        rc = mr_fail(err, MR_ERR_IO, "%s: is not a regular file", path);
+    } else if ((uintmax_t)st.st_size > SIZE_MAX / 2) {
+        rc = mr_fail(err, MR_ERR_IO, "%s: is too large to map", path);
+    } else if (st.st_size == 0) {
+        file->data = empty_file;
+    } else {
+        void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            rc = mr_fail(err, MR_ERR_IO, "%s: cannot map: %s", path, strerror(errno));
+        } else {
+            file->data = data;
+            file->size = (size_t)st.st_size;
+        }
+    }
+    (void)close(fd); // only read from; the mapping stays
+    return rc;
+}
+
+void mr_file_unmap(struct mr_file *file)
+{
+    if (file->data && file->data != empty_file)
+        (void)munmap((void *)(uintptr_t)file->data, file->size);
+    *file = (struct mr_file){0};
+}
+
+bool mr_file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+char *mr_path_join(const char *dir, const char *name, struct mr_error *err)
+{
+    size_t dir_length = strlen(dir);
+    size_t name_length = strlen(name);
+    bool slash = dir_length > 0 && dir[dir_length - 1] != '/';
+    char *path = malloc(dir_length + slash + name_length + 1);
+    if (!path) {
+        (void)mr_fail(err, MR_ERR_MEMORY, "out of memory for the path of %s", name);
+        return NULL;
+    }
+    memcpy(path, dir, dir_length);
+    if (slash)
+        path[dir_length] = '/';
+    memcpy(path + dir_length + slash, name, name_length + 1);
+    return path;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files as read-only memory, and paths.
+#ifndef MILLRACE_COMMON_FILE_H
+#define MILLRACE_COMMON_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+
+// Zero-initialise before use; mr_file_unmap() releases it. The file must not be truncated while
+// it is mapped: the kernel answers a read beyond its new end with SIGBUS.
+struct mr_file {
+    const unsigned char *data; // `size` bytes, page-aligned; never NULL once mapped
+    size_t size;               // bytes, may be 0
+};
+
+// Maps the regular file `path` (symbolic links are followed). Directories, pipes and devices are
+// refused.
+int mr_file_map(struct mr_file *file, const char *path, struct mr_error *err);
+
+// Does nothing to a zero-initialised or already unmapped file.
+void mr_file_unmap(struct mr_file *file);
+
+// True when something, of any kind, exists at `path`.
+bool mr_file_exists(const char *path);
+
+// "dir/name" in new memory that the caller frees, or NULL when out of memory (*err is set).
+char *mr_path_join(const char *dir, const char *name, struct mr_error *err);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/json.h"
+
+#include "common/file.h"
+#include "common/str.h"
+
+int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
+                  struct mr_error *err)
+{
+    json_error_t parse;
+    *object = NULL;
+    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);
+    if (!value) {
+        if (json_error_code(&parse) == json_error_out_of_memory)
+            return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for its JSON", where);
+        return mr_fail(err, MR_ERR_FORMAT, "%s: not valid JSON at line %d, column %d: %s", where,
+                       parse.line, parse.column, mr_show(parse.text).text);
+    }
+    if (!json_is_object(value)) {
+        const char *kind = mr_json_kind(value);
+        json_decref(value);
+        return mr_fail(err, MR_ERR_FORMAT, "%s: its JSON is %s where an object is expected", where,
+                       kind);
+    }
+    *object = value;
+    return 0;
+}
+
+int mr_json_load(json_t **object, const char *path, struct mr_error *err)
+{
+    *object = NULL;
+    struct mr_file file;
+    int rc = mr_file_map(&file, path, err);
+    if (rc)
+        return rc;
+    rc = mr_json_parse(object, file.data, file.size, path, err);
+    mr_file_unmap(&file);
+    return rc;
+}
+
+const char *mr_json_kind(const json_t *value)
+{
+    if (!value)
+        return "missing";
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a fractional number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "true or false";
+    case JSON_NULL:
+        return "null";
+    }
+    return "of unknown kind";
+}

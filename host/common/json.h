@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON files, read strictly: duplicate keys, invalid UTF-8, NUL characters, trailing text and
+// nesting deeper than jansson's limit (2048) are errors.
+#ifndef MILLRACE_COMMON_JSON_H
+#define MILLRACE_COMMON_JSON_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "common/error.h"
+
+// Parses `size` bytes whose top level must be an object. `where` names the text in messages.
+// On success the caller owns *object and releases it with json_decref().
+int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
+                  struct mr_error *err);
+
+// The same for a whole file.
+int mr_json_load(json_t **object, const char *path, struct mr_error *err);
+
+// "an object", "a string", ...: what a value is, for messages.
+const char *mr_json_kind(const json_t *value);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/str.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct mr_shown mr_show_bytes(const void *text, size_t size)
+{
+    struct mr_shown shown;
+    const unsigned char *bytes = text;
+    size_t n = size < MR_SHOWN ? size : MR_SHOWN - 4;
+    for (size_t i = 0; i < n; i++) {
+        // 0x80..0xbf follows 0xc2 in the C1 controls (0xc2 0x9b starts a terminal escape).
+        bool control = bytes[i] < 0x20 || bytes[i] == 0x7f ||
+                       (i > 0 && bytes[i - 1] == 0xc2 && bytes[i] >= 0x80 && bytes[i] < 0xa0);
+        shown.text[i] = (char)(control ? '?' : bytes[i]);
+    }
+    if (n < size) {
+        // Do not cut a UTF-8 character in two.
+        while (n > 0 && (bytes[n] & 0xc0) == 0x80)
+            n--;
+        memcpy(shown.text + n, "...", 4);
+    } else {
+        shown.text[n] = '\0';
+    }
+    return shown;
+}
+
+struct mr_shown mr_show(const char *text)
+{
+    return mr_show_bytes(text, strlen(text));
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `cpu:` reference: GPT-J in fp32 on the checkpoint, matrix products by OpenBLAS. It follows
+// Hugging Face's modeling_gptj; everything else in the project is measured against it.
+//
+// One struct mr_cpu is used by one thread at a time. OpenBLAS itself runs threads
+// (OPENBLAS_NUM_THREADS); the last bits of a result may depend on their number, on the processor
+// and on how rows are grouped into steps. This backend promises a tolerance, not bits.
+#ifndef MILLRACE_CPU_CPU_H
+#define MILLRACE_CPU_CPU_H
+
+#include <stdbool.h>
+
+#include "checkpoint/checkpoint.h"
+
+struct mr_cpu;
+
+// Prepares the model: weights are kept in fp32 (used in place when the file has them aligned as
+// F32). The checkpoint is borrowed and must stay open for the life of *cpu. On failure *cpu is
+// NULL.
+int mr_cpu_open(struct mr_cpu **cpu, const struct mr_checkpoint *checkpoint, struct mr_error *err);
+
+// Frees the model and all its sequences. NULL is allowed.
+void mr_cpu_close(struct mr_cpu *cpu);
+
+// Starts an empty sequence. *seq is a small non-negative number; numbers of freed sequences are
+// used again.
+int mr_cpu_seq_new(struct mr_cpu *cpu, int *seq, struct mr_error *err);
+
+// Frees a sequence and its keys and values. Numbers that are not in use are ignored.
+void mr_cpu_seq_free(struct mr_cpu *cpu, int seq);
+
+// Tokens in the sequence so far, or -1 if there is no such sequence.
+int mr_cpu_seq_length(const struct mr_cpu *cpu, int seq);
+
+struct mr_cpu_row {
+    int seq;          // from mr_cpu_seq_new()
+    int token;        // 0..vocab_size - 1
+    bool want_logits; // whether this row's logits are written
+};
+
+// Appends each row's token to its sequence, in order, at that sequence's next position. Rows of
+// different sequences may be mixed. logits [rows with want_logits][vocab_size], in order of the
+// rows; NULL when no row wants any. A refused step (unknown sequence, token outside the
+// vocabulary, n_positions exceeded, out of memory) changes nothing.
+int mr_cpu_step(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, float *logits,
+                struct mr_error *err);
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2's byte-level BPE, which GPT-J uses, with the results of the `tokenizers` library.
+//
+// Any bytes can be encoded, and decoding gives the same bytes back. Where the text is not valid
+// UTF-8, each longest run of bytes that belong to no character is a word of its own, and the text
+// on either side is split as if it stood alone. Character classes are those of the installed
+// PCRE2's Unicode version.
+#ifndef MILLRACE_TEXT_TOKENIZER_H
+#define MILLRACE_TEXT_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buf.h"
+#include "common/error.h"
+
+// Encoding writes to a cache inside, so use one tokenizer from one thread at a time.
+struct mr_tokenizer;
+
+// A growing list of token ids. Zero-initialise before use; mr_tokens_free() releases it.
+struct mr_tokens {
+    int32_t *ids;
+    size_t count;
+    size_t capacity;
+};
+
+void mr_tokens_free(struct mr_tokens *tokens);
+
+// Opens `path`: a tokenizer.json, or a directory with one, or a directory with vocab.json and
+// merges.txt (and added_tokens.json if it has one; "<|endoftext|>" is special). Settings that would
+// give other tokens than GPT-2's (normalizers, other pre-tokenizers, templates that add tokens)
+// are refused. On success the caller owns *tokenizer until mr_tokenizer_close(); on failure it is
+// NULL.
+int mr_tokenizer_open(struct mr_tokenizer **tokenizer, const char *path, struct mr_error *err);
+
+// NULL is allowed.
+void mr_tokenizer_close(struct mr_tokenizer *tokenizer);
+
+// One more than the largest token id. Ids below it may be unused.
+int mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer);
+
+// The id of the token with exactly these bytes, added tokens first; -1 if there is none.
+int32_t mr_tokenizer_find(const struct mr_tokenizer *tokenizer, const void *bytes, size_t size);
+
+// Special tokens ("<|endoftext|>") steer the model and are not part of a text.
+bool mr_tokenizer_is_special(const struct mr_tokenizer *tokenizer, int32_t id);
+
+// The bytes that a token stands for (not NUL-terminated, often not whole characters); NULL, and
+// *size 0, for an unused id. Valid until the tokenizer is closed.
+const char *mr_tokenizer_bytes(const struct mr_tokenizer *tokenizer, int32_t id, size_t *size);
+
+enum mr_special {
+    MR_SPECIAL_PARSE,   // "<|endoftext|>" in the text becomes that token, as in `tokenizers`
+    MR_SPECIAL_AS_TEXT, // it is text like any other: for input that must not steer the model
+};
+
+// Appends the tokens of `size` bytes (at most INT32_MAX) to *tokens. On failure some tokens may
+// have been appended.
+int mr_tokenizer_encode(struct mr_tokenizer *tokenizer, const void *text, size_t size,
+                        enum mr_special special, struct mr_tokens *tokens, struct mr_error *err);
+
+// Appends the bytes of the tokens to *text, exactly; special tokens are left out if asked. Unused
+// or negative ids (a model may be padded to more rows than it has tokens) are an error.
+int mr_tokenizer_decode(const struct mr_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                        bool skip_special, struct mr_buf *text, struct mr_error *err);
+
+// Decoding token by token for display: whole UTF-8 characters only. Bytes that can never become
+// one turn into U+FFFD, one per longest valid beginning, as the Unicode Standard recommends.
+// Zero-initialise before use; it owns nothing.
+struct mr_text_stream {
+    unsigned char pending[4]; // the beginning of a character
+    size_t n_pending;         // 0..3
+};
+
+// Appends to *text what the token completes; unused ids give U+FFFD, special tokens their text.
+int mr_text_stream_push(struct mr_text_stream *stream, const struct mr_tokenizer *tokenizer,
+                        int32_t id, struct mr_buf *text, struct mr_error *err);
+
+// The same for bytes.
+int mr_text_stream_push_bytes(struct mr_text_stream *stream, const void *bytes, size_t size,
+                              struct mr_buf *text, struct mr_error *err);
+
+// Ends the text: a character that is still incomplete becomes U+FFFD. The stream can be used again.
+int mr_text_stream_end(struct mr_text_stream *stream, struct mr_buf *text, struct mr_error *err);
+
+#endif
