@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Millrace. `make help` lists what there is; `make demo` and `make test` install what they need.
+SHELL  := /bin/bash
+BUILD  ?= build
+CC     ?= gcc
+MARCH  ?=
+JOBS   ?= 2
+
+# clang-19 makes the Verilated model about twice as fast; g++ is the functional fallback.
+SIM_CXX ?= $(if $(shell command -v clang++-19),clang++-19,g++)
+
+CSTD     := -std=c17 -D_GNU_SOURCE
+WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+CFLAGS   ?= -O2 -g
+ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -MMD -MP \
+             -Ihost -Ihost/include -I$(BUILD)/gen -I. $(EXTRA_CFLAGS)
+LIBS     := -ljansson -lpcre2-8 -lopenblas -ldl -lpthread -lm
+
+LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
+              host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c)
+CLI_SRC  := $(wildcard host/cli/*.c)
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
+CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
+LIB      := $(BUILD)/libmillrace.a
+GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_pkg.sv
+MILLRACE := $(BUILD)/millrace
+
+.PHONY: help all lib clean
+.DEFAULT_GOAL := help
+
+## help: this list
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST) | column -t -s: -l 2
+
+## all: the library, the command line and the simulated device
+all: $(MILLRACE) sim-devices
+
+lib: $(LIB)
+
+# ---- one description of commands and registers for C and SystemVerilog ---------------------------
+$(BUILD)/gen/mr_device.h: rtl/spec/device.def rtl/spec/gen_device.awk
+	@mkdir -p $(@D)
+	awk -v out=c -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
+
+$(BUILD)/gen/mr_pkg.sv: rtl/spec/device.def rtl/spec/gen_device.awk
+	@mkdir -p $(@D)
+	awk -v out=sv -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
+
+## tables: the checked-in function tables, made again (shows a difference if there is one)
+.PHONY: tables
+tables:
+	@mkdir -p $(BUILD)/tables
+	$(CC) -O1 -o $(BUILD)/tables/gen rtl/spec/gen_tables.c -lm
+	$(BUILD)/tables/gen $(BUILD)/tables/tables.h $(BUILD)/tables
+	cmp $(BUILD)/tables/tables.h host/cmodel/tables.h
+	for f in $(BUILD)/tables/*.svh; do cmp $$f rtl/fp/$$(basename $$f) || exit 1; done
+
+# ---- library and command line --------------------------------------------------------------------
+$(BUILD)/obj/%.o: %.c $(BUILD)/gen/mr_device.h
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(LIB): $(LIB_OBJ)
+	rm -f $@ && ar rcs $@ $(LIB_OBJ)
+
+$(MILLRACE): $(CLI_OBJ) $(LIB)
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LIBS)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+include sim/sim.mk
+include tests/tests.mk
+
+## clean: removes everything that was built
+clean:
+	rm -rf $(BUILD)

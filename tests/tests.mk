@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Unit tests (cmocka), RTL benches (Verilator) and end-to-end tests; see docs/testing.md.
+UNIT_SRC  := $(wildcard tests/unit/test_*.c)
+UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
+SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+# Host code is tested under ASan and UBSan: the same sources, built a second time.
+SAN_OBJ   := $(LIB_SRC:%.c=$(BUILD)/san/%.o)
+$(BUILD)/san/%.o: %.c $(BUILD)/gen/mr_device.h
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -O1 $(SAN) -c -o $@ $<
+$(BUILD)/libmillrace-san.a: $(SAN_OBJ)
+	rm -f $@ && ar rcs $@ $(SAN_OBJ)
+$(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
+-include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
+
+# ---- RTL benches: tests/rtl/<bench>/bench.txt, one line a variant -------------------------------
+BENCHES   := $(shell for f in tests/rtl/*/bench.txt; do [ -f $$f ] || continue; b=$$(basename $$(dirname $$f)); \
+               awk -v b=$$b 'NF && !/^\#/ { print b "@" $$1 }' $$f; done)
+BENCH_BIN := $(BENCHES:%=$(BUILD)/rtl/%/tb)
+$(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
+define bench_rule
+$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/gen/mr_pkg.sv $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
+    $(wildcard tests/rtl/common/*) $(shell find rtl -name '*.sv' -o -name '*.svh')
+	BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
+endef
+$(foreach b,$(BENCHES),$(eval $(call bench_rule,$(b))))
+
+.PHONY: rtl-benches unit-tests test
+rtl-benches: $(BENCH_BIN)
+unit-tests: $(UNIT_BIN)
+
+$(BUILD)/test-list: FORCE
+	@mkdir -p $(@D)
+	@{ for t in $(UNIT_BIN); do printf 'unit-%s\tCMOCKA_MESSAGE_OUTPUT=TAP %s\n' $$(basename $$t) $$t; done; \
+	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
+	   for s in tests/e2e/*.sh; do [ -f $$s ] && printf 'e2e-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash %s\n' $$(basename $$s .sh) $$s; done; \
+	   true; } >$@
+FORCE:
+
+## test: everything that must hold, in minutes; ends with "N passed, N failed"
+test: deps
+	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches
+	@$(MAKE) --no-print-directory $(BUILD)/test-list
+	@tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
+
+## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
+DEPS := gcc g++ make pkg-config verilator clang-19 libopenblas-dev libjansson-dev libpcre2-dev \
+        libcmocka-dev iverilog yosys z3
+.PHONY: deps
+deps:
+	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}\n' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+	  sudo=; [ $$(id -u) = 0 ] || sudo=sudo; \
+	  echo "installing:$$missing"; \
+	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y --no-install-recommends $$missing; \
+	fi
