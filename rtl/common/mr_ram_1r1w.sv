@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory with one write port and one synchronous read port.
+//
+// Parameters
+//   W      word width in bits
+//   DEPTH  words, >= 2
+//   WE_W   bits that one write enable covers; W (default) is one enable for the word. Divides W.
+//
+// Timing: ren_i with raddr_i in cycle t, rdata_o in t+1, held while ren_i is low. A read of the
+// address that is written in the same cycle returns the old word. Contents and rdata_o are unknown
+// until written and read.
+module mr_ram_1r1w #(
+  parameter int W = 32,
+  parameter int DEPTH = 16,
+  parameter int WE_W = W
+) (
+  input  logic                     clk_i,
+  input  logic [W/WE_W-1:0]        wen_i,
+  input  logic [$clog2(DEPTH)-1:0] waddr_i,
+  input  logic [W-1:0]             wdata_i,
+  input  logic                     ren_i,
+  input  logic [$clog2(DEPTH)-1:0] raddr_i,
+  output logic [W-1:0]             rdata_o
+);
+
+  logic [W-1:0] mem [0:DEPTH-1];
+
+  if (WE_W == W) begin : gen_word
+    always_ff @(posedge clk_i) begin
+      if (wen_i[0]) mem[waddr_i] <= wdata_i;
+    end
+  end else begin : gen_lanes
+    always_ff @(posedge clk_i) begin
+      for (int i = 0; i < W / WE_W; i++) begin
+        if (wen_i[i]) mem[waddr_i][i*WE_W+:WE_W] <= wdata_i[i*WE_W+:WE_W];
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (ren_i) rdata_o <= mem[raddr_i];
+  end
+
+endmodule
