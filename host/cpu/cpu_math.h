@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element-wise operations of GPT-J in fp32, as Hugging Face's modeling_gptj defines them.
+#ifndef MILLRACE_CPU_CPU_MATH_H
+#define MILLRACE_CPU_CPU_MATH_H
+
+#include <stddef.h>
+
+// out[n] = (in - mean) / sqrt(variance + epsilon) * gain + bias. `out` may be `in`.
+void mr_cpu_layer_norm(float *out, const float *in, size_t n, const float *gain, const float *bias,
+                       float epsilon);
+
+// x[n] in place: GELU by tanh (gelu_new).
+void mr_cpu_gelu(float *x, size_t n);
+
+// x[n] in place: exp(scale * (x - max)) / sum, n >= 1, scale > 0.
+void mr_cpu_softmax(float *x, size_t n, float scale);
+
+// x[rows][n] += bias[n].
+void mr_cpu_add_bias(float *x, size_t rows, size_t n, const float *bias);
+
+// frequencies[rotary_dim / 2] = 10000^(-2i / rotary_dim), rounded to fp32 as PyTorch rounds it.
+void mr_cpu_rotary_frequencies(float *frequencies, int rotary_dim);
+
+// sincos[rotary_dim / 2][2]: sine and cosine of position * frequency, an fp32 product.
+void mr_cpu_rotary_angles(float *sincos, const float *frequencies, int rotary_dim, int position);
+
+// Rotates the first rotary_dim elements of one head in place, neighbours (0, 1), (2, 3), ... being
+// the pairs.
+void mr_cpu_rotate(float *head, const float *sincos, int rotary_dim);
+
+#endif
