@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LANES fp32 adders: y = a + b (subtract: the caller flips b's sign bit), bit-exact to mr_fadd of
+// host/cmodel/num.h.
+//
+// LANES: number of lanes.
+// Timing: operands with valid_i; y_o with valid_o, mr_fp_pkg::FADD_LAT (3) cycles later; one
+// operation a cycle, no stall. y_o keeps its value while valid_o is low. ovf_o: pulse beside
+// valid_o, finite operands gave an infinity in some lane.
+module mr_vfadd #(
+    parameter int LANES = 4
+) (
+    input  logic                clk_i,
+    input  logic                rst_ni,
+    input  logic                valid_i,
+    input  logic [LANES*32-1:0] a_i,
+    input  logic [LANES*32-1:0] b_i,
+    output logic                valid_o,
+    output logic [LANES*32-1:0] y_o,
+    output logic                ovf_o
+);
+  logic [1:0] valid_q;
+  logic [LANES-1:0] ovf_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      valid_q <= 2'b00;
+      valid_o <= 1'b0;
+    end else begin
+      valid_q <= {valid_q[0], valid_i};
+      valid_o <= valid_q[1];
+    end
+  end
+
+  assign ovf_o = valid_o && ovf_q != '0;
+
+  for (genvar l = 0; l < LANES; l++) begin : gen_lane
+    logic [mr_fp_pkg::ADD1_W-1:0] s1_q;
+    logic [mr_fp_pkg::ADD2_W-1:0] s2_q;
+
+    always_ff @(posedge clk_i) begin
+      if (valid_i) s1_q <= mr_fp_pkg::add_s1(a_i[32*l+:32], b_i[32*l+:32]);
+      if (valid_q[0]) s2_q <= mr_fp_pkg::add_s2(s1_q);
+      if (valid_q[1]) {ovf_q[l], y_o[32*l+:32]} <= mr_fp_pkg::add_s3(s2_q);
+    end
+  end
+endmodule

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fp units against host/cmodel/num.c: the cross product of special values, then random operands
+// of several kinds; valid comes and goes at random. num.c itself is held against the host's IEEE
+// arithmetic where nothing is flushed.
+#include "Vdut.h"
+#include "bench.h"
+
+#include <cmath>
+#include <deque>
+#include <vector>
+
+extern "C" {
+#include "cmodel/num.h"
+}
+
+namespace {
+
+constexpr int kLanes = 4;
+
+const uint32_t kSpecial[] = {
+    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000,
+    0x00800001, 0x00FFFFFF, 0x01000000, 0x01000001, 0x81000000, 0x3F800000, 0xBF800000, 0x3F7FFFFF,
+    0x3F800001, 0x3F000000, 0x40000000, 0x3FFFFFFF, 0x3F000001, 0x33800000, 0x33800001, 0x34000000,
+    0x33000000, 0xB3800000, 0xB3800001, 0x4B000000, 0x4B7FFFFF, 0x4B800000, 0x4B800001, 0xCB800001,
+    0x7F7FFFFF, 0xFF7FFFFF, 0x7F000000, 0x7E800000, 0x7F000001, 0x73000000, 0x73800000, 0x72800000,
+    0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 0x7FFFFFFF, 0x20000000, 0x1F800000,
+    0x1FFFFFFF, 0x5F800000, 0x40A00000, 0xC0A00000, 0x409FFFFF, 0xC09FFFFF, 0x41880000, 0x4187FFFF,
+};
+
+uint32_t any_float(bench::Rng &r)
+{
+    return r.u32();
+}
+
+// Second operand with an exponent near the first's: cancellation and alignment.
+uint32_t close_to(bench::Rng &r, uint32_t a)
+{
+    uint32_t u = r.u32();
+    int e = static_cast<int>((a >> 23) & 255) + static_cast<int>(r.range(-28, 28));
+    if (r.chance(30))
+        e = static_cast<int>((a >> 23) & 255) + static_cast<int>(r.range(-2, 2));
+    e = e < 0 ? 0 : e > 255 ? 255 : e;
+    if (r.chance(20))
+        u = (a & 0x7FFFFF) + static_cast<uint32_t>(r.range(-4, 4));
+    return (u & 0x807FFFFF) | static_cast<uint32_t>(e) << 23;
+}
+
+// Few mantissa bits set: ties.
+uint32_t sparse(bench::Rng &r)
+{
+    uint32_t u = r.u32() & 0xFF800000;
+    for (int i = 0; i < 3; i++)
+        u |= 1u << r.range(0, 22);
+    return r.chance(50) ? u : u ^ 0x7FFFFF;
+}
+
+// Second operand so that the product lies near the smallest or the largest number.
+uint32_t edge_of(bench::Rng &r, uint32_t a)
+{
+    int ea = static_cast<int>((a >> 23) & 255);
+    int e = (r.chance(50) ? 127 : 381) - ea + static_cast<int>(r.range(-2, 1));
+    e = e < 0 ? 0 : e > 255 ? 255 : e;
+    return (r.u32() & 0x807FFFFF) | static_cast<uint32_t>(e) << 23;
+}
+
+struct In {
+    uint32_t a[kLanes], b[kLanes];
+    int64_t acc[kLanes];
+    int exp[kLanes];
+};
+
+struct Pair {
+    uint32_t a, b;
+};
+
+bool finite(uint32_t a)
+{
+    return (a & 0x7F800000) != 0x7F800000;
+}
+
+bool is_inf(uint32_t a)
+{
+    return (a & 0x7FFFFFFF) == 0x7F800000;
+}
+
+// One output port: what is expected from it, in order.
+struct Port {
+    const char *name;
+    std::deque<uint32_t> want;
+    std::deque<bool> ovf;
+    long seen = 0, bad = 0;
+};
+
+class Bench {
+  public:
+    Bench(bench::Args &args, bench::Tap &tap) : dut_(args), tap_(tap), rng_(args.seed)
+    {
+        dut_->valid_i = 0;
+        dut_.reset();
+    }
+
+    void send(const In &in)
+    {
+        while (!rng_.chance(90))
+            cycle();
+        for (int l = 0; l < kLanes; l++) {
+            bench::set(dut_->a_i, 32 * l, 32, in.a[l]);
+            bench::set(dut_->b_i, 32 * l, 32, in.b[l]);
+            bench::set(dut_->acc_i, 48 * l, 48, static_cast<uint64_t>(in.acc[l]));
+            bench::set(dut_->exp_i, 11 * l, 11, static_cast<uint64_t>(in.exp[l]));
+        }
+        bool oa = false, om = false, oc = false;
+        for (int l = 0; l < kLanes; l++) {
+            float a = mr_float(in.a[l]), b = mr_float(in.b[l]);
+            bool f = finite(in.a[l]) && finite(in.b[l]);
+            uint32_t s = mr_bits(mr_fadd(a, b)), p = mr_bits(mr_fmul(a, b));
+            uint32_t c = mr_bits(mr_acc_to_f32(in.acc[l], in.exp[l]));
+            add_.want.push_back(s);
+            mul_.want.push_back(p);
+            cvt_.want.push_back(c);
+            oa |= f && is_inf(s);
+            om |= f && is_inf(p);
+            oc |= is_inf(c);
+            max_.want.push_back(mr_bits(mr_fmax(a, b)));
+            scale_.want.push_back(mr_bits(mr_fscale(a, in.exp[l])));
+            gt_.want.push_back(mr_in(a) > mr_in(b));
+            nan_.push_back(a != a || b != b);
+        }
+        add_.ovf.push_back(oa);
+        mul_.ovf.push_back(om);
+        cvt_.ovf.push_back(oc);
+        dut_->valid_i = 1;
+        cycle();
+        dut_->valid_i = 0;
+        for (int l = 0; l < kLanes; l++) { // the operands go away
+            bench::set(dut_->a_i, 32 * l, 32, rng_.u32());
+            bench::set(dut_->b_i, 32 * l, 32, rng_.u32());
+        }
+    }
+
+    void drain()
+    {
+        for (int i = 0; i < 20; i++)
+            cycle();
+    }
+
+    void verdict(const char *what)
+    {
+        drain();
+        for (Port *p : {&add_, &mul_, &cvt_, &max_, &scale_, &gt_}) {
+            tap_.ok(p->bad == 0 && p->want.empty() && p->seen > 0,
+                    std::string(p->name) + ": " + what + ", " + std::to_string(p->seen) + " results");
+            p->bad = p->seen = 0;
+            p->want.clear();
+            p->ovf.clear();
+        }
+    }
+
+  private:
+    template <class W> void take(Port &p, bool valid, const W &y, int ovf)
+    {
+        if (!valid) {
+            p.bad += ovf > 0;
+            return;
+        }
+        for (int l = 0; l < kLanes; l++) {
+            uint32_t got = static_cast<uint32_t>(bench::get(y, 32 * l, 32));
+            uint32_t want = p.want.empty() ? ~got : p.want.front();
+            if (!p.want.empty())
+                p.want.pop_front();
+            p.seen++;
+            if (got != want && p.bad++ < 5)
+                tap_.note("%s: got %08x, want %08x", p.name, got, want);
+        }
+        if (ovf >= 0 && !p.ovf.empty()) {
+            if (p.ovf.front() != (ovf != 0) && p.bad++ < 5)
+                tap_.note("%s: overflow flag is %d", p.name, ovf);
+            p.ovf.pop_front();
+        }
+    }
+
+    void cycle()
+    {
+        dut_.settle();
+        take(add_, dut_->add_valid_o, dut_->add_o, dut_->add_ovf_o);
+        take(mul_, dut_->mul_valid_o, dut_->mul_o, dut_->mul_ovf_o);
+        take(cvt_, dut_->cvt_valid_o, dut_->cvt_o, dut_->cvt_ovf_o);
+        take(max_, dut_->fn_valid_o, dut_->max_o, -1);
+        take(scale_, dut_->fn_valid_o, dut_->scale_o, -1);
+        if (dut_->fn_valid_o) {
+            for (int l = 0; l < kLanes && !gt_.want.empty(); l++) {
+                bool got = (dut_->gt_o >> l) & 1;
+                gt_.bad += !nan_.front() && got != (gt_.want.front() != 0);
+                gt_.want.pop_front();
+                nan_.pop_front();
+                gt_.seen++;
+            }
+        }
+        dut_.edge();
+    }
+
+    bench::Dut<Vdut> dut_;
+    bench::Tap &tap_;
+    bench::Rng rng_;
+    Port add_{"add", {}, {}}, mul_{"mul", {}, {}}, cvt_{"acc2f", {}, {}}, max_{"max", {}, {}},
+        scale_{"scale", {}, {}}, gt_{"greater", {}, {}};
+    std::deque<bool> nan_;
+};
+
+int64_t random_acc(bench::Rng &r)
+{
+    int bits = static_cast<int>(r.range(0, 47));
+    int64_t v = static_cast<int64_t>(r.u64() & ((1ull << bits) - 1));
+    if (r.chance(30) && bits > 26) // ties and near ties
+        v = (v & ~((1ll << (bits - 24)) - 1)) + (1ll << (bits - 25)) + r.range(-1, 1);
+    return r.chance(50) ? -v : v;
+}
+
+void model_against_host(bench::Tap &tap, bench::Rng &r, int n)
+{
+    long bad = 0, used = 0;
+    for (int i = 0; i < n; i++) {
+        uint32_t ua = any_float(r), ub = i % 2 ? any_float(r) : close_to(r, ua);
+        volatile float a = mr_float(ua), b = mr_float(ub);
+        if (!std::isnormal(a) || !std::isnormal(b))
+            continue;
+        volatile float s = a + b, p = a * b;
+        if (s == 0 || std::fpclassify(s) != FP_SUBNORMAL) {
+            bad += mr_bits(mr_fadd(a, b)) != mr_bits(s);
+            used++;
+        }
+        if (std::fabs(p) > 0x1p-126f) {
+            bad += mr_bits(mr_fmul(a, b)) != mr_bits(p);
+            used++;
+        }
+    }
+    tap.ok(bad == 0 && used > n / 2, "num.c: add and multiply as the host's IEEE, " +
+                                         std::to_string(used) + " results");
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    bench::Args args(argc, argv);
+    bench::Tap tap;
+    bench::Rng r(args.seed);
+    Bench b(args, tap);
+    int cases = args.cases_or(1000000);
+
+    model_against_host(tap, r, cases);
+
+    std::vector<Pair> pairs;
+    for (uint32_t x : kSpecial)
+        for (uint32_t y : kSpecial)
+            pairs.push_back({x, y});
+    const int64_t top = (1ll << 47) - 1;
+    const int64_t accs[] = {0, 1, -1, top, -top, 1ll << 24, (1ll << 24) + 1, (1ll << 25) - 1,
+                            (1ll << 46), -(1ll << 46), 0x1000001, -0x1000003, 0xFFFFFF, 0x1FFFFFF};
+    const int exps[] = {-1024, -1023, -200, -173, -172, -171, -150, -149, -148, -127, -126, -125,
+                        -30,   0,     1,    79,   80,   81,   103,  104,  105,  127,  128,  1023};
+    std::size_t i = 0, ia = 0, ie = 0;
+    while (i < pairs.size() || ia < 14 * 24 * 4) {
+        In in;
+        for (int l = 0; l < kLanes; l++) {
+            in.a[l] = pairs[i % pairs.size()].a;
+            in.b[l] = pairs[i % pairs.size()].b;
+            in.acc[l] = accs[ia++ % 14];
+            in.exp[l] = exps[ie / 14 % 24];
+            i++;
+            ie++;
+        }
+        b.send(in);
+    }
+    b.verdict("special values");
+
+    for (int k = 0; k < cases; k += kLanes) {
+        In in;
+        for (int l = 0; l < kLanes; l++) {
+            switch (r.range(0, 4)) {
+            case 0:
+                in.a[l] = any_float(r);
+                in.b[l] = any_float(r);
+                break;
+            case 1:
+                in.a[l] = sparse(r);
+                in.b[l] = sparse(r);
+                break;
+            case 2:
+                in.a[l] = any_float(r);
+                in.b[l] = edge_of(r, in.a[l]);
+                break;
+            default:
+                in.a[l] = r.chance(30) ? sparse(r) : any_float(r);
+                in.b[l] = close_to(r, in.a[l]);
+            }
+            in.acc[l] = random_acc(r);
+            in.exp[l] = static_cast<int>(r.chance(60) ? r.range(-200, 120) : r.range(-1024, 1023));
+        }
+        b.send(in);
+    }
+    b.verdict("random operands");
+    return tap.done();
+}
