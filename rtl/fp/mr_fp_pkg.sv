@@ -53,15 +53,16 @@ package mr_fp_pkg;
     end
   endfunction
 
-  // max with max(-0, +0) = +0; NaN if either is NaN.
+  // max; NaN if either is NaN; a zero result is +0 unless both are -0 (so max(-0, -1) = +0).
   function automatic [31:0] fmax(input [31:0] a, input [31:0] b);
-    logic [31:0] x, y;
+    logic [31:0] x, y, m;
     begin
       x = fin(a);
       y = fin(b);
+      m = fgt(x, y) ? x : y;
       if (x == QNAN || y == QNAN) fmax = QNAN;
-      else if (x[30:0] == 31'd0 && y[30:0] == 31'd0) fmax = {x[31] && y[31], 31'd0};
-      else fmax = fgt(x, y) ? x : y;
+      else if (m[30:0] == 31'd0) fmax = {x == 32'h80000000 && y == 32'h80000000, 31'd0};
+      else fmax = m;
     end
   endfunction
 

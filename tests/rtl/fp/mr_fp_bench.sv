@@ -26,7 +26,17 @@ module mr_fp_bench #(
     output logic                fn_valid_o,
     output logic [LANES*32-1:0] max_o,
     output logic [LANES*32-1:0] scale_o,
-    output logic [LANES-1:0]    gt_o
+    output logic [LANES-1:0]    gt_o,
+    output logic                gelu_valid_o,
+    output logic [LANES*32-1:0] gelu_o,
+    // scalar units, on lane 0 of a_i; rsqrt takes what its own valid says
+    input  logic                rsqrt_valid_i,
+    output logic                exp2_valid_o,
+    output logic [15:0]         exp2_o,
+    output logic                recip_valid_o,
+    output logic [31:0]         recip_o,
+    output logic                rsqrt_valid_o,
+    output logic [31:0]         rsqrt_o
 );
   mr_vfadd #(.LANES(LANES)) u_add (
       .clk_i,
@@ -57,6 +67,39 @@ module mr_fp_bench #(
       .valid_o(cvt_valid_o),
       .y_o(cvt_o),
       .ovf_o(cvt_ovf_o)
+  );
+
+  mr_vgelu #(.LANES(LANES)) u_gelu (
+      .clk_i,
+      .rst_ni,
+      .valid_i,
+      .x_i(a_i),
+      .valid_o(gelu_valid_o),
+      .y_o(gelu_o)
+  );
+  mr_exp2 u_exp2 (
+      .clk_i,
+      .rst_ni,
+      .valid_i,
+      .d_i({1'b0, a_i[30:0]}),
+      .valid_o(exp2_valid_o),
+      .p_o(exp2_o)
+  );
+  mr_recip u_recip (
+      .clk_i,
+      .rst_ni,
+      .valid_i,
+      .v_i(a_i[31:0]),
+      .valid_o(recip_valid_o),
+      .y_o(recip_o)
+  );
+  mr_rsqrt u_rsqrt (
+      .clk_i,
+      .rst_ni,
+      .valid_i(rsqrt_valid_i),
+      .v_i(a_i[31:0]),
+      .valid_o(rsqrt_valid_o),
+      .y_o(rsqrt_o)
   );
 
   always_ff @(posedge clk_i) begin

@@ -88,6 +88,8 @@ struct Port {
     const char *name;
     std::deque<uint32_t> want;
     std::deque<bool> ovf;
+    int latency; // as mr_fp_pkg says
+    std::deque<uint64_t> at = {}; // cycles in which operands were sent
     long seen = 0, bad = 0;
 };
 
@@ -96,6 +98,7 @@ class Bench {
     Bench(bench::Args &args, bench::Tap &tap) : dut_(args), tap_(tap), rng_(args.seed)
     {
         dut_->valid_i = 0;
+        dut_->rsqrt_valid_i = 0;
         dut_.reset();
     }
 
@@ -123,20 +126,37 @@ class Bench {
             oc |= is_inf(c);
             max_.want.push_back(mr_bits(mr_fmax(a, b)));
             scale_.want.push_back(mr_bits(mr_fscale(a, in.exp[l])));
+            gelu_.want.push_back(mr_bits(mr_gelu(a)));
             gt_.want.push_back(mr_in(a) > mr_in(b));
             nan_.push_back(a != a || b != b);
+        }
+        float first = mr_float(in.a[0]);
+        exp2_.want.push_back(mr_exp2_u16(mr_float(in.a[0] & 0x7FFFFFFF)));
+        recip_.want.push_back(mr_bits(mr_recip(first)));
+        bool rsqrt = dut_.cycles() - rsqrt_at_ >= 14;
+        if (rsqrt) {
+            rsqrt_.want.push_back(mr_bits(mr_rsqrt(first)));
+            rsqrt_at_ = dut_.cycles();
         }
         add_.ovf.push_back(oa);
         mul_.ovf.push_back(om);
         cvt_.ovf.push_back(oc);
+        for (Port *p : {&add_, &mul_, &cvt_, &max_, &scale_, &gelu_, &exp2_, &recip_})
+            p->at.push_back(dut_.cycles());
+        if (rsqrt)
+            rsqrt_.at.push_back(dut_.cycles());
         dut_->valid_i = 1;
+        dut_->rsqrt_valid_i = rsqrt;
         cycle();
         dut_->valid_i = 0;
+        dut_->rsqrt_valid_i = 0;
         for (int l = 0; l < kLanes; l++) { // the operands go away
             bench::set(dut_->a_i, 32 * l, 32, rng_.u32());
             bench::set(dut_->b_i, 32 * l, 32, rng_.u32());
         }
     }
+
+    void idle() { cycle(); }
 
     void drain()
     {
@@ -147,23 +167,30 @@ class Bench {
     void verdict(const char *what)
     {
         drain();
-        for (Port *p : {&add_, &mul_, &cvt_, &max_, &scale_, &gt_}) {
+        for (Port *p : {&add_, &mul_, &cvt_, &max_, &scale_, &gt_, &gelu_, &exp2_, &recip_, &rsqrt_}) {
             tap_.ok(p->bad == 0 && p->want.empty() && p->seen > 0,
                     std::string(p->name) + ": " + what + ", " + std::to_string(p->seen) + " results");
             p->bad = p->seen = 0;
             p->want.clear();
             p->ovf.clear();
+            p->at.clear();
         }
     }
 
   private:
-    template <class W> void take(Port &p, bool valid, const W &y, int ovf)
+    template <class W> void take(Port &p, bool valid, const W &y, int ovf = -1, int lanes = kLanes)
     {
         if (!valid) {
             p.bad += ovf > 0;
             return;
         }
-        for (int l = 0; l < kLanes; l++) {
+        if (p.at.empty() || dut_.cycles() - p.at.front() != static_cast<uint64_t>(p.latency)) {
+            if (p.bad++ < 5)
+                tap_.note("%s: valid at the wrong time", p.name);
+        }
+        if (!p.at.empty())
+            p.at.pop_front();
+        for (int l = 0; l < lanes; l++) {
             uint32_t got = static_cast<uint32_t>(bench::get(y, 32 * l, 32));
             uint32_t want = p.want.empty() ? ~got : p.want.front();
             if (!p.want.empty())
@@ -185,8 +212,12 @@ class Bench {
         take(add_, dut_->add_valid_o, dut_->add_o, dut_->add_ovf_o);
         take(mul_, dut_->mul_valid_o, dut_->mul_o, dut_->mul_ovf_o);
         take(cvt_, dut_->cvt_valid_o, dut_->cvt_o, dut_->cvt_ovf_o);
-        take(max_, dut_->fn_valid_o, dut_->max_o, -1);
-        take(scale_, dut_->fn_valid_o, dut_->scale_o, -1);
+        take(max_, dut_->fn_valid_o, dut_->max_o);
+        take(scale_, dut_->fn_valid_o, dut_->scale_o);
+        take(gelu_, dut_->gelu_valid_o, dut_->gelu_o);
+        take(exp2_, dut_->exp2_valid_o, dut_->exp2_o, -1, 1);
+        take(recip_, dut_->recip_valid_o, dut_->recip_o, -1, 1);
+        take(rsqrt_, dut_->rsqrt_valid_o, dut_->rsqrt_o, -1, 1);
         if (dut_->fn_valid_o) {
             for (int l = 0; l < kLanes && !gt_.want.empty(); l++) {
                 bool got = (dut_->gt_o >> l) & 1;
@@ -202,8 +233,10 @@ class Bench {
     bench::Dut<Vdut> dut_;
     bench::Tap &tap_;
     bench::Rng rng_;
-    Port add_{"add", {}, {}}, mul_{"mul", {}, {}}, cvt_{"acc2f", {}, {}}, max_{"max", {}, {}},
-        scale_{"scale", {}, {}}, gt_{"greater", {}, {}};
+    Port add_{"add", {}, {}, 3}, mul_{"mul", {}, {}, 3}, cvt_{"acc2f", {}, {}, 3}, max_{"max", {}, {}, 1},
+        scale_{"scale", {}, {}, 1}, gt_{"greater", {}, {}, 1}, gelu_{"gelu", {}, {}, 10}, exp2_{"exp2", {}, {}, 6},
+        recip_{"recip", {}, {}, 11}, rsqrt_{"rsqrt", {}, {}, 14};
+    uint64_t rsqrt_at_ = 0;
     std::deque<bool> nan_;
 };
 
@@ -273,6 +306,29 @@ int main(int argc, char **argv)
         b.send(in);
     }
     b.verdict("special values");
+
+    // The functions' own ranges: every segment of gelu and exp2 with both its ends, all seeds.
+    for (int k = 0; k < 320 * 8; k++) {
+        In in = {};
+        for (int l = 0; l < kLanes; l++)
+            in.a[l] = mr_bits((static_cast<float>(k / 8) + static_cast<float>(r.unit())) / 64.0f) |
+                      r.u32() << 31;
+        b.send(in);
+        in.a[0] = mr_bits(static_cast<float>(k) / 512.0f) + static_cast<uint32_t>(r.range(-1, 1));
+        b.send(in);
+        in.a[0] = (r.chance(20) ? 0u : static_cast<uint32_t>(r.range(1, 254)) << 23) |
+                  static_cast<uint32_t>(k & 127) << 16 | (r.u32() & 0xFFFF);
+        b.send(in);
+        for (int i = 0; i < 15; i++) // lets rsqrt take part
+            b.idle();
+        in.a[0] = static_cast<uint32_t>(r.range(1, 254)) << 23 |
+                  static_cast<uint32_t>(k & 127) << 16 | (r.u32() & 0xFFFF);
+        b.send(in);
+        for (int l = 0; l < kLanes; l++)
+            in.a[l] = mr_bits(static_cast<float>(r.unit() * (l == 0 ? 18.0 : 5.5)));
+        b.send(in);
+    }
+    b.verdict("table ranges");
 
     for (int k = 0; k < cases; k += kLanes) {
         In in;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LANES gelu_new units, bit-exact to mr_gelu of host/cmodel/num.c: relu(x) - g(|x|), g by 320
+// linear segments on [0, 5).
+//
+// LANES: number of lanes.
+// Timing: x_i with valid_i; y_o with valid_o, mr_fp_pkg::GELU_LAT (10) cycles later; one operation a
+// cycle, no stall. y_o keeps its value while valid_o is low.
+module mr_vgelu #(
+    parameter int LANES = 4
+) (
+    input  logic                clk_i,
+    input  logic                rst_ni,
+    input  logic                valid_i,
+    input  logic [LANES*32-1:0] x_i,
+    output logic                valid_o,
+    output logic [LANES*32-1:0] y_o
+);
+  // {value 23, slope 19}, both in units of 2^-24; the value is never negative.
+  logic [41:0] rom[0:319];
+  initial begin
+`include "rom_gelu.svh"
+  end
+
+  // Valid bits of the stages before the subtraction: 1 index, 2 ROM, 3 product, 4 g, 5..7 to fp32.
+  logic [6:0] valid_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) valid_q <= 7'd0;
+    else valid_q <= {valid_q[5:0], valid_i};
+  end
+
+  logic [LANES*32-1:0] pos1_q, pos2_q, pos3_q, pos4_q, pos5_q, pos6_q, pos7_q;
+  logic [LANES*48-1:0] g_q;
+  logic [LANES*32-1:0] g_fp, neg_g;
+  logic unused_cvt_valid, unused_cvt_ovf, unused_add_ovf;
+
+  // max(x, 0) as the device reads x; NaN stays.
+  function automatic [31:0] relu(input [31:0] x);
+    logic nan;
+    begin
+      nan = x[30:23] == 8'd255 && x[22:0] != 23'd0;
+      relu = nan ? mr_fp_pkg::QNAN : x[31] || x[30:23] == 8'd0 ? 32'd0 : x;
+    end
+  endfunction
+
+  // floor(|x| 2^20), 3.20 bits; 0 (where g is 0) from 5 on, for Inf and for NaN.
+  function automatic [22:0] index(input [30:0] x);
+    logic [23:0] sig;
+    logic [7:0] sh;
+    begin
+      sig = {1'b1, x[22:0]} >> 1;
+      sh = 8'd129 - x[30:23];
+      if (x >= 31'h40A00000 || sh > 8'd23) index = 23'd0;
+      else begin
+        sig = sig >> sh[4:0];
+        index = sig[22:0];
+      end
+    end
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (valid_i) begin
+      for (int l = 0; l < LANES; l++) pos1_q[32*l+:32] <= relu(x_i[32*l+:32]);
+    end
+    if (valid_q[0]) pos2_q <= pos1_q;
+    if (valid_q[1]) pos3_q <= pos2_q;
+    if (valid_q[2]) pos4_q <= pos3_q;
+    if (valid_q[3]) pos5_q <= pos4_q;
+    if (valid_q[4]) pos6_q <= pos5_q;
+    if (valid_q[5]) pos7_q <= pos6_q;
+  end
+
+  for (genvar l = 0; l < LANES; l++) begin : gen_lane
+    logic [22:0] n_q;
+    logic [41:0] word_q;
+    logic [13:0] t_q;
+    logic [19:0] prod_q;
+    logic [22:0] value_q;
+
+    always_ff @(posedge clk_i) begin
+      if (valid_i) n_q <= index(x_i[32*l+:31]);
+      if (valid_q[0]) begin
+        word_q <= rom[n_q[22:14]];
+        t_q <= n_q[13:0];
+      end
+      if (valid_q[1]) begin
+        prod_q <= 20'(($signed({{15{word_q[18]}}, word_q[18:0]}) * $signed({20'd0, t_q})) >>> 14);
+        value_q <= word_q[41:19];
+      end
+      if (valid_q[2]) begin
+        g_q[48*l+:48] <= {25'd0, value_q} + {{28{prod_q[19]}}, prod_q};
+      end
+    end
+  end
+
+  mr_vacc2f #(
+      .LANES(LANES)
+  ) u_cvt (
+      .clk_i,
+      .rst_ni,
+      .valid_i(valid_q[3]),
+      .acc_i  (g_q),
+      .exp_i  ({LANES{-11'sd24}}),
+      .valid_o(unused_cvt_valid),
+      .y_o    (g_fp),
+      .ovf_o  (unused_cvt_ovf)
+  );
+
+  for (genvar l = 0; l < LANES; l++) begin : gen_neg
+    assign neg_g[32*l+:32] = {~g_fp[32*l+31], g_fp[32*l+:31]};
+  end
+
+  mr_vfadd #(
+      .LANES(LANES)
+  ) u_sub (
+      .clk_i,
+      .rst_ni,
+      .valid_i(valid_q[6]),
+      .a_i    (pos7_q),
+      .b_i    (neg_g),
+      .valid_o(valid_o),
+      .y_o    (y_o),
+      .ovf_o  (unused_add_ovf)
+  );
+endmodule
