@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read side of the host AXI4 port: several clients share it, their requests are cut into bursts and
+// the beats go back in order.
+//
+// Parameters
+//   CLIENTS      clients; a lower number has priority
+//   OUTSTANDING  bursts in flight, a power of two
+//
+// Requests: req_valid_i/req_ready_o (bit per client), req_addr_i 64-byte aligned, req_beats_i > 0; the
+// client has checked its window. Requests are served one at a time, in the order of acceptance, but the
+// next one's addresses go out while the previous one's data is still coming.
+// Data: valid_o (bit per client) with data_o one cycle after the R beat, in order of the client's
+// requests, never refused: a client asks for no more than it has room for. RREADY is constantly 1.
+// last_o comes with the last beat of a request.
+// AXI: one ID, INCR, <= 64 beats, never across 4 KiB; ARVALID and its payload are stable until ARREADY.
+// Errors: RRESP other than OKAY: err_valid_o pulse, code 4, address of the burst; the beat is delivered.
+// flush_i (level): takes no request, drops what is left of the current one; outstanding beats arrive
+// and are dropped. idle_o: nothing left and nothing outstanding. cnt_beat_o: a beat arrived.
+module mr_hostrd #(
+  parameter int CLIENTS = 2,
+  parameter int OUTSTANDING = 8
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  flush_i,
+
+  input  logic [CLIENTS-1:0]    req_valid_i,
+  output logic [CLIENTS-1:0]    req_ready_o,
+  input  logic [CLIENTS*64-1:0] req_addr_i,
+  input  logic [CLIENTS*16-1:0] req_beats_i,
+  output logic [CLIENTS-1:0]    valid_o,
+  output logic                  last_o,
+  output logic [511:0]          data_o,
+
+  output logic                  idle_o,
+  output logic                  err_valid_o,
+  output logic [7:0]            err_code_o,
+  output logic [63:0]           err_addr_o,
+  output logic                  cnt_beat_o,
+
+  output logic                  m_arvalid_o,
+  input  logic                  m_arready_i,
+  output logic [63:0]           m_araddr_o,
+  output logic [7:0]            m_arlen_o,
+  input  logic                  m_rvalid_i,
+  input  logic [511:0]          m_rdata_i,
+  input  logic [1:0]            m_rresp_i,
+  input  logic                  m_rlast_i
+);
+
+  localparam int IW = (CLIENTS > 1) ? $clog2(CLIENTS) : 1;
+  localparam int OW = $clog2(OUTSTANDING);
+
+  // ---- current request ---------------------------------------------------------------------------
+  logic          busy_q;
+  logic [IW-1:0] who_q;
+  logic [57:0]   addr_q;  // beats
+  logic [15:0]   left_q;  // beats not yet requested
+
+  logic [IW-1:0] pick;
+  logic          any;
+  always_comb begin
+    pick = '0;
+    any  = 1'b0;
+    for (int i = CLIENTS - 1; i >= 0; i--) begin
+      if (req_valid_i[i]) begin
+        pick = IW'(i);
+        any  = 1'b1;
+      end
+    end
+  end
+
+  logic take;
+  assign take = !busy_q && any && !flush_i;
+  always_comb begin
+    req_ready_o = '0;
+    if (take) req_ready_o[pick] = 1'b1;
+  end
+
+  // Burst: to the end of the 4 KiB page or of the request.
+  logic [6:0] room, blen;
+  logic       cut;
+  assign room = 7'd64 - {1'b0, addr_q[5:0]};
+  assign cut  = (left_q <= 16'(room));
+  assign blen = cut ? left_q[6:0] : room;
+
+  logic        ar_valid_q;
+  logic [57:0] ar_addr_q;
+  logic [6:0]  ar_len_q;
+  logic [OW:0] out_q;
+  logic        issue;
+  assign issue = busy_q && (!ar_valid_q || m_arready_i) && !out_q[OW] && !flush_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      busy_q     <= 1'b0;
+      ar_valid_q <= 1'b0;
+    end else begin
+      if (take) busy_q <= 1'b1;
+      else if (flush_i || (issue && cut)) busy_q <= 1'b0;
+      if (issue) ar_valid_q <= 1'b1;
+      else if (m_arready_i) ar_valid_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take) begin
+      who_q <= pick;
+      for (int i = 0; i < CLIENTS; i++) begin
+        if (pick == IW'(i)) begin
+          addr_q <= req_addr_i[i*64+6+:58];
+          left_q <= req_beats_i[i*16+:16];
+        end
+      end
+    end else if (issue) begin
+      addr_q <= addr_q + 58'(blen);
+      left_q <= left_q - 16'(blen);
+    end
+    if (issue) begin
+      ar_addr_q <= addr_q;
+      ar_len_q  <= blen - 7'd1;
+    end
+  end
+
+  assign m_arvalid_o = ar_valid_q;
+  assign m_araddr_o  = {ar_addr_q, 6'b0};
+  assign m_arlen_o   = {1'b0, ar_len_q};
+
+  // ---- bursts in flight --------------------------------------------------------------------------
+  logic [IW+58:0]  order_mem [0:OUTSTANDING-1];  // {last of its request, client, address in beats}
+  logic [OW-1:0]   wptr_q, rptr_q;
+  logic [IW+58:0]  head;
+  logic            r_done;
+  assign head   = order_mem[rptr_q];
+  assign r_done = m_rvalid_i && m_rlast_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wptr_q <= '0;
+      rptr_q <= '0;
+      out_q  <= '0;
+    end else begin
+      if (issue) wptr_q <= wptr_q + 1'b1;
+      if (r_done) rptr_q <= rptr_q + 1'b1;
+      if (issue && !r_done) out_q <= out_q + 1'b1;
+      if (r_done && !issue) out_q <= out_q - 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (issue) order_mem[wptr_q] <= {cut, who_q, addr_q};
+  end
+
+  // ---- data --------------------------------------------------------------------------------------
+  logic [CLIENTS-1:0] valid_q;
+  logic               last_q, beat_q, err_q;
+  logic [511:0]       data_q;
+  logic [57:0]        err_addr_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      valid_q <= '0;
+      beat_q  <= 1'b0;
+      err_q   <= 1'b0;
+    end else begin
+      for (int i = 0; i < CLIENTS; i++) begin
+        valid_q[i] <= m_rvalid_i && !flush_i && (head[58+:IW] == IW'(i));
+      end
+      beat_q <= m_rvalid_i;
+      err_q  <= m_rvalid_i && (m_rresp_i != 2'b00);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (m_rvalid_i) begin
+      data_q     <= m_rdata_i;
+      last_q     <= m_rlast_i && head[58+IW];
+      err_addr_q <= head[57:0];
+    end
+  end
+
+  assign valid_o     = valid_q;
+  assign last_o      = last_q;
+  assign data_o      = data_q;
+  assign cnt_beat_o  = beat_q;
+  assign err_valid_o = err_q;
+  assign err_code_o  = 8'd4;
+  assign err_addr_o  = {err_addr_q, 6'b0};
+  assign idle_o      = !busy_q && (out_q == '0);
+
+endmodule

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+// LOAD_ROWS: row table, rotary rows and residual rows of all tokens from the input window.
+//
+// Parameters
+//   T        tokens
+//   V        vector lanes: floats of a rotary or residual word, 4..64, a power of two
+//   D_MAX    floats a token in the residual memory, a multiple of V
+//   ROT_MAX  floats a token in the rotary memory, a multiple of V
+//   CTX_MAX  positions are below it
+//
+// Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse when all
+// is in the memories and registers. base_i (64-byte aligned) and limit_i (beats): the input window.
+// Errors: err_valid_o pulse before done_o. Code 2: res_beats or rot_beats too large for the memories or
+// not whole words, no or too many rows (nothing is loaded), reserved bits in the row table, pos >= CTX_MAX,
+// continues on the first row (address of the beat; loading goes on). Code 3: outside the window
+// (address of the first beat; nothing is loaded). Only the first error is reported.
+// Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room for.
+// Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o, row_continues_o:
+// bit per token, n_logit_rows_o: all stable from done_o on, bits of tokens not loaded are 0.
+// rot_we_o: word to rotary memory, address token * (ROT_MAX/V) + word; res_we_o the same with D_MAX;
+// rexp_we_o: largest exponent field of the token's residual row, after its last word.
+module mr_rows #(
+  parameter int T = 8,
+  parameter int V = 4,
+  parameter int D_MAX = 64,
+  parameter int ROT_MAX = 64,
+  parameter int CTX_MAX = 4096,
+  localparam int TW = $clog2(T),
+  localparam int RESW = $clog2(T * (D_MAX / V)),
+  localparam int ROTW = $clog2(T * (ROT_MAX / V))
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  input  logic             cmd_valid_i,
+  output logic             cmd_ready_o,
+  input  logic [31:0]      cmd_table_off_i,
+  input  logic [31:0]      cmd_rot_off_i,
+  input  logic [31:0]      cmd_res_off_i,
+  input  logic [15:0]      cmd_res_beats_i,
+  input  logic [15:0]      cmd_rot_beats_i,
+  input  logic [15:0]      cmd_rows_i,
+  output logic             done_o,
+
+  // verilator lint_off UNUSED
+  input  logic [63:0]      base_i,
+  // verilator lint_on UNUSED
+  input  logic [31:0]      limit_i,
+  output logic             err_valid_o,
+  output logic [7:0]       err_code_o,
+  output logic [63:0]      err_addr_o,
+
+  output logic             hr_req_valid_o,
+  input  logic             hr_req_ready_i,
+  output logic [63:0]      hr_req_addr_o,
+  output logic [15:0]      hr_req_beats_o,
+  input  logic             hr_valid_i,
+  input  logic [511:0]     hr_data_i,
+
+  input  logic             row_a_ren_i,
+  input  logic [TW-1:0]    row_a_raddr_i,
+  output logic [47:0]      row_a_rdata_o,
+  input  logic             row_b_ren_i,
+  input  logic [TW-1:0]    row_b_raddr_i,
+  output logic [47:0]      row_b_rdata_o,
+  output logic [T-1:0]     row_logit_o,
+  output logic [T-1:0]     row_continues_o,
+  output logic [15:0]      n_logit_rows_o,
+
+  output logic             rot_we_o,
+  output logic [ROTW-1:0]  rot_waddr_o,
+  output logic             res_we_o,
+  output logic [RESW-1:0]  res_waddr_o,
+  output logic [V*32-1:0]  wdata_o,  // of rot_we_o and res_we_o
+  output logic             rexp_we_o,
+  output logic [TW-1:0]    rexp_waddr_o,
+  output logic [7:0]       rexp_wdata_o
+);
+
+  localparam int BUF = 128;
+  localparam int PARTS = (V < 16) ? 16 / V : 1;   // words of a beat
+  localparam int GATHER = (V > 16) ? V / 16 : 1;  // beats of a word
+  localparam int RES_TOK = D_MAX / V;
+  localparam int ROT_TOK = ROT_MAX / V;
+
+  localparam logic [2:0] S_IDLE = 3'd0, S_MUL = 3'd1, S_CHECK = 3'd2, S_START = 3'd3, S_RUN = 3'd4,
+                         S_DRAIN = 3'd5;
+  localparam logic [1:0] P_TABLE = 2'd0, P_ROT = 2'd1, P_RES = 2'd2;
+
+  // ---- command -----------------------------------------------------------------------------------
+  logic [2:0]  state_q;
+  logic [1:0]  phase_q;
+  logic [31:0] off_q    [0:2];
+  logic [31:0] beats_q  [0:2];
+  logic [15:0] rows_q, res_beats_q, rot_beats_q;
+  logic        field_bad_q;
+  logic [3:0]  drain_q;
+
+  logic [31:0] cur_off, cur_beats;
+  always_comb begin
+    unique case (phase_q)
+      P_TABLE: {cur_off, cur_beats} = {off_q[0], beats_q[0]};
+      P_ROT:   {cur_off, cur_beats} = {off_q[1], beats_q[1]};
+      default: {cur_off, cur_beats} = {off_q[2], beats_q[2]};
+    endcase
+  end
+  logic outside;
+  assign outside = ({1'b0, cur_off} + {1'b0, cur_beats} > {1'b0, limit_i});
+
+  logic phase_end;  // the phase's last part has been taken from the buffer
+  assign cmd_ready_o = (state_q == S_IDLE);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= S_IDLE;
+      done_o  <= 1'b0;
+    end else begin
+      done_o <= 1'b0;
+      unique case (state_q)
+        S_IDLE: if (cmd_valid_i) state_q <= S_MUL;
+        S_MUL: state_q <= S_CHECK;
+        // All three windows before anything is loaded.
+        S_CHECK: begin
+          if (field_bad_q || outside) state_q <= S_DRAIN;
+          else if (phase_q == P_RES) state_q <= S_START;
+        end
+        S_START: begin
+          if (cur_beats != '0) state_q <= S_RUN;
+          else if (phase_q == P_RES) state_q <= S_DRAIN;
+        end
+        S_RUN: if (phase_end) state_q <= (phase_q == P_RES) ? S_DRAIN : S_START;
+        S_DRAIN: begin
+          if (drain_q[3]) begin
+            state_q <= S_IDLE;
+            done_o  <= 1'b1;
+          end
+        end
+        default: state_q <= S_IDLE;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      S_IDLE: begin
+        if (cmd_valid_i) begin
+          off_q[0]    <= cmd_table_off_i;
+          off_q[1]    <= cmd_rot_off_i;
+          off_q[2]    <= cmd_res_off_i;
+          rows_q      <= cmd_rows_i;
+          res_beats_q <= cmd_res_beats_i;
+          rot_beats_q <= cmd_rot_beats_i;
+          phase_q     <= P_TABLE;
+          drain_q     <= '0;
+        end
+      end
+      S_MUL: begin
+        beats_q[0]  <= (32'(rows_q) + 32'd3) >> 2;
+        beats_q[1]  <= 32'(rows_q) * 32'(rot_beats_q);
+        beats_q[2]  <= 32'(rows_q) * 32'(res_beats_q);
+        field_bad_q <= (rows_q == '0) || (32'(rows_q) > T) || (32'(res_beats_q) * 16 > D_MAX) ||
+                       (32'(rot_beats_q) * 16 > ROT_MAX) || ((res_beats_q & 16'(GATHER - 1)) != '0) ||
+                       ((rot_beats_q & 16'(GATHER - 1)) != '0);
+      end
+      S_CHECK: begin
+        if (phase_q != P_RES) phase_q <= phase_q + 2'd1;
+        else phase_q <= P_TABLE;
+      end
+      S_START: if (cur_beats == '0) phase_q <= phase_q + 2'd1;
+      S_RUN: if (phase_end) phase_q <= phase_q + 2'd1;
+      S_DRAIN: drain_q <= drain_q + 4'd1;
+      default: ;
+    endcase
+  end
+
+  // ---- requests ----------------------------------------------------------------------------------
+  logic [57:0] req_addr_q;
+  logic [31:0] req_left_q;
+  logic        req_v_q;
+  logic [6:0]  req_beats_q;
+  logic [7:0]  room_q;  // beats of the buffer that are not promised
+  logic        req_fire, req_next, pop;
+  logic [6:0]  want;
+  assign want     = (req_left_q > 32'd64) ? 7'd64 : req_left_q[6:0];
+  assign req_next = (state_q == S_RUN) && !req_v_q && (req_left_q != '0) && (room_q >= 8'(want));
+  assign req_fire = req_v_q && hr_req_ready_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      req_v_q <= 1'b0;
+      room_q  <= 8'(BUF);
+    end else begin
+      if (req_next) req_v_q <= 1'b1;
+      else if (req_fire) req_v_q <= 1'b0;
+      room_q <= room_q - (req_next ? 8'(want) : '0) + 8'(pop);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (state_q == S_START) begin
+      req_addr_q <= base_i[63:6] + 58'(cur_off);
+      req_left_q <= cur_beats;
+    end else if (req_next) begin
+      req_left_q  <= req_left_q - 32'(want);
+      req_beats_q <= want;
+    end else if (req_fire) begin
+      req_addr_q <= req_addr_q + 58'(req_beats_q);
+    end
+  end
+  assign hr_req_valid_o = req_v_q;
+  assign hr_req_addr_o  = {req_addr_q, 6'b0};
+  assign hr_req_beats_o = 16'(req_beats_q);
+
+  // ---- buffer ------------------------------------------------------------------------------------
+  logic         f_valid, f_ready;
+  logic [511:0] f_data;
+  // The buffer has room for all that is requested.
+  // verilator lint_off PINCONNECTEMPTY
+  mr_fifo #(
+    .W    (512),
+    .DEPTH(BUF)
+  ) u_buf (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (1'b0),
+    .in_valid_i (hr_valid_i),
+    .in_ready_o (),
+    .in_data_i  (hr_data_i),
+    .out_valid_o(f_valid),
+    .out_ready_i(f_ready),
+    .out_data_o (f_data),
+    .count_o    ()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  // A beat is taken apart from its low end: rows of 128 bits in the table, words of V floats, or a part of
+  // a word.
+  logic [1:0]   part_q;
+  logic [511:0] sh_q;  // rest of the beat
+  logic         step, part_end;
+  logic [1:0]   part_last;
+  assign part_last = (phase_q == P_TABLE) ? 2'd3 : 2'(PARTS - 1);
+  assign step      = (state_q == S_RUN) && ((part_q != '0) || f_valid);
+  assign f_ready   = (state_q == S_RUN) && (part_q == '0);
+  assign pop       = f_valid && f_ready;
+  assign part_end  = (part_q == part_last);
+
+  logic [15:0] tok_q, word_q;  // token, and part of it, of this step
+  logic [15:0] word_last_q;    // last step of a token
+  logic        tok_end;
+  logic [1:0]  gat_q;
+  assign tok_end   = (word_q == word_last_q);
+  assign phase_end = step && tok_end && (tok_q + 16'd1 == rows_q);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      part_q <= '0;
+    end else if (step) begin
+      part_q <= (part_end || phase_end) ? '0 : part_q + 2'd1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (state_q == S_START) begin
+      tok_q  <= '0;
+      word_q <= '0;
+      gat_q  <= '0;
+      unique case (phase_q)
+        P_TABLE: word_last_q <= '0;
+        P_ROT:   word_last_q <= rot_beats_q * 16'(PARTS) - 16'd1;
+        default: word_last_q <= res_beats_q * 16'(PARTS) - 16'd1;
+      endcase
+    end else if (step) begin
+      word_q <= tok_end ? '0 : word_q + 16'd1;
+      gat_q  <= (gat_q == 2'(GATHER - 1)) ? '0 : gat_q + 2'd1;
+      if (tok_end) tok_q <= tok_q + 16'd1;
+    end
+    if (step) begin
+      if (phase_q == P_TABLE || V < 8) sh_q <= (part_q == '0) ? (f_data >> 128) : (sh_q >> 128);
+      else if (V == 8) sh_q <= (part_q == '0) ? (f_data >> 256) : (sh_q >> 256);
+    end
+  end
+
+  // ---- row table ---------------------------------------------------------------------------------
+  logic         row_v_q;
+  logic [TW-1:0] row_tok_q;
+  logic [127:0] row_q;
+  logic [57:0]  row_beat_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) row_v_q <= 1'b0;
+    else row_v_q <= step && (phase_q == P_TABLE);
+  end
+  always_ff @(posedge clk_i) begin
+    if (step && (phase_q == P_TABLE)) begin
+      row_tok_q  <= TW'(tok_q);
+      row_q      <= (part_q == '0) ? f_data[127:0] : sh_q[127:0];
+      row_beat_q <= base_i[63:6] + 58'(off_q[0]) + 58'(tok_q[15:2]);
+    end
+  end
+
+  logic [T-1:0] logit_q, cont_q;
+  logic [15:0]  n_logit_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      logit_q   <= '0;
+      cont_q    <= '0;
+      n_logit_q <= '0;
+    end else if (cmd_valid_i && cmd_ready_o) begin
+      logit_q   <= '0;
+      cont_q    <= '0;
+      n_logit_q <= '0;
+    end else if (row_v_q) begin
+      logit_q[row_tok_q] <= row_q[64];
+      cont_q[row_tok_q]  <= row_q[65];
+      n_logit_q          <= n_logit_q + 16'(row_q[64]);
+    end
+  end
+  assign row_logit_o     = logit_q;
+  assign row_continues_o = cont_q;
+  assign n_logit_rows_o  = n_logit_q;
+
+  // One copy for each reader.
+  mr_ram_1r1w #(
+    .W    (48),
+    .DEPTH(T)
+  ) u_row_a (
+    .clk_i,
+    .wen_i  (row_v_q),
+    .waddr_i(row_tok_q),
+    .wdata_i(row_q[47:0]),
+    .ren_i  (row_a_ren_i),
+    .raddr_i(row_a_raddr_i),
+    .rdata_o(row_a_rdata_o)
+  );
+  mr_ram_1r1w #(
+    .W    (48),
+    .DEPTH(T)
+  ) u_row_b (
+    .clk_i,
+    .wen_i  (row_v_q),
+    .waddr_i(row_tok_q),
+    .wdata_i(row_q[47:0]),
+    .ren_i  (row_b_ren_i),
+    .raddr_i(row_b_raddr_i),
+    .rdata_o(row_b_rdata_o)
+  );
+
+  logic row_bad;
+  assign row_bad = (row_q[63:32] >= 32'(CTX_MAX)) || (row_q[95:66] != '0) || (row_q[127:96] != '0) ||
+                   (row_q[65] && (row_tok_q == '0));
+
+  // ---- words -------------------------------------------------------------------------------------
+  logic            rot_we_q, res_we_q;
+  logic [V*32-1:0] wdata_q;
+  logic            word_v;
+  assign word_v = step && (phase_q != P_TABLE) && (gat_q == 2'(GATHER - 1));
+
+  if (V < 16) begin : gen_split
+    always_ff @(posedge clk_i) begin
+      if (step) wdata_q <= (part_q == '0) ? f_data[V*32-1:0] : sh_q[V*32-1:0];
+    end
+  end else if (V == 16) begin : gen_beat
+    always_ff @(posedge clk_i) begin
+      if (step) wdata_q <= f_data;
+    end
+  end else begin : gen_gather
+    always_ff @(posedge clk_i) begin
+      if (step) wdata_q <= {f_data, wdata_q[V*32-1:512]};
+    end
+  end
+
+  logic [RESW-1:0] res_addr_q;
+  logic [ROTW-1:0] rot_addr_q;
+  logic [RESW-1:0] res_tok_q;  // first word of the token
+  logic [ROTW-1:0] rot_tok_q;
+  logic [TW-1:0]   we_tok_q;
+  logic [15:0]     wcount_q;   // word inside the token
+  logic            we_first_q, we_last_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      rot_we_q <= 1'b0;
+      res_we_q <= 1'b0;
+    end else begin
+      rot_we_q <= word_v && (phase_q == P_ROT);
+      res_we_q <= word_v && (phase_q == P_RES);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (state_q == S_START) begin
+      res_tok_q <= '0;
+      rot_tok_q <= '0;
+      wcount_q  <= '0;
+    end else if (word_v) begin
+      wcount_q <= tok_end ? '0 : wcount_q + 16'd1;
+      if (tok_end) begin
+        res_tok_q <= res_tok_q + RESW'(RES_TOK);
+        rot_tok_q <= rot_tok_q + ROTW'(ROT_TOK);
+      end
+    end
+    if (word_v) begin
+      res_addr_q <= res_tok_q + RESW'(wcount_q);
+      rot_addr_q <= rot_tok_q + ROTW'(wcount_q);
+      we_tok_q   <= TW'(tok_q);
+      we_first_q <= (wcount_q == '0);
+      we_last_q  <= tok_end;
+    end
+  end
+  assign rot_we_o    = rot_we_q;
+  assign rot_waddr_o = rot_addr_q;
+  assign res_we_o    = res_we_q;
+  assign res_waddr_o = res_addr_q;
+  assign wdata_o     = wdata_q;
+
+  // ---- largest exponent of the row ------------------------------------------------------------------
+  logic          ex_v, ex1_first_q, ex1_last_q, ex2_first_q, ex2_last_q;
+  logic [7:0]    ex_max, acc_q;
+  logic [TW-1:0] ex1_tok_q, ex2_tok_q, rexp_tok_q;
+  logic          rexp_we_q;
+  mr_expmax #(
+    .LANES(V)
+  ) u_expmax (
+    .clk_i,
+    .rst_ni,
+    .valid_i(res_we_q),
+    .data_i (wdata_q),
+    .valid_o(ex_v),
+    .max_o  (ex_max)
+  );
+  always_ff @(posedge clk_i) begin
+    ex1_first_q <= we_first_q;
+    ex1_last_q  <= we_last_q;
+    ex1_tok_q   <= we_tok_q;
+    ex2_first_q <= ex1_first_q;
+    ex2_last_q  <= ex1_last_q;
+    ex2_tok_q   <= ex1_tok_q;
+    if (ex_v) begin
+      acc_q      <= (ex2_first_q || (ex_max > acc_q)) ? ex_max : acc_q;
+      rexp_tok_q <= ex2_tok_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) rexp_we_q <= 1'b0;
+    else rexp_we_q <= ex_v && ex2_last_q;
+  end
+  assign rexp_we_o    = rexp_we_q;
+  assign rexp_waddr_o = rexp_tok_q;
+  assign rexp_wdata_o = acc_q;
+
+  // ---- errors ------------------------------------------------------------------------------------
+  logic        err_q, seen_q, cmd_err, row_err;
+  logic [7:0]  err_code_q;
+  logic [63:0] err_addr_q;
+  assign cmd_err = (state_q == S_CHECK) && (field_bad_q || outside);
+  assign row_err = row_v_q && row_bad;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      err_q  <= 1'b0;
+      seen_q <= 1'b0;
+    end else begin
+      err_q <= (cmd_err || row_err) && !seen_q;
+      if (cmd_err || row_err) seen_q <= 1'b1;
+      else if (state_q == S_IDLE) seen_q <= 1'b0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (cmd_err) begin
+      err_code_q <= field_bad_q ? 8'd2 : 8'd3;
+      err_addr_q <= {base_i[63:6] + 58'(cur_off), 6'b0};
+    end else if (row_err && !seen_q) begin
+      err_code_q <= 8'd2;
+      err_addr_q <= {row_beat_q, 6'b0};
+    end
+  end
+  assign err_valid_o = err_q;
+  assign err_code_o  = err_code_q;
+  assign err_addr_o  = err_addr_q;
+
+endmodule
