@@ -22,7 +22,7 @@ CLI_SRC  := $(wildcard host/cli/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
 LIB      := $(BUILD)/libmillrace.a
-GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_pkg.sv
+GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_configs.inc $(BUILD)/gen/mr_pkg.sv
 MILLRACE := $(BUILD)/millrace
 
 .PHONY: help all lib clean
@@ -42,6 +42,10 @@ $(BUILD)/gen/mr_device.h: rtl/spec/device.def rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
 	awk -v out=c -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
 
+$(BUILD)/gen/mr_configs.inc: rtl/spec/configs.def rtl/spec/gen_configs.awk
+	@mkdir -p $(@D)
+	awk -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
+
 $(BUILD)/gen/mr_pkg.sv: rtl/spec/device.def rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
 	awk -v out=sv -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
@@ -56,7 +60,7 @@ tables:
 	for f in $(BUILD)/tables/*.svh; do cmp $$f rtl/fp/$$(basename $$f) || exit 1; done
 
 # ---- library and command line --------------------------------------------------------------------
-$(BUILD)/obj/%.o: %.c $(BUILD)/gen/mr_device.h
+$(BUILD)/obj/%.o: %.c $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c -o $@ $<
 

@@ -6,7 +6,7 @@ SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-o
 
 # Host code is tested under ASan and UBSan: the same sources, built a second time.
 SAN_OBJ   := $(LIB_SRC:%.c=$(BUILD)/san/%.o)
-$(BUILD)/san/%.o: %.c $(BUILD)/gen/mr_device.h
+$(BUILD)/san/%.o: %.c $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -O1 $(SAN) -c -o $@ $<
 $(BUILD)/libmillrace-san.a: $(SAN_OBJ)

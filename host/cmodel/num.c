@@ -37,7 +37,8 @@ void mr_mxint8_residue(const float v[MR_BLOCK], uint8_t code, const int8_t q[MR_
                        float lo[MR_BLOCK])
 {
     for (int i = 0; i < MR_BLOCK; i++)
-        lo[i] = code == MR_CODE_NAN ? mr_qnan() : mr_fsub(v[i], mr_acc_to_f32(q[i], (int)code - 133));
+        lo[i] =
+            code == MR_CODE_NAN ? mr_qnan() : mr_fsub(v[i], mr_acc_to_f32(q[i], (int)code - 133));
 }
 
 // Table seed and exponent of v = m * 2^(2h + odd), 1 <= m < 2.

@@ -41,7 +41,8 @@ static inline unsigned mr_expo(float f)
     return (mr_bits(f) >> 23) & 255u;
 }
 
-// Reads a value as the device does: exponent field 0 becomes signed zero, any NaN the canonical one.
+// Reads a value as the device does: exponent field 0 becomes signed zero, any NaN the canonical
+// one.
 static inline float mr_in(float f)
 {
     uint32_t u = mr_bits(f);
@@ -138,8 +139,8 @@ static inline float mr_u128_to_f32(bool neg, unsigned __int128 mag, int e)
 // acc * 2^e, |acc| < 2^47.
 static inline float mr_acc_to_f32(int64_t acc, int e)
 {
-    return mr_u128_to_f32(acc < 0, acc < 0 ? (unsigned __int128)(-(__int128)acc) : (unsigned __int128)acc,
-                          e);
+    return mr_u128_to_f32(
+        acc < 0, acc < 0 ? (unsigned __int128)(-(__int128)acc) : (unsigned __int128)acc, e);
 }
 
 // ---- MX blocks ---------------------------------------------------------------------------------
@@ -164,7 +165,8 @@ static inline int64_t mr_align(int64_t d, int shift)
     return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);
 }
 
-// Exponent e in value = acc * 2^e for a matrix product; base = max activation code + max weight code.
+// Exponent e in value = acc * 2^e for a matrix product; base = max activation code + max weight
+// code.
 #define MR_ACC_EXP_INT8(base) ((base) - 254 - 12 - MR_GUARD_BITS)
 #define MR_ACC_EXP_FP4(base)  ((base) - 254 - 7 - MR_GUARD_BITS)
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The specification of the device: executes the programs of docs/commands.md, one command after
+// the other in program order. The RTL gives the same bits in the same memories.
+#ifndef MILLRACE_CMODEL_MACHINE_H
+#define MILLRACE_CMODEL_MACHINE_H
+
+#include <stdint.h>
+
+#include "device/memory.h"
+
+// What the capability registers say (docs/commands.md).
+struct mr_geometry {
+    int n, r, t;
+    int act_words, qkv_words; // per row slot
+    int d_max, rot_max;       // floats per token
+    int scores;
+    int ring, ctx_max;
+    int w_max; // attention width
+};
+
+struct mr_device_error {
+    unsigned code; // MR_DEVERR_*, 0: none
+    unsigned command;
+    uint64_t addr;
+};
+
+struct mr_machine;
+
+int mr_machine_new(struct mr_machine **m, const struct mr_geometry *g, struct mr_memory *mem,
+                   struct mr_error *err);
+void mr_machine_free(struct mr_machine *m);
+
+// Runs the program that the descriptor at run_addr names. 0, or MR_ERR_DEVICE with *dev filled.
+// `stop` (may be NULL) is looked at between commands: non-zero gives MR_ERR_INTERRUPTED.
+int mr_machine_run(struct mr_machine *m, uint64_t run_addr, const volatile int *stop,
+                   struct mr_device_error *dev, struct mr_error *err);
+
+// Step by step, for comparison with another device: begin, then step until it returns 1 (finished).
+int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_error *dev,
+                     struct mr_error *err);
+int mr_machine_step(struct mr_machine *m, struct mr_device_error *dev, struct mr_error *err);
+
+// On-chip memories, for comparison. Rows are row slots (act, qkv) or tokens (residual, prefix max).
+const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code);
+const int8_t *mr_machine_qkv(const struct mr_machine *m, int slot, int block, uint8_t *code);
+const float *mr_machine_residual(const struct mr_machine *m, int token);
+const uint8_t *mr_machine_prefix_max(const struct mr_machine *m, int token);
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+volatile sig_atomic_t mr_device_stop;
+
+static const struct mr_config_entry configs[] = {
+#include "mr_configs.inc"
+};
+
+const struct mr_config_entry *mr_config_at(int index)
+{
+    return index >= 0 && index < (int)(sizeof configs / sizeof *configs) ? &configs[index] : NULL;
+}
+
+const struct mr_config_entry *mr_config_named(const char *name)
+{
+    const struct mr_config_entry *c;
+    for (int i = 0; (c = mr_config_at(i)); i++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err)
+{
+    static const struct {
+        const char *scheme;
+        int (*open)(struct mr_device **, const char *, struct mr_error *);
+    } kinds[] = {{"model:", mr_device_model_open}, {"sim:", mr_device_sim_open}};
+    *dev = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].scheme);
+        if (strncmp(uri, kinds[i].scheme, n) != 0)
+            continue;
+        int rc = kinds[i].open(dev, uri + n, err);
+        if (rc == 0)
+            snprintf((*dev)->info.uri, sizeof(*dev)->info.uri, "%s", uri);
+        return rc;
+    }
+    return mr_fail(err, MR_ERR_USAGE,
+                   "device '%s' is not known; 'millrace devices' lists what there is", uri);
+}
+
+void mr_device_close(struct mr_device *dev)
+{
+    if (dev)
+        dev->ops->close(dev);
+}
+
+const struct mr_device_info *mr_device_info(const struct mr_device *dev)
+{
+    return &dev->info;
+}
+
+int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                    uint64_t *addr, struct mr_error *err)
+{
+    return dev->ops->alloc(dev, channel, bytes, map, addr, err);
+}
+
+int mr_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                    struct mr_error *err)
+{
+    return dev->ops->write(dev, addr, data, bytes, err);
+}
+
+int mr_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                   struct mr_error *err)
+{
+    return dev->ops->read(dev, addr, data, bytes, err);
+}
+
+int mr_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
+{
+    if (mr_device_stop)
+        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+    return dev->ops->run(dev, run_addr, err);
+}
+
+int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct mr_error *err)
+{
+    return dev->ops->counters(dev, out, err);
+}
+
+int mr_device_report(const struct mr_device_error *e, const char *uri, struct mr_error *err)
+{
+    const char *text = "unknown error";
+#define X(number, words)                                                                           \
+    if (e->code == (number))                                                                       \
+        text = (words);
+    MR_DEVERR_LIST(X)
+#undef X
+    return mr_fail(err, MR_ERR_DEVICE, "%s: %s (code %u) at command %u, address 0x%llx", uri, text,
+                   e->code, e->command, (unsigned long long)e->addr);
+}

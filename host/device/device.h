@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's seam to hardware: a device has memory channels, runs programs (docs/commands.md) and
+// counts what it did. URIs: "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]".
+#ifndef MILLRACE_DEVICE_DEVICE_H
+#define MILLRACE_DEVICE_DEVICE_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "cmodel/machine.h"
+#include "common/error.h"
+#include "mr_device.h"
+
+struct mr_device;
+
+struct mr_device_info {
+    char uri[128];
+    char config[32];
+    struct mr_geometry g;
+    unsigned clock_khz;
+    bool counts_cycles; // counters other than beats mean something
+};
+
+// Opens a device by URI. On success the caller owns *dev until mr_device_close(); else it is NULL.
+int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err);
+void mr_device_close(struct mr_device *dev);
+const struct mr_device_info *mr_device_info(const struct mr_device *dev);
+
+// A device buffer on channel 0..N-1, zeroed; with `map` it holds those bytes, which stay valid and
+// unchanged until the device is closed (an in-process device does not copy them), and is read-only.
+int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                    uint64_t *addr, struct mr_error *err);
+int mr_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                    struct mr_error *err);
+int mr_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                   struct mr_error *err);
+
+// Runs the program of the descriptor at run_addr to its end. MR_ERR_DEVICE if the device reports an
+// error or makes no progress, MR_ERR_INTERRUPTED if mr_device_stop is set meanwhile.
+int mr_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err);
+
+// Set (by a signal handler) to end runs early; looked at by all devices.
+extern volatile sig_atomic_t mr_device_stop;
+
+// Counters of the last run, in the order of MR_COUNTER_LIST.
+int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct mr_error *err);
+
+// ---- for device implementations ----------------------------------------------------------------
+
+struct mr_device_ops {
+    int (*alloc)(struct mr_device *, int, size_t, const void *, uint64_t *, struct mr_error *);
+    int (*write)(struct mr_device *, uint64_t, const void *, size_t, struct mr_error *);
+    int (*read)(struct mr_device *, uint64_t, void *, size_t, struct mr_error *);
+    int (*run)(struct mr_device *, uint64_t, struct mr_error *);
+    int (*counters)(struct mr_device *, uint64_t *, struct mr_error *);
+    void (*close)(struct mr_device *);
+};
+
+struct mr_device {
+    const struct mr_device_ops *ops;
+    struct mr_device_info info;
+};
+
+// Openers: `args` is the part of the URI after the colon.
+int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
+int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err);
+
+// "unit, error text, command 12 (MATMUL), address": a device error in words; returns MR_ERR_DEVICE.
+int mr_device_report(const struct mr_device_error *e, const char *uri, struct mr_error *err);
+
+// A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
+// end.
+struct mr_config_entry {
+    const char *name;
+    struct mr_geometry g;
+    unsigned clock_khz;
+};
+const struct mr_config_entry *mr_config_named(const char *name);
+const struct mr_config_entry *mr_config_at(int index);
+
+#endif

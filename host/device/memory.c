@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *map, uint64_t *addr,
+                    struct mr_error *err)
+{
+    if (channel < 0 || channel >= 64 || bytes == 0 || bytes > (size_t)1 << MR_CHANNEL_SHIFT)
+        return mr_fail(err, MR_ERR_USAGE, "a buffer of %zu bytes on channel %d is not possible",
+                       bytes, channel);
+    if (m->count == m->capacity) {
+        int capacity = m->capacity ? 2 * m->capacity : 16;
+        struct mr_region *r = realloc(m->regions, (size_t)capacity * sizeof *r);
+        if (!r)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for the device's buffer list");
+        m->regions = r;
+        m->capacity = capacity;
+    }
+    size_t rounded = (bytes + 4095) & ~(size_t)4095;
+    uint8_t *data = NULL;
+    if (!map) {
+        data = aligned_alloc(4096, rounded);
+        if (!data)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for a device buffer of %zu bytes", bytes);
+        memset(data, 0, rounded);
+    }
+    *addr = (uint64_t)channel << MR_CHANNEL_SHIFT | m->next[channel];
+    // An unmapped page between buffers: a stray access is then an error and not another's data.
+    m->next[channel] += rounded + 4096;
+    m->regions[m->count++] = (struct mr_region){
+        .addr = *addr,
+        .bytes = bytes,
+        .data = map ? (uint8_t *)(uintptr_t)map : data,
+        .writable = !map,
+        .owned = !map,
+    };
+    return 0;
+}
+
+void mr_memory_free(struct mr_memory *m)
+{
+    for (int i = 0; i < m->count; i++)
+        if (m->regions[i].owned)
+            free(m->regions[i].data);
+    free(m->regions);
+    *m = (struct mr_memory){0};
+}
+
+void *mr_memory_at(const struct mr_memory *m, uint64_t addr, size_t bytes, bool write)
+{
+    for (int i = 0; i < m->count; i++) {
+        const struct mr_region *r = &m->regions[i];
+        if (addr >= r->addr && addr - r->addr < r->bytes && bytes <= r->bytes - (addr - r->addr))
+            return write && !r->writable ? NULL : r->data + (addr - r->addr);
+    }
+    return NULL;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of an in-process device: channel c occupies byte addresses [c << 36, (c + 1) << 36).
+#ifndef MILLRACE_DEVICE_MEMORY_H
+#define MILLRACE_DEVICE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define MR_CHANNEL_SHIFT 36
+
+struct mr_region {
+    uint64_t addr; // multiple of 4096
+    size_t bytes;
+    uint8_t *data;
+    bool writable;
+    bool owned; // freed with the memory
+};
+
+struct mr_memory {
+    struct mr_region *regions;
+    int count, capacity;
+    uint64_t next[64]; // first free offset of each channel
+};
+
+// A zeroed buffer on a channel; or, with `map`, the caller's own bytes, read-only, which must
+// outlive the memory. *addr is the device address.
+int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *map, uint64_t *addr,
+                    struct mr_error *err);
+void mr_memory_free(struct mr_memory *m);
+
+// The bytes [addr, addr + bytes), or NULL if they do not lie in one region.
+void *mr_memory_at(const struct mr_memory *m, uint64_t addr, size_t bytes, bool write);
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// "model:[config]": the C model as a device. Exact bits, no notion of time.
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+
+struct model_device {
+    struct mr_device base;
+    struct mr_memory mem;
+    struct mr_machine *machine;
+};
+
+static struct model_device *self(struct mr_device *dev)
+{
+    return (struct model_device *)dev;
+}
+
+static int model_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                       uint64_t *addr, struct mr_error *err)
+{
+    if (channel >= dev->info.g.n)
+        return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
+    return mr_memory_alloc(&self(dev)->mem, channel, bytes, map, addr, err);
+}
+
+static int model_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                       struct mr_error *err)
+{
+    void *p = mr_memory_at(&self(dev)->mem, addr, bytes, true);
+    if (!p)
+        return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(p, data, bytes);
+    return 0;
+}
+
+static int model_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                      struct mr_error *err)
+{
+    const void *p = mr_memory_at(&self(dev)->mem, addr, bytes, false);
+    if (!p)
+        return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(data, p, bytes);
+    return 0;
+}
+
+static int model_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
+{
+    struct mr_device_error e;
+    int rc = mr_machine_run(self(dev)->machine, run_addr, (const volatile int *)&mr_device_stop, &e,
+                            err);
+    return rc == MR_ERR_DEVICE && e.code ? mr_device_report(&e, dev->info.uri, err) : rc;
+}
+
+static int model_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
+{
+    (void)dev;
+    (void)err;
+    memset(out, 0, MR_COUNTERS * sizeof *out);
+    return 0;
+}
+
+static void model_close(struct mr_device *dev)
+{
+    mr_machine_free(self(dev)->machine);
+    mr_memory_free(&self(dev)->mem);
+    free(dev);
+}
+
+static const struct mr_device_ops ops = {model_alloc, model_write,    model_read,
+                                         model_run,   model_counters, model_close};
+
+int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err)
+{
+    const struct mr_config_entry *c = mr_config_named(*args ? args : "sim");
+    if (!c)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "model:%s: no such configuration; tiny, sim, wide and u280 exist", args);
+    struct model_device *d = calloc(1, sizeof *d);
+    if (!d)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
+    d->base = (struct mr_device){.ops = &ops, .info = {.g = c->g, .clock_khz = c->clock_khz}};
+    strncpy(d->base.info.config, c->name, sizeof d->base.info.config - 1);
+    int rc = mr_machine_new(&d->machine, &c->g, &d->mem, err);
+    if (rc < 0) {
+        free(d);
+        return rc;
+    }
+    *dev = &d->base;
+    return 0;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generation runs on: the fp32 reference ("cpu:") or the engine on a device.
+#ifndef MILLRACE_ENGINE_BACKEND_H
+#define MILLRACE_ENGINE_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "checkpoint/config.h"
+#include "mr_device.h"
+
+// One token of one sequence. Consecutive rows of a sequence are appended in order; rows of
+// different sequences may be mixed in runs.
+struct mr_row {
+    int seq;
+    int32_t token;
+    bool want_logits;
+};
+
+// Totals since the backend was opened; zero where a backend does not count.
+struct mr_backend_stats {
+    uint64_t steps, tokens; // runs of the device, rows
+    uint64_t counter[MR_COUNTERS];
+};
+
+struct mr_backend;
+
+struct mr_backend_ops {
+    int (*seq_new)(struct mr_backend *, int *seq, struct mr_error *);
+    void (*seq_free)(struct mr_backend *, int seq);
+    int (*step)(struct mr_backend *, const struct mr_row *, int n, float *logits,
+                struct mr_error *);
+    void (*stats)(struct mr_backend *, struct mr_backend_stats *);
+    void (*close)(struct mr_backend *);
+};
+
+struct mr_backend {
+    const struct mr_backend_ops *ops;
+    struct mr_config config;
+};
+
+// A sequence of its own KV store, empty. *seq >= 0. MR_ERR_FIT when all are taken.
+static inline int mr_backend_seq_new(struct mr_backend *b, int *seq, struct mr_error *err)
+{
+    return b->ops->seq_new(b, seq, err);
+}
+
+static inline void mr_backend_seq_free(struct mr_backend *b, int seq)
+{
+    b->ops->seq_free(b, seq);
+}
+
+// Runs n >= 1 rows of any number (prefill and decode are the same); logits[vocab_size] for each row
+// that wants them, in row order.
+static inline int mr_backend_step(struct mr_backend *b, const struct mr_row *rows, int n,
+                                  float *logits, struct mr_error *err)
+{
+    return b->ops->step(b, rows, n, logits, err);
+}
+
+static inline void mr_backend_stats(struct mr_backend *b, struct mr_backend_stats *s)
+{
+    b->ops->stats(b, s);
+}
+
+static inline void mr_backend_close(struct mr_backend *b)
+{
+    if (b)
+        b->ops->close(b);
+}
+
+#endif

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/deal.h"
+#include "engine/program.h"
+#include "engine/rotary.h"
+
+enum { BEAT = MR_BEAT_BYTES, DESC_WORDS = 16 * 9 };
+
+struct seq {
+    bool used;
+    int pos;
+};
+
+struct engine {
+    struct mr_backend base;
+    const struct mr_packed *packed;
+    struct mr_device *dev;
+    struct mr_engine_options opt;
+    int n, chunk;              // channels, rows a step
+    struct mr_program prog[2]; // without and with the head
+    uint64_t prog_addr[2];
+    uint64_t weight_addr[64], kv_addr[64];
+    uint64_t input_addr, result_addr, desc_addr;
+    uint32_t input_beats, result_beats, weight_beats, kv_beats; // kv: of one channel
+    uint32_t kv_rec, kv_scale; // beats of a record, and of its scales
+    uint32_t kv_positions;     // per channel
+    uint32_t kv_layer, kv_seq; // beats per channel
+    struct seq *seqs;
+    float *rotary; // [n_positions][rot_floats]
+    float *emb;    // [d], zero beyond n_embd
+    struct mr_backend_stats stats;
+    uint8_t *dealt[64]; // host copies where the device maps them
+};
+
+static struct engine *self(struct mr_backend *b)
+{
+    return (struct engine *)b;
+}
+
+static int fits(const struct engine *e, struct mr_error *err)
+{
+    const struct mr_geometry *g = &mr_device_info(e->dev)->g;
+    const char *config = mr_device_info(e->dev)->config;
+    struct mr_dims d = mr_dims_of(&e->base.config);
+    const struct {
+        const char *what;
+        int need, have;
+    } check[] = {
+        {"n_embd (padded)", d.d, g->d_max},
+        {"attention width", d.w, g->w_max},
+        {"rotary_dim (padded)", d.rot_floats, g->rot_max},
+        {"activation words", e->prog[1].act_words, g->act_words},
+        {"q/k/v words", e->prog[1].qkv_words, g->qkv_words},
+        {"n_positions", e->base.config.n_positions, g->ctx_max},
+        {"scores of one head", e->base.config.n_positions, g->scores},
+        {"blocks of the longest contraction", (d.f > d.w ? d.f : d.w) / 32, g->ring / 2},
+        {"n_head", e->base.config.n_head, 255},
+        {"head_dim (padded)", d.head_lanes, 512},
+        {"row slots", e->opt.two_pass ? 2 : 1, g->t},
+    };
+    for (size_t i = 0; i < sizeof check / sizeof *check; i++)
+        if (check[i].need > check[i].have)
+            return mr_fail(
+                err, MR_ERR_FIT,
+                "the model does not fit configuration '%s': %s is %d, the device has %d; use a "
+                "larger configuration ('millrace devices' lists them)",
+                config, check[i].what, check[i].need, check[i].have);
+    return 0;
+}
+
+static int upload_weights(struct engine *e, struct mr_error *err)
+{
+    const struct mr_packed *p = e->packed;
+    int64_t beats = mr_stream_beats(&p->config, p->format, e->n);
+    if (beats > UINT32_MAX)
+        return mr_fail(err, MR_ERR_FIT, "the weight stream has more than 2^32 beats a channel");
+    e->weight_beats = (uint32_t)beats;
+    for (int c = 0; c < e->n; c++) {
+        const void *stream = p->stream;
+        if (e->n > 1) {
+            e->dealt[c] = aligned_alloc(4096, ((size_t)beats * BEAT + 4095) / 4096 * 4096);
+            if (!e->dealt[c])
+                return mr_fail(err, MR_ERR_MEMORY, "no memory for the weights of channel %d", c);
+            mr_deal_channel(p, e->n, c, e->dealt[c]);
+            stream = e->dealt[c];
+        }
+        int rc = mr_device_alloc(e->dev, c, (size_t)beats * BEAT, stream, &e->weight_addr[c], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int alloc_kv(struct engine *e, struct mr_error *err)
+{
+    const struct mr_config *c = &e->base.config;
+    uint32_t wbeats = (uint32_t)mr_dims_of(c).w / 64;
+    e->kv_scale = (2 * wbeats + 63) / 64;
+    e->kv_rec = e->kv_scale + wbeats;
+    e->kv_positions = (uint32_t)(c->n_positions + e->n - 1) / (uint32_t)e->n;
+    e->kv_layer = e->kv_positions * (2 * e->kv_rec + e->kv_scale);
+    uint64_t seq = (uint64_t)e->kv_layer * (uint64_t)c->n_layer;
+    uint64_t all = seq * (uint64_t)e->opt.max_seqs;
+    if (all > UINT32_MAX)
+        return mr_fail(err, MR_ERR_FIT, "KV stores for %d sequences need more than 2^32 beats",
+                       e->opt.max_seqs);
+    e->kv_seq = (uint32_t)seq;
+    e->kv_beats = (uint32_t)all;
+    for (int i = 0; i < e->n; i++) {
+        int rc = mr_device_alloc(e->dev, i, (size_t)all * BEAT, NULL, &e->kv_addr[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int alloc_run(struct engine *e, struct mr_error *err)
+{
+    const struct mr_program *p = &e->prog[1];
+    e->input_beats = (uint32_t)(p->res_off + e->chunk * p->res_beats);
+    e->result_beats = (uint32_t)(p->out_beats * e->chunk);
+    int rc = mr_device_alloc(e->dev, 0, (size_t)e->input_beats * BEAT, NULL, &e->input_addr, err);
+    if (rc == 0)
+        rc = mr_device_alloc(e->dev, 0, (size_t)e->result_beats * BEAT, NULL, &e->result_addr, err);
+    if (rc == 0)
+        rc = mr_device_alloc(e->dev, 0, DESC_WORDS * 4, NULL, &e->desc_addr, err);
+    for (int i = 0; rc == 0 && i < 2; i++) {
+        size_t bytes = (size_t)e->prog[i].count * BEAT;
+        rc = mr_device_alloc(e->dev, 0, bytes, NULL, &e->prog_addr[i], err);
+        if (rc == 0)
+            rc = mr_device_write(e->dev, e->prog_addr[i], e->prog[i].cmds, bytes, err);
+    }
+    return rc;
+}
+
+static void put_u64(uint32_t *w, uint64_t v)
+{
+    w[0] = (uint32_t)v;
+    w[1] = (uint32_t)(v >> 32);
+}
+
+static int write_descriptor(struct engine *e, int n_rows, int head, struct mr_error *err)
+{
+    uint32_t w[DESC_WORDS] = {0};
+    w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
+    w[MR_RUN_N_CMDS] = (uint32_t)e->prog[head].count;
+    w[MR_RUN_N_ROWS] = (uint32_t)n_rows;
+    w[MR_RUN_FLAGS] = e->opt.two_pass;
+    put_u64(w + MR_RUN_PROG_LO, e->prog_addr[head]);
+    put_u64(w + MR_RUN_INPUT_LO, e->input_addr);
+    put_u64(w + MR_RUN_RESULT_LO, e->result_addr);
+    w[MR_RUN_PROG_BEATS] = (uint32_t)e->prog[head].count;
+    w[MR_RUN_INPUT_BEATS] = e->input_beats;
+    w[MR_RUN_RESULT_BEATS] = e->result_beats;
+    w[MR_RUN_KV_LAYER_BEATS] = e->kv_layer;
+    w[MR_RUN_KV_V_BEATS] = e->kv_positions * e->kv_rec;
+    w[MR_RUN_KV_PM_BEATS] = 2 * e->kv_positions * e->kv_rec;
+    for (int c = 0; c < e->n; c++) {
+        uint32_t *ch = w + 16 + 8 * c;
+        put_u64(ch, e->weight_addr[c]);
+        ch[2] = e->weight_beats;
+        put_u64(ch + 4, e->kv_addr[c]);
+        ch[6] = e->kv_beats;
+    }
+    return mr_device_write(e->dev, e->desc_addr, w, sizeof w, err);
+}
+
+static int write_row(struct engine *e, int i, const struct mr_row *row, bool continues,
+                     struct mr_error *err)
+{
+    const struct mr_program *p = &e->prog[1];
+    const struct mr_tensor *emb = &e->packed->embedding;
+    size_t n = (size_t)e->base.config.n_embd;
+    struct seq *s = &e->seqs[row->seq];
+    uint32_t table[4] = {(uint32_t)row->seq * e->kv_seq, (uint32_t)s->pos,
+                         (uint32_t)row->want_logits | (uint32_t)continues << 1, 0};
+    if (mr_tensor_read_f32(emb, (size_t)row->token * n, n, e->emb) < 0)
+        return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read", emb->name, row->token);
+    size_t rot = (size_t)p->rot_beats * BEAT, res = (size_t)p->res_beats * BEAT;
+    int rc = mr_device_write(e->dev, e->input_addr + 16 * (uint64_t)i, table, sizeof table, err);
+    if (rc == 0)
+        rc =
+            mr_device_write(e->dev, e->input_addr + (uint64_t)p->rot_off * BEAT + (uint64_t)i * rot,
+                            e->rotary + (size_t)s->pos * (rot / 4), rot, err);
+    if (rc == 0)
+        rc =
+            mr_device_write(e->dev, e->input_addr + (uint64_t)p->res_off * BEAT + (uint64_t)i * res,
+                            e->emb, res, err);
+    s->pos++;
+    return rc;
+}
+
+// One run of the device: at most e->chunk rows.
+static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *logits,
+                    struct mr_error *err)
+{
+    int wanted = 0, rc = 0;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        rc = write_row(e, i, &rows[i], i > 0 && rows[i].seq == rows[i - 1].seq, err);
+        wanted += rows[i].want_logits;
+    }
+    if (rc == 0)
+        rc = write_descriptor(e, n, wanted > 0, err);
+    if (rc == 0)
+        rc = mr_device_run(e->dev, e->desc_addr, err);
+    size_t vocab = (size_t)e->base.config.vocab_size;
+    for (int i = 0; rc == 0 && i < wanted; i++)
+        rc = mr_device_read(e->dev,
+                            e->result_addr + (uint64_t)i * (uint64_t)e->prog[1].out_beats * BEAT,
+                            logits + (size_t)i * vocab, vocab * sizeof *logits, err);
+    uint64_t counter[MR_COUNTERS];
+    if (rc == 0)
+        rc = mr_device_counters(e->dev, counter, err);
+    if (rc < 0)
+        return rc;
+    e->stats.steps++;
+    e->stats.tokens += (uint64_t)n;
+    for (int i = 0; i < (int)MR_COUNTERS; i++)
+        e->stats.counter[i] += counter[i];
+    return wanted;
+}
+
+static int engine_step(struct mr_backend *b, const struct mr_row *rows, int n, float *logits,
+                       struct mr_error *err)
+{
+    struct engine *e = self(b);
+    // Everything is checked before the first row is appended, so that an error changes nothing.
+    int *len = calloc((size_t)e->opt.max_seqs, sizeof *len);
+    if (!len)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a step");
+    int rc = n >= 1 ? 0 : mr_fail(err, MR_ERR_USAGE, "a step needs at least one row");
+    for (int i = 0; rc == 0 && i < n; i++) {
+        int s = rows[i].seq;
+        if (s < 0 || s >= e->opt.max_seqs || !e->seqs[s].used)
+            rc = mr_fail(err, MR_ERR_USAGE, "row %d: there is no sequence %d", i, s);
+        else if (rows[i].token < 0 || rows[i].token >= b->config.vocab_size)
+            rc = mr_fail(err, MR_ERR_USAGE, "row %d: token %d is outside the vocabulary of %d", i,
+                         rows[i].token, b->config.vocab_size);
+        else if (e->seqs[s].pos + ++len[s] > b->config.n_positions)
+            rc = mr_fail(err, MR_ERR_FIT, "the sequence is longer than the model's %d positions",
+                         b->config.n_positions);
+    }
+    free(len);
+    for (int done = 0; rc == 0 && done < n;) {
+        int k = n - done < e->chunk ? n - done : e->chunk;
+        int wanted = run_rows(e, rows + done, k, logits, err);
+        if (wanted < 0)
+            return wanted;
+        logits += (size_t)wanted * (size_t)b->config.vocab_size;
+        done += k;
+    }
+    return rc;
+}
+
+static int engine_seq_new(struct mr_backend *b, int *seq, struct mr_error *err)
+{
+    struct engine *e = self(b);
+    for (int i = 0; i < e->opt.max_seqs; i++)
+        if (!e->seqs[i].used) {
+            e->seqs[i] = (struct seq){.used = true};
+            *seq = i;
+            return 0;
+        }
+    return mr_fail(err, MR_ERR_FIT, "all %d sequences are in use", e->opt.max_seqs);
+}
+
+static void engine_seq_free(struct mr_backend *b, int seq)
+{
+    self(b)->seqs[seq].used = false;
+}
+
+static void engine_stats(struct mr_backend *b, struct mr_backend_stats *s)
+{
+    *s = self(b)->stats;
+}
+
+static void engine_close(struct mr_backend *b)
+{
+    struct engine *e = self(b);
+    for (int i = 0; i < 2; i++)
+        mr_program_free(&e->prog[i]);
+    for (int c = 0; c < 64; c++)
+        free(e->dealt[c]);
+    free(e->seqs);
+    free(e->rotary);
+    free(e->emb);
+    free(e);
+}
+
+static const struct mr_backend_ops engine_ops = {engine_seq_new, engine_seq_free, engine_step,
+                                                 engine_stats, engine_close};
+
+int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
+                   struct mr_device *dev, const struct mr_engine_options *opt, struct mr_error *err)
+{
+    *backend = NULL;
+    struct engine *e = calloc(1, sizeof *e);
+    if (!e)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the engine");
+    const struct mr_geometry *g = &mr_device_info(dev)->g;
+    e->base = (struct mr_backend){&engine_ops, packed->config};
+    e->packed = packed;
+    e->dev = dev;
+    e->opt = *opt;
+    e->n = g->n;
+    int room = opt->two_pass ? g->t / 2 : g->t;
+    room = room < MR_PROGRAM_ROWS ? room : MR_PROGRAM_ROWS;
+    e->chunk = opt->chunk > 0 && opt->chunk < room ? opt->chunk : room;
+    struct mr_dims d = mr_dims_of(&packed->config);
+    int positions = packed->config.n_positions;
+    int rc = opt->max_seqs >= 1 ? 0 : mr_fail(err, MR_ERR_USAGE, "max_seqs must be at least 1");
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = mr_program_build(&e->prog[i], &packed->config, packed->format, i == 1, err);
+    if (rc == 0)
+        rc = fits(e, err);
+    if (rc == 0) {
+        e->seqs = calloc((size_t)opt->max_seqs, sizeof *e->seqs);
+        e->rotary = malloc((size_t)positions * (size_t)d.rot_floats * sizeof(float));
+        e->emb = calloc((size_t)d.d, sizeof(float));
+        if (!e->seqs || !e->rotary || !e->emb)
+            rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the engine's tables");
+    }
+    for (int i = 0; rc == 0 && i < positions; i++)
+        mr_rotary_row(i, packed->config.rotary_dim, d.rot_floats,
+                      e->rotary + (size_t)i * (size_t)d.rot_floats);
+    if (rc == 0)
+        rc = upload_weights(e, err);
+    if (rc == 0)
+        rc = alloc_kv(e, err);
+    if (rc == 0)
+        rc = alloc_run(e, err);
+    if (rc < 0) {
+        engine_close(&e->base);
+        return rc;
+    }
+    *backend = &e->base;
+    return 0;
+}
+
+int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err)
+{
+    struct engine *e = self(backend);
+    uint64_t h = 0xCBF29CE484222325u;
+    uint8_t *rec = malloc((size_t)e->kv_rec * BEAT);
+    int rc = rec ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for a KV record");
+    for (int l = 0; rc == 0 && l < backend->config.n_layer; l++)
+        for (int pos = 0; rc == 0 && pos < e->seqs[seq].pos; pos++)
+            for (int part = 0; rc == 0 && part < 3; part++) { // K, V, prefix maxima
+                uint32_t beats = part == 2 ? e->kv_scale : e->kv_rec;
+                uint64_t off = (uint64_t)seq * e->kv_seq + (uint64_t)l * e->kv_layer +
+                               (uint64_t)part * e->kv_positions * e->kv_rec +
+                               (uint64_t)(pos / e->n) * beats;
+                rc = mr_device_read(e->dev, e->kv_addr[pos % e->n] + off * BEAT, rec,
+                                    (size_t)beats * BEAT, err);
+                for (size_t i = 0; rc == 0 && i < (size_t)beats * BEAT; i++)
+                    h = (h ^ rec[i]) * 0x100000001B3u;
+            }
+    free(rec);
+    *hash = h;
+    return rc;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine: a packed model resident on a device.
+#ifndef MILLRACE_ENGINE_ENGINE_H
+#define MILLRACE_ENGINE_ENGINE_H
+
+#include "device/device.h"
+#include "engine/backend.h"
+#include "pack/packed.h"
+
+struct mr_engine_options {
+    int max_seqs;  // KV stores to make room for, >= 1
+    int chunk;     // most rows a step; 0: all that fit the device
+    bool two_pass; // second pass over the residue of activations
+};
+
+// Puts the model on the device. `packed` and `dev` must outlive the backend, which owns neither.
+// MR_ERR_FIT, with what is too large, if the device's configuration does not hold the model.
+int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
+                   struct mr_device *dev, const struct mr_engine_options *opt,
+                   struct mr_error *err);
+
+// FNV-1a over the KV records of a sequence, position by position, in a form that does not depend on
+// the number of channels. For tests that compare configurations.
+int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err);
+
+#endif

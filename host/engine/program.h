@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-J as a device program (docs/commands.md): compiled once per model, free of geometry.
+#ifndef MILLRACE_ENGINE_PROGRAM_H
+#define MILLRACE_ENGINE_PROGRAM_H
+
+#include "mr_device.h"
+#include "pack/layout.h"
+
+struct mr_command {
+    uint32_t word[MR_CMD_WORDS];
+};
+
+struct mr_program {
+    struct mr_command *cmds;
+    int count, capacity;
+    // what the host must provide for it, per token or per logit row
+    int act_words, qkv_words;        // used per row slot
+    int res_beats, rot_beats;        // input
+    int table_off, rot_off, res_off; // beats in the input window
+    int out_beats;                   // a row of logits
+};
+
+enum { MR_PROGRAM_ROWS = 512 }; // room for rows in the input window: the largest T
+
+// head: with ln_f and lm_head, logits to the result window; else the KV store is all that is left.
+int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
+                     bool head, struct mr_error *err);
+void mr_program_free(struct mr_program *p);
+
+void mr_command_set(struct mr_command *c, unsigned field, uint32_t value);
+uint32_t mr_command_get(const struct mr_command *c, unsigned field);
+
+// "MATMUL layer 3 mlp.fc_in" for messages; the opcode's name alone where no tensor is involved.
+const char *mr_opcode_name(unsigned opcode);
+
+#endif

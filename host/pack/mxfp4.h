@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// OCP MXFP4 (E2M1 elements) for weights: quantiser and decoder.
+#ifndef MILLRACE_PACK_MXFP4_H
+#define MILLRACE_PACK_MXFP4_H
+
+#include <stdint.h>
+
+// v[32] -> 4-bit codes (sign, 2-bit exponent, 1-bit mantissa), one a byte. Returns the E8M0 scale
+// code: 0 for an all-zero block, 255 if a value is Inf or NaN, else the code with the least squared
+// error among the OCP rule's (largest exponent - 2) and its two neighbours, at least 1. Elements
+// are rounded to nearest even and clamped to +-6.
+uint8_t mr_mxfp4_quantise(const float v[32], uint8_t code[32]);
+
+// Twice the element's value: 0, 1, 2, 3, 4, 6, 8, 12 with its sign.
+extern const int8_t mr_mxfp4_twice[16];
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as the device wants it: the weight stream of one channel (other channel counts are dealt
+// from it), the embedding as it was in the checkpoint, configuration and tokenizer.
+#ifndef MILLRACE_PACK_PACKED_H
+#define MILLRACE_PACK_PACKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "checkpoint/checkpoint.h"
+#include "common/file.h"
+#include "pack/layout.h"
+#include "text/tokenizer.h"
+
+struct mr_packed {
+    struct mr_config config;
+    enum mr_format format; // of the layer matrices; lm_head is MXINT8
+    bool smooth;
+    const uint8_t *stream; // mr_stream_beats(config, format, 1) * 64 bytes, 64-byte aligned
+    size_t stream_bytes;
+    struct mr_tensor embedding; // [vocab_size][n_embd]
+    struct mr_tokenizer *tokenizer; // NULL if the checkpoint has none
+    // what the pointers above point into
+    struct mr_file map;
+    void *memory;
+    struct mr_checkpoint *checkpoint;
+};
+
+struct mr_pack_options {
+    enum mr_format format;
+    bool smooth;
+    // Called now and then with bytes done and in all; a non-zero return stops with
+    // MR_ERR_INTERRUPTED. May be NULL.
+    int (*progress)(void *arg, size_t done, size_t total);
+    void *arg;
+};
+
+// Packs the Hugging Face directory `dir` in memory. Refuses Inf and NaN weights.
+// On success the caller owns *packed until mr_packed_close(); on failure it is all zero.
+int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
+                      struct mr_error *err);
+
+// Writes a packed file; `path` appears only when it is complete.
+int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *path,
+                   struct mr_error *err);
+
+// Maps a packed file.
+int mr_packed_open(struct mr_packed *packed, const char *path, struct mr_error *err);
+
+// Either of the two, by what `path` is. `opt` is for directories.
+int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
+                   struct mr_error *err);
+
+void mr_packed_close(struct mr_packed *packed);
+
+#endif
