@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json: reading it, refusing what would run as another model.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "checkpoint/config.h"
+#include "unit/files.h"
+
+#define SIZES "\"vocab_size\":50,\"n_embd\":96,\"n_layer\":3,\"n_head\":3"
+#define GPTJ  "\"model_type\":\"gptj\","
+
+static void load(struct mr_config *config, const char *json)
+{
+    struct mr_error err = {0};
+    if (mr_config_load(config, files_write_text("config.json", json), &err))
+        fail_msg("%s", err.text);
+}
+
+static void refuse(const char *json, int status, const char *words)
+{
+    struct mr_config config;
+    struct mr_error err = {0};
+    const char *path = files_write_text("config.json", json);
+    assert_refused(mr_config_load(&config, path, &err), status, &err, words);
+    assert_non_null(strstr(err.text, path));
+}
+
+static void reads_all_settings(void **state)
+{
+    (void)state;
+    struct mr_config c;
+    load(&c, "{" GPTJ SIZES ",\"n_positions\":40,\"rotary_dim\":6,\"n_inner\":100,"
+             "\"layer_norm_epsilon\":0.03,\"bos_token_id\":1,\"eos_token_id\":null,"
+             "\"activation_function\":\"gelu_new\",\"tie_word_embeddings\":false,"
+             "\"attn_pdrop\":0.0,\"torch_dtype\":\"float16\",\"n_ctx\":7}");
+    assert_int_equal(c.vocab_size, 50);
+    assert_int_equal(c.n_positions, 40);
+    assert_int_equal(c.n_embd, 96);
+    assert_int_equal(c.n_layer, 3);
+    assert_int_equal(c.n_head, 3);
+    assert_int_equal(c.head_dim, 32);
+    assert_int_equal(c.rotary_dim, 6);
+    assert_int_equal(c.n_inner, 100);
+    assert_true(c.layer_norm_epsilon == 0.03F);
+    assert_int_equal(c.bos_token_id, 1);
+    assert_int_equal(c.eos_token_id, -1);
+}
+
+static void missing_keys_take_the_defaults_of_transformers(void **state)
+{
+    (void)state;
+    struct mr_config c;
+    load(&c, "{" GPTJ "\"vocab_size\":50,\"n_embd\":128,\"n_layer\":1,\"n_head\":2}");
+    assert_int_equal(c.n_positions, 2048);
+    assert_int_equal(c.rotary_dim, 64);
+    assert_int_equal(c.n_inner, 512);
+    assert_true(c.layer_norm_epsilon == 1e-5F);
+    assert_int_equal(c.bos_token_id, 50256);
+    assert_int_equal(c.eos_token_id, 50256);
+}
+
+static void null_n_inner_is_four_times_n_embd(void **state)
+{
+    (void)state;
+    struct mr_config c;
+    load(&c, "{" GPTJ SIZES ",\"rotary_dim\":32,\"n_inner\":null}");
+    assert_int_equal(c.n_inner, 384);
+    assert_int_equal(c.rotary_dim, 32);
+}
+
+static void refuses_other_architecture(void **state)
+{
+    (void)state;
+    refuse("{\"model_type\":\"llama\"," SIZES "}", MR_ERR_UNSUPPORTED, "\"llama\"");
+    refuse("{\"model_type\":\"gptj\\u001b\"," SIZES "}", MR_ERR_UNSUPPORTED, "\"gptj?\"");
+}
+
+static void refuses_config_without_architecture(void **state)
+{
+    (void)state;
+    refuse("{" SIZES "}", MR_ERR_FORMAT, "\"model_type\" is missing");
+    refuse("{\"model_type\":3}", MR_ERR_FORMAT, "\"model_type\" is an integer");
+}
+
+static void refuses_other_activation(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ SIZES ",\"activation_function\":\"relu\"}", MR_ERR_UNSUPPORTED, "\"relu\"");
+    refuse("{" GPTJ SIZES ",\"activation_function\":null}", MR_ERR_FORMAT, "null");
+}
+
+static void refuses_tied_embeddings(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ SIZES ",\"tie_word_embeddings\":true}", MR_ERR_UNSUPPORTED, "tied");
+    refuse("{" GPTJ SIZES ",\"tie_word_embeddings\":1}", MR_ERR_FORMAT, "true or false");
+}
+
+static void refuses_missing_size(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ "\"vocab_size\":50,\"n_embd\":96,\"n_layer\":3}", MR_ERR_FORMAT,
+           "no \"n_head\"");
+    refuse("{" GPTJ "\"n_head\":3,\"n_embd\":96,\"n_layer\":3}", MR_ERR_FORMAT,
+           "no \"vocab_size\"");
+}
+
+static void refuses_size_of_wrong_type(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ "\"vocab_size\":\"50\"}", MR_ERR_FORMAT, "a string where an integer");
+    refuse("{" GPTJ "\"vocab_size\":50.5}", MR_ERR_FORMAT, "a fractional number");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":null}", MR_ERR_FORMAT, "\"rotary_dim\" is null");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":[1,2]}", MR_ERR_FORMAT, "an array");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"layer_norm_epsilon\":\"1e-5\"}", MR_ERR_FORMAT,
+           "a string where a number");
+}
+
+static void refuses_size_out_of_range(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ "\"vocab_size\":0}", MR_ERR_FORMAT, "\"vocab_size\" is 0");
+    refuse("{" GPTJ "\"vocab_size\":4294967297}", MR_ERR_FORMAT, "outside the supported");
+    refuse("{" GPTJ "\"vocab_size\":50,\"n_embd\":-96}", MR_ERR_FORMAT, "is -96");
+    refuse("{" GPTJ "\"vocab_size\":50,\"n_embd\":32769}", MR_ERR_FORMAT, "1 to 32768");
+    refuse("{" GPTJ SIZES ",\"n_positions\":4097}", MR_ERR_FORMAT, "1 to 4096");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"n_inner\":0}", MR_ERR_FORMAT, "\"n_inner\" is 0");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"bos_token_id\":-1}", MR_ERR_FORMAT, "bos_token_id");
+}
+
+static void refuses_heads_that_do_not_divide(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ "\"vocab_size\":50,\"n_embd\":96,\"n_layer\":3,\"n_head\":5}", MR_ERR_FORMAT,
+           "not a multiple");
+}
+
+static void refuses_bad_rotary_dim(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ SIZES "}", MR_ERR_FORMAT, "\"rotary_dim\" is 64");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":7}", MR_ERR_FORMAT, "even number");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":34}", MR_ERR_FORMAT, "width, 32");
+}
+
+static void refuses_bad_epsilon(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"layer_norm_epsilon\":0}", MR_ERR_FORMAT,
+           "positive");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"layer_norm_epsilon\":-1e-5}", MR_ERR_FORMAT,
+           "is -1e-05");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"layer_norm_epsilon\":1e-50}", MR_ERR_FORMAT,
+           "positive");
+}
+
+static void refuses_duplicate_config_key(void **state)
+{
+    (void)state;
+    refuse("{" GPTJ SIZES ",\"n_embd\":48}", MR_ERR_FORMAT, "duplicate");
+}
+
+static void refuses_config_that_is_no_object(void **state)
+{
+    (void)state;
+    refuse("[]", MR_ERR_FORMAT, "an array where an object");
+    refuse("null", MR_ERR_FORMAT, "null where an object");
+}
+
+static void refuses_damaged_config(void **state)
+{
+    (void)state;
+    refuse("", MR_ERR_FORMAT, "not valid JSON");
+    refuse("{" GPTJ "\"vocab_size\"", MR_ERR_FORMAT, "not valid JSON");
+    refuse("{\"model_type\":\"gptj\xff\"}", MR_ERR_FORMAT, "not valid JSON");
+    refuse("{\"a\":\n\"\x01\"}", MR_ERR_FORMAT, "line 2");
+}
+
+static void refuses_deeply_nested_config(void **state)
+{
+    (void)state;
+    static char json[100001];
+    for (size_t i = 0; i + 5 < sizeof json; i += 5)
+        memcpy(json + i, "{\"a\":", 5);
+    refuse(json, MR_ERR_FORMAT, "not valid JSON");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, files_setup, files_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(reads_all_settings),
+        TEST(missing_keys_take_the_defaults_of_transformers),
+        TEST(null_n_inner_is_four_times_n_embd),
+        TEST(refuses_other_architecture),
+        TEST(refuses_config_without_architecture),
+        TEST(refuses_other_activation),
+        TEST(refuses_tied_embeddings),
+        TEST(refuses_missing_size),
+        TEST(refuses_size_of_wrong_type),
+        TEST(refuses_size_out_of_range),
+        TEST(refuses_heads_that_do_not_divide),
+        TEST(refuses_bad_rotary_dim),
+        TEST(refuses_bad_epsilon),
+        TEST(refuses_duplicate_config_key),
+        TEST(refuses_config_that_is_no_object),
+        TEST(refuses_damaged_config),
+        TEST(refuses_deeply_nested_config),
+    };
+    return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+}
