@@ -138,6 +138,7 @@ class Stall {
             stalls_++;
     }
     uint64_t stalls() const { return stalls_; }
+    bool stopped() const { return fixed_ == 0; }
     // Prints the coverage line; false if this port never stalled the other side.
     bool covered(Tap &tap) const
     {
