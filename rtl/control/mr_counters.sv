@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Performance counters (docs/commands.md, "Counters"), 48 bits each: they count while run_i is high and
+// are cleared by clear_i, so after a run they stand still and are read as one snapshot.
+//
+// Parameters
+//   N  channels
+//
+// rd_addr_i selects a counter, rd_data_o follows one cycle later.
+module mr_counters #(
+  parameter int N = 1
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         clear_i,
+  input  logic         run_i,
+  input  logic         command_i,
+  input  logic [N-1:0] w_beat_i,
+  input  logic [N-1:0] kv_beat_i,
+  input  logic         host_beat_i,
+  input  logic         write_beat_i,
+  input  logic [15:0]  mac_blocks_i,
+  input  logic [3:0]   array_i,      // busy, weights, drain, idle
+  input  logic [1:0]   vector_i,     // busy, idle
+  input  logic [2:0]   attention_i,  // busy, idle, waits for KV
+  input  logic [1:0]   writer_i,     // busy, idle
+  input  logic [3:0]   reader_i,     // credit, memory, idle, issue
+  input  logic [4:0]   rd_addr_i,
+  output logic [47:0]  rd_data_o
+);
+
+  localparam int COUNTERS = 22;
+  logic [47:0] count_q[COUNTERS];
+
+  function automatic [7:0] ones(input logic [N-1:0] v);
+    ones = '0;
+    for (int i = 0; i < N; i++) ones = ones + {7'd0, v[i]};
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    rd_data_o <= rd_addr_i < 5'(COUNTERS) ? count_q[rd_addr_i] : '0;
+    if (!rst_ni || clear_i) begin
+      for (int i = 0; i < COUNTERS; i++) count_q[i] <= '0;
+    end else if (run_i) begin
+      count_q[0] <= count_q[0] + 48'd1;
+      if (command_i) count_q[1] <= count_q[1] + 48'd1;
+      if (w_beat_i != '0) count_q[2] <= count_q[2] + 48'(ones(w_beat_i));
+      if (kv_beat_i != '0) count_q[3] <= count_q[3] + 48'(ones(kv_beat_i));
+      if (host_beat_i) count_q[4] <= count_q[4] + 48'd1;
+      if (write_beat_i) count_q[5] <= count_q[5] + 48'd1;
+      if (mac_blocks_i != '0) count_q[6] <= count_q[6] + 48'(mac_blocks_i);
+      for (int i = 0; i < 4; i++) if (array_i[i]) count_q[7+i] <= count_q[7+i] + 48'd1;
+      for (int i = 0; i < 2; i++) if (vector_i[i]) count_q[11+i] <= count_q[11+i] + 48'd1;
+      for (int i = 0; i < 3; i++) if (attention_i[i]) count_q[13+i] <= count_q[13+i] + 48'd1;
+      for (int i = 0; i < 2; i++) if (writer_i[i]) count_q[16+i] <= count_q[16+i] + 48'd1;
+      for (int i = 0; i < 4; i++) if (reader_i[i]) count_q[18+i] <= count_q[18+i] + 48'd1;
+    end
+  end
+
+endmodule

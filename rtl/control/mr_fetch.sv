@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fetches the run descriptor and then the program's commands, ahead of the dispatcher.
+//
+// Parameters
+//   N, T   channels and row slots, for the descriptor's checks
+//
+// start_i is a pulse with addr_i; descriptor outputs are stable from desc_valid_o (level, until the next
+// start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them. bad_o is a pulse: the
+// descriptor is refused, nothing more is fetched. Requests go to a client port of mr_hostrd, whose beats
+// are never refused: the command FIFO has room for every beat that is asked for.
+module mr_fetch #(
+  parameter int N = 1,
+  parameter int T = 128
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+  input  logic            start_i,
+  input  logic [63:0]     addr_i,
+
+  output logic            hr_req_valid_o,
+  input  logic            hr_req_ready_i,
+  output logic [63:0]     hr_req_addr_o,
+  output logic [15:0]     hr_req_beats_o,
+  input  logic            hr_valid_i,
+  input  logic [511:0]    hr_data_i,
+
+  output logic            bad_o,
+  output logic            desc_valid_o,
+  output logic [15:0]     n_rows_o,
+  output logic            two_pass_o,
+  output logic [63:0]     input_base_o,
+  output logic [31:0]     input_limit_o,
+  output logic [63:0]     result_base_o,
+  output logic [31:0]     result_limit_o,
+  output logic [31:0]     kv_layer_beats_o,
+  output logic [31:0]     kv_v_beats_o,
+  output logic [31:0]     kv_pm_beats_o,
+  output logic [N*64-1:0] w_base_o,
+  output logic [N*32-1:0] w_limit_o,
+  output logic [N*64-1:0] kv_base_o,
+  output logic [N*32-1:0] kv_limit_o,
+
+  output logic            cmd_valid_o,
+  input  logic            cmd_ready_i,
+  output logic [511:0]    cmd_o
+);
+
+  localparam int DESC_BEATS = 1 + (N + 1) / 2;
+  localparam int DEPTH = 16;  // commands
+  localparam int BURST = 8;
+
+  localparam logic [2:0] IDLE = 0, DESC_REQ = 1, DESC = 2, CHECK = 3, CMD_REQ = 4, CMD = 5;
+  logic [2:0]  state_q;
+  logic [7:0]  beat_q, want_q;   // beats received, asked for
+  logic [63:0] next_q;           // address of the next command
+  logic [31:0] left_q, n_cmds_q, prog_limit_q, n_rows_q, magic_q;
+  logic [4:0]  room;
+  logic        fifo_in;
+  logic        unused_ready;  // room is checked before the request
+  logic        bad;
+
+  mr_fifo #(
+    .W    (512),
+    .DEPTH(DEPTH)
+  ) u_cmds (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (start_i),
+    .in_valid_i (fifo_in),
+    .in_ready_o (unused_ready),
+    .in_data_i  (hr_data_i),
+    .out_valid_o(cmd_valid_o),
+    .out_ready_i(cmd_ready_i),
+    .out_data_o (cmd_o),
+    .count_o    (room)
+  );
+  assign fifo_in = hr_valid_i && state_q == CMD;
+
+  assign bad = magic_q != mr_pkg::MAGIC_RUN || n_rows_q == '0 ||
+               n_rows_q > (two_pass_o ? 32'(T / 2) : 32'(T)) || n_cmds_q == '0 ||
+               n_cmds_q > 32'd65535 || n_cmds_q > prog_limit_q;
+  assign n_rows_o = n_rows_q[15:0];
+  assign hr_req_valid_o = state_q == DESC_REQ || (state_q == CMD_REQ && room <= 5'(DEPTH - BURST));
+  assign hr_req_addr_o  = next_q;
+  assign hr_req_beats_o = state_q == DESC_REQ ? 16'(DESC_BEATS) :
+                          left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];
+
+  always_ff @(posedge clk_i) begin
+    bad_o <= 1'b0;
+    if (!rst_ni) begin
+      state_q      <= IDLE;
+      desc_valid_o <= 1'b0;
+    end else begin
+      unique case (state_q)
+        IDLE: if (start_i) begin
+          state_q      <= DESC_REQ;
+          desc_valid_o <= 1'b0;
+        end
+        DESC_REQ: if (hr_req_ready_i) state_q <= DESC;
+        DESC: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
+        CHECK: begin
+          bad_o        <= bad;
+          desc_valid_o <= !bad;
+          state_q      <= bad ? IDLE : CMD_REQ;
+        end
+        CMD_REQ: if (hr_req_valid_o && hr_req_ready_i) state_q <= CMD;
+        CMD: if (hr_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
+        default: state_q <= IDLE;
+      endcase
+    end
+
+    if (state_q == IDLE) next_q <= addr_i;
+    if (hr_req_valid_o && hr_req_ready_i) begin
+      beat_q <= '0;
+      want_q <= hr_req_beats_o[7:0];
+      if (state_q == CMD_REQ) begin
+        left_q <= left_q - {16'd0, hr_req_beats_o};
+        next_q <= next_q + {42'd0, hr_req_beats_o, 6'd0};
+      end
+    end else if (hr_valid_i) begin
+      beat_q <= beat_q + 8'd1;
+    end
+
+    if (hr_valid_i && state_q == DESC && beat_q == '0) begin
+      magic_q          <= hr_data_i[32 * mr_pkg::RUN_MAGIC +: 32];
+      n_cmds_q         <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 32];
+      left_q           <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 32];
+      n_rows_q         <= hr_data_i[32 * mr_pkg::RUN_N_ROWS +: 32];
+      two_pass_o       <= hr_data_i[32 * mr_pkg::RUN_FLAGS];
+      next_q           <= hr_data_i[32 * mr_pkg::RUN_PROG_LO +: 64];
+      prog_limit_q     <= hr_data_i[32 * mr_pkg::RUN_PROG_BEATS +: 32];
+      input_base_o     <= hr_data_i[32 * mr_pkg::RUN_INPUT_LO +: 64];
+      input_limit_o    <= hr_data_i[32 * mr_pkg::RUN_INPUT_BEATS +: 32];
+      result_base_o    <= hr_data_i[32 * mr_pkg::RUN_RESULT_LO +: 64];
+      result_limit_o   <= hr_data_i[32 * mr_pkg::RUN_RESULT_BEATS +: 32];
+      kv_layer_beats_o <= hr_data_i[32 * mr_pkg::RUN_KV_LAYER_BEATS +: 32];
+      kv_v_beats_o     <= hr_data_i[32 * mr_pkg::RUN_KV_V_BEATS +: 32];
+      kv_pm_beats_o    <= hr_data_i[32 * mr_pkg::RUN_KV_PM_BEATS +: 32];
+    end
+    for (int ch = 0; ch < N; ch++) begin
+      if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
+        w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
+        w_limit_o[32 * ch +: 32]  <= hr_data_i[256 * (ch % 2) + 64 +: 32];
+        kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
+        kv_limit_o[32 * ch +: 32] <= hr_data_i[256 * (ch % 2) + 192 +: 32];
+      end
+    end
+  end
+
+endmodule

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// AXI4-Lite slave: identity, capabilities, control, first error, counters (docs/commands.md, "Registers").
+//
+// Parameters: the configuration, as it is reported to the host.
+//
+// One access at a time. Writes take address and data in any order; responses are always OKAY; unknown
+// addresses read zero and ignore writes. start_o, reset_o and irq_clear_o are pulses.
+module mr_regs #(
+  parameter int N = 1,
+  parameter int R = 4,
+  parameter int T = 128,
+  parameter int ACT_WORDS = 1024,
+  parameter int QKV_WORDS = 256,
+  parameter int D_MAX = 4096,
+  parameter int ROT_MAX = 256,
+  parameter int SCORES = 32768,
+  parameter int W_MAX = 4096,
+  parameter int HEADS_MAX = 64,
+  parameter int HP_MAX = 256,
+  parameter int CTX_MAX = 4096,
+  parameter int RING = 1024,
+  parameter int CLOCK_KHZ = 300000
+) (
+  input  logic        clk_i,
+  input  logic        rst_ni,
+
+  input  logic        awvalid_i,
+  output logic        awready_o,
+  input  logic [11:0] awaddr_i,
+  input  logic        wvalid_i,
+  output logic        wready_o,
+  input  logic [31:0] wdata_i,
+  input  logic [3:0]  wstrb_i,
+  output logic        bvalid_o,
+  input  logic        bready_i,
+  output logic [1:0]  bresp_o,
+  input  logic        arvalid_i,
+  output logic        arready_o,
+  input  logic [11:0] araddr_i,
+  output logic        rvalid_o,
+  input  logic        rready_i,
+  output logic [31:0] rdata_o,
+  output logic [1:0]  rresp_o,
+
+  output logic        start_o,
+  output logic        reset_o,
+  output logic [63:0] run_addr_o,
+  output logic [5:0]  watchdog_o,
+  output logic        irq_o,
+  input  logic        busy_i,
+  input  logic        done_i,        // level: the last run ended well
+  input  logic        error_i,       // level: the last run ended in an error
+  input  logic        finish_i,      // pulse: a run ended, either way
+  input  logic [7:0]  err_code_i,
+  input  logic [7:0]  err_unit_i,
+  input  logic [15:0] err_index_i,
+  input  logic [63:0] err_addr_i,
+  input  logic [1:0]  sticky_i,
+  output logic [4:0]  cnt_addr_o,
+  input  logic [47:0] cnt_data_i
+);
+
+  // ---- write side -----------------------------------------------------------------------------
+  logic        aw_q, w_q, irq_enable_q, irq_status_q;
+  logic [11:0] awaddr_q;
+  logic [31:0] wdata_q;
+  logic        do_write;
+  assign awready_o = !aw_q;
+  assign wready_o  = !w_q;
+  assign do_write  = aw_q && w_q && !bvalid_o;
+  assign bresp_o   = '0;
+  assign irq_o     = irq_enable_q && irq_status_q;
+
+  always_ff @(posedge clk_i) begin
+    start_o <= 1'b0;
+    reset_o <= 1'b0;
+    if (!rst_ni) begin
+      aw_q         <= 1'b0;
+      w_q          <= 1'b0;
+      bvalid_o     <= 1'b0;
+      irq_enable_q <= 1'b0;
+      irq_status_q <= 1'b0;
+      run_addr_o   <= '0;
+      watchdog_o   <= '0;
+    end else begin
+      if (finish_i) irq_status_q <= 1'b1;
+      if (awvalid_i && awready_o) aw_q <= 1'b1;
+      // Only whole words are written; a partial strobe is ignored like an unknown address.
+      if (wvalid_i && wready_o) w_q <= 1'b1;
+      if (bvalid_o && bready_i) bvalid_o <= 1'b0;
+      if (do_write) begin
+        aw_q     <= 1'b0;
+        w_q      <= 1'b0;
+        bvalid_o <= 1'b1;
+        unique case (awaddr_q)
+          mr_pkg::REG_CTRL[11:0]: begin
+            start_o <= wdata_q[0] && !busy_i;
+            reset_o <= wdata_q[1];
+          end
+          mr_pkg::REG_RUN_LO[11:0]:     run_addr_o[31:0] <= wdata_q;
+          mr_pkg::REG_RUN_HI[11:0]:     run_addr_o[63:32] <= wdata_q;
+          mr_pkg::REG_IRQ_ENABLE[11:0]: irq_enable_q <= wdata_q[0];
+          mr_pkg::REG_IRQ_STATUS[11:0]: if (wdata_q[0]) irq_status_q <= 1'b0;
+          mr_pkg::REG_WATCHDOG[11:0]:   watchdog_o <= wdata_q[5:0];
+          default: ;
+        endcase
+      end
+    end
+    if (awvalid_i && awready_o) awaddr_q <= awaddr_i;
+    if (wvalid_i && wready_o) wdata_q <= wdata_i;
+  end
+
+  logic unused;
+  assign unused = &{1'b0, wstrb_i};
+
+  // ---- read side: the address is held for two cycles, the counter memory answers in the second --
+  logic        ar_q, ar2_q;
+  logic [11:0] araddr_q;
+  // verilator lint_off UNUSED
+  logic [9:0]  cnt_word;  // bit 0 is the half of a counter, taken from the address
+  // verilator lint_on UNUSED
+  assign arready_o  = !ar_q && !ar2_q && !rvalid_o;
+  assign rresp_o    = '0;
+  assign cnt_word   = 10'(araddr_q - mr_pkg::REG_COUNTERS[11:0]) >> 2;
+  assign cnt_addr_o = cnt_word[5:1];
+
+  function automatic [31:0] value(input logic [11:0] addr, input logic [47:0] counter,
+                                  input logic [2:0] status, input logic [63:0] run_addr,
+                                  input logic [31:0] first_error, input logic [63:0] err_addr,
+                                  input logic [9:0] misc);
+    unique case (addr)
+      mr_pkg::REG_MAGIC[11:0]:      value = mr_pkg::MAGIC_REG;
+      mr_pkg::REG_VERSION[11:0]:    value = {mr_pkg::VERSION_MAJOR[15:0], mr_pkg::VERSION_MINOR[15:0]};
+      mr_pkg::REG_GEOMETRY[11:0]:   value = {16'(T), 8'(R), 8'(N)};
+      mr_pkg::REG_WORDS[11:0]:      value = {16'(QKV_WORDS), 16'(ACT_WORDS)};
+      mr_pkg::REG_ROWS[11:0]:       value = {16'(ROT_MAX), 16'(D_MAX)};
+      mr_pkg::REG_SCORES[11:0]:     value = 32'(SCORES);
+      mr_pkg::REG_RING[11:0]:       value = {16'(CTX_MAX), 16'(RING)};
+      mr_pkg::REG_FORMATS[11:0]:    value = T > 1 ? 32'd7 : 32'd3;
+      mr_pkg::REG_CLOCK_KHZ[11:0]:  value = 32'(CLOCK_KHZ);
+      mr_pkg::REG_ATTENTION[11:0]:  value = {8'(HP_MAX / 64), 8'(HEADS_MAX), 16'(W_MAX)};
+      mr_pkg::REG_STATUS[11:0]:     value = {29'd0, status};
+      mr_pkg::REG_RUN_LO[11:0]:     value = run_addr[31:0];
+      mr_pkg::REG_RUN_HI[11:0]:     value = run_addr[63:32];
+      mr_pkg::REG_IRQ_ENABLE[11:0]: value = {31'd0, misc[0]};
+      mr_pkg::REG_IRQ_STATUS[11:0]: value = {31'd0, misc[1]};
+      mr_pkg::REG_STICKY[11:0]:     value = {30'd0, misc[3:2]};
+      mr_pkg::REG_WATCHDOG[11:0]:   value = {26'd0, misc[9:4]};
+      mr_pkg::REG_ERROR[11:0]:      value = first_error;
+      mr_pkg::REG_ERROR_LO[11:0]:   value = err_addr[31:0];
+      mr_pkg::REG_ERROR_HI[11:0]:   value = err_addr[63:32];
+      default: value = addr < mr_pkg::REG_COUNTERS[11:0] ? 32'd0 :
+                       addr[2] ? {16'd0, counter[47:32]} : counter[31:0];
+    endcase
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      ar_q     <= 1'b0;
+      ar2_q    <= 1'b0;
+      rvalid_o <= 1'b0;
+    end else begin
+      ar_q  <= arvalid_i && arready_o;
+      ar2_q <= ar_q;
+      if (ar2_q) rvalid_o <= 1'b1;
+      else if (rready_i) rvalid_o <= 1'b0;
+    end
+    if (arvalid_i && arready_o) araddr_q <= araddr_i;
+    if (ar2_q) begin
+      rdata_o <= value(araddr_q, cnt_data_i, {error_i, done_i, busy_i}, run_addr_o,
+                       {err_index_i, err_unit_i, err_code_i}, err_addr_i,
+                       {watchdog_o, sticky_i, irq_status_q, irq_enable_q});
+    end
+  end
+
+endmodule

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader queue: turns STREAM_VEC and STREAM_TILES into read jobs, which run ahead, and into commands
+// for the channels' splitters, which follow the data. Both go to all N channels; the weight stream is
+// contiguous, so a job starts where the last one ended.
+//
+// Parameters
+//   N      channels (a power of two)
+//   D_MAX, RING  for the legality checks
+//
+// Timing: valid/ready at every port; per channel bits of job_valid_o and sp_valid_o fall as the channels
+// take the job or command, the next one follows when all have. done_o: all splitters have finished.
+// bad_o is a pulse: a field is illegal, the command is dropped.
+module mr_stream_ctl #(
+  parameter int N = 1,
+  parameter int D_MAX = 4096,
+  parameter int RING = 1024
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         clear_i,     // start of a run: back to the stream's first beat
+
+  // from the dispatcher (jobs, no waiting)
+  input  logic         cmd_valid_i,
+  output logic         cmd_ready_o,
+  input  logic [511:0] cmd_i,
+  output logic         bad_o,
+
+  // from the reader's mr_queue (after waiting)
+  input  logic         issue_valid_i,
+  output logic         issue_ready_o,
+  input  logic [511:0] issue_cmd_i,
+  output logic         done_o,
+
+  output logic [N-1:0] job_valid_o,
+  input  logic [N-1:0] job_ready_i,
+  output logic [31:0]  job_off_o,
+  output logic [31:0]  job_beats_o,
+
+  output logic [N-1:0] sp_valid_o,
+  input  logic [N-1:0] sp_ready_i,
+  output logic         sp_vec_o,
+  output logic [15:0]  sp_vec_beats_o,
+  output logic         sp_fp4_o,
+  output logic         sp_bias_o,
+  output logic [15:0]  sp_kblocks_o,
+  output logic [31:0]  sp_groups_o,
+  input  logic [N-1:0] sp_done_i
+);
+
+  localparam int LN = $clog2(N);
+
+  // ---- fields ---------------------------------------------------------------------------------
+  // Fields lie at fixed bits of a command; the rest of it is not used here.
+  // verilator lint_off UNUSED
+  logic [511:0] c;
+  // verilator lint_on UNUSED
+  logic        is_vec;
+  logic [15:0] d, kb;
+  logic [31:0] cols;
+  assign c      = cmd_i;
+  assign is_vec = c[7:0] == mr_pkg::OP_STREAM_VEC[7:0];
+  assign d      = c[mr_pkg::STREAM_VEC_D_LSB +: 16];
+  assign kb     = c[mr_pkg::STREAM_TILES_KBLOCKS_LSB +: 16];
+  assign cols   = c[mr_pkg::STREAM_TILES_COLS_LSB +: 32];
+
+  logic legal;
+  assign legal = is_vec ? (d != '0 && d[5:0] == '0 && d <= 16'(D_MAX))
+                        : (kb != '0 && kb <= 16'(RING / 2) && cols != '0 && cols[5:0] == '0);
+
+  // ---- beats of a command: three steps --------------------------------------------------------
+  logic        a_valid_q, b_valid_q, a_vec_q, a_bias_q, b_vec_q;
+  logic [31:0] a_groups_q, b_product_q;
+  logic [17:0] a_group_beats_q;
+  logic [31:0] b_header_q;
+  logic [15:0] a_vec_beats_q, b_vec_beats_q;
+  logic        j_in_valid, j_in_ready;
+  logic [31:0] j_in_beats;
+  assign cmd_ready_o = !a_valid_q && !b_valid_q;
+  assign j_in_valid  = b_valid_q;
+  assign j_in_beats  = b_vec_q ? {15'd0, b_vec_beats_q, 1'b0} : b_product_q + b_header_q;
+
+  always_ff @(posedge clk_i) begin
+    bad_o <= 1'b0;
+    if (!rst_ni || clear_i) begin
+      a_valid_q <= 1'b0;
+      b_valid_q <= 1'b0;
+    end else begin
+      if (cmd_valid_i && cmd_ready_o) begin
+        a_valid_q <= legal;
+        bad_o     <= !legal;
+      end
+      if (a_valid_q) begin
+        a_valid_q <= 1'b0;
+        b_valid_q <= 1'b1;
+      end
+      if (j_in_valid && j_in_ready) b_valid_q <= 1'b0;
+    end
+    if (cmd_valid_i && cmd_ready_o) begin
+      a_vec_q         <= is_vec;
+      a_bias_q        <= c[mr_pkg::STREAM_TILES_BIAS_LSB];
+      a_vec_beats_q   <= (d + 16'(16 * N - 1)) >> (4 + LN);
+      a_groups_q      <= cols >> (2 + LN);
+      a_group_beats_q <= ((18'(kb) + 18'd15) >> 4) +
+                         (c[mr_pkg::STREAM_TILES_FP4_LSB] ? {2'd0, kb} : {1'd0, kb, 1'b0});
+    end
+    if (a_valid_q) begin
+      b_vec_q       <= a_vec_q;
+      b_vec_beats_q <= a_vec_beats_q;
+      b_product_q   <= 32'(a_groups_q * 32'(a_group_beats_q));
+      b_header_q    <= ((a_groups_q + 32'd15) >> 4) * (a_bias_q ? 32'd5 : 32'd1);
+    end
+  end
+
+  // ---- read jobs ------------------------------------------------------------------------------
+  logic        j_valid, j_ready;
+  logic [31:0] j_beats, off_q;
+  logic [N-1:0] job_pend_q;
+  logic [5:0]   unused_count;
+  mr_fifo #(
+    .W    (32),
+    .DEPTH(32)
+  ) u_jobs (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .in_valid_i (j_in_valid),
+    .in_ready_o (j_in_ready),
+    .in_data_i  (j_in_beats),
+    .out_valid_o(j_valid),
+    .out_ready_i(j_ready),
+    .out_data_o (j_beats),
+    .count_o    (unused_count)
+  );
+  assign job_valid_o = job_pend_q;
+  assign j_ready     = job_pend_q == '0;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clear_i) begin
+      job_pend_q <= '0;
+      off_q      <= '0;
+    end else if (j_ready) begin
+      if (j_valid) begin
+        job_pend_q  <= '1;
+        job_off_o   <= off_q;
+        job_beats_o <= j_beats;
+        off_q       <= off_q + j_beats;
+      end
+    end else begin
+      job_pend_q <= job_pend_q & ~job_ready_i;
+    end
+  end
+
+  // ---- splitter commands ----------------------------------------------------------------------
+  // verilator lint_off UNUSED
+  logic [511:0] s;
+  // verilator lint_on UNUSED
+  logic [N-1:0] sp_pend_q, sp_wait_q;
+  logic         sp_busy_q;
+  assign s             = issue_cmd_i;
+  assign issue_ready_o = !sp_busy_q;
+  assign sp_valid_o    = sp_pend_q;
+
+  always_ff @(posedge clk_i) begin
+    done_o <= 1'b0;
+    if (!rst_ni || clear_i) begin
+      sp_pend_q <= '0;
+      sp_wait_q <= '0;
+      sp_busy_q <= 1'b0;
+    end else if (!sp_busy_q) begin
+      if (issue_valid_i) begin
+        sp_busy_q <= 1'b1;
+        sp_pend_q <= '1;
+        sp_wait_q <= '1;
+      end
+    end else begin
+      sp_pend_q <= sp_pend_q & ~sp_ready_i;
+      sp_wait_q <= sp_wait_q & ~sp_done_i;
+      if ((sp_wait_q & ~sp_done_i) == '0) begin
+        sp_busy_q <= 1'b0;
+        done_o    <= 1'b1;
+      end
+    end
+    if (issue_valid_i && !sp_busy_q) begin
+      sp_vec_o       <= s[7:0] == mr_pkg::OP_STREAM_VEC[7:0];
+      sp_vec_beats_o <= (s[mr_pkg::STREAM_VEC_D_LSB +: 16] + 16'(16 * N - 1)) >> (4 + LN);
+      sp_fp4_o       <= s[mr_pkg::STREAM_TILES_FP4_LSB];
+      sp_bias_o      <= s[mr_pkg::STREAM_TILES_BIAS_LSB];
+      sp_kblocks_o   <= s[mr_pkg::STREAM_TILES_KBLOCKS_LSB +: 16];
+      sp_groups_o    <= s[mr_pkg::STREAM_TILES_COLS_LSB +: 32] >> (2 + LN);
+    end
+  end
+
+endmodule
