@@ -40,7 +40,7 @@ module mr_quant #(
   localparam int SUBS = V / L;            // blocks side by side in an input beat
   localparam int DEPTH = 16;              // beats in a buffer: a block and those on their way, twice
   localparam int LO_MAX = DEPTH / BEATS;  // residue blocks that have room in theirs
-  localparam int OUT = 8;                 // finished blocks of each pass held
+  localparam int OUT = 16;                // finished blocks of each pass held
   localparam int META = TAG + SUB + 1;    // {two_pass, sub, tag}
 
   // ---- input: one block slice of a beat at a time, as long as the buffer has room ---------------
@@ -113,13 +113,13 @@ module mr_quant #(
 
   logic two_pass, start_hi, start_lo, issue, issue_lo, lo_q;
   logic [2:0] left_q;     // beats of the block under way that are still to be read
-  logic [3:0] hi_out_q, lo_out_q;  // output places taken
+  logic [4:0] hi_out_q, lo_out_q;  // output places taken
   logic [4:0] lo_busy_q;  // residue blocks under way or waiting
   logic out_pop, out_pop_lo;
 
   assign two_pass = hi_meta[META-1];
-  assign start_lo = left_q == 3'd0 && lo_valid && !lo_out_q[3];
-  assign start_hi = left_q == 3'd0 && !start_lo && hi_valid && !hi_out_q[3] &&
+  assign start_lo = left_q == 3'd0 && lo_valid && !lo_out_q[4];
+  assign start_hi = left_q == 3'd0 && !start_lo && hi_valid && !hi_out_q[4] &&
       (!two_pass || lo_busy_q != 5'(LO_MAX));
   assign issue = left_q != 3'd0 || start_hi || start_lo;
   assign issue_lo = left_q != 3'd0 ? lo_q : start_lo;
@@ -131,14 +131,14 @@ module mr_quant #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       left_q <= 3'd0;
-      hi_out_q <= 4'd0;
-      lo_out_q <= 4'd0;
+      hi_out_q <= 5'd0;
+      lo_out_q <= 5'd0;
       lo_busy_q <= 5'd0;
     end else begin
       if (start_hi || start_lo) left_q <= 3'(BEATS - 1);
       else if (left_q != 3'd0) left_q <= left_q - 3'd1;
-      hi_out_q <= hi_out_q + {3'd0, start_hi} - {3'd0, out_pop && !out_pop_lo};
-      lo_out_q <= lo_out_q + {3'd0, start_lo} - {3'd0, out_pop && out_pop_lo};
+      hi_out_q <= hi_out_q + {4'd0, start_hi} - {4'd0, out_pop && !out_pop_lo};
+      lo_out_q <= lo_out_q + {4'd0, start_lo} - {4'd0, out_pop && out_pop_lo};
       lo_busy_q <= lo_busy_q + {4'd0, start_hi && two_pass} - {4'd0, start_lo};
     end
   end
@@ -375,12 +375,12 @@ module mr_quant #(
 
   localparam int ENTRY = 264 + META;
   logic [ENTRY-1:0] out_mem[0:2*OUT-1];
-  logic [2:0] hi_wptr_q, hi_rptr_q, lo_wptr_q, lo_rptr_q;
-  logic [3:0] hi_done_q, lo_done_q;
+  logic [3:0] hi_wptr_q, hi_rptr_q, lo_wptr_q, lo_rptr_q;
+  logic [4:0] hi_done_q, lo_done_q;
   logic store, want_lo_q, have, fetch, out_two_pass;
 
   assign store = v2_q && last2_q;
-  assign have = want_lo_q ? lo_done_q != 4'd0 : hi_done_q != 4'd0;
+  assign have = want_lo_q ? lo_done_q != 5'd0 : hi_done_q != 5'd0;
   assign fetch = have && (!out_valid_o || out_ready_i);
   assign out_pop = fetch;
   assign out_pop_lo = want_lo_q;
@@ -390,22 +390,22 @@ module mr_quant #(
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      hi_wptr_q <= 3'd0;
-      hi_rptr_q <= 3'd0;
-      lo_wptr_q <= 3'd0;
-      lo_rptr_q <= 3'd0;
-      hi_done_q <= 4'd0;
-      lo_done_q <= 4'd0;
+      hi_wptr_q <= 4'd0;
+      hi_rptr_q <= 4'd0;
+      lo_wptr_q <= 4'd0;
+      lo_rptr_q <= 4'd0;
+      hi_done_q <= 5'd0;
+      lo_done_q <= 5'd0;
       want_lo_q <= 1'b0;
       out_valid_o <= 1'b0;
     end else begin
-      if (store && !lo2_q) hi_wptr_q <= hi_wptr_q + 3'd1;
-      if (store && lo2_q) lo_wptr_q <= lo_wptr_q + 3'd1;
-      hi_done_q <= hi_done_q + {3'd0, store && !lo2_q} - {3'd0, fetch && !want_lo_q};
-      lo_done_q <= lo_done_q + {3'd0, store && lo2_q} - {3'd0, fetch && want_lo_q};
+      if (store && !lo2_q) hi_wptr_q <= hi_wptr_q + 4'd1;
+      if (store && lo2_q) lo_wptr_q <= lo_wptr_q + 4'd1;
+      hi_done_q <= hi_done_q + {4'd0, store && !lo2_q} - {4'd0, fetch && !want_lo_q};
+      lo_done_q <= lo_done_q + {4'd0, store && lo2_q} - {4'd0, fetch && want_lo_q};
       if (fetch) begin
-        if (want_lo_q) lo_rptr_q <= lo_rptr_q + 3'd1;
-        else hi_rptr_q <= hi_rptr_q + 3'd1;
+        if (want_lo_q) lo_rptr_q <= lo_rptr_q + 4'd1;
+        else hi_rptr_q <= hi_rptr_q + 4'd1;
         want_lo_q <= !want_lo_q && out_two_pass;
       end
       if (fetch) out_valid_o <= 1'b1;

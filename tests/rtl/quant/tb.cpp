@@ -88,7 +88,7 @@ Block random_block(bench::Rng &r)
 class Bench {
   public:
     Bench(bench::Args &args, bench::Tap &tap)
-        : dut_(args), tap_(tap), rng_(args.seed), in_(rng_, "out_of_in_valid"),
+        : dut_(args), tap_(tap), rng_(args.seed), in_(rng_, "in_valid"),
           out_(rng_, "out_ready")
     {
         dut_->in_valid_i = 0;
@@ -159,7 +159,11 @@ class Bench {
 
     long bad_ = 0, seen_ = 0, nan_ = 0, zero_ = 0;
 
-    bool covered() { return in_.covered(tap_) & out_.covered(tap_) & (in_ready_low_ != 0); }
+    bool covered()
+    {
+        tap_.note("stalls in_valid %ld, in_ready %ld", gaps_, in_ready_low_);
+        return out_.covered(tap_) && gaps_ != 0 && in_ready_low_ != 0;
+    }
 
   private:
     void cycle()
@@ -179,7 +183,7 @@ class Bench {
         dut_->in_valid_i = go;
         dut_->out_ready_i = out_.want();
         dut_.settle();
-        in_.saw(dut_->in_ready_o);
+        gaps_ += !go && !beats_.empty();
         out_.saw(dut_->out_valid_o);
         in_ready_low_ += go && !dut_->in_ready_o;
         if (go && dut_->in_ready_o) {
@@ -190,8 +194,6 @@ class Bench {
         }
         if (dut_->out_valid_o)
             check(dut_->out_ready_i);
-        else
-            held_ = false;
         dut_.edge();
     }
 
@@ -230,8 +232,8 @@ class Bench {
     bench::Stall in_, out_;
     std::deque<Beat> beats_;
     std::deque<Out> want_;
-    bool offered_ = false, held_ = false;
-    long in_ready_low_ = 0;
+    bool offered_ = false;
+    long in_ready_low_ = 0, gaps_ = 0;
 };
 
 } // namespace
@@ -256,10 +258,10 @@ int main(int argc, char **argv)
 
     // Rate, no stalls: a beat a cycle (V > 32: a block a cycle), half of that with two passes.
     for (int two = 0; two <= (kTwoPass ? 1 : 0); two++) {
-        for (int i = 0; i < 200; i++)
+        for (int i = 0; i < 1000; i++)
             b.queue(two != 0);
         uint64_t took = b.run(false);
-        uint64_t ideal = 200u * kBeats * kSubs * (two ? 2 : 1);
+        uint64_t ideal = 1000u * kBeats * kSubs * (two ? 2 : 1);
         tap.note("%s pass: %llu cycles for %llu", two ? "two" : "one",
                  static_cast<unsigned long long>(took), static_cast<unsigned long long>(ideal));
         tap.ok(took <= ideal + 40 && b.bad_ == 0, two ? "rate with two passes" : "rate with one pass");
