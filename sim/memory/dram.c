@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/dram.h"
+#include "sim/memory/dram.h"
 
 #include <stddef.h>
 #include <string.h>

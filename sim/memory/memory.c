@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/memory.h"
+#include "sim/memory/memory.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/dram.h"
-#include "memory/store.h"
+#include "sim/memory/dram.h"
+#include "sim/memory/store.h"
 
 #define BURST_BEATS   64
 #define READ_BURSTS   16 // queued in one port
@@ -28,7 +28,7 @@ struct burst {
     unsigned channel;                    // whose timing it takes
     bool reachable;                      // the port reaches the address
     bool held;                           // dropped on purpose
-    const uint8_t *data;                 // of reads, if in one region
+    const uint8_t *data;                 // of reads; NULL: look every beat up
     uint32_t ready[BURST_BEATS];         // cycles after `accepted` at which a beat is answered
     struct write_data *write;            // of writes
 };
@@ -63,7 +63,7 @@ struct mr_mem {
     struct ring read[MR_MEM_MAX_CHANNELS + 1];
     struct ring write;
     unsigned filling; // writes: index after the head of the burst that takes W data
-    struct mr_mem_port port[MR_MEM_MAX_CHANNELS + 1];
+    struct mr_mem_signals port[MR_MEM_MAX_CHANNELS + 1];
     uint8_t bounce[MR_MEM_MAX_CHANNELS + 1][MR_MEM_BEAT];
     struct {
         enum mr_mem_fault fault;
@@ -200,7 +200,7 @@ static int check_range(const struct mr_mem *m, unsigned channel, uint64_t offset
                    channel, offset, bytes, m->channels);
 }
 
-// Bursts under way look their data up again.
+// Bursts under way look their data up beat by beat.
 static void forget_lookups(struct mr_mem *m)
 {
     for (unsigned p = 0; p <= m->channels; p++)
@@ -225,7 +225,7 @@ int mr_mem_unmap(struct mr_mem *m, unsigned channel, uint64_t offset, struct mr_
     return mr_store_unmap(&m->store, (uint64_t)channel << MR_MEM_CHANNEL_LOG2 | offset, err);
 }
 
-int mr_mem_fault(struct mr_mem *m, enum mr_mem_fault fault, uint64_t addr, struct mr_error *err)
+int mr_mem_inject(struct mr_mem *m, enum mr_mem_fault fault, uint64_t addr, struct mr_error *err)
 {
     if (m->faults == FAULTS || fault < MR_MEM_FAULT_READ || fault > MR_MEM_FAULT_WRITE_DROP)
         return mr_fail(err, MR_ERR_USAGE, "memory model: more than %d faults, or a fault of kind %d",
@@ -309,6 +309,9 @@ void mr_mem_ar(struct mr_mem *m, unsigned port, uint64_t addr, unsigned beats)
         b->reachable = b->reachable && b->channel == port;
         b->channel = port;
     }
+    const struct mr_store_region *region = b->reachable ? mr_store_find(&m->store, addr) : NULL;
+    if (region && region->end - addr >= (uint64_t)beats * MR_MEM_BEAT)
+        b->data = region->data + (addr - region->addr);
     if (m->faults)
         apply_faults(m, b, false);
     enqueue(m, b, host ? HOST_READ : PORT_READ);
@@ -382,6 +385,8 @@ static void schedule(struct mr_mem *m, struct channel *ch)
         // 32-bit division: the 64-bit one would be a fifth of the model's time.
         int32_t ticks = done > start ? (int32_t)(done - start) : 0;
         int64_t cycle = m->now + (ticks + per_cycle - 1) / per_cycle + t->back;
+        if (b->data)
+            __builtin_prefetch(b->data + (size_t)b->scheduled * MR_MEM_BEAT);
         b->ready[b->scheduled++] = (uint32_t)(cycle - b->accepted);
         ch->quantum--;
         if (b->scheduled == b->beats) {
@@ -405,17 +410,12 @@ static bool answered(const struct mr_mem *m, const struct burst *b, uint32_t bea
 // Puts the next beat of the port's oldest burst onto the port when its time has come.
 static void present(struct mr_mem *m, unsigned p)
 {
-    struct mr_mem_port *port = &m->port[p];
+    struct mr_mem_signals *port = &m->port[p];
     struct burst *b = ring_at(&m->read[p], 0);
     uint32_t beat = b->delivered;
     if (port->r_valid || !m->read[p].count || !answered(m, b, beat) || stalled(m))
         return;
     uint64_t addr = b->addr + (uint64_t)beat * MR_MEM_BEAT;
-    if (!b->data) {
-        const struct mr_store_region *r = b->reachable ? mr_store_find(&m->store, b->addr) : NULL;
-        if (r && r->end - b->addr >= (uint64_t)b->beats * MR_MEM_BEAT)
-            b->data = r->data + (b->addr - r->addr);
-    }
     port->r_resp = MR_MEM_OKAY;
     if (b->data)
         port->r_data = b->data + (size_t)beat * MR_MEM_BEAT;
@@ -461,7 +461,7 @@ static uint8_t commit(struct mr_mem *m, const struct burst *b)
 
 static void respond(struct mr_mem *m)
 {
-    struct mr_mem_port *port = &m->port[m->channels];
+    struct mr_mem_signals *port = &m->port[m->channels];
     struct burst *b = ring_at(&m->write, 0);
     if (port->b_valid || !m->filling || !answered(m, b, b->beats - 1) || stalled(m))
         return;
@@ -471,7 +471,7 @@ static void respond(struct mr_mem *m)
 
 void mr_mem_b(struct mr_mem *m)
 {
-    struct mr_mem_port *port = &m->port[m->channels];
+    struct mr_mem_signals *port = &m->port[m->channels];
     if (!port->b_valid) {
         violation(m, "B taken while not valid");
         return;
@@ -492,7 +492,7 @@ void mr_mem_step(struct mr_mem *m)
             present(m, p);
         m->port[p].ar_ready = m->read[p].count < READ_BURSTS && !stalled(m);
     }
-    struct mr_mem_port *host = &m->port[m->channels];
+    struct mr_mem_signals *host = &m->port[m->channels];
     if (m->write.count)
         respond(m);
     host->aw_ready = m->write.count < WRITE_BURSTS && !stalled(m);
@@ -502,7 +502,7 @@ void mr_mem_step(struct mr_mem *m)
 // ---------------------------------------------------------------------------------------------
 // What is known about it
 
-const struct mr_mem_port *mr_mem_port(const struct mr_mem *m, unsigned port)
+const struct mr_mem_signals *mr_mem_port(const struct mr_mem *m, unsigned port)
 {
     return &m->port[port];
 }
@@ -515,7 +515,7 @@ bool mr_mem_idle(const struct mr_mem *m)
     return m->write.count == 0;
 }
 
-void mr_mem_counts(const struct mr_mem *m, unsigned channel, struct mr_mem_counts *counts)
+void mr_mem_count(const struct mr_mem *m, unsigned channel, struct mr_mem_counts *counts)
 {
     const struct channel *ch = &m->channel[channel];
     *counts = ch->counts;

@@ -4,8 +4,8 @@
 //
 // Ports: read port c of each channel c, which reaches only its channel, and one host port, which
 // reads and writes all channels. Time is the core clock. In each cycle the caller looks at the
-// mr_mem_port structures, reports the transfers of this cycle (mr_mem_ar, _r, _aw, _w, _b: each at
-// most once a port and cycle, and only where the model was ready or valid), then calls
+// mr_mem_signals structures, reports the transfers of this cycle (mr_mem_ar, _r, _aw, _w, _b: each
+// at most once a port and cycle, and only where the model was ready or valid), then calls
 // mr_mem_step(), which moves to the next cycle and updates the structures. Every burst is answered
 // in the order of its port. Same calls, same seed: same cycles.
 //
@@ -18,13 +18,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/error.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+#include "common/error.h"
+
 #define MR_MEM_MAX_CHANNELS 16
+#define MR_MEM_CHANNEL_LOG2 36 // channel c is addresses c << 36 up to (c + 1) << 36
+#define MR_MEM_BEAT         64 // bytes
 
 enum mr_mem_resp {
     MR_MEM_OKAY = 0,
@@ -41,7 +43,7 @@ struct mr_mem_options {
 };
 
 // What the model drives to the device in this cycle.
-struct mr_mem_port {
+struct mr_mem_signals {
     bool ar_ready;
     bool r_valid, r_last;
     uint8_t r_resp;
@@ -78,7 +80,7 @@ int mr_mem_unmap(struct mr_mem *m, unsigned channel, uint64_t offset, struct mr_
 
 // Ports 0..channels-1 are read ports, port `channels` is the host port. The structure stays at its
 // place for the life of the model.
-const struct mr_mem_port *mr_mem_port(const struct mr_mem *m, unsigned port);
+const struct mr_mem_signals *mr_mem_port(const struct mr_mem *m, unsigned port);
 
 void mr_mem_ar(struct mr_mem *m, unsigned port, uint64_t addr, unsigned beats);
 void mr_mem_r(struct mr_mem *m, unsigned port);
@@ -95,10 +97,10 @@ const char *mr_mem_violation(const struct mr_mem *m);
 bool mr_mem_idle(const struct mr_mem *m);
 
 // Faults act on bursts accepted from now on, until cleared. Clearing also answers what was dropped.
-int mr_mem_fault(struct mr_mem *m, enum mr_mem_fault fault, uint64_t addr, struct mr_error *err);
+int mr_mem_inject(struct mr_mem *m, enum mr_mem_fault fault, uint64_t addr, struct mr_error *err);
 void mr_mem_clear_faults(struct mr_mem *m);
 
-void mr_mem_counts(const struct mr_mem *m, unsigned channel, struct mr_mem_counts *counts);
+void mr_mem_count(const struct mr_mem *m, unsigned channel, struct mr_mem_counts *counts);
 
 // Beats per core cycle of one channel: of its pins, and what a plain sequential reader gets.
 double mr_mem_pin_rate(const char *preset);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/store.h"
+#include "sim/memory/store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,9 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-
-#define MR_MEM_CHANNEL_LOG2 36
-#define MR_MEM_BEAT         64
+#include "sim/memory/memory.h"
 
 struct mr_store_region {
     uint64_t addr, end; // first byte, byte after the last

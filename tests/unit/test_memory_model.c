@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/dram.h"
-#include "memory/memory.h"
+#include "sim/memory/dram.h"
+#include "sim/memory/memory.h"
 
 #define BEAT 64
 
@@ -65,7 +65,7 @@ static uint64_t scattered(struct reader *r)
 
 static void reader_cycle(struct mr_mem *m, struct reader *r, int64_t cycle)
 {
-    const struct mr_mem_port *port = mr_mem_port(m, r->port);
+    const struct mr_mem_signals *port = mr_mem_port(m, r->port);
     if (port->r_valid) {
         for (int i = 0; i < BEAT; i++)
             r->hash = (r->hash ^ port->r_data[i]) * 0x100000001B3U;
@@ -91,7 +91,7 @@ struct writer {
 
 static void writer_cycle(struct mr_mem *m, struct writer *w, unsigned port_number)
 {
-    const struct mr_mem_port *port = mr_mem_port(m, port_number);
+    const struct mr_mem_signals *port = mr_mem_port(m, port_number);
     if (port->b_valid) {
         w->errors += port->b_resp != MR_MEM_OKAY;
         w->responses++;
@@ -191,7 +191,7 @@ static void one_bank_is_bound_by_its_row_cycle(void **state)
     struct reader r = {.beats = 1, .bursts = 5000, .next = strided, .step = 128 * 1024};
     assert_between(1 / read_rate(m, &r), 14 / 0.957, 14 / 0.945);
     struct mr_mem_counts counts;
-    mr_mem_counts(m, 0, &counts);
+    mr_mem_count(m, 0, &counts);
     assert_int_equal(counts.activates, 5000);
     close_mem(m);
 }
@@ -228,7 +228,7 @@ static void refresh_takes_its_share(void **state)
     struct reader r = {.beats = 64, .bursts = 4000, .next = sequential};
     (void)read_rate(m, &r);
     struct mr_mem_counts counts;
-    mr_mem_counts(m, 0, &counts);
+    mr_mem_count(m, 0, &counts);
     assert_in_range(counts.refreshes, (uint64_t)r.last / 2340 - 1, (uint64_t)r.last / 2340);
     // Four rows are opened for every 32 KiB, and at most four again after each refresh.
     uint64_t rows = 4000 * 64 / 128;
@@ -238,7 +238,7 @@ static void refresh_takes_its_share(void **state)
         mr_mem_step(m);
     struct mr_mem_counts later;
     (void)latency(m, 0);
-    mr_mem_counts(m, 0, &later);
+    mr_mem_count(m, 0, &later);
     assert_in_range(later.refreshes - counts.refreshes, 99, 101);
     close_mem(m);
 }
@@ -307,7 +307,7 @@ static void strobes_choose_bytes(void **state)
     for (int i = 0; i < BEAT; i++)
         assert_int_equal(bytes[i], i == 0 || i == 2 || i == 63 ? 0x22 : 0x11);
     struct mr_mem_counts counts;
-    mr_mem_counts(m, 0, &counts);
+    mr_mem_count(m, 0, &counts);
     assert_int_equal(counts.write_beats, 1);
     assert_int_equal(counts.write_bytes, 3);
     close_mem(m);
@@ -330,7 +330,7 @@ static void the_channel_is_shared_in_quanta(void **state)
         mr_mem_step(m);
     }
     struct mr_mem_counts counts;
-    mr_mem_counts(m, 0, &counts);
+    mr_mem_count(m, 0, &counts);
     assert_int_equal(counts.port_beats, port.taken);
     assert_int_equal(counts.host_beats, host.taken);
     assert_int_equal(counts.write_beats, w.sent);
@@ -395,7 +395,7 @@ static void host_port_keeps_order_over_channels(void **state)
     assert_int_equal(seen[1], 0xA3);
     // Each channel counts its own.
     struct mr_mem_counts counts;
-    mr_mem_counts(m, 3, &counts);
+    mr_mem_count(m, 3, &counts);
     assert_int_equal(counts.host_beats, 1);
     assert_int_equal(counts.port_beats, 0);
     mr_mem_close(m);
@@ -433,7 +433,7 @@ static void a_stopped_master_loses_no_beat(void **state)
     int taken = 0;
     for (int cycle = 0; taken < 1024; cycle++) {
         assert_true(cycle < 20000);
-        const struct mr_mem_port *port = mr_mem_port(m, 0);
+        const struct mr_mem_signals *port = mr_mem_port(m, 0);
         if (port->r_valid) {
             assert_int_equal(port->r_data[0], taken & 0xFF);
             assert_int_equal(port->r_last, taken % 16 == 15);
@@ -512,7 +512,7 @@ static void stalls_reach_every_handshake(void **state)
     struct writer w = make_writer(0, 4, UINT64_MAX);
     int ar = 0, aw = 0, w_stall = 0, gaps = 0;
     for (int i = 0; i < 5000; i++) {
-        const struct mr_mem_port *port = mr_mem_port(m, 0), *host = mr_mem_port(m, 1);
+        const struct mr_mem_signals *port = mr_mem_port(m, 0), *host = mr_mem_port(m, 1);
         ar += !port->ar_ready;
         gaps += !port->r_valid;
         aw += !host->aw_ready;
@@ -561,12 +561,12 @@ static void faults_hit_their_address(void **state)
     uint8_t bytes[4096] = {0};
     struct mr_mem *m = open_mem("ddr4-2400", 1, 0, 0);
     assert_int_equal(mr_mem_map(m, 0, 0, bytes, sizeof bytes, true, &err), 0);
-    assert_int_equal(mr_mem_fault(m, MR_MEM_FAULT_READ, 5 * BEAT + 3, &err), 0);
+    assert_int_equal(mr_mem_inject(m, MR_MEM_FAULT_READ, 5 * BEAT + 3, &err), 0);
     struct reader r = {.beats = 8, .bursts = 2, .next = sequential};
     (void)read_rate(m, &r);
     assert_int_equal(r.errors, 1);
 
-    assert_int_equal(mr_mem_fault(m, MR_MEM_FAULT_WRITE, 2 * BEAT, &err), 0);
+    assert_int_equal(mr_mem_inject(m, MR_MEM_FAULT_WRITE, 2 * BEAT, &err), 0);
     struct writer w = make_writer(BEAT, 2, 2);
     w.sent = 10;
     while (w.responses < 2) {
@@ -589,8 +589,8 @@ static void dropped_bursts_hold_up_what_follows(void **state)
     uint8_t bytes[4096] = {0};
     struct mr_mem *m = open_mem("ddr4-2400", 1, 0, 0);
     assert_int_equal(mr_mem_map(m, 0, 0, bytes, sizeof bytes, true, &err), 0);
-    assert_int_equal(mr_mem_fault(m, MR_MEM_FAULT_READ_DROP, 9 * BEAT, &err), 0);
-    assert_int_equal(mr_mem_fault(m, MR_MEM_FAULT_WRITE_DROP, 40 * BEAT, &err), 0);
+    assert_int_equal(mr_mem_inject(m, MR_MEM_FAULT_READ_DROP, 9 * BEAT, &err), 0);
+    assert_int_equal(mr_mem_inject(m, MR_MEM_FAULT_WRITE_DROP, 40 * BEAT, &err), 0);
     struct reader r = {.beats = 8, .bursts = 4, .next = sequential};
     struct writer w = make_writer(40 * BEAT, 2, 2);
     for (int i = 0; i < 5000; i++) {

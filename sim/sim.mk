@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+# The simulated devices: build/sim/<config>/libmillrace-sim-<config>.so, and with the memories
+# readable (--check) build/sim/<config>/libmillrace-sim-<config>-view.so. See sim/verilator/simlib.h.
+#
+# SIM_CONFIGS  which configurations of rtl/spec/configs.def `make all` builds
+# SIM_CXX      C++ compiler of the Verilated model
+# MARCH        e.g. native: only for objects that stay on this machine
+# SIM_TRACE    1: waveforms can be written (slower to build, FST)
+# SIM_OPT      optimisation of the Verilated model's hot part
+BUILD       ?= build
+CC          ?= gcc
+JOBS        ?= 2
+SIM_CXX     ?= $(if $(shell command -v clang++-19),clang++-19,g++)
+SIM_CONFIGS ?= tiny sim wide
+SIM_OPT     ?= -O3
+SIM_TRACE   ?=
+SIM_TOP     := rtl/millrace_core.sv
+# Until the top exists there is only the stand-in to build.
+SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
+
+SIM_MARCH   := $(if $(MARCH),-march=$(MARCH))
+SIM_INC     := -I. -Ihost -Ihost/include
+SIM_CFLAGS  := -std=c17 -D_GNU_SOURCE -Wall -Wextra -O2 $(SIM_MARCH) -fPIC -fvisibility=hidden $(SIM_INC)
+SIM_CXXFLAGS := -std=c++20 -Wall -Wextra -fPIC -fvisibility=hidden $(SIM_INC)
+# The library answers $stop and $finish itself: an assertion must not end the host's process.
+SIM_VCFLAGS := -fPIC -fvisibility=hidden -DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL $(SIM_MARCH)
+SIM_VFLAGS  := --cc --prefix Vcore -O3 --x-assign unique --x-initial unique --noassert \
+               --output-split 20000 $(if $(SIM_TRACE),--trace-fst) \
+               $(if $(findstring clang,$(SIM_CXX)),--compiler clang)
+SIM_VROOT   := $(shell verilator -V 2>/dev/null | awk '$$1 == "VERILATOR_ROOT" && !seen++ { print $$3 }')
+SIM_C_SRC   := $(wildcard sim/memory/*.c) host/common/error.c
+SIM_HDR     := $(wildcard sim/memory/*.h sim/verilator/*.h) host/common/error.h
+SIM_RTL     := $(shell find rtl -name '*.sv' -o -name '*.svh' -o -name '*.f') rtl/spec/configs.def
+
+.PHONY: sim-devices sim-views
+## sim-devices: the Verilated device in every configuration of SIM_CONFIGS
+sim-devices: $(SIM_DEVICES)
+## sim-views: the same with readable memories, for --check
+sim-views: $(SIM_DEVICES:%.so=%-view.so)
+
+$(BUILD)/sim/obj/%.o: %.c $(SIM_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -c -o $@ $<
+
+# $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) sources and flags for
+# verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper
+define sim_library
+$(1)/Vcore.mk: $(6) sim/sim.mk
+	@mkdir -p $(1)
+	verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
+	@touch $$@
+$(2): $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
+	@mkdir -p $$(@D)
+	+$$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
+	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST=$$(SIM_OPT) OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects
+	$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) -O2 -DVM_TRACE=$$(if $$(SIM_TRACE),1,0) $(7) \
+	  -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $$(SIM_VROOT)/include \
+	  -isystem $$(SIM_VROOT)/include/vltstd -c -o $(1)/simlib.o sim/verilator/simlib.cpp
+	$$(SIM_CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $$@ $(1)/simlib.o \
+	  $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread \
+	  $$(if $$(SIM_TRACE),-lz)
+endef
+
+# One configuration $(1) of the device, with and without a view.
+define sim_config
+$(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).so,$(1),millrace_core,\
+  $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
+  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,)
+$(call sim_library,$(BUILD)/sim/$(1)/obj-view,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so,$(1),millrace_core,\
+  -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
+  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,-DMILLRACE_VIEW)
+endef
+SIM_FILES ?= -Irtl/fp $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
+$(foreach c,$(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def),$(eval $(call sim_config,$(c))))
+
+# ---- the stand-in device of the library's own test -----------------------------------------------
+SIM_STANDIN := $(addprefix sim/verilator/test/simlib_,standin.sv reader.sv ram.sv)
+define sim_standin
+$(call sim_library,$(BUILD)/sim/standin/obj-$(1),$(BUILD)/sim/standin/libmillrace-sim-$(1).so,$(1),simlib_standin,\
+  $(2) $$(SIM_STANDIN),$$(SIM_STANDIN),$(3))
+endef
+$(eval $(call sim_standin,standin1,,))
+$(eval $(call sim_standin,standin4-view,-GN=4 -DMILLRACE_VIEW,-DMILLRACE_VIEW))
+$(eval $(call sim_standin,standin-broken,-GBREAK_AR=1,))
+
+UNIT_EXTRA_test_memory_model := $(wildcard sim/memory/*.c)
+UNIT_EXTRA_test_simlib := -DSTANDINS='"$(BUILD)/sim/standin"'
+$(BUILD)/unit/test_memory_model: $(wildcard sim/memory/*)
+$(BUILD)/unit/test_simlib: $(foreach s,standin1 standin4-view standin-broken,$(BUILD)/sim/standin/libmillrace-sim-$(s).so)

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// One cycle is: take the transfers that both sides agree on, step the memory model, raise the
+// clock, put the model's next answers on the inputs, lower the clock. So inputs change right after
+// the rising edge, as they would from another synchronous block, and outputs that depend on inputs
+// have settled when they are looked at. This runs some hundred million times for a token: nothing
+// here may copy a 512-bit bus that does not carry a new beat.
+#include "sim/verilator/simlib.h"
+
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "Vcore.h"
+#include "verilated.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
+#ifdef MILLRACE_VIEW
+#include "verilated_sym_props.h"
+#include "verilated_syms.h"
+#endif
+
+#ifndef MR_SIM_CONFIG
+#define MR_SIM_CONFIG "unnamed"
+#endif
+
+namespace
+{
+
+constexpr unsigned channels = sizeof(decltype(Vcore::m_ch_rdata_i)) / MR_MEM_BEAT;
+constexpr uint64_t reset_cycles = 16;
+constexpr uint64_t reg_patience = 100000; // cycles until an unanswered register access is an error
+
+// Bits [low, low + 64) of a port of any width, where `low` is a multiple of the field's width.
+template <class T> inline uint64_t field(const T &port, unsigned low)
+{
+    return static_cast<uint64_t>(port) >> low;
+}
+
+template <std::size_t W> inline uint64_t field(const VlWide<W> &port, unsigned low)
+{
+    uint64_t value = port[low / 32] >> (low % 32);
+    if (low / 32 + 1 < W && low % 32 == 0)
+        value |= static_cast<uint64_t>(port[low / 32 + 1]) << 32;
+    return value;
+}
+
+inline bool bit(uint64_t port, unsigned index)
+{
+    return port >> index & 1;
+}
+
+thread_local mr_sim *running; // whose RTL may call $stop or $finish
+
+} // namespace
+
+struct mr_sim {
+    std::unique_ptr<VerilatedContext> context;
+    std::unique_ptr<Vcore> top;
+    mr_mem *memory = nullptr;
+    std::string preset;
+    const mr_mem_signals *port[channels + 1] = {};
+    uint64_t cycles = 0;
+    const volatile sig_atomic_t *abort = nullptr;
+    mr_sim_on_done *on_done = nullptr;
+    void *on_done_user = nullptr;
+    bool done_stop = false;
+    bool check = false; // AXI payload stability, in runs with stalls
+    uint64_t waiting_ar[channels + 2] = {}; // address | length - 1 of a refused AR (AW last), or 0
+    std::string failure; // of the RTL; the device stays unusable
+#if VM_TRACE
+    std::unique_ptr<VerilatedFstC> trace;
+    uint64_t trace_from = 0, trace_end = UINT64_MAX;
+#endif
+
+    ~mr_sim()
+    {
+        running = this;
+#if VM_TRACE
+        if (trace)
+            trace->close();
+#endif
+        if (top)
+            top->final();
+        mr_mem_close(memory);
+        running = nullptr;
+    }
+
+    void fail(const char *fmt, ...) __attribute__((format(printf, 2, 3)))
+    {
+        if (!failure.empty())
+            return;
+        char text[300];
+        va_list ap;
+        va_start(ap, fmt);
+        (void)std::vsnprintf(text, sizeof text, fmt, ap);
+        va_end(ap);
+        failure = text;
+    }
+
+    // A refused address must come again unchanged.
+    void check_stable(unsigned which, bool valid, bool ready, uint64_t addr, unsigned beats)
+    {
+        uint64_t now = addr | (beats - 1);
+        if (waiting_ar[which] && (!valid || waiting_ar[which] != now + 1))
+            fail("%s of port %u changed while it waited", which > channels ? "AW" : "AR",
+                 which > channels ? channels : which);
+        waiting_ar[which] = valid && !ready ? now + 1 : 0;
+    }
+
+    // The transfers of this cycle: outputs have settled, inputs are what the model said before.
+    void transfers()
+    {
+        for (unsigned c = 0; c < channels; c++) {
+            if (port[c]->r_valid && bit(field(top->m_ch_rready_o, 0), c))
+                mr_mem_r(memory, c);
+            if (bit(field(top->m_ch_arvalid_o, 0), c) || check) {
+                uint64_t addr = field(top->m_ch_araddr_o, 64 * c);
+                unsigned beats = (field(top->m_ch_arlen_o, 8 * c) & 0xFF) + 1;
+                bool valid = bit(field(top->m_ch_arvalid_o, 0), c);
+                if (check)
+                    check_stable(c, valid, port[c]->ar_ready, addr, beats);
+                if (valid && port[c]->ar_ready)
+                    mr_mem_ar(memory, c, addr, beats);
+            }
+        }
+        const mr_mem_signals *host = port[channels];
+        if (host->r_valid && top->m_host_rready_o)
+            mr_mem_r(memory, channels);
+        if (host->b_valid && top->m_host_bready_o)
+            mr_mem_b(memory);
+        if (check) {
+            check_stable(channels, top->m_host_arvalid_o, host->ar_ready, top->m_host_araddr_o,
+                         top->m_host_arlen_o + 1U);
+            check_stable(channels + 1, top->m_host_awvalid_o, host->aw_ready,
+                         top->m_host_awaddr_o, top->m_host_awlen_o + 1U);
+        }
+        if (top->m_host_arvalid_o && host->ar_ready)
+            mr_mem_ar(memory, channels, top->m_host_araddr_o, top->m_host_arlen_o + 1U);
+        if (top->m_host_wvalid_o && host->w_ready)
+            mr_mem_w(memory, &top->m_host_wdata_o[0], top->m_host_wstrb_o, top->m_host_wlast_o);
+        if (top->m_host_awvalid_o && host->aw_ready)
+            mr_mem_aw(memory, top->m_host_awaddr_o, top->m_host_awlen_o + 1U);
+    }
+
+    // The model's answers for the next cycle.
+    void drive()
+    {
+        unsigned arready = 0, rvalid = 0, rlast = 0, rresp = 0;
+        for (unsigned c = 0; c < channels; c++) {
+            const mr_mem_signals *p = port[c];
+            arready |= static_cast<unsigned>(p->ar_ready) << c;
+            if (p->r_valid) {
+                rvalid |= 1U << c;
+                rlast |= static_cast<unsigned>(p->r_last) << c;
+                rresp |= static_cast<unsigned>(p->r_resp) << (2 * c);
+                std::memcpy(&top->m_ch_rdata_i[16 * c], p->r_data, MR_MEM_BEAT);
+            }
+        }
+        top->m_ch_arready_i = arready;
+        top->m_ch_rvalid_i = rvalid;
+        top->m_ch_rlast_i = rlast;
+        top->m_ch_rresp_i = rresp;
+        const mr_mem_signals *host = port[channels];
+        top->m_host_arready_i = host->ar_ready;
+        top->m_host_rvalid_i = host->r_valid;
+        if (host->r_valid) {
+            top->m_host_rlast_i = host->r_last;
+            top->m_host_rresp_i = host->r_resp;
+            std::memcpy(&top->m_host_rdata_i[0], host->r_data, MR_MEM_BEAT);
+        }
+        top->m_host_awready_i = host->aw_ready;
+        top->m_host_wready_i = host->w_ready;
+        top->m_host_bvalid_i = host->b_valid;
+        top->m_host_bresp_i = host->b_resp;
+    }
+
+    void clock(bool level)
+    {
+        top->clk_i = level;
+        top->eval();
+#if VM_TRACE
+        if (trace && cycles >= trace_from && cycles < trace_end)
+            trace->dump(cycles * 2 + (level ? 0 : 1));
+#endif
+    }
+
+    void completions()
+    {
+        for (unsigned q = 0; q < MR_SIM_QUEUES; q++)
+            if (bit(top->done_valid_o, q))
+                done_stop |=
+                    on_done(on_done_user, q, field(top->done_index_o, 16 * q) & 0xFFFF) != 0;
+    }
+
+    void cycle()
+    {
+        transfers();
+        mr_mem_step(memory);
+        cycles++;
+        clock(true);
+        drive();
+        clock(false);
+        if (on_done && top->done_valid_o)
+            completions();
+    }
+
+    int64_t status(mr_error *err)
+    {
+        if (const char *violation = mr_mem_violation(memory))
+            fail("%s", violation);
+        if (failure.empty())
+            return 0;
+        return mr_fail(err, MR_ERR_DEVICE, "simulated device, cycle %llu: %s",
+                       static_cast<unsigned long long>(cycles), failure.c_str());
+    }
+};
+
+// $stop, $finish and $fatal of the RTL end the run and not the process.
+static void rtl_stopped(const char *what, const char *file, int line, const char *text)
+{
+    if (running)
+        running->fail("%s:%d: %s%s%s", file ? file : "?", line, what, text && *text ? ": " : "",
+                      text ? text : "");
+}
+
+void vl_finish(const char *file, int line, const char *)
+{
+    rtl_stopped("$finish", file, line, nullptr);
+}
+
+void vl_stop(const char *file, int line, const char *)
+{
+    rtl_stopped("$stop or a failed assertion", file, line, nullptr);
+}
+
+void vl_fatal(const char *file, int line, const char *, const char *text)
+{
+    rtl_stopped("fatal", file, line, text);
+}
+
+double sc_time_stamp()
+{
+    return 0;
+}
+
+namespace
+{
+
+// Verilator's context belongs to the thread; callers may move a simulator between threads.
+void enter(mr_sim *sim)
+{
+    Verilated::threadContextp(sim->context.get());
+    running = sim;
+}
+
+#if VM_TRACE
+void open_trace(mr_sim *sim, const mr_sim_options *options)
+{
+    sim->trace = std::make_unique<VerilatedFstC>();
+    sim->top->trace(sim->trace.get(), 99);
+    sim->trace->open(options->trace);
+    sim->trace_from = options->trace_from;
+    if (options->trace_cycles)
+        sim->trace_end = options->trace_from + options->trace_cycles;
+}
+#endif
+
+mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
+{
+    std::unique_ptr<mr_sim> sim(new (std::nothrow) mr_sim);
+    if (!sim) {
+        (void)mr_fail(err, MR_ERR_MEMORY, "out of memory for a simulated device");
+        return nullptr;
+    }
+    mr_mem_options memory = {options->preset, channels, options->stalls, options->seed};
+    sim->memory = mr_mem_open(&memory, err);
+    if (!sim->memory)
+        return nullptr;
+    for (unsigned p = 0; p <= channels; p++)
+        sim->port[p] = mr_mem_port(sim->memory, p);
+    sim->preset = options->preset;
+    sim->abort = options->abort;
+    sim->check = options->stalls != 0;
+    if (options->trace && !VM_TRACE) {
+        (void)mr_fail(err, MR_ERR_UNSUPPORTED,
+                      "this simulation library cannot trace; build it with SIM_TRACE=1");
+        return nullptr;
+    }
+
+    sim->context = std::make_unique<VerilatedContext>();
+    enter(sim.get());
+    sim->context->traceEverOn(options->trace != nullptr);
+    sim->context->randReset(options->seed ? 2 : 0);
+    sim->context->randSeed(static_cast<int>(options->seed % 0x7FFFFFFF) + 1);
+    sim->top = std::make_unique<Vcore>(sim->context.get(), "TOP");
+#if VM_TRACE
+    if (options->trace)
+        open_trace(sim.get(), options);
+#endif
+    Vcore *top = sim->top.get();
+    top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_arvalid_i = 0;
+    top->s_axil_bready_i = top->s_axil_rready_i = 0;
+    top->s_axil_wstrb_i = 0xF;
+    top->rst_ni = 0;
+    sim->drive();
+    // In reset no output is listened to.
+    for (uint64_t i = 0; i < reset_cycles; i++) {
+        sim->clock(true);
+        if (i + 1 == reset_cycles)
+            top->rst_ni = 1;
+        sim->clock(false);
+    }
+    if (sim->status(err))
+        return nullptr;
+    return sim.release();
+}
+
+void sim_close(mr_sim *sim)
+{
+    if (sim)
+        enter(sim);
+    delete sim;
+}
+
+int sim_map(mr_sim *sim, unsigned channel, uint64_t offset, void *data, uint64_t bytes,
+            bool writable, mr_error *err)
+{
+    return mr_mem_map(sim->memory, channel, offset, data, bytes, writable, err);
+}
+
+int sim_unmap(mr_sim *sim, unsigned channel, uint64_t offset, mr_error *err)
+{
+    return mr_mem_unmap(sim->memory, channel, offset, err);
+}
+
+int no_answer(mr_sim *sim, const char *what, uint32_t addr, mr_error *err)
+{
+    if (int64_t status = sim->status(err))
+        return static_cast<int>(status);
+    return mr_fail(err, MR_ERR_DEVICE, "simulated device: no answer to a register %s at 0x%03x",
+                   what, addr);
+}
+
+// The inputs of a register access change between cycles: outputs that follow them settle by eval().
+int sim_reg_write(mr_sim *sim, uint32_t addr, uint32_t value, mr_error *err)
+{
+    enter(sim);
+    Vcore *top = sim->top.get();
+    top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_bready_i = 1;
+    top->s_axil_awaddr_i = addr & 0xFFF;
+    top->s_axil_wdata_i = value;
+    for (uint64_t i = 0; i < reg_patience && sim->failure.empty(); i++) {
+        top->eval();
+        bool aw = top->s_axil_awvalid_i && top->s_axil_awready_o;
+        bool w = top->s_axil_wvalid_i && top->s_axil_wready_o;
+        bool b = top->s_axil_bvalid_o;
+        unsigned resp = top->s_axil_bresp_o;
+        sim->cycle();
+        if (aw)
+            top->s_axil_awvalid_i = 0;
+        if (w)
+            top->s_axil_wvalid_i = 0;
+        if (!b)
+            continue;
+        top->s_axil_bready_i = 0;
+        top->eval();
+        if (resp)
+            return mr_fail(err, MR_ERR_DEVICE, "register write at 0x%03x: response %u", addr, resp);
+        return static_cast<int>(sim->status(err));
+    }
+    top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_bready_i = 0;
+    top->eval();
+    return no_answer(sim, "write", addr, err);
+}
+
+int sim_reg_read(mr_sim *sim, uint32_t addr, uint32_t *value, mr_error *err)
+{
+    enter(sim);
+    Vcore *top = sim->top.get();
+    top->s_axil_arvalid_i = top->s_axil_rready_i = 1;
+    top->s_axil_araddr_i = addr & 0xFFF;
+    for (uint64_t i = 0; i < reg_patience && sim->failure.empty(); i++) {
+        top->eval();
+        bool ar = top->s_axil_arvalid_i && top->s_axil_arready_o;
+        bool r = top->s_axil_rvalid_o;
+        unsigned resp = top->s_axil_rresp_o;
+        *value = top->s_axil_rdata_o;
+        sim->cycle();
+        if (ar)
+            top->s_axil_arvalid_i = 0;
+        if (!r)
+            continue;
+        top->s_axil_rready_i = 0;
+        top->eval();
+        if (resp)
+            return mr_fail(err, MR_ERR_DEVICE, "register read at 0x%03x: response %u", addr, resp);
+        return static_cast<int>(sim->status(err));
+    }
+    top->s_axil_arvalid_i = top->s_axil_rready_i = 0;
+    top->eval();
+    return no_answer(sim, "read", addr, err);
+}
+
+int64_t sim_run(mr_sim *sim, int64_t max_cycles, mr_sim_stop *stop, mr_error *err)
+{
+    enter(sim);
+    Vcore *top = sim->top.get();
+    mr_sim_stop why = MR_SIM_STOP_LIMIT;
+    int64_t ran = 0;
+    sim->done_stop = false;
+    for (; ran < max_cycles; ran++) {
+        if (top->irq_o) {
+            why = MR_SIM_STOP_IRQ;
+            break;
+        }
+        // Looked at now and then: none of these is worth a load in every cycle.
+        if (ran % 256 == 0 && sim->abort && *sim->abort) {
+            why = MR_SIM_STOP_ABORT;
+            break;
+        }
+        if (sim->done_stop) {
+            why = MR_SIM_STOP_DONE;
+            break;
+        }
+        if ((ran % 256 == 0 && mr_mem_violation(sim->memory)) || !sim->failure.empty())
+            break;
+        sim->cycle();
+    }
+    if (why == MR_SIM_STOP_LIMIT && top->irq_o)
+        why = MR_SIM_STOP_IRQ;
+    if (stop)
+        *stop = why;
+    int64_t status = sim->status(err);
+    return status ? status : ran;
+}
+
+uint64_t sim_cycles(const mr_sim *sim)
+{
+    return sim->cycles;
+}
+
+void sim_on_done(mr_sim *sim, mr_sim_on_done *call, void *user)
+{
+    sim->on_done = call;
+    sim->on_done_user = user;
+}
+
+#ifdef MILLRACE_VIEW
+std::size_t element_size(const VerilatedVar *var)
+{
+    switch (var->vltype()) {
+    case VLVT_UINT8:
+        return 1;
+    case VLVT_UINT16:
+        return 2;
+    case VLVT_UINT32:
+        return 4;
+    case VLVT_UINT64:
+        return 8;
+    default:
+        return static_cast<std::size_t>(var->packed().elements() + 31) / 32 * 4;
+    }
+}
+
+int sim_peek(mr_sim *sim, const char *name, uint32_t index, void *buf, std::size_t bytes,
+             mr_error *err)
+{
+    enter(sim);
+    std::string path = std::string("TOP.") + MR_SIM_TOP + "." + name;
+    std::size_t dot = path.rfind('.');
+    const VerilatedScope *scope = sim->context->scopeFind(path.substr(0, dot).c_str());
+    VerilatedVar *var = scope ? scope->varFind(path.c_str() + dot + 1) : nullptr;
+    if (!var || var->udims() != 1)
+        return mr_fail(err, MR_ERR_USAGE, "no memory array \"%s\" in this view build", name);
+    if (index >= static_cast<uint32_t>(var->unpacked().elements()))
+        return mr_fail(err, MR_ERR_USAGE, "%s has %d elements: no element %u", name,
+                       var->unpacked().elements(), index);
+    std::size_t size = element_size(var);
+    std::memcpy(buf, static_cast<const char *>(var->datap()) + index * size,
+                size < bytes ? size : bytes);
+    return static_cast<int>(size);
+}
+#else
+int sim_peek(mr_sim *, const char *name, uint32_t, void *, std::size_t, mr_error *err)
+{
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "cannot look at %s: this is not a view build", name);
+}
+#endif
+
+void sim_counts(const mr_sim *sim, unsigned channel, mr_mem_counts *counts)
+{
+    mr_mem_count(sim->memory, channel, counts);
+}
+
+bool sim_memory_idle(const mr_sim *sim)
+{
+    return mr_mem_idle(sim->memory);
+}
+
+double sim_pin_rate(const mr_sim *sim)
+{
+    return mr_mem_pin_rate(sim->preset.c_str());
+}
+
+double sim_sequential_rate(const mr_sim *sim)
+{
+    return mr_mem_sequential_rate(sim->preset.c_str());
+}
+
+int sim_fault(mr_sim *sim, mr_mem_fault fault, uint64_t addr, mr_error *err)
+{
+    return mr_mem_inject(sim->memory, fault, addr, err);
+}
+
+void sim_clear_faults(mr_sim *sim)
+{
+    mr_mem_clear_faults(sim->memory);
+}
+
+#ifdef MILLRACE_VIEW
+constexpr bool view = true;
+#else
+constexpr bool view = false;
+#endif
+
+constexpr mr_sim_api api = {
+    MR_SIM_ABI,   channels,     view,        MR_SIM_CONFIG,   sim_open,
+    sim_close,    sim_map,      sim_unmap,   sim_reg_write,   sim_reg_read,
+    sim_run,      sim_cycles,   sim_on_done, sim_peek,        sim_counts,
+    sim_memory_idle, sim_pin_rate, sim_sequential_rate, sim_fault, sim_clear_faults,
+};
+
+} // namespace
+
+const mr_sim_api *mr_sim_get_api(void)
+{
+    return &api;
+}
