@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// STORE_KV and STORE_RES: quantised K or V records, prefix maxima and residual rows to mr_writer.
+//
+// Parameters
+//   N          channels, a power of two: position p lies on channel p mod N, at local index p / N
+//   T          tokens
+//   V          lanes of the residual memory, 4..64, a power of two
+//   SLOTS      row slots of the q/k/v memory
+//   QKV_WORDS  528-bit words a row slot
+//   PM_WORDS   16-bit words (two blocks) a token in the prefix-maximum memory
+//   D_MAX      floats a token in the residual memory
+//
+// Command: cmd_valid_i/cmd_ready_o, fields of STORE_KV (cmd_res_i 0) or STORE_RES (cmd_res_i 1), cmd_rows_i
+// tokens, cmd_two_pass_i; done_o pulse when all write responses are in. kv_*, res_* and cmd_* need
+// not be stable after cmd_ready_o, but for the window and kv_*_beats inputs, which hold for the run.
+// A record (scale beats, data beats), a token's prefix maxima, a residual row: one job each.
+// RAM ports, data one cycle after ren and held: row table (row_), q/k/v memory (qkv_, address slot *
+// QKV_WORDS + word, slot = 2 * token when two-pass; word = {code, 256 bits} x 2), prefix maxima (pm_,
+// address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word).
+// Errors: err_valid_o pulse; code 2: sizes beyond the memories; code 3: a record outside its window,
+// err_addr_o where it would start. The command stops there, waits for what is under way and gives done_o.
+module mr_kvstore #(
+  parameter int N = 1,
+  parameter int T = 8,
+  parameter int V = 4,
+  parameter int SLOTS = T,
+  parameter int QKV_WORDS = 32,
+  parameter int PM_WORDS = 8,
+  parameter int D_MAX = 64,
+  localparam int TW = $clog2(T),
+  localparam int QAW = $clog2(SLOTS * QKV_WORDS),
+  localparam int PAW = $clog2(T * PM_WORDS),
+  localparam int RAW = $clog2(T * (D_MAX / V))
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  input  logic             cmd_valid_i,
+  output logic             cmd_ready_o,
+  input  logic             cmd_res_i,
+  input  logic [15:0]      cmd_layer_i,
+  input  logic [15:0]      cmd_src_base_i,
+  input  logic [15:0]      cmd_wbeats_i,   // W/64
+  input  logic             cmd_is_v_i,
+  input  logic [31:0]      cmd_out_off_i,
+  input  logic [15:0]      cmd_res_beats_i,
+  input  logic [15:0]      cmd_rows_i,
+  input  logic             cmd_two_pass_i,
+  output logic             done_o,
+
+  // Windows: 64-byte aligned byte addresses, sizes in beats.
+  // verilator lint_off UNUSED
+  input  logic [N*64-1:0]  kv_base_i,
+  input  logic [63:0]      res_base_i,
+  // verilator lint_on UNUSED
+  input  logic [N*32-1:0]  kv_limit_i,
+  input  logic [31:0]      res_limit_i,
+  input  logic [31:0]      kv_layer_beats_i,
+  input  logic [31:0]      kv_v_beats_i,
+  input  logic [31:0]      kv_pm_beats_i,
+  output logic             err_valid_o,
+  output logic [7:0]       err_code_o,
+  output logic [63:0]      err_addr_o,
+
+  output logic             row_ren_o,
+  output logic [TW-1:0]    row_raddr_o,
+  input  logic [47:0]      row_rdata_i,    // {pos, kv_off}
+  output logic             qkv_ren_o,
+  output logic [QAW-1:0]   qkv_raddr_o,
+  input  logic [527:0]     qkv_rdata_i,
+  output logic             pm_ren_o,
+  output logic [PAW-1:0]   pm_raddr_o,
+  input  logic [15:0]      pm_rdata_i,
+  output logic             res_m_ren_o,
+  output logic [RAW-1:0]   res_m_raddr_o,
+  input  logic [V*32-1:0]  res_m_rdata_i,
+
+  output logic             job_valid_o,
+  input  logic             job_ready_i,
+  output logic [63:0]      job_addr_o,
+  output logic [15:0]      job_beats_o,
+  output logic [63:0]      job_strb_o,
+  output logic             data_valid_o,
+  input  logic             data_ready_i,
+  output logic [511:0]     data_o,
+  input  logic             job_done_i
+);
+
+  localparam int LN = $clog2(N);
+  localparam int PARTS = (V < 16) ? 16 / V : 1;   // words of a beat
+  localparam int GATHER = (V > 16) ? V / 16 : 1;  // beats of a word
+  localparam int RES_TOK = D_MAX / V;
+
+  localparam logic [3:0] S_IDLE = 4'd0, S_PREP = 4'd1, S_TOKEN = 4'd2, S_ROW = 4'd3, S_MUL = 4'd4,
+                         S_ADD = 4'd5, S_SUM = 4'd6, S_CHECK = 4'd7, S_JOB = 4'd8, S_CODES = 4'd9,
+                         S_BEAT = 4'd10, S_DATA = 4'd11, S_RES = 4'd12, S_NEXT = 4'd13, S_WAIT = 4'd14;
+  logic [3:0]  state_q;
+
+  // ---- command -----------------------------------------------------------------------------------
+  logic        is_res_q, is_v_q, two_pass_q, pm_q;  // pm_q: the prefix maxima's turn
+  logic [15:0] layer_q, src_q, wbeats_q, rows_q, res_beats_q;
+  logic [31:0] out_off_q;
+  logic [15:0] sbeats_q;   // scale beats of a record
+  logic [15:0] rbeats_q;   // beats of a record
+  logic [31:0] layer_lo_q, layer_hi_q;  // layer * kv_layer_beats = lo + hi * 2^16
+  logic        field_bad_q;
+
+  logic [15:0] tok_q;
+  logic [31:0] kv_off_q;
+  logic [15:0] pos_q;
+  logic [31:0] local_off_q;
+  logic [49:0] part_q;     // kv_off + layer
+  logic [49:0] base_off_q; // the same with the kind's offset
+  logic [49:0] off_q;      // beats from the window's start
+  logic [15:0] beats_q;    // of this job
+  logic [49:0] res_off_q;  // residual row's place
+
+  // ---- window of the position's channel ----------------------------------------------------------
+  logic [57:0] win_base_q;
+  logic [31:0] win_limit_q;
+  logic        bad_q;
+  logic [15:0] chan;
+  assign chan = pos_q & 16'(N - 1);
+  logic [15:0] local_pos, slot;
+  assign local_pos = pos_q >> LN;
+  assign slot      = two_pass_q ? {tok_q[14:0], 1'b0} : tok_q;
+  logic [31:0] kind_off;
+  assign kind_off = pm_q ? kv_pm_beats_i : is_v_q ? kv_v_beats_i : 32'd0;
+
+  logic out_free, fill_end, data_end, res_end;
+  logic [15:0] jobs_q;  // not yet acknowledged
+  logic job_fire, tok_last;
+  assign job_fire = job_valid_o && job_ready_i;
+  assign tok_last = (tok_q + 16'd1 == rows_q);
+  assign cmd_ready_o = (state_q == S_IDLE);
+
+  logic [15:0] sb_left_q;  // scale beats of the job still to come
+  logic        off_bad;
+  assign off_bad = ({1'b0, off_q} + 51'(beats_q) > 51'(win_limit_q));
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= S_IDLE;
+      done_o  <= 1'b0;
+      jobs_q  <= '0;
+    end else begin
+      done_o <= 1'b0;
+      jobs_q <= jobs_q + 16'(job_fire) - 16'(job_done_i);
+      unique case (state_q)
+        S_IDLE: if (cmd_valid_i) state_q <= S_PREP;
+        S_PREP: state_q <= S_TOKEN;
+        S_TOKEN: state_q <= field_bad_q ? S_WAIT : S_ROW;
+        S_ROW: state_q <= S_MUL;
+        S_MUL: state_q <= S_ADD;
+        S_ADD: state_q <= S_SUM;
+        S_SUM: state_q <= S_CHECK;
+        S_CHECK: state_q <= S_JOB;
+        S_JOB: begin
+          if (bad_q) state_q <= S_WAIT;
+          else if (job_ready_i) state_q <= is_res_q ? S_RES : S_CODES;
+        end
+        S_CODES: if (fill_end) state_q <= S_BEAT;
+        S_BEAT: begin
+          if (out_free) begin
+            if (sb_left_q != 16'd1) state_q <= S_CODES;
+            else state_q <= pm_q ? S_NEXT : S_DATA;
+          end
+        end
+        S_DATA: if (data_end) state_q <= S_NEXT;
+        S_RES: if (res_end) state_q <= S_NEXT;
+        S_NEXT: begin
+          if (!is_res_q && is_v_q && !pm_q) state_q <= S_ADD;
+          else state_q <= tok_last ? S_WAIT : S_TOKEN;
+        end
+        S_WAIT: begin
+          if (jobs_q == '0) begin
+            state_q <= S_IDLE;
+            done_o  <= 1'b1;
+          end
+        end
+        default: state_q <= S_IDLE;
+      endcase
+    end
+  end
+
+  assign job_valid_o = (state_q == S_JOB) && !bad_q;
+  assign job_addr_o  = {win_base_q + 58'(off_q), 6'b0};
+  assign job_beats_o = beats_q;
+  assign job_strb_o  = '1;
+
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      S_IDLE: begin
+        if (cmd_valid_i) begin
+          is_res_q    <= cmd_res_i;
+          is_v_q      <= cmd_is_v_i;
+          two_pass_q  <= cmd_two_pass_i;
+          layer_q     <= cmd_layer_i;
+          src_q       <= cmd_src_base_i;
+          wbeats_q    <= cmd_wbeats_i;
+          rows_q      <= cmd_rows_i;
+          out_off_q   <= cmd_out_off_i;
+          res_beats_q <= cmd_res_beats_i;
+          sbeats_q    <= {5'b0, cmd_wbeats_i[15:5]} + 16'(cmd_wbeats_i[4:0] != '0);
+          tok_q       <= '0;
+        end
+      end
+      S_PREP: begin
+        layer_lo_q  <= 32'(layer_q) * 32'(kv_layer_beats_i[15:0]);
+        layer_hi_q  <= 32'(layer_q) * 32'(kv_layer_beats_i[31:16]);
+        rbeats_q    <= wbeats_q + sbeats_q;
+        res_off_q   <= 50'(out_off_q);
+        pm_q        <= 1'b0;
+        if (is_res_q) begin
+          field_bad_q <= (res_beats_q == '0) || (32'(res_beats_q) * 16 > D_MAX) || (rows_q == '0) ||
+                         ((res_beats_q & 16'(GATHER - 1)) != '0);
+        end else begin
+          field_bad_q <= (wbeats_q == '0) || (32'(wbeats_q) > PM_WORDS) || (rows_q == '0) ||
+                         (32'(src_q) + 32'(wbeats_q) > QKV_WORDS);
+        end
+      end
+      S_ROW: {pos_q, kv_off_q} <= row_rdata_i;
+      S_MUL: begin
+        // Both sums at once: the prefix maxima of V come after its record.
+        local_off_q <= 32'(local_pos) * 32'(rbeats_q);
+        part_q      <= 50'(kv_off_q) + 50'(layer_lo_q) + {2'b0, layer_hi_q, 16'b0};
+      end
+      S_ADD: begin
+        if (pm_q) local_off_q <= 32'(local_pos) * 32'(sbeats_q);
+        base_off_q <= part_q + 50'(kind_off);
+        if (is_res_q) begin
+          win_base_q  <= res_base_i[63:6];
+          win_limit_q <= res_limit_i;
+          beats_q     <= res_beats_q;
+        end else begin
+          for (int c = 0; c < N; c++) begin
+            if (chan == 16'(c)) begin
+              win_base_q  <= kv_base_i[c*64+6+:58];
+              win_limit_q <= kv_limit_i[c*32+:32];
+            end
+          end
+          beats_q <= pm_q ? sbeats_q : rbeats_q;
+        end
+      end
+      S_SUM: off_q <= is_res_q ? res_off_q : base_off_q + 50'(local_off_q);
+      S_CHECK: bad_q <= off_bad;
+      S_JOB: sb_left_q <= sbeats_q;
+      S_BEAT: if (out_free) sb_left_q <= sb_left_q - 16'd1;
+      S_NEXT: begin
+        pm_q <= !is_res_q && is_v_q && !pm_q;
+        if (is_res_q || !is_v_q || pm_q) begin
+          tok_q     <= tok_q + 16'd1;
+          res_off_q <= res_off_q + 50'(res_beats_q);
+        end
+      end
+      default: ;
+    endcase
+  end
+
+  assign row_ren_o   = (state_q == S_TOKEN);
+  assign row_raddr_o = TW'(tok_q);
+
+  // ---- reads -------------------------------------------------------------------------------------
+  // word_q is the next word of the record, from 0 for the codes and from 0 again for the data. One read is
+  // outstanding or at the RAM's output (rv_q); it is taken when `grab`.
+  logic [15:0]    word_q;
+  logic [5:0]     fill_q;     // codes gathered into the scale beat, in words; 32 is a beat
+  logic           rv_q, ren, grab;
+  logic           rv_zero_q;  // beyond the record's end: zero codes
+  logic           more;       // there are words to read in this state
+  logic [15:0]    code_word_q;
+  logic [QAW-1:0] qkv_row_q;
+  logic [PAW-1:0] pm_row_q;
+  logic [RAW-1:0] res_row_q;
+  logic [5:0]     issue_q;    // codes asked for
+
+  logic [15:0] res_words;
+  assign res_words = (V <= 16) ? res_beats_q * 16'(PARTS) : res_beats_q / 16'(GATHER);
+
+  always_comb begin
+    unique case (state_q)
+      S_CODES: more = (issue_q != 6'd32);
+      S_DATA:  more = (word_q != wbeats_q);
+      S_RES:   more = (word_q != res_words);
+      default: more = 1'b0;
+    endcase
+  end
+  assign ren = more && (!rv_q || grab);
+
+  logic code_in;
+  assign code_in       = (code_word_q < wbeats_q);
+  assign qkv_ren_o     = ren && ((state_q == S_DATA) || ((state_q == S_CODES) && !pm_q && code_in));
+  assign pm_ren_o      = ren && (state_q == S_CODES) && pm_q && code_in;
+  assign res_m_ren_o   = ren && (state_q == S_RES);
+  assign qkv_raddr_o   = qkv_row_q + QAW'((state_q == S_DATA) ? word_q : code_word_q);
+  assign pm_raddr_o    = pm_row_q + PAW'(code_word_q);
+  assign res_m_raddr_o = res_row_q + RAW'(word_q);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      rv_q <= 1'b0;
+    end else begin
+      if (ren) rv_q <= 1'b1;
+      else if (grab) rv_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == S_ADD) begin
+      qkv_row_q <= QAW'(32'(slot) * QKV_WORDS) + QAW'(src_q);
+      pm_row_q  <= PAW'(32'(tok_q) * PM_WORDS);
+      res_row_q <= RAW'(32'(tok_q) * RES_TOK);
+    end
+    if (state_q == S_JOB) begin
+      word_q      <= '0;
+      code_word_q <= '0;
+      issue_q     <= '0;
+      fill_q      <= '0;
+    end else if (state_q == S_BEAT) begin
+      issue_q <= '0;
+      fill_q  <= '0;
+    end else begin
+      if (ren && (state_q == S_CODES)) begin
+        issue_q     <= issue_q + 6'd1;
+        code_word_q <= code_word_q + 16'd1;
+        rv_zero_q   <= !code_in;
+      end
+      if (ren && (state_q != S_CODES)) word_q <= word_q + 16'd1;
+      if (grab && (state_q == S_CODES)) fill_q <= fill_q + 6'd1;
+    end
+  end
+
+  // ---- beats -------------------------------------------------------------------------------------
+  logic [511:0] asm_q, out_q;
+  logic         out_valid_q;
+  logic [1:0]   sub_q;   // word of the beat, or beat of the word
+  logic [15:0]  sent_q;  // beats of the row or record
+  logic         load;
+  logic [15:0]  codes;
+  assign out_free = !out_valid_q || data_ready_i;
+  assign codes    = rv_zero_q ? 16'd0 : pm_q ? pm_rdata_i : {qkv_rdata_i[527:520], qkv_rdata_i[263:256]};
+  assign fill_end = (fill_q == 6'd32);
+
+  logic sub_last;
+  assign sub_last = (V < 16) ? (sub_q == 2'(PARTS - 1)) : (sub_q == 2'(GATHER - 1));
+
+  always_comb begin
+    unique case (state_q)
+      S_CODES: begin
+        grab = rv_q;
+        load = 1'b0;
+      end
+      S_BEAT: begin
+        grab = 1'b0;
+        load = out_free;
+      end
+      S_DATA: begin
+        grab = rv_q && out_free;
+        load = grab;
+      end
+      S_RES: begin
+        if (V < 16) begin
+          grab = rv_q && (!sub_last || out_free);
+          load = grab && sub_last;
+        end else begin
+          load = out_free && (rv_q || (sub_q != '0));
+          grab = load && (sub_q == '0);
+        end
+      end
+      default: begin
+        grab = 1'b0;
+        load = 1'b0;
+      end
+    endcase
+  end
+  assign data_end = load && (sent_q + 16'd1 == wbeats_q);
+  assign res_end  = load && (sent_q + 16'd1 == res_beats_q);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      out_valid_q <= 1'b0;
+    end else begin
+      if (load) out_valid_q <= 1'b1;
+      else if (data_ready_i) out_valid_q <= 1'b0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (state_q == S_JOB) begin
+      sub_q  <= '0;
+      sent_q <= '0;
+    end else begin
+      if ((state_q == S_RES) && ((V < 16) ? grab : load)) sub_q <= sub_last ? '0 : sub_q + 2'd1;
+      if (load && (state_q != S_BEAT)) sent_q <= sent_q + 16'd1;
+    end
+  end
+
+  // The next beat of a residual row, and what remains in the assembly register.
+  logic [511:0] res_beat, res_keep;
+  if (V < 16) begin : gen_join
+    assign res_beat = {res_m_rdata_i, asm_q[511:V*32]};
+    assign res_keep = {res_m_rdata_i, asm_q[511:V*32]};
+  end else if (V == 16) begin : gen_whole
+    assign res_beat = res_m_rdata_i;
+    assign res_keep = res_m_rdata_i;
+  end else begin : gen_split
+    // rest_q holds the word's beats behind the first.
+    logic [V*32-513:0] rest_q;
+    always_ff @(posedge clk_i) begin
+      if (load && (state_q == S_RES)) begin
+        if (sub_q == '0) rest_q <= res_m_rdata_i[V*32-1:512];
+        else rest_q <= rest_q >> 512;
+      end
+    end
+    assign res_beat = (sub_q == '0) ? res_m_rdata_i[511:0] : rest_q[511:0];
+    assign res_keep = res_beat;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (grab && (state_q == S_CODES)) asm_q <= {codes, asm_q[511:16]};
+    if (grab && (state_q == S_RES)) asm_q <= res_keep;
+    if (load) begin
+      unique case (state_q)
+        S_BEAT:  out_q <= asm_q;
+        S_DATA:  out_q <= {qkv_rdata_i[519:264], qkv_rdata_i[255:0]};
+        default: out_q <= res_beat;
+      endcase
+    end
+  end
+
+  assign data_valid_o = out_valid_q;
+  assign data_o       = out_q;
+
+  // ---- errors ------------------------------------------------------------------------------------
+  logic        err_q;
+  logic [7:0]  err_code_q;
+  logic [63:0] err_addr_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) err_q <= 1'b0;
+    else err_q <= ((state_q == S_TOKEN) && field_bad_q) || ((state_q == S_JOB) && bad_q);
+  end
+  always_ff @(posedge clk_i) begin
+    if ((state_q == S_TOKEN) && field_bad_q) begin
+      err_code_q <= 8'd2;
+      err_addr_q <= '0;
+    end else if ((state_q == S_JOB) && bad_q) begin
+      err_code_q <= 8'd3;
+      err_addr_q <= job_addr_o;
+    end
+  end
+  assign err_valid_o = err_q;
+  assign err_code_o  = err_code_q;
+  assign err_addr_o  = err_addr_q;
+
+endmodule
