@@ -6,15 +6,7 @@
 
 #include <stddef.h>
 
-#include "millrace_status.h"
-
-#define MR_ERROR_TEXT 512
-
-// Zero-initialise before use ("struct mr_error err = {0};"). Holds no resources.
-struct mr_error {
-    int status;               // 0 or an mr_status
-    char text[MR_ERROR_TEXT]; // one line, no newline at the end
-};
+#include "millrace.h" // struct mr_error
 
 #if defined(__GNUC__)
 #define MR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

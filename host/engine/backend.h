@@ -7,15 +7,8 @@
 #include <stdint.h>
 
 #include "checkpoint/config.h"
+#include "millrace.h"
 #include "mr_device.h"
-
-// One token of one sequence. Consecutive rows of a sequence are appended in order; rows of
-// different sequences may be mixed in runs.
-struct mr_row {
-    int seq;
-    int32_t token;
-    bool want_logits;
-};
 
 // Totals since the backend was opened; zero where a backend does not count.
 struct mr_backend_stats {

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// "sim:[config][,memory=PRESET][,seed=N][,stalls=PERCENT]": the Verilated RTL in this process,
+// loaded from libmillrace-sim-<config>.so beside the program (or in MILLRACE_SIM_DIR).
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "sim/verilator/simlib.h"
+
+enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24 };
+
+struct sim_device {
+    struct mr_device base;
+    struct mr_memory mem;
+    void *so;
+    const struct mr_sim_api *api;
+    struct mr_sim *sim;
+    char preset[32];
+};
+
+static struct sim_device *self(struct mr_device *dev)
+{
+    return (struct sim_device *)dev;
+}
+
+// ---- finding the simulator
+// -----------------------------------------------------------------------
+
+static bool try_path(struct sim_device *d, const char *dir, const char *sub, const char *config)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s%s/libmillrace-sim-%s.so", dir, sub, config);
+    if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0)
+        return false;
+    d->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return true;
+}
+
+static int load(struct sim_device *d, const char *config, struct mr_error *err)
+{
+    char exe[4096], sub[96];
+    const char *dir = getenv("MILLRACE_SIM_DIR");
+    bool found = false;
+    if (dir)
+        found = try_path(d, dir, "", config);
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (!found && n > 0) {
+        exe[n] = 0;
+        char *slash = strrchr(exe, '/');
+        if (slash)
+            *slash = 0;
+        snprintf(sub, sizeof sub, "/sim/%s", config); // in the build tree
+        found = try_path(d, exe, sub, config);
+        if (!found)
+            found =
+                try_path(d, exe, "/../sim", config) || try_path(d, exe, "/../lib/millrace", config);
+        for (int up = 0; !found && up < 2; up++) { // test programs lie one or two folders deeper
+            snprintf(sub, sizeof sub, up ? "/../../sim/%s" : "/../sim/%s", config);
+            found = try_path(d, exe, sub, config);
+        }
+    }
+    if (!found)
+        return mr_fail(
+            err, MR_ERR_DEVICE,
+            "sim:%s: libmillrace-sim-%s.so is not there; build it with 'make sim-%s' or name its "
+            "directory in MILLRACE_SIM_DIR",
+            config, config, config);
+    if (!d->so)
+        return mr_fail(err, MR_ERR_DEVICE, "sim:%s: %s", config, dlerror());
+    mr_sim_get_api_fn *get;
+    *(void **)&get = dlsym(d->so, "mr_sim_get_api");
+    d->api = get ? get() : NULL;
+    if (!d->api || d->api->abi != MR_SIM_ABI)
+        return mr_fail(err, MR_ERR_DEVICE,
+                       "sim:%s: the simulator is of another version; run 'make' again", config);
+    return 0;
+}
+
+// ---- buffers
+// --------------------------------------------------------------------------------------
+
+static int sim_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                     uint64_t *addr, struct mr_error *err)
+{
+    struct sim_device *d = self(dev);
+    if (channel >= dev->info.g.n)
+        return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
+    int rc = mr_memory_alloc(&d->mem, channel, bytes, map, addr, err);
+    if (rc < 0)
+        return rc;
+    struct mr_region *r = &d->mem.regions[d->mem.count - 1];
+    return d->api->map(d->sim, (unsigned)channel, *addr & (((uint64_t)1 << MR_CHANNEL_SHIFT) - 1),
+                       r->data, bytes, r->writable, err);
+}
+
+static int sim_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                     struct mr_error *err)
+{
+    void *p = mr_memory_at(&self(dev)->mem, addr, bytes, true);
+    if (!p)
+        return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(p, data, bytes);
+    return 0;
+}
+
+static int sim_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                    struct mr_error *err)
+{
+    const void *p = mr_memory_at(&self(dev)->mem, addr, bytes, false);
+    if (!p)
+        return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(data, p, bytes);
+    return 0;
+}
+
+// ---- registers
+// ------------------------------------------------------------------------------------
+
+static int reg_write(struct sim_device *d, uint32_t addr, uint32_t value, struct mr_error *err)
+{
+    return d->api->reg_write(d->sim, addr, value, err);
+}
+
+static int reg_read(struct sim_device *d, uint32_t addr, uint32_t *value, struct mr_error *err)
+{
+    return d->api->reg_read(d->sim, addr, value, err);
+}
+
+// What the configuration table says must be what the device says.
+static int verify(struct sim_device *d, struct mr_error *err)
+{
+    struct mr_geometry *g = &d->base.info.g;
+    uint32_t magic, version, geometry, words, rows, scores, ring, attention, khz;
+    int rc = reg_read(d, MR_REG_MAGIC, &magic, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_VERSION, &version, err);
+    if (rc == 0 &&
+        (magic != MR_MAGIC_REG || version != (MR_VERSION_MAJOR << 16 | MR_VERSION_MINOR)))
+        return mr_fail(err, MR_ERR_DEVICE,
+                       "%s: not a Millrace device of version %d.%d (magic 0x%08x, version 0x%08x)",
+                       d->base.info.uri, MR_VERSION_MAJOR, MR_VERSION_MINOR, magic, version);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_GEOMETRY, &geometry, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_WORDS, &words, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_ROWS, &rows, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_SCORES, &scores, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_RING, &ring, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_ATTENTION, &attention, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_CLOCK_KHZ, &khz, err);
+    if (rc < 0)
+        return rc;
+    *g = (struct mr_geometry){
+        .n = (int)(geometry & 255),
+        .r = (int)(geometry >> 8 & 255),
+        .t = (int)(geometry >> 16),
+        .act_words = (int)(words & 0xFFFF),
+        .qkv_words = (int)(words >> 16),
+        .d_max = (int)(rows & 0xFFFF),
+        .rot_max = (int)(rows >> 16),
+        .scores = (int)scores,
+        .ring = (int)(ring & 0xFFFF),
+        .ctx_max = (int)(ring >> 16),
+        .w_max = (int)(attention & 0xFFFF),
+    };
+    d->base.info.clock_khz = khz;
+    return 0;
+}
+
+static int device_error(struct sim_device *d, struct mr_error *err)
+{
+    uint32_t error, lo, hi;
+    int rc = reg_read(d, MR_REG_ERROR, &error, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_ERROR_LO, &lo, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_ERROR_HI, &hi, err);
+    if (rc < 0)
+        return rc;
+    struct mr_device_error e = {error & 255, error >> 16, lo | (uint64_t)hi << 32};
+    return mr_device_report(&e, d->base.info.uri, err);
+}
+
+static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
+{
+    struct sim_device *d = self(dev);
+    int rc = reg_write(d, MR_REG_RUN_LO, (uint32_t)run_addr, err);
+    if (rc == 0)
+        rc = reg_write(d, MR_REG_RUN_HI, (uint32_t)(run_addr >> 32), err);
+    if (rc == 0)
+        rc = reg_write(d, MR_REG_CTRL, 1, err);
+    enum mr_sim_stop stop = MR_SIM_STOP_LIMIT;
+    while (rc == 0 && stop == MR_SIM_STOP_LIMIT) {
+        int64_t ran = d->api->run(d->sim, RUN_SLICE, &stop, err);
+        if (ran < 0)
+            return (int)ran;
+    }
+    if (rc < 0)
+        return rc;
+    if (stop == MR_SIM_STOP_ABORT || mr_device_stop)
+        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+    uint32_t status;
+    rc = reg_read(d, MR_REG_STATUS, &status, err);
+    if (rc == 0)
+        rc = reg_write(d, MR_REG_IRQ_STATUS, 1, err);
+    if (rc < 0)
+        return rc;
+    if (status & 4)
+        return device_error(d, err);
+    return status & 2
+               ? 0
+               : mr_fail(err, MR_ERR_DEVICE, "%s: interrupt without a finished run", dev->info.uri);
+}
+
+static int sim_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
+{
+    struct sim_device *d = self(dev);
+    for (uint32_t i = 0; i < MR_COUNTERS; i++) {
+        uint32_t lo, hi;
+        int rc = reg_read(d, MR_REG_COUNTERS + 8 * i, &lo, err);
+        if (rc == 0)
+            rc = reg_read(d, MR_REG_COUNTERS + 8 * i + 4, &hi, err);
+        if (rc < 0)
+            return rc;
+        out[i] = lo | (uint64_t)hi << 32;
+    }
+    return 0;
+}
+
+static void sim_close(struct mr_device *dev)
+{
+    struct sim_device *d = self(dev);
+    if (d->sim)
+        d->api->close(d->sim);
+    mr_memory_free(&d->mem);
+    if (d->so)
+        dlclose(d->so);
+    free(d);
+}
+
+static const struct mr_device_ops ops = {sim_alloc, sim_write,    sim_read,
+                                         sim_run,   sim_counters, sim_close};
+
+// ---- opening
+// --------------------------------------------------------------------------------------
+
+static int parse(struct sim_device *d, const char *args, struct mr_sim_options *opt,
+                 char config[32], struct mr_error *err)
+{
+    char copy[256], *save = NULL;
+    if (strlen(args) >= sizeof copy)
+        return mr_fail(err, MR_ERR_USAGE, "sim:%s: too long", args);
+    strcpy(copy, args);
+    strcpy(config, "sim");
+    strcpy(d->preset, "ddr4-2400");
+    for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+        char *eq = strchr(p, '='), *end = NULL;
+        const char *value = eq ? eq + 1 : "";
+        if (eq)
+            *eq = 0;
+        unsigned long long n = strtoull(value, &end, 0);
+        bool number = eq && end != value && *end == 0;
+        if (!eq && strlen(p) < 32)
+            strcpy(config, p);
+        else if (eq && strcmp(p, "memory") == 0 && strlen(value) < sizeof d->preset)
+            strcpy(d->preset, value);
+        else if (number && strcmp(p, "seed") == 0)
+            opt->seed = n;
+        else if (number && strcmp(p, "stalls") == 0 && n <= 90)
+            opt->stalls = (unsigned)n;
+        else
+            return mr_fail(
+                err, MR_ERR_USAGE,
+                "sim:%s: '%s' is not an option; known are a configuration's name, memory=ideal|"
+                "ddr4-2400|hbm2, seed=N and stalls=0..90",
+                args, p);
+    }
+    opt->preset = d->preset;
+    return 0;
+}
+
+int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err)
+{
+    struct sim_device *d = calloc(1, sizeof *d);
+    if (!d)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
+    struct mr_sim_options opt = {.abort = &mr_device_stop};
+    char config[32];
+    d->base = (struct mr_device){.ops = &ops, .info = {.counts_cycles = true}};
+    snprintf(d->base.info.uri, sizeof d->base.info.uri, "sim:%s", args);
+    int rc = parse(d, args, &opt, config, err);
+    if (rc == 0)
+        rc = load(d, config, err);
+    if (rc == 0) {
+        snprintf(d->base.info.config, sizeof d->base.info.config, "%s", config);
+        d->sim = d->api->open(&opt, err);
+        rc = d->sim ? verify(d, err) : err && err->status ? err->status : MR_ERR_DEVICE;
+    }
+    if (rc == 0)
+        rc = reg_write(d, MR_REG_WATCHDOG, WATCHDOG_LOG2, err);
+    if (rc == 0)
+        rc = reg_write(d, MR_REG_IRQ_ENABLE, 1, err);
+    if (rc < 0) {
+        sim_close(&d->base);
+        return rc;
+    }
+    *dev = &d->base;
+    return 0;
+}

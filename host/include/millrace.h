@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Millrace: GPT-J by weight streaming. The public C API; examples/generate.c is a 40-line use of it.
+//
+// Conventions. Functions return 0 or a negative mr_status (millrace_status.h) and then leave one line
+// in *err, which may be NULL. Objects are made by *_open or *_load, which set the pointer to NULL on
+// failure, and are released by *_close, which accepts NULL. Strings are UTF-8. One session is used by
+// one thread at a time; a model may be shared by sessions of several threads after it is loaded.
+#ifndef MILLRACE_H
+#define MILLRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "millrace_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MR_VERSION_STRING "0.1.0"
+
+#define MR_ERROR_TEXT 512
+
+// Zero-initialise before use. Holds no resources.
+struct mr_error {
+    int status;               // 0 or an mr_status
+    char text[MR_ERROR_TEXT]; // one line: what failed, where, what to do
+};
+
+// ---- models ------------------------------------------------------------------------------------
+
+struct mr_model;
+
+enum mr_weight_format {
+    MR_WEIGHTS_MXINT8, // OCP MXINT8: 8.25 bits a weight
+    MR_WEIGHTS_MXFP4,  // layer matrices in OCP MXFP4 (4.25 bits), lm_head in MXINT8
+};
+
+struct mr_load_options {
+    enum mr_weight_format format; // for Hugging Face directories; a packed file has its own
+    bool no_smoothing;            // leave out the exact power-of-two channel smoothing
+    // Called now and then while weights are quantised, with bytes done and in all; a non-zero return
+    // stops with MR_ERR_INTERRUPTED. May be NULL.
+    int (*progress)(void *arg, size_t done, size_t total);
+    void *arg;
+};
+
+struct mr_model_info {
+    int vocab_size, n_positions, n_embd, n_layer, n_head, head_dim, rotary_dim, n_inner;
+    int eos_token_id; // -1 if the model has none
+    enum mr_weight_format format;
+    bool smoothed, packed_file, has_tokenizer;
+    uint64_t parameters;
+    uint64_t stream_bytes; // read from memory for one token: all weights once
+    uint64_t kv_bytes;     // of one position of one sequence, as stored
+};
+
+// A Hugging Face directory or a packed file. opt may be NULL (MXINT8, smoothing).
+int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
+                  struct mr_error *err);
+void mr_model_close(struct mr_model *model);
+void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info);
+
+// Writes the packed form. `path` appears only when it is complete.
+int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err);
+
+// Tokens of `size` bytes of text, in new memory that the caller frees. Special tokens in the text
+// ("<|endoftext|>") become themselves if parse_special.
+int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool parse_special,
+                    int32_t **ids, size_t *count, struct mr_error *err);
+
+// The bytes of tokens, in new NUL-terminated memory that the caller frees. *size without the NUL.
+int mr_model_decode(const struct mr_model *model, const int32_t *ids, size_t count, char **text,
+                    size_t *size, struct mr_error *err);
+
+// ---- sessions: a model on a device -----------------------------------------------------------------
+
+struct mr_session;
+
+struct mr_session_options {
+    int max_seqs;  // sequences at the same time; 0 means 1
+    int chunk;     // most tokens a device run; 0: all that fit
+    bool two_pass; // second pass over the residue of activations (more exact, same weight traffic)
+};
+
+// device: "cpu:" (fp32 reference; needs a Hugging Face directory), "model:[config]" (bit-exact C
+// model), "sim:[config][,memory=ideal|ddr4-2400|hbm2][,seed=N][,stalls=PERCENT][,check]" (the
+// Verilated RTL). opt may be NULL. The model must outlive the session.
+int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
+                    const struct mr_session_options *opt, struct mr_error *err);
+void mr_session_close(struct mr_session *session);
+
+// Sequences: each has its own KV store.
+int mr_session_seq_new(struct mr_session *session, int *seq, struct mr_error *err);
+void mr_session_seq_free(struct mr_session *session, int seq);
+
+// One token of one sequence.
+struct mr_row {
+    int seq;
+    int32_t token;    // 0..vocab_size - 1
+    bool want_logits; // whether this row's logits are written
+};
+
+// Appends rows to their sequences, in order (prefill and decode are the same) and writes
+// logits[rows that want them][vocab_size] in order of the rows. A refused step changes nothing.
+int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
+                    struct mr_error *err);
+
+// ---- generation --------------------------------------------------------------------------------
+
+struct mr_sampling {
+    float temperature; // 0: greedy (ties: the lowest id); else > 0
+    int top_k;         // 0: all
+    float top_p;       // 0 or 1: all
+    uint64_t seed;     // same seed, same text on every device with the same bits and in every batch
+};
+
+enum mr_finish { MR_FINISH_LENGTH, MR_FINISH_EOS, MR_FINISH_STOPPED };
+
+struct mr_generate_options {
+    int max_tokens; // new tokens at most
+    struct mr_sampling sampling;
+    bool ignore_eos;
+    // Called with text as it comes (whole UTF-8 characters, NUL-terminated, `prompt` its index in the
+    // batch); non-zero ends this prompt (MR_FINISH_STOPPED). May be NULL.
+    int (*text)(void *arg, int prompt, const char *piece, size_t size);
+    void *arg;
+};
+
+struct mr_generated {
+    int32_t *ids; // new tokens, freed by mr_generated_free
+    size_t count, prompt_count;
+    enum mr_finish finish;
+};
+
+// Generates from n prompts (token lists) at the same time, at most max_seqs of the session at once.
+// out[n]; on failure nothing is left to free. A prompt's tokens do not depend on the batch.
+int mr_generate(struct mr_session *session, const int32_t *const *prompts, const size_t *sizes, int n,
+                const struct mr_generate_options *opt, struct mr_generated *out, struct mr_error *err);
+void mr_generated_free(struct mr_generated *g);
+
+// ---- what the device did ------------------------------------------------------------------------
+
+struct mr_stats {
+    uint64_t steps, tokens;
+    bool counts;             // the device has counters
+    unsigned clock_khz;      // an assumption until placed and routed
+    uint64_t counter[64];    // in the order of mr_stats_name(), totals over steps
+};
+
+void mr_session_get_stats(const struct mr_session *session, struct mr_stats *stats);
+// "cycles", "weight_beats", ...; NULL beyond the last.
+const char *mr_stats_name(int index);
+
+// Ends device runs and generation soon (async-signal-safe); they return MR_ERR_INTERRUPTED.
+void mr_interrupt(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
