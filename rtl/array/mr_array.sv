@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matmul array: R token rows x 4 N columns of 32-lane dot product elements over resident
+// activations (mr_act_mem) and the weights that stream past (mr_stream, one per channel).
+//
+// Parameters
+//   N          channels (1..16), 4 columns each
+//   R          token rows (power of two, 1..32)
+//   T          resident row slots (power of two, multiple of R)
+//   ACT_WORDS  words of activation memory a slot (power of two)
+//   RING       k-rows of the weight ring (power of two, <= 2^15)
+//   PAIR       1: two products a multiplier, rows in pairs (R even); same bits
+//   DF         depth of the result FIFO in tokens (power of two, >= 2 R)
+//   ACT_AW, RMAX_AW, RING_AW  (derived) address widths
+//
+// For each group j = 0.., each row group g (R slots), each k: one step a cycle,
+//   d = sum of 32 products, acc += (d << 18) >>> min(38, (rmax - ea) + (cmax - ew)).
+//
+// Command: valid/ready, one command waits behind the running one, and its first step follows the running
+// one's last step without a bubble. cmd_groups_i >= 1, cmd_kblocks_i >= 1, cmd_rows_i tokens (0: the
+// weights are consumed, there are no result beats). Two-pass: slots 2i, 2i+1 of token i.
+//
+// Rings: ring_count_i per channel; one ring_ren_o/ring_raddr_o for all, data in the next cycle, held.
+// ring_free_o: the oldest k-row is free in every channel (its read was in the cycle before). Tile entries
+// are copied and popped by a tile's first step; tile_pop_o pops all channels (pop of a valid head).
+// Activation memory: act_ren_o one enable a bank (only rows with a live slot), one address; rmax_ren_o in
+// the first step of a row group; both RAM ports. What the array reads must have been written three cycles
+// before the command is presented.
+//
+// Drain: valid/ready, one token a beat from registers. Latency, when nothing stalls: command accepted in
+// cycle a, first step in a+2; a row group's last step in f, its first token's dr_valid_o in f+13 (f+14
+// for a pair). No bubbles as long as the drain takes a token a cycle (two-pass in row pairs: one in two).
+//
+// Counters (registered strobes): exactly one of busy (a step), weights (waits for a k-row or tile entry),
+// drain (waits for result space), idle (no command) each cycle; cnt_blocks_o: live rows x C per step.
+module mr_array #(
+  parameter int N = 1,
+  parameter int R = 4,
+  parameter int T = 128,
+  parameter int ACT_WORDS = 64,
+  parameter int RING = 1024,
+  parameter int PAIR = 0,
+  parameter int DF = 1 << $clog2(2 * R + 14),
+  parameter int ACT_AW = $clog2(T / R * ACT_WORDS),
+  parameter int RMAX_AW = $clog2(T / R * 4),
+  parameter int RING_AW = $clog2(RING)
+) (
+  input  logic                clk_i,
+  input  logic                rst_ni,
+
+  input  logic                cmd_valid_i,
+  output logic                cmd_ready_o,
+  input  logic [        15:0] cmd_src_base_i,
+  input  logic [        15:0] cmd_kblocks_i,
+  input  logic [        31:0] cmd_groups_i,
+  input  logic [         1:0] cmd_src_slot_i,
+  input  logic                cmd_fp4_i,
+  input  logic [        15:0] cmd_rows_i,
+  input  logic                cmd_two_pass_i,
+
+  input  logic [    N*16-1:0] ring_count_i,
+  output logic                ring_ren_o,
+  output logic [ RING_AW-1:0] ring_raddr_o,
+  input  logic [  N*1024-1:0] ring_rdata_i,
+  input  logic [    N*32-1:0] ring_rcode_i,
+  output logic                ring_free_o,
+  input  logic [       N-1:0] tile_valid_i,
+  input  logic [    N*32-1:0] tile_max_i,
+  input  logic [   N*128-1:0] tile_bias_i,
+  output logic                tile_pop_o,
+
+  output logic [       R-1:0] act_ren_o,
+  output logic [  ACT_AW-1:0] act_raddr_o,
+  input  logic [   R*264-1:0] act_rdata_i,
+  output logic                rmax_ren_o,
+  output logic [ RMAX_AW-1:0] rmax_raddr_o,
+  input  logic [     R*8-1:0] rmax_rdata_i,
+
+  output logic                dr_valid_o,
+  input  logic                dr_ready_i,
+  output logic [   N*192-1:0] dr_acc_o,
+  output logic [    N*36-1:0] dr_base_o,
+  output logic [     N*4-1:0] dr_nan_o,
+  output logic [   N*128-1:0] dr_bias_o,
+  output logic [        15:0] dr_token_o,
+  output logic [        15:0] dr_group_o,
+  output logic                dr_fp4_o,
+  output logic                dr_last_o,
+
+  output logic                cnt_busy_o,
+  output logic                cnt_weights_o,
+  output logic                cnt_drain_o,
+  output logic                cnt_idle_o,
+  output logic [        15:0] cnt_blocks_o
+);
+
+  localparam int FW = $clog2(DF);
+
+  logic [R-1:0] v;
+  logic first, last, meta_valid, pair, meta_fp4, meta_last, credit;
+  logic [N*32-1:0] cmax;
+  logic [N*128-1:0] bias;
+  logic [5:0] n_slots;
+  logic [15:0] meta_token, meta_group;
+
+  mr_array_ctrl #(
+    .N        (N),
+    .R        (R),
+    .T        (T),
+    .ACT_WORDS(ACT_WORDS),
+    .RING     (RING),
+    .DF       (DF)
+  ) u_ctrl (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i,
+    .cmd_ready_o,
+    .cmd_src_base_i,
+    .cmd_kblocks_i,
+    .cmd_groups_i,
+    .cmd_src_slot_i,
+    .cmd_fp4_i,
+    .cmd_rows_i,
+    .cmd_two_pass_i,
+    .ring_count_i,
+    .ring_ren_o,
+    .ring_raddr_o,
+    .ring_free_o,
+    .tile_valid_i,
+    .tile_max_i,
+    .tile_bias_i,
+    .tile_pop_o,
+    .act_ren_o,
+    .act_raddr_o,
+    .rmax_ren_o,
+    .rmax_raddr_o,
+    .v_o         (v),
+    .first_o     (first),
+    .last_o      (last),
+    .cmax_o      (cmax),
+    .bias_o      (bias),
+    .meta_valid_o(meta_valid),
+    .n_o         (n_slots),
+    .pair_o      (pair),
+    .meta_token_o(meta_token),
+    .meta_group_o(meta_group),
+    .meta_fp4_o  (meta_fp4),
+    .meta_last_o (meta_last),
+    .credit_i    (credit),
+    .cnt_busy_o,
+    .cnt_weights_o,
+    .cnt_drain_o,
+    .cnt_idle_o,
+    .cnt_blocks_o
+  );
+
+  // first and last of a step, delayed to the accumulator (f+7) and to the capture (f+8). first is only
+  // looked at under a row's enable, so it needs no reset.
+  logic [4:0] first_q;
+  logic [5:0] last_q;
+  always_ff @(posedge clk_i) begin
+    first_q <= {first_q[3:0], first};
+    if (!rst_ni) last_q <= '0;
+    else last_q <= {last_q[4:0], last};
+  end
+
+  logic take, add, shift, f_wen, f_ren;
+  logic [FW-1:0] f_waddr, f_raddr;
+  logic [N*192-1:0] f_rdata;
+
+  for (genvar n = 0; n < N; n++) begin : gen_ch
+    mr_array_ch #(
+      .R   (R),
+      .PAIR(PAIR),
+      .DF  (DF)
+    ) u_ch (
+      .clk_i,
+      .rst_ni,
+      .v_i    (v),
+      .first_i(first_q[4]),
+      .last_i (last_q[5]),
+      .act_i  (act_rdata_i),
+      .rmax_i (rmax_rdata_i),
+      .w_i    (ring_rdata_i[1024*n+:1024]),
+      .wcode_i(ring_rcode_i[32*n+:32]),
+      .cmax_i (cmax[32*n+:32]),
+      .take_i (take),
+      .add_i  (add),
+      .shift_i(shift),
+      .wen_i  (f_wen),
+      .waddr_i(f_waddr),
+      .ren_i  (f_ren),
+      .raddr_i(f_raddr),
+      .rdata_o(f_rdata[192*n+:192])
+    );
+  end
+
+  mr_array_drain #(
+    .N (N),
+    .R (R),
+    .DF(DF)
+  ) u_drain (
+    .clk_i,
+    .rst_ni,
+    .meta_valid_i(meta_valid),
+    .n_i         (n_slots),
+    .pair_i      (pair),
+    .token_i     (meta_token),
+    .group_i     (meta_group),
+    .fp4_i       (meta_fp4),
+    .last_i      (meta_last),
+    .rmax_i      (rmax_rdata_i),
+    .cmax_i      (cmax),
+    .bias_i      (bias),
+    .credit_o    (credit),
+    .take_o      (take),
+    .add_o       (add),
+    .shift_o     (shift),
+    .wen_o       (f_wen),
+    .waddr_o     (f_waddr),
+    .ren_o       (f_ren),
+    .raddr_o     (f_raddr),
+    .rdata_i     (f_rdata),
+    .dr_valid_o,
+    .dr_ready_i,
+    .dr_acc_o,
+    .dr_base_o,
+    .dr_nan_o,
+    .dr_bias_o,
+    .dr_token_o,
+    .dr_group_o,
+    .dr_fp4_o,
+    .dr_last_o
+  );
+
+endmodule

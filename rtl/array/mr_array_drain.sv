@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drain of the array: empties the shadow chain into the result FIFO (a memory slice in each channel, the
+// pointers here) and presents one token a beat with what belongs to it.
+//
+// Parameters
+//   N   channels; R  token rows; DF  depth of the FIFO in tokens (power of two)
+//
+// A row group's description (meta_*) comes in cycle f+2 of its last step (see mr_array_ctrl), its sums
+// are in the shadows from f+9 on. n_i slots are taken in consecutive cycles; with pair_i two slots are
+// added to one token. The controller has reserved FIFO space and the shadows, so nothing here ever
+// refuses. credit_o: a token has left the FIFO's memory.
+//
+// Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first beat 13
+// cycles after the last step's fire (one more with pair_i), then one a cycle.
+module mr_array_drain #(
+  parameter int N = 1,
+  parameter int R = 4,
+  parameter int DF = 32
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  meta_valid_i,
+  input  logic [           5:0] n_i,
+  input  logic                  pair_i,
+  input  logic [          15:0] token_i,
+  input  logic [          15:0] group_i,
+  input  logic                  fp4_i,
+  input  logic                  last_i,
+  input  logic [       R*8-1:0] rmax_i,
+  input  logic [      N*32-1:0] cmax_i,
+  input  logic [     N*128-1:0] bias_i,
+  output logic                  credit_o,
+  // the channels' shadow chains and memories
+  output logic                  take_o,
+  output logic                  add_o,
+  output logic                  shift_o,
+  output logic                  wen_o,
+  output logic [$clog2(DF)-1:0] waddr_o,
+  output logic                  ren_o,
+  output logic [$clog2(DF)-1:0] raddr_o,
+  input  logic [     N*192-1:0] rdata_i,
+  // results
+  output logic                  dr_valid_o,
+  input  logic                  dr_ready_i,
+  output logic [     N*192-1:0] dr_acc_o,
+  output logic [      N*36-1:0] dr_base_o,
+  output logic [       N*4-1:0] dr_nan_o,
+  output logic [     N*128-1:0] dr_bias_o,
+  output logic [          15:0] dr_token_o,
+  output logic [          15:0] dr_group_o,
+  output logic                  dr_fp4_o,
+  output logic                  dr_last_o
+);
+
+  localparam int C = 4 * N;
+  localparam int FW = $clog2(DF);
+  localparam int MW = 35 + R * 8 + C * 40;
+
+  // ---- descriptions of row groups in flight --------------------------------------------------------
+  // Every row group in flight holds at least one token of credit, so DF entries are enough.
+  logic [FW-1:0] mw_q, mr_q;
+  logic meta_ren;
+  logic [MW-1:0] meta;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      mw_q <= '0;
+      mr_q <= '0;
+    end else begin
+      if (meta_valid_i) mw_q <= mw_q + 1'b1;
+      if (meta_ren) mr_q <= mr_q + 1'b1;
+    end
+  end
+  mr_ram_1r1w #(
+    .W    (MW),
+    .DEPTH(DF)
+  ) u_meta (
+    .clk_i,
+    .wen_i  (meta_valid_i),
+    .waddr_i(mw_q),
+    .wdata_i({bias_i, cmax_i, rmax_i, group_i, token_i, pair_i, fp4_i, last_i}),
+    .ren_i  (meta_ren),
+    .raddr_i(mr_q),
+    .rdata_o(meta)
+  );
+
+  // ---- emptying the shadow chain -------------------------------------------------------------------
+  // {pair, slots} of a row group travels beside its last step: from f+2 to f+8, the cycle of capture.
+  logic [41:0] pipe_q;
+  logic cap, pair_q, odd_q, push_q, endf_q;
+  logic [5:0] slots_q;
+  assign cap = (pipe_q[40:35] != 6'd0);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) pipe_q <= '0;
+    else pipe_q <= {pipe_q[34:0], pair_i, n_i};
+  end
+
+  assign take_o = (slots_q != 6'd0);
+  assign add_o = odd_q;
+  assign shift_o = (slots_q > 6'd1);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      slots_q <= 6'd0;
+      push_q  <= 1'b0;
+      waddr_o <= '0;
+    end else begin
+      if (cap) slots_q <= pipe_q[40:35];
+      else if (take_o) slots_q <= slots_q - 6'd1;
+      push_q <= take_o && (!pair_q || odd_q);
+      if (push_q) waddr_o <= waddr_o + 1'b1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (cap) begin
+      pair_q <= pipe_q[41];
+      odd_q  <= 1'b0;
+    end else if (take_o) begin
+      odd_q <= pair_q && !odd_q;
+    end
+    if (take_o) endf_q <= (slots_q == 6'd1);
+  end
+  assign wen_o = push_q;
+
+  // One bit a token beside the memories: the last one of its row group.
+  logic [DF-1:0] end_q;
+  always_ff @(posedge clk_i) begin
+    if (push_q) end_q[waddr_o] <= endf_q;
+  end
+
+  // ---- reading the FIFO ------------------------------------------------------------------------------
+  logic [FW:0] count_q;  // tokens in the memory
+  logic a_valid_q, a_end_q, a_start_q, out_go;
+  assign out_go = !dr_valid_o || dr_ready_i;
+  assign ren_o = (count_q != '0) && (!a_valid_q || out_go);
+  assign credit_o = ren_o;
+  // The token that was read last tells whether the next one belongs to another row group.
+  assign meta_ren = ren_o && a_end_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      count_q   <= '0;
+      raddr_o   <= '0;
+      a_valid_q <= 1'b0;
+      a_end_q   <= 1'b1;
+    end else begin
+      if (push_q && !ren_o) count_q <= count_q + 1'b1;
+      if (ren_o && !push_q) count_q <= count_q - 1'b1;
+      if (ren_o) begin
+        raddr_o   <= raddr_o + 1'b1;
+        a_valid_q <= 1'b1;
+        a_end_q   <= end_q[raddr_o];
+      end else if (out_go) begin
+        a_valid_q <= 1'b0;
+      end
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (ren_o) a_start_q <= a_end_q;
+  end
+
+  // ---- output ----------------------------------------------------------------------------------------
+  localparam int RM = 35;
+  localparam int CM = RM + R * 8;
+  localparam int BM = CM + C * 8;
+
+  logic [5:0] row;  // row of the token's (first) slot
+  logic [5:0] row_q;
+  assign row = a_start_q ? 6'd0 : row_q;
+
+  function automatic logic [7:0] pick(input logic [R*8-1:0] all, input logic [5:0] r);
+    pick = 8'(all >> {r, 3'd0});
+  endfunction
+  function automatic logic [8:0] add9(input logic [7:0] a, input logic [7:0] b);
+    add9 = {1'b0, a} + {1'b0, b};
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) dr_valid_o <= 1'b0;
+    else if (out_go) dr_valid_o <= a_valid_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (out_go && a_valid_q) begin
+      for (int c = 0; c < C; c++) begin
+        dr_base_o[9*c+:9] <= add9(pick(meta[RM+:R*8], row), meta[CM+8*c+:8]);
+        dr_nan_o[c] <= (&pick(meta[RM+:R*8], row)) || (&meta[CM+8*c+:8]);
+      end
+      dr_acc_o   <= rdata_i;
+      dr_bias_o  <= meta[BM+:C*32];
+      dr_token_o <= a_start_q ? meta[18:3] : dr_token_o + 16'd1;
+      dr_group_o <= meta[34:19];
+      dr_fp4_o   <= meta[1];
+      dr_last_o  <= meta[0] && a_end_q;
+      row_q      <= row + (meta[2] ? 6'd2 : 6'd1);
+    end
+  end
+
+endmodule
