@@ -27,7 +27,8 @@ int mr_fail_in(struct mr_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        (void)snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
+    size_t room = n >= 0 && (size_t)n < sizeof err->text ? sizeof err->text - (size_t)n : 0;
+    if (room > 3) // a message that is too long is cut, not refused
+        (void)snprintf(err->text + n, room, ": %.*s", (int)(room - 3), inner);
     return err->status;
 }
