@@ -174,7 +174,8 @@ int64_t mr_dram_access(struct mr_dram *d, uint64_t index, bool write, int64_t ea
         if (write)
             limit = later(limit, d->bus_free + t->rtw - latency);
         else
-            limit = later(limit, later(d->any_write_end + t->wtr_s, d->write_end[group] + t->wtr_l));
+            limit = later(limit, later(d->any_write_end + t->wtr_s,
+                                       d->write_end[group] + t->wtr_l));
     }
 
     int64_t cas, act;

@@ -246,7 +246,7 @@ void mr_mem_clear_faults(struct mr_mem *m)
         m->write.burst[i].held = false;
 }
 
-static void apply_faults(struct mr_mem *m, struct burst *b, bool write)
+static void apply_faults(const struct mr_mem *m, struct burst *b, bool write)
 {
     for (unsigned i = 0; i < m->faults; i++) {
         uint64_t addr = m->fault[i].addr;
@@ -271,7 +271,8 @@ static struct burst *accept(struct mr_mem *m, struct ring *r, bool ready, const 
         violation(m, "%s taken while not ready", what);
     else if (beats < 1 || beats > BURST_BEATS || addr % MR_MEM_BEAT ||
              addr / 4096 != (addr + (uint64_t)beats * MR_MEM_BEAT - 1) / 4096)
-        violation(m, "%s burst of %u beats at 0x%" PRIx64 " is unaligned, too long or crosses 4 KiB",
+        violation(m,
+                  "%s burst of %u beats at 0x%" PRIx64 " is unaligned, too long or crosses 4 KiB",
                   what, beats, addr);
     else {
         struct burst *b = ring_at(r, r->count++);

@@ -184,7 +184,7 @@ struct mr_sim {
         top->clk_i = level;
         top->eval();
 #if VM_TRACE
-        if (trace && cycles >= trace_from && cycles < trace_end)
+        if (trace && cycles && cycles >= trace_from && cycles < trace_end)
             trace->dump(cycles * 2 + (level ? 0 : 1));
 #endif
     }
@@ -299,8 +299,13 @@ mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
     sim->context->randSeed(static_cast<int>(options->seed % 0x7FFFFFFF) + 1);
     sim->top = std::make_unique<Vcore>(sim->context.get(), "TOP");
 #if VM_TRACE
-    if (options->trace)
+    if (options->trace) {
         open_trace(sim.get(), options);
+        if (!sim->trace->isOpen()) {
+            (void)mr_fail(err, MR_ERR_IO, "%.200s: cannot write the waveform", options->trace);
+            return nullptr;
+        }
+    }
 #endif
     Vcore *top = sim->top.get();
     top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_arvalid_i = 0;

@@ -266,6 +266,24 @@ static void turnarounds_cost_bus_time(void **state)
     assert_int_equal(d.counts.turnarounds, 2);
 }
 
+static void activates_keep_their_distance(void **state)
+{
+    (void)state;
+    // Eight banks, bank groups in turn: tRRD_S between activates, four of them in tFAW.
+    const struct mr_dram_timing *t = mr_dram_preset("ddr4-2400");
+    const int64_t act[8] = {0, 4, 8, 12, 26, 30, 34, 38};
+    struct mr_dram d;
+    mr_dram_init(&d, t);
+    for (uint64_t i = 0; i < 8; i++)
+        assert_int_equal(mr_dram_access(&d, i % 4 + i / 4 * 512, false, 0),
+                         act[i] + t->rcd + t->cl + t->burst);
+    // One bank group: tRRD_L.
+    t = mr_dram_preset("hbm2");
+    mr_dram_init(&d, t);
+    (void)mr_dram_access(&d, 0, false, 0);
+    assert_int_equal(mr_dram_access(&d, 64, false, 0), t->rrd_l + t->rcd + t->cl + t->burst);
+}
+
 static void writes_are_stored_at_their_response(void **state)
 {
     (void)state;
@@ -682,6 +700,7 @@ int main(void)
         cmocka_unit_test(latency_depends_on_the_row),
         cmocka_unit_test(refresh_takes_its_share),
         cmocka_unit_test(turnarounds_cost_bus_time),
+        cmocka_unit_test(activates_keep_their_distance),
         cmocka_unit_test(writes_are_stored_at_their_response),
         cmocka_unit_test(strobes_choose_bytes),
         cmocka_unit_test(the_channel_is_shared_in_quanta),

@@ -110,7 +110,9 @@ module simlib_standin #(
           12'h054: irq_q <= irq_q && !wdata_q[0];
           12'h080: base_q <= wdata_q;
           12'h084: beats_q <= wdata_q;
+`ifndef SYNTHESIS
           12'h0F0: $stop;
+`endif
           default: ;
         endcase
       end
