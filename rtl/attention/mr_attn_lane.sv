@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of one channel: KV FIFO, read jobs, the step engine that walks the records of the positions
+// p mod N == CH twice (QK pass: scores and their maxima; PV pass: probabilities times values), and the
+// local memories: q words, prefix maxima, scores, maxima, accumulators.
+//
+// Parameters
+//   N, CH, V    channels (power of two), this channel, drain lanes
+//   SCORES      score buffer entries over all channels (SCORES/N here)
+//   W_MAX       largest attention width (multiple of 64); HEADS_MAX heads; HP_MAX largest HP
+//   KV_DEPTH    beats of the KV FIFO
+//
+// Timing
+//   kv_valid_i/kv_data_i: never refused; kv_credit_o pulses when a beat has left the FIFO.
+//   jd_*: see mr_attn_jobs; beats must be consumed by passes in the order of the jobs.
+//   ld_*: writes into the q buffer, {row, half, word} (not during a QK pass); lp_* prefix maxima, {parity,
+//   row, word}; mq_* maximum q code of {row, head}.
+//   qk_start_i (pulse) latches cfg_* and runs the QK pass; qk_done_o is low from the next cycle until the last
+//   score and maximum are stored. Then mx_* is the controller's: RAM port of the channel's maxima as
+//   ordered keys (0: no position), and mxw_*: the merged maximum as fp32. pv_start_i runs the PV pass with
+//   the same configuration; pv_done_o likewise. qk_start_i may come once pv_done_o is high.
+//   Cycles of a pass without starvation: positions * (scale beats + words * rows [* 2 two-pass QK]), plus
+//   at most QK 25 + dots of a head, PV 20.
+//   Drain ports: see mr_attn_pv, mr_attn_prob.
+//   pm_take_i: the beat at the FIFO's head (pm_valid_o) is taken by the controller.
+module mr_attn_lane #(
+  parameter int N = 1,
+  parameter int CH = 0,
+  parameter int V = 4,
+  parameter int SCORES = 2048,
+  parameter int W_MAX = 4096,
+  parameter int HEADS_MAX = 16,
+  parameter int HP_MAX = 256,
+  parameter int KV_DEPTH = 128,
+  localparam int WW = W_MAX / 64,
+  localparam int WA = (WW > 1) ? $clog2(WW) : 1,
+  localparam int HA = (HEADS_MAX > 1) ? $clog2(HEADS_MAX) : 1
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+  // KV beats and jobs
+  output logic            kv_job_valid_o,
+  input  logic            kv_job_ready_i,
+  output logic [31:0]     kv_job_off_o,
+  output logic [31:0]     kv_job_beats_o,
+  input  logic            kv_valid_i,
+  input  logic [511:0]    kv_data_i,
+  output logic            kv_credit_o,
+  input  logic            jd_valid_i,
+  output logic            jd_ready_o,
+  input  logic            jd_one_i,
+  input  logic            jd_whole_i,
+  input  logic [31:0]     jd_base_i,
+  input  logic [15:0]     jd_positions_i,
+  input  logic [15:0]     jd_rec_i,
+  input  logic [7:0]      jd_sc_off_i,
+  input  logic [7:0]      jd_sc_beats_i,
+  input  logic [15:0]     jd_dat_off_i,
+  input  logic [15:0]     jd_dat_beats_i,
+  // loads
+  input  logic            ld_valid_i,
+  input  logic [WA+2:0]   ld_addr_i,
+  input  logic [527:0]    ld_data_i,
+  input  logic            lp_valid_i,
+  input  logic [WA+2:0]   lp_addr_i,
+  input  logic [15:0]     lp_data_i,
+  input  logic            mq_we_i,
+  input  logic [HA+1:0]   mq_waddr_i,
+  input  logic [7:0]      mq_wdata_i,
+  // passes
+  input  logic            qk_start_i,
+  input  logic            pv_start_i,
+  input  logic [2:0]      cfg_nr_i,
+  input  logic            cfg_two_i,
+  input  logic [15:0]     cfg_pos_i,     // position of row 0
+  input  logic [HA:0]     cfg_hg_i,
+  input  logic [7:0]      cfg_hpw_i,
+  input  logic [WA:0]     cfg_words_i,   // hg * hpw
+  input  logic [7:0]      cfg_sc_beats_i,
+  input  logic [4:0]      cfg_sc_first_i,  // first word's place in the first scale beat
+  input  logic            cfg_par_i,
+  input  logic [31:0]     cfg_scale_i,   // constant over the command
+  output logic            qk_done_o,
+  output logic            pv_done_o,
+  // maxima
+  input  logic            mx_ren_i,
+  input  logic [HA+1:0]   mx_raddr_i,
+  output logic [31:0]     mx_rdata_o,
+  input  logic            mxw_valid_i,
+  input  logic [HA+1:0]   mxw_addr_i,
+  input  logic [31:0]     mxw_data_i,
+  // drain
+  input  logic            dr_step_i,
+  input  logic            dr_load_i,
+  input  logic [WA+1:0]   dr_addr_i,
+  output logic [V*48-1:0] dr_o,
+  input  logic            sum_ren_i,
+  input  logic [HA+1:0]   sum_raddr_i,
+  output logic [32:0]     sum_rdata_o,
+  // prefix maxima of PM_LOAD
+  output logic            pm_valid_o,
+  input  logic            pm_take_i,
+  output logic [511:0]    pm_data_o,
+  // counters
+  output logic            step_o,        // a step in this cycle
+  output logic            starve_o,      // wants a beat and has none
+  output logic            ovf_o
+);
+
+  localparam int LN = $clog2(N);
+  localparam int SA = $clog2(SCORES / N);
+  localparam int SB = (W_MAX + 2047) / 2048;
+  localparam int IA = 5 + ((SB > 1) ? $clog2(SB) : 0);  // index of a code pair in the scale register
+  localparam int HB = HP_MAX / 64;
+  localparam int BA = (HB > 1) ? $clog2(HB) : 1;
+
+  mr_attn_jobs #(
+    .N (N),
+    .CH(CH)
+  ) u_jobs (
+    .clk_i,
+    .rst_ni,
+    .jd_valid_i,
+    .jd_ready_o,
+    .jd_one_i,
+    .jd_whole_i,
+    .jd_base_i,
+    .jd_positions_i,
+    .jd_rec_i,
+    .jd_sc_off_i,
+    .jd_sc_beats_i,
+    .jd_dat_off_i,
+    .jd_dat_beats_i,
+    .job_valid_o(kv_job_valid_o),
+    .job_ready_i(kv_job_ready_i),
+    .job_off_o  (kv_job_off_o),
+    .job_beats_o(kv_job_beats_o)
+  );
+
+  // ---- KV FIFO ----
+  logic f_valid, f_pop, unused_ready;
+  logic [511:0] f_data;
+  logic [$clog2(KV_DEPTH+1)-1:0] unused_count;
+
+  mr_fifo #(
+    .W    (512),
+    .DEPTH(KV_DEPTH)
+  ) u_kv (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (1'b0),
+    .in_valid_i (kv_valid_i),
+    .in_ready_o (unused_ready),  // the reader holds a credit for every beat
+    .in_data_i  (kv_data_i),
+    .out_valid_o(f_valid),
+    .out_ready_i(f_pop),
+    .out_data_o (f_data),
+    .count_o    (unused_count)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) kv_credit_o <= 1'b0;
+    else kv_credit_o <= f_pop && f_valid;
+  end
+  assign pm_valid_o = f_valid;
+  assign pm_data_o  = f_data;
+
+  // ---- configuration of the pass ----
+  logic [2:0] nr_q;
+  logic two_q, par_q;
+  logic [15:0] pos_q, cnt_q, cnt_d;
+  logic [HA:0] hg_q;
+  logic [7:0] hpw_q, sc_beats_q;
+  logic [WA:0] words_q;
+  logic [4:0] sc_first_q;
+
+  // positions p < pos + nr with p mod N == CH
+  assign cnt_d = (cfg_pos_i + 16'(cfg_nr_i) + 16'(N - 1 - CH)) >> LN;
+
+  always_ff @(posedge clk_i) begin
+    if (qk_start_i) begin
+      nr_q       <= cfg_nr_i;
+      two_q      <= cfg_two_i;
+      par_q      <= cfg_par_i;
+      pos_q      <= cfg_pos_i;
+      cnt_q      <= cnt_d;
+      hg_q       <= cfg_hg_i;
+      hpw_q      <= cfg_hpw_i;
+      words_q    <= cfg_words_i;
+      sc_beats_q <= cfg_sc_beats_i;
+      sc_first_q <= cfg_sc_first_i;
+    end
+  end
+
+  // ---- step engine ----
+  // One step: a scale beat into the scale register, or a data beat for one row (and half).
+  logic act_q, mode_q, scale_q, half_q;  // mode: 0 QK, 1 PV
+  logic first_q;                         // first position
+  logic [1:0] row_q;
+  logic [15:0] left_q;
+  logic [7:0] sj_q, hb_q;
+  logic [WA:0] word_q;
+  logic step, beat_new, need_p, p_valid, p_pop;
+  logic half_last, row_last, hb_last, word_last, beat_last;
+
+  assign beat_new  = scale_q || (row_q == 2'd0 && !half_q);
+  assign need_p    = mode_q && !scale_q && hb_q == 8'd0;
+  assign step      = act_q && (!beat_new || f_valid) && (!need_p || p_valid);
+  assign p_pop     = step && need_p;
+  assign f_pop     = (step && beat_new) || pm_take_i;
+  assign half_last = mode_q || half_q || !two_q;
+  assign row_last  = (3'(row_q) + 3'd1 == nr_q);
+  assign hb_last   = (hb_q + 8'd1 == hpw_q);
+  assign word_last = (word_q + 1'b1 == words_q);
+  assign beat_last = half_last && row_last;
+  assign step_o    = step;
+  assign starve_o  = act_q && beat_new && !f_valid;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) act_q <= 1'b0;
+    else if (qk_start_i) act_q <= (cnt_d != '0);
+    else if (pv_start_i) act_q <= (cnt_q != '0);
+    else if (step && !scale_q && beat_last && word_last && left_q == 16'd1) act_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (qk_start_i || pv_start_i) begin
+      mode_q  <= pv_start_i;
+      left_q  <= qk_start_i ? cnt_d : cnt_q;
+      first_q <= 1'b1;
+      scale_q <= 1'b1;
+      sj_q    <= '0;
+      row_q   <= '0;
+      half_q  <= 1'b0;
+      word_q  <= '0;
+      hb_q    <= '0;
+    end else if (step) begin
+      if (scale_q) begin
+        sj_q <= sj_q + 8'd1;
+        if (sj_q + 8'd1 == sc_beats_q) scale_q <= 1'b0;
+      end else begin
+        half_q <= !half_last;
+        if (half_last) row_q <= row_last ? 2'd0 : row_q + 2'd1;
+        if (beat_last) begin
+          hb_q   <= hb_last ? 8'd0 : hb_q + 8'd1;
+          word_q <= word_last ? '0 : word_q + 1'b1;
+          if (word_last) begin
+            left_q  <= left_q - 16'd1;
+            first_q <= 1'b0;
+            scale_q <= 1'b1;
+            sj_q    <= '0;
+          end
+        end
+      end
+    end
+  end
+
+  // ---- stages 1 and 2: beat, codes, and the local memories ----
+  logic s1_v_q, s1_new_q, s1_hfirst_q, s1_hlast_q, s1_half_q, s1_mode_q, s1_first_q, s1_needp_q;
+  logic s2_qk_q, s2_pv_q, s2_new_q, s2_hfirst_q, s2_hlast_q, s2_half_q, s2_first_q;
+  logic [1:0] s1_row_q, s2_row_q;
+  logic [WA-1:0] s1_word_q, s2_word_q;
+  logic [BA-1:0] s1_hb_q, s2_hb_q;
+  logic [511:0] s1_beat_q, s2_beat_q;
+  logic [15:0] s1_code_q, s2_code_q, s1_p_q, s2_p_q, s2_pm_q, pm_rdata;
+  logic [527:0] q_rdata, s2_q_q;
+  logic [512*SB-1:0] sc_q;
+  logic [IA-1:0] sc_idx;
+  logic [15:0] p_head;
+  logic [15:0] hold_q [0:3];  // probabilities of the head, by row
+
+  assign sc_idx = IA'(sc_first_q) + IA'(word_q);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      s1_v_q  <= 1'b0;
+      s2_qk_q <= 1'b0;
+      s2_pv_q <= 1'b0;
+    end else begin
+      s1_v_q  <= step && !scale_q;
+      s2_qk_q <= s1_v_q && !s1_mode_q;
+      s2_pv_q <= s1_v_q && s1_mode_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (step) begin
+      if (scale_q) begin
+        for (int j = 0; j < SB; j++) begin
+          if (sj_q == 8'(j)) sc_q[512*j+:512] <= f_data;
+        end
+      end else begin
+        if (beat_new) begin
+          s1_beat_q <= f_data;
+          s1_code_q <= sc_q[{sc_idx, 4'd0}+:16];
+        end
+        s1_new_q    <= beat_new;
+        s1_mode_q   <= mode_q;
+        s1_hfirst_q <= (hb_q == 8'd0);
+        s1_hlast_q  <= hb_last && beat_last;
+        s1_half_q   <= half_q;
+        s1_row_q    <= row_q;
+        s1_word_q   <= word_q[WA-1:0];
+        s1_hb_q     <= BA'(hb_q);
+        s1_first_q  <= first_q;
+        s1_needp_q  <= need_p;
+        if (need_p) s1_p_q <= p_head;
+      end
+    end
+    if (s1_v_q) begin
+      s2_code_q <= s1_code_q;
+      if (s1_new_q) s2_beat_q <= s1_beat_q;
+      s2_row_q   <= s1_row_q;
+      s2_first_q <= s1_first_q;
+      s2_word_q  <= s1_word_q;
+      if (s1_mode_q) begin
+        s2_p_q  <= s1_needp_q ? s1_p_q : hold_q[s1_row_q];
+        s2_pm_q <= pm_rdata;
+        if (s1_needp_q) hold_q[s1_row_q] <= s1_p_q;
+      end else begin
+        s2_q_q      <= q_rdata;
+        s2_new_q    <= s1_new_q;
+        s2_hfirst_q <= s1_hfirst_q;
+        s2_hlast_q  <= s1_hlast_q;
+        s2_half_q   <= s1_half_q;
+        s2_hb_q     <= s1_hb_q;
+      end
+    end
+  end
+
+  mr_ram_1r1w #(
+    .W    (528),
+    .DEPTH(8 << WA)
+  ) u_q (
+    .clk_i,
+    .wen_i  (ld_valid_i),
+    .waddr_i(ld_addr_i),
+    .wdata_i(ld_data_i),
+    .ren_i  (step && !scale_q && !mode_q),
+    .raddr_i({row_q, half_q, word_q[WA-1:0]}),
+    .rdata_o(q_rdata)
+  );
+
+  mr_ram_1r1w #(
+    .W    (16),
+    .DEPTH(8 << WA)
+  ) u_pm (
+    .clk_i,
+    .wen_i  (lp_valid_i),
+    .waddr_i(lp_addr_i),
+    .wdata_i(lp_data_i),
+    .ren_i  (step && !scale_q && mode_q),
+    .raddr_i({par_q, row_q, word_q[WA-1:0]}),
+    .rdata_o(pm_rdata)
+  );
+
+  // ---- QK: scores into the score buffer, maxima per (row, head) ----
+  logic t_valid, qk_ovf;
+  logic [31:0] t;
+
+  mr_attn_qk #(
+    .HEADS_MAX(HEADS_MAX),
+    .HP_MAX   (HP_MAX)
+  ) u_qk (
+    .clk_i,
+    .rst_ni,
+    .start_i    (qk_start_i),
+    .cfg_nr_i   (nr_q),
+    .cfg_two_i  (two_q),
+    .cfg_hg_i   (hg_q),
+    .cfg_hpw_i  (hpw_q),
+    .cfg_scale_i,
+    .mq_we_i,
+    .mq_waddr_i,
+    .mq_wdata_i,
+    .st_valid_i (s2_qk_q),
+    .st_new_i   (s2_new_q),
+    .st_hfirst_i(s2_hfirst_q),
+    .st_hlast_i (s2_hlast_q),
+    .st_beat_i  (s2_hb_q),
+    .st_row_i   (s2_row_q),
+    .st_half_i  (s2_half_q),
+    .st_k_i     (s2_beat_q),
+    .st_kcode_i (s2_code_q),
+    .st_q_i     (s2_q_q),
+    .t_valid_o  (t_valid),
+    .t_o        (t),
+    .ovf_o      (qk_ovf)
+  );
+  assign ovf_o = qk_ovf;
+
+  logic t_row_last, t_head_last, t_masked, t_all;
+  logic [1:0] t_row_q;
+  logic [HA-1:0] t_head_q;
+  logic [15:0] t_pos_q, t_left_q;
+  logic [SA-1:0] t_addr_q;
+  logic k_valid_q, k_first_q, k_hit_q, qk_busy_q, k_last_q;
+  logic [31:0] k_key_q, k_prev_q, key_old, key_new, mx_rdata;
+  logic [HA+1:0] k_addr_q;
+
+  assign t_row_last  = (3'(t_row_q) + 3'd1 == nr_q);
+  assign t_head_last = ((HA + 1)'(t_head_q) + 1'b1 == hg_q);
+  assign t_masked    = (t_pos_q > pos_q + 16'(t_row_q));
+  assign t_all       = t_row_last && t_head_last && t_left_q == 16'd1;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      k_valid_q <= 1'b0;
+      qk_busy_q <= 1'b0;
+    end else begin
+      k_valid_q <= t_valid;
+      if (qk_start_i) qk_busy_q <= (cnt_d != '0);
+      else if (k_valid_q && k_last_q) qk_busy_q <= 1'b0;
+    end
+  end
+  assign qk_done_o = !qk_busy_q;
+
+  always_ff @(posedge clk_i) begin
+    if (qk_start_i) begin
+      t_row_q  <= '0;
+      t_head_q <= '0;
+      t_pos_q  <= 16'(CH);
+      t_left_q <= cnt_d;
+      t_addr_q <= '0;
+    end else if (t_valid) begin
+      t_addr_q <= t_addr_q + 1'b1;
+      t_row_q  <= t_row_last ? 2'd0 : t_row_q + 2'd1;
+      if (t_row_last) begin
+        t_head_q <= t_head_last ? '0 : t_head_q + 1'b1;
+        if (t_head_last) begin
+          t_pos_q  <= t_pos_q + 16'(N);
+          t_left_q <= t_left_q - 16'd1;
+        end
+      end
+    end
+    if (t_valid) begin
+      // Ordered as unsigned: -0 below +0, NaN (canonical, positive) above all; 0 is no value.
+      k_key_q   <= t_masked ? 32'd0 : t[31] ? ~t : {1'b1, t[30:0]};
+      k_addr_q  <= {t_row_q, t_head_q};
+      k_first_q <= (t_pos_q == 16'(CH));
+      k_hit_q   <= k_valid_q && (k_addr_q == {t_row_q, t_head_q});
+      k_last_q  <= t_all;
+    end
+    if (k_valid_q) k_prev_q <= key_new;
+  end
+
+  assign key_old = k_hit_q ? k_prev_q : mx_rdata;
+  assign key_new = (k_first_q || k_key_q > key_old) ? k_key_q : key_old;
+
+  logic sc_ren;
+  logic [SA-1:0] sc_raddr;
+  logic [31:0] sc_rdata;
+  logic [HA+1:0] pmx_raddr;
+
+  mr_ram_1r1w #(
+    .W    (32),
+    .DEPTH(SCORES / N)
+  ) u_score (
+    .clk_i,
+    .wen_i  (t_valid),
+    .waddr_i(t_addr_q),
+    .wdata_i(t),
+    .ren_i  (sc_ren),
+    .raddr_i(sc_raddr),
+    .rdata_o(sc_rdata)
+  );
+
+  // The running keys in the QK pass, then the merged fp32 maxima.
+  mr_ram_1r1w #(
+    .W    (32),
+    .DEPTH(4 << HA)
+  ) u_max (
+    .clk_i,
+    .wen_i  (k_valid_q || mxw_valid_i),
+    .waddr_i(k_valid_q ? k_addr_q : mxw_addr_i),
+    .wdata_i(k_valid_q ? key_new : mxw_data_i),
+    .ren_i  (t_valid || sc_ren || mx_ren_i),
+    .raddr_i(t_valid ? {t_row_q, t_head_q} : sc_ren ? pmx_raddr : mx_raddr_i),
+    .rdata_o(mx_rdata)
+  );
+  assign mx_rdata_o = mx_rdata;
+
+  // ---- PV ----
+  logic pv_busy;
+
+  mr_attn_prob #(
+    .N        (N),
+    .CH       (CH),
+    .SCORES   (SCORES),
+    .HEADS_MAX(HEADS_MAX)
+  ) u_prob (
+    .clk_i,
+    .rst_ni,
+    .start_i   (pv_start_i && cnt_q != '0),
+    .cfg_cnt_i (cnt_q),
+    .cfg_nr_i  (nr_q),
+    .cfg_hg_i  (hg_q),
+    .cfg_pos_i (pos_q),
+    .sc_ren_o  (sc_ren),
+    .sc_raddr_o(sc_raddr),
+    .sc_rdata_i(sc_rdata),
+    .mx_raddr_o(pmx_raddr),
+    .mx_rdata_i(mx_rdata),
+    .p_valid_o (p_valid),
+    .p_pop_i   (p_pop),
+    .p_o       (p_head),
+    .sum_ren_i,
+    .sum_raddr_i,
+    .sum_rdata_o
+  );
+
+  mr_attn_pv #(
+    .V (V),
+    .AA(WA + 2)
+  ) u_pv (
+    .clk_i,
+    .rst_ni,
+    .st_valid_i(s2_pv_q),
+    .st_first_i(s2_first_q),
+    .st_addr_i ({s2_row_q, s2_word_q}),
+    .st_v_i    (s2_beat_q),
+    .st_vcode_i(s2_code_q),
+    .st_pm_i   (s2_pm_q),
+    .st_p_i    (s2_p_q),
+    .busy_o    (pv_busy),
+    .dr_step_i,
+    .dr_load_i,
+    .dr_addr_i,
+    .dr_o
+  );
+
+  assign pv_done_o = !(act_q && mode_q) && !s1_v_q && !pv_busy;
+
+endmodule

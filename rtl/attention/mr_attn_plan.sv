@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans a command: walks the tokens, forms groups (up to 4 rows of one sequence x some heads), asks the
+// lanes for the KV passes of each group and hands the groups to the executor. Runs ahead of it: K and V of
+// the next group are asked for while this one is worked on.
+//
+// Parameters
+//   N, T, SCORES, W_MAX, HEADS_MAX as in mr_attn
+//
+// Group: rows = tokens that `continue` the first (at most 4), heads = all if the scores fit
+// (rows * heads * ceil(positions / N) <= SCORES / N), else the largest power of two that does; if one head
+// of so many rows does not fit, fewer rows. All heads: whole records, one sequential job per
+// pass and channel; else slices.
+//
+// Timing: start_i with cfg_* stable until idle_o. g_valid_o/g_ready_i: groups in order (payload stable while
+// waiting); jd_valid_o is offered to a channel until its jd_ready_i, one pass at a time.
+module mr_attn_plan #(
+  parameter int N = 1,
+  parameter int T = 8,
+  parameter int SCORES = 2048,
+  parameter int W_MAX = 4096,
+  parameter int HEADS_MAX = 16,
+  localparam int WA = (W_MAX > 64) ? $clog2(W_MAX / 64) : 1,
+  localparam int HA = (HEADS_MAX > 1) ? $clog2(HEADS_MAX) : 1,
+  localparam int TA = $clog2(T),
+  localparam int LN = $clog2(N),
+  localparam int CA = (N > 1) ? LN : 1
+) (
+  input  logic          clk_i,
+  input  logic          rst_ni,
+  input  logic          start_i,
+  output logic          idle_o,
+  input  logic          cfg_pm_i,          // PM_LOAD, else ATTEND
+  input  logic [15:0]   cfg_layer_i,
+  input  logic [7:0]    cfg_heads_i,
+  input  logic [7:0]    cfg_hpw_i,
+  input  logic [15:0]   cfg_pm_words_i,    // PM_LOAD: W/64
+  input  logic [15:0]   cfg_rows_i,
+  input  logic [31:0]   kv_layer_beats_i,
+  input  logic [31:0]   kv_v_beats_i,
+  input  logic [31:0]   kv_pm_beats_i,
+  // row table
+  output logic          row_ren_o,
+  output logic [TA-1:0] row_raddr_o,
+  input  logic [47:0]   row_rdata_i,       // {pos, kv_off}
+  input  logic [T-1:0]  row_continues_i,
+  // passes, to the lanes
+  output logic [N-1:0]  jd_valid_o,
+  input  logic [N-1:0]  jd_ready_i,
+  output logic          jd_one_o,
+  output logic          jd_whole_o,
+  output logic [31:0]   jd_base_o,
+  output logic [15:0]   jd_positions_o,
+  output logic [15:0]   jd_rec_o,
+  output logic [7:0]    jd_sc_off_o,
+  output logic [7:0]    jd_sc_beats_o,
+  output logic [15:0]   jd_dat_off_o,
+  output logic [15:0]   jd_dat_beats_o,
+  // groups, to the executor
+  output logic          g_valid_o,
+  input  logic          g_ready_i,
+  output logic [15:0]   g_tok_o,
+  output logic          g_zero_o,          // PM_LOAD: no earlier position
+  output logic [CA-1:0] g_lane_o,          // PM_LOAD: channel of position pos - 1
+  output logic [2:0]    g_nr_o,
+  output logic [15:0]   g_pos_o,           // of row 0
+  output logic [HA:0]   g_hg_o,
+  output logic [WA:0]   g_words_o,
+  output logic [WA:0]   g_word0_o,
+  output logic [7:0]    g_sc_beats_o,
+  output logic [4:0]    g_sc_first_o
+);
+
+  localparam logic [4:0] IDLE = 5'd0, MUL = 5'd1, BASE = 5'd2, ROW = 5'd3, READ = 5'd4, TAKE = 5'd5,
+                         FIT = 5'd6, CHECK = 5'd7, FIRST = 5'd8, HEADS = 5'd9, WORDS = 5'd10,
+                         PUSH_K = 5'd11, PUSH_V = 5'd12, GROUP = 5'd13, PM_ADDR = 5'd14,
+                         PUSH_PM = 5'd15, PM_GROUP = 5'd16;
+
+  logic [4:0] state_q;
+  logic [31:0] lay_q, k_off_q, v_off_q, p_off_q, kv_q, base_q;
+  logic [15:0] words_q, rec_q, tok_q, pos_q, pm_pos_q;
+  logic [7:0] heads_q, half_q, hg_q, head0_q;
+  logic [7:0] sbw_q;
+  logic [2:0] nr_q, run;
+  logic [N-1:0] jd_q;
+  logic [23:0] need_q;
+  logic [7:0] hgw_q;   // heads of the group, at most hg_q
+  logic [15:0] gw_q, w0_q, w0_next, per_lane;
+  logic fits, jd_done;
+  logic c1, c2, c3;
+
+  // Rows that continue token tok_q.
+  assign c1  = (tok_q + 16'd1 < cfg_rows_i) && row_continues_i[TA'(tok_q+16'd1)];
+  assign c2  = c1 && (tok_q + 16'd2 < cfg_rows_i) && row_continues_i[TA'(tok_q+16'd2)];
+  assign c3  = c2 && (tok_q + 16'd3 < cfg_rows_i) && row_continues_i[TA'(tok_q+16'd3)];
+  assign run = 3'd1 + 3'(c1) + 3'(c2) + 3'(c3);
+
+  assign per_lane = (pos_q + 16'(nr_q) + 16'(N - 1)) >> LN;
+  assign fits    = (need_q <= 24'(SCORES / N)) || (nr_q == 3'd1 && hg_q == 8'd1);
+  assign jd_done = ((jd_q & ~jd_ready_i) == '0);
+  assign w0_next = w0_q + gw_q;
+
+  // Largest power of two below the number of heads.
+  function automatic logic [7:0] below(input logic [7:0] h);
+    below = 8'd1;
+    for (int i = 1; i < 8; i++) if (h > 8'(1 << i)) below = 8'(1 << i);
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= IDLE;
+      jd_q    <= '0;
+    end else begin
+      jd_q <= jd_q & ~jd_ready_i;
+      unique case (state_q)
+        IDLE: if (start_i) state_q <= MUL;
+        MUL: state_q <= BASE;
+        BASE: state_q <= ROW;
+        ROW: begin
+          if (tok_q >= cfg_rows_i) state_q <= IDLE;
+          else if (!cfg_pm_i || !row_continues_i[TA'(tok_q)]) state_q <= READ;
+        end
+        READ: state_q <= TAKE;
+        TAKE: state_q <= cfg_pm_i ? PM_ADDR : FIT;
+        FIT: state_q <= CHECK;
+        CHECK: state_q <= fits ? FIRST : FIT;
+        FIRST: state_q <= HEADS;
+        HEADS: state_q <= WORDS;
+        WORDS: begin
+          state_q <= PUSH_K;
+          jd_q    <= '1;
+        end
+        PUSH_K:
+          if (jd_done) begin
+            state_q <= PUSH_V;
+            jd_q    <= '1;
+          end
+        PUSH_V: if (jd_done) state_q <= GROUP;
+        GROUP: if (g_ready_i) state_q <= (w0_next == words_q) ? ROW : HEADS;
+        PM_ADDR: begin
+          state_q <= PUSH_PM;
+          for (int c = 0; c < N; c++) jd_q[c] <= (pos_q != 16'd0) && (g_lane_o == CA'(c));
+        end
+        PUSH_PM: if (jd_done) state_q <= PM_GROUP;
+        default: if (g_ready_i) state_q <= ROW;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      IDLE: begin
+        tok_q   <= '0;
+        heads_q <= cfg_heads_i;
+        half_q  <= below(cfg_heads_i);
+      end
+      MUL: begin
+        lay_q   <= 32'(cfg_layer_i) * kv_layer_beats_i;
+        words_q <= cfg_pm_i ? cfg_pm_words_i : 16'(cfg_heads_i) * 16'(cfg_hpw_i);
+      end
+      BASE: begin
+        k_off_q <= lay_q;
+        v_off_q <= lay_q + kv_v_beats_i;
+        p_off_q <= lay_q + kv_pm_beats_i;
+        sbw_q   <= 8'((words_q + 16'd31) >> 5);
+        rec_q   <= words_q + ((words_q + 16'd31) >> 5);
+      end
+      ROW: begin
+        nr_q <= run;
+        // continuing tokens have their prefix maxima written by the epilogue
+        if (cfg_pm_i && row_continues_i[TA'(tok_q)]) tok_q <= tok_q + 16'd1;
+        hg_q <= heads_q;
+      end
+      TAKE: begin
+        kv_q     <= row_rdata_i[31:0];
+        pos_q    <= row_rdata_i[47:32];
+        pm_pos_q <= row_rdata_i[47:32] - 16'd1;
+      end
+      FIT: begin
+        need_q <= 24'(11'(nr_q) * 11'(hg_q)) * 24'(per_lane);
+      end
+      CHECK:
+        if (!fits) begin
+          if (hg_q == heads_q && hg_q != 8'd1) begin
+            hg_q <= half_q;
+          end else if (hg_q != 8'd1) begin
+            hg_q <= hg_q >> 1;
+          end else begin
+            hg_q <= heads_q;
+            nr_q <= nr_q - 3'd1;
+          end
+        end
+      FIRST: begin
+        head0_q <= '0;
+        w0_q    <= '0;
+      end
+      HEADS:  // the last group may have fewer heads
+        hgw_q <= (9'(head0_q) + 9'(hg_q) > 9'(heads_q)) ? heads_q - head0_q : hg_q;
+      WORDS: begin
+        gw_q   <= 16'(hgw_q) * 16'(cfg_hpw_i);
+        base_q <= kv_q + k_off_q;
+      end
+      PUSH_K: if (jd_done) base_q <= kv_q + v_off_q;
+      GROUP:
+        if (g_ready_i) begin
+          w0_q    <= w0_next;
+          head0_q <= head0_q + hg_q;
+          if (w0_next == words_q) tok_q <= tok_q + 16'(nr_q);
+        end
+      PM_ADDR: base_q <= kv_q + p_off_q + (32'(pm_pos_q) >> LN) * 32'(sbw_q);
+      PM_GROUP: if (g_ready_i) tok_q <= tok_q + 16'd1;
+      default: ;
+    endcase
+  end
+
+  // ---- outputs ----
+  logic [7:0] sc_last;
+  assign sc_last = 8'((w0_next - 16'd1) >> 5);
+
+  assign idle_o         = (state_q == IDLE);
+  assign row_ren_o      = (state_q == READ);
+  assign row_raddr_o    = TA'(tok_q);
+  assign jd_valid_o     = jd_q;
+  assign jd_one_o       = cfg_pm_i;
+  assign jd_whole_o     = (hgw_q == heads_q);
+  assign jd_base_o      = base_q;
+  assign jd_positions_o = pos_q + 16'(nr_q);
+  assign jd_rec_o       = cfg_pm_i ? 16'(sbw_q) : rec_q;
+  assign jd_sc_off_o    = 8'(w0_q >> 5);
+  assign jd_sc_beats_o  = g_sc_beats_o;
+  assign jd_dat_off_o   = 16'(sbw_q) + w0_q;
+  assign jd_dat_beats_o = gw_q;
+
+  assign g_valid_o    = (state_q == GROUP) || (state_q == PM_GROUP);
+  assign g_tok_o      = tok_q;
+  assign g_zero_o     = (pos_q == 16'd0);
+  assign g_nr_o       = nr_q;
+  assign g_pos_o      = pos_q;
+  assign g_hg_o       = (HA + 1)'(hgw_q);
+  assign g_words_o    = (WA + 1)'(gw_q);
+  assign g_word0_o    = (WA + 1)'(w0_q);
+  assign g_sc_beats_o = sc_last - 8'(w0_q >> 5) + 8'd1;
+  assign g_sc_first_o = w0_q[4:0];
+  if (N > 1) begin : gen_lane
+    assign g_lane_o = pm_pos_q[CA-1:0];
+  end else begin : gen_lane0
+    assign g_lane_o = '0;
+  end
+
+endmodule

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Probabilities times values of one channel: 64 multiply-adds a step into a memory of 64 x 48-bit
+// accumulators per word, and the shift register that hands the sums to the drain.
+//
+// acc += ((p * v) << 12) >>> min(38, pm - ev), floor. A word is {row, word of the row's head group}.
+//
+// Parameters
+//   V     lanes of the drain (divides 64)
+//   AA    address bits of the accumulator memory
+//
+// Timing: st_* in one cycle, a step a cycle; the sum is in the memory 3 cycles later. The same word must
+// not come in two consecutive cycles (in between there is always a scale beat), two cycles apart is right.
+// Drain: dr_step_i in t (with dr_load_i: a new word at dr_addr_i; without: the next V values of the
+// word), dr_o in t+2 has the V accumulators. No steps while draining.
+module mr_attn_pv #(
+  parameter int V = 4,
+  parameter int AA = 8
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+  input  logic            st_valid_i,
+  input  logic            st_first_i,  // first position: starts the sum
+  input  logic [AA-1:0]   st_addr_i,
+  input  logic [511:0]    st_v_i,
+  input  logic [15:0]     st_vcode_i,
+  input  logic [15:0]     st_pm_i,
+  input  logic [15:0]     st_p_i,
+  output logic            busy_o,      // steps inside
+  input  logic            dr_step_i,
+  input  logic            dr_load_i,
+  input  logic [AA-1:0]   dr_addr_i,
+  output logic [V*48-1:0] dr_o
+);
+  /*verilator no_inline_module*/
+
+  function automatic logic [5:0] clamp38(input logic [7:0] pm, input logic [7:0] ev);
+    logic [7:0] s;
+    begin
+      s = pm - ev;
+      clamp38 = (s > 8'd38) ? 6'd38 : s[5:0];
+    end
+  endfunction
+
+  function automatic logic signed [63:0] align(input logic signed [31:0] prod,
+                                               input logic [5:0] sh);
+    logic signed [63:0] x;
+    begin
+      x = {{20{prod[31]}}, prod, 12'd0};
+      align = x >>> sh;
+    end
+  endfunction
+
+  logic s3_v_q, s4_v_q, s3_first_q, s4_first_q;
+  logic [AA-1:0] s3_addr_q, s4_addr_q;
+  logic [5:0] sh0_q, sh1_q;
+  // 32- and 64-bit stages: no masks in the simulator, trimmed by synthesis
+  logic signed [31:0] prod_q [0:63];
+  logic signed [63:0] term_q [0:63];
+  // Accumulator of lane k: low half in bits [32k +: 32], high half in [2048 + 16k +: 16]: aligned
+  // slices are what the simulator is fast at; hardware does not mind.
+  logic [3071:0] mem [0:(1<<AA)-1];
+  logic [3071:0] rd_q, sh_q;
+  logic dr_step_q, dr_load_q;
+
+  assign busy_o = st_valid_i || s3_v_q || s4_v_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      s3_v_q    <= 1'b0;
+      s4_v_q    <= 1'b0;
+      dr_step_q <= 1'b0;
+    end else begin
+      s3_v_q    <= st_valid_i;
+      s4_v_q    <= s3_v_q;
+      dr_step_q <= dr_step_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (st_valid_i) begin
+      for (int k = 0; k < 64; k++)
+        prod_q[k] <= $signed({1'b0, st_p_i}) * $signed(st_v_i[8*k+:8]);
+      sh0_q      <= clamp38(st_pm_i[7:0], st_vcode_i[7:0]);
+      sh1_q      <= clamp38(st_pm_i[15:8], st_vcode_i[15:8]);
+      s3_first_q <= st_first_i;
+      s3_addr_q  <= st_addr_i;
+    end
+    if (s3_v_q) begin
+      for (int k = 0; k < 32; k++) begin
+        term_q[k]    <= align(prod_q[k], sh0_q);
+        term_q[32+k] <= align(prod_q[32+k], sh1_q);
+      end
+      s4_first_q <= s3_first_q;
+      s4_addr_q  <= s3_addr_q;
+    end
+  end
+
+  // The addition, with blocking assignments to `word` alone (one wide write).
+  logic [3071:0] word;
+  logic [47:0] acc;
+  always_ff @(posedge clk_i) begin
+    if (s4_v_q) begin
+      /* verilator lint_off BLKSEQ */  // temporaries of this block
+      for (int k = 0; k < 64; k++) begin
+        acc = {rd_q[2048+16*k+:16], rd_q[32*k+:32]};
+        acc = (s4_first_q ? 48'd0 : acc) + term_q[k][47:0];
+        word[32*k+:32] = acc[31:0];
+        word[2048+16*k+:16] = acc[47:32];
+      end
+      /* verilator lint_on BLKSEQ */
+      mem[s4_addr_q] <= word;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (s3_v_q || (dr_step_i && dr_load_i)) rd_q <= mem[s3_v_q ? s3_addr_q : dr_addr_i];
+  end
+
+  // ---- drain ----
+  always_ff @(posedge clk_i) begin
+    if (dr_step_i) dr_load_q <= dr_load_i;
+    if (dr_step_q) begin
+      if (dr_load_q) begin
+        sh_q <= rd_q;
+      end else begin
+        sh_q[2047:0]    <= sh_q[2047:0] >> (32 * V);
+        sh_q[3071:2048] <= sh_q[3071:2048] >> (16 * V);
+      end
+    end
+  end
+
+  for (genvar i = 0; i < V; i++) begin : gen_out
+    assign dr_o[48*i+:48] = {sh_q[2048+16*i+:16], sh_q[32*i+:32]};
+  end
+
+endmodule

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sum of N vectors of LANES integers, a register level per halving; vectors outside mask_i count as zero.
+//
+// Parameters
+//   N      vectors (power of two); LANES integers a vector; W bits of an integer
+//
+// Timing: valid_i with in_i, one sum a cycle, valid_o with sum_o $clog2(N) cycles later. mask_i is
+// constant over an operation (N = 1: the vector goes through).
+module mr_attn_tree #(
+  parameter int N = 1,
+  parameter int LANES = 4,
+  parameter int W = 48
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 valid_i,
+  input  logic [N-1:0]         mask_i,
+  input  logic [N*LANES*W-1:0] in_i,
+  output logic                 valid_o,
+  output logic [LANES*W-1:0]   sum_o
+);
+
+  localparam int LW = LANES * W;
+  localparam int LEVELS = $clog2(N);
+
+  if (N == 1) begin : gen_wire
+    logic unused;
+    assign unused  = ^{clk_i, rst_ni, mask_i};
+    assign valid_o = valid_i;
+    assign sum_o   = in_i;
+  end else begin : gen_tree
+    function automatic logic [LW-1:0] add(input logic [LW-1:0] a, input logic [LW-1:0] b);
+      for (int k = 0; k < LANES; k++) add[k*W+:W] = a[k*W+:W] + b[k*W+:W];
+    endfunction
+
+    // Heap: node 1 is the sum, nodes i's operands are nodes 2i and 2i+1; node N + c is input c.
+    logic [LEVELS-1:0] v_q;
+    logic [LW-1:0] node_q [1:N-1];
+
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) v_q <= '0;
+      else v_q <= LEVELS'({v_q, valid_i});
+    end
+
+    for (genvar i = 1; i < N; i++) begin : gen_node
+      if (2 * i >= N) begin : gen_leaf
+        always_ff @(posedge clk_i) begin
+          if (valid_i)
+            node_q[i] <= add(mask_i[2*i-N] ? in_i[(2*i-N)*LW+:LW] : '0,
+                             mask_i[2*i+1-N] ? in_i[(2*i+1-N)*LW+:LW] : '0);
+        end
+      end else begin : gen_inner
+        always_ff @(posedge clk_i) begin
+          if (v_q[LEVELS-1-$clog2(i+1)]) node_q[i] <= add(node_q[2*i], node_q[2*i+1]);
+        end
+      end
+    end
+
+    assign valid_o = v_q[LEVELS-1];
+    assign sum_o   = node_q[1];
+  end
+
+endmodule
