@@ -57,6 +57,7 @@ struct mr_mem {
     const struct mr_dram_timing *t;
     unsigned channels, stalls;
     uint64_t random;
+    uint64_t reciprocal; // 2^32 / ticks_per_cycle, rounded up: exact for less than 2^30 ticks
     int64_t now;
     struct mr_store store;
     struct channel channel[MR_MEM_MAX_CHANNELS];
@@ -156,6 +157,8 @@ struct mr_mem *mr_mem_open(const struct mr_mem_options *options, struct mr_error
     if (!m)
         goto memory;
     m->t = t;
+    m->reciprocal = (((uint64_t)1 << 32) + (unsigned)t->ticks_per_cycle - 1) /
+                    (unsigned)t->ticks_per_cycle;
     m->channels = options->channels;
     m->stalls = options->stalls;
     m->random = (options->seed + 1) * 0x9E3779B97F4A7C15U | 1;
@@ -228,7 +231,7 @@ int mr_mem_unmap(struct mr_mem *m, unsigned channel, uint64_t offset, struct mr_
 int mr_mem_inject(struct mr_mem *m, enum mr_mem_fault fault, uint64_t addr, struct mr_error *err)
 {
     if (m->faults == FAULTS || fault < MR_MEM_FAULT_READ || fault > MR_MEM_FAULT_WRITE_DROP)
-        return mr_fail(err, MR_ERR_USAGE, "memory model: more than %d faults, or a fault of kind %d",
+        return mr_fail(err, MR_ERR_USAGE, "memory model: over %d faults, or a fault of kind %d",
                        FAULTS, (int)fault);
     m->fault[m->faults].fault = fault;
     m->fault[m->faults].addr = addr;
@@ -383,9 +386,9 @@ static void schedule(struct mr_mem *m, struct channel *ch)
         uint64_t index = (b->addr & (((uint64_t)1 << MR_MEM_CHANNEL_LOG2) - 1)) / MR_MEM_BEAT;
         int64_t done = mr_dram_access(&ch->dram, index + b->scheduled, s == HOST_WRITE,
                                       b->eligible * per_cycle);
-        // 32-bit division: the 64-bit one would be a fifth of the model's time.
-        int32_t ticks = done > start ? (int32_t)(done - start) : 0;
-        int64_t cycle = m->now + (ticks + per_cycle - 1) / per_cycle + t->back;
+        // Rounded up to cycles. A division would take a tenth of the model's time.
+        uint64_t ticks = done > start ? (uint64_t)(done - start + per_cycle - 1) : 0;
+        int64_t cycle = m->now + (int64_t)(ticks * m->reciprocal >> 32) + t->back;
         if (b->data)
             __builtin_prefetch(b->data + (size_t)b->scheduled * MR_MEM_BEAT);
         b->ready[b->scheduled++] = (uint32_t)(cycle - b->accepted);
