@@ -11,7 +11,8 @@ int mr_json_parse(json_t **object, const void *text, size_t size, const char *wh
     *object = NULL;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);
     if (!value) {
-        if (json_error_code(&parse) == json_error_out_of_memory)
+        // Without a line, jansson did not get as far as the text.
+        if (json_error_code(&parse) == json_error_out_of_memory || parse.line < 0)
             return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for its JSON", where);
         return mr_fail(err, MR_ERR_FORMAT, "%s: not valid JSON at line %d, column %d: %s", where,
                        parse.line, parse.column, mr_show(parse.text).text);
