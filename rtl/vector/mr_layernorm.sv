@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LAYERNORM: residual rows to normalised rows for the quantiser, bit-exact to mr_layernorm of
+// host/cmodel/num.c. Two engines work on neighbouring tokens: one reads a row, sums its integers
+// and their squares and makes mean and 1/sigma of the sums; the other reads the row again and
+// normalises it. The vector memory has one port and each beat needs gain and bias, so normalising
+// takes two cycles a beat, and the statistics of the next token are read in the cycles between.
+// A token alone takes 3 D/V + 65 cycles or so, each further one 2 D/V + 20.
+//
+// V: lanes, a power of two from 4 to 64. T: tokens. D_MAX: floats per token of the residual memory.
+// VEC_WORDS: words of V floats from the first gain to the first bias in the vector memory.
+//
+// Command: valid/ready, one at a time; the fields may change after the handshake, row_logit_i must
+// stay. cmd_rows_i: resident tokens. cmd_two_pass_i: the run's flag; row slots then are 2k.
+// Token k of the command's output (the k-th processed) goes to row slot k, or 2k with two passes.
+// rexp, res: RAM ports, data one cycle after ren, held. The exponent is the largest of the row.
+// vec: RAM port with data two cycles after ren, gain of word w at w, bias at VEC_WORDS + w.
+// q: beats for mr_quant (valid/ready, registered), q_tag_o = {row slot 16, word 16, region 2, first}
+// as mr_quant wants it: constant over a block, of a beat's first block if V > 32; word = dst_base +
+// block in the row, region = dst_slot, first = block 0 of the row.
+// wr_ack_i: pulse for each block of this unit that activation memory has taken, residue blocks
+// included. done_o: pulse after the last one (at once if no token was to be processed).
+// busy_o: from the command to done_o. ovf_o, nan_o: pulses, an overflow to infinity, a row of NaN.
+module mr_layernorm #(
+    parameter int V = 4,
+    parameter int T = 8,
+    parameter int D_MAX = 256,
+    parameter int VEC_WORDS = 64,
+    localparam int ROW = D_MAX / V,
+    localparam int RES_AW = $clog2(T * ROW),
+    localparam int REXP_AW = T > 1 ? $clog2(T) : 1,
+    localparam int VEC_AW = $clog2(2 * VEC_WORDS)
+) (
+    input  logic               clk_i,
+    input  logic               rst_ni,
+    // command
+    input  logic               cmd_valid_i,
+    output logic               cmd_ready_o,
+    input  logic [15:0]        cmd_dst_base_i,
+    input  logic [15:0]        cmd_dblocks_i,
+    input  logic [15:0]        cmd_n_i,
+    input  logic [1:0]         cmd_dst_slot_i,
+    input  logic               cmd_logit_rows_i,
+    input  logic [31:0]        cmd_inv_n_i,
+    input  logic [31:0]        cmd_inv_n2_i,
+    input  logic [31:0]        cmd_eps_i,
+    input  logic [15:0]        cmd_rows_i,
+    input  logic               cmd_two_pass_i,
+    input  logic [T-1:0]       row_logit_i,
+    // memories
+    output logic               rexp_ren_o,
+    output logic [REXP_AW-1:0] rexp_raddr_o,
+    input  logic [7:0]         rexp_rdata_i,
+    output logic               res_ren_o,
+    output logic [RES_AW-1:0]  res_raddr_o,
+    input  logic [V*32-1:0]    res_rdata_i,
+    output logic               vec_ren_o,
+    output logic [VEC_AW-1:0]  vec_raddr_o,
+    input  logic [V*32-1:0]    vec_rdata_i,
+    // to mr_quant
+    output logic               q_valid_o,
+    input  logic               q_ready_i,
+    output logic [V*32-1:0]    q_data_o,
+    output logic               q_two_pass_o,
+    output logic [34:0]        q_tag_o,
+    input  logic               wr_ack_i,
+    output logic               done_o,
+    output logic               busy_o,
+    output logic               ovf_o,
+    output logic               nan_o
+);
+  localparam int LOG = $clog2(V);
+  localparam int BEATS = V < 32 ? 32 / V : 1;   // beats of a block
+  localparam int SUBS = V > 32 ? V / 32 : 1;    // blocks of a beat
+  localparam int FIFO = 16;                     // output beats held or on their way
+
+  // ---- command ---------------------------------------------------------------------------------
+
+  logic [15:0] dst_base_q, n_q, rows_q, row_beats_q;
+  logic [1:0] dst_slot_q;
+  logic logit_rows_q, two_pass_q;
+  logic [31:0] inv_n_q, inv_n2_q, eps_q;
+  logic start;
+
+  assign start = cmd_valid_i && cmd_ready_o;
+  assign cmd_ready_o = !busy_o;
+
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      dst_base_q <= cmd_dst_base_i;
+      row_beats_q <= V <= 32 ? cmd_dblocks_i << $clog2(BEATS) : cmd_dblocks_i >> $clog2(SUBS);
+      n_q <= cmd_n_i;
+      dst_slot_q <= cmd_dst_slot_i;
+      logit_rows_q <= cmd_logit_rows_i;
+      inv_n_q <= cmd_inv_n_i;
+      inv_n2_q <= cmd_inv_n2_i;
+      eps_q <= cmd_eps_i;
+      rows_q <= cmd_rows_i;
+      two_pass_q <= cmd_two_pass_i;
+    end
+  end
+
+  // ---- statistics: control ---------------------------------------------------------------------
+
+  localparam logic [2:0] S_IDLE = 3'd0, S_NEXT = 3'd1, S_READ = 3'd2, S_WAIT = 3'd3, S_HAND = 3'd4,
+                         S_END = 3'd5;
+  logic [2:0] state_q;
+  logic [15:0] token_q, s_word_q;
+  logic [RES_AW-1:0] s_base_q, n_base_q;
+  logic [7:0] top_q;
+  logic rexp_v_q, nan_q, skip, s_ren, s_first, s_last, n_ren, n_busy_q, hand, stats_ready;
+
+  assign skip = logit_rows_q && !row_logit_i[token_q[REXP_AW-1:0]];
+  assign rexp_ren_o = state_q == S_NEXT && token_q != rows_q && !skip;
+  assign rexp_raddr_o = token_q[REXP_AW-1:0];
+  assign s_ren = state_q == S_READ && !n_ren;
+  assign s_first = s_word_q == 16'd0;
+  assign s_last = s_word_q == row_beats_q - 16'd1;
+  assign hand = state_q == S_HAND && !n_busy_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= S_IDLE;
+      rexp_v_q <= 1'b0;
+    end else begin
+      rexp_v_q <= rexp_ren_o;
+      case (state_q)
+        S_IDLE: if (start) state_q <= S_NEXT;
+        S_NEXT: begin
+          if (token_q == rows_q) state_q <= S_END;
+          else if (!skip) state_q <= S_READ;
+        end
+        S_READ: if (s_ren && s_last) state_q <= S_WAIT;
+        S_WAIT: if (stats_ready) state_q <= S_HAND;
+        S_HAND: if (hand) state_q <= S_NEXT;
+        default: if (done_o) state_q <= S_IDLE;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      token_q <= 16'd0;
+      s_base_q <= '0;
+      s_word_q <= 16'd0;
+    end else if (hand || (state_q == S_NEXT && token_q != rows_q && skip)) begin
+      token_q <= token_q + 16'd1;
+      s_base_q <= s_base_q + RES_AW'(ROW);
+      s_word_q <= 16'd0;
+    end else if (s_ren) begin
+      s_word_q <= s_word_q + 16'd1;
+    end
+    if (rexp_v_q) begin
+      top_q <= rexp_rdata_i == 8'd0 ? 8'd1 : rexp_rdata_i;  // a row of zeros
+      nan_q <= rexp_rdata_i == 8'd255;
+    end
+  end
+
+  assign nan_o = hand && nan_q;
+
+  // ---- statistics: sums ------------------------------------------------------------------------
+
+  // x_q: 1 aligned, 2 rounded, 3 partial squares, 4 squares, then LOG levels of adders, then the sums.
+  localparam int SUM = 4 + LOG;
+  logic [SUM:0] v_q, first_q, last_q;
+  logic sums_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      v_q <= '0;
+      sums_q <= 1'b0;
+    end else begin
+      v_q <= {v_q[SUM-1:0], s_ren};
+      sums_q <= v_q[SUM] && last_q[SUM];
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (busy_o) begin
+      first_q <= {first_q[SUM-1:0], s_first};
+      last_q <= {last_q[SUM-1:0], s_last};
+    end
+  end
+
+  // {sign, shift 5, significand 24}: xi = round(x 2^(22 - top)) = significand >> (1 + top - e), and 0
+  // from a shift of 26 on. Stored is the shift less one, at most 31.
+  function automatic [29:0] prepare(input [31:0] x, input [7:0] top);
+    logic [7:0] d;
+    begin
+      d = top - x[30:23];
+      prepare = {x[31], d > 8'd31 || x[30:23] == 8'd0 ? 5'd31 : d[4:0], 1'b1, x[22:0]};
+    end
+  endfunction
+
+  function automatic [23:0] round_shift(input [23:0] sig, input [4:0] sh);
+    logic [47:0] x;
+    begin
+      // Up to a shift of 23 no bit is lost, farther ones round to 0 all the same.
+      x = {1'b0, sig, 23'd0} >> sh;
+      round_shift = x[47:24] + {23'd0, x[23] && (x[24] || x[22:0] != 23'd0)};
+    end
+  endfunction
+
+  localparam int W1 = 32, W2 = 54;
+  logic [(2*V-1)*W1-1:0] t1_q;  // tree: node i sums 2i + 1 and 2i + 2, leaves V-1.., root 0
+  logic [(2*V-1)*W2-1:0] t2_q;
+
+  for (genvar l = 0; l < V; l++) begin : gen_lane
+    logic [29:0] a_q;
+    logic [23:0] m_q;
+    logic s2_q;
+    logic signed [W1-1:0] x3_q;
+    logic [40:0] lo_q;
+    logic [30:0] hi_q;
+
+    always_ff @(posedge clk_i) begin
+      if (v_q[0]) a_q <= prepare(res_rdata_i[32*l+:32], top_q);
+      if (v_q[1]) begin
+        s2_q <= a_q[29];
+        m_q <= round_shift(a_q[23:0], a_q[28:24]);
+      end
+      if (v_q[2]) begin
+        x3_q <= s2_q ? $signed(W1'(0)) - $signed({8'd0, m_q}) : $signed({8'd0, m_q});
+        lo_q <= {17'd0, m_q} * {24'd0, m_q[16:0]};
+        hi_q <= {7'd0, m_q} * {24'd0, m_q[23:17]};
+      end
+      if (v_q[3]) begin
+        t1_q[W1*(V-1+l)+:W1] <= x3_q;
+        t2_q[W2*(V-1+l)+:W2] <= {13'd0, lo_q} + {6'd0, hi_q, 17'd0};
+      end
+    end
+  end
+
+  for (genvar k = 0; k < LOG; k++) begin : gen_level
+    for (genvar i = (V >> (k + 1)) - 1; i < (V >> k) - 1; i++) begin : gen_node
+      always_ff @(posedge clk_i) begin
+        if (v_q[4+k]) begin
+          t1_q[W1*i+:W1] <= t1_q[W1*(2*i+1)+:W1] + t1_q[W1*(2*i+2)+:W1];
+          t2_q[W2*i+:W2] <= t2_q[W2*(2*i+1)+:W2] + t2_q[W2*(2*i+2)+:W2];
+        end
+      end
+    end
+  end
+
+  logic [47:0] s1_q;
+  logic [63:0] s2_q;
+  always_ff @(posedge clk_i) begin
+    if (v_q[SUM]) begin
+      s1_q <= (first_q[SUM] ? 48'd0 : s1_q) + {{16{t1_q[W1-1]}}, t1_q[W1-1:0]};
+      s2_q <= (first_q[SUM] ? 64'd0 : s2_q) + {10'd0, t2_q[W2-1:0]};
+    end
+  end
+
+  // ---- statistics: mean and 1/sigma ------------------------------------------------------------
+
+  // seq_q[c]: cycle c after the sums. The integer part, n S2 - S1^2 in 80 bits, goes through one
+  // 64 x 16 multiplier in four passes, Horner's way: |S1| by its three digits, then S2 by n.
+  //   0 |S1|; 1..4 operands; 2..5 partial products; 3..6 product; 4..7 spread; 8 window
+  //   1 S1 to fp32, 4 times 1/n, 7 scale: mean
+  //   9 spread to fp32, 12 times 1/n^2, 15 scale, 16 plus eps, 19 rsqrt
+  logic [19:0] seq_q;
+  logic rsqrt_done;
+  logic [47:0] abs_q;
+  logic [63:0] op_q;
+  logic [15:0] digit_q;
+  logic [127:0] pp_q;
+  logic [79:0] prod_q, spread_q;
+  logic [46:0] win_q;
+  logic [10:0] win_e_q;
+  logic [31:0] cvt_y, mul_y, add_y, rsqrt_y, mean_q, var_q;
+  logic signed [10:0] unit;
+  logic cvt_ovf, mul_ovf, add_ovf, unused_cvt, unused_mul, unused_add, lane_ovf;
+
+  assign unit = $signed({3'd0, top_q}) - 11'sd149;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) seq_q <= '0;
+    else seq_q <= {seq_q[18:0], sums_q};
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (seq_q[0]) abs_q <= s1_q[47] ? 48'd0 - s1_q : s1_q;
+    if (seq_q[1] || seq_q[2] || seq_q[3]) begin
+      op_q <= {16'd0, abs_q};
+      digit_q <= seq_q[1] ? abs_q[47:32] : seq_q[2] ? abs_q[31:16] : abs_q[15:0];
+    end
+    if (seq_q[4]) begin
+      op_q <= s2_q;
+      digit_q <= n_q;
+    end
+    if (seq_q[2] || seq_q[3] || seq_q[4] || seq_q[5]) begin
+      for (int i = 0; i < 4; i++) pp_q[32*i+:32] <= {16'd0, op_q[16*i+:16]} * {16'd0, digit_q};
+    end
+    if (seq_q[3] || seq_q[4] || seq_q[5] || seq_q[6]) begin
+      prod_q <= {pp_q[127:96], 48'd0} + {16'd0, pp_q[95:64], 32'd0} + {32'd0, pp_q[63:32], 16'd0} +
+          {48'd0, pp_q[31:0]};
+    end
+    if (seq_q[4]) spread_q <= 80'd0 - prod_q;
+    if (seq_q[5] || seq_q[6]) spread_q <= {spread_q[63:0], 16'd0} - prod_q;
+    if (seq_q[7]) spread_q <= spread_q + prod_q;
+    // 47 bits with the leading one among the upper 17, or everything; the rest is sticky.
+    if (seq_q[8]) begin
+      if (spread_q[79:64] != 16'd0) begin
+        win_q <= {spread_q[79:34], spread_q[33:0] != 34'd0};
+        win_e_q <= 11'd33;
+      end else if (spread_q[63:47] != 17'd0) begin
+        win_q <= {spread_q[63:18], spread_q[17:0] != 18'd0};
+        win_e_q <= 11'd17;
+      end else begin
+        win_q <= spread_q[46:0];
+        win_e_q <= 11'd0;
+      end
+    end
+    if (seq_q[7]) mean_q <= nan_q ? mr_fp_pkg::QNAN : mr_fp_pkg::fscale(mul_y, unit);
+    if (seq_q[15]) var_q <= mr_fp_pkg::fscale(mul_y, {unit[9:0], 1'b0});
+  end
+
+  mr_vacc2f #(
+      .LANES(1)
+  ) u_cvt (
+      .clk_i,
+      .rst_ni,
+      .valid_i(seq_q[1] || seq_q[9]),
+      .acc_i  (seq_q[1] ? s1_q : {1'b0, win_q}),
+      .exp_i  (seq_q[1] ? 11'd0 : win_e_q),
+      .valid_o(unused_cvt),
+      .y_o    (cvt_y),
+      .ovf_o  (cvt_ovf)
+  );
+  mr_vfmul #(
+      .LANES(1)
+  ) u_mul (
+      .clk_i,
+      .rst_ni,
+      .valid_i(seq_q[4] || seq_q[12]),
+      .a_i    (cvt_y),
+      .b_i    (seq_q[4] ? inv_n_q : inv_n2_q),
+      .valid_o(unused_mul),
+      .y_o    (mul_y),
+      .ovf_o  (mul_ovf)
+  );
+  mr_vfadd #(
+      .LANES(1)
+  ) u_add (
+      .clk_i,
+      .rst_ni,
+      .valid_i(seq_q[16]),
+      .a_i    (var_q),
+      .b_i    (eps_q),
+      .valid_o(unused_add),
+      .y_o    (add_y),
+      .ovf_o  (add_ovf)
+  );
+  mr_rsqrt u_rsqrt (
+      .clk_i,
+      .rst_ni,
+      .valid_i(seq_q[19]),
+      .v_i    (add_y),
+      .valid_o(rsqrt_done),
+      .y_o    (rsqrt_y)
+  );
+
+  assign stats_ready = rsqrt_done;
+
+  // ---- normalise -------------------------------------------------------------------------------
+
+  // After a hand-over: nv_q[c] is a beat c cycles after its read: 1 minus mean, 4 times r, 7 times
+  // gain, 10 plus bias, 13 into the FIFO. Reads go in even cycles only, gain reads (5) then in
+  // odd and bias reads (8) in even ones.
+  logic [V*32-1:0] neg_mean_q, r_q;  // in every lane
+  logic [15:0] n_word_q, g_word_q, b_word_q;
+  logic [7:0] nv_q;
+  logic [3:0] gap_q;
+  logic [4:0] held_q;  // beats read and not yet in the output register
+  logic phase_q, n_reading_q, fetch, sub_v, scale_v, gain_v, out_v;
+  logic [V*32-1:0] sub_y, scale_y, gain_y, out_y;
+  logic [3:0] n_ovf;
+
+  assign n_ren = n_reading_q && !phase_q && !held_q[4];
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      n_reading_q <= 1'b0;
+      n_busy_q <= 1'b0;
+      phase_q <= 1'b0;
+      nv_q <= 8'd0;
+      held_q <= 5'd0;
+      gap_q <= 4'd0;
+    end else begin
+      phase_q <= !phase_q;
+      nv_q <= {nv_q[6:0], n_ren};
+      held_q <= held_q + {4'd0, n_ren} - {4'd0, fetch};
+      if (hand) begin
+        n_reading_q <= 1'b1;
+        n_busy_q <= 1'b1;
+      end else if (n_ren && n_word_q == row_beats_q - 16'd1) begin
+        n_reading_q <= 1'b0;
+        gap_q <= 4'd4;  // mean and r must stay until the last beat has passed them
+      end else if (n_busy_q && !n_reading_q) begin
+        gap_q <= gap_q - 4'd1;
+        if (gap_q == 4'd1) n_busy_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (hand) begin
+      neg_mean_q <= {V{~mean_q[31], mean_q[30:0]}};
+      r_q <= {V{rsqrt_y}};
+      n_base_q <= s_base_q;
+      n_word_q <= 16'd0;
+    end else if (n_ren) begin
+      n_word_q <= n_word_q + 16'd1;
+    end
+    if (start) begin
+      g_word_q <= 16'd0;
+      b_word_q <= 16'd0;
+    end else begin
+      if (nv_q[4]) g_word_q <= g_word_q == row_beats_q - 16'd1 ? 16'd0 : g_word_q + 16'd1;
+      if (nv_q[7]) b_word_q <= b_word_q == row_beats_q - 16'd1 ? 16'd0 : b_word_q + 16'd1;
+    end
+  end
+
+  assign res_ren_o = s_ren || n_ren;
+  assign res_raddr_o = n_ren ? n_base_q + RES_AW'(n_word_q) : s_base_q + RES_AW'(s_word_q);
+  assign vec_ren_o = nv_q[4] || nv_q[7];
+  assign vec_raddr_o = nv_q[4] ? VEC_AW'(g_word_q) : VEC_AW'(VEC_WORDS) + VEC_AW'(b_word_q);
+
+  mr_vfadd #(
+      .LANES(V)
+  ) u_sub (
+      .clk_i,
+      .rst_ni,
+      .valid_i(nv_q[0]),
+      .a_i    (res_rdata_i),
+      .b_i    (neg_mean_q),
+      .valid_o(sub_v),
+      .y_o    (sub_y),
+      .ovf_o  (n_ovf[0])
+  );
+  mr_vfmul #(
+      .LANES(V)
+  ) u_scale (
+      .clk_i,
+      .rst_ni,
+      .valid_i(sub_v),
+      .a_i    (sub_y),
+      .b_i    (r_q),
+      .valid_o(scale_v),
+      .y_o    (scale_y),
+      .ovf_o  (n_ovf[1])
+  );
+  mr_vfmul #(
+      .LANES(V)
+  ) u_gain (
+      .clk_i,
+      .rst_ni,
+      .valid_i(scale_v),
+      .a_i    (scale_y),
+      .b_i    (vec_rdata_i),
+      .valid_o(gain_v),
+      .y_o    (gain_y),
+      .ovf_o  (n_ovf[2])
+  );
+  mr_vfadd #(
+      .LANES(V)
+  ) u_bias (
+      .clk_i,
+      .rst_ni,
+      .valid_i(gain_v),
+      .a_i    (gain_y),
+      .b_i    (vec_rdata_i),
+      .valid_o(out_v),
+      .y_o    (out_y),
+      .ovf_o  (n_ovf[3])
+  );
+
+  assign lane_ovf = n_ovf != 4'd0;
+  assign ovf_o = cvt_ovf || mul_ovf || add_ovf || lane_ovf;
+
+  // ---- output ----------------------------------------------------------------------------------
+
+  logic [V*32-1:0] fifo[0:FIFO-1];
+  logic [3:0] wptr_q, rptr_q;
+  logic [4:0] count_q;
+  logic [15:0] slot_q, word_q, beat_q;
+  logic [2:0] part_q;
+  logic [15:0] pending_q;  // blocks that activation memory has yet to take
+  logic block_end;
+
+  assign fetch = count_q != 5'd0 && (!q_valid_o || q_ready_i);
+  assign block_end = BEATS == 1 || part_q == 3'(BEATS - 1);
+  assign q_two_pass_o = two_pass_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wptr_q <= 4'd0;
+      rptr_q <= 4'd0;
+      count_q <= 5'd0;
+      q_valid_o <= 1'b0;
+    end else begin
+      if (out_v) wptr_q <= wptr_q + 4'd1;
+      if (fetch) rptr_q <= rptr_q + 4'd1;
+      count_q <= count_q + {4'd0, out_v} - {4'd0, fetch};
+      if (fetch) q_valid_o <= 1'b1;
+      else if (q_ready_i) q_valid_o <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (out_v) fifo[wptr_q] <= out_y;
+    if (fetch) begin
+      q_data_o <= fifo[rptr_q];
+      q_tag_o <= {two_pass_q ? {slot_q[14:0], 1'b0} : slot_q, dst_base_q + word_q, dst_slot_q,
+                  word_q == 16'd0};
+    end
+    if (start) begin
+      slot_q <= 16'd0;
+      word_q <= 16'd0;
+      beat_q <= 16'd0;
+      part_q <= 3'd0;
+    end else if (fetch) begin
+      part_q <= block_end ? 3'd0 : part_q + 3'd1;
+      if (beat_q == row_beats_q - 16'd1) begin
+        beat_q <= 16'd0;
+        word_q <= 16'd0;
+        slot_q <= slot_q + 16'd1;
+      end else begin
+        beat_q <= beat_q + 16'd1;
+        if (block_end) word_q <= word_q + 16'(SUBS);
+      end
+    end
+  end
+
+  // Counted when the block's last beat is fetched, so before any acknowledgement.
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      pending_q <= 16'd0;
+      busy_o <= 1'b0;
+      done_o <= 1'b0;
+    end else begin
+      pending_q <= pending_q - {15'd0, wr_ack_i} +
+          (fetch && block_end ? (two_pass_q ? 16'(2 * SUBS) : 16'(SUBS)) : 16'd0);
+      done_o <= state_q == S_END && !done_o && !n_busy_q && held_q == 5'd0 && pending_q == 16'd0;
+      if (start) busy_o <= 1'b1;
+      else if (done_o) busy_o <= 1'b0;
+    end
+  end
+endmodule
