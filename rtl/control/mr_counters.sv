@@ -13,7 +13,7 @@ module mr_counters #(
   input  logic         rst_ni,
   input  logic         clear_i,
   input  logic         run_i,
-  input  logic         command_i,
+  input  logic [2:0]   commands_i,   // finished in this cycle
   input  logic [N-1:0] w_beat_i,
   input  logic [N-1:0] kv_beat_i,
   input  logic         host_beat_i,
@@ -42,7 +42,7 @@ module mr_counters #(
       for (int i = 0; i < COUNTERS; i++) count_q[i] <= '0;
     end else if (run_i) begin
       count_q[0] <= count_q[0] + 48'd1;
-      if (command_i) count_q[1] <= count_q[1] + 48'd1;
+      if (commands_i != '0) count_q[1] <= count_q[1] + 48'(commands_i);
       if (w_beat_i != '0) count_q[2] <= count_q[2] + 48'(ones(w_beat_i));
       if (kv_beat_i != '0) count_q[3] <= count_q[3] + 48'(ones(kv_beat_i));
       if (host_beat_i) count_q[4] <= count_q[4] + 48'd1;

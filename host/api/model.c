@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/objects.h"
+#include "common/buf.h"
+
+int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
+                  struct mr_error *err)
+{
+    static const struct mr_load_options defaults;
+    *model = NULL;
+    if (!opt)
+        opt = &defaults;
+    struct mr_model *m = calloc(1, sizeof *m);
+    if (!m)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a model");
+    struct mr_pack_options pack = {
+        .format = opt->format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8,
+        .smooth = !opt->no_smoothing,
+        .progress = opt->progress,
+        .arg = opt->arg,
+    };
+    int rc = mr_packed_load(&m->packed, path, &pack, err);
+    if (rc == 0 && m->packed.checkpoint && !(m->dir = strdup(path)))
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+    if (rc < 0) {
+        mr_model_close(m);
+        return rc;
+    }
+    *model = m;
+    return 0;
+}
+
+void mr_model_close(struct mr_model *model)
+{
+    if (!model)
+        return;
+    mr_packed_close(&model->packed);
+    free(model->dir);
+    free(model);
+}
+
+void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
+{
+    const struct mr_packed *p = &model->packed;
+    const struct mr_config *c = &p->config;
+    uint64_t d = (uint64_t)c->n_embd, f = (uint64_t)c->n_inner, v = (uint64_t)c->vocab_size;
+    uint64_t layer = 4 * d * d + 2 * d * f + f + d + 2 * d;
+    uint64_t wbeats = (uint64_t)mr_dims_of(c).w / 64, scales = (2 * wbeats + 63) / 64;
+    *info = (struct mr_model_info){
+        .vocab_size = c->vocab_size,
+        .n_positions = c->n_positions,
+        .n_embd = c->n_embd,
+        .n_layer = c->n_layer,
+        .n_head = c->n_head,
+        .head_dim = c->head_dim,
+        .rotary_dim = c->rotary_dim,
+        .n_inner = c->n_inner,
+        .eos_token_id = c->eos_token_id,
+        .format = p->format == MR_FORMAT_MXFP4 ? MR_WEIGHTS_MXFP4 : MR_WEIGHTS_MXINT8,
+        .smoothed = p->smooth,
+        .packed_file = !p->checkpoint,
+        .has_tokenizer = p->tokenizer != NULL,
+        .parameters = (uint64_t)c->n_layer * layer + 2 * v * d + v + 2 * d,
+        .stream_bytes = p->stream_bytes,
+        .kv_bytes = (uint64_t)c->n_layer * (2 * (wbeats + scales) + scales) * MR_BEAT,
+    };
+}
+
+int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err)
+{
+    if (!model->dir)
+        return mr_fail(err, MR_ERR_USAGE, "%s: only a Hugging Face directory can be packed", path);
+    return mr_packed_save(&model->packed, model->dir, path, err);
+}
+
+static int need_tokenizer(const struct mr_model *model, struct mr_error *err)
+{
+    return model->packed.tokenizer
+               ? 0
+               : mr_fail(
+                     err, MR_ERR_FORMAT,
+                     "the checkpoint has no tokenizer; put its tokenizer.json (or vocab.json and "
+                     "merges.txt) into the directory");
+}
+
+int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool parse_special,
+                    int32_t **ids, size_t *count, struct mr_error *err)
+{
+    struct mr_tokens tokens = {0};
+    int rc = need_tokenizer(model, err);
+    if (rc == 0)
+        rc = mr_tokenizer_encode(model->packed.tokenizer, text, size,
+                                 parse_special ? MR_SPECIAL_PARSE : MR_SPECIAL_AS_TEXT, &tokens,
+                                 err);
+    if (rc < 0) {
+        mr_tokens_free(&tokens);
+        return rc;
+    }
+    *ids = tokens.ids;
+    *count = tokens.count;
+    return 0;
+}
+
+int mr_model_decode(const struct mr_model *model, const int32_t *ids, size_t count, char **text,
+                    size_t *size, struct mr_error *err)
+{
+    struct mr_buf buf = {0};
+    int rc = need_tokenizer(model, err);
+    if (rc == 0)
+        rc = mr_tokenizer_decode(model->packed.tokenizer, ids, count, false, &buf, err);
+    if (rc == 0)
+        rc = mr_buf_append(&buf, "", 1, err);
+    if (rc < 0) {
+        mr_buf_free(&buf);
+        return rc;
+    }
+    *text = buf.data;
+    *size = buf.size - 1;
+    return 0;
+}

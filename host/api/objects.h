@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the opaque types of millrace.h.
+#ifndef MILLRACE_API_OBJECTS_H
+#define MILLRACE_API_OBJECTS_H
+
+#include "device/device.h"
+#include "engine/backend.h"
+#include "millrace.h"
+#include "pack/packed.h"
+
+struct mr_model {
+    struct mr_packed packed;
+    char *dir; // the Hugging Face directory, NULL for a packed file
+};
+
+struct mr_session {
+    struct mr_model *model;
+    struct mr_device *dev; // NULL for cpu:
+    struct mr_backend *backend;
+    int max_seqs;
+};
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_API_SAMPLE_H
+#define MILLRACE_API_SAMPLE_H
+
+#include "millrace.h"
+
+struct mr_candidate {
+    float logit;
+    int id;
+};
+
+// The next token from logits[n]. `step` counts the sequence's new tokens: with the seed it fixes
+// the random number, so that a sequence's text does not depend on its neighbours. scratch[n]. NaN
+// logits never win; if all are NaN the result is -1.
+int mr_sample(const struct mr_sampling *s, const float *logits, int n, uint64_t step,
+              struct mr_candidate *scratch);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/objects.h"
+#include "engine/cpu_backend.h"
+#include "engine/engine.h"
+
+_Static_assert(MR_COUNTERS <= 64, "mr_stats.counter holds all counters");
+
+int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
+                    const struct mr_session_options *opt, struct mr_error *err)
+{
+    static const struct mr_session_options defaults;
+    *session = NULL;
+    if (!opt)
+        opt = &defaults;
+    if (opt->max_seqs < 0 || opt->chunk < 0)
+        return mr_fail(err, MR_ERR_USAGE, "max_seqs and chunk must not be negative");
+    struct mr_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a session");
+    s->model = model;
+    s->max_seqs = opt->max_seqs ? opt->max_seqs : 1;
+    int rc;
+    if (strcmp(device, "cpu:") == 0) {
+        rc =
+            model->packed.checkpoint
+                ? mr_cpu_backend_open(&s->backend, model->packed.checkpoint, err)
+                : mr_fail(err, MR_ERR_UNSUPPORTED,
+                          "cpu: computes from the fp32 checkpoint; give the Hugging Face directory "
+                          "instead of a packed file");
+    } else {
+        struct mr_engine_options e = {s->max_seqs, opt->chunk, opt->two_pass};
+        rc = mr_device_open(&s->dev, device, err);
+        if (rc == 0)
+            rc = mr_engine_open(&s->backend, &model->packed, s->dev, &e, err);
+    }
+    if (rc < 0) {
+        mr_session_close(s);
+        return rc;
+    }
+    *session = s;
+    return 0;
+}
+
+void mr_session_close(struct mr_session *session)
+{
+    if (!session)
+        return;
+    mr_backend_close(session->backend);
+    mr_device_close(session->dev);
+    free(session);
+}
+
+int mr_session_seq_new(struct mr_session *session, int *seq, struct mr_error *err)
+{
+    return mr_backend_seq_new(session->backend, seq, err);
+}
+
+void mr_session_seq_free(struct mr_session *session, int seq)
+{
+    mr_backend_seq_free(session->backend, seq);
+}
+
+int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
+                    struct mr_error *err)
+{
+    return mr_backend_step(session->backend, rows, count, logits, err);
+}
+
+void mr_session_get_stats(const struct mr_session *session, struct mr_stats *stats)
+{
+    struct mr_backend_stats b;
+    mr_backend_stats(session->backend, &b);
+    *stats = (struct mr_stats){.steps = b.steps, .tokens = b.tokens};
+    if (!session->dev)
+        return;
+    stats->counts = mr_device_info(session->dev)->counts_cycles;
+    stats->clock_khz = mr_device_info(session->dev)->clock_khz;
+    memcpy(stats->counter, b.counter, sizeof b.counter);
+}
+
+const char *mr_stats_name(int index)
+{
+#define X(i, name) name,
+    static const char *const names[] = {MR_COUNTER_LIST(X)};
+#undef X
+    return index >= 0 && index < (int)MR_COUNTERS ? names[index] : NULL;
+}
+
+void mr_interrupt(void)
+{
+    mr_device_stop = 1;
+}

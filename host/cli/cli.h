@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the commands of the `millrace` program.
+#ifndef MILLRACE_CLI_CLI_H
+#define MILLRACE_CLI_CLI_H
+
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "millrace.h"
+
+// Exit statuses (docs/cli.md).
+enum {
+    EXIT_OK = 0,
+    EXIT_USAGE = 2,
+    EXIT_INPUT = 3,
+    EXIT_DEVICE = 4,
+    EXIT_DIFFERS = 5,
+    EXIT_INTERRUPTED = 130,
+};
+
+struct cli_command {
+    const char *name;
+    const char *summary; // one line
+    const char *usage;   // after the name, then examples; shown by --help
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct cli_command cmd_info, cmd_pack, cmd_generate, cmd_compare, cmd_bench,
+    cmd_selftest, cmd_devices;
+
+// Options that several commands share. cli_common_option returns true if it took the option.
+struct cli_common {
+    const char *model, *device;
+    struct mr_load_options load;
+    struct mr_session_options session;
+    bool json, quiet;
+};
+
+enum { OPT_DEVICE = 'd', OPT_JSON = 256, OPT_FORMAT, OPT_NO_SMOOTHING, OPT_TWO_PASS, OPT_CHUNK };
+
+#define CLI_COMMON_OPTIONS                                                                         \
+    {"model", required_argument, NULL, 'm'}, {"device", required_argument, NULL, OPT_DEVICE},      \
+        {"json", no_argument, NULL, OPT_JSON}, {"format", required_argument, NULL, OPT_FORMAT},    \
+        {"no-smoothing", no_argument, NULL, OPT_NO_SMOOTHING},                                     \
+        {"two-pass", no_argument, NULL, OPT_TWO_PASS},                                             \
+        {"chunk", required_argument, NULL, OPT_CHUNK}, {"quiet", no_argument, NULL, 'q'},          \
+        {"help", no_argument, NULL, 'h'}
+
+#define CLI_COMMON_SHORT "m:d:qh"
+
+// 1: taken, 0: not a common option, -1: bad value (already reported) or --help was shown.
+int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int opt, int *status);
+
+// Prints "millrace: text" to stderr and returns the exit status that belongs to it.
+int cli_fail(const struct mr_error *err);
+int cli_usage(const struct cli_command *cmd, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void cli_help(const struct cli_command *cmd);
+
+// Numbers from the command line; report and return false if `text` is not one in the range.
+bool cli_int(const struct cli_command *cmd, const char *option, const char *text, long low,
+             long high, long *out);
+bool cli_float(const struct cli_command *cmd, const char *option, const char *text, double low,
+               double high, double *out);
+
+// Loads the model with progress on a terminal. 0 or an exit status.
+int cli_load(const struct cli_common *c, struct mr_model **model);
+
+// Whole file or standard input ("-") as NUL-terminated text that the caller frees.
+int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);
+
+// Prints and frees a JSON object.
+int cli_print_json(json_t *object);
+
+// Counters of a session as a JSON object or as a table on `out`.
+json_t *cli_stats_json(const struct mr_stats *s);
+void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds);
+
+double cli_seconds(void);
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+int cli_fail(const struct mr_error *err)
+{
+    fprintf(stderr, "millrace: %s\n", err->text);
+    switch (err->status) {
+    case MR_ERR_USAGE:
+        return EXIT_USAGE;
+    case MR_ERR_DEVICE:
+        return EXIT_DEVICE;
+    case MR_ERR_DIFF:
+        return EXIT_DIFFERS;
+    case MR_ERR_INTERRUPTED:
+        return EXIT_INTERRUPTED;
+    default:
+        return EXIT_INPUT;
+    }
+}
+
+int cli_usage(const struct cli_command *cmd, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "millrace %s: ", cmd->name);
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "; 'millrace %s --help' shows the options\n", cmd->name);
+    va_end(ap);
+    return EXIT_USAGE;
+}
+
+void cli_help(const struct cli_command *cmd)
+{
+    printf("usage: millrace %s %s", cmd->name, cmd->usage);
+}
+
+bool cli_int(const struct cli_command *cmd, const char *option, const char *text, long low,
+             long high, long *out)
+{
+    char *end;
+    errno = 0;
+    long v = strtol(text, &end, 10);
+    if (end == text || *end || errno || v < low || v > high) {
+        cli_usage(cmd, "%s '%s' is not a whole number from %ld to %ld", option, text, low, high);
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
+bool cli_float(const struct cli_command *cmd, const char *option, const char *text, double low,
+               double high, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !(v >= low && v <= high)) {
+        cli_usage(cmd, "%s '%s' is not a number from %g to %g", option, text, low, high);
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
+int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int opt, int *status)
+{
+    long n;
+    switch (opt) {
+    case 'm':
+        c->model = optarg;
+        return 1;
+    case OPT_DEVICE:
+        c->device = optarg;
+        return 1;
+    case 'q':
+        c->quiet = true;
+        return 1;
+    case OPT_JSON:
+        c->json = true;
+        return 1;
+    case OPT_NO_SMOOTHING:
+        c->load.no_smoothing = true;
+        return 1;
+    case OPT_TWO_PASS:
+        c->session.two_pass = true;
+        return 1;
+    case OPT_CHUNK:
+        *status = EXIT_USAGE;
+        if (!cli_int(cmd, "--chunk", optarg, 1, 512, &n))
+            return -1;
+        c->session.chunk = (int)n;
+        return 1;
+    case OPT_FORMAT:
+        if (strcmp(optarg, "mxint8") == 0) {
+            c->load.format = MR_WEIGHTS_MXINT8;
+        } else if (strcmp(optarg, "mxfp4") == 0) {
+            c->load.format = MR_WEIGHTS_MXFP4;
+        } else {
+            *status = cli_usage(cmd, "--format '%s' is neither mxint8 nor mxfp4", optarg);
+            return -1;
+        }
+        return 1;
+    case 'h':
+        cli_help(cmd);
+        *status = EXIT_OK;
+        return -1;
+    case '?':
+        fprintf(stderr, "'millrace %s --help' shows the options\n", cmd->name);
+        *status = EXIT_USAGE;
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+static int show_progress(void *arg, size_t done, size_t total)
+{
+    double *last = arg, now = cli_seconds();
+    if (now - *last > 0.2 || (done == total && *last > 0)) {
+        *last = now;
+        fprintf(stderr, "\rquantising %3.0f %%", 100.0 * (double)done / (double)total);
+        if (done == total)
+            fprintf(stderr, "\r                \r");
+    }
+    return 0;
+}
+
+int cli_load(const struct cli_common *c, struct mr_model **model)
+{
+    struct mr_error err = {0};
+    struct mr_load_options load = c->load;
+    double last = cli_seconds() + 0.5; // nothing is shown for what is quick
+    if (!c->model) {
+        fprintf(stderr, "millrace: --model DIRECTORY_OR_FILE is missing\n");
+        return EXIT_USAGE;
+    }
+    if (!c->quiet && isatty(STDERR_FILENO)) {
+        load.progress = show_progress;
+        load.arg = &last;
+    }
+    return mr_model_load(model, c->model, &load, &err) < 0 ? cli_fail(&err) : EXIT_OK;
+}
+
+int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err)
+{
+    bool std = strcmp(path, "-") == 0;
+    FILE *f = std ? stdin : fopen(path, "rb");
+    char *buf = NULL;
+    size_t n = 0, capacity = 0, got;
+    int rc = 0;
+    *text = NULL;
+    if (!f)
+        goto io;
+    do {
+        if (n + 1 >= capacity) {
+            capacity = capacity ? 2 * capacity : 65536;
+            char *more = realloc(buf, capacity);
+            if (!more) {
+                err->status = rc = MR_ERR_MEMORY;
+                snprintf(err->text, sizeof err->text, "%s: no memory for the text", path);
+                goto out;
+            }
+            buf = more;
+        }
+        got = fread(buf + n, 1, capacity - 1 - n, f);
+        n += got;
+    } while (got > 0);
+    if (ferror(f))
+        goto io;
+    buf[n] = 0;
+    *text = buf;
+    *size = n;
+    buf = NULL;
+    goto out;
+io:
+    rc = err->status = MR_ERR_IO;
+    snprintf(err->text, sizeof err->text, "%.300s: %s", path, strerror(errno));
+out:
+    free(buf);
+    if (f && !std)
+        (void)fclose(f); // only read
+    return rc;
+}
+
+int cli_print_json(json_t *object)
+{
+    if (!object || json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0) {
+        fprintf(stderr, "millrace: cannot write JSON\n");
+        json_decref(object);
+        return EXIT_INPUT;
+    }
+    printf("\n");
+    json_decref(object);
+    return EXIT_OK;
+}
+
+json_t *cli_stats_json(const struct mr_stats *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "steps", json_integer((json_int_t)s->steps));
+    json_object_set_new(o, "tokens", json_integer((json_int_t)s->tokens));
+    if (s->counts) {
+        json_object_set_new(o, "clock_khz", json_integer((json_int_t)s->clock_khz));
+        for (int i = 0; mr_stats_name(i); i++)
+            json_object_set_new(o, mr_stats_name(i), json_integer((json_int_t)s->counter[i]));
+    }
+    return o;
+}
+
+static uint64_t counter(const struct mr_stats *s, const char *name)
+{
+    for (int i = 0; mr_stats_name(i); i++)
+        if (strcmp(mr_stats_name(i), name) == 0)
+            return s->counter[i];
+    return 0;
+}
+
+void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds)
+{
+    fprintf(out, "%llu tokens in %llu device runs, %.2f s wall\n", (unsigned long long)s->tokens,
+            (unsigned long long)s->steps, seconds);
+    if (!s->counts || s->tokens == 0)
+        return;
+    double cycles = (double)counter(s, "cycles");
+    double beats = (double)(counter(s, "weight_beats") + counter(s, "kv_beats") +
+                            counter(s, "host_beats") + counter(s, "write_beats"));
+    fprintf(out, "%.0f cycles, %.0f per token (%.1f tokens/s at %u MHz, an assumed clock)\n",
+            cycles, cycles / (double)s->tokens, 1e3 * s->clock_khz / (cycles / (double)s->tokens),
+            s->clock_khz / 1000);
+    fprintf(out, "%.0f bytes moved, %.3f beats of 64 bytes per cycle\n", 64 * beats,
+            beats / cycles);
+    if (seconds > 0)
+        fprintf(out, "simulation: %.0f ns a cycle\n", 1e9 * seconds / cycles);
+}
+
+double cli_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cli.h"
+#include "device/device.h"
+
+static json_t *device_json(const char *uri, const struct mr_config_entry *c)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "uri", uri, "channels", c->g.n, "rows",
+                     c->g.r, "tokens", c->g.t, "n_embd_max", c->g.d_max, "attention_width_max",
+                     c->g.w_max, "positions_max", c->g.ctx_max);
+}
+
+static bool opens(const char *uri)
+{
+    struct mr_device *dev;
+    struct mr_error err = {0};
+    if (mr_device_open(&dev, uri, &err) < 0)
+        return false;
+    mr_device_close(dev);
+    return true;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {CLI_COMMON_OPTIONS, {NULL, 0, NULL, 0}};
+    struct cli_common c = {0};
+    int opt, status;
+    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1)
+        if (cli_common_option(&c, &cmd_devices, opt, &status) < 0)
+            return status;
+    json_t *list = json_array();
+    if (!c.json)
+        printf("%-14s %s\n", "cpu:", "fp32 reference on the checkpoint (OpenBLAS)");
+    const struct mr_config_entry *e;
+    for (int i = 0; (e = mr_config_at(i)); i++)
+        for (int sim = 0; sim < 2; sim++) {
+            char uri[64];
+            snprintf(uri, sizeof uri, "%s:%s", sim ? "sim" : "model", e->name);
+            if (sim && !opens(uri))
+                continue;
+            if (c.json)
+                json_array_append_new(list, device_json(uri, e));
+            else
+                printf("%-14s %s; %d channels, %d x %d array, %d tokens, n_embd up to %d\n", uri,
+                       sim ? "Verilated RTL" : "bit-exact C model", e->g.n, e->g.r, 4 * e->g.n,
+                       e->g.t, e->g.d_max);
+        }
+    if (c.json)
+        return cli_print_json(list);
+    json_decref(list);
+    return EXIT_OK;
+}
+
+const struct cli_command cmd_devices = {
+    "devices",
+    "what a model can run on here",
+    "[--json]\n\n"
+    "Lists the devices that can be opened: the C model in each configuration and the simulators "
+    "that\n"
+    "are built ('make all').\n\nexample:\n  millrace devices --json\n",
+    run,
+};

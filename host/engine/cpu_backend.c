@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu_backend.h"
+
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+
+struct cpu_backend {
+    struct mr_backend base;
+    struct mr_cpu *cpu;
+    struct mr_backend_stats stats;
+};
+
+static struct cpu_backend *self(struct mr_backend *b)
+{
+    return (struct cpu_backend *)b;
+}
+
+static int seq_new(struct mr_backend *b, int *seq, struct mr_error *err)
+{
+    return mr_cpu_seq_new(self(b)->cpu, seq, err);
+}
+
+static void seq_free(struct mr_backend *b, int seq)
+{
+    mr_cpu_seq_free(self(b)->cpu, seq);
+}
+
+static int step(struct mr_backend *b, const struct mr_row *rows, int n, float *logits,
+                struct mr_error *err)
+{
+    struct mr_cpu_row *r = malloc((size_t)(n > 0 ? n : 1) * sizeof *r);
+    if (!r)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %d rows", n);
+    for (int i = 0; i < n; i++)
+        r[i] = (struct mr_cpu_row){rows[i].seq, rows[i].token, rows[i].want_logits};
+    int rc = mr_cpu_step(self(b)->cpu, n, r, logits, err);
+    free(r);
+    if (rc == 0) {
+        self(b)->stats.steps++;
+        self(b)->stats.tokens += (uint64_t)n;
+    }
+    return rc;
+}
+
+static void stats(struct mr_backend *b, struct mr_backend_stats *s)
+{
+    *s = self(b)->stats;
+}
+
+static void close_backend(struct mr_backend *b)
+{
+    mr_cpu_close(self(b)->cpu);
+    free(b);
+}
+
+static const struct mr_backend_ops ops = {seq_new, seq_free, step, stats, close_backend};
+
+int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_checkpoint *checkpoint,
+                        struct mr_error *err)
+{
+    *backend = NULL;
+    struct cpu_backend *b = calloc(1, sizeof *b);
+    if (!b)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the reference");
+    b->base = (struct mr_backend){&ops, *mr_checkpoint_config(checkpoint)};
+    int rc = mr_cpu_open(&b->cpu, checkpoint, err);
+    if (rc < 0) {
+        free(b);
+        return rc;
+    }
+    *backend = &b->base;
+    return 0;
+}
