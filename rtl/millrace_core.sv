@@ -272,7 +272,11 @@ module millrace_core #(
   logic [N-1:0]     w_valid, w_credit, kv_valid, kv_credit, kv_job_valid, kv_job_ready;
   logic [N*32-1:0]  kv_job_off, kv_job_beats;
   logic [N*512-1:0] ch_data;
-  logic [N-1:0]     rd_idle, c_nocredit, c_wait, c_idle, c_issue, c_w_beat, c_kv_beat;
+  logic [N-1:0]     rd_idle, c_w_beat, c_kv_beat;
+  // Stall causes are counted for channel 0: the channels run in step.
+  // verilator lint_off UNUSED
+  logic [N-1:0]     c_nocredit, c_wait, c_idle, c_issue;
+  // verilator lint_on UNUSED
   logic             vec_ren, ring_ren, ring_free, tile_pop;
   logic [VEC_AW-1:0] vec_raddr;
   logic [N*128-1:0] vec_rdata, tile_bias;
@@ -568,7 +572,8 @@ module millrace_core #(
   logic [15:0]       mm_rows;
   logic [R-1:0]      act_ren;
   logic [ACT_AW-1:0] act_raddr;
-  logic [R*264-1:0]  act_rdata;
+  logic [R*256-1:0]  act_rdata;
+  logic [R*8-1:0]    act_rcode;
   logic              rmax_ren;
   logic [RMAX_AW-1:0] rmax_raddr;
   logic [R*8-1:0]    rmax_rdata;
@@ -637,6 +642,7 @@ module millrace_core #(
     .act_ren_o     (act_ren),
     .act_raddr_o   (act_raddr),
     .act_rdata_i   (act_rdata),
+    .act_rcode_i   (act_rcode),
     .rmax_ren_o    (rmax_ren),
     .rmax_raddr_o  (rmax_raddr),
     .rmax_rdata_i  (rmax_rdata),
@@ -688,6 +694,7 @@ module millrace_core #(
     .act_ren_i   (act_ren),
     .act_raddr_i (act_raddr),
     .act_rdata_o (act_rdata),
+    .act_rcode_o (act_rcode),
     .rmax_ren_i  (rmax_ren),
     .rmax_raddr_i(rmax_raddr),
     .rmax_rdata_o(rmax_rdata)
@@ -910,7 +917,124 @@ module millrace_core #(
   );
   assign e_queue[3*(N+4)+:3] = mr_pkg::QUEUE_WRITER[2:0];
 
-//EPILOGUE
+  // ---- epilogue and the quantiser that it shares with LayerNorm -----------------------------------
+  logic                         epi_valid, epi_ready, epi_ack, epi_done, epi_ovf, epi_nan;
+  logic [V*32-1:0]              epi_data;
+  logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
+  assign unit_done[1] = epi_done;
+  mr_epilogue #(
+    .N      (N),
+    .T      (T),
+    .D_MAX  (D_MAX),
+    .ROT_MAX(ROT_MAX)
+  ) u_epilogue (
+    .clk_i,
+    .rst_ni          (unit_rst_n),
+    .cfg_valid_i     (mm_issue),
+    .cfg_ready_o     (cfg_ready),
+    .cfg_cols_i      (mc[mr_pkg::MATMUL_COLS_LSB+:32]),
+    .cfg_rows_i      (mm_rows),
+    .cfg_dst_i       (mc[mr_pkg::MATMUL_DST_LSB+:2]),
+    .cfg_dst_base_i  (mc[mr_pkg::MATMUL_DST_BASE_LSB+:16]),
+    .cfg_dst_slot_i  (mc[mr_pkg::MATMUL_DST_SLOT_LSB+:2]),
+    .cfg_bias_i      (mc[mr_pkg::MATMUL_BIAS_LSB]),
+    .cfg_rotary_i    (mc[mr_pkg::MATMUL_ROTARY_LSB]),
+    .cfg_gelu_i      (mc[mr_pkg::MATMUL_GELU_LSB]),
+    .cfg_prefix_max_i(mc[mr_pkg::MATMUL_PREFIX_MAX_LSB]),
+    .cfg_track_exp_i (mc[mr_pkg::MATMUL_TRACK_EXP_LSB]),
+    .cfg_rotary_dim_i(mc[mr_pkg::MATMUL_ROTARY_DIM_LSB+:16]),
+    .cfg_head_lanes_i(mc[mr_pkg::MATMUL_HEAD_LANES_LSB+:16]),
+    .cfg_out_cols_i  (mc[mr_pkg::MATMUL_OUT_COLS_LSB+:32]),
+    .cfg_out_off_i   (mc[mr_pkg::MATMUL_OUT_OFF_LSB+:32]),
+    .cfg_out_stride_i(mc[mr_pkg::MATMUL_OUT_STRIDE_LSB+:32]),
+    .cfg_two_pass_i  (two_pass),
+    .done_o          (epi_done),
+    .dr_valid_i      (dr_valid),
+    .dr_ready_o      (dr_ready),
+    .dr_acc_i        (dr_acc),
+    .dr_base_i       (dr_base),
+    .dr_nan_i        (dr_nan),
+    .dr_bias_i       (dr_bias),
+    .dr_token_i      (dr_token),
+    .dr_group_i      (dr_group),
+    .dr_fp4_i        (dr_fp4),
+    .dr_last_i       (dr_last),
+    .rot_ren_o       (rot_ren),
+    .rot_raddr_o     (rot_raddr),
+    .rot_rdata_i     (rot_rdata),
+    .res_ren_o       (epi_res_ren),
+    .res_raddr_o     (epi_res_raddr),
+    .res_rdata_i     (res_rdata),
+    .res_we_o        (epi_res_we),
+    .res_waddr_o     (epi_res_waddr),
+    .res_wdata_o     (epi_res_wdata),
+    .rexp_we_i       (ld_rexp_we),
+    .rexp_waddr_i    (ld_rexp_waddr),
+    .rexp_wdata_i    (ld_rexp_wdata),
+    .rexp_ren_i      (ln_rexp_ren),
+    .rexp_raddr_i    (ln_rexp_raddr),
+    .rexp_rdata_o    (rexp_rdata),
+    .q_valid_o       (epi_valid),
+    .q_ready_i       (epi_ready),
+    .q_data_o        (epi_data),
+    .q_tag_o         (epi_tag),
+    .q_ack_i         (epi_ack),
+    .out_base_i      (result_base),
+    .out_limit_i     (result_limit),
+    .job_valid_o     (wj_valid[0]),
+    .job_ready_i     (wj_ready[0]),
+    .job_addr_o      (wj_addr[63:0]),
+    .job_beats_o     (wj_beats[15:0]),
+    .job_strb_o      (wj_strb[63:0]),
+    .data_valid_o    (wd_valid[0]),
+    .data_ready_i    (wd_ready[0]),
+    .data_o          (wd_data[511:0]),
+    .job_done_i      (wj_done[0]),
+    .err_valid_o     (e_valid[N+5]),
+    .err_code_o      (e_code[8*(N+5)+:8]),
+    .err_addr_o      (e_addr[64*(N+5)+:64]),
+    .sticky_ovf_o    (epi_ovf),
+    .sticky_nan_o    (epi_nan)
+  );
+  assign e_queue[3*(N+5)+:3] = mr_pkg::QUEUE_ARRAY[2:0];
+
+  mr_vec_out #(
+    .V        (V),
+    .T        (T),
+    .SLOTS    (T),
+    .QKV_WORDS(QKV_WORDS),
+    .PM_WORDS (PM_WORDS),
+    .TWO_PASS (TWO_PASS)
+  ) u_vec_out (
+    .clk_i,
+    .rst_ni      (unit_rst_n),
+    .two_pass_i  (two_pass),
+    .epi_valid_i (epi_valid),
+    .epi_ready_o (epi_ready),
+    .epi_data_i  (epi_data),
+    .epi_tag_i   (epi_tag),
+    .epi_ack_o   (epi_ack),
+    .ln_valid_i  (ln_q_valid),
+    .ln_ready_o  (ln_q_ready),
+    .ln_data_i   (ln_q_data),
+    .ln_tag_i    (ln_q_tag),
+    .ln_ack_o    (ln_ack),
+    .act_valid_o (aa_valid),
+    .act_ready_i (aa_ready),
+    .act_slot_o  (aa_slot),
+    .act_word_o  (aa_word),
+    .act_region_o(aa_region),
+    .act_first_o (aa_first),
+    .act_lo_o    (aa_lo),
+    .act_data_o  (aa_data),
+    .qkv_we_o    (qkv_we),
+    .qkv_waddr_o (qkv_waddr),
+    .qkv_wdata_o (qkv_wdata),
+    .pm_valid_o  (pmb_valid),
+    .pm_token_o  (pmb_token),
+    .pm_index_o  (pmb_index),
+    .pm_code_o   (pmb_code)
+  );
 
   // ---- counters, sticky flags, progress -------------------------------------------------------------
   logic [4:0] done_q;
