@@ -5,6 +5,15 @@
 #include "api/objects.h"
 #include "common/buf.h"
 
+// mr_interrupt() ends packing too, with or without a progress function of the caller's.
+static int watch(void *arg, size_t done, size_t total)
+{
+    const struct mr_load_options *opt = arg;
+    if (mr_device_stop)
+        return 1;
+    return opt->progress ? opt->progress(opt->arg, done, total) : 0;
+}
+
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
                   struct mr_error *err)
 {
@@ -18,8 +27,9 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
     struct mr_pack_options pack = {
         .format = opt->format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8,
         .smooth = !opt->no_smoothing,
-        .progress = opt->progress,
-        .arg = opt->arg,
+        .verify = opt->verify,
+        .progress = watch,
+        .arg = (void *)(uintptr_t)opt,
     };
     int rc = mr_packed_load(&m->packed, path, &pack, err);
     if (rc == 0 && m->packed.checkpoint && !(m->dir = strdup(path)))
@@ -72,7 +82,7 @@ int mr_model_save(const struct mr_model *model, const char *path, struct mr_erro
 {
     if (!model->dir)
         return mr_fail(err, MR_ERR_USAGE, "%s: only a Hugging Face directory can be packed", path);
-    return mr_packed_save(&model->packed, model->dir, path, err);
+    return mr_packed_save(&model->packed, model->dir, path, &mr_device_stop, err);
 }
 
 static int need_tokenizer(const struct mr_model *model, struct mr_error *err)

@@ -76,8 +76,12 @@ void mr_session_get_stats(const struct mr_session *session, struct mr_stats *sta
     *stats = (struct mr_stats){.steps = b.steps, .tokens = b.tokens};
     if (!session->dev)
         return;
-    stats->counts = mr_device_info(session->dev)->counts_cycles;
-    stats->clock_khz = mr_device_info(session->dev)->clock_khz;
+    const struct mr_device_info *info = mr_device_info(session->dev);
+    stats->counts = info->counts_cycles;
+    stats->clock_khz = info->clock_khz;
+    stats->channels = info->g.n;
+    stats->rows = info->g.r;
+    stats->columns = 4 * info->g.n;
     memcpy(stats->counter, b.counter, sizeof b.counter);
 }
 
@@ -92,4 +96,9 @@ const char *mr_stats_name(int index)
 void mr_interrupt(void)
 {
     mr_device_stop = 1;
+}
+
+void mr_interrupt_clear(void)
+{
+    mr_device_stop = 0;
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
 
@@ -149,14 +150,27 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
     return rc;
 }
 
-int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
+int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
+                    struct mr_error *err)
 {
     *config = (struct mr_config){0};
     json_t *json;
-    int rc = mr_json_load(&json, path, err);
+    int rc = mr_json_parse(&json, text, size, where, err);
     if (rc)
         return rc;
-    rc = parse(config, json, path, err);
+    rc = parse(config, json, where, err);
     json_decref(json);
+    return rc;
+}
+
+int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
+{
+    *config = (struct mr_config){0};
+    struct mr_file file;
+    int rc = mr_file_map(&file, path, err);
+    if (rc)
+        return rc;
+    rc = mr_config_parse(config, file.data, file.size, path, err);
+    mr_file_unmap(&file);
     return rc;
 }

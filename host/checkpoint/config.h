@@ -36,4 +36,8 @@ struct mr_config {
 // change inference (dropout, dtype, versions) are ignored.
 int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err);
 
+// The same for a config.json in memory; `where` names it in messages.
+int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
+                    struct mr_error *err);
+
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millrace: GPT-J by weight streaming. The public C API; examples/generate.c is a 40-line use of it.
+// Millrace: GPT-J by weight streaming. The public C API; examples/generate.c is a 40-line use of
+// it.
 //
-// Conventions. Functions return 0 or a negative mr_status (millrace_status.h) and then leave one line
-// in *err, which may be NULL. Objects are made by *_open or *_load, which set the pointer to NULL on
-// failure, and are released by *_close, which accepts NULL. Strings are UTF-8. One session is used by
-// one thread at a time; a model may be shared by sessions of several threads after it is loaded.
+// Conventions. Functions return 0 or a negative mr_status (millrace_status.h) and then leave one
+// line in *err, which may be NULL. Objects are made by *_open or *_load, which set the pointer to
+// NULL on failure, and are released by *_close, which accepts NULL. Strings are UTF-8. One session
+// is used by one thread at a time; a model may be shared by sessions of several threads after it is
+// loaded.
 #ifndef MILLRACE_H
 #define MILLRACE_H
 
@@ -40,8 +42,9 @@ enum mr_weight_format {
 struct mr_load_options {
     enum mr_weight_format format; // for Hugging Face directories; a packed file has its own
     bool no_smoothing;            // leave out the exact power-of-two channel smoothing
-    // Called now and then while weights are quantised, with bytes done and in all; a non-zero return
-    // stops with MR_ERR_INTERRUPTED. May be NULL.
+    bool verify; // packed files: the checksums of large sections too (small ones always are)
+    // Called now and then while weights are quantised, with bytes done and in all; a non-zero
+    // return stops with MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };
@@ -74,7 +77,8 @@ int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool 
 int mr_model_decode(const struct mr_model *model, const int32_t *ids, size_t count, char **text,
                     size_t *size, struct mr_error *err);
 
-// ---- sessions: a model on a device -----------------------------------------------------------------
+// ---- sessions: a model on a device
+// -----------------------------------------------------------------
 
 struct mr_session;
 
@@ -122,8 +126,8 @@ struct mr_generate_options {
     int max_tokens; // new tokens at most
     struct mr_sampling sampling;
     bool ignore_eos;
-    // Called with text as it comes (whole UTF-8 characters, NUL-terminated, `prompt` its index in the
-    // batch); non-zero ends this prompt (MR_FINISH_STOPPED). May be NULL.
+    // Called with text as it comes (whole UTF-8 characters, NUL-terminated, `prompt` its index in
+    // the batch); non-zero ends this prompt (MR_FINISH_STOPPED). May be NULL.
     int (*text)(void *arg, int prompt, const char *piece, size_t size);
     void *arg;
 };
@@ -136,25 +140,30 @@ struct mr_generated {
 
 // Generates from n prompts (token lists) at the same time, at most max_seqs of the session at once.
 // out[n]; on failure nothing is left to free. A prompt's tokens do not depend on the batch.
-int mr_generate(struct mr_session *session, const int32_t *const *prompts, const size_t *sizes, int n,
-                const struct mr_generate_options *opt, struct mr_generated *out, struct mr_error *err);
+int mr_generate(struct mr_session *session, const int32_t *const *prompts, const size_t *sizes,
+                int n, const struct mr_generate_options *opt, struct mr_generated *out,
+                struct mr_error *err);
 void mr_generated_free(struct mr_generated *g);
 
 // ---- what the device did ------------------------------------------------------------------------
 
 struct mr_stats {
     uint64_t steps, tokens;
-    bool counts;             // the device has counters
-    unsigned clock_khz;      // an assumption until placed and routed
-    uint64_t counter[64];    // in the order of mr_stats_name(), totals over steps
+    bool counts;          // the device has counters
+    unsigned clock_khz;   // an assumption until placed and routed
+    int channels;         // memory channels of 64 bytes a cycle
+    int rows, columns;    // of the array
+    uint64_t counter[64]; // in the order of mr_stats_name(), totals over steps
 };
 
 void mr_session_get_stats(const struct mr_session *session, struct mr_stats *stats);
 // "cycles", "weight_beats", ...; NULL beyond the last.
 const char *mr_stats_name(int index);
 
-// Ends device runs and generation soon (async-signal-safe); they return MR_ERR_INTERRUPTED.
+// Ends packing, device runs and generation soon (async-signal-safe); they return
+// MR_ERR_INTERRUPTED, and so does every later one until mr_interrupt_clear().
 void mr_interrupt(void);
+void mr_interrupt_clear(void);
 
 #ifdef __cplusplus
 }

@@ -87,5 +87,5 @@ int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_p
         return mr_fail(err, MR_ERR_IO, "%s: %s", path, strerror(errno));
     }
     return S_ISDIR(st.st_mode) ? mr_pack_directory(packed, path, opt, err)
-                               : mr_packed_open(packed, path, err);
+                               : mr_packed_open(packed, path, opt->verify, err);
 }

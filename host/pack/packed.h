@@ -4,6 +4,7 @@
 #ifndef MILLRACE_PACK_PACKED_H
 #define MILLRACE_PACK_PACKED_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ struct mr_packed {
     bool smooth;
     const uint8_t *stream; // mr_stream_beats(config, format, 1) * 64 bytes, 64-byte aligned
     size_t stream_bytes;
-    struct mr_tensor embedding; // [vocab_size][n_embd]
+    struct mr_tensor embedding;     // [vocab_size][n_embd]
     struct mr_tokenizer *tokenizer; // NULL if the checkpoint has none
     // what the pointers above point into
     struct mr_file map;
@@ -30,6 +31,7 @@ struct mr_packed {
 struct mr_pack_options {
     enum mr_format format;
     bool smooth;
+    bool verify; // for packed files
     // Called now and then with bytes done and in all; a non-zero return stops with
     // MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
@@ -41,12 +43,14 @@ struct mr_pack_options {
 int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
                       struct mr_error *err);
 
-// Writes a packed file; `path` appears only when it is complete.
+// Writes a packed file; `path` appears only when it is complete. `dir` is the Hugging Face
+// directory that `packed` was made from (its configuration and tokenizer are copied). *stop, unless
+// NULL, is looked at while writing: non-zero gives MR_ERR_INTERRUPTED.
 int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *path,
-                   struct mr_error *err);
+                   const volatile sig_atomic_t *stop, struct mr_error *err);
 
-// Maps a packed file.
-int mr_packed_open(struct mr_packed *packed, const char *path, struct mr_error *err);
+// Maps and checks a packed file. `verify`: the checksums of all sections, however large.
+int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, struct mr_error *err);
 
 // Either of the two, by what `path` is. `opt` is for directories.
 int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,

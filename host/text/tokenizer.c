@@ -13,7 +13,9 @@ void mr_tokens_free(struct mr_tokens *tokens)
     *tokens = (struct mr_tokens){0};
 }
 
-int mr_tokenizer_open(struct mr_tokenizer **tokenizer, const char *path, struct mr_error *err)
+// From the text of a tokenizer.json, or from files where `text` is NULL.
+static int open_from(struct mr_tokenizer **tokenizer, const void *text, size_t size,
+                     const char *path, struct mr_error *err)
 {
     *tokenizer = NULL;
     struct mr_tokenizer *t = calloc(1, sizeof *t);
@@ -21,13 +23,25 @@ int mr_tokenizer_open(struct mr_tokenizer **tokenizer, const char *path, struct 
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
     int rc = mr_splitter_new(&t->splitter, err);
     if (!rc)
-        rc = mr_tokenizer_load(t, path, err);
+        rc = text ? mr_tokenizer_load_text(t, text, size, path, err)
+                  : mr_tokenizer_load(t, path, err);
     if (rc) {
         mr_tokenizer_close(t);
         return rc;
     }
     *tokenizer = t;
     return 0;
+}
+
+int mr_tokenizer_open(struct mr_tokenizer **tokenizer, const char *path, struct mr_error *err)
+{
+    return open_from(tokenizer, NULL, 0, path, err);
+}
+
+int mr_tokenizer_parse(struct mr_tokenizer **tokenizer, const void *text, size_t size,
+                       const char *where, struct mr_error *err)
+{
+    return open_from(tokenizer, text, size, where, err);
 }
 
 void mr_tokenizer_close(struct mr_tokenizer *tokenizer)

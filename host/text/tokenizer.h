@@ -34,6 +34,14 @@ void mr_tokens_free(struct mr_tokens *tokens);
 // NULL.
 int mr_tokenizer_open(struct mr_tokenizer **tokenizer, const char *path, struct mr_error *err);
 
+// The same from the text of a tokenizer.json in memory; `where` names it in messages.
+int mr_tokenizer_parse(struct mr_tokenizer **tokenizer, const void *text, size_t size,
+                       const char *where, struct mr_error *err);
+
+// Appends to *text a tokenizer.json that gives the same tokens as the files in `dir`: its own
+// tokenizer.json, or one made of vocab.json, merges.txt and added_tokens.json.
+int mr_tokenizer_text(const char *dir, struct mr_buf *text, struct mr_error *err);
+
 // NULL is allowed.
 void mr_tokenizer_close(struct mr_tokenizer *tokenizer);
 

@@ -3,6 +3,8 @@
 #ifndef MILLRACE_TEXT_TOKENIZER_IMPL_H
 #define MILLRACE_TEXT_TOKENIZER_IMPL_H
 
+#include <jansson.h>
+
 #include "text/bpe.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
@@ -47,6 +49,15 @@ struct mr_tokenizer {
 
 // Fills a zeroed tokenizer from its files. On failure the caller still frees it.
 int mr_tokenizer_load(struct mr_tokenizer *tokenizer, const char *path, struct mr_error *err);
+
+// The same from the text of a tokenizer.json.
+int mr_tokenizer_load_text(struct mr_tokenizer *tokenizer, const void *text, size_t size,
+                           const char *where, struct mr_error *err);
+
+// Appends to `list` the added tokens of the two-file form (`more` is added_tokens.json or NULL) as
+// tokenizer.json writes them.
+int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, const char *path,
+                            struct mr_error *err);
 
 // The id of the token of the BPE vocabulary with these bytes, or -1.
 int32_t mr_tokenizer_find_bpe(const struct mr_tokenizer *tokenizer, const void *bytes, size_t size);

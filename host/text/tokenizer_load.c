@@ -441,7 +441,8 @@ static int scan_merges(struct loader *l, const json_t *vocab, const struct mr_fi
 
 // Brings added_tokens.json ({"content": id}) and the end-of-text token into the form that
 // tokenizer.json has them in.
-static int list_added(struct loader *l, const json_t *vocab, json_t *more, json_t *list)
+int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, const char *path,
+                            struct mr_error *err)
 {
     static const char end_of_text[] = "<|endoftext|>";
     const json_t *end = json_object_get(vocab, end_of_text);
@@ -459,7 +460,7 @@ static int list_added(struct loader *l, const json_t *vocab, json_t *more, json_
             failed = json_array_append_new(list, json_pack("{s:s, s:O, s:b}", "content", content,
                                                            "id", id, "special", special));
     }
-    return failed ? mr_fail(l->err, MR_ERR_MEMORY, "%s: out of memory", l->path) : 0;
+    return failed ? mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path) : 0;
 }
 
 // Messages about merges name the file that they come from.
@@ -483,7 +484,7 @@ static int load_from(struct loader *l, json_t *vocab, json_t *more, const char *
     size_t count = 0;
     int rc = mr_file_map(&merges, merges_path, l->err);
     if (!rc)
-        rc = list_added(l, vocab, more, added);
+        rc = mr_tokenizer_list_added(vocab, more, added, l->path, l->err);
     if (!rc)
         rc = scan_merges(l, NULL, &merges, &count);
     if (!rc)
@@ -555,6 +556,21 @@ int mr_tokenizer_load(struct mr_tokenizer *tokenizer, const char *path, struct m
     else
         rc = load_single_file(&l);
     free(inside);
+    mr_buf_free(&l.joined);
+    return rc;
+}
+
+int mr_tokenizer_load_text(struct mr_tokenizer *tokenizer, const void *text, size_t size,
+                           const char *where, struct mr_error *err)
+{
+    struct loader l = {.tokenizer = tokenizer, .path = where, .err = err};
+    json_t *root;
+    make_alphabet(&l);
+    int rc = mr_json_parse(&root, text, size, where, err);
+    if (rc)
+        return rc;
+    rc = load_json(&l, root);
+    json_decref(root);
     mr_buf_free(&l.joined);
     return rc;
 }
