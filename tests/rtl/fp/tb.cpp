@@ -63,6 +63,22 @@ uint32_t edge_of(bench::Rng &r, uint32_t a)
     return (r.u32() & 0x807FFFFF) | static_cast<uint32_t>(e) << 23;
 }
 
+// Operands whose 48-bit product ends in a given 24-bit pattern: ties of the multiplier's rounding and
+// their neighbours, which random operands practically never give.
+void product_tie(bench::Rng &r, uint32_t &a, uint32_t &b)
+{
+    static const uint32_t kTail[] = {0x800000, 0x800001, 0x7FFFFF, 0x400000, 0x400001,
+                                     0x3FFFFF, 0xC00000, 0xC00001, 0x000001};
+    uint32_t sa = (r.u32() & 0x7FFFFF) | 0x800001, inv = 1, sb;
+    for (int i = 0; i < 5; i++) // Newton, modulo 2^32
+        inv *= 2 - sa * inv;
+    sb = (kTail[r.range(0, 8)] * inv) & 0xFFFFFF;
+    if (!(sb & 0x800000))
+        sb = 0x800000 | (sb & 0x7FFFFF); // another tail, still a fair case
+    a = (r.u32() & 0x80000000) | static_cast<uint32_t>(r.range(64, 190)) << 23 | (sa & 0x7FFFFF);
+    b = (r.u32() & 0x80000000) | static_cast<uint32_t>(r.range(64, 190)) << 23 | (sb & 0x7FFFFF);
+}
+
 struct In {
     uint32_t a[kLanes], b[kLanes];
     int64_t acc[kLanes];
@@ -246,6 +262,8 @@ int64_t random_acc(bench::Rng &r)
     int64_t v = static_cast<int64_t>(r.u64() & ((1ull << bits) - 1));
     if (r.chance(30) && bits > 26) // ties and near ties
         v = (v & ~((1ll << (bits - 24)) - 1)) + (1ll << (bits - 25)) + r.range(-1, 1);
+    if (r.chance(10)) // only the last bit tells it from a tie
+        v = (1ll << 46) | (r.range(0, 1 << 23) << 23) | (1ll << 22) | r.range(0, 1);
     return r.chance(50) ? -v : v;
 }
 
@@ -333,7 +351,7 @@ int main(int argc, char **argv)
     for (int k = 0; k < cases; k += kLanes) {
         In in;
         for (int l = 0; l < kLanes; l++) {
-            switch (r.range(0, 4)) {
+            switch (r.range(0, 5)) {
             case 0:
                 in.a[l] = any_float(r);
                 in.b[l] = any_float(r);
@@ -345,6 +363,9 @@ int main(int argc, char **argv)
             case 2:
                 in.a[l] = any_float(r);
                 in.b[l] = edge_of(r, in.a[l]);
+                break;
+            case 3:
+                product_tie(r, in.a[l], in.b[l]);
                 break;
             default:
                 in.a[l] = r.chance(30) ? sparse(r) : any_float(r);

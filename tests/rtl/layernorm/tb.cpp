@@ -22,7 +22,7 @@ constexpr int kV = 16, kT = 5, kDMax = 320, kVecWords = 20, kCases = 1000;
 #elif defined(VARIANT_v64)
 constexpr int kV = 64, kT = 4, kDMax = 512, kVecWords = 16, kCases = 1000;
 #else
-constexpr int kV = 8, kT = 2, kDMax = 16384, kVecWords = 2048, kCases = 24;
+constexpr int kV = 8, kT = 2, kDMax = 16384, kVecWords = 2048, kCases = 150;
 #endif
 constexpr int kRow = kDMax / kV;
 constexpr int kSubs = kV > 32 ? kV / 32 : 1;
