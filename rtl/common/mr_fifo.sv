@@ -7,8 +7,8 @@
 //
 // Timing: valid/ready on both sides. in_ready_o depends on registers only (count_o < DEPTH; a pop in the
 // same cycle does not help), out_valid_o too. An entry that is pushed into an empty FIFO in cycle t is
-// at the output in t+2; one entry a cycle is sustained on both sides from DEPTH 3 on. count_o is the number of entries
-// inside, the one at the output included. clear_i drops all entries (in_valid_i must be low in that
+// at the output in t+2; one entry a cycle is sustained on both sides from DEPTH 3 on. count_o is the
+// number of entries inside, the one at the output included. clear_i drops all entries (in_valid_i must be low in that
 // cycle, or its beat is dropped too).
 module mr_fifo #(
   parameter int W = 32,
@@ -62,6 +62,10 @@ module mr_fifo #(
     end
   end
 
+`ifdef FORMAL
+  logic [AW-1:0] f_addr;
+  logic [W-1:0] f_data;
+`endif
   mr_ram_1r1w #(
     .W    (W),
     .DEPTH(DEPTH)
@@ -73,6 +77,15 @@ module mr_fifo #(
     .ren_i  (fetch),
     .raddr_i(rptr_q),
     .rdata_o(out_data_o)
+`ifdef FORMAL
+    ,
+    .f_addr_i(f_addr),
+    .f_data_o(f_data)
+`endif
   );
+
+`ifdef FORMAL
+  `include "mr_fifo_props.svh"
+`endif
 
 endmodule

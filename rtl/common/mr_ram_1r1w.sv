@@ -21,6 +21,11 @@ module mr_ram_1r1w #(
   input  logic                     ren_i,
   input  logic [$clog2(DEPTH)-1:0] raddr_i,
   output logic [W-1:0]             rdata_o
+`ifdef FORMAL
+  ,
+  input  logic [$clog2(DEPTH)-1:0] f_addr_i,  // proofs look at one word
+  output logic [W-1:0]             f_data_o
+`endif
 );
 
   logic [W-1:0] mem [0:DEPTH-1];
@@ -40,5 +45,9 @@ module mr_ram_1r1w #(
   always_ff @(posedge clk_i) begin
     if (ren_i) rdata_o <= mem[raddr_i];
   end
+
+`ifdef FORMAL
+  assign f_data_o = mem[f_addr_i];
+`endif
 
 endmodule

@@ -47,4 +47,8 @@ module mr_skid #(
     if (in_valid_i && in_ready_o && out_valid_q && !out_ready_i) hold_q <= in_data_i;
   end
 
+`ifdef FORMAL
+  `include "mr_skid_props.svh"
+`endif
+
 endmodule

@@ -29,6 +29,10 @@ module mr_read_jobs #(
   output logic        busy_o,
   output logic        err_o,
   output logic [63:0] err_addr_o
+`ifdef FORMAL
+  ,
+  output logic [11:0] f_emit_o  // proofs: where the next burst must begin
+`endif
 );
 
   // a: address and end computed; c: cursor of the job in work; n: length of its next burst; b: burst.
@@ -106,5 +110,9 @@ module mr_read_jobs #(
 
   logic unused;
   assign unused = ^base_i[5:0];
+
+`ifdef FORMAL
+  `include "mr_read_jobs_props.svh"
+`endif
 
 endmodule

@@ -96,6 +96,9 @@ module mr_reader #(
   assign clear = flush_i || flushing_q;
   assign stop  = halt_q;
 
+`ifdef FORMAL
+  logic [11:0] f_w_emit, f_k_emit;
+`endif
   logic w_bst_valid, w_take, w_busy, w_err;
   logic [57:0] w_bst_addr;
   logic [6:0] w_bst_beats;
@@ -120,6 +123,10 @@ module mr_reader #(
     .busy_o     (w_busy),
     .err_o      (w_err),
     .err_addr_o (w_err_addr)
+`ifdef FORMAL
+    ,
+    .f_emit_o   (f_w_emit)
+`endif
   );
 
   logic k_bst_valid, k_take, k_busy, k_err;
@@ -146,6 +153,10 @@ module mr_reader #(
     .busy_o     (k_busy),
     .err_o      (k_err),
     .err_addr_o (k_err_addr)
+`ifdef FORMAL
+    ,
+    .f_emit_o   (f_k_emit)
+`endif
   );
 
   // ---- credits -----------------------------------------------------------------------------------
@@ -155,11 +166,7 @@ module mr_reader #(
   logic [KCW-1:0] k_credit_q;
   logic w_ok_q, k_ok_q, w_short_q, k_short_q;
   logic w_have, k_have;
-`ifdef BUG_READER_CREDIT
-  assign w_have = 32'(w_credit_q) + 32'd1 >= 32'(w_bst_beats);
-`else
   assign w_have = 32'(w_credit_q) >= 32'(w_bst_beats);
-`endif
   assign k_have = 32'(k_credit_q) >= 32'(k_bst_beats);
 
   always_ff @(posedge clk_i) begin
@@ -189,11 +196,7 @@ module mr_reader #(
   assign slot  = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
   // A source that is between two bursts (neither ok nor short) keeps its turn.
   assign w_can = w_ok_q && w_bst_valid && (!sel_q ? !(used && k_ok_q) : (used || !k_busy || k_short_q));
-`ifdef BUG_READER_STARVE
-  assign k_can = k_ok_q && k_bst_valid && (sel_q || !w_busy);
-`else
   assign k_can = k_ok_q && k_bst_valid && (sel_q ? !(used && w_ok_q) : (used || !w_busy || w_short_q));
-`endif
   logic [57:0] take_addr;
   logic [6:0] take_beats;
   assign take_addr  = k_take ? k_bst_addr : w_bst_addr;
@@ -350,5 +353,9 @@ module mr_reader #(
       cnt_idle_o     <= !r_beat && !starved && out_q == '0 && !(w_busy || k_busy);
     end
   end
+
+`ifdef FORMAL
+  `include "mr_reader_props.svh"
+`endif
 
 endmodule

@@ -94,11 +94,7 @@ module mr_splitter #(
   assign done_o      = done_q;
 
   assign k_last    = (k_left_q == KW'(1));
-`ifdef BUG_SPLITTER_SECTION
-  assign sec_last  = (in_sec_q == SW'(SECTION - 1)) && !k_left_q[0];
-`else
   assign sec_last  = (in_sec_q == SW'(SECTION - 1));
-`endif
   assign group_end = row_o && k_last;
   assign vec_last  = vec_o && k_last && vec_bias_q;
   assign finish    = vec_last || (group_end && groups_q == GW'(1));
@@ -164,5 +160,9 @@ module mr_splitter #(
       end
     end
   end
+
+`ifdef FORMAL
+  `include "mr_splitter_props.svh"
+`endif
 
 endmodule

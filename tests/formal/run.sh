@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Proofs of the control that simulation covers worst: handshakes, credits and order. TAP on stdout.
+# Each proof is an unbounded one: base case by bounded model checking from reset, then induction. For
+# each, a fault is put into a copy of the RTL and the checker must find it. usage: tests/formal/run.sh
+# (from the root); needs yosys and z3.
+set -uo pipefail
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+props=tests/formal
+n=0 bad=0
+
+tap() { # status name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; bad=$((bad + 1)); fi
+}
+
+# model NAME TOP PARAMS DEFINES FILES..: RTL and properties -> NAME.smt2. Memories become registers so
+# that the problem is one of bit vectors only, which is much faster.
+model() {
+    local name=$1 top=$2 params=$3 defines=$4
+    shift 4
+    timeout 60 yosys -q -p "read_verilog -formal -sv $defines -I$props $*; chparam $params $top; \
+        prep -top $top; memory_map; flatten; opt; async2sync; dffunmap; opt_clean; \
+        write_smt2 -wires $tmp/$name.smt2" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 1; }
+    sed -i 's/QF_AUFBV/QF_UFBV/' "$tmp/$name.smt2"
+}
+# smt SECONDS NAME ARGS..: exit status 0 proved, 1 counterexample, other: no answer
+smt() {
+    local limit=$1 name=$2
+    shift 2
+    timeout "$limit" yosys-smtbmc --unroll --noincr --noprogress -s z3 "$@" "$tmp/$name.smt2" >"$tmp/$name.out" 2>&1
+    local rc=$?
+    grep -q 'Status: PASSED' "$tmp/$name.out" && return 0
+    grep -q 'Status: FAILED' "$tmp/$name.out" && return 1
+    echo "# no answer (status $rc)"
+    return 2
+}
+# prove NAME TOP PARAMS BASE FILES..
+prove() {
+    local name=$1 top=$2 params=$3 base=$4
+    shift 4
+    model "$name" "$top" "$params" "" "$@" && smt 60 "$name" -t "$base" && smt 60 "$name" -i -t 1
+    local rc=$?
+    [ $rc = 0 ] || grep -E 'Assert failed|Status' "$tmp/$name.out" | sed 's/^/# /'
+    tap $rc "$name: unbounded induction"
+}
+# fault NAME TOP PARAMS DEPTH FILE SED WHAT FILES..: the fault in FILE must be found from reset
+fault() {
+    local name=$1 top=$2 params=$3 depth=$4 file=$5 sed=$6 what=$7
+    shift 7
+    local copy=$tmp/bug/${file##*/} f files=() rc=1
+    mkdir -p "$tmp/bug"
+    sed "$sed" "$file" >"$copy"
+    if cmp -s "$file" "$copy"; then
+        echo "# the fault does not apply to $file any more"
+    else
+        for f in "$@"; do [ "$f" = "$file" ] && files+=("$copy") || files+=("$f"); done
+        model "$name" "$top" "$params" "" "${files[@]}" && { smt 90 "$name" -t "$depth"; [ $? = 1 ]; }
+        rc=$?
+    fi
+    tap $rc "$name: seeded fault is found: $what"
+}
+
+skid=(rtl/common/mr_skid.sv)
+fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
+split=(rtl/stream/mr_splitter.sv)
+reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv)
+split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
+reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"
+
+prove skid mr_skid "-set W 8" 6 "${skid[@]}"
+fault skid mr_skid "-set W 8" 8 "${skid[0]}" 's/in_ready_o  = !hold_valid_q/in_ready_o  = !hold_valid_q || out_ready_i/' \
+    "accepts without room" "${skid[@]}"
+prove fifo mr_fifo "-set W 4 -set DEPTH 5" 8 "${fifo[@]}"
+fault fifo mr_fifo "-set W 4 -set DEPTH 5" 12 "${fifo[1]}" "s/(count_q != CW'(DEPTH))/(ram_q != CW'(DEPTH))/" \
+    "one entry too many" "${fifo[@]}"
+prove splitter mr_splitter "$split_p" 6 "${split[@]}"
+fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? '0 : in_sec_q/in_sec_q <= in_sec_q/" \
+    "section runs on into the next group" "${split[@]}"
+prove reader mr_reader "$reader_p" 5 "${reader[@]}"
+fault reader mr_reader "$reader_p" 12 "${reader[1]}" "s/w_have = 32'(w_credit_q) >=/w_have = 32'(w_credit_q) + 32'd1 >=/" \
+    "burst without its last credit" "${reader[@]}"
+fault reader mr_reader "$reader_p" 12 "${reader[1]}" 's/order_kv_q\[wptr_q\] <= k_take/order_kv_q[wptr_q] <= sel_q/' \
+    "beats to the wrong consumer" "${reader[@]}"
+fault reader mr_reader "$reader_p" 8 "${reader[0]}" "s/assign most = .*/assign most = 7'(BURST);/" \
+    "burst across 4 KiB" "${reader[@]}"
+fault reader mr_reader "$reader_p" 12 "${reader[0]}" "s/c_addr_q <= c_addr_q + {51'b0, n_len_q}/c_addr_q <= c_addr_q + 58'd4/" \
+    "beats left out after a short burst" "${reader[@]}"
+
+echo "1..$n"
+exit $((bad != 0))
