@@ -18,6 +18,7 @@ enum {
     EXIT_DEVICE = 4,
     EXIT_DIFFERS = 5,
     EXIT_INTERRUPTED = 130,
+    EXIT_CLOSED_PIPE = 141, // whoever read our output has gone: as if SIGPIPE had ended us
 };
 
 struct cli_command {
@@ -38,17 +39,30 @@ struct cli_common {
     bool json, quiet;
 };
 
-enum { OPT_DEVICE = 'd', OPT_JSON = 256, OPT_FORMAT, OPT_NO_SMOOTHING, OPT_TWO_PASS, OPT_CHUNK };
+enum {
+    OPT_DEVICE = 'd',
+    OPT_JSON = 256,
+    OPT_FORMAT,
+    OPT_NO_SMOOTHING,
+    OPT_TWO_PASS,
+    OPT_CHUNK,
+    OPT_VERIFY,
+};
 
 #define CLI_COMMON_OPTIONS                                                                         \
     {"model", required_argument, NULL, 'm'}, {"device", required_argument, NULL, OPT_DEVICE},      \
         {"json", no_argument, NULL, OPT_JSON}, {"format", required_argument, NULL, OPT_FORMAT},    \
         {"no-smoothing", no_argument, NULL, OPT_NO_SMOOTHING},                                     \
         {"two-pass", no_argument, NULL, OPT_TWO_PASS},                                             \
-        {"chunk", required_argument, NULL, OPT_CHUNK}, {"quiet", no_argument, NULL, 'q'},          \
-        {"help", no_argument, NULL, 'h'}
+        {"chunk", required_argument, NULL, OPT_CHUNK}, {"verify", no_argument, NULL, OPT_VERIFY},  \
+        {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}
 
 #define CLI_COMMON_SHORT "m:d:qh"
+
+// getopt_long() that reports an unknown option or a missing value in one line and then returns '?'.
+// `shorts` without a colon in front.
+int cli_next_option(const struct cli_command *cmd, int argc, char **argv, const char *shorts,
+                    const struct option *options);
 
 // 1: taken, 0: not a common option, -1: bad value (already reported) or --help was shown.
 int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int opt, int *status);
@@ -68,6 +82,9 @@ bool cli_float(const struct cli_command *cmd, const char *option, const char *te
 // Loads the model with progress on a terminal. 0 or an exit status.
 int cli_load(const struct cli_common *c, struct mr_model **model);
 
+// The model as the only argument without an option, or by --model. Returns EXIT_OK or EXIT_USAGE.
+int cli_take_model(struct cli_common *c, const struct cli_command *cmd, int argc, char **argv);
+
 // Whole file or standard input ("-") as NUL-terminated text that the caller frees.
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);
 
@@ -77,6 +94,9 @@ int cli_print_json(json_t *object);
 // Counters of a session as a JSON object or as a table on `out`.
 json_t *cli_stats_json(const struct mr_stats *s);
 void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds);
+
+// A counter by its name (mr_stats_name).
+uint64_t cli_counter(const struct mr_stats *s, const char *name);
 
 double cli_seconds(void);
 

@@ -69,6 +69,33 @@ bool cli_float(const struct cli_command *cmd, const char *option, const char *te
     return true;
 }
 
+int cli_next_option(const struct cli_command *cmd, int argc, char **argv, const char *shorts,
+                    const struct option *options)
+{
+    char with_colon[64];
+    snprintf(with_colon, sizeof with_colon, ":%s", shorts);
+    opterr = 0;
+    int at = optind, opt = getopt_long(argc, argv, with_colon, options, NULL);
+    // optopt is 0 for an unknown long option; a short one may share its word with others.
+    const char *word = optind > at ? argv[optind - 1] : argv[optind];
+    if (opt == ':')
+        cli_usage(cmd, "option '%s' needs a value", word);
+    else if (opt == '?' && optopt > 0 && optopt < 128)
+        cli_usage(cmd, "option '-%c' is not known", optopt);
+    else if (opt == '?')
+        cli_usage(cmd, "option '%s' is not known, or takes no value", word);
+    return opt == ':' ? '?' : opt;
+}
+
+int cli_take_model(struct cli_common *c, const struct cli_command *cmd, int argc, char **argv)
+{
+    if (!c->model && optind < argc)
+        c->model = argv[optind++];
+    if (optind < argc)
+        return cli_usage(cmd, "'%s' is one argument too many", argv[optind]);
+    return EXIT_OK;
+}
+
 int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int opt, int *status)
 {
     long n;
@@ -91,6 +118,9 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
     case OPT_TWO_PASS:
         c->session.two_pass = true;
         return 1;
+    case OPT_VERIFY:
+        c->load.verify = true;
+        return 1;
     case OPT_CHUNK:
         *status = EXIT_USAGE;
         if (!cli_int(cmd, "--chunk", optarg, 1, 512, &n))
@@ -112,7 +142,6 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
         *status = EXIT_OK;
         return -1;
     case '?':
-        fprintf(stderr, "'millrace %s --help' shows the options\n", cmd->name);
         *status = EXIT_USAGE;
         return -1;
     default:
@@ -214,7 +243,7 @@ json_t *cli_stats_json(const struct mr_stats *s)
     return o;
 }
 
-static uint64_t counter(const struct mr_stats *s, const char *name)
+uint64_t cli_counter(const struct mr_stats *s, const char *name)
 {
     for (int i = 0; mr_stats_name(i); i++)
         if (strcmp(mr_stats_name(i), name) == 0)
@@ -228,9 +257,9 @@ void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds)
             (unsigned long long)s->steps, seconds);
     if (!s->counts || s->tokens == 0)
         return;
-    double cycles = (double)counter(s, "cycles");
-    double beats = (double)(counter(s, "weight_beats") + counter(s, "kv_beats") +
-                            counter(s, "host_beats") + counter(s, "write_beats"));
+    double cycles = (double)cli_counter(s, "cycles");
+    double beats = (double)(cli_counter(s, "weight_beats") + cli_counter(s, "kv_beats") +
+                            cli_counter(s, "host_beats") + cli_counter(s, "write_beats"));
     fprintf(out, "%.0f cycles, %.0f per token (%.1f tokens/s at %u MHz, an assumed clock)\n",
             cycles, cycles / (double)s->tokens, 1e3 * s->clock_khz / (cycles / (double)s->tokens),
             s->clock_khz / 1000);

@@ -21,13 +21,19 @@ static bool opens(const char *uri)
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {CLI_COMMON_OPTIONS, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"json", no_argument, NULL, OPT_JSON},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     struct cli_common c = {0};
     int opt, status;
-    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1)
+    while ((opt = cli_next_option(&cmd_devices, argc, argv, "h", options)) != -1)
         if (cli_common_option(&c, &cmd_devices, opt, &status) < 0)
             return status;
+    if (optind < argc)
+        return cli_usage(&cmd_devices, "'%s' is one argument too many", argv[optind]);
     json_t *list = json_array();
+    if (c.json)
+        json_array_append_new(list, json_pack("{s:s}", "uri", "cpu:"));
     if (!c.json)
         printf("%-14s %s\n", "cpu:", "fp32 reference on the checkpoint (OpenBLAS)");
     const struct mr_config_entry *e;

@@ -46,7 +46,7 @@ static int parse(struct args *a, int argc, char **argv, int *status)
     long n;
     double x;
     *status = EXIT_USAGE;
-    while ((opt = getopt_long(argc, argv, CLI_COMMON_SHORT "p:f:n:", options, NULL)) != -1) {
+    while ((opt = cli_next_option(cmd, argc, argv, CLI_COMMON_SHORT "p:f:n:", options)) != -1) {
         int common = cli_common_option(&a->c, cmd, opt, status);
         if (common < 0)
             return -1;
@@ -92,7 +92,7 @@ static int parse(struct args *a, int argc, char **argv, int *status)
         }
     }
     if (optind < argc) {
-        *status = cli_usage(cmd, "'%s' is not an option", argv[optind]);
+        *status = cli_usage(cmd, "'%s' is one argument too many", argv[optind]);
         return -1;
     }
     if (a->prompt && a->file) {
@@ -106,6 +106,7 @@ static int print_piece(void *arg, int prompt, const char *piece, size_t size)
 {
     (void)arg;
     (void)prompt;
+    // A reader that has gone ends the text; main() reports other errors of standard output.
     return fwrite(piece, 1, size, stdout) != size || fflush(stdout) != 0;
 }
 
@@ -208,6 +209,7 @@ const struct cli_command cmd_generate = {
     "      --no-smoothing    leave out channel smoothing, for directories\n"
     "      --stats           cycles and bandwidth on standard error at the end\n"
     "      --json            result as JSON instead of streamed text\n"
+    "      --verify          check a packed file's checksums, however large it is\n"
     "  -q, --quiet           no progress\n\n"
     "examples:\n"
     "  millrace generate -m models/demo -p \"In the beginning\" -d sim: --stats\n"

@@ -8,12 +8,12 @@ static int run(int argc, char **argv)
     struct mr_model *model = NULL;
     struct mr_model_info i;
     int opt, status;
-    while ((opt = getopt_long(argc, argv, CLI_COMMON_SHORT, options, NULL)) != -1)
+    while ((opt = cli_next_option(&cmd_info, argc, argv, CLI_COMMON_SHORT, options)) != -1)
         if (cli_common_option(&c, &cmd_info, opt, &status) < 0)
             return status;
-    if (!c.model && optind < argc)
-        c.model = argv[optind];
-    status = cli_load(&c, &model);
+    status = cli_take_model(&c, &cmd_info, argc, argv);
+    if (status == EXIT_OK)
+        status = cli_load(&c, &model);
     if (status != EXIT_OK)
         return status;
     mr_model_get_info(model, &i);
@@ -44,7 +44,12 @@ static int run(int argc, char **argv)
 const struct cli_command cmd_info = {
     "info",
     "what a model is and what a token costs",
-    "MODEL [--format mxint8|mxfp4] [--json]\n\n"
-    "example:\n  millrace info models/demo\n",
+    "MODEL [OPTIONS]\n\n"
+    "  MODEL                 Hugging Face directory or packed file\n"
+    "      --format F        mxint8 (default) or mxfp4, for directories\n"
+    "      --no-smoothing    leave out channel smoothing, for directories\n"
+    "      --verify          check a packed file's checksums, however large it is\n"
+    "      --json            as JSON\n\n"
+    "examples:\n  millrace info models/demo\n  millrace info demo.mill --verify --json\n",
     run,
 };

@@ -33,12 +33,39 @@ static void on_signal(int sig)
     mr_interrupt();
 }
 
+// Writing to a closed pipe fails then instead of ending us, so that temporary files are removed.
+static volatile sig_atomic_t pipe_closed;
+
+static void on_pipe(int sig)
+{
+    (void)sig;
+    pipe_closed = 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal}, closed = {.sa_handler = on_pipe};
+    sigemptyset(&stop.sa_mask);
+    sigemptyset(&closed.sa_mask);
+    if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
+        sigaction(SIGPIPE, &closed, NULL) < 0)
+        perror("millrace: sigaction");
+}
+
+// What was printed must have arrived.
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    if (pipe_closed)
+        return EXIT_CLOSED_PIPE;
+    perror("millrace: standard output");
+    return status == EXIT_OK ? EXIT_INPUT : status;
+}
+
 int main(int argc, char **argv)
 {
-    struct sigaction sa = {.sa_handler = on_signal};
-    sigemptyset(&sa.sa_mask);
-    if (sigaction(SIGINT, &sa, NULL) < 0 || sigaction(SIGTERM, &sa, NULL) < 0)
-        perror("millrace: sigaction");
+    catch_signals();
     if (argc < 2) {
         help(stderr);
         return EXIT_USAGE;
@@ -46,23 +73,15 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         help(stdout);
-        return EXIT_OK;
+        return finish(EXIT_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("millrace %s\n", MR_VERSION_STRING);
-        return EXIT_OK;
+        return finish(EXIT_OK);
     }
     for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0) {
-            int status = commands[i]->run(argc - 1, argv + 1);
-            if (fflush(stdout) != 0 || ferror(stdout)) {
-                if (status == EXIT_OK) {
-                    perror("millrace: standard output");
-                    status = EXIT_INPUT;
-                }
-            }
-            return status;
-        }
+        if (strcmp(argv[1], commands[i]->name) == 0)
+            return finish(commands[i]->run(argc - 1, argv + 1));
     fprintf(stderr, "millrace: there is no command '%s'; 'millrace --help' lists them\n", argv[1]);
     return EXIT_USAGE;
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPT-J checkpoint of a given shape with reproducible random weights: for selftest, tests and
+// measurements where the values do not matter but must be of the usual size.
+#ifndef MILLRACE_CHECKPOINT_SYNTHETIC_H
+#define MILLRACE_CHECKPOINT_SYNTHETIC_H
+
+#include <stdint.h>
+
+#include "checkpoint/config.h"
+
+// Writes config.json, tokenizer.json (one token for each byte, then "<|endoftext|>"; only if the
+// vocabulary has room for these 257) and model.safetensors (bf16) into the existing directory
+// `dir`. Of `c` the sizes count; eos_token_id is written as it is, -1 as null.
+int mr_synthetic_write(const char *dir, const struct mr_config *c, uint64_t seed,
+                       struct mr_error *err);
+
+#endif

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decoding at given positions and prefill cost on a device, from its own counters.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { OPT_DECODE = 300, OPT_PREFILL, MAX_POINTS = 64 };
+
+struct args {
+    struct cli_common c;
+    long decode[MAX_POINTS];
+    int n_decode;
+    long prefill;
+};
+
+struct point {
+    const char *kind; // "decode" at a position, or "prefill" of that many tokens
+    long at;
+    double seconds;
+    struct mr_stats s; // of this point alone
+};
+
+struct bench {
+    struct mr_session *session;
+    int vocab, positions;
+    struct mr_row *rows;
+    float *logits;
+};
+
+// Tokens whose values do not matter, the same in every run.
+static int32_t token_at(const struct bench *b, long i)
+{
+    return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint64_t)b->vocab);
+}
+
+static void subtract(struct mr_stats *s, const struct mr_stats *before)
+{
+    s->steps -= before->steps;
+    s->tokens -= before->tokens;
+    for (int i = 0; mr_stats_name(i); i++)
+        s->counter[i] -= before->counter[i];
+}
+
+static int append(struct bench *b, int seq, long from, long n, bool logits, struct mr_error *err)
+{
+    for (long i = 0; i < n; i++)
+        b->rows[i] = (struct mr_row){seq, token_at(b, from + i), logits && i == n - 1};
+    return n > 0 ? mr_session_step(b->session, b->rows, (int)n, b->logits, err) : 0;
+}
+
+// `before` tokens in the KV store, then `n` that are measured.
+static int measure(struct bench *b, struct point *p, long before, long n, struct mr_error *err)
+{
+    int seq;
+    struct mr_stats start;
+    int rc = mr_session_seq_new(b->session, &seq, err);
+    if (rc < 0)
+        return rc;
+    rc = append(b, seq, 0, before, false, err);
+    mr_session_get_stats(b->session, &start);
+    double t = cli_seconds();
+    if (rc == 0)
+        rc = append(b, seq, before, n, true, err);
+    p->seconds = cli_seconds() - t;
+    mr_session_get_stats(b->session, &p->s);
+    subtract(&p->s, &start);
+    mr_session_seq_free(b->session, seq);
+    return rc;
+}
+
+static double count(const struct point *p, const char *name)
+{
+    return (double)cli_counter(&p->s, name);
+}
+
+// Bytes moved over all channels, of what the channels could move.
+static double bandwidth(const struct point *p)
+{
+    double beats = count(p, "weight_beats") + count(p, "kv_beats") + count(p, "host_beats") +
+                   count(p, "write_beats");
+    return beats / (count(p, "cycles") * p->s.channels);
+}
+
+// Block products of the array, of what it could do.
+static double mac_share(const struct point *p)
+{
+    return count(p, "mac_blocks") / (count(p, "cycles") * p->s.rows * p->s.columns);
+}
+
+static json_t *point_json(const struct point *p)
+{
+    json_t *o = cli_stats_json(&p->s);
+    json_object_set_new(o, "kind", json_string(p->kind));
+    json_object_set_new(o, strcmp(p->kind, "decode") == 0 ? "position" : "size",
+                        json_integer(p->at));
+    json_object_set_new(o, "seconds", json_real(p->seconds));
+    if (p->s.counts && count(p, "cycles") > 0) {
+        json_object_set_new(o, "bandwidth_utilisation", json_real(bandwidth(p)));
+        json_object_set_new(o, "mac_utilisation", json_real(mac_share(p)));
+        json_object_set_new(
+            o, "tokens_per_second",
+            json_real(1e3 * p->s.clock_khz * (double)p->s.tokens / count(p, "cycles")));
+        json_object_set_new(o, "ns_per_cycle", json_real(1e9 * p->seconds / count(p, "cycles")));
+    }
+    return o;
+}
+
+static void print_units(const struct point *p)
+{
+    static const struct {
+        const char *unit, *part[4];
+    } units[] = {
+        {"array", {"array_busy", "array_weights", "array_drain", "array_idle"}},
+        {"vector", {"vector_busy", "vector_idle"}},
+        {"attention", {"attention_busy", "attention_kv", "attention_idle"}},
+        {"writer", {"writer_busy", "writer_idle"}},
+        {"reader 0", {"reader_issue", "reader_memory", "reader_credit", "reader_idle"}},
+    };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        printf("  %-10s", units[i].unit);
+        for (int k = 0; k < 4 && units[i].part[k]; k++)
+            printf(" %s %.2f %%", strchr(units[i].part[k], '_') + 1,
+                   100 * count(p, units[i].part[k]) / count(p, "cycles"));
+        printf("\n");
+    }
+}
+
+static void print_point(const struct point *p)
+{
+    bool decode = strcmp(p->kind, "decode") == 0;
+    printf("%s %s %ld: %.3f s wall", p->kind, decode ? "at position" : "of", p->at, p->seconds);
+    if (!p->s.counts || count(p, "cycles") == 0) {
+        printf(", %.1f tokens/s (this device does not count cycles)\n",
+               (double)p->s.tokens / p->seconds);
+        return;
+    }
+    double cycles = count(p, "cycles");
+    printf(", %.0f ns a cycle\n", 1e9 * p->seconds / cycles);
+    printf("  cycles     %.0f, %.0f a token: %.2f tokens/s at %u MHz (an assumed clock)\n", cycles,
+           cycles / (double)p->s.tokens, 1e3 * p->s.clock_khz * (double)p->s.tokens / cycles,
+           p->s.clock_khz / 1000);
+    printf("  bytes      weights %.0f, KV %.0f, host port %.0f, written %.0f\n",
+           64 * count(p, "weight_beats"), 64 * count(p, "kv_beats"), 64 * count(p, "host_beats"),
+           64 * count(p, "write_beats"));
+    printf("  bandwidth  %.2f %% of %d x 64 bytes a cycle\n", 100 * bandwidth(p), p->s.channels);
+    printf("  MACs       %.2f %% of the %d x %d array\n", 100 * mac_share(p), p->s.rows,
+           p->s.columns);
+    print_units(p);
+}
+
+static int check_sizes(const struct args *a, const struct bench *b)
+{
+    for (int i = 0; i < a->n_decode; i++)
+        if (a->decode[i] >= b->positions)
+            return cli_usage(&cmd_bench, "--decode %ld: the model has positions 0..%d",
+                             a->decode[i], b->positions - 1);
+    if (a->prefill > b->positions)
+        return cli_usage(&cmd_bench, "--prefill %ld: the model has %d positions", a->prefill,
+                         b->positions);
+    return EXIT_OK;
+}
+
+static int run_points(struct bench *b, const struct args *a, json_t *list, struct mr_error *err)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < a->n_decode + (a->prefill > 0); i++) {
+        bool decode = i < a->n_decode;
+        struct point p = {.kind = decode ? "decode" : "prefill",
+                          .at = decode ? a->decode[i] : a->prefill};
+        rc = decode ? measure(b, &p, p.at, 1, err) : measure(b, &p, 0, p.at, err);
+        if (rc == 0 && a->c.json) {
+            json_array_append_new(list, point_json(&p));
+        } else if (rc == 0) {
+            print_point(&p);
+            (void)fflush(stdout); // main() looks at the result
+        }
+    }
+    return rc;
+}
+
+static int bench(const struct args *a, struct mr_model *model)
+{
+    struct mr_error err = {0};
+    struct mr_model_info info;
+    struct bench b = {0};
+    mr_model_get_info(model, &info);
+    b.vocab = info.vocab_size;
+    b.positions = info.n_positions;
+    int status = check_sizes(a, &b);
+    if (status != EXIT_OK)
+        return status;
+    b.rows = malloc((size_t)b.positions * sizeof *b.rows);
+    b.logits = malloc((size_t)b.vocab * sizeof *b.logits);
+    json_t *list = json_array();
+    int rc = 0;
+    if (!b.rows || !b.logits || !list) {
+        rc = err.status = MR_ERR_MEMORY;
+        snprintf(err.text, sizeof err.text, "no memory for a measurement");
+    }
+    if (rc == 0)
+        rc = mr_session_open(&b.session, model, a->c.device, &a->c.session, &err);
+    if (rc == 0)
+        rc = run_points(&b, a, list, &err);
+    if (rc < 0)
+        status = cli_fail(&err);
+    else if (a->c.json)
+        status = cli_print_json(json_pack("{s:s, s:s, s:I, s:O}", "model", a->c.model, "device",
+                                          a->c.device, "stream_bytes",
+                                          (json_int_t)info.stream_bytes, "points", list));
+    json_decref(list);
+    mr_session_close(b.session);
+    free(b.rows);
+    free(b.logits);
+    return status;
+}
+
+// "0,1023,2047"
+static bool parse_positions(struct args *a, char *text)
+{
+    char *save = NULL;
+    a->n_decode = 0;
+    for (char *p = strtok_r(text, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+        if (a->n_decode == MAX_POINTS) {
+            cli_usage(&cmd_bench, "--decode takes at most %d positions", MAX_POINTS);
+            return false;
+        }
+        if (!cli_int(&cmd_bench, "--decode", p, 0, 1 << 20, &a->decode[a->n_decode++]))
+            return false;
+    }
+    return true;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {CLI_COMMON_OPTIONS,
+                                            {"decode", required_argument, NULL, OPT_DECODE},
+                                            {"prefill", required_argument, NULL, OPT_PREFILL},
+                                            {NULL, 0, NULL, 0}};
+    struct args a = {.c = {.device = "sim:"}};
+    struct mr_model *model = NULL;
+    int opt, status = EXIT_USAGE;
+    while ((opt = cli_next_option(&cmd_bench, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
+        if (opt == OPT_DECODE) {
+            if (!parse_positions(&a, optarg))
+                return EXIT_USAGE;
+        } else if (opt == OPT_PREFILL) {
+            if (!cli_int(&cmd_bench, "--prefill", optarg, 1, 1 << 20, &a.prefill))
+                return EXIT_USAGE;
+        } else if (cli_common_option(&a.c, &cmd_bench, opt, &status) < 0) {
+            return status;
+        }
+    }
+    status = cli_take_model(&a.c, &cmd_bench, argc, argv);
+    if (a.n_decode == 0 && a.prefill == 0)
+        a.n_decode = 1; // position 0
+    if (status == EXIT_OK)
+        status = cli_load(&a.c, &model);
+    if (status == EXIT_OK)
+        status = bench(&a, model);
+    mr_model_close(model);
+    return status;
+}
+
+const struct cli_command cmd_bench = {
+    "bench",
+    "cycles, bytes and utilisation of a device",
+    "MODEL [OPTIONS]\n\n"
+    "Decodes one token at each position of --decode (the positions before it are filled first and\n"
+    "not counted) and prefills --prefill tokens. All figures but wall time come from the device's\n"
+    "counters; model: and cpu: have none.\n\n"
+    "  -m, --model PATH      the same as the first argument\n"
+    "  -d, --device URI      sim:[config][,options] (default sim:), model:[config], cpu:\n"
+    "      --decode LIST     positions, with commas between (default 0)\n"
+    "      --prefill N       tokens\n"
+    "      --two-pass        second activation pass\n"
+    "      --chunk N         most tokens a device run\n"
+    "      --format F        mxint8 (default) or mxfp4, for directories\n"
+    "      --no-smoothing    leave out channel smoothing, for directories\n"
+    "      --json            result as JSON\n"
+    "  -q, --quiet           no progress\n\n"
+    "examples:\n"
+    "  millrace bench models/demo -d sim: --decode 0,127 --prefill 128\n"
+    "  millrace bench models/demo -d sim:wide,memory=hbm2 --decode 0 --json\n",
+    run,
+};

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a device's logits are from the fp32 reference on a text.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { OPT_TOKENS = 'n', OPT_MAX_KL = 300, ROWS = 256 /* of logits in memory at a time */ };
+
+struct args {
+    struct cli_common c;
+    const char *file;
+    long tokens;
+    double max_kl; // < 0: no bound
+};
+
+struct totals {
+    size_t tokens, agree, predicted;
+    double kl, worst_kl, max_error;
+    double loss_ref, loss_dev; // of the next token, nats
+};
+
+struct compared {
+    struct mr_session *ref, *dev;
+    int vocab, positions;
+    struct mr_row *rows;
+    float *a, *b; // logits [ROWS][vocab]
+};
+
+// log of the sum of exp(x - max), plus max: log-probabilities are x - this.
+static double log_sum(const float *x, int n, int *best)
+{
+    int top = 0;
+    for (int i = 1; i < n; i++)
+        top = x[i] > x[top] ? i : top;
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += exp((double)x[i] - (double)x[top]);
+    *best = top;
+    return (double)x[top] + log(sum);
+}
+
+// `next` is the token that follows in the text, -1 at the end of a window.
+static void add_row(struct totals *t, const float *ref, const float *dev, int n, int next)
+{
+    int best_ref, best_dev;
+    double za = log_sum(ref, n, &best_ref), zb = log_sum(dev, n, &best_dev), kl = 0;
+    for (int i = 0; i < n; i++) {
+        double lp = (double)ref[i] - za, lq = (double)dev[i] - zb;
+        double e = fabs((double)ref[i] - (double)dev[i]);
+        kl += exp(lp) * (lp - lq);
+        t->max_error = !(e <= t->max_error) ? e : t->max_error; // NaN stays
+    }
+    t->tokens++;
+    t->agree += best_ref == best_dev;
+    t->kl += kl;
+    t->worst_kl = !(kl <= t->worst_kl) ? kl : t->worst_kl;
+    if (next >= 0) {
+        t->predicted++;
+        t->loss_ref += za - (double)ref[next];
+        t->loss_dev += zb - (double)dev[next];
+    }
+}
+
+// One window: a sequence of its own on both.
+static int window(struct compared *c, const int32_t *ids, size_t n, struct totals *t,
+                  struct mr_error *err)
+{
+    int ref, dev;
+    int rc = mr_session_seq_new(c->ref, &ref, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_session_seq_new(c->dev, &dev, err);
+    if (rc < 0) {
+        mr_session_seq_free(c->ref, ref);
+        return rc;
+    }
+    for (size_t at = 0; rc == 0 && at < n; at += ROWS) {
+        int rows = n - at < ROWS ? (int)(n - at) : ROWS;
+        for (int i = 0; i < rows; i++)
+            c->rows[i] = (struct mr_row){ref, ids[at + (size_t)i], true};
+        rc = mr_session_step(c->ref, c->rows, rows, c->a, err);
+        for (int i = 0; i < rows; i++)
+            c->rows[i].seq = dev;
+        if (rc == 0)
+            rc = mr_session_step(c->dev, c->rows, rows, c->b, err);
+        for (int i = 0; rc == 0 && i < rows; i++) {
+            size_t k = at + (size_t)i, off = (size_t)i * (size_t)c->vocab;
+            add_row(t, c->a + off, c->b + off, c->vocab, k + 1 < n ? ids[k + 1] : -1);
+        }
+    }
+    mr_session_seq_free(c->ref, ref);
+    mr_session_seq_free(c->dev, dev);
+    return rc;
+}
+
+static int all_windows(struct compared *c, const struct args *a, const int32_t *ids, size_t count,
+                       struct totals *t, struct mr_error *err)
+{
+    int rc = 0;
+    size_t step = (size_t)c->positions;
+    for (size_t at = 0; rc == 0 && at < count; at += step) {
+        rc = window(c, ids + at, count - at < step ? count - at : step, t, err);
+        if (rc == 0 && !a->c.quiet && !a->c.json)
+            fprintf(stderr, "\r%zu of %zu tokens", t->tokens, count);
+    }
+    if (!a->c.quiet && !a->c.json)
+        fprintf(stderr, "\r                              \r");
+    return rc;
+}
+
+static int report(const struct args *a, const struct totals *t, const struct mr_stats *stats,
+                  double seconds)
+{
+    double n = (double)t->tokens, p = t->predicted ? (double)t->predicted : 1;
+    double kl = t->kl / n;
+    bool differs = a->max_kl >= 0 && !(kl <= a->max_kl);
+    int status = EXIT_OK;
+    if (a->c.json) {
+        status = cli_print_json(json_pack(
+            "{s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "device", a->c.device, "tokens",
+            (json_int_t)t->tokens, "kl", kl, "kl_worst_token", t->worst_kl, "top1_agreement",
+            (double)t->agree / n, "max_logit_error", t->max_error, "loss_cpu", t->loss_ref / p,
+            "loss_device", t->loss_dev / p, "seconds", seconds, "stats", cli_stats_json(stats)));
+    } else {
+        printf("%s against cpu: on %zu tokens (%.1f s)\n", a->c.device, t->tokens, seconds);
+        printf("  KL divergence     %.3e nats a token (worst token %.3e)\n", kl, t->worst_kl);
+        printf("  top-1 agreement   %.3f %%\n", 100 * (double)t->agree / n);
+        printf("  max logit error   %.3e\n", t->max_error);
+        printf("  loss              %.6f nats a token, cpu: %.6f\n", t->loss_dev / p,
+               t->loss_ref / p);
+    }
+    if (differs) {
+        fprintf(stderr, "millrace: %s: KL %.3e is above --max-kl %.3e\n", a->c.device, kl,
+                a->max_kl);
+        return EXIT_DIFFERS;
+    }
+    return status;
+}
+
+static int compare(const struct args *a, struct mr_model *model, const char *text, size_t size)
+{
+    struct mr_error err = {0};
+    struct mr_model_info info;
+    struct compared c = {0};
+    struct totals t = {0};
+    struct mr_stats stats;
+    int32_t *ids = NULL;
+    size_t count = 0;
+    mr_model_get_info(model, &info);
+    c.vocab = info.vocab_size;
+    c.positions = info.n_positions;
+    int rc = mr_model_encode(model, text, size, true, &ids, &count, &err);
+    if (rc == 0 && count == 0) {
+        free(ids);
+        return cli_usage(&cmd_compare, "the text is empty");
+    }
+    if (a->tokens > 0 && count > (size_t)a->tokens)
+        count = (size_t)a->tokens;
+    if (rc == 0)
+        rc = mr_session_open(&c.ref, model, "cpu:", NULL, &err);
+    if (rc == 0)
+        rc = mr_session_open(&c.dev, model, a->c.device, &a->c.session, &err);
+    if (rc == 0) {
+        size_t floats = (size_t)ROWS * (size_t)c.vocab;
+        c.rows = malloc(ROWS * sizeof *c.rows);
+        c.a = malloc(floats * sizeof *c.a);
+        c.b = malloc(floats * sizeof *c.b);
+        if (!c.rows || !c.a || !c.b) {
+            rc = err.status = MR_ERR_MEMORY;
+            snprintf(err.text, sizeof err.text, "no memory for logits");
+        }
+    }
+    double start = cli_seconds();
+    if (rc == 0)
+        rc = all_windows(&c, a, ids, count, &t, &err);
+    int status;
+    if (rc == 0) {
+        mr_session_get_stats(c.dev, &stats);
+        status = report(a, &t, &stats, cli_seconds() - start);
+    } else {
+        status = cli_fail(&err);
+    }
+    free(c.rows);
+    free(c.a);
+    free(c.b);
+    free(ids);
+    mr_session_close(c.dev);
+    mr_session_close(c.ref);
+    return status;
+}
+
+static int parse(struct args *a, int argc, char **argv, int *status)
+{
+    static const struct option options[] = {CLI_COMMON_OPTIONS,
+                                            {"file", required_argument, NULL, 'f'},
+                                            {"tokens", required_argument, NULL, OPT_TOKENS},
+                                            {"max-kl", required_argument, NULL, OPT_MAX_KL},
+                                            {NULL, 0, NULL, 0}};
+    int opt;
+    *status = EXIT_USAGE;
+    while ((opt = cli_next_option(&cmd_compare, argc, argv, CLI_COMMON_SHORT "f:n:", options)) !=
+           -1) {
+        if (opt == 'f')
+            a->file = optarg;
+        else if (opt == OPT_TOKENS) {
+            if (!cli_int(&cmd_compare, "--tokens", optarg, 1, 1L << 40, &a->tokens))
+                return -1;
+        } else if (opt == OPT_MAX_KL) {
+            if (!cli_float(&cmd_compare, "--max-kl", optarg, 0, 1e6, &a->max_kl))
+                return -1;
+        } else if (cli_common_option(&a->c, &cmd_compare, opt, status) < 0) {
+            return -1;
+        }
+    }
+    *status = cli_take_model(&a->c, &cmd_compare, argc, argv);
+    if (*status == EXIT_OK && !a->file)
+        *status = cli_usage(&cmd_compare, "--file with the text is missing");
+    return *status == EXIT_OK ? 0 : -1;
+}
+
+static int run(int argc, char **argv)
+{
+    struct args a = {.c = {.device = "model:"}, .max_kl = -1};
+    struct mr_error err = {0};
+    struct mr_model *model = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    int status;
+    if (parse(&a, argc, argv, &status) < 0)
+        return status;
+    if (cli_read_file(a.file, &text, &size, &err) < 0)
+        return cli_fail(&err);
+    status = cli_load(&a.c, &model);
+    if (status == EXIT_OK)
+        status = compare(&a, model, text, size);
+    mr_model_close(model);
+    free(text);
+    return status;
+}
+
+const struct cli_command cmd_compare = {
+    "compare",
+    "a device against the fp32 reference on a text",
+    "DIRECTORY --file TEXT [OPTIONS]\n\n"
+    "Runs the text in windows of the model's n_positions tokens on cpu: and on the device, and\n"
+    "prints the mean KL divergence, how often the most probable token is the same, and the "
+    "largest\n"
+    "difference of a logit. The model must be a Hugging Face directory.\n\n"
+    "  -m, --model DIR       the same as the first argument\n"
+    "  -f, --file PATH       the text, '-' for standard input\n"
+    "  -d, --device URI      model:[config] (default), sim:[config][,options]\n"
+    "  -n, --tokens N        only the first N tokens\n"
+    "      --max-kl X        exit status 5 when the mean KL is above X nats a token\n"
+    "      --two-pass        second activation pass\n"
+    "      --chunk N         most tokens a device run\n"
+    "      --format F        mxint8 (default) or mxfp4\n"
+    "      --no-smoothing    leave out channel smoothing\n"
+    "      --json            result as JSON\n"
+    "  -q, --quiet           no progress\n\n"
+    "examples:\n"
+    "  millrace compare models/demo --file models/demo/heldout.txt --tokens 8192\n"
+    "  millrace compare models/demo --file models/demo/heldout.txt -d sim:tiny -n 64 --json\n",
+    run,
+};
