@@ -1,35 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: PM_LOAD and ATTEND (docs/commands.md), the controller over one mr_attn_lane per channel.
+// Attention: PM_LOAD and ATTEND (docs/commands.md), the controller over one mr_attn_lane per
+// channel.
 //
-// A group is up to 4 tokens that continue one sequence x some heads (mr_attn_plan). For a group: load q and
-// prefix maxima (mr_attn_load), QK pass over the K records in all lanes, merge of the lanes' maxima, PV
-// pass over the V records, drain (mr_attn_out). The load of the next group runs beside PV, its QK pass
-// beside the drain, its KV reads ahead of both.
+// A group is up to 4 tokens that continue one sequence x some heads (mr_attn_plan). For a group:
+// load q and prefix maxima (mr_attn_load), QK pass over the K records in all lanes, merge of the
+// lanes' maxima, PV pass over the V records, drain (mr_attn_out). The load of the next group runs
+// beside PV, its QK pass beside the drain, its KV reads ahead of both.
 //
 // Parameters
 //   N          channels (power of two, 1..16); V = 4N
 //   T          row slots (and tokens)
-//   SCORES     score buffer entries over all channels, >= CTX_MAX (rounded up to a multiple of N)
-//   QKV_WORDS  528-bit words of q/k/v memory per row slot; PM_WORDS 16-bit words of prefix maxima per token
+//   SCORES     score buffer entries over all channels, >= CTX_MAX, multiple of N
+//   QKV_WORDS  528-bit words of q/k/v memory per row slot
+//   PM_WORDS   16-bit words of prefix maxima per token
 //   W_MAX      largest heads * HP; HEADS_MAX most heads; HP_MAX largest HP; CTX_MAX most positions
 //   KV_DEPTH   beats of a lane's KV FIFO: the credits the reader starts with
 //
 // Timing
-//   cmd_valid_i/cmd_ready_o: one command at a time, taken when idle; cfg and window inputs (n_rows_i, two_pass_i, kv_*_i)
-//     are stable while busy. done_o: pulse when the last block (or prefix maximum) has been written.
+//   cmd_valid_i/cmd_ready_o: one command at a time, taken when idle. n_rows_i, two_pass_i and
+//     kv_*_beats_i are stable while busy. done_o: pulse when the last block (or prefix maximum) has
+//     been written; the next command can be taken in that cycle.
 //   row_*, q_*, pm_*: RAM ports, address in t, data in t+1. row_rdata_i = {pos, kv_off}.
-//   q word = {code1, 32 x int8, code0, 32 x int8} (block 2w+1 high), at row slot * QKV_WORDS + q_base + w;
-//   prefix maxima {block 2w+1, block 2w} at token * PM_WORDS + w. A token's K, V and prefix maxima are in memory
-//   before its ATTEND starts.
-//   kv_job_*: to the readers, valid/ready; kv_valid_i beats are never refused, kv_credit_o: pulse per beat freed.
-//   b_*: valid/ready to activation memory; b_word_o is dst_base + block.
-//   cnt_busy_o, cnt_wait_kv_o, cnt_idle_o: exactly one is high in each cycle. Waits for KV: some lane has
-//   run out of beats and no lane moves.
+//   q word: {code1, 32 x int8, code0, 32 x int8} (block 2w+1 high), at row slot * QKV_WORDS +
+//     q_base + w. Prefix maxima {block 2w+1, block 2w} at token * PM_WORDS + w. A token's K, V and
+//     prefix maxima are in memory before its ATTEND starts.
+//   kv_job_*: to the readers, valid/ready; kv_valid_i beats are never refused; kv_credit_o: pulse
+//     per beat freed.
+//   b_*: valid/ready to activation memory; b_word_o is dst_base + block, b_first_o is block 0.
+//   cnt_busy_o, cnt_wait_kv_o, cnt_idle_o: exactly one is high in each cycle. Waits for KV: some
+//     lane has run out of beats and no lane moves.
 //   ovf_o, nan_o: pulses for the sticky flags.
 //
-// Cycles of an ATTEND without starvation, one row (decode), L = ceil(positions / N) records of
-// rec = ceil(W/2048) + W/64 beats on the longest channel, w = W/64, h = heads, D = drain beats = 64 w / V:
-//   from cmd to done   2 L rec + w + 2 h + D + const, see tests/rtl/attn/tb.cpp (exact).
+// Cycles of an ATTEND of one group, from the cycle after the command was taken to done_o, when
+// neither KV beats nor b_ keep it waiting (the bench holds it to this exactly): r rows, p = 1 or 2
+// passes, h heads, w = W/64, s = ceil(W/2048), L = ceil(positions / N) records on channel 0:
+//   L (2 s + r w (p + 1))        passes: with one row and pass, a beat of K or V in every cycle
+//   + r w p + r h + r p HP/64    load, merge, last head's sums
+//   + r w p max(16 / N, 2)       drain
+//   + 102 - s                    pipelines at N = 1 (101 - s at N = 2, 104 - s at N = 8)
+// More groups: the load of the next runs beside PV, its QK pass beside the drain.
 module mr_attn #(
   parameter int N = 1,
   parameter int T = 8,
@@ -364,7 +373,8 @@ module mr_attn #(
     assign lanes_d[c] = (a_pos_q + 16'(a_nr_q) > 16'(c));  // some position p < pos + nr is c mod N
   end
 
-  // Merge: reads (row, head) of all lanes, one a cycle; a pipelined tree of maxima; writes all lanes.
+  // Merge: reads (row, head) of all lanes, one a cycle; a pipelined tree of maxima; writes all
+  // lanes.
   logic m_act_q, m_rd_q, m_row_last, m_head_last, m_done;
   logic [1:0] m_row_q, mw_row_q;
   logic [HA-1:0] m_head_q, mw_head_q;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the passes that the planner asks for into read jobs of one channel's reader. A pass covers
 // the records (K or V) of all positions p < `positions` that lie on this channel (p mod N == CH).
-// Whole records are one sequential job; head slices are two jobs a position (scale beats, data beats).
+// Whole records are one sequential job; head slices are two jobs a position (scale beats, data
+// beats).
 //
 // Parameters
 //   N   channels (power of two)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of one channel: KV FIFO, read jobs, the step engine that walks the records of the positions
-// p mod N == CH twice (QK pass: scores and their maxima; PV pass: probabilities times values), and the
-// local memories: q words, prefix maxima, scores, maxima, accumulators.
+// Attention of one channel: KV FIFO, read jobs, the step engine that walks the records of the
+// positions p mod N == CH twice (QK pass: scores and their maxima; PV pass: probabilities times
+// values), and the local memories: q words, prefix maxima, scores, maxima, accumulators.
 //
 // Parameters
 //   N, CH, V    channels (power of two), this channel, drain lanes
@@ -12,15 +12,16 @@
 // Timing
 //   kv_valid_i/kv_data_i: never refused; kv_credit_o pulses when a beat has left the FIFO.
 //   jd_*: see mr_attn_jobs; beats must be consumed by passes in the order of the jobs.
-//   ld_*: writes into the q buffer, {row, half, word} (not during a QK pass); lp_* prefix maxima, {parity,
-//   row, word}; mq_* maximum q code of {row, head}.
-//   qk_start_i (pulse) latches cfg_* and runs the QK pass; qk_done_o is low from the next cycle until the last
-//   score and maximum are stored. Then mx_* is the controller's: RAM port of the channel's maxima as
-//   ordered keys (0: no position), and mxw_*: the merged maximum as fp32. pv_start_i runs the PV pass with
-//   the same configuration; pv_done_o likewise. qk_start_i may come once pv_done_o is high.
-//   Cycles of a pass without starvation: positions * (scale beats + words * rows [* 2 two-pass QK]), plus
-//   at most QK 25 + dots of a head, PV 20.
-//   Drain ports: see mr_attn_pv, mr_attn_prob.
+//   ld_*: writes into the q buffer at {row, half, word}, not during a QK pass; lp_*: prefix maxima
+//     at {parity, row, word}; mq_*: maximum q code of {row, head}.
+//   qk_start_i (pulse) latches cfg_* and runs the QK pass; qk_done_o is low from the next cycle
+//     until the last score and maximum are stored. Then mx_* belongs to the controller: a RAM port
+//     of the channel's maxima as ordered keys (0: no position); mxw_* writes the merged maximum as
+//     fp32. pv_start_i runs the PV pass with the same configuration; pv_done_o likewise. qk_start_i
+//     may come once pv_done_o is high.
+//   A pass takes positions * (scale beats + words * rows [* 2 in a two-pass QK]) steps, one a cycle
+//     unless a beat (or the first p) is missing.
+//   dr_*, sum_*: see mr_attn_pv, mr_attn_prob.
 //   pm_take_i: the beat at the FIFO's head (pm_valid_o) is taken by the controller.
 module mr_attn_lane #(
   parameter int N = 1,
@@ -109,7 +110,7 @@ module mr_attn_lane #(
   localparam int LN = $clog2(N);
   localparam int SA = $clog2(SCORES / N);
   localparam int SB = (W_MAX + 2047) / 2048;
-  localparam int IA = 5 + ((SB > 1) ? $clog2(SB) : 0);  // index of a code pair in the scale register
+  localparam int IA = 5 + ((SB > 1) ? $clog2(SB) : 0);  // code pair in the scale register
   localparam int HB = HP_MAX / 64;
   localparam int BA = (HB > 1) ? $clog2(HB) : 1;
 
@@ -393,8 +394,8 @@ module mr_attn_lane #(
   logic [HA-1:0] t_head_q;
   logic [15:0] t_pos_q, t_left_q;
   logic [SA-1:0] t_addr_q;
-  logic k_valid_q, k_first_q, k_hit_q, qk_busy_q, k_last_q;
-  logic [31:0] k_key_q, k_prev_q, key_old, key_new, mx_rdata;
+  logic k_valid_q, k_first_q, qk_busy_q, k_last_q;
+  logic [31:0] k_key_q, key_new, mx_rdata;
   logic [HA+1:0] k_addr_q;
 
   assign t_row_last  = (3'(t_row_q) + 3'd1 == nr_q);
@@ -437,14 +438,13 @@ module mr_attn_lane #(
       k_key_q   <= t_masked ? 32'd0 : t[31] ? ~t : {1'b1, t[30:0]};
       k_addr_q  <= {t_row_q, t_head_q};
       k_first_q <= (t_pos_q == 16'(CH));
-      k_hit_q   <= k_valid_q && (k_addr_q == {t_row_q, t_head_q});
       k_last_q  <= t_all;
     end
-    if (k_valid_q) k_prev_q <= key_new;
   end
 
-  assign key_old = k_hit_q ? k_prev_q : mx_rdata;
-  assign key_new = (k_first_q || k_key_q > key_old) ? k_key_q : key_old;
+  // Scores of one (row, head) are at least two cycles apart (a scale beat lies between them), so the
+  // memory always has the previous one.
+  assign key_new = (k_first_q || k_key_q > mx_rdata) ? k_key_q : mx_rdata;
 
   logic sc_ren;
   logic [SA-1:0] sc_raddr;

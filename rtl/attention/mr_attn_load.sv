@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads what a group needs from the row memories: q words (first pass and residue) and prefix maxima of
-// its rows, broadcast to the lanes, and the maximum q code per (row, head).
+// Loads what a group needs from the row memories: q words (first pass and residue) and prefix
+// maxima of its rows, broadcast to the lanes, and the maximum q code per (row, head).
 //
 // Parameters
 //   T, QKV_WORDS, PM_WORDS  sizes of the row memories; W_MAX, HEADS_MAX as in mr_attn

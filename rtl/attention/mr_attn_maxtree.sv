@@ -4,8 +4,8 @@
 // Parameters
 //   N  keys (power of two)
 //
-// Timing: valid_i with in_i, one result a cycle, valid_o with max_o $clog2(N) cycles later. mask_i is
-// constant over an operation (N = 1: the key goes through).
+// Timing: valid_i with in_i, one result a cycle, valid_o with max_o $clog2(N) cycles later. mask_i
+// is constant over an operation (N = 1: the key goes through).
 module mr_attn_maxtree #(
   parameter int N = 1
 ) (

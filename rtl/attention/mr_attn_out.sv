@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drain of a group: sums the lanes' accumulators, V values at a time, converts them with the prefix
-// maximum's exponent, multiplies by the reciprocal of the probability sum, quantises, and writes the
-// blocks to activation memory.
+// Drain of a group: sums the lanes' accumulators, V values at a time, converts them with the
+// prefix maximum's exponent, multiplies by the reciprocal of the probability sum, quantises, and
+// writes the blocks to activation memory.
 //
 // Parameters
 //   N, V        channels, lanes (V = 4N divides 64); W_MAX, HEADS_MAX as in mr_attn
 //
-// Timing: start_i (pulse) with cfg_* (taken over at once); busy_o high from the next cycle until the last
-// block was accepted on b_, done_o pulses in the last cycle of busy. rows * heads + 20 + log2 N cycles
-// to the first beat, then rows * words * 64/V beats, one a cycle (two-pass: half the rate), as long as
-// b_ready_i is high. b_*: valid/ready, one block of 32.
-//   lp_*: prefix maxima as in mr_attn_lane; dr_*, sum_*: to the lanes (mr_attn_lane), packed by channel.
+// Timing: start_i (pulse) with cfg_* (taken over at once); busy_o high from the next cycle until
+// the last block was accepted on b_, done_o pulses in the last cycle of busy. rows * heads + 20 +
+// log2 N cycles to the first beat, then rows * words * 64/V beats, one a cycle (two-pass: half the
+// rate), as long as b_ready_i is high. b_*: valid/ready, one block of 32.
+//   lp_*: prefix maxima as in mr_attn_lane; dr_*, sum_*: to the lanes (mr_attn_lane), packed by
+//     channel.
 module mr_attn_out #(
   parameter int N = 1,
   parameter int V = 4,
@@ -340,7 +341,8 @@ module mr_attn_out #(
     .sum_o  (x)
   );
 
-  // value = acc * 2^(pm - 127 - 6 - 12); times the reciprocal, which is NaN where the result must be
+  // value = acc * 2^(pm - 127 - 6 - 12); times the reciprocal, which is NaN where the result must
+  // be
   for (genvar b = 0; b < NB; b++) begin : gen_operands
     localparam int L = V / NB;
     assign x_exp[11*L*b+:11*L] = {L{11'(code_x[8*b+:8]) - 11'd145}};
@@ -448,7 +450,8 @@ module mr_attn_out #(
     .out_lo_o     (o_lo)
   );
 
-  assign b_slot_o   = {o_tag[TAG-1:20], o_tag[19] || o_lo};  // two-pass: the pair's first slot is even
+  // two-pass: the pair's first slot is even
+  assign b_slot_o   = {o_tag[TAG-1:20], o_tag[19] || o_lo};
   assign b_word_o   = o_tag[18:3] + 16'(o_sub);
   assign b_region_o = o_tag[2:1];
   assign b_first_o  = o_tag[0] && o_sub == '0;

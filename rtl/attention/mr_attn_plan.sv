@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans a command: walks the tokens, forms groups (up to 4 rows of one sequence x some heads), asks the
-// lanes for the KV passes of each group and hands the groups to the executor. Runs ahead of it: K and V of
-// the next group are asked for while this one is worked on.
+// Plans a command: walks the tokens, forms groups (up to 4 rows of one sequence x some heads),
+// asks the lanes for the KV passes of each group and hands the groups to the executor. Runs ahead
+// of it: K and V of the next group are asked for while this one is worked on.
 //
 // Parameters
 //   N, T, SCORES, W_MAX, HEADS_MAX as in mr_attn
 //
-// Group: rows = tokens that `continue` the first (at most 4), heads = all if the scores fit
-// (rows * heads * ceil(positions / N) <= SCORES / N), else the largest power of two that does; if one head
-// of so many rows does not fit, fewer rows. All heads: whole records, one sequential job per
+// Group: rows = tokens that `continue` the first (at most 4), heads = all if the scores fit (rows
+// * heads * ceil(positions / N) <= SCORES / N), else the largest power of two that does; if one
+// head of so many rows does not fit, fewer rows. All heads: whole records, one sequential job per
 // pass and channel; else slices.
 //
-// Timing: start_i with cfg_* stable until idle_o. g_valid_o/g_ready_i: groups in order (payload stable while
-// waiting); jd_valid_o is offered to a channel until its jd_ready_i, one pass at a time.
+// Timing: start_i with cfg_* stable until idle_o. g_valid_o/g_ready_i: groups in order (payload
+// stable while waiting); jd_valid_o is offered to a channel until its jd_ready_i, one pass at a
+// time.
 module mr_attn_plan #(
   parameter int N = 1,
   parameter int T = 8,

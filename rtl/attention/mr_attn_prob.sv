@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probabilities of one channel, computed on the fly from the score buffer: p = exp2(-(m - t)) as u16,
-// in the order in which the scores were written (position, head, row), and their sums per (row, head).
+// Probabilities of one channel, computed on the fly from the score buffer: p = exp2(-(m - t)) as
+// u16, in the order in which the scores were written (position, head, row), and their sums per
+// (row, head).
 //
 // Parameters
 //   N, CH      channels, this channel; SCORES entries of the score buffer over all channels
@@ -8,9 +9,9 @@
 //
 // Timing: start_i (pulse) begins a pass over cfg_cnt_i > 0 positions; every p is offered once by
 // p_valid_o/p_pop_i (show-ahead). Rows that do not see the position get p = 0. Score and maximum
-// memories are RAM ports: sc_ren_o/sc_raddr_o and mx_raddr_o in t, data in t+1. The sums are complete
-// when the last p has been popped; RAM port sum_ren_i/sum_raddr_i/sum_rdata_o = {nan, 32-bit sum},
-// outside a pass.
+// memories are RAM ports: sc_ren_o/sc_raddr_o and mx_raddr_o in t, data in t+1. The sums are
+// complete when the last p has been popped; RAM port sum_ren_i/sum_raddr_i/sum_rdata_o = {nan,
+// 32-bit sum}, outside a pass.
 module mr_attn_prob #(
   parameter int N = 1,
   parameter int CH = 0,

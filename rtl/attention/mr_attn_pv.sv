@@ -2,16 +2,17 @@
 // Probabilities times values of one channel: 64 multiply-adds a step into a memory of 64 x 48-bit
 // accumulators per word, and the shift register that hands the sums to the drain.
 //
-// acc += ((p * v) << 12) >>> min(38, pm - ev), floor. A word is {row, word of the row's head group}.
+// acc += ((p * v) << 12) >>> min(38, pm - ev), floor. A word is {row, word of the row's head
+// group}.
 //
 // Parameters
 //   V     lanes of the drain (divides 64)
 //   AA    address bits of the accumulator memory
 //
-// Timing: st_* in one cycle, a step a cycle; the sum is in the memory 3 cycles later. The same word must
-// not come in two consecutive cycles (in between there is always a scale beat), two cycles apart is right.
-// Drain: dr_step_i in t (with dr_load_i: a new word at dr_addr_i; without: the next V values of the
-// word), dr_o in t+2 has the V accumulators. No steps while draining.
+// Timing: st_* in one cycle, a step a cycle; the sum is in the memory 3 cycles later. The same
+// word must not come in two consecutive cycles (in between there is always a scale beat), two
+// cycles apart is right. Drain: dr_step_i in t (with dr_load_i: a new word at dr_addr_i; without:
+// the next V values of the word), dr_o in t+2 has the V accumulators. No steps while draining.
 module mr_attn_pv #(
   parameter int V = 4,
   parameter int AA = 8

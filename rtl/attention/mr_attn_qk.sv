@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of one channel: two 32-element dot products a step, held back until the maximum K code of the
-// head is known, then aligned and added to the 48-bit accumulator, converted and scaled.
+// Scores of one channel: two 32-element dot products a step, held back until the maximum K code of
+// the head is known, then aligned and added to the 48-bit accumulator, converted and scaled.
 //
-// A step is one K beat (two blocks of one head) against one q word. Steps of a head come beat by beat,
-// inside it row by row, inside it first pass then residue; the sums are formed row by row from the dot
-// buffer (two heads of dots), so there is one accumulator and no hazard. The steps of the next head
-// take at least as long as the sums of this one.
+// A step is one K beat (two blocks of one head) against one q word. Steps of a head come beat by
+// beat, inside it row by row, inside it first pass then residue; the sums are formed row by row
+// from the dot buffer (two heads of dots), so there is one accumulator and no hazard. The steps of
+// the next head take at least as long as the sums of this one.
 //
 // Parameters
 //   HEADS_MAX  heads; HP_MAX  largest padded head dimension
 //
-// Timing: st_valid_i and the step's operands in one cycle, a step a cycle. t_valid_o/t_o: one score per
-// (head, row), in the order of the steps; SCORE_LAT cycles after the last step of the head for row 0
-// of a one-beat, one-pass head (never refused). cfg_* and the mq_ memory are stable from the first step
-// to the last score. mq_we_i writes the maximum q code of {row, head}.
+// Timing: st_valid_i and the step's operands in one cycle, a step a cycle. t_valid_o/t_o: one score
+// per (head, row) in the order of the steps, never refused. cfg_* and the maximum q codes (mq_*
+// writes that of {row, head}) are stable from the first step to the last score.
 module mr_attn_qk #(
   parameter int HEADS_MAX = 16,
   parameter int HP_MAX = 256,
@@ -151,10 +150,11 @@ module mr_attn_qk #(
   );
 
   // ---- sums: walks row, beat, half of a complete head ----
-  logic b_half_last, b_beat_last, b_row_last;
+  logic b_half_last, b_beat_last, b_row_last, b_head_last;
   assign b_half_last = b_half_q || !cfg_two_i;
   assign b_beat_last = (8'(b_beat_q) + 8'd1 == cfg_hpw_i);
   assign b_row_last  = (3'(b_row_q) + 3'd1 == cfg_nr_i);
+  assign b_head_last = ((HA + 1)'(b_head_q) + 1'b1 == cfg_hg_i);
   assign b_last      = b_half_last && b_beat_last && b_row_last;
 
   always_ff @(posedge clk_i) begin
@@ -174,7 +174,7 @@ module mr_attn_qk #(
         end else begin
           b_beat_q <= '0;
           b_row_q  <= b_row_q + 2'd1;
-          if (b_row_last) b_head_q <= ((HA + 1)'(b_head_q) + 1'b1 == cfg_hg_i) ? '0 : b_head_q + 1'b1;
+          if (b_row_last) b_head_q <= b_head_last ? '0 : b_head_q + 1'b1;
         end
       end
     end

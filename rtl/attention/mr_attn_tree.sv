@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sum of N vectors of LANES integers, a register level per halving; vectors outside mask_i count as zero.
+// Sum of N vectors of LANES integers, a register level per halving; vectors outside mask_i count
+// as zero.
 //
 // Parameters
 //   N      vectors (power of two); LANES integers a vector; W bits of an integer
