@@ -208,7 +208,7 @@ def main():
     rng = np.random.default_rng(args.seed)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    log_file = open(out / "training-log.txt", "w")
+    log_file = open(Path(__file__).with_name("training-log.txt"), "w")
 
     def log(text):
         print(text, flush=True)
