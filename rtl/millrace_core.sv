@@ -285,6 +285,9 @@ module millrace_core #(
   logic [N*1024-1:0] ring_rdata;
   logic [N*32-1:0]  ring_rcode, tile_max;
   logic [N-1:0]     tile_valid;
+  // A reader drops what is outstanding on a pulse and then waits for jobs, which halt holds back.
+  logic halt_q;
+  always_ff @(posedge clk_i) halt_q <= halt;
   genvar c;
   generate
     for (c = 0; c < N; c = c + 1) begin : gen_channel
@@ -294,7 +297,7 @@ module millrace_core #(
       ) u_reader (
         .clk_i,
         .rst_ni        (unit_rst_n),
-        .w_job_valid_i (job_valid[c]),
+        .w_job_valid_i (job_valid[c] && !halt),
         .w_job_ready_o (job_ready[c]),
         .w_job_off_i   (job_off),
         .w_job_beats_i (job_beats),
@@ -302,7 +305,7 @@ module millrace_core #(
         .w_limit_i     (w_limit[32*c+:32]),
         .w_valid_o     (w_valid[c]),
         .w_credit_i    (w_credit[c]),
-        .kv_job_valid_i(kv_job_valid[c]),
+        .kv_job_valid_i(kv_job_valid[c] && !halt),
         .kv_job_ready_o(kv_job_ready[c]),
         .kv_job_off_i  (kv_job_off[32*c+:32]),
         .kv_job_beats_i(kv_job_beats[32*c+:32]),
@@ -311,7 +314,7 @@ module millrace_core #(
         .kv_valid_o    (kv_valid[c]),
         .kv_credit_i   (kv_credit[c]),
         .data_o        (ch_data[512*c+:512]),
-        .flush_i       (halt),
+        .flush_i       (halt && !halt_q),
         .idle_o        (rd_idle[c]),
         .err_valid_o   (e_valid[c]),
         .err_code_o    (e_code[8*c+:8]),

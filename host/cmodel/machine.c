@@ -780,6 +780,12 @@ void mr_machine_free(struct mr_machine *m)
     free(m);
 }
 
+struct mr_machine_run mr_machine_state(const struct mr_machine *m)
+{
+    return (struct mr_machine_run){m->prog,   m->n_cmds,   m->next,
+                                   m->n_rows, m->n_logits, m->two_pass};
+}
+
 const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code)
 {
     uint8_t *c;

@@ -4,6 +4,7 @@
 #ifndef MILLRACE_CMODEL_MACHINE_H
 #define MILLRACE_CMODEL_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "device/memory.h"
@@ -39,6 +40,16 @@ int mr_machine_run(struct mr_machine *m, uint64_t run_addr, const volatile int *
 int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_error *dev,
                      struct mr_error *err);
 int mr_machine_step(struct mr_machine *m, struct mr_device_error *dev, struct mr_error *err);
+
+// The run that was begun: its commands (MR_CMD_WORDS words each) and what they apply to. n_logits
+// is known after LOAD_ROWS.
+struct mr_machine_run {
+    const uint32_t *commands;
+    unsigned n_commands, next; // next: first command not yet executed
+    int n_rows, n_logits;
+    bool two_pass;
+};
+struct mr_machine_run mr_machine_state(const struct mr_machine *m);
 
 // On-chip memories, for comparison. Rows are row slots (act, qkv) or tokens (residual, prefix max).
 const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code);

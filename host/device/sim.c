@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// "sim:[config][,memory=PRESET][,seed=N][,stalls=PERCENT]": the Verilated RTL in this process,
-// loaded from libmillrace-sim-<config>.so beside the program (or in MILLRACE_SIM_DIR).
+// "sim:[config][,memory=PRESET][,seed=N][,stalls=PERCENT][,check]": the Verilated RTL in this
+// process, loaded from libmillrace-sim-<config>.so beside the program (or in MILLRACE_SIM_DIR).
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "device/check.h"
 #include "device/device.h"
 #include "sim/verilator/simlib.h"
 
@@ -19,6 +20,9 @@ struct sim_device {
     const struct mr_sim_api *api;
     struct mr_sim *sim;
     char preset[32];
+    bool want_check;
+    struct mr_memory ref; // check: the model's copy of all buffers
+    struct mr_check *check;
 };
 
 static struct sim_device *self(struct mr_device *dev)
@@ -32,7 +36,8 @@ static struct sim_device *self(struct mr_device *dev)
 static bool try_path(struct sim_device *d, const char *dir, const char *sub, const char *config)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s%s/libmillrace-sim-%s.so", dir, sub, config);
+    int n = snprintf(path, sizeof path, "%s%s/libmillrace-sim-%s%s.so", dir, sub, config,
+                     d->want_check ? "-view" : "");
     if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0)
         return false;
     d->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -89,6 +94,9 @@ static int sim_alloc(struct mr_device *dev, int channel, size_t bytes, const voi
     if (channel >= dev->info.g.n)
         return mr_fail(err, MR_ERR_USAGE, "channel %d of %d", channel, dev->info.g.n);
     int rc = mr_memory_alloc(&d->mem, channel, bytes, map, addr, err);
+    uint64_t twin;
+    if (rc == 0 && d->want_check)
+        rc = mr_memory_alloc(&d->ref, channel, bytes, map, &twin, err);
     if (rc < 0)
         return rc;
     struct mr_region *r = &d->mem.regions[d->mem.count - 1];
@@ -104,6 +112,8 @@ static int sim_write(struct mr_device *dev, uint64_t addr, const void *data, siz
         return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
                        (unsigned long long)addr);
     memcpy(p, data, bytes);
+    if (self(dev)->want_check)
+        memcpy(mr_memory_at(&self(dev)->ref, addr, bytes, true), data, bytes);
     return 0;
 }
 
@@ -194,7 +204,9 @@ static int device_error(struct sim_device *d, struct mr_error *err)
 static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
 {
     struct sim_device *d = self(dev);
-    int rc = reg_write(d, MR_REG_RUN_LO, (uint32_t)run_addr, err);
+    int rc = d->check ? mr_check_begin(d->check, run_addr, err) : 0;
+    if (rc == 0)
+        rc = reg_write(d, MR_REG_RUN_LO, (uint32_t)run_addr, err);
     if (rc == 0)
         rc = reg_write(d, MR_REG_RUN_HI, (uint32_t)(run_addr >> 32), err);
     if (rc == 0)
@@ -207,6 +219,8 @@ static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *er
     }
     if (rc < 0)
         return rc;
+    if (stop == MR_SIM_STOP_DONE)
+        return mr_check_end(d->check, &d->mem, err);
     if (stop == MR_SIM_STOP_ABORT || mr_device_stop)
         return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     uint32_t status;
@@ -242,6 +256,8 @@ static void sim_close(struct mr_device *dev)
     struct sim_device *d = self(dev);
     if (d->sim)
         d->api->close(d->sim);
+    mr_check_free(d->check);
+    mr_memory_free(&d->ref);
     mr_memory_free(&d->mem);
     if (d->so)
         dlclose(d->so);
@@ -270,7 +286,9 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
             *eq = 0;
         unsigned long long n = strtoull(value, &end, 0);
         bool number = eq && end != value && *end == 0;
-        if (!eq && strlen(p) < 32)
+        if (!eq && strcmp(p, "check") == 0)
+            d->want_check = true;
+        else if (!eq && strlen(p) < 32)
             strcpy(config, p);
         else if (eq && strcmp(p, "memory") == 0 && strlen(value) < sizeof d->preset)
             strcpy(d->preset, value);
@@ -282,7 +300,7 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
             return mr_fail(
                 err, MR_ERR_USAGE,
                 "sim:%s: '%s' is not an option; known are a configuration's name, memory=ideal|"
-                "ddr4-2400|hbm2, seed=N and stalls=0..90",
+                "ddr4-2400|hbm2, seed=N, stalls=0..90 and check",
                 args, p);
     }
     opt->preset = d->preset;
@@ -310,6 +328,8 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
         rc = reg_write(d, MR_REG_WATCHDOG, WATCHDOG_LOG2, err);
     if (rc == 0)
         rc = reg_write(d, MR_REG_IRQ_ENABLE, 1, err);
+    if (rc == 0 && d->want_check)
+        rc = mr_check_new(&d->check, &d->base.info.g, d->api, d->sim, &d->ref, err);
     if (rc < 0) {
         sim_close(&d->base);
         return rc;

@@ -28,7 +28,12 @@ module mr_ram_1r1w #(
 `endif
 );
 
+`ifdef MILLRACE_VIEW
+  // The simulator's one window into on-chip memory, for comparison with the C model.
+  logic [W-1:0] mem [0:DEPTH-1] /*verilator public_flat_rd*/;
+`else
   logic [W-1:0] mem [0:DEPTH-1];
+`endif
 
   if (WE_W == W) begin : gen_word
     always_ff @(posedge clk_i) begin

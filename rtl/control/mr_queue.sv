@@ -4,7 +4,9 @@
 //
 // Parameters
 //   DEPTH     commands waiting
-//   INFLIGHT  commands that the unit may have taken and not finished (a power of two)
+//   INFLIGHT  room for commands that the unit has taken and not finished (a power of two)
+//   LIMIT     most of them at a time: 1 where commands of a queue go to different units, which would
+//             overtake each other
 //
 // Timing: in_valid_i/in_ready_o and issue_valid_o/issue_ready_i are valid/ready; issue_valid_o falls only
 // with a transfer, since nobody else takes the semaphores that this queue waits for. take_o is the mask
@@ -12,7 +14,8 @@
 // cycle signal_o carries the command's mask and done_valid_o/done_index_o name it.
 module mr_queue #(
   parameter int DEPTH = 16,
-  parameter int INFLIGHT = 8
+  parameter int INFLIGHT = 8,
+  parameter int LIMIT = INFLIGHT
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -61,7 +64,7 @@ module mr_queue #(
   logic [$clog2(DEPTH+1)-1:0] unused_count;
   logic [15:0] wait_mask;
   assign wait_mask     = head[mr_pkg::CMD_WAIT_LSB +: 16];
-  assign room          = count_q != (IW + 1)'(INFLIGHT);
+  assign room          = count_q < (IW + 1)'(LIMIT);
   assign issue_valid_o = head_valid && room && (wait_mask & ~sem_i) == '0;
   assign fire          = issue_valid_o && issue_ready_i;
   assign take_o        = fire ? wait_mask : '0;

@@ -190,7 +190,8 @@ module mr_seq #(
   generate
     for (q = 0; q < 5; q = q + 1) begin : gen_queue
       mr_queue #(
-        .DEPTH(q == 0 ? 32 : 16)
+        .DEPTH(q == 0 ? 32 : 16),
+        .LIMIT(q == 1 ? 8 : 1)
       ) u_queue (
         .clk_i,
         .rst_ni       (unit_rst_no),
