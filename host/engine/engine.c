@@ -194,24 +194,42 @@ static int write_row(struct engine *e, int i, const struct mr_row *row, bool con
     return rc;
 }
 
+// A sequence's rows must be neighbours in a run: only then does the device carry the prefix maxima
+// from one to the next. order[n]: the rows by sequence, in order of first appearance.
+static void group_rows(const struct mr_row *rows, int n, int *order)
+{
+    bool placed[MR_PROGRAM_ROWS] = {false};
+    for (int i = 0, k = 0; i < n; i++) {
+        bool first = !placed[i];
+        for (int j = i; first && j < n; j++)
+            if (rows[j].seq == rows[i].seq) {
+                order[k++] = j;
+                placed[j] = true;
+            }
+    }
+}
+
 // One run of the device: at most e->chunk rows.
 static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *logits,
                     struct mr_error *err)
 {
-    int wanted = 0, rc = 0;
-    for (int i = 0; rc == 0 && i < n; i++) {
-        rc = write_row(e, i, &rows[i], i > 0 && rows[i].seq == rows[i - 1].seq, err);
-        wanted += rows[i].want_logits;
-    }
+    int wanted = 0, rc = 0, order[MR_PROGRAM_ROWS], place[MR_PROGRAM_ROWS];
+    for (int i = 0; i < n; i++) // the caller's place of each row's logits
+        place[i] = rows[i].want_logits ? wanted++ : -1;
+    group_rows(rows, n, order);
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = write_row(e, i, &rows[order[i]], i > 0 && rows[order[i]].seq == rows[order[i - 1]].seq,
+                       err);
     if (rc == 0)
         rc = write_descriptor(e, n, wanted > 0, err);
     if (rc == 0)
         rc = mr_device_run(e->dev, e->desc_addr, err);
     size_t vocab = (size_t)e->base.config.vocab_size;
-    for (int i = 0; rc == 0 && i < wanted; i++)
-        rc = mr_device_read(e->dev,
-                            e->result_addr + (uint64_t)i * (uint64_t)e->prog[1].out_beats * BEAT,
-                            logits + (size_t)i * vocab, vocab * sizeof *logits, err);
+    for (int i = 0, k = 0; rc == 0 && i < n; i++) // the device's rows of logits are in its order
+        if (place[order[i]] >= 0)
+            rc = mr_device_read(
+                e->dev, e->result_addr + (uint64_t)k++ * (uint64_t)e->prog[1].out_beats * BEAT,
+                logits + (size_t)place[order[i]] * vocab, vocab * sizeof *logits, err);
     uint64_t counter[MR_COUNTERS];
     if (rc == 0)
         rc = mr_device_counters(e->dev, counter, err);
