@@ -14,7 +14,8 @@
 // A block accepted in cycle t is seen, with its maximum, by reads from t+3 on.
 //
 // Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank, act_raddr_i
-// = group * ACT_WORDS + word for all banks; rmax_raddr_i = {region, group}, one byte a bank.
+// = group * ACT_WORDS + word for all banks, act_rdata_o the elements and act_rcode_o the codes (bank 0
+// low); rmax_raddr_i = {region, group}, one byte a bank.
 module mr_act_mem #(
   parameter int R = 4,
   parameter int T = 128,
@@ -45,7 +46,8 @@ module mr_act_mem #(
 
   input  logic [      R-1:0] act_ren_i,
   input  logic [ ACT_AW-1:0] act_raddr_i,
-  output logic [  R*264-1:0] act_rdata_o,
+  output logic [  R*256-1:0] act_rdata_o,
+  output logic [    R*8-1:0] act_rcode_o,
   input  logic               rmax_ren_i,
   input  logic [RMAX_AW-1:0] rmax_raddr_i,
   output logic [    R*8-1:0] rmax_rdata_o
@@ -103,6 +105,9 @@ module mr_act_mem #(
   end
 
   for (genvar r = 0; r < R; r++) begin : gen_bank
+    logic [263:0] rdata;
+    assign act_rdata_o[256*r+:256] = rdata[255:0];
+    assign act_rcode_o[8*r+:8] = rdata[263:256];
     mr_ram_1r1w #(
       .W    (264),
       .DEPTH(T / R * ACT_WORDS)
@@ -113,7 +118,7 @@ module mr_act_mem #(
       .wdata_i(w_data_q),
       .ren_i  (act_ren_i[r]),
       .raddr_i(act_raddr_i),
-      .rdata_o(act_rdata_o[264*r+:264])
+      .rdata_o(rdata)
     );
   end
 

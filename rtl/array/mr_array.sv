@@ -23,8 +23,8 @@
 // ring_free_o: the oldest k-row is free in every channel (its read was in the cycle before). Tile entries
 // are copied and popped by a tile's first step; tile_pop_o pops all channels (pop of a valid head).
 // Activation memory: act_ren_o one enable a bank (only rows with a live slot), one address; rmax_ren_o in
-// the first step of a row group; both RAM ports. What the array reads must have been written three cycles
-// before the command is presented.
+// the first step of a row group; both RAM ports. A command sees every block that
+// mr_act_mem accepted no later than in the cycle that accepts the command.
 //
 // Drain: valid/ready, one token a beat from registers. Latency, when nothing stalls: command accepted in
 // cycle a, first step in a+2; a row group's last step in f, its first token's dr_valid_o in f+13 (f+14
@@ -70,7 +70,8 @@ module mr_array #(
 
   output logic [       R-1:0] act_ren_o,
   output logic [  ACT_AW-1:0] act_raddr_o,
-  input  logic [   R*264-1:0] act_rdata_i,
+  input  logic [   R*256-1:0] act_rdata_i,
+  input  logic [     R*8-1:0] act_rcode_i,
   output logic                rmax_ren_o,
   output logic [ RMAX_AW-1:0] rmax_raddr_o,
   input  logic [     R*8-1:0] rmax_rdata_i,
@@ -163,7 +164,8 @@ module mr_array #(
     else last_q <= {last_q[4:0], last};
   end
 
-  logic take, add, shift, f_wen, f_ren;
+  logic take, add, f_wen, f_ren;
+  logic [5:0] take_row;
   logic [FW-1:0] f_waddr, f_raddr;
   logic [N*192-1:0] f_rdata;
 
@@ -179,13 +181,14 @@ module mr_array #(
       .first_i(first_q[4]),
       .last_i (last_q[5]),
       .act_i  (act_rdata_i),
+      .acode_i(act_rcode_i),
       .rmax_i (rmax_rdata_i),
       .w_i    (ring_rdata_i[1024*n+:1024]),
       .wcode_i(ring_rcode_i[32*n+:32]),
       .cmax_i (cmax[32*n+:32]),
       .take_i (take),
       .add_i  (add),
-      .shift_i(shift),
+      .row_i  (take_row),
       .wen_i  (f_wen),
       .waddr_i(f_waddr),
       .ren_i  (f_ren),
@@ -214,7 +217,7 @@ module mr_array #(
     .credit_o    (credit),
     .take_o      (take),
     .add_o       (add),
-    .shift_o     (shift),
+    .row_o       (take_row),
     .wen_o       (f_wen),
     .waddr_o     (f_waddr),
     .ren_o       (f_ren),

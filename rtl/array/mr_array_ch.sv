@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One channel of the array: R rows x 4 columns of processing elements, the operand registers in front
-// of them, the shadow chain, the adder for two-pass row pairs and this channel's share of the result
+// of them, the shadow registers, the adder for two-pass row pairs and this channel's share of the result
 // FIFO's memory.
 //
 // Parameters
@@ -9,13 +9,13 @@
 //   DF    depth of the result FIFO in tokens (power of two)
 //
 // Timing (t = cycle in which a step's operands are at the inputs):
-//   t    v_i (one bit a live row), act_i, rmax_i, w_i, wcode_i, cmax_i
+//   t    v_i (one bit a live row), act_i, acode_i, rmax_i, w_i, wcode_i, cmax_i
 //   t+1  operand registers; products, partial sums, dot product, aligned term in t+2..t+5
 //   t+5  first_i: this step starts a new sum (accumulator written at the end of t+5)
 //   t+6  last_i: this step ended a sum; the live rows' accumulators go to the shadows
-//   t+7  row 0 can be taken: take_i adds it to (add_i) or loads it into the result register; shift_i
-//        moves the rows down by one
+//   t+7  take_i adds the shadow of row_i to (add_i), or loads it into, the result register
 //   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM port.
+// A row without a live slot does nothing: each stage of a row has its own enable.
 module mr_array_ch #(
   parameter int R = 4,
   parameter int PAIR = 0,
@@ -26,20 +26,23 @@ module mr_array_ch #(
   input  logic [         R-1:0] v_i,
   input  logic                  first_i,
   input  logic                  last_i,
-  input  logic [     R*264-1:0] act_i,
+  input  logic [     R*256-1:0] act_i,
+  input  logic [       R*8-1:0] acode_i,
   input  logic [       R*8-1:0] rmax_i,
   input  logic [        1023:0] w_i,
   input  logic [          31:0] wcode_i,
   input  logic [          31:0] cmax_i,
   input  logic                  take_i,
   input  logic                  add_i,
-  input  logic                  shift_i,
+  input  logic [           5:0] row_i,
   input  logic                  wen_i,
   input  logic [$clog2(DF)-1:0] waddr_i,
   input  logic                  ren_i,
   input  logic [$clog2(DF)-1:0] raddr_i,
   output logic [         191:0] rdata_o
 );
+
+  localparam int RB = (R > 1) ? $clog2(R) : 1;
 
   // Distance of a block's exponent from the maximum, limited to the largest shift.
   function automatic logic [5:0] diff38(input logic [7:0] top, input logic [7:0] code);
@@ -48,102 +51,181 @@ module mr_array_ch #(
     diff38 = (d > 8'd38) ? 6'd38 : d[5:0];
   endfunction
 
-  // Enables of the six stages after the inputs, one vector so that it is one shift: stage s at s*R.
-  logic [6*R-1:0] v_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) v_q <= '0;
-    else v_q <= {v_q[5*R-1:0], v_i};
-  end
-
-  logic [R*6-1:0] dr1_q, dr2_q, dr3_q;
-  logic [   23:0] dc1_q, dc2_q, dc3_q;
+  // Column operands. Row 0 is live whenever any row is, so its enables serve the columns.
+  logic [1:0] v0;
+  logic [1023:0] w_q;
+  logic [23:0] dc1_q, dc2_q, dc3_q;
   always_ff @(posedge clk_i) begin
     if (v_i[0]) begin
-      for (int r = 0; r < R; r++) dr1_q[6*r+:6] <= diff38(rmax_i[8*r+:8], act_i[264*r+256+:8]);
-      for (int c = 0; c < 4; c++) dc1_q[6*c+:6] <= diff38(cmax_i[8*c+:8], wcode_i[8*c+:8]);
+      w_q   <= w_i;
+      dc1_q <= {diff38(cmax_i[31:24], wcode_i[31:24]), diff38(cmax_i[23:16], wcode_i[23:16]),
+                diff38(cmax_i[15:8], wcode_i[15:8]), diff38(cmax_i[7:0], wcode_i[7:0])};
     end
-    if (v_q[0]) begin
-      dr2_q <= dr1_q;
-      dc2_q <= dc1_q;
-    end
-    if (v_q[R]) begin
-      dr3_q <= dr2_q;
-      dc3_q <= dc2_q;
-    end
+    if (v0[0]) dc2_q <= dc1_q;
+    if (v0[1]) dc3_q <= dc2_q;
   end
 
-  logic [1023:0] w_q;
-  always_ff @(posedge clk_i) begin
-    if (v_i[0]) w_q <= w_i;
-  end
+  logic [191:0] shadow_q[0:R-1];
 
-  logic [R*256-1:0] a_q;
-  for (genvar r = 0; r < R; r++) begin : gen_a
+  localparam int STEP = (PAIR != 0) ? 2 : 1;
+  for (genvar r = 0; r < R; r = r + STEP) begin : gen_row
+    logic [5:0] v_q;  // enables of the stages after the inputs
+    logic [255:0] a_q;
+    logic [5:0] dr1_q, dr2_q, dr3_q;
+    logic [47:0] acc0, acc1, acc2, acc3;
+
+    if (r == 0) begin : gen_v0
+      assign v0 = v_q[1:0];
+    end
+
     always_ff @(posedge clk_i) begin
-      if (v_i[r]) a_q[256*r+:256] <= act_i[264*r+:256];
+      if (!rst_ni) v_q <= 6'd0;
+      else v_q <= {v_q[4:0], v_i[r]};
     end
-  end
-
-  // Shadow chain: row r's shadow is chain[(4 r + c) * 48 +: 48]; nothing comes from above row R-1.
-  logic [(R+1)*192-1:0] chain;
-  assign chain[R*192+:192] = '0;
-
-  if (PAIR == 0) begin : gen_single
-    for (genvar r = 0; r < R; r++) begin : gen_row
-      logic cap;
-      assign cap = last_i && v_q[5*R+r];
-      for (genvar c = 0; c < 4; c++) begin : gen_col
-        mr_pe u_pe (
-          .clk_i,
-          .v_i    ({v_q[4*R+r], v_q[3*R+r], v_q[2*R+r], v_q[R+r], v_q[r]}),
-          .first_i,
-          .cap_i  (cap),
-          .shift_i,
-          .a_i    (a_q[256*r+:256]),
-          .w_i    (w_q[256*c+:256]),
-          .dr_i   (dr3_q[6*r+:6]),
-          .dc_i   (dc3_q[6*c+:6]),
-          .chain_i(chain[(4*(r+1)+c)*48+:48]),
-          .chain_o(chain[(4*r+c)*48+:48])
-        );
+    always_ff @(posedge clk_i) begin
+      if (v_i[r]) begin
+        a_q   <= act_i[256*r+:256];
+        dr1_q <= diff38(rmax_i[8*r+:8], acode_i[8*r+:8]);
       end
+      if (v_q[0]) dr2_q <= dr1_q;
+      if (v_q[1]) dr3_q <= dr2_q;
     end
-  end else begin : gen_pair
-    for (genvar r = 0; r < R; r = r + 2) begin : gen_row
-      logic cap_lo, cap_hi;
-      assign cap_lo = last_i && v_q[5*R+r];
-      assign cap_hi = last_i && v_q[5*R+r+1];
-      assign chain[4*(r+1)*48+:192] = '0;  // inside the pair
-      for (genvar c = 0; c < 4; c++) begin : gen_col
-        mr_pe_pair u_pe (
-          .clk_i,
-          .v_i     ({v_q[3*R+r], v_q[2*R+r], v_q[R+r], v_q[r]}),
-          .v_lo_i  (v_q[4*R+r]),
-          .v_hi_i  (v_q[4*R+r+1]),
-          .first_i,
-          .cap_lo_i(cap_lo),
-          .cap_hi_i(cap_hi),
-          .shift_i,
-          .a_lo_i  (a_q[256*r+:256]),
-          .a_hi_i  (a_q[256*(r+1)+:256]),
-          .w_i     (w_q[256*c+:256]),
-          .dr_lo_i (dr3_q[6*r+:6]),
-          .dr_hi_i (dr3_q[6*(r+1)+:6]),
-          .dc_i    (dc3_q[6*c+:6]),
-          .chain_i (chain[(4*(r+2)+c)*48+:48]),
-          .chain_o (chain[(4*r+c)*48+:48])
-        );
+    always_ff @(posedge clk_i) begin
+      if (last_i && v_q[5]) shadow_q[r] <= {acc3, acc2, acc1, acc0};
+    end
+
+    if (PAIR == 0) begin : gen_single
+      mr_pe u_pe0 (
+        .clk_i,
+        .v_i    (v_q[4:0]),
+        .first_i,
+        .a_i    (a_q),
+        .w_i    (w_q[255:0]),
+        .dr_i   (dr3_q),
+        .dc_i   (dc3_q[5:0]),
+        .acc_o  (acc0)
+      );
+      mr_pe u_pe1 (
+        .clk_i,
+        .v_i    (v_q[4:0]),
+        .first_i,
+        .a_i    (a_q),
+        .w_i    (w_q[511:256]),
+        .dr_i   (dr3_q),
+        .dc_i   (dc3_q[11:6]),
+        .acc_o  (acc1)
+      );
+      mr_pe u_pe2 (
+        .clk_i,
+        .v_i    (v_q[4:0]),
+        .first_i,
+        .a_i    (a_q),
+        .w_i    (w_q[767:512]),
+        .dr_i   (dr3_q),
+        .dc_i   (dc3_q[17:12]),
+        .acc_o  (acc2)
+      );
+      mr_pe u_pe3 (
+        .clk_i,
+        .v_i    (v_q[4:0]),
+        .first_i,
+        .a_i    (a_q),
+        .w_i    (w_q[1023:768]),
+        .dr_i   (dr3_q),
+        .dc_i   (dc3_q[23:18]),
+        .acc_o  (acc3)
+      );
+    end else begin : gen_pair
+      // The odd row. It is live only together with the even one.
+      logic [5:4] vh_q;
+      logic [3:0] vh_early_q;
+      logic [255:0] ah_q;
+      logic [5:0] drh1_q, drh2_q, drh3_q;
+      logic [47:0] acch0, acch1, acch2, acch3;
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni) {vh_q, vh_early_q} <= 6'd0;
+        else {vh_q, vh_early_q} <= {vh_q[4], vh_early_q, v_i[r+1]};
       end
+      always_ff @(posedge clk_i) begin
+        if (v_i[r+1]) begin
+          ah_q   <= act_i[256*(r+1)+:256];
+          drh1_q <= diff38(rmax_i[8*(r+1)+:8], acode_i[8*(r+1)+:8]);
+        end
+        if (vh_early_q[0]) drh2_q <= drh1_q;
+        if (vh_early_q[1]) drh3_q <= drh2_q;
+      end
+      always_ff @(posedge clk_i) begin
+        if (last_i && vh_q[5]) shadow_q[r+1] <= {acch3, acch2, acch1, acch0};
+      end
+      mr_pe_pair u_pe0 (
+        .clk_i,
+        .v_i     (v_q[3:0]),
+        .v_lo_i  (v_q[4]),
+        .v_hi_i  (vh_q[4]),
+        .first_i,
+        .a_lo_i  (a_q),
+        .a_hi_i  (ah_q),
+        .w_i     (w_q[255:0]),
+        .dr_lo_i (dr3_q),
+        .dr_hi_i (drh3_q),
+        .dc_i    (dc3_q[5:0]),
+        .acc_lo_o(acc0),
+        .acc_hi_o(acch0)
+      );
+      mr_pe_pair u_pe1 (
+        .clk_i,
+        .v_i     (v_q[3:0]),
+        .v_lo_i  (v_q[4]),
+        .v_hi_i  (vh_q[4]),
+        .first_i,
+        .a_lo_i  (a_q),
+        .a_hi_i  (ah_q),
+        .w_i     (w_q[511:256]),
+        .dr_lo_i (dr3_q),
+        .dr_hi_i (drh3_q),
+        .dc_i    (dc3_q[11:6]),
+        .acc_lo_o(acc1),
+        .acc_hi_o(acch1)
+      );
+      mr_pe_pair u_pe2 (
+        .clk_i,
+        .v_i     (v_q[3:0]),
+        .v_lo_i  (v_q[4]),
+        .v_hi_i  (vh_q[4]),
+        .first_i,
+        .a_lo_i  (a_q),
+        .a_hi_i  (ah_q),
+        .w_i     (w_q[767:512]),
+        .dr_lo_i (dr3_q),
+        .dr_hi_i (drh3_q),
+        .dc_i    (dc3_q[17:12]),
+        .acc_lo_o(acc2),
+        .acc_hi_o(acch2)
+      );
+      mr_pe_pair u_pe3 (
+        .clk_i,
+        .v_i     (v_q[3:0]),
+        .v_lo_i  (v_q[4]),
+        .v_hi_i  (vh_q[4]),
+        .first_i,
+        .a_lo_i  (a_q),
+        .a_hi_i  (ah_q),
+        .w_i     (w_q[1023:768]),
+        .dr_lo_i (dr3_q),
+        .dr_hi_i (drh3_q),
+        .dc_i    (dc3_q[23:18]),
+        .acc_lo_o(acc3),
+        .acc_hi_o(acch3)
+      );
     end
   end
 
   logic [191:0] sum_q;
+  function automatic logic [191:0] add4(input logic [191:0] a, input logic [191:0] b);
+    add4 = {a[191:144] + b[191:144], a[143:96] + b[143:96], a[95:48] + b[95:48], a[47:0] + b[47:0]};
+  endfunction
   always_ff @(posedge clk_i) begin
-    if (take_i) begin
-      for (int c = 0; c < 4; c++) begin
-        sum_q[48*c+:48] <= (add_i ? sum_q[48*c+:48] : 48'd0) + chain[48*c+:48];
-      end
-    end
+    if (take_i) sum_q <= add4(add_i ? sum_q : 192'd0, shadow_q[row_i[RB-1:0]]);
   end
 
   mr_ram_1r1w #(
@@ -158,5 +240,8 @@ module mr_array_ch #(
     .raddr_i,
     .rdata_o
   );
+
+  logic unused;
+  assign unused = ^row_i;
 
 endmodule

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drain of the array: empties the shadow chain into the result FIFO (a memory slice in each channel, the
+// Drain of the array: moves the shadows into the result FIFO (a memory slice in each channel, the
 // pointers here) and presents one token a beat with what belongs to it.
 //
 // Parameters
@@ -30,10 +30,10 @@ module mr_array_drain #(
   input  logic [      N*32-1:0] cmax_i,
   input  logic [     N*128-1:0] bias_i,
   output logic                  credit_o,
-  // the channels' shadow chains and memories
+  // the channels' shadows and memories
   output logic                  take_o,
   output logic                  add_o,
-  output logic                  shift_o,
+  output logic [           5:0] row_o,
   output logic                  wen_o,
   output logic [$clog2(DF)-1:0] waddr_o,
   output logic                  ren_o,
@@ -83,11 +83,12 @@ module mr_array_drain #(
     .rdata_o(meta)
   );
 
-  // ---- emptying the shadow chain -------------------------------------------------------------------
+  // ---- emptying the shadows ------------------------------------------------------------------------
   // {pair, slots} of a row group travels beside its last step: from f+2 to f+8, the cycle of capture.
   logic [41:0] pipe_q;
   logic cap, pair_q, odd_q, push_q, endf_q;
-  logic [5:0] slots_q;
+  logic [5:0] slots_q;  // slots left
+  logic [5:0] slot_q;   // row of the next one
   assign cap = (pipe_q[40:35] != 6'd0);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) pipe_q <= '0;
@@ -96,7 +97,7 @@ module mr_array_drain #(
 
   assign take_o = (slots_q != 6'd0);
   assign add_o = odd_q;
-  assign shift_o = (slots_q > 6'd1);
+  assign row_o = slot_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       slots_q <= 6'd0;
@@ -113,8 +114,10 @@ module mr_array_drain #(
     if (cap) begin
       pair_q <= pipe_q[41];
       odd_q  <= 1'b0;
+      slot_q <= 6'd0;
     end else if (take_o) begin
-      odd_q <= pair_q && !odd_q;
+      odd_q  <= pair_q && !odd_q;
+      slot_q <= slot_q + 6'd1;
     end
     if (take_o) endf_q <= (slots_q == 6'd1);
   end

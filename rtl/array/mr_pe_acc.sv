@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second half of a processing element: alignment shift, 48-bit accumulator, shadow register.
+// Second half of a processing element: alignment shift and 48-bit accumulator.
 //
 //   acc = (first ? 0 : acc) + ((d << 18) >>> min(38, row difference + column difference))
 //
-// Timing: the enables are one bit a stage, in consecutive cycles for one step. In the cycle of v_y_i
-// d_i is not there yet, dr_i and dc_i are (each already limited to 38); v_m_i: d_i is valid; v_acc_i
-// with first_i: accumulate. cap_i: acc -> shadow. shift_i: the next row's shadow (chain_i) -> shadow,
-// so that the rows of a column leave through row 0's chain_o. cap_i wins.
+// Timing: v_i holds the enables of three stages, which a step passes in consecutive cycles. Bit 0: d_i
+// is not there yet, dr_i and dc_i are (each already limited to 38). Bit 1: d_i is valid. Bit 2, with
+// first_i: accumulate; acc_o is the new sum in the next cycle.
 module mr_pe_acc (
   input  logic               clk_i,
-  input  logic               v_y_i,
-  input  logic               v_m_i,
-  input  logic               v_acc_i,
+  input  logic        [ 2:0] v_i,
   input  logic               first_i,
-  input  logic               cap_i,
-  input  logic               shift_i,
   input  logic        [ 5:0] dr_i,
   input  logic        [ 5:0] dc_i,
   input  logic signed [31:0] d_i,
-  input  logic        [47:0] chain_i,
-  output logic        [47:0] chain_o
+  output logic        [47:0] acc_o
 );
 
   function automatic logic [5:0] sum38(input logic [5:0] a, input logic [5:0] b);
@@ -30,23 +24,13 @@ module mr_pe_acc (
 
   logic        [ 5:0] sh_q;
   logic signed [63:0] m_q;  // 39 bits of value; 64 declared because it simulates faster
-  logic        [47:0] acc_q;
 
   always_ff @(posedge clk_i) begin
-    if (v_y_i) sh_q <= sum38(dr_i, dc_i);
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (v_m_i) m_q <= $signed({{25{d_i[20]}}, d_i[20:0], 18'd0}) >>> sh_q;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (v_acc_i) acc_q <= (first_i ? 48'd0 : acc_q) + m_q[47:0];
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (cap_i) chain_o <= acc_q;
-    else if (shift_i) chain_o <= chain_i;
+    if (v_i != 3'd0) begin  // one test for an idle element in simulation
+      if (v_i[0]) sh_q <= sum38(dr_i, dc_i);
+      if (v_i[1]) m_q <= $signed({{25{d_i[20]}}, d_i[20:0], 18'd0}) >>> sh_q;
+      if (v_i[2]) acc_o <= (first_i ? 48'd0 : acc_o) + m_q[47:0];
+    end
   end
 
   logic unused;

@@ -7,26 +7,22 @@
 // The halves separate exactly while |sum of lo * w| < 2^17: activations are within +-127 and weights
 // -128..127, so eight terms stay within 127 * 128 * 8 = 130048. Same results and timing as two mr_pe.
 //
-// Timing: as mr_pe; v_i enables the shared stages (bits 0..2) and both rows' alignment; the accumulators
-// have their own enables v_lo_i, v_hi_i, in the cycle of what is bit 4 of mr_pe's v_i. The shadows of
-// the two rows are neighbours of one chain: hi shifts into lo.
+// Timing: as mr_pe; v_i enables the shared stages (bits 0..2) and both rows' alignment (bit 3); the
+// accumulators have their own enables v_lo_i, v_hi_i, in the cycle of what is bit 4 of mr_pe's v_i.
 module mr_pe_pair (
   input  logic         clk_i,
   input  logic [  3:0] v_i,
   input  logic         v_lo_i,
   input  logic         v_hi_i,
   input  logic         first_i,
-  input  logic         cap_lo_i,
-  input  logic         cap_hi_i,
-  input  logic         shift_i,
   input  logic [255:0] a_lo_i,
   input  logic [255:0] a_hi_i,
   input  logic [255:0] w_i,
   input  logic [  5:0] dr_lo_i,
   input  logic [  5:0] dr_hi_i,
   input  logic [  5:0] dc_i,
-  input  logic [ 47:0] chain_i,
-  output logic [ 47:0] chain_o
+  output logic [ 47:0] acc_lo_o,
+  output logic [ 47:0] acc_hi_o
 );
   /*verilator no_inline_module*/
 
@@ -52,55 +48,48 @@ module mr_pe_pair (
   logic signed [63:0] s_q[0:3];
   logic signed [31:0] lo_q, hi_q;
 
+  // Group i is byte i of every word: eight neighbours are handled alike, which is a vector in C++.
   always_ff @(posedge clk_i) begin
-    if (v_i[0]) begin
-      for (int i = 0; i < 32; i++) begin
-        p_q[i] <= mul(a_hi_i[8*i+:8], a_lo_i[8*i+:8], w_i[8*i+:8]);
+    if (v_i != 4'd0) begin
+      if (v_i[0]) begin
+        for (int b = 0; b < 4; b++) begin
+          for (int j = 0; j < 8; j++) begin
+            p_q[8*b+j] <= mul(a_hi_i[32*j+8*b+:8], a_lo_i[32*j+8*b+:8], w_i[32*j+8*b+:8]);
+          end
+        end
       end
-    end
-    if (v_i[1]) begin
-      for (int i = 0; i < 4; i++) begin
-        s_q[i] <= ((p_q[8*i] + p_q[8*i+1]) + (p_q[8*i+2] + p_q[8*i+3])) +
-                  ((p_q[8*i+4] + p_q[8*i+5]) + (p_q[8*i+6] + p_q[8*i+7]));
+      if (v_i[1]) begin
+        for (int i = 0; i < 4; i++) begin
+          s_q[i] <= ((p_q[8*i] + p_q[8*i+1]) + (p_q[8*i+2] + p_q[8*i+3])) +
+                    ((p_q[8*i+4] + p_q[8*i+5]) + (p_q[8*i+6] + p_q[8*i+7]));
+        end
       end
-    end
-    if (v_i[2]) begin
-      lo_q <= (low(s_q[0][17:0]) + low(s_q[1][17:0])) + (low(s_q[2][17:0]) + low(s_q[3][17:0]));
-      hi_q <= (high(s_q[0][35:18], s_q[0][17]) + high(s_q[1][35:18], s_q[1][17])) +
-              (high(s_q[2][35:18], s_q[2][17]) + high(s_q[3][35:18], s_q[3][17]));
+      if (v_i[2]) begin
+        lo_q <= (low(s_q[0][17:0]) + low(s_q[1][17:0])) + (low(s_q[2][17:0]) + low(s_q[3][17:0]));
+        hi_q <= (high(s_q[0][35:18], s_q[0][17]) + high(s_q[1][35:18], s_q[1][17])) +
+                (high(s_q[2][35:18], s_q[2][17]) + high(s_q[3][35:18], s_q[3][17]));
+      end
     end
   end
 
-  logic [47:0] chain_hi;
-
   mr_pe_acc u_lo (
     .clk_i,
-    .v_y_i  (v_i[2]),
-    .v_m_i  (v_i[3]),
-    .v_acc_i(v_lo_i),
+    .v_i    ({v_lo_i, v_i[3:2]}),
     .first_i,
-    .cap_i  (cap_lo_i),
-    .shift_i,
     .dr_i   (dr_lo_i),
     .dc_i,
     .d_i    (lo_q),
-    .chain_i(chain_hi),
-    .chain_o
+    .acc_o  (acc_lo_o)
   );
 
   mr_pe_acc u_hi (
     .clk_i,
-    .v_y_i  (v_i[2]),
-    .v_m_i  (v_i[3]),
-    .v_acc_i(v_hi_i),
+    .v_i    ({v_hi_i, v_i[3:2]}),
     .first_i,
-    .cap_i  (cap_hi_i),
-    .shift_i,
     .dr_i   (dr_hi_i),
     .dc_i,
     .d_i    (hi_q),
-    .chain_i,
-    .chain_o(chain_hi)
+    .acc_o  (acc_hi_o)
   );
 
 endmodule

@@ -256,7 +256,8 @@ class Bench
     {
         for (int r = 0; r < R; r++) {
             for (int i = 0; act_known_[r] && i < 33; i++) {
-                auto got = static_cast<uint8_t>(bench::get(dut_->act_rdata_o, 264 * r + 8 * i, 8));
+                auto got = static_cast<uint8_t>(i < 32 ? bench::get(dut_->act_rdata_o, 256 * r + 8 * i, 8)
+                                                       : bench::get(dut_->act_rcode_o, 8 * r, 8));
                 if (got != act_[r].b[static_cast<size_t>(i)]) {
                     tap_.note("cycle %llu bank %d byte %d: got %02x want %02x",
                               static_cast<unsigned long long>(cycle_), r, i, got,

@@ -119,6 +119,13 @@ class Bench
             element_block(m, data, codes);
         for (int s = 0; s < 4; s++) {
             for (int r = 0; r < T; r++) {
+                // NaN in some rows only, so that NaN of the columns is seen too.
+                for (int k = 0; codes == EDGE && k < W / 4; k++) {
+                    uint8_t &c = block(r, s * (W / 4) + k).b[32];
+                    c = c == 255 ? 254 : c;
+                }
+                if (codes == EDGE && rng_.chance(20))
+                    block(r, s * (W / 4) + static_cast<int>(rng_.range(0, W / 4 - 1))).b[32] = 255;
                 uint8_t top = 0;
                 for (int k = 0; k < W / 4; k++)
                     top = std::max(top, block(r, s * (W / 4) + k).b[32]);
@@ -308,8 +315,9 @@ class Bench
                     const Block &k = mem_[static_cast<size_t>((act_addr / W * R + static_cast<unsigned>(r)) *
                                                                   W +
                                                               act_addr % W)];
-                    for (int i = 0; i < 33; i++)
-                        bench::set(dut_->act_rdata_i, 264 * r + 8 * i, 8, k.b[i]);
+                    for (int i = 0; i < 32; i++)
+                        bench::set(dut_->act_rdata_i, 256 * r + 8 * i, 8, k.b[i]);
+                    bench::set(dut_->act_rcode_i, 8 * r, 8, k.b[32]);
                 }
                 if (rmax_ren)
                     bench::set(dut_->rmax_rdata_i, 8 * r, 8,
