@@ -36,8 +36,8 @@
 // passes, h heads, w = W/64, s = ceil(W/2048), L = ceil(positions / N) records on channel 0:
 //   L (2 s + r w (p + 1))        passes: with one row and pass, a beat of K or V in every cycle
 //   + r w p + r h + r p HP/64    load, merge, last head's sums
-//   + r w p max(16 / N, 2)       drain
-//   + 102 - s                    pipelines at N = 1 (101 - s at N = 2, 104 - s at N = 8)
+//   + 108 - s                    pipelines, to the first block on b_ (103 - s at N = 2 and N = 8)
+//   + (2 r w - 1) max(8 / N, 1) + 2   the other blocks, done_o (one pass; about twice that with two)
 // More groups: the load of the next runs beside PV, its QK pass beside the drain.
 module mr_attn #(
   parameter int N = 1,
@@ -456,7 +456,7 @@ module mr_attn #(
   logic sum_ren, dr_step, dr_load;
   logic [HA+1:0] sum_raddr;
   logic [WA+1:0] dr_addr;
-  logic [N*33-1:0] sum_rdata;
+  logic [N*32-1:0] sum_rdata;
   logic [N*V*48-1:0] dr_data;
 
   assign out_start = (b_state_q == B_RUN) && !b_run_q && &pv_done;
@@ -574,7 +574,7 @@ module mr_attn #(
       .dr_o          (dr_data[V*48*c+:V*48]),
       .sum_ren_i     (sum_ren),
       .sum_raddr_i   (sum_raddr),
-      .sum_rdata_o   (sum_rdata[33*c+:33]),
+      .sum_rdata_o   (sum_rdata[32*c+:32]),
       .pm_valid_o    (pm_valid[c]),
       .pm_take_i     (pm_take && a_lane_q == CA'(c)),
       .pm_data_o     (pm_data[512*c+:512]),

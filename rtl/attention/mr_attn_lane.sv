@@ -96,7 +96,7 @@ module mr_attn_lane #(
   output logic [V*48-1:0] dr_o,
   input  logic            sum_ren_i,
   input  logic [HA+1:0]   sum_raddr_i,
-  output logic [32:0]     sum_rdata_o,
+  output logic [31:0]     sum_rdata_o,
   // prefix maxima of PM_LOAD
   output logic            pm_valid_o,
   input  logic            pm_take_i,
@@ -442,7 +442,7 @@ module mr_attn_lane #(
     end
   end
 
-  // Scores of one (row, head) are at least two cycles apart (a scale beat lies between them), so the
+  // Scores of one (row, head) are at least two cycles apart (a scale beat lies between), so the
   // memory always has the previous one.
   assign key_new = (k_first_q || k_key_q > mx_rdata) ? k_key_q : mx_rdata;
 

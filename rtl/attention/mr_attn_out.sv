@@ -42,7 +42,7 @@ module mr_attn_out #(
   input  logic [15:0]       lp_data_i,
   output logic              sum_ren_o,
   output logic [HA+1:0]     sum_raddr_o,
-  input  logic [N*33-1:0]   sum_rdata_i,    // {nan, 32-bit sum}
+  input  logic [N*32-1:0]   sum_rdata_i,
   output logic              dr_step_o,
   output logic              dr_load_o,
   output logic [WA+1:0]     dr_addr_o,
@@ -64,7 +64,6 @@ module mr_attn_out #(
   localparam int UA = (SUBS > 1) ? $clog2(SUBS) : 1;
   localparam int NB = (V > 32) ? V / 32 : 1;           // blocks of a beat
   localparam int DEPTH = 32;                           // more than the latency from step to FIFO
-  localparam int NAN_LAT = mr_fp_pkg::ACC2F_LAT + mr_fp_pkg::RECIP_LAT;
 
   // ---- configuration ----
   logic [N-1:0] lanes_q;
@@ -136,28 +135,19 @@ module mr_attn_out #(
     end
   end
 
-  // 48 bits a lane: the sum in the low 40, the count of NaN flags above.
-  logic [N*48-1:0] s_in;
-  logic [47:0] s_sum;
-  logic s_sum_v, s_f_v, s_r_v, unused_ovf0, unused_count;
-  logic [31:0] s_f, s_r;
-  logic [NAN_LAT-1:0] s_nan_q;
-
-  for (genvar c = 0; c < N; c++) begin : gen_sum
-    assign s_in[48*c+:48] = {7'd0, sum_rdata_i[33*c+32], 8'd0, sum_rdata_i[33*c+:32]};
-  end
-  assign unused_count = ^{s_sum[47:45]};
+  logic [31:0] s_sum, s_f, s_r;
+  logic s_sum_v, s_f_v, s_r_v, unused_ovf0;
 
   mr_attn_tree #(
     .N    (N),
     .LANES(1),
-    .W    (48)
+    .W    (32)
   ) u_sum (
     .clk_i,
     .rst_ni,
     .valid_i(s_rd_q),
     .mask_i (lanes_q),
-    .in_i   (s_in),
+    .in_i   (sum_rdata_i),
     .valid_o(s_sum_v),
     .sum_o  (s_sum)
   );
@@ -168,7 +158,7 @@ module mr_attn_out #(
     .clk_i,
     .rst_ni,
     .valid_i(s_sum_v),
-    .acc_i  ({8'd0, s_sum[39:0]}),
+    .acc_i  ({16'd0, s_sum}),
     .exp_i  (11'd0),
     .valid_o(s_f_v),
     .y_o    (s_f),
@@ -184,13 +174,11 @@ module mr_attn_out #(
     .y_o    (s_r)
   );
 
-  always_ff @(posedge clk_i) s_nan_q <= {s_nan_q[NAN_LAT-2:0], s_sum[44:40] != 5'd0};
-
   // Written in the order in which they are read, faster than they are read.
   logic w_head_last, have_q;
   logic [1:0] w_row_q;
   logic [HA-1:0] w_head_q;
-  logic [32:0] rc_rdata;
+  logic [31:0] rc_rdata;
   assign w_head_last = ((HA + 1)'(w_head_q) + 1'b1 == hg_q);
 
   always_ff @(posedge clk_i) begin
@@ -271,13 +259,13 @@ module mr_attn_out #(
   );
 
   mr_ram_1r1w #(
-    .W    (33),
+    .W    (32),
     .DEPTH(4 << HA)
   ) u_rc (
     .clk_i,
     .wen_i  (s_r_v),
     .waddr_i({w_row_q, w_head_q}),
-    .wdata_i({s_nan_q[NAN_LAT-1], s_r}),
+    .wdata_i(s_r),  // NaN for a sum of 0: the (row, head) had a NaN or infinite maximum
     .ren_i  (step),
     .raddr_i({row_q, head_q}),
     .rdata_o(rc_rdata)
@@ -298,8 +286,7 @@ module mr_attn_out #(
     assign code_d = hi1_q ? pm_rdata[15:8] : pm_rdata[7:0];
   end
   for (genvar b = 0; b < NB; b++) begin : gen_rc
-    assign rc_d[32*b+:32] = (rc_rdata[32] || code_d[8*b+:8] == 8'hFF) ? mr_fp_pkg::QNAN
-                                                                     : rc_rdata[31:0];
+    assign rc_d[32*b+:32] = (code_d[8*b+:8] == 8'hFF) ? mr_fp_pkg::QNAN : rc_rdata;
   end
 
   always_ff @(posedge clk_i) begin

@@ -7,11 +7,13 @@
 //   N, CH      channels, this channel; SCORES entries of the score buffer over all channels
 //   HEADS_MAX  heads
 //
+// NaN: m - t is NaN only if m is NaN or infinite, and then every p of the (row, head) is 0, so
+// that a sum of 0 marks it (else it is at least 65535); the drain's reciprocal makes NaN of it.
+//
 // Timing: start_i (pulse) begins a pass over cfg_cnt_i > 0 positions; every p is offered once by
 // p_valid_o/p_pop_i (show-ahead). Rows that do not see the position get p = 0. Score and maximum
 // memories are RAM ports: sc_ren_o/sc_raddr_o and mx_raddr_o in t, data in t+1. The sums are
-// complete when the last p has been popped; RAM port sum_ren_i/sum_raddr_i/sum_rdata_o = {nan,
-// 32-bit sum}, outside a pass.
+// complete when the last p has been popped; RAM port sum_*_i/sum_rdata_o outside a pass.
 module mr_attn_prob #(
   parameter int N = 1,
   parameter int CH = 0,
@@ -37,7 +39,7 @@ module mr_attn_prob #(
   output logic [15:0]   p_o,
   input  logic          sum_ren_i,
   input  logic [HA+1:0] sum_raddr_i,
-  output logic [32:0]   sum_rdata_o
+  output logic [31:0]   sum_rdata_o
 );
 
   localparam int DEPTH = 32;  // more than the latency from issue to pop
@@ -89,7 +91,6 @@ module mr_attn_prob #(
   logic rd_valid_q, d_valid, e_valid, unused_ovf;
   logic [31:0] d;
   logic [15:0] e_p;
-  logic [mr_fp_pkg::EXP2_LAT-1:0] nan_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) rd_valid_q <= 1'b0;
@@ -118,8 +119,6 @@ module mr_attn_prob #(
     .p_o    (e_p)
   );
 
-  always_ff @(posedge clk_i) nan_q <= {nan_q[mr_fp_pkg::EXP2_LAT-2:0], d == mr_fp_pkg::QNAN};
-
   // ---- mask, sums ----
   logic e_row_last, e_head_last, e_first, e_masked;
   logic [1:0] e_row_q;
@@ -131,10 +130,10 @@ module mr_attn_prob #(
   assign e_first     = (e_pos_q == 16'(CH));
   assign e_masked    = (e_pos_q > cfg_pos_i + 16'(e_row_q));
 
-  logic a_valid_q, a_first_q, a_nan_q, f_hit_q;
+  logic a_valid_q, a_first_q, f_hit_q;
   logic [15:0] a_p_q;
   logic [HA+1:0] a_addr_q;
-  logic [32:0] last_q, sum_rdata, old, sum;
+  logic [31:0] last_q, sum_rdata, old, sum;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) a_valid_q <= 1'b0;
@@ -155,7 +154,6 @@ module mr_attn_prob #(
     end
     if (e_valid) begin
       a_p_q     <= e_masked ? 16'd0 : e_p;
-      a_nan_q   <= !e_masked && nan_q[mr_fp_pkg::EXP2_LAT-1];
       a_addr_q  <= {e_row_q, e_head_q};
       a_first_q <= e_first;
       // The word may be on its way into the memory: take it from there.
@@ -165,11 +163,10 @@ module mr_attn_prob #(
   end
 
   assign old = f_hit_q ? last_q : sum_rdata;
-  assign sum = {(!a_first_q && old[32]) || a_nan_q,
-                (a_first_q ? 32'd0 : old[31:0]) + 32'(a_p_q)};
+  assign sum = (a_first_q ? 32'd0 : old) + 32'(a_p_q);
 
   mr_ram_1r1w #(
-    .W    (33),
+    .W    (32),
     .DEPTH(4 << HA)
   ) u_sum (
     .clk_i,
