@@ -74,6 +74,7 @@ $(MILLRACE): $(CLI_OBJ) $(LIB)
 
 include sim/sim.mk
 include tests/tests.mk
+-include $(wildcard tests/*/*.mk)
 
 ## clean: removes everything that was built
 clean:

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+## lint: the RTL in Verilator -Wall, Icarus and Yosys; waivers; layout of the C files
+.PHONY: lint
+lint: $(BUILD)/gen/mr_pkg.sv
+	@BUILD=$(BUILD) tests/lint/run.sh
