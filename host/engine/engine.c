@@ -359,6 +359,16 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
     return 0;
 }
 
+int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, struct mr_error *err)
+{
+    struct engine *e = self(backend);
+    if (seq < 0 || seq >= e->opt.max_seqs || !e->seqs[seq].used || length < 0 ||
+        length > backend->config.n_positions)
+        return mr_fail(err, MR_ERR_USAGE, "sequence %d cannot be %d positions long", seq, length);
+    e->seqs[seq].pos = length;
+    return 0;
+}
+
 int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err)
 {
     struct engine *e = self(backend);

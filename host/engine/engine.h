@@ -19,6 +19,10 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
                    struct mr_device *dev, const struct mr_engine_options *opt,
                    struct mr_error *err);
 
+// Makes the sequence `length` positions long without computing them: its KV store holds whatever is
+// there. For measurements at a position.
+int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, struct mr_error *err);
+
 // FNV-1a over the KV records of a sequence, position by position, in a form that does not depend on
 // the number of channels. For tests that compare configurations.
 int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err);

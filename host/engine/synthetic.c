@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/synthetic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// xorshift64* (Vigna 2016)
+static uint64_t next(uint64_t *s)
+{
+    *s ^= *s >> 12;
+    *s ^= *s << 25;
+    *s ^= *s >> 27;
+    return *s * 0x2545F4914F6CDD1Du;
+}
+
+static void fill(uint8_t *p, size_t n, uint64_t *s)
+{
+    for (size_t i = 0; i < n; i += 8) { // n is a multiple of 64
+        uint64_t r = next(s);
+        memcpy(p + i, &r, 8);
+    }
+}
+
+// Scale codes around 2^-4 / sqrt(k), so that results keep the size of the inputs.
+static uint8_t scale_base(int k)
+{
+    int e = 0;
+    while (1 << (2 * e) < k)
+        e++;
+    return (uint8_t)(127 - 1 - e);
+}
+
+// -128 is legal in foreign streams but never written by the packer: keep to what it writes.
+static void clamp_bytes(uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = p[i] == 0x80 ? 0x81 : p[i];
+}
+
+static uint8_t *matrix(const struct mr_stream_item *item, uint8_t *out, uint64_t *s)
+{
+    uint8_t base = scale_base(item->k);
+    bool fp4 = item->format == MR_FORMAT_MXFP4;
+    for (int g = 0; g < item->cols / 64; g++) {
+        size_t header = (size_t)mr_header_beats(item) * MR_BEAT;
+        memset(out, 0, header);
+        memset(out, base + 3, MR_BEAT); // the four codes base .. base + 3 all occur
+        out += header;
+        for (int j = 0; j < 16; j++)
+            for (int k = 0; k < item->k / 32; k += 16) {
+                int n = item->k / 32 - k < 16 ? item->k / 32 - k : 16;
+                fill(out, MR_BEAT, s);
+                for (int i = 0; i < MR_BEAT; i++)
+                    out[i] = i < 4 * n ? (uint8_t)(base + (i < 4 && k == 0 ? 3 : out[i] & 3)) : 0;
+                out += MR_BEAT;
+                size_t bytes = (size_t)n * (fp4 ? 64 : 128);
+                fill(out, bytes, s);
+                if (!fp4)
+                    clamp_bytes(out, bytes);
+                out += bytes;
+            }
+    }
+    return out;
+}
+
+static uint8_t *vectors(const struct mr_stream_item *item, int n, uint8_t *out)
+{
+    float one = 1.0f;
+    size_t half = (size_t)mr_item_beats(item, 1) / 2 * MR_BEAT;
+    memset(out, 0, 2 * half);
+    for (int i = 0; i < n; i++)
+        memcpy(out + 4 * (size_t)i, &one, 4);
+    return out + 2 * half;
+}
+
+int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enum mr_format format,
+                        uint64_t seed, struct mr_error *err)
+{
+    size_t stream = (size_t)mr_stream_beats(c, format, 1) * MR_BEAT;
+    size_t table = (size_t)c->vocab_size * (size_t)c->n_embd;
+    *packed = (struct mr_packed){.config = *c, .format = format, .stream_bytes = stream};
+    uint8_t *memory = aligned_alloc(4096, (stream + table * 2 + 4095) / 4096 * 4096);
+    if (!memory)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu bytes of synthetic weights", stream);
+    uint64_t s = seed * 2 + 1;
+    uint8_t *out = memory;
+    for (int i = 0; i < mr_stream_items(c); i++) {
+        struct mr_stream_item item = mr_stream_item(c, format, i);
+        out = item.cols ? matrix(&item, out, &s) : vectors(&item, c->n_embd, out);
+    }
+    for (size_t i = 0; i < table; i++) { // bf16 between -2 and 2
+        uint16_t v = (uint16_t)(0x3F00 | (next(&s) & 0x80FF));
+        memcpy(out + 2 * i, &v, 2);
+    }
+    packed->memory = memory;
+    packed->stream = memory;
+    packed->embedding = (struct mr_tensor){
+        .name = "synthetic embedding",
+        .dtype = MR_DTYPE_BF16,
+        .rank = 2,
+        .shape = {c->vocab_size, c->n_embd},
+        .count = table,
+        .data = out,
+        .bytes = 2 * table,
+    };
+    return 0;
+}

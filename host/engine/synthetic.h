@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model of any shape with weights made from a seed, for measurements: timing does not depend on
+// the values.
+#ifndef MILLRACE_ENGINE_SYNTHETIC_H
+#define MILLRACE_ENGINE_SYNTHETIC_H
+
+#include "pack/packed.h"
+
+// Small random weights in the packed form; no tokenizer. GPT-J's layer is c = {vocab_size 50400,
+// n_positions 2048, n_embd 4096, n_layer 28, n_head 16, head_dim 256, rotary_dim 64, n_inner
+// 16384}.
+int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enum mr_format format,
+                        uint64_t seed, struct mr_error *err);
+
+#endif
