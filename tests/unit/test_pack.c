@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing: smoothing changes nothing in fp32, and the packed file survives damage.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <xxhash.h>
+
+#include "checkpoint/synthetic.h"
+#include "cmodel/num.h"
+#include "cpu/cpu.h"
+#include "files.h"
+#include "fixtures.h"
+#include "pack/smooth.h"
+
+// ---- smoothing
+// -----------------------------------------------------------------------------------
+
+struct scaled { // which exponent an element [r][c] of a tensor gets
+    const char *name;
+    bool layer;
+    int row, col; // 0: none, 1: +ln, -1: -ln, 2: +vo, -2: -vo, 3: +kq, -3: -kq
+};
+
+static const struct scaled parts[] = {
+    {"ln_1.weight", true, -1, 0},
+    {"ln_1.bias", true, -1, 0},
+    {"attn.q_proj.weight", true, 3, 1},
+    {"attn.k_proj.weight", true, -3, 1},
+    {"attn.v_proj.weight", true, -2, 1},
+    {"attn.out_proj.weight", true, 0, 2},
+    {"mlp.fc_in.weight", true, 0, 1},
+    {"transformer.ln_f.weight", false, -1, 0},
+    {"transformer.ln_f.bias", false, -1, 0},
+    {"lm_head.weight", false, 0, 1},
+};
+
+static int exponent(const struct mr_smooth *s, int which, int layer, int n, int i)
+{
+    const int8_t *table[] = {NULL, s->ln, s->vo, s->kq};
+    int sign = which < 0 ? -1 : 1;
+    const int8_t *t = table[which * sign];
+    return t ? sign * t[layer * n + i] : 0;
+}
+
+// The tensors are views of a private mapping: they are replaced by scaled copies in fp32.
+static void scale_checkpoint(struct mr_checkpoint *ck, const struct mr_smooth *s, float **copies,
+                             int *n_copies)
+{
+    const struct mr_config *c = mr_checkpoint_config(ck);
+    for (int l = 0; l <= c->n_layer; l++)
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            const struct scaled *p = &parts[i];
+            if (p->layer != (l < c->n_layer))
+                continue;
+            struct mr_tensor *t =
+                (struct mr_tensor *)(uintptr_t)(p->layer
+                                                    ? mr_checkpoint_layer_tensor(ck, l, p->name)
+                                                    : mr_checkpoint_tensor(ck, p->name));
+            assert_non_null(t);
+            float *w = allocate(t->count, sizeof *w);
+            assert_int_equal(mr_tensor_read_f32(t, 0, t->count, w), 0);
+            int cols = t->rank == 2 ? (int)t->shape[1] : 1;
+            for (size_t k = 0; k < t->count; k++) {
+                int r = (int)(k / (size_t)cols), col = (int)(k % (size_t)cols);
+                w[k] = ldexpf(w[k], exponent(s, p->row, l, c->n_embd, r) +
+                                        exponent(s, p->col, l, c->n_embd, col));
+            }
+            t->dtype = MR_DTYPE_F32;
+            t->data = (const unsigned char *)w;
+            t->bytes = t->count * sizeof *w;
+            copies[(*n_copies)++] = w;
+        }
+}
+
+static void cpu_logits(const struct mr_checkpoint *ck, const struct fixture *f, float *logits)
+{
+    struct mr_error err = {0};
+    struct mr_cpu *cpu;
+    struct mr_cpu_row *rows = allocate((size_t)f->n_tok, sizeof *rows);
+    int seq;
+    check(mr_cpu_open(&cpu, ck, &err), &err);
+    check(mr_cpu_seq_new(cpu, &seq, &err), &err);
+    for (int i = 0; i < f->n_tok; i++)
+        rows[i] = (struct mr_cpu_row){seq, (int)f->ids[i], true};
+    check(mr_cpu_step(cpu, f->n_tok, rows, logits, &err), &err);
+    mr_cpu_close(cpu);
+    free(rows);
+}
+
+// Exact up to rounding of sums: products are the same, but a score's two factors and the gain's
+// place in LayerNorm differ by powers of two only, so even the bits stay.
+static void smoothing_changes_no_logit(void **state)
+{
+    (void)state;
+    struct dirent **names;
+    int n = fixture_names(&names), moved = 0;
+    for (int i = 0; i < n; i++) {
+        struct mr_error err = {0};
+        struct fixture f;
+        struct mr_smooth s;
+        open_fixture(&f, names[i]->d_name, MR_FORMAT_MXINT8);
+        const struct mr_config *c = &f.packed.config;
+        size_t floats = (size_t)f.n_tok * (size_t)f.vocab;
+        float *before = allocate(floats, 4), *after = allocate(floats, 4), *copies[512];
+        int n_copies = 0;
+        cpu_logits(f.packed.checkpoint, &f, before);
+        check(mr_smooth_plan(&s, f.packed.checkpoint, true, &err), &err);
+        for (int k = 0; k < (c->n_layer + 1) * c->n_embd; k++)
+            moved += s.ln[k] != 0;
+        for (int k = 0; k < c->n_layer * c->n_embd; k++) {
+            moved += s.vo[k] != 0 || s.kq[k] != 0;
+            if (k % c->head_dim < c->rotary_dim) // a rotary pair has one exponent
+                assert_int_equal(s.kq[k],
+                                 s.kq[(k / c->head_dim * c->head_dim) + ((k % c->head_dim) ^ 1)]);
+        }
+        scale_checkpoint(f.packed.checkpoint, &s, copies, &n_copies);
+        cpu_logits(f.packed.checkpoint, &f, after);
+        for (size_t k = 0; k < floats; k++)
+            if (!(fabsf(before[k] - after[k]) <= 2e-5F * (1 + fabsf(before[k]))))
+                fail_msg("%s: logit %zu was %.9g, is %.9g", f.name, k, (double)before[k],
+                         (double)after[k]);
+        mr_smooth_free(&s);
+        while (n_copies > 0)
+            free(copies[--n_copies]);
+        free(before);
+        free(after);
+        close_fixture(&f);
+        free(names[i]);
+    }
+    free(names);
+    assert_true(moved > 0);
+}
+
+// ---- the file
+// --------------------------------------------------------------------------------------
+
+#define MODEL "fp32-d16-r2"
+
+static void round_trip(enum mr_format format, bool smooth)
+{
+    struct mr_error err = {0};
+    struct mr_packed a, b;
+    struct mr_pack_options opt = {.format = format, .smooth = smooth};
+    const char *path = files_path("m.mill");
+    check(mr_pack_directory(&a, FIXTURES "/" MODEL, &opt, &err), &err);
+    check(mr_packed_save(&a, FIXTURES "/" MODEL, path, NULL, &err), &err);
+    check(mr_packed_load(&b, path, &opt, &err), &err);
+    assert_memory_equal(&a.config, &b.config, sizeof a.config);
+    assert_int_equal(a.format, b.format);
+    assert_int_equal(a.smooth, b.smooth);
+    assert_int_equal(a.stream_bytes, b.stream_bytes);
+    assert_memory_equal(a.stream, b.stream, a.stream_bytes);
+    assert_int_equal((uintptr_t)b.stream % 4096, 0);
+    assert_int_equal(a.embedding.dtype, b.embedding.dtype);
+    assert_int_equal(a.embedding.bytes, b.embedding.bytes);
+    assert_memory_equal(a.embedding.data, b.embedding.data, a.embedding.bytes);
+    assert_null(b.checkpoint);
+    assert_null(b.tokenizer); // this fixture has none
+    mr_packed_close(&a);
+    mr_packed_close(&b);
+}
+
+static void file_gives_back_what_was_packed(void **state)
+{
+    (void)state;
+    round_trip(MR_FORMAT_MXINT8, true);
+    round_trip(MR_FORMAT_MXINT8, false);
+    round_trip(MR_FORMAT_MXFP4, true);
+}
+
+static void same_tokens(struct mr_tokenizer *a, struct mr_tokenizer *b)
+{
+    static const char text[] = "In the beginning, God's 17 \xc3\xa4 <|endoftext|>\n\n  x\xff y";
+    struct mr_error err = {0};
+    struct mr_tokens x = {0}, y = {0};
+    check(mr_tokenizer_encode(a, text, sizeof text - 1, MR_SPECIAL_PARSE, &x, &err), &err);
+    check(mr_tokenizer_encode(b, text, sizeof text - 1, MR_SPECIAL_PARSE, &y, &err), &err);
+    assert_int_equal(x.count, y.count);
+    assert_memory_equal(x.ids, y.ids, x.count * sizeof *x.ids);
+    mr_tokens_free(&x);
+    mr_tokens_free(&y);
+}
+
+// models/demo has both forms; the second is copied so that it stands alone.
+static void tokenizers_of_both_forms_survive(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_buf text = {0};
+    struct mr_tokenizer *two, *one, *parsed;
+    static const char *const names[] = {"vocab.json", "merges.txt"};
+    for (int i = 0; i < 2; i++) {
+        char path[64];
+        size_t size;
+        (void)snprintf(path, sizeof path, "models/demo/%s", names[i]);
+        char *data = files_read(path, &size);
+        (void)files_write(names[i], data, size);
+        free(data);
+    }
+    check(mr_tokenizer_open(&two, files_dir, &err), &err);
+    check(mr_tokenizer_open(&one, "models/demo", &err), &err);
+    check(mr_tokenizer_text(files_dir, &text, &err), &err);
+    check(mr_tokenizer_parse(&parsed, text.data, text.size, "text", &err), &err);
+    same_tokens(two, parsed);
+    same_tokens(one, parsed);
+    mr_tokenizer_close(two);
+    mr_tokenizer_close(one);
+    mr_tokenizer_close(parsed);
+    mr_buf_free(&text);
+    (void)remove(files_path(names[0]));
+    (void)remove(files_path(names[1]));
+}
+
+static int entries(void)
+{
+    int n = 0;
+    DIR *dir = opendir(files_dir);
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        (void)closedir(dir);
+    return n;
+}
+
+static void failed_writes_leave_nothing(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_packed p;
+    struct mr_pack_options opt = {.format = MR_FORMAT_MXINT8};
+    volatile sig_atomic_t stop = 1;
+    check(mr_pack_directory(&p, FIXTURES "/" MODEL, &opt, &err), &err);
+    int before = entries();
+    int rc = mr_packed_save(&p, FIXTURES "/" MODEL, files_path("stopped.mill"), &stop, &err);
+    assert_refused(rc, MR_ERR_INTERRUPTED, &err, "stopped.mill");
+    rc = mr_packed_save(&p, FIXTURES "/" MODEL, files_path("none/x.mill"), NULL, &err);
+    assert_refused(rc, MR_ERR_IO, &err, "No such file");
+    rc =
+        mr_packed_save(&p, FIXTURES "/" MODEL, files_dir, NULL, &err); // cannot replace a directory
+    assert_refused(rc, MR_ERR_IO, &err, files_dir);
+    rc = mr_packed_save(&p, FIXTURES "/bf16-d32-r6", files_path("other.mill"), NULL, &err);
+    assert_refused(rc, MR_ERR_FORMAT, &err, "has changed");
+    assert_int_equal(entries(), before);
+    mr_packed_close(&p);
+}
+
+static int stop_at_once(void *arg, size_t done, size_t total)
+{
+    (void)done;
+    (void)total;
+    return ++*(int *)arg;
+}
+
+static void packing_can_be_stopped(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_packed p;
+    int calls = 0;
+    struct mr_pack_options opt = {.progress = stop_at_once, .arg = &calls};
+    assert_int_equal(mr_pack_directory(&p, FIXTURES "/" MODEL, &opt, &err), MR_ERR_INTERRUPTED);
+    assert_int_equal(calls, 1);
+    assert_null(p.stream);
+}
+
+static void refuses_infinite_weights(void **state)
+{
+    (void)state;
+    static const struct mr_config c = {.vocab_size = 64,
+                                       .n_positions = 16,
+                                       .n_embd = 32,
+                                       .n_layer = 1,
+                                       .n_head = 1,
+                                       .rotary_dim = 8,
+                                       .n_inner = 32,
+                                       .eos_token_id = -1};
+    static const uint16_t bad[] = {0x7F80, 0xFF80, 0x7FC0};
+    struct mr_error err = {0};
+    struct mr_packed p;
+    struct mr_pack_options opt = {.smooth = true};
+    size_t size;
+    check(mr_synthetic_write(files_dir, &c, 1, &err), &err);
+    char *data = files_read(files_path("model.safetensors"), &size);
+    for (int i = 0; i < 3; i++) {
+        // the tail of the file is lm_head.bias, before it lie lm_head.weight and others
+        for (size_t back = 2; back < 2 * (64 + 64 * 32); back += 1500) {
+            uint16_t was;
+            memcpy(&was, data + size - back, 2);
+            memcpy(data + size - back, &bad[i], 2);
+            (void)files_write("model.safetensors", data, size);
+            int rc = mr_pack_directory(&p, files_dir, &opt, &err);
+            assert_refused(rc, MR_ERR_FORMAT, &err, "lm_head");
+            memcpy(data + size - back, &was, 2);
+        }
+    }
+    free(data);
+    (void)remove(files_path("model.safetensors"));
+    (void)remove(files_path("config.json"));
+}
+
+// ---- hostile files
+// -----------------------------------------------------------------------------------
+
+struct image {
+    unsigned char *data;
+    size_t size;
+};
+
+static void load_image(struct image *im)
+{
+    round_trip(MR_FORMAT_MXINT8, true);
+    im->data = (unsigned char *)files_read(files_path("m.mill"), &im->size);
+}
+
+static void refused(const struct image *im, size_t size, int status, const char *words)
+{
+    struct mr_error err = {0};
+    struct mr_packed p;
+    const char *path = files_write("bad.mill", im->data, size);
+    int rc = mr_packed_open(&p, path, false, &err);
+    assert_refused(rc, status, &err, words);
+    assert_null(p.map.data);
+}
+
+// A hostile file has a right checksum.
+static void seal(struct image *im)
+{
+    memset(im->data + 40, 0, 8);
+    uint64_t hash = XXH3_64bits(im->data, 4096);
+    memcpy(im->data + 40, &hash, 8);
+}
+
+static void refuses_files_of_another_kind(void **state)
+{
+    (void)state;
+    struct image im = {(unsigned char *)(uintptr_t)"PK\3\4 some other file", 21};
+    refused(&im, 21, MR_ERR_FORMAT, "not a packed model");
+    refused(&im, 0, MR_ERR_FORMAT, "not a packed model");
+}
+
+static void refuses_another_version(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    im.data[8] = 2;
+    refused(&im, im.size, MR_ERR_UNSUPPORTED, "version 2");
+    free(im.data);
+}
+
+static void refuses_truncated_packed_files(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    for (size_t size = 0; size < im.size; size += size < 8300 ? 61 : 9973)
+        refused(&im, size, MR_ERR_FORMAT, size < 8 ? "not a packed" : "truncated");
+    refused(&im, im.size - 1, MR_ERR_FORMAT, "truncated");
+    free(im.data);
+}
+
+static void refuses_a_damaged_header(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    for (size_t at = 12; at < 4096; at++) {
+        im.data[at] ^= 0x10;
+        refused(&im, 4096, MR_ERR_FORMAT, "header is damaged"); // looked at before the size
+        im.data[at] ^= 0x10;
+    }
+    free(im.data);
+}
+
+// Every field in turn set to other values, with a right checksum.
+static void refuses_a_header_that_lies(void **state)
+{
+    (void)state;
+    static const uint64_t values[] = {
+        1, 4095, 4096, UINT32_MAX, (uint64_t)1 << 40, UINT64_MAX, UINT64_MAX - 4095, 0};
+    struct image im;
+    load_image(&im);
+    for (size_t at = 12; at < 320; at += at < 32 ? 4 : 8) {
+        if (at == 40)
+            continue; // the checksum itself
+        size_t width = at < 32 || (at - 64) % 64 == 0 ? 4 : 8;
+        for (size_t pass = 0; at >= 64 && (at - 64) % 64 == 0 ? pass < 2 : pass < 1; pass++)
+            for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+                unsigned char was[8];
+                size_t field = at + 4 * pass;
+                memcpy(was, im.data + field, 8);
+                memcpy(im.data + field, &values[i], width);
+                bool same = memcmp(was, im.data + field, width) == 0;
+                seal(&im);
+                struct mr_error err = {0};
+                struct mr_packed p;
+                const char *path = files_write("bad.mill", im.data, im.size);
+                int rc = mr_packed_open(&p, path, false, &err);
+                // format and flags choose among valid readings: the sizes may then not fit
+                bool choice = field == 20;
+                if (rc == 0 && !same && !choice)
+                    fail_msg("field at %zu set to 0x%llx is accepted", field,
+                             (unsigned long long)values[i]);
+                if (rc == 0)
+                    mr_packed_close(&p);
+                memcpy(im.data + field, was, 8);
+            }
+    }
+    free(im.data);
+}
+
+static void refuses_overlapping_sections(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    uint64_t config;
+    memcpy(&config, im.data + 64 + 8, 8);
+    memcpy(im.data + 128 + 8, &config, 8); // the tokenizer section on the configuration
+    seal(&im);
+    refused(&im, im.size, MR_ERR_FORMAT, "overlaps");
+    free(im.data);
+}
+
+static void refuses_a_flipped_bit_in_any_section(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t entry[3]; // offset, size
+        memcpy(entry, im.data + 64 + 64 * i + 8, sizeof entry);
+        for (size_t k = 0; k < 5 && entry[1] > 0; k++) {
+            size_t at = (size_t)(entry[0] + (entry[1] - 1) * k / 4);
+            im.data[at] ^= 1;
+            refused(&im, im.size, MR_ERR_FORMAT, "section is damaged");
+            im.data[at] ^= 1;
+        }
+    }
+    free(im.data);
+}
+
+// The configuration says another model than the stream holds.
+static void refuses_a_stream_of_another_size(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    uint64_t entry[3];
+    memcpy(entry, im.data + 64 + 8, sizeof entry);
+    char *layers = memmem(im.data + entry[0], entry[1], "\"n_layer\": ", 11);
+    assert_non_null(layers);
+    layers[11]++;
+    entry[2] = XXH3_64bits(im.data + entry[0], entry[1]);
+    memcpy(im.data + 64 + 8, entry, sizeof entry);
+    seal(&im);
+    refused(&im, im.size, MR_ERR_FORMAT, "the weight stream has");
+    free(im.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(smoothing_changes_no_logit),
+        cmocka_unit_test(file_gives_back_what_was_packed),
+        cmocka_unit_test(tokenizers_of_both_forms_survive),
+        cmocka_unit_test(failed_writes_leave_nothing),
+        cmocka_unit_test(packing_can_be_stopped),
+        cmocka_unit_test(refuses_infinite_weights),
+        cmocka_unit_test(refuses_files_of_another_kind),
+        cmocka_unit_test(refuses_another_version),
+        cmocka_unit_test(refuses_truncated_packed_files),
+        cmocka_unit_test(refuses_a_damaged_header),
+        cmocka_unit_test(refuses_a_header_that_lies),
+        cmocka_unit_test(refuses_overlapping_sections),
+        cmocka_unit_test(refuses_a_flipped_bit_in_any_section),
+        cmocka_unit_test(refuses_a_stream_of_another_size),
+    };
+    return cmocka_run_group_tests_name("pack", tests, files_setup, files_teardown);
+}
