@@ -37,6 +37,11 @@ all: $(MILLRACE) sim-devices
 
 lib: $(LIB)
 
+# What a program links behind libmillrace.a.
+.PHONY: libs
+libs:
+	@echo $(LIBS)
+
 # ---- one description of commands and registers for C and SystemVerilog ---------------------------
 $(BUILD)/gen/mr_device.h: rtl/spec/device.def rtl/spec/gen_device.awk
 	@mkdir -p $(@D)

@@ -39,6 +39,8 @@ $(BUILD)/test-list: FORCE
 	@{ printf 'lint\tBUILD=$(BUILD) tests/lint/run.sh\n'; \
 	   for t in $(UNIT_BIN); do printf 'unit-%s\tCMOCKA_MESSAGE_OUTPUT=TAP %s\n' $$(basename $$t) $$t; done; \
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
+	   printf 'cpu-mutants\tbash tests/tools/cpu-mutants.sh $(BUILD)\n'; \
+	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do [ -f $$s ] && printf 'e2e-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash %s\n' $$(basename $$s .sh) $$s; done; \
 	   true; } >$@
 FORCE:

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The command line: exit statuses, messages, JSON, signals. Prints TAP; runs from the repository's
+# root on the model in models/demo.
+set -u
+. tests/tools/tap.sh
+demo=models/demo
+
+is_json() { # the C library that the program itself uses; jq is not a dependency
+    "$millrace" "$@" >"$work/json" 2>"$work/err" </dev/null && "$work/json-check" "$work/json"
+}
+cat >"$work/json-check.c" <<'C'
+#include <jansson.h>
+int main(int n, char **v)
+{
+    json_t *j = n > 1 ? json_load_file(v[1], JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_decref(j);
+    return !j;
+}
+C
+${CC:-gcc} -o "$work/json-check" "$work/json-check.c" -ljansson || exit 1
+
+# ---- what there is
+exits help_lists_the_commands 0 '' --help
+ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage: millrace'"
+exits version_is_shown 0 '' --version
+exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
+for c in generate info pack compare bench selftest devices; do
+    exits "help_of_$c" 0 '' $c --help
+    ok "help_of_${c}_has_examples" grep -q "^example" "$work/out"
+    exits "unknown_option_of_$c" 2 "option '--frobnicate' is not known" $c --frobnicate
+    exits "excess_argument_of_$c" 2 'too many' $c x y z
+done
+
+# ---- JSON
+"$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
+ok json_of_info is_json info $demo --json
+ok json_of_info_on_a_packed_file is_json info "$work/demo.mill" --verify --json
+ok json_of_devices is_json devices --json
+ok json_of_pack is_json pack $demo "$work/again.mill" --json
+ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the king" -n 4 --json
+ok json_of_compare is_json compare $demo --file $demo/heldout.txt -n 8 --json
+ok json_of_bench is_json bench "$work/demo.mill" -d model: --decode 0,3 --prefill 4 --json
+ok json_of_selftest is_json selftest -d model:tiny --json
+
+# ---- the same text whichever way
+"$millrace" generate -m $demo -d model: -p "And the king said" -n 12 >"$work/a"
+"$millrace" generate -m "$work/demo.mill" -d model:wide -p "And the king said" -n 12 >"$work/b"
+printf 'And the king said' | "$millrace" generate -m "$work/demo.mill" -d model:tiny -n 12 >"$work/c"
+ok packed_file_gives_the_same_text cmp -s "$work/a" "$work/b"
+ok standard_input_gives_the_same_text cmp -s "$work/a" "$work/c"
+ok text_goes_on_after_the_prompt test "$(wc -c <"$work/a")" -gt 30
+exits selftest_passes_on_the_model 0 '' selftest -d model:wide
+exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
+
+# ---- refusals
+exits model_missing_on_the_command_line 2 'model' generate -d model: -p x
+exits model_that_does_not_exist 3 'no-such-model: No such file' generate -m no-such-model -d model: -p x
+exits file_that_is_no_model 3 'not a packed model' info Makefile
+exits unknown_device 2 "device 'gpu:0' is not known" generate -m $demo -d gpu:0 -p x
+exits unknown_configuration 2 'no such configuration' generate -m $demo -d model:huge -p x
+exits cpu_on_a_packed_file 3 'fp32 checkpoint' generate -m "$work/demo.mill" -d cpu: -p x
+exits compare_needs_a_directory 3 'fp32 checkpoint' compare "$work/demo.mill" --file $demo/heldout.txt
+exits compare_needs_a_text 2 '\-\-file' compare $demo
+exits compare_reports_a_difference 5 'above --max-kl' compare $demo --file $demo/heldout.txt -n 4 --max-kl 0 -q
+exits prompt_too_long 3 'model has 512 positions' generate -m $demo -d model: -f $demo/heldout.txt
+exits prompt_that_is_empty 2 'empty' generate -m $demo -d model: -p ''
+exits prompt_file_missing 3 'No such file' generate -m $demo -d model: -f "$work/none"
+exits prompt_and_file_together 2 'exclude' generate -m $demo -p x -f y
+exits value_missing 2 "needs a value" generate -m $demo -p
+exits number_out_of_range 2 "whole number" generate -m $demo -p x -n 0
+exits number_that_is_none 2 "not a number" generate -m $demo -p x --temperature warm
+exits format_unknown 2 'neither mxint8 nor mxfp4' generate -m $demo -p x --format int3
+exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
+exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
+exits pack_without_a_name 2 'name of the packed file' pack $demo
+exits pack_where_nothing_can_be_written 3 'No such file' pack $demo "$work/none/x.mill"
+mkdir "$work/other" && echo '{"model_type": "bert"}' >"$work/other/config.json"
+exits unknown_architecture 3 'architecture "bert" is not supported' info "$work/other"
+head -c 100000 "$work/demo.mill" >"$work/short.mill"
+exits truncated_packed_file 3 'truncated: 100000 bytes' info "$work/short.mill"
+"$millrace" info $demo >/dev/full 2>"$work/err"
+ok full_disk_is_an_error test $? = 3 -a "$(wc -l <"$work/err")" = 1
+
+# ---- signals
+"$millrace" generate -m $demo -d model: -p "And" -n 500 --ignore-eos --json >"$work/out" 2>"$work/err" &
+pid=$!
+sleep 0.7
+kill -INT $pid
+wait $pid
+ok interrupt_ends_with_130 test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted"
+"$millrace" generate -m $demo -d model: -p "And" -n 500 --ignore-eos 2>"$work/err" | head -c 20 >/dev/null
+ok closed_pipe_ends_quietly test "${PIPESTATUS[0]}" = 141 -a ! -s "$work/err"
+ok nothing_is_left_behind test -z "$(ls "$work" | grep -E 'mill\.')"
+done_testing

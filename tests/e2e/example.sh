@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# examples/generate.c is built as its head says, with the public header only, and run. Prints TAP.
+set -u
+. tests/tools/tap.sh
+lib=${BUILD:-build}/libmillrace.a
+
+# shellcheck disable=SC2046 # the libraries are words
+ok example_is_built ${CC:-gcc} -std=c17 -Wall -Wextra -Werror -Ihost/include -o "$work/generate" \
+    examples/generate.c "$lib" $(make -s libs)
+"$work/generate" models/demo model: "In the beginning" >"$work/out"
+ok example_runs test $? = 0
+"$millrace" generate -m models/demo -d model: -p "In the beginning" -n 40 >"$work/want"
+ok example_writes_the_same_text test "In the beginning$(cat "$work/out")" = "$(cat "$work/want")"
+"$work/generate" no-such-model model: x >"$work/out" 2>"$work/err"
+ok example_reports_errors test $? = 1 -a "$(cat "$work/err")" = \
+    "generate: no-such-model: No such file or directory"
+ok example_is_short test "$(grep -vcE '^(//|$)' examples/generate.c)" -le 45
+done_testing
