@@ -90,7 +90,8 @@ module millrace_core #(
 
   localparam int V = 4 * N;
   localparam int HEADS_MAX = W_MAX / 64;
-  localparam int HP_MAX = W_MAX < 256 ? W_MAX : 256;
+  localparam int HP_LIMIT = int'(mr_pkg::HEAD_LANES_MAX);
+  localparam int HP_MAX = W_MAX < HP_LIMIT ? W_MAX : HP_LIMIT;
   localparam int PM_WORDS = W_MAX / 64;
   localparam int VEC_WORDS = D_MAX / V;
   localparam int KV_DEPTH = 128;
@@ -190,7 +191,7 @@ module millrace_core #(
   logic [31:0]     job_off, job_beats, sp_groups;
   logic            sp_vec, sp_fp4, sp_bias;
   logic [15:0]     sp_vec_beats, sp_kblocks;
-  localparam int ERRORS = N + 6;
+  localparam int ERRORS = N + 8;
   logic [ERRORS-1:0]    e_valid;
   logic [ERRORS*8-1:0]  e_code;
   logic [ERRORS*3-1:0]  e_queue;
@@ -470,7 +471,18 @@ module millrace_core #(
   logic [TW-1:0]   ld_rexp_waddr;
   logic [7:0]      ld_rexp_wdata;
   assign vec_is_load    = vc[7:0] == mr_pkg::OP_LOAD_ROWS[7:0];
-  assign issue_ready[2] = vec_is_load ? ld_ready : ln_ready;
+  assign issue_ready[2] = vec_is_load ? ld_ready : ln_ready && !ln_bad;
+
+  // A LAYERNORM whose row does not fit the memories is an error and is not issued.
+  logic ln_bad;
+  assign ln_bad = vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] == '0 || vc[mr_pkg::LAYERNORM_DBLOCKS_LSB] ||
+                  vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] > 16'(D_MAX / 32) ||
+                  17'(vc[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]) +
+                      17'(vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]) > 17'(ACT_WORDS);
+  assign e_valid[N+6]         = issue_valid[2] && !vec_is_load && ln_bad;
+  assign e_code[8*(N+6)+:8]   = mr_pkg::DEVERR_COMMAND[7:0];
+  assign e_addr[64*(N+6)+:64] = '0;
+  assign e_queue[3*(N+6)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
   assign unit_done[2]   = ld_done || ln_done;
   mr_rows #(
     .T      (T),
@@ -536,7 +548,7 @@ module millrace_core #(
   ) u_layernorm (
     .clk_i,
     .rst_ni          (unit_rst_n),
-    .cmd_valid_i     (issue_valid[2] && !vec_is_load),
+    .cmd_valid_i     (issue_valid[2] && !vec_is_load && !ln_bad),
     .cmd_ready_o     (ln_ready),
     .cmd_dst_base_i  (vc[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]),
     .cmd_dblocks_i   (vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]),
@@ -796,6 +808,23 @@ module millrace_core #(
   // ---- attention --------------------------------------------------------------------------------
   logic at_done, c_at_busy, c_at_idle, c_at_kv, at_ovf, at_nan;
   assign unit_done[3] = at_done;
+
+  // Widths and regions of PM_LOAD and ATTEND, checked like MATMUL's.
+  logic        at_bad, at_pm, at_ready;
+  logic [15:0] at_words;
+  assign at_pm    = ac[7:0] == mr_pkg::OP_PM_LOAD[7:0];
+  assign at_words = at_pm ? ac[mr_pkg::PM_LOAD_WBEATS_LSB+:16] :
+                    16'(ac[mr_pkg::ATTEND_HEADS_LSB+:8]) * 16'(ac[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]);
+  assign at_bad   = at_words == '0 || at_words > 16'(W_MAX / 64) ||
+      (!at_pm && (ac[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8] > 8'(HP_MAX / 64) ||
+                  ac[mr_pkg::ATTEND_MASK_LSB+:2] != '0 ||
+                  17'(ac[mr_pkg::ATTEND_Q_BASE_LSB+:16]) + 17'(at_words) > 17'(QKV_WORDS) ||
+                  17'(ac[mr_pkg::ATTEND_DST_BASE_LSB+:16]) + {at_words, 1'b0} > 17'(ACT_WORDS)));
+  assign issue_ready[3]       = at_ready && !at_bad;
+  assign e_valid[N+7]         = issue_valid[3] && at_bad;
+  assign e_code[8*(N+7)+:8]   = mr_pkg::DEVERR_COMMAND[7:0];
+  assign e_addr[64*(N+7)+:64] = '0;
+  assign e_queue[3*(N+7)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
   mr_attn #(
     .N        (N),
     .T        (T),
@@ -810,9 +839,9 @@ module millrace_core #(
   ) u_attn (
     .clk_i,
     .rst_ni          (unit_rst_n),
-    .cmd_valid_i     (issue_valid[3]),
-    .cmd_ready_o     (issue_ready[3]),
-    .cmd_pm_i        (ac[7:0] == mr_pkg::OP_PM_LOAD[7:0]),
+    .cmd_valid_i     (issue_valid[3] && !at_bad),
+    .cmd_ready_o     (at_ready),
+    .cmd_pm_i        (at_pm),
     .cmd_layer_i     (ac[mr_pkg::ATTEND_LAYER_LSB+:16]),
     .cmd_pm_words_i  (ac[mr_pkg::PM_LOAD_WBEATS_LSB+:16]),
     .cmd_heads_i     (ac[mr_pkg::ATTEND_HEADS_LSB+:8]),

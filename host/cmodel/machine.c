@@ -287,7 +287,7 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         field_f32(cmd, MR_F_LAYERNORM_INV_N2),
         field_f32(cmd, MR_F_LAYERNORM_EPS),
     };
-    if (blocks == 0 || blocks * 32 > m->g.d_max || base + blocks > m->g.act_words)
+    if (blocks == 0 || blocks % 2 || blocks * 32 > m->g.d_max || base + blocks > m->g.act_words)
         return raise_error(m, MR_DEVERR_COMMAND, 0);
     int n = logit_rows ? m->n_logits : m->n_rows;
     for (int i = 0; i < n; i++) {
@@ -542,7 +542,7 @@ static int attend_head(struct mr_machine *m, const struct row *row, int slot, in
     }
     bool nan = false;
     int64_t sum = 0;
-    int64_t acc[MR_CTX_LIMIT / 8] = {0}; // head lanes <= 512
+    int64_t acc[MR_HEAD_LANES_MAX] = {0};
     const uint8_t *pm = pm_at(m, token) + first;
     for (int s = 0; s < n_pos; s++) {
         float d = mr_fsub(top, m->scores[s]);
@@ -577,7 +577,7 @@ static int do_attend(struct mr_machine *m, const uint32_t *cmd)
     int q_base = (int)field(cmd, MR_F_ATTEND_Q_BASE), base = (int)field(cmd, MR_F_ATTEND_DST_BASE);
     int region = (int)field(cmd, MR_F_ATTEND_DST_SLOT);
     float scale = field_f32(cmd, MR_F_ATTEND_SCALE);
-    if (wbeats == 0 || wbeats * 64 > m->g.w_max || head_beats > 8 ||
+    if (wbeats == 0 || wbeats * 64 > m->g.w_max || head_beats > MR_HEAD_LANES_MAX / 64 ||
         q_base + wbeats > m->g.qkv_words || base + 2 * wbeats > m->g.act_words ||
         field(cmd, MR_F_ATTEND_MASK))
         return raise_error(m, MR_DEVERR_COMMAND, 0);

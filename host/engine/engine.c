@@ -58,8 +58,8 @@ static int fits(const struct engine *e, struct mr_error *err)
         {"n_positions", e->base.config.n_positions, g->ctx_max},
         {"scores of one head", e->base.config.n_positions, g->scores},
         {"blocks of the longest contraction", (d.f > d.w ? d.f : d.w) / 32, g->ring / 2},
-        {"n_head", e->base.config.n_head, 255},
-        {"head_dim (padded)", d.head_lanes, 512},
+        {"n_head", e->base.config.n_head, g->w_max / 64},
+        {"head_dim (padded)", d.head_lanes, MR_HEAD_LANES_MAX},
         {"row slots", e->opt.two_pass ? 2 : 1, g->t},
     };
     for (size_t i = 0; i < sizeof check / sizeof *check; i++)
