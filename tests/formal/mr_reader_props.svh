@@ -4,8 +4,7 @@
 //  - every beat reaches its consumer, once and in order (the memory answers with the beat's address);
 //  - a consumer's FIFO never overflows, credits never run negative;
 //  - no burst crosses 4 KiB; AR is stable while it waits.
-// With FORMAL_PROGRESS_W (or _KV): that source advances within a bounded time although the other one's
-// consumer may stop for ever, if its own consumer and the memory are prompt.
+// Progress: see reader_progress.sv.
 logic f_init = 1'b1;
 always_ff @(posedge clk_i) f_init <= 1'b0;
 always @* if (f_init) assume (!rst_ni);
@@ -148,31 +147,3 @@ always @* begin
     assert (!flushing_q);
   end
 end
-
-// ---- progress --------------------------------------------------------------------------------------
-`ifdef FORMAL_PROGRESS
-`ifdef FORMAL_PROGRESS_KV
-  localparam bit F_KV = 1'b1;
-`else
-  localparam bit F_KV = 1'b0;
-`endif
-logic [5:0] f_wait;
-logic f_ar_late, f_r_late, f_credit_late;
-always @* begin
-  assume (m_rresp_i == 2'b00 && w_limit_i == '1 && kv_limit_i == '1);
-  assume (w_job_beats_i != '0 && kv_job_beats_i != '0);
-  assume (w_job_off_i < 32'd1000 && kv_job_off_i < 32'd1000);
-  assume (w_job_beats_i < 32'd1000 && kv_job_beats_i < 32'd1000);
-  if (f_ar_late) assume (m_arready_i);          // the memory answers every second cycle
-  if (f_r_late && f_m_n != 2'd0) assume (m_rvalid_i);
-  if (f_credit_late) assume (F_KV ? kv_credit_i || f_k_held == '0 : w_credit_i || f_w_held == '0);
-end
-always_ff @(posedge clk_i) begin
-  f_ar_late     <= m_arvalid_o && !m_arready_i;
-  f_r_late      <= f_m_n != 2'd0 && !m_rvalid_i;
-  f_credit_late <= F_KV ? f_k_held != '0 && !kv_credit_i : f_w_held != '0 && !w_credit_i;
-  if (!rst_ni || (F_KV ? kv_valid_o || !k_busy : w_valid_o || !w_busy)) f_wait <= '0;
-  else f_wait <= f_wait + 1'b1;
-end
-always @* if (!f_init && rst_ni) assert (f_wait < 6'd24);
-`endif

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Proofs of the control that simulation covers worst: handshakes, credits and order. TAP on stdout.
-# Each proof is an unbounded one: base case by bounded model checking from reset, then induction. For
-# each, a fault is put into a copy of the RTL and the checker must find it. usage: tests/formal/run.sh
-# (from the root); needs yosys and z3.
+# "unbounded induction": base case by bounded model checking from reset, then induction (z3). Progress of
+# the reader is checked from reset up to a number of cycles only (yosys-abc, bmc3). For each, a fault is
+# put into a copy of the RTL and the checker must find it. usage: tests/formal/run.sh (from the root);
+# needs yosys and z3.
 set -uo pipefail
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -40,7 +41,7 @@ smt() {
 prove() {
     local name=$1 top=$2 params=$3 base=$4
     shift 4
-    model "$name" "$top" "$params" "" "$@" && smt 60 "$name" -t "$base" && smt 60 "$name" -i -t 1
+    model "$name" "$top" "$params" "" "$@" && smt 150 "$name" -t "$base" && smt 150 "$name" -i -t 1
     local rc=$?
     [ $rc = 0 ] || grep -E 'Assert failed|Status' "$tmp/$name.out" | sed 's/^/# /'
     tap $rc "$name: unbounded induction"
@@ -56,10 +57,26 @@ fault() {
         echo "# the fault does not apply to $file any more"
     else
         for f in "$@"; do [ "$f" = "$file" ] && files+=("$copy") || files+=("$f"); done
-        model "$name" "$top" "$params" "" "${files[@]}" && { smt 90 "$name" -t "$depth"; [ $? = 1 ]; }
+        model "$name" "$top" "$params" "" "${files[@]}" && { smt 150 "$name" -t "$depth"; [ $? = 1 ]; }
         rc=$?
     fi
     tap $rc "$name: seeded fault is found: $what"
+}
+
+# progress NAME PARAMS FRAMES FILES..: exit status 0 holds for all FRAMES cycles, 1 counterexample
+progress() {
+    local name=$1 params=$2 frames=$3
+    shift 3
+    local o="opt -full -nodffe -nosdff"
+    timeout 60 yosys -q -p "read_verilog -sv $*; read_verilog -formal -sv $props/reader_progress.sv; \
+        chparam $params reader_progress; prep -top reader_progress; flatten; memory_map; $o; async2sync; \
+        dffunmap; setundef -undriven -anyseq; $o; techmap; $o; dffunmap; abc -g AND -fast; opt_clean; \
+        write_aiger -I -B -zinit $tmp/$name.aig" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 2; }
+    timeout 150 yosys-abc -c "read_aiger $tmp/$name.aig; fold; strash; bmc3 -F $frames" >"$tmp/$name.out" 2>&1
+    grep -q 'was asserted in frame' "$tmp/$name.out" && return 1
+    grep -q "No output asserted in $frames frames" "$tmp/$name.out" && return 0
+    sed 's/^/# /' "$tmp/$name.out"
+    return 2
 }
 
 skid=(rtl/common/mr_skid.sv)
@@ -87,6 +104,16 @@ fault reader mr_reader "$reader_p" 8 "${reader[0]}" "s/assign most = .*/assign m
     "burst across 4 KiB" "${reader[@]}"
 fault reader mr_reader "$reader_p" 12 "${reader[0]}" "s/c_addr_q <= c_addr_q + {51'b0, n_len_q}/c_addr_q <= c_addr_q + 58'd4/" \
     "beats left out after a short burst" "${reader[@]}"
+
+progress p "-set KV 0 -set BOUND 16" 28 "${reader[@]}"
+tap $? "reader: weights advance whatever the KV consumer does: 28 cycles from reset"
+progress p "-set KV 1 -set BOUND 20" 28 "${reader[@]}"
+tap $? "reader: KV advances whatever the weight consumer does: 28 cycles from reset"
+mkdir -p "$tmp/bug"
+sed 's/(used || !w_busy || w_short_q)/!w_busy/' "${reader[1]}" >"$tmp/bug/mr_reader.sv"
+progress p "-set KV 1 -set BOUND 20" 28 "${reader[0]}" "$tmp/bug/mr_reader.sv"
+[ $? = 1 ] && ! cmp -s "${reader[1]}" "$tmp/bug/mr_reader.sv"
+tap $? "reader: seeded fault is found: KV waits until no weight job is left"
 
 echo "1..$n"
 exit $((bad != 0))
