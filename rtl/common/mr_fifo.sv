@@ -5,11 +5,11 @@
 //   W      entry width in bits
 //   DEPTH  entries, >= 2, any number; all of them usable
 //
-// Timing: valid/ready on both sides. in_ready_o depends on registers only (count_o < DEPTH; a pop in the
-// same cycle does not help), out_valid_o too. An entry that is pushed into an empty FIFO in cycle t is
-// at the output in t+2; one entry a cycle is sustained on both sides from DEPTH 3 on. count_o is the
-// number of entries inside, the one at the output included. clear_i drops all entries (in_valid_i must be low in that
-// cycle, or its beat is dropped too).
+// Timing: valid/ready on both sides. in_ready_o depends on registers only (count_o < DEPTH; a pop
+// in the same cycle does not help), out_valid_o too. An entry that is pushed into an empty FIFO in
+// cycle t is at the output in t+2; one entry a cycle is sustained on both sides from DEPTH 3 on.
+// count_o is the number of entries inside, the one at the output included. clear_i drops all
+// entries (in_valid_i must be low in that cycle, or its beat is dropped too).
 module mr_fifo #(
   parameter int W = 32,
   parameter int DEPTH = 16

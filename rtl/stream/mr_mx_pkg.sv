@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MX element decoding: OCP MXFP4 (E2M1) to int8. Values are doubled, so that all of them are integers:
-// 0, 1, 2, 3, 4, 6, 8, 12 and their negatives. MXINT8 elements need no decoding.
+// MX element decoding: OCP MXFP4 (E2M1) to int8. Values are doubled, so that all of them are
+// integers: 0, 1, 2, 3, 4, 6, 8, 12 and their negatives. MXINT8 elements need no decoding.
 package mr_mx_pkg;
 
   // One element.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs {offset, beats} of one source of a reader -> bursts {address, beats} inside the source's window.
+// Jobs {offset, beats} of one source of a reader -> bursts {address, beats} inside the source's
+// window.
 //
 // Parameters
 //   BURST  longest burst in beats, a power of two, 1..64
 //
-// Timing: job_* is valid/ready. bst_* is valid/ready as well: a burst at most every second cycle, also
-// from one job to the next. A job that does not lie inside the window (or has no beats) gives a pulse
-// on err_o with its byte address and no burst; stop_i must follow from it. stop_i: takes no job and
-// makes no burst (level; a burst that is offered is withdrawn). clear_i: drops everything (level).
+// Timing: job_* is valid/ready. bst_* is valid/ready as well: a burst at most every second cycle,
+// also from one job to the next. A job that does not lie inside the window (or has no beats) gives
+// a pulse on err_o with its byte address and no burst; stop_i must follow from it. stop_i: takes no
+// job and makes no burst (level; a burst that is offered is withdrawn). clear_i: drops everything
+// (level).
 // busy_o: a job is inside.
 module mr_read_jobs #(
   parameter int BURST = 64
@@ -35,7 +37,8 @@ module mr_read_jobs #(
 `endif
 );
 
-  // a: address and end computed; c: cursor of the job in work; n: length of its next burst; b: burst.
+  // a: address and end computed; c: cursor of the job in work; n: length of its next burst; b:
+  // burst.
   logic a_valid_q, c_valid_q, n_valid_q, b_valid_q;
   logic [57:0] a_addr_q, c_addr_q, b_addr_q;
   logic [32:0] a_end_q;

@@ -12,21 +12,24 @@
 //
 // Jobs: valid/ready; offset and beats (> 0) in the source's window (x_base_i, 64-byte aligned, and
 // x_limit_i in beats; both constant while jobs are inside). Jobs of one source are served in order.
-// Data: x_valid_o with data_o, one cycle after the R beat, never refused. x_credit_i pulse: the consumer
-// freed one beat. A burst is requested only with credits for all of it, so RREADY is constantly 1.
+// Data: x_valid_o with data_o, one cycle after the R beat, never refused. x_credit_i pulse: the
+// consumer freed one beat. A burst is requested only with credits for all of it, so RREADY is
+// constantly 1.
 // AXI: one ID, INCR, 64-byte beats, never across 4 KiB, ARVALID and payload stable until ARREADY.
 //
-// Errors: a job outside its window (code 3, address of the job; nothing of it is requested), RRESP other
-// than OKAY (code 4, address of the beat; the beat is delivered). err_valid_o is a pulse, only for the
-// first one. After it nothing is requested and no job is taken until flush_i or reset; outstanding bursts
-// still arrive. flush_i (pulse or level): drops the jobs of both sources, drops the outstanding beats as
-// they arrive, and when none is left returns all credits. The consumers must be emptied by the same
-// flush; credits pulsed in that time, up to one cycle after flush_i, are ignored. Jobs are taken again
-// when the flush has ended. idle_o: no burst outstanding and no flush in progress.
+// Errors: a job outside its window (code 3, address of the job; nothing of it is requested), RRESP
+// other than OKAY (code 4, address of the beat; the beat is delivered). err_valid_o is a pulse,
+// only for the first one. After it nothing is requested and no job is taken until flush_i or reset;
+// outstanding bursts still arrive. flush_i (pulse or level): drops the jobs of both sources, drops
+// the outstanding beats as they arrive, and when none is left returns all credits. The consumers
+// must be emptied by the same flush; credits pulsed in that time, up to one cycle after flush_i,
+// are ignored. Jobs are taken again when the flush has ended. idle_o: no burst outstanding and no
+// flush in progress.
 //
-// Strobes, exactly one of these in a cycle: cnt_issue_o a beat arrived, or an address is being prepared
-// with nothing outstanding; cnt_nocredit_o no beat, and a burst waits for credits that the consumer
-// holds; cnt_wait_o no beat, bursts outstanding; cnt_idle_o no job and nothing outstanding.
+// Strobes, exactly one of these in a cycle: cnt_issue_o a beat arrived, or an address is being
+// prepared with nothing outstanding; cnt_nocredit_o no beat, and a burst waits for credits that the
+// consumer holds; cnt_wait_o no beat, bursts outstanding; cnt_idle_o no job and nothing
+// outstanding.
 // cnt_w_beat_o, cnt_kv_beat_o: a beat of that source arrived (dropped ones too).
 module mr_reader #(
   parameter int DW = 512,
@@ -87,11 +90,12 @@ module mr_reader #(
   localparam int KCW = $clog2(KV_DEPTH + 1);
   localparam int OW = $clog2(OUTSTANDING);
   localparam int QW = $clog2(QUANTUM + 64 + 1);
-  // Beats between an R beat and the credit that a prompt consumer returns for it, about twice: a source
-  // without credits whose consumer holds no more than this waits for the memory, not for the consumer.
+  // Beats between an R beat and the credit that a prompt consumer returns for it, about twice: a
+  // source without credits whose consumer holds no more than this waits for the memory, not for the
+  // consumer.
   localparam int PROMPT = 16;
 
-  // ---- jobs to bursts ----------------------------------------------------------------------------
+  // ---- jobs to bursts ---------------------------------------------------------------------------
   logic halt_q, flushing_q, stop, clear;
   assign clear = flush_i || flushing_q;
   assign stop  = halt_q;
@@ -159,9 +163,9 @@ module mr_reader #(
 `endif
   );
 
-  // ---- credits -----------------------------------------------------------------------------------
-  // Whether a burst has its credits is decided one cycle before it may be granted; that is safe because
-  // only the source's own grant takes credits away.
+  // ---- credits ----------------------------------------------------------------------------------
+  // Whether a burst has its credits is decided one cycle before it may be granted; that is safe
+  // because only the source's own grant takes credits away.
   logic [WCW-1:0] w_credit_q;
   logic [KCW-1:0] k_credit_q;
   logic w_ok_q, k_ok_q, w_short_q, k_short_q;
@@ -187,7 +191,7 @@ module mr_reader #(
     end
   end
 
-  // ---- arbitration -------------------------------------------------------------------------------
+  // ---- arbitration ------------------------------------------------------------------------------
   logic sel_q;  // 0 weights, 1 KV
   logic [QW-1:0] quota_q;
   logic used, w_can, k_can, slot, ar_valid_q;
@@ -195,8 +199,10 @@ module mr_reader #(
   assign used  = (quota_q >= QW'(QUANTUM));
   assign slot  = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
   // A source that is between two bursts (neither ok nor short) keeps its turn.
-  assign w_can = w_ok_q && w_bst_valid && (!sel_q ? !(used && k_ok_q) : (used || !k_busy || k_short_q));
-  assign k_can = k_ok_q && k_bst_valid && (sel_q ? !(used && w_ok_q) : (used || !w_busy || w_short_q));
+  assign w_can = w_ok_q && w_bst_valid &&
+                 (!sel_q ? !(used && k_ok_q) : (used || !k_busy || k_short_q));
+  assign k_can = k_ok_q && k_bst_valid &&
+                 (sel_q ? !(used && w_ok_q) : (used || !w_busy || w_short_q));
   logic [57:0] take_addr;
   logic [6:0] take_beats;
   assign take_addr  = k_take ? k_bst_addr : w_bst_addr;
@@ -237,7 +243,7 @@ module mr_reader #(
   assign m_araddr_o  = {ar_addr_q, 6'b0};
   assign m_arlen_o   = {1'b0, ar_len_q};
 
-  // ---- order of the bursts in flight ----------------------------------------------------------------
+  // ---- order of the bursts in flight ------------------------------------------------------------
   logic [57:0] order_mem [0:OUTSTANDING-1];  // address in beats
   logic [OUTSTANDING-1:0] order_kv_q;
   logic [OW-1:0] wptr_q, rptr_q;
@@ -268,7 +274,7 @@ module mr_reader #(
     end
   end
 
-  // ---- data --------------------------------------------------------------------------------------
+  // ---- data -------------------------------------------------------------------------------------
   logic w_valid_q, k_valid_q, cnt_w_q, cnt_k_q;
   logic [DW-1:0] data_q;
   always_ff @(posedge clk_i) begin
@@ -293,7 +299,7 @@ module mr_reader #(
   assign cnt_w_beat_o  = cnt_w_q;
   assign cnt_kv_beat_o = cnt_k_q;
 
-  // ---- errors and flush ----------------------------------------------------------------------------
+  // ---- errors and flush -------------------------------------------------------------------------
   logic err_valid_q, r_err, any_err;
   logic [7:0] err_code_q;
   logic [63:0] err_addr_q;
@@ -325,7 +331,7 @@ module mr_reader #(
   assign err_addr_o  = err_addr_q;
   assign idle_o      = (out_q == '0) && !flushing_q;
 
-  // ---- counters ----------------------------------------------------------------------------------
+  // ---- counters ---------------------------------------------------------------------------------
   // Beats that the consumers hold.
   logic [WCW-1:0] w_held_q;
   logic [KCW-1:0] k_held_q;

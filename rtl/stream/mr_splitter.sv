@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says what each beat of the weight stream is (docs/commands.md, "Weight stream"), one beat a cycle.
+// Says what each beat of the weight stream is (docs/commands.md, "Weight stream"), one beat a
+// cycle.
 // Control only: the data goes around it.
 //
 // Parameters
@@ -7,17 +8,17 @@
 //   HEADER   column groups that share a header (16), a power of two
 //   KW, GW   widths of the k-block and group counts (less only in proofs)
 //
-// Command: valid/ready; cmd_ready_o is a register. A command with nothing to do (no beats, no groups or
-// no k-blocks) takes no beat and is done at once. done_o is a pulse in the cycle after the command's last
-// beat was taken.
+// Command: valid/ready; cmd_ready_o is a register. A command with nothing to do (no beats, no
+// groups or no k-blocks) takes no beat and is done at once. done_o is a pulse in the cycle after
+// the command's last beat was taken.
 //
-// Beats: beat_valid_i says that a beat is there, beat_take_o that it is taken in this cycle; the kind
-// strobes are high only with beat_take_o, exactly one of them:
+// Beats: beat_valid_i says that a beat is there, beat_take_o that it is taken in this cycle; the
+// kind strobes are high only with beat_take_o, exactly one of them:
 //   vec_o (vec_bias_o, vec_index_o: gain or bias, index of the beat), head_o, bias_o,
 //   scale_o (group_o: it is the group's first, so the group's tile entry is due), data_o.
-// With data_o: row_o, the beat completes its k-row; hi_o, it is the second beat of an MXINT8 row.
-// A data beat is taken only with ring_space_i (there is a free k-row), a group's first scale beat only with
-// tile_space_i. fp4_o, has_bias_o: of the command in work.
+// With data_o: row_o, the beat completes its k-row; hi_o, it is the second beat of an MXINT8 row. A
+// data beat is taken only with ring_space_i (there is a free k-row), a group's first scale beat
+// only with tile_space_i. fp4_o, has_bias_o: of the command in work.
 module mr_splitter #(
   parameter int SECTION = 16,
   parameter int HEADER = 16,
@@ -76,7 +77,8 @@ module mr_splitter #(
   logic fp4_q, has_bias_q, hi_q, vec_bias_q, first_q, done_q;
 
   logic blocked, k_last, sec_last, group_end, cmd_empty, cmd_take, vec_last, finish;
-  assign blocked     = (state_q == Data && !ring_space_i) || (first_q && state_q == Scale && !tile_space_i);
+  assign blocked     = (state_q == Data && !ring_space_i) ||
+                       (first_q && state_q == Scale && !tile_space_i);
   assign beat_take_o = beat_valid_i && state_q != Idle && !blocked;
   assign vec_o       = beat_take_o && state_q == Vec;
   assign head_o      = beat_take_o && state_q == Head;
@@ -98,7 +100,8 @@ module mr_splitter #(
   assign group_end = row_o && k_last;
   assign vec_last  = vec_o && k_last && vec_bias_q;
   assign finish    = vec_last || (group_end && groups_q == GW'(1));
-  assign cmd_empty = cmd_vec_i ? cmd_vec_beats_i == '0 : (cmd_kblocks_i == '0 || cmd_groups_i == '0);
+  assign cmd_empty = cmd_vec_i ? cmd_vec_beats_i == '0 :
+                       (cmd_kblocks_i == '0 || cmd_groups_i == '0);
   assign cmd_take  = cmd_valid_i && cmd_ready_o;
 
   always_comb begin

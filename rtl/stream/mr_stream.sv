@@ -5,27 +5,31 @@
 //   FIFO_DEPTH  beats; the reader's W_DEPTH
 //   RING        k-rows in the tile ring, a power of two
 //   TILES       entries of the tile FIFO (column groups)
-//   VEC_WORDS   4-float words of gain (and of bias) per channel: D_MAX / (4 N) rounded up to a multiple of 4
+//   VEC_WORDS   4-float words of gain (and of bias) per channel: D_MAX / (4 N),
+//               rounded up to a multiple of 4
 //
-// Beats: w_valid_i with w_data_i, never refused; w_credit_o is a pulse for each beat that left the FIFO.
-// Command: valid/ready (ready is a register and high while no command is in work); the format is that of
-// docs/commands.md, per channel: cmd_vec_beats_i beats of gain and as many of bias, or cmd_groups_i
-// column groups of cmd_kblocks_i k-blocks. cmd_done_o: pulse two cycles after the command's last beat
-// left the FIFO, when everything of it can be read. A command with a zero count is done at once.
-// One beat a cycle, whatever its kind, while there is ring space; one idle cycle between commands.
+// Beats: w_valid_i with w_data_i, never refused; w_credit_o is a pulse for each beat that left the
+// FIFO.
+// Command: valid/ready (ready is a register and high while no command is in work); the format is
+// that of docs/commands.md, per channel: cmd_vec_beats_i beats of gain and as many of bias, or
+// cmd_groups_i column groups of cmd_kblocks_i k-blocks. cmd_done_o: pulse two cycles after the
+// command's last beat left the FIFO, when everything of it can be read. A command with a zero count
+// is done at once. One beat a cycle, whatever its kind, while there is ring space; one idle cycle
+// between commands.
 //
-// Vectors: vec_ren_i with vec_raddr_i (word w: floats 4w..4w+3 of the channel's share; gain from 0, bias
-// from VEC_WORDS) in cycle t, vec_rdata_o in t+2; held when no later read was made. Beats beyond VEC_WORDS are dropped.
+// Vectors: vec_ren_i with vec_raddr_i (word w: floats 4w..4w+3 of the channel's share; gain from 0,
+// bias from VEC_WORDS) in cycle t, vec_rdata_o in t+2; held when no later read was made. Beats
+// beyond VEC_WORDS are dropped.
 //
-// Ring: ring_count_o is the number of k-rows written since reset modulo 2^16; k-row n lies at address
-// n mod RING and a read in the cycle in which ring_count_o first covers it returns it. RAM port:
-// data in t+1, held. ring_free_i pulse: the oldest k-row is free (may come in the cycle after its last
-// read was issued, or in the same one). ring_rdata_o: byte 32 c + e is element e of column c;
-// ring_rcode_o: byte c is column c's scale code.
+// Ring: ring_count_o is the number of k-rows written since reset modulo 2^16; k-row n lies at
+// address n mod RING and a read in the cycle in which ring_count_o first covers it returns it. RAM
+// port: data in t+1, held. ring_free_i pulse: the oldest k-row is free (may come in the cycle after
+// its last read was issued, or in the same one). ring_rdata_o: byte 32 c + e is element e of column
+// c; ring_rcode_o: byte c is column c's scale code.
 //
-// Tiles: tile_valid_o with tile_max_o (byte c: maximum code of column c) and tile_bias_o (fp32 of column
-// c in bits 32c..; zero without bias), the oldest group not popped yet; tile_pop_i is taken only with
-// tile_valid_o. The entry of a group is in the FIFO before its first k-row is counted.
+// Tiles: tile_valid_o with tile_max_o (byte c: maximum code of column c) and tile_bias_o (fp32 of
+// column c in bits 32c..; zero without bias), the oldest group not popped yet; tile_pop_i is taken
+// only with tile_valid_o. The entry of a group is in the FIFO before its first k-row is counted.
 //
 // Reset drops everything; for a flush after an error assert it together with the reader's flush_i.
 module mr_stream #(
@@ -72,7 +76,7 @@ module mr_stream #(
   localparam int VEC_BEATS = VEC_WORDS / 4;
   localparam int VW = $clog2(2 * VEC_BEATS);
 
-  // ---- FIFO --------------------------------------------------------------------------------------
+  // ---- FIFO -------------------------------------------------------------------------------------
   logic beat_valid, take;
   logic [511:0] beat;
   logic credit_q;
@@ -99,7 +103,7 @@ module mr_stream #(
   end
   assign w_credit_o = credit_q;
 
-  // ---- what the beat is --------------------------------------------------------------------------
+  // ---- what the beat is -------------------------------------------------------------------------
   logic is_vec, vec_bias, is_head, is_bias, is_scale, is_group, is_data, is_row, hi, fp4, has_bias;
   logic [15:0] vec_index;
   logic full_q, tile_space, done;
@@ -141,7 +145,7 @@ module mr_stream #(
   end
   assign cmd_done_o = done_q;
 
-  // ---- header and scale codes: shifted down as they are used ----------------------------------------
+  // ---- header and scale codes: shifted down as they are used ------------------------------------
   logic [511:0] max_q, scale_q;
   logic [2047:0] bias_q;
   always_ff @(posedge clk_i) begin
@@ -153,7 +157,7 @@ module mr_stream #(
     else if (is_row) scale_q <= {32'b0, scale_q[511:32]};
   end
 
-  // ---- tile FIFO ---------------------------------------------------------------------------------
+  // ---- tile FIFO --------------------------------------------------------------------------------
   logic [$clog2(TILES+1)-1:0] unused_tiles;
   mr_fifo #(
     .W    (160),
@@ -171,7 +175,7 @@ module mr_stream #(
     .count_o    (unused_tiles)
   );
 
-  // ---- ring --------------------------------------------------------------------------------------
+  // ---- ring -------------------------------------------------------------------------------------
   logic [RW:0] used_q;     // k-rows taken and not freed
   logic [15:0] count_q;    // k-rows written
   logic row_q;
@@ -232,7 +236,7 @@ module mr_stream #(
   );
   assign ring_count_o = count_q;
 
-  // ---- LayerNorm vectors -----------------------------------------------------------------------------
+  // ---- LayerNorm vectors ------------------------------------------------------------------------
   logic vec_wen_q, vec_ren_q;
   logic [VW-1:0] vec_waddr_q;
   logic [511:0] vec_wdata_q, vec_rword;
