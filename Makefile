@@ -45,15 +45,15 @@ libs:
 # ---- one description of commands and registers for C and SystemVerilog ---------------------------
 $(BUILD)/gen/mr_device.h: rtl/spec/device.def rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
-	awk -v out=c -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
+	@awk -v out=c -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/gen/mr_configs.inc: rtl/spec/configs.def rtl/spec/gen_configs.awk
 	@mkdir -p $(@D)
-	awk -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
+	@awk -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/gen/mr_pkg.sv: rtl/spec/device.def rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
-	awk -v out=sv -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
+	@awk -v out=sv -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
 
 ## tables: the checked-in function tables, made again (shows a difference if there is one)
 .PHONY: tables
@@ -67,13 +67,16 @@ tables:
 # ---- library and command line --------------------------------------------------------------------
 $(BUILD)/obj/%.o: %.c $(GEN)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	@echo "CC    $<"
+	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(LIB): $(LIB_OBJ)
-	rm -f $@ && ar rcs $@ $(LIB_OBJ)
+	@echo "AR    $@"
+	@rm -f $@ && ar rcs $@ $(LIB_OBJ)
 
 $(MILLRACE): $(CLI_OBJ) $(LIB)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LIBS)
+	@echo "LINK  $@"
+	@$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LIBS)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

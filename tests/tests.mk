@@ -8,15 +8,18 @@ SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-o
 SAN_OBJ   := $(LIB_SRC:%.c=$(BUILD)/san/%.o)
 $(BUILD)/san/%.o: %.c $(GEN)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -O1 $(SAN) -c -o $@ $<
+	@echo "CC    $@"
+	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -c -o $@ $<
 # The hot loop without: it is an integer dot product whose bounds the callers check, and with
 # sanitizers every test that runs the C model takes several times as long.
 $(BUILD)/san/host/cmodel/kernel.o: SAN :=
 $(BUILD)/libmillrace-san.a: $(SAN_OBJ)
-	rm -f $@ && ar rcs $@ $(SAN_OBJ)
+	@echo "AR    $@"
+	@rm -f $@ && ar rcs $@ $(SAN_OBJ)
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
+	@echo "LINK  $@"
+	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
 
 # ---- RTL benches: tests/rtl/<bench>/bench.txt, one line a variant -------------------------------
@@ -25,11 +28,12 @@ BENCHES   := $(shell for f in tests/rtl/*/bench.txt; do [ -f $$f ] || continue; 
 BENCH_BIN := $(BENCHES:%=$(BUILD)/rtl/%/tb)
 $(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h
 	@mkdir -p $(@D)
-	$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
+	@$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
 define bench_rule
 $(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/gen/mr_pkg.sv $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
     $(wildcard tests/rtl/common/*) $(shell find rtl -name '*.sv' -o -name '*.svh')
-	BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
+	@echo "BENCH $(1)"
+	@BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
 endef
 $(foreach b,$(BENCHES),$(eval $(call bench_rule,$(b))))
 
