@@ -11,7 +11,7 @@ BUILD       ?= build
 CC          ?= gcc
 JOBS        ?= 2
 SIM_CXX     ?= $(if $(shell command -v clang++-19),clang++-19,g++)
-SIM_CONFIGS ?= tiny sim wide
+SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
 SIM_TRACE   ?=
 SIM_TOP     := rtl/millrace_core.sv
@@ -37,6 +37,11 @@ SIM_RTL     := $(shell find rtl -name '*.sv' -o -name '*.svh' -o -name '*.f') rt
 sim-devices: $(SIM_DEVICES)
 ## sim-views: the same with readable memories, for --check
 sim-views: $(SIM_DEVICES:%.so=%-view.so)
+# One configuration by name: sim-wide, view-tiny, ...
+SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
+.PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%)
+$(SIM_ALL:%=sim-%): sim-%: $(BUILD)/sim/%/libmillrace-sim-%.so
+$(SIM_ALL:%=view-%): view-%: $(BUILD)/sim/%/libmillrace-sim-%-view.so
 
 $(BUILD)/sim/obj/%.o: %.c $(SIM_HDR)
 	@mkdir -p $(@D)

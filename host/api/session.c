@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,21 @@
 #include "engine/engine.h"
 
 _Static_assert(MR_COUNTERS <= 64, "mr_stats.counter holds all counters");
+
+// check adds the option of that name to a simulated device.
+static int open_device(struct mr_device **dev, const char *device, bool check, struct mr_error *err)
+{
+    char uri[512];
+    if (!check)
+        return mr_device_open(dev, device, err);
+    if (strncmp(device, "sim:", 4) != 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: only a sim: device can be checked against the C model", device);
+    int n = snprintf(uri, sizeof uri, "%s%scheck", device, device[4] ? "," : "");
+    if (n < 0 || (size_t)n >= sizeof uri)
+        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", device);
+    return mr_device_open(dev, uri, err);
+}
 
 int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
                     const struct mr_session_options *opt, struct mr_error *err)
@@ -32,7 +48,7 @@ int mr_session_open(struct mr_session **session, struct mr_model *model, const c
                           "instead of a packed file");
     } else {
         struct mr_engine_options e = {s->max_seqs, opt->chunk, opt->two_pass};
-        rc = mr_device_open(&s->dev, device, err);
+        rc = open_device(&s->dev, device, opt->check, err);
         if (rc == 0)
             rc = mr_engine_open(&s->backend, &model->packed, s->dev, &e, err);
     }

@@ -46,6 +46,7 @@ enum {
     OPT_NO_SMOOTHING,
     OPT_TWO_PASS,
     OPT_CHUNK,
+    OPT_CHECK,
     OPT_VERIFY,
 };
 
@@ -55,7 +56,8 @@ enum {
         {"no-smoothing", no_argument, NULL, OPT_NO_SMOOTHING},                                     \
         {"two-pass", no_argument, NULL, OPT_TWO_PASS},                                             \
         {"chunk", required_argument, NULL, OPT_CHUNK}, {"verify", no_argument, NULL, OPT_VERIFY},  \
-        {"quiet", no_argument, NULL, 'q'}, {"help", no_argument, NULL, 'h'}
+        {"check", no_argument, NULL, OPT_CHECK}, {"quiet", no_argument, NULL, 'q'},                \
+        {"help", no_argument, NULL, 'h'}
 
 #define CLI_COMMON_SHORT "m:d:qh"
 

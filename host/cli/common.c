@@ -121,6 +121,9 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
     case OPT_VERIFY:
         c->load.verify = true;
         return 1;
+    case OPT_CHECK:
+        c->session.check = true;
+        return 1;
     case OPT_CHUNK:
         *status = EXIT_USAGE;
         if (!cli_int(cmd, "--chunk", optarg, 1, 512, &n))

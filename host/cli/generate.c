@@ -203,6 +203,8 @@ const struct cli_command cmd_generate = {
     "      --top-p P         sample among the most probable that hold P together\n"
     "      --seed N          the same seed gives the same text\n"
     "      --ignore-eos      go on after the end-of-text token\n"
+    "      --check           sim: only: the C model runs beside the RTL; stops at the first\n"
+    "                        command whose result differs (exit status 5)\n"
     "      --two-pass        second activation pass: more exact, same weight traffic\n"
     "      --chunk N         most tokens a device run\n"
     "      --format F        mxint8 (default) or mxfp4, for directories\n"

@@ -262,7 +262,7 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
     m->n_logits = 0;
     for (int i = 0; i < m->n_rows; i++) {
         const uint32_t *w = table + 4 * i;
-        if (w[1] >= (unsigned)m->g.ctx_max || (w[2] & ~3u) || w[3])
+        if (w[1] >= (unsigned)m->g.ctx_max || (w[2] & ~3u) || w[3] || (i == 0 && (w[2] & 2)))
             return raise_error(m, MR_DEVERR_COMMAND, 0);
         m->rows[i] = (struct row){w[0], (int)w[1], w[2] & 1, w[2] >> 1 & 1};
         if (m->rows[i].logits)
@@ -364,7 +364,7 @@ static int do_matmul(struct mr_machine *m, const uint32_t *cmd)
     bool bias_on = field(cmd, MR_F_MATMUL_BIAS), gelu = field(cmd, MR_F_MATMUL_GELU);
     uint32_t out_cols = field(cmd, MR_F_MATMUL_OUT_COLS);
     int tokens = field(cmd, MR_F_MATMUL_LOGIT_ROWS) ? m->n_logits : m->n_rows;
-    if (m->n_pending == 0)
+    if (m->n_pending == 0 || tokens == 0)
         return raise_error(m, MR_DEVERR_COMMAND, 0);
     struct pending p = m->pending[0];
     memmove(m->pending, m->pending + 1, (size_t)--m->n_pending * sizeof p);
@@ -632,7 +632,7 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
     m->n_cmds = m->desc[MR_RUN_N_CMDS];
     uint32_t n = m->desc[MR_RUN_N_ROWS];
     if (m->desc[MR_RUN_MAGIC] != MR_MAGIC_RUN || n == 0 ||
-        n > (unsigned)m->g.t / (m->two_pass ? 2 : 1) || m->n_cmds == 0 ||
+        n > (unsigned)m->g.t / (m->two_pass ? 2 : 1) || m->n_cmds == 0 || m->n_cmds > UINT16_MAX ||
         m->n_cmds > m->desc[MR_RUN_PROG_BEATS]) {
         raise_error(m, MR_DEVERR_DESCRIPTOR, run_addr);
         return mr_fail(err, MR_ERR_DEVICE, "bad run descriptor at 0x%llx",

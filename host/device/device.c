@@ -85,14 +85,15 @@ int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct 
     return dev->ops->counters(dev, out, err);
 }
 
-int mr_device_report(const struct mr_device_error *e, const char *uri, struct mr_error *err)
+int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err)
 {
     const char *text = "unknown error";
+    dev->last_error = *e;
 #define X(number, words)                                                                           \
     if (e->code == (number))                                                                       \
         text = (words);
     MR_DEVERR_LIST(X)
 #undef X
-    return mr_fail(err, MR_ERR_DEVICE, "%s: %s (code %u) at command %u, address 0x%llx", uri, text,
-                   e->code, e->command, (unsigned long long)e->addr);
+    return mr_fail(err, MR_ERR_DEVICE, "%s: %s (code %u) at command %u, address 0x%llx",
+                   dev->info.uri, text, e->code, e->command, (unsigned long long)e->addr);
 }

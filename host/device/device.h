@@ -59,14 +59,15 @@ struct mr_device_ops {
 struct mr_device {
     const struct mr_device_ops *ops;
     struct mr_device_info info;
+    struct mr_device_error last_error; // of the last run that failed
 };
 
 // Openers: `args` is the part of the URI after the colon.
 int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
 int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err);
 
-// "unit, error text, command 12 (MATMUL), address": a device error in words; returns MR_ERR_DEVICE.
-int mr_device_report(const struct mr_device_error *e, const char *uri, struct mr_error *err);
+// Keeps the device's first error and puts it into words; returns MR_ERR_DEVICE.
+int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err);
 
 // A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
 // end.

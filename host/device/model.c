@@ -51,7 +51,7 @@ static int model_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *
     struct mr_device_error e;
     int rc = mr_machine_run(self(dev)->machine, run_addr, (const volatile int *)&mr_device_stop, &e,
                             err);
-    return rc == MR_ERR_DEVICE && e.code ? mr_device_report(&e, dev->info.uri, err) : rc;
+    return rc == MR_ERR_DEVICE && e.code ? mr_device_report(dev, &e, err) : rc;
 }
 
 static int model_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)

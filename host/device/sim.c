@@ -198,7 +198,7 @@ static int device_error(struct sim_device *d, struct mr_error *err)
     if (rc < 0)
         return rc;
     struct mr_device_error e = {error & 255, error >> 16, lo | (uint64_t)hi << 32};
-    return mr_device_report(&e, d->base.info.uri, err);
+    return mr_device_report(&d->base, &e, err);
 }
 
 static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)

@@ -209,6 +209,18 @@ static void group_rows(const struct mr_row *rows, int n, int *order)
     }
 }
 
+// A device error names a command; say which one it is.
+static int run_device(struct engine *e, int head, struct mr_error *err)
+{
+    e->dev->last_error.code = 0;
+    int rc = mr_device_run(e->dev, e->desc_addr, err);
+    unsigned at = e->dev->last_error.command;
+    if (rc == MR_ERR_DEVICE && e->dev->last_error.code && at < (unsigned)e->prog[head].count)
+        return mr_fail_in(err, "%s",
+                          mr_opcode_name(mr_command_get(&e->prog[head].cmds[at], MR_F_CMD_OPCODE)));
+    return rc;
+}
+
 // One run of the device: at most e->chunk rows.
 static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *logits,
                     struct mr_error *err)
@@ -223,7 +235,7 @@ static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *l
     if (rc == 0)
         rc = write_descriptor(e, n, wanted > 0, err);
     if (rc == 0)
-        rc = mr_device_run(e->dev, e->desc_addr, err);
+        rc = run_device(e, wanted > 0, err);
     size_t vocab = (size_t)e->base.config.vocab_size;
     for (int i = 0, k = 0; rc == 0 && i < n; i++) // the device's rows of logits are in its order
         if (place[order[i]] >= 0)

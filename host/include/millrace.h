@@ -86,6 +86,7 @@ struct mr_session_options {
     int max_seqs;  // sequences at the same time; 0 means 1
     int chunk;     // most tokens a device run; 0: all that fit
     bool two_pass; // second pass over the residue of activations (more exact, same weight traffic)
+    bool check;    // sim: only: compares every command's result with the C model (MR_ERR_DIFF)
 };
 
 // device: "cpu:" (fp32 reference; needs a Hugging Face directory), "model:[config]" (bit-exact C

@@ -5,7 +5,7 @@
 // and their squares and makes mean and 1/sigma of the sums; the other reads the row again and
 // normalises it. The vector memory has one port and each beat needs gain and bias, so normalising
 // takes two cycles a beat, and the statistics of the next token are read in the cycles between.
-// A token alone takes 3 D/V + 65 cycles or so, each further one 2 D/V + 20.
+// A token alone takes 3 D/V + 62 cycles or so, each further one 2 D/V + 45.
 //
 // V: lanes, a power of two from 4 to 64. T: tokens. D_MAX: floats per token of the residual memory.
 // VEC_WORDS: words of V floats from the first gain to the first bias in the vector memory.
