@@ -37,7 +37,8 @@ static int run_plan(const struct plan *p, struct mr_model *model, const char *de
                     struct outcome *out, struct mr_error *err)
 {
     struct mr_session *s;
-    struct mr_session_options opt = {p->seqs, p->chunk, p->two_pass};
+    struct mr_session_options opt = {
+        .max_seqs = p->seqs, .chunk = p->chunk, .two_pass = p->two_pass};
     struct mr_row rows[TOKENS];
     int n = 0, seq[MAX_SEQS];
     memset(out, 0, sizeof *out);
