@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Do the tests notice a fault? Each mutant is one changed line of the RTL or of the C model, built in a
+# copy of the sources; the test named beside it must be green without it and red with it. TAP on stdout.
+# usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
+# their name). Catchers:
+#   rtl:BENCH@VARIANT  bench of tests/rtl, Verilated again; links the mutated C numerics too
+#   unit:TEST          cmocka test of tests/unit with the mutated file in place of the library's
+#   device:            millrace selftest of the unchanged sim:tiny against the mutated C model
+#   sim                millrace selftest of a sim:tiny of the mutated RTL
+# A mutant that does not change its file, or does not build, has not been caught.
+set -uo pipefail
+only=${1:-}
+build=$(realpath "${BUILD:-build}")
+cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
+cc=${CC:-gcc}
+dir=$build/mutants
+tree=$dir/tree
+libs="-ljansson -lpcre2-8 -lopenblas -lxxhash -ldl -lpthread -lm"
+cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$build/gen -I. -Itests"
+limit=${MUTANT_TIMEOUT:-120}
+rm -rf "$tree"
+mkdir -p "$tree/build/gen" "$tree/tests"
+cp -r rtl host sim Makefile "$tree/"
+cp -r tests/rtl tests/unit tests/tests.mk "$tree/tests/"
+cp -p "$build"/gen/* "$tree/build/gen/"
+# A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
+sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
+n=0 bad=0
+declare -A green
+
+tap() { # status name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; bad=$((bad + 1)); fi
+}
+
+catcher() { # how a test is called in the test list
+    case $1 in
+    rtl:*) echo "rtl-${1#rtl:}" ;;
+    unit:*) echo "unit-test_${1#unit:}" ;;
+    *) echo "selftest on sim:tiny" ;;
+    esac
+}
+
+# The unchanged test, once: built by the normal build (make test-mutants sees to that).
+baseline() { # catcher
+    case $1 in
+    rtl:*) timeout "$limit" "$build/rtl/${1#rtl:}/tb" ;;
+    unit:*) timeout "$limit" "$build/unit/test_${1#unit:}" ;;
+    device: | sim) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
+    esac >"$dir/baseline.log" 2>&1
+}
+
+# Builds the test in the tree.
+make_test() { # catcher file
+    case $1 in
+    rtl:*)
+        local b=${1#rtl:}
+        rm -rf "build/rtl/$b" &&
+            $cc $cflags -c -o build/num.o host/cmodel/num.c &&
+            CXX=$cxx tests/rtl/build.sh "${b%@*}" "${b#*@}"
+        ;;
+    unit:*)
+        $cc $cflags -w -c -o build/mutant.o "$2" &&
+            $cc $cflags -w -o build/test "tests/unit/test_${1#unit:}.c" build/mutant.o \
+                "$build/libmillrace.a" -lcmocka $libs
+        ;;
+    device:)
+        $cc $cflags -w -c -o build/mutant.o "$2" &&
+            $cc -o build/test "$build"/obj/host/cli/*.o build/mutant.o "$build/libmillrace.a" $libs
+        ;;
+    sim)
+        make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=tiny JOBS=1 build/sim/tiny/libmillrace-sim-tiny.so
+        ;;
+    esac
+}
+run_test() { # catcher
+    case $1 in
+    rtl:*) timeout "$limit" "build/rtl/${1#rtl:}/tb" ;;
+    unit:*) cd "$OLDPWD" && timeout "$limit" "$tree/build/test" ;;
+    device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
+    sim) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
+    esac
+}
+
+mutant() { # name file sed catcher
+    local name=$1 file=$2 edit=$3 by=$4 title="mutant: $1 is caught by $(catcher "$4")" start status
+    [[ $name == *"$only"* ]] || return 0
+    start=$(date +%s)
+    if [ -z "${green[$by]:-}" ]; then
+        baseline "$by"
+        green[$by]=$?
+        [ "${green[$by]}" = 0 ] || tail -3 "$dir/baseline.log" | sed 's/^/# /'
+    fi
+    if [ "${green[$by]}" != 0 ]; then
+        echo "# without the mutant the test is not green"
+        tap 1 "$title"
+        return
+    fi
+    sed "$edit" "$file" >"$tree/$file"
+    if cmp -s "$file" "$tree/$file"; then
+        echo "# the mutant does not apply to $file any more"
+        tap 1 "$title"
+        return
+    fi
+    if ! (cd "$tree" && make_test "$by" "$file") >"$dir/build.log" 2>&1; then
+        echo "# the mutant does not build"
+        tail -5 "$dir/build.log" | sed 's/^/# /'
+        tap 1 "$title"
+    else
+        (cd "$tree" && run_test "$by") >"$dir/run.log" 2>&1
+        status=$?
+        [ $status = 124 ] && echo "# it hangs"
+        # 126, 127: the test could not be started
+        [ $status != 0 ] && [ $status != 126 ] && [ $status != 127 ]
+        tap $? "$title"
+        echo "# $(grep -m1 -E '^not ok|FAILED|^millrace|^# lane|differ|logit|error' "$dir/run.log"), $(($(date +%s) - start)) s"
+    fi
+    cp -p "$file" "$tree/$file"
+}
+
+# ---- array -------------------------------------------------------------------------------------------
+mutant 'PE takes weights as unsigned' rtl/array/mr_pe.sv \
+    "s/32'(\\\$signed(w_i\\[32\\*j+8\\*b+:8\\]))/32'(w_i[32*j+8*b+:8])/" rtl:pe@single
+mutant 'PE aligns by one bit too much' rtl/array/mr_pe_acc.sv \
+    "s/>>> sh_q;/>>> (sh_q + 6'd1);/" rtl:pe@single
+mutant 'PE accumulates without the first clear' rtl/array/mr_pe_acc.sv \
+    "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@single
+mutant 'PE pair loses the borrow of the low half' rtl/array/mr_pe_pair.sv \
+    "s/high = 32'(\\\$signed(s)) + 32'(borrow);/high = 32'(\$signed(s));/" rtl:pe@pair
+
+# ---- stream and reader ---------------------------------------------------------------------------------
+mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
+    "s/scale_q <= {32'b0, scale_q\\[511:32\\]};/scale_q <= {scale_q[479:0], scale_q[511:480]};/" rtl:stream@small
+mutant 'FP4 nibbles swapped' rtl/stream/mr_mx_pkg.sv \
+    's/fp4_int8(d\[4\*i+:4\])/fp4_int8(d[4*(i^1)+:4])/' rtl:stream@small
+mutant 'reader crosses 4 KiB' rtl/stream/mr_read_jobs.sv \
+    "s/assign most = (room < 7'(BURST)) ? room : 7'(BURST);/assign most = 7'(BURST);/" rtl:reader@default
+mutant 'reader loses a credit that comes back with a grant' rtl/stream/mr_reader.sv \
+    "s/w_credit_q + WCW'(w_credit_i) -/w_credit_q + WCW'(w_credit_i \\&\\& !w_take) -/" rtl:reader@default
+
+# ---- quantiser, LayerNorm, epilogue ----------------------------------------------------------------------
+mutant 'quantiser truncates' rtl/vector/mr_quant.sv \
+    "s/round_up = x\\[24\\] && .*/round_up = 1'b0;/" rtl:quant@v4
+mutant 'quantiser clamps to 128' rtl/vector/mr_quant.sv \
+    "s/ && x\\[31:25\\] != 7'd127;/;/" rtl:quant@v4
+mutant 'LayerNorm variance without n' rtl/vector/mr_layernorm.sv \
+    "s/digit_q <= n_q;/digit_q <= 16'd1;/" rtl:layernorm@v4
+mutant 'LayerNorm takes 1/n^2 for the mean' rtl/vector/mr_layernorm.sv \
+    's/seq_q\[4\] ? inv_n_q : inv_n2_q/seq_q[4] ? inv_n2_q : inv_n_q/' rtl:layernorm@v4
+mutant 'rotary turns the other way' rtl/vector/mr_epilogue.sv \
+    's/((l & 1) == 0), muls_y/((l \& 1) == 1), muls_y/' rtl:epilogue@n1
+mutant 'epilogue drops the bias' rtl/vector/mr_epilogue.sv \
+    "s/: c_bias ? dr_bias_i/: 1'b0 ? dr_bias_i/" rtl:epilogue@n1
+mutant 'prefix maximum forgets the past' rtl/vector/mr_prefix_max.sv \
+    's/(code2_q > prior) ? code2_q : prior/code2_q/' rtl:epilogue@n1
+mutant 'GELU becomes ReLU at 4.5 instead of 5' rtl/fp/mr_vgelu.sv \
+    "s/x >= 31'h40A00000 || sh/x >= 31'h40900000 || sh/" rtl:fp@l4
+mutant 'NaN has its sign set' rtl/fp/mr_fp_pkg.sv \
+    "s/^  localparam logic \\[31:0\\] QNAN = 32'h7FC00000/  localparam logic [31:0] QNAN = 32'hFFC00000/" rtl:fp@l4
+
+# ---- attention -----------------------------------------------------------------------------------------
+mutant 'attention masks its own position' rtl/attention/mr_attn_prob.sv \
+    's/(e_pos_q > cfg_pos_i/(e_pos_q >= cfg_pos_i/' rtl:attn@small
+mutant 'attention maximum sees the future' rtl/attention/mr_attn_lane.sv \
+    "s/k_key_q   <= t_masked ? 32'd0 :/k_key_q   <= 1'b0 ? 32'd0 :/" rtl:attn@small
+mutant 'attention ignores the prefix maxima' rtl/attention/mr_attn_pv.sv \
+    's/align = x >>> sh;/align = x;/' rtl:attn@small
+
+# ---- control ---------------------------------------------------------------------------------------------
+mutant 'KV record offset without the scale beats' rtl/control/mr_kvstore.sv \
+    "s/32'(local_pos) \\* 32'(rbeats_q)/32'(local_pos) * 32'(wbeats_q)/" rtl:kvstore@n1
+mutant 'semaphores are never taken' rtl/control/mr_sems.sv \
+    "s/n = n - 5'd1;/n = n;/" sim
+mutant 'commands do not wait for their semaphores' rtl/control/mr_queue.sv \
+    "s/ && (wait_mask & ~sem_i) == '0;/;/" sim
+
+# ---- C model ---------------------------------------------------------------------------------------------
+mutant 'C model rounds where the accumulator floors' host/cmodel/num.h \
+    's|return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);|return ((int64_t)((uint64_t)d << MR_GUARD_BITS) + (shift ? (int64_t)1 << ((shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift) - 1) : 0)) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);|' rtl:pe@single
+mutant 'C model truncates exp2' host/cmodel/num.c \
+    's/(y + (8u << whole)) >> (4 + whole)/y >> (4 + whole)/' rtl:fp@l4
+mutant 'C model flushes products too early' host/cmodel/num.h \
+    's/fabs(p) < 0x1.ffffffp-127/fabs(p) <= 0x1p-126/' rtl:fp@l4
+mutant 'C model: p(0) is 65536' host/cmodel/num.c \
+    's/return (y + (8u << whole)) >> (4 + whole);/return n ? (y + (8u << whole)) >> (4 + whole) : 65536;/' rtl:fp@l4
+mutant 'C model: rotary turns the other way' host/cmodel/machine.c \
+    's/x\[0\] = mr_fsub(mr_fmul(a, cs\[0\])/x[0] = mr_fadd(mr_fmul(a, cs[0])/' device:
+mutant 'C model: a token does not see itself' host/cmodel/machine.c \
+    's/n_pos = row->pos + 1;/n_pos = row->pos + (row->pos == 0);/' device:
+mutant 'C model: residual is added to the rounded block' host/cmodel/machine.c \
+    's/r\[c\] = mr_fadd(r\[c\], y\[c\]);/r[c] = mr_fadd(mr_fadd(r[c], 1.0f), mr_fsub(y[c], 1.0f));/' device:
+mutant 'C model: column maximum of the next group' host/cmodel/machine.c \
+    's/memcpy(t->col_max, h + 4 \* (i % 16), 4);/memcpy(t->col_max, h + 4 * ((i + 1) % 16), 4);/' device:
+
+echo "1..$n"
+exit $((bad != 0))

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The netlists that Yosys makes for UltraScale+ (synth_xilinx -family xcup), in place of the RTL in the unit
+# benches: the same vectors of the C model, the same comparisons. TAP on stdout.
+# usage: [BUILD=build] tests/synth/netlist.sh (from the root). Cells: Yosys' own models, and dsp48e2.v.
+# Tables stay in LUTs (-nobram), because Yosys has no model of UltraScale+ block RAM.
+set -uo pipefail
+build=${BUILD:-build}
+dir=$build/synth/netlist
+cells=$(dirname "$(command -v yosys)")/../share/yosys/xilinx/cells_sim.v
+cxx=${SIM_CXX:-g++}
+mkdir -p "$dir"
+n=0 bad=0
+
+tap() { # status name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; bad=$((bad + 1)); fi
+}
+
+# The netlist of a bench's top: field VARIANT of tests/rtl/BENCH/bench.txt.
+netlist() { # bench variant
+    local line top params srcs
+    line=$(awk -v v="$2" '$1 == v' "tests/rtl/$1/bench.txt")
+    top=$(sed -n 's/.*top=\([^ ]*\).*/\1/p' <<<"$line")
+    params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
+    srcs=$(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line")
+    [ -z "$params" ] || params="chparam $(sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g' <<<"$params") $top;"
+    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $srcs; $params hierarchy -check -top $top; \
+        synth_xilinx -family xcup -flatten -nobram -noiopad -noclkbuf -top $top; rename -top $top; \
+        check -assert; tee -o $dir/$1@$2.stat stat -tech xilinx; write_verilog -noattr $dir/$1@$2.v" >/dev/null 2>&1
+}
+
+# usage: run BENCH VARIANT CASES WHAT
+run() {
+    local b=$1@$2 title="netlist: $4 as the C model" top start
+    start=$(date +%s)
+    if ! netlist "$1" "$2"; then
+        tail -3 "$dir/$b.log" | sed 's/^/# /'
+        tap 1 "$title"
+        return
+    fi
+    top=$(sed -n "s/^$2 .*top=\([^ ]*\).*/\1/p" "tests/rtl/$1/bench.txt")
+    # The netlist must be one: cells only, no behaviour.
+    if grep -q 'always' "$dir/$b.v"; then
+        echo "# $dir/$b.v is not a netlist"
+        tap 1 "$title"
+        return
+    fi
+    rm -rf "$dir/$b.obj"
+    if ! nice -n 10 verilator --cc --exe --build -j 1 --prefix Vdut --top-module "$top" -Wno-fatal -Wno-lint -Wno-style \
+        --x-assign unique --x-initial unique -O3 -Mdir "$dir/$b.obj" -o tb \
+        --output-split 20000 --output-split-cfuncs 500 \
+        -CFLAGS "-std=c++20 -O1 -DVARIANT_$2 -I$PWD -I$PWD/host -I$PWD/tests/rtl/common -I$PWD/tests" \
+        -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
+        "$dir/$b.v" tests/synth/dsp48e2.v "$cells" "$PWD/tests/rtl/$1/tb.cpp" "$PWD/$build/num.o" >"$dir/$b.build" 2>&1; then
+        grep -m5 -i error "$dir/$b.build" | sed 's/^/# /'
+        tap 1 "$title"
+        return
+    fi
+    timeout 600 "$dir/$b.obj/tb" --cases "$3" +verilator+rand+reset+2 >"$dir/$b.tap" 2>&1
+    local status=$?
+    [ $status = 0 ] || sed 's/^/# /' "$dir/$b.tap"
+    tap $status "$title"
+    echo "# $(awk '$1 ~ /^(LUT[1-6]|FD[RS]E|DSP48E2|CARRY4|RAM32M16|RAM64M8)$/ { c[$1] += $2 }
+        END { for (k in c) printf "%s %d  ", k, c[k] }' "$dir/$b.stat"); $(grep -c '^ok' "$dir/$b.tap") tests of the bench, $(($(date +%s) - start)) s"
+}
+
+run pe single 500 'processing element with its accumulator'
+run pe pair 500 'processing element pair with both accumulators'
+run fp l4 20000 'fp32 add, multiply, conversion, GELU, exp2, reciprocal, 1/sqrt'
+run layernorm v4 6 'LayerNorm, V = 4'
+echo "1..$n"
+exit $((bad != 0))
