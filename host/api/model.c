@@ -28,6 +28,7 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
         .format = opt->format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8,
         .smooth = !opt->no_smoothing,
         .verify = opt->verify,
+        .calibrate = opt->calibrate,
         .progress = watch,
         .arg = (void *)(uintptr_t)opt,
     };

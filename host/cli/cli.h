@@ -48,6 +48,7 @@ enum {
     OPT_CHUNK,
     OPT_CHECK,
     OPT_VERIFY,
+    OPT_CALIBRATE,
 };
 
 #define CLI_COMMON_OPTIONS                                                                         \
@@ -56,7 +57,8 @@ enum {
         {"no-smoothing", no_argument, NULL, OPT_NO_SMOOTHING},                                     \
         {"two-pass", no_argument, NULL, OPT_TWO_PASS},                                             \
         {"chunk", required_argument, NULL, OPT_CHUNK}, {"verify", no_argument, NULL, OPT_VERIFY},  \
-        {"check", no_argument, NULL, OPT_CHECK}, {"quiet", no_argument, NULL, 'q'},                \
+        {"check", no_argument, NULL, OPT_CHECK},                                                   \
+        {"calibrate", required_argument, NULL, OPT_CALIBRATE}, {"quiet", no_argument, NULL, 'q'},  \
         {"help", no_argument, NULL, 'h'}
 
 #define CLI_COMMON_SHORT "m:d:qh"

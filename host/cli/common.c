@@ -124,6 +124,9 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
     case OPT_CHECK:
         c->session.check = true;
         return 1;
+    case OPT_CALIBRATE:
+        c->load.calibrate = optarg;
+        return 1;
     case OPT_CHUNK:
         *status = EXIT_USAGE;
         if (!cli_int(cmd, "--chunk", optarg, 1, 512, &n))

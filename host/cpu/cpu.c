@@ -50,6 +50,9 @@ struct mr_cpu {
     struct sequence *sequences;
     int n_sequences;
     struct scratch scratch;
+    void (*see)(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
+                const float *data); // may be NULL
+    void *see_arg;
 };
 
 // ---- loading ----
@@ -291,6 +294,22 @@ static void multiply(float *out, const float *in, const float *weights, int rows
                 n_in, 0.0F, out, n_out);
 }
 
+void mr_cpu_observe(struct mr_cpu *cpu,
+                    void (*see)(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
+                                const float *data),
+                    void *arg)
+{
+    cpu->see = see;
+    cpu->see_arg = arg;
+}
+
+static void show(const struct mr_cpu *cpu, int layer, enum mr_cpu_input input, int rows, int width,
+                 const float *data)
+{
+    if (cpu->see && rows > 0)
+        cpu->see(cpu->see_arg, layer, input, rows, width, data);
+}
+
 // One head of one row against its sequence's keys and values; out[head_dim].
 static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const float *values,
                    int position, float *out)
@@ -353,12 +372,15 @@ static void run_layer(struct mr_cpu *cpu, int n_layer, int n_rows, const struct 
         mr_cpu_layer_norm(s->normed + r * n_embd, s->x + r * n_embd, n_embd, layer->ln_gain,
                           layer->ln_bias, c->layer_norm_epsilon);
 
+    show(cpu, n_layer, MR_CPU_NORMED, n_rows, c->n_embd, s->normed);
     attention(cpu, n_layer, n_rows, rows);
+    show(cpu, n_layer, MR_CPU_ATTENDED, n_rows, c->n_embd, s->attended);
     multiply(s->mixed, s->attended, layer->out, n_rows, c->n_embd, c->n_embd);
 
     multiply(s->inner, s->normed, layer->fc_in, n_rows, c->n_inner, c->n_embd);
     mr_cpu_add_bias(s->inner, n, n_inner, layer->fc_in_bias);
     mr_cpu_gelu(s->inner, n * n_inner);
+    show(cpu, n_layer, MR_CPU_INNER, n_rows, c->n_inner, s->inner);
     float *fed = s->attended; // free again
     multiply(fed, s->inner, layer->fc_out, n_rows, c->n_embd, c->n_inner);
     mr_cpu_add_bias(fed, n, n_embd, layer->fc_out_bias);
@@ -380,6 +402,7 @@ static int write_logits(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row 
             mr_cpu_layer_norm(s->normed + (size_t)wanted++ * n_embd, s->x + (size_t)r * n_embd,
                               n_embd, cpu->ln_f_gain, cpu->ln_f_bias, c->layer_norm_epsilon);
     }
+    show(cpu, c->n_layer, MR_CPU_FINAL, wanted, c->n_embd, s->normed);
     if (wanted > 0) {
         multiply(logits, s->normed, cpu->head, wanted, c->vocab_size, c->n_embd);
         mr_cpu_add_bias(logits, (size_t)wanted, (size_t)c->vocab_size, cpu->head_bias);

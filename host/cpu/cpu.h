@@ -45,4 +45,18 @@ struct mr_cpu_row {
 int mr_cpu_step(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, float *logits,
                 struct mr_error *err);
 
+// What goes into the matrices of a layer.
+enum mr_cpu_input {
+    MR_CPU_NORMED,   // LayerNorm's output [E]: q, k, v, fc_in
+    MR_CPU_ATTENDED, // attention's output [E]: out_proj
+    MR_CPU_INNER,    // GELU's output [I]: fc_out
+    MR_CPU_FINAL,    // ln_f's output [E] of the rows that want logits: lm_head; layer = n_layer
+};
+
+// Calls `see` during each step with data[rows][width], valid during the call. NULL ends it.
+void mr_cpu_observe(struct mr_cpu *cpu,
+                    void (*see)(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
+                                const float *data),
+                    void *arg);
+
 #endif

@@ -43,6 +43,10 @@ struct mr_load_options {
     enum mr_weight_format format; // for Hugging Face directories; a packed file has its own
     bool no_smoothing;            // leave out the exact power-of-two channel smoothing
     bool verify; // packed files: the checksums of large sections too (small ones always are)
+    // Rounding with the errors of weights made up for by others, for directories. NULL: without;
+    // "self": with text that the model samples from itself, the same each time; else a text file
+    // like what the model will read (up to 16384 tokens of it are used).
+    const char *calibrate;
     // Called now and then while weights are quantised, with bytes done and in all; a non-zero
     // return stops with MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);

@@ -8,8 +8,7 @@
 
 const int8_t mr_mxfp4_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// Nearest E2M1 magnitude code of a >= 0; ties go to the even mantissa.
-static uint8_t nearest(double a)
+uint8_t mr_mxfp4_nearest(double a)
 {
     static const double edge[7] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}; // between codes i, i+1
     uint8_t i = 0;
@@ -23,7 +22,7 @@ static double encode(const float v[32], int scale_code, uint8_t code[32])
     double x = ldexp(1.0, scale_code - 127), err = 0;
     for (int i = 0; i < 32; i++) {
         double a = fabs((double)mr_in(v[i])) / x;
-        uint8_t c = nearest(a);
+        uint8_t c = mr_mxfp4_nearest(a);
         double e = (a - mr_mxfp4_twice[c] / 2.0) * x;
         err += e * e;
         code[i] = (uint8_t)(c | (signbit(v[i]) && c ? 8 : 0));

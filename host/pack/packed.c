@@ -23,6 +23,11 @@ static int track(void *arg, size_t bytes)
     return t->opt->progress ? t->opt->progress(t->opt->arg, t->done, t->total) : 0;
 }
 
+static int stopped(void *arg)
+{
+    return track(arg, 0);
+}
+
 static bool has_tokenizer(const char *dir)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json"};
@@ -40,6 +45,7 @@ int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr
 {
     *packed = (struct mr_packed){.format = opt->format, .smooth = opt->smooth};
     struct mr_smooth smooth = {0};
+    struct mr_inputs inputs = {0};
     int rc = mr_checkpoint_open(&packed->checkpoint, dir, err);
     if (rc == 0 && has_tokenizer(dir))
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
@@ -57,13 +63,18 @@ int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr
         rc = mr_smooth_plan(&smooth, packed->checkpoint, opt->smooth, err);
     uint8_t *out = packed->memory;
     struct tracker t = {opt, 0, packed->stream_bytes};
+    if (rc == 0 && opt->calibrate)
+        rc = mr_calibration_open(&inputs.calibration, packed->checkpoint, packed->tokenizer,
+                                 opt->calibrate, stopped, &t, err);
     int n = rc == 0 ? mr_stream_items(&packed->config) : 0;
     for (int i = 0; rc == 0 && i < n; i++) {
         struct mr_stream_item item = mr_stream_item(&packed->config, opt->format, i);
-        rc = mr_quantise_item(packed->checkpoint, &smooth, &item, out, track, &t, err);
+        rc = mr_quantise_item(packed->checkpoint, &smooth, &inputs, &item, out, track, &t, err);
         out += (size_t)mr_item_beats(&item, 1) * MR_BEAT;
     }
     mr_smooth_free(&smooth);
+    mr_calibration_close(inputs.calibration);
+    mr_inputs_free(&inputs);
     if (rc < 0)
         mr_packed_close(packed);
     return rc;
