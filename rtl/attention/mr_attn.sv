@@ -36,7 +36,7 @@
 // passes, h heads, w = W/64, s = ceil(W/2048), L = ceil(positions / N) records on channel 0:
 //   L (2 s + r w (p + 1))        passes: with one row and pass, a beat of K or V in every cycle
 //   + r w p + r h + r p HP/64    load, merge, last head's sums
-//   + 108 - s                    pipelines, to the first block on b_ (103 - s at N = 2 and N = 8)
+//   + 92 - s + 3 log2 N + 2 max(8 / N, 1)   pipelines, to the first block on b_
 //   + (2 r w - 1) max(8 / N, 1) + 2   the other blocks, done_o (one pass; about twice that with two)
 // More groups: the load of the next runs beside PV, its QK pass beside the drain.
 module mr_attn #(

@@ -107,13 +107,19 @@ module mr_attn_load #(
       busy_q  <= 1'b0;
       done_o  <= 1'b0;
     end else begin
-      v_q     <= {v_q[1:0], act_q};
-      hi_q    <= {hi_q[1:0], act_q && !half_q};
-      hlast_q <= {hlast_q[1:0], hb_q + 8'd1 == cfg_hpw_i};
-      mq_we_o <= v_q[2] && hi_q[2] && hlast_q[2];
-      if (start_i) busy_q <= 1'b1;
-      else if (!act_q && v_q == 3'd0) busy_q <= 1'b0;
-      done_o <= busy_q && !start_i && !act_q && v_q == 3'd0;
+      done_o <= 1'b0;
+      if (start_i) begin
+        busy_q <= 1'b1;
+      end else if (busy_q) begin
+        v_q     <= {v_q[1:0], act_q};
+        hi_q    <= {hi_q[1:0], act_q && !half_q};
+        hlast_q <= {hlast_q[1:0], hb_q + 8'd1 == cfg_hpw_i};
+        mq_we_o <= v_q[2] && hi_q[2] && hlast_q[2];
+        if (!act_q && v_q == 3'd0) begin
+          busy_q <= 1'b0;
+          done_o <= 1'b1;
+        end
+      end
     end
   end
 
@@ -124,7 +130,7 @@ module mr_attn_load #(
       a1_q       <= {row_q, half_q, word_q[WA-1:0]};
       h1_q       <= head_q;
     end
-    hfirst_q <= {hfirst_q[1:0], hb_q == 8'd0};
+    if (busy_q) hfirst_q <= {hfirst_q[1:0], hb_q == 8'd0};
     if (v_q[0]) begin
       a2_q <= a1_q;
       h2_q <= h1_q;

@@ -81,19 +81,25 @@ module mr_attn_plan #(
   logic [15:0] words_q, rec_q, tok_q, pos_q, pm_pos_q;
   logic [7:0] heads_q, half_q, hg_q, head0_q;
   logic [7:0] sbw_q;
-  logic [2:0] nr_q, run;
+  logic [2:0] nr_q;
   logic [N-1:0] jd_q;
   logic [23:0] need_q;
   logic [7:0] hgw_q;   // heads of the group, at most hg_q
   logic [15:0] gw_q, w0_q, w0_next, per_lane;
   logic fits, jd_done;
-  logic c1, c2, c3;
 
-  // Rows that continue token tok_q.
-  assign c1  = (tok_q + 16'd1 < cfg_rows_i) && row_continues_i[TA'(tok_q+16'd1)];
-  assign c2  = c1 && (tok_q + 16'd2 < cfg_rows_i) && row_continues_i[TA'(tok_q+16'd2)];
-  assign c3  = c2 && (tok_q + 16'd3 < cfg_rows_i) && row_continues_i[TA'(tok_q+16'd3)];
-  assign run = 3'd1 + 3'(c1) + 3'(c2) + 3'(c3);
+  // Rows of the run that begins at token t, at most 4. A function, so that it costs the simulator
+  // nothing in other states (so below).
+  function automatic logic [2:0] run(input logic [T-1:0] cont, input logic [15:0] t,
+                                     input logic [15:0] rows);
+    logic c1, c2, c3;
+    begin
+      c1  = (t + 16'd1 < rows) && cont[TA'(t+16'd1)];
+      c2  = c1 && (t + 16'd2 < rows) && cont[TA'(t+16'd2)];
+      c3  = c2 && (t + 16'd3 < rows) && cont[TA'(t+16'd3)];
+      run = 3'd1 + 3'(c1) + 3'(c2) + 3'(c3);
+    end
+  endfunction
 
   assign per_lane = (pos_q + 16'(nr_q) + 16'(N - 1)) >> LN;
   assign fits    = (need_q <= 24'(SCORES / N)) || (nr_q == 3'd1 && hg_q == 8'd1);
@@ -149,11 +155,12 @@ module mr_attn_plan #(
 
   always_ff @(posedge clk_i) begin
     unique case (state_q)
-      IDLE: begin
-        tok_q   <= '0;
-        heads_q <= cfg_heads_i;
-        half_q  <= below(cfg_heads_i);
-      end
+      IDLE:
+        if (start_i) begin
+          tok_q   <= '0;
+          heads_q <= cfg_heads_i;
+          half_q  <= below(cfg_heads_i);
+        end
       MUL: begin
         lay_q   <= 32'(cfg_layer_i) * kv_layer_beats_i;
         words_q <= cfg_pm_i ? cfg_pm_words_i : 16'(cfg_heads_i) * 16'(cfg_hpw_i);
@@ -166,7 +173,7 @@ module mr_attn_plan #(
         rec_q   <= words_q + ((words_q + 16'd31) >> 5);
       end
       ROW: begin
-        nr_q <= run;
+        nr_q <= run(row_continues_i, tok_q, cfg_rows_i);
         // continuing tokens have their prefix maxima written by the epilogue
         if (cfg_pm_i && row_continues_i[TA'(tok_q)]) tok_q <= tok_q + 16'd1;
         hg_q <= heads_q;

@@ -680,9 +680,10 @@ class Bench {
     }
 };
 
-// Latencies of plan, load, QK, merge, PV and drain; the adder and maximum trees add 3 log2 N, a block's
-// beats 2 x 32/V. From the last block to done_o.
-static constexpr long kFirstBlock = N == 1 ? 107 : 102, kDone = 2;
+// Latencies of plan, load, QK, merge, PV and drain: 3 log2 N of them are levels of the adder and
+// maximum trees, and a block passes the quantiser in 32/V beats twice. From the last block to done_o.
+static constexpr long kLog2N = N == 1 ? 0 : N == 2 ? 1 : N == 4 ? 2 : N == 8 ? 3 : 4;
+static constexpr long kFirstBlock = 91 + 3 * kLog2N + 2 * (N >= 8 ? 1 : 8 / N), kDone = 2;
 
 // The formula of mr_attn's header for a group of `rows`, up to the first block on b_, and from there.
 static long first_block_cycles(const Case &c, int rows, int lanes)

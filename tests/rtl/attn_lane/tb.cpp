@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     for (int k = 0; k < args.cases_or(20) && good; k++) {
         std::vector<std::vector<int64_t>> acc(WORDS, std::vector<int64_t>(64, 0));
         std::vector<bool> begun(WORDS, false);
-        int words = static_cast<int>(r.range(1, 4)), last = -1;
+        int words = static_cast<int>(r.range(1, 4)), last = -1, before = -1;
         for (int n = 0; n < 300; n++) {
             // never the same word in consecutive cycles, often two cycles apart
             int w = static_cast<int>(r.range(0, words - 1));
@@ -54,10 +54,11 @@ int main(int argc, char **argv)
                         (static_cast<int64_t>(p) * v * 4096) >> (s > 38 ? 38 : s);
                 }
                 begun[static_cast<size_t>(w)] = true;
-                close += n > 1;
+                close += w == before;
             } else {
                 dut->st_p_i = static_cast<uint16_t>(r.u32());
             }
+            before = last;
             last = go ? w : -1;
             dut.tick();
         }
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
             d1 = now;
         }
     }
+    tap.note("%llu sums two cycles apart", static_cast<unsigned long long>(close));
     tap.ok(good && close > 100, "attn_lane: accumulators, hazards and drain");
     return tap.done();
 }
