@@ -22,8 +22,11 @@ SIM_MARCH   := $(if $(MARCH),-march=$(MARCH))
 SIM_INC     := -I. -Ihost -Ihost/include
 SIM_CFLAGS  := -std=c17 -D_GNU_SOURCE -Wall -Wextra -O2 $(SIM_MARCH) -fPIC -fvisibility=hidden $(SIM_INC)
 SIM_CXXFLAGS := -std=c++20 -Wall -Wextra -fPIC -fvisibility=hidden $(SIM_INC)
+# Of the model, its library and the wrapper alike: their classes must have one layout.
+SIM_LAYOUT  := -include $(abspath sim/verilator/noalign.h)
+SIM_HOT     := $(SIM_OPT) $(if $(findstring clang,$(SIM_CXX)),-fmax-type-align=1)
 # The library answers $stop and $finish itself: an assertion must not end the host's process.
-SIM_VCFLAGS := -fPIC -fvisibility=hidden -DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL $(SIM_MARCH)
+SIM_VCFLAGS := -fPIC -fvisibility=hidden -DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL $(SIM_MARCH) $(SIM_LAYOUT)
 SIM_VFLAGS  := --cc --prefix Vcore -O3 --x-assign unique --x-initial unique --noassert \
                --output-split 20000 $(if $(SIM_TRACE),--trace-fst) \
                $(if $(findstring clang,$(SIM_CXX)),--compiler clang)
@@ -57,8 +60,8 @@ $(1)/Vcore.mk: $(6) sim/sim.mk
 $(2): $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
 	@mkdir -p $$(@D)
 	+$$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
-	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST=$$(SIM_OPT) OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects
-	$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) -O2 -DVM_TRACE=$$(if $$(SIM_TRACE),1,0) $(7) \
+	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects
+	$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -DVM_TRACE=$$(if $$(SIM_TRACE),1,0) $(7) \
 	  -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $$(SIM_VROOT)/include \
 	  -isystem $$(SIM_VROOT)/include/vltstd -c -o $(1)/simlib.o sim/verilator/simlib.cpp
 	$$(SIM_CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $$@ $(1)/simlib.o \

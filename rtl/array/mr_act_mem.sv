@@ -83,7 +83,9 @@ module mr_act_mem #(
       w_bank_q  <= '0;
     end else begin
       w_valid_q <= a_valid_i || b_valid_i;
-      w_bank_q  <= a_valid_i ? bank(a_slot_i) : b_valid_i ? bank(b_slot_i) : '0;
+      if (a_valid_i) w_bank_q <= bank(a_slot_i);
+      else if (b_valid_i) w_bank_q <= bank(b_slot_i);
+      else w_bank_q <= '0;
     end
   end
   always_ff @(posedge clk_i) begin

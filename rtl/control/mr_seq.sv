@@ -274,36 +274,9 @@ module mr_seq #(
   logic        dog;
   assign dog = watchdog_i != '0 && watchdog_i < 6'd40 && idle_q[watchdog_i];
 
-  logic        hit;
-  logic [7:0]  hit_code, hit_unit;
-  logic [15:0] hit_index;
-  logic [63:0] hit_addr;
-  always_comb begin
-    hit       = 1'b1;
-    hit_code  = mr_pkg::DEVERR_COMMAND[7:0];
-    hit_unit  = 8'd0;
-    hit_index = index_q;
-    hit_addr  = '0;
-    if (desc_bad) begin
-      hit_code = mr_pkg::DEVERR_DESCRIPTOR[7:0];
-      hit_addr = run_addr_i;
-    end else if (d_bad || stream_bad || sem_overflow) begin
-      hit_unit = 8'd0;
-    end else if (err_valid_i != '0) begin
-      for (int i = 0; i < ERRORS; i++) begin
-        if (err_valid_i[i]) begin
-          hit_code  = err_code_i[8*i+:8];
-          hit_unit  = 8'(i + 1);
-          hit_index = oldest[16*err_queue_i[3*i+:3]+:16];
-          hit_addr  = err_addr_i[64*i+:64];
-        end
-      end
-    end else if (dog) begin
-      hit_code = mr_pkg::DEVERR_WATCHDOG[7:0];
-    end else begin
-      hit = 1'b0;
-    end
-  end
+  logic program_bad, hit;
+  assign program_bad = d_bad || stream_bad || sem_overflow;
+  assign hit = desc_bad || program_bad || err_valid_i != '0 || dog;
 
   // ---- the run --------------------------------------------------------------------------------
   assign halt_o = state_q == DRAIN;
@@ -356,10 +329,25 @@ module mr_seq #(
             state_q  <= DRAIN;
             wait_q   <= '0;
             if (hit) begin
-              err_code_o  <= hit_code;
-              err_unit_o  <= hit_unit;
-              err_index_o <= hit_index;
-              err_addr_o  <= hit_addr;
+              err_code_o  <= mr_pkg::DEVERR_COMMAND[7:0];
+              err_unit_o  <= 8'd0;
+              err_index_o <= index_q;
+              err_addr_o  <= '0;
+              if (desc_bad) begin
+                err_code_o <= mr_pkg::DEVERR_DESCRIPTOR[7:0];
+                err_addr_o <= run_addr_i;
+              end else if (!program_bad && err_valid_i != '0) begin
+                for (int i = 0; i < ERRORS; i++) begin
+                  if (err_valid_i[i]) begin
+                    err_code_o  <= err_code_i[8*i+:8];
+                    err_unit_o  <= 8'(i + 1);
+                    err_index_o <= oldest[16*err_queue_i[3*i+:3]+:16];
+                    err_addr_o  <= err_addr_i[64*i+:64];
+                  end
+                end
+              end else if (!program_bad) begin
+                err_code_o <= mr_pkg::DEVERR_WATCHDOG[7:0];
+              end
             end
           end else if (end_q) begin
             failed_q <= 1'b0;

@@ -145,16 +145,37 @@ module mr_stream #(
   end
   assign cmd_done_o = done_q;
 
-  // ---- header and scale codes: shifted down as they are used ------------------------------------
+  // ---- header and scale codes: kept as they came, with an index of the next one to use ---------
+  // Not shifted: a wide register that depends on itself is copied in every simulated cycle.
   logic [511:0] max_q, scale_q;
-  logic [2047:0] bias_q;
+  logic [511:0] bias_mem [0:3];
+  logic [1:0] bias_w_q;  // next beat of the biases
+  logic [3:0] group_q;   // inside the header
+  logic [3:0] row_k_q;   // inside the section
   always_ff @(posedge clk_i) begin
     if (is_head) max_q <= beat;
-    else if (is_group) max_q <= {32'b0, max_q[511:32]};
-    if (is_bias) bias_q <= {beat, bias_q[2047:512]};
-    else if (is_group && has_bias) bias_q <= {128'b0, bias_q[2047:128]};
     if (is_scale) scale_q <= beat;
-    else if (is_row) scale_q <= {32'b0, scale_q[511:32]};
+    if (is_bias) bias_mem[bias_w_q] <= beat;
+  end
+  always_ff @(posedge clk_i) begin
+    if (is_head) begin
+      bias_w_q <= '0;
+      group_q  <= '0;
+    end
+    if (is_bias) bias_w_q <= bias_w_q + 1'b1;
+    if (is_group) group_q <= group_q + 1'b1;
+    if (is_scale) row_k_q <= '0;
+    if (is_row) row_k_q <= row_k_q + 1'b1;
+  end
+  logic [127:0] group_bias;
+  always_comb begin
+    unique case (group_q[1:0])
+      2'd0:    group_bias = bias_mem[group_q[3:2]][127:0];
+      2'd1:    group_bias = bias_mem[group_q[3:2]][255:128];
+      2'd2:    group_bias = bias_mem[group_q[3:2]][383:256];
+      default: group_bias = bias_mem[group_q[3:2]][511:384];
+    endcase
+    if (!has_bias) group_bias = '0;
   end
 
   // ---- tile FIFO --------------------------------------------------------------------------------
@@ -168,7 +189,7 @@ module mr_stream #(
     .clear_i    (1'b0),
     .in_valid_i (is_group),
     .in_ready_o (tile_space),
-    .in_data_i  ({has_bias ? bias_q[127:0] : 128'b0, max_q[31:0]}),
+    .in_data_i  ({group_bias, max_q[32*group_q+:32]}),
     .out_valid_o(tile_valid_o),
     .out_ready_i(tile_pop_i),
     .out_data_o ({tile_bias_o, tile_max_o}),
@@ -206,7 +227,7 @@ module mr_stream #(
       if (fp4) row_data_q <= mr_mx_pkg::fp4_beat(beat);
       else if (hi) row_data_q[1023:512] <= beat;
       else row_data_q[511:0] <= beat;
-      row_code_q <= scale_q[31:0];
+      row_code_q <= scale_q[32*row_k_q+:32];
     end
   end
 
