@@ -4,6 +4,7 @@
 
 #include "api/objects.h"
 #include "common/buf.h"
+#include "engine/synthetic.h"
 
 // mr_interrupt() ends packing too, with or without a progress function of the caller's.
 static int watch(void *arg, size_t done, size_t total)
@@ -12,6 +13,55 @@ static int watch(void *arg, size_t done, size_t total)
     if (mr_device_stop)
         return 1;
     return opt->progress ? opt->progress(opt->arg, done, total) : 0;
+}
+
+// "gptj-6b[,layers=N][,vocab=N][,seed=N]"
+static int load_synthetic(struct mr_packed *packed, const char *text, enum mr_format format,
+                          struct mr_error *err)
+{
+    struct mr_config c = {
+        .vocab_size = 50400,
+        .n_positions = 2048,
+        .n_embd = 4096,
+        .n_layer = 28,
+        .n_head = 16,
+        .head_dim = 256,
+        .rotary_dim = 64,
+        .n_inner = 16384,
+        .layer_norm_epsilon = 1e-5f,
+        .bos_token_id = 50256,
+        .eos_token_id = 50256,
+    };
+    long layers = c.n_layer, vocab = c.vocab_size, seed = 1;
+    const struct {
+        const char *key;
+        long high;
+        long *out;
+    } keys[] = {{",layers=", 28, &layers}, {",vocab=", 50400, &vocab}, {",seed=", 1000000, &seed}};
+    const char *p = text;
+    bool ok = strncmp(p, "gptj-6b", 7) == 0;
+    p += ok ? 7 : 0;
+    while (ok && *p) {
+        ok = false;
+        for (size_t i = 0; i < sizeof keys / sizeof *keys && !ok; i++) {
+            size_t n = strlen(keys[i].key);
+            if (strncmp(p, keys[i].key, n) != 0)
+                continue;
+            char *end;
+            long v = strtol(p + n, &end, 10);
+            ok = end != p + n && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0);
+            *keys[i].out = v;
+            p = end;
+        }
+    }
+    if (!ok)
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "synthetic:%s: known is gptj-6b with layers=1..28, vocab=1..50400, seed=1..1000000",
+            text);
+    c.n_layer = (int)layers;
+    c.vocab_size = (int)vocab;
+    return mr_packed_synthetic(packed, &c, format, (uint64_t)seed, err);
 }
 
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
@@ -32,7 +82,10 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
         .progress = watch,
         .arg = (void *)(uintptr_t)opt,
     };
-    int rc = mr_packed_load(&m->packed, path, &pack, err);
+    static const char synthetic[] = "synthetic:";
+    int rc = strncmp(path, synthetic, sizeof synthetic - 1) == 0
+                 ? load_synthetic(&m->packed, path + sizeof synthetic - 1, pack.format, err)
+                 : mr_packed_load(&m->packed, path, &pack, err);
     if (rc == 0 && m->packed.checkpoint && !(m->dir = strdup(path)))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
     if (rc < 0) {

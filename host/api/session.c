@@ -79,6 +79,13 @@ void mr_session_seq_free(struct mr_session *session, int seq)
     mr_backend_seq_free(session->backend, seq);
 }
 
+int mr_session_seq_set_length(struct mr_session *session, int seq, int length, struct mr_error *err)
+{
+    if (!session->dev)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "cpu: cannot skip positions");
+    return mr_engine_seq_set_length(session->backend, seq, length, err);
+}
+
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err)
 {

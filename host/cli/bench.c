@@ -5,13 +5,15 @@
 
 #include "cli/cli.h"
 
-enum { OPT_DECODE = 300, OPT_PREFILL, MAX_POINTS = 64 };
+enum { OPT_DECODE = 300, OPT_PREFILL, OPT_AT, OPT_NO_HEAD, MAX_POINTS = 64 };
 
 struct args {
     struct cli_common c;
     long decode[MAX_POINTS];
     int n_decode;
     long prefill;
+    long at; // position where the prefill starts
+    bool no_head;
 };
 
 struct point {
@@ -26,6 +28,8 @@ struct bench {
     int vocab, positions;
     struct mr_row *rows;
     float *logits;
+    bool head; // measured tokens want logits
+    bool skip; // positions before need not be computed: the weights mean nothing anyway
 };
 
 // Tokens whose values do not matter, the same in every run.
@@ -57,11 +61,12 @@ static int measure(struct bench *b, struct point *p, long before, long n, struct
     int rc = mr_session_seq_new(b->session, &seq, err);
     if (rc < 0)
         return rc;
-    rc = append(b, seq, 0, before, false, err);
+    rc = b->skip ? mr_session_seq_set_length(b->session, seq, (int)before, err)
+                 : append(b, seq, 0, before, false, err);
     mr_session_get_stats(b->session, &start);
     double t = cli_seconds();
     if (rc == 0)
-        rc = append(b, seq, before, n, true, err);
+        rc = append(b, seq, before, n, b->head, err);
     p->seconds = cli_seconds() - t;
     mr_session_get_stats(b->session, &p->s);
     subtract(&p->s, &start);
@@ -155,7 +160,7 @@ static int check_sizes(const struct args *a, const struct bench *b)
         if (a->decode[i] >= b->positions)
             return cli_usage(&cmd_bench, "--decode %ld: the model has positions 0..%d",
                              a->decode[i], b->positions - 1);
-    if (a->prefill > b->positions)
+    if (a->prefill + a->at > b->positions)
         return cli_usage(&cmd_bench, "--prefill %ld: the model has %d positions", a->prefill,
                          b->positions);
     return EXIT_OK;
@@ -168,7 +173,7 @@ static int run_points(struct bench *b, const struct args *a, json_t *list, struc
         bool decode = i < a->n_decode;
         struct point p = {.kind = decode ? "decode" : "prefill",
                           .at = decode ? a->decode[i] : a->prefill};
-        rc = decode ? measure(b, &p, p.at, 1, err) : measure(b, &p, 0, p.at, err);
+        rc = decode ? measure(b, &p, p.at, 1, err) : measure(b, &p, a->at, p.at, err);
         if (rc == 0 && a->c.json) {
             json_array_append_new(list, point_json(&p));
         } else if (rc == 0) {
@@ -187,6 +192,8 @@ static int bench(const struct args *a, struct mr_model *model)
     mr_model_get_info(model, &info);
     b.vocab = info.vocab_size;
     b.positions = info.n_positions;
+    b.head = !a->no_head;
+    b.skip = strncmp(a->c.model, "synthetic:", 10) == 0 && strcmp(a->c.device, "cpu:") != 0;
     int status = check_sizes(a, &b);
     if (status != EXIT_OK)
         return status;
@@ -236,6 +243,8 @@ static int run(int argc, char **argv)
     static const struct option options[] = {CLI_COMMON_OPTIONS,
                                             {"decode", required_argument, NULL, OPT_DECODE},
                                             {"prefill", required_argument, NULL, OPT_PREFILL},
+                                            {"at", required_argument, NULL, OPT_AT},
+                                            {"no-head", no_argument, NULL, OPT_NO_HEAD},
                                             {NULL, 0, NULL, 0}};
     struct args a = {.c = {.device = "sim:"}};
     struct mr_model *model = NULL;
@@ -247,6 +256,11 @@ static int run(int argc, char **argv)
         } else if (opt == OPT_PREFILL) {
             if (!cli_int(&cmd_bench, "--prefill", optarg, 1, 1 << 20, &a.prefill))
                 return EXIT_USAGE;
+        } else if (opt == OPT_AT) {
+            if (!cli_int(&cmd_bench, "--at", optarg, 0, 1 << 20, &a.at))
+                return EXIT_USAGE;
+        } else if (opt == OPT_NO_HEAD) {
+            a.no_head = true;
         } else if (cli_common_option(&a.c, &cmd_bench, opt, &status) < 0) {
             return status;
         }
@@ -272,14 +286,19 @@ const struct cli_command cmd_bench = {
     "  -m, --model PATH      the same as the first argument\n"
     "  -d, --device URI      sim:[config][,options] (default sim:), model:[config], cpu:\n"
     "      --decode LIST     positions, with commas between (default 0)\n"
-    "      --prefill N       tokens\n"
+    "      --prefill N       tokens, from position --at P (0)\n"
+    "      --no-head         without ln_f and lm_head: the layers alone\n"
     "      --two-pass        second activation pass\n"
     "      --chunk N         most tokens a device run\n"
     "      --format F        mxint8 (default) or mxfp4, for directories\n"
     "      --no-smoothing    leave out channel smoothing, for directories\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no progress\n\n"
+    "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape with weights "
+    "from\n"
+    "a seed; positions before the measured ones are then taken as they are.\n\n"
     "examples:\n"
+    "  millrace bench synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0,1023,2047\n"
     "  millrace bench models/demo -d sim: --decode 0,127 --prefill 128\n"
     "  millrace bench models/demo -d sim:wide,memory=hbm2 --decode 0 --json\n",
     run,
