@@ -37,7 +37,7 @@
 //   L (2 s + r w (p + 1))        passes: with one row and pass, a beat of K or V in every cycle
 //   + r w p + r h + r p HP/64    load, merge, last head's sums
 //   + 92 - s + 3 log2 N + 2 max(8 / N, 1)   pipelines, to the first block on b_
-//   + (2 r w - 1) max(8 / N, 1) + 2   the other blocks, done_o (one pass; about twice that with two)
+//   + (2 r w - 1) max(8 / N, 1) + 2   other blocks, done_o (one pass; about twice that with two)
 // More groups: the load of the next runs beside PV, its QK pass beside the drain.
 module mr_attn #(
   parameter int N = 1,
