@@ -248,6 +248,10 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
     uint32_t res_beats = field(cmd, MR_F_LOAD_ROWS_RES_BEATS);
     uint32_t rot_beats = field(cmd, MR_F_LOAD_ROWS_ROT_BEATS);
     uint64_t n = (uint64_t)m->n_rows;
+    uint32_t word = m->g.n > 4 ? (uint32_t)m->g.n / 4 : 1; // beats of a word of 4N floats
+    if (res_beats == 0 || res_beats * 16 > (unsigned)m->g.d_max ||
+        rot_beats * 16 > (unsigned)m->g.rot_max || res_beats % word || rot_beats % word)
+        return raise_error(m, MR_DEVERR_COMMAND, 0);
     const uint32_t *table =
         (const void *)input_window(m, field(cmd, MR_F_LOAD_ROWS_TABLE_OFF), (n + 3) / 4);
     const uint8_t *rot =
@@ -256,9 +260,6 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
         rot ? input_window(m, field(cmd, MR_F_LOAD_ROWS_RES_OFF), n * res_beats) : NULL;
     if (!res)
         return MR_ERR_DEVICE;
-    if (res_beats == 0 || res_beats * 16 > (unsigned)m->g.d_max || rot_beats == 0 ||
-        rot_beats * 16 > (unsigned)m->g.rot_max)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     m->n_logits = 0;
     for (int i = 0; i < m->n_rows; i++) {
         const uint32_t *w = table + 4 * i;
@@ -677,8 +678,10 @@ static int execute(struct mr_machine *m, const uint32_t *cmd)
 int mr_machine_step(struct mr_machine *m, struct mr_device_error *dev, struct mr_error *err)
 {
     m->dev = dev;
-    if (m->next >= m->n_cmds)
+    if (m->next >= m->n_cmds) {
+        raise_error(m, MR_DEVERR_WATCHDOG, 0); // the device waits for more
         return mr_fail(err, MR_ERR_DEVICE, "the program has no END");
+    }
     const uint32_t *cmd = m->prog + (size_t)m->next * MR_CMD_WORDS;
     uint32_t wait = field(cmd, MR_F_CMD_WAIT), signal = field(cmd, MR_F_CMD_SIGNAL);
     for (int s = 0; s < MR_SEMAPHORES; s++)

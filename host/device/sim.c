@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "device/check.h"
-#include "device/device.h"
-#include "sim/verilator/simlib.h"
+#include "device/sim.h"
 
-enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24 };
+enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24, SETTLE_CYCLES = 1 << 14 };
 
 struct sim_device {
     struct mr_device base;
@@ -23,6 +22,7 @@ struct sim_device {
     bool want_check;
     struct mr_memory ref; // check: the model's copy of all buffers
     struct mr_check *check;
+    bool failed; // the last run did not end well
 };
 
 static struct sim_device *self(struct mr_device *dev)
@@ -40,7 +40,9 @@ static bool try_path(struct sim_device *d, const char *dir, const char *sub, con
                      d->want_check ? "-view" : "");
     if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0)
         return false;
-    d->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    // Never unloaded: Verilator's run time holds memory in its static objects until the process
+    // ends.
+    d->so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     return true;
 }
 
@@ -201,17 +203,62 @@ static int device_error(struct sim_device *d, struct mr_error *err)
     return mr_device_report(&d->base, &e, err);
 }
 
-static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
+// A device whose memory did not answer stays busy after the error until it has.
+static int wait_idle(struct sim_device *d, struct mr_error *err)
 {
-    struct sim_device *d = self(dev);
-    int rc = d->check ? mr_check_begin(d->check, run_addr, err) : 0;
+    uint32_t status;
+    int rc = reg_write(d, MR_REG_IRQ_STATUS, 1, err);
+    if (rc == 0)
+        rc = reg_read(d, MR_REG_STATUS, &status, err);
+    if (rc == 0 && status & 1) {
+        int64_t ran = d->api->run(d->sim, SETTLE_CYCLES, NULL, err);
+        rc = ran < 0 ? (int)ran : reg_read(d, MR_REG_STATUS, &status, err);
+    }
+    if (rc == 0 && status & 1)
+        return mr_fail(err, MR_ERR_DEVICE,
+                       "%s: the device is still busy: its memory has not answered an earlier run",
+                       d->base.info.uri);
+    return rc;
+}
+
+static int start(struct sim_device *d, uint64_t run_addr, struct mr_error *err)
+{
+    int rc = wait_idle(d, err);
+    // After a run that did not end well the model goes on from what the device has left behind.
+    for (int i = 0; rc == 0 && d->check && d->failed && i < d->mem.count; i++)
+        if (d->mem.regions[i].writable)
+            memcpy(d->ref.regions[i].data, d->mem.regions[i].data, d->mem.regions[i].bytes);
+    if (rc == 0 && d->check)
+        rc = mr_check_begin(d->check, run_addr, err);
     if (rc == 0)
         rc = reg_write(d, MR_REG_RUN_LO, (uint32_t)run_addr, err);
     if (rc == 0)
         rc = reg_write(d, MR_REG_RUN_HI, (uint32_t)(run_addr >> 32), err);
+    return rc == 0 ? reg_write(d, MR_REG_CTRL, 1, err) : rc;
+}
+
+static int finish(struct sim_device *d, struct mr_error *err)
+{
+    uint32_t status;
+    int rc = reg_read(d, MR_REG_STATUS, &status, err);
     if (rc == 0)
-        rc = reg_write(d, MR_REG_CTRL, 1, err);
+        rc = reg_write(d, MR_REG_IRQ_STATUS, 1, err);
+    if (rc < 0)
+        return rc;
+    if (status & 4)
+        return device_error(d, err);
+    if (!(status & 2))
+        return mr_fail(err, MR_ERR_DEVICE, "%s: interrupt without a finished run",
+                       d->base.info.uri);
+    return d->check ? mr_check_end(d->check, &d->mem, err) : 0;
+}
+
+static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
+{
+    struct sim_device *d = self(dev);
     enum mr_sim_stop stop = MR_SIM_STOP_LIMIT;
+    int rc = start(d, run_addr, err);
+    d->failed = true;
     while (rc == 0 && stop == MR_SIM_STOP_LIMIT) {
         int64_t ran = d->api->run(d->sim, RUN_SLICE, &stop, err);
         if (ran < 0)
@@ -219,21 +266,17 @@ static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *er
     }
     if (rc < 0)
         return rc;
-    if (stop == MR_SIM_STOP_DONE)
-        return mr_check_end(d->check, &d->mem, err);
-    if (stop == MR_SIM_STOP_ABORT || mr_device_stop)
-        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
-    uint32_t status;
-    rc = reg_read(d, MR_REG_STATUS, &status, err);
-    if (rc == 0)
-        rc = reg_write(d, MR_REG_IRQ_STATUS, 1, err);
+    if (stop == MR_SIM_STOP_IRQ) {
+        rc = finish(d, err);
+        d->failed = rc < 0;
+        return rc;
+    }
+    // The run is ended in the middle: a soft reset, which the next run waits for.
+    rc = reg_write(d, MR_REG_CTRL, 2, err);
     if (rc < 0)
         return rc;
-    if (status & 4)
-        return device_error(d, err);
-    return status & 2
-               ? 0
-               : mr_fail(err, MR_ERR_DEVICE, "%s: interrupt without a finished run", dev->info.uri);
+    return stop == MR_SIM_STOP_DONE ? mr_check_end(d->check, &d->mem, err)
+                                    : mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
 }
 
 static int sim_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
@@ -266,6 +309,12 @@ static void sim_close(struct mr_device *dev)
 
 static const struct mr_device_ops ops = {sim_alloc, sim_write,    sim_read,
                                          sim_run,   sim_counters, sim_close};
+
+const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim **sim)
+{
+    *sim = self(dev)->sim;
+    return self(dev)->api;
+}
 
 // ---- opening
 // --------------------------------------------------------------------------------------

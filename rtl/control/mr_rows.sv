@@ -10,10 +10,10 @@
 //
 // Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse when all
 // is in the memories and registers. base_i (64-byte aligned) and limit_i (beats): the input window.
-// Errors: err_valid_o pulse before done_o. Code 2: res_beats or rot_beats too large for the memories or
-// not whole words, no or too many rows (nothing is loaded), reserved bits in the row table, pos >= CTX_MAX,
-// continues on the first row (address of the beat; loading goes on). Code 3: outside the window
-// (address of the first beat; nothing is loaded). Only the first error is reported.
+// Errors: err_valid_o pulse before done_o. Code 2: no res_beats, res_beats or rot_beats too large for the
+// memories or not whole words, no or too many rows (nothing is loaded), reserved bits in the row table,
+// pos >= CTX_MAX, continues on the first row (address of the beat; loading goes on). Code 3: outside the
+// window (address of the first beat; nothing is loaded). Only the first error is reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room for.
 // Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o, row_continues_o:
 // bit per token, n_logit_rows_o: all stable from done_o on, bits of tokens not loaded are 0.
@@ -158,7 +158,8 @@ module mr_rows #(
         beats_q[0]  <= (32'(rows_q) + 32'd3) >> 2;
         beats_q[1]  <= 32'(rows_q) * 32'(rot_beats_q);
         beats_q[2]  <= 32'(rows_q) * 32'(res_beats_q);
-        field_bad_q <= (rows_q == '0) || (32'(rows_q) > T) || (32'(res_beats_q) * 16 > D_MAX) ||
+        field_bad_q <= (rows_q == '0) || (32'(rows_q) > T) || (res_beats_q == '0) ||
+                       (32'(res_beats_q) * 16 > D_MAX) ||
                        (32'(rot_beats_q) * 16 > ROT_MAX) || ((res_beats_q & 16'(GATHER - 1)) != '0) ||
                        ((rot_beats_q & 16'(GATHER - 1)) != '0);
       end

@@ -10,7 +10,8 @@
 // Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per command, in
 // order. The reader queue is served inside (mr_stream_ctl), the END command too. unit_rst_no resets all
 // units: at power-up, at the start of every run and after an error, each time only when AXI is idle.
-// halt_o asks readers and writers to stop issuing and drain.
+// halt_o asks readers and writers to stop issuing and drain. A memory that never answers: the error is
+// reported after a second watchdog time, and the sequencer stays busy until the memory has answered.
 module mr_seq #(
   parameter int N = 1,
   parameter int T = 128,
@@ -299,7 +300,8 @@ module mr_seq #(
       err_index_o <= '0;
       err_addr_o  <= '0;
     end else begin
-      idle_q <= state_q != RUN || progress_i || done_valid_o != '0 ? '0 : idle_q + 40'd1;
+      idle_q <= (state_q != RUN && state_q != DRAIN) || progress_i || done_valid_o != '0 ? '0 :
+                idle_q + 40'd1;
       unique case (state_q)
         IDLE: if (start_i) begin
           state_q          <= CLEAN;
@@ -328,6 +330,7 @@ module mr_seq #(
             ended_q  <= hit;
             state_q  <= DRAIN;
             wait_q   <= '0;
+            idle_q   <= '0;
             if (hit) begin
               err_code_o  <= mr_pkg::DEVERR_COMMAND[7:0];
               err_unit_o  <= 8'd0;
@@ -336,6 +339,8 @@ module mr_seq #(
               if (desc_bad) begin
                 err_code_o <= mr_pkg::DEVERR_DESCRIPTOR[7:0];
                 err_addr_o <= run_addr_i;
+              end else if (stream_bad) begin
+                err_index_o <= index_q - 16'd1;  // it was dealt out in the last cycle
               end else if (!program_bad && err_valid_i != '0) begin
                 for (int i = 0; i < ERRORS; i++) begin
                   if (err_valid_i[i]) begin
@@ -354,6 +359,7 @@ module mr_seq #(
             ended_q  <= 1'b1;
             state_q  <= DRAIN;
             wait_q   <= '0;
+            idle_q   <= '0;
           end
         end
         // Outstanding bursts end before the units are reset: memory never sees a broken one. The
@@ -365,14 +371,22 @@ module mr_seq #(
             state_q     <= SETTLE;
             wait_q      <= '0;
           end
+          if (dog && ended_q) begin
+            ended_q  <= 1'b0;
+            error_o  <= 1'b1;
+            finish_o <= 1'b1;
+            if (!failed_q) err_code_o <= mr_pkg::DEVERR_WATCHDOG[7:0];
+          end
         end
         default: begin  // SETTLE
           wait_q <= wait_q + 4'd1;
           if (wait_q == 4'd3) unit_rst_no <= 1'b1;
           if (wait_q == 4'd7) begin
             state_q  <= IDLE;
-            done_o   <= ended_q && !failed_q;
-            error_o  <= ended_q && failed_q;
+            if (ended_q) begin
+              done_o  <= !failed_q;
+              error_o <= failed_q;
+            end
             finish_o <= ended_q;
             ended_q  <= 1'b0;
           end

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: the simulator behind a "sim:" device, for faults, registers and the memory's counts.
+#ifndef MILLRACE_DEVICE_SIM_H
+#define MILLRACE_DEVICE_SIM_H
+
+#include "device/device.h"
+#include "sim/verilator/simlib.h"
+
+const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim **sim);
+
+#endif

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# demo, bench, formal and test-full; tests/full/run.sh has the parts of the last.
+SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
+SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
+
+.PHONY: demo bench formal test-full full-sweep full-fp full-accuracy full-benches
+## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
+demo: deps
+	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_VIEW,sim)
+	@MILLRACE=$(MILLRACE) bash tests/tools/demo.sh
+
+## bench: cycles, bandwidth and utilisation of the demo model
+bench: $(MILLRACE) $(call SIM_SO,sim)
+	$(MILLRACE) bench models/demo -d sim: --decode 0,127 --prefill 128
+
+## formal: proofs of handshakes, credits and order
+formal:
+	@bash tests/formal/run.sh
+
+# The simulated devices of the unit tests.
+$(BUILD)/unit/test_sim $(BUILD)/unit/test_sim_errors: | $(call SIM_SO,sim) $(call SIM_VIEW,sim) \
+    $(call SIM_SO,tiny) $(call SIM_VIEW,tiny)
+$(BUILD)/unit/test_sim $(BUILD)/unit/test_sim_errors: tests/unit/fixtures.h tests/unit/simulated.h
+$(BUILD)/test-list: $(call SIM_VIEW,sim)
+
+# The host's code as the library has it, without sanitizers: hours of simulation go through it.
+$(BUILD)/full/sweep: tests/full/sweep.c tests/unit/fixtures.h tests/unit/simulated.h $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests/unit -o $@ $< $(LIB) -lcmocka $(LIBS)
+full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $(call SIM_VIEW,wide)
+	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
+full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
+	for b in $^; do $$b --cases 10000000 || exit 1; done
+
+## test-full: test, and all that takes longer; result in docs/results/test-full.txt (an hour)
+test-full: deps
+	@BUILD=$(BUILD) JOBS=$(JOBS) MAKE="$(MAKE)" bash tests/full/run.sh
+full-accuracy: $(MILLRACE)
+	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh
+full-benches: $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
+	@for b in $(SLOW_BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done >$(BUILD)/full-list
+	@tests/run.sh $(BUILD)/full-list $(BUILD)/full/benches $(JOBS)
