@@ -90,7 +90,7 @@ module millrace_core #(
 
   localparam int V = 4 * N;
   localparam int HEADS_MAX = W_MAX / 64;
-  localparam int HP_LIMIT = int'(mr_pkg::HEAD_LANES_MAX);
+  localparam int HP_LIMIT = mr_pkg::HEAD_LANES_MAX;
   localparam int HP_MAX = W_MAX < HP_LIMIT ? W_MAX : HP_LIMIT;
   localparam int PM_WORDS = W_MAX / 64;
   localparam int VEC_WORDS = D_MAX / V;

@@ -63,8 +63,9 @@ struct mr_model_info {
     uint64_t kv_bytes;     // of one position of one sequence, as stored
 };
 
-// A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]": GPT-J-6B's
-// shape (28 layers, vocabulary 50400 by default) with weights from a seed, for measurements. opt may be NULL (MXINT8, smoothing).
+// A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]":
+// GPT-J-6B's shape (28 layers, vocabulary 50400 by default) with weights from a seed, for
+// measurements. opt may be NULL (MXINT8, smoothing).
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
                   struct mr_error *err);
 void mr_model_close(struct mr_model *model);
@@ -107,7 +108,8 @@ void mr_session_seq_free(struct mr_session *session, int seq);
 
 // Makes a sequence `length` positions long without computing them: its KV store holds whatever is
 // there. For measurements at a position; not on cpu:.
-int mr_session_seq_set_length(struct mr_session *session, int seq, int length, struct mr_error *err);
+int mr_session_seq_set_length(struct mr_session *session, int seq, int length,
+                              struct mr_error *err);
 
 // One token of one sequence.
 struct mr_row {

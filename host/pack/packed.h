@@ -31,7 +31,7 @@ struct mr_packed {
 struct mr_pack_options {
     enum mr_format format;
     bool smooth;
-    bool verify; // for packed files
+    bool verify;           // for packed files
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
     // Called now and then with bytes done and in all; a non-zero return stops with
     // MR_ERR_INTERRUPTED. May be NULL.

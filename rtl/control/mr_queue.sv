@@ -44,6 +44,7 @@ module mr_queue #(
   localparam int IW = $clog2(INFLIGHT);
 
   logic         head_valid, fire, room;
+  logic [$clog2(DEPTH+1)-1:0] unused_count;
   logic [527:0] head;
   mr_fifo #(
     .W    (528),
@@ -61,7 +62,6 @@ module mr_queue #(
     .count_o    (unused_count)
   );
 
-  logic [$clog2(DEPTH+1)-1:0] unused_count;
   logic [15:0] wait_mask;
   assign wait_mask     = head[mr_pkg::CMD_WAIT_LSB +: 16];
   assign room          = count_q < (IW + 1)'(LIMIT);
