@@ -287,12 +287,14 @@ module mr_kvstore #(
   end
   assign ren = more && (!rv_q || grab);
 
-  logic code_in;
+  logic           code_in;
+  logic [QAW-1:0] qkv_word;
+  assign qkv_word      = (state_q == S_DATA) ? QAW'(word_q) : QAW'(code_word_q);
   assign code_in       = (code_word_q < wbeats_q);
   assign qkv_ren_o     = ren && ((state_q == S_DATA) || ((state_q == S_CODES) && !pm_q && code_in));
   assign pm_ren_o      = ren && (state_q == S_CODES) && pm_q && code_in;
   assign res_m_ren_o   = ren && (state_q == S_RES);
-  assign qkv_raddr_o   = qkv_row_q + QAW'((state_q == S_DATA) ? word_q : code_word_q);
+  assign qkv_raddr_o   = qkv_row_q + qkv_word;
   assign pm_raddr_o    = pm_row_q + PAW'(code_word_q);
   assign res_m_raddr_o = res_row_q + RAW'(word_q);
 

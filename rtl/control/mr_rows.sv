@@ -42,6 +42,7 @@ module mr_rows #(
   input  logic [15:0]      cmd_rows_i,
   output logic             done_o,
 
+  // The low bits are zero.
   // verilator lint_off UNUSED
   input  logic [63:0]      base_i,
   // verilator lint_on UNUSED

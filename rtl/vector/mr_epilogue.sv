@@ -97,6 +97,7 @@ module mr_epilogue #(
   output logic [mr_vec_pkg::TAG_W-1:0] q_tag_o,
   input  logic                         q_ack_i,
 
+  // The low bits are zero.
   // verilator lint_off UNUSED
   input  logic [63:0]                  out_base_i,
   // verilator lint_on UNUSED
@@ -146,50 +147,60 @@ module mr_epilogue #(
   localparam int K_TOP = K_MAX + 1;
 
   // ---- commands ----------------------------------------------------------------------------------
-  // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done).
-  localparam int CFG_W = 2 + 2 + 1 + 2 + 3 + 16 * 7 + 32 * 4;
-  logic [CFG_W-1:0] cfg_mem [0:7];
-  logic [3:0]       wr_q, cur_q, fr_q;
+  // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done). Memories
+  // for the drain side and for the staging side, bits for the end.
+  localparam int CD_W = 2 + 1 + 2 + 2 + 16 * 6;
+  localparam int CU_W = 2 + 2 + 2 + 2 + 16 + 32 * 3;
+  logic [CD_W-1:0] cfg_d_mem [0:7];
+  logic [CU_W-1:0] cfg_u_mem [0:7];
+  logic [7:0]      cfg_res_q, cfg_out_q, cfg_empty_q;
+  logic [3:0]      wr_q, cur_q, fr_q;
+  logic            push;
   assign cfg_ready_o = (wr_q - fr_q) != 4'd8;
+  assign push        = cfg_valid_i && cfg_ready_o;
 
-  logic [1:0]  i_span;
-  logic [31:0] i_ocols;
-  always_comb begin
-    if (32'(cfg_rows_i) * 4 <= T) i_span = 2'd2;
-    else if (32'(cfg_rows_i) * 2 <= T) i_span = 2'd1;
-    else i_span = 2'd0;
-  end
-  assign i_ocols = (cfg_out_cols_i < cfg_cols_i) ? cfg_out_cols_i : cfg_cols_i;
+  // RESULT: columns of a span, log2 less 6.
+  function automatic [1:0] span_of(input logic [15:0] rows);
+    if (32'(rows) * 4 <= T) span_of = 2'd2;
+    else if (32'(rows) * 2 <= T) span_of = 2'd1;
+    else span_of = 2'd0;
+  endfunction
+  function automatic [31:0] min32(input logic [31:0] a, input logic [31:0] b);
+    min32 = (a < b) ? a : b;
+  endfunction
 
   always_ff @(posedge clk_i) begin
-    if (cfg_valid_i && cfg_ready_o) begin
-      cfg_mem[wr_q[2:0]] <= {
-        cfg_dst_i, cfg_dst_slot_i, cfg_track_exp_i && (cfg_dst_i == D_RES),
-        (cfg_dst_i == D_OUT) ? i_span : 2'd0,
-        cfg_prefix_max_i && (cfg_dst_i == D_QKV), cfg_bias_i, cfg_gelu_i,
-        cfg_dst_base_i, cfg_rotary_i ? cfg_rotary_dim_i : 16'd0,
-        (cfg_head_lanes_i / 16'(V)) - 16'd1, cfg_rows_i, cfg_rows_i - 16'd1,
-        16'(cfg_cols_i / V) - 16'd1,
-        16'((cfg_dst_i == D_OUT || UNITS == 1) ? cfg_rows_i : {cfg_rows_i[14:0], 1'b0}),
-        i_ocols, cfg_out_off_i, cfg_out_stride_i, {31'b0, cfg_two_pass_i}};
+    if (push) begin
+      cfg_d_mem[wr_q[2:0]] <= {
+        cfg_dst_i, cfg_track_exp_i && (cfg_dst_i == D_RES),
+        (cfg_dst_i == D_OUT) ? span_of(cfg_rows_i) : 2'd0, cfg_bias_i, cfg_gelu_i,
+        cfg_rotary_i ? cfg_rotary_dim_i : 16'd0, (cfg_head_lanes_i / 16'(V)) - 16'd1,
+        cfg_rows_i, cfg_rows_i - 16'd1, 16'(cfg_cols_i / V) - 16'd1,
+        (cfg_dst_i == D_OUT || UNITS == 1) ? cfg_rows_i : {cfg_rows_i[14:0], 1'b0}};
+      cfg_u_mem[wr_q[2:0]] <= {
+        cfg_dst_i, cfg_dst_slot_i, (cfg_dst_i == D_OUT) ? span_of(cfg_rows_i) : 2'd0,
+        cfg_prefix_max_i && (cfg_dst_i == D_QKV), cfg_two_pass_i, cfg_dst_base_i,
+        min32(cfg_out_cols_i, cfg_cols_i), cfg_out_off_i, cfg_out_stride_i};
+      cfg_res_q[wr_q[2:0]]   <= (cfg_dst_i == D_RES);
+      cfg_out_q[wr_q[2:0]]   <= (cfg_dst_i == D_OUT);
+      cfg_empty_q[wr_q[2:0]] <= (cfg_rows_i == '0);
     end
   end
 
-  // The command that is being drained.
+  // The command that is being drained, loaded when the one before has given its last beat.
   logic [1:0]  c_dst, c_span;
   logic        c_track, c_bias, c_gelu;
   logic [15:0] c_rot_dim, c_head_m1, c_rows, c_rows_m1, c_groups_m1, c_room;
-  logic        cur_valid;
-  // verilator lint_off UNUSED
-  logic [1:0]  cx_slot;
-  logic        cx_pmax;
-  logic [15:0] cx_base;
-  logic [31:0] cx_ocols, cx_ooff, cx_ostride, cx_two;
-  // verilator lint_on UNUSED
-  assign {c_dst, cx_slot, c_track, c_span, cx_pmax, c_bias, c_gelu, cx_base, c_rot_dim, c_head_m1,
-          c_rows, c_rows_m1, c_groups_m1, c_room, cx_ocols, cx_ooff, cx_ostride, cx_two} =
-      cfg_mem[cur_q[2:0]];
-  assign cur_valid = (cur_q != wr_q);
+  logic        c_valid_q, c_end, c_load;
+  logic [3:0]  c_next;
+  assign c_next = c_valid_q ? cur_q + 4'd1 : cur_q;
+  assign c_load = (!c_valid_q || c_end) && (c_next != wr_q);
+  always_ff @(posedge clk_i) begin
+    if (c_load) begin
+      {c_dst, c_track, c_span, c_bias, c_gelu, c_rot_dim, c_head_m1, c_rows, c_rows_m1, c_groups_m1,
+       c_room} <= cfg_d_mem[c_next[2:0]];
+    end
+  end
 
   // ---- taking a beat -----------------------------------------------------------------------------
   // Staged commands produce units (a block, or a RESULT span, of one token). Units are counted
@@ -200,7 +211,7 @@ module mr_epilogue #(
   logic [3:0]  res_cmds_q;      // RES commands drained and not written
   logic [18:0] layout_q;        // of the last staged command: {RESULT, span, rows}
   logic [18:0] c_layout;
-  logic        c_staged, place_ok, jobs_ok, layout_ok, res_ok, take, final_w, tok_last, skip;
+  logic        c_staged, place_ok, jobs_ok, layout_ok, res_ok, take, final_w, tok_last;
   logic        res_fin;
   logic [15:0] w_mask, w_unit;  // word of the unit and its last value
   logic [15:0] hw_q;            // word inside the head
@@ -210,10 +221,10 @@ module mr_epilogue #(
   assign jobs_ok   = (16'(acc_q - rd_q) < 16'(JOBS));
   assign layout_ok = !start_q || (c_layout == layout_q) || (acc_q == rd_q);
   assign res_ok    = !start_q || (res_cmds_q == '0);
-  assign dr_ready_o = cur_valid && (c_rows != '0) &&
+  assign dr_ready_o = c_valid_q && (c_rows != '0) &&
                       (c_staged ? (place_ok && jobs_ok && layout_ok) : res_ok);
   assign take     = dr_valid_i && dr_ready_o;
-  assign skip     = cur_valid && (c_rows == '0);
+  assign c_end    = c_valid_q && ((c_rows == '0) || (take && dr_last_i));
   assign tok_last = (dr_token_i == c_rows_m1);
   assign w_mask   = (c_dst == D_OUT) ? ((16'(W64) << c_span) - 16'd1) : 16'(WPU - 1);
   assign w_unit   = dr_group_i & w_mask;
@@ -223,6 +234,7 @@ module mr_epilogue #(
     if (!rst_ni) begin
       wr_q       <= '0;
       cur_q      <= '0;
+      c_valid_q  <= 1'b0;
       start_q    <= 1'b1;
       u_q        <= '0;
       ubase_q    <= '0;
@@ -231,8 +243,10 @@ module mr_epilogue #(
       res_cmds_q <= '0;
       layout_q   <= '0;
     end else begin
-      if (cfg_valid_i && cfg_ready_o) wr_q <= wr_q + 4'd1;
-      if (skip || (take && dr_last_i)) cur_q <= cur_q + 4'd1;
+      if (push) wr_q <= wr_q + 4'd1;
+      if (c_end) cur_q <= cur_q + 4'd1;
+      if (c_load) c_valid_q <= 1'b1;
+      else if (c_end) c_valid_q <= 1'b0;
       res_cmds_q <= res_cmds_q + 4'(take && dr_last_i && !c_staged) - 4'(res_fin);
       if (take) begin
         start_q <= dr_last_i;
@@ -248,13 +262,16 @@ module mr_epilogue #(
     end
   end
 
-  // Lanes of this word that rotate.
-  logic [15:0] rot_left;
-  logic [6:0]  rot_n;
-  logic        rot_any;
-  assign rot_left = c_rot_dim - 16'(hw_q * 16'(V));
-  assign rot_any  = (c_rot_dim > 16'(hw_q * 16'(V)));
-  assign rot_n    = !rot_any ? 7'd0 : (rot_left >= 16'(V)) ? 7'(V) : rot_left[6:0];
+  // Lanes of word hw of a head that rotate.
+  function automatic [6:0] rot_lanes(input logic [15:0] dim, input logic [15:0] hw);
+    logic [16:0] left;
+    begin
+      left = {1'b0, dim} - 17'(hw * 16'(V));
+      if (left[16]) rot_lanes = 7'd0;
+      else if (left >= 17'(V)) rot_lanes = 7'(V);
+      else rot_lanes = left[6:0];
+    end
+  endfunction
 
   // ---- what goes beside the data: rings written here, read by the stage that needs it -----------------
   localparam int R_W = 16 + 16 + 7;
@@ -267,7 +284,7 @@ module mr_epilogue #(
 
   always_ff @(posedge clk_i) begin
     if (take) begin
-      ring_r[ring_w_q] <= {dr_token_i, hw_q, rot_n};
+      ring_r[ring_w_q] <= {dr_token_i, hw_q, rot_lanes(c_rot_dim, hw_q)};
       ring_e[ring_w_q] <= {c_dst, c_track, c_span, dr_last_i, final_w, cur_q[2:0], dr_token_i,
                            dr_group_i};
     end
@@ -281,7 +298,7 @@ module mr_epilogue #(
     end else begin
       v_q <= {v_q[K_TOP-1:1], take};
       if (take) ring_w_q <= ring_w_q + 5'd1;
-      if (v_q[K_PREP-2]) ring_rr_q <= ring_rr_q + 5'd1;
+      if (v_q[K_PREP-3]) ring_rr_q <= ring_rr_q + 5'd1;
       if (v_q[K_PICK-2]) ring_er_q <= ring_er_q + 5'd1;
     end
   end
@@ -293,24 +310,38 @@ module mr_epilogue #(
   // No bias is -0, which changes nothing; a NaN row or column comes in as a NaN bias.
   logic [V*48-1:0] acc1_q;
   logic [V*11-1:0] exp1_q;
-  logic [V*32-1:0] bias_q [1:K_BIAS];
+  // Delay lines are rings like those above: nothing moves but what comes and goes.
+  logic [V*32-1:0] bias_mem [0:3];
+  logic [V*32-1:0] bias_in, bias_q;
+  logic [1:0]      bias_w_q, bias_r_q;
+  for (genvar l = 0; l < V; l++) begin : gen_bias
+    assign bias_in[32*l+:32] =
+        dr_nan_i[l] ? mr_fp_pkg::QNAN : c_bias ? dr_bias_i[32*l+:32] : 32'h8000_0000;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      bias_w_q <= '0;
+      bias_r_q <= '0;
+    end else begin
+      if (take) bias_w_q <= bias_w_q + 2'd1;
+      if (v_q[K_BIAS-1]) bias_r_q <= bias_r_q + 2'd1;
+    end
+  end
   always_ff @(posedge clk_i) begin
     if (take) begin
       acc1_q <= dr_acc_i;
       for (int l = 0; l < V; l++) begin
         // MR_ACC_EXP_FP4, MR_ACC_EXP_INT8 in host/cmodel/num.h.
         exp1_q[11*l+:11] <= {2'b0, dr_base_i[9*l+:9]} - (dr_fp4_i ? 11'd279 : 11'd284);
-        bias_q[1][32*l+:32] <= dr_nan_i[l] ? mr_fp_pkg::QNAN : c_bias ? dr_bias_i[32*l+:32] :
-                               32'h8000_0000;
       end
+      bias_mem[bias_w_q] <= bias_in;
     end
-    for (int k = 1; k < K_BIAS; k++) begin
-      if (v_q[k]) bias_q[k+1] <= bias_q[k];
-    end
+    if (v_q[K_BIAS-1]) bias_q <= bias_mem[bias_r_q];
   end
 
   logic [V*32-1:0] cvt_y, bias_y;
   logic            cvt_ovf, bias_ovf;
+  // The pipeline's own valid bits say the same.
   // verilator lint_off UNUSED
   logic            cvt_v, bias_v, mulc_v, muls_v, rot_v, gelu_v, res_v;
   // verilator lint_on UNUSED
@@ -333,7 +364,7 @@ module mr_epilogue #(
     .rst_ni,
     .valid_i(v_q[K_BIAS]),
     .a_i    (cvt_y),
-    .b_i    (bias_q[K_BIAS]),
+    .b_i    (bias_q),
     .valid_o(bias_v),
     .y_o    (bias_y),
     .ovf_o  (bias_ovf)
@@ -341,19 +372,19 @@ module mr_epilogue #(
 
   // ---- rotary ------------------------------------------------------------------------------------
   // Lanes that do not rotate: x * 1 + (-0).
-  logic [15:0]     r_tok, r_hw;
-  logic [6:0]      r_n;
-  logic [6:0]      rotn_q [K_PREP-1:K_PROD];
+  logic [15:0]     r_tok_q, r_hw_q;
+  logic [6:0]      r_n_q;
+  logic [7*(K_PROD-K_PREP+2)-1:0] rotn_q;  // delayed, at K_PREP - 1 in the low bits
   logic [ROTW-1:0] rot_addr_q;
-  assign {r_tok, r_hw, r_n} = ring_r[ring_rr_q];
   always_ff @(posedge clk_i) begin
-    if (v_q[K_PREP-2]) begin
-      rotn_q[K_PREP-1] <= r_n;
-      rot_addr_q       <= ROTW'(32'(r_tok) * ROT_TOK + 32'(r_hw));
-    end
-    for (int k = K_PREP - 1; k < K_PROD; k++) rotn_q[k+1] <= rotn_q[k];
+    if (v_q[K_PREP-3]) {r_tok_q, r_hw_q, r_n_q} <= ring_r[ring_rr_q];
+    if (v_q[K_PREP-2]) rot_addr_q <= ROTW'(32'(r_tok_q) * ROT_TOK + 32'(r_hw_q));
+    rotn_q <= {rotn_q[7*(K_PROD-K_PREP+1)-1:0], r_n_q};
   end
-  assign rot_ren_o   = v_q[K_PREP-1] && (rotn_q[K_PREP-1] != '0);
+  logic [6:0] prep_n, prod_n;
+  assign prep_n = rotn_q[13:7];
+  assign prod_n = rotn_q[7*(K_PROD-K_PREP+1)+:7];
+  assign rot_ren_o   = v_q[K_PREP-1] && (rotn_q[6:0] != '0);
   assign rot_raddr_o = rot_addr_q;
 
   logic [V*32-1:0] mx_q, mp_q, mc_q, ms_q;  // own and partner's value, cosine, sine
@@ -362,8 +393,8 @@ module mr_epilogue #(
       mx_q <= bias_y;
       for (int l = 0; l < V; l++) begin
         mp_q[32*l+:32] <= bias_y[32*(l^1)+:32];
-        mc_q[32*l+:32] <= (7'(l) < rotn_q[K_PREP]) ? rot_rdata_i[32*(l&~1)+:32] : 32'h3F80_0000;
-        ms_q[32*l+:32] <= (7'(l) < rotn_q[K_PREP]) ? rot_rdata_i[32*(l|1)+:32] : 32'd0;
+        mc_q[32*l+:32] <= (7'(l) < prep_n) ? rot_rdata_i[32*(l&~1)+:32] : 32'h3F80_0000;
+        ms_q[32*l+:32] <= (7'(l) < prep_n) ? rot_rdata_i[32*(l|1)+:32] : 32'd0;
       end
     end
   end
@@ -401,7 +432,7 @@ module mr_epilogue #(
       ra_q <= mulc_y;
       for (int l = 0; l < V; l++) begin
         // Even lanes subtract: x0 c - x1 s; odd ones add: x1 c + x0 s.
-        if (7'(l) >= rotn_q[K_PROD]) rb_q[32*l+:32] <= 32'h8000_0000;
+        if (7'(l) >= prod_n) rb_q[32*l+:32] <= 32'h8000_0000;
         else rb_q[32*l+:32] <= {muls_y[32*l+31] ^ ((l & 1) == 0), muls_y[32*l+:31]};
       end
     end
@@ -421,7 +452,8 @@ module mr_epilogue #(
 
   // ---- GELU, or as long a delay ------------------------------------------------------------------
   logic [V*32-1:0] gelu_y, val_q;
-  logic [V*32-1:0] dly_q [K_GELU+1:K_PICK];
+  logic [V*32-1:0] dly_mem [0:15];
+  logic [3:0]      dly_w_q, dly_r_q;
   mr_vgelu #(
     .LANES(V)
   ) u_gelu (
@@ -433,26 +465,25 @@ module mr_epilogue #(
     .y_o    (gelu_y)
   );
   always_ff @(posedge clk_i) begin
-    if (v_q[K_GELU] && !g_q[K_GELU]) dly_q[K_GELU+1] <= rot_y;
-    for (int k = K_GELU + 1; k < K_PICK; k++) begin
-      if (v_q[k] && !g_q[k]) dly_q[k+1] <= dly_q[k];
+    if (v_q[K_GELU] && !g_q[K_GELU]) dly_mem[dly_w_q] <= rot_y;
+    if (v_q[K_PICK]) val_q <= g_q[K_PICK] ? gelu_y : dly_mem[dly_r_q];
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      dly_w_q <= '0;
+      dly_r_q <= '0;
+    end else begin
+      if (v_q[K_GELU] && !g_q[K_GELU]) dly_w_q <= dly_w_q + 4'd1;
+      if (v_q[K_PICK] && !g_q[K_PICK]) dly_r_q <= dly_r_q + 4'd1;
     end
-    if (v_q[K_PICK]) val_q <= g_q[K_PICK] ? gelu_y : dly_q[K_PICK];
   end
 
   // ---- destination -------------------------------------------------------------------------------
-  logic [1:0]      e_dst, e_span;
-  logic            e_track, e_last, e_final;
-  logic [2:0]      e_idx;
-  logic [15:0]     e_tok, e_grp;
-  assign {e_dst, e_track, e_span, e_last, e_final, e_idx, e_tok, e_grp} = ring_e[ring_er_q];
-
   // p_: at K_PICK - 1 (residual read) and K_PICK; d_: at K_DST.
-  logic            p_res_q, p_stg_q, p_track_q, p_last_q, p_final_q, p_first_q;
-  logic [1:0]      p_span_q;
+  logic            p_track_q, p_last_q, p_final_q;
+  logic [1:0]      p_dst_q, p_span_q;
   logic [2:0]      p_idx_q;
   logic [15:0]     p_tok_q, p_grp_q;
-  logic [RESW-1:0] p_res_addr_q;
   logic            p2_res_q, p2_stg_q, p2_track_q, p2_last_q, p2_final_q, p2_first_q;
   logic [2:0]      p2_idx_q;
   logic [15:0]     p2_tok_q, p2_grp_q;
@@ -464,35 +495,30 @@ module mr_epilogue #(
   logic [RESW-1:0] d_res_addr_q;
   logic [SAW-1:0]  d_stg_addr_q;
 
-  logic [15:0] p_word;
-  assign p_word = p_grp_q & ((16'(W64) << p_span_q) - 16'd1);
+  // A token's word of the staging memory.
+  function automatic [SAW-1:0] stage_addr(input logic [15:0] tok, input logic [1:0] span,
+                                          input logic [15:0] grp);
+    stage_addr = SAW'(32'(tok) << (3'(LW) + 3'(span))) +
+                 SAW'(grp & ((16'(W64) << span) - 16'd1));
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (v_q[K_PICK-2]) begin
-      p_res_q      <= (e_dst == D_RES);
-      p_stg_q      <= (e_dst != D_RES);
-      p_track_q    <= e_track;
-      p_last_q     <= e_last;
-      p_final_q    <= e_final;
-      p_first_q    <= (e_grp == '0);
-      p_span_q     <= e_span;
-      p_idx_q      <= e_idx;
-      p_tok_q      <= e_tok;
-      p_grp_q      <= e_grp;
-      p_res_addr_q <= RESW'(32'(e_tok) * RES_TOK + 32'(e_grp));
+      {p_dst_q, p_track_q, p_span_q, p_last_q, p_final_q, p_idx_q, p_tok_q, p_grp_q} <=
+          ring_e[ring_er_q];
     end
     if (v_q[K_PICK-1]) begin
-      p2_res_q      <= p_res_q;
-      p2_stg_q      <= p_stg_q;
+      p2_res_q      <= (p_dst_q == D_RES);
+      p2_stg_q      <= (p_dst_q != D_RES);
       p2_track_q    <= p_track_q;
       p2_last_q     <= p_last_q;
       p2_final_q    <= p_final_q;
-      p2_first_q    <= p_first_q;
+      p2_first_q    <= (p_grp_q == '0);
       p2_idx_q      <= p_idx_q;
       p2_tok_q      <= p_tok_q;
       p2_grp_q      <= p_grp_q;
-      p2_res_addr_q <= p_res_addr_q;
-      p2_stg_addr_q <= SAW'((32'(p_tok_q) << (3'(LW) + 3'(p_span_q))) + 32'(p_word));
+      p2_res_addr_q <= RESW'(32'(p_tok_q) * RES_TOK + 32'(p_grp_q));
+      p2_stg_addr_q <= stage_addr(p_tok_q, p_span_q, p_grp_q);
     end
     if (v_q[K_PICK]) begin
       d_res_q      <= p2_res_q;
@@ -529,12 +555,22 @@ module mr_epilogue #(
     .ovf_o  (res_ovf)
   );
 
-  localparam int Q_W = RESW + TW + 3;  // {address, token, track, last, first}
-  logic [Q_W-1:0] rq_q [K_DST+1:K_TOP];
+  // {token, track, last, first}, at K_DST + 1 in the low bits; the address as long as it is needed.
+  localparam int Q_W = TW + 3;
+  logic [Q_W*(K_TOP-K_DST)-1:0]  rq_q;
+  logic [RESW*(K_RES-K_DST)-1:0] ra_addr_q;
   always_ff @(posedge clk_i) begin
-    rq_q[K_DST+1] <= {d_res_addr_q, TW'(d_tok_q), d_track_q, d_last_q, d_first_q};
-    for (int k = K_DST + 1; k < K_TOP; k++) rq_q[k+1] <= rq_q[k];
+    rq_q      <= {rq_q[Q_W*(K_TOP-K_DST-1)-1:0], TW'(d_tok_q), d_track_q, d_last_q, d_first_q};
+    ra_addr_q <= {ra_addr_q[RESW*(K_RES-K_DST-1)-1:0], d_res_addr_q};
   end
+  logic          rs_track, top_last, max_first;
+  logic [TW-1:0] rd_tok, ex_tok, top_tok;
+  assign rs_track  = rq_q[Q_W*(K_RES-K_DST-1)+2];
+  assign rd_tok    = rq_q[Q_W*(K_RES-K_DST)+3+:TW];
+  assign max_first = rq_q[Q_W*(K_MAX-K_DST-1)];
+  assign ex_tok    = rq_q[Q_W*(K_MAX-K_DST-1)+3+:TW];
+  assign top_last  = rq_q[Q_W*(K_TOP-K_DST-1)+1];
+  assign top_tok   = rq_q[Q_W*(K_TOP-K_DST-1)+3+:TW];
   // The valid bits need the reset that the rest does not.
   logic [K_TOP:K_DST+1] rv_q;
   always_ff @(posedge clk_i) begin
@@ -542,30 +578,29 @@ module mr_epilogue #(
     else rv_q <= {rv_q[K_TOP-1:K_DST+1], v_q[K_DST] && d_res_q};
   end
   assign res_we_o    = rv_q[K_RES];
-  assign res_waddr_o = rq_q[K_RES][Q_W-1-:RESW];
+  assign res_waddr_o = ra_addr_q[RESW*(K_RES-K_DST-1)+:RESW];
   assign res_wdata_o = res_y;
-  assign res_fin     = rv_q[K_TOP] && rq_q[K_TOP][1];
+  assign res_fin     = rv_q[K_TOP] && top_last;
 
   // Row exponents: read at K_RES + 1, largest exponent of the word at K_MAX, written at K_TOP. The last two
   // words' results are not yet in what was read.
   logic [7:0]    ex_max, ex_old, ex_prior, ex_new_q, ex_new2_q;
   logic          ex_v, ex_v2_q;
-  logic [TW-1:0] ex_tok, ex_tok2_q;
+  logic [TW-1:0] ex_tok2_q;
   mr_expmax #(
     .LANES(V)
   ) u_expmax (
     .clk_i,
     .rst_ni,
-    .valid_i(rv_q[K_RES] && rq_q[K_RES][2]),
+    .valid_i(rv_q[K_RES] && rs_track),
     .data_i (res_y),
     .valid_o(ex_v),
     .max_o  (ex_max)
   );
-  assign ex_tok = rq_q[K_MAX][3+:TW];
   logic ex_w_q;  // ex_new_q is being written
   always_comb begin
-    if (rq_q[K_MAX][0]) ex_prior = 8'd0;
-    else if (ex_w_q && (rq_q[K_TOP][3+:TW] == ex_tok)) ex_prior = ex_new_q;
+    if (max_first) ex_prior = 8'd0;
+    else if (ex_w_q && (top_tok == ex_tok)) ex_prior = ex_new_q;
     else if (ex_v2_q && (ex_tok2_q == ex_tok)) ex_prior = ex_new2_q;
     else ex_prior = ex_old;
   end
@@ -582,7 +617,7 @@ module mr_epilogue #(
     if (ex_v) ex_new_q <= (ex_max > ex_prior) ? ex_max : ex_prior;
     if (ex_w_q) begin
       ex_new2_q <= ex_new_q;
-      ex_tok2_q <= rq_q[K_TOP][3+:TW];
+      ex_tok2_q <= top_tok;
     end
   end
 
@@ -590,7 +625,7 @@ module mr_epilogue #(
   logic [TW-1:0] rexp_waddr;
   logic [7:0]    rexp_wdata;
   assign rexp_we    = ex_w_q || rexp_we_i;
-  assign rexp_waddr = ex_w_q ? rq_q[K_TOP][3+:TW] : rexp_waddr_i;
+  assign rexp_waddr = ex_w_q ? top_tok : rexp_waddr_i;
   assign rexp_wdata = ex_w_q ? ex_new_q : rexp_wdata_i;
   mr_ram_1r1w #(
     .W    (8),
@@ -601,7 +636,7 @@ module mr_epilogue #(
     .waddr_i(rexp_waddr),
     .wdata_i(rexp_wdata),
     .ren_i  (rv_q[K_RES+1]),
-    .raddr_i(rq_q[K_RES+1][3+:TW]),
+    .raddr_i(rd_tok),
     .rdata_o(ex_old)
   );
   mr_ram_1r1w #(
@@ -657,17 +692,28 @@ module mr_epilogue #(
   // verilator lint_on PINCONNECTEMPTY
 
   // ---- units: read and sent on -------------------------------------------------------------------
+  // Its command, read one cycle after the queue has it.
+  logic        n_valid_q, n_load, n_last_q;
   logic [1:0]  u_dst, u_slot, u_span;
   logic        u_pmax, u_two;
-  logic [15:0] u_dbase;
+  logic [15:0] u_dbase, n_tok_q, n_grp_q;
   logic [31:0] u_ocols, u_ooff, u_ostride;
-  // verilator lint_off UNUSED
-  logic        ux_track, ux_bias, ux_gelu;
-  logic [15:0] ux_dim, ux_head, ux_rows, ux_rows1, ux_groups, ux_room;
-  logic [30:0] ux_pad;
-  // verilator lint_on UNUSED
-  assign {u_dst, u_slot, ux_track, u_span, u_pmax, ux_bias, ux_gelu, u_dbase, ux_dim, ux_head, ux_rows,
-          ux_rows1, ux_groups, ux_room, u_ocols, u_ooff, u_ostride, ux_pad, u_two} = cfg_mem[f_idx];
+  logic        j_take;
+  assign n_load = f_valid && (!n_valid_q || j_take);
+  assign f_take = n_load;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) n_valid_q <= 1'b0;
+    else if (n_load) n_valid_q <= 1'b1;
+    else if (j_take) n_valid_q <= 1'b0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (n_load) begin
+      {u_dst, u_slot, u_span, u_pmax, u_two, u_dbase, u_ocols, u_ooff, u_ostride} <= cfg_u_mem[f_idx];
+      n_last_q <= f_last;
+      n_tok_q  <= f_tok;
+      n_grp_q  <= f_grp;
+    end
+  end
 
   // The unit at work.
   logic                         j_valid_q, j_out_q, j_last_q, j_two_q;
@@ -679,18 +725,19 @@ module mr_epilogue #(
   logic [mr_vec_pkg::TAG_W-1:0] tag_q;
   logic                         unit_end;
 
-  logic [15:0] u_block, u_word, u_rowslot, u_first;
-  assign u_first   = f_grp & 16'(W64 - WPU);
-  assign u_block   = (V < 32) ? f_grp / 16'(WPU) : f_grp * 16'(BPU);
-  assign u_rowslot = u_two ? {f_tok[14:0], 1'b0} : f_tok;
-  assign u_word    = (u_dst == D_QKV) ? u_dbase + {1'b0, u_block[15:1]} : u_dbase + u_block;
-
-  logic [mr_vec_pkg::TAG_W-1:0] u_tag;
-  assign u_tag = {1'b1, u_block[11:0], u_pmax, u_dst == D_QKV, u_block[0], u_rowslot, u_word, u_slot,
-                  u_block == '0};
+  function automatic [mr_vec_pkg::TAG_W-1:0] tag_of(
+      input logic qkv, input logic pmax, input logic two, input logic [1:0] region,
+      input logic [15:0] base, input logic [15:0] tok, input logic [15:0] grp);
+    logic [15:0] blk;
+    begin
+      blk = (V < 32) ? grp / 16'(WPU) : grp * 16'(BPU);
+      tag_of = {1'b1, blk[11:0], pmax, qkv, blk[0], two ? {tok[14:0], 1'b0} : tok,
+                qkv ? base + {1'b0, blk[15:1]} : base + blk, region, blk == '0};
+    end
+  endfunction
 
   assign unit_end = q_end || o_end;
-  assign f_take   = f_valid && (!j_valid_q || unit_end);
+  assign j_take   = n_valid_q && (!j_valid_q || unit_end);
   assign q_ren    = j_valid_q && !j_out_q && (!ov_q || q_ready_i);
   assign q_end    = q_ren && (j_left_q == 4'd1);
   assign stg_ren   = q_ren || o_ren;
@@ -702,7 +749,7 @@ module mr_epilogue #(
       ov_q      <= 1'b0;
       rd_q      <= '0;
     end else begin
-      if (f_take) j_valid_q <= 1'b1;
+      if (j_take) j_valid_q <= 1'b1;
       else if (unit_end) j_valid_q <= 1'b0;
       if (q_ren) ov_q <= 1'b1;
       else if (q_ready_i) ov_q <= 1'b0;
@@ -710,15 +757,14 @@ module mr_epilogue #(
     end
   end
   always_ff @(posedge clk_i) begin
-    if (f_take) begin
+    if (j_take) begin
       j_out_q  <= (u_dst == D_OUT);
-      j_last_q <= f_last;
+      j_last_q <= n_last_q;
       j_two_q  <= u_two;
-      j_tag_q  <= u_tag;
+      j_tag_q  <= tag_of(u_dst == D_QKV, u_pmax, u_two, u_slot, u_dbase, n_tok_q, n_grp_q);
       j_left_q <= 4'(WPU);
       // A block's words end with the one that completed it; a span starts at its first.
-      j_addr_q <= SAW'((32'(f_tok) << (3'(LW) + 3'(u_span))) +
-                       ((u_dst == D_OUT) ? 32'd0 : 32'(u_first)));
+      j_addr_q <= stage_addr(n_tok_q, u_span, (u_dst == D_OUT) ? 16'd0 : n_grp_q & 16'(W64 - WPU));
     end else if (stg_ren) begin
       j_left_q <= j_left_q - 4'd1;
       j_addr_q <= j_addr_q + SAW'(1);
@@ -803,9 +849,9 @@ module mr_epilogue #(
   assign o_full  = 10'd64 << o_span_q;
 
   always_ff @(posedge clk_i) begin
-    if (f_take) begin
-      o_grp_q    <= f_grp;
-      o_tok_q    <= f_tok;
+    if (j_take) begin
+      o_grp_q    <= n_grp_q;
+      o_tok_q    <= n_tok_q;
       o_span_q   <= u_span;
       o_ocols_q  <= u_ocols;
       o_ooff_q   <= u_ooff;
@@ -838,35 +884,40 @@ module mr_epilogue #(
     endcase
   end
 
-  assign job_valid_o = (o_state_q == O_JOB) && !o_skip_q && !o_bad_q;
-  assign job_addr_o  = {out_base_i[63:6] + 58'(o_off_q), 6'b0};
-  assign job_beats_o = 16'(o_beats);
-  // Four bytes for each column of the last beat.
-  logic [15:0] o_lanes;
-  assign o_lanes = (o_cols_q[3:0] == '0) ? 16'hFFFF : (16'd1 << o_cols_q[3:0]) - 16'd1;
-  for (genvar i = 0; i < 16; i++) begin : gen_strb
-    assign job_strb_o[4*i+:4] = {4{o_lanes[i]}};
+  // Four byte enables for each column of the last beat.
+  function automatic [63:0] strobes(input logic [3:0] cols);
+    for (int i = 0; i < 16; i++) strobes[4*i+:4] = {4{(cols == '0) || (4'(i) < cols)}};
+  endfunction
+  logic [57:0] o_addr_q;
+  logic [63:0] o_strb_q;
+  always_ff @(posedge clk_i) begin
+    if (o_state_q == O_CHECK) begin
+      o_addr_q <= out_base_i[63:6] + 58'(o_off_q);
+      o_strb_q <= strobes(o_cols_q[3:0]);
+    end
   end
+  assign job_valid_o = (o_state_q == O_JOB) && !o_skip_q && !o_bad_q;
+  assign job_addr_o  = {o_addr_q, 6'b0};
+  assign job_beats_o = 16'(o_beats);
+  assign job_strb_o  = o_strb_q;
 
-  logic [511:0] o_beat;
   if (V < 16) begin : gen_join
     logic [511:V*32] asm_q;  // the beat's words so far
-    assign o_beat = {stg_rdata, asm_q};
     always_ff @(posedge clk_i) begin
-      if (o_grab) asm_q <= o_beat[511:V*32];
+      if (o_grab && !o_load) asm_q <= (512 - V * 32)'({stg_rdata, asm_q} >> (V * 32));
+      if (o_load) wd_q <= {stg_rdata, asm_q};
     end
   end else if (V == 16) begin : gen_whole
-    assign o_beat = stg_rdata;
+    always_ff @(posedge clk_i) begin
+      if (o_load) wd_q <= stg_rdata;
+    end
   end else begin : gen_split
     // rest_q holds the word's beats behind the first.
     logic [V*32-513:0] rest_q;
     always_ff @(posedge clk_i) begin
       if (o_load) rest_q <= (o_sub_q == '0) ? stg_rdata[V*32-1:512] : rest_q >> 512;
+      if (o_load) wd_q <= (o_sub_q == '0) ? stg_rdata[511:0] : rest_q[511:0];
     end
-    assign o_beat = (o_sub_q == '0) ? stg_rdata[511:0] : rest_q[511:0];
-  end
-  always_ff @(posedge clk_i) begin
-    if (o_load) wd_q <= o_beat;
   end
   assign data_valid_o = wd_valid_q;
   assign data_o       = wd_q;
@@ -878,34 +929,25 @@ module mr_epilogue #(
   logic [23:0] mark_mem [0:7];
   logic [2:0]  mark_w_q, mark_r_q;
   logic [3:0]  mark_n_q, res_fin_q;
-  logic [1:0]  fr_dst;
-  logic        fr_empty, fr_none, reached, fr_done, mark_push;
+  logic        fr_res, fr_out, fr_empty, fr_none, reached, fr_done, mark_push;
   logic [23:0] fr_mark;
+  // Only the sign counts.
   // verilator lint_off UNUSED
   logic [23:0] fr_ahead;
   // verilator lint_on UNUSED
   logic        job_fire;
-  // verilator lint_off UNUSED
-  logic [CFG_W-1:0] fr_cfg;
-  // verilator lint_on UNUSED
-  assign fr_cfg    = cfg_mem[fr_q[2:0]];
-  assign fr_dst    = fr_cfg[CFG_W-1-:2];
+  assign fr_res    = cfg_res_q[fr_q[2:0]];
+  assign fr_out    = cfg_out_q[fr_q[2:0]];
+  assign fr_empty  = cfg_empty_q[fr_q[2:0]];
   assign fr_none   = (fr_q == cur_q);
   assign job_fire  = job_valid_o && job_ready_i;
   assign blk_next  = blk_out_q + (j_two_q ? 24'(2 * BPU) : 24'(BPU));
   assign mark_push = unit_end && j_last_q;
   assign fr_mark   = mark_mem[mark_r_q];
   // Ahead of the mark, or at it, modulo 2^24.
-  assign fr_ahead  = ((fr_dst == D_OUT) ? job_ack_q : blk_ack_q) - fr_mark;
+  assign fr_ahead  = (fr_out ? job_ack_q : blk_ack_q) - fr_mark;
   assign reached   = (mark_n_q != '0) && !fr_ahead[23];
-  assign fr_empty  = fr_empty_q[fr_q[2:0]];
-  assign fr_done   = !fr_none && (fr_empty || ((fr_dst == D_RES) ? (res_fin_q != '0) : reached));
-
-  // Commands without rows.
-  logic [7:0] fr_empty_q;
-  always_ff @(posedge clk_i) begin
-    if (cfg_valid_i && cfg_ready_o) fr_empty_q[wr_q[2:0]] <= (cfg_rows_i == '0);
-  end
+  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached));
 
   always_ff @(posedge clk_i) begin
     if (mark_push) mark_mem[mark_w_q] <= j_out_q ? job_out_q : blk_next;
@@ -930,9 +972,9 @@ module mr_epilogue #(
       job_out_q <= job_out_q + 24'(job_fire);
       job_ack_q <= job_ack_q + 24'(job_done_i);
       if (mark_push) mark_w_q <= mark_w_q + 3'd1;
-      if (fr_done && !fr_empty && (fr_dst != D_RES)) mark_r_q <= mark_r_q + 3'd1;
-      mark_n_q  <= mark_n_q + 4'(mark_push) - 4'(fr_done && !fr_empty && (fr_dst != D_RES));
-      res_fin_q <= res_fin_q + 4'(res_fin) - 4'(fr_done && !fr_empty && (fr_dst == D_RES));
+      if (fr_done && !fr_empty && !fr_res) mark_r_q <= mark_r_q + 3'd1;
+      mark_n_q  <= mark_n_q + 4'(mark_push) - 4'(fr_done && !fr_empty && !fr_res);
+      res_fin_q <= res_fin_q + 4'(res_fin) - 4'(fr_done && !fr_empty && fr_res);
     end
   end
 

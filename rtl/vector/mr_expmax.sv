@@ -46,6 +46,7 @@ module mr_expmax #(
                 max2(max2(x[39:32], x[47:40]), max2(x[55:48], x[63:56])));
   endfunction
 
+  // Sign and mantissa are not looked at.
   // verilator lint_off UNUSED
   function automatic [7:0] field(input logic [31:0] x);
     field = x[30:23];
