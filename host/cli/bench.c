@@ -292,6 +292,7 @@ const struct cli_command cmd_bench = {
     "      --chunk N         most tokens a device run\n"
     "      --format F        mxint8 (default) or mxfp4, for directories\n"
     "      --no-smoothing    leave out channel smoothing, for directories\n"
+    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no progress\n\n"
     "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape with weights "

@@ -257,6 +257,7 @@ const struct cli_command cmd_compare = {
     "      --chunk N         most tokens a device run\n"
     "      --format F        mxint8 (default) or mxfp4\n"
     "      --no-smoothing    leave out channel smoothing\n"
+    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no progress\n\n"
     "examples:\n"

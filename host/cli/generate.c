@@ -209,6 +209,7 @@ const struct cli_command cmd_generate = {
     "      --chunk N         most tokens a device run\n"
     "      --format F        mxint8 (default) or mxfp4, for directories\n"
     "      --no-smoothing    leave out channel smoothing, for directories\n"
+    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --stats           cycles and bandwidth on standard error at the end\n"
     "      --json            result as JSON instead of streamed text\n"
     "      --verify          check a packed file's checksums, however large it is\n"

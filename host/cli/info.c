@@ -48,6 +48,7 @@ const struct cli_command cmd_info = {
     "  MODEL                 Hugging Face directory or packed file\n"
     "      --format F        mxint8 (default) or mxfp4, for directories\n"
     "      --no-smoothing    leave out channel smoothing, for directories\n"
+    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --verify          check a packed file's checksums, however large it is\n"
     "      --json            as JSON\n\n"
     "examples:\n  millrace info models/demo\n  millrace info demo.mill --verify --json\n",

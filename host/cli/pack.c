@@ -67,10 +67,11 @@ const struct cli_command cmd_pack = {
     "  -o, --output FILE     the same as the second argument\n"
     "      --format F        mxint8 (default) or mxfp4\n"
     "      --no-smoothing    leave out the exact power-of-two channel smoothing\n"
+    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no progress, no result\n\n"
     "examples:\n"
     "  millrace pack models/demo demo.mill\n"
-    "  millrace pack models/demo demo-fp4.mill --format mxfp4\n",
+    "  millrace pack models/demo demo-fp4.mill --format mxfp4 --calibrate self\n",
     run,
 };

@@ -10,11 +10,11 @@
 #include "cpu/cpu.h"
 
 enum {
-    SELF_TOKENS = 16384,
-    SELF_LENGTH = 512, // of a sequence, at most
-    SELF_STREAMS = 32, // sequences sampled at the same time, at most
-    CHUNK = 256,       // rows a step of the reference
-    INPUTS = 3,        // of a layer: MR_CPU_NORMED, MR_CPU_ATTENDED, MR_CPU_INNER
+    SELF_TOKENS = 8192, // at most; and no more than 32 for each input of the widest matrix
+    SELF_LENGTH = 512,  // of a sequence, at most
+    SELF_STREAMS = 32,  // sequences sampled at the same time, at most
+    CHUNK = 256,        // rows a step of the reference
+    INPUTS = 3,         // of a layer: MR_CPU_NORMED, MR_CPU_ATTENDED, MR_CPU_INNER
 };
 
 #define MEMORY ((size_t)4 << 30) // for moments; half as much for keys and values
@@ -110,7 +110,9 @@ static int sample_text(struct mr_calibration *cal, struct mr_error *err)
                 : c->eos_token_id >= 0 && c->eos_token_id < c->vocab_size ? c->eos_token_id
                                                                           : 0;
     cal->window = (size_t)(c->n_positions < SELF_LENGTH ? c->n_positions : SELF_LENGTH);
-    size_t wanted = (SELF_TOKENS + cal->window - 1) / cal->window;
+    size_t tokens = 32 * (size_t)(c->n_embd > c->n_inner ? c->n_embd : c->n_inner);
+    tokens = tokens < SELF_TOKENS ? tokens : SELF_TOKENS;
+    size_t wanted = (tokens + cal->window - 1) / cal->window;
     size_t kv = 2 * cal->window * (size_t)c->n_embd * (size_t)c->n_layer * sizeof(float);
     size_t streams = MEMORY / 2 / kv;
     streams = streams < 1 ? 1 : streams > SELF_STREAMS ? SELF_STREAMS : streams;

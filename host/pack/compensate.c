@@ -98,13 +98,14 @@ static bool inverse_factor(double *a, int n)
     return info == 0;
 }
 
-// `damping` grows until the factors exist.
-static bool damped_factor(double *out, const double *h, size_t stride, int n, double damping)
+// Should rounding have made h indefinite, its diagonal grows until the factors exist.
+static bool factor_of(double *out, const double *h, size_t stride, int n, double damping)
 {
-    for (int tries = 0; tries < 8; tries++, damping *= 10) {
+    double more = 0;
+    for (int tries = 0; tries < 8; tries++, more = more > 0 ? 10 * more : damping) {
         for (size_t i = 0; i < (size_t)n; i++) {
             memcpy(out + i * (size_t)n, h + i * stride, (size_t)n * sizeof *out);
-            out[i * (size_t)n + i] += damping;
+            out[i * (size_t)n + i] += more;
         }
         if (inverse_factor(out, n))
             return true;
@@ -131,11 +132,13 @@ int mr_compensator_make(struct mr_compensator *c, int k, double *h, struct mr_er
     }
     double mean = 0;
     for (size_t i = 0; i < n; i++)
-        mean += h[i * n + i] / k;
+        mean += h[i * (n + 1)] / k;
     double damping = mean > 0 && isfinite(mean) ? 0.01 * mean : 1;
-    bool ok = isfinite(mean) && damped_factor(c->u, h, n, k, damping);
+    for (size_t i = 0; i < n; i++)
+        h[i * (n + 1)] += damping;
+    bool ok = isfinite(mean) && factor_of(c->u, h, n, k, damping);
     for (size_t b = 0; ok && b < n / B; b++)
-        ok = damped_factor(c->block + b * B * B, h + b * B * (n + 1), n, B, damping);
+        ok = factor_of(c->block + b * B * B, h + b * B * (n + 1), n, B, damping);
     if (!ok) {
         mr_compensator_free(c);
         return mr_fail(err, MR_ERR_FORMAT,

@@ -14,13 +14,14 @@
 // inverse.
 struct mr_compensator {
     int k;         // inputs, a multiple of 32
-    double *h;     // [k][k]
-    double *u;     // [k][k] upper triangle, u^T u = (h + damping)^-1
+    double *h;     // [k][k], with 1 % of the mean of its diagonal added to the diagonal
+    double *u;     // [k][k] upper triangle, u^T u = h^-1
     double *block; // [k/32][32][32]: the same of the diagonal blocks of h
 };
 
-// h[k][k]: symmetric, positive semidefinite up to rounding; its diagonal gets 1 % of its mean added
-// for the factors. The compensator owns h from here on, also on failure.
+// h[k][k]: symmetric, positive semidefinite up to rounding. The addition stands for what the moments
+// do not show: text unlike the calibration's, and the rounding of activations. The compensator owns
+// h from here on, also on failure.
 int mr_compensator_make(struct mr_compensator *c, int k, double *h, struct mr_error *err);
 void mr_compensator_free(struct mr_compensator *c);
 
