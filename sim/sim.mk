@@ -43,28 +43,30 @@ sim-views: $(SIM_DEVICES:%.so=%-view.so)
 # One configuration by name: sim-wide, view-tiny, ...
 SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
 .PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%)
-$(SIM_ALL:%=sim-%): sim-%: $(BUILD)/sim/%/libmillrace-sim-%.so
-$(SIM_ALL:%=view-%): view-%: $(BUILD)/sim/%/libmillrace-sim-%-view.so
+$(foreach c,$(SIM_ALL),$(eval sim-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
+$(foreach c,$(SIM_ALL),$(eval view-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c)-view.so))
 
 $(BUILD)/sim/obj/%.o: %.c $(SIM_HDR)
 	@mkdir -p $(@D)
-	$(CC) $(SIM_CFLAGS) -c -o $@ $<
+	@$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
 # $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) sources and flags for
 # verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper
 define sim_library
 $(1)/Vcore.mk: $(6) sim/sim.mk
 	@mkdir -p $(1)
-	verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
+	@echo "VERILATE $(1)"
+	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
 	@touch $$@
 $(2): $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
 	@mkdir -p $$(@D)
-	+$$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
-	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects
-	$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -DVM_TRACE=$$(if $$(SIM_TRACE),1,0) $(7) \
+	@echo "SIM   $$@"
+	+@$$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
+	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects >$(1)/build.log 2>&1 || { tail -40 $(1)/build.log; exit 1; }
+	@$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -DVM_TRACE=$$(if $$(SIM_TRACE),1,0) $(7) \
 	  -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $$(SIM_VROOT)/include \
 	  -isystem $$(SIM_VROOT)/include/vltstd -c -o $(1)/simlib.o sim/verilator/simlib.cpp
-	$$(SIM_CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $$@ $(1)/simlib.o \
+	@$$(SIM_CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $$@ $(1)/simlib.o \
 	  $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread \
 	  $$(if $$(SIM_TRACE),-lz)
 endef
