@@ -188,8 +188,8 @@ mutant 'C model: rotary turns the other way' host/cmodel/machine.c \
     's/x\[0\] = mr_fsub(mr_fmul(a, cs\[0\])/x[0] = mr_fadd(mr_fmul(a, cs[0])/' device:
 mutant 'C model: a token does not see itself' host/cmodel/machine.c \
     's/n_pos = row->pos + 1;/n_pos = row->pos + (row->pos == 0);/' device:
-mutant 'C model: residual is added to the rounded block' host/cmodel/machine.c \
-    's/r\[c\] = mr_fadd(r\[c\], y\[c\]);/r[c] = mr_fadd(mr_fadd(r[c], 1.0f), mr_fsub(y[c], 1.0f));/' device:
+mutant 'C model: residual loses bits below 2^-11' host/cmodel/machine.c \
+    's/r\[c\] = mr_fadd(r\[c\], y\[c\]);/r[c] = mr_fadd(mr_fadd(r[c], 4096.0f), mr_fsub(y[c], 4096.0f));/' device:
 mutant 'C model: column maximum of the next group' host/cmodel/machine.c \
     's/memcpy(t->col_max, h + 4 \* (i % 16), 4);/memcpy(t->col_max, h + 4 * ((i + 1) % 16), 4);/' device:
 
