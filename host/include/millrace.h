@@ -45,7 +45,7 @@ struct mr_load_options {
     bool verify; // packed files: the checksums of large sections too (small ones always are)
     // Rounding with the errors of weights made up for by others, for directories. NULL: without;
     // "self": with text that the model samples from itself, the same each time; else a text file
-    // like what the model will read (up to 16384 tokens of it are used).
+    // like what the model will read (up to 16384 tokens of it are used). docs/numerics.md, rule 12.
     const char *calibrate;
     // Called now and then while weights are quantised, with bytes done and in all; a non-zero
     // return stops with MR_ERR_INTERRUPTED. May be NULL.

@@ -19,9 +19,9 @@ struct mr_compensator {
     double *block; // [k/32][32][32]: the same of the diagonal blocks of h
 };
 
-// h[k][k]: symmetric, positive semidefinite up to rounding. The addition stands for what the moments
-// do not show: text unlike the calibration's, and the rounding of activations. The compensator owns
-// h from here on, also on failure.
+// h[k][k]: symmetric, positive semidefinite up to rounding. The addition stands for what the
+// moments do not show: text unlike the calibration's, and the rounding of activations. The
+// compensator owns h from here on, also on failure.
 int mr_compensator_make(struct mr_compensator *c, int k, double *h, struct mr_error *err);
 void mr_compensator_free(struct mr_compensator *c);
 
