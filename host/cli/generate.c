@@ -152,6 +152,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
                 status = cli_print_json(result_json(prompt, text, &g, &stats));
         } else {
             printf("\n");
+            (void)fflush(stdout); // before the statistics on standard error; main() checks
             if (a->stats)
                 cli_stats_table(stderr, &stats, seconds);
         }
