@@ -1,25 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells for simulating netlists, beside those of Yosys.
-//
-// CARRY4: Yosys' model reads its own output vector, which Verilator 5.006 takes for a combinational loop and
-// then simulates wrongly. Here each bit is a net of its own.
-module CARRY4 (
-  output [3:0] CO,
-  output [3:0] O,
-  input        CI,
-  input        CYINIT,
-  input  [3:0] DI,
-  input  [3:0] S
-);
-  wire in = CI | CYINIT;
-  wire c0 = S[0] ? in : DI[0];
-  wire c1 = S[1] ? c0 : DI[1];
-  wire c2 = S[2] ? c1 : DI[2];
-  wire c3 = S[3] ? c2 : DI[3];
-  assign O  = S ^ {c2, c1, c0, in};
-  assign CO = {c3, c2, c1, c0};
-endmodule
-
 // DSP48E2 as Yosys 0.23 uses it (/usr/share/yosys/xilinx/xcu_dsp_map.v): a signed 27 x 18 multiplier without
 // registers. Yosys has no simulation model of this cell; any other use is an unknown module here.
 module DSP48E2 #(
