@@ -131,7 +131,7 @@ mutant 'PE pair loses the borrow of the low half' rtl/array/mr_pe_pair.sv \
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
-    "s/scale_q <= {32'b0, scale_q\\[511:32\\]};/scale_q <= {scale_q[479:0], scale_q[511:480]};/" rtl:stream@small
+    's/scale_q\[32\*row_k_q+:32\]/scale_q[32*(row_k_q^1)+:32]/' rtl:stream@small
 mutant 'FP4 nibbles swapped' rtl/stream/mr_mx_pkg.sv \
     's/fp4_int8(d\[4\*i+:4\])/fp4_int8(d[4*(i^1)+:4])/' rtl:stream@small
 mutant 'reader crosses 4 KiB' rtl/stream/mr_read_jobs.sv \
