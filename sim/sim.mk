@@ -15,7 +15,6 @@ SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
 SIM_TRACE   ?=
 SIM_TOP     := rtl/millrace_core.sv
-# Until the top exists there is only the stand-in to build.
 SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 
 SIM_MARCH   := $(if $(MARCH),-march=$(MARCH))

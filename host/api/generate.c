@@ -40,11 +40,14 @@ static int start(struct batch *b, struct job *j, int prompt, const int32_t *ids,
 {
     int positions = b->s->backend->config.n_positions;
     if (n == 0)
-        return mr_fail(err, MR_ERR_USAGE, "prompt %d is empty; give at least one token", prompt);
+        return mr_fail(err, MR_ERR_USAGE,
+                       "the prompt is empty; give at least one token (number %d of the batch)",
+                       prompt);
     if (n >= (size_t)positions)
         return mr_fail(err, MR_ERR_FIT,
-                       "prompt %d has %zu tokens, the model has %d positions; shorten it", prompt,
-                       n, positions);
+                       "the prompt has %zu tokens, the model has %d positions; shorten it (number "
+                       "%d of the batch)",
+                       n, positions, prompt);
     int rc = mr_session_seq_new(b->s, &j->seq, err);
     if (rc < 0)
         return rc;

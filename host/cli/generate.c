@@ -102,10 +102,25 @@ static int parse(struct args *a, int argc, char **argv, int *status)
     return 0;
 }
 
+// The prompt is shown in front of the first new text: by then it has been found to be right.
+struct echo {
+    const char *prompt;
+    size_t size;
+    bool shown;
+};
+
+static bool show_prompt(struct echo *e)
+{
+    bool shown = e->shown;
+    e->shown = true;
+    return shown || fwrite(e->prompt, 1, e->size, stdout) == e->size;
+}
+
 static int print_piece(void *arg, int prompt, const char *piece, size_t size)
 {
-    (void)arg;
     (void)prompt;
+    if (!show_prompt(arg))
+        return 1;
     // A reader that has gone ends the text; main() reports other errors of standard output.
     return fwrite(piece, 1, size, stdout) != size || fflush(stdout) != 0;
 }
@@ -126,6 +141,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
 {
     struct mr_error err = {0};
     struct mr_session *session = NULL;
+    struct echo echo = {prompt, size, false};
     struct mr_generated g = {0};
     struct mr_stats stats;
     int32_t *ids = NULL;
@@ -136,7 +152,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
         rc = mr_session_open(&session, model, a->c.device, &a->c.session, &err);
     if (rc == 0 && !a->c.json) {
         a->gen.text = print_piece;
-        print_piece(NULL, 0, prompt, size);
+        a->gen.arg = &echo;
     }
     double start = cli_seconds();
     if (rc == 0)
@@ -151,12 +167,13 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
             if (rc == 0)
                 status = cli_print_json(result_json(prompt, text, &g, &stats));
         } else {
+            (void)show_prompt(&echo); // nothing new came: the prompt alone
             printf("\n");
             (void)fflush(stdout); // before the statistics on standard error; main() checks
             if (a->stats)
                 cli_stats_table(stderr, &stats, seconds);
         }
-    } else if (!a->c.json && session) {
+    } else if (echo.shown) {
         printf("\n");
     }
     if (rc < 0)

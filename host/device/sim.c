@@ -346,12 +346,15 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         else if (number && strcmp(p, "stalls") == 0 && n <= 90)
             opt->stalls = (unsigned)n;
         else
-            return mr_fail(
-                err, MR_ERR_USAGE,
-                "sim:%s: '%s' is not an option; known are a configuration's name, memory=ideal|"
-                "ddr4-2400|hbm2, seed=N, stalls=0..90 and check",
-                args, p);
+            return mr_fail(err, MR_ERR_USAGE,
+                           "sim:%s: '%s' is not an option, or its value is out of range; known are "
+                           "a configuration's name, memory=ideal|"
+                           "ddr4-2400|hbm2, seed=N, stalls=0..90 and check",
+                           args, p);
     }
+    if (!mr_config_named(config))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "sim:%s: no such configuration; tiny, sim, wide and u280 exist", args);
     opt->preset = d->preset;
     return 0;
 }
