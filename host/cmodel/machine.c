@@ -305,11 +305,9 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
 static int fetch_group(struct mr_machine *m, const struct pending *p, int j, struct mr_tile *t,
                        float bias[4])
 {
-    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    int c = j % m->g.n, i = j / m->g.n, groups = p->cols / 4 / m->g.n;
+    int c = j % m->g.n, i = j / m->g.n;
     uint64_t header = p->bias ? 5 : 1;
     uint64_t group = (uint64_t)(p->kblocks + 15) / 16 + (uint64_t)p->kblocks * (p->fp4 ? 1 : 2);
-    (void)groups;
     uint64_t at = p->beat + (uint64_t)(i / 16) * (header + 16 * group);
     const uint8_t *h = stream_window(m, c, at, header);
     const uint8_t *s =
@@ -332,8 +330,8 @@ static int fetch_group(struct mr_machine *m, const struct pending *p, int j, str
         int8_t *w = m->tile + 128 * (size_t)k;
         if (p->fp4) {
             for (int b = 0; b < 64; b++) {
-                w[2 * b] = twice[s[b] & 15];
-                w[2 * b + 1] = twice[s[b] >> 4];
+                w[2 * b] = mr_mxfp4_twice[s[b] & 15];
+                w[2 * b + 1] = mr_mxfp4_twice[s[b] >> 4];
             }
             s += BEAT;
         } else {

@@ -3,6 +3,8 @@
 
 #include "cmodel/tables.h"
 
+const int8_t mr_mxfp4_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 uint8_t mr_mxint8_quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK])
 {
     unsigned top = 0;

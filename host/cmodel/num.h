@@ -155,6 +155,10 @@ static inline float mr_acc_to_f32(int64_t acc, int e)
 // magnitude. q = RNE(64 v / 2^(code-127)) clamped to +-127.
 uint8_t mr_mxint8_quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK]);
 
+// Twice the value of an MXFP4 (E2M1) code: 0, 1, 2, 3, 4, 6, 8, 12 with its sign in bit 3. Both
+// weight formats so meet the array as int8.
+extern const int8_t mr_mxfp4_twice[16];
+
 // v - q 2^(code-127-6): the input of the second pass of two-pass activations. Exact but for flush.
 void mr_mxint8_residue(const float v[MR_BLOCK], uint8_t code, const int8_t q[MR_BLOCK],
                        float lo[MR_BLOCK]);

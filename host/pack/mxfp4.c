@@ -6,8 +6,6 @@
 
 #include "cmodel/num.h"
 
-const int8_t mr_mxfp4_twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 uint8_t mr_mxfp4_nearest(double a)
 {
     static const double edge[7] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0}; // between codes i, i+1

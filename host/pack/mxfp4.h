@@ -14,7 +14,4 @@ uint8_t mr_mxfp4_quantise(const float v[32], uint8_t code[32]);
 // Nearest E2M1 magnitude code of a >= 0, at most 7; ties go to the even mantissa.
 uint8_t mr_mxfp4_nearest(double a);
 
-// Twice the element's value: 0, 1, 2, 3, 4, 6, 8, 12 with its sign.
-extern const int8_t mr_mxfp4_twice[16];
-
 #endif
