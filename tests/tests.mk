@@ -2,6 +2,8 @@
 # Unit tests (cmocka), RTL benches (Verilator) and end-to-end tests; see docs/testing.md.
 UNIT_SRC  := $(wildcard tests/unit/test_*.c)
 UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
+# The exact rationals of test_mx.
+UNIT_EXTRA_test_mx := -lgmp
 SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 # Host code is tested under ASan and UBSan: the same sources, built a second time.
@@ -65,7 +67,7 @@ test: deps
 
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libopenblas-dev libjansson-dev libpcre2-dev \
-        libcmocka-dev libxxhash-dev iverilog yosys z3
+        libcmocka-dev libgmp-dev libxxhash-dev iverilog yosys z3
 .PHONY: deps
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}\n' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
