@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millrace: the weight-streaming engine. Wiring of the blocks of docs/rtl.md; what the ports carry is
-// in docs/commands.md.
+// Millrace: the weight-streaming engine. Wiring of the blocks of docs/rtl.md; what the ports carry
+// is in docs/commands.md.
 //
 // Parameters (rtl/spec/configs.def has the configurations)
 //   N          weight and KV channels, a power of two, 1..16
@@ -13,8 +13,9 @@
 //   PAIR       two products per multiplier (R even)
 //   CLOCK_KHZ  nominal clock, reported to the host
 //
-// Ports: AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4 read/write master
-// m_host_; irq_o is a level. One clock; rst_ni is synchronous. done_* name completed commands per queue.
+// Ports: AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4 read/write
+// master m_host_; irq_o is a level. One clock; rst_ni is synchronous. done_* name completed
+// commands per queue.
 module millrace_core #(
   parameter int N = 1,
   parameter int R = 4,
@@ -108,12 +109,12 @@ module millrace_core #(
   localparam int RMAX_AW = $clog2(T / R * 4);
   localparam int RING_AW = $clog2(RING);
 
-  // An illegal configuration names a module that does not exist, since the tools' common subset has no
-  // elaboration-time error.
+  // An illegal configuration names a module that does not exist, since the tools' common subset has
+  // no elaboration-time error.
   generate
-    if ((N & (N - 1)) != 0 || N > 16 || (R & (R - 1)) != 0 || R > 32 || (T & (T - 1)) != 0 || T < 2 ||
-        T % R != 0 || D_MAX % 64 != 0 || W_MAX % 64 != 0 || ROT_MAX % 64 != 0 || CTX_MAX > 4096 ||
-        SCORES < CTX_MAX || (PAIR != 0 && R % 2 != 0) || D_MAX / 32 > RING / 2 ||
+    if ((N & (N - 1)) != 0 || N > 16 || (R & (R - 1)) != 0 || R > 32 || (T & (T - 1)) != 0 ||
+        T < 2 || T % R != 0 || D_MAX % 64 != 0 || W_MAX % 64 != 0 || ROT_MAX % 64 != 0 ||
+        CTX_MAX > 4096 || SCORES < CTX_MAX || (PAIR != 0 && R % 2 != 0) || D_MAX / 32 > RING / 2 ||
         W_MAX / 32 > RING / 2 || RING > 1024) begin : gen_illegal
       millrace_illegal_configuration u_illegal ();
     end
@@ -475,7 +476,8 @@ module millrace_core #(
 
   // A LAYERNORM whose row does not fit the memories is an error and is not issued.
   logic ln_bad;
-  assign ln_bad = vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] == '0 || vc[mr_pkg::LAYERNORM_DBLOCKS_LSB] ||
+  assign ln_bad = vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] == '0 ||
+                  vc[mr_pkg::LAYERNORM_DBLOCKS_LSB] ||
                   vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] > 16'(D_MAX / 32) ||
                   17'(vc[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]) +
                       17'(vc[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]) > 17'(ACT_WORDS);
@@ -582,7 +584,7 @@ module millrace_core #(
     .nan_o           (ln_nan)
   );
 
-  // ---- array --------------------------------------------------------------------------------------
+  // ---- array ------------------------------------------------------------------------------------
   logic              mm_ready, cfg_ready, mm_issue;
   logic [15:0]       mm_rows;
   logic [R-1:0]      act_ren;
@@ -601,18 +603,22 @@ module millrace_core #(
   logic              c_arr_busy, c_arr_weights, c_arr_drain, c_arr_idle;
   logic              mm_bad, mm_logit;
 
-  // The array and the epilogue take a MATMUL together. One whose regions do not lie in the memories, or
-  // that has no rows, is an error and is not issued.
+  // The array and the epilogue take a MATMUL together. One whose regions do not lie in the
+  // memories, or that has no rows, is an error and is not issued.
   assign mm_logit = mc[mr_pkg::MATMUL_LOGIT_ROWS_LSB];
   assign mm_rows  = mm_logit ? n_logit_rows : n_rows;
   assign mm_bad   = mm_rows == '0 ||
-      17'(mc[mr_pkg::MATMUL_SRC_BASE_LSB+:16]) + 17'(mc[mr_pkg::MATMUL_KBLOCKS_LSB+:16]) > 17'(ACT_WORDS) ||
-      mc[mr_pkg::MATMUL_KBLOCKS_LSB+:16] == '0 || mc[mr_pkg::MATMUL_KBLOCKS_LSB+:16] > 16'(RING / 2) ||
+      17'(mc[mr_pkg::MATMUL_SRC_BASE_LSB+:16]) + 17'(mc[mr_pkg::MATMUL_KBLOCKS_LSB+:16]) >
+          17'(ACT_WORDS) ||
+      mc[mr_pkg::MATMUL_KBLOCKS_LSB+:16] == '0 ||
+      mc[mr_pkg::MATMUL_KBLOCKS_LSB+:16] > 16'(RING / 2) ||
       mc[mr_pkg::MATMUL_COLS_LSB+:6] != '0 || mc[mr_pkg::MATMUL_COLS_LSB+:32] == '0 ||
       (mc[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_ACT[1:0] &&
-       28'(mc[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, mc[mr_pkg::MATMUL_COLS_LSB+5+:27]} > 28'(ACT_WORDS)) ||
+       28'(mc[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, mc[mr_pkg::MATMUL_COLS_LSB+5+:27]} >
+           28'(ACT_WORDS)) ||
       (mc[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_QKV[1:0] &&
-       27'(mc[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, mc[mr_pkg::MATMUL_COLS_LSB+6+:26]} > 27'(QKV_WORDS)) ||
+       27'(mc[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, mc[mr_pkg::MATMUL_COLS_LSB+6+:26]} >
+           27'(QKV_WORDS)) ||
       (mc[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_RES[1:0] &&
        mc[mr_pkg::MATMUL_COLS_LSB+:32] > 32'(D_MAX)) ||
       (mc[mr_pkg::MATMUL_ROTARY_LSB] &&
@@ -814,7 +820,8 @@ module millrace_core #(
   logic [15:0] at_words;
   assign at_pm    = ac[7:0] == mr_pkg::OP_PM_LOAD[7:0];
   assign at_words = at_pm ? ac[mr_pkg::PM_LOAD_WBEATS_LSB+:16] :
-                    16'(ac[mr_pkg::ATTEND_HEADS_LSB+:8]) * 16'(ac[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]);
+                    16'(ac[mr_pkg::ATTEND_HEADS_LSB+:8]) *
+                    16'(ac[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]);
   assign at_bad   = at_words == '0 || at_words > 16'(W_MAX / 64) ||
       (!at_pm && (ac[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8] > 8'(HP_MAX / 64) ||
                   ac[mr_pkg::ATTEND_MASK_LSB+:2] != '0 ||
@@ -891,7 +898,7 @@ module millrace_core #(
     .nan_o           (at_nan)
   );
 
-  // ---- writer queue: STORE_KV, STORE_RES ----------------------------------------------------------
+  // ---- writer queue: STORE_KV, STORE_RES --------------------------------------------------------
   mr_kvstore #(
     .N        (N),
     .T        (T),
@@ -949,7 +956,7 @@ module millrace_core #(
   );
   assign e_queue[3*(N+4)+:3] = mr_pkg::QUEUE_WRITER[2:0];
 
-  // ---- epilogue and the quantiser that it shares with LayerNorm -----------------------------------
+  // ---- epilogue and the quantiser that it shares with LayerNorm ---------------------------------
   logic                         epi_valid, epi_ready, epi_ack, epi_done, epi_ovf, epi_nan;
   logic [V*32-1:0]              epi_data;
   logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
@@ -1068,7 +1075,7 @@ module millrace_core #(
     .pm_code_o   (pmb_code)
   );
 
-  // ---- counters, sticky flags, progress -------------------------------------------------------------
+  // ---- counters, sticky flags, progress ---------------------------------------------------------
   logic [4:0] done_q;
   assign axi_idle = &rd_idle && hr_idle && wr_idle;
   assign progress = c_w_beat != '0 || c_kv_beat != '0 || c_hr_beat || c_wr_beat || c_arr_busy ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activation memory: quantised blocks of all row slots in R banks, and the row maxima of their codes.
+// Activation memory: quantised blocks of all row slots in R banks, and the row maxima of their
+// codes.
 //
 // Parameters
 //   R          banks = array rows (power of two); row slot s lies in bank s % R, group s / R
@@ -8,14 +9,15 @@
 //   ACT_AW, RMAX_AW  (derived) address widths
 //
 // Write ports a_ and b_ (valid/ready; a_ wins, a_ready_o is always 1): one block at word x_word_i
-// (< ACT_WORDS) of slot x_slot_i (< T). The row maximum {x_region_i, slot} becomes the code if x_first_i,
-// else the maximum of itself and the code. With x_lo_i (second pass, odd slot; it follows its first-pass
-// block) the even slot's maximum is copied instead: both slots of a pair end with the first pass' maximum.
-// A block accepted in cycle t is seen, with its maximum, by reads from t+3 on.
+// (< ACT_WORDS) of slot x_slot_i (< T). The row maximum {x_region_i, slot} becomes the code if
+// x_first_i, else the maximum of itself and the code. With x_lo_i (second pass, odd slot; it
+// follows its first-pass block) the even slot's maximum is copied instead: both slots of a pair end
+// with the first pass' maximum. A block accepted in cycle t is seen, with its maximum, by reads
+// from t+3 on.
 //
-// Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank, act_raddr_i
-// = group * ACT_WORDS + word for all banks, act_rdata_o the elements and act_rcode_o the codes (bank 0
-// low); rmax_raddr_i = {region, group}, one byte a bank.
+// Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank,
+// act_raddr_i = group * ACT_WORDS + word for all banks, act_rdata_o the elements and act_rcode_o
+// the codes (bank 0 low); rmax_raddr_i = {region, group}, one byte a bank.
 module mr_act_mem #(
   parameter int R = 4,
   parameter int T = 128,
@@ -61,7 +63,7 @@ module mr_act_mem #(
   assign a_ready_o = 1'b1;
   assign b_ready_o = !a_valid_i;
 
-  // ---- t+1: the accepted block --------------------------------------------------------------------
+  // ---- t+1: the accepted block ------------------------------------------------------------------
   logic w_valid_q, w_first_q, w_lo_q;
   logic [LS-1:0] w_slot_q;
   logic [ACT_AW-1:0] w_addr_q;
@@ -124,7 +126,7 @@ module mr_act_mem #(
     );
   end
 
-  // ---- row maxima: read in t+1, modify and write in t+2 --------------------------------------------
+  // ---- row maxima: read in t+1, modify and write in t+2 -----------------------------------------
   logic m_valid_q, m_first_q, m_lo_q;
   logic [R-1:0] m_bank_q;
   logic [SAW-1:0] m_waddr_q;

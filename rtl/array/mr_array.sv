@@ -15,23 +15,27 @@
 // For each group j = 0.., each row group g (R slots), each k: one step a cycle,
 //   d = sum of 32 products, acc += (d << 18) >>> min(38, (rmax - ea) + (cmax - ew)).
 //
-// Command: valid/ready, one command waits behind the running one, and its first step follows the running
-// one's last step without a bubble. cmd_groups_i >= 1, cmd_kblocks_i >= 1, cmd_rows_i tokens (0: the
-// weights are consumed, there are no result beats). Two-pass: slots 2i, 2i+1 of token i.
+// Command: valid/ready, one command waits behind the running one, and its first step follows the
+// running one's last step without a bubble. cmd_groups_i >= 1, cmd_kblocks_i >= 1, cmd_rows_i
+// tokens (0: the weights are consumed, there are no result beats). Two-pass: slots 2i, 2i+1 of
+// token i.
 //
-// Rings: ring_count_i per channel; one ring_ren_o/ring_raddr_o for all, data in the next cycle, held.
-// ring_free_o: the oldest k-row is free in every channel (its read was in the cycle before). Tile entries
-// are copied and popped by a tile's first step; tile_pop_o pops all channels (pop of a valid head).
-// Activation memory: act_ren_o one enable a bank (only rows with a live slot), one address; rmax_ren_o in
-// the first step of a row group; both RAM ports. A command sees every block that
+// Rings: ring_count_i per channel; one ring_ren_o/ring_raddr_o for all, data in the next cycle,
+// held. ring_free_o: the oldest k-row is free in every channel (its read was in the cycle before).
+// Tile entries are copied and popped by a tile's first step; tile_pop_o pops all channels (pop of a
+// valid head).
+// Activation memory: act_ren_o one enable a bank (only rows with a live slot), one address;
+// rmax_ren_o in the first step of a row group; both RAM ports. A command sees every block that
 // mr_act_mem accepted no later than in the cycle that accepts the command.
 //
-// Drain: valid/ready, one token a beat from registers. Latency, when nothing stalls: command accepted in
-// cycle a, first step in a+2; a row group's last step in f, its first token's dr_valid_o in f+13 (f+14
-// for a pair). No bubbles as long as the drain takes a token a cycle (two-pass in row pairs: one in two).
+// Drain: valid/ready, one token a beat from registers. Latency, when nothing stalls: command
+// accepted in cycle a, first step in a+2; a row group's last step in f, its first token's
+// dr_valid_o in f+13 (f+14 for a pair). No bubbles as long as the drain takes a token a cycle
+// (two-pass in row pairs: one in two).
 //
-// Counters (registered strobes): exactly one of busy (a step), weights (waits for a k-row or tile entry),
-// drain (waits for result space), idle (no command) each cycle; cnt_blocks_o: live rows x C per step.
+// Counters (registered strobes): exactly one of busy (a step), weights (waits for a k-row or tile
+// entry), drain (waits for result space), idle (no command) each cycle; cnt_blocks_o: live rows x C
+// per step.
 module mr_array #(
   parameter int N = 1,
   parameter int R = 4,
@@ -154,8 +158,8 @@ module mr_array #(
     .cnt_blocks_o
   );
 
-  // first and last of a step, delayed to the accumulator (f+7) and to the capture (f+8). first is only
-  // looked at under a row's enable, so it needs no reset.
+  // first and last of a step, delayed to the accumulator (f+7) and to the capture (f+8). first is
+  // only looked at under a row's enable, so it needs no reset.
   logic [4:0] first_q;
   logic [5:0] last_q;
   always_ff @(posedge clk_i) begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One channel of the array: R rows x 4 columns of processing elements, the operand registers in front
-// of them, the shadow registers, the adder for two-pass row pairs and this channel's share of the result
-// FIFO's memory.
+// One channel of the array: R rows x 4 columns of processing elements, the operand registers in
+// front of them, the shadow registers, the adder for two-pass row pairs and this channel's share of
+// the result FIFO's memory.
 //
 // Parameters
 //   R     token rows
@@ -14,7 +14,8 @@
 //   t+5  first_i: this step starts a new sum (accumulator written at the end of t+5)
 //   t+6  last_i: this step ended a sum; the live rows' accumulators go to the shadows
 //   t+7  take_i adds the shadow of row_i to (add_i), or loads it into, the result register
-//   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM port.
+//   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM
+//   port.
 // A row without a live slot does nothing: each stage of a row has its own enable.
 module mr_array_ch #(
   parameter int R = 4,

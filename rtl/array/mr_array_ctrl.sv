@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Array controller: takes commands, issues one step a cycle, frees k-rows and tile entries, and counts.
+// Array controller: takes commands, issues one step a cycle, frees k-rows and tile entries, and
+// counts.
 //
 // Parameters
 //   R     token rows (power of two)
@@ -8,16 +9,17 @@
 //   N     channels
 //   DF    tokens of the result FIFO: credits
 //
-// Order of the steps: groups, then row groups of R slots, then k-blocks. A step waits for its k-row in
-// all rings, the first step of a tile also for its tile entry in all channels, the last step of a sum for
-// space in the result FIFO and for the shadows to be empty when it gets there. Nothing behind the issue
-// ever stalls.
+// Order of the steps: groups, then row groups of R slots, then k-blocks. A step waits for its k-row
+// in all rings, the first step of a tile also for its tile entry in all channels, the last step of
+// a sum for space in the result FIFO and for the shadows to be empty when it gets there. Nothing
+// behind the issue ever stalls.
 //
-// Timing: fire (internal) in cycle f; ring, act, rmax reads and tile_pop_o in f+1 (rmax only for the first
-// step of a row group: its data is held); f+2: RAM data, v_o (a bit per live row), first_o, last_o,
-// cmax_o; tile entries are copied at the end of f+1. ring_free_o in f+2: the k-row has been read.
-// n_o (slots of the finished row group, 0 if none) with meta_valid_o in f+2 too. A command accepted in
-// cycle a has its first step in a+2 at the earliest; one command waits behind the running one.
+// Timing: fire (internal) in cycle f; ring, act, rmax reads and tile_pop_o in f+1 (rmax only for
+// the first step of a row group: its data is held); f+2: RAM data, v_o (a bit per live row),
+// first_o, last_o, cmax_o; tile entries are copied at the end of f+1. ring_free_o in f+2: the k-row
+// has been read. n_o (slots of the finished row group, 0 if none) with meta_valid_o in f+2 too. A
+// command accepted in cycle a has its first step in a+2 at the earliest; one command waits behind
+// the running one.
 module mr_array_ctrl #(
   parameter int N = 1,
   parameter int R = 4,
@@ -83,7 +85,7 @@ module mr_array_ctrl #(
   localparam int LT = $clog2(T / R);
   localparam int CW = 8;
 
-  // ---- command queue: the waiting command n_*, the running one c_* --------------------------------
+  // ---- command queue: the waiting command n_*, the running one c_* ------------------------------
   logic n_valid_q, n_fp4_q, n_two_q, c_valid_q, c_fp4_q, c_two_q;
   logic [15:0] n_base_q, n_kb_q, c_base_q, c_kb_q;  // k-blocks less one
   logic [31:0] n_groups_q;                          // groups less one
@@ -117,7 +119,7 @@ module mr_array_ctrl #(
     end
   end
 
-  // ---- position ----------------------------------------------------------------------------------
+  // ---- position ---------------------------------------------------------------------------------
   logic [15:0] kleft_q, word_q, group_q, g_q;
   logic [31:0] left_q;                // groups after this one
   logic [16:0] slots_q;               // slots from this row group on
@@ -135,8 +137,9 @@ module mr_array_ctrl #(
   assign acc_first = kfirst_q && !odd_pass;
   assign acc_last  = klast && !((R == 1) && c_two_q && !g_q[0]);
 
-  // ---- what a step waits for -----------------------------------------------------------------------
-  // k-rows that every channel has: follows the slowest ring, one row a cycle, which no ring exceeds.
+  // ---- what a step waits for --------------------------------------------------------------------
+  // k-rows that every channel has: follows the slowest ring, one row a cycle, which no ring
+  // exceeds.
   logic [15:0] common_q;
   logic [N-1:0] ahead;
   for (genvar n = 0; n < N; n++) begin : gen_ahead
@@ -170,7 +173,7 @@ module mr_array_ctrl #(
     end
   end
 
-  // ---- stepping ----------------------------------------------------------------------------------
+  // ---- stepping ---------------------------------------------------------------------------------
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       krow_q  <= 16'd0;
@@ -222,7 +225,7 @@ module mr_array_ctrl #(
     end
   end
 
-  // ---- f+1: reads --------------------------------------------------------------------------------
+  // ---- f+1: reads -------------------------------------------------------------------------------
   logic first1_q, last1_q, free1_q;
   logic [5:0] n1_q;
   always_ff @(posedge clk_i) begin
@@ -254,7 +257,7 @@ module mr_array_ctrl #(
     end
   end
 
-  // ---- f+2: operands -----------------------------------------------------------------------------
+  // ---- f+2: operands ----------------------------------------------------------------------------
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       v_o          <= '0;
@@ -298,7 +301,7 @@ module mr_array_ctrl #(
     end
   end
 
-  // ---- counters ----------------------------------------------------------------------------------
+  // ---- counters ---------------------------------------------------------------------------------
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       cnt_busy_o    <= 1'b0;

@@ -5,13 +5,13 @@
 // Parameters
 //   N   channels; R  token rows; DF  depth of the FIFO in tokens (power of two)
 //
-// A row group's description (meta_*) comes in cycle f+2 of its last step (see mr_array_ctrl), its sums
-// are in the shadows from f+9 on. n_i slots are taken in consecutive cycles; with pair_i two slots are
-// added to one token. The controller has reserved FIFO space and the shadows, so nothing here ever
-// refuses. credit_o: a token has left the FIFO's memory.
+// A row group's description (meta_*) comes in cycle f+2 of its last step (see mr_array_ctrl), its
+// sums are in the shadows from f+9 on. n_i slots are taken in consecutive cycles; with pair_i two
+// slots are added to one token. The controller has reserved FIFO space and the shadows, so nothing
+// here ever refuses. credit_o: a token has left the FIFO's memory.
 //
-// Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first beat 13
-// cycles after the last step's fire (one more with pair_i), then one a cycle.
+// Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first
+// beat 13 cycles after the last step's fire (one more with pair_i), then one a cycle.
 module mr_array_drain #(
   parameter int N = 1,
   parameter int R = 4,
@@ -56,7 +56,7 @@ module mr_array_drain #(
   localparam int FW = $clog2(DF);
   localparam int MW = 35 + R * 8 + C * 40;
 
-  // ---- descriptions of row groups in flight --------------------------------------------------------
+  // ---- descriptions of row groups in flight -----------------------------------------------------
   // Every row group in flight holds at least one token of credit, so DF entries are enough.
   logic [FW-1:0] mw_q, mr_q;
   logic meta_ren;
@@ -83,8 +83,9 @@ module mr_array_drain #(
     .rdata_o(meta)
   );
 
-  // ---- emptying the shadows ------------------------------------------------------------------------
-  // {pair, slots} of a row group travels beside its last step: from f+2 to f+8, the cycle of capture.
+  // ---- emptying the shadows ---------------------------------------------------------------------
+  // {pair, slots} of a row group travels beside its last step: from f+2 to f+8, the cycle of
+  // capture.
   logic [41:0] pipe_q;
   logic cap, pair_q, odd_q, push_q, endf_q;
   logic [5:0] slots_q;  // slots left
@@ -129,7 +130,7 @@ module mr_array_drain #(
     if (push_q) end_q[waddr_o] <= endf_q;
   end
 
-  // ---- reading the FIFO ------------------------------------------------------------------------------
+  // ---- reading the FIFO -------------------------------------------------------------------------
   logic [FW:0] count_q;  // tokens in the memory
   logic a_valid_q, a_end_q, a_start_q, out_go;
   assign out_go = !dr_valid_o || dr_ready_i;
@@ -159,7 +160,7 @@ module mr_array_drain #(
     if (ren_o) a_start_q <= a_end_q;
   end
 
-  // ---- output ----------------------------------------------------------------------------------------
+  // ---- output -----------------------------------------------------------------------------------
   localparam int RM = 35;
   localparam int CM = RM + R * 8;
   localparam int BM = CM + C * 8;

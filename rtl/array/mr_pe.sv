@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processing element: one 32-lane int8 x int8 dot product a cycle, aligned and accumulated in 48 bits.
+// Processing element: one 32-lane int8 x int8 dot product a cycle, aligned and accumulated in 48
+// bits.
 //
-// Elements are two's complement, lane 0 in the low byte. Weights may be -128. The type of the weight
-// (MXINT8, or MXFP4 as doubled values) makes no difference here.
+// Elements are two's complement, lane 0 in the low byte. Weights may be -128. The type of the
+// weight (MXINT8, or MXFP4 as doubled values) makes no difference here.
 //
-// Timing: v_i holds one enable a stage (0 products, 1 partial sums, 2 sum and shift amount, 3 aligned
-// term, 4 accumulate); a step sets bit s in its s-th cycle. a_i and w_i belong to bit 0, dr_i and dc_i
-// (row and column exponent differences, each limited to 38) to bit 2, first_i (starts a new sum) to bit
-// 4. acc_o holds the sum from the cycle after a step's bit 4. No enables are generated here: one pipeline
-// of them serves a whole row.
+// Timing: v_i holds one enable a stage (0 products, 1 partial sums, 2 sum and shift amount, 3
+// aligned term, 4 accumulate); a step sets bit s in its s-th cycle. a_i and w_i belong to bit 0,
+// dr_i and dc_i (row and column exponent differences, each limited to 38) to bit 2, first_i (starts
+// a new sum) to bit 4. acc_o holds the sum from the cycle after a step's bit 4. No enables are
+// generated here: one pipeline of them serves a whole row.
 module mr_pe (
   input  logic         clk_i,
   input  logic [  4:0] v_i,

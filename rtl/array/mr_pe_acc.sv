@@ -3,9 +3,9 @@
 //
 //   acc = (first ? 0 : acc) + ((d << 18) >>> min(38, row difference + column difference))
 //
-// Timing: v_i holds the enables of three stages, which a step passes in consecutive cycles. Bit 0: d_i
-// is not there yet, dr_i and dc_i are (each already limited to 38). Bit 1: d_i is valid. Bit 2, with
-// first_i: accumulate; acc_o is the new sum in the next cycle.
+// Timing: v_i holds the enables of three stages, which a step passes in consecutive cycles. Bit 0:
+// d_i is not there yet, dr_i and dc_i are (each already limited to 38). Bit 1: d_i is valid. Bit 2,
+// with first_i: accumulate; acc_o is the new sum in the next cycle.
 module mr_pe_acc (
   input  logic               clk_i,
   input  logic        [ 2:0] v_i,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processing elements of neighbouring rows (lo = even row, hi = odd row) that share the multipliers:
-// one 27 x 8 bit product gives both rows' products with the same weight (two a DSP48E2).
+// Two processing elements of neighbouring rows (lo = even row, hi = odd row) that share the
+// multipliers: one 27 x 8 bit product gives both rows' products with the same weight (two a
+// DSP48E2).
 //
 //   pk = hi * 2^18 + lo;  sum over 8 lanes of pk * w = (sum of hi * w) * 2^18 + (sum of lo * w)
 //
-// The halves separate exactly while |sum of lo * w| < 2^17: activations are within +-127 and weights
-// -128..127, so eight terms stay within 127 * 128 * 8 = 130048. Same results and timing as two mr_pe.
+// The halves separate exactly while |sum of lo * w| < 2^17: activations are within +-127 and
+// weights -128..127, so eight terms stay within 127 * 128 * 8 = 130048. Same results and timing as
+// two mr_pe.
 //
 // Timing: as mr_pe; v_i enables the shared stages (bits 0..2) and both rows' alignment (bit 3); the
 // accumulators have their own enables v_lo_i, v_hi_i, in the cycle of what is bit 4 of mr_pe's v_i.

@@ -4,10 +4,11 @@
 // Parameters
 //   N, T   channels and row slots, for the descriptor's checks
 //
-// start_i is a pulse with addr_i; descriptor outputs are stable from desc_valid_o (level, until the next
-// start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them. bad_o is a pulse: the
-// descriptor is refused, nothing more is fetched. Requests go to a client port of mr_hostrd, whose beats
-// are never refused: the command FIFO has room for every beat that is asked for.
+// start_i is a pulse with addr_i; descriptor outputs are stable from desc_valid_o (level, until the
+// next start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them. bad_o is a
+// pulse: the descriptor is refused, nothing more is fetched. Requests go to a client port of
+// mr_hostrd, whose beats are never refused: the command FIFO has room for every beat that is asked
+// for.
 module mr_fetch #(
   parameter int N = 1,
   parameter int T = 128

@@ -6,16 +6,18 @@
 //   CLIENTS      clients; a lower number has priority
 //   OUTSTANDING  bursts in flight, a power of two
 //
-// Requests: req_valid_i/req_ready_o (bit per client), req_addr_i 64-byte aligned, req_beats_i > 0; the
-// client has checked its window. Requests are served one at a time, in the order of acceptance, but the
-// next one's addresses go out while the previous one's data is still coming.
+// Requests: req_valid_i/req_ready_o (bit per client), req_addr_i 64-byte aligned, req_beats_i > 0;
+// the client has checked its window. Requests are served one at a time, in the order of acceptance,
+// but the next one's addresses go out while the previous one's data is still coming.
 // Data: valid_o (bit per client) with data_o one cycle after the R beat, in order of the client's
 // requests, never refused: a client asks for no more than it has room for. RREADY is constantly 1.
 // last_o comes with the last beat of a request.
-// AXI: one ID, INCR, <= 64 beats, never across 4 KiB; ARVALID and its payload are stable until ARREADY.
-// Errors: RRESP other than OKAY: err_valid_o pulse, code 4, address of the burst; the beat is delivered.
-// flush_i (level): takes no request, drops what is left of the current one; outstanding beats arrive
-// and are dropped. idle_o: nothing left and nothing outstanding. cnt_beat_o: a beat arrived.
+// AXI: one ID, INCR, <= 64 beats, never across 4 KiB; ARVALID and its payload are stable until
+// ARREADY.
+// Errors: RRESP other than OKAY: err_valid_o pulse, code 4, address of the burst; the beat is
+// delivered. flush_i (level): takes no request, drops what is left of the current one; outstanding
+// beats arrive and are dropped. idle_o: nothing left and nothing outstanding. cnt_beat_o: a beat
+// arrived.
 module mr_hostrd #(
   parameter int CLIENTS = 2,
   parameter int OUTSTANDING = 8
@@ -51,7 +53,7 @@ module mr_hostrd #(
   localparam int IW = (CLIENTS > 1) ? $clog2(CLIENTS) : 1;
   localparam int OW = $clog2(OUTSTANDING);
 
-  // ---- current request ---------------------------------------------------------------------------
+  // ---- current request --------------------------------------------------------------------------
   logic          busy_q;
   logic [IW-1:0] who_q;
   logic [57:0]   addr_q;  // beats
@@ -126,7 +128,7 @@ module mr_hostrd #(
   assign m_araddr_o  = {ar_addr_q, 6'b0};
   assign m_arlen_o   = {1'b0, ar_len_q};
 
-  // ---- bursts in flight --------------------------------------------------------------------------
+  // ---- bursts in flight -------------------------------------------------------------------------
   logic [IW+58:0]  order_mem [0:OUTSTANDING-1];  // {last of its request, client, address in beats}
   logic [OW-1:0]   wptr_q, rptr_q;
   logic [IW+58:0]  head;
@@ -150,7 +152,7 @@ module mr_hostrd #(
     if (issue) order_mem[wptr_q] <= {cut, who_q, addr_q};
   end
 
-  // ---- data --------------------------------------------------------------------------------------
+  // ---- data -------------------------------------------------------------------------------------
   logic [CLIENTS-1:0] valid_q;
   logic               last_q, beat_q, err_q;
   logic [511:0]       data_q;

@@ -10,15 +10,17 @@
 //   PM_WORDS   16-bit words (two blocks) a token in the prefix-maximum memory
 //   D_MAX      floats a token in the residual memory
 //
-// Command: cmd_valid_i/cmd_ready_o, fields of STORE_KV (cmd_res_i 0) or STORE_RES (cmd_res_i 1), cmd_rows_i
-// tokens, cmd_two_pass_i; done_o pulse when all write responses are in. kv_*, res_* and cmd_* need
-// not be stable after cmd_ready_o, but for the window and kv_*_beats inputs, which hold for the run.
-// A record (scale beats, data beats), a token's prefix maxima, a residual row: one job each.
-// RAM ports, data one cycle after ren and held: row table (row_), q/k/v memory (qkv_, address slot *
-// QKV_WORDS + word, slot = 2 * token when two-pass; word = {code, 256 bits} x 2), prefix maxima (pm_,
-// address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word).
-// Errors: err_valid_o pulse; code 2: sizes beyond the memories; code 3: a record outside its window,
-// err_addr_o where it would start. The command stops there, waits for what is under way and gives done_o.
+// Command: cmd_valid_i/cmd_ready_o, fields of STORE_KV (cmd_res_i 0) or STORE_RES (cmd_res_i 1),
+// cmd_rows_i tokens, cmd_two_pass_i; done_o pulse when all write responses are in. kv_*, res_* and
+// cmd_* need not be stable after cmd_ready_o, but for the window and kv_*_beats inputs, which hold
+// for the run. A record (scale beats, data beats), a token's prefix maxima, a residual row: one job
+// each.
+// RAM ports, data one cycle after ren and held: row table (row_), q/k/v memory (qkv_, address slot
+// * QKV_WORDS + word, slot = 2 * token when two-pass; word = {code, 256 bits} x 2), prefix maxima
+// (pm_, address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word).
+// Errors: err_valid_o pulse; code 2: sizes beyond the memories; code 3: a record outside its
+// window, err_addr_o where it would start. The command stops there, waits for what is under way and
+// gives done_o.
 module mr_kvstore #(
   parameter int N = 1,
   parameter int T = 8,
@@ -93,10 +95,11 @@ module mr_kvstore #(
 
   localparam logic [3:0] S_IDLE = 4'd0, S_PREP = 4'd1, S_TOKEN = 4'd2, S_ROW = 4'd3, S_MUL = 4'd4,
                          S_ADD = 4'd5, S_SUM = 4'd6, S_CHECK = 4'd7, S_JOB = 4'd8, S_CODES = 4'd9,
-                         S_BEAT = 4'd10, S_DATA = 4'd11, S_RES = 4'd12, S_NEXT = 4'd13, S_WAIT = 4'd14;
+                         S_BEAT = 4'd10, S_DATA = 4'd11, S_RES = 4'd12, S_NEXT = 4'd13,
+                         S_WAIT = 4'd14;
   logic [3:0]  state_q;
 
-  // ---- command -----------------------------------------------------------------------------------
+  // ---- command ----------------------------------------------------------------------------------
   logic        is_res_q, is_v_q, two_pass_q, pm_q;  // pm_q: the prefix maxima's turn
   logic [15:0] layer_q, src_q, wbeats_q, rows_q, res_beats_q;
   logic [31:0] out_off_q;
@@ -115,7 +118,7 @@ module mr_kvstore #(
   logic [15:0] beats_q;    // of this job
   logic [49:0] res_off_q;  // residual row's place
 
-  // ---- window of the position's channel ----------------------------------------------------------
+  // ---- window of the position's channel ---------------------------------------------------------
   logic [57:0] win_base_q;
   logic [31:0] win_limit_q;
   logic        bad_q;
@@ -260,9 +263,9 @@ module mr_kvstore #(
   assign row_ren_o   = (state_q == S_TOKEN);
   assign row_raddr_o = TW'(tok_q);
 
-  // ---- reads -------------------------------------------------------------------------------------
-  // word_q is the next word of the record, from 0 for the codes and from 0 again for the data. One read is
-  // outstanding or at the RAM's output (rv_q); it is taken when `grab`.
+  // ---- reads ------------------------------------------------------------------------------------
+  // word_q is the next word of the record, from 0 for the codes and from 0 again for the data. One
+  // read is outstanding or at the RAM's output (rv_q); it is taken when `grab`.
   logic [15:0]    word_q;
   logic [5:0]     fill_q;     // codes gathered into the scale beat, in words; 32 is a beat
   logic           rv_q, ren, grab;
@@ -332,7 +335,7 @@ module mr_kvstore #(
     end
   end
 
-  // ---- beats -------------------------------------------------------------------------------------
+  // ---- beats ------------------------------------------------------------------------------------
   logic [511:0] asm_q, out_q;
   logic         out_valid_q;
   logic [1:0]   sub_q;   // word of the beat, or beat of the word
@@ -340,7 +343,8 @@ module mr_kvstore #(
   logic         load;
   logic [15:0]  codes;
   assign out_free = !out_valid_q || data_ready_i;
-  assign codes    = rv_zero_q ? 16'd0 : pm_q ? pm_rdata_i : {qkv_rdata_i[527:520], qkv_rdata_i[263:256]};
+  assign codes    = rv_zero_q ? 16'd0 : pm_q ? pm_rdata_i :
+                    {qkv_rdata_i[527:520], qkv_rdata_i[263:256]};
   assign fill_end = (fill_q == 6'd32);
 
   logic sub_last;
@@ -432,7 +436,7 @@ module mr_kvstore #(
   assign data_valid_o = out_valid_q;
   assign data_o       = out_q;
 
-  // ---- errors ------------------------------------------------------------------------------------
+  // ---- errors -----------------------------------------------------------------------------------
   logic        err_q;
   logic [7:0]  err_code_q;
   logic [63:0] err_addr_q;

@@ -5,13 +5,14 @@
 // Parameters
 //   DEPTH     commands waiting
 //   INFLIGHT  room for commands that the unit has taken and not finished (a power of two)
-//   LIMIT     most of them at a time: 1 where commands of a queue go to different units, which would
-//             overtake each other
+//   LIMIT     most of them at a time: 1 where commands of a queue go to different units, which
+//             would overtake each other
 //
-// Timing: in_valid_i/in_ready_o and issue_valid_o/issue_ready_i are valid/ready; issue_valid_o falls only
-// with a transfer, since nobody else takes the semaphores that this queue waits for. take_o is the mask
-// of semaphores consumed in this cycle. done_i is a pulse of the unit, in the order of issue; in the next
-// cycle signal_o carries the command's mask and done_valid_o/done_index_o name it.
+// Timing: in_valid_i/in_ready_o and issue_valid_o/issue_ready_i are valid/ready; issue_valid_o
+// falls only with a transfer, since nobody else takes the semaphores that this queue waits for.
+// take_o is the mask of semaphores consumed in this cycle. done_i is a pulse of the unit, in the
+// order of issue; in the next cycle signal_o carries the command's mask and
+// done_valid_o/done_index_o name it.
 module mr_queue #(
   parameter int DEPTH = 16,
   parameter int INFLIGHT = 8,

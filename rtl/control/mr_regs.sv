@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4-Lite slave: identity, capabilities, control, first error, counters (docs/commands.md, "Registers").
+// AXI4-Lite slave: identity, capabilities, control, first error, counters (docs/commands.md,
+// "Registers").
 //
 // Parameters: the configuration, as it is reported to the host.
 //
-// One access at a time. Writes take address and data in any order; responses are always OKAY; unknown
-// addresses read zero and ignore writes. start_o, reset_o and irq_clear_o are pulses.
+// One access at a time. Writes take address and data in any order; responses are always OKAY;
+// unknown addresses read zero and ignore writes. start_o, reset_o and irq_clear_o are pulses.
 module mr_regs #(
   parameter int N = 1,
   parameter int R = 4,
@@ -130,7 +131,8 @@ module mr_regs #(
                                   input logic [9:0] misc);
     unique case (addr)
       mr_pkg::REG_MAGIC[11:0]:      value = mr_pkg::MAGIC_REG;
-      mr_pkg::REG_VERSION[11:0]:    value = {mr_pkg::VERSION_MAJOR[15:0], mr_pkg::VERSION_MINOR[15:0]};
+      mr_pkg::REG_VERSION[11:0]:    value = {mr_pkg::VERSION_MAJOR[15:0],
+                                             mr_pkg::VERSION_MINOR[15:0]};
       mr_pkg::REG_GEOMETRY[11:0]:   value = {16'(T), 8'(R), 8'(N)};
       mr_pkg::REG_WORDS[11:0]:      value = {16'(QKV_WORDS), 16'(ACT_WORDS)};
       mr_pkg::REG_ROWS[11:0]:       value = {16'(ROT_MAX), 16'(D_MAX)};

@@ -8,17 +8,21 @@
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
 //   CTX_MAX  positions are below it
 //
-// Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse when all
-// is in the memories and registers. base_i (64-byte aligned) and limit_i (beats): the input window.
-// Errors: err_valid_o pulse before done_o. Code 2: no res_beats, res_beats or rot_beats too large for the
-// memories or not whole words, no or too many rows (nothing is loaded), reserved bits in the row table,
-// pos >= CTX_MAX, continues on the first row (address of the beat; loading goes on). Code 3: outside the
-// window (address of the first beat; nothing is loaded). Only the first error is reported.
-// Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room for.
-// Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o, row_continues_o:
-// bit per token, n_logit_rows_o: all stable from done_o on, bits of tokens not loaded are 0.
-// rot_we_o: word to rotary memory, address token * (ROT_MAX/V) + word; res_we_o the same with D_MAX;
-// rexp_we_o: largest exponent field of the token's residual row, after its last word.
+// Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse
+// when all is in the memories and registers. base_i (64-byte aligned) and limit_i (beats): the
+// input window.
+// Errors: err_valid_o pulse before done_o. Code 2: no res_beats, res_beats or rot_beats too large
+// for the memories or not whole words, no or too many rows (nothing is loaded), reserved bits in
+// the row table, pos >= CTX_MAX, continues on the first row (address of the beat; loading goes on).
+// Code 3: outside the window (address of the first beat; nothing is loaded). Only the first error
+// is reported.
+// Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
+// for.
+// Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o,
+// row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on, bits of tokens not
+// loaded are 0. rot_we_o: word to rotary memory, address token * (ROT_MAX/V) + word; res_we_o the
+// same with D_MAX; rexp_we_o: largest exponent field of the token's residual row, after its last
+// word.
 module mr_rows #(
   parameter int T = 8,
   parameter int V = 4,
@@ -88,7 +92,7 @@ module mr_rows #(
                          S_DRAIN = 3'd5;
   localparam logic [1:0] P_TABLE = 2'd0, P_ROT = 2'd1, P_RES = 2'd2;
 
-  // ---- command -----------------------------------------------------------------------------------
+  // ---- command ----------------------------------------------------------------------------------
   logic [2:0]  state_q;
   logic [1:0]  phase_q;
   logic [31:0] off_q    [0:2];
@@ -161,7 +165,8 @@ module mr_rows #(
         beats_q[2]  <= 32'(rows_q) * 32'(res_beats_q);
         field_bad_q <= (rows_q == '0) || (32'(rows_q) > T) || (res_beats_q == '0) ||
                        (32'(res_beats_q) * 16 > D_MAX) ||
-                       (32'(rot_beats_q) * 16 > ROT_MAX) || ((res_beats_q & 16'(GATHER - 1)) != '0) ||
+                       (32'(rot_beats_q) * 16 > ROT_MAX) ||
+                       ((res_beats_q & 16'(GATHER - 1)) != '0) ||
                        ((rot_beats_q & 16'(GATHER - 1)) != '0);
       end
       S_CHECK: begin
@@ -175,7 +180,7 @@ module mr_rows #(
     endcase
   end
 
-  // ---- requests ----------------------------------------------------------------------------------
+  // ---- requests ---------------------------------------------------------------------------------
   logic [57:0] req_addr_q;
   logic [31:0] req_left_q;
   logic        req_v_q;
@@ -212,7 +217,7 @@ module mr_rows #(
   assign hr_req_addr_o  = {req_addr_q, 6'b0};
   assign hr_req_beats_o = 16'(req_beats_q);
 
-  // ---- buffer ------------------------------------------------------------------------------------
+  // ---- buffer -----------------------------------------------------------------------------------
   logic         f_valid, f_ready;
   logic [511:0] f_data;
   // The buffer has room for all that is requested.
@@ -234,8 +239,8 @@ module mr_rows #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // A beat is taken apart from its low end: rows of 128 bits in the table, words of V floats, or a part of
-  // a word.
+  // A beat is taken apart from its low end: rows of 128 bits in the table, words of V floats, or a
+  // part of a word.
   logic [1:0]   part_q;
   logic [511:0] sh_q;  // rest of the beat
   logic         step, part_end;
@@ -281,7 +286,7 @@ module mr_rows #(
     end
   end
 
-  // ---- row table ---------------------------------------------------------------------------------
+  // ---- row table --------------------------------------------------------------------------------
   logic         row_v_q;
   logic [TW-1:0] row_tok_q;
   logic [127:0] row_q;
@@ -346,10 +351,10 @@ module mr_rows #(
   );
 
   logic row_bad;
-  assign row_bad = (row_q[63:32] >= 32'(CTX_MAX)) || (row_q[95:66] != '0) || (row_q[127:96] != '0) ||
-                   (row_q[65] && (row_tok_q == '0));
+  assign row_bad = (row_q[63:32] >= 32'(CTX_MAX)) || (row_q[95:66] != '0) ||
+                   (row_q[127:96] != '0) || (row_q[65] && (row_tok_q == '0));
 
-  // ---- words -------------------------------------------------------------------------------------
+  // ---- words ------------------------------------------------------------------------------------
   logic            rot_we_q, res_we_q;
   logic [V*32-1:0] wdata_q;
   logic            word_v;
@@ -412,7 +417,7 @@ module mr_rows #(
   assign res_waddr_o = res_addr_q;
   assign wdata_o     = wdata_q;
 
-  // ---- largest exponent of the row ------------------------------------------------------------------
+  // ---- largest exponent of the row --------------------------------------------------------------
   logic          ex_v, ex1_first_q, ex1_last_q, ex2_first_q, ex2_last_q;
   logic [7:0]    ex_max, acc_q;
   logic [TW-1:0] ex1_tok_q, ex2_tok_q, rexp_tok_q;
@@ -447,7 +452,7 @@ module mr_rows #(
   assign rexp_waddr_o = rexp_tok_q;
   assign rexp_wdata_o = acc_q;
 
-  // ---- errors ------------------------------------------------------------------------------------
+  // ---- errors -----------------------------------------------------------------------------------
   logic        err_q, seen_q, cmd_err, row_err;
   logic [7:0]  err_code_q;
   logic [63:0] err_addr_q;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16 counting semaphores (4 bits). All adds and takes of a cycle count; clear_i sets all to zero.
+// The 16 counting semaphores (4 bits). All adds and takes of a cycle count; clear_i sets all to
+// zero.
 //
 // Parameters
 //   QUEUES  command queues, packed in take_i and signal_i (16 bits each)
 //
-// nonzero_o is registered state: an add in cycle t can be taken from t+1 on. overflow_o is a pulse: a
-// count went beyond 15, the program is wrong.
+// nonzero_o is registered state: an add in cycle t can be taken from t+1 on. overflow_o is a pulse:
+// a count went beyond 15, the program is wrong.
 module mr_sems #(
   parameter int QUEUES = 5
 ) (

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequencer: runs a program. Fetches descriptor and commands, deals them out to five queues, keeps
-// the semaphores, collects errors, watches for progress, and ends the run.
+// The sequencer: runs a program. Fetches descriptor and commands, deals them out to five queues,
+// keeps the semaphores, collects errors, watches for progress, and ends the run.
 //
 // Parameters
 //   N, T       channels, row slots
 //   D_MAX, RING  for the legality checks of stream commands
 //   ERRORS     units that can report an error (err_* packed)
 //
-// Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per command, in
-// order. The reader queue is served inside (mr_stream_ctl), the END command too. unit_rst_no resets all
-// units: at power-up, at the start of every run and after an error, each time only when AXI is idle.
-// halt_o asks readers and writers to stop issuing and drain. A memory that never answers: the error is
-// reported after a second watchdog time, and the sequencer stays busy until the memory has answered.
+// Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per
+// command, in order. The reader queue is served inside (mr_stream_ctl), the END command too.
+// unit_rst_no resets all units: at power-up, at the start of every run and after an error, each
+// time only when AXI is idle. halt_o asks readers and writers to stop issuing and drain. A memory
+// that never answers: the error is reported after a second watchdog time, and the sequencer stays
+// busy until the memory has answered.
 module mr_seq #(
   parameter int N = 1,
   parameter int T = 128,
@@ -156,7 +157,8 @@ module mr_seq #(
     endcase
   endfunction
 
-  // A command sits in a register while it is routed; both parts of the reader queue take it together.
+  // A command sits in a register while it is routed; both parts of the reader queue take it
+  // together.
   logic         d_valid_q;
   logic [511:0] d_cmd_q;
   logic [4:0]   d_route_q, q_ready, q_valid;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader queue: turns STREAM_VEC and STREAM_TILES into read jobs, which run ahead, and into commands
-// for the channels' splitters, which follow the data. Both go to all N channels; the weight stream is
-// contiguous, so a job starts where the last one ended.
+// The reader queue: turns STREAM_VEC and STREAM_TILES into read jobs, which run ahead, and into
+// commands for the channels' splitters, which follow the data. Both go to all N channels; the
+// weight stream is contiguous, so a job starts where the last one ended.
 //
 // Parameters
 //   N      channels (a power of two)
 //   D_MAX, RING  for the legality checks
 //
-// Timing: valid/ready at every port; per channel bits of job_valid_o and sp_valid_o fall as the channels
-// take the job or command, the next one follows when all have. done_o: all splitters have finished.
-// bad_o is a pulse: a field is illegal, the command is dropped.
+// Timing: valid/ready at every port; per channel bits of job_valid_o and sp_valid_o fall as the
+// channels take the job or command, the next one follows when all have. done_o: all splitters have
+// finished. bad_o is a pulse: a field is illegal, the command is dropped.
 module mr_stream_ctl #(
   parameter int N = 1,
   parameter int D_MAX = 4096,

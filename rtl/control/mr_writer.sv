@@ -8,13 +8,14 @@
 //
 // Jobs: job_valid_i/job_ready_o (bit per client), job_addr_i 64-byte aligned, job_beats_i > 0,
 // job_strb_i the byte enables of the job's last beat (all others are written whole). The client has
-// checked its window. One job at a time is collected; clients take turns by job. After its job was taken
-// the client delivers exactly job_beats_i beats on data_valid_i/data_ready_o, and must do so
+// checked its window. One job at a time is collected; clients take turns by job. After its job was
+// taken the client delivers exactly job_beats_i beats on data_valid_i/data_ready_o, and must do so
 // without waiting for anything that another client may hold up.
-// done_o (bit per client): pulse per job, in job order, when the responses of all its bursts are in.
-// A response other than OKAY gives err_valid_o, code 5, address of the burst, and done_o all the same.
-// AXI: one ID, INCR, <= 64 beats, never across 4 KiB. AWVALID and WVALID rise only when the burst's data
-// is complete, so W never waits for a client; BREADY is constantly 1.
+// done_o (bit per client): pulse per job, in job order, when the responses of all its bursts are
+// in. A response other than OKAY gives err_valid_o, code 5, address of the burst, and done_o all
+// the same.
+// AXI: one ID, INCR, <= 64 beats, never across 4 KiB. AWVALID and WVALID rise only when the burst's
+// data is complete, so W never waits for a client; BREADY is constantly 1.
 // flush_i (level): drops the job that is being collected and takes no other; complete bursts go
 // out and are acknowledged, without done_o. idle_o: nothing collected, nothing outstanding.
 // cnt_beat_o: a W beat was accepted.
@@ -61,7 +62,7 @@ module mr_writer #(
   localparam int BW = $clog2(BURSTS);
   localparam int FW = $clog2(FIFO);
 
-  // ---- job ---------------------------------------------------------------------------------------
+  // ---- job --------------------------------------------------------------------------------------
   localparam logic [1:0] S_IDLE = 2'd0, S_CUT = 2'd1, S_FILL = 2'd2;
   logic [1:0]    state_q;
   logic [IW-1:0] who_q, pick;
@@ -157,7 +158,7 @@ module mr_writer #(
     if (push) need_q <= need_q - 7'd1;
   end
 
-  // ---- data buffer -------------------------------------------------------------------------------
+  // ---- data buffer ------------------------------------------------------------------------------
   logic [FW-1:0] wptr_q, cptr_q, rptr_q;  // write, committed, read
   logic [FW:0]   fill_q;                  // beats inside
   logic [FW:0]   comm_q;                  // of them, beats of complete bursts
@@ -203,7 +204,7 @@ module mr_writer #(
     end
   end
 
-  // ---- bursts: one ring, read by AW, by W and by B -----------------------------------------------
+  // ---- bursts: one ring, read by AW, by W and by B ----------------------------------------------
   logic [57:0]   ring_addr [0:BURSTS-1];
   logic [6:0]    ring_len  [0:BURSTS-1];
   logic [63:0]   ring_strb [0:BURSTS-1];
@@ -282,7 +283,7 @@ module mr_writer #(
     end
   end
 
-  // ---- responses ---------------------------------------------------------------------------------
+  // ---- responses --------------------------------------------------------------------------------
   logic [CLIENTS-1:0] done_q;
   logic               err_q;
   logic [57:0]        err_addr_q;

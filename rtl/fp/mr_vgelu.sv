@@ -4,8 +4,8 @@
 // linear segments on [0, 5).
 //
 // LANES: number of lanes.
-// Timing: x_i with valid_i; y_o with valid_o, mr_fp_pkg::GELU_LAT (10) cycles later; one operation a
-// cycle, no stall. y_o keeps its value while valid_o is low.
+// Timing: x_i with valid_i; y_o with valid_o, mr_fp_pkg::GELU_LAT (10) cycles later; one operation
+// a cycle, no stall. y_o keeps its value while valid_o is low.
 module mr_vgelu #(
     parameter int LANES = 4
 ) (

@@ -8,28 +8,29 @@
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
 //
-// Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i, the tokens
-// that the array drains for it (0 allowed: done at once, no beats). Eight commands from cfg to done.
-// cfg_cols_i is a multiple of 64, cfg_head_lanes_i of V. cfg_two_pass_i is the run's flag.
-// done_o: pulse per command, in command order, when all of it is stored: ACT, QKV: three cycles and more
-// after the last q_ack_i; RES: residual and exponent written; RESULT: acknowledged by mr_writer.
+// Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i,
+// the tokens that the array drains for it (0 allowed: done at once, no beats). Eight commands from
+// cfg to done. cfg_cols_i is a multiple of 64, cfg_head_lanes_i of V. cfg_two_pass_i is the run's
+// flag. done_o: pulse per command, in command order, when all of it is stored: ACT, QKV: three
+// cycles and more after the last q_ack_i; RES: residual and exponent written; RESULT: acknowledged
+// by mr_writer.
 //
-// Drain (dr_): valid/ready, as mr_array. dr_ready_o depends on registers only. A beat is taken when a
-// configuration is there and its place in the staging memory is free; what is taken never stalls. Latency
-// from the handshake: 26 cycles to the staging memory, 29 to the residual write.
+// Drain (dr_): valid/ready, as mr_array. dr_ready_o depends on registers only. A beat is taken when
+// a configuration is there and its place in the staging memory is free; what is taken never stalls.
+// Latency from the handshake: 26 cycles to the staging memory, 29 to the residual write.
 // A residual command's first beat waits until the RES command before it is written.
 //
-// Memories (RAM ports, data one cycle after ren): rot_raddr_o = token * (ROT_MAX/V) + word of the head,
-// res_raddr_o, res_waddr_o = token * (D_MAX/V) + group. The row exponents are inside: rexp_we_i for mr_rows,
-// rexp_ren_i for mr_layernorm; neither may overlap a RES command with track_exp (the commands'
-// semaphores see to that).
+// Memories (RAM ports, data one cycle after ren): rot_raddr_o = token * (ROT_MAX/V) + word of the
+// head, res_raddr_o, res_waddr_o = token * (D_MAX/V) + group. The row exponents are inside:
+// rexp_we_i for mr_rows, rexp_ren_i for mr_layernorm; neither may overlap a RES command with
+// track_exp (the commands' semaphores see to that).
 //
-// ACT, QKV: q_ (valid/ready) to mr_vec_out, 32/V beats a block (V = 64: a beat is two blocks), tag as
-// in mr_vec_pkg; q_ack_i pulse per block written, both passes counted.
+// ACT, QKV: q_ (valid/ready) to mr_vec_out, 32/V beats a block (V = 64: a beat is two blocks), tag
+// as in mr_vec_pkg; q_ack_i pulse per block written, both passes counted.
 // RESULT: per token up to 256 columns (256 if rows <= T/4, 128 if rows <= T/2, else 64) are
-// gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left out.
-// Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside gives err_valid_o, code 3, and
-// is not written.
+// gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left
+// out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside gives err_valid_o,
+// code 3, and is not written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(
   parameter int N = 1,
@@ -146,9 +147,9 @@ module mr_epilogue #(
   localparam int K_MAX = K_RES + 2;
   localparam int K_TOP = K_MAX + 1;
 
-  // ---- commands ----------------------------------------------------------------------------------
-  // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done). Memories
-  // for the drain side and for the staging side, bits for the end.
+  // ---- commands ---------------------------------------------------------------------------------
+  // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done).
+  // Memories for the drain side and for the staging side, bits for the end.
   localparam int CD_W = 2 + 1 + 2 + 2 + 16 * 6;
   localparam int CU_W = 2 + 2 + 2 + 2 + 16 + 32 * 3;
   logic [CD_W-1:0] cfg_d_mem [0:7];
@@ -202,10 +203,10 @@ module mr_epilogue #(
     end
   end
 
-  // ---- taking a beat -----------------------------------------------------------------------------
+  // ---- taking a beat ----------------------------------------------------------------------------
   // Staged commands produce units (a block, or a RESULT span, of one token). Units are counted
-  // modulo 2^16: a beat belongs to unit u_q, acc_q units are complete, rd_q have been read. A unit's
-  // place was last used c_room units before.
+  // modulo 2^16: a beat belongs to unit u_q, acc_q units are complete, rd_q have been read. A
+  // unit's place was last used c_room units before.
   logic [15:0] u_q, ubase_q, acc_q, rd_q;
   logic        start_q;         // no beat of this command yet
   logic [3:0]  res_cmds_q;      // RES commands drained and not written
@@ -273,7 +274,7 @@ module mr_epilogue #(
     end
   endfunction
 
-  // ---- what goes beside the data: rings written here, read by the stage that needs it -----------------
+  // ---- what goes beside the data: rings written here, read by the stage that needs it -----------
   localparam int R_W = 16 + 16 + 7;
   localparam int E_W = 2 + 1 + 2 + 1 + 1 + 3 + 16 + 16;
   logic [R_W-1:0] ring_r [0:31];
@@ -306,7 +307,7 @@ module mr_epilogue #(
     g_q <= {g_q[K_PICK-1:1], c_gelu};
   end
 
-  // ---- accumulator to fp32 and bias --------------------------------------------------------------
+  // ---- accumulator to fp32 and bias -------------------------------------------------------------
   // No bias is -0, which changes nothing; a NaN row or column comes in as a NaN bias.
   logic [V*48-1:0] acc1_q;
   logic [V*11-1:0] exp1_q;
@@ -370,7 +371,7 @@ module mr_epilogue #(
     .ovf_o  (bias_ovf)
   );
 
-  // ---- rotary ------------------------------------------------------------------------------------
+  // ---- rotary -----------------------------------------------------------------------------------
   // Lanes that do not rotate: x * 1 + (-0).
   logic [15:0]     r_tok_q, r_hw_q;
   logic [6:0]      r_n_q;
@@ -450,7 +451,7 @@ module mr_epilogue #(
     .ovf_o  (rot_ovf)
   );
 
-  // ---- GELU, or as long a delay ------------------------------------------------------------------
+  // ---- GELU, or as long a delay -----------------------------------------------------------------
   logic [V*32-1:0] gelu_y, val_q;
   logic [V*32-1:0] dly_mem [0:15];
   logic [3:0]      dly_w_q, dly_r_q;
@@ -478,7 +479,7 @@ module mr_epilogue #(
     end
   end
 
-  // ---- destination -------------------------------------------------------------------------------
+  // ---- destination ------------------------------------------------------------------------------
   // p_: at K_PICK - 1 (residual read) and K_PICK; d_: at K_DST.
   logic            p_track_q, p_last_q, p_final_q;
   logic [1:0]      p_dst_q, p_span_q;
@@ -535,7 +536,7 @@ module mr_epilogue #(
     end
   end
 
-  // ---- residual ----------------------------------------------------------------------------------
+  // ---- residual ---------------------------------------------------------------------------------
   // The word arrives with val_q.
   assign res_ren_o   = v_q[K_PICK] && p2_res_q;
   assign res_raddr_o = p2_res_addr_q;
@@ -582,8 +583,8 @@ module mr_epilogue #(
   assign res_wdata_o = res_y;
   assign res_fin     = rv_q[K_TOP] && top_last;
 
-  // Row exponents: read at K_RES + 1, largest exponent of the word at K_MAX, written at K_TOP. The last two
-  // words' results are not yet in what was read.
+  // Row exponents: read at K_RES + 1, largest exponent of the word at K_MAX, written at K_TOP. The
+  // last two words' results are not yet in what was read.
   logic [7:0]    ex_max, ex_old, ex_prior, ex_new_q, ex_new2_q;
   logic          ex_v, ex_v2_q;
   logic [TW-1:0] ex_tok2_q;
@@ -652,7 +653,7 @@ module mr_epilogue #(
     .rdata_o(rexp_rdata_o)
   );
 
-  // ---- staging memory ----------------------------------------------------------------------------
+  // ---- staging memory ---------------------------------------------------------------------------
   logic            stg_ren;
   logic [SAW-1:0]  stg_raddr;
   logic [V*32-1:0] stg_rdata;
@@ -691,7 +692,7 @@ module mr_epilogue #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // ---- units: read and sent on -------------------------------------------------------------------
+  // ---- units: read and sent on ------------------------------------------------------------------
   // Its command, read one cycle after the queue has it.
   logic        n_valid_q, n_load, n_last_q;
   logic [1:0]  u_dst, u_slot, u_span;
@@ -708,7 +709,8 @@ module mr_epilogue #(
   end
   always_ff @(posedge clk_i) begin
     if (n_load) begin
-      {u_dst, u_slot, u_span, u_pmax, u_two, u_dbase, u_ocols, u_ooff, u_ostride} <= cfg_u_mem[f_idx];
+      {u_dst, u_slot, u_span, u_pmax, u_two, u_dbase, u_ocols, u_ooff, u_ostride} <=
+          cfg_u_mem[f_idx];
       n_last_q <= f_last;
       n_tok_q  <= f_tok;
       n_grp_q  <= f_grp;
@@ -775,7 +777,7 @@ module mr_epilogue #(
   assign q_data_o  = stg_rdata;
   assign q_tag_o   = tag_q;
 
-  // ---- RESULT: one write job a span --------------------------------------------------------------
+  // ---- RESULT: one write job a span -------------------------------------------------------------
   localparam logic [2:0] O_IDLE = 3'd0, O_SIZE = 3'd1, O_CHECK = 3'd2, O_JOB = 3'd3, O_DATA = 3'd4,
                          O_END = 3'd5;
   localparam int PARTS = (V < 16) ? 16 / V : 1;
@@ -922,9 +924,9 @@ module mr_epilogue #(
   assign data_valid_o = wd_valid_q;
   assign data_o       = wd_q;
 
-  // ---- done --------------------------------------------------------------------------------------
-  // Blocks and jobs are counted modulo 2^24 when they go out and when they are acknowledged; a command is
-  // stored when the acknowledgements reach the count at its last unit.
+  // ---- done -------------------------------------------------------------------------------------
+  // Blocks and jobs are counted modulo 2^24 when they go out and when they are acknowledged; a
+  // command is stored when the acknowledgements reach the count at its last unit.
   logic [23:0] blk_out_q, blk_ack_q, job_out_q, job_ack_q, blk_next;
   logic [23:0] mark_mem [0:7];
   logic [2:0]  mark_w_q, mark_r_q;
@@ -978,7 +980,7 @@ module mr_epilogue #(
     end
   end
 
-  // ---- errors and sticky flags -------------------------------------------------------------------
+  // ---- errors and sticky flags ------------------------------------------------------------------
   logic        err_q, ovf_q, nan_q;
   logic [63:0] err_addr_q;
   function automatic is_nan(input logic [30:0] x);

@@ -15,9 +15,9 @@
 // Token k of the command's output (the k-th processed) goes to row slot k, or 2k with two passes.
 // rexp, res: RAM ports, data one cycle after ren, held. The exponent is the largest of the row.
 // vec: RAM port with data two cycles after ren, gain of word w at w, bias at VEC_WORDS + w.
-// q: beats for mr_quant (valid/ready, registered), q_tag_o = {row slot 16, word 16, region 2, first}
-// as mr_quant wants it: constant over a block, of a beat's first block if V > 32; word = dst_base +
-// block in the row, region = dst_slot, first = block 0 of the row.
+// q: beats for mr_quant (valid/ready, registered), q_tag_o = {row slot 16, word 16, region 2,
+// first} as mr_quant wants it: constant over a block, of a beat's first block if V > 32; word =
+// dst_base + block in the row, region = dst_slot, first = block 0 of the row.
 // wr_ack_i: pulse for each block of this unit that activation memory has taken, residue blocks
 // included. done_o: pulse after the last one (at once if no token was to be processed).
 // busy_o: from the command to done_o. ovf_o, nan_o: pulses, an overflow to infinity, a row of NaN.
@@ -160,7 +160,8 @@ module mr_layernorm #(
 
   // ---- statistics: sums ------------------------------------------------------------------------
 
-  // x_q: 1 aligned, 2 rounded, 3 partial squares, 4 squares, then LOG levels of adders, then the sums.
+  // x_q: 1 aligned, 2 rounded, 3 partial squares, 4 squares, then LOG levels of adders, then the
+  // sums.
   localparam int SUM = 4 + LOG;
   logic [SUM:0] v_q, first_q, last_q;
   logic sums_q;
@@ -181,8 +182,8 @@ module mr_layernorm #(
     end
   end
 
-  // {sign, shift 5, significand 24}: xi = round(x 2^(22 - top)) = significand >> (1 + top - e), and 0
-  // from a shift of 26 on. Stored is the shift less one, at most 31.
+  // {sign, shift 5, significand 24}: xi = round(x 2^(22 - top)) = significand >> (1 + top - e), and
+  // 0 from a shift of 26 on. Stored is the shift less one, at most 31.
   function automatic [29:0] prepare(input [31:0] x, input [7:0] top);
     logic [7:0] d;
     begin

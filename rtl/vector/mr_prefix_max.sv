@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefix maxima of the V blocks' codes: pm[token][block] = max(own code, pm of the position before).
+// Prefix maxima of the V blocks' codes: pm[token][block] = max(own code, pm of the position
+// before).
 //
 // Parameters
 //   T         tokens
 //   PM_WORDS  16-bit words a token: blocks 2w (low byte) and 2w+1; a power of two
 //   SUBS      blocks of one token that follow each other before the next token's (V/32, at least 1)
 //
-// Blocks: blk_valid_i pulse (no backpressure, up to one a cycle) with token, block and code, when a first-pass
-// block of a prefix_max command leaves mr_quant. For one block index the tokens come in ascending order,
-// with only the other blocks of the same SUBS in between. The position before a token is the previous
-// token where row_continues_i has the token's bit, else the value that the load port put into
-// pm[token][block] before. The new value is in the memory three cycles after blk_valid_i.
+// Blocks: blk_valid_i pulse (no backpressure, up to one a cycle) with token, block and code, when a
+// first-pass block of a prefix_max command leaves mr_quant. For one block index the tokens come in
+// ascending order, with only the other blocks of the same SUBS in between. The position before a
+// token is the previous token where row_continues_i has the token's bit, else the value that the
+// load port put into pm[token][block] before. The new value is in the memory three cycles after
+// blk_valid_i.
 // Load port (PM_LOAD): ld_we_i, ld_waddr_i = token * PM_WORDS + word, both bytes.
-// Read ports a, b: RAM ports by word address. A read uses the port's own copy; port a shares its copy
-// with the read of the unit itself, so it must be idle while blocks arrive (the data hazard says so too).
+// Read ports a, b: RAM ports by word address. A read uses the port's own copy; port a shares its
+// copy with the read of the unit itself, so it must be idle while blocks arrive (the data hazard
+// says so too).
 module mr_prefix_max #(
   parameter int T = 8,
   parameter int PM_WORDS = 8,

@@ -7,10 +7,10 @@
 // V: floats a beat; a divisor of 32, at least 4, or a multiple of 32. TAG: width of the tag.
 // TWO_PASS: 0 leaves out the second pass (in_two_pass_i is then ignored).
 //
-// Timing: in: valid/ready; V < 32: 32/V consecutive beats are a block, V >= 32: a beat is V/32 blocks.
-// in_two_pass_i and in_tag_i are constant over a block. One beat a cycle for V <= 32 as long as the
-// output is taken; for V > 32 V/32 cycles a beat, because a block leaves a cycle; twice that with two
-// passes. in_ready_o does not depend on in_valid_i.
+// Timing: in: valid/ready; V < 32: 32/V consecutive beats are a block, V >= 32: a beat is V/32
+// blocks. in_two_pass_i and in_tag_i are constant over a block. One beat a cycle for V <= 32 as
+// long as the output is taken; for V > 32 V/32 cycles a beat, because a block leaves a cycle; twice
+// that with two passes. in_ready_o does not depend on in_valid_i.
 // out: valid/ready, registered. Blocks leave in the order in which they came; the residue block
 // (out_lo_o) follows its first-pass block at once, with the same tag and sub. out_data_o is
 // {code, element 31 .. element 0}; out_sub_o is the block's index in its beat (0 if V <= 32). First
@@ -38,7 +38,7 @@ module mr_quant #(
   localparam int L = V > 32 ? 32 : V;     // lanes
   localparam int BEATS = 32 / L;          // beats of L lanes in a block
   localparam int SUBS = V / L;            // blocks side by side in an input beat
-  localparam int DEPTH = 16;              // beats in a buffer: a block and those on their way, twice
+  localparam int DEPTH = 16;              // beats in a buffer: a block and those coming, twice
   localparam int LO_MAX = DEPTH / BEATS;  // residue blocks that have room in theirs
   localparam int OUT = 16;                // finished blocks of each pass held
   localparam int META = TAG + SUB + 1;    // {two_pass, sub, tag}
@@ -148,8 +148,8 @@ module mr_quant #(
 
   // ---- convert ---------------------------------------------------------------------------------
 
-  // {sign, live, shift 4, significand 24}: shift = code - exponent; from 9 on the element is 0, which
-  // `live` says together with a zero value.
+  // {sign, live, shift 4, significand 24}: shift = code - exponent; from 9 on the element is 0,
+  // which `live` says together with a zero value.
   localparam int C1 = 30;
   function automatic [C1-1:0] align(input [31:0] v, input [7:0] code);
     logic [7:0] d;

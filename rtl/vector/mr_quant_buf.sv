@@ -6,11 +6,11 @@
 // L: floats a beat, a divisor of 32 and at least 4. TAG: width of the tag. DEPTH: beats held, a
 // power of two, at least one block and the four beats on their way.
 //
-// Timing: a beat is taken in each cycle with wr_valid_i; there is no ready, the writer keeps at most
-// DEPTH beats between its writes and the reads. wr_last_i: the beat completes a block, tag_i is
-// the block's. Four cycles later blk_valid_o with blk_code_o and blk_tag_o of the oldest complete
-// block, until blk_pop_i. rd_i reads the oldest beat: rd_data_o in the next cycle, held while rd_i is
-// low.
+// Timing: a beat is taken in each cycle with wr_valid_i; there is no ready, the writer keeps at
+// most DEPTH beats between its writes and the reads. wr_last_i: the beat completes a block, tag_i
+// is the block's. Four cycles later blk_valid_o with blk_code_o and blk_tag_o of the oldest
+// complete block, until blk_pop_i. rd_i reads the oldest beat: rd_data_o in the next cycle, held
+// while rd_i is low.
 module mr_quant_buf #(
     parameter int L = 4,
     parameter int TAG = 8,

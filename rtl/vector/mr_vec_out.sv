@@ -13,9 +13,10 @@
 // source keeps the quantiser for the beats of a block, LayerNorm first otherwise. two_pass_i (run
 // flag): each block is followed by its residue, to row slot + 1.
 // act_*: port a_ of mr_act_mem. qkv_we_o, one bit for each half of the word, with
-// qkv_waddr_o = slot * QKV_WORDS + word and the block in both halves of qkv_wdata_o. pm_valid_o pulse:
-// a block for mr_prefix_max. epi_ack_o, ln_ack_o: pulse per block written, one cycle after the write (two
-// passes: two blocks). All outputs but q_ready come from registers, act_* from mr_quant's.
+// qkv_waddr_o = slot * QKV_WORDS + word and the block in both halves of qkv_wdata_o. pm_valid_o
+// pulse: a block for mr_prefix_max. epi_ack_o, ln_ack_o: pulse per block written, one cycle after
+// the write (two passes: two blocks). All outputs but q_ready come from registers, act_* from
+// mr_quant's.
 module mr_vec_out #(
   parameter int V = 4,
   parameter int T = 8,
@@ -65,7 +66,7 @@ module mr_vec_out #(
   localparam int BEATS = (V < 32) ? 32 / V : 1;
   localparam int TAG = mr_vec_pkg::TAG_W;
 
-  // ---- who has the quantiser ---------------------------------------------------------------------
+  // ---- who has the quantiser --------------------------------------------------------------------
   logic           sel_q, sel, mid_q;  // 1: LayerNorm; mid_q: inside a block
   logic [2:0]     cnt_q;
   logic           in_valid, in_ready;
@@ -112,7 +113,7 @@ module mr_vec_out #(
     .out_lo_o     (q_lo)
   );
 
-  // ---- blocks ------------------------------------------------------------------------------------
+  // ---- blocks -----------------------------------------------------------------------------------
   logic        is_qkv, fire, sub;
   logic [15:0] slot, word;
   assign is_qkv  = q_tag[mr_vec_pkg::TAG_QKV];

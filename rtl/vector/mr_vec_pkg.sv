@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tag that goes through the shared mr_quant with every block (V > 32: with the first block of a beat;
-// mr_vec_out adds out_sub_o). LayerNorm's tag {row slot, word, region, first} is its low 35 bits.
+// The tag that goes through the shared mr_quant with every block (V > 32: with the first block of a
+// beat; mr_vec_out adds out_sub_o). LayerNorm's tag {row slot, word, region, first} is its low 35
+// bits.
 package mr_vec_pkg;
   // Each user needs some of them.
   // verilator lint_off UNUSEDPARAM

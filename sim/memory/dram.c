@@ -52,24 +52,24 @@ static const struct mr_dram_timing presets[] = {
         // bursts in two bank groups, so two of the sixteen banks act as one here: 2 groups of 4
         // banks, rows of 2 x 1 KiB, and an activate counts twice against tRRD and tFAW. The port's
         // way through the switch makes an idle read about 107 ns.
-        .name = "hbm2",
+        .name = "hbm2", // a pseudo-channel
         .ticks_per_cycle = 3,
-        .burst = 4,
+        .burst = 4, // tCK of 64 bytes
         .groups_log2 = 1,
         .banks_log2 = 2,
-        .row_beats_log2 = 5,
-        .cl = 13, // 14 ns
-        .cwl = 4,
+        .row_beats_log2 = 5, // 2 KiB
+        .cl = 13,            // 14 ns
+        .cwl = 4,            // 4.4 ns
         .rcd = 13,
         .rp = 13,
         .ras = 31, // 34 ns
         .rtp = 6,
         .wr = 15, // 16 ns
         .rrd_s = 8,
-        .rrd_l = 10,
+        .rrd_l = 10, // 11 ns
         .ccd_l = 4,
         .wtr_s = 6,
-        .wtr_l = 8,
+        .wtr_l = 8, // 9 ns
         .rtw = 2,
         .faw = 27, // 30 ns
         .faw_acts = 2,
@@ -139,8 +139,8 @@ static int64_t activate_time(const struct mr_dram *d, const struct mr_dram_bank 
                              unsigned group, int64_t earliest)
 {
     const struct mr_dram_timing *t = d->t;
-    int64_t act = bank->row < 0 ? later(earliest, bank->act_ok)
-                                : later(earliest, bank->pre_ok) + t->rp;
+    int64_t act =
+        bank->row < 0 ? later(earliest, bank->act_ok) : later(earliest, bank->pre_ok) + t->rp;
     act = later(act, d->act + t->rrd_s);
     act = later(act, d->group_act[group] + t->rrd_l);
     return later(act, d->faw[d->faw_at] + t->faw);
@@ -174,8 +174,8 @@ int64_t mr_dram_access(struct mr_dram *d, uint64_t index, bool write, int64_t ea
         if (write)
             limit = later(limit, d->bus_free + t->rtw - latency);
         else
-            limit = later(limit, later(d->any_write_end + t->wtr_s,
-                                       d->write_end[group] + t->wtr_l));
+            limit =
+                later(limit, later(d->any_write_end + t->wtr_s, d->write_end[group] + t->wtr_l));
     }
 
     int64_t cas, act;

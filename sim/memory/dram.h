@@ -30,10 +30,10 @@ struct mr_dram_timing {
 };
 
 struct mr_dram_counts {
-    uint64_t reads, writes;   // 64-byte accesses
-    uint64_t activates;       // the other accesses found their row open
-    uint64_t turnarounds;     // changes between read and write
-    uint64_t refreshes;       // all-bank refreshes
+    uint64_t reads, writes; // 64-byte accesses
+    uint64_t activates;     // the other accesses found their row open
+    uint64_t turnarounds;   // changes between read and write
+    uint64_t refreshes;     // all-bank refreshes
 };
 
 struct mr_dram_bank {

@@ -21,16 +21,16 @@ enum source { PORT_READ, HOST_READ, HOST_WRITE, SOURCES };
 
 struct burst {
     uint64_t addr;
-    int64_t accepted;                    // cycle
-    int64_t eligible;                    // cycle from which the controller sees it
+    int64_t accepted; // cycle
+    int64_t eligible; // cycle from which the controller sees it
     uint32_t beats, received, scheduled, delivered;
-    uint32_t error_beat;                 // reads: SLVERR here
-    unsigned channel;                    // whose timing it takes
-    bool reachable;                      // the port reaches the address
-    bool held;                           // dropped on purpose
-    const uint8_t *data;                 // of reads; NULL: look every beat up
-    uint32_t ready[BURST_BEATS];         // cycles after `accepted` at which a beat is answered
-    struct write_data *write;            // of writes
+    uint32_t error_beat;         // reads: SLVERR here
+    unsigned channel;            // whose timing it takes
+    bool reachable;              // the port reaches the address
+    bool held;                   // dropped on purpose
+    const uint8_t *data;         // of reads; NULL: look every beat up
+    uint32_t ready[BURST_BEATS]; // cycles after `accepted` at which a beat is answered
+    struct write_data *write;    // of writes
 };
 
 struct write_data {
@@ -157,8 +157,8 @@ struct mr_mem *mr_mem_open(const struct mr_mem_options *options, struct mr_error
     if (!m)
         goto memory;
     m->t = t;
-    m->reciprocal = (((uint64_t)1 << 32) + (unsigned)t->ticks_per_cycle - 1) /
-                    (unsigned)t->ticks_per_cycle;
+    m->reciprocal =
+        (((uint64_t)1 << 32) + (unsigned)t->ticks_per_cycle - 1) / (unsigned)t->ticks_per_cycle;
     m->channels = options->channels;
     m->stalls = options->stalls;
     m->random = (options->seed + 1) * 0x9E3779B97F4A7C15U | 1;
@@ -538,8 +538,7 @@ double mr_mem_sequential_rate(const char *preset)
 {
     // Whole refresh intervals of every preset, after the first.
     enum { INTERVAL = 2340, CYCLES = 29 * INTERVAL };
-    struct mr_mem *m =
-        mr_mem_open(&(struct mr_mem_options){.preset = preset, .channels = 1}, NULL);
+    struct mr_mem *m = mr_mem_open(&(struct mr_mem_options){.preset = preset, .channels = 1}, NULL);
     if (!m)
         return 0;
     uint64_t addr = 0, beats = 0;

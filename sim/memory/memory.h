@@ -47,12 +47,12 @@ struct mr_mem_signals {
     bool ar_ready;
     bool r_valid, r_last;
     uint8_t r_resp;
-    const uint8_t *r_data;             // 64 bytes, valid until mr_mem_step; any alignment
-    bool aw_ready, w_ready, b_valid;   // host port only
+    const uint8_t *r_data;           // 64 bytes, valid until mr_mem_step; any alignment
+    bool aw_ready, w_ready, b_valid; // host port only
     uint8_t b_resp;
 };
 
-struct mr_mem_counts { // of one channel
+struct mr_mem_counts {    // of one channel
     uint64_t port_beats;  // read data beats taken by the channel's read port
     uint64_t host_beats;  // read data beats taken by the host port
     uint64_t write_beats; // write data beats accepted

@@ -69,9 +69,9 @@ struct mr_sim {
     mr_sim_on_done *on_done = nullptr;
     void *on_done_user = nullptr;
     bool done_stop = false;
-    bool check = false; // AXI payload stability, in runs with stalls
+    bool check = false;                     // AXI payload stability, in runs with stalls
     uint64_t waiting_ar[channels + 2] = {}; // address | length - 1 of a refused AR (AW last), or 0
-    std::string failure; // of the RTL; the device stays unusable
+    std::string failure;                    // of the RTL; the device stays unusable
 #if VM_TRACE
     std::unique_ptr<VerilatedFstC> trace;
     uint64_t trace_from = 0, trace_end = UINT64_MAX;
@@ -136,8 +136,8 @@ struct mr_sim {
         if (check) {
             check_stable(channels, top->m_host_arvalid_o, host->ar_ready, top->m_host_araddr_o,
                          top->m_host_arlen_o + 1U);
-            check_stable(channels + 1, top->m_host_awvalid_o, host->aw_ready,
-                         top->m_host_awaddr_o, top->m_host_awlen_o + 1U);
+            check_stable(channels + 1, top->m_host_awvalid_o, host->aw_ready, top->m_host_awaddr_o,
+                         top->m_host_awlen_o + 1U);
         }
         if (top->m_host_arvalid_o && host->ar_ready)
             mr_mem_ar(memory, channels, top->m_host_araddr_o, top->m_host_arlen_o + 1U);
@@ -534,10 +534,13 @@ constexpr bool view = false;
 #endif
 
 constexpr mr_sim_api api = {
-    MR_SIM_ABI,   channels,     view,        MR_SIM_CONFIG,   sim_open,
-    sim_close,    sim_map,      sim_unmap,   sim_reg_write,   sim_reg_read,
-    sim_run,      sim_cycles,   sim_on_done, sim_peek,        sim_counts,
-    sim_memory_idle, sim_pin_rate, sim_sequential_rate, sim_fault, sim_clear_faults,
+    MR_SIM_ABI,      channels,         view,
+    MR_SIM_CONFIG,   sim_open,         sim_close,
+    sim_map,         sim_unmap,        sim_reg_write,
+    sim_reg_read,    sim_run,          sim_cycles,
+    sim_on_done,     sim_peek,         sim_counts,
+    sim_memory_idle, sim_pin_rate,     sim_sequential_rate,
+    sim_fault,       sim_clear_faults,
 };
 
 } // namespace

@@ -31,12 +31,12 @@ extern "C" {
 struct mr_sim; // one simulated device
 
 struct mr_sim_options {
-    const char *preset;        // memory: "ideal", "ddr4-2400", "hbm2"
-    uint64_t seed;             // 0: registers and RAM start as zeros; else at random from this
-    unsigned stalls;           // 0..90: percent of memory handshakes held back at random (seed)
-    const char *trace;         // file for an FST waveform, or NULL; only in a tracing build
-    uint64_t trace_from;       // first cycle in it
-    uint64_t trace_cycles;     // and how many; 0: all
+    const char *preset;    // memory: "ideal", "ddr4-2400", "hbm2"
+    uint64_t seed;         // 0: registers and RAM start as zeros; else at random from this
+    unsigned stalls;       // 0..90: percent of memory handshakes held back at random (seed)
+    const char *trace;     // file for an FST waveform, or NULL; only in a tracing build
+    uint64_t trace_from;   // first cycle in it
+    uint64_t trace_cycles; // and how many; 0: all
     const volatile sig_atomic_t *abort; // run() ends soon after *abort became nonzero; or NULL
 };
 
@@ -103,7 +103,8 @@ typedef const struct mr_sim_api *mr_sim_get_api_fn(void);
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-const struct mr_sim_api *mr_sim_get_api(void);
+const struct mr_sim_api *
+mr_sim_get_api(void);
 
 #ifdef __cplusplus
 }

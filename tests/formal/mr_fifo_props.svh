@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by mr_fifo under FORMAL. A word that went in comes out, once, in its turn; no overflow; the
-// count is right; the output is stable while it waits. Holds by induction.
+// Included by mr_fifo under FORMAL. A word that went in comes out, once, in its turn; no overflow;
+// the count is right; the output is stable while it waits. Holds by induction.
 logic f_init = 1'b1;
 always_ff @(posedge clk_i) f_init <= 1'b0;
 always @* if (f_init) assume (!rst_ni);
@@ -33,7 +33,8 @@ always_ff @(posedge clk_i) begin
   end
 end
 
-// Where the tracked word lies: at the output, or in the RAM (f_index entries after the read pointer).
+// Where the tracked word lies: at the output, or in the RAM (f_index entries after the read
+// pointer).
 logic f_at_out;
 logic [AW+1:0] f_index, f_wrap;
 assign f_at_out = (f_pos == '0) && out_valid_q;

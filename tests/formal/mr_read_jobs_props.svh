@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by mr_read_jobs under FORMAL: bursts have a length, end inside their 4 KiB page and inside
-// the job, and stay as they are while they wait.
+// Included by mr_read_jobs under FORMAL: bursts have a length, end inside their 4 KiB page and
+// inside the job, and stay as they are while they wait.
 logic f_init = 1'b1;
 always_ff @(posedge clk_i) f_init <= 1'b0;
 always @* if (f_init) assume (!rst_ni);
@@ -20,8 +20,9 @@ always @* begin
   end
 end
 
-// Order: with jobs that continue where the one before ended (from beat 61, so that a page ends soon),
-// the bursts continue as well: no beat is left out, doubled or moved. Addresses modulo 4096 beats.
+// Order: with jobs that continue where the one before ended (from beat 61, so that a page ends
+// soon), the bursts continue as well: no beat is left out, doubled or moved. Addresses modulo 4096
+// beats.
 logic [11:0] f_next, f_emit, f_pos_c, f_pos_a, f_pos_end;
 assign f_emit_o  = f_emit;
 assign f_pos_c   = f_emit + (b_valid_q ? {5'b0, b_len_q} : 12'd0);

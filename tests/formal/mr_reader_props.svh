@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by mr_reader under FORMAL, with a memory and two consumers around it. Proved with OUTSTANDING 2
-// and small depths, otherwise as it is (every window error and read error included, flush left out):
-//  - every beat reaches its consumer, once and in order (the memory answers with the beat's address);
+// Included by mr_reader under FORMAL, with a memory and two consumers around it. Proved with
+// OUTSTANDING 2 and small depths, otherwise as it is (every window error and read error included,
+// flush left out):
+//  - every beat reaches its consumer, once and in order (the memory answers with the beat's
+//    address);
 //  - a consumer's FIFO never overflows, credits never run negative;
 //  - no burst crosses 4 KiB; AR is stable while it waits.
 // Progress: see reader_progress.sv.
@@ -10,7 +12,7 @@ always_ff @(posedge clk_i) f_init <= 1'b0;
 always @* if (f_init) assume (!rst_ni);
 always @* assume (!flush_i);
 
-// ---- memory: what was accepted on AR, one answer after the other -----------------------------------
+// ---- memory: what was accepted on AR, one answer after the other --------------------------------
 logic [11:0] f_m_addr0, f_m_addr1;
 logic [7:0] f_m_len0, f_m_len1;
 logic f_m_w, f_m_r;
@@ -49,7 +51,7 @@ always_ff @(posedge clk_i) begin
   end
 end
 
-// ---- consumers -----------------------------------------------------------------------------------
+// ---- consumers ----------------------------------------------------------------------------------
 logic [7:0] f_w_held, f_k_held;
 logic [11:0] f_w_exp, f_k_exp;  // the beat that must come next
 always @* begin
@@ -88,10 +90,11 @@ always_ff @(posedge clk_i) begin
   f_ar_wait <= rst_ni && m_arvalid_o && !m_arready_i;
   f_ar_was  <= {m_araddr_o, m_arlen_o};
 end
-always @* if (!f_init && rst_ni && f_ar_wait) assert (m_arvalid_o && {m_araddr_o, m_arlen_o} == f_ar_was);
+always @* if (!f_init && rst_ni && f_ar_wait)
+  assert (m_arvalid_o && {m_araddr_o, m_arlen_o} == f_ar_was);
 
-// ---- how it holds together (for the induction) -------------------------------------------------------
-logic [7:0] f_len0, f_len1, f_len_h, f_len_n, f_left_h;  // beats of the bursts in flight; head, next
+// ---- how it holds together (for the induction) --------------------------------------------------
+logic [7:0] f_len0, f_len1, f_len_h, f_len_n, f_left_h;  // beats in flight; head, next
 logic f_kv_h, f_kv_n;
 logic [7:0] f_w_flight, f_k_flight;
 logic [11:0] f_w_pos, f_k_pos, f_addr_h, f_addr_n;
@@ -108,8 +111,10 @@ assign f_kv_h     = order_kv_q[rptr_q];
 assign f_kv_n     = order_kv_q[rptr_q + 1'b1];
 assign f_addr_h   = order_mem[rptr_q][11:0];
 assign f_addr_n   = order_mem[rptr_q + 1'b1][11:0];
-assign f_w_flight = (out_q != '0 && !f_kv_h ? f_left_h : 8'd0) + (out_q[OW] && !f_kv_n ? f_len_n : 8'd0);
-assign f_k_flight = (out_q != '0 && f_kv_h ? f_left_h : 8'd0) + (out_q[OW] && f_kv_n ? f_len_n : 8'd0);
+assign f_w_flight = (out_q != '0 && !f_kv_h ? f_left_h : 8'd0) +
+                    (out_q[OW] && !f_kv_n ? f_len_n : 8'd0);
+assign f_k_flight = (out_q != '0 && f_kv_h ? f_left_h : 8'd0) +
+                    (out_q[OW] && f_kv_n ? f_len_n : 8'd0);
 assign f_w_pos    = f_w_exp + {11'b0, w_valid_q};  // of the next beat from the memory
 assign f_k_pos    = f_k_exp + {11'b0, k_valid_q};
 
@@ -128,9 +133,11 @@ always @* begin
     end
     if (out_q == 2'd2) begin
       assert (f_len_n <= 8'd4 && f_len_n != '0);
-      assert (f_addr_n == (f_kv_n ? f_k_pos : f_w_pos) + (f_kv_n == f_kv_h ? {4'b0, f_left_h} : 12'd0));
+      assert (f_addr_n == (f_kv_n ? f_k_pos : f_w_pos) +
+                          (f_kv_n == f_kv_h ? {4'b0, f_left_h} : 12'd0));
       if (f_m_n == 2'd2)
-        assert ((f_m_r ? f_m_addr0 : f_m_addr1) == f_addr_n && (f_m_r ? f_m_len0 : f_m_len1) + 1'b1 == f_len_n);
+        assert ((f_m_r ? f_m_addr0 : f_m_addr1) == f_addr_n &&
+                (f_m_r ? f_m_len0 : f_m_len1) + 1'b1 == f_len_n);
       else assert (ar_addr_q[11:0] == f_addr_n && {1'b0, ar_len_q} + 1'b1 == f_len_n);
     end
     assert (f_w_emit == f_w_pos + {4'b0, f_w_flight});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by mr_splitter under FORMAL. A second description of the stream's format: where a beat of the
-// running command stands (vector beat, or group, k-block and part), and what must come next. The
-// splitter must name every beat accordingly, take one whenever it may, and end exactly at the last one.
+// Included by mr_splitter under FORMAL. A second description of the stream's format: where a beat
+// of the running command stands (vector beat, or group, k-block and part), and what must come next.
+// The splitter must name every beat accordingly, take one whenever it may, and end exactly at the
+// last one.
 logic f_init = 1'b1;
 always_ff @(posedge clk_i) f_init <= 1'b0;
 always @* if (f_init) assume (!rst_ni);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neither source of mr_reader can hold up the other one: with a prompt memory and a prompt consumer of
-// its own a source that has work gets a beat within BOUND cycles, although the other source's consumer may
-// stop returning credits for ever. KV = 0 watches the weights, 1 the KV side. Small depths, so that the
-// bounds are small: checked for every run of some length from reset, not by induction.
+// Neither source of mr_reader can hold up the other one: with a prompt memory and a prompt consumer
+// of its own a source that has work gets a beat within BOUND cycles, although the other source's
+// consumer may stop returning credits for ever. KV = 0 watches the weights, 1 the KV side. Small
+// depths, so that the bounds are small: checked for every run of some length from reset, not by
+// induction.
 module reader_progress #(
   parameter int KV = 0,
   parameter int BOUND = 20
@@ -107,7 +108,8 @@ module reader_progress #(
       work   <= 6'd0;
       wait_q <= 6'd0;
     end else begin
-      work   <= work + (take ? ((KV != 0) ? {4'b0, kv_beats_i} : {4'b0, w_beats_i}) : 6'd0) - {5'b0, got};
+      work   <= work + (take ? ((KV != 0) ? {4'b0, kv_beats_i} : {4'b0, w_beats_i}) : 6'd0) -
+                {5'b0, got};
       wait_q <= (work == 6'd0 || got) ? 6'd0 : wait_q + 6'd1;
     end
   end

@@ -56,6 +56,11 @@ tap $? "iverilog -g2012: tiny" "$tmp/i2"
 yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
 tap $? "yosys hierarchy, proc: tiny; no latch, no asynchronous reset" "$tmp/y"
 
+# ---- layout of the RTL ------------------------------------------------------------------------------
+find rtl tests/formal \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"
+[ ! -s "$tmp/long" ]
+tap $? "no line of the RTL has more than 100 columns" "$tmp/long"
+
 # ---- waivers, DPI, public ---------------------------------------------------------------------------
 find rtl \( -name '*.sv' -o -name '*.svh' -o -name '*.v' -o -name '*.vlt' \) -print0 |
     xargs -0 awk -f tests/lint/waivers.awk "$build/gen/mr_pkg.sv" >"$tmp/w"
@@ -77,16 +82,10 @@ printf '%s\t%s\n' config 6 dpi 12 public 10 public 5 waiver 1 waiver 4 | diff "$
 tap $? "these four rules find seeded faults" "$tmp/fd"
 
 # ---- layout of the C files ----------------------------------------------------------------------------
-# tests/lint/unformatted.txt: generated files, and files that wait to be formatted. It may only shrink.
 if command -v clang-format-19 >/dev/null; then
     : >"$tmp/c"
     while IFS= read -r f; do
-        listed=$(grep -cxF "$f" tests/lint/unformatted.txt)
-        if clang-format-19 --dry-run -Werror "$f" >/dev/null 2>&1; then
-            [ "$listed" = 0 ] || echo "$f is formatted: take it out of tests/lint/unformatted.txt"
-        else
-            [ "$listed" = 1 ] || echo "$f: clang-format-19 -i $f"
-        fi
+        clang-format-19 --dry-run -Werror "$f" >/dev/null 2>&1 || echo "$f: clang-format-19 -i $f"
     done < <(find host sim -name '*.[ch]' -o -name '*.cpp' | sort) >>"$tmp/c"
     [ ! -s "$tmp/c" ]
     tap $? "clang-format: host/, sim/" "$tmp/c"
