@@ -82,6 +82,34 @@ int64_t mr_stream_beats(const struct mr_config *c, enum mr_format layers, int ch
     return beats;
 }
 
+struct mr_matrix_shape mr_matrix_shape(const struct mr_config *c, const struct mr_stream_item *item)
+{
+    switch (item->id) {
+    case MR_T_Q:
+    case MR_T_K:
+    case MR_T_V:
+        return (struct mr_matrix_shape){c->n_embd, c->n_embd, c->head_dim, 0};
+    case MR_T_OUT:
+        return (struct mr_matrix_shape){c->n_embd, c->n_embd, 0, c->head_dim};
+    case MR_T_FC_IN:
+        return (struct mr_matrix_shape){c->n_inner, c->n_embd, 0, 0};
+    case MR_T_FC_OUT:
+        return (struct mr_matrix_shape){c->n_embd, c->n_inner, 0, 0};
+    case MR_T_HEAD:
+        return (struct mr_matrix_shape){c->vocab_size, c->n_embd, 0, 0};
+    default:
+        return (struct mr_matrix_shape){0, 0, 0, 0}; // vectors
+    }
+}
+
+int mr_unpad(int i, int head, int n)
+{
+    if (head == 0)
+        return i < n ? i : -1;
+    int lanes = pad64(head), index = i / lanes * head + i % lanes;
+    return i % lanes < head && index < n ? index : -1;
+}
+
 const char *mr_tensor_label(const struct mr_stream_item *item, char *buf, int size)
 {
     static const char *const part[] = {

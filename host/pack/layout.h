@@ -58,6 +58,18 @@ int mr_header_beats(const struct mr_stream_item *item);
 int64_t mr_item_beats(const struct mr_stream_item *item, int channels);
 int64_t mr_stream_beats(const struct mr_config *c, enum mr_format layers, int channels);
 
+// A matrix as the checkpoint has it, and how its indices map to the padded ones of the stream.
+struct mr_matrix_shape {
+    int rows, cols;         // [rows outputs][cols inputs]
+    int row_head, col_head; // head_dim where the axis is split into heads, else 0
+};
+
+struct mr_matrix_shape mr_matrix_shape(const struct mr_config *c,
+                                       const struct mr_stream_item *item);
+
+// Padded index -> checkpoint index of an axis of n elements, or -1 on padding.
+int mr_unpad(int i, int head, int n);
+
 // "transformer.h.3.attn.q_proj" and so on, for messages and reports.
 const char *mr_tensor_label(const struct mr_stream_item *item, char *buf, int size);
 

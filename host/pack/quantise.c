@@ -7,98 +7,7 @@
 
 #include "cmodel/num.h"
 #include "pack/mxfp4.h"
-
-// Where a matrix comes from and how its checkpoint indices map to padded ones.
-struct source {
-    const struct mr_tensor *weight, *bias;
-    int rows, cols;         // in the checkpoint: [rows outputs][cols inputs]
-    int row_head, col_head; // head_dim where the axis is split into heads, else 0
-    const int8_t *row_exp;  // output r is scaled by 2^(row_sign * row_exp[r])
-    int row_sign;
-    const int8_t *col_exp; // input c is scaled by 2^col_exp[c]
-};
-
-static int find_source(const struct mr_checkpoint *ck, const struct mr_smooth *smooth,
-                       const struct mr_stream_item *item, struct source *s, struct mr_error *err)
-{
-    static const char *const names[] = {
-        [MR_T_Q] = "attn.q_proj.weight",     [MR_T_K] = "attn.k_proj.weight",
-        [MR_T_V] = "attn.v_proj.weight",     [MR_T_FC_IN] = "mlp.fc_in.weight",
-        [MR_T_FC_OUT] = "mlp.fc_out.weight", [MR_T_OUT] = "attn.out_proj.weight",
-    };
-    const struct mr_config *c = mr_checkpoint_config(ck);
-    size_t n = (size_t)c->n_embd, l = (size_t)item->layer;
-    *s = (struct source){0};
-    if (item->id == MR_T_HEAD) {
-        s->weight = mr_checkpoint_tensor(ck, "lm_head.weight");
-        s->bias = mr_checkpoint_tensor(ck, "lm_head.bias");
-    } else {
-        s->weight = mr_checkpoint_layer_tensor(ck, item->layer, names[item->id]);
-        if (item->id == MR_T_FC_IN)
-            s->bias = mr_checkpoint_layer_tensor(ck, item->layer, "mlp.fc_in.bias");
-        if (item->id == MR_T_FC_OUT)
-            s->bias = mr_checkpoint_layer_tensor(ck, item->layer, "mlp.fc_out.bias");
-    }
-    if (!s->weight || (item->bias && !s->bias))
-        return mr_fail(err, MR_ERR_FORMAT, "a tensor of layer %d is missing", item->layer);
-    s->rows = (int)s->weight->shape[0];
-    s->cols = (int)s->weight->shape[1];
-    switch (item->id) {
-    case MR_T_Q:
-    case MR_T_K:
-        s->row_exp = smooth->kq + l * n;
-        s->row_sign = item->id == MR_T_Q ? 1 : -1;
-        s->row_head = c->head_dim;
-        s->col_exp = smooth->ln + l * n;
-        break;
-    case MR_T_V:
-        s->row_exp = smooth->vo + l * n;
-        s->row_sign = -1;
-        s->row_head = c->head_dim;
-        s->col_exp = smooth->ln + l * n;
-        break;
-    case MR_T_FC_IN:
-    case MR_T_HEAD:
-        s->col_exp = smooth->ln + l * n;
-        break;
-    case MR_T_OUT:
-        s->col_head = c->head_dim;
-        s->col_exp = smooth->vo + l * n;
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
-
-// Padded index -> checkpoint index, or -1 on padding.
-static int unpad(int i, int head, int n)
-{
-    if (head == 0)
-        return i < n ? i : -1;
-    int lanes = (head + 63) / 64 * 64;
-    return i % lanes < head ? i / lanes * head + i % lanes : -1;
-}
-
-// Output `o` (padded index) as K floats, zero on padding.
-static int read_column(const struct source *s, int o, int k, float *col, float *raw,
-                       struct mr_error *err)
-{
-    memset(col, 0, (size_t)k * sizeof *col);
-    int r = unpad(o, s->row_head, s->rows);
-    if (r < 0)
-        return 0;
-    size_t n = (size_t)s->cols;
-    if (mr_tensor_read_f32(s->weight, (size_t)r * n, n, raw) < 0)
-        return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read as fp32", s->weight->name, r);
-    int row_exp = s->row_exp ? s->row_sign * s->row_exp[r] : 0;
-    for (int i = 0; i < k; i++) {
-        int c = unpad(i, s->col_head, s->cols);
-        if (c >= 0)
-            col[i] = mr_fscale(raw[c], row_exp + (s->col_exp ? s->col_exp[c] : 0));
-    }
-    return 0;
-}
+#include "pack/source.h"
 
 // ---- inputs ----
 
@@ -112,7 +21,7 @@ void mr_inputs_free(struct mr_inputs *inputs)
 
 // Moments of the input as the device gets it, smoothed and padded. Where a bias can take up the
 // mean error, the moments are those about the mean.
-static int make_inputs(struct mr_inputs *in, const struct source *s,
+static int make_inputs(struct mr_inputs *in, const struct mr_source *s,
                        const struct mr_stream_item *item, struct mr_error *err)
 {
     bool out = item->id == MR_T_OUT, fed = item->id == MR_T_FC_OUT;
@@ -132,13 +41,13 @@ static int make_inputs(struct mr_inputs *in, const struct source *s,
         return mr_fail(err, MR_ERR_MEMORY, "no memory for moments of %d inputs", item->k);
     }
     for (size_t i = 0; i < k; i++) {
-        int ci = unpad((int)i, s->col_head, s->cols);
+        int ci = mr_unpad((int)i, s->shape.col_head, s->shape.cols);
         if (ci < 0)
             continue;
         int ei = s->col_exp ? -s->col_exp[ci] : 0;
         in->mean[i] = ldexp((double)m->sum[ci] / n, ei);
         for (size_t j = 0; j <= i; j++) {
-            int cj = unpad((int)j, s->col_head, s->cols);
+            int cj = mr_unpad((int)j, s->shape.col_head, s->shape.cols);
             if (cj < 0)
                 continue;
             int e = ei + (s->col_exp ? -s->col_exp[cj] : 0);
@@ -164,13 +73,13 @@ struct columns {
     float bias[COLS];
 };
 
-static int read_columns(const struct source *s, const struct mr_stream_item *item, int base,
+static int read_columns(const struct mr_source *s, const struct mr_stream_item *item, int base,
                         struct columns *c, struct mr_error *err)
 {
     for (int o = 0; o < COLS; o++) {
         float *col = c->w + (size_t)o * (size_t)item->k;
-        int r = unpad(base + o, s->row_head, s->rows);
-        int rc = read_column(s, base + o, item->k, col, c->raw, err);
+        int r = mr_unpad(base + o, s->shape.row_head, s->shape.rows);
+        int rc = mr_source_read(s, base + o, item->k, col, c->raw, err);
         if (rc < 0)
             return rc;
         c->bias[o] = 0;
@@ -234,7 +143,7 @@ static uint8_t put_column(const struct mr_stream_item *item, const struct column
     return top;
 }
 
-static int quantise_columns(const struct source *s, struct mr_inputs *inputs,
+static int quantise_columns(const struct mr_source *s, struct mr_inputs *inputs,
                             const struct mr_stream_item *item, struct columns *c, uint8_t *out,
                             int (*progress)(void *, size_t), void *arg, struct mr_error *err)
 {
@@ -261,7 +170,7 @@ static int quantise_columns(const struct source *s, struct mr_inputs *inputs,
     return 0;
 }
 
-static int quantise_matrix(const struct source *s, struct mr_inputs *inputs,
+static int quantise_matrix(const struct mr_source *s, struct mr_inputs *inputs,
                            const struct mr_stream_item *item, uint8_t *out,
                            int (*progress)(void *, size_t), void *arg, struct mr_error *err)
 {
@@ -270,7 +179,7 @@ static int quantise_matrix(const struct source *s, struct mr_inputs *inputs,
                         malloc(n * sizeof(float)),
                         malloc(n / 32),
                         malloc(n),
-                        malloc((size_t)s->cols * sizeof(float)),
+                        malloc((size_t)s->shape.cols * sizeof(float)),
                         {0}};
     int rc = c.w && c.error && c.code && c.element && c.raw
                  ? quantise_columns(s, inputs, item, &c, out, progress, arg, err)
@@ -316,7 +225,7 @@ int mr_quantise_item(const struct mr_checkpoint *ck, const struct mr_smooth *smo
 {
     if (item->cols == 0)
         return quantise_vectors(ck, smooth, item, out, err);
-    struct source s;
-    int rc = find_source(ck, smooth, item, &s, err);
+    struct mr_source s;
+    int rc = mr_source_find(&s, ck, smooth, item, err);
     return rc < 0 ? rc : quantise_matrix(&s, inputs, item, out, progress, arg, err);
 }
