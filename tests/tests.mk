@@ -12,9 +12,9 @@ $(BUILD)/san/%.o: %.c $(GEN)
 	@mkdir -p $(@D)
 	@echo "CC    $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -c -o $@ $<
-# The hot loop without: it is an integer dot product whose bounds the callers check, and with
+# The hot loops without: they are integer dot products whose bounds the callers check, and with
 # sanitizers every test that runs the C model takes several times as long.
-$(BUILD)/san/host/cmodel/kernel.o: SAN :=
+$(patsubst %.c,$(BUILD)/san/%.o,$(wildcard host/cmodel/kernel*.c)): SAN :=
 $(BUILD)/libmillrace-san.a: $(SAN_OBJ)
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $(SAN_OBJ)

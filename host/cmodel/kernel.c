@@ -4,69 +4,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmodel/num.h"
+#include "cmodel/kernel_plain.h"
 
-// Integer arithmetic only, so every compiled variant of this body gives the same bits.
-static inline __attribute__((always_inline)) void tile_row(const struct mr_tile *tile,
-                                                           const int8_t *act,
-                                                           const uint8_t *act_code, int row_max,
-                                                           int64_t acc[4])
+static void tile_row(const struct mr_tile *tile, const int8_t *act, const uint8_t *act_code,
+                     int row_max, int64_t acc[4])
 {
-    for (int k = 0; k < tile->kblocks; k++) {
-        const int8_t *a = act + 32 * (size_t)k;
-        const int8_t *w = tile->weights + 128 * (size_t)k;
-        for (int c = 0; c < 4; c++) {
-            int32_t d = 0;
-            for (int i = 0; i < 32; i++)
-                d += (int32_t)((int16_t)a[i] * (int16_t)w[32 * c + i]);
-            acc[c] +=
-                mr_align(d, (row_max - act_code[k]) + (tile->col_max[c] - tile->codes[4 * k + c]));
-        }
+    const uint8_t *section = tile->sections;
+    for (int k = 0; k < tile->kblocks; k += MR_SECTION_BLOCKS, section += MR_SECTION_BYTES) {
+        int left = tile->kblocks - k;
+        mr_plain_blocks(tile, section, k, k,
+                        k + (left < MR_SECTION_BLOCKS ? left : MR_SECTION_BLOCKS), act, act_code,
+                        row_max, acc);
     }
 }
 
-static void tile_row_portable(const struct mr_tile *t, const int8_t *a, const uint8_t *e, int m,
-                              int64_t acc[4])
+static int64_t score(const int8_t *q, const uint8_t *q_code, const int8_t *k, const uint8_t *k_code,
+                     int blocks, int base)
 {
-    tile_row(t, a, e, m, acc);
+    return mr_plain_score(q, q_code, k, k_code, 0, blocks, base);
 }
 
+static void weigh(int64_t *acc, int32_t p, const int8_t *v, const uint8_t *code, const uint8_t *max,
+                  int blocks)
+{
+    for (int b = 0; b < blocks; b++) {
+        int s = mr_value_shift(max[b], code[b]);
+        for (int i = 32 * b; i < 32 * b + 32; i++)
+            acc[i] += (int64_t)((uint64_t)(int64_t)(p * v[i]) << 12) >> s;
+    }
+}
+
+static const struct mr_kernels portable = {"portable", tile_row, score, weigh};
+
+const struct mr_kernels *mr_kernels_named(const char *name)
+{
+    if (strcmp(name, portable.name) == 0)
+        return &portable;
 #if defined(__x86_64__)
-__attribute__((target("avx2"), optimize("O3"))) static void
-tile_row_avx2(const struct mr_tile *t, const int8_t *a, const uint8_t *e, int m, int64_t acc[4])
-{
-    tile_row(t, a, e, m, acc);
-}
-
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"), optimize("O3"))) static void
-tile_row_avx512(const struct mr_tile *t, const int8_t *a, const uint8_t *e, int m, int64_t acc[4])
-{
-    tile_row(t, a, e, m, acc);
-}
-#endif
-
-mr_tile_row_fn mr_tile_row_named(const char *name)
-{
-    if (strcmp(name, "portable") == 0)
-        return tile_row_portable;
-#if defined(__x86_64__)
-    if (strcmp(name, "avx2") == 0 && __builtin_cpu_supports("avx2"))
-        return tile_row_avx2;
-    if (strcmp(name, "avx512") == 0 && __builtin_cpu_supports("avx512bw") &&
+    if (strcmp(name, mr_kernels_avx2.name) == 0 && __builtin_cpu_supports("avx2"))
+        return &mr_kernels_avx2;
+    if (strcmp(name, mr_kernels_avx512.name) == 0 && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vnni"))
-        return tile_row_avx512;
+        return &mr_kernels_avx512;
 #endif
     return NULL;
 }
 
-mr_tile_row_fn mr_tile_row(void)
+const struct mr_kernels *mr_kernels(void)
 {
     const char *wish = getenv("MILLRACE_SIMD");
-    mr_tile_row_fn fn = wish ? mr_tile_row_named(wish) : NULL;
-    if (!fn)
-        fn = mr_tile_row_named("avx512");
-    if (!fn)
-        fn = mr_tile_row_named("avx2");
-    return fn ? fn : tile_row_portable;
+    const struct mr_kernels *k = wish ? mr_kernels_named(wish) : NULL;
+    if (!k)
+        k = mr_kernels_named("avx512");
+    if (!k)
+        k = mr_kernels_named("avx2");
+    return k ? k : &portable;
+}
+
+void mr_expand_fp4(const uint8_t *group, int kblocks, uint8_t *out)
+{
+    // Two elements at a time: a byte of the stream is an index of pairs.
+    uint16_t pair[256];
+    for (unsigned b = 0; b < 256; b++)
+        pair[b] = (uint16_t)((uint8_t)mr_mxfp4_twice[b & 15] |
+                             (uint16_t)((uint8_t)mr_mxfp4_twice[b >> 4] << 8));
+    for (int k = 0; k < kblocks; k++) {
+        if (k % MR_SECTION_BLOCKS == 0) {
+            memcpy(out, group, MR_SECTION_CODES);
+            group += MR_SECTION_CODES;
+            out += MR_SECTION_CODES;
+        }
+        for (int b = 0; b < 64; b++) {
+            out[2 * b] = (uint8_t)pair[group[b]];
+            out[2 * b + 1] = (uint8_t)(pair[group[b]] >> 8);
+        }
+        group += 64;
+        out += 128;
+    }
 }

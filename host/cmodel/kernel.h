@@ -1,26 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's hot loop, in several instruction sets with the same bits.
+// The model's inner loops, in several instruction sets with the same bits: all arithmetic is on
+// exact integers.
 #ifndef MILLRACE_CMODEL_KERNEL_H
 #define MILLRACE_CMODEL_KERNEL_H
 
 #include <stdint.h>
 
-// Four columns of one group against `rows` activation rows.
+// Four columns of one group as they lie in the MXINT8 stream: sections of 16 k-blocks, each 64
+// scale codes [16][4] and then the elements [16][4][32]; the last section may have fewer elements.
 struct mr_tile {
     int kblocks;
-    const int8_t *weights; // [kblocks][4][32]
-    const uint8_t *codes;  // [kblocks][4]
+    const uint8_t *sections;
     uint8_t col_max[4];
 };
 
-// acc[c] += sum over k of align(dot, (row_max - ea[k]) + (col_max[c] - ew[k][c])), exact integers.
-typedef void (*mr_tile_row_fn)(const struct mr_tile *tile, const int8_t *act,
-                               const uint8_t *act_code, int row_max, int64_t acc[4]);
+enum { MR_SECTION_BLOCKS = 16, MR_SECTION_CODES = 64, MR_SECTION_BYTES = 64 + 16 * 128 };
+
+struct mr_kernels {
+    const char *name;
+    // acc[c] += sum over k of align(dot, (row_max - ea[k]) + (col_max[c] - ew[k][c])).
+    void (*tile_row)(const struct mr_tile *tile, const int8_t *act, const uint8_t *act_code,
+                     int row_max, int64_t acc[4]);
+    // Sum over `blocks` blocks of align(dot of q and k, base - (q_code + k_code)): a score.
+    int64_t (*score)(const int8_t *q, const uint8_t *q_code, const int8_t *k, const uint8_t *k_code,
+                     int blocks, int base);
+    // acc[i] += (p v[i] << 12) >> clamp(max[i / 32] - code[i / 32]): a value's share of the sum.
+    void (*weigh)(int64_t *acc, int32_t p, const int8_t *v, const uint8_t *code, const uint8_t *max,
+                  int blocks);
+};
 
 // The fastest that this processor has; MILLRACE_SIMD=portable|avx2|avx512 asks for one by name.
-mr_tile_row_fn mr_tile_row(void);
+const struct mr_kernels *mr_kernels(void);
 
 // By name, NULL if the processor lacks it.
-mr_tile_row_fn mr_tile_row_named(const char *name);
+const struct mr_kernels *mr_kernels_named(const char *name);
+
+// A group of MXFP4 columns in the form above: out[sections * MR_SECTION_BYTES].
+void mr_expand_fp4(const uint8_t *group, int kblocks, uint8_t *out);
 
 #endif

@@ -184,14 +184,14 @@ mutant 'C model flushes products too early' host/cmodel/num.h \
     's/fabs(p) < 0x1.ffffffp-127/fabs(p) <= 0x1p-126/' rtl:fp@l4
 mutant 'C model: p(0) is 65536' host/cmodel/num.c \
     's/return (y + (8u << whole)) >> (4 + whole);/return n ? (y + (8u << whole)) >> (4 + whole) : 65536;/' rtl:fp@l4
-mutant 'C model: rotary turns the other way' host/cmodel/machine.c \
+mutant 'C model: rotary turns the other way' host/cmodel/matmul.c \
     's/x\[0\] = mr_fsub(mr_fmul(a, cs\[0\])/x[0] = mr_fadd(mr_fmul(a, cs[0])/' device:
-mutant 'C model: a token does not see itself' host/cmodel/machine.c \
-    's/n_pos = row->pos + 1;/n_pos = row->pos + (row->pos == 0);/' device:
-mutant 'C model: residual loses bits below 2^-11' host/cmodel/machine.c \
+mutant 'C model: a token does not see itself' host/cmodel/attend.c \
+    's/n_pos = w->row->pos + 1;/n_pos = w->row->pos + (w->row->pos == 0);/' device:
+mutant 'C model: residual loses bits below 2^-11' host/cmodel/matmul.c \
     's/r\[c\] = mr_fadd(r\[c\], y\[c\]);/r[c] = mr_fadd(mr_fadd(r[c], 4096.0f), mr_fsub(y[c], 4096.0f));/' device:
-mutant 'C model: column maximum of the next group' host/cmodel/machine.c \
-    's/memcpy(t->col_max, h + 4 \* (i % 16), 4);/memcpy(t->col_max, h + 4 * ((i + 1) % 16), 4);/' device:
+mutant 'C model: column maximum of the next group' host/cmodel/matmul.c \
+    's/memcpy(tile.col_max, header + 4 \* at, 4);/memcpy(tile.col_max, header + 4 * ((at + 1) % 16), 4);/' device:
 
 echo "1..$n"
 exit $((bad != 0))

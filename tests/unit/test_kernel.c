@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot loop of the C model in every instruction set, against a plain one.
+// The inner loops of the C model in every instruction set, against plain ones.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "cmodel/kernel.h"
 #include "cmodel/num.h"
 
-enum { MAX_KBLOCKS = 40, CASES = 2000 };
+enum { MAX_KBLOCKS = 40, SECTIONS = (MAX_KBLOCKS + 15) / 16, MAX_HEAD = 16, CASES = 2000 };
 
 static uint64_t state = 1;
 
@@ -24,11 +24,23 @@ static unsigned draw(unsigned n)
 
 struct data {
     struct mr_tile tile;
-    int8_t weights[MAX_KBLOCKS * 128], act[MAX_KBLOCKS * 32];
-    uint8_t codes[MAX_KBLOCKS * 4], act_code[MAX_KBLOCKS];
+    uint8_t sections[SECTIONS * MR_SECTION_BYTES];
+    int8_t act[MAX_KBLOCKS * 32];
+    uint8_t act_code[MAX_KBLOCKS];
     int row_max;
     int64_t start[4];
 };
+
+static uint8_t *code_at(struct data *d, int k, int c)
+{
+    return d->sections + k / 16 * MR_SECTION_BYTES + 4 * (k % 16) + c;
+}
+
+static int8_t *column_at(struct data *d, int k, int c)
+{
+    return (int8_t *)d->sections + k / 16 * MR_SECTION_BYTES + MR_SECTION_CODES + 128 * (k % 16) +
+           32 * c;
+}
 
 static int8_t element(int kind)
 {
@@ -48,62 +60,132 @@ static void make(struct data *d, int i)
 {
     int elements = i % 3, codes = i / 3 % 3;
     *d = (struct data){.tile = {.kblocks = 1 + (int)draw(MAX_KBLOCKS)}};
-    d->tile.weights = d->weights;
-    d->tile.codes = d->codes;
+    d->tile.sections = d->sections;
     for (int k = 0; k < d->tile.kblocks; k++) {
         d->act_code[k] = code(codes);
         d->row_max = d->act_code[k] > d->row_max ? d->act_code[k] : d->row_max;
         for (int c = 0; c < 4; c++) {
             uint8_t w = code(codes);
-            d->codes[4 * k + c] = w;
+            *code_at(d, k, c) = w;
             d->tile.col_max[c] = w > d->tile.col_max[c] ? w : d->tile.col_max[c];
         }
         for (int j = 0; j < 32; j++)
             d->act[32 * k + j] = element(elements == 2 ? 1 : elements);
         for (int j = 0; j < 128; j++)
-            d->weights[128 * k + j] = element(elements);
+            column_at(d, k, 0)[j] = element(elements);
     }
     for (int c = 0; c < 4; c++)
         d->start[c] = (int64_t)draw(1u << 30) - (1 << 29);
 }
 
-// The definition in docs/numerics.md, in the slowest form.
-static void plain(const struct data *d, int64_t acc[4])
+// The definitions in docs/numerics.md, in the slowest form: floor(x / 2^shift), shift at most 38.
+static int64_t shifted(int64_t x, int shift)
+{
+    for (int s = 0; s < shift && s < MR_SHIFT_MAX; s++)
+        x = x < 0 ? -((1 - x) / 2) : x / 2;
+    return x;
+}
+
+static int64_t aligned_dot(const int8_t *a, const int8_t *b, int shift)
+{
+    int64_t dot = 0;
+    for (int j = 0; j < 32; j++)
+        dot += (int64_t)a[j] * b[j];
+    return shifted(dot * (1 << MR_GUARD_BITS), shift);
+}
+
+static void plain_tile(struct data *d, int64_t acc[4])
 {
     for (int c = 0; c < 4; c++) {
         acc[c] = d->start[c];
-        for (int k = 0; k < d->tile.kblocks; k++) {
-            int64_t dot = 0;
-            for (int j = 0; j < 32; j++)
-                dot += (int64_t)d->act[32 * k + j] * d->weights[128 * k + 32 * c + j];
-            int shift = d->row_max - d->act_code[k] + d->tile.col_max[c] - d->codes[4 * k + c];
-            dot *= 1 << MR_GUARD_BITS;
-            for (int s = 0; s < shift && s < MR_SHIFT_MAX; s++) // floor
-                dot = dot < 0 ? -((1 - dot) / 2) : dot / 2;
-            acc[c] += dot;
+        for (int k = 0; k < d->tile.kblocks; k++)
+            acc[c] +=
+                aligned_dot(d->act + 32 * k, column_at(d, k, c),
+                            d->row_max - d->act_code[k] + d->tile.col_max[c] - *code_at(d, k, c));
+    }
+}
+
+static void check_tile_row(const struct mr_kernels *kernels)
+{
+    static struct data d;
+    for (int i = 0; i < CASES; i++) {
+        int64_t want[4], got[4];
+        make(&d, i);
+        plain_tile(&d, want);
+        memcpy(got, d.start, sizeof got);
+        kernels->tile_row(&d.tile, d.act, d.act_code, d.row_max, got);
+        if (memcmp(want, got, sizeof got) != 0)
+            fail_msg("%s: tile %d (%d blocks) differs", kernels->name, i, d.tile.kblocks);
+    }
+}
+
+struct head {
+    int8_t a[32 * MAX_HEAD], b[32 * MAX_HEAD];
+    uint8_t a_code[MAX_HEAD], b_code[MAX_HEAD];
+    int a_max, b_max, blocks;
+};
+
+static void make_head(struct head *h, int i)
+{
+    *h = (struct head){.blocks = 1 + (int)draw(MAX_HEAD)};
+    for (int k = 0; k < h->blocks; k++) {
+        h->a_code[k] = code(i / 3 % 3);
+        h->b_code[k] = code(i / 3 % 3);
+        h->a_max = h->a_code[k] > h->a_max ? h->a_code[k] : h->a_max;
+        h->b_max = h->b_code[k] > h->b_max ? h->b_code[k] : h->b_max;
+    }
+    for (int j = 0; j < 32 * h->blocks; j++) {
+        h->a[j] = element(i % 3);
+        h->b[j] = element(i % 3);
+    }
+}
+
+static void check_score(const struct mr_kernels *kernels)
+{
+    for (int i = 0; i < CASES; i++) {
+        struct head h;
+        make_head(&h, i);
+        int64_t want = 0;
+        for (int k = 0; k < h.blocks; k++)
+            want += aligned_dot(h.a + 32 * k, h.b + 32 * k,
+                                h.a_max + h.b_max - h.a_code[k] - h.b_code[k]);
+        if (kernels->score(h.a, h.a_code, h.b, h.b_code, h.blocks, h.a_max + h.b_max) != want)
+            fail_msg("%s: score %d (%d blocks) differs", kernels->name, i, h.blocks);
+    }
+}
+
+// A prefix maximum below the code does not occur in programs; the shift is 0 then.
+static void check_weigh(const struct mr_kernels *kernels)
+{
+    static const int32_t shares[] = {65535, 1, 32768, 12345};
+    for (int i = 0; i < CASES; i++) {
+        struct head h;
+        int64_t want[32 * MAX_HEAD], got[32 * MAX_HEAD];
+        int32_t p = i % 5 == 4 ? (int32_t)draw(65536) : shares[i % 5];
+        make_head(&h, i);
+        for (int j = 0; j < 32 * h.blocks; j++) {
+            got[j] = (int64_t)draw(1u << 30) - (1 << 29);
+            want[j] =
+                got[j] + shifted((int64_t)p * h.a[j] * 4096, h.b_code[j / 32] - h.a_code[j / 32]);
         }
+        kernels->weigh(got, p, h.a, h.a_code, h.b_code, h.blocks);
+        if (memcmp(want, got, (size_t)h.blocks * 32 * sizeof *got) != 0)
+            fail_msg("%s: weighted value %d (%d blocks) differs", kernels->name, i, h.blocks);
     }
 }
 
 static void check_kernel(const char *name)
 {
-    mr_tile_row_fn fn = mr_tile_row_named(name);
-    if (!fn) {
+    const struct mr_kernels *kernels = mr_kernels_named(name);
+    if (!kernels) {
         assert_string_not_equal(name, "portable");
         print_message("# this processor has no %s: nothing to compare\n", name);
         return;
     }
-    static struct data d;
     state = 1;
-    for (int i = 0; i < CASES; i++) {
-        int64_t want[4], got[4];
-        make(&d, i);
-        plain(&d, want);
-        memcpy(got, d.start, sizeof got);
-        fn(&d.tile, d.act, d.act_code, d.row_max, got);
-        if (memcmp(want, got, sizeof got) != 0)
-            fail_msg("%s: case %d (%d blocks) differs", name, i, d.tile.kblocks);
-    }
+    check_tile_row(kernels);
+    check_score(kernels);
+    check_weigh(kernels);
 }
 
 static void portable_kernel_is_exact(void **unused)
@@ -128,12 +210,32 @@ static void kernels_are_chosen_by_name(void **unused)
 {
     (void)unused;
     assert_int_equal(setenv("MILLRACE_SIMD", "portable", 1), 0);
-    assert_ptr_equal(mr_tile_row(), mr_tile_row_named("portable"));
+    assert_ptr_equal(mr_kernels(), mr_kernels_named("portable"));
     assert_int_equal(setenv("MILLRACE_SIMD", "unheard-of", 1), 0);
-    assert_non_null(mr_tile_row());
+    assert_non_null(mr_kernels());
     assert_int_equal(unsetenv("MILLRACE_SIMD"), 0);
-    assert_non_null(mr_tile_row());
-    assert_null(mr_tile_row_named("unheard-of"));
+    assert_non_null(mr_kernels());
+    assert_null(mr_kernels_named("unheard-of"));
+}
+
+static void mxfp4_is_expanded_to_twice_its_values(void **unused)
+{
+    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    enum { KBLOCKS = 18 }; // a whole section and a short one
+    static uint8_t group[2 * 64 + KBLOCKS * 64], out[2 * MR_SECTION_BYTES];
+    (void)unused;
+    state = 5;
+    for (size_t i = 0; i < sizeof group; i++)
+        group[i] = (uint8_t)draw(256);
+    mr_expand_fp4(group, KBLOCKS, out);
+    for (int k = 0; k < KBLOCKS; k++) {
+        const uint8_t *in = group + k / 16 * (64 + 16 * 64), *to = out + k / 16 * MR_SECTION_BYTES;
+        assert_memory_equal(to, in, 64);
+        in += 64 + 64 * (k % 16);
+        to += MR_SECTION_CODES + 128 * (k % 16);
+        for (int i = 0; i < 128; i++)
+            assert_int_equal((int8_t)to[i], twice[in[i / 2] >> (4 * (i % 2)) & 15]);
+    }
 }
 
 int main(void)
@@ -142,6 +244,7 @@ int main(void)
         cmocka_unit_test(portable_kernel_is_exact),
         cmocka_unit_test(avx2_kernel_is_exact),
         cmocka_unit_test(avx512_kernel_is_exact),
+        cmocka_unit_test(mxfp4_is_expanded_to_twice_its_values),
         cmocka_unit_test(kernels_are_chosen_by_name),
     };
     return cmocka_run_group_tests_name("kernel", tests, NULL, NULL);

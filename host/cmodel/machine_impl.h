@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the C model share: the state of the device, windows of memory, on-chip
+// addressing.
+#ifndef MILLRACE_CMODEL_MACHINE_IMPL_H
+#define MILLRACE_CMODEL_MACHINE_IMPL_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "cmodel/kernel.h"
+#include "cmodel/machine.h"
+#include "cmodel/num.h"
+#include "common/pool.h"
+#include "mr_device.h"
+
+enum { BEAT = MR_BEAT_BYTES, MAX_CHANNELS = 64, PENDING = 64 };
+
+struct row {
+    uint64_t kv_off; // beats
+    int pos;
+    bool logits, continues;
+};
+
+// A matrix in the stream whose MATMUL has not come yet.
+struct pending {
+    uint64_t beat; // offset in each channel's stream
+    int kblocks, cols;
+    bool fp4, bias;
+};
+
+// What one worker of a command needs for itself.
+struct scratch {
+    float *columns; // [t][32] finished columns on their way to a block
+    float *scores;  // [ctx_max]
+    uint8_t *tile;  // a group of MXFP4 columns as bytes
+};
+
+struct mr_machine {
+    struct mr_geometry g;
+    struct mr_memory *mem;
+    const struct mr_kernels *kernels;
+    struct mr_pool *pool;
+    struct scratch *scratch; // of each worker
+    // on-chip memories
+    float *res;        // [t][d_max]
+    float *rot;        // [t][rot_max]
+    int8_t *act, *qkv; // [t][act_words][32], [t][2 qkv_words][32]
+    uint8_t *act_code, *qkv_code;
+    uint8_t *row_max[4]; // [t]
+    uint8_t *pm;         // [t][w_max / 32]
+    float *gain, *bias;  // [d_max]
+    struct row *rows;    // [t]
+    int *logit_tokens;   // tokens that want logits, in order
+    int n_logits;
+    float *line;                    // [d_max]
+    const uint8_t **keys, **values; // [ctx_max] the records of a token's positions
+    // the run
+    const uint32_t *desc;
+    const uint32_t *prog;
+    uint32_t n_cmds, next;
+    int n_rows;
+    bool two_pass;
+    uint64_t stream_beat;
+    struct pending pending[PENDING];
+    int n_pending;
+    unsigned sem[MR_SEMAPHORES];
+    struct mr_device_error *dev;
+};
+
+static inline uint32_t field(const uint32_t *cmd, unsigned f)
+{
+    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
+    return cmd[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
+}
+
+static inline float field_f32(const uint32_t *cmd, unsigned f)
+{
+    return mr_float(field(cmd, f));
+}
+
+static inline int raise_error(struct mr_machine *m, unsigned code, uint64_t addr)
+{
+    m->dev->code = code;
+    m->dev->command = m->next;
+    m->dev->addr = addr;
+    return MR_ERR_DEVICE;
+}
+
+// ---- windows -----------------------------------------------------------------------------------
+
+static inline uint64_t desc_u64(const struct mr_machine *m, unsigned lo)
+{
+    return m->desc[lo] | (uint64_t)m->desc[lo + 1] << 32;
+}
+
+// Beats [off, off + beats) of a window; NULL after raising the error.
+static inline uint8_t *window(struct mr_machine *m, uint64_t base, uint32_t limit, uint64_t off,
+                              uint64_t beats, bool write)
+{
+    uint64_t addr = base + off * BEAT;
+    if (off + beats > limit) {
+        raise_error(m, MR_DEVERR_WINDOW, addr);
+        return NULL;
+    }
+    uint8_t *p = mr_memory_at(m->mem, addr, beats * BEAT, write);
+    if (!p)
+        raise_error(m, write ? MR_DEVERR_WRITE : MR_DEVERR_READ, addr);
+    return p;
+}
+
+static inline uint8_t *input_window(struct mr_machine *m, uint64_t off, uint64_t beats)
+{
+    return window(m, desc_u64(m, MR_RUN_INPUT_LO), m->desc[MR_RUN_INPUT_BEATS], off, beats, false);
+}
+
+static inline uint8_t *result_window(struct mr_machine *m, uint64_t off, uint64_t beats)
+{
+    return window(m, desc_u64(m, MR_RUN_RESULT_LO), m->desc[MR_RUN_RESULT_BEATS], off, beats, true);
+}
+
+static inline uint8_t *stream_window(struct mr_machine *m, int c, uint64_t off, uint64_t beats)
+{
+    const unsigned w = 16 + 8 * (unsigned)c;
+    return window(m, desc_u64(m, w), m->desc[w + 2], off, beats, false);
+}
+
+static inline uint8_t *kv_window(struct mr_machine *m, int c, uint64_t off, uint64_t beats,
+                                 bool write)
+{
+    const unsigned w = 16 + 8 * (unsigned)c + 4;
+    return window(m, desc_u64(m, w), m->desc[w + 2], off, beats, write);
+}
+
+// ---- addressing --------------------------------------------------------------------------------
+
+static inline int slot_of(const struct mr_machine *m, int token)
+{
+    return m->two_pass ? 2 * token : token;
+}
+
+static inline int8_t *act_at(const struct mr_machine *m, int slot, int word, uint8_t **code)
+{
+    size_t i = (size_t)slot * (size_t)m->g.act_words + (size_t)word;
+    *code = m->act_code + i;
+    return m->act + 32 * i;
+}
+
+static inline int8_t *qkv_at(const struct mr_machine *m, int slot, int block, uint8_t **code)
+{
+    size_t i = (size_t)slot * 2 * (size_t)m->g.qkv_words + (size_t)block;
+    *code = m->qkv_code + i;
+    return m->qkv + 32 * i;
+}
+
+static inline uint8_t *pm_at(const struct mr_machine *m, int token)
+{
+    return m->pm + (size_t)token * (size_t)(m->g.w_max / 32);
+}
+
+// Scale beats of a record of `wbeats` data beats.
+static inline int scale_beats(int wbeats)
+{
+    return (2 * wbeats + 63) / 64;
+}
+
+// Offset of a K (part 0) or V (1) record or prefix maximum (2) of position pos, in the channel of
+// pos.
+static inline uint64_t kv_offset(const struct mr_machine *m, const struct row *row, int layer,
+                                 int part, int pos, int wbeats)
+{
+    uint64_t off = row->kv_off + (uint64_t)layer * m->desc[MR_RUN_KV_LAYER_BEATS];
+    uint64_t i = (uint64_t)(pos / m->g.n);
+    if (part == 2)
+        return off + m->desc[MR_RUN_KV_PM_BEATS] + i * (uint64_t)scale_beats(wbeats);
+    if (part == 1)
+        off += m->desc[MR_RUN_KV_V_BEATS];
+    return off + i * (uint64_t)(scale_beats(wbeats) + wbeats);
+}
+
+// ---- quantising into on-chip memory -------------------------------------------------------------
+
+// Block `block` of a token into activation memory at word base + block; set_row_max() follows when
+// all are there.
+static inline void put_act(struct mr_machine *m, int slot, int base, int block,
+                           const float v[MR_BLOCK])
+{
+    uint8_t *code;
+    int8_t *q = act_at(m, slot, base + block, &code);
+    *code = mr_mxint8_quantise(v, q);
+    if (m->two_pass) {
+        float lo[MR_BLOCK];
+        uint8_t *lo_code;
+        int8_t *lo_q = act_at(m, slot + 1, base + block, &lo_code);
+        mr_mxint8_residue(v, *code, q, lo);
+        *lo_code = mr_mxint8_quantise(lo, lo_q);
+    }
+}
+
+// The row maximum of a region that was written from `base` on. Both passes share it.
+static inline void set_row_max(struct mr_machine *m, int slot, int base, int region, int blocks)
+{
+    uint8_t *code, max = 0;
+    (void)act_at(m, slot, base, &code);
+    for (int b = 0; b < blocks; b++)
+        max = code[b] > max ? code[b] : max;
+    m->row_max[region][slot] = max;
+    if (m->two_pass)
+        m->row_max[region][slot + 1] = max;
+}
+
+static inline uint8_t put_qkv(struct mr_machine *m, int slot, int base, int block,
+                              const float v[MR_BLOCK])
+{
+    uint8_t *code;
+    int8_t *q = qkv_at(m, slot, 2 * base + block, &code);
+    *code = mr_mxint8_quantise(v, q);
+    if (m->two_pass) {
+        float lo[MR_BLOCK];
+        uint8_t *lo_code;
+        int8_t *lo_q = qkv_at(m, slot + 1, 2 * base + block, &lo_code);
+        mr_mxint8_residue(v, *code, q, lo);
+        *lo_code = mr_mxint8_quantise(lo, lo_q);
+    }
+    return *code;
+}
+
+// Whether a command's work, in block products, is worth waking the other workers.
+static inline bool worth_sharing(uint64_t blocks)
+{
+    return blocks >= 1 << 15;
+}
+
+int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd);
+int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The array and its epilogue: MATMUL.
+#include <stdlib.h>
+
+#include "cmodel/machine_impl.h"
+
+struct matmul {
+    struct mr_machine *m;
+    const uint32_t *cmd;
+    struct pending p;
+    int src, dst, dst_base, tokens;
+    const uint8_t *row_max;
+    int rot_dim, lanes;
+    bool rotary, gelu, prefix_max;
+    uint64_t out_off, out_stride, out_beats;
+    uint32_t out_cols;
+};
+
+static uint64_t group_beats(const struct pending *p)
+{
+    return (uint64_t)(p->kblocks + 15) / 16 + (uint64_t)p->kblocks * (p->fp4 ? 1 : 2);
+}
+
+// Column group j of a matrix in its channel's stream, and the header that it shares; NULL after
+// raising the error.
+static const uint8_t *find_group(struct mr_machine *m, const struct pending *p, int j,
+                                 const uint8_t **header)
+{
+    int c = j % m->g.n, i = j / m->g.n;
+    uint64_t beats = p->bias ? 5 : 1, group = group_beats(p);
+    uint64_t at = p->beat + (uint64_t)(i / 16) * (beats + 16 * group);
+    *header = stream_window(m, c, at, beats);
+    return *header ? stream_window(m, c, at + beats + (uint64_t)(i % 16) * group, group) : NULL;
+}
+
+static void rotate(float *x, const float *cs) // a pair and its cos, sin
+{
+    float a = x[0], b = x[1];
+    x[0] = mr_fsub(mr_fmul(a, cs[0]), mr_fmul(b, cs[1]));
+    x[1] = mr_fadd(mr_fmul(a, cs[1]), mr_fmul(b, cs[0]));
+}
+
+// Four finished columns of a token.
+static void columns_of(const struct matmul *w, const struct mr_tile *tile, const uint8_t *bias,
+                       int i, int j, float y[4])
+{
+    struct mr_machine *m = w->m;
+    int slot = slot_of(m, i), row_max = w->row_max[slot];
+    int64_t acc[4] = {0, 0, 0, 0};
+    for (int pass = 0; pass <= m->two_pass; pass++) {
+        uint8_t *code;
+        const int8_t *a = act_at(m, slot + pass, w->src, &code);
+        m->kernels->tile_row(tile, a, code, row_max, acc);
+    }
+    for (int c = 0; c < 4; c++) {
+        int base = row_max + tile->col_max[c];
+        bool nan = row_max == 255 || tile->col_max[c] == 255;
+        y[c] = nan ? mr_qnan()
+                   : mr_acc_to_f32(acc[c], w->p.fp4 ? MR_ACC_EXP_FP4(base) : MR_ACC_EXP_INT8(base));
+        if (w->p.bias) {
+            float b;
+            memcpy(&b, bias + 4 * c, 4);
+            y[c] = mr_fadd(y[c], b);
+        }
+    }
+    for (int c = 0; w->rotary && c < 4; c += 2) {
+        int lane = (4 * j + c) % w->lanes;
+        if (lane < w->rot_dim)
+            rotate(y + c, m->rot + (size_t)i * (size_t)m->g.rot_max + lane);
+    }
+    for (int c = 0; w->gelu && c < 4; c++)
+        y[c] = mr_gelu(y[c]);
+}
+
+static void add_to_residual(const struct matmul *w, int i, int j, const float y[4])
+{
+    float *r = w->m->res + (size_t)i * (size_t)w->m->g.d_max + 4 * j;
+    for (int c = 0; c < 4; c++)
+        r[c] = mr_fadd(r[c], y[c]);
+}
+
+static void put_result(const struct matmul *w, int i, int j, const float y[4])
+{
+    uint8_t *row =
+        result_window(w->m, w->out_off + (uint64_t)i * w->out_stride, w->out_beats); // was checked
+    for (int c = 0; c < 4; c++)
+        if ((unsigned)(4 * j + c) < w->out_cols)
+            memcpy(row + 4 * (size_t)(4 * j + c), &y[c], 4);
+}
+
+static void put_block(const struct matmul *w, int i, int block, const float *v)
+{
+    struct mr_machine *m = w->m;
+    if (w->dst == MR_DST_ACT) {
+        put_act(m, slot_of(m, i), w->dst_base, block, v);
+        return;
+    }
+    uint8_t code = put_qkv(m, slot_of(m, i), w->dst_base, block, v);
+    if (w->prefix_max) {
+        uint8_t *pm = pm_at(m, i) + block;
+        uint8_t before = m->rows[i].continues ? pm_at(m, i - 1)[block] : *pm;
+        *pm = code > before ? code : before;
+    }
+}
+
+// Columns 32 `block` to 32 `block` + 31 of all tokens.
+static void block_of_columns(void *arg, int block, int worker)
+{
+    const struct matmul *w = arg;
+    struct mr_machine *m = w->m;
+    float *columns = m->scratch[worker].columns;
+    for (int j = 8 * block; j < 8 * block + 8; j++) {
+        struct mr_tile tile = {.kblocks = w->p.kblocks};
+        const uint8_t *header;
+        tile.sections = find_group(m, &w->p, j, &header); // was checked
+        int at = j / m->g.n % 16;
+        memcpy(tile.col_max, header + 4 * at, 4);
+        if (w->p.fp4) {
+            mr_expand_fp4(tile.sections, tile.kblocks, m->scratch[worker].tile);
+            tile.sections = m->scratch[worker].tile;
+        }
+        for (int i = 0; i < w->tokens; i++) {
+            float y[4];
+            columns_of(w, &tile, header + BEAT + 16 * at, i, j, y);
+            if (w->dst == MR_DST_RES)
+                add_to_residual(w, i, j, y);
+            else if (w->dst == MR_DST_RESULT)
+                put_result(w, i, j, y);
+            else
+                memcpy(columns + 32 * (size_t)i + 4 * j % 32, y, sizeof y);
+        }
+    }
+    for (int i = 0; (w->dst == MR_DST_ACT || w->dst == MR_DST_QKV) && i < w->tokens; i++)
+        put_block(w, i, block, columns + 32 * (size_t)i);
+}
+
+// All that the command will touch, in the order in which it would.
+static int check_windows(const struct matmul *w)
+{
+    const uint8_t *header;
+    for (int j = 0; j < w->p.cols / 4; j++)
+        if (!find_group(w->m, &w->p, j, &header))
+            return MR_ERR_DEVICE;
+    for (int i = 0; w->dst == MR_DST_RESULT && i < w->tokens; i++)
+        if (!result_window(w->m, w->out_off + (uint64_t)i * w->out_stride, w->out_beats))
+            return MR_ERR_DEVICE;
+    return 0;
+}
+
+static bool is_legal(const struct matmul *w, const struct mr_geometry *g)
+{
+    int kb = (int)field(w->cmd, MR_F_MATMUL_KBLOCKS), cols = (int)field(w->cmd, MR_F_MATMUL_COLS);
+    bool fp4 = field(w->cmd, MR_F_MATMUL_FP4), bias = field(w->cmd, MR_F_MATMUL_BIAS);
+    if (w->p.kblocks != kb || w->p.cols != cols || w->p.fp4 != fp4 || w->p.bias != bias ||
+        w->src + kb > g->act_words)
+        return false;
+    if (w->dst == MR_DST_ACT && w->dst_base + cols / 32 > g->act_words)
+        return false;
+    if (w->dst == MR_DST_QKV && 2 * w->dst_base + cols / 32 > 2 * g->qkv_words)
+        return false;
+    if (w->dst == MR_DST_RES && cols > g->d_max)
+        return false;
+    return !w->rotary || (w->lanes != 0 && w->lanes % 64 == 0 && w->rot_dim <= g->rot_max);
+}
+
+int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
+{
+    struct matmul w = {
+        .m = m,
+        .cmd = cmd,
+        .src = (int)field(cmd, MR_F_MATMUL_SRC_BASE),
+        .dst = (int)field(cmd, MR_F_MATMUL_DST),
+        .dst_base = (int)field(cmd, MR_F_MATMUL_DST_BASE),
+        .tokens = field(cmd, MR_F_MATMUL_LOGIT_ROWS) ? m->n_logits : m->n_rows,
+        .row_max = m->row_max[field(cmd, MR_F_MATMUL_SRC_SLOT)],
+        .rot_dim = (int)field(cmd, MR_F_MATMUL_ROTARY_DIM),
+        .lanes = (int)field(cmd, MR_F_MATMUL_HEAD_LANES),
+        .rotary = field(cmd, MR_F_MATMUL_ROTARY),
+        .gelu = field(cmd, MR_F_MATMUL_GELU),
+        .prefix_max = field(cmd, MR_F_MATMUL_PREFIX_MAX),
+        .out_off = field(cmd, MR_F_MATMUL_OUT_OFF),
+        .out_stride = field(cmd, MR_F_MATMUL_OUT_STRIDE),
+        .out_cols = field(cmd, MR_F_MATMUL_OUT_COLS),
+    };
+    w.out_beats = ((uint64_t)w.out_cols + 15) / 16;
+    if (m->n_pending == 0 || w.tokens == 0)
+        return raise_error(m, MR_DEVERR_COMMAND, 0);
+    w.p = m->pending[0];
+    memmove(m->pending, m->pending + 1, (size_t)--m->n_pending * sizeof w.p);
+    if (!is_legal(&w, &m->g))
+        return raise_error(m, MR_DEVERR_COMMAND, 0);
+    int rc = check_windows(&w);
+    if (rc < 0)
+        return rc;
+    int blocks = w.p.cols / 32;
+    uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.tokens;
+    mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));
+    for (int i = 0; w.dst == MR_DST_ACT && i < w.tokens; i++)
+        set_row_max(m, slot_of(m, i), w.dst_base, (int)field(cmd, MR_F_MATMUL_DST_SLOT), blocks);
+    return 0;
+}
