@@ -83,7 +83,8 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
         .arg = (void *)(uintptr_t)opt,
     };
     static const char synthetic[] = "synthetic:";
-    int rc = strncmp(path, synthetic, sizeof synthetic - 1) == 0
+    m->synthetic = strncmp(path, synthetic, sizeof synthetic - 1) == 0;
+    int rc = m->synthetic
                  ? load_synthetic(&m->packed, path + sizeof synthetic - 1, pack.format, err)
                  : mr_packed_load(&m->packed, path, &pack, err);
     if (rc == 0 && m->packed.checkpoint && !(m->dir = strdup(path)))

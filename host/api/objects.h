@@ -10,7 +10,8 @@
 
 struct mr_model {
     struct mr_packed packed;
-    char *dir; // the Hugging Face directory, NULL for a packed file
+    char *dir;      // the Hugging Face directory, NULL for a packed file
+    bool synthetic; // weights from a seed
 };
 
 struct mr_session {

@@ -41,8 +41,8 @@ int mr_session_open(struct mr_session **session, struct mr_model *model, const c
     int rc;
     if (strcmp(device, "cpu:") == 0) {
         rc =
-            model->packed.checkpoint
-                ? mr_cpu_backend_open(&s->backend, model->packed.checkpoint, err)
+            model->packed.checkpoint || model->synthetic
+                ? mr_cpu_backend_open(&s->backend, &model->packed, err)
                 : mr_fail(err, MR_ERR_UNSUPPORTED,
                           "cpu: computes from the fp32 checkpoint; give the Hugging Face directory "
                           "instead of a packed file");
@@ -82,7 +82,7 @@ void mr_session_seq_free(struct mr_session *session, int seq)
 int mr_session_seq_set_length(struct mr_session *session, int seq, int length, struct mr_error *err)
 {
     if (!session->dev)
-        return mr_fail(err, MR_ERR_UNSUPPORTED, "cpu: cannot skip positions");
+        return mr_cpu_backend_seq_set_length(session->backend, seq, length, err);
     return mr_engine_seq_set_length(session->backend, seq, length, err);
 }
 

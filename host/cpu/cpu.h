@@ -19,6 +19,17 @@ struct mr_cpu;
 // NULL.
 int mr_cpu_open(struct mr_cpu **cpu, const struct mr_checkpoint *checkpoint, struct mr_error *err);
 
+// The same with weights from elsewhere: find(arg, layer, name) gives the tensor that
+// mr_checkpoint_tensor() (layer -1) or mr_checkpoint_layer_tensor() would. All are borrowed.
+struct mr_cpu_source {
+    const struct mr_config *config;
+    const struct mr_tensor *(*find)(const void *arg, int layer, const char *name);
+    const void *arg;
+};
+
+int mr_cpu_open_source(struct mr_cpu **cpu, const struct mr_cpu_source *source,
+                       struct mr_error *err);
+
 // Frees the model and all its sequences. NULL is allowed.
 void mr_cpu_close(struct mr_cpu *cpu);
 
@@ -31,6 +42,10 @@ void mr_cpu_seq_free(struct mr_cpu *cpu, int seq);
 
 // Tokens in the sequence so far, or -1 if there is no such sequence.
 int mr_cpu_seq_length(const struct mr_cpu *cpu, int seq);
+
+// Makes a sequence longer without computing: the new positions have zeros for keys and values. For
+// measurements at a position.
+int mr_cpu_seq_set_length(struct mr_cpu *cpu, int seq, int length, struct mr_error *err);
 
 struct mr_cpu_row {
     int seq;          // from mr_cpu_seq_new()

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "pack/unpack.h"
 
 struct cpu_backend {
     struct mr_backend base;
     struct mr_cpu *cpu;
+    struct mr_unpacked *unpacked; // NULL when there is a checkpoint
     struct mr_backend_stats stats;
 };
 
@@ -51,24 +53,43 @@ static void stats(struct mr_backend *b, struct mr_backend_stats *s)
 static void close_backend(struct mr_backend *b)
 {
     mr_cpu_close(self(b)->cpu);
+    mr_unpacked_close(self(b)->unpacked);
     free(b);
 }
 
 static const struct mr_backend_ops ops = {seq_new, seq_free, step, stats, close_backend};
 
-int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_checkpoint *checkpoint,
+static const struct mr_tensor *find_unpacked(const void *unpacked, int layer, const char *name)
+{
+    return mr_unpacked_find(unpacked, layer, name);
+}
+
+int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *packed,
                         struct mr_error *err)
 {
     *backend = NULL;
     struct cpu_backend *b = calloc(1, sizeof *b);
     if (!b)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the reference");
-    b->base = (struct mr_backend){&ops, *mr_checkpoint_config(checkpoint)};
-    int rc = mr_cpu_open(&b->cpu, checkpoint, err);
+    b->base = (struct mr_backend){&ops, packed->config};
+    int rc = 0;
+    if (packed->checkpoint) {
+        rc = mr_cpu_open(&b->cpu, packed->checkpoint, err);
+    } else {
+        rc = mr_unpack(&b->unpacked, packed, err);
+        struct mr_cpu_source source = {&packed->config, find_unpacked, b->unpacked};
+        if (rc == 0)
+            rc = mr_cpu_open_source(&b->cpu, &source, err);
+    }
     if (rc < 0) {
-        free(b);
+        close_backend(&b->base);
         return rc;
     }
     *backend = &b->base;
     return 0;
+}
+
+int mr_cpu_backend_seq_set_length(struct mr_backend *b, int seq, int length, struct mr_error *err)
+{
+    return mr_cpu_seq_set_length(self(b)->cpu, seq, length, err);
 }

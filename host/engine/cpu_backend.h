@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// "cpu:" as a backend: the fp32 reference on the checkpoint itself.
+// "cpu:" as a backend: the fp32 reference on the checkpoint itself, or on packed weights.
 #ifndef MILLRACE_ENGINE_CPU_BACKEND_H
 #define MILLRACE_ENGINE_CPU_BACKEND_H
 
-#include "checkpoint/checkpoint.h"
 #include "engine/backend.h"
+#include "pack/packed.h"
 
-// The checkpoint must outlive the backend.
-int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_checkpoint *checkpoint,
+// On the checkpoint that `packed` was made from; where there is none, on the packed weights turned
+// back into fp32. `packed` must outlive the backend.
+int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *packed,
                         struct mr_error *err);
+
+// mr_cpu_seq_set_length() of a backend that mr_cpu_backend_open() opened.
+int mr_cpu_backend_seq_set_length(struct mr_backend *backend, int seq, int length,
+                                  struct mr_error *err);
 
 #endif

@@ -107,7 +107,7 @@ int mr_session_seq_new(struct mr_session *session, int *seq, struct mr_error *er
 void mr_session_seq_free(struct mr_session *session, int seq);
 
 // Makes a sequence `length` positions long without computing them: its KV store holds whatever is
-// there. For measurements at a position; not on cpu:.
+// there (zeros on cpu:). For measurements at a position.
 int mr_session_seq_set_length(struct mr_session *session, int seq, int length,
                               struct mr_error *err);
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a packed stream in fp32, for the reference: the values that the device computes
+// with, smoothing included.
+#ifndef MILLRACE_PACK_UNPACK_H
+#define MILLRACE_PACK_UNPACK_H
+
+#include "pack/packed.h"
+
+struct mr_unpacked;
+
+// On success the caller owns *unpacked until mr_unpacked_close(); it borrows the embedding of
+// `packed`. Needs four bytes a weight.
+int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, struct mr_error *err);
+void mr_unpacked_close(struct mr_unpacked *unpacked); // NULL is allowed
+
+// Names are those of mr_checkpoint_tensor() and, for layer >= 0, of mr_checkpoint_layer_tensor().
+// NULL if there is no such tensor.
+const struct mr_tensor *mr_unpacked_find(const struct mr_unpacked *unpacked, int layer,
+                                         const char *name);
+
+#endif
