@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/foreign.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/torch.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
@@ -48,14 +50,43 @@ enum {
     BUFFERS = sizeof buffers / sizeof buffers[0],
 };
 
+// One of the two.
+struct weights {
+    struct mr_safetensors *safetensors;
+    struct mr_torch *torch;
+};
+
 struct mr_checkpoint {
     struct mr_config config;
-    struct mr_safetensors **files;
+    enum mr_checkpoint_kind kind;
+    struct weights *files;
     size_t n_files;
     // One per tensor of the model, NULL until found: MODEL_PARTS, then LAYER_PARTS per layer.
     const struct mr_tensor **tensors;
     size_t n_tensors;
 };
+
+static int open_file(struct weights *w, enum mr_checkpoint_kind kind, const char *path,
+                     struct mr_error *err)
+{
+    return kind == MR_CHECKPOINT_TORCH ? mr_torch_open(&w->torch, path, err)
+                                       : mr_safetensors_open(&w->safetensors, path, err);
+}
+
+static size_t file_count(const struct weights *w)
+{
+    return w->torch ? mr_torch_count(w->torch) : mr_safetensors_count(w->safetensors);
+}
+
+static const struct mr_tensor *file_at(const struct weights *w, size_t index)
+{
+    return w->torch ? mr_torch_at(w->torch, index) : mr_safetensors_at(w->safetensors, index);
+}
+
+static const struct mr_tensor *file_find(const struct weights *w, const char *name)
+{
+    return w->torch ? mr_torch_find(w->torch, name) : mr_safetensors_find(w->safetensors, name);
+}
 
 enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2 };
 
@@ -162,25 +193,36 @@ static int check_tensor(const struct mr_checkpoint *c, size_t slot, const struct
                        path, mr_show(t->name).text, show_shape(t->shape, t->rank).text,
                        show_shape(shape, rank).text);
     if (t->dtype != MR_DTYPE_F32 && t->dtype != MR_DTYPE_F16 && t->dtype != MR_DTYPE_BF16)
-        return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: tensor %s has type %s; weights must be F32, F16 or BF16", path,
-                       mr_show(t->name).text, mr_dtype_name(t->dtype));
+        return mr_fail(
+            err, MR_ERR_UNSUPPORTED,
+            "%s: tensor %s has type %s; weights must be F32, F16 or BF16 (8-bit and other "
+            "quantised checkpoints cannot be packed: take the original)",
+            path, mr_show(t->name).text, mr_dtype_name(t->dtype));
     return 0;
 }
 
-// Files every tensor of an open safetensors file under its slot.
-static int add_tensors(struct mr_checkpoint *c, const struct mr_safetensors *file, const char *path,
+static int refuse_unknown(const struct mr_checkpoint *c, const char *name, const char *path,
+                          struct mr_error *err)
+{
+    const char *what = mr_foreign_tensor(name);
+    if (what)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: tensor %s is %s", path, mr_show(name).text,
+                       what);
+    return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is not part of a GPT-J model with %d layers",
+                   path, mr_show(name).text, c->config.n_layer);
+}
+
+// Files every tensor of an open file under its slot.
+static int add_tensors(struct mr_checkpoint *c, const struct weights *file, const char *path,
                        struct mr_error *err)
 {
-    for (size_t i = 0; i < mr_safetensors_count(file); i++) {
-        const struct mr_tensor *t = mr_safetensors_at(file, i);
+    for (size_t i = 0; i < file_count(file); i++) {
+        const struct mr_tensor *t = file_at(file, i);
         int slot = slot_of(c, t->name);
         if (slot == SLOT_BUFFER)
             continue;
         if (slot < 0)
-            return mr_fail(err, MR_ERR_FORMAT,
-                           "%s: tensor %s is not part of a GPT-J model with %d layers", path,
-                           mr_show(t->name).text, c->config.n_layer);
+            return refuse_unknown(c, t->name, path, err);
         if (c->tensors[slot])
             return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s occurs twice in this checkpoint",
                            path, mr_show(t->name).text);
@@ -194,17 +236,17 @@ static int add_tensors(struct mr_checkpoint *c, const struct mr_safetensors *fil
 
 static int add_file(struct mr_checkpoint *c, const char *path, struct mr_error *err)
 {
-    struct mr_safetensors *file;
-    int rc = mr_safetensors_open(&file, path, err);
+    struct weights *file = &c->files[c->n_files]; // has room: the callers allocate it
+    int rc = open_file(file, c->kind, path, err);
     if (rc)
         return rc;
-    c->files[c->n_files++] = file; // has room: the callers allocate it
+    c->n_files++;
     return add_tensors(c, file, path, err);
 }
 
 static int allocate_files(struct mr_checkpoint *c, size_t count, struct mr_error *err)
 {
-    c->files = calloc(count ? count : 1, sizeof(struct mr_safetensors *));
+    c->files = calloc(count ? count : 1, sizeof *c->files);
     if (!c->files)
         return mr_fail(err, MR_ERR_MEMORY, "out of memory for %zu files", count);
     return 0;
@@ -228,14 +270,14 @@ static int check_weight_map(const struct mr_checkpoint *c, json_t *map, json_t *
     json_object_foreach(map, name, shard)
     {
         json_int_t number = json_integer_value(json_object_get(shards, json_string_value(shard)));
-        if (!mr_safetensors_find(c->files[number], name))
+        if (!file_find(&c->files[number], name))
             return mr_fail(err, MR_ERR_FORMAT, "%s: lists tensor %s in %s, which does not have it",
                            path, mr_show(name).text, mr_show(json_string_value(shard)).text);
         listed++;
     }
     size_t present = 0;
     for (size_t i = 0; i < c->n_files; i++)
-        present += mr_safetensors_count(c->files[i]);
+        present += file_count(&c->files[i]);
     if (present != listed)
         return mr_fail(err, MR_ERR_FORMAT, "%s: lists %zu tensors, but its files have %zu", path,
                        listed, present);
@@ -324,37 +366,44 @@ static int look_for(const char *dir, const char *name, char **path, bool *found,
     return *path ? 0 : MR_ERR_MEMORY;
 }
 
+// In the order in which transformers looks for them.
+static const struct {
+    const char *name;
+    enum mr_checkpoint_kind kind;
+    bool index;
+} weight_files[] = {
+    {"model.safetensors", MR_CHECKPOINT_SAFETENSORS, false},
+    {"model.safetensors.index.json", MR_CHECKPOINT_SAFETENSORS, true},
+    {"pytorch_model.bin", MR_CHECKPOINT_TORCH, false},
+    {"pytorch_model.bin.index.json", MR_CHECKPOINT_TORCH, true},
+};
+
 static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
 {
     char *path = NULL;
     bool found = false;
-    int rc = look_for(dir, "model.safetensors", &path, &found, err);
-    if (!rc && found) {
-        rc = allocate_files(c, 1, err);
-        if (!rc)
-            rc = add_file(c, path, err);
-        goto done;
+    int rc = 0;
+    for (size_t i = 0; i < sizeof weight_files / sizeof *weight_files && !rc && !found; i++) {
+        rc = look_for(dir, weight_files[i].name, &path, &found, err);
+        if (rc || !found)
+            continue;
+        c->kind = weight_files[i].kind;
+        if (weight_files[i].index) {
+            rc = open_index(c, dir, path, err);
+        } else {
+            rc = allocate_files(c, 1, err);
+            if (!rc)
+                rc = add_file(c, path, err);
+        }
     }
-    if (!rc)
-        rc = look_for(dir, "model.safetensors.index.json", &path, &found, err);
-    if (!rc && found) {
-        rc = open_index(c, dir, path, err);
-        goto done;
-    }
-    static const char *const pytorch[] = {"pytorch_model.bin", "pytorch_model.bin.index.json"};
-    for (size_t i = 0; i < 2 && !rc; i++) {
-        rc = look_for(dir, pytorch[i], &path, &found, err);
-        if (!rc && found)
-            rc = mr_fail(err, MR_ERR_UNSUPPORTED,
-                         "%s: PyTorch checkpoints are not supported yet; convert it to safetensors "
-                         "(save_pretrained(..., safe_serialization=True) in transformers)",
-                         path);
-    }
-    if (!rc)
-        rc = mr_fail(err, MR_ERR_IO,
-                     "%s: has neither model.safetensors nor model.safetensors.index.json", dir);
-done:
     free(path);
+    if (!rc && !found)
+        rc = mr_refuse_foreign_directory(dir, err);
+    if (!rc && !found)
+        rc = mr_fail(err, MR_ERR_IO,
+                     "%s: has neither model.safetensors nor pytorch_model.bin, nor an index of "
+                     "shards (model.safetensors.index.json, pytorch_model.bin.index.json)",
+                     dir);
     return rc;
 }
 
@@ -363,7 +412,10 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_e
     char *path = mr_path_join(dir, "config.json", err);
     if (!path)
         return MR_ERR_MEMORY;
-    int rc = mr_config_load(&c->config, path, err);
+    // Without config.json it may be something else that is worth naming.
+    int rc = mr_file_exists(path) ? 0 : mr_refuse_foreign_directory(dir, err);
+    if (!rc)
+        rc = mr_config_load(&c->config, path, err);
     free(path);
     if (rc)
         return rc;
@@ -398,8 +450,10 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
 {
     if (!checkpoint)
         return;
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        mr_safetensors_close(checkpoint->files[i]);
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        mr_safetensors_close(checkpoint->files[i].safetensors);
+        mr_torch_close(checkpoint->files[i].torch);
+    }
     free(checkpoint->files);
     free(checkpoint->tensors);
     free(checkpoint);
@@ -422,4 +476,23 @@ const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *c
 {
     int slot = layer_slot(checkpoint, layer, name);
     return slot >= 0 ? checkpoint->tensors[slot] : NULL;
+}
+
+enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint)
+{
+    return checkpoint->kind;
+}
+
+size_t mr_checkpoint_files(const struct mr_checkpoint *checkpoint)
+{
+    return checkpoint->n_files;
+}
+
+size_t mr_checkpoint_bytes(const struct mr_checkpoint *checkpoint, enum mr_dtype dtype)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        if (checkpoint->tensors[i]->dtype == dtype)
+            bytes += checkpoint->tensors[i]->bytes;
+    return bytes;
 }

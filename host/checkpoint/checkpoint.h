@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPT-J checkpoint: a directory in Hugging Face's layout with config.json and either
-// model.safetensors or model.safetensors.index.json and its shards.
+// model.safetensors or pytorch_model.bin, or the index and shards of one of them.
 #ifndef MILLRACE_CHECKPOINT_CHECKPOINT_H
 #define MILLRACE_CHECKPOINT_CHECKPOINT_H
 
@@ -9,9 +9,13 @@
 
 struct mr_checkpoint;
 
+enum mr_checkpoint_kind { MR_CHECKPOINT_SAFETENSORS, MR_CHECKPOINT_TORCH };
+
 // Opens and checks the directory: every tensor of the model is present once, with the shape that
 // config.json implies and as F32, F16 or BF16; the mask buffers that old exports carry are skipped;
 // any other tensor is an error, since it would be ignored otherwise. Files are mapped, not read.
+// Of several forms the one is taken that transformers takes: safetensors before PyTorch, a single
+// file before shards.
 // On success the caller owns *checkpoint until mr_checkpoint_close(); on failure it is NULL.
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err);
 
@@ -38,5 +42,10 @@ const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpo
 // "attn.q_proj.weight". NULL if there is no such layer or tensor.
 const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
                                                    int layer, const char *name);
+
+// What it is stored as, in how many files, and the bytes of its tensors of one type.
+enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint);
+size_t mr_checkpoint_files(const struct mr_checkpoint *checkpoint);
+size_t mr_checkpoint_bytes(const struct mr_checkpoint *checkpoint, enum mr_dtype dtype);
 
 #endif

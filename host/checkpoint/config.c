@@ -81,6 +81,21 @@ static int check_architecture(const json_t *config, const char *path, struct mr_
     return 0;
 }
 
+// GPTQ, AWQ, bitsandbytes: what is stored is no longer the model's weights.
+static int check_quantisation(const json_t *config, const char *path, struct mr_error *err)
+{
+    const json_t *q = json_object_get(config, "quantization_config");
+    const json_t *method = json_object_get(q, "quant_method");
+    if (!q || json_is_null(q))
+        return 0;
+    return mr_fail(err, MR_ERR_UNSUPPORTED,
+                   "%s: the checkpoint is quantised already (%s); pack the original it was made "
+                   "from",
+                   path,
+                   json_is_string(method) ? mr_show(json_string_value(method)).text
+                                          : "\"quantization_config\"");
+}
+
 static int read_epsilon(const json_t *config, const char *path, float *out, struct mr_error *err)
 {
     const json_t *value = json_object_get(config, "layer_norm_epsilon");
@@ -119,6 +134,8 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
     };
 
     int rc = check_architecture(json, path, err);
+    if (!rc)
+        rc = check_quantisation(json, path, err);
     for (size_t i = 0; !rc && i < sizeof sizes / sizeof sizes[0]; i++)
         rc = read_int(json, path, sizes[i].key, 1, sizes[i].high, sizes[i].missing, sizes[i].out,
                       err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/foreign.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
@@ -234,6 +235,8 @@ int mr_safetensors_open(struct mr_safetensors **file, const char *path, struct m
     if (!st)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
     int rc = mr_file_map(&st->file, path, err);
+    if (!rc)
+        rc = mr_refuse_foreign_file(&st->file, path, err);
     if (!rc)
         rc = parse(st, path, err);
     if (rc) {

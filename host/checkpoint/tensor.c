@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 // The files are little endian and so are all hosts that we build for.
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps here");
@@ -52,44 +54,113 @@ static bool in_range(const struct mr_tensor *tensor, size_t first, size_t count)
     return first <= tensor->count && count <= tensor->count - first;
 }
 
-int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t count, float *out)
+static size_t element_bytes(const struct mr_tensor *t)
+{
+    switch (t->dtype) {
+    case MR_DTYPE_F32:
+    case MR_DTYPE_I32:
+        return 4;
+    case MR_DTYPE_F16:
+    case MR_DTYPE_BF16:
+        return 2;
+    case MR_DTYPE_I64:
+        return 8;
+    case MR_DTYPE_OTHER:
+        break;
+    }
+    return t->count ? t->bytes / t->count : 0;
+}
+
+// Elements [first, first + count) of a strided tensor, one after the other.
+static void gather(const struct mr_tensor *t, size_t first, size_t count, unsigned char *out)
+{
+    size_t size = element_bytes(t), at = 0;
+    size_t index[MR_MAX_RANK] = {0};
+    for (int i = t->rank - 1; i >= 0; i--) {
+        index[i] = first % (size_t)t->shape[i];
+        first /= (size_t)t->shape[i];
+        at += index[i] * (size_t)t->stride[i];
+    }
+    for (size_t k = 0; k < count; k++, out += size) {
+        memcpy(out, t->data + at * size, size);
+        for (int i = t->rank - 1; i >= 0; i--) { // the next index, carried like digits
+            at += (size_t)t->stride[i];
+            if (++index[i] < (size_t)t->shape[i])
+                break;
+            at -= (size_t)t->shape[i] * (size_t)t->stride[i];
+            index[i] = 0;
+        }
+    }
+}
+
+int mr_tensor_copy(const struct mr_tensor *tensor, size_t first, size_t count, void *out)
 {
     if (!in_range(tensor, first, count))
         return MR_ERR_USAGE;
     if (count == 0)
         return 0; // `out` may be NULL, which memcpy() must not see
-    if (tensor->dtype == MR_DTYPE_F32) {
-        memcpy(out, tensor->data + first * sizeof(float), count * sizeof(float));
-        return 0;
-    }
-    if (tensor->dtype != MR_DTYPE_F16 && tensor->dtype != MR_DTYPE_BF16)
-        return MR_ERR_USAGE;
-    const unsigned char *in = tensor->data + first * sizeof(uint16_t);
-    bool half = tensor->dtype == MR_DTYPE_F16;
+    size_t size = element_bytes(tensor);
+    if (tensor->strided)
+        gather(tensor, first, count, out);
+    else
+        memcpy(out, tensor->data + first * size, count * size);
+    return 0;
+}
+
+static void halves_to_floats(const unsigned char *in, size_t count, bool half, float *out)
+{
     for (size_t i = 0; i < count; i++) {
         uint16_t bits;
         memcpy(&bits, in + i * sizeof bits, sizeof bits);
         out[i] = half ? float_of_half(bits) : float_of_bits((uint32_t)bits << 16);
+    }
+}
+
+int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t count, float *out)
+{
+    enum { PART = 512 };
+    unsigned char part[PART * sizeof(uint16_t)];
+    bool half = tensor->dtype == MR_DTYPE_F16;
+    if (tensor->dtype == MR_DTYPE_F32)
+        return mr_tensor_copy(tensor, first, count, out);
+    if (!in_range(tensor, first, count) || (!half && tensor->dtype != MR_DTYPE_BF16))
+        return MR_ERR_USAGE;
+    if (!tensor->strided) {
+        if (count > 0)
+            halves_to_floats(tensor->data + first * sizeof(uint16_t), count, half, out);
+        return 0;
+    }
+    for (size_t n; count > 0; first += n, count -= n, out += n) {
+        n = count < PART ? count : PART;
+        gather(tensor, first, n, part);
+        halves_to_floats(part, n, half, out);
     }
     return 0;
 }
 
 int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t count, int64_t *out)
 {
-    if (!in_range(tensor, first, count))
-        return MR_ERR_USAGE;
-    if (count == 0)
-        return 0;
-    if (tensor->dtype == MR_DTYPE_I64) {
-        memcpy(out, tensor->data + first * sizeof(int64_t), count * sizeof(int64_t));
-        return 0;
-    }
-    if (tensor->dtype != MR_DTYPE_I32)
+    if (tensor->dtype == MR_DTYPE_I64)
+        return mr_tensor_copy(tensor, first, count, out);
+    if (!in_range(tensor, first, count) || tensor->dtype != MR_DTYPE_I32)
         return MR_ERR_USAGE;
     for (size_t i = 0; i < count; i++) {
         int32_t value;
-        memcpy(&value, tensor->data + (first + i) * sizeof value, sizeof value);
+        (void)mr_tensor_copy(tensor, first + i, 1, &value); // in range
         out[i] = value;
     }
     return 0;
+}
+
+void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t count)
+{
+    if (tensor->strided || count == 0 || !in_range(tensor, first, count))
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    size_t size = element_bytes(tensor);
+    uintptr_t begin = (uintptr_t)(tensor->data + first * size), end = begin + count * size;
+    begin = (begin + page - 1) / page * page; // pages shared with neighbours stay
+    end = end / page * page;
+    if (begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED); // advice
 }

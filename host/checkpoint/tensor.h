@@ -3,6 +3,7 @@
 #ifndef MILLRACE_CHECKPOINT_TENSOR_H
 #define MILLRACE_CHECKPOINT_TENSOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,11 +25,20 @@ struct mr_tensor {
     const char *name;
     enum mr_dtype dtype;
     int rank;                   // 0..MR_MAX_RANK; 0 is a scalar
-    int64_t shape[MR_MAX_RANK]; // >= 0, outermost first; row-major
+    int64_t shape[MR_MAX_RANK]; // >= 0, outermost first
     size_t count;               // elements: the product of the shape
-    const unsigned char *data;  // little endian, at any alignment: read it with the functions below
-    size_t bytes;
+    // The first element; little endian, at any alignment: read it with the functions below.
+    const unsigned char *data;
+    size_t bytes; // of all elements
+    // Not row-major without gaps, as the views in PyTorch files may be: then dimension i has the
+    // distance stride[i] between elements.
+    bool strided;
+    int64_t stride[MR_MAX_RANK];
 };
+
+// Tells the kernel that the mapped pages of the elements [first, first + count) are not needed
+// again soon, so that they do not count as this process's memory. Later reads stay right.
+void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t count);
 
 // "F32", "BF16", ...
 const char *mr_dtype_name(enum mr_dtype dtype);
@@ -37,6 +47,9 @@ const char *mr_dtype_name(enum mr_dtype dtype);
 // matrix is first = r * shape[1], count = shape[1]. `out` holds count floats. F32, F16 and BF16
 // only. Returns MR_ERR_USAGE, and writes nothing, for another type or a range outside the tensor.
 int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t count, float *out);
+
+// Copies the same elements as they are in the file, in row-major order, without gaps.
+int mr_tensor_copy(const struct mr_tensor *tensor, size_t first, size_t count, void *out);
 
 // The same for I32 and I64 tensors.
 int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t count, int64_t *out);

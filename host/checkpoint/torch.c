@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/torch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/foreign.h"
+#include "checkpoint/torch_pickle.h"
+#include "checkpoint/torch_zip.h"
+#include "common/file.h"
+#include "common/str.h"
+
+struct mr_torch {
+    struct mr_file file;
+    struct mr_pickle pickle;   // owns the names
+    struct mr_tensor *tensors; // by name
+    size_t count;
+};
+
+struct reader {
+    const char *path;
+    struct mr_error *err;
+    struct mr_zip *zip;
+};
+
+// A member that has to be there and to be stored as it is.
+static int find(const struct reader *r, const char *name, const struct mr_zip_member **m)
+{
+    *m = mr_zip_find(r->zip, name);
+    if (!*m)
+        return mr_fail(r->err, MR_ERR_FORMAT, "%s: has no member %s; torch.save did not write it",
+                       r->path, name);
+    if ((*m)->compressed)
+        return mr_fail(r->err, MR_ERR_UNSUPPORTED,
+                       "%s: member %s is compressed, which torch.save does not do; unpack the "
+                       "archive and pack it again with 'zip -0 -r'",
+                       r->path, name);
+    return 0;
+}
+
+// What stands in the way of reading the archive at all.
+static int check_kind(const struct reader *r)
+{
+    if (mr_zip_find(r->zip, "constants.pkl"))
+        return mr_fail(r->err, MR_ERR_UNSUPPORTED,
+                       "%s: is a TorchScript program; in Python, save its state_dict() instead",
+                       r->path);
+    const struct mr_zip_member *order = mr_zip_find(r->zip, "byteorder");
+    if (!order)
+        return 0; // before torch 2.1: little endian, as nearly all machines
+    int rc = find(r, "byteorder", &order);
+    if (!rc && !(order->size == 6 && memcmp(order->data, "little", 6) == 0))
+        rc = mr_fail(r->err, MR_ERR_UNSUPPORTED,
+                     "%s: its byte order is \"%s\"; load and save it on a little-endian machine",
+                     r->path, mr_show_bytes(order->data, order->size).text);
+    return rc;
+}
+
+static int check_version(const struct reader *r)
+{
+    const struct mr_zip_member *m;
+    int rc = find(r, "version", &m);
+    if (rc)
+        return rc;
+    char text[8] = {0};
+    memcpy(text, m->data, m->size < sizeof text - 1 ? m->size : sizeof text - 1);
+    char *end;
+    long version = strtol(text, &end, 10);
+    if (end == text || version < 1 || version > 10)
+        return mr_fail(r->err, MR_ERR_UNSUPPORTED,
+                       "%s: has version \"%s\" of PyTorch's file format; 1 to 10 are read", r->path,
+                       mr_show_bytes(text, strcspn(text, "\n")).text);
+    return 0;
+}
+
+static bool is_contiguous(const struct mr_pickle_tensor *p)
+{
+    int64_t expected = 1;
+    for (int i = p->rank - 1; i >= 0; i--) {
+        if (p->shape[i] != 1 && p->stride[i] != expected)
+            return false;
+        expected *= p->shape[i]; // the product of the shape was checked
+    }
+    return true;
+}
+
+static int make_view(const struct reader *r, struct mr_tensor *t, const struct mr_pickle_tensor *p)
+{
+    char name[64];
+    const struct mr_zip_member *m;
+    (void)snprintf(name, sizeof name, "data/%s", p->storage);
+    int rc = find(r, name, &m);
+    if (rc)
+        return rc;
+    if (m->size != p->storage_bytes)
+        return mr_fail(r->err, MR_ERR_FORMAT,
+                       "%s: tensor %s: its storage %s has %zu bytes where %llu are expected",
+                       r->path, mr_show(p->name).text, name, m->size,
+                       (unsigned long long)p->storage_bytes);
+    *t = (struct mr_tensor){.name = p->name,
+                            .dtype = p->dtype,
+                            .rank = p->rank,
+                            .count = p->count,
+                            .strided = p->count > 0 && !is_contiguous(p),
+                            .data = m->data,
+                            .bytes = p->count * p->element_bytes};
+    memcpy(t->shape, p->shape, sizeof t->shape);
+    memcpy(t->stride, p->stride, sizeof t->stride);
+    if (p->count > 0) // an empty tensor's offset may be anything
+        t->data += p->offset * p->element_bytes;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct mr_tensor *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int make_views(const struct reader *r, struct mr_torch *t)
+{
+    t->tensors = calloc(t->pickle.count ? t->pickle.count : 1, sizeof *t->tensors);
+    if (!t->tensors)
+        return mr_fail(r->err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", r->path,
+                       t->pickle.count);
+    for (size_t i = 0; i < t->pickle.count; i++) {
+        int rc = make_view(r, &t->tensors[i], &t->pickle.tensors[i]);
+        if (rc)
+            return rc;
+    }
+    t->count = t->pickle.count;
+    if (t->count > 1)
+        qsort(t->tensors, t->count, sizeof *t->tensors, by_name);
+    for (size_t i = 1; i < t->count; i++)
+        if (by_name(&t->tensors[i - 1], &t->tensors[i]) == 0)
+            return mr_fail(r->err, MR_ERR_FORMAT, "%s: tensor %s occurs twice", r->path,
+                           mr_show(t->tensors[i].name).text);
+    return 0;
+}
+
+static int read_archive(const struct reader *r, struct mr_torch *t)
+{
+    const struct mr_zip_member *pickle = NULL;
+    int rc = check_kind(r);
+    if (!rc)
+        rc = find(r, "data.pkl", &pickle);
+    if (!rc)
+        rc = check_version(r);
+    if (!rc)
+        rc = mr_pickle_read(&t->pickle, pickle->data, pickle->size, r->path, r->err);
+    return rc ? rc : make_views(r, t);
+}
+
+int mr_torch_open(struct mr_torch **file, const char *path, struct mr_error *err)
+{
+    *file = NULL;
+    struct mr_torch *t = calloc(1, sizeof *t);
+    if (!t)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
+    struct reader r = {.path = path, .err = err};
+    int rc = mr_file_map(&t->file, path, err);
+    if (!rc)
+        rc = mr_refuse_foreign_file(&t->file, path, err);
+    if (!rc && (t->file.size < 4 || memcmp(t->file.data, "PK\3\4", 4) != 0))
+        rc = mr_fail(err, MR_ERR_FORMAT,
+                     "%s: is no PyTorch file (a zip archive, as torch.save writes it since 1.6)",
+                     path);
+    if (!rc)
+        rc = mr_zip_open(&r.zip, &t->file, path, err);
+    if (!rc)
+        rc = read_archive(&r, t);
+    mr_zip_close(r.zip);
+    if (rc) {
+        mr_torch_close(t);
+        return rc;
+    }
+    *file = t;
+    return 0;
+}
+
+void mr_torch_close(struct mr_torch *file)
+{
+    if (!file)
+        return;
+    free(file->tensors);
+    mr_pickle_free(&file->pickle);
+    mr_file_unmap(&file->file);
+    free(file);
+}
+
+size_t mr_torch_count(const struct mr_torch *file)
+{
+    return file->count;
+}
+
+const struct mr_tensor *mr_torch_at(const struct mr_torch *file, size_t index)
+{
+    return &file->tensors[index];
+}
+
+const struct mr_tensor *mr_torch_find(const struct mr_torch *file, const char *name)
+{
+    struct mr_tensor key = {.name = name};
+    return bsearch(&key, file->tensors, file->count, sizeof *file->tensors, by_name);
+}
