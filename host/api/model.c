@@ -5,6 +5,7 @@
 #include "api/objects.h"
 #include "common/buf.h"
 #include "engine/synthetic.h"
+#include "pack/export.h"
 
 // mr_interrupt() ends packing too, with or without a progress function of the caller's.
 static int watch(void *arg, size_t done, size_t total)
@@ -138,6 +139,11 @@ int mr_model_save(const struct mr_model *model, const char *path, struct mr_erro
     if (!model->dir)
         return mr_fail(err, MR_ERR_USAGE, "%s: only a Hugging Face directory can be packed", path);
     return mr_packed_save(&model->packed, model->dir, path, &mr_device_stop, err);
+}
+
+int mr_model_unpack(const struct mr_model *model, const char *dir, struct mr_error *err)
+{
+    return mr_export(&model->packed, dir, &mr_device_stop, err);
 }
 
 static int need_tokenizer(const struct mr_model *model, struct mr_error *err)

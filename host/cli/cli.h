@@ -28,8 +28,8 @@ struct cli_command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct cli_command cmd_info, cmd_pack, cmd_generate, cmd_compare, cmd_bench,
-    cmd_selftest, cmd_devices;
+extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cmd_compare,
+    cmd_bench, cmd_selftest, cmd_devices;
 
 // Options that several commands share. cli_common_option returns true if it took the option.
 struct cli_common {

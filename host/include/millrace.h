@@ -74,6 +74,11 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 // Writes the packed form. `path` appears only when it is complete.
 int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err);
 
+// Writes a packed file back as the Hugging Face directory `dir`, which must not exist or be empty
+// and appears only when it is complete: the device's values, matrices in bf16 (exact), vectors in
+// fp32. A smoothed model stays smoothed.
+int mr_model_unpack(const struct mr_model *model, const char *dir, struct mr_error *err);
+
 // Tokens of `size` bytes of text, in new memory that the caller frees. Special tokens in the text
 // ("<|endoftext|>") become themselves if parse_special.
 int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool parse_special,

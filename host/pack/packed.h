@@ -22,6 +22,9 @@ struct mr_packed {
     size_t stream_bytes;
     struct mr_tensor embedding;     // [vocab_size][n_embd]
     struct mr_tokenizer *tokenizer; // NULL if the checkpoint has none
+    // Of a packed file the texts of both, else NULL; the second is empty without a tokenizer.
+    const char *config_text, *tokenizer_text;
+    size_t config_bytes, tokenizer_bytes;
     // what the pointers above point into
     struct mr_file map;
     void *memory;

@@ -305,6 +305,10 @@ static int use_sections(struct mr_packed *p, const char *path, const struct head
                        "%s: the embedding has %llu bytes, but the configuration needs %llu", path,
                        (unsigned long long)emb->size,
                        (unsigned long long)(count * dtypes[emb->detail].bytes));
+    p->config_text = (const char *)base + config->offset;
+    p->config_bytes = (size_t)config->size;
+    p->tokenizer_text = (const char *)base + tok->offset;
+    p->tokenizer_bytes = (size_t)tok->size;
     p->stream = base + stream->offset;
     p->stream_bytes = (size_t)stream->size;
     p->embedding = (struct mr_tensor){.name = "transformer.wte.weight",

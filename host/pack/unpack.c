@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/unpack.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmodel/num.h"
+#include "pack/decode.h"
 
 struct entry {
     int layer; // -1: the model's own
@@ -45,62 +44,28 @@ static float *add(struct mr_unpacked *u, int layer, const char *name, int rows, 
     return e->values;
 }
 
-// Block of one column: element 0..31, their scale code, into out[32].
-static void block(const uint8_t *elements, uint8_t code, bool fp4, float out[MR_BLOCK])
-{
-    for (int i = 0; i < MR_BLOCK; i++) {
-        int v = fp4 ? mr_mxfp4_twice[elements[i / 2] >> (4 * (i % 2)) & 15] : (int8_t)elements[i];
-        out[i] = code == MR_CODE_NAN ? mr_qnan() : ldexpf((float)v, code - 127 - (fp4 ? 1 : 6));
-    }
-}
-
 struct matrix {
     struct mr_stream_item item;
     struct mr_matrix_shape shape;
     float *weight, *bias; // bias: NULL if there is none
 };
 
-// Four columns of the stream, from `in`, as rows of the matrix.
-static const uint8_t *group(const struct matrix *m, int first, const uint8_t *in)
+// col: scratch for one output.
+static void decode(const struct matrix *m, const uint8_t *in, float *col)
 {
-    bool fp4 = m->item.format == MR_FORMAT_MXFP4;
-    size_t bytes = fp4 ? 16 : 32; // of a column's block
-    const uint8_t *codes = in;
-    for (int k = 0; k < m->item.k / MR_BLOCK; k++) {
-        if (k % 16 == 0) {
-            codes = in;
-            in += MR_BEAT;
-        }
-        for (int c = 0; c < 4; c++, in += bytes) {
-            float values[MR_BLOCK];
-            int row = mr_unpad(first + c, m->shape.row_head, m->shape.rows);
-            if (row < 0)
-                continue;
-            block(in, codes[4 * (k % 16) + c], fp4, values);
-            for (int i = 0; i < MR_BLOCK; i++) {
-                int col = mr_unpad(MR_BLOCK * k + i, m->shape.col_head, m->shape.cols);
-                if (col >= 0)
-                    m->weight[(size_t)row * (size_t)m->shape.cols + (size_t)col] = values[i];
-            }
+    for (int o = 0; o < m->item.cols; o++) {
+        int row = mr_unpad(o, m->shape.row_head, m->shape.rows);
+        if (row < 0)
+            continue;
+        if (m->bias)
+            m->bias[row] = mr_decode_bias(&m->item, in, o);
+        mr_decode_column(&m->item, in, o, col);
+        for (int i = 0; i < m->item.k; i++) {
+            int at = mr_unpad(i, m->shape.col_head, m->shape.cols);
+            if (at >= 0)
+                m->weight[(size_t)row * (size_t)m->shape.cols + (size_t)at] = col[i];
         }
     }
-    return in;
-}
-
-static const uint8_t *matrix(const struct matrix *m, const uint8_t *in)
-{
-    for (int j = 0; j < m->item.cols / 4; j++) {
-        if (j % 16 == 0) {
-            for (int c = 0; m->bias && c < 64; c++) {
-                int row = mr_unpad(4 * j + c, m->shape.row_head, m->shape.rows);
-                if (row >= 0)
-                    memcpy(&m->bias[row], in + MR_BEAT + 4 * (size_t)c, 4);
-            }
-            in += (size_t)mr_header_beats(&m->item) * MR_BEAT;
-        }
-        in = group(m, 4 * j, in);
-    }
-    return in;
 }
 
 static const uint8_t *item(struct mr_unpacked *u, const struct mr_config *c,
@@ -130,12 +95,19 @@ static const uint8_t *item(struct mr_unpacked *u, const struct mr_config *c,
         m.bias = add(u, layer, names[it->id].bias, rows, 0, err);
     if (!m.weight || (names[it->id].bias && !m.bias))
         return NULL;
+    float *col = malloc((size_t)it->k * sizeof *col);
+    if (!col) {
+        mr_fail(err, MR_ERR_MEMORY, "no memory for %d weights", it->k);
+        return NULL;
+    }
     if (!vectors)
-        return matrix(&m, in);
-    size_t half = (size_t)mr_item_beats(it, 1) / 2 * MR_BEAT;
-    memcpy(m.weight, in, (size_t)rows * 4);
-    memcpy(m.bias, in + half, (size_t)rows * 4);
-    return in + 2 * half;
+        decode(&m, in, col);
+    for (int part = 0; part < 2 && vectors; part++) {
+        mr_decode_vector(it, in, part, col);
+        memcpy(part ? m.bias : m.weight, col, (size_t)rows * sizeof *col);
+    }
+    free(col);
+    return in + (size_t)mr_item_beats(it, 1) * MR_BEAT;
 }
 
 int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, struct mr_error *err)

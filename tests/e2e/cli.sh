@@ -25,7 +25,7 @@ exits help_lists_the_commands 0 '' --help
 ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage: millrace'"
 exits version_is_shown 0 '' --version
 exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
-for c in generate info pack compare bench selftest devices; do
+for c in generate info pack unpack compare bench selftest devices; do
     exits "help_of_$c" 0 '' $c --help
     ok "help_of_${c}_has_examples" grep -q "^example" "$work/out"
     exits "unknown_option_of_$c" 2 "option '--frobnicate' is not known" $c --frobnicate
@@ -36,6 +36,8 @@ done
 "$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
 ok json_of_info is_json info $demo --json
 ok json_of_info_on_a_packed_file is_json info "$work/demo.mill" --verify --json
+ok json_of_unpack is_json unpack "$work/demo.mill" "$work/unpacked" --json
+ok json_of_info_on_an_unpacked_directory is_json info "$work/unpacked" --json
 ok json_of_devices is_json devices --json
 ok json_of_pack is_json pack $demo "$work/again.mill" --json
 ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the king" -n 4 --json
@@ -73,6 +75,9 @@ exits number_that_is_none 2 "not a number" generate -m $demo -p x --temperature 
 exits format_unknown 2 'neither mxint8 nor mxfp4' generate -m $demo -p x --format int3
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
+exits unpack_of_a_directory 2 'only a packed file' unpack $demo "$work/new"
+exits unpack_into_a_full_directory 3 'is not empty' unpack "$work/demo.mill" "$work"
+exits unpack_without_a_name 2 'name of the directory' unpack "$work/demo.mill"
 exits pack_without_a_name 2 'name of the packed file' pack $demo
 exits pack_where_nothing_can_be_written 3 'No such file' pack $demo "$work/none/x.mill"
 mkdir "$work/other" && echo '{"model_type": "bert"}' >"$work/other/config.json"
