@@ -6,6 +6,7 @@
 #include "common/buf.h"
 #include "engine/synthetic.h"
 #include "pack/export.h"
+#include "pack/report.h"
 
 // mr_interrupt() ends packing too, with or without a progress function of the caller's.
 static int watch(void *arg, size_t done, size_t total)
@@ -144,6 +145,19 @@ int mr_model_save(const struct mr_model *model, const char *path, struct mr_erro
 int mr_model_unpack(const struct mr_model *model, const char *dir, struct mr_error *err)
 {
     return mr_export(&model->packed, dir, &mr_device_stop, err);
+}
+
+int mr_model_compare_weights(const struct mr_model *model, const char *dir,
+                             struct mr_quality **list, size_t *count, struct mr_error *err)
+{
+    struct mr_checkpoint *checkpoint;
+    *list = NULL;
+    *count = 0;
+    int rc = mr_checkpoint_open(&checkpoint, dir, err);
+    if (rc == 0)
+        rc = mr_report(&model->packed, checkpoint, &mr_device_stop, list, count, err);
+    mr_checkpoint_close(checkpoint);
+    return rc;
 }
 
 static int need_tokenizer(const struct mr_model *model, struct mr_error *err)

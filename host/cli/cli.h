@@ -102,6 +102,10 @@ void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds);
 // A counter by its name (mr_stats_name).
 uint64_t cli_counter(const struct mr_stats *s, const char *name);
 
+// What `pack --report` says about the matrices.
+json_t *cli_report_json(const struct mr_quality *list, size_t count);
+int cli_report_print(const struct mr_quality *list, size_t count);
+
 double cli_seconds(void);
 
 #endif

@@ -79,6 +79,19 @@ int mr_model_save(const struct mr_model *model, const char *path, struct mr_erro
 // fp32. A smoothed model stays smoothed.
 int mr_model_unpack(const struct mr_model *model, const char *dir, struct mr_error *err);
 
+// How far a packed matrix is from the checkpoint's, in the checkpoint's units.
+struct mr_quality {
+    char name[48]; // "transformer.h.0.attn.q_proj"
+    enum mr_weight_format format;
+    int rows, cols;
+    double rms_weight, rms_error, largest_error;
+};
+
+// Compares the matrices of `model` with those of the Hugging Face directory `dir` that it was made
+// from. *list: one entry a matrix, in new memory that the caller frees.
+int mr_model_compare_weights(const struct mr_model *model, const char *dir,
+                             struct mr_quality **list, size_t *count, struct mr_error *err);
+
 // Tokens of `size` bytes of text, in new memory that the caller frees. Special tokens in the text
 // ("<|endoftext|>") become themselves if parse_special.
 int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool parse_special,

@@ -36,6 +36,10 @@ done
 "$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
 ok json_of_info is_json info $demo --json
 ok json_of_info_on_a_packed_file is_json info "$work/demo.mill" --verify --json
+ok json_of_report is_json pack $demo "$work/again.mill" --report --json
+ok report_has_every_matrix test "$(grep -c '"snr_db"' "$work/json")" = 26 # 6 a layer, the head, all
+exits report_is_a_table 0 "" pack $demo "$work/again.mill" --report
+ok report_names_the_worst grep -q "^transformer.h.*mxint8" "$work/out"
 ok json_of_unpack is_json unpack "$work/demo.mill" "$work/unpacked" --json
 ok json_of_info_on_an_unpacked_directory is_json info "$work/unpacked" --json
 ok json_of_devices is_json devices --json
