@@ -76,8 +76,9 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
 {
     const struct mr_config_entry *c = mr_config_named(*args ? args : "sim");
     if (!c)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "model:%s: no such configuration; tiny, sim, wide and u280 exist", args);
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "model:%s: no such configuration; tiny, sim, sim2, sim4, wide and u280 exist", args);
     struct model_device *d = calloc(1, sizeof *d);
     if (!d)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");

@@ -354,7 +354,8 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
     }
     if (!mr_config_named(config))
         return mr_fail(err, MR_ERR_USAGE,
-                       "sim:%s: no such configuration; tiny, sim, wide and u280 exist", args);
+                       "sim:%s: no such configuration; tiny, sim, sim2, sim4, wide and u280 exist",
+                       args);
     opt->preset = d->preset;
     return 0;
 }
