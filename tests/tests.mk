@@ -22,6 +22,8 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
+UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC))
+$(BUILD)/unit/test_suite: $(CLI_SRC) $(wildcard host/cli/*.h)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
 
 # ---- RTL benches: tests/rtl/<bench>/bench.txt, one line a variant -------------------------------

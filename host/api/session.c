@@ -105,6 +105,8 @@ void mr_session_get_stats(const struct mr_session *session, struct mr_stats *sta
     stats->channels = info->g.n;
     stats->rows = info->g.r;
     stats->columns = 4 * info->g.n;
+    stats->pin_rate = info->pin_rate;
+    stats->sequential_rate = info->sequential_rate;
     memcpy(stats->counter, b.counter, sizeof b.counter);
 }
 

@@ -3,95 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/measure.h"
+#include "cli/suite.h"
 
-enum { OPT_DECODE = 300, OPT_PREFILL, OPT_AT, OPT_NO_HEAD, MAX_POINTS = 64 };
+enum { OPT_DECODE = 300, OPT_PREFILL, OPT_AT, OPT_NO_HEAD, OPT_BATCH, OPT_SUITE, OPT_SAVE };
+enum { MAX_POINTS = 64, MAX_BATCH = 128 };
 
 struct args {
     struct cli_common c;
     long decode[MAX_POINTS];
     int n_decode;
     long prefill;
-    long at; // position where the prefill starts
+    long at;    // position where the prefill starts
+    long batch; // sequences
     bool no_head;
+    const char *suite, *save;
 };
-
-struct point {
-    const char *kind; // "decode" at a position, or "prefill" of that many tokens
-    long at;
-    double seconds;
-    struct mr_stats s; // of this point alone
-};
-
-struct bench {
-    struct mr_session *session;
-    int vocab, positions;
-    struct mr_row *rows;
-    float *logits;
-    bool head; // measured tokens want logits
-    bool skip; // positions before need not be computed: the weights mean nothing anyway
-};
-
-// Tokens whose values do not matter, the same in every run.
-static int32_t token_at(const struct bench *b, long i)
-{
-    return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint64_t)b->vocab);
-}
-
-static void subtract(struct mr_stats *s, const struct mr_stats *before)
-{
-    s->steps -= before->steps;
-    s->tokens -= before->tokens;
-    for (int i = 0; mr_stats_name(i); i++)
-        s->counter[i] -= before->counter[i];
-}
-
-static int append(struct bench *b, int seq, long from, long n, bool logits, struct mr_error *err)
-{
-    for (long i = 0; i < n; i++)
-        b->rows[i] = (struct mr_row){seq, token_at(b, from + i), logits && i == n - 1};
-    return n > 0 ? mr_session_step(b->session, b->rows, (int)n, b->logits, err) : 0;
-}
-
-// `before` tokens in the KV store, then `n` that are measured.
-static int measure(struct bench *b, struct point *p, long before, long n, struct mr_error *err)
-{
-    int seq;
-    struct mr_stats start;
-    int rc = mr_session_seq_new(b->session, &seq, err);
-    if (rc < 0)
-        return rc;
-    rc = b->skip ? mr_session_seq_set_length(b->session, seq, (int)before, err)
-                 : append(b, seq, 0, before, false, err);
-    mr_session_get_stats(b->session, &start);
-    double t = cli_seconds();
-    if (rc == 0)
-        rc = append(b, seq, before, n, b->head, err);
-    p->seconds = cli_seconds() - t;
-    mr_session_get_stats(b->session, &p->s);
-    subtract(&p->s, &start);
-    mr_session_seq_free(b->session, seq);
-    return rc;
-}
-
-static double count(const struct point *p, const char *name)
-{
-    return (double)cli_counter(&p->s, name);
-}
-
-// Bytes moved over all channels, of what the channels could move.
-static double bandwidth(const struct point *p)
-{
-    double beats = count(p, "weight_beats") + count(p, "kv_beats") + count(p, "host_beats") +
-                   count(p, "write_beats");
-    return beats / (count(p, "cycles") * p->s.channels);
-}
-
-// Block products of the array, of what it could do.
-static double mac_share(const struct point *p)
-{
-    return count(p, "mac_blocks") / (count(p, "cycles") * p->s.rows * p->s.columns);
-}
 
 static json_t *point_json(const struct point *p)
 {
@@ -100,13 +27,14 @@ static json_t *point_json(const struct point *p)
     json_object_set_new(o, strcmp(p->kind, "decode") == 0 ? "position" : "size",
                         json_integer(p->at));
     json_object_set_new(o, "seconds", json_real(p->seconds));
-    if (p->s.counts && count(p, "cycles") > 0) {
-        json_object_set_new(o, "bandwidth_utilisation", json_real(bandwidth(p)));
-        json_object_set_new(o, "mac_utilisation", json_real(mac_share(p)));
+    if (p->s.counts && point_count(p, "cycles") > 0) {
+        json_object_set_new(o, "bandwidth_utilisation", json_real(point_bandwidth(p)));
+        json_object_set_new(o, "mac_utilisation", json_real(point_mac_share(p)));
         json_object_set_new(
             o, "tokens_per_second",
-            json_real(1e3 * p->s.clock_khz * (double)p->s.tokens / count(p, "cycles")));
-        json_object_set_new(o, "ns_per_cycle", json_real(1e9 * p->seconds / count(p, "cycles")));
+            json_real(1e3 * p->s.clock_khz * (double)p->s.tokens / point_count(p, "cycles")));
+        json_object_set_new(o, "ns_per_cycle",
+                            json_real(1e9 * p->seconds / point_count(p, "cycles")));
     }
     return o;
 }
@@ -126,7 +54,7 @@ static void print_units(const struct point *p)
         printf("  %-10s", units[i].unit);
         for (int k = 0; k < 4 && units[i].part[k]; k++)
             printf(" %s %.2f %%", strchr(units[i].part[k], '_') + 1,
-                   100 * count(p, units[i].part[k]) / count(p, "cycles"));
+                   100 * point_count(p, units[i].part[k]) / point_count(p, "cycles"));
         printf("\n");
     }
 }
@@ -135,34 +63,39 @@ static void print_point(const struct point *p)
 {
     bool decode = strcmp(p->kind, "decode") == 0;
     printf("%s %s %ld: %.3f s wall", p->kind, decode ? "at position" : "of", p->at, p->seconds);
-    if (!p->s.counts || count(p, "cycles") == 0) {
+    if (!p->s.counts || point_count(p, "cycles") == 0) {
         printf(", %.1f tokens/s (this device does not count cycles)\n",
                (double)p->s.tokens / p->seconds);
         return;
     }
-    double cycles = count(p, "cycles");
+    double cycles = point_count(p, "cycles");
     printf(", %.0f ns a cycle\n", 1e9 * p->seconds / cycles);
     printf("  cycles     %.0f, %.0f a token: %.2f tokens/s at %u MHz (an assumed clock)\n", cycles,
            cycles / (double)p->s.tokens, 1e3 * p->s.clock_khz * (double)p->s.tokens / cycles,
            p->s.clock_khz / 1000);
     printf("  bytes      weights %.0f, KV %.0f, host port %.0f, written %.0f\n",
-           64 * count(p, "weight_beats"), 64 * count(p, "kv_beats"), 64 * count(p, "host_beats"),
-           64 * count(p, "write_beats"));
-    printf("  bandwidth  %.2f %% of %d x 64 bytes a cycle\n", 100 * bandwidth(p), p->s.channels);
-    printf("  MACs       %.2f %% of the %d x %d array\n", 100 * mac_share(p), p->s.rows,
+           64 * point_count(p, "weight_beats"), 64 * point_count(p, "kv_beats"),
+           64 * point_count(p, "host_beats"), 64 * point_count(p, "write_beats"));
+    printf("  bandwidth  %.2f %% of %d x 64 bytes a cycle", 100 * point_bandwidth(p),
+           p->s.channels);
+    if (p->s.sequential_rate > 0)
+        printf(", %.2f %% of a plain sequential reader's",
+               100 * point_bandwidth(p) / p->s.sequential_rate);
+    printf("\n");
+    printf("  MACs       %.2f %% of the %d x %d array\n", 100 * point_mac_share(p), p->s.rows,
            p->s.columns);
     print_units(p);
 }
 
-static int check_sizes(const struct args *a, const struct bench *b)
+static int check_sizes(const struct args *a, int positions)
 {
     for (int i = 0; i < a->n_decode; i++)
-        if (a->decode[i] >= b->positions)
+        if (a->decode[i] >= positions)
             return cli_usage(&cmd_bench, "--decode %ld: the model has positions 0..%d",
-                             a->decode[i], b->positions - 1);
-    if (a->prefill + a->at > b->positions)
+                             a->decode[i], positions - 1);
+    if (a->prefill + a->at > positions)
         return cli_usage(&cmd_bench, "--prefill %ld: the model has %d positions", a->prefill,
-                         b->positions);
+                         positions);
     return EXIT_OK;
 }
 
@@ -188,25 +121,14 @@ static int bench(const struct args *a, struct mr_model *model)
 {
     struct mr_error err = {0};
     struct mr_model_info info;
-    struct bench b = {0};
+    struct bench b;
     mr_model_get_info(model, &info);
-    b.vocab = info.vocab_size;
-    b.positions = info.n_positions;
-    b.head = !a->no_head;
-    b.skip = strncmp(a->c.model, "synthetic:", 10) == 0;
-    int status = check_sizes(a, &b);
+    int status = check_sizes(a, info.n_positions);
     if (status != EXIT_OK)
         return status;
-    b.rows = malloc((size_t)b.positions * sizeof *b.rows);
-    b.logits = malloc((size_t)b.vocab * sizeof *b.logits);
     json_t *list = json_array();
-    int rc = 0;
-    if (!b.rows || !b.logits || !list) {
-        rc = err.status = MR_ERR_MEMORY;
-        snprintf(err.text, sizeof err.text, "no memory for a measurement");
-    }
-    if (rc == 0)
-        rc = mr_session_open(&b.session, model, a->c.device, &a->c.session, &err);
+    int rc = measure_open(&b, model, a->c.model, a->c.device, &a->c.session, (int)a->batch,
+                          !a->no_head, &err);
     if (rc == 0)
         rc = run_points(&b, a, list, &err);
     if (rc < 0)
@@ -216,9 +138,7 @@ static int bench(const struct args *a, struct mr_model *model)
                                           a->c.device, "stream_bytes",
                                           (json_int_t)info.stream_bytes, "points", list));
     json_decref(list);
-    mr_session_close(b.session);
-    free(b.rows);
-    free(b.logits);
+    measure_close(&b);
     return status;
 }
 
@@ -245,8 +165,11 @@ static int run(int argc, char **argv)
                                             {"prefill", required_argument, NULL, OPT_PREFILL},
                                             {"at", required_argument, NULL, OPT_AT},
                                             {"no-head", no_argument, NULL, OPT_NO_HEAD},
+                                            {"batch", required_argument, NULL, OPT_BATCH},
+                                            {"suite", required_argument, NULL, OPT_SUITE},
+                                            {"save", required_argument, NULL, OPT_SAVE},
                                             {NULL, 0, NULL, 0}};
-    struct args a = {.c = {.device = "sim:"}};
+    struct args a = {.c = {.device = "sim:"}, .batch = 1};
     struct mr_model *model = NULL;
     int opt, status = EXIT_USAGE;
     while ((opt = cli_next_option(&cmd_bench, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
@@ -259,6 +182,13 @@ static int run(int argc, char **argv)
         } else if (opt == OPT_AT) {
             if (!cli_int(&cmd_bench, "--at", optarg, 0, 1 << 20, &a.at))
                 return EXIT_USAGE;
+        } else if (opt == OPT_BATCH) {
+            if (!cli_int(&cmd_bench, "--batch", optarg, 1, MAX_BATCH, &a.batch))
+                return EXIT_USAGE;
+        } else if (opt == OPT_SUITE) {
+            a.suite = optarg;
+        } else if (opt == OPT_SAVE) {
+            a.save = optarg;
         } else if (opt == OPT_NO_HEAD) {
             a.no_head = true;
         } else if (cli_common_option(&a.c, &cmd_bench, opt, &status) < 0) {
@@ -266,6 +196,11 @@ static int run(int argc, char **argv)
         }
     }
     status = cli_take_model(&a.c, &cmd_bench, argc, argv);
+    if (status == EXIT_OK && a.suite) {
+        if (a.c.model)
+            return cli_usage(&cmd_bench, "--suite has its own models: '%s' is too much", a.c.model);
+        return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
+    }
     if (a.n_decode == 0 && a.prefill == 0)
         a.n_decode = 1; // position 0
     if (status == EXIT_OK)
@@ -279,7 +214,8 @@ static int run(int argc, char **argv)
 const struct cli_command cmd_bench = {
     "bench",
     "cycles, bytes and utilisation of a device",
-    "MODEL [OPTIONS]\n\n"
+    "MODEL [OPTIONS]\n"
+    "       millrace bench --suite full|quick [OPTIONS]\n\n"
     "Decodes one token at each position of --decode (the positions before it are filled first and\n"
     "not counted) and prefills --prefill tokens. All figures but wall time come from the device's\n"
     "counters; model: and cpu: have none.\n\n"
@@ -288,19 +224,25 @@ const struct cli_command cmd_bench = {
     "      --decode LIST     positions, with commas between (default 0)\n"
     "      --prefill N       tokens, from position --at P (0)\n"
     "      --no-head         without ln_f and lm_head: the layers alone\n"
+    "      --batch N         sequences that go together (1)\n"
     "      --two-pass        second activation pass\n"
     "      --chunk N         most tokens a device run\n"
     "      --format F        mxint8 (default) or mxfp4, for directories\n"
     "      --no-smoothing    leave out channel smoothing, for directories\n"
     "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --json            result as JSON\n"
-    "  -q, --quiet           no progress\n\n"
+    "  -q, --quiet           no progress\n"
+    "      --suite NAME      full (10 minutes) or quick: the project's figures against their "
+    "bars;\n"
+    "                        status 5 if one is missed. The last line counts them\n"
+    "      --save FILE       with --suite: the result as JSON to FILE as well\n\n"
     "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape with weights "
     "from\n"
     "a seed; positions before the measured ones are then taken as they are.\n\n"
     "examples:\n"
     "  millrace bench synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0,1023,2047\n"
     "  millrace bench models/demo -d sim: --decode 0,127 --prefill 128\n"
+    "  millrace bench --suite quick --save bench.json\n"
     "  millrace bench models/demo -d sim:wide,memory=hbm2 --decode 0 --json\n",
     run,
 };

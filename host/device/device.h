@@ -19,6 +19,7 @@ struct mr_device_info {
     struct mr_geometry g;
     unsigned clock_khz;
     bool counts_cycles; // counters other than beats mean something
+    double pin_rate, sequential_rate; // of a simulated channel, in beats a cycle; 0: not known
 };
 
 // Opens a device by URI. On success the caller owns *dev until mr_device_close(); else it is NULL.

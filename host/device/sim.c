@@ -375,6 +375,10 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
     if (rc == 0) {
         snprintf(d->base.info.config, sizeof d->base.info.config, "%s", config);
         d->sim = d->api->open(&opt, err);
+        if (d->sim) {
+            d->base.info.pin_rate = d->api->pin_rate(d->sim);
+            d->base.info.sequential_rate = d->api->sequential_rate(d->sim);
+        }
         rc = d->sim ? verify(d, err) : err && err->status ? err->status : MR_ERR_DEVICE;
     }
     if (rc == 0)

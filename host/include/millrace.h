@@ -179,11 +179,13 @@ void mr_generated_free(struct mr_generated *g);
 
 struct mr_stats {
     uint64_t steps, tokens;
-    bool counts;          // the device has counters
-    unsigned clock_khz;   // an assumption until placed and routed
-    int channels;         // memory channels of 64 bytes a cycle
-    int rows, columns;    // of the array
-    uint64_t counter[64]; // in the order of mr_stats_name(), totals over steps
+    bool counts;            // the device has counters
+    unsigned clock_khz;     // an assumption until placed and routed
+    int channels;           // memory channels of 64 bytes a cycle
+    int rows, columns;      // of the array
+    double pin_rate;        // of a simulated channel, of 64 bytes a cycle; 0: not known
+    double sequential_rate; // the same for a plain sequential reader
+    uint64_t counter[64];   // in the order of mr_stats_name(), totals over steps
 };
 
 void mr_session_get_stats(const struct mr_session *session, struct mr_stats *stats);

@@ -47,6 +47,7 @@ ok json_of_pack is_json pack $demo "$work/again.mill" --json
 ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the king" -n 4 --json
 ok json_of_compare is_json compare $demo --file $demo/heldout.txt -n 8 --json
 ok json_of_bench is_json bench "$work/demo.mill" -d model: --decode 0,3 --prefill 4 --json
+ok json_of_a_batch is_json bench "$work/demo.mill" -d model: --decode 3 --batch 5 --json
 ok json_of_selftest is_json selftest -d model:tiny --json
 
 # ---- the same text whichever way
@@ -78,6 +79,9 @@ exits number_out_of_range 2 "whole number" generate -m $demo -p x -n 0
 exits number_that_is_none 2 "not a number" generate -m $demo -p x --temperature warm
 exits format_unknown 2 'neither mxint8 nor mxfp4' generate -m $demo -p x --format int3
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
+exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
+exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo
+exits bench_batch_of_none 2 'not a whole number' bench $demo -d model: --batch 0
 exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
 exits unpack_of_a_directory 2 'only a packed file' unpack $demo "$work/new"
 exits unpack_into_a_full_directory 3 'is not empty' unpack "$work/demo.mill" "$work"

@@ -3,15 +3,20 @@
 SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
 SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
 
-.PHONY: demo bench formal test-full full-sweep full-fp full-accuracy full-benches
+.PHONY: demo bench bench-quick formal test-full full-sweep full-fp full-accuracy full-benches
 ## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
 demo: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_VIEW,sim)
 	@MILLRACE=$(MILLRACE) bash tests/tools/demo.sh
 
-## bench: cycles, bandwidth and utilisation of the demo model
-bench: $(MILLRACE) $(call SIM_SO,sim)
-	$(MILLRACE) bench models/demo -d sim: --decode 0,127 --prefill 128
+## bench: the project's figures at GPT-J-6B's size against their bars (full: 20 minutes; JSON in build/bench.json)
+bench: deps
+	@$(MAKE) --no-print-directory -j$(JOBS) JOBS=1 $(MILLRACE) $(foreach c,sim sim2 sim4 wide,$(call SIM_SO,$(c)))
+	@$(MILLRACE) bench --suite full --save $(BUILD)/bench.json
+## bench-quick: a part of them, in three minutes
+bench-quick: deps
+	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_SO,sim)
+	@$(MILLRACE) bench --suite quick --save $(BUILD)/bench-quick.json
 
 ## formal: proofs of handshakes, credits and order
 formal:
