@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/cpu.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/blas.h"
 #include "cpu/cpu_math.h"
 
 // Rows that go through the layers together; longer steps are cut, which bounds the scratch memory.
@@ -174,7 +174,9 @@ int mr_cpu_open_source(struct mr_cpu **cpu, const struct mr_cpu_source *source,
     if (!c)
         return out_of_memory(sizeof *c, "the model", err);
     c->config = source->config;
-    int rc = allocate(c, err);
+    int rc = mr_blas_load(err);
+    if (!rc)
+        rc = allocate(c, err);
     if (!rc)
         rc = load_weights(c, source, err);
     if (rc) {
@@ -326,12 +328,12 @@ static void multiply(float *out, const float *in, const float *weights, int rows
                      int n_in)
 {
     if (rows == 1) { // which OpenBLAS 0.3.21 does in a third of its sgemm's time
-        cblas_sgemv(CblasRowMajor, CblasNoTrans, n_out, n_in, 1.0F, weights, n_in, in, 1, 0.0F, out,
-                    1);
+        mr_blas.sgemv(CblasRowMajor, CblasNoTrans, n_out, n_in, 1.0F, weights, n_in, in, 1, 0.0F,
+                      out, 1);
         return;
     }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, n_out, n_in, 1.0F, in, n_in, weights,
-                n_in, 0.0F, out, n_out);
+    mr_blas.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, n_out, n_in, 1.0F, in, n_in,
+                  weights, n_in, 0.0F, out, n_out);
 }
 
 void mr_cpu_observe(struct mr_cpu *cpu,
@@ -358,11 +360,11 @@ static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const 
     int n_embd = cpu->config->n_embd;
     int visible = position + 1; // the causal mask: itself and what came before
     float *scores = cpu->scratch.scores;
-    cblas_sgemv(CblasRowMajor, CblasNoTrans, visible, head_dim, 1.0F, keys, n_embd, q, 1, 0.0F,
-                scores, 1);
+    mr_blas.sgemv(CblasRowMajor, CblasNoTrans, visible, head_dim, 1.0F, keys, n_embd, q, 1, 0.0F,
+                  scores, 1);
     mr_cpu_softmax(scores, (size_t)visible, 1.0F / sqrtf((float)head_dim));
-    cblas_sgemv(CblasRowMajor, CblasTrans, visible, head_dim, 1.0F, values, n_embd, scores, 1, 0.0F,
-                out, 1);
+    mr_blas.sgemv(CblasRowMajor, CblasTrans, visible, head_dim, 1.0F, values, n_embd, scores, 1,
+                  0.0F, out, 1);
 }
 
 // scratch.attended = attention of scratch.normed, before out_proj.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/calibrate.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/blas.h"
 #include "common/file.h"
 #include "cpu/cpu.h"
 
@@ -176,8 +176,8 @@ static void add(void *arg, int layer, enum mr_cpu_input input, int rows, int wid
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < width; i++)
             m->sum[i] += data[(size_t)r * (size_t)width + (size_t)i];
-    cblas_ssyrk(CblasRowMajor, CblasLower, CblasTrans, width, rows, 1.0F, data, width, 1.0F,
-                m->outer, width);
+    mr_blas.ssyrk(CblasRowMajor, CblasLower, CblasTrans, width, rows, 1.0F, data, width, 1.0F,
+                  m->outer, width);
 }
 
 // Runs the tokens window by window, and collects from layer `first` on.

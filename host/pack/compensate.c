@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/compensate.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmodel/num.h"
+#include "common/blas.h"
 #include "pack/mxfp4.h"
 
 // Up to this size plain loops, whose result depends on nothing but the input; BLAS and LAPACK
@@ -14,10 +14,6 @@
 #define PLAIN 1024
 
 enum { B = MR_BLOCK, SWEEPS = 4 };
-
-void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
-void dtrtri_(const char *uplo, const char *diag, const int *n, double *a, const int *lda,
-             int *info);
 
 // ---- factors ----
 
@@ -91,9 +87,9 @@ static bool inverse_factor(double *a, int n)
     }
     int info;
     reverse(a, n); // rows and columns from behind: the upper factor becomes the lower one
-    dpotrf_("U", &n, a, &n, &info); // LAPACK sees the transpose: "U" is our lower triangle
+    mr_blas.dpotrf("U", &n, a, &n, &info); // LAPACK sees the transpose: "U" is our lower triangle
     if (info == 0)
-        dtrtri_("U", "N", &n, a, &n, &info);
+        mr_blas.dtrtri("U", "N", &n, a, &n, &info);
     reverse(a, n);
     return info == 0;
 }
@@ -124,6 +120,11 @@ void mr_compensator_free(struct mr_compensator *c)
 int mr_compensator_make(struct mr_compensator *c, int k, double *h, struct mr_error *err)
 {
     size_t n = (size_t)k;
+    int rc = k > PLAIN ? mr_blas_load(err) : 0;
+    if (rc < 0) {
+        *c = (struct mr_compensator){0};
+        return rc;
+    }
     *c = (struct mr_compensator){k, h, malloc(n * n * sizeof(double)),
                                  malloc(n * B * sizeof(double))};
     if (!c->u || !c->block) {
@@ -234,8 +235,8 @@ static void subtract(double *g, const double *e, const double *m, int cols, int 
     if (n == 0)
         return;
     if (k > PLAIN) {
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, cols, n, B, -1, e, B, m + from, k, 1,
-                    g + from, k);
+        mr_blas.dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, cols, n, B, -1, e, B, m + from, k,
+                      1, g + from, k);
         return;
     }
     for (int c = 0; c < cols; c++)

@@ -60,6 +60,16 @@ ok text_goes_on_after_the_prompt test "$(wc -c <"$work/a")" -gt 30
 exits selftest_passes_on_the_model 0 '' selftest -d model:wide
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
+# ---- little memory
+# OpenBLAS' threads must not be there where nobody needs them: they wait for memory for ever, and exit() for them.
+limited() { (ulimit -v "$1" && shift && timeout -s KILL 60 "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null); }
+limited 60000 --version
+ok little_memory_is_enough_for_the_version test $? = 0
+limited 150000 info $demo
+ok little_memory_is_enough_for_info test $? = 0
+limited 250000 generate -m $demo -d cpu: -p x
+ok cpu_without_memory_is_refused test $? = 3 -a "$(grep -c "^millrace: .*raise 'ulimit -v'" "$work/err")" = 1 -a "$(wc -l <"$work/err")" = 1
+
 # ---- refusals
 exits model_missing_on_the_command_line 2 'model' generate -d model: -p x
 exits model_that_does_not_exist 3 'no-such-model: No such file' generate -m no-such-model -d model: -p x

@@ -16,7 +16,7 @@ cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
 cc=${CC:-gcc}
 dir=$build/mutants
 tree=$dir/tree
-libs="-ljansson -lpcre2-8 -lopenblas -lxxhash -ldl -lpthread -lm"
+libs="-ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm"
 cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$build/gen -I. -Itests"
 limit=${MUTANT_TIMEOUT:-120}
 rm -rf "$tree"

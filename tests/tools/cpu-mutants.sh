@@ -8,7 +8,7 @@ build=${1:-build}/cpu-mutants
 test_name=logits_agree_with_transformers
 cc=${CC:-gcc}
 flags=(-std=c17 -D_GNU_SOURCE -O1 -w -Ihost -Ihost/include -Itests)
-libs=(-lcmocka -ljansson -lpcre2-8 -lopenblas -lm)
+libs=(-lcmocka -ljansson -lpcre2-8 -lzip -lm)
 
 # "name|file|sed expression"
 mutants=(
@@ -35,7 +35,7 @@ bail() {
 
 mkdir -p "$build/common" || bail "cannot make $build"
 common=()
-for source in host/common/*.c host/checkpoint/*.c tests/unit/test_cpu.c; do
+for source in host/common/*.c host/checkpoint/*.c host/text/utf8.c tests/unit/test_cpu.c; do
     object=$build/common/$(basename "$source").o
     "$cc" "${flags[@]}" -c -o "$object" "$source" || bail "$source does not compile"
     common+=("$object")
