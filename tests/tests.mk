@@ -55,6 +55,7 @@ $(BUILD)/test-list: FORCE
 	@{ printf 'lint\tBUILD=$(BUILD) tests/lint/run.sh\n'; \
 	   for t in $(UNIT_BIN); do printf 'unit-%s\tCMOCKA_MESSAGE_OUTPUT=TAP %s\n' $$(basename $$t) $$t; done; \
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
+	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'cpu-mutants\tbash tests/tools/cpu-mutants.sh $(BUILD)\n'; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do [ -f $$s ] && printf 'e2e-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash %s\n' $$(basename $$s .sh) $$s; done; \
@@ -68,7 +69,7 @@ test: deps
 	@tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
 
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
-DEPS := gcc g++ make pkg-config verilator clang-19 libopenblas-dev libjansson-dev libpcre2-dev \
+DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
         libcmocka-dev libgmp-dev libxxhash-dev libzip-dev iverilog yosys z3
 .PHONY: deps
 deps:

@@ -7,7 +7,7 @@ set -u
 build=${BUILD:-build} make=${MAKE:-make}
 logs=$build/full
 mkdir -p "$logs" docs/results
-failed=0 all="test benches sweep fp formal synth netlist mutants accuracy"
+failed=0 all="test benches sweep fp formal fuzz planted synth netlist mutants accuracy"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -18,6 +18,8 @@ goal() {
         sweep) echo full-sweep ;;
         fp) echo full-fp ;;
         formal) echo formal ;;
+        fuzz) echo fuzz ;;
+        planted) echo fuzz-planted ;;
         synth) echo synth ;;
         netlist) echo test-netlist ;;
         mutants) echo test-mutants ;;

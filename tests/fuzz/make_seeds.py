@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of tests/fuzz/corpus: small valid files of each kind, to begin from. What fuzzing added
+to them later has a hash for a name. Needs build/millrace. usage: tests/fuzz/make_seeds.py (from the root)"""
+import json
+import shutil
+import struct
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+
+FIXTURES, CORPUS = Path("tests/fixtures"), Path("tests/fuzz/corpus")
+TORCH = FIXTURES / "torch"
+
+
+def put(target, name, data):
+    where = CORPUS / target
+    where.mkdir(parents=True, exist_ok=True)
+    (where / f"seed-{name}").write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def safetensors():
+    def file(header, size):
+        text = json.dumps(header, separators=(",", ":")).encode()
+        return struct.pack("<Q", len(text)) + text + bytes(range(256)) * (size // 256) + bytes(size % 256)
+    put("safetensors", "empty", file({}, 0))
+    put("safetensors", "rank", file({"a": {"dtype": "F32", "shape": [1] * 8, "data_offsets": [0, 4]}}, 4))
+    put("safetensors", "types", file({
+        "__metadata__": {"format": "pt"},
+        "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+        "b": {"dtype": "F16", "shape": [5], "data_offsets": [24, 34]},
+        "c": {"dtype": "BF16", "shape": [1, 1, 3], "data_offsets": [34, 40]},
+        "d": {"dtype": "I64", "shape": [], "data_offsets": [40, 48]},
+        "e": {"dtype": "BOOL", "shape": [0, 7], "data_offsets": [48, 48]},
+        "f": {"dtype": "I32", "shape": [4], "data_offsets": [48, 64]}}, 64))
+    put("safetensors", "gptj", (TORCH / "fp32/twin.safetensors").read_bytes())
+
+
+def torch():
+    for name in ["refused/compressed", "refused/tensor", "refused/legacy", "refused/module", "bf16-sharded/"
+                 "pytorch_model-00003-of-00003", "fp16-buffers/pytorch_model"]:
+        path = TORCH / (name + ".bin")
+        put("zip", name.split("/")[0] + "-" + path.stem, path.read_bytes())
+    for name in ["refused/tensor", "refused/module", "refused/quantised", "refused/training-run", "fp32/pytorch_model",
+                 "views/pytorch_model", "protocol4/pytorch_model"]:
+        with zipfile.ZipFile(TORCH / (name + ".bin")) as z:
+            member = next(n for n in z.namelist() if n.endswith("data.pkl"))
+            put("pickle", name.replace("/", "-"), z.read(member))
+
+
+def byte_vocab():
+    printable = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
+    rest = [b for b in range(256) if b not in printable]
+    chars = {b: chr(b) for b in printable} | {b: chr(0x100 + i) for i, b in enumerate(rest)}
+    return {chars[b]: b for b in range(256)}
+
+
+def tokenizer_json(merges, added):
+    vocab = byte_vocab() | {"ab": 256, "abab": 257, "th": 258, "the": 259, "\u0120the": 260}
+    return json.dumps({
+        "version": "1.0", "normalizer": None,
+        "added_tokens": [{"id": 261 + i, "content": c, "special": s, "lstrip": ls, "rstrip": rs, "single_word": sw,
+                          "normalized": n} for i, (c, s, ls, rs, sw, n) in enumerate(added)],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+        "post_processor": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges}}, ensure_ascii=False, separators=(",", ":"))
+
+
+def tokenizer():
+    plain = tokenizer_json(["a b", "ab ab", "t h", "th e", "\u0120 the"], [("<|endoftext|>", True, 0, 0, 0, 0)])
+    plain = plain.replace('"lstrip":0,"rstrip":0,"single_word":0,"normalized":0',
+                          '"lstrip":false,"rstrip":false,"single_word":false,"normalized":false')
+    put("tokenizer", "plain", plain)
+    put("tokenizer", "pairs", tokenizer_json([["a", "b"], ["t", "h"]], [
+        ("<|endoftext|>", True, False, False, False, False), ("<x>", False, True, True, False, False),
+        ("the", False, False, False, True, True)]))
+    put("tokenizer", "no-vocabulary", '{"model":{"type":"BPE","vocab":{},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}')
+    return plain
+
+
+CONFIG = json.loads((TORCH / "fp32/config.json").read_text())
+
+
+def config():
+    put("config", "fixture", json.dumps(CONFIG))
+    put("config", "all", json.dumps(CONFIG | {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "n_inner": None,
+                                              "tie_word_embeddings": False, "eos_token_id": None}, indent=1))
+    put("config", "other", '{"model_type": "a name as long as it can be shown in a message and then a little longer than that, '
+                           'so that it is cut"}')
+    put("config", "array", "[1, 2.5e300, \"\\u0000\"]")
+
+
+def packed(tokenizer_text):
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = Path(tmp)
+        model = tmp / "model"
+        shutil.copytree(TORCH / "fp32", model)
+        (model / "twin.safetensors").rename(model / "model.safetensors")
+        (model / "pytorch_model.bin").unlink()
+        for name, options, text in [("mxint8", [], ""), ("mxfp4", ["--format", "mxfp4", "--no-smoothing"], ""),
+                                    ("tokenizer", [], tokenizer_text)]:
+            if text:
+                (model / "tokenizer.json").write_text(text)
+            subprocess.run(["build/millrace", "pack", "-q", model, tmp / "m", *options], check=True)
+            data = (tmp / "m").read_bytes()
+            stream, = struct.unpack_from("<Q", data, 64 + 3 * 64 + 8)
+            put("packed", name, data[:320] + data[4096:stream].rstrip(b"\0"))  # the stream's bytes do not matter
+
+
+if __name__ == "__main__":
+    safetensors()
+    torch()
+    config()
+    packed(tokenizer())

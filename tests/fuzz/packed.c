@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packed file. The input is the header (its first 4096 bytes cut to HEADER) and then what follows
+// the header page; zeros follow up to the size that the header gives. Checksums are made right, or
+// nothing behind them would be reached.
+#include "pack/packed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "fuzz.h"
+#include "pack/decode.h"
+
+enum {
+    PAGE = 4096,
+    HEADER = 320, // the used part of the page
+    TABLE = 64,   // first entry of the section table
+    SECTIONS = 4,
+    MOST = 1 << 20,
+};
+
+static uint64_t get(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static void seal(uint8_t *file, size_t size)
+{
+    for (size_t i = 0; i < SECTIONS; i++) {
+        uint8_t *entry = file + TABLE + 64 * i;
+        uint64_t offset = get(entry + 8), bytes = get(entry + 16), hash;
+        if (offset <= size && bytes <= size - offset) {
+            hash = XXH3_64bits(file + offset, bytes);
+            memcpy(entry + 24, &hash, sizeof hash);
+        }
+    }
+    memset(file + 40, 0, 8);
+    uint64_t hash = XXH3_64bits(file, PAGE);
+    memcpy(file + 40, &hash, sizeof hash);
+}
+
+// Every part of the stream is read as the devices and unpack read it.
+static void read_stream(const struct mr_packed *p)
+{
+    const uint8_t *at = p->stream;
+    struct mr_dims d = mr_dims_of(&p->config);
+    int longest = d.f > d.w ? d.f : d.w;
+    float *col = malloc((size_t)(longest > d.d ? longest : d.d) * sizeof *col);
+    fuzz_check(col != NULL, "memory");
+    for (int i = 0; i < mr_stream_items(&p->config); i++) {
+        struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
+        if (item.cols == 0)
+            mr_decode_vector(&item, at, 1, col);
+        else
+            mr_decode_column(&item, at, item.cols - 1, col);
+        at += (size_t)mr_item_beats(&item, 1) * MR_BEAT;
+    }
+    fuzz_check(at == p->stream + p->stream_bytes, "the stream has the size of its items");
+    free(col);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < HEADER)
+        return 0;
+    uint64_t whole = get(data + 32);
+    size_t rest = size - HEADER, bytes = PAGE + rest;
+    if (whole > bytes && whole <= MOST)
+        bytes = (size_t)whole;
+    uint8_t *image = calloc(bytes, 1);
+    fuzz_check(image != NULL, "memory");
+    memcpy(image, data, HEADER);
+    memcpy(image + PAGE, data + HEADER, rest);
+    seal(image, bytes);
+
+    struct mr_error err = {0};
+    struct mr_packed p;
+    struct fuzz_file file;
+    fuzz_open(&file, image, bytes);
+    int rc = mr_packed_open(&p, file.path, true, &err);
+    fuzz_check_outcome(rc, &err);
+    if (rc == 0) {
+        fuzz_read(&p.embedding);
+        read_stream(&p);
+    }
+    mr_packed_close(&p);
+    fuzz_close(&file);
+    free(image);
+    return 0;
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A fuzzer that finds nothing may look at nothing. Here one line of each parser is changed in a copy so
+# that it reads or writes out of bounds; the target has FUZZ_SECONDS to find it, from the corpus. TAP.
+# usage: planted.sh [TARGET]... (from the root, after `make fuzz`' targets are built)
+set -u
+build=${BUILD:-build} seconds=${FUZZ_SECONDS:-60} cc=${FUZZ_CC:-clang-19} n=0 failed=0
+only=" $* "
+work=$build/fuzz/planted
+mkdir -p "$work"
+libs=$(${MAKE:-make} -s --no-print-directory libs)
+san="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+
+planted() { # target file sed-expression what
+    [ "$only" = "  " ] || [[ $only == *" $1 "* ]] || return 0
+    n=$((n + 1))
+    local dir=$work/$1 ok=1 runs
+    rm -rf "$dir" && mkdir -p "$dir/new"
+    sed -e "$3" "$2" >"$dir/planted.c"
+    cmp -s "$2" "$dir/planted.c" && ok=0 && echo "# the expression changes nothing in $2"
+    # shellcheck disable=SC2086
+    if [ $ok = 1 ] && $cc -std=c17 -D_GNU_SOURCE -O1 -g -w -ffp-contract=off $san -fsanitize=fuzzer-no-link -Ihost \
+        -Ihost/include -I"$build/gen" -I. -I"$(dirname "$2")" -c -o "$dir/planted.o" "$dir/planted.c" &&
+        $cc $san -fsanitize=fuzzer -o "$dir/fuzz" "$build/fuzz/obj/tests/fuzz/$1.o" \
+            "$build/fuzz/obj/tests/fuzz/fuzz.o" "$dir/planted.o" "$build/fuzz/libmillrace.a" -Wl,--wrap=mmap,--wrap=munmap $libs; then
+        "$dir/fuzz" -max_total_time="$seconds" -timeout=10 -artifact_prefix="$dir/" "$dir/new" "tests/fuzz/corpus/$1" \
+            >"$dir/log" 2>&1 && ok=0 && echo "# nothing found in $seconds s"
+        grep -qE 'ERROR: AddressSanitizer|runtime error' "$dir/log" || ok=0
+        runs=$(grep -oE '^#[0-9]+' "$dir/log" | tail -1)
+    else
+        ok=0
+    fi
+    [ $ok = 1 ] && echo "ok $n - planted in $1: $4 # found after ${runs:-#0} executions" && return
+    failed=1
+    echo "not ok $n - planted in $1: $4"
+}
+
+planted safetensors host/checkpoint/safetensors.c 's/json_array_size(value) > MR_MAX_RANK/0/' \
+    'a shape of any rank goes into an array of 8'
+planted zip host/checkpoint/torch_zip.c 's/size += strlen(zip->members\[i\].name) + 1;/size += strlen(zip->members[i].name);/' \
+    'no room for the NUL behind a name'
+planted pickle host/checkpoint/torch_pickle.c 's/if (n > m->size - m->at)/if (n > m->size)/' \
+    'an operand may go beyond the end'
+planted tokenizer host/text/tokenizer_load.c 's/|| json_integer_value(value) < 0 ||/||/' 'negative ids index a table'
+planted config host/common/str.c 's/size < MR_SHOWN ? size : MR_SHOWN - 4/size/' 'a long name goes into a message whole'
+planted packed host/pack/packed_file.c 's/ || s->size > file->size - s->offset)/)/' 'a section may end behind the file'
+echo "1..$n"
+[ $n -gt 0 ] && exit $failed
+exit 1
