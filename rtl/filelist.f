@@ -20,6 +20,7 @@ rtl/attention/mr_attn_prob.sv
 rtl/attention/mr_attn_pv.sv
 rtl/attention/mr_attn_qk.sv
 rtl/attention/mr_attn_tree.sv
+rtl/common/mr_clk_gate.sv
 rtl/common/mr_fifo.sv
 rtl/common/mr_ram_1r1w.sv
 rtl/common/mr_skid.sv

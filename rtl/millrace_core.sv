@@ -270,6 +270,19 @@ module millrace_core #(
     .done_index_o
   );
 
+  // ---- clocks -----------------------------------------------------------------------------------
+  // One clock; see mr_clk_gate.
+  logic clk_at, clk_vec, clk_epi, act_at, act_vec, act_epi;
+  mr_clk_gate u_gate_at (.clk_i, .active_i(act_at), .clk_o(clk_at));
+  mr_clk_gate u_gate_vec (.clk_i, .active_i(act_vec), .clk_o(clk_vec));
+  mr_clk_gate #(
+    .HOLD(40)
+  ) u_gate_epi (
+    .clk_i,
+    .active_i(act_epi),
+    .clk_o   (clk_epi)
+  );
+
   // ---- channels: reader and stream --------------------------------------------------------------
   logic [N-1:0]     w_valid, w_credit, kv_valid, kv_credit, kv_job_valid, kv_job_ready;
   logic [N*32-1:0]  kv_job_off, kv_job_beats;
@@ -382,7 +395,7 @@ module millrace_core #(
   mr_hostrd #(
     .CLIENTS(2)
   ) u_hostrd (
-    .clk_i,
+    .clk_i(clk_vec),
     .rst_ni     (unit_rst_n),
     .flush_i    (halt),
     .req_valid_i({r_req_valid, f_req_valid}),
@@ -418,7 +431,7 @@ module millrace_core #(
   mr_writer #(
     .CLIENTS(2)
   ) u_writer (
-    .clk_i,
+    .clk_i(clk_vec),
     .rst_ni      (unit_rst_n),
     .flush_i     (halt),
     .job_valid_i (wj_valid),
@@ -493,7 +506,7 @@ module millrace_core #(
     .ROT_MAX(ROT_MAX),
     .CTX_MAX(CTX_MAX)
   ) u_rows (
-    .clk_i,
+    .clk_i(clk_vec),
     .rst_ni         (unit_rst_n),
     .cmd_valid_i    (issue_valid[2] && vec_is_load),
     .cmd_ready_o    (ld_ready),
@@ -542,13 +555,17 @@ module millrace_core #(
   logic [V*32-1:0] res_rdata, ln_q_data;
   logic            ln_q_valid, ln_q_ready, ln_ack, ln_busy, ln_ovf, ln_nan, unused_ln_two_pass;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_q_tag;
+  // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
+  // whose state stands still when it is idle cannot count that itself.
+  logic ln_phase_q;
+  always_ff @(posedge clk_i) ln_phase_q <= unit_rst_n && !ln_phase_q;
   mr_layernorm #(
     .V        (V),
     .T        (T),
     .D_MAX    (D_MAX),
     .VEC_WORDS(VEC_WORDS)
   ) u_layernorm (
-    .clk_i,
+    .clk_i(clk_vec),
     .rst_ni          (unit_rst_n),
     .cmd_valid_i     (issue_valid[2] && !vec_is_load && !ln_bad),
     .cmd_ready_o     (ln_ready),
@@ -563,6 +580,7 @@ module millrace_core #(
     .cmd_rows_i      (n_rows),
     .cmd_two_pass_i  (two_pass),
     .row_logit_i     (row_logit),
+    .phase_i         (ln_phase_q),
     .rexp_ren_o      (ln_rexp_ren),
     .rexp_raddr_o    (ln_rexp_raddr),
     .rexp_rdata_i    (rexp_rdata),
@@ -735,7 +753,7 @@ module millrace_core #(
     .W    (V * 32),
     .DEPTH(T * (D_MAX / V))
   ) u_residual (
-    .clk_i,
+    .clk_i(clk_epi),
     .wen_i  (res_we),
     .waddr_i(res_waddr),
     .wdata_i(res_wdata),
@@ -751,7 +769,7 @@ module millrace_core #(
     .W    (V * 32),
     .DEPTH(T * (ROT_MAX / V))
   ) u_rotary (
-    .clk_i,
+    .clk_i(clk_epi),
     .wen_i  (rot_we),
     .waddr_i(rot_waddr),
     .wdata_i(ld_wdata),
@@ -771,7 +789,7 @@ module millrace_core #(
     .DEPTH(T * QKV_WORDS),
     .WE_W (264)
   ) u_qkv (
-    .clk_i,
+    .clk_i(clk_epi),
     .wen_i  (qkv_we),
     .waddr_i(qkv_waddr),
     .wdata_i(qkv_wdata),
@@ -793,7 +811,7 @@ module millrace_core #(
     .PM_WORDS(PM_WORDS),
     .SUBS    (V > 32 ? V / 32 : 1)
   ) u_prefix_max (
-    .clk_i,
+    .clk_i(clk_epi),
     .rst_ni         (unit_rst_n),
     .blk_valid_i    (pmb_valid),
     .blk_token_i    (pmb_token),
@@ -844,7 +862,7 @@ module millrace_core #(
     .CTX_MAX  (CTX_MAX),
     .KV_DEPTH (KV_DEPTH)
   ) u_attn (
-    .clk_i,
+    .clk_i(clk_at),
     .rst_ni          (unit_rst_n),
     .cmd_valid_i     (issue_valid[3] && !at_bad),
     .cmd_ready_o     (at_ready),
@@ -908,7 +926,7 @@ module millrace_core #(
     .PM_WORDS (PM_WORDS),
     .D_MAX    (D_MAX)
   ) u_kvstore (
-    .clk_i,
+    .clk_i(clk_vec),
     .rst_ni          (unit_rst_n),
     .cmd_valid_i     (issue_valid[4]),
     .cmd_ready_o     (issue_ready[4]),
@@ -967,7 +985,7 @@ module millrace_core #(
     .D_MAX  (D_MAX),
     .ROT_MAX(ROT_MAX)
   ) u_epilogue (
-    .clk_i,
+    .clk_i(clk_epi),
     .rst_ni          (unit_rst_n),
     .cfg_valid_i     (mm_issue),
     .cfg_ready_o     (cfg_ready),
@@ -1045,7 +1063,7 @@ module millrace_core #(
     .PM_WORDS (PM_WORDS),
     .TWO_PASS (TWO_PASS)
   ) u_vec_out (
-    .clk_i,
+    .clk_i(clk_epi),
     .rst_ni      (unit_rst_n),
     .two_pass_i  (two_pass),
     .epi_valid_i (epi_valid),
@@ -1074,6 +1092,14 @@ module millrace_core #(
     .pm_index_o  (pmb_index),
     .pm_code_o   (pmb_code)
   );
+
+  // ---- activity, for mr_clk_gate ----------------------------------------------------------------
+  assign act_at  = !unit_rst_n || issue_valid[3] || unit_busy[3] || kv_valid != '0;
+  assign act_vec = !unit_rst_n || halt || act_at || issue_valid[2] || unit_busy[2] || ln_busy ||
+                   issue_valid[4] || unit_busy[4] || !hr_idle || r_req_valid || f_req_valid ||
+                   !wr_idle || wj_valid != '0 || wd_valid != '0;
+  assign act_epi = act_vec || mm_issue || dr_valid || epi_valid || epi_ack || wj_done[0] ||
+                   aa_valid || pmb_valid;
 
   // ---- counters, sticky flags, progress ---------------------------------------------------------
   logic [4:0] done_q;

@@ -108,6 +108,14 @@ module mr_seq #(
   assign busy_o         = state_q != IDLE;
   assign counters_run_o = state_q == RUN;
 
+  // Commands come and go rarely. See mr_clk_gate.
+  logic clk_ctl, act_ctl;
+  mr_clk_gate u_gate_ctl (.clk_i, .active_i(act_ctl), .clk_o(clk_ctl));
+  assign act_ctl = !unit_rst_no || fetch_start_q || hr_req_valid_o || hr_valid_i || d_go ||
+                   (cmd_valid && cmd_ready) || (iss_valid & iss_ready) != '0 || unit_done != '0 ||
+                   sp_done_i != '0 || (job_valid_o & job_ready_i) != '0 ||
+                   (sp_valid_o & sp_ready_i) != '0;
+
   // ---- fetch and dispatch ---------------------------------------------------------------------
   logic         desc_bad, cmd_valid, cmd_ready;
   logic         unused_desc_valid;  // commands follow only after a good descriptor
@@ -116,7 +124,7 @@ module mr_seq #(
     .N(N),
     .T(T)
   ) u_fetch (
-    .clk_i,
+    .clk_i(clk_ctl),
     .rst_ni     (unit_rst_no),
     .start_i    (fetch_start_q),
     .addr_i     (run_addr_i),
@@ -169,7 +177,7 @@ module mr_seq #(
   assign cmd_ready = !d_valid_q || d_go;
   assign q_valid   = d_go ? d_route_q : '0;
 
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_ctl) begin
     if (!unit_rst_no) begin
       d_valid_q <= 1'b0;
       index_q   <= '0;
@@ -196,7 +204,7 @@ module mr_seq #(
         .DEPTH(q == 0 ? 32 : 16),
         .LIMIT(q == 1 ? 8 : 1)
       ) u_queue (
-        .clk_i,
+        .clk_i(clk_ctl),
         .rst_ni       (unit_rst_no),
         .in_valid_i   (q_valid[q]),
         .in_ready_o   (q_ready[q]),
@@ -219,7 +227,7 @@ module mr_seq #(
   endgenerate
 
   mr_sems u_sems (
-    .clk_i,
+    .clk_i(clk_ctl),
     .rst_ni    (unit_rst_no),
     .clear_i   (1'b0),
     .take_i    (take),
@@ -234,7 +242,7 @@ module mr_seq #(
     .D_MAX(D_MAX),
     .RING (RING)
   ) u_stream_ctl (
-    .clk_i,
+    .clk_i(clk_ctl),
     .rst_ni       (unit_rst_no),
     .clear_i      (1'b0),
     .cmd_valid_i  (q_valid[0]),
@@ -270,7 +278,7 @@ module mr_seq #(
   assign unit_done[4:1] = {done_i[4] || end_q, done_i[3:1]};
   assign cmd_o          = iss_cmd[2559:512];
   logic end_q;
-  always_ff @(posedge clk_i) end_q <= unit_rst_no && end_fire;
+  always_ff @(posedge clk_ctl) end_q <= unit_rst_no && end_fire;
 
   // ---- errors ---------------------------------------------------------------------------------
   logic [39:0] idle_q;  // cycles without progress

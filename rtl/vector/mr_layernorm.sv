@@ -14,6 +14,8 @@
 // stay. cmd_rows_i: resident tokens. cmd_two_pass_i: the run's flag; row slots then are 2k.
 // Token k of the command's output (the k-th processed) goes to row slot k, or 2k with two passes.
 // rexp, res: RAM ports, data one cycle after ren, held. The exponent is the largest of the row.
+// phase_i: alternates every cycle; rows are read for normalising in cycles with it low. It is not
+// made here: the unit's state stands still while the unit is idle (mr_clk_gate).
 // vec: RAM port with data two cycles after ren, gain of word w at w, bias at VEC_WORDS + w.
 // q: beats for mr_quant (valid/ready, registered), q_tag_o = {row slot 16, word 16, region 2,
 // first} as mr_quant wants it: constant over a block, of a beat's first block if V > 32; word =
@@ -47,6 +49,7 @@ module mr_layernorm #(
     input  logic [15:0]        cmd_rows_i,
     input  logic               cmd_two_pass_i,
     input  logic [T-1:0]       row_logit_i,
+    input  logic               phase_i,
     // memories
     output logic               rexp_ren_o,
     output logic [REXP_AW-1:0] rexp_raddr_o,
@@ -372,22 +375,20 @@ module mr_layernorm #(
   logic [7:0] nv_q;
   logic [3:0] gap_q;
   logic [4:0] held_q;  // beats read and not yet in the output register
-  logic phase_q, n_reading_q, fetch, sub_v, scale_v, gain_v, out_v;
+  logic n_reading_q, fetch, sub_v, scale_v, gain_v, out_v;
   logic [V*32-1:0] sub_y, scale_y, gain_y, out_y;
   logic [3:0] n_ovf;
 
-  assign n_ren = n_reading_q && !phase_q && !held_q[4];
+  assign n_ren = n_reading_q && !phase_i && !held_q[4];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       n_reading_q <= 1'b0;
       n_busy_q <= 1'b0;
-      phase_q <= 1'b0;
       nv_q <= 8'd0;
       held_q <= 5'd0;
       gap_q <= 4'd0;
     end else begin
-      phase_q <= !phase_q;
       nv_q <= {nv_q[6:0], n_ren};
       held_q <= held_q + {4'd0, n_ren} - {4'd0, fetch};
       if (hand) begin

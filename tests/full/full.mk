@@ -23,9 +23,11 @@ formal:
 	@bash tests/formal/run.sh
 
 # The simulated devices of the unit tests.
-$(BUILD)/unit/test_sim $(BUILD)/unit/test_sim_errors: | $(call SIM_SO,sim) $(call SIM_VIEW,sim) \
+SIM_TESTS := $(addprefix $(BUILD)/unit/test_,sim sim_errors clk_gate)
+$(SIM_TESTS): | $(call SIM_SO,sim) $(call SIM_VIEW,sim) \
     $(call SIM_SO,tiny) $(call SIM_VIEW,tiny)
-$(BUILD)/unit/test_sim $(BUILD)/unit/test_sim_errors: tests/unit/fixtures.h tests/unit/simulated.h
+UNIT_EXTRA_test_clk_gate := -DSIM_DIR='"$(BUILD)/sim"'
+$(SIM_TESTS): tests/unit/fixtures.h tests/unit/simulated.h
 $(BUILD)/test-list: $(call SIM_VIEW,sim)
 
 # The host's code as the library has it, without sanitizers: hours of simulation go through it.

@@ -36,6 +36,10 @@ done
 verilator --lint-only -Wall -DMILLRACE_VIEW --top-module millrace_core $(params tiny) -Irtl/fp "${files[@]}" \
     >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
 tap $? "verilator -Wall: tiny with MILLRACE_VIEW" "$tmp/v"
+# shellcheck disable=SC2046
+verilator --lint-only -Wall -DMILLRACE_CLK_GATE --top-module millrace_core $(params tiny) -Irtl/fp "${files[@]}" \
+    >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
+tap $? "verilator -Wall: tiny with MILLRACE_CLK_GATE" "$tmp/v"
 
 # ---- Icarus. "sorry" is about its own sensitivity lists, wider than needed: not a fault of the source.
 # shellcheck disable=SC2046

@@ -8,6 +8,8 @@
 #   unit:TEST          cmocka test of tests/unit with the mutated file in place of the library's
 #   device:            millrace selftest of the unchanged sim:tiny against the mutated C model
 #   sim                millrace selftest of a sim:tiny of the mutated RTL
+#   gates              unit test clk_gate: a sim:tiny of the mutated RTL against the unchanged one
+#                      without clock gates
 # A mutant that does not change its file, or does not build, has not been caught.
 set -uo pipefail
 only=${1:-}
@@ -38,6 +40,7 @@ catcher() { # how a test is called in the test list
     case $1 in
     rtl:*) echo "rtl-${1#rtl:}" ;;
     unit:*) echo "unit-test_${1#unit:}" ;;
+    gates) echo "unit-test_clk_gate" ;;
     *) echo "selftest on sim:tiny" ;;
     esac
 }
@@ -47,6 +50,7 @@ baseline() { # catcher
     case $1 in
     rtl:*) timeout "$limit" "$build/rtl/${1#rtl:}/tb" ;;
     unit:*) timeout "$limit" "$build/unit/test_${1#unit:}" ;;
+    gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     device: | sim) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     esac >"$dir/baseline.log" 2>&1
 }
@@ -69,7 +73,7 @@ make_test() { # catcher file
         $cc $cflags -w -c -o build/mutant.o "$2" &&
             $cc -o build/test "$build"/obj/host/cli/*.o build/mutant.o "$build/libmillrace.a" $libs
         ;;
-    sim)
+    sim | gates)
         make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=tiny JOBS=1 build/sim/tiny/libmillrace-sim-tiny.so
         ;;
     esac
@@ -79,6 +83,7 @@ run_test() { # catcher
     rtl:*) timeout "$limit" "build/rtl/${1#rtl:}/tb" ;;
     unit:*) cd "$OLDPWD" && timeout "$limit" "$tree/build/test" ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
+    gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
     sim) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     esac
 }
@@ -174,6 +179,14 @@ mutant 'semaphores are never taken' rtl/control/mr_sems.sv \
     "s/n = n - 5'd1;/n = n;/" sim
 mutant 'commands do not wait for their semaphores' rtl/control/mr_queue.sv \
     "s/ && (wait_mask & ~sem_i) == '0;/;/" sim
+
+# ---- clock gates -----------------------------------------------------------------------------------------
+mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv \
+    "s/left_q <= 8'(HOLD);/left_q <= 8'd1;/" gates
+mutant 'a command does not wake attention' rtl/millrace_core.sv \
+    's/issue_valid\[3\] || unit_busy\[3\] ||/unit_busy[3] ||/' gates
+mutant 'LayerNorm counts its own cycles' rtl/vector/mr_layernorm.sv \
+    's/^  logic n_reading_q, fetch/  logic p_q; always_ff @(posedge clk_i) p_q <= rst_ni \&\& !p_q;\n&/; s/!phase_i/!p_q/' gates
 
 # ---- C model ---------------------------------------------------------------------------------------------
 mutant 'C model rounds where the accumulator floors' host/cmodel/num.h \

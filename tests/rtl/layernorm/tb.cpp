@@ -194,6 +194,7 @@ class Bench {
     void cycle()
     {
         dut_->q_ready_i = q_.want();
+        dut_->phase_i = dut_.cycles() & 1;
         bool ack = ack_.want() && acks_ > 0;
         dut_->wr_ack_i = ack;
         ack_.saw(acks_ > 0);
