@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20 };
 
 // xorshift64* (Vigna 2016)
 static uint64_t next(uint64_t *s)
@@ -79,9 +82,11 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enu
     size_t stream = (size_t)mr_stream_beats(c, format, 1) * MR_BEAT;
     size_t table = (size_t)c->vocab_size * (size_t)c->n_embd;
     *packed = (struct mr_packed){.config = *c, .format = format, .stream_bytes = stream};
-    uint8_t *memory = aligned_alloc(4096, (stream + table * 2 + 4095) / 4096 * 4096);
+    size_t bytes = (stream + table * 2 + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uint8_t *memory = aligned_alloc(HUGE_PAGE, bytes);
     if (!memory)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu bytes of synthetic weights", stream);
+    (void)madvise(memory, bytes, MADV_HUGEPAGE); // faults of six gigabytes page by page take longer
     uint64_t s = seed * 2 + 1;
     uint8_t *out = memory;
     for (int i = 0; i < mr_stream_items(c); i++) {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "device/sim.h"
+#include "engine/synthetic.h"
 #include "fixtures.h"
 #include "pack/layout.h"
 #include "simulated.h"
@@ -232,8 +233,8 @@ static void counters_add_up(void **state)
 #define CYCLES "tests/cycles.tsv"
 
 static const struct timed {
-    const char *name, *model, *device;
-    int filled, rows; // positions before the run, rows of it
+    const char *name, *model, *device; // model NULL: one layer of GPT-J-6B, weights from a seed
+    int filled, rows;                  // positions before the run, rows of it
 } timed[] = {
     {"fixture decode, ideal", FIXTURES "/bf16-d32-r6", "sim:sim,memory=ideal", 5, 1},
     {"fixture decode, ddr4-2400", FIXTURES "/bf16-d32-r6", "sim:sim,memory=ddr4-2400", 5, 1},
@@ -241,8 +242,32 @@ static const struct timed {
     {"demo decode at 0, ddr4-2400", "models/demo", "sim:sim,memory=ddr4-2400", 0, 1},
     {"demo prefill of 16, ideal", "models/demo", "sim:sim,memory=ideal", 0, 16},
     {"demo prefill of 16, ddr4-2400", "models/demo", "sim:sim,memory=ddr4-2400", 0, 16},
+    {"GPT-J-6B layer, decode at 0, ddr4-2400", NULL, "sim:sim,memory=ddr4-2400", 0, 1},
+    {"GPT-J-6B layer, prefill of 6 at 1000, ddr4-2400", NULL, "sim:sim,memory=ddr4-2400", 1000, 6},
 };
 enum { N_TIMED = sizeof timed / sizeof *timed };
+
+static void load_timed(const struct timed *t, struct mr_packed *packed)
+{
+    static const struct mr_config layer = {
+        .vocab_size = 64,
+        .n_positions = 2048,
+        .n_embd = 4096,
+        .n_layer = 1,
+        .n_head = 16,
+        .head_dim = 256,
+        .rotary_dim = 64,
+        .n_inner = 16384,
+        .layer_norm_epsilon = 1e-5f,
+        .bos_token_id = -1,
+        .eos_token_id = -1,
+    };
+    struct mr_error err = {0};
+    struct mr_pack_options pack = {.format = MR_FORMAT_MXINT8, .smooth = true};
+    check(t->model ? mr_pack_directory(packed, t->model, &pack, &err)
+                   : mr_packed_synthetic(packed, &layer, MR_FORMAT_MXINT8, 1, &err),
+          &err);
+}
 
 static uint64_t cycles_of(const struct timed *t)
 {
@@ -251,11 +276,10 @@ static uint64_t cycles_of(const struct timed *t)
     struct mr_backend *b;
     struct mr_backend_stats stats;
     struct mr_error err = {0};
-    struct mr_pack_options pack = {.format = MR_FORMAT_MXINT8, .smooth = true};
     struct mr_engine_options opt = {.max_seqs = 1};
     struct mr_row rows[16];
     int seq;
-    check(mr_pack_directory(&packed, t->model, &pack, &err), &err);
+    load_timed(t, &packed);
     check(mr_device_open(&dev, t->device, &err), &err);
     check(mr_engine_open(&b, &packed, dev, &opt, &err), &err);
     check(mr_backend_seq_new(b, &seq, &err), &err);
