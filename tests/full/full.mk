@@ -45,6 +45,10 @@ full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 ## test-full: test, and all that takes longer; result in docs/results/test-full.txt (an hour)
 test-full: deps
 	@BUILD=$(BUILD) JOBS=$(JOBS) MAKE="$(MAKE)" bash tests/full/run.sh
+# What parts that run side by side would otherwise build twice.
+.PHONY: full-prepare
+full-prepare: all $(BUILD)/full/sweep $(SIM_TESTS) rtl-benches $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) \
+    $(call SIM_VIEW,wide) $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 full-accuracy: $(MILLRACE)
 	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh
 full-benches: $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
