@@ -154,15 +154,16 @@ static size_t merge_short(const struct mr_bpe *bpe, const unsigned char *word, s
     return n;
 }
 
+// Four children a node: half the levels of two, and the children lie in one or two cache lines.
 static void sift_down(uint64_t *heap, size_t n, size_t i)
 {
     uint64_t item = heap[i];
     for (;;) {
-        size_t child = 2 * i + 1;
+        size_t child = 4 * i + 1, end = child + 4 < n ? child + 4 : n;
         if (child >= n)
             break;
-        if (child + 1 < n && heap[child + 1] < heap[child])
-            child++;
+        for (size_t c = child + 1; c < end; c++)
+            child = heap[c] < heap[child] ? c : child;
         if (heap[child] >= item)
             break;
         heap[i] = heap[child];
@@ -174,9 +175,9 @@ static void sift_down(uint64_t *heap, size_t n, size_t i)
 static void heap_push(uint64_t *heap, size_t *n, uint64_t item)
 {
     size_t i = (*n)++;
-    while (i > 0 && heap[(i - 1) / 2] > item) {
-        heap[i] = heap[(i - 1) / 2];
-        i = (i - 1) / 2;
+    while (i > 0 && heap[(i - 1) / 4] > item) {
+        heap[i] = heap[(i - 1) / 4];
+        i = (i - 1) / 4;
     }
     heap[i] = item;
 }
@@ -231,11 +232,14 @@ static size_t merge_long(struct mr_bpe *bpe, const unsigned char *word, size_t s
             sift_down(bpe->heap, n_heap, 0);
         int32_t at = (int32_t)(uint32_t)top;
         // Entries are not removed when a neighbour changes; the rank tells a stale one.
-        if (symbols[at].id < 0 || rank_at(bpe, at) != (uint32_t)(top >> 32))
-            continue;
         struct symbol *left = &symbols[at];
+        if (left->id < 0 || left->next < 0)
+            continue;
         struct symbol *right = &symbols[left->next];
-        left->id = slot_of(bpe, pair_of(left->id, right->id))->merged;
+        const struct merge *merge = slot_of(bpe, pair_of(left->id, right->id));
+        if (merge->rank != (uint32_t)(top >> 32))
+            continue;
+        left->id = merge->merged;
         left->next = right->next;
         right->id = -1;
         if (left->next >= 0)

@@ -282,11 +282,35 @@ static int load_added(struct loader *l, const json_t *vocab, const json_t *entry
     return 0;
 }
 
+// `seen`: the ids of those before, by content. With two ids for one text the library that wrote the
+// file and the one that reads it may take different ones.
+static int check_content(const struct loader *l, const json_t *entry, json_t *seen)
+{
+    const char *text = json_string_value(json_object_get(entry, "content"));
+    json_t *id = json_object_get(entry, "id");
+    const json_t *before = json_object_get(seen, text);
+    if (before && json_integer_value(before) != json_integer_value(id))
+        return mr_fail(l->err, MR_ERR_FORMAT,
+                       "%s: added token \"%s\" has two ids, %" JSON_INTEGER_FORMAT
+                       " and %" JSON_INTEGER_FORMAT,
+                       l->path, mr_show(text).text, json_integer_value(before),
+                       json_integer_value(id));
+    return json_object_set(seen, text, id) == 0
+               ? 0
+               : mr_fail(l->err, MR_ERR_MEMORY, "%s: out of memory", l->path);
+}
+
 static int load_all_added(struct loader *l, const json_t *vocab, const json_t *added)
 {
-    int rc = 0;
-    for (size_t i = 0; i < json_array_size(added) && !rc; i++)
-        rc = load_added(l, vocab, json_array_get(added, i));
+    json_t *seen = json_object();
+    int rc = seen ? 0 : mr_fail(l->err, MR_ERR_MEMORY, "%s: out of memory", l->path);
+    for (size_t i = 0; i < json_array_size(added) && !rc; i++) {
+        const json_t *entry = json_array_get(added, i);
+        rc = check_content(l, entry, seen);
+        if (!rc)
+            rc = load_added(l, vocab, entry);
+    }
+    json_decref(seen);
     return rc;
 }
 

@@ -42,6 +42,14 @@ full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 
+## bench-tokenizer: MB/s of the tokenizer on one core
+.PHONY: bench-tokenizer
+$(BUILD)/full/tokenizer: tests/full/tokenizer.c $(LIB)
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
+bench-tokenizer: $(BUILD)/full/tokenizer
+	@$< models/demo models/demo/heldout.txt
+
 ## test-full: test, and all that takes longer; result in docs/results/test-full.txt (an hour)
 test-full: deps
 	@BUILD=$(BUILD) JOBS=$(JOBS) MAKE="$(MAKE)" bash tests/full/run.sh

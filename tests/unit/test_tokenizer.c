@@ -145,6 +145,49 @@ static void reads_vocab_and_merges_files(void **state)
     check_vectors(files_dir, VECTORS "demo.jsonl");
 }
 
+// GPT-J's 143 extra tokens on the demo's vocabulary, as make_tokenizer.py adds them: in
+// tokenizer.json, either way `normalized` may be set, and in added_tokens.json.
+static void agrees_with_tokenizers_on_the_extra_tokens_of_gptj(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 3; form++) {
+        json_error_t problem;
+        json_t *root = json_load_file("models/demo/tokenizer.json", 0, &problem);
+        assert_non_null(root);
+        json_t *list = json_object_get(root, "added_tokens"), *map = json_object();
+        int first = (int)json_object_size(json_object_get(json_object_get(root, "model"), "vocab"));
+        for (int i = 1; i <= 143; i++) {
+            char content[32];
+            (void)snprintf(content, sizeof content, "<|extratoken_%d|>", i);
+            json_object_set_new(map, content, json_integer(first + i - 1));
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:i, s:b, s:b}", "content", content, "id",
+                                            first + i - 1, "special", 0, "normalized", form == 1));
+        }
+        assert_int_equal(json_array_size(list), 144); // <|endoftext|> is there
+        char *text = json_dumps(form < 2 ? root : map, 0);
+        assert_non_null(text);
+        if (form < 2) {
+            check_vectors(files_write_text("t.json", text), VECTORS "gptj.jsonl");
+        } else {
+            copy("models/demo/vocab.json", "vocab.json");
+            copy("models/demo/merges.txt", "merges.txt");
+            (void)files_write_text("added_tokens.json", text);
+            check_vectors(files_dir, VECTORS "gptj.jsonl");
+        }
+        free(text);
+        json_decref(map);
+        json_decref(root);
+    }
+}
+
+// Bytes that are no UTF-8, by the rule of docs/tokenizer.md, merged by the library's model.
+static void agrees_with_tokenizers_on_broken_utf8(void **state)
+{
+    (void)state;
+    check_vectors(VECTORS "multilingual-tokenizer.json", VECTORS "broken.jsonl");
+}
+
 static char class_in(struct mr_splitter *s, const unsigned char *c, size_t size)
 {
     static const char probes[] = "L"
@@ -212,6 +255,30 @@ static void classes_of_all_code_points_agree_with_tokenizers(void **state)
         unknown++;
     }
     assert_true(unknown < 20000); // Unicode 14 (Debian 12) to 16 added 9,500 letters and numbers
+    mr_splitter_free(s);
+}
+
+// Where libraries differ: `tokenizers` follows Unicode's White_Space, PCRE2's \s lets U+0085 out
+// and U+180E in, Python's str.isspace() has U+001C.
+static void white_space_is_that_of_unicode(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned code_point;
+        char class;
+    } cases[] = {{0x85, 'S'},   {0x1c, 'O'},   {0x1f, 'O'},   {0x180e, 'O'}, {0x200b, 'O'},
+                 {0x200a, 'S'}, {0x2028, 'S'}, {0x3000, 'S'}, {0xfeff, 'O'}, {0xa0, 'S'}};
+    struct mr_splitter *s;
+    struct mr_error err = {0};
+    assert_int_equal(mr_splitter_new(&s, &err), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char utf8[4];
+        size_t size = put_utf8(cases[i].code_point, utf8);
+        if (class_in(s, utf8, size) != cases[i].class)
+            fail_msg("U+%04X is not of class %c", cases[i].code_point, cases[i].class);
+        assert_int_equal(mr_space_at_start(utf8, size), cases[i].class == 'S' ? size : 0);
+        assert_int_equal(mr_space_at_end(utf8, size), cases[i].class == 'S' ? size : 0);
+    }
     mr_splitter_free(s);
 }
 
@@ -630,6 +697,23 @@ static void refuses_bad_merges(void **state)
     refuse_with("model", "merges", json_object(), MR_ERR_FORMAT, "\"merges\" is an object");
 }
 
+// What a merge makes is longer than its parts, so merges cannot go in a circle, unless a part is
+// empty or two names share an id: both are refused, in every place where they can stand.
+static void refuses_cyclic_merges(void **state)
+{
+    (void)state;
+    refuse_with("model", "merges", json_pack("[[s, s]]", "a", ""), MR_ERR_FORMAT,
+                "not in the vocabulary");
+    refuse_with("model", "merges", json_pack("[[s, s], [s, s]]", "a", "b", "", "ab"), MR_ERR_FORMAT,
+                "merge 1, of \"\" and \"ab\"");
+    json_t *vocab = byte_vocabulary();
+    json_object_set_new(vocab, "", json_integer(300));
+    refuse_with("model", "vocab", vocab, MR_ERR_FORMAT, "a token is empty");
+    vocab = byte_vocabulary();
+    json_object_set_new(vocab, "ab", json_integer('a'));
+    refuse_with("model", "vocab", vocab, MR_ERR_FORMAT, "two tokens have the same id");
+}
+
 static void refuse_added(int id, const char *content, const char *words)
 {
     json_t *root = hand_made();
@@ -644,6 +728,7 @@ static void refuses_bad_added_tokens(void **state)
     refuse_added(257, "<y>", "id 257, which belongs to another token");
     refuse_added(300, "<x>", "occurs twice");
     refuse_added(300, "<y>", "occurs twice");
+    refuse_added(301, "<x>", "has two ids, 300 and 301");
     refuse_added(400, "ab", "not its id in the vocabulary");
     refuse_added(301, "", "has no \"content\"");
     refuse_added(-1, "<y>", "is not an integer from 0");
@@ -683,8 +768,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(agrees_with_tokenizers_on_the_demo_model),
         TEST(agrees_with_tokenizers_on_added_tokens_and_scripts),
+        TEST(agrees_with_tokenizers_on_the_extra_tokens_of_gptj),
+        TEST(agrees_with_tokenizers_on_broken_utf8),
         TEST(reads_vocab_and_merges_files),
         TEST(classes_of_all_code_points_agree_with_tokenizers),
+        TEST(white_space_is_that_of_unicode),
         TEST(any_bytes_round_trip),
         TEST(invalid_bytes_are_words_of_their_own),
         TEST(long_words_merge_like_short_ones),
@@ -699,6 +787,7 @@ int main(void)
         TEST(refuses_bad_vocabulary),
         TEST(refuses_vocabulary_without_all_bytes),
         TEST(refuses_bad_merges),
+        TEST(refuses_cyclic_merges),
         TEST(refuses_bad_added_tokens),
         TEST(refuses_bad_merges_file),
     };
