@@ -115,9 +115,10 @@ static int advance(struct batch *b, struct job *j, const float *logits, struct m
         return rc;
     if (rc > 0)
         return finish(b, j, MR_FINISH_STOPPED, err);
-    if (g->count == (size_t)b->opt->max_tokens ||
-        g->prompt_count + g->count > (size_t)c->n_positions)
+    if (g->count == (size_t)b->opt->max_tokens)
         return finish(b, j, MR_FINISH_LENGTH, err);
+    if (g->prompt_count + g->count > (size_t)c->n_positions)
+        return finish(b, j, MR_FINISH_CONTEXT, err);
     j->pending = &g->ids[g->count - 1];
     j->n_pending = 1;
     return 0;
@@ -183,6 +184,7 @@ int mr_generate(struct mr_session *session, const int32_t *const *prompts, const
     for (int i = 0; rc == 0 && i < n_jobs; i++)
         b.jobs[i].prompt = -1;
     int next = 0, running = rc == 0;
+    bool first = true;
     while (rc == 0 && running) {
         running = 0;
         for (int i = 0; rc == 0 && i < n_jobs; i++) {
@@ -194,6 +196,9 @@ int mr_generate(struct mr_session *session, const int32_t *const *prompts, const
         }
         if (rc == 0 && running)
             rc = step(&b, err);
+        if (rc == 0 && first && opt->after_prefill)
+            mr_session_get_stats(session, opt->after_prefill);
+        first = false;
     }
     for (int i = 0; b.jobs && i < n_jobs; i++)
         if (rc < 0 && b.jobs[i].prompt >= 0)

@@ -40,29 +40,36 @@ static int load_synthetic(struct mr_packed *packed, const char *text, enum mr_fo
         long high;
         long *out;
     } keys[] = {{",layers=", 28, &layers}, {",vocab=", 50400, &vocab}, {",seed=", 1000000, &seed}};
+    bool given[sizeof keys / sizeof *keys] = {false};
     const char *p = text;
     bool ok = strncmp(p, "gptj-6b", 7) == 0;
     p += ok ? 7 : 0;
     while (ok && *p) {
         ok = false;
-        for (size_t i = 0; i < sizeof keys / sizeof *keys && !ok; i++) {
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
             size_t n = strlen(keys[i].key);
             if (strncmp(p, keys[i].key, n) != 0)
                 continue;
             char *end;
             long v = strtol(p + n, &end, 10);
-            ok = end != p + n && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0);
+            ok = end != p + n && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0) &&
+                 !given[i];
+            given[i] = true;
             *keys[i].out = v;
             p = end;
+            break;
         }
     }
     if (!ok)
         return mr_fail(
             err, MR_ERR_USAGE,
-            "synthetic:%s: known is gptj-6b with layers=1..28, vocab=1..50400, seed=1..1000000",
+            "synthetic:%s: known is gptj-6b with layers=1..28, vocab=1..50400, seed=1..1000000, "
+            "each at most once",
             text);
     c.n_layer = (int)layers;
     c.vocab_size = (int)vocab;
+    if (c.vocab_size <= c.eos_token_id) // cut off with the rest
+        c.bos_token_id = c.eos_token_id = -1;
     return mr_packed_synthetic(packed, &c, format, (uint64_t)seed, err);
 }
 
@@ -127,6 +134,7 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .eos_token_id = c->eos_token_id,
         .format = p->format == MR_FORMAT_MXFP4 ? MR_WEIGHTS_MXFP4 : MR_WEIGHTS_MXINT8,
         .smoothed = p->smooth,
+        .calibrated = p->calibrated,
         .packed_file = !p->checkpoint,
         .has_tokenizer = p->tokenizer != NULL,
         .parameters = (uint64_t)c->n_layer * layer + 2 * v * d + v + 2 * d,
@@ -138,7 +146,11 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err)
 {
     if (!model->dir)
-        return mr_fail(err, MR_ERR_USAGE, "%s: only a Hugging Face directory can be packed", path);
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "%s: not written: the model is packed already, or synthetic; load the Hugging Face "
+            "directory, or copy the packed file",
+            path);
     return mr_packed_save(&model->packed, model->dir, path, &mr_device_stop, err);
 }
 

@@ -9,6 +9,7 @@
 #include "common/str.h"
 
 #define REQUIRED (-1)
+#define CORRECT  "compare the file with the one that the model came with"
 
 // Reads integer `key` into *out; a missing key takes `missing`, unless that is REQUIRED.
 static int read_int(const json_t *config, const char *path, const char *key, int low, int high,
@@ -22,26 +23,38 @@ static int read_int(const json_t *config, const char *path, const char *key, int
     if (!value)
         return mr_fail(err, MR_ERR_FORMAT, "%s: has no \"%s\"; is this a GPT-J model?", path, key);
     if (!json_is_integer(value))
-        return mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where an integer is expected", path,
-                       key, mr_json_kind(value));
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"%s\" is %s where an integer is expected; " CORRECT, path, key,
+                       mr_json_kind(value));
     json_int_t number = json_integer_value(value);
     if (number < low || number > high)
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"%s\" is %" JSON_INTEGER_FORMAT ", outside the supported %d to %d",
+                       "%s: \"%s\" is %" JSON_INTEGER_FORMAT
+                       ", outside the supported %d to %d; " CORRECT,
                        path, key, number, low, high);
     *out = (int)number;
     return 0;
 }
 
 // A token id: missing takes GPTJConfig's default, null means that there is none (-1).
-static int read_token_id(const json_t *config, const char *path, const char *key, int *out,
-                         struct mr_error *err)
+static int read_token_id(const json_t *config, const char *path, const char *key, int vocab_size,
+                         int *out, struct mr_error *err)
 {
     if (json_is_null(json_object_get(config, key))) {
         *out = -1;
         return 0;
     }
-    return read_int(config, path, key, 0, INT32_MAX, 50256, out, err);
+    if (!json_object_get(config, key)) {
+        *out = 50256; // in GPT-J's vocabulary; in a smaller one it names no token, and never comes
+        return 0;
+    }
+    int rc = read_int(config, path, key, 0, INT32_MAX, REQUIRED, out, err);
+    if (rc == 0 && *out >= vocab_size)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"%s\" is %d, outside the vocabulary of %d; correct it, or set it to "
+                       "null if the model has no such token",
+                       path, key, *out, vocab_size);
+    return rc;
 }
 
 static int check_architecture(const json_t *config, const char *path, struct mr_error *err)
@@ -61,8 +74,8 @@ static int check_architecture(const json_t *config, const char *path, struct mr_
     const json_t *activation = json_object_get(config, "activation_function");
     if (activation && !json_is_string(activation))
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"activation_function\" is %s where a string is expected", path,
-                       mr_json_kind(activation));
+                       "%s: \"activation_function\" is %s where a string is expected; " CORRECT,
+                       path, mr_json_kind(activation));
     if (activation && strcmp(json_string_value(activation), "gelu_new") != 0)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
                        "%s: activation function \"%s\" is not supported; only \"gelu_new\" is",
@@ -70,9 +83,10 @@ static int check_architecture(const json_t *config, const char *path, struct mr_
 
     const json_t *tied = json_object_get(config, "tie_word_embeddings");
     if (tied && !json_is_boolean(tied))
-        return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"tie_word_embeddings\" is %s where true or false is expected", path,
-                       mr_json_kind(tied));
+        return mr_fail(
+            err, MR_ERR_FORMAT,
+            "%s: \"tie_word_embeddings\" is %s where true or false is expected; " CORRECT, path,
+            mr_json_kind(tied));
     if (json_is_true(tied))
         return mr_fail(err, MR_ERR_UNSUPPORTED,
                        "%s: tied embeddings (\"tie_word_embeddings\": true) are not supported; "
@@ -105,14 +119,15 @@ static int read_epsilon(const json_t *config, const char *path, float *out, stru
     }
     if (!json_is_number(value))
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"layer_norm_epsilon\" is %s where a number is expected", path,
-                       mr_json_kind(value));
+                       "%s: \"layer_norm_epsilon\" is %s where a number is expected; " CORRECT,
+                       path, mr_json_kind(value));
     double number = json_number_value(value);
     // Below the smallest normal fp32 number the device would read it as zero.
     if (!(number >= 1.17549435e-38 && number < 1.0))
-        return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"layer_norm_epsilon\" is %g; expected a small positive number", path,
-                       number);
+        return mr_fail(
+            err, MR_ERR_FORMAT,
+            "%s: \"layer_norm_epsilon\" is %g; expected a small positive number; " CORRECT, path,
+            number);
     *out = (float)number;
     return 0;
 }
@@ -145,13 +160,13 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
     if (c->n_embd % c->n_head != 0)
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: \"n_embd\" (%d) is not a multiple of \"n_head\" "
-                       "(%d)",
+                       "(%d); " CORRECT,
                        path, c->n_embd, c->n_head);
     c->head_dim = c->n_embd / c->n_head;
     if (c->rotary_dim % 2 != 0 || c->rotary_dim > c->head_dim)
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: \"rotary_dim\" is %d; expected an even number from 2 to the head's "
-                       "width, %d",
+                       "width, %d; " CORRECT,
                        path, c->rotary_dim, c->head_dim);
 
     if (json_is_null(json_object_get(json, "n_inner")))
@@ -161,9 +176,9 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
     if (!rc)
         rc = read_epsilon(json, path, &c->layer_norm_epsilon, err);
     if (!rc)
-        rc = read_token_id(json, path, "bos_token_id", &c->bos_token_id, err);
+        rc = read_token_id(json, path, "bos_token_id", c->vocab_size, &c->bos_token_id, err);
     if (!rc)
-        rc = read_token_id(json, path, "eos_token_id", &c->eos_token_id, err);
+        rc = read_token_id(json, path, "eos_token_id", c->vocab_size, &c->eos_token_id, err);
     return rc;
 }
 

@@ -145,9 +145,9 @@ static int bench(const struct args *a, struct mr_model *model)
 // "0,1023,2047"
 static bool parse_positions(struct args *a, char *text)
 {
-    char *save = NULL;
+    char *p;
     a->n_decode = 0;
-    for (char *p = strtok_r(text, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+    while ((p = strsep(&text, ","))) { // an empty position is refused as no number
         if (a->n_decode == MAX_POINTS) {
             cli_usage(&cmd_bench, "--decode takes at most %d positions", MAX_POINTS);
             return false;

@@ -37,6 +37,7 @@ struct cli_common {
     struct mr_load_options load;
     struct mr_session_options session;
     bool json, quiet;
+    bool format_given; // load.format was asked for
 };
 
 enum {
@@ -83,7 +84,8 @@ bool cli_int(const struct cli_command *cmd, const char *option, const char *text
 bool cli_float(const struct cli_command *cmd, const char *option, const char *text, double low,
                double high, double *out);
 
-// Loads the model with progress on a terminal. 0 or an exit status.
+// Loads the model with progress on a terminal. 0 or an exit status: options for directories that a
+// packed file contradicts are refused.
 int cli_load(const struct cli_common *c, struct mr_model **model);
 
 // The model as the only argument without an option, or by --model. Returns EXIT_OK or EXIT_USAGE.
@@ -95,9 +97,13 @@ int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *
 // Prints and frees a JSON object.
 int cli_print_json(json_t *object);
 
-// Counters of a session as a JSON object or as a table on `out`.
+// Counters of a session as a JSON object; those of generation, in its two parts, as a table.
 json_t *cli_stats_json(const struct mr_stats *s);
-void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds);
+void cli_stats_table(FILE *out, const struct mr_stats *prefill, const struct mr_stats *decode,
+                     double seconds);
+
+// What was counted after `before`, in its place.
+void cli_stats_subtract(struct mr_stats *s, const struct mr_stats *before);
 
 // A counter by its name (mr_stats_name).
 uint64_t cli_counter(const struct mr_stats *s, const char *name);

@@ -69,11 +69,20 @@ bool cli_float(const struct cli_command *cmd, const char *option, const char *te
     return true;
 }
 
+static const char *name_of(int opt, const struct option *options)
+{
+    for (; options->name; options++)
+        if (options->val == opt)
+            return options->name;
+    return "";
+}
+
 int cli_next_option(const struct cli_command *cmd, int argc, char **argv, const char *shorts,
                     const struct option *options)
 {
     char with_colon[64];
     snprintf(with_colon, sizeof with_colon, ":%s", shorts);
+    static bool given[1024]; // by the option's number; a program runs one command
     opterr = 0;
     int at = optind, opt = getopt_long(argc, argv, with_colon, options, NULL);
     // optopt is 0 for an unknown long option; a short one may share its word with others.
@@ -84,7 +93,16 @@ int cli_next_option(const struct cli_command *cmd, int argc, char **argv, const 
         cli_usage(cmd, "option '-%c' is not known", optopt);
     else if (opt == '?')
         cli_usage(cmd, "option '%s' is not known, or takes no value", word);
-    return opt == ':' ? '?' : opt;
+    if (opt == ':' || opt == '?' || !optarg)
+        return opt == ':' ? '?' : opt;
+    // Of two values one would be lost without a word, and an empty one is a variable not set.
+    if (!*optarg)
+        cli_usage(cmd, "the value of option '%s' is empty", name_of(opt, options));
+    else if (given[opt])
+        cli_usage(cmd, "option '%s' is given twice", name_of(opt, options));
+    bool ok = *optarg && !given[opt];
+    given[opt] = true;
+    return ok ? opt : '?';
 }
 
 int cli_take_model(struct cli_common *c, const struct cli_command *cmd, int argc, char **argv)
@@ -134,6 +152,7 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
         c->session.chunk = (int)n;
         return 1;
     case OPT_FORMAT:
+        c->format_given = true;
         if (strcmp(optarg, "mxint8") == 0) {
             c->load.format = MR_WEIGHTS_MXINT8;
         } else if (strcmp(optarg, "mxfp4") == 0) {
@@ -158,20 +177,44 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
 static int show_progress(void *arg, size_t done, size_t total)
 {
     double *last = arg, now = cli_seconds();
-    if (now - *last > 0.2 || (done == total && *last > 0)) {
+    if (now - *last > 0.2 && total > 0) {
         *last = now;
-        fprintf(stderr, "\rquantising %3.0f %%", 100.0 * (double)done / (double)total);
-        if (done == total)
-            fprintf(stderr, "\r                \r");
+        fprintf(stderr, "\rquantising %3.0f %%\033[K", 100.0 * (double)done / (double)total);
     }
     return 0;
+}
+
+// A packed file has its own weights: what it does not have cannot be asked for.
+static int check_packed(const struct cli_common *c, const struct mr_model *model)
+{
+    struct mr_model_info i;
+    const char *option = NULL, *has = "";
+    mr_model_get_info(model, &i);
+    if (!i.packed_file)
+        return EXIT_OK;
+    if (c->format_given && c->load.format != i.format) {
+        option = "--format";
+        has = i.format == MR_WEIGHTS_MXFP4 ? ", and it is mxfp4" : ", and it is mxint8";
+    } else if (c->load.no_smoothing && i.smoothed) {
+        option = "--no-smoothing";
+        has = ", and it is smoothed";
+    } else if (c->load.calibrate) {
+        option = "--calibrate";
+    }
+    if (!option)
+        return EXIT_OK;
+    fprintf(stderr,
+            "millrace: %s: %s is for Hugging Face directories; this model is packed already%s; "
+            "leave the option out or give the directory\n",
+            c->model, option, has);
+    return EXIT_USAGE;
 }
 
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
     struct mr_load_options load = c->load;
-    double last = cli_seconds() + 0.5; // nothing is shown for what is quick
+    double begin = cli_seconds() + 0.5, last = begin; // nothing is shown for what is quick
     if (!c->model) {
         fprintf(stderr, "millrace: --model DIRECTORY_OR_FILE is missing\n");
         return EXIT_USAGE;
@@ -180,7 +223,10 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
         load.progress = show_progress;
         load.arg = &last;
     }
-    return mr_model_load(model, c->model, &load, &err) < 0 ? cli_fail(&err) : EXIT_OK;
+    int rc = mr_model_load(model, c->model, &load, &err);
+    if (last > begin) // something was
+        fprintf(stderr, "\r\033[K");
+    return rc < 0 ? cli_fail(&err) : check_packed(c, *model);
 }
 
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err)
@@ -216,7 +262,9 @@ int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *
     goto out;
 io:
     rc = err->status = MR_ERR_IO;
-    snprintf(err->text, sizeof err->text, "%.300s: %s", path, strerror(errno));
+    snprintf(err->text, sizeof err->text,
+             "%.300s: %s; name a file with the text, or '-' for standard input", path,
+             strerror(errno));
 out:
     free(buf);
     if (f && !std)
@@ -245,6 +293,10 @@ json_t *cli_stats_json(const struct mr_stats *s)
         json_object_set_new(o, "clock_khz", json_integer((json_int_t)s->clock_khz));
         for (int i = 0; mr_stats_name(i); i++)
             json_object_set_new(o, mr_stats_name(i), json_integer((json_int_t)s->counter[i]));
+        double cycles = (double)cli_counter(s, "cycles");
+        if (cycles > 0)
+            json_object_set_new(o, "tokens_per_second",
+                                json_real(1e3 * s->clock_khz * (double)s->tokens / cycles));
     }
     return o;
 }
@@ -257,18 +309,42 @@ uint64_t cli_counter(const struct mr_stats *s, const char *name)
     return 0;
 }
 
-void cli_stats_table(FILE *out, const struct mr_stats *s, double seconds)
+void cli_stats_subtract(struct mr_stats *s, const struct mr_stats *before)
 {
-    fprintf(out, "%llu tokens in %llu device runs, %.2f s wall\n", (unsigned long long)s->tokens,
-            (unsigned long long)s->steps, seconds);
-    if (!s->counts || s->tokens == 0)
+    s->steps -= before->steps;
+    s->tokens -= before->tokens;
+    for (int i = 0; mr_stats_name(i); i++)
+        s->counter[i] -= before->counter[i];
+}
+
+static void print_part(FILE *out, const char *name, const struct mr_stats *s)
+{
+    double cycles = (double)cli_counter(s, "cycles"), n = (double)s->tokens;
+    if (s->tokens == 0)
         return;
-    double cycles = (double)cli_counter(s, "cycles");
-    double beats = (double)(cli_counter(s, "weight_beats") + cli_counter(s, "kv_beats") +
-                            cli_counter(s, "host_beats") + cli_counter(s, "write_beats"));
-    fprintf(out, "%.0f cycles, %.0f per token (%.1f tokens/s at %u MHz, an assumed clock)\n",
-            cycles, cycles / (double)s->tokens, 1e3 * s->clock_khz / (cycles / (double)s->tokens),
-            s->clock_khz / 1000);
+    fprintf(out, "%s: %llu token%s in %llu device run%s", name, (unsigned long long)s->tokens,
+            s->tokens == 1 ? "" : "s", (unsigned long long)s->steps, s->steps == 1 ? "" : "s");
+    if (s->counts && cycles > 0)
+        fprintf(out, ", %.0f cycles, %.0f per token (%.1f tokens/s at %u MHz, an assumed clock)",
+                cycles, cycles / n, 1e3 * s->clock_khz * n / cycles, s->clock_khz / 1000);
+    fprintf(out, "\n");
+}
+
+void cli_stats_table(FILE *out, const struct mr_stats *prefill, const struct mr_stats *decode,
+                     double seconds)
+{
+    print_part(out, "prefill", prefill);
+    print_part(out, "decode", decode);
+    double cycles = 0, beats = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct mr_stats *s = i == 0 ? prefill : decode;
+        cycles += (double)cli_counter(s, "cycles");
+        beats += (double)(cli_counter(s, "weight_beats") + cli_counter(s, "kv_beats") +
+                          cli_counter(s, "host_beats") + cli_counter(s, "write_beats"));
+    }
+    fprintf(out, "%.2f s wall\n", seconds);
+    if (!prefill->counts || cycles == 0)
+        return;
     fprintf(out, "%.0f bytes moved, %.3f beats of 64 bytes per cycle\n", 64 * beats,
             beats / cycles);
     if (seconds > 0)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -98,15 +99,16 @@ static int window(struct compared *c, const int32_t *ids, size_t n, struct total
 static int all_windows(struct compared *c, const struct args *a, const int32_t *ids, size_t count,
                        struct totals *t, struct mr_error *err)
 {
+    bool show = !a->c.quiet && !a->c.json && isatty(STDERR_FILENO);
     int rc = 0;
     size_t step = (size_t)c->positions;
     for (size_t at = 0; rc == 0 && at < count; at += step) {
         rc = window(c, ids + at, count - at < step ? count - at : step, t, err);
-        if (rc == 0 && !a->c.quiet && !a->c.json)
-            fprintf(stderr, "\r%zu of %zu tokens", t->tokens, count);
+        if (rc == 0 && show)
+            fprintf(stderr, "\r%zu of %zu tokens\033[K", t->tokens, count);
     }
-    if (!a->c.quiet && !a->c.json)
-        fprintf(stderr, "\r                              \r");
+    if (show) // the result, or an error, begins on a line of its own
+        fprintf(stderr, "\r\033[K");
     return rc;
 }
 

@@ -46,9 +46,9 @@ static int run(int argc, char **argv)
             if (c.json)
                 json_array_append_new(list, device_json(uri, e));
             else
-                printf("%-14s %s; %d channels, %d x %d array, %d tokens, n_embd up to %d\n", uri,
-                       sim ? "Verilated RTL" : "bit-exact C model", e->g.n, e->g.r, 4 * e->g.n,
-                       e->g.t, e->g.d_max);
+                printf("%-14s %s; %d channel%s, %d x %d array, %d tokens, n_embd up to %d\n", uri,
+                       sim ? "Verilated RTL" : "bit-exact C model", e->g.n, e->g.n == 1 ? "" : "s",
+                       e->g.r, 4 * e->g.n, e->g.t, e->g.d_max);
         }
     if (c.json)
         return cli_print_json(list);

@@ -126,15 +126,17 @@ static int print_piece(void *arg, int prompt, const char *piece, size_t size)
 }
 
 static json_t *result_json(const char *prompt, const char *text, const struct mr_generated *g,
+                           const struct mr_stats *prefill, const struct mr_stats *decode,
                            const struct mr_stats *stats)
 {
-    static const char *const why[] = {"length", "eos", "stopped"};
+    static const char *const why[] = {"length", "eos", "stopped", "context"};
     json_t *ids = json_array();
     for (size_t i = 0; i < g->count; i++)
         json_array_append_new(ids, json_integer(g->ids[i]));
-    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "prompt", prompt, "text", text, "tokens",
-                     ids, "prompt_tokens", (json_int_t)g->prompt_count, "finish", why[g->finish],
-                     "stats", cli_stats_json(stats));
+    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o, s:o, s:o}", "prompt", prompt, "text", text,
+                     "tokens", ids, "prompt_tokens", (json_int_t)g->prompt_count, "stop",
+                     why[g->finish], "prefill", cli_stats_json(prefill), "decode",
+                     cli_stats_json(decode), "stats", cli_stats_json(stats));
 }
 
 static int generate(struct args *a, struct mr_model *model, const char *prompt, size_t size)
@@ -143,7 +145,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
     struct mr_session *session = NULL;
     struct echo echo = {prompt, size, false};
     struct mr_generated g = {0};
-    struct mr_stats stats;
+    struct mr_stats stats, prefill, decode;
     int32_t *ids = NULL;
     size_t count = 0;
     char *text = NULL;
@@ -154,6 +156,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
         a->gen.text = print_piece;
         a->gen.arg = &echo;
     }
+    a->gen.after_prefill = &prefill;
     double start = cli_seconds();
     if (rc == 0)
         rc = mr_generate(session, (const int32_t *const[]){ids}, &count, 1, &a->gen, &g, &err);
@@ -161,18 +164,25 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
     int status = EXIT_OK;
     if (rc == 0) {
         mr_session_get_stats(session, &stats);
+        decode = stats;
+        cli_stats_subtract(&decode, &prefill);
         if (a->c.json) {
             size_t n;
             rc = mr_model_decode(model, g.ids, g.count, &text, &n, &err);
             if (rc == 0)
-                status = cli_print_json(result_json(prompt, text, &g, &stats));
+                status = cli_print_json(result_json(prompt, text, &g, &prefill, &decode, &stats));
         } else {
             (void)show_prompt(&echo); // nothing new came: the prompt alone
             printf("\n");
             (void)fflush(stdout); // before the statistics on standard error; main() checks
             if (a->stats)
-                cli_stats_table(stderr, &stats, seconds);
+                cli_stats_table(stderr, &prefill, &decode, seconds);
         }
+        if (g.finish == MR_FINISH_CONTEXT && !a->c.quiet)
+            fprintf(stderr,
+                    "millrace: stopped after %zu of %d tokens: the model's positions are used up; "
+                    "a shorter prompt leaves room for more\n",
+                    g.count, a->gen.max_tokens);
     } else if (echo.shown) {
         printf("\n");
     }
@@ -231,7 +241,7 @@ const struct cli_command cmd_generate = {
     "      --stats           cycles and bandwidth on standard error at the end\n"
     "      --json            result as JSON instead of streamed text\n"
     "      --verify          check a packed file's checksums, however large it is\n"
-    "  -q, --quiet           no progress\n\n"
+    "  -q, --quiet           no progress, no word when the model's positions end the text\n\n"
     "examples:\n"
     "  millrace generate -m models/demo -p \"In the beginning\" -d sim: --stats\n"
     "  echo \"And the king said\" | millrace generate -m models/demo -d model: -n 40\n",

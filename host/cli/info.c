@@ -20,12 +20,13 @@ static int run(int argc, char **argv)
     const char *format = i.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8";
     if (c.json) {
         status = cli_print_json(json_pack(
-            "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:I, s:I}", "kind",
+            "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:b, s:I, s:I}", "kind",
             i.packed_file ? "packed" : "huggingface", "parameters", (json_int_t)i.parameters,
             "vocab_size", i.vocab_size, "n_positions", i.n_positions, "n_embd", i.n_embd, "n_layer",
             i.n_layer, "n_head", i.n_head, "head_dim", i.head_dim, "rotary_dim", i.rotary_dim,
-            "n_inner", i.n_inner, "format", format, "smoothed", i.smoothed, "stream_bytes",
-            (json_int_t)i.stream_bytes, "kv_bytes", (json_int_t)i.kv_bytes));
+            "n_inner", i.n_inner, "format", format, "smoothed", i.smoothed, "calibrated",
+            i.calibrated, "stream_bytes", (json_int_t)i.stream_bytes, "kv_bytes",
+            (json_int_t)i.kv_bytes));
     } else {
         printf("%s: GPT-J, %.1f million parameters (%s)\n", c.model, (double)i.parameters / 1e6,
                i.packed_file ? "packed file" : "Hugging Face directory");
@@ -33,8 +34,9 @@ static int run(int argc, char **argv)
                i.n_embd, i.n_head, i.head_dim, i.rotary_dim, i.n_inner);
         printf("  vocabulary %d%s, positions %d\n", i.vocab_size,
                i.has_tokenizer ? "" : " (no tokenizer)", i.n_positions);
-        printf("  weights %s%s: %llu bytes read for each token\n", format,
-               i.smoothed ? ", smoothed" : "", (unsigned long long)i.stream_bytes);
+        printf("  weights %s%s%s: %llu bytes read for each token\n", format,
+               i.smoothed ? ", smoothed" : "", i.calibrated ? ", calibrated" : "",
+               (unsigned long long)i.stream_bytes);
         printf("  KV store: %llu bytes a position\n", (unsigned long long)i.kv_bytes);
     }
     mr_model_close(model);

@@ -44,14 +44,6 @@ static int32_t token_at(const struct bench *b, long i)
     return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint64_t)b->vocab);
 }
 
-static void subtract(struct mr_stats *s, const struct mr_stats *before)
-{
-    s->steps -= before->steps;
-    s->tokens -= before->tokens;
-    for (int i = 0; mr_stats_name(i); i++)
-        s->counter[i] -= before->counter[i];
-}
-
 // Tokens from..from+n-1 of each sequence, in one step.
 static int append(struct bench *b, const int *seq, long from, long n, bool logits,
                   struct mr_error *err)
@@ -94,7 +86,7 @@ int measure(struct bench *b, struct point *p, long before, long n, struct mr_err
         rc = append(b, seq, before, n, b->head, err);
     p->seconds = cli_seconds() - t;
     mr_session_get_stats(b->session, &p->s);
-    subtract(&p->s, &start);
+    cli_stats_subtract(&p->s, &start);
     for (int s = 0; s < opened; s++)
         mr_session_seq_free(b->session, seq[s]);
     free(seq);

@@ -38,16 +38,17 @@ static int save(const struct cli_common *c, const struct mr_model *model, const 
     long long size = stat(output, &st) == 0 ? (long long)st.st_size : -1;
     const char *format = info.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8";
     if (!c->quiet && !c->json)
-        printf("%s: %lld bytes, weights %s%s, %llu bytes read for each token\n", output, size,
-               format, info.smoothed ? ", smoothed" : "", (unsigned long long)info.stream_bytes);
+        printf("%s: %lld bytes, weights %s%s%s, %llu bytes read for each token\n", output, size,
+               format, info.smoothed ? ", smoothed" : "", info.calibrated ? ", calibrated" : "",
+               (unsigned long long)info.stream_bytes);
     json_t *matrices = NULL;
     int status = want_report ? report(c, output, &matrices) : EXIT_OK;
     if (status != EXIT_OK || !c->json)
         return status;
-    return cli_print_json(json_pack("{s:s, s:I, s:s, s:b, s:I, s:o*}", "file", output, "bytes",
+    return cli_print_json(json_pack("{s:s, s:I, s:s, s:b, s:b, s:I, s:o*}", "file", output, "bytes",
                                     (json_int_t)size, "format", format, "smoothed", info.smoothed,
-                                    "stream_bytes", (json_int_t)info.stream_bytes, "report",
-                                    matrices));
+                                    "calibrated", info.calibrated, "stream_bytes",
+                                    (json_int_t)info.stream_bytes, "report", matrices));
 }
 
 static int run(int argc, char **argv)
@@ -60,6 +61,7 @@ static int run(int argc, char **argv)
     struct mr_model *model = NULL;
     const char *output = NULL;
     bool want_report = false;
+    struct mr_model_info info;
     struct stat st;
     int opt, status;
     while ((opt = cli_next_option(&cmd_pack, argc, argv, CLI_COMMON_SHORT "o:", options)) != -1) {
@@ -81,6 +83,11 @@ static int run(int argc, char **argv)
     if (stat(output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
         return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", output);
     status = cli_load(&c, &model);
+    if (status == EXIT_OK)
+        mr_model_get_info(model, &info);
+    if (status == EXIT_OK && info.packed_file)
+        status = cli_usage(&cmd_pack, "'%s' is packed already; give the Hugging Face directory",
+                           c.model);
     if (status == EXIT_OK)
         status = save(&c, model, output, want_report);
     mr_model_close(model);

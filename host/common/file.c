@@ -19,16 +19,20 @@ int mr_file_map(struct mr_file *file, const char *path, struct mr_error *err)
     // O_NONBLOCK: opening a pipe that nobody writes must fail below instead of waiting here.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return mr_fail(err, MR_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+        return mr_fail(err, MR_ERR_IO,
+                       "%s: cannot open: %s; check its name and that it may be read", path,
+                       strerror(errno));
 
     int rc = 0;
     struct stat st;
     if (fstat(fd, &st) != 0) {
         rc = mr_fail(err, MR_ERR_IO, "%s: cannot read its size: %s", path, strerror(errno));
     } else if (S_ISDIR(st.st_mode)) {
-        rc = mr_fail(err, MR_ERR_IO, "%s: is a directory where a file is expected", path);
+        rc = mr_fail(err, MR_ERR_IO,
+                     "%s: is a directory where a file is expected; name the file itself", path);
     } else if (!S_ISREG(st.st_mode)) {
-        rc = mr_fail(err, MR_ERR_IO, "%s: is not a regular file", path);
+        rc =
+            mr_fail(err, MR_ERR_IO, "%s: is not a regular file; copy what it gives into one", path);
     } else if ((uintmax_t)st.st_size > SIZE_MAX / 2) {
         rc = mr_fail(err, MR_ERR_IO, "%s: is too large to map", path);
     } else if (st.st_size == 0) {

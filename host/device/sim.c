@@ -322,29 +322,44 @@ const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim *
 static int parse(struct sim_device *d, const char *args, struct mr_sim_options *opt,
                  char config[32], struct mr_error *err)
 {
-    char copy[256], *save = NULL;
+    char copy[256], *rest = copy, *p;
+    bool first = true, named = false, memory = false, seed = false, stalls = false;
     if (strlen(args) >= sizeof copy)
         return mr_fail(err, MR_ERR_USAGE, "sim:%s: too long", args);
     strcpy(copy, args);
     strcpy(config, "sim");
     strcpy(d->preset, "ddr4-2400");
-    for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+    // An empty first part is the default configuration: "sim:", "sim:,seed=1".
+    for (; (p = strsep(&rest, ",")); first = false) {
+        if (first && !*p)
+            continue;
         char *eq = strchr(p, '='), *end = NULL;
         const char *value = eq ? eq + 1 : "";
         if (eq)
             *eq = 0;
         unsigned long long n = strtoull(value, &end, 0);
         bool number = eq && end != value && *end == 0;
-        if (!eq && strcmp(p, "check") == 0)
-            d->want_check = true;
-        else if (!eq && strlen(p) < 32)
+        bool *given = NULL;
+        if (!eq && strcmp(p, "check") == 0) {
+            given = &d->want_check;
+        } else if (!eq && *p && strlen(p) < 32) {
+            given = &named;
             strcpy(config, p);
-        else if (eq && strcmp(p, "memory") == 0 && strlen(value) < sizeof d->preset)
+        } else if (eq && strcmp(p, "memory") == 0 && *value && strlen(value) < sizeof d->preset) {
+            given = &memory;
             strcpy(d->preset, value);
-        else if (number && strcmp(p, "seed") == 0)
+        } else if (number && strcmp(p, "seed") == 0) {
+            given = &seed;
             opt->seed = n;
-        else if (number && strcmp(p, "stalls") == 0 && n <= 90)
+        } else if (number && strcmp(p, "stalls") == 0 && n <= 90) {
+            given = &stalls;
             opt->stalls = (unsigned)n;
+        }
+        if (given && *given)
+            return mr_fail(err, MR_ERR_USAGE, "sim:%s: '%s' is there twice; leave one out", args,
+                           given == &named ? "a configuration" : p);
+        if (given)
+            *given = true;
         else
             return mr_fail(err, MR_ERR_USAGE,
                            "sim:%s: '%s' is not an option, or its value is out of range; known are "

@@ -58,6 +58,7 @@ struct mr_model_info {
     int eos_token_id; // -1 if the model has none
     enum mr_weight_format format;
     bool smoothed, packed_file, has_tokenizer;
+    bool calibrated; // rounded with mr_load_options.calibrate
     uint64_t parameters;
     uint64_t stream_bytes; // read from memory for one token: all weights once
     uint64_t kv_bytes;     // of one position of one sequence, as stored
@@ -150,7 +151,14 @@ struct mr_sampling {
     uint64_t seed;     // same seed, same text on every device with the same bits and in every batch
 };
 
-enum mr_finish { MR_FINISH_LENGTH, MR_FINISH_EOS, MR_FINISH_STOPPED };
+enum mr_finish {
+    MR_FINISH_LENGTH, // max_tokens
+    MR_FINISH_EOS,
+    MR_FINISH_STOPPED, // by the callback
+    MR_FINISH_CONTEXT, // the model's positions are used up before max_tokens
+};
+
+struct mr_stats;
 
 struct mr_generate_options {
     int max_tokens; // new tokens at most
@@ -160,6 +168,9 @@ struct mr_generate_options {
     // the batch); non-zero ends this prompt (MR_FINISH_STOPPED). May be NULL.
     int (*text)(void *arg, int prompt, const char *piece, size_t size);
     void *arg;
+    // Set to the session's statistics after the first step, which reads the first prompts and gives
+    // their first tokens: what comes later is decoding. May be NULL.
+    struct mr_stats *after_prefill;
 };
 
 struct mr_generated {

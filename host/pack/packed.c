@@ -43,7 +43,8 @@ static bool has_tokenizer(const char *dir)
 int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
                       struct mr_error *err)
 {
-    *packed = (struct mr_packed){.format = opt->format, .smooth = opt->smooth};
+    *packed = (struct mr_packed){
+        .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
     struct mr_smooth smooth = {0};
     struct mr_inputs inputs = {0};
     int rc = mr_checkpoint_open(&packed->checkpoint, dir, err);
@@ -95,7 +96,8 @@ int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_p
     struct stat st;
     if (stat(path, &st) < 0) {
         *packed = (struct mr_packed){0};
-        return mr_fail(err, MR_ERR_IO, "%s: %s", path, strerror(errno));
+        return mr_fail(err, MR_ERR_IO, "%s: %s; give a Hugging Face directory or a packed file",
+                       path, strerror(errno));
     }
     return S_ISDIR(st.st_mode) ? mr_pack_directory(packed, path, opt, err)
                                : mr_packed_open(packed, path, opt->verify, err);

@@ -17,7 +17,7 @@
 struct mr_packed {
     struct mr_config config;
     enum mr_format format; // of the layer matrices; lm_head is MXINT8
-    bool smooth;
+    bool smooth, calibrated;
     const uint8_t *stream; // mr_stream_beats(config, format, 1) * 64 bytes, 64-byte aligned
     size_t stream_bytes;
     struct mr_tensor embedding;     // [vocab_size][n_embd]

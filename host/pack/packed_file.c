@@ -15,7 +15,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read and written in place");
 
-enum { PAGE = 4096, VERSION = 1, SMOOTHED = 1 };
+enum { PAGE = 4096, VERSION = 1, SMOOTHED = 1, CALIBRATED = 2 };
 enum { S_CONFIG, S_TOKENIZER, S_EMBEDDING, S_STREAM, N_SECTIONS };
 
 // Larger sections are checked on request only: hashing would read the whole file at every start.
@@ -198,7 +198,8 @@ int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *
         struct header h = {.version = VERSION,
                            .header_bytes = PAGE,
                            .format = packed->format,
-                           .flags = packed->smooth ? SMOOTHED : 0,
+                           .flags = (packed->smooth ? SMOOTHED : 0u) |
+                                    (packed->calibrated ? CALIBRATED : 0u),
                            .n_sections = N_SECTIONS};
         memcpy(h.magic, magic, sizeof magic);
         uint64_t at = PAGE;
@@ -249,9 +250,21 @@ static int check_header(const struct mr_file *file, const char *path, struct hea
                        file->size < h->file_bytes ? "truncated" : "too long", file->size,
                        (unsigned long long)h->file_bytes);
     if (h->header_bytes != PAGE || h->n_sections != N_SECTIONS || h->format > MR_FORMAT_MXFP4 ||
-        h->flags > SMOOTHED || h->zero || h->zeros[0] || h->zeros[1])
+        (h->flags & ~(uint32_t)(SMOOTHED | CALIBRATED)) || h->zero || h->zeros[0] || h->zeros[1])
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: the header has values that version %d does not know", path, VERSION);
+    return 0;
+}
+
+// What belongs to no section is zero: nothing hides in a file that its checksums vouch for.
+static int check_zeros(const struct mr_file *file, const char *path, uint64_t from, uint64_t to,
+                       struct mr_error *err)
+{
+    for (uint64_t i = from; i < to; i++)
+        if (file->data[i])
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: the padding at byte %llu is not zero; copy or pack the model again",
+                           path, (unsigned long long)i);
     return 0;
 }
 
@@ -259,7 +272,8 @@ static int check_sections(const struct mr_file *file, const char *path, const st
                           bool verify, struct mr_error *err)
 {
     uint64_t end = PAGE;
-    for (uint32_t i = 0; i < N_SECTIONS; i++) {
+    int rc = check_zeros(file, path, sizeof *h, PAGE, err);
+    for (uint32_t i = 0; rc == 0 && i < N_SECTIONS; i++) {
         const struct section *s = &h->section[i];
         if (s->id != i + 1 || s->zero[0] || s->zero[1] || s->zero[2] || s->zero[3] ||
             s->detail >= (i == S_EMBEDDING ? N_DTYPES : 1))
@@ -272,6 +286,9 @@ static int check_sections(const struct mr_file *file, const char *path, const st
         if (s->offset < end)
             return mr_fail(err, MR_ERR_FORMAT, "%s: the %s section overlaps the one before", path,
                            section_name[i]);
+        rc = check_zeros(file, path, end, s->offset, err);
+        if (rc < 0)
+            return rc;
         end = s->offset + s->size;
         if ((verify || s->size <= CHECK_AT_LOAD) &&
             XXH3_64bits(file->data + s->offset, s->size) != s->hash)
@@ -279,7 +296,7 @@ static int check_sections(const struct mr_file *file, const char *path, const st
                            "%s: the %s section is damaged (checksum); copy or pack the model again",
                            path, section_name[i]);
     }
-    return 0;
+    return rc < 0 ? rc : check_zeros(file, path, end, file->size, err);
 }
 
 static int use_sections(struct mr_packed *p, const char *path, const struct header *h,
@@ -333,6 +350,7 @@ int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, stru
     if (rc == 0) {
         packed->format = h.format == MR_FORMAT_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8;
         packed->smooth = h.flags & SMOOTHED;
+        packed->calibrated = h.flags & CALIBRATED;
         rc = use_sections(packed, path, &h, err);
     }
     if (rc < 0)

@@ -57,6 +57,25 @@ printf 'And the king said' | "$millrace" generate -m "$work/demo.mill" -d model:
 ok packed_file_gives_the_same_text cmp -s "$work/a" "$work/b"
 ok standard_input_gives_the_same_text cmp -s "$work/a" "$work/c"
 ok text_goes_on_after_the_prompt test "$(wc -c <"$work/a")" -gt 30
+# What ends a text, and what it cost in its two parts. The demo model has 512 positions.
+head -c 1500 $demo/heldout.txt >"$work/long.txt"
+"$millrace" generate -m $demo -d model: -f "$work/long.txt" -n 900 --ignore-eos >"$work/out" 2>"$work/err"
+ok text_cut_by_the_context_says_so grep -qE '^millrace: stopped after [0-9]+ of 900 tokens: .* positions are used up' "$work/err"
+"$millrace" generate -m $demo -d model: -f "$work/long.txt" -n 900 --ignore-eos -q >"$work/out" 2>"$work/err"
+ok quiet_text_cut_by_the_context test ! -s "$work/err"
+"$millrace" generate -m $demo -d model: -f "$work/long.txt" -n 900 --ignore-eos --json >"$work/out" 2>"$work/err"
+ok json_says_that_the_context_ended_it grep -q '"stop": "context"' "$work/out"
+"$millrace" generate -m $demo -d model: -p "And" -n 2 --ignore-eos --json >"$work/out"
+ok json_says_that_the_length_ended_it grep -q '"stop": "length"' "$work/out"
+"$millrace" generate -m $demo -d sim: -p "And the king said" -n 3 --ignore-eos --stats >"$work/out" 2>"$work/err"
+ok stats_tell_prefill_from_decode test "$(grep -cE '^(prefill: [3-9] tokens in 1|decode: 2 tokens in 2) device runs?, [0-9]+ cycles, .*tokens/s at' "$work/err")" = 2
+"$millrace" devices >"$work/out"
+ok one_channel_is_singular grep -q '^model:tiny .* 1 channel, ' "$work/out"
+"$millrace" info "$work/demo.mill" --json >"$work/out"
+ok packed_file_says_whether_it_was_calibrated grep -q '"calibrated": false' "$work/out"
+# A terminal on both outputs: progress is wiped before the result begins.
+script -qec "$millrace compare $demo --file $demo/heldout.txt -n 8" /dev/null >"$work/out" </dev/null
+ok progress_is_wiped_before_the_result grep -qP '^\r8 of 8 tokens\x1b\[K\r\x1b\[Kmodel: against' "$work/out"
 exits selftest_passes_on_the_model 0 '' selftest -d model:wide
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
@@ -72,7 +91,7 @@ ok cpu_without_memory_is_refused test $? = 3 -a "$(grep -c "^millrace: .*raise '
 
 # ---- refusals
 exits model_missing_on_the_command_line 2 'model' generate -d model: -p x
-exits model_that_does_not_exist 3 'no-such-model: No such file' generate -m no-such-model -d model: -p x
+exits model_that_does_not_exist 3 'no-such-model: No such file or directory; give a' generate -m no-such-model -d model: -p x
 exits file_that_is_no_model 3 'not a packed model' info Makefile
 exits unknown_device 2 "device 'gpu:0' is not known" generate -m $demo -d gpu:0 -p x
 exits unknown_configuration 2 'no such configuration' generate -m $demo -d model:huge -p x
@@ -82,7 +101,7 @@ exits compare_needs_a_text 2 '\-\-file' compare $demo
 exits compare_reports_a_difference 5 'above --max-kl' compare $demo --file $demo/heldout.txt -n 4 --max-kl 0 -q
 exits prompt_too_long 3 'model has 512 positions' generate -m $demo -d model: -f $demo/heldout.txt
 exits prompt_that_is_empty 2 'empty' generate -m $demo -d model: -p ''
-exits prompt_file_missing 3 'No such file' generate -m $demo -d model: -f "$work/none"
+exits prompt_file_missing 3 'No such file or directory; name a file' generate -m $demo -d model: -f "$work/none"
 exits prompt_and_file_together 2 'exclude' generate -m $demo -p x -f y
 exits value_missing 2 "needs a value" generate -m $demo -p
 exits number_out_of_range 2 "whole number" generate -m $demo -p x -n 0
@@ -98,6 +117,24 @@ exits unpack_into_a_full_directory 3 'is not empty' unpack "$work/demo.mill" "$w
 exits unpack_without_a_name 2 'name of the directory' unpack "$work/demo.mill"
 exits pack_without_a_name 2 'name of the packed file' pack $demo
 exits pack_where_nothing_can_be_written 3 'No such file' pack $demo "$work/none/x.mill"
+exits format_of_a_packed_file_is_fixed 2 '\-\-format is for Hugging Face directories.*it is mxint8' info "$work/demo.mill" --format mxfp4
+exits format_that_a_packed_file_has 0 '' info "$work/demo.mill" --format mxint8
+exits smoothing_of_a_packed_file_is_fixed 2 '\-\-no-smoothing is for' info "$work/demo.mill" --no-smoothing
+exits calibration_of_a_packed_file_is_fixed 2 '\-\-calibrate is for' generate -m "$work/demo.mill" -d model: -p x --calibrate self
+exits pack_of_a_packed_file 2 "'$work/demo.mill' is packed already" pack "$work/demo.mill" "$work/demo2.mill"
+for list in 5,,6 5, ,5 5,x 5:6; do
+    exits "decode_list_${list//[^0-9x]/_}_is_refused" 2 'not a whole number' bench $demo -d model: --decode "$list"
+done
+exits empty_value_is_refused 2 "value of option 'device' is empty" generate -m $demo -d '' -p x
+exits option_given_twice 2 "option 'max-tokens' is given twice" generate -m $demo -p x -n 3 --max-tokens 4
+for uri in sim, sim,,seed=1 sim,seed= sim,memory= sim,stalls=5x; do
+    exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is not an option' generate -m $demo -d "sim:$uri" -p x
+done
+for uri in sim,tiny sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=ideal; do
+    exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is there twice; leave one out' generate -m $demo -d "sim:$uri" -p x
+done
+exits synthetic_option_given_twice 2 'each at most once' info synthetic:gptj-6b,layers=1,layers=2,vocab=64
+exits prompt_file_is_a_directory 3 "Is a directory; name a file" generate -m $demo -d model: -f "$work"
 mkdir "$work/other" && echo '{"model_type": "bert"}' >"$work/other/config.json"
 exits unknown_architecture 3 'architecture "bert" is not supported' info "$work/other"
 head -c 100000 "$work/demo.mill" >"$work/short.mill"

@@ -14,6 +14,6 @@ ok example_runs test $? = 0
 ok example_writes_the_same_text test "In the beginning$(cat "$work/out")" = "$(cat "$work/want")"
 "$work/generate" no-such-model model: x >"$work/out" 2>"$work/err"
 ok example_reports_errors test $? = 1 -a "$(cat "$work/err")" = \
-    "generate: no-such-model: No such file or directory"
+    "generate: no-such-model: No such file or directory; give a Hugging Face directory or a packed file"
 ok example_is_short test "$(grep -vcE '^(//|$)' examples/generate.c)" -le 45
 done_testing

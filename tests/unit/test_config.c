@@ -129,6 +129,21 @@ static void refuses_size_out_of_range(void **state)
     refuse("{" GPTJ SIZES ",\"n_positions\":4097}", MR_ERR_FORMAT, "1 to 4096");
     refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"n_inner\":0}", MR_ERR_FORMAT, "\"n_inner\" is 0");
     refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"bos_token_id\":-1}", MR_ERR_FORMAT, "bos_token_id");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":34000}", MR_ERR_FORMAT, "compare the file with the one");
+}
+
+// GPT-J-6B says 50256 of 50400; the last id is the largest one.
+static void refuses_tokens_outside_the_vocabulary(void **state)
+{
+    (void)state;
+    struct mr_config c;
+    load(&c, "{" GPTJ SIZES ",\"rotary_dim\":32,\"bos_token_id\":49,\"eos_token_id\":49}");
+    assert_int_equal(c.eos_token_id, 49);
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":50}", MR_ERR_FORMAT,
+           "\"eos_token_id\" is 50, outside the vocabulary of 50; correct it, or set it to null");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"bos_token_id\":50256}", MR_ERR_FORMAT,
+           "\"bos_token_id\" is 50256, outside");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":-1}", MR_ERR_FORMAT, "is -1");
 }
 
 static void refuses_heads_that_do_not_divide(void **state)
@@ -203,6 +218,7 @@ int main(void)
         TEST(refuses_missing_size),
         TEST(refuses_size_of_wrong_type),
         TEST(refuses_size_out_of_range),
+        TEST(refuses_tokens_outside_the_vocabulary),
         TEST(refuses_heads_that_do_not_divide),
         TEST(refuses_bad_rotary_dim),
         TEST(refuses_bad_epsilon),

@@ -262,7 +262,7 @@ static void stops_at_the_length(void **state)
     generate("model:", 2, &opt, out);
     for (int i = 0; i < PROMPTS; i++) {
         assert_int_equal(out[i].count, POSITIONS - sizes[i] + 1);
-        assert_int_equal(out[i].finish, MR_FINISH_LENGTH);
+        assert_int_equal(out[i].finish, MR_FINISH_CONTEXT);
         mr_generated_free(&out[i]);
     }
 }

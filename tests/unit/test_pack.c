@@ -141,11 +141,11 @@ static void smoothing_changes_no_logit(void **state)
 
 #define MODEL "fp32-d16-r2"
 
-static void round_trip(enum mr_format format, bool smooth)
+static void round_trip(enum mr_format format, bool smooth, const char *calibrate)
 {
     struct mr_error err = {0};
     struct mr_packed a, b;
-    struct mr_pack_options opt = {.format = format, .smooth = smooth};
+    struct mr_pack_options opt = {.format = format, .smooth = smooth, .calibrate = calibrate};
     const char *path = files_path("m.mill");
     check(mr_pack_directory(&a, FIXTURES "/" MODEL, &opt, &err), &err);
     check(mr_packed_save(&a, FIXTURES "/" MODEL, path, NULL, &err), &err);
@@ -153,6 +153,8 @@ static void round_trip(enum mr_format format, bool smooth)
     assert_memory_equal(&a.config, &b.config, sizeof a.config);
     assert_int_equal(a.format, b.format);
     assert_int_equal(a.smooth, b.smooth);
+    assert_int_equal(a.calibrated, b.calibrated);
+    assert_int_equal(b.calibrated, opt.calibrate != NULL);
     assert_int_equal(a.stream_bytes, b.stream_bytes);
     assert_memory_equal(a.stream, b.stream, a.stream_bytes);
     assert_int_equal((uintptr_t)b.stream % 4096, 0);
@@ -168,9 +170,10 @@ static void round_trip(enum mr_format format, bool smooth)
 static void file_gives_back_what_was_packed(void **state)
 {
     (void)state;
-    round_trip(MR_FORMAT_MXINT8, true);
-    round_trip(MR_FORMAT_MXINT8, false);
-    round_trip(MR_FORMAT_MXFP4, true);
+    round_trip(MR_FORMAT_MXINT8, true, NULL);
+    round_trip(MR_FORMAT_MXINT8, false, NULL);
+    round_trip(MR_FORMAT_MXFP4, true, NULL);
+    round_trip(MR_FORMAT_MXINT8, false, "self");
 }
 
 static void same_tokens(struct mr_tokenizer *a, struct mr_tokenizer *b)
@@ -313,7 +316,7 @@ struct image {
 
 static void load_image(struct image *im)
 {
-    round_trip(MR_FORMAT_MXINT8, true);
+    round_trip(MR_FORMAT_MXINT8, true, NULL);
     im->data = (unsigned char *)files_read(files_path("m.mill"), &im->size);
 }
 
@@ -414,6 +417,34 @@ static void refuses_a_header_that_lies(void **state)
     free(im.data);
 }
 
+static void refuses_padding_that_is_not_zero(void **state)
+{
+    (void)state;
+    struct image im;
+    load_image(&im);
+    size_t end = 64 + 4 * 64; // of the header's table
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t entry[2]; // offset, size
+        memcpy(entry, im.data + 64 + 64 * i + 8, sizeof entry);
+        for (size_t at = end; at < entry[0]; at = at + 1 < entry[0] - 1 ? entry[0] - 1 : at + 1) {
+            im.data[at] = 1;
+            seal(&im);
+            refused(&im, im.size, MR_ERR_FORMAT, "is not zero");
+            im.data[at] = 0;
+        }
+        end = entry[0] + entry[1];
+    }
+    seal(&im);
+    uint64_t size = im.size + 1; // a byte behind the last section, and in the header's size
+    im.data = realloc(im.data, size);
+    assert_non_null(im.data);
+    im.data[size - 1] = 7;
+    memcpy(im.data + 32, &size, 8);
+    seal(&im);
+    refused(&im, size, MR_ERR_FORMAT, "is not zero");
+    free(im.data);
+}
+
 static void refuses_overlapping_sections(void **state)
 {
     (void)state;
@@ -477,6 +508,7 @@ int main(void)
         cmocka_unit_test(refuses_truncated_packed_files),
         cmocka_unit_test(refuses_a_damaged_header),
         cmocka_unit_test(refuses_a_header_that_lies),
+        cmocka_unit_test(refuses_padding_that_is_not_zero),
         cmocka_unit_test(refuses_overlapping_sections),
         cmocka_unit_test(refuses_a_flipped_bit_in_any_section),
         cmocka_unit_test(refuses_a_stream_of_another_size),
