@@ -29,6 +29,9 @@ static json_t *point_json(const struct point *p)
     json_object_set_new(o, "seconds", json_real(p->seconds));
     if (p->s.counts && point_count(p, "cycles") > 0) {
         json_object_set_new(o, "bandwidth_utilisation", json_real(point_bandwidth(p)));
+        if (p->s.sequential_rate > 0)
+            json_object_set_new(o, "bandwidth_of_sequential",
+                                json_real(point_bandwidth(p) / p->s.sequential_rate));
         json_object_set_new(o, "mac_utilisation", json_real(point_mac_share(p)));
         json_object_set_new(
             o, "tokens_per_second",

@@ -180,6 +180,7 @@ static struct tally judge(unsigned in, const struct suite_result *results, bool 
 {
     struct tally t = {0};
     int group = 0;
+    const char *anchor = ""; // the last row's
     for (int i = 0; i < suite_row_count; i++) {
         const struct suite_row *row = &suite_rows[i];
         int a = index_of(row->a), b = index_of(row->b);
@@ -191,10 +192,14 @@ static struct tally judge(unsigned in, const struct suite_result *results, bool 
             t.met += o.met;
             t.missed += !o.met;
         }
+        if (print && row->bar_of_issue != group)
+            printf("\n");
+        if (print && *row->anchor && strcmp(row->anchor, anchor) != 0)
+            printf("   elsewhere: %s\n", row->anchor);
         if (print)
-            printf("%s%d  %-38s %10s  %-10s %-7s %s%s%s\n", row->bar_of_issue != group ? "\n" : "",
-                   row->bar_of_issue, row->figure, o.text, o.bar, verdict, o.detail,
-                   *row->anchor ? " | " : "", row->anchor);
+            printf("%d  %-38s %10s  %-10s %-7s %s\n", row->bar_of_issue, row->figure, o.text, o.bar,
+                   verdict, o.detail);
+        anchor = row->anchor;
         group = row->bar_of_issue;
         json_array_append_new(list, row_json(row, &o));
     }

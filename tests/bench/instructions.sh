@@ -14,10 +14,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 echo 1..1
 
-count() { # positions -> "instructions cycles"
-    OPENBLAS_NUM_THREADS=1 valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \
+count() { # positions -> instructions, cycles
+    if ! OPENBLAS_NUM_THREADS=1 valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null \
         --log-file="$work/log" "$millrace" bench "$work/demo.mill" -d sim: --no-head --decode "$1" \
-        --json >"$work/json"
+        --json >"$work/json"; then
+        # A simulator for this machine only (MARCH=native) has instructions that Valgrind lacks.
+        tail -5 "$work/log" | sed 's/^/# /' >&2
+    fi
     awk '/I *refs:/ { gsub(",", ""); print $NF }' "$work/log"
     awk '/"cycles":/ { gsub(",", ""); n += $2 } END { print n }' "$work/json"
 }
