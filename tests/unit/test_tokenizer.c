@@ -401,6 +401,18 @@ static void merges_by_rank_then_from_the_left(void **state)
     mr_tokenizer_close(t);
 }
 
+// A run of such bytes is one word, not one for each byte: they merge.
+static void invalid_bytes_merge_with_each_other(void **state)
+{
+    (void)state;
+    json_t *root = hand_made(), *model = json_object_get(root, "model");
+    json_object_set_new(json_object_get(model, "vocab"), "\xc3\x80\xc3\x81", json_integer(259));
+    json_array_append_new(json_object_get(model, "merges"), json_string("\xc3\x80 \xc3\x81"));
+    struct mr_tokenizer *t = open_tokenizer(write_tokenizer(root)); // bytes c0 and c1
+    check_ids(t, "a\xc0\xc1z\xc0", 4, (int32_t[]){'a', 259, 'z', 0xc0});
+    mr_tokenizer_close(t);
+}
+
 // Words of 48 bytes and more are merged with a heap. For "abababab...c" and for runs of one letter
 // the result is known at any length.
 static void long_words_merge_like_short_ones(void **state)
@@ -775,6 +787,7 @@ int main(void)
         TEST(white_space_is_that_of_unicode),
         TEST(any_bytes_round_trip),
         TEST(invalid_bytes_are_words_of_their_own),
+        TEST(invalid_bytes_merge_with_each_other),
         TEST(long_words_merge_like_short_ones),
         TEST(merges_by_rank_then_from_the_left),
         TEST(settings_of_the_file_are_followed),

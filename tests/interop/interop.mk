@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Not a part of `make test`: needs Python and the network once (tests/interop/run.sh).
+$(BUILD)/interop/helper: tests/interop/helper.c $(LIB)
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
+.PHONY: test-interop
+## test-interop: unpacked models and the tokenizer against transformers and tokenizers, in a Python environment of its own
+test-interop: $(MILLRACE) $(BUILD)/interop/helper
+	@BUILD=$(BUILD) INTEROP_PIP="$(INTEROP_PIP)" bash tests/interop/run.sh
