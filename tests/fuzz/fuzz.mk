@@ -30,6 +30,7 @@ $(BUILD)/fuzz/libmillrace.a: $(FUZZ_OBJ)
 	@rm -f $@ && ar rcs $@ $(FUZZ_OBJ)
 $(FUZZ_BIN): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(BUILD)/fuzz/obj/tests/fuzz/fuzz.o $(BUILD)/fuzz/libmillrace.a
 	@$(FUZZ_CC) $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ $(FUZZ_WRAP) $(LIBS)
+full-prepare: $(FUZZ_BIN)
 -include $(shell find $(BUILD)/fuzz -name '*.d' 2>/dev/null)
 
 .PHONY: fuzz fuzz-planted
