@@ -17,7 +17,8 @@ ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -M
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
-              host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c)
+              host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
+              host/trace/*.c)
 CLI_SRC  := $(wildcard host/cli/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o)

@@ -1138,4 +1138,19 @@ module millrace_core #(
     .rd_data_o   (cnt_data)
   );
 
+`ifdef MILLRACE_VIEW
+  // What is counted in this cycle, for timelines (sim/verilator/observer.h has the layout).
+  logic [63:0] view_units /*verilator public_flat_rd*/;
+  logic [63:0] view_readers /*verilator public_flat_rd*/;
+  logic [63:0] view_beats /*verilator public_flat_rd*/;
+  assign view_units = {
+    32'd0, c_blocks, wr_idle, c_wr_beat, hr_idle, c_hr_beat,
+    !unit_busy[4], unit_busy[4], c_at_kv, c_at_idle, c_at_busy,
+    !(unit_busy[2] || ln_busy), unit_busy[2] || ln_busy,
+    c_arr_idle, c_arr_drain, c_arr_weights, c_arr_busy, cnt_run
+  };
+  assign view_readers = {16'(c_issue), 16'(c_idle), 16'(c_wait), 16'(c_nocredit)};
+  assign view_beats   = {32'd0, 16'(c_kv_beat), 16'(c_w_beat)};
+`endif
+
 endmodule

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The simulated devices: build/sim/<config>/libmillrace-sim-<config>.so, and with the memories
-# readable (--check) build/sim/<config>/libmillrace-sim-<config>-view.so. See sim/verilator/simlib.h.
+# readable (--check, trace) build/sim/<config>/libmillrace-sim-<config>-view.so; -trace.so can write
+# waveforms too. See sim/verilator/simlib.h.
 #
 # SIM_CONFIGS  which configurations of rtl/spec/configs.def `make all` builds
 # SIM_CXX      C++ compiler of the Verilated model
 # MARCH        e.g. native: only for objects that stay on this machine
-# SIM_TRACE    1: waveforms can be written (slower to build, FST)
 # SIM_OPT      optimisation of the Verilated model's hot part
 BUILD       ?= build
 CC          ?= gcc
@@ -13,7 +13,6 @@ JOBS        ?= 2
 SIM_CXX     ?= $(if $(shell command -v clang++-19),clang++-19,g++)
 SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
-SIM_TRACE   ?=
 SIM_TOP     := rtl/millrace_core.sv
 SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 
@@ -27,30 +26,32 @@ SIM_HOT     := $(SIM_OPT) $(if $(findstring clang,$(SIM_CXX)),-fmax-type-align=1
 # The library answers $stop and $finish itself: an assertion must not end the host's process.
 SIM_VCFLAGS := -fPIC -fvisibility=hidden -DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL $(SIM_MARCH) $(SIM_LAYOUT)
 SIM_VFLAGS  := --cc --prefix Vcore -O3 --x-assign unique --x-initial unique --noassert \
-               --output-split 20000 $(if $(SIM_TRACE),--trace-fst) \
-               $(if $(findstring clang,$(SIM_CXX)),--compiler clang)
+               --output-split 20000 $(if $(findstring clang,$(SIM_CXX)),--compiler clang)
 SIM_VROOT   := $(shell verilator -V 2>/dev/null | awk '$$1 == "VERILATOR_ROOT" && !seen++ { print $$3 }')
 SIM_C_SRC   := $(wildcard sim/memory/*.c) host/common/error.c
 SIM_HDR     := $(wildcard sim/memory/*.h sim/verilator/*.h) host/common/error.h
 SIM_RTL     := $(shell find rtl -name '*.sv' -o -name '*.svh' -o -name '*.f') rtl/spec/configs.def
 
-.PHONY: sim-devices sim-views
+.PHONY: sim-devices sim-views sim-traces
 ## sim-devices: the Verilated device in every configuration of SIM_CONFIGS
 sim-devices: $(SIM_DEVICES)
 ## sim-views: the same with readable memories, for --check
 sim-views: $(SIM_DEVICES:%.so=%-view.so)
+## sim-traces: the same that can write waveforms, for trace --fst (trace-tiny: of one configuration)
+sim-traces: $(SIM_DEVICES:%.so=%-trace.so)
 # One configuration by name: sim-wide, view-tiny, ...
 SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
-.PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%)
+.PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%) $(SIM_ALL:%=trace-%)
 $(foreach c,$(SIM_ALL),$(eval sim-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 $(foreach c,$(SIM_ALL),$(eval view-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c)-view.so))
+$(foreach c,$(SIM_ALL),$(eval trace-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c)-trace.so))
 
 $(BUILD)/sim/obj/%.o: %.c $(SIM_HDR)
 	@mkdir -p $(@D)
 	@$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
 # $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) sources and flags for
-# verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper
+# verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper, $(8) 1: FST
 define sim_library
 $(1)/Vcore.mk: $(6) sim/sim.mk
 	@rm -rf $(1) && mkdir -p $(1)
@@ -62,16 +63,16 @@ $(2): $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUI
 	@echo "SIM   $$@"
 	+@$$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
 	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects >$(1)/build.log 2>&1 || { tail -40 $(1)/build.log; exit 1; }
-	@$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -DVM_TRACE=$$(if $$(SIM_TRACE),1,0) $(7) \
+	@$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -DVM_TRACE=$(if $(8),1,0) $(7) \
 	  -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $$(SIM_VROOT)/include \
 	  -isystem $$(SIM_VROOT)/include/vltstd -c -o $(1)/simlib.o sim/verilator/simlib.cpp
 	@$$(SIM_CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $$@ $(1)/simlib.o \
-	  $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread \
-	  $$(if $$(SIM_TRACE),-lz)
+	  $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread $(if $(8),-lz)
 endef
 
-# One configuration $(1) of the device, with and without a view. The one with a view has no clock
-# gates (mr_clk_gate): what --check compares with the C model is the RTL as synthesis sees it.
+# One configuration $(1) of the device: plain, with a view, with a view and waveforms. Those with a
+# view have no clock gates (mr_clk_gate): what --check compares with the C model is the RTL as
+# synthesis sees it.
 define sim_config
 $(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).so,$(1),millrace_core,\
   -DMILLRACE_CLK_GATE $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
@@ -79,6 +80,9 @@ $(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).
 $(call sim_library,$(BUILD)/sim/$(1)/obj-view,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so,$(1),millrace_core,\
   -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,-DMILLRACE_VIEW)
+$(call sim_library,$(BUILD)/sim/$(1)/obj-trace,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-trace.so,$(1),millrace_core,\
+  --trace-fst -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
+  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,-DMILLRACE_VIEW,1)
 endef
 SIM_FILES ?= -Irtl/fp $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
 $(foreach c,$(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def),$(eval $(call sim_config,$(c))))

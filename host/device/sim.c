@@ -20,6 +20,7 @@ struct sim_device {
     struct mr_sim *sim;
     char preset[32];
     bool want_check;
+    const char *build;    // "sim", "view" or "trace": which library, and what make calls it
     struct mr_memory ref; // check: the model's copy of all buffers
     struct mr_check *check;
     bool failed; // the last run did not end well
@@ -37,7 +38,9 @@ static bool try_path(struct sim_device *d, const char *dir, const char *sub, con
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s%s/libmillrace-sim-%s%s.so", dir, sub, config,
-                     d->want_check ? "-view" : "");
+                     strcmp(d->build, "view") == 0    ? "-view"
+                     : strcmp(d->build, "trace") == 0 ? "-trace"
+                                                      : "");
     if (n < 0 || (size_t)n >= sizeof path || access(path, R_OK) != 0)
         return false;
     // Never unloaded: Verilator's run time holds memory in its static objects until the process
@@ -70,11 +73,12 @@ static int load(struct sim_device *d, const char *config, struct mr_error *err)
         }
     }
     if (!found)
-        return mr_fail(
-            err, MR_ERR_DEVICE,
-            "sim:%s: libmillrace-sim-%s.so is not there; build it with 'make sim-%s' or name its "
-            "directory in MILLRACE_SIM_DIR",
-            config, config, config);
+        return mr_fail(err, MR_ERR_DEVICE,
+                       "sim:%s: libmillrace-sim-%s%s%s.so is not there; build it with 'make %s-%s' "
+                       "or name its "
+                       "directory in MILLRACE_SIM_DIR",
+                       config, config, *d->build == 's' ? "" : "-",
+                       *d->build == 's' ? "" : d->build, d->build, config);
     if (!d->so)
         return mr_fail(err, MR_ERR_DEVICE, "sim:%s: %s", config, dlerror());
     mr_sim_get_api_fn *get;
@@ -323,12 +327,13 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
                  char config[32], struct mr_error *err)
 {
     char copy[256], *rest = copy, *p;
-    bool first = true, named = false, memory = false, seed = false, stalls = false;
+    bool first = true, named = false, memory = false, seed = false, stalls = false, built = false;
     if (strlen(args) >= sizeof copy)
         return mr_fail(err, MR_ERR_USAGE, "sim:%s: too long", args);
     strcpy(copy, args);
     strcpy(config, "sim");
     strcpy(d->preset, "ddr4-2400");
+    d->build = "sim";
     // An empty first part is the default configuration: "sim:", "sim:,seed=1".
     for (; (p = strsep(&rest, ",")); first = false) {
         if (first && !*p)
@@ -342,6 +347,9 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         bool *given = NULL;
         if (!eq && strcmp(p, "check") == 0) {
             given = &d->want_check;
+        } else if (!eq && (strcmp(p, "view") == 0 || strcmp(p, "waves") == 0)) {
+            given = &built;
+            d->build = *p == 'v' ? "view" : "trace"; // millrace trace asks for these
         } else if (!eq && *p && strlen(p) < 32) {
             given = &named;
             strcpy(config, p);
@@ -372,6 +380,8 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
                        "sim:%s: no such configuration; tiny, sim, sim2, sim4, wide and u280 exist",
                        args);
     opt->preset = d->preset;
+    if (d->want_check && *d->build == 's')
+        d->build = "view";
     return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the simulator behind a "sim:" device, for faults, registers and the memory's counts.
+// The simulator behind a "sim:" device: for timelines, and for tests (faults, registers, the
+// memory's counts).
 #ifndef MILLRACE_DEVICE_SIM_H
 #define MILLRACE_DEVICE_SIM_H
 

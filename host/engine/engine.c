@@ -381,6 +381,11 @@ int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, st
     return 0;
 }
 
+const struct mr_program *mr_engine_program(const struct mr_backend *backend, bool head)
+{
+    return &((const struct engine *)backend)->prog[head];
+}
+
 int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err)
 {
     struct engine *e = self(backend);

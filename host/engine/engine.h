@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "engine/backend.h"
+#include "engine/program.h"
 #include "pack/packed.h"
 
 struct mr_engine_options {
@@ -22,6 +23,9 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
 // Makes the sequence `length` positions long without computing them: its KV store holds whatever is
 // there. For measurements at a position.
 int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, struct mr_error *err);
+
+// The program of a step without or with logits; it lives as long as the backend.
+const struct mr_program *mr_engine_program(const struct mr_backend *backend, bool head);
 
 // FNV-1a over the KV records of a sequence, position by position, in a form that does not depend on
 // the number of channels. For tests that compare configurations.

@@ -98,4 +98,12 @@ module mr_queue #(
     if (done_i) done_index_o <= mem[rptr_q][31:16];
   end
 
+`ifdef MILLRACE_VIEW
+  // For timelines (sim/verilator/observer.h): what finishes and what is issued in this cycle, and
+  // what the command at the head waits for.
+  logic [63:0] view /*verilator public_flat_rd*/;
+  assign view = {mem[rptr_q][31:16], index_o, 12'd0, done_i, fire, room, head_valid,
+                 wait_mask & ~sem_i};
+`endif
+
 endmodule

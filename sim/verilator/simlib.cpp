@@ -20,8 +20,7 @@
 #include "verilated_fst_c.h"
 #endif
 #ifdef MILLRACE_VIEW
-#include "verilated_sym_props.h"
-#include "verilated_syms.h"
+#include "sim/verilator/observer.h"
 #endif
 
 #ifndef MR_SIM_CONFIG
@@ -72,17 +71,22 @@ struct mr_sim {
     bool check = false;                     // AXI payload stability, in runs with stalls
     uint64_t waiting_ar[channels + 2] = {}; // address | length - 1 of a refused AR (AW last), or 0
     std::string failure;                    // of the RTL; the device stays unusable
+#ifdef MILLRACE_VIEW
+    Observer observer;
+    bool observable = false;
+#endif
 #if VM_TRACE
-    std::unique_ptr<VerilatedFstC> trace;
-    uint64_t trace_from = 0, trace_end = UINT64_MAX;
+    std::unique_ptr<VerilatedFstC> waves;
+    uint64_t waves_from = 0, waves_to = 0, waves_cycle = 0; // of the run
+    bool waves_run = false;                                 // it has begun
 #endif
 
     ~mr_sim()
     {
         running = this;
 #if VM_TRACE
-        if (trace)
-            trace->close();
+        if (waves)
+            waves->close();
 #endif
         if (top)
             top->final();
@@ -183,10 +187,41 @@ struct mr_sim {
     {
         top->clk_i = level;
         top->eval();
+    }
+
 #if VM_TRACE
-        if (trace && cycles && cycles >= trace_from && cycles < trace_end)
-            trace->dump(cycles * 2 + (level ? 0 : 1));
+    // Whether the cycle that begins with this rising edge is one of those to be written.
+    bool wave_begins()
+    {
+        if (!waves)
+            return false;
+        bool run = observer.in_run();
+        waves_cycle = run && waves_run ? waves_cycle + 1 : 0;
+        if ((waves_run && !run) || (run && waves_cycle == waves_to)) {
+            waves->close();
+            waves.reset();
+            return false;
+        }
+        waves_run = run;
+        return run && waves_cycle >= waves_from;
+    }
 #endif
+
+    // Rising edge, new inputs, falling edge.
+    void tick()
+    {
+        clock(true);
+        drive();
+#if VM_TRACE
+        if (wave_begins()) {
+            top->eval();
+            waves->dump(waves_cycle * 10);
+            clock(false);
+            waves->dump(waves_cycle * 10 + 5);
+            return;
+        }
+#endif
+        clock(false);
     }
 
     void completions()
@@ -200,11 +235,13 @@ struct mr_sim {
     void cycle()
     {
         transfers();
+#ifdef MILLRACE_VIEW
+        if (observer.listening())
+            observer.cycle();
+#endif
         mr_mem_step(memory);
         cycles++;
-        clock(true);
-        drive();
-        clock(false);
+        tick();
         if (on_done && top->done_valid_o)
             completions();
     }
@@ -258,18 +295,6 @@ void enter(mr_sim *sim)
     running = sim;
 }
 
-#if VM_TRACE
-void open_trace(mr_sim *sim, const mr_sim_options *options)
-{
-    sim->trace = std::make_unique<VerilatedFstC>();
-    sim->top->trace(sim->trace.get(), 99);
-    sim->trace->open(options->trace);
-    sim->trace_from = options->trace_from;
-    if (options->trace_cycles)
-        sim->trace_end = options->trace_from + options->trace_cycles;
-}
-#endif
-
 mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
 {
     std::unique_ptr<mr_sim> sim(new (std::nothrow) mr_sim);
@@ -286,26 +311,16 @@ mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
     sim->preset = options->preset;
     sim->abort = options->abort;
     sim->check = options->stalls != 0;
-    if (options->trace && !VM_TRACE) {
-        (void)mr_fail(err, MR_ERR_UNSUPPORTED,
-                      "this simulation library cannot trace; build it with SIM_TRACE=1");
-        return nullptr;
-    }
 
     sim->context = std::make_unique<VerilatedContext>();
     enter(sim.get());
-    sim->context->traceEverOn(options->trace != nullptr);
+    sim->context->traceEverOn(VM_TRACE);
     sim->context->randReset(options->seed ? 2 : 0);
     sim->context->randSeed(static_cast<int>(options->seed % 0x7FFFFFFF) + 1);
     sim->top = std::make_unique<Vcore>(sim->context.get(), "TOP");
-#if VM_TRACE
-    if (options->trace) {
-        open_trace(sim.get(), options);
-        if (!sim->trace->isOpen()) {
-            (void)mr_fail(err, MR_ERR_IO, "%.200s: cannot write the waveform", options->trace);
-            return nullptr;
-        }
-    }
+#ifdef MILLRACE_VIEW
+    sim->observable =
+        sim->observer.bind(sim->context.get(), std::string("TOP.") + MR_SIM_TOP, channels);
 #endif
     Vcore *top = sim->top.get();
     top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_arvalid_i = 0;
@@ -497,6 +512,43 @@ int sim_peek(mr_sim *, const char *name, uint32_t, void *, std::size_t, mr_error
 }
 #endif
 
+int sim_timeline(mr_sim *sim, const mr_sim_timeline *to, mr_error *err)
+{
+#ifdef MILLRACE_VIEW
+    if (sim->observable) {
+        sim->observer.listen(to);
+        return 0;
+    }
+#endif
+    (void)sim;
+    (void)to;
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "no timeline: this is not a view build of the device");
+}
+
+int sim_waves(mr_sim *sim, const char *path, uint64_t from, uint64_t to, mr_error *err)
+{
+#if VM_TRACE
+    if (sim->observable) {
+        enter(sim);
+        sim->waves = std::make_unique<VerilatedFstC>();
+        sim->top->trace(sim->waves.get(), 99);
+        sim->waves->open(path);
+        sim->waves_from = from;
+        sim->waves_to = to;
+        sim->waves_run = false;
+        if (sim->waves->isOpen())
+            return 0;
+        sim->waves.reset();
+        return mr_fail(err, MR_ERR_IO, "%.200s: cannot write the waveform", path);
+    }
+#endif
+    (void)sim;
+    (void)path;
+    (void)from;
+    (void)to;
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "no waveforms: this is not a tracing build");
+}
+
 void sim_counts(const mr_sim *sim, unsigned channel, mr_mem_counts *counts)
 {
     mr_mem_count(sim->memory, channel, counts);
@@ -533,12 +585,15 @@ constexpr bool view = true;
 constexpr bool view = false;
 #endif
 
+constexpr bool tracing = view && VM_TRACE;
+
 constexpr mr_sim_api api = {
     MR_SIM_ABI,      channels,         view,
-    MR_SIM_CONFIG,   sim_open,         sim_close,
-    sim_map,         sim_unmap,        sim_reg_write,
-    sim_reg_read,    sim_run,          sim_cycles,
-    sim_on_done,     sim_peek,         sim_counts,
+    tracing,         MR_SIM_CONFIG,    sim_open,
+    sim_close,       sim_map,          sim_unmap,
+    sim_reg_write,   sim_reg_read,     sim_run,
+    sim_cycles,      sim_on_done,      sim_peek,
+    sim_timeline,    sim_waves,        sim_counts,
     sim_memory_idle, sim_pin_rate,     sim_sequential_rate,
     sim_fault,       sim_clear_faults,
 };

@@ -25,18 +25,15 @@ extern "C" {
 
 #include "common/error.h"
 
-#define MR_SIM_ABI    1
+#define MR_SIM_ABI    2
 #define MR_SIM_QUEUES 5 // reader, array, vector, attention, writer
 
 struct mr_sim; // one simulated device
 
 struct mr_sim_options {
-    const char *preset;    // memory: "ideal", "ddr4-2400", "hbm2"
-    uint64_t seed;         // 0: registers and RAM start as zeros; else at random from this
-    unsigned stalls;       // 0..90: percent of memory handshakes held back at random (seed)
-    const char *trace;     // file for an FST waveform, or NULL; only in a tracing build
-    uint64_t trace_from;   // first cycle in it
-    uint64_t trace_cycles; // and how many; 0: all
+    const char *preset; // memory: "ideal", "ddr4-2400", "hbm2"
+    uint64_t seed;      // 0: registers and RAM start as zeros; else at random from this
+    unsigned stalls;    // 0..90: percent of memory handshakes held back at random (seed)
     const volatile sig_atomic_t *abort; // run() ends soon after *abort became nonzero; or NULL
 };
 
@@ -51,10 +48,60 @@ enum mr_sim_stop {
 // clock stands in that cycle: peek() sees the state after the command. Nonzero stops the run.
 typedef int mr_sim_on_done(void *user, unsigned queue, unsigned index);
 
+// ---- timeline of a run
+// --------------------------------------------------------------------------- Cycle 0 is the first
+// in which the device's counters count, so that all that follows adds up to them.
+
+// What has intervals. A unit's states are in the order of its counters in rtl/spec/device.def.
+enum mr_sim_lane {
+    MR_LANE_ARRAY,     // busy, weights, drain, idle
+    MR_LANE_VECTOR,    // busy, idle
+    MR_LANE_ATTENTION, // busy, idle, kv
+    MR_LANE_WRITER,    // busy, idle
+    MR_LANE_HOST_READ, // MR_PORT_*
+    MR_LANE_HOST_WRITE,
+    MR_LANE_QUEUE,                                 // + queue: MR_HEAD_*
+    MR_LANE_READER = MR_LANE_QUEUE + MR_SIM_QUEUES // + channel: credit, memory, idle, issue
+};
+enum { MR_SIM_STATE_NONE = 7 }; // none of a unit's counters counts
+enum { MR_PORT_BEAT, MR_PORT_WAITS, MR_PORT_IDLE };
+enum { MR_HEAD_EMPTY, MR_HEAD_SEMAPHORE, MR_HEAD_UNIT }; // what its first command waits for
+
+struct mr_sim_span {
+    uint64_t from, cycles;
+    uint16_t detail; // MR_HEAD_SEMAPHORE: the mask of those that are missing
+    uint8_t lane, state;
+};
+
+// A command was issued to its unit, or is done.
+struct mr_sim_event {
+    uint64_t cycle;
+    uint16_t index;
+    uint8_t queue;
+    bool done;
+};
+
+// Sums over a few cycles.
+struct mr_sim_sample {
+    uint64_t from;
+    uint32_t cycles, mac_blocks, host_read, host_write; // beats
+    uint16_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS];
+};
+
+struct mr_sim_timeline {
+    void *user;
+    // Each lane's intervals in order and without a gap, `n` at a time.
+    void (*spans)(void *user, const struct mr_sim_span *spans, size_t n);
+    void (*command)(void *user, const struct mr_sim_event *event);
+    void (*sample)(void *user, const struct mr_sim_sample *sample);
+    void (*end)(void *user, uint64_t cycles); // of the run; all has been given
+};
+
 struct mr_sim_api {
     int abi;            // MR_SIM_ABI, to be checked first
     unsigned channels;  // N
-    bool view;          // built with MILLRACE_VIEW: peek works
+    bool view;          // built with MILLRACE_VIEW: peek and timeline work
+    bool tracing;       // a view build that can write waveforms
     const char *config; // the configuration's name
 
     // A device after reset with no memory mapped.
@@ -87,6 +134,14 @@ struct mr_sim_api {
     // below the top) to buf, little endian. Returns the size of an element. View builds only.
     int (*peek)(struct mr_sim *sim, const char *name, uint32_t index, void *buf, size_t bytes,
                 struct mr_error *err);
+
+    // From now on each run is reported; NULL turns it off. View builds only.
+    int (*timeline)(struct mr_sim *sim, const struct mr_sim_timeline *to, struct mr_error *err);
+
+    // Writes cycles [from, to) of the next run to an FST file, all signals of up to 256 bits; cycle
+    // c begins at time 10 c. The file is closed with the window's end. Tracing builds only.
+    int (*waves)(struct mr_sim *sim, const char *path, uint64_t from, uint64_t to,
+                 struct mr_error *err);
 
     // Memory model: counts of a channel since reset, no burst under way, rates in beats per cycle
     // of one channel (pins; a plain sequential reader), faults for tests.

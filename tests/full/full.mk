@@ -3,7 +3,7 @@
 SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
 SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
 
-.PHONY: demo bench bench-quick formal test-full full-sweep full-fp full-accuracy full-benches
+.PHONY: demo bench bench-quick formal test-full full-sweep full-fp full-accuracy full-benches full-waves
 ## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
 demo: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_VIEW,sim)
@@ -59,6 +59,8 @@ full-prepare: all $(BUILD)/full/sweep $(SIM_TESTS) rtl-benches $(foreach c,tiny 
     $(call SIM_VIEW,wide) $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 full-accuracy: $(MILLRACE)
 	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh
+full-waves: $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny-trace.so
+	MILLRACE=$(MILLRACE) bash tests/full/waves.sh
 full-benches: $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 	@for b in $(SLOW_BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done >$(BUILD)/full-list
 	@tests/run.sh $(BUILD)/full-list $(BUILD)/full/benches $(JOBS)

@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test mutants synth netlist sweep fuzz planted benches accuracy formal fp"
+all="prepare test mutants synth netlist sweep fuzz planted benches accuracy waves formal fp"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -28,6 +28,7 @@ goal() {
         netlist) echo test-netlist ;;
         mutants) echo test-mutants ;;
         accuracy) echo full-accuracy ;;
+        waves) echo full-waves ;;
         *) echo no-such-part ;;
     esac
 }

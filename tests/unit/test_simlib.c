@@ -384,15 +384,29 @@ static void bad_options_are_refused(void **state)
     assert_non_null(strstr(err.text, "\"core\""));
     options = (struct mr_sim_options){.preset = "ideal", .stalls = 91};
     assert_null(one->open(&options, &err));
-    options = (struct mr_sim_options){.preset = "ideal", .trace = "/nonexistent/x.fst"};
-    assert_null(one->open(&options, &err));
-    assert_true(err.status < 0);
     one->close(NULL);
+}
+
+// The stand-in has no view signals, in a view build or without.
+static void refuses_timeline_and_waves_without_signals(void **state)
+{
+    (void)state;
+    const struct mr_sim_api *api[] = {one, four};
+    for (int i = 0; i < 2; i++) {
+        struct bed bed;
+        open_bed(&bed, api[i], (struct mr_sim_options){.preset = "ideal"});
+        struct mr_sim_timeline to = {0};
+        assert_int_equal(api[i]->timeline(bed.sim, &to, &err), MR_ERR_UNSUPPORTED);
+        assert_false(api[i]->tracing);
+        assert_int_equal(api[i]->waves(bed.sim, "/dev/null", 0, 1, &err), MR_ERR_UNSUPPORTED);
+        close_bed(&bed);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_timeline_and_waves_without_signals),
         cmocka_unit_test(registers_answer),
         cmocka_unit_test(lost_register_accesses_end),
         cmocka_unit_test(data_comes_through_every_port),

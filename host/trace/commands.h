@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_TRACE_COMMANDS_H
+#define MILLRACE_TRACE_COMMANDS_H
+
+#include "engine/program.h"
+#include "trace/timeline.h"
+
+// t->commands: queue, layer, what each is ("layer 3 fc_in"); t->to_come for t->layer.
+int mr_trace_commands(struct mr_trace *t, const struct mr_program *p, const struct mr_config *c,
+                      enum mr_format layers, struct mr_error *err);
+
+#endif

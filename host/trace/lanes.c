@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/lanes.h"
+
+#include <stdio.h>
+
+#include "mr_device.h"
+
+static const struct mr_lane_kind kinds[] = {
+    {"array",
+     4,
+     3,
+     MR_CNT_ARRAY_BUSY,
+     {"busy", "weights", "drain", "idle"},
+     {"a k-row was multiplied", "waits: the next k-row of weights is not in the ring",
+      "waits: no room for results in the epilogue", "no MATMUL"}},
+    {"vector",
+     2,
+     1,
+     MR_CNT_VECTOR_BUSY,
+     {"busy", "idle"},
+     {"LOAD_ROWS or LAYERNORM in work", "no command"}},
+    {"attention",
+     3,
+     1,
+     MR_CNT_ATTENTION_BUSY,
+     {"busy", "idle", "kv"},
+     {"PM_LOAD or ATTEND in work", "no command", "waits: a lane has run out of KV beats"}},
+    {"writer",
+     2,
+     1,
+     MR_CNT_WRITER_BUSY,
+     {"busy", "idle"},
+     {"STORE_KV or STORE_RES in work", "no command"}},
+    {"host read",
+     3,
+     MR_PORT_IDLE,
+     -1,
+     {"beat", "memory", "idle"},
+     {"a beat arrived", "waits: beats are outstanding", "nothing outstanding"}},
+    {"host write",
+     3,
+     MR_PORT_IDLE,
+     -1,
+     {"beat", "memory", "idle"},
+     {"a beat was written", "waits: for memory, or for data of the epilogue", "nothing to write"}},
+    {"queue",
+     3,
+     MR_HEAD_EMPTY,
+     -1,
+     {"empty", "semaphore", "unit"},
+     {"no command waits", "the next command waits for a semaphore",
+      "the next command waits for its unit"}},
+    {"reader",
+     4,
+     2,
+     MR_CNT_READER_CREDIT,
+     {"credit", "memory", "idle", "issue"},
+     {"waits: a burst has no room in its consumer", "waits: beats outstanding, none arrived",
+      "no job", "a beat arrived, or an address is on its way"}},
+};
+
+static const char *const queues[] = {"reader", "array", "vector", "attention", "writer"};
+
+const struct mr_lane_kind *mr_lane_kind(unsigned lane)
+{
+    return lane >= MR_LANE_READER ? &kinds[7] : lane >= MR_LANE_QUEUE ? &kinds[6] : &kinds[lane];
+}
+
+const char *mr_lane_name(unsigned lane, char *buf, size_t size)
+{
+    if (lane >= MR_LANE_READER)
+        snprintf(buf, size, "reader %u", lane - MR_LANE_READER);
+    else if (lane >= MR_LANE_QUEUE)
+        snprintf(buf, size, "%s queue", queues[lane - MR_LANE_QUEUE]);
+    else
+        snprintf(buf, size, "%s", kinds[lane].name);
+    return buf;
+}
+
+// In the order of the enumeration in host/engine/program.c, which gives them.
+const char *mr_semaphore_names(unsigned mask, char *buf, size_t size)
+{
+    static const char *const from[] = {
+        "LN vectors", "LN vectors free", "LAYERNORM",   "k",      "v",
+        "STORE_KV",   "PM_LOAD",         "fc_in",       "fc_out", "ATTEND",
+        "out_proj",   "LOAD_ROWS",       "last result",
+    };
+    size_t n = 0;
+    buf[0] = 0;
+    for (unsigned i = 0; i < sizeof from / sizeof *from && n < size; i++)
+        if (mask >> i & 1)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", from[i]);
+    return buf;
+}

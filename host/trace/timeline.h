@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline of one device run: slices of each lane, commands, sums over steps. It is filled
+// while the simulation runs and never grows beyond a bound: when there are too many slices, runs of
+// short ones become one that knows the share of each state. No cycle is lost by that: totals stay
+// exact.
+#ifndef MILLRACE_TRACE_TIMELINE_H
+#define MILLRACE_TRACE_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "mr_device.h"
+#include "trace/lanes.h"
+
+enum { MR_TRACE_BINS = 2048 };
+
+struct mr_trace_slice {
+    uint64_t from, cycles;
+    uint64_t in[MR_TRACE_STATES]; // cycles in each state; they add up to `cycles`
+    unsigned detail;              // mr_sim_span.detail, or-ed
+};
+
+struct mr_trace_lane {
+    struct mr_trace_slice *slices;
+    size_t count, capacity;
+    uint64_t total[MR_TRACE_STATES]; // of the whole run, whatever the window
+};
+
+struct mr_trace_command {
+    uint64_t issue, done;
+    bool issued, finished;
+    uint8_t queue, opcode;
+    int layer;      // -1: of none
+    char label[32]; // "fc_in", "LAYERNORM ln_f"
+    int k, cols;    // of a matrix, else 0
+    long beats;     // of the stream, a channel; else 0
+};
+
+struct mr_trace_bin {
+    uint64_t from, cycles, mac_blocks, host_read, host_write;
+    uint32_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS];
+};
+
+struct mr_trace {
+    unsigned channels, rows, columns, clock_khz;
+    double sequential_rate; // beats a cycle that a plain sequential reader gets of a channel
+    uint64_t cycles;        // of the run
+    uint64_t from, to;      // the window that is kept; to is at most `cycles` after the run
+    int layer;              // >= 0: the window is that layer's, known when its commands have run
+    size_t max_slices;
+    uint64_t resolution; // slices shorter than this were merged; 0: none were
+    struct mr_trace_lane lane[MR_TRACE_LANES];
+    struct mr_trace_command *commands;
+    unsigned n_commands;
+    unsigned to_come; // layer: its commands that are not done
+    struct mr_trace_bin bin[MR_TRACE_BINS];
+    unsigned bins;
+    struct mr_trace_bin total;      // of the whole run
+    uint64_t counters[MR_COUNTERS]; // the device's own, after the run
+    int status;                     // first failure while collecting
+};
+
+// The callbacks of the simulator, with `t` as their user.
+struct mr_sim_timeline mr_trace_listener(struct mr_trace *t);
+
+// Whether a command is one of those whose first and last cycle bound the layer's window. Readers
+// and PM_LOAD run ahead: they are done for a layer while another one is in work.
+bool mr_trace_in_layer(const struct mr_trace *t, const struct mr_trace_command *c);
+
+// 0, or MR_ERR_DIFF if the timeline's totals are not the device's counters.
+int mr_trace_compare(const struct mr_trace *t, struct mr_error *err);
+
+// Cycles of each state inside the window.
+void mr_trace_window_total(const struct mr_trace *t, unsigned lane, uint64_t in[MR_TRACE_STATES]);
+
+// The state of a slice that has only one, or -1.
+int mr_trace_state(const struct mr_trace_slice *s);
+
+static inline unsigned mr_trace_lanes(const struct mr_trace *t)
+{
+    return MR_LANE_READER + t->channels;
+}
+
+void mr_trace_free(struct mr_trace *t);
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Timelines of the demo model on the simulated device: they add up to the counters that bench prints,
+# the files are what other programs read, wrong input is refused. Waves: tests/full/waves.sh.
+set -u
+. tests/tools/tap.sh
+demo=models/demo
+
+cat >"$work/check.c" <<'C'
+#include "trace_events.h"
+// check TRACE.json [BENCH.json]: without a fault, and with the counters of bench's first point
+int main(int n, char **v)
+{
+    json_t *trace = n > 1 ? json_load_file(v[1], JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *bench = n > 2 ? json_load_file(v[2], JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const char *fault = trace ? events_fault(trace) : "no JSON", *name;
+    json_t *point = json_array_get(json_object_get(bench, "points"), 0), *value;
+    json_t *counters = json_object_get(json_object_get(trace, "otherData"), "counters");
+    json_object_foreach(counters, name, value)
+        if (n > 2 && !fault && !json_equal(value, json_object_get(point, name)))
+            fault = name;
+    if (fault)
+        printf("# %s: %s\n", v[1], fault);
+    json_decref(trace);
+    json_decref(bench);
+    return fault != NULL;
+}
+C
+${CC:-gcc} -Itests/unit -o "$work/check" "$work/check.c" -ljansson || exit 1
+is_picture() { [ "$(tail -1 "$1")" = "</svg>" ] && [ "$(wc -c <"$1")" -lt 200000 ] && grep -q "$2" "$1"; }
+
+# ---- a token, and a prefill ----------------------------------------------------------------------
+"$millrace" bench $demo -d sim: --decode 5 --json -q >"$work/bench.json"
+exits trace_of_a_token 0 '' trace $demo --decode 5 --json "$work/t.json" --svg "$work/t.svg"
+ok summary_has_the_units grep -qE '^  array +busy [0-9.]+ % weights' "$work/out"
+ok token_adds_up_to_the_counters_of_bench "$work/check" "$work/t.json" "$work/bench.json"
+ok picture_of_the_token is_picture "$work/t.svg" '>lm_head<'
+ok commands_are_named grep -q '"name":"layer 3 fc_in"' "$work/t.json"
+ok nothing_is_merged_in_a_small_run grep -q '"resolution":0' "$work/t.json"
+"$millrace" bench $demo -d sim:sim,memory=hbm2 --prefill 6 --at 2 --json -q --no-head >"$work/bench.json"
+exits trace_of_a_prefill 0 '' trace $demo -d sim:sim,memory=hbm2 --prefill 6 --at 2 --no-head \
+    --json "$work/p.json" --max-events 1000
+ok few_events_still_add_up "$work/check" "$work/p.json" "$work/bench.json"
+ok merging_is_said_in_the_file grep -q 'were merged into slices named' "$work/p.json"
+ok merging_is_said_to_the_user grep -q 'were merged (--max-events 1000)' "$work/out"
+ok merged_file_is_smaller test "$(wc -c <"$work/p.json")" -lt 1000000
+
+# ---- a part --------------------------------------------------------------------------------------
+exits trace_of_cycles 0 '' trace $demo --from 1000 --to 3000 --json "$work/c.json" --svg "$work/c.svg"
+ok cycles_are_cut "$work/check" "$work/c.json"
+ok window_is_in_the_file grep -q '"from":1000,"to":3000' "$work/c.json"
+exits trace_of_a_layer 0 '' trace $demo --layer 2 --json "$work/l.json" --svg "$work/l.svg" --check
+ok layer_is_cut "$work/check" "$work/l.json"
+other_layers() { ! grep -q '"opcode":"MATMUL".*"layer":[013]' "$1" && grep -q '"opcode":"MATMUL".*"layer":2' "$1"; }
+ok layer_has_its_matrices_and_no_other other_layers "$work/l.json"
+ok picture_of_the_layer is_picture "$work/l.svg" '>out_proj<'
+
+# ---- refusals ------------------------------------------------------------------------------------
+exits trace_into_no_directory 3 'svg .*none/t.svg: No such file' trace $demo --svg "$work/none/t.svg"
+ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
+exits trace_onto_a_full_disk 3 '\-\-json .*/full: .*No space left' trace $demo --json "$work/full"
+ok device_of_a_failed_trace_is_not_removed test -L "$work/full"
+exits trace_on_the_model 2 'no timeline: its cycles are not simulated' trace $demo -d model:
+exits trace_on_the_cpu 2 'no timeline' trace $demo -d cpu: --json "$work/gone.json"
+ok file_of_a_failed_trace_is_removed test ! -e "$work/gone.json"
+exits trace_window_beyond_the_run 2 'begins at cycle 9000000, but the run has only' \
+    trace $demo --from 9000000
+exits trace_window_backwards 2 'not before' trace $demo --from 10 --to 10
+exits trace_layer_that_is_not_there 2 'layers 0..3' trace $demo --layer 4
+exits trace_layer_and_cycles 2 'exclude' trace $demo --layer 1 --from 5
+exits trace_decode_and_prefill 2 'exclude' trace $demo --decode 1 --prefill 2
+exits trace_of_more_than_a_run 2 'more than the 128' trace $demo --prefill 129
+exits trace_position_beyond_the_model 2 '512 positions' trace $demo --decode 512
+exits trace_waves_without_a_window 2 '\-\-fst needs' trace $demo --fst "$work/w.fst"
+exits trace_waves_of_too_much 2 'at most 100000' trace $demo --fst "$work/w.fst" --from 0 --to 100001
+# A copy of the program where no simulated device lies near.
+mkdir -p "$work/a/b/c" && cp "$millrace" "$work/a/b/c/millrace"
+near=$millrace millrace=$work/a/b/c/millrace
+exits trace_without_a_view_build 4 "make view-sim" trace $demo
+exits trace_without_a_tracing_build 4 "make trace-sim" trace $demo --fst "$work/w.fst" --from 0 --to 9
+millrace=$near
+done_testing
