@@ -175,7 +175,9 @@ static int run(int argc, char **argv)
     struct args a = {.c = {.device = "sim:"}, .batch = 1};
     struct mr_model *model = NULL;
     int opt, status = EXIT_USAGE;
+    bool chosen = false; // anything that a suite chooses itself
     while ((opt = cli_next_option(&cmd_bench, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
+        chosen |= opt != OPT_SUITE && opt != OPT_SAVE && opt != OPT_JSON && opt != 'q';
         if (opt == OPT_DECODE) {
             if (!parse_positions(&a, optarg))
                 return EXIT_USAGE;
@@ -199,9 +201,12 @@ static int run(int argc, char **argv)
         }
     }
     status = cli_take_model(&a.c, &cmd_bench, argc, argv);
+    if (status == EXIT_OK && a.save && !a.suite)
+        return cli_usage(&cmd_bench, "--save goes with --suite");
     if (status == EXIT_OK && a.suite) {
-        if (a.c.model)
-            return cli_usage(&cmd_bench, "--suite has its own models: '%s' is too much", a.c.model);
+        if (a.c.model || chosen)
+            return cli_usage(&cmd_bench, "--suite has its own models, devices and sizes; with it "
+                                         "go --save, --json and --quiet alone");
         return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
     }
     if (a.n_decode == 0 && a.prefill == 0)

@@ -110,6 +110,8 @@ exits format_unknown 2 'neither mxint8 nor mxfp4' generate -m $demo -p x --forma
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
 exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo
+exits bench_suite_and_option 2 'has its own models' bench --suite quick --decode 3
+exits bench_save_without_suite 2 'goes with --suite' bench $demo -d model: --save "$work/s.json"
 exits bench_batch_of_none 2 'not a whole number' bench $demo -d model: --batch 0
 exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
 exits unpack_of_a_directory 2 'only a packed file' unpack $demo "$work/new"
