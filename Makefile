@@ -18,7 +18,7 @@ LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
               host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
-              host/trace/*.c)
+              host/trace/*.c host/plan/*.c) sim/memory/dram.c
 CLI_SRC  := $(wildcard host/cli/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o)

@@ -17,60 +17,13 @@ static int watch(void *arg, size_t done, size_t total)
     return opt->progress ? opt->progress(opt->arg, done, total) : 0;
 }
 
-// "gptj-6b[,layers=N][,vocab=N][,seed=N]"
 static int load_synthetic(struct mr_packed *packed, const char *text, enum mr_format format,
                           struct mr_error *err)
 {
-    struct mr_config c = {
-        .vocab_size = 50400,
-        .n_positions = 2048,
-        .n_embd = 4096,
-        .n_layer = 28,
-        .n_head = 16,
-        .head_dim = 256,
-        .rotary_dim = 64,
-        .n_inner = 16384,
-        .layer_norm_epsilon = 1e-5f,
-        .bos_token_id = 50256,
-        .eos_token_id = 50256,
-    };
-    long layers = c.n_layer, vocab = c.vocab_size, seed = 1;
-    const struct {
-        const char *key;
-        long high;
-        long *out;
-    } keys[] = {{",layers=", 28, &layers}, {",vocab=", 50400, &vocab}, {",seed=", 1000000, &seed}};
-    bool given[sizeof keys / sizeof *keys] = {false};
-    const char *p = text;
-    bool ok = strncmp(p, "gptj-6b", 7) == 0;
-    p += ok ? 7 : 0;
-    while (ok && *p) {
-        ok = false;
-        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            size_t n = strlen(keys[i].key);
-            if (strncmp(p, keys[i].key, n) != 0)
-                continue;
-            char *end;
-            long v = strtol(p + n, &end, 10);
-            ok = end != p + n && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0) &&
-                 !given[i];
-            given[i] = true;
-            *keys[i].out = v;
-            p = end;
-            break;
-        }
-    }
-    if (!ok)
-        return mr_fail(
-            err, MR_ERR_USAGE,
-            "synthetic:%s: known is gptj-6b with layers=1..28, vocab=1..50400, seed=1..1000000, "
-            "each at most once",
-            text);
-    c.n_layer = (int)layers;
-    c.vocab_size = (int)vocab;
-    if (c.vocab_size <= c.eos_token_id) // cut off with the rest
-        c.bos_token_id = c.eos_token_id = -1;
-    return mr_packed_synthetic(packed, &c, format, (uint64_t)seed, err);
+    struct mr_config c;
+    uint64_t seed;
+    int rc = mr_synthetic_parse(text, &c, &seed, err);
+    return rc < 0 ? rc : mr_packed_synthetic(packed, &c, format, seed, err);
 }
 
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,

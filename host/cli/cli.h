@@ -29,7 +29,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cmd_compare,
-    cmd_bench, cmd_trace, cmd_selftest, cmd_devices;
+    cmd_bench, cmd_plan, cmd_trace, cmd_selftest, cmd_devices;
 
 // Options that several commands share. cli_common_option returns true if it took the option.
 struct cli_common {

@@ -7,8 +7,8 @@
 #include "cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cmd_generate, &cmd_info,  &cmd_pack,     &cmd_unpack,  &cmd_compare,
-    &cmd_bench,    &cmd_trace, &cmd_selftest, &cmd_devices,
+    &cmd_generate, &cmd_info,  &cmd_pack, &cmd_unpack,   &cmd_compare,
+    &cmd_bench,    &cmd_trace, &cmd_plan, &cmd_selftest, &cmd_devices,
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

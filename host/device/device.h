@@ -18,7 +18,7 @@ struct mr_device_info {
     char config[32];
     struct mr_geometry g;
     unsigned clock_khz;
-    bool counts_cycles; // counters other than beats mean something
+    bool counts_cycles;               // counters other than beats mean something
     double pin_rate, sequential_rate; // of a simulated channel, in beats a cycle; 0: not known
 };
 
@@ -76,6 +76,7 @@ struct mr_config_entry {
     const char *name;
     struct mr_geometry g;
     unsigned clock_khz;
+    bool pair; // two products a multiplier
 };
 const struct mr_config_entry *mr_config_named(const char *name);
 const struct mr_config_entry *mr_config_at(int index);

@@ -41,11 +41,10 @@ static struct engine *self(struct mr_backend *b)
     return (struct engine *)b;
 }
 
-static int fits(const struct engine *e, struct mr_error *err)
+int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
+                   bool two_pass, struct mr_error *err)
 {
-    const struct mr_geometry *g = &mr_device_info(e->dev)->g;
-    const char *config = mr_device_info(e->dev)->config;
-    struct mr_dims d = mr_dims_of(&e->base.config);
+    struct mr_dims d = mr_dims_of(model);
     const struct {
         const char *what;
         int need, have;
@@ -53,14 +52,14 @@ static int fits(const struct engine *e, struct mr_error *err)
         {"n_embd (padded)", d.d, g->d_max},
         {"attention width", d.w, g->w_max},
         {"rotary_dim (padded)", d.rot_floats, g->rot_max},
-        {"activation words", e->prog[1].act_words, g->act_words},
-        {"q/k/v words", e->prog[1].qkv_words, g->qkv_words},
-        {"n_positions", e->base.config.n_positions, g->ctx_max},
-        {"scores of one head", e->base.config.n_positions, g->scores},
+        {"activation words", mr_program_act_words(&d), g->act_words},
+        {"q/k/v words", mr_program_qkv_words(&d), g->qkv_words},
+        {"n_positions", model->n_positions, g->ctx_max},
+        {"scores of one head", model->n_positions, g->scores},
         {"blocks of the longest contraction", (d.f > d.w ? d.f : d.w) / 32, g->ring / 2},
-        {"n_head", e->base.config.n_head, g->w_max / 64},
+        {"n_head", model->n_head, g->w_max / 64},
         {"head_dim (padded)", d.head_lanes, MR_HEAD_LANES_MAX},
-        {"row slots", e->opt.two_pass ? 2 : 1, g->t},
+        {"row slots", two_pass ? 2 : 1, g->t},
     };
     for (size_t i = 0; i < sizeof check / sizeof *check; i++)
         if (check[i].need > check[i].have)
@@ -346,7 +345,7 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
     for (int i = 0; rc == 0 && i < 2; i++)
         rc = mr_program_build(&e->prog[i], &packed->config, packed->format, i == 1, err);
     if (rc == 0)
-        rc = fits(e, err);
+        rc = mr_engine_fits(g, mr_device_info(dev)->config, &packed->config, opt->two_pass, err);
     if (rc == 0) {
         e->seqs = calloc((size_t)opt->max_seqs, sizeof *e->seqs);
         e->rotary = malloc((size_t)positions * (size_t)d.rot_floats * sizeof(float));

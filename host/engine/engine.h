@@ -20,6 +20,11 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
                    struct mr_device *dev, const struct mr_engine_options *opt,
                    struct mr_error *err);
 
+// Whether a configuration holds the model, as mr_engine_open() looks at it; `config` is for the
+// message.
+int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
+                   bool two_pass, struct mr_error *err);
+
 // Makes the sequence `length` positions long without computing them: its KV store holds whatever is
 // there. For measurements at a position.
 int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, struct mr_error *err);

@@ -172,6 +172,16 @@ static void add_layer(struct builder *b, int layer, bool last_without_head)
     mr_command_set(c, MR_F_MATMUL_TRACK_EXP, 1);
 }
 
+int mr_program_act_words(const struct mr_dims *d)
+{
+    return (d->d + d->w + d->f) / 32;
+}
+
+int mr_program_qkv_words(const struct mr_dims *d)
+{
+    return 3 * d->w / 64;
+}
+
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                      bool head, struct mr_error *err)
 {
@@ -179,8 +189,8 @@ int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_fo
     struct builder b = {p, c, d, layers, d.d / 32, (d.d + d.w) / 32};
     *p = (struct mr_program){
         .capacity = 20 * c->n_layer + 8,
-        .act_words = (d.d + d.w + d.f) / 32,
-        .qkv_words = 3 * d.w / 64,
+        .act_words = mr_program_act_words(&d),
+        .qkv_words = mr_program_qkv_words(&d),
         .res_beats = d.d / 16,
         .rot_beats = d.rot_floats / 16,
         .rot_off = MR_PROGRAM_ROWS / 4,

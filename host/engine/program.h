@@ -25,6 +25,10 @@ enum { MR_PROGRAM_ROWS = 512 }; // room for rows in the input window: the larges
 // head: with ln_f and lm_head, logits to the result window; else the KV store is all that is left.
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                      bool head, struct mr_error *err);
+
+// Words of activation and q/k/v memory that a row slot needs.
+int mr_program_act_words(const struct mr_dims *d);
+int mr_program_qkv_words(const struct mr_dims *d);
 void mr_program_free(struct mr_program *p);
 
 void mr_command_set(struct mr_command *c, unsigned field, uint32_t value);

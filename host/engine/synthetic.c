@@ -7,6 +7,8 @@
 
 enum { HUGE_PAGE = 2 << 20 };
 
+#include "common/error.h"
+
 // xorshift64* (Vigna 2016)
 static uint64_t next(uint64_t *s)
 {
@@ -108,5 +110,62 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enu
         .data = out,
         .bytes = 2 * table,
     };
+    return 0;
+}
+
+int mr_synthetic_parse(const char *text, struct mr_config *config, uint64_t *seed_out,
+                       struct mr_error *err)
+{
+    struct mr_config c = {
+        .vocab_size = 50400,
+        .n_positions = 2048,
+        .n_embd = 4096,
+        .n_layer = 28,
+        .n_head = 16,
+        .head_dim = 256,
+        .rotary_dim = 64,
+        .n_inner = 16384,
+        .layer_norm_epsilon = 1e-5f,
+        .bos_token_id = 50256,
+        .eos_token_id = 50256,
+    };
+    long layers = c.n_layer, vocab = c.vocab_size, seed = 1;
+    const struct {
+        const char *key;
+        long high;
+        long *out;
+    } keys[] = {{",layers=", 28, &layers}, {",vocab=", 50400, &vocab}, {",seed=", 1000000, &seed}};
+    bool given[sizeof keys / sizeof *keys] = {false};
+    const char *p = text;
+    bool ok = strncmp(p, "gptj-6b", 7) == 0;
+    p += ok ? 7 : 0;
+    while (ok && *p) {
+        ok = false;
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+            size_t n = strlen(keys[i].key);
+            if (strncmp(p, keys[i].key, n) != 0)
+                continue;
+            char *end;
+            long v = strtol(p + n, &end, 10);
+            ok = end != p + n && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0) &&
+                 !given[i];
+            given[i] = true;
+            *keys[i].out = v;
+            p = end;
+            break;
+        }
+    }
+    if (!ok)
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "synthetic:%s: known is gptj-6b with layers=1..28, vocab=1..50400, seed=1..1000000, "
+            "each at most once",
+            text);
+    c.n_layer = (int)layers;
+    c.vocab_size = (int)vocab;
+    if (c.vocab_size <= c.eos_token_id) // cut off with the rest
+        c.bos_token_id = c.eos_token_id = -1;
+    *config = c;
+    *seed_out = (uint64_t)seed;
     return 0;
 }

@@ -12,4 +12,9 @@
 int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enum mr_format format,
                         uint64_t seed, struct mr_error *err);
 
+// The shape and seed that "gptj-6b[,layers=N][,vocab=N][,seed=N]" names, the part behind
+// "synthetic:".
+int mr_synthetic_parse(const char *text, struct mr_config *config, uint64_t *seed,
+                       struct mr_error *err);
+
 #endif

@@ -25,7 +25,7 @@ exits help_lists_the_commands 0 '' --help
 ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage: millrace'"
 exits version_is_shown 0 '' --version
 exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
-for c in generate info pack unpack compare bench trace selftest devices; do
+for c in generate info pack unpack compare bench plan trace selftest devices; do
     exits "help_of_$c" 0 '' $c --help
     ok "help_of_${c}_has_examples" grep -q "^example" "$work/out"
     exits "unknown_option_of_$c" 2 "option '--frobnicate' is not known" $c --frobnicate
@@ -48,6 +48,7 @@ ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the 
 ok json_of_compare is_json compare $demo --file $demo/heldout.txt -n 8 --json
 ok json_of_bench is_json bench "$work/demo.mill" -d model: --decode 0,3 --prefill 4 --json
 ok json_of_a_batch is_json bench "$work/demo.mill" -d model: --decode 3 --batch 5 --json
+ok json_of_plan is_json plan $demo --positions 0,127 --prefill 16 --board u280 --json
 ok json_of_selftest is_json selftest -d model:tiny --json
 
 # ---- the same text whichever way
@@ -107,6 +108,23 @@ exits value_missing 2 "needs a value" generate -m $demo -p
 exits number_out_of_range 2 "whole number" generate -m $demo -p x -n 0
 exits number_that_is_none 2 "not a number" generate -m $demo -p x --temperature warm
 exits format_unknown 2 'neither mxint8 nor mxfp4' generate -m $demo -p x --format int3
+exits plan_without_a_model 2 'a model or --geometry' plan
+exits plan_of_nonsense_geometry 2 'geometry: .*n_head' plan --geometry d=100,heads=3
+exits plan_format_of_a_packed_file_is_fixed 2 "weights are mxint8" plan "$work/demo.mill" --format mxfp4
+exits plan_on_an_unknown_board 2 "board 'de10' is not known; there are kv260" plan $demo --board de10
+exits plan_on_an_unknown_configuration 2 "configuration 'huge' is not known" plan $demo --config huge
+exits plan_on_an_unknown_memory 2 "memory 'sdram' is not known" plan $demo --memory sdram
+exits plan_position_beyond_the_model 2 'positions 0..511' plan $demo --positions 512
+exits plan_prefill_beyond_the_model 2 'model has 512 positions' plan $demo --prefill 128 --at 400
+exits plan_of_a_model_too_large_for_the_configuration 3 'does not fit configuration' plan synthetic:gptj-6b --config tiny
+exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b,layers=2 --board ecp5-85
+ok plan_says_what_does_not_fit grep -q 'LFE5U-85F has 156 MULT18X18D: DOES NOT FIT' "$work/out"
+exits plan_picture_that_cannot_be_written 3 'cannot be written' plan $demo --svg "$work/none/x.svg"
+ln -s /dev/full "$work/full.svg"
+exits plan_picture_on_a_full_disk 3 'cannot be written: No space' plan $demo --svg "$work/full.svg"
+ok plan_leaves_a_device_as_it_is test -c /dev/full
+exits plan_picture_with_no_measured_points 3 'no measured points' plan $demo --svg "$work/x.svg" --measured $demo/config.json
+ok plan_leaves_no_picture_behind test ! -e "$work/x.svg" -a ! -e "$work/x.svg.part"
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
 exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo

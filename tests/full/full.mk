@@ -3,7 +3,7 @@
 SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
 SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
 
-.PHONY: demo bench bench-quick formal test-full full-sweep full-fp full-accuracy full-benches full-waves
+.PHONY: demo bench bench-quick formal test-full full-sweep full-plan full-fp full-accuracy full-benches full-waves
 ## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
 demo: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_VIEW,sim)
@@ -31,6 +31,7 @@ $(SIM_TESTS): | $(call SIM_SO,sim) $(call SIM_VIEW,sim) \
     $(call SIM_SO,tiny) $(call SIM_VIEW,tiny)
 UNIT_EXTRA_test_clk_gate := -DSIM_DIR='"$(BUILD)/sim"'
 $(SIM_TESTS): tests/unit/fixtures.h tests/unit/simulated.h
+$(BUILD)/unit/test_plan: | $(call SIM_SO,sim) $(call SIM_SO,tiny)
 $(BUILD)/test-list: $(call SIM_VIEW,sim)
 
 # The host's code as the library has it, without sanitizers: hours of simulation go through it.
@@ -39,6 +40,10 @@ $(BUILD)/full/sweep: tests/full/sweep.c tests/unit/fixtures.h tests/unit/simulat
 	$(CC) $(ALL_CFLAGS) -Itests/unit -o $@ $< $(LIB) -lcmocka $(LIBS)
 full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $(call SIM_VIEW,wide)
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
+# The analytic model at more points, and with more channels.
+full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c)))
+	for c in sim tiny wide; do \
+	  PLAN_CONFIG=$$c PLAN_POINTS=40 PLAN_SEED=7 CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_plan || exit 1; done
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 

@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test mutants synth netlist sweep fuzz planted benches accuracy waves formal fp"
+all="prepare test mutants synth netlist sweep plan fuzz planted benches accuracy waves formal fp"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -20,6 +20,7 @@ goal() {
         test) echo test ;;
         benches) echo full-benches ;;
         sweep) echo full-sweep ;;
+        plan) echo full-plan ;;
         fp) echo full-fp ;;
         formal) echo formal ;;
         fuzz) echo fuzz ;;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the plan command.
+#ifndef MILLRACE_CLI_PLAN_H
+#define MILLRACE_CLI_PLAN_H
+
+#include "cli/cli.h"
+#include "plan/board.h"
+#include "plan/point.h"
+#include "plan/svg.h"
+
+enum { PLAN_POINTS = 64, PLAN_DOTS = 3 * PLAN_POINTS };
+
+struct plan_args {
+    struct cli_common c;
+    const char *geometry, *config, *memory, *board, *svg, *measured;
+    long positions[PLAN_POINTS], prefill, at, batch;
+    int n_positions;
+    double clock;
+    bool no_head, measure;
+};
+
+struct plan {
+    const struct plan_args *a;
+    struct mr_config model;
+    enum mr_format format;
+    char config[64]; // name or parameters
+    bool named;      // it is one of configs.def
+    struct mr_geometry g;
+    bool pair;
+    struct mr_plan_memory memory;
+    const struct mr_plan_board *board;
+    double clock_mhz;
+    struct mr_plan_job job;
+    struct mr_plan_dot dots[PLAN_DOTS];
+    int n_dots;
+};
+
+// Memory, multipliers and so on, against the board's if there is one.
+json_t *plan_needs_json(const struct plan *p);
+void plan_print_needs(const struct plan *p, const char *model);
+
+// A predicted point; `kind` is decode or prefill.
+json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
+                        const struct mr_plan_run *r);
+void plan_print_point(const struct plan *p, const char *kind, const struct mr_plan_point *at,
+                      const struct mr_plan_run *r);
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/error.h"
+#include "device/device.h"
+#include "engine/program.h"
+#include "engine/synthetic.h"
+
+int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char *path,
+                     struct mr_error *err)
+{
+    static const char synthetic[] = "synthetic:";
+    uint64_t seed;
+    if (strncmp(path, synthetic, sizeof synthetic - 1) == 0)
+        return mr_synthetic_parse(path + sizeof synthetic - 1, model, &seed, err);
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        char config[4096];
+        int n = snprintf(config, sizeof config, "%s/config.json", path);
+        if (n < 0 || (size_t)n >= sizeof config)
+            return mr_fail(err, MR_ERR_USAGE, "the path of the model is too long");
+        return mr_config_load(model, config, err);
+    }
+    struct mr_packed packed;
+    struct mr_pack_options options = {0};
+    int rc = mr_packed_load(&packed, path, &options, err);
+    if (rc < 0)
+        return rc;
+    *model = packed.config;
+    *format = packed.format;
+    mr_packed_close(&packed);
+    return 0;
+}
+
+// "key=value,key=value": the values of the known keys; others are refused.
+static int parse_list(const char *text, const char *const *keys, long *values, const char *option,
+                      struct mr_error *err)
+{
+    const char *p = text;
+    while (*p) {
+        size_t n = strcspn(p, "=,");
+        int k = 0;
+        while (keys[k] && (strlen(keys[k]) != n || strncmp(keys[k], p, n) != 0))
+            k++;
+        char *end = NULL;
+        long v = keys[k] && p[n] == '=' ? strtol(p + n + 1, &end, 10) : 0;
+        if (!keys[k] && n == 4 && strncmp(p, "pair", 4) == 0 && p[n] != '=') {
+            values[k] = 1; // the place behind the numbers
+            end = (char *)p + n;
+        }
+        if (!end || end == p + n + 1 || (*end && *end != ','))
+            return mr_fail(err, MR_ERR_USAGE, "%s: '%.40s' is not KEY=NUMBER with a known key",
+                           option, p);
+        if (keys[k])
+            values[k] = v;
+        p = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+int mr_plan_model_parse(struct mr_config *model, const char *geometry, struct mr_error *err)
+{
+    static const char *const keys[] = {"layers", "d",   "heads",  "inner",
+                                       "vocab",  "ctx", "rotary", NULL};
+    long v[] = {28, 4096, 16, -1, 50400, 2048, 64, 0};
+    int rc = parse_list(geometry, keys, v, "--geometry", err);
+    if (rc < 0)
+        return rc;
+    if (v[7])
+        return mr_fail(err, MR_ERR_USAGE, "--geometry: 'pair' belongs to --config");
+    // The limits are those of a checkpoint's config.json.
+    char json[512];
+    (void)snprintf(json, sizeof json,
+                   "{\"model_type\": \"gptj\", \"n_layer\": %ld, \"n_embd\": %ld, \"n_head\": %ld, "
+                   "\"n_inner\": %ld, \"vocab_size\": %ld, \"n_positions\": %ld, "
+                   "\"rotary_dim\": %ld}",
+                   v[0], v[1], v[2], v[3] < 0 ? 4 * v[1] : v[3], v[4], v[5], v[6]);
+    rc = mr_config_parse(model, json, strlen(json), "--geometry", err);
+    if (rc < 0 && err)
+        err->status = MR_ERR_USAGE;
+    return rc < 0 ? MR_ERR_USAGE : 0;
+}
+
+static int power(int n)
+{
+    int p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+static int at_least(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+int mr_plan_geometry_parse(struct mr_geometry *g, bool *pair, const char *text,
+                           const struct mr_config *model, struct mr_error *err)
+{
+    static const char *const keys[] = {"n", "r", "t", NULL};
+    long v[] = {1, 4, 128, 0};
+    int rc = parse_list(text, keys, v, "--config", err);
+    if (rc < 0)
+        return rc;
+    const struct {
+        const char *name;
+        long value, high;
+    } sizes[] = {{"n", v[0], 16}, {"r", v[1], 32}, {"t", v[2], 512}};
+    for (int i = 0; i < 3; i++)
+        if (sizes[i].value < 1 || sizes[i].value > sizes[i].high ||
+            (sizes[i].value & (sizes[i].value - 1)))
+            return mr_fail(err, MR_ERR_USAGE, "--config: %s is %ld; powers of two from 1 to %ld",
+                           sizes[i].name, sizes[i].value, sizes[i].high);
+    if (v[2] < v[1] || (v[3] && v[1] < 2))
+        return mr_fail(err, MR_ERR_USAGE, "--config: t must be at least r, and r 2 with pair");
+    *g = mr_config_named("sim")->g;
+    g->n = (int)v[0];
+    g->r = (int)v[1];
+    g->t = (int)v[2];
+    *pair = v[3];
+    struct mr_dims d = mr_dims_of(model);
+    g->d_max = power(at_least(d.d, 256));
+    g->w_max = power(at_least(d.w, 256));
+    g->act_words = power(mr_program_act_words(&d));
+    g->qkv_words = power(mr_program_qkv_words(&d));
+    return 0;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of the model to plan for; its weights are not read.
+#ifndef MILLRACE_PLAN_MODEL_H
+#define MILLRACE_PLAN_MODEL_H
+
+#include "checkpoint/config.h"
+#include "cmodel/machine.h"
+#include "pack/layout.h"
+
+// A Hugging Face directory, a packed file (whose format goes to *format), or "synthetic:...".
+int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char *path,
+                     struct mr_error *err);
+
+// "layers=28,d=4096,heads=16[,inner=][,vocab=][,ctx=][,rotary=]", with GPT-J's values (inner 4 d)
+// for what is left out.
+int mr_plan_model_parse(struct mr_config *model, const char *geometry, struct mr_error *err);
+
+// "n=4,r=8,t=128[,pair]", the smallest sizes that hold the model for the rest.
+int mr_plan_geometry_parse(struct mr_geometry *g, bool *pair, const char *text,
+                           const struct mr_config *model, struct mr_error *err);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/point.h"
+
+#include <stdlib.h>
+
+#include "common/error.h"
+#include "engine/engine.h"
+#include "engine/synthetic.h"
+
+int mr_plan_point_run(struct mr_plan_run *out, const struct mr_plan_job *job,
+                      const struct mr_plan_point *p, struct mr_error *err)
+{
+    int room = job->two_pass ? job->g->t / 2 : job->g->t, all = p->seqs * p->tokens;
+    *out = (struct mr_plan_run){0};
+    struct mr_plan_row *rows = calloc((size_t)room, sizeof *rows);
+    if (!rows)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
+    int rc = 0;
+    for (int from = 0; rc == 0 && from < all; from += room) {
+        int n = all - from < room ? all - from : room;
+        struct mr_plan_job run = *job;
+        run.head = false;
+        for (int i = 0; i < n; i++) {
+            int token = (from + i) % p->tokens;
+            rows[i] = (struct mr_plan_row){p->pos + token, token > 0 && i > 0,
+                                           job->head && token == p->tokens - 1};
+            run.head |= rows[i].logits;
+        }
+        struct mr_plan_run r;
+        rc = mr_plan_run(&r, &run, rows, n, err);
+        double *sum = (double *)out;
+        const double *part = (const double *)&r;
+        for (size_t i = 0; rc == 0 && i < sizeof r / sizeof *part; i++)
+            sum[i] += part[i];
+    }
+    free(rows);
+    return rc;
+}
+
+static int step(struct mr_backend *b, const struct mr_plan_job *job, const struct mr_plan_point *p,
+                struct mr_error *err)
+{
+    int n = p->seqs * p->tokens, rc = 0;
+    struct mr_row *rows = calloc((size_t)n, sizeof *rows);
+    float *logits = calloc((size_t)p->seqs * (size_t)job->model->vocab_size, sizeof *logits);
+    if (!rows || !logits)
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a measurement");
+    for (int s = 0, i = 0; rc == 0 && s < p->seqs; s++) {
+        int seq;
+        rc = mr_backend_seq_new(b, &seq, err);
+        if (rc == 0)
+            rc = mr_engine_seq_set_length(b, seq, p->pos, err);
+        for (int t = 0; rc == 0 && t < p->tokens; t++, i++)
+            rows[i] =
+                (struct mr_row){seq, i % job->model->vocab_size, job->head && t == p->tokens - 1};
+    }
+    if (rc == 0)
+        rc = mr_backend_step(b, rows, n, logits, err);
+    free(rows);
+    free(logits);
+    return rc < 0 ? rc : 0;
+}
+
+int mr_plan_point_measure(struct mr_plan_run *out, const struct mr_plan_job *job, const char *uri,
+                          const struct mr_plan_point *p, struct mr_error *err)
+{
+    struct mr_packed packed;
+    struct mr_device *dev = NULL;
+    struct mr_backend *b = NULL;
+    struct mr_engine_options opt = {.max_seqs = p->seqs, .two_pass = job->two_pass};
+    *out = (struct mr_plan_run){0};
+    int rc = mr_packed_synthetic(&packed, job->model, job->format, 1, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_device_open(&dev, uri, err);
+    if (rc == 0)
+        rc = mr_engine_open(&b, &packed, dev, &opt, err);
+    if (rc == 0)
+        rc = step(b, job, p, err);
+    if (rc == 0) {
+        struct mr_backend_stats s;
+        mr_backend_stats(b, &s);
+        *out = (struct mr_plan_run){
+            .cycles = (double)s.counter[MR_CNT_CYCLES],
+            .state[MR_PLAN_STEP] = (double)s.counter[MR_CNT_ARRAY_BUSY],
+            .weight_beats = (double)s.counter[MR_CNT_WEIGHT_BEATS],
+            .kv_beats = (double)s.counter[MR_CNT_KV_BEATS],
+            .host_beats = (double)s.counter[MR_CNT_HOST_BEATS],
+            .write_beats = (double)s.counter[MR_CNT_WRITE_BEATS],
+            .mac_blocks = (double)s.counter[MR_CNT_MAC_BLOCKS],
+        };
+    }
+    mr_backend_close(b);
+    mr_device_close(dev);
+    mr_packed_close(&packed);
+    return rc;
+}
+
+double mr_plan_intensity(const struct mr_plan_run *r)
+{
+    double bytes = MR_BEAT * (r->weight_beats + r->kv_beats + r->host_beats + r->write_beats);
+    return bytes > 0 ? 32 * r->mac_blocks / bytes : 0;
+}
+
+double mr_plan_rate(const struct mr_plan_run *r)
+{
+    return r->cycles > 0 ? 32 * r->mac_blocks / r->cycles : 0;
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// The analytic model against the simulated RTL, at points drawn by a seed: none of them was used to
+// make it. PLAN_SEED, PLAN_POINTS and PLAN_CONFIG (another configuration) draw others.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "engine/engine.h"
+#include "plan/board.h"
+#include "plan/model.h"
+#include "plan/point.h"
+#include "plan/svg.h"
+
+static void check(int rc, const struct mr_error *err)
+{
+    if (rc < 0)
+        fail_msg("%s", err->text);
+}
+
+// ---- random points ------------------------------------------------------------------------------
+
+static uint64_t state;
+
+static int range(int low, int high)
+{
+    state ^= state >> 12; // xorshift64* (Vigna 2016)
+    state ^= state << 25;
+    state ^= state >> 27;
+    return low + (int)((state * 0x2545F4914F6CDD1Du >> 33) % (uint64_t)(high - low + 1));
+}
+
+struct drawn {
+    const char *config, *memory;
+    struct mr_config model;
+    struct mr_plan_job job;
+    struct mr_plan_memory m;
+    struct mr_plan_point at;
+};
+
+// False for a geometry that the configuration does not hold.
+static bool draw(struct drawn *d, const char *only)
+{
+    static const char *const memories[] = {"ddr4-2400", "ddr4-2400", "hbm2", "ideal"};
+    static const int head_dims[] = {16, 32, 64, 64, 80, 128, 256};
+    struct mr_error err = {0};
+    d->config = only ? only : range(0, 2) ? "sim" : "tiny";
+    d->memory = memories[range(0, 3)];
+    bool tiny = strcmp(d->config, "tiny") == 0;
+    struct mr_config *m = &d->model;
+    *m = (struct mr_config){.layer_norm_epsilon = 1e-5f, .bos_token_id = -1, .eos_token_id = -1};
+    m->head_dim = head_dims[range(0, 6)];
+    m->n_head = range(1, tiny ? 4 : 16);
+    m->n_embd = m->n_head * m->head_dim;
+    m->n_inner = range(1, 5) * m->n_embd + range(0, 100);
+    m->n_layer = range(1, 4);
+    m->vocab_size = range(50, 3000);
+    m->rotary_dim = 2 * range(1, m->head_dim < 64 ? m->head_dim / 2 : 32);
+    m->n_positions = tiny ? 512 : 512 * range(1, 4);
+    d->job = (struct mr_plan_job){.model = m,
+                                  .format = range(0, 1) ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8,
+                                  .g = &mr_config_named(d->config)->g,
+                                  .memory = &d->m,
+                                  .two_pass = range(0, 3) == 0,
+                                  .head = range(0, 3) > 0};
+    int room = d->job.two_pass ? d->job.g->t / 2 : d->job.g->t, kind = range(0, 2);
+    d->at = (struct mr_plan_point){1, 0, 1};
+    if (kind == 1)
+        d->at.seqs = range(1, room < 8 ? room : 8);
+    if (kind == 2)
+        d->at.tokens = range(2, room);
+    if (range(0, 2))
+        d->at.pos = range(0, m->n_positions - d->at.tokens);
+    check(mr_plan_memory_of(&d->m, d->memory, &err), &err);
+    return m->n_embd >= 64 && mr_engine_fits(d->job.g, d->config, m, d->job.two_pass, &err) == 0;
+}
+
+static int setting(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+static void plan_is_within_one_percent_of_the_simulator(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct drawn d;
+    int points = setting("PLAN_POINTS", 16), far = 0;
+    const char *only = getenv("PLAN_CONFIG");
+    state = (uint64_t)setting("PLAN_SEED", 2024) * 2 + 1;
+    for (int i = 0; i < 8; i++)
+        (void)range(0, 1);
+    for (int i = 0; i < points;) {
+        struct mr_plan_run p, s;
+        char uri[64];
+        if (!draw(&d, only))
+            continue;
+        check(mr_plan_point_run(&p, &d.job, &d.at, &err), &err);
+        if (p.cycles < 50e3 || p.cycles > 300e3)
+            continue;
+        (void)snprintf(uri, sizeof uri, "sim:%s,memory=%s", d.config, d.memory);
+        check(mr_plan_point_measure(&s, &d.job, uri, &d.at, &err), &err);
+        double off = 100 * (p.cycles / s.cycles - 1);
+        const struct mr_config *m = &d.model;
+        print_message("# %s,%s layers %d d %d heads %d inner %d vocab %d ctx %d%s%s%s: "
+                      "%d x %d at %d: %.0f cycles, plan %+.2f %%\n",
+                      d.config, d.memory, m->n_layer, m->n_embd, m->n_head, m->n_inner,
+                      m->vocab_size, m->n_positions, d.job.format ? " mxfp4" : "",
+                      d.job.two_pass ? " two-pass" : "", d.job.head ? "" : " no head", d.at.seqs,
+                      d.at.tokens, d.at.pos, s.cycles, off);
+        far += fabs(off) > 1;
+        // What is counted and not timed is exact.
+        assert_true(p.weight_beats == s.weight_beats);
+        assert_true(p.mac_blocks == s.mac_blocks);
+        i++;
+    }
+    assert_int_equal(far, 0);
+}
+
+// ---- GPT-J-6B's layer
+// ----------------------------------------------------------------------------
+
+// Cycles that the simulator counted (docs/plan.md), too long to simulate here.
+static void full_size_layer_is_predicted(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *memory;
+        enum mr_format format;
+        struct mr_plan_point at;
+        double cycles;
+    } known[] = {
+        {"ddr4-2400", MR_FORMAT_MXINT8, {1, 0, 1}, 3416061},
+        {"ddr4-2400", MR_FORMAT_MXINT8, {1, 1023, 1}, 3561893},
+        {"ddr4-2400", MR_FORMAT_MXINT8, {1, 2046, 1}, 3707544},
+        {"ddr4-2400", MR_FORMAT_MXFP4, {1, 0, 1}, 1763200},
+        {"ddr4-2400", MR_FORMAT_MXFP4, {1, 2046, 1}, 2054698},
+        {"ddr4-2400", MR_FORMAT_MXINT8, {4, 0, 1}, 3426609},
+        {"hbm2", MR_FORMAT_MXINT8, {1, 0, 1}, 4686902},
+        {"ddr4-2400", MR_FORMAT_MXINT8, {1, 0, 128}, 50734342},
+    };
+    struct mr_error err = {0};
+    struct mr_config model;
+    check(mr_plan_model_parse(&model, "layers=1,vocab=64", &err), &err);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct mr_plan_memory m;
+        struct mr_plan_run r;
+        check(mr_plan_memory_of(&m, known[i].memory, &err), &err);
+        struct mr_plan_job job = {
+            .model = &model, .format = known[i].format, .g = &mr_config_named("sim")->g};
+        job.memory = &m;
+        check(mr_plan_point_run(&r, &job, &known[i].at, &err), &err);
+        double off = 100 * (r.cycles / known[i].cycles - 1);
+        print_message("# %.0f cycles, plan %+.3f %%\n", known[i].cycles, off);
+        assert_true(fabs(off) <= 1);
+        double sum = 0;
+        for (int s = 0; s < MR_PLAN_STATES; s++)
+            sum += r.state[s];
+        assert_true(fabs(sum - r.cycles) < 1);
+    }
+}
+
+// Deep models are continued from their first layers.
+static void layers_beyond_the_followed_ones_cost_the_same(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_plan_memory m;
+    struct mr_config model;
+    double cycles[3];
+    check(mr_plan_memory_of(&m, "ddr4-2400", &err), &err);
+    check(mr_plan_model_parse(&model, "d=512,heads=8,vocab=1000", &err), &err);
+    for (int i = 0; i < 3; i++) { // 6 is followed whole, 7 and 28 are not
+        struct mr_plan_run r;
+        model.n_layer = i == 0 ? 6 : i == 1 ? 7 : 28;
+        struct mr_plan_job job = {.model = &model, .g = &mr_config_named("sim")->g, .head = true};
+        job.memory = &m;
+        check(mr_plan_point_run(&r, &job, &(struct mr_plan_point){1, 100, 1}, &err), &err);
+        cycles[i] = r.cycles;
+    }
+    double layer = cycles[1] - cycles[0];
+    assert_true(layer > 50e3 && layer < 60e3);
+    assert_true(fabs(cycles[2] - cycles[0] - 22 * layer) < 0.005 * cycles[2]);
+}
+
+// ---- sizes --------------------------------------------------------------------------------------
+
+static void cost_of_tiny_is_what_synthesis_counts(void **unused)
+{
+    (void)unused;
+    struct mr_plan_cost c = mr_plan_cost_of(&mr_config_named("tiny")->g, false);
+    assert_int_equal(c.multipliers, 343);
+    assert_int_equal(c.pe_multipliers, 128);
+    assert_true(fabs(c.luts - 82801) < 1);
+    // A PE is 32 multipliers, 16 with two rows on one.
+    const struct mr_geometry *g = &mr_config_named("u280")->g;
+    assert_int_equal(mr_plan_cost_of(g, false).pe_multipliers, 32 * 4 * 64);
+    assert_int_equal(mr_plan_cost_of(g, true).pe_multipliers, 16 * 4 * 64);
+}
+
+static void bytes_of_the_demo_model(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_config model;
+    check(mr_plan_model_parse(
+              &model, "layers=4,d=256,heads=4,inner=1024,vocab=2048,ctx=512,rotary=32", &err),
+          &err);
+    struct mr_plan_bytes b =
+        mr_plan_bytes_of(&model, MR_FORMAT_MXINT8, &mr_config_named("sim")->g, 2);
+    assert_true(b.weights == 3916800); // docs/layout.md
+    assert_true(b.kv == 2 * 512 * 2816);
+}
+
+// ---- bad input ----------------------------------------------------------------------------------
+
+static void refuses_model(const char *geometry, const char *part)
+{
+    struct mr_error err = {0};
+    struct mr_config model;
+    assert_int_equal(mr_plan_model_parse(&model, geometry, &err), MR_ERR_USAGE);
+    if (!strstr(err.text, part) || strchr(err.text, '\n'))
+        fail_msg("'%s': %s", geometry, err.text);
+}
+
+static void nonsense_geometry_is_refused(void **unused)
+{
+    (void)unused;
+    refuses_model("d=", "known key");
+    refuses_model("d", "known key");
+    refuses_model("width=7", "known key");
+    refuses_model("d=64;heads=4", "known key");
+    refuses_model("d=0", "n_embd");
+    refuses_model("d=-64", "n_embd");
+    refuses_model("d=100,heads=3", "n_head");
+    refuses_model("heads=16,d=256,rotary=64", "rotary_dim");
+    refuses_model("layers=99999999999999999999", "n_layer");
+    refuses_model("ctx=100000", "n_positions");
+    refuses_model("pair", "pair");
+}
+
+static void nonsense_configuration_is_refused(void **unused)
+{
+    (void)unused;
+    static const char *const bad[] = {"n=3",     "n=0",      "n=32", "r=64", "t=1024",
+                                      "r=8,t=4", "r=1,pair", "m=1",  "n=",   "n=4x"};
+    struct mr_config model;
+    struct mr_geometry g;
+    bool pair;
+    struct mr_error err = {0};
+    check(mr_plan_model_parse(&model, "", &err), &err);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        err.text[0] = 0;
+        if (mr_plan_geometry_parse(&g, &pair, bad[i], &model, &err) != MR_ERR_USAGE ||
+            !strstr(err.text, "--config"))
+            fail_msg("'%s': %s", bad[i], err.text);
+    }
+    check(mr_plan_geometry_parse(&g, &pair, "n=4,r=8,t=64,pair", &model, &err), &err);
+    assert_true(g.n == 4 && g.r == 8 && g.t == 64 && pair);
+}
+
+static void unknown_memory_is_refused(void **unused)
+{
+    (void)unused;
+    struct mr_plan_memory m;
+    struct mr_error err = {0};
+    assert_int_equal(mr_plan_memory_of(&m, "ddr9", &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "ideal, ddr4-2400 and hbm2"));
+}
+
+static void picture_that_cannot_be_written_is_an_error(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_plan_dot dot = {.x = 0.5, .y = 30};
+    struct mr_plan_roofline r = {"a < b", "", 60, 512, "memory", "array", 300};
+    assert_int_equal(mr_plan_svg("/nowhere/at/all.svg", &r, &dot, 1, &err), MR_ERR_IO);
+    assert_non_null(strstr(err.text, "/nowhere/at/all.svg"));
+    char path[] = "/tmp/millrace-plan-XXXXXX", all[20000];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    check(mr_plan_svg(path, &r, &dot, 1, &err), &err);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    size_t n = fread(all, 1, sizeof all - 1, f);
+    all[n] = 0;
+    (void)fclose(f);
+    (void)unlink(path);
+    assert_non_null(strstr(all, "a &lt; b"));
+    assert_non_null(strstr(all, "MACs per cycle"));
+    assert_non_null(strstr(all, "</svg>"));
+    assert_null(strstr(all, "nan"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_size_layer_is_predicted),
+        cmocka_unit_test(plan_is_within_one_percent_of_the_simulator),
+        cmocka_unit_test(layers_beyond_the_followed_ones_cost_the_same),
+        cmocka_unit_test(cost_of_tiny_is_what_synthesis_counts),
+        cmocka_unit_test(bytes_of_the_demo_model),
+        cmocka_unit_test(nonsense_geometry_is_refused),
+        cmocka_unit_test(nonsense_configuration_is_refused),
+        cmocka_unit_test(unknown_memory_is_refused),
+        cmocka_unit_test(picture_that_cannot_be_written_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
