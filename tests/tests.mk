@@ -24,6 +24,9 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
 UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC))
 $(BUILD)/unit/test_suite: $(CLI_SRC) $(wildcard host/cli/*.h)
+# Disks that are full or broken at any point.
+comma := ,
+UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
 
 # ---- RTL benches: tests/rtl/<bench>/bench.txt, one line a variant -------------------------------

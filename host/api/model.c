@@ -26,6 +26,18 @@ static int load_synthetic(struct mr_packed *packed, const char *text, enum mr_fo
     return rc < 0 ? rc : mr_packed_synthetic(packed, &c, format, seed, err);
 }
 
+static struct mr_pack_options pack_options(const struct mr_load_options *opt)
+{
+    return (struct mr_pack_options){
+        .format = opt->format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8,
+        .smooth = !opt->no_smoothing,
+        .verify = opt->verify,
+        .calibrate = opt->calibrate,
+        .progress = watch,
+        .arg = (void *)(uintptr_t)opt,
+    };
+}
+
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
                   struct mr_error *err)
 {
@@ -36,14 +48,7 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
     struct mr_model *m = calloc(1, sizeof *m);
     if (!m)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a model");
-    struct mr_pack_options pack = {
-        .format = opt->format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8,
-        .smooth = !opt->no_smoothing,
-        .verify = opt->verify,
-        .calibrate = opt->calibrate,
-        .progress = watch,
-        .arg = (void *)(uintptr_t)opt,
-    };
+    struct mr_pack_options pack = pack_options(opt);
     static const char synthetic[] = "synthetic:";
     m->synthetic = strncmp(path, synthetic, sizeof synthetic - 1) == 0;
     int rc = m->synthetic
@@ -105,6 +110,25 @@ int mr_model_save(const struct mr_model *model, const char *path, struct mr_erro
             "directory, or copy the packed file",
             path);
     return mr_packed_save(&model->packed, model->dir, path, &mr_device_stop, err);
+}
+
+int mr_model_pack(const char *dir, const char *path, const struct mr_load_options *opt,
+                  struct mr_pack_stats *stats, struct mr_error *err)
+{
+    static const struct mr_load_options defaults;
+    struct mr_pack_options pack = pack_options(opt ? opt : &defaults);
+    struct mr_pack_result result;
+    int rc = mr_pack_file(dir, path, &pack, &result, err);
+    if (rc == 0)
+        *stats = (struct mr_pack_stats){.input_bytes = result.input_bytes,
+                                        .file_bytes = result.file_bytes,
+                                        .stream_bytes = result.stream_bytes};
+    return rc;
+}
+
+int mr_model_plain_read(const char *dir, struct mr_error *err)
+{
+    return mr_pack_plain_read(dir, &mr_device_stop, err);
 }
 
 int mr_model_unpack(const struct mr_model *model, const char *dir, struct mr_error *err)

@@ -478,6 +478,16 @@ const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *c
     return slot >= 0 ? checkpoint->tensors[slot] : NULL;
 }
 
+size_t mr_checkpoint_count(const struct mr_checkpoint *checkpoint)
+{
+    return checkpoint->n_tensors;
+}
+
+const struct mr_tensor *mr_checkpoint_at(const struct mr_checkpoint *checkpoint, size_t index)
+{
+    return checkpoint->tensors[index];
+}
+
 enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint)
 {
     return checkpoint->kind;

@@ -43,6 +43,10 @@ const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpo
 const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
                                                    int layer, const char *name);
 
+// All tensors of the model in some order: index 0..count - 1.
+size_t mr_checkpoint_count(const struct mr_checkpoint *checkpoint);
+const struct mr_tensor *mr_checkpoint_at(const struct mr_checkpoint *checkpoint, size_t index);
+
 // What it is stored as, in how many files, and the bytes of its tensors of one type.
 enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint);
 size_t mr_checkpoint_files(const struct mr_checkpoint *checkpoint);

@@ -48,6 +48,9 @@ const char *mr_dtype_name(enum mr_dtype dtype);
 // only. Returns MR_ERR_USAGE, and writes nothing, for another type or a range outside the tensor.
 int mr_tensor_read_f32(const struct mr_tensor *tensor, size_t first, size_t count, float *out);
 
+// The same elements where they are, if they lie there as aligned floats in a row; else NULL.
+const float *mr_tensor_view_f32(const struct mr_tensor *tensor, size_t first, size_t count);
+
 // Copies the same elements as they are in the file, in row-major order, without gaps.
 int mr_tensor_copy(const struct mr_tensor *tensor, size_t first, size_t count, void *out);
 

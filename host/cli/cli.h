@@ -84,6 +84,15 @@ bool cli_int(const struct cli_command *cmd, const char *option, const char *text
 bool cli_float(const struct cli_command *cmd, const char *option, const char *text, double low,
                double high, double *out);
 
+// The load options with progress on a terminal: share, rate and the time left, after half a second.
+struct cli_progress {
+    const char *what;   // "packing"
+    double start, last; // last: when it was shown, 0 for never
+};
+struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_progress *p,
+                                         const char *what);
+void cli_end_progress(const struct cli_progress *p); // takes it off the screen
+
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a
 // packed file contradicts are refused.
 int cli_load(const struct cli_common *c, struct mr_model **model);

@@ -176,12 +176,23 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
 
 static int show_progress(void *arg, size_t done, size_t total)
 {
-    double *last = arg, now = cli_seconds();
-    if (now - *last > 0.2 && total > 0) {
-        *last = now;
-        fprintf(stderr, "\rquantising %3.0f %%\033[K", 100.0 * (double)done / (double)total);
-    }
+    struct cli_progress *p = arg;
+    double now = cli_seconds(), passed = now - p->start;
+    if (passed < 0.5 || now - p->last < 0.2 || total == 0)
+        return 0; // nothing is shown for what is quick
+    fprintf(stderr, "\r%s %3.0f %%", p->what, 100.0 * (double)done / (double)total);
+    if (done > 0)
+        fprintf(stderr, ", %.2f GB/s, %.0f s left", (double)done / passed / 1e9,
+                passed * (double)(total - done) / (double)done);
+    fprintf(stderr, "\033[K");
+    p->last = now;
     return 0;
+}
+
+void cli_end_progress(const struct cli_progress *p)
+{
+    if (p->last > 0)
+        fprintf(stderr, "\r\033[K");
 }
 
 // A packed file has its own weights: what it does not have cannot be asked for.
@@ -210,22 +221,29 @@ static int check_packed(const struct cli_common *c, const struct mr_model *model
     return EXIT_USAGE;
 }
 
+struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_progress *p,
+                                         const char *what)
+{
+    struct mr_load_options load = c->load;
+    *p = (struct cli_progress){.what = what, .start = cli_seconds()};
+    if (!c->quiet && isatty(STDERR_FILENO)) {
+        load.progress = show_progress;
+        load.arg = p;
+    }
+    return load;
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
-    struct mr_load_options load = c->load;
-    double begin = cli_seconds() + 0.5, last = begin; // nothing is shown for what is quick
+    struct cli_progress progress;
+    struct mr_load_options load = cli_with_progress(c, &progress, "quantising");
     if (!c->model) {
         fprintf(stderr, "millrace: --model DIRECTORY_OR_FILE is missing\n");
         return EXIT_USAGE;
     }
-    if (!c->quiet && isatty(STDERR_FILENO)) {
-        load.progress = show_progress;
-        load.arg = &last;
-    }
     int rc = mr_model_load(model, c->model, &load, &err);
-    if (last > begin) // something was
-        fprintf(stderr, "\r\033[K");
+    cli_end_progress(&progress);
     return rc < 0 ? cli_fail(&err) : check_packed(c, *model);
 }
 

@@ -49,7 +49,8 @@ static void catch_signals(void)
     sigemptyset(&stop.sa_mask);
     sigemptyset(&closed.sa_mask);
     if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
-        sigaction(SIGPIPE, &closed, NULL) < 0)
+        sigaction(SIGPIPE, &closed, NULL) < 0 ||
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR) // a file size limit is an error of write()
         perror("millrace: sigaction");
 }
 

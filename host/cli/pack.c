@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
-enum { OPT_OUTPUT = 'o', OPT_REPORT = 512 };
+enum { OPT_OUTPUT = 'o', OPT_REPORT = 512, OPT_STATS };
 
 // Compares the file, as it lies on the disk now, with the checkpoint.
 static int report(const struct cli_common *c, const char *output, json_t **json)
@@ -26,29 +28,110 @@ static int report(const struct cli_common *c, const char *output, json_t **json)
     return status;
 }
 
-static int save(const struct cli_common *c, const struct mr_model *model, const char *output,
-                bool want_report)
+struct wishes {
+    const char *output;
+    bool report, stats;
+};
+
+// Time by the clock, and of all processors together, which others on the machine do not disturb.
+struct duration {
+    double wall, cpu;
+};
+
+static struct duration now(void)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_SELF, &u); // cannot fail
+    return (struct duration){cli_seconds(),
+                             (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+                                 (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6};
+}
+
+static struct duration since(struct duration start)
+{
+    struct duration d = now();
+    return (struct duration){d.wall - start.wall, d.cpu - start.cpu};
+}
+
+static double per_second(double value, double seconds)
+{
+    return seconds > 0 ? value / seconds : 0;
+}
+
+static void print_stats(const struct mr_pack_stats *s, struct duration took, struct duration plain)
+{
+    double gb = (double)s->input_bytes / 1e9;
+    printf("read %.3f GB in %.2f s, %.2f GB/s; %.2f s of processor time, %.2f GB/s a processor\n",
+           gb, took.wall, per_second(gb, took.wall), took.cpu, per_second(gb, took.cpu));
+    printf(
+        "a plain read of the same takes %.2f s, %.2f s of processor time: %.0f %% and %.0f %% of "
+        "packing\n",
+        plain.wall, plain.cpu, 100 * per_second(plain.wall, took.wall),
+        100 * per_second(plain.cpu, took.cpu));
+}
+
+static int print(const struct cli_common *c, const struct wishes *w, const struct mr_pack_stats *s,
+                 struct duration took, struct duration plain, json_t *matrices)
+{
+    const char *format = c->load.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8";
+    bool smoothed = !c->load.no_smoothing;
+    if (c->json) {
+        json_t *j = json_pack("{s:s, s:I, s:s, s:b, s:b, s:I, s:I, s:f, s:o*}", "file", w->output,
+                              "bytes", (json_int_t)s->file_bytes, "format", format, "smoothed",
+                              smoothed, "calibrated", c->load.calibrate != NULL, "stream_bytes",
+                              (json_int_t)s->stream_bytes, "input_bytes",
+                              (json_int_t)s->input_bytes, "seconds", took.wall, "report", matrices);
+        if (j && w->stats) {
+            json_object_set_new(j, "processor_seconds", json_real(took.cpu));
+            json_object_set_new(j, "plain_read_seconds", json_real(plain.wall));
+            json_object_set_new(j, "plain_read_processor_seconds", json_real(plain.cpu));
+        }
+        return cli_print_json(j);
+    }
+    if (w->stats)
+        print_stats(s, took, plain);
+    return EXIT_OK;
+}
+
+static int pack(const struct cli_common *c, const struct wishes *w)
 {
     struct mr_error err = {0};
-    struct mr_model_info info;
-    struct stat st;
-    if (mr_model_save(model, output, &err) < 0)
+    struct mr_pack_stats s;
+    struct cli_progress progress;
+    struct mr_load_options load = cli_with_progress(c, &progress, "packing");
+    struct duration start = now(), took, plain;
+    int rc = mr_model_pack(c->model, w->output, &load, &s, &err);
+    cli_end_progress(&progress);
+    if (rc < 0)
         return cli_fail(&err);
-    mr_model_get_info(model, &info);
-    long long size = stat(output, &st) == 0 ? (long long)st.st_size : -1;
-    const char *format = info.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8";
+    took = since(start);
     if (!c->quiet && !c->json)
-        printf("%s: %lld bytes, weights %s%s%s, %llu bytes read for each token\n", output, size,
-               format, info.smoothed ? ", smoothed" : "", info.calibrated ? ", calibrated" : "",
-               (unsigned long long)info.stream_bytes);
+        printf("%s: %llu bytes, weights %s%s%s, %llu bytes read for each token\n", w->output,
+               (unsigned long long)s.file_bytes,
+               c->load.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8",
+               c->load.no_smoothing ? "" : ", smoothed", c->load.calibrate ? ", calibrated" : "",
+               (unsigned long long)s.stream_bytes);
     json_t *matrices = NULL;
-    int status = want_report ? report(c, output, &matrices) : EXIT_OK;
-    if (status != EXIT_OK || !c->json)
+    int status = w->report ? report(c, w->output, &matrices) : EXIT_OK;
+    start = now();
+    if (status == EXIT_OK && w->stats && mr_model_plain_read(c->model, &err) < 0)
+        status = cli_fail(&err);
+    plain = since(start);
+    if (status != EXIT_OK) {
+        json_decref(matrices);
         return status;
-    return cli_print_json(json_pack("{s:s, s:I, s:s, s:b, s:b, s:I, s:o*}", "file", output, "bytes",
-                                    (json_int_t)size, "format", format, "smoothed", info.smoothed,
-                                    "calibrated", info.calibrated, "stream_bytes",
-                                    (json_int_t)info.stream_bytes, "report", matrices));
+    }
+    return print(c, w, &s, took, plain, matrices);
+}
+
+static bool is_packed(const char *path)
+{
+    char first[8] = "";
+    FILE *f = fopen(path, "rb");
+    bool packed = f && fread(first, 1, 8, f) == 8 && memcmp(first, "MILLRACE", 8) == 0;
+    if (f)
+        (void)fclose(f); // only read
+    return packed;
 }
 
 static int run(int argc, char **argv)
@@ -56,42 +139,38 @@ static int run(int argc, char **argv)
     static const struct option options[] = {CLI_COMMON_OPTIONS,
                                             {"output", required_argument, NULL, OPT_OUTPUT},
                                             {"report", no_argument, NULL, OPT_REPORT},
+                                            {"stats", no_argument, NULL, OPT_STATS},
                                             {NULL, 0, NULL, 0}};
     struct cli_common c = {0};
-    struct mr_model *model = NULL;
-    const char *output = NULL;
-    bool want_report = false;
-    struct mr_model_info info;
+    struct wishes w = {0};
     struct stat st;
     int opt, status;
     while ((opt = cli_next_option(&cmd_pack, argc, argv, CLI_COMMON_SHORT "o:", options)) != -1) {
         if (opt == OPT_OUTPUT)
-            output = optarg;
+            w.output = optarg;
         else if (opt == OPT_REPORT)
-            want_report = true;
+            w.report = true;
+        else if (opt == OPT_STATS)
+            w.stats = true;
         else if (cli_common_option(&c, &cmd_pack, opt, &status) < 0)
             return status;
     }
     if (!c.model && optind < argc)
         c.model = argv[optind++];
-    if (!output && optind < argc)
-        output = argv[optind++];
+    if (!w.output && optind < argc)
+        w.output = argv[optind++];
     if (optind < argc)
         return cli_usage(&cmd_pack, "'%s' is one argument too many", argv[optind]);
-    if (!output)
+    if (!c.model)
+        return cli_usage(&cmd_pack, "the Hugging Face directory is missing");
+    if (!w.output)
         return cli_usage(&cmd_pack, "the name of the packed file is missing");
-    if (stat(output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
-        return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", output);
-    status = cli_load(&c, &model);
-    if (status == EXIT_OK)
-        mr_model_get_info(model, &info);
-    if (status == EXIT_OK && info.packed_file)
-        status = cli_usage(&cmd_pack, "'%s' is packed already; give the Hugging Face directory",
-                           c.model);
-    if (status == EXIT_OK)
-        status = save(&c, model, output, want_report);
-    mr_model_close(model);
-    return status;
+    if (stat(w.output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
+        return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", w.output);
+    if (stat(c.model, &st) == 0 && !S_ISDIR(st.st_mode))
+        return cli_usage(&cmd_pack, "'%s' is %s; give the Hugging Face directory", c.model,
+                         is_packed(c.model) ? "packed already" : "a file");
+    return pack(&c, &w);
 }
 
 const struct cli_command cmd_pack = {
@@ -99,12 +178,15 @@ const struct cli_command cmd_pack = {
     "a Hugging Face directory as one file that loads at once",
     "DIRECTORY FILE [OPTIONS]\n\n"
     "Quantises the checkpoint and writes FILE, which appears only when it is complete. The other\n"
-    "commands take it wherever they take a model, except for the device cpu:.\n\n"
+    "commands take it wherever they take a model, except for the device cpu:. The model is never "
+    "in\n"
+    "memory as a whole.\n\n"
     "  -o, --output FILE     the same as the second argument\n"
     "      --format F        mxint8 (default) or mxfp4\n"
     "      --no-smoothing    leave out the exact power-of-two channel smoothing\n"
     "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --report          how far each matrix is from the checkpoint; the worst ones first\n"
+    "      --stats           its rate, and that of a plain read of the same bytes\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no progress, no result\n\n"
     "examples:\n"

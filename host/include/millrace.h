@@ -47,8 +47,8 @@ struct mr_load_options {
     // "self": with text that the model samples from itself, the same each time; else a text file
     // like what the model will read (up to 16384 tokens of it are used). docs/numerics.md, rule 12.
     const char *calibrate;
-    // Called now and then while weights are quantised, with bytes done and in all; a non-zero
-    // return stops with MR_ERR_INTERRUPTED. May be NULL.
+    // Called now and then while weights are quantised, with bytes of the checkpoint done and in
+    // all; a non-zero return stops with MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };
@@ -74,6 +74,21 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 
 // Writes the packed form. `path` appears only when it is complete.
 int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err);
+
+struct mr_pack_stats {
+    uint64_t input_bytes; // of the checkpoint's tensors
+    uint64_t file_bytes;
+    uint64_t stream_bytes; // read from memory for one token
+};
+
+// Packs the Hugging Face directory `dir` into the file `path` without having the model in memory.
+// `path` appears only when it is complete, even if the program is killed. opt may be NULL.
+int mr_model_pack(const char *dir, const char *path, const struct mr_load_options *opt,
+                  struct mr_pack_stats *stats, struct mr_error *err);
+
+// Reads all tensors of the directory once, by as many threads, and does nothing with them: what
+// packing is to be measured against.
+int mr_model_plain_read(const char *dir, struct mr_error *err);
 
 // Writes a packed file back as the Hugging Face directory `dir`, which must not exist or be empty
 // and appears only when it is complete: the device's values, matrices in bf16 (exact), vectors in

@@ -2,80 +2,44 @@
 #include "pack/packed.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "pack/quantise.h"
-#include "pack/smooth.h"
+#include "pack/pack.h"
 
-struct tracker {
-    const struct mr_pack_options *opt;
-    size_t done, total;
-};
-
-static int track(void *arg, size_t bytes)
+static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, const char *dir,
+                          struct mr_error *err)
 {
-    struct tracker *t = arg;
-    t->done += bytes;
-    return t->opt->progress ? t->opt->progress(t->opt->arg, t->done, t->total) : 0;
-}
-
-static int stopped(void *arg)
-{
-    return track(arg, 0);
-}
-
-static bool has_tokenizer(const char *dir)
-{
-    static const char *const names[] = {"tokenizer.json", "vocab.json"};
-    bool found = false;
-    for (int i = 0; i < 2 && !found; i++) {
-        char *path = mr_path_join(dir, names[i], NULL);
-        found = path && mr_file_exists(path);
-        free(path);
-    }
-    return found;
+    struct mr_packed_layout layout;
+    struct mr_sink sink = {0};
+    packed->memory = aligned_alloc(4096, (packed->stream_bytes + 4095) / 4096 * 4096);
+    if (!packed->memory)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: no memory for a weight stream of %zu bytes", dir,
+                       packed->stream_bytes);
+    packed->stream = packed->memory;
+    int rc = mr_packed_layout_make(&layout, &packed->config, packed->format, 0,
+                                   packed->embedding.dtype, 0, 0, err);
+    for (size_t i = layout.count; rc == 0 && i > 1; i--) // places in memory instead of in a file
+        layout.tensors[i - 1].offset -= layout.tensors[1].offset;
+    if (rc == 0)
+        rc = mr_sink_init(&sink, packed->memory, NULL, err);
+    if (rc == 0)
+        rc = mr_packer_stream(p, &sink, &layout.tensors[1], err);
+    mr_sink_free(&sink);
+    mr_packed_layout_free(&layout);
+    return rc;
 }
 
 int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
                       struct mr_error *err)
 {
-    *packed = (struct mr_packed){
-        .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
-    struct mr_smooth smooth = {0};
-    struct mr_inputs inputs = {0};
-    int rc = mr_checkpoint_open(&packed->checkpoint, dir, err);
-    if (rc == 0 && has_tokenizer(dir))
-        rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
-    if (rc == 0) {
-        packed->config = *mr_checkpoint_config(packed->checkpoint);
-        packed->embedding = *mr_checkpoint_tensor(packed->checkpoint, "transformer.wte.weight");
-        packed->stream_bytes = (size_t)mr_stream_beats(&packed->config, opt->format, 1) * MR_BEAT;
-        packed->memory = aligned_alloc(4096, (packed->stream_bytes + 4095) / 4096 * 4096);
-        if (!packed->memory)
-            rc = mr_fail(err, MR_ERR_MEMORY, "%s: no memory for a weight stream of %zu bytes", dir,
-                         packed->stream_bytes);
-        packed->stream = packed->memory;
-    }
-    if (rc == 0)
-        rc = mr_smooth_plan(&smooth, packed->checkpoint, opt->smooth, err);
-    uint8_t *out = packed->memory;
-    struct tracker t = {opt, 0, packed->stream_bytes};
-    if (rc == 0 && opt->calibrate)
-        rc = mr_calibration_open(&inputs.calibration, packed->checkpoint, packed->tokenizer,
-                                 opt->calibrate, stopped, &t, err);
-    int n = rc == 0 ? mr_stream_items(&packed->config) : 0;
-    for (int i = 0; rc == 0 && i < n; i++) {
-        struct mr_stream_item item = mr_stream_item(&packed->config, opt->format, i);
-        rc = mr_quantise_item(packed->checkpoint, &smooth, &inputs, &item, out, track, &t, err);
-        out += (size_t)mr_item_beats(&item, 1) * MR_BEAT;
-    }
-    mr_smooth_free(&smooth);
-    mr_calibration_close(inputs.calibration);
-    mr_inputs_free(&inputs);
+    struct mr_packer p;
+    int rc = mr_packer_open(&p, packed, dir, opt, err);
+    if (rc < 0)
+        return rc;
+    rc = pack_in_memory(&p, packed, dir, err);
+    mr_packer_close(&p);
     if (rc < 0)
         mr_packed_close(packed);
     return rc;

@@ -36,8 +36,8 @@ struct mr_pack_options {
     bool smooth;
     bool verify;           // for packed files
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
-    // Called now and then with bytes done and in all; a non-zero return stops with
-    // MR_ERR_INTERRUPTED. May be NULL.
+    // Called now and then, by the caller's thread, with bytes of the checkpoint done and in all; a
+    // non-zero return stops with MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };
@@ -53,7 +53,25 @@ int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr
 int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *path,
                    const volatile sig_atomic_t *stop, struct mr_error *err);
 
-// Maps and checks a packed file. `verify`: the checksums of all sections, however large.
+struct mr_pack_result {
+    struct mr_config config;
+    uint64_t file_bytes, stream_bytes;
+    uint64_t input_bytes; // of the checkpoint's tensors
+};
+
+// Packs the Hugging Face directory `dir` into a file without having the model in memory: a few
+// megabytes a thread (with calibration, several gigabytes). The bytes are those of
+// mr_pack_directory() and mr_packed_save(), whatever the number of threads. `path` appears only
+// when it is complete, also if the program is killed.
+int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options *opt,
+                 struct mr_pack_result *result, struct mr_error *err);
+
+// Copies all tensors of the directory, part by part, to nowhere, on all processors: the time that
+// packing cannot be below.
+int mr_pack_plain_read(const char *dir, const volatile sig_atomic_t *stop, struct mr_error *err);
+
+// Maps and checks a packed file. Checksums of tensors up to 1 MiB are always
+// checked, with `verify` those of all of them, by several threads.
 int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, struct mr_error *err);
 
 // Either of the two, by what `path` is. `opt` is for directories.

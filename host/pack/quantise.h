@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// One matrix or vector pair of the checkpoint into its part of the weight stream.
+// The tensors of a checkpoint into their parts of the packed form, on all processors.
 #ifndef MILLRACE_PACK_QUANTISE_H
 #define MILLRACE_PACK_QUANTISE_H
 
+#include "common/pool.h"
 #include "pack/calibrate.h"
-#include "pack/compensate.h"
 #include "pack/layout.h"
+#include "pack/sink.h"
 #include "pack/smooth.h"
 
-// The compensator of the input that was last needed: q, k and v have the same, for example.
-// Zero-initialise but for `calibration`; mr_inputs_free() releases it.
-struct mr_inputs {
-    struct mr_calibration *calibration; // borrowed; NULL: each block is rounded for itself
-    struct mr_stream_item item;         // whose input it is; k = 0: none yet
-    struct mr_compensator compensator;
-    double *mean; // [k] of the input, as smoothed
+struct mr_quantiser;
+
+// What it needs, all borrowed.
+struct mr_quantise_input {
+    const struct mr_checkpoint *checkpoint;
+    const struct mr_smooth *smooth;
+    struct mr_calibration *calibration; // NULL: each block is rounded for itself
+    struct mr_pool *pool;
+    // Called now and then, by the caller's thread, with the bytes written since the last call; a
+    // non-zero return stops with MR_ERR_INTERRUPTED.
+    int (*progress)(void *arg, size_t bytes);
+    void *arg;
 };
 
-void mr_inputs_free(struct mr_inputs *inputs);
+int mr_quantiser_open(struct mr_quantiser **q, const struct mr_quantise_input *in,
+                      struct mr_error *err);
+void mr_quantiser_close(struct mr_quantiser *q); // NULL is allowed
 
-// Writes mr_item_beats(item, 1) beats to out. progress as in mr_pack_options, called per 64 columns
-// with the bytes written since the last call; may be NULL.
-int mr_quantise_item(const struct mr_checkpoint *ck, const struct mr_smooth *smooth,
-                     struct mr_inputs *inputs, const struct mr_stream_item *item, uint8_t *out,
-                     int (*progress)(void *arg, size_t bytes), void *arg, struct mr_error *err);
+// Puts the mr_item_beats(item, 1) beats of an item into the sink, which is at its beginning. The
+// checkpoint's mapped pages are given back on the way. Refuses Inf and NaN weights.
+int mr_quantise_item(struct mr_quantiser *q, const struct mr_stream_item *item,
+                     struct mr_sink *sink, struct mr_error *err);
+
+// Puts a tensor as it is, row-major without gaps.
+int mr_quantise_copy(struct mr_quantiser *q, const struct mr_tensor *tensor, struct mr_sink *sink,
+                     struct mr_error *err);
 
 #endif

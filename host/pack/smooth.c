@@ -2,9 +2,11 @@
 #include "pack/smooth.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "cmodel/num.h"
+#include "pack/row_kernels.h"
 
 void mr_smooth_free(struct mr_smooth *s)
 {
@@ -38,24 +40,72 @@ static int exponents(const float *ratio, int n, int8_t *s, float *scratch)
     return live;
 }
 
-// Folds |w| of a matrix [rows, cols] into maxima per input (by_col) or per output.
-static int fold_max(const struct mr_tensor *t, bool by_col, float *max, float *row,
-                    struct mr_error *err)
+// ---- largest weights of rows and columns ----
+
+// Bits of |w|, which order like the numbers. One worker's share of the columns.
+struct maxima {
+    const struct mr_tensor *t;
+    const struct mr_row_kernels *kernels;
+    float *row_max;    // [rows], or NULL
+    uint32_t *col_max; // [workers][cols], or NULL
+    float *row;        // [workers][cols]: scratch
+    size_t rows_a_task;
+    atomic_bool unreadable;
+};
+
+static void fold_rows(void *arg, int task, int worker)
 {
-    size_t cols = (size_t)t->shape[1];
-    for (size_t r = 0; r < (size_t)t->shape[0]; r++) {
-        if (mr_tensor_read_f32(t, r * cols, cols, row) < 0)
-            return mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32", t->name);
-        for (size_t c = 0; c < cols; c++) {
-            float *m = &max[by_col ? c : r];
-            *m = fmaxf(*m, fabsf(row[c]));
-        }
+    struct maxima *m = arg;
+    size_t rows = (size_t)m->t->shape[0], cols = (size_t)m->t->shape[1];
+    size_t first = (size_t)task * m->rows_a_task, end = first + m->rows_a_task;
+    uint32_t *col_max = m->col_max ? m->col_max + (size_t)worker * cols : NULL;
+    float *copy = m->row + (size_t)worker * cols;
+    for (size_t r = first; r < end && r < rows; r++) {
+        uint32_t top = 0;
+        const float *row = mr_tensor_view_f32(m->t, r * cols, cols);
+        if (!row && mr_tensor_read_f32(m->t, r * cols, cols, copy) < 0)
+            m->unreadable = true;
+        m->kernels->maxima(row ? row : copy, cols, col_max, &top);
+        if (m->row_max)
+            m->row_max[r] = mr_float(top);
     }
-    return 0;
 }
 
+// Maxima of |w| of a matrix [rows, cols] into row_max, and folded into col_max (each may be NULL).
+static int fold_max(const struct mr_tensor *t, struct mr_pool *pool, float *row_max, float *col_max,
+                    struct mr_error *err)
+{
+    size_t rows = (size_t)t->shape[0], cols = (size_t)t->shape[1];
+    size_t workers = (size_t)mr_pool_workers(pool);
+    struct maxima m = {.t = t, .kernels = mr_row_kernels(), .row_max = row_max};
+    m.rows_a_task = 1 + ((size_t)1 << 18) / (cols + 1); // about a megabyte
+    m.row = malloc(workers * cols * sizeof *m.row);
+    m.col_max = col_max ? calloc(workers * cols, sizeof *m.col_max) : NULL;
+    int rc = 0;
+    if (!m.row || (col_max && !m.col_max)) {
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
+        goto out;
+    }
+    mr_pool_run(pool, (int)((rows + m.rows_a_task - 1) / m.rows_a_task), fold_rows, &m, true);
+    if (m.unreadable)
+        rc = mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32", t->name);
+    for (size_t w = 0; col_max && w < workers; w++)
+        for (size_t c = 0; c < cols; c++)
+            col_max[c] = fmaxf(col_max[c], mr_float(m.col_max[w * cols + c]));
+out:
+    free(m.row);
+    free(m.col_max);
+    return rc;
+}
+
+// ---- exponents ----
+
+// Of each index: the size of what is normalised or multiplied, and of the weights beside it.
 struct work {
-    float *a, *b, *row, *scratch;
+    float *a, *b, *scratch;
+    float *inputs;    // columns of all matrices that read the LayerNorm
+    float *q, *k, *v; // rows
+    float *out;       // columns
 };
 
 // How much of the imbalance each pair moves to the second tensor: a^weight / b^(1 - weight). What
@@ -70,88 +120,106 @@ static float balance(float a, float b, float weight)
     return b > 0 ? powf(a, weight) / powf(b, 1 - weight) : 0;
 }
 
+// Of the matrices of a layer, or of lm_head.
+static int find_maxima(const struct mr_checkpoint *ck, int layer, struct mr_pool *pool,
+                       struct work *w, struct mr_error *err)
+{
+    const struct mr_config *c = mr_checkpoint_config(ck);
+    const struct {
+        const char *name;
+        float *rows, *cols;
+    } parts[] = {
+        {"attn.q_proj.weight", w->q, w->inputs}, {"attn.k_proj.weight", w->k, w->inputs},
+        {"attn.v_proj.weight", w->v, w->inputs}, {"mlp.fc_in.weight", NULL, w->inputs},
+        {"attn.out_proj.weight", NULL, w->out},
+    };
+    for (int i = 0; i < c->n_embd; i++)
+        w->inputs[i] = w->out[i] = 0;
+    if (layer == c->n_layer)
+        return fold_max(mr_checkpoint_tensor(ck, "lm_head.weight"), pool, NULL, w->inputs, err);
+    int rc = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == 0; i++)
+        rc = fold_max(mr_checkpoint_layer_tensor(ck, layer, parts[i].name), pool, parts[i].rows,
+                      parts[i].cols, err);
+    return rc;
+}
+
 // LayerNorm output i has unit variance times gain, plus bias: its size is sqrt(gain^2 + bias^2).
 static int smooth_ln(const struct mr_checkpoint *ck, int layer, int8_t *s, struct work *w,
                      struct mr_error *err)
 {
     const struct mr_config *c = mr_checkpoint_config(ck);
-    const char *const names[] = {"attn.q_proj.weight", "attn.k_proj.weight", "attn.v_proj.weight",
-                                 "mlp.fc_in.weight"};
     bool last = layer == c->n_layer;
     const struct mr_tensor *gain = last ? mr_checkpoint_tensor(ck, "transformer.ln_f.weight")
                                         : mr_checkpoint_layer_tensor(ck, layer, "ln_1.weight");
     const struct mr_tensor *bias = last ? mr_checkpoint_tensor(ck, "transformer.ln_f.bias")
                                         : mr_checkpoint_layer_tensor(ck, layer, "ln_1.bias");
     size_t n = (size_t)c->n_embd;
-    for (size_t i = 0; i < n; i++)
-        w->b[i] = 0;
-    int rc = 0;
-    if (last)
-        rc = fold_max(mr_checkpoint_tensor(ck, "lm_head.weight"), true, w->b, w->row, err);
-    for (int i = 0; !last && i < 4 && rc == 0; i++)
-        rc = fold_max(mr_checkpoint_layer_tensor(ck, layer, names[i]), true, w->b, w->row, err);
-    if (rc < 0)
-        return rc;
-    if (mr_tensor_read_f32(gain, 0, n, w->a) < 0 || mr_tensor_read_f32(bias, 0, n, w->row) < 0)
+    if (mr_tensor_read_f32(gain, 0, n, w->a) < 0 || mr_tensor_read_f32(bias, 0, n, w->b) < 0)
         return mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32", gain->name);
     for (size_t i = 0; i < n; i++)
-        w->a[i] = balance(sqrtf(w->a[i] * w->a[i] + w->row[i] * w->row[i]), w->b[i], LN_WEIGHT);
+        w->a[i] = balance(sqrtf(w->a[i] * w->a[i] + w->b[i] * w->b[i]), w->inputs[i], LN_WEIGHT);
     exponents(w->a, c->n_embd, s, w->scratch);
     return 0;
 }
 
-static int smooth_pairs(const struct mr_checkpoint *ck, int layer, int8_t *vo, int8_t *kq,
-                        struct work *w, struct mr_error *err)
+static void smooth_pair(const struct mr_config *c, const float *up, const float *down, float weight,
+                        bool rotary, int8_t *s, struct work *w)
+{
+    for (int i = 0; i < c->n_embd; i++)
+        w->a[i] = balance(up[i], down[i], weight);
+    // Rotary mixes the two of a pair: one exponent for both.
+    for (int h = 0; rotary && h < c->n_head; h++)
+        for (int i = 0; i < c->rotary_dim; i += 2) {
+            float *p = &w->a[h * c->head_dim + i];
+            p[0] = p[1] = sqrtf(p[0] * p[1]);
+        }
+    exponents(w->a, c->n_embd, s, w->scratch);
+}
+
+int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer,
+                    struct mr_pool *pool, struct mr_error *err)
 {
     const struct mr_config *c = mr_checkpoint_config(ck);
-    int n = c->n_embd;
-    for (int pass = 0; pass < 2; pass++) {
-        const struct mr_tensor *up = mr_checkpoint_layer_tensor(
-            ck, layer, pass ? "attn.k_proj.weight" : "attn.v_proj.weight");
-        const struct mr_tensor *down = mr_checkpoint_layer_tensor(
-            ck, layer, pass ? "attn.q_proj.weight" : "attn.out_proj.weight");
-        for (int i = 0; i < n; i++)
-            w->a[i] = w->b[i] = 0;
-        int rc = fold_max(up, false, w->a, w->row, err);
-        if (rc == 0)
-            rc = fold_max(down, pass == 0, w->b, w->row, err);
-        if (rc < 0)
-            return rc;
-        for (int i = 0; i < n; i++)
-            w->a[i] = balance(w->a[i], w->b[i], pass ? KQ_WEIGHT : VO_WEIGHT);
-        if (pass) { // rotary mixes the two of a pair: one exponent for both
-            for (int h = 0; h < c->n_head; h++)
-                for (int i = 0; i < c->rotary_dim; i += 2) {
-                    float *p = &w->a[h * c->head_dim + i];
-                    p[0] = p[1] = sqrtf(p[0] * p[1]);
-                }
-        }
-        exponents(w->a, n, pass ? kq : vo, w->scratch);
+    size_t n = (size_t)c->n_embd, at = (size_t)layer * n;
+    float *memory = malloc(8 * n * sizeof *memory);
+    if (!memory)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
+    struct work w = {memory,         memory + n,     memory + 2 * n, memory + 3 * n,
+                     memory + 4 * n, memory + 5 * n, memory + 6 * n, memory + 7 * n};
+    int rc = find_maxima(ck, layer, pool, &w, err);
+    if (rc == 0)
+        rc = smooth_ln(ck, layer, s->ln + at, &w, err);
+    if (rc == 0 && layer < c->n_layer) {
+        smooth_pair(c, w.v, w.out, VO_WEIGHT, false, s->vo + at, &w);
+        smooth_pair(c, w.k, w.q, KQ_WEIGHT, true, s->kq + at, &w);
     }
-    return 0;
+    free(memory);
+    return rc;
+}
+
+int mr_smooth_init(struct mr_smooth *s, const struct mr_config *c, struct mr_error *err)
+{
+    size_t n = (size_t)c->n_embd, layers = (size_t)c->n_layer;
+    *s = (struct mr_smooth){calloc((layers + 1) * n, 1), calloc(layers * n, 1),
+                            calloc(layers * n, 1)};
+    if (s->ln && s->vo && s->kq)
+        return 0;
+    mr_smooth_free(s);
+    return mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
 }
 
 int mr_smooth_plan(struct mr_smooth *s, const struct mr_checkpoint *ck, bool on,
                    struct mr_error *err)
 {
     const struct mr_config *c = mr_checkpoint_config(ck);
-    size_t n = (size_t)c->n_embd, layers = (size_t)c->n_layer;
-    size_t widest = n > (size_t)c->n_inner ? n : (size_t)c->n_inner;
-    *s = (struct mr_smooth){calloc((layers + 1) * n, 1), calloc(layers * n, 1),
-                            calloc(layers * n, 1)};
-    struct work w = {malloc(n * 4), malloc(n * 4), malloc(widest * 4), malloc(n * 4)};
-    int rc = 0;
-    if (!s->ln || !s->vo || !s->kq || !w.a || !w.b || !w.row || !w.scratch)
-        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
-    for (int l = 0; on && rc == 0 && l <= c->n_layer; l++) {
-        rc = smooth_ln(ck, l, s->ln + (size_t)l * n, &w, err);
-        if (rc == 0 && l < c->n_layer)
-            rc = smooth_pairs(ck, l, s->vo + (size_t)l * n, s->kq + (size_t)l * n, &w, err);
-    }
-    free(w.a);
-    free(w.b);
-    free(w.row);
-    free(w.scratch);
+    int rc = mr_smooth_init(s, c, err);
+    struct mr_pool *pool = rc == 0 ? mr_pool_new(mr_pool_default()) : NULL;
+    if (rc == 0 && !pool)
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for threads");
+    for (int l = 0; on && rc == 0 && l <= c->n_layer; l++)
+        rc = mr_smooth_layer(s, ck, l, pool, err);
+    mr_pool_free(pool);
     if (rc < 0)
         mr_smooth_free(s);
     return rc;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "checkpoint/checkpoint.h"
+#include "common/pool.h"
 
 // Exponents, in checkpoint indices (unpadded).
 struct mr_smooth {
@@ -16,7 +17,15 @@ struct mr_smooth {
     int8_t *kq; // [n_layer][n_embd]: k output x 2^-s, q output x 2^s (equal in a rotary pair)
 };
 
-// on = false: all zero. The caller frees with mr_smooth_free().
+// All exponents zero. The caller frees with mr_smooth_free().
+int mr_smooth_init(struct mr_smooth *s, const struct mr_config *c, struct mr_error *err);
+
+// Those of layer 0..n_layer - 1 of attention and feed-forward, or, for n_layer, of ln_f and
+// lm_head. Reads each matrix once; the pool only changes the time.
+int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer,
+                    struct mr_pool *pool, struct mr_error *err);
+
+// All of them; on = false: all zero. The caller frees with mr_smooth_free().
 int mr_smooth_plan(struct mr_smooth *s, const struct mr_checkpoint *ck, bool on,
                    struct mr_error *err);
 void mr_smooth_free(struct mr_smooth *s);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "cmodel/num.h"
-
 int mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
                    const struct mr_smooth *smooth, const struct mr_stream_item *item,
                    struct mr_error *err)
@@ -54,21 +52,31 @@ int mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
     return 0;
 }
 
-int mr_source_read(const struct mr_source *s, int o, int k, float *col, float *raw,
-                   struct mr_error *err)
+int mr_source_read(const struct mr_source *s, const struct mr_row_kernels *kernels, int o, int k,
+                   float *col, float *raw, struct mr_error *err)
 {
-    memset(col, 0, (size_t)k * sizeof *col);
     int r = mr_unpad(o, s->shape.row_head, s->shape.rows);
-    if (r < 0)
+    if (r < 0) {
+        memset(col, 0, (size_t)k * sizeof *col);
         return 0;
-    size_t n = (size_t)s->shape.cols;
-    if (mr_tensor_read_f32(s->weight, (size_t)r * n, n, raw) < 0)
-        return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read as fp32", s->weight->name, r);
-    int row_exp = s->row_exp ? s->row_sign * s->row_exp[r] : 0;
-    for (int i = 0; i < k; i++) {
-        int c = mr_unpad(i, s->shape.col_head, s->shape.cols);
-        if (c >= 0)
-            col[i] = mr_fscale(raw[c], row_exp + (s->col_exp ? s->col_exp[c] : 0));
     }
+    size_t n = (size_t)s->shape.cols, head = s->shape.col_head ? (size_t)s->shape.col_head : n;
+    size_t lanes = s->shape.col_head ? (head + 63) / 64 * 64 : (size_t)k;
+    const float *in = mr_tensor_view_f32(s->weight, (size_t)r * n, n);
+    if (!in && mr_tensor_read_f32(s->weight, (size_t)r * n, n, raw) < 0)
+        return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read as fp32", s->weight->name, r);
+    in = in ? in : raw;
+    int row_exp = s->row_exp ? s->row_sign * s->row_exp[r] : 0;
+    bool finite = true;
+    for (size_t from = 0, to = 0; from < n; from += head, to += lanes) {
+        const int8_t *exp = s->col_exp ? s->col_exp + from : NULL;
+        finite = kernels->scale(in + from, exp, row_exp, head, col + to) && finite;
+        memset(col + to + head, 0, (lanes - head) * sizeof *col);
+    }
+    if (!finite)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: output %d has an infinite or NaN weight; the checkpoint is damaged or "
+                       "its training diverged",
+                       s->weight->name, r);
     return 0;
 }

@@ -4,6 +4,7 @@
 #define MILLRACE_PACK_SOURCE_H
 
 #include "pack/layout.h"
+#include "pack/row_kernels.h"
 #include "pack/smooth.h"
 
 struct mr_source {
@@ -19,8 +20,9 @@ int mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
                    const struct mr_smooth *smooth, const struct mr_stream_item *item,
                    struct mr_error *err);
 
-// Output `o` (padded index) as k floats, zero on padding. raw: scratch for shape.cols floats.
-int mr_source_read(const struct mr_source *s, int o, int k, float *col, float *raw,
-                   struct mr_error *err);
+// Output `o` (padded index) as k floats, zero on padding; refuses Inf and NaN. raw: scratch for
+// shape.cols floats.
+int mr_source_read(const struct mr_source *s, const struct mr_row_kernels *kernels, int o, int k,
+                   float *col, float *raw, struct mr_error *err);
 
 #endif

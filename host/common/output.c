@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 100, SUFFIX = 17 };
+
+static int failed(const struct mr_output *out, const char *what, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_IO, "%s: %s: %s", out->path, what, strerror(errno));
+}
+
+// "path.0123456789abcdef" in new memory: a name that nobody else has.
+static char *temporary_name(const char *path)
+{
+    uint64_t r = 0;
+    size_t n = strlen(path) + SUFFIX + 1;
+    char *name = malloc(n);
+    if (name && getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
+        r = (uint64_t)getpid(); // the attempts then differ by nothing, and end in EEXIST
+    if (name)
+        snprintf(name, n, "%s.%016llx", path, (unsigned long long)r);
+    return name;
+}
+
+static int open_nameless(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    free(copy);
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (fd >= 0 && access(link, F_OK) != 0) { // then it could never get a name
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int open_named(struct mr_output *out, struct mr_error *err)
+{
+    for (int i = 0; i < ATTEMPTS; i++) {
+        char *name = temporary_name(out->path);
+        if (!name)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+        out->fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (out->fd >= 0) {
+            out->temporary = name;
+            return 0;
+        }
+        free(name);
+        if (errno != EEXIST)
+            break;
+    }
+    return failed(out, "cannot create a file there", err);
+}
+
+int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err)
+{
+    *out = (struct mr_output){.fd = open_nameless(path), .path = path};
+    int rc = out->fd >= 0 ? 0 : open_named(out, err);
+    // Not every file system can reserve; and this is no reason to fail.
+    if (rc == 0 && fallocate(out->fd, 0, 0, (off_t)size) != 0 &&
+        (errno == ENOSPC || errno == EFBIG || errno == EDQUOT))
+        rc = mr_fail(err, MR_ERR_IO, "%s: there is no room for %llu bytes: %s", path,
+                     (unsigned long long)size, strerror(errno));
+    if (rc)
+        mr_output_abandon(out);
+    return rc;
+}
+
+int mr_output_write(const struct mr_output *out, uint64_t at, const void *data, size_t size,
+                    struct mr_error *err)
+{
+    const char *p = data;
+    while (size > 0) {
+        ssize_t n = pwrite(out->fd, p, size, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return failed(out, "cannot write", err);
+        p += n;
+        at += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+// A name for a file that has none. What has the final name already cannot be replaced by a link,
+// only by a rename.
+static int give_name(struct mr_output *out, struct mr_error *err)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", out->fd);
+    if (linkat(AT_FDCWD, link, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW) == 0)
+        return 0;
+    for (int i = 0; errno == EEXIST && i < ATTEMPTS; i++) {
+        char *name = temporary_name(out->path);
+        if (!name)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+        if (linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0) {
+            out->temporary = name;
+            return 0;
+        }
+        free(name);
+    }
+    return failed(out, "cannot put the file there", err);
+}
+
+// The new name survives a crash once the directory is on disk.
+static void sync_directory(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)fsync(fd); // not every file system can
+        (void)close(fd);
+    }
+    free(copy);
+}
+
+int mr_output_commit(struct mr_output *out, struct mr_error *err)
+{
+    int rc = fsync(out->fd) == 0 ? 0 : failed(out, "cannot write", err);
+    if (rc == 0 && !out->temporary)
+        rc = give_name(out, err);
+    if (rc == 0 && out->temporary && rename(out->temporary, out->path) != 0)
+        rc = failed(out, "cannot put the file there", err);
+    if (rc == 0) {
+        free(out->temporary);
+        out->temporary = NULL;
+        sync_directory(out->path);
+    }
+    mr_output_abandon(out);
+    return rc;
+}
+
+void mr_output_abandon(struct mr_output *out)
+{
+    if (out->temporary)
+        (void)unlink(out->temporary); // the first error is the one to report
+    free(out->temporary);
+    if (out->fd >= 0)
+        (void)close(out->fd); // on disk already, or not wanted
+    *out = (struct mr_output){.fd = -1};
+}

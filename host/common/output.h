@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that appears under its name only when it is complete, whatever ends the program before.
+#ifndef MILLRACE_COMMON_OUTPUT_H
+#define MILLRACE_COMMON_OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct mr_output {
+    int fd;
+    const char *path;
+    char *temporary; // name of the file so far; NULL while it has none
+};
+
+// Starts a file of `size` bytes in the directory of `path`, which must stay valid: without a name
+// where the file system can do that (O_TMPFILE), so that not even SIGKILL leaves anything behind;
+// else under a temporary one. The room is reserved where the file system can do that, so a disk
+// that is too small is found out now. Ends with mr_output_commit() or mr_output_abandon().
+int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err);
+
+// Writes at a place; several threads may do so at the same time.
+int mr_output_write(const struct mr_output *out, uint64_t at, const void *data, size_t size,
+                    struct mr_error *err);
+
+// Puts the file, once it is on disk, under its name, in place of what may be there. Releases it,
+// also on failure.
+int mr_output_commit(struct mr_output *out, struct mr_error *err);
+
+// Gives it up. Does nothing after mr_output_commit() and to one that is all zero with fd -1.
+void mr_output_abandon(struct mr_output *out);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pack/packed_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+const char mr_packed_magic[8] = {'M', 'I', 'L', 'L', 'R', 'A', 'C', 'E'};
+
+enum mr_dtype mr_packed_dtype(uint32_t kind, size_t *bytes)
+{
+    static const enum mr_dtype dtypes[MR_PACKED_DTYPES] = {MR_DTYPE_F32, MR_DTYPE_F16,
+                                                           MR_DTYPE_BF16};
+    *bytes = kind == 0 ? 4 : 2;
+    return dtypes[kind];
+}
+
+static void list_tensors(struct mr_packed_layout *l, const struct mr_config *c,
+                         enum mr_format format)
+{
+    const struct mr_packed_section *s = l->header.section;
+    uint64_t at = s[MR_S_STREAM].offset;
+    l->tensors[0] = (struct mr_packed_tensor){.offset = s[MR_S_EMBEDDING].offset,
+                                              .size = s[MR_S_EMBEDDING].size};
+    for (size_t i = 1; i < l->count; i++) {
+        struct mr_stream_item item = mr_stream_item(c, format, (int)i - 1);
+        uint64_t size = (uint64_t)mr_item_beats(&item, 1) * MR_BEAT;
+        l->tensors[i] = (struct mr_packed_tensor){
+            .id = item.id + 1, .layer = (uint32_t)item.layer, .offset = at, .size = size};
+        at += size;
+    }
+}
+
+int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,
+                          enum mr_format format, uint32_t flags, enum mr_dtype embedding,
+                          size_t config_bytes, size_t tokenizer_bytes, struct mr_error *err)
+{
+    *l = (struct mr_packed_layout){.count = (size_t)mr_stream_items(c) + 1};
+    l->tensors = calloc(l->count, sizeof *l->tensors);
+    if (!l->tensors)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %zu tensors", l->count);
+    uint32_t kind = 0;
+    size_t bytes;
+    while (kind < MR_PACKED_DTYPES - 1 && mr_packed_dtype(kind, &bytes) != embedding)
+        kind++;
+    (void)mr_packed_dtype(kind, &bytes);
+    const uint64_t size[MR_S_COUNT] = {
+        config_bytes,
+        tokenizer_bytes,
+        l->count * sizeof *l->tensors,
+        (uint64_t)c->vocab_size * (uint64_t)c->n_embd * bytes,
+        (uint64_t)mr_stream_beats(c, format, 1) * MR_BEAT,
+    };
+    struct mr_packed_header *h = &l->header;
+    *h = (struct mr_packed_header){.version = MR_PACKED_VERSION,
+                                   .header_bytes = MR_PACKED_PAGE,
+                                   .format = format,
+                                   .flags = flags,
+                                   .n_sections = MR_S_COUNT,
+                                   .file_bytes = MR_PACKED_PAGE};
+    memcpy(h->magic, mr_packed_magic, sizeof h->magic);
+    for (uint32_t i = 0; i < MR_S_COUNT; i++) {
+        uint64_t at = (h->file_bytes + MR_PACKED_PAGE - 1) / MR_PACKED_PAGE * MR_PACKED_PAGE;
+        h->section[i] = (struct mr_packed_section){.id = i + 1, .offset = at, .size = size[i]};
+        h->file_bytes = at + size[i];
+    }
+    h->section[MR_S_EMBEDDING].detail = kind;
+    list_tensors(l, c, format);
+    return 0;
+}
+
+void mr_packed_layout_free(struct mr_packed_layout *l)
+{
+    free(l->tensors);
+    *l = (struct mr_packed_layout){0};
+}
+
+uint64_t mr_packed_header_hash(const struct mr_packed_header *h)
+{
+    unsigned char page[MR_PACKED_PAGE] = {0};
+    struct mr_packed_header copy = *h;
+    copy.hash = 0;
+    memcpy(page, &copy, sizeof copy);
+    return XXH3_64bits(page, sizeof page);
+}

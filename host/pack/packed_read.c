@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a packed file: checked, and used where it lies in the mapping.
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "checkpoint/foreign.h"
+#include "common/pool.h"
+#include "pack/packed_format.h"
+
+// Larger tensors are checked on request only: that reads the whole file, which a start need not.
+#define CHECK_AT_LOAD ((uint64_t)1 << 20)
+
+struct reader {
+    const struct mr_file *file;
+    const char *path;
+    struct mr_packed_header header;
+    struct mr_packed_layout layout; // what the configuration implies
+    struct mr_error *err;
+};
+
+static const char *const section_name[MR_S_COUNT] = {"config", "tokenizer", "tensor", "embedding",
+                                                     "stream"};
+
+static int damaged(const struct reader *r, const char *what)
+{
+    return mr_fail(r->err, MR_ERR_FORMAT, "%s: %s; copy or pack the model again", r->path, what);
+}
+
+// What belongs to no section is zero: nothing hides in a file that its checksums vouch for.
+static int check_zeros(const struct reader *r, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++)
+        if (r->file->data[i])
+            return mr_fail(r->err, MR_ERR_FORMAT,
+                           "%s: the padding at byte %llu is not zero; copy or pack the model again",
+                           r->path, (unsigned long long)i);
+    return 0;
+}
+
+static int check_header(struct reader *r)
+{
+    const struct mr_file *file = r->file;
+    struct mr_packed_header *h = &r->header;
+    if (file->size < sizeof mr_packed_magic ||
+        memcmp(file->data, mr_packed_magic, sizeof mr_packed_magic) != 0)
+        return mr_fail(r->err, MR_ERR_FORMAT,
+                       "%s: is not a packed model (no \"MILLRACE\" at its start); make one with "
+                       "'millrace pack', or give a Hugging Face directory",
+                       r->path);
+    if (file->size < MR_PACKED_PAGE)
+        return mr_fail(r->err, MR_ERR_FORMAT, "%s: is truncated: %zu bytes, less than a header",
+                       r->path, file->size);
+    memcpy(h, file->data, sizeof *h);
+    if (h->version != MR_PACKED_VERSION)
+        return mr_fail(r->err, MR_ERR_UNSUPPORTED,
+                       "%s: has version %u of the packed format, this program reads version %d; "
+                       "pack the model again",
+                       r->path, h->version, MR_PACKED_VERSION);
+    if (check_zeros(r, sizeof *h, MR_PACKED_PAGE) < 0)
+        return mr_fail_in(r->err, "the header is damaged");
+    if (mr_packed_header_hash(h) != h->hash)
+        return damaged(r, "the header is damaged (checksum)");
+    if (h->file_bytes != file->size)
+        return mr_fail(r->err, MR_ERR_FORMAT,
+                       "%s: is %s: %zu bytes of %llu; copy or pack the model again", r->path,
+                       file->size < h->file_bytes ? "truncated" : "too long", file->size,
+                       (unsigned long long)h->file_bytes);
+    if (h->header_bytes != MR_PACKED_PAGE || h->n_sections != MR_S_COUNT ||
+        h->format > MR_FORMAT_MXFP4 ||
+        (h->flags & ~(uint32_t)(MR_PACKED_SMOOTHED | MR_PACKED_CALIBRATED)) || h->zero ||
+        h->zeros[0] || h->zeros[1])
+        return mr_fail(r->err, MR_ERR_FORMAT,
+                       "%s: the header has values that version %d does not know", r->path,
+                       MR_PACKED_VERSION);
+    return 0;
+}
+
+// Sections follow each other from page to page, with zeros between, up to the end of the file.
+static int check_sections(const struct reader *r)
+{
+    uint64_t end = MR_PACKED_PAGE;
+    for (uint32_t i = 0; i < MR_S_COUNT; i++) {
+        const struct mr_packed_section *s = &r->header.section[i];
+        bool bulk = i == MR_S_EMBEDDING || i == MR_S_STREAM;
+        uint64_t start = (end + MR_PACKED_PAGE - 1) / MR_PACKED_PAGE * MR_PACKED_PAGE;
+        if (s->id != i + 1 || s->zero[0] || s->zero[1] || s->zero[2] || s->zero[3] ||
+            s->detail >= (i == MR_S_EMBEDDING ? MR_PACKED_DTYPES : 1) || (bulk && s->hash))
+            return mr_fail(r->err, MR_ERR_FORMAT, "%s: the entry of section %u (%s) is not valid",
+                           r->path, i, section_name[i]);
+        if (s->offset != start || start > r->file->size || s->size > r->file->size - start)
+            return mr_fail(r->err, MR_ERR_FORMAT,
+                           "%s: the %s section is not where it has to be: behind the one before, "
+                           "inside the file",
+                           r->path, section_name[i]);
+        int rc = check_zeros(r, end, start);
+        if (rc < 0)
+            return rc;
+        end = start + s->size;
+        if (!bulk && XXH3_64bits(r->file->data + start, s->size) != s->hash)
+            return mr_fail(r->err, MR_ERR_FORMAT,
+                           "%s: the %s section is damaged (checksum); copy or pack the model again",
+                           r->path, section_name[i]);
+    }
+    int rc = check_zeros(r, end, r->file->size);
+    return rc < 0 || end == r->file->size ? rc : damaged(r, "bytes follow its last section");
+}
+
+// The sizes of all sections, and the list of tensors, follow from the configuration.
+static int check_layout(struct reader *r, const struct mr_config *c)
+{
+    const struct mr_packed_section *have = r->header.section;
+    size_t bytes;
+    int rc = mr_packed_layout_make(&r->layout, c, r->header.format, r->header.flags,
+                                   mr_packed_dtype(have[MR_S_EMBEDDING].detail, &bytes),
+                                   have[MR_S_CONFIG].size, have[MR_S_TOKENIZER].size, r->err);
+    const struct mr_packed_section *need = r->layout.header.section;
+    for (int i = 0; i < MR_S_COUNT && rc == 0; i++)
+        if (have[i].size != need[i].size)
+            rc = mr_fail(r->err, MR_ERR_FORMAT,
+                         "%s: the %s section has %llu bytes, but the configuration needs %llu",
+                         r->path, section_name[i], (unsigned long long)have[i].size,
+                         (unsigned long long)need[i].size);
+    for (size_t i = 0; i < r->layout.count && rc == 0; i++) {
+        struct mr_packed_tensor t, *expected = &r->layout.tensors[i];
+        memcpy(&t, r->file->data + have[MR_S_TENSORS].offset + i * sizeof t, sizeof t);
+        expected->hash = t.hash;
+        if (memcmp(&t, expected, sizeof t) != 0)
+            rc = mr_fail(r->err, MR_ERR_FORMAT,
+                         "%s: entry %zu of its list of tensors is not what the configuration "
+                         "implies",
+                         r->path, i);
+    }
+    return rc;
+}
+
+struct check {
+    const struct reader *r;
+    bool all;
+    atomic_int first; // damaged tensor, or INT_MAX
+};
+
+static void check_tensor(void *arg, int i, int worker)
+{
+    struct check *c = arg;
+    const struct mr_packed_tensor *t = &c->r->layout.tensors[i];
+    (void)worker;
+    if ((!c->all && t->size > CHECK_AT_LOAD) ||
+        XXH3_64bits(c->r->file->data + t->offset, t->size) == t->hash)
+        return;
+    int first = c->first;
+    while (i < first && !atomic_compare_exchange_weak(&c->first, &first, i))
+        ;
+}
+
+static int check_tensors(const struct reader *r, const struct mr_config *config, bool all)
+{
+    struct check c = {.r = r, .all = all, .first = INT_MAX};
+    struct mr_pool *pool = mr_pool_new(mr_pool_default());
+    if (!pool)
+        return mr_fail(r->err, MR_ERR_MEMORY, "%s: no memory for threads", r->path);
+    mr_pool_run(pool, (int)r->layout.count, check_tensor, &c, true);
+    mr_pool_free(pool);
+    if (c.first == INT_MAX)
+        return 0;
+    char label[64] = "the embedding";
+    if (c.first > 0) {
+        struct mr_stream_item item = mr_stream_item(config, r->header.format, c.first - 1);
+        mr_tensor_label(&item, label, sizeof label);
+    }
+    return mr_fail(r->err, MR_ERR_FORMAT,
+                   "%s: %s is damaged (checksum); copy or pack the model again", r->path, label);
+}
+
+static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)
+{
+    const unsigned char *base = p->map.data;
+    const struct mr_packed_section *s = h->section;
+    const struct mr_config *c = &p->config;
+    size_t bytes;
+    p->format = h->format == MR_FORMAT_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8;
+    p->smooth = h->flags & MR_PACKED_SMOOTHED;
+    p->calibrated = h->flags & MR_PACKED_CALIBRATED;
+    p->config_text = (const char *)base + s[MR_S_CONFIG].offset;
+    p->config_bytes = (size_t)s[MR_S_CONFIG].size;
+    p->tokenizer_text = (const char *)base + s[MR_S_TOKENIZER].offset;
+    p->tokenizer_bytes = (size_t)s[MR_S_TOKENIZER].size;
+    p->stream = base + s[MR_S_STREAM].offset;
+    p->stream_bytes = (size_t)s[MR_S_STREAM].size;
+    p->embedding = (struct mr_tensor){.name = "transformer.wte.weight",
+                                      .dtype = mr_packed_dtype(s[MR_S_EMBEDDING].detail, &bytes),
+                                      .rank = 2,
+                                      .shape = {c->vocab_size, c->n_embd},
+                                      .count = (size_t)c->vocab_size * (size_t)c->n_embd,
+                                      .data = base + s[MR_S_EMBEDDING].offset,
+                                      .bytes = (size_t)s[MR_S_EMBEDDING].size};
+}
+
+int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, struct mr_error *err)
+{
+    *packed = (struct mr_packed){0};
+    struct reader r = {.file = &packed->map, .path = path, .err = err};
+    int rc = mr_file_map(&packed->map, path, err);
+    if (rc == 0)
+        rc = mr_refuse_foreign_file(&packed->map, path, err);
+    if (rc == 0)
+        rc = check_header(&r);
+    if (rc == 0)
+        rc = check_sections(&r);
+    if (rc == 0) {
+        use_sections(packed, &r.header); // but for what needs the configuration
+        rc = mr_config_parse(&packed->config, packed->config_text, packed->config_bytes, path, err);
+    }
+    if (rc == 0)
+        rc = check_layout(&r, &packed->config);
+    if (rc == 0)
+        rc = check_tensors(&r, &packed->config, verify);
+    if (rc == 0 && packed->tokenizer_bytes > 0)
+        rc = mr_tokenizer_parse(&packed->tokenizer, packed->tokenizer_text, packed->tokenizer_bytes,
+                                path, err);
+    if (rc == 0)
+        use_sections(packed, &r.header);
+    mr_packed_layout_free(&r.layout);
+    if (rc < 0)
+        mr_packed_close(packed);
+    return rc;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing a packed file, from a checkpoint piece by piece or from a model in memory.
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/output.h"
+#include "pack/pack.h"
+#include "pack/packed_format.h"
+
+struct writer {
+    struct mr_output output;
+    struct mr_packed_layout layout;
+    struct mr_file config; // config.json
+    struct mr_buf tokenizer;
+    struct mr_error *err;
+};
+
+// The texts that go into the file; what is written must be readable.
+static int read_texts(struct writer *w, const char *dir, const struct mr_config *expected,
+                      bool tokenizer)
+{
+    struct mr_config now;
+    struct mr_tokenizer *parsed = NULL;
+    char *path = mr_path_join(dir, "config.json", w->err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    int rc = mr_file_map(&w->config, path, w->err);
+    if (rc == 0)
+        rc = mr_config_parse(&now, w->config.data, w->config.size, path, w->err);
+    if (rc == 0 && memcmp(&now, expected, sizeof now) != 0)
+        rc = mr_fail(w->err, MR_ERR_FORMAT,
+                     "%s: has changed since the model was loaded; load it again", path);
+    free(path);
+    if (rc == 0 && tokenizer)
+        rc = mr_tokenizer_text(dir, &w->tokenizer, w->err);
+    if (rc == 0 && tokenizer)
+        rc = mr_tokenizer_parse(&parsed, w->tokenizer.data, w->tokenizer.size, dir, w->err);
+    mr_tokenizer_close(parsed);
+    return rc;
+}
+
+static int begin(struct writer *w, const char *path, const struct mr_packed *p)
+{
+    uint32_t flags =
+        (p->smooth ? MR_PACKED_SMOOTHED : 0U) | (p->calibrated ? MR_PACKED_CALIBRATED : 0U);
+    int rc = mr_packed_layout_make(&w->layout, &p->config, p->format, flags, p->embedding.dtype,
+                                   w->config.size, w->tokenizer.size, w->err);
+    return rc ? rc : mr_output_open(&w->output, path, w->layout.header.file_bytes, w->err);
+}
+
+static int put_section(struct writer *w, int i, const void *data)
+{
+    struct mr_packed_section *s = &w->layout.header.section[i];
+    s->hash = XXH3_64bits(data, s->size);
+    return mr_output_write(&w->output, s->offset, data, s->size, w->err);
+}
+
+// Everything but the tensors, whose checksums are known now. What was never written (the padding)
+// reads as zero.
+static int finish(struct writer *w)
+{
+    struct mr_packed_header *h = &w->layout.header;
+    int rc = put_section(w, MR_S_CONFIG, w->config.data);
+    if (rc == 0)
+        rc = put_section(w, MR_S_TOKENIZER, w->tokenizer.data);
+    if (rc == 0)
+        rc = put_section(w, MR_S_TENSORS, w->layout.tensors);
+    h->hash = mr_packed_header_hash(h);
+    if (rc == 0)
+        rc = mr_output_write(&w->output, 0, h, sizeof *h, w->err);
+    return rc ? rc : mr_output_commit(&w->output, w->err);
+}
+
+static void release(struct writer *w)
+{
+    mr_output_abandon(&w->output);
+    mr_packed_layout_free(&w->layout);
+    mr_file_unmap(&w->config);
+    mr_buf_free(&w->tokenizer);
+}
+
+// ---- from memory ----
+
+// Bounded parts, so that an interrupt is seen soon.
+static int put_tensor(struct writer *w, struct mr_packed_tensor *t, const uint8_t *data,
+                      const volatile sig_atomic_t *stop)
+{
+    t->hash = XXH3_64bits(data, t->size);
+    int rc = 0;
+    for (uint64_t at = 0, n; at < t->size && rc == 0; at += n) {
+        n = t->size - at < (uint64_t)4 << 20 ? t->size - at : (uint64_t)4 << 20;
+        rc = stop && *stop
+                 ? mr_fail(w->err, MR_ERR_INTERRUPTED, "%s: interrupted, not written",
+                           w->output.path)
+                 : mr_output_write(&w->output, t->offset + at, data + at, (size_t)n, w->err);
+    }
+    return rc;
+}
+
+static int put_tensors(struct writer *w, const struct mr_packed *p,
+                       const volatile sig_atomic_t *stop)
+{
+    struct mr_packed_tensor *t = w->layout.tensors;
+    unsigned char *copy = malloc(t->size);
+    int rc = copy && mr_tensor_copy(&p->embedding, 0, p->embedding.count, copy) == 0
+                 ? put_tensor(w, t, copy, stop)
+                 : mr_fail(w->err, MR_ERR_MEMORY, "no memory for the embedding");
+    free(copy);
+    for (size_t i = 1; i < w->layout.count && rc == 0; i++)
+        rc = put_tensor(w, &t[i], p->stream + (t[i].offset - t[1].offset), stop);
+    return rc;
+}
+
+int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *path,
+                   const volatile sig_atomic_t *stop, struct mr_error *err)
+{
+    struct writer w = {.output.fd = -1, .err = err};
+    int rc = read_texts(&w, dir, &packed->config, packed->tokenizer);
+    if (rc == 0)
+        rc = begin(&w, path, packed);
+    if (rc == 0)
+        rc = put_tensors(&w, packed, stop);
+    if (rc == 0)
+        rc = finish(&w);
+    release(&w);
+    return rc;
+}
+
+// ---- from a checkpoint ----
+
+int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options *opt,
+                 struct mr_pack_result *result, struct mr_error *err)
+{
+    struct mr_packed p;
+    struct mr_packer packer = {0};
+    struct mr_sink sink = {0};
+    struct writer w = {.output.fd = -1, .err = err};
+    int rc = mr_packer_open(&packer, &p, dir, opt, err);
+    if (rc == 0)
+        rc = read_texts(&w, dir, &p.config, p.tokenizer);
+    if (rc == 0)
+        rc = begin(&w, path, &p);
+    if (rc == 0)
+        rc = mr_sink_init(&sink, NULL, &w.output, err);
+    if (rc == 0)
+        rc = mr_packer_embedding(&packer, &sink, &w.layout.tensors[0], err);
+    if (rc == 0)
+        rc = mr_packer_stream(&packer, &sink, &w.layout.tensors[1], err);
+    if (rc == 0)
+        rc = finish(&w);
+    if (rc == 0)
+        *result = (struct mr_pack_result){.config = p.config,
+                                          .file_bytes = w.layout.header.file_bytes,
+                                          .stream_bytes = p.stream_bytes,
+                                          .input_bytes = packer.input_bytes};
+    mr_packer_close(&packer);
+    mr_sink_free(&sink);
+    release(&w);
+    mr_packed_close(&p);
+    return rc;
+}
