@@ -85,6 +85,12 @@ awk -f tests/lint/waivers.awk "$tmp/fault.sv" | sed "s|$tmp/fault.sv:||" | cut -
 printf '%s\t%s\n' config 6 dpi 12 public 10 public 5 waiver 1 waiver 4 | diff "$tmp/f" - >"$tmp/fd"
 tap $? "these four rules find seeded faults" "$tmp/fd"
 
+# ---- fixtures stay small ------------------------------------------------------------------------------
+bytes=$(find tests/fixtures -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
+echo "tests/fixtures: $bytes bytes" >"$tmp/size"
+[ "$bytes" -lt 3000000 ]
+tap $? "tests/fixtures is below 3 MB" "$tmp/size"
+
 # ---- layout of the C files ----------------------------------------------------------------------------
 if command -v clang-format-19 >/dev/null; then
     : >"$tmp/c"

@@ -10,18 +10,19 @@
 
 #include "fixtures.h"
 
-// Mean KL from transformers' fp32 logits in nats a token: 1.5 times what was measured. The fixtures
-// are harsh on purpose (scores spread over 2-4, logits over 5); the demo model has the real bars.
+// Mean KL from transformers' fp32 logits in nats a token: at most 1.5 times what was measured. The
+// fixtures are harsh on purpose (scores spread over 2-4, logits over 5); the demo model has the
+// real bars.
 static const struct bound {
     const char *name;
     double single, two_pass, fp4;
 } bounds[] = {
-    {"bf16-d256-r64", 2.13e-03, 1.24e-03, 1.49e-01},
+    {"bf16-d256-r64", 2.13e-03, 1.24e-03, 1.31e-01},
     {"bf16-d32-r6", 4.87e-03, 2.53e-03, 2.98e-01},
-    {"bf16-d64-r64-long", 2.54e-03, 1.27e-03, 1.58e-01},
+    {"bf16-d64-r64-long", 1.60e-03, 8.72e-04, 6.59e-02},
     {"fp16-d48-r16-buffers", 4.75e-03, 2.48e-03, 3.08e-01},
     {"fp32-d16-r2", 3.00e-03, 1.23e-03, 1.87e-01},
-    {"mixed-d96-r16", 2.35e-03, 1.10e-03, 1.55e-01},
+    {"mixed-d96-r16", 2.35e-03, 1.05e-03, 1.20e-01},
     {"sharded-d16-r16", 3.31e-03, 2.20e-03, 1.63e-01},
 };
 enum { N_BOUNDS = sizeof bounds / sizeof *bounds };

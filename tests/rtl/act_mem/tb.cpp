@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mr_act_mem against a plain model: random writes of both ports (first and later blocks of rows, second
 // pass blocks behind their first pass), reads of both read ports at the same time, held read data.
+// Port b is the only one that can be stalled: a_ready_o is constantly 1 (checked in every cycle), the
+// read ports have no handshake: fixed latency.
 #include "Vdut.h"
 
 #include "bench.h"
@@ -312,6 +314,7 @@ int main(int argc, char **argv)
     tap.ok(b.run(n, 50, 100), "act_mem: both ports");
     tap.ok(b.run(n, -1, -1), "act_mem: both ports, random runs");
     tap.ok(b.read_all(), "act_mem: everything read back");
+    tap.note("stalls a_ready: none, always ready; read ports: no handshake, fixed latency");
     tap.note("stalls b_ready %llu", static_cast<unsigned long long>(b.b_stalls()));
     tap.ok(b.b_stalls() > 0 && b.compared() > 0, "act_mem: port b was held up and data compared");
     return tap.done();

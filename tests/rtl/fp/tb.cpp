@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fp units against host/cmodel/num.c: the cross product of special values, then random operands
-// of several kinds; valid comes and goes at random. num.c itself is held against the host's IEEE
+// of several kinds; valid comes and goes at random. No handshake: fixed latency, nothing to stall. num.c itself is held against the host's IEEE
 // arithmetic where nothing is flushed.
 #include "Vdut.h"
 #include "bench.h"
@@ -377,5 +377,6 @@ int main(int argc, char **argv)
         b.send(in);
     }
     b.verdict("random operands");
+    tap.note("stalls: no handshake, fixed latency");
     return tap.done();
 }
