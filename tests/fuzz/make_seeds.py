@@ -104,8 +104,8 @@ def packed(tokenizer_text):
                 (model / "tokenizer.json").write_text(text)
             subprocess.run(["build/millrace", "pack", "-q", model, tmp / "m", *options], check=True)
             data = (tmp / "m").read_bytes()
-            stream, = struct.unpack_from("<Q", data, 64 + 3 * 64 + 8)
-            put("packed", name, data[:320] + data[4096:stream].rstrip(b"\0"))  # the stream's bytes do not matter
+            stream, = struct.unpack_from("<Q", data, 64 + 4 * 64 + 8)
+            put("packed", name, data[:384] + data[4096:stream].rstrip(b"\0"))  # the stream's bytes do not matter
 
 
 if __name__ == "__main__":
