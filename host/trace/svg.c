@@ -17,7 +17,7 @@
 #define BLACK  "#404040"
 #define GREY   "#9a9a9a"
 
-enum { RIGHT = MR_PLOT_LEFT + MR_PLOT_WIDTH, STATS = RIGHT + 12, WIDTH = RIGHT + 340 };
+enum { RIGHT = MR_PLOT_LEFT + MR_PLOT_WIDTH, STATS = RIGHT + 12, WIDTH = RIGHT + 352 };
 
 struct picture {
     struct mr_canvas c;
