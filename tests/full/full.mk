@@ -42,8 +42,9 @@ full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
 # The analytic model at more points, and with more channels.
 full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c)))
-	for c in sim tiny wide; do \
-	  PLAN_CONFIG=$$c PLAN_POINTS=40 PLAN_SEED=7 CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_plan || exit 1; done
+	for c in sim,7,40 tiny,7,40 wide,3,12; do \
+	  IFS=, read -r config seed points <<<"$$c"; \
+	  PLAN_CONFIG=$$config PLAN_SEED=$$seed PLAN_POINTS=$$points CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_plan || exit 1; done
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 

@@ -95,6 +95,7 @@ static void plan_is_within_one_percent_of_the_simulator(void **unused)
     struct mr_error err = {0};
     struct drawn d;
     int points = setting("PLAN_POINTS", 16), far = 0;
+    double mean = 0;
     const char *only = getenv("PLAN_CONFIG");
     state = (uint64_t)setting("PLAN_SEED", 2024) * 2 + 1;
     for (int i = 0; i < 8; i++)
@@ -118,11 +119,15 @@ static void plan_is_within_one_percent_of_the_simulator(void **unused)
                       d.job.two_pass ? " two-pass" : "", d.job.head ? "" : " no head", d.at.seqs,
                       d.at.tokens, d.at.pos, s.cycles, off);
         far += fabs(off) > 1;
+        mean += fabs(off);
         // What is counted and not timed is exact.
         assert_true(p.weight_beats == s.weight_beats);
         assert_true(p.mac_blocks == s.mac_blocks);
         i++;
     }
+    // Twice the usual mean: a small constant that is wrong everywhere shows here.
+    print_message("# mean error %.2f %%\n", mean / points);
+    assert_true(mean / points <= 0.4);
     assert_int_equal(far, 0);
 }
 
@@ -205,6 +210,9 @@ static void cost_of_tiny_is_what_synthesis_counts(void **unused)
     const struct mr_geometry *g = &mr_config_named("u280")->g;
     assert_int_equal(mr_plan_cost_of(g, false).pe_multipliers, 32 * 4 * 64);
     assert_int_equal(mr_plan_cost_of(g, true).pe_multipliers, 16 * 4 * 64);
+    // Attention lane 132 a channel, epilogue and LayerNorm 52 of four lanes; 31 once.
+    assert_int_equal(mr_plan_cost_of(g, true).multipliers, 16 * 4 * 64 + 16 * (132 + 52) + 31);
+    assert_int_equal(mr_plan_cost_of(&mr_config_named("sim")->g, false).multipliers, 343 + 12 * 32);
 }
 
 static void bytes_of_the_demo_model(void **unused)
