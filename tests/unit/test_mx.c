@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quantisers against OCP MX v1.0, computed a second time in exact rationals (GMP). Nothing here
-// comes from the code under test but the two functions and the width of a block: the reference
+// comes from the code under test but its functions and the width of a block: the reference
 // takes fp32 bit patterns apart itself and knows no shifts, only fractions. What it expects where
 // Millrace chooses something that MX leaves open stands in docs/numerics.md, "Conformance to OCP
 // MX".
@@ -18,6 +18,7 @@
 
 #include "cmodel/num.h"
 #include "pack/mxfp4.h"
+#include "pack/row_kernels.h"
 
 enum { N = MR_BLOCK, REST = N - 1, NAN_CODE = 255, VALUES = 65536 };
 
@@ -252,11 +253,19 @@ static void expect(struct expected *x, struct context *c, uint32_t bits, bool fp
     mpq_clear(v);
 }
 
-// The value stands at `position`, the others in order around it.
-static void check_block(struct expected x, struct context *c, uint32_t bits, bool fp4, int position)
-{
+// A block, its scale code and its elements.
+struct block {
     float v[N];
-    int8_t q[N];
+    uint8_t code;
+    int8_t element[N];
+};
+
+// The value stands at `position`, the others in order around it. *out is what came out.
+static void check_block(struct expected x, struct context *c, uint32_t bits, bool fp4, int position,
+                        struct block *out)
+{
+    float *v = out->v;
+    int8_t *q = out->element;
     uint8_t nibble[N];
     memcpy(v, c->bits, (size_t)position * sizeof *v);
     memcpy(&v[position], &bits, sizeof bits);
@@ -268,16 +277,19 @@ static void check_block(struct expected x, struct context *c, uint32_t bits, boo
             x.element = x.other_element[i];
             x.rest = others_at(c, true, code)->element;
         }
+    if (fp4)
+        memcpy(q, nibble, N);
+    out->code = (uint8_t)code;
     bool same = code == x.code;
     for (int i = 0; i < N; i++) {
-        int got = fp4 ? nibble[i] : q[i];
+        int got = q[i];
         int want = i == position ? x.element : x.rest[i < position ? i : i - 1];
         same = same && got == want;
     }
     if (!same)
         fail_msg("%s: %08x at %d beside \"%s\": code %d, element %d; expected %d and %d",
-                 fp4 ? "MXFP4" : "MXINT8", bits, position, c->name, code,
-                 fp4 ? nibble[position] : q[position], x.code, x.element);
+                 fp4 ? "MXFP4" : "MXINT8", bits, position, c->name, code, q[position], x.code,
+                 x.element);
 }
 
 // ---- tests -------------------------------------------------------------------------------------
@@ -296,14 +308,37 @@ static uint32_t draw_near_one(void)
     return (draw() & 0x807FFFFF) | (127 - draw() % 8) << 23;
 }
 
+// The loops that pack matrices give the same, whatever this processor can.
+static void check_kernels(const struct block blocks[N], bool fp4)
+{
+    static const char *const names[] = {"avx2", "avx512"}; // "portable" calls the two
+    float v[N][N];
+    uint8_t code[N];
+    int8_t element[N][N];
+    for (int b = 0; b < N; b++)
+        memcpy(v[b], blocks[b].v, sizeof v[b]);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const struct mr_row_kernels *f = mr_row_kernels_named(names[k]);
+        if (!f)
+            continue;
+        (fp4 ? f->mxfp4 : f->mxint8)(v[0], N, code, element[0]);
+        for (int b = 0; b < N; b++)
+            if (code[b] != blocks[b].code || memcmp(element[b], blocks[b].element, N) != 0)
+                fail_msg("%s gives other elements or another code than %d (expected: %d)", names[k],
+                         code[b], blocks[b].code);
+    }
+}
+
 static void every_bf16_value_everywhere(bool fp4, const char *name, struct context *c)
 {
+    static struct block blocks[N];
     open_context(c, name);
     for (uint32_t b = 0; b < VALUES; b++) {
         struct expected x;
         expect(&x, c, b << 16, fp4);
         for (int position = 0; position < N; position++)
-            check_block(x, c, b << 16, fp4, position);
+            check_block(x, c, b << 16, fp4, position, &blocks[position]);
+        check_kernels(blocks, fp4);
     }
     close_context(c);
 }
@@ -363,8 +398,9 @@ static void random_blocks(void **state)
         uint32_t bits = i % 50 == 49 ? 0x7F800000 | draw() : draw_value(kind);
         for (int fp4 = 0; fp4 < 2; fp4++) {
             struct expected x;
+            struct block block;
             expect(&x, &c, bits, fp4);
-            check_block(x, &c, bits, fp4, (int)(draw() % N));
+            check_block(x, &c, bits, fp4, (int)(draw() % N), &block);
         }
         close_context(&c);
     }
