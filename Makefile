@@ -74,6 +74,10 @@ $(BUILD)/obj/%.o: %.c $(GEN)
 # The C model's inner loops: worth more than -O2.
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard host/cmodel/kernel*.c)): CFLAGS += -O3
 
+# Conversions of fp16 and bf16, and the inner loops of packing, which -O2 does not put into vectors.
+$(BUILD)/obj/host/checkpoint/tensor.o: CFLAGS += -O3
+$(BUILD)/obj/host/pack/row_kernels.o: CFLAGS += -O3 -fno-trapping-math
+
 $(LIB): $(LIB_OBJ)
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $(LIB_OBJ)

@@ -33,6 +33,7 @@ static struct mr_pack_options pack_options(const struct mr_load_options *opt)
         .smooth = !opt->no_smoothing,
         .verify = opt->verify,
         .calibrate = opt->calibrate,
+        .describe = opt->describe,
         .progress = watch,
         .arg = (void *)(uintptr_t)opt,
     };
@@ -73,6 +74,21 @@ void mr_model_close(struct mr_model *model)
     free(model);
 }
 
+static uint64_t bytes_of(const struct mr_packed *p, enum mr_dtype dtype)
+{
+    if (p->checkpoint)
+        return mr_checkpoint_bytes(p->checkpoint, dtype);
+    return p->embedding.dtype == dtype ? p->embedding.bytes : 0;
+}
+
+static enum mr_model_kind kind_of(const struct mr_packed *p)
+{
+    if (!p->checkpoint)
+        return p->map.data ? MR_KIND_PACKED : MR_KIND_SYNTHETIC;
+    return mr_checkpoint_kind(p->checkpoint) == MR_CHECKPOINT_TORCH ? MR_KIND_TORCH
+                                                                    : MR_KIND_SAFETENSORS;
+}
+
 void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 {
     const struct mr_packed *p = &model->packed;
@@ -81,6 +97,15 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
     uint64_t layer = 4 * d * d + 2 * d * f + f + d + 2 * d;
     uint64_t wbeats = (uint64_t)mr_dims_of(c).w / 64, scales = (2 * wbeats + 63) / 64;
     *info = (struct mr_model_info){
+        .kind = kind_of(p),
+        .files = p->checkpoint ? (int)mr_checkpoint_files(p->checkpoint)
+                 : p->map.data ? 1
+                               : 0,
+        .f32_bytes = bytes_of(p, MR_DTYPE_F32),
+        .f16_bytes = bytes_of(p, MR_DTYPE_F16),
+        .bf16_bytes = bytes_of(p, MR_DTYPE_BF16),
+        .file_bytes = p->map.size,
+        .embedding_bytes = p->embedding.bytes / (uint64_t)c->vocab_size,
         .vocab_size = c->vocab_size,
         .n_positions = c->n_positions,
         .n_embd = c->n_embd,
@@ -103,6 +128,8 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 
 int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err)
 {
+    if (!model->packed.stream)
+        return mr_fail(err, MR_ERR_USAGE, "%s: the model was loaded to be described only", path);
     if (!model->dir)
         return mr_fail(
             err, MR_ERR_USAGE,

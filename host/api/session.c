@@ -33,6 +33,8 @@ int mr_session_open(struct mr_session **session, struct mr_model *model, const c
         opt = &defaults;
     if (opt->max_seqs < 0 || opt->chunk < 0)
         return mr_fail(err, MR_ERR_USAGE, "max_seqs and chunk must not be negative");
+    if (!model->packed.stream)
+        return mr_fail(err, MR_ERR_USAGE, "the model was loaded to be described only");
     struct mr_session *s = calloc(1, sizeof *s);
     if (!s)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a session");

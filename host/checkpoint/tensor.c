@@ -116,9 +116,7 @@ const float *mr_tensor_view_f32(const struct mr_tensor *tensor, size_t first, si
     return (const float *)(const void *)at;
 }
 
-// With the vectors that every x86-64 has, -O2 alone would not use them.
-__attribute__((optimize("O3"))) static void halves_to_floats(const unsigned char *in, size_t count,
-                                                             bool half, float *out)
+static void halves_to_floats(const unsigned char *in, size_t count, bool half, float *out)
 {
     for (size_t i = 0; i < count; i++) {
         uint16_t bits;

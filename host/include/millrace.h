@@ -47,13 +47,22 @@ struct mr_load_options {
     // "self": with text that the model samples from itself, the same each time; else a text file
     // like what the model will read (up to 16384 tokens of it are used). docs/numerics.md, rule 12.
     const char *calibrate;
+    bool describe; // quantise nothing: the model is good for mr_model_get_info() and text only
     // Called now and then while weights are quantised, with bytes of the checkpoint done and in
     // all; a non-zero return stops with MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };
 
+enum mr_model_kind { MR_KIND_SAFETENSORS, MR_KIND_TORCH, MR_KIND_PACKED, MR_KIND_SYNTHETIC };
+
 struct mr_model_info {
+    enum mr_model_kind kind;
+    int files; // that the weights are in; 0 if synthetic
+    // Bytes of the checkpoint's tensors by type; of a packed file only those of the embedding.
+    uint64_t f32_bytes, f16_bytes, bf16_bytes;
+    uint64_t file_bytes;      // of a packed file, else 0
+    uint64_t embedding_bytes; // of one token's row
     int vocab_size, n_positions, n_embd, n_layer, n_head, head_dim, rotary_dim, n_inner;
     int eos_token_id; // -1 if the model has none
     enum mr_weight_format format;

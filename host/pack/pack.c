@@ -49,6 +49,15 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
     return 0;
 }
 
+int mr_packer_describe(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
+                       struct mr_error *err)
+{
+    int rc = open_model(packed, dir, opt, err);
+    if (rc < 0)
+        mr_packed_close(packed);
+    return rc;
+}
+
 int mr_packer_open(struct mr_packer *p, struct mr_packed *packed, const char *dir,
                    const struct mr_pack_options *opt, struct mr_error *err)
 {

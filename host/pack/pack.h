@@ -22,6 +22,9 @@ struct mr_packer {
 // options; its stream is not there yet. *packed is all zero on failure.
 int mr_packer_open(struct mr_packer *p, struct mr_packed *packed, const char *dir,
                    const struct mr_pack_options *opt, struct mr_error *err);
+// The same without anything that packing needs.
+int mr_packer_describe(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
+                       struct mr_error *err);
 void mr_packer_close(struct mr_packer *p); // does not touch *packed
 
 // Puts the embedding where t says, or the items of the stream where t[0], t[1], ... say, and notes

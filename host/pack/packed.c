@@ -2,6 +2,7 @@
 #include "pack/packed.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,6 +36,8 @@ int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr
                       struct mr_error *err)
 {
     struct mr_packer p;
+    if (opt->describe)
+        return mr_packer_describe(packed, dir, opt, err);
     int rc = mr_packer_open(&p, packed, dir, opt, err);
     if (rc < 0)
         return rc;
@@ -54,6 +57,27 @@ void mr_packed_close(struct mr_packed *packed)
     *packed = (struct mr_packed){0};
 }
 
+// model/pytorch_model.bin instead of model: what a file of weights is comes from its directory.
+static bool is_weights(const char *path)
+{
+    static const char *const ends[] = {".bin", ".safetensors"};
+    size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (n > strlen(ends[i]) && strcmp(path + n - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return false;
+}
+
+static int describe_directory_of(struct mr_packed *packed, const char *path,
+                                 const struct mr_pack_options *opt, struct mr_error *err)
+{
+    char *copy = strdup(path);
+    int rc = copy ? mr_pack_directory(packed, dirname(copy), opt, err)
+                  : mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+    free(copy);
+    return rc;
+}
+
 int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
                    struct mr_error *err)
 {
@@ -63,6 +87,8 @@ int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_p
         return mr_fail(err, MR_ERR_IO, "%s: %s; give a Hugging Face directory or a packed file",
                        path, strerror(errno));
     }
+    if (opt->describe && S_ISREG(st.st_mode) && is_weights(path))
+        return describe_directory_of(packed, path, opt, err);
     return S_ISDIR(st.st_mode) ? mr_pack_directory(packed, path, opt, err)
                                : mr_packed_open(packed, path, opt->verify, err);
 }

@@ -35,6 +35,7 @@ struct mr_pack_options {
     enum mr_format format;
     bool smooth;
     bool verify;           // for packed files
+    bool describe;         // of directories: no stream (it is NULL, but its size is right)
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
     // Called now and then, by the caller's thread, with bytes of the checkpoint done and in all; a
     // non-zero return stops with MR_ERR_INTERRUPTED. May be NULL.

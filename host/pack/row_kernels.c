@@ -152,7 +152,8 @@ INLINE void mxfp4(const float *in, size_t n, uint8_t *code, int8_t *element)
     }
 }
 
-// The bodies for one instruction set.
+// The bodies for one instruction set. The Makefile compiles this file with what gcc needs to put
+// them into vectors: -O3, and comparisons that cannot trap.
 #define ROWS(name, attributes)                                                                     \
     attributes static void maxima_##name(const float *row, size_t n, uint32_t *c, uint32_t *r)     \
     {                                                                                              \
@@ -173,22 +174,19 @@ INLINE void mxfp4(const float *in, size_t n, uint8_t *code, int8_t *element)
         mxfp4(in, n, code, e);                                                                     \
     }
 
-#define PORTABLE __attribute__((optimize("O3,no-trapping-math")))
-ROWS(portable, PORTABLE)
-BLOCKS(portable, PORTABLE)
+ROWS(portable, )
+BLOCKS(portable, )
 static const struct mr_row_kernels kernels_portable = {maxima_portable, scale_portable,
                                                        mxint8_portable, mxfp4_portable};
 #if defined(__x86_64__)
-#define AVX2 __attribute__((optimize("O3,no-trapping-math"), target("avx2")))
+#define AVX2 __attribute__((target("avx2")))
 ROWS(avx2, AVX2)
 BLOCKS(avx2, AVX2)
 static const struct mr_row_kernels kernels_avx2 = {maxima_avx2, scale_avx2, mxint8_avx2,
                                                    mxfp4_avx2};
 
 // Rows gain from vectors of 512 bits; for blocks of 32 they are too wide, and 256 are faster.
-#define AVX512                                                                                     \
-    __attribute__((optimize("O3,no-trapping-math"), target("avx512f,avx512bw,avx512vl,avx512dq,"   \
-                                                           "prefer-vector-width=512")))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 ROWS(avx512, AVX512)
 static const struct mr_row_kernels kernels_avx512 = {maxima_avx512, scale_avx512, mxint8_avx2,
                                                      mxfp4_avx2};

@@ -33,6 +33,7 @@ for c in generate info pack unpack compare bench plan trace selftest devices; do
 done
 
 # ---- JSON
+mkdir "$work/adapter" && echo '{}' >"$work/adapter/adapter_config.json"
 "$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
 ok json_of_info is_json info $demo --json
 ok json_of_info_on_a_packed_file is_json info "$work/demo.mill" --verify --json
@@ -42,6 +43,14 @@ exits report_is_a_table 0 "" pack $demo "$work/again.mill" --report
 ok report_names_the_worst grep -q "^transformer.h.*mxint8" "$work/out"
 ok json_of_unpack is_json unpack "$work/demo.mill" "$work/unpacked" --json
 ok json_of_info_on_an_unpacked_directory is_json info "$work/unpacked" --json
+ok json_of_info_on_a_pytorch_file is_json info tests/fixtures/torch/views/pytorch_model.bin --json
+exits info_shows_safetensors 0 '' info $demo
+ok info_shows_the_types_and_what_a_token_reads bash -c "grep -q 'safetensors' '$work/out' && grep -q 'bf16 .* of weights' '$work/out' && grep -q '(3916800 bytes)' '$work/out'"
+exits info_shows_pytorch_shards 0 '' info tests/fixtures/torch/bf16-sharded
+ok info_counts_the_shards grep -q 'PyTorch, 3 files' "$work/out"
+exits info_shows_a_packed_file 0 '' info tests/fixtures/packed/v1.mill
+ok info_shows_the_version grep -q '88512 bytes), version 1' "$work/out"
+exits info_refuses_adapters_by_name 3 'LoRA' info "$work/adapter"
 ok json_of_devices is_json devices --json
 ok json_of_pack is_json pack $demo "$work/again.mill" --json
 ok json_of_generate is_json generate -m "$work/demo.mill" -d model: -p "And the king" -n 4 --json

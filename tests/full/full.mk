@@ -3,7 +3,7 @@
 SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
 SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
 
-.PHONY: demo bench bench-quick formal test-full full-sweep full-plan full-fp full-accuracy full-benches full-waves
+.PHONY: demo bench bench-quick formal test-full full-sweep full-plan full-fp full-accuracy full-benches full-pack24 full-waves
 ## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
 demo: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_VIEW,sim)
@@ -67,6 +67,12 @@ full-accuracy: $(MILLRACE)
 	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh
 full-waves: $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny-trace.so
 	MILLRACE=$(MILLRACE) bash tests/full/waves.sh
+# The size and the disk are the test; the program under test is the one that people run.
+$(BUILD)/full/pack24: tests/full/pack24.c tests/unit/archive.h tests/unit/files.h $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests -o $@ $< $(LIB) -lcmocka $(LIBS)
+full-pack24: $(BUILD)/full/pack24 $(MILLRACE)
+	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/pack24 $(MILLRACE)
 full-benches: $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 	@for b in $(SLOW_BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done >$(BUILD)/full-list
 	@tests/run.sh $(BUILD)/full-list $(BUILD)/full/benches $(JOBS)

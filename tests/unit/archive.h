@@ -34,7 +34,7 @@ struct member {
 
 struct archive {
     struct mr_buf file;
-    struct member members[64];
+    struct member members[512];
     int count;
     uint64_t shift; // bytes in front of the directory that the file has and `file` does not
     bool zip64;
