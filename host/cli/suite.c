@@ -88,8 +88,8 @@ static struct outcome evaluate(const struct suite_row *row, const struct suite_r
     case WALL_SECONDS:
         o.at_most = true;
         o.value = a->p.seconds;
-        snprintf(detail, size, "%.0f cycles; weights made in %.1f s before", cycles(a),
-                 a->load_seconds);
+        snprintf(detail, size, "%.0f cycles, %.1f s of processor; weights made in %.1f s before",
+                 cycles(a), a->processor_seconds, a->load_seconds);
         break;
     case PEAK_GIB:
         o.at_most = true;
@@ -158,6 +158,7 @@ static json_t *run_json(const struct suite_run *r, const struct suite_result *re
     json_object_set_new(j, "position", json_integer(r->at));
     json_object_set_new(j, "size", json_integer(r->n));
     json_object_set_new(j, "seconds", json_real(result->p.seconds));
+    json_object_set_new(j, "processor_seconds", json_real(result->processor_seconds));
     if (r->kind == RUN_AGAINST)
         json_object_set_new(j, "seconds_cpu", json_real(result->against));
     return j;

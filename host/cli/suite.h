@@ -33,9 +33,10 @@ struct suite_run {
 struct suite_result {
     bool done;
     struct point p;
-    double against;      // RUN_AGAINST: seconds on cpu:
-    double load_seconds; // until the device was ready
-    long peak_kib;       // resident memory of the process that ran it
+    double against;           // RUN_AGAINST: seconds on cpu:
+    double load_seconds;      // until the device was ready
+    double processor_seconds; // of the measured step: without what other programs took
+    long peak_kib;            // resident memory of the process that ran it
 };
 
 // ---- what is asked of it

@@ -75,6 +75,13 @@ static int time_against(const struct suite_run *r, struct bench *device, struct 
     return rc;
 }
 
+static double processor_seconds(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); // cannot fail for this clock
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static int run_one(const struct suite_run *r, struct suite_result *out, struct mr_error *err)
 {
     struct mr_load_options load = {.format = r->fp4 ? MR_WEIGHTS_MXFP4 : MR_WEIGHTS_MXINT8};
@@ -88,9 +95,11 @@ static int run_one(const struct suite_run *r, struct suite_result *out, struct m
     rc = measure_open(&b, model, r->model, r->device, &opt, r->batch, r->head, err);
     out->load_seconds = cli_seconds() - start;
     out->p.at = r->at;
+    double before = processor_seconds();
     if (rc == 0) {
         rc = r->kind == RUN_AGAINST ? time_against(r, &b, model, out, err)
                                     : measure(&b, &out->p, r->at, r->n, err);
+        out->processor_seconds = processor_seconds() - before;
         measure_close(&b);
     }
     mr_model_close(model);
