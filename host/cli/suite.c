@@ -68,7 +68,7 @@ static struct outcome evaluate(const struct suite_row *row, const struct suite_r
     }
     case OVER_BYTES:
         o.at_most = true;
-        o.value = cycles(a) / (cycles(b) + bytes_cycles(a, b)) - 1;
+        o.value = (cycles(a) - cycles(b)) / bytes_cycles(a, b) - 1;
         snprintf(detail, size, "%.0f cycles more, its bytes need %.0f", cycles(a) - cycles(b),
                  bytes_cycles(a, b));
         break;

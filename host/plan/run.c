@@ -202,6 +202,8 @@ static void serve_port(struct walk *w, enum flow flow, double ready, int beats)
     double at = transfer(w, ready + w->m->read_latency, cost);
     w->bus.last = flow;
     w->bus.turn -= beats;
+    w->bus.read_beats = w->bus.reads == flow ? w->bus.read_beats + beats : beats;
+    w->bus.reads = flow;
     if (flow == FLOW_W) {
         w->out->weight_beats += (double)beats * w->g->n;
         mr_stream_arrived(w, at, beats);
@@ -211,14 +213,24 @@ static void serve_port(struct walk *w, enum flow flow, double ready, int beats)
     }
 }
 
+// Weights or KV: a flow keeps its turn while it asks in time to lose no cycle, as in mr_reader.
+static enum flow next_reads(const struct walk *w, const double port[2])
+{
+    if (port[FLOW_W] == UNKNOWN || port[FLOW_KV] == UNKNOWN)
+        return port[FLOW_W] == UNKNOWN ? FLOW_KV : FLOW_W;
+    enum flow last = w->bus.reads, other = last == FLOW_W ? FLOW_KV : FLOW_W;
+    enum flow next = w->bus.read_beats < READ_QUANTUM ? last : other;
+    if (port[next] + w->m->read_latency <= w->bus.free)
+        return next;
+    return port[FLOW_W] <= port[FLOW_KV] ? FLOW_W : FLOW_KV;
+}
+
 // The next transfer; false if there is none.
 static bool serve(struct walk *w)
 {
     int beats[2];
     double port[2] = {mr_stream_request(w, &beats[0]), mr_attention_request(w, &beats[1])};
-    int flow = port[FLOW_W] == UNKNOWN                                     ? FLOW_KV
-               : port[FLOW_KV] == UNKNOWN || port[FLOW_W] <= port[FLOW_KV] ? FLOW_W
-                                                                           : FLOW_KV;
+    enum flow flow = next_reads(w, port);
     double at = port[flow];
     bool write = w->op_count[1] > 0 && (w->op_count[0] == 0 || w->ops[1][w->op_head[1]].ready <
                                                                    w->ops[0][w->op_head[0]].ready);
@@ -227,7 +239,7 @@ static bool serve(struct walk *w)
             return false;
         if (w->bus.turn <= 0)
             w->bus.turn = QUANTUM;
-        serve_port(w, (enum flow)flow, at, beats[flow]);
+        serve_port(w, flow, at, beats[flow]);
         return true;
     }
     const struct host_op *op = &w->ops[write][w->op_head[write]];
@@ -244,7 +256,7 @@ static bool serve(struct walk *w)
     }
     if (w->bus.turn <= 0)
         w->bus.turn = QUANTUM;
-    serve_port(w, (enum flow)flow, at, beats[flow]);
+    serve_port(w, flow, at, beats[flow]);
     return true;
 }
 

@@ -7,7 +7,8 @@
 //   KV_DEPTH     beats of the KV consumer's FIFO
 //   W_BURST      longest weight burst in beats, a power of two, 1..64, <= W_DEPTH
 //   KV_BURST     longest KV burst: short enough that KV_DEPTH credits cover the memory's latency
-//   QUANTUM      beats that one source may read while the other one waits with credits
+//   QUANTUM      beats that one source may read while the other one waits with credits; its turn ends
+//                before when its consumer does not take the beats as they come
 //   OUTSTANDING  bursts in flight, a power of two
 //
 // Jobs: valid/ready; offset and beats (> 0) in the source's window (x_base_i, 64-byte aligned, and
@@ -37,7 +38,7 @@ module mr_reader #(
   parameter int KV_DEPTH = 128,
   parameter int W_BURST = 64,
   parameter int KV_BURST = 16,
-  parameter int QUANTUM = 256,
+  parameter int QUANTUM = 1024,
   parameter int OUTSTANDING = 64
 ) (
   input  logic          clk_i,
@@ -169,7 +170,11 @@ module mr_reader #(
   logic [WCW-1:0] w_credit_q;
   logic [KCW-1:0] k_credit_q;
   logic w_ok_q, k_ok_q, w_short_q, k_short_q;
+  logic w_block_q, k_block_q;  // short, and not for beats that are still to come
   logic w_have, k_have;
+  // Beats that the consumers hold.
+  logic [WCW-1:0] w_held_q;
+  logic [KCW-1:0] k_held_q;
   assign w_have = 32'(w_credit_q) >= 32'(w_bst_beats);
   assign k_have = 32'(k_credit_q) >= 32'(k_bst_beats);
 
@@ -181,6 +186,8 @@ module mr_reader #(
       k_ok_q     <= 1'b0;
       w_short_q  <= 1'b0;
       k_short_q  <= 1'b0;
+      w_block_q  <= 1'b0;
+      k_block_q  <= 1'b0;
     end else begin
       w_credit_q <= w_credit_q + WCW'(w_credit_i) - (w_take ? WCW'(w_bst_beats) : '0);
       k_credit_q <= k_credit_q + KCW'(kv_credit_i) - (k_take ? KCW'(k_bst_beats) : '0);
@@ -188,6 +195,10 @@ module mr_reader #(
       k_ok_q     <= k_bst_valid && k_have && !k_take;
       w_short_q  <= w_bst_valid && !w_have && !w_take;
       k_short_q  <= k_bst_valid && !k_have && !k_take;
+      w_block_q  <= w_bst_valid && !w_have && !w_take &&
+                    (32'(w_held_q) > PROMPT || 32'(w_held_q) + 32'(w_credit_q) == W_DEPTH);
+      k_block_q  <= k_bst_valid && !k_have && !k_take &&
+                    (32'(k_held_q) > PROMPT || 32'(k_held_q) + 32'(k_credit_q) == KV_DEPTH);
     end
   end
 
@@ -198,11 +209,13 @@ module mr_reader #(
   logic [OW:0] out_q;  // bursts in flight, the one in the AR register included
   assign used  = (quota_q >= QW'(QUANTUM));
   assign slot  = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
-  // A source that is between two bursts (neither ok nor short) keeps its turn.
+  // A source that is between two bursts (neither ok nor short) keeps its turn; so does one whose
+  // credits are all in flight, as its consumer takes beats as they come and will return them: long
+  // turns, because memory has to open its rows again at each change.
   assign w_can = w_ok_q && w_bst_valid &&
-                 (!sel_q ? !(used && k_ok_q) : (used || !k_busy || k_short_q));
+                 (!sel_q ? !(used && k_ok_q) : (used || !k_busy || k_block_q));
   assign k_can = k_ok_q && k_bst_valid &&
-                 (sel_q ? !(used && w_ok_q) : (used || !w_busy || w_short_q));
+                 (sel_q ? !(used && w_ok_q) : (used || !w_busy || w_block_q));
   logic [57:0] take_addr;
   logic [6:0] take_beats;
   assign take_addr  = k_take ? k_bst_addr : w_bst_addr;
@@ -332,9 +345,6 @@ module mr_reader #(
   assign idle_o      = (out_q == '0) && !flushing_q;
 
   // ---- counters ---------------------------------------------------------------------------------
-  // Beats that the consumers hold.
-  logic [WCW-1:0] w_held_q;
-  logic [KCW-1:0] k_held_q;
   logic starved;
   assign starved = (w_short_q && 32'(w_held_q) > PROMPT) || (k_short_q && 32'(k_held_q) > PROMPT);
   always_ff @(posedge clk_i) begin

@@ -14,7 +14,7 @@ namespace {
 constexpr int kDepth[2] = {80, 20}, kQuantum = 128;
 constexpr bool kFull = false;
 #else
-constexpr int kDepth[2] = {256, 128}, kQuantum = 256;
+constexpr int kDepth[2] = {256, 128}, kQuantum = 1024;
 constexpr bool kFull = true; // deep enough for the throughput tests
 #endif
 constexpr int kBurst[2] = {64, 16};
@@ -364,12 +364,12 @@ int main(int argc, char **argv)
     b.latency = 3;
     b.drain_delay = 1;
     if (kFull) {
-        b.job(0, 0, 4096);
-        b.job(1, 0, 4096);
+        b.job(0, 0, 16384);
+        b.job(1, 0, 16384);
         good = true;
         uint64_t n = 0;
         b.ar_go.density(0);
-        while (b.busy() && n < 60000) {
+        while (b.busy() && n < 200000) {
             b.ar_go.density(n++ % 70 == 69 ? 100 : 0);
             b.cycle();
         }
