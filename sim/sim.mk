@@ -16,9 +16,10 @@ SIM_OPT     ?= -O3
 SIM_TOP     := rtl/millrace_core.sv
 SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 
-SIM_MARCH   := $(if $(MARCH),-march=$(MARCH))
+SIM_MARCH   := $(if $(MARCH),-march=$(MARCH)) $(if $(findstring clang,$(SIM_CXX)),-Wno-unknown-warning-option \
+               -Wno-invalid-feature-combination)
 SIM_INC     := -I. -Ihost -Ihost/include
-SIM_CFLAGS  := -std=c17 -D_GNU_SOURCE -Wall -Wextra -O2 $(SIM_MARCH) -fPIC -fvisibility=hidden $(SIM_INC)
+SIM_CFLAGS  := -std=c17 -D_GNU_SOURCE -Wall -Wextra -O2 -fPIC -fvisibility=hidden $(SIM_INC)
 SIM_CXXFLAGS := -std=c++20 -Wall -Wextra -fPIC -fvisibility=hidden $(SIM_INC)
 # Of the model, its library and the wrapper alike: their classes must have one layout.
 SIM_LAYOUT  := -include $(abspath sim/verilator/noalign.h)
@@ -50,10 +51,18 @@ $(BUILD)/sim/obj/%.o: %.c $(SIM_HDR)
 	@mkdir -p $(@D)
 	@$(CC) $(SIM_CFLAGS) -c -o $@ $<
 
+# What the compiler makes of its flags on this machine: another compiler, MARCH or processor builds the
+# libraries again.
+SIM_TARGET := $(BUILD)/sim/target
+$(SIM_TARGET): FORCE
+	@mkdir -p $(@D)
+	@{ echo '$(SIM_CXX) $(SIM_HOT) $(SIM_VFLAGS) $(SIM_VCFLAGS)'; $(SIM_CXX) $(SIM_MARCH) -dM -E -x c++ /dev/null | sort; } >$@.tmp
+	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
+
 # $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) sources and flags for
 # verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper, $(8) 1: FST
 define sim_library
-$(1)/Vcore.mk: $(6) sim/sim.mk
+$(1)/Vcore.mk: $(6) sim/sim.mk $(SIM_TARGET)
 	@rm -rf $(1) && mkdir -p $(1)
 	@echo "VERILATE $(1)"
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
