@@ -79,7 +79,16 @@ module mr_act_mem #(
     address = ACT_AW'(((32'(slot) >> LR) << LA) | 32'(word));
   endfunction
 
-  always_ff @(posedge clk_i) begin
+  // Nothing moves here without a block. The memories themselves are read in every step.
+  logic clk_w;
+  mr_clk_gate #(
+    .HOLD(4)
+  ) u_gate (
+    .clk_i,
+    .active_i(!rst_ni || a_valid_i || b_valid_i),
+    .clk_o   (clk_w)
+  );
+  always_ff @(posedge clk_w) begin
     if (!rst_ni) begin
       w_valid_q <= 1'b0;
       w_bank_q  <= '0;
@@ -90,7 +99,7 @@ module mr_act_mem #(
       else w_bank_q <= '0;
     end
   end
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_w) begin
     if (a_valid_i) begin
       w_slot_q   <= LS'(a_slot_i);
       w_addr_q   <= address(a_slot_i, a_word_i);
@@ -131,7 +140,7 @@ module mr_act_mem #(
   logic [R-1:0] m_bank_q;
   logic [SAW-1:0] m_waddr_q;
   logic [7:0] m_code_q;
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_w) begin
     if (!rst_ni) begin
       m_valid_q <= 1'b0;
       m_bank_q  <= '0;
@@ -149,7 +158,7 @@ module mr_act_mem #(
   // The entry that is being written while it is read: the memory still gives the old one.
   logic fwd_q;
   logic [7:0] fwd_max_q, m_old, m_ram, m_new;
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_w) begin
     if (w_valid_q) begin
       m_first_q <= w_first_q;
       m_lo_q    <= w_lo_q;
@@ -171,7 +180,7 @@ module mr_act_mem #(
     .W    (8),
     .DEPTH(T * 4)
   ) u_max (
-    .clk_i,
+    .clk_i  (clk_w),
     .wen_i  (m_valid_q),
     .waddr_i(m_waddr_q),
     .wdata_i(m_new),

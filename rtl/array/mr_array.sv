@@ -173,6 +173,29 @@ module mr_array #(
   logic [FW-1:0] f_waddr, f_raddr;
   logic [N*192-1:0] f_rdata;
 
+  // Rows that are live only in prefill and batches; shadows and drain, which work for some cycles
+  // after a row group. HOLD: the seven stages of a row; those from meta_valid to the first slot.
+  logic clk_rows, clk_drain, later, drain_busy;
+  if (R > 1 + PAIR) begin : gen_rows
+    assign later = v[R-1:1+PAIR] != '0;
+  end else begin : gen_no_rows
+    assign later = 1'b0;
+  end
+  mr_clk_gate #(
+    .HOLD(8)
+  ) u_gate_rows (
+    .clk_i,
+    .active_i(!rst_ni || later),
+    .clk_o   (clk_rows)
+  );
+  mr_clk_gate #(
+    .HOLD(12)
+  ) u_gate_drain (
+    .clk_i,
+    .active_i(!rst_ni || meta_valid || drain_busy),
+    .clk_o   (clk_drain)
+  );
+
   for (genvar n = 0; n < N; n++) begin : gen_ch
     mr_array_ch #(
       .R   (R),
@@ -180,6 +203,8 @@ module mr_array #(
       .DF  (DF)
     ) u_ch (
       .clk_i,
+      .clk_rows_i (clk_rows),
+      .clk_drain_i(clk_drain),
       .rst_ni,
       .v_i    (v),
       .first_i(first_q[4]),
@@ -206,7 +231,7 @@ module mr_array #(
     .R (R),
     .DF(DF)
   ) u_drain (
-    .clk_i,
+    .clk_i       (clk_drain),
     .rst_ni,
     .meta_valid_i(meta_valid),
     .n_i         (n_slots),
@@ -215,6 +240,7 @@ module mr_array #(
     .group_i     (meta_group),
     .fp4_i       (meta_fp4),
     .last_i      (meta_last),
+    .busy_o      (drain_busy),
     .rmax_i      (rmax_rdata_i),
     .cmax_i      (cmax),
     .bias_i      (bias),

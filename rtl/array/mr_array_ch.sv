@@ -16,13 +16,19 @@
 //   t+7  take_i adds the shadow of row_i to (add_i), or loads it into, the result register
 //   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM
 //   port.
-// A row without a live slot does nothing: each stage of a row has its own enable.
+// A row without a live slot does nothing: each stage of a row has its own enable. In decode all but
+// the first row (pair) stand still and have their own clock, and so have drain and FIFO: see
+// mr_clk_gate. The gates are outside, one for all channels:
+//   clk_rows_i  rows after the first one (after the first pair, if PAIR)
+//   clk_drain_i shadow registers, result register and FIFO
 module mr_array_ch #(
   parameter int R = 4,
   parameter int PAIR = 0,
   parameter int DF = 32
 ) (
   input  logic                  clk_i,
+  input  logic                  clk_rows_i,
+  input  logic                  clk_drain_i,
   input  logic                  rst_ni,
   input  logic [         R-1:0] v_i,
   input  logic                  first_i,
@@ -75,15 +81,19 @@ module mr_array_ch #(
     logic [5:0] dr1_q, dr2_q, dr3_q;
     logic [47:0] acc0, acc1, acc2, acc3;
 
-    if (r == 0) begin : gen_v0
-      assign v0 = v_q[1:0];
+    logic clk;
+    if (r == 0) begin : gen_first
+      assign v0  = v_q[1:0];
+      assign clk = clk_i;
+    end else begin : gen_later
+      assign clk = clk_rows_i;
     end
 
-    always_ff @(posedge clk_i) begin
+    always_ff @(posedge clk) begin
       if (!rst_ni) v_q <= 6'd0;
       else v_q <= {v_q[4:0], v_i[r]};
     end
-    always_ff @(posedge clk_i) begin
+    always_ff @(posedge clk) begin
       if (v_i[r]) begin
         a_q   <= act_i[256*r+:256];
         dr1_q <= diff38(rmax_i[8*r+:8], acode_i[8*r+:8]);
@@ -91,13 +101,13 @@ module mr_array_ch #(
       if (v_q[0]) dr2_q <= dr1_q;
       if (v_q[1]) dr3_q <= dr2_q;
     end
-    always_ff @(posedge clk_i) begin
+    always_ff @(posedge clk_drain_i) begin
       if (last_i && v_q[5]) shadow_q[r] <= {acc3, acc2, acc1, acc0};
     end
 
     if (PAIR == 0) begin : gen_single
       mr_pe u_pe0 (
-        .clk_i,
+        .clk_i  (clk),
         .v_i    (v_q[4:0]),
         .first_i,
         .a_i    (a_q),
@@ -107,7 +117,7 @@ module mr_array_ch #(
         .acc_o  (acc0)
       );
       mr_pe u_pe1 (
-        .clk_i,
+        .clk_i  (clk),
         .v_i    (v_q[4:0]),
         .first_i,
         .a_i    (a_q),
@@ -117,7 +127,7 @@ module mr_array_ch #(
         .acc_o  (acc1)
       );
       mr_pe u_pe2 (
-        .clk_i,
+        .clk_i  (clk),
         .v_i    (v_q[4:0]),
         .first_i,
         .a_i    (a_q),
@@ -127,7 +137,7 @@ module mr_array_ch #(
         .acc_o  (acc2)
       );
       mr_pe u_pe3 (
-        .clk_i,
+        .clk_i  (clk),
         .v_i    (v_q[4:0]),
         .first_i,
         .a_i    (a_q),
@@ -143,11 +153,11 @@ module mr_array_ch #(
       logic [255:0] ah_q;
       logic [5:0] drh1_q, drh2_q, drh3_q;
       logic [47:0] acch0, acch1, acch2, acch3;
-      always_ff @(posedge clk_i) begin
+      always_ff @(posedge clk) begin
         if (!rst_ni) {vh_q, vh_early_q} <= 6'd0;
         else {vh_q, vh_early_q} <= {vh_q[4], vh_early_q, v_i[r+1]};
       end
-      always_ff @(posedge clk_i) begin
+      always_ff @(posedge clk) begin
         if (v_i[r+1]) begin
           ah_q   <= act_i[256*(r+1)+:256];
           drh1_q <= diff38(rmax_i[8*(r+1)+:8], acode_i[8*(r+1)+:8]);
@@ -155,11 +165,11 @@ module mr_array_ch #(
         if (vh_early_q[0]) drh2_q <= drh1_q;
         if (vh_early_q[1]) drh3_q <= drh2_q;
       end
-      always_ff @(posedge clk_i) begin
+      always_ff @(posedge clk_drain_i) begin
         if (last_i && vh_q[5]) shadow_q[r+1] <= {acch3, acch2, acch1, acch0};
       end
       mr_pe_pair u_pe0 (
-        .clk_i,
+        .clk_i   (clk),
         .v_i     (v_q[3:0]),
         .v_lo_i  (v_q[4]),
         .v_hi_i  (vh_q[4]),
@@ -174,7 +184,7 @@ module mr_array_ch #(
         .acc_hi_o(acch0)
       );
       mr_pe_pair u_pe1 (
-        .clk_i,
+        .clk_i   (clk),
         .v_i     (v_q[3:0]),
         .v_lo_i  (v_q[4]),
         .v_hi_i  (vh_q[4]),
@@ -189,7 +199,7 @@ module mr_array_ch #(
         .acc_hi_o(acch1)
       );
       mr_pe_pair u_pe2 (
-        .clk_i,
+        .clk_i   (clk),
         .v_i     (v_q[3:0]),
         .v_lo_i  (v_q[4]),
         .v_hi_i  (vh_q[4]),
@@ -204,7 +214,7 @@ module mr_array_ch #(
         .acc_hi_o(acch2)
       );
       mr_pe_pair u_pe3 (
-        .clk_i,
+        .clk_i   (clk),
         .v_i     (v_q[3:0]),
         .v_lo_i  (v_q[4]),
         .v_hi_i  (vh_q[4]),
@@ -225,7 +235,7 @@ module mr_array_ch #(
   function automatic logic [191:0] add4(input logic [191:0] a, input logic [191:0] b);
     add4 = {a[191:144] + b[191:144], a[143:96] + b[143:96], a[95:48] + b[95:48], a[47:0] + b[47:0]};
   endfunction
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_drain_i) begin
     if (take_i) sum_q <= add4(add_i ? sum_q : 192'd0, shadow_q[row_i[RB-1:0]]);
   end
 
@@ -233,7 +243,7 @@ module mr_array_ch #(
     .W    (192),
     .DEPTH(DF)
   ) u_ram (
-    .clk_i,
+    .clk_i  (clk_drain_i),
     .wen_i,
     .waddr_i,
     .wdata_i(sum_q),
@@ -243,6 +253,6 @@ module mr_array_ch #(
   );
 
   logic unused;
-  assign unused = ^row_i;
+  assign unused = ^{row_i, clk_rows_i};
 
 endmodule

@@ -11,7 +11,8 @@
 // here ever refuses. credit_o: a token has left the FIFO's memory.
 //
 // Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first
-// beat 13 cycles after the last step's fire (one more with pair_i), then one a cycle.
+// beat 13 cycles after the last step's fire (one more with pair_i), then one a cycle. busy_o: from
+// the first slot taken to the last beat.
 module mr_array_drain #(
   parameter int N = 1,
   parameter int R = 4,
@@ -30,6 +31,7 @@ module mr_array_drain #(
   input  logic [      N*32-1:0] cmax_i,
   input  logic [     N*128-1:0] bias_i,
   output logic                  credit_o,
+  output logic                  busy_o,
   // the channels' shadows and memories
   output logic                  take_o,
   output logic                  add_o,
@@ -136,6 +138,7 @@ module mr_array_drain #(
   assign out_go = !dr_valid_o || dr_ready_i;
   assign ren_o = (count_q != '0) && (!a_valid_q || out_go);
   assign credit_o = ren_o;
+  assign busy_o = take_o || count_q != '0 || a_valid_q || dr_valid_o;
   // The token that was read last tells whether the next one belongs to another row group.
   assign meta_ren = ren_o && a_end_q;
   always_ff @(posedge clk_i) begin

@@ -61,6 +61,16 @@ module mr_regs #(
   input  logic [47:0] cnt_data_i
 );
 
+  // A run does not touch the registers. HOLD: the three steps of a read.
+  logic clk;
+  mr_clk_gate #(
+    .HOLD(8)
+  ) u_gate (
+    .clk_i,
+    .active_i(!rst_ni || awvalid_i || wvalid_i || arvalid_i || bvalid_o || rvalid_o || finish_i),
+    .clk_o   (clk)
+  );
+
   // ---- write side -----------------------------------------------------------------------------
   logic        aw_q, w_q, irq_enable_q, irq_status_q;
   logic [11:0] awaddr_q;
@@ -72,7 +82,7 @@ module mr_regs #(
   assign bresp_o   = '0;
   assign irq_o     = irq_enable_q && irq_status_q;
 
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     start_o <= 1'b0;
     reset_o <= 1'b0;
     if (!rst_ni) begin
@@ -156,7 +166,7 @@ module mr_regs #(
     endcase
   endfunction
 
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     if (!rst_ni) begin
       ar_q     <= 1'b0;
       ar2_q    <= 1'b0;

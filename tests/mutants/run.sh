@@ -185,6 +185,8 @@ mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv
     "s/left_q <= 8'(HOLD);/left_q <= 8'd1;/" gates
 mutant 'a command does not wake attention' rtl/millrace_core.sv \
     's/issue_valid\[3\] || unit_busy\[3\] ||/unit_busy[3] ||/' gates
+mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
+    's/meta_valid || drain_busy/drain_busy/' gates
 mutant 'LayerNorm counts its own cycles' rtl/vector/mr_layernorm.sv \
     's/^  logic n_reading_q, fetch/  logic p_q; always_ff @(posedge clk_i) p_q <= rst_ni \&\& !p_q;\n&/; s/!phase_i/!p_q/' gates
 
