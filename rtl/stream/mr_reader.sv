@@ -7,8 +7,8 @@
 //   KV_DEPTH     beats of the KV consumer's FIFO
 //   W_BURST      longest weight burst in beats, a power of two, 1..64, <= W_DEPTH
 //   KV_BURST     longest KV burst: short enough that KV_DEPTH credits cover the memory's latency
-//   QUANTUM      beats that one source may read while the other one waits with credits; its turn ends
-//                before when its consumer does not take the beats as they come
+//   QUANTUM      beats that one source may read while the other one waits with credits; its turn
+//                ends before when its consumer does not take the beats as they come
 //   OUTSTANDING  bursts in flight, a power of two
 //
 // Jobs: valid/ready; offset and beats (> 0) in the source's window (x_base_i, 64-byte aligned, and
