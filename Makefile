@@ -44,17 +44,18 @@ libs:
 	@echo $(LIBS)
 
 # ---- one description of commands and registers for C and SystemVerilog ---------------------------
-$(BUILD)/gen/mr_device.h: rtl/spec/device.def rtl/spec/gen_device.awk
+SPEC     := rtl/spec/device.def rtl/spec/kernel.def
+$(BUILD)/gen/mr_device.h: $(SPEC) rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
-	@awk -v out=c -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
+	@awk -v out=c -f rtl/spec/gen_device.awk $(SPEC) >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/gen/mr_configs.inc: rtl/spec/configs.def rtl/spec/gen_configs.awk
 	@mkdir -p $(@D)
 	@awk -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
 
-$(BUILD)/gen/mr_pkg.sv: rtl/spec/device.def rtl/spec/gen_device.awk
+$(BUILD)/gen/mr_pkg.sv: $(SPEC) rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
-	@awk -v out=sv -f rtl/spec/gen_device.awk $< >$@.tmp && mv $@.tmp $@
+	@awk -v out=sv -f rtl/spec/gen_device.awk $(SPEC) >$@.tmp && mv $@.tmp $@
 
 ## tables: the checked-in function tables, made again (shows a difference if there is one)
 .PHONY: tables

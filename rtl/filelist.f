@@ -54,3 +54,4 @@ rtl/vector/mr_quant.sv
 rtl/vector/mr_quant_buf.sv
 rtl/vector/mr_vec_out.sv
 rtl/millrace_core.sv
+rtl/kernel/mr_kernel.sv

@@ -85,6 +85,8 @@ module millrace_core #(
   input  logic [1:0]       m_host_bresp_i,
 
   output logic             irq_o,
+  output logic             busy_o,    // STATUS.busy
+  output logic             finish_o,  // pulse: a run ended, well or not
   output logic [4:0]       done_valid_o,
   output logic [79:0]      done_index_o
 );
@@ -122,6 +124,8 @@ module millrace_core #(
 
   // ---- registers and sequencer ------------------------------------------------------------------
   logic            start, soft_reset, busy, run_done, run_error, finish, halt, unit_rst_n;
+  assign busy_o   = busy;
+  assign finish_o = finish;
   logic [63:0]     run_addr, err_addr;
   logic [5:0]      watchdog;
   logic [7:0]      err_code, err_unit;

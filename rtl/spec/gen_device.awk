@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# device.def -> C header (out=c) or SystemVerilog package (out=sv).
+# device.def, kernel.def -> C header (out=c) or SystemVerilog package (out=sv).
 function sv_hex(v) { return v ~ /^0x/ ? "32'h" substr(v, 3) : "32'd" v }
 function emit(name, value) {
     if (out == "c") printf "#define MR_%s %s%s\n", name, value, (value ~ /^0x/ ? "u" : "")
@@ -29,9 +29,13 @@ $1 == "err" {
     text = $4; for (i = 5; i <= NF; i++) text = text " " $i
     errs = errs sprintf("    X(%d, \"%s\") \\\n", $3, text)
 }
+$1 == "arg" { emit("KARG_" toupper($2), $3); emit("KARG_" toupper($2) "_ID", args++) }
+$1 == "channel" { emit("KARG_CHANNEL", $2); emit("KARG_CHANNEL_STRIDE", $3); emit("KARG_CHANNEL_ID", args + 0) }
+$1 == "charg" { emit("KARG_" toupper($2), $3); emit("KARG_" toupper($2) "_ID", chargs++) }
 $1 == "counter" { emit("CNT_" $2, n_cnt + 0); cnts = cnts sprintf("    X(%d, \"%s\") \\\n", n_cnt, tolower($2)); n_cnt++ }
 END {
     emit("COUNTERS", n_cnt)
+    emit("KARGS_PER_CHANNEL", chargs + 0)
     if (out == "c") {
         printf "\n// X(code, text) for each device error; X(index, name) for each counter and opcode.\n"
         printf "#define MR_DEVERR_LIST(X) \\\n%s\n", errs

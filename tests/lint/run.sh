@@ -25,40 +25,43 @@ configs=$(awk '!/^#/ && NF { print $1 }' rtl/spec/configs.def)
 diff <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | sort) <(find rtl -name '*.sv' | sort) >"$tmp/list"
 tap $? "rtl/filelist.f has each file of rtl/ once" "$tmp/list"
 
-# ---- Verilator: every warning, every configuration --------------------------------------------------
-for c in $configs; do
-    # shellcheck disable=SC2046
-    verilator --lint-only -Wall --top-module millrace_core $(params "$c") -Irtl/fp "${files[@]}" >"$tmp/v" 2>&1 &&
-        [ ! -s "$tmp/v" ]
-    tap $? "verilator -Wall: $c" "$tmp/v"
+# ---- Verilator: every warning. In every configuration the Vitis kernel, with the engine inside, and the
+# simulator's ports around it.
+kernel() { # config
+    gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def \
+        rtl/spec/kernel.def; }
+    gen "$1" top >"$tmp/millrace_kernel.v" && gen "$1" adapter >"$tmp/mr_kernel_sim.sv"
+}
+for c in $configs $(awk '!/^#/ && NF { print $1 }' rtl/kernel/package/cards.def); do
+    kernel "$c" &&
+        verilator --lint-only -Wall --top-module mr_kernel_sim -Irtl/fp "${files[@]}" \
+            "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
+    tap $? "verilator -Wall: millrace_kernel, $c" "$tmp/v"
 done
-# shellcheck disable=SC2046
-verilator --lint-only -Wall -DMILLRACE_VIEW --top-module millrace_core $(params tiny) -Irtl/fp "${files[@]}" \
-    >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
-tap $? "verilator -Wall: tiny with MILLRACE_VIEW" "$tmp/v"
-# shellcheck disable=SC2046
-verilator --lint-only -Wall -DMILLRACE_CLK_GATE --top-module millrace_core $(params tiny) -Irtl/fp "${files[@]}" \
-    >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
-tap $? "verilator -Wall: tiny with MILLRACE_CLK_GATE" "$tmp/v"
+for define in MILLRACE_NONE MILLRACE_VIEW MILLRACE_CLK_GATE; do
+    # shellcheck disable=SC2046
+    verilator --lint-only -Wall -D$define --top-module millrace_core $(params tiny) -Irtl/fp \
+        "${files[@]}" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
+    tap $? "verilator -Wall: millrace_core, tiny, $define" "$tmp/v"
+done
 
 # ---- Icarus. "sorry" is about its own sensitivity lists, wider than needed: not a fault of the source.
-# shellcheck disable=SC2046
+kernel tiny
 iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -Wno-sensitivity-entire-array \
-    -t null -Irtl/fp -s millrace_core $(params tiny | sed 's/-G/-Pmillrace_core./g') "${files[@]}" >"$tmp/i" 2>&1
+    -t null -Irtl/fp -s millrace_kernel "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
 status=$?
 grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
 [ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
-tap $? "iverilog -g2012: tiny" "$tmp/i2"
+tap $? "iverilog -g2012: millrace_kernel, tiny" "$tmp/i2"
 
 # ---- Yosys: the same files; clocked by clk_i only, no latch, no asynchronous reset --------------------
 {
-    echo "read_verilog -sv -Irtl/fp ${files[*]}"
-    echo "chparam $(params tiny | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g') millrace_core"
-    echo "hierarchy -check -top millrace_core; proc"
+    echo "read_verilog -sv -Irtl/fp ${files[*]} $tmp/millrace_kernel.v"
+    echo "hierarchy -check -top millrace_kernel; proc"
     echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"
 } >"$tmp/y.ys"
 yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
-tap $? "yosys hierarchy, proc: tiny; no latch, no asynchronous reset" "$tmp/y"
+tap $? "yosys hierarchy, proc: millrace_kernel, tiny; no latch, no asynchronous reset" "$tmp/y"
 
 # ---- layout of the RTL ------------------------------------------------------------------------------
 find rtl tests/formal \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"
