@@ -28,7 +28,8 @@ int mr_memory_alloc(struct mr_memory *m, int channel, size_t bytes, const void *
     }
     *addr = (uint64_t)channel << MR_CHANNEL_SHIFT | m->next[channel];
     // An unmapped page between buffers: a stray access is then an error and not another's data.
-    m->next[channel] += rounded + 4096;
+    uint64_t end = m->next[channel] + bytes + 4096;
+    m->next[channel] = (end + MR_MEMORY_TURN - 1) / MR_MEMORY_TURN * MR_MEMORY_TURN;
     m->regions[m->count++] = (struct mr_region){
         .addr = *addr,
         .bytes = bytes,

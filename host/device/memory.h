@@ -11,8 +11,12 @@
 
 #define MR_CHANNEL_SHIFT 36
 
+// Bytes after which the banks of a DRAM take turns anew, a multiple of that of every memory preset.
+// Buffers begin at multiples of it: a run's cycles then do not depend on where in memory they lie.
+#define MR_MEMORY_TURN ((uint64_t)128 << 10)
+
 struct mr_region {
-    uint64_t addr; // multiple of 4096
+    uint64_t addr; // multiple of MR_MEMORY_TURN
     size_t bytes;
     uint8_t *data;
     bool writable;

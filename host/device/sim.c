@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "device/check.h"
+#include "device/registers.h"
 #include "device/sim.h"
 
 enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24, SETTLE_CYCLES = 1 << 14 };
@@ -142,69 +143,9 @@ static int reg_write(struct sim_device *d, uint32_t addr, uint32_t value, struct
     return d->api->reg_write(d->sim, addr, value, err);
 }
 
-static int reg_read(struct sim_device *d, uint32_t addr, uint32_t *value, struct mr_error *err)
+static int reg_read(struct mr_device *dev, uint32_t addr, uint32_t *value, struct mr_error *err)
 {
-    return d->api->reg_read(d->sim, addr, value, err);
-}
-
-// What the configuration table says must be what the device says.
-static int verify(struct sim_device *d, struct mr_error *err)
-{
-    struct mr_geometry *g = &d->base.info.g;
-    uint32_t magic, version, geometry, words, rows, scores, ring, attention, khz;
-    int rc = reg_read(d, MR_REG_MAGIC, &magic, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_VERSION, &version, err);
-    if (rc == 0 &&
-        (magic != MR_MAGIC_REG || version != (MR_VERSION_MAJOR << 16 | MR_VERSION_MINOR)))
-        return mr_fail(err, MR_ERR_DEVICE,
-                       "%s: not a Millrace device of version %d.%d (magic 0x%08x, version 0x%08x)",
-                       d->base.info.uri, MR_VERSION_MAJOR, MR_VERSION_MINOR, magic, version);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_GEOMETRY, &geometry, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_WORDS, &words, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_ROWS, &rows, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_SCORES, &scores, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_RING, &ring, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_ATTENTION, &attention, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_CLOCK_KHZ, &khz, err);
-    if (rc < 0)
-        return rc;
-    *g = (struct mr_geometry){
-        .n = (int)(geometry & 255),
-        .r = (int)(geometry >> 8 & 255),
-        .t = (int)(geometry >> 16),
-        .act_words = (int)(words & 0xFFFF),
-        .qkv_words = (int)(words >> 16),
-        .d_max = (int)(rows & 0xFFFF),
-        .rot_max = (int)(rows >> 16),
-        .scores = (int)scores,
-        .ring = (int)(ring & 0xFFFF),
-        .ctx_max = (int)(ring >> 16),
-        .w_max = (int)(attention & 0xFFFF),
-    };
-    d->base.info.clock_khz = khz;
-    return 0;
-}
-
-static int device_error(struct sim_device *d, struct mr_error *err)
-{
-    uint32_t error, lo, hi;
-    int rc = reg_read(d, MR_REG_ERROR, &error, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_ERROR_LO, &lo, err);
-    if (rc == 0)
-        rc = reg_read(d, MR_REG_ERROR_HI, &hi, err);
-    if (rc < 0)
-        return rc;
-    struct mr_device_error e = {error & 255, error >> 16, lo | (uint64_t)hi << 32};
-    return mr_device_report(&d->base, &e, err);
+    return self(dev)->api->reg_read(self(dev)->sim, addr, value, err);
 }
 
 // A device whose memory did not answer stays busy after the error until it has.
@@ -213,10 +154,10 @@ static int wait_idle(struct sim_device *d, struct mr_error *err)
     uint32_t status;
     int rc = reg_write(d, MR_REG_IRQ_STATUS, 1, err);
     if (rc == 0)
-        rc = reg_read(d, MR_REG_STATUS, &status, err);
+        rc = reg_read(&d->base, MR_REG_STATUS, &status, err);
     if (rc == 0 && status & 1) {
         int64_t ran = d->api->run(d->sim, SETTLE_CYCLES, NULL, err);
-        rc = ran < 0 ? (int)ran : reg_read(d, MR_REG_STATUS, &status, err);
+        rc = ran < 0 ? (int)ran : reg_read(&d->base, MR_REG_STATUS, &status, err);
     }
     if (rc == 0 && status & 1)
         return mr_fail(err, MR_ERR_DEVICE,
@@ -238,19 +179,22 @@ static int start(struct sim_device *d, uint64_t run_addr, struct mr_error *err)
         rc = reg_write(d, MR_REG_RUN_LO, (uint32_t)run_addr, err);
     if (rc == 0)
         rc = reg_write(d, MR_REG_RUN_HI, (uint32_t)(run_addr >> 32), err);
-    return rc == 0 ? reg_write(d, MR_REG_CTRL, 1, err) : rc;
+    if (rc < 0)
+        return rc;
+    d->api->rest(d->sim);
+    return reg_write(d, MR_REG_CTRL, 1, err);
 }
 
 static int finish(struct sim_device *d, struct mr_error *err)
 {
     uint32_t status;
-    int rc = reg_read(d, MR_REG_STATUS, &status, err);
+    int rc = reg_read(&d->base, MR_REG_STATUS, &status, err);
     if (rc == 0)
         rc = reg_write(d, MR_REG_IRQ_STATUS, 1, err);
     if (rc < 0)
         return rc;
     if (status & 4)
-        return device_error(d, err);
+        return mr_registers_error(&d->base, reg_read, err);
     if (!(status & 2))
         return mr_fail(err, MR_ERR_DEVICE, "%s: interrupt without a finished run",
                        d->base.info.uri);
@@ -285,17 +229,7 @@ static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *er
 
 static int sim_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
 {
-    struct sim_device *d = self(dev);
-    for (uint32_t i = 0; i < MR_COUNTERS; i++) {
-        uint32_t lo, hi;
-        int rc = reg_read(d, MR_REG_COUNTERS + 8 * i, &lo, err);
-        if (rc == 0)
-            rc = reg_read(d, MR_REG_COUNTERS + 8 * i + 4, &hi, err);
-        if (rc < 0)
-            return rc;
-        out[i] = lo | (uint64_t)hi << 32;
-    }
-    return 0;
+    return mr_registers_counters(dev, reg_read, out, err);
 }
 
 static void sim_close(struct mr_device *dev)
@@ -404,7 +338,9 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
             d->base.info.pin_rate = d->api->pin_rate(d->sim);
             d->base.info.sequential_rate = d->api->sequential_rate(d->sim);
         }
-        rc = d->sim ? verify(d, err) : err && err->status ? err->status : MR_ERR_DEVICE;
+        rc = d->sim               ? mr_registers_identify(&d->base, reg_read, err)
+             : err && err->status ? err->status
+                                  : MR_ERR_DEVICE;
     }
     if (rc == 0)
         rc = reg_write(d, MR_REG_WATCHDOG, WATCHDOG_LOG2, err);

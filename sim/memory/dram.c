@@ -95,9 +95,15 @@ static inline int64_t later(int64_t a, int64_t b)
 
 void mr_dram_init(struct mr_dram *d, const struct mr_dram_timing *t)
 {
-    // Everything is idle since long before tick 0.
-    const int64_t past = -1000;
-    *d = (struct mr_dram){.t = t, .next_refresh = t->refi};
+    *d = (struct mr_dram){.t = t};
+    mr_dram_rest(d, 0, 0);
+}
+
+void mr_dram_rest(struct mr_dram *d, int64_t now, int64_t since)
+{
+    // Everything is idle since long before.
+    const int64_t past = now - 1000;
+    *d = (struct mr_dram){.t = d->t, .next_refresh = now - since + d->t->refi, .counts = d->counts};
     d->act = d->any_write_end = d->bus_free = past;
     for (int i = 0; i < MR_DRAM_GROUPS; i++)
         d->group_act[i] = d->group_cas[i] = d->write_end[i] = d->faw[i] = past;

@@ -59,6 +59,10 @@ const struct mr_dram_timing *mr_dram_preset(const char *name);
 
 void mr_dram_init(struct mr_dram *d, const struct mr_dram_timing *t);
 
+// Has rested until tick `now`: rows closed, nothing under way, the last refresh `since` ticks ago.
+// Counts stay.
+void mr_dram_rest(struct mr_dram *d, int64_t now, int64_t since);
+
 // Places the access to 64-byte word `index` of the channel, whose request the controller has seen
 // since tick `earliest`; returns the tick at which its data has crossed the data bus.
 int64_t mr_dram_access(struct mr_dram *d, uint64_t index, bool write, int64_t earliest);

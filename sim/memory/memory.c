@@ -16,6 +16,9 @@
 #define QUANTUM_BEATS 256
 #define FAULTS        8
 #define NO_BEAT       UINT32_MAX
+// From the last refresh to the first burst after a rest, in cycles: as in the first run after
+// opening.
+#define REST 69
 
 enum source { PORT_READ, HOST_READ, HOST_WRITE, SOURCES };
 
@@ -71,6 +74,7 @@ struct mr_mem {
         uint64_t addr;
     } fault[FAULTS];
     unsigned faults;
+    bool rests; // until the next burst
     bool violated;
     char violation[160];
 };
@@ -266,6 +270,22 @@ static void apply_faults(const struct mr_mem *m, struct burst *b, bool write)
 // ---------------------------------------------------------------------------------------------
 // From the ports to the channels
 
+void mr_mem_rest(struct mr_mem *m)
+{
+    m->rests = mr_mem_idle(m);
+}
+
+static void wake(struct mr_mem *m)
+{
+    m->rests = false;
+    for (unsigned c = 0; c < m->channels; c++) {
+        struct channel *ch = &m->channel[c];
+        mr_dram_rest(&ch->dram, m->now * m->t->ticks_per_cycle, REST * m->t->ticks_per_cycle);
+        ch->source = PORT_READ;
+        ch->quantum = 0;
+    }
+}
+
 // Takes the next burst of a ring, or returns NULL after noting what is wrong with it.
 static struct burst *accept(struct mr_mem *m, struct ring *r, bool ready, const char *what,
                             uint64_t addr, unsigned beats)
@@ -278,6 +298,8 @@ static struct burst *accept(struct mr_mem *m, struct ring *r, bool ready, const 
                   "%s burst of %u beats at 0x%" PRIx64 " is unaligned, too long or crosses 4 KiB",
                   what, beats, addr);
     else {
+        if (m->rests)
+            wake(m);
         struct burst *b = ring_at(r, r->count++);
         struct write_data *write = b->write;
         *b = (struct burst){.addr = addr, .beats = beats, .error_beat = NO_BEAT, .write = write};

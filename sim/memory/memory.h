@@ -89,6 +89,11 @@ void mr_mem_w(struct mr_mem *m, const void *beat, uint64_t strobes, bool last);
 void mr_mem_b(struct mr_mem *m);
 void mr_mem_step(struct mr_mem *m);
 
+// The memory rests until its next burst, which finds rows closed and refreshes done. Called
+// between runs, it makes a run's cycles independent of what went before. Nothing happens while
+// bursts are under way.
+void mr_mem_rest(struct mr_mem *m);
+
 // What a device did against the AXI subset of the ports (bursts of 1..64 aligned beats inside
 // 4 KiB, WLAST with the last beat): the first violation in words, or NULL.
 const char *mr_mem_violation(const struct mr_mem *m);

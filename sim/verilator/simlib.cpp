@@ -459,6 +459,11 @@ int64_t sim_run(mr_sim *sim, int64_t max_cycles, mr_sim_stop *stop, mr_error *er
     return status ? status : ran;
 }
 
+void sim_rest(mr_sim *sim)
+{
+    mr_mem_rest(sim->memory);
+}
+
 uint64_t sim_cycles(const mr_sim *sim)
 {
     return sim->cycles;
@@ -588,14 +593,18 @@ constexpr bool view = false;
 constexpr bool tracing = view && VM_TRACE;
 
 constexpr mr_sim_api api = {
-    MR_SIM_ABI,      channels,         view,
-    tracing,         MR_SIM_CONFIG,    sim_open,
-    sim_close,       sim_map,          sim_unmap,
-    sim_reg_write,   sim_reg_read,     sim_run,
-    sim_cycles,      sim_on_done,      sim_peek,
-    sim_timeline,    sim_waves,        sim_counts,
-    sim_memory_idle, sim_pin_rate,     sim_sequential_rate,
-    sim_fault,       sim_clear_faults,
+    MR_SIM_ABI,    channels,
+    view,          tracing,
+    MR_SIM_CONFIG, sim_open,
+    sim_close,     sim_map,
+    sim_unmap,     sim_reg_write,
+    sim_reg_read,  sim_run,
+    sim_rest,      sim_cycles,
+    sim_on_done,   sim_peek,
+    sim_timeline,  sim_waves,
+    sim_counts,    sim_memory_idle,
+    sim_pin_rate,  sim_sequential_rate,
+    sim_fault,     sim_clear_faults,
 };
 
 } // namespace

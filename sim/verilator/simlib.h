@@ -25,7 +25,7 @@ extern "C" {
 
 #include "common/error.h"
 
-#define MR_SIM_ABI    2
+#define MR_SIM_ABI    3
 #define MR_SIM_QUEUES 5 // reader, array, vector, attention, writer
 
 struct mr_sim; // one simulated device
@@ -123,6 +123,10 @@ struct mr_sim_api {
     // AXI rules.
     int64_t (*run)(struct mr_sim *sim, int64_t max_cycles, enum mr_sim_stop *stop,
                    struct mr_error *err);
+
+    // Before a run is started: its memory begins rested (mr_mem_rest), so that its cycles do not
+    // depend on what went before.
+    void (*rest)(struct mr_sim *sim);
 
     // Cycles since reset.
     uint64_t (*cycles)(const struct mr_sim *sim);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/registers.h"
+
+int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct mr_error *err)
+{
+    enum { MAGIC, VERSION, GEOMETRY, WORDS, ROWS, SCORES, RING, ATTENTION, CLOCK, COUNT };
+    static const uint32_t offset[COUNT] = {
+        MR_REG_MAGIC,  MR_REG_VERSION, MR_REG_GEOMETRY,  MR_REG_WORDS,     MR_REG_ROWS,
+        MR_REG_SCORES, MR_REG_RING,    MR_REG_ATTENTION, MR_REG_CLOCK_KHZ,
+    };
+    uint32_t v[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        int rc = read(dev, offset[i], &v[i], err);
+        if (rc < 0)
+            return rc;
+        if (i == VERSION &&
+            (v[MAGIC] != MR_MAGIC_REG || v[VERSION] != (MR_VERSION_MAJOR << 16 | MR_VERSION_MINOR)))
+            return mr_fail(
+                err, MR_ERR_DEVICE,
+                "%s: not a Millrace device of version %d.%d (magic 0x%08x, version 0x%08x)",
+                dev->info.uri, MR_VERSION_MAJOR, MR_VERSION_MINOR, v[MAGIC], v[VERSION]);
+    }
+    dev->info.g = (struct mr_geometry){
+        .n = (int)(v[GEOMETRY] & 255),
+        .r = (int)(v[GEOMETRY] >> 8 & 255),
+        .t = (int)(v[GEOMETRY] >> 16),
+        .act_words = (int)(v[WORDS] & 0xFFFF),
+        .qkv_words = (int)(v[WORDS] >> 16),
+        .d_max = (int)(v[ROWS] & 0xFFFF),
+        .rot_max = (int)(v[ROWS] >> 16),
+        .scores = (int)v[SCORES],
+        .ring = (int)(v[RING] & 0xFFFF),
+        .ctx_max = (int)(v[RING] >> 16),
+        .w_max = (int)(v[ATTENTION] & 0xFFFF),
+    };
+    dev->info.clock_khz = v[CLOCK];
+    return 0;
+}
+
+int mr_registers_error(struct mr_device *dev, mr_register_read *read, struct mr_error *err)
+{
+    uint32_t error, lo, hi;
+    int rc = read(dev, MR_REG_ERROR, &error, err);
+    if (rc == 0)
+        rc = read(dev, MR_REG_ERROR_LO, &lo, err);
+    if (rc == 0)
+        rc = read(dev, MR_REG_ERROR_HI, &hi, err);
+    if (rc < 0)
+        return rc;
+    struct mr_device_error e = {error & 255, error >> 16, lo | (uint64_t)hi << 32};
+    return mr_device_report(dev, &e, err);
+}
+
+int mr_registers_counters(struct mr_device *dev, mr_register_read *read, uint64_t out[MR_COUNTERS],
+                          struct mr_error *err)
+{
+    for (uint32_t i = 0; i < MR_COUNTERS; i++) {
+        uint32_t lo, hi;
+        int rc = read(dev, MR_REG_COUNTERS + 8 * i, &lo, err);
+        if (rc == 0)
+            rc = read(dev, MR_REG_COUNTERS + 8 * i + 4, &hi, err);
+        if (rc < 0)
+            return rc;
+        out[i] = lo | (uint64_t)hi << 32;
+    }
+    return 0;
+}
