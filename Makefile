@@ -90,6 +90,7 @@ $(MILLRACE): $(CLI_OBJ) $(LIB)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 include sim/sim.mk
+include sim/xrt/xrt.mk
 include tests/tests.mk
 -include $(wildcard tests/*/*.mk)
 

@@ -51,8 +51,11 @@ int mr_session_open(struct mr_session **session, struct mr_model *model, const c
     } else {
         struct mr_engine_options e = {s->max_seqs, opt->chunk, opt->two_pass};
         rc = open_device(&s->dev, device, opt->check, err);
-        if (rc == 0)
+        if (rc == 0) {
+            s->dev->upload.progress = opt->progress;
+            s->dev->upload.arg = opt->arg;
             rc = mr_engine_open(&s->backend, &model->packed, s->dev, &e, err);
+        }
     }
     if (rc < 0) {
         mr_session_close(s);

@@ -91,6 +91,9 @@ struct cli_progress {
 };
 struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_progress *p,
                                          const char *what);
+// The same for the session's options.
+struct mr_session_options cli_session_progress(const struct cli_common *c, struct cli_progress *p,
+                                               const char *what);
 void cli_end_progress(const struct cli_progress *p); // takes it off the screen
 
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a

@@ -233,6 +233,16 @@ struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_
     return load;
 }
 
+struct mr_session_options cli_session_progress(const struct cli_common *c, struct cli_progress *p,
+                                               const char *what)
+{
+    struct mr_load_options load = cli_with_progress(c, p, what);
+    struct mr_session_options session = c->session;
+    session.progress = load.progress;
+    session.arg = load.arg;
+    return session;
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};

@@ -150,8 +150,12 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
     size_t count = 0;
     char *text = NULL;
     int rc = mr_model_encode(model, prompt, size, true, &ids, &count, &err);
-    if (rc == 0)
-        rc = mr_session_open(&session, model, a->c.device, &a->c.session, &err);
+    if (rc == 0) {
+        struct cli_progress progress;
+        struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
+        rc = mr_session_open(&session, model, a->c.device, &o, &err);
+        cli_end_progress(&progress);
+    }
     if (rc == 0 && !a->c.json) {
         a->gen.text = print_piece;
         a->gen.arg = &echo;
@@ -222,7 +226,8 @@ const struct cli_command cmd_generate = {
     "text from a prompt, token by token",
     "--model DIR_OR_FILE [OPTIONS]\n\n"
     "  -m, --model PATH      Hugging Face directory or packed file\n"
-    "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:)\n"
+    "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"
+    "                        xrt:[index][,options]\n"
     "  -p, --prompt TEXT     the prompt; else --file, else standard input\n"
     "  -f, --file PATH       prompt from a file, '-' for standard input\n"
     "  -n, --max-tokens N    new tokens at most (64)\n"

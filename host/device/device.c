@@ -29,7 +29,9 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
     static const struct {
         const char *scheme;
         int (*open)(struct mr_device **, const char *, struct mr_error *);
-    } kinds[] = {{"model:", mr_device_model_open}, {"sim:", mr_device_sim_open}};
+    } kinds[] = {{"model:", mr_device_model_open},
+                 {"sim:", mr_device_sim_open},
+                 {"xrt:", mr_device_xrt_open}};
     *dev = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t n = strlen(kinds[i].scheme);
@@ -83,6 +85,15 @@ int mr_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err
 int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct mr_error *err)
 {
     return dev->ops->counters(dev, out, err);
+}
+
+int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err)
+{
+    struct mr_upload *u = &dev->upload;
+    u->done += bytes;
+    return u->progress && u->progress(u->arg, u->done, u->total)
+               ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted")
+               : 0;
 }
 
 int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's seam to hardware: a device has memory channels, runs programs (docs/commands.md) and
-// counts what it did. URIs: "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]".
+// counts what it did. URIs: "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]",
+// "xrt:[index][,...]".
 #ifndef MILLRACE_DEVICE_DEVICE_H
 #define MILLRACE_DEVICE_DEVICE_H
 
@@ -20,6 +21,7 @@ struct mr_device_info {
     unsigned clock_khz;
     bool counts_cycles;               // counters other than beats mean something
     double pin_rate, sequential_rate; // of a simulated channel, in beats a cycle; 0: not known
+    bool copies; // bytes to be mapped are copied: the caller may free them after alloc
 };
 
 // Opens a device by URI. On success the caller owns *dev until mr_device_close(); else it is NULL.
@@ -28,7 +30,7 @@ void mr_device_close(struct mr_device *dev);
 const struct mr_device_info *mr_device_info(const struct mr_device *dev);
 
 // A device buffer on channel 0..N-1, zeroed; with `map` it holds those bytes, which stay valid and
-// unchanged until the device is closed (an in-process device does not copy them), and is read-only.
+// unchanged until the device is closed (unless info.copies), and is read-only.
 int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                     uint64_t *addr, struct mr_error *err);
 int mr_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
@@ -48,6 +50,14 @@ int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct 
 
 // ---- for device implementations ----------------------------------------------------------------
 
+// Bytes of `map` copied to the device so far, of those that the engine will map. A non-zero return
+// of progress ends the upload with MR_ERR_INTERRUPTED.
+struct mr_upload {
+    int (*progress)(void *arg, size_t done, size_t total); // may be NULL
+    void *arg;
+    size_t done, total;
+};
+
 struct mr_device_ops {
     int (*alloc)(struct mr_device *, int, size_t, const void *, uint64_t *, struct mr_error *);
     int (*write)(struct mr_device *, uint64_t, const void *, size_t, struct mr_error *);
@@ -61,11 +71,16 @@ struct mr_device {
     const struct mr_device_ops *ops;
     struct mr_device_info info;
     struct mr_device_error last_error; // of the last run that failed
+    struct mr_upload upload;
 };
 
 // Openers: `args` is the part of the URI after the colon.
 int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
 int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err);
+int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error *err);
+
+// A device that copies has copied so many more bytes.
+int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err);
 
 // Keeps the device's first error and puts it into words; returns MR_ERR_DEVICE.
 int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err);

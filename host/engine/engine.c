@@ -78,6 +78,7 @@ static int upload_weights(struct engine *e, struct mr_error *err)
     if (beats > UINT32_MAX)
         return mr_fail(err, MR_ERR_FIT, "the weight stream has more than 2^32 beats a channel");
     e->weight_beats = (uint32_t)beats;
+    e->dev->upload.total = (size_t)e->n * (size_t)beats * BEAT;
     for (int c = 0; c < e->n; c++) {
         const void *stream = p->stream;
         if (e->n > 1) {
@@ -88,6 +89,10 @@ static int upload_weights(struct engine *e, struct mr_error *err)
             stream = e->dealt[c];
         }
         int rc = mr_device_alloc(e->dev, c, (size_t)beats * BEAT, stream, &e->weight_addr[c], err);
+        if (mr_device_info(e->dev)->copies) {
+            free(e->dealt[c]);
+            e->dealt[c] = NULL;
+        }
         if (rc < 0)
             return rc;
     }

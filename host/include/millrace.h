@@ -136,11 +136,16 @@ struct mr_session_options {
     int chunk;     // most tokens a device run; 0: all that fit
     bool two_pass; // second pass over the residue of activations (more exact, same weight traffic)
     bool check;    // sim: only: compares every command's result with the C model (MR_ERR_DIFF)
+    // Called while weights are copied to a device (xrt:), with bytes done and in all; a non-zero
+    // return stops with MR_ERR_INTERRUPTED. May be NULL.
+    int (*progress)(void *arg, size_t done, size_t total);
+    void *arg;
 };
 
 // device: "cpu:" (fp32 reference; needs a Hugging Face directory), "model:[config]" (bit-exact C
 // model), "sim:[config][,memory=ideal|ddr4-2400|hbm2][,seed=N][,stalls=PERCENT][,check]" (the
-// Verilated RTL). opt may be NULL. The model must outlive the session.
+// Verilated RTL), "xrt:[index][,unit=N][,bo=MIB]" (an Alveo card or its emulation, docs/xrt.md).
+// opt may be NULL. The model must outlive the session.
 int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
                     const struct mr_session_options *opt, struct mr_error *err);
 void mr_session_close(struct mr_session *session);

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/xrt_emulation.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH = 512, EXIT_OF_A_DEVICE_ERROR = 4, PATIENCE_SECONDS = 10, LOOKS = 10 };
+
+static struct {
+    char dir[64];         // empty: none
+    int open;             // devices
+    bool inside, closing; // a device is being opened or closed
+    volatile sig_atomic_t crashed, lost, ending;
+    unsigned looked;
+    int saved_stdout; // while inside, else -1
+} emu = {.saved_stdout = -1};
+
+bool mr_xrt_emulated(void)
+{
+    const char *mode = getenv("XCL_EMULATION_MODE");
+    return mode && *mode;
+}
+
+// ---- the simulator's process
+// ---------------------------------------------------------------------
+
+// Children of this process that are simulators: their number, and the last one's id and state.
+static int simulators(pid_t *pid, char *state)
+{
+    DIR *proc = opendir("/proc");
+    char own[16] = "";
+    int count = 0;
+    (void)prctl(PR_GET_NAME, own);
+    for (struct dirent *e; proc && (e = readdir(proc));) {
+        char path[300], line[256], name[32], st;
+        int id, parent;
+        if (e->d_name[0] < '1' || e->d_name[0] > '9')
+            continue;
+        (void)snprintf(path, sizeof path, "/proc/%.20s/stat", e->d_name);
+        FILE *f = fopen(path, "r");
+        if (!f)
+            continue; // it has ended meanwhile
+        bool read = fgets(line, sizeof line, f) != NULL;
+        (void)fclose(f);
+        if (read && sscanf(line, "%d (%31[^)]) %c %d", &id, name, &st, &parent) == 4 &&
+            parent == getpid() &&
+            (strncmp(name, "launch_hw_emu", 13) == 0 || strncmp(name, "millrace-emul", 13) == 0 ||
+             (st == 'Z' && strcmp(name, own) == 0))) { // forked, and could not become one
+            count++;
+            *pid = id;
+            *state = st;
+        }
+    }
+    if (proc)
+        (void)closedir(proc);
+    return count;
+}
+
+// The first line that the emulator has left behind.
+static void last_words(char *text, size_t size)
+{
+    char path[PATH];
+    *text = 0;
+    (void)snprintf(path, sizeof path, "%s/emulator.log", emu.dir);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return;
+    if (!fgets(text, (int)size, f))
+        *text = 0;
+    text[strcspn(text, "\n")] = 0;
+    (void)fclose(f);
+}
+
+static void kill_simulator(void)
+{
+    pid_t pid;
+    char state;
+    if (simulators(&pid, &state) > 0)
+        (void)kill(pid, SIGKILL);
+}
+
+// ---- the working directory
+// -----------------------------------------------------------------------
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+static void remove_dir(void)
+{
+    if (*emu.dir)
+        (void)nftw(emu.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+// XRT's threads may be stuck, and would be waited for: then the process ends here.
+static void at_exit(int status, void *owner)
+{
+    if ((pid_t)(intptr_t)owner != getpid())
+        return;     // a child of fork() that did not become another program
+    if (emu.ending) // a thread of XRT's has called exit() too, perhaps for want of the directory
+        for (;;)
+            (void)pause();
+    if (emu.lost || emu.open || emu.inside) {
+        emu.ending = 1;
+        (void)fflush(NULL);
+        remove_dir();
+        kill_simulator(); // last, because XRT's threads crash with loud words when it has gone
+        // The shim calls exit() itself when its simulator is not what it expects.
+        if (emu.inside && !emu.lost) {
+            static const char text[] = "millrace: xrt: XRT's hw_emu has given up\n";
+            (void)!write(STDERR_FILENO, text, sizeof text - 1);
+            _exit(EXIT_OF_A_DEVICE_ERROR);
+        }
+        _exit(status);
+    }
+    remove_dir();
+}
+
+void mr_xrt_emulation_lost(void)
+{
+    if (!*emu.dir)
+        return;
+    emu.lost = 1;
+    (void)on_exit(at_exit, (void *)(intptr_t)getpid()); // before what XRT has registered meanwhile
+}
+
+// A crash in a thread of XRT's, whose own handler would end the whole process group. The thread
+// stays here, and the device's user hears of it; if there is none who listens, the process ends.
+static void on_crash(int signal)
+{
+    static const char text[] = "millrace: xrt: XRT's hw_emu has crashed\n";
+    if (gettid() == getpid()) { // not XRT's fault
+        struct sigaction usual = {.sa_handler = SIG_DFL};
+        (void)sigaction(signal, &usual, NULL);
+        (void)raise(signal);
+        return;
+    }
+    emu.crashed = 1;
+    for (int i = 0; !emu.lost && i < PATIENCE_SECONDS * 10; i++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    if (!emu.lost) {
+        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        _exit(EXIT_OF_A_DEVICE_ERROR);
+    }
+    for (;;)
+        (void)pause();
+}
+
+static void handle_crashes(void)
+{
+    struct sigaction crash = {.sa_handler = on_crash};
+    (void)sigaction(SIGSEGV, &crash, NULL);
+    (void)sigaction(SIGABRT, &crash, NULL);
+    (void)sigaction(SIGFPE, &crash, NULL);
+}
+
+int mr_xrt_emulation_watch(struct mr_error *err)
+{
+    pid_t pid;
+    char state, words[200];
+    if (!*emu.dir)
+        return 0;
+    if (emu.inside && !emu.closing)
+        handle_crashes(); // the shim sets up its own while it loads an xclbin
+    if (emu.looked++ % LOOKS == 0 && !emu.closing && simulators(&pid, &state) > 0 && state == 'Z') {
+        last_words(words, sizeof words);
+        return mr_fail(err, MR_ERR_DEVICE, "the simulator behind XRT's hw_emu has ended%s%s",
+                       *words ? ": " : "", words);
+    }
+    return emu.crashed ? mr_fail(err, MR_ERR_DEVICE,
+                                 "XRT's hw_emu has crashed on what its simulator answered")
+                       : 0;
+}
+
+static int write_file(const char *name, const char *text, size_t zeros, struct mr_error *err)
+{
+    char path[PATH];
+    (void)snprintf(path, sizeof path, "%s/%s", emu.dir, name);
+    FILE *f = fopen(path, "w");
+    bool good = f && fputs(text, f) >= 0;
+    for (size_t i = 0; good && i < zeros; i++)
+        good = fputc('0', f) != EOF;
+    if (f && fclose(f) != 0)
+        good = false;
+    return good ? 0 : mr_fail(err, MR_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+// kds, cdma: 2.13 only, its own scheduler, which does not wait whole seconds. packet_size, pad:
+// Debian's shim keeps writing to a buffer that it has outgrown; with a first request that is the
+// largest it never outgrows it. system_dpa: else closing takes ten seconds. runtime_log: messages
+// come as errors.
+static const char ini[] = "[Runtime]\nkds=false\ncdma=false\nruntime_log=null\n"
+                          "[Emulation]\nsystem_dpa=false\nkeep_run_dir=false\n"
+                          "print_infos_in_console=false\nprint_warnings_in_console=false\n"
+                          "packet_size=0x20000\n[Debug]\npad=";
+enum { PAD = 1 << 18 };
+static const char emconfig[] =
+    "{\"Version\": {\"FileVersion\": \"2.0\"}, \"Platform\": {\"Boards\": [{\"Devices\": [\n"
+    " {\"Name\": \"millrace_emulation_1_0\", \"HalMajorVersion\": 2, \"HalMinorVersion\": 1,\n"
+    "  \"DdrBanks\": [{\"Size\": \"16GB\"}]}]}]}}\n";
+
+// XRT looks for its shims in $XILINX_XRT/lib; Debian has them elsewhere.
+static int link_libraries(const char *libraries, struct mr_error *err)
+{
+    char root[PATH], lib[PATH + 8], shim[PATH + 32];
+    const char *own = getenv("XILINX_XRT");
+    (void)snprintf(shim, sizeof shim, "%.500s%s/libxrt_hwemu.so.2", own ? own : libraries,
+                   own ? "/lib" : "");
+    if (access(shim, R_OK) != 0)
+        return mr_fail(err, MR_ERR_DEVICE,
+                       "xrt: %.300s is not there: 'make deps-xrt' installs it, or name an XRT that "
+                       "has it in XILINX_XRT",
+                       shim);
+    if (own)
+        return 0;
+    (void)snprintf(root, sizeof root, "%s/xrt", emu.dir);
+    (void)snprintf(lib, sizeof lib, "%s/lib", root);
+    if (mkdir(root, 0700) != 0 || symlink(libraries, lib) != 0 ||
+        setenv("XILINX_XRT", root, 1) != 0)
+        return mr_fail(err, MR_ERR_IO, "%s: %s", lib, strerror(errno));
+    return 0;
+}
+
+static int set(const char *name, const char *value, bool replace, struct mr_error *err)
+{
+    return setenv(name, value, replace) == 0
+               ? 0
+               : mr_fail(err, MR_ERR_MEMORY, "cannot set %s in the environment", name);
+}
+
+int mr_xrt_emulation_begin(const char *libraries, struct mr_error *err)
+{
+    char path[PATH];
+    if (!mr_xrt_emulated() || *emu.dir)
+        return 0;
+    if (strcmp(getenv("XCL_EMULATION_MODE"), "hw_emu") != 0)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "xrt: XCL_EMULATION_MODE=%.32s: only hw_emu runs the kernel; unset it for a "
+                       "card",
+                       getenv("XCL_EMULATION_MODE"));
+    // Its name is the user's name for XRT, which puts the sockets into /tmp/$USER.
+    (void)snprintf(emu.dir, sizeof emu.dir, "/tmp/millrace-%d-XXXXXX", (int)getpid());
+    if (!mkdtemp(emu.dir)) {
+        *emu.dir = 0;
+        return mr_fail(err, MR_ERR_IO, "/tmp/millrace-*: %s; XRT's hw_emu needs /tmp",
+                       strerror(errno));
+    }
+    (void)snprintf(path, sizeof path, "%s/xrt.ini", emu.dir);
+    int rc = on_exit(at_exit, (void *)(intptr_t)getpid()) == 0
+                 ? 0
+                 : mr_fail(err, MR_ERR_MEMORY, "cannot register an exit function");
+    if (rc == 0)
+        rc = write_file("xrt.ini", ini, PAD, err);
+    if (rc == 0)
+        rc = write_file("emconfig.json", emconfig, 0, err);
+    if (rc == 0)
+        rc = link_libraries(libraries, err);
+    if (rc == 0)
+        rc = set("XRT_INI_PATH", path, false, err);
+    if (rc == 0)
+        rc = set("EMCONFIG_PATH", emu.dir, false, err);
+    if (rc == 0)
+        rc = set("SDACCEL_EM_RUN_DIR", emu.dir, true, err);
+    if (rc == 0)
+        rc = set("MILLRACE_EMU_DIR", emu.dir, true, err);
+    if (rc == 0)
+        rc = set("USER", emu.dir + strlen("/tmp/"), true, err);
+    if (rc < 0) {
+        remove_dir();
+        *emu.dir = 0;
+    }
+    return rc;
+}
+
+// ---- opening and closing
+// -------------------------------------------------------------------------
+
+void mr_xrt_emulation_enter(bool closing)
+{
+    if (!*emu.dir)
+        return;
+    emu.inside = true;
+    emu.closing = closing;
+    if (!closing)
+        handle_crashes();
+    (void)fflush(stdout);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    emu.saved_stdout = null < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (emu.saved_stdout >= 0)
+        (void)dup2(null, STDOUT_FILENO);
+    if (null >= 0)
+        (void)close(null);
+}
+
+void mr_xrt_emulation_leave(bool opened, bool closed)
+{
+    char path[PATH];
+    if (!*emu.dir)
+        return;
+    emu.open += opened - closed;
+    emu.inside = emu.closing = false;
+    (void)fflush(stdout);
+    if (emu.saved_stdout >= 0) {
+        (void)dup2(emu.saved_stdout, STDOUT_FILENO);
+        (void)close(emu.saved_stdout);
+        emu.saved_stdout = -1;
+    }
+    if (!opened)
+        return;
+    (void)on_exit(at_exit, (void *)(intptr_t)getpid()); // before what XRT has registered meanwhile
+    handle_crashes(); // the shim has put its own handlers in place, and a log beside the program
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
+    char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+    if (slash) {
+        strcpy(slash + 1, "emulation_debug.log");
+        (void)unlink(path);
+    }
+}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Vitis kernel and its emulation: build/sim/<config>/libmillrace-kernel-<config>.so is the Verilated
+# millrace_kernel behind the interface of sim/verilator/simlib.h, build/xrt/millrace-<config>.xclbin what
+# XRT's hw_emu runs (docs/xrt.md).
+KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def
+KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def
+KERNEL_SO    = $(BUILD)/sim/$(1)/libmillrace-kernel-$(1).so
+
+define kernel_config
+$(BUILD)/gen/kernel/$(1)/millrace_kernel.v: $(KERNEL_SPEC)
+	@mkdir -p $$(@D)
+	@$(call KERNEL_GEN,$(1),top) >$$@.tmp && mv $$@.tmp $$@
+$(BUILD)/gen/kernel/$(1)/mr_kernel_sim.sv: $(KERNEL_SPEC)
+	@mkdir -p $$(@D)
+	@$(call KERNEL_GEN,$(1),adapter) >$$@.tmp && mv $$@.tmp $$@
+$(BUILD)/gen/kernel/$(1)/kernel.xml: $(KERNEL_SPEC)
+	@mkdir -p $$(@D)
+	@$(call KERNEL_GEN,$(1),package) >$$@.tmp && mv $$@.tmp $$@
+$(call sim_library,$(BUILD)/sim/$(1)/obj-kernel,$(call KERNEL_SO,$(1)),$(1),mr_kernel_sim,\
+  -DMILLRACE_CLK_GATE $$(SIM_FILES) $(BUILD)/gen/kernel/$(1)/millrace_kernel.v $(BUILD)/gen/kernel/$(1)/mr_kernel_sim.sv,\
+  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv $(BUILD)/gen/kernel/$(1)/millrace_kernel.v $(BUILD)/gen/kernel/$(1)/mr_kernel_sim.sv,)
+.PHONY: kernel-$(1)
+kernel-$(1): $(call KERNEL_SO,$(1))
+endef
+$(foreach c,$(SIM_ALL),$(eval $(call kernel_config,$(c))))
+
+# ---- emulation -------------------------------------------------------------------------------------
+XRT_BUILD    := $(BUILD)/xrt
+XRT_INCLUDE  ?= $(if $(XILINX_XRT),$(XILINX_XRT)/include,/usr/include/xrt)
+XRT_EMULATOR := $(XRT_BUILD)/millrace-emulator
+XRT_TOOL     := $(XRT_BUILD)/mkxclbin
+KERNEL_XML    = $(BUILD)/gen/kernel/$(1)/metadata-$(2).xml
+CHANNELS_OF   = $(shell awk '$$1 == "$(1)" { print $$2 }' rtl/spec/configs.def)
+# An xclbin for emulation: configuration $(1) with $(2) compute units.
+XCLBIN_EMU    = $(XRT_BUILD)/millrace-$(1)$(if $(filter-out 1,$(2)),-x$(2)).xclbin
+
+$(XRT_EMULATOR): $(wildcard sim/xrt/*.[ch]) host/common/error.c host/common/buf.c $(SIM_HDR) $(BUILD)/gen/mr_device.h
+	@mkdir -p $(@D)
+	@echo "CC    $@"
+	@$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ sim/xrt/emulator.c sim/xrt/card.c sim/xrt/rpc.c host/common/error.c host/common/buf.c -ldl
+$(XRT_TOOL): sim/xrt/mkxclbin.c sim/xrt/card.h $(BUILD)/gen/mr_device.h
+	@mkdir -p $(@D)
+	@echo "CC    $@"
+	@$(CC) $(ALL_CFLAGS) -MF $@.d -isystem $(XRT_INCLUDE) -o $@ sim/xrt/mkxclbin.c
+
+XRT_NOSLEEP  := $(XRT_BUILD)/nosleep.so
+$(XRT_NOSLEEP): sim/xrt/nosleep.c
+	@mkdir -p $(@D)
+	@$(CC) $(CSTD) $(WARN) -O2 -fPIC -shared -o $@ $<
+
+# $(1) configuration, $(2) compute units
+define xclbin_emu
+$(call KERNEL_XML,$(1),$(2)): $(KERNEL_SPEC)
+	@mkdir -p $$(@D)
+	@$(call KERNEL_GEN,$(1),metadata,-v cus=$(2)) >$$@.tmp && mv $$@.tmp $$@
+$(call XCLBIN_EMU,$(1),$(2)): $(XRT_TOOL) $(XRT_EMULATOR) $(call KERNEL_SO,$(1)) $(call KERNEL_XML,$(1),$(2)) sim/xrt/payload.sh
+	@echo "XCLBIN $$@"
+	@sim/xrt/payload.sh $$@.zip $(XRT_EMULATOR) $(call KERNEL_SO,$(1)) --units $(2)
+	@$(XRT_TOOL) $$@.tmp $(call KERNEL_XML,$(1),$(2)) $$@.zip $(call CHANNELS_OF,$(1)) $(2) && mv $$@.tmp $$@
+endef
+$(foreach c,$(SIM_ALL),$(foreach u,1 2,$(eval $(call xclbin_emu,$(c),$(u)))))
+
+.PHONY: xclbin-emu
+## xclbin-emu: what XRT's hw_emu runs, for every configuration of SIM_CONFIGS
+xclbin-emu: $(XRT_NOSLEEP) $(foreach c,$(SIM_CONFIGS),$(call XCLBIN_EMU,$(c),1))
+
+# Debian's XRT (libxrt-dev lacks its dependency on uuid-dev), and what its shim and the packing call. A
+# user's own XRT, whose environment is set, takes its place.
+DEPS_XRT := $(if $(XILINX_XRT),,libxrt-dev libxrt1) uuid-dev zip unzip tcl
+.PHONY: deps-xrt demo-xrt
+## deps-xrt: installs what emulation with XRT needs
+deps-xrt:
+	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_XRT)"
+
+## demo-xrt: the demo model writes text through XRT, the Verilated kernel behind its hw_emu (PROMPT=, TOKENS=)
+demo-xrt: deps deps-xrt
+	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(XRT_NOSLEEP) $(call XCLBIN_EMU,sim,1)
+	@MILLRACE=$(MILLRACE) BUILD=$(BUILD) bash sim/xrt/demo.sh
+
+# ---- tests -----------------------------------------------------------------------------------------
+XRT_TESTS := $(XRT_BUILD)/garbage $(XRT_BUILD)/prototypes.o
+$(XRT_BUILD)/garbage: tests/xrt/garbage.c sim/xrt/rpc.c sim/xrt/rpc.h
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ tests/xrt/garbage.c sim/xrt/rpc.c host/common/error.c host/common/buf.c
+$(XRT_BUILD)/prototypes.o: tests/xrt/prototypes.c host/device/xrt_functions.h
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -MF $@.d -isystem $(XRT_INCLUDE) -c -o $@ $<
+.SECONDEXPANSION:
+.PHONY: xrt-tests
+xrt-tests: $$(XRT_TESTS) $(XRT_NOSLEEP) $(foreach u,1 2,$(call XCLBIN_EMU,tiny,$(u)))
+XRT_TESTS += $(XRT_BUILD)/test_xrt
+$(XRT_BUILD)/test_xrt: tests/xrt/test_xrt.c tests/unit/fixtures.h tests/unit/simulated.h $(LIB)
+	@mkdir -p $(@D)
+	@echo "LINK  $@"
+	@$(CC) $(ALL_CFLAGS) -Itests/unit -MF $@.d -o $@ $< $(LIB) -lcmocka $(LIBS)
+
+# ---- hardware --------------------------------------------------------------------------------------
+# PLATFORM is a platform of Vitis (its name or .xpfm); the card is known by it.
+CARDS       := u50 u250 u280
+CARD         = $(firstword $(foreach c,$(CARDS),$(if $(findstring _$(c)_,_$(subst .,_,$(notdir $(PLATFORM)))_),$(c))))
+PART_u50    := xcu50-fsvh2104-2-e
+PART_u250   := xcu250-figd2104-2L-e
+PART_u280   := xcu280-fsvh2892-2L-e
+CARD_DIR     = $(BUILD)/card/$(CARD)
+.PHONY: xclbin card-files
+# What does not need Vitis: top module and XML.
+card-files: $(BUILD)/gen/mr_pkg.sv
+	@mkdir -p $(CARD_DIR)
+	@$(call KERNEL_GEN,$(CARD),top) >$(CARD_DIR)/millrace_kernel.v
+	@$(call KERNEL_GEN,$(CARD),package) >$(CARD_DIR)/kernel.xml
+## xclbin: the kernel for a card, with Vitis (PLATFORM=xilinx_u280_... or its .xpfm; hours)
+xclbin:
+	@[ -n "$(CARD)" ] || { echo "make xclbin: PLATFORM='$(PLATFORM)' names no known card; PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS)" >&2; exit 1; }
+	@for t in vivado v++; do command -v $$t >/dev/null || { echo "make xclbin: $$t is not on the path: source the settings64.sh of Vitis" >&2; exit 1; }; done
+	@$(MAKE) --no-print-directory card-files PLATFORM=$(PLATFORM)
+	vivado -mode batch -nojournal -log $(CARD_DIR)/vivado.log -source rtl/kernel/package/package_kernel.tcl -tclargs \
+	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) $(abspath rtl/fp) \
+	  $(abspath $(BUILD)/gen/mr_pkg.sv $(shell grep -v '^ *//' rtl/filelist.f) $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh))
+	v++ -t hw --link --platform $(PLATFORM) --config rtl/kernel/package/$(CARD).cfg --temp_dir $(CARD_DIR)/link \
+	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# xrt: with simulators, xclbins and surroundings that are not right: one clear line each, within seconds,
+# nothing left behind.
+set -u
+. tests/tools/tap.sh
+. tests/xrt/lib.sh
+long=("${demo[@]}" -d xrt:0 -p "In the beginning" -n 200)
+short=("${demo[@]}" -p "In the beginning" -n 2)
+card=(-d xrt:0)
+log='exec 2>"$MILLRACE_EMU_DIR/emulator.log"'
+
+# ---- the simulator ends, hangs, or is no simulator -------------------------------------------------
+killed_in_mid_run() {
+    start "${long[@]}"
+    kill -9 "$(emulator)"
+    ended 4 "the simulator behind XRT's hw_emu has ended"
+}
+ok xrt_simulator_killed_in_mid_run killed_in_mid_run
+stopped_in_mid_run() {
+    start "${long[@]}"
+    local sim
+    sim=$(emulator)
+    sleep 1
+    kill -STOP "$sim"
+    ended 4 "has not answered for"
+}
+ok xrt_simulator_that_hangs stopped_in_mid_run
+with() { # NAME STATUS WORDS LINES...
+    local name=$1 want=$2 words=$3
+    shift 3
+    xclbin "$name" "$@"
+    MILLRACE_XCLBIN=$work/$name.xclbin start "${short[@]}" "${card[@]}"
+    ended "$want" "$words"
+}
+ok xrt_simulator_killed_at_open with killed 4 "has ended" 'kill -9 $$'
+ok xrt_simulator_that_cannot_start with missing 4 "has ended: .*not found" "$log" 'exec ./no-such-program'
+ok xrt_simulator_that_says_why with words 4 "has ended: millrace-emulator: argument '--no' is not known" "$log" \
+    'exec ./millrace-emulator --no'
+for how in "bytes 0" "bytes 1" "short 1" "huge 1"; do
+    ok "xrt_simulator_answers_garbage_${how/ /_after_}" with garbage 4 "has crashed|has ended|has not answered" \
+        "exec ./garbage $how"
+done
+
+# ---- xclbins ---------------------------------------------------------------------------------------
+run_with() { # XCLBIN STATUS WORDS [ARGUMENTS]
+    local file=$1 want=$2 words=$3
+    shift 3
+    [ $# != 0 ] || set -- "${card[@]}"
+    MILLRACE_XCLBIN=$file start "${short[@]}" "$@"
+    ended "$want" "$words"
+}
+head -c 100000 /dev/urandom >"$work/noise.xclbin"
+ok xrt_file_that_is_no_xclbin run_with "$work/noise.xclbin" 3 "not an xclbin"
+ok xrt_xclbin_that_does_not_exist run_with "$work/none.xclbin" 3 "cannot be read"
+head -c 5000 "$MILLRACE_XCLBIN" >"$work/cut.xclbin"
+ok xrt_truncated_xclbin run_with "$work/cut.xclbin" 3 "cut off: 5000 of"
+other_kernel() {
+    xclbin other 'exec ./millrace-emulator'
+    sed 's/millrace_kernel/another_kernel_/g' "$work/other.xclbin" >"$work/other2.xclbin"
+    run_with "$work/other2.xclbin" 4 "no compute unit millrace_kernel_1"
+}
+ok xrt_xclbin_of_another_kernel other_kernel
+ok xrt_xclbin_of_another_version with version 4 "not a Millrace device of version .*version 0x00020000" \
+    'exec ./millrace-emulator --register 0x014=0x00020000'
+ok xrt_xclbin_of_another_configuration with small 3 "does not fit configuration.*n_embd" \
+    'exec ./millrace-emulator --register 0x020=0x01000080'
+ok xrt_xclbin_without_that_unit run_with "$MILLRACE_XCLBIN" 4 "no compute unit millrace_kernel_3" -d xrt:0,unit=2
+out_of_memory() {
+    bank_kib=4096 xclbin memory 'exec ./millrace-emulator'
+    run_with "$work/memory.xclbin" 3 "no memory of [0-9]+ bytes in memory group"
+}
+ok xrt_out_of_device_memory out_of_memory
+
+# ---- surroundings ----------------------------------------------------------------------------------
+options() {
+    exits "xrt_options_$1" 2 "is not an option" "${short[@]}" -d "xrt:$2"
+}
+options unknown 0,fast
+options range 0,bo=0
+options index first
+no_emulation() { # a machine without a card
+    (unset XCL_EMULATION_MODE && "$millrace" "${short[@]}" "${card[@]}") >"$work/out" 2>"$work/err" &
+    pid=$!
+    ended 4 "XILINX_XRT is not set"
+}
+ok xrt_without_card_or_emulation no_emulation
+other_mode() {
+    XCL_EMULATION_MODE=sw_emu "$millrace" "${short[@]}" "${card[@]}" >"$work/out" 2>"$work/err" &
+    pid=$!
+    ended 3 "only hw_emu"
+}
+ok xrt_software_emulation other_mode
+no_library() {
+    mkdir -p "$work/empty"
+    XILINX_XRT=$work/empty start "${short[@]}" "${card[@]}"
+    ended 4 "libxrt_hwemu.so.2 is not there"
+}
+ok xrt_environment_of_an_xrt_that_is_not_there no_library
+no_user() {
+    env -u USER -u LOGNAME -u HOME sim/xrt/run "$millrace" "${short[@]}" "${card[@]}" >"$work/out" 2>"$work/err" &
+    pid=$!
+    finish
+    [ "$status" = 0 ] && grep -q . "$work/out" && nothing_left "$pid"
+}
+ok xrt_without_USER no_user
+read_only() { # where nobody may write, and where possible as a user who may write nowhere but in /tmp
+    local user=()
+    if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups test -w /dev/null -a -r "$build/millrace"; then
+        user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    fi
+    (cd /proc && exec "${user[@]}" "$root/sim/xrt/run" "$build/millrace" generate -m "$root/models/demo" \
+        -d xrt:0 -q -p "In the beginning" -n 2) >"$work/out" 2>"$work/err" &
+    pid=$!
+    finish
+    sed 's/^/# /' "$work/err"
+    [ "$status" = 0 ] && grep -q . "$work/out" && nothing_left "$pid" && [ ! -e "$build/emulation_debug.log" ]
+}
+root=$PWD
+ok xrt_read_only_directory read_only
+interrupted() {
+    start "${long[@]}"
+    emulator >/dev/null
+    sleep 1
+    kill -INT "$pid"
+    ended 130 interrupted
+}
+ok xrt_interrupt_ends_with_130 interrupted
+host_killed() {
+    start "${long[@]}"
+    emulator >/dev/null
+    sleep 1
+    kill -9 "$pid"
+    finish
+    nothing_left "$pid"
+}
+ok xrt_simulator_ends_with_a_killed_host host_killed
+done_testing

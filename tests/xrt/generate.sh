@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# xrt: in emulation gives what sim: gives: text, tokens and every counter, on one and on several compute
+# units and processes; and it is Debian's shim that it talks to.
+set -u
+. tests/tools/tap.sh
+. tests/xrt/lib.sh
+runs=${RUNS:-3}
+prompt=(-p "And it came to pass" -n 6 --json)
+json() { MILLRACE_XCLBIN=${3:-$MILLRACE_XCLBIN} sim/xrt/run "$millrace" generate -m models/demo -q -d "$2" "${prompt[@]}" >"$work/$1" 2>"$work/err.$1"; }
+
+# The same JSON: prompt, text, tokens, all counters.
+"$millrace" generate -m models/demo -q -d sim:tiny "${prompt[@]}" >"$work/sim" || exit 1
+same() {
+    cmp -s "$work/sim" "$work/$1" && grep -q '"cycles": [1-9]' "$work/$1" && [ ! -s "$work/err.$1" ] && return
+    diff "$work/sim" "$work/$1" | sed 's/^/# /' | head -8
+    sed 's/^/# /' "$work/err.$1" | head -8
+    return 1
+}
+alike() { json "$@" && same "$1"; }
+ok xrt_text_bits_and_counters_equal_sim alike a xrt:
+ok xrt_weights_in_several_buffer_objects alike b xrt:0,bo=1
+ok xrt_second_compute_unit alike c xrt:0,unit=1 "$xrt/millrace-tiny-x2.xclbin"
+
+several() {
+    local i pids=()
+    for ((i = 0; i < 3; i++)); do
+        json "p$i" xrt:0 &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    for ((i = 0; i < 3; i++)); do same "p$i" || return 1; done
+}
+ok xrt_several_processes_at_once several
+
+# The host's memory: XRT's libraries are those of the packages, and nothing of ours takes a shim's place.
+memory_map() {
+    local map lib file
+    start "${demo[@]}" -d xrt:0 -p "In the beginning" -n 200
+    emulator >/dev/null
+    sleep 1
+    map=$(awk '$6 ~ /^\// { print $6 }' "/proc/$pid/maps" | sort -u)
+    kill -INT "$pid"
+    finish
+    nothing_left "$pid" || return 1
+    for lib in libxrt_coreutil libxrt_hwemu; do
+        file=$(grep -E "/$lib\.so\.[0-9.]+$" <<<"$map") || { echo "# no $lib in the map"; return 1; }
+        [ "$(wc -l <<<"$file")" = 1 ] && dpkg-query -S "$file" 2>/dev/null | grep -q '^libxrt1:' ||
+            { echo "# $lib is $file"; return 1; }
+    done
+    # Of this build there is the program alone, and nosleep.so, which has no other function.
+    file=$(grep "^$build/" <<<"$map")
+    [ "$file" = "$(printf '%s\n' "$build/millrace" "$xrt/nosleep.so")" ] || { echo "# ${file//$'\n'/ }"; return 1; }
+    [ "$(nm -D --defined-only "$xrt/nosleep.so" | awk '{ print $3 }')" = sleep ] &&
+        ! grep -qE '/lib(xrt_core|xrt_swemu|xrt_noop)\.so' <<<"$map"
+}
+ok xrt_the_shim_is_the_package_s memory_map
+
+# Without nosleep.so it is the stock library alone, ten seconds slower.
+stock() { FAST=0 json s xrt:0 && same s; }
+[ -z "${TEST_FULL:-}" ] || ok xrt_without_anything_preloaded stock
+soak() {
+    local i
+    for ((i = 0; i < runs; i++)); do
+        start "${demo[@]}" -d xrt:0 -p "In the beginning" -n 1
+        finish
+        [ "$status" = 0 ] && grep -q '^In the beginning ' "$work/out" && nothing_left "$pid" ||
+            { echo "# run $i: status $status"; sed 's/^/# /' "$work/err"; return 1; }
+    done
+}
+ok "xrt_soak" soak
+done_testing

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What make xclbin hands to Vitis, as far as it can be looked at without: XML against the RTL's ports and the
+# register map, bank mapping against the configuration, the Tcl script with stand-ins for Vivado's commands.
+set -u
+. tests/tools/tap.sh
+build=$(realpath "${BUILD:-build}")
+
+files() { make --no-print-directory card-files PLATFORM="x_$1_y" BUILD="$build" >/dev/null; }
+# "name width direction" of every port, by Verilator.
+ports() {
+    awk '/^  (input|output)/ { sub(/,$/, ""); w = 1; if (match($0, /\[[0-9]+:0\]/)) w = substr($0, RSTART + 1) + 1
+         print $NF, w, $1 }' "$1"
+}
+axi="awvalid awready awaddr awlen awsize awburst awid awlock awcache awprot awqos awregion wvalid wready wdata wstrb wlast bvalid bready bresp bid arvalid arready araddr arlen arsize arburst arid arlock arcache arprot arqos arregion rvalid rready rdata rlast rresp rid"
+
+xml_matches_rtl() { # card
+    local dir=$build/card/$1 p s
+    ports "$dir/millrace_kernel.v" >"$work/ports"
+    xmllint_ports=$(sed -n 's/.*<port name="\([a-z0-9_]*\)".*/\1/p' "$dir/kernel.xml" | sort)
+    [ "$xmllint_ports" = "$(sed -nE 's/^((s|m)_axi_[a-z0-9_]+)_arvalid .*/\1/p' "$work/ports" | sort)" ] || return 1
+    grep -q '^ap_clk 1 input$' "$work/ports" && grep -q '^ap_rst_n 1 input$' "$work/ports" &&
+        grep -q '^interrupt 1 output$' "$work/ports" || return 1
+    while read -r p width; do
+        grep -q "^${p}_rdata $width input$" "$work/ports" && grep -q "^${p}_wdata $width output$" "$work/ports" &&
+            grep -q "^${p}_araddr 64 output$" "$work/ports" || return 1
+        for s in $axi; do grep -q "^${p}_$s " "$work/ports" || { echo "# ${p}_$s"; return 1; }; done
+    done < <(sed -n 's/.*<port name="\(m_axi[a-z0-9_]*\)" mode="master".*dataWidth="\([0-9]*\)".*/\1 \2/p' "$dir/kernel.xml")
+    grep -q '<port name="s_axi_control" mode="slave" range="0x1000" dataWidth="32"' "$dir/kernel.xml" &&
+        grep -q '^s_axi_control_awaddr 12 input$' "$work/ports"
+}
+# Arguments: numbered from 0, on ports that are there, inside the control range, none over another or over a
+# register of the engine, apart from the two that are one.
+arguments() { # card
+    local dir=$build/card/$1
+    { sed -n 's/^reg *\([A-Z_0-9]*\) *\(0x[0-9A-F]*\)/reg \1 \2/p' rtl/spec/device.def
+      sed -n 's/.*<arg name="\([a-z0-9_]*\)" addressQualifier="\([01]\)" id="\([0-9]*\)" port="\([a-z0-9_]*\)" size="0x\([48]\)" offset="\(0x[0-9A-F]*\)".*/arg \1 \2 \3 \4 \5 \6/p' "$dir/kernel.xml"
+    } | awk -v xml="$dir/kernel.xml" '
+        function hex(t,   i, v) { for (i = 3; i <= length(t); i++) v = 16 * v + index("0123456789ABCDEF", substr(t, i, 1)) - 1; return v }
+        function bad(why) { print "# " why; failed = 1 }
+        BEGIN { while ((getline line <xml) > 0) if (line ~ /<arg /) lines++ }
+        $1 == "reg" { reg[hex($3)] = $2; if ($2 == "COUNTERS") for (i = 0; i < 176; i += 4) reg[hex($3) + i] = $2 }
+        $1 == "arg" {
+            if ($4 != args + 0) bad($2 " is number " $4); args++
+            at = hex($7)
+            if (at < 16 || at + $6 > 4096 || at % 4) bad($2 " lies at " $7)
+            if (($3 == 1) != ($5 ~ /^m_axi/)) bad($2 " on " $5)
+            for (i = 0; i < $6; i += 4) {
+                if ((at + i) in used) bad($2 " lies over " used[at + i])
+                if ((at + i) in reg && !($2 == "run" && reg[at + i] ~ /^RUN/ || $2 == "watchdog" && reg[at + i] == "WATCHDOG")) bad($2 " lies over " reg[at + i])
+                used[at + i] = $2
+            }
+        }
+        END { if (args != lines || !args) bad(args " of " lines " arguments understood"); exit failed }'
+}
+banks() { # card: every port once, no bank of two channels, the host port everywhere
+    local dir=$build/card/$1
+    sed -n 's/^sp=millrace_kernel_1\.\([a-z0-9_]*\):\([A-Z]*\)\[\([0-9]*\):*\([0-9]*\)\]$/\1 \2 \3 \4/p' "rtl/kernel/package/$1.cfg" >"$work/sp"
+    [ "$(grep -c '^sp=' "rtl/kernel/package/$1.cfg")" = "$(wc -l <"$work/sp")" ] &&
+        grep -q '^nk=millrace_kernel:1:millrace_kernel_1$' "rtl/kernel/package/$1.cfg" &&
+        diff <(awk '{ print $1 }' "$work/sp" | sort) <(sed -n 's/.*<port name="\(m_axi[a-z0-9_]*\)".*/\1/p' "$dir/kernel.xml" | sort) &&
+        awk '{ last = $4 == "" ? $3 : $4
+               for (b = $3; b <= last; b++) if ($1 ~ /_host$/) host[$2 b]; else { if (($2 b) in of) exit 1; of[$2 b] } }
+             END { for (b in of) if (!(b in host)) exit 1 }' "$work/sp"
+}
+for card in u50 u250 u280; do
+    ok "package_${card}_files" files "$card"
+    ok "package_${card}_xml_has_the_ports_of_the_rtl" xml_matches_rtl "$card"
+    ok "package_${card}_arguments_fit_the_register_map" arguments "$card"
+    ok "package_${card}_banks_fit_the_configuration" banks "$card"
+done
+
+# The script runs to its end on commands that only note what they were called with.
+tcl() {
+    local dir=$build/card/u280
+    cat >"$work/stub.tcl" <<END
+set script [lindex \$argv 0]
+set argv [lrange \$argv 1 end]
+foreach c {create_project add_files set_property update_compile_order current_fileset close_project package_xo
+           ipx::package_project ipx::unload_core ipx::edit_ip_in_project ipx::current_core ipx::get_bus_interfaces
+           ipx::associate_bus_interfaces ipx::add_bus_parameter ipx::create_xgui_files ipx::update_checksums
+           ipx::check_integrity ipx::save_core} {
+    namespace eval [namespace qualifiers ::\$c] {}
+    proc ::\$c args "puts \"\$c \\\$args\"; return \$c"
+}
+set f [open \$script]
+if {![info complete [read \$f]]} { error incomplete }
+close \$f
+source \$script
+END
+    tclsh "$work/stub.tcl" rtl/kernel/package/package_kernel.tcl "$work/a.xo" "$dir/kernel.xml" part "$work" rtl/fp \
+        $(cat rtl/filelist.f) "$dir/millrace_kernel.v" >"$work/calls" || return 1
+    [ "$(grep -c '^ipx::associate_bus_interfaces ' "$work/calls")" = 18 ] && # 16 channels, host, control
+        grep -q "^package_xo -xo_path $work/a.xo -kernel_name millrace_kernel -ip_directory $work/ip -kernel_xml" "$work/calls" &&
+        grep -q '^add_files .*rtl/millrace_core.sv.*millrace_kernel.v' "$work/calls" &&
+        ! tclsh "$work/stub.tcl" rtl/kernel/package/package_kernel.tcl one two >/dev/null 2>&1
+}
+ok package_tcl_runs_on_stand_ins tcl
+says() { # WORDS ARGUMENTS...
+    local words=$1
+    shift
+    PATH=/usr/bin:/bin make --no-print-directory "$@" >"$work/out" 2>&1 && return 1
+    grep -q "$words" "$work/out"
+}
+ok xclbin_without_vitis_is_refused says "vivado is not on the path" xclbin PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1
+ok xclbin_for_an_unknown_card_is_refused says "names no known card" xclbin PLATFORM=xilinx_vck5000
+done_testing

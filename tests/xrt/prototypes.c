@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiling this compares host/device/xrt_functions.h with the headers of the installed XRT.
+#include <xrt/xrt_bo.h>
+#include <xrt/xrt_device.h>
+#include <xrt/xrt_kernel.h>
+
+#include <ert.h>
+
+#include "device/xrt_functions.h"
+
+#define X(result, name, parameters)                                                                \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(name), result parameters),              \
+                   #name " is declared otherwise by XRT");
+MR_XRT_FUNCTIONS(X)
+#undef X
+
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(MR_XRT_TO_DEVICE, XCL_BO_SYNC_BO_TO_DEVICE);
+SAME(MR_XRT_FROM_DEVICE, XCL_BO_SYNC_BO_FROM_DEVICE);
+SAME(MR_XRT_COMPLETED, ERT_CMD_STATE_COMPLETED);
+SAME(MR_XRT_NEW, ERT_CMD_STATE_NEW);
+SAME(MR_XRT_QUEUED, ERT_CMD_STATE_QUEUED);
+SAME(MR_XRT_RUNNING, ERT_CMD_STATE_RUNNING);
+SAME(MR_XRT_SUBMITTED, ERT_CMD_STATE_SUBMITTED);
+SAME(MR_XRT_TIMEOUT, ERT_CMD_STATE_TIMEOUT);
+_Static_assert(sizeof(xuid_t) == 16, "UUID");

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// xrt: in emulation, inside one process: fixtures and counters as on sim:, opening and closing again and
+// again, two compute units at once, runs that fail, and what copying costs beside XRT alone. Run it with
+// sim/xrt/run. XRT_PARTS=loop: the loop alone, for valgrind.
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "fixtures.h"
+#include "simulated.h"
+
+#include "device/xrt_api.h"
+
+static double now(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void same_run(const struct fixture *f, const char *device, const struct ran *want)
+{
+    struct ran got;
+    struct run_options o = {.device = device, .grouping = INTERLEAVED};
+    assert_int_equal(simulate(f, &o, &got), 0);
+    if (got.logits != want->logits || got.kv != want->kv)
+        fail_msg("%s on %s: other bits than on sim:tiny", f->name, device);
+    for (unsigned i = 0; i < MR_COUNTERS; i++)
+        if (got.stats.counter[i] != want->stats.counter[i])
+            fail_msg("%s on %s: counter %u is %llu, on sim:tiny %llu", f->name, device, i,
+                     (unsigned long long)got.stats.counter[i],
+                     (unsigned long long)want->stats.counter[i]);
+}
+
+// Also the loop of opening and closing: a device for each, in one process.
+static void xrt_fixtures_equal_sim(void **state)
+{
+    struct dirent **entries;
+    int n = fixture_names(&entries), ran = 0;
+    (void)state;
+    for (int i = 0; i < n; i++) {
+        struct fixture f;
+        struct ran want;
+        struct run_options o = {.device = "sim:tiny", .grouping = INTERLEAVED};
+        open_fixture(&f, entries[i]->d_name, i % 2 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8);
+        if (simulate(&f, &o, &want) == 0) {
+            same_run(&f, "xrt:", &want);
+            ran++;
+        }
+        close_fixture(&f);
+        free(entries[i]);
+    }
+    free(entries);
+    assert_true(ran >= 3);
+}
+
+static void xrt_open_and_close(void **state)
+{
+    struct mr_error err = {0};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct mr_device *dev;
+        uint64_t addr;
+        uint8_t data[100], back[100];
+        check(mr_device_open(&dev, "xrt:0", &err), &err);
+        check(mr_device_alloc(dev, 0, 5000, NULL, &addr, &err), &err);
+        memset(data, 17 + i, sizeof data);
+        check(mr_device_write(dev, addr + 4321, data, sizeof data, &err), &err);
+        check(mr_device_read(dev, addr + 4321, back, sizeof back, &err), &err);
+        assert_memory_equal(data, back, sizeof data);
+        check(mr_device_read(dev, addr, back, sizeof back, &err), &err);
+        memset(data, 0, sizeof data);
+        assert_memory_equal(data, back, sizeof data);
+        mr_device_close(dev);
+    }
+}
+
+struct on_unit {
+    const struct fixture *f;
+    const struct ran *want;
+    const char *device;
+    struct mr_device *dev;
+    struct mr_backend *b;
+    struct ran got;
+};
+
+static void *run_unit(void *arg)
+{
+    struct on_unit *u = arg;
+    hash_run(u->f, u->b, ALONE, &u->got);
+    return NULL;
+}
+
+static void xrt_two_compute_units_at_once(void **state)
+{
+    static const char *const uri[2] = {"xrt:0,unit=0", "xrt:0,unit=1"};
+    const char *xclbin = getenv("MILLRACE_XCLBIN_X2");
+    struct fixture f;
+    struct ran want;
+    struct mr_error err = {0};
+    struct on_unit u[2];
+    pthread_t thread[2];
+    (void)state;
+    assert_non_null(xclbin);
+    assert_int_equal(setenv("MILLRACE_XCLBIN", xclbin, 1), 0);
+    open_fixture(&f, "bf16-d32-r6", MR_FORMAT_MXINT8);
+    struct run_options o = {.device = "sim:tiny", .grouping = ALONE};
+    assert_int_equal(simulate(&f, &o, &want), 0);
+    for (int i = 0; i < 2; i++) {
+        struct mr_engine_options opt = {.max_seqs = f.n_seq};
+        u[i] = (struct on_unit){.f = &f};
+        check(mr_device_open(&u[i].dev, uri[i], &err), &err);
+        check(mr_engine_open(&u[i].b, &f.packed, u[i].dev, &opt, &err), &err);
+    }
+    // A unit is used by one device.
+    struct mr_device *third;
+    assert_int_equal(mr_device_open(&third, "xrt:0,unit=1", &err), MR_ERR_DEVICE);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, run_unit, &u[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        struct mr_backend_stats s;
+        mr_backend_stats(u[i].b, &s);
+        assert_true(u[i].got.logits == want.logits && u[i].got.kv == want.kv);
+        assert_true(s.counter[MR_CNT_CYCLES] == want.stats.counter[MR_CNT_CYCLES]);
+        mr_backend_close(u[i].b);
+        mr_device_close(u[i].dev);
+    }
+    close_fixture(&f);
+}
+
+static void xrt_run_that_fails_is_reported(void **state)
+{
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    uint64_t addr;
+    uint32_t desc[48] = {0};
+    (void)state;
+    check(mr_device_open(&dev, "xrt:0", &err), &err);
+    assert_string_equal(mr_device_info(dev)->config, "tiny");
+    check(mr_device_alloc(dev, 0, sizeof desc, NULL, &addr, &err), &err);
+    check(mr_device_write(dev, addr, desc, sizeof desc, &err), &err);
+    for (int i = 0; i < 2; i++) { // the first leaves nothing behind that the second would see
+        assert_int_equal(mr_device_run(dev, addr, &err), MR_ERR_DEVICE);
+        assert_non_null(strstr(err.text, "bad run descriptor (code 1)"));
+    }
+    // Nothing there: the memory's answer is an error.
+    assert_int_equal(mr_device_run(dev, addr + ((uint64_t)1 << 33), &err), MR_ERR_DEVICE);
+    assert_non_null(strstr(err.text, "AXI read error (code 4)"));
+    assert_int_equal(mr_device_write(dev, addr + 4096, desc, 4096, &err), MR_ERR_USAGE);
+    mr_device_close(dev);
+}
+
+static void xrt_weights_too_large_for_their_buffers(void **state)
+{
+    enum { SIZE = 5 << 20 };
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    uint64_t addr;
+    uint8_t *data = allocate(SIZE, 1), *back = allocate(SIZE, 1);
+    (void)state;
+    check(mr_device_open(&dev, "xrt:0,bo=1", &err), &err);
+    assert_int_equal(mr_device_alloc(dev, 0, SIZE, data, &addr, &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "do not fit 4 buffers"));
+    for (int i = 0; i < SIZE; i++)
+        data[i] = (uint8_t)(i * 2654435761u >> 24);
+    check(mr_device_alloc(dev, 0, 3500000, data, &addr, &err), &err);
+    check(mr_device_read(dev, addr, back, 3500000, &err), &err);
+    assert_memory_equal(data, back, 3500000);
+    mr_device_close(dev);
+    free(data);
+    free(back);
+}
+
+static int stop_halfway(void *arg, size_t done, size_t total)
+{
+    *(size_t *)arg = total;
+    return done * 2 > total;
+}
+
+static void xrt_upload_can_be_stopped(void **state)
+{
+    enum { SIZE = 40 << 20 };
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    uint64_t addr;
+    size_t total = 0;
+    uint8_t *data = allocate(SIZE, 1);
+    (void)state;
+    check(mr_device_open(&dev, "xrt:0", &err), &err);
+    dev->upload = (struct mr_upload){.progress = stop_halfway, .arg = &total, .total = SIZE};
+    assert_int_equal(mr_device_alloc(dev, 0, SIZE, data, &addr, &err), MR_ERR_INTERRUPTED);
+    assert_int_equal(total, SIZE);
+    assert_true(dev->upload.done > SIZE / 2 && dev->upload.done < SIZE);
+    mr_device_close(dev);
+    free(data);
+}
+
+// Bytes a second of the device's alloc and read, and of a bare program's: allocate, fill and sync a
+// buffer, sync it back and copy it out.
+static void xrt_copies_as_fast_as_xrt_alone(void **state)
+{
+    enum { SIZE = 32 << 20, TIMES = 3 };
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct mr_xrt_card *card;
+    struct mr_xrt_buffer bare;
+    double best[4] = {1e9, 1e9, 1e9, 1e9}; // seconds: up, down; bare up, down
+    uint8_t *data = allocate(SIZE, 1);
+    (void)state;
+    memset(data, 0x5A, SIZE);
+    check(mr_device_open(&dev, "xrt:0", &err), &err);
+    check(mr_xrt_open(&card, 0, getenv("MILLRACE_XCLBIN"), &err), &err);
+    for (int i = 0; i < TIMES; i++) {
+        uint64_t addr;
+        double t[5];
+        t[0] = now();
+        check(mr_device_alloc(dev, 0, SIZE, data, &addr, &err), &err);
+        t[1] = now();
+        check(mr_device_read(dev, addr, data, SIZE, &err), &err);
+        t[2] = now();
+        check(mr_xrt_alloc(&bare, card, 0, SIZE, &err), &err);
+        memcpy(bare.data, data, SIZE);
+        check(mr_xrt_sync(&bare, true, 0, SIZE, &err), &err);
+        t[3] = now();
+        check(mr_xrt_sync(&bare, false, 0, SIZE, &err), &err);
+        memcpy(data, bare.data, SIZE);
+        t[4] = now();
+        mr_xrt_free(&bare);
+        for (int k = 0; k < 4; k++)
+            best[k] = t[k + 1] - t[k] < best[k] ? t[k + 1] - t[k] : best[k];
+    }
+    print_message("# MB/s to the card %.0f, from it %.0f; XRT alone %.0f, %.0f\n", SIZE / best[0] / 1e6,
+                  SIZE / best[1] / 1e6, SIZE / best[2] / 1e6, SIZE / best[3] / 1e6);
+    mr_xrt_close(card);
+    mr_device_close(dev);
+    free(data);
+    // The best of three on a busy machine; the bar is 70 %.
+    assert_true(best[2] / best[0] >= 0.7);
+    assert_true(best[3] / best[1] >= 0.7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest loop[] = {cmocka_unit_test(xrt_open_and_close)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(xrt_open_and_close),
+        cmocka_unit_test(xrt_fixtures_equal_sim),
+        cmocka_unit_test(xrt_run_that_fails_is_reported),
+        cmocka_unit_test(xrt_weights_too_large_for_their_buffers),
+        cmocka_unit_test(xrt_upload_can_be_stopped),
+        cmocka_unit_test(xrt_copies_as_fast_as_xrt_alone),
+        cmocka_unit_test(xrt_two_compute_units_at_once),
+    };
+    const char *parts = getenv("XRT_PARTS");
+    if (parts && strcmp(parts, "loop") == 0)
+        return cmocka_run_group_tests(loop, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
