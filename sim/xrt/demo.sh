@@ -6,8 +6,9 @@ set -u
 millrace=${MILLRACE:-build/millrace} build=${BUILD:-build}
 export MILLRACE_XCLBIN=${MILLRACE_XCLBIN:-$build/xrt/millrace-sim.xclbin}
 prompt=${PROMPT:-And it came to pass} tokens=${TOKENS:-40}
+xrt=${XILINX_XRT:-"Debian's"}
 cat <<END
-A GPT-J of 4 million parameters writes $tokens tokens through XRT (${XILINX_XRT:-Debian's}): the program opens
+A GPT-J of 4 million parameters writes $tokens tokens through XRT ($xrt): the program opens
 an Alveo card as it would a real one, and behind XRT's hardware emulation Verilator executes the kernel.
 
 END

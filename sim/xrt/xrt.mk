@@ -118,3 +118,7 @@ xclbin:
 	  $(abspath $(BUILD)/gen/mr_pkg.sv $(shell grep -v '^ *//' rtl/filelist.f) $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh))
 	v++ -t hw --link --platform $(PLATFORM) --config rtl/kernel/package/$(CARD).cfg --temp_dir $(CARD_DIR)/link \
 	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo
+.PHONY: full-xrt
+# 200 runs one after the other, and one with nothing preloaded.
+full-xrt: $(MILLRACE) xrt-tests $(BUILD)/sim/tiny/libmillrace-sim-tiny.so
+	TEST_FULL=1 RUNS=200 MILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/generate.sh

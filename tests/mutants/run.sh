@@ -124,6 +124,16 @@ mutant() { # name file sed catcher
     cp -p "$file" "$tree/$file"
 }
 
+# ---- kernel ------------------------------------------------------------------------------------------
+mutant 'kernel starts by a write of zero' rtl/kernel/mr_kernel.sv \
+    's/awaddr_q == AP_CTRL \&\& wdata_q\[0\] \&\& !start_q/awaddr_q == AP_CTRL \&\& !start_q/' rtl:kernel@n2
+mutant 'kernel forgets to clear ap_done' rtl/kernel/mr_kernel.sv \
+    's/done_event || (done_q \&\& !read_ctrl)/done_event || done_q/' rtl:kernel@n2
+mutant 'kernel waits for a finish that a soft reset does not give' rtl/kernel/mr_kernel.sv \
+    's/(core_finish || !core_busy)/core_finish/' rtl:kernel@n2
+mutant 'kernel takes the next page' rtl/kernel/mr_kernel.sv \
+    "s/p == 2'd0 ? pages\[63:0\]/p == 2'd1 ? pages[63:0]/" rtl:kernel@n2
+
 # ---- array -------------------------------------------------------------------------------------------
 mutant 'PE takes weights as unsigned' rtl/array/mr_pe.sv \
     "s/32'(\\\$signed(w_i\\[32\\*j+8\\*b+:8\\]))/32'(w_i[32*j+8*b+:8])/" rtl:pe@single

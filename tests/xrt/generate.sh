@@ -59,6 +59,18 @@ ok xrt_the_shim_is_the_package_s memory_map
 # Without nosleep.so it is the stock library alone, ten seconds slower.
 stock() { FAST=0 json s xrt:0 && same s; }
 [ -z "${TEST_FULL:-}" ] || ok xrt_without_anything_preloaded stock
+# The bar: wall time a token at most 1.1 times that of sim:, the best of five each, start excluded.
+wall() { # DEVICE: seconds of 24 tokens
+    sim/xrt/run "$millrace" generate -m models/demo -q -d "$1" -p "In the beginning" -n 24 --ignore-eos --stats \
+        2>&1 >/dev/null | sed -n 's/^\([0-9.]*\) s wall$/\1/p'
+}
+as_fast_as_sim() {
+    local i
+    for ((i = 0; i < 5; i++)); do echo "$(wall sim:tiny) $(wall xrt:)"; done |
+        awk '{ if (!a || $1 < a) a = $1; if (!b || $2 < b) b = $2 }
+             END { printf "# seconds: sim: %s, xrt: %s\n", a, b; exit !(a > 0 && b > 0 && b <= 1.1 * a) }'
+}
+[ -z "${TEST_FULL:-}" ] || ok xrt_wall_time_of_a_token as_fast_as_sim
 soak() {
     local i
     for ((i = 0; i < runs; i++)); do
