@@ -44,7 +44,7 @@ libs:
 	@echo $(LIBS)
 
 # ---- one description of commands and registers for C and SystemVerilog ---------------------------
-SPEC     := rtl/spec/device.def rtl/spec/kernel.def
+SPEC     := rtl/spec/device.def rtl/spec/kernel.def rtl/spec/pcie.def
 $(BUILD)/gen/mr_device.h: $(SPEC) rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
 	@awk -v out=c -f rtl/spec/gen_device.awk $(SPEC) >$@.tmp && mv $@.tmp $@

@@ -55,3 +55,8 @@ rtl/vector/mr_quant_buf.sv
 rtl/vector/mr_vec_out.sv
 rtl/millrace_core.sv
 rtl/kernel/mr_kernel.sv
+rtl/pcie/mr_copy.sv
+rtl/pcie/mr_pcie_bar.sv
+rtl/pcie/mr_pcie_exec.sv
+rtl/pcie/mr_pcie_queues.sv
+rtl/pcie/millrace_pcie.sv

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# device.def, kernel.def -> C header (out=c) or SystemVerilog package (out=sv).
+# device.def, kernel.def, pcie.def -> C header (out=c) or SystemVerilog package (out=sv).
 function sv_hex(v) { return v ~ /^0x/ ? "32'h" substr(v, 3) : "32'd" v }
 function emit(name, value) {
     if (out == "c") printf "#define MR_%s %s%s\n", name, value, (value ~ /^0x/ ? "u" : "")
     else printf "  localparam logic [31:0] %s = %s;\n", name, sv_hex(value)
 }
 BEGIN {
-    print "// Generated from rtl/spec/device.def; do not edit."
+    print "// Generated from rtl/spec/*.def; do not edit."
     if (out == "c") print "#ifndef MR_DEVICE_H\n#define MR_DEVICE_H\n"
     else print "// Constants of docs/commands.md. *_LSB is the bit within the 512-bit command.\n" \
                "/* verilator lint_off UNUSEDPARAM */\npackage mr_pkg;"

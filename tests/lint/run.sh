@@ -38,6 +38,13 @@ for c in $configs $(awk '!/^#/ && NF { print $1 }' rtl/kernel/package/cards.def)
             "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_kernel, $c" "$tmp/v"
 done
+# The PCI function's inside, for the smallest and the largest.
+for c in tiny u280; do
+    # shellcheck disable=SC2046
+    verilator --lint-only -Wall --top-module millrace_pcie $(params "$c") -Irtl/fp "${files[@]}" >"$tmp/v" 2>&1 &&
+        [ ! -s "$tmp/v" ]
+    tap $? "verilator -Wall: millrace_pcie, $c" "$tmp/v"
+done
 for define in MILLRACE_NONE MILLRACE_VIEW MILLRACE_CLK_GATE; do
     # shellcheck disable=SC2046
     verilator --lint-only -Wall -D$define --top-module millrace_core $(params tiny) -Irtl/fp \
@@ -48,20 +55,23 @@ done
 # ---- Icarus. "sorry" is about its own sensitivity lists, wider than needed: not a fault of the source.
 kernel tiny
 iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -Wno-sensitivity-entire-array \
-    -t null -Irtl/fp -s millrace_kernel "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
+    -t null -Irtl/fp -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
 status=$?
 grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
 [ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
-tap $? "iverilog -g2012: millrace_kernel, tiny" "$tmp/i2"
+tap $? "iverilog -g2012: millrace_kernel, tiny; millrace_pcie" "$tmp/i2"
 
 # ---- Yosys: the same files; clocked by clk_i only, no latch, no asynchronous reset --------------------
-{
-    echo "read_verilog -sv -Irtl/fp ${files[*]} $tmp/millrace_kernel.v"
-    echo "hierarchy -check -top millrace_kernel; proc"
-    echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"
-} >"$tmp/y.ys"
-yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
-tap $? "yosys hierarchy, proc: millrace_kernel, tiny; no latch, no asynchronous reset" "$tmp/y"
+for top in millrace_kernel millrace_pcie; do
+    {
+        echo "read_verilog -sv -Irtl/fp ${files[*]} $tmp/millrace_kernel.v"
+        [ $top = millrace_kernel ] || echo "chparam $(params tiny | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g') $top"
+        echo "hierarchy -check -top $top; proc"
+        echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"
+    } >"$tmp/y.ys"
+    yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
+    tap $? "yosys hierarchy, proc: $top, tiny; no latch, no asynchronous reset" "$tmp/y"
+done
 
 # ---- layout of the RTL ------------------------------------------------------------------------------
 find rtl tests/formal \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"

@@ -190,6 +190,18 @@ mutant 'semaphores are never taken' rtl/control/mr_sems.sv \
 mutant 'commands do not wait for their semaphores' rtl/control/mr_queue.sv \
     "s/ && (wait_mask & ~sem_i) == '0;/;/" sim
 
+# ---- the PCI function ------------------------------------------------------------------------------------
+mutant 'copier: write strobes of an unaligned first beat' rtl/pcie/mr_copy.sv \
+    "s/m_wstrb_o <= lanes(lo_q, n)/m_wstrb_o <= lanes(6'd0, n)/" rtl:pcie@n2
+mutant 'every segment is skipped into, not the first' rtl/pcie/mr_pcie_exec.sv \
+    "s/skip_q <= '0;/skip_q <= skip_q;/" rtl:pcie@n2
+mutant 'a run goes on when its ring is disabled' rtl/pcie/mr_pcie_exec.sv \
+    "s/if (!q_enabled_i \&\& !stopped_q) x_q <= X_STOP/if (1'b0) x_q <= X_STOP/" rtl:pcie@n2
+mutant 'doorbell: the entry in work counts as one ahead' rtl/pcie/mr_pcie_queues.sv \
+    "s/ + 16'(job_busy_o \&\& job_queue_o == at);/;/" rtl:pcie@n2
+mutant 'interrupts go to the vector of the same number' rtl/pcie/mr_pcie_queues.sv \
+    's/irq_o\[vector_q\[job_queue_o\]\]/irq_o[job_queue_o]/' rtl:pcie@n2
+
 # ---- clock gates -----------------------------------------------------------------------------------------
 mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv \
     "s/left_q <= 8'(HOLD);/left_q <= 8'd1;/" gates

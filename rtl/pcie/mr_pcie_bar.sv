@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// BAR 0 of millrace_pcie: identity, capability list, the rings' registers, and a window to the
+// engine's registers, which it shares with the executor (docs/driver.md).
+//
+// Parameters: N channels; QUEUES rings; MEM_LOG2 bytes a channel, log2.
+//
+// AXI4-Lite slave, one access at a time; responses are always OKAY, unknown addresses read zero and
+// ignore writes, as do words with a partial strobe.
+// q_: register port of mr_pcie_queues. x_: the executor's accesses to the engine: x_valid_i with
+// its payload until x_done_o (pulse; x_rdata_o with it). c_: AXI4-Lite master to the engine.
+module mr_pcie_bar #(
+  parameter int N = 1,
+  parameter int QUEUES = 16,
+  parameter int MEM_LOG2 = 30
+) (
+  input  logic                      clk_i,
+  input  logic                      rst_ni,
+
+  input  logic                      s_awvalid_i,
+  output logic                      s_awready_o,
+  input  logic [15:0]               s_awaddr_i,
+  input  logic                      s_wvalid_i,
+  output logic                      s_wready_o,
+  input  logic [31:0]               s_wdata_i,
+  input  logic [3:0]                s_wstrb_i,
+  output logic                      s_bvalid_o,
+  input  logic                      s_bready_i,
+  input  logic                      s_arvalid_i,
+  output logic                      s_arready_o,
+  input  logic [15:0]               s_araddr_i,
+  output logic                      s_rvalid_o,
+  input  logic                      s_rready_i,
+  output logic [31:0]               s_rdata_o,
+
+  output logic                      q_we_o,
+  output logic [$clog2(QUEUES)+3:0] q_addr_o,
+  output logic [31:0]               q_wdata_o,
+  input  logic [31:0]               q_rdata_i,
+  input  logic                      busy_i,
+  input  logic [$clog2(QUEUES)-1:0] queue_i,
+
+  input  logic                      x_valid_i,
+  input  logic                      x_write_i,
+  input  logic [11:0]               x_addr_i,
+  input  logic [31:0]               x_wdata_i,
+  output logic                      x_done_o,
+  output logic [31:0]               x_rdata_o,
+
+  output logic                      c_awvalid_o,
+  input  logic                      c_awready_i,
+  output logic                      c_wvalid_o,
+  input  logic                      c_wready_i,
+  output logic [11:0]               c_addr_o,
+  output logic [31:0]               c_wdata_o,
+  input  logic                      c_bvalid_i,
+  output logic                      c_arvalid_o,
+  input  logic                      c_arready_i,
+  input  logic                      c_rvalid_i,
+  input  logic [31:0]               c_rdata_i
+);
+
+  localparam int QW = $clog2(QUEUES);
+
+  // ---- one access: a write when its address and data are there, else a read ---------------------
+  logic        aw_q, w_q, ar_q, acc_q, write_q, whole_q;
+  // verilator lint_off UNUSED
+  logic [15:0] awaddr_q, araddr_q;  // the registers are words
+  // verilator lint_on UNUSED
+  logic [15:0] addr_q;
+  logic [31:0] wdata_q, data_q;  // data_q: of the access in work
+  logic [3:0]  wstrb_q;
+  logic        begin_w, begin_r, engine, rings, local_done, done;
+  assign s_awready_o = !aw_q;
+  assign s_wready_o  = !w_q;
+  assign s_arready_o = !ar_q;
+  assign begin_w     = !acc_q && aw_q && w_q && !s_bvalid_o;
+  assign begin_r     = !acc_q && !begin_w && ar_q && !s_rvalid_o;
+  assign engine      = addr_q[15:12] == mr_pkg::PCIE_ENGINE[15:12];
+  assign rings       = addr_q >= mr_pkg::PCIE_QUEUES[15:0] &&
+                       addr_q < mr_pkg::PCIE_QUEUES[15:0] + 16'(QUEUES * 64);
+  logic skip;
+  assign skip        = write_q && !whole_q;
+  assign local_done  = acc_q && (!engine || skip);
+  assign q_we_o      = local_done && rings && write_q && whole_q;
+  assign q_addr_o    = addr_q[QW+5:2];
+  assign q_wdata_o   = data_q;
+
+  // ---- the engine's port: the host's access or the executor's -----------------------------------
+  logic [1:0]  c_state_q;  // 0 free, 1 address, 2 response
+  logic        host_q, cw_q, c_done;
+  logic        aw_wait_q, w_wait_q, ar_wait_q;
+  assign c_done      = c_state_q == 2'd2 && (cw_q ? c_bvalid_i : c_rvalid_i);
+  assign x_done_o    = c_done && !host_q;
+  assign x_rdata_o   = c_rdata_i;
+  assign c_awvalid_o = aw_wait_q;
+  assign c_wvalid_o  = w_wait_q;
+  assign c_arvalid_o = ar_wait_q;
+  assign done        = local_done || (c_done && host_q);
+  logic c_host, c_go, c_write;
+  assign c_host      = acc_q && engine && !skip;
+  assign c_go        = c_state_q == 2'd0 && (c_host || x_valid_i);
+  assign c_write     = c_host ? write_q : x_write_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      c_state_q <= 2'd0;
+      aw_wait_q <= 1'b0;
+      w_wait_q  <= 1'b0;
+      ar_wait_q <= 1'b0;
+    end else begin
+      if (c_go) begin
+        c_state_q <= 2'd2;
+        aw_wait_q <= c_write;
+        w_wait_q  <= c_write;
+        ar_wait_q <= !c_write;
+      end else begin
+        if (c_awready_i) aw_wait_q <= 1'b0;
+        if (c_wready_i) w_wait_q <= 1'b0;
+        if (c_arready_i) ar_wait_q <= 1'b0;
+        // The cycle between two accesses lets the executor take its request back.
+        if (c_done) c_state_q <= 2'd1;
+        if (c_state_q == 2'd1) c_state_q <= 2'd0;
+      end
+    end
+    if (c_go) begin
+      host_q    <= c_host;
+      cw_q      <= c_write;
+      c_addr_o  <= c_host ? addr_q[11:0] : x_addr_i;
+      c_wdata_o <= c_host ? data_q : x_wdata_i;
+    end
+  end
+
+  // ---- identity and capabilities ----------------------------------------------------------------
+  localparam logic [31:0] CAPS = mr_pkg::PCIE_CAPS;
+  function automatic [31:0] value(input logic [15:0] addr, input logic [31:0] scratch,
+                                  input logic [31:0] status);
+    unique case (addr)
+      mr_pkg::PCIE_REG_MAGIC[15:0]:   value = mr_pkg::PCIE_MAGIC;
+      mr_pkg::PCIE_REG_VERSION[15:0]: value = {mr_pkg::PCIE_VERSION_MAJOR[15:0],
+                                               mr_pkg::PCIE_VERSION_MINOR[15:0]};
+      mr_pkg::PCIE_REG_CAPS[15:0]:    value = CAPS;
+      mr_pkg::PCIE_REG_SCRATCH[15:0]: value = scratch;
+      mr_pkg::PCIE_REG_STATUS[15:0]:  value = status;
+      CAPS[15:0]:           value = {CAPS[15:0] + 16'h10, mr_pkg::PCIE_CAP_ENGINE[15:0]};
+      CAPS[15:0] + 16'h04:  value = mr_pkg::PCIE_ENGINE;
+      CAPS[15:0] + 16'h08:  value = 32'h1000;
+      CAPS[15:0] + 16'h10:  value = {CAPS[15:0] + 16'h20, mr_pkg::PCIE_CAP_QUEUES[15:0]};
+      CAPS[15:0] + 16'h14:  value = mr_pkg::PCIE_QUEUES;
+      CAPS[15:0] + 16'h18:  value = 32'(QUEUES);
+      CAPS[15:0] + 16'h1C:  value = 32'd12;  // log2 of the most entries
+      CAPS[15:0] + 16'h20:  value = {CAPS[15:0] + 16'h30, mr_pkg::PCIE_CAP_MEMORY[15:0]};
+      CAPS[15:0] + 16'h28:  value = 32'(N);
+      CAPS[15:0] + 16'h2C:  value = 32'(MEM_LOG2);
+      CAPS[15:0] + 16'h30:  value = {16'd0, mr_pkg::PCIE_CAP_COPY[15:0]};
+      CAPS[15:0] + 16'h38:  value = 32'd31;  // log2 of the most bytes of an entry
+      CAPS[15:0] + 16'h3C:  value = 32'd24;  // log2 of the most segments
+      default:              value = '0;
+    endcase
+  endfunction
+
+  logic [31:0] scratch_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      aw_q       <= 1'b0;
+      w_q        <= 1'b0;
+      ar_q       <= 1'b0;
+      acc_q      <= 1'b0;
+      s_bvalid_o <= 1'b0;
+      s_rvalid_o <= 1'b0;
+      scratch_q  <= '0;
+    end else begin
+      if (s_awvalid_i && s_awready_o) aw_q <= 1'b1;
+      else if (begin_w) aw_q <= 1'b0;
+      if (s_wvalid_i && s_wready_o) w_q <= 1'b1;
+      else if (begin_w) w_q <= 1'b0;
+      if (s_arvalid_i && s_arready_o) ar_q <= 1'b1;
+      else if (begin_r) ar_q <= 1'b0;
+      if (begin_w || begin_r) acc_q <= 1'b1;
+      else if (done) acc_q <= 1'b0;
+      if (done && write_q) s_bvalid_o <= 1'b1;
+      else if (s_bready_i) s_bvalid_o <= 1'b0;
+      if (done && !write_q) s_rvalid_o <= 1'b1;
+      else if (s_rready_i) s_rvalid_o <= 1'b0;
+      if (local_done && write_q && whole_q && addr_q == mr_pkg::PCIE_REG_SCRATCH[15:0]) begin
+        scratch_q <= data_q;
+      end
+    end
+    if (s_awvalid_i && s_awready_o) awaddr_q <= s_awaddr_i;
+    if (s_wvalid_i && s_wready_o) begin
+      wdata_q <= s_wdata_i;
+      wstrb_q <= s_wstrb_i;
+    end
+    if (s_arvalid_i && s_arready_o) araddr_q <= s_araddr_i;
+    if (begin_w || begin_r) begin
+      addr_q  <= {begin_w ? awaddr_q[15:2] : araddr_q[15:2], 2'd0};
+      write_q <= begin_w;
+      whole_q <= wstrb_q == 4'hF;
+      data_q  <= wdata_q;
+    end
+    if (done) begin
+      s_rdata_o <= engine ? c_rdata_i : rings ? q_rdata_i :
+                   value(addr_q, scratch_q, {16'd0, 8'(queue_i), 7'd0, busy_i});
+    end
+  end
+
+endmodule
