@@ -78,6 +78,9 @@ int cli_usage(const struct cli_command *cmd, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_help(const struct cli_command *cmd);
 
+// A file to write, not "-": standard output is for what the command prints. EXIT_OK or EXIT_USAGE.
+int cli_output_name(const struct cli_command *cmd, const char *option, const char *path);
+
 // Numbers from the command line; report and return false if `text` is not one in the range.
 bool cli_int(const struct cli_command *cmd, const char *option, const char *text, long low,
              long high, long *out);

@@ -42,6 +42,13 @@ void cli_help(const struct cli_command *cmd)
     printf("usage: millrace %s %s", cmd->name, cmd->usage);
 }
 
+int cli_output_name(const struct cli_command *cmd, const char *option, const char *path)
+{
+    if (path && strcmp(path, "-") == 0)
+        return cli_usage(cmd, "%s -: standard output is not for files; name one", option);
+    return EXIT_OK;
+}
+
 bool cli_int(const struct cli_command *cmd, const char *option, const char *text, long low,
              long high, long *out)
 {

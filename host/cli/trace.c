@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a token or of a prefill on the simulated device, as files to look at.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/error.h"
+#include "common/output_file.h"
 #include "trace/perfetto.h"
 #include "trace/run.h"
 #include "trace/svg.h"
@@ -28,58 +28,93 @@ enum { MAX_WAVES = 100000, DEFAULT_EVENTS = 100000 };
 
 struct output {
     const char *option, *path;
-    FILE *file;
+    struct mr_output_file to;
 };
 
 struct args {
     struct cli_common c;
     struct mr_trace_options o;
     long decode, prefill, at, from, to, layer, max_events;
-    struct output json, svg, fst;
+    struct output json, svg;
+    const char *fst;
+    struct mr_output waves; // for fst
 };
 
-// ---- outputs: opened before the simulation, so that it is not run in vain -----------------------
+// ---- outputs: opened before the simulation, so that it is not run in vain; what was there before
+// stays until the run has succeeded
+// ----------------------------------------------------------------
 
 static int open_output(struct output *o)
 {
-    if (!o->path)
+    struct mr_error err = {0};
+    if (!o->path || mr_output_file_open(&o->to, o->path, &err) == 0)
         return EXIT_OK;
-    o->file = fopen(o->path, "wb");
-    if (o->file)
-        return EXIT_OK;
-    fprintf(stderr, "millrace trace: %s %s: %s\n", o->option, o->path, strerror(errno));
-    return EXIT_INPUT;
+    (void)mr_fail_in(&err, "%s", o->option);
+    return cli_fail(&err);
 }
 
-// A file that is not complete is removed; a device such as /dev/full is not ours to remove.
-static int close_output(struct output *o, int status)
+// The simulator opens waves itself, by name, and would remove a device that it finds there.
+static int open_waves(struct args *a)
 {
+    struct mr_error err = {0};
     struct stat st;
-    if (!o->file)
-        return status;
-    bool ours = fstat(fileno(o->file), &st) == 0 && S_ISREG(st.st_mode);
-    if (fclose(o->file) != 0 && status == EXIT_OK) {
-        fprintf(stderr, "millrace trace: %s %s: %s\n", o->option, o->path, strerror(errno));
-        status = EXIT_INPUT;
-    }
-    if (status != EXIT_OK && ours)
-        (void)unlink(o->path);
-    return status;
+    int rc = 0;
+    if (!a->fst)
+        return EXIT_OK;
+    if (stat(a->fst, &st) == 0 && !S_ISREG(st.st_mode))
+        rc = mr_fail(&err, MR_ERR_IO, "%s: is not a regular file; waves need one", a->fst);
+    if (rc == 0)
+        rc = mr_output_open_named(&a->waves, a->fst, &err);
+    if (rc == 0)
+        return EXIT_OK;
+    (void)mr_fail_in(&err, "--fst");
+    return cli_fail(&err);
 }
 
-static int write_files(const struct args *a, const struct mr_trace *t, const char *title)
+static int open_outputs(struct args *a)
+{
+    int status = open_output(&a->json);
+    if (status == EXIT_OK)
+        status = open_output(&a->svg);
+    return status == EXIT_OK ? open_waves(a) : status;
+}
+
+static int write_files(struct args *a, const struct mr_trace *t, const char *title)
 {
     struct mr_error err = {0};
     const struct output *o = &a->json;
-    int rc = o->file ? mr_trace_json(t, title, o->file, &err) : 0;
-    if (rc == 0 && a->svg.file) {
+    int rc = o->path ? mr_trace_json(t, title, o->to.file, &err) : 0;
+    if (rc == 0 && a->svg.path) {
         o = &a->svg;
-        rc = mr_trace_svg(t, title, o->file, &err);
+        rc = mr_trace_svg(t, title, o->to.file, &err);
     }
     if (rc == 0)
         return EXIT_OK;
-    (void)mr_fail_in(&err, "%s %s", o->option, o->path);
+    (void)mr_fail_in(&err, "%s: %s", o->option, o->path);
     return cli_fail(&err);
+}
+
+static int commit(struct args *a)
+{
+    struct mr_error err = {0};
+    struct output *const o[] = {&a->json, &a->svg};
+    for (int i = 0; i < 2; i++)
+        if (o[i]->path && mr_output_file_commit(&o[i]->to, o[i]->path, &err) < 0) {
+            (void)mr_fail_in(&err, "%s", o[i]->option);
+            return cli_fail(&err);
+        }
+    if (!a->fst || mr_output_commit(&a->waves, &err) == 0)
+        return EXIT_OK;
+    (void)mr_fail_in(&err, "--fst");
+    return cli_fail(&err);
+}
+
+// What has not been committed.
+static void abandon(struct args *a)
+{
+    mr_output_file_abandon(&a->json.to);
+    mr_output_file_abandon(&a->svg.to);
+    mr_output_abandon(&a->waves);
 }
 
 // ---- what is printed
@@ -129,23 +164,39 @@ static void make_title(const struct args *a, char *title, size_t size)
 // ---- the command
 // ---------------------------------------------------------------------------------
 
+static int check_outputs(const struct args *a)
+{
+    const struct {
+        const char *option, *path;
+    } f[] = {{"--json", a->json.path}, {"--svg", a->svg.path}, {"--fst", a->fst}};
+    for (int i = 0; i < 3; i++) {
+        if (cli_output_name(&cmd_trace, f[i].option, f[i].path) != EXIT_OK)
+            return EXIT_USAGE;
+        for (int k = 0; k < i; k++)
+            if (f[i].path && f[k].path && mr_output_same(f[i].path, f[k].path))
+                return cli_usage(&cmd_trace, "%s and %s name the same file, %s", f[k].option,
+                                 f[i].option, f[i].path);
+    }
+    return EXIT_OK;
+}
+
 static int check_window(const struct args *a)
 {
     if (a->from >= 0 && a->to >= 0 && a->from >= a->to)
         return cli_usage(&cmd_trace, "--from %ld is not before --to %ld", a->from, a->to);
     if (a->layer >= 0 && (a->from >= 0 || a->to >= 0))
         return cli_usage(&cmd_trace, "--layer and --from, --to exclude each other");
-    if (a->fst.path && (a->from < 0 || a->to < 0))
+    if (a->fst && (a->from < 0 || a->to < 0))
         return cli_usage(&cmd_trace,
                          "--fst needs --from and --to: waves of a whole run are too many");
-    if (a->fst.path && a->to - a->from > MAX_WAVES)
+    if (a->fst && a->to - a->from > MAX_WAVES)
         return cli_usage(&cmd_trace, "--fst: a window of %ld cycles is too large, at most %d",
                          a->to - a->from, MAX_WAVES);
     if (a->prefill && a->decode >= 0)
         return cli_usage(&cmd_trace, "--decode and --prefill exclude each other");
-    if (a->at > 0 && !a->prefill)
+    if (a->at >= 0 && !a->prefill)
         return cli_usage(&cmd_trace, "--at belongs to --prefill");
-    return EXIT_OK;
+    return check_outputs(a);
 }
 
 static int trace(struct args *a, struct mr_model *model)
@@ -163,23 +214,20 @@ static int trace(struct args *a, struct mr_model *model)
     o->from = a->from < 0 ? 0 : (uint64_t)a->from;
     o->to = a->to < 0 ? UINT64_MAX : (uint64_t)a->to;
     o->max_slices = (size_t)a->max_events;
-    o->waves = a->fst.path;
     make_title(a, title, sizeof title);
-    int status = open_output(&a->json);
-    if (status == EXIT_OK)
-        status = open_output(&a->svg);
-    if (status == EXIT_OK)
-        status = open_output(&a->fst); // the simulator opens it again
+    int status = open_outputs(a);
+    o->waves = a->waves.temporary;
     if (status == EXIT_OK) {
         int rc = mr_trace_run(&t, model, o, &err);
         status = rc < 0 ? cli_fail(&err) : write_files(a, &t, title);
+        if (status == EXIT_OK)
+            status = commit(a);
         if (status == EXIT_OK && !a->c.quiet)
             print_summary(a, &t, title);
         mr_trace_free(&t);
     }
-    status = close_output(&a->json, status);
-    status = close_output(&a->svg, status);
-    return close_output(&a->fst, status);
+    abandon(a);
+    return status;
 }
 
 // 1: taken, 0: not one of these, -1: reported.
@@ -216,7 +264,7 @@ static int own_option(struct args *a, int opt)
         a->svg.path = optarg;
         return 1;
     case OPT_FST:
-        a->fst.path = optarg;
+        a->fst = optarg;
         return 1;
     }
     return 0;
@@ -249,13 +297,14 @@ static int run(int argc, char **argv)
     struct args a = {.c = {.device = "sim:"},
                      .o = {.head = true},
                      .decode = -1,
+                     .at = -1,
                      .from = -1,
                      .to = -1,
                      .layer = -1,
                      .max_events = DEFAULT_EVENTS,
                      .json = {.option = "--json"},
                      .svg = {.option = "--svg"},
-                     .fst = {.option = "--fst"}};
+                     .waves = {.fd = -1}};
     struct mr_model *model = NULL;
     int opt, status = EXIT_USAGE;
     while ((opt = cli_next_option(&cmd_trace, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
@@ -270,6 +319,8 @@ static int run(int argc, char **argv)
         status = check_window(&a);
     if (a.decode < 0)
         a.decode = 0;
+    if (a.at < 0)
+        a.at = 0;
     if (status == EXIT_OK)
         status = cli_load(&a.c, &model);
     if (status == EXIT_OK)

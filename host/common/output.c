@@ -76,6 +76,15 @@ int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struc
     return rc;
 }
 
+int mr_output_open_named(struct mr_output *out, const char *path, struct mr_error *err)
+{
+    *out = (struct mr_output){.fd = -1, .path = path};
+    int rc = open_named(out, err);
+    if (rc)
+        mr_output_abandon(out);
+    return rc;
+}
+
 int mr_output_write(const struct mr_output *out, uint64_t at, const void *data, size_t size,
                     struct mr_error *err)
 {

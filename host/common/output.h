@@ -20,6 +20,9 @@ struct mr_output {
 // that is too small is found out now. Ends with mr_output_commit() or mr_output_abandon().
 int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err);
 
+// The same for a file that something else writes, by its temporary name.
+int mr_output_open_named(struct mr_output *out, const char *path, struct mr_error *err);
+
 // Writes at a place; several threads may do so at the same time.
 int mr_output_write(const struct mr_output *out, uint64_t at, const void *data, size_t size,
                     struct mr_error *err);

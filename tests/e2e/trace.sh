@@ -56,13 +56,36 @@ ok layer_has_its_matrices_and_no_other other_layers "$work/l.json"
 ok picture_of_the_layer is_picture "$work/l.svg" '>out_proj<'
 
 # ---- refusals ------------------------------------------------------------------------------------
-exits trace_into_no_directory 3 'svg .*none/t.svg: No such file' trace $demo --svg "$work/none/t.svg"
+exits trace_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --svg "$work/none/t.svg"
 ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
-exits trace_onto_a_full_disk 3 '\-\-json .*/full: .*No space left' trace $demo --json "$work/full"
+exits trace_onto_a_full_disk 3 '\-\-json: .*/full: .*No space left' trace $demo --json "$work/full"
 ok device_of_a_failed_trace_is_not_removed test -L "$work/full"
 exits trace_on_the_model 2 'no timeline: its cycles are not simulated' trace $demo -d model:
 exits trace_on_the_cpu 2 'no timeline' trace $demo -d cpu: --json "$work/gone.json"
-ok file_of_a_failed_trace_is_removed test ! -e "$work/gone.json"
+ok file_of_a_failed_trace_does_not_appear test ! -e "$work/gone.json"
+# What was there before stays until a run has succeeded, and nothing else lies beside it.
+mkdir "$work/old" && for f in svg json fst; do echo old >"$work/old/f.$f"; done
+is_old() { for f in svg json fst; do [ "$(cat "$work/old/f.$f")" = old ] || return 1; done && [ "$(ls -A "$work/old" | wc -l)" = 3 ]; }
+old=(--svg "$work/old/f.svg" --json "$work/old/f.json")
+exits trace_that_fails_in_the_model 2 '512 positions' trace $demo --decode 512 "${old[@]}"
+exits trace_that_fails_in_the_run 2 'begins at cycle 9000000' trace $demo --from 9000000 "${old[@]}"
+exits trace_that_fails_in_an_output 3 '\-\-json: .*No space' trace $demo --svg "$work/old/f.svg" --json "$work/full"
+ok old_files_outlive_a_failed_trace is_old
+"$millrace" trace $demo --decode 500 "${old[@]}" >"$work/out" 2>"$work/err" &
+pid=$!
+sleep 0.5 && kill -TERM $pid
+wait $pid
+ok trace_can_be_interrupted test $? -ge 130
+ok old_files_outlive_an_interrupted_trace is_old
+ln -s f.svg "$work/old/link"
+exits trace_in_place_of_an_old_file 0 '' trace $demo --svg "$work/old/link"
+ok new_picture_is_where_the_link_points test -L "$work/old/link" -a "$(tail -1 "$work/old/f.svg")" = "</svg>"
+exits trace_into_one_file_twice 2 'json and --svg name the same file' trace $demo --svg "$work/x" --json "$work/./x"
+exits trace_into_one_file_by_a_link 2 'json and --svg name the same file' trace $demo --svg "$work/old/link" --json "$work/old/f.svg"
+exits trace_into_a_directory 3 'Is a directory' trace $demo --svg "$work/old"
+exits trace_onto_standard_output 2 'standard output is not for files' trace $demo --json -
+exits trace_waves_into_a_device 3 'not a regular file' trace $demo --fst "$work/full" --from 0 --to 9
+exits trace_at_without_a_prefill 2 'belongs to --prefill' trace $demo --at 0
 exits trace_window_beyond_the_run 2 'begins at cycle 9000000, but the run has only' \
     trace $demo --from 9000000
 exits trace_window_backwards 2 'not before' trace $demo --from 10 --to 10
@@ -78,5 +101,7 @@ mkdir -p "$work/a/b/c" && cp "$millrace" "$work/a/b/c/millrace"
 near=$millrace millrace=$work/a/b/c/millrace
 exits trace_without_a_view_build 4 "make view-sim" trace $demo
 exits trace_without_a_tracing_build 4 "make trace-sim" trace $demo --fst "$work/w.fst" --from 0 --to 9
+exits trace_waves_that_fail 4 "make trace-sim" trace $demo --fst "$work/old/f.fst" --from 0 --to 9
+ok old_waves_outlive_a_failed_trace test "$(cat "$work/old/f.fst")" = old
 millrace=$near
 done_testing

@@ -22,7 +22,9 @@ if command -v fst2vcd >/dev/null; then
     ok waves_show_what_the_timeline_says grep -qE "^  array +busy $busy %" "$work/summary"
     ok every_cycle_is_there test "$(grep -c '^#' "$work/w.vcd")" = 1000
 fi
+cp "$fst" "$work/before.fst"
 exits waves_beyond_the_run 2 'the run has only' trace models/demo -d sim:tiny --fst "$fst" --from 9000000 --to 9000009
-ok file_of_no_waves_is_removed test ! -e "$fst"
-exits waves_into_no_directory 3 'fst .*No such file' trace models/demo -d sim:tiny --fst "$work/none/w.fst" --from 0 --to 9
+ok old_waves_outlive_a_failed_trace cmp -s "$fst" "$work/before.fst"
+ok nothing_lies_beside_the_waves test "$(ls "$work" | grep -c 'w\.fst')" = 1
+exits waves_into_no_directory 3 'fst: .*No such file' trace models/demo -d sim:tiny --fst "$work/none/w.fst" --from 0 --to 9
 done_testing
