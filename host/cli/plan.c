@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "cli/plan.h"
-#include "common/json.h"
+#include "common/error.h"
+#include "common/output_file.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "plan/measured.h"
 #include "plan/model.h"
 
 enum {
@@ -172,42 +174,16 @@ static int all_points(struct plan *p, json_t *list, struct mr_error *err)
 
 // ---- roofline -----------------------------------------------------------------------------------
 
-// The points of a bench's JSON.
-static int read_measured(struct plan *p, struct mr_error *err)
+static int take_measured(struct plan *p, struct mr_error *err)
 {
-    json_t *o;
-    int rc = mr_json_load(&o, p->a->measured, err);
-    if (rc < 0)
-        return rc;
-    json_t *list = json_object_get(o, "points"), *x;
-    size_t i;
-    int found = 0;
-    json_array_foreach(list, i, x)
-    {
-        const struct {
-            const char *key;
-            size_t offset;
-        } f[] = {{"cycles", offsetof(struct mr_plan_run, cycles)},
-                 {"weight_beats", offsetof(struct mr_plan_run, weight_beats)},
-                 {"kv_beats", offsetof(struct mr_plan_run, kv_beats)},
-                 {"host_beats", offsetof(struct mr_plan_run, host_beats)},
-                 {"write_beats", offsetof(struct mr_plan_run, write_beats)},
-                 {"mac_blocks", offsetof(struct mr_plan_run, mac_blocks)}};
-        struct mr_plan_run r = {0};
-        for (size_t k = 0; k < sizeof f / sizeof *f; k++)
-            *(double *)((char *)&r + f[k].offset) = json_number_value(json_object_get(x, f[k].key));
-        if (r.cycles <= 0 || r.mac_blocks <= 0)
-            continue;
-        const char *kind = json_string_value(json_object_get(x, "kind"));
-        add_dot(p, &r, kind && strcmp(kind, "prefill") == 0, true, "");
-        found++;
-    }
-    json_decref(o);
-    return found ? 0
-                 : mr_fail(err, MR_ERR_FORMAT,
-                           "%s: no measured points; 'millrace bench MODEL -d sim: --json' writes "
-                           "them",
-                           p->a->measured);
+    struct mr_plan_measured m[PLAN_MEASURED];
+    int n = 0;
+    int rc = p->a->measured
+                 ? mr_plan_measured_read(m, PLAN_MEASURED, &n, p->a->measured, &p->g, err)
+                 : 0;
+    for (int i = 0; rc == 0 && i < n; i++)
+        add_dot(p, &m[i].run, m[i].prefill, true, "");
+    return rc;
 }
 
 // Predicted curves: decode of 1, 2, 4, .. sequences, prefill of as many tokens.
@@ -236,8 +212,6 @@ static int draw(struct plan *p, const char *model, struct mr_error *err)
 {
     char title[160], subtitle[160], memory[96], array[96];
     int rc = curves(p, err);
-    if (rc == 0 && p->a->measured)
-        rc = read_measured(p, err);
     if (rc < 0)
         return rc;
     double bytes = p->memory.rate * MR_BEAT * p->g.n, macs = 128.0 * p->g.r * p->g.n;
@@ -281,6 +255,8 @@ static int plan(const struct plan_args *a)
     json_t *list = json_array();
     int rc = list ? set_up(&p, &err) : mr_fail(&err, MR_ERR_MEMORY, "no memory for a plan");
     int status = rc < 0 ? cli_fail(&err) : check(&p);
+    if (status == EXIT_OK && take_measured(&p, &err) < 0) // before minutes of --measure
+        status = cli_fail(&err);
     if (status == EXIT_OK && !a->c.json)
         plan_print_needs(&p, model);
     if (status == EXIT_OK && all_points(&p, list, &err) < 0)
@@ -372,7 +348,7 @@ static int run(int argc, char **argv)
                                             {"measured", required_argument, NULL, OPT_MEASURED},
                                             {"measure", no_argument, NULL, OPT_MEASURE},
                                             {NULL, 0, NULL, 0}};
-    struct plan_args a = {.batch = 1};
+    struct plan_args a = {.batch = 1, .at = -1};
     int opt, status = EXIT_USAGE;
     while ((opt = cli_next_option(&cmd_plan, argc, argv, "m:h", options)) != -1) {
         if (opt >= OPT_GEOMETRY && opt <= OPT_MEASURE) {
@@ -389,6 +365,14 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_plan, "a model or --geometry, one of them, is needed");
     if (a.measured && !a.svg)
         return cli_usage(&cmd_plan, "--measured needs --svg FILE");
+    if (a.measured && mr_output_same(a.measured, a.svg))
+        return cli_usage(&cmd_plan, "--measured and --svg name the same file, %s", a.svg);
+    if (cli_output_name(&cmd_plan, "--svg", a.svg) != EXIT_OK)
+        return EXIT_USAGE;
+    if (a.at >= 0 && a.prefill == 0)
+        return cli_usage(&cmd_plan, "--at belongs to --prefill");
+    if (a.at < 0)
+        a.at = 0;
     if (a.n_positions == 0 && a.prefill == 0)
         a.n_positions = 1; // position 0
     return plan(&a);

@@ -8,7 +8,8 @@
 #include "plan/point.h"
 #include "plan/svg.h"
 
-enum { PLAN_POINTS = 64, PLAN_DOTS = 3 * PLAN_POINTS };
+// Measured points: those of a bench, --measure's, and room for the two curves.
+enum { PLAN_POINTS = 64, PLAN_MEASURED = 72, PLAN_DOTS = 3 * PLAN_POINTS };
 
 struct plan_args {
     struct cli_common c;

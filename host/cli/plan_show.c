@@ -153,7 +153,7 @@ void plan_print_needs(const struct plan *p, const char *model)
                verdict(c.multipliers <= d->multipliers));
     printf("\n             about %.0f thousand LUTs by Yosys", c.luts / 1e3);
     if (d)
-        printf("; %s has %.0f: %s", d->chip, d->luts / 1e3, verdict(c.luts <= d->luts));
+        printf("; %s has %.0f thousand: %s", d->chip, d->luts / 1e3, verdict(c.luts <= d->luts));
     printf("\n");
     if (d && p->g.n > d->channels)
         printf("  channels   N is %d; %s has %d: DOES NOT FIT\n", p->g.n, d->name, d->channels);

@@ -37,11 +37,12 @@ int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char
     return 0;
 }
 
-// "key=value,key=value": the values of the known keys; others are refused.
+// "key=value,key=value": the values of the known keys; others, and a key twice, are refused.
 static int parse_list(const char *text, const char *const *keys, long *values, const char *option,
                       struct mr_error *err)
 {
     const char *p = text;
+    unsigned given = 0;
     while (*p) {
         size_t n = strcspn(p, "=,");
         int k = 0;
@@ -56,10 +57,37 @@ static int parse_list(const char *text, const char *const *keys, long *values, c
         if (!end || end == p + n + 1 || (*end && *end != ','))
             return mr_fail(err, MR_ERR_USAGE, "%s: '%.40s' is not KEY=NUMBER with a known key",
                            option, p);
+        if (given >> k & 1)
+            return mr_fail(err, MR_ERR_USAGE, "%s: '%.*s' is there twice; leave one out", option,
+                           (int)n, p);
+        given |= 1U << k;
         if (keys[k])
             values[k] = v;
+        if (*end && !end[1])
+            return mr_fail(err, MR_ERR_USAGE, "%s: nothing follows the last comma", option);
         p = *end ? end + 1 : end;
     }
+    return 0;
+}
+
+// The limits of a checkpoint's config.json, in the option's words.
+static int check_sizes(const char *const *keys, const long *v, struct mr_error *err)
+{
+    static const int most[] = {MR_MAX_LAYER, MR_MAX_EMBD,      MR_MAX_HEAD, MR_MAX_INNER,
+                               MR_MAX_VOCAB, MR_MAX_POSITIONS, MR_MAX_EMBD};
+    long d = v[1], heads = v[2], rotary = v[6];
+    for (int i = 0; i < 7; i++)
+        if (v[i] < 1 || v[i] > most[i])
+            return mr_fail(err, MR_ERR_USAGE, "--geometry: %s is %ld; give 1 to %d", keys[i], v[i],
+                           most[i]);
+    if (d % heads != 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "--geometry: d is %ld; give a multiple of heads, which is %ld", d, heads);
+    if (rotary % 2 != 0 || rotary > d / heads)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "--geometry: rotary is %ld; give an even number from 2 to d / heads, which "
+                       "is %ld",
+                       rotary, d / heads);
     return 0;
 }
 
@@ -73,13 +101,18 @@ int mr_plan_model_parse(struct mr_config *model, const char *geometry, struct mr
         return rc;
     if (v[7])
         return mr_fail(err, MR_ERR_USAGE, "--geometry: 'pair' belongs to --config");
-    // The limits are those of a checkpoint's config.json.
+    if (v[3] < 0)
+        v[3] = 4 * v[1];
+    rc = check_sizes(keys, v, err);
+    if (rc < 0)
+        return rc;
+    // What a checkpoint's config.json would say.
     char json[512];
     (void)snprintf(json, sizeof json,
                    "{\"model_type\": \"gptj\", \"n_layer\": %ld, \"n_embd\": %ld, \"n_head\": %ld, "
                    "\"n_inner\": %ld, \"vocab_size\": %ld, \"n_positions\": %ld, "
                    "\"rotary_dim\": %ld}",
-                   v[0], v[1], v[2], v[3] < 0 ? 4 * v[1] : v[3], v[4], v[5], v[6]);
+                   v[0], v[1], v[2], v[3], v[4], v[5], v[6]);
     rc = mr_config_parse(model, json, strlen(json), "--geometry", err);
     if (rc < 0 && err)
         err->status = MR_ERR_USAGE;

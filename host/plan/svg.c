@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/svg.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "common/output_file.h"
 
 enum { WIDTH = 860, HEIGHT = 560, LEFT = 84, RIGHT = 24, TOP = 74, BOTTOM = 104 };
+enum { OCTAVES = 30 }; // from the roofs' crossing to the farthest dot
 
 static const char *const colour[2] = {"#b3261e", "#1f5fa8"}; // decode, prefill
 
@@ -161,16 +160,30 @@ static void draw_key(FILE *f, bool measured)
     text(f, x + 16, y, "start", 12, "", "measured by the device's counters");
 }
 
+// The axes take every dot in, a line for each power of two.
+static int check_dots(const char *path, const struct mr_plan_roofline *r,
+                      const struct mr_plan_dot *d, int count, struct mr_error *err)
+{
+    double ridge = r->array / r->memory;
+    for (int i = 0; i < count; i++) // also false for NaN
+        if (!(fabs(log2(d[i].x / ridge)) <= OCTAVES && fabs(log2(d[i].y / r->array)) <= OCTAVES))
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: a point of %g MACs a byte and %g MACs a cycle lies too far from "
+                           "the roofs to be drawn; is it of this configuration",
+                           path, d[i].x, d[i].y);
+    return 0;
+}
+
 int mr_plan_svg(const char *path, const struct mr_plan_roofline *r, const struct mr_plan_dot *dots,
                 int count, struct mr_error *err)
 {
-    char part[4096];
-    struct stat st;
-    bool file = stat(path, &st) != 0 || S_ISREG(st.st_mode); // else a device or pipe: written to
-    int n = snprintf(part, sizeof part, "%s%s", path, file ? ".part" : "");
-    FILE *f = n > 0 && (size_t)n < sizeof part ? fopen(part, "w") : NULL;
-    if (!f)
-        return mr_fail(err, MR_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    struct mr_output_file out;
+    int rc = check_dots(path, r, dots, count, err);
+    if (rc == 0)
+        rc = mr_output_file_open(&out, path, err);
+    if (rc < 0)
+        return rc;
+    FILE *f = out.file;
     struct axes a = axes_of(r, dots, count);
     bool measured = false;
     for (int i = 0; i < count; i++)
@@ -187,12 +200,5 @@ int mr_plan_svg(const char *path, const struct mr_plan_roofline *r, const struct
     draw_dots(f, &a, dots, count);
     draw_key(f, measured);
     fputs("</svg>\n", f);
-    bool bad = ferror(f);
-    bad |= fclose(f) != 0;
-    if (!bad && (!file || rename(part, path) == 0))
-        return 0;
-    int why = errno;
-    if (file)
-        (void)unlink(part);
-    return mr_fail(err, MR_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
+    return mr_output_file_commit(&out, path, err);
 }

@@ -22,7 +22,8 @@ struct mr_plan_roofline {
     double clock_mhz;
 };
 
-// Writes the picture; `path` appears only when it is complete.
+// Writes the picture; `path` appears only when it is complete. MR_ERR_FORMAT for a dot that is not
+// finite or lies more than a billion times from where the roofs meet.
 int mr_plan_svg(const char *path, const struct mr_plan_roofline *r, const struct mr_plan_dot *dots,
                 int count, struct mr_error *err);
 

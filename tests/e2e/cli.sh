@@ -118,7 +118,7 @@ exits number_out_of_range 2 "whole number" generate -m $demo -p x -n 0
 exits number_that_is_none 2 "not a number" generate -m $demo -p x --temperature warm
 exits format_unknown 2 'neither mxint8 nor mxfp4' generate -m $demo -p x --format int3
 exits plan_without_a_model 2 'a model or --geometry' plan
-exits plan_of_nonsense_geometry 2 'geometry: .*n_head' plan --geometry d=100,heads=3
+exits plan_of_nonsense_geometry 2 'geometry: d is 100; give a multiple of heads' plan --geometry d=100,heads=3
 exits plan_format_of_a_packed_file_is_fixed 2 "weights are mxint8" plan "$work/demo.mill" --format mxfp4
 exits plan_on_an_unknown_board 2 "board 'de10' is not known; there are kv260" plan $demo --board de10
 exits plan_on_an_unknown_configuration 2 "configuration 'huge' is not known" plan $demo --config huge
@@ -128,12 +128,34 @@ exits plan_prefill_beyond_the_model 2 'model has 512 positions' plan $demo --pre
 exits plan_of_a_model_too_large_for_the_configuration 3 'does not fit configuration' plan synthetic:gptj-6b --config tiny
 exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b,layers=2 --board ecp5-85
 ok plan_says_what_does_not_fit grep -q 'LFE5U-85F has 156 MULT18X18D: DOES NOT FIT' "$work/out"
-exits plan_picture_that_cannot_be_written 3 'cannot be written' plan $demo --svg "$work/none/x.svg"
+exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
 ln -s /dev/full "$work/full.svg"
 exits plan_picture_on_a_full_disk 3 'cannot be written: No space' plan $demo --svg "$work/full.svg"
 ok plan_leaves_a_device_as_it_is test -c /dev/full
 exits plan_picture_with_no_measured_points 3 'no measured points' plan $demo --svg "$work/x.svg" --measured $demo/config.json
-ok plan_leaves_no_picture_behind test ! -e "$work/x.svg" -a ! -e "$work/x.svg.part"
+point() { echo '{"points": [{"kind": "decode", "cycles": '$1', "weight_beats": '$2', "kv_beats": 0, "host_beats": 0, "write_beats": 0, "mac_blocks": '$3'}]}' >"$work/bench.json"; }
+point 65116 0 119808 # the intensity is infinite: its axis had no end
+exits plan_of_measured_points_without_bytes 3 'bench.json: point 1: has no beats' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 1e308 61200 119808
+exits plan_of_measured_points_of_absurd_cycles 3 '"cycles" is no whole number' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 65116 61200 9000000000000000000
+exits plan_of_measured_points_of_absurd_products 3 '"mac_blocks" is no whole number' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 65116 61200 1041857
+exits plan_of_measured_points_beyond_the_array 3 'array of 4 x 4' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 65116 130233 119808
+exits plan_of_measured_points_beyond_the_memory 3 'more than 1 channel can move' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 9007199254740992 61200 1
+exits plan_of_measured_points_far_from_the_roofs 3 'x.svg: .* too far from the roofs' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
+point 65116 61200 119808
+exits plan_picture_onto_its_points 2 'name the same file' plan $demo --svg "$work/bench.json" --measured "$work/bench.json"
+exits plan_of_measured_points 0 '' plan $demo --svg "$work/y.svg" --measured "$work/bench.json"
+ok plan_draws_measured_points grep -q 'measured by the device' "$work/y.svg"
+exits plan_picture_on_standard_output 2 'standard output is not for files' plan $demo --svg -
+exits plan_at_without_a_prefill 2 'belongs to --prefill' plan $demo --at 5
+exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2
+exits plan_on_a_board 0 '' plan $demo --board kv260
+ok plan_says_the_units_of_luts grep -q 'XCK26 has 117 thousand: fits' "$work/out"
+ok plan_leaves_no_picture_behind test -z "$(ls "$work" | grep 'x\.svg')"
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
 exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo

@@ -15,7 +15,9 @@
 
 #include "device/device.h"
 #include "engine/engine.h"
+#include "files.h"
 #include "plan/board.h"
+#include "plan/measured.h"
 #include "plan/model.h"
 #include "plan/point.h"
 #include "plan/svg.h"
@@ -247,20 +249,30 @@ static void nonsense_geometry_is_refused(void **unused)
     refuses_model("d", "known key");
     refuses_model("width=7", "known key");
     refuses_model("d=64;heads=4", "known key");
-    refuses_model("d=0", "n_embd");
-    refuses_model("d=-64", "n_embd");
-    refuses_model("d=100,heads=3", "n_head");
-    refuses_model("heads=16,d=256,rotary=64", "rotary_dim");
-    refuses_model("layers=99999999999999999999", "n_layer");
-    refuses_model("ctx=100000", "n_positions");
+    refuses_model("d=0", "d is 0; give 1 to 32768");
+    refuses_model("d=-64", "d is -64");
+    refuses_model("d=100,heads=3", "d is 100; give a multiple of heads, which is 3");
+    refuses_model("heads=16,d=256,rotary=64", "d / heads, which is 16");
+    refuses_model("rotary=63", "rotary is 63; give an even number");
+    refuses_model("layers=99999999999999999999", "layers is");
+    refuses_model("ctx=100000", "ctx is 100000; give 1 to 4096");
     refuses_model("pair", "pair");
+}
+
+static void geometry_with_a_key_twice_is_refused(void **unused)
+{
+    (void)unused;
+    refuses_model("layers=1,layers=2", "'layers' is there twice");
+    refuses_model("d=64,heads=1,d=64", "'d' is there twice");
+    refuses_model("layers=1,", "last comma");
 }
 
 static void nonsense_configuration_is_refused(void **unused)
 {
     (void)unused;
-    static const char *const bad[] = {"n=3",     "n=0",      "n=32", "r=64", "t=1024",
-                                      "r=8,t=4", "r=1,pair", "m=1",  "n=",   "n=4x"};
+    static const char *const bad[] = {"n=3",     "n=0",           "n=32", "r=64", "t=1024",
+                                      "r=8,t=4", "r=1,pair",      "m=1",  "n=",   "n=4x",
+                                      "n=1,n=1", "pair,r=4,pair", "n=1,"};
     struct mr_config model;
     struct mr_geometry g;
     bool pair;
@@ -310,6 +322,92 @@ static void picture_that_cannot_be_written_is_an_error(void **unused)
     assert_null(strstr(all, "nan"));
 }
 
+static void dot_beyond_all_axes_is_refused(void **unused)
+{
+    (void)unused;
+    static const double bad[][2] = {{INFINITY, 30}, {0.5, 1e-300}, {0, 30},   {NAN, 30},
+                                    {0.5, 0},       {-1, 30},      {1e30, 30}};
+    struct mr_plan_roofline r = {"", "", 60, 512, "memory", "array", 300};
+    const char *path = files_path("far.svg");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct mr_error err = {0};
+        struct mr_plan_dot dot = {.x = bad[i][0], .y = bad[i][1]};
+        assert_int_equal(mr_plan_svg(path, &r, &dot, 1, &err), MR_ERR_FORMAT);
+        assert_non_null(strstr(err.text, "too far from the roofs"));
+        assert_int_equal(access(path, F_OK), -1);
+    }
+}
+
+// ---- measured points ----------------------------------------------------------------------------
+
+static int read_points(const char *points, int *count, struct mr_error *err)
+{
+    struct mr_plan_measured m[4];
+    char json[2000];
+    int n = snprintf(json, sizeof json, "{\"points\": [%s]}", points);
+    const char *path = files_write("bench.json", json, (size_t)n);
+    *err = (struct mr_error){0};
+    return mr_plan_measured_read(m, 4, count, path, &mr_config_named("sim")->g, err);
+}
+
+// R x 4N is 16 on sim, and there is one channel.
+#define POINT(cycles, weights, kv, host, written, macs)                                            \
+    "{\"kind\": \"decode\", \"cycles\": " cycles ", \"weight_beats\": " weights                    \
+    ", \"kv_beats\": " kv ", \"host_beats\": " host ", \"write_beats\": " written                  \
+    ", \"mac_blocks\": " macs "}"
+
+static void measured_points_are_read(void **unused)
+{
+    (void)unused;
+    struct mr_error err;
+    int n;
+    check(read_points(POINT("1000", "500", "0", "0", "0", "16000"), &n, &err), &err);
+    assert_int_equal(n, 1);
+    check(read_points(POINT("1000", "1000", "300", "300", "400",
+                            "1") ", {\"seconds\": 2}, 7, " POINT("9", "1", "1", "1", "1", "9"),
+                      &n, &err),
+          &err);
+    assert_int_equal(n, 2);
+}
+
+static void impossible_measured_points_are_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *points, *part;
+    } bad[] = {
+        {"", "no measured points"},
+        {"{\"kind\": \"decode\"}", "no measured points"},
+        {"{\"cycles\": 1}", "\"weight_beats\" is no whole number"},
+        {POINT("0", "1", "1", "1", "1", "1"), "point 1: has no cycles"},
+        {POINT("9", "1", "1", "1", "1", "0"), "point 1: has no MAC blocks"},
+        {POINT("9", "0", "0", "0", "0", "9"), "point 1: has no beats"},
+        {POINT("1e308", "1", "1", "1", "1", "1"), "\"cycles\" is no whole number from 0 to 2^53"},
+        {POINT("9", "1", "1", "1", "1", "9000000000000000000"), "\"mac_blocks\" is no whole"},
+        {POINT("9", "-1", "1", "1", "1", "9"), "\"weight_beats\" is no whole"},
+        {POINT("9", "1", "0.5", "1", "1", "9"), "\"kv_beats\" is no whole"},
+        {POINT("9", "1", "1", "\"1\"", "1", "9"), "\"host_beats\" is no whole"},
+        {POINT("9", "1", "1", "1", "null", "9"), "\"write_beats\" is no whole"},
+        {POINT("1e999", "1", "1", "1", "1", "1"), "bench.json"},
+        {POINT("1000", "500", "0", "0", "0", "16001"), "more than an array of 4 x 4 does"},
+        {POINT("1000", "1000", "300", "300", "401", "1"), "more than 1 channel can move"},
+        {POINT("9", "1", "1", "1", "1", "9") "," POINT("0", "1", "1", "1", "1", "1"), "point 2:"},
+        {"{\"cycles\": 0}", "bench.json: point 1:"},
+    };
+    struct mr_error err;
+    int n;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (read_points(bad[i].points, &n, &err) != MR_ERR_FORMAT ||
+            !strstr(err.text, bad[i].part) || strchr(err.text, '\n'))
+            fail_msg("%s: %s", bad[i].points, err.text);
+    char five[1000] = "";
+    for (int i = 0; i < 5; i++)
+        (void)snprintf(five + strlen(five), sizeof five - strlen(five), "%s%s", i ? "," : "",
+                       POINT("9", "1", "1", "1", "1", "9"));
+    assert_int_equal(read_points(five, &n, &err), MR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "more than 4 points"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,9 +417,13 @@ int main(void)
         cmocka_unit_test(cost_of_tiny_is_what_synthesis_counts),
         cmocka_unit_test(bytes_of_the_demo_model),
         cmocka_unit_test(nonsense_geometry_is_refused),
+        cmocka_unit_test(geometry_with_a_key_twice_is_refused),
         cmocka_unit_test(nonsense_configuration_is_refused),
         cmocka_unit_test(unknown_memory_is_refused),
         cmocka_unit_test(picture_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(dot_beyond_all_axes_is_refused),
+        cmocka_unit_test(measured_points_are_read),
+        cmocka_unit_test(impossible_measured_points_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }
