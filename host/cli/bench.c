@@ -172,7 +172,7 @@ static int run(int argc, char **argv)
                                             {"suite", required_argument, NULL, OPT_SUITE},
                                             {"save", required_argument, NULL, OPT_SAVE},
                                             {NULL, 0, NULL, 0}};
-    struct args a = {.c = {.device = "sim:"}, .batch = 1};
+    struct args a = {.c = {.device = "sim:"}, .at = -1, .batch = 1};
     struct mr_model *model = NULL;
     int opt, status = EXIT_USAGE;
     bool chosen = false; // anything that a suite chooses itself
@@ -203,12 +203,18 @@ static int run(int argc, char **argv)
     status = cli_take_model(&a.c, &cmd_bench, argc, argv);
     if (status == EXIT_OK && a.save && !a.suite)
         return cli_usage(&cmd_bench, "--save goes with --suite");
+    if (cli_output_name(&cmd_bench, "--save", a.save) != EXIT_OK)
+        return EXIT_USAGE;
     if (status == EXIT_OK && a.suite) {
         if (a.c.model || chosen)
             return cli_usage(&cmd_bench, "--suite has its own models, devices and sizes; with it "
                                          "go --save, --json and --quiet alone");
         return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
     }
+    if (status == EXIT_OK && a.at >= 0 && a.prefill == 0)
+        return cli_usage(&cmd_bench, "--at belongs to --prefill");
+    if (a.at < 0)
+        a.at = 0;
     if (a.n_decode == 0 && a.prefill == 0)
         a.n_decode = 1; // position 0
     if (status == EXIT_OK)
@@ -240,9 +246,11 @@ const struct cli_command cmd_bench = {
     "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no progress\n"
-    "      --suite NAME      full (10 minutes) or quick: the project's figures against their "
-    "bars;\n"
-    "                        status 5 if one is missed. The last line counts them\n"
+    "      --suite NAME      full or quick: the project's figures against their bars; status 5 if "
+    "one\n"
+    "                        is missed. The last line counts them. Full runs 2 minutes on two "
+    "quiet\n"
+    "                        cores; 'make bench', with its builds, under 20\n"
     "      --save FILE       with --suite: the result as JSON to FILE as well\n\n"
     "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape with weights "
     "from\n"

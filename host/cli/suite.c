@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/suite.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
+
+#include "common/error.h"
+#include "common/output_file.h"
 
 // A row's outcome. Shares and ratios are numbers as such, not percent.
 struct outcome {
@@ -136,6 +139,15 @@ static void machine_name(char *name, size_t size)
         (void)fclose(f); // only read
 }
 
+// "2026-01-31T12:00:00Z"
+static void date_now(char *date, size_t size)
+{
+    struct tm tm;
+    time_t now = time(NULL);
+    if (!gmtime_r(&now, &tm) || strftime(date, size, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        snprintf(date, size, "unknown");
+}
+
 static json_t *row_json(const struct suite_row *row, const struct outcome *o)
 {
     json_t *j = json_pack("{s:i, s:s, s:f, s:s, s:s, s:s, s:s}", "group", row->bar_of_issue,
@@ -162,14 +174,6 @@ static json_t *run_json(const struct suite_run *r, const struct suite_result *re
     if (r->kind == RUN_AGAINST)
         json_object_set_new(j, "seconds_cpu", json_real(result->against));
     return j;
-}
-
-static int save_json(const char *path, json_t *o)
-{
-    if (json_dump_file(o, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0)
-        return EXIT_OK;
-    fprintf(stderr, "millrace: %s: cannot write: %s\n", path, strerror(errno));
-    return EXIT_INPUT;
 }
 
 struct tally {
@@ -207,23 +211,31 @@ static struct tally judge(unsigned in, const struct suite_result *results, bool 
     return t;
 }
 
-int suite_report(const char *name, unsigned in, const struct suite_result *results,
-                 const char *save, bool json)
+int suite_report(const char *name, unsigned in, const struct suite_result *results, FILE *save,
+                 bool json)
 {
-    char machine[256];
+    char machine[256], date[32];
     json_t *rows = json_array(), *runs = json_array();
     machine_name(machine, sizeof machine);
+    date_now(date, sizeof date);
     if (!json)
-        printf("suite %s on %s; cycles are the device's own, its clock of 300 MHz an assumption\n"
+        printf("suite %s, millrace %s, %s, on %s\n"
+               "cycles are the device's own, its clock of 300 MHz an assumption\n"
                "   %-38s %10s  %-10s\n",
-               name, machine, "figure", "measured", "bar");
+               name, MR_VERSION_STRING, date, machine, "figure", "measured", "bar");
     struct tally t = judge(in, results, !json, rows);
     for (int i = 0; i < suite_run_count; i++)
         if (results[i].done)
             json_array_append_new(runs, run_json(&suite_runs[i], &results[i]));
-    json_t *all = json_pack("{s:s, s:s, s:i, s:i, s:o, s:o}", "suite", name, "machine", machine,
-                            "met", t.met, "missed", t.missed, "rows", rows, "runs", runs);
-    int status = save ? save_json(save, all) : EXIT_OK;
+    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o}", "suite", name, "version",
+                            MR_VERSION_STRING, "date", date, "machine", machine, "met", t.met,
+                            "missed", t.missed, "rows", rows, "runs", runs);
+    int status = EXIT_OK;
+    if (save && json_dumpf(all, save, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 &&
+        !ferror(save)) { // else whoever closes it reports
+        fprintf(stderr, "millrace: no memory for the results\n");
+        status = EXIT_INPUT;
+    }
     if (json && status == EXIT_OK)
         status = cli_print_json(json_incref(all));
     json_decref(all);
@@ -245,8 +257,16 @@ int suite_run(const char *name, const char *save, bool json, bool quiet)
         fprintf(stderr, "millrace: no memory for the results\n");
         return EXIT_INPUT;
     }
-    int rc = suite_measure_all(in, quiet, results, &err);
-    int status = rc < 0 ? cli_fail(&err) : suite_report(name, in, results, save, json);
+    struct mr_output_file out = {0};
+    int rc = save ? mr_output_file_open(&out, save, &err) : 0;
+    if (rc == 0)
+        rc = suite_measure_all(in, quiet, results, &err);
+    int status = rc < 0 ? cli_fail(&err) : suite_report(name, in, results, out.file, json);
+    // A missed bar is a result; JSON that could not be made is none.
+    bool keep = rc == 0 && (status == EXIT_OK || status == EXIT_DIFFERS);
+    if (save && keep && mr_output_file_commit(&out, save, &err) < 0)
+        status = cli_fail(&err);
+    mr_output_file_abandon(&out);
     free(results);
     return status;
 }

@@ -76,13 +76,13 @@ extern const int suite_row_count;
 // Runs those of the suites `in`; results[suite_run_count]. 0 or a negative status with a line.
 int suite_measure_all(unsigned in, bool quiet, struct suite_result *results, struct mr_error *err);
 
-// Holds the results of all runs of the suites `in` against the bars; name, save and json as below.
-// EXIT_DIFFERS if a bar is missed.
-int suite_report(const char *name, unsigned in, const struct suite_result *results,
-                 const char *save, bool json);
+// Holds the results of all runs of the suites `in` against the bars; name and json as below, `save`
+// unless NULL gets the JSON too. EXIT_DIFFERS if a bar is missed.
+int suite_report(const char *name, unsigned in, const struct suite_result *results, FILE *save,
+                 bool json);
 
 // "full" or "quick". Prints the table, or JSON instead; also saves it as JSON to `save` unless
-// NULL. Returns an exit status.
+// NULL, which is tried before anything is measured. Returns an exit status.
 int suite_run(const char *name, const char *save, bool json, bool quiet);
 
 #endif

@@ -161,6 +161,9 @@ exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
 exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo
 exits bench_suite_and_option 2 'has its own models' bench --suite quick --decode 3
 exits bench_save_without_suite 2 'goes with --suite' bench $demo -d model: --save "$work/s.json"
+exits bench_save_where_nothing_can_be_written 3 'none/s.json: .*No such file' bench --suite quick --save "$work/none/s.json"
+exits bench_save_to_standard_output 2 'standard output is not for files' bench --suite quick --save -
+exits bench_at_without_a_prefill 2 'belongs to --prefill' bench $demo -d model: --at 4
 exits bench_batch_of_none 2 'not a whole number' bench $demo -d model: --batch 0
 exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
 exits unpack_of_a_directory 2 'only a packed file' unpack $demo "$work/new"

@@ -86,14 +86,13 @@ static void good(struct suite_result *r)
 
 static json_t *judged(const struct suite_result *r, int status)
 {
-    char path[] = "/tmp/millrace-suite-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    assert_int_equal(suite_report("quick", SUITE_QUICK, r, path, false), status);
-    json_t *j = json_load_file(path, 0, NULL);
+    FILE *f = tmpfile();
+    assert_non_null(f);
+    assert_int_equal(suite_report("quick", SUITE_QUICK, r, f, false), status);
+    rewind(f);
+    json_t *j = json_loadf(f, 0, NULL);
     assert_non_null(j);
-    unlink(path);
+    (void)fclose(f);
     return j;
 }
 
@@ -152,13 +151,51 @@ static void a_missed_bar_is_reported(void **state)
     json_decref(judged(r, EXIT_DIFFERS));
 }
 
-static void a_file_that_cannot_be_written_is_an_error(void **state)
+// The first line that the report prints.
+static void header_of(const struct suite_result *r, char *line, int size)
+{
+    FILE *f = tmpfile();
+    int out = dup(STDOUT_FILENO);
+    assert_non_null(f);
+    assert_true(out >= 0);
+    (void)fflush(stdout);
+    assert_true(dup2(fileno(f), STDOUT_FILENO) >= 0);
+    int status = suite_report("quick", SUITE_QUICK, r, NULL, false);
+    (void)fflush(stdout);
+    assert_true(dup2(out, STDOUT_FILENO) >= 0);
+    (void)close(out);
+    assert_int_equal(status, EXIT_OK);
+    rewind(f);
+    assert_non_null(fgets(line, size, f));
+    (void)fclose(f);
+}
+
+static void results_say_version_and_date(void **state)
 {
     struct suite_result r[64];
+    char line[512];
     (void)state;
     good(r);
-    assert_int_equal(suite_report("quick", SUITE_QUICK, r, "/nonexistent/bench.json", false),
-                     EXIT_INPUT);
+    json_t *j = judged(r, EXIT_OK);
+    const char *date = json_string_value(json_object_get(j, "date"));
+    assert_string_equal(json_string_value(json_object_get(j, "version")), MR_VERSION_STRING);
+    assert_non_null(date);
+    int year, n = 0;
+    assert_int_equal(sscanf(date, "%4d-%*2d-%*2dT%*2d:%*2d:%*2dZ%n", &year, &n), 1);
+    assert_int_equal(n, 20);
+    assert_true(date[n] == 0 && year >= 2024);
+    header_of(r, line, sizeof line);
+    assert_non_null(strstr(line, "suite quick, millrace " MR_VERSION_STRING ", "));
+    date = strstr(line, MR_VERSION_STRING ", ") + strlen(MR_VERSION_STRING ", ");
+    assert_int_equal(sscanf(date, "%4d-%*2d-%*2dT%*2d:%*2d:%*2dZ%n", &year, &n), 1);
+    json_decref(j);
+}
+
+// Before anything is measured, which would take minutes.
+static void a_file_that_cannot_be_written_is_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(suite_run("quick", "/nonexistent/bench.json", false, true), EXIT_INPUT);
 }
 
 int main(void)
@@ -167,6 +204,7 @@ int main(void)
         cmocka_unit_test(every_row_has_its_runs),
         cmocka_unit_test(figures_are_what_they_say),
         cmocka_unit_test(a_missed_bar_is_reported),
+        cmocka_unit_test(results_say_version_and_date),
         cmocka_unit_test(a_file_that_cannot_be_written_is_an_error),
     };
     return cmocka_run_group_tests_name("suite", tests, NULL, NULL);
