@@ -8,8 +8,8 @@
 enum {
     INTERVALS = 16,  // refresh intervals that are measured
     SHORT = 1 << 15, // accesses, where there is no refresh
-    W_TURN = 1024,   // beats of weights and of KV that pass in turn: QUANTUM of mr_reader
-    KV_TURN = 1024,
+    W_TURN = 512,    // beats of weights and of KV that pass in turn: QUANTUM of mr_reader
+    KV_TURN = 512,
     AHEAD = 192, // requests reach the controller so many beats before their data
     BURST = 16,  // a record of K or V, now and then
     EVERY = 2048,

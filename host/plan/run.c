@@ -213,16 +213,20 @@ static void serve_port(struct walk *w, enum flow flow, double ready, int beats)
     }
 }
 
-// Weights or KV: a flow keeps its turn while it asks in time to lose no cycle, as in mr_reader.
+// Weights or KV, in the order of their requests; but KV keeps its turn while attention takes beats
+// as fast as they come and so asks in time to lose no cycle, as in mr_reader.
 static enum flow next_reads(const struct walk *w, const double port[2])
 {
     if (port[FLOW_W] == UNKNOWN || port[FLOW_KV] == UNKNOWN)
         return port[FLOW_W] == UNKNOWN ? FLOW_KV : FLOW_W;
-    enum flow last = w->bus.reads, other = last == FLOW_W ? FLOW_KV : FLOW_W;
-    enum flow next = w->bus.read_beats < READ_QUANTUM ? last : other;
-    if (port[next] + w->m->read_latency <= w->bus.free)
-        return next;
-    return port[FLOW_W] <= port[FLOW_KV] ? FLOW_W : FLOW_KV;
+    // Of the beats of this turn, those that attention has not taken yet.
+    double held = w->bus.read_beats * (1 - 1 / (w->t.per_beat * w->m->rate));
+    if (w->bus.reads == FLOW_KV && held <= PROMPT) {
+        enum flow next = w->bus.read_beats < READ_QUANTUM ? FLOW_KV : FLOW_W;
+        if (port[next] + w->m->read_latency <= w->bus.free)
+            return next;
+    }
+    return port[FLOW_W] < port[FLOW_KV] ? FLOW_W : FLOW_KV;
 }
 
 // The next transfer; false if there is none.

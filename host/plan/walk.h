@@ -11,21 +11,22 @@
 
 // Sizes of the RTL's buffers, and of what the walk keeps about them.
 enum {
-    W_DEPTH = 256,       // credits of the weight reader (millrace_core)
-    W_BURST = 64,        // beats of its bursts (mr_reader)
-    KV_DEPTH = 128,      // credits of the KV reader (millrace_core)
-    KV_CHUNK = 16,       // beats of its bursts (mr_reader)
-    TILES = 64,          // entries of the tile FIFO (mr_stream)
-    JOBS = 64,           // units complete and not read (mr_epilogue)
-    QUANTUM = 256,       // beats of one port before a channel serves another (sim/memory/memory.c)
-    READ_QUANTUM = 1024, // beats of weights or KV before the other's turn (mr_reader)
-    FETCH = 8,           // commands read at a time (mr_fetch)
-    SECTION = 16,        // k-blocks that share a beat of scale codes (docs/layout.md)
-    CHUNKS = 4096,   // sections between reader and array: fewer than ring and FIFO together hold
-    TAKEN = 128,     // tokens in the array's result FIFO, R = 32
-    UNITS = 2048,    // units in the staging memory: two a token
-    KV_KEPT = 64,    // chunks that KV_DEPTH beats may lie in
-    HOST_OPS = 2048, // transfers of the host port under way
+    W_DEPTH = 256,      // credits of the weight reader (millrace_core)
+    W_BURST = 64,       // beats of its bursts (mr_reader)
+    KV_DEPTH = 128,     // credits of the KV reader (millrace_core)
+    KV_CHUNK = 16,      // beats of its bursts (mr_reader)
+    TILES = 64,         // entries of the tile FIFO (mr_stream)
+    JOBS = 64,          // units complete and not read (mr_epilogue)
+    QUANTUM = 256,      // beats of one port before a channel serves another (sim/memory/memory.c)
+    PROMPT = 16,        // beats that a consumer which takes them as they come may hold (mr_reader)
+    READ_QUANTUM = 512, // beats of KV before a weight burst's turn (mr_reader)
+    FETCH = 8,          // commands read at a time (mr_fetch)
+    SECTION = 16,       // k-blocks that share a beat of scale codes (docs/layout.md)
+    CHUNKS = 4096,      // sections between reader and array: fewer than ring and FIFO together hold
+    TAKEN = 128,        // tokens in the array's result FIFO, R = 32
+    UNITS = 2048,       // units in the staging memory: two a token
+    KV_KEPT = 64,       // chunks that KV_DEPTH beats may lie in
+    HOST_OPS = 2048,    // transfers of the host port under way
 };
 
 // Fixed latencies in cycles, counted along the registers of the modules named.

@@ -7,8 +7,7 @@
 //   KV_DEPTH     beats of the KV consumer's FIFO
 //   W_BURST      longest weight burst in beats, a power of two, 1..64, <= W_DEPTH
 //   KV_BURST     longest KV burst: short enough that KV_DEPTH credits cover the memory's latency
-//   QUANTUM      beats that one source may read while the other one waits with credits; its turn
-//                ends before when its consumer does not take the beats as they come
+//   QUANTUM      beats of KV that may be read in a row while a weight burst waits with credits
 //   OUTSTANDING  bursts in flight, a power of two
 //
 // Jobs: valid/ready; offset and beats (> 0) in the source's window (x_base_i, 64-byte aligned, and
@@ -38,7 +37,7 @@ module mr_reader #(
   parameter int KV_DEPTH = 128,
   parameter int W_BURST = 64,
   parameter int KV_BURST = 16,
-  parameter int QUANTUM = 1024,
+  parameter int QUANTUM = 512,
   parameter int OUTSTANDING = 64
 ) (
   input  logic          clk_i,
@@ -170,7 +169,7 @@ module mr_reader #(
   logic [WCW-1:0] w_credit_q;
   logic [KCW-1:0] k_credit_q;
   logic w_ok_q, k_ok_q, w_short_q, k_short_q;
-  logic w_block_q, k_block_q;  // short, and not for beats that are still to come
+  logic k_block_q;  // short, and not for beats that are still to come
   logic w_have, k_have;
   // Beats that the consumers hold.
   logic [WCW-1:0] w_held_q;
@@ -186,7 +185,6 @@ module mr_reader #(
       k_ok_q     <= 1'b0;
       w_short_q  <= 1'b0;
       k_short_q  <= 1'b0;
-      w_block_q  <= 1'b0;
       k_block_q  <= 1'b0;
     end else begin
       w_credit_q <= w_credit_q + WCW'(w_credit_i) - (w_take ? WCW'(w_bst_beats) : '0);
@@ -195,8 +193,6 @@ module mr_reader #(
       k_ok_q     <= k_bst_valid && k_have && !k_take;
       w_short_q  <= w_bst_valid && !w_have && !w_take;
       k_short_q  <= k_bst_valid && !k_have && !k_take;
-      w_block_q  <= w_bst_valid && !w_have && !w_take &&
-                    (32'(w_held_q) > PROMPT || 32'(w_held_q) + 32'(w_credit_q) == W_DEPTH);
       k_block_q  <= k_bst_valid && !k_have && !k_take &&
                     (32'(k_held_q) > PROMPT || 32'(k_held_q) + 32'(k_credit_q) == KV_DEPTH);
     end
@@ -207,15 +203,15 @@ module mr_reader #(
   logic [QW-1:0] quota_q;
   logic used, w_can, k_can, slot, ar_valid_q;
   logic [OW:0] out_q;  // bursts in flight, the one in the AR register included
-  assign used  = (quota_q >= QW'(QUANTUM));
-  assign slot  = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
-  // A source that is between two bursts (neither ok nor short) keeps its turn; so does one whose
-  // credits are all in flight, as its consumer takes beats as they come and will return them: long
-  // turns, because memory has to open its rows again at each change.
+  assign used = (quota_q >= QW'(QUANTUM));
+  assign slot = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
+  // KV goes first: its FIFO holds little, and what attention works on is waited for, while weights
+  // lie in the ring. Its turn lasts as long as its consumer takes beats as they come (then credits
+  // come back and those in flight cover the time), at most QUANTUM beats: long turns, because memory
+  // has to open its rows again at each change. Between two bursts (neither ok nor short) it goes on.
   assign w_can = w_ok_q && w_bst_valid &&
-                 (!sel_q ? !(used && k_ok_q) : (used || !k_busy || k_block_q));
-  assign k_can = k_ok_q && k_bst_valid &&
-                 (sel_q ? !(used && w_ok_q) : (used || !w_busy || w_block_q));
+                 (!sel_q ? !k_ok_q : (used || !k_busy || k_block_q));
+  assign k_can = k_ok_q && k_bst_valid && !(sel_q && used && w_ok_q);
   logic [57:0] take_addr;
   logic [6:0] take_beats;
   assign take_addr  = k_take ? k_bst_addr : w_bst_addr;

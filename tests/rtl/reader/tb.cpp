@@ -14,7 +14,7 @@ namespace {
 constexpr int kDepth[2] = {80, 20}, kQuantum = 128;
 constexpr bool kFull = false;
 #else
-constexpr int kDepth[2] = {256, 128}, kQuantum = 1024;
+constexpr int kDepth[2] = {256, 128}, kQuantum = 512;
 constexpr bool kFull = true; // deep enough for the throughput tests
 #endif
 constexpr int kBurst[2] = {64, 16};
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
             b.ar_go.density(n++ % 70 == 69 ? 100 : 0);
             b.cycle();
         }
-        std::vector<int> runs;
+        std::vector<std::pair<int, int>> runs; // source, beats
         int acc = 0;
         std::size_t stop = b.order.size();
         while (stop > 0 && b.order[stop - 1] == b.order[b.order.size() - 1])
@@ -381,12 +381,12 @@ int main(int argc, char **argv)
         for (std::size_t i = 0; i < stop; i++) {
             acc += b.lens[i];
             if (i + 1 == stop || b.order[i + 1] != b.order[i]) {
-                runs.push_back(acc);
+                runs.emplace_back(b.order[i], acc);
                 acc = 0;
             }
         }
         for (std::size_t i = 1; i < runs.size(); i++) // the first run began alone
-            good = good && runs[i] == kQuantum;
+            good = good && runs[i].second == (runs[i].first ? kQuantum : kBurst[0]);
         tap.ok(good && runs.size() > 8 && !b.bad, "reader: quantum");
     }
 
