@@ -110,7 +110,7 @@ tap $? "reader: weights advance whatever the KV consumer does: 28 cycles from re
 progress p "-set KV 1 -set BOUND 20" 28 "${reader[@]}"
 tap $? "reader: KV advances whatever the weight consumer does: 28 cycles from reset"
 mkdir -p "$tmp/bug"
-sed "s/(!sel_q ? !k_ok_q :/(!sel_q ? 1'b1 :/" "${reader[1]}" >"$tmp/bug/mr_reader.sv"
+sed 's/k_can = k_ok_q/k_can = !w_busy \&\& k_ok_q/' "${reader[1]}" >"$tmp/bug/mr_reader.sv"
 progress p "-set KV 1 -set BOUND 20" 28 "${reader[0]}" "$tmp/bug/mr_reader.sv"
 [ $? = 1 ] && ! cmp -s "${reader[1]}" "$tmp/bug/mr_reader.sv"
 tap $? "reader: seeded fault is found: KV waits until no weight job is left"
