@@ -242,6 +242,9 @@ static const struct timed {
     {"demo decode at 0, ddr4-2400", "models/demo", "sim:sim,memory=ddr4-2400", 0, 1},
     {"demo prefill of 16, ideal", "models/demo", "sim:sim,memory=ideal", 0, 16},
     {"demo prefill of 16, ddr4-2400", "models/demo", "sim:sim,memory=ddr4-2400", 0, 16},
+    {"demo decode at 500, ddr4-2400", "models/demo", "sim:sim,memory=ddr4-2400", 500, 1},
+    {"demo prefill of 3 at 500, ddr4-2400", "models/demo", "sim:sim,memory=ddr4-2400", 500, 3},
+    {"demo prefill of 8 at 500, hbm2", "models/demo", "sim:sim,memory=hbm2", 500, 8},
     {"GPT-J-6B layer, decode at 0, ddr4-2400", NULL, "sim:sim,memory=ddr4-2400", 0, 1},
     {"GPT-J-6B layer, prefill of 6 at 1000, ddr4-2400", NULL, "sim:sim,memory=ddr4-2400", 1000, 6},
 };
