@@ -207,8 +207,9 @@ module mr_reader #(
   assign slot = (!ar_valid_q || m_arready_i) && !out_q[OW] && !stop && !clear;
   // KV goes first: its FIFO holds little, and what attention works on is waited for, while weights
   // lie in the ring. Its turn lasts as long as its consumer takes beats as they come (then credits
-  // come back and those in flight cover the time), at most QUANTUM beats: long turns, because memory
-  // has to open its rows again at each change. Between two bursts (neither ok nor short) it goes on.
+  // come back and those in flight cover the time), at most QUANTUM beats: long turns, because
+  // memory has to open its rows again at each change. Between two bursts (neither ok nor short) it
+  // goes on.
   assign w_can = w_ok_q && w_bst_valid &&
                  (!sel_q ? !k_ok_q : (used || !k_busy || k_block_q));
   assign k_can = k_ok_q && k_bst_valid && !(sel_q && used && w_ok_q);
