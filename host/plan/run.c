@@ -219,8 +219,9 @@ static enum flow next_reads(const struct walk *w, const double port[2])
 {
     if (port[FLOW_W] == UNKNOWN || port[FLOW_KV] == UNKNOWN)
         return port[FLOW_W] == UNKNOWN ? FLOW_KV : FLOW_W;
-    // Of the beats of this turn, those that attention has not taken yet.
-    double held = w->bus.read_beats * (1 - 1 / (w->t.per_beat * w->m->rate));
+    // Of the beats of this turn, those that attention has not taken yet; half of PROMPT are on
+    // their way through it.
+    double held = PROMPT / 2 + w->bus.read_beats * (1 - 1 / (w->t.per_beat * w->m->rate));
     if (w->bus.reads == FLOW_KV && held <= PROMPT) {
         enum flow next = w->bus.read_beats < READ_QUANTUM ? FLOW_KV : FLOW_W;
         if (port[next] + w->m->read_latency <= w->bus.free)
