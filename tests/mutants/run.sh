@@ -153,6 +153,10 @@ mutant 'reader crosses 4 KiB' rtl/stream/mr_read_jobs.sv \
     "s/assign most = (room < 7'(BURST)) ? room : 7'(BURST);/assign most = 7'(BURST);/" rtl:reader@default
 mutant 'reader loses a credit that comes back with a grant' rtl/stream/mr_reader.sv \
     "s/w_credit_q + WCW'(w_credit_i) -/w_credit_q + WCW'(w_credit_i \\&\\& !w_take) -/" rtl:reader@default
+mutant 'reader: KV waits until no weight job is left' rtl/stream/mr_reader.sv \
+    's/k_can = k_ok_q/k_can = !w_busy \&\& k_ok_q/' rtl:reader@default
+mutant 'reader: a turn of KV has no end' rtl/stream/mr_reader.sv \
+    's/(used || !k_busy || k_block_q)/(!k_busy || k_block_q)/; s/ \&\& !(sel_q \&\& used \&\& w_ok_q)//' rtl:reader@default
 
 # ---- quantiser, LayerNorm, epilogue ----------------------------------------------------------------------
 mutant 'quantiser truncates' rtl/vector/mr_quant.sv \

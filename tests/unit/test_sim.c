@@ -252,24 +252,16 @@ enum { N_TIMED = sizeof timed / sizeof *timed };
 
 static void load_timed(const struct timed *t, struct mr_packed *packed)
 {
-    static const struct mr_config layer = {
-        .vocab_size = 64,
-        .n_positions = 2048,
-        .n_embd = 4096,
-        .n_layer = 1,
-        .n_head = 16,
-        .head_dim = 256,
-        .rotary_dim = 64,
-        .n_inner = 16384,
-        .layer_norm_epsilon = 1e-5f,
-        .bos_token_id = -1,
-        .eos_token_id = -1,
-    };
     struct mr_error err = {0};
-    struct mr_pack_options pack = {.format = MR_FORMAT_MXINT8, .smooth = true};
-    check(t->model ? mr_pack_directory(packed, t->model, &pack, &err)
-                   : mr_packed_synthetic(packed, &layer, MR_FORMAT_MXINT8, 1, &err),
-          &err);
+    if (t->model) {
+        struct mr_pack_options pack = {.format = MR_FORMAT_MXINT8, .smooth = true};
+        check(mr_pack_directory(packed, t->model, &pack, &err), &err);
+        return;
+    }
+    struct mr_config layer;
+    uint64_t seed;
+    check(mr_synthetic_parse("gptj-6b,layers=1,vocab=64", &layer, &seed, &err), &err);
+    check(mr_packed_synthetic(packed, &layer, MR_FORMAT_MXINT8, seed, &err), &err);
 }
 
 static uint64_t cycles_of(const struct timed *t)
