@@ -32,14 +32,19 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
     } kinds[] = {{"model:", mr_device_model_open},
                  {"sim:", mr_device_sim_open},
                  {"xrt:", mr_device_xrt_open}};
+    char one[MR_DEVICE_URI]; // a session uses one unit, whichever number there is
+    int units;
     *dev = NULL;
+    int rc = mr_device_without_units(uri, one, sizeof one, &units, err);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t n = strlen(kinds[i].scheme);
-        if (strncmp(uri, kinds[i].scheme, n) != 0)
+        if (strncmp(one, kinds[i].scheme, n) != 0)
             continue;
-        int rc = kinds[i].open(dev, uri + n, err);
+        rc = kinds[i].open(dev, one + n, err);
         if (rc == 0)
-            snprintf((*dev)->info.uri, sizeof(*dev)->info.uri, "%s", uri);
+            snprintf((*dev)->info.uri, sizeof(*dev)->info.uri, "%s", one);
         return rc;
     }
     return mr_fail(err, MR_ERR_USAGE,

@@ -10,12 +10,13 @@
 
 #include "cmodel/machine.h"
 #include "common/error.h"
+#include "millrace.h"
 #include "mr_device.h"
 
 struct mr_device;
 
 struct mr_device_info {
-    char uri[128];
+    char uri[MR_DEVICE_URI];
     char config[32];
     struct mr_geometry g;
     unsigned clock_khz;
@@ -24,7 +25,8 @@ struct mr_device_info {
     bool copies; // bytes to be mapped are copied: the caller may free them after alloc
 };
 
-// Opens a device by URI. On success the caller owns *dev until mr_device_close(); else it is NULL.
+// Opens a device by URI; of one with several units (mr_device_units) one. On success the caller
+// owns *dev until mr_device_close(); else it is NULL.
 int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err);
 void mr_device_close(struct mr_device *dev);
 const struct mr_device_info *mr_device_info(const struct mr_device *dev);
@@ -78,6 +80,11 @@ struct mr_device {
 int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
 int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err);
 int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error *err);
+
+// `uri` without the option "units=N" of sim: and model:, which is for mr_device_units(); N, else 1,
+// to units.
+int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
+                            struct mr_error *err);
 
 // A device that copies has copied so many more bytes.
 int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err);

@@ -3,13 +3,13 @@
 // with the xclbin that MILLRACE_XCLBIN names. Everything that may take long is done by the worker's
 // thread; what that touches lies in this file's structure, which is left behind if the device is
 // given up.
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/file.h"
 #include "device/registers.h"
+#include "device/xclbin.h"
 #include "device/xrt_api.h"
 #include "device/xrt_emulation.h"
 #include "device/xrt_worker.h"
@@ -70,6 +70,9 @@ struct xrt_device {
     bool failed; // the last run did not end well
     struct call call;
 };
+
+// Units of one card may be opened and closed by several threads: one after the other.
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 static struct xrt_device *self(struct mr_device *dev)
 {
@@ -543,9 +546,11 @@ static void xrt_close(struct mr_device *dev)
     struct xrt_device *d = self(dev);
     if (d->worker && !mr_worker_lost(d->worker)) {
         bool opened = d->unit != NULL;
+        (void)pthread_mutex_lock(&opening);
         mr_xrt_emulation_enter(true);
         (void)call(d, work_close, CALL_SECONDS, NULL);
         mr_xrt_emulation_leave(false, opened);
+        (void)pthread_mutex_unlock(&opening);
     }
     if (d->worker && mr_worker_lost(d->worker))
         return; // the worker's thread may still use all of it
@@ -588,56 +593,6 @@ static int parse(struct xrt_device *d, const char *args, struct mr_error *err)
     return 0;
 }
 
-static bool readable(struct xrt_device *d, const char *dir, const char *name)
-{
-    int n = snprintf(d->xclbin, sizeof d->xclbin, "%s%s", dir, name);
-    return n > 0 && (size_t)n < sizeof d->xclbin && access(d->xclbin, R_OK) == 0;
-}
-
-// A file that is cut off crashes the shim, so its header is looked at first: "xclbin2" and at
-// LENGTH the length of all.
-static int check_xclbin(const char *path, struct mr_error *err)
-{
-    enum { LENGTH = 304 };
-    struct mr_file file = {0};
-    uint64_t length = 0;
-    int rc = mr_file_map(&file, path, err);
-    if (rc < 0)
-        return rc;
-    if (file.size < LENGTH + sizeof length || memcmp(file.data, "xclbin2", 8) != 0)
-        rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: not an xclbin", path);
-    else
-        memcpy(&length, file.data + LENGTH, sizeof length);
-    if (rc == 0 && length > file.size)
-        rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: cut off: %zu of %llu bytes are there", path,
-                     file.size, (unsigned long long)length);
-    mr_file_unmap(&file);
-    return rc;
-}
-
-// MILLRACE_XCLBIN; in emulation without it what 'make xclbin-emu' has built beside the program.
-static int find_xclbin(struct xrt_device *d, struct mr_error *err)
-{
-    static const char *const built[] = {"/xrt/millrace-sim.xclbin", "/xrt/millrace-tiny.xclbin"};
-    const char *name = getenv("MILLRACE_XCLBIN");
-    char exe[4096 - 64];
-    if (name && readable(d, "", name))
-        return check_xclbin(d->xclbin, err);
-    if (name)
-        return mr_fail(err, MR_ERR_IO, "%.300s: cannot be read; MILLRACE_XCLBIN names it", name);
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    char *slash = n > 0 ? memrchr(exe, '/', (size_t)n) : NULL;
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; slash && mr_xrt_emulated() && i < 2; i++)
-        if (readable(d, exe, built[i]))
-            return check_xclbin(d->xclbin, err);
-    return mr_fail(err, MR_ERR_DEVICE,
-                   "%s: name the xclbin in MILLRACE_XCLBIN ('make xclbin PLATFORM=...' builds one "
-                   "for a card, 'make xclbin-emu' for emulation)",
-                   d->base.info.uri);
-}
-
 // The kernel's arguments must be where this program thinks they are.
 static int check_arguments(struct xrt_device *d, struct mr_error *err)
 {
@@ -674,16 +629,18 @@ static int open_card(struct xrt_device *d, struct mr_error *err)
             "%s: XILINX_XRT is not set: source the setup.sh of XRT, or for emulation set "
             "XCL_EMULATION_MODE=hw_emu",
             d->base.info.uri);
+    (void)pthread_mutex_lock(&opening);
     int rc = mr_xrt_load(libraries, sizeof libraries, err);
     if (rc == 0)
         rc = mr_xrt_emulation_begin(libraries, err);
     if (rc == 0)
         rc = mr_worker_new(&d->worker, watch, d, err);
-    if (rc < 0)
-        return rc;
-    mr_xrt_emulation_enter(false);
-    rc = call(d, work_open, OPEN_SECONDS, err);
-    mr_xrt_emulation_leave(rc == 0, false);
+    if (rc == 0) {
+        mr_xrt_emulation_enter(false);
+        rc = call(d, work_open, OPEN_SECONDS, err);
+        mr_xrt_emulation_leave(rc == 0, false);
+    }
+    (void)pthread_mutex_unlock(&opening);
     return rc;
 }
 
@@ -694,9 +651,12 @@ int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
     d->base = (struct mr_device){.ops = &ops, .info = {.counts_cycles = true, .copies = true}};
     (void)snprintf(d->base.info.uri, sizeof d->base.info.uri, "xrt:%s", args);
+    int units;
     int rc = parse(d, args, err);
     if (rc == 0)
-        rc = find_xclbin(d, err);
+        rc = mr_xclbin_find(d->xclbin, sizeof d->xclbin, d->base.info.uri, err);
+    if (rc == 0)
+        rc = mr_xclbin_units(d->xclbin, &units, err); // XRT says it if there is no such unit
     if (rc == 0)
         rc = open_card(d, err);
     if (rc == 0)

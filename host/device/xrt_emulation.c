@@ -17,11 +17,12 @@
 enum { PATH = 512, EXIT_OF_A_DEVICE_ERROR = 4, PATIENCE_SECONDS = 10, LOOKS = 10 };
 
 static struct {
-    char dir[64];         // empty: none
-    int open;             // devices
-    bool inside, closing; // a device is being opened or closed
+    char dir[64]; // empty: none
+    // Devices of several threads look at these.
+    _Atomic int open;             // devices
+    _Atomic bool inside, closing; // a device is being opened or closed
     volatile sig_atomic_t crashed, lost, ending;
-    unsigned looked;
+    _Atomic unsigned looked;
     int saved_stdout; // while inside, else -1
 } emu = {.saved_stdout = -1};
 
@@ -298,6 +299,10 @@ void mr_xrt_emulation_enter(bool closing)
     emu.closing = closing;
     if (!closing)
         handle_crashes();
+    // The shim speaks when the first device comes and the last one goes; meanwhile standard output
+    // may be another thread's.
+    if (emu.open != closing)
+        return;
     (void)fflush(stdout);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     emu.saved_stdout = null < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -314,8 +319,8 @@ void mr_xrt_emulation_leave(bool opened, bool closed)
         return;
     emu.open += opened - closed;
     emu.inside = emu.closing = false;
-    (void)fflush(stdout);
     if (emu.saved_stdout >= 0) {
+        (void)fflush(stdout);
         (void)dup2(emu.saved_stdout, STDOUT_FILENO);
         (void)close(emu.saved_stdout);
         emu.saved_stdout = -1;

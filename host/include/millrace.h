@@ -145,10 +145,22 @@ struct mr_session_options {
 // device: "cpu:" (fp32 reference; needs a Hugging Face directory), "model:[config]" (bit-exact C
 // model), "sim:[config][,memory=ideal|ddr4-2400|hbm2][,seed=N][,stalls=PERCENT][,check]" (the
 // Verilated RTL), "xrt:[index][,unit=N][,bo=MIB]" (an Alveo card or its emulation, docs/xrt.md).
-// opt may be NULL. The model must outlive the session.
+// sim: and model: with "units=N" stand for N engines of that kind (below), of which a session uses
+// one. opt may be NULL. The model must outlive the session.
 int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
                     const struct mr_session_options *opt, struct mr_error *err);
 void mr_session_close(struct mr_session *session);
+
+#define MR_DEVICE_URI 256
+
+// How many units a device URI stands for: engines that compute at the same time, each for a session
+// of its own, used by a thread of its own. "sim:" and "model:" have what "units=N" says, else 1;
+// "xrt:" the compute units of its xclbin, with "unit=K" 1; "cpu:" 1. Nothing is opened: an error of
+// the rest of the URI comes when a session is.
+int mr_device_units(const char *device, int *units, struct mr_error *err);
+
+// The URI of one of them, 0..units - 1, for mr_session_open().
+int mr_device_unit(const char *device, int unit, char uri[MR_DEVICE_URI], struct mr_error *err);
 
 // Sequences: each has its own KV store.
 int mr_session_seq_new(struct mr_session *session, int *seq, struct mr_error *err);

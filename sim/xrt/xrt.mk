@@ -82,7 +82,7 @@ XRT_TESTS := $(XRT_BUILD)/garbage $(XRT_BUILD)/prototypes.o
 $(XRT_BUILD)/garbage: tests/xrt/garbage.c sim/xrt/rpc.c sim/xrt/rpc.h
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ tests/xrt/garbage.c sim/xrt/rpc.c host/common/error.c host/common/buf.c
-$(XRT_BUILD)/prototypes.o: tests/xrt/prototypes.c host/device/xrt_functions.h
+$(XRT_BUILD)/prototypes.o: tests/xrt/prototypes.c host/device/xrt_functions.h host/device/xclbin.h
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -isystem $(XRT_INCLUDE) -c -o $@ $<
 .SECONDEXPANSION:

@@ -6,6 +6,11 @@
 
 #include <ert.h>
 
+#include <stddef.h>
+
+#include <xclbin.h>
+
+#include "device/xclbin.h"
 #include "device/xrt_functions.h"
 
 #define X(result, name, parameters)                                                                \
@@ -24,3 +29,16 @@ SAME(MR_XRT_RUNNING, ERT_CMD_STATE_RUNNING);
 SAME(MR_XRT_SUBMITTED, ERT_CMD_STATE_SUBMITTED);
 SAME(MR_XRT_TIMEOUT, ERT_CMD_STATE_TIMEOUT);
 _Static_assert(sizeof(xuid_t) == 16, "UUID");
+
+// What host/device/xclbin.c reads itself.
+SAME(MR_AXLF_LENGTH, offsetof(struct axlf, m_header.m_length));
+SAME(MR_AXLF_COUNT, offsetof(struct axlf, m_header.m_numSections));
+SAME(MR_AXLF_SECTIONS, offsetof(struct axlf, m_sections));
+SAME(MR_AXLF_SECTION_SIZE, sizeof(struct axlf_section_header));
+SAME(MR_AXLF_SECTION_OFFSET, offsetof(struct axlf_section_header, m_sectionOffset));
+SAME(MR_AXLF_SECTION_BYTES, offsetof(struct axlf_section_header, m_sectionSize));
+SAME(MR_AXLF_IP_LAYOUT, IP_LAYOUT);
+SAME(MR_AXLF_IP_ENTRIES, offsetof(struct ip_layout, m_ip_data));
+SAME(MR_AXLF_IP_SIZE, sizeof(struct ip_data));
+SAME(MR_AXLF_IP_NAME, offsetof(struct ip_data, m_name));
+SAME(MR_AXLF_IP_KERNEL, IP_KERNEL);

@@ -98,7 +98,7 @@ static void *run_unit(void *arg)
 
 static void xrt_two_compute_units_at_once(void **state)
 {
-    static const char *const uri[2] = {"xrt:0,unit=0", "xrt:0,unit=1"};
+    int units;
     const char *xclbin = getenv("MILLRACE_XCLBIN_X2");
     struct fixture f;
     struct ran want;
@@ -111,10 +111,14 @@ static void xrt_two_compute_units_at_once(void **state)
     open_fixture(&f, "bf16-d32-r6", MR_FORMAT_MXINT8);
     struct run_options o = {.device = "sim:tiny", .grouping = ALONE};
     assert_int_equal(simulate(&f, &o, &want), 0);
+    check(mr_device_units("xrt:0", &units, &err), &err);
+    assert_int_equal(units, 2);
     for (int i = 0; i < 2; i++) {
         struct mr_engine_options opt = {.max_seqs = f.n_seq};
+        char uri[MR_DEVICE_URI];
         u[i] = (struct on_unit){.f = &f};
-        check(mr_device_open(&u[i].dev, uri[i], &err), &err);
+        check(mr_device_unit("xrt:0", i, uri, &err), &err);
+        check(mr_device_open(&u[i].dev, uri, &err), &err);
         check(mr_engine_open(&u[i].b, &f.packed, u[i].dev, &opt, &err), &err);
     }
     // A unit is used by one device.

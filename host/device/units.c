@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which engines a device URI stands for (mr_device_units, mr_device_unit of millrace.h).
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/xclbin.h"
+#include "millrace.h"
+
+enum { MOST_UNITS = 64 }; // of units=N; each is an engine with its own memory
+
+static bool is(const char *uri, const char *scheme)
+{
+    return strncmp(uri, scheme, strlen(scheme)) == 0;
+}
+
+// Where the option "NAME=" stands among a URI's, which are separated by commas; NULL: nowhere.
+static const char *option(const char *uri, const char *name)
+{
+    size_t n = strlen(name);
+    const char *p = strchr(uri, ':');
+    while (p && strncmp(p + 1, name, n) != 0)
+        p = strchr(p + 1, ',');
+    return p ? p + 1 : NULL;
+}
+
+int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
+                            struct mr_error *err)
+{
+    const char *p = is(uri, "sim:") || is(uri, "model:") ? option(uri, "units=") : NULL;
+    *units = 1;
+    if (strlen(uri) >= size)
+        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", uri);
+    if (!p) {
+        strcpy(out, uri);
+        return 0;
+    }
+    char *end;
+    const char *value = p + strlen("units=");
+    unsigned long n = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || (*end && *end != ',') || n < 1 || n > MOST_UNITS)
+        return mr_fail(err, MR_ERR_USAGE, "%s: units= is a number from 1 to %d", uri, MOST_UNITS);
+    *units = (int)n;
+    // One of the two commas around it goes with it.
+    size_t before = (size_t)(p - uri);
+    if (p[-1] == ',')
+        before--;
+    else if (*end == ',')
+        end++;
+    (void)snprintf(out, size, "%.*s%s", (int)before, uri, end);
+    return option(out, "units=")
+               ? mr_fail(err, MR_ERR_USAGE, "%s: 'units' is there twice; leave one out", uri)
+               : 0;
+}
+
+int mr_device_units(const char *device, int *units, struct mr_error *err)
+{
+    char uri[MR_DEVICE_URI], xclbin[4096];
+    int rc = mr_device_without_units(device, uri, sizeof uri, units, err);
+    if (rc < 0 || !is(device, "xrt:") || option(device, "unit="))
+        return rc;
+    rc = mr_xclbin_find(xclbin, sizeof xclbin, device, err);
+    if (rc == 0)
+        rc = mr_xclbin_units(xclbin, units, err);
+    if (rc == 0 && *units == 0)
+        rc = mr_fail(err, MR_ERR_DEVICE, "%s: no compute unit millrace_kernel_1 in it", xclbin);
+    return rc;
+}
+
+int mr_device_unit(const char *device, int unit, char uri[MR_DEVICE_URI], struct mr_error *err)
+{
+    int units;
+    int rc = mr_device_without_units(device, uri, MR_DEVICE_URI, &units, err);
+    bool any = is(device, "xrt:") && !option(device, "unit="); // opening tells whether it is there
+    if (rc == 0 && (unit < 0 || (!any && unit >= units)))
+        rc = mr_fail(err, MR_ERR_USAGE, "%s: unit %d of %d", device, unit, units);
+    if (rc < 0 || !any)
+        return rc;
+    int n = snprintf(uri, MR_DEVICE_URI, "%s%sunit=%d", device, device[4] ? "," : "", unit);
+    return n > 0 && n < MR_DEVICE_URI ? 0
+                                      : mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", device);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/xclbin.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "device/xrt_emulation.h"
+
+enum { UNITS = 128, MAX_SECTIONS = 4096 };
+
+static uint32_t u32(const unsigned char *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static uint64_t u64(const unsigned char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static bool readable(char *path, size_t size, const char *dir, const char *name)
+{
+    int n = snprintf(path, size, "%s%s", dir, name);
+    return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *err)
+{
+    static const char *const built[] = {"/xrt/millrace-sim.xclbin", "/xrt/millrace-tiny.xclbin"};
+    const char *name = getenv("MILLRACE_XCLBIN");
+    char exe[4096 - 64];
+    if (name)
+        return readable(path, size, "", name)
+                   ? 0
+                   : mr_fail(err, MR_ERR_IO, "%.300s: cannot be read; MILLRACE_XCLBIN names it",
+                             name);
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(exe, '/');
+    if (slash)
+        *slash = 0;
+    for (size_t i = 0; slash && mr_xrt_emulated() && i < sizeof built / sizeof *built; i++)
+        if (readable(path, size, exe, built[i]))
+            return 0;
+    return mr_fail(err, MR_ERR_DEVICE,
+                   "%s: name the xclbin in MILLRACE_XCLBIN ('make xclbin PLATFORM=...' builds one "
+                   "for a card, 'make xclbin-emu' for emulation)",
+                   uri);
+}
+
+// The bytes of the section IP_LAYOUT; NULL without one.
+static const unsigned char *ip_layout(const struct mr_file *f, uint64_t *size)
+{
+    uint32_t sections = u32(f->data + MR_AXLF_COUNT);
+    for (uint32_t i = 0; i < sections && i < MAX_SECTIONS; i++) {
+        uint64_t at = MR_AXLF_SECTIONS + (uint64_t)i * MR_AXLF_SECTION_SIZE;
+        if (at + MR_AXLF_SECTION_SIZE > f->size)
+            break;
+        uint64_t offset = u64(f->data + at + MR_AXLF_SECTION_OFFSET);
+        *size = u64(f->data + at + MR_AXLF_SECTION_BYTES);
+        if (u32(f->data + at) == MR_AXLF_IP_LAYOUT && offset <= f->size &&
+            *size <= f->size - offset && *size >= MR_AXLF_IP_ENTRIES)
+            return f->data + offset;
+    }
+    return NULL;
+}
+
+static int count_units(const struct mr_file *f)
+{
+    static const char prefix[] = "millrace_kernel:millrace_kernel_";
+    enum { NAME = MR_AXLF_IP_SIZE - MR_AXLF_IP_NAME };
+    bool there[UNITS] = {false};
+    uint64_t size;
+    const unsigned char *ip = ip_layout(f, &size);
+    uint64_t entries = ip ? u32(ip) : 0;
+    for (uint64_t i = 0; i < entries; i++) {
+        uint64_t at = MR_AXLF_IP_ENTRIES + i * MR_AXLF_IP_SIZE;
+        char name[NAME + 1] = "", end;
+        unsigned number;
+        if (at + MR_AXLF_IP_SIZE > size)
+            break;
+        memcpy(name, ip + at + MR_AXLF_IP_NAME, NAME);
+        if (u32(ip + at) == MR_AXLF_IP_KERNEL && strncmp(name, prefix, sizeof prefix - 1) == 0 &&
+            sscanf(name + sizeof prefix - 1, "%4u%c", &number, &end) == 1 && number >= 1 &&
+            number <= UNITS)
+            there[number - 1] = true;
+    }
+    int n = 0;
+    while (n < UNITS && there[n])
+        n++;
+    return n;
+}
+
+int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
+{
+    struct mr_file file = {0};
+    int rc = mr_file_map(&file, path, err);
+    if (rc < 0)
+        return rc;
+    *units = 0;
+    if (file.size < MR_AXLF_SECTIONS || memcmp(file.data, "xclbin2", 8) != 0)
+        rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: not an xclbin", path);
+    else if (u64(file.data + MR_AXLF_LENGTH) > file.size)
+        // XRT's shim would crash on it.
+        rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: cut off: %zu of %llu bytes are there", path,
+                     file.size, (unsigned long long)u64(file.data + MR_AXLF_LENGTH));
+    else
+        *units = count_units(&file);
+    mr_file_unmap(&file);
+    return rc;
+}
