@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // SplitMix64 (Steele, Lea, Flood 2014): a hash of seed and step as 53 random bits in [0, 1).
 static double uniform(uint64_t seed, uint64_t step)
@@ -71,4 +72,24 @@ int mr_sample(const struct mr_sampling *s, const float *logits, int n, uint64_t 
             return scratch[i].id;
     }
     return scratch[live - 1].id;
+}
+
+bool mr_sampling_valid(const struct mr_sampling *s)
+{
+    return s->temperature >= 0 && s->top_k >= 0 && s->top_p >= 0 && s->top_p <= 1 &&
+           s->repetition_penalty >= 0 && isfinite(s->temperature) &&
+           isfinite(s->repetition_penalty);
+}
+
+void mr_penalise(float *logits, int n, float penalty, const int32_t *ids, size_t count,
+                 unsigned char *seen)
+{
+    memset(seen, 0, (size_t)n / 8 + 1);
+    for (size_t i = 0; i < count; i++) {
+        int32_t id = ids[i];
+        unsigned char bit = (unsigned char)(1U << id % 8);
+        if (!(seen[id / 8] & bit)) // once, however often it occurs
+            logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+        seen[id / 8] |= bit;
+    }
 }

@@ -15,4 +15,12 @@ struct mr_candidate {
 int mr_sample(const struct mr_sampling *s, const float *logits, int n, uint64_t step,
               struct mr_candidate *scratch);
 
+// Whether all of *s is in its range.
+bool mr_sampling_valid(const struct mr_sampling *s);
+
+// Lowers logits[n] of the tokens that occur in ids[count] (repetition_penalty). seen[n / 8 + 1] is
+// scratch.
+void mr_penalise(float *logits, int n, float penalty, const int32_t *ids, size_t count,
+                 unsigned char *seen);
+
 #endif

@@ -129,7 +129,8 @@ static json_t *result_json(const char *prompt, const char *text, const struct mr
                            const struct mr_stats *prefill, const struct mr_stats *decode,
                            const struct mr_stats *stats)
 {
-    static const char *const why[] = {"length", "eos", "stopped", "context"};
+    static const char *const why[] = {"length",      "eos",       "stopped", "context",
+                                      "stop_string", "cancelled", "failed"};
     json_t *ids = json_array();
     for (size_t i = 0; i < g->count; i++)
         json_array_append_new(ids, json_integer(g->ids[i]));

@@ -30,6 +30,7 @@ struct mr_backend_ops {
 struct mr_backend {
     const struct mr_backend_ops *ops;
     struct mr_config config;
+    int chunk; // rows a run of the device takes; a step may have more
 };
 
 // A sequence of its own KV store, empty. *seq >= 0. MR_ERR_FIT when all are taken.

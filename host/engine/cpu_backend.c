@@ -6,6 +6,8 @@
 #include "cpu/cpu.h"
 #include "pack/unpack.h"
 
+enum { CHUNK = 128 }; // takes any number of rows; a step of the scheduler should end some time
+
 struct cpu_backend {
     struct mr_backend base;
     struct mr_cpu *cpu;
@@ -71,7 +73,7 @@ int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *pac
     struct cpu_backend *b = calloc(1, sizeof *b);
     if (!b)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the reference");
-    b->base = (struct mr_backend){&ops, packed->config};
+    b->base = (struct mr_backend){.ops = &ops, .config = packed->config, .chunk = CHUNK};
     int rc = 0;
     if (packed->checkpoint) {
         rc = mr_cpu_open(&b->cpu, packed->checkpoint, err);

@@ -336,7 +336,7 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
     if (!e)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the engine");
     const struct mr_geometry *g = &mr_device_info(dev)->g;
-    e->base = (struct mr_backend){&engine_ops, packed->config};
+    e->base = (struct mr_backend){.ops = &engine_ops, .config = packed->config};
     e->packed = packed;
     e->dev = dev;
     e->opt = *opt;
@@ -344,6 +344,7 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
     int room = opt->two_pass ? g->t / 2 : g->t;
     room = room < MR_PROGRAM_ROWS ? room : MR_PROGRAM_ROWS;
     e->chunk = opt->chunk > 0 && opt->chunk < room ? opt->chunk : room;
+    e->base.chunk = e->chunk;
     struct mr_dims d = mr_dims_of(&packed->config);
     int positions = packed->config.n_positions;
     int rc = opt->max_seqs >= 1 ? 0 : mr_fail(err, MR_ERR_USAGE, "max_seqs must be at least 1");

@@ -126,8 +126,7 @@ int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool 
 int mr_model_decode(const struct mr_model *model, const int32_t *ids, size_t count, char **text,
                     size_t *size, struct mr_error *err);
 
-// ---- sessions: a model on a device
-// -----------------------------------------------------------------
+// ---- sessions: a model on a device -------------------------------------------------------------
 
 struct mr_session;
 
@@ -183,13 +182,16 @@ struct mr_row {
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err);
 
-// ---- generation --------------------------------------------------------------------------------
+// ---- sampling ----------------------------------------------------------------------------------
 
 struct mr_sampling {
     float temperature; // 0: greedy (ties: the lowest id); else > 0
     int top_k;         // 0: all
     float top_p;       // 0 or 1: all
     uint64_t seed;     // same seed, same text on every device with the same bits and in every batch
+    // Logits of tokens that the prompt or the new text has are divided by this if positive, else
+    // multiplied (Keskar et al. 2019, as in transformers). 0 or 1: none; else > 0.
+    float repetition_penalty;
 };
 
 enum mr_finish {
@@ -197,7 +199,98 @@ enum mr_finish {
     MR_FINISH_EOS,
     MR_FINISH_STOPPED, // by the callback
     MR_FINISH_CONTEXT, // the model's positions are used up before max_tokens
+    MR_FINISH_STOP_STRING,
+    MR_FINISH_CANCELLED, // by mr_scheduler_cancel() or mr_scheduler_close()
+    MR_FINISH_FAILED,    // mr_result.error says why
 };
+
+// ---- scheduler: continuous batching ------------------------------------------------------------
+// Requests of different lengths share the steps of one session, join when a sequence is free and
+// leave when they end. What a request gets does not depend on its neighbours.
+
+#define MR_TOP_LOGPROBS_MAX 20
+
+struct mr_scheduler;
+
+struct mr_scheduler_options {
+    // Most prompt tokens a step, 0: what the rest of a device run holds. All running requests get
+    // their next token in each step, however long the prompts are that join: fewer mean shorter
+    // waits for those, more mean that prompts are read sooner.
+    int prefill_rows;
+};
+
+struct mr_logprob {
+    int32_t id;
+    double logprob; // natural logarithm of the probability by the model's logits, before sampling
+};
+
+// One token as it comes. Memory is valid during the call.
+struct mr_token {
+    size_t index; // of prompt and new tokens together
+    bool prompt;  // a prompt's token (echo_logprobs)
+    int32_t id;
+    const char *bytes; // `size` bytes, often not whole characters; NULL without a tokenizer
+    size_t size;
+    bool has_logprob; // asked for, and not the first token, which nothing predicts
+    double logprob;
+    const struct mr_logprob *top; // the most probable tokens, first the largest
+    int n_top;
+};
+
+struct mr_result {
+    enum mr_finish finish;
+    const struct mr_error *error; // MR_FINISH_FAILED, else NULL
+    const int32_t *ids;           // new tokens, without end-of-text
+    size_t count, prompt_count;
+};
+
+struct mr_request {
+    const int32_t *prompt; // copied
+    size_t prompt_count;
+    int max_tokens; // new tokens at most; 0 only with echo_logprobs
+    struct mr_sampling sampling;
+    bool ignore_eos;
+    const char *const *stop; // text ends before the first of these; UTF-8, not empty; copied
+    int n_stop;
+    bool logprobs;      // of new tokens
+    bool echo_logprobs; // of the prompt's tokens
+    int top_logprobs;   // 0..MR_TOP_LOGPROBS_MAX, with either
+    // Called in mr_scheduler_step(); each may be NULL. A non-zero return ends the request
+    // (MR_FINISH_STOPPED). Text comes as whole UTF-8 characters, NUL-terminated, and is held back
+    // while it may be the beginning of a stop string; tokens are not. `done` is called once for
+    // each request that was accepted, the last time in mr_scheduler_close().
+    int (*token)(void *arg, const struct mr_token *token);
+    int (*text)(void *arg, const char *piece, size_t size);
+    void (*done)(void *arg, const struct mr_result *result);
+    void *arg;
+};
+
+// The session must outlive the scheduler; its sequences are shared with the caller's own. opt may
+// be NULL. One thread at a time.
+int mr_scheduler_open(struct mr_scheduler **scheduler, struct mr_session *session,
+                      const struct mr_scheduler_options *opt, struct mr_error *err);
+void mr_scheduler_close(struct mr_scheduler *scheduler);
+
+// Queues a request, first come, first served. *id, which may be NULL, names it. May be called in a
+// callback, as may mr_scheduler_cancel().
+int mr_scheduler_submit(struct mr_scheduler *scheduler, const struct mr_request *request,
+                        uint64_t *id, struct mr_error *err);
+
+// Ends a waiting or running request in the next step; unknown and finished ones are no error.
+void mr_scheduler_cancel(struct mr_scheduler *scheduler, uint64_t id);
+
+// One device step for all running requests. 1: there is more to do, 0: idle. On failure all
+// running requests end with MR_FINISH_FAILED; waiting ones stay.
+int mr_scheduler_step(struct mr_scheduler *scheduler, struct mr_error *err);
+
+struct mr_scheduler_info {
+    int waiting, running;
+    int step_requests, step_rows; // of the last step
+};
+
+void mr_scheduler_get_info(const struct mr_scheduler *scheduler, struct mr_scheduler_info *info);
+
+// ---- generation from a list of prompts ---------------------------------------------------------
 
 struct mr_stats;
 
@@ -205,11 +298,13 @@ struct mr_generate_options {
     int max_tokens; // new tokens at most
     struct mr_sampling sampling;
     bool ignore_eos;
+    const char *const *stop; // as in mr_request
+    int n_stop;
     // Called with text as it comes (whole UTF-8 characters, NUL-terminated, `prompt` its index in
     // the batch); non-zero ends this prompt (MR_FINISH_STOPPED). May be NULL.
     int (*text)(void *arg, int prompt, const char *piece, size_t size);
     void *arg;
-    // Set to the session's statistics after the first step, which reads the first prompts and gives
+    // Set to the session's statistics when the first max_seqs prompts have been read and have given
     // their first tokens: what comes later is decoding. May be NULL.
     struct mr_stats *after_prefill;
 };
@@ -217,6 +312,8 @@ struct mr_generate_options {
 struct mr_generated {
     int32_t *ids; // new tokens, freed by mr_generated_free
     size_t count, prompt_count;
+    char *text; // theirs, ending before a stop string; empty without a tokenizer
+    size_t text_size;
     enum mr_finish finish;
 };
 
