@@ -13,7 +13,7 @@ CSTD     := -std=c17 -D_GNU_SOURCE
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -MMD -MP \
-             -Ihost -Ihost/include -I$(BUILD)/gen -I. $(EXTRA_CFLAGS)
+             -Ihost -Ihost/include -I$(BUILD)/gen -I. $(VISIBILITY) $(EXTRA_CFLAGS)
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
@@ -33,8 +33,8 @@ MILLRACE := $(BUILD)/millrace
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST) | column -t -s: -l 2
 
-## all: the library, the command line and the simulated device
-all: $(MILLRACE) sim-devices
+## all: the libraries, the command line and the simulated device
+all: $(MILLRACE) $(BUILD)/libmillrace.so sim-devices
 
 lib: $(LIB)
 
@@ -90,6 +90,7 @@ $(MILLRACE): $(CLI_OBJ) $(LIB)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 include sim/sim.mk
+include host/install.mk
 include sim/xrt/xrt.mk
 include tests/tests.mk
 -include $(wildcard tests/*/*.mk)

@@ -75,7 +75,7 @@ test: deps deps-xrt
 
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
-        libcmocka-dev libgmp-dev libxxhash-dev libzip-dev zlib1g-dev iverilog yosys z3 valgrind
+        libcmocka-dev libgmp-dev libxxhash-dev libzip-dev zlib1g-dev iverilog yosys z3 valgrind mandoc
 .PHONY: deps
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}\n' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \

@@ -123,6 +123,11 @@ const char *mr_stats_name(int index)
     return index >= 0 && index < (int)MR_COUNTERS ? names[index] : NULL;
 }
 
+const char *mr_version(void)
+{
+    return MR_VERSION_STRING;
+}
+
 void mr_interrupt(void)
 {
     mr_device_stop = 1;

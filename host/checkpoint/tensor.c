@@ -154,7 +154,7 @@ int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t coun
     if (!in_range(tensor, first, count) || tensor->dtype != MR_DTYPE_I32)
         return MR_ERR_USAGE;
     for (size_t i = 0; i < count; i++) {
-        int32_t value;
+        int32_t value = 0;
         (void)mr_tensor_copy(tensor, first + i, 1, &value); // in range
         out[i] = value;
     }

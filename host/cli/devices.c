@@ -59,9 +59,10 @@ static int run(int argc, char **argv)
 const struct cli_command cmd_devices = {
     "devices",
     "what a model can run on here",
-    "[--json]\n\n"
-    "Lists the devices that can be opened: the C model in each configuration and the simulators "
-    "that\n"
-    "are built ('make all').\n\nexample:\n  millrace devices --json\n",
+    "[OPTIONS]\n\n"
+    "Lists the devices that can be opened: the C model in each configuration and the simulators\n"
+    "that are there ('make all').\n\n"
+    "      --json            as JSON\n\n"
+    "example:\n  millrace devices --json\n",
     run,
 };

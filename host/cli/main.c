@@ -6,19 +6,14 @@
 
 #include "cli/cli.h"
 
-static const struct cli_command *const commands[] = {
-    &cmd_generate, &cmd_info,  &cmd_pack, &cmd_unpack,   &cmd_compare,
-    &cmd_bench,    &cmd_trace, &cmd_plan, &cmd_selftest, &cmd_devices,
-};
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
+// What `make install` calls and --help does not list.
+static const struct cli_command *const hidden[] = {&cmd_man, &cmd_completion, NULL};
 
 static void help(FILE *out)
 {
-    fprintf(out,
-            "usage: millrace COMMAND [OPTIONS]\n\nGPT-J by weight streaming on an FPGA engine, "
-            "simulated cycle by cycle or on its C model.\n\ncommands:\n");
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(out, "usage: millrace COMMAND [OPTIONS]\n\n%s\n\ncommands:\n", cli_summary);
+    for (int i = 0; cli_commands[i]; i++)
+        fprintf(out, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
     fprintf(out,
             "\n'millrace COMMAND --help' shows options and examples; '--version' the version.\n"
             "example: millrace generate --model models/demo --prompt \"In the beginning\"\n");
@@ -65,6 +60,13 @@ static int finish(int status)
     return status == EXIT_OK ? EXIT_INPUT : status;
 }
 
+static const struct cli_command *find(const struct cli_command *const *list, const char *name)
+{
+    while (*list && strcmp((*list)->name, name) != 0)
+        list++;
+    return *list;
+}
+
 int main(int argc, char **argv)
 {
     catch_signals();
@@ -81,9 +83,11 @@ int main(int argc, char **argv)
         printf("millrace %s\n", MR_VERSION_STRING);
         return finish(EXIT_OK);
     }
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0)
-            return finish(commands[i]->run(argc - 1, argv + 1));
+    const struct cli_command *cmd = find(cli_commands, argv[1]);
+    if (!cmd)
+        cmd = find(hidden, argv[1]);
+    if (cmd)
+        return finish(cmd->run(argc - 1, argv + 1));
     fprintf(stderr, "millrace: there is no command '%s'; 'millrace --help' lists them\n", argv[1]);
     return EXIT_USAGE;
 }

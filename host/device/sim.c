@@ -50,29 +50,43 @@ static bool try_path(struct sim_device *d, const char *dir, const char *sub, con
     return true;
 }
 
+// Where the simulators are, seen from the program or from libmillrace.so: in the build tree, also
+// from test programs one or two folders deeper, and installed.
+static bool search_from(struct sim_device *d, char *file, const char *config)
+{
+    static const char *const built[] = {"/sim/", "/../sim/", "/../../sim/"};
+    static const char *const installed[] = {"/../sim", "/../lib/millrace", "/millrace",
+                                            "/../millrace"};
+    char sub[96];
+    char *slash = strrchr(file, '/');
+    if (!slash)
+        return false;
+    *slash = 0;
+    for (size_t i = 0; i < sizeof built / sizeof *built; i++) {
+        (void)snprintf(sub, sizeof sub, "%s%s", built[i], config);
+        if (try_path(d, file, sub, config))
+            return true;
+    }
+    for (size_t i = 0; i < sizeof installed / sizeof *installed; i++)
+        if (try_path(d, file, installed[i], config))
+            return true;
+    return false;
+}
+
 static int load(struct sim_device *d, const char *config, struct mr_error *err)
 {
-    char exe[4096], sub[96];
+    char file[4096];
     const char *dir = getenv("MILLRACE_SIM_DIR");
-    bool found = false;
-    if (dir)
-        found = try_path(d, dir, "", config);
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    bool found = dir && try_path(d, dir, "", config);
+    ssize_t n = readlink("/proc/self/exe", file, sizeof file - 1);
     if (!found && n > 0) {
-        exe[n] = 0;
-        char *slash = strrchr(exe, '/');
-        if (slash)
-            *slash = 0;
-        snprintf(sub, sizeof sub, "/sim/%s", config); // in the build tree
-        found = try_path(d, exe, sub, config);
-        if (!found)
-            found =
-                try_path(d, exe, "/../sim", config) || try_path(d, exe, "/../lib/millrace", config);
-        for (int up = 0; !found && up < 2; up++) { // test programs lie one or two folders deeper
-            snprintf(sub, sizeof sub, up ? "/../../sim/%s" : "/../sim/%s", config);
-            found = try_path(d, exe, sub, config);
-        }
+        file[n] = 0;
+        found = search_from(d, file, config);
     }
+    Dl_info at; // of libmillrace.so where the program is another's, such as python3
+    if (!found && dladdr((void *)&mr_device_sim_open, &at) && at.dli_fname &&
+        realpath(at.dli_fname, file))
+        found = search_from(d, file, config);
     if (!found)
         return mr_fail(err, MR_ERR_DEVICE,
                        "sim:%s: libmillrace-sim-%s%s%s.so is not there; build it with 'make %s-%s' "

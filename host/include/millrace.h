@@ -19,8 +19,14 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default) // exported by libmillrace.so: what stands in this file
+#endif
 
 #define MR_VERSION_STRING "0.1.0"
+
+// MR_VERSION_STRING of the library: another minor version may have other structures (before 1.0).
+const char *mr_version(void);
 
 #define MR_ERROR_TEXT 512
 
@@ -346,6 +352,9 @@ const char *mr_stats_name(int index);
 void mr_interrupt(void);
 void mr_interrupt_clear(void);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

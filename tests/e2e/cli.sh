@@ -31,6 +31,21 @@ for c in generate info pack unpack compare bench plan trace selftest devices; do
     exits "unknown_option_of_$c" 2 "option '--frobnicate' is not known" $c --frobnicate
     exits "excess_argument_of_$c" 2 'too many' $c x y z
 done
+# Options that a help text, and with it man page and completion, names: "generate --model PATH".
+for c in $("$millrace" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    "$millrace" $c --help | sed -n "s/^ *\(-.,\)\{0,1\} *\(--[a-z0-9-]*\)\( [^ ]\{1,\}\)\{0,1\}\(  .*\)\{0,1\}$/$c \2\3/p"
+done >"$work/options"
+ok help_names_options test "$(wc -l <"$work/options")" -gt 90
+while read -r c option value; do # one that has a value asks for it; another lets the next word be looked at
+    words=$("$millrace" "$c" "$option" ${value:---frobnicate} 2>&1 </dev/null)
+    [ -z "$value" ] || words=$("$millrace" "$c" "$option" 2>&1 </dev/null)
+    case $words in
+        *"option '$option' needs a value"*) [ -n "$value" ] && continue ;;
+        *"option '--frobnicate' is not known"*) [ -z "$value" ] && continue ;;
+    esac
+    echo "$c $option $value: $words"
+done <"$work/options" >"$work/strange"
+ok options_of_the_help_are_known test ! -s "$work/strange"
 
 # ---- JSON
 mkdir "$work/adapter" && echo '{}' >"$work/adapter/adapter_config.json"

@@ -65,6 +65,9 @@ full-prepare: all $(BUILD)/full/sweep $(SIM_TESTS) rtl-benches $(foreach c,tiny 
     $(call SIM_VIEW,wide) $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 full-accuracy: $(MILLRACE)
 	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh
+.PHONY: full-dist
+full-dist: $(MILLRACE)
+	MILLRACE=$(MILLRACE) BUILD=$(BUILD) JOBS=$(JOBS) bash tests/full/dist.sh
 full-waves: $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny-trace.so
 	MILLRACE=$(MILLRACE) bash tests/full/waves.sh
 # The size and the disk are the test; the program under test is the one that people run.

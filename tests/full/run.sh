@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test mutants xrt synth netlist sweep plan fuzz planted benches pack24 accuracy waves formal fp"
+all="prepare test mutants xrt synth netlist sweep plan fuzz planted benches pack24 accuracy waves formal fp dist"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -32,6 +32,7 @@ goal() {
         pack24) echo full-pack24 ;;
         waves) echo full-waves ;;
         xrt) echo full-xrt ;;
+        dist) echo full-dist ;;
         *) echo no-such-part ;;
     esac
 }

@@ -16,4 +16,6 @@ if ! [ -e "$venv/installed" ] || ! cmp -s "$list" "$venv/installed"; then
         exit 1
     fi
 fi
-HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false "$venv/bin/python" tests/interop/interop.py "$build"
+MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so") "$venv/bin/python" tests/interop/binding.py "$build"
+binding=$?
+HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false "$venv/bin/python" tests/interop/interop.py "$build" && exit $binding

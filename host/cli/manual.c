@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// "millrace man [COMMAND]": the man pages, written from the help texts. For `make install`; not
+// listed among the commands.
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/help_text.h"
+
+static const char *const statuses[][2] = {
+    {"0", "success"},
+    {"2", "usage: an unknown command, option or device, a value out of range"},
+    {"3", "input or output: a file is missing, damaged or not supported, a disk is full, memory "
+          "has run out; of a batch or a list, any of its lines"},
+    {"4", "the device reported an error or is not there"},
+    {"5", "results differ, or a bar is missed"},
+    {"130", "interrupted"},
+    {"141", "whoever read the output has closed it"},
+};
+
+static const char *const environment[][2] = {
+    {"MILLRACE_THREADS", "threads of the C model, of packing and of checks; all processors if not "
+                         "set"},
+    {"MILLRACE_SIM_DIR", "where the simulators of sim: are, before the places beside the program"},
+    {"MILLRACE_XCLBIN", "the engine's xclbin for xrt:"},
+    {"NO_COLOR", "if not empty: no colours on a terminal"},
+};
+
+// In roff a hyphen is "\-", a backslash "\e", and a line must not begin with a control character.
+static void roff(const char *text, size_t size)
+{
+    if (size > 0 && (*text == '.' || *text == '\''))
+        fputs("\\&", stdout);
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '-')
+            fputs("\\-", stdout);
+        else if (text[i] == '\\')
+            fputs("\\e", stdout);
+        else
+            putchar(text[i]);
+    }
+}
+
+static void roff_line(const char *text)
+{
+    roff(text, strlen(text));
+    putchar('\n');
+}
+
+// The day of SOURCE_DATE_EPOCH, so that the same sources make the same page; without it today.
+static void title(const char *name)
+{
+    const char *epoch = getenv("SOURCE_DATE_EPOCH");
+    time_t t = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
+    struct tm day;
+    char date[32] = "1970-01-01", upper[64];
+    if (gmtime_r(&t, &day))
+        (void)strftime(date, sizeof date, "%Y-%m-%d", &day);
+    size_t i = 0;
+    for (; name[i] && i + 1 < sizeof upper; i++)
+        upper[i] = (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
+    upper[i] = 0;
+    printf(".TH ");
+    roff(upper, i);
+    printf(" 1 \"%s\" \"millrace %s\" \"Millrace\"\n.SH NAME\n", date, MR_VERSION_STRING);
+    roff(name, strlen(name));
+}
+
+static void entry(const struct help_line *l)
+{
+    printf(".TP\n");
+    if (l->kind == HELP_ARGUMENT) {
+        printf("\\fI");
+        roff(l->name, strlen(l->name));
+        printf("\\fR\n");
+    } else {
+        if (l->short_name)
+            printf("\\fB\\-%c\\fR, ", l->short_name);
+        printf("\\fB\\-\\-");
+        roff(l->name, strlen(l->name));
+        printf("\\fR");
+        if (*l->value) {
+            printf(" \\fI");
+            roff(l->value, strlen(l->value));
+            printf("\\fR");
+        }
+        putchar('\n');
+    }
+    roff(l->text, l->size);
+    putchar('\n');
+}
+
+// Headings are written when their first line comes, so that none stands alone.
+static void body(const struct cli_command *cmd)
+{
+    struct help_reader r = {.at = cmd->usage};
+    struct help_line l;
+    enum help_kind in = HELP_SYNOPSIS;
+    bool gap = false;
+    printf(".SH SYNOPSIS\n");
+    for (bool first = true; help_next(&r, &l);) {
+        switch (l.kind) {
+        case HELP_SYNOPSIS:
+            if (first)
+                printf("\\fBmillrace %s\\fR ", cmd->name);
+            else
+                printf(".br\n");
+            roff(l.text, l.size);
+            putchar('\n');
+            first = false;
+            break;
+        case HELP_BLANK:
+            break;
+        case HELP_TEXT:
+            if (in != HELP_TEXT)
+                printf(in == HELP_SYNOPSIS ? ".SH DESCRIPTION\n" : ".SH NOTES\n");
+            else if (gap)
+                printf(".PP\n");
+            roff(l.text, l.size);
+            putchar('\n');
+            in = HELP_TEXT;
+            break;
+        case HELP_OPTION:
+        case HELP_ARGUMENT:
+            if (in != HELP_OPTION)
+                printf(".SH OPTIONS\n");
+            entry(&l);
+            in = HELP_OPTION;
+            break;
+        case HELP_MORE:
+            roff(l.text, l.size);
+            putchar('\n');
+            break;
+        case HELP_EXAMPLE:
+            if (in != HELP_EXAMPLE)
+                printf(".SH EXAMPLES\n.EX\n");
+            roff(l.text, l.size);
+            putchar('\n');
+            in = HELP_EXAMPLE;
+        }
+        gap = l.kind == HELP_BLANK;
+    }
+    if (in == HELP_EXAMPLE)
+        printf(".EE\n");
+}
+
+static void command_page(const struct cli_command *cmd)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "millrace-%s", cmd->name);
+    title(name);
+    printf(" \\- ");
+    roff_line(cmd->summary);
+    body(cmd);
+    printf(".SH EXIT STATUS\nSee\n.BR millrace (1).\n.SH SEE ALSO\n.BR millrace (1)\n");
+}
+
+static void table(const char *heading, const char *const (*rows)[2], size_t count)
+{
+    printf(".SH %s\n", heading);
+    for (size_t i = 0; i < count; i++) {
+        printf(".TP\n\\fB%s\\fR\n", rows[i][0]);
+        roff_line(rows[i][1]);
+    }
+}
+
+static void main_page(void)
+{
+    title("millrace");
+    printf(" \\- GPT\\-J by weight streaming\n.SH SYNOPSIS\n"
+           "\\fBmillrace\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+           ".br\n\\fBmillrace\\fR \\fB\\-\\-help\\fR | \\fB\\-\\-version\\fR\n"
+           ".SH DESCRIPTION\n");
+    roff_line(cli_summary);
+    printf("Errors are one line on standard error that says what failed, where, and what to do.\n"
+           ".SH COMMANDS\n");
+    for (int i = 0; cli_commands[i]; i++) {
+        printf(".TP\n\\fBmillrace\\-%s\\fR(1)\n", cli_commands[i]->name);
+        roff_line(cli_commands[i]->summary);
+    }
+    table("EXIT STATUS", statuses, sizeof statuses / sizeof *statuses);
+    table("ENVIRONMENT", environment, sizeof environment / sizeof *environment);
+    printf(".SH SEE ALSO\n");
+    for (int i = 0; cli_commands[i]; i++)
+        printf(".BR millrace\\-%s (1)%s\n", cli_commands[i]->name, cli_commands[i + 1] ? "," : "");
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc > 2)
+        return cli_usage(&cmd_man, "'%s' is one argument too many", argv[2]);
+    if (argc < 2) {
+        main_page();
+        return EXIT_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        cli_help(&cmd_man);
+        return EXIT_OK;
+    }
+    for (int i = 0; cli_commands[i]; i++)
+        if (strcmp(argv[1], cli_commands[i]->name) == 0) {
+            command_page(cli_commands[i]);
+            return EXIT_OK;
+        }
+    return cli_usage(&cmd_man, "there is no command '%s'", argv[1]);
+}
+
+const struct cli_command cmd_man = {
+    "man",
+    "a man page on standard output",
+    "[COMMAND]\n\nexample:\n  millrace man generate | man -l -\n",
+    run,
+};

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# make install and uninstall; what is installed works away from the repository: program, library with
+# pkg-config, man pages, completions. Prints TAP.
+set -u
+. tests/tools/tap.sh
+build=${BUILD:-build} root=$PWD dest=$work/dest prefix=/opt/mill
+make=(make -s --no-print-directory BUILD="$build" PREFIX=$prefix DESTDIR="$dest")
+at=$dest$prefix
+
+ok install_works "${make[@]}" install
+away() { (cd / && env -u MILLRACE_SIM_DIR "$@"); }
+
+# ---- the program, and the simulators that it finds
+away "$at/bin/millrace" generate -m "$root/models/demo" -d sim:tiny -p "And" -n 2 >"$work/out" 2>"$work/err"
+"$millrace" generate -m models/demo -d model: -p "And" -n 2 >"$work/want"
+ok installed_program_finds_its_simulators cmp "$work/out" "$work/want"
+
+# ---- the library
+export PKG_CONFIG_PATH=$at/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dest
+unset PKG_CONFIG_LIBDIR
+version=$("$millrace" --version | cut -d' ' -f2)
+ok pkg_config_knows_the_version test "$(pkg-config --modversion millrace)" = "$version"
+# shellcheck disable=SC2046 # the flags are words
+ok example_is_built_with_pkg_config ${CC:-gcc} -std=c17 -Wall -Wextra -Werror -o "$work/generate" examples/generate.c \
+    $(pkg-config --cflags --libs millrace)
+soname=libmillrace.so.${version%.*}
+ok soname_is_versioned bash -c "readelf -d '$at/lib/libmillrace.so' | grep -q 'SONAME.*\[$soname\]' && readelf -d '$work/generate' | grep -q 'NEEDED.*\[$soname\]'"
+away env LD_LIBRARY_PATH="$at/lib" "$work/generate" "$root/models/demo" sim:tiny "And" >"$work/out" 2>"$work/err"
+"$millrace" generate -m models/demo -d model: -p "And" -n 40 >"$work/want"
+ok shared_library_finds_its_simulators test "And$(cat "$work/out")" = "$(cat "$work/want")"
+# shellcheck disable=SC2046
+ok example_is_built_statically ${CC:-gcc} -std=c17 -o "$work/static" examples/generate.c $(pkg-config --cflags millrace) \
+    "$at/lib/libmillrace.a" $(pkg-config --static --libs-only-l millrace | sed 's/-lmillrace//')
+"$work/static" models/demo model: "And" >"$work/out"
+ok static_example_writes_the_same_text test "And$(cat "$work/out")" = "$(cat "$work/want")"
+printf '#include <millrace.h>\nint main() { return mr_version()[0] != MR_VERSION_STRING[0]; }\n' >"$work/x.cpp"
+# shellcheck disable=SC2046
+ok header_is_for_cpp_too g++ -Wall -Wextra -Werror -Wpedantic -o "$work/x" "$work/x.cpp" $(pkg-config --cflags --libs millrace)
+
+# Exported is what the header declares, and nothing else.
+sed 's|//.*||' host/include/millrace.h | grep -oE '\bmr_[a-z0-9_]+\(' | tr -d '(' | sort -u >"$work/declared"
+nm -D --defined-only "$at/lib/libmillrace.so" | awk '{ print $3 }' | sort >"$work/exported"
+ok only_public_symbols_are_exported diff "$work/declared" "$work/exported"
+ok there_are_public_symbols test "$(wc -l <"$work/exported")" -gt 20
+
+# ---- man pages
+pages=$(find "$at/share/man/man1" -name '*.1' | sort)
+commands=$("$millrace" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+ok every_command_has_a_page test "$(echo "$commands" | sed 's/.*/millrace-&.1/; $a millrace.1' | sort)" = \
+    "$(basename -a $pages | sort)"
+# shellcheck disable=SC2086
+ok pages_pass_mandoc_lint mandoc -Tlint -Wwarning $pages
+help_words() { "$millrace" "$1" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u; }
+page_words() { mandoc -Tascii "$at/share/man/man1/millrace-$1.1" | sed 's/.\x08//g' | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u; }
+for c in $commands; do
+    ok "page_of_${c}_has_the_options_of_its_help" diff <(help_words "$c") <(page_words "$c")
+done
+exits page_of_an_unknown_command 2 "there is no command 'frobnicate'" man frobnicate
+
+# ---- completion
+complete_in_bash() { # words...: what bash would offer for the last one
+    bash -c 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _millrace millrace "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        printf "%s\n" "${COMPREPLY[@]}"' "$at/share/bash-completion/completions/millrace" "$@" | tr '\n' ' '
+}
+ok bash_completes_commands test "$(complete_in_bash millrace gen)" = "generate "
+ok bash_completes_options test "$(complete_in_bash millrace generate --temp)" = "--temperature "
+ok bash_completes_formats test "$(complete_in_bash millrace pack x --format mxf)" = "mxfp4 "
+ok bash_completes_files test "$(complete_in_bash millrace generate -m READ)" = "README.md "
+ok bash_completes_arguments test "$(complete_in_bash millrace info READ)" = "README.md "
+exits completion_for_an_unknown_shell 2 'is not bash, zsh or fish' completion tcsh
+# zsh and fish are not installed by make deps: their files are parsed where they are there.
+if command -v zsh >/dev/null; then ok zsh_parses_its_completion zsh -n "$at/share/zsh/site-functions/_millrace"; fi
+if command -v fish >/dev/null; then ok fish_parses_its_completion fish -n "$at/share/fish/vendor_completions.d/millrace.fish"; fi
+
+# ---- and away again
+touch "$at/lib/libother.so"
+ok uninstall_works "${make[@]}" uninstall
+ok uninstall_leaves_nothing test "$(cd "$dest" && find . ! -type d)" = ".$prefix/lib/libother.so"
+ok uninstall_leaves_no_directory_of_its_own test -z "$(find "$dest" -type d -name 'millrace*')"
+done_testing
