@@ -18,6 +18,7 @@ struct args {
     long batch; // sequences
     bool no_head;
     const char *suite, *save;
+    double start; // of the command
 };
 
 static json_t *point_json(const struct point *p)
@@ -132,14 +133,17 @@ static int bench(const struct args *a, struct mr_model *model)
     json_t *list = json_array();
     int rc = measure_open(&b, model, a->c.model, a->c.device, &a->c.session, (int)a->batch,
                           !a->no_head, &err);
+    double opened = cli_seconds() - a->start;
+    if (rc == 0 && !a->c.json)
+        printf("opened in %.2f s\n", opened);
     if (rc == 0)
         rc = run_points(&b, a, list, &err);
     if (rc < 0)
         status = cli_fail(&err);
     else if (a->c.json)
-        status = cli_print_json(json_pack("{s:s, s:s, s:I, s:O}", "model", a->c.model, "device",
-                                          a->c.device, "stream_bytes",
-                                          (json_int_t)info.stream_bytes, "points", list));
+        status = cli_print_json(json_pack(
+            "{s:s, s:s, s:I, s:f, s:O}", "model", a->c.model, "device", a->c.device, "stream_bytes",
+            (json_int_t)info.stream_bytes, "open_seconds", opened, "points", list));
     json_decref(list);
     measure_close(&b);
     return status;
@@ -172,7 +176,7 @@ static int run(int argc, char **argv)
                                             {"suite", required_argument, NULL, OPT_SUITE},
                                             {"save", required_argument, NULL, OPT_SAVE},
                                             {NULL, 0, NULL, 0}};
-    struct args a = {.c = {.device = "sim:"}, .at = -1, .batch = 1};
+    struct args a = {.c = {.device = "sim:"}, .at = -1, .batch = 1, .start = cli_seconds()};
     struct mr_model *model = NULL;
     int opt, status = EXIT_USAGE;
     bool chosen = false; // anything that a suite chooses itself
@@ -232,7 +236,8 @@ const struct cli_command cmd_bench = {
     "       millrace bench --suite full|quick [OPTIONS]\n\n"
     "Decodes one token at each position of --decode (the positions before it are filled first and\n"
     "not counted) and prefills --prefill tokens. All figures but wall time come from the device's\n"
-    "counters; model: and cpu: have none.\n\n"
+    "counters; model: and cpu: have none. \"opened in\" is the time to the first device "
+    "command.\n\n"
     "  -m, --model PATH      the same as the first argument\n"
     "  -d, --device URI      sim:[config][,options] (default sim:), model:[config], cpu:\n"
     "      --decode LIST     positions, with commas between (default 0)\n"

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -254,7 +255,9 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
     struct cli_progress progress;
-    struct mr_load_options load = cli_with_progress(c, &progress, "quantising");
+    struct stat st;
+    bool file = c->model && stat(c->model, &st) == 0 && S_ISREG(st.st_mode);
+    struct mr_load_options load = cli_with_progress(c, &progress, file ? "checking" : "quantising");
     if (!c->model) {
         fprintf(stderr, "millrace: --model DIRECTORY_OR_FILE is missing\n");
         return EXIT_USAGE;

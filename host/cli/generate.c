@@ -10,6 +10,7 @@ struct args {
     const char *prompt, *file;
     struct mr_generate_options gen;
     bool stats;
+    double start; // of the command
 };
 
 enum {
@@ -125,19 +126,20 @@ static int print_piece(void *arg, int prompt, const char *piece, size_t size)
     return fwrite(piece, 1, size, stdout) != size || fflush(stdout) != 0;
 }
 
-static json_t *result_json(const char *prompt, const char *text, const struct mr_generated *g,
-                           const struct mr_stats *prefill, const struct mr_stats *decode,
-                           const struct mr_stats *stats)
+// opened: seconds to the first device command.
+static json_t *result_json(double opened, const char *prompt, const char *text,
+                           const struct mr_generated *g, const struct mr_stats *prefill,
+                           const struct mr_stats *decode, const struct mr_stats *stats)
 {
     static const char *const why[] = {"length",      "eos",       "stopped", "context",
                                       "stop_string", "cancelled", "failed"};
     json_t *ids = json_array();
     for (size_t i = 0; i < g->count; i++)
         json_array_append_new(ids, json_integer(g->ids[i]));
-    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o, s:o, s:o}", "prompt", prompt, "text", text,
-                     "tokens", ids, "prompt_tokens", (json_int_t)g->prompt_count, "stop",
-                     why[g->finish], "prefill", cli_stats_json(prefill), "decode",
-                     cli_stats_json(decode), "stats", cli_stats_json(stats));
+    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:f, s:o, s:o, s:o}", "prompt", prompt, "text",
+                     text, "tokens", ids, "prompt_tokens", (json_int_t)g->prompt_count, "stop",
+                     why[g->finish], "open_seconds", opened, "prefill", cli_stats_json(prefill),
+                     "decode", cli_stats_json(decode), "stats", cli_stats_json(stats));
 }
 
 static int generate(struct args *a, struct mr_model *model, const char *prompt, size_t size)
@@ -162,7 +164,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
         a->gen.arg = &echo;
     }
     a->gen.after_prefill = &prefill;
-    double start = cli_seconds();
+    double start = cli_seconds(), opened = start - a->start;
     if (rc == 0)
         rc = mr_generate(session, (const int32_t *const[]){ids}, &count, 1, &a->gen, &g, &err);
     double seconds = cli_seconds() - start;
@@ -175,13 +177,16 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
             size_t n;
             rc = mr_model_decode(model, g.ids, g.count, &text, &n, &err);
             if (rc == 0)
-                status = cli_print_json(result_json(prompt, text, &g, &prefill, &decode, &stats));
+                status = cli_print_json(
+                    result_json(opened, prompt, text, &g, &prefill, &decode, &stats));
         } else {
             (void)show_prompt(&echo); // nothing new came: the prompt alone
             printf("\n");
             (void)fflush(stdout); // before the statistics on standard error; main() checks
-            if (a->stats)
+            if (a->stats) {
                 cli_stats_table(stderr, &prefill, &decode, seconds);
+                fprintf(stderr, "opened in %.2f s\n", opened);
+            }
         }
         if (g.finish == MR_FINISH_CONTEXT && !a->c.quiet)
             fprintf(stderr,
@@ -202,7 +207,7 @@ static int generate(struct args *a, struct mr_model *model, const char *prompt, 
 
 static int run(int argc, char **argv)
 {
-    struct args a = {.c = {.device = "sim:"}, .gen = {.max_tokens = 64}};
+    struct args a = {.c = {.device = "sim:"}, .gen = {.max_tokens = 64}, .start = cli_seconds()};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
@@ -246,7 +251,6 @@ const struct cli_command cmd_generate = {
     "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --stats           cycles and bandwidth on standard error at the end\n"
     "      --json            result as JSON instead of streamed text\n"
-    "      --verify          check a packed file's checksums, however large it is\n"
     "  -q, --quiet           no progress, no word when the model's positions end the text\n\n"
     "examples:\n"
     "  millrace generate -m models/demo -p \"In the beginning\" -d sim: --stats\n"

@@ -119,7 +119,7 @@ const struct cli_command cmd_info = {
     "      --format F        mxint8 (default) or mxfp4: how a directory would be packed\n"
     "      --no-smoothing    a directory as if packed so\n"
     "      --calibrate T     the same\n"
-    "      --verify          check a packed file's checksums, however large it is\n"
+    "      --verify          compare all checksums of a packed file, which reads it as a whole\n"
     "      --json            as JSON\n\n"
     "examples:\n  millrace info models/demo\n  millrace info gpt-j/pytorch_model.bin --format "
     "mxfp4\n  millrace info demo.mill --verify --json\n",

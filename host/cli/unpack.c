@@ -55,7 +55,7 @@ const struct cli_command cmd_unpack = {
     "hold them exactly. DIRECTORY must not exist or be empty, and appears only when it is\n"
     "complete. What was smoothed stays smoothed: pack such a directory with --no-smoothing.\n\n"
     "  -o, --output DIR      the same as the second argument\n"
-    "      --verify          check the packed file's checksums, however large it is\n"
+    "      --verify          changes nothing: the packed file's checksums are always compared\n"
     "      --json            result as JSON\n"
     "  -q, --quiet           no result\n\n"
     "examples:\n"

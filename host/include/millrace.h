@@ -48,14 +48,17 @@ enum mr_weight_format {
 struct mr_load_options {
     enum mr_weight_format format; // for Hugging Face directories; a packed file has its own
     bool no_smoothing;            // leave out the exact power-of-two channel smoothing
-    bool verify; // packed files: the checksums of large sections too (small ones always are)
     // Rounding with the errors of weights made up for by others, for directories. NULL: without;
     // "self": with text that the model samples from itself, the same each time; else a text file
     // like what the model will read (up to 16384 tokens of it are used). docs/numerics.md, rule 12.
     const char *calibrate;
-    bool describe; // quantise nothing: the model is good for mr_model_get_info() and text only
-    // Called now and then while weights are quantised, with bytes of the checkpoint done and in
-    // all; a non-zero return stops with MR_ERR_INTERRUPTED. May be NULL.
+    // Quantise nothing: the model is good for mr_model_get_info() and text only. A packed file is
+    // not read as a whole: tensors beyond 1 MiB are compared with their checksums only if `verify`
+    // (they always are when weights are wanted).
+    bool describe, verify;
+    // Called now and then while weights are quantised or a packed file is checked, with bytes of
+    // the checkpoint or of the file's tensors done and in all; a non-zero return stops with
+    // MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };

@@ -90,5 +90,5 @@ int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_p
     if (opt->describe && S_ISREG(st.st_mode) && is_weights(path))
         return describe_directory_of(packed, path, opt, err);
     return S_ISDIR(st.st_mode) ? mr_pack_directory(packed, path, opt, err)
-                               : mr_packed_open(packed, path, opt->verify, err);
+                               : mr_packed_open(packed, path, opt, err);
 }

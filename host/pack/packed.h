@@ -34,11 +34,12 @@ struct mr_packed {
 struct mr_pack_options {
     enum mr_format format;
     bool smooth;
-    bool verify;           // for packed files
     bool describe;         // of directories: no stream (it is NULL, but its size is right)
+    bool verify;           // packed files to be described: the checksums of all tensors
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
-    // Called now and then, by the caller's thread, with bytes of the checkpoint done and in all; a
-    // non-zero return stops with MR_ERR_INTERRUPTED. May be NULL.
+    // Called now and then, by the caller's thread, with bytes of the checkpoint (or of a packed
+    // file that is checked) done and in all; a non-zero return stops with MR_ERR_INTERRUPTED. May
+    // be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };
@@ -71,11 +72,12 @@ int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options
 // packing cannot be below.
 int mr_pack_plain_read(const char *dir, const volatile sig_atomic_t *stop, struct mr_error *err);
 
-// Maps and checks a packed file. Checksums of tensors up to 1 MiB are always
-// checked, with `verify` those of all of them, by several threads.
-int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, struct mr_error *err);
+// Maps and checks a packed file, all of it; with `describe` and without `verify` no tensor beyond
+// 1 MiB, so that the file is not read as a whole.
+int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
+                   struct mr_error *err);
 
-// Either of the two, by what `path` is. `opt` is for directories.
+// Either of the two, by what `path` is.
 int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
                    struct mr_error *err);
 

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
+
+#include "pack/hash.h"
 
 const char mr_packed_magic[8] = {'M', 'I', 'L', 'L', 'R', 'A', 'C', 'E'};
 

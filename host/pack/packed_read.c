@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a packed file: checked, and used where it lies in the mapping.
-#include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "checkpoint/foreign.h"
-#include "common/pool.h"
+#include "pack/hash.h"
 #include "pack/packed_format.h"
-
-// Larger tensors are checked on request only: that reads the whole file, which a start need not.
-#define CHECK_AT_LOAD ((uint64_t)1 << 20)
 
 struct reader {
     const struct mr_file *file;
@@ -135,38 +129,16 @@ static int check_layout(struct reader *r, const struct mr_config *c)
     return rc;
 }
 
-struct check {
-    const struct reader *r;
-    bool all;
-    atomic_int first; // damaged tensor, or INT_MAX
-};
-
-static void check_tensor(void *arg, int i, int worker)
+static int check_tensors(const struct reader *r, const struct mr_config *config,
+                         const struct mr_pack_options *opt)
 {
-    struct check *c = arg;
-    const struct mr_packed_tensor *t = &c->r->layout.tensors[i];
-    (void)worker;
-    if ((!c->all && t->size > CHECK_AT_LOAD) ||
-        XXH3_64bits(c->r->file->data + t->offset, t->size) == t->hash)
-        return;
-    int first = c->first;
-    while (i < first && !atomic_compare_exchange_weak(&c->first, &first, i))
-        ;
-}
-
-static int check_tensors(const struct reader *r, const struct mr_config *config, bool all)
-{
-    struct check c = {.r = r, .all = all, .first = INT_MAX};
-    struct mr_pool *pool = mr_pool_new(mr_pool_default());
-    if (!pool)
-        return mr_fail(r->err, MR_ERR_MEMORY, "%s: no memory for threads", r->path);
-    mr_pool_run(pool, (int)r->layout.count, check_tensor, &c, true);
-    mr_pool_free(pool);
-    if (c.first == INT_MAX)
-        return 0;
+    size_t damaged = 0;
+    int rc = mr_packed_check(&r->layout, r->file->data, opt, &damaged, r->path, r->err);
+    if (rc < 0 || damaged == r->layout.count)
+        return rc;
     char label[64] = "the embedding";
-    if (c.first > 0) {
-        struct mr_stream_item item = mr_stream_item(config, r->header.format, c.first - 1);
+    if (damaged > 0) {
+        struct mr_stream_item item = mr_stream_item(config, r->header.format, (int)damaged - 1);
         mr_tensor_label(&item, label, sizeof label);
     }
     return mr_fail(r->err, MR_ERR_FORMAT,
@@ -197,7 +169,8 @@ static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)
                                       .bytes = (size_t)s[MR_S_EMBEDDING].size};
 }
 
-int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, struct mr_error *err)
+int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
+                   struct mr_error *err)
 {
     *packed = (struct mr_packed){0};
     struct reader r = {.file = &packed->map, .path = path, .err = err};
@@ -215,7 +188,7 @@ int mr_packed_open(struct mr_packed *packed, const char *path, bool verify, stru
     if (rc == 0)
         rc = check_layout(&r, &packed->config);
     if (rc == 0)
-        rc = check_tensors(&r, &packed->config, verify);
+        rc = check_tensors(&r, &packed->config, opt);
     if (rc == 0 && packed->tokenizer_bytes > 0)
         rc = mr_tokenizer_parse(&packed->tokenizer, packed->tokenizer_text, packed->tokenizer_bytes,
                                 path, err);

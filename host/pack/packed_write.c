@@ -2,9 +2,9 @@
 // Writing a packed file, from a checkpoint piece by piece or from a model in memory.
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "common/output.h"
+#include "pack/hash.h"
 #include "pack/pack.h"
 #include "pack/packed_format.h"
 

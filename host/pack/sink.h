@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <xxhash.h>
 
 #include "common/output.h"
+#include "pack/hash.h"
 
 struct mr_sink {
     uint8_t *memory;                // if not NULL, everything goes there and nothing else happens

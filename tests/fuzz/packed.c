@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mr_packed p;
     struct fuzz_file file;
     fuzz_open(&file, image, bytes);
-    int rc = mr_packed_open(&p, file.path, true, &err);
+    int rc = mr_packed_open(&p, file.path, &(struct mr_pack_options){0}, &err);
     fuzz_check_outcome(rc, &err);
     if (rc == 0) {
         fuzz_read(&p.embedding);

@@ -50,7 +50,7 @@ static void open_packed(struct mr_packed *p, const char *from, enum mr_format fo
     check(mr_pack_directory(p, from, &opt, &err), &err);
     check(mr_packed_save(p, from, path, NULL, &err), &err);
     mr_packed_close(p);
-    check(mr_packed_open(p, path, true, &err), &err);
+    check(mr_packed_open(p, path, &(struct mr_pack_options){0}, &err), &err);
 }
 
 // ---- the numbers -------------------------------------------------------------------------------

@@ -325,7 +325,7 @@ static void refused(const struct image *im, size_t size, int status, const char 
     struct mr_error err = {0};
     struct mr_packed p;
     const char *path = files_write("bad.mill", im->data, size);
-    int rc = mr_packed_open(&p, path, false, &err);
+    int rc = mr_packed_open(&p, path, &(struct mr_pack_options){0}, &err);
     assert_refused(rc, status, &err, words);
     assert_null(p.map.data);
 }
@@ -403,7 +403,7 @@ static void refuses_a_header_that_lies(void **state)
                 struct mr_error err = {0};
                 struct mr_packed p;
                 const char *path = files_write("bad.mill", im.data, im.size);
-                int rc = mr_packed_open(&p, path, false, &err);
+                int rc = mr_packed_open(&p, path, &(struct mr_pack_options){0}, &err);
                 // format and flags choose among valid readings: the sizes may then not fit
                 bool choice = field == 20;
                 if (rc == 0 && !same && !choice)

@@ -27,6 +27,9 @@ static const struct mr_config golden = {.vocab_size = 260,
                                         .n_inner = 24,
                                         .eos_token_id = 256};
 
+static const struct mr_pack_options all, few = {.describe = true},
+                                         described = {.describe = true, .verify = true};
+
 static void check(int rc, const struct mr_error *err)
 {
     if (rc)
@@ -128,7 +131,7 @@ static void golden_file_opens(void **state)
     struct mr_error err = {0};
     struct mr_packed p;
     struct mr_tokens tokens = {0};
-    check(mr_packed_open(&p, GOLDEN, true, &err), &err);
+    check(mr_packed_open(&p, GOLDEN, &all, &err), &err);
     assert_int_equal(p.config.n_embd, 16);
     assert_true(p.smooth && !p.calibrated);
     assert_non_null(p.tokenizer);
@@ -163,7 +166,7 @@ static void refuses_a_flipped_bit_anywhere(void **state)
         struct mr_packed p;
         int bit = (int)(at * 5 % 8);
         flip(fd, (off_t)at, bit);
-        int rc = mr_packed_open(&p, path, false, &err);
+        int rc = mr_packed_open(&p, path, &all, &err);
         if (rc == 0)
             fail_msg("bit %d of byte %zu flipped is accepted", bit, at);
         assert_refused(rc, err.status, &err, path);
@@ -173,23 +176,25 @@ static void refuses_a_flipped_bit_anywhere(void **state)
     (void)unsetenv("MILLRACE_THREADS");
 }
 
-// Tensors beyond 1 MiB are read at a start only if that is asked for.
-static void verify_finds_a_flipped_bit_in_bulk_weights(void **state)
+static const struct mr_config large = {.vocab_size = 64,
+                                       .n_positions = 16,
+                                       .n_embd = 1088,
+                                       .n_layer = 1,
+                                       .n_head = 17,
+                                       .rotary_dim = 4,
+                                       .n_inner = 4352,
+                                       .eos_token_id = -1};
+
+// Tensors beyond 1 MiB are read unless the model is only to be described without `verify`.
+static void finds_a_flipped_bit_in_bulk_weights(void **state)
 {
     (void)state;
-    static const struct mr_config large = {.vocab_size = 64,
-                                           .n_positions = 16,
-                                           .n_embd = 1088,
-                                           .n_layer = 1,
-                                           .n_head = 17,
-                                           .rotary_dim = 4,
-                                           .n_inner = 64,
-                                           .eos_token_id = -1};
     static const struct {
         size_t item;
         const char *words;
     } cases[] = {{2, "attn.q_proj is damaged"},
                  {4, "attn.v_proj is damaged"},
+                 {5, "mlp.fc_in is damaged"}, // more than 4 MiB, checked in steps
                  {7, "attn.out_proj is damaged"}};
     pack(&large, MR_FORMAT_MXINT8, "l.mill");
     size_t size;
@@ -206,19 +211,58 @@ static void verify_finds_a_flipped_bit_in_bulk_weights(void **state)
             struct mr_error err = {0};
             struct mr_packed p;
             flip(fd, at, 3);
-            check(mr_packed_open(&p, files_path("l.mill"), false, &err), &err);
+            check(mr_packed_open(&p, files_path("l.mill"), &few, &err), &err);
             mr_packed_close(&p);
-            assert_refused(mr_packed_open(&p, files_path("l.mill"), true, &err), MR_ERR_FORMAT,
+            assert_refused(mr_packed_open(&p, files_path("l.mill"), &all, &err), MR_ERR_FORMAT,
                            &err, cases[i].words);
+            assert_refused(mr_packed_open(&p, files_path("l.mill"), &described, &err),
+                           MR_ERR_FORMAT, &err, cases[i].words);
             flip(fd, at, 3);
         }
     }
     struct mr_error err = {0};
     struct mr_packed p;
-    check(mr_packed_open(&p, files_path("l.mill"), true, &err), &err);
+    check(mr_packed_open(&p, files_path("l.mill"), &all, &err), &err);
     mr_packed_close(&p);
     assert_int_equal(close(fd), 0);
     free(d);
+}
+
+struct watch {
+    int calls, stop_at;
+    size_t done, total;
+};
+
+static int watch(void *arg, size_t done, size_t total)
+{
+    struct watch *w = arg;
+    assert_true(done <= total);
+    w->done = done;
+    w->total = total;
+    return ++w->calls == w->stop_at;
+}
+
+// A large file on a slow disk takes its time: it is shown, and can be interrupted at every step.
+static void checking_shows_progress_and_can_be_interrupted(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    struct mr_error err = {0};
+    struct mr_packed p;
+    const struct mr_pack_options opt = {.progress = watch, .arg = &w};
+    (void)setenv("MILLRACE_THREADS", "1", 1);
+    check(mr_packed_open(&p, files_path("l.mill"), &opt, &err), &err);
+    assert_int_equal(w.total, p.stream_bytes + p.embedding.bytes);
+    assert_int_equal(w.done, w.total);
+    assert_true(w.calls > 10);
+    mr_packed_close(&p);
+    for (int last = w.calls, at = 1; at <= last; at++) {
+        w = (struct watch){.stop_at = at};
+        assert_refused(mr_packed_open(&p, files_path("l.mill"), &opt, &err), MR_ERR_INTERRUPTED,
+                       &err, "interrupted");
+        assert_int_equal(w.calls, at);
+    }
+    (void)unsetenv("MILLRACE_THREADS");
 }
 
 int main(void)
@@ -228,7 +272,8 @@ int main(void)
         cmocka_unit_test(golden_file_is_what_the_document_says),
         cmocka_unit_test(golden_file_opens),
         cmocka_unit_test(refuses_a_flipped_bit_anywhere),
-        cmocka_unit_test(verify_finds_a_flipped_bit_in_bulk_weights),
+        cmocka_unit_test(finds_a_flipped_bit_in_bulk_weights),
+        cmocka_unit_test(checking_shows_progress_and_can_be_interrupted),
     };
     return cmocka_run_group_tests_name("packed_file", tests, files_setup, files_teardown);
 }

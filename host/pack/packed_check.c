@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checksums of a packed file's tensors.
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "common/pool.h"
+#include "pack/hash.h"
+#include "pack/packed_format.h"
+
+enum {
+    SMALL = 1 << 20, // bytes of tensors that are checked even where the weights are not used
+    STEP = 4 << 20,  // bytes between looks at progress and interrupts
+};
+
+struct check {
+    const struct mr_packed_layout *layout;
+    const unsigned char *data;
+    const struct mr_pack_options *opt;
+    XXH3_state_t **state; // [workers]
+    size_t total;         // bytes
+    atomic_size_t done;
+    atomic_int first; // damaged tensor, or the number of tensors
+    atomic_bool stop;
+};
+
+static bool is_checked(const struct mr_pack_options *opt, const struct mr_packed_tensor *t)
+{
+    return !opt->describe || opt->verify || t->size <= SMALL;
+}
+
+static void check_step(struct check *c, const unsigned char *data, size_t size, int worker)
+{
+    // One call instead of a page fault for every 16 pages; without it (Linux before 5.14) those
+    // do the same.
+    uintptr_t page = (uintptr_t)data / MR_PACKED_PAGE * MR_PACKED_PAGE;
+    (void)madvise((void *)page, size + ((uintptr_t)data - page), MADV_POPULATE_READ);
+    (void)XXH3_64bits_update(c->state[worker], data, size);
+    size_t done = atomic_fetch_add(&c->done, size) + size;
+    if (worker == 0 && c->opt->progress && c->opt->progress(c->opt->arg, done, c->total) != 0)
+        c->stop = true;
+}
+
+static void check_tensor(void *arg, int i, int worker)
+{
+    struct check *c = arg;
+    const struct mr_packed_tensor *t = &c->layout->tensors[i];
+    if (!is_checked(c->opt, t))
+        return;
+    (void)XXH3_64bits_reset(c->state[worker]);
+    for (size_t at = 0; at < t->size && !c->stop; at += STEP)
+        check_step(c, c->data + t->offset + at, t->size - at < STEP ? t->size - at : STEP, worker);
+    if (c->stop || XXH3_64bits_digest(c->state[worker]) == t->hash)
+        return;
+    int first = c->first;
+    while (i < first && !atomic_compare_exchange_weak(&c->first, &first, i))
+        ;
+}
+
+static bool open_states(struct check *c, int workers)
+{
+    bool ok = (c->state = calloc((size_t)workers, sizeof(XXH3_state_t *)));
+    for (int i = 0; i < workers && ok; i++)
+        ok = (c->state[i] = XXH3_createState());
+    return ok;
+}
+
+static void close_states(struct check *c, int workers)
+{
+    for (int i = 0; i < workers && c->state; i++)
+        XXH3_freeState(c->state[i]);
+    free(c->state);
+}
+
+int mr_packed_check(const struct mr_packed_layout *l, const unsigned char *data,
+                    const struct mr_pack_options *opt, size_t *damaged, const char *path,
+                    struct mr_error *err)
+{
+    struct check c = {.layout = l, .data = data, .opt = opt, .first = (int)l->count};
+    struct mr_pool *pool = mr_pool_new(mr_pool_default());
+    int workers = pool ? mr_pool_workers(pool) : 0, rc = 0;
+    for (size_t i = 0; i < l->count; i++)
+        c.total += is_checked(opt, &l->tensors[i]) ? l->tensors[i].size : 0;
+    if (pool && open_states(&c, workers))
+        mr_pool_run(pool, (int)l->count, check_tensor, &c, c.total > SMALL);
+    else
+        rc = mr_fail(err, MR_ERR_MEMORY, "%s: no memory for checking it", path);
+    close_states(&c, workers);
+    mr_pool_free(pool);
+    if (c.stop)
+        rc = mr_fail(err, MR_ERR_INTERRUPTED, "%s: interrupted while it was checked", path);
+    *damaged = (size_t)c.first;
+    return rc;
+}
