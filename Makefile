@@ -92,6 +92,7 @@ $(MILLRACE): $(CLI_OBJ) $(LIB)
 include sim/sim.mk
 include host/install.mk
 include sim/xrt/xrt.mk
+include sim/pci/pci.mk
 include tests/tests.mk
 -include $(wildcard tests/*/*.mk)
 

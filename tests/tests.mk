@@ -61,6 +61,7 @@ $(BUILD)/test-list: FORCE
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'bench-instructions\tMILLRACE=$(MILLRACE) bash tests/bench/instructions.sh\n'; \
 	   for s in generate errors library package; do printf 'xrt-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/%s.sh\n' $$s $$s; done; \
+	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
 	   printf 'cpu-mutants\tbash tests/tools/cpu-mutants.sh $(BUILD)\n'; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do [ -f $$s ] && printf 'e2e-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash %s\n' $$(basename $$s .sh) $$s; done; \
@@ -69,7 +70,8 @@ FORCE:
 
 ## test: everything that must hold, in minutes; ends with "N passed, N failed"
 test: deps deps-xrt
-	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests
+	@$(MAKE) --no-print-directory deps-driver || echo "make test: no virtual machine, its tests will be skipped"
+	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
 	@tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
 

@@ -233,7 +233,7 @@ const struct cli_command cmd_generate = {
     "--model DIR_OR_FILE [OPTIONS]\n\n"
     "  -m, --model PATH      Hugging Face directory or packed file\n"
     "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"
-    "                        xrt:[index][,options]\n"
+    "                        xrt:[index][,options] | pci:[number]\n"
     "  -p, --prompt TEXT     the prompt; else --file, else standard input\n"
     "  -f, --file PATH       prompt from a file, '-' for standard input\n"
     "  -n, --max-tokens N    new tokens at most (64)\n"

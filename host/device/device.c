@@ -31,7 +31,8 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
         int (*open)(struct mr_device **, const char *, struct mr_error *);
     } kinds[] = {{"model:", mr_device_model_open},
                  {"sim:", mr_device_sim_open},
-                 {"xrt:", mr_device_xrt_open}};
+                 {"xrt:", mr_device_xrt_open},
+                 {"pci:", mr_device_pci_open}};
     char one[MR_DEVICE_URI]; // a session uses one unit, whichever number there is
     int units;
     *dev = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's seam to hardware: a device has memory channels, runs programs (docs/commands.md) and
 // counts what it did. URIs: "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]",
-// "xrt:[index][,...]".
+// "xrt:[index][,...]", "pci:[number]".
 #ifndef MILLRACE_DEVICE_DEVICE_H
 #define MILLRACE_DEVICE_DEVICE_H
 
@@ -80,6 +80,7 @@ struct mr_device {
 int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
 int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err);
 int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error *err);
+int mr_device_pci_open(struct mr_device **dev, const char *args, struct mr_error *err);
 
 // `uri` without the option "units=N" of sim: and model:, which is for mr_device_units(); N, else 1,
 // to units.

@@ -128,7 +128,7 @@ module millrace_pcie #(
   input  logic [1:0]        m_host_bresp_i,
 
   output logic [QUEUES-1:0] irq_o,
-  output logic              busy_o  // an entry is in work or waits
+  output logic              busy_o  // high from a doorbell to the last completion
 );
 
   localparam int QW = $clog2(QUEUES);
@@ -147,7 +147,6 @@ module millrace_pcie #(
   logic          c_awvalid, c_awready, c_wvalid, c_wready, c_bvalid, c_arvalid, c_arready, c_rvalid;
   assign s_bar_bresp_o = '0;
   assign s_bar_rresp_o = '0;
-  assign busy_o        = job_busy || any;
 
   mr_pcie_bar #(
     .N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)
@@ -214,7 +213,8 @@ module millrace_pcie #(
     .done_i       (job_done),
     .done_irq_i   (job_irq),
     .fault_i      (job_fault),
-    .irq_o
+    .irq_o,
+    .busy_o
   );
 
   // ---- executor, local memory, copier -----------------------------------------------------------

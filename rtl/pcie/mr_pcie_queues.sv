@@ -12,7 +12,8 @@
 // Executor port: with any_o, take_i makes the ring whose turn it is the one in work, whose state is
 // on the job_ ports, until done_i: one entry further, and with fault_i != 0 the ring stops.
 // job_enabled_o falls when the host disables the ring in work. irq_o: pulse on the ring's
-// vector with done_irq_i, and with each fault.
+// vector with done_irq_i, and with each fault. busy_o stays high from a doorbell to the end of the
+// last entry.
 module mr_pcie_queues #(
   parameter int QUEUES = 16
 ) (
@@ -36,7 +37,8 @@ module mr_pcie_queues #(
   input  logic                      done_irq_i,
   input  logic [7:0]                fault_i,
 
-  output logic [QUEUES-1:0]         irq_o
+  output logic [QUEUES-1:0]         irq_o,
+  output logic                      busy_o
 );
 
   localparam int QW = $clog2(QUEUES);
@@ -49,6 +51,7 @@ module mr_pcie_queues #(
   logic [7:0]  fault_q [0:QUEUES-1];
   logic [QW-1:0] vector_q [0:QUEUES-1];
   logic [QUEUES-1:0] enabled_q, work_q;
+  logic        look_q;  // work_q follows in the next cycle
 
   logic [QW-1:0] at;
   logic [3:0]    word;
@@ -87,6 +90,7 @@ module mr_pcie_queues #(
   assign job_cpl_o     = {cpl_q[job_queue_o], 8'd0} + {40'd0, place, 8'd0};
   assign job_seq_o     = head_q[job_queue_o] + 32'd1;
   assign job_enabled_o = enabled_q[job_queue_o];
+  assign busy_o        = job_busy_o || any_o || look_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -95,8 +99,10 @@ module mr_pcie_queues #(
       job_busy_o  <= 1'b0;
       job_queue_o <= '0;
       irq_o       <= '0;
+      look_q      <= 1'b0;
     end else begin
-      irq_o <= '0;
+      irq_o  <= '0;
+      look_q <= done_i || we_i;
       for (int i = 0; i < QUEUES; i++) begin
         work_q[i] <= enabled_q[i] && tail_q[i] != head_q[i][15:0];
       end

@@ -203,6 +203,8 @@ mutant 'a run goes on when its ring is disabled' rtl/pcie/mr_pcie_exec.sv \
     "s/if (!q_enabled_i \&\& !stopped_q) x_q <= X_STOP/if (1'b0) x_q <= X_STOP/" rtl:pcie@n2
 mutant 'doorbell: the entry in work counts as one ahead' rtl/pcie/mr_pcie_queues.sv \
     "s/ + 16'(job_busy_o \&\& job_queue_o == at);/;/" rtl:pcie@n2
+mutant 'busy_o falls between two entries' rtl/pcie/mr_pcie_queues.sv \
+    's/busy_o        = job_busy_o || any_o || look_q/busy_o        = job_busy_o || any_o/' rtl:pcie@n2
 mutant 'interrupts go to the vector of the same number' rtl/pcie/mr_pcie_queues.sv \
     's/irq_o\[vector_q\[job_queue_o\]\]/irq_o[job_queue_o]/' rtl:pcie@n2
 

@@ -163,7 +163,7 @@ struct Env {
     Stall aw, w, b, ar, r;
     uint64_t irqs[RINGS] = {};
     uint32_t tail[RINGS] = {};
-    bool lost = false;
+    bool lost = false, slept = false; // slept: busy_o was low with an entry to come
 
     Env(Args &a, Tap &t)
         : tap(t), rng(a.seed), dut(a), host(rng, HOST_BYTES, "host"),
@@ -339,6 +339,7 @@ struct Env {
                 return status_word(q, index, MR_PCIE_C_TAG) == (index ^ 0xABCD0000)
                            ? static_cast<int>(status_word(q, index, MR_PCIE_C_STATUS))
                            : -2;
+            slept |= !dut->busy_o;
             cycle();
         }
         return -1;
@@ -693,6 +694,7 @@ int main(int argc, char **argv)
     if (!e.host.bad.empty() || !e.card.bad.empty())
         tap.note("%s%s", e.host.bad.c_str(), e.card.bad.c_str());
     tap.ok(e.host.bad.empty() && e.card.bad.empty(), "the rules of AXI");
+    tap.ok(!e.slept, "busy_o stays high while an entry is to come");
     tap.ok(!e.lost, "every access to BAR 0 is answered");
     bool covered = true;
     for (Slave *s : {static_cast<Slave *>(&e.host), static_cast<Slave *>(&e.card)})

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <asm/byteorder.h>
+
+#include "check.h"
+#include "millrace_hw.h"
+
+#define BEAT 64
+
+bool millrace_window_ok(const struct millrace_extent *extents, unsigned int count,
+			u64 addr, u64 bytes)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		u64 at = addr - extents[i].addr;
+
+		if (addr >= extents[i].addr && at < extents[i].bytes &&
+		    bytes <= extents[i].bytes - at)
+			return true;
+	}
+	return false;
+}
+
+static u64 get64(const __le32 *w)
+{
+	return le32_to_cpu(w[0]) | (u64)le32_to_cpu(w[1]) << 32;
+}
+
+/* The engine reaches a window in whole beats; one of no beats is never used. */
+static bool beats_ok(const struct millrace_extent *extents, unsigned int count,
+		     u64 addr, u32 beats)
+{
+	return addr % BEAT == 0 &&
+	       (!beats || millrace_window_ok(extents, count, addr, (u64)beats * BEAT));
+}
+
+/*
+ * The engine holds every access of a program to the windows of its descriptor,
+ * so a context that has only its own memory in them cannot reach another's.
+ */
+bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
+		     const __le32 *desc, unsigned int words, unsigned int channels)
+{
+	unsigned int c;
+
+	if (words != millrace_run_words(channels) ||
+	    le32_to_cpu(desc[MR_RUN_MAGIC]) != MR_MAGIC_RUN ||
+	    !beats_ok(extents, count, get64(desc + MR_RUN_PROG_LO),
+		      le32_to_cpu(desc[MR_RUN_PROG_BEATS])) ||
+	    !beats_ok(extents, count, get64(desc + MR_RUN_INPUT_LO),
+		      le32_to_cpu(desc[MR_RUN_INPUT_BEATS])) ||
+	    !beats_ok(extents, count, get64(desc + MR_RUN_RESULT_LO),
+		      le32_to_cpu(desc[MR_RUN_RESULT_BEATS])))
+		return false;
+	for (c = 0; c < channels; c++) {
+		const __le32 *w = desc + 16 + 8 * c;
+
+		if (!beats_ok(extents, count, get64(w), le32_to_cpu(w[2])) ||
+		    !beats_ok(extents, count, get64(w + 4), le32_to_cpu(w[6])))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/* An open file: a context with a ring, card memory and mappings of its own. */
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "millrace.h"
+
+static int millrace_open(struct inode *inode, struct file *file)
+{
+	struct millrace_device *dev = container_of(file->private_data, struct millrace_device,
+						   misc);
+	struct millrace_context *ctx;
+	u32 q;
+	int ret;
+
+	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+	if (!ctx)
+		return -ENOMEM;
+	ctx->dev = dev;
+	ctx->pid = task_tgid_nr(current);
+	mutex_init(&ctx->lock);
+	INIT_LIST_HEAD(&ctx->map_list);
+	xa_init_flags(&ctx->maps, XA_FLAGS_ALLOC1);
+
+	ret = millrace_enter(dev);
+	if (ret)
+		goto err_free;
+	mutex_lock(&dev->lock);
+	for (q = 0; q < dev->queues && dev->contexts[q]; q++)
+		;
+	if (dev->stuck)
+		ret = -EIO;
+	else if (q == dev->queues)
+		ret = -EBUSY;
+	else
+		ret = millrace_queue_init(ctx, q);
+	if (!ret)
+		dev->contexts[q] = ctx;
+	mutex_unlock(&dev->lock);
+	millrace_exit(dev);
+	if (ret)
+		goto err_free;
+	kref_get(&dev->refs);
+	file->private_data = ctx;
+	return nonseekable_open(inode, file);
+
+err_free:
+	xa_destroy(&ctx->maps);
+	kfree(ctx);
+	return ret;
+}
+
+/* Under down_lock: ends all that the device could reach. What is left is memory. */
+void millrace_context_down(struct millrace_context *ctx)
+{
+	struct millrace_device *dev = ctx->dev;
+	struct millrace_map_object *map;
+
+	if (ctx->down)
+		return;
+	millrace_queue_stop(ctx);
+	mutex_lock(&dev->lock);
+	dev->contexts[ctx->queue.index] = NULL;
+	mutex_unlock(&dev->lock);
+	millrace_queue_down(ctx);
+	list_for_each_entry(map, &ctx->map_list, link)
+		millrace_map_release_dma(map);
+	millrace_card_free_all(ctx);
+	ctx->down = true;
+}
+
+static int millrace_release(struct inode *inode, struct file *file)
+{
+	struct millrace_context *ctx = file->private_data;
+	struct millrace_device *dev = ctx->dev;
+	struct millrace_map_object *map;
+	unsigned long handle;
+
+	mutex_lock(&dev->down_lock);
+	millrace_context_down(ctx);
+	mutex_unlock(&dev->down_lock);
+	millrace_queue_free_jobs(ctx);
+	xa_for_each(&ctx->maps, handle, map)
+		millrace_map_put(map);
+	xa_destroy(&ctx->maps);
+	if (ctx->queue.eventfd)
+		eventfd_ctx_put(ctx->queue.eventfd);
+	kfree(ctx);
+	millrace_device_put(dev);
+	return 0;
+}
+
+/* ---- ioctls ------------------------------------------------------------------------------------ */
+
+static int get_info(struct millrace_context *ctx, struct millrace_info *info)
+{
+	struct millrace_device *dev = ctx->dev;
+
+	*info = (struct millrace_info){
+		.uapi_version = MILLRACE_UAPI_VERSION,
+		.device_version = dev->version,
+		.channels = dev->channels,
+		.ops_max = MILLRACE_OPS_MAX,
+		.jobs_max = MILLRACE_JOBS_MAX,
+		.counters = MR_COUNTERS,
+		.channel_bytes = BIT_ULL(dev->mem_log2),
+		.map_bytes_max = MILLRACE_MAP_BYTES_MAX,
+	};
+	memcpy(info->engine, dev->engine, sizeof(info->engine));
+	return 0;
+}
+
+static int unmap(struct millrace_context *ctx, const struct millrace_unmap *arg)
+{
+	struct millrace_map_object *map;
+
+	if (arg->reserved)
+		return -EINVAL;
+	map = xa_erase(&ctx->maps, arg->handle);
+	if (!map)
+		return -ENOENT;
+	list_del_init(&map->link);
+	millrace_map_put(map);
+	return 0;
+}
+
+static int submit(struct millrace_context *ctx, struct millrace_submit *arg)
+{
+	struct millrace_op *ops;
+	int ret;
+
+	if (arg->flags || !arg->count || arg->count > MILLRACE_OPS_MAX || arg->job)
+		return -EINVAL;
+	ops = memdup_user(u64_to_user_ptr(arg->ops), arg->count * sizeof(*ops));
+	if (IS_ERR(ops))
+		return PTR_ERR(ops);
+	ret = millrace_queue_submit(ctx, ops, arg->count, &arg->job);
+	kfree(ops);
+	return ret;
+}
+
+static int set_eventfd(struct millrace_context *ctx, const struct millrace_eventfd *arg)
+{
+	struct eventfd_ctx *fresh = NULL, *old;
+	unsigned long flags;
+
+	if (arg->reserved || arg->fd < -1)
+		return -EINVAL;
+	if (arg->fd >= 0) {
+		fresh = eventfd_ctx_fdget(arg->fd);
+		if (IS_ERR(fresh))
+			return PTR_ERR(fresh);
+	}
+	spin_lock_irqsave(&ctx->queue.lock, flags);
+	old = ctx->queue.eventfd;
+	ctx->queue.eventfd = fresh;
+	spin_unlock_irqrestore(&ctx->queue.lock, flags);
+	if (old)
+		eventfd_ctx_put(old);
+	return 0;
+}
+
+union argument {
+	struct millrace_info info;
+	struct millrace_alloc alloc;
+	struct millrace_free free;
+	struct millrace_map map;
+	struct millrace_unmap unmap;
+	struct millrace_submit submit;
+	struct millrace_wait wait;
+	struct millrace_eventfd eventfd;
+};
+
+/* What needs the device, with device and context held. */
+static int with_device(struct millrace_context *ctx, unsigned int cmd, union argument *arg)
+{
+	int ret = millrace_enter(ctx->dev);
+
+	if (ret)
+		return ret;
+	ret = mutex_lock_killable(&ctx->lock);
+	if (ret)
+		goto out;
+	switch (cmd) {
+	case MILLRACE_IOC_INFO:
+		ret = get_info(ctx, &arg->info);
+		break;
+	case MILLRACE_IOC_ALLOC:
+		ret = arg->alloc.addr ? -EINVAL : millrace_card_alloc(ctx, &arg->alloc);
+		break;
+	case MILLRACE_IOC_FREE:
+		ret = arg->free.reserved ? -EINVAL : millrace_card_free(ctx, arg->free.addr);
+		break;
+	case MILLRACE_IOC_MAP:
+		ret = millrace_map_create(ctx, &arg->map);
+		break;
+	case MILLRACE_IOC_UNMAP:
+		ret = unmap(ctx, &arg->unmap);
+		break;
+	case MILLRACE_IOC_SUBMIT:
+		ret = submit(ctx, &arg->submit);
+		break;
+	default:
+		ret = -ENOTTY;
+	}
+	mutex_unlock(&ctx->lock);
+out:
+	millrace_exit(ctx->dev);
+	return ret;
+}
+
+static long millrace_ioctl(struct file *file, unsigned int cmd, unsigned long user)
+{
+	struct millrace_context *ctx = file->private_data;
+	union argument arg;
+	long ret;
+
+	if (_IOC_TYPE(cmd) != 'R' || _IOC_SIZE(cmd) > sizeof(arg))
+		return -ENOTTY;
+	memset(&arg, 0, sizeof(arg));
+	if (_IOC_DIR(cmd) & _IOC_WRITE && copy_from_user(&arg, (void __user *)user, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	switch (cmd) {
+	case MILLRACE_IOC_WAIT: /* sleeps without holding the device, so that it can be removed */
+		if (arg.wait.flags || arg.wait.reserved)
+			return -EINVAL;
+		ret = millrace_queue_wait(ctx, &arg.wait);
+		break;
+	case MILLRACE_IOC_EVENTFD:
+		ret = set_eventfd(ctx, &arg.eventfd);
+		break;
+	default:
+		ret = with_device(ctx, cmd, &arg);
+	}
+	if (!ret && _IOC_DIR(cmd) & _IOC_READ &&
+	    copy_to_user((void __user *)user, &arg, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	return ret;
+}
+
+/* Readable: a job has ended and can be waited for. */
+static __poll_t millrace_poll(struct file *file, poll_table *table)
+{
+	struct millrace_context *ctx = file->private_data;
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_job *job;
+	unsigned long flags;
+	__poll_t events = 0;
+
+	poll_wait(file, &q->wait, table);
+	spin_lock_irqsave(&q->lock, flags);
+	job = list_first_entry_or_null(&q->jobs, struct millrace_job, link);
+	if (job && job->finished)
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (q->error)
+		events |= EPOLLERR;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return events;
+}
+
+const struct file_operations millrace_fops = {
+	.owner = THIS_MODULE,
+	.open = millrace_open,
+	.release = millrace_release,
+	.unlocked_ioctl = millrace_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = millrace_poll,
+};

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Millrace accelerator driver: its objects and what each file does.
+ *
+ *   pci.c      the device: probe, remove, register access
+ *   irq.c      vectors, or a timer where there are none
+ *   context.c  an open file: ioctls, lifetime
+ *   queue.c    a context's command ring: submission, completion, time-out
+ *   map.c      pinned user memory
+ *   card.c     card memory
+ *   check.c    what user space says, checked without the kernel's services
+ *   sysfs.c, debugfs.c
+ *
+ * Lifetime: struct millrace_device is counted by the PCI driver and by each
+ * open context, since files may outlive the device. Whoever touches registers
+ * or DMA holds `alive` for reading and looks at `gone` first. Removal takes it
+ * for writing, so that nothing is under way, then takes each context's hardware
+ * down; from then on its file can only be closed. What ends DMA (closing a file,
+ * removal, the last reference to a mapping) is serialised by `down_lock`: where
+ * the context is not `down` yet, the device is still there.
+ *
+ * Locks, outer first: millrace_device.alive, millrace_context.lock (extents,
+ * mappings, submission), millrace_device.down_lock, .lock (the table of
+ * contexts, also taken by interrupt threads), millrace_queue.lock (jobs and
+ * completion).
+ */
+#ifndef MILLRACE_H
+#define MILLRACE_H
+
+#include <linux/eventfd.h>
+#include <linux/genalloc.h>
+#include <linux/kref.h>
+#include <linux/miscdevice.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/rwsem.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "include/uapi/millrace.h"
+#include "check.h"
+#include "millrace_hw.h"
+
+#define MILLRACE_QUEUES_MAX 64
+#define MILLRACE_CHANNELS_MAX 16
+#define MILLRACE_RING_LOG2 6
+#define MILLRACE_RING (1U << MILLRACE_RING_LOG2)
+#define MILLRACE_OPS_MAX 32U
+#define MILLRACE_JOBS_MAX 64U
+#define MILLRACE_EXTENTS_MAX 4096U
+#define MILLRACE_DESC_BYTES 1024 /* of a run, at most */
+#define MILLRACE_MAP_BYTES_MAX SZ_64M
+
+struct millrace_context;
+
+struct millrace_device {
+	struct kref refs;
+	struct pci_dev *pdev;
+	struct miscdevice misc;
+	char name[16];
+	int index;
+
+	struct rw_semaphore alive;
+	bool gone;
+	void __iomem *bar;
+	size_t bar_bytes;
+
+	/* From the capability list. */
+	u32 version;
+	u32 engine_at, queues_at;
+	u32 queues, channels, mem_log2;
+	u32 engine[MILLRACE_INFO_ENGINE_WORDS];
+
+	struct mutex down_lock;
+	struct mutex lock; /* contexts */
+	struct millrace_context *contexts[MILLRACE_QUEUES_MAX];
+	struct gen_pool *pools[MILLRACE_CHANNELS_MAX];
+	bool stuck; /* a queue did not stop: no DMA, no new work until a reset */
+
+	int vectors; /* 0: polled */
+	struct timer_list poll;
+	struct work_struct poll_work;
+	struct dentry *debugfs;
+};
+
+/* User memory: pinned, mapped, and listed for the device. */
+struct millrace_map_object {
+	struct kref refs; /* the handle, and each job that uses it */
+	struct millrace_context *ctx;
+	struct mm_struct *mm; /* that is charged */
+	struct page **pages;
+	unsigned long npages;
+	u64 bytes;
+	u32 flags;
+	struct sg_table sgt;
+	bool mapped;
+	__le32 *list; /* the device's segments, 16 bytes each */
+	dma_addr_t list_dma;
+	size_t list_bytes;
+	u32 segments;
+	struct list_head link; /* of all in the context, under down_lock */
+};
+
+/* A submission, from ring entry `first` on. */
+struct millrace_job {
+	struct list_head link;
+	u64 id;
+	u32 first, count, done;
+	unsigned long started; /* jiffies */
+	bool finished;
+	u32 status, op, error, sticky;
+	u64 addr;
+	u64 counters[MILLRACE_COUNTERS_MAX];
+	struct millrace_map_object *maps[MILLRACE_OPS_MAX];
+};
+
+struct millrace_queue {
+	u32 index;
+	__le32 *ring;
+	void *completions;
+	void *descriptors; /* of runs, one slot an entry */
+	dma_addr_t ring_dma, completions_dma, descriptors_dma;
+	u32 head, tail; /* entries completed and submitted, modulo 2^32 */
+	spinlock_t lock; /* head, jobs, error */
+	struct list_head jobs; /* not yet waited for, oldest first */
+	u32 job_count;
+	u64 next_job;
+	int error; /* the ring was stopped */
+	wait_queue_head_t wait;
+	struct eventfd_ctx *eventfd;
+	struct delayed_work timeout;
+	u64 doorbells, interrupts, timeouts;
+};
+
+struct millrace_context {
+	struct millrace_device *dev;
+	struct mutex lock;
+	bool down; /* its hardware is gone */
+	pid_t pid;
+	struct millrace_extent *extents;
+	unsigned int extent_count;
+	struct xarray maps;
+	struct list_head map_list;
+	struct millrace_queue queue;
+};
+
+/* pci.c */
+void millrace_device_put(struct millrace_device *dev);
+static inline u32 millrace_read(struct millrace_device *dev, u32 at)
+{
+	return readl(dev->bar + at);
+}
+
+static inline void millrace_write(struct millrace_device *dev, u32 at, u32 value)
+{
+	writel(value, dev->bar + at);
+}
+
+/* Holds the device for register and DMA accesses: 0 or -ENODEV. */
+int millrace_enter(struct millrace_device *dev);
+void millrace_exit(struct millrace_device *dev);
+
+/* irq.c */
+int millrace_irq_init(struct millrace_device *dev);
+void millrace_irq_exit(struct millrace_device *dev);
+void millrace_irq_kick(struct millrace_device *dev); /* after a doorbell */
+static inline u32 millrace_irq_vector(struct millrace_device *dev, u32 queue)
+{
+	return dev->vectors ? queue % dev->vectors : 0;
+}
+
+/* context.c */
+extern const struct file_operations millrace_fops;
+void millrace_context_down(struct millrace_context *ctx);
+
+/* queue.c */
+int millrace_queue_init(struct millrace_context *ctx, u32 index);
+void millrace_queue_stop(struct millrace_context *ctx);
+void millrace_queue_down(struct millrace_context *ctx);
+void millrace_queue_free_jobs(struct millrace_context *ctx);
+int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
+			  u32 count, u64 *job);
+int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
+int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait);
+bool millrace_queue_reap(struct millrace_context *ctx);
+bool millrace_queue_busy(struct millrace_context *ctx);
+void millrace_queue_fail(struct millrace_context *ctx, int error);
+
+/* map.c */
+int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg);
+void millrace_map_put(struct millrace_map_object *map);
+void millrace_map_release_dma(struct millrace_map_object *map);
+/* First segment and bytes to skip in it for an offset. */
+u32 millrace_map_find(const struct millrace_map_object *map, u64 offset, u32 *skip);
+
+/* card.c */
+int millrace_card_init(struct millrace_device *dev);
+void millrace_card_exit(struct millrace_device *dev);
+int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg);
+int millrace_card_free(struct millrace_context *ctx, u64 addr);
+void millrace_card_free_all(struct millrace_context *ctx);
+
+/* sysfs.c, debugfs.c */
+extern const struct attribute_group *millrace_groups[];
+void millrace_debugfs_init(struct millrace_device *dev);
+void millrace_debugfs_exit(struct millrace_device *dev);
+extern struct dentry *millrace_debugfs_root;
+
+#endif

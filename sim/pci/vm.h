@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PCI function of ours in a stock QEMU: the function's process is the parent, QEMU its child.
+//
+//   link.c   the child, and the three sockets to it: the function's accesses (-device
+//            x-pci-proxy-dev), interrupts (-object qtest), pause and unplug (QMP)
+//   ram.c    guest memory, as QEMU hands it over
+//   config.c configuration space: BAR 0, MSI, MSI-X, PCI Express capability with FLR
+//
+// QEMU's own interrupt path for such a device needs KVM. A message signalled interrupt is a 4-byte
+// write to 0xFEE00000 and above, so qtest's writel delivers it as hardware would.
+#ifndef MILLRACE_SIM_PCI_VM_H
+#define MILLRACE_SIM_PCI_VM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { VM_VECTORS = 16 };
+
+// What the function is asked for. Offsets are within BAR 0, without the MSI-X table.
+struct vm_function {
+    void (*reset)(void);
+    uint32_t (*read)(uint32_t offset);
+    void (*write)(uint32_t offset, uint32_t value, unsigned strobes);
+    bool (*step)(void); // advances a slice; true while there is work
+};
+
+struct vm_options {
+    unsigned caps;    // VM_CAP_*
+    unsigned vectors; // of MSI-X, 1..VM_VECTORS
+    bool verbose;
+    char *const *qemu; // program and arguments, NULL at the end
+};
+
+enum { VM_CAP_MSI = 1, VM_CAP_MSIX = 2, VM_CAP_EXPRESS = 4 };
+
+struct vm_counts {
+    uint64_t config_reads, config_writes, bar_reads, bar_writes, table_writes, interrupts, resets;
+    uint64_t dma_read, dma_written; // bytes
+};
+extern struct vm_counts vm_counts;
+
+// Runs the machine until QEMU ends: the guest's exit status, or 128 and above when that cannot be
+// told (a line on stderr says why).
+int vm_run(const struct vm_function *function, const struct vm_options *options);
+
+// Guest memory [gpa, gpa + bytes) for the function's accesses; NULL when it is not memory, or bus
+// mastering is off.
+void *vm_dma(uint64_t gpa, uint64_t bytes, bool write);
+
+// Signals an interrupt on a vector: as MSI-X or MSI, as the guest has set it up; without either,
+// nothing. A masked one stays pending.
+void vm_interrupt(unsigned vector);
+
+// ---- between the files
+// ---------------------------------------------------------------------------
+
+void vm_config_init(unsigned caps, unsigned vectors);
+uint32_t vm_config_read(uint32_t at, unsigned bytes);
+// True when the write asked for a function level reset.
+bool vm_config_write(uint32_t at, uint32_t value, unsigned bytes);
+bool vm_config_master(void);
+// Offset within BAR 0 of a guest physical address, or false.
+bool vm_config_bar(uint64_t addr, uint32_t *offset);
+// Accesses to MSI-X table and PBA; false when the offset is neither.
+bool vm_msix_read(uint32_t offset, uint32_t *value);
+bool vm_msix_write(uint32_t offset, uint32_t value);
+
+bool vm_ram_map(unsigned count, const uint64_t *gpa, const uint64_t *size, const int64_t *offset,
+                const int *fds);
+void vm_message(uint64_t addr, uint32_t data); // a message signalled interrupt, to QEMU
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver through its uapi, inside the virtual machine: TAP on stdout as kselftest does.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "uapi/millrace.h"
+
+static int points, failed;
+
+static void ok(bool good, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void ok(bool good, const char *fmt, ...)
+{
+    va_list ap;
+    printf("%sok %d - ", good ? "" : "not ", ++points);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n");
+    fflush(stdout);
+    failed += !good;
+}
+
+// The errno of an ioctl that must fail, 0 when it did not.
+static int refused(int fd, unsigned long request, void *arg)
+{
+    return ioctl(fd, request, arg) == 0 ? 0 : errno;
+}
+
+static int open_device(void)
+{
+    int fd = open("/dev/millrace0", O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        printf("Bail out! /dev/millrace0: %s\n", strerror(errno));
+        exit(1);
+    }
+    return fd;
+}
+
+static uint64_t card(int fd, uint64_t bytes)
+{
+    struct millrace_alloc a = {.bytes = bytes};
+    if (ioctl(fd, MILLRACE_IOC_ALLOC, &a) != 0) {
+        printf("# alloc: %s\n", strerror(errno));
+        return 0;
+    }
+    return a.addr + 1; // 0 is a card address too
+}
+
+static uint32_t map(int fd, void *user, uint64_t bytes, uint32_t flags)
+{
+    struct millrace_map m = {.user = (uintptr_t)user, .bytes = bytes, .flags = flags};
+    if (ioctl(fd, MILLRACE_IOC_MAP, &m) != 0) {
+        printf("# map: %s\n", strerror(errno));
+        return 0;
+    }
+    return m.handle;
+}
+
+static bool unmap(int fd, uint32_t handle)
+{
+    struct millrace_unmap u = {.handle = handle};
+    return ioctl(fd, MILLRACE_IOC_UNMAP, &u) == 0;
+}
+
+// Submits and waits; the result's status, or minus errno.
+static int job(int fd, const struct millrace_op *ops, uint32_t count, struct millrace_wait *result)
+{
+    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = count};
+    *result = (struct millrace_wait){.deadline_ns = -1};
+    if (ioctl(fd, MILLRACE_IOC_SUBMIT, &s) != 0)
+        return -errno;
+    result->job = s.job;
+    return ioctl(fd, MILLRACE_IOC_WAIT, result) != 0 ? -errno : (int)result->status;
+}
+
+static void fill(uint8_t *p, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525 + 1013904223;
+        p[i] = (uint8_t)(seed >> 24);
+    }
+}
+
+static void test_info(int fd)
+{
+    struct millrace_info info;
+    memset(&info, 0xEE, sizeof info);
+    int rc = ioctl(fd, MILLRACE_IOC_INFO, &info);
+    ok(rc == 0 && info.uapi_version == MILLRACE_UAPI_VERSION && info.channels >= 1 &&
+           info.engine[0] == 0x4C4C494D,
+       "info: version %u, %u channels, magic %08x", info.uapi_version, info.channels,
+       info.engine[0]);
+    bool zero = true;
+    for (size_t i = 0; i < sizeof info.reserved / sizeof *info.reserved; i++)
+        zero &= info.reserved[i] == 0;
+    ok(zero, "info: reserved is zero");
+}
+
+// Bytes there and back at every alignment that matters, guarded on both sides.
+static void test_copies(int fd)
+{
+    static const struct {
+        size_t user, bytes, card;
+    } cases[] = {{0, 1, 0},          {0, 64, 0},      {1, 1, 63},       {63, 2, 0},
+                 {7, 4095, 1},       {0, 4096, 0},    {4095, 4097, 31}, {123, 300000, 777},
+                 {0, 1024001, 4032}, {5, 1 << 20, 64}};
+    const size_t most = (1 << 20) + 8192;
+    uint64_t at = card(fd, most) - 1;
+    uint8_t *from = aligned_alloc(4096, most), *to = aligned_alloc(4096, most);
+    ok(at + 1 != 0 && from && to, "memory for copies");
+    if (at + 1 == 0 || !from || !to)
+        return;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n = cases[i].bytes, u = cases[i].user, back = (u * 7 + 13) % 4096;
+        struct millrace_wait w;
+        fill(from, most, (uint32_t)i + 1);
+        memset(to, 0xA5, most);
+        uint32_t src = map(fd, from + u, n, MILLRACE_MAP_READ);
+        uint32_t dst = map(fd, to + back, n, MILLRACE_MAP_WRITE);
+        struct millrace_op ops[] = {
+            {.op = MILLRACE_OP_COPY_IN, .addr = at + cases[i].card, .bytes = n, .handle = src},
+            {.op = MILLRACE_OP_COPY_OUT, .addr = at + cases[i].card, .bytes = n, .handle = dst}};
+        int status = job(fd, ops, 2, &w);
+        bool good = status == 0 && memcmp(from + u, to + back, n) == 0;
+        for (size_t k = 0; k < most; k++)
+            good &= (k >= back && k < back + n) || to[k] == 0xA5;
+        ok(good, "copy of %zu bytes at %zu to card + %zu and back to %zu (status %d)", n, u,
+           cases[i].card, back, status);
+        ok(unmap(fd, src) && unmap(fd, dst), "unmap");
+    }
+    free(from);
+    free(to);
+    struct millrace_free f = {.addr = at};
+    ok(ioctl(fd, MILLRACE_IOC_FREE, &f) == 0, "free");
+}
+
+// Jobs of many copies, each from anywhere in one mapping to anywhere in a buffer, in order.
+static void test_gather(int fd)
+{
+    enum { BYTES = 1 << 18, OPS = 32, ROUNDS = 20 };
+    uint64_t at = card(fd, BYTES) - 1;
+    uint8_t *from = aligned_alloc(4096, BYTES), *to = aligned_alloc(4096, BYTES);
+    uint8_t *want = calloc(1, BYTES);
+    uint32_t src = map(fd, from, BYTES, MILLRACE_MAP_READ), seed = 12345;
+    uint32_t dst = map(fd, to, BYTES, MILLRACE_MAP_WRITE);
+    bool good = src && dst;
+    for (int round = 0; good && round < ROUNDS; round++) {
+        struct millrace_op ops[OPS];
+        struct millrace_wait w;
+        fill(from, BYTES, (uint32_t)round + 7);
+        for (int i = 0; i + 1 < OPS; i++) {
+            uint32_t r[3];
+            for (int k = 0; k < 3; k++)
+                r[k] = (seed = seed * 1664525 + 1013904223) >> 8;
+            size_t n = 1 + (r[0] & 1 ? r[0] % 200 : r[0] % 20000), o = r[1] % (BYTES - n),
+                   c = r[2] % (BYTES - n);
+            ops[i] = (struct millrace_op){
+                .op = MILLRACE_OP_COPY_IN, .addr = at + c, .bytes = n, .offset = o, .handle = src};
+            memcpy(want + c, from + o, n);
+        }
+        ops[OPS - 1] = (struct millrace_op){
+            .op = MILLRACE_OP_COPY_OUT, .addr = at, .bytes = BYTES, .handle = dst};
+        int status = job(fd, ops, OPS, &w);
+        size_t bad = 0;
+        while (bad < BYTES && to[bad] == want[bad])
+            bad++;
+        good = status == 0 && bad == BYTES;
+        if (!good)
+            printf("# round %d: status %d of operation %u, first difference at %zu\n", round,
+                   status, w.op, bad);
+    }
+    ok(good, "%d jobs of %d copies from anywhere to anywhere", ROUNDS, OPS);
+    ok(unmap(fd, src) && unmap(fd, dst), "unmap");
+    free(from);
+    free(to);
+    free(want);
+}
+
+static void test_zeroed(int fd)
+{
+    enum { BYTES = 100000 };
+    uint8_t *p = aligned_alloc(4096, 102400);
+    struct millrace_wait w;
+    uint64_t at = card(fd, BYTES) - 1;
+    fill(p, BYTES, 99);
+    uint32_t h = map(fd, p, BYTES, MILLRACE_MAP_READ | MILLRACE_MAP_WRITE);
+    struct millrace_op in = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = BYTES, .handle = h};
+    struct millrace_op out = {.op = MILLRACE_OP_COPY_OUT, .addr = at, .bytes = BYTES, .handle = h};
+    bool good = job(fd, &in, 1, &w) == 0;
+    struct millrace_free f = {.addr = at};
+    good &= ioctl(fd, MILLRACE_IOC_FREE, &f) == 0;
+    good &= card(fd, BYTES) - 1 == at; // first fit: the same place
+    good &= job(fd, &out, 1, &w) == 0;
+    for (size_t i = 0; i < BYTES; i++)
+        good &= p[i] == 0;
+    ok(good, "card memory is zeroed between owners");
+    unmap(fd, h);
+    free(p);
+}
+
+static void test_isolation(int fd)
+{
+    int other = open_device();
+    uint8_t *p = aligned_alloc(4096, 4096);
+    struct millrace_wait w;
+    uint64_t mine = card(fd, 4096) - 1, theirs = card(other, 4096) - 1;
+    uint32_t h = map(fd, p, 4096, MILLRACE_MAP_READ | MILLRACE_MAP_WRITE);
+    struct millrace_op op = {.op = MILLRACE_OP_COPY_OUT, .addr = theirs, .bytes = 64, .handle = h};
+    ok(mine != theirs && job(fd, &op, 1, &w) == -EFAULT, "another context's memory is refused");
+    op.addr = mine + 4096 - 32;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "a copy across the end of a buffer is refused");
+    op.addr = mine;
+    ok(job(other, &op, 1, &w) == -ENOENT, "another context's mapping is refused");
+    close(other);
+    ok(job(fd, &op, 1, &w) == 0, "goes on when the other context is closed");
+    unmap(fd, h);
+    free(p);
+}
+
+static void test_events(int fd)
+{
+    uint8_t *p = aligned_alloc(4096, 4096);
+    uint64_t at = card(fd, 4096) - 1, count = 0;
+    uint32_t h = map(fd, p, 4096, MILLRACE_MAP_READ);
+    int ev = eventfd(0, EFD_CLOEXEC);
+    struct millrace_eventfd e = {.fd = ev};
+    ok(ioctl(fd, MILLRACE_IOC_EVENTFD, &e) == 0, "eventfd");
+    struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 4096, .handle = h};
+    struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
+    ok(ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 && read(ev, &count, 8) == 8 && count == 1,
+       "the eventfd counts a job that has ended");
+    struct pollfd pf = {.fd = fd, .events = POLLIN};
+    ok(poll(&pf, 1, 10000) == 1 && pf.revents & POLLIN, "poll");
+    struct millrace_wait w = {.job = s.job};
+    ok(ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0, "its result, without waiting");
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == ENOENT, "can be taken once");
+    ok(poll(&pf, 1, 0) == 0, "nothing to poll for any more");
+    e.fd = -1;
+    ok(ioctl(fd, MILLRACE_IOC_EVENTFD, &e) == 0, "no eventfd any more");
+    unmap(fd, h);
+    close(ev);
+    free(p);
+}
+
+// Every field that is refused, one at a time.
+static void test_refused(int fd)
+{
+    uint8_t *p = aligned_alloc(4096, 8192);
+    uint64_t at = card(fd, 8192) - 1;
+    uint32_t ro = map(fd, p, 4096, MILLRACE_MAP_READ);
+    struct millrace_wait w;
+
+    struct millrace_alloc a = {.bytes = 0};
+    ok(refused(fd, MILLRACE_IOC_ALLOC, &a) == EINVAL, "alloc: no bytes");
+    a = (struct millrace_alloc){.bytes = 64, .channel = 16};
+    ok(refused(fd, MILLRACE_IOC_ALLOC, &a) == EINVAL, "alloc: no such channel");
+    a = (struct millrace_alloc){.bytes = 64, .flags = 1};
+    ok(refused(fd, MILLRACE_IOC_ALLOC, &a) == EINVAL, "alloc: flags");
+    a = (struct millrace_alloc){.bytes = 64, .addr = 1};
+    ok(refused(fd, MILLRACE_IOC_ALLOC, &a) == EINVAL, "alloc: addr");
+    a = (struct millrace_alloc){.bytes = 1ull << 40};
+    ok(refused(fd, MILLRACE_IOC_ALLOC, &a) == EINVAL, "alloc: more than a channel");
+    struct millrace_free f = {.addr = at + 64};
+    ok(refused(fd, MILLRACE_IOC_FREE, &f) == ENOENT, "free: not a buffer's address");
+    f = (struct millrace_free){.addr = at, .reserved = 1};
+    ok(refused(fd, MILLRACE_IOC_FREE, &f) == EINVAL, "free: reserved");
+
+    struct millrace_map m = {.user = (uintptr_t)p, .bytes = 64};
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EINVAL, "map: no direction");
+    m.flags = 4 | MILLRACE_MAP_READ;
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EINVAL, "map: unknown flag");
+    m = (struct millrace_map){.user = (uintptr_t)p, .flags = MILLRACE_MAP_READ};
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EINVAL, "map: no bytes");
+    m.bytes = (64u << 20) + 1;
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EINVAL, "map: too large");
+    m = (struct millrace_map){.user = ~0ull - 100, .bytes = 4096, .flags = MILLRACE_MAP_READ};
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EINVAL, "map: address wraps");
+    m = (struct millrace_map){.user = 4096, .bytes = 4096, .flags = MILLRACE_MAP_READ};
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EFAULT, "map: nothing there");
+    m = (struct millrace_map){
+        .user = (uintptr_t)p, .bytes = 64, .flags = MILLRACE_MAP_READ, .handle = 1};
+    ok(refused(fd, MILLRACE_IOC_MAP, &m) == EINVAL, "map: handle");
+    struct millrace_unmap u = {.handle = 0x7FFFFFFF};
+    ok(refused(fd, MILLRACE_IOC_UNMAP, &u) == ENOENT, "unmap: no such mapping");
+    u = (struct millrace_unmap){.handle = ro, .reserved = 1};
+    ok(refused(fd, MILLRACE_IOC_UNMAP, &u) == EINVAL, "unmap: reserved");
+
+    const struct millrace_op good = {
+        .op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 64, .handle = ro};
+    struct millrace_op op = good;
+    struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 0};
+    ok(refused(fd, MILLRACE_IOC_SUBMIT, &s) == EINVAL, "submit: nothing");
+    s.count = 33;
+    ok(refused(fd, MILLRACE_IOC_SUBMIT, &s) == EINVAL, "submit: too many");
+    s = (struct millrace_submit){.ops = (uintptr_t)&op, .count = 1, .flags = 1};
+    ok(refused(fd, MILLRACE_IOC_SUBMIT, &s) == EINVAL, "submit: flags");
+    s = (struct millrace_submit){.ops = (uintptr_t)&op, .count = 1, .job = 1};
+    ok(refused(fd, MILLRACE_IOC_SUBMIT, &s) == EINVAL, "submit: job");
+    s = (struct millrace_submit){.ops = 4096, .count = 1};
+    ok(refused(fd, MILLRACE_IOC_SUBMIT, &s) == EFAULT, "submit: operations out of reach");
+    op.op = 0;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: no operation");
+    op.op = 4;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: unknown operation");
+    op = good;
+    op.flags = 1;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: an operation's flags");
+    op = good;
+    op.reserved = 1;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: an operation's reserved");
+    op = good;
+    op.handle = 0;
+    ok(job(fd, &op, 1, &w) == -ENOENT, "submit: no mapping");
+    op = good;
+    op.op = MILLRACE_OP_COPY_OUT;
+    ok(job(fd, &op, 1, &w) == -EACCES, "submit: writing to a read-only mapping");
+    op = good;
+    op.bytes = 0;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: no bytes");
+    op = good;
+    op.offset = 4090;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: beyond the mapping");
+    op = good;
+    op.offset = ~0ull;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "submit: offset wraps");
+    op = good;
+    op.addr = ~0ull;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "submit: card address wraps");
+
+    uint32_t desc[256] = {0};
+    op = (struct millrace_op){
+        .op = MILLRACE_OP_RUN, .addr = at, .bytes = 128, .offset = (uintptr_t)desc};
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: no magic");
+    desc[0] = 0x4E55524D;
+    desc[4] = 0x40000000;
+    desc[10] = 1;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: a window that is not ours");
+    desc[10] = 0;
+    desc[4] = 1;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: a window that is not aligned");
+    desc[4] = 0;
+    op.bytes = 64;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: descriptor too short");
+    op.bytes = 100;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "run: not whole beats");
+    op.bytes = 4096;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "run: descriptor too long");
+    op.bytes = 128;
+    op.handle = ro;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "run: handle");
+    op.handle = 0;
+    op.addr = at + 32;
+    ok(job(fd, &op, 1, &w) == -EINVAL, "run: address not aligned");
+    op.addr = at;
+    op.offset = 4096;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: descriptor out of reach");
+    // Windows that are all empty: the driver has nothing against it, the engine has.
+    op.offset = (uintptr_t)desc;
+    int status = job(fd, &op, 1, &w);
+    ok(status == MILLRACE_STATUS_ENGINE && (w.error & 255) == 1,
+       "run: the engine's own error comes back (status %d, error %08x)", status, w.error);
+
+    w = (struct millrace_wait){.job = 1u << 30};
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == ENOENT, "wait: no such job");
+    w = (struct millrace_wait){.job = 1, .flags = 1};
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == EINVAL, "wait: flags");
+    w = (struct millrace_wait){.job = 1, .reserved = 1};
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == EINVAL, "wait: reserved");
+    struct millrace_eventfd e = {.fd = fd};
+    ok(refused(fd, MILLRACE_IOC_EVENTFD, &e) == EINVAL, "eventfd: not one");
+    e = (struct millrace_eventfd){.fd = -2};
+    ok(refused(fd, MILLRACE_IOC_EVENTFD, &e) == EINVAL, "eventfd: bad number");
+    e = (struct millrace_eventfd){.fd = -1, .reserved = 1};
+    ok(refused(fd, MILLRACE_IOC_EVENTFD, &e) == EINVAL, "eventfd: reserved");
+    ok(refused(fd, _IO('R', 0x7F), NULL) == ENOTTY, "unknown ioctl");
+    op = good;
+    ok(job(fd, &op, 1, &w) == 0, "after all of this, a copy");
+    unmap(fd, ro);
+    free(p);
+}
+
+int main(void)
+{
+    printf("TAP version 13\n");
+    int fd = open_device();
+    test_info(fd);
+    test_copies(fd);
+    test_gather(fd);
+    test_zeroed(fd);
+    test_isolation(fd);
+    test_events(fd);
+    test_refused(fd);
+    close(fd);
+    printf("1..%d\n", points);
+    return failed != 0;
+}
