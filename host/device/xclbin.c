@@ -10,7 +10,7 @@
 #include "common/file.h"
 #include "device/xrt_emulation.h"
 
-enum { UNITS = 128, MAX_SECTIONS = 4096 };
+enum { UNITS = 128 }; // XRT's own limit
 
 static uint32_t u32(const unsigned char *p)
 {
@@ -56,30 +56,34 @@ int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *er
                    uri);
 }
 
-// The bytes of the section IP_LAYOUT; NULL without one.
-static const unsigned char *ip_layout(const struct mr_file *f, uint64_t *size)
+// The bytes of the section IP_LAYOUT to *ip, NULL without one. False if sections are not in the
+// file.
+static bool ip_layout(const struct mr_file *f, const unsigned char **ip, uint64_t *size)
 {
-    uint32_t sections = u32(f->data + MR_AXLF_COUNT);
-    for (uint32_t i = 0; i < sections && i < MAX_SECTIONS; i++) {
-        uint64_t at = MR_AXLF_SECTIONS + (uint64_t)i * MR_AXLF_SECTION_SIZE;
-        if (at + MR_AXLF_SECTION_SIZE > f->size)
-            break;
-        uint64_t offset = u64(f->data + at + MR_AXLF_SECTION_OFFSET);
-        *size = u64(f->data + at + MR_AXLF_SECTION_BYTES);
-        if (u32(f->data + at) == MR_AXLF_IP_LAYOUT && offset <= f->size &&
-            *size <= f->size - offset && *size >= MR_AXLF_IP_ENTRIES)
-            return f->data + offset;
+    const uint64_t sections = u32(f->data + MR_AXLF_COUNT);
+    *ip = NULL;
+    *size = 0;
+    if (sections > (f->size - MR_AXLF_SECTIONS) / MR_AXLF_SECTION_SIZE)
+        return false;
+    for (uint64_t i = 0; i < sections; i++) {
+        const unsigned char *header = f->data + MR_AXLF_SECTIONS + i * MR_AXLF_SECTION_SIZE;
+        uint64_t offset = u64(header + MR_AXLF_SECTION_OFFSET),
+                 bytes = u64(header + MR_AXLF_SECTION_BYTES);
+        if (offset > f->size || bytes > f->size - offset)
+            return false;
+        if (u32(header) == MR_AXLF_IP_LAYOUT && bytes >= MR_AXLF_IP_ENTRIES) {
+            *ip = f->data + offset;
+            *size = bytes;
+        }
     }
-    return NULL;
+    return true;
 }
 
-static int count_units(const struct mr_file *f)
+static int count_units(const unsigned char *ip, uint64_t size)
 {
     static const char prefix[] = "millrace_kernel:millrace_kernel_";
     enum { NAME = MR_AXLF_IP_SIZE - MR_AXLF_IP_NAME };
     bool there[UNITS] = {false};
-    uint64_t size;
-    const unsigned char *ip = ip_layout(f, &size);
     uint64_t entries = ip ? u32(ip) : 0;
     for (uint64_t i = 0; i < entries; i++) {
         uint64_t at = MR_AXLF_IP_ENTRIES + i * MR_AXLF_IP_SIZE;
@@ -99,9 +103,12 @@ static int count_units(const struct mr_file *f)
     return n;
 }
 
+// XRT's shim would crash on a file that is not whole.
 int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
 {
     struct mr_file file = {0};
+    const unsigned char *ip;
+    uint64_t size;
     int rc = mr_file_map(&file, path, err);
     if (rc < 0)
         return rc;
@@ -109,11 +116,12 @@ int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
     if (file.size < MR_AXLF_SECTIONS || memcmp(file.data, "xclbin2", 8) != 0)
         rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: not an xclbin", path);
     else if (u64(file.data + MR_AXLF_LENGTH) > file.size)
-        // XRT's shim would crash on it.
         rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: cut off: %zu of %llu bytes are there", path,
                      file.size, (unsigned long long)u64(file.data + MR_AXLF_LENGTH));
+    else if (!ip_layout(&file, &ip, &size))
+        rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: its sections are not all in the file", path);
     else
-        *units = count_units(&file);
+        *units = count_units(ip, size);
     mr_file_unmap(&file);
     return rc;
 }

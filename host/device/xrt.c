@@ -632,7 +632,7 @@ static int open_card(struct xrt_device *d, struct mr_error *err)
     (void)pthread_mutex_lock(&opening);
     int rc = mr_xrt_load(libraries, sizeof libraries, err);
     if (rc == 0)
-        rc = mr_xrt_emulation_begin(libraries, err);
+        rc = mr_xrt_emulation_begin(libraries, d->xclbin, err);
     if (rc == 0)
         rc = mr_worker_new(&d->worker, watch, d, err);
     if (rc == 0) {

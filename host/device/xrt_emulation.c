@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -183,9 +184,10 @@ int mr_xrt_emulation_watch(struct mr_error *err)
         return mr_fail(err, MR_ERR_DEVICE, "the simulator behind XRT's hw_emu has ended%s%s",
                        *words ? ": " : "", words);
     }
-    return emu.crashed ? mr_fail(err, MR_ERR_DEVICE,
-                                 "XRT's hw_emu has crashed on what its simulator answered")
-                       : 0;
+    return emu.crashed
+               ? mr_fail(err, MR_ERR_DEVICE,
+                         "XRT's hw_emu has crashed on its xclbin or on what its simulator answered")
+               : 0;
 }
 
 static int write_file(const char *name, const char *text, size_t zeros, struct mr_error *err)
@@ -209,7 +211,10 @@ static const char ini[] = "[Runtime]\nkds=false\ncdma=false\nruntime_log=null\n"
                           "[Emulation]\nsystem_dpa=false\nkeep_run_dir=false\n"
                           "print_infos_in_console=false\nprint_warnings_in_console=false\n"
                           "packet_size=0x20000\n[Debug]\npad=";
-enum { PAD = 1 << 18 };
+enum {
+    PAD = 1 << 18,
+    UNPACKED = 5
+}; // UNPACKED: times the size of an xclbin that is needed to unpack it
 static const char emconfig[] =
     "{\"Version\": {\"FileVersion\": \"2.0\"}, \"Platform\": {\"Boards\": [{\"Devices\": [\n"
     " {\"Name\": \"millrace_emulation_1_0\", \"HalMajorVersion\": 2, \"HalMinorVersion\": 1,\n"
@@ -244,7 +249,24 @@ static int set(const char *name, const char *value, bool replace, struct mr_erro
                : mr_fail(err, MR_ERR_MEMORY, "cannot set %s in the environment", name);
 }
 
-int mr_xrt_emulation_begin(const char *libraries, struct mr_error *err)
+// Without room for the simulator unzip would ask the terminal what to do.
+static int check_room(const char *xclbin, struct mr_error *err)
+{
+    struct stat st;
+    struct statvfs fs;
+    if (stat(xclbin, &st) != 0 || statvfs("/tmp", &fs) != 0)
+        return 0; // XRT says it
+    uint64_t need = (uint64_t)st.st_size * UNPACKED + PAD,
+             have = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return have >= need
+               ? 0
+               : mr_fail(err, MR_ERR_IO,
+                         "/tmp: %llu KiB are free; unpacking the simulator of %.200s takes about "
+                         "%llu KiB",
+                         (unsigned long long)have / 1024, xclbin, (unsigned long long)need / 1024);
+}
+
+int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_error *err)
 {
     char path[PATH];
     if (!mr_xrt_emulated() || *emu.dir)
@@ -254,6 +276,9 @@ int mr_xrt_emulation_begin(const char *libraries, struct mr_error *err)
                        "xrt: XCL_EMULATION_MODE=%.32s: only hw_emu runs the kernel; unset it for a "
                        "card",
                        getenv("XCL_EMULATION_MODE"));
+    int rc = check_room(xclbin, err);
+    if (rc < 0)
+        return rc;
     // Its name is the user's name for XRT, which puts the sockets into /tmp/$USER.
     (void)snprintf(emu.dir, sizeof emu.dir, "/tmp/millrace-%d-XXXXXX", (int)getpid());
     if (!mkdtemp(emu.dir)) {
@@ -262,9 +287,9 @@ int mr_xrt_emulation_begin(const char *libraries, struct mr_error *err)
                        strerror(errno));
     }
     (void)snprintf(path, sizeof path, "%s/xrt.ini", emu.dir);
-    int rc = on_exit(at_exit, (void *)(intptr_t)getpid()) == 0
-                 ? 0
-                 : mr_fail(err, MR_ERR_MEMORY, "cannot register an exit function");
+    rc = on_exit(at_exit, (void *)(intptr_t)getpid()) == 0
+             ? 0
+             : mr_fail(err, MR_ERR_MEMORY, "cannot register an exit function");
     if (rc == 0)
         rc = write_file("xrt.ini", ini, PAD, err);
     if (rc == 0)

@@ -13,8 +13,9 @@ bool mr_xrt_emulated(void);
 
 // Before XRT is asked for a device: makes the process's working directory in /tmp and points XRT's
 // environment variables to it, those apart that are set already (XRT_INI_PATH, EMCONFIG_PATH,
-// XILINX_XRT). `libraries` is where XRT's libraries are. It lasts until the process ends.
-int mr_xrt_emulation_begin(const char *libraries, struct mr_error *err);
+// XILINX_XRT). `libraries` is where XRT's libraries are; `xclbin` will be unpacked there. It lasts
+// until the process ends.
+int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_error *err);
 
 // Around opening and closing a device; what the shim prints to standard output meanwhile is
 // dropped.

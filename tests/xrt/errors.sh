@@ -106,6 +106,25 @@ no_user() {
 ok xrt_without_USER no_user
 # Program, model and working directory where the user may not write; root becomes another one for it, as nothing
 # is read-only for root. The shim needs /dev/null, which not every container lets others write to.
+# No room: a limit on the size of a file takes the place of a full /tmp.
+no_room() { # KIB STATUS WORDS
+    (ulimit -f "$1" && exec sim/xrt/run "$millrace" "${short[@]}" "${card[@]}") >"$work/out" 2>"$work/err" </dev/null &
+    pid=$!
+    ended "$2" "$3"
+}
+ok xrt_no_room_for_its_files no_room 100 3 "xrt.ini: File too large"
+ok xrt_no_room_for_the_simulator no_room 400 4 "has given up"
+# A /tmp of its own, where mounting is allowed.
+full_tmp() { # SIZE STATUS WORDS
+    unshare -m sh -c 'mount --bind . /mnt && mount --bind "$2" /opt && mount -t tmpfs -o size=$1 none /tmp && shift 2 && cd /mnt && exec "$@"' \
+        sh "$1" "$build" env BUILD=/opt MILLRACE_XCLBIN=/opt/xrt/millrace-tiny.xclbin sim/xrt/run /opt/millrace \
+        "${short[@]}" "${card[@]}" >"$work/out" 2>"$work/err" </dev/null &
+    pid=$!
+    ended "$2" "$3"
+}
+if unshare -m true 2>/dev/null; then
+    ok xrt_tmp_without_room_for_the_simulator full_tmp 500k 3 "/tmp: [0-9]+ KiB are free"
+fi
 in_read_only() { # DIRECTORY
     local user=() dir=$1 nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
     [ "$(id -u)" != 0 ] || user=($nobody)
