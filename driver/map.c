@@ -187,6 +187,8 @@ int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg)
 	if (!ret) {
 		ret = dma_map_sgtable(&ctx->dev->pdev->dev, &map->sgt, direction(map), 0);
 		map->mapped = !ret;
+		if (ret == -EIO) /* no room in the IOMMU, or to bounce: less may fit */
+			ret = -ENOMEM;
 	}
 	if (!ret)
 		ret = list_segments(map);

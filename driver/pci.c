@@ -156,7 +156,8 @@ static int set_dma_masks(struct pci_dev *pdev)
 		ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(32));
 	if (ret)
 		return dev_err_probe(&pdev->dev, ret, "no usable DMA mask\n");
-	dma_set_max_seg_size(&pdev->dev, SZ_1G);
+	/* Bounced memory comes in smaller pieces. */
+	dma_set_max_seg_size(&pdev->dev, min_t(size_t, SZ_1G, dma_max_mapping_size(&pdev->dev)));
 	return 0;
 }
 

@@ -3,13 +3,13 @@
 # make demo-driver: the demo model writes text inside a virtual machine. Environment: PROMPT, TOKENS,
 # TEMPERATURE, SEED.
 set -u
-build=${BUILD:-build} prompt=${PROMPT:-And it came to pass} tokens=${TOKENS:-20}
+prompt=${PROMPT:-And it came to pass} tokens=${TOKENS:-20}
 cat <<END
 A GPT-J of 4 million parameters writes $tokens tokens in a virtual machine: Debian's kernel in Debian's QEMU loads
 the driver, and the PCI function that it drives is the RTL, executed by Verilator.
 
 END
-CONFIG=sim sim/pci/vm.sh "$build/vm/guest.cpio" millrace generate --model /demo --device pci:0 --prompt "$prompt" \
+CONFIG=sim sim/pci/vm.sh millrace generate --model /demo --device pci:0 --prompt "$prompt" \
     --max-tokens "$tokens" --temperature "${TEMPERATURE:-0.8}" --seed "${SEED:-2}" --stats --quiet
 status=$?
 echo

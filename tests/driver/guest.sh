@@ -32,8 +32,8 @@ interrupts() {
 }
 
 generate() {
-    millrace generate -m /demo -q -d pci:0 -p "And it came to pass" -n 6 --json >/tmp/pci.json 2>/tmp/err &&
-        cmp /expect.json /tmp/pci.json && return
+    millrace generate -m /demo -q -d pci:0 -p "And it came to pass" -n 6 --json >/tmp/all.json 2>/tmp/err &&
+        grep -v open_seconds /tmp/all.json >/tmp/pci.json && cmp /expect.json /tmp/pci.json && return
     sed 's/^/# /' /tmp/err
     diff /expect.json /tmp/pci.json | head -8 | sed 's/^/# /'
     return 1
