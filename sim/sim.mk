@@ -7,12 +7,15 @@
 # SIM_CXX      C++ compiler of the Verilated model
 # MARCH        e.g. native: only for objects that stay on this machine
 # SIM_OPT      optimisation of the Verilated model's hot part
+# SIM_PGO      configurations whose plain library is compiled twice, the second time with the profile of
+#              a short run; left out where SIM_CXX has no llvm-profdata. "make bench" does it for sim
 BUILD       ?= build
 CC          ?= gcc
 JOBS        ?= 2
 SIM_CXX     ?= $(if $(shell command -v clang++-19),clang++-19,g++)
 SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
+SIM_PGO     ?=
 SIM_TOP     := rtl/millrace_core.sv
 SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 
@@ -59,24 +62,44 @@ $(SIM_TARGET): FORCE
 	@{ echo '$(SIM_CXX) $(SIM_HOT) $(SIM_VFLAGS) $(SIM_VCFLAGS)'; $(SIM_CXX) $(SIM_MARCH) -dM -E -x c++ /dev/null | sort; } >$@.tmp
 	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
 
+# Compiles and links: $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) flags of
+# the wrapper, $(6) 1: FST, $(7) flags of everything that is hot.
+define sim_compile
+@mkdir -p $(dir $(2))
++@$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $(abspath sim/verilator/objects.mk) -j$(JOBS) \
+  CXX=$(SIM_CXX) OPT_FAST="$(SIM_HOT) $(7)" OPT_SLOW=-O1 OPT_GLOBAL="-O2 $(7)" objects \
+  >$(1)/build.log 2>&1 || { tail -40 $(1)/build.log; exit 1; }
+@$(SIM_CXX) $(SIM_CXXFLAGS) $(SIM_MARCH) $(SIM_LAYOUT) -O2 -DVM_TRACE=$(if $(6),1,0) $(5) $(7) \
+  -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $(SIM_VROOT)/include \
+  -isystem $(SIM_VROOT)/include/vltstd -c -o $(1)/simlib.o sim/verilator/simlib.cpp
+@$(SIM_CXX) -shared $(7) -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $(2) $(1)/simlib.o \
+  $(SIM_C_SRC:%.c=$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread $(if $(6),-lz)
+endef
+
+# What the profile is made of, and the tool of the compiler's version that merges it.
+SIM_TRAIN    := synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0 --prefill 4 -q
+SIM_PROFDATA := $(subst clang++,llvm-profdata,$(SIM_CXX))
+SIM_PROFILED := $(if $(findstring llvm-profdata,$(SIM_PROFDATA)),$(if $(shell command -v $(SIM_PROFDATA)),$(SIM_PGO)))
+
 # $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) sources and flags for
-# verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper, $(8) 1: FST
+# verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper, $(8) 1: FST,
+# $(9) not empty: compiled again with the profile of a layer's decode and a short prefill
 define sim_library
-$(1)/Vcore.mk: $(6) sim/sim.mk $(SIM_TARGET)
+$(1)/Vcore.mk: $(6) sim/sim.mk sim/verilator/objects.mk $(SIM_TARGET)
 	@rm -rf $(1) && mkdir -p $(1)
 	@echo "VERILATE $(1)"
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
 	@touch $$@
-$(2): $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
-	@mkdir -p $$(@D)
+$(if $(9),$(1)/profile: $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) | $$(BUILD)/millrace
+	@echo "PROFILE $$@"
+	$$(call sim_compile,$(1),$(1)/train/$(notdir $(2)),$(3),$(4),$(7),$(8),-fprofile-generate)
+	@rm -f $(1)/train/*.profraw
+	@LLVM_PROFILE_FILE=$(1)/train/%m.profraw MILLRACE_SIM_DIR=$(1)/train $$(BUILD)/millrace bench $$(SIM_TRAIN) -d sim:$(3) >$(1)/train.log 2>&1 || { tail -40 $(1)/train.log; exit 1; }
+	@$$(SIM_PROFDATA) merge -o $$@ $(1)/train/*.profraw
+	@rm -rf $(1)/*.o $(1)/*.a)
+$(2): $(1)/Vcore.mk $(if $(9),$(1)/profile) sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
 	@echo "SIM   $$@"
-	+@$$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
-	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects >$(1)/build.log 2>&1 || { tail -40 $(1)/build.log; exit 1; }
-	@$$(SIM_CXX) $$(SIM_CXXFLAGS) $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -DVM_TRACE=$(if $(8),1,0) $(7) \
-	  -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $$(SIM_VROOT)/include \
-	  -isystem $$(SIM_VROOT)/include/vltstd -c -o $(1)/simlib.o sim/verilator/simlib.cpp
-	@$$(SIM_CXX) -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-z,defs -o $$@ $(1)/simlib.o \
-	  $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread $(if $(8),-lz)
+	$$(call sim_compile,$(1),$(2),$(3),$(4),$(7),$(8),$(if $(9),-fprofile-use=$$(abspath $(1)/profile)))
 endef
 
 # One configuration $(1) of the device: plain, with a view, with a view and waveforms. Those with a
@@ -85,7 +108,7 @@ endef
 define sim_config
 $(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).so,$(1),millrace_core,\
   -DMILLRACE_CLK_GATE $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
-  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,)
+  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,,,$(filter $(1),$(SIM_PROFILED)))
 $(call sim_library,$(BUILD)/sim/$(1)/obj-view,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so,$(1),millrace_core,\
   -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
   $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,-DMILLRACE_VIEW)

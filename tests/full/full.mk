@@ -10,14 +10,19 @@ demo: deps
 	@MILLRACE=$(MILLRACE) bash tests/tools/demo.sh
 
 # The simulators of the benchmarks are for this machine only, so they stand apart.
-BENCH_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/bench MARCH=native
+BENCH_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/bench MARCH=native SIM_PGO=sim
+# Profile-guided optimisation of the simulator wants the tool that merges profiles.
+DEPS_BENCH := llvm-19
+.PHONY: deps-bench
+deps-bench:
+	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_BENCH)"
 BENCH_SO   = $(foreach c,$(1),$(BUILD)/bench/sim/$(c)/libmillrace-sim-$(c).so)
 ## bench: the figures at GPT-J-6B's size against their bars (20 minutes; JSON in build/bench/full.json)
-bench: deps
+bench: deps deps-bench
 	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/millrace $(call BENCH_SO,sim sim2 sim4 wide)
 	@$(BUILD)/bench/millrace bench --suite full --save $(BUILD)/bench/full.json
 ## bench-quick: a part of them (3 minutes)
-bench-quick: deps
+bench-quick: deps deps-bench
 	@$(BENCH_MAKE) -j$(JOBS) $(BUILD)/bench/millrace $(call BENCH_SO,sim)
 	@$(BUILD)/bench/millrace bench --suite quick --save $(BUILD)/bench/quick.json
 
