@@ -54,6 +54,12 @@ int mr_scheduler_submit(struct mr_scheduler *s, const struct mr_request *request
                         struct mr_error *err)
 {
     struct mr_task *t;
+    if (request->own_seq &&
+        (mr_session_seq_length(s->session, request->seq) != (int)request->resident ||
+         request->resident >= request->prompt_count))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "sequence %d does not have the first %zu of %zu tokens of the prompt",
+                       request->seq, request->resident, request->prompt_count);
     int rc = mr_task_open(&t, &s->tools, request, err);
     if (rc < 0)
         return rc;
@@ -102,7 +108,8 @@ static void retire_running(struct mr_scheduler *s)
         }
         size_t behind = (size_t)(--s->info.running - i);
         memmove(s->running + i, s->running + i + 1, behind * sizeof(struct mr_task *));
-        mr_session_seq_free(s->session, t->seq);
+        if (!t->request.own_seq)
+            mr_session_seq_free(s->session, t->seq);
         release(t);
     }
 }
@@ -147,8 +154,9 @@ static void retire_waiting(struct mr_scheduler *s)
 static int admit(struct mr_scheduler *s, struct mr_error *err)
 {
     while (s->first && s->info.running < s->session->max_seqs) {
-        int seq = -1;
-        int rc = mr_session_seq_new(s->session, &seq, err);
+        const struct mr_request *r = &s->first->request;
+        int seq = r->seq;
+        int rc = r->own_seq ? 0 : mr_session_seq_new(s->session, &seq, err);
         if (rc < 0 && s->info.running > 0)
             return 0; // the caller has some of the sequences: wait for one of ours
         if (rc < 0)

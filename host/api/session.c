@@ -91,6 +91,12 @@ int mr_session_seq_set_length(struct mr_session *session, int seq, int length, s
     return mr_engine_seq_set_length(session->backend, seq, length, err);
 }
 
+int mr_session_seq_length(const struct mr_session *session, int seq)
+{
+    return session->dev ? mr_engine_seq_length(session->backend, seq)
+                        : mr_cpu_backend_seq_length(session->backend, seq);
+}
+
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err)
 {

@@ -64,6 +64,12 @@ static int check(const struct mr_request *r, const struct mr_task_tools *tools,
                        MR_TOP_LOGPROBS_MAX);
     if (r->n_stop > 0 && !tools->model->packed.tokenizer)
         return mr_fail(err, MR_ERR_USAGE, "stop strings need a model with a tokenizer");
+    if (r->own_seq && r->resident > 0 && r->echo_logprobs)
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "log-probabilities of the prompt are asked for, but its first %zu tokens are "
+            "not run again",
+            r->resident);
     return check_prompt(r, tools->config, err);
 }
 
@@ -82,6 +88,7 @@ int mr_task_open(struct mr_task **task, const struct mr_task_tools *tools,
     t->request.stop = NULL;
     t->seq = -1;
     t->n_prompt = request->prompt_count;
+    t->fed = request->own_seq ? request->resident : 0;
     // The last new token needs no position.
     size_t most = (size_t)tools->config->n_positions - t->n_prompt + 1;
     if ((size_t)request->max_tokens < most)

@@ -304,8 +304,12 @@ static int reserve_positions(const struct mr_cpu *cpu, struct sequence *s, struc
 int mr_cpu_seq_set_length(struct mr_cpu *cpu, int seq, int length, struct mr_error *err)
 {
     struct sequence *s = find_sequence(cpu, seq);
-    if (!s || length < s->length || length > cpu->config->n_positions)
+    if (!s || length < 0 || length > cpu->config->n_positions)
         return mr_fail(err, MR_ERR_USAGE, "sequence %d cannot be %d positions long", seq, length);
+    if (length <= s->length) {
+        s->length = length;
+        return 0;
+    }
     s->pending = length - s->length;
     int rc = reserve_positions(cpu, s, err);
     s->pending = 0;

@@ -43,8 +43,8 @@ void mr_cpu_seq_free(struct mr_cpu *cpu, int seq);
 // Tokens in the sequence so far, or -1 if there is no such sequence.
 int mr_cpu_seq_length(const struct mr_cpu *cpu, int seq);
 
-// Makes a sequence longer without computing: the new positions have zeros for keys and values. For
-// measurements at a position.
+// Makes a sequence shorter, or longer without computing: the new positions have zeros for keys and
+// values (for measurements at a position).
 int mr_cpu_seq_set_length(struct mr_cpu *cpu, int seq, int length, struct mr_error *err);
 
 struct mr_cpu_row {

@@ -95,3 +95,8 @@ int mr_cpu_backend_seq_set_length(struct mr_backend *b, int seq, int length, str
 {
     return mr_cpu_seq_set_length(self(b)->cpu, seq, length, err);
 }
+
+int mr_cpu_backend_seq_length(const struct mr_backend *backend, int seq)
+{
+    return mr_cpu_seq_length(((const struct cpu_backend *)backend)->cpu, seq);
+}

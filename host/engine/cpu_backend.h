@@ -15,4 +15,7 @@ int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *pac
 int mr_cpu_backend_seq_set_length(struct mr_backend *backend, int seq, int length,
                                   struct mr_error *err);
 
+// mr_cpu_seq_length() of one.
+int mr_cpu_backend_seq_length(const struct mr_backend *backend, int seq);
+
 #endif

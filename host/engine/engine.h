@@ -29,6 +29,19 @@ int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct
 // there. For measurements at a position.
 int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, struct mr_error *err);
 
+// Positions so far, -1: there is no such sequence.
+int mr_engine_seq_length(const struct mr_backend *backend, int seq);
+bool mr_engine_two_pass(const struct mr_backend *backend);
+
+// The KV store of a layer's first `count` positions in a form that does not depend on the device:
+// K records, then V records, each mr_engine_kv_record() bytes (docs/layout.md). The prefix maxima
+// follow from V and are made again when it is written.
+int mr_engine_kv_record(const struct mr_backend *backend);
+int mr_engine_kv_read(struct mr_backend *backend, int seq, int layer, int count, uint8_t *records,
+                      struct mr_error *err);
+int mr_engine_kv_write(struct mr_backend *backend, int seq, int layer, int count,
+                       const uint8_t *records, struct mr_error *err);
+
 // The program of a step without or with logits; it lives as long as the backend.
 const struct mr_program *mr_engine_program(const struct mr_backend *backend, bool head);
 

@@ -174,8 +174,11 @@ int mr_device_unit(const char *device, int unit, char uri[MR_DEVICE_URI], struct
 int mr_session_seq_new(struct mr_session *session, int *seq, struct mr_error *err);
 void mr_session_seq_free(struct mr_session *session, int seq);
 
-// Makes a sequence `length` positions long without computing them: its KV store holds whatever is
-// there (zeros on cpu:). For measurements at a position.
+// Positions so far; -1: there is no such sequence.
+int mr_session_seq_length(const struct mr_session *session, int seq);
+
+// Makes a sequence `length` positions long: shorter, or longer without computing them, when its KV
+// store holds whatever is there (zeros on cpu:; for measurements at a position).
 int mr_session_seq_set_length(struct mr_session *session, int seq, int length,
                               struct mr_error *err);
 
@@ -190,6 +193,17 @@ struct mr_row {
 // logits[rows that want them][vocab_size] in order of the rows. A refused step changes nothing.
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err);
+
+// Writes the KV store of a sequence's first `count` positions, whose tokens are tokens[count], to a
+// file. `path` appears only when it is complete. Not on cpu:.
+int mr_session_seq_save(struct mr_session *session, int seq, const int32_t *tokens, size_t count,
+                        const char *path, struct mr_error *err);
+
+// Reads such a file into a sequence, in place of what it had: it goes on as if it had computed the
+// tokens itself, on any device with the same model. *tokens: in new memory that the caller frees.
+// After a failure the sequence is as before, or empty if the device failed.
+int mr_session_seq_load(struct mr_session *session, int seq, const char *path, int32_t **tokens,
+                        size_t *count, struct mr_error *err);
 
 // ---- sampling ----------------------------------------------------------------------------------
 
@@ -264,6 +278,12 @@ struct mr_request {
     bool logprobs;      // of new tokens
     bool echo_logprobs; // of the prompt's tokens
     int top_logprobs;   // 0..MR_TOP_LOGPROBS_MAX, with either
+    // A sequence of the caller's that has the first `resident` tokens of the prompt (fewer than
+    // all) and no others. The request goes on in it and leaves it to the caller, with what it has
+    // run: mr_session_seq_length() says how many of prompt and new tokens. One request at a time.
+    bool own_seq;
+    int seq;
+    size_t resident;
     // Called in mr_scheduler_step(); each may be NULL. A non-zero return ends the request
     // (MR_FINISH_STOPPED). Text comes as whole UTF-8 characters, NUL-terminated, and is held back
     // while it may be the beginning of a stop string; tokens are not. `done` is called once for

@@ -108,8 +108,21 @@ def packed(tokenizer_text):
             put("packed", name, data[:384] + data[4096:stream].rstrip(b"\0"))  # the stream's bytes do not matter
 
 
+def kv():
+    def file(count, tokens, flags=0):
+        padded = (4 * count + 63) // 64 * 64
+        size = 128 + padded + 2 * 2 * count * 128
+        head = struct.pack("<8sIIQQIIIIII", b"MILLRAKV", 1, 128, size, 0x4D4D, 1, flags, 2, 128, count, 0)
+        return head.ljust(128, b"\0") + struct.pack(f"<{count}i", *tokens).ljust(padded, b"\0") + bytes(size - 128 - padded)
+    put("kv", "one", file(1, [7]))
+    put("kv", "sixteen", file(16, range(16)))
+    put("kv", "token", file(3, [1, 100, 2]))
+    put("kv", "two-pass", file(2, [1, 2], 1))
+
+
 if __name__ == "__main__":
     safetensors()
     torch()
     config()
+    kv()
     packed(tokenizer())

@@ -15,6 +15,7 @@ int fuzz_pickle(const uint8_t *data, size_t size);
 int fuzz_tokenizer(const uint8_t *data, size_t size);
 int fuzz_config(const uint8_t *data, size_t size);
 int fuzz_packed(const uint8_t *data, size_t size);
+int fuzz_kv(const uint8_t *data, size_t size);
 
 static const struct {
     const char *name;
@@ -22,6 +23,7 @@ static const struct {
 } targets[] = {
     {"safetensors", fuzz_safetensors}, {"zip", fuzz_zip},       {"pickle", fuzz_pickle},
     {"tokenizer", fuzz_tokenizer},     {"config", fuzz_config}, {"packed", fuzz_packed},
+    {"kv", fuzz_kv},
 };
 enum { TARGETS = sizeof targets / sizeof *targets, VARIANTS = 24 };
 
