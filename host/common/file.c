@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -61,6 +62,19 @@ bool mr_file_exists(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0;
+}
+
+bool mr_file_is_in(const char *path, const char *dir)
+{
+    struct stat file, st;
+    DIR *d = stat(path, &file) == 0 ? opendir(dir) : NULL;
+    bool found = false;
+    for (const struct dirent *e; d && !found && (e = readdir(d));)
+        found = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_dev == file.st_dev &&
+                st.st_ino == file.st_ino;
+    if (d)
+        (void)closedir(d); // only read
+    return found;
 }
 
 char *mr_path_join(const char *dir, const char *name, struct mr_error *err)

@@ -25,6 +25,9 @@ void mr_file_unmap(struct mr_file *file);
 // True when something, of any kind, exists at `path`.
 bool mr_file_exists(const char *path);
 
+// True when `path` is, by whatever name, a file that the directory `dir` has or links to.
+bool mr_file_is_in(const char *path, const char *dir);
+
 // "dir/name" in new memory that the caller frees, or NULL when out of memory (*err is set).
 char *mr_path_join(const char *dir, const char *name, struct mr_error *err);
 

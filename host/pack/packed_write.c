@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing a packed file, from a checkpoint piece by piece or from a model in memory.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,12 +41,33 @@ static int read_texts(struct writer *w, const char *dir, const struct mr_config 
     return rc;
 }
 
-static int begin(struct writer *w, const char *path, const struct mr_packed *p)
+// Nothing but a packed file is replaced in the checkpoint's directory: its weights may have no
+// copy.
+static int check_output(const struct writer *w, const char *dir, const char *path)
 {
+    char first[sizeof mr_packed_magic] = "";
+    FILE *f = mr_file_is_in(path, dir) ? fopen(path, "rb") : NULL;
+    if (!f)
+        return 0;
+    bool packed = fread(first, 1, sizeof first, f) == sizeof first &&
+                  memcmp(first, mr_packed_magic, sizeof first) == 0;
+    (void)fclose(f); // only read
+    return packed ? 0
+                  : mr_fail(w->err, MR_ERR_USAGE,
+                            "%s: is a file of the Hugging Face directory and would be replaced; "
+                            "choose another name",
+                            path);
+}
+
+static int begin(struct writer *w, const char *dir, const char *path, const struct mr_packed *p)
+{
+    int rc = check_output(w, dir, path);
+    if (rc < 0)
+        return rc;
     uint32_t flags =
         (p->smooth ? MR_PACKED_SMOOTHED : 0U) | (p->calibrated ? MR_PACKED_CALIBRATED : 0U);
-    int rc = mr_packed_layout_make(&w->layout, &p->config, p->format, flags, p->embedding.dtype,
-                                   w->config.size, w->tokenizer.size, w->err);
+    rc = mr_packed_layout_make(&w->layout, &p->config, p->format, flags, p->embedding.dtype,
+                               w->config.size, w->tokenizer.size, w->err);
     return rc ? rc : mr_output_open(&w->output, path, w->layout.header.file_bytes, w->err);
 }
 
@@ -118,7 +140,7 @@ int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *
     struct writer w = {.output.fd = -1, .err = err};
     int rc = read_texts(&w, dir, &packed->config, packed->tokenizer);
     if (rc == 0)
-        rc = begin(&w, path, packed);
+        rc = begin(&w, dir, path, packed);
     if (rc == 0)
         rc = put_tensors(&w, packed, stop);
     if (rc == 0)
@@ -140,7 +162,7 @@ int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options
     if (rc == 0)
         rc = read_texts(&w, dir, &p.config, p.tokenizer);
     if (rc == 0)
-        rc = begin(&w, path, &p);
+        rc = begin(&w, dir, path, &p);
     if (rc == 0)
         rc = mr_sink_init(&sink, NULL, &w.output, err);
     if (rc == 0)

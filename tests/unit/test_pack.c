@@ -252,6 +252,43 @@ static void failed_writes_leave_nothing(void **state)
     mr_packed_close(&p);
 }
 
+// By its own name, through a link, and from memory; an older packed file there may be replaced.
+static void packing_does_not_replace_the_checkpoint(void **state)
+{
+    (void)state;
+    static const struct mr_config c = {.vocab_size = 64,
+                                       .n_positions = 16,
+                                       .n_embd = 16,
+                                       .n_layer = 1,
+                                       .n_head = 1,
+                                       .rotary_dim = 4,
+                                       .n_inner = 24,
+                                       .eos_token_id = -1};
+    static const char *const names[] = {"model.safetensors", "config.json", "link"};
+    struct mr_error err = {0};
+    struct mr_packed p;
+    struct mr_pack_result result;
+    const struct mr_pack_options opt = {0};
+    check(mr_synthetic_write(files_dir, &c, 1, &err), &err);
+    assert_int_equal(symlink(files_path("model.safetensors"), files_path("link")), 0);
+    check(mr_pack_directory(&p, files_dir, &opt, &err), &err);
+    int before = entries();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = files_path(names[i]);
+        assert_refused(mr_pack_file(files_dir, path, &opt, &result, &err), MR_ERR_USAGE, &err,
+                       "choose another name");
+        assert_refused(mr_packed_save(&p, files_dir, path, NULL, &err), MR_ERR_USAGE, &err, path);
+    }
+    assert_int_equal(entries(), before);
+    for (int i = 0; i < 2; i++)
+        check(mr_pack_file(files_dir, files_path("m.mill"), &opt, &result, &err), &err);
+    mr_packed_close(&p);
+    (void)remove(files_path("link"));
+    (void)remove(files_path("m.mill"));
+    (void)remove(files_path("config.json"));
+    (void)remove(files_path("model.safetensors"));
+}
+
 static int stop_at_once(void *arg, size_t done, size_t total)
 {
     (void)done;
@@ -501,6 +538,7 @@ int main(void)
         cmocka_unit_test(file_gives_back_what_was_packed),
         cmocka_unit_test(tokenizers_of_both_forms_survive),
         cmocka_unit_test(failed_writes_leave_nothing),
+        cmocka_unit_test(packing_does_not_replace_the_checkpoint),
         cmocka_unit_test(packing_can_be_stopped),
         cmocka_unit_test(refuses_infinite_weights),
         cmocka_unit_test(refuses_files_of_another_kind),
