@@ -356,7 +356,8 @@ static int check_model(struct loader *l, const json_t *model)
         return mr_fail(l->err, MR_ERR_FORMAT, "%s: \"model\" is %s where an object is expected",
                        l->path, mr_json_kind(model));
     // Old files leave the type out.
-    if (type_of(model) && !is_type(model, "BPE"))
+    const json_t *type = json_object_get(model, "type");
+    if (type && !json_is_null(type) && !is_type(model, "BPE"))
         return unsupported(l, "the model's type", "is not BPE");
     static const char *const unused[] = {"dropout", "continuing_subword_prefix",
                                          "end_of_word_suffix"};
@@ -364,7 +365,8 @@ static int check_model(struct loader *l, const json_t *model)
         if (!is_unset(json_object_get(model, unused[i])))
             return unsupported(l, unused[i], "is set");
     }
-    if (json_is_true(json_object_get(model, "byte_fallback")))
+    const json_t *fallback = json_object_get(model, "byte_fallback");
+    if (fallback && !json_is_null(fallback) && !json_is_false(fallback))
         return unsupported(l, "byte_fallback", "is set");
     return 0;
 }
