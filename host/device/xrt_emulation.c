@@ -179,7 +179,9 @@ int mr_xrt_emulation_watch(struct mr_error *err)
         return 0;
     if (emu.inside && !emu.closing)
         handle_crashes(); // the shim sets up its own while it loads an xclbin
-    if (emu.looked++ % LOOKS == 0 && !emu.closing && simulators(&pid, &state) > 0 && state == 'Z') {
+    // A crash may well come of its end.
+    bool look = emu.looked++ % LOOKS == 0 || emu.crashed;
+    if (look && !emu.closing && simulators(&pid, &state) > 0 && state == 'Z') {
         last_words(words, sizeof words);
         return mr_fail(err, MR_ERR_DEVICE, "the simulator behind XRT's hw_emu has ended%s%s",
                        *words ? ": " : "", words);

@@ -2,6 +2,7 @@
 #include "device/xrt_worker.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -23,6 +24,11 @@ struct mr_worker {
 static void *serve(void *arg)
 {
     struct mr_worker *w = arg;
+    // A call to a simulator that has gone is an error, as are those of threads that calls start.
+    sigset_t pipe;
+    (void)sigemptyset(&pipe);
+    (void)sigaddset(&pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe, NULL);
     (void)pthread_mutex_lock(&w->lock);
     while (!w->quit) {
         if (!w->work) {

@@ -26,6 +26,17 @@ stopped_in_mid_run() {
     ended 4 "has not answered for"
 }
 ok xrt_simulator_that_hangs stopped_in_mid_run
+two_units() {
+    MILLRACE_XCLBIN=$xrt/millrace-tiny-x2.xclbin XRT_PARTS=killed sim/xrt/run "$xrt/test_xrt" >"$work/out" 2>"$work/err" &
+    pid=$!
+    kill -9 "$(sim=$(emulator) && sleep 1 && echo "$sim")"
+    finish
+    [ "$status" = 0 ] && grep -q 'OK' "$work/out" && [ $seconds -le 10 ] && nothing_left "$pid" && return
+    echo "# status $status after $seconds s"
+    sed 's/^/# /' "$work/out" "$work/err"
+    return 1
+}
+ok xrt_simulator_of_two_units_killed_in_mid_run two_units
 with() { # NAME STATUS WORDS LINES...
     local name=$1 want=$2 words=$3
     shift 3

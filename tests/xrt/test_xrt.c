@@ -2,7 +2,7 @@
 // xrt: in emulation, inside one process: fixtures and counters as on sim:, opening and closing
 // again and again, two compute units at once, runs that fail, and what copying costs beside XRT
 // alone. Run it with sim/xrt/run. XRT_PARTS=loop: opening and closing alone, for valgrind; soak:
-// many times of it.
+// many times of it; killed: until the simulator is killed.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,6 +88,8 @@ struct on_unit {
     struct mr_device *dev;
     struct mr_backend *b;
     struct ran got;
+    int rc;
+    struct mr_error err;
 };
 
 static void *run_unit(void *arg)
@@ -134,6 +136,51 @@ static void xrt_two_compute_units_at_once(void **state)
         mr_backend_stats(u[i].b, &s);
         assert_true(u[i].got.logits == want.logits && u[i].got.kv == want.kv);
         assert_true(s.counter[MR_CNT_CYCLES] == want.stats.counter[MR_CNT_CYCLES]);
+        mr_backend_close(u[i].b);
+        mr_device_close(u[i].dev);
+    }
+    close_fixture(&f);
+}
+
+static void *run_until_it_fails(void *arg)
+{
+    struct on_unit *u = arg;
+    float *logits = allocate((size_t)u->f->vocab, sizeof *logits);
+    struct mr_row row = {.want_logits = true};
+    while (u->rc == 0) {
+        u->rc = mr_backend_seq_new(u->b, &row.seq, &u->err);
+        for (int i = 0; u->rc == 0 && i < u->f->n_tok; i++)
+            u->rc = mr_backend_step(u->b, &row, 1, logits, &u->err);
+        mr_backend_seq_free(u->b, row.seq);
+    }
+    free(logits);
+    return NULL;
+}
+
+// Both units hear of it when their simulator is killed, which tests/xrt/errors.sh does.
+static void xrt_two_units_whose_simulator_dies(void **state)
+{
+    struct fixture f;
+    struct mr_error err = {0};
+    struct on_unit u[2];
+    pthread_t thread[2];
+    (void)state;
+    open_fixture(&f, "bf16-d32-r6", MR_FORMAT_MXINT8);
+    for (int i = 0; i < 2; i++) {
+        struct mr_engine_options opt = {.max_seqs = 1};
+        char uri[MR_DEVICE_URI];
+        u[i] = (struct on_unit){.f = &f};
+        check(mr_device_unit("xrt:", i, uri, &err), &err);
+        check(mr_device_open(&u[i].dev, uri, &err), &err);
+        check(mr_engine_open(&u[i].b, &f.packed, u[i].dev, &opt, &err), &err);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, run_until_it_fails, &u[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(u[i].rc, MR_ERR_DEVICE);
+        assert_non_null(strstr(u[i].err.text, "the simulator behind XRT's hw_emu has ended"));
         mr_backend_close(u[i].b);
         mr_device_close(u[i].dev);
     }
@@ -303,6 +350,7 @@ static void xrt_opened_again_and_again(void **state)
 
 int main(void)
 {
+    const struct CMUnitTest killed[] = {cmocka_unit_test(xrt_two_units_whose_simulator_dies)};
     const struct CMUnitTest soak[] = {cmocka_unit_test(xrt_opened_again_and_again)};
     const struct CMUnitTest loop[] = {cmocka_unit_test(xrt_open_and_close)};
     const struct CMUnitTest tests[] = {
@@ -317,6 +365,8 @@ int main(void)
     const char *parts = getenv("XRT_PARTS");
     if (parts && strcmp(parts, "loop") == 0)
         return cmocka_run_group_tests(loop, NULL, NULL);
+    if (parts && strcmp(parts, "killed") == 0)
+        return cmocka_run_group_tests(killed, NULL, NULL);
     if (parts && strcmp(parts, "soak") == 0)
         return cmocka_run_group_tests(soak, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
