@@ -39,7 +39,7 @@ struct cli_common {
     const char *model, *device;
     struct mr_load_options load;
     struct mr_session_options session;
-    bool json, quiet;
+    bool json, quiet, verbose;
     bool format_given; // load.format was asked for
 };
 
@@ -53,6 +53,7 @@ enum {
     OPT_CHECK,
     OPT_VERIFY,
     OPT_CALIBRATE,
+    OPT_REPEATABLE = 768, // options from here on may be given several times
 };
 
 #define CLI_COMMON_OPTIONS                                                                         \
@@ -63,9 +64,9 @@ enum {
         {"chunk", required_argument, NULL, OPT_CHUNK}, {"verify", no_argument, NULL, OPT_VERIFY},  \
         {"check", no_argument, NULL, OPT_CHECK},                                                   \
         {"calibrate", required_argument, NULL, OPT_CALIBRATE}, {"quiet", no_argument, NULL, 'q'},  \
-        {"help", no_argument, NULL, 'h'}
+        {"verbose", no_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'}
 
-#define CLI_COMMON_SHORT "m:d:qh"
+#define CLI_COMMON_SHORT "m:d:qvh"
 
 // getopt_long() that reports an unknown option or a missing value in one line and then returns '?'.
 // `shorts` without a colon in front.
@@ -131,5 +132,31 @@ json_t *cli_report_json(const struct mr_quality *list, size_t count);
 int cli_report_print(const struct mr_quality *list, size_t count);
 
 double cli_seconds(void);
+
+// ---- signals ----
+
+void cli_catch_signals(void);
+bool cli_pipe_closed(void);     // whoever read our output has gone
+bool cli_interrupted(void);     // Ctrl-C or SIGTERM; the library has been told, too
+void cli_interrupt_taken(void); // it has been dealt with: the next one is the first again
+
+// ---- what somebody sees who looks at a terminal ----
+
+enum cli_style { STYLE_PLAIN, STYLE_BOLD, STYLE_ERROR, STYLE_FAINT };
+
+// Whether `out` is a terminal with colours, and NO_COLOR is not set.
+bool cli_color(FILE *out);
+// What switches to a style; empty without colours.
+const char *cli_style(FILE *out, enum cli_style style);
+
+// One line on standard error with -v.
+void cli_note(const struct cli_common *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Any bytes as a JSON string: what is no UTF-8 becomes U+FFFD.
+json_t *cli_json_text(const char *text, size_t size);
+
+// "length", "eos", ...: why a text has ended.
+const char *cli_finish_name(enum mr_finish finish);
 
 #endif

@@ -12,7 +12,8 @@
 
 int cli_fail(const struct mr_error *err)
 {
-    fprintf(stderr, "millrace: %s\n", err->text);
+    fprintf(stderr, "%smillrace:%s %s\n", cli_style(stderr, STYLE_ERROR),
+            cli_style(stderr, STYLE_PLAIN), err->text);
     switch (err->status) {
     case MR_ERR_USAGE:
         return EXIT_USAGE;
@@ -106,9 +107,9 @@ int cli_next_option(const struct cli_command *cmd, int argc, char **argv, const 
     // Of two values one would be lost without a word, and an empty one is a variable not set.
     if (!*optarg)
         cli_usage(cmd, "the value of option '%s' is empty", name_of(opt, options));
-    else if (given[opt])
+    else if (given[opt] && opt < OPT_REPEATABLE)
         cli_usage(cmd, "option '%s' is given twice", name_of(opt, options));
-    bool ok = *optarg && !given[opt];
+    bool ok = *optarg && (!given[opt] || opt >= OPT_REPEATABLE);
     given[opt] = true;
     return ok ? opt : '?';
 }
@@ -131,6 +132,9 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
         return 1;
     case OPT_DEVICE:
         c->device = optarg;
+        return 1;
+    case 'v':
+        c->verbose = true;
         return 1;
     case 'q':
         c->quiet = true;
@@ -251,6 +255,15 @@ struct mr_session_options cli_session_progress(const struct cli_common *c, struc
     return session;
 }
 
+static void describe(const struct cli_common *c, const struct mr_model *model, double seconds)
+{
+    struct mr_model_info i;
+    mr_model_get_info(model, &i);
+    cli_note(c, "%s: %.1f million parameters in %s, %d layers, %d positions; ready after %.2f s",
+             c->model, (double)i.parameters / 1e6,
+             i.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8", i.n_layer, i.n_positions, seconds);
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
@@ -264,7 +277,10 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     }
     int rc = mr_model_load(model, c->model, &load, &err);
     cli_end_progress(&progress);
-    return rc < 0 ? cli_fail(&err) : check_packed(c, *model);
+    if (rc < 0)
+        return cli_fail(&err);
+    describe(c, *model, cli_seconds() - progress.start);
+    return check_packed(c, *model);
 }
 
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err)
@@ -387,6 +403,13 @@ void cli_stats_table(FILE *out, const struct mr_stats *prefill, const struct mr_
             beats / cycles);
     if (seconds > 0)
         fprintf(out, "simulation: %.0f ns a cycle\n", 1e9 * seconds / cycles);
+}
+
+const char *cli_finish_name(enum mr_finish finish)
+{
+    static const char *const names[] = {"length",      "eos",       "stopped", "context",
+                                        "stop_string", "cancelled", "failed"};
+    return names[finish];
 }
 
 double cli_seconds(void)

@@ -1,57 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/generate.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/cli.h"
-
-struct args {
-    struct cli_common c;
-    const char *prompt, *file;
-    struct mr_generate_options gen;
-    bool stats;
-    double start; // of the command
-};
+#include "cli/complete.h"
+#include "common/output.h"
 
 enum {
-    OPT_PROMPT = 300,
-    OPT_FILE,
-    OPT_MAX,
-    OPT_TEMP,
-    OPT_TOPK,
-    OPT_TOPP,
-    OPT_SEED,
-    OPT_STATS,
-    OPT_NOEOS
+    OPT_STATS = 300,
+    OPT_BATCH,
+    OPT_SEQUENCES,
+    OPT_SAVE_KV,
+    OPT_LOAD_KV,
 };
 
 static const struct option options[] = {
     CLI_COMMON_OPTIONS,
+    CLI_TEXT_OPTIONS,
     {"prompt", required_argument, NULL, 'p'},
     {"file", required_argument, NULL, 'f'},
-    {"max-tokens", required_argument, NULL, 'n'},
-    {"temperature", required_argument, NULL, OPT_TEMP},
-    {"top-k", required_argument, NULL, OPT_TOPK},
-    {"top-p", required_argument, NULL, OPT_TOPP},
-    {"seed", required_argument, NULL, OPT_SEED},
+    {"batch", required_argument, NULL, OPT_BATCH},
+    {"sequences", required_argument, NULL, OPT_SEQUENCES},
+    {"save-kv", required_argument, NULL, OPT_SAVE_KV},
+    {"load-kv", required_argument, NULL, OPT_LOAD_KV},
     {"stats", no_argument, NULL, OPT_STATS},
-    {"ignore-eos", no_argument, NULL, OPT_NOEOS},
     {NULL, 0, NULL, 0},
 };
 
+// What excludes what.
+static int check_together(const struct generate_args *a)
+{
+    const struct cli_command *cmd = &cmd_generate;
+    int prompts = (a->prompt != NULL) + (a->file != NULL) + (a->batch != NULL);
+    if (prompts > 1)
+        return cli_usage(cmd, "--prompt, --file and --batch exclude each other");
+    if (a->batch && (a->save_kv || a->load_kv))
+        return cli_usage(cmd, "--batch has no KV store to save or load");
+    if (a->sequences && !a->batch)
+        return cli_usage(cmd, "--sequences goes with --batch");
+    return cli_output_name(cmd, "--save-kv", a->save_kv);
+}
+
 // 0: go on, else leave with *status.
-static int parse(struct args *a, int argc, char **argv, int *status)
+static int parse(struct generate_args *a, int argc, char **argv, int *status)
 {
     const struct cli_command *cmd = &cmd_generate;
     int opt;
     long n;
-    double x;
-    *status = EXIT_USAGE;
-    while ((opt = cli_next_option(cmd, argc, argv, CLI_COMMON_SHORT "p:f:n:", options)) != -1) {
-        int common = cli_common_option(&a->c, cmd, opt, status);
-        if (common < 0)
+    while ((opt = cli_next_option(cmd, argc, argv,
+                                  CLI_COMMON_SHORT CLI_TEXT_SHORT "p:f:", options)) != -1) {
+        int taken = cli_common_option(&a->c, cmd, opt, status);
+        if (taken == 0)
+            taken = cli_text_option(&a->text, cmd, opt, status);
+        if (taken < 0)
             return -1;
-        if (common > 0)
+        if (taken > 0)
             continue;
         switch (opt) {
         case 'p':
@@ -60,47 +64,30 @@ static int parse(struct args *a, int argc, char **argv, int *status)
         case 'f':
             a->file = optarg;
             break;
-        case 'n':
-            if (!cli_int(cmd, "--max-tokens", optarg, 1, 1000000, &n))
-                return -1;
-            a->gen.max_tokens = (int)n;
+        case OPT_BATCH:
+            a->batch = optarg;
             break;
-        case OPT_TEMP:
-            if (!cli_float(cmd, "--temperature", optarg, 0, 1e6, &x))
+        case OPT_SEQUENCES:
+            *status = EXIT_USAGE;
+            if (!cli_int(cmd, "--sequences", optarg, 1, 512, &n))
                 return -1;
-            a->gen.sampling.temperature = (float)x;
+            a->sequences = (int)n;
             break;
-        case OPT_TOPK:
-            if (!cli_int(cmd, "--top-k", optarg, 0, 1 << 20, &n))
-                return -1;
-            a->gen.sampling.top_k = (int)n;
+        case OPT_SAVE_KV:
+            a->save_kv = optarg;
             break;
-        case OPT_TOPP:
-            if (!cli_float(cmd, "--top-p", optarg, 0, 1, &x))
-                return -1;
-            a->gen.sampling.top_p = (float)x;
-            break;
-        case OPT_SEED:
-            if (!cli_int(cmd, "--seed", optarg, 0, 0x7FFFFFFFFFFFFFFF, &n))
-                return -1;
-            a->gen.sampling.seed = (uint64_t)n;
-            break;
-        case OPT_STATS:
-            a->stats = true;
+        case OPT_LOAD_KV:
+            a->load_kv = optarg;
             break;
         default:
-            a->gen.ignore_eos = true;
+            a->stats = true;
         }
     }
-    if (optind < argc) {
-        *status = cli_usage(cmd, "'%s' is one argument too many", argv[optind]);
-        return -1;
-    }
-    if (a->prompt && a->file) {
-        *status = cli_usage(cmd, "--prompt and --file exclude each other");
-        return -1;
-    }
-    return 0;
+    if (optind < argc && !a->prompt && !a->file && !a->batch)
+        a->prompt = argv[optind++];
+    *status = optind < argc ? cli_usage(cmd, "'%s' is one argument too many", argv[optind])
+                            : check_together(a);
+    return *status == EXIT_OK ? 0 : -1;
 }
 
 // The prompt is shown in front of the first new text: by then it has been found to be right.
@@ -112,102 +99,170 @@ struct echo {
 
 static bool show_prompt(struct echo *e)
 {
-    bool shown = e->shown;
+    if (e->shown)
+        return true;
     e->shown = true;
-    return shown || fwrite(e->prompt, 1, e->size, stdout) == e->size;
+    fputs(cli_style(stdout, STYLE_BOLD), stdout);
+    bool ok = fwrite(e->prompt, 1, e->size, stdout) == e->size;
+    fputs(cli_style(stdout, STYLE_PLAIN), stdout);
+    return ok;
 }
 
-static int print_piece(void *arg, int prompt, const char *piece, size_t size)
+static int print_piece(void *arg, const char *piece, size_t size)
 {
-    (void)prompt;
     if (!show_prompt(arg))
         return 1;
     // A reader that has gone ends the text; main() reports other errors of standard output.
     return fwrite(piece, 1, size, stdout) != size || fflush(stdout) != 0;
 }
 
-// opened: seconds to the first device command.
-static json_t *result_json(double opened, const char *prompt, const char *text,
-                           const struct mr_generated *g, const struct mr_stats *prefill,
-                           const struct mr_stats *decode, const struct mr_stats *stats)
+// What one text needs, from its tokens to its end.
+struct job {
+    struct generate_args *a;
+    struct mr_session *session;
+    const char *prompt; // the text; with --load-kv what comes behind the saved tokens
+    size_t prompt_size;
+    int32_t *tokens; // saved ones and the prompt's
+    size_t count, resident;
+    int seq;
+    struct cli_completion done;
+    double seconds;
+};
+
+static int join_tokens(struct job *j, const int32_t *saved, size_t n_saved, const int32_t *ids,
+                       size_t n, struct mr_error *err)
 {
-    static const char *const why[] = {"length",      "eos",       "stopped", "context",
-                                      "stop_string", "cancelled", "failed"};
-    json_t *ids = json_array();
-    for (size_t i = 0; i < g->count; i++)
-        json_array_append_new(ids, json_integer(g->ids[i]));
-    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:f, s:o, s:o, s:o}", "prompt", prompt, "text",
-                     text, "tokens", ids, "prompt_tokens", (json_int_t)g->prompt_count, "stop",
-                     why[g->finish], "open_seconds", opened, "prefill", cli_stats_json(prefill),
-                     "decode", cli_stats_json(decode), "stats", cli_stats_json(stats));
+    j->count = n_saved + n;
+    j->tokens = malloc((j->count + 1) * sizeof *j->tokens);
+    if (!j->tokens)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu tokens", j->count);
+    if (n_saved)
+        memcpy(j->tokens, saved, n_saved * sizeof *saved);
+    if (n)
+        memcpy(j->tokens + n_saved, ids, n * sizeof *ids);
+    return 0;
 }
 
-static int generate(struct args *a, struct mr_model *model, const char *prompt, size_t size)
+// Tokens, and with --save-kv or --load-kv a sequence of our own. With nothing behind the saved
+// tokens the last of them runs again: its logits are not in the store.
+static int prepare(struct job *j, struct mr_model *model, struct mr_error *err)
+{
+    int32_t *ids = NULL, *saved = NULL;
+    size_t n = 0, n_saved = 0;
+    int rc = mr_model_encode(model, j->prompt, j->prompt_size, true, &ids, &n, err);
+    if (rc == 0 && (j->a->save_kv || j->a->load_kv))
+        rc = mr_session_seq_new(j->session, &j->seq, err);
+    if (rc == 0 && j->a->load_kv)
+        rc = mr_session_seq_load(j->session, j->seq, j->a->load_kv, &saved, &n_saved, err);
+    if (rc == 0)
+        rc = join_tokens(j, saved, n_saved, ids, n, err);
+    j->resident = n > 0 || n_saved == 0 ? n_saved : n_saved - 1;
+    if (rc == 0 && j->resident < n_saved)
+        rc = mr_session_seq_set_length(j->session, j->seq, (int)j->resident, err);
+    if (rc == 0)
+        cli_note(&j->a->c, "%zu prompt tokens, %zu of them loaded", j->count, j->resident);
+    free(ids);
+    free(saved);
+    return rc;
+}
+
+static json_t *result_json(const struct job *j, const struct mr_stats *decode,
+                           const struct mr_stats *all)
+{
+    const struct cli_completion *d = &j->done;
+    json_t *ids = json_array();
+    for (size_t i = 0; i < d->count; i++)
+        json_array_append_new(ids, json_integer(d->ids[i]));
+    return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o, s:o, s:o}", "prompt",
+                     cli_json_text(j->prompt, j->prompt_size), "text",
+                     cli_json_text(d->text, d->text_size), "tokens", ids, "prompt_tokens",
+                     (json_int_t)d->prompt_count, "stop", cli_finish_name(d->finish), "prefill",
+                     cli_stats_json(&d->prefill), "decode", cli_stats_json(decode), "stats",
+                     cli_stats_json(all));
+}
+
+static int report(struct job *j, struct echo *echo)
+{
+    const struct cli_common *c = &j->a->c;
+    struct mr_stats all, decode;
+    int status = EXIT_OK;
+    mr_session_get_stats(j->session, &all);
+    decode = all;
+    cli_stats_subtract(&decode, &j->done.prefill);
+    if (c->json) {
+        status = cli_print_json(result_json(j, &decode, &all));
+    } else {
+        (void)show_prompt(echo); // nothing new came: the prompt alone
+        printf("\n");
+        (void)fflush(stdout); // before the statistics on standard error; main() checks
+        if (j->a->stats)
+            cli_stats_table(stderr, &j->done.prefill, &decode, j->seconds);
+    }
+    if (j->done.finish == MR_FINISH_CONTEXT && !c->quiet)
+        fprintf(stderr,
+                "millrace: stopped after %zu of %d tokens: the model's positions are used up; "
+                "a shorter prompt leaves room for more\n",
+                j->done.count, j->a->text.max_tokens);
+    return status;
+}
+
+// A place where nothing can be written is found out before the work.
+static int try_output(const char *path, struct mr_error *err)
+{
+    struct mr_output out;
+    int rc = mr_output_open(&out, path, 0, err);
+    if (rc == 0)
+        mr_output_abandon(&out);
+    return rc;
+}
+
+static int generate(struct generate_args *a, struct mr_model *model, const char *prompt,
+                    size_t size)
 {
     struct mr_error err = {0};
-    struct mr_session *session = NULL;
+    struct job j = {.a = a, .prompt = prompt, .prompt_size = size};
     struct echo echo = {prompt, size, false};
-    struct mr_generated g = {0};
-    struct mr_stats stats, prefill, decode;
-    int32_t *ids = NULL;
-    size_t count = 0;
-    char *text = NULL;
-    int rc = mr_model_encode(model, prompt, size, true, &ids, &count, &err);
-    if (rc == 0) {
-        struct cli_progress progress;
-        struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
-        rc = mr_session_open(&session, model, a->c.device, &o, &err);
-        cli_end_progress(&progress);
-    }
-    if (rc == 0 && !a->c.json) {
-        a->gen.text = print_piece;
-        a->gen.arg = &echo;
-    }
-    a->gen.after_prefill = &prefill;
-    double start = cli_seconds(), opened = start - a->start;
+    struct cli_progress progress;
+    struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
+    int rc = a->save_kv ? try_output(a->save_kv, &err) : 0;
     if (rc == 0)
-        rc = mr_generate(session, (const int32_t *const[]){ids}, &count, 1, &a->gen, &g, &err);
-    double seconds = cli_seconds() - start;
-    int status = EXIT_OK;
+        rc = mr_session_open(&j.session, model, a->c.device, &o, &err);
+    cli_end_progress(&progress);
+    if (rc == 0)
+        rc = prepare(&j, model, &err);
     if (rc == 0) {
-        mr_session_get_stats(session, &stats);
-        decode = stats;
-        cli_stats_subtract(&decode, &prefill);
-        if (a->c.json) {
-            size_t n;
-            rc = mr_model_decode(model, g.ids, g.count, &text, &n, &err);
-            if (rc == 0)
-                status = cli_print_json(
-                    result_json(opened, prompt, text, &g, &prefill, &decode, &stats));
-        } else {
-            (void)show_prompt(&echo); // nothing new came: the prompt alone
-            printf("\n");
-            (void)fflush(stdout); // before the statistics on standard error; main() checks
-            if (a->stats) {
-                cli_stats_table(stderr, &prefill, &decode, seconds);
-                fprintf(stderr, "opened in %.2f s\n", opened);
-            }
-        }
-        if (g.finish == MR_FINISH_CONTEXT && !a->c.quiet)
-            fprintf(stderr,
-                    "millrace: stopped after %zu of %d tokens: the model's positions are used up; "
-                    "a shorter prompt leaves room for more\n",
-                    g.count, a->gen.max_tokens);
-    } else if (echo.shown) {
-        printf("\n");
+        struct mr_request r = {.prompt = j.tokens,
+                               .prompt_count = j.count,
+                               .max_tokens = a->text.max_tokens,
+                               .sampling = a->text.sampling,
+                               .ignore_eos = a->text.ignore_eos,
+                               .stop = a->text.stop,
+                               .n_stop = a->text.n_stop,
+                               .own_seq = a->save_kv || a->load_kv,
+                               .seq = j.seq,
+                               .resident = j.resident};
+        double start = cli_seconds();
+        rc = cli_complete(j.session, &r, a->c.json ? NULL : print_piece, &echo, &j.done, &err);
+        j.seconds = cli_seconds() - start;
     }
+    int status = EXIT_OK;
+    if (rc == 0)
+        status = report(&j, &echo);
+    else if (echo.shown)
+        printf("\n");
+    if (rc == 0 && a->save_kv) // the prompt's, so that any text may follow it
+        rc = mr_session_seq_save(j.session, j.seq, j.tokens, j.count, a->save_kv, &err);
     if (rc < 0)
         status = cli_fail(&err);
-    free(text);
-    free(ids);
-    mr_generated_free(&g);
-    mr_session_close(session);
+    free(j.tokens);
+    cli_completion_free(&j.done);
+    mr_session_close(j.session);
     return status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct args a = {.c = {.device = "sim:"}, .gen = {.max_tokens = 64}, .start = cli_seconds()};
+    struct generate_args a = {.c = {.device = "sim:"}, .text = {.max_tokens = 64}};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
@@ -215,13 +270,17 @@ static int run(int argc, char **argv)
     int status;
     if (parse(&a, argc, argv, &status) < 0)
         return status;
-    if (!a.prompt && cli_read_file(a.file ? a.file : "-", &text, &size, &err) < 0)
+    // Behind a loaded store there need not be more; a file or '-' must be named there.
+    bool reads = !a.prompt && !a.batch && (a.file || !a.load_kv);
+    if (reads && cli_read_file(a.file ? a.file : "-", &text, &size, &err) < 0)
         return cli_fail(&err);
     if (a.prompt)
         size = strlen(a.prompt);
     status = cli_load(&a.c, &model);
-    if (status == EXIT_OK)
-        status = generate(&a, model, a.prompt ? a.prompt : text, size);
+    if (status == EXIT_OK && a.batch)
+        status = generate_batch(&a, model);
+    else if (status == EXIT_OK)
+        status = generate(&a, model, a.prompt ? a.prompt : text ? text : "", size);
     mr_model_close(model);
     free(text);
     return status;
@@ -230,18 +289,20 @@ static int run(int argc, char **argv)
 const struct cli_command cmd_generate = {
     "generate",
     "text from a prompt, token by token",
-    "--model DIR_OR_FILE [OPTIONS]\n\n"
+    "--model DIR_OR_FILE [OPTIONS] [PROMPT]\n\n"
+    "  PROMPT                the prompt; else --prompt, --file or standard input\n"
     "  -m, --model PATH      Hugging Face directory or packed file\n"
     "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"
     "                        xrt:[index][,options] | pci:[number]\n"
-    "  -p, --prompt TEXT     the prompt; else --file, else standard input\n"
+    "  -p, --prompt TEXT     the prompt\n"
     "  -f, --file PATH       prompt from a file, '-' for standard input\n"
-    "  -n, --max-tokens N    new tokens at most (64)\n"
-    "      --temperature T   0 (default) is greedy\n"
-    "      --top-k K         sample among the K most probable (0: all)\n"
-    "      --top-p P         sample among the most probable that hold P together\n"
-    "      --seed N          the same seed gives the same text\n"
-    "      --ignore-eos      go on after the end-of-text token\n"
+    "      --batch FILE      a prompt in each line of FILE ('-': standard input); the results as\n"
+    "                        JSON lines in the same order, as they are ready, from all units of\n"
+    "                        the device (model:units=2)\n"
+    "      --sequences N     of a batch, at the same time on each unit (8)\n" CLI_TEXT_HELP
+    "      --save-kv FILE    the prompt's KV store to FILE\n"
+    "      --load-kv FILE    go on behind the prompt that FILE was saved with; PROMPT is what "
+    "follows\n"
     "      --check           sim: only: the C model runs beside the RTL; stops at the first\n"
     "                        command whose result differs (exit status 5)\n"
     "      --two-pass        second activation pass: more exact, same weight traffic\n"
@@ -251,9 +312,14 @@ const struct cli_command cmd_generate = {
     "      --calibrate T     make up for rounding errors; T is self or a text file\n"
     "      --stats           cycles and bandwidth on standard error at the end\n"
     "      --json            result as JSON instead of streamed text\n"
+    "  -v, --verbose         what is done, on standard error\n"
     "  -q, --quiet           no progress, no word when the model's positions end the text\n\n"
     "examples:\n"
-    "  millrace generate -m models/demo -p \"In the beginning\" -d sim: --stats\n"
-    "  echo \"And the king said\" | millrace generate -m models/demo -d model: -n 40\n",
+    "  millrace generate -m models/demo \"In the beginning\" -d sim: --stats\n"
+    "  echo \"And the king said\" | millrace generate -m models/demo -d model: -n 40\n"
+    "  millrace generate -m models/demo -d model: \"And he said\" --stop '\\n' --temperature 0.8\n"
+    "  millrace generate -m models/demo -d model:units=2 --batch prompts.txt >texts.jsonl\n"
+    "  millrace generate -m models/demo -d model: -f long.txt -n 1 --save-kv long.kv\n"
+    "  millrace generate -m models/demo -d model: --load-kv long.kv \"And then\"\n",
     run,
 };

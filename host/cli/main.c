@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -19,42 +17,12 @@ static void help(FILE *out)
             "example: millrace generate --model models/demo --prompt \"In the beginning\"\n");
 }
 
-// The first Ctrl-C ends the run in good order, the second at once.
-static void on_signal(int sig)
-{
-    static volatile sig_atomic_t again;
-    if (again)
-        _exit(128 + sig);
-    again = 1;
-    mr_interrupt();
-}
-
-// Writing to a closed pipe fails then instead of ending us, so that temporary files are removed.
-static volatile sig_atomic_t pipe_closed;
-
-static void on_pipe(int sig)
-{
-    (void)sig;
-    pipe_closed = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction stop = {.sa_handler = on_signal}, closed = {.sa_handler = on_pipe};
-    sigemptyset(&stop.sa_mask);
-    sigemptyset(&closed.sa_mask);
-    if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
-        sigaction(SIGPIPE, &closed, NULL) < 0 ||
-        signal(SIGXFSZ, SIG_IGN) == SIG_ERR) // a file size limit is an error of write()
-        perror("millrace: sigaction");
-}
-
 // What was printed must have arrived.
 static int finish(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    if (pipe_closed)
+    if (cli_pipe_closed())
         return EXIT_CLOSED_PIPE;
     perror("millrace: standard output");
     return status == EXIT_OK ? EXIT_INPUT : status;
@@ -69,7 +37,7 @@ static const struct cli_command *find(const struct cli_command *const *list, con
 
 int main(int argc, char **argv)
 {
-    catch_signals();
+    cli_catch_signals();
     if (argc < 2) {
         help(stderr);
         return EXIT_USAGE;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static volatile sig_atomic_t interrupted, pipe_closed;
+
+// The first Ctrl-C ends the run in good order, the second at once.
+static void on_signal(int sig)
+{
+    if (interrupted)
+        _exit(128 + sig);
+    interrupted = 1;
+    mr_interrupt();
+}
+
+// Writing to a closed pipe fails then instead of ending us, so that temporary files are removed.
+static void on_pipe(int sig)
+{
+    (void)sig;
+    pipe_closed = 1;
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal}, closed = {.sa_handler = on_pipe};
+    sigemptyset(&stop.sa_mask);
+    sigemptyset(&closed.sa_mask);
+    if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
+        sigaction(SIGPIPE, &closed, NULL) < 0 ||
+        signal(SIGXFSZ, SIG_IGN) == SIG_ERR) // a file size limit is an error of write()
+        perror("millrace: sigaction");
+}
+
+bool cli_pipe_closed(void)
+{
+    return pipe_closed;
+}
+
+bool cli_interrupted(void)
+{
+    return interrupted;
+}
+
+void cli_interrupt_taken(void)
+{
+    mr_interrupt_clear();
+    interrupted = 0;
+}
