@@ -3,7 +3,7 @@
 SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
 SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
 
-.PHONY: demo bench bench-quick formal test-full full-sweep full-plan full-fp full-accuracy full-benches full-pack24 full-waves
+.PHONY: demo bench bench-quick formal test-full full-sweep full-plan full-gates full-fp full-accuracy full-benches full-pack24 full-waves
 ## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
 demo: deps
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(call SIM_VIEW,sim)
@@ -50,6 +50,10 @@ full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c))
 	for c in sim,7,40 tiny,7,40 wide,3,12; do \
 	  IFS=, read -r config seed points <<<"$$c"; \
 	  PLAN_CONFIG=$$config PLAN_SEED=$$seed PLAN_POINTS=$$points CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_plan || exit 1; done
+# The configurations whose figures make bench gives beside sim: with and without clock gates.
+GATED := wide sim2 sim4
+full-gates: $(BUILD)/unit/test_clk_gate $(foreach c,$(GATED),$(call SIM_SO,$(c)) $(call SIM_VIEW,$(c)))
+	for c in $(GATED); do CLK_GATE_CONFIG=$$c CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_clk_gate || exit 1; done
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 

@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test mutants xrt driver synth netlist sweep plan fuzz planted benches pack24 accuracy waves formal fp dist"
+all="prepare test mutants xrt driver synth netlist sweep plan gates fuzz planted benches pack24 accuracy waves formal fp dist"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -21,6 +21,7 @@ goal() {
         benches) echo full-benches ;;
         sweep) echo full-sweep ;;
         plan) echo full-plan ;;
+        gates) echo full-gates ;;
         fp) echo full-fp ;;
         formal) echo formal ;;
         fuzz) echo fuzz ;;
