@@ -14,6 +14,8 @@ WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototy
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -MMD -MP \
              -Ihost -Ihost/include -I$(BUILD)/gen -I. $(VISIBILITY) $(EXTRA_CFLAGS)
+# Of the command line alone: the editor of lines of `millrace chat`.
+CLI_LIBS := -ledit
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
@@ -85,7 +87,7 @@ $(LIB): $(LIB_OBJ)
 
 $(MILLRACE): $(CLI_OBJ) $(LIB)
 	@echo "LINK  $@"
-	@$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LIBS)
+	@$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -o $@ $(CLI_OBJ) $(LIB) $(LIBS) $(CLI_LIBS)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

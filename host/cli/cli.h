@@ -29,7 +29,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cmd_compare,
-    cmd_bench, cmd_plan, cmd_trace, cmd_selftest, cmd_devices, cmd_man, cmd_completion;
+    cmd_bench, cmd_plan, cmd_trace, cmd_selftest, cmd_devices, cmd_chat, cmd_man, cmd_completion;
 
 extern const struct cli_command *const cli_commands[]; // those that --help lists; then NULL
 extern const char cli_summary[];                       // of the program, one line
@@ -137,7 +137,7 @@ double cli_seconds(void);
 
 void cli_catch_signals(void);
 bool cli_pipe_closed(void);     // whoever read our output has gone
-bool cli_interrupted(void);     // Ctrl-C or SIGTERM; the library has been told, too
+int cli_interrupted(void);      // SIGINT or SIGTERM; the library has been told, too
 void cli_interrupt_taken(void); // it has been dealt with: the next one is the first again
 
 // ---- what somebody sees who looks at a terminal ----

@@ -12,7 +12,7 @@ static void on_signal(int sig)
 {
     if (interrupted)
         _exit(128 + sig);
-    interrupted = 1;
+    interrupted = sig;
     mr_interrupt();
 }
 
@@ -39,7 +39,7 @@ bool cli_pipe_closed(void)
     return pipe_closed;
 }
 
-bool cli_interrupted(void)
+int cli_interrupted(void)
 {
     return interrupted;
 }

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# millrace chat: each turn continues the text and runs only what is new; commands, saved conversations,
+# the terminal. Prints TAP; runs from the repository's root on the model in models/demo.
+set -u
+. tests/tools/tap.sh
+demo=models/demo
+chat() { timeout 120 "$millrace" chat $demo "$@"; }
+raw=(-d model: --template '{}' -n 12)
+lines() { printf '%s\n' "$@"; }
+
+# ---- what the model sees
+lines "And the king said" " And he went" | chat "${raw[@]}" --stats >"$work/a" 2>"$work/err"
+"$millrace" generate -m $demo -d model: -p "And the king said" -n 12 >"$work/first"
+reply=$(sed 's/^And the king said *//' "$work/first")
+ok first_reply_is_the_text_of_generate test "$(head -1 "$work/a")" = "$reply"
+"$millrace" generate -m $demo -d model: -n 12 -p "$(cat "$work/first")
+ And he went" >"$work/second"
+ok second_reply_goes_on_with_all_of_the_text test "$(sed -n 2p "$work/a")" = "$(tail -1 "$work/second" | sed 's/^ And he went *//')"
+# 4 of the prompt and 11 of 12 new ones; then the last of those, a line end, 3 words, 11 new ones.
+ok only_new_tokens_are_run test "$(tr '\n' ' ' <"$work/err")" = "15 tokens run, 16 in the conversation 16 tokens run, 32 in the conversation "
+lines "And the king said" " And he went" | chat "${raw[@]}" -d model:tiny --chunk 3 >"$work/b" 2>&1
+ok options_are_given_once grep -q "'device' is given twice" "$work/b"
+lines "And the king said" " And he went" | chat --template '{}' -n 12 -d sim:tiny >"$work/b"
+ok another_device_says_the_same cmp "$work/a" "$work/b"
+
+# The default template; a reply ends where the other's turn begins again, also inside a token.
+lines "Who art thou?" | chat -d model: -n 20 >"$work/a"
+"$millrace" generate -m $demo -d model: -n 20 -p $'User: Who art thou?\nAssistant:' >"$work/b"
+ok default_template test "$(cat "$work/a")" = "$(sed -n '2,$p' "$work/b" | sed 's/^Assistant: *//')"
+lines "And the king said" " then" | chat "${raw[@]}" --stop "o, go" >"$work/a"
+"$millrace" generate -m $demo -d model: -n 12 -p "$(printf '%s%s\n then' "And the king said" "${reply:+ ${reply%%o, go*}}")" >"$work/b"
+ok reply_ends_inside_a_token test "$(head -1 "$work/a")" = "${reply%%o, go*}"
+ok what_is_behind_a_stop_is_forgotten test "$(sed -n 2p "$work/a")" = "$(tail -1 "$work/b" | sed 's/^ then *//; s/o, go.*//')"
+lines "it came" | chat "${raw[@]}" --preamble 'And\nthen ' >"$work/a"
+"$millrace" generate -m $demo -d model: -n 12 -p $'And\nthen it came' | tail -n +2 | sed 's/^then it came *//' >"$work/b"
+ok preamble_comes_first cmp "$work/a" "$work/b"
+
+# ---- commands
+lines "And the king said" "/reset" "And the king said" | chat "${raw[@]}" >"$work/a"
+ok reset_forgets test "$(sed -n 1p "$work/a")" = "$(sed -n 2p "$work/a")"
+lines "And the king said" "/save $work/kv" " And he went" | chat "${raw[@]}" >"$work/a"
+lines " And he went" | chat --template '{}' -n 12 -d model:wide --load-kv "$work/kv" >"$work/b"
+ok saved_conversation_goes_on_elsewhere test "$(sed -n 2p "$work/a")" = "$(cat "$work/b")"
+lines "Something else" "/load $work/kv" " And he went" | chat "${raw[@]}" | tail -1 >"$work/c"
+ok load_takes_its_place cmp "$work/b" "$work/c"
+lines "/help" "" "/quit" "And" | chat "${raw[@]}" >"$work/a"
+ok quit_ends_it test "$(grep -c '^/' "$work/a")" = 5 -a "$(wc -l <"$work/a")" = 5
+refuses() { # name status words lines...
+    local name=$1 status=$2 words=$3
+    shift 3
+    lines "$@" | chat "${raw[@]}" >"$work/out" 2>"$work/err"
+    ok "$name" test "${PIPESTATUS[1]}" = "$status" -a "$(grep -cE "^millrace: .*$words" "$work/err")" = 1 -a "$(wc -l <"$work/err")" = 1
+}
+refuses chat_command_unknown 2 'no command /frobnicate' /frobnicate
+refuses chat_save_without_a_file 2 'needs the name' /save
+refuses chat_save_of_nothing 2 'nothing to save' "/save $work/x"
+refuses chat_save_where_nothing_can_be_written 3 'No such file' And "/save $work/no/x"
+refuses chat_load_of_what_is_no_store 3 'not a saved KV store' "/load Makefile"
+refuses chat_turn_too_long 3 'model has 512 positions' "$(head -c 3000 $demo/heldout.txt | tr '\n' ' ')"
+exits chat_template_without_a_gap 2 'needs \{\} once' chat $demo --template x
+exits chat_template_with_two_gaps 2 'needs \{\} once' chat $demo --template '{}{}'
+head -c 700 "$work/kv" >"$work/short"
+exits chat_with_a_truncated_store 3 'truncated' chat $demo -d model: --load-kv "$work/short"
+yes "And the king said" | chat "${raw[@]}" 2>"$work/err" | head -c 30 >/dev/null
+ok closed_pipe_ends_a_chat test "${PIPESTATUS[1]}" = 141 -a ! -s "$work/err"
+
+# ---- a terminal: the line is edited (a wrong letter, taken back), Ctrl-D ends
+{ sleep 1; printf 'And the kinx\177g said\n'; sleep 2; printf '\004'; } |
+    TERM=xterm timeout 60 script -qec "$millrace chat $demo -d model: --template {} -n 12" /dev/null | tr -d '\r' >"$work/out"
+ok lines_are_edited_on_a_terminal grep -qF "${reply%,*}" "$work/out"
+ok commands_are_listed_on_a_terminal grep -q '^/reset' "$work/out"
+# Ctrl-C ends a reply, not the conversation.
+{ sleep 1; printf 'And\n'; sleep 1.5; printf '\003'; sleep 1; printf '/help\n'; sleep 1; printf '\004'; } |
+    TERM=xterm timeout 60 script -qec "$millrace chat $demo -d sim: -q --template {} -n 400 --ignore-eos" /dev/null >"$work/out"
+ok ctrl_c_ends_a_reply_only grep -q '^/quit' "$work/out"
+done_testing
