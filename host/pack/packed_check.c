@@ -30,14 +30,19 @@ static bool is_checked(const struct mr_pack_options *opt, const struct mr_packed
     return !opt->describe || opt->verify || t->size <= SMALL;
 }
 
+// Advice about the pages that these bytes are in.
+static int advise(const unsigned char *data, size_t size, int advice)
+{
+    uintptr_t page = (uintptr_t)data / MR_PACKED_PAGE * MR_PACKED_PAGE;
+    return madvise((void *)page, size + ((uintptr_t)data - page), advice);
+}
+
 // Maps the pages in one call, instead of by a fault for every 16 of them, and says false where such
 // a fault would end the program: the disk is broken, or the file has become shorter. Linux before
 // 5.14 does not know it and takes the faults.
 static bool populate(const unsigned char *data, size_t size)
 {
-    uintptr_t page = (uintptr_t)data / MR_PACKED_PAGE * MR_PACKED_PAGE;
-    return madvise((void *)page, size + ((uintptr_t)data - page), MADV_POPULATE_READ) == 0 ||
-           (errno != EFAULT && errno != EHWPOISON);
+    return advise(data, size, MADV_POPULATE_READ) == 0 || (errno != EFAULT && errno != EHWPOISON);
 }
 
 static void check_step(struct check *c, const unsigned char *data, size_t size, int worker)
@@ -60,8 +65,14 @@ static void check_tensor(void *arg, int i, int worker)
     if (!is_checked(c->opt, t))
         return;
     (void)XXH3_64bits_reset(c->state[worker]);
-    for (size_t at = 0; at < t->size && !c->stop; at += STEP)
-        check_step(c, c->data + t->offset + at, t->size - at < STEP ? t->size - at : STEP, worker);
+    const unsigned char *data = c->data + t->offset;
+    for (size_t at = 0, n; at < t->size && !c->stop; at += n) {
+        size_t left = t->size - at;
+        n = left < STEP ? left : STEP;
+        // The disk reads ahead while this is hashed.
+        (void)advise(data + at, left < 2 * STEP ? left : 2 * STEP, MADV_WILLNEED);
+        check_step(c, data + at, n, worker);
+    }
     if (c->stop || XXH3_64bits_digest(c->state[worker]) == t->hash)
         return;
     int first = c->first;
