@@ -15,15 +15,17 @@ CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -MMD -MP \
              -Ihost -Ihost/include -I$(BUILD)/gen -I. $(VISIBILITY) $(EXTRA_CFLAGS)
 # Of the command line alone: the editor of lines of `millrace chat`.
-CLI_LIBS := -ledit
+CLI_LIBS := -ledit -lmicrohttpd
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
               host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
               host/trace/*.c host/plan/*.c) sim/memory/dram.c
 CLI_SRC  := $(wildcard host/cli/*.c)
+# The HTTP server is a part of the command line only: programs that use the library need not link it.
+SERVE_SRC := $(wildcard host/serve/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
-CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
+CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o) $(SERVE_SRC:%.c=$(BUILD)/obj/%.o)
 LIB      := $(BUILD)/libmillrace.a
 GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_configs.inc $(BUILD)/gen/mr_pkg.sv
 MILLRACE := $(BUILD)/millrace

@@ -22,7 +22,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
-UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(CLI_LIBS)
+UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $(CLI_LIBS)
 $(BUILD)/unit/test_suite: $(CLI_SRC) $(wildcard host/cli/*.h)
 # Disks that are full or broken at any point.
 comma := ,
@@ -60,6 +60,7 @@ $(BUILD)/test-list: FORCE
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'reader-progress\tbash tests/formal/run.sh quick\n'; \
+	   printf 'serve\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/serve.sh\n'; \
 	   printf 'bench-instructions\tMILLRACE=$(MILLRACE) bash tests/bench/instructions.sh\n'; \
 	   for s in generate errors library package; do printf 'xrt-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/%s.sh\n' $$s $$s; done; \
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
@@ -78,7 +79,7 @@ test: deps deps-xrt
 
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
-        libcmocka-dev libgmp-dev libxxhash-dev libzip-dev libedit-dev zlib1g-dev iverilog yosys z3 valgrind mandoc
+        libcmocka-dev libmicrohttpd-dev curl libgmp-dev libxxhash-dev libzip-dev libedit-dev zlib1g-dev iverilog yosys z3 valgrind mandoc
 .PHONY: deps
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}\n' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \

@@ -216,7 +216,8 @@ static void finish(struct mr_task *t, struct mr_task_tools *tools, enum mr_finis
 
 void mr_task_begin(struct mr_task *task, struct mr_task_tools *tools)
 {
-    task->begun = true;
+    if (task->request.started)
+        task->request.started(task->request.arg);
     if (task->request.echo_logprobs)
         give_token(task, tools, 0, NULL);
     if (mr_task_pending(task) == 0)

@@ -33,7 +33,7 @@ struct mr_task {
     int rows;                  // of the step under way
     struct mr_text_stream stream;
     struct mr_stop stop;
-    bool begun, ended;
+    bool ended;
     enum mr_finish finish;
     struct mr_error error;
 };

@@ -284,10 +284,12 @@ struct mr_request {
     bool own_seq;
     int seq;
     size_t resident;
-    // Called in mr_scheduler_step(); each may be NULL. A non-zero return ends the request
-    // (MR_FINISH_STOPPED). Text comes as whole UTF-8 characters, NUL-terminated, and is held back
-    // while it may be the beginning of a stop string; tokens are not. `done` is called once for
-    // each request that was accepted, the last time in mr_scheduler_close().
+    // Called in mr_scheduler_step(); each may be NULL. `started`: it no longer waits. A non-zero
+    // return ends the request (MR_FINISH_STOPPED). Text comes as whole UTF-8 characters,
+    // NUL-terminated, and is held back while it may be the beginning of a stop string; tokens are
+    // not. `done` is called once for each request that was accepted, the last time in
+    // mr_scheduler_close().
+    void (*started)(void *arg);
     int (*token)(void *arg, const struct mr_token *token);
     int (*text)(void *arg, const char *piece, size_t size);
     void (*done)(void *arg, const struct mr_result *result);

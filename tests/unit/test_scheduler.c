@@ -68,7 +68,7 @@ struct heard {
     int n_tokens;
     char text[8 * MOST];
     size_t size;
-    int done;
+    int started, done;
     enum mr_finish finish;
     size_t count;
     struct mr_error error;
@@ -108,6 +108,13 @@ static int hear_text(void *arg, const char *piece, size_t size)
     return 0;
 }
 
+static void hear_start(void *arg)
+{
+    struct heard *h = arg;
+    h->started++;
+    h->refused += h->n_tokens > 0 || h->done;
+}
+
 static void hear_end(void *arg, const struct mr_result *r)
 {
     struct heard *h = arg;
@@ -125,6 +132,7 @@ static struct mr_request request(const int32_t *prompt, size_t n, int max_tokens
     return (struct mr_request){.prompt = prompt,
                                .prompt_count = n,
                                .max_tokens = max_tokens,
+                               .started = hear_start,
                                .token = hear_token,
                                .text = hear_text,
                                .done = hear_end,
@@ -223,6 +231,7 @@ static void bits_do_not_depend_on_neighbours(void **state)
         mr_session_close(session);
     }
     for (int i = 0; i < REQUESTS; i++) {
+        assert_int_equal(want[i].started, 1);
         assert_int_equal(want[i].done, 1);
         assert_int_equal(want[i].refused, 0);
     }

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/completion.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/str.h"
+
+// One argument: what is wrong is said by name.
+struct field {
+    const char *name;
+    int (*take)(struct mr_completion *c, const struct field *f, const json_t *value,
+                struct mr_error *err);
+    double low, high;
+    size_t offset; // of a number or truth value in the completion
+};
+
+static int wrong(const struct field *f, const json_t *value, const char *want, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_USAGE, "'%s' must be %s, not %s", f->name, want,
+                   mr_json_kind(value));
+}
+
+static int out_of_range(const struct field *f, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_USAGE, "'%s' must be between %.10g and %.10g", f->name, f->low,
+                   f->high);
+}
+
+static void *at(struct mr_completion *c, const struct field *f)
+{
+    return (char *)c + f->offset;
+}
+
+static int take_int(struct mr_completion *c, const struct field *f, const json_t *value,
+                    struct mr_error *err)
+{
+    if (!json_is_integer(value))
+        return wrong(f, value, "a whole number", err);
+    json_int_t v = json_integer_value(value);
+    if ((double)v < f->low || (double)v > f->high)
+        return out_of_range(f, err);
+    *(int *)at(c, f) = (int)v;
+    return 0;
+}
+
+static int take_float(struct mr_completion *c, const struct field *f, const json_t *value,
+                      struct mr_error *err)
+{
+    if (!json_is_number(value))
+        return wrong(f, value, "a number", err);
+    double v = json_number_value(value);
+    if (!(v >= f->low && v <= f->high))
+        return out_of_range(f, err);
+    *(float *)at(c, f) = (float)v;
+    return 0;
+}
+
+static int take_bool(struct mr_completion *c, const struct field *f, const json_t *value,
+                     struct mr_error *err)
+{
+    if (!json_is_boolean(value))
+        return wrong(f, value, "true or false", err);
+    *(bool *)at(c, f) = json_is_true(value);
+    return 0;
+}
+
+// The device's random numbers take any 64 bits; a negative seed is one of them.
+static int take_seed(struct mr_completion *c, const struct field *f, const json_t *value,
+                     struct mr_error *err)
+{
+    if (!json_is_integer(value))
+        return wrong(f, value, "a whole number", err);
+    c->sampling.seed = (uint64_t)json_integer_value(value);
+    c->has_seed = true;
+    return 0;
+}
+
+static int copy_text(char **to, const json_t *value, struct mr_error *err)
+{
+    free(*to);
+    *to = strdup(json_string_value(value));
+    return *to ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for the request");
+}
+
+static int take_model(struct mr_completion *c, const struct field *f, const json_t *value,
+                      struct mr_error *err)
+{
+    return json_is_string(value) ? copy_text(&c->model, value, err)
+                                 : wrong(f, value, "a string", err);
+}
+
+static int take_user(struct mr_completion *c, const struct field *f, const json_t *value,
+                     struct mr_error *err)
+{
+    (void)c; // for whoever keeps accounts; nothing depends on it
+    return json_is_string(value) ? 0 : wrong(f, value, "a string", err);
+}
+
+static int take_stop(struct mr_completion *c, const struct field *f, const json_t *value,
+                     struct mr_error *err)
+{
+    size_t n = json_is_string(value) ? 1 : json_array_size(value);
+    if (!json_is_string(value) && !json_is_array(value))
+        return wrong(f, value, "a string or an array of strings", err);
+    if (n > MR_COMPLETION_STOPS)
+        return mr_fail(err, MR_ERR_USAGE, "'stop' has %zu strings, more than %d", n,
+                       MR_COMPLETION_STOPS);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *s = json_is_string(value) ? value : json_array_get(value, i);
+        if (!json_is_string(s) || json_string_length(s) == 0)
+            return mr_fail(err, MR_ERR_USAGE, "'stop' has an entry that is no string, or empty");
+        int rc = copy_text(&c->stop[i], s, err);
+        if (rc < 0)
+            return rc;
+        c->n_stop = (int)i + 1;
+    }
+    return 0;
+}
+
+static int take_stream_options(struct mr_completion *c, const struct field *f, const json_t *value,
+                               struct mr_error *err)
+{
+    if (!json_is_object(value))
+        return wrong(f, value, "an object", err);
+    const json_t *usage = json_object_get(value, "include_usage");
+    if (json_object_size(value) > (usage != NULL) ||
+        (usage && !json_is_boolean(usage) && !json_is_null(usage)))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "'stream_options' may only have 'include_usage', true or false");
+    c->include_usage = json_is_true(usage);
+    return 0;
+}
+
+// What would change the text and is not built is refused, unless it asks for nothing.
+static int take_zero(struct mr_completion *c, const struct field *f, const json_t *value,
+                     struct mr_error *err)
+{
+    (void)c;
+    if (json_is_number(value) && json_number_value(value) == 0)
+        return 0;
+    return mr_fail(err, MR_ERR_UNSUPPORTED,
+                   "'%s' is not supported; leave it out or give 0 ('repetition_penalty' is)",
+                   f->name);
+}
+
+static int take_nothing(struct mr_completion *c, const struct field *f, const json_t *value,
+                        struct mr_error *err)
+{
+    (void)c;
+    if (json_is_object(value) && json_object_size(value) == 0)
+        return 0;
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported; leave it out", f->name);
+}
+
+static int take_best_of(struct mr_completion *c, const struct field *f, const json_t *value,
+                        struct mr_error *err)
+{
+    if (json_is_integer(value) && json_integer_value(value) == c->n)
+        return 0;
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported beyond 'n'; leave it out",
+                   f->name);
+}
+
+// ---- prompts ----
+
+static int take_ids(struct mr_completion_prompt *p, const json_t *list, struct mr_error *err)
+{
+    size_t n = json_array_size(list);
+    p->ids = malloc((n ? n : 1) * sizeof *p->ids);
+    if (!p->ids)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the prompt");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(list, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+            json_integer_value(id) > INT32_MAX)
+            return mr_fail(err, MR_ERR_USAGE, "'prompt' has a token that is no token id");
+        p->ids[p->count++] = (int32_t)json_integer_value(id);
+    }
+    return 0;
+}
+
+static int take_one_prompt(struct mr_completion *c, const json_t *value, struct mr_error *err)
+{
+    struct mr_completion_prompt *p = &c->prompts[c->n_prompts++];
+    if (json_is_array(value))
+        return take_ids(p, value, err);
+    if (!json_is_string(value))
+        return mr_fail(err, MR_ERR_USAGE, "'prompt' mixes strings, tokens and arrays");
+    p->size = json_string_length(value);
+    return copy_text(&p->text, value, err);
+}
+
+// A string, strings, token ids, or arrays of token ids.
+static int take_prompt(struct mr_completion *c, const struct field *f, const json_t *value,
+                       struct mr_error *err)
+{
+    const json_t *first = json_array_get(value, 0);
+    bool several = first && !json_is_integer(first);
+    size_t n = several ? json_array_size(value) : 1;
+    if (!json_is_string(value) && !first)
+        return wrong(f, value, "a string, an array of strings, token ids, or arrays of those", err);
+    if (n > MR_COMPLETION_CHOICES)
+        return mr_fail(err, MR_ERR_USAGE, "'prompt' has %zu prompts, more than %d", n,
+                       MR_COMPLETION_CHOICES);
+    c->prompts = calloc(n, sizeof *c->prompts);
+    if (!c->prompts)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu prompts", n);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const json_t *one = several ? json_array_get(value, i) : value;
+        rc = json_typeof(one) == json_typeof(several ? first : value)
+                 ? take_one_prompt(c, one, err)
+                 : mr_fail(err, MR_ERR_USAGE, "'prompt' mixes strings, tokens and arrays");
+    }
+    return rc;
+}
+
+// ---- all of it ----
+
+#define IN(member) offsetof(struct mr_completion, member)
+
+static const struct field fields[] = {
+    {"model", take_model, 0, 0, 0},
+    {"prompt", take_prompt, 0, 0, 0},
+    {"max_tokens", take_int, 0, 1000000, IN(max_tokens)},
+    {"temperature", take_float, 0, 100, IN(sampling.temperature)},
+    {"top_p", take_float, 0, 1, IN(sampling.top_p)},
+    {"top_k", take_int, 0, 1 << 20, IN(sampling.top_k)},
+    {"repetition_penalty", take_float, 0.01, 100, IN(sampling.repetition_penalty)},
+    {"seed", take_seed, 0, 0, 0},
+    {"n", take_int, 1, 128, IN(n)},
+    {"best_of", take_best_of, 0, 0, 0}, // behind n
+    {"stream", take_bool, 0, 0, IN(stream)},
+    {"stream_options", take_stream_options, 0, 0, 0},
+    {"logprobs", take_int, 0, MR_TOP_LOGPROBS_MAX, IN(logprobs)},
+    {"echo", take_bool, 0, 0, IN(echo)},
+    {"stop", take_stop, 0, 0, 0},
+    {"ignore_eos", take_bool, 0, 0, IN(ignore_eos)},
+    {"user", take_user, 0, 0, 0},
+    {"frequency_penalty", take_zero, 0, 0, 0},
+    {"presence_penalty", take_zero, 0, 0, 0},
+    {"logit_bias", take_nothing, 0, 0, 0},
+    {"suffix", take_nothing, 0, 0, 0},
+};
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static int find_unknown(const json_t *root, struct mr_error *err)
+{
+    size_t known = 0;
+    for (int i = 0; i < FIELDS; i++)
+        known += json_object_get(root, fields[i].name) != NULL;
+    if (known == json_object_size(root))
+        return 0;
+    for (void *it = json_object_iter((json_t *)root); it;
+         it = json_object_iter_next((json_t *)root, it)) {
+        const char *key = json_object_iter_key(it);
+        int i = 0;
+        while (i < FIELDS && strcmp(fields[i].name, key) != 0)
+            i++;
+        if (i == FIELDS)
+            return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'", mr_show(key).text);
+    }
+    return 0;
+}
+
+static int take_all(struct mr_completion *c, const json_t *root, const char **param,
+                    struct mr_error *err)
+{
+    int rc = find_unknown(root, err);
+    for (int i = 0; rc == 0 && i < FIELDS; i++) {
+        const json_t *value = json_object_get(root, fields[i].name);
+        if (!value || json_is_null(value))
+            continue;
+        rc = fields[i].take(c, &fields[i], value, err);
+        if (rc < 0)
+            *param = fields[i].name;
+    }
+    if (rc < 0)
+        return rc;
+    *param = !c->model ? "model" : !c->prompts ? "prompt" : NULL;
+    if (*param)
+        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing", *param);
+    if (c->max_tokens == 0 && !c->echo) {
+        *param = "max_tokens";
+        return mr_fail(err, MR_ERR_USAGE, "'max_tokens' may be 0 only with 'echo'");
+    }
+    if (c->n_prompts * c->n > MR_COMPLETION_CHOICES) {
+        *param = "n";
+        return mr_fail(err, MR_ERR_USAGE, "'n' times %d prompts is more than %d", c->n_prompts,
+                       MR_COMPLETION_CHOICES);
+    }
+    return 0;
+}
+
+int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
+                        struct mr_error *err)
+{
+    json_t *root = NULL;
+    *param = NULL;
+    // OpenAI's defaults.
+    *c = (struct mr_completion){
+        .n = 1, .max_tokens = 16, .sampling = {.temperature = 1, .top_p = 1}, .logprobs = -1};
+    int rc = mr_json_parse(&root, body, size, "the request's body", err);
+    if (rc == 0)
+        rc = take_all(c, root, param, err);
+    json_decref(root);
+    if (rc < 0)
+        mr_completion_free(c);
+    return rc;
+}
+
+void mr_completion_free(struct mr_completion *c)
+{
+    for (int i = 0; i < c->n_prompts; i++) {
+        free(c->prompts[i].text);
+        free(c->prompts[i].ids);
+    }
+    for (int i = 0; i < MR_COMPLETION_STOPS; i++)
+        free(c->stop[i]);
+    free(c->prompts);
+    free(c->model);
+    *c = (struct mr_completion){0};
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of POST /v1/completions: read strictly, because it comes from anybody.
+#ifndef MILLRACE_SERVE_COMPLETION_H
+#define MILLRACE_SERVE_COMPLETION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "millrace.h"
+
+enum { MR_COMPLETION_STOPS = 16, MR_COMPLETION_CHOICES = 4096 };
+
+struct mr_completion_prompt {
+    char *text; // NUL-terminated; NULL: ids
+    size_t size;
+    int32_t *ids;
+    size_t count;
+};
+
+struct mr_completion {
+    char *model;
+    struct mr_completion_prompt *prompts;
+    int n_prompts, n; // n texts from each
+    int max_tokens;
+    struct mr_sampling sampling;
+    bool has_seed, stream, include_usage, echo, ignore_eos;
+    int logprobs; // -1: none
+    char *stop[MR_COMPLETION_STOPS];
+    int n_stop;
+};
+
+// On failure *param is the name of the argument that is wrong, or NULL, and nothing is left to
+// free.
+int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
+                        struct mr_error *err);
+void mr_completion_free(struct mr_completion *c);
+
+#endif

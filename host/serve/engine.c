@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's thread: the only one that uses session and scheduler.
+#include <string.h>
+
+#include "serve/server.h"
+
+bool mr_serve_has_room(const struct mr_serve *s, int n)
+{
+    return s->unfinished + n <= s->session->max_seqs + s->opt.queue;
+}
+
+void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job)
+{
+    struct mr_job **tail = &s->jobs, *last = NULL;
+    while (*tail) {
+        last = *tail;
+        tail = &last->next;
+    }
+    *tail = job;
+    job->prev = last;
+    job->next = NULL;
+    job->engine = true;
+    job->accepted = mr_serve_now();
+    s->unfinished += job->n_choices;
+    (void)pthread_cond_signal(&s->work);
+}
+
+void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why)
+{
+    if (job->abort == MR_ABORT_NONE)
+        job->abort = why;
+    (void)pthread_cond_signal(&s->work);
+}
+
+void mr_serve_unref(struct mr_job *job)
+{
+    if (!job->engine && !job->http)
+        mr_job_close(job);
+}
+
+// ---- what the scheduler says ----
+
+static void take_start(void *arg)
+{
+    struct mr_choice *c = arg;
+    struct mr_serve *s = c->job->serve;
+    (void)pthread_mutex_lock(&s->lock);
+    mr_histogram_add(&s->metrics.queue_seconds, mr_serve_now() - c->job->accepted);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static int take_token(void *arg, const struct mr_token *t)
+{
+    struct mr_choice *c = arg;
+    struct mr_serve *s = c->job->serve;
+    (void)pthread_mutex_lock(&s->lock);
+    double now = mr_serve_now();
+    if (!t->prompt) {
+        if (c->n_new++ == 0)
+            c->first_token = now;
+        c->last_token = now;
+        s->metrics.generated_tokens++;
+    }
+    int rc = mr_choice_add_token(c, t, &c->job->error);
+    (void)pthread_mutex_unlock(&s->lock);
+    return rc < 0;
+}
+
+static int take_text(void *arg, const char *piece, size_t size)
+{
+    struct mr_choice *c = arg;
+    struct mr_serve *s = c->job->serve;
+    (void)pthread_mutex_lock(&s->lock);
+    int rc = mr_buf_append(&c->text, piece, size, &c->job->error);
+    mr_http_wake(c->job);
+    (void)pthread_mutex_unlock(&s->lock);
+    return rc < 0;
+}
+
+static void unlink_job(struct mr_serve *s, struct mr_job *job)
+{
+    *(job->prev ? &job->prev->next : &s->jobs) = job->next;
+    if (job->next)
+        job->next->prev = job->prev;
+    job->engine = false;
+}
+
+static void note_end(struct mr_serve *s, const struct mr_choice *c)
+{
+    struct mr_metrics *m = &s->metrics;
+    m->finished[c->finish]++;
+    m->prompt_tokens += c->prompt->count;
+    if (c->first_token > 0)
+        mr_histogram_add(&m->first_token_seconds, c->first_token - c->job->accepted);
+    if (c->n_new > 1)
+        mr_histogram_add(&m->token_seconds,
+                         (c->last_token - c->first_token) / (double)(c->n_new - 1));
+}
+
+// Under the lock. The job may be gone afterwards.
+static void end_choice(struct mr_choice *c, enum mr_finish finish)
+{
+    struct mr_job *job = c->job;
+    struct mr_serve *s = job->serve;
+    c->done = true;
+    c->finish = finish;
+    note_end(s, c);
+    s->unfinished--;
+    if (--job->unfinished == 0) {
+        mr_histogram_add(&s->metrics.request_seconds, mr_serve_now() - job->accepted);
+        unlink_job(s, job);
+    }
+    mr_http_wake(job);
+    mr_serve_unref(job);
+}
+
+static void take_result(void *arg, const struct mr_result *r)
+{
+    struct mr_choice *c = arg;
+    struct mr_serve *s = c->job->serve;
+    (void)pthread_mutex_lock(&s->lock);
+    if (r->error && c->job->error.status == 0)
+        c->job->error = *r->error;
+    end_choice(c, r->finish);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+// ---- the loop ----
+
+static void submit(struct mr_serve *s, struct mr_job *job)
+{
+    int n = job->n_choices;
+    for (int i = 0; i < n; i++) {
+        struct mr_choice *c = &job->choices[i];
+        if (c->submitted)
+            continue;
+        struct mr_request r = mr_choice_request(c);
+        r.started = take_start;
+        r.token = take_token;
+        r.text = take_text;
+        r.done = take_result;
+        r.arg = c;
+        c->submitted = true;
+        bool last = job->unfinished == 1;
+        if (job->abort)
+            end_choice(c, MR_FINISH_CANCELLED);
+        else if (mr_scheduler_submit(s->scheduler, &r, &c->id, &job->error) < 0)
+            end_choice(c, MR_FINISH_FAILED);
+        else
+            continue;
+        if (last)
+            return; // the job may be gone
+    }
+}
+
+// New jobs to the scheduler, and word of those that nobody waits for.
+static void hand_over(struct mr_serve *s)
+{
+    for (struct mr_job *job = s->jobs, *next; job; job = next) {
+        next = job->next;
+        if (job->started == 0) {
+            job->started = mr_serve_now();
+            submit(s, job);
+        } else if (job->abort && !job->cancelled) {
+            job->cancelled = true;
+            for (int i = 0; i < job->n_choices; i++)
+                if (!job->choices[i].done)
+                    mr_scheduler_cancel(s->scheduler, job->choices[i].id);
+        }
+    }
+}
+
+// The device is gone: everybody hears why.
+static void fail_all(struct mr_serve *s, const struct mr_error *err)
+{
+    s->failure = *err;
+    for (struct mr_job *job = s->jobs; job; job = job->next) {
+        if (job->error.status == 0)
+            job->error = *err;
+        mr_serve_abort(s, job, MR_ABORT_DEVICE);
+    }
+}
+
+static void note_step(struct mr_serve *s)
+{
+    struct mr_scheduler_info info;
+    mr_scheduler_get_info(s->scheduler, &info);
+    s->metrics.running = info.running;
+    s->metrics.waiting = s->unfinished - info.running;
+    if (info.step_requests > 0)
+        mr_histogram_add(&s->metrics.batch, info.step_requests);
+    mr_session_get_stats(s->session, &s->metrics.device);
+}
+
+void *mr_serve_engine(void *serve)
+{
+    struct mr_serve *s = serve;
+    (void)pthread_mutex_lock(&s->lock);
+    while (!s->quit) {
+        hand_over(s);
+        if (!s->jobs) {
+            (void)pthread_cond_wait(&s->work, &s->lock);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+        struct mr_error err = {0};
+        int rc = mr_scheduler_step(s->scheduler, &err);
+        (void)pthread_mutex_lock(&s->lock);
+        note_step(s);
+        if (rc < 0)
+            fail_all(s, &err);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return NULL;
+}

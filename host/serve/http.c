@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP thread's side: libmicrohttpd calls back here for each request.
+//
+// A request that waits for the engine is suspended, and the engine resumes it: whoever does either
+// holds the lock and keeps exchange.suspended true to it.
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "serve/reply.h"
+#include "serve/server.h"
+
+// ---- connections ----
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct mr_serve *s = cls;
+    struct client *c = *context;
+    (void)pthread_mutex_lock(&s->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *i =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        c = calloc(1, sizeof *c);
+        *context = c; // without one, its requests are refused
+        if (c && i) {
+            c->fd = i->connect_fd;
+            c->since = mr_serve_now();
+            c->next = s->clients;
+            if (c->next)
+                c->next->prev = c;
+            s->clients = c;
+        }
+        s->metrics.connections++;
+    } else {
+        s->metrics.connections--;
+        if (c) {
+            *(c->prev ? &c->prev->next : &s->clients) = c->next;
+            if (c->next)
+                c->next->prev = c->prev;
+            free(c);
+        }
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static struct client *client_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return i ? i->socket_context : NULL;
+}
+
+// ---- responses ----
+
+static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response *r,
+                             const char *type)
+{
+    if (!r)
+        return MHD_NO;
+    x->status = status;
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (status == 429 || status == 503)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (status == 405)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW,
+                                      x->path == MR_PATH_COMPLETIONS ? "POST" : "GET, HEAD");
+    if (status == 401)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (x->job)
+        (void)MHD_add_response_header(r, "X-Request-Id", x->job->id);
+    if (x->closing)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    enum MHD_Result ok = MHD_queue_response(x->connection, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return ok;
+}
+
+// The bytes of x->out.
+static enum MHD_Result reply(struct exchange *x, int status, const char *type)
+{
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(x->out.size, x->out.data, MHD_RESPMEM_MUST_FREE);
+    if (r)
+        x->out = (struct mr_buf){0};
+    x->stage = STAGE_REPLY;
+    return queue(x, status, r, type);
+}
+
+static enum MHD_Result refuse(struct exchange *x, int status, const char *message,
+                              const char *param, const char *code)
+{
+    x->out.size = 0;
+    if (mr_reply_error(&x->out, status, message, param, code, NULL) < 0)
+        return MHD_NO;
+    return reply(x, status, "application/json");
+}
+
+// ---- streams ----
+
+static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
+{
+    struct exchange *x = cls;
+    struct mr_serve *s = x->serve;
+    ssize_t n = 0;
+    int rc = 0;
+    (void)pos;
+    (void)pthread_mutex_lock(&s->lock);
+    if (x->out_at == x->out.size && !x->ended) {
+        x->out.size = x->out_at = 0;
+        rc = mr_reply_events(&x->out, x->job, s->opt.model_id, &x->ended, NULL);
+    }
+    size_t left = x->out.size - x->out_at;
+    if (rc < 0 || x->job->abort == MR_ABORT_ABANDONED) {
+        n = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (left > 0) {
+        n = (ssize_t)(left < max ? left : max);
+        memcpy(buf, x->out.data + x->out_at, (size_t)n);
+        x->out_at += (size_t)n;
+    } else if (x->ended) {
+        n = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        x->suspended = true;
+        MHD_suspend_connection(x->connection);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+static enum MHD_Result start_stream(struct exchange *x)
+{
+    struct MHD_Response *r =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_stream, x, NULL);
+    if (r)
+        (void)MHD_add_response_header(r, "X-Accel-Buffering", "no"); // nginx passes events on
+    x->stage = STAGE_REPLY;
+    return queue(x, 200, r, "text/event-stream; charset=utf-8");
+}
+
+// ---- completions ----
+
+void mr_http_wake(struct mr_job *job)
+{
+    struct exchange *x = job->exchange;
+    if (!x || !x->suspended ||
+        (!job->spec.stream && job->unfinished > 0 && !job->abort && job->error.status == 0))
+        return;
+    x->suspended = false;
+    MHD_resume_connection(x->connection);
+}
+
+// Under the lock: the response if there is something to say, else the connection is suspended.
+static enum MHD_Result answer(struct exchange *x)
+{
+    struct mr_job *job = x->job;
+    int rc = 0;
+    if (job->abort == MR_ABORT_ABANDONED)
+        return MHD_NO;
+    if (job->abort == MR_ABORT_TIMEOUT)
+        return refuse(x, 504, "the request's time limit has passed", NULL, "timeout");
+    if (job->error.status < 0)
+        return refuse(x, 500, job->error.text, NULL, NULL);
+    if (job->spec.stream)
+        rc = mr_reply_events(&x->out, job, x->serve->opt.model_id, &x->ended, NULL);
+    else if (job->unfinished == 0)
+        rc = mr_reply_completion(&x->out, job, x->serve->opt.model_id, NULL);
+    if (rc < 0)
+        return refuse(x, 500, "no memory for the response", NULL, NULL);
+    if (x->out.size > 0)
+        return job->spec.stream ? start_stream(x) : reply(x, 200, "application/json");
+    x->stage = STAGE_WAITING;
+    x->suspended = true;
+    MHD_suspend_connection(x->connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result accept_job(struct exchange *x, struct mr_job *job)
+{
+    struct mr_serve *s = x->serve;
+    const char *busy = NULL;
+    int status = 503;
+    if (s->failure.status < 0)
+        busy = "the device has failed";
+    else if (job->n_choices > s->session->max_seqs + s->opt.queue) {
+        mr_job_close(job);
+        return refuse(x, 400, "the request asks for more texts than may ever wait; send fewer", "n",
+                      NULL);
+    } else if (!mr_serve_has_room(s, job->n_choices)) {
+        busy = "too many requests are waiting; try again";
+        status = 429;
+    }
+    if (busy) {
+        mr_job_close(job);
+        return refuse(x, status, busy, NULL, status == 429 ? "queue_full" : "unavailable");
+    }
+    x->job = job;
+    job->serve = s;
+    job->exchange = x;
+    job->http = true;
+    mr_serve_enqueue(s, job);
+    return answer(x);
+}
+
+static enum MHD_Result complete(struct exchange *x)
+{
+    struct mr_serve *s = x->serve;
+    struct mr_completion spec;
+    struct mr_error err = {0};
+    struct mr_job *job;
+    const char *param;
+    if (mr_completion_parse(&spec, x->body.data ? x->body.data : "", x->body.size, &param, &err) <
+        0)
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param, NULL);
+    mr_buf_free(&x->body);
+    if (strcmp(spec.model, s->opt.model_id) != 0) {
+        mr_completion_free(&spec);
+        mr_fail(&err, MR_ERR_USAGE, "there is no such model; this server has '%s'",
+                s->opt.model_id);
+        return refuse(x, 404, err.text, "model", "model_not_found");
+    }
+    if (mr_job_open(&job, &spec, s->model, &err) < 0)
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, "prompt",
+                      err.status == MR_ERR_FIT ? "context_length_exceeded" : NULL);
+    (void)pthread_mutex_lock(&s->lock);
+    enum MHD_Result ok = accept_job(x, job);
+    (void)pthread_mutex_unlock(&s->lock);
+    return ok;
+}
+
+// ---- the other paths ----
+
+static enum MHD_Result show_metrics(struct exchange *x)
+{
+    struct mr_serve *s = x->serve;
+    (void)pthread_mutex_lock(&s->lock);
+    struct mr_metrics m = s->metrics;
+    m.waiting = s->unfinished - m.running > 0 ? s->unfinished - m.running : 0;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (mr_metrics_print(&m, &x->out, NULL) < 0)
+        return refuse(x, 500, "no memory for the metrics", NULL, NULL);
+    return reply(x, 200, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static enum MHD_Result show_health(struct exchange *x)
+{
+    struct mr_serve *s = x->serve;
+    (void)pthread_mutex_lock(&s->lock);
+    const char *status = s->failure.status < 0 ? "failed" : s->draining ? "stopping" : "ok";
+    (void)pthread_mutex_unlock(&s->lock);
+    json_t *o = json_pack("{s:s}", "status", status);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (!text || mr_buf_append(&x->out, text, strlen(text), NULL) < 0) {
+        free(text);
+        return MHD_NO;
+    }
+    free(text);
+    return reply(x, strcmp(status, "ok") == 0 ? 200 : 503, "application/json");
+}
+
+static enum MHD_Result show_models(struct exchange *x, const char *url)
+{
+    const struct mr_serve *s = x->serve;
+    bool list = strcmp(url, "/v1/models") == 0;
+    if (!list && strcmp(url + strlen("/v1/models/"), s->opt.model_id) != 0)
+        return refuse(x, 404, "there is no such model", "model", "model_not_found");
+    if (mr_reply_models(&x->out, s->opt.model_id, s->created, s->model->packed.config.n_positions,
+                        list, NULL) < 0)
+        return refuse(x, 500, "no memory for the response", NULL, NULL);
+    return reply(x, 200, "application/json");
+}
+
+// ---- requests ----
+
+static enum mr_serve_path path_of(const char *url)
+{
+    if (strcmp(url, "/v1/completions") == 0)
+        return MR_PATH_COMPLETIONS;
+    if (strcmp(url, "/v1/models") == 0 || strncmp(url, "/v1/models/", 11) == 0)
+        return MR_PATH_MODELS;
+    if (strcmp(url, "/health") == 0)
+        return MR_PATH_HEALTH;
+    return strcmp(url, "/metrics") == 0 ? MR_PATH_METRICS : MR_PATH_OTHER;
+}
+
+static const char *header(const struct exchange *x, const char *name)
+{
+    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+// Takes the same time for every wrong key of a length.
+static bool key_fits(const struct exchange *x)
+{
+    const char *key = x->serve->opt.api_key, *given = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!key)
+        return true;
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0 || strlen(given + 7) != strlen(key))
+        return false;
+    unsigned char differs = 0;
+    for (size_t i = 0; key[i]; i++)
+        differs |= (unsigned char)(key[i] ^ given[7 + i]);
+    return differs == 0;
+}
+
+// What is wrong with the request whatever its body says; 0: nothing.
+static int screen(const struct exchange *x, const char *method, const char **message)
+{
+    bool post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
+    bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, "HEAD") == 0;
+    const char *type = header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
+    if (x->path == MR_PATH_OTHER) {
+        *message = "there is nothing here; see /v1/completions and /v1/models";
+        return 404;
+    }
+    if (x->path == MR_PATH_COMPLETIONS ? !post : !get) {
+        *message = "this path does not have that method";
+        return 405;
+    }
+    if ((x->path == MR_PATH_COMPLETIONS || x->path == MR_PATH_MODELS) && !key_fits(x)) {
+        *message = "the API key is missing or wrong";
+        return 401;
+    }
+    // Also what keeps web pages from sending requests here: browsers ask first for this type.
+    if (post && (!type || strncasecmp(type, "application/json", 16) != 0)) {
+        *message = "the body must be JSON, with Content-Type: application/json";
+        return 415;
+    }
+    if (x->too_large) {
+        *message = "the request is too large";
+        return 413;
+    }
+    *message = NULL;
+    return 0;
+}
+
+// NULL: no memory, or stopping.
+static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connection,
+                              const char *url)
+{
+    struct exchange *x = calloc(1, sizeof *x);
+    struct client *c = client_of(connection);
+    if (!x || !c) {
+        free(x);
+        return NULL;
+    }
+    x->serve = s;
+    x->client = c;
+    x->connection = connection;
+    x->path = path_of(url);
+    x->begun = mr_serve_now();
+    (void)pthread_mutex_lock(&s->lock);
+    s->exchanges++;
+    c->exchange = x;
+    (void)pthread_mutex_unlock(&s->lock);
+    return x;
+}
+
+static void take_body(struct exchange *x, const char *data, size_t size)
+{
+    size_t room = x->serve->opt.max_body - x->body.size;
+    if (x->path != MR_PATH_COMPLETIONS || x->too_large)
+        return;
+    if (size > room || mr_buf_append(&x->body, data, size, NULL) < 0) {
+        x->too_large = true; // what still comes is thrown away
+        mr_buf_free(&x->body);
+    }
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **context)
+{
+    struct mr_serve *s = cls;
+    struct exchange *x = *context;
+    const char *message;
+    (void)version;
+    if (!x) { // the headers
+        x = begin(s, connection, url);
+        *context = x;
+        if (!x)
+            return MHD_NO;
+        const char *length = header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        bool far = length && strtoull(length, NULL, 10) / 8 > s->opt.max_body;
+        x->too_large = far;
+        // Much too much is not even read; the connection ends behind the response.
+        return far ? refuse(x, 413, "the request is too large", NULL, NULL) : MHD_YES;
+    }
+    if (*size > 0) {
+        take_body(x, data, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    bool resumed = x->stage == STAGE_WAITING, late = x->client->since == 0;
+    bool stopping = s->draining && x->begun > s->stopped;
+    x->closing = s->draining;
+    enum MHD_Result ok = MHD_NO;
+    if (resumed)
+        ok = answer(x);
+    else if (!late)
+        x->stage = STAGE_REPLY;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (resumed || late)
+        return ok;
+    int status = screen(x, method, &message);
+    if (status != 0)
+        return refuse(x, status, message, NULL, NULL);
+    switch (x->path) {
+    case MR_PATH_COMPLETIONS:
+        return stopping ? refuse(x, 503, "the server is stopping", NULL, "stopping") : complete(x);
+    case MR_PATH_MODELS:
+        return show_models(x, url);
+    case MR_PATH_HEALTH:
+        return show_health(x);
+    default:
+        return show_metrics(x);
+    }
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    static const char *const names[MR_PATHS] = {"/v1/completions", "/v1/models", "/health",
+                                                "/metrics", "other"};
+    struct mr_serve *s = cls;
+    struct exchange *x = *context;
+    (void)connection;
+    if (!x)
+        return;
+    *context = NULL;
+    double now = mr_serve_now();
+    if (s->opt.log)
+        fprintf(stderr, "%s %d %.3f s%s\n", names[x->path], x->status, now - x->begun,
+                code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? "" : ", not taken");
+    (void)pthread_mutex_lock(&s->lock);
+    if (x->status > 0)
+        mr_metrics_count(&s->metrics, x->path, x->status);
+    s->exchanges--;
+    x->client->exchange = NULL;
+    if (x->client->since > 0)
+        x->client->since = now;
+    if (x->job) {
+        x->job->http = false;
+        x->job->exchange = NULL;
+        if (x->job->engine)
+            mr_serve_abort(s, x->job, MR_ABORT_ABANDONED);
+        mr_serve_unref(x->job);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    mr_buf_free(&x->body);
+    mr_buf_free(&x->out);
+    free(x);
+}
+
+// ---- open and close ----
+
+int mr_http_open(struct mr_serve *s, struct mr_error *err)
+{
+    s->http = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+                               NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->listening,
+                               MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->opt.max_connections,
+                               MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->opt.read_timeout,
+                               MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+                               MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    if (!s->http)
+        return mr_fail(err, MR_ERR_IO, "the HTTP server cannot be started");
+    return 0;
+}
+
+void mr_http_quiesce(struct mr_serve *s)
+{
+    MHD_socket fd = MHD_quiesce_daemon(s->http);
+    if (fd == MHD_INVALID_SOCKET)
+        return;
+    (void)close(fd);
+    s->listening = -1;
+}
+
+void mr_http_close(struct mr_serve *s)
+{
+    if (!s->http)
+        return;
+    // A suspended connection cannot be closed.
+    (void)pthread_mutex_lock(&s->lock);
+    s->draining = true;
+    for (struct client *c = s->clients; c; c = c->next)
+        if (c->exchange && c->exchange->job) {
+            mr_serve_abort(s, c->exchange->job, MR_ABORT_ABANDONED);
+            mr_http_wake(c->exchange->job);
+        }
+    (void)pthread_mutex_unlock(&s->lock);
+    MHD_stop_daemon(s->http);
+    s->http = NULL;
+    s->listening = -1; // closed, or closed by mr_http_quiesce()
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the server. Three threads: the HTTP thread (libmicrohttpd's) reads requests and writes
+// responses, the engine's runs the scheduler, and the caller of mr_serve_run() watches clocks and
+// clients. One lock over everything below; no thread computes or waits for the network under it.
+#ifndef MILLRACE_SERVE_SERVER_H
+#define MILLRACE_SERVE_SERVER_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+
+#include "serve/job.h"
+#include "serve/metrics.h"
+#include "serve/serve.h"
+
+struct exchange;
+
+// A client's connection; libmicrohttpd keeps it as the socket's context.
+struct client {
+    struct client *prev, *next;
+    int fd;
+    double since;              // since when the next request is waited for; 0: given up
+    struct exchange *exchange; // NULL between requests
+};
+
+enum stage {
+    STAGE_BODY,    // its body arrives
+    STAGE_WAITING, // for the engine; the connection is suspended
+    STAGE_REPLY,   // libmicrohttpd has the response
+};
+
+// A request and its response.
+struct exchange {
+    struct mr_serve *serve;
+    struct client *client;
+    struct MHD_Connection *connection;
+    enum mr_serve_path path;
+    enum stage stage;
+    struct mr_buf body, out;
+    size_t out_at; // streamed
+    bool too_large, suspended, ended, closing;
+    struct mr_job *job;
+    int status;
+    double begun;
+};
+
+struct mr_serve {
+    struct mr_serve_options opt;
+    struct mr_model *model;
+    struct mr_session *session;
+    struct mr_scheduler *scheduler;
+    struct MHD_Daemon *http;
+    int listening, port;
+    long created;
+    pthread_mutex_t lock;
+    pthread_cond_t work; // for the engine
+    pthread_t engine;
+    bool engine_runs;
+    struct mr_job *jobs; // that the engine has or is to take
+    int unfinished;      // texts
+    bool draining, quit;
+    double stopped;          // when draining began
+    struct mr_error failure; // of the device
+    int exchanges;
+    struct client *clients;
+    struct mr_metrics metrics;
+};
+
+double mr_serve_now(void);
+
+// ---- engine.c
+void *mr_serve_engine(void *serve);
+// Under the lock: whether there is room for n more texts; hands a job over.
+bool mr_serve_has_room(const struct mr_serve *s, int n);
+void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job);
+void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why);
+// Frees the job when neither side needs it.
+void mr_serve_unref(struct mr_job *job);
+
+// ---- http.c
+int mr_http_open(struct mr_serve *s, struct mr_error *err);
+// No more connections; those that are there may still ask, and are refused.
+void mr_http_quiesce(struct mr_serve *s);
+void mr_http_close(struct mr_serve *s);
+// Under the lock: the client of this job has something to get.
+void mr_http_wake(struct mr_job *job);
+
+// ---- watch.c
+// Ends what takes too long and requests whose clients have gone.
+void mr_serve_watch(struct mr_serve *s);
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clocks and clients. libmicrohttpd does not look at a suspended connection, so whether its client
+// is still there is seen here; and a request that arrives byte by byte never looks idle to it.
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "serve/server.h"
+
+static bool has_gone(const struct client *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+// The request has not arrived in time. libmicrohttpd cannot answer before its end, so this does, as
+// far as the client takes it, and shuts the socket; libmicrohttpd then finds it closed.
+static void refuse_late(const struct client *c)
+{
+    static const char reply[] =
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        "Content-Length: 102\r\n\r\n"
+        "{\"error\":{\"message\":\"the request did not arrive in time\",\"type\":"
+        "\"timeout_error\",\"param\":null,\"code\":null}}";
+    if (c->exchange)
+        (void)send(c->fd, reply, sizeof reply - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+static void watch(struct mr_serve *s, struct client *c, double now)
+{
+    struct exchange *x = c->exchange;
+    if ((!x || x->stage == STAGE_BODY) && c->since > 0 && now - c->since > s->opt.read_timeout) {
+        if (x)
+            mr_metrics_count(&s->metrics, x->path, 408);
+        refuse_late(c);
+        c->since = 0; // once
+        return;
+    }
+    if (!x || !x->job || x->job->abort)
+        return;
+    if (x->suspended && has_gone(c)) {
+        mr_serve_abort(s, x->job, MR_ABORT_ABANDONED);
+        mr_http_wake(x->job);
+    } else if (x->job->engine && now - x->job->accepted > s->opt.timeout) {
+        mr_serve_abort(s, x->job, MR_ABORT_TIMEOUT);
+        mr_http_wake(x->job);
+    }
+}
+
+void mr_serve_watch(struct mr_serve *s)
+{
+    double now = mr_serve_now();
+    for (struct client *c = s->clients; c; c = c->next)
+        watch(s, c, now);
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the tests of `millrace serve`, behind tests/tools/tap.sh.
+build=${BUILD:-build}
+servers=
+trap 'for p in $servers; do kill -9 "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
+"$millrace" pack models/demo "$work/demo.mill" -q || exit 1
+
+# start OPTIONS...: a server on a free port; sets pid, port and url.
+start() {
+    : >"$work/address"
+    local device=model:
+    [ "$1" != -d ] || { device=$2; shift 2; }
+    "$millrace" serve "$work/demo.mill" -d "$device" --port 0 "$@" >"$work/address" 2>"$work/log" &
+    pid=$!
+    servers="$servers $pid"
+    for _ in $(seq 600); do
+        port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$work/address")
+        [ -n "$port" ] && break
+        sleep 0.1
+    done
+    url=http://127.0.0.1:$port
+}
+
+# stop: SIGTERM; the server's status.
+stop() {
+    kill -TERM "$pid"
+    wait "$pid"
+}
+
+json='Content-Type: application/json'
+# ask BODY [CURL OPTIONS]: the response's body in $work/reply, headers in $work/head; prints the status.
+ask() {
+    local body=$1
+    shift
+    curl -s -m 100 -o "$work/reply" -D "$work/head" -w '%{http_code}' -H "${type:-$json}" "$@" --data-binary "$body" "$url/v1/completions"
+}
+
+# metric NAME: its value.
+metric() {
+    curl -s -m 20 "$url/metrics" | sed -n "s/^millrace_$1 //p"
+}
+
+# until_metric NAME OPERATOR VALUE: waits for it, at most 60 s.
+until_metric() {
+    local now
+    for _ in $(seq 600); do
+        now=$(metric "$1")
+        [ -n "$now" ] && [ "$now" "$2" "$3" ] && return 0
+        sleep 0.1
+    done
+    echo "# $1 is '$now', waited for $2 $3"
+    return 1
+}

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that drive `millrace serve` (tests/serve/*.sh).
+SERVE_TESTS := $(BUILD)/serve/load $(BUILD)/serve/check
+$(SERVE_TESTS): $(BUILD)/serve/%: tests/serve/%.c $(LIB)
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
+unit-tests: $(SERVE_TESTS)
+-include $(wildcard $(BUILD)/serve/*.d)

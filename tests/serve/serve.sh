@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `millrace serve` driven by curl: every endpoint, numbers against the library, bad requests, slow and
+# abandoned clients, limits, shutdown. Prints TAP; runs from the repository's root on the demo model.
+set -u
+. tests/tools/tap.sh
+. tests/serve/lib.sh
+
+# status NAME STATUS WORDS BODY [CURL OPTIONS]: the answer's status, and a pattern in its body.
+status() {
+    local name=$1 want=$2 words=$3 got
+    shift 3
+    got=$(ask "$@")
+    ok "$name" test "$got" = "$want"
+    [ "$got" = "$want" ] || sed 's/^/# /' "$work/reply"
+    [ -z "$words" ] || ok "${name}_says_why" grep -qE -e "$words" "$work/reply"
+}
+# right NAME BODY: 200, and all that the library says.
+right() {
+    printf '%s' "$2" >"$work/request"
+    ok "$1" test "$(ask "$2")" = 200
+    ok "$1_is_what_the_library_computes" "$build/serve/check" "$work/demo.mill" "$work/request" "$work/reply"
+}
+start --max-seqs 4 --queue 60
+
+# ---- the other paths
+ok health_is_ok bash -c "curl -s $url/health | grep -q '\"ok\"'"
+ok models_are_listed bash -c "curl -s $url/v1/models | grep -q '\"id\":\"demo\"'"
+ok a_model_is_described bash -c "curl -s $url/v1/models/demo | grep -q '\"max_model_len\":512'"
+ok head_has_no_body test "$(curl -sI -o /dev/null -w '%{http_code} %{size_download}' "$url/health")" = '200 0'
+ok unknown_path_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v2")" = 404
+ok unknown_model_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/models/gpt-4")" = 404
+ok wrong_method_is_405 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions")" = 405
+ok wrong_method_names_the_right_one bash -c "curl -s -D - -o /dev/null $url/v1/completions | grep -qi '^allow: POST'"
+
+# ---- completions against the library
+right greedy '{"model":"demo","prompt":"In the beginning","max_tokens":20,"temperature":0}'
+right seeded '{"model":"demo","prompt":"And the king said","max_tokens":30,"temperature":0.9,"top_p":0.9,"top_k":50,"seed":7}'
+right penalised '{"model":"demo","prompt":"And he said","max_tokens":30,"temperature":0,"repetition_penalty":1.5}'
+right stopped '{"model":"demo","prompt":"In the beginning","max_tokens":40,"temperature":0,"stop":"world"}'
+ok stop_is_the_reason grep -q '"finish_reason":"stop"' "$work/reply"
+ok stop_string_is_not_in_the_text bash -c "! grep -q world '$work/reply'"
+right logprobs '{"model":"demo","prompt":"In the beginning","max_tokens":9,"temperature":1,"seed":3,"logprobs":3}'
+right logprobs_without_others '{"model":"demo","prompt":"In the beginning","max_tokens":9,"temperature":0,"logprobs":0}'
+right echo '{"model":"demo","prompt":"In the beginning","max_tokens":5,"temperature":0,"echo":true}'
+right echo_with_logprobs '{"model":"demo","prompt":"And the LORD spake unto Moses, saying","max_tokens":4,"temperature":0,"logprobs":2,"echo":true}'
+right prompt_alone '{"model":"demo","prompt":"And the LORD spake unto Moses, saying","max_tokens":0,"logprobs":1,"echo":true}'
+long=$(head -c 900 models/demo/heldout.txt | tr '\n"\\' '   ')
+right echo_of_a_long_prompt "{\"model\":\"demo\",\"prompt\":\"$long\",\"max_tokens\":1,\"temperature\":0,\"logprobs\":1,\"echo\":true}"
+
+ask '{"model":"demo","prompt":[[383,12],[383,12]],"max_tokens":3,"seed":5,"n":2}' >/dev/null
+ok texts_of_a_prompt_have_seeds_of_their_own test "$(grep -oE '"text":"[^"]*"' "$work/reply" | sort -u | wc -l)" = 2
+ok texts_are_numbered test "$(grep -oE '"index":[0-9]' "$work/reply" | tr -d '\n')" = '"index":0"index":1"index":2"index":3'
+ok usage_counts_all_texts grep -q '"usage":{"prompt_tokens":4,"completion_tokens":12,"total_tokens":16}' "$work/reply"
+
+# ---- streams: the pieces together are the text of the whole
+for more in '' ',"logprobs":2' ',"stop":["the world","zzz"]' ',"echo":true,"logprobs":1'; do
+    body="{\"model\":\"demo\",\"prompt\":\"In the beginning\",\"max_tokens\":20,\"temperature\":0$more"
+    ask "$body}" >/dev/null && mv "$work/reply" "$work/whole"
+    ask "$body,\"stream\":true}" >/dev/null
+    text() { grep -oE '"text":"[^"]*"' "$1" | sed 's/^"text":"//; s/"$//' | tr -d '\n'; }
+    logs() { grep -oE '"token_logprobs":\[[^]]*' "$1" | sed 's/.*\[//' | grep . | tr '\n' ',' | tr -s ,; }
+    offsets() { grep -oE '"text_offset":\[[^]]*' "$1" | sed 's/.*\[//' | grep . | tr '\n' ',' | tr -s ,; }
+    ok "stream_has_the_text$more" test "$(text "$work/reply")" = "$(text "$work/whole")"
+    ok "stream_has_the_logprobs$more" test "$(logs "$work/reply")$(offsets "$work/reply")" = "$(logs "$work/whole")$(offsets "$work/whole")"
+    ok "stream_ends_as_it_should$more" test "$(tail -2 "$work/reply" | head -1)" = 'data: [DONE]'
+    ok "stream_has_one_reason$more" test "$(grep -c '"finish_reason":"' "$work/reply")" = 1
+done
+ok stream_is_events grep -qi '^content-type: text/event-stream' "$work/head"
+ask '{"model":"demo","prompt":"And","max_tokens":3,"stream":true,"stream_options":{"include_usage":true}}' >/dev/null
+ok stream_has_usage_at_its_end bash -c "tail -4 '$work/reply' | head -1 | grep -q '\"choices\":\[\],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":3'"
+
+# ---- requests that are refused, in OpenAI's form
+status malformed_json 400 '"error":\{"message":".*not valid JSON.*"type":"invalid_request_error"' '{"model":"demo","prompt":'
+status no_object 400 'object' '[1]'
+status empty_body 400 'JSON' ''
+status deep_nesting 400 'JSON' "$(printf '[%.0s' $(seq 5000))"
+status broken_utf8 400 'JSON' "$(printf '{"model":"demo","prompt":"\xff"}')"
+status missing_model 400 "'model' is missing" '{"prompt":"x"}'
+status missing_prompt 400 "'prompt' is missing" '{"model":"demo"}'
+status another_model 404 'model_not_found' '{"model":"gpt-4","prompt":"x"}'
+status unknown_argument 400 "no argument 'tempreature'" '{"model":"demo","prompt":"x","tempreature":1}'
+status wrong_type 400 "'max_tokens' must be a whole number.*\"param\":\"max_tokens\"" '{"model":"demo","prompt":"x","max_tokens":"9"}'
+status wrong_prompt 400 "'prompt' must be" '{"model":"demo","prompt":{"a":1}}'
+status mixed_prompts 400 "mixes" '{"model":"demo","prompt":["x",[1]]}'
+status empty_prompt 400 "empty" '{"model":"demo","prompt":""}'
+status token_outside_the_vocabulary 400 "token 99999" '{"model":"demo","prompt":[1,99999]}'
+status negative_token 400 "no token id" '{"model":"demo","prompt":[-1]}'
+status number_too_large 400 "'temperature' must be between" '{"model":"demo","prompt":"x","temperature":1e30}'
+status huge_whole_number 400 'JSON' '{"model":"demo","prompt":"x","seed":99999999999999999999999}'
+status max_tokens_of_nothing 400 "only with 'echo'" '{"model":"demo","prompt":"x","max_tokens":0}'
+status empty_stop 400 "'stop'" '{"model":"demo","prompt":"x","stop":[""]}'
+status many_stops 400 "'stop' has 17" "{\"model\":\"demo\",\"prompt\":\"x\",\"stop\":[$(printf '"a",%.0s' $(seq 16))\"b\"]}"
+status best_of 400 "'best_of' is not supported" '{"model":"demo","prompt":"x","best_of":3}'
+status frequency_penalty 400 "'frequency_penalty' is not supported" '{"model":"demo","prompt":"x","frequency_penalty":0.5}'
+status suffix 400 "'suffix' is not supported" '{"model":"demo","prompt":"x","suffix":"y"}'
+status prompt_beyond_the_positions 400 'context_length_exceeded' "{\"model\":\"demo\",\"prompt\":[$(printf '5,%.0s' $(seq 511))5]}"
+type='Content-Type: text/plain' status another_content_type 415 'Content-Type' '{"model":"demo","prompt":"x"}'
+status more_texts_than_may_wait 400 'more texts' '{"model":"demo","prompt":"x","n":65}'
+head -c 1100000 /dev/zero | tr '\0' ' ' >"$work/large"
+status large_body 413 'too large' "@$work/large"
+status large_body_in_chunks 413 'too large' "@$work/large" -H 'Transfer-Encoding: chunked'
+head -c 20000000 /dev/zero | tr '\0' ' ' >"$work/large"
+status far_too_large_body 413 'too large' "@$work/large"
+ok body_that_breaks_off bash -c "printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{' | timeout 5 bash -c 'cat >/dev/tcp/127.0.0.1/$port'"
+ok no_http bash -c "exec 3<>/dev/tcp/127.0.0.1/$port; printf 'hello\r\n\r\n' >&3; timeout 10 cat <&3 >/dev/null; true"
+ok the_server_still_answers test "$(ask '{"model":"demo","prompt":"x","max_tokens":1}')" = 200
+
+# ---- clients that go away
+slow='"prompt":"And","max_tokens":500,"ignore_eos":true,"n":40'
+before=$(metric 'sequences_finished_total{reason="cancelled"}')
+curl -s -m 0.5 -o "$work/none" -H "$json" -d "{\"model\":\"demo\",$slow}" "$url/v1/completions"
+ok abandoned_request_is_cancelled until_metric 'sequences_finished_total{reason="cancelled"}' -ge $((before + 36))
+ok abandoned_request_leaves_nothing until_metric sequences_running -eq 0
+before=$(metric 'sequences_finished_total{reason="cancelled"}')
+curl -sN -m 0.5 -o "$work/part" -H "$json" -d "{\"model\":\"demo\",\"stream\":true,$slow}" "$url/v1/completions"
+ok abandoned_stream_had_begun grep -q '^data: ' "$work/part"
+ok abandoned_stream_is_cancelled until_metric 'sequences_finished_total{reason="cancelled"}' -ge $((before + 36))
+# One that does not read: megabytes are waiting for it, and the engine goes on.
+before=$(metric generated_tokens_total)
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+body='{"model":"demo","prompt":"And","max_tokens":400,"ignore_eos":true,"n":20,"logprobs":20,"stream":true}'
+printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n%s' "$json" ${#body} "$body" >&3
+ok others_are_served_beside_one_that_does_not_read test "$(ask '{"model":"demo","prompt":"x","max_tokens":3}')" = 200
+ok the_engine_does_not_wait_for_a_reader until_metric generated_tokens_total -ge $((before + 8000))
+exec 3>&-
+
+# ---- shutdown: what was accepted is finished
+for i in $(seq 12); do
+    curl -s -m 100 -H "$json" -d "{\"model\":\"demo\",\"prompt\":\"Number $i\",\"max_tokens\":150,\"ignore_eos\":true,\"seed\":$i}" "$url/v1/completions" >"$work/term$i" &
+    curls="${curls:-} $!"
+done
+until_metric sequences_waiting -ge 8 >/dev/null
+ok requests_are_in_flight test "$(metric sequences_running)" = 4
+kill -TERM "$pid"
+sleep 0.3
+ok new_connections_are_refused bash -c "! curl -s -m 5 $url/health"
+# shellcheck disable=SC2086
+wait $curls
+lost=0
+for i in $(seq 12); do grep -q '"completion_tokens":150' "$work/term$i" || lost=$((lost + 1)); done
+ok sigterm_loses_no_accepted_request test $lost = 0
+wait "$pid"
+ok sigterm_ends_with_0 test $? = 0
+
+# ---- limits
+start --max-seqs 1 --queue 0 --timeout 1 --read-timeout 1 --max-body 300
+curl -s -m 100 -o "$work/timeout" -w '%{http_code}' -H "$json" -d '{"model":"demo","prompt":"And","max_tokens":505,"ignore_eos":true,"n":1,"logprobs":20}' "$url/v1/completions" >"$work/first" &
+first=$!
+until_metric sequences_running -eq 1 >/dev/null
+status full_queue 429 'queue_full' '{"model":"demo","prompt":"x","max_tokens":505,"ignore_eos":true}'
+ok full_queue_says_when grep -qi '^retry-after: 1' "$work/head"
+wait $first
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 99\r\n\r\n{"mod' "$json" >&3
+exec 4<>"/dev/tcp/127.0.0.1/$port"
+printf 'POST /v1/comp' >&4
+ok others_are_served_beside_slow_ones test "$(ask '{"model":"demo","prompt":"x","max_tokens":3}')" = 200
+ok slow_body_gets_408 bash -c "timeout 10 cat <&3 | grep -q '^HTTP/1.1 408 .*'"
+ok slow_headers_are_closed timeout 10 cat <&4
+exec 3>&- 4>&-
+status a_body_over_max_body 413 '' "{\"model\":\"demo\",\"prompt\":\"$long\"}"
+stop
+
+start --max-seqs 2 --timeout 1 --api-key-file <(echo sesame)
+status time_limit 504 'time limit' '{"model":"demo","prompt":"And","max_tokens":505,"ignore_eos":true,"n":120}' -H 'Authorization: Bearer sesame'
+ok time_limit_cancels until_metric sequences_running -eq 0
+ask '{"model":"demo","prompt":"And","max_tokens":505,"ignore_eos":true,"n":120,"stream":true}' -H 'Authorization: Bearer sesame' >/dev/null
+ok time_limit_in_a_stream_is_an_event bash -c "tail -2 '$work/reply' | grep -q 'data: .*timeout_error'"
+status no_key 401 'authentication_error' '{"model":"demo","prompt":"x"}'
+status wrong_key 401 '' '{"model":"demo","prompt":"x"}' -H 'Authorization: Bearer sesams'
+ok health_needs_no_key test "$(curl -s -o /dev/null -w '%{http_code}' "$url/health")" = 200
+curl -s -m 100 -o "$work/none" -H "$json" -H 'Authorization: Bearer sesame' -d "{\"model\":\"demo\",$slow}" "$url/v1/completions" &
+until_metric sequences_running -ge 1 >/dev/null
+kill -TERM "$pid"
+sleep 0.1
+kill -TERM "$pid"
+wait "$pid"
+ok second_signal_ends_at_once test $? = 143
+
+# ---- the simulated RTL
+start -d sim:tiny --max-seqs 2 2>/dev/null
+ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,"logprobs":1,"n":2}' >/dev/null
+grep -oE '"choices":.*,"usage"' "$work/reply" >"$work/sim"
+ok cycles_are_counted until_metric device_cycles_total -gt 0
+stop
+start --max-seqs 2
+ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,"logprobs":1,"n":2}' >/dev/null
+grep -oE '"choices":.*,"usage"' "$work/reply" >"$work/model"
+ok simulated_rtl_gives_the_same_bits cmp "$work/sim" "$work/model"
+
+# ---- starting
+exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d model: --port "$port"
+exits address_of_nobody 2 'give an address' serve "$work/demo.mill" -d model: --host not.an.address.invalid
+exits empty_key_file 2 'no key' serve "$work/demo.mill" -d model: --api-key-file /dev/null
+exits port_out_of_range 2 'port' serve "$work/demo.mill" --port 70000
+stop
+done_testing
