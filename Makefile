@@ -14,7 +14,7 @@ WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototy
 CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -MMD -MP \
              -Ihost -Ihost/include -I$(BUILD)/gen -I. $(VISIBILITY) $(EXTRA_CFLAGS)
-# Of the command line alone: the editor of lines of `millrace chat`.
+# Of the command line alone: the editor of lines of `millrace chat`, HTTP of `millrace serve`.
 CLI_LIBS := -ledit -lmicrohttpd
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
