@@ -121,8 +121,7 @@ static int unmap(struct millrace_context *ctx, const struct millrace_unmap *arg)
 	map = xa_erase(&ctx->maps, arg->handle);
 	if (!map)
 		return -ENOENT;
-	list_del_init(&map->link);
-	millrace_map_put(map);
+	millrace_map_put(map); /* stays in map_list while a job uses it */
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "millrace.h"
 
 #define CAPS_MAX 16 /* of the list, so that a broken one ends */
+#define WATCHDOG_LOG2 24 /* cycles without progress of a run */
 
 static DEFINE_IDA(millrace_ida);
 struct dentry *millrace_debugfs_root;
@@ -28,10 +29,7 @@ void millrace_exit(struct millrace_device *dev)
 
 static void device_release(struct kref *refs)
 {
-	struct millrace_device *dev = container_of(refs, struct millrace_device, refs);
-
-	ida_free(&millrace_ida, dev->index);
-	kfree(dev);
+	kfree(container_of(refs, struct millrace_device, refs));
 }
 
 void millrace_device_put(struct millrace_device *dev)
@@ -89,7 +87,7 @@ static int read_capabilities(struct millrace_device *dev)
 	return at || !dev->engine_at || !dev->queues || !dev->channels ? -EINVAL : 0;
 }
 
-/* Nothing is written but SCRATCH until all of this holds. */
+/* Nothing is written but SCRATCH until all the rest of this holds. */
 static int verify(struct millrace_device *dev)
 {
 	struct device *d = &dev->pdev->dev;
@@ -114,6 +112,8 @@ static int verify(struct millrace_device *dev)
 	millrace_write(dev, MR_PCIE_REG_SCRATCH, 0x5a17c0de);
 	if (millrace_read(dev, MR_PCIE_REG_SCRATCH) != 0x5a17c0de)
 		return dev_err_probe(d, -EIO, "writes do not arrive\n");
+	/* A program that waits for itself ends in an error, long before its ring's time-out. */
+	millrace_write(dev, dev->engine_at + MR_REG_WATCHDOG, WATCHDOG_LOG2);
 	return 0;
 }
 
@@ -220,6 +220,7 @@ err_card:
 	pci_clear_master(pdev);
 	millrace_card_exit(dev);
 err_put:
+	ida_free(&millrace_ida, dev->index);
 	millrace_device_put(dev);
 	return ret;
 }
@@ -231,6 +232,7 @@ static void millrace_remove(struct pci_dev *pdev)
 
 	misc_deregister(&dev->misc); /* no file is opened from here on */
 	millrace_debugfs_exit(dev);
+	ida_free(&millrace_ida, dev->index);
 
 	/* Waits end, accesses under way are let finish, none begins. */
 	mutex_lock(&dev->lock);

@@ -22,8 +22,7 @@ static unsigned int stop_ms = 1000;
 module_param(stop_ms, uint, 0644);
 MODULE_PARM_DESC(stop_ms, "milliseconds that a ring may take to stop");
 
-#define TICK_MS 1000U /* looks for what an interrupt has missed, and for time-outs */
-#define CLEAR_MAX SZ_1G
+#define CLEAR_MAX SZ_16M /* of one entry, which other rings wait for */
 
 /* An entry of the ring before it is written. */
 struct entry {
@@ -43,6 +42,12 @@ static void signal_eventfd(struct eventfd_ctx *eventfd)
 #else
 	eventfd_signal(eventfd, 1);
 #endif
+}
+
+/* Between looks for what an interrupt has missed, and for time-outs. */
+static unsigned long tick_period(void)
+{
+	return msecs_to_jiffies(clamp(timeout_ms / 4, 10U, 500U));
 }
 
 /* ---- setting up and taking down ---------------------------------------------------------------- */
@@ -115,7 +120,7 @@ void millrace_queue_stop(struct millrace_context *ctx)
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
 	unsigned long end = jiffies + msecs_to_jiffies(stop_ms) + 1;
-	u32 status;
+	u32 status, i;
 
 	millrace_write(dev, reg(q, dev, MR_PCIE_Q_CTRL), 0);
 	for (;;) {
@@ -128,10 +133,16 @@ void millrace_queue_stop(struct millrace_context *ctx)
 			break;
 		usleep_range(100, 200);
 	}
-	dev->stuck = true;
-	pci_clear_master(dev->pdev);
 	dev_err(&dev->pdev->dev, "ring %u does not stop (status 0x%08x): reset the device\n",
 		q->index, status);
+	/* Nobody gets a turn any more: all others fail now instead of waiting for one. */
+	dev->stuck = true;
+	pci_clear_master(dev->pdev);
+	mutex_lock(&dev->lock);
+	for (i = 0; i < dev->queues; i++)
+		if (dev->contexts[i])
+			millrace_queue_fail(dev->contexts[i], -EIO);
+	mutex_unlock(&dev->lock);
 }
 
 static void free_job(struct millrace_job *job)
@@ -272,7 +283,7 @@ bool millrace_queue_busy(struct millrace_context *ctx)
 }
 
 /*
- * Once a second while there is work: takes what an interrupt was lost for, and
+ * Now and then while there is work: takes what an interrupt was lost for, and
  * stops a ring that has faulted, or whose entry has been in work for too long.
  * An entry that waits for other contexts' work is not late.
  */
@@ -309,7 +320,7 @@ static void tick(struct work_struct *work)
 			millrace_queue_fail(ctx, -EIO);
 		}
 	} else {
-		schedule_delayed_work(&q->timeout, msecs_to_jiffies(TICK_MS));
+		schedule_delayed_work(&q->timeout, tick_period());
 	}
 out:
 	millrace_exit(dev);
@@ -358,7 +369,7 @@ static void push(struct millrace_context *ctx, struct millrace_job *job, const s
 	dma_wmb(); /* entries before the bell */
 	millrace_write(dev, reg(q, dev, MR_PCIE_Q_DOORBELL), q->tail & 0xffff);
 	millrace_irq_kick(dev);
-	schedule_delayed_work(&q->timeout, msecs_to_jiffies(TICK_MS));
+	schedule_delayed_work(&q->timeout, tick_period());
 }
 
 /* 0 when `count` entries and a job may be submitted. */
@@ -552,7 +563,10 @@ int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg)
 	arg->addr = job->addr;
 	arg->sticky = job->sticky;
 	memcpy(arg->counters, job->counters, sizeof(arg->counters));
-	error = job->done < job->count ? READ_ONCE(q->error) : 0;
+	/* Nothing but the end of its ring cancels a job's first operation that failed. */
+	error = 0;
+	if (job->status == MILLRACE_STATUS_CANCELLED)
+		error = READ_ONCE(q->error) ?: -EIO;
 	free_job(job);
 	return error;
 }

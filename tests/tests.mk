@@ -4,6 +4,9 @@ UNIT_SRC  := $(wildcard tests/unit/test_*.c)
 UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 # The exact rationals of test_mx.
 UNIT_EXTRA_test_mx := -lgmp
+# The driver's logic that needs no kernel, with its types.
+UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c
+$(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/millrace_hw.h
 SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 # Host code is tested under ASan and UBSan: the same sources, built a second time.

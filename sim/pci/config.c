@@ -17,6 +17,8 @@ enum {
     MSIX_ENABLE = 0x8000,
     MSIX_MASK_ALL = 0x4000,
     MSI_MESSAGES = 4, // log2
+    COUNTS = 0xC0,    // behind all capabilities: vm_counts
+    COUNTS_WORDS = 5,
 };
 
 static uint8_t space[256], writable[256];
@@ -141,7 +143,14 @@ void vm_interrupt(unsigned vector)
 uint32_t vm_config_read(uint32_t at, unsigned bytes)
 {
     vm_counts.config_reads++;
-    return at + bytes <= sizeof space ? get(space + at, bytes) : ~0u;
+    if (at < COUNTS || at + bytes > COUNTS + 4 * COUNTS_WORDS)
+        return at + bytes <= sizeof space ? get(space + at, bytes) : ~0u;
+    // For tests: what the function has been asked for and has done.
+    const uint32_t counts[COUNTS_WORDS] = {
+        (uint32_t)vm_counts.bar_reads, (uint32_t)vm_counts.bar_writes,
+        (uint32_t)vm_counts.interrupts, (uint32_t)(vm_counts.dma_read >> 10),
+        (uint32_t)(vm_counts.dma_written >> 10)};
+    return counts[(at - COUNTS) / 4] >> (8 * (at & 3));
 }
 
 bool vm_config_write(uint32_t at, uint32_t value, unsigned bytes)

@@ -62,7 +62,7 @@ $(VM_BUILD)/ends: sim/pci/guest/ends.c
 	@$(CC) $(CSTD) $(WARN) -Os -static -s -o $@ $<
 $(VM_PROGRAMS): $(VM_BUILD)/%: tests/driver/%.c driver/include/uapi/millrace.h $(wildcard tests/driver/*.h)
 	@mkdir -p $(@D)
-	@$(CC) $(CSTD) $(WARN) -O1 -static -s -Idriver/include -o $@ $<
+	@$(CC) $(CSTD) $(WARN) -O1 -static -s -I. -Idriver/include -o $@ $<
 VM_FILES := $(MILLRACE) $(VM_BUILD)/ends tests/driver/guest.sh $(VM_PROGRAMS)
 $(VM_BUILD)/guest.cpio: sim/pci/guest/init sim/pci/guest/pack.sh $(BUILD)/driver/millrace.ko $(VM_FILES) $(wildcard models/demo/*)
 	@echo "CPIO  $@"

@@ -60,7 +60,7 @@ void vm_interrupt(unsigned vector);
 // ---------------------------------------------------------------------------
 
 void vm_config_init(unsigned caps, unsigned vectors);
-uint32_t vm_config_read(uint32_t at, unsigned bytes);
+uint32_t vm_config_read(uint32_t at, unsigned bytes); // from 0xC0 on: vm_counts, for tests
 // True when the write asked for a function level reset.
 bool vm_config_write(uint32_t at, uint32_t value, unsigned bytes);
 bool vm_config_master(void);

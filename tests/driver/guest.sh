@@ -20,6 +20,11 @@ program() {
     { "$@"; echo $? >/tmp/status; } | sed 's/^/    /'
     [ "$(cat /tmp/status)" = 0 ]
 }
+# Another one, whose output is remarks.
+remarks() {
+    { "$@"; echo $? >/tmp/status; } 2>&1 | sed 's/^/# /'
+    [ "$(cat /tmp/status)" = 0 ]
+}
 load() { # PARAMETER...
     insmod /millrace.ko "$@" && [ -c /dev/millrace0 ]
 }
@@ -49,15 +54,62 @@ mode() {
     [ "$wanted" = 0 ] || ok "irq_mode=$1: interrupts" [ "$(interrupts)" -gt 0 ]
 }
 
+# Accesses to BAR 0 and interrupts since the machine began, as the function counts them.
+counts() {
+    # shellcheck disable=SC2046
+    set -- $(od -An -tu4 -j192 -N12 /sys/bus/pci/devices/0000:00:05.0/config)
+    echo $(($2)) "$3"
+}
+decode() { millrace generate -m /demo -q -d pci:0 -p And -n "$1" >/dev/null 2>&1; }
+# Ten decoded tokens more: register writes and interrupts.
+token_costs() {
+    a=$(counts) && decode 2 && b=$(counts) && decode 12 && c=$(counts) || return 1
+    # shellcheck disable=SC2086
+    set -- $a $b $c
+    writes=$(($5 - $3 - ($3 - $1))) irqs=$(($6 - $4 - ($4 - $2)))
+    echo "# 10 tokens: $writes register writes, $irqs interrupts"
+    [ $writes -ge 10 ] && [ $writes -le 20 ] && [ $irqs -ge 10 ] && [ $irqs -le 10 ]
+}
+
+# What the kernel holds for the driver, by name, and all objects of its general caches.
+named() { cat /proc/interrupts /proc/iomem /proc/vmallocinfo /proc/modules | grep -c millrace; }
+objects() { awk '/^(kmalloc|dma-kmalloc)/ { n += $2 * $4 } END { print n }' /proc/slabinfo; }
+cycle() {
+    load "irq_mode=$1" && uapi >/tmp/out && rmmod millrace
+}
+leaks() {
+    rmmod millrace
+    for i in 1 2 3 4 5; do
+        cycle auto && cycle poll || return 1
+    done
+    before=$(objects)
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        cycle auto || return 1
+    done
+    after=$(objects)
+    left=$(named)
+    echo "# $before bytes of objects before, $after after 20 times; $left entries left in /proc"
+    load
+    [ "$left" = 0 ] && [ $((after - before)) -lt 10000 ]
+}
+
 for group; do
     case $group in
-    uapi) ok "uapi" program uapi ;;
+    uapi | memory | clients | removal) ok "$group" program "$group" ;;
     generate) ok "text, tokens and counters are sim:'s" generate ;;
     modes)
         mode auto 16
         mode single 1
         mode msi 1 # more need an interrupt-remapping IOMMU on x86
         mode poll 0
+        ;;
+    costs) ok "a decoded token costs 2 register writes and 1 interrupt at most" token_costs ;;
+    selftest) ok "millrace selftest" remarks millrace selftest -d pci:0 ;;
+    leaks) ok "nothing is left of 20 times loading, using and unloading" leaks ;;
+    three) # rings share vectors
+        ok "3 vectors" [ "$(cat $sysfs/vectors)" = 3 ]
+        ok "clients" program clients
+        ok "text, tokens and counters are sim:'s" generate
         ;;
     polled)
         ok "without vectors the driver polls" [ "$(cat $sysfs/vectors)" = 0 ]

@@ -18,18 +18,28 @@ mkdir "$work/files"
 "$millrace" generate -m models/demo -q -d sim:tiny -p "And it came to pass" -n 6 --json >"$work/sim.json" || exit 1
 grep -v open_seconds "$work/sim.json" >"$work/files/expect.json"
 
-# vm GROUP...: one machine.
+# vm_command COMMAND...: one machine. vm GROUP...: tests in one.
+vm_command() { EXTRA=$work/files sim/pci/vm.sh "$@" >"$work/log"; }
 vm() {
-    EXTRA=$work/files sim/pci/vm.sh guest.sh "$@" >"$work/log"
+    vm_command guest.sh "$@"
     local status=$?
     sed 's/^/    /' "$work/log"
     return $status
 }
 
-ok "driver: uapi and interrupt modes" vm uapi modes
+ok "driver: uapi, memory, clients, removal, interrupt modes" vm uapi memory clients removal costs modes
 if [ "$1" = full ]; then
-    PARAMS=swiotlb=4096,force ok "driver: bounced DMA" vm uapi generate
+    PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory clients removal generate
+    ok "driver: selftest, loading and unloading" vm selftest leaks
     FUNCTION="--irq none" ok "driver: no vectors" vm polled
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate
+    FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
+    # The judge itself.
+    complains() { vm_command sh -c 'echo "WARNING: planted" >/dev/kmsg' && return 1; grep -q "complained" "$work/log"; }
+    ok "driver: a warning of the kernel fails the run" complains
+    status_of() { vm_command sh -c 'exit 7'; [ $? = 7 ]; }
+    ok "driver: the command's status is the run's" status_of
+    hangs() { VM_TIMEOUT=6 vm_command sleep 1000; [ $? = 124 ] && sleep 1 && ! pgrep -f "marker=$$" >/dev/null; }
+    PARAMS="marker=$$" ok "driver: a machine that hangs is ended, and nothing is left of it" hangs
 fi
 done_testing

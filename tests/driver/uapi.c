@@ -1,96 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver through its uapi, inside the virtual machine: TAP on stdout as kselftest does.
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "uapi/millrace.h"
-
-static int points, failed;
-
-static void ok(bool good, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void ok(bool good, const char *fmt, ...)
-{
-    va_list ap;
-    printf("%sok %d - ", good ? "" : "not ", ++points);
-    va_start(ap, fmt);
-    vprintf(fmt, ap);
-    va_end(ap);
-    printf("\n");
-    fflush(stdout);
-    failed += !good;
-}
-
-// The errno of an ioctl that must fail, 0 when it did not.
-static int refused(int fd, unsigned long request, void *arg)
-{
-    return ioctl(fd, request, arg) == 0 ? 0 : errno;
-}
-
-static int open_device(void)
-{
-    int fd = open("/dev/millrace0", O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        printf("Bail out! /dev/millrace0: %s\n", strerror(errno));
-        exit(1);
-    }
-    return fd;
-}
-
-static uint64_t card(int fd, uint64_t bytes)
-{
-    struct millrace_alloc a = {.bytes = bytes};
-    if (ioctl(fd, MILLRACE_IOC_ALLOC, &a) != 0) {
-        printf("# alloc: %s\n", strerror(errno));
-        return 0;
-    }
-    return a.addr + 1; // 0 is a card address too
-}
-
-static uint32_t map(int fd, void *user, uint64_t bytes, uint32_t flags)
-{
-    struct millrace_map m = {.user = (uintptr_t)user, .bytes = bytes, .flags = flags};
-    if (ioctl(fd, MILLRACE_IOC_MAP, &m) != 0) {
-        printf("# map: %s\n", strerror(errno));
-        return 0;
-    }
-    return m.handle;
-}
-
-static bool unmap(int fd, uint32_t handle)
-{
-    struct millrace_unmap u = {.handle = handle};
-    return ioctl(fd, MILLRACE_IOC_UNMAP, &u) == 0;
-}
-
-// Submits and waits; the result's status, or minus errno.
-static int job(int fd, const struct millrace_op *ops, uint32_t count, struct millrace_wait *result)
-{
-    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = count};
-    *result = (struct millrace_wait){.deadline_ns = -1};
-    if (ioctl(fd, MILLRACE_IOC_SUBMIT, &s) != 0)
-        return -errno;
-    result->job = s.job;
-    return ioctl(fd, MILLRACE_IOC_WAIT, result) != 0 ? -errno : (int)result->status;
-}
-
-static void fill(uint8_t *p, size_t n, uint32_t seed)
-{
-    for (size_t i = 0; i < n; i++) {
-        seed = seed * 1664525 + 1013904223;
-        p[i] = (uint8_t)(seed >> 24);
-    }
-}
+#include "tests/driver/device.h"
 
 static void test_info(int fd)
 {
@@ -402,6 +316,5 @@ int main(void)
     test_events(fd);
     test_refused(fd);
     close(fd);
-    printf("1..%d\n", points);
-    return failed != 0;
+    return done();
 }

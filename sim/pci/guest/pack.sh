@@ -24,6 +24,6 @@ for file in "$@"; do
         cp -L "$lib" "$root$lib"
     done
 done
-chmod 755 "$root/init"
+chmod 755 "$root" "$root/init"
 (cd "$root" && find . | sort | cpio -o -H newc --quiet --owner=0:0) >"$out.tmp"
 mv "$out.tmp" "$out"

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many clients, inside the virtual machine: processes side by side, signals in every wait, kills,
+// and a run that does not end.
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/driver/device.h"
+
+enum { MIB = 1 << 20, RINGS = 16 };
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+// Rings in use, from sysfs; waits for a while until there are as many as expected.
+static bool contexts_become(int wanted)
+{
+    int n = -1;
+    for (int i = 0; i < 100; i++) {
+        FILE *f = fopen("/sys/class/misc/millrace0/contexts", "r");
+        if (f) {
+            if (fscanf(f, "%d", &n) != 1)
+                n = -1;
+            fclose(f);
+        }
+        if (n == wanted)
+            return true;
+        pause_ms(50);
+    }
+    printf("# %d contexts\n", n);
+    return false;
+}
+
+static bool parameter(const char *name, const char *value)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/module/millrace/parameters/%s", name);
+    int fd = open(path, O_WRONLY);
+    bool good = fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+// ---- processes
+// ------------------------------------------------------------------------------------
+
+// Copies of random sizes there and back, several jobs under way; the rounds that went well.
+static int client(uint32_t seed, int rounds)
+{
+    enum { BYTES = 256 << 10, JOBS = 4 };
+    int fd = open_device();
+    uint8_t *p = aligned_alloc(4096, BYTES), *q = aligned_alloc(4096, BYTES);
+    uint64_t at = card(fd, BYTES) - 1;
+    uint32_t a = map(fd, p, BYTES, MILLRACE_MAP_READ), b = map(fd, q, BYTES, MILLRACE_MAP_WRITE);
+    int good = 0;
+    for (int round = 0; p && q && a && b && round < rounds; round++) {
+        uint64_t jobs[JOBS];
+        fill(p, BYTES, seed + (uint32_t)round * 77);
+        memset(q, 0, BYTES);
+        bool fine = true;
+        for (size_t i = 0; i < JOBS; i++) {
+            size_t part = BYTES / JOBS, from = i * part, n = part - (seed + i) % 1000;
+            struct millrace_op ops[] = {{.op = MILLRACE_OP_COPY_IN,
+                                         .addr = at + from,
+                                         .bytes = n,
+                                         .offset = from,
+                                         .handle = a},
+                                        {.op = MILLRACE_OP_COPY_OUT,
+                                         .addr = at + from,
+                                         .bytes = n,
+                                         .offset = from,
+                                         .handle = b}};
+            struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
+            fine &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+            jobs[i] = s.job;
+        }
+        for (size_t i = JOBS; i--;) { // the last first
+            struct millrace_wait w = {.job = jobs[i], .deadline_ns = -1};
+            fine &= ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0;
+        }
+        for (size_t i = 0; i < JOBS; i++) {
+            size_t part = BYTES / JOBS, n = part - (seed + i) % 1000;
+            fine &= memcmp(p + i * part, q + i * part, n) == 0 && q[i * part + n] == 0;
+        }
+        good += fine;
+    }
+    return good;
+}
+
+static void test_processes(void)
+{
+    enum { CLIENTS = 15, ROUNDS = 4 };
+    pid_t pids[CLIENTS];
+    fflush(stdout);
+    for (int i = 0; i < CLIENTS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0)
+            exit(client((uint32_t)i * 1000 + 1, ROUNDS));
+    }
+    // Two of them are killed in the middle.
+    pause_ms(150);
+    kill(pids[3], SIGKILL);
+    kill(pids[9], SIGKILL);
+    int good = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        int status = 0;
+        waitpid(pids[i], &status, 0);
+        if (i == 3 || i == 9)
+            continue;
+        good += WIFEXITED(status) && WEXITSTATUS(status) == ROUNDS;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != ROUNDS)
+            printf("# client %d: status 0x%x\n", i, status);
+    }
+    ok(good == CLIENTS - 2, "%d clients side by side, two killed: %d of %d went well", CLIENTS,
+       good, CLIENTS - 2);
+    ok(contexts_become(0), "none is left");
+}
+
+static void test_all_rings(void)
+{
+    int fds[RINGS], n = 0;
+    while (n < RINGS && (fds[n] = open(NODE, O_RDWR | O_CLOEXEC)) >= 0)
+        n++;
+    ok(n == RINGS, "%d contexts at once", n);
+    ok(open(NODE, O_RDWR) < 0 && errno == EBUSY, "one more is refused");
+    close(fds[5]);
+    fds[5] = open(NODE, O_RDWR | O_CLOEXEC);
+    ok(fds[5] >= 0, "one is closed, one can be opened");
+    while (n--)
+        close(fds[n]);
+}
+
+static void *jobs_of_thread(void *arg)
+{
+    int fd = *(int *)arg;
+    uint8_t *p = aligned_alloc(4096, 4096);
+    uint64_t at = card(fd, 4096) - 1;
+    uint32_t h = map(fd, p, 4096, MILLRACE_MAP_READ);
+    for (int i = 0; i < 20; i++) {
+        struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 4096, .handle = h};
+        struct millrace_wait w;
+        if (job(fd, &op, 1, &w) != 0)
+            return NULL;
+    }
+    unmap(fd, h);
+    free(p);
+    return arg;
+}
+
+static void test_threads(void)
+{
+    enum { THREADS = 6 };
+    pthread_t threads[THREADS];
+    int fd = open_device(), good = 0;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, jobs_of_thread, &fd) != 0)
+            exit(1);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        good += result != NULL;
+    }
+    ok(good == THREADS, "threads that share one context");
+    close(fd);
+}
+
+// ---- waits
+// ----------------------------------------------------------------------------------------
+
+// Copies of so many MiB, 16 at most. The job's number, or 0.
+static uint64_t start_copies(int fd, int copies, size_t mib)
+{
+    static uint8_t *p;
+    static uint64_t at;
+    static uint32_t handle;
+    static int of = -1;
+    if (of != fd) {
+        p = p ? p
+              : mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at = card(fd, 16 * MIB) - 1;
+        handle = map(fd, p, 16 * MIB, MILLRACE_MAP_READ);
+        of = fd;
+    }
+    struct millrace_op ops[32];
+    for (int i = 0; i < copies; i++)
+        ops[i] = (struct millrace_op){
+            .op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = mib * MIB, .handle = handle};
+    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = (uint32_t)copies};
+    return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
+}
+
+static volatile sig_atomic_t signals;
+static void on_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static void test_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    int fd = open_device();
+    uint64_t number = start_copies(fd, 4, 16);
+    struct millrace_wait w = {.job = number};
+    ok(number && refused(fd, MILLRACE_IOC_WAIT, &w) == ETIMEDOUT, "asking does not wait");
+    w.deadline_ns = now() + 20000000;
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == ETIMEDOUT, "a deadline ends the wait");
+
+    fflush(stdout);
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 3; i++) {
+            pause_ms(40);
+            kill(parent, i < 1 ? SIGUSR1 : SIGUSR2);
+        }
+        exit(0);
+    }
+    sigaction(SIGUSR1, &action, NULL);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR2, &action, NULL);
+    w.deadline_ns = -1;
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == EINTR && signals == 1, "a signal ends the wait");
+    int rc = ioctl(fd, MILLRACE_IOC_WAIT, &w);
+    waitpid(pid, NULL, 0);
+    ok(rc == 0 && w.status == 0 && signals == 3,
+       "it is waited for again, through signals that restart (%d)", (int)signals);
+
+    // Killed in a wait, in an ioctl that waits by itself, and with everything submitted.
+    for (int kind = 0; kind < 3; kind++) {
+        fflush(stdout);
+        pid = fork();
+        if (pid == 0) {
+            int own = open_device();
+            uint64_t n = start_copies(own, 32, 16);
+            struct millrace_wait forever = {.job = n, .deadline_ns = -1};
+            struct millrace_alloc large = {.bytes = 900ull * MIB}; // cleared before it is given out
+            if (kind == 0)
+                ioctl(own, MILLRACE_IOC_WAIT, &forever);
+            else if (kind == 1)
+                ioctl(own, MILLRACE_IOC_ALLOC, &large);
+            pause_ms(60000);
+            exit(0);
+        }
+        pause_ms(200);
+        int64_t begin = now();
+        int status;
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        int64_t took = (now() - begin) / 1000000;
+        ok(WIFSIGNALED(status) && contexts_become(1), "killed %s",
+           kind == 0   ? "in a wait"
+           : kind == 1 ? "while memory is cleared for it"
+                       : "with work under way");
+        printf("# %lld ms\n", (long long)took);
+    }
+    number = start_copies(fd, 1, 1);
+    w = (struct millrace_wait){.job = number, .deadline_ns = -1};
+    ok(number && ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0, "the others go on");
+    close(fd);
+}
+
+// ---- a run that does not end
+// ----------------------------------------------------------------------
+
+// A program of one command, END, that waits for a semaphore which nothing signals.
+static uint64_t start_endless(int fd)
+{
+    uint32_t *p = aligned_alloc(4096, 4096);
+    uint64_t at = card(fd, 4096) - 1;
+    uint32_t handle = map(fd, p, 4096, MILLRACE_MAP_READ), desc[32] = {0};
+    memset(p, 0, 4096);
+    p[0] = 0x5F;
+    p[1] = 1;
+    desc[0] = 0x4E55524D;
+    desc[1] = desc[2] = 1;
+    desc[4] = (uint32_t)(at + 1024);
+    desc[5] = (uint32_t)((at + 1024) >> 32);
+    desc[10] = 1;
+    struct millrace_op ops[] = {
+        {.op = MILLRACE_OP_COPY_IN, .addr = at + 1024, .bytes = 64, .handle = handle},
+        {.op = MILLRACE_OP_RUN, .addr = at, .bytes = 128, .offset = (uintptr_t)desc}};
+    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
+    return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
+}
+
+static void test_endless(void)
+{
+    ok(parameter("timeout_ms", "1000"), "time-out of a second");
+    int bad = open_device(), fd = open_device();
+    uint64_t hangs = start_endless(bad);
+    ok(hangs != 0, "a run that does not end");
+    int64_t begin = now();
+    uint64_t number = start_copies(fd, 1, 1);
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    ok(number && ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0,
+       "another context's copies go on behind it");
+    printf("# after %lld ms\n", (long long)(now() - begin) / 1000000);
+    w = (struct millrace_wait){.job = hangs, .deadline_ns = -1};
+    ok(refused(bad, MILLRACE_IOC_WAIT, &w) == EIO, "its own wait ends in EIO");
+    struct pollfd pf = {.fd = bad, .events = POLLIN};
+    ok(poll(&pf, 1, 0) == 1 && pf.revents & POLLERR, "and poll in an error");
+    struct millrace_alloc a = {.bytes = 4096};
+    ok(refused(bad, MILLRACE_IOC_ALLOC, &a) == EIO, "its context takes nothing more");
+    close(bad);
+    bad = open_device();
+    hangs = start_copies(bad, 1, 1);
+    w = (struct millrace_wait){.job = hangs, .deadline_ns = -1};
+    ok(hangs && ioctl(bad, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0, "a new one works");
+    ok(parameter("timeout_ms", "60000"), "the time-out as it was");
+    close(bad);
+    close(fd);
+}
+
+int main(void)
+{
+    printf("TAP version 13\n");
+    test_all_rings();
+    test_threads();
+    test_processes();
+    test_signals();
+    test_endless();
+    return done();
+}
