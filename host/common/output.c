@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ATTEMPTS = 100, SUFFIX = 17 };
@@ -64,6 +65,12 @@ static int open_named(struct mr_output *out, struct mr_error *err)
 
 int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err)
 {
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { // a device would be lost for good
+        *out = (struct mr_output){.fd = -1, .path = path};
+        return mr_fail(err, MR_ERR_IO, "%s: is no regular file and would be replaced; name a file",
+                       path);
+    }
     *out = (struct mr_output){.fd = open_nameless(path), .path = path};
     int rc = out->fd >= 0 ? 0 : open_named(out, err);
     // Not every file system can reserve; and this is no reason to fail.

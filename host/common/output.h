@@ -17,7 +17,8 @@ struct mr_output {
 // Starts a file of `size` bytes in the directory of `path`, which must stay valid: without a name
 // where the file system can do that (O_TMPFILE), so that not even SIGKILL leaves anything behind;
 // else under a temporary one. The room is reserved where the file system can do that, so a disk
-// that is too small is found out now. Ends with mr_output_commit() or mr_output_abandon().
+// that is too small is found out now. Directories, pipes and devices are not replaced. Ends with
+// mr_output_commit() or mr_output_abandon().
 int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err);
 
 // The same for a file that something else writes, by its temporary name.

@@ -289,6 +289,26 @@ static void packing_does_not_replace_the_checkpoint(void **state)
     (void)remove(files_path("model.safetensors"));
 }
 
+static void packing_does_not_replace_what_is_no_file(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_packed p;
+    struct stat st;
+    const struct mr_pack_options opt = {0};
+    const char *pipe = files_path("pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    check(mr_pack_directory(&p, FIXTURES "/" MODEL, &opt, &err), &err);
+    int before = entries();
+    assert_refused(mr_packed_save(&p, FIXTURES "/" MODEL, pipe, NULL, &err), MR_ERR_IO, &err,
+                   "no regular file");
+    assert_int_equal(stat(pipe, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(entries(), before);
+    mr_packed_close(&p);
+    (void)remove(pipe);
+}
+
 static int stop_at_once(void *arg, size_t done, size_t total)
 {
     (void)done;
@@ -539,6 +559,7 @@ int main(void)
         cmocka_unit_test(tokenizers_of_both_forms_survive),
         cmocka_unit_test(failed_writes_leave_nothing),
         cmocka_unit_test(packing_does_not_replace_the_checkpoint),
+        cmocka_unit_test(packing_does_not_replace_what_is_no_file),
         cmocka_unit_test(packing_can_be_stopped),
         cmocka_unit_test(refuses_infinite_weights),
         cmocka_unit_test(refuses_files_of_another_kind),
