@@ -26,6 +26,8 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
 UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $(CLI_LIBS)
+UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
+$(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
 $(BUILD)/unit/test_suite: $(CLI_SRC) $(wildcard host/cli/*.h)
 # Disks that are full or broken at any point.
 comma := ,

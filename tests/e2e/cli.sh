@@ -25,7 +25,7 @@ exits help_lists_the_commands 0 '' --help
 ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage: millrace'"
 exits version_is_shown 0 '' --version
 exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
-for c in generate chat info pack unpack compare bench plan trace selftest devices serve; do
+for c in generate chat eval info pack unpack compare bench plan trace selftest devices serve; do
     exits "help_of_$c" 0 '' $c --help
     ok "help_of_${c}_has_examples" grep -q "^example" "$work/out"
     exits "unknown_option_of_$c" 2 "option '--frobnicate' is not known" $c --frobnicate

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// `millrace eval`: perplexity of a text, and questions with known answers.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/eval_tasks.h"
+#include "common/error.h"
+#include "common/output_file.h"
+
+enum { OPT_PERPLEXITY = 300, OPT_TASKS, OPT_WINDOW, OPT_STRIDE, OPT_SEQUENCES, OPT_DETAILS };
+
+static const struct option options[] = {
+    CLI_COMMON_OPTIONS,
+    {"perplexity", required_argument, NULL, OPT_PERPLEXITY},
+    {"tasks", required_argument, NULL, OPT_TASKS},
+    {"tokens", required_argument, NULL, 'n'},
+    {"window", required_argument, NULL, OPT_WINDOW},
+    {"stride", required_argument, NULL, OPT_STRIDE},
+    {"sequences", required_argument, NULL, OPT_SEQUENCES},
+    {"details", required_argument, NULL, OPT_DETAILS},
+    {NULL, 0, NULL, 0},
+};
+
+struct args {
+    struct cli_common c;
+    const char *text, *tasks, *details;
+    long tokens, window, stride, sequences; // 0: not given
+};
+
+static int parse(struct args *a, int argc, char **argv, int *status)
+{
+    const struct cli_command *cmd = &cmd_eval;
+    int opt;
+    while ((opt = cli_next_option(cmd, argc, argv, CLI_COMMON_SHORT "n:", options)) != -1) {
+        int taken = cli_common_option(&a->c, cmd, opt, status);
+        bool ok = true;
+        if (taken < 0)
+            return -1;
+        if (taken > 0)
+            continue;
+        if (opt == OPT_PERPLEXITY)
+            a->text = optarg;
+        else if (opt == OPT_TASKS)
+            a->tasks = optarg;
+        else if (opt == OPT_DETAILS)
+            a->details = optarg;
+        else if (opt == 'n')
+            ok = cli_int(cmd, "--tokens", optarg, 2, 1L << 40, &a->tokens);
+        else if (opt == OPT_WINDOW)
+            ok = cli_int(cmd, "--window", optarg, 2, 1L << 20, &a->window);
+        else if (opt == OPT_STRIDE)
+            ok = cli_int(cmd, "--stride", optarg, 1, 1L << 20, &a->stride);
+        else
+            ok = cli_int(cmd, "--sequences", optarg, 1, 512, &a->sequences);
+        if (!ok) {
+            *status = EXIT_USAGE;
+            return -1;
+        }
+    }
+    *status = cli_take_model(&a->c, cmd, argc, argv);
+    if (*status == EXIT_OK && !a->text == !a->tasks)
+        *status = cli_usage(cmd, "give either --perplexity FILE or --tasks FILE");
+    if (*status == EXIT_OK && a->tasks && (a->tokens || a->window || a->stride))
+        *status = cli_usage(cmd, "--tokens, --window and --stride go with --perplexity");
+    if (*status == EXIT_OK && a->text && a->details)
+        *status = cli_usage(cmd, "--details goes with --tasks");
+    if (*status == EXIT_OK)
+        *status = cli_output_name(cmd, "--details", a->details);
+    return *status == EXIT_OK ? 0 : -1;
+}
+
+struct run {
+    const struct args *a;
+    struct mr_model *model;
+    struct mr_session *session;
+    struct mr_model_info info;
+    size_t items;
+    bool show;
+    double start;
+};
+
+static void show_progress(void *arg, size_t done)
+{
+    const struct run *r = arg;
+    if (r->show)
+        fprintf(stderr, "\r%zu of %zu\033[K", done, r->items);
+}
+
+static int score(struct run *r, struct eval_item *items, size_t n, struct mr_error *err)
+{
+    struct cli_progress progress;
+    struct mr_session_options o = cli_session_progress(&r->a->c, &progress, "uploading");
+    o.max_seqs = r->a->sequences ? (int)r->a->sequences : 8;
+    if ((size_t)o.max_seqs > n)
+        o.max_seqs = (int)n;
+    int rc = mr_session_open(&r->session, r->model, r->a->c.device, &o, err);
+    cli_end_progress(&progress);
+    r->items = n;
+    r->start = cli_seconds();
+    if (rc == 0)
+        rc =
+            eval_score(r->session, r->info.vocab_size, o.max_seqs, items, n, show_progress, r, err);
+    if (r->show)
+        fprintf(stderr, "\r\033[K");
+    return rc;
+}
+
+// Adds what both kinds of result end with, and prints it.
+static int print_result(const struct run *r, json_t *o)
+{
+    struct mr_stats stats;
+    mr_session_get_stats(r->session, &stats);
+    json_object_set_new(o, "device", json_string(r->a->c.device));
+    json_object_set_new(o, "seconds", json_real(cli_seconds() - r->start));
+    json_object_set_new(o, "stats", cli_stats_json(&stats));
+    return cli_print_json(o);
+}
+
+// ---- perplexity --------------------------------------------------------------------------------
+
+// Windows begin at 0, stride, 2 stride, ...; each scores the tokens that none before it has scored,
+// until one has scored the last. So each but the first token of the text is scored once.
+static size_t make_windows(const int32_t *ids, size_t count, size_t window, size_t stride,
+                           struct eval_item *items)
+{
+    size_t n = 0, scored = 1;
+    for (size_t at = 0; scored < count; at += stride) {
+        size_t end = count - at < window ? count : at + window;
+        if (items)
+            items[n] =
+                (struct eval_item){.tokens = ids + at, .count = end - at, .first = scored - at};
+        scored = end;
+        n++;
+    }
+    return n;
+}
+
+static int print_perplexity(const struct run *r, size_t tokens, size_t windows, size_t bytes,
+                            double loglik, size_t window, size_t stride)
+{
+    double nats = -loglik / (double)tokens, bits = -loglik / M_LN2 / (double)bytes;
+    if (r->a->c.json)
+        return print_result(r, json_pack("{s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "perplexity",
+                                         exp(nats), "nats_per_token", nats, "bits_per_byte", bits,
+                                         "tokens", (json_int_t)tokens, "bytes", (json_int_t)bytes,
+                                         "windows", (json_int_t)windows, "window",
+                                         (json_int_t)window, "stride", (json_int_t)stride));
+    printf("perplexity        %.6g\n", exp(nats));
+    printf("loss              %.6f nats a token, %.6f bits a byte\n", nats, bits);
+    printf("tokens            %zu scored, %zu bytes, in %zu window%s of %zu with stride %zu "
+           "(%.1f s)\n",
+           tokens, bytes, windows, windows == 1 ? "" : "s", window, stride,
+           cli_seconds() - r->start);
+    return EXIT_OK;
+}
+
+// The bytes of tokens.
+static int count_bytes(struct run *r, const int32_t *ids, size_t n, size_t *bytes,
+                       struct mr_error *err)
+{
+    char *text;
+    int rc = mr_model_decode(r->model, ids, n, &text, bytes, err);
+    if (rc == 0)
+        free(text);
+    return rc;
+}
+
+static int perplexity(struct run *r, const char *text, size_t size, int *status,
+                      struct mr_error *err)
+{
+    const struct args *a = r->a;
+    size_t window = a->window ? (size_t)a->window : (size_t)r->info.n_positions;
+    size_t stride = a->stride ? (size_t)a->stride : window / 2;
+    if (window > (size_t)r->info.n_positions)
+        return mr_fail(err, MR_ERR_FIT, "--window %zu: the model has %d positions", window,
+                       r->info.n_positions);
+    if (stride >= window)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "--stride %zu is not below --window %zu: tokens would have no context",
+                       stride, window);
+    int32_t *ids = NULL;
+    size_t count = 0, bytes = 0, n = 0;
+    struct eval_item *items = NULL;
+    double loglik = 0;
+    int rc = mr_model_encode(r->model, text, size, true, &ids, &count, err);
+    if (rc == 0 && a->tokens && count > (size_t)a->tokens)
+        count = (size_t)a->tokens;
+    if (rc == 0 && count < 2)
+        rc = mr_fail(err, MR_ERR_USAGE, "the text has %zu tokens; two are the least", count);
+    if (rc == 0)
+        rc = count_bytes(r, ids + 1, count - 1, &bytes, err);
+    if (rc == 0) {
+        n = make_windows(ids, count, window, stride, NULL);
+        items = calloc(n, sizeof *items);
+        if (!items)
+            rc = mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", n);
+    }
+    if (rc == 0) {
+        (void)make_windows(ids, count, window, stride, items);
+        rc = score(r, items, n, err);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        loglik += items[i].loglik;
+    if (rc == 0)
+        *status = print_perplexity(r, count - 1, n, bytes, loglik, window, stride);
+    free(items);
+    free(ids);
+    return rc;
+}
+
+// ---- questions ---------------------------------------------------------------------------------
+
+static void print_mean(const char *name, const struct eval_mean *m, const char *what)
+{
+    printf("%-17s %.4f +- %.4f  %s\n", name, eval_mean(m), eval_stderr(m), what);
+}
+
+static void set_mean(json_t *o, const char *name, const struct eval_mean *m)
+{
+    char with[64];
+    (void)snprintf(with, sizeof with, "%s_stderr", name);
+    json_object_set_new(o, name, json_real(eval_mean(m)));
+    json_object_set_new(o, with, json_real(eval_stderr(m)));
+}
+
+static int print_summary(const struct run *r, const struct eval_summary *s)
+{
+    double cloze = s->cloze_acc.n ? exp(-s->cloze_loglik / (double)s->cloze_acc.n) : 0;
+    if (!r->a->c.json) {
+        if (s->acc.n) {
+            printf("multiple choice   %zu questions\n", s->acc.n);
+            print_mean("  acc", &s->acc, "by log-likelihood");
+            print_mean("  acc_norm", &s->acc_norm, "by log-likelihood a character");
+            print_mean("  acc_bytes", &s->acc_bytes, "by log-likelihood a byte");
+        }
+        if (s->cloze_acc.n) {
+            printf("cloze             %zu questions\n", s->cloze_acc.n);
+            print_mean("  acc", &s->cloze_acc, "greedy continuation is the right one");
+            printf("%-17s %.6g\n", "  perplexity", cloze);
+        }
+        return EXIT_OK;
+    }
+    json_t *o = json_object(), *choice = json_object(), *gap = json_object();
+    json_object_set_new(choice, "questions", json_integer((json_int_t)s->acc.n));
+    json_object_set_new(gap, "questions", json_integer((json_int_t)s->cloze_acc.n));
+    if (s->acc.n) {
+        set_mean(choice, "acc", &s->acc);
+        set_mean(choice, "acc_norm", &s->acc_norm);
+        set_mean(choice, "acc_bytes", &s->acc_bytes);
+    }
+    if (s->cloze_acc.n) {
+        set_mean(gap, "acc", &s->cloze_acc);
+        json_object_set_new(gap, "perplexity", json_real(cloze));
+    }
+    json_object_set_new(o, "multiple_choice", choice);
+    json_object_set_new(o, "cloze", gap);
+    return print_result(r, o);
+}
+
+static int write_details(const struct eval_tasks *t, const char *path, struct mr_output_file *out,
+                         struct mr_error *err)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        json_t *o = eval_question_json(t, &t->questions[i]);
+        bool ok = o && json_dumpf(o, out->file, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0 &&
+                  fputc('\n', out->file) >= 0;
+        json_decref(o);
+        if (!ok)
+            break; // the commit says what failed
+    }
+    return mr_output_file_commit(out, path, err);
+}
+
+static int tasks(struct run *r, int *status, struct mr_error *err)
+{
+    const char *details = r->a->details;
+    struct eval_tasks t = {0};
+    struct mr_output_file out = {0};
+    int rc = eval_tasks_read(&t, r->model, r->a->tasks, err);
+    if (rc == 0 && details)
+        rc = mr_output_file_open(&out, details, err);
+    if (rc == 0)
+        rc = score(r, t.items, t.n_items, err);
+    if (rc == 0 && details)
+        rc = write_details(&t, details, &out, err);
+    else
+        mr_output_file_abandon(&out);
+    if (rc == 0) {
+        struct eval_summary s = eval_summarise(&t);
+        *status = print_summary(r, &s);
+    }
+    eval_tasks_free(&t);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct args a = {.c = {.device = "model:"}};
+    struct mr_error err = {0};
+    struct mr_model *model = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    int status;
+    if (parse(&a, argc, argv, &status) < 0)
+        return status;
+    if (a.text && cli_read_file(a.text, &text, &size, &err) < 0)
+        return cli_fail(&err);
+    status = cli_load(&a.c, &model);
+    if (status == EXIT_OK) {
+        struct run r = {.a = &a, .model = model};
+        r.show = !a.c.quiet && isatty(STDERR_FILENO);
+        mr_model_get_info(model, &r.info);
+        int rc = a.text ? perplexity(&r, text, size, &status, &err) : tasks(&r, &status, &err);
+        if (rc < 0)
+            status = cli_fail(&err);
+        mr_session_close(r.session);
+    }
+    mr_model_close(model);
+    free(text);
+    return status;
+}
+
+const struct cli_command cmd_eval = {
+    "eval",
+    "perplexity of a text; multiple-choice and cloze questions",
+    "MODEL --perplexity FILE|--tasks FILE [OPTIONS]\n\n"
+    "Perplexity in windows that overlap: each token but the text's first is scored once. "
+    "Questions\n"
+    "are JSON lines, counted as lm-evaluation-harness does it; docs/eval.md has both in full:\n"
+    "{\"context\": \"...\", \"choices\": [\"...\", ...], \"gold\": 0}, {\"context\": \"...\", "
+    "\"continuation\": \"...\"}\n\n"
+    "  -m, --model PATH      the same as the first argument\n"
+    "      --perplexity FILE  perplexity of this text, '-' for standard input\n"
+    "      --tasks FILE      questions, '-' for standard input\n"
+    "  -d, --device URI      as for generate (default model:)\n"
+    "  -n, --tokens N        only the first N tokens of the text\n"
+    "      --window N        tokens of a window (the model's positions)\n"
+    "      --stride N        from the beginning of one window to the next (half a window)\n"
+    "      --sequences N     at the same time on the device (8); changes no result\n"
+    "      --details FILE    what each question got, as JSON lines\n"
+    "      --two-pass        second activation pass\n"
+    "      --chunk N         most tokens a device run\n"
+    "      --format F        mxint8 (default) or mxfp4, for directories\n"
+    "      --no-smoothing    leave out channel smoothing, for directories\n"
+    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
+    "      --json            result as JSON\n"
+    "  -v, --verbose         what is done, on standard error\n"
+    "  -q, --quiet           no progress\n\n"
+    "examples:\n"
+    "  millrace eval models/demo --perplexity models/demo/heldout.txt -n 4096\n"
+    "  millrace eval models/demo --perplexity models/demo/heldout.txt --window 256 --stride 64\n"
+    "  millrace eval models/demo --tasks questions.jsonl --details answers.jsonl --json\n",
+    run,
+};

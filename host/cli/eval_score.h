@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log-likelihoods of tokens on a session.
+#ifndef MILLRACE_CLI_EVAL_SCORE_H
+#define MILLRACE_CLI_EVAL_SCORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "millrace.h"
+
+// A text whose tokens first .. count - 1 are scored, each given all before it; 1 <= first < count.
+// At most n_positions + 1 tokens: nothing comes after the last.
+struct eval_item {
+    const int32_t *tokens;
+    size_t count, first;
+    // Results: the sum of the natural logarithms of the probabilities, and whether each of the
+    // tokens was the most probable (of equals the lowest id).
+    double loglik;
+    bool greedy;
+};
+
+// Scores n items, up to `sequences` of them at the same time (the session must have as many free).
+// progress(arg, items) is called now and then with how many are done; may be NULL. The results do
+// not depend on `sequences`.
+int eval_score(struct mr_session *session, int vocab, int sequences, struct eval_item *items,
+               size_t n, void (*progress)(void *arg, size_t done), void *arg, struct mr_error *err);
+
+#endif
