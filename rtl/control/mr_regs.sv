@@ -5,7 +5,8 @@
 // Parameters: the configuration, as it is reported to the host.
 //
 // One access at a time. Writes take address and data in any order; responses are always OKAY;
-// unknown addresses read zero and ignore writes. start_o, reset_o and irq_clear_o are pulses.
+// unknown addresses read zero and ignore writes. Words are written whole whatever the strobe says:
+// mr_kernel and mr_pcie_bar hold partial ones back. start_o, reset_o and irq_clear_o are pulses.
 module mr_regs #(
   parameter int N = 1,
   parameter int R = 4,
@@ -96,7 +97,6 @@ module mr_regs #(
     end else begin
       if (finish_i) irq_status_q <= 1'b1;
       if (awvalid_i && awready_o) aw_q <= 1'b1;
-      // Only whole words are written; a partial strobe is ignored like an unknown address.
       if (wvalid_i && wready_o) w_q <= 1'b1;
       if (bvalid_o && bready_i) bvalid_o <= 1'b0;
       if (do_write) begin
