@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH = 512, EXIT_OF_A_DEVICE_ERROR = 4, PATIENCE_SECONDS = 10, LOOKS = 10 };
+enum { PATH = 512, EXIT_OF_A_DEVICE_ERROR = 4, PATIENCE_SECONDS = 10, LOOKS = 10, MOMENT = 50 };
 
 static struct {
     char dir[64]; // empty: none
@@ -23,8 +23,8 @@ static struct {
     _Atomic int open;             // devices
     _Atomic bool inside, closing; // a device is being opened or closed
     volatile sig_atomic_t crashed, lost, ending;
-    _Atomic unsigned looked;
-    int saved_stdout; // while inside, else -1
+    _Atomic unsigned looked, looked_since; // since a crash
+    int saved_stdout;                      // while inside, else -1
 } emu = {.saved_stdout = -1};
 
 bool mr_xrt_emulated(void)
@@ -179,14 +179,14 @@ int mr_xrt_emulation_watch(struct mr_error *err)
         return 0;
     if (emu.inside && !emu.closing)
         handle_crashes(); // the shim sets up its own while it loads an xclbin
-    // A crash may well come of its end.
+    // A crash may come of its end, which is seen a moment later.
     bool look = emu.looked++ % LOOKS == 0 || emu.crashed;
     if (look && !emu.closing && simulators(&pid, &state) > 0 && state == 'Z') {
         last_words(words, sizeof words);
         return mr_fail(err, MR_ERR_DEVICE, "the simulator behind XRT's hw_emu has ended%s%s",
                        *words ? ": " : "", words);
     }
-    return emu.crashed
+    return emu.crashed && emu.looked_since++ >= MOMENT
                ? mr_fail(err, MR_ERR_DEVICE,
                          "XRT's hw_emu has crashed on its xclbin or on what its simulator answered")
                : 0;

@@ -37,6 +37,13 @@ two_units() {
     return 1
 }
 ok xrt_simulator_of_two_units_killed_in_mid_run two_units
+batch_killed() { # each line says what has become of it
+    yes "In the beginning" | head -6 >"$work/prompts"
+    MILLRACE_XCLBIN=$xrt/millrace-tiny-x2.xclbin start "${demo[@]}" -d xrt:0 --batch "$work/prompts" --sequences 2 -n 400 --ignore-eos
+    kill -9 "$(sim=$(emulator) && sleep 1 && echo "$sim")"
+    ended 4 "the simulator behind XRT's hw_emu has ended" && [ "$(grep -c '"error":' "$work/out")" = "$(wc -l <"$work/out")" ]
+}
+ok xrt_simulator_of_a_batch_killed_in_mid_run batch_killed
 with() { # NAME STATUS WORDS LINES...
     local name=$1 want=$2 words=$3
     shift 3

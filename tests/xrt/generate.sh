@@ -38,6 +38,21 @@ several() {
 }
 ok xrt_several_processes_at_once several
 
+# A batch uses all compute units that are there: the lines of one unit, and of as many units of sim:.
+printf '%s\n' "In the beginning" "And the king said" "The earth" "Now" >"$work/prompts"
+batch() { # NAME DEVICE XCLBIN UNITS
+    MILLRACE_XCLBIN=$3 sim/xrt/run "$millrace" generate -m models/demo -q -d "$2" --batch "$work/prompts" -n 5 --sequences 1 --stats \
+        >"$work/$1" 2>"$work/err.$1" && [ "$(grep -cE '^unit [0-9]+: [1-9][0-9]* tokens .* [1-9][0-9]* cycles$' "$work/err.$1")" = "$4" ] &&
+        [ "$(wc -l <"$work/$1")" = 4 ] && ! grep -q '"error"' "$work/$1" && cmp "$work/b1" "$work/$1" && return
+    sed 's/^/# /' "$work/$1" "$work/err.$1"
+    return 1
+}
+batches() {
+    batch b1 xrt:0 "$xrt/millrace-tiny.xclbin" 1 && batch b2 xrt:0 "$xrt/millrace-tiny-x2.xclbin" 2 &&
+        batch b3 xrt:0,unit=1 "$xrt/millrace-tiny-x2.xclbin" 1 && batch b4 sim:tiny,units=2 "" 2
+}
+ok xrt_batch_on_all_compute_units batches
+
 # The host's memory: XRT's libraries are those of the packages, and nothing of ours takes a shim's place.
 mapped() { # files that the program has mapped in mid-run, to $map
     start "${demo[@]}" -d xrt:0 -p "In the beginning" -n 200
