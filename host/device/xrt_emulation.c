@@ -103,10 +103,14 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return 0;
 }
 
+// Under another name, as threads of XRT's that are still there make sockets in it.
 static void remove_dir(void)
 {
-    if (*emu.dir)
-        (void)nftw(emu.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    char gone[sizeof emu.dir + 8];
+    if (!*emu.dir)
+        return;
+    (void)snprintf(gone, sizeof gone, "%s.gone", emu.dir);
+    (void)nftw(rename(emu.dir, gone) == 0 ? gone : emu.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 // XRT's threads may be stuck, and would be waited for: then the process ends here.
@@ -120,14 +124,18 @@ static void at_exit(int status, void *owner)
     if (emu.lost || emu.open || emu.inside) {
         emu.ending = 1;
         (void)fflush(NULL);
-        remove_dir();
-        kill_simulator(); // last, because XRT's threads crash with loud words when it has gone
         // The shim calls exit() itself when its simulator is not what it expects.
         if (emu.inside && !emu.lost) {
             static const char text[] = "millrace: xrt: XRT's hw_emu has given up\n";
             (void)!write(STDERR_FILENO, text, sizeof text - 1);
-            _exit(EXIT_OF_A_DEVICE_ERROR);
+            status = EXIT_OF_A_DEVICE_ERROR;
         }
+        // XRT's threads have loud words for the loss of their sockets and of the simulator.
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null >= 0)
+            (void)dup2(null, STDERR_FILENO);
+        remove_dir();
+        kill_simulator();
         _exit(status);
     }
     remove_dir();
