@@ -5,7 +5,7 @@
 #include "millrace.h"
 
 #define CHANNEL_SHIFT 36
-#define TURN_LOG2 17 /* buffers begin at a turn of the banks: a run's time does not depend on where */
+#define TURN_LOG2 17 /* buffers begin at a turn of the banks: where does not change a run's time */
 #define GUARD PAGE_SIZE /* between buffers: a stray access is an error, not another's data */
 
 int millrace_card_init(struct millrace_device *dev)

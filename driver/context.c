@@ -92,7 +92,7 @@ static int millrace_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* ---- ioctls ------------------------------------------------------------------------------------ */
+/* ---- ioctls --------------------------------------------------------------------------------- */
 
 static int get_info(struct millrace_context *ctx, struct millrace_info *info)
 {

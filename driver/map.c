@@ -66,7 +66,7 @@ static int pin(struct millrace_map_object *map, u64 user)
 					    flags, map->pages + got);
 
 		if (n <= 0 || fatal_signal_pending(current)) {
-			unpin_user_pages(map->pages, got + (n > 0 ? n : 0));
+			unpin_user_pages(map->pages, got + max(n, 0));
 			kvfree(map->pages);
 			map->pages = NULL;
 			return n < 0 ? n : n ? -EINTR : -EFAULT;

@@ -47,7 +47,7 @@
 #define MILLRACE_QUEUES_MAX 64
 #define MILLRACE_CHANNELS_MAX 16
 #define MILLRACE_RING_LOG2 6
-#define MILLRACE_RING (1U << MILLRACE_RING_LOG2)
+#define MILLRACE_RING BIT(MILLRACE_RING_LOG2)
 #define MILLRACE_OPS_MAX 32U
 #define MILLRACE_JOBS_MAX 64U
 #define MILLRACE_EXTENTS_MAX 4096U
@@ -60,7 +60,7 @@ struct millrace_device {
 	struct kref refs;
 	struct pci_dev *pdev;
 	struct miscdevice misc;
-	char name[16];
+	char name[20];
 	int index;
 
 	struct rw_semaphore alive;
@@ -74,7 +74,7 @@ struct millrace_device {
 	u32 queues, channels, mem_log2;
 	u32 engine[MILLRACE_INFO_ENGINE_WORDS];
 
-	struct mutex down_lock;
+	struct mutex down_lock; /* what ends DMA */
 	struct mutex lock; /* contexts */
 	struct millrace_context *contexts[MILLRACE_QUEUES_MAX];
 	struct gen_pool *pools[MILLRACE_CHANNELS_MAX];
@@ -137,7 +137,7 @@ struct millrace_queue {
 
 struct millrace_context {
 	struct millrace_device *dev;
-	struct mutex lock;
+	struct mutex lock; /* extents, mappings, submission */
 	bool down; /* its hardware is gone */
 	pid_t pid;
 	struct millrace_extent *extents;

@@ -10,7 +10,6 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 
 #include "millrace.h"
 
@@ -37,10 +36,10 @@ static u32 reg(const struct millrace_queue *q, const struct millrace_device *dev
 
 static void signal_eventfd(struct eventfd_ctx *eventfd)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
-	eventfd_signal(eventfd);
-#else
+#ifdef MILLRACE_EVENTFD_COUNT /* until 6.7, see Kbuild */
 	eventfd_signal(eventfd, 1);
+#else
+	eventfd_signal(eventfd);
 #endif
 }
 
@@ -50,7 +49,7 @@ static unsigned long tick_period(void)
 	return msecs_to_jiffies(clamp(timeout_ms / 4, 10U, 500U));
 }
 
-/* ---- setting up and taking down ---------------------------------------------------------------- */
+/* ---- setting up and taking down ------------------------------------------------------------- */
 
 static void tick(struct work_struct *work);
 
@@ -175,7 +174,7 @@ void millrace_queue_free_jobs(struct millrace_context *ctx)
 	}
 }
 
-/* ---- completion ------------------------------------------------------------------------------- */
+/* ---- completion ----------------------------------------------------------------------------- */
 
 static struct millrace_job *oldest_unfinished(struct millrace_queue *q)
 {
@@ -326,7 +325,7 @@ out:
 	millrace_exit(dev);
 }
 
-/* ---- submission -------------------------------------------------------------------------------- */
+/* ---- submission ----------------------------------------------------------------------------- */
 
 static void put_entry(struct millrace_queue *q, u32 index, const struct entry *e, u32 flags)
 {
@@ -482,7 +481,7 @@ int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op
 	return ret;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------- */
+/* ---- waiting -------------------------------------------------------------------------------- */
 
 static struct millrace_job *find_job(struct millrace_queue *q, u64 id)
 {
@@ -550,7 +549,8 @@ int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg)
 			       nsecs_to_jiffies(arg->deadline_ns - now) + 1;
 		/* Ends at the latest when the ring's own time-out stops it. */
 		left = wait_event_interruptible_timeout(q->wait,
-				(ret = take_job(q, arg->job, &job)) != -EAGAIN, left);
+							(ret = take_job(q, arg->job, &job)) !=
+							-EAGAIN, left);
 		if (ret == -EAGAIN && left < 0)
 			return -ERESTARTSYS; /* the deadline is absolute */
 	}

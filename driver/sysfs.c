@@ -41,7 +41,7 @@ static ssize_t contexts_show(struct device *d, struct device_attribute *attr, ch
 
 	mutex_lock(&dev->lock);
 	for (q = 0; q < dev->queues; q++)
-		n += dev->contexts[q] != NULL;
+		n += !!dev->contexts[q];
 	mutex_unlock(&dev->lock);
 	return sysfs_emit(buf, "%u of %u\n", n, dev->queues);
 }

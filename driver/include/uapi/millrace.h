@@ -74,8 +74,8 @@ struct millrace_free {
 };
 
 /* The device reads, or writes, the mapped memory. */
-#define MILLRACE_MAP_READ (1U << 0)
-#define MILLRACE_MAP_WRITE (1U << 1)
+#define MILLRACE_MAP_READ 0x1U
+#define MILLRACE_MAP_WRITE 0x2U
 
 /**
  * struct millrace_map - pins user memory and makes it reachable for copies
