@@ -13,6 +13,7 @@ enum {
     OPT_SEQUENCES,
     OPT_SAVE_KV,
     OPT_LOAD_KV,
+    OPT_NO_ECHO,
 };
 
 static const struct option options[] = {
@@ -25,6 +26,7 @@ static const struct option options[] = {
     {"save-kv", required_argument, NULL, OPT_SAVE_KV},
     {"load-kv", required_argument, NULL, OPT_LOAD_KV},
     {"stats", no_argument, NULL, OPT_STATS},
+    {"no-echo", no_argument, NULL, OPT_NO_ECHO},
     {NULL, 0, NULL, 0},
 };
 
@@ -78,6 +80,9 @@ static int parse(struct generate_args *a, int argc, char **argv, int *status)
             break;
         case OPT_LOAD_KV:
             a->load_kv = optarg;
+            break;
+        case OPT_NO_ECHO:
+            a->no_echo = true;
             break;
         default:
             a->stats = true;
@@ -221,7 +226,7 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
 {
     struct mr_error err = {0};
     struct job j = {.a = a, .prompt = prompt, .prompt_size = size};
-    struct echo echo = {prompt, size, false};
+    struct echo echo = {prompt, a->no_echo ? 0 : size, false};
     struct cli_progress progress;
     struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
     int rc = a->save_kv ? try_output(a->save_kv, &err) : 0;
@@ -303,6 +308,7 @@ const struct cli_command cmd_generate = {
     "      --save-kv FILE    the prompt's KV store to FILE\n"
     "      --load-kv FILE    go on behind the prompt that FILE was saved with; PROMPT is what "
     "follows\n"
+    "      --no-echo         only what is new, without the prompt in front\n"
     "      --check           sim: only: the C model runs beside the RTL; stops at the first\n"
     "                        command whose result differs (exit status 5)\n"
     "      --two-pass        second activation pass: more exact, same weight traffic\n"

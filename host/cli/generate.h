@@ -11,7 +11,7 @@ struct generate_args {
     const char *prompt, *file, *batch;
     const char *save_kv, *load_kv;
     int sequences; // of a batch on a unit at the same time; 0: not given
-    bool stats;
+    bool stats, no_echo;
 };
 
 // Prompts line by line from args->batch, results as JSON lines. Returns the exit status.

@@ -19,6 +19,9 @@ model -n 12 <"$work/prompt" >"$work/a"
 ok prompt_from_standard_input cmp "$work/want" "$work/a"
 exits prompt_as_argument_and_option 2 "'x' is one argument too many" generate -m $demo -p y x
 
+model "And the king said" -n 12 --no-echo >"$work/a"
+ok no_echo_prints_what_is_new test "And the king said$(cat "$work/a")" = "$(cat "$work/want")"
+
 # ---- what ends it
 text=$(cat "$work/want")
 model "And the king said" -n 12 --stop ", Go" >"$work/a"
