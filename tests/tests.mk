@@ -65,7 +65,7 @@ $(BUILD)/test-list: FORCE
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'reader-progress\tbash tests/formal/run.sh quick\n'; \
-	   printf 'serve\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/serve.sh\n'; \
+	   for s in serve load; do printf 'serve-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/%s.sh\n' $$s $$s; done; \
 	   printf 'bench-instructions\tMILLRACE=$(MILLRACE) bash tests/bench/instructions.sh\n'; \
 	   for s in generate errors library package; do printf 'xrt-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/%s.sh\n' $$s $$s; done; \
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \

@@ -16,12 +16,48 @@ static double uniform(uint64_t seed, uint64_t step)
 }
 
 // Largest logit first, then the lowest id.
-static int before(const void *a, const void *b)
+static bool before(const struct mr_candidate *a, const struct mr_candidate *b)
 {
-    const struct mr_candidate *x = a, *y = b;
-    if (x->logit != y->logit)
-        return x->logit < y->logit ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
+    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
+}
+
+// Sampling looks at few candidates, however many there are, so they are not sorted: a heap gives
+// them up in their order, one by one, and keeps them behind itself.
+struct queue {
+    struct mr_candidate *list; // [size] the heap, then those that were taken, the last one first
+    int size, taken, all;
+};
+
+static void sift(struct queue *q, int i)
+{
+    struct mr_candidate moved = q->list[i];
+    for (int child; (child = 2 * i + 1) < q->size; i = child) {
+        if (child + 1 < q->size && before(&q->list[child + 1], &q->list[child]))
+            child++;
+        if (!before(&q->list[child], &moved))
+            break;
+        q->list[i] = q->list[child];
+    }
+    q->list[i] = moved;
+}
+
+static void open_queue(struct queue *q)
+{
+    for (int i = q->size / 2 - 1; i >= 0; i--)
+        sift(q, i);
+}
+
+// The i-th of all, in order.
+static const struct mr_candidate *candidate(struct queue *q, int i)
+{
+    while (q->taken <= i) {
+        struct mr_candidate best = q->list[0];
+        q->list[0] = q->list[--q->size];
+        sift(q, 0);
+        q->list[q->size] = best;
+        q->taken++;
+    }
+    return &q->list[q->all - 1 - i];
 }
 
 static int greedy(const float *logits, int n)
@@ -38,26 +74,29 @@ int mr_sample(const struct mr_sampling *s, const float *logits, int n, uint64_t 
 {
     if (s->temperature <= 0)
         return greedy(logits, n);
-    int live = 0;
+    struct queue q = {.list = scratch};
     for (int i = 0; i < n; i++)
         if (logits[i] == logits[i])
-            scratch[live++] = (struct mr_candidate){logits[i], i};
-    if (live == 0)
+            scratch[q.size++] = (struct mr_candidate){logits[i], i};
+    if (q.size == 0)
         return -1;
-    qsort(scratch, (size_t)live, sizeof *scratch, before);
-    if (s->top_k > 0 && s->top_k < live)
-        live = s->top_k;
-    if (!isfinite(scratch[0].logit))
-        return scratch[0].id;
-    double all = 0, t = (double)s->temperature;
-    for (int i = 0; i < live; i++)
-        all += exp(((double)scratch[i].logit - (double)scratch[0].logit) / t);
+    q.all = q.size;
+    int live = s->top_k > 0 && s->top_k < q.all ? s->top_k : q.all;
+    int best = greedy(logits, n);
+    double top = (double)logits[best], all = 0, t = (double)s->temperature;
+    if (!isfinite(top))
+        return best;
+    for (int i = 0; live == q.all && i < live; i++) // by id, before they are moved
+        all += exp(((double)scratch[i].logit - top) / t);
+    open_queue(&q);
+    for (int i = 0; live < q.all && i < live; i++)
+        all += exp(((double)candidate(&q, i)->logit - top) / t);
     // The nucleus: as few of the most probable tokens as have top_p of the probability together.
     double keep = all;
     if (s->top_p > 0 && s->top_p < 1) {
         double sum = 0;
         for (int i = 0; i < live; i++) {
-            sum += exp(((double)scratch[i].logit - (double)scratch[0].logit) / t);
+            sum += exp(((double)candidate(&q, i)->logit - top) / t);
             if (sum >= (double)s->top_p * all) {
                 live = i + 1;
                 keep = sum;
@@ -67,11 +106,11 @@ int mr_sample(const struct mr_sampling *s, const float *logits, int n, uint64_t 
     }
     double left = uniform(s->seed, step) * keep;
     for (int i = 0; i < live; i++) {
-        left -= exp(((double)scratch[i].logit - (double)scratch[0].logit) / t);
+        left -= exp(((double)candidate(&q, i)->logit - top) / t);
         if (left < 0)
-            return scratch[i].id;
+            return candidate(&q, i)->id;
     }
-    return scratch[live - 1].id;
+    return candidate(&q, live - 1)->id;
 }
 
 bool mr_sampling_valid(const struct mr_sampling *s)

@@ -34,7 +34,7 @@ static void weigh(int64_t *acc, int32_t p, const int8_t *v, const uint8_t *code,
     }
 }
 
-static const struct mr_kernels portable = {"portable", tile_row, score, weigh};
+static const struct mr_kernels portable = {"portable", tile_row, score, weigh, NULL};
 
 const struct mr_kernels *mr_kernels_named(const char *name)
 {
@@ -82,4 +82,27 @@ void mr_expand_fp4(const uint8_t *group, int kblocks, uint8_t *out)
         group += 64;
         out += 128;
     }
+}
+
+void mr_flip_tile(const uint8_t *sections, int kblocks, uint8_t *out)
+{
+    for (int k = 0; k < kblocks; k += MR_SECTION_BLOCKS) {
+        int n = kblocks - k < MR_SECTION_BLOCKS ? kblocks - k : MR_SECTION_BLOCKS;
+        memmove(out, sections, MR_SECTION_CODES);
+        for (int i = 0; i < 128 * n; i++)
+            out[MR_SECTION_CODES + i] = sections[MR_SECTION_CODES + i] ^ 0x80;
+        sections += MR_SECTION_BYTES;
+        out += MR_SECTION_BYTES;
+    }
+}
+
+void mr_panel_put(struct mr_panel_block *block, int lane, const int8_t act[32], uint8_t code)
+{
+    int32_t sum = 0;
+    for (int i = 0; i < 32; i++)
+        sum += act[i];
+    for (int k = 0; k < 8; k++)
+        memcpy(block->words[k][lane], act + 4 * k, 4);
+    block->start[lane] = -128 * sum;
+    block->code[lane] = code;
 }

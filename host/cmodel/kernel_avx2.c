@@ -108,5 +108,5 @@ TARGET static void weigh(int64_t *acc, int32_t p, const int8_t *v, const uint8_t
     }
 }
 
-const struct mr_kernels mr_kernels_avx2 = {"avx2", tile_row, score, weigh};
+const struct mr_kernels mr_kernels_avx2 = {"avx2", tile_row, score, weigh, NULL};
 #endif

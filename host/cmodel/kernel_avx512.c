@@ -133,5 +133,6 @@ TARGET static void weigh(int64_t *acc, int32_t p, const int8_t *v, const uint8_t
     }
 }
 
-const struct mr_kernels mr_kernels_avx512 = {"avx512", tile_row, score, weigh};
+const struct mr_kernels mr_kernels_avx512 = {"avx512", tile_row, score, weigh,
+                                             &mr_row_kernels_avx512};
 #endif

@@ -51,6 +51,7 @@ MR_ALWAYS_INLINE int mr_value_shift(uint8_t max, uint8_t code)
 
 #if defined(__x86_64__)
 extern const struct mr_kernels mr_kernels_avx2, mr_kernels_avx512;
+extern const struct mr_row_kernels mr_row_kernels_avx512;
 #endif
 
 #endif

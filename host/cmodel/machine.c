@@ -341,6 +341,11 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
     m->line = calloc((size_t)g->d_max, sizeof(float));
     m->keys = calloc((size_t)g->ctx_max, sizeof *m->keys);
     m->values = calloc((size_t)g->ctx_max, sizeof *m->values);
+    size_t groups = t / 16 + 2, kblocks = (size_t)(g->ring / 2);
+    // Two passes of half the tokens may need a group more.
+    m->panel.blocks = calloc(groups * kblocks, sizeof *m->panel.blocks);
+    m->panel.row_max = calloc(groups * 16, sizeof *m->panel.row_max);
+    ok &= m->panel.blocks && m->panel.row_max;
     ok &= new_scratch(m);
     if (!ok || !m->res || !m->rot || !m->act || !m->act_code || !m->qkv || !m->qkv_code || !m->pm ||
         !m->gain || !m->bias || !m->rows || !m->logit_tokens || !m->line || !m->keys ||
@@ -372,6 +377,8 @@ void mr_machine_free(struct mr_machine *m)
     free(m->line);
     free(m->keys);
     free(m->values);
+    free(m->panel.blocks);
+    free(m->panel.row_max);
     free_scratch(m);
     free(m);
 }

@@ -32,7 +32,7 @@ struct pending {
 struct scratch {
     float *columns; // [t][32] finished columns on their way to a block
     float *scores;  // [ctx_max]
-    uint8_t *tile;  // a group of MXFP4 columns as bytes
+    uint8_t *tile;  // a group of columns as bytes, when it must be changed
 };
 
 struct mr_machine {
@@ -41,6 +41,7 @@ struct mr_machine {
     const struct mr_kernels *kernels;
     struct mr_pool *pool;
     struct scratch *scratch; // of each worker
+    struct mr_panel panel;   // of the present MATMUL, if its tokens are taken together
     // on-chip memories
     float *res;        // [t][d_max]
     float *rot;        // [t][rot_max]
@@ -179,6 +180,13 @@ static inline uint64_t kv_offset(const struct mr_machine *m, const struct row *r
 
 // ---- quantising into on-chip memory -------------------------------------------------------------
 
+static inline uint8_t quantise(const struct mr_machine *m, const float v[MR_BLOCK],
+                               int8_t q[MR_BLOCK])
+{
+    const struct mr_row_kernels *rows = m->kernels->rows;
+    return rows ? rows->quantise(v, q) : mr_mxint8_quantise(v, q);
+}
+
 // Block `block` of a token into activation memory at word base + block; set_row_max() follows when
 // all are there.
 static inline void put_act(struct mr_machine *m, int slot, int base, int block,
@@ -186,13 +194,13 @@ static inline void put_act(struct mr_machine *m, int slot, int base, int block,
 {
     uint8_t *code;
     int8_t *q = act_at(m, slot, base + block, &code);
-    *code = mr_mxint8_quantise(v, q);
+    *code = quantise(m, v, q);
     if (m->two_pass) {
         float lo[MR_BLOCK];
         uint8_t *lo_code;
         int8_t *lo_q = act_at(m, slot + 1, base + block, &lo_code);
         mr_mxint8_residue(v, *code, q, lo);
-        *lo_code = mr_mxint8_quantise(lo, lo_q);
+        *lo_code = quantise(m, lo, lo_q);
     }
 }
 
@@ -213,13 +221,13 @@ static inline uint8_t put_qkv(struct mr_machine *m, int slot, int base, int bloc
 {
     uint8_t *code;
     int8_t *q = qkv_at(m, slot, 2 * base + block, &code);
-    *code = mr_mxint8_quantise(v, q);
+    *code = quantise(m, v, q);
     if (m->two_pass) {
         float lo[MR_BLOCK];
         uint8_t *lo_code;
         int8_t *lo_q = qkv_at(m, slot + 1, 2 * base + block, &lo_code);
         mr_mxint8_residue(v, *code, q, lo);
-        *lo_code = mr_mxint8_quantise(lo, lo_q);
+        *lo_code = quantise(m, lo, lo_q);
     }
     return *code;
 }

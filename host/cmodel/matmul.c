@@ -4,6 +4,8 @@
 
 #include "cmodel/machine_impl.h"
 
+enum { TOGETHER = 5 }; // tokens from which a group, even with empty lanes, is faster
+
 struct matmul {
     struct mr_machine *m;
     const uint32_t *cmd;
@@ -12,6 +14,7 @@ struct matmul {
     const uint8_t *row_max;
     int rot_dim, lanes;
     bool rotary, gelu, prefix_max;
+    bool together; // tokens in groups of 16, by the panel
     uint64_t out_off, out_stride, out_beats;
     uint32_t out_cols;
 };
@@ -40,6 +43,15 @@ static void rotate(float *x, const float *cs) // a pair and its cos, sin
     x[1] = mr_fadd(mr_fmul(a, cs[1]), mr_fmul(b, cs[0]));
 }
 
+static void turn(const struct matmul *w, int i, int j, float y[4])
+{
+    for (int c = 0; w->rotary && c < 4; c += 2) {
+        int lane = (4 * j + c) % w->lanes;
+        if (lane < w->rot_dim)
+            rotate(y + c, w->m->rot + (size_t)i * (size_t)w->m->g.rot_max + lane);
+    }
+}
+
 // Four finished columns of a token.
 static void columns_of(const struct matmul *w, const struct mr_tile *tile, const uint8_t *bias,
                        int i, int j, float y[4])
@@ -63,11 +75,7 @@ static void columns_of(const struct matmul *w, const struct mr_tile *tile, const
             y[c] = mr_fadd(y[c], b);
         }
     }
-    for (int c = 0; w->rotary && c < 4; c += 2) {
-        int lane = (4 * j + c) % w->lanes;
-        if (lane < w->rot_dim)
-            rotate(y + c, m->rot + (size_t)i * (size_t)m->g.rot_max + lane);
-    }
+    turn(w, i, j, y);
     for (int c = 0; w->gelu && c < 4; c++)
         y[c] = mr_gelu(y[c]);
 }
@@ -103,6 +111,60 @@ static void put_block(const struct matmul *w, int i, int block, const float *v)
     }
 }
 
+static void put_columns(const struct matmul *w, int i, int j, const float y[4], float *columns)
+{
+    if (w->dst == MR_DST_RES)
+        add_to_residual(w, i, j, y);
+    else if (w->dst == MR_DST_RESULT)
+        put_result(w, i, j, y);
+    else
+        memcpy(columns + 32 * (size_t)i + 4 * j % 32, y, 4 * sizeof *y);
+}
+
+// Four columns of all tokens, 16 tokens at a time.
+static void columns_together(const struct matmul *w, const struct mr_tile *tile,
+                             const uint8_t *bias, int j, float *columns)
+{
+    const struct mr_row_kernels *k = w->m->kernels->rows;
+    float b[4];
+    memcpy(b, bias, sizeof b);
+    for (int first = 0; first < w->tokens; first += 16) {
+        float y[4][16];
+        k->tile_rows(tile, &w->m->panel, first / 16,
+                     w->p.fp4 ? MR_ACC_EXP_FP4(0) : MR_ACC_EXP_INT8(0), w->p.bias ? b : NULL, y);
+        for (int c = 0; w->gelu && !w->rotary && c < 4; c++)
+            k->gelu(y[c]);
+        for (int i = first; i < w->tokens && i < first + 16; i++) {
+            float one[4] = {y[0][i - first], y[1][i - first], y[2][i - first], y[3][i - first]};
+            turn(w, i, j, one);
+            for (int c = 0; w->gelu && w->rotary && c < 4; c++)
+                one[c] = mr_gelu(one[c]);
+            put_columns(w, i, j, one, columns);
+        }
+    }
+}
+
+// The activations of all tokens, lane by lane.
+static void fill_panel(const struct matmul *w)
+{
+    struct mr_machine *m = w->m;
+    struct mr_panel *p = &m->panel;
+    size_t kblocks = (size_t)w->p.kblocks, groups = (size_t)(w->tokens + 15) / 16;
+    p->passes = 1 + m->two_pass;
+    p->pass_blocks = groups * kblocks;
+    for (int i = 0; i < 16 * (int)groups; i++) {
+        struct mr_panel_block *to = p->blocks + (size_t)(i / 16) * kblocks;
+        int slot = slot_of(m, i < w->tokens ? i : w->tokens - 1); // lanes without a token: any
+        p->row_max[i] = w->row_max[slot];
+        for (int pass = 0; pass < p->passes; pass++, to += p->pass_blocks)
+            for (size_t k = 0; k < kblocks; k++) {
+                uint8_t *code;
+                const int8_t *a = act_at(m, slot + pass, w->src + (int)k, &code);
+                mr_panel_put(&to[k], i % 16, a, *code);
+            }
+    }
+}
+
 // Columns 32 `block` to 32 `block` + 31 of all tokens.
 static void block_of_columns(void *arg, int block, int worker)
 {
@@ -119,15 +181,16 @@ static void block_of_columns(void *arg, int block, int worker)
             mr_expand_fp4(tile.sections, tile.kblocks, m->scratch[worker].tile);
             tile.sections = m->scratch[worker].tile;
         }
-        for (int i = 0; i < w->tokens; i++) {
+        const uint8_t *bias = w->p.bias ? header + BEAT + 16 * at : header;
+        if (w->together) {
+            mr_flip_tile(tile.sections, tile.kblocks, m->scratch[worker].tile);
+            tile.sections = m->scratch[worker].tile;
+            columns_together(w, &tile, bias, j, columns);
+        }
+        for (int i = 0; !w->together && i < w->tokens; i++) {
             float y[4];
-            columns_of(w, &tile, header + BEAT + 16 * at, i, j, y);
-            if (w->dst == MR_DST_RES)
-                add_to_residual(w, i, j, y);
-            else if (w->dst == MR_DST_RESULT)
-                put_result(w, i, j, y);
-            else
-                memcpy(columns + 32 * (size_t)i + 4 * j % 32, y, sizeof y);
+            columns_of(w, &tile, bias, i, j, y);
+            put_columns(w, i, j, y, columns);
         }
     }
     for (int i = 0; (w->dst == MR_DST_ACT || w->dst == MR_DST_QKV) && i < w->tokens; i++)
@@ -192,6 +255,9 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     int rc = check_windows(&w);
     if (rc < 0)
         return rc;
+    w.together = m->kernels->rows && w.tokens >= TOGETHER;
+    if (w.together)
+        fill_panel(&w);
     int blocks = w.p.cols / 32;
     uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.tokens;
     mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));

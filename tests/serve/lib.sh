@@ -37,7 +37,7 @@ ask() {
 
 # metric NAME: its value.
 metric() {
-    curl -s -m 20 "$url/metrics" | sed -n "s/^millrace_$1 //p"
+    curl -s -m 20 "$url/metrics" | sed -n "s|^millrace_$1 ||p"
 }
 
 # until_metric NAME OPERATOR VALUE: waits for it, at most 60 s.

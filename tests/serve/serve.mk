@@ -6,3 +6,8 @@ $(SERVE_TESTS): $(BUILD)/serve/%: tests/serve/%.c $(LIB)
 	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
 unit-tests: $(SERVE_TESTS)
 -include $(wildcard $(BUILD)/serve/*.d)
+
+.PHONY: full-serve
+# 100,000 requests.
+full-serve: $(MILLRACE) $(SERVE_TESTS)
+	@MILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/many.sh

@@ -174,6 +174,127 @@ static void check_weigh(const struct mr_kernels *kernels)
     }
 }
 
+// ---- 16 tokens at once, against what one token gets ----
+
+// Any bits, magnitudes near each other, or values at the borders of the rules.
+static float value(int kind)
+{
+    static const uint32_t edges[] = {0,          0x80000000, 0x00000001, 0x807FFFFF, 0x00800000,
+                                     0x7F800000, 0xFF800000, 0x7FC00001, 0x3F800000, 0x40A00000,
+                                     0x409FFFFF, 0xC0A00000, 0x7F7FFFFF, 0x3FFFFFFF};
+    uint32_t bits = (uint32_t)draw(1u << 16) << 16 | draw(1u << 16);
+    if (kind == 0)
+        return mr_float(bits);
+    if (kind == 1) // 2^-4 to 2^4
+        return mr_float((bits & 0x807FFFFF) | (123 + draw(9)) << 23);
+    if (kind == 2) // halfway between two results of the quantiser
+        return mr_float((bits & 0x80000000) | 0x3F800000 | (draw(128) << 16) | 1u << draw(17));
+    return mr_float(edges[draw(14)]);
+}
+
+static void check_row_functions(const struct mr_row_kernels *rows)
+{
+    for (int i = 0; i < 40 * CASES; i++) {
+        float v[32], want[16], got[16];
+        int8_t q[2][32];
+        for (int j = 0; j < 32; j++)
+            v[j] = value(i % 5 == 4 ? (int)draw(4) : i % 5);
+        if (i % 7 == 0)
+            v[i % 32] = mr_float(0x7F000000); // the others are small beside it
+        uint8_t code_want = mr_mxint8_quantise(v, q[0]), code_got = rows->quantise(v, q[1]);
+        if (code_want != code_got || memcmp(q[0], q[1], 32) != 0)
+            fail_msg("quantiser: block %d differs", i);
+        memcpy(got, v, sizeof got);
+        for (int j = 0; j < 16; j++)
+            want[j] = mr_gelu(v[j]);
+        rows->gelu(got);
+        if (memcmp(want, got, sizeof got) != 0)
+            fail_msg("GELU: case %d differs", i);
+    }
+}
+
+static void plain_columns(struct data *d, int exp, const float *bias, float y[4])
+{
+    int64_t acc[4];
+    memset(d->start, 0, sizeof d->start);
+    plain_tile(d, acc);
+    for (int c = 0; c < 4; c++) {
+        int base = d->row_max + d->tile.col_max[c];
+        bool nan = d->row_max == 255 || d->tile.col_max[c] == 255;
+        y[c] = nan ? mr_qnan() : mr_acc_to_f32(acc[c], base + exp);
+        y[c] = bias ? mr_fadd(y[c], bias[c]) : y[c];
+    }
+}
+
+// The same weights, other activations for each of 16 tokens; sometimes in two passes.
+static void check_tile_rows(const struct mr_row_kernels *rows)
+{
+    static struct mr_panel_block blocks[MAX_KBLOCKS];
+    static uint8_t flipped[SECTIONS * MR_SECTION_BYTES];
+    static struct data d[16];
+    int32_t row_max[16];
+    const struct mr_panel panel = {blocks, row_max, 0, 1};
+    for (int i = 0; i < CASES / 8; i++) {
+        float y[4][16], want[4], bias[4];
+        int exp = i % 2 ? MR_ACC_EXP_INT8(0) : MR_ACC_EXP_FP4(0);
+        make(&d[0], i);
+        if (i % 11 == 0)
+            d[0].tile.col_max[i % 4] = 255;
+        for (int t = 0; t < 16; t++) {
+            if (t > 0)
+                d[t] = d[0];
+            d[t].tile.sections = d[t].sections;
+            d[t].row_max = i % 13 == 0 && t % 5 == 0 ? 255 : 0;
+            for (int k = 0; k < d[t].tile.kblocks; k++) {
+                d[t].act_code[k] = code(i / 3 % 3);
+                if (d[t].act_code[k] > d[t].row_max)
+                    d[t].row_max = d[t].act_code[k];
+                for (int j = 0; j < 32; j++)
+                    d[t].act[32 * k + j] = element(i % 3 == 2 ? 1 : i % 3);
+                mr_panel_put(&blocks[k], t, d[t].act + 32 * k, d[t].act_code[k]);
+            }
+            row_max[t] = d[t].row_max;
+        }
+        for (int c = 0; c < 4; c++)
+            bias[c] = value(i % 4);
+        mr_flip_tile(d[0].sections, d[0].tile.kblocks, flipped);
+        struct mr_tile tile = d[0].tile;
+        tile.sections = flipped;
+        rows->tile_rows(&tile, &panel, 0, exp, i % 3 ? bias : NULL, y);
+        for (int t = 0; t < 16; t++) {
+            plain_columns(&d[t], exp, i % 3 ? bias : NULL, want);
+            for (int c = 0; c < 4; c++)
+                if (mr_bits(want[c]) != mr_bits(y[c][t]))
+                    fail_msg("tile %d: token %d, column %d differs", i, t, c);
+        }
+    }
+}
+
+// (2^37 - 1) 2^e with e so that this is just below 2^-126: it rounds to that, and is not flushed.
+static void check_the_smallest(const struct mr_row_kernels *rows)
+{
+    static struct mr_panel_block blocks[2];
+    static uint8_t sections[MR_SECTION_BYTES];
+    static const int32_t row_max[16] = {61};
+    const struct mr_panel panel = {blocks, (int32_t *)row_max, 0, 1};
+    const struct mr_tile tile = {2, sections, {60, 60, 60, 60}};
+    int8_t large[32], one[32] = {1};
+    float y[4][16];
+    memset(large, -128, sizeof large);
+    memset(sections, 60, MR_SECTION_CODES);
+    memset(sections + MR_SECTION_CODES, -128, 128); // dot: 2^19
+    for (int c = 0; c < 4; c++)
+        sections[MR_SECTION_CODES + 128 + 32 * c] = (uint8_t)-1;
+    mr_panel_put(&blocks[0], 0, large, 61);
+    mr_panel_put(&blocks[1], 0, one, 61 - MR_GUARD_BITS); // -1 in the last place
+    mr_flip_tile(sections, 2, sections);
+    rows->tile_rows(&tile, &panel, 0, MR_ACC_EXP_INT8(0), NULL, y);
+    for (int c = 0; c < 4; c++)
+        assert_int_equal(mr_bits(y[c][0]), 0x00800000);
+    rows->tile_rows(&tile, &panel, 0, MR_ACC_EXP_INT8(0) - 1, NULL, y);
+    assert_int_equal(mr_bits(y[0][0]), 0);
+}
+
 static void check_kernel(const char *name)
 {
     const struct mr_kernels *kernels = mr_kernels_named(name);
@@ -186,6 +307,11 @@ static void check_kernel(const char *name)
     check_tile_row(kernels);
     check_score(kernels);
     check_weigh(kernels);
+    if (kernels->rows) {
+        check_row_functions(kernels->rows);
+        check_tile_rows(kernels->rows);
+        check_the_smallest(kernels->rows);
+    }
 }
 
 static void portable_kernel_is_exact(void **unused)
