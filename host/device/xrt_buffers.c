@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// "xrt:": buffers of the device as XRT's buffer objects, and what is copied to and from them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/xrt_device.h"
+
+enum { MIN_PAGE_LOG2 = 12, MAX_PAGE_LOG2 = 34 };
+
+#define PIECE       ((size_t)8 << 20) // copied at once
+#define PAGED       ((uint64_t)1 << 63)
+#define PAGED_SHIFT 48 // channel of a paged address: the kernel looks at the bits below only
+
+// ---- what the worker does -----------------------------------------------------------------------
+
+static int work_group(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    d->call.found = mr_xrt_group(d->unit, (int)d->call.value, err);
+    return d->call.found < 0 ? d->call.found : 0;
+}
+
+static int work_alloc(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    return mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+}
+
+static int work_sync(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    return mr_xrt_sync(d->call.bo, d->call.to_device, d->call.offset, d->call.bytes, err);
+}
+
+static int work_set_buffer(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    return mr_xrt_set_buffer(d->unit, (int)d->call.value, d->call.bo, err);
+}
+
+// ---- copying ------------------------------------------------------------------------------------
+
+static int sync_range(struct mr_xrt_device *d, struct mr_xrt_buffer *bo, bool to_device,
+                      size_t offset, size_t bytes, struct mr_error *err)
+{
+    d->call.bo = bo;
+    d->call.to_device = to_device;
+    d->call.offset = offset;
+    d->call.bytes = bytes;
+    return mr_xrt_call(d, work_sync, MR_XRT_CALL_SECONDS, err);
+}
+
+// Fills a new buffer object from `data` on, or with zeros, piece by piece.
+static int upload(struct mr_xrt_device *d, struct mr_xrt_buffer *bo, size_t skip,
+                  const uint8_t *data, size_t bytes, struct mr_error *err)
+{
+    for (size_t done = 0; done < bytes;) {
+        size_t n = bytes - done < PIECE ? bytes - done : PIECE;
+        if (data)
+            memcpy(bo->data + skip + done, data + done, n);
+        else
+            memset(bo->data + skip + done, 0, n);
+        int rc = sync_range(d, bo, true, skip + done, n, err);
+        if (rc == 0 && data)
+            rc = mr_device_uploaded(&d->base, n, err);
+        if (rc == 0 && mr_device_stop)
+            rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+        if (rc < 0)
+            return rc;
+        done += n;
+    }
+    return 0;
+}
+
+static int flush(struct mr_xrt_device *d, struct mr_xrt_area *b, struct mr_error *err)
+{
+    size_t from = b->dirty_from, to = b->dirty_to;
+    if (from >= to)
+        return 0;
+    b->dirty_from = b->dirty_to = 0;
+    return sync_range(d, &b->bo[0], true, b->skip + from, to - from, err);
+}
+
+int mr_xrt_device_flush(struct mr_xrt_device *d, struct mr_error *err)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < d->count; i++)
+        rc = flush(d, &d->buffers[i], err);
+    return rc;
+}
+
+// ---- buffers ------------------------------------------------------------------------------------
+
+static struct mr_xrt_area *buffer_at(struct mr_xrt_device *d, uint64_t addr, size_t bytes,
+                                     size_t *offset)
+{
+    for (int i = 0; i < d->count; i++) {
+        struct mr_xrt_area *b = &d->buffers[i];
+        if (addr >= b->addr && addr - b->addr < b->bytes && bytes <= b->bytes - (addr - b->addr)) {
+            *offset = addr - b->addr;
+            return b;
+        }
+    }
+    return NULL;
+}
+
+static int set_argument(struct mr_xrt_device *d, unsigned arg, struct mr_xrt_buffer *bo,
+                        struct mr_error *err)
+{
+    d->call.value = arg;
+    d->call.bo = bo;
+    return mr_xrt_call(d, work_set_buffer, MR_XRT_CALL_SECONDS, err);
+}
+
+// The kernel needs only the weights' pages from the arguments, the rest stands in the run
+// descriptor; but XRT wants to know a buffer of each.
+static int set_arguments(struct mr_xrt_device *d, int channel, struct mr_xrt_area *b,
+                         struct mr_error *err)
+{
+    static const unsigned host[] = {MR_KARG_PROGRAM_ID, MR_KARG_ROWS_ID, MR_KARG_RESULTS_ID};
+    int rc = 0;
+    if (!b->writable) {
+        for (unsigned k = 0; rc == 0 && k < MR_WEIGHT_PAGES; k++)
+            rc = set_argument(d, mr_xrt_channel_arg(channel, MR_KARG_WEIGHTS_ID + k),
+                              &b->bo[k < (unsigned)b->bos ? k : 0], err);
+        return rc;
+    }
+    if (!d->kv_arg[channel])
+        rc = set_argument(d, mr_xrt_channel_arg(channel, MR_KARG_KV_ID), &b->bo[0], err);
+    d->kv_arg[channel] = true;
+    for (size_t k = 0; rc == 0 && channel == 0 && !d->host_args && k < 3; k++)
+        rc = set_argument(d, host[k], &b->bo[0], err);
+    d->host_args |= channel == 0;
+    return rc;
+}
+
+static int alloc_bo(struct mr_xrt_device *d, struct mr_xrt_area *b, int group, size_t bytes,
+                    struct mr_error *err)
+{
+    d->call.bo = &b->bo[b->bos];
+    d->call.group = group;
+    d->call.bytes = bytes;
+    int rc = mr_xrt_call(d, work_alloc, MR_XRT_CALL_SECONDS, err);
+    b->bos += rc == 0;
+    return rc;
+}
+
+// One buffer object, a little larger, so that it can begin as in simulated devices' memory.
+static int alloc_whole(struct mr_xrt_device *d, struct mr_xrt_area *b, int group,
+                       struct mr_error *err)
+{
+    int rc = alloc_bo(d, b, group, (b->bytes + 4095) / 4096 * 4096 + MR_MEMORY_TURN, err);
+    if (rc < 0)
+        return rc;
+    b->skip = -b->bo[0].addr % MR_MEMORY_TURN;
+    b->addr = b->bo[0].addr + b->skip;
+    return 0;
+}
+
+// Several, each a page. All paged buffers of a device have pages of one size.
+static int alloc_pages(struct mr_xrt_device *d, struct mr_xrt_area *b, int channel, int group,
+                       struct mr_error *err)
+{
+    unsigned log2 = MIN_PAGE_LOG2;
+    while (b->bytes > (size_t)MR_WEIGHT_PAGES << log2)
+        log2++;
+    if (log2 > MAX_PAGE_LOG2 || (size_t)1 << log2 > d->largest)
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: %zu bytes of weights on a channel do not fit %d buffers of %zu bytes",
+                       d->base.info.uri, b->bytes, (int)MR_WEIGHT_PAGES, d->largest);
+    d->page_log2 = b->page_log2 = log2;
+    b->addr = PAGED | (uint64_t)channel << PAGED_SHIFT;
+    for (size_t done = 0; done < b->bytes; done += (size_t)1 << log2) {
+        int rc = alloc_bo(d, b, group, (size_t)1 << log2, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int fill(struct mr_xrt_device *d, struct mr_xrt_area *b, const uint8_t *map,
+                struct mr_error *err)
+{
+    if (!b->page_log2)
+        return upload(d, &b->bo[0], b->skip, map, b->bytes, err);
+    size_t page = (size_t)1 << b->page_log2;
+    for (int k = 0; k < b->bos; k++) {
+        size_t at = (size_t)k * page, n = b->bytes - at < page ? b->bytes - at : page;
+        int rc = upload(d, &b->bo[k], 0, map + at, n, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                        uint64_t *addr, struct mr_error *err)
+{
+    struct mr_xrt_device *d = mr_xrt_self(dev);
+    if (channel < 0 || channel >= dev->info.g.n || bytes == 0)
+        return mr_fail(err, MR_ERR_USAGE, "a buffer of %zu bytes on channel %d is not possible",
+                       bytes, channel);
+    if (d->count == d->capacity) {
+        int capacity = d->capacity ? 2 * d->capacity : 16;
+        struct mr_xrt_area *more = realloc(d->buffers, (size_t)capacity * sizeof *more);
+        if (!more)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for the device's buffer list");
+        d->buffers = more;
+        d->capacity = capacity;
+    }
+    struct mr_xrt_area *b = &d->buffers[d->count++];
+    *b = (struct mr_xrt_area){.bytes = bytes, .writable = !map};
+    d->call.value = mr_xrt_channel_arg(channel, map ? MR_KARG_WEIGHTS_ID : MR_KARG_KV_ID);
+    int rc = mr_xrt_call(d, work_group, MR_XRT_CALL_SECONDS, err);
+    int group = d->call.found;
+    if (rc == 0) {
+        bool large = map && bytes + MR_MEMORY_TURN > d->largest;
+        rc = large ? alloc_pages(d, b, channel, group, err) : alloc_whole(d, b, group, err);
+        // A bank may have room for it in pieces only.
+        if (rc == MR_ERR_MEMORY && map && !large)
+            rc = alloc_pages(d, b, channel, group, err);
+    }
+    if (rc == 0)
+        rc = fill(d, b, map, err);
+    if (rc == 0)
+        rc = set_arguments(d, channel, b, err);
+    *addr = b->addr;
+    return rc;
+}
+
+int mr_xrt_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                        struct mr_error *err)
+{
+    size_t at;
+    struct mr_xrt_area *b = buffer_at(mr_xrt_self(dev), addr, bytes, &at);
+    if (!b || !b->writable)
+        return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    memcpy(b->bo[0].data + b->skip + at, data, bytes);
+    // What lies between two writes is the same on both sides: the device does not write to buffers
+    // that the host writes to.
+    if (b->dirty_from >= b->dirty_to) {
+        b->dirty_from = at;
+        b->dirty_to = at + bytes;
+    }
+    b->dirty_from = at < b->dirty_from ? at : b->dirty_from;
+    b->dirty_to = at + bytes > b->dirty_to ? at + bytes : b->dirty_to;
+    return 0;
+}
+
+int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                       struct mr_error *err)
+{
+    struct mr_xrt_device *d = mr_xrt_self(dev);
+    uint8_t *out = data;
+    size_t at;
+    struct mr_xrt_area *b = buffer_at(d, addr, bytes, &at);
+    if (!b)
+        return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
+                       (unsigned long long)addr);
+    int rc = flush(d, b, err);
+    while (rc == 0 && bytes) {
+        size_t page = b->page_log2 ? (size_t)1 << b->page_log2 : b->bytes;
+        struct mr_xrt_buffer *bo = &b->bo[at / page];
+        size_t from = b->skip + at % page, n = page - at % page < PIECE ? page - at % page : PIECE;
+        n = n < bytes ? n : bytes;
+        rc = sync_range(d, bo, false, from, n, err);
+        if (rc == 0)
+            memcpy(out, bo->data + from, n);
+        out += n;
+        at += n;
+        bytes -= n;
+    }
+    return rc;
+}

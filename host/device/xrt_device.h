@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of "xrt:", for the files that make it up: xrt.c opens and closes, xrt_buffers.c has the
+// buffers, xrt_run.c the runs. Everything that may take long is done by the worker's thread; what
+// that touches lies in struct mr_xrt_device, which is left behind if the device is given up.
+#ifndef MILLRACE_DEVICE_XRT_DEVICE_H
+#define MILLRACE_DEVICE_XRT_DEVICE_H
+
+#include "device/device.h"
+#include "device/xrt_api.h"
+#include "device/xrt_worker.h"
+
+// Seconds until a call has failed. Opening programs a card; a run may take longer than a call.
+#define MR_XRT_OPEN_SECONDS 60.0
+#define MR_XRT_CALL_SECONDS 15.0
+
+#define MR_XRT_LARGEST_BO ((size_t)4 << 30) // XRT's own limit
+
+// A device buffer: one buffer object, or pages.
+struct mr_xrt_area {
+    struct mr_xrt_buffer bo[MR_WEIGHT_PAGES];
+    int bos;
+    unsigned page_log2; // of a paged buffer
+    uint64_t addr;      // what the engine sees
+    size_t skip;        // of the first bo, before addr
+    size_t bytes;
+    bool writable;
+    size_t dirty_from, dirty_to; // not yet on the card
+};
+
+// A call of the worker's. One at a time.
+struct mr_xrt_call {
+    struct mr_xrt_buffer *bo;
+    int group;
+    size_t offset, bytes;
+    bool to_device;
+    uint32_t reg, value;
+    uint64_t run_addr;
+    uint64_t counters[MR_COUNTERS];
+    int found;
+};
+
+struct mr_xrt_device {
+    struct mr_device base;
+    struct mr_worker *worker;
+    struct mr_xrt_card *card;
+    struct mr_xrt_unit *unit;
+    unsigned index, number;
+    size_t largest; // buffer object
+    char xclbin[4096];
+    struct mr_xrt_area *buffers;
+    int count, capacity;
+    unsigned page_log2;
+    bool host_args; // arguments of the host port have been set
+    bool kv_arg[64];
+    bool failed; // the last run did not end well
+    struct mr_xrt_call call;
+};
+
+static inline struct mr_xrt_device *mr_xrt_self(struct mr_device *dev)
+{
+    return (struct mr_xrt_device *)dev;
+}
+
+// The number of a channel's argument of the kernel.
+static inline unsigned mr_xrt_channel_arg(int channel, unsigned arg)
+{
+    return (unsigned)MR_KARG_CHANNEL_ID + (unsigned)channel * MR_KARGS_PER_CHANNEL + arg;
+}
+
+// Has the worker do `work` on the device, with what stands in d->call.
+int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct mr_error *err);
+
+// ---- xrt_buffers.c: operations of struct mr_device_ops ------------------------------------------
+
+int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                        uint64_t *addr, struct mr_error *err);
+int mr_xrt_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                        struct mr_error *err);
+int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                       struct mr_error *err);
+// What was written and is not on the card yet goes there.
+int mr_xrt_device_flush(struct mr_xrt_device *d, struct mr_error *err);
+
+// ---- xrt_run.c
+// -----------------------------------------------------------------------------------
+
+// Asks the kernel what it is, to dev->info.
+int mr_xrt_device_identify(struct mr_device *dev, struct mr_error *err);
+int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err);
+int mr_xrt_device_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err);
+
+#endif
