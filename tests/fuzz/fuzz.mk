@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets. `make test` runs them over the corpus (gcc); `make fuzz` lets libFuzzer look for more.
-FUZZ_TARGETS := safetensors zip pickle tokenizer config packed kv
+FUZZ_TARGETS := safetensors zip pickle tokenizer config packed kv completion
 FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang-19
 FUZZ_SAN     := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # Files in memory of exactly their size (fuzz.c).
 FUZZ_WRAP    := -Wl,--wrap=mmap,--wrap=munmap
 FUZZ_BIN     := $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
-FUZZ_OBJ     := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
+# The server's parser is not in the library.
+FUZZ_SERVE   := host/serve/completion
+FUZZ_OBJ     := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/$(FUZZ_SERVE).o
 
 # ---- over the corpus, with the sanitized library of the unit tests ----
 $(BUILD)/fuzz/regress: tests/fuzz/regress.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(FUZZ_TARGETS:%=tests/fuzz/%.c) \
-    $(BUILD)/libmillrace-san.a
+    $(BUILD)/san/$(FUZZ_SERVE).o $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@for t in $(FUZZ_TARGETS); do \
 	   $(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests/fuzz -DLLVMFuzzerTestOneInput=fuzz_$$t -c \
 	     -o $(BUILD)/fuzz/regress-$$t.o tests/fuzz/$$t.c || exit 1; done
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -O1 $(SAN) -Itests/fuzz -o $@ tests/fuzz/regress.c tests/fuzz/fuzz.c \
-	  $(FUZZ_TARGETS:%=$(BUILD)/fuzz/regress-%.o) $(BUILD)/libmillrace-san.a $(FUZZ_WRAP) $(LIBS)
+	  $(FUZZ_TARGETS:%=$(BUILD)/fuzz/regress-%.o) $(BUILD)/san/$(FUZZ_SERVE).o $(BUILD)/libmillrace-san.a $(FUZZ_WRAP) $(LIBS)
 unit-tests: $(BUILD)/fuzz/regress
 
 # ---- with libFuzzer ----

@@ -120,9 +120,23 @@ def kv():
     put("kv", "two-pass", file(2, [1, 2], 1))
 
 
+def completion():
+    base = {"model": "demo", "prompt": "In the beginning"}
+    put("completion", "least", json.dumps(base))
+    put("completion", "all", json.dumps(base | {"max_tokens": 9, "temperature": 0.5, "top_p": 0.9, "top_k": 5, "repetition_penalty": 1.2, "seed": 7,
+                                                "n": 2, "best_of": 2, "stream": True, "stream_options": {"include_usage": True}, "logprobs": 3,
+                                                "echo": True, "stop": ["a", "b"], "ignore_eos": False, "user": "me", "suffix": None,
+                                                "frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}}))
+    for name, prompt in [("strings", ["a", "b"]), ("tokens", [1, 2, 3]), ("lists", [[1], [2, 3]]), ("mixed", ["a", [1]])]:
+        put("completion", name, json.dumps(base | {"prompt": prompt}))
+    put("completion", "stops", json.dumps(base | {"stop": [chr(97 + i) for i in range(16)]}))
+    put("completion", "number", json.dumps(base | {"temperature": 1e300}))
+
+
 if __name__ == "__main__":
     safetensors()
     torch()
+    completion()
     config()
     kv()
     packed(tokenizer())

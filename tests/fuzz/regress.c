@@ -16,14 +16,20 @@ int fuzz_tokenizer(const uint8_t *data, size_t size);
 int fuzz_config(const uint8_t *data, size_t size);
 int fuzz_packed(const uint8_t *data, size_t size);
 int fuzz_kv(const uint8_t *data, size_t size);
+int fuzz_completion(const uint8_t *data, size_t size);
 
 static const struct {
     const char *name;
     int (*run)(const uint8_t *data, size_t size);
 } targets[] = {
-    {"safetensors", fuzz_safetensors}, {"zip", fuzz_zip},       {"pickle", fuzz_pickle},
-    {"tokenizer", fuzz_tokenizer},     {"config", fuzz_config}, {"packed", fuzz_packed},
+    {"safetensors", fuzz_safetensors},
+    {"zip", fuzz_zip},
+    {"pickle", fuzz_pickle},
+    {"tokenizer", fuzz_tokenizer},
+    {"config", fuzz_config},
+    {"packed", fuzz_packed},
     {"kv", fuzz_kv},
+    {"completion", fuzz_completion},
 };
 enum { TARGETS = sizeof targets / sizeof *targets, VARIANTS = 24 };
 
