@@ -32,7 +32,8 @@ int cli_usage(const struct cli_command *cmd, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "millrace %s: ", cmd->name);
+    fprintf(stderr, "%smillrace %s:%s ", cli_style(stderr, STYLE_ERROR), cmd->name,
+            cli_style(stderr, STYLE_PLAIN));
     vfprintf(stderr, fmt, ap);
     fprintf(stderr, "; 'millrace %s --help' shows the options\n", cmd->name);
     va_end(ap);

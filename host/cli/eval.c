@@ -121,23 +121,6 @@ static int print_result(const struct run *r, json_t *o)
 
 // ---- perplexity --------------------------------------------------------------------------------
 
-// Windows begin at 0, stride, 2 stride, ...; each scores the tokens that none before it has scored,
-// until one has scored the last. So each but the first token of the text is scored once.
-static size_t make_windows(const int32_t *ids, size_t count, size_t window, size_t stride,
-                           struct eval_item *items)
-{
-    size_t n = 0, scored = 1;
-    for (size_t at = 0; scored < count; at += stride) {
-        size_t end = count - at < window ? count : at + window;
-        if (items)
-            items[n] =
-                (struct eval_item){.tokens = ids + at, .count = end - at, .first = scored - at};
-        scored = end;
-        n++;
-    }
-    return n;
-}
-
 static int print_perplexity(const struct run *r, size_t tokens, size_t windows, size_t bytes,
                             double loglik, size_t window, size_t stride)
 {
@@ -193,13 +176,13 @@ static int perplexity(struct run *r, const char *text, size_t size, int *status,
     if (rc == 0)
         rc = count_bytes(r, ids + 1, count - 1, &bytes, err);
     if (rc == 0) {
-        n = make_windows(ids, count, window, stride, NULL);
+        n = eval_windows(ids, count, window, stride, NULL);
         items = calloc(n, sizeof *items);
         if (!items)
             rc = mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", n);
     }
     if (rc == 0) {
-        (void)make_windows(ids, count, window, stride, items);
+        (void)eval_windows(ids, count, window, stride, items);
         rc = score(r, items, n, err);
     }
     for (size_t i = 0; rc == 0 && i < n; i++)

@@ -100,3 +100,18 @@ int eval_score(struct mr_session *session, int vocab, int sequences, struct eval
     free(logits);
     return rc;
 }
+
+size_t eval_windows(const int32_t *ids, size_t count, size_t window, size_t stride,
+                    struct eval_item *items)
+{
+    size_t n = 0, scored = 1;
+    for (size_t at = 0; scored < count; at += stride) {
+        size_t end = count - at < window ? count : at + window;
+        if (items)
+            items[n] =
+                (struct eval_item){.tokens = ids + at, .count = end - at, .first = scored - at};
+        scored = end;
+        n++;
+    }
+    return n;
+}

@@ -26,4 +26,11 @@ struct eval_item {
 int eval_score(struct mr_session *session, int vocab, int sequences, struct eval_item *items,
                size_t n, void (*progress)(void *arg, size_t done), void *arg, struct mr_error *err);
 
+// The windows of a text of `count` tokens, with 1 <= stride < window: they begin at 0, stride,
+// 2 stride, ...; each scores the tokens that none before it has scored, until one has scored the
+// last. So each but the first token of the text is scored once. Returns their number and, unless
+// `items` is NULL, writes them.
+size_t eval_windows(const int32_t *ids, size_t count, size_t window, size_t stride,
+                    struct eval_item *items);
+
 #endif

@@ -63,6 +63,24 @@ class _Info(Structure):
                 + [(n, c_uint64) for n in ("parameters", "stream_bytes", "kv_bytes")])
 
 
+_TEXT = CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_char), c_size_t)
+
+
+class _Sampling(Structure):
+    _fields_ = [("temperature", c_float), ("top_k", c_int), ("top_p", c_float), ("seed", c_uint64),
+                ("repetition_penalty", c_float)]
+
+
+class _GenerateOptions(Structure):
+    _fields_ = [("max_tokens", c_int), ("sampling", _Sampling), ("ignore_eos", c_bool), ("stop", POINTER(c_char_p)),
+                ("n_stop", c_int), ("text", _TEXT), ("arg", c_void_p), ("after_prefill", c_void_p)]
+
+
+class _Generated(Structure):
+    _fields_ = [("ids", POINTER(c_int32)), ("count", c_size_t), ("prompt_count", c_size_t), ("text", c_void_p),
+                ("text_size", c_size_t), ("finish", c_int)]
+
+
 class Error(Exception):
     """What failed, where and what to do; `status` is an mr_status."""
 
@@ -173,20 +191,36 @@ class Session(_Object):
             self.free(seq)
         return [list(row) for row in out] if every else list(out[0])
 
-    def generate(self, prompt, max_tokens=64, stop_at_eos=True):
-        """The text that the most probable tokens make behind a prompt (str, bytes or tokens), as a str."""
-        tokens = self.model.encode(prompt) if isinstance(prompt, (str, bytes)) else list(prompt)
-        eos, room = self.model.info["eos_token_id"], self.model.info["n_positions"] - len(tokens) + 1
-        seq, new = self.new(), []
+    def generate(self, prompts, max_tokens=64, temperature=0.0, top_k=0, top_p=1.0, repetition_penalty=1.0, seed=0, stop=(),
+                 ignore_eos=False, text=None):
+        """The text behind a prompt (str, bytes or tokens), as a str; of a list of prompts, a list, `max_seqs` of them at
+        the same time. text(number of the prompt, piece) is called with text as it comes; True ends that prompt."""
+        many = isinstance(prompts, list) and not (prompts and isinstance(prompts[0], int))
+        lists = [self.model.encode(p) if isinstance(p, (str, bytes)) else list(p) for p in (prompts if many else [prompts])]
+        arrays = [(c_int32 * len(ids))(*ids) for ids in lists]
+        stops = [s.encode() if isinstance(s, str) else s for s in ([stop] if isinstance(stop, (str, bytes)) else stop)]
+        problem = []
+
+        def piece(_, number, data, size):
+            try:
+                return int(bool(text(number, ctypes.string_at(data, size).decode())))
+            except BaseException as e:  # it cannot go through C
+                problem.append(e)
+                return 1
+
+        options = _GenerateOptions(
+            max_tokens=max_tokens, ignore_eos=ignore_eos, stop=(c_char_p * len(stops))(*stops), n_stop=len(stops),
+            sampling=_Sampling(temperature, top_k, top_p, seed, repetition_penalty),
+            text=_TEXT(piece) if text else _TEXT())
+        out = (_Generated * len(lists))()
+        pointers = (POINTER(c_int32) * len(lists))(*[ctypes.cast(a, POINTER(c_int32)) for a in arrays])
+        sizes = (c_size_t * len(lists))(*map(len, lists))
+        _call("mr_generate", self._handle, pointers, sizes, c_int(len(lists)), byref(options), out)
         try:
-            while len(new) < min(max_tokens, room):
-                last = len(tokens) - 1
-                row = self.step([(seq, t, i == last) for i, t in enumerate(tokens)])[0]
-                best = max(range(self.vocab), key=row.__getitem__)
-                if best == eos and stop_at_eos:
-                    break
-                new.append(best)
-                tokens = [best]
+            texts = [ctypes.string_at(g.text, g.text_size).decode() for g in out]
         finally:
-            self.free(seq)
-        return self.model.decode(new).decode(errors="replace")
+            for g in out:
+                lib.mr_generated_free(byref(g))
+        if problem:
+            raise problem[0]
+        return texts if many else texts[0]

@@ -70,8 +70,9 @@ ok closed_pipe_ends_a_chat test "${PIPESTATUS[1]}" = 141 -a ! -s "$work/err"
     TERM=xterm timeout 60 script -qec "$millrace chat $demo -d model: --template {} -n 12" /dev/null | tr -d '\r' >"$work/out"
 ok lines_are_edited_on_a_terminal grep -qF "${reply%,*}" "$work/out"
 ok commands_are_listed_on_a_terminal grep -q '^/reset' "$work/out"
-# Ctrl-C ends a reply, not the conversation.
-{ sleep 1; printf 'And\n'; sleep 1.5; printf '\003'; sleep 1; printf '/help\n'; sleep 1; printf '\004'; } |
+# Ctrl-C ends a reply, not the conversation, each time.
+{ sleep 2; for _ in 1 2; do printf 'And\n'; sleep 2; printf '\003'; sleep 1; done; printf '/help\n'; sleep 1; printf '\004'; } |
     TERM=xterm timeout 60 script -qec "$millrace chat $demo -d sim: -q --template {} -n 400 --ignore-eos" /dev/null >"$work/out"
 ok ctrl_c_ends_a_reply_only grep -q '^/quit' "$work/out"
+ok replies_were_there_before_ctrl_c test "$(grep -c '[a-z][a-z][a-z] [a-z]' "$work/out")" -ge 2
 done_testing

@@ -75,6 +75,8 @@ gen -d model:tiny,units=3 --sequences 2 --batch - "${sampling[@]}" --stats <"$wo
 ok units_and_sequences_change_nothing cmp "$work/one" "$work/three"
 ok all_units_work test "$(grep -cE '^unit [0-2]: [1-9][0-9]* tokens' "$work/err")" = 3
 ok batch_statistics grep -qE '^20 prompts \(0 failed\), [0-9]+ new tokens on 3 units' "$work/err"
+gen -d model:tiny,units=2 --batch <(head -4 "$work/prompts") -n 9 --stats >/dev/null 2>"$work/err"
+ok a_short_batch_is_for_all_units test "$(grep -cE '^unit [01]: [1-9][0-9]* tokens' "$work/err")" = 2
 gen -d sim:tiny,units=2 --batch <(head -3 "$work/prompts") "${sampling[@]}" >"$work/a"
 ok batch_on_the_simulated_rtl cmp "$work/a" <(head -3 "$work/one")
 printf 'And\n\n%s\nThe' "$(head -c 3000 $demo/heldout.txt | tr '\n' ' ')" >"$work/bad"

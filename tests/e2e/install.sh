@@ -16,6 +16,28 @@ away "$at/bin/millrace" generate -m "$root/models/demo" -d sim:tiny -p "And" -n 
 "$millrace" generate -m models/demo -d model: -p "And" -n 2 >"$work/want"
 ok installed_program_finds_its_simulators cmp "$work/out" "$work/want"
 
+# A distribution's library directory.
+ok install_with_a_libdir "${make[@]}" LIBDIR=$prefix/lib/triplet DESTDIR="$work/multi" install
+cat >"$work/devices.c" <<'C'
+#include <millrace.h>
+#include <stdio.h>
+int main(int n, char **v)
+{
+    struct mr_error err = {0};
+    struct mr_model *model;
+    struct mr_session *session;
+    if (n != 2 || mr_model_load(&model, v[1], NULL, &err) < 0 || mr_session_open(&session, model, "sim:tiny", NULL, &err) < 0)
+        return fprintf(stderr, "%s\n", err.text), 1;
+    mr_session_close(session);
+    mr_model_close(model);
+    return 0;
+}
+C
+ok program_is_built_with_a_libdir ${CC:-gcc} -o "$work/devices" "$work/devices.c" -I"$work/multi$prefix/include" \
+    -L"$work/multi$prefix/lib/triplet" -lmillrace
+ok library_elsewhere_finds_the_simulators env -C / -u MILLRACE_SIM_DIR LD_LIBRARY_PATH="$work/multi$prefix/lib/triplet" \
+    "$work/devices" "$root/models/demo"
+
 # ---- the library
 export PKG_CONFIG_PATH=$at/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dest
 unset PKG_CONFIG_LIBDIR

@@ -41,6 +41,20 @@ with millrace.Model(DEMO) as model:
     want = cli("generate", "-m", DEMO, "-d", "model:", "-n", "24", "-p", PROMPT)
     with model.session("model:") as session:
         ok(PROMPT + session.generate(PROMPT, max_tokens=24) + "\n" == want, "binding: the text of millrace generate")
+        several = session.generate([PROMPT, tokens, "In the beginning"], max_tokens=24)
+        ok(several[0] == several[1] == session.generate(PROMPT, max_tokens=24) and len(several) == 3, "binding: several prompts")
+        args = ["--temperature", "0.9", "--top-p", "0.8", "--top-k", "50", "--seed", "7", "--repetition-penalty", "1.2"]
+        want = cli("generate", "-m", DEMO, "-d", "model:", "-n", "24", "-p", PROMPT, "--stop", "and", *args)
+        pieces = []
+        got = session.generate(PROMPT, max_tokens=24, temperature=0.9, top_p=0.8, top_k=50, seed=7, repetition_penalty=1.2,
+                               stop="and", text=lambda number, piece: pieces.append(piece))
+        ok(PROMPT + got + "\n" == want and "".join(pieces) == got, "binding: sampling, stop strings, text as it comes")
+        ok(error_of(lambda: session.generate("")) is not None, "binding: an empty prompt")
+        try:
+            session.generate(PROMPT, text=lambda number, piece: 1 / 0)
+            ok(False, "binding: exceptions of a callback")
+        except ZeroDivisionError:
+            ok(True, "binding: exceptions of a callback")
         every = session.logits(tokens, every=True)
         ok(len(every) == len(tokens) and every[-1] == session.logits(tokens), "binding: logits of every position")
         seq = session.new()

@@ -220,6 +220,34 @@ static void log_likelihoods_are_those_of_the_logits(void **state)
     mr_session_close(wide);
 }
 
+static void each_token_is_scored_once_in_windows(void **state)
+{
+    (void)state;
+    enum { MOST = 40 };
+    static const int32_t ids[MOST];
+    struct eval_item items[MOST];
+    for (size_t count = 2; count <= MOST; count++)
+        for (size_t window = 2; window <= MOST; window += 3)
+            for (size_t stride = 1; stride < window; stride += 2) {
+                int scored[MOST] = {0};
+                size_t n = eval_windows(ids, count, window, stride, NULL);
+                assert_true(n >= 1 && n <= MOST);
+                assert_int_equal(eval_windows(ids, count, window, stride, items), n);
+                for (size_t k = 0; k < n; k++) {
+                    size_t at = (size_t)(items[k].tokens - ids);
+                    assert_int_equal(at, k * stride);
+                    assert_true(items[k].count <= window && at + items[k].count <= count);
+                    assert_true(items[k].first >= 1 && items[k].first < items[k].count);
+                    assert_true(k == 0 || items[k].first >= window - stride);
+                    for (size_t i = items[k].first; i < items[k].count; i++)
+                        scored[at + i]++;
+                }
+                assert_int_equal(scored[0], 0);
+                for (size_t i = 1; i < count; i++)
+                    assert_int_equal(scored[i], 1);
+            }
+}
+
 // ---- questions ---------------------------------------------------------------------------------
 
 static void read_tasks(struct eval_tasks *t, const char *text)
@@ -338,6 +366,7 @@ int main(void)
         cmocka_unit_test(context_and_continuation_are_divided_as_by_the_harness),
         cmocka_unit_test(long_contexts_lose_their_beginning),
         cmocka_unit_test(log_likelihoods_are_those_of_the_logits),
+        cmocka_unit_test(each_token_is_scored_once_in_windows),
         cmocka_unit_test(choices_are_counted_as_by_the_harness),
         cmocka_unit_test(delimiter_stands_between),
         cmocka_unit_test(refuses_malformed_questions),
