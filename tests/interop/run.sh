@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make test-interop: the pinned Python environment (made once in build/interop-venv, some gigabytes), then interop.py.
+# make test-interop: the pinned Python environment (made once in build/interop-venv, some gigabytes), then the scripts here.
 # What is missing is an error, not a skipped test.
 set -u
 build=${BUILD:-build} venv=${INTEROP_VENV:-${BUILD:-build}/interop-venv}
@@ -16,6 +16,11 @@ if ! [ -e "$venv/installed" ] || ! cmp -s "$list" "$venv/installed"; then
         exit 1
     fi
 fi
-MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so") "$venv/bin/python" tests/interop/binding.py "$build"
-binding=$?
-HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false "$venv/bin/python" tests/interop/interop.py "$build" && exit $binding
+export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
+MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
+export MILLRACE_LIBRARY
+status=0
+for test in binding evaluate interop; do
+    "$venv/bin/python" tests/interop/$test.py "$build" || status=1
+done
+exit $status
