@@ -20,7 +20,7 @@ export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
 export MILLRACE_LIBRARY
 status=0
-for test in binding evaluate interop; do
+for test in binding evaluate serve interop; do
     "$venv/bin/python" tests/interop/$test.py "$build" || status=1
 done
 exit $status

@@ -22,14 +22,15 @@ static double number(const json_t *o, const char *key, double otherwise)
     return json_is_number(v) ? json_number_value(v) : otherwise;
 }
 
-static double logsoftmax(const float *x, int n, int id)
+// What the logits must be lowered by to become logarithms of probabilities.
+static double log_sum(const float *x, int n)
 {
     long double sum = 0, top = x[0];
     for (int i = 0; i < n; i++)
         top = (long double)x[i] > top ? (long double)x[i] : top;
     for (int i = 0; i < n; i++)
         sum += expl((long double)x[i] - top);
-    return (double)((long double)x[id] - top - logl(sum));
+    return (double)(top + logl(sum));
 }
 
 struct input {
@@ -55,9 +56,10 @@ static int check_top(const struct input *in, const json_t *top, const float *log
         best = x > best ? x : best;
         last = x < last ? x : last;
     }
+    double sum = log_sum(logits, in->vocab);
     int above = 0; // tokens more probable than the least of those listed
     for (int i = 0; i < in->vocab; i++)
-        above += logsoftmax(logits, in->vocab, i) > last + 1e-9;
+        above += (double)logits[i] - sum > last + 1e-9;
     if (last < own - 1e-9 && above > (int)wanted)
         return bad("tokens above the last of top_logprobs", above, (double)wanted);
     return best >= own - 1e-9 ? 0 : bad("the best of top_logprobs", best, own);
@@ -78,7 +80,7 @@ static int check_logprobs(const struct input *in, const json_t *l, size_t from)
         if (i == 0) {
             rc = !value || json_is_null(value) ? 0 : bad("the first token has", 1, 0);
         } else if (value) {
-            double want = logsoftmax(logits, in->vocab, in->ids[i]);
+            double want = (double)logits[in->ids[i]] - log_sum(logits, in->vocab);
             if (!(fabs(json_number_value(value) - want) < 1e-9))
                 rc = bad("token_logprobs", json_number_value(value), want);
             if (rc == 0 && number(in->request, "logprobs", 0) > 0)
