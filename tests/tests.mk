@@ -29,6 +29,8 @@ UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
 $(BUILD)/unit/test_suite: $(CLI_SRC) $(wildcard host/cli/*.h)
+UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS)
+$(BUILD)/unit/test_serve: $(SERVE_SRC) $(wildcard host/serve/*.h)
 # Disks that are full or broken at any point.
 comma := ,
 UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename)

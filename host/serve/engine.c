@@ -40,6 +40,14 @@ void mr_serve_unref(struct mr_job *job)
 
 // ---- what the scheduler says ----
 
+// The first error is the one that the client hears.
+static bool failed(struct mr_job *job, int rc, const struct mr_error *err)
+{
+    if (rc < 0 && job->error.status == 0)
+        job->error = *err;
+    return rc < 0;
+}
+
 static void take_start(void *arg)
 {
     struct mr_choice *c = arg;
@@ -53,6 +61,7 @@ static int take_token(void *arg, const struct mr_token *t)
 {
     struct mr_choice *c = arg;
     struct mr_serve *s = c->job->serve;
+    struct mr_error err = {0};
     (void)pthread_mutex_lock(&s->lock);
     double now = mr_serve_now();
     if (!t->prompt) {
@@ -61,20 +70,21 @@ static int take_token(void *arg, const struct mr_token *t)
         c->last_token = now;
         s->metrics.generated_tokens++;
     }
-    int rc = mr_choice_add_token(c, t, &c->job->error);
+    bool ends = failed(c->job, mr_choice_add_token(c, t, &err), &err);
     (void)pthread_mutex_unlock(&s->lock);
-    return rc < 0;
+    return ends;
 }
 
 static int take_text(void *arg, const char *piece, size_t size)
 {
     struct mr_choice *c = arg;
     struct mr_serve *s = c->job->serve;
+    struct mr_error err = {0};
     (void)pthread_mutex_lock(&s->lock);
-    int rc = mr_buf_append(&c->text, piece, size, &c->job->error);
+    bool ends = failed(c->job, mr_buf_append(&c->text, piece, size, &err), &err);
     mr_http_wake(c->job);
     (void)pthread_mutex_unlock(&s->lock);
-    return rc < 0;
+    return ends;
 }
 
 static void unlink_job(struct mr_serve *s, struct mr_job *job)
@@ -119,8 +129,8 @@ static void take_result(void *arg, const struct mr_result *r)
     struct mr_choice *c = arg;
     struct mr_serve *s = c->job->serve;
     (void)pthread_mutex_lock(&s->lock);
-    if (r->error && c->job->error.status == 0)
-        c->job->error = *r->error;
+    if (r->error)
+        (void)failed(c->job, r->error->status, r->error);
     end_choice(c, r->finish);
     (void)pthread_mutex_unlock(&s->lock);
 }
@@ -141,10 +151,11 @@ static void submit(struct mr_serve *s, struct mr_job *job)
         r.done = take_result;
         r.arg = c;
         c->submitted = true;
+        struct mr_error err = {0};
         bool last = job->unfinished == 1;
         if (job->abort)
             end_choice(c, MR_FINISH_CANCELLED);
-        else if (mr_scheduler_submit(s->scheduler, &r, &c->id, &job->error) < 0)
+        else if (failed(job, mr_scheduler_submit(s->scheduler, &r, &c->id, &err), &err))
             end_choice(c, MR_FINISH_FAILED);
         else
             continue;

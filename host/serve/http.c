@@ -2,7 +2,8 @@
 // The HTTP thread's side: libmicrohttpd calls back here for each request.
 //
 // A request that waits for the engine is suspended, and the engine resumes it: whoever does either
-// holds the lock and keeps exchange.suspended true to it.
+// holds the lock and keeps exchange.suspended true to it. Responses are made and queued without the
+// lock: libmicrohttpd calls read_stream() under a lock of its own.
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -85,7 +86,6 @@ static enum MHD_Result reply(struct exchange *x, int status, const char *type)
         MHD_create_response_from_buffer(x->out.size, x->out.data, MHD_RESPMEM_MUST_FREE);
     if (r)
         x->out = (struct mr_buf){0};
-    x->stage = STAGE_REPLY;
     return queue(x, status, r, type);
 }
 
@@ -135,7 +135,6 @@ static enum MHD_Result start_stream(struct exchange *x)
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_stream, x, NULL);
     if (r)
         (void)MHD_add_response_header(r, "X-Accel-Buffering", "no"); // nginx passes events on
-    x->stage = STAGE_REPLY;
     return queue(x, 200, r, "text/event-stream; charset=utf-8");
 }
 
@@ -151,50 +150,67 @@ void mr_http_wake(struct mr_job *job)
     MHD_resume_connection(x->connection);
 }
 
-// Under the lock: the response if there is something to say, else the connection is suspended.
-static enum MHD_Result answer(struct exchange *x)
+// What is to be done about a request, once the lock is released.
+struct verdict {
+    bool waits; // it has been suspended
+    int status; // 0: the client has gone
+    const char *message, *param, *code;
+    bool stream;
+};
+
+static enum MHD_Result carry_out(struct exchange *x, const struct verdict *v)
 {
-    struct mr_job *job = x->job;
-    int rc = 0;
-    if (job->abort == MR_ABORT_ABANDONED)
+    if (v->waits)
+        return MHD_YES;
+    if (v->status == 0)
         return MHD_NO;
+    if (v->status != 200)
+        return refuse(x, v->status, v->message, v->param, v->code);
+    return v->stream ? start_stream(x) : reply(x, 200, "application/json");
+}
+
+// Under the lock: the response if there is something to say, else the connection is suspended.
+static struct verdict answer(struct exchange *x)
+{
+    const struct mr_job *job = x->job;
+    int rc = 0;
+    x->stage = STAGE_REPLY;
+    if (job->abort == MR_ABORT_ABANDONED)
+        return (struct verdict){0};
     if (job->abort == MR_ABORT_TIMEOUT)
-        return refuse(x, 504, "the request's time limit has passed", NULL, "timeout");
+        return (struct verdict){
+            .status = 504, .message = "the request's time limit has passed", .code = "timeout"};
     if (job->error.status < 0)
-        return refuse(x, 500, job->error.text, NULL, NULL);
+        return (struct verdict){.status = 500, .message = job->error.text};
     if (job->spec.stream)
-        rc = mr_reply_events(&x->out, job, x->serve->opt.model_id, &x->ended, NULL);
+        rc = mr_reply_events(&x->out, x->job, x->serve->opt.model_id, &x->ended, NULL);
     else if (job->unfinished == 0)
         rc = mr_reply_completion(&x->out, job, x->serve->opt.model_id, NULL);
     if (rc < 0)
-        return refuse(x, 500, "no memory for the response", NULL, NULL);
+        return (struct verdict){.status = 500, .message = "no memory for the response"};
     if (x->out.size > 0)
-        return job->spec.stream ? start_stream(x) : reply(x, 200, "application/json");
+        return (struct verdict){.status = 200, .stream = job->spec.stream};
     x->stage = STAGE_WAITING;
     x->suspended = true;
     MHD_suspend_connection(x->connection);
-    return MHD_YES;
+    return (struct verdict){.waits = true};
 }
 
-static enum MHD_Result accept_job(struct exchange *x, struct mr_job *job)
+// Under the lock. Refused jobs are left to the caller.
+static struct verdict accept_job(struct exchange *x, struct mr_job *job)
 {
     struct mr_serve *s = x->serve;
-    const char *busy = NULL;
-    int status = 503;
     if (s->failure.status < 0)
-        busy = "the device has failed";
-    else if (job->n_choices > s->session->max_seqs + s->opt.queue) {
-        mr_job_close(job);
-        return refuse(x, 400, "the request asks for more texts than may ever wait; send fewer", "n",
-                      NULL);
-    } else if (!mr_serve_has_room(s, job->n_choices)) {
-        busy = "too many requests are waiting; try again";
-        status = 429;
-    }
-    if (busy) {
-        mr_job_close(job);
-        return refuse(x, status, busy, NULL, status == 429 ? "queue_full" : "unavailable");
-    }
+        return (struct verdict){.status = 503, .message = "the device has failed"};
+    if (job->n_choices > s->session->max_seqs + s->opt.queue)
+        return (struct verdict){
+            .status = 400,
+            .message = "the request asks for more texts than may ever wait; send fewer",
+            .param = "n"};
+    if (!mr_serve_has_room(s, job->n_choices))
+        return (struct verdict){.status = 429,
+                                .message = "too many requests are waiting; try again",
+                                .code = "queue_full"};
     x->job = job;
     job->serve = s;
     job->exchange = x;
@@ -224,9 +240,11 @@ static enum MHD_Result complete(struct exchange *x)
         return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, "prompt",
                       err.status == MR_ERR_FIT ? "context_length_exceeded" : NULL);
     (void)pthread_mutex_lock(&s->lock);
-    enum MHD_Result ok = accept_job(x, job);
+    struct verdict v = accept_job(x, job);
     (void)pthread_mutex_unlock(&s->lock);
-    return ok;
+    if (!x->job)
+        mr_job_close(job);
+    return carry_out(x, &v);
 }
 
 // ---- the other paths ----
@@ -337,7 +355,7 @@ static int screen(const struct exchange *x, const char *method, const char **mes
 
 // NULL: no memory, or stopping.
 static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connection,
-                              const char *url)
+                              const char *url, bool too_large)
 {
     struct exchange *x = calloc(1, sizeof *x);
     struct client *c = client_of(connection);
@@ -350,6 +368,8 @@ static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connect
     x->connection = connection;
     x->path = path_of(url);
     x->begun = mr_serve_now();
+    x->too_large = too_large;
+    x->stage = too_large ? STAGE_REPLY : STAGE_BODY;
     (void)pthread_mutex_lock(&s->lock);
     s->exchanges++;
     c->exchange = x;
@@ -377,13 +397,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     const char *message;
     (void)version;
     if (!x) { // the headers
-        x = begin(s, connection, url);
+        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                         MHD_HTTP_HEADER_CONTENT_LENGTH);
+        bool far = length && strtoull(length, NULL, 10) / 8 > s->opt.max_body;
+        x = begin(s, connection, url, far);
         *context = x;
         if (!x)
             return MHD_NO;
-        const char *length = header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
-        bool far = length && strtoull(length, NULL, 10) / 8 > s->opt.max_body;
-        x->too_large = far;
         // Much too much is not even read; the connection ends behind the response.
         return far ? refuse(x, 413, "the request is too large", NULL, NULL) : MHD_YES;
     }
@@ -396,14 +416,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     bool resumed = x->stage == STAGE_WAITING, late = x->client->since == 0;
     bool stopping = s->draining && x->begun > s->stopped;
     x->closing = s->draining;
-    enum MHD_Result ok = MHD_NO;
+    struct verdict v = {0};
     if (resumed)
-        ok = answer(x);
+        v = answer(x);
     else if (!late)
         x->stage = STAGE_REPLY;
     (void)pthread_mutex_unlock(&s->lock);
     if (resumed || late)
-        return ok;
+        return carry_out(x, &v);
     int status = screen(x, method, &message);
     if (status != 0)
         return refuse(x, status, message, NULL, NULL);

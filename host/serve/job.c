@@ -176,8 +176,3 @@ int mr_choice_add_token(struct mr_choice *c, const struct mr_token *t, struct mr
     c->tokens[c->n_tokens++] = record;
     return 0;
 }
-
-int mr_choice_add_text(struct mr_choice *c, const char *piece, size_t size, struct mr_error *err)
-{
-    return mr_buf_append(&c->text, piece, size, err);
-}

@@ -78,6 +78,5 @@ void mr_job_close(struct mr_job *job);
 struct mr_request mr_choice_request(const struct mr_choice *choice);
 
 int mr_choice_add_token(struct mr_choice *c, const struct mr_token *t, struct mr_error *err);
-int mr_choice_add_text(struct mr_choice *c, const char *piece, size_t size, struct mr_error *err);
 
 #endif

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server inside this process, under the sanitizers: what clients can do to it at the same time,
+// a device that fails, and closing with requests in flight. tests/serve/ has the rest.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "checkpoint/synthetic.h"
+#include "files.h"
+#include "serve/serve.h"
+
+enum { VOCAB = 257, POSITIONS = 64, EOS = 256, CLIENTS = 8, ROUNDS = 6 };
+
+static struct mr_model *model;
+
+static void check(int rc, const struct mr_error *err)
+{
+    if (rc < 0)
+        fail_msg("%s", err->text);
+}
+
+static int setup(void **state)
+{
+    static const struct mr_config c = {.vocab_size = VOCAB,
+                                       .n_positions = POSITIONS,
+                                       .n_embd = 64,
+                                       .n_layer = 1,
+                                       .n_head = 2,
+                                       .rotary_dim = 8,
+                                       .n_inner = 64,
+                                       .eos_token_id = EOS};
+    struct mr_error err = {0};
+    if (files_setup(state) < 0 || mr_synthetic_write(files_dir, &c, 3, &err) < 0)
+        return -1;
+    return mr_model_load(&model, files_dir, NULL, &err);
+}
+
+static int teardown(void **state)
+{
+    mr_model_close(model);
+    return files_teardown(state);
+}
+
+// ---- a server and its thread ----
+
+struct server {
+    struct mr_session *session;
+    struct mr_serve *serve;
+    pthread_t thread;
+    int port, rc;
+    struct mr_error err;
+};
+
+static void *run(void *arg)
+{
+    struct server *s = arg;
+    s->rc = mr_serve_run(s->serve, &s->err);
+    return NULL;
+}
+
+static void start(struct server *s, int max_seqs, int queue)
+{
+    const struct mr_session_options seqs = {.max_seqs = max_seqs};
+    const struct mr_serve_options opt = {.host = "127.0.0.1",
+                                         .model_id = "tiny",
+                                         .queue = queue,
+                                         .timeout = 60,
+                                         .read_timeout = 60,
+                                         .max_body = 4096,
+                                         .max_connections = 64};
+    *s = (struct server){0};
+    check(mr_session_open(&s->session, model, "model:tiny", &seqs, &s->err), &s->err);
+    check(mr_serve_open(&s->serve, model, s->session, &opt, &s->err), &s->err);
+    s->port = mr_serve_port(s->serve);
+    assert_int_equal(pthread_create(&s->thread, NULL, run, s), 0);
+}
+
+static void finish(struct server *s)
+{
+    assert_int_equal(pthread_join(s->thread, NULL), 0);
+    mr_serve_close(s->serve);
+    mr_session_close(s->session);
+}
+
+// ---- clients ----
+
+static int dial(int port)
+{
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) < 0)
+        abort(); // cmocka's assertions are for its own thread
+    return fd;
+}
+
+static void ask(int fd, const char *body)
+{
+    char text[1024];
+    int n = snprintf(text, sizeof text,
+                     "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                     "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                     strlen(body), body);
+    if (send(fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+        abort();
+}
+
+// All that comes until the server ends it; the status.
+static int receive(int fd, char *text, size_t room)
+{
+    size_t have = 0;
+    int status = 0;
+    ssize_t n;
+    while (have < room - 1 && (n = recv(fd, text + have, room - 1 - have, 0)) > 0)
+        have += (size_t)n;
+    text[have] = 0;
+    (void)close(fd);
+    return sscanf(text, "HTTP/1.1 %d", &status) == 1 ? status : 0;
+}
+
+struct client {
+    int port, number, answered;
+};
+
+static void *use(void *arg)
+{
+    static const char *const bodies[] = {
+        "{\"model\":\"tiny\",\"prompt\":\"abc\",\"max_tokens\":20,\"n\":3,\"logprobs\":2,\"echo\":"
+        "true}",
+        "{\"model\":\"tiny\",\"prompt\":[1,2],\"max_tokens\":30,\"stream\":true,\"logprobs\":1,"
+        "\"stop\":[\"zz\"]}",
+        "{\"model\":\"tiny\",\"prompt\":[\"a\",\"b\"],\"max_tokens\":3,\"stop\":[\"q\",\"x\"]}",
+        "{\"model\":\"tiny\",\"prompt\":7}",
+        "{\"model\":\"tiny\",\"prompt\":\"abc\",\"max_tokens\":60,\"stream\":true,\"n\":8}",
+    };
+    enum { ROOM = 1 << 18 };
+    struct client *c = arg;
+    char *text = malloc(ROOM);
+    for (int i = 0; text && i < ROUNDS; i++) {
+        int kind = (c->number + i) % 5, fd = dial(c->port);
+        ask(fd, bodies[kind]);
+        if ((c->number + i) % 3 == 2) { // goes away, at once or in the middle
+            if (i % 2)
+                (void)recv(fd, text, 100, 0);
+            (void)close(fd);
+            c->answered++;
+            continue;
+        }
+        int status = receive(fd, text, ROOM);
+        bool whole = kind == 1 || kind == 4 ? strstr(text, "data: [DONE]") != NULL
+                                            : strstr(text, "}}") != NULL;
+        c->answered += status == (kind == 3 ? 400 : 200) && whole;
+    }
+    free(text);
+    return NULL;
+}
+
+static void many_clients_at_the_same_time(void **state)
+{
+    (void)state;
+    struct server s;
+    struct client clients[CLIENTS];
+    pthread_t threads[CLIENTS];
+    start(&s, 3, 1000);
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = (struct client){s.port, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, use, &clients[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        (void)pthread_join(threads[i], NULL);
+        assert_int_equal(clients[i].answered, ROUNDS);
+    }
+    mr_serve_stop();
+    finish(&s);
+    assert_int_equal(s.rc, 0);
+}
+
+static void a_failed_device_is_told_to_all(void **state)
+{
+    (void)state;
+    struct server s;
+    char text[4][4096];
+    int fd[4];
+    start(&s, 1, 1000);
+    for (int i = 0; i < 4; i++) {
+        fd[i] = dial(s.port);
+        ask(fd[i], "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"ignore_eos\":true,"
+                   "\"n\":100}");
+    }
+    (void)usleep(20000);
+    mr_interrupt(); // every step fails from now on
+    for (int i = 0; i < 4; i++) {
+        int status = receive(fd[i], text[i], sizeof text[i]);
+        assert_true(status == 500 || status == 503);
+        assert_non_null(strstr(text[i], "server_error"));
+    }
+    finish(&s);
+    mr_interrupt_clear();
+    assert_int_equal(s.rc, MR_ERR_INTERRUPTED);
+    assert_non_null(strstr(s.err.text, "interrupted"));
+}
+
+// Without waiting for what was accepted, as after an error: nothing is left, nobody waits for ever.
+static void closing_ends_what_is_in_flight(void **state)
+{
+    (void)state;
+    const struct mr_session_options seqs = {.max_seqs = 2};
+    const struct mr_serve_options opt = {.host = "localhost",
+                                         .model_id = "tiny",
+                                         .queue = 1000,
+                                         .timeout = 60,
+                                         .read_timeout = 60,
+                                         .max_body = 4096,
+                                         .max_connections = 64};
+    struct mr_error err = {0};
+    struct mr_session *session;
+    struct mr_serve *serve;
+    char text[4096];
+    int fd[3];
+    check(mr_session_open(&session, model, "model:tiny", &seqs, &err), &err);
+    check(mr_serve_open(&serve, model, session, &opt, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        fd[i] = dial(mr_serve_port(serve));
+        ask(fd[i], i < 2 ? "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"n\":100}"
+                         : "{\"model\":\"tiny\",\"prompt\":\"a\",\"n\":100,\"stream\":true}");
+    }
+    (void)usleep(20000);
+    mr_serve_close(serve);
+    for (int i = 0; i < 3; i++)
+        (void)receive(fd[i], text, sizeof text);
+    mr_session_close(session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_clients_at_the_same_time),
+        cmocka_unit_test(a_failed_device_is_told_to_all),
+        cmocka_unit_test(closing_ends_what_is_in_flight),
+    };
+    return cmocka_run_group_tests_name("serve", tests, setup, teardown);
+}
