@@ -2,6 +2,7 @@
 // Clocks and clients. libmicrohttpd does not look at a suspended connection, so whether its client
 // is still there is seen here; and a request that arrives byte by byte never looks idle to it.
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,13 +19,16 @@ static bool has_gone(const struct client *c)
 // far as the client takes it, and shuts the socket; libmicrohttpd then finds it closed.
 static void refuse_late(const struct client *c)
 {
-    static const char reply[] =
-        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        "Content-Length: 102\r\n\r\n"
+    static const char body[] =
         "{\"error\":{\"message\":\"the request did not arrive in time\",\"type\":"
         "\"timeout_error\",\"param\":null,\"code\":null}}";
+    char reply[512];
+    int n = snprintf(reply, sizeof reply,
+                     "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+                     "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                     sizeof body - 1, body);
     if (c->exchange)
-        (void)send(c->fd, reply, sizeof reply - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)send(c->fd, reply, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 

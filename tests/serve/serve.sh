@@ -156,7 +156,9 @@ printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 99\r\n
 exec 4<>"/dev/tcp/127.0.0.1/$port"
 printf 'POST /v1/comp' >&4
 ok others_are_served_beside_slow_ones test "$(ask '{"model":"demo","prompt":"x","max_tokens":3}')" = 200
-ok slow_body_gets_408 bash -c "timeout 10 cat <&3 | grep -q '^HTTP/1.1 408 .*'"
+timeout 10 cat <&3 >"$work/late"
+ok slow_body_gets_408 grep -q '^HTTP/1.1 408 ' "$work/late"
+ok slow_body_gets_all_of_it test "$(sed '1,/^\r*$/d' "$work/late" | wc -c)" = "$(tr -d '\r' <"$work/late" | sed -n 's/^Content-Length: //p')"
 ok slow_headers_are_closed timeout 10 cat <&4
 exec 3>&- 4>&-
 status a_body_over_max_body 413 '' "{\"model\":\"demo\",\"prompt\":\"$long\"}"
