@@ -9,7 +9,8 @@ Vhot.cpp:
 	printf '#include "%s.cpp"\n' $(HOT) >$@
 Vhot.o: Vhot.cpp $(HOT:%=%.cpp)
 	$(OBJCACHE) $(CXX) $(CXXFLAGS) $(CPPFLAGS) $(OPT_FAST) -c -o $@ $<
+# Not $^: Verilator's rules add prerequisites, which have the same code once more.
 Vcore__ALL.a: Vhot.o $(COLD:%=%.o)
-	rm -f $@ && $(AR) rcs $@ $^
+	rm -f $@ && $(AR) rcs $@ Vhot.o $(COLD:%=%.o)
 Vruntime.a: $(VK_GLOBAL_OBJS)
 	rm -f $@ && $(AR) rcs $@ $^
