@@ -22,8 +22,7 @@ struct batch {
     struct cli_order order;
     size_t next; // number of the next line
     size_t done, failed, tokens;
-    int running; // units that are still there
-    bool end;    // of the lines, or somebody has stopped
+    bool end; // of the lines, or somebody has stopped
     int units;
     bool progress;
     struct mr_error error; // of the file, or of the last unit
@@ -224,7 +223,6 @@ static void *run_unit(void *arg)
     u->scheduler = NULL;
     mr_session_get_stats(u->session, &u->stats);
     pthread_mutex_lock(&b->lock);
-    b->running--;
     if (rc < 0 && b->error.status == 0)
         b->error = err;
     pthread_mutex_unlock(&b->lock);
@@ -247,9 +245,6 @@ static int open_unit(struct unit *u, struct batch *b, int k, struct mr_error *er
 
 static int start_unit(struct unit *u, struct mr_error *err)
 {
-    pthread_mutex_lock(&u->b->lock);
-    u->b->running++;
-    pthread_mutex_unlock(&u->b->lock);
     if (pthread_create(&u->thread, NULL, run_unit, u) != 0)
         return mr_fail(err, MR_ERR_MEMORY, "%s: no thread can be made", u->uri);
     u->started = true;
