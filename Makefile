@@ -97,6 +97,7 @@ include sim/sim.mk
 include host/install.mk
 include sim/xrt/xrt.mk
 include sim/pci/pci.mk
+include driver/install.mk
 include tests/tests.mk
 -include $(wildcard tests/*/*.mk)
 

@@ -71,6 +71,8 @@ $(BUILD)/test-list: FORCE
 	   printf 'bench-instructions\tMILLRACE=$(MILLRACE) bash tests/bench/instructions.sh\n'; \
 	   for s in generate errors library package; do printf 'xrt-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/%s.sh\n' $$s $$s; done; \
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
+	   printf 'driver-uapi\tbash tests/driver/abi/run.sh\n'; \
+	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \
 	   printf 'cpu-mutants\tbash tests/tools/cpu-mutants.sh $(BUILD)\n'; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do [ -f $$s ] && printf 'e2e-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash %s\n' $$(basename $$s .sh) $$s; done; \

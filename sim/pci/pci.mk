@@ -30,7 +30,7 @@ $(foreach c,$(SIM_ALL),$(eval $(call vm_config,$(c))))
 
 # ---- kernel, driver, initial file system of the guest ------------------------------------------------
 VM_BUILD := $(BUILD)/vm
-DEPS_DRIVER := qemu-system-x86 linux-headers-cloud-amd64 busybox-static cpio
+DEPS_DRIVER := qemu-system-x86 linux-headers-cloud-amd64 busybox-static cpio sparse kmod
 .PHONY: deps-driver driver driver-tests full-driver demo-driver
 ## deps-driver: installs what building the driver and running it in a virtual machine need
 deps-driver:
@@ -77,4 +77,6 @@ demo-driver: deps deps-driver
 driver-tests: $(if $(wildcard $(VM_BUILD)/vmlinuz),vm-tiny $(VM_BUILD)/guest.cpio)
 full-driver: deps-driver
 	@$(MAKE) --no-print-directory driver-tests $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny.so
-	BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/run.sh full
+	@status=0; BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/run.sh full || status=1; \
+	BUILD=$(BUILD) bash tests/driver/udev.sh || status=1; \
+	$(MAKE) --no-print-directory driver-check || status=1; exit $$status
