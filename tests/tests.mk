@@ -33,7 +33,7 @@ UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS)
 $(BUILD)/unit/test_serve: $(SERVE_SRC) $(wildcard host/serve/*.h)
 # Disks that are full or broken at any point.
 comma := ,
-UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename)
+UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename access)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
 
 # ---- RTL benches: tests/rtl/<bench>/bench.txt, one line a variant -------------------------------

@@ -128,6 +128,13 @@ int mr_pv_make_tensor(struct mr_pv_tensor *out, const struct mr_pv_object *args,
                        "%s: a tensor is not described as torch.save does it (at most %d "
                        "dimensions, no negative offset, shape or stride)",
                        where, MR_MAX_RANK);
+    // What torch.save says beyond that of a tensor in memory: {"neg": True} or {"conj": True}.
+    for (size_t i = 6; i < args->count; i++)
+        if (v[i].kind == MR_PV_DICT && v[i].object->count > 0)
+            return mr_fail(err, MR_ERR_UNSUPPORTED,
+                           "%s: a tensor is a negated or conjugated view, whose values are not "
+                           "those in the file; in Python, save it after resolve_neg()",
+                           where);
     out->in = v[0].storage;
     const struct mr_pv_global *type = out->in->type;
     if (args->count >= 7 && v[6].kind == MR_PV_GLOBAL && v[6].global->role == MR_PV_DTYPE)

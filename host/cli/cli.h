@@ -137,8 +137,9 @@ double cli_seconds(void);
 // ---- signals ----
 
 void cli_catch_signals(void);
+void cli_catch_hangup(void);    // SIGHUP is an interrupt for commands that have files to remove
 bool cli_pipe_closed(void);     // whoever read our output has gone
-int cli_interrupted(void);      // SIGINT or SIGTERM; the library has been told, too
+int cli_interrupted(void);      // SIGINT, SIGTERM or that; the library has been told, too
 void cli_interrupt_taken(void); // it has been dealt with: the next one is the first again
 
 // ---- what somebody sees who looks at a terminal ----

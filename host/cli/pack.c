@@ -99,6 +99,7 @@ static int pack(const struct cli_common *c, const struct wishes *w)
     struct mr_pack_stats s;
     struct cli_progress progress;
     struct mr_load_options load = cli_with_progress(c, &progress, "packing");
+    cli_catch_hangup();
     struct duration start = now(), took, plain;
     int rc = mr_model_pack(c->model, w->output, &load, &s, &err);
     cli_end_progress(&progress);

@@ -16,6 +16,13 @@ static void on_signal(int sig)
     mr_interrupt();
 }
 
+// A terminal that closes may say so more than once.
+static void on_hangup(int sig)
+{
+    interrupted = sig;
+    mr_interrupt();
+}
+
 // Writing to a closed pipe fails then instead of ending us, so that temporary files are removed.
 static void on_pipe(int sig)
 {
@@ -32,6 +39,14 @@ void cli_catch_signals(void)
         sigaction(SIGPIPE, &closed, NULL) < 0 ||
         signal(SIGXFSZ, SIG_IGN) == SIG_ERR) // a file size limit is an error of write()
         perror("millrace: sigaction");
+}
+
+void cli_catch_hangup(void)
+{
+    struct sigaction stop = {.sa_handler = on_hangup}, was;
+    sigemptyset(&stop.sa_mask);
+    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) // nohup
+        (void)sigaction(SIGHUP, &stop, NULL);                            // cannot fail
 }
 
 bool cli_pipe_closed(void)

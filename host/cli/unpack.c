@@ -27,6 +27,7 @@ static int run(int argc, char **argv)
     if (!c.model || !output)
         return cli_usage(&cmd_unpack, "the name of the %s is missing",
                          c.model ? "directory" : "packed file");
+    cli_catch_hangup();
     if (mr_model_load(&model, c.model, &c.load, &err) < 0 ||
         mr_model_unpack(model, output, &err) < 0) {
         mr_model_close(model);

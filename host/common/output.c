@@ -63,16 +63,34 @@ static int open_named(struct mr_output *out, struct mr_error *err)
     return failed(out, "cannot create a file there", err);
 }
 
-int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err)
+// What would be found out only when the file gets its name, after the work. Of a link to a file,
+// that file is replaced.
+static int check_place(struct mr_output *out, struct mr_error *err)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { // a device would be lost for good
-        *out = (struct mr_output){.fd = -1, .path = path};
+    size_t n = strlen(out->path);
+    if (n == 0 || out->path[n - 1] == '/')
+        return mr_fail(err, MR_ERR_IO, "\"%s\": is not the name of a file; name one", out->path);
+    if (stat(out->path, &st) != 0)
+        return errno == ENOENT ? 0 : failed(out, "cannot create a file there", err);
+    if (!S_ISREG(st.st_mode)) // a device would be lost for good
         return mr_fail(err, MR_ERR_IO, "%s: is no regular file and would be replaced; name a file",
-                       path);
-    }
-    *out = (struct mr_output){.fd = open_nameless(path), .path = path};
-    int rc = out->fd >= 0 ? 0 : open_named(out, err);
+                       out->path);
+    if (access(out->path, W_OK) != 0) // or it could be replaced all the same
+        return failed(out, "is not to be written", err);
+    out->real = realpath(out->path, NULL);
+    if (!out->real)
+        return failed(out, "cannot find it", err);
+    out->path = out->real;
+    return 0;
+}
+
+int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err)
+{
+    *out = (struct mr_output){.fd = -1, .path = path};
+    int rc = check_place(out, err);
+    if (rc == 0 && (out->fd = open_nameless(out->path)) < 0)
+        rc = open_named(out, err);
     // Not every file system can reserve; and this is no reason to fail.
     if (rc == 0 && fallocate(out->fd, 0, 0, (off_t)size) != 0 &&
         (errno == ENOSPC || errno == EFBIG || errno == EDQUOT))
@@ -163,6 +181,7 @@ void mr_output_abandon(struct mr_output *out)
     if (out->temporary)
         (void)unlink(out->temporary); // the first error is the one to report
     free(out->temporary);
+    free(out->real);
     if (out->fd >= 0)
         (void)close(out->fd); // on disk already, or not wanted
     *out = (struct mr_output){.fd = -1};

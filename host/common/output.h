@@ -11,14 +11,16 @@
 struct mr_output {
     int fd;
     const char *path;
+    char *real;      // where path was a link: what it means, and path is that
     char *temporary; // name of the file so far; NULL while it has none
 };
 
 // Starts a file of `size` bytes in the directory of `path`, which must stay valid: without a name
 // where the file system can do that (O_TMPFILE), so that not even SIGKILL leaves anything behind;
 // else under a temporary one. The room is reserved where the file system can do that, so a disk
-// that is too small is found out now. Directories, pipes and devices are not replaced. Ends with
-// mr_output_commit() or mr_output_abandon().
+// that is too small is found out now. Directories, pipes, devices and files that may not be written
+// are not replaced; of a symbolic link to a file, that file is. Ends with mr_output_commit() or
+// mr_output_abandon().
 int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struct mr_error *err);
 
 // The same for a file that something else writes, by its temporary name.

@@ -279,9 +279,18 @@ static int write_directory(const struct export *u)
 // Said before the work; rename() would say it after it.
 static int check_target(const struct export *u)
 {
+    struct stat st, here;
     DIR *dir = opendir(u->dir);
     if (!dir)
         return errno == ENOENT ? 0 : cannot(u, "write there", "");
+    if (fstat(dirfd(dir), &st) == 0 && stat(".", &here) == 0 && st.st_dev == here.st_dev &&
+        st.st_ino == here.st_ino) {
+        (void)closedir(dir);
+        return mr_fail(u->err, MR_ERR_IO,
+                       "%s: is the working directory, which cannot be replaced; name a new "
+                       "directory",
+                       u->dir);
+    }
     int entries = 0;
     while (readdir(dir))
         entries++;
@@ -294,12 +303,14 @@ int mr_export(const struct mr_packed *packed, const char *dir, const volatile si
 {
     if (!packed->config_text)
         return mr_fail(err, MR_ERR_USAGE, "%s: only a packed file can be unpacked", dir);
-    size_t n = strlen(dir), room = n + sizeof ".XXXXXX";
+    size_t n = strlen(dir);
     while (n > 1 && dir[n - 1] == '/') // the temporary name goes behind it
         n--;
-    struct export u = {packed, strndup(dir, n), malloc(room), stop, err};
-    int rc =
-        u.dir && u.tmp ? check_target(&u) : mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+    char *real = realpath(dir, NULL); // of a link to a directory, that is replaced
+    struct export u = {packed, real ? real : strndup(dir, n), NULL, stop, err};
+    size_t room = u.dir ? strlen(u.dir) + sizeof ".XXXXXX" : 0;
+    u.tmp = u.dir ? malloc(room) : NULL;
+    int rc = u.tmp ? check_target(&u) : mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
     if (rc == 0) {
         snprintf(u.tmp, room, "%s.XXXXXX", u.dir);
         if (!mkdtemp(u.tmp)) {

@@ -101,9 +101,11 @@ int mr_packer_embedding(struct mr_packer *p, struct mr_sink *sink, struct mr_pac
                         struct mr_error *err)
 {
     p->output_bytes += t->size;
-    mr_sink_begin(sink, t->offset);
+    if (sink)
+        mr_sink_begin(sink, t->offset);
     int rc = mr_quantise_copy(p->quantiser, &p->packed->embedding, sink, err);
-    t->hash = mr_sink_end(sink);
+    if (sink)
+        t->hash = mr_sink_end(sink);
     return rc;
 }
 

@@ -25,6 +25,8 @@ static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, const c
         layout.tensors[i - 1].offset -= layout.tensors[1].offset;
     if (rc == 0)
         rc = mr_sink_init(&sink, packed->memory, NULL, err);
+    if (rc == 0) // is used where it lies in the checkpoint
+        rc = mr_packer_embedding(p, NULL, &layout.tensors[0], err);
     if (rc == 0)
         rc = mr_packer_stream(p, &sink, &layout.tensors[1], err);
     mr_sink_free(&sink);

@@ -232,6 +232,27 @@ static int make_columns(const struct run *run, int i, struct scratch *s, size_t 
     return 0;
 }
 
+// The first of n elements that is Inf or NaN, or n.
+static size_t first_infinite(enum mr_dtype dtype, const uint8_t *data, size_t n)
+{
+    size_t i = 0;
+    if (dtype == MR_DTYPE_F32) {
+        for (uint32_t v; i < n; i++) {
+            memcpy(&v, data + i * sizeof v, sizeof v);
+            if ((v & 0x7F800000u) == 0x7F800000u)
+                break;
+        }
+        return i;
+    }
+    unsigned exponent = dtype == MR_DTYPE_F16 ? 0x7C00u : 0x7F80u;
+    for (uint16_t v; i < n; i++) {
+        memcpy(&v, data + i * sizeof v, sizeof v);
+        if ((v & exponent) == exponent)
+            break;
+    }
+    return i;
+}
+
 static int make_copy(const struct run *run, int i, struct scratch *s, size_t *size,
                      struct mr_error *err)
 {
@@ -241,6 +262,12 @@ static int make_copy(const struct run *run, int i, struct scratch *s, size_t *si
     if (mr_tensor_copy(t, first, n, s->out) < 0)
         return mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read", t->name);
     mr_tensor_release(t, first, n);
+    size_t bad = first_infinite(t->dtype, s->out, n);
+    if (bad < n)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: row %zu has an infinite or NaN weight; the checkpoint is damaged or "
+                       "its training diverged",
+                       t->name, (first + bad) / (size_t)t->shape[t->rank - 1]);
     *size = n * (t->bytes / t->count);
     return 0;
 }
@@ -256,7 +283,8 @@ static void fail_piece(struct run *run, int i, const struct mr_error *err)
         run->error = *err;
     }
     pthread_mutex_unlock(&run->lock);
-    mr_sink_give_up(run->sink);
+    if (run->sink)
+        mr_sink_give_up(run->sink);
 }
 
 static void tell(struct run *run, int i)
@@ -276,7 +304,7 @@ static void do_piece(void *arg, int i, int worker)
     if (i > run->failed)
         return;
     int rc = run->copied ? make_copy(run, i, s, &size, &err) : make_columns(run, i, s, &size, &err);
-    if (rc == 0)
+    if (rc == 0 && run->sink)
         rc = mr_sink_put(run->sink, i, (size_t)i * run->piece, s->out, size, &err);
     if (rc < 0)
         fail_piece(run, i, &err);
@@ -342,7 +370,9 @@ static int quantise_vectors(struct mr_quantiser *q, const struct mr_stream_item 
         for (int i = 0; t && i < c->n_embd; i++) {
             float v;
             if (mr_tensor_read_f32(t, (size_t)i, 1, &v) < 0 || mr_expo(v) == 255)
-                return mr_fail(err, MR_ERR_FORMAT, "%s: element %d is infinite, NaN or unreadable",
+                return mr_fail(err, MR_ERR_FORMAT,
+                               "%s: element %d is infinite or NaN; the checkpoint is damaged or "
+                               "its training diverged",
                                t->name, i);
             v = mr_fscale(v, -exp[i]);
             memcpy(out + (size_t)part * half + 4 * (size_t)i, &v, 4);

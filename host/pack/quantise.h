@@ -32,7 +32,8 @@ void mr_quantiser_close(struct mr_quantiser *q); // NULL is allowed
 int mr_quantise_item(struct mr_quantiser *q, const struct mr_stream_item *item,
                      struct mr_sink *sink, struct mr_error *err);
 
-// Puts a tensor as it is, row-major without gaps.
+// Puts a tensor of weights as it is, row-major without gaps. Refuses Inf and NaN, which is all that
+// happens if `sink` is NULL.
 int mr_quantise_copy(struct mr_quantiser *q, const struct mr_tensor *tensor, struct mr_sink *sink,
                      struct mr_error *err);
 

@@ -219,6 +219,18 @@ for _ in $(seq 300); do [ -s "$work/out" ] && break || sleep 0.1; done
 kill -INT $pid
 wait $pid
 ok interrupt_ends_with_130 test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted"
+# A terminal that closes: what was begun is removed. The signal comes once the temporary directory is there.
+for _ in $(seq 50); do
+    "$millrace" unpack "$work/demo.mill" "$work/hup" >/dev/null 2>"$work/err" &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && ! compgen -G "$work/hup.*" >/dev/null; do :; done
+    kill -HUP $pid 2>/dev/null
+    wait $pid
+    status=$?
+    [ $status = 0 ] || break
+    rm -r "$work/hup"
+done
+ok hangup_leaves_nothing test $status = 130 -a -z "$(ls -d "$work"/hup* 2>/dev/null)"
 "$millrace" generate -m $demo -d model: -p "And" -n 500 --ignore-eos 2>"$work/err" | head -c 20 >/dev/null
 ok closed_pipe_ends_quietly test "${PIPESTATUS[0]}" = 141 -a ! -s "$work/err"
 ok nothing_is_left_behind test -z "$(ls "$work" | grep -E 'mill\.')"

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -159,6 +160,23 @@ static void unpacking_needs_a_packed_file_and_a_new_directory(void **state)
     check(mr_export(&p, files_path("dir//"), NULL, &err), &err);
     assert_int_equal(entries(), before + 1);
     remove_unpacked(files_path("dir"));
+
+    // So is one behind a link, but not the one where we are.
+    assert_int_equal(mkdir(files_path("dir"), 0700), 0);
+    assert_int_equal(symlink("dir", files_path("link")), 0);
+    check(mr_export(&p, files_path("link"), NULL, &err), &err);
+    assert_int_equal(remove(files_path("link")), 0);
+    remove_unpacked(files_path("dir"));
+    int here = open(".", O_RDONLY | O_DIRECTORY);
+    assert_true(here >= 0);
+    assert_int_equal(mkdir(files_path("dir"), 0700), 0);
+    assert_int_equal(chdir(files_path("dir")), 0);
+    int rc = mr_export(&p, ".", NULL, &err);
+    assert_int_equal(fchdir(here), 0);
+    assert_int_equal(close(here), 0);
+    assert_refused(rc, MR_ERR_IO, &err, "is the working directory");
+    assert_int_equal(rmdir(files_path("dir")), 0);
+    assert_int_equal(entries(), before);
     mr_packed_close(&p);
 }
 

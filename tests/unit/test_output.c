@@ -29,12 +29,14 @@ int __real_fallocate(int fd, int mode, off_t at, off_t size);
 int __real_fsync(int fd);
 int __real_linkat(int from, const char *a, int to, const char *b, int flags);
 int __real_rename(const char *a, const char *b);
+int __real_access(const char *path, int mode);
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t at);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t size);
 int __wrap_fsync(int fd);
 int __wrap_linkat(int from, const char *a, int to, const char *b, int flags);
 int __wrap_rename(const char *a, const char *b);
+int __wrap_access(const char *path, int mode);
 
 static bool breaks(const char *name)
 {
@@ -99,6 +101,12 @@ int __wrap_linkat(int from, const char *a, int to, const char *b, int flags)
 int __wrap_rename(const char *a, const char *b)
 {
     return breaks("rename") ? -1 : __real_rename(a, b);
+}
+
+// Root may write everything.
+int __wrap_access(const char *path, int mode)
+{
+    return mode == W_OK && breaks("access") ? -1 : __real_access(path, mode);
 }
 
 static int reset(void **state)
@@ -246,6 +254,7 @@ static void broken_disk_leaves_nothing(void **state)
         {"linkat", "cannot put the file there", false, false},
         {"rename", "cannot put the file there", true, false},
         {"rename", "cannot put the file there", false, true},
+        {"access", "is not to be written", false, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mr_error err;
@@ -264,6 +273,56 @@ static void broken_disk_leaves_nothing(void **state)
             assert_int_equal(remove(files_path("a.mill")), 0);
         }
     }
+}
+
+static int count(void *arg, size_t done, size_t total)
+{
+    (void)done;
+    (void)total;
+    ++*(int *)arg;
+    return 0;
+}
+
+// A name that no file can get is refused before the work.
+static void names_of_no_file_are_refused_at_once(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "new/", "a.mill/b", "loop", "no/a.mill"};
+    char name[300] = "";
+    memset(name, 'n', sizeof name - 1);
+    (void)files_write_text("a.mill", "what was there");
+    assert_int_equal(symlink("loop", files_path("loop")), 0);
+    for (size_t i = 0; i <= sizeof bad / sizeof *bad; i++) {
+        struct mr_error err = {0};
+        struct mr_pack_result result;
+        int calls = 0;
+        const struct mr_pack_options opt = {.progress = count, .arg = &calls};
+        const char *path = i == sizeof bad / sizeof *bad ? name : bad[i];
+        char full[600];
+        (void)snprintf(full, sizeof full, "%s/%s", files_dir, path);
+        int rc = mr_pack_file(MODEL, *path ? full : "", &opt, &result, &err);
+        assert_int_equal(rc, MR_ERR_IO);
+        assert_int_equal(calls, 0);
+        assert_int_equal(entries(), 2);
+    }
+    assert_int_equal(remove(files_path("loop")), 0);
+    assert_int_equal(remove(files_path("a.mill")), 0);
+}
+
+static void the_file_behind_a_link_is_replaced(void **state)
+{
+    (void)state;
+    struct stat st;
+    size_t size;
+    (void)files_write_text("a.mill", "what was there");
+    assert_int_equal(symlink("a.mill", files_path("link")), 0);
+    free(packed("link", &size));
+    assert_int_equal(lstat(files_path("link"), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(lstat(files_path("a.mill"), &st), 0);
+    assert_true((size_t)st.st_size == size && size > 100);
+    assert_int_equal(remove(files_path("link")), 0);
+    assert_int_equal(remove(files_path("a.mill")), 0);
 }
 
 static int die(void *arg, size_t done, size_t total)
@@ -321,6 +380,8 @@ int main(void)
         cmocka_unit_test_setup(all_ways_give_the_same_file, reset),
         cmocka_unit_test_setup(full_disk_at_any_byte_leaves_nothing, reset),
         cmocka_unit_test_setup(broken_disk_leaves_nothing, reset),
+        cmocka_unit_test_setup(names_of_no_file_are_refused_at_once, reset),
+        cmocka_unit_test_setup(the_file_behind_a_link_is_replaced, reset),
         cmocka_unit_test_setup(killed_while_packing_leaves_nothing, reset),
         cmocka_unit_test_setup(stopped_while_packing_leaves_nothing, reset),
     };

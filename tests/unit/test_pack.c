@@ -363,6 +363,56 @@ static void refuses_infinite_weights(void **state)
     (void)remove(files_path("config.json"));
 }
 
+// In each type, in memory and into a file. The embedding is not quantised but copied.
+static void refuses_infinite_embeddings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fixture;
+        size_t bytes;
+        uint32_t bad;
+    } cases[] = {
+        {"fp32-d16-r2", 4, 0x7F800000},      {"fp32-d16-r2", 4, 0xFFC00000},
+        {"fp16-d48-r16-buffers", 2, 0xFC00}, {"fp16-d48-r16-buffers", 2, 0x7E00},
+        {"bf16-d32-r6", 2, 0x7F80},          {"bf16-d32-r6", 2, 0xFF81},
+    };
+    static const char key[] = "\"transformer.wte.weight\"", offsets[] = "\"data_offsets\":[";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_error err = {0};
+        struct mr_packed p;
+        struct mr_pack_result result;
+        struct mr_pack_options opt = {.smooth = true};
+        char path[512];
+        size_t size;
+        uint64_t header;
+        (void)snprintf(path, sizeof path, FIXTURES "/%s/config.json", cases[i].fixture);
+        char *text = files_read(path, &size);
+        (void)files_write("config.json", text, size);
+        const char *width = strstr(text, "\"n_embd\":");
+        assert_non_null(width);
+        unsigned long n_embd = strtoul(width + 9, NULL, 10);
+        free(text);
+        (void)snprintf(path, sizeof path, FIXTURES "/%s/model.safetensors", cases[i].fixture);
+        char *data = files_read(path, &size);
+        memcpy(&header, data, sizeof header);
+        char *entry = memmem(data + 8, header, key, sizeof key - 1);
+        assert_non_null(entry);
+        entry = strstr(entry, offsets);
+        size_t at = 8 + header + strtoul(entry + sizeof offsets - 1, NULL, 10);
+        memcpy(data + at + (3 * n_embd + 1) * cases[i].bytes, &cases[i].bad, cases[i].bytes);
+        (void)files_write("model.safetensors", data, size);
+        free(data);
+        assert_refused(mr_pack_directory(&p, files_dir, &opt, &err), MR_ERR_FORMAT, &err,
+                       "transformer.wte.weight: row 3 has an infinite or NaN");
+        err = (struct mr_error){0};
+        assert_refused(mr_pack_file(files_dir, files_path("a.mill"), &opt, &result, &err),
+                       MR_ERR_FORMAT, &err, "transformer.wte.weight: row 3 has an infinite or NaN");
+        assert_int_equal(access(files_path("a.mill"), F_OK), -1);
+    }
+    (void)remove(files_path("model.safetensors"));
+    (void)remove(files_path("config.json"));
+}
+
 // ---- hostile files
 // -----------------------------------------------------------------------------------
 
@@ -562,6 +612,7 @@ int main(void)
         cmocka_unit_test(packing_does_not_replace_what_is_no_file),
         cmocka_unit_test(packing_can_be_stopped),
         cmocka_unit_test(refuses_infinite_weights),
+        cmocka_unit_test(refuses_infinite_embeddings),
         cmocka_unit_test(refuses_files_of_another_kind),
         cmocka_unit_test(refuses_another_version),
         cmocka_unit_test(refuses_truncated_packed_files),

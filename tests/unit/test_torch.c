@@ -414,6 +414,31 @@ static void refuses_hostile_pickles(void **state)
     }
 }
 
+// x.conj().imag and the like: torch keeps the sign beside the bytes. An empty dictionary says
+// nothing.
+static void refuses_negated_views(void **state)
+{
+    (void)state;
+#define VIEW(metadata)                                                                             \
+    BYTES("\x80\x02}X\1\0\0\0xctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storage"               \
+          "ctorch\nFloatStorage\nX\1\0\0\0"                                                        \
+          "0X\3\0\0\0cpuK\x0ctQK\0K\x0c\x85K\1\x85\x89}" metadata "tRs.")
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } negated[] = {{VIEW("}X\3\0\0\0neg\x88s")}, {VIEW("}X\4\0\0\0conj\x88s")}},
+      harmless = {VIEW("}")};
+    struct mr_buf pickle = {0};
+    for (size_t i = 0; i < sizeof negated / sizeof *negated; i++) {
+        put(&pickle, negated[i].bytes, negated[i].size);
+        refuse_file(write_pickle(&pickle), MR_ERR_UNSUPPORTED, "resolve_neg()");
+    }
+    put(&pickle, harmless.bytes, harmless.size);
+    struct mr_torch *t = open_file(write_pickle(&pickle));
+    expect_values(mr_torch_find(t, "x"), values, FLOATS);
+    mr_torch_close(t);
+}
+
 static void refuse_repeated(const char *begin, const char *unit, size_t unit_size, size_t times,
                             const char *words)
 {
@@ -607,6 +632,7 @@ int main(void)
         cmocka_unit_test(refuses_tensors_outside_their_storage),
         cmocka_unit_test(refuses_duplicate_torch_tensor),
         cmocka_unit_test(refuses_hostile_pickles),
+        cmocka_unit_test(refuses_negated_views),
         cmocka_unit_test(refuses_pickles_that_grow),
         cmocka_unit_test(refuses_hostile_archives),
         cmocka_unit_test(survives_damaged_torch_files),
