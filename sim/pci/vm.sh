@@ -4,6 +4,7 @@
 # usage: sim/pci/vm.sh COMMAND...; its status is the command's. The kernel must not warn, whatever the
 # command says. Environment:
 #   CONFIG=tiny                   of the device
+#   KERNEL=FILE                   in place of build/vm/vmlinuz; EXTRA then has its millrace.ko
 #   FUNCTION="--irq msi"          options of millrace-vm-CONFIG
 #   PARAMS="swiotlb=4096,force"   of the kernel; with "millrace." in front, of the driver
 #   EXTRA=DIRECTORY               whose files are added to the guest's root
@@ -30,7 +31,7 @@ timeout --kill-after=5 "${VM_TIMEOUT:-600}" "$build/sim/$config/millrace-vm-$con
     -device isa-debug-exit,iobase=0xf4,iosize=1 -device x-pci-proxy-dev,id=acc0,fd=3,bus=pcie.0,addr=5 \
     -chardev socket,id=qt,fd=4 -object qtest,id=qt0,chardev=qt,log=none \
     -chardev socket,id=qmp,fd=5 -mon chardev=qmp,mode=control \
-    -kernel "$build/vm/vmlinuz" -initrd "$dir/initrd" \
+    -kernel "${KERNEL:-$build/vm/vmlinuz}" -initrd "$dir/initrd" \
     -append "console=ttyS0 panic=-1 quiet loglevel=3 tsc_early_khz=${khz:-2600000} tsc=reliable mitigations=off cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1 ${PARAMS:-}" \
     </dev/null 2>&1 | tr -d '\r' | tee "$dir/log"
 status=${PIPESTATUS[0]}

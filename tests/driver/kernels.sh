@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the driver's checks need of Debian beside installed packages, unpacked to build/kernels; nothing is installed.
 #   6.12     headers of the 6.12 kernel that Debian 12 offers; the path for KDIR is printed
+#   vmlinuz  the path of that kernel itself, for the virtual machine
 #   scripts  checkpatch.pl, coccicheck, get_abi.pl and kernel-doc of the 6.1 kernel's sources (a download of 139 MB)
 #   udev     udevd, for the virtual machine
-# usage: [BUILD=build] tests/driver/kernels.sh 6.12|scripts|udev
+# usage: [BUILD=build] tests/driver/kernels.sh 6.12|vmlinuz|scripts|udev
 set -uo pipefail
 what=$1 out=$(realpath -m "${BUILD:-build}/kernels")
 mkdir -p "$out"
@@ -39,6 +40,15 @@ case $what in
         mv root "$out/6.12" || exit 1
     fi
     cat "$out/6.12/kdir"
+    ;;
+vmlinuz)
+    kdir=$(BUILD=${BUILD:-build} "$0" 6.12) || exit 1
+    release=${kdir##*/linux-headers-}
+    if [ ! -s "$out/vmlinuz-$release" ]; then
+        download "linux-image-$release"
+        dpkg -x linux-image-*.deb root && mv "root/boot/vmlinuz-$release" "$out/" || exit 1
+    fi
+    echo "$out/vmlinuz-$release"
     ;;
 scripts)
     if [ ! -d "$out/scripts" ]; then
