@@ -440,6 +440,8 @@ int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struc
     int rc = open_checkpoint(c, dir, err);
     if (rc) {
         mr_checkpoint_close(c);
+        if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO || rc == MR_ERR_UNSUPPORTED)
+            (void)mr_advise(err, "fetch the files again, or save the model anew with transformers");
         return rc;
     }
     *checkpoint = c;

@@ -32,3 +32,13 @@ int mr_fail_in(struct mr_error *err, const char *fmt, ...)
         (void)snprintf(err->text + n, room, ": %.*s", (int)(room - 3), inner);
     return err->status;
 }
+
+int mr_advise(struct mr_error *err, const char *advice)
+{
+    if (!err)
+        return MR_ERR_USAGE;
+    size_t n = strlen(err->text);
+    if (!strstr(err->text, "; "))
+        (void)snprintf(err->text + n, sizeof err->text - n, "; %s", advice);
+    return err->status;
+}

@@ -21,4 +21,9 @@ int mr_fail(struct mr_error *err, int status, const char *fmt, ...) MR_PRINTF(3,
 // Puts "context: " in front of the text that a callee left in *err; returns err->status.
 int mr_fail_in(struct mr_error *err, const char *fmt, ...) MR_PRINTF(2, 3);
 
+// Adds "; advice" to the text of *err (which may be NULL) if it does not say what to do yet, that
+// is, has no semicolon. Returns err->status. For functions whose callees know what is wrong with a
+// file and not what it is for.
+int mr_advise(struct mr_error *err, const char *advice);
+
 #endif

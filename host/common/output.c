@@ -15,7 +15,8 @@ enum { ATTEMPTS = 100, SUFFIX = 17 };
 
 static int failed(const struct mr_output *out, const char *what, struct mr_error *err)
 {
-    return mr_fail(err, MR_ERR_IO, "%s: %s: %s", out->path, what, strerror(errno));
+    return mr_fail(err, MR_ERR_IO, "%s: %s: %s; give another place, or see to room and permissions",
+                   out->path, what, strerror(errno));
 }
 
 // "path.0123456789abcdef" in new memory: a name that nobody else has.
@@ -94,8 +95,9 @@ int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struc
     // Not every file system can reserve; and this is no reason to fail.
     if (rc == 0 && fallocate(out->fd, 0, 0, (off_t)size) != 0 &&
         (errno == ENOSPC || errno == EFBIG || errno == EDQUOT))
-        rc = mr_fail(err, MR_ERR_IO, "%s: there is no room for %llu bytes: %s", path,
-                     (unsigned long long)size, strerror(errno));
+        rc = mr_fail(err, MR_ERR_IO,
+                     "%s: there is no room for %llu bytes: %s; make room or give another place",
+                     path, (unsigned long long)size, strerror(errno));
     if (rc)
         mr_output_abandon(out);
     return rc;

@@ -10,7 +10,9 @@
 
 static int failed(const char *path, int why, struct mr_error *err)
 {
-    return mr_fail(err, MR_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
+    return mr_fail(err, MR_ERR_IO,
+                   "%s: cannot be written: %s; give another place, or see to room and permissions",
+                   path, strerror(why));
 }
 
 // A stream of its own on the new file, which mr_output goes on to hold.

@@ -197,5 +197,7 @@ int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_p
     mr_packed_layout_free(&r.layout);
     if (rc < 0)
         mr_packed_close(packed);
+    if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO)
+        (void)mr_advise(err, "copy the file again, or make it anew with 'millrace pack'");
     return rc;
 }

@@ -95,6 +95,8 @@ static void refuse(int status, const char *words)
     struct mr_error err = {0};
     assert_refused(mr_checkpoint_open(&c, files_dir, &err), status, &err, words);
     assert_null(c);
+    if (!strstr(err.text, "; "))
+        fail_msg("\"%s\" does not say what to do", err.text);
     if (!strstr(err.text, files_dir))
         fail_msg("\"%s\" does not name a file in %s", err.text, files_dir);
 }
