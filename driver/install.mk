@@ -3,6 +3,7 @@
 #
 # KDIR      headers of the kernel; the running one's without it
 # UDEVDIR   /etc/udev/rules.d; a package says /usr/lib/udev/rules.d
+# DKMS=1    no module: dkms builds, signs and installs it, for this kernel and those to come
 # PREFIX, DOCDIR, DESTDIR as in host/install.mk
 UDEVDIR     ?= /etc/udev/rules.d
 DKMS_NAME   := millrace-$(VERSION)
@@ -12,7 +13,7 @@ DRIVER_DOC   = $(DOCDIR)/driver
 DRIVER_FILES = $(wildcard driver/*.c driver/*.h) driver/Kbuild driver/include/uapi/millrace.h $(wildcard driver/LICENSES/*)
 INSTALL_KDIR = $(if $(filter command environment,$(firstword $(origin KDIR))),$(KDIR),/lib/modules/$(shell uname -r)/build)
 
-.PHONY: dkms driver-stage install-driver uninstall-driver
+.PHONY: dkms driver-stage install-module install-driver uninstall-driver
 ## dkms: the driver's sources as dkms wants them, in build/dkms/millrace-VERSION
 dkms:
 	@rm -rf $(BUILD)/dkms/$(DKMS_NAME) && mkdir -p $(BUILD)/dkms/$(DKMS_NAME)
@@ -28,16 +29,20 @@ driver-stage: dkms
 	@install -D -m 644 -t $(DRIVER_STAGE)$(UDEVDIR) driver/60-millrace.rules
 	@install -D -m 644 -t $(DRIVER_STAGE)$(DRIVER_DOC) docs/driver.md driver/Documentation/ABI/testing/*
 
-# Headers come without the key that the kernel's build would sign with. depmod and udev are told where it is this
-# machine that changes.
-## install-driver: module, uapi header, udev rule, DKMS sources (KDIR=, DESTDIR=)
-install-driver: driver-stage
+## install-driver: module, uapi header, udev rule, DKMS sources (KDIR=, DESTDIR=; DKMS=1: dkms builds the module)
+install-driver: driver-stage $(if $(filter 1,$(DKMS)),,install-module)
+	@mkdir -p "$(DESTDIR)/"
+	@cd $(DRIVER_STAGE) && find . ! -type d -print0 | xargs -0 cp -P --remove-destination --parents -t "$(DESTDIR)/"
+	@[ -n "$(DESTDIR)" ] || ! command -v udevadm >/dev/null || udevadm control --reload || true
+	@[ -n "$(DESTDIR)" ] || [ "$(DKMS)" != 1 ] || dkms install -m millrace -v $(VERSION)
+
+# Headers come without the key that the kernel's build would sign with. depmod is for this machine's own kernels.
+install-module:
 	@driver/build.sh "$(INSTALL_KDIR)" $(BUILD)/driver-install
 	@$(MAKE) --no-print-directory -s -C "$(INSTALL_KDIR)" M=$(abspath $(BUILD)/driver-install) INSTALL_MOD_PATH="$(DESTDIR)" \
 	  INSTALL_MOD_DIR=updates DEPMOD=true $(if $(wildcard $(INSTALL_KDIR)/certs/signing_key.pem),,CONFIG_MODULE_SIG_ALL=) modules_install \
 	  >$(BUILD)/driver-install/install.log 2>&1 || { cat $(BUILD)/driver-install/install.log >&2; exit 1; }
-	@cd $(DRIVER_STAGE) && find . ! -type d -print0 | xargs -0 cp -P --remove-destination --parents -t "$(DESTDIR)/"
-	@[ -n "$(DESTDIR)" ] || { depmod $$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$(INSTALL_KDIR)/include/generated/utsrelease.h"); udevadm control --reload 2>/dev/null; true; }
+	@[ -n "$(DESTDIR)" ] || depmod $$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$(INSTALL_KDIR)/include/generated/utsrelease.h")
 
 ## uninstall-driver: removes what install-driver has written, for every kernel
 uninstall-driver: driver-stage
@@ -48,5 +53,5 @@ uninstall-driver: driver-stage
 	  [ -e "$$m" ] || continue; rm -f "$$m"; \
 	  [ -n "$(DESTDIR)" ] || depmod "$$(basename "$$(dirname "$$(dirname "$$m")")")"; done
 	@[ ! -d "$(DESTDIR)$(DKMS_SRC)" ] || find "$(DESTDIR)$(DKMS_SRC)" -depth -type d -empty -delete
-	@for d in $(DRIVER_DOC) $(PREFIX)/include/linux; do \
+	@for d in $(DRIVER_DOC) $(DOCDIR) $(PREFIX)/include/linux; do \
 	  [ ! -d "$(DESTDIR)$$d" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$d"; done

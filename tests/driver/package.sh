@@ -73,7 +73,10 @@ touch "$dest/etc/udev/rules.d/99-other.rules" "$dest/lib/modules/$release/update
 ok uninstall_driver quiet "${make[@]}" uninstall-driver DESTDIR="$dest"
 ok uninstall_leaves_what_is_not_ours test "$(files | tr '\n' ' ')" = \
     "./etc/udev/rules.d/99-other.rules ./lib/modules/$release/updates/other.ko ./usr/src/other "
-ok and_no_directory_of_ours test ! -e "$dest/usr/src/millrace-$version" -a ! -e "$dest/usr/local/share/doc/millrace/driver"
+ok and_no_directory_of_ours test ! -e "$dest/usr/src/millrace-$version" -a ! -e "$dest/usr/local/share/doc/millrace" -a ! -e "$dest/usr/local/include/linux"
+ok install_for_dkms quiet "${make[@]}" install-driver DESTDIR="$dest" DKMS=1 KDIR=/none
+ok install_for_dkms_is_all_but_the_module diff <(grep -v '\.ko$' "$work/wanted") <(files | grep -v other)
+ok uninstall_from_dkms quiet "${make[@]}" uninstall-driver DESTDIR="$dest"
 ok uninstall_again_finds_nothing quiet "${make[@]}" uninstall-driver DESTDIR="$dest"
 [ "$1" = full ] || done_testing
 
