@@ -25,6 +25,12 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
+# The command line with sanitizers: generate, chat, eval and the examples are tested with it.
+SAN_CLI_OBJ := $(CLI_OBJ:$(BUILD)/obj/%=$(BUILD)/san/%)
+$(BUILD)/san/millrace: $(SAN_CLI_OBJ) $(BUILD)/libmillrace-san.a
+	@echo "LINK  $@"
+	@$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(SAN) -o $@ $(SAN_CLI_OBJ) $(BUILD)/libmillrace-san.a $(LIBS) $(CLI_LIBS)
+SAN_E2E := generate chat eval examples
 UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $(CLI_LIBS)
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
@@ -58,7 +64,7 @@ $(foreach b,$(ALL_BENCHES),$(eval $(call bench_rule,$(b))))
 
 .PHONY: rtl-benches unit-tests test
 rtl-benches: $(BENCH_BIN)
-unit-tests: $(UNIT_BIN)
+unit-tests: $(UNIT_BIN) $(BUILD)/san/millrace
 
 $(BUILD)/test-list: FORCE
 	@mkdir -p $(@D)
@@ -75,7 +81,9 @@ $(BUILD)/test-list: FORCE
 	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \
 	   printf 'cpu-mutants\tbash tests/tools/cpu-mutants.sh $(BUILD)\n'; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
-	   for s in tests/e2e/*.sh; do [ -f $$s ] && printf 'e2e-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash %s\n' $$(basename $$s .sh) $$s; done; \
+	   for s in tests/e2e/*.sh; do n=$$(basename $$s .sh); cli=$(MILLRACE); \
+	     case " $(SAN_E2E) " in *" $$n "*) cli=$(BUILD)/san/millrace ;; esac; \
+	     printf 'e2e-%s\tMILLRACE=%s BUILD=$(BUILD) bash %s\n' $$n $$cli $$s; done; \
 	   true; } >$@
 FORCE:
 
