@@ -180,6 +180,18 @@ kill -TERM "$pid"
 wait "$pid"
 ok second_signal_ends_at_once test $? = 143
 
+start --max-connections 1 --max-seqs 1
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+sleep 0.1
+curl -s -m 20 -o "$work/waited" "$url/health" 3>&- &
+curl=$!
+sleep 0.3
+ok connections_over_the_limit_wait test ! -e "$work/waited"
+exec 3>&-
+wait $curl
+ok waiting_connections_are_served grep -q ok "$work/waited"
+stop
+
 # ---- the simulated RTL
 start -d sim:tiny --max-seqs 2 2>/dev/null
 ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,"logprobs":1,"n":2}' >/dev/null
