@@ -12,6 +12,9 @@
 #include "serve/reply.h"
 #include "serve/server.h"
 
+// Seconds that libmicrohttpd waits longer than the watch, which ends late requests with an answer.
+enum { LATER = 5 };
+
 // ---- connections ----
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
@@ -481,7 +484,7 @@ int mr_http_open(struct mr_serve *s, struct mr_error *err)
     s->http = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
                                NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->listening,
                                MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->opt.max_connections,
-                               MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->opt.read_timeout,
+                               MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->opt.read_timeout + LATER,
                                MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
                                MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
     if (!s->http)

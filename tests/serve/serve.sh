@@ -40,6 +40,8 @@ right penalised '{"model":"demo","prompt":"And he said","max_tokens":30,"tempera
 right stopped '{"model":"demo","prompt":"In the beginning","max_tokens":40,"temperature":0,"stop":"world"}'
 ok stop_is_the_reason grep -q '"finish_reason":"stop"' "$work/reply"
 ok stop_string_is_not_in_the_text bash -c "! grep -q world '$work/reply'"
+ask '{"model":"demo","prompt":"In the beginning","max_tokens":40,"temperature":0,"stop":" world","logprobs":0}' >/dev/null
+ok tokens_end_where_the_text_does grep -q '"text":" of the".*"tokens":\[" of"," the"\]' "$work/reply"
 right logprobs '{"model":"demo","prompt":"In the beginning","max_tokens":9,"temperature":1,"seed":3,"logprobs":3}'
 right logprobs_without_others '{"model":"demo","prompt":"In the beginning","max_tokens":9,"temperature":0,"logprobs":0}'
 right echo '{"model":"demo","prompt":"In the beginning","max_tokens":5,"temperature":0,"echo":true}'
@@ -54,7 +56,7 @@ ok texts_are_numbered test "$(grep -oE '"index":[0-9]' "$work/reply" | tr -d '\n
 ok usage_counts_all_texts grep -q '"usage":{"prompt_tokens":4,"completion_tokens":12,"total_tokens":16}' "$work/reply"
 
 # ---- streams: the pieces together are the text of the whole
-for more in '' ',"logprobs":2' ',"stop":["the world","zzz"]' ',"echo":true,"logprobs":1'; do
+for more in '' ',"logprobs":2' ',"stop":["the world","zzz"]' ',"stop":[", and in"],"logprobs":1' ',"echo":true,"logprobs":1'; do
     body="{\"model\":\"demo\",\"prompt\":\"In the beginning\",\"max_tokens\":20,\"temperature\":0$more"
     ask "$body}" >/dev/null && mv "$work/reply" "$work/whole"
     ask "$body,\"stream\":true}" >/dev/null
