@@ -129,18 +129,17 @@ exec 3>&-
 
 # ---- shutdown: what was accepted is finished
 for i in $(seq 12); do
-    curl -s -m 100 -H "$json" -d "{\"model\":\"demo\",\"prompt\":\"Number $i\",\"max_tokens\":150,\"ignore_eos\":true,\"seed\":$i}" "$url/v1/completions" >"$work/term$i" &
+    curl -s -m 100 -H "$json" -d "{\"model\":\"demo\",\"prompt\":\"Number $i\",\"max_tokens\":450,\"ignore_eos\":true,\"seed\":$i}" "$url/v1/completions" >"$work/term$i" &
     curls="${curls:-} $!"
 done
-until_metric sequences_waiting -ge 8 >/dev/null
-ok requests_are_in_flight test "$(metric sequences_running)" = 4
+ok requests_are_in_flight until_metric sequences_waiting -ge 8
 kill -TERM "$pid"
 sleep 0.3
 ok new_connections_are_refused bash -c "! curl -s -m 5 $url/health"
 # shellcheck disable=SC2086
 wait $curls
 lost=0
-for i in $(seq 12); do grep -q '"completion_tokens":150' "$work/term$i" || lost=$((lost + 1)); done
+for i in $(seq 12); do grep -q '"completion_tokens":450' "$work/term$i" || lost=$((lost + 1)); done
 ok sigterm_loses_no_accepted_request test $lost = 0
 wait "$pid"
 ok sigterm_ends_with_0 test $? = 0
