@@ -37,7 +37,7 @@ int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *er
     static const char *const built[] = {"/xrt/millrace-sim.xclbin", "/xrt/millrace-tiny.xclbin"};
     const char *name = getenv("MILLRACE_XCLBIN");
     char exe[4096 - 64];
-    if (name)
+    if (name && *name)
         return readable(path, size, "", name)
                    ? 0
                    : mr_fail(err, MR_ERR_IO, "%.300s: cannot be read; MILLRACE_XCLBIN names it",
@@ -56,26 +56,45 @@ int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *er
                    uri);
 }
 
-// The bytes of the section IP_LAYOUT to *ip, NULL without one. False if sections are not in the
-// file.
-static bool ip_layout(const struct mr_file *f, const unsigned char **ip, uint64_t *size)
+struct sections {
+    const unsigned char *ip, *memory; // NULL without one
+    uint64_t ip_bytes, memory_bytes;
+};
+
+// The sections that are looked at. False if sections are not in the file.
+static bool find_sections(const struct mr_file *f, struct sections *s)
 {
-    const uint64_t sections = u32(f->data + MR_AXLF_COUNT);
-    *ip = NULL;
-    *size = 0;
-    if (sections > (f->size - MR_AXLF_SECTIONS) / MR_AXLF_SECTION_SIZE)
+    const uint64_t count = u32(f->data + MR_AXLF_COUNT);
+    *s = (struct sections){0};
+    if (count > (f->size - MR_AXLF_SECTIONS) / MR_AXLF_SECTION_SIZE)
         return false;
-    for (uint64_t i = 0; i < sections; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const unsigned char *header = f->data + MR_AXLF_SECTIONS + i * MR_AXLF_SECTION_SIZE;
         uint64_t offset = u64(header + MR_AXLF_SECTION_OFFSET),
                  bytes = u64(header + MR_AXLF_SECTION_BYTES);
         if (offset > f->size || bytes > f->size - offset)
             return false;
         if (u32(header) == MR_AXLF_IP_LAYOUT && bytes >= MR_AXLF_IP_ENTRIES) {
-            *ip = f->data + offset;
-            *size = bytes;
+            s->ip = f->data + offset;
+            s->ip_bytes = bytes;
+        } else if (u32(header) == MR_AXLF_MEM && bytes >= MR_AXLF_MEM_ENTRIES) {
+            s->memory = f->data + offset;
+            s->memory_bytes = bytes;
         }
     }
+    return true;
+}
+
+// The shim trusts the number of banks, and ends the whole process group on one that does not begin
+// where a page does.
+static bool banks_possible(const struct sections *s)
+{
+    uint64_t banks = s->memory ? u32(s->memory) : 0;
+    if (s->memory && banks > (s->memory_bytes - MR_AXLF_MEM_ENTRIES) / MR_AXLF_MEM_SIZE)
+        return false;
+    for (uint64_t i = 0; mr_xrt_emulated() && i < banks; i++)
+        if (u64(s->memory + MR_AXLF_MEM_ENTRIES + i * MR_AXLF_MEM_SIZE + MR_AXLF_MEM_BASE) % 4096)
+            return false;
     return true;
 }
 
@@ -107,8 +126,7 @@ static int count_units(const unsigned char *ip, uint64_t size)
 int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
 {
     struct mr_file file = {0};
-    const unsigned char *ip;
-    uint64_t size;
+    struct sections s;
     int rc = mr_file_map(&file, path, err);
     if (rc < 0)
         return rc;
@@ -118,10 +136,13 @@ int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
     else if (u64(file.data + MR_AXLF_LENGTH) > file.size)
         rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: cut off: %zu of %llu bytes are there", path,
                      file.size, (unsigned long long)u64(file.data + MR_AXLF_LENGTH));
-    else if (!ip_layout(&file, &ip, &size))
+    else if (!find_sections(&file, &s))
         rc = mr_fail(err, MR_ERR_FORMAT, "%.300s: its sections are not all in the file", path);
+    else if (!banks_possible(&s))
+        rc = mr_fail(err, MR_ERR_FORMAT,
+                     "%.300s: its memory banks are not possible: build or copy it again", path);
     else
-        *units = count_units(ip, size);
+        *units = count_units(s.ip, s.ip_bytes);
     mr_file_unmap(&file);
     return rc;
 }

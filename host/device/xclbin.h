@@ -9,8 +9,9 @@
 
 #include "common/error.h"
 
-// Where things lie in an xclbin (xclbin.h of XRT: axlf, axlf_section_header, ip_layout), little
-// endian; tests/xrt/prototypes.c compares them with the header that is installed.
+// Where things lie in an xclbin (xclbin.h of XRT: axlf, axlf_section_header, mem_topology,
+// ip_layout), little endian; tests/xrt/prototypes.c compares them with the header that is
+// installed.
 enum {
     MR_AXLF_LENGTH = 304, // u64: of the file
     MR_AXLF_COUNT = 448,  // u32: section headers
@@ -18,6 +19,10 @@ enum {
     MR_AXLF_SECTION_SIZE = 40, // a section header: u32 kind, u64 offset, u64 size
     MR_AXLF_SECTION_OFFSET = 24,
     MR_AXLF_SECTION_BYTES = 32,
+    MR_AXLF_MEM = 6,         // a section's kind: s32 count, entries
+    MR_AXLF_MEM_ENTRIES = 8, // an entry: a bank of the card's memory
+    MR_AXLF_MEM_SIZE = 40,
+    MR_AXLF_MEM_BASE = 16,  // u64: where it begins
     MR_AXLF_IP_LAYOUT = 8,  // a section's kind: s32 count, entries
     MR_AXLF_IP_ENTRIES = 8, // an entry: u32 type, name of 64 bytes
     MR_AXLF_IP_SIZE = 80,

@@ -34,6 +34,14 @@ int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct m
     return rc;
 }
 
+void mr_xrt_give_up(struct mr_xrt_device *d)
+{
+    if (mr_worker_lost(d->worker))
+        return;
+    mr_worker_give_up(d->worker);
+    mr_xrt_emulation_lost();
+}
+
 // ---- what the worker does -----------------------------------------------------------------------
 
 static int work_open(void *arg, struct mr_error *err)

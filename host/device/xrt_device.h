@@ -70,6 +70,9 @@ static inline unsigned mr_xrt_channel_arg(int channel, unsigned arg)
 // Has the worker do `work` on the device, with what stands in d->call.
 int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct mr_error *err);
 
+// For a device with a run that XRT does not end: closing it would crash XRT's own threads.
+void mr_xrt_give_up(struct mr_xrt_device *d);
+
 // ---- xrt_buffers.c: operations of struct mr_device_ops ------------------------------------------
 
 int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,

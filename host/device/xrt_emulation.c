@@ -24,8 +24,8 @@ static struct {
     _Atomic bool inside, closing; // a device is being opened or closed
     volatile sig_atomic_t crashed, lost, ending;
     _Atomic unsigned looked, looked_since; // since a crash
-    int saved_stdout;                      // while inside, else -1
-} emu = {.saved_stdout = -1};
+    int saved[3];                          // standard output, error while inside, else -1
+} emu = {.saved = {-1, -1, -1}};
 
 bool mr_xrt_emulated(void)
 {
@@ -68,12 +68,12 @@ static int simulators(pid_t *pid, char *state)
     return count;
 }
 
-// The first line that the emulator has left behind.
-static void last_words(char *text, size_t size)
+// The first line of a log that the emulator has left behind, or XRT while it opened.
+static void last_words(const char *log, char *text, size_t size)
 {
     char path[PATH];
     *text = 0;
-    (void)snprintf(path, sizeof path, "%s/emulator.log", emu.dir);
+    (void)snprintf(path, sizeof path, "%s/%s", emu.dir, log);
     FILE *f = fopen(path, "r");
     if (!f)
         return;
@@ -113,6 +113,12 @@ static void remove_dir(void)
     (void)nftw(rename(emu.dir, gone) == 0 ? gone : emu.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static int standard_error(void)
+{
+    int saved = emu.saved[STDERR_FILENO];
+    return saved >= 0 ? saved : STDERR_FILENO;
+}
+
 // XRT's threads may be stuck, and would be waited for: then the process ends here.
 static void at_exit(int status, void *owner)
 {
@@ -121,13 +127,16 @@ static void at_exit(int status, void *owner)
     if (emu.ending) // a thread of XRT's has called exit() too, perhaps for want of the directory
         for (;;)
             (void)pause();
-    if (emu.lost || emu.open || emu.inside) {
+    if (emu.lost || emu.crashed || emu.open || emu.inside) {
         emu.ending = 1;
         (void)fflush(NULL);
         // The shim calls exit() itself when its simulator is not what it expects.
         if (emu.inside && !emu.lost) {
-            static const char text[] = "millrace: xrt: XRT's hw_emu has given up\n";
-            (void)!write(STDERR_FILENO, text, sizeof text - 1);
+            char words[200], *said = words;
+            last_words("xrt.log", words, sizeof words);
+            said += strspn(words, " ");
+            (void)dprintf(standard_error(), "millrace: xrt: XRT's hw_emu has given up%s%s\n",
+                          *said ? ": " : "", said);
             status = EXIT_OF_A_DEVICE_ERROR;
         }
         // XRT's threads have loud words for the loss of their sockets and of the simulator.
@@ -164,7 +173,7 @@ static void on_crash(int signal)
     for (int i = 0; !emu.lost && i < PATIENCE_SECONDS * 10; i++)
         (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     if (!emu.lost) {
-        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        (void)!write(standard_error(), text, sizeof text - 1);
         _exit(EXIT_OF_A_DEVICE_ERROR);
     }
     for (;;)
@@ -190,7 +199,7 @@ int mr_xrt_emulation_watch(struct mr_error *err)
     // A crash may come of its end, which is seen a moment later.
     bool look = emu.looked++ % LOOKS == 0 || emu.crashed;
     if (look && !emu.closing && simulators(&pid, &state) > 0 && state == 'Z') {
-        last_words(words, sizeof words);
+        last_words("emulator.log", words, sizeof words);
         return mr_fail(err, MR_ERR_DEVICE, "the simulator behind XRT's hw_emu has ended%s%s",
                        *words ? ": " : "", words);
     }
@@ -326,8 +335,29 @@ int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_
 // ---- opening and closing
 // -------------------------------------------------------------------------
 
+// What goes to `fd` goes to a file until give_back().
+static void divert(int fd, const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    emu.saved[fd] = file < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (emu.saved[fd] >= 0)
+        (void)dup2(file, fd);
+    if (file >= 0)
+        (void)close(file);
+}
+
+static void give_back(int fd)
+{
+    if (emu.saved[fd] < 0)
+        return;
+    (void)dup2(emu.saved[fd], fd);
+    (void)close(emu.saved[fd]);
+    emu.saved[fd] = -1;
+}
+
 void mr_xrt_emulation_enter(bool closing)
 {
+    char log[PATH];
     if (!*emu.dir)
         return;
     emu.inside = true;
@@ -335,16 +365,15 @@ void mr_xrt_emulation_enter(bool closing)
     if (!closing)
         handle_crashes();
     // The shim speaks when the first device comes and the last one goes; meanwhile standard output
-    // may be another thread's.
+    // may be another thread's. What it, its assertions and unzip say of an xclbin that is not whole
+    // is kept for the one line that is ours.
     if (emu.open != closing)
         return;
     (void)fflush(stdout);
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    emu.saved_stdout = null < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (emu.saved_stdout >= 0)
-        (void)dup2(null, STDOUT_FILENO);
-    if (null >= 0)
-        (void)close(null);
+    divert(STDOUT_FILENO, "/dev/null");
+    (void)snprintf(log, sizeof log, "%s/xrt.log", emu.dir);
+    if (!closing)
+        divert(STDERR_FILENO, log);
 }
 
 void mr_xrt_emulation_leave(bool opened, bool closed)
@@ -354,12 +383,10 @@ void mr_xrt_emulation_leave(bool opened, bool closed)
         return;
     emu.open += opened - closed;
     emu.inside = emu.closing = false;
-    if (emu.saved_stdout >= 0) {
+    if (emu.saved[STDOUT_FILENO] >= 0)
         (void)fflush(stdout);
-        (void)dup2(emu.saved_stdout, STDOUT_FILENO);
-        (void)close(emu.saved_stdout);
-        emu.saved_stdout = -1;
-    }
+    give_back(STDOUT_FILENO);
+    give_back(STDERR_FILENO);
     if (!opened)
         return;
     (void)on_exit(at_exit, (void *)(intptr_t)getpid()); // before what XRT has registered meanwhile

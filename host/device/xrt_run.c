@@ -95,9 +95,11 @@ static int alive(struct mr_xrt_device *d, int *idle, struct mr_error *err)
                        "%s: the kernel does not answer any more (register 0x%03x reads 0x%08x)",
                        d->base.info.uri, MR_REG_MAGIC, magic);
     *idle = status & 1 ? 0 : *idle + 1;
-    if (*idle > 6)
+    if (*idle > 6) {
+        mr_xrt_give_up(d);
         return mr_fail(err, MR_ERR_DEVICE, "%s: XRT has not noticed the end of a run",
                        d->base.info.uri);
+    }
     return 0;
 }
 
@@ -110,6 +112,8 @@ static int interrupt(struct mr_xrt_device *d, struct mr_error *err)
         if (rc == 0 && d->call.found)
             break;
     }
+    if (!d->call.found)
+        mr_xrt_give_up(d);
     return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
 }
 

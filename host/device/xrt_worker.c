@@ -132,6 +132,14 @@ int mr_worker_call(struct mr_worker *w, mr_work *work, void *arg, double seconds
     return rc;
 }
 
+void mr_worker_give_up(struct mr_worker *w)
+{
+    if (w->lost)
+        return;
+    w->lost = true;
+    (void)pthread_detach(w->thread);
+}
+
 bool mr_worker_lost(const struct mr_worker *w)
 {
     return w->lost;

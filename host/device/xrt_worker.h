@@ -27,6 +27,9 @@ void mr_worker_free(struct mr_worker *worker);
 int mr_worker_call(struct mr_worker *worker, mr_work *work, void *arg, double seconds,
                    struct mr_error *err);
 
+// Its device is not to be called any more: the worker counts as lost.
+void mr_worker_give_up(struct mr_worker *worker);
+
 bool mr_worker_lost(const struct mr_worker *worker);
 
 #endif

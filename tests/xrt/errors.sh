@@ -69,10 +69,30 @@ run_with() { # XCLBIN STATUS WORDS [ARGUMENTS]
     ended "$want" "$words"
 }
 head -c 100000 /dev/urandom >"$work/noise.xclbin"
+no_name() { # as if it were not set
+    MILLRACE_XCLBIN='' start "${short[@]}" "${card[@]}"
+    finish
+    [ "$status" = 0 ] && grep -q . "$work/out" && nothing_left "$pid"
+}
+ok xrt_name_of_the_xclbin_is_empty no_name
 ok xrt_file_that_is_no_xclbin run_with "$work/noise.xclbin" 3 "not an xclbin"
 ok xrt_xclbin_that_does_not_exist run_with "$work/none.xclbin" 3 "cannot be read"
 head -c 5000 "$MILLRACE_XCLBIN" >"$work/cut.xclbin"
 ok xrt_truncated_xclbin run_with "$work/cut.xclbin" 3 "cut off: 5000 of"
+# One bit of the file is another one. Not only the last line is looked at: XRT, its assertions and unzip say
+# something too.
+flipped() { # OFFSET-COMMAND STATUS WORDS
+    local at byte
+    cp "$MILLRACE_XCLBIN" "$work/flip.xclbin" && at=$(eval "$1") && [ -n "$at" ] || return 1
+    byte=$(od -An -tu1 -j "$at" -N 1 "$work/flip.xclbin")
+    printf "\\x$(printf %x $((byte ^ 16)))" | dd of="$work/flip.xclbin" bs=1 seek="$at" conv=notrunc status=none
+    run_with "$work/flip.xclbin" "$2" "$3" && [ "$(wc -l <"$work/err")" = 1 ]
+}
+bank=$(grep -abo bank0 "$MILLRACE_XCLBIN" | cut -d: -f1) # its name, behind where it begins; the number of banks
+ok xrt_bit_of_the_simulator_flipped flipped 'echo 150000' 4 "has given up: .*(CRC|compressed)"
+ok xrt_bit_of_a_section_s_place_flipped flipped 'echo 486' 3 "its sections are not all in the file"
+ok xrt_bit_of_a_bank_s_begin_flipped flipped 'echo $((bank - 8))' 3 "memory banks are not possible"
+ok xrt_bit_of_the_number_of_banks_flipped flipped 'echo $((bank - 30))' 3 "memory banks are not possible"
 other_kernel() {
     xclbin other 'exec ./millrace-emulator'
     sed 's/millrace_kernel/another_kernel_/g' "$work/other.xclbin" >"$work/other2.xclbin"
@@ -83,6 +103,9 @@ ok xrt_xclbin_of_another_version with version 4 "not a Millrace device of versio
     'exec ./millrace-emulator --register 0x014=0x00020000'
 ok xrt_xclbin_of_another_configuration with small 3 "does not fit configuration.*n_embd" \
     'exec ./millrace-emulator --register 0x020=0x01000080'
+sed '/"weights3_0"/s/offset="0x320"/offset="0x328"/' "$build/gen/kernel/tiny/metadata-1.xml" >"$work/metadata.xml"
+metadata=$work/metadata.xml ok xrt_xclbin_of_other_arguments with arguments 4 "argument 10 is at 0x328, not 0x320" 'exec ./millrace-emulator'
+ok xrt_end_of_a_run_not_noticed with unnoticed 4 "XRT has not noticed the end of a run$" 'exec ./millrace-emulator --register 0x000=0'
 ok xrt_xclbin_without_that_unit run_with "$MILLRACE_XCLBIN" 4 "no compute unit millrace_kernel_3" -d xrt:0,unit=2
 out_of_memory() {
     bank_kib=4096 xclbin memory 'exec ./millrace-emulator'

@@ -72,6 +72,6 @@ xclbin() {
     printf '%s\n' '#!/bin/sh' "$@" >"$dir/behav_waveform/xsim/launch_hw_emu.sh"
     chmod +x "$dir/behav_waveform/xsim/launch_hw_emu.sh"
     (cd "$dir" && rm -f ../"$name".zip && zip -q -r ../"$name".zip behav_waveform)
-    "$xrt/mkxclbin" "$work/$name.xclbin" "$build/gen/kernel/tiny/metadata-1.xml" "$work/$name.zip" 1 1 ${bank_kib:-}
+    "$xrt/mkxclbin" "$work/$name.xclbin" "${metadata:-$build/gen/kernel/tiny/metadata-1.xml}" "$work/$name.zip" 1 1 ${bank_kib:-}
     rm -rf "$dir"
 }

@@ -53,13 +53,21 @@ arguments() { # card
         }
         END { if (args != lines || !args) bad(args " of " lines " arguments understood"); exit failed }'
 }
-banks() { # card: every port once, no bank of two channels, the host port everywhere
-    local dir=$build/card/$1
+banks() { # card: every port once, no bank of two channels, as many a channel as docs/xrt.md says, all of the
+    # card's and no other; the host port everywhere
+    local dir=$build/card/$1 kind all each
+    case $1 in
+    u50) kind=HBM all=32 each=4 ;;
+    u250) kind=DDR all=4 each=1 ;;
+    u280) kind=HBM all=32 each=2 ;;
+    esac
     sed -n 's/^sp=millrace_kernel_1\.\([a-z0-9_]*\):\([A-Z]*\)\[\([0-9]*\):*\([0-9]*\)\]$/\1 \2 \3 \4/p' "rtl/kernel/package/$1.cfg" >"$work/sp"
     [ "$(grep -c '^sp=' "rtl/kernel/package/$1.cfg")" = "$(wc -l <"$work/sp")" ] &&
         grep -q '^nk=millrace_kernel:1:millrace_kernel_1$' "rtl/kernel/package/$1.cfg" &&
         diff <(awk '{ print $1 }' "$work/sp" | sort) <(sed -n 's/.*<port name="\(m_axi[a-z0-9_]*\)".*/\1/p' "$dir/kernel.xml" | sort) &&
-        awk '{ last = $4 == "" ? $3 : $4
+        awk -v kind=$kind -v all=$all -v each=$each '
+             { last = $4 == "" ? $3 : $4
+               if ($2 != kind || last >= all || ($1 !~ /_host$/ && last - $3 + 1 != each)) exit 1
                for (b = $3; b <= last; b++) if ($1 ~ /_host$/) host[$2 b]; else { if (($2 b) in of) exit 1; of[$2 b] } }
              END { for (b in of) if (!(b in host)) exit 1 }' "$work/sp"
 }

@@ -102,14 +102,17 @@ static void *run_unit(void *arg)
 static void xrt_two_compute_units_at_once(void **state)
 {
     int units;
-    const char *xclbin = getenv("MILLRACE_XCLBIN_X2");
+    const char *xclbin = getenv("MILLRACE_XCLBIN_X2"), *set = getenv("MILLRACE_XCLBIN");
     struct fixture f;
     struct ran want;
     struct mr_error err = {0};
     struct on_unit u[2];
     pthread_t thread[2];
     (void)state;
+    char first[1024];
     assert_non_null(xclbin);
+    assert_non_null(set);
+    assert_in_range(snprintf(first, sizeof first, "%s", set), 1, sizeof first - 1);
     assert_int_equal(setenv("MILLRACE_XCLBIN", xclbin, 1), 0);
     open_fixture(&f, "bf16-d32-r6", MR_FORMAT_MXINT8);
     struct run_options o = {.device = "sim:tiny", .grouping = ALONE};
@@ -127,6 +130,10 @@ static void xrt_two_compute_units_at_once(void **state)
     // A unit is used by one device.
     struct mr_device *third;
     assert_int_equal(mr_device_open(&third, "xrt:0,unit=1", &err), MR_ERR_DEVICE);
+    // And a card by one xclbin; the last test, so the name is not set back.
+    assert_int_equal(setenv("MILLRACE_XCLBIN", first, 1), 0);
+    assert_int_equal(mr_device_open(&third, "xrt:0,unit=1", &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "this process has it open with"));
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, run_unit, &u[i]), 0);
     for (int i = 0; i < 2; i++)
