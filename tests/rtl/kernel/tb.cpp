@@ -246,7 +246,9 @@ int main(int argc, char **argv)
                 uint32_t at = MR_KARG_CHANNEL + c * MR_KARG_CHANNEL_STRIDE + MR_KARG_WEIGHTS + 8 * i;
                 h.write(at, static_cast<uint32_t>(page[c][i]));
                 h.write(at + 4, static_cast<uint32_t>(page[c][i] >> 32));
+                h.write(at, rng.u32(), 7); // a partial strobe
             }
+        h.write(MR_KARG_PAGE_LOG2, log2 ^ 1, 14);
         uint64_t off = rng.u64() % (4ull << log2) & ~63ull;
         bool virt = rng.chance(80);
         h.run_address(off | static_cast<uint64_t>(virt) << 63);
