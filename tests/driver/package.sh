@@ -5,6 +5,7 @@
 set -u
 . tests/tools/tap.sh
 KDIR=${KDIR:-/none}
+PATH=$PATH:/usr/sbin:/sbin # where modinfo and dkms are, and users do not look
 build=${BUILD:-build} dest=$work/dest version=$(sed -n 's/^#define MR_VERSION_STRING "\(.*\)"/\1/p' host/include/millrace.h)
 make=(make -s --no-print-directory BUILD="$build" PREFIX=/usr/local UDEVDIR=/etc/udev/rules.d)
 quiet() {
