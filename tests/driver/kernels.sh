@@ -25,7 +25,7 @@ download() { # PACKAGE...
 }
 case $what in
 6.12)
-    if [ ! -s "$out/6.12/kdir" ]; then
+    if [ ! -s "$out/6.12/release" ]; then
         headers() { apt-cache depends linux-headers-6.12-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-headers-6.*\)/\1/p'; }
         [ -n "$(headers)" ] || $sudo apt-get update -qq
         headers=$(headers)
@@ -35,11 +35,11 @@ case $what in
         for deb in *.deb; do dpkg -x "$deb" root || exit 1; done
         # The tree knows where it would have been installed. Without vmlinux there is no BTF, and no need of pahole.
         rm -rf "root/usr/src/$headers/vmlinux" "$out/6.12"
-        sed -i "s|/usr/src/|$out/6.12/usr/src/|" "root/usr/src/$headers/Makefile"
-        echo "$out/6.12/usr/src/linux-headers-$release" >root/kdir
+        echo "include \$(dir \$(lastword \$(MAKEFILE_LIST)))../$base-common/Makefile" >"root/usr/src/$headers/Makefile"
+        echo "$release" >root/release
         mv root "$out/6.12" || exit 1
     fi
-    cat "$out/6.12/kdir"
+    echo "$out/6.12/usr/src/linux-headers-$(cat "$out/6.12/release")"
     ;;
 vmlinuz)
     kdir=$(BUILD=${BUILD:-build} "$0" 6.12) || exit 1
