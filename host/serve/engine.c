@@ -221,6 +221,10 @@ void *mr_serve_engine(void *serve)
         if (rc < 0)
             fail_all(s, &err);
     }
+    // What the scheduler does not have yet ends here, the rest with it.
+    for (struct mr_job *job = s->jobs; job; job = job->next)
+        mr_serve_abort(s, job, MR_ABORT_ABANDONED);
+    hand_over(s);
     (void)pthread_mutex_unlock(&s->lock);
     return NULL;
 }
