@@ -318,7 +318,7 @@ int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *
 io:
     rc = err->status = MR_ERR_IO;
     snprintf(err->text, sizeof err->text,
-             "%.300s: %s; name a file with the text, or '-' for standard input", path,
+             "%.300s: %s; name a file that can be read, or '-' for standard input", path,
              strerror(errno));
 out:
     free(buf);

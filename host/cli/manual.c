@@ -15,7 +15,7 @@ static const char *const statuses[][2] = {
           "has run out; of a batch or a list, any of its lines"},
     {"4", "the device reported an error or is not there"},
     {"5", "results differ, or a bar is missed"},
-    {"130", "interrupted"},
+    {"130", "interrupted; serve ends with 0"},
     {"141", "whoever read the output has closed it"},
 };
 

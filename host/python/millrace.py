@@ -6,8 +6,8 @@
         print(session.generate("In the beginning", max_tokens=20))
         logits = session.logits(model.encode("In the beginning"))  # the last position's, a list
 
-MILLRACE_LIBRARY names the shared library; without it the build tree's, then the system's is taken. The
-functions below are those of millrace.h that most scripts need; `lib` has all of them for ctypes.
+MILLRACE_LIBRARY names the shared library; without it the build tree's, the one installed with this file, or the system's is
+taken. The functions below are those of millrace.h that most scripts need; `lib` has all of them for ctypes.
 """
 import ctypes
 import os
@@ -20,11 +20,14 @@ __all__ = ["Error", "Model", "Session", "lib"]
 
 def _load():
     named = os.environ.get("MILLRACE_LIBRARY")
-    here = Path(__file__).resolve()
-    for path in [named] if named else [here.parents[2] / "build/libmillrace.so", here.parents[2] / "lib/libmillrace.so"]:
-        if named or Path(path).exists():
-            return ctypes.CDLL(str(path))
-    return ctypes.CDLL("libmillrace.so")
+    if named:
+        return ctypes.CDLL(named)
+    # This file is host/python/millrace.py of a tree, PREFIX/share/millrace/python/millrace.py, or a copy anywhere.
+    above = list(Path(__file__).resolve().parents)
+    found = ([path for tree in above[2:3] for path in tree.glob("build/libmillrace.so")]
+             + [path for prefix in above[3:4] for name in ("lib/libmillrace.so.0.1", "lib/*/libmillrace.so.0.1")
+                for path in prefix.glob(name)])
+    return ctypes.CDLL(str(found[0]) if found else "libmillrace.so.0.1")
 
 
 lib = _load()

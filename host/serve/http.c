@@ -325,6 +325,12 @@ static bool key_fits(const struct exchange *x)
     return differs == 0;
 }
 
+// application/json, with or without parameters.
+static bool is_json(const char *type)
+{
+    return type && strncasecmp(type, "application/json", 16) == 0 && strchr("; \t", type[16]);
+}
+
 // What is wrong with the request whatever its body says; 0: nothing.
 static int screen(const struct exchange *x, const char *method, const char **message)
 {
@@ -344,7 +350,7 @@ static int screen(const struct exchange *x, const char *method, const char **mes
         return 401;
     }
     // Also what keeps web pages from sending requests here: browsers ask first for this type.
-    if (post && (!type || strncasecmp(type, "application/json", 16) != 0)) {
+    if (post && !is_json(type)) {
         *message = "the body must be JSON, with Content-Type: application/json";
         return 415;
     }

@@ -59,8 +59,9 @@ static int listen_on(struct mr_serve *s, struct mr_error *err)
     int e = bind_address(&s->listening, list);
     freeaddrinfo(list);
     if (e != 0)
-        return mr_fail(err, MR_ERR_IO, "cannot listen on %s port %d: %s; choose another --port",
-                       s->opt.host, s->opt.port, strerror(e));
+        return mr_fail(err, MR_ERR_IO, "cannot listen on %s port %d: %s; choose another %s",
+                       s->opt.host, s->opt.port, strerror(e),
+                       e == EADDRNOTAVAIL ? "--host: an address of this machine" : "--port");
     if (getsockname(s->listening, (struct sockaddr *)&address, &size) < 0 ||
         getnameinfo((struct sockaddr *)&address, size, NULL, 0, got, sizeof got, NI_NUMERICSERV))
         return mr_fail(err, MR_ERR_IO, "%s: the port cannot be found out", s->opt.host);

@@ -2,8 +2,11 @@
 """host/python/millrace.py against the command line, on the demo model; the standard library only. TAP.
 usage: python3 tests/interop/binding.py BUILD (from the root)"""
 import gc
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 build = Path(sys.argv[1])
@@ -23,6 +26,14 @@ def ok(good, name):
 
 def cli(*args):
     return subprocess.run([build / "millrace", *args], check=True, capture_output=True).stdout.decode()
+
+
+def loads(file, environment=()):
+    """The library that the binding finds when it lies at FILE, without MILLRACE_LIBRARY."""
+    env = {k: v for k, v in os.environ.items() if k not in ("MILLRACE_LIBRARY", "LD_LIBRARY_PATH")} | dict(environment)
+    script = ("import sys; m = {'__file__': sys.argv[1], '__name__': 'm'}; "
+              "exec(compile(open('host/python/millrace.py').read(), 'm', 'exec'), m); print(m['lib']._name)")
+    return subprocess.run([sys.executable, "-c", script, str(file)], env=env, capture_output=True, text=True).stdout.strip()
 
 
 def error_of(function):
@@ -66,6 +77,17 @@ with millrace.Model(DEMO) as model:
         ok(error_of(lambda: session.step([(seq, 10 ** 6, True)])) is not None, "binding: a token that is none")
     with model.session("sim:tiny") as session:
         ok(session.logits(tokens) == every[-1], "binding: sim: gives the same bits")
+ok(loads(Path("host/python/millrace.py").resolve()) == str(Path("build/libmillrace.so").resolve().parent / "libmillrace.so")
+   or build != Path("build"), "binding: in the tree, the library that was built")
+with tempfile.TemporaryDirectory() as work:
+    prefix, soname = Path(work).resolve(), "libmillrace.so.0.1"
+    file = prefix / "share/millrace/python/millrace.py"
+    for directory in (prefix / "lib/triplet", prefix / "lib"):
+        directory.mkdir(parents=True, exist_ok=True)
+        shutil.copy(build / "libmillrace.so", directory / soname)
+        ok(loads(file) == str(directory / soname), f"binding: installed, the library in {directory.relative_to(prefix)}")
+    for copy in ("/millrace.py", "/srv/millrace.py", prefix / "millrace.py"):
+        ok(loads(copy, {"LD_LIBRARY_PATH": prefix / "lib"}.items()) == soname, "binding: a copy alone, the system's library")
 ok(error_of(lambda: millrace.Model("no-such-model"))[0] == -2, "binding: a model that is not there")
 gc.collect()
 print(f"1..{number}")

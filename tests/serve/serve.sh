@@ -97,6 +97,8 @@ status best_of 400 "'best_of' is not supported" '{"model":"demo","prompt":"x","b
 status frequency_penalty 400 "'frequency_penalty' is not supported" '{"model":"demo","prompt":"x","frequency_penalty":0.5}'
 status suffix 400 "'suffix' is not supported" '{"model":"demo","prompt":"x","suffix":"y"}'
 status prompt_beyond_the_positions 400 'context_length_exceeded' "{\"model\":\"demo\",\"prompt\":[$(printf '5,%.0s' $(seq 511))5]}"
+type='Content-Type: application/jsonx' status content_type_that_begins_like_json 415 'Content-Type' '{"model":"demo","prompt":"x"}'
+type='Content-Type: Application/JSON; charset=utf-8' status content_type_with_a_parameter 404 'no such model' '{"model":"x","prompt":"x"}'
 type='Content-Type: text/plain' status another_content_type 415 'Content-Type' '{"model":"demo","prompt":"x"}'
 status more_texts_than_may_wait 400 'more texts' '{"model":"demo","prompt":"x","n":65}'
 head -c 1100000 /dev/zero | tr '\0' ' ' >"$work/large"
@@ -207,6 +209,7 @@ ok simulated_rtl_gives_the_same_bits cmp "$work/sim" "$work/model"
 # ---- starting
 exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d model: --port "$port"
 exits address_of_nobody 2 'give an address' serve "$work/demo.mill" -d model: --host not.an.address.invalid
+exits address_of_another_machine 3 'choose another --host' serve "$work/demo.mill" -d model: --host 192.0.2.1
 exits empty_key_file 2 'no key' serve "$work/demo.mill" -d model: --api-key-file /dev/null
 exits port_out_of_range 2 'port' serve "$work/demo.mill" --port 70000
 stop
