@@ -59,8 +59,8 @@ $(BUILD)/sim/obj/%.o: %.c $(SIM_HDR)
 SIM_TARGET := $(BUILD)/sim/target
 $(SIM_TARGET): FORCE
 	@mkdir -p $(@D)
-	@{ echo '$(SIM_CXX) $(SIM_HOT) $(SIM_VFLAGS) $(SIM_VCFLAGS)'; $(SIM_CXX) $(SIM_MARCH) -dM -E -x c++ /dev/null | sort; } >$@.tmp
-	@if cmp -s $@.tmp $@; then rm $@.tmp; else mv $@.tmp $@; fi
+	@{ echo '$(SIM_CXX) $(SIM_HOT) $(SIM_VFLAGS) $(SIM_VCFLAGS)'; $(SIM_CXX) $(SIM_MARCH) -dM -E -x c++ /dev/null | sort; } >$@.$$PPID
+	@if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
 # Compiles and links: $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) flags of
 # the wrapper, $(6) 1: FST, $(7) flags of everything that is hot.

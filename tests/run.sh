@@ -4,6 +4,8 @@
 # usage: tests/run.sh LIST LOGDIR [JOBS]   LIST: lines of "name<TAB>command"
 # Last line: "N passed, N failed". A program that prints no test, dies, or skips (in CI) has failed.
 set -u
+# What a test makes is a make of its own, not a part of the one that called.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 list=$1 logs=$2 jobs=${3:-2}
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.sum

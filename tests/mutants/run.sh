@@ -23,7 +23,7 @@ cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$bu
 limit=${MUTANT_TIMEOUT:-120}
 rm -rf "$tree"
 mkdir -p "$tree/build/gen" "$tree/tests"
-cp -r rtl host sim Makefile "$tree/"
+cp -r rtl host sim driver Makefile "$tree/"
 cp -r tests/rtl tests/unit tests/tests.mk "$tree/tests/"
 cp -p "$build"/gen/* "$tree/build/gen/"
 # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
@@ -71,7 +71,8 @@ make_test() { # catcher file
         ;;
     device:)
         $cc $cflags -w -c -o build/mutant.o "$2" &&
-            $cc -o build/test "$build"/obj/host/cli/*.o build/mutant.o "$build/libmillrace.a" $libs
+            $cc -o build/test "$build"/obj/host/{cli,serve}/*.o build/mutant.o "$build/libmillrace.a" \
+                -ledit -lmicrohttpd $libs
         ;;
     sim | gates)
         make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=tiny JOBS=1 build/sim/tiny/libmillrace-sim-tiny.so
