@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 
 #include "millrace.h"
+#include "scrub.h"
 
 #define CHANNEL_SHIFT 36
 #define TURN_LOG2 17 /* buffers begin at a turn of the banks: where does not change a run's time */
@@ -10,10 +11,18 @@
 
 int millrace_card_init(struct millrace_device *dev)
 {
+	u64 own, left;
 	u32 c;
 	int ret;
 
+	dev->scrub_bytes = (u64)millrace_scrub_beats(dev->engine) * 64;
+	own = ALIGN(dev->scrub_bytes + MILLRACE_SCRUB_RUN_BYTES, BIT(TURN_LOG2));
+	left = BIT_ULL(dev->mem_log2) - own;
+	if (own > BIT_ULL(dev->mem_log2) / 2)
+		return -ENOSPC;
 	for (c = 0; c < dev->channels; c++) {
+		/* The driver's own part of each channel is its end. */
+		dev->scrub_zeros[c] = (u64)c << CHANNEL_SHIFT | left;
 		dev->pools[c] = gen_pool_create(TURN_LOG2, dev_to_node(&dev->pdev->dev));
 		if (!dev->pools[c]) {
 			millrace_card_exit(dev);
@@ -24,13 +33,19 @@ int millrace_card_init(struct millrace_device *dev)
 		 * is out of reach of any channel, so it marks them.
 		 */
 		ret = gen_pool_add(dev->pools[c], BIT(63) | (u64)c << CHANNEL_SHIFT,
-				   BIT_ULL(dev->mem_log2), dev_to_node(&dev->pdev->dev));
+				   left, dev_to_node(&dev->pdev->dev));
 		if (ret) {
 			millrace_card_exit(dev);
 			return ret;
 		}
 	}
+	dev->scrub_run = dev->scrub_zeros[0] + dev->scrub_bytes;
 	return 0;
+}
+
+static u64 pool_bytes(u64 bytes)
+{
+	return ALIGN(bytes, PAGE_SIZE) + GUARD;
 }
 
 void millrace_card_exit(struct millrace_device *dev)
@@ -42,11 +57,6 @@ void millrace_card_exit(struct millrace_device *dev)
 			gen_pool_destroy(dev->pools[c]);
 		dev->pools[c] = NULL;
 	}
-}
-
-static u64 pool_bytes(u64 bytes)
-{
-	return ALIGN(bytes, PAGE_SIZE) + GUARD;
 }
 
 static void give_back(struct millrace_device *dev, const struct millrace_extent *extent)

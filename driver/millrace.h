@@ -8,6 +8,7 @@
  *   queue.c    a context's command ring: submission, completion, time-out
  *   map.c      pinned user memory
  *   card.c     card memory
+ *   scrub.c    the program that erases the engine's memories; install.c puts it on the card
  *   check.c    what user space says, checked without the kernel's services
  *   sysfs.c, debugfs.c
  *
@@ -70,7 +71,7 @@ struct millrace_device {
 
 	/* From the capability list. */
 	u32 version;
-	u32 engine_at, queues_at;
+	u32 engine_at, queues_at, scrub_at;
 	u32 queues, channels, mem_log2;
 	u32 engine[MILLRACE_INFO_ENGINE_WORDS];
 
@@ -78,6 +79,7 @@ struct millrace_device {
 	struct mutex lock; /* contexts */
 	struct millrace_context *contexts[MILLRACE_QUEUES_MAX];
 	struct gen_pool *pools[MILLRACE_CHANNELS_MAX];
+	u64 scrub_run, scrub_zeros[MILLRACE_CHANNELS_MAX], scrub_bytes; /* on the card */
 	bool stuck; /* a queue did not stop: no DMA, no new work until a reset */
 
 	int vectors; /* 0: polled */
@@ -202,6 +204,9 @@ void millrace_card_exit(struct millrace_device *dev);
 int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg);
 int millrace_card_free(struct millrace_context *ctx, u64 addr);
 void millrace_card_free_all(struct millrace_context *ctx);
+
+/* install.c */
+int millrace_install_scrub(struct millrace_device *dev);
 
 /* sysfs.c, debugfs.c */
 extern const struct attribute_group *millrace_groups[];

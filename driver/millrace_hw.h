@@ -3,10 +3,80 @@
 #ifndef MILLRACE_HW_H
 #define MILLRACE_HW_H
 
+/* Word and lowest bit of a command's field. */
+#define MR_FIELD(word, bit) ((word) << 8 | (bit))
+
 #define MR_VERSION_MAJOR             0
 #define MR_VERSION_MINOR             1
 #define MR_MAGIC_REG                 0x4c4c494d
 #define MR_MAGIC_RUN                 0x4e55524d
+#define MR_DST_QKV                   1
+#define MR_OP_STREAM_VEC             0x10
+#define MR_OP_STREAM_TILES           0x11
+#define MR_OP_LOAD_ROWS              0x20
+#define MR_OP_LAYERNORM              0x21
+#define MR_OP_MATMUL                 0x30
+#define MR_OP_PM_LOAD                0x40
+#define MR_OP_ATTEND                 0x41
+#define MR_OP_STORE_KV               0x50
+#define MR_OP_STORE_RES              0x51
+#define MR_OP_END                    0x5f
+#define MR_F_CMD_OPCODE              MR_FIELD(0, 0)
+#define MR_F_CMD_WAIT                MR_FIELD(1, 0)
+#define MR_F_CMD_SIGNAL              MR_FIELD(1, 16)
+#define MR_F_STREAM_VEC_D            MR_FIELD(2, 0)
+#define MR_F_STREAM_TILES_KBLOCKS    MR_FIELD(2, 0)
+#define MR_F_STREAM_TILES_FP4        MR_FIELD(2, 16)
+#define MR_F_STREAM_TILES_BIAS       MR_FIELD(2, 17)
+#define MR_F_STREAM_TILES_COLS       MR_FIELD(3, 0)
+#define MR_F_LOAD_ROWS_TABLE_OFF     MR_FIELD(2, 0)
+#define MR_F_LOAD_ROWS_ROT_OFF       MR_FIELD(3, 0)
+#define MR_F_LOAD_ROWS_RES_OFF       MR_FIELD(4, 0)
+#define MR_F_LOAD_ROWS_RES_BEATS     MR_FIELD(5, 0)
+#define MR_F_LOAD_ROWS_ROT_BEATS     MR_FIELD(5, 16)
+#define MR_F_LAYERNORM_DST_BASE      MR_FIELD(2, 0)
+#define MR_F_LAYERNORM_DBLOCKS       MR_FIELD(2, 16)
+#define MR_F_LAYERNORM_N             MR_FIELD(3, 0)
+#define MR_F_LAYERNORM_DST_SLOT      MR_FIELD(3, 16)
+#define MR_F_LAYERNORM_LOGIT_ROWS    MR_FIELD(3, 18)
+#define MR_F_LAYERNORM_INV_N         MR_FIELD(4, 0)
+#define MR_F_LAYERNORM_INV_N2        MR_FIELD(5, 0)
+#define MR_F_LAYERNORM_EPS           MR_FIELD(6, 0)
+#define MR_F_MATMUL_SRC_BASE         MR_FIELD(2, 0)
+#define MR_F_MATMUL_KBLOCKS          MR_FIELD(2, 16)
+#define MR_F_MATMUL_COLS             MR_FIELD(3, 0)
+#define MR_F_MATMUL_DST_BASE         MR_FIELD(4, 0)
+#define MR_F_MATMUL_DST              MR_FIELD(4, 16)
+#define MR_F_MATMUL_SRC_SLOT         MR_FIELD(4, 18)
+#define MR_F_MATMUL_DST_SLOT         MR_FIELD(4, 20)
+#define MR_F_MATMUL_BIAS             MR_FIELD(4, 22)
+#define MR_F_MATMUL_ROTARY           MR_FIELD(4, 23)
+#define MR_F_MATMUL_GELU             MR_FIELD(4, 24)
+#define MR_F_MATMUL_PREFIX_MAX       MR_FIELD(4, 25)
+#define MR_F_MATMUL_TRACK_EXP        MR_FIELD(4, 26)
+#define MR_F_MATMUL_FP4              MR_FIELD(4, 27)
+#define MR_F_MATMUL_LOGIT_ROWS       MR_FIELD(4, 28)
+#define MR_F_MATMUL_ROTARY_DIM       MR_FIELD(5, 0)
+#define MR_F_MATMUL_HEAD_LANES       MR_FIELD(5, 16)
+#define MR_F_MATMUL_OUT_COLS         MR_FIELD(6, 0)
+#define MR_F_MATMUL_OUT_OFF          MR_FIELD(7, 0)
+#define MR_F_MATMUL_OUT_STRIDE       MR_FIELD(8, 0)
+#define MR_F_PM_LOAD_LAYER           MR_FIELD(2, 0)
+#define MR_F_PM_LOAD_WBEATS          MR_FIELD(3, 0)
+#define MR_F_ATTEND_LAYER            MR_FIELD(2, 0)
+#define MR_F_ATTEND_HEADS            MR_FIELD(2, 16)
+#define MR_F_ATTEND_HEAD_BEATS       MR_FIELD(2, 24)
+#define MR_F_ATTEND_SCALE            MR_FIELD(3, 0)
+#define MR_F_ATTEND_Q_BASE           MR_FIELD(4, 0)
+#define MR_F_ATTEND_DST_BASE         MR_FIELD(4, 16)
+#define MR_F_ATTEND_DST_SLOT         MR_FIELD(5, 0)
+#define MR_F_ATTEND_MASK             MR_FIELD(5, 2)
+#define MR_F_STORE_KV_LAYER          MR_FIELD(2, 0)
+#define MR_F_STORE_KV_SRC_BASE       MR_FIELD(2, 16)
+#define MR_F_STORE_KV_WBEATS         MR_FIELD(3, 0)
+#define MR_F_STORE_KV_IS_V           MR_FIELD(3, 16)
+#define MR_F_STORE_RES_OUT_OFF       MR_FIELD(2, 0)
+#define MR_F_STORE_RES_BEATS         MR_FIELD(3, 0)
 #define MR_RUN_MAGIC                 0
 #define MR_RUN_N_CMDS                1
 #define MR_RUN_N_ROWS                2
@@ -47,7 +117,7 @@
 #define MR_REG_COUNTERS              0x200
 #define MR_PCIE_MAGIC                0x4350524d
 #define MR_PCIE_VERSION_MAJOR        1
-#define MR_PCIE_VERSION_MINOR        0
+#define MR_PCIE_VERSION_MINOR        1
 #define MR_PCIE_VENDOR               0x1234
 #define MR_PCIE_DEVICE               0x4d52
 #define MR_PCIE_BAR_BYTES            0x10000
@@ -56,6 +126,8 @@
 #define MR_PCIE_REG_CAPS             0x0008
 #define MR_PCIE_REG_SCRATCH          0x000c
 #define MR_PCIE_REG_STATUS           0x0010
+#define MR_PCIE_REG_SCRUB_LO         0x0018
+#define MR_PCIE_REG_SCRUB_HI         0x001c
 #define MR_PCIE_CAPS                 0x0040
 #define MR_PCIE_ENGINE               0x1000
 #define MR_PCIE_QUEUES               0x2000
@@ -63,10 +135,12 @@
 #define MR_PCIE_MSIX_PBA             0xc000
 #define MR_PCIE_STATUS_BUSY          0x1
 #define MR_PCIE_STATUS_QUEUE         8
+#define MR_PCIE_SCRUB_ENABLE         0x1
 #define MR_PCIE_CAP_ENGINE           1
 #define MR_PCIE_CAP_QUEUES           2
 #define MR_PCIE_CAP_MEMORY           3
 #define MR_PCIE_CAP_COPY             4
+#define MR_PCIE_CAP_SCRUB            5
 #define MR_PCIE_Q_STRIDE             0x40
 #define MR_PCIE_Q_RING_LO            0x00
 #define MR_PCIE_Q_RING_HI            0x04

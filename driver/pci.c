@@ -63,6 +63,11 @@ static int take_capability(struct millrace_device *dev, u32 id, u32 at, u32 a, u
 		if (a < 26)
 			return -EINVAL;
 		break;
+	case MR_PCIE_CAP_SCRUB:
+		if (at % 8 || at > dev->bar_bytes - 8)
+			return -EINVAL;
+		dev->scrub_at = at;
+		break;
 	default: /* of a later version, and no business of ours */
 		break;
 	}
@@ -84,7 +89,8 @@ static int read_capabilities(struct millrace_device *dev)
 			return ret;
 		at = word >> 16;
 	}
-	return at || !dev->engine_at || !dev->queues || !dev->channels ? -EINVAL : 0;
+	return at || !dev->engine_at || !dev->queues || !dev->channels || !dev->scrub_at ?
+		-EINVAL : 0;
 }
 
 /* Nothing is written but SCRATCH until all the rest of this holds. */
@@ -193,6 +199,9 @@ static int millrace_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_put;
 	pci_set_master(pdev);
+	ret = millrace_install_scrub(dev);
+	if (ret)
+		goto err_card;
 	ret = millrace_irq_init(dev);
 	if (ret)
 		goto err_card;

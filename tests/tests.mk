@@ -5,8 +5,8 @@ UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 # The exact rationals of test_mx.
 UNIT_EXTRA_test_mx := -lgmp
 # The driver's logic that needs no kernel, with its types.
-UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c
-$(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/millrace_hw.h
+UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c driver/scrub.c
+$(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/scrub.c driver/scrub.h driver/millrace_hw.h
 SAN       := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 # Host code is tested under ASan and UBSan: the same sources, built a second time.
@@ -55,7 +55,7 @@ $(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
 define bench_rule
-$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/gen/mr_pkg.sv $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
+$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/gen/mr_pkg.sv $(BUILD)/gen/mr_device.h $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
     $(wildcard tests/rtl/common/*) $(shell find rtl -name '*.sv' -o -name '*.svh')
 	@echo "BENCH $(1)"
 	@BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))

@@ -135,6 +135,8 @@ module millrace_pcie #(
   localparam logic [1:0] HOST = 2'd0, CARD = 2'd1, LOCAL = 2'd2;
 
   // ---- BAR 0 and rings --------------------------------------------------------------------------
+  logic          scrub_en, job_owner, own;
+  logic [57:0]   scrub_addr;
   logic          q_we, any, take, job_busy, job_enabled, job_done, job_irq;
   logic [QW+3:0] q_addr;
   logic [31:0]   q_wdata, q_rdata, job_seq;
@@ -168,6 +170,8 @@ module millrace_pcie #(
     .s_rvalid_o (s_bar_rvalid_o),
     .s_rready_i (s_bar_rready_i),
     .s_rdata_o  (s_bar_rdata_o),
+    .scrub_en_o (scrub_en),
+    .scrub_addr_o(scrub_addr),
     .q_we_o     (q_we),
     .q_addr_o   (q_addr),
     .q_wdata_o  (q_wdata),
@@ -210,6 +214,8 @@ module millrace_pcie #(
     .job_cpl_o    (job_cpl),
     .job_seq_o    (job_seq),
     .job_enabled_o(job_enabled),
+    .job_owner_o  (job_owner),
+    .own_i        (own),
     .done_i       (job_done),
     .done_irq_i   (job_irq),
     .fault_i      (job_fault),
@@ -237,6 +243,10 @@ module millrace_pcie #(
     .q_cpl_i       (job_cpl),
     .q_seq_i       (job_seq),
     .q_enabled_i   (job_enabled),
+    .q_owner_i     (job_owner),
+    .q_own_o       (own),
+    .scrub_en_i    (scrub_en),
+    .scrub_addr_i  (scrub_addr),
     .q_done_o      (job_done),
     .q_irq_o       (job_irq),
     .q_fault_o     (job_fault),

@@ -8,6 +8,7 @@
 // ignore writes, as do words with a partial strobe.
 // q_: register port of mr_pcie_queues. x_: the executor's accesses to the engine: x_valid_i with
 // its payload until x_done_o (pulse; x_rdata_o with it). c_: AXI4-Lite master to the engine.
+// scrub_: the register SCRUB.
 module mr_pcie_bar #(
   parameter int N = 1,
   parameter int QUEUES = 16,
@@ -31,6 +32,9 @@ module mr_pcie_bar #(
   output logic                      s_rvalid_o,
   input  logic                      s_rready_i,
   output logic [31:0]               s_rdata_o,
+
+  output logic                      scrub_en_o,
+  output logic [57:0]               scrub_addr_o,  // in units of 64 bytes
 
   output logic                      q_we_o,
   output logic [$clog2(QUEUES)+3:0] q_addr_o,
@@ -132,7 +136,7 @@ module mr_pcie_bar #(
   // ---- identity and capabilities ----------------------------------------------------------------
   localparam logic [31:0] CAPS = mr_pkg::PCIE_CAPS;
   function automatic [31:0] value(input logic [15:0] addr, input logic [31:0] scratch,
-                                  input logic [31:0] status);
+                                  input logic [31:0] status, input logic [63:0] scrub);
     unique case (addr)
       mr_pkg::PCIE_REG_MAGIC[15:0]:   value = mr_pkg::PCIE_MAGIC;
       mr_pkg::PCIE_REG_VERSION[15:0]: value = {mr_pkg::PCIE_VERSION_MAJOR[15:0],
@@ -140,6 +144,8 @@ module mr_pcie_bar #(
       mr_pkg::PCIE_REG_CAPS[15:0]:    value = CAPS;
       mr_pkg::PCIE_REG_SCRATCH[15:0]: value = scratch;
       mr_pkg::PCIE_REG_STATUS[15:0]:  value = status;
+      mr_pkg::PCIE_REG_SCRUB_LO[15:0]: value = scrub[31:0];
+      mr_pkg::PCIE_REG_SCRUB_HI[15:0]: value = scrub[63:32];
       CAPS[15:0]:           value = {CAPS[15:0] + 16'h10, mr_pkg::PCIE_CAP_ENGINE[15:0]};
       CAPS[15:0] + 16'h04:  value = mr_pkg::PCIE_ENGINE;
       CAPS[15:0] + 16'h08:  value = 32'h1000;
@@ -150,14 +156,18 @@ module mr_pcie_bar #(
       CAPS[15:0] + 16'h20:  value = {CAPS[15:0] + 16'h30, mr_pkg::PCIE_CAP_MEMORY[15:0]};
       CAPS[15:0] + 16'h28:  value = 32'(N);
       CAPS[15:0] + 16'h2C:  value = 32'(MEM_LOG2);
-      CAPS[15:0] + 16'h30:  value = {16'd0, mr_pkg::PCIE_CAP_COPY[15:0]};
+      CAPS[15:0] + 16'h30:  value = {CAPS[15:0] + 16'h40, mr_pkg::PCIE_CAP_COPY[15:0]};
       CAPS[15:0] + 16'h38:  value = 32'd31;  // log2 of the most bytes of an entry
       CAPS[15:0] + 16'h3C:  value = 32'd24;  // log2 of the most segments
+      CAPS[15:0] + 16'h40:  value = {16'd0, mr_pkg::PCIE_CAP_SCRUB[15:0]};
+      CAPS[15:0] + 16'h44:  value = mr_pkg::PCIE_REG_SCRUB_LO;
       default:              value = '0;
     endcase
   endfunction
 
   logic [31:0] scratch_q;
+  logic        own_write;  // of a register of this block
+  assign own_write = local_done && write_q && whole_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       aw_q       <= 1'b0;
@@ -167,6 +177,7 @@ module mr_pcie_bar #(
       s_bvalid_o <= 1'b0;
       s_rvalid_o <= 1'b0;
       scratch_q  <= '0;
+      scrub_en_o <= 1'b0;
     end else begin
       if (s_awvalid_i && s_awready_o) aw_q <= 1'b1;
       else if (begin_w) aw_q <= 1'b0;
@@ -180,10 +191,11 @@ module mr_pcie_bar #(
       else if (s_bready_i) s_bvalid_o <= 1'b0;
       if (done && !write_q) s_rvalid_o <= 1'b1;
       else if (s_rready_i) s_rvalid_o <= 1'b0;
-      if (local_done && write_q && whole_q && addr_q == mr_pkg::PCIE_REG_SCRATCH[15:0]) begin
-        scratch_q <= data_q;
-      end
+      if (own_write && addr_q == mr_pkg::PCIE_REG_SCRATCH[15:0]) scratch_q <= data_q;
+      if (own_write && addr_q == mr_pkg::PCIE_REG_SCRUB_LO[15:0]) scrub_en_o <= data_q[0];
     end
+    if (own_write && addr_q == mr_pkg::PCIE_REG_SCRUB_LO[15:0]) scrub_addr_o[25:0] <= data_q[31:6];
+    if (own_write && addr_q == mr_pkg::PCIE_REG_SCRUB_HI[15:0]) scrub_addr_o[57:26] <= data_q;
     if (s_awvalid_i && s_awready_o) awaddr_q <= s_awaddr_i;
     if (s_wvalid_i && s_wready_o) begin
       wdata_q <= s_wdata_i;
@@ -198,7 +210,8 @@ module mr_pcie_bar #(
     end
     if (done) begin
       s_rdata_o <= engine ? c_rdata_i : rings ? q_rdata_i :
-                   value(addr_q, scratch_q, {16'd0, 8'(queue_i), 7'd0, busy_i});
+                   value(addr_q, scratch_q, {16'd0, 8'(queue_i), 7'd0, busy_i},
+                         {scrub_addr_o, 5'd0, scrub_en_o});
     end
   end
 

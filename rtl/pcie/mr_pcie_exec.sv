@@ -11,7 +11,8 @@
 //
 // An entry with LINK and the entries behind it up to one without are a chain: after an error in it
 // the rest of the chain completes as cancelled. When the host disables the ring, what has not begun
-// is cancelled, and a run is ended by the engine's soft reset.
+// is cancelled, and a run is ended by the engine's soft reset. With scrub_en_i, the run at
+// scrub_addr_i comes before an entry's run where q_owner_i is low; q_own_o (pulse): it ended well.
 module mr_pcie_exec #(
   parameter int N = 1,
   parameter int QUEUES = 16,
@@ -27,6 +28,10 @@ module mr_pcie_exec #(
   input  logic [63:0]               q_cpl_i,
   input  logic [31:0]               q_seq_i,
   input  logic                      q_enabled_i,
+  input  logic                      q_owner_i,
+  output logic                      q_own_o,
+  input  logic                      scrub_en_i,
+  input  logic [57:0]               scrub_addr_i,
   output logic                      q_done_o,
   output logic                      q_irq_o,
   output logic [7:0]                q_fault_o,
@@ -84,6 +89,7 @@ module mr_pcie_exec #(
   // ---- the entry --------------------------------------------------------------------------------
   logic [7:0]        op_q, status_q, cerr_q;  // cerr_q: what the copier reported for this entry
   logic              irq_q, link_q, counted_q, stopped_q;
+  logic              scrub_q;  // SCRUB's run, not the entry's
   logic [31:0]       tag_q, left_q, segs_q, skip_q, error_q, sticky_q;
   logic [63:0]       host_q, card_q, eaddr_q;
   logic [QUEUES-1:0] cancel_q;  // rings in a chain that had an error
@@ -109,6 +115,10 @@ module mr_pcie_exec #(
   logic [7:0]  batch;
   assign batch = segs_q < 32'(BATCH) ? segs_q[7:0] : BATCH;
 
+  logic [63:0] run_addr;
+  assign run_addr   = scrub_q ? {scrub_addr_i, 6'd0} : card_q;
+  assign q_own_o    = state_q == S_REG && x_done_i && x_q == X_POLL && scrub_q && !stopped_q &&
+                      x_rdata_i[2:0] == 3'b010;
   assign q_take_o   = state_q == S_IDLE && q_any_i;
   assign q_done_o   = state_q == S_DONE;
   assign q_irq_o    = irq_q || status_q != OK;
@@ -131,12 +141,12 @@ module mr_pcie_exec #(
       X_LO:     begin
         x_write_o = 1'b1;
         x_addr_o  = mr_pkg::REG_RUN_LO[11:0];
-        x_wdata_o = card_q[31:0];
+        x_wdata_o = run_addr[31:0];
       end
       X_HI:     begin
         x_write_o = 1'b1;
         x_addr_o  = mr_pkg::REG_RUN_HI[11:0];
-        x_wdata_o = card_q[63:32];
+        x_wdata_o = run_addr[63:32];
       end
       X_START:  begin
         x_write_o = 1'b1;
@@ -182,7 +192,7 @@ module mr_pcie_exec #(
               mr_pkg::PCIE_OP_CLEAR[7:0]: if (in_card) state_q <= S_COPY;
               mr_pkg::PCIE_OP_RUN[7:0]: begin
                 if (in_card && left_q[5:0] == '0 && left_q <= 32'd1024 && card_q[5:0] == '0) begin
-                  state_q <= S_COPY;
+                  state_q <= scrub_en_i && !q_owner_i ? S_REG : S_COPY;
                   after_q <= S_START;
                 end
               end
@@ -222,6 +232,7 @@ module mr_pcie_exec #(
             if (x_q == X_FREE && x_rdata_i[0]) state_q <= q_enabled_i ? S_PAUSE : S_CPL;
             if (x_q == X_POLL && x_rdata_i[0]) state_q <= S_PAUSE;
             if (x_q == X_COUNT) state_q <= S_COUNT;
+            if (q_own_o) state_q <= S_COPY;
           end
         end
         S_PAUSE: if (pause_q == '1) state_q <= S_REG;
@@ -269,6 +280,7 @@ module mr_pcie_exec #(
         word_q        <= '0;
         pause_q       <= '0;
         x_q           <= X_FREE;
+        scrub_q       <= 1'b0;
       end
       S_PARSE: begin
         op_q   <= l_rdata_i[7:0];
@@ -287,6 +299,7 @@ module mr_pcie_exec #(
         cp_src_addr_o <= host_q;
         cp_dst_addr_o <= card_q;
         cp_bytes_o    <= left_q;
+        scrub_q       <= op_q == mr_pkg::PCIE_OP_RUN[7:0] && scrub_en_i && !q_owner_i;
         if (!q_enabled_i || (cancel_q[q_queue_i] && q_seq_i != 32'd1)) begin
           status_q <= mr_pkg::PCIE_E_CANCELLED[7:0];
         end else if (op_q > mr_pkg::PCIE_OP_RUN[7:0]) begin
@@ -347,6 +360,10 @@ module mr_pcie_exec #(
                 x_q <= X_ERROR;
                 if (stopped_q || x_rdata_i[2:1] == '0) status_q <= mr_pkg::PCIE_E_CANCELLED[7:0];
                 else if (x_rdata_i[2]) status_q <= mr_pkg::PCIE_E_ENGINE[7:0];
+                if (q_own_o) begin
+                  x_q     <= X_FREE;
+                  scrub_q <= 1'b0;
+                end
               end else if (!q_enabled_i && !stopped_q) x_q <= X_STOP;
             end
             X_STOP: begin

@@ -11,9 +11,10 @@
 //
 // Executor port: with any_o, take_i makes the ring whose turn it is the one in work, whose state is
 // on the job_ ports, until done_i: one entry further, and with fault_i != 0 the ring stops.
-// job_enabled_o falls when the host disables the ring in work. irq_o: pulse on the ring's
-// vector with done_irq_i, and with each fault. busy_o stays high from a doorbell to the end of the
-// last entry.
+// job_enabled_o falls when the host disables the ring in work. job_owner_o: what the engine's
+// memories hold is this ring's: own_i says so, until another ring's own_i or its enabling.
+// irq_o: pulse on the ring's vector with done_irq_i, and with each fault. busy_o stays high from a
+// doorbell to the end of the last entry.
 module mr_pcie_queues #(
   parameter int QUEUES = 16
 ) (
@@ -33,6 +34,8 @@ module mr_pcie_queues #(
   output logic [63:0]               job_cpl_o,    // address of that entry's completion
   output logic [31:0]               job_seq_o,    // entries since it was enabled, this one included
   output logic                      job_enabled_o,
+  output logic                      job_owner_o,
+  input  logic                      own_i,
   input  logic                      done_i,
   input  logic                      done_irq_i,
   input  logic [7:0]                fault_i,
@@ -52,6 +55,8 @@ module mr_pcie_queues #(
   logic [QW-1:0] vector_q [0:QUEUES-1];
   logic [QUEUES-1:0] enabled_q, work_q;
   logic        look_q;  // work_q follows in the next cycle
+  logic        owned_q;
+  logic [QW-1:0] owner_q;
 
   logic [QW-1:0] at;
   logic [3:0]    word;
@@ -90,6 +95,7 @@ module mr_pcie_queues #(
   assign job_cpl_o     = {cpl_q[job_queue_o], 8'd0} + {40'd0, place, 8'd0};
   assign job_seq_o     = head_q[job_queue_o] + 32'd1;
   assign job_enabled_o = enabled_q[job_queue_o];
+  assign job_owner_o   = owned_q && owner_q == job_queue_o;
   assign busy_o        = job_busy_o || any_o || look_q;
 
   always_ff @(posedge clk_i) begin
@@ -100,6 +106,7 @@ module mr_pcie_queues #(
       job_queue_o <= '0;
       irq_o       <= '0;
       look_q      <= 1'b0;
+      owned_q     <= 1'b0;
     end else begin
       irq_o  <= '0;
       look_q <= done_i || we_i;
@@ -119,7 +126,9 @@ module mr_pcie_queues #(
       if (we_i && word == mr_pkg::PCIE_Q_CTRL[5:2] && (idle || !wdata_i[0])) begin
         enabled_q[at] <= wdata_i[0];
         work_q[at]    <= 1'b0;
+        if (wdata_i[0] && owner_q == at) owned_q <= 1'b0;  // it may be somebody else's now
       end
+      if (own_i) owned_q <= 1'b1;
       if (bad_bell) begin
         enabled_q[at] <= 1'b0;
         work_q[at]    <= 1'b0;
@@ -129,6 +138,7 @@ module mr_pcie_queues #(
   end
 
   always_ff @(posedge clk_i) begin
+    if (own_i) owner_q <= job_queue_o;
     if (done_i) begin
       head_q[job_queue_o] <= head_q[job_queue_o] + 32'd1;
       if (fault_i != '0) fault_q[job_queue_o] <= fault_i;

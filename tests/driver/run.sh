@@ -9,6 +9,8 @@ exits pci_number_that_is_none 2 "not the number of a device" "${args[@]}" pci:x
 exits pci_negative_number 2 "not the number of a device" "${args[@]}" pci:-1
 exits pci_number_behind_the_last 2 "not the number of a device" "${args[@]}" pci:1000
 [ -e /dev/millrace0 ] || exits pci_driver_not_loaded 4 "is the driver loaded" "${args[@]}" pci:0
+constants() { awk -f driver/gen_hw.awk rtl/spec/device.def rtl/spec/pcie.def | cmp - driver/millrace_hw.h; }
+ok "driver: its constants are those of rtl/spec" constants
 if [ ! -f "$build/vm/vmlinuz" ]; then
     ok "driver # SKIP no QEMU or kernel (make deps-driver)" true
     done_testing
@@ -27,9 +29,9 @@ vm() {
     return $status
 }
 
-ok "driver: uapi, memory, clients, removal, interrupt modes" vm uapi memory clients removal costs modes
+ok "driver: uapi, memory, isolation, clients, removal, interrupt modes" vm uapi memory isolation clients removal costs modes
 if [ "$1" = full ]; then
-    PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory clients removal generate
+    PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory isolation clients removal generate
     ok "driver: selftest, loading and unloading" vm selftest leaks
     FUNCTION="--irq none" ok "driver: no vectors" vm polled
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate

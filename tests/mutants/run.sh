@@ -206,6 +206,10 @@ mutant 'doorbell: the entry in work counts as one ahead' rtl/pcie/mr_pcie_queues
     "s/ + 16'(job_busy_o \&\& job_queue_o == at);/;/" rtl:pcie@n2
 mutant 'busy_o falls between two entries' rtl/pcie/mr_pcie_queues.sv \
     's/busy_o        = job_busy_o || any_o || look_q/busy_o        = job_busy_o || any_o/' rtl:pcie@n2
+mutant 'a ring that is enabled again keeps the engine' rtl/pcie/mr_pcie_queues.sv \
+    's/if (wdata_i\[0\] \&\& owner_q == at) owned_q/if (1'"'"'b0) owned_q/' rtl:pcie@n2
+mutant 'scrub: an error of it goes unnoticed' rtl/pcie/mr_pcie_exec.sv \
+    "s/x_rdata_i\[2:0\] == 3'b010/!x_rdata_i[0]/" rtl:pcie@n2
 mutant 'interrupts go to the vector of the same number' rtl/pcie/mr_pcie_queues.sv \
     's/irq_o\[vector_q\[job_queue_o\]\]/irq_o[job_queue_o]/' rtl:pcie@n2
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's pure logic (driver/check.h), built for user space: windows, run descriptors, rings.
+// The driver's pure logic (driver/check.h), built for user space: windows, run
+// descriptors, rings, and the program between two clients (driver/scrub.h).
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "device/device.h"
 #include "driver/check.h"
-#include "driver/millrace_hw.h"
+#include "driver/scrub.h"
 
 static const struct millrace_extent extents[] = {
     {0x1000, 0x1000}, {0x2000, 0x40}, {0x5000, 100}, {0xFFFFFFFFFFFFF000, 0x1000}};
@@ -136,6 +139,135 @@ static void driver_ring_space(void **state)
                      0); // more completed than submitted: never any room
 }
 
+// ---- the scrub program, run on the C model
+// ------------------------------------------------------
+
+// The engine's registers as the driver reads them.
+static void registers(const struct mr_geometry *g, u32 *engine)
+{
+    memset(engine, 0, 16 * sizeof *engine);
+    engine[(MR_REG_GEOMETRY - MR_REG_MAGIC) / 4] = (u32)(g->n | g->r << 8 | g->t << 16);
+    engine[(MR_REG_WORDS - MR_REG_MAGIC) / 4] = (u32)(g->act_words | g->qkv_words << 16);
+    engine[(MR_REG_ROWS - MR_REG_MAGIC) / 4] = (u32)(g->d_max | g->rot_max << 16);
+    engine[(MR_REG_ATTENTION - MR_REG_MAGIC) / 4] = (u32)g->w_max;
+}
+
+static void good(int rc, const struct mr_error *err)
+{
+    if (rc != 0)
+        fail_msg("%s", err->text);
+}
+
+static uint64_t buffer(struct mr_device *dev, int channel, size_t bytes)
+{
+    struct mr_error err = {0};
+    uint64_t addr;
+    good(mr_device_alloc(dev, channel, bytes, NULL, &addr, &err), &err);
+    return addr;
+}
+
+static void run(struct mr_device *dev, uint64_t at, const __le32 *desc, u32 words,
+                const __le32 *cmds, u32 count)
+{
+    struct mr_error err = {0};
+    good(mr_device_write(dev, at, desc, 4 * (size_t)words, &err), &err);
+    good(mr_device_write(dev, at + 1024, cmds, 64 * (size_t)count, &err), &err);
+    good(mr_device_run(dev, at, &err), &err);
+}
+
+// A row's residual goes in with LOAD_ROWS and comes out with a STORE_RES of another program: what
+// was there, and after the scrub program zeros.
+static void driver_scrub_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const uris[] = {"model:tiny", "model:sim", "model:wide"};
+    for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
+        struct mr_error err = {0};
+        struct mr_device *dev;
+        good(mr_device_open(&dev, uris[u], &err), &err);
+        const struct mr_geometry *g = &mr_device_info(dev)->g;
+        u32 engine[16], words = millrace_run_words((u32)g->n);
+        __le32 scrub[MILLRACE_SCRUB_CMDS_MAX * MILLRACE_CMD_WORDS], desc[256];
+        __le32 own[256] = {0}, load[32] = {0}, store[32] = {0};
+        registers(g, engine);
+        u32 count = millrace_scrub_program(engine, scrub);
+        size_t zero_bytes = 64 * (size_t)millrace_scrub_beats(engine);
+        u64 zeros[16];
+        assert_in_range(count, 6, MILLRACE_SCRUB_CMDS_MAX);
+        for (int c = 0; c < g->n; c++)
+            zeros[c] = buffer(dev, c, zero_bytes);
+        u64 at = buffer(dev, 0, MILLRACE_SCRUB_RUN_BYTES);
+        millrace_scrub_descriptor(engine, desc, at + 1024, count, zeros);
+
+        size_t row = 4 * (size_t)g->d_max, input_bytes = 64 + row;
+        u64 mine = buffer(dev, 0, 1024 + 128), input = buffer(dev, 0, input_bytes),
+            result = buffer(dev, 0, row);
+        u32 *in = calloc(1, input_bytes), *out = calloc(1, row);
+        assert_true(in && out);
+        for (int i = 0; i < g->d_max; i++)
+            in[16 + i] = htole32(0x3F800000u + (u32)i); // from 1.0 on
+        good(mr_device_write(dev, input, in, input_bytes, &err), &err);
+        own[MR_RUN_MAGIC] = htole32(MR_MAGIC_RUN);
+        own[MR_RUN_N_CMDS] = own[MR_RUN_PROG_BEATS] = htole32(2);
+        own[MR_RUN_N_ROWS] = htole32(1);
+        put64(own + MR_RUN_PROG_LO, mine + 1024);
+        put64(own + MR_RUN_INPUT_LO, input);
+        own[MR_RUN_INPUT_BEATS] = htole32((u32)(input_bytes / 64));
+        put64(own + MR_RUN_RESULT_LO, result);
+        own[MR_RUN_RESULT_BEATS] = htole32((u32)(row / 64));
+        load[0] = htole32(MR_OP_LOAD_ROWS);
+        load[1] = htole32(1u << 16);
+        load[4] = htole32(1);
+        load[5] = htole32((u32)(row / 64));
+        load[16] = htole32(MR_OP_END);
+        load[17] = htole32(1);
+        store[0] = htole32(MR_OP_STORE_RES);
+        store[3] = htole32((u32)(row / 64));
+        store[16] = htole32(MR_OP_END);
+
+        run(dev, mine, own, words, load, 2);
+        run(dev, mine, own, words, store, 2);
+        good(mr_device_read(dev, result, out, row, &err), &err);
+        assert_memory_equal(out, in + 16, row);
+        run(dev, at, desc, words, scrub, count);
+        run(dev, mine, own, words, store, 2);
+        good(mr_device_read(dev, result, out, row, &err), &err);
+        for (int i = 0; i < g->d_max; i++)
+            assert_int_equal(out[i], 0);
+        free(in);
+        free(out);
+        mr_device_close(dev);
+    }
+}
+
+static void driver_scrub_of_no_engine(void **state)
+{
+    (void)state;
+    struct mr_geometry g = {.n = 1,
+                            .r = 1,
+                            .t = 8,
+                            .act_words = 128,
+                            .qkv_words = 32,
+                            .d_max = 256,
+                            .rot_max = 256,
+                            .w_max = 512};
+    __le32 scrub[MILLRACE_SCRUB_CMDS_MAX * MILLRACE_CMD_WORDS];
+    u32 engine[16];
+    int *const fields[] = {&g.n, &g.t, &g.act_words, &g.qkv_words, &g.d_max};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        int was = *fields[i];
+        registers(&g, engine);
+        assert_int_not_equal(millrace_scrub_program(engine, scrub), 0);
+        *fields[i] = 0;
+        registers(&g, engine);
+        assert_int_equal(millrace_scrub_program(engine, scrub), 0);
+        *fields[i] = was;
+    }
+    g.act_words = 65535; // more commands than there is room for
+    registers(&g, engine);
+    assert_int_equal(millrace_scrub_program(engine, scrub), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +275,8 @@ int main(void)
         cmocka_unit_test(driver_windows_exhaustively),
         cmocka_unit_test(driver_run_descriptor),
         cmocka_unit_test(driver_ring_space),
+        cmocka_unit_test(driver_scrub_leaves_nothing),
+        cmocka_unit_test(driver_scrub_of_no_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

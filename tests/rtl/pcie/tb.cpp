@@ -163,6 +163,8 @@ struct Env {
     Stall aw, w, b, ar, r;
     uint64_t irqs[RINGS] = {};
     uint32_t tail[RINGS] = {};
+    std::vector<uint64_t> runs; // run addresses, where they differ from the one before
+    uint64_t longest = 0; // list of segments
     bool lost = false, slept = false; // slept: busy_o was low with an entry to come
 
     Env(Args &a, Tap &t)
@@ -214,6 +216,9 @@ struct Env {
                           dut->m_card_awlen_o, dut->m_card_wvalid_o, dut->m_card_wready_i,
                           dut->m_card_wdata_o, dut->m_card_wstrb_o, dut->m_card_wlast_o,
                           dut->m_card_bready_o);
+        uint64_t run = dut->m_ch_araddr_o[0] | static_cast<uint64_t>(dut->m_ch_araddr_o[1]) << 32;
+        if (runs.empty() || runs.back() != run)
+            runs.push_back(run);
         for (unsigned v = 0; v < RINGS; v++)
             irqs[v] += dut->irq_o >> v & 1;
         dut.edge();
@@ -396,13 +401,16 @@ bool identity(Env &e)
         case MR_PCIE_CAP_COPY:
             good &= a == 31;
             break;
+        case MR_PCIE_CAP_SCRUB:
+            good &= where == MR_PCIE_REG_SCRUB_LO;
+            break;
         default:
             good = false;
         }
         seen |= 1u << (head & 0xFFFF);
         at = head >> 16;
     }
-    good &= seen == 0x1E && !at;
+    good &= seen == 0x3E && !at;
     good &= e.read(MR_PCIE_ENGINE + MR_REG_MAGIC) == MR_MAGIC_REG;
     e.write(MR_PCIE_REG_SCRATCH, 0x12345678);
     e.write(MR_PCIE_REG_SCRATCH, 0xFFFFFFFF, 7);
@@ -420,7 +428,7 @@ bool work(Env &e, int rounds)
     for (unsigned q = 0; q < RINGS; q++)
         e.enable(q);
     std::vector<uint8_t> host = e.host.bytes, card = e.card.bytes;
-    uint64_t want_irq[RINGS], done = 0, longest = 0;
+    uint64_t want_irq[RINGS], done = 0;
     std::copy(e.irqs, e.irqs + RINGS, want_irq);
     bool good = true;
     for (int round = 0; good && round < rounds; round++) {
@@ -459,7 +467,7 @@ bool work(Env &e, int rounds)
                         if (x.bytes > MEM / 2)
                             x.bytes = MEM / 2;
                     }
-                    longest = std::max<uint64_t>(longest, segs);
+                    e.longest = std::max<uint64_t>(e.longest, segs);
                 } else if (x.op == MR_PCIE_OP_RUN) {
                     x.bytes = 128;
                     x.host = area + static_cast<uint64_t>(e.rng.range(0, 1000));
@@ -558,10 +566,10 @@ bool work(Env &e, int rounds)
             good = false;
         }
     e.tap.note("entries %llu, longest list %llu", static_cast<unsigned long long>(done),
-               static_cast<unsigned long long>(longest));
+               static_cast<unsigned long long>(e.longest));
     for (unsigned q = 0; q < RINGS; q++)
         e.disable(q);
-    return good && longest > 128;
+    return good && e.longest > 128; // more than one batch
 }
 
 void errors(Env &e)
@@ -680,6 +688,74 @@ void errors(Env &e)
     e.disable(2);
 }
 
+// Which runs there are when rings take turns: SCRUB's comes before that of a ring that is not the last
+// one that ran, or was enabled since.
+void scrub(Env &e)
+{
+    Tap &tap = e.tap;
+    const uint64_t s = 0x3000;
+    auto run = [](uint64_t card) {
+        Entry x;
+        x.op = MR_PCIE_OP_RUN;
+        x.host = HOST + 0x20000;
+        x.bytes = 128;
+        x.card = card;
+        return x;
+    };
+    auto set = [&](uint64_t addr) {
+        e.write(MR_PCIE_REG_SCRUB_HI, static_cast<uint32_t>(addr >> 32));
+        e.write(MR_PCIE_REG_SCRUB_LO, static_cast<uint32_t>(addr) | MR_PCIE_SCRUB_ENABLE);
+    };
+    auto is = [&](const std::vector<uint64_t> &want) {
+        // RUN_LO is written before RUN_HI, which is the same for all of these.
+        bool same = std::vector<uint64_t>(e.runs.end() - std::min(want.size(), e.runs.size()),
+                                          e.runs.end()) == want;
+        if (!same)
+            for (uint64_t r : e.runs)
+                tap.note("run at 0x%llx", static_cast<unsigned long long>(r));
+        e.runs.clear();
+        return same;
+    };
+    e.enable(1);
+    e.enable(2);
+    set(s);
+    tap.ok(e.read(MR_PCIE_REG_SCRUB_LO) == (s | MR_PCIE_SCRUB_ENABLE), "SCRUB is set");
+    e.runs.clear();
+    tap.ok(e.run_one(1, run(0x1040)) == MR_PCIE_OK && is({s, 0x1040}), "the first run is scrubbed for");
+    tap.ok(e.run_one(1, run(0x1080)) == MR_PCIE_OK && is({0x1040, 0x1080}), "the second of its ring is not");
+    tap.ok(e.run_one(2, run(0x1040)) == MR_PCIE_OK && is({0x1080, s, 0x1040}), "another ring's is");
+    Entry clear;
+    clear.op = MR_PCIE_OP_CLEAR;
+    clear.bytes = 64;
+    tap.ok(e.run_one(1, clear) == MR_PCIE_OK && e.run_one(2, run(0x1080)) == MR_PCIE_OK &&
+               is({0x1040, 0x1080}),
+           "copies do not change whose the engine is");
+    e.disable(2);
+    e.enable(2);
+    tap.ok(e.run_one(2, run(0x1040)) == MR_PCIE_OK && is({0x1080, s, 0x1040}),
+           "a ring that is enabled again may be somebody else's");
+    set(s | FAILS);
+    tap.ok(e.run_one(1, run(0x1080)) == MR_PCIE_E_ENGINE && is({0x1040, s | FAILS}),
+           "a scrub that fails is the run's error");
+    tap.ok(e.status_word(1, e.tail[1] - 1, MR_PCIE_C_ERROR) == 0x00070104, "with the engine's error");
+    tap.ok(e.run_one(2, run(0x1080)) == MR_PCIE_OK && is({s | FAILS, 0x1080}),
+           "the last to run keeps the engine's memories");
+    set(s | ENDLESS);
+    e.put(1, run(0x1040));
+    e.bell(1);
+    for (int i = 0; i < 2000; i++)
+        e.cycle();
+    e.disable(1);
+    tap.ok(e.wait(1, e.tail[1] - 1, 100) == MR_PCIE_E_CANCELLED && is({0x1080, s | ENDLESS}),
+           "a scrub that does not end is cancelled with its ring");
+    set(s);
+    e.enable(1);
+    tap.ok(e.run_one(1, run(0x1040)) == MR_PCIE_OK && is({s | ENDLESS, s, 0x1040}),
+           "and comes again before the next run");
+    e.disable(1);
+    e.disable(2);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -690,7 +766,8 @@ int main(int argc, char **argv)
     tap.ok(identity(e), "identity and capabilities");
     tap.ok(work(e, args.cases_or(40)), "rings of random work, byte for byte");
     errors(e);
-    tap.ok(work(e, args.cases_or(40) / 4), "random work after all of this");
+    scrub(e);
+    tap.ok(work(e, args.cases_or(40) / 4), "random work after all of this, with scrubbing");
     if (!e.host.bad.empty() || !e.card.bad.empty())
         tap.note("%s%s", e.host.bad.c_str(), e.card.bad.c_str());
     tap.ok(e.host.bad.empty() && e.card.bad.empty(), "the rules of AXI");

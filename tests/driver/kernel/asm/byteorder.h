@@ -5,5 +5,6 @@
 #include <endian.h>
 
 #define le32_to_cpu(x) le32toh(x)
+#define cpu_to_le32(x) htole32(x)
 
 #endif

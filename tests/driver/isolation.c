@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that look for what another one has left, inside the virtual machine: in the engine's
+// memories (with programs of their own), in card memory, and in the driver's answers.
+#include "tests/driver/device.h"
+
+enum {
+    OP_STREAM_VEC = 0x10,
+    OP_STREAM_TILES = 0x11,
+    OP_LOAD_ROWS = 0x20,
+    OP_LAYERNORM = 0x21,
+    OP_MATMUL = 0x30,
+    OP_STORE_KV = 0x50,
+    OP_STORE_RES = 0x51,
+    OP_END = 0x5F,
+    DST_QKV = 1,
+    DST_RESULT = 3,
+    ONE = 0x3F800000, // 1.0f
+    PAGE = 4096,
+    STREAM = 512 << 10,
+};
+
+// A client with a program, input, weights, KV and result in card memory, and a copy of all here.
+struct client {
+    int fd;
+    uint64_t at[5]; // program, input, weights, KV, result
+    uint32_t *here[5];
+    uint32_t handle[5];
+    uint32_t rows, d, act, qkv, w;
+};
+enum { PROGRAM, INPUT, WEIGHTS, KV, RESULT, PARTS };
+static const size_t sizes[PARTS] = {2 * PAGE, STREAM, STREAM, STREAM, STREAM};
+
+static bool client_open(struct client *c)
+{
+    struct millrace_info info;
+    c->fd = open_device();
+    if (ioctl(c->fd, MILLRACE_IOC_INFO, &info) != 0 || info.channels != 1)
+        return false;
+    c->rows = info.engine[2] >> 16;
+    c->act = info.engine[3] & 0xFFFF;
+    c->qkv = info.engine[3] >> 16;
+    c->d = info.engine[4] & 0xFFFF;
+    c->w = info.engine[9] & 0xFFFF;
+    for (int i = 0; i < PARTS; i++) {
+        c->at[i] = card(c->fd, sizes[i]) - 1;
+        c->here[i] = aligned_alloc(PAGE, sizes[i]);
+        if (!c->here[i])
+            return false;
+        memset(c->here[i], 0, sizes[i]);
+        c->handle[i] = map(c->fd, c->here[i], sizes[i], MILLRACE_MAP_READ | MILLRACE_MAP_WRITE);
+        if (!c->handle[i])
+            return false;
+    }
+    return true;
+}
+
+static void client_close(struct client *c)
+{
+    close(c->fd);
+    for (int i = 0; i < PARTS; i++)
+        free(c->here[i]);
+}
+
+// Copies everything in, runs `count` commands of here[PROGRAM] + 1024 bytes, copies KV and result
+// out.
+static bool client_run(struct client *c, uint32_t count)
+{
+    uint32_t desc[32] = {0};
+    struct millrace_op ops[PARTS + 3];
+    struct millrace_wait w;
+    for (uint32_t i = 0; i < PARTS; i++)
+        ops[i] = (struct millrace_op){
+            .op = MILLRACE_OP_COPY_IN, .addr = c->at[i], .bytes = sizes[i], .handle = c->handle[i]};
+    const uint64_t windows[] = {c->at[PROGRAM] + 1024, c->at[INPUT], c->at[RESULT]};
+    desc[0] = 0x4E55524D;
+    desc[1] = count;
+    desc[2] = c->rows;
+    for (int i = 0; i < 3; i++) {
+        desc[4 + 2 * i] = (uint32_t)windows[i];
+        desc[5 + 2 * i] = (uint32_t)(windows[i] >> 32);
+        desc[10 + i] = i == 0 ? count : STREAM / 64;
+    }
+    desc[13] = STREAM / 64; // of the one layer
+    desc[14] = STREAM / 128;
+    desc[15] = STREAM / 64 - 16;
+    for (int i = 0; i < 2; i++) {
+        desc[16 + 4 * i] = (uint32_t)c->at[WEIGHTS + i];
+        desc[17 + 4 * i] = (uint32_t)(c->at[WEIGHTS + i] >> 32);
+        desc[18 + 4 * i] = STREAM / 64;
+    }
+    ops[PARTS] = (struct millrace_op){
+        .op = MILLRACE_OP_RUN, .addr = c->at[PROGRAM], .bytes = 128, .offset = (uintptr_t)desc};
+    for (uint32_t i = 0; i < 2; i++)
+        ops[PARTS + 1 + i] = (struct millrace_op){.op = MILLRACE_OP_COPY_OUT,
+                                                  .addr = c->at[KV + i],
+                                                  .bytes = sizes[KV + i],
+                                                  .handle = c->handle[KV + i]};
+    int status = job(c->fd, ops, PARTS + 3, &w);
+    if (status != 0)
+        printf("# status %d of operation %u, error %08x\n", status, w.op, w.error);
+    return status == 0;
+}
+
+static uint32_t *command(struct client *c, uint32_t index, uint32_t op, uint32_t wait,
+                         uint32_t signal)
+{
+    uint32_t *w = c->here[PROGRAM] + 256 + 16 * index;
+    memset(w, 0, 64);
+    w[0] = op;
+    w[1] = wait | signal << 16;
+    return w;
+}
+
+// Leaves a secret in every memory: rows, gain and bias, activations, q, k and v.
+static bool leave_secret(struct client *c)
+{
+    uint32_t n = 0, *w;
+    for (size_t i = 0; i < STREAM / 4; i++) {
+        c->here[INPUT][i] = ONE + (uint32_t)(i * 2654435761u) % 0x400000; // 1 to 1.5
+        c->here[WEIGHTS][i] = i < 2 * c->d ? ONE : 0x7F7F7F7F;            // scales 1, elements 127
+    }
+    memset(c->here[INPUT], 0, c->rows * 16); // row table: position 0
+    w = command(c, n++, OP_STREAM_VEC, 0, 2);
+    w[2] = c->d;
+    w = command(c, n++, OP_LOAD_ROWS, 0, 0);
+    w[3] = w[4] = c->rows * 16 / 64;
+    w[5] = c->d / 16 | 4 << 16;
+    for (uint32_t base = 0; base < c->act; base += c->d / 32) {
+        bool last = base + c->d / 32 == c->act;
+        w = command(c, n++, OP_LAYERNORM, base ? 0 : 2, last ? 4 : 0);
+        w[2] = base | (c->d / 32) << 16;
+        w[3] = c->d;
+        w[4] = w[5] = w[6] = ONE;
+    }
+    w = command(c, n++, OP_STREAM_TILES, 0, 0);
+    w[2] = 1;
+    w[3] = 64 * c->qkv;
+    w = command(c, n++, OP_MATMUL, 4, 8);
+    w[2] = 1 << 16;
+    w[3] = 64 * c->qkv;
+    w[4] = DST_QKV << 16;
+    command(c, n++, OP_END, 8, 0);
+    return client_run(c, n);
+}
+
+// Words of a part that are not zero.
+static size_t found(const struct client *c, int part)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < sizes[part] / 4; i++)
+        n += c->here[part][i] != 0;
+    return n;
+}
+
+static void clean(struct client *c)
+{
+    for (int i = 0; i < PARTS; i++)
+        memset(c->here[i], 0, sizes[i]);
+}
+
+// Each looks at one memory without having written it; words found, or -1.
+static long see_residual(struct client *c)
+{
+    clean(c);
+    command(c, 0, OP_STORE_RES, 0, 0)[3] = c->d / 16;
+    command(c, 1, OP_END, 0, 0);
+    return client_run(c, 2) ? (long)found(c, RESULT) : -1;
+}
+
+static long see_kv(struct client *c)
+{
+    long n = 0;
+    // Rows are those that are still there: a row table of the look-out's own would need LOAD_ROWS.
+    for (uint32_t base = 0; n >= 0 && base < c->qkv; base += c->w / 64) {
+        clean(c);
+        uint32_t *w = command(c, 0, OP_STORE_KV, 0, 0);
+        w[2] = base << 16;
+        w[3] = c->w / 64;
+        command(c, 1, OP_END, 0, 0);
+        n = client_run(c, 2) ? n + (long)found(c, KV) : -1;
+    }
+    return n;
+}
+
+// A product of the stale activations with ones.
+static long see_activations(struct client *c)
+{
+    uint32_t n = 0, *w;
+    clean(c);
+    memset(c->here[WEIGHTS], 0x7F, STREAM);
+    w = command(c, n++, OP_STREAM_TILES, 0, 0);
+    w[2] = c->act;
+    w[3] = 64;
+    w = command(c, n++, OP_MATMUL, 0, 8);
+    w[2] = c->act << 16;
+    w[3] = 64;
+    w[4] = DST_RESULT << 16;
+    w[6] = 64;
+    w[8] = 4;
+    command(c, n++, OP_END, 8, 0);
+    return client_run(c, n) ? (long)found(c, RESULT) : -1;
+}
+
+// Rows that differ, normalised with the stale gain and bias, then as above.
+static long see_gain(struct client *c)
+{
+    uint32_t n = 0, *w;
+    clean(c);
+    for (uint32_t i = c->rows * 4; i < STREAM / 4; i++)
+        c->here[INPUT][i] = i & 1 ? ONE : 0;
+    memset(c->here[WEIGHTS], 0x7F, STREAM);
+    w = command(c, n++, OP_LOAD_ROWS, 0, 0);
+    w[3] = w[4] = c->rows * 16 / 64;
+    w[5] = c->d / 16 | 4 << 16;
+    w = command(c, n++, OP_LAYERNORM, 0, 4);
+    w[2] = (c->d / 32) << 16;
+    w[3] = c->d;
+    w[4] = w[5] = w[6] = ONE;
+    w = command(c, n++, OP_STREAM_TILES, 0, 0);
+    w[2] = c->d / 32;
+    w[3] = 64;
+    w = command(c, n++, OP_MATMUL, 4, 8);
+    w[2] = (c->d / 32) << 16;
+    w[3] = 64;
+    w[4] = DST_RESULT << 16;
+    w[6] = 64;
+    w[8] = 4;
+    command(c, n++, OP_END, 8, 0);
+    return client_run(c, n) ? (long)found(c, RESULT) : -1;
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        long (*look)(struct client *);
+    } looks[] = {{"residual rows", see_residual},
+                 {"q, k and v", see_kv},
+                 {"activations", see_activations},
+                 {"gain and bias", see_gain}};
+    struct client secret, spy;
+    printf("TAP version 13\n");
+    ok(client_open(&secret) && client_open(&spy), "two clients");
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        // That the look-out sees something at all: its own.
+        bool ran = leave_secret(&secret);
+        long own = looks[i].look(&secret);
+        ok(ran && own > 0, "%s: a client finds its own (%ld words)", looks[i].name, own);
+        ran = leave_secret(&secret);
+        long other = looks[i].look(&spy);
+        ok(ran && other == 0, "%s: another one finds nothing (%ld words)", looks[i].name, other);
+        // A ring that was closed and is somebody else's now.
+        ran = leave_secret(&spy);
+        client_close(&spy);
+        ok(client_open(&spy), "a client on the ring of the one that left");
+        other = looks[i].look(&spy);
+        ok(ran && other == 0, "%s: nor does who comes after (%ld words)", looks[i].name, other);
+    }
+    client_close(&secret);
+    client_close(&spy);
+    return done();
+}
