@@ -304,9 +304,15 @@ module millrace_pcie #(
     .out_data_o (dst_seg),
     .count_o    (dst_count)
   );
+  logic copy_clk;  // its shifters are wide, and idle while the engine runs
+  mr_clk_gate #(.HOLD(8)) u_copy_gate (
+    .clk_i,
+    .active_i(!rst_ni || cp_valid || !cp_idle),
+    .clk_o   (copy_clk)
+  );
   logic unused_bready;  // constantly 1
   mr_copy u_copy (
-    .clk_i,
+    .clk_i      (copy_clk),
     .rst_ni,
     .zero_i     (zero),
     .src_valid_i(cp_valid && dfifo_ready),
