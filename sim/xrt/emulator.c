@@ -19,8 +19,9 @@
 #include "sim/xrt/card.h"
 #include "sim/xrt/rpc.h"
 
-enum { SLICE = 2048 };       // cycles between looks at the host
-#define POLL_SECONDS    0.02 // a host that asks whether a run is over waits at most so long
+enum { SLICE = 2048 };         // cycles between looks at the host
+#define SPIN_SECONDS    0.0003 // looks for the next request before it sleeps: waking up takes longer
+#define POLL_SECONDS    0.02   // a host that asks whether a run is over waits at most so long
 #define CONNECT_SECONDS 30.0
 
 struct server {
@@ -149,7 +150,10 @@ static int serve(struct server *s, struct mr_error *err)
         int busy = mr_card_run(s->card, SLICE, err);
         if (busy < 0)
             return busy;
-        if (poll(&p, 1, busy ? 0 : -1) == 0)
+        int ready = poll(&p, 1, 0);
+        for (double start = now(); !busy && !ready && now() - start < SPIN_SECONDS;)
+            ready = poll(&p, 1, 0);
+        if (!ready && (busy || poll(&p, 1, -1) == 0))
             continue;
         int rc = mr_rpc_receive(s->host, &s->request, err);
         if (rc <= 0)
