@@ -12,40 +12,14 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "checkpoint/synthetic.h"
-#include "files.h"
+#include "small_model.h"
 #include "serve/serve.h"
 
-enum { VOCAB = 257, POSITIONS = 64, EOS = 256, CLIENTS = 8, ROUNDS = 6 };
-
-static struct mr_model *model;
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc < 0)
-        fail_msg("%s", err->text);
-}
+enum { POSITIONS = 64, CLIENTS = 8, ROUNDS = 6 };
 
 static int setup(void **state)
 {
-    static const struct mr_config c = {.vocab_size = VOCAB,
-                                       .n_positions = POSITIONS,
-                                       .n_embd = 64,
-                                       .n_layer = 1,
-                                       .n_head = 2,
-                                       .rotary_dim = 8,
-                                       .n_inner = 64,
-                                       .eos_token_id = EOS};
-    struct mr_error err = {0};
-    if (files_setup(state) < 0 || mr_synthetic_write(files_dir, &c, 3, &err) < 0)
-        return -1;
-    return mr_model_load(&model, files_dir, NULL, &err);
-}
-
-static int teardown(void **state)
-{
-    mr_model_close(model);
-    return files_teardown(state);
+    return small_model_setup(state, POSITIONS);
 }
 
 // ---- a server and its thread ----
