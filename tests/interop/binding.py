@@ -12,16 +12,9 @@ from pathlib import Path
 build = Path(sys.argv[1])
 sys.path.insert(0, "host/python")
 import millrace  # noqa: E402  (it loads the library that MILLRACE_LIBRARY names)
+from tap import done, ok  # noqa: E402
 
 DEMO, PROMPT = "models/demo", "And the king said"
-number = failed = 0
-
-
-def ok(good, name):
-    global number, failed
-    number += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {number} - {name}")
 
 
 def cli(*args):
@@ -90,5 +83,4 @@ with tempfile.TemporaryDirectory() as work:
         ok(loads(copy, {"LD_LIBRARY_PATH": prefix / "lib"}.items()) == soname, "binding: a copy alone, the system's library")
 ok(error_of(lambda: millrace.Model("no-such-model"))[0] == -2, "binding: a model that is not there")
 gc.collect()
-print(f"1..{number}")
-sys.exit(failed > 0)
+sys.exit(done())

@@ -19,15 +19,7 @@ from lm_eval.tasks import TaskManager
 BUILD, DEMO = Path(sys.argv[1]), Path("models/demo")
 sys.path.insert(0, "host/python")
 import millrace  # noqa: E402
-
-number = failed = 0
-
-
-def ok(holds, name, comment=""):
-    global number, failed
-    number += 1
-    failed += not holds
-    print(f"{'ok' if holds else 'not ok'} {number} - {name}{' # ' + comment if comment else ''}", flush=True)
+from tap import done, ok  # noqa: E402
 
 
 class Library(TemplateLM):
@@ -135,5 +127,4 @@ with tempfile.TemporaryDirectory() as tmp, millrace.Model(str(DEMO)) as model, m
     same_answers(result["samples"]["millrace_cloze"], details, "cloze")
     ok(abs(theirs["acc,none"] - said["cloze"]["acc"]) < 1e-8 and theirs["acc,none"] > 0, "cloze: acc", f"{theirs['acc,none']:.4f}")
     ok(abs(theirs["perplexity,none"] / said["cloze"]["perplexity"] - 1) < 1e-8, "cloze: perplexity", f"{theirs['perplexity,none']:.3f}")
-print(f"1..{number}")
-sys.exit(failed > 0)
+sys.exit(done())

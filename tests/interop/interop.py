@@ -18,18 +18,11 @@ from safetensors import safe_open
 
 sys.path.insert(0, "tests/fixtures")
 import make_tokenizer  # noqa: E402  (its texts)
+from tap import done, ok  # noqa: E402
 
 BUILD = Path(sys.argv[1])
 MILLRACE, HELPER = BUILD / "millrace", BUILD / "interop" / "helper"
 DEMO = Path("models/demo")
-number = failed = 0
-
-
-def ok(holds, name, comment=""):
-    global number, failed
-    number += 1
-    failed += not holds
-    print(f"{'ok' if holds else 'not ok'} {number} - {name}{' # ' + comment if comment else ''}", flush=True)
 
 
 def run(*command, **options):
@@ -123,8 +116,7 @@ def main():
             gptj = make_tokenizer.gptj_tokenizer(DEMO / "tokenizer.json", normalized)
             check_tokenizer(f"GPT-J's extra tokens, normalized {json.dumps(normalized)}", gptj.to_str(),
                             lambda t: gptj.encode(t).ids, work, corpus)
-    print(f"1..{number}")
-    return failed > 0 or number == 0
+    return done()
 
 
 if __name__ == "__main__":

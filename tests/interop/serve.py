@@ -14,18 +14,12 @@ import numpy as np
 import openai
 import tokenizers
 
+from tap import done, ok
+
 BUILD = Path(sys.argv[1])
 MILLRACE, HELPER = BUILD / "millrace", BUILD / "interop" / "helper"
 DEMO = Path("models/demo")
 PROMPT = "And the LORD spake unto Moses"
-number = failed = 0
-
-
-def ok(holds, name, comment=""):
-    global number, failed
-    number += 1
-    failed += not holds
-    print(f"{'ok' if holds else 'not ok'} {number} - {name}{' # ' + comment if comment else ''}", flush=True)
 
 
 def refused(kind, name, **request):
@@ -131,5 +125,4 @@ with tempfile.TemporaryDirectory() as tmp:
     finally:
         server.terminate()
         ok(server.wait(timeout=60) == 0, "the server ends with 0")
-print(f"1..{number}")
-sys.exit(failed > 0)
+sys.exit(done())
