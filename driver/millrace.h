@@ -5,7 +5,8 @@
  *   pci.c      the device: probe, remove, register access
  *   irq.c      vectors, or a timer where there are none
  *   context.c  an open file: ioctls, lifetime
- *   queue.c    a context's command ring: submission, completion, time-out
+ *   queue.c    a context's command ring: setting up, taking down, time-outs
+ *   submit.c   operations into entries; complete.c what comes back; wait.c for jobs
  *   map.c      pinned user memory
  *   card.c     card memory
  *   scrub.c    the program that erases the engine's memories; install.c puts it on the card
@@ -183,13 +184,28 @@ int millrace_queue_init(struct millrace_context *ctx, u32 index);
 void millrace_queue_stop(struct millrace_context *ctx);
 void millrace_queue_down(struct millrace_context *ctx);
 void millrace_queue_free_jobs(struct millrace_context *ctx);
-int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
-			  u32 count, u64 *job);
-int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
-int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait);
+void millrace_job_free(struct millrace_job *job);
+unsigned long millrace_tick_period(void);
+static inline u32 millrace_queue_reg(const struct millrace_device *dev,
+				     const struct millrace_queue *q, u32 at)
+{
+	return dev->queues_at + q->index * MR_PCIE_Q_STRIDE + at;
+}
+
+/* complete.c */
+struct millrace_job *millrace_oldest_job(struct millrace_queue *q); /* not finished */
 bool millrace_queue_reap(struct millrace_context *ctx);
 bool millrace_queue_busy(struct millrace_context *ctx);
 void millrace_queue_fail(struct millrace_context *ctx, int error);
+
+/* submit.c */
+int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
+			  u32 count, u64 *job);
+int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
+
+/* wait.c */
+int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait);
+int millrace_job_take(struct millrace_queue *q, u64 id, struct millrace_job **out);
 
 /* map.c */
 int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg);

@@ -90,7 +90,7 @@ if command -v spatch >/dev/null; then
     ok "coccicheck: ${#all[@]} semantic patches have nothing to say" ran "$work/driver" "${all[@]}"
     plant card.c 's/kfree(ctx->extents);/if (ctx->extents)\n\t\tkfree(ctx->extents);/'
     ok coccicheck_notices_a_needless_test noisy "NULL check before" cocci "$planted" "$scripts/coccinelle/free/ifnullfree.cocci"
-    plant queue.c 's/kfree(e);/kfree(e);\n\te->op = 0;/'
+    plant submit.c 's/kfree(e);/kfree(e);\n\te->op = 0;/'
     ok coccicheck_notices_use_after_free noisy "reference preceded by free" cocci "$planted" "$scripts/coccinelle/free/kfree.cocci"
 else
     skip coccicheck "no coccinelle (make deps-driver-check)"

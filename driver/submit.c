@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Submission: operations become entries of the ring, a doorbell tells the device. */
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "millrace.h"
+
+#define CLEAR_MAX SZ_16M /* of one entry, which other rings wait for */
+
+/* An entry of the ring before it is written. */
+struct entry {
+	u32 op, bytes, segments, skip;
+	u64 host, card;
+};
+
+static void put_entry(struct millrace_queue *q, u32 index, const struct entry *e, u32 flags)
+{
+	__le32 *w = q->ring + (index % MILLRACE_RING) * (MR_PCIE_ENTRY_BYTES / 4);
+
+	memset(w, 0, MR_PCIE_ENTRY_BYTES);
+	/* A completion of this place that is still there belongs to an earlier entry. */
+	memset(q->completions + (index % MILLRACE_RING) * MR_PCIE_CPL_BYTES, 0, MR_PCIE_CPL_BYTES);
+	w[MR_PCIE_W_OP] = cpu_to_le32(e->op | flags);
+	w[MR_PCIE_W_TAG] = cpu_to_le32(index);
+	w[MR_PCIE_W_HOST_LO] = cpu_to_le32(lower_32_bits(e->host));
+	w[MR_PCIE_W_HOST_HI] = cpu_to_le32(upper_32_bits(e->host));
+	w[MR_PCIE_W_CARD_LO] = cpu_to_le32(lower_32_bits(e->card));
+	w[MR_PCIE_W_CARD_HI] = cpu_to_le32(upper_32_bits(e->card));
+	w[MR_PCIE_W_BYTES] = cpu_to_le32(e->bytes);
+	w[MR_PCIE_W_SEGMENTS] = cpu_to_le32(e->segments);
+	w[MR_PCIE_W_SKIP] = cpu_to_le32(e->skip);
+}
+
+/* Writes the entries, links the job, rings the bell. The caller has checked the room. */
+static void push(struct millrace_context *ctx, struct millrace_job *job, const struct entry *e)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	unsigned long flags;
+	u32 i;
+
+	for (i = 0; i < job->count; i++)
+		put_entry(q, q->tail + i, &e[i],
+			  i + 1 < job->count ? MR_PCIE_FLAG_LINK : MR_PCIE_FLAG_IRQ);
+	spin_lock_irqsave(&q->lock, flags);
+	job->id = q->next_job++;
+	job->first = q->tail;
+	job->started = jiffies;
+	list_add_tail(&job->link, &q->jobs);
+	q->job_count++;
+	q->tail += job->count;
+	q->doorbells++;
+	spin_unlock_irqrestore(&q->lock, flags);
+	dma_wmb(); /* entries before the bell */
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL), q->tail & 0xffff);
+	millrace_irq_kick(dev);
+	schedule_delayed_work(&q->timeout, millrace_tick_period());
+}
+
+/* 0 when `count` entries and a job may be submitted. */
+static int room(struct millrace_context *ctx, u32 count)
+{
+	struct millrace_queue *q = &ctx->queue;
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (q->error || ctx->dev->stuck)
+		ret = q->error ? q->error : -EIO;
+	else if (q->job_count == MILLRACE_JOBS_MAX ||
+		 millrace_ring_space(q->head, q->tail, MILLRACE_RING) < count)
+		ret = -EAGAIN;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return ret;
+}
+
+static int prepare_copy(struct millrace_context *ctx, const struct millrace_op *op,
+			struct entry *e, struct millrace_map_object **out)
+{
+	struct millrace_map_object *map = xa_load(&ctx->maps, op->handle);
+	bool in = op->op == MILLRACE_OP_COPY_IN;
+	u32 seg;
+
+	if (!map)
+		return -ENOENT;
+	if (!(map->flags & (in ? MILLRACE_MAP_READ : MILLRACE_MAP_WRITE)))
+		return -EACCES;
+	if (!op->bytes || op->offset >= map->bytes || op->bytes > map->bytes - op->offset)
+		return -EINVAL;
+	if (!millrace_window_ok(ctx->extents, ctx->extent_count, op->addr, op->bytes))
+		return -EFAULT;
+	seg = millrace_map_find(map, op->offset, &e->skip);
+	e->op = in ? MR_PCIE_OP_COPY_IN : MR_PCIE_OP_COPY_OUT;
+	e->host = map->list_dma + (u64)seg * MR_PCIE_SEG_BYTES;
+	e->segments = map->segments - seg;
+	e->card = op->addr;
+	e->bytes = op->bytes;
+	kref_get(&map->refs);
+	*out = map;
+	/* For the device, also where memory is bounced. */
+	dma_sync_sgtable_for_device(&ctx->dev->pdev->dev, &map->sgt,
+				    map->flags & MILLRACE_MAP_WRITE ?
+				    (map->flags & MILLRACE_MAP_READ ? DMA_BIDIRECTIONAL :
+				     DMA_FROM_DEVICE) : DMA_TO_DEVICE);
+	return 0;
+}
+
+/* The descriptor is the driver's copy: user space cannot change it any more. */
+static int prepare_run(struct millrace_context *ctx, const struct millrace_op *op,
+		       struct entry *e, u32 index)
+{
+	struct millrace_queue *q = &ctx->queue;
+	u32 slot = index % MILLRACE_RING;
+	__le32 *desc = q->descriptors + slot * MILLRACE_DESC_BYTES;
+
+	if (op->handle || op->bytes % 64 || op->bytes > MILLRACE_DESC_BYTES || op->addr % 64)
+		return -EINVAL;
+	if (!millrace_window_ok(ctx->extents, ctx->extent_count, op->addr, op->bytes))
+		return -EFAULT;
+	if (copy_from_user(desc, u64_to_user_ptr(op->offset), op->bytes))
+		return -EFAULT;
+	if (!millrace_run_ok(ctx->extents, ctx->extent_count, desc, op->bytes / 4,
+			     ctx->dev->channels))
+		return -EFAULT;
+	e->op = MR_PCIE_OP_RUN;
+	e->host = q->descriptors_dma + slot * MILLRACE_DESC_BYTES;
+	e->card = op->addr;
+	e->bytes = op->bytes;
+	return 0;
+}
+
+int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
+			  u32 count, u64 *id)
+{
+	struct millrace_job *job;
+	struct entry *e;
+	int ret = room(ctx, count);
+	u32 i;
+
+	if (ret)
+		return ret;
+	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	e = kcalloc(count, sizeof(*e), GFP_KERNEL);
+	if (!job || !e) {
+		kfree(job);
+		kfree(e);
+		return -ENOMEM;
+	}
+	job->count = count;
+	for (i = 0; !ret && i < count; i++) {
+		if (ops[i].flags || ops[i].reserved)
+			ret = -EINVAL;
+		else if (ops[i].op == MILLRACE_OP_COPY_IN || ops[i].op == MILLRACE_OP_COPY_OUT)
+			ret = prepare_copy(ctx, &ops[i], &e[i], &job->maps[i]);
+		else if (ops[i].op == MILLRACE_OP_RUN)
+			ret = prepare_run(ctx, &ops[i], &e[i], ctx->queue.tail + i);
+		else
+			ret = -EINVAL;
+	}
+	if (ret) {
+		millrace_job_free(job);
+	} else {
+		push(ctx, job, e);
+		*id = job->id;
+	}
+	kfree(e);
+	return ret;
+}
+
+/* Zeroes card memory, and waits for it: for new buffers, before they are anybody's. */
+int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes)
+{
+	struct millrace_queue *q = &ctx->queue;
+
+	while (bytes) {
+		struct entry e = { .op = MR_PCIE_OP_CLEAR, .card = addr,
+				   .bytes = min_t(u64, bytes, CLEAR_MAX) };
+		struct millrace_job *job, *done;
+		int ret = room(ctx, 1);
+		u64 id;
+
+		if (ret)
+			return ret;
+		job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+		if (!job)
+			return -ENOMEM;
+		job->count = 1;
+		push(ctx, job, &e);
+		id = q->next_job - 1;
+		wait_event_killable(q->wait, (ret = millrace_job_take(q, id, &done)) != -EAGAIN);
+		if (ret)
+			return -EINTR; /* killed: the job stays until the context goes */
+		ret = done->status ? -EIO : 0;
+		millrace_job_free(done);
+		if (ret)
+			return ret;
+		addr += e.bytes;
+		bytes -= e.bytes;
+	}
+	return 0;
+}

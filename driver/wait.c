@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Waiting for a job, and taking its result. */
+#include <linux/dma-mapping.h>
+#include <linux/sched/signal.h>
+
+#include "millrace.h"
+
+static struct millrace_job *find_job(struct millrace_queue *q, u64 id)
+{
+	struct millrace_job *job;
+
+	list_for_each_entry(job, &q->jobs, link)
+		if (job->id == id)
+			return job;
+	return NULL;
+}
+
+/* -ENOENT: no such job; -EAGAIN: not finished; 0: taken out of the list. */
+int millrace_job_take(struct millrace_queue *q, u64 id, struct millrace_job **out)
+{
+	struct millrace_job *job;
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&q->lock, flags);
+	job = find_job(q, id);
+	if (!job) {
+		ret = -ENOENT;
+	} else if (!job->finished) {
+		ret = -EAGAIN;
+	} else {
+		list_del(&job->link);
+		q->job_count--;
+		*out = job;
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	return ret;
+}
+
+static void sync_for_cpu(struct millrace_context *ctx, struct millrace_job *job)
+{
+	u32 i;
+
+	if (millrace_enter(ctx->dev))
+		return;
+	for (i = 0; i < job->count; i++) {
+		struct millrace_map_object *map = job->maps[i];
+
+		if (map && map->mapped && map->flags & MILLRACE_MAP_WRITE)
+			dma_sync_sgtable_for_cpu(&ctx->dev->pdev->dev, &map->sgt,
+						 map->flags & MILLRACE_MAP_READ ?
+						 DMA_BIDIRECTIONAL : DMA_FROM_DEVICE);
+	}
+	millrace_exit(ctx->dev);
+}
+
+int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_job *job;
+	int ret = millrace_job_take(q, arg->job, &job), error;
+	long left;
+
+	if (ret == -EAGAIN && arg->deadline_ns) {
+		s64 now = ktime_get_ns();
+
+		if (arg->deadline_ns < 0)
+			left = MAX_SCHEDULE_TIMEOUT;
+		else
+			left = arg->deadline_ns <= now ? 0 :
+			       nsecs_to_jiffies(arg->deadline_ns - now) + 1;
+		/* Ends at the latest when the ring's own time-out stops it. */
+		left = wait_event_interruptible_timeout(q->wait,
+							(ret = millrace_job_take(q, arg->job,
+										 &job)) !=
+							-EAGAIN, left);
+		if (ret == -EAGAIN && left < 0)
+			return -ERESTARTSYS; /* the deadline is absolute */
+	}
+	if (ret)
+		return ret == -EAGAIN ? -ETIMEDOUT : ret;
+	sync_for_cpu(ctx, job);
+	arg->status = job->status;
+	arg->op = job->op;
+	arg->error = job->error;
+	arg->addr = job->addr;
+	arg->sticky = job->sticky;
+	memcpy(arg->counters, job->counters, sizeof(arg->counters));
+	/* Nothing but the end of its ring cancels a job's first operation that failed. */
+	error = 0;
+	if (job->status == MILLRACE_STATUS_CANCELLED)
+		error = READ_ONCE(q->error) ?: -EIO;
+	millrace_job_free(job);
+	return error;
+}
