@@ -96,6 +96,11 @@ void vm_config_init(unsigned want_caps, unsigned want_vectors)
     }
 }
 
+void vm_config_reset(void)
+{
+    vm_config_init(caps, vectors);
+}
+
 bool vm_config_master(void)
 {
     return space[COMMAND] & COMMAND_MASTER;
@@ -134,7 +139,7 @@ static void flush(void)
         put(space + msi + 20, 4, m ? pending : 0);
 }
 
-void vm_interrupt(unsigned vector)
+void vm_config_interrupt(unsigned vector)
 {
     pending |= 1u << vector;
     flush();
@@ -163,7 +168,7 @@ bool vm_config_write(uint32_t at, uint32_t value, unsigned bytes)
         reset |= express && at + i == express + 9u && v & 0x80;
     }
     if (reset)
-        vm_config_init(caps, vectors);
+        vm_config_reset();
     flush();
     return reset;
 }

@@ -306,6 +306,8 @@ class Function
         top->m_card_wready_i = onboard_.writing;
         top->m_card_bvalid_i = onboard_.respond;
         top->m_card_bresp_i = onboard_.write_resp;
+        if (vm_mute)
+            top->m_pci_rvalid_i = top->m_pci_bvalid_i = 0;
     }
 
     void transfers()

@@ -131,7 +131,7 @@ static uint64_t bar_read(uint64_t addr, unsigned bytes)
     uint32_t offset;
     uint64_t value = ~0ull;
     vm_counts.bar_reads++;
-    if (vm_config_bar(addr, &offset)) {
+    if (!vm_fault_bar_access(true) && vm_config_bar(addr, &offset)) {
         value = word_read(offset & ~3u);
         if (bytes == 8)
             value |= (uint64_t)word_read(offset + 4) << 32;
@@ -147,7 +147,7 @@ static void bar_write(uint64_t addr, uint64_t value, unsigned bytes)
 {
     uint32_t offset;
     vm_counts.bar_writes++;
-    if (!vm_config_bar(addr, &offset))
+    if (vm_fault_bar_access(false) || !vm_config_bar(addr, &offset))
         return;
     for (unsigned at = 0; at < bytes; at += 4) {
         unsigned lane = (offset + at) & 3, n = bytes - at < 4 ? bytes - at : 4;
@@ -189,6 +189,7 @@ static bool serve(void)
     union payload d;
     int fds[MAX_FDS];
     unsigned nfds;
+    uint32_t value;
     if (!receive(&h, &d, fds, &nfds))
         return false;
     switch (h.command) {
@@ -199,10 +200,13 @@ static bool serve(void)
             close(fds[i]);
         break;
     case CFG_READ:
-        answer(vm_config_read(d.config.addr, (unsigned)d.config.bytes));
+        if (!vm_fault_config_read(d.config.addr, (unsigned)d.config.bytes, &value))
+            value = vm_config_read(d.config.addr, (unsigned)d.config.bytes);
+        answer(value);
         break;
     case CFG_WRITE:
-        if (vm_config_write(d.config.addr, d.config.value, (unsigned)d.config.bytes)) {
+        if (!vm_fault_config_write(d.config.addr, d.config.value, (unsigned)d.config.bytes) &&
+            vm_config_write(d.config.addr, d.config.value, (unsigned)d.config.bytes)) {
             vm_counts.resets++;
             function->reset();
         }
@@ -215,7 +219,8 @@ static bool serve(void)
         answer(0); // posted: the processor goes on, the function sees it later, in order
         bar_write(d.bar.addr, d.bar.value, d.bar.bytes);
         break;
-    case RESET:
+    case RESET: // of the machine or the bus above
+        vm_config_reset();
         function->reset();
         answer(0);
         break;
@@ -293,7 +298,7 @@ int vm_run(const struct vm_function *f, const struct vm_options *options)
 {
     static const char hello[] = "{\"execute\":\"qmp_capabilities\"}\n";
     int status;
-    function = f;
+    function = vm_fault_init(f);
     vm_config_init(options->caps, options->vectors);
     pid_t pid = start(options->qemu);
     if (pid < 0)

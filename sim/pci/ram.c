@@ -34,7 +34,7 @@ bool vm_ram_map(unsigned n, const uint64_t *gpa, const uint64_t *size, const int
     return ok;
 }
 
-void *vm_dma(uint64_t gpa, uint64_t bytes, bool write)
+void *vm_ram(uint64_t gpa, uint64_t bytes, bool write)
 {
     if (!vm_config_master())
         return NULL;

@@ -5,6 +5,8 @@
 //            x-pci-proxy-dev), interrupts (-object qtest), pause and unplug (QMP)
 //   ram.c    guest memory, as QEMU hands it over
 //   config.c configuration space: BAR 0, MSI, MSI-X, PCI Express capability with FLR
+//   fault.h  faults of the function, which the guest's tests order through a back door: a window of
+//            configuration space from 0xE0 on
 //
 // QEMU's own interrupt path for such a device needs KVM. A message signalled interrupt is a 4-byte
 // write to 0xFEE00000 and above, so qtest's writel delivers it as hardware would.
@@ -49,8 +51,11 @@ extern struct vm_counts vm_counts;
 int vm_run(const struct vm_function *function, const struct vm_options *options);
 
 // Guest memory [gpa, gpa + bytes) for the function's accesses; NULL when it is not memory, or bus
-// mastering is off.
+// mastering is off. The pointer is good until the next call of the function's or of these.
 void *vm_dma(uint64_t gpa, uint64_t bytes, bool write);
+
+// While it is set no access to guest memory is answered (a fault).
+extern bool vm_mute;
 
 // Signals an interrupt on a vector: as MSI-X or MSI, as the guest has set it up; without either,
 // nothing. A masked one stays pending.
@@ -63,6 +68,8 @@ void vm_config_init(unsigned caps, unsigned vectors);
 uint32_t vm_config_read(uint32_t at, unsigned bytes); // from 0xC0 on: vm_counts, for tests
 // True when the write asked for a function level reset.
 bool vm_config_write(uint32_t at, uint32_t value, unsigned bytes);
+void vm_config_reset(void);
+void vm_config_interrupt(unsigned vector);
 bool vm_config_master(void);
 // Offset within BAR 0 of a guest physical address, or false.
 bool vm_config_bar(uint64_t addr, uint32_t *offset);
@@ -72,7 +79,16 @@ bool vm_msix_write(uint32_t offset, uint32_t value);
 
 bool vm_ram_map(unsigned count, const uint64_t *gpa, const uint64_t *size, const int64_t *offset,
                 const int *fds);
-void vm_message(uint64_t addr, uint32_t data); // a message signalled interrupt, to QEMU
+void *vm_ram(uint64_t gpa, uint64_t bytes, bool write); // vm_dma() without faults
+void vm_message(uint64_t addr, uint32_t data);          // a message signalled interrupt, to QEMU
+
+// The function with faults around it.
+const struct vm_function *vm_fault_init(const struct vm_function *function);
+bool vm_fault_link_lost(void);
+bool vm_fault_bar_access(bool read); // true: it is lost
+// Accesses of the back door, and those that are lost; false: the function's.
+bool vm_fault_config_read(uint32_t at, unsigned bytes, uint32_t *value);
+bool vm_fault_config_write(uint32_t at, uint32_t value, unsigned bytes);
 
 #ifdef __cplusplus
 }

@@ -87,6 +87,18 @@ static inline int job(int fd, const struct millrace_op *ops, uint32_t count,
     return ioctl(fd, MILLRACE_IOC_WAIT, result) != 0 ? -errno : (int)result->status;
 }
 
+// bind or unbind.
+static inline bool tell_driver(const char *what)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/sys/bus/pci/drivers/millrace/%s", what);
+    int fd = open(path, O_WRONLY);
+    bool good = fd >= 0 && write(fd, PCI_SLOT, strlen(PCI_SLOT)) == (ssize_t)strlen(PCI_SLOT);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
 static inline void fill(uint8_t *p, size_t n, uint32_t seed)
 {
     for (size_t i = 0; i < n; i++) {

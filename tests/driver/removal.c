@@ -10,17 +10,6 @@
 
 enum { MIB = 1 << 20, ROUNDS = 3 };
 
-static bool tell_driver(const char *what)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/sys/bus/pci/drivers/millrace/%s", what);
-    int fd = open(path, O_WRONLY);
-    bool good = fd >= 0 && write(fd, PCI_SLOT, strlen(PCI_SLOT)) == (ssize_t)strlen(PCI_SLOT);
-    if (fd >= 0)
-        close(fd);
-    return good;
-}
-
 struct waiter {
     int fd;
     uint64_t job;

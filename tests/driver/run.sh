@@ -30,6 +30,7 @@ vm() {
 }
 
 ok "driver: uapi, memory, isolation, clients, removal, interrupt modes" vm uapi memory isolation clients removal costs modes
+ok "driver: faults of the device" vm faults
 if [ "$1" = full ]; then
     PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory isolation clients removal generate
     ok "driver: selftest, loading and unloading" vm selftest leaks
