@@ -134,6 +134,15 @@ module millrace_pcie #(
   localparam int QW = $clog2(QUEUES);
   localparam logic [1:0] HOST = 2'd0, CARD = 2'd1, LOCAL = 2'd2;
 
+  // While the engine runs and nobody asks, all but the engine rests. The executor is not idle while
+  // the copier works, so what is between them has this clock too.
+  logic ctl_clk, bar_idle, exec_idle, engine_busy;
+  mr_clk_gate #(.HOLD(8)) u_ctl_gate (
+    .clk_i,
+    .active_i(!rst_ni || !bar_idle || !exec_idle),
+    .clk_o   (ctl_clk)
+  );
+
   // ---- BAR 0 and rings --------------------------------------------------------------------------
   logic          scrub_en, job_owner, own;
   logic [57:0]   scrub_addr;
@@ -153,8 +162,9 @@ module millrace_pcie #(
   mr_pcie_bar #(
     .N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)
   ) u_bar (
-    .clk_i,
+    .clk_i      (ctl_clk),
     .rst_ni,
+    .idle_o     (bar_idle),
     .s_awvalid_i(s_bar_awvalid_i),
     .s_awready_o(s_bar_awready_o),
     .s_awaddr_i (s_bar_awaddr_i),
@@ -200,7 +210,7 @@ module millrace_pcie #(
   mr_pcie_queues #(
     .QUEUES(QUEUES)
   ) u_queues (
-    .clk_i,
+    .clk_i        (ctl_clk),
     .rst_ni,
     .we_i         (q_we),
     .addr_i       (q_addr),
@@ -234,8 +244,10 @@ module millrace_pcie #(
   mr_pcie_exec #(
     .N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)
   ) u_exec (
-    .clk_i,
+    .clk_i         (ctl_clk),
     .rst_ni,
+    .busy_i        (engine_busy),
+    .idle_o        (exec_idle),
     .q_any_i       (any),
     .q_take_o      (take),
     .q_queue_i     (job_queue),
@@ -293,7 +305,7 @@ module millrace_pcie #(
     .W    (96),
     .DEPTH(AHEAD)
   ) u_ahead (
-    .clk_i,
+    .clk_i      (ctl_clk),
     .rst_ni,
     .clear_i    (1'b0),
     .in_valid_i (cp_valid && src_ready),
@@ -383,7 +395,7 @@ module millrace_pcie #(
   logic [7:0] lr_left_q;
   assign l_ren = e_ren || (lr_q && (!lrv_q || rready));
   assign l_wen = e_wen || (wvalid && dst == LOCAL);
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge ctl_clk) begin
     if (!rst_ni) begin
       lr_q  <= 1'b0;
       lrv_q <= 1'b0;
@@ -409,7 +421,7 @@ module millrace_pcie #(
     .W    (512),
     .DEPTH(64)
   ) u_local (
-    .clk_i,
+    .clk_i  (ctl_clk),
     .wen_i  (l_wen),
     .waddr_i(e_wen ? e_waddr : lw_addr_q),
     .wdata_i(e_wen ? e_wdata : wdata),
@@ -428,11 +440,11 @@ module millrace_pcie #(
   assign bresp   = dst == HOST ? m_pci_bresp_i : dst == CARD ? m_card_bresp_i : 2'b00;
 
   // ---- the engine -------------------------------------------------------------------------------
-  logic        unused_irq, unused_busy, unused_finish, unused;
+  logic        unused_irq, unused_finish, unused;
   logic [4:0]  unused_done;
   logic [79:0] unused_index;
   logic [1:0]  unused_bresp, unused_rresp;  // always OKAY
-  assign unused = &{1'b0, unused_irq, unused_busy, unused_finish, unused_done, unused_index,
+  assign unused = &{1'b0, unused_irq, unused_finish, unused_done, unused_index,
                     unused_bresp, unused_rresp, unused_bready};
   millrace_core #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
@@ -489,7 +501,7 @@ module millrace_pcie #(
     .m_host_bready_o,
     .m_host_bresp_i,
     .irq_o           (unused_irq),
-    .busy_o          (unused_busy),
+    .busy_o          (engine_busy),
     .finish_o        (unused_finish),
     .done_valid_o    (unused_done),
     .done_index_o    (unused_index)

@@ -168,26 +168,32 @@ module mr_copy #(
   end
 
   // ---- buffer: up to 128 bytes, the oldest at the bottom ----------------------------------------
-  logic [1023:0] buf_q, rest, add;
+  // Functions, called where the clock is: a simulator looks at them in the copier's cycles only.
+  function automatic [1023:0] dropped(input logic [1023:0] d, input logic [6:0] bytes);
+    dropped = d;
+    for (int s = 0; s < 7; s++) if (bytes[s]) dropped = dropped >> (8 << s);
+  endfunction
+  function automatic [1023:0] placed(input logic [511:0] d, input logic [6:0] n,
+                                     input logic [7:0] at);
+    placed = {512'd0, d & (n[6] ? '1 : ~({512{1'b1}} << {n[5:0], 3'd0}))};
+    for (int s = 0; s < 7; s++) if (at[s]) placed = placed << (8 << s);
+  endfunction
+  logic [1023:0] buf_q;
   logic [7:0]    cnt_q, kept;
-  logic          pop;
+  logic          pop, push;
   logic [6:0]    pop_n;
   // A new beat is added above what stays: room for 64 bytes before the pop is enough.
   assign in_free = !in_q || cnt_q <= 8'd64;
   assign kept    = cnt_q - (pop ? 8'(pop_n) : 8'd0);
-  always_comb begin
-    rest = buf_q;
-    if (pop) for (int s = 0; s < 7; s++) if (pop_n[s]) rest = rest >> (8 << s);
-    add = {512'd0, in_data_q & (in_n_q[6] ? '1 : ~({512{1'b1}} << {in_n_q[5:0], 3'd0}))};
-    for (int s = 0; s < 7; s++) if (kept[s]) add = add << (8 << s);
-  end
-  logic push;
-  assign push = in_q && cnt_q <= 8'd64;
+  assign push    = in_q && cnt_q <= 8'd64;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) cnt_q <= '0;
     else cnt_q <= kept + (push ? 8'(in_n_q) : 8'd0);
     if (!rst_ni) buf_q <= '0;
-    else if (push || pop) buf_q <= push ? rest | add : rest;
+    else if (push || pop) begin
+      buf_q <= (pop ? dropped(buf_q, pop_n) : buf_q) |
+               (push ? placed(in_data_q, in_n_q, kept) : '0);
+    end
   end
 
   // ---- destination ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 // ignore writes, as do words with a partial strobe.
 // q_: register port of mr_pcie_queues. x_: the executor's accesses to the engine: x_valid_i with
 // its payload until x_done_o (pulse; x_rdata_o with it). c_: AXI4-Lite master to the engine.
-// scrub_: the register SCRUB.
+// scrub_: the register SCRUB. idle_o: nothing is asked for or under way.
 module mr_pcie_bar #(
   parameter int N = 1,
   parameter int QUEUES = 16,
@@ -16,6 +16,7 @@ module mr_pcie_bar #(
 ) (
   input  logic                      clk_i,
   input  logic                      rst_ni,
+  output logic                      idle_o,
 
   input  logic                      s_awvalid_i,
   output logic                      s_awready_o,
@@ -84,6 +85,8 @@ module mr_pcie_bar #(
                        addr_q < mr_pkg::PCIE_QUEUES[15:0] + 16'(QUEUES * 64);
   logic skip;
   assign skip        = write_q && !whole_q;
+  assign idle_o      = !(s_awvalid_i || s_wvalid_i || s_arvalid_i || aw_q || w_q || ar_q || acc_q ||
+                         s_bvalid_o || s_rvalid_o || x_valid_i || c_state_q != 2'd0);
   assign local_done  = acc_q && (!engine || skip);
   assign q_we_o      = local_done && rings && write_q && whole_q;
   assign q_addr_o    = addr_q[QW+5:2];

@@ -11,7 +11,9 @@
 //
 // An entry with LINK and the entries behind it up to one without are a chain: after an error in it
 // the rest of the chain completes as cancelled. When the host disables the ring, what has not begun
-// is cancelled, and a run is ended by the engine's soft reset. With scrub_en_i, the run at
+// is cancelled, and a run is ended by the engine's soft reset. While the engine runs (busy_i, its
+// STATUS.busy) this block waits without a change of its state: idle_o is high then, and without an
+// entry, until something has to be done. With scrub_en_i, the run at
 // scrub_addr_i comes before an entry's run where q_owner_i is low; q_own_o (pulse): it ended well.
 module mr_pcie_exec #(
   parameter int N = 1,
@@ -20,6 +22,8 @@ module mr_pcie_exec #(
 ) (
   input  logic                      clk_i,
   input  logic                      rst_ni,
+  input  logic                      busy_i,
+  output logic                      idle_o,
 
   input  logic                      q_any_i,
   output logic                      q_take_o,
@@ -95,7 +99,6 @@ module mr_pcie_exec #(
   logic [QUEUES-1:0] cancel_q;  // rings in a chain that had an error
   logic [511:0]      line_q;    // counters on their way to the local memory
   logic [6:0]        word_q;
-  logic [5:0]        pause_q;
 
   // Within the card: channel << 36 | offset, channel below N, offset below 2^MEM_LOG2.
   logic [31:0] behind;
@@ -119,6 +122,10 @@ module mr_pcie_exec #(
   assign run_addr   = scrub_q ? {scrub_addr_i, 6'd0} : card_q;
   assign q_own_o    = state_q == S_REG && x_done_i && x_q == X_POLL && scrub_q && !stopped_q &&
                       x_rdata_i[2:0] == 3'b010;
+  // The engine has ended, or the ring was disabled and the engine has not been told yet.
+  logic wake;
+  assign wake       = !busy_i || (!q_enabled_i && !stopped_q);
+  assign idle_o     = state_q == S_IDLE ? !q_any_i : state_q == S_PAUSE && !wake;
   assign q_take_o   = state_q == S_IDLE && q_any_i;
   assign q_done_o   = state_q == S_DONE;
   assign q_irq_o    = irq_q || status_q != OK;
@@ -235,7 +242,7 @@ module mr_pcie_exec #(
             if (q_own_o) state_q <= S_COPY;
           end
         end
-        S_PAUSE: if (pause_q == '1) state_q <= S_REG;
+        S_PAUSE: if (wake) state_q <= S_REG;
         S_COUNT: state_q <= word_q[3:0] == '0 ? S_LINE : word_q < COUNTER_WORDS ? S_REG : S_COUNT;
         S_LINE:  state_q <= word_q < COUNTER_WORDS ? S_REG : S_CPL;
 
@@ -278,7 +285,6 @@ module mr_pcie_exec #(
         sticky_q      <= '0;
         eaddr_q       <= '0;
         word_q        <= '0;
-        pause_q       <= '0;
         x_q           <= X_FREE;
         scrub_q       <= 1'b0;
       end
@@ -394,7 +400,6 @@ module mr_pcie_exec #(
           endcase
         end
       end
-      S_PAUSE: pause_q <= pause_q + 6'd1;
       S_COUNT: begin
         // The last line is filled up with zeros.
         if (word_q[3:0] != '0 && word_q >= COUNTER_WORDS) begin

@@ -202,6 +202,8 @@ mutant 'every segment is skipped into, not the first' rtl/pcie/mr_pcie_exec.sv \
     "s/skip_q <= '0;/skip_q <= skip_q;/" rtl:pcie@n2
 mutant 'a run goes on when its ring is disabled' rtl/pcie/mr_pcie_exec.sv \
     "s/if (!q_enabled_i \&\& !stopped_q) x_q <= X_STOP/if (1'b0) x_q <= X_STOP/" rtl:pcie@n2
+mutant 'a disabled ring does not wake the executor' rtl/pcie/mr_pcie_exec.sv \
+    "s/= !busy_i || (!q_enabled_i \&\& !stopped_q);/= !busy_i;/" rtl:pcie@n2
 mutant 'doorbell: the entry in work counts as one ahead' rtl/pcie/mr_pcie_queues.sv \
     "s/ + 16'(job_busy_o \&\& job_queue_o == at);/;/" rtl:pcie@n2
 mutant 'busy_o falls between two entries' rtl/pcie/mr_pcie_queues.sv \
@@ -220,6 +222,10 @@ mutant 'a command does not wake attention' rtl/millrace_core.sv \
     's/issue_valid\[3\] || unit_busy\[3\] ||/unit_busy[3] ||/' gates
 mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
     's/meta_valid || drain_busy/drain_busy/' gates
+mutant 'an access does not wake BAR 0' rtl/pcie/mr_pcie_bar.sv \
+    's/= !(s_awvalid_i || s_wvalid_i || s_arvalid_i || aw_q/= !(aw_q/' rtl:pcie@gated
+mutant 'the end of a run does not wake the executor' rtl/pcie/mr_pcie_exec.sv \
+    's/state_q == S_PAUSE \&\& !wake;/state_q == S_PAUSE;/' rtl:pcie@gated
 mutant 'LayerNorm counts its own cycles' rtl/vector/mr_layernorm.sv \
     's/^  logic n_reading_q, fetch/  logic p_q; always_ff @(posedge clk_i) p_q <= rst_ni \&\& !p_q;\n&/; s/!phase_i/!p_q/' gates
 
