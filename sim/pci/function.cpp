@@ -37,6 +37,11 @@ struct Port {
     unsigned read_left = 0;
     bool writing = false, respond = false;
     uint8_t write_resp = 0;
+
+    bool busy() const
+    {
+        return read_left || writing || respond;
+    }
 };
 
 class Function
@@ -85,7 +90,8 @@ class Function
         top_->s_bar_awvalid_i = top_->s_bar_wvalid_i = top_->s_bar_arvalid_i = 0;
         top_->s_bar_bready_i = top_->s_bar_rready_i = 0;
         top_->rst_ni = 0;
-        drive();
+        drive_engine();
+        drive_copies();
         for (unsigned i = 0; i < reset_cycles; i++) {
             clock(true);
             if (i + 1 == reset_cycles)
@@ -288,10 +294,9 @@ class Function
         return p.read_left && !from ? MR_MEM_DECERR : MR_MEM_OKAY;
     }
 
-    void drive()
+    void drive_copies()
     {
         Vcore *top = top_.get();
-        drive_engine();
         top->m_pci_arready_i = !pci_.read_left;
         top->m_pci_rvalid_i = pci_.read_left != 0;
         top->m_pci_rresp_i = static_cast<uint8_t>(drive_read(pci_, top->m_pci_rdata_i));
@@ -310,10 +315,9 @@ class Function
             top->m_pci_rvalid_i = top->m_pci_bvalid_i = 0;
     }
 
-    void transfers()
+    void copy_transfers()
     {
         Vcore *top = top_.get();
-        engine_transfers();
         read_transfers(pci_, top->m_pci_arvalid_o, top->m_pci_araddr_o, top->m_pci_arlen_o,
                        top->m_pci_rready_o);
         write_transfers(pci_, top->m_pci_awvalid_o, top->m_pci_awaddr_o, top->m_pci_wvalid_o,
@@ -324,13 +328,25 @@ class Function
                         top->m_card_wdata_o, top->m_card_wstrb_o, top->m_card_wlast_o);
     }
 
+    // The copier's ports rest while the engine runs.
+    bool copies() const
+    {
+        return top_->m_pci_arvalid_o || top_->m_pci_awvalid_o || top_->m_card_arvalid_o ||
+               top_->m_card_awvalid_o || pci_.busy() || onboard_.busy();
+    }
+
     void cycle()
     {
-        transfers();
+        const bool copies = this->copies();
+        engine_transfers();
+        if (copies)
+            copy_transfers();
         mr_mem_step(memory_);
         cycles_++;
         clock(true);
-        drive();
+        drive_engine();
+        if (copies)
+            drive_copies();
         clock(false);
         if (top_->irq_o)
             for (unsigned v = 0; v < VM_VECTORS; v++)

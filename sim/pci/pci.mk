@@ -9,7 +9,7 @@ $(BUILD)/sim/obj/sim/pci/%.o: sim/pci/%.c $(VM_HDR) $(BUILD)/gen/mr_device.h
 
 # $(1) configuration
 define vm_config
-$(BUILD)/sim/$(1)/obj-pci/Vcore.mk: $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv sim/sim.mk
+$(BUILD)/sim/$(1)/obj-pci/Vcore.mk: $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv sim/sim.mk sim/verilator/objects.mk $$(SIM_TARGET)
 	@rm -rf $$(@D) && mkdir -p $$(@D)
 	@echo "VERILATE $$(@D)"
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $$(@D) --top-module millrace_pcie -DMILLRACE_CLK_GATE \
@@ -20,7 +20,7 @@ $(BUILD)/sim/$(1)/obj-pci/Vcore__ALL.a: $(BUILD)/sim/$(1)/obj-pci/Vcore.mk
 	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects >$$(@D)/build.log 2>&1 || { tail -40 $$(@D)/build.log; exit 1; }
 $(BUILD)/sim/$(1)/millrace-vm-$(1): $(BUILD)/sim/$(1)/obj-pci/Vcore__ALL.a $(wildcard sim/pci/*.cpp) $$(VM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $$(VM_HDR)
 	@echo "LINK  $$@"
-	@$$(SIM_CXX) $$(SIM_CXXFLAGS) -Werror $$(SIM_LAYOUT) -O2 -I$(BUILD)/sim/$(1)/obj-pci -I$(BUILD)/gen -isystem $$(SIM_VROOT)/include \
+	@$$(SIM_CXX) $$(SIM_CXXFLAGS) -Werror $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -I$(BUILD)/sim/$(1)/obj-pci -I$(BUILD)/gen -isystem $$(SIM_VROOT)/include \
 	  -isystem $$(SIM_VROOT)/include/vltstd -o $$@ sim/pci/function.cpp \
 	  $$(VM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $(BUILD)/sim/$(1)/obj-pci/Vcore__ALL.a $(BUILD)/sim/$(1)/obj-pci/Vruntime.a -lpthread
 .PHONY: vm-$(1)
@@ -76,7 +76,7 @@ demo-driver: deps deps-driver
 # Nothing to build, and a test that says it was skipped, where the packages cannot be had.
 driver-tests: $(if $(wildcard $(VM_BUILD)/vmlinuz),vm-tiny $(VM_BUILD)/guest.cpio)
 full-driver: deps-driver
-	@$(MAKE) --no-print-directory driver-tests $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny.so
+	@$(MAKE) --no-print-directory driver-tests $(MILLRACE) vm-sim $(foreach c,tiny sim,$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so)
 	@status=0; BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/run.sh full || status=1; \
-	for t in udev next; do BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/$$t.sh || status=1; done; \
+	for t in speed udev next; do BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/$$t.sh || status=1; done; \
 	$(MAKE) --no-print-directory driver-check || status=1; exit $$status
