@@ -18,7 +18,7 @@ enum {
     MSIX_MASK_ALL = 0x4000,
     MSI_MESSAGES = 4, // log2
     COUNTS = 0xC0,    // behind all capabilities: vm_counts
-    COUNTS_WORDS = 5,
+    COUNTS_WORDS = 6,
 };
 
 static uint8_t space[256], writable[256];
@@ -152,9 +152,9 @@ uint32_t vm_config_read(uint32_t at, unsigned bytes)
         return at + bytes <= sizeof space ? get(space + at, bytes) : ~0u;
     // For tests: what the function has been asked for and has done.
     const uint32_t counts[COUNTS_WORDS] = {
-        (uint32_t)vm_counts.bar_reads, (uint32_t)vm_counts.bar_writes,
-        (uint32_t)vm_counts.interrupts, (uint32_t)(vm_counts.dma_read >> 10),
-        (uint32_t)(vm_counts.dma_written >> 10)};
+        (uint32_t)vm_counts.bar_reads,           (uint32_t)vm_counts.bar_writes,
+        (uint32_t)vm_counts.interrupts,          (uint32_t)(vm_counts.dma_read >> 10),
+        (uint32_t)(vm_counts.dma_written >> 10), (uint32_t)vm_counts.busy_cycles};
     return counts[(at - COUNTS) / 4] >> (8 * (at & 3));
 }
 

@@ -154,7 +154,7 @@ class Function
     {
         for (unsigned i = 0; i < slice && top_->busy_o; i++) {
             cycle();
-            busy_cycles_++;
+            vm_counts.busy_cycles++;
         }
         if (const char *violation = mr_mem_violation(memory_))
             throw Failure{violation};
@@ -164,10 +164,6 @@ class Function
     uint64_t cycles() const
     {
         return cycles_;
-    }
-    uint64_t busy_cycles() const
-    {
-        return busy_cycles_;
     }
 
   private:
@@ -383,7 +379,7 @@ class Function
     uint8_t *card_[channels] = {};
     Port pci_, onboard_;
     const char *preset_ = nullptr;
-    uint64_t cycles_ = 0, busy_cycles_ = 0;
+    uint64_t cycles_ = 0;
 };
 
 Function *function;
@@ -480,7 +476,7 @@ int main(int argc, char **argv)
             "vm: cycles %" PRIu64 " busy %" PRIu64 ", config %" PRIu64 "/%" PRIu64 ", bar %" PRIu64
             "/%" PRIu64 ", interrupts %" PRIu64 ", resets %" PRIu64 ", dma %" PRIu64 "/%" PRIu64
             " bytes\n",
-            f.cycles(), f.busy_cycles(), vm_counts.config_reads, vm_counts.config_writes,
+            f.cycles(), vm_counts.busy_cycles, vm_counts.config_reads, vm_counts.config_writes,
             vm_counts.bar_reads, vm_counts.bar_writes, vm_counts.interrupts, vm_counts.resets,
             vm_counts.dma_read, vm_counts.dma_written);
     return status;

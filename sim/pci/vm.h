@@ -43,6 +43,7 @@ enum { VM_CAP_MSI = 1, VM_CAP_MSIX = 2, VM_CAP_EXPRESS = 4 };
 struct vm_counts {
     uint64_t config_reads, config_writes, bar_reads, bar_writes, table_writes, interrupts, resets;
     uint64_t dma_read, dma_written; // bytes
+    uint64_t busy_cycles;           // in which the function had work
 };
 extern struct vm_counts vm_counts;
 

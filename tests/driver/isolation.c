@@ -26,6 +26,7 @@ struct client {
     uint32_t *here[5];
     uint32_t handle[5];
     uint32_t rows, d, act, qkv, w;
+    uint32_t desc[32]; // of the last run
 };
 enum { PROGRAM, INPUT, WEIGHTS, KV, RESULT, PARTS };
 static const size_t sizes[PARTS] = {2 * PAGE, STREAM, STREAM, STREAM, STREAM};
@@ -65,13 +66,14 @@ static void client_close(struct client *c)
 // out.
 static bool client_run(struct client *c, uint32_t count)
 {
-    uint32_t desc[32] = {0};
+    uint32_t *desc = c->desc;
     struct millrace_op ops[PARTS + 3];
     struct millrace_wait w;
     for (uint32_t i = 0; i < PARTS; i++)
         ops[i] = (struct millrace_op){
             .op = MILLRACE_OP_COPY_IN, .addr = c->at[i], .bytes = sizes[i], .handle = c->handle[i]};
     const uint64_t windows[] = {c->at[PROGRAM] + 1024, c->at[INPUT], c->at[RESULT]};
+    memset(desc, 0, sizeof c->desc);
     desc[0] = 0x4E55524D;
     desc[1] = count;
     desc[2] = c->rows;
@@ -156,6 +158,41 @@ static void clean(struct client *c)
 {
     for (int i = 0; i < PARTS; i++)
         memset(c->here[i], 0, sizes[i]);
+}
+
+// Cycles in which the function had work since the machine began: the function counts them.
+static uint32_t busy_cycles(void)
+{
+    uint32_t value = 0;
+    int fd = open("/sys/bus/pci/devices/" PCI_SLOT "/config", O_RDONLY);
+    if (fd < 0 || pread(fd, &value, sizeof value, 0xC0 + 4 * 5) != sizeof value)
+        printf("# no count of cycles\n");
+    close(fd);
+    return value;
+}
+
+// Those of a run that only ends: no copies around it.
+static uint32_t run_cycles(struct client *c)
+{
+    uint32_t before;
+    struct millrace_op end = {.op = MILLRACE_OP_RUN, .addr = c->at[PROGRAM], .bytes = 128};
+    struct millrace_wait w;
+    end.offset = (uintptr_t)c->desc;
+    before = busy_cycles();
+    return job(c->fd, &end, 1, &w) == 0 ? busy_cycles() - before : 0;
+}
+
+// What it costs that another client has run before. Erasing is no part of the runs' own counters.
+static void cost(struct client *a, struct client *b)
+{
+    clean(a);
+    clean(b);
+    command(a, 0, OP_END, 0, 0);
+    command(b, 0, OP_END, 0, 0);
+    bool ran = client_run(a, 1) && client_run(b, 1);
+    uint32_t own = run_cycles(b), other = run_cycles(a), again = run_cycles(a);
+    ok(ran && own && other > own && other > again,
+       "a client that follows another one waits %u cycles", other - own);
 }
 
 // Each looks at one memory without having written it; words found, or -1.
@@ -256,6 +293,7 @@ int main(void)
         other = looks[i].look(&spy);
         ok(ran && other == 0, "%s: nor does who comes after (%ld words)", looks[i].name, other);
     }
+    cost(&secret, &spy);
     client_close(&secret);
     client_close(&spy);
     return done();
