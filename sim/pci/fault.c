@@ -23,13 +23,15 @@ static bool is_armed(const struct fault *f)
 
 bool vm_fault_any(void)
 {
-    return armed_count || vm_mute || link_reads;
+    return armed_count || vm_mute || link_reads || vm_fault_dma_pending();
 }
 
 bool vm_fault_strikes(unsigned code, unsigned at, unsigned ring, struct fault *out)
 {
+    bool offset = code == VM_FAULT_READ || code == VM_FAULT_WRITE; // where 0 is one
     for (struct fault *f = armed; f < armed + FAULTS_MAX; f++) {
-        if (f->code != code || (f->at && at && f->at != at) ||
+        if (f->code != code || f->flags & VM_FLAG_NEXT ||
+            (f->at != at && (offset || (f->at && at))) ||
             (f->ring != VM_RING_ANY && ring != VM_RING_ANY && f->ring != ring))
             continue;
         if (f->skip) {
@@ -47,6 +49,11 @@ bool vm_fault_strikes(unsigned code, unsigned at, unsigned ring, struct fault *o
     return false;
 }
 
+uint32_t vm_fault_changed(const struct fault *f, uint32_t word)
+{
+    return f->flags & VM_FLAG_ADD ? word + f->value : f->value;
+}
+
 static void arm(const struct fault *fault)
 {
     for (struct fault *f = armed; f < armed + FAULTS_MAX; f++)
@@ -60,11 +67,14 @@ static void arm(const struct fault *fault)
 
 static void disarm(bool all)
 {
-    for (struct fault *f = armed; f < armed + FAULTS_MAX; f++)
-        if (is_armed(f) && (all || !(f->flags & VM_FLAG_STAYS))) {
+    for (struct fault *f = armed; f < armed + FAULTS_MAX; f++) {
+        if (is_armed(f) && (all || !(f->flags & (VM_FLAG_STAYS | VM_FLAG_NEXT)))) {
             f->code = VM_FAULT_NONE;
             armed_count--;
+        } else if (f->flags & VM_FLAG_NEXT) {
+            f->flags = (uint8_t)((f->flags & ~VM_FLAG_NEXT) | VM_FLAG_STAYS);
         }
+    }
 }
 
 // ---- reset and link
@@ -72,7 +82,8 @@ static void disarm(bool all)
 
 static void reset(void)
 {
-    if (link_reads)
+    struct fault f;
+    if (link_reads || (armed_count && vm_fault_strikes(VM_FAULT_RESET, 0, VM_RING_ANY, &f)))
         return;
     disarm(false);
     vm_mute = false;
@@ -120,21 +131,31 @@ bool vm_fault_link_lost(void)
 
 static uint32_t read(uint32_t offset)
 {
+    struct fault f;
     idle_slices = 0;
-    return inner->read(offset);
+    uint32_t value = inner->read(offset);
+    vm_fault_dma_settle();
+    return armed_count && vm_fault_strikes(VM_FAULT_READ, offset, VM_RING_ANY, &f)
+               ? vm_fault_changed(&f, value)
+               : value;
 }
 
 static void write(uint32_t offset, uint32_t value, unsigned strobes)
 {
+    struct fault f;
     idle_slices = 0;
+    if (armed_count && vm_fault_strikes(VM_FAULT_WRITE, offset, VM_RING_ANY, &f))
+        return;
     vm_fault_watch_rings(offset, value);
     inner->write(offset, value, strobes);
+    vm_fault_dma_settle();
 }
 
 // A function that is stuck has work for ever: it is given some time after each access.
 static bool step(void)
 {
     bool work = inner->step();
+    vm_fault_dma_settle();
     if (vm_mute && ++idle_slices >= STUCK_SLICES)
         work = false;
     return work;
@@ -176,6 +197,36 @@ bool vm_fault_config_read(uint32_t at, unsigned bytes, uint32_t *value)
     return true;
 }
 
+// The word CODE has been written.
+static void order(uint32_t code)
+{
+    const uint32_t *d = door, count = d[(VM_DOOR_COUNT - VM_DOOR_CODE) / 4];
+    const struct fault f = {
+        .code = code,
+        .at = d[(VM_DOOR_AT - VM_DOOR_CODE) / 4],
+        .value = d[(VM_DOOR_VALUE - VM_DOOR_CODE) / 4],
+        .skip = (uint16_t)count,
+        .times = (uint16_t)(count >> 16),
+        .ring = (uint8_t)d[(VM_DOOR_RING - VM_DOOR_CODE) / 4],
+        .flags = (uint8_t)(d[(VM_DOOR_RING - VM_DOOR_CODE) / 4] >> 8),
+    };
+    vm_fault_dma_again();
+    if (code == VM_FAULT_NONE) {
+        disarm(true);
+        struck = 0;
+        if (link_reads)
+            link_up();
+    } else if (code == VM_FAULT_BAR) {
+        struck++;
+        (void)vm_config_write(0x10, 0, 4);
+    } else if (code == VM_FAULT_IRQ_STORM) {
+        struck++;
+        vm_fault_storm(f.value);
+    } else if (code < VM_FAULTS) {
+        arm(&f);
+    }
+}
+
 bool vm_fault_config_write(uint32_t at, uint32_t value, unsigned bytes)
 {
     if (!is_door(at))
@@ -184,26 +235,9 @@ bool vm_fault_config_write(uint32_t at, uint32_t value, unsigned bytes)
     uint32_t mask = (bytes == 4 ? ~0u : (1u << (8 * bytes)) - 1) << shift;
     uint32_t *word = &door[(at - VM_DOOR_CODE) / 4];
     *word = (*word & ~mask) | (value << shift & mask);
-    if (at != VM_DOOR_CODE)
-        return true;
-    vm_fault_dma_again();
-    if (*word == VM_FAULT_NONE) {
-        disarm(true);
-        struck = 0;
-        if (link_reads)
-            link_up();
-    } else if (*word < VM_FAULTS) {
-        const uint32_t *d = door;
-        const struct fault f = {
-            .code = d[0],
-            .at = d[(VM_DOOR_AT - VM_DOOR_CODE) / 4],
-            .value = d[(VM_DOOR_VALUE - VM_DOOR_CODE) / 4],
-            .skip = (uint16_t)d[(VM_DOOR_COUNT - VM_DOOR_CODE) / 4],
-            .times = (uint16_t)(d[(VM_DOOR_COUNT - VM_DOOR_CODE) / 4] >> 16),
-            .ring = (uint8_t)d[(VM_DOOR_RING - VM_DOOR_CODE) / 4],
-            .flags = (uint8_t)(d[(VM_DOOR_RING - VM_DOOR_CODE) / 4] >> 8),
-        };
-        arm(&f);
-    }
+    if (at == VM_DOOR_ORDER)
+        vm_order(*word);
+    else if (at == VM_DOOR_CODE)
+        order(*word);
     return true;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of the function. A fault is armed through the back door, a window of configuration space
-// that answers whatever else has failed, or from the start with --fault; it strikes at the chance
-// after `skip` others, `times` times, and is gone then.
+// that answers whatever else has failed; it strikes at the chance after `skip` others, `times`
+// times, and is gone then.
 //
-//   fault.c        arming, the back door, and what registers, reset and link do
+//   fault.c        arming, the back door, registers, reset and link
 //   fault_dma.c    accesses to host memory, completions, interrupts
 //
 // Back door, 32-bit words of configuration space (the guest's root writes them through sysfs):
@@ -13,7 +13,7 @@
 //   0xF0  ring (0xFF: any) | flags << 8
 //   0xF4  how often faults have struck since code 0 was written
 //   0xF8  an order to the machine, VM_ORDER_*
-// A reset of the function ends all faults but those with VM_FLAG_STAYS.
+// A reset of the function ends all faults but those with a flag that says otherwise.
 #ifndef MILLRACE_SIM_PCI_FAULT_H
 #define MILLRACE_SIM_PCI_FAULT_H
 
@@ -32,10 +32,28 @@ enum {
     VM_FAULT_NONE,
     VM_FAULT_STUCK, // no access to host memory is answered any more, from one of kind `at` on: what
                     // is in work stays there, CTRL = 0 does not help; a reset does
-    VM_FAULT_LINK, // lost from a register access on: reads give ones, all else is lost, for `times`
-                   // reads; value 1: the function comes back as after a reset
+    VM_FAULT_LINK,  // lost from a register access on: reads give ones, all else is lost, for
+                    // `times` reads; value 1: the function comes back as after a reset
+    VM_FAULT_REFUSE, // an access to host memory of kind `at`
+    VM_FAULT_READ,   // a register at offset `at` of BAR 0 gives `value`
+    VM_FAULT_WRITE,  // a write to offset `at` is lost
+    VM_FAULT_RESET,  // a reset of the function is lost
+    VM_FAULT_BAR,    // at once: BAR 0 forgets its address
+    // Of a completion:
+    VM_FAULT_WORD,  // its word `at` is `value`
+    VM_FAULT_MOVE,  // it is written `value` bytes further
+    VM_FAULT_NEVER, // it is not written
+    VM_FAULT_AGAIN, // it is written once more, with an interrupt, `value` ms later
+    VM_FAULT_FLIP,  // its word `at` goes to `value` and back again, for VM_FLIP_MS
+    VM_FAULT_LATE,  // it is written `value` ms after its interrupt
+    // Interrupts (`ring` is the vector):
+    VM_FAULT_IRQ_LOST,
+    VM_FAULT_IRQ_TWICE,
+    VM_FAULT_IRQ_STORM, // at once: `value` of every vector
     VM_FAULTS,
 };
+
+enum { VM_FLIP_MS = 20 };
 
 // Kinds of accesses to host memory; 0: any.
 enum {
@@ -47,7 +65,23 @@ enum {
     VM_AT_COMPLETION,
 };
 
-enum { VM_FLAG_STAYS = 1 }; // through resets of the function
+enum {
+    VM_FLAG_STAYS = 1, // through resets of the function
+    VM_FLAG_NEXT = 2,  // begins with the next reset, and stays
+    VM_FLAG_ADD = 4,   // WORD, READ: `value` is added to what is there
+};
 enum { VM_RING_ANY = 0xFF, VM_TIMES_ALWAYS = 0xFFFF };
+
+// With MACHINE=q35 of vm.sh, where the function is behind a root port.
+enum {
+    VM_ORDER_UNPLUG = 1,      // of the function, by the button of its slot
+    VM_ORDER_REPLUG,          // likewise, and again into it VM_REPLUG_MS after it has gone
+    VM_ORDER_AER_CORRECTABLE, // errors that the root port reports
+    VM_ORDER_AER_NONFATAL,
+    VM_ORDER_AER_FATAL,
+    VM_ORDERS,
+};
+
+enum { VM_REPLUG_MS = 300 };
 
 #endif

@@ -14,10 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/pci/fault.h"
 #include "sim/pci/vm.h"
 
 enum command { SYNC_SYSMEM, RET, CFG_WRITE, CFG_READ, BAR_WRITE, BAR_READ, SET_IRQFD, RESET };
-enum { MAX_FDS = 8, CHILD_PROXY = 3, CHILD_QTEST = 4, CHILD_QMP = 5, PASS_BIT = 0x20 };
+enum {
+    MAX_FDS = 8,
+    CHILD_PROXY = 3,
+    CHILD_QTEST = 4,
+    CHILD_QMP = 5,
+    PASS_BIT = 0x20,
+    UNANSWERED_MAX = 64
+};
 
 struct header {
     int32_t command;
@@ -47,6 +55,7 @@ static const struct vm_function *function;
 static int proxy = -1, qtest = -1, qmp = -1;
 static int unanswered; // commands to qtest
 static bool broken;    // a socket: the machine is at its end
+static bool replug;    // the function, when it has gone
 
 static bool send_all(int fd, const void *data, size_t bytes)
 {
@@ -83,15 +92,6 @@ static bool receive_all(int fd, void *data, size_t bytes)
 // ---- interrupts
 // ----------------------------------------------------------------------------------
 
-void vm_message(uint64_t addr, uint32_t data)
-{
-    char text[64];
-    int n = snprintf(text, sizeof text, "writel 0x%llx 0x%x\n", (unsigned long long)addr, data);
-    vm_counts.interrupts++;
-    if (send_all(qtest, text, (size_t)n))
-        unanswered++;
-}
-
 // qtest answers each command with a line.
 static void qtest_read(void)
 {
@@ -106,6 +106,78 @@ static void qtest_read(void)
         unanswered -= text[i] == '\n';
     if (strstr(text, "FAIL"))
         fprintf(stderr, "vm: qtest: %s", text);
+}
+
+void vm_message(uint64_t addr, uint32_t data)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "writel 0x%llx 0x%x\n", (unsigned long long)addr, data);
+    vm_counts.interrupts++;
+    if (send_all(qtest, text, (size_t)n))
+        unanswered++;
+    while (unanswered > UNANSWERED_MAX && !broken) // QEMU stops for answers that nobody takes
+        qtest_read();
+}
+
+// ---- orders
+// --------------------------------------------------------------------------------------
+
+// A line for QEMU's monitor, and a descriptor beside it (-1: none).
+static void monitor(const char *line, int fd)
+{
+    char control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec iov = {(void *)(uintptr_t)line, strlen(line)};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fd < 0) {
+        (void)send_all(qmp, line, strlen(line));
+        return;
+    }
+    m.msg_control = control;
+    m.msg_controllen = sizeof control;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    if (sendmsg(qmp, &m, MSG_NOSIGNAL) != (ssize_t)strlen(line))
+        broken = true;
+}
+
+void vm_order(unsigned order)
+{
+#define AER(error)                                                                                 \
+    "{\"execute\":\"human-monitor-command\",\"arguments\":"                                        \
+    "{\"command-line\":\"pcie_aer_inject_error rp0 " error "\"}}\n"
+    static const char unplug[] = "{\"execute\":\"device_del\",\"arguments\":{\"id\":\"acc0\"}}\n";
+    static const char *const orders[VM_ORDERS] = {
+        [VM_ORDER_UNPLUG] = unplug,
+        [VM_ORDER_REPLUG] = unplug,
+        [VM_ORDER_AER_CORRECTABLE] = AER("BAD_TLP"),
+        [VM_ORDER_AER_NONFATAL] = AER("COMP_TIME"),
+        [VM_ORDER_AER_FATAL] = AER("MALF_TLP"),
+    };
+    if (order < VM_ORDERS && orders[order])
+        monitor(orders[order], -1);
+    replug = order == VM_ORDER_REPLUG;
+}
+
+// The function, as a new one, in its slot.
+static void plug(void)
+{
+    int p[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p)) {
+        perror("vm: socketpair");
+        broken = true;
+        return;
+    }
+    proxy = p[0];
+    vm_config_reset();
+    function->reset();
+    monitor("{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"acc\"}}\n", p[1]);
+    monitor("{\"execute\":\"device_add\",\"arguments\":{\"driver\":\"x-pci-proxy-dev\","
+            "\"id\":\"acc0\",\"bus\":\"rp0\",\"fd\":\"acc\"}}\n",
+            -1);
+    close(p[1]);
 }
 
 // ---- accesses
@@ -270,24 +342,45 @@ static pid_t start(char *const *argv)
     return pid;
 }
 
+static void qmp_read(bool verbose)
+{
+    char text[4096];
+    ssize_t n = read(qmp, text, sizeof text);
+    if (n <= 0)
+        broken = true;
+    else if (verbose)
+        fprintf(stderr, "vm: qmp: %.*s", (int)n, text);
+}
+
+// The function's socket has ended: false at the end of the machine.
+static bool gone(void)
+{
+    if (!replug || broken)
+        return false;
+    replug = false;
+    close(proxy);
+    proxy = -1;
+    return true;
+}
+
 static void loop(bool verbose)
 {
     for (bool work = false; !broken;) {
         struct pollfd p[3] = {{proxy, POLLIN, 0}, {qtest, POLLIN, 0}, {qmp, POLLIN, 0}};
-        if (poll(p, 3, work ? 0 : -1) < 0 && errno != EINTR)
+        int n = poll(p, 3, work ? 0 : proxy < 0 ? VM_REPLUG_MS : vm_fault_timeout());
+        if (n < 0 && errno != EINTR)
             return;
+        vm_fault_tick();
         if (p[1].revents & POLLIN)
             qtest_read();
-        if (p[2].revents & POLLIN) {
-            char text[4096];
-            ssize_t n = read(qmp, text, sizeof text);
-            if (n > 0 && verbose)
-                fprintf(stderr, "vm: qmp: %.*s", (int)n, text);
-        }
+        if (p[2].revents)
+            qmp_read(verbose);
         if (p[0].revents) { // the guest first
-            if (!serve())
+            work = serve();
+            if (!work && !gone())
                 return;
-            work = true;
+        } else if (proxy < 0 && n == 0) {
+            plug(); // nothing has been heard for as long as it takes to be rid of the old one
         } else if (work) {
             work = function->step();
         }

@@ -60,9 +60,9 @@ VM_PROGRAMS := $(patsubst tests/driver/%.c,$(VM_BUILD)/%,$(wildcard tests/driver
 $(VM_BUILD)/ends: sim/pci/guest/ends.c
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -Os -static -s -o $@ $<
-$(VM_PROGRAMS): $(VM_BUILD)/%: tests/driver/%.c driver/include/uapi/millrace.h $(wildcard tests/driver/*.h) sim/pci/fault.h
+$(VM_PROGRAMS): $(VM_BUILD)/%: tests/driver/%.c driver/include/uapi/millrace.h $(wildcard tests/driver/*.h) sim/pci/fault.h $(BUILD)/gen/mr_device.h
 	@mkdir -p $(@D)
-	@$(CC) $(CSTD) $(WARN) -O1 -static -s -I. -Idriver/include -o $@ $<
+	@$(CC) $(CSTD) $(WARN) -O1 -static -s -I. -Idriver/include -I$(BUILD)/gen -o $@ $<
 VM_FILES := $(MILLRACE) $(VM_BUILD)/ends tests/driver/guest.sh $(VM_PROGRAMS)
 $(VM_BUILD)/guest.cpio: sim/pci/guest/init sim/pci/guest/pack.sh $(BUILD)/driver/millrace.ko $(VM_FILES) $(wildcard models/demo/*)
 	@echo "CPIO  $@"

@@ -90,6 +90,9 @@ bool vm_fault_bar_access(bool read); // true: it is lost
 // Accesses of the back door, and those that are lost; false: the function's.
 bool vm_fault_config_read(uint32_t at, unsigned bytes, uint32_t *value);
 bool vm_fault_config_write(uint32_t at, uint32_t value, unsigned bytes);
+int vm_fault_timeout(void); // ms until vm_fault_tick() has something to do; -1: nothing
+void vm_fault_tick(void);
+void vm_order(unsigned order); // VM_ORDER_*, to QEMU's monitor
 
 #ifdef __cplusplus
 }

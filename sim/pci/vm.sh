@@ -9,6 +9,8 @@
 #   PARAMS="swiotlb=4096,force"   of the kernel; with "millrace." in front, of the driver
 #   EXTRA=DIRECTORY               whose files are added to the guest's root
 #   MEMORY=256                    MiB
+#   MACHINE=q35                   in place of microvm: the function is behind a root port, in a slot that it
+#                                 can be taken from (sim/pci/fault.h: orders)
 set -uo pipefail
 build=${BUILD:-build} config=${CONFIG:-tiny} memory=${MEMORY:-256}
 dir=$(mktemp -d)
@@ -22,18 +24,33 @@ for word; do printf "'%s' " "${word//\'/\'\\\'\'}"; done >"$dir/root/command"
 cat "$build/vm/guest.cpio" "$dir/command.cpio" >"$dir/initrd" || exit 125
 
 khz=$(awk -F: '/^cpu MHz/ { printf "%d", $2 * 1000; exit }' /proc/cpuinfo)
+case ${MACHINE:-microvm} in
+microvm)
+    # Without a timer of known rate: the processor's is the host's.
+    machine=(-M microvm,pcie=on,acpi=on,rtc=on,pit=on,pic=on,isa-serial=on,auto-kernel-cmdline=off)
+    slot=bus=pcie.0,addr=5 clock="tsc_early_khz=${khz:-2600000} tsc=reliable"
+    ;;
+q35)
+    machine=(-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off -M "q35,sata=off,smbus=off,usb=off,vmport=off,i8042=off,hpet=off" -bios qboot.rom
+        -device pcie-root-port,id=rp0,bus=pcie.0,addr=5,chassis=1,slot=1)
+    slot=bus=rp0 clock=
+    ;;
+*)
+    echo "vm.sh: MACHINE=$MACHINE is not known: microvm or q35" >&2
+    exit 125
+    ;;
+esac
 # shellcheck disable=SC2086
 timeout --kill-after=5 "${VM_TIMEOUT:-600}" "$build/sim/$config/millrace-vm-$config" ${FUNCTION:-} -- \
-    qemu-system-x86_64 -M microvm,pcie=on,acpi=on,rtc=on,pit=on,pic=on,isa-serial=on,auto-kernel-cmdline=off \
-    -accel tcg -cpu qemu64 -smp 1 -m "$memory" \
+    qemu-system-x86_64 "${machine[@]}" -accel tcg -cpu qemu64 -smp 1 -m "$memory" \
     -object memory-backend-memfd,id=ram,size="${memory}M",share=on -machine memory-backend=ram \
     -nodefaults -no-user-config -display none -no-reboot -serial stdio \
-    -device isa-debug-exit,iobase=0xf4,iosize=1 -device x-pci-proxy-dev,id=acc0,fd=3,bus=pcie.0,addr=5 \
+    -device isa-debug-exit,iobase=0xf4,iosize=1 -device x-pci-proxy-dev,id=acc0,fd=3,"$slot" \
     -chardev socket,id=qt,fd=4 -object qtest,id=qt0,chardev=qt,log=none \
     -chardev socket,id=qmp,fd=5 -mon chardev=qmp,mode=control \
     -kernel "${KERNEL:-$build/vm/vmlinuz}" -initrd "$dir/initrd" \
-    -append "console=ttyS0 panic=-1 quiet loglevel=3 tsc_early_khz=${khz:-2600000} tsc=reliable mitigations=off cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1 ${PARAMS:-}" \
-    </dev/null 2>&1 | tr -d '\r' | tee "$dir/log"
+    -append "console=ttyS0 panic=-1 quiet loglevel=3 $clock mitigations=off cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1 ${PARAMS:-}" \
+    </dev/null 2>&1 | stdbuf -oL tr -d '\r' | tee "$dir/log"
 status=${PIPESTATUS[0]}
 if grep -qE 'WARNING|BUG:|Oops|Call Trace|Blocked re-entrant|[Kk]ernel panic|cut here' "$dir/log"; then
     echo "vm.sh: the kernel or QEMU complained"

@@ -7,8 +7,6 @@
 #include "sim/pci/fault.h"
 #include "tests/driver/device.h"
 
-#define PCI_DEVICE_PATH "/sys/bus/pci/devices/" PCI_SLOT
-
 struct fault {
     uint32_t code, at, value, skip, times;
     uint32_t ring; // from 1 on; 0: any
@@ -17,13 +15,13 @@ struct fault {
 
 static inline uint32_t door(uint32_t at, const uint32_t *value)
 {
-    int fd = open(PCI_DEVICE_PATH "/config", O_RDWR | O_CLOEXEC);
+    int fd = open(pci_file("config"), O_RDWR | O_CLOEXEC);
     uint32_t got = 0;
     bool good = fd >= 0 && (value ? pwrite(fd, value, 4, at) : pread(fd, &got, 4, at)) == 4;
     if (fd >= 0)
         close(fd);
     if (!good) {
-        printf("Bail out! " PCI_DEVICE_PATH "/config: %s\n", strerror(errno));
+        printf("Bail out! the back door: %s\n", strerror(errno));
         exit(1);
     }
     return got;
@@ -51,6 +49,12 @@ static inline uint32_t fault_struck(void)
     return door(VM_DOOR_STRUCK, NULL);
 }
 
+// To the machine: VM_ORDER_*.
+static inline void order(uint32_t what)
+{
+    door(VM_DOOR_ORDER, &what);
+}
+
 static inline bool put_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -71,7 +75,7 @@ static inline bool set_parameter(const char *name, unsigned value)
 
 static inline bool function_level_reset(void)
 {
-    return put_file(PCI_DEVICE_PATH "/reset", "1");
+    return put_file(pci_file("reset"), "1");
 }
 
 #endif

@@ -164,7 +164,7 @@ static void clean(struct client *c)
 static uint32_t busy_cycles(void)
 {
     uint32_t value = 0;
-    int fd = open("/sys/bus/pci/devices/" PCI_SLOT "/config", O_RDONLY);
+    int fd = open(pci_file("config"), O_RDONLY);
     if (fd < 0 || pread(fd, &value, sizeof value, 0xC0 + 4 * 5) != sizeof value)
         printf("# no count of cycles\n");
     close(fd);

@@ -13,7 +13,7 @@ enum { MIB = 1 << 20, LARGE = 64 * MIB };
 static uint32_t accesses(void)
 {
     uint32_t counts[2] = {0};
-    int fd = open("/sys/bus/pci/devices/" PCI_SLOT "/config", O_RDONLY);
+    int fd = open(pci_file("config"), O_RDONLY);
     if (fd < 0 || pread(fd, counts, sizeof counts, 0xC0) != (ssize_t)sizeof counts)
         printf("# configuration space: %s\n", strerror(errno));
     close(fd);
