@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* An open file: a context with a ring, card memory and mappings of its own. */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -170,10 +171,13 @@ union argument {
 	struct millrace_submit submit;
 	struct millrace_wait wait;
 	struct millrace_eventfd eventfd;
+	struct millrace_export export;
+	struct millrace_import import;
 };
 
 /* What needs the device, with device and context held. */
-static int with_device(struct millrace_context *ctx, unsigned int cmd, union argument *arg)
+static int with_device(struct millrace_context *ctx, unsigned int cmd, union argument *arg,
+		       struct file **file)
 {
 	int ret = millrace_enter(ctx->dev);
 
@@ -201,6 +205,12 @@ static int with_device(struct millrace_context *ctx, unsigned int cmd, union arg
 	case MILLRACE_IOC_SUBMIT:
 		ret = submit(ctx, &arg->submit);
 		break;
+	case MILLRACE_IOC_EXPORT:
+		ret = millrace_export(ctx, &arg->export, file);
+		break;
+	case MILLRACE_IOC_IMPORT:
+		ret = millrace_import(ctx, &arg->import);
+		break;
 	default:
 		ret = -ENOTTY;
 	}
@@ -213,6 +223,7 @@ out:
 static long millrace_ioctl(struct file *file, unsigned int cmd, unsigned long user)
 {
 	struct millrace_context *ctx = file->private_data;
+	struct file *exported = NULL;
 	union argument arg;
 	long ret;
 
@@ -225,17 +236,22 @@ static long millrace_ioctl(struct file *file, unsigned int cmd, unsigned long us
 	case MILLRACE_IOC_WAIT: /* sleeps without holding the device, so that it can be removed */
 		if (arg.wait.flags || arg.wait.reserved)
 			return -EINVAL;
-		ret = millrace_queue_wait(ctx, &arg.wait);
-		break;
+		return millrace_queue_wait(ctx, &arg.wait, (void __user *)user);
 	case MILLRACE_IOC_EVENTFD:
 		ret = set_eventfd(ctx, &arg.eventfd);
 		break;
 	default:
-		ret = with_device(ctx, cmd, &arg);
+		ret = with_device(ctx, cmd, &arg, &exported);
 	}
 	if (!ret && _IOC_DIR(cmd) & _IOC_READ &&
 	    copy_to_user((void __user *)user, &arg, _IOC_SIZE(cmd)))
-		return -EFAULT;
+		ret = -EFAULT;
+	if (exported && ret) {
+		put_unused_fd(arg.export.fd);
+		fput(exported);
+	} else if (exported) {
+		fd_install(arg.export.fd, exported); /* others may see it from here on */
+	}
 	return ret;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* User memory for copies: pinned and charged, mapped for the device, listed in its format. */
+/* Memory for copies: pinned and charged, mapped for the device, listed in its format. */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -8,25 +8,24 @@
 
 #include "millrace.h"
 
-static enum dma_data_direction direction(const struct millrace_map_object *map)
-{
-	if (!(map->flags & MILLRACE_MAP_WRITE))
-		return DMA_TO_DEVICE;
-	return map->flags & MILLRACE_MAP_READ ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;
-}
+/*
+ * The same memory may be mapped more than once, by several contexts: nothing is
+ * synchronised with the mapping, but each job's own part of it with the job.
+ */
+#define MAP_ATTRS DMA_ATTR_SKIP_CPU_SYNC
 
 /* Against RLIMIT_MEMLOCK, together with whatever else is pinned for this mm. */
-static int charge(struct millrace_map_object *map)
+static int charge(struct millrace_memory *memory)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	unsigned long total = atomic64_add_return(map->npages, &current->mm->pinned_vm);
+	unsigned long total = atomic64_add_return(memory->npages, &current->mm->pinned_vm);
 
 	if (total > limit && !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(map->npages, &current->mm->pinned_vm);
+		atomic64_sub(memory->npages, &current->mm->pinned_vm);
 		return -ENOMEM;
 	}
-	map->mm = current->mm;
-	mmgrab(map->mm);
+	memory->mm = current->mm;
+	mmgrab(memory->mm);
 	return 0;
 }
 
@@ -52,30 +51,72 @@ static void own_pages(struct page **pages, int n, unsigned long user, unsigned i
 	}
 }
 
-static int pin(struct millrace_map_object *map, u64 user)
+static int pin(struct millrace_memory *memory, u64 user)
 {
-	unsigned int flags = FOLL_LONGTERM | (map->flags & MILLRACE_MAP_WRITE ? FOLL_WRITE : 0);
+	unsigned int flags = FOLL_LONGTERM | (memory->written ? FOLL_WRITE : 0);
 	unsigned long got = 0;
 
-	map->pages = kvcalloc(map->npages, sizeof(*map->pages), GFP_KERNEL_ACCOUNT);
-	if (!map->pages)
+	memory->pages = kvcalloc(memory->npages, sizeof(*memory->pages), GFP_KERNEL_ACCOUNT);
+	if (!memory->pages)
 		return -ENOMEM;
-	while (got < map->npages) {
+	while (got < memory->npages) {
 		int n = pin_user_pages_fast((user & PAGE_MASK) + got * PAGE_SIZE,
-					    min_t(unsigned long, map->npages - got, 4096),
-					    flags, map->pages + got);
+					    min_t(unsigned long, memory->npages - got, 4096),
+					    flags, memory->pages + got);
 
 		if (n <= 0 || fatal_signal_pending(current)) {
-			unpin_user_pages(map->pages, got + max(n, 0));
-			kvfree(map->pages);
-			map->pages = NULL;
+			unpin_user_pages(memory->pages, got + max(n, 0));
+			kvfree(memory->pages);
+			memory->pages = NULL;
 			return n < 0 ? n : n ? -EINTR : -EFAULT;
 		}
-		if (!(map->flags & MILLRACE_MAP_WRITE))
-			own_pages(map->pages + got, n, (user & PAGE_MASK) + got * PAGE_SIZE, flags);
+		if (!memory->written)
+			own_pages(memory->pages + got, n, (user & PAGE_MASK) + got * PAGE_SIZE,
+				  flags);
 		got += n;
 	}
 	return 0;
+}
+
+static void memory_release(struct kref *refs)
+{
+	struct millrace_memory *memory = container_of(refs, struct millrace_memory, refs);
+
+	if (memory->pages)
+		unpin_user_pages_dirty_lock(memory->pages, memory->npages, memory->written);
+	kvfree(memory->pages);
+	if (memory->mm) {
+		atomic64_sub(memory->npages, &memory->mm->pinned_vm);
+		mmdrop(memory->mm);
+	}
+	kfree(memory);
+}
+
+void millrace_memory_put(struct millrace_memory *memory)
+{
+	kref_put(&memory->refs, memory_release);
+}
+
+static struct millrace_memory *memory_create(const struct millrace_map *arg)
+{
+	struct millrace_memory *memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!memory)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&memory->refs);
+	memory->bytes = arg->bytes;
+	memory->offset = offset_in_page(arg->user);
+	memory->npages = DIV_ROUND_UP(memory->offset + arg->bytes, PAGE_SIZE);
+	memory->written = arg->flags & MILLRACE_MAP_WRITE;
+	ret = charge(memory);
+	if (!ret)
+		ret = pin(memory, arg->user);
+	if (ret) {
+		millrace_memory_put(memory);
+		return ERR_PTR(ret);
+	}
+	return memory;
 }
 
 /* The device's list: address, length, zero. */
@@ -86,13 +127,13 @@ static int list_segments(struct millrace_map_object *map)
 	__le32 *w;
 	int i;
 
-	map->segments = map->sgt.nents;
+	map->segments = map->sgt->nents;
 	map->list_bytes = (size_t)map->segments * MR_PCIE_SEG_BYTES;
 	map->list = dma_alloc_coherent(d, map->list_bytes, &map->list_dma, GFP_KERNEL);
 	if (!map->list)
 		return -ENOMEM;
 	w = map->list;
-	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
+	for_each_sgtable_dma_sg(map->sgt, sg, i) {
 		w[0] = cpu_to_le32(lower_32_bits(sg_dma_address(sg)));
 		w[1] = cpu_to_le32(upper_32_bits(sg_dma_address(sg)));
 		w[2] = cpu_to_le32(sg_dma_len(sg));
@@ -109,9 +150,16 @@ void millrace_map_release_dma(struct millrace_map_object *map)
 	if (map->list)
 		dma_free_coherent(d, map->list_bytes, map->list, map->list_dma);
 	map->list = NULL;
-	if (map->mapped)
-		dma_unmap_sgtable(d, &map->sgt, direction(map), 0);
-	map->mapped = false;
+	if (map->attach) {
+		if (map->sgt)
+			dma_buf_unmap_attachment_unlocked(map->attach, map->sgt,
+							  millrace_map_direction(map));
+		dma_buf_detach(map->buf, map->attach);
+	} else if (map->sgt) {
+		dma_unmap_sgtable(d, map->sgt, millrace_map_direction(map), MAP_ATTRS);
+	}
+	map->attach = NULL;
+	map->sgt = NULL;
 }
 
 static void map_release(struct kref *refs)
@@ -124,15 +172,11 @@ static void map_release(struct kref *refs)
 	if (!map->ctx->down)
 		millrace_map_release_dma(map);
 	mutex_unlock(&dev->down_lock);
-	sg_free_table(&map->sgt);
-	if (map->pages)
-		unpin_user_pages_dirty_lock(map->pages, map->npages,
-					    map->flags & MILLRACE_MAP_WRITE);
-	kvfree(map->pages);
-	if (map->mm) {
-		atomic64_sub(map->npages, &map->mm->pinned_vm);
-		mmdrop(map->mm);
-	}
+	sg_free_table(&map->own);
+	if (map->memory)
+		millrace_memory_put(map->memory);
+	if (map->buf)
+		dma_buf_put(map->buf);
 	kfree(map);
 }
 
@@ -146,7 +190,7 @@ u32 millrace_map_find(const struct millrace_map_object *map, u64 offset, u32 *sk
 	struct scatterlist *sg;
 	int i;
 
-	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
+	for_each_sgtable_dma_sg(map->sgt, sg, i) {
 		if (offset < sg_dma_len(sg))
 			break;
 		offset -= sg_dma_len(sg);
@@ -155,9 +199,96 @@ u32 millrace_map_find(const struct millrace_map_object *map, u64 offset, u32 *sk
 	return i;
 }
 
+/*
+ * A part of a mapping, for the device or for the CPU. The lists of other exporters
+ * are their business: dma-buf has the memory in step from map_dma_buf on.
+ */
+static void sync_part(struct millrace_map_object *map, u64 offset, u64 bytes, bool device)
+{
+	struct device *d = &map->ctx->dev->pdev->dev;
+	struct scatterlist *sg;
+	int i;
+
+	if (!map->sgt || (map->buf && !millrace_exported(map->buf)))
+		return;
+	for_each_sgtable_dma_sg(map->sgt, sg, i) {
+		u64 n = sg_dma_len(sg);
+
+		if (!bytes)
+			break;
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		n = min_t(u64, n - offset, bytes);
+		if (device)
+			dma_sync_single_for_device(d, sg_dma_address(sg) + offset, n,
+						   millrace_map_direction(map));
+		else
+			dma_sync_single_for_cpu(d, sg_dma_address(sg) + offset, n,
+						millrace_map_direction(map));
+		offset = 0;
+		bytes -= n;
+	}
+}
+
+void millrace_map_sync_for_device(struct millrace_map_object *map, u64 offset, u64 bytes)
+{
+	sync_part(map, offset, bytes, true);
+}
+
+void millrace_map_sync_for_cpu(struct millrace_map_object *map, u64 offset, u64 bytes)
+{
+	sync_part(map, offset, bytes, false);
+}
+
+struct millrace_map_object *millrace_map_new(struct millrace_context *ctx, u64 bytes, u32 flags)
+{
+	struct millrace_map_object *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+
+	if (!map)
+		return NULL;
+	kref_init(&map->refs);
+	map->ctx = ctx;
+	map->bytes = bytes;
+	map->flags = flags;
+	mutex_lock(&ctx->dev->down_lock);
+	list_add(&map->link, &ctx->map_list);
+	mutex_unlock(&ctx->dev->down_lock);
+	return map;
+}
+
+/* The last step: from here on the handle can be used. */
+int millrace_map_publish(struct millrace_map_object *map, u32 *handle)
+{
+	int ret = list_segments(map);
+
+	if (!ret)
+		ret = xa_alloc(&map->ctx->maps, handle, map, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	return ret;
+}
+
+static int map_memory(struct millrace_map_object *map)
+{
+	struct millrace_memory *memory = map->memory;
+	struct device *d = &map->ctx->dev->pdev->dev;
+	int ret;
+
+	ret = sg_alloc_table_from_pages_segment(&map->own, memory->pages, memory->npages,
+						memory->offset, memory->bytes,
+						dma_get_max_seg_size(d), GFP_KERNEL);
+	if (ret)
+		return ret;
+	ret = dma_map_sgtable(d, &map->own, millrace_map_direction(map), MAP_ATTRS);
+	if (!ret)
+		map->sgt = &map->own;
+	return ret == -EIO ? -ENOMEM : ret; /* no room in the IOMMU, or to bounce */
+}
+
 int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg)
 {
 	struct millrace_map_object *map;
+	struct millrace_memory *memory;
 	u32 handle;
 	int ret;
 
@@ -165,35 +296,18 @@ int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg)
 	    arg->bytes > MILLRACE_MAP_BYTES_MAX || arg->user + arg->bytes < arg->user ||
 	    arg->user != (unsigned long)arg->user || arg->handle)
 		return -EINVAL;
-	map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
-	if (!map)
+	memory = memory_create(arg);
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	map = millrace_map_new(ctx, arg->bytes, arg->flags);
+	if (!map) {
+		millrace_memory_put(memory);
 		return -ENOMEM;
-	kref_init(&map->refs);
-	map->ctx = ctx;
-	map->bytes = arg->bytes;
-	map->flags = arg->flags;
-	mutex_lock(&ctx->dev->down_lock);
-	list_add(&map->link, &ctx->map_list);
-	mutex_unlock(&ctx->dev->down_lock);
-	map->npages = DIV_ROUND_UP(offset_in_page(arg->user) + arg->bytes, PAGE_SIZE);
-	ret = charge(map);
-	if (!ret)
-		ret = pin(map, arg->user);
-	if (!ret)
-		ret = sg_alloc_table_from_pages_segment(&map->sgt, map->pages, map->npages,
-							offset_in_page(arg->user), map->bytes,
-							dma_get_max_seg_size(&ctx->dev->pdev->dev),
-							GFP_KERNEL);
-	if (!ret) {
-		ret = dma_map_sgtable(&ctx->dev->pdev->dev, &map->sgt, direction(map), 0);
-		map->mapped = !ret;
-		if (ret == -EIO) /* no room in the IOMMU, or to bounce: less may fit */
-			ret = -ENOMEM;
 	}
+	map->memory = memory;
+	ret = map_memory(map);
 	if (!ret)
-		ret = list_segments(map);
-	if (!ret)
-		ret = xa_alloc(&ctx->maps, &handle, map, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+		ret = millrace_map_publish(map, &handle);
 	if (ret) {
 		millrace_map_put(map);
 		return ret;

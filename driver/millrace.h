@@ -7,7 +7,8 @@
  *   context.c  an open file: ioctls, lifetime
  *   queue.c    a context's command ring: setting up, taking down, time-outs
  *   submit.c   operations into entries; complete.c what comes back; wait.c for jobs
- *   map.c      pinned user memory
+ *   map.c      pinned user memory, and what copies go to and from
+ *   dmabuf.c   mappings that are passed on as dma-bufs, or come as such
  *   card.c     card memory
  *   scrub.c    the program that erases the engine's memories; install.c puts it on the card
  *   check.c    what user space says, checked without the kernel's services
@@ -29,6 +30,7 @@
 #ifndef MILLRACE_H
 #define MILLRACE_H
 
+#include <linux/dma-buf.h>
 #include <linux/eventfd.h>
 #include <linux/genalloc.h>
 #include <linux/kref.h>
@@ -89,17 +91,28 @@ struct millrace_device {
 	struct dentry *debugfs;
 };
 
-/* User memory: pinned, mapped, and listed for the device. */
-struct millrace_map_object {
-	struct kref refs; /* the handle, and each job that uses it */
-	struct millrace_context *ctx;
+/* User memory that is pinned. It needs neither context nor device. */
+struct millrace_memory {
+	struct kref refs; /* a mapping, and each dma-buf that was made from it */
 	struct mm_struct *mm; /* that is charged */
 	struct page **pages;
 	unsigned long npages;
 	u64 bytes;
+	unsigned int offset; /* within the first page */
+	bool written; /* by devices */
+};
+
+/* What copies go to and from: user memory or a dma-buf, mapped and listed for the device. */
+struct millrace_map_object {
+	struct kref refs; /* the handle, and each job that uses it */
+	struct millrace_context *ctx;
+	struct millrace_memory *memory; /* or */
+	struct dma_buf *buf;
+	struct dma_buf_attachment *attach;
+	u64 bytes;
 	u32 flags;
-	struct sg_table sgt;
-	bool mapped;
+	struct sg_table own; /* of memory */
+	struct sg_table *sgt; /* own or the attachment's, NULL: not mapped */
 	__le32 *list; /* the device's segments, 16 bytes each */
 	dma_addr_t list_dma;
 	size_t list_bytes;
@@ -118,6 +131,9 @@ struct millrace_job {
 	u64 addr;
 	u64 counters[MILLRACE_COUNTERS_MAX];
 	struct millrace_map_object *maps[MILLRACE_OPS_MAX];
+	struct {
+		u64 offset, bytes;
+	} written[MILLRACE_OPS_MAX]; /* within the mapping, by the device */
 };
 
 struct millrace_queue {
@@ -204,15 +220,33 @@ int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op
 int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
 
 /* wait.c */
-int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait);
+int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait,
+			void __user *user);
 int millrace_job_take(struct millrace_queue *q, u64 id, struct millrace_job **out);
 
 /* map.c */
 int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg);
 void millrace_map_put(struct millrace_map_object *map);
 void millrace_map_release_dma(struct millrace_map_object *map);
+struct millrace_map_object *millrace_map_new(struct millrace_context *ctx, u64 bytes, u32 flags);
+int millrace_map_publish(struct millrace_map_object *map, u32 *handle);
+void millrace_map_sync_for_device(struct millrace_map_object *map, u64 offset, u64 bytes);
+void millrace_map_sync_for_cpu(struct millrace_map_object *map, u64 offset, u64 bytes);
+void millrace_memory_put(struct millrace_memory *memory);
+static inline enum dma_data_direction millrace_map_direction(const struct millrace_map_object *map)
+{
+	if (!(map->flags & MILLRACE_MAP_WRITE))
+		return DMA_TO_DEVICE;
+	return map->flags & MILLRACE_MAP_READ ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;
+}
+
 /* First segment and bytes to skip in it for an offset. */
 u32 millrace_map_find(const struct millrace_map_object *map, u64 offset, u32 *skip);
+
+/* dmabuf.c */
+int millrace_export(struct millrace_context *ctx, struct millrace_export *arg, struct file **file);
+int millrace_import(struct millrace_context *ctx, struct millrace_import *arg);
+bool millrace_exported(const struct dma_buf *buf); /* by this driver */
 
 /* card.c */
 int millrace_card_init(struct millrace_device *dev);

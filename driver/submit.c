@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Submission: operations become entries of the ring, a doorbell tells the device. */
-#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -76,7 +75,7 @@ static int room(struct millrace_context *ctx, u32 count)
 }
 
 static int prepare_copy(struct millrace_context *ctx, const struct millrace_op *op,
-			struct entry *e, struct millrace_map_object **out)
+			struct entry *e, struct millrace_job *job, u32 i)
 {
 	struct millrace_map_object *map = xa_load(&ctx->maps, op->handle);
 	bool in = op->op == MILLRACE_OP_COPY_IN;
@@ -97,12 +96,12 @@ static int prepare_copy(struct millrace_context *ctx, const struct millrace_op *
 	e->card = op->addr;
 	e->bytes = op->bytes;
 	kref_get(&map->refs);
-	*out = map;
-	/* For the device, also where memory is bounced. */
-	dma_sync_sgtable_for_device(&ctx->dev->pdev->dev, &map->sgt,
-				    map->flags & MILLRACE_MAP_WRITE ?
-				    (map->flags & MILLRACE_MAP_READ ? DMA_BIDIRECTIONAL :
-				     DMA_FROM_DEVICE) : DMA_TO_DEVICE);
+	job->maps[i] = map;
+	if (!in) {
+		job->written[i].offset = op->offset;
+		job->written[i].bytes = op->bytes;
+	}
+	millrace_map_sync_for_device(map, op->offset, op->bytes);
 	return 0;
 }
 
@@ -152,7 +151,7 @@ int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op
 		if (ops[i].flags || ops[i].reserved)
 			ret = -EINVAL;
 		else if (ops[i].op == MILLRACE_OP_COPY_IN || ops[i].op == MILLRACE_OP_COPY_OUT)
-			ret = prepare_copy(ctx, &ops[i], &e[i], &job->maps[i]);
+			ret = prepare_copy(ctx, &ops[i], &e[i], job, i);
 		else if (ops[i].op == MILLRACE_OP_RUN)
 			ret = prepare_run(ctx, &ops[i], &e[i], ctx->queue.tail + i);
 		else

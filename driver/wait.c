@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Waiting for a job, and taking its result. */
-#include <linux/dma-mapping.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 
 #include "millrace.h"
 
@@ -43,22 +43,44 @@ static void sync_for_cpu(struct millrace_context *ctx, struct millrace_job *job)
 
 	if (millrace_enter(ctx->dev))
 		return;
-	for (i = 0; i < job->count; i++) {
-		struct millrace_map_object *map = job->maps[i];
-
-		if (map && map->mapped && map->flags & MILLRACE_MAP_WRITE)
-			dma_sync_sgtable_for_cpu(&ctx->dev->pdev->dev, &map->sgt,
-						 map->flags & MILLRACE_MAP_READ ?
-						 DMA_BIDIRECTIONAL : DMA_FROM_DEVICE);
-	}
+	for (i = 0; i < job->count; i++)
+		if (job->written[i].bytes)
+			millrace_map_sync_for_cpu(job->maps[i], job->written[i].offset,
+						  job->written[i].bytes);
 	millrace_exit(ctx->dev);
 }
 
-int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg)
+/* As millrace_job_take(), but the job stays, and its result is in arg. */
+static int look(struct millrace_queue *q, struct millrace_wait *arg)
+{
+	struct millrace_job *job;
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&q->lock, flags);
+	job = find_job(q, arg->job);
+	if (!job) {
+		ret = -ENOENT;
+	} else if (!job->finished) {
+		ret = -EAGAIN;
+	} else {
+		arg->status = job->status;
+		arg->op = job->op;
+		arg->error = job->error;
+		arg->addr = job->addr;
+		arg->sticky = job->sticky;
+		memcpy(arg->counters, job->counters, sizeof(arg->counters));
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	return ret;
+}
+
+int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg,
+			void __user *user)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_job *job;
-	int ret = millrace_job_take(q, arg->job, &job), error;
+	int ret = look(q, arg), error = 0;
 	long left;
 
 	if (ret == -EAGAIN && arg->deadline_ns) {
@@ -71,25 +93,22 @@ int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg)
 			       nsecs_to_jiffies(arg->deadline_ns - now) + 1;
 		/* Ends at the latest when the ring's own time-out stops it. */
 		left = wait_event_interruptible_timeout(q->wait,
-							(ret = millrace_job_take(q, arg->job,
-										 &job)) !=
-							-EAGAIN, left);
+							(ret = look(q, arg)) != -EAGAIN, left);
 		if (ret == -EAGAIN && left < 0)
 			return -ERESTARTSYS; /* the deadline is absolute */
 	}
 	if (ret)
 		return ret == -EAGAIN ? -ETIMEDOUT : ret;
-	sync_for_cpu(ctx, job);
-	arg->status = job->status;
-	arg->op = job->op;
-	arg->error = job->error;
-	arg->addr = job->addr;
-	arg->sticky = job->sticky;
-	memcpy(arg->counters, job->counters, sizeof(arg->counters));
 	/* Nothing but the end of its ring cancels a job's first operation that failed. */
-	error = 0;
-	if (job->status == MILLRACE_STATUS_CANCELLED)
+	if (arg->status == MILLRACE_STATUS_CANCELLED)
 		error = READ_ONCE(q->error) ?: -EIO;
+	/* A job whose result could not be written can be waited for again. */
+	else if (copy_to_user(user, arg, sizeof(*arg)))
+		return -EFAULT;
+	ret = millrace_job_take(q, arg->job, &job);
+	if (ret)
+		return ret; /* another thread has it */
+	sync_for_cpu(ctx, job);
 	millrace_job_free(job);
 	return error;
 }

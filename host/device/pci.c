@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/pci.h"
 #include "device/registers.h"
-#include "driver/include/uapi/millrace.h"
 
 enum {
     OPS = 32,
@@ -319,16 +319,26 @@ static int info_read(struct mr_device *dev, uint32_t offset, uint32_t *value, st
     return 0;
 }
 
+int mr_pci_check(const struct millrace_info *driver, const char *uri, struct mr_error *err)
+{
+    if (driver->uapi_version < 1 || driver->ops_max < OPS || driver->jobs_max < 1 ||
+        driver->map_bytes_max < CHUNK_LEAST || driver->counters != MR_COUNTERS)
+        return mr_fail(err, MR_ERR_DEVICE,
+                       "%s: driver and program do not fit: uapi version %u (1 or later wanted), "
+                       "%u operations a job (%d), %u counters (%d); install both from one release",
+                       uri, driver->uapi_version, driver->ops_max, OPS, driver->counters,
+                       MR_COUNTERS);
+    return 0;
+}
+
 static int take_info(struct pci_device *d, struct mr_error *err)
 {
     struct mr_device_info *info = &d->base.info;
     if (ioctl(d->fd, MILLRACE_IOC_INFO, &d->driver) != 0)
         return fail_errno(d, "asking the driver", err);
-    if (d->driver.uapi_version < MILLRACE_UAPI_VERSION || d->driver.ops_max < OPS ||
-        d->driver.counters != MR_COUNTERS)
-        return mr_fail(err, MR_ERR_DEVICE, "%s: the driver is of another version (%u)", info->uri,
-                       d->driver.uapi_version);
-    int rc = mr_registers_identify(&d->base, info_read, err);
+    int rc = mr_pci_check(&d->driver, info->uri, err);
+    if (rc == 0)
+        rc = mr_registers_identify(&d->base, info_read, err);
     snprintf(info->config, sizeof info->config, "unnamed");
     const struct mr_config_entry *c;
     for (int i = 0; rc == 0 && (c = mr_config_at(i)); i++)

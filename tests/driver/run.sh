@@ -29,10 +29,10 @@ vm() {
     return $status
 }
 
-ok "driver: uapi, memory, isolation, clients, removal, interrupt modes" vm uapi memory isolation clients removal costs modes
+ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi memory dmabuf isolation clients removal costs modes
 ok "driver: faults of the device" vm faults
 if [ "$1" = full ]; then
-    PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory isolation clients removal generate
+    PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory dmabuf isolation clients removal generate
     ok "driver: selftest, loading and unloading" vm selftest leaks
     FUNCTION="--irq none" ok "driver: no vectors" vm polled
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate

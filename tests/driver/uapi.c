@@ -159,6 +159,19 @@ static void test_events(int fd)
     struct millrace_wait w = {.job = s.job};
     ok(ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0, "its result, without waiting");
     ok(refused(fd, MILLRACE_IOC_WAIT, &w) == ENOENT, "can be taken once");
+    // A result that cannot be written is not lost.
+    struct millrace_wait *fixed =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s.job = 0;
+    bool good = fixed != MAP_FAILED && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+    *fixed = (struct millrace_wait){.job = good ? s.job : 0, .deadline_ns = -1};
+    mprotect(fixed, 4096, PROT_READ);
+    ok(good && refused(fd, MILLRACE_IOC_WAIT, fixed) == EFAULT, "wait: nowhere to write to");
+    mprotect(fixed, 4096, PROT_READ | PROT_WRITE);
+    ok(ioctl(fd, MILLRACE_IOC_WAIT, fixed) == 0 && fixed->status == 0 &&
+           refused(fd, MILLRACE_IOC_WAIT, fixed) == ENOENT,
+       "and taken by the next");
+    munmap(fixed, 4096);
     ok(poll(&pf, 1, 0) == 0, "nothing to poll for any more");
     e.fd = -1;
     ok(ioctl(fd, MILLRACE_IOC_EVENTFD, &e) == 0, "no eventfd any more");

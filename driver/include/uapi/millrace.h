@@ -16,7 +16,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define MILLRACE_UAPI_VERSION 1
+/* 1: all up to MILLRACE_IOC_EVENTFD; 2: MILLRACE_IOC_EXPORT, MILLRACE_IOC_IMPORT */
+#define MILLRACE_UAPI_VERSION 2
 
 /* Engine registers in struct millrace_info, from MAGIC (0x010) on. */
 #define MILLRACE_INFO_ENGINE_WORDS 16
@@ -196,6 +197,40 @@ struct millrace_eventfd {
 	__u32 reserved;
 };
 
+/**
+ * struct millrace_export - a mapping of user memory as a dma-buf
+ * @handle: in: from struct millrace_map
+ * @flags: in: MILLRACE_MAP_READ: importers may only read it; with
+ *	MILLRACE_MAP_WRITE: also write it
+ * @fd: in: zero; out: the dma-buf, close-on-exec
+ * @reserved: in: zero
+ *
+ * The memory must begin and end at a page, and stays pinned and counted until
+ * both the mapping and the dma-buf are gone.
+ */
+struct millrace_export {
+	__u32 handle;
+	__u32 flags;
+	__s32 fd;
+	__u32 reserved;
+};
+
+/**
+ * struct millrace_import - a dma-buf of any exporter as a mapping
+ * @fd: in: the dma-buf, which can then be closed
+ * @flags: in: MILLRACE_MAP_READ, MILLRACE_MAP_WRITE or both
+ * @handle: in: zero; out: of the mapping, until MILLRACE_IOC_UNMAP
+ * @reserved: in: zero
+ * @bytes: in: zero; out: size of the dma-buf
+ */
+struct millrace_import {
+	__s32 fd;
+	__u32 flags;
+	__u32 handle;
+	__u32 reserved;
+	__u64 bytes;
+};
+
 #define MILLRACE_IOC_INFO _IOR('R', 0x40, struct millrace_info)
 #define MILLRACE_IOC_ALLOC _IOWR('R', 0x41, struct millrace_alloc)
 #define MILLRACE_IOC_FREE _IOW('R', 0x42, struct millrace_free)
@@ -204,5 +239,7 @@ struct millrace_eventfd {
 #define MILLRACE_IOC_SUBMIT _IOWR('R', 0x45, struct millrace_submit)
 #define MILLRACE_IOC_WAIT _IOWR('R', 0x46, struct millrace_wait)
 #define MILLRACE_IOC_EVENTFD _IOW('R', 0x47, struct millrace_eventfd)
+#define MILLRACE_IOC_EXPORT _IOWR('R', 0x48, struct millrace_export)
+#define MILLRACE_IOC_IMPORT _IOWR('R', 0x49, struct millrace_import)
 
 #endif
