@@ -36,10 +36,13 @@ struct mr_xrt_unit {
     struct mr_xrt_card *card;
     unsigned number;
     void *kernel, *run;
+    bool woken; // XRT has said that the run has ended
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what follows, and of loading
 static struct mr_xrt_card *cards;
+static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER; // of units' `woken`
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 
 // Why a call failed, as far as XRT says: ": No such device" or nothing.
 static const char *reason(char text[128])
@@ -184,6 +187,17 @@ void mr_xrt_close(struct mr_xrt_card *card)
 // ---- compute units
 // -------------------------------------------------------------------------------
 
+// Called by a thread of XRT's, perhaps a moment after its xrtRunState() has shown the end.
+static void on_end(void *run, unsigned state, void *unit)
+{
+    (void)run;
+    (void)state;
+    (void)pthread_mutex_lock(&ends);
+    ((struct mr_xrt_unit *)unit)->woken = true;
+    (void)pthread_cond_broadcast(&ended);
+    (void)pthread_mutex_unlock(&ends);
+}
+
 int mr_xrt_unit_open(struct mr_xrt_unit **out, struct mr_xrt_card *card, unsigned number,
                      struct mr_error *err)
 {
@@ -217,6 +231,8 @@ int mr_xrt_unit_open(struct mr_xrt_unit **out, struct mr_xrt_card *card, unsigne
         mr_xrt_unit_close(unit);
         return rc;
     }
+    if (card->emulated) // only a hint: poll_state() looks for itself
+        (void)xrt.xrtRunSetCallback(unit->run, MR_XRT_COMPLETED, on_end, unit);
     *out = unit;
     return 0;
 }
@@ -305,13 +321,23 @@ static bool under_way(unsigned state)
 }
 
 // In emulation xrtRunWaitFor() does not look at its limit: with 2.13's own scheduler it waits for
-// ever, else whole seconds.
-static unsigned poll_state(const struct mr_xrt_unit *unit, unsigned ms)
+// ever, else whole seconds. on_end() ends a slice of the waiting early; looking more often takes
+// time from the simulator.
+static unsigned poll_state(struct mr_xrt_unit *unit, unsigned ms)
 {
-    enum { POLL_US = 100 };
+    enum { SLICE_MS = 5 };
     unsigned state = xrt.xrtRunState(unit->run);
-    for (unsigned us = 0; under_way(state) && us < ms * 1000; us += POLL_US) {
-        (void)nanosleep(&(struct timespec){.tv_nsec = POLL_US * 1000}, NULL);
+    for (unsigned waited = 0; under_way(state) && waited < ms; waited += SLICE_MS) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += SLICE_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        (void)pthread_mutex_lock(&ends);
+        if (!unit->woken)
+            (void)pthread_cond_clockwait(&ended, &ends, CLOCK_MONOTONIC, &until);
+        unit->woken = false;
+        (void)pthread_mutex_unlock(&ends);
         state = xrt.xrtRunState(unit->run);
     }
     return state;

@@ -72,21 +72,26 @@ static int upload(struct mr_xrt_device *d, struct mr_xrt_buffer *bo, size_t skip
     return 0;
 }
 
-static int flush(struct mr_xrt_device *d, struct mr_xrt_area *b, struct mr_error *err)
+static int flush(struct mr_xrt_area *b, struct mr_error *err)
 {
     size_t from = b->dirty_from, to = b->dirty_to;
     if (from >= to)
         return 0;
     b->dirty_from = b->dirty_to = 0;
-    return sync_range(d, &b->bo[0], true, b->skip + from, to - from, err);
+    return mr_xrt_sync(&b->bo[0], true, b->skip + from, to - from, err);
 }
 
-int mr_xrt_device_flush(struct mr_xrt_device *d, struct mr_error *err)
+int mr_xrt_flush_here(struct mr_xrt_device *d, struct mr_error *err)
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < d->count; i++)
-        rc = flush(d, &d->buffers[i], err);
+        rc = flush(&d->buffers[i], err);
     return rc;
+}
+
+static int work_flush(void *arg, struct mr_error *err)
+{
+    return mr_xrt_flush_here(arg, err);
 }
 
 // ---- buffers ------------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t 
     if (!b)
         return mr_fail(err, MR_ERR_USAGE, "no device buffer of %zu bytes at 0x%llx", bytes,
                        (unsigned long long)addr);
-    int rc = flush(d, b, err);
+    int rc = b->dirty_from < b->dirty_to ? mr_xrt_call(d, work_flush, MR_XRT_CALL_SECONDS, err) : 0;
     while (rc == 0 && bytes) {
         size_t page = b->page_log2 ? (size_t)1 << b->page_log2 : b->bytes;
         struct mr_xrt_buffer *bo = &b->bo[at / page];

@@ -52,7 +52,8 @@ struct mr_xrt_device {
     unsigned page_log2;
     bool host_args; // arguments of the host port have been set
     bool kv_arg[64];
-    bool failed; // the last run did not end well
+    bool failed;  // the last run did not end well
+    bool counted; // call.counters are those of the last run
     struct mr_xrt_call call;
 };
 
@@ -81,8 +82,8 @@ int mr_xrt_device_write(struct mr_device *dev, uint64_t addr, const void *data, 
                         struct mr_error *err);
 int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
                        struct mr_error *err);
-// What was written and is not on the card yet goes there.
-int mr_xrt_device_flush(struct mr_xrt_device *d, struct mr_error *err);
+// What was written and is not on the card yet goes there. For the worker's thread.
+int mr_xrt_flush_here(struct mr_xrt_device *d, struct mr_error *err);
 
 // ---- xrt_run.c
 // -----------------------------------------------------------------------------------

@@ -224,10 +224,9 @@ static int write_file(const char *name, const char *text, size_t zeros, struct m
 
 // kds, cdma: 2.13 only, its own scheduler, which does not wait whole seconds. packet_size, pad:
 // Debian's shim keeps writing to a buffer that it has outgrown; with a first request that is the
-// largest it never outgrows it. system_dpa: else closing takes ten seconds. runtime_log: messages
-// come as errors.
+// largest it never outgrows it. system_dpa: see write_ini(). runtime_log: messages come as errors.
 static const char ini[] = "[Runtime]\nkds=false\ncdma=false\nruntime_log=null\n"
-                          "[Emulation]\nsystem_dpa=false\nkeep_run_dir=false\n"
+                          "[Emulation]\nsystem_dpa=%s\nkeep_run_dir=false\n"
                           "print_infos_in_console=false\nprint_warnings_in_console=false\n"
                           "packet_size=0x20000\n[Debug]\npad=";
 enum {
@@ -238,6 +237,18 @@ static const char emconfig[] =
     "{\"Version\": {\"FileVersion\": \"2.0\"}, \"Platform\": {\"Boards\": [{\"Devices\": [\n"
     " {\"Name\": \"millrace_emulation_1_0\", \"HalMajorVersion\": 2, \"HalMinorVersion\": 1,\n"
     "  \"DdrBanks\": [{\"Size\": \"16GB\"}]}]}]}}\n";
+
+// Without system_dpa each register that is read takes a second request, for messages of the
+// simulator. With it a thread sleeps ten seconds at a time, and closing waits for it, unless
+// nosleep.so has made them short.
+static int write_ini(struct mr_error *err)
+{
+    char text[sizeof ini + 8];
+    const char *preload = getenv("LD_PRELOAD");
+    bool short_sleep = preload && strstr(preload, "nosleep.so");
+    (void)snprintf(text, sizeof text, ini, short_sleep ? "true" : "false");
+    return write_file("xrt.ini", text, PAD, err);
+}
 
 // XRT looks for its shims in $XILINX_XRT/lib; Debian has them elsewhere.
 static int link_libraries(const char *libraries, struct mr_error *err)
@@ -310,7 +321,7 @@ int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_
              ? 0
              : mr_fail(err, MR_ERR_MEMORY, "cannot register an exit function");
     if (rc == 0)
-        rc = write_file("xrt.ini", ini, PAD, err);
+        rc = write_ini(err);
     if (rc == 0)
         rc = write_file("emconfig.json", emconfig, 0, err);
     if (rc == 0)

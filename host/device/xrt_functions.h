@@ -29,6 +29,7 @@
     X(int, xrtRunSetArg, (void *, int, ...))                                                       \
     X(int, xrtRunStart, (void *))                                                                  \
     X(unsigned, xrtRunState, (void *))                                                             \
+    X(int, xrtRunSetCallback, (void *, unsigned, void (*)(void *, unsigned, void *), void *))      \
     X(unsigned, xrtRunWaitFor, (void *, unsigned))
 
 // Values of its enumerations.

@@ -6,6 +6,7 @@
 #include "device/xrt_device.h"
 
 enum { WATCHDOG_LOG2 = 24, WAIT_MS = 500 };
+enum { STATUS_BUSY = 1, STATUS_DONE = 2, STATUS_ERROR = 4 };
 
 #define RESET_SECONDS 5.0
 
@@ -39,22 +40,35 @@ static int work_counters(void *arg, struct mr_error *err)
     return mr_registers_counters(&d->base, read_here, d->call.counters, err);
 }
 
-static int work_start(void *arg, struct mr_error *err)
-{
-    struct mr_xrt_device *d = arg;
-    int rc = mr_xrt_set_u64(d->unit, MR_KARG_RUN_ID, d->call.run_addr, err);
-    if (rc == 0)
-        rc = mr_xrt_set_u32(d->unit, MR_KARG_WATCHDOG_ID, WATCHDOG_LOG2, err);
-    if (rc == 0)
-        rc = mr_xrt_set_u32(d->unit, MR_KARG_PAGE_LOG2_ID, d->page_log2, err);
-    return rc == 0 ? mr_xrt_start(d->unit, err) : rc;
-}
-
+// Waits for a moment; with the end of a run its status and counters are read at once, because each
+// call of the worker's costs two changes of threads.
 static int work_wait(void *arg, struct mr_error *err)
 {
     struct mr_xrt_device *d = arg;
     d->call.found = mr_xrt_wait(d->unit, WAIT_MS, err);
-    return d->call.found < 0 ? d->call.found : 0;
+    if (d->call.found <= 0)
+        return d->call.found;
+    int rc = mr_xrt_read(d->unit, MR_REG_STATUS, &d->call.value, err);
+    if (rc == 0 && (d->call.value & (STATUS_DONE | STATUS_ERROR)) == STATUS_DONE) {
+        rc = work_counters(d, err);
+        d->counted = rc == 0;
+    }
+    return rc;
+}
+
+static int work_start(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    int rc = mr_xrt_flush_here(d, err);
+    if (rc == 0)
+        rc = mr_xrt_set_u64(d->unit, MR_KARG_RUN_ID, d->call.run_addr, err);
+    if (rc == 0)
+        rc = mr_xrt_set_u32(d->unit, MR_KARG_WATCHDOG_ID, WATCHDOG_LOG2, err);
+    if (rc == 0)
+        rc = mr_xrt_set_u32(d->unit, MR_KARG_PAGE_LOG2_ID, d->page_log2, err);
+    if (rc == 0)
+        rc = mr_xrt_start(d->unit, err);
+    return rc == 0 ? work_wait(d, err) : rc;
 }
 
 // ---- registers ----------------------------------------------------------------------------------
@@ -94,7 +108,7 @@ static int alive(struct mr_xrt_device *d, int *idle, struct mr_error *err)
         return mr_fail(err, MR_ERR_DEVICE,
                        "%s: the kernel does not answer any more (register 0x%03x reads 0x%08x)",
                        d->base.info.uri, MR_REG_MAGIC, magic);
-    *idle = status & 1 ? 0 : *idle + 1;
+    *idle = status & STATUS_BUSY ? 0 : *idle + 1;
     if (*idle > 6) {
         mr_xrt_give_up(d);
         return mr_fail(err, MR_ERR_DEVICE, "%s: XRT has not noticed the end of a run",
@@ -121,11 +135,12 @@ int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error 
 {
     struct mr_xrt_device *d = mr_xrt_self(dev);
     uint32_t status;
-    int rc = mr_xrt_device_flush(d, err), idle = 0;
-    if (rc == 0 && d->failed) {
+    int rc = 0, idle = 0;
+    d->counted = false;
+    if (d->failed) {
         // A device whose memory did not answer stays busy after the error until it has.
         rc = read_register(dev, MR_REG_STATUS, &status, err);
-        if (rc == 0 && status & 1)
+        if (rc == 0 && status & STATUS_BUSY)
             rc = mr_fail(err, MR_ERR_DEVICE,
                          "%s: the device is still busy: its memory has not answered an earlier run",
                          dev->info.uri);
@@ -134,23 +149,19 @@ int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error 
     d->call.run_addr = run_addr;
     if (rc == 0)
         rc = mr_xrt_call(d, work_start, MR_XRT_CALL_SECONDS, err);
-    for (;;) {
-        if (rc == 0)
-            rc = mr_xrt_call(d, work_wait, MR_XRT_CALL_SECONDS, err);
-        if (rc < 0)
-            return rc;
-        if (d->call.found)
-            break;
+    while (rc == 0 && !d->call.found) {
         if (mr_device_stop)
             return interrupt(d, err);
         rc = alive(d, &idle, err);
+        if (rc == 0)
+            rc = mr_xrt_call(d, work_wait, MR_XRT_CALL_SECONDS, err);
     }
-    rc = read_register(dev, MR_REG_STATUS, &status, err);
     if (rc < 0)
         return rc;
-    if (status & 4)
+    status = d->call.value;
+    if (status & STATUS_ERROR)
         return mr_registers_error(dev, read_register, err);
-    if (!(status & 2))
+    if (!(status & STATUS_DONE))
         return mr_fail(err, MR_ERR_DEVICE, "%s: the kernel's run ended, but not well (status %u)",
                        dev->info.uri, status);
     d->failed = false;
@@ -160,7 +171,7 @@ int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error 
 int mr_xrt_device_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
 {
     struct mr_xrt_device *d = mr_xrt_self(dev);
-    int rc = mr_xrt_call(d, work_counters, MR_XRT_CALL_SECONDS, err);
+    int rc = d->counted ? 0 : mr_xrt_call(d, work_counters, MR_XRT_CALL_SECONDS, err);
     memcpy(out, d->call.counters, sizeof d->call.counters);
     return rc;
 }

@@ -113,8 +113,11 @@ int mr_worker_call(struct mr_worker *w, mr_work *work, void *arg, double seconds
         t.tv_nsec %= 1000000000L;
         (void)pthread_cond_timedwait(&w->finished, &w->lock, &t);
         double at = now(&t);
-        if (w->busy && w->watch)
+        if (w->busy && w->watch) { // may take a while, and the call must be able to end
+            (void)pthread_mutex_unlock(&w->lock);
             gave_up = w->watch(w->watch_arg, err);
+            (void)pthread_mutex_lock(&w->lock);
+        }
         if (w->busy && !gave_up && at > end)
             gave_up =
                 mr_fail(err, MR_ERR_DEVICE, "the device has not answered for %.0f s", seconds);

@@ -135,8 +135,14 @@ module mr_kernel #(
   assign done_event = cancel || (start_q && seen_q && (core_finish || !core_busy));
   assign idle_o     = !start_q;
 
+  // While the core runs nothing changes here until the host or the core's end comes: one test then
+  // leaves out all others in a simulator.
+  logic awake;
+  assign awake = !rst_ni || s_awvalid_i || s_wvalid_i || s_arvalid_i || aw_q || w_q || s_bvalid_o ||
+                 s_rvalid_o || sent_q || starting_q || (start_q && !seen_q) || done_event;
+
   logic own_q;  // the write under way in the core is the host's
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
       aw_q       <= 1'b0;
       w_q        <= 1'b0;
@@ -186,7 +192,7 @@ module mr_kernel #(
   logic       done_q, ready_q, gie_q, read_ctrl;
   logic [1:0] ier_q, isr_q;
   assign irq_o = gie_q && isr_q != '0;
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
       done_q  <= 1'b0;
       ready_q <= 1'b0;
@@ -215,7 +221,7 @@ module mr_kernel #(
   assign s_rdata_o   = local_valid_q ? local_q : c_rdata;
   assign s_rresp_o   = '0;
   assign read_ctrl   = s_arvalid_i && s_arready_o && s_araddr_i == AP_CTRL;
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
       local_valid_q <= 1'b0;
       r_core_q      <= 1'b0;
@@ -251,7 +257,7 @@ module mr_kernel #(
   assign page_at  = page_off & 12'(mr_pkg::KARG_CHANNEL_STRIDE - 32'd1);
   logic page_write;
   assign page_write = local_write && whole && awaddr_q >= mr_pkg::KARG_CHANNEL[11:0];
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_i) if (awake) begin
     if (local_write && whole && awaddr_q == mr_pkg::KARG_PAGE_LOG2[11:0]) begin
       page_bit_q  <= 64'd1 << wdata_q[5:0];
       page_mask_q <= (64'd1 << wdata_q[5:0]) - 64'd1;

@@ -374,8 +374,8 @@ int sim_reg_write(mr_sim *sim, uint32_t addr, uint32_t value, mr_error *err)
     top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_bready_i = 1;
     top->s_axil_awaddr_i = addr & 0xFFF;
     top->s_axil_wdata_i = value;
+    top->eval();
     for (uint64_t i = 0; i < reg_patience && sim->failure.empty(); i++) {
-        top->eval();
         bool aw = top->s_axil_awvalid_i && top->s_axil_awready_o;
         bool w = top->s_axil_wvalid_i && top->s_axil_wready_o;
         bool b = top->s_axil_bvalid_o;
@@ -385,6 +385,8 @@ int sim_reg_write(mr_sim *sim, uint32_t addr, uint32_t value, mr_error *err)
             top->s_axil_awvalid_i = 0;
         if (w)
             top->s_axil_wvalid_i = 0;
+        if (aw || w)
+            top->eval();
         if (!b)
             continue;
         top->s_axil_bready_i = 0;
@@ -404,15 +406,17 @@ int sim_reg_read(mr_sim *sim, uint32_t addr, uint32_t *value, mr_error *err)
     Vcore *top = sim->top.get();
     top->s_axil_arvalid_i = top->s_axil_rready_i = 1;
     top->s_axil_araddr_i = addr & 0xFFF;
+    top->eval();
     for (uint64_t i = 0; i < reg_patience && sim->failure.empty(); i++) {
-        top->eval();
         bool ar = top->s_axil_arvalid_i && top->s_axil_arready_o;
         bool r = top->s_axil_rvalid_o;
         unsigned resp = top->s_axil_rresp_o;
         *value = top->s_axil_rdata_o;
         sim->cycle();
-        if (ar)
+        if (ar) {
             top->s_axil_arvalid_i = 0;
+            top->eval();
+        }
         if (!r)
             continue;
         top->s_axil_rready_i = 0;

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <ftw.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,8 +152,10 @@ static int serve(struct server *s, struct mr_error *err)
         if (busy < 0)
             return busy;
         int ready = poll(&p, 1, 0);
-        for (double start = now(); !busy && !ready && now() - start < SPIN_SECONDS;)
+        for (double start = now(); !busy && !ready && now() - start < SPIN_SECONDS;) {
+            (void)sched_yield(); // the host may be waiting for this processor
             ready = poll(&p, 1, 0);
+        }
         if (!ready && (busy || poll(&p, 1, -1) == 0))
             continue;
         int rc = mr_rpc_receive(s->host, &s->request, err);

@@ -119,6 +119,7 @@ xclbin:
 	v++ -t hw --link --platform $(PLATFORM) --config rtl/kernel/package/$(CARD).cfg --temp_dir $(CARD_DIR)/link \
 	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo
 .PHONY: full-xrt
-# 200 runs one after the other, two channels (its simulators take minutes to build), and nothing preloaded.
-full-xrt: $(MILLRACE) xrt-tests $(foreach c,tiny sim2,$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so) $(foreach u,1 2,$(call XCLBIN_EMU,sim2,$(u)))
+# 200 runs one after the other, the wall time of a token, two channels (simulators that take minutes to build),
+# and nothing preloaded.
+full-xrt: $(MILLRACE) xrt-tests $(foreach c,tiny sim sim2,$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so) $(foreach u,1 2,$(call XCLBIN_EMU,sim2,$(u))) $(call XCLBIN_EMU,sim,1)
 	TEST_FULL=1 RUNS=200 MILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/generate.sh

@@ -134,6 +134,10 @@ mutant 'kernel waits for a finish that a soft reset does not give' rtl/kernel/mr
     's/(core_finish || !core_busy)/core_finish/' rtl:kernel@n2
 mutant 'kernel takes the next page' rtl/kernel/mr_kernel.sv \
     "s/p == 2'd0 ? pages\[63:0\]/p == 2'd1 ? pages[63:0]/" rtl:kernel@n2
+mutant 'kernel sleeps through the end of a run' rtl/kernel/mr_kernel.sv \
+    's/(start_q \&\& !seen_q) || done_event;/(start_q \&\& !seen_q);/' rtl:kernel@n2
+mutant 'kernel does not wake up for a read' rtl/kernel/mr_kernel.sv \
+    's/ || s_arvalid_i || aw_q/ || aw_q/' rtl:kernel@n2
 
 # ---- array -------------------------------------------------------------------------------------------
 mutant 'PE takes weights as unsigned' rtl/array/mr_pe.sv \

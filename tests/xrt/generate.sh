@@ -105,18 +105,25 @@ two_channels() {
 # Without nosleep.so it is the stock library alone, ten seconds slower.
 stock() { FAST=0 json s xrt:0 && same s; }
 [ -z "${TEST_FULL:-}" ] || ok xrt_without_anything_preloaded stock
-# The bar: wall time a token at most 1.1 times that of sim:, the best of five each, start excluded.
-wall() { # DEVICE: seconds of 24 tokens
-    sim/xrt/run "$millrace" generate -m models/demo -q -d "$1" -p "In the beginning" -n 24 --ignore-eos --stats \
-        2>&1 >/dev/null | sed -n 's/^\([0-9.]*\) s wall$/\1/p'
+# The bar: wall time a token at most 1.1 times that of sim:, start excluded; for the configuration of the demo
+# (sim) and the smallest. The best of five each, of up to fifteen while other programs disturb.
+wall() { # CONFIGURATION DEVICE: seconds of 48 tokens
+    MILLRACE_XCLBIN=$xrt/millrace-$1.xclbin sim/xrt/run "$millrace" generate -m models/demo -q -d "$2" -p "In the beginning" -n 48 \
+        --ignore-eos --stats 2>&1 >/dev/null | sed -n 's/^\([0-9.]*\) s wall$/\1/p'
 }
-as_fast_as_sim() {
+as_fast_as_sim() { # CONFIGURATION
     local i
-    for ((i = 0; i < 5; i++)); do echo "$(wall sim:tiny) $(wall xrt:)"; done |
-        awk '{ if (!a || $1 < a) a = $1; if (!b || $2 < b) b = $2 }
-             END { printf "# seconds: sim: %s, xrt: %s\n", a, b; exit !(a > 0 && b > 0 && b <= 1.1 * a) }'
+    for ((i = 1; i <= 15; i++)); do
+        echo "$(wall "$1" "sim:$1") $(wall "$1" xrt:)" >>"$work/wall.$1"
+        [ $i -ge 5 ] && awk -v config="$1" 'NF != 2 { bad = 1 } !a || $1 < a { a = $1 } !b || $2 < b { b = $2 }
+            END { good = !bad && a > 0 && b > 0 && b <= 1.1 * a
+                  if (good || NR == 15) printf "# %s: 48 tokens in %s s, xrt: in %s s, best of %d\n", config, a, b, NR
+                  exit !good }' "$work/wall.$1" && return
+    done
+    return 1
 }
-[ -z "${TEST_FULL:-}" ] || ok xrt_wall_time_of_a_token as_fast_as_sim
+[ -z "${TEST_FULL:-}" ] || ok xrt_wall_time_of_a_token as_fast_as_sim sim
+[ -z "${TEST_FULL:-}" ] || ok xrt_wall_time_of_a_token_tiny as_fast_as_sim tiny
 soak() {
     local i
     for ((i = 0; i < runs; i++)); do

@@ -228,6 +228,16 @@ int main(int argc, char **argv)
     dut.settle();
     good &= h.read(ISR) == 0 && !dut->irq_o;
     tap.ok(good, "kernel: GIE, IER, ISR and the interrupt");
+    h.write(IER, 1); // GIE is set
+    h.run_address(100);
+    h.write(CTRL, START);
+    good = !dut->irq_o && !dut->idle_o;
+    h.ticks(400); // nobody looks meanwhile
+    good &= dut->irq_o && dut->idle_o;
+    h.write(ISR, 1);
+    h.write(IER, 3);
+    h.wait();
+    tap.ok(good && h.read(ISR) == 0, "kernel: a run ends and interrupts while nobody looks");
 
     h.run_address(77);
     h.write(MR_KARG_RUN, 1, 7);
