@@ -15,12 +15,12 @@ int millrace_card_init(struct millrace_device *dev)
 	u32 c;
 	int ret;
 
-	dev->scrub_bytes = (u64)millrace_scrub_beats(dev->engine) * 64;
+	dev->scrub_bytes = (u64)millrace_scrub_beats(dev->hw.engine) * 64;
 	own = ALIGN(dev->scrub_bytes + MILLRACE_SCRUB_RUN_BYTES, BIT(TURN_LOG2));
-	left = BIT_ULL(dev->mem_log2) - own;
-	if (own > BIT_ULL(dev->mem_log2) / 2)
+	left = BIT_ULL(dev->hw.mem_log2) - own;
+	if (own > BIT_ULL(dev->hw.mem_log2) / 2)
 		return -ENOSPC;
-	for (c = 0; c < dev->channels; c++) {
+	for (c = 0; c < dev->hw.channels; c++) {
 		/* The driver's own part of each channel is its end. */
 		dev->scrub_zeros[c] = (u64)c << CHANNEL_SHIFT | left;
 		dev->pools[c] = gen_pool_create(TURN_LOG2, dev_to_node(&dev->pdev->dev));
@@ -52,7 +52,7 @@ void millrace_card_exit(struct millrace_device *dev)
 {
 	u32 c;
 
-	for (c = 0; c < dev->channels; c++) {
+	for (c = 0; c < dev->hw.channels; c++) {
 		if (dev->pools[c])
 			gen_pool_destroy(dev->pools[c]);
 		dev->pools[c] = NULL;
@@ -65,16 +65,42 @@ static void give_back(struct millrace_device *dev, const struct millrace_extent 
 		      pool_bytes(extent->bytes));
 }
 
-int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg)
+/*
+ * Memory that is being zeroed: no extent yet, so it can be neither used nor freed.
+ * On the context's list, under down_lock, for as long as it is the context's.
+ */
+struct clearing {
+	struct list_head link;
+	struct millrace_extent extent;
+	bool abandoned; /* a clear of it may be under way: it goes with the context */
+};
+
+static int reserve(struct millrace_context *ctx, const struct millrace_alloc *arg,
+		   struct clearing *c)
 {
 	struct millrace_device *dev = ctx->dev;
-	struct millrace_extent *more;
 	unsigned long at;
-	int ret;
 
-	if (arg->flags || arg->channel >= dev->channels || !arg->bytes ||
-	    arg->bytes > BIT_ULL(dev->mem_log2))
+	if (arg->flags || arg->channel >= dev->hw.channels || !arg->bytes ||
+	    arg->bytes > BIT_ULL(dev->hw.mem_log2))
 		return -EINVAL;
+	if (ctx->extent_count == MILLRACE_EXTENTS_MAX)
+		return -ENOSPC;
+	at = gen_pool_alloc(dev->pools[arg->channel], pool_bytes(arg->bytes));
+	if (!at)
+		return -ENOSPC;
+	c->extent.addr = at & ~BIT(63);
+	c->extent.bytes = arg->bytes;
+	mutex_lock(&dev->down_lock);
+	list_add(&c->link, &ctx->clearing);
+	mutex_unlock(&dev->down_lock);
+	return 0;
+}
+
+static int take(struct millrace_context *ctx, struct clearing *c)
+{
+	struct millrace_extent *more;
+
 	if (ctx->extent_count == MILLRACE_EXTENTS_MAX)
 		return -ENOSPC;
 	more = krealloc_array(ctx->extents, ctx->extent_count + 1, sizeof(*more),
@@ -82,24 +108,56 @@ int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg
 	if (!more)
 		return -ENOMEM;
 	ctx->extents = more;
-	at = gen_pool_alloc(dev->pools[arg->channel], pool_bytes(arg->bytes));
-	if (!at)
-		return -ENOSPC;
-	more += ctx->extent_count;
-	more->addr = at & ~BIT(63);
-	more->bytes = arg->bytes;
-	ret = millrace_queue_clear(ctx, more->addr, ALIGN(arg->bytes, PAGE_SIZE));
+	more[ctx->extent_count++] = c->extent;
+	mutex_lock(&ctx->dev->down_lock);
+	list_del(&c->link);
+	mutex_unlock(&ctx->dev->down_lock);
+	kfree(c);
+	return 0;
+}
+
+static void drop(struct millrace_context *ctx, struct clearing *c, bool under_way)
+{
+	mutex_lock(&ctx->dev->down_lock);
+	if (list_empty(&c->link)) {
+		kfree(c); /* the context has given it back */
+	} else if (under_way) {
+		c->abandoned = true; /* it must not meet its next owner */
+	} else {
+		give_back(ctx->dev, &c->extent);
+		list_del(&c->link);
+		kfree(c);
+	}
+	mutex_unlock(&ctx->dev->down_lock);
+}
+
+int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg)
+{
+	struct clearing *c = kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	ret = millrace_context_enter(ctx);
+	if (!ret) {
+		ret = reserve(ctx, arg, c);
+		millrace_context_exit(ctx);
+	}
 	if (ret) {
-		/* A clear that may still be under way must not meet its next owner. */
-		if (!millrace_queue_busy(ctx))
-			give_back(dev, more);
-		else
-			ctx->extent_count++;
+		kfree(c);
 		return ret;
 	}
-	ctx->extent_count++;
-	arg->addr = more->addr;
-	return 0;
+	arg->addr = c->extent.addr;
+	ret = millrace_queue_clear(ctx, arg->addr, ALIGN(arg->bytes, PAGE_SIZE));
+	if (!ret)
+		ret = millrace_context_enter(ctx);
+	if (!ret) {
+		ret = take(ctx, c);
+		millrace_context_exit(ctx);
+	}
+	if (ret)
+		drop(ctx, c, ret == -EINTR);
+	return ret;
 }
 
 int millrace_card_free(struct millrace_context *ctx, u64 addr)
@@ -110,15 +168,24 @@ int millrace_card_free(struct millrace_context *ctx, u64 addr)
 		;
 	if (i == ctx->extent_count)
 		return -ENOENT;
-	if (millrace_queue_busy(ctx))
+	if (millrace_queue_jobs(ctx))
 		return -EBUSY;
 	give_back(ctx->dev, &ctx->extents[i]);
 	ctx->extents[i] = ctx->extents[--ctx->extent_count];
 	return 0;
 }
 
+/* Under down_lock. An allocation that still waits finds its memory off the list. */
 void millrace_card_free_all(struct millrace_context *ctx)
 {
+	struct clearing *c, *next;
+
+	list_for_each_entry_safe(c, next, &ctx->clearing, link) {
+		give_back(ctx->dev, &c->extent);
+		list_del_init(&c->link);
+		if (c->abandoned)
+			kfree(c);
+	}
 	while (ctx->extent_count)
 		give_back(ctx->dev, &ctx->extents[--ctx->extent_count]);
 	kfree(ctx->extents);

@@ -61,3 +61,27 @@ bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 	}
 	return true;
 }
+
+bool millrace_completion_ok(u32 status, u32 tag, u32 index)
+{
+	return status <= MR_PCIE_E_CANCELLED && tag == index;
+}
+
+u32 millrace_ring_begun(u32 base, u32 head, u32 tail, u32 device_head, u32 device_status)
+{
+	u32 have = head - base, most = tail - head, begun = device_head;
+
+	if (device_status & MR_PCIE_Q_BUSY)
+		begun++;
+	else if ((device_status >> MR_PCIE_Q_FAULT & 0xff) == MR_PCIE_E_READ && begun)
+		begun--; /* counted, but it could not be fetched */
+	if (have && begun == have - 1) /* HEAD was read before the last one was counted */
+		return 0;
+	begun -= have;
+	return begun > most ? most : begun;
+}
+
+bool millrace_ring_lost(u32 begun, u32 op)
+{
+	return begun > 1 || (begun && op == MR_PCIE_OP_RUN);
+}

@@ -4,6 +4,7 @@
  * checked; a completion that cannot be right stops the ring.
  */
 #include "millrace.h"
+#include "trace.h"
 
 static void signal_eventfd(struct eventfd_ctx *eventfd)
 {
@@ -24,10 +25,10 @@ struct millrace_job *millrace_oldest_job(struct millrace_queue *q)
 	return NULL;
 }
 
-static void finish(struct millrace_queue *q, struct millrace_job *job)
+void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job)
 {
-	job->finished = true;
-	if (q->eventfd)
+	smp_store_release(&job->finished, true); /* with its results */
+	if (q->eventfd && !job->clear)
 		signal_eventfd(q->eventfd);
 	wake_up_all(&q->wait);
 }
@@ -43,22 +44,31 @@ void millrace_queue_fail(struct millrace_context *ctx, int error)
 		q->error = error;
 	while ((job = millrace_oldest_job(q))) {
 		job->status = MILLRACE_STATUS_CANCELLED;
-		finish(q, job);
+		millrace_job_finish(q, job);
 	}
 	wake_up_all(&q->wait);
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
-/* One completion, of ring entry q->head; false when it cannot be right. */
-static bool take_completion(struct millrace_queue *q, const u8 *record)
+enum taken { TAKEN, NOT_DONE, BAD };
+
+/* One completion, of entry q->head. */
+static enum taken take_completion(struct millrace_context *ctx, const u8 *record)
 {
+	struct millrace_queue *q = &ctx->queue;
 	const __le32 *c = (const __le32 *)(record + MR_PCIE_CPL_STATUS);
+	const struct millrace_entry *e = &q->entries[q->head % MILLRACE_RING];
 	struct millrace_job *job = millrace_oldest_job(q);
 	u32 status = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_STATUS])), i;
+	u32 tag = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_TAG]));
 
-	if (!job || job->first + job->done != q->head || status > MR_PCIE_E_CANCELLED ||
-	    le32_to_cpu(READ_ONCE(c[MR_PCIE_C_TAG])) != q->head)
-		return false;
+	if (!job || job->first + job->done != q->head ||
+	    !millrace_completion_ok(status, tag, q->head))
+		return BAD;
+	/* Without an error before it in its chain, only stopping the ring cancels an entry. */
+	if (status == MR_PCIE_E_CANCELLED && !job->status)
+		return q->stopping ? NOT_DONE : BAD;
+	trace_millrace_completion(ctx->dev->index, q->index, q->head, status);
 	if (status && !job->status) {
 		job->status = status;
 		job->op = job->done;
@@ -66,7 +76,7 @@ static bool take_completion(struct millrace_queue *q, const u8 *record)
 		job->addr = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_ADDR_LO])) |
 			    (u64)le32_to_cpu(READ_ONCE(c[MR_PCIE_C_ADDR_HI])) << 32;
 	}
-	if (!job->maps[job->done]) { /* a run */
+	if ((e->op & 0xff) == MR_PCIE_OP_RUN) {
 		job->sticky = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_STICKY]));
 		for (i = 0; i < MR_COUNTERS; i++)
 			job->counters[i] = le64_to_cpu(READ_ONCE(((const __le64 *)record)[i]));
@@ -74,33 +84,32 @@ static bool take_completion(struct millrace_queue *q, const u8 *record)
 	job->started = jiffies;
 	q->head++;
 	if (++job->done == job->count)
-		finish(q, job);
-	return true;
+		millrace_job_finish(q, job);
+	return TAKEN;
 }
 
 /* Takes what has completed; true when there was something. */
 bool millrace_queue_reap(struct millrace_context *ctx)
 {
 	struct millrace_queue *q = &ctx->queue;
+	enum taken taken = TAKEN;
 	unsigned long flags;
-	bool any = false, bad = false;
+	bool any = false;
 
 	spin_lock_irqsave(&q->lock, flags);
-	while (!q->error && q->head != q->tail) {
-		const u8 *record = q->completions + (q->head % MILLRACE_RING) * MR_PCIE_CPL_BYTES;
+	while (taken == TAKEN && !q->error && q->head != q->tail) {
+		u32 place = millrace_ring_place(q->base, q->head, MILLRACE_RING);
+		const u8 *record = q->completions + place * MR_PCIE_CPL_BYTES;
 		const __le32 *c = (const __le32 *)(record + MR_PCIE_CPL_STATUS);
 
-		if (le32_to_cpu(READ_ONCE(c[MR_PCIE_C_SEQ])) != q->head + 1)
+		if (le32_to_cpu(READ_ONCE(c[MR_PCIE_C_SEQ])) != millrace_ring_seq(q->base, q->head))
 			break;
 		dma_rmb(); /* the rest of the record after its number */
 		any = true;
-		if (!take_completion(q, record)) {
-			bad = true;
-			break;
-		}
+		taken = take_completion(ctx, record);
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
-	if (bad) {
+	if (taken == BAD) {
 		dev_err_ratelimited(&ctx->dev->pdev->dev, "ring %u: bad completion\n", q->index);
 		millrace_queue_fail(ctx, -EIO);
 	}
@@ -117,4 +126,20 @@ bool millrace_queue_busy(struct millrace_context *ctx)
 	busy = !q->error && q->head != q->tail;
 	spin_unlock_irqrestore(&q->lock, flags);
 	return busy;
+}
+
+/* Whether a job of user space is under way: not what the driver clears. */
+bool millrace_queue_jobs(struct millrace_context *ctx)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_job *job;
+	unsigned long flags;
+	bool any = false;
+
+	spin_lock_irqsave(&q->lock, flags);
+	list_for_each_entry(job, &q->jobs, link)
+		any |= !job->clear && !job->finished;
+	any &= !q->error;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return any;
 }

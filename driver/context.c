@@ -23,23 +23,27 @@ static int millrace_open(struct inode *inode, struct file *file)
 	ctx->pid = task_tgid_nr(current);
 	mutex_init(&ctx->lock);
 	INIT_LIST_HEAD(&ctx->map_list);
+	INIT_LIST_HEAD(&ctx->clearing);
 	xa_init_flags(&ctx->maps, XA_FLAGS_ALLOC1);
 
-	ret = millrace_enter(dev);
-	if (ret)
+	/* All of misc's devices wait for an open, so this one does not wait for a reset. */
+	ret = -ENODEV;
+	if (!millrace_hold(dev))
 		goto err_free;
+	mutex_lock(&dev->down_lock);
 	mutex_lock(&dev->lock);
-	for (q = 0; q < dev->queues && dev->contexts[q]; q++)
+	for (q = 0; q < dev->hw.queues && dev->contexts[q]; q++)
 		;
-	if (dev->stuck)
+	if (dev->dead)
 		ret = -EIO;
-	else if (q == dev->queues)
+	else if (q == dev->hw.queues)
 		ret = -EBUSY;
 	else
 		ret = millrace_queue_init(ctx, q);
 	if (!ret)
 		dev->contexts[q] = ctx;
 	mutex_unlock(&dev->lock);
+	mutex_unlock(&dev->down_lock);
 	millrace_exit(dev);
 	if (ret)
 		goto err_free;
@@ -61,7 +65,11 @@ void millrace_context_down(struct millrace_context *ctx)
 
 	if (ctx->down)
 		return;
-	millrace_queue_stop(ctx);
+	if (!dev->quiet && !millrace_queue_stop(ctx)) {
+		/* Its memory is about to go. */
+		pci_clear_master(dev->pdev);
+		millrace_reset_request(dev);
+	}
 	mutex_lock(&dev->lock);
 	dev->contexts[ctx->queue.index] = NULL;
 	mutex_unlock(&dev->lock);
@@ -101,15 +109,15 @@ static int get_info(struct millrace_context *ctx, struct millrace_info *info)
 
 	*info = (struct millrace_info){
 		.uapi_version = MILLRACE_UAPI_VERSION,
-		.device_version = dev->version,
-		.channels = dev->channels,
+		.device_version = dev->hw.version,
+		.channels = dev->hw.channels,
 		.ops_max = MILLRACE_OPS_MAX,
 		.jobs_max = MILLRACE_JOBS_MAX,
 		.counters = MR_COUNTERS,
-		.channel_bytes = BIT_ULL(dev->mem_log2),
+		.channel_bytes = BIT_ULL(dev->hw.mem_log2),
 		.map_bytes_max = MILLRACE_MAP_BYTES_MAX,
 	};
-	memcpy(info->engine, dev->engine, sizeof(info->engine));
+	memcpy(info->engine, dev->hw.engine, sizeof(info->engine));
 	return 0;
 }
 
@@ -126,9 +134,52 @@ static int unmap(struct millrace_context *ctx, const struct millrace_unmap *arg)
 	return 0;
 }
 
+int millrace_context_enter(struct millrace_context *ctx)
+{
+	int ret = millrace_enter(ctx->dev);
+
+	if (ret)
+		return ret;
+	ret = mutex_lock_killable(&ctx->lock);
+	if (ret)
+		millrace_exit(ctx->dev);
+	return ret;
+}
+
+void millrace_context_exit(struct millrace_context *ctx)
+{
+	mutex_unlock(&ctx->lock);
+	millrace_exit(ctx->dev);
+}
+
+/* The descriptors of the runs. What is too long is refused later. */
+static int get_descriptors(const struct millrace_op *ops, u32 count, u8 **out)
+{
+	u8 *d = NULL;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		if (ops[i].op != MILLRACE_OP_RUN || ops[i].bytes > MILLRACE_DESC_BYTES)
+			continue;
+		if (!d)
+			d = kvcalloc(count, MILLRACE_DESC_BYTES, GFP_KERNEL);
+		if (!d)
+			return -ENOMEM;
+		if (copy_from_user(d + i * MILLRACE_DESC_BYTES, u64_to_user_ptr(ops[i].offset),
+				   ops[i].bytes)) {
+			kvfree(d);
+			return -EFAULT;
+		}
+	}
+	*out = d;
+	return 0;
+}
+
+/* User memory may take its time to be there: it is read before anything is held. */
 static int submit(struct millrace_context *ctx, struct millrace_submit *arg)
 {
 	struct millrace_op *ops;
+	u8 *descriptors = NULL;
 	int ret;
 
 	if (arg->flags || !arg->count || arg->count > MILLRACE_OPS_MAX || arg->job)
@@ -136,7 +187,14 @@ static int submit(struct millrace_context *ctx, struct millrace_submit *arg)
 	ops = memdup_user(u64_to_user_ptr(arg->ops), arg->count * sizeof(*ops));
 	if (IS_ERR(ops))
 		return PTR_ERR(ops);
-	ret = millrace_queue_submit(ctx, ops, arg->count, &arg->job);
+	ret = get_descriptors(ops, arg->count, &descriptors);
+	if (!ret)
+		ret = millrace_context_enter(ctx);
+	if (!ret) {
+		ret = millrace_queue_submit(ctx, ops, arg->count, descriptors, &arg->job);
+		millrace_context_exit(ctx);
+	}
+	kvfree(descriptors);
 	kfree(ops);
 	return ret;
 }
@@ -179,19 +237,13 @@ union argument {
 static int with_device(struct millrace_context *ctx, unsigned int cmd, union argument *arg,
 		       struct file **file)
 {
-	int ret = millrace_enter(ctx->dev);
+	int ret = millrace_context_enter(ctx);
 
 	if (ret)
 		return ret;
-	ret = mutex_lock_killable(&ctx->lock);
-	if (ret)
-		goto out;
 	switch (cmd) {
 	case MILLRACE_IOC_INFO:
 		ret = get_info(ctx, &arg->info);
-		break;
-	case MILLRACE_IOC_ALLOC:
-		ret = arg->alloc.addr ? -EINVAL : millrace_card_alloc(ctx, &arg->alloc);
 		break;
 	case MILLRACE_IOC_FREE:
 		ret = arg->free.reserved ? -EINVAL : millrace_card_free(ctx, arg->free.addr);
@@ -202,9 +254,6 @@ static int with_device(struct millrace_context *ctx, unsigned int cmd, union arg
 	case MILLRACE_IOC_UNMAP:
 		ret = unmap(ctx, &arg->unmap);
 		break;
-	case MILLRACE_IOC_SUBMIT:
-		ret = submit(ctx, &arg->submit);
-		break;
 	case MILLRACE_IOC_EXPORT:
 		ret = millrace_export(ctx, &arg->export, file);
 		break;
@@ -214,9 +263,7 @@ static int with_device(struct millrace_context *ctx, unsigned int cmd, union arg
 	default:
 		ret = -ENOTTY;
 	}
-	mutex_unlock(&ctx->lock);
-out:
-	millrace_exit(ctx->dev);
+	millrace_context_exit(ctx);
 	return ret;
 }
 
@@ -239,6 +286,12 @@ static long millrace_ioctl(struct file *file, unsigned int cmd, unsigned long us
 		return millrace_queue_wait(ctx, &arg.wait, (void __user *)user);
 	case MILLRACE_IOC_EVENTFD:
 		ret = set_eventfd(ctx, &arg.eventfd);
+		break;
+	case MILLRACE_IOC_ALLOC: /* so does this */
+		ret = arg.alloc.addr ? -EINVAL : millrace_card_alloc(ctx, &arg.alloc);
+		break;
+	case MILLRACE_IOC_SUBMIT:
+		ret = submit(ctx, &arg.submit);
 		break;
 	default:
 		ret = with_device(ctx, cmd, &arg, &exported);
@@ -266,9 +319,13 @@ static __poll_t millrace_poll(struct file *file, poll_table *table)
 
 	poll_wait(file, &q->wait, table);
 	spin_lock_irqsave(&q->lock, flags);
-	job = list_first_entry_or_null(&q->jobs, struct millrace_job, link);
-	if (job && job->finished)
-		events |= EPOLLIN | EPOLLRDNORM;
+	list_for_each_entry(job, &q->jobs, link) {
+		if (job->clear)
+			continue;
+		if (job->finished)
+			events |= EPOLLIN | EPOLLRDNORM;
+		break;
+	}
 	if (q->error)
 		events |= EPOLLERR;
 	spin_unlock_irqrestore(&q->lock, flags);

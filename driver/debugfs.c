@@ -23,12 +23,13 @@ static int registers_show(struct seq_file *s, void *unused)
 		return ret;
 	seq_printf(s, "status 0x%08x\n", millrace_read(dev, MR_PCIE_REG_STATUS));
 	for (i = MR_REG_MAGIC; i <= MR_REG_STICKY; i += 4)
-		seq_printf(s, "engine 0x%03x 0x%08x\n", i, millrace_read(dev, dev->engine_at + i));
-	for (q = 0; q < dev->queues; q++) {
+		seq_printf(s, "engine 0x%03x 0x%08x\n", i,
+			   millrace_read(dev, dev->hw.engine_at + i));
+	for (q = 0; q < dev->hw.queues; q++) {
 		seq_printf(s, "ring %u", q);
 		for (i = 0; i < ARRAY_SIZE(ring); i++)
 			seq_printf(s, " %s 0x%x", ring[i].name,
-				   millrace_read(dev, dev->queues_at + q * MR_PCIE_Q_STRIDE +
+				   millrace_read(dev, dev->hw.queues_at + q * MR_PCIE_Q_STRIDE +
 						 ring[i].at));
 		seq_putc(s, '\n');
 	}
@@ -43,7 +44,7 @@ static int contexts_show(struct seq_file *s, void *unused)
 	u32 q;
 
 	mutex_lock(&dev->lock);
-	for (q = 0; q < dev->queues; q++) {
+	for (q = 0; q < dev->hw.queues; q++) {
 		struct millrace_context *ctx = dev->contexts[q];
 
 		if (ctx)
@@ -63,6 +64,8 @@ void millrace_debugfs_init(struct millrace_device *dev)
 	dev->debugfs = debugfs_create_dir(dev->name, millrace_debugfs_root);
 	debugfs_create_file("registers", 0400, dev->debugfs, dev, &registers_fops);
 	debugfs_create_file("contexts", 0400, dev->debugfs, dev, &contexts_fops);
+	if (!IS_ENABLED(CONFIG_DEV_COREDUMP))
+		debugfs_create_file("dump", 0600, dev->debugfs, dev, &millrace_dump_fops);
 }
 
 void millrace_debugfs_exit(struct millrace_device *dev)

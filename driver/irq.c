@@ -4,6 +4,7 @@
 #include <linux/module.h>
 
 #include "millrace.h"
+#include "trace.h"
 
 static char *irq_mode = "auto";
 module_param(irq_mode, charp, 0444);
@@ -20,7 +21,7 @@ static bool look(struct millrace_device *dev, int vector)
 	u32 q;
 
 	mutex_lock(&dev->lock);
-	for (q = 0; q < dev->queues; q++) {
+	for (q = 0; q < dev->hw.queues; q++) {
 		struct millrace_context *ctx = dev->contexts[q];
 
 		if (!ctx || (vector >= 0 && millrace_irq_vector(dev, q) != vector))
@@ -41,8 +42,10 @@ static irqreturn_t millrace_irq(int irq, void *data)
 	int v;
 
 	for (v = 0; v < dev->vectors; v++)
-		if (pci_irq_vector(dev->pdev, v) == irq)
+		if (pci_irq_vector(dev->pdev, v) == irq) {
+			trace_millrace_interrupt(dev->index, v);
 			look(dev, v);
+		}
 	return IRQ_HANDLED;
 }
 
@@ -86,7 +89,7 @@ static int request_all(struct millrace_device *dev)
 int millrace_irq_init(struct millrace_device *dev)
 {
 	unsigned int flags = PCI_IRQ_MSIX | PCI_IRQ_MSI;
-	int most = dev->queues, ret;
+	int most = dev->hw.queues, ret;
 
 	timer_setup(&dev->poll, poll_timer, 0);
 	INIT_WORK(&dev->poll_work, poll_worker);

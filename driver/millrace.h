@@ -5,27 +5,40 @@
  *   pci.c      the device: probe, remove, register access
  *   irq.c      vectors, or a timer where there are none
  *   context.c  an open file: ioctls, lifetime
- *   queue.c    a context's command ring: setting up, taking down, time-outs
+ *   queue.c    a context's command ring: setting up, stopping, time-outs
  *   submit.c   operations into entries; complete.c what comes back; wait.c for jobs
+ *   reset.c    taking work off the device and giving it back: resets, bus errors
+ *   pm.c       suspend and resume
+ *   dump.c     what was found when a ring had to be stopped
  *   map.c      pinned user memory, and what copies go to and from
  *   dmabuf.c   mappings that are passed on as dma-bufs, or come as such
  *   card.c     card memory
  *   scrub.c    the program that erases the engine's memories; install.c puts it on the card
- *   check.c    what user space says, checked without the kernel's services
+ *   check.c    what user space and the device say, checked without the kernel's services
+ *   trace.h    tracepoints
  *   sysfs.c, debugfs.c
  *
  * Lifetime: struct millrace_device is counted by the PCI driver and by each
  * open context, since files may outlive the device. Whoever touches registers
- * or DMA holds `alive` for reading and looks at `gone` first. Removal takes it
- * for writing, so that nothing is under way, then takes each context's hardware
- * down; from then on its file can only be closed. What ends DMA (closing a file,
- * removal, the last reference to a mapping) is serialised by `down_lock`: where
- * the context is not `down` yet, the device is still there.
+ * or DMA holds `alive` for reading and looks at `gone` and `paused` first; it is
+ * never held while waiting for the device, so whoever takes it for writing has
+ * it soon. Removal then takes each context's hardware down; from then on its file
+ * can only be closed. What ends DMA (closing a file, removal, the last reference
+ * to a mapping) is serialised by `down_lock`: where the context is not `down`
+ * yet, the device is still there.
  *
- * Locks, outer first: millrace_device.alive, millrace_context.lock (extents,
- * mappings, submission), millrace_device.down_lock, .lock (the table of
- * contexts, also taken by interrupt threads), millrace_queue.lock (jobs and
- * completion).
+ * Pausing: `paused` is set with `alive` held for writing, so that nobody touches
+ * the device any more but who paused it and, under `down_lock`, who closes a file.
+ * Once rings and bus mastering are off the device is `quiet`: closing a file then
+ * leaves its registers alone. Who pauses and resumes holds the PCI device's own
+ * lock, as the PCI core does for resets, bus errors, suspend and removal. So
+ * `reset_work` only tries for it: removal holds it and waits for the work.
+ *
+ * Locks, outer first: the PCI device's lock, millrace_device.alive,
+ * millrace_context.lock (extents, mappings, submission), millrace_device.down_lock,
+ * .lock (the table of contexts, also taken by interrupt threads),
+ * millrace_queue.lock (jobs and completion). A ring's `timeout` work is waited
+ * for under down_lock, so it only tries for `alive` and takes no down_lock.
  */
 #ifndef MILLRACE_H
 #define MILLRACE_H
@@ -40,6 +53,7 @@
 #include <linux/rwsem.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
+#include <linux/stddef.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -58,7 +72,21 @@
 #define MILLRACE_DESC_BYTES 1024 /* of a run, at most */
 #define MILLRACE_MAP_BYTES_MAX SZ_64M
 
+/* millrace_device.flags, bits: a reset is on its way, nothing new is given to the device. */
+#define MILLRACE_RESETTING 0
+
+enum millrace_state { MILLRACE_RUNNING, MILLRACE_PAUSED, MILLRACE_DEAD };
+
 struct millrace_context;
+struct millrace_install;
+
+/* What the device says it is, when it was taken; after a reset it must say the same. */
+struct millrace_hw {
+	u32 version;
+	u32 engine_at, queues_at, scrub_at; /* from the capability list */
+	u32 queues, channels, mem_log2;
+	u32 engine[MILLRACE_INFO_ENGINE_WORDS];
+};
 
 struct millrace_device {
 	struct kref refs;
@@ -68,22 +96,28 @@ struct millrace_device {
 	int index;
 
 	struct rw_semaphore alive;
-	bool gone;
+	bool gone; /* removed */
+	bool paused; /* being reset, or suspended */
+	int dead; /* why the last reset failed, or 0 */
+	bool quiet; /* under down_lock: rings and bus mastering are off */
+	unsigned long flags; /* MILLRACE_RESETTING */
+	wait_queue_head_t resumed; /* not paused any more, or gone */
+	struct delayed_work reset_work;
+	u64 resets; /* and resumes that went well */
 	void __iomem *bar;
 	size_t bar_bytes;
 
-	/* From the capability list. */
-	u32 version;
-	u32 engine_at, queues_at, scrub_at;
-	u32 queues, channels, mem_log2;
-	u32 engine[MILLRACE_INFO_ENGINE_WORDS];
-
+	struct millrace_hw hw;
 	struct mutex down_lock; /* what ends DMA */
 	struct mutex lock; /* contexts */
 	struct millrace_context *contexts[MILLRACE_QUEUES_MAX];
 	struct gen_pool *pools[MILLRACE_CHANNELS_MAX];
 	u64 scrub_run, scrub_zeros[MILLRACE_CHANNELS_MAX], scrub_bytes; /* on the card */
-	bool stuck; /* a queue did not stop: no DMA, no new work until a reset */
+	struct millrace_install *install; /* memory to put it there with */
+	dma_addr_t install_dma;
+	struct mutex dump_lock; /* dump */
+	char *dump; /* text, until it is read */
+	size_t dump_bytes;
 
 	int vectors; /* 0: polled */
 	struct timer_list poll;
@@ -127,6 +161,7 @@ struct millrace_job {
 	u32 first, count, done;
 	unsigned long started; /* jiffies */
 	bool finished;
+	bool clear; /* the driver's own, of memory for a new buffer */
 	u32 status, op, error, sticky;
 	u64 addr;
 	u64 counters[MILLRACE_COUNTERS_MAX];
@@ -136,14 +171,23 @@ struct millrace_job {
 	} written[MILLRACE_OPS_MAX]; /* within the mapping, by the device */
 };
 
+/* An entry of the ring, as it is given to the device. */
+struct millrace_entry {
+	u64 host, card;
+	u32 op, bytes, segments, skip;
+};
+
 struct millrace_queue {
 	u32 index;
+	struct millrace_entry entries[MILLRACE_RING]; /* of the driver, by number */
 	__le32 *ring;
 	void *completions;
 	void *descriptors; /* of runs, one slot an entry */
 	dma_addr_t ring_dma, completions_dma, descriptors_dma;
-	u32 head, tail; /* entries completed and submitted, modulo 2^32 */
-	spinlock_t lock; /* head, jobs, error */
+	u32 base, head, tail; /* enabled at, completed, submitted: check.h */
+	bool stopping; /* cancelled entries are no completions */
+	bool known; /* the ring had not lost its state when it was told to stop */
+	spinlock_t lock; /* base, head, jobs, stopping, error */
 	struct list_head jobs; /* not yet waited for, oldest first */
 	u32 job_count;
 	u64 next_job;
@@ -161,6 +205,7 @@ struct millrace_context {
 	pid_t pid;
 	struct millrace_extent *extents;
 	unsigned int extent_count;
+	struct list_head clearing; /* memory that is not zeroed yet, under down_lock */
 	struct xarray maps;
 	struct list_head map_list;
 	struct millrace_queue queue;
@@ -178,9 +223,40 @@ static inline void millrace_write(struct millrace_device *dev, u32 at, u32 value
 	writel(value, dev->bar + at);
 }
 
-/* Holds the device for register and DMA accesses: 0 or -ENODEV. */
+/*
+ * Holds the device for register and DMA accesses: 0; -ENODEV: it has gone; -EIO:
+ * it could not be reset. While it is paused it is waited for (-ERESTARTSYS).
+ */
 int millrace_enter(struct millrace_device *dev);
+/* The same, for those who come again: does not wait, and says only whether. */
+bool millrace_try_enter(struct millrace_device *dev);
+/* Holds DMA mappings only, paused or not. */
+bool millrace_hold(struct millrace_device *dev);
 void millrace_exit(struct millrace_device *dev);
+/* After a reset: whether the device is what it was, and at rest. */
+int millrace_verify_again(struct millrace_device *dev);
+
+/* reset.c */
+extern const struct pci_error_handlers millrace_error_handlers;
+void millrace_reset_init(struct millrace_device *dev);
+void millrace_reset_request(struct millrace_device *dev);
+void millrace_pause(struct millrace_device *dev, bool reachable);
+int millrace_resume(struct millrace_device *dev);
+const char *millrace_state(struct millrace_device *dev);
+void millrace_fail_all(struct millrace_device *dev, int error);
+/* Nothing is on its way that keeps callers waiting. */
+static inline bool millrace_running(struct millrace_device *dev)
+{
+	return !READ_ONCE(dev->paused) && !test_bit(MILLRACE_RESETTING, &dev->flags);
+}
+
+/* pm.c */
+extern const struct dev_pm_ops millrace_pm_ops;
+
+/* dump.c */
+extern const struct file_operations millrace_dump_fops; /* debugfs, without devcoredump */
+void millrace_dump(struct millrace_device *dev, const char *reason);
+void millrace_dump_free(struct millrace_device *dev);
 
 /* irq.c */
 int millrace_irq_init(struct millrace_device *dev);
@@ -194,35 +270,47 @@ static inline u32 millrace_irq_vector(struct millrace_device *dev, u32 queue)
 /* context.c */
 extern const struct file_operations millrace_fops;
 void millrace_context_down(struct millrace_context *ctx);
+/* Device and context held; millrace_enter()'s errors. */
+int millrace_context_enter(struct millrace_context *ctx);
+void millrace_context_exit(struct millrace_context *ctx);
 
 /* queue.c */
 int millrace_queue_init(struct millrace_context *ctx, u32 index);
-void millrace_queue_stop(struct millrace_context *ctx);
+bool millrace_queue_stop(struct millrace_context *ctx);
+void millrace_queue_quiesce(struct millrace_context *ctx);
+bool millrace_queue_at_rest(struct millrace_context *ctx);
+void millrace_queue_settle(struct millrace_context *ctx, bool reachable);
+void millrace_queue_restart(struct millrace_context *ctx);
 void millrace_queue_down(struct millrace_context *ctx);
 void millrace_queue_free_jobs(struct millrace_context *ctx);
 void millrace_job_free(struct millrace_job *job);
 unsigned long millrace_tick_period(void);
+unsigned long millrace_stop_time(void); /* that a ring may take, in jiffies */
 static inline u32 millrace_queue_reg(const struct millrace_device *dev,
 				     const struct millrace_queue *q, u32 at)
 {
-	return dev->queues_at + q->index * MR_PCIE_Q_STRIDE + at;
+	return dev->hw.queues_at + q->index * MR_PCIE_Q_STRIDE + at;
 }
 
 /* complete.c */
 struct millrace_job *millrace_oldest_job(struct millrace_queue *q); /* not finished */
+void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job);
 bool millrace_queue_reap(struct millrace_context *ctx);
 bool millrace_queue_busy(struct millrace_context *ctx);
+bool millrace_queue_jobs(struct millrace_context *ctx);
 void millrace_queue_fail(struct millrace_context *ctx, int error);
 
 /* submit.c */
+void millrace_queue_put(struct millrace_queue *q, u32 index);
+/* `descriptors`: of the runs among ops, MILLRACE_DESC_BYTES each. */
 int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
-			  u32 count, u64 *job);
+			  u32 count, const void *descriptors, u64 *job);
+/* With neither context nor device held: holds them for each step, and waits without. */
 int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
 
 /* wait.c */
 int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait,
 			void __user *user);
-int millrace_job_take(struct millrace_queue *q, u64 id, struct millrace_job **out);
 
 /* map.c */
 int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg);
@@ -256,6 +344,8 @@ int millrace_card_free(struct millrace_context *ctx, u64 addr);
 void millrace_card_free_all(struct millrace_context *ctx);
 
 /* install.c */
+int millrace_install_init(struct millrace_device *dev);
+void millrace_install_exit(struct millrace_device *dev);
 int millrace_install_scrub(struct millrace_device *dev);
 
 /* sysfs.c, debugfs.c */

@@ -15,11 +15,39 @@ struct dentry *millrace_debugfs_root;
 
 int millrace_enter(struct millrace_device *dev)
 {
+	for (;;) {
+		int ret = wait_event_interruptible(dev->resumed, millrace_running(dev) ||
+						   READ_ONCE(dev->gone));
+
+		if (ret)
+			return ret;
+		down_read(&dev->alive);
+		ret = dev->gone ? -ENODEV : dev->dead ? -EIO : 0;
+		if (ret)
+			up_read(&dev->alive);
+		if (ret || !dev->paused)
+			return ret;
+		up_read(&dev->alive);
+	}
+}
+
+bool millrace_try_enter(struct millrace_device *dev)
+{
+	if (!down_read_trylock(&dev->alive))
+		return false;
+	if (!dev->gone && !dev->dead && millrace_running(dev))
+		return true;
+	up_read(&dev->alive);
+	return false;
+}
+
+bool millrace_hold(struct millrace_device *dev)
+{
 	down_read(&dev->alive);
 	if (!dev->gone)
-		return 0;
+		return true;
 	up_read(&dev->alive);
-	return -ENODEV;
+	return false;
 }
 
 void millrace_exit(struct millrace_device *dev)
@@ -38,35 +66,35 @@ void millrace_device_put(struct millrace_device *dev)
 }
 
 /* Takes over one capability; offsets and sizes must lie within the BAR. */
-static int take_capability(struct millrace_device *dev, u32 id, u32 at, u32 a, u32 b)
+static int take_capability(struct millrace_hw *hw, size_t bar, u32 id, u32 at, u32 a, u32 b)
 {
 	switch (id) {
 	case MR_PCIE_CAP_ENGINE:
-		if (at % 4 || at > dev->bar_bytes || a < 0x1000 || a > dev->bar_bytes - at)
+		if (at % 4 || at > bar || a < 0x1000 || a > bar - at)
 			return -EINVAL;
-		dev->engine_at = at;
+		hw->engine_at = at;
 		break;
 	case MR_PCIE_CAP_QUEUES:
-		if (at % 4 || !a || a > MILLRACE_QUEUES_MAX || at > dev->bar_bytes ||
-		    a * MR_PCIE_Q_STRIDE > dev->bar_bytes - at || b < MILLRACE_RING_LOG2)
+		if (at % 4 || !a || a > MILLRACE_QUEUES_MAX || at > bar ||
+		    a * MR_PCIE_Q_STRIDE > bar - at || b < MILLRACE_RING_LOG2)
 			return -EINVAL;
-		dev->queues_at = at;
-		dev->queues = a;
+		hw->queues_at = at;
+		hw->queues = a;
 		break;
 	case MR_PCIE_CAP_MEMORY:
 		if (!a || a > MILLRACE_CHANNELS_MAX || b < PAGE_SHIFT || b > 36)
 			return -EINVAL;
-		dev->channels = a;
-		dev->mem_log2 = b;
+		hw->channels = a;
+		hw->mem_log2 = b;
 		break;
 	case MR_PCIE_CAP_COPY:
 		if (a < 26)
 			return -EINVAL;
 		break;
 	case MR_PCIE_CAP_SCRUB:
-		if (at % 8 || at > dev->bar_bytes - 8)
+		if (at % 8 || at > bar - 8)
 			return -EINVAL;
-		dev->scrub_at = at;
+		hw->scrub_at = at;
 		break;
 	default: /* of a later version, and no business of ours */
 		break;
@@ -74,7 +102,7 @@ static int take_capability(struct millrace_device *dev, u32 id, u32 at, u32 a, u
 	return 0;
 }
 
-static int read_capabilities(struct millrace_device *dev)
+static int read_capabilities(struct millrace_device *dev, struct millrace_hw *hw)
 {
 	u32 at = millrace_read(dev, MR_PCIE_REG_CAPS), n, word;
 	int ret;
@@ -83,43 +111,45 @@ static int read_capabilities(struct millrace_device *dev)
 		if (at % 4 || at > dev->bar_bytes - 16)
 			return -EINVAL;
 		word = millrace_read(dev, at);
-		ret = take_capability(dev, word & 0xffff, millrace_read(dev, at + 4),
-				      millrace_read(dev, at + 8), millrace_read(dev, at + 12));
+		ret = take_capability(hw, dev->bar_bytes, word & 0xffff,
+				      millrace_read(dev, at + 4), millrace_read(dev, at + 8),
+				      millrace_read(dev, at + 12));
 		if (ret)
 			return ret;
 		at = word >> 16;
 	}
-	return at || !dev->engine_at || !dev->queues || !dev->channels || !dev->scrub_at ?
+	return at || !hw->engine_at || !hw->queues || !hw->channels || !hw->scrub_at ?
 		-EINVAL : 0;
 }
 
 /* Nothing is written but SCRATCH until all the rest of this holds. */
-static int verify(struct millrace_device *dev)
+static int verify(struct millrace_device *dev, struct millrace_hw *hw)
 {
 	struct device *d = &dev->pdev->dev;
 	u32 magic = millrace_read(dev, MR_PCIE_REG_MAGIC), i;
 
+	memset(hw, 0, sizeof(*hw));
 	if (magic == U32_MAX)
 		return dev_err_probe(d, -EIO, "device does not answer: it needs a reset\n");
 	if (magic != MR_PCIE_MAGIC)
 		return dev_err_probe(d, -ENODEV, "not a Millrace device (magic 0x%08x)\n", magic);
-	dev->version = millrace_read(dev, MR_PCIE_REG_VERSION);
-	if (dev->version >> 16 != MR_PCIE_VERSION_MAJOR)
+	hw->version = millrace_read(dev, MR_PCIE_REG_VERSION);
+	if (hw->version >> 16 != MR_PCIE_VERSION_MAJOR)
 		return dev_err_probe(d, -ENODEV, "register interface %u.%u, driver knows %u\n",
-				     dev->version >> 16, dev->version & 0xffff,
+				     hw->version >> 16, hw->version & 0xffff,
 				     MR_PCIE_VERSION_MAJOR);
-	if (read_capabilities(dev))
+	if (read_capabilities(dev, hw))
 		return dev_err_probe(d, -ENODEV, "bad capability list\n");
 	for (i = 0; i < MILLRACE_INFO_ENGINE_WORDS; i++)
-		dev->engine[i] = millrace_read(dev, dev->engine_at + MR_REG_MAGIC + 4 * i);
-	if (dev->engine[0] != MR_MAGIC_REG ||
-	    (dev->engine[(MR_REG_GEOMETRY - MR_REG_MAGIC) / 4] & 0xff) != dev->channels)
+		hw->engine[i] = millrace_read(dev, hw->engine_at + MR_REG_MAGIC + 4 * i);
+	if (hw->engine[0] != MR_MAGIC_REG ||
+	    (hw->engine[(MR_REG_GEOMETRY - MR_REG_MAGIC) / 4] & 0xff) != hw->channels)
 		return dev_err_probe(d, -ENODEV, "engine and wrapper disagree\n");
 	millrace_write(dev, MR_PCIE_REG_SCRATCH, 0x5a17c0de);
 	if (millrace_read(dev, MR_PCIE_REG_SCRATCH) != 0x5a17c0de)
 		return dev_err_probe(d, -EIO, "writes do not arrive\n");
 	/* A program that waits for itself ends in an error, long before its ring's time-out. */
-	millrace_write(dev, dev->engine_at + MR_REG_WATCHDOG, WATCHDOG_LOG2);
+	millrace_write(dev, hw->engine_at + MR_REG_WATCHDOG, WATCHDOG_LOG2);
 	return 0;
 }
 
@@ -128,11 +158,29 @@ static int quiesce(struct millrace_device *dev)
 {
 	u32 q;
 
-	for (q = 0; q < dev->queues; q++)
-		millrace_write(dev, dev->queues_at + q * MR_PCIE_Q_STRIDE + MR_PCIE_Q_CTRL, 0);
+	for (q = 0; q < dev->hw.queues; q++)
+		millrace_write(dev, dev->hw.queues_at + q * MR_PCIE_Q_STRIDE + MR_PCIE_Q_CTRL, 0);
 	if (millrace_read(dev, MR_PCIE_REG_STATUS) & MR_PCIE_STATUS_BUSY)
 		return dev_err_probe(&dev->pdev->dev, -EBUSY, "device is busy: it needs a reset\n");
 	return 0;
+}
+
+int millrace_verify_again(struct millrace_device *dev)
+{
+	struct millrace_hw *hw = kmalloc(sizeof(*hw), GFP_KERNEL);
+	int ret;
+
+	if (!hw)
+		return -ENOMEM;
+	ret = verify(dev, hw);
+	/* From CTRL on the engine's registers are no constants. */
+	if (!ret && memcmp(hw, &dev->hw, offsetof(struct millrace_hw, engine) +
+						 MR_REG_CTRL - MR_REG_MAGIC)) {
+		dev_err(&dev->pdev->dev, "not the device that it was before\n");
+		ret = -ENODEV;
+	}
+	kfree(hw);
+	return ret ? ret : quiesce(dev);
 }
 
 static int map_bar(struct millrace_device *dev)
@@ -186,10 +234,13 @@ static int millrace_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	init_rwsem(&dev->alive);
 	mutex_init(&dev->down_lock);
 	mutex_init(&dev->lock);
+	mutex_init(&dev->dump_lock);
+	init_waitqueue_head(&dev->resumed);
+	millrace_reset_init(dev);
 
 	ret = map_bar(dev);
 	if (!ret)
-		ret = verify(dev);
+		ret = verify(dev, &dev->hw);
 	if (!ret)
 		ret = set_dma_masks(pdev);
 	if (!ret)
@@ -199,12 +250,16 @@ static int millrace_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_put;
 	pci_set_master(pdev);
+	ret = millrace_install_init(dev);
+	if (ret)
+		goto err_card;
 	ret = millrace_install_scrub(dev);
 	if (ret)
-		goto err_card;
+		goto err_install;
 	ret = millrace_irq_init(dev);
 	if (ret)
-		goto err_card;
+		goto err_install;
+	pci_save_state(pdev); /* for resets that the PCI core does not save it for */
 	pci_set_drvdata(pdev, dev);
 	dev->misc = (struct miscdevice){
 		.minor = MISC_DYNAMIC_MINOR,
@@ -219,12 +274,15 @@ static int millrace_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto err_irq;
 	millrace_debugfs_init(dev);
 	dev_info(&pdev->dev, "%s: %u channel%s of %llu MiB, %u rings, %d vectors\n", dev->name,
-		 dev->channels, dev->channels == 1 ? "" : "s", BIT_ULL(dev->mem_log2) >> 20,
-		 dev->queues, dev->vectors);
+		 dev->hw.channels, dev->hw.channels == 1 ? "" : "s",
+		 BIT_ULL(dev->hw.mem_log2) >> 20, dev->hw.queues, dev->vectors);
 	return 0;
 
 err_irq:
 	millrace_irq_exit(dev);
+err_install:
+	pci_clear_master(pdev);
+	millrace_install_exit(dev);
 err_card:
 	pci_clear_master(pdev);
 	millrace_card_exit(dev);
@@ -239,28 +297,27 @@ static void millrace_remove(struct pci_dev *pdev)
 	struct millrace_device *dev = pci_get_drvdata(pdev);
 	u32 q;
 
+	/* Accesses under way are let finish, none begins, and nobody waits for one. */
+	down_write(&dev->alive);
+	WRITE_ONCE(dev->gone, true);
+	up_write(&dev->alive);
+	wake_up_all(&dev->resumed);
+	millrace_fail_all(dev, -ENODEV);
 	misc_deregister(&dev->misc); /* no file is opened from here on */
 	millrace_debugfs_exit(dev);
+	cancel_delayed_work_sync(&dev->reset_work);
 	ida_free(&millrace_ida, dev->index);
-
-	/* Waits end, accesses under way are let finish, none begins. */
-	mutex_lock(&dev->lock);
-	for (q = 0; q < dev->queues; q++)
-		if (dev->contexts[q])
-			millrace_queue_fail(dev->contexts[q], -ENODEV);
-	mutex_unlock(&dev->lock);
-	down_write(&dev->alive);
-	dev->gone = true;
-	up_write(&dev->alive);
 
 	millrace_irq_exit(dev);
 	mutex_lock(&dev->down_lock);
-	for (q = 0; q < dev->queues; q++)
+	for (q = 0; q < dev->hw.queues; q++)
 		if (dev->contexts[q])
 			millrace_context_down(dev->contexts[q]);
 	mutex_unlock(&dev->down_lock);
 	pci_clear_master(pdev);
+	millrace_install_exit(dev);
 	millrace_card_exit(dev);
+	millrace_dump_free(dev);
 	dev->bar = NULL; /* unmapped by pcim_ */
 	dev->pdev = NULL;
 	millrace_device_put(dev);
@@ -277,6 +334,8 @@ static struct pci_driver millrace_driver = {
 	.id_table = millrace_ids,
 	.probe = millrace_probe,
 	.remove = millrace_remove,
+	.err_handler = &millrace_error_handlers,
+	.driver.pm = pm_sleep_ptr(&millrace_pm_ops),
 };
 
 static int __init millrace_init(void)

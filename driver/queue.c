@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A context's command ring: setting it up, taking it down, time-outs. */
+/* A context's command ring: setting it up, stopping it, time-outs. */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
 #include "millrace.h"
+#include "trace.h"
 
 static unsigned int timeout_ms = 60000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "milliseconds without progress of an operation before its ring is stopped");
 
-static unsigned int stop_ms = 1000;
+static unsigned int stop_ms = 300;
 module_param(stop_ms, uint, 0644);
 MODULE_PARM_DESC(stop_ms, "milliseconds that a ring may take to stop");
 
@@ -19,6 +20,11 @@ MODULE_PARM_DESC(stop_ms, "milliseconds that a ring may take to stop");
 unsigned long millrace_tick_period(void)
 {
 	return msecs_to_jiffies(clamp(timeout_ms / 4, 10U, 500U));
+}
+
+unsigned long millrace_stop_time(void)
+{
+	return msecs_to_jiffies(stop_ms) + 1;
 }
 
 static void tick(struct work_struct *work);
@@ -49,11 +55,27 @@ static void free_memory(struct millrace_context *ctx)
 	q->descriptors = NULL;
 }
 
+/* The ring begins with entry q->base. */
+static void enable(struct millrace_context *ctx)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+
+	set_address(ctx, MR_PCIE_Q_RING_LO, q->ring_dma);
+	set_address(ctx, MR_PCIE_Q_CPL_LO, q->completions_dma);
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_SIZE), MILLRACE_RING_LOG2);
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_VECTOR),
+		       millrace_irq_vector(dev, q->index));
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_CTRL), 1);
+}
+
+/* Under down_lock. While a reset is on its way the ring is left to millrace_queue_restart(). */
 int millrace_queue_init(struct millrace_context *ctx, u32 index)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
 	struct device *d = &dev->pdev->dev;
+	bool later = dev->quiet || !millrace_running(dev);
 	u32 status;
 
 	q->index = index;
@@ -62,11 +84,13 @@ int millrace_queue_init(struct millrace_context *ctx, u32 index)
 	INIT_LIST_HEAD(&q->jobs);
 	init_waitqueue_head(&q->wait);
 	INIT_DELAYED_WORK(&q->timeout, tick);
-	status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
-	if (status == U32_MAX)
-		return -ENODEV;
-	if (status & (MR_PCIE_Q_ENABLED | MR_PCIE_Q_BUSY))
-		return -EBUSY;
+	if (!later) {
+		status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
+		if (status == U32_MAX)
+			return -ENODEV;
+		if (status & (MR_PCIE_Q_ENABLED | MR_PCIE_Q_BUSY))
+			return -EBUSY;
+	}
 	q->ring = dma_alloc_coherent(d, MILLRACE_RING * MR_PCIE_ENTRY_BYTES, &q->ring_dma,
 				     GFP_KERNEL);
 	q->completions = dma_alloc_coherent(d, MILLRACE_RING * MR_PCIE_CPL_BYTES,
@@ -77,45 +101,145 @@ int millrace_queue_init(struct millrace_context *ctx, u32 index)
 		free_memory(ctx);
 		return -ENOMEM;
 	}
-	set_address(ctx, MR_PCIE_Q_RING_LO, q->ring_dma);
-	set_address(ctx, MR_PCIE_Q_CPL_LO, q->completions_dma);
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_SIZE), MILLRACE_RING_LOG2);
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_VECTOR),
-		       millrace_irq_vector(dev, index));
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_CTRL), 1);
+	if (!later)
+		enable(ctx);
 	return 0;
 }
 
-/* The ring is told to stop, and waited for: from then on it makes no accesses. */
-void millrace_queue_stop(struct millrace_context *ctx)
+/* Cancelled entries are no completions from here on: they may have to be given again. */
+static void tell_to_stop(struct millrace_context *ctx)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
-	unsigned long end = jiffies + msecs_to_jiffies(stop_ms) + 1;
-	u32 status, i;
+	unsigned long flags;
 
+	spin_lock_irqsave(&q->lock, flags);
+	q->stopping = true;
+	spin_unlock_irqrestore(&q->lock, flags);
 	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_CTRL), 0);
-	for (;;) {
-		bool last = time_after(jiffies, end);
+}
 
+/* The ring is told to stop, and waited for: when that is true it makes no accesses any more. */
+bool millrace_queue_stop(struct millrace_context *ctx)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	unsigned long end = jiffies + millrace_stop_time();
+	bool last, stopped;
+	u32 status;
+
+	tell_to_stop(ctx);
+	for (;;) {
+		last = time_after(jiffies, end);
 		status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
-		if (status == U32_MAX || !(status & (MR_PCIE_Q_BUSY | MR_PCIE_Q_ENABLED)))
-			return;
-		if (last)
+		stopped = !(status & (MR_PCIE_Q_BUSY | MR_PCIE_Q_ENABLED));
+		if (stopped || last || status == U32_MAX)
 			break;
 		usleep_range(100, 200);
 	}
-	dev_err(&dev->pdev->dev, "ring %u does not stop (status 0x%08x): reset the device\n",
-		q->index, status);
-	/* Nobody gets a turn any more: all others fail now instead of waiting for one. */
-	dev->stuck = true;
-	pci_clear_master(dev->pdev);
-	mutex_lock(&dev->lock);
-	for (i = 0; i < dev->queues; i++)
-		if (dev->contexts[i])
-			millrace_queue_fail(dev->contexts[i], -EIO);
-	mutex_unlock(&dev->lock);
+	trace_millrace_stop(dev->index, q->index, status, stopped);
+	if (!stopped)
+		dev_err(&dev->pdev->dev, "ring %u does not stop (status 0x%08x)\n", q->index,
+			status);
+	return stopped;
 }
+
+/* ---- off the device, and back --------------------------------------------------------------- */
+
+/*
+ * For a reset or suspend, under down_lock with the device paused: quiesce stops the
+ * ring, at_rest says when it has, settle sees what came of its entries once bus
+ * mastering is off, restart gives the device again what it has not done.
+ */
+void millrace_queue_quiesce(struct millrace_context *ctx)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	u32 status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
+
+	q->known = status != U32_MAX && status & (MR_PCIE_Q_ENABLED | 0xff << MR_PCIE_Q_FAULT);
+	tell_to_stop(ctx);
+}
+
+bool millrace_queue_at_rest(struct millrace_context *ctx)
+{
+	u32 at = millrace_queue_reg(ctx->dev, &ctx->queue, MR_PCIE_Q_STATUS);
+
+	return !(millrace_read(ctx->dev, at) & MR_PCIE_Q_BUSY);
+}
+
+void millrace_queue_settle(struct millrace_context *ctx, bool reachable)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	u32 head = U32_MAX, status = U32_MAX, begun, op;
+	unsigned long flags;
+	bool lost;
+
+	if (reachable) {
+		head = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_HEAD));
+		status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
+	}
+	spin_lock_irqsave(&q->lock, flags);
+	q->stopping = true;
+	spin_unlock_irqrestore(&q->lock, flags);
+	millrace_queue_reap(ctx);
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (reachable && q->known && status != U32_MAX)
+		begun = millrace_ring_begun(q->base, q->head, q->tail, head, status);
+	else /* there is one entry in work at most, whose ever it was */
+		begun = q->head != q->tail;
+	op = q->entries[q->head % MILLRACE_RING].op & 0xff;
+	lost = !q->error && millrace_ring_lost(begun, op);
+	spin_unlock_irqrestore(&q->lock, flags);
+	q->known = false;
+	if (lost) {
+		dev_err(&dev->pdev->dev, "ring %u: a run was lost\n", q->index);
+		millrace_queue_fail(ctx, -EIO);
+	}
+}
+
+/* What is behind an error in a chain is not done. */
+static void end_broken_chain(struct millrace_queue *q)
+{
+	struct millrace_job *job = millrace_oldest_job(q);
+
+	if (!job || !job->status)
+		return;
+	q->head += job->count - job->done;
+	job->done = job->count;
+	millrace_job_finish(q, job);
+}
+
+void millrace_queue_restart(struct millrace_context *ctx)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	struct millrace_job *job;
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&q->lock, flags);
+	q->stopping = false;
+	end_broken_chain(q);
+	q->base = q->head;
+	for (i = q->head; i != q->tail; i++)
+		millrace_queue_put(q, i);
+	list_for_each_entry(job, &q->jobs, link)
+		job->started = jiffies;
+	spin_unlock_irqrestore(&q->lock, flags);
+	enable(ctx);
+	if (q->head == q->tail)
+		return;
+	dma_wmb(); /* entries before the bell */
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL),
+		       millrace_ring_bell(q->base, q->tail));
+	trace_millrace_doorbell(dev->index, q->index, q->tail);
+	mod_delayed_work(system_wq, &q->timeout, millrace_tick_period());
+}
+
+/* ---- taking down ---------------------------------------------------------------------------- */
 
 void millrace_job_free(struct millrace_job *job)
 {
@@ -130,7 +254,6 @@ void millrace_job_free(struct millrace_job *job)
 /* Under down_lock: after this neither device nor timer knows the context. */
 void millrace_queue_down(struct millrace_context *ctx)
 {
-	millrace_queue_stop(ctx);
 	millrace_queue_fail(ctx, -EIO);
 	cancel_delayed_work_sync(&ctx->queue.timeout);
 	free_memory(ctx);
@@ -147,46 +270,82 @@ void millrace_queue_free_jobs(struct millrace_context *ctx)
 	}
 }
 
+/* ---- time-outs ------------------------------------------------------------------------------ */
+
+/* A ring that has faulted, or makes no progress: it ends, and all else goes on. */
+static void give_up(struct millrace_context *ctx, const char *why, u32 status)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	bool stopped;
+
+	dev_err(&dev->pdev->dev, "ring %u: %s, status 0x%08x\n", q->index, why, status);
+	q->timeouts++;
+	millrace_dump(dev, why);
+	stopped = millrace_queue_stop(ctx);
+	millrace_queue_fail(ctx, -EIO);
+	if (!stopped)
+		millrace_reset_request(dev);
+}
+
+/* How long until the oldest entry in work is late; 0: it is. One that waits for others is not. */
+static unsigned long until_late(struct millrace_queue *q, u32 status)
+{
+	unsigned long flags, left = MAX_JIFFY_OFFSET, end;
+	struct millrace_job *job;
+
+	spin_lock_irqsave(&q->lock, flags);
+	job = millrace_oldest_job(q);
+	if (job && !(status & MR_PCIE_Q_BUSY)) {
+		job->started = jiffies;
+	} else if (job) {
+		end = job->started + msecs_to_jiffies(timeout_ms);
+		left = time_after(jiffies, end) ? 0 : end - jiffies + 1;
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	return left;
+}
+
 /*
  * Now and then while there is work: takes what an interrupt was lost for, and
  * stops a ring that has faulted, or whose entry has been in work for too long.
- * An entry that waits for other contexts' work is not late.
  */
 static void tick(struct work_struct *work)
 {
 	struct millrace_queue *q = container_of(work, struct millrace_queue, timeout.work);
 	struct millrace_context *ctx = container_of(q, struct millrace_context, queue);
 	struct millrace_device *dev = ctx->dev;
-	struct millrace_job *job;
-	unsigned long flags;
-	bool late = false;
+	unsigned long left = MAX_JIFFY_OFFSET;
 	u32 status;
 
-	if (millrace_enter(dev))
+	if (!millrace_try_enter(dev)) {
+		if (!READ_ONCE(dev->gone) && millrace_queue_busy(ctx))
+			schedule_delayed_work(&q->timeout, millrace_tick_period());
 		return;
+	}
 	millrace_queue_reap(ctx);
 	if (!millrace_queue_busy(ctx))
 		goto out;
 	status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
-	spin_lock_irqsave(&q->lock, flags);
-	job = millrace_oldest_job(q);
-	if (job && !(status & MR_PCIE_Q_BUSY))
-		job->started = jiffies;
-	else if (job)
-		late = time_after(jiffies, job->started + msecs_to_jiffies(timeout_ms));
-	spin_unlock_irqrestore(&q->lock, flags);
-	if (late || status == U32_MAX || !(status & MR_PCIE_Q_ENABLED)) {
-		millrace_queue_reap(ctx);
-		if (millrace_queue_busy(ctx)) {
-			dev_err(&dev->pdev->dev, "ring %u: %s, status 0x%08x\n", q->index,
-				late ? "no progress" : "stopped", status);
-			q->timeouts++;
-			millrace_queue_stop(ctx);
-			millrace_queue_fail(ctx, -EIO);
-		}
+	if (status != U32_MAX && status & MR_PCIE_Q_ENABLED)
+		left = until_late(q, status);
+	if (left && status & MR_PCIE_Q_ENABLED && status != U32_MAX)
+		goto again;
+	millrace_queue_reap(ctx);
+	if (!millrace_queue_busy(ctx) || !millrace_running(dev))
+		goto again;
+	if (status == U32_MAX || (left && !(status >> MR_PCIE_Q_FAULT & 0xff))) {
+		/* No ring's doing: the device is not there, or has lost its state. */
+		dev_err(&dev->pdev->dev, "ring %u: the device %s\n", q->index,
+			status == U32_MAX ? "does not answer" : "has forgotten it");
+		millrace_dump(dev, "lost");
+		millrace_reset_request(dev);
 	} else {
-		schedule_delayed_work(&q->timeout, millrace_tick_period());
+		give_up(ctx, left ? "stopped" : "no progress", status);
 	}
+again:
+	if (millrace_queue_busy(ctx))
+		schedule_delayed_work(&q->timeout, min(left, millrace_tick_period()));
 out:
 	millrace_exit(dev);
 }

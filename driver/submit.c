@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Submission: operations become entries of the ring, a doorbell tells the device. */
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "millrace.h"
+#include "trace.h"
 
 #define CLEAR_MAX SZ_16M /* of one entry, which other rings wait for */
 
-/* An entry of the ring before it is written. */
-struct entry {
-	u32 op, bytes, segments, skip;
-	u64 host, card;
-};
-
-static void put_entry(struct millrace_queue *q, u32 index, const struct entry *e, u32 flags)
+/* Writes an entry where the device looks for it. */
+void millrace_queue_put(struct millrace_queue *q, u32 index)
 {
-	__le32 *w = q->ring + (index % MILLRACE_RING) * (MR_PCIE_ENTRY_BYTES / 4);
+	u32 place = millrace_ring_place(q->base, index, MILLRACE_RING);
+	const struct millrace_entry *e = &q->entries[index % MILLRACE_RING];
+	__le32 *w = q->ring + place * (MR_PCIE_ENTRY_BYTES / 4);
+	__le32 *c = q->completions + place * MR_PCIE_CPL_BYTES + MR_PCIE_CPL_STATUS;
 
 	memset(w, 0, MR_PCIE_ENTRY_BYTES);
 	/* A completion of this place that is still there belongs to an earlier entry. */
-	memset(q->completions + (index % MILLRACE_RING) * MR_PCIE_CPL_BYTES, 0, MR_PCIE_CPL_BYTES);
-	w[MR_PCIE_W_OP] = cpu_to_le32(e->op | flags);
+	c[MR_PCIE_C_SEQ] = cpu_to_le32(~millrace_ring_seq(q->base, index));
+	w[MR_PCIE_W_OP] = cpu_to_le32(e->op);
 	w[MR_PCIE_W_TAG] = cpu_to_le32(index);
 	w[MR_PCIE_W_HOST_LO] = cpu_to_le32(lower_32_bits(e->host));
 	w[MR_PCIE_W_HOST_HI] = cpu_to_le32(upper_32_bits(e->host));
@@ -32,18 +30,23 @@ static void put_entry(struct millrace_queue *q, u32 index, const struct entry *e
 }
 
 /* Writes the entries, links the job, rings the bell. The caller has checked the room. */
-static void push(struct millrace_context *ctx, struct millrace_job *job, const struct entry *e)
+static void push(struct millrace_context *ctx, struct millrace_job *job,
+		 const struct millrace_entry *e)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
 	unsigned long flags;
 	u32 i;
 
-	for (i = 0; i < job->count; i++)
-		put_entry(q, q->tail + i, &e[i],
-			  i + 1 < job->count ? MR_PCIE_FLAG_LINK : MR_PCIE_FLAG_IRQ);
+	for (i = 0; i < job->count; i++) {
+		struct millrace_entry *to = &q->entries[(q->tail + i) % MILLRACE_RING];
+
+		*to = e[i];
+		to->op |= i + 1 < job->count ? MR_PCIE_FLAG_LINK : MR_PCIE_FLAG_IRQ;
+		millrace_queue_put(q, q->tail + i);
+	}
 	spin_lock_irqsave(&q->lock, flags);
-	job->id = q->next_job++;
+	job->id = job->clear ? 0 : q->next_job++;
 	job->first = q->tail;
 	job->started = jiffies;
 	list_add_tail(&job->link, &q->jobs);
@@ -51,8 +54,11 @@ static void push(struct millrace_context *ctx, struct millrace_job *job, const s
 	q->tail += job->count;
 	q->doorbells++;
 	spin_unlock_irqrestore(&q->lock, flags);
+	trace_millrace_submit(dev->index, q->index, job->id, job->first, job->count);
 	dma_wmb(); /* entries before the bell */
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL), q->tail & 0xffff);
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL),
+		       millrace_ring_bell(q->base, q->tail));
+	trace_millrace_doorbell(dev->index, q->index, q->tail);
 	millrace_irq_kick(dev);
 	schedule_delayed_work(&q->timeout, millrace_tick_period());
 }
@@ -65,8 +71,8 @@ static int room(struct millrace_context *ctx, u32 count)
 	int ret = 0;
 
 	spin_lock_irqsave(&q->lock, flags);
-	if (q->error || ctx->dev->stuck)
-		ret = q->error ? q->error : -EIO;
+	if (q->error)
+		ret = q->error;
 	else if (q->job_count == MILLRACE_JOBS_MAX ||
 		 millrace_ring_space(q->head, q->tail, MILLRACE_RING) < count)
 		ret = -EAGAIN;
@@ -75,7 +81,7 @@ static int room(struct millrace_context *ctx, u32 count)
 }
 
 static int prepare_copy(struct millrace_context *ctx, const struct millrace_op *op,
-			struct entry *e, struct millrace_job *job, u32 i)
+			struct millrace_entry *e, struct millrace_job *job, u32 i)
 {
 	struct millrace_map_object *map = xa_load(&ctx->maps, op->handle);
 	bool in = op->op == MILLRACE_OP_COPY_IN;
@@ -105,9 +111,9 @@ static int prepare_copy(struct millrace_context *ctx, const struct millrace_op *
 	return 0;
 }
 
-/* The descriptor is the driver's copy: user space cannot change it any more. */
+/* The descriptor is the driver's copy: user space cannot change what is checked. */
 static int prepare_run(struct millrace_context *ctx, const struct millrace_op *op,
-		       struct entry *e, u32 index)
+		       struct millrace_entry *e, u32 index, const void *descriptor)
 {
 	struct millrace_queue *q = &ctx->queue;
 	u32 slot = index % MILLRACE_RING;
@@ -117,11 +123,10 @@ static int prepare_run(struct millrace_context *ctx, const struct millrace_op *o
 		return -EINVAL;
 	if (!millrace_window_ok(ctx->extents, ctx->extent_count, op->addr, op->bytes))
 		return -EFAULT;
-	if (copy_from_user(desc, u64_to_user_ptr(op->offset), op->bytes))
+	if (!millrace_run_ok(ctx->extents, ctx->extent_count, descriptor, op->bytes / 4,
+			     ctx->dev->hw.channels))
 		return -EFAULT;
-	if (!millrace_run_ok(ctx->extents, ctx->extent_count, desc, op->bytes / 4,
-			     ctx->dev->channels))
-		return -EFAULT;
+	memcpy(desc, descriptor, op->bytes);
 	e->op = MR_PCIE_OP_RUN;
 	e->host = q->descriptors_dma + slot * MILLRACE_DESC_BYTES;
 	e->card = op->addr;
@@ -130,10 +135,10 @@ static int prepare_run(struct millrace_context *ctx, const struct millrace_op *o
 }
 
 int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
-			  u32 count, u64 *id)
+			  u32 count, const void *descriptors, u64 *id)
 {
 	struct millrace_job *job;
-	struct entry *e;
+	struct millrace_entry *e;
 	int ret = room(ctx, count);
 	u32 i;
 
@@ -153,7 +158,8 @@ int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op
 		else if (ops[i].op == MILLRACE_OP_COPY_IN || ops[i].op == MILLRACE_OP_COPY_OUT)
 			ret = prepare_copy(ctx, &ops[i], &e[i], job, i);
 		else if (ops[i].op == MILLRACE_OP_RUN)
-			ret = prepare_run(ctx, &ops[i], &e[i], ctx->queue.tail + i);
+			ret = prepare_run(ctx, &ops[i], &e[i], ctx->queue.tail + i,
+					  descriptors + i * MILLRACE_DESC_BYTES);
 		else
 			ret = -EINVAL;
 	}
@@ -167,31 +173,56 @@ int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op
 	return ret;
 }
 
+static int start_clear(struct millrace_context *ctx, const struct millrace_entry *e,
+		       struct millrace_job **out)
+{
+	struct millrace_job *job;
+	int ret = millrace_context_enter(ctx);
+
+	if (ret)
+		return ret;
+	ret = room(ctx, 1);
+	if (ret)
+		goto out;
+	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	if (!job) {
+		ret = -ENOMEM;
+		goto out;
+	}
+	job->count = 1;
+	job->clear = true;
+	push(ctx, job, e);
+	*out = job;
+out:
+	millrace_context_exit(ctx);
+	return ret;
+}
+
 /* Zeroes card memory, and waits for it: for new buffers, before they are anybody's. */
 int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes)
 {
 	struct millrace_queue *q = &ctx->queue;
 
 	while (bytes) {
-		struct entry e = { .op = MR_PCIE_OP_CLEAR, .card = addr,
-				   .bytes = min_t(u64, bytes, CLEAR_MAX) };
-		struct millrace_job *job, *done;
-		int ret = room(ctx, 1);
-		u64 id;
+		struct millrace_entry e = { .op = MR_PCIE_OP_CLEAR, .card = addr,
+					    .bytes = min_t(u64, bytes, CLEAR_MAX) };
+		struct millrace_job *job;
+		unsigned long flags;
+		int ret = start_clear(ctx, &e, &job);
 
 		if (ret)
 			return ret;
-		job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
-		if (!job)
-			return -ENOMEM;
-		job->count = 1;
-		push(ctx, job, &e);
-		id = q->next_job - 1;
-		wait_event_killable(q->wait, (ret = millrace_job_take(q, id, &done)) != -EAGAIN);
-		if (ret)
-			return -EINTR; /* killed: the job stays until the context goes */
-		ret = done->status ? -EIO : 0;
-		millrace_job_free(done);
+		/* Its results come before it says that it is finished. */
+		if (wait_event_killable(q->wait, smp_load_acquire(&job->finished)))
+			return -EINTR; /* the job stays until the context goes */
+		spin_lock_irqsave(&q->lock, flags);
+		list_del(&job->link);
+		q->job_count--;
+		spin_unlock_irqrestore(&q->lock, flags);
+		ret = job->status == MILLRACE_STATUS_CANCELLED ? READ_ONCE(q->error) : 0;
+		if (!ret && job->status)
+			ret = -EIO;
+		millrace_job_free(job);
 		if (ret)
 			return ret;
 		addr += e.bytes;

@@ -12,19 +12,19 @@ static struct millrace_device *of(struct device *d)
 
 static ssize_t version_show(struct device *d, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%u.%u\n", of(d)->version >> 16, of(d)->version & 0xffff);
+	return sysfs_emit(buf, "%u.%u\n", of(d)->hw.version >> 16, of(d)->hw.version & 0xffff);
 }
 static DEVICE_ATTR_RO(version);
 
 static ssize_t channels_show(struct device *d, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%u\n", of(d)->channels);
+	return sysfs_emit(buf, "%u\n", of(d)->hw.channels);
 }
 static DEVICE_ATTR_RO(channels);
 
 static ssize_t channel_bytes_show(struct device *d, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", BIT_ULL(of(d)->mem_log2));
+	return sysfs_emit(buf, "%llu\n", BIT_ULL(of(d)->hw.mem_log2));
 }
 static DEVICE_ATTR_RO(channel_bytes);
 
@@ -40,12 +40,24 @@ static ssize_t contexts_show(struct device *d, struct device_attribute *attr, ch
 	u32 q, n = 0;
 
 	mutex_lock(&dev->lock);
-	for (q = 0; q < dev->queues; q++)
+	for (q = 0; q < dev->hw.queues; q++)
 		n += !!dev->contexts[q];
 	mutex_unlock(&dev->lock);
-	return sysfs_emit(buf, "%u of %u\n", n, dev->queues);
+	return sysfs_emit(buf, "%u of %u\n", n, dev->hw.queues);
 }
 static DEVICE_ATTR_RO(contexts);
+
+static ssize_t state_show(struct device *d, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", millrace_state(of(d)));
+}
+static DEVICE_ATTR_RO(state);
+
+static ssize_t resets_show(struct device *d, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(of(d)->resets));
+}
+static DEVICE_ATTR_RO(resets);
 
 static struct attribute *millrace_attrs[] = {
 	&dev_attr_version.attr,
@@ -53,6 +65,8 @@ static struct attribute *millrace_attrs[] = {
 	&dev_attr_channel_bytes.attr,
 	&dev_attr_vectors.attr,
 	&dev_attr_contexts.attr,
+	&dev_attr_state.attr,
+	&dev_attr_resets.attr,
 	NULL
 };
 

@@ -10,13 +10,13 @@ static struct millrace_job *find_job(struct millrace_queue *q, u64 id)
 	struct millrace_job *job;
 
 	list_for_each_entry(job, &q->jobs, link)
-		if (job->id == id)
+		if (!job->clear && job->id == id)
 			return job;
 	return NULL;
 }
 
 /* -ENOENT: no such job; -EAGAIN: not finished; 0: taken out of the list. */
-int millrace_job_take(struct millrace_queue *q, u64 id, struct millrace_job **out)
+static int take_job(struct millrace_queue *q, u64 id, struct millrace_job **out)
 {
 	struct millrace_job *job;
 	unsigned long flags;
@@ -41,7 +41,7 @@ static void sync_for_cpu(struct millrace_context *ctx, struct millrace_job *job)
 {
 	u32 i;
 
-	if (millrace_enter(ctx->dev))
+	if (!millrace_hold(ctx->dev))
 		return;
 	for (i = 0; i < job->count; i++)
 		if (job->written[i].bytes)
@@ -50,7 +50,7 @@ static void sync_for_cpu(struct millrace_context *ctx, struct millrace_job *job)
 	millrace_exit(ctx->dev);
 }
 
-/* As millrace_job_take(), but the job stays, and its result is in arg. */
+/* As take_job(), but the job stays, and its result is in arg. */
 static int look(struct millrace_queue *q, struct millrace_wait *arg)
 {
 	struct millrace_job *job;
@@ -105,7 +105,7 @@ int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *arg,
 	/* A job whose result could not be written can be waited for again. */
 	else if (copy_to_user(user, arg, sizeof(*arg)))
 		return -EFAULT;
-	ret = millrace_job_take(q, arg->job, &job);
+	ret = take_job(q, arg->job, &job);
 	if (ret)
 		return ret; /* another thread has it */
 	sync_for_cpu(ctx, job);

@@ -275,27 +275,6 @@ static void test_signals(void)
 // ---- a run that does not end
 // ----------------------------------------------------------------------
 
-// A program of one command, END, that waits for a semaphore which nothing signals.
-static uint64_t start_endless(int fd)
-{
-    uint32_t *p = aligned_alloc(4096, 4096);
-    uint64_t at = card(fd, 4096) - 1;
-    uint32_t handle = map(fd, p, 4096, MILLRACE_MAP_READ), desc[32] = {0};
-    memset(p, 0, 4096);
-    p[0] = 0x5F;
-    p[1] = 1;
-    desc[0] = 0x4E55524D;
-    desc[1] = desc[2] = 1;
-    desc[4] = (uint32_t)(at + 1024);
-    desc[5] = (uint32_t)((at + 1024) >> 32);
-    desc[10] = 1;
-    struct millrace_op ops[] = {
-        {.op = MILLRACE_OP_COPY_IN, .addr = at + 1024, .bytes = 64, .handle = handle},
-        {.op = MILLRACE_OP_RUN, .addr = at, .bytes = 128, .offset = (uintptr_t)desc}};
-    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
-    return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
-}
-
 static void test_endless(void)
 {
     ok(parameter("timeout_ms", "1000"), "time-out of a second");

@@ -31,10 +31,11 @@ vm() {
 
 ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi memory dmabuf isolation clients removal costs modes
 ok "driver: faults of the device" vm faults
+ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then
     PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory dmabuf isolation clients removal generate
     ok "driver: selftest, loading and unloading" vm selftest leaks
-    FUNCTION="--irq none" ok "driver: no vectors" vm polled
+    FUNCTION="--irq none" ok "driver: no vectors" vm polled recovery
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate
     FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
     # The judge itself.

@@ -139,6 +139,83 @@ static void driver_ring_space(void **state)
                      0); // more completed than submitted: never any room
 }
 
+// Where entries are, what their completions are called, and the doorbell, for every base near the
+// ends of 16 and 32 bits: each against counting on one by one.
+static void driver_ring_positions(void **state)
+{
+    (void)state;
+    enum { SIZE = 64 };
+    const u32 bases[] = {0, 1, 63, 64, 65, 0xFFC0, 0xFFFF, 0x10000, UINT32_MAX - 63, UINT32_MAX};
+    for (size_t b = 0; b < sizeof bases / sizeof *bases; b++)
+        for (u32 n = 0, place = 0, bell = 0; n < 3 * SIZE; n++) {
+            u32 index = bases[b] + n;
+            assert_int_equal(millrace_ring_place(bases[b], index, SIZE), place);
+            assert_int_equal(millrace_ring_seq(bases[b], index), n + 1);
+            assert_int_equal(millrace_ring_bell(bases[b], index), bell);
+            place = place + 1 == SIZE ? 0 : place + 1;
+            bell = (bell + 1) & 0xFFFF;
+        }
+    assert_int_equal(millrace_ring_bell(5, 5 + 0xFFFF), 0xFFFF);
+    assert_int_equal(millrace_ring_bell(5, 5 + 0x10000), 0);
+    assert_int_equal(millrace_ring_seq(0, UINT32_MAX), 0);
+}
+
+static void driver_completion(void **state)
+{
+    (void)state;
+    for (u32 status = MR_PCIE_OK; status <= MR_PCIE_E_CANCELLED; status++)
+        assert_true(millrace_completion_ok(status, 7, 7));
+    assert_false(millrace_completion_ok(MR_PCIE_E_CANCELLED + 1, 7, 7));
+    assert_false(millrace_completion_ok(MR_PCIE_E_DOORBELL, 7, 7));
+    assert_false(millrace_completion_ok(UINT32_MAX, 7, 7));
+    assert_false(millrace_completion_ok(MR_PCIE_OK, 6, 7));
+    assert_false(millrace_completion_ok(MR_PCIE_OK, 8, 7));
+    assert_true(millrace_completion_ok(MR_PCIE_OK, UINT32_MAX, UINT32_MAX));
+}
+
+// HEAD and STATUS of a ring that was stopped: what it had begun and not completed.
+static void driver_ring_begun(void **state)
+{
+    (void)state;
+    const u32 busy = MR_PCIE_Q_BUSY, fault = MR_PCIE_E_WRITE << MR_PCIE_Q_FAULT,
+              fetch = MR_PCIE_E_READ << MR_PCIE_Q_FAULT;
+    const u32 bases[] = {0, 40, UINT32_MAX - 3};
+    for (size_t b = 0; b < sizeof bases / sizeof *bases; b++) {
+        u32 base = bases[b], head = base + 10, tail = base + 15;
+        assert_int_equal(millrace_ring_begun(base, head, tail, 10, 0), 0);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 10, MR_PCIE_Q_ENABLED), 0);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 10, busy), 1);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 11, fault), 1);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 11, busy), 2);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 11, fetch), 0);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 15, 0), 5);
+        // Its last completion is there, and it has not counted it yet.
+        assert_int_equal(millrace_ring_begun(base, head, tail, 9, busy), 0);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 9, 0), 0);
+        // It cannot have done these: all are given up.
+        assert_int_equal(millrace_ring_begun(base, head, tail, 8, 0), 5);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 16, 0), 5);
+        assert_int_equal(millrace_ring_begun(base, head, tail, 0, 0), 5);
+        assert_int_equal(millrace_ring_begun(base, head, tail, UINT32_MAX, 0), 5);
+        // Nothing submitted, nothing begun.
+        assert_int_equal(millrace_ring_begun(base, head, head, 10, busy), 0);
+        assert_int_equal(millrace_ring_begun(base, head, head, UINT32_MAX, ~0u), 0);
+        assert_int_equal(millrace_ring_begun(base, base, base + 1, 0, 0), 0);
+        assert_int_equal(millrace_ring_begun(base, base, base + 1, 0, fetch), 0);
+        assert_int_equal(millrace_ring_begun(base, base, base + 1, UINT32_MAX, 0), 1);
+    }
+}
+
+static void driver_ring_lost(void **state)
+{
+    (void)state;
+    for (u32 op = MR_PCIE_OP_NOP; op <= MR_PCIE_OP_RUN; op++) {
+        assert_false(millrace_ring_lost(0, op));
+        assert_int_equal(millrace_ring_lost(1, op), op == MR_PCIE_OP_RUN);
+        assert_true(millrace_ring_lost(2, op));
+    }
+}
+
 // ---- the scrub program, run on the C model
 // ------------------------------------------------------
 
@@ -275,6 +352,10 @@ int main(void)
         cmocka_unit_test(driver_windows_exhaustively),
         cmocka_unit_test(driver_run_descriptor),
         cmocka_unit_test(driver_ring_space),
+        cmocka_unit_test(driver_ring_positions),
+        cmocka_unit_test(driver_completion),
+        cmocka_unit_test(driver_ring_begun),
+        cmocka_unit_test(driver_ring_lost),
         cmocka_unit_test(driver_scrub_leaves_nothing),
         cmocka_unit_test(driver_scrub_of_no_engine),
     };

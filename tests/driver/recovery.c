@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recovery, inside the virtual machine: a ring that is stuck, resets by others, a device that does
+// not come back, while four other contexts are at work and must not notice anything but time.
+#include <glob.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/driver/fault.h"
+
+enum { OTHERS = 4, MIB = 1 << 20, TIMEOUT_MS = 400, TRIES = 3 };
+enum { PARTS = 8, PART = 4096, BYTES = PARTS * PART, JOBS = 3 };
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+// The text of a file of the device in sysfs; "" when there is none.
+static const char *sysfs(const char *name)
+{
+    static char text[64];
+    char path[96];
+    snprintf(path, sizeof path, "/sys/class/misc/millrace0/%s", name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return text;
+}
+
+static unsigned long resets(void)
+{
+    return strtoul(sysfs("resets"), NULL, 10);
+}
+
+static bool state_becomes(const char *state)
+{
+    for (int i = 0; i < 200; i++) {
+        if (strcmp(sysfs("state"), state) == 0)
+            return true;
+        pause_ms(20);
+    }
+    printf("# state is %s\n", sysfs("state"));
+    return false;
+}
+
+// ---- the others
+// -----------------------------------------------------------------------------------
+
+struct other {
+    pthread_t thread;
+    int fd, error; // errno of the first call that failed, -1: wrong data
+    unsigned rounds;
+    int64_t gap, last; // the longest time without a round, and its end
+};
+
+static atomic_bool stop_others;
+static struct other others[OTHERS];
+
+// Several jobs under way, each of several copies there and back.
+static int one_round(int fd, uint64_t at, uint8_t *out, uint8_t *in, const uint32_t *handles,
+                     uint32_t seed)
+{
+    uint64_t jobs[JOBS];
+    fill(out, JOBS * BYTES, seed);
+    memset(in, 0, JOBS * BYTES);
+    for (unsigned j = 0; j < JOBS; j++) {
+        struct millrace_op ops[2 * PARTS];
+        for (unsigned i = 0; i < PARTS; i++) {
+            uint64_t offset = j * BYTES + i * PART;
+            ops[i] = (struct millrace_op){.op = MILLRACE_OP_COPY_IN,
+                                          .addr = at + offset,
+                                          .bytes = PART,
+                                          .offset = offset,
+                                          .handle = handles[0]};
+            ops[PARTS + i] = ops[i];
+            ops[PARTS + i].op = MILLRACE_OP_COPY_OUT;
+            ops[PARTS + i].handle = handles[1];
+        }
+        struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2 * PARTS};
+        if (ioctl(fd, MILLRACE_IOC_SUBMIT, &s) != 0)
+            return errno;
+        jobs[j] = s.job;
+    }
+    for (unsigned j = 0; j < JOBS; j++) {
+        struct millrace_wait w = {.job = jobs[j], .deadline_ns = -1};
+        if (ioctl(fd, MILLRACE_IOC_WAIT, &w) != 0)
+            return errno;
+        if (w.status)
+            return 1000 + (int)w.status;
+    }
+    return memcmp(in, out, JOBS * BYTES) == 0 ? 0 : -1;
+}
+
+static void *work(void *arg)
+{
+    struct other *o = arg;
+    uint8_t *out = aligned_alloc(4096, JOBS * BYTES), *in = aligned_alloc(4096, JOBS * BYTES);
+    uint64_t at = card(o->fd, JOBS * BYTES) - 1;
+    const uint32_t handles[] = {map(o->fd, out, JOBS * BYTES, MILLRACE_MAP_READ),
+                                map(o->fd, in, JOBS * BYTES, MILLRACE_MAP_WRITE)};
+    o->last = now();
+    for (uint32_t seed = (uint32_t)o->fd * 1000; !stop_others && !o->error; seed++) {
+        o->error = one_round(o->fd, at, out, in, handles, seed);
+        int64_t t = now();
+        if (t - o->last > o->gap)
+            o->gap = t - o->last;
+        o->last = t;
+        o->rounds++;
+    }
+    free(out);
+    free(in);
+    return NULL;
+}
+
+static void start_others(void)
+{
+    stop_others = false;
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = (struct other){.fd = open_device()};
+        if (pthread_create(&others[i].thread, NULL, work, &others[i]) != 0)
+            exit(1);
+    }
+    for (int i = 0; i < OTHERS; i++)
+        while (!others[i].rounds && !others[i].error)
+            pause_ms(5);
+}
+
+// True when all of them are well and have got on since it was begun to look.
+static bool end_others(int64_t *longest)
+{
+    unsigned before[OTHERS];
+    bool good = true;
+    *longest = 0;
+    for (int i = 0; i < OTHERS; i++)
+        before[i] = others[i].rounds;
+    for (int i = 0; i < OTHERS; i++)
+        for (int k = 0; k < 500 && others[i].rounds < before[i] + 2 && !others[i].error; k++)
+            pause_ms(10);
+    stop_others = true;
+    for (int i = 0; i < OTHERS; i++) {
+        pthread_join(others[i].thread, NULL);
+        close(others[i].fd);
+        if (others[i].error || others[i].rounds < before[i] + 2)
+            printf("# client %d: error %d after %u rounds\n", i, others[i].error, others[i].rounds);
+        good &= !others[i].error && others[i].rounds >= before[i] + 2;
+        if (others[i].gap > *longest)
+            *longest = others[i].gap;
+    }
+    return good;
+}
+
+// ---- a stuck ring
+// ---------------------------------------------------------------------------------
+
+// A copy that the device never gets. It has ring 0, as its context is opened first.
+static int stuck_copy(int fd, uint64_t *number)
+{
+    static uint8_t page[4096] __attribute__((aligned(4096)));
+    uint64_t at = card(fd, 4096) - 1;
+    struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 4096};
+    op.handle = map(fd, page, 4096, MILLRACE_MAP_READ);
+    struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
+    fault_end();
+    fault_arm((struct fault){.code = VM_FAULT_STUCK, .at = VM_AT_ENTRY, .ring = 1});
+    int rc = ioctl(fd, MILLRACE_IOC_SUBMIT, &s) ? errno : 0;
+    *number = s.job;
+    return rc;
+}
+
+static void test_stuck(void)
+{
+    int64_t best = INT64_MAX;
+    bool good = true, culprit = true;
+    unsigned long before = resets();
+    for (int i = 0; i < TRIES; i++) {
+        int fd = open_device();
+        uint64_t number;
+        int64_t longest;
+        start_others();
+        culprit &= stuck_copy(fd, &number) == 0;
+        struct millrace_wait w = {.job = number, .deadline_ns = -1};
+        culprit &= refused(fd, MILLRACE_IOC_WAIT, &w) == EIO && fault_struck() == 1;
+        struct millrace_alloc a = {.bytes = 4096};
+        culprit &= refused(fd, MILLRACE_IOC_ALLOC, &a) == EIO;
+        good &= end_others(&longest);
+        close(fd);
+        printf("# others stood still for %lld ms, time-out %d ms\n", (long long)longest / 1000000,
+               TIMEOUT_MS);
+        if (longest < best)
+            best = longest;
+    }
+    ok(culprit, "stuck: its context ends in EIO");
+    ok(good, "stuck: four others go on, with the right data");
+    ok(resets() == before + TRIES, "stuck: a reset each (%lu)", resets() - before);
+    ok(best < (TIMEOUT_MS + 1000) * 1000000ll, "stuck: the others wait for the time-out and 1 s");
+    int fd = open_device();
+    ok(card(fd, 4096) != 0, "stuck: a new context works");
+    close(fd);
+}
+
+// Its process is killed while the time-out is still far away: closing must not hang, nor hurt.
+static void test_killed(void)
+{
+    int64_t longest;
+    unsigned long before = resets();
+    int ready[2];
+    char byte;
+    if (pipe(ready) != 0)
+        exit(1);
+    set_parameter("timeout_ms", 60000);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        uint64_t number;
+        int fd = open_device();
+        close(ready[0]);
+        if (stuck_copy(fd, &number) == 0 && write(ready[1], "", 1) == 1)
+            pause_ms(60000);
+        exit(0);
+    }
+    close(ready[1]);
+    bool good = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    stop_others = false;
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = (struct other){.fd = open_device()};
+        pthread_create(&others[i].thread, NULL, work, &others[i]);
+    }
+    pause_ms(100);
+    int status;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    good &= WIFSIGNALED(status);
+    ok(end_others(&longest) && good, "killed with a stuck ring: the others go on");
+    ok(state_becomes("running") && resets() == before + 1, "killed: one reset");
+    set_parameter("timeout_ms", TIMEOUT_MS);
+}
+
+// ---- resets by others
+// -----------------------------------------------------------------------------
+
+static void test_reset(void)
+{
+    enum { RESETS = 8 };
+    int64_t longest;
+    unsigned long before = resets();
+    int done_resets = 0;
+    start_others();
+    for (int i = 0; i < RESETS; i++) {
+        done_resets += function_level_reset();
+        pause_ms(30);
+    }
+    bool good = end_others(&longest);
+    ok(good, "reset through sysfs: all jobs complete, with the right data");
+    ok(done_resets == RESETS && resets() == before + RESETS, "reset through sysfs: %lu of %d",
+       resets() - before, RESETS);
+    printf("# longest time without a round: %lld ms\n", (long long)longest / 1000000);
+}
+
+// A run that is cut off has done an unknown part of its work: it is not repeated.
+static void test_run_cut(void)
+{
+    int64_t longest;
+    int fd = open_device();
+    uint64_t number = start_endless(fd);
+    stop_others = false;
+    pause_ms(20); // it has begun
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = (struct other){.fd = open_device()};
+        pthread_create(&others[i].thread, NULL, work, &others[i]);
+    }
+    bool reset = number && function_level_reset();
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    ok(reset && refused(fd, MILLRACE_IOC_WAIT, &w) == EIO, "reset: a run that was cut off: EIO");
+    ok(end_others(&longest), "reset: those behind it go on");
+    close(fd);
+}
+
+static void *allocate(void *arg)
+{
+    int fd = *(int *)arg;
+    struct millrace_alloc a = {.bytes = 96ull * MIB};
+    int error = refused(fd, MILLRACE_IOC_ALLOC, &a);
+    if (error)
+        printf("# alloc: %s\n", strerror(error));
+    return error ? NULL : arg;
+}
+
+static void test_alloc(void)
+{
+    int fd = open_device(), other = open_device(), done_resets = 0;
+    unsigned long before = resets();
+    pthread_t thread;
+    void *result;
+    set_parameter("timeout_ms", 60000); // a clear of 16 MiB takes its time here
+    if (pthread_create(&thread, NULL, allocate, &fd) != 0)
+        exit(1);
+    pause_ms(10);
+    // Nothing is held while memory is cleared: the same context, and another, get through.
+    struct millrace_info info;
+    ok(ioctl(fd, MILLRACE_IOC_INFO, &info) == 0 && card(other, 4096) != 0,
+       "alloc: calls beside it");
+    for (int i = 0; i < 3; i++)
+        done_resets += function_level_reset();
+    pthread_join(thread, &result);
+    ok(result && done_resets == 3 && resets() == before + 3,
+       "alloc: goes on through resets (%d, %d, %lu)", result != NULL, done_resets,
+       resets() - before);
+    struct millrace_wait w = {.job = 1};
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == ENOENT, "alloc: no job of it is the program's");
+    set_parameter("timeout_ms", TIMEOUT_MS);
+    close(fd);
+    close(other);
+}
+
+// ---- what does not come back
+// ----------------------------------------------------------------------
+
+static void test_lost(void)
+{
+    int fd = open_device();
+    uint64_t number = 0;
+    struct millrace_info info;
+    stuck_copy(fd, &number);
+    fault_arm((struct fault){.code = VM_FAULT_LINK, .times = VM_TIMES_ALWAYS});
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == EIO, "lost: a wait ends in EIO");
+    ok(state_becomes("dead"), "lost: the device is dead");
+    ok(refused(fd, MILLRACE_IOC_INFO, &info) == EIO, "lost: calls say EIO");
+    ok(open(NODE, O_RDWR | O_CLOEXEC) < 0 && errno == EIO, "lost: so does open");
+    fault_end();
+    ok(function_level_reset() && state_becomes("running"), "lost and back: a reset heals it");
+    ok(refused(fd, MILLRACE_IOC_INFO, &info) == 0 &&
+           refused(fd, MILLRACE_IOC_ALLOC, &(struct millrace_alloc){.bytes = 64}) == EIO,
+       "back: the old context stays stopped");
+    int fresh = open_device();
+    ok(card(fresh, 4096) != 0, "back: a new one works");
+    close(fresh);
+    close(fd);
+}
+
+// ---- what is left behind
+// --------------------------------------------------------------------------
+
+static ssize_t read_dump(char *text, size_t most, bool discard)
+{
+    glob_t g;
+    const char *path = "/sys/kernel/debug/millrace/millrace0/dump";
+    if (glob("/sys/class/devcoredump/devcd*/data", 0, NULL, &g) == 0)
+        path = g.gl_pathv[0];
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    size_t got = 0;
+    for (ssize_t n = 1; fd >= 0 && n > 0 && got < most - 1; got += n > 0 ? (size_t)n : 0)
+        n = read(fd, text + got, most - 1 - got);
+    text[got] = 0;
+    if (fd >= 0 && discard && write(fd, "1", 1) != 1)
+        got = 0;
+    if (fd >= 0)
+        close(fd);
+    globfree(&g);
+    return (ssize_t)got;
+}
+
+static void test_dump(void)
+{
+    static char first[1 << 16], second[1 << 16];
+    uint64_t number;
+    read_dump(first, sizeof first, true);
+    ok(read_dump(first, sizeof first, false) == 0, "dump: none");
+    for (int i = 0; i < 2; i++) {
+        int fd = open_device();
+        struct millrace_wait w = {.deadline_ns = -1};
+        for (int k = 0; k < i; k++)
+            card(fd, 4096); // a later entry
+        stuck_copy(fd, &number);
+        w.job = number;
+        refused(fd, MILLRACE_IOC_WAIT, &w);
+        close(fd);
+        state_becomes("running");
+        if (i == 0)
+            read_dump(first, sizeof first, false);
+    }
+    ok(strstr(first, "millrace dump 1\n") == first && strstr(first, "\nreason no progress\n") &&
+           strstr(first, "\nengine 0x010 0x4c4c494d\n") && strstr(first, "\nengine 0x060 ") &&
+           strstr(first, "\ncounter 0 ") && strstr(first, "\nring 15 ") &&
+           strstr(first, "\ncontext ring 0 pid ") && strstr(first, "\nentry 1 op 0x101 ") &&
+           strcmp(first + strlen(first) - 5, "\nend\n") == 0,
+       "dump: registers, first error, counters, rings, what was under way");
+    read_dump(second, sizeof second, true);
+    ok(strcmp(first, second) == 0, "dump: the first one is kept until it is discarded");
+    ok(read_dump(second, sizeof second, false) == 0, "dump: once");
+}
+
+static const char tracing[] = "/sys/kernel/debug/tracing";
+
+static bool trace_file(const char *name, const char *text)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/%s", tracing, name);
+    return put_file(path, text);
+}
+
+static void test_trace(void)
+{
+    static const char *const events[] = {
+        "submit:", "doorbell:", "completion:", "interrupt:", "stop:", "reset:"};
+    static char text[1 << 18];
+    char path[96];
+    uint64_t number;
+    bool on = trace_file("events/millrace/enable", "1") && trace_file("trace", " ");
+    int fd = open_device();
+    stuck_copy(fd, &number);
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    refused(fd, MILLRACE_IOC_WAIT, &w);
+    close(fd);
+    state_becomes("running");
+    trace_file("events/millrace/enable", "0");
+    snprintf(path, sizeof path, "%s/trace", tracing);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t got = 0;
+    for (ssize_t n = 1; fd >= 0 && n > 0 && got < sizeof text - 1; got += n > 0 ? (size_t)n : 0)
+        n = read(fd, text + got, sizeof text - 1 - got);
+    close(fd);
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "millrace_%s", events[i]);
+        ok(on && strstr(text, name), "tracepoint %s", name);
+    }
+    ok(strstr(text, "state=paused") && strstr(text, "state=running") && strstr(text, "stopped=0"),
+       "tracepoints say what happened");
+}
+
+static void test_uevents(void)
+{
+    struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = 1};
+    int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
+    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    bool paused = false, running = false;
+    ok(bound && function_level_reset(), "uevents: a reset");
+    for (int i = 0; i < 50 && !running; i++) {
+        char text[4096];
+        struct pollfd p = {fd, POLLIN, 0};
+        ssize_t n = poll(&p, 1, 100) == 1 ? recv(fd, text, sizeof text, 0) : 0;
+        if (n <= 0 || !memmem(text, (size_t)n, "millrace0", 9))
+            continue;
+        paused |= memmem(text, (size_t)n, "MILLRACE_STATE=paused", 21) != NULL;
+        running |= paused && memmem(text, (size_t)n, "MILLRACE_STATE=running", 22);
+    }
+    close(fd);
+    ok(paused && running, "uevents: paused and running");
+}
+
+int main(void)
+{
+    printf("TAP version 13\n");
+    ok(set_parameter("timeout_ms", TIMEOUT_MS), "a time-out of %d ms", TIMEOUT_MS);
+    test_stuck();
+    test_killed();
+    test_reset();
+    test_run_cut();
+    test_alloc();
+    test_lost();
+    test_dump();
+    test_trace();
+    test_uevents();
+    set_parameter("timeout_ms", 60000);
+    return done();
+}
