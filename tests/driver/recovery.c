@@ -355,6 +355,85 @@ static void test_lost(void)
     close(fd);
 }
 
+// After a reset the device says something else, or has not been reset: it is not used until it is.
+static void test_wrong(void)
+{
+    static const struct {
+        const char *what;
+        struct fault fault;
+    } cases[] = {
+        {"another version", {.code = VM_FAULT_READ, .at = 0x0004, .value = 2 << 16}},
+        {"another magic", {.code = VM_FAULT_READ, .at = 0x0000, .value = 0}},
+        {"all ones", {.code = VM_FAULT_READ, .at = 0x0000, .value = ~0u}},
+        {"another engine", {.code = VM_FAULT_READ, .at = 0x1024, .value = 1, .flags = VM_FLAG_ADD}},
+        {"busy", {.code = VM_FAULT_READ, .at = 0x0010, .value = 1}},
+        {"scratch is lost", {.code = VM_FAULT_WRITE, .at = 0x000C}},
+        {"no reset", {.code = VM_FAULT_RESET}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int fd = open_device();
+        struct millrace_info info;
+        struct fault f = cases[i].fault;
+        uint64_t number = 0;
+        bool stuck = f.code == VM_FAULT_RESET;
+        fault_end();
+        if (stuck)
+            stuck_copy(fd, &number);
+        f.flags |= stuck ? VM_FLAG_STAYS : VM_FLAG_NEXT;
+        f.times = VM_TIMES_ALWAYS;
+        fault_arm(f);
+        if (!stuck)
+            function_level_reset();
+        struct millrace_wait w = {.job = number, .deadline_ns = -1};
+        bool good = !stuck || refused(fd, MILLRACE_IOC_WAIT, &w) == EIO;
+        good &= state_becomes("dead") && refused(fd, MILLRACE_IOC_INFO, &info) == EIO &&
+                open(NODE, O_RDWR | O_CLOEXEC) < 0 && errno == EIO;
+        good &= function_level_reset() && strcmp(sysfs("state"), "dead") == 0; // still so
+        fault_end();
+        good &= function_level_reset() && state_becomes("running");
+        int fresh = open_device();
+        good &= card(fresh, 4096) != 0;
+        close(fresh);
+        close(fd);
+        ok(good, "after a reset %s: dead, until one goes well", cases[i].what);
+    }
+}
+
+// ---- sleep
+// -------------------------------------------------------------------------------------------
+
+// Without swap, hibernation stops the devices, copies the memory, lets the devices go on, and only
+// then finds that there is nothing to write to.
+static bool sleep_and_wake(void)
+{
+    return !put_file("/sys/power/state", "disk") && errno == ENODEV;
+}
+
+static void test_sleep(void)
+{
+    int64_t longest;
+    unsigned long before = resets();
+    if (access("/sys/power/disk", R_OK) != 0) {
+        ok(true, "sleep # SKIP this kernel cannot hibernate");
+        return;
+    }
+    start_others();
+    bool slept = sleep_and_wake();
+    ok(end_others(&longest) && slept, "sleep: all go on, with the right data");
+    ok(resets() == before + 1, "sleep: the device was set up again");
+
+    // A ring that does not stop for it: waking resets the device, which does what is left.
+    int fd = open_device();
+    uint64_t number;
+    set_parameter("timeout_ms", 60000);
+    bool good = stuck_copy(fd, &number) == 0 && sleep_and_wake();
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    good &= ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0;
+    ok(good && fault_struck() == 1, "sleep: with a stuck ring, whose copy is done when it wakes");
+    set_parameter("timeout_ms", TIMEOUT_MS);
+    close(fd);
+}
+
 // ---- what is left behind
 // --------------------------------------------------------------------------
 
@@ -476,6 +555,8 @@ int main(void)
     test_run_cut();
     test_alloc();
     test_lost();
+    test_wrong();
+    test_sleep();
     test_dump();
     test_trace();
     test_uevents();
