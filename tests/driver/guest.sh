@@ -71,26 +71,56 @@ token_costs() {
     [ $writes -ge 10 ] && [ $writes -le 20 ] && [ $irqs -ge 10 ] && [ $irqs -le 10 ]
 }
 
-# What the kernel holds for the driver, by name, and all objects of its general caches.
+# What the kernel holds for the driver, by name.
 named() { cat /proc/interrupts /proc/iomem /proc/vmallocinfo /proc/modules | grep -c millrace; }
-objects() { awk '/^(kmalloc|dma-kmalloc)/ { n += $2 * $4 } END { print n }' /proc/slabinfo; }
-cycle() {
-    load "irq_mode=$1" && uapi >/tmp/out && rmmod millrace
+# Objects of its general caches, pages that are pinned, KiB of memory that is nobody's: neither free nor of a
+# cache or a process. The processor's own stocks are given back first. Only with slub_debug do the caches count
+# exactly: without it the free places of the slab in use count as objects, and a leak hides in them.
+held() {
+    for i in 1 2; do
+        sleep 0.2
+        echo 3 >/proc/sys/vm/drop_caches
+        for cache in /sys/kernel/slab/*/shrink; do echo 1 >"$cache"; done 2>/dev/null
+        echo 1 >/proc/sys/vm/compact_memory
+        cat /proc/sys/vm/stat_refresh
+    done
+    awk '/^[^ ]*kmalloc/ { objects += $2 } $1 == "nr_foll_pin_acquired" { pins += $2 }
+        $1 == "nr_foll_pin_released" { pins -= $2 } $1 == "MemTotal:" { rest += $2 }
+        /^(MemFree|Buffers|Cached|Slab|AnonPages|PageTables|KernelStack|Percpu):/ { rest -= $2 }
+        END { print objects, pins, rest }' /proc/slabinfo /proc/vmstat /proc/meminfo
 }
+opens() { # 28 contexts
+    for i in 1 2 3 4; do
+        (exec 3<>/dev/millrace0 4<>/dev/millrace0 5<>/dev/millrace0 6<>/dev/millrace0 7<>/dev/millrace0 \
+            8<>/dev/millrace0 9<>/dev/millrace0) || return 1
+    done
+}
+cycle() {
+    load "irq_mode=$1" && uapi >/tmp/out && opens && rmmod millrace
+}
+# A leak grows in each of three windows of five times; what else the kernel does now and then, does not.
 leaks() {
     rmmod millrace
-    for i in 1 2 3 4 5; do
-        cycle auto && cycle poll || return 1
+    cycle auto && cycle poll && cycle auto && cycle poll || return 1
+    least="999999 999999 999999"
+    for window in 1 2 3; do
+        before=$(held)
+        for n in 1 2 3 4 5; do
+            cycle auto || return 1
+        done
+        # shellcheck disable=SC2046
+        set -- $before $(held) $least
+        echo "# 5 times: $(($4 - $1)) objects, $(($5 - $2)) pinned pages, $(($6 - $3)) KiB"
+        least=$(echo "$(($4 - $1)) $7 $(($5 - $2)) $8 $(($6 - $3)) $9" |
+            awk '{ print $1 < $2 ? $1 : $2, $3 < $4 ? $3 : $4, $5 < $6 ? $5 : $6 }')
     done
-    before=$(objects)
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        cycle auto || return 1
-    done
-    after=$(objects)
     left=$(named)
-    echo "# $before bytes of objects before, $after after 20 times; $left entries left in /proc"
     load
-    [ "$left" = 0 ] && [ $((after - before)) -lt 10000 ]
+    # shellcheck disable=SC2086
+    set -- $least
+    echo "# at least: $1 objects, $2 pinned pages, $3 KiB; $left entries in /proc"
+    # One object a time would be 5, a page of each context 600 KiB.
+    [ "$left" = 0 ] && [ "$1" -lt 3 ] && [ "$2" -lt 3 ] && [ "$3" -lt 300 ]
 }
 
 for group; do
@@ -105,7 +135,7 @@ for group; do
         ;;
     costs) ok "a decoded token costs 2 register writes and 1 interrupt at most" token_costs ;;
     selftest) ok "millrace selftest" remarks millrace selftest -d pci:0 ;;
-    leaks) ok "nothing is left of 20 times loading, using and unloading" leaks ;;
+    leaks) ok "nothing is left of loading, using and unloading" leaks ;;
     three) # rings share vectors
         ok "3 vectors" [ "$(cat $sysfs/vectors)" = 3 ]
         ok "clients" program clients

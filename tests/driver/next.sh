@@ -22,7 +22,7 @@ machine() {
     sed 's/^/    /' "$work/log"
     return $status
 }
-ok "driver: 6.12: uapi, memory, dma-buf, clients, removal, interrupt modes, selftest, leaks" \
+PARAMS=slub_debug=FZP ok "driver: 6.12: uapi, memory, dma-buf, clients, removal, interrupt modes, selftest, leaks" \
     machine uapi memory dmabuf clients removal modes selftest leaks
 ok "it was 6.12" grep -q '^6\.12\.' "$work/log"
 PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: 6.12: bounced DMA" machine uapi memory dmabuf generate
