@@ -58,6 +58,7 @@ struct mr_upload {
     int (*progress)(void *arg, size_t done, size_t total); // may be NULL
     void *arg;
     size_t done, total;
+    uint64_t identity; // of the weights, 0: none; by it a device may find what it has kept
 };
 
 struct mr_device_ops {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "device/xclbin.h"
-#include "device/xrt_device.h"
 #include "device/xrt_emulation.h"
+#include "device/xrt_kept.h"
 
 // Units of one card may be opened and closed by several threads: one after the other.
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
@@ -57,11 +57,24 @@ static int work_close(void *arg, struct mr_error *err)
 {
     struct mr_xrt_device *d = arg;
     (void)err;
-    for (int i = 0; i < d->count; i++)
-        for (int k = 0; k < d->buffers[i].bos; k++)
-            mr_xrt_free(&d->buffers[i].bo[k]);
+    for (int i = 0; i < d->count; i++) {
+        struct mr_xrt_area *b = &d->buffers[i];
+        if (b->kept)
+            mr_xrt_kept_leave(b);
+        for (int k = 0; k < b->bos && !b->kept; k++)
+            mr_xrt_free(&b->bo[k]);
+    }
     mr_xrt_unit_close(d->unit);
     mr_xrt_close(d->card);
+    return 0;
+}
+
+// What earlier sessions have left on a card that is open with another xclbin.
+static int work_drop(void *arg, struct mr_error *err)
+{
+    (void)arg;
+    (void)err;
+    (void)mr_xrt_kept_drop(NULL);
     return 0;
 }
 
@@ -80,6 +93,7 @@ static void xrt_close(struct mr_device *dev)
     if (d->worker && !mr_worker_lost(d->worker)) {
         bool opened = d->unit != NULL;
         (void)pthread_mutex_lock(&opening);
+        mr_xrt_emulation_keep(mr_xrt_kept_any());
         mr_xrt_emulation_enter(true);
         (void)mr_xrt_call(d, work_close, MR_XRT_CALL_SECONDS, NULL);
         mr_xrt_emulation_leave(false, opened);
@@ -169,6 +183,12 @@ static int open_card(struct mr_xrt_device *d, struct mr_error *err)
         rc = mr_xrt_emulation_begin(libraries, d->xclbin, err);
     if (rc == 0)
         rc = mr_worker_new(&d->worker, watch, d, err);
+    if (rc == 0 && mr_xrt_kept_any() && mr_xrt_other_xclbin(d->index, d->xclbin)) {
+        mr_xrt_emulation_keep(false);
+        mr_xrt_emulation_enter(true);
+        rc = mr_xrt_call(d, work_drop, MR_XRT_CALL_SECONDS, err);
+        mr_xrt_emulation_leave(false, false);
+    }
     if (rc == 0) {
         mr_xrt_emulation_enter(false);
         rc = mr_xrt_call(d, work_open, MR_XRT_OPEN_SECONDS, err);

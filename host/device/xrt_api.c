@@ -169,6 +169,24 @@ int mr_xrt_open(struct mr_xrt_card **out, unsigned index, const char *xclbin, st
     return rc;
 }
 
+bool mr_xrt_other_xclbin(unsigned index, const char *xclbin)
+{
+    (void)pthread_mutex_lock(&lock);
+    const struct mr_xrt_card *card = cards;
+    while (card && card->index != index)
+        card = card->next;
+    bool other = card && strcmp(card->xclbin, xclbin) != 0;
+    (void)pthread_mutex_unlock(&lock);
+    return other;
+}
+
+void mr_xrt_hold(struct mr_xrt_card *card)
+{
+    (void)pthread_mutex_lock(&lock);
+    card->uses++;
+    (void)pthread_mutex_unlock(&lock);
+}
+
 void mr_xrt_close(struct mr_xrt_card *card)
 {
     if (!card)

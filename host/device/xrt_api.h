@@ -31,7 +31,11 @@ int mr_xrt_load(char *dir, size_t size, struct mr_error *err);
 // same card, with another xclbin it is an error.
 int mr_xrt_open(struct mr_xrt_card **card, unsigned index, const char *xclbin,
                 struct mr_error *err);
+// Each mr_xrt_hold() takes one mr_xrt_close() more.
+void mr_xrt_hold(struct mr_xrt_card *card);
 void mr_xrt_close(struct mr_xrt_card *card);
+// Whether this process has card `index` open with another xclbin.
+bool mr_xrt_other_xclbin(unsigned index, const char *xclbin);
 
 // Compute unit `number` (from 0) of the kernel millrace_kernel.
 int mr_xrt_unit_open(struct mr_xrt_unit **unit, struct mr_xrt_card *card, unsigned number,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/xrt_device.h"
+#include "device/xrt_kept.h"
 
 enum { MIN_PAGE_LOG2 = 12, MAX_PAGE_LOG2 = 34 };
 
@@ -23,7 +23,27 @@ static int work_group(void *arg, struct mr_error *err)
 static int work_alloc(void *arg, struct mr_error *err)
 {
     struct mr_xrt_device *d = arg;
-    return mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+    int rc = mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+    if (rc == MR_ERR_MEMORY && mr_xrt_kept_drop(d->card)) // weights of earlier sessions give way
+        rc = mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+    return rc;
+}
+
+static int work_find(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    (void)err;
+    d->call.found = mr_xrt_kept_find(d->card, &d->call.key, d->call.area);
+    return 0;
+}
+
+static int work_keep(void *arg, struct mr_error *err)
+{
+    struct mr_xrt_device *d = arg;
+    (void)err;
+    d->call.area->kept = true;
+    d->call.area->kept = mr_xrt_kept_add(d->card, &d->call.key, d->call.area);
+    return 0;
 }
 
 static int work_sync(void *arg, struct mr_error *err)
@@ -198,6 +218,29 @@ static int fill(struct mr_xrt_device *d, struct mr_xrt_area *b, const uint8_t *m
     return 0;
 }
 
+// Fills b from what an earlier session has left on the card; 0 if there is nothing.
+static int find_kept(struct mr_xrt_device *d, struct mr_xrt_area *b, struct mr_error *err)
+{
+    d->call.area = b;
+    int rc = mr_xrt_call(d, work_find, MR_XRT_CALL_SECONDS, err);
+    if (rc < 0 || !d->call.found)
+        return rc;
+    if (b->page_log2)
+        d->page_log2 = b->page_log2;
+    return 1;
+}
+
+static int load(struct mr_xrt_device *d, struct mr_xrt_area *b, int channel, int group,
+                const void *map, struct mr_error *err)
+{
+    bool large = map && b->bytes + MR_MEMORY_TURN > d->largest;
+    int rc = large ? alloc_pages(d, b, channel, group, err) : alloc_whole(d, b, group, err);
+    // A bank may have room for it in pieces only.
+    if (rc == MR_ERR_MEMORY && map && !large)
+        rc = alloc_pages(d, b, channel, group, err);
+    return rc == 0 ? fill(d, b, map, err) : rc;
+}
+
 int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                         uint64_t *addr, struct mr_error *err)
 {
@@ -218,16 +261,17 @@ int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const 
     d->call.value = mr_xrt_channel_arg(channel, map ? MR_KARG_WEIGHTS_ID : MR_KARG_KV_ID);
     int rc = mr_xrt_call(d, work_group, MR_XRT_CALL_SECONDS, err);
     int group = d->call.found;
+    d->call.key = (struct mr_xrt_key){dev->upload.identity, channel, group, bytes, d->largest};
+    bool keep = map && dev->upload.identity;
+    if (rc == 0 && keep)
+        rc = find_kept(d, b, err);
     if (rc == 0) {
-        bool large = map && bytes + MR_MEMORY_TURN > d->largest;
-        rc = large ? alloc_pages(d, b, channel, group, err) : alloc_whole(d, b, group, err);
-        // A bank may have room for it in pieces only.
-        if (rc == MR_ERR_MEMORY && map && !large)
-            rc = alloc_pages(d, b, channel, group, err);
+        rc = load(d, b, channel, group, map, err);
+        d->call.area = b;
+        if (rc == 0 && keep)
+            rc = mr_xrt_call(d, work_keep, MR_XRT_CALL_SECONDS, err);
     }
-    if (rc == 0)
-        rc = fill(d, b, map, err);
-    if (rc == 0)
+    if (rc >= 0)
         rc = set_arguments(d, channel, b, err);
     *addr = b->addr;
     return rc;

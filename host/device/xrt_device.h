@@ -24,7 +24,15 @@ struct mr_xrt_area {
     size_t skip;        // of the first bo, before addr
     size_t bytes;
     bool writable;
+    bool kept;                   // xrt_kept.h
     size_t dirty_from, dirty_to; // not yet on the card
+};
+
+// By what weights that were kept are found (xrt_kept.h).
+struct mr_xrt_key {
+    uint64_t identity; // struct mr_upload
+    int channel, group;
+    size_t bytes, largest; // of all; of a buffer object
 };
 
 // A call of the worker's. One at a time.
@@ -37,6 +45,8 @@ struct mr_xrt_call {
     uint64_t run_addr;
     uint64_t counters[MR_COUNTERS];
     int found;
+    struct mr_xrt_area *area;
+    struct mr_xrt_key key;
 };
 
 struct mr_xrt_device {

@@ -21,6 +21,7 @@ static struct {
     char dir[64]; // empty: none
     // Devices of several threads look at these.
     _Atomic int open;             // devices
+    _Atomic bool kept;            // a card stays open without one
     _Atomic bool inside, closing; // a device is being opened or closed
     volatile sig_atomic_t crashed, lost, ending;
     _Atomic unsigned looked, looked_since; // since a crash
@@ -127,7 +128,7 @@ static void at_exit(int status, void *owner)
     if (emu.ending) // a thread of XRT's has called exit() too, perhaps for want of the directory
         for (;;)
             (void)pause();
-    if (emu.lost || emu.crashed || emu.open || emu.inside) {
+    if (emu.lost || emu.crashed || emu.open || emu.kept || emu.inside) {
         emu.ending = 1;
         (void)fflush(NULL);
         // The shim calls exit() itself when its simulator is not what it expects.
@@ -366,6 +367,11 @@ static void give_back(int fd)
     emu.saved[fd] = -1;
 }
 
+void mr_xrt_emulation_keep(bool kept)
+{
+    emu.kept = kept;
+}
+
 void mr_xrt_emulation_enter(bool closing)
 {
     char log[PATH];
@@ -378,7 +384,7 @@ void mr_xrt_emulation_enter(bool closing)
     // The shim speaks when the first device comes and the last one goes; meanwhile standard output
     // may be another thread's. What it, its assertions and unzip say of an xclbin that is not whole
     // is kept for the one line that is ours.
-    if (emu.open != closing)
+    if ((closing ? emu.open > 1 : emu.open > 0) || emu.kept)
         return;
     (void)fflush(stdout);
     divert(STDOUT_FILENO, "/dev/null");

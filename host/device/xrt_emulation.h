@@ -17,6 +17,9 @@ bool mr_xrt_emulated(void);
 // until the process ends.
 int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_error *err);
 
+// Whether a card stays open when the last device is closed, for what is kept on it.
+void mr_xrt_emulation_keep(bool kept);
+
 // Around opening and closing a device; what the shim prints to standard output meanwhile is
 // dropped.
 void mr_xrt_emulation_enter(bool closing);

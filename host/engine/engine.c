@@ -7,6 +7,7 @@
 #include "engine/deal.h"
 #include "engine/program.h"
 #include "engine/rotary.h"
+#include "pack/identity.h"
 
 enum { BEAT = MR_BEAT_BYTES, DESC_WORDS = 16 * 9 };
 
@@ -79,6 +80,11 @@ static int upload_weights(struct engine *e, struct mr_error *err)
         return mr_fail(err, MR_ERR_FIT, "the weight stream has more than 2^32 beats a channel");
     e->weight_beats = (uint32_t)beats;
     e->dev->upload.total = (size_t)e->n * (size_t)beats * BEAT;
+    if (p->map.data) { // of a packed file it costs nothing
+        int rc = mr_packed_identity(p, &e->dev->upload.identity, err);
+        if (rc < 0)
+            return rc;
+    }
     for (int c = 0; c < e->n; c++) {
         const void *stream = p->stream;
         if (e->n > 1) {

@@ -25,6 +25,15 @@ same() { # NAME [REFERENCE]
 alike() { json "$@" && same "$1"; }
 ok xrt_text_bits_and_counters_equal_sim alike a xrt:
 ok xrt_weights_in_several_buffer_objects alike b xrt:0,bo=1
+# Of a packed file the weights stay on the card until the process ends, which then leaves nothing behind either.
+packed_file() {
+    "$millrace" pack -q models/demo "$work/demo.mill" &&
+        "$millrace" generate -m "$work/demo.mill" -q -d sim:tiny -p "In the beginning" -n 4 >"$work/packed" || return 1
+    start generate -m "$work/demo.mill" -q -d xrt: -p "In the beginning" -n 4
+    finish
+    [ "$status" = 0 ] && cmp "$work/packed" "$work/out" && [ ! -s "$work/err" ] && nothing_left "$pid"
+}
+ok xrt_packed_file packed_file
 ok xrt_second_compute_unit alike c xrt:0,unit=1 "$xrt/millrace-tiny-x2.xclbin"
 
 several() {

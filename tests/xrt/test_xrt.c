@@ -311,6 +311,76 @@ static void xrt_copies_as_fast_as_xrt_alone(void **state)
     assert_true(good);
 }
 
+// Bytes that a session on `device` copies to the card for the packed file's weights.
+static size_t copied_for(const struct fixture *f, const char *path, const char *device)
+{
+    struct mr_error err = {0};
+    struct mr_pack_options none = {0};
+    struct mr_engine_options opt = {.max_seqs = f->n_seq};
+    struct run_options sim = {.device = "sim:tiny", .grouping = ALONE};
+    struct fixture packed = *f;
+    struct mr_device *dev;
+    struct mr_backend *b;
+    struct ran want, got = {0};
+    check(mr_packed_open(&packed.packed, path, &none, &err), &err);
+    assert_int_equal(simulate(&packed, &sim, &want), 0);
+    check(mr_device_open(&dev, device, &err), &err);
+    check(mr_engine_open(&b, &packed.packed, dev, &opt, &err), &err);
+    size_t copied = dev->upload.done, total = dev->upload.total;
+    hash_run(&packed, b, ALONE, &got);
+    assert_true(got.logits == want.logits && got.kv == want.kv);
+    mr_backend_close(b);
+    mr_device_close(dev);
+    mr_packed_close(&packed.packed);
+    assert_true(copied == 0 || copied == total);
+    return copied;
+}
+
+// A second session in the process finds the weights of the same packed file on the card; those of
+// a file that has changed, or with other buffers, are copied, and give way when memory runs out.
+static void xrt_weights_stay_on_the_card(void **state)
+{
+    enum { MOST = 200 };
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct fixture f;
+    char path[] = "/tmp/xrt-kept-XXXXXX";
+    struct mr_xrt_buffer full[MOST];
+    struct mr_xrt_card *card;
+    int fd = mkstemp(path), n = 0;
+    uint64_t addr;
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    open_fixture(&f, "bf16-d32-r6", MR_FORMAT_MXINT8);
+    for (int i = 0; i < 3; i++) { // the second is of the same size, the third is the first again
+        struct mr_pack_options opt = {.format = MR_FORMAT_MXINT8, .smooth = i != 1};
+        struct mr_packed packed;
+        check(mr_pack_directory(&packed, f.path, &opt, &err), &err);
+        check(mr_packed_save(&packed, f.path, path, NULL, &err), &err);
+        mr_packed_close(&packed);
+        size_t copied = copied_for(&f, path, "xrt:0");
+        assert_true(i < 2 ? copied > 0 : copied == 0);
+        assert_int_equal(copied_for(&f, path, "xrt:0"), 0);
+    }
+    assert_true(copied_for(&f, path, "xrt:0,bo=1") > 0);
+    // Nothing is left of the bank; then a buffer is needed.
+    check(mr_device_open(&dev, "xrt:0", &err), &err);
+    check(mr_xrt_open(&card, 0, getenv("MILLRACE_XCLBIN"), &err), &err);
+    for (size_t size = (size_t)1 << 32; size >= 4096; size /= 2)
+        while (n < MOST && mr_xrt_alloc(&full[n], card, 0, size, NULL) == 0)
+            n++;
+    assert_in_range(n, 1, MOST - 1);
+    check(mr_device_alloc(dev, 0, 4096, NULL, &addr, &err), &err);
+    while (n)
+        mr_xrt_free(&full[--n]);
+    mr_xrt_close(card);
+    mr_device_close(dev);
+    assert_true(copied_for(&f, path, "xrt:0") > 0);
+    close_fixture(&f);
+    (void)unlink(path);
+}
+
 static int entries(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -370,6 +440,7 @@ int main(void)
         cmocka_unit_test(xrt_run_that_fails_is_reported),
         cmocka_unit_test(xrt_weights_too_large_for_their_buffers),
         cmocka_unit_test(xrt_upload_can_be_stopped),
+        cmocka_unit_test(xrt_weights_stay_on_the_card),
         cmocka_unit_test(xrt_copies_as_fast_as_xrt_alone),
         cmocka_unit_test(xrt_two_compute_units_at_once),
     };
