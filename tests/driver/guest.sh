@@ -125,7 +125,7 @@ leaks() {
 
 for group; do
     case $group in
-    uapi | memory | clients | removal | isolation | dmabuf | faults | recovery) ok "$group" program "$group" ;;
+    uapi | zero | memory | clients | removal | isolation | dmabuf | faults | recovery) ok "$group" program "$group" ;;
     generate) ok "text, tokens and counters are sim:'s" generate ;;
     modes)
         mode auto 16

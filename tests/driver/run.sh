@@ -29,7 +29,7 @@ vm() {
     return $status
 }
 
-ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi memory dmabuf isolation clients removal costs modes
+ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients removal costs modes
 ok "driver: faults of the device" vm faults
 ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then

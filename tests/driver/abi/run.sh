@@ -48,6 +48,19 @@ ok planted_number noticed "s/_IOW('R', 0x44/_IOW('R', 0x45/"
 ok planted_constant noticed 's/STATUS_READ 4/STATUS_READ 5/'
 ok planted_ioctl noticed 's/^#define MILLRACE_IOC_FREE.*/&\n#define MILLRACE_IOC_MORE 1/'
 
+# Fields without a meaning yet, of arguments that go to the driver: a test sets each of their bits. What
+# MILLRACE_IOC_INFO gives has none.
+zero_fields() {
+    awk '/^struct millrace_/ { type = $2; sub(/^millrace_/, "", type) } /^}/ { type = "" }
+        type && type != "info" && $2 ~ /^(flags|reserved|pad)/ { sub(/[;[].*/, "", $2); print type, $2 }' "$1" | sort
+}
+tested_fields() { sed -n 's/^ *F([A-Z]*, \([a-z_]*\), \([a-z_0-9]*\),.*/\1 \2/p' tests/driver/zero.c | sort; }
+all_tested() { [ "$(zero_fields "$1" | wc -l)" -ge 13 ] && ! comm -23 <(zero_fields "$1") <(tested_fields) | sed 's/^/# no test in zero.c: /' | grep .; }
+ok uapi_fields_that_must_be_zero_are_tested all_tested $header
+sed '/^struct millrace_submit/,/^}/s/__u64 job;/&\n\t__u32 flags2;\n\t__u32 reserved2;/' $header >"$work/more.h"
+untested() { ! all_tested "$work/more.h" >/dev/null; }
+ok planted_reserved_field untested
+
 # ---- sysfs, debugfs, parameters: code against text -------------------------------------------------
 abi=driver/Documentation/ABI/testing
 blocks() { awk -F: '/^What:/ { if (what) print what, d k c n; what = $2; gsub(/[ \t]/, "", what); d = k = c = n = 0; next }
