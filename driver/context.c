@@ -66,9 +66,8 @@ void millrace_context_down(struct millrace_context *ctx)
 	if (ctx->down)
 		return;
 	if (!dev->quiet && !millrace_queue_stop(ctx)) {
-		/* Its memory is about to go. */
-		pci_clear_master(dev->pdev);
 		millrace_reset_request(dev);
+		pci_clear_master(dev->pdev); /* its memory is about to go */
 	}
 	mutex_lock(&dev->lock);
 	dev->contexts[ctx->queue.index] = NULL;
@@ -199,6 +198,24 @@ static int submit(struct millrace_context *ctx, struct millrace_submit *arg)
 	return ret;
 }
 
+/* Likewise. */
+static int map(struct millrace_context *ctx, struct millrace_map *arg)
+{
+	struct millrace_memory *memory = millrace_memory_create(arg);
+	int ret;
+
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	ret = millrace_context_enter(ctx);
+	if (ret) {
+		millrace_memory_put(memory);
+		return ret;
+	}
+	ret = millrace_map_create(ctx, arg, memory);
+	millrace_context_exit(ctx);
+	return ret;
+}
+
 static int set_eventfd(struct millrace_context *ctx, const struct millrace_eventfd *arg)
 {
 	struct eventfd_ctx *fresh = NULL, *old;
@@ -248,9 +265,6 @@ static int with_device(struct millrace_context *ctx, unsigned int cmd, union arg
 	case MILLRACE_IOC_FREE:
 		ret = arg->free.reserved ? -EINVAL : millrace_card_free(ctx, arg->free.addr);
 		break;
-	case MILLRACE_IOC_MAP:
-		ret = millrace_map_create(ctx, &arg->map);
-		break;
 	case MILLRACE_IOC_UNMAP:
 		ret = unmap(ctx, &arg->unmap);
 		break;
@@ -289,6 +303,9 @@ static long millrace_ioctl(struct file *file, unsigned int cmd, unsigned long us
 		break;
 	case MILLRACE_IOC_ALLOC: /* so does this */
 		ret = arg.alloc.addr ? -EINVAL : millrace_card_alloc(ctx, &arg.alloc);
+		break;
+	case MILLRACE_IOC_MAP:
+		ret = map(ctx, &arg.map);
 		break;
 	case MILLRACE_IOC_SUBMIT:
 		ret = submit(ctx, &arg.submit);

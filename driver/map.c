@@ -97,11 +97,16 @@ void millrace_memory_put(struct millrace_memory *memory)
 	kref_put(&memory->refs, memory_release);
 }
 
-static struct millrace_memory *memory_create(const struct millrace_map *arg)
+struct millrace_memory *millrace_memory_create(const struct millrace_map *arg)
 {
-	struct millrace_memory *memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
+	struct millrace_memory *memory;
 	int ret;
 
+	if (!arg->flags || arg->flags & ~(MILLRACE_MAP_READ | MILLRACE_MAP_WRITE) || !arg->bytes ||
+	    arg->bytes > MILLRACE_MAP_BYTES_MAX || arg->user + arg->bytes < arg->user ||
+	    arg->user != (unsigned long)arg->user || arg->handle)
+		return ERR_PTR(-EINVAL);
+	memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
 	if (!memory)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&memory->refs);
@@ -285,20 +290,13 @@ static int map_memory(struct millrace_map_object *map)
 	return ret == -EIO ? -ENOMEM : ret; /* no room in the IOMMU, or to bounce */
 }
 
-int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg)
+int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg,
+			struct millrace_memory *memory)
 {
 	struct millrace_map_object *map;
-	struct millrace_memory *memory;
 	u32 handle;
 	int ret;
 
-	if (!arg->flags || arg->flags & ~(MILLRACE_MAP_READ | MILLRACE_MAP_WRITE) || !arg->bytes ||
-	    arg->bytes > MILLRACE_MAP_BYTES_MAX || arg->user + arg->bytes < arg->user ||
-	    arg->user != (unsigned long)arg->user || arg->handle)
-		return -EINVAL;
-	memory = memory_create(arg);
-	if (IS_ERR(memory))
-		return PTR_ERR(memory);
 	map = millrace_map_new(ctx, arg->bytes, arg->flags);
 	if (!map) {
 		millrace_memory_put(memory);

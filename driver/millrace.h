@@ -313,7 +313,11 @@ int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait
 			void __user *user);
 
 /* map.c */
-int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg);
+/* Pins it. Faults may take their time, so nothing is held. */
+struct millrace_memory *millrace_memory_create(const struct millrace_map *arg);
+/* Takes over the memory, also when it fails. */
+int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg,
+			struct millrace_memory *memory);
 void millrace_map_put(struct millrace_map_object *map);
 void millrace_map_release_dma(struct millrace_map_object *map);
 struct millrace_map_object *millrace_map_new(struct millrace_context *ctx, u64 bytes, u32 flags);

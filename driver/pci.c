@@ -167,20 +167,18 @@ static int quiesce(struct millrace_device *dev)
 
 int millrace_verify_again(struct millrace_device *dev)
 {
-	struct millrace_hw *hw = kmalloc(sizeof(*hw), GFP_KERNEL);
-	int ret;
+	struct millrace_hw hw;
+	int ret = verify(dev, &hw);
 
-	if (!hw)
-		return -ENOMEM;
-	ret = verify(dev, hw);
+	if (ret)
+		return ret;
 	/* From CTRL on the engine's registers are no constants. */
-	if (!ret && memcmp(hw, &dev->hw, offsetof(struct millrace_hw, engine) +
-						 MR_REG_CTRL - MR_REG_MAGIC)) {
+	if (memcmp(&hw, &dev->hw, offsetof(struct millrace_hw, engine) +
+				  MR_REG_CTRL - MR_REG_MAGIC)) {
 		dev_err(&dev->pdev->dev, "not the device that it was before\n");
-		ret = -ENODEV;
+		return -ENODEV;
 	}
-	kfree(hw);
-	return ret ? ret : quiesce(dev);
+	return quiesce(dev);
 }
 
 static int map_bar(struct millrace_device *dev)

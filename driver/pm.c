@@ -37,11 +37,12 @@ static void forget_card(struct millrace_device *dev)
 static int resume(struct device *d, bool lost)
 {
 	struct millrace_device *dev = dev_get_drvdata(d);
+	u32 status = millrace_read(dev, MR_PCIE_REG_STATUS);
 
 	if (lost)
 		forget_card(dev);
 	/* Rings that did not stop: reset_done() does the rest. */
-	if (millrace_read(dev, MR_PCIE_REG_STATUS) & MR_PCIE_STATUS_BUSY &&
+	if (status != U32_MAX && status & MR_PCIE_STATUS_BUSY &&
 	    !pci_reset_function_locked(dev->pdev))
 		return 0;
 	return millrace_resume(dev);

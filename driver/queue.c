@@ -288,15 +288,27 @@ static void give_up(struct millrace_context *ctx, const char *why, u32 status)
 		millrace_reset_request(dev);
 }
 
-/* How long until the oldest entry in work is late; 0: it is. One that waits for others is not. */
-static unsigned long until_late(struct millrace_queue *q, u32 status)
+/* Not in work because other rings are; not, for one, since its completion was lost. */
+static bool waits_for_others(struct millrace_context *ctx, u32 status)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	u32 all = millrace_read(dev, MR_PCIE_REG_STATUS);
+	u32 head = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_HEAD));
+
+	return !(status & MR_PCIE_Q_BUSY) && all & MR_PCIE_STATUS_BUSY &&
+	       head == q->head - q->base;
+}
+
+/* How long until the oldest entry is late; 0: it is. */
+static unsigned long until_late(struct millrace_queue *q, bool waits)
 {
 	unsigned long flags, left = MAX_JIFFY_OFFSET, end;
 	struct millrace_job *job;
 
 	spin_lock_irqsave(&q->lock, flags);
 	job = millrace_oldest_job(q);
-	if (job && !(status & MR_PCIE_Q_BUSY)) {
+	if (job && waits) {
 		job->started = jiffies;
 	} else if (job) {
 		end = job->started + msecs_to_jiffies(timeout_ms);
@@ -328,7 +340,7 @@ static void tick(struct work_struct *work)
 		goto out;
 	status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
 	if (status != U32_MAX && status & MR_PCIE_Q_ENABLED)
-		left = until_late(q, status);
+		left = until_late(q, waits_for_others(ctx, status));
 	if (left && status & MR_PCIE_Q_ENABLED && status != U32_MAX)
 		goto again;
 	millrace_queue_reap(ctx);

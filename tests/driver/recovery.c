@@ -3,11 +3,13 @@
 // not come back, while four other contexts are at work and must not notice anything but time.
 #include <glob.h>
 #include <linux/netlink.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -214,6 +216,39 @@ static void test_stuck(void)
     close(fd);
 }
 
+// The device is done, or does not know that there is something to do, and says nothing. The ring
+// stops, so there is nothing to reset.
+static void test_silent(void)
+{
+    static const struct {
+        const char *what;
+        struct fault fault;
+    } cases[] = {
+        {"a completion that is not written", {.code = VM_FAULT_NEVER, .ring = 1}},
+        {"a doorbell that is lost", {.code = VM_FAULT_WRITE, .at = 0x2018}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int busy = 0; busy < 2; busy++) {
+            static uint8_t page[4096] __attribute__((aligned(4096)));
+            unsigned long before = resets();
+            int fd = open_device();
+            int64_t longest = 0;
+            uint64_t at = card(fd, 4096) - 1;
+            struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 4096};
+            op.handle = map(fd, page, 4096, MILLRACE_MAP_READ);
+            struct millrace_wait w;
+            if (busy)
+                start_others();
+            fault_end();
+            fault_arm(cases[i].fault);
+            bool good = job(fd, &op, 1, &w) == -EIO && fault_struck() == 1;
+            good &= !busy || end_others(&longest);
+            ok(good && resets() == before, "%s, %s: EIO", cases[i].what,
+               busy ? "others at work" : "alone");
+            close(fd);
+        }
+}
+
 // Its process is killed while the time-out is still far away: closing must not hang, nor hurt.
 static void test_killed(void)
 {
@@ -327,6 +362,50 @@ static void test_alloc(void)
     set_parameter("timeout_ms", TIMEOUT_MS);
     close(fd);
     close(other);
+}
+
+// Memory whose faults nobody answers: who waits for it does not keep the device.
+static void *touch_slow_memory(void *arg)
+{
+    struct other *o = arg;
+    uint8_t *slow = (uint8_t *)(uintptr_t)o->last;
+    uint32_t handle = 0;
+    if (o->rounds == 0) {
+        handle = map(o->fd, slow, 4096, MILLRACE_MAP_READ);
+    } else {
+        struct millrace_wait w;
+        struct millrace_op op = {.op = MILLRACE_OP_RUN, .bytes = 128, .offset = (uintptr_t)slow};
+        handle = job(o->fd, &op, 1, &w) == -EFAULT; // zeros are no descriptor
+    }
+    o->error = !handle;
+    return NULL;
+}
+
+static void test_slow_memory(void)
+{
+    for (unsigned kind = 0; kind < 2; kind++) {
+        struct other o = {.fd = open_device(), .rounds = kind};
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+        struct uffdio_api api = {.api = UFFD_API};
+        struct uffdio_register range = {.range = {(uintptr_t)page, 4096},
+                                        .mode = UFFDIO_REGISTER_MODE_MISSING};
+        bool good = faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0 &&
+                    ioctl(faults, UFFDIO_REGISTER, &range) == 0;
+        o.last = (int64_t)(uintptr_t)page;
+        pthread_create(&o.thread, NULL, touch_slow_memory, &o);
+        struct pollfd p = {faults, POLLIN, 0};
+        // Before 6.3 pinning does not wait for userfaultfd, but fails.
+        bool waits = poll(&p, 1, 2000) == 1;
+        good &= waits || kind == 0;
+        good &= function_level_reset() && strcmp(sysfs("state"), "running") == 0;
+        close(faults); // ends the wait
+        pthread_join(o.thread, NULL);
+        ok(good && waits != (bool)o.error, "a reset while a client waits for its memory, in a %s%s",
+           kind ? "submission" : "mapping", waits ? "" : " (which does not wait here)");
+        close(o.fd);
+        munmap(page, 4096);
+    }
 }
 
 // ---- what does not come back
@@ -550,10 +629,12 @@ int main(void)
     printf("TAP version 13\n");
     ok(set_parameter("timeout_ms", TIMEOUT_MS), "a time-out of %d ms", TIMEOUT_MS);
     test_stuck();
+    test_silent();
     test_killed();
     test_reset();
     test_run_cut();
     test_alloc();
+    test_slow_memory();
     test_lost();
     test_wrong();
     test_sleep();
