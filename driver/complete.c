@@ -81,7 +81,7 @@ static enum taken take_completion(struct millrace_context *ctx, const u8 *record
 		for (i = 0; i < MR_COUNTERS; i++)
 			job->counters[i] = le64_to_cpu(READ_ONCE(((const __le64 *)record)[i]));
 	}
-	job->started = jiffies;
+	millrace_queue_progress(q);
 	q->head++;
 	if (++job->done == job->count)
 		millrace_job_finish(q, job);
@@ -97,7 +97,7 @@ bool millrace_queue_reap(struct millrace_context *ctx)
 	bool any = false;
 
 	spin_lock_irqsave(&q->lock, flags);
-	while (taken == TAKEN && !q->error && q->head != q->tail) {
+	while (taken == TAKEN && !q->error && !q->bad && q->head != q->tail) {
 		u32 place = millrace_ring_place(q->base, q->head, MILLRACE_RING);
 		const u8 *record = q->completions + place * MR_PCIE_CPL_BYTES;
 		const __le32 *c = (const __le32 *)(record + MR_PCIE_CPL_STATUS);
@@ -108,11 +108,12 @@ bool millrace_queue_reap(struct millrace_context *ctx)
 		any = true;
 		taken = take_completion(ctx, record);
 	}
+	if (taken == BAD)
+		q->bad = true;
 	spin_unlock_irqrestore(&q->lock, flags);
-	if (taken == BAD) {
-		dev_err_ratelimited(&ctx->dev->pdev->dev, "ring %u: bad completion\n", q->index);
-		millrace_queue_fail(ctx, -EIO);
-	}
+	/* Its jobs end when it has been stopped, as it may still be writing. */
+	if (taken == BAD)
+		mod_delayed_work(system_wq, &q->timeout, 0);
 	return any;
 }
 

@@ -159,7 +159,6 @@ struct millrace_job {
 	struct list_head link;
 	u64 id;
 	u32 first, count, done;
-	unsigned long started; /* jiffies */
 	bool finished;
 	bool clear; /* the driver's own, of memory for a new buffer */
 	u32 status, op, error, sticky;
@@ -186,8 +185,11 @@ struct millrace_queue {
 	dma_addr_t ring_dma, completions_dma, descriptors_dma;
 	u32 base, head, tail; /* enabled at, completed, submitted: check.h */
 	bool stopping; /* cancelled entries are no completions */
+	bool bad; /* has completed what it cannot have: to be stopped */
+	bool ending; /* does not stop, so its jobs fail with the reset */
+	unsigned long turn, progress; /* jiffies: last completion; that, or others' work */
 	bool known; /* the ring had not lost its state when it was told to stop */
-	spinlock_t lock; /* base, head, jobs, stopping, error */
+	spinlock_t lock; /* all of these, jobs, error */
 	struct list_head jobs; /* not yet waited for, oldest first */
 	u32 job_count;
 	u64 next_job;
@@ -296,6 +298,12 @@ static inline u32 millrace_queue_reg(const struct millrace_device *dev,
 struct millrace_job *millrace_oldest_job(struct millrace_queue *q); /* not finished */
 void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job);
 bool millrace_queue_reap(struct millrace_context *ctx);
+static inline void millrace_queue_progress(struct millrace_queue *q)
+{
+	q->turn = jiffies;
+	q->progress = jiffies;
+}
+
 bool millrace_queue_busy(struct millrace_context *ctx);
 bool millrace_queue_jobs(struct millrace_context *ctx);
 void millrace_queue_fail(struct millrace_context *ctx, int error);

@@ -194,10 +194,10 @@ void millrace_queue_settle(struct millrace_context *ctx, bool reachable)
 	lost = !q->error && millrace_ring_lost(begun, op);
 	spin_unlock_irqrestore(&q->lock, flags);
 	q->known = false;
-	if (lost) {
+	if (lost)
 		dev_err(&dev->pdev->dev, "ring %u: a run was lost\n", q->index);
+	if (lost || q->bad || q->ending)
 		millrace_queue_fail(ctx, -EIO);
-	}
 }
 
 /* What is behind an error in a chain is not done. */
@@ -216,7 +216,6 @@ void millrace_queue_restart(struct millrace_context *ctx)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
-	struct millrace_job *job;
 	unsigned long flags;
 	u32 i;
 
@@ -226,8 +225,7 @@ void millrace_queue_restart(struct millrace_context *ctx)
 	q->base = q->head;
 	for (i = q->head; i != q->tail; i++)
 		millrace_queue_put(q, i);
-	list_for_each_entry(job, &q->jobs, link)
-		job->started = jiffies;
+	millrace_queue_progress(q);
 	spin_unlock_irqrestore(&q->lock, flags);
 	enable(ctx);
 	if (q->head == q->tail)
@@ -283,9 +281,12 @@ static void give_up(struct millrace_context *ctx, const char *why, u32 status)
 	q->timeouts++;
 	millrace_dump(dev, why);
 	stopped = millrace_queue_stop(ctx);
-	millrace_queue_fail(ctx, -EIO);
-	if (!stopped)
+	if (stopped) {
+		millrace_queue_fail(ctx, -EIO);
+	} else {
+		WRITE_ONCE(q->ending, true);
 		millrace_reset_request(dev);
+	}
 }
 
 /* Not in work because other rings are; not, for one, since its completion was lost. */
@@ -300,22 +301,26 @@ static bool waits_for_others(struct millrace_context *ctx, u32 status)
 	       head == q->head - q->base;
 }
 
-/* How long until the oldest entry is late; 0: it is. */
-static unsigned long until_late(struct millrace_queue *q, bool waits)
+/*
+ * How long until the oldest entry is late; 0: it is. One that waits for others is
+ * not, as long as each of them can have had its turn.
+ */
+static unsigned long until_late(struct millrace_context *ctx, bool waits)
 {
-	unsigned long flags, left = MAX_JIFFY_OFFSET, end;
-	struct millrace_job *job;
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+	unsigned long most = min(msecs_to_jiffies(timeout_ms),
+				 MAX_JIFFY_OFFSET / MILLRACE_QUEUES_MAX), flags, end, turns;
 
 	spin_lock_irqsave(&q->lock, flags);
-	job = millrace_oldest_job(q);
-	if (job && waits) {
-		job->started = jiffies;
-	} else if (job) {
-		end = job->started + msecs_to_jiffies(timeout_ms);
-		left = time_after(jiffies, end) ? 0 : end - jiffies + 1;
-	}
+	if (waits)
+		q->progress = jiffies;
+	end = q->progress + most;
+	turns = q->turn + most * dev->hw.queues;
 	spin_unlock_irqrestore(&q->lock, flags);
-	return left;
+	if (time_after(end, turns))
+		end = turns;
+	return time_after(jiffies, end) ? 0 : end - jiffies + 1;
 }
 
 /*
@@ -329,6 +334,7 @@ static void tick(struct work_struct *work)
 	struct millrace_device *dev = ctx->dev;
 	unsigned long left = MAX_JIFFY_OFFSET;
 	u32 status;
+	bool bad;
 
 	if (!millrace_try_enter(dev)) {
 		if (!READ_ONCE(dev->gone) && millrace_queue_busy(ctx))
@@ -336,27 +342,28 @@ static void tick(struct work_struct *work)
 		return;
 	}
 	millrace_queue_reap(ctx);
-	if (!millrace_queue_busy(ctx))
+	if (!millrace_queue_busy(ctx) || READ_ONCE(q->ending))
 		goto out;
+	bad = READ_ONCE(q->bad);
 	status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
 	if (status != U32_MAX && status & MR_PCIE_Q_ENABLED)
-		left = until_late(q, waits_for_others(ctx, status));
-	if (left && status & MR_PCIE_Q_ENABLED && status != U32_MAX)
+		left = until_late(ctx, waits_for_others(ctx, status));
+	if (!bad && left && status & MR_PCIE_Q_ENABLED && status != U32_MAX)
 		goto again;
 	millrace_queue_reap(ctx);
 	if (!millrace_queue_busy(ctx) || !millrace_running(dev))
 		goto again;
-	if (status == U32_MAX || (left && !(status >> MR_PCIE_Q_FAULT & 0xff))) {
+	if (status == U32_MAX || (!bad && left && !(status >> MR_PCIE_Q_FAULT & 0xff))) {
 		/* No ring's doing: the device is not there, or has lost its state. */
 		dev_err(&dev->pdev->dev, "ring %u: the device %s\n", q->index,
 			status == U32_MAX ? "does not answer" : "has forgotten it");
 		millrace_dump(dev, "lost");
 		millrace_reset_request(dev);
 	} else {
-		give_up(ctx, left ? "stopped" : "no progress", status);
+		give_up(ctx, bad ? "bad completion" : left ? "stopped" : "no progress", status);
 	}
 again:
-	if (millrace_queue_busy(ctx))
+	if (millrace_queue_busy(ctx) && !q->ending)
 		schedule_delayed_work(&q->timeout, min(left, millrace_tick_period()));
 out:
 	millrace_exit(dev);

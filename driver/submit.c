@@ -48,7 +48,8 @@ static void push(struct millrace_context *ctx, struct millrace_job *job,
 	spin_lock_irqsave(&q->lock, flags);
 	job->id = job->clear ? 0 : q->next_job++;
 	job->first = q->tail;
-	job->started = jiffies;
+	if (q->head == q->tail)
+		millrace_queue_progress(q);
 	list_add_tail(&job->link, &q->jobs);
 	q->job_count++;
 	q->tail += job->count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "mr_device.h"
 #include "sim/pci/fault.h"
 #include "sim/pci/fault_state.h"
 #include "sim/pci/vm.h"
@@ -210,7 +211,7 @@ static void order(uint32_t code)
         .ring = (uint8_t)d[(VM_DOOR_RING - VM_DOOR_CODE) / 4],
         .flags = (uint8_t)(d[(VM_DOOR_RING - VM_DOOR_CODE) / 4] >> 8),
     };
-    vm_fault_dma_again();
+    vm_fault_dma_begin(inner->read(MR_PCIE_REG_STATUS));
     if (code == VM_FAULT_NONE) {
         disarm(true);
         struck = 0;

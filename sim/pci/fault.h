@@ -74,10 +74,10 @@ enum { VM_RING_ANY = 0xFF, VM_TIMES_ALWAYS = 0xFFFF };
 
 // With MACHINE=q35 of vm.sh, where the function is behind a root port.
 enum {
-    VM_ORDER_UNPLUG = 1,      // of the function, by the button of its slot
-    VM_ORDER_REPLUG,          // likewise, and again into it VM_REPLUG_MS after it has gone
-    VM_ORDER_AER_CORRECTABLE, // errors that the root port reports
-    VM_ORDER_AER_NONFATAL,
+    VM_ORDER_UNPLUG = 1,   // of the function, by the button of its slot
+    VM_ORDER_REPLUG,       // likewise, and again into it VM_REPLUG_MS after it has gone
+    VM_ORDER_AER_NONFATAL, // errors that the root port reports, once its COMMAND says SERR;
+                           // correctable ones get lost in QEMU 7.2
     VM_ORDER_AER_FATAL,
     VM_ORDERS,
 };

@@ -76,6 +76,18 @@ void vm_fault_dma_again(void)
     last.gpa = ~0ull;
 }
 
+// What has gone past while nothing was armed has not been looked at.
+void vm_fault_dma_begin(uint32_t status)
+{
+    unsigned ring =
+        status & MR_PCIE_STATUS_BUSY ? status >> MR_PCIE_STATUS_QUEUE & 0xFF : (unsigned)RINGS;
+    vm_fault_dma_again();
+    if (entry.ring == ring)
+        return;
+    memset(&entry, 0, sizeof entry);
+    entry.ring = ring;
+}
+
 void vm_fault_dma_reset(void)
 {
     memset(rings, 0, sizeof rings);

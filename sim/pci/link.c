@@ -152,7 +152,6 @@ void vm_order(unsigned order)
     static const char *const orders[VM_ORDERS] = {
         [VM_ORDER_UNPLUG] = unplug,
         [VM_ORDER_REPLUG] = unplug,
-        [VM_ORDER_AER_CORRECTABLE] = AER("BAD_TLP"),
         [VM_ORDER_AER_NONFATAL] = AER("COMP_TIME"),
         [VM_ORDER_AER_FATAL] = AER("MALF_TLP"),
     };

@@ -2,149 +2,46 @@
 // A device that lies and breaks, inside the virtual machine: the simulated function's faults
 // (sim/pci/fault.h) against the driver. Each fault meets one client, with another one at work
 // beside it whose data must stay right; afterwards a client works where the first one was.
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-
 #include "mr_device.h"
-#include "tests/driver/fault.h"
+#include "tests/driver/work.h"
 
-enum { BYTES = 64 << 10, TIMEOUT_MS = 500, STOP_MS = 300, PATIENCE_S = 4, WRONG_DATA = 100 };
-
-// A client with a buffer on the card and two here.
-struct client {
-    int fd;
-    uint64_t at;
-    uint8_t *out, *in;
-    uint32_t read, write;
-};
-
-static bool client_open(struct client *c)
-{
-    c->fd = open(NODE, O_RDWR | O_CLOEXEC);
-    if (c->fd < 0)
-        return false;
-    c->out = aligned_alloc(4096, BYTES);
-    c->in = aligned_alloc(4096, BYTES);
-    if (!c->out || !c->in)
-        exit(1);
-    memset(c->in, 0, BYTES);
-    c->at = card(c->fd, BYTES) - 1;
-    c->read = map(c->fd, c->out, BYTES, MILLRACE_MAP_READ);
-    c->write = map(c->fd, c->in, BYTES, MILLRACE_MAP_WRITE);
-    return true;
-}
-
-static void client_close(struct client *c)
-{
-    close(c->fd);
-    free(c->out);
-    free(c->in);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
-// Data to the card and back; 0, the job's status, or minus errno.
-static int round_trip(struct client *c, uint32_t seed)
-{
-    const struct millrace_op ops[] = {
-        {.op = MILLRACE_OP_COPY_IN, .addr = c->at, .bytes = BYTES, .handle = c->read},
-        {.op = MILLRACE_OP_COPY_OUT, .addr = c->at, .bytes = BYTES, .handle = c->write}};
-    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
-    struct millrace_wait w = {.deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
-    fill(c->out, BYTES, seed);
-    memset(c->in, 0, BYTES);
-    if (ioctl(c->fd, MILLRACE_IOC_SUBMIT, &s) != 0)
-        return -errno;
-    w.job = s.job;
-    if (ioctl(c->fd, MILLRACE_IOC_WAIT, &w) != 0)
-        return -errno;
-    return w.status ? (int)w.status : memcmp(c->in, c->out, BYTES) != 0 ? WRONG_DATA : 0;
-}
-
-// ---- the other client
-// ----------------------------------------------------------------------------
-
-static struct {
-    struct client client;
-    pthread_t thread;
-    atomic_bool stop;
-    atomic_int trips, bad;
-} other;
-
-static void *work(void *unused)
-{
-    (void)unused;
-    for (uint32_t seed = 1; !other.stop; seed++) {
-        int status = round_trip(&other.client, seed);
-        if (status != 0)
-            other.bad = status;
-        other.trips++;
-        poll(NULL, 0, 1);
-    }
-    return NULL;
-}
-
-static void other_start(void)
-{
-    other.stop = false;
-    other.trips = other.bad = 0;
-    if (!client_open(&other.client) || pthread_create(&other.thread, NULL, work, NULL) != 0)
-        exit(1);
-}
-
-static void other_stop(void)
-{
-    other.stop = true;
-    pthread_join(other.thread, NULL);
-    client_close(&other.client);
-}
-
-// That it has gone on since the last call, without an error.
-static bool other_fine(void)
-{
-    int before = other.trips;
-    for (int i = 0; i < PATIENCE_S * 100 && other.trips < before + 3; i++)
-        poll(NULL, 0, 10);
-    if (other.bad)
-        printf("# the other client: %d\n", other.bad);
-    return other.trips >= before + 3 && other.bad == 0;
-}
+enum { TIMEOUT_MS = 500, STOP_MS = 300, RING = MR_PCIE_QUEUES };
 
 // ---- faults that one client meets
 // ---------------------------------------------------------------
 
 enum { EITHER = 1000 }; // nothing, or EIO
 
-// The fault, then what the client's job meets.
-static void meets(const char *name, struct fault f, int want)
+static const char *said(int want)
+{
+    return want == 0        ? "nothing"
+           : want == -EIO   ? "EIO"
+           : want == EITHER ? "EIO or nothing"
+                            : "the status";
+}
+
+// Faults, then what the client's job meets: `want` is 0, a status, or minus errno.
+static void meets_all(const char *name, struct fault *f, int count, int want)
 {
     struct client c;
+    bool found;
+    int log = log_open();
     if (!client_open(&c)) {
         ok(false, "%s: no client: %s", name, strerror(errno));
         return;
     }
     bool good = round_trip(&c, 1) == 0;
-    f.ring = 1; // whose file was closed last, and is the first free one
     fault_end();
-    fault_arm(f);
+    for (int i = 0; i < count; i++) {
+        f[i].ring = 1; // whose file was closed last, and is the first free one
+        fault_arm(f[i]);
+    }
     int64_t begun = now_ns();
     int got = round_trip(&c, 2);
     int ms = (int)((now_ns() - begun) / 1000000);
     uint32_t struck = fault_struck();
-    bool as_said = got == want || (want == EITHER && (got == 0 || got == -EIO));
-    ok(good && struck && as_said, "%s: %s (%d after %d ms, struck %u times)", name,
-       want == 0        ? "nothing"
-       : want == -EIO   ? "EIO"
-       : want == EITHER ? "EIO or nothing"
-                        : "a status",
-       got, ms, struck);
+    ok(good && struck && (got == want || (want == EITHER && (got == 0 || got == -EIO))),
+       "%s: %s (%d after %d ms, struck %u times)", name, said(want), got, ms, struck);
     fault_end();
     int again = round_trip(&c, 3);
     if (got == -EIO)
@@ -153,6 +50,15 @@ static void meets(const char *name, struct fault f, int want)
         ok(again == 0, "%s: the context goes on (%d)", name, again);
     client_close(&c);
     ok(other_fine(), "%s: the other client", name);
+    int lines = log_lines(log, NULL, &found);
+    ok(lines <= 4 && (lines == 0) == (got >= 0 && lines == 0), "%s: %d lines in the log", name,
+       lines);
+    close(log);
+}
+
+static void meets(const char *name, struct fault f, int want)
+{
+    meets_all(name, &f, 1, want);
 }
 
 static void completions(void)
@@ -164,6 +70,16 @@ static void completions(void)
     meets("wrong tag",
           (struct fault){.code = VM_FAULT_WORD, .at = tag, .value = 1, .flags = VM_FLAG_ADD}, -EIO);
     meets("tag out of range", (struct fault){.code = VM_FAULT_WORD, .at = tag, .value = ~0u}, -EIO);
+    meets("number ahead",
+          (struct fault){.code = VM_FAULT_WORD, .at = seq, .value = 1, .flags = VM_FLAG_ADD}, -EIO);
+    meets("number behind",
+          (struct fault){.code = VM_FAULT_WORD, .at = seq, .value = ~0u, .flags = VM_FLAG_ADD},
+          -EIO);
+    meets("completion in another's place",
+          (struct fault){.code = VM_FAULT_MOVE, .value = MR_PCIE_CPL_BYTES}, -EIO);
+    meets("no completion", (struct fault){.code = VM_FAULT_NEVER}, -EIO);
+    meets("no completion of the last entry", (struct fault){.code = VM_FAULT_NEVER, .skip = 1},
+          -EIO);
     meets("completion twice", (struct fault){.code = VM_FAULT_AGAIN, .value = 20}, 0);
     meets("status changes between reads",
           (struct fault){.code = VM_FAULT_FLIP, .at = status, .value = 8}, EITHER);
@@ -196,51 +112,261 @@ static void accesses(void)
           MILLRACE_STATUS_WRITE);
 }
 
-// Opens until the device works again, for a while.
-static bool works_again(void)
+static void registers(void)
 {
-    for (int i = 0; i < 40; i++) {
+    meets("doorbell lost", (struct fault){.code = VM_FAULT_WRITE, .at = RING + MR_PCIE_Q_DOORBELL},
+          -EIO);
+    // A completion that comes late lets the driver look at registers meanwhile.
+    const struct fault slow = {.code = VM_FAULT_LATE, .value = 350, .skip = 1};
+    struct fault status = {.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS};
+    meets_all("a ring that is not enabled, for one read", (struct fault[]){slow, status}, 2, 0);
+    status.value = ~0u;
+    meets_all("a ring's status of all ones, for one read", (struct fault[]){slow, status}, 2, 0);
+    status.value = MR_PCIE_Q_ENABLED | MR_PCIE_E_READ << MR_PCIE_Q_FAULT;
+    status.times = VM_TIMES_ALWAYS;
+    meets_all("a ring that is enabled and has faulted", (struct fault[]){slow, status}, 2, 0);
+    status.value = MR_PCIE_E_READ << MR_PCIE_Q_FAULT;
+    meets_all("a ring that says it has faulted", (struct fault[]){slow, status}, 2, -EIO);
+}
+
+// A ring that says it is busy for ever, when its file is closed.
+static void never_idle(void)
+{
+    struct client c;
+    bool good = client_open(&c) && round_trip(&c, 1) == 0;
+    fault_end();
+    fault_arm((struct fault){.code = VM_FAULT_READ,
+                             .at = RING + MR_PCIE_Q_STATUS,
+                             .value = MR_PCIE_Q_BUSY,
+                             .times = VM_TIMES_ALWAYS});
+    int64_t begun = now_ns();
+    client_close(&c);
+    int ms = (int)((now_ns() - begun) / 1000000);
+    ok(good && ms < 3000 && fault_struck(), "never idle: the file is closed (%d ms)", ms);
+    ok(works_again() && other_fine(), "never idle: the other client");
+    fault_end();
+}
+
+// HEAD is believed in nothing that matters: when work is taken off the device for a reset.
+static void bad_head(void)
+{
+    static const uint32_t heads[] = {~0u, 0x80000000, 0xFFFF, 0};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         struct client c;
-        if (client_open(&c)) {
-            bool good = round_trip(&c, 77) == 0;
-            client_close(&c);
-            if (good)
-                return true;
-        }
-        poll(NULL, 0, 100);
+        bool good = client_open(&c) && round_trip(&c, 1) == 0;
+        fault_end();
+        fault_arm((struct fault){.code = VM_FAULT_READ,
+                                 .at = RING + MR_PCIE_Q_HEAD,
+                                 .value = heads[i],
+                                 .times = VM_TIMES_ALWAYS});
+        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 2000, .skip = 1, .ring = 1});
+        struct millrace_op op = {
+            .op = MILLRACE_OP_COPY_IN, .addr = c.at, .bytes = BYTES, .handle = c.read};
+        const struct millrace_op ops[] = {op, op, op};
+        struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 3};
+        good &= ioctl(c.fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+        good &= function_level_reset();
+        uint32_t struck = fault_struck();
+        struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
+        int got = refused(c.fd, MILLRACE_IOC_WAIT, &w);
+        ok(good && struck >= 2 && (got == EIO || (got == 0 && w.status == 0)),
+           "HEAD 0x%x with a reset: the job ends (%s, struck %u times)", heads[i],
+           got ? strerror(got) : "well", struck);
+        client_close(&c);
+        ok(other_fine(), "HEAD 0x%x with a reset: the other client", heads[i]);
     }
-    return false;
+    fault_end();
 }
 
 // ---- faults of the whole device
 // -----------------------------------------------------------------
 
-// An entry stays in work, and disabling its ring does not end it: a reset does.
+// An entry stays in work, and disabling its ring does not end it: a reset does, of which the others
+// notice nothing but time.
 static void stuck(void)
 {
-    struct client c;
-    ok(client_open(&c) && round_trip(&c, 1) == 0, "stuck: a client that works");
-    fault_end();
-    fault_arm((struct fault){.code = VM_FAULT_STUCK, .at = VM_AT_DATA_READ});
-    ok(round_trip(&c, 2) == -EIO && fault_struck() == 1, "stuck: its job ends in EIO");
-    ok(round_trip(&c, 3) == -EIO, "stuck: and the context stays stopped");
-    client_close(&c);
-    ok(tell_driver("unbind") && function_level_reset() && tell_driver("bind"), "stuck: reset");
-    ok(works_again(), "stuck: the device works again");
+    static const struct {
+        const char *name;
+        uint32_t at;
+    } kinds[] = {{"stuck at its entry", VM_AT_ENTRY},
+                 {"stuck at its segment list", VM_AT_LIST},
+                 {"stuck at a read of data", VM_AT_DATA_READ},
+                 {"stuck at a write of data", VM_AT_DATA_WRITE},
+                 {"stuck at its completion", VM_AT_COMPLETION}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        meets(kinds[i].name, (struct fault){.code = VM_FAULT_STUCK, .at = kinds[i].at}, -EIO);
 }
 
-int main(void)
+// A run whose descriptor cannot be had, or never comes.
+static void runs(void)
 {
-    printf("TAP version 13\n");
-    ok(set_parameter("timeout_ms", TIMEOUT_MS) && set_parameter("stop_ms", STOP_MS), "time-outs");
+    for (int kind = 0; kind < 2; kind++) {
+        const char *name = kind ? "a run stuck at its descriptor" : "a run's descriptor refused";
+        int fd = open_device();
+        fault_end();
+        fault_arm((struct fault){
+            .code = kind ? VM_FAULT_STUCK : VM_FAULT_REFUSE, .at = VM_AT_DESCRIPTOR, .ring = 1});
+        struct millrace_wait w = {.job = start_endless(fd), .deadline_ns = now_ns() + 4000000000LL};
+        int got = refused(fd, MILLRACE_IOC_WAIT, &w);
+        ok(fault_struck() == 1 &&
+               (kind ? got == EIO : got == 0 && w.status == MILLRACE_STATUS_READ),
+           "%s: %s, status %u", name, strerror(got), w.status);
+        close(fd);
+        ok(other_fine(), "%s: the other client", name);
+    }
+}
+
+// What makes a reset fail: all contexts end, and when it is over a reset by hand heals the device.
+static void no_recovery(const char *name, struct fault f)
+{
+    struct client c;
+    bool good = client_open(&c) && round_trip(&c, 1) == 0;
+    fault_end();
+    fault_arm(f);
+    fault_arm((struct fault){.code = VM_FAULT_STUCK, .at = VM_AT_DATA_READ, .ring = 1});
+    int got = round_trip(&c, 2);
+    ok(good && got == -EIO && fault_struck() >= 1, "%s: EIO (%d)", name, got);
+    client_close(&c);
+    for (int i = 0; i < PATIENCE_S * 100; i++) {
+        int fd = open(NODE, O_RDWR | O_CLOEXEC);
+        got = fd < 0 ? errno : 0;
+        if (fd >= 0)
+            close(fd);
+        if (got == EIO)
+            break;
+        poll(NULL, 0, 10);
+    }
+    ok(got == EIO, "%s: open says EIO (%s)", name, strerror(got));
+    fault_end();
+    ok(function_level_reset() && works_again(), "%s: a reset by hand heals it", name);
+}
+
+static void whole_device(void)
+{
+    no_recovery("comes back as version 2", (struct fault){.code = VM_FAULT_READ,
+                                                          .at = MR_PCIE_REG_VERSION,
+                                                          .value = 2 << 16,
+                                                          .times = VM_TIMES_ALWAYS,
+                                                          .flags = VM_FLAG_NEXT});
+    no_recovery("comes back with less memory", (struct fault){.code = VM_FAULT_READ,
+                                                              .at = MR_PCIE_CAPS + 0x2C,
+                                                              .value = 20,
+                                                              .times = VM_TIMES_ALWAYS,
+                                                              .flags = VM_FLAG_NEXT});
+    no_recovery("comes back with another engine",
+                (struct fault){.code = VM_FAULT_READ,
+                               .at = MR_PCIE_ENGINE + MR_REG_ROWS,
+                               .value = 64,
+                               .times = VM_TIMES_ALWAYS,
+                               .flags = VM_FLAG_NEXT | VM_FLAG_ADD});
+    no_recovery(
+        "comes back without bus mastering's effect",
+        (struct fault){.code = VM_FAULT_REFUSE, .times = VM_TIMES_ALWAYS, .flags = VM_FLAG_NEXT});
+    no_recovery(
+        "resets have no effect",
+        (struct fault){.code = VM_FAULT_RESET, .times = VM_TIMES_ALWAYS, .flags = VM_FLAG_STAYS});
+    no_recovery("link lost for good",
+                (struct fault){.code = VM_FAULT_LINK, .skip = 1, .times = VM_TIMES_ALWAYS});
+    no_recovery("link lost for a while", (struct fault){.code = VM_FAULT_LINK, .times = 2000});
+}
+
+// The PCI core saves the wrong address before a reset, and gives it back after: only finding the
+// device anew helps.
+static void no_address(void)
+{
+    struct client c;
+    bool good = client_open(&c) && round_trip(&c, 1) == 0;
+    fault_end();
+    fault_arm((struct fault){.code = VM_FAULT_BAR});
+    int got = round_trip(&c, 2);
+    ok(good && got == -EIO, "bus address forgotten: EIO (%d)", got);
+    client_close(&c);
+    ok(put_file(pci_file("remove"), "1") && put_file("/sys/bus/pci/rescan", "1") && works_again(),
+       "bus address forgotten: found anew, it works");
+}
+
+// Claims of other rings' work are believed for as long as each of them may have its turn.
+static void always_another(void)
+{
+    struct client c;
+    bool good = client_open(&c) && round_trip(&c, 1) == 0;
+    set_parameter("timeout_ms", 100);
+    fault_end();
+    fault_arm((struct fault){.code = VM_FAULT_READ,
+                             .at = MR_PCIE_REG_STATUS,
+                             .value = MR_PCIE_STATUS_BUSY | 9 << MR_PCIE_STATUS_QUEUE,
+                             .times = VM_TIMES_ALWAYS});
+    fault_arm((struct fault){.code = VM_FAULT_NEVER, .ring = 1});
+    int64_t begun = now_ns();
+    int got = round_trip(&c, 2);
+    int ms = (int)((now_ns() - begun) / 1000000);
+    ok(good && got == -EIO && ms > 1000, "another ring at work for ever: EIO (%d after %d ms)", got,
+       ms);
+    client_close(&c);
+    fault_end();
+    ok(works_again(), "another ring at work for ever: the device works again");
+    set_parameter("timeout_ms", TIMEOUT_MS);
+}
+
+// Each job has the time-out to itself, however long those before it took.
+static void long_queue(void)
+{
+    enum { BIG = 8 << 20, JOBS = 5 };
+    int fd = open_device(), bad = 0;
+    uint8_t *p = aligned_alloc(4096, BIG);
+    uint64_t at = card(fd, BIG) - 1;
+    memset(p, 1, BIG);
+    struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = BIG};
+    op.handle = map(fd, p, BIG, MILLRACE_MAP_READ);
+    struct millrace_wait w;
+    int64_t begun = now_ns();
+    bool good = job(fd, &op, 1, &w) == 0;
+    unsigned one = (unsigned)((now_ns() - begun) / 1000000);
+    set_parameter("timeout_ms", one * 5 / 2 + 50);
+    uint64_t jobs[JOBS];
+    for (int i = 0; i < JOBS; i++) {
+        struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
+        good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+        jobs[i] = s.job;
+    }
+    for (int i = 0; i < JOBS; i++) {
+        w = (struct millrace_wait){.job = jobs[i], .deadline_ns = -1};
+        bad += refused(fd, MILLRACE_IOC_WAIT, &w) != 0 || w.status;
+    }
+    ok(good && !bad, "%d jobs of %u ms in a time-out of %u ms each", JOBS, one, one * 5 / 2 + 50);
+    set_parameter("timeout_ms", TIMEOUT_MS);
+    close(fd);
+    free(p);
+}
+
+int main(int argc, char **argv)
+{
     struct client first;
-    ok(client_open(&first), "ring 0 is the faulty one");
+    bool whole = argc > 1 && strcmp(argv[1], "whole") == 0;
+    printf("TAP version 13\n");
+    ok(set_parameter("timeout_ms", TIMEOUT_MS) && set_parameter("stop_ms", STOP_MS) &&
+           client_open(&first),
+       "ring 0 is the faulty one");
+    if (whole) {
+        client_close(&first);
+        whole_device();
+        no_address();
+        always_another();
+        long_queue();
+        ok(works_again(), "after all of this, the device works");
+        return done();
+    }
     other_start();
     client_close(&first);
     completions();
     interrupts();
     accesses();
-    other_stop();
+    registers();
+    never_idle();
+    bad_head();
+    runs();
     stuck();
+    other_stop();
+    ok(works_again(), "after all of this, the device works");
     return done();
 }

@@ -92,12 +92,46 @@ static void remove_once(bool busy)
     munmap(p, 16 * MIB);
 }
 
-int main(void)
+// The driver off and on again, now with nothing, now with an open file, now with work under way;
+// files of the round before are closed only then.
+static bool rebind(int rounds)
+{
+    int old = -1;
+    for (int i = 0; i < rounds; i++) {
+        int fd = i % 3 ? open_device() : -1;
+        if (i % 3 == 2)
+            start_endless(fd);
+        bool good = tell_driver("unbind") && access(NODE, F_OK) != 0 && tell_driver("bind") &&
+                    access(NODE, F_OK) == 0;
+        if (old >= 0)
+            close(old);
+        old = fd;
+        struct millrace_info info;
+        if (!good || (fd >= 0 && refused(fd, MILLRACE_IOC_INFO, &info) != ENODEV)) {
+            printf("# round %d: %s\n", i, strerror(errno));
+            return false;
+        }
+    }
+    if (old >= 0)
+        close(old);
+    int fresh = open_device();
+    bool good = card(fresh, 4096) != 0;
+    close(fresh);
+    return good;
+}
+
+int main(int argc, char **argv)
 {
     printf("TAP version 13\n");
+    if (argc > 1) {
+        int rounds = atoi(argv[1]);
+        ok(rebind(rounds), "%d times off and on again, every other time with a file open", rounds);
+        return done();
+    }
     for (int i = 0; i < ROUNDS; i++) {
         remove_once(false);
         remove_once(true);
     }
+    ok(rebind(10), "10 times off and on again");
     return done();
 }

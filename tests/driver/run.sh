@@ -30,12 +30,15 @@ vm() {
 }
 
 ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients removal costs modes
-ok "driver: faults of the device" vm faults
+ok "driver: faults of the device" vm probe faults
 ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then
     PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: bounced DMA" vm uapi memory dmabuf isolation clients removal generate
     ok "driver: selftest" vm selftest
     PARAMS=slub_debug=FZP ok "driver: loading and unloading, with checks of all objects in memory" vm leaks
+    PARAMS=slub_debug=FZP ok "driver: off and on again 200 times, likewise" vm rebind
+    ok "driver: faults of the whole device" vm broken
+    MACHINE=q35 ok "driver: errors of the bus, hot plugging" vm hotplug
     FUNCTION="--irq none" ok "driver: no vectors" vm polled recovery
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate
     FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
