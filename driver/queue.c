@@ -219,6 +219,8 @@ void millrace_queue_restart(struct millrace_context *ctx)
 	unsigned long flags;
 	u32 i;
 
+	if (q->error) /* what it has left over is nobody's, and may have been what was lost */
+		return;
 	spin_lock_irqsave(&q->lock, flags);
 	q->stopping = false;
 	end_broken_chain(q);

@@ -296,6 +296,10 @@ static void always_another(void)
                              .at = MR_PCIE_REG_STATUS,
                              .value = MR_PCIE_STATUS_BUSY | 9 << MR_PCIE_STATUS_QUEUE,
                              .times = VM_TIMES_ALWAYS});
+    fault_arm((struct fault){.code = VM_FAULT_READ, // a buffer's clear, and two copies
+                             .at = RING + MR_PCIE_Q_HEAD,
+                             .value = 3,
+                             .times = VM_TIMES_ALWAYS});
     fault_arm((struct fault){.code = VM_FAULT_NEVER, .ring = 1});
     int64_t begun = now_ns();
     int got = round_trip(&c, 2);
