@@ -314,11 +314,14 @@ static pid_t start(char *const *argv)
         perror("vm: socketpair");
         return -1;
     }
+    // Nothing is left behind: whoever started this process takes it along, whatever he dies of, and
+    // it takes QEMU.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        perror("vm: prctl");
     pid_t parent = getpid(), pid = fork();
     if (pid < 0)
         perror("vm: fork");
     if (pid == 0) {
-        // Nothing is left behind when this process dies, whatever it dies of.
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
             _exit(127);
         int a = fcntl(p[1], F_DUPFD, 10), b = fcntl(t[1], F_DUPFD, 10),
