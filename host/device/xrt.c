@@ -13,16 +13,21 @@
 // Units of one card may be opened and closed by several threads: one after the other.
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
+// A device that hangs is given up soon when the user wants an end.
 static int watch(void *arg, struct mr_error *err)
 {
-    (void)arg;
-    return mr_xrt_emulation_watch(err);
+    enum { LOOKS = 200 }; // 2 s
+    struct mr_xrt_device *d = arg;
+    d->patience = mr_device_stop ? d->patience + 1 : 0;
+    return d->patience > LOOKS ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted")
+                               : mr_xrt_emulation_watch(err);
 }
 
 int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct mr_error *err)
 {
     struct mr_error local = {0};
     bool was_lost = mr_worker_lost(d->worker);
+    d->patience = 0;
     int rc = mr_worker_call(d->worker, work, d, seconds, &local);
     if (mr_worker_lost(d->worker)) {
         if (!was_lost)

@@ -179,6 +179,16 @@ static int alloc_whole(struct mr_xrt_device *d, struct mr_xrt_area *b, int group
         return rc;
     b->skip = -b->bo[0].addr % MR_MEMORY_TURN;
     b->addr = b->bo[0].addr + b->skip;
+    // hw_emu places all that is not in the emulated card at 0.
+    for (int i = 0; i < d->count; i++) {
+        const struct mr_xrt_area *other = &d->buffers[i];
+        if (other != b && !other->page_log2 && b->addr < other->addr + other->bytes &&
+            other->addr < b->addr + b->bytes)
+            return mr_fail(err, MR_ERR_MEMORY,
+                           "%s: no memory of %zu bytes in memory group %d of the card: XRT gives "
+                           "what is in use",
+                           d->base.info.uri, b->bytes, group);
+    }
     return 0;
 }
 

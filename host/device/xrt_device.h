@@ -65,6 +65,7 @@ struct mr_xrt_device {
     bool failed;  // the last run did not end well
     bool counted; // call.counters are those of the last run
     struct mr_xrt_call call;
+    unsigned patience; // looks at a call since the user wants an end
 };
 
 static inline struct mr_xrt_device *mr_xrt_self(struct mr_device *dev)

@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { OLD_SECONDS = 10 };
 enum { PATH = 512, EXIT_OF_A_DEVICE_ERROR = 4, PATIENCE_SECONDS = 10, LOOKS = 10, MOMENT = 50 };
 
 static struct {
@@ -112,6 +114,37 @@ static void remove_dir(void)
         return;
     (void)snprintf(gone, sizeof gone, "%s.gone", emu.dir);
     (void)nftw(rename(emu.dir, gone) == 0 ? gone : emu.dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+// Whether a process of this user left the directory behind: none has that number, none holds it,
+// and it is not just being made.
+static bool left_behind(const char *name, const char *path)
+{
+    struct stat st;
+    char rest[16];
+    int pid, fd;
+    if (sscanf(name, "millrace-%9d-%15s", &pid, rest) != 2 || kill(pid, 0) == 0 || errno != ESRCH)
+        return false;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool left = fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+                time(NULL) - st.st_mtime > OLD_SECONDS && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return left;
+}
+
+// Of processes that were killed before their simulator, which cleans up after them, had begun.
+static void remove_left_behind(void)
+{
+    DIR *tmp = opendir("/tmp");
+    for (struct dirent *e; tmp && (e = readdir(tmp));) {
+        char path[300];
+        (void)snprintf(path, sizeof path, "/tmp/%s", e->d_name);
+        if (left_behind(e->d_name, path))
+            (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    if (tmp)
+        (void)closedir(tmp);
 }
 
 static int standard_error(void)
@@ -310,6 +343,12 @@ int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_
     int rc = check_room(xclbin, err);
     if (rc < 0)
         return rc;
+    const char *own_ini = getenv("XRT_INI_PATH");
+    if (own_ini && access(own_ini, R_OK) != 0)
+        return mr_fail(err, MR_ERR_IO,
+                       "XRT_INI_PATH=%.300s: %s; name an ini that can be read, or unset it",
+                       own_ini, strerror(errno));
+    remove_left_behind();
     // Its name is the user's name for XRT, which puts the sockets into /tmp/$USER.
     (void)snprintf(emu.dir, sizeof emu.dir, "/tmp/millrace-%d-XXXXXX", (int)getpid());
     if (!mkdtemp(emu.dir)) {
@@ -317,6 +356,9 @@ int mr_xrt_emulation_begin(const char *libraries, const char *xclbin, struct mr_
         return mr_fail(err, MR_ERR_IO, "/tmp/millrace-*: %s; XRT's hw_emu needs /tmp",
                        strerror(errno));
     }
+    int held = open(emu.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC); // as long as this process lives
+    if (held >= 0)
+        (void)flock(held, LOCK_SH);
     (void)snprintf(path, sizeof path, "%s/xrt.ini", emu.dir);
     rc = on_exit(at_exit, (void *)(intptr_t)getpid()) == 0
              ? 0

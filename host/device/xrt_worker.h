@@ -14,7 +14,8 @@ struct mr_worker;
 // What a call does; `arg` must outlive a call that is given up.
 typedef int mr_work(void *arg, struct mr_error *err);
 
-// Looked at while a call takes time: non-zero ends the waiting with that mr_status and its text.
+// Looked at every 10 ms while a call takes time: non-zero ends the waiting with that mr_status and
+// its text.
 typedef int mr_worker_watch(void *arg, struct mr_error *err);
 
 int mr_worker_new(struct mr_worker **worker, mr_worker_watch *watch, void *arg,

@@ -26,6 +26,18 @@ stopped_in_mid_run() {
     ended 4 "has not answered for"
 }
 ok xrt_simulator_that_hangs stopped_in_mid_run
+stopped_and_interrupted() { # the user does not wait for a device that hangs
+    start "${long[@]}"
+    local sim from
+    sim=$(emulator)
+    sleep 1
+    kill -STOP "$sim"
+    sleep 0.5
+    from=$SECONDS
+    kill -TERM "$pid"
+    ended 130 "interrupted" && [ $((SECONDS - from)) -le 8 ]
+}
+ok xrt_simulator_that_hangs_and_sigterm stopped_and_interrupted
 two_units() {
     MILLRACE_XCLBIN=$xrt/millrace-tiny-x2.xclbin XRT_PARTS=killed sim/xrt/run "$xrt/test_xrt" >"$work/out" 2>"$work/err" &
     pid=$!
@@ -92,6 +104,7 @@ bank=$(grep -abo bank0 "$MILLRACE_XCLBIN" | cut -d: -f1) # its name, behind wher
 ok xrt_bit_of_the_simulator_flipped flipped 'echo 150000' 4 "has given up: .*(CRC|compressed)"
 ok xrt_bit_of_a_section_s_place_flipped flipped 'echo 486' 3 "its sections are not all in the file"
 ok xrt_bit_of_a_bank_s_begin_flipped flipped 'echo $((bank - 8))' 3 "memory banks are not possible"
+ok xrt_high_bit_of_a_bank_s_begin_flipped flipped 'echo $((bank - 2))' 3 "no memory of [0-9]+ bytes in memory group"
 ok xrt_bit_of_the_number_of_banks_flipped flipped 'echo $((bank - 30))' 3 "memory banks are not possible"
 other_kernel() {
     xclbin other 'exec ./millrace-emulator'
@@ -138,6 +151,27 @@ no_library() {
     ended 4 "libxrt_hwemu.so.2 is not there"
 }
 ok xrt_environment_of_an_xrt_that_is_not_there no_library
+no_ini() {
+    XRT_INI_PATH=$work/none.ini start "${short[@]}" "${card[@]}"
+    ended 3 "XRT_INI_PATH=.*none.ini: No such file"
+}
+ok xrt_ini_that_does_not_exist no_ini
+# What a process has left that was killed before its simulator had begun goes with the next one; what a process
+# still has does not.
+left_behind() {
+    local gone mine=/tmp/millrace-$$-ABCDEF
+    sh -c : &
+    gone=/tmp/millrace-$!-ABCDEF
+    wait $!
+    mkdir -p "$gone/xrt" "$mine" && touch -d '1 hour ago' "$gone/xrt/file" "$gone" "$mine"
+    start "${short[@]}" "${card[@]}"
+    finish
+    [ "$status" = 0 ] && nothing_left "$pid" && [ ! -e "$gone" ] && [ -d "$mine" ]
+    status=$?
+    rm -rf "$gone" "$mine"
+    return $status
+}
+ok xrt_what_a_killed_process_left_goes_with_the_next left_behind
 no_user() {
     env -u USER -u LOGNAME -u HOME sim/xrt/run "$millrace" "${short[@]}" "${card[@]}" >"$work/out" 2>"$work/err" &
     pid=$!
