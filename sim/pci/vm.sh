@@ -13,6 +13,12 @@
 #                                 can be taken from (sim/pci/fault.h: orders)
 set -uo pipefail
 build=${BUILD:-build} config=${CONFIG:-tiny} memory=${MEMORY:-256}
+for need in qemu-system-x86_64 "$build/sim/$config/millrace-vm-$config" "$build/vm/guest.cpio" "${KERNEL:-$build/vm/vmlinuz}"; do
+    [ -e "$need" ] || command -v "$need" >/dev/null || {
+        echo "vm.sh: no $need; make deps-driver vm-$config driver-tests" >&2
+        exit 125
+    }
+done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 

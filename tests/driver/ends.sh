@@ -62,4 +62,6 @@ ok "driver: ends: QEMU is killed" killed 130 KILL qemu-system-x86
 ok "driver: ends: what limits its time is killed" killed 137 KILL timeout
 ok "driver: ends: who started it is killed" killed 137 KILL vm.sh
 ok "driver: ends: who started it is asked to end" killed 143 TERM vm.sh
+nothing_built() { BUILD=$work/nothing sim/pci/vm.sh true 2>"$work/err"; [ $? = 125 ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -q "make deps-driver" "$work/err"; }
+ok "driver: ends: a machine that is not built says what to do" nothing_built
 done_testing
