@@ -20,6 +20,21 @@ static const char *said(int want)
                             : "the status";
 }
 
+// Whether ring 0 is enabled, as the device says.
+static bool ring_enabled(void)
+{
+    char text[8192];
+    int fd = open("/sys/kernel/debug/millrace/millrace0/registers", O_RDONLY | O_CLOEXEC);
+    size_t got = 0;
+    for (ssize_t n = 1; fd >= 0 && n > 0 && got < sizeof text - 1; got += n > 0 ? (size_t)n : 0)
+        n = read(fd, text + got, sizeof text - 1 - got);
+    if (fd >= 0)
+        close(fd);
+    text[got] = 0;
+    const char *ring = strstr(text, "ring 0 "), *ctrl = ring ? strstr(ring, "ctrl 0x") : NULL;
+    return !ctrl || ctrl[7] != '0';
+}
+
 // Faults, then what the client's job meets: `want` is 0, a status, or minus errno.
 static void meets_all(const char *name, struct fault *f, int count, int want)
 {
@@ -40,9 +55,11 @@ static void meets_all(const char *name, struct fault *f, int count, int want)
     int got = round_trip(&c, 2);
     int ms = (int)((now_ns() - begun) / 1000000);
     uint32_t struck = fault_struck();
+    fault_end();
+    if (got == -EIO) // it may do what it likes with what the program had lent it, else
+        ok(!ring_enabled(), "%s: its ring has been stopped before", name);
     ok(good && struck && (got == want || (want == EITHER && (got == 0 || got == -EIO))),
        "%s: %s (%d after %d ms, struck %u times)", name, said(want), got, ms, struck);
-    fault_end();
     int again = round_trip(&c, 3);
     if (got == -EIO)
         ok(again == -EIO, "%s: the context stays stopped (%d)", name, again);
