@@ -64,7 +64,7 @@ $(VM_PROGRAMS): $(VM_BUILD)/%: tests/driver/%.c driver/include/uapi/millrace.h $
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -O1 -static -s -I. -Idriver/include -I$(BUILD)/gen -o $@ $<
 VM_FILES := $(MILLRACE) $(VM_BUILD)/ends tests/driver/guest.sh $(VM_PROGRAMS)
-$(VM_BUILD)/guest.cpio: sim/pci/guest/init sim/pci/guest/pack.sh $(BUILD)/driver/millrace.ko $(VM_FILES) $(wildcard models/demo/*)
+$(VM_BUILD)/guest.cpio: $(addprefix sim/pci/guest/,init pack.sh reports detectors.sh) $(BUILD)/driver/millrace.ko $(VM_FILES) $(wildcard models/demo/*)
 	@echo "CPIO  $@"
 	@sim/pci/guest/pack.sh $@ $(BUILD)/driver/millrace.ko $(VM_FILES) models/demo
 

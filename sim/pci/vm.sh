@@ -8,11 +8,13 @@
 #   FUNCTION="--irq msi"          options of millrace-vm-CONFIG
 #   PARAMS="swiotlb=4096,force"   of the kernel; with "millrace." in front, of the driver
 #   EXTRA=DIRECTORY               whose files are added to the guest's root
-#   MEMORY=256                    MiB
+#   MEMORY=256                    MiB; KERNEL_MEMORY=0, for what the kernel itself needs more of it
+#   SMP=1                         processors; they take turns, one thread of QEMU does their work
 #   MACHINE=q35                   in place of microvm: the function is behind a root port, in a slot that it
 #                                 can be taken from (sim/pci/fault.h: orders)
+#   IGNORE=REGEX                  lines that are no complaint of the kernel
 set -uo pipefail
-build=${BUILD:-build} config=${CONFIG:-tiny} memory=${MEMORY:-256}
+build=${BUILD:-build} config=${CONFIG:-tiny} memory=$((${MEMORY:-256} + ${KERNEL_MEMORY:-0})) smp=${SMP:-1}
 for need in qemu-system-x86_64 "$build/sim/$config/millrace-vm-$config" "$build/vm/guest.cpio" "${KERNEL:-$build/vm/vmlinuz}"; do
     [ -e "$need" ] || command -v "$need" >/dev/null || {
         echo "vm.sh: no $need; make deps-driver vm-$config driver-tests" >&2
@@ -49,7 +51,7 @@ esac
 # setpriv: killed with this script.
 # shellcheck disable=SC2086
 setpriv --pdeathsig KILL timeout --kill-after=5 "${VM_TIMEOUT:-600}" "$build/sim/$config/millrace-vm-$config" ${FUNCTION:-} -- \
-    qemu-system-x86_64 "${machine[@]}" -accel tcg -cpu qemu64 -smp 1 -m "$memory" \
+    qemu-system-x86_64 "${machine[@]}" -accel tcg,thread=single -cpu qemu64 -smp "$smp" -m "$memory" \
     -object memory-backend-memfd,id=ram,size="${memory}M",share=on -machine memory-backend=ram \
     -nodefaults -no-user-config -display none -no-reboot -serial stdio \
     -device isa-debug-exit,iobase=0xf4,iosize=1 -device x-pci-proxy-dev,id=acc0,fd=3,"$slot" \
@@ -59,7 +61,7 @@ setpriv --pdeathsig KILL timeout --kill-after=5 "${VM_TIMEOUT:-600}" "$build/sim
     -append "console=ttyS0 panic=-1 quiet loglevel=3 $clock mitigations=off cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1 ${PARAMS:-}" \
     </dev/null 2>&1 | stdbuf -oL tr -d '\r' | tee "$dir/log"
 status=${PIPESTATUS[0]}
-if grep -qE 'WARNING|BUG:|Oops|Call Trace|Blocked re-entrant|[Kk]ernel panic|cut here' "$dir/log"; then
+if grep -qEf sim/pci/guest/reports <(grep -vE "${IGNORE:-^\$^}" "$dir/log"); then
     echo "vm.sh: the kernel or QEMU complained"
     exit 1
 fi

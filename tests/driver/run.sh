@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The driver in virtual machines (sim/pci): TAP. usage: tests/driver/run.sh quick|full
+# The driver in virtual machines (sim/pci): TAP. usage: [KERNEL=FILE MODULE=FILE] tests/driver/run.sh quick|full
+# KERNEL and MODULE: the debug kernel, and the driver's module for it (tests/driver/debug).
 set -u
 . tests/tools/tap.sh
 build=${BUILD:-build}
@@ -17,19 +18,41 @@ if [ ! -f "$build/vm/vmlinuz" ]; then
 fi
 # What the guest compares its results with.
 mkdir "$work/files"
+[ -z "${MODULE:-}" ] || objcopy --strip-debug "$MODULE" "$work/files/millrace.ko" || exit 1
 "$millrace" generate -m models/demo -q -d sim:tiny -p "And it came to pass" -n 6 --json >"$work/sim.json" || exit 1
 grep -v open_seconds "$work/sim.json" >"$work/files/expect.json"
 
 # vm_command COMMAND...: one machine. vm GROUP...: tests in one.
 vm_command() { EXTRA=$work/files sim/pci/vm.sh "$@" >"$work/log"; }
 vm() {
+    # DMA_API_DEBUG takes an access to a part of memory that the device has mapped twice for one to memory that it
+    # has not mapped. These tests map twice (also a page that processes share after fork): there it looks away.
+    local group twice="" once=""
+    if [ -n "${MODULE:-}" ]; then
+        for group; do
+            case $group in
+            dmabuf | clients | three) twice+=" $group" ;;
+            *) once+=" $group" ;;
+            esac
+        done
+        if [ -n "$twice" ]; then
+            # shellcheck disable=SC2086
+            PARAMS="${PARAMS:-} dma_debug_driver=none" in_one $twice || return
+            [ -n "$once" ] || return 0
+            # shellcheck disable=SC2086
+            set -- $once
+        fi
+    fi
+    in_one "$@"
+}
+in_one() {
     vm_command guest.sh "$@"
     local status=$?
     sed 's/^/    /' "$work/log"
     return $status
 }
 
-ok "driver: uapi, memory, dma-buf, isolation, clients, stress, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients some-stress removal costs modes
+ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients removal costs modes
 ok "driver: faults of the device" vm probe faults
 ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then
@@ -39,14 +62,12 @@ if [ "$1" = full ]; then
     PARAMS=slub_debug=FZP ok "driver: off and on again 200 times, likewise" vm rebind
     ok "driver: faults of the whole device" vm broken
     MACHINE=q35 ok "driver: errors of the bus, hot plugging" vm hotplug
-    ok "driver: 10,000 jobs" vm stress
-    # FUZZ_SECONDS=600 FUZZ_SEED=2 for more, or others.
-    echo "${FUZZ_SECONDS:-60} ${FUZZ_SEED:-1}" >"$work/files/fuzz"
-    VM_TIMEOUT=$((${FUZZ_SECONDS:-60} + 300)) ok "driver: fuzzer of the uapi" vm fuzz
     FUNCTION="--irq none" ok "driver: no vectors" vm polled recovery
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate
     FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
-    # The judge itself. A leak: the module with one line changed.
+fi
+# The judge itself, in Debian's kernel. A leak: the module with one line changed.
+if [ "$1" = full ] && [ -z "${MODULE:-}" ]; then
     leak() { # FILE SED
         local kdir=${KDIR:-/usr/src/linux-headers-$(cat "$build/vm/release")} out=$work/leaky
         rm -rf "$work/tree" && mkdir "$work/tree" && cp -r driver "$work/tree/" && sed -i "$2" "$work/tree/driver/$1" &&

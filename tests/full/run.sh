@@ -36,6 +36,7 @@ goal() {
         serve) echo full-serve ;;
         dist) echo full-dist ;;
         driver) echo full-driver ;;
+        debug) echo test-driver-debug ;;
         *) echo no-such-part ;;
     esac
 }

@@ -11,7 +11,8 @@ mkdir -p "$root"/{bin,dev,proc,sys,tmp,etc}
 cp "$(command -v busybox)" "$root/bin/busybox"
 for name in $("$root/bin/busybox" --list); do ln -s busybox "$root/bin/$name" 2>/dev/null || true; done
 ln -s bin "$root/sbin"
-cp sim/pci/guest/init "$root/init"
+cp sim/pci/guest/init sim/pci/guest/reports "$root/"
+cp sim/pci/guest/detectors.sh "$root/bin/"
 objcopy --strip-debug "$module" "$root/millrace.ko"
 for file in "$@"; do
     if [ -d "$file" ]; then
