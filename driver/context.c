@@ -65,6 +65,7 @@ void millrace_context_down(struct millrace_context *ctx)
 
 	if (ctx->down)
 		return;
+	WRITE_ONCE(ctx->queue.closing, true);
 	if (!dev->quiet && !millrace_queue_stop(ctx)) {
 		millrace_reset_request(dev);
 		pci_clear_master(dev->pdev); /* its memory is about to go */

@@ -353,7 +353,8 @@ static void tick(struct work_struct *work)
 	if (!bad && left && status & MR_PCIE_Q_ENABLED && status != U32_MAX)
 		goto again;
 	millrace_queue_reap(ctx);
-	if (!millrace_queue_busy(ctx) || !millrace_running(dev))
+	/* Looked at after the status: a ring that is being closed has been told to stop. */
+	if (!millrace_queue_busy(ctx) || READ_ONCE(q->closing) || !millrace_running(dev))
 		goto again;
 	if (status == U32_MAX || (!bad && left && !(status >> MR_PCIE_Q_FAULT & 0xff))) {
 		/* No ring's doing: the device is not there, or has lost its state. */

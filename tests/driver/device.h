@@ -152,6 +152,26 @@ static inline uint64_t start_endless(int fd)
     return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
 }
 
+// Pages that anybody has pinned, from the kernel's counters. Each processor adds its part to them
+// about once a second, so this asks until they agree, for a while.
+static inline long pinned_pages(void)
+{
+    long acquired = -1, released = 0, n;
+    for (int i = 0; i < 40 && acquired != released; i++) {
+        char line[128], key[64];
+        FILE *f = fopen("/proc/vmstat", "r");
+        usleep(i ? 200000 : 0);
+        while (f && fgets(line, sizeof line, f))
+            if (sscanf(line, "%63s %ld", key, &n) == 2) {
+                acquired = strcmp(key, "nr_foll_pin_acquired") == 0 ? n : acquired;
+                released = strcmp(key, "nr_foll_pin_released") == 0 ? n : released;
+            }
+        if (f)
+            fclose(f);
+    }
+    return acquired - released;
+}
+
 // The plan, and the program's status.
 static inline int done(void)
 {

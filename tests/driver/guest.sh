@@ -144,6 +144,10 @@ rebind() {
 for group; do
     case $group in
     uapi | zero | memory | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | nomem) ok "$group" program "$group" ;;
+    # shellcheck disable=SC2046
+    fuzz) ok "fuzzer of the uapi" program fuzz $(cat /fuzz) ;;
+    stress) ok "10,000 jobs, killed processes" program stress 10000 8 ;;
+    some-stress) ok "jobs, killed processes" program stress 1000 8 ;;
     generate) ok "text, tokens and counters are sim:'s" generate ;;
     modes)
         mode auto 16

@@ -52,7 +52,7 @@ in_one() {
     return $status
 }
 
-ok "driver: uapi, memory, dma-buf, isolation, clients, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients removal costs modes
+ok "driver: uapi, memory, dma-buf, isolation, clients, stress, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients some-stress removal costs modes
 ok "driver: faults of the device" vm probe faults
 ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then
@@ -62,6 +62,10 @@ if [ "$1" = full ]; then
     PARAMS=slub_debug=FZP ok "driver: off and on again 200 times, likewise" vm rebind
     ok "driver: faults of the whole device" vm broken
     MACHINE=q35 ok "driver: errors of the bus, hot plugging" vm hotplug
+    ok "driver: 10,000 jobs" vm stress
+    # FUZZ_SECONDS=600 FUZZ_SEED=2 for more, or others.
+    echo "${FUZZ_SECONDS:-60} ${FUZZ_SEED:-1}" >"$work/files/fuzz"
+    VM_TIMEOUT=$((${FUZZ_SECONDS:-60} + 300)) ok "driver: fuzzer of the uapi" vm fuzz
     FUNCTION="--irq none" ok "driver: no vectors" vm polled recovery
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate
     FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
