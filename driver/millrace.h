@@ -311,6 +311,7 @@ void millrace_queue_fail(struct millrace_context *ctx, int error);
 
 /* submit.c */
 void millrace_queue_put(struct millrace_queue *q, u32 index);
+void millrace_queue_ring(struct millrace_context *ctx);
 /* `descriptors`: of the runs among ops, MILLRACE_DESC_BYTES each. */
 int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
 			  u32 count, const void *descriptors, u64 *job);

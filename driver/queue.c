@@ -215,7 +215,6 @@ static void end_broken_chain(struct millrace_queue *q)
 void millrace_queue_restart(struct millrace_context *ctx)
 {
 	struct millrace_queue *q = &ctx->queue;
-	struct millrace_device *dev = ctx->dev;
 	unsigned long flags;
 	u32 i;
 
@@ -228,14 +227,10 @@ void millrace_queue_restart(struct millrace_context *ctx)
 	for (i = q->head; i != q->tail; i++)
 		millrace_queue_put(q, i);
 	millrace_queue_progress(q);
-	spin_unlock_irqrestore(&q->lock, flags);
 	enable(ctx);
-	if (q->head == q->tail)
-		return;
-	dma_wmb(); /* entries before the bell */
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL),
-		       millrace_ring_bell(q->base, q->tail));
-	trace_millrace_doorbell(dev->index, q->index, q->tail);
+	if (q->head != q->tail)
+		millrace_queue_ring(ctx);
+	spin_unlock_irqrestore(&q->lock, flags);
 	mod_delayed_work(system_wq, &q->timeout, millrace_tick_period());
 }
 
@@ -291,31 +286,26 @@ static void give_up(struct millrace_context *ctx, const char *why, u32 status)
 	}
 }
 
-/* Not in work because other rings are; not, for one, since its completion was lost. */
-static bool waits_for_others(struct millrace_context *ctx, u32 status)
+/*
+ * How long until the oldest entry is late; 0: it is. One that waits for other rings'
+ * work is not, as long as each of them can have had its turn; one whose completion
+ * was lost is. A doorbell may have been lost, too, so it is rung again.
+ */
+static unsigned long until_late(struct millrace_context *ctx, u32 status)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
 	u32 all = millrace_read(dev, MR_PCIE_REG_STATUS);
 	u32 head = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_HEAD));
-
-	return !(status & MR_PCIE_Q_BUSY) && all & MR_PCIE_STATUS_BUSY &&
-	       head == q->head - q->base;
-}
-
-/*
- * How long until the oldest entry is late; 0: it is. One that waits for others is
- * not, as long as each of them can have had its turn.
- */
-static unsigned long until_late(struct millrace_context *ctx, bool waits)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_device *dev = ctx->dev;
 	unsigned long most = min(msecs_to_jiffies(timeout_ms),
 				 MAX_JIFFY_OFFSET / MILLRACE_QUEUES_MAX), flags, end, turns;
+	bool waits;
 
 	spin_lock_irqsave(&q->lock, flags);
+	waits = !(status & MR_PCIE_Q_BUSY) && head == q->head - q->base;
 	if (waits)
+		millrace_queue_ring(ctx);
+	if (waits && all & MR_PCIE_STATUS_BUSY)
 		q->progress = jiffies;
 	end = q->progress + most;
 	turns = q->turn + most * dev->hw.queues;
@@ -349,7 +339,7 @@ static void tick(struct work_struct *work)
 	bad = READ_ONCE(q->bad);
 	status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
 	if (status != U32_MAX && status & MR_PCIE_Q_ENABLED)
-		left = until_late(ctx, waits_for_others(ctx, status));
+		left = until_late(ctx, status);
 	if (!bad && left && status & MR_PCIE_Q_ENABLED && status != U32_MAX)
 		goto again;
 	millrace_queue_reap(ctx);

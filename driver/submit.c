@@ -29,6 +29,18 @@ void millrace_queue_put(struct millrace_queue *q, u32 index)
 	w[MR_PCIE_W_SKIP] = cpu_to_le32(e->skip);
 }
 
+/* With q->lock held, so that no bell comes before an earlier one. */
+void millrace_queue_ring(struct millrace_context *ctx)
+{
+	struct millrace_queue *q = &ctx->queue;
+	struct millrace_device *dev = ctx->dev;
+
+	dma_wmb(); /* entries before the bell */
+	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL),
+		       millrace_ring_bell(q->base, q->tail));
+	trace_millrace_doorbell(dev->index, q->index, q->tail);
+}
+
 /* Writes the entries, links the job, rings the bell. The caller has checked the room. */
 static void push(struct millrace_context *ctx, struct millrace_job *job,
 		 const struct millrace_entry *e)
@@ -54,12 +66,9 @@ static void push(struct millrace_context *ctx, struct millrace_job *job,
 	q->job_count++;
 	q->tail += job->count;
 	q->doorbells++;
-	spin_unlock_irqrestore(&q->lock, flags);
 	trace_millrace_submit(dev->index, q->index, job->id, job->first, job->count);
-	dma_wmb(); /* entries before the bell */
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL),
-		       millrace_ring_bell(q->base, q->tail));
-	trace_millrace_doorbell(dev->index, q->index, q->tail);
+	millrace_queue_ring(ctx);
+	spin_unlock_irqrestore(&q->lock, flags);
 	millrace_irq_kick(dev);
 	schedule_delayed_work(&q->timeout, millrace_tick_period());
 }
