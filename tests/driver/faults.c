@@ -132,7 +132,7 @@ static void accesses(void)
 static void registers(void)
 {
     meets("doorbell lost", (struct fault){.code = VM_FAULT_WRITE, .at = RING + MR_PCIE_Q_DOORBELL},
-          -EIO);
+          0);
     // A completion that comes late lets the driver look at registers meanwhile.
     const struct fault slow = {.code = VM_FAULT_LATE, .value = 350, .skip = 1};
     struct fault status = {.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS};
