@@ -164,11 +164,11 @@ static void test_processes(int fd)
         good = good && is_filled(p, MIB, round + 1) && memcmp(p, p + MIB, MIB) == 0;
     }
     int status = -1;
+    close(pair[0]); // ends a wait of the other one
     waitpid(pid, &status, 0);
     ok(good && status == 0,
        "two processes move a buffer through the card, without a copy between them (0x%x)",
        (unsigned)status);
-    close(pair[0]);
     close(buf);
     ok(unmap(fd, h) && pinned() == 0, "nothing stays pinned");
     munmap(p, 2 * MIB);
