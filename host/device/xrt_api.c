@@ -36,13 +36,15 @@ struct mr_xrt_unit {
     struct mr_xrt_card *card;
     unsigned number;
     void *kernel, *run;
-    bool woken; // XRT has said that the run has ended
+    unsigned ends_seen;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what follows, and of loading
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; // never held by a call that may hang
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;    // of `cards`
 static struct mr_xrt_card *cards;
-static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER; // of units' `woken`
+static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER; // of what follows
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+static unsigned runs_ended; // of all units
 
 // Why a call failed, as far as XRT says: ": No such device" or nothing.
 static const char *reason(char text[128])
@@ -86,9 +88,9 @@ static int load(struct mr_error *err)
 
 int mr_xrt_load(char *dir, size_t size, struct mr_error *err)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&loading);
     int rc = xrt.so ? 0 : load(err);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(&loading);
     Dl_info where;
     if (rc < 0 || !dir)
         return rc;
@@ -205,13 +207,15 @@ void mr_xrt_close(struct mr_xrt_card *card)
 // ---- compute units
 // -------------------------------------------------------------------------------
 
-// Called by a thread of XRT's, perhaps a moment after its xrtRunState() has shown the end.
-static void on_end(void *run, unsigned state, void *unit)
+// Called by a thread of XRT's, perhaps a moment after its xrtRunState() has shown the end: the unit
+// may have been closed by then, so nothing of it is touched.
+static void on_end(void *run, unsigned state, void *unused)
 {
     (void)run;
     (void)state;
+    (void)unused;
     (void)pthread_mutex_lock(&ends);
-    ((struct mr_xrt_unit *)unit)->woken = true;
+    runs_ended++;
     (void)pthread_cond_broadcast(&ended);
     (void)pthread_mutex_unlock(&ends);
 }
@@ -250,7 +254,7 @@ int mr_xrt_unit_open(struct mr_xrt_unit **out, struct mr_xrt_card *card, unsigne
         return rc;
     }
     if (card->emulated) // only a hint: poll_state() looks for itself
-        (void)xrt.xrtRunSetCallback(unit->run, MR_XRT_COMPLETED, on_end, unit);
+        (void)xrt.xrtRunSetCallback(unit->run, MR_XRT_COMPLETED, on_end, NULL);
     *out = unit;
     return 0;
 }
@@ -352,9 +356,9 @@ static unsigned poll_state(struct mr_xrt_unit *unit, unsigned ms)
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         (void)pthread_mutex_lock(&ends);
-        if (!unit->woken)
+        if (unit->ends_seen == runs_ended)
             (void)pthread_cond_clockwait(&ended, &ends, CLOCK_MONOTONIC, &until);
-        unit->woken = false;
+        unit->ends_seen = runs_ended;
         (void)pthread_mutex_unlock(&ends);
         state = xrt.xrtRunState(unit->run);
     }

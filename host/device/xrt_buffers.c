@@ -20,12 +20,36 @@ static int work_group(void *arg, struct mr_error *err)
     return d->call.found < 0 ? d->call.found : 0;
 }
 
+// hw_emu places all that is not in the emulated card at 0.
+static bool in_use(const struct mr_xrt_device *d, const struct mr_xrt_buffer *bo)
+{
+    for (int i = 0; i < d->count; i++)
+        for (int k = 0; k < d->buffers[i].bos; k++) {
+            const struct mr_xrt_buffer *other = &d->buffers[i].bo[k];
+            if (bo->addr < other->addr + other->bytes && other->addr < bo->addr + bo->bytes)
+                return true;
+        }
+    return false;
+}
+
+static int alloc_here(struct mr_xrt_device *d, struct mr_error *err)
+{
+    int rc = mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+    if (rc < 0 || !in_use(d, d->call.bo))
+        return rc;
+    mr_xrt_free(d->call.bo);
+    return mr_fail(err, MR_ERR_MEMORY,
+                   "%s: no memory of %zu bytes in memory group %d of the card: XRT gives what is "
+                   "in use",
+                   d->base.info.uri, d->call.bytes, d->call.group);
+}
+
 static int work_alloc(void *arg, struct mr_error *err)
 {
     struct mr_xrt_device *d = arg;
-    int rc = mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+    int rc = alloc_here(d, err);
     if (rc == MR_ERR_MEMORY && mr_xrt_kept_drop(d->card)) // weights of earlier sessions give way
-        rc = mr_xrt_alloc(d->call.bo, d->card, d->call.group, d->call.bytes, err);
+        rc = alloc_here(d, err);
     return rc;
 }
 
@@ -179,16 +203,6 @@ static int alloc_whole(struct mr_xrt_device *d, struct mr_xrt_area *b, int group
         return rc;
     b->skip = -b->bo[0].addr % MR_MEMORY_TURN;
     b->addr = b->bo[0].addr + b->skip;
-    // hw_emu places all that is not in the emulated card at 0.
-    for (int i = 0; i < d->count; i++) {
-        const struct mr_xrt_area *other = &d->buffers[i];
-        if (other != b && !other->page_log2 && b->addr < other->addr + other->bytes &&
-            other->addr < b->addr + b->bytes)
-            return mr_fail(err, MR_ERR_MEMORY,
-                           "%s: no memory of %zu bytes in memory group %d of the card: XRT gives "
-                           "what is in use",
-                           d->base.info.uri, b->bytes, group);
-    }
     return 0;
 }
 

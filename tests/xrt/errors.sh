@@ -93,18 +93,20 @@ head -c 5000 "$MILLRACE_XCLBIN" >"$work/cut.xclbin"
 ok xrt_truncated_xclbin run_with "$work/cut.xclbin" 3 "cut off: 5000 of"
 # One bit of the file is another one. Not only the last line is looked at: XRT, its assertions and unzip say
 # something too.
-flipped() { # OFFSET-COMMAND STATUS WORDS
-    local at byte
+flipped() { # OFFSET-COMMAND STATUS WORDS [ARGUMENTS]
+    local at byte want=$2 words=$3
     cp "$MILLRACE_XCLBIN" "$work/flip.xclbin" && at=$(eval "$1") && [ -n "$at" ] || return 1
+    shift 3
     byte=$(od -An -tu1 -j "$at" -N 1 "$work/flip.xclbin")
     printf "\\x$(printf %x $((byte ^ 16)))" | dd of="$work/flip.xclbin" bs=1 seek="$at" conv=notrunc status=none
-    run_with "$work/flip.xclbin" "$2" "$3" && [ "$(wc -l <"$work/err")" = 1 ]
+    run_with "$work/flip.xclbin" "$want" "$words" "$@" && [ "$(wc -l <"$work/err")" = 1 ]
 }
 bank=$(grep -abo bank0 "$MILLRACE_XCLBIN" | cut -d: -f1) # its name, behind where it begins; the number of banks
 ok xrt_bit_of_the_simulator_flipped flipped 'echo 150000' 4 "has given up: .*(CRC|compressed)"
 ok xrt_bit_of_a_section_s_place_flipped flipped 'echo 486' 3 "its sections are not all in the file"
 ok xrt_bit_of_a_bank_s_begin_flipped flipped 'echo $((bank - 8))' 3 "memory banks are not possible"
 ok xrt_high_bit_of_a_bank_s_begin_flipped flipped 'echo $((bank - 2))' 3 "no memory of [0-9]+ bytes in memory group"
+ok xrt_high_bit_of_a_bank_s_begin_flipped_and_weights_in_pages flipped 'echo $((bank - 2))' 3 "no memory of [0-9]+ bytes in memory group" -d xrt:0,bo=2
 ok xrt_bit_of_the_number_of_banks_flipped flipped 'echo $((bank - 30))' 3 "memory banks are not possible"
 other_kernel() {
     xclbin other 'exec ./millrace-emulator'
