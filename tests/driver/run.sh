@@ -31,7 +31,7 @@ vm() {
     if [ -n "${MODULE:-}" ]; then
         for group; do
             case $group in
-            dmabuf | clients | three) twice+=" $group" ;;
+            dmabuf | clients | three | some-stress | stress | fuzz) twice+=" $group" ;;
             *) once+=" $group" ;;
             esac
         done

@@ -13,7 +13,7 @@ esac
 # W, D, bad page, soft lockup: whatever it was, the kernel has complained.
 tainted=$(cat /proc/sys/kernel/tainted)
 [ $((tainted & (1 << 9 | 1 << 7 | 1 << 5 | 1 << 14))) = 0 ] || echo "detector: the kernel is tainted: $tainted"
-if [ -e $debug/dma-api ]; then
+if [ -e $debug/dma-api ] && ! grep -q dma_debug=off /proc/cmdline; then
     [ "$(cat $debug/dma-api/disabled)" = N ] || echo "detector: DMA-API debugging has given up"
     errors=$(cat $debug/dma-api/error_count)
     [ "$errors" = 0 ] || [ -n "$(cat $debug/dma-api/driver_filter)" ] || echo "detector: $errors errors of the DMA API"
