@@ -14,9 +14,10 @@ enum {
     OP_END = 0x5F,
     DST_QKV = 1,
     DST_RESULT = 3,
+    PREFIX_MAX = 1 << 25,
     ONE = 0x3F800000, // 1.0f
     PAGE = 4096,
-    STREAM = 512 << 10,
+    MAXIMA_BEATS = 16, // at the end of a layer's KV store
 };
 
 // A client with a program, input, weights, KV and result in card memory, and a copy of all here.
@@ -26,10 +27,25 @@ struct client {
     uint32_t *here[5];
     uint32_t handle[5];
     uint32_t rows, d, act, qkv, w;
+    uint32_t most;     // blocks of a product: half of the ring
     uint32_t desc[32]; // of the last run
 };
 enum { PROGRAM, INPUT, WEIGHTS, KV, RESULT, PARTS };
-static const size_t sizes[PARTS] = {2 * PAGE, STREAM, STREAM, STREAM, STREAM};
+static size_t sizes[PARTS];
+static size_t stream; // all but the program: what the largest of the programs here reads of one
+
+// Input: row table and rows; weights: gain and bias, then a product of one block into q, k and v,
+// or one of `most` blocks into 64 columns.
+static void set_sizes(const struct client *c)
+{
+    size_t input = (size_t)c->rows * (16 + 4 * c->d), qkv = 8 * c->d + (size_t)c->qkv * 16 * 4 * 64,
+           product = (size_t)(c->most * 2 + c->most / 16 + 2) * 16 * 64;
+    for (stream = 512 << 10; stream < input || stream < qkv || stream < product;)
+        stream *= 2;
+    sizes[PROGRAM] = 2 * PAGE;
+    for (int i = INPUT; i < PARTS; i++)
+        sizes[i] = stream;
+}
 
 static bool client_open(struct client *c)
 {
@@ -42,6 +58,10 @@ static bool client_open(struct client *c)
     c->qkv = info.engine[3] >> 16;
     c->d = info.engine[4] & 0xFFFF;
     c->w = info.engine[9] & 0xFFFF;
+    c->most = (info.engine[6] & 0xFFFF) / 2;
+    if (c->most > c->act)
+        c->most = c->act;
+    set_sizes(c);
     for (int i = 0; i < PARTS; i++) {
         c->at[i] = card(c->fd, sizes[i]) - 1;
         c->here[i] = aligned_alloc(PAGE, sizes[i]);
@@ -80,15 +100,15 @@ static bool client_run(struct client *c, uint32_t count)
     for (int i = 0; i < 3; i++) {
         desc[4 + 2 * i] = (uint32_t)windows[i];
         desc[5 + 2 * i] = (uint32_t)(windows[i] >> 32);
-        desc[10 + i] = i == 0 ? count : STREAM / 64;
+        desc[10 + i] = i == 0 ? count : stream / 64;
     }
-    desc[13] = STREAM / 64; // of the one layer
-    desc[14] = STREAM / 128;
-    desc[15] = STREAM / 64 - 16;
+    desc[13] = stream / 64; // of the one layer
+    desc[14] = stream / 128;
+    desc[15] = stream / 64 - MAXIMA_BEATS;
     for (int i = 0; i < 2; i++) {
         desc[16 + 4 * i] = (uint32_t)c->at[WEIGHTS + i];
         desc[17 + 4 * i] = (uint32_t)(c->at[WEIGHTS + i] >> 32);
-        desc[18 + 4 * i] = STREAM / 64;
+        desc[18 + 4 * i] = stream / 64;
     }
     ops[PARTS] = (struct millrace_op){
         .op = MILLRACE_OP_RUN, .addr = c->at[PROGRAM], .bytes = 128, .offset = (uintptr_t)desc};
@@ -117,7 +137,7 @@ static uint32_t *command(struct client *c, uint32_t index, uint32_t op, uint32_t
 static bool leave_secret(struct client *c)
 {
     uint32_t n = 0, *w;
-    for (size_t i = 0; i < STREAM / 4; i++) {
+    for (size_t i = 0; i < stream / 4; i++) {
         c->here[INPUT][i] = ONE + (uint32_t)(i * 2654435761u) % 0x400000; // 1 to 1.5
         c->here[WEIGHTS][i] = i < 2 * c->d ? ONE : 0x7F7F7F7F;            // scales 1, elements 127
     }
@@ -140,7 +160,7 @@ static bool leave_secret(struct client *c)
     w = command(c, n++, OP_MATMUL, 4, 8);
     w[2] = 1 << 16;
     w[3] = 64 * c->qkv;
-    w[4] = DST_QKV << 16;
+    w[4] = DST_QKV << 16 | PREFIX_MAX;
     command(c, n++, OP_END, 8, 0);
     return client_run(c, n);
 }
@@ -219,23 +239,42 @@ static long see_kv(struct client *c)
     return n;
 }
 
-// A product of the stale activations with ones.
+// They go to the KV store beside V.
+static long see_maxima(struct client *c)
+{
+    long n = 0;
+    clean(c);
+    uint32_t *w = command(c, 0, OP_STORE_KV, 0, 0);
+    w[3] = c->w / 64 | 1 << 16;
+    command(c, 1, OP_END, 0, 0);
+    if (!client_run(c, 2))
+        return -1;
+    for (size_t i = stream / 4 - MAXIMA_BEATS * 16; i < stream / 4; i++)
+        n += c->here[KV][i] != 0;
+    return n;
+}
+
+// Products of the stale activations with ones.
 static long see_activations(struct client *c)
 {
-    uint32_t n = 0, *w;
-    clean(c);
-    memset(c->here[WEIGHTS], 0x7F, STREAM);
-    w = command(c, n++, OP_STREAM_TILES, 0, 0);
-    w[2] = c->act;
-    w[3] = 64;
-    w = command(c, n++, OP_MATMUL, 0, 8);
-    w[2] = c->act << 16;
-    w[3] = 64;
-    w[4] = DST_RESULT << 16;
-    w[6] = 64;
-    w[8] = 4;
-    command(c, n++, OP_END, 8, 0);
-    return client_run(c, n) ? (long)found(c, RESULT) : -1;
+    long sum = 0;
+    for (uint32_t base = 0; sum >= 0 && base < c->act; base += c->most) {
+        uint32_t n = 0, *w;
+        clean(c);
+        memset(c->here[WEIGHTS], 0x7F, stream);
+        w = command(c, n++, OP_STREAM_TILES, 0, 0);
+        w[2] = c->most;
+        w[3] = 64;
+        w = command(c, n++, OP_MATMUL, 0, 8);
+        w[2] = base | c->most << 16;
+        w[3] = 64;
+        w[4] = DST_RESULT << 16;
+        w[6] = 64;
+        w[8] = 4;
+        command(c, n++, OP_END, 8, 0);
+        sum = client_run(c, n) ? sum + (long)found(c, RESULT) : -1;
+    }
+    return sum;
 }
 
 // Rows that differ, normalised with the stale gain and bias, then as above.
@@ -243,9 +282,9 @@ static long see_gain(struct client *c)
 {
     uint32_t n = 0, *w;
     clean(c);
-    for (uint32_t i = c->rows * 4; i < STREAM / 4; i++)
+    for (uint32_t i = c->rows * 4; i < stream / 4; i++)
         c->here[INPUT][i] = i & 1 ? ONE : 0;
-    memset(c->here[WEIGHTS], 0x7F, STREAM);
+    memset(c->here[WEIGHTS], 0x7F, stream);
     w = command(c, n++, OP_LOAD_ROWS, 0, 0);
     w[3] = w[4] = c->rows * 16 / 64;
     w[5] = c->d / 16 | 4 << 16;
@@ -273,6 +312,7 @@ int main(void)
         long (*look)(struct client *);
     } looks[] = {{"residual rows", see_residual},
                  {"q, k and v", see_kv},
+                 {"prefix maxima", see_maxima},
                  {"activations", see_activations},
                  {"gain and bias", see_gain}};
     struct client secret, spy;

@@ -70,6 +70,7 @@ if [ "$1" = full ]; then
     FUNCTION="--irq msi" ok "driver: MSI only" vm generate
     FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
 fi
+[ "$1" != full ] || [ -n "${MODULE:-}" ] || CONFIG=sim ok "driver: isolation on configuration sim" vm isolation
 # The judge itself, in Debian's kernel. A leak: the module with one line changed.
 if [ "$1" = full ] && [ -z "${MODULE:-}" ]; then
     leak() { # FILE SED
