@@ -6,10 +6,12 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -384,17 +386,27 @@ static void *touch_slow_memory(void *arg)
     return NULL;
 }
 
+// A page that stays absent until the descriptor that this returns is closed; or -1.
+static int slow_page(uint8_t *page)
+{
+    int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register range = {.range = {(uintptr_t)page, 4096},
+                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
+    if (faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0 &&
+        ioctl(faults, UFFDIO_REGISTER, &range) == 0)
+        return faults;
+    printf("# userfaultfd: %s\n", strerror(errno));
+    return -1;
+}
+
 static void test_slow_memory(void)
 {
     for (unsigned kind = 0; kind < 2; kind++) {
         struct other o = {.fd = open_device(), .rounds = kind};
         void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-        struct uffdio_api api = {.api = UFFD_API};
-        struct uffdio_register range = {.range = {(uintptr_t)page, 4096},
-                                        .mode = UFFDIO_REGISTER_MODE_MISSING};
-        bool good = faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0 &&
-                    ioctl(faults, UFFDIO_REGISTER, &range) == 0;
+        int faults = slow_page(page);
+        bool good = faults >= 0;
         o.last = (int64_t)(uintptr_t)page;
         pthread_create(&o.thread, NULL, touch_slow_memory, &o);
         struct pollfd p = {faults, POLLIN, 0};
@@ -409,6 +421,80 @@ static void test_slow_memory(void)
         close(o.fd);
         munmap(page, 4096);
     }
+}
+
+// Killed while it waits for its memory in a submission: it ends, and nothing of it is left.
+static void test_slow_memory_killed(void)
+{
+    int ready[2], status;
+    char byte;
+    if (pipe(ready) != 0)
+        exit(1);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct other o = {.fd = open_device(), .rounds = 1};
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct pollfd p = {slow_page(page), POLLIN, 0};
+        o.last = (int64_t)(uintptr_t)page;
+        if (p.fd < 0 || pthread_create(&o.thread, NULL, touch_slow_memory, &o) != 0 ||
+            poll(&p, 1, 20000) != 1 || write(ready[1], "", 1) != 1)
+            exit(1);
+        pause_ms(60000);
+        exit(0);
+    }
+    close(ready[1]);
+    bool waits = read(ready[0], &byte, 1) == 1;
+    close(ready[0]);
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    ok(waits && WIFSIGNALED(status) && strncmp(sysfs("contexts"), "0 ", 2) == 0,
+       "killed while it waits for its memory, in a submission: nothing is left");
+}
+
+static volatile sig_atomic_t signals;
+static void on_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+// Calls wait while the device is being reset, and can be interrupted there; nothing else of INFO
+// waits.
+static void test_paused_signals(void)
+{
+    int fd = open_device();
+    for (int restart = 0; restart < 2; restart++) {
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = restart ? SA_RESTART : 0};
+        struct itimerval often = {{0, 5000}, {0, 5000}}, never = {0};
+        int interrupted = 0, through = 0, other = 0, status;
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0) {
+            bool good = true;
+            for (int i = 0; i < 4; i++) {
+                good &= function_level_reset();
+                pause_ms(20);
+            }
+            exit(!good);
+        }
+        sigaction(SIGALRM, &action, NULL);
+        setitimer(ITIMER_REAL, &often, NULL);
+        while (waitpid(pid, &status, WNOHANG) == 0) {
+            struct millrace_info info;
+            int before = signals, error = refused(fd, MILLRACE_IOC_INFO, &info);
+            interrupted += error == EINTR;
+            through += error == 0 && signals > before + 2;
+            other += error != 0 && error != EINTR;
+        }
+        setitimer(ITIMER_REAL, &never, NULL);
+        bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0 && other == 0;
+        ok(good && (restart ? interrupted == 0 && through > 0 : interrupted > 0),
+           restart ? "a call during a reset goes on after signals that restart (%d)"
+                   : "a signal ends a call that waits for the end of a reset (%d)",
+           restart ? through : interrupted);
+    }
+    close(fd);
 }
 
 // ---- what does not come back
@@ -641,6 +727,8 @@ int main(void)
     test_run_cut();
     test_alloc();
     test_slow_memory();
+    test_slow_memory_killed();
+    test_paused_signals();
     test_lost();
     test_wrong();
     test_sleep();

@@ -25,8 +25,9 @@ grep -v open_seconds "$work/sim.json" >"$work/files/expect.json"
 # vm_command COMMAND...: one machine. vm GROUP...: tests in one.
 vm_command() { EXTRA=$work/files sim/pci/vm.sh "$@" >"$work/log"; }
 vm() {
-    # DMA_API_DEBUG takes an access to a part of memory that the device has mapped twice for one to memory that it
-    # has not mapped. These tests map twice (also a page that processes share after fork): there it looks away.
+    # DMA_API_DEBUG's __hash_bucket_find() does not find the mapping of a part that is synchronised when the device
+    # has its page twice (docs/driver.md). These tests map twice (also a page that processes share after fork): there
+    # it looks away.
     local group twice="" once=""
     if [ -n "${MODULE:-}" ]; then
         for group; do

@@ -3,6 +3,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -73,6 +74,19 @@ static void dma_not_mapped(struct device *d)
 	dma_unmap_single(d, 0x10000, BYTES, DMA_TO_DEVICE);
 }
 
+/* The same: said when the device's driver goes, so with a device whose driver does; millrace's own. */
+static void dma_kept(struct device *d)
+{
+	struct pci_dev *pdev = NULL;
+	void *p = kmalloc(BYTES, GFP_KERNEL);
+
+	for_each_pci_dev(pdev)
+		if (p && pdev->driver && !strcmp(pdev->driver->name, "millrace") &&
+		    !dma_mapping_error(&pdev->dev, dma_map_single(&pdev->dev, p, BYTES, DMA_TO_DEVICE)))
+			p = NULL; /* the device's for ever */
+	kfree(p);
+}
+
 /* kmemleak */
 static void leak(struct device *d)
 {
@@ -131,6 +145,7 @@ static const struct {
 	{ "lock_inversion", lock_inversion },
 	{ "sleep_in_atomic", sleep_in_atomic },
 	{ "dma_not_mapped", dma_not_mapped },
+	{ "dma_kept", dma_kept },
 	{ "leak", leak },
 	{ "shift", shift },
 	{ "bounds", bounds },

@@ -6,7 +6,7 @@
 set -u
 . tests/tools/tap.sh
 export BUILD=${BUILD:-build}
-export KERNEL=$1/bzImage KERNEL_MEMORY=384
+export KERNEL=$1/bzImage KERNEL_MEMORY=384 VM_TIMEOUT=${VM_TIMEOUT:-1200} # some five times slower than Debian's
 what=${2:-suite nomem planted}
 ok "debug: the driver's module" driver/build.sh "$1/tree" "$work/driver"
 export MODULE=$work/driver/millrace.ko
@@ -25,7 +25,7 @@ nomem() {
     return $status
 }
 # All in one machine. Lockdep is the first: it ends with what any detector reports.
-bugs="none lock_inversion sleep_in_atomic use_after_free out_of_bounds shift bounds dma_not_mapped timer_freed leak"
+bugs="none lock_inversion sleep_in_atomic use_after_free out_of_bounds shift bounds dma_not_mapped dma_kept timer_freed leak"
 plant() {
     make --no-print-directory -s -C "$tree" M="$work/planted" modules >"$work/planted.log" 2>&1 || { sed 's/^/# /' "$work/planted.log" && return 1; }
     cp "$work/planted/planted.ko" "$work/files/"
@@ -66,6 +66,7 @@ for part in $what; do
         ok "debug: DMA_API_DEBUG sees memory that was not mapped" seen dma_not_mapped 'DMA-API: .*free DMA memory it has not allocated'
         ok "debug: DEBUG_OBJECTS sees a timer freed" seen timer_freed 'ODEBUG: free active'
         ok "debug: kmemleak sees a leak" ended 'unreferenced object .*size 512'
+        ok "debug: DMA_API_DEBUG sees memory that stays mapped" ended 'DMA-API: .*pending DMA allocations while released from device'
         ok "debug: at the end: tainted" ended '^detector: the kernel is tainted'
         ok "debug: at the end: errors of the DMA API" ended '^detector: [0-9]+ errors of the DMA API'
         ok "debug: at the end: lockdep has given up" ended '^detector: lockdep has given up'
