@@ -96,6 +96,9 @@ exits batch_on_no_units 2 'units' generate -m $demo -d model:units=0 --batch "$w
 yes "And the king said" | head -400 >"$work/many"
 model --batch "$work/many" -n 30 --ignore-eos 2>"$work/err" | head -c 40 >/dev/null
 ok closed_pipe_ends_a_batch test "${PIPESTATUS[0]}" = 141 -a ! -s "$work/err"
+# An earlier test's output would end the wait before the program is there: the signal would meet the shell's own child,
+# which removes $work.
+rm -f "$work/a"
 "$millrace" generate -m $demo -d model:units=2 --batch "$work/many" -n 400 --ignore-eos >"$work/a" 2>"$work/err" &
 pid=$!
 for _ in $(seq 100); do [ -s "$work/a" ] && break || sleep 0.1; done
