@@ -303,7 +303,6 @@ static void millrace_remove(struct pci_dev *pdev)
 	millrace_fail_all(dev, -ENODEV);
 	misc_deregister(&dev->misc); /* no file is opened from here on */
 	millrace_debugfs_exit(dev);
-	cancel_delayed_work_sync(&dev->reset_work);
 	ida_free(&millrace_ida, dev->index);
 
 	millrace_irq_exit(dev);
@@ -312,6 +311,8 @@ static void millrace_remove(struct pci_dev *pdev)
 		if (dev->contexts[q])
 			millrace_context_down(dev->contexts[q]);
 	mutex_unlock(&dev->down_lock);
+	/* Now that no file can ask for a reset: one that was being closed may have, just before. */
+	cancel_delayed_work_sync(&dev->reset_work);
 	pci_clear_master(pdev);
 	millrace_install_exit(dev);
 	millrace_card_exit(dev);
