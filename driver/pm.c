@@ -9,8 +9,9 @@ static int millrace_suspend(struct device *d)
 {
 	struct millrace_device *dev = dev_get_drvdata(d);
 
-	cancel_delayed_work_sync(&dev->reset_work); /* resuming sees to it */
+	/* In this order: while it is paused nobody asks for a reset. Resuming sees to it. */
 	millrace_pause(dev, true);
+	cancel_delayed_work_sync(&dev->reset_work);
 	/*
 	 * In D0 card memory stays. Where the platform does not take the power away by
 	 * itself, a saved state tells the PCI core to leave it to the driver.
