@@ -82,6 +82,7 @@ static enum taken take_completion(struct millrace_context *ctx, const u8 *record
 			job->counters[i] = le64_to_cpu(READ_ONCE(((const __le64 *)record)[i]));
 	}
 	millrace_queue_progress(q);
+	q->losses = 0;
 	q->head++;
 	if (++job->done == job->count)
 		millrace_job_finish(q, job);

@@ -188,6 +188,7 @@ struct millrace_queue {
 	bool bad; /* has completed what it cannot have: to be stopped */
 	bool ending; /* does not stop, so its jobs fail with the reset */
 	bool closing; /* stopped because its context goes */
+	unsigned int losses; /* since its last completion: how often the device had lost it */
 	unsigned long turn, progress; /* jiffies: last completion; that, or others' work */
 	bool known; /* the ring had not lost its state when it was told to stop */
 	spinlock_t lock; /* all of these, jobs, error */

@@ -16,6 +16,8 @@ static unsigned int stop_ms = 300;
 module_param(stop_ms, uint, 0644);
 MODULE_PARM_DESC(stop_ms, "milliseconds that a ring may take to stop");
 
+#define LOSSES_MAX 3 /* of a ring without a completion in between */
+
 /* Between looks for what an interrupt has missed, and for time-outs. */
 unsigned long millrace_tick_period(void)
 {
@@ -351,6 +353,9 @@ static void tick(struct work_struct *work)
 		dev_err(&dev->pdev->dev, "ring %u: the device %s\n", q->index,
 			status == U32_MAX ? "does not answer" : "has forgotten it");
 		millrace_dump(dev, "lost");
+		/* One that resets do not help goes, so that they end. */
+		if (++q->losses > LOSSES_MAX)
+			WRITE_ONCE(q->ending, true);
 		millrace_reset_request(dev);
 	} else {
 		give_up(ctx, bad ? "bad completion" : left ? "stopped" : "no progress", status);

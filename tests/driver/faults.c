@@ -146,6 +146,35 @@ static void registers(void)
     meets_all("a ring that says it has faulted", (struct fault[]){slow, status}, 2, -EIO);
 }
 
+// A ring that the device has lost whenever one looks, also after resets: they come to an end. Not
+// ring 0, without which a reset is no success.
+static void always_lost(void)
+{
+    static const uint32_t statuses[] = {0, ~0u};
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        const char *name = i ? "a status of all ones for ever" : "not enabled for ever";
+        struct client c;
+        int first = open_device(); // the other client has ring 1
+        bool good = client_open(&c) && round_trip(&c, 1) == 0;
+        struct fault status = {.code = VM_FAULT_READ,
+                               .at = RING + 2 * MR_PCIE_Q_STRIDE + MR_PCIE_Q_STATUS,
+                               .value = statuses[i],
+                               .times = VM_TIMES_ALWAYS,
+                               .flags = VM_FLAG_STAYS};
+        struct fault never = {
+            .code = VM_FAULT_NEVER, .times = VM_TIMES_ALWAYS, .ring = 3, .flags = VM_FLAG_STAYS};
+        fault_end();
+        fault_arm(status);
+        fault_arm(never);
+        int got = round_trip(&c, 2);
+        ok(good && got == -EIO, "%s: EIO (%d)", name, got);
+        fault_end();
+        client_close(&c);
+        close(first);
+        ok(works_again() && other_fine(), "%s: the other client", name);
+    }
+}
+
 // A ring that says it is busy for ever, when its file is closed.
 static void never_idle(void)
 {
@@ -383,6 +412,7 @@ int main(int argc, char **argv)
     interrupts();
     accesses();
     registers();
+    always_lost();
     never_idle();
     bad_head();
     runs();
