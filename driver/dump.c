@@ -89,13 +89,15 @@ void millrace_dump(struct millrace_device *dev, const char *reason)
 		dev_coredumpv(&dev->pdev->dev, text, bytes, GFP_KERNEL);
 		return;
 	}
-	mutex_lock(&dev->dump_lock);
-	swap(text, dev->dump);
-	if (text)
-		swap(text, dev->dump); /* the first one has not been read */
-	else
-		dev->dump_bytes = bytes;
-	mutex_unlock(&dev->dump_lock);
+	/* Its reader may take its time, where it puts it is not there: it has the first one. */
+	if (mutex_trylock(&dev->dump_lock)) {
+		swap(text, dev->dump);
+		if (text)
+			swap(text, dev->dump); /* the first one has not been read */
+		else
+			dev->dump_bytes = bytes;
+		mutex_unlock(&dev->dump_lock);
+	}
 	vfree(text);
 }
 

@@ -257,11 +257,12 @@ static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
 	struct millrace_device *dev = pci_get_drvdata(pdev);
 
+	if (!dev->paused) /* it was another function's driver that wanted it */
+		millrace_pause(dev, false);
 	pci_restore_state(pdev);
 	pci_save_state(pdev);
 	if (millrace_read(dev, MR_PCIE_REG_MAGIC) == MR_PCIE_MAGIC)
 		return PCI_ERS_RESULT_RECOVERED;
-	millrace_pause(dev, false);
 	unpause(dev, -EIO);
 	return PCI_ERS_RESULT_DISCONNECT;
 }

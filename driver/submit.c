@@ -223,7 +223,8 @@ int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes)
 		if (ret)
 			return ret;
 		/* Its results come before it says that it is finished. */
-		if (wait_event_killable(q->wait, smp_load_acquire(&job->finished)))
+		if (wait_event_state(q->wait, smp_load_acquire(&job->finished),
+				     (TASK_KILLABLE | TASK_FREEZABLE)))
 			return -EINTR; /* the job stays until the context goes */
 		spin_lock_irqsave(&q->lock, flags);
 		list_del(&job->link);
