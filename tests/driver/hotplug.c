@@ -127,6 +127,9 @@ static void gone(struct victim *v, int error, const char *how)
 static void replugged(void)
 {
     struct victim v;
+    // The slot's button takes five seconds, which no work is sure to.
+    fault_end();
+    fault_arm((struct fault){.code = VM_FAULT_STUCK, .at = VM_AT_DATA_READ});
     begin(&v);
     order(VM_ORDER_REPLUG);
     ok(node(false), "unplugged with work under way: the node goes");
