@@ -38,4 +38,10 @@ run_all() {
 }
 grep -v '^last-' "$list" | run_all
 grep '^last-' "$list" | run_all
+# Again what failed, at the end, where a cut log still has it.
+grep -lv ' 0$' "$logs"/*.sum | while read -r sum; do
+    log=${sum%.sum}.log
+    echo "failed: $(basename "$sum" .sum)"
+    grep -E '^[ \t]*not ok ' "$log" | head -10 | sed 's/^[ \t]*/    /'
+done
 cat "$logs"/*.sum | awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f != 0 || p == 0 }'

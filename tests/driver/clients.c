@@ -12,18 +12,6 @@
 
 enum { MIB = 1 << 20, RINGS = 16 };
 
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
-static void pause_ms(int ms)
-{
-    poll(NULL, 0, ms);
-}
-
 // Rings in use, from sysfs; waits for a while until there are as many as expected.
 static bool contexts_become(int wanted)
 {
@@ -216,7 +204,7 @@ static void test_signals(void)
     uint64_t number = start_copies(fd, 4, 16);
     struct millrace_wait w = {.job = number};
     ok(number && refused(fd, MILLRACE_IOC_WAIT, &w) == ETIMEDOUT, "asking does not wait");
-    w.deadline_ns = now() + 20000000;
+    w.deadline_ns = now_ns() + 20000000;
     ok(refused(fd, MILLRACE_IOC_WAIT, &w) == ETIMEDOUT, "a deadline ends the wait");
 
     fflush(stdout);
@@ -255,11 +243,11 @@ static void test_signals(void)
             exit(0);
         }
         pause_ms(200);
-        int64_t begin = now();
+        int64_t begin = now_ns();
         int status;
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);
-        int64_t took = (now() - begin) / 1000000;
+        int64_t took = (now_ns() - begin) / 1000000;
         ok(WIFSIGNALED(status) && contexts_become(1), "killed %s",
            kind == 0   ? "in a wait"
            : kind == 1 ? "while memory is cleared for it"
@@ -281,12 +269,12 @@ static void test_endless(void)
     int bad = open_device(), fd = open_device();
     uint64_t hangs = start_endless(bad);
     ok(hangs != 0, "a run that does not end");
-    int64_t begin = now();
+    int64_t begin = now_ns();
     uint64_t number = start_copies(fd, 1, 1);
     struct millrace_wait w = {.job = number, .deadline_ns = -1};
     ok(number && ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0,
        "another context's copies go on behind it");
-    printf("# after %lld ms\n", (long long)(now() - begin) / 1000000);
+    printf("# after %lld ms\n", (long long)(now_ns() - begin) / 1000000);
     w = (struct millrace_wait){.job = hangs, .deadline_ns = -1};
     ok(refused(bad, MILLRACE_IOC_WAIT, &w) == EIO, "its own wait ends in EIO");
     struct pollfd pf = {.fd = bad, .events = POLLIN};

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "uapi/millrace.h"
@@ -86,6 +88,23 @@ static inline int job(int fd, const struct millrace_op *ops, uint32_t count,
     return ioctl(fd, MILLRACE_IOC_WAIT, result) != 0 ? -errno : (int)result->status;
 }
 
+static inline int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static inline int64_t now_ms(void)
+{
+    return now_ns() / 1000000;
+}
+
+static inline void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
 // The function's address, as it was when it was asked for first.
 static inline const char *pci_slot(void)
 {
@@ -131,6 +150,16 @@ static inline void fill(uint8_t *p, size_t n, uint32_t seed)
     }
 }
 
+static inline bool is_filled(const uint8_t *p, size_t n, uint32_t seed)
+{
+    bool good = true;
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525 + 1013904223;
+        good &= p[i] == (uint8_t)(seed >> 24);
+    }
+    return good;
+}
+
 // A program of one command, END, that waits for a semaphore which nothing signals.
 static inline uint64_t start_endless(int fd)
 {
@@ -150,6 +179,20 @@ static inline uint64_t start_endless(int fd)
         {.op = MILLRACE_OP_RUN, .addr = at, .bytes = 128, .offset = (uintptr_t)desc}};
     struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
     return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
+}
+
+// VmPin of /proc/self/status, in KiB.
+static inline long pinned(void)
+{
+    char line[256];
+    long kib = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmPin: %ld", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib;
 }
 
 // Pages that anybody has pinned, from the kernel's counters. Each processor adds its part to them

@@ -79,13 +79,6 @@ static struct {
     } now[PROCESSES][CALLERS];
 } *shared;
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
-}
-
 static uint64_t random64(uint64_t *seed)
 {
     *seed ^= *seed << 13;

@@ -154,20 +154,6 @@ static void test_protection(int fd)
     munmap(p, MIB / 2);
 }
 
-// VmPin of /proc/self/status, in KiB.
-static long pinned(void)
-{
-    char line[256];
-    long kib = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "VmPin: %ld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib;
-}
-
 // As a user without CAP_IPC_LOCK.
 static int limited(void)
 {

@@ -28,13 +28,6 @@ static uint32_t next(uint32_t *seed)
     return *seed >> 8;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
-}
-
 // ---- a process
 // -----------------------------------------------------------------------------------
 

@@ -44,13 +44,6 @@ static inline void client_close(struct client *c)
     free(c->in);
 }
 
-static inline int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 // Data to the card and back; 0, the job's status, or minus errno.
 static inline int round_trip(struct client *c, uint32_t seed)
 {
