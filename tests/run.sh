@@ -38,7 +38,8 @@ run_all() {
 }
 grep -v '^last-' "$list" | run_all
 grep '^last-' "$list" | run_all
-# Again what failed, at the end, where a cut log still has it.
+# What did not run, and again what failed: at the end, where a cut log still has it.
+grep -HE '^[ \t]*ok .*# *[Ss][Kk][Ii][Pp]' "$logs"/*.log | sed -E 's|^.*/([^/]*)\.log:[ \t]*|skipped: \1: |'
 grep -lv ' 0$' "$logs"/*.sum | while read -r sum; do
     log=${sum%.sum}.log
     echo "failed: $(basename "$sum" .sum)"
