@@ -29,22 +29,35 @@ static int charge(struct millrace_memory *memory)
 	return 0;
 }
 
+/* Whether writing there gives the program a page of its own in place of one that it shares. */
+static bool copied_when_written(unsigned long at)
+{
+	struct vm_area_struct *vma;
+	bool copied;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, at);
+	copied = vma && is_cow_mapping(vma->vm_flags);
+	mmap_read_unlock(current->mm);
+	return copied;
+}
+
 /*
- * Memory that has not been written yet is a page of zeros that all share: pinned
- * for reading it would stay that, and the device never see what is written later.
- * Such a page has no mapping. (From 6.2 on, pinning replaces it by itself.)
+ * Memory that has not been written yet is a page of zeros, or of a file, that others
+ * share: pinned for reading it would stay that, and the device never see what is
+ * written later. (From 6.2 on, pinning replaces it by itself.)
  */
 static void own_pages(struct page **pages, int n, unsigned long user, unsigned int flags)
 {
 	int i;
 
 	for (i = 0; i < n; i++) {
+		unsigned long at = user + i * PAGE_SIZE;
 		struct page *page;
 
-		if (compound_head(pages[i])->mapping)
+		if (PageAnon(pages[i]) || !copied_when_written(at))
 			continue;
-		if (pin_user_pages_fast(user + i * PAGE_SIZE, 1, flags | FOLL_WRITE | FOLL_FORCE,
-					&page) != 1)
+		if (pin_user_pages_fast(at, 1, flags | FOLL_WRITE | FOLL_FORCE, &page) != 1)
 			continue; /* read-only for good, so nothing is written later */
 		unpin_user_page(pages[i]);
 		pages[i] = page;

@@ -39,7 +39,11 @@ int mr_file_map(struct mr_file *file, const char *path, struct mr_error *err)
     } else if (st.st_size == 0) {
         file->data = empty_file;
     } else {
-        void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        // Shared: what a device's driver pins of it is the file's own pages. Of a private mapping
+        // the kernel makes copies for that, which stay. FUSE's direct_io has private ones only.
+        void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (data == MAP_FAILED)
+            data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED) {
             rc = mr_fail(err, MR_ERR_IO, "%s: cannot map: %s", path, strerror(errno));
         } else {

@@ -85,32 +85,61 @@ static void test_huge_pages(int fd)
     munmap(q, 4 * MIB);
 }
 
-// Memory that nobody has written to is the kernel's page of zeros until then.
+// Memory that the program has only read yet, and that others have, too: it becomes the program's
+// own when it is written to, and that is what the device must see.
+static uint8_t *only_read(int kind)
+{
+    uint8_t *p;
+    if (kind == 0) { // the kernel's page of zeros
+        p = memory(MIB, 0);
+    } else if (kind == 1) { // its huge one
+        p = memory(4 * MIB, 0);
+        p += (2 * MIB - (uintptr_t)p % (2 * MIB)) % (2 * MIB);
+        if (madvise(p, 2 * MIB, MADV_HUGEPAGE) != 0)
+            printf("# no huge pages: %s\n", strerror(errno));
+    } else { // a file's: what a program is born with is such memory
+        int file = open("/tmp/private", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (file < 0 || ftruncate(file, MIB) != 0)
+            return NULL;
+        p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+        close(file);
+    }
+    for (size_t i = 0; i < MIB; i += 4096)
+        if (((volatile uint8_t *)p)[i] != 0)
+            return NULL;
+    return p;
+}
+
 static void test_written_later(int fd)
 {
-    uint8_t *p = memory(MIB, 0), *q = memory(MIB, 0);
+    static const char *const kinds[] = {"untouched", "huge and untouched", "of a private file"};
+    uint8_t *q = memory(MIB, 0);
     uint64_t at = card(fd, MIB) - 1;
-    struct millrace_wait w;
-    bool zero = p[5] == 0; // read: the page of zeros
-    uint32_t a = map(fd, p, MIB, MILLRACE_MAP_READ), b = map(fd, q, MIB, MILLRACE_MAP_WRITE);
-    fill(p, MIB, 3);
-    struct millrace_op ops[] = {
-        {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = MIB, .handle = a},
-        {.op = MILLRACE_OP_COPY_OUT, .addr = at, .bytes = MIB, .handle = b}};
-    ok(zero && job(fd, ops, 2, &w) == 0 && memcmp(p, q, MIB) == 0,
-       "memory that is written after it was mapped");
-    // A child's copy is the one that moves away.
-    pid_t pid = fork();
-    if (pid == 0)
-        _exit(0);
-    fill(p, MIB, 4);
-    int status;
-    ok(pid > 0 && waitpid(pid, &status, 0) == pid && job(fd, ops, 2, &w) == 0 &&
-           memcmp(p, q, MIB) == 0,
-       "and after a fork");
-    ok(unmap(fd, a) && unmap(fd, b), "unmap");
-    munmap(p, MIB);
+    for (int kind = 0; kind < 3; kind++) {
+        uint8_t *p = only_read(kind);
+        struct millrace_wait w;
+        uint32_t a = map(fd, p, MIB, MILLRACE_MAP_READ), b = map(fd, q, MIB, MILLRACE_MAP_WRITE);
+        struct millrace_op ops[] = {
+            {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = MIB, .handle = a},
+            {.op = MILLRACE_OP_COPY_OUT, .addr = at, .bytes = MIB, .handle = b}};
+        fill(p, MIB, 3);
+        ok(job(fd, ops, 2, &w) == 0 && memcmp(p, q, MIB) == 0,
+           "memory %s that is written after it was mapped", kinds[kind]);
+        // A child's copy is the one that moves away.
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(0);
+        fill(p, MIB, 4);
+        int status;
+        ok(pid > 0 && waitpid(pid, &status, 0) == pid && job(fd, ops, 2, &w) == 0 &&
+               memcmp(p, q, MIB) == 0,
+           "and after a fork");
+        ok(unmap(fd, a) && unmap(fd, b), "unmap");
+        munmap(p, MIB);
+    }
     munmap(q, MIB);
+    struct millrace_free f = {.addr = at};
+    ok(ioctl(fd, MILLRACE_IOC_FREE, &f) == 0, "free");
 }
 
 static void test_gone(int fd)
