@@ -3,6 +3,8 @@
  * Completions, which come back by DMA. What the device writes is read once and
  * checked; a completion that cannot be right stops the ring.
  */
+#include <linux/slab.h>
+
 #include "millrace.h"
 #include "trace.h"
 
@@ -25,12 +27,17 @@ struct millrace_job *millrace_oldest_job(struct millrace_queue *q)
 	return NULL;
 }
 
+/* With q->lock held. The job may be gone afterwards. */
 void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job)
 {
 	smp_store_release(&job->finished, true); /* with its results */
 	if (q->eventfd && !job->clear)
 		signal_eventfd(q->eventfd);
 	wake_up_all(&q->wait);
+	if (job->orphan) {
+		millrace_job_take(q, job);
+		kfree(job); /* a clear, so it holds nothing */
+	}
 }
 
 void millrace_queue_fail(struct millrace_context *ctx, int error)

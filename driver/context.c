@@ -30,8 +30,7 @@ static int millrace_open(struct inode *inode, struct file *file)
 	ret = -ENODEV;
 	if (!millrace_hold(dev))
 		goto err_free;
-	mutex_lock(&dev->down_lock);
-	mutex_lock(&dev->lock);
+	mutex_lock(&dev->down_lock); /* who writes to the table holds it, too */
 	for (q = 0; q < dev->hw.queues && dev->contexts[q]; q++)
 		;
 	if (dev->dead)
@@ -40,9 +39,11 @@ static int millrace_open(struct inode *inode, struct file *file)
 		ret = -EBUSY;
 	else
 		ret = millrace_queue_init(ctx, q);
-	if (!ret)
+	if (!ret) {
+		mutex_lock(&dev->lock);
 		dev->contexts[q] = ctx;
-	mutex_unlock(&dev->lock);
+		mutex_unlock(&dev->lock);
+	}
 	mutex_unlock(&dev->down_lock);
 	millrace_exit(dev);
 	if (ret)

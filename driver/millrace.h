@@ -39,6 +39,8 @@
  * .lock (the table of contexts, also taken by interrupt threads),
  * millrace_queue.lock (jobs and completion). A ring's `timeout` work is waited
  * for under down_lock, so it only tries for `alive` and takes no down_lock.
+ * .dump_lock is held while a program reads the dump, so the driver's own work only
+ * tries for it; nothing is taken under it.
  */
 #ifndef MILLRACE_H
 #define MILLRACE_H
@@ -161,6 +163,7 @@ struct millrace_job {
 	u32 first, count, done;
 	bool finished;
 	bool clear; /* the driver's own, of memory for a new buffer */
+	bool orphan; /* whoever waited for it was killed: freed as soon as it is finished */
 	u32 status, op, error, sticky;
 	u64 addr;
 	u64 counters[MILLRACE_COUNTERS_MAX];
@@ -299,6 +302,13 @@ static inline u32 millrace_queue_reg(const struct millrace_device *dev,
 /* complete.c */
 struct millrace_job *millrace_oldest_job(struct millrace_queue *q); /* not finished */
 void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job);
+/* With q->lock held: out of the list, and its slot is free. */
+static inline void millrace_job_take(struct millrace_queue *q, struct millrace_job *job)
+{
+	list_del(&job->link);
+	q->job_count--;
+}
+
 bool millrace_queue_reap(struct millrace_context *ctx);
 static inline void millrace_queue_progress(struct millrace_queue *q)
 {

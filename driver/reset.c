@@ -68,16 +68,30 @@ static bool wait_for(struct millrace_device *dev, bool (*done)(struct millrace_c
 	}
 }
 
+/* Or a ring that the device has lost. */
 static bool drained(struct millrace_context *ctx)
 {
+	u32 at = millrace_queue_reg(ctx->dev, &ctx->queue, MR_PCIE_Q_STATUS);
+
 	millrace_queue_reap(ctx);
-	return !millrace_queue_busy(ctx);
+	return !millrace_queue_busy(ctx) || !(millrace_read(ctx->dev, at) & MR_PCIE_Q_ENABLED);
+}
+
+/* A ring has not stopped within its time: nothing is gained by more of it. */
+static bool is_stuck(struct millrace_device *dev)
+{
+	u32 q;
+
+	for (q = 0; q < dev->hw.queues; q++)
+		if (dev->contexts[q] && dev->contexts[q]->queue.ending)
+			return true;
+	return !dev->pdev->is_busmaster; /* one whose file was closed */
 }
 
 /* What is under way is let finish for a while; then rings and bus mastering go off. */
 static void quieten(struct millrace_device *dev, bool reachable)
 {
-	bool stuck = test_bit(MILLRACE_RESETTING, &dev->flags);
+	bool stuck = is_stuck(dev);
 	u32 q;
 
 	if (reachable && !stuck)

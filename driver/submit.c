@@ -218,18 +218,22 @@ int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes)
 					    .bytes = min_t(u64, bytes, CLEAR_MAX) };
 		struct millrace_job *job;
 		unsigned long flags;
+		bool orphan, killed;
 		int ret = start_clear(ctx, &e, &job);
 
 		if (ret)
 			return ret;
 		/* Its results come before it says that it is finished. */
-		if (wait_event_state(q->wait, smp_load_acquire(&job->finished),
-				     (TASK_KILLABLE | TASK_FREEZABLE)))
-			return -EINTR; /* the job stays until the context goes */
+		killed = wait_event_state(q->wait, smp_load_acquire(&job->finished),
+					  (TASK_KILLABLE | TASK_FREEZABLE));
 		spin_lock_irqsave(&q->lock, flags);
-		list_del(&job->link);
-		q->job_count--;
+		orphan = killed && !job->finished;
+		job->orphan = orphan;
+		if (!orphan)
+			millrace_job_take(q, job);
 		spin_unlock_irqrestore(&q->lock, flags);
+		if (orphan)
+			return -EINTR;
 		ret = job->status == MILLRACE_STATUS_CANCELLED ? READ_ONCE(q->error) : 0;
 		if (!ret && job->status)
 			ret = -EIO;

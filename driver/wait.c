@@ -29,8 +29,7 @@ static int take_job(struct millrace_queue *q, u64 id, struct millrace_job **out)
 	} else if (!job->finished) {
 		ret = -EAGAIN;
 	} else {
-		list_del(&job->link);
-		q->job_count--;
+		millrace_job_take(q, job);
 		*out = job;
 	}
 	spin_unlock_irqrestore(&q->lock, flags);

@@ -31,6 +31,25 @@ static bool contexts_become(int wanted)
     return false;
 }
 
+// Jobs of the only context, from debugfs.
+static bool jobs_become(int wanted)
+{
+    int n = -1;
+    for (int i = 0; i < 100; i++) {
+        FILE *f = fopen("/sys/kernel/debug/millrace/millrace0/contexts", "r");
+        if (f) {
+            if (fscanf(f, "ring %*d pid %*d jobs %d", &n) != 1)
+                n = -1;
+            fclose(f);
+        }
+        if (n == wanted)
+            return true;
+        pause_ms(50);
+    }
+    printf("# %d jobs\n", n);
+    return false;
+}
+
 static bool parameter(const char *name, const char *value)
 {
     char path[96];
@@ -254,6 +273,19 @@ static void test_signals(void)
                        : "with work under way");
         printf("# %lld ms\n", (long long)took);
     }
+    // Of a context that goes on, as another process has it, too.
+    start_copies(fd, 32, 1);
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        struct millrace_alloc large = {.bytes = 900ull * MIB};
+        ioctl(fd, MILLRACE_IOC_ALLOC, &large);
+        exit(0);
+    }
+    pause_ms(20);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    ok(jobs_become(1), "killed while memory is cleared: it leaves no job in a shared context");
     number = start_copies(fd, 1, 1);
     w = (struct millrace_wait){.job = number, .deadline_ns = -1};
     ok(number && ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0, "the others go on");

@@ -84,6 +84,8 @@ static void completions(void)
     meets("unknown status", (struct fault){.code = VM_FAULT_WORD, .at = status, .value = 8}, -EIO);
     meets("unknown status, all ones",
           (struct fault){.code = VM_FAULT_WORD, .at = status, .value = ~0u}, -EIO);
+    meets("cancelled without a reason",
+          (struct fault){.code = VM_FAULT_WORD, .at = status, .value = MR_PCIE_E_CANCELLED}, -EIO);
     meets("wrong tag",
           (struct fault){.code = VM_FAULT_WORD, .at = tag, .value = 1, .flags = VM_FLAG_ADD}, -EIO);
     meets("tag out of range", (struct fault){.code = VM_FAULT_WORD, .at = tag, .value = ~0u}, -EIO);
@@ -222,6 +224,85 @@ static void bad_head(void)
         ok(other_fine(), "HEAD 0x%x with a reset: the other client", heads[i]);
     }
     fault_end();
+}
+
+// How often the device was set up again; waits a while for more than `before`.
+static unsigned long resets(unsigned long before)
+{
+    unsigned long n = 0;
+    for (int i = 0; i < 200 && n <= before; i++) {
+        FILE *f = fopen("/sys/class/misc/millrace0/resets", "r");
+        if (!f || fscanf(f, "%lu", &n) != 1)
+            exit(1);
+        fclose(f);
+        poll(NULL, 0, 10);
+    }
+    return n - before;
+}
+
+// A run is not repeated, so work under way is let finish before a reset that has another reason:
+// root's, or that the device has lost another client's ring.
+static void innocent_run(void)
+{
+    static uint32_t desc[32] = {0x4E55524D}; // without windows, which the engine refuses
+    for (int lost = 0; lost < 2; lost++) {
+        const char *name = lost ? "another's ring is lost" : "a reset";
+        struct client c;
+        bool good = client_open(&c) && round_trip(&c, 1) == 0; // ring 0; the other client has 1
+        int fd = open_device();
+        unsigned long before = resets(0);
+        struct millrace_op op = {.op = MILLRACE_OP_RUN, .bytes = 128, .offset = (uintptr_t)desc};
+        struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
+        op.addr = card(fd, 4096) - 1;
+        set_parameter("stop_ms", 1500);
+        fault_end();
+        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 300, .ring = 3});
+        good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+        if (lost) {
+            fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
+            fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 350, .ring = 1});
+            good &= round_trip(&c, 2) == 0;
+        } else {
+            good &= function_level_reset();
+        }
+        struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
+        int got = refused(fd, MILLRACE_IOC_WAIT, &w);
+        unsigned long n = resets(before);
+        ok(good && got == 0 && w.status == MILLRACE_STATUS_ENGINE && n == 1,
+           "%s: a run under way ends before (%s, status %u, %lu resets)", name, strerror(got),
+           w.status, n);
+        set_parameter("stop_ms", STOP_MS);
+        fault_end();
+        close(fd);
+        client_close(&c);
+        ok(other_fine(), "%s: the other client", name);
+    }
+}
+
+// What is behind an error in its job stays cancelled, also when a reset comes before it is said.
+static void broken_chain(void)
+{
+    struct client c;
+    bool good = client_open(&c) && round_trip(&c, 1) == 0;
+    const struct millrace_op ops[] = {
+        {.op = MILLRACE_OP_COPY_IN, .addr = c.at, .bytes = BYTES, .handle = c.read},
+        {.op = MILLRACE_OP_COPY_OUT, .addr = c.at, .bytes = BYTES, .handle = c.write}};
+    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
+    fill(c.in, BYTES, 5);
+    fault_end();
+    fault_arm((struct fault){.code = VM_FAULT_REFUSE, .at = VM_AT_DATA_READ, .ring = 1});
+    fault_arm((struct fault){.code = VM_FAULT_NEVER, .skip = 1, .ring = 1});
+    good &= ioctl(c.fd, MILLRACE_IOC_SUBMIT, &s) == 0 && function_level_reset();
+    uint32_t struck = fault_struck();
+    struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
+    int got = refused(c.fd, MILLRACE_IOC_WAIT, &w);
+    ok(good && struck == 2 && got == 0 && w.status == MILLRACE_STATUS_READ && w.op == 0 &&
+           is_filled(c.in, BYTES, 5),
+       "an error, then a reset: what is behind it is not done (%s, status %u)", strerror(got),
+       w.status);
+    ok(round_trip(&c, 2) == 0, "an error, then a reset: the context goes on");
+    client_close(&c);
+    ok(other_fine(), "an error, then a reset: the other client");
 }
 
 // ---- faults of the whole device
@@ -415,6 +496,8 @@ int main(int argc, char **argv)
     always_lost();
     never_idle();
     bad_head();
+    innocent_run();
+    broken_chain();
     runs();
     stuck();
     other_stop();
