@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that look for what another one has left, inside the virtual machine: in the engine's
 // memories (with programs of their own), in card memory, and in the driver's answers.
-#include "tests/driver/device.h"
+#include "tests/driver/fault.h"
 
 enum {
     OP_STREAM_VEC = 0x10,
@@ -334,6 +334,15 @@ int main(void)
         ok(ran && other == 0, "%s: nor does who comes after (%ld words)", looks[i].name, other);
     }
     cost(&secret, &spy);
+    // A reset leaves the memories as they are and takes the erasing away; the driver gives it back.
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        bool ran = leave_secret(&secret) && function_level_reset();
+        long across = looks[i].look(&spy);
+        ran &= leave_secret(&secret);
+        long after = looks[i].look(&spy);
+        ok(ran && across == 0 && after == 0, "%s: nothing after a reset (%ld and %ld words)",
+           looks[i].name, across, after);
+    }
     client_close(&secret);
     client_close(&spy);
     return done();

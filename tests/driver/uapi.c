@@ -180,6 +180,57 @@ static void test_events(int fd)
     free(p);
 }
 
+static uint64_t submit(int fd, const struct millrace_op *ops, uint32_t count)
+{
+    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = count};
+    return ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
+}
+
+static bool take(int fd, uint64_t number)
+{
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    return ioctl(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0;
+}
+
+// As many jobs as may be, ended or not; as many operations as the ring has room for; and that
+// nothing is freed under them.
+static void test_full(int fd)
+{
+    enum { BYTES = 128 << 10, JOBS = 64, OPS = 32 };
+    uint64_t at = card(fd, BYTES) - 1, jobs[JOBS + 1];
+    uint8_t *p = aligned_alloc(4096, BYTES);
+    struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 64}, ops[OPS];
+    bool good = true;
+    memset(p, 1, BYTES);
+    op.handle = map(fd, p, BYTES, MILLRACE_MAP_READ);
+    for (int i = 0; i < JOBS; i++)
+        good &= (jobs[i] = submit(fd, &op, 1)) != 0;
+    good &= take(fd, jobs[JOBS - 1]); // all have ended
+    jobs[JOBS - 1] = submit(fd, &op, 1);
+    ok(good && jobs[JOBS - 1] && submit(fd, &op, 1) == 0 && errno == EAGAIN,
+       "%d jobs that nobody has waited for, and no more", JOBS);
+    good = take(fd, jobs[0]) && (jobs[JOBS] = submit(fd, &op, 1)) != 0;
+    for (int i = 1; i <= JOBS; i++)
+        good &= take(fd, jobs[i]);
+    ok(good, "one is waited for, one can be submitted");
+
+    op.bytes = BYTES;
+    for (int i = 0; i < OPS; i++)
+        ops[i] = op;
+    jobs[0] = submit(fd, ops, OPS);
+    jobs[1] = submit(fd, ops, OPS);
+    good = jobs[0] && jobs[1];
+    ok(good && submit(fd, ops, OPS) == 0 && errno == EAGAIN, "%d operations fill the ring",
+       2 * OPS);
+    ok(refused(fd, MILLRACE_IOC_FREE, &(struct millrace_free){.addr = at}) == EBUSY,
+       "free: a job is under way");
+    good = take(fd, jobs[0]) && take(fd, jobs[1]) && (jobs[0] = submit(fd, ops, OPS)) != 0;
+    ok(good && take(fd, jobs[0]), "and there is room again");
+    ok(refused(fd, MILLRACE_IOC_FREE, &(struct millrace_free){.addr = at}) == 0, "free");
+    unmap(fd, op.handle);
+    free(p);
+}
+
 // Every field that is refused, one at a time.
 static void test_refused(int fd)
 {
@@ -327,6 +378,7 @@ int main(void)
     test_zeroed(fd);
     test_isolation(fd);
     test_events(fd);
+    test_full(fd);
     test_refused(fd);
     close(fd);
     return done();
