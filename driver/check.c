@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <linux/compiler.h>
 #include <asm/byteorder.h>
 
 #include "check.h"
@@ -62,9 +63,37 @@ bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 	return true;
 }
 
-bool millrace_completion_ok(u32 status, u32 tag, u32 index)
+static u32 word_of(const void *record, unsigned int index)
 {
-	return status <= MR_PCIE_E_CANCELLED && tag == index;
+	return le32_to_cpu(READ_ONCE(((const __le32 *)record)[index]));
+}
+
+struct millrace_completion millrace_completion_read(const void *record)
+{
+	const u8 *words = (const u8 *)record + MR_PCIE_CPL_STATUS;
+	struct millrace_completion c = {
+		.status = word_of(words, MR_PCIE_C_STATUS),
+		.tag = word_of(words, MR_PCIE_C_TAG),
+		.error = word_of(words, MR_PCIE_C_ERROR),
+		.sticky = word_of(words, MR_PCIE_C_STICKY),
+		.addr = word_of(words, MR_PCIE_C_ADDR_LO),
+	};
+
+	c.addr |= (u64)word_of(words, MR_PCIE_C_ADDR_HI) << 32;
+	return c;
+}
+
+void millrace_counters_read(const void *record, u64 *counters)
+{
+	unsigned int i;
+
+	for (i = 0; i < MR_COUNTERS; i++)
+		counters[i] = word_of(record, 2 * i) | (u64)word_of(record, 2 * i + 1) << 32;
+}
+
+bool millrace_completion_ok(const struct millrace_completion *c, u32 index)
+{
+	return c->status <= MR_PCIE_E_CANCELLED && c->tag == index;
 }
 
 u32 millrace_ring_begun(u32 base, u32 head, u32 tail, u32 device_head, u32 device_status)

@@ -51,8 +51,17 @@ static inline u32 millrace_ring_bell(u32 base, u32 tail)
 	return (tail - base) & 0xffff;
 }
 
-/* A completion's words, read once, against the entry that is next. */
-bool millrace_completion_ok(u32 status, u32 tag, u32 index);
+/* What a completion says beside its number, and a run's counters. */
+struct millrace_completion {
+	u32 status, tag, error, sticky;
+	u64 addr;
+};
+
+/* Of a record that the device may be writing to: each word is read once, and used as it was. */
+struct millrace_completion millrace_completion_read(const void *record);
+void millrace_counters_read(const void *record, u64 *counters);
+/* Against the entry that is next. */
+bool millrace_completion_ok(const struct millrace_completion *c, u32 index);
 
 /*
  * Entries from `head` on that a ring has begun and not completed, by its registers

@@ -60,33 +60,28 @@ void millrace_queue_fail(struct millrace_context *ctx, int error)
 enum taken { TAKEN, NOT_DONE, BAD };
 
 /* One completion, of entry q->head. */
-static enum taken take_completion(struct millrace_context *ctx, const u8 *record)
+static enum taken take_completion(struct millrace_context *ctx, const void *record)
 {
 	struct millrace_queue *q = &ctx->queue;
-	const __le32 *c = (const __le32 *)(record + MR_PCIE_CPL_STATUS);
+	const struct millrace_completion c = millrace_completion_read(record);
 	const struct millrace_entry *e = &q->entries[q->head % MILLRACE_RING];
 	struct millrace_job *job = millrace_oldest_job(q);
-	u32 status = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_STATUS])), i;
-	u32 tag = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_TAG]));
 
-	if (!job || job->first + job->done != q->head ||
-	    !millrace_completion_ok(status, tag, q->head))
+	if (!job || job->first + job->done != q->head || !millrace_completion_ok(&c, q->head))
 		return BAD;
 	/* Without an error before it in its chain, only stopping the ring cancels an entry. */
-	if (status == MR_PCIE_E_CANCELLED && !job->status)
+	if (c.status == MR_PCIE_E_CANCELLED && !job->status)
 		return q->stopping ? NOT_DONE : BAD;
-	trace_millrace_completion(ctx->dev->index, q->index, q->head, status);
-	if (status && !job->status) {
-		job->status = status;
+	trace_millrace_completion(ctx->dev->index, q->index, q->head, c.status);
+	if (c.status && !job->status) {
+		job->status = c.status;
 		job->op = job->done;
-		job->error = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_ERROR]));
-		job->addr = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_ADDR_LO])) |
-			    (u64)le32_to_cpu(READ_ONCE(c[MR_PCIE_C_ADDR_HI])) << 32;
+		job->error = c.error;
+		job->addr = c.addr;
 	}
 	if ((e->op & 0xff) == MR_PCIE_OP_RUN) {
-		job->sticky = le32_to_cpu(READ_ONCE(c[MR_PCIE_C_STICKY]));
-		for (i = 0; i < MR_COUNTERS; i++)
-			job->counters[i] = le64_to_cpu(READ_ONCE(((const __le64 *)record)[i]));
+		job->sticky = c.sticky;
+		millrace_counters_read(record, job->counters);
 	}
 	millrace_queue_progress(q);
 	q->losses = 0;

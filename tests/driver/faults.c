@@ -254,13 +254,14 @@ static void innocent_run(void)
         struct millrace_op op = {.op = MILLRACE_OP_RUN, .bytes = 128, .offset = (uintptr_t)desc};
         struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
         op.addr = card(fd, 4096) - 1;
-        set_parameter("stop_ms", 1500);
+        set_parameter("stop_ms", 4000);
+        set_parameter("timeout_ms", 4000); // so it looks every half a second
         fault_end();
-        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 300, .ring = 3});
+        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = lost ? 1500 : 300, .ring = 3});
         good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
         if (lost) {
             fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
-            fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 350, .ring = 1});
+            fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 1600, .ring = 1});
             good &= round_trip(&c, 2) == 0;
         } else {
             good &= function_level_reset();
@@ -272,6 +273,7 @@ static void innocent_run(void)
            "%s: a run under way ends before (%s, status %u, %lu resets)", name, strerror(got),
            w.status, n);
         set_parameter("stop_ms", STOP_MS);
+        set_parameter("timeout_ms", TIMEOUT_MS);
         fault_end();
         close(fd);
         client_close(&c);

@@ -232,5 +232,7 @@ int main(void)
     test_protection(fd);
     test_limit();
     close(fd);
+    long left = pinned_pages();
+    ok(left == 0, "no page stays pinned, after what failed either (%ld)", left);
     return done();
 }

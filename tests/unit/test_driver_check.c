@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <linux/compiler.h>
 
 #include "device/device.h"
 #include "driver/check.h"
@@ -160,17 +161,49 @@ static void driver_ring_positions(void **state)
     assert_int_equal(millrace_ring_seq(0, UINT32_MAX), 0);
 }
 
+// The device changes each word as soon as it was read.
+u32 test_read_once(const u32 *word)
+{
+    u32 value = *word;
+    *(u32 *)(uintptr_t)word = ~value;
+    return value;
+}
+
+static void driver_completion_is_read_once(void **state)
+{
+    (void)state;
+    u32 record[64];
+    u64 counters[MR_COUNTERS];
+    for (u32 i = 0; i < 64; i++)
+        record[i] = htole32(1000 + i);
+    struct millrace_completion c = millrace_completion_read(record);
+    assert_int_equal(c.status, 1048);
+    assert_int_equal(c.tag, 1049);
+    assert_int_equal(c.error, 1050);
+    assert_int_equal(c.sticky, 1051);
+    assert_true(c.addr == (1052 | 1053ull << 32));
+    millrace_counters_read(record, counters);
+    for (u32 i = 0; i < MR_COUNTERS; i++)
+        assert_true(counters[i] == ((1000 + 2 * i) | (1001 + 2ull * i) << 32));
+}
+
+static bool completion_ok(u32 status, u32 tag, u32 index)
+{
+    const struct millrace_completion c = {.status = status, .tag = tag};
+    return millrace_completion_ok(&c, index);
+}
+
 static void driver_completion(void **state)
 {
     (void)state;
     for (u32 status = MR_PCIE_OK; status <= MR_PCIE_E_CANCELLED; status++)
-        assert_true(millrace_completion_ok(status, 7, 7));
-    assert_false(millrace_completion_ok(MR_PCIE_E_CANCELLED + 1, 7, 7));
-    assert_false(millrace_completion_ok(MR_PCIE_E_DOORBELL, 7, 7));
-    assert_false(millrace_completion_ok(UINT32_MAX, 7, 7));
-    assert_false(millrace_completion_ok(MR_PCIE_OK, 6, 7));
-    assert_false(millrace_completion_ok(MR_PCIE_OK, 8, 7));
-    assert_true(millrace_completion_ok(MR_PCIE_OK, UINT32_MAX, UINT32_MAX));
+        assert_true(completion_ok(status, 7, 7));
+    assert_false(completion_ok(MR_PCIE_E_CANCELLED + 1, 7, 7));
+    assert_false(completion_ok(MR_PCIE_E_DOORBELL, 7, 7));
+    assert_false(completion_ok(UINT32_MAX, 7, 7));
+    assert_false(completion_ok(MR_PCIE_OK, 6, 7));
+    assert_false(completion_ok(MR_PCIE_OK, 8, 7));
+    assert_true(completion_ok(MR_PCIE_OK, UINT32_MAX, UINT32_MAX));
 }
 
 // HEAD and STATUS of a ring that was stopped: what it had begun and not completed.
@@ -354,6 +387,7 @@ int main(void)
         cmocka_unit_test(driver_ring_space),
         cmocka_unit_test(driver_ring_positions),
         cmocka_unit_test(driver_completion),
+        cmocka_unit_test(driver_completion_is_read_once),
         cmocka_unit_test(driver_ring_begun),
         cmocka_unit_test(driver_ring_lost),
         cmocka_unit_test(driver_scrub_leaves_nothing),
