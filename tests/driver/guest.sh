@@ -50,6 +50,7 @@ mode() {
     ok "irq_mode=$1: loads" reload "irq_mode=$1"
     ok "irq_mode=$1: $wanted vectors" [ "$(cat $sysfs/vectors)" = "$wanted" ]
     ok "irq_mode=$1: text, tokens and counters are sim:'s" generate
+    ok "irq_mode=$1: jobs end in time" program uapi soon
     [ "$wanted" = 0 ] && ok "irq_mode=$1: no interrupts" [ "$(interrupts)" = 0 ]
     [ "$wanted" = 0 ] || ok "irq_mode=$1: interrupts" [ "$(interrupts)" -gt 0 ]
 }
