@@ -233,7 +233,15 @@ void millrace_reset_request(struct millrace_device *dev)
 
 static void reset_prepare(struct pci_dev *pdev)
 {
-	millrace_pause(pci_get_drvdata(pdev), true);
+	struct millrace_device *dev = pci_get_drvdata(pdev);
+
+	/*
+	 * One that was reset unasked has forgotten its bus address. The PCI core
+	 * would save that now and give it back after the reset.
+	 */
+	if (millrace_read(dev, MR_PCIE_REG_MAGIC) == U32_MAX && pci_device_is_present(pdev))
+		pci_restore_state(pdev); /* of when the device was set up */
+	millrace_pause(dev, true);
 }
 
 static void reset_done(struct pci_dev *pdev)

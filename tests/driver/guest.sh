@@ -98,7 +98,7 @@ opens() { # 28 contexts
     done
 }
 cycle() {
-    load "irq_mode=$1" && uapi >/tmp/out && opens && rmmod millrace
+    load "irq_mode=$1" && uapi >/tmp/out && dmabuf >/tmp/out && opens && rmmod millrace
 }
 # A leak grows in each of three windows of five times; what else the kernel does now and then, does not.
 leaks() {
@@ -145,7 +145,7 @@ rebind() {
 
 for group; do
     case $group in
-    uapi | zero | memory | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | nomem) ok "$group" program "$group" ;;
+    uapi | zero | memory | hostile | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | nomem) ok "$group" program "$group" ;;
     # shellcheck disable=SC2046
     fuzz) ok "fuzzer of the uapi" program fuzz $(cat /fuzz) ;;
     stress) ok "10,000 jobs, killed processes" program stress 10000 8 ;;

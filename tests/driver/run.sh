@@ -62,7 +62,7 @@ in_one() {
     return $status
 }
 
-ok "driver: uapi, memory, dma-buf, isolation, clients, stress, removal, interrupt modes" vm uapi zero memory dmabuf isolation clients some-stress removal costs modes
+ok "driver: uapi, memory, dma-buf, isolation, clients, stress, removal, interrupt modes" vm uapi zero memory hostile dmabuf isolation clients some-stress removal costs modes
 ok "driver: faults of the device" vm probe faults
 ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then

@@ -361,6 +361,10 @@ static void test_refused(int fd)
     ok(refused(fd, MILLRACE_IOC_EVENTFD, &e) == EINVAL, "eventfd: bad number");
     e = (struct millrace_eventfd){.fd = -1, .reserved = 1};
     ok(refused(fd, MILLRACE_IOC_EVENTFD, &e) == EINVAL, "eventfd: reserved");
+    int other = open_device(), ev = eventfd(0, EFD_CLOEXEC);
+    e = (struct millrace_eventfd){.fd = ev};
+    ok(ioctl(other, MILLRACE_IOC_EVENTFD, &e) == 0 && close(ev) == 0 && close(other) == 0,
+       "eventfd: its file, and then the context, are closed");
     ok(refused(fd, _IO('R', 0x7F), NULL) == ENOTTY, "unknown ioctl");
     op = good;
     ok(job(fd, &op, 1, &w) == 0, "after all of this, a copy");
