@@ -32,7 +32,7 @@
  * Once rings and bus mastering are off the device is `quiet`: closing a file then
  * leaves its registers alone. Who pauses and resumes holds the PCI device's own
  * lock, as the PCI core does for resets, bus errors, suspend and removal. So
- * `reset_work` only tries for it: removal holds it and waits for the work.
+ * `reset_work` and `recovery_work` only try for it: removal holds it and waits for them.
  *
  * Locks, outer first: the PCI device's lock, millrace_device.alive,
  * millrace_context.lock (extents, mappings, submission), millrace_device.down_lock,
@@ -76,6 +76,7 @@
 
 /* millrace_device.flags, bits: a reset is on its way, nothing new is given to the device. */
 #define MILLRACE_RESETTING 0
+#define MILLRACE_RECOVERING 1 /* paused by an error of the bus; under the PCI device's lock */
 
 enum millrace_state { MILLRACE_RUNNING, MILLRACE_PAUSED, MILLRACE_DEAD };
 
@@ -102,9 +103,9 @@ struct millrace_device {
 	bool paused; /* being reset, or suspended */
 	int dead; /* why the last reset failed, or 0 */
 	bool quiet; /* under down_lock: rings and bus mastering are off */
-	unsigned long flags; /* MILLRACE_RESETTING */
+	unsigned long flags; /* MILLRACE_RESETTING, _RECOVERING */
 	wait_queue_head_t resumed; /* not paused any more, or gone */
-	struct delayed_work reset_work;
+	struct delayed_work reset_work, recovery_work;
 	u64 resets; /* and resumes that went well */
 	void __iomem *bar;
 	size_t bar_bytes;
@@ -246,6 +247,7 @@ int millrace_verify_again(struct millrace_device *dev);
 /* reset.c */
 extern const struct pci_error_handlers millrace_error_handlers;
 void millrace_reset_init(struct millrace_device *dev);
+void millrace_reset_cancel(struct millrace_device *dev);
 void millrace_reset_request(struct millrace_device *dev);
 void millrace_pause(struct millrace_device *dev, bool reachable);
 int millrace_resume(struct millrace_device *dev);

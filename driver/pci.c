@@ -312,7 +312,7 @@ static void millrace_remove(struct pci_dev *pdev)
 			millrace_context_down(dev->contexts[q]);
 	mutex_unlock(&dev->down_lock);
 	/* Now that no file can ask for a reset: one that was being closed may have, just before. */
-	cancel_delayed_work_sync(&dev->reset_work);
+	millrace_reset_cancel(dev);
 	pci_clear_master(pdev);
 	millrace_install_exit(dev);
 	millrace_card_exit(dev);

@@ -11,7 +11,7 @@ static int millrace_suspend(struct device *d)
 
 	/* In this order: while it is paused nobody asks for a reset. Resuming sees to it. */
 	millrace_pause(dev, true);
-	cancel_delayed_work_sync(&dev->reset_work);
+	millrace_reset_cancel(dev);
 	/*
 	 * In D0 card memory stays. Where the platform does not take the power away by
 	 * itself, a saved state tells the PCI core to leave it to the driver.

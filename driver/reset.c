@@ -4,11 +4,17 @@
  * and others'), errors of the bus, a device that does not answer.
  */
 #include <linux/delay.h>
+#include <linux/module.h>
 
 #include "millrace.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+/* The PCI core alone waits for up to a minute until a device answers after a reset. */
+static unsigned int recovery_ms = 90000;
+module_param(recovery_ms, uint, 0644);
+MODULE_PARM_DESC(recovery_ms, "milliseconds that recovery from an error of the bus may take");
 
 #define AGAIN_MS 10 /* while somebody else has the PCI device's lock */
 
@@ -154,6 +160,7 @@ static void unpause(struct millrace_device *dev, int error)
 	down_write(&dev->alive);
 	dev->dead = error;
 	clear_bit(MILLRACE_RESETTING, &dev->flags);
+	clear_bit(MILLRACE_RECOVERING, &dev->flags);
 	WRITE_ONCE(dev->paused, false);
 	up_write(&dev->alive);
 	wake_up_all(&dev->resumed);
@@ -214,9 +221,35 @@ static void reset_worker(struct work_struct *work)
 		declare_dead(dev, ret ? ret : -EIO);
 }
 
+/*
+ * Where recovery fails before a driver's slot_reset(), or because of another one, the
+ * PCI core tells user space, and no driver: nobody would ever end the pause.
+ */
+static void recovery_worker(struct work_struct *work)
+{
+	struct millrace_device *dev = container_of(work, struct millrace_device,
+						   recovery_work.work);
+
+	if (!device_trylock(&dev->pdev->dev)) {
+		schedule_delayed_work(&dev->recovery_work, msecs_to_jiffies(AGAIN_MS));
+		return;
+	}
+	if (test_bit(MILLRACE_RECOVERING, &dev->flags))
+		unpause(dev, -EIO);
+	device_unlock(&dev->pdev->dev);
+}
+
 void millrace_reset_init(struct millrace_device *dev)
 {
 	INIT_DELAYED_WORK(&dev->reset_work, reset_worker);
+	INIT_DELAYED_WORK(&dev->recovery_work, recovery_worker);
+}
+
+/* With the device's lock held, which both only try for. */
+void millrace_reset_cancel(struct millrace_device *dev)
+{
+	cancel_delayed_work_sync(&dev->reset_work);
+	cancel_delayed_work_sync(&dev->recovery_work);
 }
 
 /* From any thread; new work is kept off the device from here on. */
@@ -252,13 +285,20 @@ static void reset_done(struct pci_dev *pdev)
 		dev_info(&pdev->dev, "reset\n");
 }
 
+static void begin_recovery(struct millrace_device *dev)
+{
+	millrace_pause(dev, false);
+	set_bit(MILLRACE_RECOVERING, &dev->flags);
+	mod_delayed_work(system_wq, &dev->recovery_work, msecs_to_jiffies(recovery_ms));
+}
+
 static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
 	struct millrace_device *dev = pci_get_drvdata(pdev);
 
 	if (state == pci_channel_io_normal) /* a refused access: its ring says so, if it was ours */
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	millrace_pause(dev, false);
+	begin_recovery(dev);
 	if (state == pci_channel_io_frozen)
 		return PCI_ERS_RESULT_NEED_RESET;
 	unpause(dev, -EIO);
@@ -271,18 +311,29 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
 
 	if (millrace_read(dev, MR_PCIE_REG_MAGIC) == MR_PCIE_MAGIC)
 		return PCI_ERS_RESULT_RECOVERED;
-	millrace_pause(dev, false);
+	begin_recovery(dev);
 	return PCI_ERS_RESULT_NEED_RESET;
+}
+
+static void restore_state(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
 }
 
 static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
 	struct millrace_device *dev = pci_get_drvdata(pdev);
+	u32 status;
 
-	if (!dev->paused) /* it was another function's driver that wanted it */
-		millrace_pause(dev, false);
-	pci_restore_state(pdev);
-	pci_save_state(pdev);
+	if (!dev->paused) /* another function's driver wanted it, or it is late */
+		begin_recovery(dev);
+	restore_state(pdev);
+	/* After an error that is not fatal the PCI core has reset nothing before it says so. */
+	status = millrace_read(dev, MR_PCIE_REG_STATUS);
+	if (status != U32_MAX && status & MR_PCIE_STATUS_BUSY &&
+	    !__pci_reset_function_locked(pdev))
+		restore_state(pdev);
 	if (millrace_read(dev, MR_PCIE_REG_MAGIC) == MR_PCIE_MAGIC)
 		return PCI_ERS_RESULT_RECOVERED;
 	unpause(dev, -EIO);

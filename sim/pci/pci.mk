@@ -56,14 +56,19 @@ $(BUILD)/driver/millrace.ko: $(DRIVER_SRC) $(VM_BUILD)/release
 ## driver: the kernel module, for the installed headers (KDIR=)
 driver: $(BUILD)/driver/millrace.ko
 
+# Another driver, for tests of what two of them do with each other.
+$(VM_BUILD)/peer.ko: $(wildcard tests/driver/module/*) $(VM_BUILD)/release
+	@tests/driver/module/build.sh $(KDIR) $(VM_BUILD)/module
+	@cp $(VM_BUILD)/module/peer.ko $@
+
 VM_PROGRAMS := $(patsubst tests/driver/%.c,$(VM_BUILD)/%,$(wildcard tests/driver/*.c))
 $(VM_BUILD)/ends: sim/pci/guest/ends.c
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -Os -static -s -o $@ $<
-$(VM_PROGRAMS): $(VM_BUILD)/%: tests/driver/%.c driver/include/uapi/millrace.h $(wildcard tests/driver/*.h) sim/pci/fault.h $(BUILD)/gen/mr_device.h
+$(VM_PROGRAMS): $(VM_BUILD)/%: tests/driver/%.c driver/include/uapi/millrace.h $(wildcard tests/driver/*.h tests/driver/module/*.h) sim/pci/fault.h $(BUILD)/gen/mr_device.h
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -O1 -static -s -I. -Idriver/include -I$(BUILD)/gen -o $@ $<
-VM_FILES := $(MILLRACE) $(VM_BUILD)/ends tests/driver/guest.sh $(VM_PROGRAMS)
+VM_FILES := $(MILLRACE) $(VM_BUILD)/ends tests/driver/guest.sh $(VM_PROGRAMS) $(VM_BUILD)/peer.ko
 $(VM_BUILD)/guest.cpio: $(addprefix sim/pci/guest/,init pack.sh reports detectors.sh) $(BUILD)/driver/millrace.ko $(VM_FILES) $(wildcard models/demo/*)
 	@echo "CPIO  $@"
 	@sim/pci/guest/pack.sh $@ $(BUILD)/driver/millrace.ko $(VM_FILES) models/demo

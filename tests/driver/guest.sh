@@ -143,11 +143,17 @@ rebind() {
     [ "$1" -lt 25 ] && [ "$2" -lt 25 ] && [ "$3" -lt 400 ]
 }
 
+# The module plays the other driver.
+with_peer() {
+    insmod /bin/peer.ko && program peer && rmmod peer
+}
+
 for group; do
     case $group in
     uapi | zero | memory | hostile | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | nomem) ok "$group" program "$group" ;;
     # shellcheck disable=SC2046
     fuzz) ok "fuzzer of the uapi" program fuzz $(cat /fuzz) ;;
+    peer) ok "peer" with_peer ;;
     stress) ok "10,000 jobs, killed processes" program stress 10000 8 ;;
     some-stress) ok "jobs, killed processes" program stress 1000 8 ;;
     generate) ok "text, tokens and counters are sim:'s" generate ;;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of the bus and hot plugging, in the virtual machine with a root port (MACHINE=q35):
-// reported errors with clients at work, the function taken out of its slot under them, a new one
-// put in, and one that has already vanished taken out.
+// reported errors with clients at work, also such that the device does not come back from, the
+// function taken out of its slot under them, a new one put in, and one that has already vanished
+// taken out.
 #include "tests/driver/work.h"
 
 enum {
@@ -124,6 +125,73 @@ static void gone(struct victim *v, int error, const char *how)
     free(v->big);
 }
 
+// The device is there, or not, but is not what it was.
+static void not_back(void)
+{
+    static const struct {
+        const char *name, *text;
+        struct fault fault;
+        uint32_t order;
+        bool heals;
+    } cases[] = {
+        {"non-fatal error, one answer is lost",
+         "device recovery successful",
+         {.code = VM_FAULT_READ, .value = ~0u},
+         VM_ORDER_AER_NONFATAL,
+         true},
+        {"non-fatal error, no answer",
+         "device recovery failed",
+         {.code = VM_FAULT_READ, .value = ~0u, .times = VM_TIMES_ALWAYS, .flags = VM_FLAG_STAYS},
+         VM_ORDER_AER_NONFATAL,
+         false},
+        {"fatal error, no answer",
+         "device recovery failed",
+         {.code = VM_FAULT_READ, .value = ~0u, .times = VM_TIMES_ALWAYS, .flags = VM_FLAG_STAYS},
+         VM_ORDER_AER_FATAL,
+         false},
+        {"fatal error, another version",
+         "device recovery successful",
+         {.code = VM_FAULT_READ,
+          .at = 4,
+          .value = 2 << 16,
+          .times = VM_TIMES_ALWAYS,
+          .flags = VM_FLAG_STAYS},
+         VM_ORDER_AER_FATAL,
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct victim v;
+        struct millrace_info info;
+        int log = log_open();
+        begin(&v);
+        fault_end();
+        fault_arm(cases[i].fault);
+        order(cases[i].order);
+        ok(logged(log, cases[i].text), "%s: the kernel says \"%s\"", cases[i].name, cases[i].text);
+        close(log);
+        pthread_join(v.thread, NULL);
+        if (cases[i].heals) {
+            ok(v.error == 0 && round_trip(&v.c, 1) == 0, "%s: clients notice nothing but time",
+               cases[i].name);
+        } else {
+            ok(v.error == EIO && refused(v.c.fd, MILLRACE_IOC_INFO, &info) == EIO &&
+                   round_trip(&v.c, 1) == -EIO && open(NODE, O_RDWR | O_CLOEXEC) < 0 &&
+                   errno == EIO,
+               "%s: EIO from the wait, from calls and from open (%s)", cases[i].name,
+               strerror(v.error));
+        }
+        bool unbinds = !cases[i].heals && cases[i].order == VM_ORDER_AER_FATAL;
+        if (unbinds)
+            ok(tell_driver("unbind") && refused(v.c.fd, MILLRACE_IOC_INFO, &info) == ENODEV,
+               "%s: unbound with a file open", cases[i].name);
+        client_close(&v.c);
+        free(v.big);
+        fault_end();
+        ok(function_level_reset() && (!unbinds || tell_driver("bind")) && works_again(),
+           "%s: after a reset by root a new client works", cases[i].name);
+    }
+}
+
 static void replugged(void)
 {
     struct victim v;
@@ -155,6 +223,7 @@ int main(void)
     printf("TAP version 13\n");
     ok(set_parameter("timeout_ms", 60000), "a time-out of a minute");
     bus_errors();
+    not_back();
     replugged();
     vanished();
     return done();

@@ -2,9 +2,13 @@
 // Each call of the driver, inside the virtual machine's debug kernel, with its first allocation
 // failing, then with its second, and so on until it meets no failure any more
 // (/proc/thread-self/fail-nth; copies from and to user space are made to fail in the same way). It
-// ends in a clean error or does its work, and leaves nothing behind.
+// ends in a clean error or does its work, and leaves nothing behind. usage: nomem [CALL]; without
+// one all but the loading of the module, which is told apart as the kernel's own loader complains.
+#include <linux/capability.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "tests/driver/device.h"
 
@@ -34,6 +38,17 @@ static long number_in(const char *path, const char *before)
     return n;
 }
 
+// What is pinned is held to RLIMIT_MEMLOCK from here on, though this is root.
+static bool drop_ipc_lock(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &header, data) != 0)
+        return false;
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    return syscall(SYS_capset, &header, data) == 0;
+}
+
 // All of them can fail, also those that may wait for memory; and without a word.
 static bool prepare(void)
 {
@@ -53,7 +68,7 @@ static bool prepare(void)
         }
     }
     nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-    return nth_fd >= 0;
+    return nth_fd >= 0 && drop_ipc_lock();
 }
 
 // Nodes of radix trees do not fail: 6.1 does not look whether an interrupt's descriptor found its
@@ -98,6 +113,32 @@ static bool nothing_held(void)
     return pinned == 0 && contexts == 0;
 }
 
+// Numbers that a new file could get; those that the kernel has reserved for one are in no list.
+static int free_files(void)
+{
+    int n = 0;
+    for (int i = 0; i < 64; i++) {
+        int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, i);
+        n += fd == i;
+        close(fd);
+    }
+    return n;
+}
+
+static bool is_there(const char *path)
+{
+    if (access(path, F_OK) != 0)
+        return false;
+    printf("# there is %s\n", path);
+    return true;
+}
+
+static bool not_loaded(void)
+{
+    return !is_there("/sys/module/millrace") && !is_there("/sys/bus/pci/drivers/millrace") &&
+           !is_there("/sys/kernel/debug/millrace");
+}
+
 // The largest buffer that there is room for; each call fails at once but the last.
 static uint64_t room_on_card(void)
 {
@@ -124,7 +165,7 @@ static uint64_t room_on_card(void)
 
 // What a call works with, set up while nothing fails.
 struct state {
-    int fd, event;
+    int fd, event, buf;
     uint8_t *p; // of two pages, mapped
     uint64_t at;
     uint32_t handle;
@@ -191,6 +232,26 @@ static void begin_run(struct state *s)
     struct millrace_wait w0;
     if (job(s->fd, &op, 1, &w0) != 0)
         exit(1);
+}
+static int call_export(struct state *s)
+{
+    struct millrace_export e = {.handle = s->handle,
+                                .flags = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE};
+    int error = refused(s->fd, MILLRACE_IOC_EXPORT, &e);
+    if (error == 0)
+        s->buf = e.fd;
+    return error;
+}
+static void begin_import(struct state *s)
+{
+    begin_buffers(s);
+    if (call_export(s) != 0)
+        exit(1);
+}
+static int call_import(struct state *s)
+{
+    struct millrace_import i = {.fd = s->buf, .flags = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE};
+    return refused(s->fd, MILLRACE_IOC_IMPORT, &i);
 }
 static void begin_event(struct state *s)
 {
@@ -286,6 +347,28 @@ static int call_bind(struct state *s)
     (void)s;
     return tell_driver("bind") ? 0 : errno;
 }
+// Loading without the device, whose probe has failures of its own.
+static void begin_unloaded(struct state *s)
+{
+    if (!put("/sys/bus/pci/drivers_autoprobe", "0") ||
+        (syscall(SYS_delete_module, "millrace", O_NONBLOCK) != 0 && errno != ENOENT))
+        printf("# unloading: %s\n", strerror(errno));
+    s->event = open("/millrace.ko", O_RDONLY | O_CLOEXEC);
+}
+static int call_load(struct state *s)
+{
+    return syscall(SYS_finit_module, s->event, "", 0) == 0 ? 0 : errno;
+}
+static void load_again(void)
+{
+    struct state s = {.fd = -1};
+    begin_unloaded(&s);
+    put("/sys/bus/pci/drivers_autoprobe", "1");
+    int error = call_load(&s);
+    if (error)
+        printf("# loading: %s\n", strerror(error));
+    close(s.event);
+}
 static void begin_bound(struct state *s)
 {
     (void)s;
@@ -300,7 +383,7 @@ static void begin_unbound(struct state *s)
 }
 
 // CLOSES: the call has nothing to allocate, and never fails.
-enum { DEVICE_GOES = 1, SUBMITS = 2, PROBES = 4, CLOSES = 8 };
+enum { DEVICE_GOES = 1, SUBMITS = 2, PROBES = 4, CLOSES = 8, LOADS = 16 };
 
 static const struct call {
     const char *name;
@@ -320,15 +403,31 @@ static const struct call {
     {"SUBMIT of a run", begin_run, call_run, SUBMITS},
     {"WAIT", begin_wait, call_wait, 0},
     {"EVENTFD", begin_event, call_eventfd, 0},
+    {"EXPORT", begin_buffers, call_export, 0},
+    {"IMPORT", begin_import, call_import, 0},
     {"close", begin_wait, call_close, CLOSES},
     {"remove", begin_bound, call_unbind, DEVICE_GOES},
     {"probe", begin_unbound, call_bind, DEVICE_GOES | PROBES},
+    {"loading", begin_unloaded, call_load, DEVICE_GOES | LOADS},
 };
+
+static void end(struct state *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    if (s->event >= 0)
+        close(s->event);
+    if (s->buf >= 0)
+        close(s->buf);
+    free(s->p);
+    if (s->fresh)
+        munmap(s->fresh, LARGE);
+}
 
 // Copies there and back.
 static bool works(void)
 {
-    struct state s = {.fd = -1};
+    struct state s = {.fd = -1, .event = -1, .buf = -1};
     begin_buffers(&s);
     struct millrace_wait w;
     fill(s.p, 8192, 5);
@@ -341,30 +440,28 @@ static bool works(void)
                               .handle = s.handle};
     bool good = s.handle && job(s.fd, &in, 1, &w) == 0 && job(s.fd, &out, 1, &w) == 0 &&
                 memcmp(s.p, s.p + 4096, 4096) == 0;
-    close(s.fd);
-    free(s.p);
-    return good;
-}
-
-static void end(struct state *s)
-{
-    if (s->fd >= 0)
-        close(s->fd);
-    if (s->event >= 0)
-        close(s->event);
-    free(s->p);
-    if (s->fresh)
-        munmap(s->fresh, LARGE);
+    // As much as can be exported at all, so nothing else is charged.
+    struct rlimit limit, least;
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    least = limit;
+    least.rlim_cur = 8192;
+    setrlimit(RLIMIT_MEMLOCK, &least);
+    int error = call_export(&s);
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+    if (error)
+        printf("# exporting: %s\n", strerror(error));
+    end(&s);
+    return good && error == 0;
 }
 
 static void test(const struct call *c)
 {
-    int failures = 0, survived = 0, unclean = 0, odd = 0, other = 0, n;
+    int failures = 0, survived = 0, unclean = 0, odd = 0, other = 0, n, files = free_files();
     bool went_through = false;
     if (c->flags & PROBES && !spare_radix_trees(true))
         ok(false, "%s: cache-filter", c->name);
     for (n = 1; n < N_MAX; n++) {
-        struct state s = {.fd = -1, .event = -1};
+        struct state s = {.fd = -1, .event = -1, .buf = -1};
         c->begin(&s);
         arm(n);
         int error = c->act(&s);
@@ -393,6 +490,13 @@ static void test(const struct call *c)
         end(&s);
         if (!(c->flags & DEVICE_GOES))
             unclean += !nothing_held();
+        if (c->flags & LOADS && error)
+            unclean += !not_loaded();
+        if (free_files() != files) {
+            printf("# %s, failure %d: a file is left\n", c->name, n);
+            files = free_files();
+            unclean++;
+        }
     }
     if (c->flags & PROBES)
         spare_radix_trees(false);
@@ -403,19 +507,22 @@ static void test(const struct call *c)
         ok(failures > 0 && went_through, "%s: fails, and then does not", c->name);
     ok(odd == 0, "%s: ENOMEM%s or EFAULT%s%s", c->name, c->flags & PROBES ? ", EBUSY" : "",
        odd ? ", not " : "", odd ? strerror(other) : "");
-    if (c->flags & DEVICE_GOES)
+    if (c->flags & LOADS)
+        load_again();
+    else if (c->flags & DEVICE_GOES)
         begin_bound(NULL);
     ok(unclean == 0 && nothing_held() && works(), "%s: nothing is held, all works", c->name);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     printf("TAP version 13\n");
     if (!prepare())
         return 1;
     uint64_t room = room_on_card();
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-        test(&calls[i]);
+        if (argc > 1 ? strcmp(argv[1], calls[i].name) == 0 : !(calls[i].flags & LOADS))
+            test(&calls[i]);
     uint64_t left = room_on_card();
     ok(room > 0 && room == left, "as much card memory as before: %llu of %llu",
        (unsigned long long)left, (unsigned long long)room);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The driver in virtual machines (sim/pci): TAP. usage: [KERNEL=FILE MODULE=FILE] tests/driver/run.sh quick|full
-# KERNEL and MODULE: the debug kernel, and the driver's module for it (tests/driver/debug).
+# The driver in virtual machines (sim/pci): TAP. usage: [KERNEL=FILE MODULE=FILE PEER=FILE] tests/driver/run.sh quick|full
+# KERNEL, MODULE, PEER: the debug kernel, the driver's module for it, and the one of tests/driver/module (tests/driver/debug).
 set -u
 . tests/tools/tap.sh
 build=${BUILD:-build}
@@ -21,6 +21,7 @@ mkdir "$work/files"
 if [ -n "${MODULE:-}" ]; then
     objcopy --strip-debug "$MODULE" "$work/files/millrace.ko" || exit 1
     : >"$work/files/exporters"
+    mkdir "$work/files/bin" && cp "$PEER" "$work/files/bin/" || exit 1
 fi
 "$millrace" generate -m models/demo -q -d sim:tiny -p "And it came to pass" -n 6 --json >"$work/sim.json" || exit 1
 grep -v open_seconds "$work/sim.json" >"$work/files/expect.json"
@@ -62,11 +63,11 @@ in_one() {
     return $status
 }
 
-ok "driver: uapi, memory, dma-buf, isolation, clients, stress, removal, interrupt modes" vm uapi zero memory hostile dmabuf isolation clients some-stress removal costs modes
+ok "driver: uapi, memory, dma-buf, isolation, clients, stress, removal, its peers, interrupt modes" vm uapi zero memory hostile dmabuf isolation clients some-stress removal peer costs modes
 ok "driver: faults of the device" vm probe faults
 ok "driver: recovery" vm recovery
 if [ "$1" = full ]; then
-    PARAMS=$bounced MEMORY=768 ok "driver: bounced DMA" vm uapi memory dmabuf isolation clients removal generate
+    PARAMS=$bounced MEMORY=768 ok "driver: bounced DMA" vm uapi memory dmabuf isolation clients removal peer generate
     ok "driver: selftest" vm selftest
     PARAMS=slub_debug=FZP ok "driver: loading and unloading, with checks of all objects in memory" vm leaks
     PARAMS=slub_debug=FZP ok "driver: off and on again 200 times, likewise" vm rebind
