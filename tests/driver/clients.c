@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -292,6 +293,67 @@ static void test_signals(void)
     close(fd);
 }
 
+// ---- while memory is pinned
+// ----------------------------------------------------------------------
+
+enum { LARGE = 64 * MIB };
+
+// Of memory that nobody has touched, so that each page has to be found first.
+static bool map_fresh(int fd, bool again, uint32_t flags)
+{
+    void *p = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint32_t handle = map(fd, p, LARGE, flags);
+    bool good = handle && (!again || unmap(fd, handle));
+    if (again)
+        munmap(p, LARGE);
+    return good;
+}
+
+static void test_pinning(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {0};
+    int fd = open_device(), inside = 0;
+    int64_t took = now_ms();
+    bool good = map_fresh(fd, true, MILLRACE_MAP_READ);
+    took = now_ms() - took;
+    signals = 0;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    good &= map_fresh(fd, true, MILLRACE_MAP_READ) && card(fd, 16 * MIB) != 0 &&
+            map_fresh(fd, true, MILLRACE_MAP_WRITE);
+    setitimer(ITIMER_REAL, &never, NULL);
+    ok(good && signals >= 3, "signals end neither a mapping nor an allocation (%d)", (int)signals);
+    close(fd);
+
+    for (int i = 1; i <= 8; i++) {
+        int ready[2], status;
+        char byte;
+        if (pipe(ready) != 0)
+            exit(1);
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0) {
+            int own = open_device();
+            if (write(ready[1], "", 1) == 1 &&
+                map_fresh(own, false, i & 1 ? MILLRACE_MAP_READ : MILLRACE_MAP_WRITE) &&
+                write(ready[1], "", 1) == 1)
+                pause_ms(60000);
+            exit(1);
+        }
+        close(ready[1]);
+        good &= read(ready[0], &byte, 1) == 1;
+        pause_ms((int)took * i / 10);
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        good &= WIFSIGNALED(status);
+        inside += read(ready[0], &byte, 1) == 0;
+        close(ready[0]);
+    }
+    ok(good && inside > 0 && contexts_become(0) && pinned_pages() == 0,
+       "killed while memory is pinned for it (%d of 8): nothing stays pinned", inside);
+}
+
 // ---- a run that does not end
 // ----------------------------------------------------------------------
 
@@ -330,6 +392,7 @@ int main(void)
     test_threads();
     test_processes();
     test_signals();
+    test_pinning();
     test_endless();
     return done();
 }

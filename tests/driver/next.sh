@@ -25,5 +25,8 @@ machine() {
 PARAMS=slub_debug=FZP ok "driver: 6.12: uapi, memory, dma-buf, clients, removal, interrupt modes, selftest, leaks" \
     machine uapi memory dmabuf clients removal modes selftest leaks
 ok "it was 6.12" grep -q '^6\.12\.' "$work/log"
+# Pinning waits for userfaultfd in this one.
+ok "driver: 6.12: recovery" machine recovery
+ok "6.12: killed in a mapping that waits" grep -q 'ok .* killed while it waits for its memory, in a mapping: ' "$work/log"
 PARAMS=swiotlb=131072,force MEMORY=768 ok "driver: 6.12: bounced DMA" machine uapi memory dmabuf generate
 done_testing

@@ -3,8 +3,10 @@
 // (tests/driver/module): a PCI core whose recovery from an error fails, also for good, and another
 // driver's device that an exported dma-buf is attached to. Inside the virtual machine.
 #include <linux/dma-buf.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "tests/driver/module/peer.h"
@@ -218,6 +220,142 @@ static void test_not_back(void)
     }
 }
 
+// ---- signals while calls wait
+// ----------------------------------------------------------------------
+
+static volatile sig_atomic_t signals;
+static void on_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static void signals_every_ms(int ms)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    const struct itimerval often = {{0, ms * 1000}, {0, ms * 1000}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
+enum { CALLS = 9 };
+
+// What the calls work with.
+struct things {
+    int fd, buf;
+    uint8_t *p;
+    uint64_t at, job;
+    uint32_t handle;
+};
+
+static int call_number(int number, struct things *t)
+{
+    struct millrace_info info;
+    struct millrace_alloc alloc = {.bytes = 4096};
+    struct millrace_free free = {.addr = t->at};
+    struct millrace_map map = {.user = (uintptr_t)t->p, .bytes = 4096, .flags = BOTH};
+    struct millrace_unmap unmap = {.handle = t->handle};
+    struct millrace_op op = {
+        .op = MILLRACE_OP_COPY_IN, .addr = t->at, .bytes = 4096, .handle = t->handle};
+    struct millrace_submit submit = {.ops = (uintptr_t)&op, .count = 1};
+    struct millrace_export export = {.handle = t->handle, .flags = BOTH};
+    struct millrace_import import = {.fd = t->buf, .flags = BOTH};
+    struct millrace_wait wait = {.job = t->job, .deadline_ns = -1};
+    const struct {
+        unsigned long request;
+        void *argument;
+    } calls[CALLS] = {{MILLRACE_IOC_INFO, &info},     {MILLRACE_IOC_ALLOC, &alloc},
+                      {MILLRACE_IOC_FREE, &free},     {MILLRACE_IOC_MAP, &map},
+                      {MILLRACE_IOC_UNMAP, &unmap},   {MILLRACE_IOC_SUBMIT, &submit},
+                      {MILLRACE_IOC_EXPORT, &export}, {MILLRACE_IOC_IMPORT, &import},
+                      {MILLRACE_IOC_WAIT, &wait}};
+    int error = refused(t->fd, calls[number].request, calls[number].argument);
+    if (export.fd > 0)
+        close(export.fd);
+    return error;
+}
+
+// A process that does this is killed in it; it ended by that.
+static bool killed_in(int number, struct things *t)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(call_number(number, t));
+    pause_ms(20);
+    kill(pid, SIGKILL);
+    return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
+}
+
+// Every call that waits for the end of recovery.
+static void test_signals(void)
+{
+    struct things t = {.fd = open_device(), .p = aligned_alloc(4096, 8192)};
+    int interrupted = 0, killed = 0, again = 0;
+    if (!t.p)
+        exit(1);
+    memset(t.p, 1, 8192);
+    t.at = card(t.fd, 4096) - 1;
+    t.handle = map(t.fd, t.p, 8192, BOTH);
+    struct millrace_export e = {.handle = t.handle, .flags = BOTH};
+    t.buf = ioctl(t.fd, MILLRACE_IOC_EXPORT, &e) == 0 ? e.fd : -1;
+    long before = pinned();
+    core_calls(PEER_ERROR_DETECTED, PEER_FROZEN);
+    // The job is there before the device is: nothing else can be submitted.
+    t.job = 1;
+    signals_every_ms(20);
+    for (int i = 0; i < CALLS - 1; i++) {
+        int error = call_number(i, &t);
+        interrupted += error == EINTR;
+        if (error != EINTR)
+            printf("# call %d: %s\n", i, strerror(error));
+    }
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    ok(interrupted == CALLS - 1, "signals end %d of %d calls that wait", interrupted, CALLS - 1);
+    for (int i = 0; i < CALLS - 1; i++)
+        killed += killed_in(i, &t);
+    ok(killed == CALLS - 1, "SIGKILL ends %d of %d", killed, CALLS - 1);
+    core_calls(PEER_SLOT_RESET, 0);
+    core_calls(PEER_RESUME, 0);
+    // Nothing of them has been done.
+    ok(pinned() == before && call_number(CALLS - 1, &t) == ENOENT,
+       "what was interrupted has not been done");
+    for (int i = 0; i < CALLS; i++)
+        again += call_number((int[]){0, 1, 5, 8, 6, 7, 3, 2, 4}[i], &t) == 0;
+    ok(again == CALLS, "and is done when it is called again (%d)", again);
+    close(t.buf);
+    close(t.fd);
+    free(t.p);
+}
+
+// Killed while it waits for memory to be cleared, by a device that does nothing just then. There is
+// room for the second one when nothing is left of the first.
+static void test_clear_killed(void)
+{
+    bool good = true;
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct millrace_alloc a = {.bytes = 900ull * MIB};
+            signals_every_ms(5); // which end no wait for memory
+            exit(refused(open_device(), MILLRACE_IOC_ALLOC, &a));
+        }
+        pause_ms(100);
+        core_calls(PEER_ERROR_DETECTED, PEER_FROZEN);
+        good &= waitpid(pid, &status, WNOHANG) == 0;
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        good &= WIFSIGNALED(status);
+        core_calls(PEER_SLOT_RESET, 0);
+        core_calls(PEER_RESUME, 0);
+    }
+    ok(good && works_again(),
+       "killed while memory is cleared for it, in recovery: nothing is left of it");
+}
+
 // ---- an importer
 // ----------------------------------------------------------------------------------
 
@@ -392,6 +530,8 @@ int main(void)
     test_left_alone();
     test_paused();
     test_not_back();
+    test_signals();
+    test_clear_killed();
     test_import();
     test_kernel_mapping();
     test_read_only();

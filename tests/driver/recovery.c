@@ -413,33 +413,37 @@ static void test_slow_memory(void)
     }
 }
 
-// Killed while it waits for its memory in a submission: it ends, and nothing of it is left.
-static void test_slow_memory_killed(void)
+// Killed while it waits for its memory: it ends, and nothing of it is left.
+static void test_slow_memory_killed(unsigned kind)
 {
     int ready[2], status;
-    char byte;
+    char waits = 0;
     if (pipe(ready) != 0)
         exit(1);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        struct other o = {.fd = open_device(), .rounds = 1};
+        struct other o = {.fd = open_device(), .rounds = kind};
         void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         struct pollfd p = {slow_page(page), POLLIN, 0};
         o.last = (int64_t)(uintptr_t)page;
-        if (p.fd < 0 || pthread_create(&o.thread, NULL, touch_slow_memory, &o) != 0 ||
-            poll(&p, 1, 20000) != 1 || write(ready[1], "", 1) != 1)
+        if (p.fd < 0 || pthread_create(&o.thread, NULL, touch_slow_memory, &o) != 0)
+            exit(1);
+        waits = poll(&p, 1, kind ? 20000 : 2000) == 1 ? 'y' : 'n';
+        if (write(ready[1], &waits, 1) != 1)
             exit(1);
         pause_ms(60000);
         exit(0);
     }
     close(ready[1]);
-    bool waits = read(ready[0], &byte, 1) == 1;
+    bool good = read(ready[0], &waits, 1) == 1 && (waits == 'y' || kind == 0);
     close(ready[0]);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    ok(waits && WIFSIGNALED(status) && strncmp(sysfs("contexts"), "0 ", 2) == 0,
-       "killed while it waits for its memory, in a submission: nothing is left");
+    ok(good && WIFSIGNALED(status) && strncmp(sysfs("contexts"), "0 ", 2) == 0 &&
+           pinned_pages() == 0,
+       "killed while it waits for its memory, in a %s%s: nothing is left",
+       kind ? "submission" : "mapping", waits == 'y' ? "" : " (which does not wait here)");
 }
 
 static volatile sig_atomic_t signals;
@@ -763,7 +767,8 @@ int main(void)
     test_run_cut();
     test_alloc();
     test_slow_memory();
-    test_slow_memory_killed();
+    test_slow_memory_killed(0);
+    test_slow_memory_killed(1);
     test_paused_signals();
     test_lost();
     test_wrong();

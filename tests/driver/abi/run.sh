@@ -105,26 +105,30 @@ fields() {
 ok doc_has_every_field fields
 ok doc_has_every_parameter uses < <(sed -n 's/^module_param(\([a-z_]*\),.*/\1/p' driver/*.c)
 
-# Each row of the fault table names tests, `PROGRAM`: TEXT, TEXT; the program is run and the texts stand in it.
+# Each row of the tables of faults and of waits names tests, `PROGRAM`: TEXT, TEXT; the program is run and the texts
+# stand in it. Those of tests/unit are all run; there a text is a function's name.
 fault_rows() {
-    local bad=0 rows=0 row test program text texts
+    local bad=0 rows=0 row test program source text texts
     while read -r row; do
         rows=$((rows + 1))
         while read -r test; do
-            program=$(sed -n 's/^`\([a-z]*\)`.*/\1/p' <<<"$test")
-            if [ -z "$program" ] || [ ! -f "tests/driver/$program.c" ] || ! grep -qE "vm .*\b$program\b" tests/driver/run.sh; then
+            program=$(sed -n 's/^`\([a-z_]*\)`.*/\1/p' <<<"$test")
+            source=tests/driver/$program.c
+            [[ $program != test_* ]] || source=tests/unit/$program.c
+            if [ -z "$program" ] || [ ! -f "$source" ] || { [[ $program != test_* ]] && ! grep -qE "vm .*\b$program\b" tests/driver/run.sh; }; then
                 echo "# no test: $row"
                 bad=1
                 continue
             fi
-            texts=$(sed -n 's/^`[a-z]*`: //p' <<<"$test")
+            texts=$(sed -n 's/^`[a-z_]*`: //p' <<<"$test")
             while read -r text; do
-                [ -z "$text" ] || grep -qF -- "$text" "tests/driver/$program.c" || { echo "# $program.c has no \"$text\""; bad=1; }
+                [[ $program != test_* ]] || text=${text// /_}
+                [ -z "$text" ] || grep -qF -- "$text" "$source" || { echo "# $program.c has no \"$text\""; bad=1; }
             done < <(sed 's/, /\n/g' <<<"$texts")
         done < <(sed 's/; */\n/g' <<<"$row")
-    done < <(awk '/^## / { faults = $2 == "Faults" } faults && /^\| fault / { table = 1; next } !/^\|/ { table = 0 }
+    done < <(awk '/^\| (fault|wait) / { table = 1; next } !/^\|/ { table = 0 }
         table && !/^\|---/ { n = split($0, c, / *\| */); print c[n - 1] }' "$1")
-    [ $rows -ge 30 ] || { echo "# $rows rows"; bad=1; }
+    [ $rows -ge 50 ] || { echo "# $rows rows"; bad=1; }
     return $bad
 }
 ok doc_fault_table_names_tests fault_rows $doc
