@@ -22,8 +22,8 @@ machine() {
     sed 's/^/    /' "$work/log"
     return $status
 }
-PARAMS=slub_debug=FZP ok "driver: 6.12: uapi, memory, dma-buf, clients, removal, interrupt modes, selftest, leaks" \
-    machine uapi memory dmabuf clients removal modes selftest leaks
+PARAMS=slub_debug=FZP ok "driver: 6.12: uapi, memory, files and processes, dma-buf, clients, removal, interrupt modes, selftest, leaks" \
+    machine uapi memory hostile dmabuf clients removal modes selftest leaks
 ok "it was 6.12" grep -q '^6\.12\.' "$work/log"
 # Pinning waits for userfaultfd in this one.
 ok "driver: 6.12: recovery" machine recovery
