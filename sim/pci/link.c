@@ -344,14 +344,20 @@ static pid_t start(char *const *argv)
     return pid;
 }
 
+// A machine that is suspended to RAM is woken: it has no button that somebody could press.
 static void qmp_read(bool verbose)
 {
     char text[4096];
-    ssize_t n = read(qmp, text, sizeof text);
-    if (n <= 0)
+    ssize_t n = read(qmp, text, sizeof text - 1);
+    if (n <= 0) {
         broken = true;
-    else if (verbose)
-        fprintf(stderr, "vm: qmp: %.*s", (int)n, text);
+        return;
+    }
+    text[n] = 0;
+    if (verbose)
+        fprintf(stderr, "vm: qmp: %s", text);
+    if (strstr(text, "\"event\": \"SUSPEND\""))
+        monitor("{\"execute\":\"system_wakeup\"}\n", -1);
 }
 
 // The function's socket has ended: false at the end of the machine.

@@ -39,7 +39,7 @@ microvm)
     slot=bus=pcie.0,addr=5 clock="tsc_early_khz=${khz:-2600000} tsc=reliable"
     ;;
 q35)
-    machine=(-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off -M "q35,sata=off,smbus=off,usb=off,vmport=off,i8042=off,hpet=off" -bios qboot.rom
+    machine=(-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off -M "q35,sata=off,smbus=off,usb=off,vmport=off,i8042=off"
         -device pcie-root-port,id=rp0,bus=pcie.0,addr=5,chassis=1,slot=1)
     slot=bus=rp0 clock=
     ;;

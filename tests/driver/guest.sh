@@ -150,7 +150,7 @@ with_peer() {
 
 for group; do
     case $group in
-    uapi | zero | memory | hostile | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | nomem) ok "$group" program "$group" ;;
+    uapi | zero | memory | hostile | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | suspend | nomem) ok "$group" program "$group" ;;
     # shellcheck disable=SC2046
     fuzz) ok "fuzzer of the uapi" program fuzz $(cat /fuzz) ;;
     peer) ok "peer" with_peer ;;

@@ -578,7 +578,7 @@ static bool sleep_and_wake(void)
 {
     if (access("/sys/power/disk", R_OK) == 0)
         return !put_file("/sys/power/state", "disk") && errno == ENODEV;
-    return put_file("/sys/power/pm_test", "devices") && put_file("/sys/power/state", "freeze");
+    return put_file("/sys/power/pm_test", "platform") && put_file("/sys/power/state", "freeze");
 }
 
 static void test_sleep(void)

@@ -73,6 +73,7 @@ if [ "$1" = full ]; then
     PARAMS=slub_debug=FZP ok "driver: off and on again 200 times, likewise" vm rebind
     ok "driver: faults of the whole device" vm broken
     MACHINE=q35 ok "driver: errors of the bus, hot plugging" vm hotplug
+    MACHINE=q35 ok "driver: suspend to RAM" vm suspend
     ok "driver: 10,000 jobs" vm stress
     # FUZZ_SECONDS=600 FUZZ_SEED=2 for more, or others.
     echo "${FUZZ_SECONDS:-60} ${FUZZ_SEED:-1}" >"$work/files/fuzz"
