@@ -315,9 +315,11 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
+/* As it was when it worked, but for bus mastering: nobody has looked at it yet. */
 static void restore_state(struct pci_dev *pdev)
 {
 	pci_restore_state(pdev);
+	pci_clear_master(pdev);
 	pci_save_state(pdev);
 }
 

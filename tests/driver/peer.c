@@ -95,18 +95,29 @@ static bool call_ends(struct caller *c, int error)
     return c->error == error;
 }
 
+static bool bus_master(void)
+{
+    enum { COMMAND = 4, MASTER = 4 };
+    uint16_t command = 0;
+    int fd = open(pci_file("config"), O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && pread(fd, &command, 2, COMMAND) == 2;
+    if (fd >= 0)
+        close(fd);
+    return good && command & MASTER;
+}
+
 static bool dead_for(struct client *c)
 {
     struct millrace_info info;
-    return refused(c->fd, MILLRACE_IOC_INFO, &info) == EIO && round_trip(c, 3) == -EIO &&
-           open(NODE, O_RDWR | O_CLOEXEC) < 0 && errno == EIO;
+    return !bus_master() && refused(c->fd, MILLRACE_IOC_INFO, &info) == EIO &&
+           round_trip(c, 3) == -EIO && open(NODE, O_RDWR | O_CLOEXEC) < 0 && errno == EIO;
 }
 
 // What was in work is not ended by anybody, so the function needs a reset.
 static bool bound_again(void)
 {
     return access(NODE, F_OK) != 0 && function_level_reset() && tell_driver("bind") &&
-           works_again();
+           works_again() && bus_master();
 }
 
 // The core says that the device will not be back.
