@@ -116,6 +116,7 @@ static void moved_memory(void)
     ok(good, "memory that was dropped stays the device's, and is not the program's any more");
     munmap(p, 2 * MIB);
     good = copy(fd, MILLRACE_OP_COPY_IN, other, handle) == 0 && unmap(fd, handle);
+    good &= unmap(fd, from);
     memset(q, 0, MIB);
     handle = map(fd, q, MIB, MILLRACE_MAP_WRITE);
     ok(good && copy(fd, MILLRACE_OP_COPY_OUT, other, handle) == 0 && is_filled(q, MIB, 1),

@@ -376,13 +376,13 @@ static void test_refused(int fd)
 // that end by that alone take as long.
 static void test_soon(int fd)
 {
-    enum { JOBS = 20, LOOK_MS = 500 };
-    uint8_t *p = aligned_alloc(4096, 4096);
-    uint64_t at = card(fd, 4096) - 1;
-    struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 4096};
+    enum { JOBS = 20, LOOK_MS = 500, BYTES = 256 << 10 }; // some milliseconds: more than one poll
+    uint8_t *p = aligned_alloc(4096, BYTES);
+    uint64_t at = card(fd, BYTES) - 1;
+    struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = BYTES};
     bool good = true;
-    memset(p, 1, 4096);
-    op.handle = map(fd, p, 4096, MILLRACE_MAP_READ);
+    memset(p, 1, BYTES);
+    op.handle = map(fd, p, BYTES, MILLRACE_MAP_READ);
     int64_t begun = now_ms();
     for (int i = 0; i < JOBS; i++)
         good &= take(fd, submit(fd, &op, 1));
