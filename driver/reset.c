@@ -272,8 +272,10 @@ static void reset_prepare(struct pci_dev *pdev)
 	 * One that was reset unasked has forgotten its bus address. The PCI core
 	 * would save that now and give it back after the reset.
 	 */
-	if (millrace_read(dev, MR_PCIE_REG_MAGIC) == U32_MAX && pci_device_is_present(pdev))
+	if (millrace_read(dev, MR_PCIE_REG_MAGIC) == U32_MAX && pci_device_is_present(pdev)) {
 		pci_restore_state(pdev); /* of when the device was set up */
+		pci_clear_master(pdev); /* until it has been verified */
+	}
 	millrace_pause(dev, true);
 }
 
