@@ -32,25 +32,6 @@ static bool contexts_become(int wanted)
     return false;
 }
 
-// Jobs of the only context, from debugfs.
-static bool jobs_become(int wanted)
-{
-    int n = -1;
-    for (int i = 0; i < 100; i++) {
-        FILE *f = fopen("/sys/kernel/debug/millrace/millrace0/contexts", "r");
-        if (f) {
-            if (fscanf(f, "ring %*d pid %*d jobs %d", &n) != 1)
-                n = -1;
-            fclose(f);
-        }
-        if (n == wanted)
-            return true;
-        pause_ms(50);
-    }
-    printf("# %d jobs\n", n);
-    return false;
-}
-
 static bool parameter(const char *name, const char *value)
 {
     char path[96];

@@ -354,7 +354,7 @@ static void test_clear_killed(void)
             signals_every_ms(5); // which end no wait for memory
             exit(refused(open_device(), MILLRACE_IOC_ALLOC, &a));
         }
-        pause_ms(100);
+        good &= jobs_become(1); // it has begun: a signal ends the wait of a call that has not
         core_calls(PEER_ERROR_DETECTED, PEER_FROZEN);
         good &= waitpid(pid, &status, WNOHANG) == 0;
         kill(pid, SIGKILL);
