@@ -37,7 +37,7 @@ vm() {
     if [[ -n ${MODULE:-} && ${PARAMS:-} != *,force* ]]; then
         for group; do
             case $group in
-            hostile | dmabuf | clients | three | some-stress | stress | fuzz) twice+=" $group" ;;
+            hostile | dmabuf | clients | three | some-stress | stress | fuzz | leaks) twice+=" $group" ;;
             *) once+=" $group" ;;
             esac
         done
