@@ -13,23 +13,10 @@
 
 enum { MIB = 1 << 20, RINGS = 16 };
 
-// Rings in use, from sysfs; waits for a while until there are as many as expected.
-static bool contexts_become(int wanted)
+// Rings in use.
+static bool contexts_become(long wanted)
 {
-    int n = -1;
-    for (int i = 0; i < 100; i++) {
-        FILE *f = fopen("/sys/class/misc/millrace0/contexts", "r");
-        if (f) {
-            if (fscanf(f, "%d", &n) != 1)
-                n = -1;
-            fclose(f);
-        }
-        if (n == wanted)
-            return true;
-        pause_ms(50);
-    }
-    printf("# %d contexts\n", n);
-    return false;
+    return number_becomes("/sys/class/misc/millrace0/contexts", "", wanted);
 }
 
 static bool parameter(const char *name, const char *value)

@@ -215,23 +215,40 @@ static inline long pinned_pages(void)
     return acquired - released;
 }
 
-// Jobs of the only context, from debugfs.
-static inline bool jobs_become(int wanted)
+// The first number behind `before` in a file; -1 where there is none.
+static inline long number_in(const char *path, const char *before)
 {
-    int n = -1;
+    char line[256];
+    long n = -1;
+    FILE *f = fopen(path, "r");
+    while (f && n < 0 && fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, before);
+        if (at && sscanf(at + strlen(before), "%ld", &n) != 1)
+            n = -1;
+    }
+    if (f)
+        fclose(f);
+    return n;
+}
+
+// Waits for a while until it is what is expected.
+static inline bool number_becomes(const char *path, const char *before, long wanted)
+{
+    long n = -1;
     for (int i = 0; i < 100; i++) {
-        FILE *f = fopen("/sys/kernel/debug/millrace/millrace0/contexts", "r");
-        if (f) {
-            if (fscanf(f, "ring %*d pid %*d jobs %d", &n) != 1)
-                n = -1;
-            fclose(f);
-        }
+        n = number_in(path, before);
         if (n == wanted)
             return true;
         pause_ms(50);
     }
-    printf("# %d jobs\n", n);
+    printf("# %s: %ld\n", path, n);
     return false;
+}
+
+// Jobs of the first context.
+static inline bool jobs_become(long wanted)
+{
+    return number_becomes("/sys/kernel/debug/millrace/millrace0/contexts", " jobs ", wanted);
 }
 
 // The plan, and the program's status.

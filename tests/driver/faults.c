@@ -246,15 +246,14 @@ static void bad_head(void)
 }
 
 // How often the device was set up again; waits a while for more than `before`.
-static unsigned long resets(unsigned long before)
+static long resets(long before)
 {
-    unsigned long n = 0;
+    long n = 0;
     for (int i = 0; i < 200 && n <= before; i++) {
-        FILE *f = fopen("/sys/class/misc/millrace0/resets", "r");
-        if (!f || fscanf(f, "%lu", &n) != 1)
+        n = number_in("/sys/class/misc/millrace0/resets", "");
+        if (n < 0)
             exit(1);
-        fclose(f);
-        poll(NULL, 0, 10);
+        pause_ms(10);
     }
     return n - before;
 }
@@ -269,7 +268,7 @@ static void innocent_run(void)
         struct client c;
         bool good = client_open(&c) && round_trip(&c, 1) == 0; // ring 0; the other client has 1
         int fd = open_device();
-        unsigned long before = resets(0);
+        long before = resets(0);
         struct millrace_op op = {.op = MILLRACE_OP_RUN, .bytes = 128, .offset = (uintptr_t)desc};
         struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
         op.addr = card(fd, 4096) - 1;
@@ -287,9 +286,9 @@ static void innocent_run(void)
         }
         struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
         int got = refused(fd, MILLRACE_IOC_WAIT, &w);
-        unsigned long n = resets(before);
+        long n = resets(before);
         ok(good && got == 0 && w.status == MILLRACE_STATUS_ENGINE && n == 1,
-           "%s: a run under way ends before (%s, status %u, %lu resets)", name, strerror(got),
+           "%s: a run under way ends before (%s, status %u, %ld resets)", name, strerror(got),
            w.status, n);
         set_parameter("stop_ms", STOP_MS);
         set_parameter("timeout_ms", TIMEOUT_MS);
@@ -309,7 +308,7 @@ static void reset_unasked(void)
     bool good = client_open(&c) && round_trip(&c, 1) == 0;
     uint8_t *p = aligned_alloc(4096, BIG);
     struct millrace_op ops[COPIES], back;
-    unsigned long before = resets(0);
+    long before = resets(0);
     ops[0] =
         (struct millrace_op){.op = MILLRACE_OP_COPY_IN, .addr = card(c.fd, BIG) - 1, .bytes = BIG};
     fill(p, BIG, 6);
@@ -322,9 +321,9 @@ static void reset_unasked(void)
     fault_arm((struct fault){.code = VM_FAULT_LINK, .value = 1});
     struct millrace_wait w = {.job = s.job, .deadline_ns = -1};
     int got = refused(c.fd, MILLRACE_IOC_WAIT, &w);
-    unsigned long n = resets(before);
+    long n = resets(before);
     ok(good && got == 0 && w.status == 0 && fault_struck() == 1 && n > 0,
-       "link lost for a moment: the job goes on (%s, status %u, %lu resets)", strerror(got),
+       "link lost for a moment: the job goes on (%s, status %u, %ld resets)", strerror(got),
        w.status, n);
     memset(p, 0, BIG);
     back = ops[0];

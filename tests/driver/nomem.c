@@ -25,19 +25,6 @@ static bool put(const char *path, const char *text)
     return good;
 }
 
-static long number_in(const char *path, const char *before)
-{
-    char line[256];
-    long n = -1;
-    FILE *f = fopen(path, "r");
-    while (f && n < 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, before, strlen(before)) == 0)
-            n = atol(line + strlen(before));
-    if (f)
-        fclose(f);
-    return n;
-}
-
 // What is pinned is held to RLIMIT_MEMLOCK from here on, though this is root.
 static bool drop_ipc_lock(void)
 {
