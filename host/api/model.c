@@ -126,6 +126,11 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
     };
 }
 
+bool mr_model_is_eos(const struct mr_model *model, int32_t id)
+{
+    return mr_config_is_eos(&model->packed.config, id);
+}
+
 int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err)
 {
     if (!model->packed.stream)

@@ -245,7 +245,7 @@ static void next_token(struct mr_task *t, struct mr_task_tools *tools, float *lo
         mr_task_fail(t, &err);
         return;
     }
-    if (id == c->eos_token_id && !t->request.ignore_eos) {
+    if (!t->request.ignore_eos && mr_config_is_eos(c, id)) {
         finish(t, tools, MR_FINISH_EOS);
         return;
     }

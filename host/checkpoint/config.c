@@ -57,6 +57,44 @@ static int read_token_id(const json_t *config, const char *path, const char *key
     return rc;
 }
 
+bool mr_config_is_eos(const struct mr_config *c, int id)
+{
+    bool is = id >= 0 && id == c->eos_token_id;
+    for (int i = 0; i < c->n_more_eos; i++)
+        is |= id == c->more_eos_ids[i];
+    return is;
+}
+
+// One id, null, or a list of ids: an empty one is as good as null.
+static int read_eos(const json_t *config, const char *path, struct mr_config *c,
+                    struct mr_error *err)
+{
+    const json_t *list = json_object_get(config, "eos_token_id");
+    size_t n = json_array_size(list);
+    if (!json_is_array(list))
+        return read_token_id(config, path, "eos_token_id", c->vocab_size, &c->eos_token_id, err);
+    if (n > MR_MAX_EOS)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s: \"eos_token_id\" lists %zu ids, more than %d; leave out those that the "
+                       "model never writes",
+                       path, n, MR_MAX_EOS);
+    c->eos_token_id = -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(list, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+            json_integer_value(id) >= c->vocab_size)
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: entry %zu of \"eos_token_id\" is %s; expected a token id from 0 to "
+                           "%d; " CORRECT,
+                           path, i,
+                           json_is_integer(id) ? "outside the vocabulary" : mr_json_kind(id),
+                           c->vocab_size - 1);
+        *(i == 0 ? &c->eos_token_id : &c->more_eos_ids[c->n_more_eos++]) =
+            (int)json_integer_value(id);
+    }
+    return 0;
+}
+
 static int check_architecture(const json_t *config, const char *path, struct mr_error *err)
 {
     const json_t *type = json_object_get(config, "model_type");
@@ -178,7 +216,7 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
     if (!rc)
         rc = read_token_id(json, path, "bos_token_id", c->vocab_size, &c->bos_token_id, err);
     if (!rc)
-        rc = read_token_id(json, path, "eos_token_id", c->vocab_size, &c->eos_token_id, err);
+        rc = read_eos(json, path, c, err);
     return rc;
 }
 

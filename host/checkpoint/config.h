@@ -3,6 +3,8 @@
 #ifndef MILLRACE_CHECKPOINT_CONFIG_H
 #define MILLRACE_CHECKPOINT_CONFIG_H
 
+#include <stdbool.h>
+
 #include "common/error.h"
 
 // Limits that every loaded configuration satisfies; with them no product of a layer's dimensions
@@ -14,6 +16,7 @@ enum {
     MR_MAX_LAYER = 512,
     MR_MAX_HEAD = 1024,
     MR_MAX_INNER = 4 * MR_MAX_EMBD,
+    MR_MAX_EOS = 16, // ids in a list of eos_token_id
 };
 
 struct mr_config {
@@ -27,8 +30,12 @@ struct mr_config {
     int n_inner;              // width of the feed-forward, 1..MR_MAX_INNER; null means 4 * n_embd
     float layer_norm_epsilon; // > 0
     int bos_token_id;         // -1 if none; may lie outside the vocabulary, then it never occurs
-    int eos_token_id;         // -1 if none; as above
+    int eos_token_id;         // -1 if none; as above. The first, where config.json has a list
+    int more_eos_ids[MR_MAX_EOS - 1], n_more_eos; // the rest of the list, which end a text as well
 };
+
+// Whether token `id` ends a text: any of the ids that config.json gives, as in transformers.
+bool mr_config_is_eos(const struct mr_config *c, int id);
 
 // Reads config.json at `path`. Refuses other architectures and every setting that would change the
 // computation (activation function, tied embeddings). n_embd, n_layer, n_head and vocab_size must

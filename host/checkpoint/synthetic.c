@@ -120,6 +120,11 @@ static int write_json(json_t *root, const char *dir, const char *name, struct mr
 static json_t *config_json(const struct mr_config *c)
 {
     json_t *eos = c->eos_token_id < 0 ? json_null() : json_integer(c->eos_token_id);
+    if (c->n_more_eos > 0) {
+        eos = json_pack("[o]", eos);
+        for (int i = 0; i < c->n_more_eos; i++)
+            json_array_append_new(eos, json_integer(c->more_eos_ids[i]));
+    }
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:n}", "model_type", "gptj",
                      "vocab_size", c->vocab_size, "n_positions", c->n_positions, "n_embd",
                      c->n_embd, "n_layer", c->n_layer, "n_head", c->n_head, "rotary_dim",

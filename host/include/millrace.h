@@ -73,7 +73,7 @@ struct mr_model_info {
     uint64_t file_bytes;      // of a packed file, else 0
     uint64_t embedding_bytes; // of one token's row
     int vocab_size, n_positions, n_embd, n_layer, n_head, head_dim, rotary_dim, n_inner;
-    int eos_token_id; // -1 if the model has none
+    int eos_token_id; // -1 if the model has none; the first of several (mr_model_is_eos())
     enum mr_weight_format format;
     bool smoothed, packed_file, has_tokenizer;
     bool calibrated; // rounded with mr_load_options.calibrate
@@ -89,6 +89,9 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
                   struct mr_error *err);
 void mr_model_close(struct mr_model *model);
 void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info);
+
+// Whether token `id` ends a text: any of the ids that config.json lists as eos_token_id.
+bool mr_model_is_eos(const struct mr_model *model, int32_t id);
 
 // Writes the packed form. `path` appears only when it is complete.
 int mr_model_save(const struct mr_model *model, const char *path, struct mr_error *err);
@@ -272,7 +275,7 @@ struct mr_request {
     size_t prompt_count;
     int max_tokens; // new tokens at most; 0 only with echo_logprobs
     struct mr_sampling sampling;
-    bool ignore_eos;
+    bool ignore_eos;         // tokens that end a text (mr_model_is_eos()) are tokens like any other
     const char *const *stop; // text ends before the first of these; UTF-8, not empty; copied
     int n_stop;
     bool logprobs;      // of new tokens

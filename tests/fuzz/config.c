@@ -20,5 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check(c.n_inner >= 1 && c.n_inner <= MR_MAX_INNER, "n_inner");
     fuzz_check(c.layer_norm_epsilon > 0 && c.layer_norm_epsilon <= 1, "layer_norm_epsilon");
     fuzz_check(c.bos_token_id >= -1 && c.eos_token_id >= -1, "token ids");
+    fuzz_check(c.n_more_eos >= 0 && c.n_more_eos < MR_MAX_EOS, "eos_token_id");
+    for (int i = 0; i < c.n_more_eos; i++)
+        fuzz_check(mr_config_is_eos(&c, c.more_eos_ids[i]) && c.more_eos_ids[i] < c.vocab_size,
+                   "eos_token_id");
     return 0;
 }

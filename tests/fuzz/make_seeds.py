@@ -86,6 +86,7 @@ def config():
     put("config", "fixture", json.dumps(CONFIG))
     put("config", "all", json.dumps(CONFIG | {"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "n_inner": None,
                                               "tie_word_embeddings": False, "eos_token_id": None}, indent=1))
+    put("config", "eos", json.dumps(CONFIG | {"eos_token_id": [12, 0, 3]}))
     put("config", "other", '{"model_type": "a name as long as it can be shown in a message and then a little longer than that, '
                            'so that it is cut"}')
     put("config", "array", "[1, 2.5e300, \"\\u0000\"]")

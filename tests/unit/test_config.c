@@ -114,7 +114,7 @@ static void refuses_size_of_wrong_type(void **state)
     refuse("{" GPTJ "\"vocab_size\":\"50\"}", MR_ERR_FORMAT, "a string where an integer");
     refuse("{" GPTJ "\"vocab_size\":50.5}", MR_ERR_FORMAT, "a fractional number");
     refuse("{" GPTJ SIZES ",\"rotary_dim\":null}", MR_ERR_FORMAT, "\"rotary_dim\" is null");
-    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":[1,2]}", MR_ERR_FORMAT, "an array");
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"bos_token_id\":[1,2]}", MR_ERR_FORMAT, "an array");
     refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"layer_norm_epsilon\":\"1e-5\"}", MR_ERR_FORMAT,
            "a string where a number");
 }
@@ -144,6 +144,32 @@ static void refuses_tokens_outside_the_vocabulary(void **state)
     refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"bos_token_id\":50256}", MR_ERR_FORMAT,
            "\"bos_token_id\" is 50256, outside");
     refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":-1}", MR_ERR_FORMAT, "is -1");
+}
+
+static void eos_token_id_may_be_a_list(void **state)
+{
+    (void)state;
+    struct mr_config c;
+    load(&c, "{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":[7,49,0,7]}");
+    assert_int_equal(c.eos_token_id, 7);
+    for (int id = -1; id < 50; id++)
+        assert_int_equal(mr_config_is_eos(&c, id), id == 7 || id == 49 || id == 0);
+    load(&c, "{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":[]}");
+    assert_int_equal(c.eos_token_id, -1);
+    assert_false(mr_config_is_eos(&c, -1)); // "none" is no token
+    load(&c, "{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":12}");
+    assert_int_equal(c.n_more_eos, 0);
+    assert_true(mr_config_is_eos(&c, 12) && !mr_config_is_eos(&c, 0));
+    static const char *const bad[] = {"[50]", "[1,-1]", "[1,null]", "[[1]]", "[1,\"2\"]", "[1.5]"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char json[200];
+        (void)snprintf(json, sizeof json, "{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":%s}",
+                       bad[i]);
+        refuse(json, MR_ERR_FORMAT, "of \"eos_token_id\" is ");
+    }
+    refuse("{" GPTJ SIZES ",\"rotary_dim\":32,\"eos_token_id\":"
+           "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}",
+           MR_ERR_UNSUPPORTED, "lists 17 ids, more than 16");
 }
 
 static void refuses_heads_that_do_not_divide(void **state)
@@ -219,6 +245,7 @@ int main(void)
         TEST(refuses_size_of_wrong_type),
         TEST(refuses_size_out_of_range),
         TEST(refuses_tokens_outside_the_vocabulary),
+        TEST(eos_token_id_may_be_a_list),
         TEST(refuses_heads_that_do_not_divide),
         TEST(refuses_bad_rotary_dim),
         TEST(refuses_bad_epsilon),

@@ -219,6 +219,63 @@ static void stops_at_the_end_of_text(void **state)
     assert_true(ended > 0);
 }
 
+// What config.json lists as eos_token_id: each of them ends a text, in a directory as in the packed
+// file.
+static void every_token_of_a_list_ends_a_text(void **state)
+{
+    (void)state;
+    struct mr_model *one = model;
+    struct mr_error err = {0};
+    struct mr_generate_options opt = {.max_tokens = 40, .sampling = {.temperature = 50}};
+    struct mr_pack_stats stats;
+    char packed[512];
+    static const int list[] = {EOS, 17, 18, 19, 20, 21};
+    int by_id[VOCAB] = {0};
+    const struct mr_config c = {.vocab_size = VOCAB,
+                                .n_positions = POSITIONS,
+                                .n_embd = 64,
+                                .n_layer = 1,
+                                .n_head = 2,
+                                .rotary_dim = 8,
+                                .n_inner = 64,
+                                .eos_token_id = EOS,
+                                .more_eos_ids = {17, 18, 19, 20, 21},
+                                .n_more_eos = 5};
+    check(mr_synthetic_write(files_dir, &c, 3, &err), &err);
+    (void)snprintf(packed, sizeof packed, "%s/list.mill", files_dir);
+    check(mr_model_pack(files_dir, packed, NULL, &stats, &err), &err);
+    for (int form = 0; form < 2; form++) {
+        check(mr_model_load(&model, form ? packed : files_dir, NULL, &err), &err);
+        struct mr_model_info info;
+        mr_model_get_info(model, &info);
+        assert_int_equal(info.eos_token_id, EOS);
+        assert_true(mr_model_is_eos(model, 17) && mr_model_is_eos(model, EOS));
+        assert_false(mr_model_is_eos(model, 16) || mr_model_is_eos(one, 17));
+        for (opt.sampling.seed = 0; opt.sampling.seed < 30; opt.sampling.seed++) {
+            struct mr_generated a[PROMPTS], b[PROMPTS];
+            opt.ignore_eos = false;
+            generate("model:", PROMPTS, &opt, a);
+            opt.ignore_eos = true;
+            generate("model:", PROMPTS, &opt, b);
+            for (int i = 0; i < PROMPTS; i++) {
+                size_t at = 0;
+                while (at < b[i].count && !mr_model_is_eos(model, b[i].ids[at]))
+                    at++;
+                assert_int_equal(a[i].count, at);
+                assert_int_equal(a[i].finish == MR_FINISH_EOS, at < b[i].count);
+                if (at < b[i].count)
+                    by_id[b[i].ids[at]]++;
+                mr_generated_free(&a[i]);
+                mr_generated_free(&b[i]);
+            }
+        }
+        mr_model_close(model);
+    }
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        assert_true(by_id[list[i]] > 0);
+    model = one;
+}
+
 static void stops_at_the_length(void **state)
 {
     (void)state;
@@ -467,6 +524,7 @@ int main(void)
         cmocka_unit_test(the_seed_decides),
         cmocka_unit_test(text_is_the_same_alone_and_in_a_batch),
         cmocka_unit_test(stops_at_the_end_of_text),
+        cmocka_unit_test(every_token_of_a_list_ends_a_text),
         cmocka_unit_test(stops_at_the_length),
         cmocka_unit_test(refuses_bad_prompts),
         cmocka_unit_test(refuses_bad_options),
