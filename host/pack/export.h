@@ -3,6 +3,8 @@
 #ifndef MILLRACE_PACK_EXPORT_H
 #define MILLRACE_PACK_EXPORT_H
 
+#include <signal.h>
+
 #include "pack/packed.h"
 
 // Writes config.json, tokenizer.json (if there is one) and model.safetensors with the values that

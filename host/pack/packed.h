@@ -4,7 +4,6 @@
 #ifndef MILLRACE_PACK_PACKED_H
 #define MILLRACE_PACK_PACKED_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,43 +43,7 @@ struct mr_pack_options {
     void *arg;
 };
 
-// Packs the Hugging Face directory `dir` in memory. Refuses Inf and NaN weights.
-// On success the caller owns *packed until mr_packed_close(); on failure it is all zero.
-int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
-                      struct mr_error *err);
-
-// Writes a packed file; `path` appears only when it is complete. `dir` is the Hugging Face
-// directory that `packed` was made from (its configuration and tokenizer are copied). *stop, unless
-// NULL, is looked at while writing: non-zero gives MR_ERR_INTERRUPTED.
-int mr_packed_save(const struct mr_packed *packed, const char *dir, const char *path,
-                   const volatile sig_atomic_t *stop, struct mr_error *err);
-
-struct mr_pack_result {
-    struct mr_config config;
-    uint64_t file_bytes, stream_bytes;
-    uint64_t input_bytes; // of the checkpoint's tensors
-};
-
-// Packs the Hugging Face directory `dir` into a file without having the model in memory: a few
-// megabytes a thread (with calibration, several gigabytes). The bytes are those of
-// mr_pack_directory() and mr_packed_save(), whatever the number of threads. `path` appears only
-// when it is complete, also if the program is killed.
-int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options *opt,
-                 struct mr_pack_result *result, struct mr_error *err);
-
-// Copies all tensors of the directory, part by part, to nowhere, on all processors: the time that
-// packing cannot be below.
-int mr_pack_plain_read(const char *dir, const volatile sig_atomic_t *stop, struct mr_error *err);
-
-// Maps and checks a packed file, all of it; with `describe` and without `verify` no tensor beyond
-// 1 MiB, so that the file is not read as a whole.
-int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
-                   struct mr_error *err);
-
-// Either of the two, by what `path` is.
-int mr_packed_load(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,
-                   struct mr_error *err);
-
+// Releases what packing (pack_memory.h) or opening (packed_read.h) has put there; all is zero then.
 void mr_packed_close(struct mr_packed *packed);
 
 #endif

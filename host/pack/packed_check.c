@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checksums of a packed file's tensors.
+#include "pack/packed_check.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,7 +8,6 @@
 
 #include "common/pool.h"
 #include "pack/hash.h"
-#include "pack/packed_format.h"
 
 enum {
     SMALL = 1 << 20, // bytes of tensors that are checked even where the weights are not used

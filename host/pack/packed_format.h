@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of the packed file, version 1 (docs/packed-file.md): frozen. Internal to packed*.c.
+// The layout of the packed file, version 1 (docs/packed-file.md): frozen. Internal to this folder.
 #ifndef MILLRACE_PACK_PACKED_FORMAT_H
 #define MILLRACE_PACK_PACKED_FORMAT_H
 
-#include "pack/packed.h"
+#include "checkpoint/tensor.h"
+#include "pack/layout.h"
 
 enum {
     MR_PACKED_VERSION = 1,
@@ -63,12 +64,6 @@ int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,
                           enum mr_format format, uint32_t flags, enum mr_dtype embedding,
                           size_t config_bytes, size_t tokenizer_bytes, struct mr_error *err);
 void mr_packed_layout_free(struct mr_packed_layout *l);
-
-// Compares the checksums of tensors, on all processors, with those of l->tensors; `data` is the
-// file. *damaged: the first one that differs, or l->count. Which tensors: see mr_packed_open().
-int mr_packed_check(const struct mr_packed_layout *l, const unsigned char *data,
-                    const struct mr_pack_options *opt, size_t *damaged, const char *path,
-                    struct mr_error *err);
 
 uint64_t mr_packed_header_hash(const struct mr_packed_header *h);
 

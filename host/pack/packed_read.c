@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a packed file: checked, and used where it lies in the mapping.
+#include "pack/packed_read.h"
+
 #include <string.h>
 
 #include "checkpoint/foreign.h"
 #include "pack/hash.h"
+#include "pack/packed_check.h"
 #include "pack/packed_format.h"
 
 struct reader {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a packed file, from a checkpoint piece by piece or from a model in memory.
+#include "pack/packed_write.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pack/plain_read.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "common/pool.h"
-#include "pack/packed.h"
+#include "checkpoint/checkpoint.h"
 
 enum { PART = 1 << 20 }; // bytes
 

@@ -3,6 +3,8 @@
 #ifndef MILLRACE_PACK_REPORT_H
 #define MILLRACE_PACK_REPORT_H
 
+#include <signal.h>
+
 #include "pack/packed.h"
 
 // One entry for each matrix, in stream order, in new memory. `checkpoint` is what `packed` was made

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "engine/program.h"
 #include "engine/synthetic.h"
+#include "pack/load.h"
 
 int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char *path,
                      struct mr_error *err)

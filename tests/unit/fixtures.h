@@ -12,6 +12,7 @@
 #include "checkpoint/safetensors.h"
 #include "engine/engine.h"
 #include "pack/packed.h"
+#include "pack/pack_memory.h"
 
 #define FIXTURES "tests/fixtures/gptj"
 

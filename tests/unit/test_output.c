@@ -14,7 +14,8 @@
 
 #include "checkpoint/synthetic.h"
 #include "files.h"
-#include "pack/packed.h"
+#include "pack/pack_memory.h"
+#include "pack/packed_write.h"
 
 #define MODEL "tests/fixtures/gptj/fp32-d16-r2"
 

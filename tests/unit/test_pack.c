@@ -16,6 +16,10 @@
 #include "files.h"
 #include "fixtures.h"
 #include "pack/smooth.h"
+#include "pack/pack_memory.h"
+#include "pack/packed_write.h"
+#include "pack/packed_read.h"
+#include "pack/load.h"
 
 // ---- smoothing
 // -----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@
 
 #include "checkpoint/synthetic.h"
 #include "files.h"
-#include "pack/packed.h"
+#include "pack/packed_write.h"
+#include "pack/packed_read.h"
 
 // mr_synthetic_write() of `golden` with seed 1, packed as MXINT8 with smoothing. To be made again
 // with a new version of the format only: UPDATE_GOLDEN=1 writes it.

@@ -9,6 +9,7 @@
 
 #include "common/pool.h"
 #include "fixtures.h"
+#include "pack/pack_memory.h"
 
 enum { TASKS = 1000, WORKERS = 4 };
 

@@ -11,6 +11,7 @@
 #include "fixtures.h"
 #include "pack/report.h"
 #include "pack/unpack.h"
+#include "pack/pack_memory.h"
 
 #define MODEL FIXTURES "/mixed-d96-r16"
 

@@ -12,6 +12,7 @@
 #include "engine/cpu_backend.h"
 #include "fixtures.h"
 #include "pack/unpack.h"
+#include "pack/pack_memory.h"
 
 static float *read_all(const struct mr_tensor *t)
 {

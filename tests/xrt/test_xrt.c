@@ -16,6 +16,9 @@
 #include "simulated.h"
 
 #include "device/xrt_api.h"
+#include "pack/pack_memory.h"
+#include "pack/packed_write.h"
+#include "pack/packed_read.h"
 
 static double now(void)
 {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What packing is measured against: reading alone.
+#ifndef MILLRACE_PACK_PLAIN_READ_H
+#define MILLRACE_PACK_PLAIN_READ_H
+
+#include <signal.h>
+
+#include "common/error.h"
+
+// Copies all tensors of the directory, part by part, to nowhere, on all processors: the time that
+// packing cannot be below.
+int mr_pack_plain_read(const char *dir, const volatile sig_atomic_t *stop, struct mr_error *err);
+
+#endif
