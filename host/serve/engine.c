@@ -1,42 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread: the only one that uses session and scheduler.
+#include "serve/engine.h"
+
 #include <string.h>
-
-#include "serve/server.h"
-
-bool mr_serve_has_room(const struct mr_serve *s, int n)
-{
-    return s->unfinished + n <= s->session->max_seqs + s->opt.queue;
-}
-
-void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job)
-{
-    struct mr_job **tail = &s->jobs, *last = NULL;
-    while (*tail) {
-        last = *tail;
-        tail = &last->next;
-    }
-    *tail = job;
-    job->prev = last;
-    job->next = NULL;
-    job->engine = true;
-    job->accepted = mr_serve_now();
-    s->unfinished += job->n_choices;
-    (void)pthread_cond_signal(&s->work);
-}
-
-void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why)
-{
-    if (job->abort == MR_ABORT_NONE)
-        job->abort = why;
-    (void)pthread_cond_signal(&s->work);
-}
-
-void mr_serve_unref(struct mr_job *job)
-{
-    if (!job->engine && !job->http)
-        mr_job_close(job);
-}
 
 // ---- what the scheduler says ----
 
@@ -82,7 +47,7 @@ static int take_text(void *arg, const char *piece, size_t size)
     struct mr_error err = {0};
     (void)pthread_mutex_lock(&s->lock);
     bool ends = failed(c->job, mr_buf_append(&c->text, piece, size, &err), &err);
-    mr_http_wake(c->job);
+    mr_serve_wake(c->job);
     (void)pthread_mutex_unlock(&s->lock);
     return ends;
 }
@@ -120,7 +85,7 @@ static void end_choice(struct mr_choice *c, enum mr_finish finish)
         mr_histogram_add(&s->metrics.request_seconds, mr_serve_now() - job->accepted);
         unlink_job(s, job);
     }
-    mr_http_wake(job);
+    mr_serve_wake(job);
     mr_serve_unref(job);
 }
 

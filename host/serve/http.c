@@ -4,13 +4,14 @@
 // A request that waits for the engine is suspended, and the engine resumes it: whoever does either
 // holds the lock and keeps exchange.suspended true to it. Responses are made and queued without the
 // lock: libmicrohttpd calls read_stream() under a lock of its own.
+#include "serve/http.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "serve/reply.h"
-#include "serve/server.h"
 
 // Seconds that libmicrohttpd waits longer than the watch, which ends late requests with an answer.
 enum { LATER = 5 };
@@ -142,16 +143,6 @@ static enum MHD_Result start_stream(struct exchange *x)
 }
 
 // ---- completions ----
-
-void mr_http_wake(struct mr_job *job)
-{
-    struct exchange *x = job->exchange;
-    if (!x || !x->suspended ||
-        (!job->spec.stream && job->unfinished > 0 && !job->abort && job->error.status == 0))
-        return;
-    x->suspended = false;
-    MHD_resume_connection(x->connection);
-}
 
 // What is to be done about a request, once the lock is released.
 struct verdict {
@@ -517,7 +508,7 @@ void mr_http_close(struct mr_serve *s)
     for (struct client *c = s->clients; c; c = c->next)
         if (c->exchange && c->exchange->job) {
             mr_serve_abort(s, c->exchange->job, MR_ABORT_ABANDONED);
-            mr_http_wake(c->exchange->job);
+            mr_serve_wake(c->exchange->job);
         }
     (void)pthread_mutex_unlock(&s->lock);
     MHD_stop_daemon(s->http);

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/server.h"
 
-#include <errno.h>
-#include <netdb.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-static volatile sig_atomic_t stop_wanted;
-
-void mr_serve_stop(void)
-{
-    stop_wanted = 1;
-}
+#include <time.h>
 
 double mr_serve_now(void)
 {
@@ -23,123 +10,46 @@ double mr_serve_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int mr_serve_port(const struct mr_serve *serve)
+bool mr_serve_has_room(const struct mr_serve *s, int n)
 {
-    return serve->port;
+    return s->unfinished + n <= s->session->max_seqs + s->opt.queue;
 }
 
-static int bind_address(int *fd, const struct addrinfo *a)
+void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job)
 {
-    const int on = 1;
-    *fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-    if (*fd < 0)
-        return errno;
-    if (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-        bind(*fd, a->ai_addr, a->ai_addrlen) == 0 && listen(*fd, SOMAXCONN) == 0)
-        return 0;
-    int e = errno;
-    (void)close(*fd);
-    *fd = -1;
-    return e;
-}
-
-static int listen_on(struct mr_serve *s, struct mr_error *err)
-{
-    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-                                   .ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    char port[16], got[16];
-    (void)snprintf(port, sizeof port, "%d", s->opt.port);
-    int rc = getaddrinfo(s->opt.host, port, &hints, &list);
-    if (rc != 0)
-        return mr_fail(err, MR_ERR_USAGE, "%s: %s; give an address of this machine", s->opt.host,
-                       gai_strerror(rc));
-    int e = bind_address(&s->listening, list);
-    freeaddrinfo(list);
-    if (e != 0)
-        return mr_fail(err, MR_ERR_IO, "cannot listen on %s port %d: %s; choose another %s",
-                       s->opt.host, s->opt.port, strerror(e),
-                       e == EADDRNOTAVAIL ? "--host: an address of this machine" : "--port");
-    if (getsockname(s->listening, (struct sockaddr *)&address, &size) < 0 ||
-        getnameinfo((struct sockaddr *)&address, size, NULL, 0, got, sizeof got, NI_NUMERICSERV))
-        return mr_fail(err, MR_ERR_IO, "%s: the port cannot be found out", s->opt.host);
-    s->port = atoi(got);
-    return 0;
-}
-
-int mr_serve_open(struct mr_serve **serve, struct mr_model *model, struct mr_session *session,
-                  const struct mr_serve_options *opt, struct mr_error *err)
-{
-    *serve = NULL;
-    struct mr_serve *s = calloc(1, sizeof *s);
-    if (!s)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the server");
-    s->opt = *opt;
-    s->model = model;
-    s->session = session;
-    s->listening = -1;
-    s->created = (long)time(NULL);
-    mr_metrics_open(&s->metrics);
-    (void)pthread_mutex_init(&s->lock, NULL); // cannot fail with default attributes
-    (void)pthread_cond_init(&s->work, NULL);
-    stop_wanted = 0;
-    int rc = mr_scheduler_open(&s->scheduler, session, NULL, err);
-    if (rc == 0)
-        rc = listen_on(s, err);
-    if (rc == 0 && pthread_create(&s->engine, NULL, mr_serve_engine, s) != 0)
-        rc = mr_fail(err, MR_ERR_MEMORY, "the engine's thread cannot be started");
-    else
-        s->engine_runs = rc == 0;
-    if (rc == 0)
-        rc = mr_http_open(s, err);
-    if (rc < 0) {
-        mr_serve_close(s);
-        return rc;
+    struct mr_job **tail = &s->jobs, *last = NULL;
+    while (*tail) {
+        last = *tail;
+        tail = &last->next;
     }
-    *serve = s;
-    return 0;
+    *tail = job;
+    job->prev = last;
+    job->next = NULL;
+    job->engine = true;
+    job->accepted = mr_serve_now();
+    s->unfinished += job->n_choices;
+    (void)pthread_cond_signal(&s->work);
 }
 
-int mr_serve_run(struct mr_serve *s, struct mr_error *err)
+void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why)
 {
-    const struct timespec tick = {0, 20 * 1000 * 1000};
-    for (bool idle = false; !idle;) {
-        (void)nanosleep(&tick, NULL);
-        (void)pthread_mutex_lock(&s->lock);
-        mr_serve_watch(s);
-        bool stop = !s->draining && (stop_wanted || s->failure.status < 0);
-        s->draining |= stop;
-        if (stop)
-            s->stopped = mr_serve_now();
-        idle = s->draining && s->unfinished == 0 && s->exchanges == 0;
-        (void)pthread_mutex_unlock(&s->lock);
-        if (stop)
-            mr_http_quiesce(s);
-    }
-    // The engine has nothing left to do and writes this no more.
-    if (s->failure.status < 0 && err)
-        *err = s->failure;
-    return s->failure.status;
+    if (job->abort == MR_ABORT_NONE)
+        job->abort = why;
+    (void)pthread_cond_signal(&s->work);
 }
 
-void mr_serve_close(struct mr_serve *s)
+void mr_serve_unref(struct mr_job *job)
 {
-    if (!s)
+    if (!job->engine && !job->http)
+        mr_job_close(job);
+}
+
+void mr_serve_wake(struct mr_job *job)
+{
+    struct exchange *x = job->exchange;
+    if (!x || !x->suspended ||
+        (!job->spec.stream && job->unfinished > 0 && !job->abort && job->error.status == 0))
         return;
-    mr_http_close(s);
-    if (s->engine_runs) {
-        (void)pthread_mutex_lock(&s->lock);
-        s->quit = true;
-        (void)pthread_cond_signal(&s->work);
-        (void)pthread_mutex_unlock(&s->lock);
-        (void)pthread_join(s->engine, NULL);
-    }
-    mr_scheduler_close(s->scheduler); // ends what is left, and frees it
-    if (s->listening >= 0)
-        (void)close(s->listening);
-    (void)pthread_mutex_destroy(&s->lock);
-    (void)pthread_cond_destroy(&s->work);
-    free(s);
+    x->suspended = false;
+    MHD_resume_connection(x->connection);
 }

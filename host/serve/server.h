@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside the server. Three threads: the HTTP thread (libmicrohttpd's) reads requests and writes
-// responses, the engine's runs the scheduler, and the caller of mr_serve_run() watches clocks and
-// clients. One lock over everything below; no thread computes or waits for the network under it.
+// What the server's threads share, and how they hand work to each other. Three threads: the HTTP
+// thread (libmicrohttpd's) reads requests and writes responses, the engine's runs the scheduler,
+// and the caller of mr_serve_run() watches clocks and clients. One lock over everything below; no
+// thread computes or waits for the network under it.
 #ifndef MILLRACE_SERVE_SERVER_H
 #define MILLRACE_SERVE_SERVER_H
 
@@ -10,7 +11,7 @@
 
 #include "serve/job.h"
 #include "serve/metrics.h"
-#include "serve/serve.h"
+#include "serve/options.h"
 
 struct exchange;
 
@@ -67,25 +68,13 @@ struct mr_serve {
 
 double mr_serve_now(void);
 
-// ---- engine.c
-void *mr_serve_engine(void *serve);
-// Under the lock: whether there is room for n more texts; hands a job over.
+// Under the lock: whether there is room for n more texts; hands a job over to the engine's thread.
 bool mr_serve_has_room(const struct mr_serve *s, int n);
 void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job);
 void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why);
 // Frees the job when neither side needs it.
 void mr_serve_unref(struct mr_job *job);
-
-// ---- http.c
-int mr_http_open(struct mr_serve *s, struct mr_error *err);
-// No more connections; those that are there may still ask, and are refused.
-void mr_http_quiesce(struct mr_serve *s);
-void mr_http_close(struct mr_serve *s);
 // Under the lock: the client of this job has something to get.
-void mr_http_wake(struct mr_job *job);
-
-// ---- watch.c
-// Ends what takes too long and requests whose clients have gone.
-void mr_serve_watch(struct mr_serve *s);
+void mr_serve_wake(struct mr_job *job);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks and clients. libmicrohttpd does not look at a suspended connection, so whether its client
 // is still there is seen here; and a request that arrives byte by byte never looks idle to it.
+#include "serve/watch.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#include "serve/server.h"
 
 static bool has_gone(const struct client *c)
 {
@@ -46,10 +46,10 @@ static void watch(struct mr_serve *s, struct client *c, double now)
         return;
     if (x->suspended && has_gone(c)) {
         mr_serve_abort(s, x->job, MR_ABORT_ABANDONED);
-        mr_http_wake(x->job);
+        mr_serve_wake(x->job);
     } else if (x->job->engine && now - x->job->accepted > s->opt.timeout) {
         mr_serve_abort(s, x->job, MR_ABORT_TIMEOUT);
-        mr_http_wake(x->job);
+        mr_serve_wake(x->job);
     }
 }
 
