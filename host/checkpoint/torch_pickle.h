@@ -8,7 +8,7 @@
 #ifndef MILLRACE_CHECKPOINT_TORCH_PICKLE_H
 #define MILLRACE_CHECKPOINT_TORCH_PICKLE_H
 
-#include "checkpoint/tensor.h"
+#include "checkpoint/torch_tensor.h"
 
 // Bounds of memory; GPT-J-6B needs 60 KB, 285 tensors and less than 2000 objects.
 enum {
@@ -17,18 +17,6 @@ enum {
     MR_PICKLE_OBJECTS = 1 << 18,
     MR_PICKLE_DEPTH = 64, // of marks: tuples in tuples
     MR_PICKLE_TENSORS = 1 << 16,
-};
-
-struct mr_pickle_tensor {
-    char *name;
-    char *storage; // its key: member "data/KEY" of the archive
-    enum mr_dtype dtype;
-    size_t element_bytes;
-    uint64_t storage_bytes; // of the whole storage, as the pickle says
-    uint64_t offset;        // of the first element, in elements
-    int rank;
-    int64_t shape[MR_MAX_RANK], stride[MR_MAX_RANK]; // in elements, >= 0
-    size_t count;
 };
 
 struct mr_pickle {

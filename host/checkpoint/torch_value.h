@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "checkpoint/torch_pickle.h"
+#include "checkpoint/torch_tensor.h"
 
 enum mr_pv_kind {
     MR_PV_NONE,

@@ -108,21 +108,6 @@ void mr_bpe_add_merge(struct mr_bpe *bpe, int32_t left, int32_t right, uint32_t 
     *slot_of(bpe, pair) = (struct merge){.pair = pair, .rank = rank, .merged = merged};
 }
 
-int mr_tokens_reserve(struct mr_tokens *tokens, size_t extra, struct mr_error *err)
-{
-    if (extra <= tokens->capacity - tokens->count)
-        return 0;
-    size_t capacity = tokens->capacity * 2;
-    if (capacity < tokens->count + extra)
-        capacity = tokens->count + extra + 64;
-    int32_t *ids = reallocarray(tokens->ids, capacity, sizeof *ids);
-    if (!ids)
-        return mr_fail(err, MR_ERR_MEMORY, "out of memory for %zu tokens", capacity);
-    tokens->ids = ids;
-    tokens->capacity = capacity;
-    return 0;
-}
-
 // Words below SHORT_WORD: ranks[i] belongs to the pair of ids[i] and ids[i + 1].
 static size_t merge_short(const struct mr_bpe *bpe, const unsigned char *word, size_t size,
                           int32_t *ids)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "text/tokenizer.h"
+#include "text/tokens.h"
 
 struct mr_bpe;
 
@@ -28,8 +28,5 @@ void mr_bpe_add_merge(struct mr_bpe *bpe, int32_t left, int32_t right, uint32_t 
 // without a space is no attack. Short words are remembered.
 int mr_bpe_encode(struct mr_bpe *bpe, const unsigned char *word, size_t size,
                   struct mr_tokens *tokens, struct mr_error *err);
-
-// Makes room for `extra` more ids.
-int mr_tokens_reserve(struct mr_tokens *tokens, size_t extra, struct mr_error *err);
 
 #endif

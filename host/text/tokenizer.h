@@ -14,18 +14,10 @@
 
 #include "common/buf.h"
 #include "common/error.h"
+#include "text/tokens.h"
 
 // Encoding writes to a cache inside, so use one tokenizer from one thread at a time.
 struct mr_tokenizer;
-
-// A growing list of token ids. Zero-initialise before use; mr_tokens_free() releases it.
-struct mr_tokens {
-    int32_t *ids;
-    size_t count;
-    size_t capacity;
-};
-
-void mr_tokens_free(struct mr_tokens *tokens);
 
 // Opens `path`: a tokenizer.json, or a directory with one, or a directory with vocab.json and
 // merges.txt (and added_tokens.json if it has one; "<|endoftext|>" is special). Settings that would

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tokenizer.c and tokenizer_load.c share; not for callers.
+// What a tokenizer is inside, and its index of tokens by their bytes; not for callers.
 #ifndef MILLRACE_TEXT_TOKENIZER_IMPL_H
 #define MILLRACE_TEXT_TOKENIZER_IMPL_H
 
-#include <jansson.h>
+#include <stdbool.h>
 
+#include "common/buf.h"
 #include "text/bpe.h"
 #include "text/split.h"
-#include "text/tokenizer.h"
 
 // What an id stands for. Unused ids have size 0 (no used token is empty).
 struct token {
@@ -46,18 +46,6 @@ struct mr_tokenizer {
     bool ignore_merges;     // a word that is a token is that token, whatever the merges say
     struct mr_buf prefixed; // scratch: a piece of text with its space in front
 };
-
-// Fills a zeroed tokenizer from its files. On failure the caller still frees it.
-int mr_tokenizer_load(struct mr_tokenizer *tokenizer, const char *path, struct mr_error *err);
-
-// The same from the text of a tokenizer.json.
-int mr_tokenizer_load_text(struct mr_tokenizer *tokenizer, const void *text, size_t size,
-                           const char *where, struct mr_error *err);
-
-// Appends to `list` the added tokens of the two-file form (`more` is added_tokens.json or NULL) as
-// tokenizer.json writes them.
-int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, const char *path,
-                            struct mr_error *err);
 
 // The id of the token of the BPE vocabulary with these bytes, or -1.
 int32_t mr_tokenizer_find_bpe(const struct mr_tokenizer *tokenizer, const void *bytes, size_t size);

@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "common/str.h"
 #include "text/tokenizer_impl.h"
+#include "text/tokenizer_load.h"
 #include "text/utf8.h"
 
 enum {

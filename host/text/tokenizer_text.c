@@ -5,7 +5,8 @@
 
 #include "common/file.h"
 #include "common/json.h"
-#include "text/tokenizer_impl.h"
+#include "text/tokenizer.h"
+#include "text/tokenizer_load.h"
 
 // The lines of merges.txt as strings; what they say is checked when the result is parsed.
 static int list_merges(const char *path, json_t *list, struct mr_error *err)

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_TEXT_TOKENS_H
+#define MILLRACE_TEXT_TOKENS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+// A growing list of token ids. Zero-initialise before use; mr_tokens_free() releases it.
+struct mr_tokens {
+    int32_t *ids;
+    size_t count;
+    size_t capacity;
+};
+
+void mr_tokens_free(struct mr_tokens *tokens);
+
+// Makes room for `extra` more ids.
+int mr_tokens_reserve(struct mr_tokens *tokens, size_t extra, struct mr_error *err);
+
+#endif
