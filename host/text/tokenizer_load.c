@@ -467,7 +467,9 @@ static int scan_merges(struct loader *l, const json_t *vocab, const struct mr_fi
 }
 
 // Brings added_tokens.json ({"content": id}) and the end-of-text token into the form that
-// tokenizer.json has them in.
+// tokenizer.json has them in. Who reads these files is GPT2Tokenizer, whose trie has all of them:
+// the first in the text wins, of those that begin there the longest, special or not. So none is
+// `normalized`: that would be looked for only in what the others leave.
 int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, const char *path,
                             struct mr_error *err)
 {
@@ -477,15 +479,16 @@ int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, con
     json_t *id;
     int failed = 0;
     if (end && !json_object_get(more, end_of_text))
-        failed =
-            json_array_append_new(list, json_pack("{s:s, s:I, s:b}", "content", end_of_text, "id",
-                                                  json_integer_value(end), "special", 1));
+        failed = json_array_append_new(list, json_pack("{s:s, s:I, s:b, s:b}", "content",
+                                                       end_of_text, "id", json_integer_value(end),
+                                                       "special", 1, "normalized", 0));
     json_object_foreach(more, content, id)
     {
         int special = strcmp(content, end_of_text) == 0;
         if (!failed)
-            failed = json_array_append_new(list, json_pack("{s:s, s:O, s:b}", "content", content,
-                                                           "id", id, "special", special));
+            failed = json_array_append_new(list, json_pack("{s:s, s:O, s:b, s:b}", "content",
+                                                           content, "id", id, "special", special,
+                                                           "normalized", 0));
     }
     return failed ? mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path) : 0;
 }

@@ -519,6 +519,61 @@ static void added_tokens_are_found_in_the_text(void **state)
     mr_tokenizer_close(t);
 }
 
+// The first in the text, and of those that begin there the longest: as the trie of GPT2Tokenizer,
+// which reads these files, and as `tokenizers` among tokens of one kind.
+static void the_longest_added_token_wins(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t count;
+        int32_t ids[6];
+    } cases[] = {
+        {"<|endoftext|>", 1, {259}},
+        {"<|endoftext|>!", 1, {260}}, // longer than the special one, which it begins with
+        {"<|endoftext|>?", 2, {259, '?'}},
+        {"<|end|>", 3, {261, '|', '>'}},
+        {"a<|endoftext|>!b", 3, {'a', 260, 'b'}},
+        {"z<|endoftext|>", 1, {262}}, // begins earlier
+        {"z<|endoftext|>!", 2, {262, '!'}},
+        {"z<|endoftext|", 6, {'z', 261, 'o', 'f', 't', 'e'}},
+        {"wxyz<|endoftext|>", 2, {264, 262}},
+        {"wxy", 1, {264}},
+        {"wxq", 2, {263, 'q'}},
+        {"vwxy", 2, {265, 'y'}}, // "vwx" before "wxy", which is not shorter
+        {"vwwxy", 3, {'v', 'w', 264}},
+    };
+    json_t *root = hand_made();
+    json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    json_object_set_new(vocab, "<|endoftext|>", json_integer(259));
+    char *text = json_dumps(vocab, 0);
+    (void)files_write_text("vocab.json", text);
+    (void)files_write_text("merges.txt", "b c\na b\nab c\n");
+    (void)files_write_text("added_tokens.json",
+                           "{\"<|end\": 261, \"z<|endoftext|>\": 262, \"<|endoftext|>!\": 260, "
+                           "\"wx\": 263, \"wxy\": 264, \"vwx\": 265}");
+    free(text);
+    json_decref(root);
+    struct mr_buf packed = {0}; // as a packed file keeps it
+    struct mr_error err = {0};
+    struct mr_tokenizer *t[2] = {open_tokenizer(files_dir), NULL};
+    assert_int_equal(mr_tokenizer_text(files_dir, &packed, &err), 0);
+    assert_int_equal(mr_tokenizer_parse(&t[1], packed.data, packed.size, "packed", &err), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int form = 0; form < 2; form++) {
+            struct mr_tokens tokens = {0};
+            encode(t[form], cases[i].text, strlen(cases[i].text), &tokens);
+            size_t n = cases[i].count;
+            if (tokens.count < n || memcmp(tokens.ids, cases[i].ids, n * sizeof *tokens.ids) != 0 ||
+                (tokens.count > n && n < 6))
+                fail_msg("'%s' has other tokens, %zu", cases[i].text, tokens.count);
+            mr_tokens_free(&tokens);
+        }
+    mr_tokenizer_close(t[0]);
+    mr_tokenizer_close(t[1]);
+    mr_buf_free(&packed);
+}
+
 static void unused_ids_are_refused_or_shown_as_unknown(void **state)
 {
     (void)state;
@@ -794,6 +849,7 @@ int main(void)
         TEST(merges_by_rank_then_from_the_left),
         TEST(settings_of_the_file_are_followed),
         TEST(added_tokens_are_found_in_the_text),
+        TEST(the_longest_added_token_wins),
         TEST(unused_ids_are_refused_or_shown_as_unknown),
         TEST(stream_gives_whole_characters),
         TEST(refuses_missing_tokenizer),
