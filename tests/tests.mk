@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unit tests (cmocka), RTL benches (Verilator) and end-to-end tests; see docs/testing.md.
+comma := ,
 UNIT_SRC  := $(wildcard tests/unit/test_*.c)
 UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 # The exact rationals of test_mx.
@@ -35,10 +36,10 @@ UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
 $(BUILD)/unit/test_suite: $(CLI_SRC) $(wildcard host/cli/*.h)
-UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS)
+# Memory that is not there, at a place of the test's choice.
+UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS) $(addprefix -Wl$(comma)--wrap=,calloc MHD_get_connection_info)
 $(BUILD)/unit/test_serve: $(SERVE_SRC) $(wildcard host/serve/*.h)
 # Disks that are full or broken at any point.
-comma := ,
 UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename access)
 -include $(shell find $(BUILD)/san $(BUILD)/unit -name '*.d' 2>/dev/null)
 

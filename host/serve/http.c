@@ -27,9 +27,9 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *i =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        c = calloc(1, sizeof *c);
-        *context = c; // without one, its requests are refused
-        if (c && i) {
+        c = i ? calloc(1, sizeof *c) : NULL; // in the list, or not there at all
+        *context = c;                        // without one, its requests are refused
+        if (c) {
             c->fd = i->connect_fd;
             c->since = mr_serve_now();
             c->next = s->clients;
@@ -355,7 +355,7 @@ static int screen(const struct exchange *x, const char *method, const char **mes
 
 // NULL: no memory, or stopping.
 static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connection,
-                              const char *url, bool too_large)
+                              const char *url, bool unread)
 {
     struct exchange *x = calloc(1, sizeof *x);
     struct client *c = client_of(connection);
@@ -368,8 +368,8 @@ static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connect
     x->connection = connection;
     x->path = path_of(url);
     x->begun = mr_serve_now();
-    x->too_large = too_large;
-    x->stage = too_large ? STAGE_REPLY : STAGE_BODY;
+    x->too_large = unread;
+    x->stage = unread ? STAGE_REPLY : STAGE_BODY;
     (void)pthread_mutex_lock(&s->lock);
     s->exchanges++;
     c->exchange = x;
@@ -388,6 +388,45 @@ static void take_body(struct exchange *x, const char *data, size_t size)
     }
 }
 
+// ---- where the body ends ----
+
+struct framing {
+    int lengths;  // Content-Length fields
+    bool chunked; // a Transfer-Encoding field
+    bool far;     // more than is even read
+    size_t most;
+};
+
+static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    struct framing *f = cls;
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
+        f->lengths++;
+        f->far |= value && strtoull(value, NULL, 10) / 8 > f->most;
+    }
+    f->chunked |= strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+    return MHD_YES;
+}
+
+// The status of a request that is refused by its headers alone; 0: its body may come. Where two of
+// them may disagree on where the body ends, a proxy in front might take another part of it for the
+// next request (RFC 9112, 6.3), so they are refused even if they agree. libmicrohttpd takes the
+// first of several, and itself refuses a length that is no number.
+static int frame(struct MHD_Connection *connection, size_t max_body, const char **message)
+{
+    struct framing f = {.most = max_body};
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, &f);
+    if (f.lengths > 1 || (f.lengths > 0 && f.chunked)) {
+        *message = "the length of the body is given more than once; give one Content-Length, or "
+                   "Transfer-Encoding";
+        return 400;
+    }
+    *message = "the request is too large";
+    return f.far ? 413 : 0;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **context)
@@ -397,15 +436,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     const char *message;
     (void)version;
     if (!x) { // the headers
-        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-                                                         MHD_HTTP_HEADER_CONTENT_LENGTH);
-        bool far = length && strtoull(length, NULL, 10) / 8 > s->opt.max_body;
-        x = begin(s, connection, url, far);
+        int status = frame(connection, s->opt.max_body, &message);
+        x = begin(s, connection, url, status != 0);
         *context = x;
         if (!x)
             return MHD_NO;
-        // Much too much is not even read; the connection ends behind the response.
-        return far ? refuse(x, 413, "the request is too large", NULL, NULL) : MHD_YES;
+        // The body is not read; the connection ends behind the response.
+        return status ? refuse(x, status, message, NULL, NULL) : MHD_YES;
     }
     if (*size > 0) {
         take_body(x, data, *size);

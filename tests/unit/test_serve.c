@@ -9,11 +9,12 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "small_model.h"
-#include "serve/serve.h"
+#include "serve/server.h"
 
 enum { POSITIONS = 64, CLIENTS = 8, ROUNDS = 6 };
 
@@ -100,7 +101,7 @@ static int receive(int fd, char *text, size_t room)
     return sscanf(text, "HTTP/1.1 %d", &status) == 1 ? status : 0;
 }
 
-struct client {
+struct user {
     int port, number, answered;
 };
 
@@ -116,7 +117,7 @@ static void *use(void *arg)
         "{\"model\":\"tiny\",\"prompt\":\"abc\",\"max_tokens\":60,\"stream\":true,\"n\":8}",
     };
     enum { ROOM = 1 << 18 };
-    struct client *c = arg;
+    struct user *c = arg;
     char *text = malloc(ROOM);
     for (int i = 0; text && i < ROUNDS; i++) {
         int kind = (c->number + i) % 5, fd = dial(c->port);
@@ -141,11 +142,11 @@ static void many_clients_at_the_same_time(void **state)
 {
     (void)state;
     struct server s;
-    struct client clients[CLIENTS];
+    struct user clients[CLIENTS];
     pthread_t threads[CLIENTS];
     start(&s, 3, 1000);
     for (int i = 0; i < CLIENTS; i++) {
-        clients[i] = (struct client){s.port, i, 0};
+        clients[i] = (struct user){s.port, i, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, use, &clients[i]), 0);
     }
     for (int i = 0; i < CLIENTS; i++) {
@@ -213,12 +214,137 @@ static void closing_ends_what_is_in_flight(void **state)
     mr_session_close(session);
 }
 
+// ---- where the body of a request ends ----
+
+static void lengths_that_may_disagree_are_refused(void **state)
+{
+    (void)state;
+    static const char body[] = "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":1}";
+    enum { N = sizeof body - 1 };
+    static const struct {
+        const char *fields;
+        int status;
+    } cases[] = {
+        {"Content-Length: 44\r\n", 200},
+        {"Content-Length: 44\r\nContent-Length: 5\r\n", 400},
+        {"Content-Length: 5\r\nContent-Length: 44\r\n", 400},
+        {"Content-Length: 44\r\ncontent-length: 44\r\n", 400}, // equal ones too
+        {"Content-Length: 44\r\nTransfer-Encoding: chunked\r\n", 400},
+        {"Transfer-Encoding: chunked\r\nContent-Length: 44\r\n", 400},
+        {"Content-Length: 44, 44\r\n", 400},
+        {"Content-Length: 44, 5\r\n", 400},
+        {"Content-Length: -44\r\n", 400},
+        {"Content-Length: +44\r\n", 400},
+        {"Content-Length: 0x2c\r\n", 400},
+        {"Content-Length: 44x\r\n", 400},
+        {"Content-Length: \r\n", 400},
+        {"Content-Length: 99999999\r\n", 413},
+        {"Content-Length: 18446744073709551616\r\n", 413},
+        {"Content-Length: 18446744073709551660\r\n", 413}, // 2^64 + 44
+    };
+    struct server s;
+    char text[4096];
+    assert_int_equal(N, 44);
+    start(&s, 1, 10);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int fd = dial(s.port);
+        int n = snprintf(text, sizeof text,
+                         "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                         "Content-Type: application/json\r\n%s\r\n%s",
+                         cases[i].fields, body);
+        assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
+        int status = receive(fd, text, sizeof text);
+        if (status != cases[i].status)
+            fail_msg("%sgets %d, expected %d: %s", cases[i].fields, status, cases[i].status, text);
+    }
+    mr_serve_stop();
+    finish(&s);
+    assert_int_equal(s.rc, 0);
+}
+
+// ---- memory that is not there ----
+
+static atomic_int no_client, no_info;
+
+// Wrapped by the linker (tests.mk).
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return size == sizeof(struct client) && atomic_load(&no_client) ? NULL : __real_calloc(n, size);
+}
+
+const union MHD_ConnectionInfo *__real_MHD_get_connection_info(struct MHD_Connection *connection,
+                                                               enum MHD_ConnectionInfoType type,
+                                                               ...);
+const union MHD_ConnectionInfo *__wrap_MHD_get_connection_info(struct MHD_Connection *connection,
+                                                               enum MHD_ConnectionInfoType type,
+                                                               ...);
+const union MHD_ConnectionInfo *__wrap_MHD_get_connection_info(struct MHD_Connection *connection,
+                                                               enum MHD_ConnectionInfoType type,
+                                                               ...)
+{
+    if (type == MHD_CONNECTION_INFO_CONNECTION_FD && atomic_load(&no_info))
+        return NULL;
+    return __real_MHD_get_connection_info(connection, type);
+}
+
+static void until_connections(struct server *s, int listed, int all)
+{
+    for (int tries = 0;; tries++) {
+        int n = 0;
+        (void)pthread_mutex_lock(&s->serve->lock);
+        for (const struct client *c = s->serve->clients; c; c = c->next) {
+            assert_ptr_equal(c->next ? c->next->prev : c, c);
+            n++;
+        }
+        int now = s->serve->metrics.connections;
+        (void)pthread_mutex_unlock(&s->serve->lock);
+        if (n == listed && now == all)
+            return;
+        if (tries == 6000)
+            fail_msg("%d of %d connections are listed, expected %d of %d", n, now, listed, all);
+        (void)usleep(10000);
+    }
+}
+
+// A connection that there is no memory for is refused, and the others stay in the list: they are
+// watched, and closing wakes them.
+static void a_connection_without_memory_leaves_the_others(void **state)
+{
+    (void)state;
+    struct server s;
+    char text[4096];
+    start(&s, 1, 10);
+    int first = dial(s.port), second = dial(s.port);
+    until_connections(&s, 2, 2);
+    for (int which = 0; which < 2; which++) {
+        atomic_int *fault = which ? &no_info : &no_client;
+        atomic_store(fault, 1);
+        int fd = dial(s.port);
+        until_connections(&s, 2, 3);
+        atomic_store(fault, 0);
+        ask(fd, "{\"model\":\"tiny\",\"prompt\":\"a\"}");
+        assert_int_equal(receive(fd, text, sizeof text), 0); // ends without an answer
+        until_connections(&s, 2, 2);
+    }
+    ask(first, "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":1}");
+    assert_int_equal(receive(first, text, sizeof text), 200);
+    until_connections(&s, 1, 1);
+    (void)close(second);
+    until_connections(&s, 0, 0);
+    mr_serve_stop();
+    finish(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_clients_at_the_same_time),
         cmocka_unit_test(a_failed_device_is_told_to_all),
         cmocka_unit_test(closing_ends_what_is_in_flight),
+        cmocka_unit_test(lengths_that_may_disagree_are_refused),
+        cmocka_unit_test(a_connection_without_memory_leaves_the_others),
     };
     return cmocka_run_group_tests_name("serve", tests, setup, teardown);
 }
