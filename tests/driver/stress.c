@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many jobs from processes that are killed at any moment, inside the virtual machine: each job's
-// data is compared, and in the end nothing is left of anybody: rings, card memory, pinned pages,
-// charges. usage: stress JOBS PROCESSES [SEED]; with 10000 jobs or more, also the whole channel.
+// Many jobs from processes that are killed, inside the virtual machine: each job's data is
+// compared, and in the end nothing is left of anybody: rings, card memory, pinned pages, charges.
+// usage: stress JOBS PROCESSES [SEED]; with 10000 jobs or more, also the whole channel.
+//
+// Kills are counted, not timed: each process is told with its first breath at which point of which
+// job it has to die. It says when it is there, and keeps still or goes on while it is killed. For
+// three in sixteen the device holds the job's completion back until then. How many others had a job
+// under way is a matter of luck: it is printed.
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,14 +18,74 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/driver/device.h"
+#include "tests/driver/fault.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20, BYTES = 64 * KIB, MOST = 32, NOBODY = 65534, PLACES = 64 };
-enum { LIMIT = 8 * MIB }; // RLIMIT_MEMLOCK of the processes
+enum { LIMIT = 8 * MIB };     // RLIMIT_MEMLOCK of the processes
+enum { PATIENCE_S = 300 };    // without a finished job or a kill: something hangs
+enum { STOP_MS = 60000 };     // that a ring may take to stop, so that a slow machine is no fault
+enum { JOBS_OF_A_KILL = 40 }; // so many are done for each
+
+// Where a process may have to die. Some are passed by contexts of some kinds only.
+enum point {
+    OPENED,
+    ALLOCATED,
+    MAPPED,
+    EXPORTED,
+    IMPORTED,
+    SUBMITTED,
+    HELD, // submitted, and it does not end
+    WAITING,
+    TAKEN, // the job's result
+    UNMAPPED,
+    FREED,
+    CLOSED,
+    POINTS,
+};
+enum { TURNS = 16 };
+static const enum point turns[TURNS] = {HELD,      OPENED,   WAITING, MAPPED,  SUBMITTED, EXPORTED,
+                                        HELD,      UNMAPPED, TAKEN,   WAITING, IMPORTED,  SUBMITTED,
+                                        ALLOCATED, HELD,     FREED,   CLOSED};
+enum { WITH_BUF = 1, UNMAPS = 2, FREES = 4 }; // kinds of contexts
+
+static const struct {
+    const char *name;
+    uint32_t kind;
+} points_of[POINTS] = {[OPENED] = {"opened", 0},
+                       [ALLOCATED] = {"allocated", 0},
+                       [MAPPED] = {"mapped", 0},
+                       [EXPORTED] = {"exported", WITH_BUF},
+                       [IMPORTED] = {"imported", WITH_BUF},
+                       [SUBMITTED] = {"submitted", 0},
+                       [HELD] = {"held", 0},
+                       [WAITING] = {"waiting", 0},
+                       [TAKEN] = {"taken", 0},
+                       [UNMAPPED] = {"unmapped", UNMAPS},
+                       [FREED] = {"freed", FREES},
+                       [CLOSED] = {"closed", 0}};
 
 static struct {
     atomic_uint jobs, errors, sessions;
 } *shared;
+
+// What a process says to who kills it: its number, or that enough has been done, or that it failed.
+enum { ENOUGH = 100, FAILED };
+static int news[2];
+static uint32_t wanted; // jobs
+
+// A process, from both sides.
+static struct life {
+    pid_t pid;
+    enum point point; // POINTS: it is not killed
+    uint32_t after;   // so many jobs
+    bool still;
+    int order[2], answer[2]; // HELD: before its job is submitted, and after
+} lives[MOST];
+static struct {
+    uint8_t number;
+    uint32_t done; // jobs
+    bool said, held;
+} me;
 
 static uint32_t next(uint32_t *seed)
 {
@@ -31,12 +96,56 @@ static uint32_t next(uint32_t *seed)
 // ---- a process
 // -----------------------------------------------------------------------------------
 
+static void say(uint8_t what)
+{
+    if (write(news[1], &what, 1) != 1)
+        exit(1);
+}
+
 static bool fail(const char *what)
 {
     printf("# %d: %s: %s\n", (int)getpid(), what, strerror(errno));
     fflush(stdout);
     shared->errors++;
+    say(FAILED);
     return false;
+}
+
+// Whether it is this process' time to die.
+static bool time_has_come(enum point point)
+{
+    const struct life *l = &lives[me.number];
+    return point == l->point && me.done >= l->after && !me.said;
+}
+
+static void pass(enum point point)
+{
+    if (!time_has_come(point))
+        return;
+    me.said = true;
+    say(me.number);
+    while (lives[me.number].still)
+        pause();
+}
+
+// A job that is held back: the function's fault is armed before, and has struck afterwards.
+static void pass_held(bool submitted)
+{
+    const struct life *l = &lives[me.number];
+    uint8_t byte = 0;
+    if (!submitted && time_has_come(HELD)) {
+        me.said = true;
+        say(me.number);
+        if (read(l->order[0], &byte, 1) != 1)
+            exit(1);
+        me.held = true;
+    } else if (submitted && me.held) {
+        me.held = false;
+        if (write(l->answer[1], &byte, 1) != 1)
+            exit(1);
+        while (l->still)
+            pause();
+    }
 }
 
 struct session {
@@ -64,19 +173,26 @@ static bool some_jobs(struct session *s, uint32_t *seed)
             ops[k].offset = i * part;
         }
         struct millrace_submit submit = {.ops = (uintptr_t)ops, .count = 2};
+        pass_held(false);
         if (ioctl(s->fd, MILLRACE_IOC_SUBMIT, &submit) != 0)
             return fail("submit");
         jobs[i] = submit.job;
+        pass_held(true);
+        pass(SUBMITTED);
     }
     for (uint32_t k = 0, first = next(seed); k < count; k++) {
         uint32_t i = (k + first) % count;
         struct millrace_wait w = {.job = jobs[i], .deadline_ns = -1};
+        pass(WAITING);
         if (ioctl(s->fd, MILLRACE_IOC_WAIT, &w) != 0 || w.status != 0)
             return fail("wait");
         if (memcmp(s->from + i * part, s->to + i * part, sizes[i]) != 0 ||
             (sizes[i] < part && s->to[i * part + sizes[i]] != 0))
             return fail("data");
-        shared->jobs++;
+        me.done++;
+        if (++shared->jobs == wanted)
+            say(ENOUGH);
+        pass(TAKEN);
     }
     return true;
 }
@@ -85,27 +201,33 @@ static bool some_jobs(struct session *s, uint32_t *seed)
 static bool session(uint32_t *seed)
 {
     struct session s = {.buf = -1};
-    uint32_t kind = next(seed);
+    const struct life *l = &lives[me.number];
+    uint32_t kind = next(seed) | (l->point < POINTS ? points_of[l->point].kind : 0);
     s.fd = open(NODE, O_RDWR | O_CLOEXEC);
     if (s.fd < 0)
         return errno == EBUSY || fail("open");
+    pass(OPENED);
     s.at = card(s.fd, BYTES + next(seed) % BYTES) - 1;
     s.from = aligned_alloc(4096, BYTES);
     s.to = aligned_alloc(4096, BYTES);
     if (s.at + 1 == 0 || !s.from || !s.to)
         return fail("memory");
+    pass(ALLOCATED);
     s.in = map(s.fd, s.from, BYTES, MILLRACE_MAP_READ);
     s.out = map(s.fd, s.to, BYTES, MILLRACE_MAP_READ | MILLRACE_MAP_WRITE);
-    if (kind & 1) { // through a dma-buf
+    pass(MAPPED);
+    if (kind & WITH_BUF) {
         struct millrace_export e = {.handle = s.out,
                                     .flags = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE};
         if (ioctl(s.fd, MILLRACE_IOC_EXPORT, &e) != 0)
             return fail("export");
         s.buf = e.fd;
+        pass(EXPORTED);
         struct millrace_import i = {.fd = s.buf, .flags = MILLRACE_MAP_WRITE};
         if (ioctl(s.fd, MILLRACE_IOC_IMPORT, &i) != 0)
             return fail("import");
         s.out = i.handle;
+        pass(IMPORTED);
     }
     if (!s.in || !s.out)
         return fail("map");
@@ -113,14 +235,18 @@ static bool session(uint32_t *seed)
     bool good = true;
     for (uint32_t n = 1 + next(seed) % 12; good && n; n--)
         good = some_jobs(&s, seed);
-    if (kind & 2)
+    if (kind & UNMAPS) {
         good = good && unmap(s.fd, s.in) && unmap(s.fd, s.out);
-    if (kind & 4) {
+        pass(UNMAPPED);
+    }
+    if (kind & FREES) {
         struct millrace_free f = {.addr = s.at};
         if (ioctl(s.fd, MILLRACE_IOC_FREE, &f) != 0)
             good = fail("free");
+        pass(FREED);
     }
     close(s.fd);
+    pass(CLOSED);
     if (s.buf >= 0)
         close(s.buf);
     free(s.from);
@@ -135,19 +261,94 @@ static void become_nobody(void)
         exit(1);
 }
 
-static pid_t start(uint32_t seed)
+// The next life with that number; the first `kills` of all are to end, each somewhere in its share
+// of the jobs.
+static void start(uint8_t number, uint32_t kills, uint32_t *seeds)
 {
+    static uint32_t begun;
+    struct life *l = &lives[number];
+    pid_t parent = getpid();
+    uint32_t seed = next(seeds);
+    l->point = begun < kills ? turns[begun % TURNS] : POINTS;
+    l->after = next(seeds) % (2 * JOBS_OF_A_KILL);
+    l->still = next(seeds) & 1;
+    begun++;
     fflush(stdout);
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
+    l->pid = fork();
+    if (l->pid == 0) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
             exit(1);
+        me.number = number;
         become_nobody();
         while (session(&seed))
             ;
         exit(1);
     }
-    return pid;
+}
+
+// ---- who kills them
+// -------------------------------------------------------------------------------
+
+// A byte of a pipe; -1: none comes while jobs are done, nor for a while when none are.
+static int hear(int fd)
+{
+    unsigned seen = shared->jobs;
+    uint8_t byte;
+    for (int s = 0; s < PATIENCE_S; s++) {
+        struct pollfd p = {fd, POLLIN, 0};
+        if (poll(&p, 1, 1000) == 1)
+            return read(fd, &byte, 1) == 1 ? byte : -1;
+        if (shared->errors)
+            return -1;
+        if (waitpid(-1, NULL, WNOHANG) > 0) {
+            printf("# a process has ended by itself\n");
+            return -1;
+        }
+        if (shared->jobs != seen) {
+            seen = shared->jobs;
+            s = 0;
+        }
+    }
+    printf("# nothing goes on\n");
+    return -1;
+}
+
+// The ring of a process, and its entries that have not been completed; -1: it has none.
+static int ring_of(pid_t pid, unsigned *entries)
+{
+    char line[256];
+    int ring = -1;
+    FILE *f = fopen("/sys/kernel/debug/millrace/millrace0/contexts", "r");
+    while (f && ring < 0 && fgets(line, sizeof line, f)) {
+        unsigned head, tail;
+        int of;
+        if (sscanf(line, "ring %d pid %d jobs %*u entries %u..%u", &ring, &of, &head, &tail) != 4 ||
+            of != (int)pid)
+            ring = -1;
+        else
+            *entries = tail - head;
+    }
+    if (f)
+        fclose(f);
+    return ring;
+}
+
+// Until its job is certain to be under way: the device has done it, and does not say so.
+static bool hold_back(struct life *l)
+{
+    unsigned entries = 0;
+    int ring = ring_of(l->pid, &entries);
+    uint8_t byte = 0;
+    if (ring < 0)
+        return false;
+    fault_end();
+    fault_arm((struct fault){
+        .code = VM_FAULT_LATE, .value = 4 * PATIENCE_S * 1000, .ring = (uint32_t)ring + 1});
+    if (write(l->order[1], &byte, 1) != 1 || hear(l->answer[0]) != 0)
+        return false;
+    for (int i = 0; i < PATIENCE_S * 1000 && fault_struck() == 0; i++)
+        pause_ms(1);
+    return fault_struck() == 1;
 }
 
 // ---- what is left
@@ -220,46 +421,73 @@ static int stopped_rings(void)
     return count;
 }
 
+// Where the killed were.
+static struct {
+    unsigned all, at[POINTS], still, working, held;
+} killed;
+
+static bool kill_one(uint8_t number)
+{
+    struct life *l = &lives[number];
+    unsigned entries = 0;
+    bool held = l->point == HELD && hold_back(l);
+    if (l->point == HELD && !held)
+        return false;
+    bool working = ring_of(l->pid, &entries) >= 0 && entries > 0;
+    kill(l->pid, SIGKILL);
+    waitpid(l->pid, NULL, 0);
+    killed.all++;
+    killed.at[l->point]++;
+    killed.still += l->still;
+    killed.working += working;
+    killed.held += held && working;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    uint32_t jobs = argc > 1 ? (uint32_t)atoi(argv[1]) : 300;
-    int processes = argc > 2 ? atoi(argv[2]) : 8, killed = 0;
     uint32_t seed = argc > 3 ? (uint32_t)atoi(argv[3]) : 1, begin = seed;
-    uint64_t before[PLACES], after[PLACES], whole = jobs >= 10000 ? largest() : 0;
-    pid_t pids[MOST];
+    int processes = argc > 2 ? atoi(argv[2]) : 8;
+    wanted = argc > 1 ? (uint32_t)atoi(argv[1]) : 300;
+    uint32_t kills = wanted / JOBS_OF_A_KILL < TURNS ? TURNS : wanted / JOBS_OF_A_KILL;
+    uint64_t before[PLACES], after[PLACES], whole = wanted >= 10000 ? largest() : 0;
     printf("TAP version 13\n");
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || processes < 1 || processes > MOST || chmod(NODE, 0666) != 0)
+    if (shared == MAP_FAILED || processes < 1 || processes > MOST || chmod(NODE, 0666) != 0 ||
+        pipe(news) != 0 || !set_parameter("stop_ms", STOP_MS))
         return 1;
-    int stopped = stopped_rings();
-    bool fine = places(before);
-    int64_t start_ms = now_ms(), last_ms = start_ms;
     for (int i = 0; i < processes; i++)
-        pids[i] = start(next(&seed));
-    for (uint32_t seen = 0; shared->jobs < jobs && shared->errors == 0;) {
-        poll(NULL, 0, (int)(next(&seed) % 60));
-        int i = (int)(next(&seed) % (uint32_t)processes);
-        kill(pids[i], SIGKILL);
-        waitpid(pids[i], NULL, 0);
-        pids[i] = start(next(&seed));
-        killed++;
-        if (shared->jobs != seen) {
-            seen = shared->jobs;
-            last_ms = now_ms();
-        } else if (now_ms() - last_ms > 30000) {
-            printf("# nothing goes on\n");
+        if (pipe(lives[i].order) != 0 || pipe(lives[i].answer) != 0)
+            return 1;
+    int stopped = stopped_rings();
+    bool fine = places(before), enough = false;
+    int64_t start_ms = now_ms();
+    for (int i = 0; i < processes; i++)
+        start((uint8_t)i, kills, &seed);
+    while (!enough || killed.all < kills) {
+        int said = hear(news[0]);
+        if (said == ENOUGH)
+            enough = true;
+        else if (said < 0 || said >= processes || !kill_one((uint8_t)said))
             break;
-        }
+        else
+            start((uint8_t)said, kills, &seed);
     }
     for (int i = 0; i < processes; i++) {
-        kill(pids[i], SIGKILL);
-        waitpid(pids[i], NULL, 0);
+        kill(lives[i].pid, SIGKILL);
+        waitpid(lives[i].pid, NULL, 0);
     }
-    ok(shared->jobs >= jobs && shared->errors == 0,
-       "%u jobs in %u contexts of %d processes, %d of them killed (seed %u)", shared->jobs,
-       shared->sessions, processes, killed, begin);
+    ok(shared->jobs >= wanted && shared->errors == 0,
+       "%u jobs in %u contexts of %d processes (seed %u)", shared->jobs, shared->sessions,
+       processes, begin);
     printf("# %lld ms\n", (long long)(now_ms() - start_ms));
-    ok(killed >= (int)(jobs / 100), "enough of them");
+    ok(killed.all == kills, "%u of %u killed at the chosen point, %u of them still", killed.all,
+       kills, killed.still);
+    for (int i = 0; i < POINTS; i++)
+        printf("# %s: %u\n", points_of[i].name, killed.at[i]);
+    ok(killed.held == killed.at[HELD] && killed.held > 0,
+       "%u while a job of theirs was certain to be under way", killed.held);
+    printf("# and %u others that happened to have one\n", killed.working - killed.held);
     ok(contexts() == 0, "no context is left");
     ok(fine && places(after) && memcmp(before, after, sizeof after) == 0,
        "card memory is where it was");
@@ -270,5 +498,6 @@ int main(int argc, char **argv)
     ok(pinned == 0, "no page is left pinned (%ld)", pinned);
     ok(nothing_charged(), "and nothing charged");
     ok(stopped_rings() == stopped && stopped >= 0, "no ring was stopped (%d)", stopped);
+    set_parameter("stop_ms", 300);
     return done();
 }
