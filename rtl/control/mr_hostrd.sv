@@ -14,7 +14,7 @@
 // last_o comes with the last beat of a request.
 // AXI: one ID, INCR, <= 64 beats, never across 4 KiB; ARVALID and its payload are stable until
 // ARREADY.
-// Errors: RRESP other than OKAY: err_valid_o pulse, code 4, address of the burst; the beat is
+// Errors: RRESP other than OKAY: err_valid_o pulse, READ, address of the burst; the beat is
 // delivered. flush_i (level): takes no request, drops what is left of the current one; outstanding
 // beats arrive and are dropped. idle_o: nothing left and nothing outstanding. cnt_beat_o: a beat
 // arrived.
@@ -183,7 +183,7 @@ module mr_hostrd #(
   assign data_o      = data_q;
   assign cnt_beat_o  = beat_q;
   assign err_valid_o = err_q;
-  assign err_code_o  = 8'd4;
+  assign err_code_o  = mr_pkg::DEVERR_READ[7:0];
   assign err_addr_o  = {err_addr_q, 6'b0};
   assign idle_o      = !busy_q && (out_q == '0);
 

@@ -18,7 +18,7 @@
 // RAM ports, data one cycle after ren and held: row table (row_), q/k/v memory (qkv_, address slot
 // * QKV_WORDS + word, slot = 2 * token when two-pass; word = {code, 256 bits} x 2), prefix maxima
 // (pm_, address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word).
-// Errors: err_valid_o pulse; code 2: sizes beyond the memories; code 3: a record outside its
+// Errors: err_valid_o pulse. COMMAND: sizes beyond the memories; WINDOW: a record outside its
 // window, err_addr_o where it would start. The command stops there, waits for what is under way and
 // gives done_o.
 module mr_kvstore #(
@@ -446,10 +446,10 @@ module mr_kvstore #(
   end
   always_ff @(posedge clk_i) begin
     if ((state_q == S_TOKEN) && field_bad_q) begin
-      err_code_q <= 8'd2;
+      err_code_q <= mr_pkg::DEVERR_COMMAND[7:0];
       err_addr_q <= '0;
     end else if ((state_q == S_JOB) && bad_q) begin
-      err_code_q <= 8'd3;
+      err_code_q <= mr_pkg::DEVERR_WINDOW[7:0];
       err_addr_q <= job_addr_o;
     end
   end

@@ -11,10 +11,10 @@
 // Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse
 // when all is in the memories and registers. base_i (64-byte aligned) and limit_i (beats): the
 // input window.
-// Errors: err_valid_o pulse before done_o. Code 2: no res_beats, res_beats or rot_beats too large
+// Errors: err_valid_o pulse before done_o. COMMAND: no res_beats, res_beats or rot_beats too large
 // for the memories or not whole words, no or too many rows (nothing is loaded), reserved bits in
 // the row table, pos >= CTX_MAX, continues on the first row (address of the beat; loading goes on).
-// Code 3: outside the window (address of the first beat; nothing is loaded). Only the first error
+// WINDOW: outside the window (address of the first beat; nothing is loaded). Only the first error
 // is reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
 // for.
@@ -470,10 +470,10 @@ module mr_rows #(
   end
   always_ff @(posedge clk_i) begin
     if (cmd_err) begin
-      err_code_q <= field_bad_q ? 8'd2 : 8'd3;
+      err_code_q <= field_bad_q ? mr_pkg::DEVERR_COMMAND[7:0] : mr_pkg::DEVERR_WINDOW[7:0];
       err_addr_q <= {base_i[63:6] + 58'(cur_off), 6'b0};
     end else if (row_err && !seen_q) begin
-      err_code_q <= 8'd2;
+      err_code_q <= mr_pkg::DEVERR_COMMAND[7:0];
       err_addr_q <= {row_beat_q, 6'b0};
     end
   end

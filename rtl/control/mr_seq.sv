@@ -99,6 +99,9 @@ module mr_seq #(
   output logic [79:0]          done_index_o
 );
 
+  localparam int READER = mr_pkg::QUEUE_READER, ARRAY = mr_pkg::QUEUE_ARRAY,
+                 VECTOR = mr_pkg::QUEUE_VECTOR, ATTENTION = mr_pkg::QUEUE_ATTENTION,
+                 WRITER = mr_pkg::QUEUE_WRITER;
   localparam logic [2:0] IDLE = 0, CLEAN = 1, RUN = 2, DRAIN = 3, SETTLE = 4;
   logic [2:0]  state_q;
   logic [3:0]  wait_q;
@@ -154,14 +157,16 @@ module mr_seq #(
     .cmd_o      (cmd)
   );
 
+  // A command's queue, one-hot; no bit for an opcode that does not exist.
   function automatic [4:0] route(input logic [7:0] op);
     unique case (op)
-      mr_pkg::OP_STREAM_VEC[7:0], mr_pkg::OP_STREAM_TILES[7:0]: route = 5'b00001;
-      mr_pkg::OP_MATMUL[7:0]: route = 5'b00010;
-      mr_pkg::OP_LOAD_ROWS[7:0], mr_pkg::OP_LAYERNORM[7:0]: route = 5'b00100;
-      mr_pkg::OP_PM_LOAD[7:0], mr_pkg::OP_ATTEND[7:0]: route = 5'b01000;
-      mr_pkg::OP_STORE_KV[7:0], mr_pkg::OP_STORE_RES[7:0], mr_pkg::OP_END[7:0]: route = 5'b10000;
-      default: route = 5'b00000;
+      mr_pkg::OP_STREAM_VEC[7:0], mr_pkg::OP_STREAM_TILES[7:0]: route = 5'd1 << READER;
+      mr_pkg::OP_MATMUL[7:0]: route = 5'd1 << ARRAY;
+      mr_pkg::OP_LOAD_ROWS[7:0], mr_pkg::OP_LAYERNORM[7:0]: route = 5'd1 << VECTOR;
+      mr_pkg::OP_PM_LOAD[7:0], mr_pkg::OP_ATTEND[7:0]: route = 5'd1 << ATTENTION;
+      mr_pkg::OP_STORE_KV[7:0], mr_pkg::OP_STORE_RES[7:0], mr_pkg::OP_END[7:0]:
+      route = 5'd1 << WRITER;
+      default: route = 5'd0;
     endcase
   endfunction
 
@@ -173,7 +178,7 @@ module mr_seq #(
   logic [15:0]  index_q;
   logic         d_go, d_bad, sc_ready;
   assign d_bad     = d_valid_q && d_route_q == '0;
-  assign d_go      = d_valid_q && (d_route_q & q_ready) != '0 && (!d_route_q[0] || sc_ready);
+  assign d_go      = d_valid_q && (d_route_q & q_ready) != '0 && (!d_route_q[READER] || sc_ready);
   assign cmd_ready = !d_valid_q || d_go;
   assign q_valid   = d_go ? d_route_q : '0;
 
@@ -201,8 +206,8 @@ module mr_seq #(
   generate
     for (q = 0; q < 5; q = q + 1) begin : gen_queue
       mr_queue #(
-        .DEPTH(q == 0 ? 32 : 16),
-        .LIMIT(q == 1 ? 8 : 1)
+        .DEPTH(q == READER ? 32 : 16),
+        .LIMIT(q == ARRAY ? 8 : 1)
       ) u_queue (
         .clk_i(clk_ctl),
         .rst_ni       (unit_rst_no),
@@ -245,13 +250,13 @@ module mr_seq #(
     .clk_i(clk_ctl),
     .rst_ni       (unit_rst_no),
     .clear_i      (1'b0),
-    .cmd_valid_i  (q_valid[0]),
+    .cmd_valid_i  (q_valid[READER]),
     .cmd_ready_o  (sc_ready),
     .cmd_i        (d_cmd_q),
     .bad_o        (stream_bad),
-    .issue_valid_i(iss_valid[0]),
-    .issue_ready_o(iss_ready[0]),
-    .issue_cmd_i  (iss_cmd[511:0]),
+    .issue_valid_i(iss_valid[READER]),
+    .issue_ready_o(iss_ready[READER]),
+    .issue_cmd_i  (iss_cmd[512*READER+:512]),
     .done_o       (stream_done),
     .job_valid_o,
     .job_ready_i,
@@ -267,15 +272,15 @@ module mr_seq #(
     .sp_groups_o,
     .sp_done_i
   );
-  assign unit_done[0] = stream_done;
+  assign unit_done[READER] = stream_done;
 
   // END is not a unit's: it is taken when all earlier writer commands have finished.
   logic is_end, end_fire;
-  assign is_end   = iss_cmd[512*4+:8] == mr_pkg::OP_END[7:0];
-  assign end_fire = iss_valid[4] && is_end && !unit_busy_o[4];
-  assign issue_valid_o  = {iss_valid[4] && !is_end, iss_valid[3:1]};
-  assign iss_ready[4:1] = {is_end ? end_fire : issue_ready_i[4], issue_ready_i[3:1]};
-  assign unit_done[4:1] = {done_i[4] || end_q, done_i[3:1]};
+  assign is_end   = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
+  assign end_fire = iss_valid[WRITER] && is_end && !unit_busy_o[WRITER];
+  assign issue_valid_o  = {iss_valid[WRITER] && !is_end, iss_valid[3:1]};
+  assign iss_ready[4:1] = {is_end ? end_fire : issue_ready_i[WRITER], issue_ready_i[3:1]};
+  assign unit_done[4:1] = {done_i[WRITER] || end_q, done_i[3:1]};
   assign cmd_o          = iss_cmd[2559:512];
   logic end_q;
   always_ff @(posedge clk_ctl) end_q <= unit_rst_no && end_fire;

@@ -12,7 +12,7 @@
 // taken the client delivers exactly job_beats_i beats on data_valid_i/data_ready_o, and must do so
 // without waiting for anything that another client may hold up.
 // done_o (bit per client): pulse per job, in job order, when the responses of all its bursts are
-// in. A response other than OKAY gives err_valid_o, code 5, address of the burst, and done_o all
+// in. A response other than OKAY gives err_valid_o, WRITE, address of the burst, and done_o all
 // the same.
 // AXI: one ID, INCR, <= 64 beats, never across 4 KiB. AWVALID and WVALID rise only when the burst's
 // data is complete, so W never waits for a client; BREADY is constantly 1.
@@ -303,7 +303,7 @@ module mr_writer #(
   end
   assign done_o      = done_q;
   assign err_valid_o = err_q;
-  assign err_code_o  = 8'd5;
+  assign err_code_o  = mr_pkg::DEVERR_WRITE[7:0];
   assign err_addr_o  = {err_addr_q, 6'b0};
   assign idle_o      = (state_q == S_IDLE) && (ring_q == '0);
   assign cnt_beat_o  = m_wvalid_o && m_wready_i;

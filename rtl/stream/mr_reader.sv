@@ -17,8 +17,8 @@
 // constantly 1.
 // AXI: one ID, INCR, 64-byte beats, never across 4 KiB, ARVALID and payload stable until ARREADY.
 //
-// Errors: a job outside its window (code 3, address of the job; nothing of it is requested), RRESP
-// other than OKAY (code 4, address of the beat; the beat is delivered). err_valid_o is a pulse,
+// Errors: a job outside its window (WINDOW, address of the job; nothing of it is requested), RRESP
+// other than OKAY (READ, address of the beat; the beat is delivered). err_valid_o is a pulse,
 // only for the first one. After it nothing is requested and no job is taken until flush_i or reset;
 // outstanding bursts still arrive. flush_i (pulse or level): drops the jobs of both sources, drops
 // the outstanding beats as they arrive, and when none is left returns all credits. The consumers
@@ -331,7 +331,7 @@ module mr_reader #(
   end
   always_ff @(posedge clk_i) begin
     if (any_err) begin
-      err_code_q <= r_err ? 8'd4 : 8'd3;
+      err_code_q <= r_err ? mr_pkg::DEVERR_READ[7:0] : mr_pkg::DEVERR_WINDOW[7:0];
       if (r_err) err_addr_q <= {order_mem[rptr_q] + {52'b0, r_index_q}, 6'b0};
       else err_addr_q <= w_err ? w_err_addr : k_err_addr;
     end

@@ -30,7 +30,7 @@
 // RESULT: per token up to 256 columns (256 if rows <= T/4, 128 if rows <= T/2, else 64) are
 // gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left
 // out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside gives err_valid_o,
-// code 3, and is not written.
+// WINDOW, and is not written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(
   parameter int N = 1,
@@ -132,7 +132,8 @@ module mr_epilogue #(
   localparam int ROT_TOK = ROT_MAX / V;
 
   // Destinations; 0 is activation memory.
-  localparam logic [1:0] D_QKV = 2'd1, D_RES = 2'd2, D_OUT = 2'd3;
+  localparam logic [1:0] D_QKV = mr_pkg::DST_QKV[1:0], D_RES = mr_pkg::DST_RES[1:0],
+                         D_OUT = mr_pkg::DST_RESULT[1:0];
 
   // Pipeline: v_q[k] is high k cycles after a beat was taken.
   localparam int K_BIAS = 1 + mr_fp_pkg::ACC2F_LAT;       // bias adder's operands
@@ -1008,7 +1009,7 @@ module mr_epilogue #(
     end
   end
   assign err_valid_o  = err_q;
-  assign err_code_o   = 8'd3;
+  assign err_code_o   = mr_pkg::DEVERR_WINDOW[7:0];
   assign err_addr_o   = err_addr_q;
   assign sticky_ovf_o = ovf_q;
   assign sticky_nan_o = nan_q;

@@ -21,7 +21,7 @@ tap() { # status name
 model() {
     local name=$1 top=$2 params=$3 defines=$4
     shift 4
-    timeout 60 yosys -q -p "read_verilog -formal -sv $defines -I$props $*; chparam $params $top; \
+    timeout 60 yosys -q -p "read_verilog -formal -sv $defines -I$props $pkg $*; chparam $params $top; \
         prep -top $top; memory_map; flatten; opt; async2sync; dffunmap; opt_clean; \
         write_smt2 -wires $tmp/$name.smt2" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 1; }
     sed -i 's/QF_AUFBV/QF_UFBV/' "$tmp/$name.smt2"
@@ -68,7 +68,7 @@ progress() {
     local name=$1 params=$2 frames=$3
     shift 3
     local o="opt -full -nodffe -nosdff"
-    timeout 60 yosys -q -p "read_verilog -sv $*; read_verilog -formal -sv $props/reader_progress.sv; \
+    timeout 60 yosys -q -p "read_verilog -sv $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
         chparam $params reader_progress; prep -top reader_progress; flatten; memory_map; $o; async2sync; \
         dffunmap; setundef -undriven -anyseq; $o; techmap; $o; dffunmap; abc -g AND -fast; opt_clean; \
         write_aiger -I -B -zinit $tmp/$name.aig" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 2; }
@@ -82,6 +82,8 @@ progress() {
 skid=(rtl/common/mr_skid.sv)
 fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
 split=(rtl/stream/mr_splitter.sv)
+pkg=$tmp/mr_pkg.sv
+awk -v out=sv -f rtl/spec/gen_device.awk rtl/spec/device.def >"$pkg"
 reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv)
 split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
 reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"

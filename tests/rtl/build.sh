@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Verilates one variant of an RTL bench. usage: tests/rtl/build.sh BENCH VARIANT (from the root)
+# Verilates one variant of an RTL bench; mr_pkg is there for every one. usage: tests/rtl/build.sh BENCH VARIANT (from the root)
 set -euo pipefail
 bench=$1 variant=$2 build=${BUILD:-build} cxx=${CXX:-g++}
 line=$(awk -v v="$variant" '$1 == v' "tests/rtl/$bench/bench.txt")
 top=$(sed -n 's/.*top=\([^ ]*\).*/\1/p' <<<"$line")
 params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
 srcs=$(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line")
-srcs=${srcs//build\/gen/$build\/gen}
 dir=$build/rtl/$bench@$variant
 mkdir -p "$dir"
 # shellcheck disable=SC2086
@@ -15,5 +14,5 @@ verilator --cc --exe --build -j 1 --prefix Vdut --top-module "$top" $params -Wal
     --x-assign unique --x-initial unique -O3 +incdir+rtl/fp -Mdir "$dir" -o tb \
     -CFLAGS "-std=c++20 -O1 -DVARIANT_$variant -I$PWD -I$PWD/host -I$PWD/tests/rtl/common -I$PWD/tests" \
     -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
-    $srcs "$PWD/tests/rtl/$bench/tb.cpp" "$PWD/$build/num.o" >"$dir/build.log" 2>&1 ||
+    "$build/gen/mr_pkg.sv" $srcs "$PWD/tests/rtl/$bench/tb.cpp" "$PWD/$build/num.o" >"$dir/build.log" 2>&1 ||
     { tail -40 "$dir/build.log"; exit 1; }
