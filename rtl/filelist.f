@@ -23,7 +23,6 @@ rtl/attention/mr_attn_tree.sv
 rtl/common/mr_clk_gate.sv
 rtl/common/mr_fifo.sv
 rtl/common/mr_ram_1r1w.sv
-rtl/common/mr_skid.sv
 rtl/control/mr_counters.sv
 rtl/control/mr_fetch.sv
 rtl/control/mr_hostrd.sv

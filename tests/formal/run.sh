@@ -79,7 +79,6 @@ progress() {
     return 2
 }
 
-skid=(rtl/common/mr_skid.sv)
 fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
 split=(rtl/stream/mr_splitter.sv)
 pkg=$tmp/mr_pkg.sv
@@ -89,9 +88,6 @@ split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
 reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"
 
 handshakes() {
-    prove skid mr_skid "-set W 8" 6 "${skid[@]}"
-    fault skid mr_skid "-set W 8" 8 "${skid[0]}" 's/in_ready_o  = !hold_valid_q/in_ready_o  = !hold_valid_q || out_ready_i/' \
-        "accepts without room" "${skid[@]}"
     prove fifo mr_fifo "-set W 4 -set DEPTH 5" 8 "${fifo[@]}"
     fault fifo mr_fifo "-set W 4 -set DEPTH 5" 12 "${fifo[1]}" "s/(count_q != CW'(DEPTH))/(ram_q != CW'(DEPTH))/" \
         "one entry too many" "${fifo[@]}"

@@ -25,6 +25,14 @@ configs=$(awk '!/^#/ && NF { print $1 }' rtl/spec/configs.def)
 diff <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | sort) <(find rtl -name '*.sv' | sort) >"$tmp/list"
 tap $? "rtl/filelist.f has each file of rtl/ once" "$tmp/list"
 
+# A module that nobody instantiates is neither tested in its place nor in a device. The tops apart.
+grep -hE '^ *[a-z_0-9]+ *(#\(|u_[a-z_0-9]+ *\()' -r rtl --include='*.sv' --include='*.awk' | grep -oE '[a-z][a-z_0-9]+' |
+    sort -u >"$tmp/used"
+grep -hoE '^module [a-z_0-9]+' -r rtl --include='*.sv' | cut -d' ' -f2 | grep -vxE 'mr_kernel|millrace_pcie' |
+    sort | comm -23 - "$tmp/used" >"$tmp/lonely"
+[ ! -s "$tmp/lonely" ]
+tap $? "each module of rtl/ is instantiated in another one" "$tmp/lonely"
+
 # ---- Verilator: every warning. In every configuration the Vitis kernel, with the engine inside, and the
 # simulator's ports around it.
 kernel() { # config

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mr_fifo, mr_skid and mr_ram_1r1w against models; one variant of the bench for each.
+// mr_fifo and mr_ram_1r1w against models; one variant of the bench for each.
 #include "Vdut.h"
 
 #if defined(VARIANT_ram) || defined(VARIANT_ram_we)
@@ -84,9 +84,7 @@ void queue(const bench::Args &args, bench::Tap &tap)
     uint64_t bad = 0, moved = 0, full = 0, next = 0;
     bool offer = false, was_valid = false;
     dut->in_valid_i = dut->out_ready_i = 0;
-#ifndef VARIANT_skid
     dut->clear_i = 0;
-#endif
     dut.reset();
     auto cycle = [&](bool clear) {
         bool want = in.want();
@@ -95,17 +93,13 @@ void queue(const bench::Args &args, bench::Tap &tap)
         dut->in_valid_i = offer;
         dut->in_data_i = offer ? next : rng.u64();
         dut->out_ready_i = ready;
-#ifndef VARIANT_skid
         dut->clear_i = clear;
-#endif
         dut.settle();
         in.saw(dut->in_ready_o && !offer);
         out.saw(dut->out_valid_o);
         full += model.size() == kDepth;
-#ifndef VARIANT_skid
         bad += dut->count_o != model.size();
         bad += dut->in_ready_o != (model.size() < kDepth);
-#endif
         bad += was_valid && !dut->out_valid_o; // valid never falls by itself
         if (dut->out_valid_o) {
             bad += model.empty() || dut->out_data_o != model.front();
@@ -138,13 +132,11 @@ void queue(const bench::Args &args, bench::Tap &tap)
         cycle(false);
     // A two-entry FIFO has its RAM's latency of two and no look-ahead at a pop: 2 of 3 cycles.
     tap.ok(moved >= (kDepth > 2 ? 1000u : 600u) && !bad, "common: one entry a cycle");
-#ifndef VARIANT_skid
     in.random();
     out.random();
     for (int i = 0; i < 5000; i++)
         cycle(rng.chance(3));
     tap.ok(!bad, "common: clear");
-#endif
 }
 #endif
 
