@@ -4,6 +4,7 @@
 
 #include "api/objects.h"
 #include "common/buf.h"
+#include "engine/engine.h"
 #include "engine/synthetic.h"
 #include "pack/export.h"
 #include "pack/report.h"
@@ -154,11 +155,13 @@ int mr_model_pack(const char *dir, const char *path, const struct mr_load_option
     struct mr_pack_options pack = pack_options(opt ? opt : &defaults);
     struct mr_pack_result result;
     int rc = mr_pack_file(dir, path, &pack, &result, err);
-    if (rc == 0)
-        *stats = (struct mr_pack_stats){.input_bytes = result.input_bytes,
-                                        .file_bytes = result.file_bytes,
-                                        .stream_bytes = result.stream_bytes};
-    return rc;
+    if (rc < 0)
+        return rc;
+    *stats = (struct mr_pack_stats){.input_bytes = result.input_bytes,
+                                    .file_bytes = result.file_bytes,
+                                    .stream_bytes = result.stream_bytes};
+    mr_engine_exceeds(&result.config, stats->exceeds, sizeof stats->exceeds);
+    return 0;
 }
 
 int mr_model_plain_read(const char *dir, struct mr_error *err)

@@ -81,6 +81,8 @@ static int print(const struct cli_common *c, const struct wishes *w, const struc
                               smoothed, "calibrated", c->load.calibrate != NULL, "stream_bytes",
                               (json_int_t)s->stream_bytes, "input_bytes",
                               (json_int_t)s->input_bytes, "seconds", took.wall, "report", matrices);
+        if (j && *s->exceeds)
+            json_object_set_new(j, "exceeds", json_string(s->exceeds));
         if (j && w->stats) {
             json_object_set_new(j, "processor_seconds", json_real(took.cpu));
             json_object_set_new(j, "plain_read_seconds", json_real(plain.wall));
@@ -112,6 +114,11 @@ static int pack(const struct cli_common *c, const struct wishes *w)
                c->load.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8",
                c->load.no_smoothing ? "" : ", smoothed", c->load.calibrate ? ", calibrated" : "",
                (unsigned long long)s.stream_bytes);
+    if (*s.exceeds && !c->quiet)
+        fprintf(stderr,
+                "millrace: warning: no shipped configuration of the engine can run this model: %s "
+                "(docs/checkpoints.md)\n",
+                s.exceeds);
     json_t *matrices = NULL;
     int status = w->report ? report(c, w->output, &matrices) : EXIT_OK;
     start = now();

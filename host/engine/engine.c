@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,14 +43,11 @@ static struct engine *self(struct mr_backend *b)
     return (struct engine *)b;
 }
 
-int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
-                   bool two_pass, struct mr_error *err)
+void mr_engine_limits(const struct mr_geometry *g, const struct mr_config *model, bool two_pass,
+                      struct mr_engine_limit limits[MR_ENGINE_LIMITS])
 {
     struct mr_dims d = mr_dims_of(model);
-    const struct {
-        const char *what;
-        int need, have;
-    } check[] = {
+    const struct mr_engine_limit all[MR_ENGINE_LIMITS] = {
         {"n_embd (padded)", d.d, g->d_max},
         {"attention width", d.w, g->w_max},
         {"rotary_dim (padded)", d.rot_floats, g->rot_max},
@@ -62,14 +60,47 @@ int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct
         {"head_dim (padded)", d.head_lanes, MR_HEAD_LANES_MAX},
         {"row slots", two_pass ? 2 : 1, g->t},
     };
-    for (size_t i = 0; i < sizeof check / sizeof *check; i++)
-        if (check[i].need > check[i].have)
+    memcpy(limits, all, sizeof all);
+}
+
+int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
+                   bool two_pass, struct mr_error *err)
+{
+    struct mr_engine_limit l[MR_ENGINE_LIMITS];
+    mr_engine_limits(g, model, two_pass, l);
+    for (int i = 0; i < MR_ENGINE_LIMITS; i++)
+        if (l[i].need > l[i].have)
             return mr_fail(
                 err, MR_ERR_FIT,
                 "the model does not fit configuration '%s': %s is %d, the device has %d; use a "
                 "larger configuration ('millrace devices' lists them)",
-                config, check[i].what, check[i].need, check[i].have);
+                config, l[i].what, l[i].need, l[i].have);
     return 0;
+}
+
+void mr_engine_exceeds(const struct mr_config *model, char *text, size_t size)
+{
+    const struct mr_config_entry *c, *nearest = NULL;
+    int fewest = MR_ENGINE_LIMITS + 1;
+    *text = 0;
+    for (int i = 0; fewest > 0 && (c = mr_config_at(i)); i++) {
+        struct mr_engine_limit l[MR_ENGINE_LIMITS];
+        int over = 0;
+        mr_engine_limits(&c->g, model, false, l);
+        for (int k = 0; k < MR_ENGINE_LIMITS; k++)
+            over += l[k].need > l[k].have;
+        nearest = over < fewest ? c : nearest;
+        fewest = over < fewest ? over : fewest;
+    }
+    struct mr_engine_limit l[MR_ENGINE_LIMITS];
+    size_t used = 0;
+    mr_engine_limits(&nearest->g, model, false, l);
+    for (int k = 0; fewest > 0 && k < MR_ENGINE_LIMITS; k++)
+        if (l[k].need > l[k].have && used < size) {
+            int n = snprintf(text + used, size - used, "%s%s is %d, '%s' has %d", used ? ", " : "",
+                             l[k].what, l[k].need, nearest->name, l[k].have);
+            used += n > 0 ? (size_t)n : 0;
+        }
 }
 
 static int upload_weights(struct engine *e, struct mr_error *err)

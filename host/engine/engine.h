@@ -20,6 +20,20 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
                    struct mr_device *dev, const struct mr_engine_options *opt,
                    struct mr_error *err);
 
+// What a configuration must have room for, and what it has: it holds the model if nothing exceeds.
+// docs/checkpoints.md lists them (tests/unit/test_limits.c holds the page to them).
+struct mr_engine_limit {
+    const char *what;
+    int need, have;
+};
+enum { MR_ENGINE_LIMITS = 11 };
+void mr_engine_limits(const struct mr_geometry *g, const struct mr_config *model, bool two_pass,
+                      struct mr_engine_limit limits[MR_ENGINE_LIMITS]);
+
+// "" if some configuration of rtl/spec/configs.def holds the model; else which limits of the one
+// that comes nearest are exceeded, cut off at size - 1 bytes.
+void mr_engine_exceeds(const struct mr_config *model, char *text, size_t size);
+
 // Whether a configuration holds the model, as mr_engine_open() looks at it; `config` is for the
 // message.
 int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,

@@ -100,6 +100,9 @@ struct mr_pack_stats {
     uint64_t input_bytes; // of the checkpoint's tensors
     uint64_t file_bytes;
     uint64_t stream_bytes; // read from memory for one token
+    // Not empty: no shipped configuration of the engine can run the model, and these limits are
+    // exceeded (docs/checkpoints.md). cpu: can, from the directory.
+    char exceeds[256];
 };
 
 // Packs the Hugging Face directory `dir` into the file `path` without having the model in memory.

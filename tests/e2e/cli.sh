@@ -56,6 +56,17 @@ ok json_of_report is_json pack $demo "$work/again.mill" --report --json
 ok report_has_every_matrix test "$(grep -c '"snr_db"' "$work/json")" = 26 # 6 a layer, the head, all
 exits report_is_a_table 0 "" pack $demo "$work/again.mill" --report
 ok report_names_the_worst grep -q "^transformer.h.*mxint8" "$work/out"
+# Heads of two elements, stored as 64: too wide for every configuration, and packed all the same.
+mkdir "$work/heads"
+cp models/demo/* "$work/heads"
+sed -i 's/"n_head": *4\b/"n_head": 128/; s/"rotary_dim": *[0-9]*/"rotary_dim": 2/' "$work/heads/config.json"
+"$millrace" pack "$work/heads" "$work/heads.mill" >"$work/out" 2>"$work/err"
+ok model_that_nothing_runs_is_packed test $? = 0 -a -s "$work/heads.mill"
+ok model_that_nothing_runs_gets_one_warning test "$(wc -l <"$work/err")" = 1
+ok warning_names_the_limits grep -q "warning: .*attention width is 8192, 'sim' has 4096.*n_head is 128, 'sim' has 64" "$work/err"
+ok model_that_nothing_runs_quietly test -z "$("$millrace" pack "$work/heads" "$work/heads.mill" -q 2>&1)"
+exits model_that_nothing_runs_in_json 0 '"exceeds": "attention width is 8192' pack "$work/heads" "$work/heads.mill" -q --json
+exits model_that_nothing_runs_does_not_run 3 'does not fit configuration' generate -m "$work/heads.mill" -d model: -p x
 ok json_of_unpack is_json unpack "$work/demo.mill" "$work/unpacked" --json
 ok json_of_info_on_an_unpacked_directory is_json info "$work/unpacked" --json
 ok json_of_info_on_a_pytorch_file is_json info tests/fixtures/torch/views/pytorch_model.bin --json
