@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/objects.h"
+#include "device/open.h"
 #include "engine/cpu_backend.h"
 #include "engine/engine.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
+#include "device/configs.h"
 #include "device/device.h"
+#include "device/open.h"
 
 static json_t *device_json(const char *uri, const struct mr_config_entry *c)
 {

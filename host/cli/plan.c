@@ -7,6 +7,7 @@
 #include "cli/plan.h"
 #include "common/error.h"
 #include "common/output_file.h"
+#include "device/configs.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "plan/measured.h"

@@ -57,12 +57,6 @@ struct mr_kernels {
     const struct mr_row_kernels *rows; // NULL: there are none
 };
 
-// The fastest that this processor has; MILLRACE_SIMD=portable|avx2|avx512 asks for one by name.
-const struct mr_kernels *mr_kernels(void);
-
-// By name, NULL if the processor lacks it.
-const struct mr_kernels *mr_kernels_named(const char *name);
-
 // A group of MXFP4 columns in the form above: out[sections * MR_SECTION_BYTES].
 void mr_expand_fp4(const uint8_t *group, int kblocks, uint8_t *out);
 

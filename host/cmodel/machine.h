@@ -7,23 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/memory.h"
-
-// What the capability registers say (docs/commands.md).
-struct mr_geometry {
-    int n, r, t;
-    int act_words, qkv_words; // per row slot
-    int d_max, rot_max;       // floats per token
-    int scores;
-    int ring, ctx_max;
-    int w_max; // attention width
-};
-
-struct mr_device_error {
-    unsigned code; // MR_DEVERR_*, 0: none
-    unsigned command;
-    uint64_t addr;
-};
+#include "cmodel/geometry.h"
+#include "cmodel/memory.h"
 
 struct mr_machine;
 

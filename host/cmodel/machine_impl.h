@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cmodel/kernel.h"
-#include "cmodel/machine.h"
+#include "cmodel/geometry.h"
+#include "cmodel/kernel_select.h"
+#include "cmodel/memory.h"
 #include "cmodel/num.h"
 #include "common/pool.h"
 #include "mr_device.h"

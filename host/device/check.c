@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/command.h"
 #include "cmodel/num.h"
-#include "engine/program.h"
 
 enum { BLOCK_BYTES = 33 }; // 32 elements and the scale code
 

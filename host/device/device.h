@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "cmodel/machine.h"
+#include "cmodel/geometry.h"
 #include "common/error.h"
 #include "millrace.h"
 #include "mr_device.h"
@@ -25,9 +25,6 @@ struct mr_device_info {
     bool copies; // bytes to be mapped are copied: the caller may free them after alloc
 };
 
-// Opens a device by URI; of one with several units (mr_device_units) one. On success the caller
-// owns *dev until mr_device_close(); else it is NULL.
-int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err);
 void mr_device_close(struct mr_device *dev);
 const struct mr_device_info *mr_device_info(const struct mr_device *dev);
 
@@ -77,32 +74,10 @@ struct mr_device {
     struct mr_upload upload;
 };
 
-// Openers: `args` is the part of the URI after the colon.
-int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
-int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error *err);
-int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error *err);
-int mr_device_pci_open(struct mr_device **dev, const char *args, struct mr_error *err);
-
-// `uri` without the option "units=N" of sim: and model:, which is for mr_device_units(); N, else 1,
-// to units.
-int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
-                            struct mr_error *err);
-
 // A device that copies has copied so many more bytes.
 int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err);
 
 // Keeps the device's first error and puts it into words; returns MR_ERR_DEVICE.
 int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err);
-
-// A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
-// end.
-struct mr_config_entry {
-    const char *name;
-    struct mr_geometry g;
-    unsigned clock_khz;
-    bool pair; // two products a multiplier
-};
-const struct mr_config_entry *mr_config_named(const char *name);
-const struct mr_config_entry *mr_config_at(int index);
 
 #endif

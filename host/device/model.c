@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// "model:[config]": the C model as a device. Exact bits, no notion of time.
+// The C model as a device: exact bits, no notion of time.
+#include "device/model.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "cmodel/machine.h"
+#include "device/configs.h"
 
 struct model_device {
     struct mr_device base;

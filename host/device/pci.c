@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "device/pci.h"
+#include "device/configs.h"
 #include "device/registers.h"
 
 enum {

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmodel/memory.h"
 #include "device/check.h"
+#include "device/configs.h"
 #include "device/registers.h"
 #include "device/sim.h"
 

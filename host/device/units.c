@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engines a device URI stands for (mr_device_units, mr_device_unit of millrace.h).
+#include "device/units.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device.h"
 #include "device/xclbin.h"
 #include "millrace.h"
 

@@ -1,51 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // "xrt:[index][,unit=N][,bo=MIB]": compute unit N of an Alveo card, or of XRT's hardware emulation,
 // with the xclbin that MILLRACE_XCLBIN names: opening and closing.
+#include "device/xrt.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/configs.h"
 #include "device/xclbin.h"
+#include "device/xrt_buffers.h"
 #include "device/xrt_emulation.h"
 #include "device/xrt_kept.h"
+#include "device/xrt_run.h"
 
 // Units of one card may be opened and closed by several threads: one after the other.
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-
-// A device that hangs is given up soon when the user wants an end.
-static int watch(void *arg, struct mr_error *err)
-{
-    enum { LOOKS = 200 }; // 2 s
-    struct mr_xrt_device *d = arg;
-    d->patience = mr_device_stop ? d->patience + 1 : 0;
-    return d->patience > LOOKS ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted")
-                               : mr_xrt_emulation_watch(err);
-}
-
-int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct mr_error *err)
-{
-    struct mr_error local = {0};
-    bool was_lost = mr_worker_lost(d->worker);
-    d->patience = 0;
-    int rc = mr_worker_call(d->worker, work, d, seconds, &local);
-    if (mr_worker_lost(d->worker)) {
-        if (!was_lost)
-            mr_xrt_emulation_lost();
-        return mr_fail(err, rc, "%s: %s", d->base.info.uri, local.text);
-    }
-    if (rc < 0 && err)
-        *err = local;
-    return rc;
-}
-
-void mr_xrt_give_up(struct mr_xrt_device *d)
-{
-    if (mr_worker_lost(d->worker))
-        return;
-    mr_worker_give_up(d->worker);
-    mr_xrt_emulation_lost();
-}
 
 // ---- what the worker does -----------------------------------------------------------------------
 
@@ -187,7 +158,7 @@ static int open_card(struct mr_xrt_device *d, struct mr_error *err)
     if (rc == 0)
         rc = mr_xrt_emulation_begin(libraries, d->xclbin, err);
     if (rc == 0)
-        rc = mr_worker_new(&d->worker, watch, d, err);
+        rc = mr_worker_new(&d->worker, mr_xrt_watch, d, err);
     if (rc == 0 && mr_xrt_kept_any() && mr_xrt_other_xclbin(d->index, d->xclbin)) {
         mr_xrt_emulation_keep(false);
         mr_xrt_emulation_enter(true);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// "xrt:": buffers of the device as XRT's buffer objects, and what is copied to and from them.
+// Buffers of the device as XRT's buffer objects, and what is copied to and from them.
+#include "device/xrt_buffers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/memory.h"
 #include "device/xrt_kept.h"
 
 enum { MIN_PAGE_LOG2 = 12, MAX_PAGE_LOG2 = 34 };

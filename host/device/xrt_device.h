@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of "xrt:", for the files that make it up: xrt.c opens and closes, xrt_buffers.c has the
-// buffers, xrt_run.c the runs. Everything that may take long is done by the worker's thread; what
-// that touches lies in struct mr_xrt_device, which is left behind if the device is given up.
+// Inside of "xrt:": the device and the worker's calls, which xrt_buffers.c, xrt_run.c and xrt.c
+// (opening and closing) stand on. Everything that may take long is done by the worker's thread;
+// what that touches lies in struct mr_xrt_device, which is left behind if the device is given up.
 #ifndef MILLRACE_DEVICE_XRT_DEVICE_H
 #define MILLRACE_DEVICE_XRT_DEVICE_H
 
@@ -79,29 +79,13 @@ static inline unsigned mr_xrt_channel_arg(int channel, unsigned arg)
     return (unsigned)MR_KARG_CHANNEL_ID + (unsigned)channel * MR_KARGS_PER_CHANNEL + arg;
 }
 
+// Looks at a call that the worker is in (a mr_worker_watch); `arg` is the device.
+int mr_xrt_watch(void *arg, struct mr_error *err);
+
 // Has the worker do `work` on the device, with what stands in d->call.
 int mr_xrt_call(struct mr_xrt_device *d, mr_work *work, double seconds, struct mr_error *err);
 
 // For a device with a run that XRT does not end: closing it would crash XRT's own threads.
 void mr_xrt_give_up(struct mr_xrt_device *d);
-
-// ---- xrt_buffers.c: operations of struct mr_device_ops ------------------------------------------
-
-int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
-                        uint64_t *addr, struct mr_error *err);
-int mr_xrt_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
-                        struct mr_error *err);
-int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
-                       struct mr_error *err);
-// What was written and is not on the card yet goes there. For the worker's thread.
-int mr_xrt_flush_here(struct mr_xrt_device *d, struct mr_error *err);
-
-// ---- xrt_run.c
-// -----------------------------------------------------------------------------------
-
-// Asks the kernel what it is, to dev->info.
-int mr_xrt_device_identify(struct mr_device *dev, struct mr_error *err);
-int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err);
-int mr_xrt_device_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// "xrt:": a run from its start to its end, which may take as long as it wants.
+#include "device/xrt_run.h"
+
 #include <string.h>
 
 #include "device/registers.h"
-#include "device/xrt_device.h"
+#include "device/xrt_buffers.h"
 
 enum { WATCHDOG_LOG2 = 24, WAIT_MS = 500 };
 enum { STATUS_BUSY = 1, STATUS_DONE = 2, STATUS_ERROR = 4 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/configs.h"
 #include "engine/deal.h"
 #include "engine/program.h"
 #include "engine/rotary.h"

@@ -24,29 +24,6 @@ enum {
     S_LAST,       // last result -> END
 };
 
-void mr_command_set(struct mr_command *c, unsigned field, uint32_t value)
-{
-    unsigned word = field >> 16, lsb = field >> 8 & 255, width = field & 255;
-    uint32_t mask = width == 32 ? UINT32_MAX : ((1u << width) - 1) << lsb;
-    c->word[word] = (c->word[word] & ~mask) | (value << lsb & mask);
-}
-
-uint32_t mr_command_get(const struct mr_command *c, unsigned field)
-{
-    unsigned word = field >> 16, lsb = field >> 8 & 255, width = field & 255;
-    return c->word[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
-}
-
-const char *mr_opcode_name(unsigned opcode)
-{
-#define X(code, name, queue)                                                                       \
-    if (opcode == (code))                                                                          \
-        return name;
-    MR_OP_LIST(X)
-#undef X
-    return "?";
-}
-
 // Commands are appended to a program whose array was allocated large enough by the builder.
 static struct mr_command *add(struct mr_program *p, unsigned op, unsigned wait, unsigned signal)
 {

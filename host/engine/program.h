@@ -3,12 +3,8 @@
 #ifndef MILLRACE_ENGINE_PROGRAM_H
 #define MILLRACE_ENGINE_PROGRAM_H
 
-#include "mr_device.h"
+#include "cmodel/command.h"
 #include "pack/layout.h"
-
-struct mr_command {
-    uint32_t word[MR_CMD_WORDS];
-};
 
 struct mr_program {
     struct mr_command *cmds;
@@ -30,11 +26,5 @@ int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_fo
 int mr_program_act_words(const struct mr_dims *d);
 int mr_program_qkv_words(const struct mr_dims *d);
 void mr_program_free(struct mr_program *p);
-
-void mr_command_set(struct mr_command *c, unsigned field, uint32_t value);
-uint32_t mr_command_get(const struct mr_command *c, unsigned field);
-
-// "MATMUL layer 3 mlp.fc_in" for messages; the opcode's name alone where no tensor is involved.
-const char *mr_opcode_name(unsigned opcode);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "checkpoint/config.h"
-#include "cmodel/machine.h"
+#include "cmodel/geometry.h"
 #include "pack/layout.h"
 
 struct mr_plan_board {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/error.h"
+#include "device/configs.h"
 #include "device/device.h"
 #include "engine/program.h"
 #include "engine/synthetic.h"

@@ -4,7 +4,7 @@
 #define MILLRACE_PLAN_MODEL_H
 
 #include "checkpoint/config.h"
-#include "cmodel/machine.h"
+#include "cmodel/geometry.h"
 #include "pack/layout.h"
 
 // A Hugging Face directory, a packed file (whose format goes to *format), or "synthetic:...".

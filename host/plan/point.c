@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/error.h"
+#include "device/open.h"
 #include "engine/engine.h"
 #include "engine/synthetic.h"
 

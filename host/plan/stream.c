@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The weight stream: what the reader asks for, when credits let it, and when the splitter puts it
 // into the ring (mr_reader, mr_stream).
-#include "plan/walk.h"
+#include "plan/stream.h"
 
 static struct chunk *chunk(struct walk *w, int64_t i)
 {
     return &w->s.chunk[i % CHUNKS];
-}
-
-static double later(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 static bool stream_op(unsigned op)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the walk over a program (run.h). Times are core cycles from the start of the run. What
+// The state of a walk over a program (run.h), and what its units have in common: commands and
+// semaphores. Times are core cycles from the start of the run. What
 // is not known yet, because it follows from something that the walk has not come to, is UNKNOWN.
 #ifndef MILLRACE_PLAN_WALK_H
 #define MILLRACE_PLAN_WALK_H
 
 #include "engine/program.h"
-#include "plan/run.h"
+#include "plan/job.h"
 
 #define UNKNOWN (-1.0)
 
@@ -169,23 +170,15 @@ struct walk {
 
 // Earliest start of the next command of a queue; UNKNOWN. -1: the queue has no more.
 int mr_walk_head(const struct walk *w, int queue);
+int mr_walk_next(const struct walk *w, int queue, int from); // its first command from there on
 double mr_walk_ready(struct walk *w, int command);
 void mr_walk_take(struct walk *w, int command); // the queue goes on behind it
 void mr_walk_done(struct walk *w, int command, double at);
 void mr_walk_ask(struct walk *w, double ready, int beats, int command, bool write, bool local);
 
-// The units. *_advance: does what can be known; true if that was anything.
-bool mr_stream_advance(struct walk *w);
-double mr_stream_request(struct walk *w, int *beats); // next read; UNKNOWN
-void mr_stream_arrived(struct walk *w, double at, int beats);
-bool mr_array_advance(struct walk *w);
-void mr_array_result_written(struct walk *w, int command, double at);
-bool mr_vector_advance(struct walk *w);
-void mr_vector_loaded(struct walk *w, double at, int beats);
-bool mr_writer_advance(struct walk *w);
-void mr_writer_written(struct walk *w, double at);
-bool mr_attention_advance(struct walk *w);
-double mr_attention_request(struct walk *w, int *beats);
-void mr_attention_arrived(struct walk *w, double at, int beats);
+static inline double later(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 #endif

@@ -23,10 +23,7 @@ extern "C" {
 #endif
 
 #include "common/error.h"
-
-#define MR_MEM_MAX_CHANNELS 16
-#define MR_MEM_CHANNEL_LOG2 36 // channel c is addresses c << 36 up to (c + 1) << 36
-#define MR_MEM_BEAT         64 // bytes
+#include "sim/memory/address.h"
 
 enum mr_mem_resp {
     MR_MEM_OKAY = 0,

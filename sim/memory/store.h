@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "sim/memory/memory.h"
+#include "sim/memory/address.h"
 
 struct mr_store_region {
     uint64_t addr, end; // first byte, byte after the last

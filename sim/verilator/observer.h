@@ -17,7 +17,7 @@
 #include <cstring>
 #include <string>
 
-#include "sim/verilator/simlib.h"
+#include "sim/verilator/timeline.h"
 #include "verilated.h"
 #include "verilated_sym_props.h"
 #include "verilated_syms.h"

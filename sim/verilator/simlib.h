@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "sim/memory/memory.h"
+#include "sim/verilator/timeline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,8 +26,7 @@ extern "C" {
 
 #include "common/error.h"
 
-#define MR_SIM_ABI    3
-#define MR_SIM_QUEUES 5 // reader, array, vector, attention, writer
+#define MR_SIM_ABI 3
 
 struct mr_sim; // one simulated device
 
@@ -47,55 +47,6 @@ enum mr_sim_stop {
 // A command of queue `queue` (0..4) has completed; `index` is its number in the program. The
 // clock stands in that cycle: peek() sees the state after the command. Nonzero stops the run.
 typedef int mr_sim_on_done(void *user, unsigned queue, unsigned index);
-
-// ---- timeline of a run
-// --------------------------------------------------------------------------- Cycle 0 is the first
-// in which the device's counters count, so that all that follows adds up to them.
-
-// What has intervals. A unit's states are in the order of its counters in rtl/spec/device.def.
-enum mr_sim_lane {
-    MR_LANE_ARRAY,     // busy, weights, drain, idle
-    MR_LANE_VECTOR,    // busy, idle
-    MR_LANE_ATTENTION, // busy, idle, kv
-    MR_LANE_WRITER,    // busy, idle
-    MR_LANE_HOST_READ, // MR_PORT_*
-    MR_LANE_HOST_WRITE,
-    MR_LANE_QUEUE,                                 // + queue: MR_HEAD_*
-    MR_LANE_READER = MR_LANE_QUEUE + MR_SIM_QUEUES // + channel: credit, memory, idle, issue
-};
-enum { MR_SIM_STATE_NONE = 7 }; // none of a unit's counters counts
-enum { MR_PORT_BEAT, MR_PORT_WAITS, MR_PORT_IDLE };
-enum { MR_HEAD_EMPTY, MR_HEAD_SEMAPHORE, MR_HEAD_UNIT }; // what its first command waits for
-
-struct mr_sim_span {
-    uint64_t from, cycles;
-    uint16_t detail; // MR_HEAD_SEMAPHORE: the mask of those that are missing
-    uint8_t lane, state;
-};
-
-// A command was issued to its unit, or is done.
-struct mr_sim_event {
-    uint64_t cycle;
-    uint16_t index;
-    uint8_t queue;
-    bool done;
-};
-
-// Sums over a few cycles.
-struct mr_sim_sample {
-    uint64_t from;
-    uint32_t cycles, mac_blocks, host_read, host_write; // beats
-    uint16_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS];
-};
-
-struct mr_sim_timeline {
-    void *user;
-    // Each lane's intervals in order and without a gap, `n` at a time.
-    void (*spans)(void *user, const struct mr_sim_span *spans, size_t n);
-    void (*command)(void *user, const struct mr_sim_event *event);
-    void (*sample)(void *user, const struct mr_sim_sample *sample);
-    void (*end)(void *user, uint64_t cycles); // of the run; all has been given
-};
 
 struct mr_sim_api {
     int abi;            // MR_SIM_ABI, to be checked first

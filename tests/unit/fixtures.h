@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "checkpoint/safetensors.h"
+#include "device/open.h"
 #include "engine/engine.h"
 #include "pack/packed.h"
 #include "pack/pack_memory.h"

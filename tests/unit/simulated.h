@@ -4,6 +4,7 @@
 #ifndef MILLRACE_TESTS_UNIT_SIMULATED_H
 #define MILLRACE_TESTS_UNIT_SIMULATED_H
 
+#include "device/open.h"
 #include "device/sim.h"
 
 struct ran {

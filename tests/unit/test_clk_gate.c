@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/open.h"
 #include "device/sim.h"
 #include "fixtures.h"
 

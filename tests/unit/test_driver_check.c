@@ -13,6 +13,7 @@
 #include <linux/compiler.h>
 
 #include "device/device.h"
+#include "device/open.h"
 #include "driver/check.h"
 #include "driver/scrub.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmodel/kernel.h"
+#include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
 
 enum { MAX_KBLOCKS = 40, SECTIONS = (MAX_KBLOCKS + 15) / 16, MAX_HEAD = 16, CASES = 2000 };

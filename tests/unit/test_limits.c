@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "checkpoint/synthetic.h"
-#include "device/device.h"
+#include "device/configs.h"
 #include "engine/engine.h"
 #include "millrace.h"
 #include "unit/files.h"

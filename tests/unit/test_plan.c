@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/configs.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "files.h"

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/pool.h"
+#include "device/open.h"
 #include "fixtures.h"
 #include "pack/pack_memory.h"
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "device/open.h"
 #include "device/sim.h"
 #include "engine/synthetic.h"
 #include "fixtures.h"

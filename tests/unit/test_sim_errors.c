@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "device/open.h"
 #include "device/sim.h"
 #include "engine/program.h"
 #include "fixtures.h"

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "device/open.h"
 #include "device/xclbin.h"
 #include "fixtures.h"
 #include "simulated.h"

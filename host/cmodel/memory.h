@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of an in-process device: channel c occupies byte addresses [c << 36, (c + 1) << 36).
-#ifndef MILLRACE_DEVICE_MEMORY_H
-#define MILLRACE_DEVICE_MEMORY_H
+#ifndef MILLRACE_CMODEL_MEMORY_H
+#define MILLRACE_CMODEL_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

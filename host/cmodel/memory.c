@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/memory.h"
+#include "cmodel/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

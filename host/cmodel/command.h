@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command of a program, field by field (docs/commands.md; the fields are MR_F_* of mr_device.h).
+#ifndef MILLRACE_CMODEL_COMMAND_H
+#define MILLRACE_CMODEL_COMMAND_H
+
+#include <stdint.h>
+
+#include "mr_device.h"
+
+struct mr_command {
+    uint32_t word[MR_CMD_WORDS];
+};
+
+void mr_command_set(struct mr_command *c, unsigned field, uint32_t value);
+uint32_t mr_command_get(const struct mr_command *c, unsigned field);
+
+// The name of an opcode, for messages; "?" of what is none.
+const char *mr_opcode_name(unsigned opcode);
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device says about itself, and about a run that failed.
+#ifndef MILLRACE_CMODEL_GEOMETRY_H
+#define MILLRACE_CMODEL_GEOMETRY_H
+
+#include <stdint.h>
+
+// What the capability registers say (docs/commands.md).
+struct mr_geometry {
+    int n, r, t;
+    int act_words, qkv_words; // per row slot
+    int d_max, rot_max;       // floats per token
+    int scores;
+    int ring, ctx_max;
+    int w_max; // attention width
+};
+
+struct mr_device_error {
+    unsigned code; // MR_DEVERR_*, 0: none
+    unsigned command;
+    uint64_t addr;
+};
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configurations of rtl/spec/configs.def.
+#ifndef MILLRACE_DEVICE_CONFIGS_H
+#define MILLRACE_DEVICE_CONFIGS_H
+
+#include <stdbool.h>
+
+#include "cmodel/geometry.h"
+
+// A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
+// end.
+struct mr_config_entry {
+    const char *name;
+    struct mr_geometry g;
+    unsigned clock_khz;
+    bool pair; // two products a multiplier
+};
+const struct mr_config_entry *mr_config_named(const char *name);
+const struct mr_config_entry *mr_config_at(int index);
+
+#endif

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_DEVICE_MODEL_H
+#define MILLRACE_DEVICE_MODEL_H
+
+#include "device/device.h"
+
+// "model:[config]"; `args` is the part of the URI after the colon.
+int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/open.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/model.h"
+#include "device/pci.h"
+#include "device/sim.h"
+#include "device/units.h"
+#include "device/xrt.h"
+
+int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err)
+{
+    static const struct {
+        const char *scheme;
+        int (*open)(struct mr_device **, const char *, struct mr_error *);
+    } kinds[] = {{"model:", mr_device_model_open},
+                 {"sim:", mr_device_sim_open},
+                 {"xrt:", mr_device_xrt_open},
+                 {"pci:", mr_device_pci_open}};
+    char one[MR_DEVICE_URI]; // a session uses one unit, whichever number there is
+    int units;
+    *dev = NULL;
+    int rc = mr_device_without_units(uri, one, sizeof one, &units, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].scheme);
+        if (strncmp(one, kinds[i].scheme, n) != 0)
+            continue;
+        rc = kinds[i].open(dev, one + n, err);
+        if (rc == 0)
+            snprintf((*dev)->info.uri, sizeof(*dev)->info.uri, "%s", one);
+        return rc;
+    }
+    return mr_fail(err, MR_ERR_USAGE,
+                   "device '%s' is not known; 'millrace devices' lists what there is", uri);
+}

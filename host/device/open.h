@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kinds of device there are: the one place that knows them all.
+#ifndef MILLRACE_DEVICE_OPEN_H
+#define MILLRACE_DEVICE_OPEN_H
+
+#include "device/device.h"
+
+// Opens a device by URI; of one with several units (mr_device_units) one. On success the caller
+// owns *dev until mr_device_close(); else it is NULL.
+int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err);
+
+#endif

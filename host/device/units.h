@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which engines a device URI stands for (mr_device_units, mr_device_unit of millrace.h).
+#ifndef MILLRACE_DEVICE_UNITS_H
+#define MILLRACE_DEVICE_UNITS_H
+
+#include <stddef.h>
+
+#include "common/error.h"
+
+// `uri` without the option "units=N" of sim: and model:, which is for mr_device_units(); N, else 1,
+// to units.
+int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
+                            struct mr_error *err);
+
+#endif

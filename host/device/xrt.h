@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_DEVICE_XRT_H
+#define MILLRACE_DEVICE_XRT_H
+
+#include "device/device.h"
+
+// "xrt:[index][,unit=N][,bo=MIB]"; `args` is the part of the URI after the colon.
+int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error *err);
+
+#endif

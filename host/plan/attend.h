@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention.
+#ifndef MILLRACE_PLAN_ATTEND_H
+#define MILLRACE_PLAN_ATTEND_H
+
+#include "plan/walk.h"
+
+// Does what can be known; true if that was anything.
+bool mr_attention_advance(struct walk *w);
+double mr_attention_request(struct walk *w, int *beats); // next read; UNKNOWN
+void mr_attention_arrived(struct walk *w, double at, int beats);
+
+#endif
