@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/generate.h"
+#include "cli/batch.h"
 #include "cli/lines.h"
 #include "common/buf.h"
 #include "common/error.h"

@@ -213,6 +213,8 @@ static int run(int argc, char **argv)
         if (a.c.model || chosen)
             return cli_usage(&cmd_bench, "--suite has its own models, devices and sizes; with it "
                                          "go --save, --json and --quiet alone");
+        if (!suite_named(a.suite))
+            return cli_usage(&cmd_bench, "--suite '%s' is neither full nor quick", a.suite);
         return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
     }
     if (status == EXIT_OK && a.at >= 0 && a.prefill == 0)

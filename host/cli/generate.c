@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/generate.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/batch.h"
 #include "cli/complete.h"
 #include "common/output.h"
 

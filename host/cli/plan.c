@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/plan.h"
+#include "cli/plan_show.h"
 #include "common/error.h"
 #include "common/output_file.h"
 #include "device/configs.h"

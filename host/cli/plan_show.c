@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/plan.h"
+#include "cli/plan_show.h"
 
 // ---- a point ------------------------------------------------------------------------------------
 

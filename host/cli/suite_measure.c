@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/suite.h"
+#include "cli/suite_measure.h"
 
 enum { MOST_AT_ONCE = 2, ROUNDS = 7 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the plan command.
-#ifndef MILLRACE_CLI_PLAN_H
-#define MILLRACE_CLI_PLAN_H
+// What `millrace plan` has to plan, and how it shows what came out.
+#ifndef MILLRACE_CLI_PLAN_SHOW_H
+#define MILLRACE_CLI_PLAN_SHOW_H
 
 #include "cli/cli.h"
 #include "plan/board.h"

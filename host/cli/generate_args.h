@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of `millrace generate` share.
-#ifndef MILLRACE_CLI_GENERATE_H
-#define MILLRACE_CLI_GENERATE_H
+// What `millrace generate` was asked for.
+#ifndef MILLRACE_CLI_GENERATE_ARGS_H
+#define MILLRACE_CLI_GENERATE_ARGS_H
 
 #include "cli/text_options.h"
 
@@ -13,8 +13,5 @@ struct generate_args {
     int sequences; // of a batch on a unit at the same time; 0: not given
     bool stats, no_echo;
 };
-
-// Prompts line by line from args->batch, results as JSON lines. Returns the exit status.
-int generate_batch(const struct generate_args *args, struct mr_model *model);
 
 #endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// `millrace bench --suite`: the runs.
+#ifndef MILLRACE_CLI_SUITE_MEASURE_H
+#define MILLRACE_CLI_SUITE_MEASURE_H
+
+#include "cli/measure.h"
+#include "cli/suite_table.h"
+
+struct suite_result {
+    bool done;
+    struct point p;
+    double against;           // RUN_AGAINST: seconds on cpu:
+    double load_seconds;      // until the device was ready
+    double processor_seconds; // of the measured step: without what other programs took
+    long peak_kib;            // resident memory of the process that ran it
+};
+
+// Runs those of the suites `in`; results[suite_run_count]. 0 or a negative status with a line.
+int suite_measure_all(unsigned in, bool quiet, struct suite_result *results, struct mr_error *err);
+
+#endif
