@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from a prompt in 40 lines. From the repository, after 'make':
-//   cc -Ihost/include -o generate examples/generate.c build/libmillrace.a $(make -s libs)
-//   ./generate models/demo model: "In the beginning"
+// Text from a prompt in 40 lines. From the repository:
+//   make lib
+//   cc -Ihost/include -o build/generate examples/generate.c build/libmillrace.a $(make -s libs)
+//   build/generate models/demo model: "In the beginning"
 #include <millrace.h>
 #include <stdio.h>
 #include <stdlib.h>

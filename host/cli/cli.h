@@ -92,6 +92,12 @@ bool cli_int(const struct cli_command *cmd, const char *option, const char *text
 bool cli_float(const struct cli_command *cmd, const char *option, const char *text, double low,
                double high, double *out);
 
+// Bytes with the unit that suits them: "3.92 MB".
+struct cli_size {
+    char text[32];
+};
+struct cli_size cli_size(double bytes);
+
 // The load options with progress on a terminal: share, rate and the time left, after half a second.
 struct cli_progress {
     const char *what;   // "packing"

@@ -187,6 +187,18 @@ int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int o
     }
 }
 
+struct cli_size cli_size(double bytes)
+{
+    static const char *const units[] = {"kB", "MB", "GB"};
+    struct cli_size s;
+    double shown = bytes / 1e3;
+    int u = 0;
+    for (; shown >= 1000 && u < 2; u++)
+        shown /= 1e3;
+    (void)snprintf(s.text, sizeof s.text, "%.2f %s", shown, units[u]);
+    return s;
+}
+
 static int show_progress(void *arg, size_t done, size_t total)
 {
     struct cli_progress *p = arg;
@@ -195,7 +207,7 @@ static int show_progress(void *arg, size_t done, size_t total)
         return 0; // nothing is shown for what is quick
     fprintf(stderr, "\r%s %3.0f %%", p->what, 100.0 * (double)done / (double)total);
     if (done > 0)
-        fprintf(stderr, ", %.2f GB/s, %.0f s left", (double)done / passed / 1e9,
+        fprintf(stderr, ", %s/s, %.0f s left", cli_size((double)done / passed).text,
                 passed * (double)(total - done) / (double)done);
     fprintf(stderr, "\033[K");
     p->last = now;

@@ -60,9 +60,10 @@ static double per_second(double value, double seconds)
 
 static void print_stats(const struct mr_pack_stats *s, struct duration took, struct duration plain)
 {
-    double gb = (double)s->input_bytes / 1e9;
-    printf("read %.3f GB in %.2f s, %.2f GB/s; %.2f s of processor time, %.2f GB/s a processor\n",
-           gb, took.wall, per_second(gb, took.wall), took.cpu, per_second(gb, took.cpu));
+    double bytes = (double)s->input_bytes;
+    printf("read %s in %.2f s, %s/s; %.2f s of processor time, %s/s a processor\n",
+           cli_size(bytes).text, took.wall, cli_size(per_second(bytes, took.wall)).text, took.cpu,
+           cli_size(per_second(bytes, took.cpu)).text);
     printf(
         "a plain read of the same takes %.2f s, %.2f s of processor time: %.0f %% and %.0f %% of "
         "packing\n",

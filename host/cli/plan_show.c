@@ -86,8 +86,13 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
         printf("decode at position %d, batch %d: ", at->pos, at->seqs);
     else
         printf("prefill of %d at position %d: ", at->tokens, at->pos);
-    printf("%.0f cycles, %.4g tokens/s, MACs %.1f %%\n", r->cycles, tokens_a_second(p, at, r),
-           100 * utilisation(p, r));
+    double rate = tokens_a_second(p, at, r);
+    printf("%.0f cycles, %.*f tokens/s, MACs %.1f %%\n", r->cycles,
+           rate < 10    ? 3
+           : rate < 100 ? 2
+           : rate < 1e3 ? 1
+                        : 0,
+           rate, 100 * utilisation(p, r));
     printf("  binds      %s; busy:", binding(r));
     for (int i = 0; i < UNITS; i++)
         printf(" %s %.1f %%", unit[i].name, 100 * unit[i].part);

@@ -91,7 +91,7 @@ static int run_step(const struct plan *p, const char *dir, const char *device, s
 static int run_steps(const struct cli_common *c, const char *dir)
 {
     json_t *list = json_array();
-    int status = EXIT_OK;
+    int status = EXIT_OK, ran = 0, passed = 0;
     for (int i = 0; i < N_PLANS && status != EXIT_INTERRUPTED; i++) {
         struct mr_error err = {0};
         double start = cli_seconds();
@@ -106,6 +106,8 @@ static int run_steps(const struct cli_common *c, const char *dir)
         (void)fflush(stdout); // main() looks at the result
         if (rc < 0)
             status = cli_fail(&err);
+        ran++;
+        passed += rc == 0;
         if (rc < 0 && rc != MR_ERR_DIFF)
             break; // the device cannot be used: the other steps would say the same
     }
@@ -113,8 +115,10 @@ static int run_steps(const struct cli_common *c, const char *dir)
         int printed = cli_print_json(json_pack("{s:s, s:b, s:O}", "device", c->device, "ok",
                                                status == EXIT_OK, "steps", list));
         status = status == EXIT_OK ? printed : status;
-    } else if (status == EXIT_OK) {
-        printf("%s: all %d steps ok\n", c->device, N_PLANS);
+    } else if (ran == N_PLANS) {
+        // "sim:" alone is the configuration sim.
+        bool plain = strcmp(c->device, "sim:") == 0 || strcmp(c->device, "model:") == 0;
+        printf("%s%s passed %d of %d steps\n", c->device, plain ? "sim" : "", passed, N_PLANS);
     }
     json_decref(list);
     return status;

@@ -4,16 +4,23 @@
 #include "common/file.h"
 #include "common/str.h"
 
-int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
-                  struct mr_error *err)
+static int parse_with(json_t **object, const void *text, size_t size, size_t flags,
+                      const char *where, struct mr_error *err)
 {
     json_error_t parse;
     *object = NULL;
-    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &parse);
+    json_t *value =
+        json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &parse);
     if (!value) {
         // Without a line, jansson did not get as far as the text.
         if (json_error_code(&parse) == json_error_out_of_memory || parse.line < 0)
             return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for its JSON", where);
+        // Valid JSON, but nothing that has a use for it here.
+        if (json_error_code(&parse) == json_error_null_character ||
+            json_error_code(&parse) == json_error_null_byte_in_key)
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: has the character \\u0000 at line %d, column %d; leave it out",
+                           where, parse.line, parse.column);
         return mr_fail(err, MR_ERR_FORMAT, "%s: not valid JSON at line %d, column %d: %s", where,
                        parse.line, parse.column, mr_show(parse.text).text);
     }
@@ -25,6 +32,18 @@ int mr_json_parse(json_t **object, const void *text, size_t size, const char *wh
     }
     *object = value;
     return 0;
+}
+
+int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
+                  struct mr_error *err)
+{
+    return parse_with(object, text, size, 0, where, err);
+}
+
+int mr_json_parse_nul(json_t **object, const void *text, size_t size, const char *where,
+                      struct mr_error *err)
+{
+    return parse_with(object, text, size, JSON_ALLOW_NUL, where, err);
 }
 
 int mr_json_load(json_t **object, const char *path, struct mr_error *err)

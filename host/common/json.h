@@ -14,7 +14,11 @@
 int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
                   struct mr_error *err);
 
-// The same for a whole file.
+// The same where a string may have NUL characters in it ("\u0000"): look at json_string_length().
+int mr_json_parse_nul(json_t **object, const void *text, size_t size, const char *where,
+                      struct mr_error *err);
+
+// The same as the first for a whole file.
 int mr_json_load(json_t **object, const char *path, struct mr_error *err);
 
 // "an object", "a string", ...: what a value is, for messages.

@@ -79,17 +79,25 @@ static int take_seed(struct mr_completion *c, const struct field *f, const json_
     return 0;
 }
 
-static int copy_text(char **to, const json_t *value, struct mr_error *err)
+static int no_memory(struct mr_error *err)
 {
+    return mr_fail(err, MR_ERR_MEMORY, "no memory for the request");
+}
+
+// A string that ends at its first NUL. One that has another in it is refused and not cut off.
+static int copy_text(char **to, const struct field *f, const json_t *value, struct mr_error *err)
+{
+    if (strlen(json_string_value(value)) != json_string_length(value))
+        return mr_fail(err, MR_ERR_USAGE, "'%s' has the character \\u0000; leave it out", f->name);
     free(*to);
     *to = strdup(json_string_value(value));
-    return *to ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for the request");
+    return *to ? 0 : no_memory(err);
 }
 
 static int take_model(struct mr_completion *c, const struct field *f, const json_t *value,
                       struct mr_error *err)
 {
-    return json_is_string(value) ? copy_text(&c->model, value, err)
+    return json_is_string(value) ? copy_text(&c->model, f, value, err)
                                  : wrong(f, value, "a string", err);
 }
 
@@ -113,7 +121,7 @@ static int take_stop(struct mr_completion *c, const struct field *f, const json_
         const json_t *s = json_is_string(value) ? value : json_array_get(value, i);
         if (!json_is_string(s) || json_string_length(s) == 0)
             return mr_fail(err, MR_ERR_USAGE, "'stop' has an entry that is no string, or empty");
-        int rc = copy_text(&c->stop[i], s, err);
+        int rc = copy_text(&c->stop[i], f, s, err);
         if (rc < 0)
             return rc;
         c->n_stop = (int)i + 1;
@@ -190,8 +198,13 @@ static int take_one_prompt(struct mr_completion *c, const json_t *value, struct 
         return take_ids(p, value, err);
     if (!json_is_string(value))
         return mr_fail(err, MR_ERR_USAGE, "'prompt' mixes strings, tokens and arrays");
+    // Any character may be in a prompt: NUL is a byte that the tokenizer has a token for.
     p->size = json_string_length(value);
-    return copy_text(&p->text, value, err);
+    p->text = malloc(p->size + 1);
+    if (!p->text)
+        return no_memory(err);
+    memcpy(p->text, json_string_value(value), p->size + 1);
+    return 0;
 }
 
 // A string, strings, token ids, or arrays of token ids.
@@ -304,7 +317,7 @@ int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, 
     // OpenAI's defaults.
     *c = (struct mr_completion){
         .n = 1, .max_tokens = 16, .sampling = {.temperature = 1, .top_p = 1}, .logprobs = -1};
-    int rc = mr_json_parse(&root, body, size, "the request's body", err);
+    int rc = mr_json_parse_nul(&root, body, size, "the request's body", err);
     if (rc == 0)
         rc = take_all(c, root, param, err);
     json_decref(root);

@@ -131,6 +131,7 @@ def completion():
     for name, prompt in [("strings", ["a", "b"]), ("tokens", [1, 2, 3]), ("lists", [[1], [2, 3]]), ("mixed", ["a", [1]])]:
         put("completion", name, json.dumps(base | {"prompt": prompt}))
     put("completion", "stops", json.dumps(base | {"stop": [chr(97 + i) for i in range(16)]}))
+    put("completion", "nul", json.dumps(base | {"prompt": "a\0b", "stop": ["\0"]}))
     put("completion", "number", json.dumps(base | {"temperature": 1e300}))
 
 

@@ -50,6 +50,7 @@ right prompt_alone '{"model":"demo","prompt":"And the LORD spake unto Moses, say
 long=$(head -c 900 models/demo/heldout.txt | tr '\n"\\' '   ')
 right echo_of_a_long_prompt "{\"model\":\"demo\",\"prompt\":\"$long\",\"max_tokens\":1,\"temperature\":0,\"logprobs\":1,\"echo\":true}"
 
+status nul_in_a_prompt 200 '"text":"a\\u0000b.*"prompt_tokens":3,' '{"model":"demo","prompt":"a\u0000b","max_tokens":2,"temperature":0,"echo":true}'
 ask '{"model":"demo","prompt":[[383,12],[383,12]],"max_tokens":3,"seed":5,"n":2}' >/dev/null
 ok texts_of_a_prompt_have_seeds_of_their_own test "$(grep -oE '"text":"[^"]*"' "$work/reply" | sort -u | wc -l)" = 2
 ok texts_are_numbered test "$(grep -oE '"index":[0-9]' "$work/reply" | tr -d '\n')" = '"index":0"index":1"index":2"index":3'
@@ -91,6 +92,9 @@ status negative_token 400 "no token id" '{"model":"demo","prompt":[-1]}'
 status number_too_large 400 "'temperature' must be between" '{"model":"demo","prompt":"x","temperature":1e30}'
 status huge_whole_number 400 'JSON' '{"model":"demo","prompt":"x","seed":99999999999999999999999}'
 status max_tokens_of_nothing 400 "only with 'echo'" '{"model":"demo","prompt":"x","max_tokens":0}'
+status nul_in_a_stop_string 400 "'stop' has the character .*u0000" '{"model":"demo","prompt":"x","stop":"a\u0000"}'
+status nul_in_the_model 400 "'model' has the character .*u0000" '{"model":"demo\u0000","prompt":"x"}'
+status nul_in_a_name 400 "has the character .*u0000 at line 1" '{"model":"demo","prompt":"x","x\u0000":1}'
 status empty_stop 400 "'stop'" '{"model":"demo","prompt":"x","stop":[""]}'
 status many_stops 400 "'stop' has 17" "{\"model\":\"demo\",\"prompt\":\"x\",\"stop\":[$(printf '"a",%.0s' $(seq 16))\"b\"]}"
 status best_of 400 "'best_of' is not supported" '{"model":"demo","prompt":"x","best_of":3}'
