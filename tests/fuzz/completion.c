@@ -14,7 +14,8 @@ static void check_prompts(const struct mr_completion *c)
     for (int i = 0; i < c->n_prompts; i++) {
         const struct mr_completion_prompt *p = &c->prompts[i];
         fuzz_check(!p->text != !p->ids, "a prompt is text or tokens");
-        fuzz_check(!p->text || strlen(p->text) == p->size, "the size of a prompt");
+        fuzz_check(!p->text || (strlen(p->text) <= p->size && p->text[p->size] == 0),
+                   "the size of a prompt"); // which may have a NUL in it
         for (size_t k = 0; k < p->count; k++)
             fuzz_check(p->ids[k] >= 0, "token ids");
     }
