@@ -117,7 +117,8 @@ bool mr_sampling_valid(const struct mr_sampling *s)
 {
     return s->temperature >= 0 && s->top_k >= 0 && s->top_p >= 0 && s->top_p <= 1 &&
            s->repetition_penalty >= 0 && isfinite(s->temperature) &&
-           isfinite(s->repetition_penalty);
+           isfinite(s->repetition_penalty) && fabsf(s->frequency_penalty) <= 2 &&
+           fabsf(s->presence_penalty) <= 2;
 }
 
 void mr_penalise(float *logits, int n, float penalty, const int32_t *ids, size_t count,
@@ -130,5 +131,18 @@ void mr_penalise(float *logits, int n, float penalty, const int32_t *ids, size_t
         if (!(seen[id / 8] & bit)) // once, however often it occurs
             logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
         seen[id / 8] |= bit;
+    }
+}
+
+void mr_penalise_new(float *logits, const struct mr_sampling *s, const int32_t *ids, size_t count,
+                     int *times)
+{
+    for (size_t i = 0; i < count; i++)
+        times[ids[i]]++;
+    for (size_t i = 0; i < count; i++) {
+        int32_t id = ids[i];
+        if (times[id] > 0) // the first of them; the others find zero
+            logits[id] -= (float)times[id] * s->frequency_penalty + s->presence_penalty;
+        times[id] = 0;
     }
 }

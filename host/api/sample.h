@@ -23,4 +23,10 @@ bool mr_sampling_valid(const struct mr_sampling *s);
 void mr_penalise(float *logits, int n, float penalty, const int32_t *ids, size_t count,
                  unsigned char *seen);
 
+// Lowers the logits of the new tokens ids[count] by s->frequency_penalty for each time that they
+// occur, and by s->presence_penalty. times[] is scratch, one for each token of the vocabulary: all
+// zero before and after.
+void mr_penalise_new(float *logits, const struct mr_sampling *s, const int32_t *ids, size_t count,
+                     int *times);
+
 #endif

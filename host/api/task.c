@@ -14,7 +14,8 @@ int mr_task_tools_open(struct mr_task_tools *tools, const struct mr_session *ses
     tools->candidates = malloc(vocab * sizeof *tools->candidates);
     tools->penalised = malloc(vocab * sizeof *tools->penalised);
     tools->seen = malloc(vocab / 8 + 1);
-    if (!tools->candidates || !tools->penalised || !tools->seen) {
+    tools->times = calloc(vocab, sizeof *tools->times);
+    if (!tools->candidates || !tools->penalised || !tools->seen || !tools->times) {
         mr_task_tools_close(tools);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for sampling from %zu tokens", vocab);
     }
@@ -26,6 +27,7 @@ void mr_task_tools_close(struct mr_task_tools *tools)
     free(tools->candidates);
     free(tools->penalised);
     free(tools->seen);
+    free(tools->times);
     mr_buf_free(&tools->piece);
     mr_buf_free(&tools->text);
     *tools = (struct mr_task_tools){0};
@@ -58,7 +60,8 @@ static int check(const struct mr_request *r, const struct mr_task_tools *tools,
         !mr_sampling_valid(&r->sampling))
         return mr_fail(err, MR_ERR_USAGE,
                        "generation needs max_tokens >= 1 (0 with echo_logprobs), temperature >= 0, "
-                       "top_k >= 0, top_p in 0..1 and repetition_penalty >= 0");
+                       "top_k >= 0, top_p in 0..1, repetition_penalty >= 0 and the other penalties "
+                       "in -2..2");
     if (r->top_logprobs < 0 || r->top_logprobs > MR_TOP_LOGPROBS_MAX)
         return mr_fail(err, MR_ERR_USAGE, "top_logprobs is %d, not in 0..%d", r->top_logprobs,
                        MR_TOP_LOGPROBS_MAX);
@@ -231,12 +234,16 @@ static void next_token(struct mr_task *t, struct mr_task_tools *tools, float *lo
     const struct mr_sampling *s = &t->request.sampling;
     size_t all = t->n_prompt + t->count;
     float *choice = logits;
-    bool penalty = s->repetition_penalty > 0 && s->repetition_penalty != 1;
-    if (penalty) { // not in place: log-probabilities are the model's
+    bool repetition = s->repetition_penalty > 0 && s->repetition_penalty != 1;
+    bool others = s->frequency_penalty != 0 || s->presence_penalty != 0;
+    if (repetition || others) { // not in place: log-probabilities are the model's
         choice = tools->penalised;
         memcpy(choice, logits, (size_t)c->vocab_size * sizeof *choice);
-        mr_penalise(choice, c->vocab_size, s->repetition_penalty, t->tokens, all, tools->seen);
     }
+    if (repetition)
+        mr_penalise(choice, c->vocab_size, s->repetition_penalty, t->tokens, all, tools->seen);
+    if (others)
+        mr_penalise_new(choice, s, t->tokens + t->n_prompt, t->count, tools->times);
     int id = mr_sample(s, choice, c->vocab_size, t->count, tools->candidates);
     if (id < 0) {
         struct mr_error err = {0};

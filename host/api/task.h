@@ -14,6 +14,7 @@ struct mr_task_tools {
     struct mr_candidate *candidates; // [vocab]
     float *penalised;                // [vocab]
     unsigned char *seen;             // [vocab / 8 + 1]
+    int *times;                      // [vocab], zero
     struct mr_logprob top[MR_TOP_LOGPROBS_MAX];
     struct mr_buf piece, text;
 };

@@ -47,6 +47,14 @@ int cli_text_option(struct cli_text_options *t, const struct cli_command *cmd, i
         ok = cli_float(cmd, "--repetition-penalty", optarg, 0.01, 100, &x);
         t->sampling.repetition_penalty = (float)x;
         break;
+    case OPT_FREQUENCY:
+        ok = cli_float(cmd, "--frequency-penalty", optarg, -2, 2, &x);
+        t->sampling.frequency_penalty = (float)x;
+        break;
+    case OPT_PRESENCE:
+        ok = cli_float(cmd, "--presence-penalty", optarg, -2, 2, &x);
+        t->sampling.presence_penalty = (float)x;
+        break;
     case OPT_SEED:
         ok = cli_int(cmd, "--seed", optarg, 0, 0x7FFFFFFFFFFFFFFF, &n);
         t->sampling.seed = (uint64_t)n;

@@ -20,6 +20,8 @@ enum {
     OPT_TOP_K,
     OPT_TOP_P,
     OPT_PENALTY,
+    OPT_FREQUENCY,
+    OPT_PRESENCE,
     OPT_SEED,
     OPT_IGNORE_EOS,
     OPT_STOP = OPT_REPEATABLE,
@@ -31,6 +33,8 @@ enum {
         {"top-k", required_argument, NULL, OPT_TOP_K},                                             \
         {"top-p", required_argument, NULL, OPT_TOP_P},                                             \
         {"repetition-penalty", required_argument, NULL, OPT_PENALTY},                              \
+        {"frequency-penalty", required_argument, NULL, OPT_FREQUENCY},                             \
+        {"presence-penalty", required_argument, NULL, OPT_PRESENCE},                               \
         {"seed", required_argument, NULL, OPT_SEED}, {"stop", required_argument, NULL, OPT_STOP},  \
     {                                                                                              \
         "ignore-eos", no_argument, NULL, OPT_IGNORE_EOS                                            \
@@ -44,6 +48,8 @@ enum {
     "      --top-k K         sample among the K most probable (0: all)\n"                          \
     "      --top-p P         sample among the most probable that hold P together\n"                \
     "      --repetition-penalty R  logits of tokens that were there are divided by R (1: not)\n"   \
+    "      --frequency-penalty F  logits of new tokens lose F each time they come (-2 to 2)\n"     \
+    "      --presence-penalty F  and F once (-2 to 2)\n"                                           \
     "      --seed N          the same seed gives the same text\n"                                  \
     "      --stop TEXT       the text ends before TEXT, which may have \\n, \\t and \\\\; up to "  \
     "16\n"                                                                                         \

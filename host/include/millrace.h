@@ -221,6 +221,9 @@ struct mr_sampling {
     // Logits of tokens that the prompt or the new text has are divided by this if positive, else
     // multiplied (Keskar et al. 2019, as in transformers). 0 or 1: none; else > 0.
     float repetition_penalty;
+    // OpenAI's: of a token that the new text has n times, n * frequency_penalty and, if n > 0,
+    // presence_penalty are taken off its logit, after repetition_penalty. -2..2, 0: none.
+    float frequency_penalty, presence_penalty;
 };
 
 enum mr_finish {

@@ -71,7 +71,7 @@ _TEXT = CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_char), c_size_t)
 
 class _Sampling(Structure):
     _fields_ = [("temperature", c_float), ("top_k", c_int), ("top_p", c_float), ("seed", c_uint64),
-                ("repetition_penalty", c_float)]
+                ("repetition_penalty", c_float), ("frequency_penalty", c_float), ("presence_penalty", c_float)]
 
 
 class _GenerateOptions(Structure):
@@ -195,7 +195,7 @@ class Session(_Object):
         return [list(row) for row in out] if every else list(out[0])
 
     def generate(self, prompts, max_tokens=64, temperature=0.0, top_k=0, top_p=1.0, repetition_penalty=1.0, seed=0, stop=(),
-                 ignore_eos=False, text=None):
+                 ignore_eos=False, text=None, frequency_penalty=0.0, presence_penalty=0.0):
         """The text behind a prompt (str, bytes or tokens), as a str; of a list of prompts, a list, `max_seqs` of them at
         the same time. text(number of the prompt, piece) is called with text as it comes; True ends that prompt."""
         many = isinstance(prompts, list) and not (prompts and isinstance(prompts[0], int))
@@ -213,7 +213,7 @@ class Session(_Object):
 
         options = _GenerateOptions(
             max_tokens=max_tokens, ignore_eos=ignore_eos, stop=(c_char_p * len(stops))(*stops), n_stop=len(stops),
-            sampling=_Sampling(temperature, top_k, top_p, seed, repetition_penalty),
+            sampling=_Sampling(temperature, top_k, top_p, seed, repetition_penalty, frequency_penalty, presence_penalty),
             text=_TEXT(piece) if text else _TEXT())
         out = (_Generated * len(lists))()
         pointers = (POINTER(c_int32) * len(lists))(*[ctypes.cast(a, POINTER(c_int32)) for a in arrays])

@@ -144,17 +144,6 @@ static int take_stream_options(struct mr_completion *c, const struct field *f, c
 }
 
 // What would change the text and is not built is refused, unless it asks for nothing.
-static int take_zero(struct mr_completion *c, const struct field *f, const json_t *value,
-                     struct mr_error *err)
-{
-    (void)c;
-    if (json_is_number(value) && json_number_value(value) == 0)
-        return 0;
-    return mr_fail(err, MR_ERR_UNSUPPORTED,
-                   "'%s' is not supported; leave it out or give 0 ('repetition_penalty' is)",
-                   f->name);
-}
-
 static int take_nothing(struct mr_completion *c, const struct field *f, const json_t *value,
                         struct mr_error *err)
 {
@@ -254,8 +243,8 @@ static const struct field fields[] = {
     {"stop", take_stop, 0, 0, 0},
     {"ignore_eos", take_bool, 0, 0, IN(ignore_eos)},
     {"user", take_user, 0, 0, 0},
-    {"frequency_penalty", take_zero, 0, 0, 0},
-    {"presence_penalty", take_zero, 0, 0, 0},
+    {"frequency_penalty", take_float, -2, 2, IN(sampling.frequency_penalty)},
+    {"presence_penalty", take_float, -2, 2, IN(sampling.presence_penalty)},
     {"logit_bias", take_nothing, 0, 0, 0},
     {"suffix", take_nothing, 0, 0, 0},
 };

@@ -39,6 +39,9 @@ model "And the king said" -n 12 --repetition-penalty 1.3 >"$work/a"
 ok repetition_penalty_changes_the_text bash -c "! cmp -s '$work/want' '$work/a'"
 model "And the king said" -n 12 --repetition-penalty 1 >"$work/a"
 ok repetition_penalty_of_one_does_not cmp "$work/want" "$work/a"
+model "And the king said" -n 12 --frequency-penalty 1 --presence-penalty 0.5 >"$work/a"
+ok frequency_penalty_changes_the_text bash -c "! cmp -s '$work/want' '$work/a'"
+exits frequency_penalty_of_three 2 'not a number from' generate -m $demo x --frequency-penalty 3
 exits repetition_penalty_of_zero 2 'not a number from' generate -m $demo x --repetition-penalty 0
 
 # ---- whole characters, whatever the tokens are

@@ -48,7 +48,7 @@ def check_openai():
     ok(all(echo.text[a:].startswith(t) for a, t in zip(echo.logprobs.text_offset, echo.logprobs.tokens)), "openai: text_offset")
     refused(openai.BadRequestError, "openai: BadRequestError", max_tokens=-1)
     refused(openai.NotFoundError, "openai: NotFoundError", model="gpt-4")
-    refused(openai.BadRequestError, "openai: what is not supported is refused", frequency_penalty=1.0)
+    refused(openai.BadRequestError, "openai: what is not supported is refused", logit_bias={"1": 5})
 
 
 # ---- lm-evaluation-harness ----

@@ -124,7 +124,9 @@ static int check(struct input *in, const json_t *response)
                      .top_k = (int)number(r, "top_k", 0),
                      .top_p = (float)number(r, "top_p", 1),
                      .repetition_penalty = (float)number(r, "repetition_penalty", 1),
-                     .seed = (uint64_t)number(r, "seed", 0)}};
+                     .seed = (uint64_t)number(r, "seed", 0),
+                     .frequency_penalty = (float)number(r, "frequency_penalty", 0),
+                     .presence_penalty = (float)number(r, "presence_penalty", 0)}};
     const char *stop = json_string_value(json_object_get(r, "stop"));
     struct mr_error err = {0};
     struct mr_generated g;

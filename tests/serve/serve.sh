@@ -37,6 +37,8 @@ ok wrong_method_names_the_right_one bash -c "curl -s -D - -o /dev/null $url/v1/c
 right greedy '{"model":"demo","prompt":"In the beginning","max_tokens":20,"temperature":0}'
 right seeded '{"model":"demo","prompt":"And the king said","max_tokens":30,"temperature":0.9,"top_p":0.9,"top_k":50,"seed":7}'
 right penalised '{"model":"demo","prompt":"And he said","max_tokens":30,"temperature":0,"repetition_penalty":1.5}'
+right penalised_by_frequency '{"model":"demo","prompt":"And he said","max_tokens":30,"temperature":0,"frequency_penalty":0.8}'
+right penalised_by_presence '{"model":"demo","prompt":"And he said","max_tokens":30,"temperature":0,"presence_penalty":1.2,"logprobs":1}'
 right stopped '{"model":"demo","prompt":"In the beginning","max_tokens":40,"temperature":0,"stop":"world"}'
 ok stop_is_the_reason grep -q '"finish_reason":"stop"' "$work/reply"
 ok stop_string_is_not_in_the_text bash -c "! grep -q world '$work/reply'"
@@ -98,7 +100,7 @@ status nul_in_a_name 400 "has the character .*u0000 at line 1" '{"model":"demo",
 status empty_stop 400 "'stop'" '{"model":"demo","prompt":"x","stop":[""]}'
 status many_stops 400 "'stop' has 17" "{\"model\":\"demo\",\"prompt\":\"x\",\"stop\":[$(printf '"a",%.0s' $(seq 16))\"b\"]}"
 status best_of 400 "'best_of' is not supported" '{"model":"demo","prompt":"x","best_of":3}'
-status frequency_penalty 400 "'frequency_penalty' is not supported" '{"model":"demo","prompt":"x","frequency_penalty":0.5}'
+status frequency_penalty_out_of_range 400 "'frequency_penalty' must be between -2 and 2" '{"model":"demo","prompt":"x","frequency_penalty":2.5}'
 status suffix 400 "'suffix' is not supported" '{"model":"demo","prompt":"x","suffix":"y"}'
 status prompt_beyond_the_positions 400 'context_length_exceeded' "{\"model\":\"demo\",\"prompt\":[$(printf '5,%.0s' $(seq 511))5]}"
 type='Content-Type: application/jsonx' status content_type_that_begins_like_json 415 'Content-Type' '{"model":"demo","prompt":"x"}'

@@ -417,6 +417,13 @@ static void refuses_requests_out_of_range(void **state)
     refused(s, &r, MR_ERR_USAGE, "repetition_penalty");
     r.sampling.repetition_penalty = NAN;
     refused(s, &r, MR_ERR_USAGE, "repetition_penalty");
+    r.sampling.repetition_penalty = 1;
+    r.sampling.frequency_penalty = 2.01F;
+    refused(s, &r, MR_ERR_USAGE, "other penalties");
+    r.sampling.frequency_penalty = 0;
+    r.sampling.presence_penalty = NAN;
+    refused(s, &r, MR_ERR_USAGE, "other penalties");
+    r.sampling.presence_penalty = 0;
     r = request(prompt, 2, 1, &h);
     r.top_logprobs = MR_TOP_LOGPROBS_MAX + 1;
     refused(s, &r, MR_ERR_USAGE, "top_logprobs");
@@ -533,7 +540,7 @@ static void prompts_can_be_scored_alone(void **state)
     mr_session_close(session);
 }
 
-// ---- repetition penalty
+// ---- penalties
 
 static void penalty_divides_and_multiplies(void **state)
 {
@@ -565,6 +572,56 @@ static void large_penalty_never_repeats(void **state)
     assert_int_equal(h.n_tokens, 43);
     assert_int_equal(repeated, 0);
     assert_true(plainly > 0);
+}
+
+// OpenAI's formula, by hand: 3 comes twice and 1 once.
+static void new_tokens_lose_by_how_often_they_come(void **state)
+{
+    (void)state;
+    float x[5] = {1, 2, 3, 4, -5};
+    const int32_t ids[] = {3, 1, 3};
+    int times[5] = {0};
+    struct mr_sampling p = {.frequency_penalty = 0.5F, .presence_penalty = 0.25F};
+    mr_penalise_new(x, &p, ids, 3, times);
+    const float want[5] = {1, 1.25F, 3, 2.75F, -5};
+    assert_memory_equal(x, want, sizeof x);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(times[i], 0);
+    p = (struct mr_sampling){.presence_penalty = -2}; // negative ones raise
+    mr_penalise_new(x, &p, ids, 1, times);
+    assert_true(x[3] == 4.75F && x[1] == 1.25F);
+}
+
+// Greedy texts of a small model come to a cycle. With both penalties at their largest a token
+// comes again only when the others have lost as much, and the prompt's tokens lose nothing.
+static void frequency_penalty_is_of_new_tokens_only(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    const struct mr_session_options two = {.max_seqs = 2};
+    struct mr_session *s;
+    struct mr_generated g[2];
+    const int32_t prompt[] = {1, 2, 3};
+    const size_t size = 3;
+    check(mr_session_open(&s, model, "model:tiny", &two, &err), &err);
+    struct mr_generate_options opt = {.max_tokens = 24, .ignore_eos = true};
+    for (int k = 0; k < 2; k++) {
+        opt.sampling.frequency_penalty = opt.sampling.presence_penalty = k ? 2.0F : 0.0F;
+        check(mr_generate(s, (const int32_t *const[]){prompt}, &size, 1, &opt, &g[k], &err), &err);
+    }
+    assert_int_equal(g[0].ids[0], g[1].ids[0]); // nothing is new yet
+    int most[2] = {0};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < g[k].count; i++) {
+            int n = 0;
+            for (size_t j = 0; j < g[k].count; j++)
+                n += g[k].ids[j] == g[k].ids[i];
+            most[k] = n > most[k] ? n : most[k];
+        }
+    assert_true(most[1] < most[0]);
+    for (int k = 0; k < 2; k++)
+        mr_generated_free(&g[k]);
+    mr_session_close(s);
 }
 
 // ---- stop strings
@@ -704,6 +761,8 @@ int main(void)
         cmocka_unit_test(prompts_can_be_scored_alone),
         cmocka_unit_test(penalty_divides_and_multiplies),
         cmocka_unit_test(large_penalty_never_repeats),
+        cmocka_unit_test(new_tokens_lose_by_how_often_they_come),
+        cmocka_unit_test(frequency_penalty_is_of_new_tokens_only),
         cmocka_unit_test(stop_strings_across_pieces),
         cmocka_unit_test(text_ends_before_a_stop_string),
         cmocka_unit_test(generate_gives_text_and_takes_stop_strings),
