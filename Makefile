@@ -61,6 +61,14 @@ $(BUILD)/gen/mr_pkg.sv: $(SPEC) rtl/spec/gen_device.awk
 	@mkdir -p $(@D)
 	@awk -v out=sv -f rtl/spec/gen_device.awk $(SPEC) >$@.tmp && mv $@.tmp $@
 
+# Parameters and ports of the core, for it and for what has or takes them: rtl/spec/gen_ports.awk.
+CORE_PORTS := $(patsubst %,$(BUILD)/gen/core_%.svh,params params_pass ports bus_ports memory_ports wires pass)
+$(CORE_PORTS): $(BUILD)/gen/%.svh: rtl/spec/core_ports.def rtl/spec/gen_ports.awk
+	@mkdir -p $(@D)
+	@awk -v out=$* -f rtl/spec/gen_ports.awk $< >$@.tmp && mv $@.tmp $@
+# What the RTL needs besides rtl/.
+RTL_GEN := $(BUILD)/gen/mr_pkg.sv $(CORE_PORTS)
+
 ## tables: the checked-in function tables, made again (shows a difference if there is one)
 .PHONY: tables
 tables:

@@ -2,93 +2,14 @@
 // Millrace: the weight-streaming engine. Wiring of the blocks of docs/rtl.md; what the ports carry
 // is in docs/commands.md.
 //
-// Parameters (rtl/spec/configs.def has the configurations)
-//   N          weight and KV channels, a power of two, 1..16
-//   R          token rows of the array, a power of two, 1..32
-//   T          row slots, a power of two, multiple of R
-//   ACT_WORDS, QKV_WORDS  on-chip words a row slot, powers of two
-//   D_MAX, ROT_MAX        floats a token of residual and rotary memory
-//   SCORES, W_MAX, CTX_MAX  attention: score buffer, width, positions
-//   RING       k-rows of a channel's tile ring
-//   PAIR       two products per multiplier (R even)
-//   CLOCK_KHZ  nominal clock, reported to the host
-//
-// Ports: AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4 read/write
-// master m_host_; irq_o is a level. One clock; rst_ni is synchronous. done_* name completed
-// commands per queue.
+// Parameters and ports: rtl/spec/core_ports.def, from which they are included; configurations:
+// rtl/spec/configs.def. AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4
+// read/write master m_host_. One clock; rst_ni is synchronous. done_* name completed commands per
+// queue.
 module millrace_core #(
-  parameter int N = 1,
-  parameter int R = 4,
-  parameter int T = 128,
-  parameter int ACT_WORDS = 1024,
-  parameter int QKV_WORDS = 256,
-  parameter int D_MAX = 4096,
-  parameter int ROT_MAX = 256,
-  parameter int SCORES = 32768,
-  parameter int W_MAX = 4096,
-  parameter int CTX_MAX = 4096,
-  parameter int RING = 1024,
-  parameter int PAIR = 0,
-  parameter int CLOCK_KHZ = 300000
+  `include "core_params.svh"
 ) (
-  input  logic             clk_i,
-  input  logic             rst_ni,
-
-  input  logic             s_axil_awvalid_i,
-  output logic             s_axil_awready_o,
-  input  logic [11:0]      s_axil_awaddr_i,
-  input  logic             s_axil_wvalid_i,
-  output logic             s_axil_wready_o,
-  input  logic [31:0]      s_axil_wdata_i,
-  input  logic [3:0]       s_axil_wstrb_i,
-  output logic             s_axil_bvalid_o,
-  input  logic             s_axil_bready_i,
-  output logic [1:0]       s_axil_bresp_o,
-  input  logic             s_axil_arvalid_i,
-  output logic             s_axil_arready_o,
-  input  logic [11:0]      s_axil_araddr_i,
-  output logic             s_axil_rvalid_o,
-  input  logic             s_axil_rready_i,
-  output logic [31:0]      s_axil_rdata_o,
-  output logic [1:0]       s_axil_rresp_o,
-
-  output logic [N-1:0]     m_ch_arvalid_o,
-  input  logic [N-1:0]     m_ch_arready_i,
-  output logic [N*64-1:0]  m_ch_araddr_o,
-  output logic [N*8-1:0]   m_ch_arlen_o,
-  input  logic [N-1:0]     m_ch_rvalid_i,
-  output logic [N-1:0]     m_ch_rready_o,
-  input  logic [N*512-1:0] m_ch_rdata_i,
-  input  logic [N*2-1:0]   m_ch_rresp_i,
-  input  logic [N-1:0]     m_ch_rlast_i,
-
-  output logic             m_host_arvalid_o,
-  input  logic             m_host_arready_i,
-  output logic [63:0]      m_host_araddr_o,
-  output logic [7:0]       m_host_arlen_o,
-  input  logic             m_host_rvalid_i,
-  output logic             m_host_rready_o,
-  input  logic [511:0]     m_host_rdata_i,
-  input  logic [1:0]       m_host_rresp_i,
-  input  logic             m_host_rlast_i,
-  output logic             m_host_awvalid_o,
-  input  logic             m_host_awready_i,
-  output logic [63:0]      m_host_awaddr_o,
-  output logic [7:0]       m_host_awlen_o,
-  output logic             m_host_wvalid_o,
-  input  logic             m_host_wready_i,
-  output logic [511:0]     m_host_wdata_o,
-  output logic [63:0]      m_host_wstrb_o,
-  output logic             m_host_wlast_o,
-  input  logic             m_host_bvalid_i,
-  output logic             m_host_bready_o,
-  input  logic [1:0]       m_host_bresp_i,
-
-  output logic             irq_o,
-  output logic             busy_o,    // STATUS.busy
-  output logic             finish_o,  // pulse: a run ended, well or not
-  output logic [4:0]       done_valid_o,
-  output logic [79:0]      done_index_o
+  `include "core_ports.svh"
 );
 
   localparam int V = 4 * N;

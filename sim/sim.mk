@@ -108,22 +108,22 @@ endef
 define sim_config
 $(call sim_library,$(BUILD)/sim/$(1)/obj,$(BUILD)/sim/$(1)/libmillrace-sim-$(1).so,$(1),millrace_core,\
   -DMILLRACE_CLK_GATE $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
-  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,,,$(filter $(1),$(SIM_PROFILED)))
+  $$(SIM_RTL) $$(RTL_GEN),,,$(filter $(1),$(SIM_PROFILED)))
 $(call sim_library,$(BUILD)/sim/$(1)/obj-view,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so,$(1),millrace_core,\
   -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
-  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,-DMILLRACE_VIEW)
+  $$(SIM_RTL) $$(RTL_GEN),-DMILLRACE_VIEW)
 $(call sim_library,$(BUILD)/sim/$(1)/obj-trace,$(BUILD)/sim/$(1)/libmillrace-sim-$(1)-trace.so,$(1),millrace_core,\
   --trace-fst -DMILLRACE_VIEW $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES),\
-  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv,-DMILLRACE_VIEW,1)
+  $$(SIM_RTL) $$(RTL_GEN),-DMILLRACE_VIEW,1)
 endef
-SIM_FILES ?= -Irtl/fp $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
+SIM_FILES ?= -Irtl/fp -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
 $(foreach c,$(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def),$(eval $(call sim_config,$(c))))
 
 # ---- the stand-in device of the library's own test -----------------------------------------------
 SIM_STANDIN := $(addprefix sim/verilator/test/simlib_,standin.sv reader.sv ram.sv)
 define sim_standin
 $(call sim_library,$(BUILD)/sim/standin/obj-$(1),$(BUILD)/sim/standin/libmillrace-sim-$(1).so,$(1),simlib_standin,\
-  $(2) $$(SIM_STANDIN),$$(SIM_STANDIN),$(3))
+  $(2) -I$$(BUILD)/gen $$(SIM_STANDIN),$$(SIM_STANDIN) $$(CORE_PORTS),$(3))
 endef
 $(eval $(call sim_standin,standin1,,))
 $(eval $(call sim_standin,standin4-view,-GN=4 -DMILLRACE_VIEW,-DMILLRACE_VIEW))

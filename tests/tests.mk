@@ -56,7 +56,7 @@ $(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
 define bench_rule
-$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/gen/mr_pkg.sv $(BUILD)/gen/mr_device.h $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
+$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(RTL_GEN) $(BUILD)/gen/mr_device.h $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
     $(wildcard tests/rtl/common/*) $(shell find rtl -name '*.sv' -o -name '*.svh')
 	@echo "BENCH $(1)"
 	@BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# configs.def, cards.def and kernel.def (in this order) -> what a configuration's Vitis kernel consists of:
+# configs.def, cards.def, kernel.def and core_ports.def (in this order) -> what a configuration's Vitis kernel consists of:
 #   out=top       the top module millrace_kernel (Verilog): mr_kernel with Vitis' port names
 #   out=package   kernel.xml for package_xo
 #   out=metadata  the xclbin's embedded metadata, for emulation (cus=N compute units)
 #   out=adapter   the simulator's top: millrace_kernel behind the ports of millrace_core
-# usage: awk -v config=NAME -v out=KIND [-v cus=N] -f gen_kernel.awk configs.def cards.def kernel.def
+# usage: awk -v config=NAME -v out=KIND [-v cus=N] -f gen_kernel.awk configs.def cards.def kernel.def core_ports.def
 function p(text) { print text }
 
 # One signal of an AXI port, as Vitis sees it: kind m (from the kernel), s (to the kernel).
@@ -39,9 +39,8 @@ function top_constants(c,   i, n, v) {
     for (i = 0; i < sigs; i++) {
         n = sig_name[i]
         if (sig_kind[i] != "m") continue
-        if (n in fixed) v = fixed[n] == "" ? zero(sig_width[i]) : fixed[n]
-        else if (c < N && n ~ /^(aw|w|b)/) v = n == "bready" ? "1'b1" : zero(sig_width[i])
-        else continue
+        if (c < N ? (n "_o") in is_ch : (n "_o") in is_host) continue
+        v = n == "bready" ? "1'b1" : fixed[n] != "" ? fixed[n] : zero(sig_width[i])
         p("  assign " port_name(c) "_" n " = " v ";")
     }
 }
@@ -63,18 +62,23 @@ function emit_top(   c, i, n) {
     p("\n  // The name is Vitis'.\n  // verilator lint_off SYMRSVDWORD\n  output wire         interrupt\n  // verilator lint_on SYMRSVDWORD\n);")
     for (c = 0; c <= N; c++) { p(""); top_constants(c) }
     p("\n  // What these channels carry has no meaning for the kernel.\n  wire unused;\n  assign unused = &{1'b0")
-    for (c = 0; c <= N; c++) {
-        p("    , " port_name(c) "_rid, " port_name(c) "_bid" (c < N ? ", " port_name(c) "_awready, " port_name(c) "_wready, " port_name(c) "_bvalid, " port_name(c) "_bresp" : ""))
-    }
+    for (c = 0; c <= N; c++)
+        for (i = 0; i < sigs; i++)
+            if (sig_kind[i] == "s" && !(c < N ? (sig_name[i] "_i") in is_ch : (sig_name[i] "_i") in is_host))
+                p("    , " port_name(c) "_" sig_name[i])
     p("  };\n")
     p("  wire unused_idle;\n  mr_kernel #(\n    " passed() "\n  ) u_kernel (\n    .clk_i (ap_clk),\n    .rst_ni(ap_rst_n),")
     for (i = 0; i < lites; i++)
-        p("    .s_" lite_name[i] (lite_kind[i] == "m" ? "_o" : "_i") "(s_axi_control_" lite_name[i] "),")
-    for (i = 0; i < used_r; i++)
-        p("    .m_ch_" read_name[i] "(" packed(short(read_name[i])) "),")
-    for (i = 0; i < used_r; i++) p("    .m_host_" read_name[i] "(" port_name(N) "_" short(read_name[i]) "),")
-    for (i = 0; i < used_w; i++) p("    .m_host_" write_name[i] "(" port_name(N) "_" short(write_name[i]) "),")
+        p("    .s_axil_" lite_name[i] (lite_kind[i] == "m" ? "_o" : "_i") "(s_axi_control_" lite_name[i] "),")
+    for (i = 0; i < chs; i++) p("    .m_ch_" ch_name[i] "(" packed(short(ch_name[i])) "),")
+    for (i = 0; i < hosts; i++) p("    .m_host_" host_name[i] "(" port_name(N) "_" short(host_name[i]) "),")
     p("    .irq_o (interrupt),\n    .idle_o(unused_idle)\n  );\nendmodule")
+}
+# What core_ports.def adds must be a signal of Vitis' AXI ports, in its direction and width.
+function check(port, width) {
+    if ((port width) in known) return
+    print "gen_kernel.awk: core_ports.def: Vitis has no AXI signal " port " of " width " bits" >"/dev/stderr"
+    exit 1
 }
 function short(port) { sub(/_[io]$/, "", port); return port }
 
@@ -87,14 +91,14 @@ function emit_adapter(   c, i, n, w, dir) {
     p("  input logic clk_i,\n  input logic rst_ni,")
     for (i = 0; i < lites; i++)
         p("  " (lite_kind[i] == "m" ? "output logic " : "input logic ") range(lite_width[i]) " s_axil_" lite_name[i] (lite_kind[i] == "m" ? "_o," : "_i,"))
-    for (i = 0; i < used_r; i++)
-        p("  " (read_name[i] ~ /_o$/ ? "output" : "input") " logic [N*" read_width[i] "-1:0] m_ch_" read_name[i] ",")
-    for (i = 0; i < used_r; i++)
-        p("  " (read_name[i] ~ /_o$/ ? "output" : "input") " logic " range(read_width[i]) " m_host_" read_name[i] ",")
-    for (i = 0; i < used_w; i++)
-        p("  " (write_name[i] ~ /_o$/ ? "output" : "input") " logic " range(write_width[i]) " m_host_" write_name[i] ",")
-    p("  output logic irq_o,\n  output logic busy_o,\n  output logic finish_o,\n  output logic [4:0] done_valid_o,\n  output logic [79:0] done_index_o\n);")
-    p("  assign irq_o = u_kernel.u_kernel.idle_o;\n  assign busy_o = !irq_o;\n  assign {finish_o, done_valid_o, done_index_o} = '0;")
+    for (i = 0; i < chs; i++)
+        p("  " (ch_name[i] ~ /_o$/ ? "output" : "input") " logic [N*" ch_width[i] "-1:0] m_ch_" ch_name[i] ",")
+    for (i = 0; i < hosts; i++)
+        p("  " (host_name[i] ~ /_o$/ ? "output" : "input") " logic " range(host_width[i]) " m_host_" host_name[i] ",")
+    for (i = 0; i < statuses; i++)
+        p("  " status_dir[i] "put logic " range(status_width[i]) " " status[i] (status_dir[i] == "in" ? "_i" : "_o") (i < statuses - 1 ? "," : "\n);"))
+    p("  assign irq_o = u_kernel.u_kernel.idle_o;\n  assign busy_o = !irq_o;\n")
+    for (i = 0; i < statuses; i++) if (status[i] != "irq" && status[i] != "busy" && status_dir[i] == "out") p("  assign " status[i] "_o = '0;")
     p("  millrace_kernel #(\n    " passed() "\n  ) u_kernel (\n    .ap_clk  (clk_i),\n    .ap_rst_n(rst_ni),")
     for (i = 0; i < lites; i++)
         p("    .s_axi_control_" lite_name[i] "(s_axil_" lite_name[i] (lite_kind[i] == "m" ? "_o)," : "_i),"))
@@ -102,7 +106,7 @@ function emit_adapter(   c, i, n, w, dir) {
         for (i = 0; i < sigs; i++) {
             n = sig_name[i] (sig_kind[i] == "m" ? "_o" : "_i")
             w = c == N ? "m_host_" n : "m_ch_" n "[" sig_width[i] * c "+:" sig_width[i] "]"
-            if (!(n in is_read) && !(c == N && n in is_write)) w = sig_kind[i] == "m" ? "" : "'0"
+            if (!(c < N ? n in is_ch : n in is_host)) w = sig_kind[i] == "m" ? "" : "'0"
             p("    ." port_name(c) "_" sig_name[i] "(" w "),")
         }
     p("    .interrupt()\n  );\nendmodule")
@@ -159,7 +163,7 @@ function emit_metadata(   i) {
 }
 
 BEGIN {
-    sigs = lites = used_r = used_w = args = chargs = 0
+    sigs = lites = chs = hosts = statuses = args = chargs = 0
     axi("m", 1, "awvalid"); axi("s", 1, "awready"); axi("m", 64, "awaddr"); axi("m", 8, "awlen")
     axi("m", 3, "awsize"); axi("m", 2, "awburst"); axi("m", 1, "awid"); axi("m", 1, "awlock")
     axi("m", 4, "awcache"); axi("m", 3, "awprot"); axi("m", 4, "awqos"); axi("m", 4, "awregion")
@@ -175,30 +179,23 @@ BEGIN {
         fixed[ways[i] "size"] = "3'd6"; fixed[ways[i] "burst"] = "2'b01"; fixed[ways[i] "cache"] = "4'b0011"
         fixed[ways[i] "id"] = fixed[ways[i] "lock"] = fixed[ways[i] "prot"] = fixed[ways[i] "qos"] = fixed[ways[i] "region"] = ""
     }
-    n = split("m1 arvalid,s1 arready,m64 araddr,m8 arlen,s1 rvalid,m1 rready,s512 rdata,s2 rresp,s1 rlast", list, ",")
-    for (i = 1; i <= n; i++) {
-        split(list[i], w, " ")
-        read_name[used_r] = w[2] (w[1] ~ /^m/ ? "_o" : "_i"); read_width[used_r] = substr(w[1], 2); is_read[read_name[used_r++]]
-    }
-    n = split("m1 awvalid,s1 awready,m64 awaddr,m8 awlen,m1 wvalid,s1 wready,m512 wdata,m64 wstrb,m1 wlast,s1 bvalid,m1 bready,s2 bresp", list, ",")
-    for (i = 1; i <= n; i++) {
-        split(list[i], w, " ")
-        write_name[used_w] = w[2] (w[1] ~ /^m/ ? "_o" : "_i"); write_width[used_w] = substr(w[1], 2); is_write[write_name[used_w++]]
-    }
-    n = split("s1 awvalid,m1 awready,s12 awaddr,s1 wvalid,m1 wready,s32 wdata,s4 wstrb,m1 bvalid,s1 bready,m2 bresp,s1 arvalid,m1 arready,s12 araddr,m1 rvalid,s1 rready,m32 rdata,m2 rresp", list, ",")
-    for (i = 1; i <= n; i++) {
-        split(list[i], w, " ")
-        lite_kind[lites] = substr(w[1], 1, 1); lite_width[lites] = substr(w[1], 2); lite_name[lites++] = w[2]
-    }
     if (!cus) cus = 1
 }
 $1 == "#" && $2 == "name" { columns = NF - 1; for (i = 3; i <= NF; i++) name[i - 1] = $i }
 $1 == config && !found { found = 1; for (i = 2; i <= columns; i++) value[i] = $i; N = $2; clock_khz = $NF }
 $1 == "const" && $2 == "KERNEL_RANGE" { kernel_range = $3 }
+# core_ports.def. From the kernel is m, to the kernel s, whichever side of a bus that is.
+$1 == "port" && $2 == "axil" { lite_kind[lites] = $3 == "out" ? "m" : "s"; lite_width[lites] = $4; lite_name[lites++] = $5 }
+$1 == "port" && $2 == "ch" { n = $5 ($3 == "out" ? "_o" : "_i"); ch_name[chs] = n; ch_width[chs++] = $4; is_ch[n] }
+$1 == "port" && $2 == "host" { n = $5 ($3 == "out" ? "_o" : "_i"); host_name[hosts] = n; host_width[hosts++] = $4; is_host[n] }
+$1 == "port" && $2 == "status" { status[statuses] = $5; status_width[statuses] = $4; status_dir[statuses++] = $3 }
 $1 == "arg" { arg_name[args] = $2; arg_offset[args] = hex($3); arg_bytes[args] = $4; arg_port[args++] = $5 }
 $1 == "channel" { channel = hex($2); stride = hex($3) }
 $1 == "charg" { charg_name[chargs] = $2; charg_offset[chargs++] = hex($3) }
 END {
+    for (i = 0; i < sigs; i++) known[sig_name[i] (sig_kind[i] == "m" ? "_o" : "_i") sig_width[i]]
+    for (i = 0; i < chs; i++) check(ch_name[i], ch_width[i])
+    for (i = 0; i < hosts; i++) check(host_name[i], host_width[i])
     if (!found) { print "gen_kernel.awk: no configuration " config >"/dev/stderr"; exit 1 }
     if (out == "top") emit_top()
     else if (out == "adapter") emit_adapter()

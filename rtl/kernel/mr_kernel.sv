@@ -21,75 +21,15 @@
 // (0..3) of the channel, at that page's own address. So a weight window may lie in several
 // buffers of 2^page_log2 bytes.
 module mr_kernel #(
-  parameter int N = 1,
-  parameter int R = 4,
-  parameter int T = 128,
-  parameter int ACT_WORDS = 1024,
-  parameter int QKV_WORDS = 256,
-  parameter int D_MAX = 4096,
-  parameter int ROT_MAX = 256,
-  parameter int SCORES = 32768,
-  parameter int W_MAX = 4096,
-  parameter int CTX_MAX = 4096,
-  parameter int RING = 1024,
-  parameter int PAIR = 0,
-  parameter int CLOCK_KHZ = 300000
+  `include "core_params.svh"
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
 
-  input  logic             s_awvalid_i,
-  output logic             s_awready_o,
-  input  logic [11:0]      s_awaddr_i,
-  input  logic             s_wvalid_i,
-  output logic             s_wready_o,
-  input  logic [31:0]      s_wdata_i,
-  input  logic [3:0]       s_wstrb_i,
-  output logic             s_bvalid_o,
-  input  logic             s_bready_i,
-  output logic [1:0]       s_bresp_o,
-  input  logic             s_arvalid_i,
-  output logic             s_arready_o,
-  input  logic [11:0]      s_araddr_i,
-  output logic             s_rvalid_o,
-  input  logic             s_rready_i,
-  output logic [31:0]      s_rdata_o,
-  output logic [1:0]       s_rresp_o,
-
-  output logic [N-1:0]     m_ch_arvalid_o,
-  input  logic [N-1:0]     m_ch_arready_i,
-  output logic [N*64-1:0]  m_ch_araddr_o,
-  output logic [N*8-1:0]   m_ch_arlen_o,
-  input  logic [N-1:0]     m_ch_rvalid_i,
-  output logic [N-1:0]     m_ch_rready_o,
-  input  logic [N*512-1:0] m_ch_rdata_i,
-  input  logic [N*2-1:0]   m_ch_rresp_i,
-  input  logic [N-1:0]     m_ch_rlast_i,
-
-  output logic             m_host_arvalid_o,
-  input  logic             m_host_arready_i,
-  output logic [63:0]      m_host_araddr_o,
-  output logic [7:0]       m_host_arlen_o,
-  input  logic             m_host_rvalid_i,
-  output logic             m_host_rready_o,
-  input  logic [511:0]     m_host_rdata_i,
-  input  logic [1:0]       m_host_rresp_i,
-  input  logic             m_host_rlast_i,
-  output logic             m_host_awvalid_o,
-  input  logic             m_host_awready_i,
-  output logic [63:0]      m_host_awaddr_o,
-  output logic [7:0]       m_host_awlen_o,
-  output logic             m_host_wvalid_o,
-  input  logic             m_host_wready_i,
-  output logic [511:0]     m_host_wdata_o,
-  output logic [63:0]      m_host_wstrb_o,
-  output logic             m_host_wlast_o,
-  input  logic             m_host_bvalid_i,
-  output logic             m_host_bready_o,
-  input  logic [1:0]       m_host_bresp_i,
-
   output logic             irq_o,
-  output logic             idle_o  // ap_idle
+  output logic             idle_o,  // ap_idle
+
+  `include "core_bus_ports.svh"
 );
 
   localparam logic [11:0] AP_CTRL = 12'h000, GIE = 12'h004, IER = 12'h008, ISR = 12'h00C;
@@ -102,10 +42,10 @@ module mr_kernel #(
   logic [31:0] wdata_q;
   logic [3:0]  wstrb_q;
   logic        have, whole, is_local, local_write, core_write;
-  assign s_awready_o = !aw_q;
-  assign s_wready_o  = !w_q;
-  assign s_bresp_o   = '0;
-  assign have        = aw_q && w_q && !s_bvalid_o;
+  assign s_axil_awready_o = !aw_q;
+  assign s_axil_wready_o  = !w_q;
+  assign s_axil_bresp_o   = '0;
+  assign have        = aw_q && w_q && !s_axil_bvalid_o;
   assign whole       = wstrb_q == 4'hF;
   assign is_local    = awaddr_q < 12'h010 || awaddr_q == mr_pkg::KARG_PAGE_LOG2[11:0] ||
                        awaddr_q >= mr_pkg::KARG_CHANNEL[11:0] || !whole;
@@ -113,19 +53,17 @@ module mr_kernel #(
   assign core_write  = have && !is_local;
 
   // The core's write port: the host's, or the start of a run when the core can take it.
-  logic        core_busy, core_finish, start_q, seen_q, starting_q;
-  logic        c_awvalid, c_awready, c_wvalid, c_wready, c_bvalid, c_go, c_start;
-  logic [11:0] c_awaddr;
-  logic [31:0] c_wdata;
+  `include "core_wires.svh"
+  logic        start_q, seen_q, starting_q, c_go, c_start;
   assign c_start   = starting_q && !core_busy;
   assign c_go      = !sent_q && (c_start || core_write);
-  assign c_awvalid = c_go;
-  assign c_wvalid  = c_go;
+  assign core_awvalid = c_go;
+  assign core_wvalid  = c_go;
   // Both are ready together: the core takes one write at a time, address and data at once.
   logic c_ready;
-  assign c_ready   = c_awready && c_wready;
-  assign c_awaddr  = c_start ? mr_pkg::REG_CTRL[11:0] : awaddr_q;
-  assign c_wdata   = c_start ? 32'd1 :
+  assign c_ready   = core_awready && core_wready;
+  assign core_awaddr  = c_start ? mr_pkg::REG_CTRL[11:0] : awaddr_q;
+  assign core_wdata   = c_start ? 32'd1 :
                      awaddr_q == mr_pkg::REG_CTRL[11:0] ? wdata_q & ~32'd1 : wdata_q;
 
   // A soft reset takes back a start that waits for a core whose memory does not answer.
@@ -138,40 +76,40 @@ module mr_kernel #(
   // While the core runs nothing changes here until the host or the core's end comes: one test then
   // leaves out all others in a simulator.
   logic awake;
-  assign awake = !rst_ni || s_awvalid_i || s_wvalid_i || s_arvalid_i || aw_q || w_q || s_bvalid_o ||
-                 s_rvalid_o || sent_q || starting_q || (start_q && !seen_q) || done_event;
+  assign awake = !rst_ni || s_axil_awvalid_i || s_axil_wvalid_i || s_axil_arvalid_i || aw_q || w_q || s_axil_bvalid_o ||
+                 s_axil_rvalid_o || sent_q || starting_q || (start_q && !seen_q) || done_event;
 
   logic own_q;  // the write under way in the core is the host's
   always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
       aw_q       <= 1'b0;
       w_q        <= 1'b0;
-      s_bvalid_o <= 1'b0;
+      s_axil_bvalid_o <= 1'b0;
       sent_q     <= 1'b0;
       own_q      <= 1'b0;
       start_q    <= 1'b0;
       starting_q <= 1'b0;
       seen_q     <= 1'b0;
     end else begin
-      if (s_awvalid_i && s_awready_o) aw_q <= 1'b1;
-      if (s_wvalid_i && s_wready_o) w_q <= 1'b1;
-      if (s_bvalid_o && s_bready_i) s_bvalid_o <= 1'b0;
+      if (s_axil_awvalid_i && s_axil_awready_o) aw_q <= 1'b1;
+      if (s_axil_wvalid_i && s_axil_wready_o) w_q <= 1'b1;
+      if (s_axil_bvalid_o && s_axil_bready_i) s_axil_bvalid_o <= 1'b0;
       if (local_write) begin
         aw_q       <= 1'b0;
         w_q        <= 1'b0;
-        s_bvalid_o <= 1'b1;
+        s_axil_bvalid_o <= 1'b1;
       end
       if (c_go && c_ready) begin
         sent_q <= 1'b1;
         own_q  <= !c_start;
         if (c_start || cancel) starting_q <= 1'b0;
       end
-      if (sent_q && c_bvalid) begin
+      if (sent_q && core_bvalid) begin
         sent_q <= 1'b0;
         if (own_q) begin
           aw_q       <= 1'b0;
           w_q        <= 1'b0;
-          s_bvalid_o <= 1'b1;
+          s_axil_bvalid_o <= 1'b1;
         end
       end
       if (done_event) start_q <= 1'b0;
@@ -181,10 +119,10 @@ module mr_kernel #(
       end
       seen_q <= start_q && !starting_q && !done_event && (seen_q || core_busy);
     end
-    if (s_awvalid_i && s_awready_o) awaddr_q <= s_awaddr_i;
-    if (s_wvalid_i && s_wready_o) begin
-      wdata_q <= s_wdata_i;
-      wstrb_q <= s_wstrb_i;
+    if (s_axil_awvalid_i && s_axil_awready_o) awaddr_q <= s_axil_awaddr_i;
+    if (s_axil_wvalid_i && s_axil_wready_o) begin
+      wdata_q <= s_axil_wdata_i;
+      wstrb_q <= s_axil_wstrb_i;
     end
   end
 
@@ -210,33 +148,33 @@ module mr_kernel #(
   end
 
   // ---- read side ------------------------------------------------------------------------------
-  logic        r_local, r_core_q, c_arvalid, c_arready, c_rvalid;
-  logic [31:0] c_rdata, local_q;
+  logic        r_local, r_core_q;
+  logic [31:0] local_q;
   logic        local_valid_q;
-  assign r_local     = s_araddr_i < 12'h010 || s_araddr_i == mr_pkg::KARG_PAGE_LOG2[11:0] ||
-                       s_araddr_i >= mr_pkg::KARG_CHANNEL[11:0];
-  assign c_arvalid   = s_arvalid_i && !r_local && !local_valid_q && !r_core_q;
-  assign s_arready_o = !local_valid_q && !r_core_q && (r_local || c_arready);
-  assign s_rvalid_o  = local_valid_q || c_rvalid;
-  assign s_rdata_o   = local_valid_q ? local_q : c_rdata;
-  assign s_rresp_o   = '0;
-  assign read_ctrl   = s_arvalid_i && s_arready_o && s_araddr_i == AP_CTRL;
+  assign r_local     = s_axil_araddr_i < 12'h010 || s_axil_araddr_i == mr_pkg::KARG_PAGE_LOG2[11:0] ||
+                       s_axil_araddr_i >= mr_pkg::KARG_CHANNEL[11:0];
+  assign core_arvalid   = s_axil_arvalid_i && !r_local && !local_valid_q && !r_core_q;
+  assign s_axil_arready_o = !local_valid_q && !r_core_q && (r_local || core_arready);
+  assign s_axil_rvalid_o  = local_valid_q || core_rvalid;
+  assign s_axil_rdata_o   = local_valid_q ? local_q : core_rdata;
+  assign s_axil_rresp_o   = '0;
+  assign read_ctrl   = s_axil_arvalid_i && s_axil_arready_o && s_axil_araddr_i == AP_CTRL;
   always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
       local_valid_q <= 1'b0;
       r_core_q      <= 1'b0;
     end else begin
-      if (s_arvalid_i && s_arready_o) begin
+      if (s_axil_arvalid_i && s_axil_arready_o) begin
         local_valid_q <= r_local;
         r_core_q      <= !r_local;
       end
-      if (s_rvalid_o && s_rready_i) begin
+      if (s_axil_rvalid_o && s_axil_rready_i) begin
         local_valid_q <= 1'b0;
         r_core_q      <= 1'b0;
       end
     end
-    if (s_arvalid_i && s_arready_o) begin
-      unique case (s_araddr_i)
+    if (s_axil_arvalid_i && s_axil_arready_o) begin
+      unique case (s_axil_araddr_i)
         AP_CTRL: local_q <= {28'd0, ready_q, !start_q, done_q, start_q};
         GIE:     local_q <= {31'd0, gie_q};
         IER:     local_q <= {30'd0, ier_q};
@@ -280,81 +218,23 @@ module mr_kernel #(
                              p == 2'd2 ? pages[191:128] : pages[255:192]);
   endfunction
 
-  logic [N*64-1:0] ch_araddr;
   genvar c;
   generate
     for (c = 0; c < N; c = c + 1) begin : gen_page
-      assign m_ch_araddr_o[64*c+:64] = paged(ch_araddr[64*c+:64], page_q[64*PAGES*c+:64*PAGES],
+      assign m_ch_araddr_o[64*c+:64] = paged(core_ch_araddr[64*c+:64], page_q[64*PAGES*c+:64*PAGES],
                                              page_bit_q, page_mask_q);
     end
   endgenerate
 
   // ---- the engine -----------------------------------------------------------------------------
-  logic        unused_irq;
-  logic [4:0]  unused_done;
-  logic [79:0] unused_index;
-  logic [1:0]  unused_bresp, unused_rresp;  // always OKAY
+  assign core_wstrb  = 4'hF;
+  assign core_bready = 1'b1;
+  assign core_araddr = s_axil_araddr_i;
+  assign core_rready = s_axil_rready_i;
   millrace_core #(
-    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
-    .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .RING(RING), .PAIR(PAIR),
-    .CLOCK_KHZ(CLOCK_KHZ)
+    `include "core_params_pass.svh"
   ) u_core (
-    .clk_i,
-    .rst_ni,
-    .s_axil_awvalid_i(c_awvalid),
-    .s_axil_awready_o(c_awready),
-    .s_axil_awaddr_i (c_awaddr),
-    .s_axil_wvalid_i (c_wvalid),
-    .s_axil_wready_o (c_wready),
-    .s_axil_wdata_i  (c_wdata),
-    .s_axil_wstrb_i  (4'hF),
-    .s_axil_bvalid_o (c_bvalid),
-    .s_axil_bready_i (1'b1),
-    .s_axil_bresp_o  (unused_bresp),
-    .s_axil_arvalid_i(c_arvalid),
-    .s_axil_arready_o(c_arready),
-    .s_axil_araddr_i (s_araddr_i),
-    .s_axil_rvalid_o (c_rvalid),
-    .s_axil_rready_i (s_rready_i),
-    .s_axil_rdata_o  (c_rdata),
-    .s_axil_rresp_o  (unused_rresp),
-    .m_ch_arvalid_o,
-    .m_ch_arready_i,
-    .m_ch_araddr_o   (ch_araddr),
-    .m_ch_arlen_o,
-    .m_ch_rvalid_i,
-    .m_ch_rready_o,
-    .m_ch_rdata_i,
-    .m_ch_rresp_i,
-    .m_ch_rlast_i,
-    .m_host_arvalid_o,
-    .m_host_arready_i,
-    .m_host_araddr_o,
-    .m_host_arlen_o,
-    .m_host_rvalid_i,
-    .m_host_rready_o,
-    .m_host_rdata_i,
-    .m_host_rresp_i,
-    .m_host_rlast_i,
-    .m_host_awvalid_o,
-    .m_host_awready_i,
-    .m_host_awaddr_o,
-    .m_host_awlen_o,
-    .m_host_wvalid_o,
-    .m_host_wready_i,
-    .m_host_wdata_o,
-    .m_host_wstrb_o,
-    .m_host_wlast_o,
-    .m_host_bvalid_i,
-    .m_host_bready_o,
-    .m_host_bresp_i,
-    .irq_o           (unused_irq),
-    .busy_o          (core_busy),
-    .finish_o        (core_finish),
-    .done_valid_o    (unused_done),
-    .done_index_o    (unused_index)
+    `include "core_pass.svh"
   );
-  logic unused;
-  assign unused = &{1'b0, unused_irq, unused_done, unused_index, unused_bresp, unused_rresp};
 
 endmodule

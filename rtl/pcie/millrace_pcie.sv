@@ -16,21 +16,9 @@
 // ends the entry or the run with an error; nothing is retried. One clock; rst_ni (synchronous,
 // active low) is the function's reset: by FLR, hot reset and power-up.
 module millrace_pcie #(
-  parameter int N = 1,
-  parameter int R = 4,
-  parameter int T = 128,
-  parameter int ACT_WORDS = 1024,
-  parameter int QKV_WORDS = 256,
-  parameter int D_MAX = 4096,
-  parameter int ROT_MAX = 256,
-  parameter int SCORES = 32768,
-  parameter int W_MAX = 4096,
-  parameter int CTX_MAX = 4096,
-  parameter int RING = 1024,
-  parameter int PAIR = 0,
-  parameter int CLOCK_KHZ = 300000,
   parameter int QUEUES = 16,
-  parameter int MEM_LOG2 = 34
+  parameter int MEM_LOG2 = 34,
+  `include "core_params.svh"
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -95,40 +83,10 @@ module millrace_pcie #(
   output logic              m_card_bready_o,
   input  logic [1:0]        m_card_bresp_i,
 
-  output logic [N-1:0]      m_ch_arvalid_o,
-  input  logic [N-1:0]      m_ch_arready_i,
-  output logic [N*64-1:0]   m_ch_araddr_o,
-  output logic [N*8-1:0]    m_ch_arlen_o,
-  input  logic [N-1:0]      m_ch_rvalid_i,
-  output logic [N-1:0]      m_ch_rready_o,
-  input  logic [N*512-1:0]  m_ch_rdata_i,
-  input  logic [N*2-1:0]    m_ch_rresp_i,
-  input  logic [N-1:0]      m_ch_rlast_i,
-
-  output logic              m_host_arvalid_o,
-  input  logic              m_host_arready_i,
-  output logic [63:0]       m_host_araddr_o,
-  output logic [7:0]        m_host_arlen_o,
-  input  logic              m_host_rvalid_i,
-  output logic              m_host_rready_o,
-  input  logic [511:0]      m_host_rdata_i,
-  input  logic [1:0]        m_host_rresp_i,
-  input  logic              m_host_rlast_i,
-  output logic              m_host_awvalid_o,
-  input  logic              m_host_awready_i,
-  output logic [63:0]       m_host_awaddr_o,
-  output logic [7:0]        m_host_awlen_o,
-  output logic              m_host_wvalid_o,
-  input  logic              m_host_wready_i,
-  output logic [511:0]      m_host_wdata_o,
-  output logic [63:0]       m_host_wstrb_o,
-  output logic              m_host_wlast_o,
-  input  logic              m_host_bvalid_i,
-  output logic              m_host_bready_o,
-  input  logic [1:0]        m_host_bresp_i,
-
   output logic [QUEUES-1:0] irq_o,
-  output logic              busy_o  // high from a doorbell to the last completion
+  output logic              busy_o,  // high from a doorbell to the last completion
+
+  `include "core_memory_ports.svh"
 );
 
   localparam int QW = $clog2(QUEUES);
@@ -136,7 +94,7 @@ module millrace_pcie #(
 
   // While the engine runs and nobody asks, all but the engine rests. The executor is not idle while
   // the copier works, so what is between them has this clock too.
-  logic ctl_clk, bar_idle, exec_idle, engine_busy;
+  logic ctl_clk, bar_idle, exec_idle;
   mr_clk_gate #(.HOLD(8)) u_ctl_gate (
     .clk_i,
     .active_i(!rst_ni || !bar_idle || !exec_idle),
@@ -154,8 +112,8 @@ module millrace_pcie #(
   logic [7:0]    job_fault;
   logic          x_valid, x_write, x_done;
   logic [11:0]   x_addr, c_addr;
-  logic [31:0]   x_wdata, x_rdata, c_wdata, c_rdata;
-  logic          c_awvalid, c_awready, c_wvalid, c_wready, c_bvalid, c_arvalid, c_arready, c_rvalid;
+  logic [31:0]   x_wdata, x_rdata;
+  `include "core_wires.svh"
   assign s_bar_bresp_o = '0;
   assign s_bar_rresp_o = '0;
 
@@ -194,17 +152,17 @@ module millrace_pcie #(
     .x_wdata_i  (x_wdata),
     .x_done_o   (x_done),
     .x_rdata_o  (x_rdata),
-    .c_awvalid_o(c_awvalid),
-    .c_awready_i(c_awready),
-    .c_wvalid_o (c_wvalid),
-    .c_wready_i (c_wready),
+    .c_awvalid_o(core_awvalid),
+    .c_awready_i(core_awready),
+    .c_wvalid_o (core_wvalid),
+    .c_wready_i (core_wready),
     .c_addr_o   (c_addr),
-    .c_wdata_o  (c_wdata),
-    .c_bvalid_i (c_bvalid),
-    .c_arvalid_o(c_arvalid),
-    .c_arready_i(c_arready),
-    .c_rvalid_i (c_rvalid),
-    .c_rdata_i  (c_rdata)
+    .c_wdata_o  (core_wdata),
+    .c_bvalid_i (core_bvalid),
+    .c_arvalid_o(core_arvalid),
+    .c_arready_i(core_arready),
+    .c_rvalid_i (core_rvalid),
+    .c_rdata_i  (core_rdata)
   );
 
   mr_pcie_queues #(
@@ -246,7 +204,7 @@ module millrace_pcie #(
   ) u_exec (
     .clk_i         (ctl_clk),
     .rst_ni,
-    .busy_i        (engine_busy),
+    .busy_i        (core_busy),
     .idle_o        (exec_idle),
     .q_any_i       (any),
     .q_take_o      (take),
@@ -322,7 +280,10 @@ module millrace_pcie #(
     .active_i(!rst_ni || cp_valid || !cp_idle),
     .clk_o   (copy_clk)
   );
-  logic unused_bready;  // constantly 1
+  // Constantly 1.
+  // verilator lint_off UNUSED
+  logic unused_bready;
+  // verilator lint_on UNUSED
   mr_copy u_copy (
     .clk_i      (copy_clk),
     .rst_ni,
@@ -440,71 +401,16 @@ module millrace_pcie #(
   assign bresp   = dst == HOST ? m_pci_bresp_i : dst == CARD ? m_card_bresp_i : 2'b00;
 
   // ---- the engine -------------------------------------------------------------------------------
-  logic        unused_irq, unused_finish, unused;
-  logic [4:0]  unused_done;
-  logic [79:0] unused_index;
-  logic [1:0]  unused_bresp, unused_rresp;  // always OKAY
-  assign unused = &{1'b0, unused_irq, unused_finish, unused_done, unused_index,
-                    unused_bresp, unused_rresp, unused_bready};
+  assign core_awaddr   = c_addr;
+  assign core_araddr   = c_addr;
+  assign core_wstrb    = 4'hF;
+  assign core_bready   = 1'b1;
+  assign core_rready   = 1'b1;
+  assign m_ch_araddr_o = core_ch_araddr;
   millrace_core #(
-    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
-    .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .RING(RING), .PAIR(PAIR),
-    .CLOCK_KHZ(CLOCK_KHZ)
+    `include "core_params_pass.svh"
   ) u_core (
-    .clk_i,
-    .rst_ni,
-    .s_axil_awvalid_i(c_awvalid),
-    .s_axil_awready_o(c_awready),
-    .s_axil_awaddr_i (c_addr),
-    .s_axil_wvalid_i (c_wvalid),
-    .s_axil_wready_o (c_wready),
-    .s_axil_wdata_i  (c_wdata),
-    .s_axil_wstrb_i  (4'hF),
-    .s_axil_bvalid_o (c_bvalid),
-    .s_axil_bready_i (1'b1),
-    .s_axil_bresp_o  (unused_bresp),
-    .s_axil_arvalid_i(c_arvalid),
-    .s_axil_arready_o(c_arready),
-    .s_axil_araddr_i (c_addr),
-    .s_axil_rvalid_o (c_rvalid),
-    .s_axil_rready_i (1'b1),
-    .s_axil_rdata_o  (c_rdata),
-    .s_axil_rresp_o  (unused_rresp),
-    .m_ch_arvalid_o,
-    .m_ch_arready_i,
-    .m_ch_araddr_o,
-    .m_ch_arlen_o,
-    .m_ch_rvalid_i,
-    .m_ch_rready_o,
-    .m_ch_rdata_i,
-    .m_ch_rresp_i,
-    .m_ch_rlast_i,
-    .m_host_arvalid_o,
-    .m_host_arready_i,
-    .m_host_araddr_o,
-    .m_host_arlen_o,
-    .m_host_rvalid_i,
-    .m_host_rready_o,
-    .m_host_rdata_i,
-    .m_host_rresp_i,
-    .m_host_rlast_i,
-    .m_host_awvalid_o,
-    .m_host_awready_i,
-    .m_host_awaddr_o,
-    .m_host_awlen_o,
-    .m_host_wvalid_o,
-    .m_host_wready_i,
-    .m_host_wdata_o,
-    .m_host_wstrb_o,
-    .m_host_wlast_o,
-    .m_host_bvalid_i,
-    .m_host_bready_o,
-    .m_host_bresp_i,
-    .irq_o           (unused_irq),
-    .busy_o          (engine_busy),
-    .finish_o        (unused_finish),
-    .done_valid_o    (unused_done),
-    .done_index_o    (unused_index)
+    `include "core_pass.svh"
   );
 
 endmodule

@@ -9,7 +9,7 @@ $(BUILD)/sim/obj/sim/pci/%.o: sim/pci/%.c $(VM_HDR) $(BUILD)/gen/mr_device.h
 
 # $(1) configuration
 define vm_config
-$(BUILD)/sim/$(1)/obj-pci/Vcore.mk: $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv sim/sim.mk sim/verilator/objects.mk $$(SIM_TARGET)
+$(BUILD)/sim/$(1)/obj-pci/Vcore.mk: $$(SIM_RTL) $$(RTL_GEN) sim/sim.mk sim/verilator/objects.mk $$(SIM_TARGET)
 	@rm -rf $$(@D) && mkdir -p $$(@D)
 	@echo "VERILATE $$(@D)"
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $$(@D) --top-module millrace_pcie -DMILLRACE_CLK_GATE \

@@ -2,8 +2,8 @@
 # The Vitis kernel and its emulation: build/sim/<config>/libmillrace-kernel-<config>.so is the Verilated
 # millrace_kernel behind the interface of sim/verilator/simlib.h, build/xrt/millrace-<config>.xclbin what
 # XRT's hw_emu runs (docs/xrt.md).
-KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def
-KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def
+KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def rtl/spec/core_ports.def
+KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def rtl/spec/core_ports.def
 KERNEL_SO    = $(BUILD)/sim/$(1)/libmillrace-kernel-$(1).so
 
 define kernel_config
@@ -18,7 +18,7 @@ $(BUILD)/gen/kernel/$(1)/kernel.xml: $(KERNEL_SPEC)
 	@$(call KERNEL_GEN,$(1),package) >$$@.tmp && mv $$@.tmp $$@
 $(call sim_library,$(BUILD)/sim/$(1)/obj-kernel,$(call KERNEL_SO,$(1)),$(1),mr_kernel_sim,\
   -DMILLRACE_CLK_GATE $$(SIM_FILES) $(BUILD)/gen/kernel/$(1)/millrace_kernel.v $(BUILD)/gen/kernel/$(1)/mr_kernel_sim.sv,\
-  $$(SIM_RTL) $$(BUILD)/gen/mr_pkg.sv $(BUILD)/gen/kernel/$(1)/millrace_kernel.v $(BUILD)/gen/kernel/$(1)/mr_kernel_sim.sv,)
+  $$(SIM_RTL) $$(RTL_GEN) $(BUILD)/gen/kernel/$(1)/millrace_kernel.v $(BUILD)/gen/kernel/$(1)/mr_kernel_sim.sv,)
 .PHONY: kernel-$(1)
 kernel-$(1): $(call KERNEL_SO,$(1))
 endef
@@ -104,7 +104,7 @@ PART_u280   := xcu280-fsvh2892-2L-e
 CARD_DIR     = $(BUILD)/card/$(CARD)
 .PHONY: xclbin card-files
 # What does not need Vitis: top module and XML.
-card-files: $(BUILD)/gen/mr_pkg.sv
+card-files: $(RTL_GEN)
 	@mkdir -p $(CARD_DIR)
 	@$(call KERNEL_GEN,$(CARD),top) >$(CARD_DIR)/millrace_kernel.v
 	@$(call KERNEL_GEN,$(CARD),package) >$(CARD_DIR)/kernel.xml
@@ -114,8 +114,8 @@ xclbin:
 	@for t in vivado v++; do command -v $$t >/dev/null || { echo "make xclbin: $$t is not on the path: source the settings64.sh of Vitis" >&2; exit 1; }; done
 	@$(MAKE) --no-print-directory card-files PLATFORM=$(PLATFORM)
 	vivado -mode batch -nojournal -log $(CARD_DIR)/vivado.log -source rtl/kernel/package/package_kernel.tcl -tclargs \
-	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) $(abspath rtl/fp) \
-	  $(abspath $(BUILD)/gen/mr_pkg.sv $(shell grep -v '^ *//' rtl/filelist.f) $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh))
+	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) "$(abspath rtl/fp $(BUILD)/gen)" \
+	  $(abspath $(BUILD)/gen/mr_pkg.sv $(shell grep -v '^ *//' rtl/filelist.f) $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS))
 	v++ -t hw --link --platform $(PLATFORM) --config rtl/kernel/package/$(CARD).cfg --temp_dir $(CARD_DIR)/link \
 	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo
 .PHONY: full-xrt

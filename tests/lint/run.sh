@@ -35,35 +35,69 @@ tap $? "each module of rtl/ is instantiated in another one" "$tmp/lonely"
 
 # ---- Verilator: every warning. In every configuration the Vitis kernel, with the engine inside, and the
 # simulator's ports around it.
-kernel() { # config
+kernel() { # config [ports]
+    local ports=${2:-rtl/spec/core_ports.def}
     gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def \
-        rtl/spec/kernel.def; }
+        rtl/spec/kernel.def "$ports"; }
     gen "$1" top >"$tmp/millrace_kernel.v" && gen "$1" adapter >"$tmp/mr_kernel_sim.sv"
 }
 for c in $configs $(awk '!/^#/ && NF { print $1 }' rtl/kernel/package/cards.def); do
     kernel "$c" &&
-        verilator --lint-only -Wall --top-module mr_kernel_sim -Irtl/fp "${files[@]}" \
+        verilator --lint-only -Wall --top-module mr_kernel_sim -Irtl/fp "-I$build/gen" "${files[@]}" \
             "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_kernel, $c" "$tmp/v"
 done
 # The PCI function's inside, for the smallest and the largest.
 for c in tiny u280; do
     # shellcheck disable=SC2046
-    verilator --lint-only -Wall --top-module millrace_pcie $(params "$c") -Irtl/fp "${files[@]}" >"$tmp/v" 2>&1 &&
+    verilator --lint-only -Wall --top-module millrace_pcie $(params "$c") -Irtl/fp "-I$build/gen" "${files[@]}" >"$tmp/v" 2>&1 &&
         [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_pcie, $c" "$tmp/v"
 done
 for define in MILLRACE_NONE MILLRACE_VIEW MILLRACE_CLK_GATE; do
     # shellcheck disable=SC2046
-    verilator --lint-only -Wall -D$define --top-module millrace_core $(params tiny) -Irtl/fp \
+    verilator --lint-only -Wall -D$define --top-module millrace_core $(params tiny) -Irtl/fp "-I$build/gen" \
         "${files[@]}" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_core, tiny, $define" "$tmp/v"
 done
 
+# ---- a port is added in one place: with one more in each group of core_ports.def, the wrappers and what
+# stands in the core's place have it too, and no instance of the core leaves it out.
+mkdir -p "$tmp/ports"
+{
+    cat rtl/spec/core_ports.def
+    printf 'param MORE 3\nport axil in 3 awprot\nport ch out 4 arqos\nport ch in 1 rid\nport host out 4 awqos\n'
+    printf 'port host in 1 bid\nport status out 3 more\n'
+} >"$tmp/ports/core_ports.def"
+for f in "$build"/gen/core_*.svh; do
+    o=$(basename "$f" .svh)
+    awk -v out="$o" -f rtl/spec/gen_ports.awk "$tmp/ports/core_ports.def" >"$tmp/ports/$o.svh"
+done
+kernel tiny "$tmp/ports/core_ports.def"
+more() { # top files..: every warning but that nobody drives or reads the new ports
+    verilator --lint-only -Wall -Wno-UNDRIVEN -Wno-UNUSED --top-module "$1" -Irtl/fp "-I$tmp/ports" "${@:2}"
+}
+mapfile -t rest < <(printf '%s\n' "${files[@]}" | grep -v '^rtl/millrace_core.sv$')
+{
+    more mr_kernel_sim "${files[@]}" "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" &&
+        more millrace_pcie "${files[@]}" && more millrace_pcie "${rest[@]}" tests/rtl/kernel/millrace_core.sv &&
+        more simlib_standin -Wno-DECLFILENAME -Wno-WIDTH -Wno-CASEINCOMPLETE -Wno-BLKSEQ sim/verilator/test/simlib_{standin,reader,ram}.sv
+} >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
+tap $? "a port that core_ports.def gets is in every wrapper" "$tmp/v"
+{
+    for port in s_axil_awprot_i m_ch_arqos_o m_ch_rid_i m_host_awqos_o m_host_bid_i; do
+        for f in "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" "$tmp/ports/core_pass.svh"; do
+            grep -q "$port" "$f" || echo "$f has no $port"
+        done
+    done
+} >"$tmp/v"
+[ ! -s "$tmp/v" ]
+tap $? "and the Vitis kernel passes it on" "$tmp/v"
+
 # ---- Icarus. "sorry" is about its own sensitivity lists, wider than needed: not a fault of the source.
 kernel tiny
 iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -Wno-sensitivity-entire-array \
-    -t null -Irtl/fp -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
+    -t null -Irtl/fp "-I$build/gen" -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
 status=$?
 grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
 [ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
@@ -72,7 +106,7 @@ tap $? "iverilog -g2012: millrace_kernel, tiny; millrace_pcie" "$tmp/i2"
 # ---- Yosys: the same files; clocked by clk_i only, no latch, no asynchronous reset --------------------
 for top in millrace_kernel millrace_pcie; do
     {
-        echo "read_verilog -sv -Irtl/fp ${files[*]} $tmp/millrace_kernel.v"
+        echo "read_verilog -sv -Irtl/fp -I$build/gen ${files[*]} $tmp/millrace_kernel.v"
         [ $top = millrace_kernel ] || echo "chparam $(params tiny | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g') $top"
         echo "hierarchy -check -top $top; proc"
         echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"

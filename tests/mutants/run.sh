@@ -137,7 +137,7 @@ mutant 'kernel takes the next page' rtl/kernel/mr_kernel.sv \
 mutant 'kernel sleeps through the end of a run' rtl/kernel/mr_kernel.sv \
     's/(start_q \&\& !seen_q) || done_event;/(start_q \&\& !seen_q);/' rtl:kernel@n2
 mutant 'kernel does not wake up for a read' rtl/kernel/mr_kernel.sv \
-    's/ || s_arvalid_i || aw_q/ || aw_q/' rtl:kernel@n2
+    's/ || s_axil_arvalid_i || aw_q/ || aw_q/' rtl:kernel@n2
 
 # ---- array -------------------------------------------------------------------------------------------
 mutant 'PE takes weights as unsigned' rtl/array/mr_pe.sv \

@@ -11,7 +11,7 @@ dir=$build/rtl/$bench@$variant
 mkdir -p "$dir"
 # shellcheck disable=SC2086
 verilator --cc --exe --build -j 1 --prefix Vdut --top-module "$top" $params -Wall \
-    --x-assign unique --x-initial unique -O3 +incdir+rtl/fp -Mdir "$dir" -o tb \
+    --x-assign unique --x-initial unique -O3 +incdir+rtl/fp "+incdir+$build/gen" -Mdir "$dir" -o tb \
     -CFLAGS "-std=c++20 -O1 -DVARIANT_$variant -I$PWD -I$PWD/host -I$PWD/tests/rtl/common -I$PWD/tests" \
     -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
     "$build/gen/mr_pkg.sv" $srcs "$PWD/tests/rtl/$bench/tb.cpp" "$PWD/$build/num.o" >"$dir/build.log" 2>&1 ||

@@ -10,7 +10,7 @@ set name millrace_kernel
 
 create_project -force $name $dir/project -part $part
 add_files -norecurse $files
-set_property include_dirs $include [current_fileset]
+set_property include_dirs [split $include] [current_fileset]
 set_property top $name [current_fileset]
 update_compile_order -fileset sources_1
 

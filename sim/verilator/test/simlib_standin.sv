@@ -8,61 +8,10 @@
 // error), 0x048/0x04C RUN_ADDR, 0x054 IRQ_STATUS (write 1 to clear), 0x080 BASE, 0x084 BEATS,
 // 0x0F0 a write stops the simulation with $stop; an access to 0x0F8 is never answered.
 module simlib_standin #(
-    parameter N        = 1,
-    parameter BREAK_AR = 0
+    parameter BREAK_AR = 0,
+    `include "core_params.svh"
 ) (
-    input  logic             clk_i,
-    input  logic             rst_ni,
-    input  logic             s_axil_awvalid_i,
-    output logic             s_axil_awready_o,
-    input  logic [11:0]      s_axil_awaddr_i,
-    input  logic             s_axil_wvalid_i,
-    output logic             s_axil_wready_o,
-    input  logic [31:0]      s_axil_wdata_i,
-    input  logic [3:0]       s_axil_wstrb_i,
-    output logic             s_axil_bvalid_o,
-    input  logic             s_axil_bready_i,
-    output logic [1:0]       s_axil_bresp_o,
-    input  logic             s_axil_arvalid_i,
-    output logic             s_axil_arready_o,
-    input  logic [11:0]      s_axil_araddr_i,
-    output logic             s_axil_rvalid_o,
-    input  logic             s_axil_rready_i,
-    output logic [31:0]      s_axil_rdata_o,
-    output logic [1:0]       s_axil_rresp_o,
-    output logic [N-1:0]     m_ch_arvalid_o,
-    input  logic [N-1:0]     m_ch_arready_i,
-    output logic [N*64-1:0]  m_ch_araddr_o,
-    output logic [N*8-1:0]   m_ch_arlen_o,
-    input  logic [N-1:0]     m_ch_rvalid_i,
-    output logic [N-1:0]     m_ch_rready_o,
-    input  logic [N*512-1:0] m_ch_rdata_i,
-    input  logic [N*2-1:0]   m_ch_rresp_i,
-    input  logic [N-1:0]     m_ch_rlast_i,
-    output logic             m_host_arvalid_o,
-    input  logic             m_host_arready_i,
-    output logic [63:0]      m_host_araddr_o,
-    output logic [7:0]       m_host_arlen_o,
-    input  logic             m_host_rvalid_i,
-    output logic             m_host_rready_o,
-    input  logic [511:0]     m_host_rdata_i,
-    input  logic [1:0]       m_host_rresp_i,
-    input  logic             m_host_rlast_i,
-    output logic             m_host_awvalid_o,
-    input  logic             m_host_awready_i,
-    output logic [63:0]      m_host_awaddr_o,
-    output logic [7:0]       m_host_awlen_o,
-    output logic             m_host_wvalid_o,
-    input  logic             m_host_wready_i,
-    output logic [511:0]     m_host_wdata_o,
-    output logic [63:0]      m_host_wstrb_o,
-    output logic             m_host_wlast_o,
-    input  logic             m_host_bvalid_i,
-    output logic             m_host_bready_o,
-    input  logic [1:0]       m_host_bresp_i,
-    output logic             irq_o,
-    output logic [4:0]       done_valid_o,
-    output logic [5*16-1:0]  done_index_o
+    `include "core_ports.svh"
 );
 
   // Registers. One access at a time; write address and data are awaited separately.
@@ -162,6 +111,8 @@ module simlib_standin #(
   assign s_axil_rdata_o   = rdata_q;
   assign s_axil_rresp_o   = 2'd0;
   assign irq_o            = irq_q;
+  assign busy_o           = busy_q;
+  assign finish_o         = m_host_bvalid_i && rst_ni;
 
   genvar c;
   generate

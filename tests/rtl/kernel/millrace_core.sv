@@ -3,74 +3,14 @@
 // run address says: [7:0] cycles of the run, [8] it ends in an error, [9] and then stays busy for 100
 // cycles, [10] it does not end by itself. Channel c's AR address is the run address with c added at bit 4.
 module millrace_core #(
-  parameter int N = 1,
-  parameter int R = 4,
-  parameter int T = 128,
-  parameter int ACT_WORDS = 1024,
-  parameter int QKV_WORDS = 256,
-  parameter int D_MAX = 4096,
-  parameter int ROT_MAX = 256,
-  parameter int SCORES = 32768,
-  parameter int W_MAX = 4096,
-  parameter int CTX_MAX = 4096,
-  parameter int RING = 1024,
-  parameter int PAIR = 0,
-  parameter int CLOCK_KHZ = 300000
+  `include "core_params.svh"
 ) (
-  input  logic             clk_i,
-  input  logic             rst_ni,
-  input  logic             s_axil_awvalid_i,
-  output logic             s_axil_awready_o,
-  input  logic [11:0]      s_axil_awaddr_i,
-  input  logic             s_axil_wvalid_i,
-  output logic             s_axil_wready_o,
-  input  logic [31:0]      s_axil_wdata_i,
-  input  logic [3:0]       s_axil_wstrb_i,
-  output logic             s_axil_bvalid_o,
-  input  logic             s_axil_bready_i,
-  output logic [1:0]       s_axil_bresp_o,
-  input  logic             s_axil_arvalid_i,
-  output logic             s_axil_arready_o,
-  input  logic [11:0]      s_axil_araddr_i,
-  output logic             s_axil_rvalid_o,
-  input  logic             s_axil_rready_i,
-  output logic [31:0]      s_axil_rdata_o,
-  output logic [1:0]       s_axil_rresp_o,
-  output logic [N-1:0]     m_ch_arvalid_o,
-  input  logic [N-1:0]     m_ch_arready_i,
-  output logic [N*64-1:0]  m_ch_araddr_o,
-  output logic [N*8-1:0]   m_ch_arlen_o,
-  input  logic [N-1:0]     m_ch_rvalid_i,
-  output logic [N-1:0]     m_ch_rready_o,
-  input  logic [N*512-1:0] m_ch_rdata_i,
-  input  logic [N*2-1:0]   m_ch_rresp_i,
-  input  logic [N-1:0]     m_ch_rlast_i,
-  output logic             m_host_arvalid_o,
-  input  logic             m_host_arready_i,
-  output logic [63:0]      m_host_araddr_o,
-  output logic [7:0]       m_host_arlen_o,
-  input  logic             m_host_rvalid_i,
-  output logic             m_host_rready_o,
-  input  logic [511:0]     m_host_rdata_i,
-  input  logic [1:0]       m_host_rresp_i,
-  input  logic             m_host_rlast_i,
-  output logic             m_host_awvalid_o,
-  input  logic             m_host_awready_i,
-  output logic [63:0]      m_host_awaddr_o,
-  output logic [7:0]       m_host_awlen_o,
-  output logic             m_host_wvalid_o,
-  input  logic             m_host_wready_i,
-  output logic [511:0]     m_host_wdata_o,
-  output logic [63:0]      m_host_wstrb_o,
-  output logic             m_host_wlast_o,
-  input  logic             m_host_bvalid_i,
-  output logic             m_host_bready_o,
-  input  logic [1:0]       m_host_bresp_i,
-  output logic             irq_o,
-  output logic             busy_o,
-  output logic             finish_o,
-  output logic [4:0]       done_valid_o,
-  output logic [79:0]      done_index_o
+  // It need not know every port.
+  // verilator lint_off UNUSED
+  // verilator lint_off UNDRIVEN
+  `include "core_ports.svh"
+  // verilator lint_on UNUSED
+  // verilator lint_on UNDRIVEN
 );
 
   logic        start, soft_reset, busy_q, done_q, error_q;
@@ -168,9 +108,6 @@ module millrace_core #(
           m_host_wstrb_o, m_host_wlast_o, m_host_bready_o} = '0;
   assign {done_valid_o, done_index_o} = '0;
   logic unused;
-  assign unused = &{1'b0, m_ch_arready_i, m_ch_rvalid_i, m_ch_rdata_i, m_ch_rresp_i, m_ch_rlast_i,
-                    m_host_arready_i, m_host_rvalid_i, m_host_rdata_i, m_host_rresp_i,
-                    m_host_rlast_i, m_host_awready_i, m_host_wready_i, m_host_bvalid_i,
-                    m_host_bresp_i, PAIR != 0};
+  assign unused = PAIR != 0;
 
 endmodule

@@ -25,35 +25,35 @@ struct Host {
         : dut(d), rng(g), aw(g, "awvalid"), w(g, "wvalid"), b(g, "bready"), ar(g, "arvalid"),
           r(g, "rready")
     {
-        dut->s_awvalid_i = dut->s_wvalid_i = dut->s_bready_i = 0;
-        dut->s_arvalid_i = dut->s_rready_i = 0;
+        dut->s_axil_awvalid_i = dut->s_axil_wvalid_i = dut->s_axil_bready_i = 0;
+        dut->s_axil_arvalid_i = dut->s_axil_rready_i = 0;
     }
     void write(uint32_t addr, uint32_t data, unsigned strobes = 15)
     {
         bool aw_left = true, w_left = true;
         for (int i = 0; i < 2000; i++) {
-            dut->s_awvalid_i = aw_left && (dut->s_awvalid_i || aw.want());
-            dut->s_awaddr_i = dut->s_awvalid_i ? addr : rng.u32() & 0xFFF;
-            dut->s_wvalid_i = w_left && (dut->s_wvalid_i || w.want());
-            dut->s_wdata_i = dut->s_wvalid_i ? data : rng.u32();
-            dut->s_wstrb_i = dut->s_wvalid_i ? strobes : rng.u32() & 15;
-            dut->s_bready_i = b.want();
+            dut->s_axil_awvalid_i = aw_left && (dut->s_axil_awvalid_i || aw.want());
+            dut->s_axil_awaddr_i = dut->s_axil_awvalid_i ? addr : rng.u32() & 0xFFF;
+            dut->s_axil_wvalid_i = w_left && (dut->s_axil_wvalid_i || w.want());
+            dut->s_axil_wdata_i = dut->s_axil_wvalid_i ? data : rng.u32();
+            dut->s_axil_wstrb_i = dut->s_axil_wvalid_i ? strobes : rng.u32() & 15;
+            dut->s_axil_bready_i = b.want();
             dut.settle();
-            aw.saw(aw_left && dut->s_awready_o);
-            w.saw(w_left && dut->s_wready_o);
-            b.saw(dut->s_bvalid_o);
-            bool a = dut->s_awvalid_i && dut->s_awready_o, d = dut->s_wvalid_i && dut->s_wready_o;
-            bool answered = dut->s_bvalid_o && dut->s_bready_i;
-            lost |= answered && (aw_left || w_left || dut->s_bresp_o);
+            aw.saw(aw_left && dut->s_axil_awready_o);
+            w.saw(w_left && dut->s_axil_wready_o);
+            b.saw(dut->s_axil_bvalid_o);
+            bool a = dut->s_axil_awvalid_i && dut->s_axil_awready_o, d = dut->s_axil_wvalid_i && dut->s_axil_wready_o;
+            bool answered = dut->s_axil_bvalid_o && dut->s_axil_bready_i;
+            lost |= answered && (aw_left || w_left || dut->s_axil_bresp_o);
             dut.edge();
             aw_left = aw_left && !a;
             w_left = w_left && !d;
             if (!aw_left)
-                dut->s_awvalid_i = 0;
+                dut->s_axil_awvalid_i = 0;
             if (!w_left)
-                dut->s_wvalid_i = 0;
+                dut->s_axil_wvalid_i = 0;
             if (answered) {
-                dut->s_bready_i = 0;
+                dut->s_axil_bready_i = 0;
                 return;
             }
         }
@@ -63,22 +63,22 @@ struct Host {
     {
         bool left = true;
         for (int i = 0; i < 2000; i++) {
-            dut->s_arvalid_i = left && (dut->s_arvalid_i || ar.want());
-            dut->s_araddr_i = dut->s_arvalid_i ? addr : rng.u32() & 0xFFF;
-            dut->s_rready_i = r.want();
+            dut->s_axil_arvalid_i = left && (dut->s_axil_arvalid_i || ar.want());
+            dut->s_axil_araddr_i = dut->s_axil_arvalid_i ? addr : rng.u32() & 0xFFF;
+            dut->s_axil_rready_i = r.want();
             dut.settle();
-            ar.saw(left && dut->s_arready_o);
-            r.saw(dut->s_rvalid_o);
-            bool a = dut->s_arvalid_i && dut->s_arready_o;
-            bool answered = dut->s_rvalid_o && dut->s_rready_i;
-            uint32_t data = dut->s_rdata_o;
-            lost |= answered && (left || dut->s_rresp_o);
+            ar.saw(left && dut->s_axil_arready_o);
+            r.saw(dut->s_axil_rvalid_o);
+            bool a = dut->s_axil_arvalid_i && dut->s_axil_arready_o;
+            bool answered = dut->s_axil_rvalid_o && dut->s_axil_rready_i;
+            uint32_t data = dut->s_axil_rdata_o;
+            lost |= answered && (left || dut->s_axil_rresp_o);
             dut.edge();
             left = left && !a;
             if (!left)
-                dut->s_arvalid_i = 0;
+                dut->s_axil_arvalid_i = 0;
             if (answered) {
-                dut->s_rready_i = 0;
+                dut->s_axil_rready_i = 0;
                 return data;
             }
         }
