@@ -76,8 +76,9 @@ module mr_kernel #(
   // While the core runs nothing changes here until the host or the core's end comes: one test then
   // leaves out all others in a simulator.
   logic awake;
-  assign awake = !rst_ni || s_axil_awvalid_i || s_axil_wvalid_i || s_axil_arvalid_i || aw_q || w_q || s_axil_bvalid_o ||
-                 s_axil_rvalid_o || sent_q || starting_q || (start_q && !seen_q) || done_event;
+  assign awake = !rst_ni || s_axil_awvalid_i || s_axil_wvalid_i || s_axil_arvalid_i || aw_q || w_q ||
+                 s_axil_bvalid_o || s_axil_rvalid_o || sent_q || starting_q ||
+                 (start_q && !seen_q) || done_event;
 
   logic own_q;  // the write under way in the core is the host's
   always_ff @(posedge clk_i) if (awake) begin
@@ -151,7 +152,8 @@ module mr_kernel #(
   logic        r_local, r_core_q;
   logic [31:0] local_q;
   logic        local_valid_q;
-  assign r_local     = s_axil_araddr_i < 12'h010 || s_axil_araddr_i == mr_pkg::KARG_PAGE_LOG2[11:0] ||
+  assign r_local     = s_axil_araddr_i < 12'h010 ||
+                       s_axil_araddr_i == mr_pkg::KARG_PAGE_LOG2[11:0] ||
                        s_axil_araddr_i >= mr_pkg::KARG_CHANNEL[11:0];
   assign core_arvalid   = s_axil_arvalid_i && !r_local && !local_valid_q && !r_core_q;
   assign s_axil_arready_o = !local_valid_q && !r_core_q && (r_local || core_arready);
