@@ -76,8 +76,8 @@ module mr_kernel #(
   // While the core runs nothing changes here until the host or the core's end comes: one test then
   // leaves out all others in a simulator.
   logic awake;
-  assign awake = !rst_ni || s_axil_awvalid_i || s_axil_wvalid_i || s_axil_arvalid_i || aw_q || w_q ||
-                 s_axil_bvalid_o || s_axil_rvalid_o || sent_q || starting_q ||
+  assign awake = !rst_ni || s_axil_awvalid_i || s_axil_wvalid_i || s_axil_arvalid_i || aw_q ||
+                 w_q || s_axil_bvalid_o || s_axil_rvalid_o || sent_q || starting_q ||
                  (start_q && !seen_q) || done_event;
 
   logic own_q;  // the write under way in the core is the host's
