@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test debug mutants xrt driver synth netlist sweep plan gates fuzz planted benches serve pack24 accuracy waves formal fp dist"
+all="prepare test debug mutants xrt driver synth netlist sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -34,6 +34,7 @@ goal() {
         waves) echo full-waves ;;
         xrt) echo full-xrt ;;
         serve) echo full-serve ;;
+        docs) echo full-docs ;;
         dist) echo full-dist ;;
         driver) echo full-driver ;;
         debug) echo test-driver-debug ;;
