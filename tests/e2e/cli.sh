@@ -117,13 +117,6 @@ exits selftest_says_how_many_steps_passed 0 '^model:wide passed 5 of 5 steps$' s
 exits selftest_names_the_default_configuration 0 '^model:sim passed 5 of 5 steps$' selftest -d model:
 exits rates_of_a_large_engine_are_plain_numbers 0 ' [0-9]{5,} tokens/s' plan models/demo --config u280
 exits rates_of_a_small_model_have_a_small_unit 0 '^read 8.41 MB in .*[0-9] [kMG]B/s;' pack models/demo "$work/rate.mill" --stats
-# docs/counters.md shows a run and reads it line by line.
-"$millrace" bench models/demo -d sim: --decode 0 >"$work/bench"
-sed -n '/^    \$ .*bench models.demo/,/^[^ ]/s/^      \([a-zA-Z].*\)/\1/p' docs/counters.md >"$work/shown"
-ok counters_page_shows_a_run test "$(wc -l <"$work/shown")" = 9
-while read -r line; do
-    ok "counters_page_${line%% *}_is_what_bench_prints" grep -qF "$line" "$work/bench"
-done <"$work/shown"
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
 # ---- little memory
