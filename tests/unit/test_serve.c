@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "small_model.h"
+#include "serve/serve.h"
 #include "serve/server.h"
 
 enum { POSITIONS = 64, CLIENTS = 8, ROUNDS = 6 };
