@@ -188,6 +188,11 @@ tap $? "these four rules find seeded faults" "$tmp/fd"
 awk -f tests/lint/links.awk $(git ls-files '*.md' 2>/dev/null || find . -name '*.md' -not -path './build/*') >"$tmp/links"
 [ ! -s "$tmp/links" ]
 tap $? "links lead to files and headings that are there" "$tmp/links"
+for f in docs/pictures/*.txt; do
+    awk -f docs/pictures/draw.awk "$f" | cmp - "docs/$(basename "$f" .txt).svg" || echo "make pictures draws it anew"
+done >"$tmp/pictures" 2>&1
+[ ! -s "$tmp/pictures" ]
+tap $? "pictures are those of docs/pictures" "$tmp/pictures"
 printf '%s\n' '# One' '[a](#one) [b](#two) [c](nowhere.md)' >"$tmp/fault.md"
 [ "$(awk -f tests/lint/links.awk "$tmp/fault.md" | wc -l)" = 2 ]
 tap $? "a link to a file or heading that is not there is found"
