@@ -10,6 +10,7 @@
 #include "cli/chat_line.h"
 #include "cli/conversation.h"
 #include "common/error.h"
+#include "text/turns.h"
 
 enum { OPT_PREAMBLE = 300, OPT_TEMPLATE, OPT_LOAD_KV, OPT_STATS };
 
@@ -27,37 +28,28 @@ struct args {
     struct cli_common c;
     struct cli_text_options text;
     const char *preamble, *load_kv;
-    char *before;      // of the template: in front of what somebody writes
-    const char *after; // and behind it
+    struct mr_turns turns; // the template
     bool stats;
-    char stop[256]; // what ends a reply: a new turn of the other's
 };
-
-static int set_template(struct args *a, char *text)
-{
-    const struct cli_command *cmd = &cmd_chat;
-    char *gap = strstr(text, "{}");
-    if (!gap || strstr(gap + 2, "{}"))
-        return cli_usage(cmd, "--template needs {} once, where the message goes");
-    *gap = 0;
-    a->before = text;
-    a->after = gap + 2;
-    return EXIT_OK;
-}
 
 // A reply ends where the other's next turn would begin.
 static int add_stop(struct args *a)
 {
-    size_t n = strlen(a->before);
-    while (n > 0 && a->before[n - 1] == ' ')
-        n--;
-    if (n == 0)
+    if (!*a->turns.stop)
         return EXIT_OK;
-    if (a->text.n_stop == CLI_STOPS || n + 2 > sizeof a->stop)
-        return cli_usage(&cmd_chat, "too many --stop, or too long a --template");
-    (void)snprintf(a->stop, sizeof a->stop, "\n%.*s", (int)n, a->before);
-    a->text.stop[a->text.n_stop++] = a->stop;
+    if (a->text.n_stop == CLI_STOPS)
+        return cli_usage(&cmd_chat, "--template needs one of the %d --stop for itself", CLI_STOPS);
+    a->text.stop[a->text.n_stop++] = a->turns.stop;
     return EXIT_OK;
+}
+
+static int set_template(struct args *a, const char *text)
+{
+    struct mr_error err = {0};
+    mr_turns_close(&a->turns);
+    if (mr_turns_open(&a->turns, text, &err) == 0)
+        return EXIT_OK;
+    return err.status == MR_ERR_USAGE ? cli_usage(&cmd_chat, "%s", err.text) : cli_fail(&err);
 }
 
 static int parse(struct args *a, int argc, char **argv, int *status)
@@ -115,12 +107,13 @@ static int show_piece(void *arg, const char *text, size_t size)
     return fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0;
 }
 
-// What stands in front of a turn: the preamble, or the end of the line before.
-static int begin_turn(const struct args *a, struct conversation *c, struct mr_error *err)
+// The preamble stands in front of the first turn.
+static int add_turn(const struct args *a, struct conversation *c, const char *line,
+                    struct mr_error *err)
 {
-    if (c->count > 0 || c->waiting.size > 0)
-        return conversation_add(c, "\n", 1, err);
-    return a->preamble ? conversation_add(c, a->preamble, strlen(a->preamble), err) : 0;
+    bool first = c->count == 0 && c->waiting.size == 0;
+    int rc = first && a->preamble ? conversation_add(c, a->preamble, strlen(a->preamble), err) : 0;
+    return rc < 0 ? rc : mr_turns_add(&a->turns, first, line, strlen(line), &c->waiting, err);
 }
 
 static int turn(const struct args *a, struct conversation *c, const char *line,
@@ -129,13 +122,7 @@ static int turn(const struct args *a, struct conversation *c, const char *line,
     struct shown shown = {0};
     enum mr_finish finish = MR_FINISH_LENGTH;
     size_t waiting = c->waiting.size;
-    int rc = begin_turn(a, c, err);
-    if (rc == 0)
-        rc = conversation_add(c, a->before, strlen(a->before), err);
-    if (rc == 0)
-        rc = conversation_add(c, line, strlen(line), err);
-    if (rc == 0)
-        rc = conversation_add(c, a->after, strlen(a->after), err);
+    int rc = add_turn(a, c, line, err);
     if (rc == 0)
         rc = conversation_continue(c, show_piece, &shown, &finish, err);
     if (rc < 0)
@@ -212,17 +199,16 @@ static int talk(const struct args *a, struct conversation *c)
 
 static int run(int argc, char **argv)
 {
-    static char before[] = "User: ";
-    struct args a = {.c = {.device = "sim:"},
-                     .text = {.max_tokens = 200},
-                     .before = before,
-                     .after = "\nAssistant:"};
+    struct args a = {.c = {.device = "sim:"}, .text = {.max_tokens = 200}};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     struct mr_session *session = NULL;
     int status;
-    if (parse(&a, argc, argv, &status) < 0)
+    status = set_template(&a, MR_TURNS_DEFAULT);
+    if (status != EXIT_OK || parse(&a, argc, argv, &status) < 0) {
+        mr_turns_close(&a.turns);
         return status;
+    }
     (void)setlocale(LC_CTYPE, ""); // for the editor of lines
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {
@@ -241,6 +227,7 @@ static int run(int argc, char **argv)
     }
     mr_session_close(session);
     mr_model_close(model);
+    mr_turns_close(&a.turns);
     return status;
 }
 
