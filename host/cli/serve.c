@@ -4,8 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/text_options.h"
+#include "common/error.h"
 #include "serve/serve.h"
+#include "text/turns.h"
 
 enum {
     OPT_HOST = 300,
@@ -18,6 +20,7 @@ enum {
     OPT_BODY,
     OPT_CONNECTIONS,
     OPT_KEY,
+    OPT_TEMPLATE,
     OPT_LOG
 };
 
@@ -33,6 +36,7 @@ static const struct option options[] = {
     {"max-body", required_argument, NULL, OPT_BODY},
     {"max-connections", required_argument, NULL, OPT_CONNECTIONS},
     {"api-key-file", required_argument, NULL, OPT_KEY},
+    {"template", required_argument, NULL, OPT_TEMPLATE},
     {"log", no_argument, NULL, OPT_LOG},
     {NULL, 0, NULL, 0},
 };
@@ -77,6 +81,20 @@ static int take_number(struct args *a, int opt)
     return 0;
 }
 
+static int take_template(struct args *a, char *text)
+{
+    struct mr_turns turns;
+    struct mr_error err = {0};
+    int status = cli_unescape(&cmd_serve, "--template", text);
+    if (status != EXIT_OK)
+        return status;
+    if (mr_turns_open(&turns, text, &err) < 0)
+        return err.status == MR_ERR_USAGE ? cli_usage(&cmd_serve, "%s", err.text) : cli_fail(&err);
+    mr_turns_close(&turns);
+    a->serve.chat = text;
+    return EXIT_OK;
+}
+
 static int parse(struct args *a, int argc, char **argv, int *status)
 {
     const struct cli_command *cmd = &cmd_serve;
@@ -99,6 +117,12 @@ static int parse(struct args *a, int argc, char **argv, int *status)
             break;
         case OPT_KEY:
             a->key_file = optarg;
+            break;
+        case OPT_TEMPLATE:
+            *status = take_template(a, optarg);
+            if (*status != EXIT_OK)
+                return -1;
+            *status = EXIT_USAGE;
             break;
         default:
             a->serve.log = true;
@@ -156,35 +180,59 @@ static bool is_loopback(const char *host)
            strcmp(host, "localhost") == 0;
 }
 
+static void announce(const struct args *a, const struct mr_serve *server)
+{
+    const char *host = a->serve.host;
+    bool six = strchr(host, ':') != NULL;
+    printf("millrace: serving %s on http://%s%s%s:%d\n", a->serve.model_id, six ? "[" : "", host,
+           six ? "]" : "", mr_serve_port(server));
+    (void)fflush(stdout);
+    if (!is_loopback(host) && !a->serve.api_key && !a->c.quiet)
+        fprintf(stderr,
+                "millrace: %s can be reached by others, and no --api-key-file is "
+                "given: anybody may use the model\n",
+                host);
+}
+
+// One for each unit of the device.
+static int open_sessions(const struct args *a, struct mr_model *model, struct mr_session **sessions,
+                         int *units, struct mr_error *err)
+{
+    struct cli_progress progress;
+    struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
+    int rc = mr_device_units(a->c.device, units, err);
+    if (rc == 0 && *units > MR_SERVE_UNITS)
+        rc = mr_fail(err, MR_ERR_USAGE, "%s: has %d units, and serve uses %d at most; name fewer",
+                     a->c.device, *units, MR_SERVE_UNITS);
+    for (int i = 0; rc == 0 && i < *units; i++) {
+        char uri[MR_DEVICE_URI];
+        rc = mr_device_unit(a->c.device, i, uri, err);
+        if (rc == 0)
+            rc = mr_session_open(&sessions[i], model, uri, &o, err);
+    }
+    cli_end_progress(&progress);
+    return rc;
+}
+
 static int serve(struct args *a, struct mr_model *model)
 {
     struct mr_error err = {0};
-    struct mr_session *session = NULL;
+    struct mr_session *sessions[MR_SERVE_UNITS] = {NULL};
     struct mr_serve *server = NULL;
-    struct cli_progress progress;
-    struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
-    int rc = mr_session_open(&session, model, a->c.device, &o, &err);
-    cli_end_progress(&progress);
+    int units = 0;
+    int rc = open_sessions(a, model, sessions, &units, &err);
     if (rc == 0)
-        rc = mr_serve_open(&server, model, session, &a->serve, &err);
+        rc = mr_serve_open(&server, model, sessions, units, &a->serve, &err);
     if (rc == 0) {
         const struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
         if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0)
             perror("millrace: sigaction");
-        const char *host = a->serve.host;
-        bool six = strchr(host, ':') != NULL;
-        printf("millrace: serving %s on http://%s%s%s:%d\n", a->serve.model_id, six ? "[" : "",
-               host, six ? "]" : "", mr_serve_port(server));
-        (void)fflush(stdout);
-        if (!is_loopback(host) && !a->serve.api_key && !a->c.quiet)
-            fprintf(stderr,
-                    "millrace: %s can be reached by others, and no --api-key-file is "
-                    "given: anybody may use the model\n",
-                    host);
+        announce(a, server);
         rc = mr_serve_run(server, &err);
     }
     mr_serve_close(server);
-    mr_session_close(session);
+    for (int i = 0; i < MR_SERVE_UNITS; i++)
+        mr_session_close(sessions[i]);
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
@@ -221,15 +269,15 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_serve = {
     "serve",
-    "an HTTP server with the completions part of the OpenAI API",
+    "an HTTP server with the OpenAI API",
     "MODEL [OPTIONS]\n\n"
     "  -m, --model PATH      Hugging Face directory or packed file\n"
     "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"
-    "                        xrt:[index][,options]\n"
+    "                        xrt:[index][,options], pci:[number]. All its units are used\n"
     "      --host ADDRESS    where to listen (127.0.0.1: this machine only)\n"
     "      --port N          (8080); 0: one that is free. The address is printed\n"
     "      --name NAME       what requests call the model (the last part of its path)\n"
-    "      --max-seqs N      texts on the device at the same time (8); each has its KV store\n"
+    "      --max-seqs N      texts on a unit at the same time (8); each has its KV store\n"
     "      --queue N         texts that may wait; more are refused with 429 (256)\n"
     "      --timeout S       seconds for a request, waiting included (600)\n"
     "      --read-timeout S  seconds for a request to arrive, and for a client that does not\n"
@@ -237,6 +285,8 @@ const struct cli_command cmd_serve = {
     "      --max-body BYTES  of a request (1048576)\n"
     "      --max-connections N  others wait to be accepted (256)\n"
     "      --api-key-file F  ask for 'Authorization: Bearer KEY'; KEY is F's first line\n"
+    "      --template TEXT   how a message of a conversation is put to the model, as for chat;\n"
+    "                        {} is the message\n"
     "      --log             a line on standard error for each response\n"
     "      --two-pass        second activation pass: more exact, same weight traffic\n"
     "      --chunk N         most tokens a device run\n"

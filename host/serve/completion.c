@@ -16,6 +16,7 @@ struct field {
                 struct mr_error *err);
     double low, high;
     size_t offset; // of a number or truth value in the completion
+    enum { TEXT = 1, CHAT = 2, BOTH = TEXT | CHAT } where;
 };
 
 static int wrong(const struct field *f, const json_t *value, const char *want, struct mr_error *err)
@@ -129,6 +130,33 @@ static int take_stop(struct mr_completion *c, const struct field *f, const json_
     return 0;
 }
 
+// Of a conversation: whether, and by another argument how many beside each.
+static int take_logprobs(struct mr_completion *c, const struct field *f, const json_t *value,
+                         struct mr_error *err)
+{
+    if (!json_is_boolean(value))
+        return wrong(f, value, "true or false", err);
+    c->logprobs = json_is_true(value) ? 0 : -1;
+    return 0;
+}
+
+static int take_top_logprobs(struct mr_completion *c, const struct field *f, const json_t *value,
+                             struct mr_error *err)
+{
+    int was = c->logprobs, rc = take_int(c, f, value, err), n = c->logprobs;
+    if (rc == 0 && n > 0 && was < 0)
+        rc = mr_fail(err, MR_ERR_USAGE, "'%s' needs 'logprobs': true", f->name);
+    c->logprobs = was < 0 ? was : n;
+    return rc;
+}
+
+static int take_list(struct mr_completion *c, const struct field *f, const json_t *value,
+                     struct mr_error *err)
+{
+    (void)c; // read when all the others are
+    return json_is_array(value) ? 0 : wrong(f, value, "an array of messages", err);
+}
+
 static int take_stream_options(struct mr_completion *c, const struct field *f, const json_t *value,
                                struct mr_error *err)
 {
@@ -221,47 +249,163 @@ static int take_prompt(struct mr_completion *c, const struct field *f, const jso
     return rc;
 }
 
+// ---- conversations ----
+
+// The text of a message: a string, or a list of parts that are text.
+static int add_content(struct mr_buf *text, const json_t *content, struct mr_error *err)
+{
+    size_t n = json_is_string(content) ? 1 : json_array_size(content);
+    if (n == 0)
+        return mr_fail(err, MR_ERR_USAGE, "'messages' has one whose 'content' is %s; give a string",
+                       mr_json_kind(content));
+    for (size_t i = 0; i < n; i++) {
+        const json_t *part = json_is_string(content) ? NULL : json_array_get(content, i);
+        const json_t *type = json_object_get(part, "type");
+        const json_t *s = part ? json_object_get(part, "text") : content;
+        if (!json_is_string(s) ||
+            (part && (!json_is_string(type) || strcmp(json_string_value(type), "text") != 0)))
+            return mr_fail(err, MR_ERR_UNSUPPORTED,
+                           "'messages' has a part that is no text; this model reads text only");
+        int rc = mr_buf_append(text, json_string_value(s), json_string_length(s), err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+enum role { SYSTEM, USER, ASSISTANT, ROLES };
+
+static int role_of(const json_t *message, enum role *role, struct mr_error *err)
+{
+    static const struct {
+        const char *name;
+        enum role role;
+    } roles[] = {
+        {"system", SYSTEM}, {"developer", SYSTEM}, {"user", USER}, {"assistant", ASSISTANT}};
+    const char *name = json_string_value(json_object_get(message, "role"));
+    for (size_t i = 0; name && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(roles[i].name, name) == 0) {
+            *role = roles[i].role;
+            return 0;
+        }
+    return mr_fail(err, MR_ERR_USAGE,
+                   "'messages' has one whose 'role' is %s; 'system', 'user' and 'assistant' are "
+                   "known",
+                   name ? mr_show(name).text : "no string");
+}
+
+// A line of its own, whether or not the message ends one.
+static int end_line(struct mr_buf *text, struct mr_error *err)
+{
+    bool open = text->size > 0 && text->data[text->size - 1] != '\n';
+    return open ? mr_buf_append(text, "\n", 1, err) : 0;
+}
+
+// System messages stand in front, then user and assistant take turns: with any other order nobody
+// could say where a reply ends.
+static int add_message(const struct mr_turns *turns, struct mr_buf *text, const json_t *message,
+                       enum role *last, bool first, struct mr_error *err)
+{
+    struct mr_buf content = {0};
+    enum role role = SYSTEM;
+    int rc = role_of(message, &role, err);
+    if (rc == 0)
+        rc = add_content(&content, json_object_get(message, "content"), err);
+    bool fits = role == SYSTEM ? first || *last == SYSTEM
+                : role == USER ? first || *last != USER
+                               : !first && *last == USER;
+    if (rc == 0 && !fits)
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     "'messages' must begin with 'system', if there is one, and then take turns, "
+                     "'user' first");
+    const char *data = content.data ? content.data : "";
+    if (rc == 0 && role == SYSTEM) {
+        rc = mr_buf_append(text, data, content.size, err);
+        if (rc == 0)
+            rc = end_line(text, err);
+    } else if (rc == 0 && role == USER) {
+        rc = mr_turns_add(turns, first || *last == SYSTEM, data, content.size, text, err);
+    } else if (rc == 0) {
+        bool spaced = content.size > 0 && (*data == ' ' || *data == '\n');
+        rc = spaced ? 0 : mr_buf_append(text, " ", 1, err);
+        if (rc == 0)
+            rc = mr_buf_append(text, data, content.size, err);
+    }
+    *last = role;
+    mr_buf_free(&content);
+    return rc;
+}
+
+// Messages to the one prompt.
+static int take_messages(struct mr_completion *c, const struct mr_turns *turns,
+                         const json_t *messages, struct mr_error *err)
+{
+    struct mr_buf text = {0};
+    enum role last = SYSTEM;
+    size_t n = json_array_size(messages);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add_message(turns, &text, json_array_get(messages, i), &last, i == 0, err);
+    if (rc == 0 && last != USER)
+        rc = mr_fail(err, MR_ERR_USAGE, "'messages' must end with one of the user");
+    if (rc == 0)
+        rc = mr_buf_append(&text, "", 1, err); // the NUL behind it
+    c->prompts = rc == 0 ? calloc(1, sizeof *c->prompts) : NULL;
+    if (rc < 0 || !c->prompts) {
+        mr_buf_free(&text);
+        return rc < 0 ? rc : no_memory(err);
+    }
+    c->n_prompts = 1;
+    c->prompts[0] = (struct mr_completion_prompt){.text = text.data, .size = text.size - 1};
+    if (!*turns->stop)
+        return 0;
+    c->stop[c->n_stop] = strdup(turns->stop);
+    if (!c->stop[c->n_stop])
+        return no_memory(err);
+    c->n_stop++;
+    return 0;
+}
+
 // ---- all of it ----
 
 #define IN(member) offsetof(struct mr_completion, member)
 
 static const struct field fields[] = {
-    {"model", take_model, 0, 0, 0},
-    {"prompt", take_prompt, 0, 0, 0},
-    {"max_tokens", take_int, 0, 1000000, IN(max_tokens)},
-    {"temperature", take_float, 0, 100, IN(sampling.temperature)},
-    {"top_p", take_float, 0, 1, IN(sampling.top_p)},
-    {"top_k", take_int, 0, 1 << 20, IN(sampling.top_k)},
-    {"repetition_penalty", take_float, 0.01, 100, IN(sampling.repetition_penalty)},
-    {"seed", take_seed, 0, 0, 0},
-    {"n", take_int, 1, 128, IN(n)},
-    {"best_of", take_best_of, 0, 0, 0}, // behind n
-    {"stream", take_bool, 0, 0, IN(stream)},
-    {"stream_options", take_stream_options, 0, 0, 0},
-    {"logprobs", take_int, 0, MR_TOP_LOGPROBS_MAX, IN(logprobs)},
-    {"echo", take_bool, 0, 0, IN(echo)},
-    {"stop", take_stop, 0, 0, 0},
-    {"ignore_eos", take_bool, 0, 0, IN(ignore_eos)},
-    {"user", take_user, 0, 0, 0},
-    {"frequency_penalty", take_float, -2, 2, IN(sampling.frequency_penalty)},
-    {"presence_penalty", take_float, -2, 2, IN(sampling.presence_penalty)},
-    {"logit_bias", take_nothing, 0, 0, 0},
-    {"suffix", take_nothing, 0, 0, 0},
+    {"model", take_model, 0, 0, 0, BOTH},
+    {"prompt", take_prompt, 0, 0, 0, TEXT},
+    {"max_tokens", take_int, 0, 1000000, IN(max_tokens), BOTH},
+    {"max_completion_tokens", take_int, 1, 1000000, IN(max_tokens), CHAT}, // the newer name
+    {"temperature", take_float, 0, 100, IN(sampling.temperature), BOTH},
+    {"top_p", take_float, 0, 1, IN(sampling.top_p), BOTH},
+    {"top_k", take_int, 0, 1 << 20, IN(sampling.top_k), BOTH},
+    {"repetition_penalty", take_float, 0.01, 100, IN(sampling.repetition_penalty), BOTH},
+    {"frequency_penalty", take_float, -2, 2, IN(sampling.frequency_penalty), BOTH},
+    {"presence_penalty", take_float, -2, 2, IN(sampling.presence_penalty), BOTH},
+    {"seed", take_seed, 0, 0, 0, BOTH},
+    {"n", take_int, 1, 128, IN(n), BOTH},
+    {"best_of", take_best_of, 0, 0, 0, TEXT}, // behind n
+    {"stream", take_bool, 0, 0, IN(stream), BOTH},
+    {"stream_options", take_stream_options, 0, 0, 0, BOTH},
+    {"logprobs", take_int, 0, MR_TOP_LOGPROBS_MAX, IN(logprobs), TEXT},
+    {"logprobs", take_logprobs, 0, 0, 0, CHAT},
+    {"top_logprobs", take_top_logprobs, 0, MR_TOP_LOGPROBS_MAX, IN(logprobs), CHAT}, // behind it
+    {"echo", take_bool, 0, 0, IN(echo), TEXT},
+    {"stop", take_stop, 0, 0, 0, BOTH},
+    {"ignore_eos", take_bool, 0, 0, IN(ignore_eos), BOTH},
+    {"user", take_user, 0, 0, 0, BOTH},
+    {"logit_bias", take_nothing, 0, 0, 0, BOTH},
+    {"suffix", take_nothing, 0, 0, 0, TEXT},
+    {"messages", take_list, 0, 0, 0, CHAT},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-static int find_unknown(const json_t *root, struct mr_error *err)
+static int find_unknown(const json_t *root, int where, struct mr_error *err)
 {
-    size_t known = 0;
-    for (int i = 0; i < FIELDS; i++)
-        known += json_object_get(root, fields[i].name) != NULL;
-    if (known == json_object_size(root))
-        return 0;
     for (void *it = json_object_iter((json_t *)root); it;
          it = json_object_iter_next((json_t *)root, it)) {
         const char *key = json_object_iter_key(it);
         int i = 0;
-        while (i < FIELDS && strcmp(fields[i].name, key) != 0)
+        while (i < FIELDS && (!(fields[i].where & where) || strcmp(fields[i].name, key) != 0))
             i++;
         if (i == FIELDS)
             return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'", mr_show(key).text);
@@ -269,21 +413,9 @@ static int find_unknown(const json_t *root, struct mr_error *err)
     return 0;
 }
 
-static int take_all(struct mr_completion *c, const json_t *root, const char **param,
-                    struct mr_error *err)
+static int check_all(const struct mr_completion *c, const char **param, struct mr_error *err)
 {
-    int rc = find_unknown(root, err);
-    for (int i = 0; rc == 0 && i < FIELDS; i++) {
-        const json_t *value = json_object_get(root, fields[i].name);
-        if (!value || json_is_null(value))
-            continue;
-        rc = fields[i].take(c, &fields[i], value, err);
-        if (rc < 0)
-            *param = fields[i].name;
-    }
-    if (rc < 0)
-        return rc;
-    *param = !c->model ? "model" : !c->prompts ? "prompt" : NULL;
+    *param = !c->model ? "model" : !c->prompts ? c->chat ? "messages" : "prompt" : NULL;
     if (*param)
         return mr_fail(err, MR_ERR_USAGE, "'%s' is missing", *param);
     if (c->max_tokens == 0 && !c->echo) {
@@ -298,21 +430,59 @@ static int take_all(struct mr_completion *c, const json_t *root, const char **pa
     return 0;
 }
 
-int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
-                        struct mr_error *err)
+static int take_all(struct mr_completion *c, const struct mr_turns *turns, const json_t *root,
+                    const char **param, struct mr_error *err)
+{
+    int where = turns ? CHAT : TEXT, rc = find_unknown(root, where, err);
+    for (int i = 0; rc == 0 && i < FIELDS; i++) {
+        const json_t *value =
+            fields[i].where & where ? json_object_get(root, fields[i].name) : NULL;
+        if (!value || json_is_null(value))
+            continue;
+        rc = fields[i].take(c, &fields[i], value, err);
+        if (rc < 0)
+            *param = fields[i].name;
+    }
+    const json_t *messages = turns ? json_object_get(root, "messages") : NULL;
+    if (rc == 0 && messages && !json_is_null(messages)) {
+        *param = "messages";
+        rc = take_messages(c, turns, messages, err);
+    }
+    return rc < 0 ? rc : check_all(c, param, err);
+}
+
+static int parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
+                 size_t size, const char **param, struct mr_error *err)
 {
     json_t *root = NULL;
     *param = NULL;
-    // OpenAI's defaults.
-    *c = (struct mr_completion){
-        .n = 1, .max_tokens = 16, .sampling = {.temperature = 1, .top_p = 1}, .logprobs = -1};
     int rc = mr_json_parse_nul(&root, body, size, "the request's body", err);
     if (rc == 0)
-        rc = take_all(c, root, param, err);
+        rc = take_all(c, turns, root, param, err);
     json_decref(root);
     if (rc < 0)
         mr_completion_free(c);
     return rc;
+}
+
+int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
+                        struct mr_error *err)
+{
+    // OpenAI's defaults.
+    *c = (struct mr_completion){
+        .n = 1, .max_tokens = 16, .sampling = {.temperature = 1, .top_p = 1}, .logprobs = -1};
+    return parse(c, NULL, body, size, param, err);
+}
+
+int mr_chat_parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
+                  size_t size, const char **param, struct mr_error *err)
+{
+    *c = (struct mr_completion){.n = 1,
+                                .max_tokens = MR_CHAT_MAX_TOKENS,
+                                .sampling = {.temperature = 1, .top_p = 1},
+                                .logprobs = -1,
+                                .chat = true};
+    return parse(c, turns, body, size, param, err);
 }
 
 void mr_completion_free(struct mr_completion *c)
@@ -321,7 +491,7 @@ void mr_completion_free(struct mr_completion *c)
         free(c->prompts[i].text);
         free(c->prompts[i].ids);
     }
-    for (int i = 0; i < MR_COMPLETION_STOPS; i++)
+    for (int i = 0; i <= MR_COMPLETION_STOPS; i++)
         free(c->stop[i]);
     free(c->prompts);
     free(c->model);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of POST /v1/completions: read strictly, because it comes from anybody.
+// The bodies of POST /v1/completions and /v1/chat/completions: read strictly, because they come
+// from anybody.
 #ifndef MILLRACE_SERVE_COMPLETION_H
 #define MILLRACE_SERVE_COMPLETION_H
 
@@ -9,8 +10,9 @@
 
 #include "common/error.h"
 #include "millrace.h"
+#include "text/turns.h"
 
-enum { MR_COMPLETION_STOPS = 16, MR_COMPLETION_CHOICES = 4096 };
+enum { MR_COMPLETION_STOPS = 16, MR_COMPLETION_CHOICES = 4096, MR_CHAT_MAX_TOKENS = 200 };
 
 struct mr_completion_prompt {
     char *text; // NUL-terminated; NULL: ids
@@ -27,7 +29,10 @@ struct mr_completion {
     struct mr_sampling sampling;
     bool has_seed, stream, include_usage, echo, ignore_eos;
     int logprobs; // -1: none
-    char *stop[MR_COMPLETION_STOPS];
+    // A conversation: one prompt, made of its messages, in which no special token is read, since
+    // who writes a message is not always who asks. The template's stop string is in `stop`.
+    bool chat;
+    char *stop[MR_COMPLETION_STOPS + 1];
     int n_stop;
 };
 
@@ -35,6 +40,9 @@ struct mr_completion {
 // free.
 int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
                         struct mr_error *err);
+// The same for a conversation, put to the model as `turns` says.
+int mr_chat_parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
+                  size_t size, const char **param, struct mr_error *err);
 void mr_completion_free(struct mr_completion *c);
 
 #endif

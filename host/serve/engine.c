@@ -96,60 +96,82 @@ static void take_result(void *arg, const struct mr_result *r)
     (void)pthread_mutex_lock(&s->lock);
     if (r->error)
         (void)failed(c->job, r->error->status, r->error);
+    c->unit->load--;
     end_choice(c, r->finish);
     (void)pthread_mutex_unlock(&s->lock);
 }
 
 // ---- the loop ----
 
-static void submit(struct mr_serve *s, struct mr_job *job)
+// Texts go to the unit that has the fewest, so that a few of them use all units.
+static bool may_take(const struct mr_unit *u)
+{
+    const struct mr_serve *s = u->serve;
+    bool may = u->load < u->session->max_seqs;
+    for (int i = 0; i < s->n_units; i++)
+        may &= u->load <= s->units[i].load;
+    return may;
+}
+
+// False: the text has ended at once.
+static bool submit(struct mr_unit *u, struct mr_choice *c)
+{
+    struct mr_error err = {0};
+    struct mr_request r = mr_choice_request(c);
+    r.started = take_start;
+    r.token = take_token;
+    r.text = take_text;
+    r.done = take_result;
+    r.arg = c;
+    if (failed(c->job, mr_scheduler_submit(u->scheduler, &r, &c->id, &err), &err)) {
+        end_choice(c, MR_FINISH_FAILED);
+        return false;
+    }
+    c->unit = u;
+    u->load++;
+    return true;
+}
+
+// What is to be done about a job's texts: those that wait go to this unit while it has room, and it
+// hears of its own that nobody waits for.
+static void hand_over_job(struct mr_unit *u, struct mr_job *job)
 {
     int n = job->n_choices;
     for (int i = 0; i < n; i++) {
         struct mr_choice *c = &job->choices[i];
-        if (c->submitted)
-            continue;
-        struct mr_request r = mr_choice_request(c);
-        r.started = take_start;
-        r.token = take_token;
-        r.text = take_text;
-        r.done = take_result;
-        r.arg = c;
-        c->submitted = true;
-        struct mr_error err = {0};
         bool last = job->unfinished == 1;
+        if (c->done)
+            continue;
+        if (c->unit) {
+            if (c->unit == u && job->abort && !c->cancelled)
+                mr_scheduler_cancel(u->scheduler, c->id);
+            c->cancelled |= c->unit == u && job->abort;
+            continue;
+        }
         if (job->abort)
             end_choice(c, MR_FINISH_CANCELLED);
-        else if (failed(job, mr_scheduler_submit(s->scheduler, &r, &c->id, &err), &err))
-            end_choice(c, MR_FINISH_FAILED);
-        else
+        else if (!may_take(u))
+            return;
+        else if (submit(u, c))
             continue;
         if (last)
             return; // the job may be gone
     }
 }
 
-// New jobs to the scheduler, and word of those that nobody waits for.
-static void hand_over(struct mr_serve *s)
+static void hand_over(struct mr_unit *u)
 {
-    for (struct mr_job *job = s->jobs, *next; job; job = next) {
+    for (struct mr_job *job = u->serve->jobs, *next; job; job = next) {
         next = job->next;
-        if (job->started == 0) {
-            job->started = mr_serve_now();
-            submit(s, job);
-        } else if (job->abort && !job->cancelled) {
-            job->cancelled = true;
-            for (int i = 0; i < job->n_choices; i++)
-                if (!job->choices[i].done)
-                    mr_scheduler_cancel(s->scheduler, job->choices[i].id);
-        }
+        hand_over_job(u, job);
     }
 }
 
 // The device is gone: everybody hears why.
 static void fail_all(struct mr_serve *s, const struct mr_error *err)
 {
-    s->failure = *err;
+    if (s->failure.status == 0)
+        s->failure = *err;
     for (struct mr_job *job = s->jobs; job; job = job->next) {
         if (job->error.status == 0)
             job->error = *err;
@@ -157,39 +179,41 @@ static void fail_all(struct mr_serve *s, const struct mr_error *err)
     }
 }
 
-static void note_step(struct mr_serve *s)
+static void note_step(struct mr_unit *u)
 {
+    struct mr_serve *s = u->serve;
     struct mr_scheduler_info info;
-    mr_scheduler_get_info(s->scheduler, &info);
-    s->metrics.running = info.running;
-    s->metrics.waiting = s->unfinished - info.running;
+    mr_scheduler_get_info(u->scheduler, &info);
+    s->metrics.running += info.running - u->running;
+    u->running = info.running;
     if (info.step_requests > 0)
         mr_histogram_add(&s->metrics.batch, info.step_requests);
-    mr_session_get_stats(s->session, &s->metrics.device);
+    mr_session_get_stats(u->session, &s->metrics.device[u->index]);
 }
 
-void *mr_serve_engine(void *serve)
+void *mr_serve_engine(void *unit)
 {
-    struct mr_serve *s = serve;
+    struct mr_unit *u = unit;
+    struct mr_serve *s = u->serve;
     (void)pthread_mutex_lock(&s->lock);
     while (!s->quit) {
-        hand_over(s);
-        if (!s->jobs) {
+        hand_over(u);
+        if (u->load == 0) {
             (void)pthread_cond_wait(&s->work, &s->lock);
             continue;
         }
         (void)pthread_mutex_unlock(&s->lock);
         struct mr_error err = {0};
-        int rc = mr_scheduler_step(s->scheduler, &err);
+        int rc = mr_scheduler_step(u->scheduler, &err);
         (void)pthread_mutex_lock(&s->lock);
-        note_step(s);
+        note_step(u);
         if (rc < 0)
             fail_all(s, &err);
     }
-    // What the scheduler does not have yet ends here, the rest with it.
+    // What no scheduler has yet ends here, the rest with them.
     for (struct mr_job *job = s->jobs; job; job = job->next)
         mr_serve_abort(s, job, MR_ABORT_ABANDONED);
-    hand_over(s);
+    hand_over(u);
     (void)pthread_mutex_unlock(&s->lock);
     return NULL;
 }

@@ -4,7 +4,8 @@
 
 #include "serve/server.h"
 
-// The engine's thread: the only one that uses session and scheduler. `serve` is a struct mr_serve.
-void *mr_serve_engine(void *serve);
+// The thread of a unit of the device: the only one that uses its session and scheduler. `unit` is a
+// struct mr_unit.
+void *mr_serve_engine(void *unit);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "serve/reply.h"
+#include "serve/tokens.h"
 
 // Seconds that libmicrohttpd waits longer than the watch, which ends late requests with an answer.
 enum { LATER = 5 };
@@ -57,6 +58,48 @@ static struct client *client_of(struct MHD_Connection *connection)
     return i ? i->socket_context : NULL;
 }
 
+// ---- paths ----
+
+static const struct route {
+    const char *url;
+    enum mr_serve_path path;
+    bool post; // else GET and HEAD
+    bool key;  // asked for, if there is one
+} routes[] = {
+    {"/v1/completions", MR_PATH_COMPLETIONS, true, true},
+    {"/v1/chat/completions", MR_PATH_CHAT, true, true},
+    {"/v1/embeddings", MR_PATH_EMBEDDINGS, true, true},
+    {"/v1/tokenize", MR_PATH_TOKENIZE, true, true},
+    {"/tokenize", MR_PATH_TOKENIZE, true, true},
+    {"/v1/detokenize", MR_PATH_DETOKENIZE, true, true},
+    {"/detokenize", MR_PATH_DETOKENIZE, true, true},
+    {"/v1/models", MR_PATH_MODELS, false, true},
+    {"/health", MR_PATH_HEALTH, false, false},
+    {"/metrics", MR_PATH_METRICS, false, false},
+};
+
+static enum mr_serve_path path_of(const char *url)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (strcmp(url, routes[i].url) == 0)
+            return routes[i].path;
+    return strncmp(url, "/v1/models/", 11) == 0 ? MR_PATH_MODELS : MR_PATH_OTHER;
+}
+
+static const struct route *route_of(enum mr_serve_path path)
+{
+    static const struct route none = {"", MR_PATH_OTHER, false, false};
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (routes[i].path == path)
+            return &routes[i];
+    return &none;
+}
+
+static bool is_post(enum mr_serve_path path)
+{
+    return route_of(path)->post;
+}
+
 // ---- responses ----
 
 static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response *r,
@@ -71,7 +114,7 @@ static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 405)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW,
-                                      x->path == MR_PATH_COMPLETIONS ? "POST" : "GET, HEAD");
+                                      is_post(x->path) ? "POST" : "GET, HEAD");
     if (status == 401)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (x->job)
@@ -196,7 +239,7 @@ static struct verdict accept_job(struct exchange *x, struct mr_job *job)
     struct mr_serve *s = x->serve;
     if (s->failure.status < 0)
         return (struct verdict){.status = 503, .message = "the device has failed"};
-    if (job->n_choices > s->session->max_seqs + s->opt.queue)
+    if (job->n_choices > s->max_seqs + s->opt.queue)
         return (struct verdict){
             .status = 400,
             .message = "the request asks for more texts than may ever wait; send fewer",
@@ -220,8 +263,11 @@ static enum MHD_Result complete(struct exchange *x)
     struct mr_error err = {0};
     struct mr_job *job;
     const char *param;
-    if (mr_completion_parse(&spec, x->body.data ? x->body.data : "", x->body.size, &param, &err) <
-        0)
+    const char *body = x->body.data ? x->body.data : "";
+    int rc = x->path == MR_PATH_CHAT
+                 ? mr_chat_parse(&spec, &s->turns, body, x->body.size, &param, &err)
+                 : mr_completion_parse(&spec, body, x->body.size, &param, &err);
+    if (rc < 0)
         return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param, NULL);
     mr_buf_free(&x->body);
     if (strcmp(spec.model, s->opt.model_id) != 0) {
@@ -231,7 +277,8 @@ static enum MHD_Result complete(struct exchange *x)
         return refuse(x, 404, err.text, "model", "model_not_found");
     }
     if (mr_job_open(&job, &spec, s->model, &err) < 0)
-        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, "prompt",
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text,
+                      x->path == MR_PATH_CHAT ? "messages" : "prompt",
                       err.status == MR_ERR_FIT ? "context_length_exceeded" : NULL);
     (void)pthread_mutex_lock(&s->lock);
     struct verdict v = accept_job(x, job);
@@ -242,6 +289,28 @@ static enum MHD_Result complete(struct exchange *x)
 }
 
 // ---- the other paths ----
+
+static enum MHD_Result convert(struct exchange *x)
+{
+    const char *param, *body = x->body.data ? x->body.data : "";
+    struct mr_error err = {0};
+    int rc = x->path == MR_PATH_TOKENIZE
+                 ? mr_tokenize(x->serve->model, body, x->body.size, &x->out, &param, &err)
+                 : mr_detokenize(x->serve->model, body, x->body.size, &x->out, &param, &err);
+    if (rc < 0)
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param, NULL);
+    return reply(x, 200, "application/json");
+}
+
+// The hidden state stays on the device: its programs write logits and K and V, and nothing else.
+static enum MHD_Result refuse_embeddings(struct exchange *x)
+{
+    return refuse(
+        x, 400,
+        "this model gives no embeddings: the engine keeps its hidden state on the chip and "
+        "writes logits only; use a model made for embeddings, on another server",
+        "model", "model_has_no_embeddings");
+}
 
 static enum MHD_Result show_metrics(struct exchange *x)
 {
@@ -286,17 +355,6 @@ static enum MHD_Result show_models(struct exchange *x, const char *url)
 
 // ---- requests ----
 
-static enum mr_serve_path path_of(const char *url)
-{
-    if (strcmp(url, "/v1/completions") == 0)
-        return MR_PATH_COMPLETIONS;
-    if (strcmp(url, "/v1/models") == 0 || strncmp(url, "/v1/models/", 11) == 0)
-        return MR_PATH_MODELS;
-    if (strcmp(url, "/health") == 0)
-        return MR_PATH_HEALTH;
-    return strcmp(url, "/metrics") == 0 ? MR_PATH_METRICS : MR_PATH_OTHER;
-}
-
 static const char *header(const struct exchange *x, const char *name)
 {
     return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
@@ -332,11 +390,11 @@ static int screen(const struct exchange *x, const char *method, const char **mes
         *message = "there is nothing here; see /v1/completions and /v1/models";
         return 404;
     }
-    if (x->path == MR_PATH_COMPLETIONS ? !post : !get) {
+    if (is_post(x->path) ? !post : !get) {
         *message = "this path does not have that method";
         return 405;
     }
-    if ((x->path == MR_PATH_COMPLETIONS || x->path == MR_PATH_MODELS) && !key_fits(x)) {
+    if (route_of(x->path)->key && !key_fits(x)) {
         *message = "the API key is missing or wrong";
         return 401;
     }
@@ -380,7 +438,7 @@ static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connect
 static void take_body(struct exchange *x, const char *data, size_t size)
 {
     size_t room = x->serve->opt.max_body - x->body.size;
-    if (x->path != MR_PATH_COMPLETIONS || x->too_large)
+    if (!is_post(x->path) || x->too_large)
         return;
     if (size > room || mr_buf_append(&x->body, data, size, NULL) < 0) {
         x->too_large = true; // what still comes is thrown away
@@ -466,7 +524,13 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         return refuse(x, status, message, NULL, NULL);
     switch (x->path) {
     case MR_PATH_COMPLETIONS:
+    case MR_PATH_CHAT:
         return stopping ? refuse(x, 503, "the server is stopping", NULL, "stopping") : complete(x);
+    case MR_PATH_EMBEDDINGS:
+        return refuse_embeddings(x);
+    case MR_PATH_TOKENIZE:
+    case MR_PATH_DETOKENIZE:
+        return convert(x);
     case MR_PATH_MODELS:
         return show_models(x, url);
     case MR_PATH_HEALTH:
@@ -479,8 +543,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode code)
 {
-    static const char *const names[MR_PATHS] = {"/v1/completions", "/v1/models", "/health",
-                                                "/metrics", "other"};
     struct mr_serve *s = cls;
     struct exchange *x = *context;
     (void)connection;
@@ -489,7 +551,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     *context = NULL;
     double now = mr_serve_now();
     if (s->opt.log)
-        fprintf(stderr, "%s %d %.3f s%s\n", names[x->path], x->status, now - x->begun,
+        fprintf(stderr, "%s %d %.3f s%s\n", mr_serve_path_name(x->path), x->status, now - x->begun,
                 code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? "" : ", not taken");
     (void)pthread_mutex_lock(&s->lock);
     if (x->status > 0)

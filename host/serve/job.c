@@ -14,8 +14,9 @@ static int encode_prompts(struct mr_job *job, struct mr_model *model, struct mr_
         if (p->text && !job->tokenizer)
             return mr_fail(err, MR_ERR_USAGE,
                            "the model has no tokenizer: 'prompt' must be token ids");
-        int rc =
-            p->text ? mr_model_encode(model, p->text, p->size, true, &p->ids, &p->count, err) : 0;
+        int rc = p->text ? mr_model_encode(model, p->text, p->size, !job->spec.chat, &p->ids,
+                                           &p->count, err)
+                         : 0;
         if (rc < 0)
             return rc;
         size_t most = (size_t)positions - (job->spec.max_tokens > 0);
@@ -62,7 +63,8 @@ int mr_job_open(struct mr_job **job, struct mr_completion *spec, struct mr_model
         random[0] = (uint64_t)(uintptr_t)j; // names only have to differ
     if (!j->spec.has_seed)
         j->spec.sampling.seed = random[2];
-    (void)snprintf(j->id, sizeof j->id, "cmpl-%016" PRIx64 "%08x", random[0], (unsigned)random[1]);
+    (void)snprintf(j->id, sizeof j->id, "%s-%016" PRIx64 "%08x", j->spec.chat ? "chatcmpl" : "cmpl",
+                   random[0], (unsigned)random[1]);
     j->created = time(NULL);
     int rc = j->spec.n_stop > 0 && !j->tokenizer
                  ? mr_fail(err, MR_ERR_USAGE, "'stop' needs a model with a tokenizer")

@@ -23,6 +23,7 @@ struct mr_job_token {
 
 struct mr_job;
 struct mr_serve;
+struct mr_unit;
 struct exchange;
 
 // One text.
@@ -30,8 +31,9 @@ struct mr_choice {
     struct mr_job *job;
     int index;
     const struct mr_completion_prompt *prompt;
-    uint64_t id; // the scheduler's
-    bool submitted;
+    uint64_t id;                   // the scheduler's
+    struct mr_unit *unit;          // NULL: waits for one
+    bool cancelled;                // the unit's scheduler knows
     struct mr_buf text;            // what may be shown
     struct mr_text_stream decoder; // places of tokens
     size_t decoded;
@@ -45,7 +47,7 @@ struct mr_choice {
     double first_token, last_token; // seconds, 0: none
     size_t sent_text, sent_tokens;  // streamed
     size_t sent_chars;              // begun in what sent tokens stand for
-    bool sent_end;
+    bool sent_role, sent_end;
 };
 
 enum mr_abort { MR_ABORT_NONE, MR_ABORT_ABANDONED, MR_ABORT_TIMEOUT, MR_ABORT_DEVICE };
@@ -58,10 +60,9 @@ struct mr_job {
     int n_choices, unfinished;
     char id[40];
     time_t created;
-    double accepted, started; // seconds
-    bool engine, http;        // who still needs it
+    double accepted;   // seconds
+    bool engine, http; // who still needs it
     enum mr_abort abort;
-    bool cancelled; // the scheduler knows
     struct mr_error error;
     bool sent_usage;
     struct mr_serve *serve;

@@ -11,6 +11,22 @@ static const double seconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
                                  1,     2.5,    5,     10,   25,    50,   100, 250,  0};
 static const double sizes[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 0};
 
+const char *mr_serve_path_name(enum mr_serve_path path)
+{
+    static const char *const names[MR_PATHS] = {
+        [MR_PATH_COMPLETIONS] = "/v1/completions",
+        [MR_PATH_CHAT] = "/v1/chat/completions",
+        [MR_PATH_EMBEDDINGS] = "/v1/embeddings",
+        [MR_PATH_TOKENIZE] = "/v1/tokenize",
+        [MR_PATH_DETOKENIZE] = "/v1/detokenize",
+        [MR_PATH_MODELS] = "/v1/models",
+        [MR_PATH_HEALTH] = "/health",
+        [MR_PATH_METRICS] = "/metrics",
+        [MR_PATH_OTHER] = "other",
+    };
+    return names[path];
+}
+
 void mr_metrics_open(struct mr_metrics *m)
 {
     *m = (struct mr_metrics){0};
@@ -79,8 +95,6 @@ static void histogram(struct mr_buf *text, struct mr_error *err, const char *nam
 
 static void print_requests(const struct mr_metrics *m, struct mr_buf *text, struct mr_error *err)
 {
-    static const char *const paths[MR_PATHS] = {"/v1/completions", "/v1/models", "/health",
-                                                "/metrics", "other"};
     static const char *const reasons[] = {"length",      "eos",       "stopped", "context",
                                           "stop_string", "cancelled", "failed"};
     head(text, err, "http_requests_total", "counter", "Responses by path and status.");
@@ -88,8 +102,8 @@ static void print_requests(const struct mr_metrics *m, struct mr_buf *text, stru
         for (int s = 0; s < 600; s++)
             if (m->requests[p][s])
                 put(text, err,
-                    "millrace_http_requests_total{path=\"%s\",code=\"%d\"} %" PRIu64 "\n", paths[p],
-                    s, m->requests[p][s]);
+                    "millrace_http_requests_total{path=\"%s\",code=\"%d\"} %" PRIu64 "\n",
+                    mr_serve_path_name((enum mr_serve_path)p), s, m->requests[p][s]);
     head(text, err, "sequences_finished_total", "counter", "Texts by what ended them.");
     for (int i = 0; i <= MR_FINISH_FAILED; i++)
         put(text, err, "millrace_sequences_finished_total{reason=\"%s\"} %" PRIu64 "\n", reasons[i],
@@ -108,14 +122,32 @@ static uint64_t resident_bytes(void)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void print_device(const struct mr_stats *d, struct mr_buf *text, struct mr_error *err)
+// Of all units together, and what each of them did with its cycles (docs/counters.md).
+static void print_device(const struct mr_metrics *m, struct mr_buf *text, struct mr_error *err)
 {
-    number(text, err, "device_steps_total", "counter", d->steps, "Runs of the device.");
-    number(text, err, "device_tokens_total", "counter", d->tokens, "Tokens that went through it.");
-    for (int i = 0; d->counts && mr_stats_name(i); i++)
-        if (strcmp(mr_stats_name(i), "cycles") == 0)
-            number(text, err, "device_cycles_total", "counter", d->counter[i],
-                   "Cycles of the device.");
+    uint64_t steps = 0, tokens = 0, cycles = 0;
+    bool counts = m->units > 0 && m->device[0].counts;
+    for (int u = 0; u < m->units; u++) {
+        steps += m->device[u].steps;
+        tokens += m->device[u].tokens;
+        for (int i = 0; mr_stats_name(i); i++)
+            cycles += strcmp(mr_stats_name(i), "cycles") == 0 ? m->device[u].counter[i] : 0;
+    }
+    number(text, err, "device_steps_total", "counter", steps, "Runs of the device.");
+    number(text, err, "device_tokens_total", "counter", tokens, "Tokens that went through it.");
+    number(text, err, "device_units", "gauge", (uint64_t)m->units, "Engines of the device.");
+    if (!counts)
+        return;
+    number(text, err, "device_cycles_total", "counter", cycles, "Cycles of the device.");
+    number(text, err, "device_clock_hertz", "gauge", 1000 * (uint64_t)m->device[0].clock_khz,
+           "Its clock, an assumption until placed and routed.");
+    head(text, err, "device_counter_total", "counter",
+         "What the device's counters have counted, by unit and name.");
+    for (int u = 0; u < m->units; u++)
+        for (int i = 0; mr_stats_name(i); i++)
+            put(text, err,
+                "millrace_device_counter_total{unit=\"%d\",counter=\"%s\"} %" PRIu64 "\n", u,
+                mr_stats_name(i), m->device[u].counter[i]);
 }
 
 int mr_metrics_print(const struct mr_metrics *m, struct mr_buf *text, struct mr_error *err)
@@ -138,7 +170,7 @@ int mr_metrics_print(const struct mr_metrics *m, struct mr_buf *text, struct mr_
               "From a whole request to the first new token.");
     histogram(text, &e, "time_per_output_token_seconds", &m->token_seconds,
               "Mean between a text's new tokens.");
-    print_device(&m->device, text, &e);
+    print_device(m, text, &e);
     number(text, &e, "resident_memory_bytes", "gauge", resident_bytes(), "Of this process.");
     if (e.status < 0 && err)
         *err = e;

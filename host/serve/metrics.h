@@ -18,6 +18,10 @@ struct mr_histogram {
 
 enum mr_serve_path {
     MR_PATH_COMPLETIONS,
+    MR_PATH_CHAT,
+    MR_PATH_EMBEDDINGS,
+    MR_PATH_TOKENIZE,
+    MR_PATH_DETOKENIZE,
     MR_PATH_MODELS,
     MR_PATH_HEALTH,
     MR_PATH_METRICS,
@@ -31,8 +35,12 @@ struct mr_metrics {
     uint64_t prompt_tokens, generated_tokens;
     struct mr_histogram request_seconds, first_token_seconds, queue_seconds, token_seconds, batch;
     int waiting, running, connections;
-    struct mr_stats device;
+    int units;
+    struct mr_stats device[64]; // of each unit
 };
+
+// "/v1/completions", ...: as requests, logs and metrics name it.
+const char *mr_serve_path_name(enum mr_serve_path path);
 
 void mr_metrics_open(struct mr_metrics *m);
 void mr_metrics_count(struct mr_metrics *m, enum mr_serve_path path, int status);

@@ -11,6 +11,7 @@ struct mr_serve_options {
     int port;             // 0: any that is free
     const char *model_id; // what requests call the model
     const char *api_key;  // NULL: none asked for
+    const char *chat;     // template of conversations (text/turns.h); NULL: the default
     int queue;            // texts that may wait
     int timeout;          // seconds from a whole request to its end
     int read_timeout;     // seconds for a request to arrive, and for a client to take what it gets

@@ -7,7 +7,7 @@
 
 #include "text/utf8.h"
 
-static int dump(struct mr_buf *out, json_t *value, struct mr_error *err)
+int mr_reply_json(struct mr_buf *out, json_t *value, struct mr_error *err)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     int rc = text ? mr_buf_append(out, text, strlen(text), err)
@@ -35,10 +35,10 @@ static const char *error_type(int status)
 int mr_reply_error(struct mr_buf *out, int status, const char *message, const char *param,
                    const char *code, struct mr_error *err)
 {
-    return dump(out,
-                json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", message, "type",
-                          error_type(status), "param", param, "code", code),
-                err);
+    return mr_reply_json(out,
+                         json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", message,
+                                   "type", error_type(status), "param", param, "code", code),
+                         err);
 }
 
 // ---- logprobs ----
@@ -116,6 +116,41 @@ static json_t *logprobs_json(const struct mr_choice *c, size_t first, size_t las
                      "top_logprobs", tops, "text_offset", offsets);
 }
 
+static json_t *bytes_json(const struct mr_tokenizer *tokenizer, int32_t id)
+{
+    size_t size = 0;
+    const char *bytes = tokenizer ? mr_tokenizer_bytes(tokenizer, id, &size) : NULL;
+    json_t *list = json_array();
+    for (size_t i = 0; bytes && i < size; i++)
+        json_array_append_new(list, json_integer((unsigned char)bytes[i]));
+    return list;
+}
+
+// {"token", "logprob", "bytes"} of one token, as conversations have it.
+static json_t *chat_token_json(const struct mr_tokenizer *tokenizer, int32_t id, double logprob)
+{
+    char *text = token_text(tokenizer, id);
+    json_t *o = json_pack("{s:s, s:o, s:o}", "token", text ? text : "", "logprob",
+                          logprob_json(logprob), "bytes", bytes_json(tokenizer, id));
+    free(text);
+    return o;
+}
+
+static json_t *chat_logprobs_json(const struct mr_choice *c, size_t first, size_t last)
+{
+    json_t *content = json_array();
+    for (size_t i = first; i < last; i++) {
+        const struct mr_job_token *t = &c->tokens[i];
+        json_t *o = chat_token_json(c->job->tokenizer, t->id, t->logprob), *top = json_array();
+        for (int k = 0; k < t->n_top; k++)
+            json_array_append_new(top, chat_token_json(c->job->tokenizer, c->tops[t->top + k].id,
+                                                       c->tops[t->top + k].logprob));
+        json_object_set_new(o, "top_logprobs", top);
+        json_array_append_new(content, o);
+    }
+    return json_pack("{s:o}", "content", content);
+}
+
 // Tokens that the shown text covers: behind a stop string, and before text that is held back, there
 // are more.
 static size_t shown_tokens(const struct mr_choice *c)
@@ -135,14 +170,42 @@ static const char *finish_reason(const struct mr_choice *c)
     return c->finish == MR_FINISH_LENGTH || c->finish == MR_FINISH_CONTEXT ? "length" : "stop";
 }
 
+// Where a reply begins: the space behind "Assistant:" is a part of the conversation, but not of
+// what the assistant says.
+static size_t reply_from(const struct mr_choice *c)
+{
+    size_t n = 0;
+    while (c->job->spec.chat && n < c->text.size && c->text.data[n] == ' ')
+        n++;
+    return n;
+}
+
 static json_t *choice_json(const struct mr_choice *c, size_t text_from, size_t token_from,
                            size_t token_to, size_t *chars, bool end)
 {
-    json_t *logprobs =
-        c->job->spec.logprobs >= 0 ? logprobs_json(c, token_from, token_to, chars) : json_null();
-    return json_pack("{s:s%, s:i, s:o, s:s?}", "text", c->text.data ? c->text.data + text_from : "",
-                     c->text.size - text_from, "index", c->index, "logprobs", logprobs,
-                     "finish_reason", end ? finish_reason(c) : NULL);
+    bool chat = c->job->spec.chat;
+    json_t *logprobs = c->job->spec.logprobs < 0 ? json_null()
+                       : chat                    ? chat_logprobs_json(c, token_from, token_to)
+                                                 : logprobs_json(c, token_from, token_to, chars);
+    const char *text = c->text.data ? c->text.data + text_from : "";
+    size_t size = c->text.size - text_from;
+    const char *reason = end ? finish_reason(c) : NULL;
+    if (!chat)
+        return json_pack("{s:s%, s:i, s:o, s:s?}", "text", text, size, "index", c->index,
+                         "logprobs", logprobs, "finish_reason", reason);
+    if (!c->job->spec.stream)
+        return json_pack("{s:i, s:{s:s, s:s%}, s:o, s:s?}", "index", c->index, "message", "role",
+                         "assistant", "content", text, size, "logprobs", logprobs, "finish_reason",
+                         reason);
+    if (!c->sent_role)
+        return json_pack("{s:i, s:{s:s, s:s%}, s:o, s:s?}", "index", c->index, "delta", "role",
+                         "assistant", "content", text, size, "logprobs", logprobs, "finish_reason",
+                         reason);
+    if (size == 0 && end)
+        return json_pack("{s:i, s:{}, s:o, s:s?}", "index", c->index, "delta", "logprobs", logprobs,
+                         "finish_reason", reason);
+    return json_pack("{s:i, s:{s:s%}, s:o, s:s?}", "index", c->index, "delta", "content", text,
+                     size, "logprobs", logprobs, "finish_reason", reason);
 }
 
 static json_t *usage_json(const struct mr_job *job)
@@ -158,8 +221,11 @@ static json_t *usage_json(const struct mr_job *job)
 
 static json_t *envelope(const struct mr_job *job, const char *model, json_t *choices)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", job->id, "object", "text_completion",
-                     "created", (json_int_t)job->created, "model", model, "choices", choices);
+    const char *object = !job->spec.chat    ? "text_completion"
+                         : job->spec.stream ? "chat.completion.chunk"
+                                            : "chat.completion";
+    return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", job->id, "object", object, "created",
+                     (json_int_t)job->created, "model", model, "choices", choices);
 }
 
 int mr_reply_completion(struct mr_buf *out, const struct mr_job *job, const char *model,
@@ -169,14 +235,15 @@ int mr_reply_completion(struct mr_buf *out, const struct mr_job *job, const char
     for (int i = 0; i < job->n_choices; i++) {
         const struct mr_choice *c = &job->choices[i];
         size_t chars = 0;
-        json_array_append_new(choices, choice_json(c, 0, 0, shown_tokens(c), &chars, true));
+        json_array_append_new(choices,
+                              choice_json(c, reply_from(c), 0, shown_tokens(c), &chars, true));
     }
     json_t *all = envelope(job, model, choices);
     if (all && json_object_set_new(all, "usage", usage_json(job)) < 0) {
         json_decref(all);
         all = NULL;
     }
-    return dump(out, all, err);
+    return mr_reply_json(out, all, err);
 }
 
 static int event(struct mr_buf *out, json_t *value, struct mr_error *err)
@@ -186,19 +253,21 @@ static int event(struct mr_buf *out, json_t *value, struct mr_error *err)
         json_decref(value);
         return rc;
     }
-    rc = dump(out, value, err);
+    rc = mr_reply_json(out, value, err);
     return rc == 0 ? mr_buf_append(out, "\n\n", 2, err) : rc;
 }
 
 static int choice_event(struct mr_buf *out, struct mr_choice *c, const char *model,
                         struct mr_error *err)
 {
-    size_t tokens = shown_tokens(c), from = c->sent_text;
+    size_t tokens = shown_tokens(c), from = c->sent_text, begin = reply_from(c);
+    from = from > begin ? from : begin;
     tokens = tokens > c->sent_tokens ? tokens : c->sent_tokens;
     bool end = c->done && !c->sent_end;
     if (c->text.size == from && tokens == c->sent_tokens && !end)
         return 0;
     json_t *one = choice_json(c, from, c->sent_tokens, tokens, &c->sent_chars, end);
+    c->sent_role = true;
     c->sent_text = c->text.size;
     c->sent_tokens = tokens;
     c->sent_end |= end;
@@ -241,5 +310,6 @@ int mr_reply_models(struct mr_buf *out, const char *model, long created, int n_p
     json_t *one =
         json_pack("{s:s, s:s, s:I, s:s, s:i}", "id", model, "object", "model", "created",
                   (json_int_t)created, "owned_by", "millrace", "max_model_len", n_positions);
-    return dump(out, list ? json_pack("{s:s, s:[o]}", "object", "list", "data", one) : one, err);
+    return mr_reply_json(out, list ? json_pack("{s:s, s:[o]}", "object", "list", "data", one) : one,
+                         err);
 }

@@ -5,6 +5,9 @@
 
 #include "serve/job.h"
 
+// The value on one line, which is taken over; NULL is memory that was not there.
+int mr_reply_json(struct mr_buf *out, json_t *value, struct mr_error *err);
+
 // {"error": {...}}; param and code may be NULL.
 int mr_reply_error(struct mr_buf *out, int status, const char *message, const char *param,
                    const char *code, struct mr_error *err);

@@ -67,8 +67,41 @@ static int listen_on(struct mr_serve *s, struct mr_error *err)
     return 0;
 }
 
-int mr_serve_open(struct mr_serve **serve, struct mr_model *model, struct mr_session *session,
-                  const struct mr_serve_options *opt, struct mr_error *err)
+static int open_units(struct mr_serve *s, struct mr_session *const *sessions, int n,
+                      struct mr_error *err)
+{
+    s->units = calloc((size_t)n, sizeof *s->units);
+    if (!s->units)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %d units", n);
+    for (int i = 0; i < n; i++) {
+        struct mr_unit *u = &s->units[s->n_units++];
+        u->serve = s;
+        u->index = i;
+        u->session = sessions[i];
+        s->max_seqs += u->session->max_seqs;
+        int rc = mr_scheduler_open(&u->scheduler, u->session, NULL, err);
+        if (rc < 0)
+            return rc;
+        mr_session_get_stats(u->session, &s->metrics.device[i]);
+    }
+    s->metrics.units = n;
+    return 0;
+}
+
+static int start_units(struct mr_serve *s, struct mr_error *err)
+{
+    for (int i = 0; i < s->n_units; i++) {
+        struct mr_unit *u = &s->units[i];
+        if (pthread_create(&u->thread, NULL, mr_serve_engine, u) != 0)
+            return mr_fail(err, MR_ERR_MEMORY, "the thread of unit %d cannot be started", i);
+        u->runs = true;
+    }
+    return 0;
+}
+
+int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
+                  struct mr_session *const *sessions, int units, const struct mr_serve_options *opt,
+                  struct mr_error *err)
 {
     *serve = NULL;
     struct mr_serve *s = calloc(1, sizeof *s);
@@ -76,20 +109,22 @@ int mr_serve_open(struct mr_serve **serve, struct mr_model *model, struct mr_ses
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the server");
     s->opt = *opt;
     s->model = model;
-    s->session = session;
     s->listening = -1;
     s->created = (long)time(NULL);
     mr_metrics_open(&s->metrics);
     (void)pthread_mutex_init(&s->lock, NULL); // cannot fail with default attributes
     (void)pthread_cond_init(&s->work, NULL);
     stop_wanted = 0;
-    int rc = mr_scheduler_open(&s->scheduler, session, NULL, err);
+    int rc = mr_turns_open(&s->turns, opt->chat ? opt->chat : MR_TURNS_DEFAULT, err);
+    if (rc == 0 && (units < 1 || units > MR_SERVE_UNITS))
+        rc = mr_fail(err, MR_ERR_USAGE, "the server takes 1 to %d units, not %d; name one",
+                     MR_SERVE_UNITS, units);
+    if (rc == 0)
+        rc = open_units(s, sessions, units, err);
     if (rc == 0)
         rc = listen_on(s, err);
-    if (rc == 0 && pthread_create(&s->engine, NULL, mr_serve_engine, s) != 0)
-        rc = mr_fail(err, MR_ERR_MEMORY, "the engine's thread cannot be started");
-    else
-        s->engine_runs = rc == 0;
+    if (rc == 0)
+        rc = start_units(s, err);
     if (rc == 0)
         rc = mr_http_open(s, err);
     if (rc < 0) {
@@ -127,16 +162,19 @@ void mr_serve_close(struct mr_serve *s)
     if (!s)
         return;
     mr_http_close(s);
-    if (s->engine_runs) {
-        (void)pthread_mutex_lock(&s->lock);
-        s->quit = true;
-        (void)pthread_cond_signal(&s->work);
-        (void)pthread_mutex_unlock(&s->lock);
-        (void)pthread_join(s->engine, NULL);
-    }
-    mr_scheduler_close(s->scheduler); // ends what is left, and frees it
+    (void)pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    (void)pthread_cond_broadcast(&s->work);
+    (void)pthread_mutex_unlock(&s->lock);
+    for (int i = 0; i < s->n_units; i++)
+        if (s->units[i].runs)
+            (void)pthread_join(s->units[i].thread, NULL);
+    for (int i = 0; i < s->n_units; i++)
+        mr_scheduler_close(s->units[i].scheduler); // ends what is left, and frees it
+    free(s->units);
     if (s->listening >= 0)
         (void)close(s->listening);
+    mr_turns_close(&s->turns);
     (void)pthread_mutex_destroy(&s->lock);
     (void)pthread_cond_destroy(&s->work);
     free(s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `millrace serve`: the completions part of the OpenAI API over one session (docs/serve.md).
+// `millrace serve`: the OpenAI API over a device's units (docs/serve.md).
 #ifndef MILLRACE_SERVE_SERVE_H
 #define MILLRACE_SERVE_SERVE_H
 
@@ -8,9 +8,13 @@
 
 struct mr_serve;
 
-// The model and session must outlive the server; nothing else may use them meanwhile.
-int mr_serve_open(struct mr_serve **serve, struct mr_model *model, struct mr_session *session,
-                  const struct mr_serve_options *opt, struct mr_error *err);
+enum { MR_SERVE_UNITS = 64 };
+
+// sessions[units]: one for each unit of the device, 1..MR_SERVE_UNITS, with the same max_seqs. They
+// and the model must outlive the server; nothing else may use them meanwhile.
+int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
+                  struct mr_session *const *sessions, int units, const struct mr_serve_options *opt,
+                  struct mr_error *err);
 int mr_serve_port(const struct mr_serve *serve);
 
 // Serves until mr_serve_stop(), then no longer accepts and returns when all accepted requests have

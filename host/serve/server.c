@@ -12,7 +12,7 @@ double mr_serve_now(void)
 
 bool mr_serve_has_room(const struct mr_serve *s, int n)
 {
-    return s->unfinished + n <= s->session->max_seqs + s->opt.queue;
+    return s->unfinished + n <= s->max_seqs + s->opt.queue;
 }
 
 void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job)
@@ -28,14 +28,14 @@ void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job)
     job->engine = true;
     job->accepted = mr_serve_now();
     s->unfinished += job->n_choices;
-    (void)pthread_cond_signal(&s->work);
+    (void)pthread_cond_broadcast(&s->work);
 }
 
 void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why)
 {
     if (job->abort == MR_ABORT_NONE)
         job->abort = why;
-    (void)pthread_cond_signal(&s->work);
+    (void)pthread_cond_broadcast(&s->work);
 }
 
 void mr_serve_unref(struct mr_job *job)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server's threads share, and how they hand work to each other. Three threads: the HTTP
-// thread (libmicrohttpd's) reads requests and writes responses, the engine's runs the scheduler,
-// and the caller of mr_serve_run() watches clocks and clients. One lock over everything below; no
-// thread computes or waits for the network under it.
+// What the server's threads share, and how they hand work to each other: the HTTP thread
+// (libmicrohttpd's) reads requests and writes responses, one thread a unit of the device runs its
+// scheduler, and the caller of mr_serve_run() watches clocks and clients. One lock over everything
+// below; no thread computes or waits for the network under it.
 #ifndef MILLRACE_SERVE_SERVER_H
 #define MILLRACE_SERVE_SERVER_H
 
@@ -44,19 +44,31 @@ struct exchange {
     double begun;
 };
 
+// A unit of the device: an engine with its own session, scheduler and thread. What a text gets does
+// not depend on the unit that it is run on.
+struct mr_unit {
+    struct mr_serve *serve;
+    int index;
+    struct mr_session *session;
+    struct mr_scheduler *scheduler;
+    pthread_t thread;
+    bool runs;
+    int load;    // texts that it has
+    int running; // of them on the device, when its last step ended
+};
+
 struct mr_serve {
     struct mr_serve_options opt;
     struct mr_model *model;
-    struct mr_session *session;
-    struct mr_scheduler *scheduler;
+    struct mr_turns turns; // how a conversation is put to the model
+    struct mr_unit *units; // of the device
+    int n_units, max_seqs; // max_seqs: of all units together
     struct MHD_Daemon *http;
     int listening, port;
     long created;
     pthread_mutex_t lock;
-    pthread_cond_t work; // for the engine
-    pthread_t engine;
-    bool engine_runs;
-    struct mr_job *jobs; // that the engine has or is to take
+    pthread_cond_t work; // for the units
+    struct mr_job *jobs; // that units have or are to take
     int unfinished;      // texts
     bool draining, quit;
     double stopped;          // when draining began
@@ -68,7 +80,7 @@ struct mr_serve {
 
 double mr_serve_now(void);
 
-// Under the lock: whether there is room for n more texts; hands a job over to the engine's thread.
+// Under the lock: whether there is room for n more texts; hands a job over to the units.
 bool mr_serve_has_room(const struct mr_serve *s, int n);
 void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job);
 void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why);

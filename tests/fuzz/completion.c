@@ -21,14 +21,15 @@ static void check_prompts(const struct mr_completion *c)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void read_one(const struct mr_turns *turns, const uint8_t *data, size_t size)
 {
     struct mr_error err = {0};
     const char *param = "";
     // In memory of its own, so that AddressSanitizer sees what is written behind it.
     struct mr_completion *c = malloc(sizeof *c);
     fuzz_check(c != NULL, "memory");
-    int rc = mr_completion_parse(c, data, size, &param, &err);
+    int rc = turns ? mr_chat_parse(c, turns, data, size, &param, &err)
+                   : mr_completion_parse(c, data, size, &param, &err);
     fuzz_check_outcome(rc, &err);
     fuzz_check(rc == 0 || !param || strlen(param) > 0, "param");
     if (rc == 0) {
@@ -41,11 +42,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_check(s->top_p >= 0 && s->top_p <= 1 && s->top_k >= 0, "top_p, top_k");
         fuzz_check(s->repetition_penalty >= 0 && isfinite(s->repetition_penalty), "penalty");
         fuzz_check(c->logprobs >= -1 && c->logprobs <= MR_TOP_LOGPROBS_MAX, "logprobs");
-        fuzz_check(c->n_stop >= 0 && c->n_stop <= MR_COMPLETION_STOPS, "stop");
+        fuzz_check(c->n_stop >= 0 && c->n_stop <= MR_COMPLETION_STOPS + c->chat, "stop");
+        fuzz_check(c->chat == (turns != NULL) && (!c->chat || c->n_prompts == 1), "chat");
         for (int i = 0; i < c->n_stop; i++)
             fuzz_check(c->stop[i] && *c->stop[i], "a stop string");
         mr_completion_free(c);
     }
     free(c);
+}
+
+// As the body of a completion, and as that of a conversation.
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct mr_turns turns;
+    struct mr_error err = {0};
+    fuzz_check(turns.before || mr_turns_open(&turns, MR_TURNS_DEFAULT, &err) == 0, "template");
+    read_one(NULL, data, size);
+    read_one(&turns, data, size);
     return 0;
 }

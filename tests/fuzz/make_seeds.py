@@ -131,6 +131,9 @@ def completion():
     for name, prompt in [("strings", ["a", "b"]), ("tokens", [1, 2, 3]), ("lists", [[1], [2, 3]]), ("mixed", ["a", [1]])]:
         put("completion", name, json.dumps(base | {"prompt": prompt}))
     put("completion", "stops", json.dumps(base | {"stop": [chr(97 + i) for i in range(16)]}))
+    talk = [{"role": "system", "content": "A talk."}, {"role": "user", "content": "a"}, {"role": "assistant", "content": ""},
+            {"role": "user", "content": [{"type": "text", "text": "b"}]}]
+    put("completion", "chat", json.dumps({"model": "demo", "messages": talk, "logprobs": True, "top_logprobs": 2, "max_completion_tokens": 3}))
     put("completion", "nul", json.dumps(base | {"prompt": "a\0b", "stop": ["\0"]}))
     put("completion", "number", json.dumps(base | {"temperature": 1e300}))
 

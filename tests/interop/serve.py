@@ -51,6 +51,30 @@ def check_openai():
     refused(openai.BadRequestError, "openai: what is not supported is refused", logit_bias={"1": 5})
 
 
+def check_chat():
+    talk = [{"role": "system", "content": "A talk."}, {"role": "user", "content": "Who art thou?"}]
+    ask = {"model": "demo", "messages": talk, "max_tokens": 24, "temperature": 0}
+    whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
+    said = whole.choices[0].message
+    same = client.completions.create(model="demo", prompt="A talk.\nUser: Who art thou?\nAssistant:", stop="\nUser:",
+                                     max_tokens=24, temperature=0).choices[0].text.lstrip(" ")
+    ok(said.role == "assistant" and said.content == same, "openai: chat is the prompt of millrace chat", repr(same[:40]))
+    tokens = whole.choices[0].logprobs.content
+    ok(len(tokens) > 3 and all(t.logprob <= 0 and len(t.top_logprobs) == 2 for t in tokens), "openai: logprobs of a chat")
+    ok(b"".join(bytes(t.bytes) for t in tokens).decode().lstrip(" ") == same, "openai: bytes of the tokens are the text")
+    pieces = list(client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}))
+    text = "".join(c.choices[0].delta.content or "" for c in pieces if c.choices)
+    ok(text == same and pieces[0].choices[0].delta.role == "assistant", "openai: stream of a chat", f"{len(pieces)} events")
+    ok(pieces[-1].usage.prompt_tokens == whole.usage.prompt_tokens, "openai: usage of a streamed chat")
+    for name, call in [("a chat without a user", lambda: client.chat.completions.create(**ask | {"messages": talk[:1]})),
+                       ("embeddings", lambda: client.embeddings.create(model="demo", input="x"))]:
+        try:
+            call()
+            ok(False, f"openai: {name} is refused", "accepted")
+        except openai.BadRequestError as e:
+            ok(bool(e.message), f"openai: {name} is refused", e.message[:100])
+
+
 # ---- lm-evaluation-harness ----
 
 def questions(work):
@@ -121,6 +145,7 @@ with tempfile.TemporaryDirectory() as tmp:
         url = server.stdout.readline().split()[-1]
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
         check_openai()
+        check_chat()
         check_harness(url, Path(tmp))
     finally:
         server.terminate()

@@ -75,6 +75,78 @@ ok stream_is_events grep -qi '^content-type: text/event-stream' "$work/head"
 ask '{"model":"demo","prompt":"And","max_tokens":3,"stream":true,"stream_options":{"include_usage":true}}' >/dev/null
 ok stream_has_usage_at_its_end bash -c "tail -4 '$work/reply' | head -1 | grep -q '\"choices\":\[\],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":3'"
 
+# ---- conversations: the prompt that `chat` makes of them
+at() { # PATH BODY [CURL OPTIONS]: as ask
+    local path=$1 body=$2
+    shift 2
+    curl -s -m 100 -o "$work/reply" -D "$work/head" -w '%{http_code}' -H "${type:-$json}" "$@" --data-binary "$body" "$url$path"
+}
+# status_at NAME STATUS WORDS PATH BODY
+status_at() {
+    local got
+    got=$(at "$4" "$5")
+    ok "$1" test "$got" = "$2"
+    [ "$got" = "$2" ] || sed 's/^/# /' "$work/reply"
+    ok "${1}_says_why" grep -qE -e "$3" "$work/reply"
+}
+talk='{"model":"demo","temperature":0,"max_tokens":40,"messages":[{"role":"system","content":"A talk."},{"role":"user","content":"Who art thou?"},{"role":"assistant","content":"I am he."},{"role":"user","content":[{"type":"text","text":"And "},{"type":"text","text":"then?"}]}]'
+ask '{"model":"demo","temperature":0,"max_tokens":40,"prompt":"A talk.\nUser: Who art thou?\nAssistant: I am he.\nUser: And then?\nAssistant:","stop":"\nUser:"}' >/dev/null
+text() { grep -oE '"text":"[^"]*"' "$1" | sed 's/^"text":"//; s/"$//' | tr -d '\n'; }
+content() { grep -oE '"content":"[^"]*"' "$1" | sed 's/^"content":"//; s/"$//' | tr -d '\n'; }
+same=$(text "$work/reply" | sed 's/^ *//')
+ok a_conversation_is_answered test "$(at /v1/chat/completions "$talk}")" = 200
+ok a_conversation_is_the_prompt_of_chat test "$(content "$work/reply")" = "$same" -a -n "$same"
+ok a_conversation_has_openais_form grep -qE '^\{"id":"chatcmpl-[0-9a-f]*","object":"chat.completion","created":[0-9]*,"model":"demo","choices":\[\{"index":0,"message":\{"role":"assistant","content":' "$work/reply"
+printf 'Who art thou?\n' | "$millrace" chat "$work/demo.mill" -d model: -n 40 >"$work/chat"
+at /v1/chat/completions '{"model":"demo","temperature":0,"max_tokens":40,"messages":[{"role":"user","content":"Who art thou?"}]}' >/dev/null
+ok chat_on_the_command_line_says_the_same test "$(content "$work/reply")" = "$(cat "$work/chat")"
+at /v1/chat/completions "$talk,\"stream\":true,\"stream_options\":{\"include_usage\":true}}" >/dev/null
+ok a_streamed_conversation_is_the_same test "$(content "$work/reply")" = "$same"
+ok a_streamed_conversation_begins_with_the_role test "$(grep -c '"role":"assistant"' "$work/reply")" = 1
+ok a_streamed_conversation_is_chunks test "$(grep -c '^data: {' "$work/reply")" = "$(grep -c '"object":"chat.completion.chunk"' "$work/reply")"
+ok a_streamed_conversation_ends test "$(tail -2 "$work/reply" | head -1)" = 'data: [DONE]'
+at /v1/chat/completions "$talk,\"logprobs\":true,\"top_logprobs\":2,\"n\":2}" >/dev/null
+ok a_conversation_has_logprobs grep -qE '"logprobs":\{"content":\[\{"token":"[^"]*","logprob":-[0-9.e-]*,"bytes":\[[0-9,]*\],"top_logprobs":\[\{"token"' "$work/reply"
+at /v1/chat/completions '{"model":"demo","max_tokens":1,"messages":[{"role":"user","content":"<|endoftext|>"}]}' >/dev/null
+ok special_tokens_in_messages_are_text bash -c "[ $(grep -oE '"prompt_tokens":[0-9]+' "$work/reply" | cut -d: -f2) -gt 10 ]"
+chat() { status_at "$1" "$2" "$3" /v1/chat/completions "$4"; }
+chat no_messages 400 "'messages' is missing" '{"model":"demo"}'
+chat empty_messages 400 "must end with one of the user" '{"model":"demo","messages":[]}'
+chat messages_of_another_type 400 "'messages' must be an array" '{"model":"demo","messages":"x"}'
+chat message_without_content 400 "'content' is missing" '{"model":"demo","messages":[{"role":"user"}]}'
+chat unknown_role 400 "'role' is tool" '{"model":"demo","messages":[{"role":"tool","content":"x"}]}'
+chat picture_in_a_message 400 "reads text only" '{"model":"demo","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}'
+chat two_of_the_user 400 "take turns" '{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"user","content":"y"}]}'
+chat late_system_message 400 "take turns" '{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"system","content":"y"}]}'
+chat ends_with_the_assistant 400 "must end with one of the user" '{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}'
+chat prompt_of_a_conversation 400 "no argument 'prompt'" '{"model":"demo","prompt":"x"}'
+chat tools 400 "no argument 'tools'" '{"model":"demo","messages":[{"role":"user","content":"x"}],"tools":[]}'
+chat top_logprobs_alone 400 "needs 'logprobs'" '{"model":"demo","messages":[{"role":"user","content":"x"}],"top_logprobs":2}'
+chat a_conversation_too_long 400 context_length_exceeded "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"$(printf 'Zx%.0s' $(seq 600))\"}]}"
+ok wrong_method_of_chat test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/chat/completions")" = 405
+
+# ---- tokens
+status_at embeddings 400 'keeps its hidden state on the chip' /v1/embeddings '{"model":"demo","input":"x"}'
+for path in /v1/tokenize /tokenize; do
+    at $path '{"content":"In the beginning<|endoftext|>\u0000\u00e9"}' >/dev/null
+    cp "$work/reply" "$work/tokens"
+    ok "$path counts" grep -qE '"count":[0-9]+,"max_model_len":512' "$work/tokens"
+    at /v1/detokenize "$(sed 's/,"count.*/}/' "$work/tokens")" >/dev/null
+    ok "$path and back" grep -qF '"content":"In the beginning<|endoftext|>\u0000é"' "$work/reply"
+done
+at /detokenize "$(sed 's/,"count.*/}/' "$work/tokens")" >/dev/null
+ok detokenize_has_two_names_for_the_text grep -qF '"prompt":"In the' "$work/reply"
+at /tokenize '{"prompt":"é","with_pieces":true,"add_special":true,"parse_special":false,"model":"demo"}' >/dev/null
+ok pieces_that_are_no_characters_are_bytes grep -qE '"tokens":\[\{"id":[0-9]+,"piece":(\[195\]|"é")' "$work/reply"
+at /tokenize '{"content":"<|endoftext|>","parse_special":false}' >/dev/null
+ok special_tokens_may_be_text bash -c "! grep -q '\"count\":1,' '$work/reply'"
+status_at tokenize_of_a_number 400 "'content' .* must be a string, not an integer" /tokenize '{"content":1}'
+status_at tokenize_of_nothing 400 'not missing' /tokenize '{}'
+status_at tokenize_with_another_argument 400 "no argument 'contents'" /tokenize '{"contents":"x"}'
+status_at tokenize_with_a_wrong_flag 400 "'with_pieces' must be true or false" /tokenize '{"content":"x","with_pieces":1}'
+status_at detokenize_of_no_token 400 'no token of the model' /detokenize '{"tokens":[1,99999]}'
+status_at detokenize_of_a_string 400 'must be an array' /detokenize '{"tokens":"x"}'
+
 # ---- requests that are refused, in OpenAI's form
 status malformed_json 400 '"error":\{"message":".*not valid JSON.*"type":"invalid_request_error"' '{"model":"demo","prompt":'
 status no_object 400 'object' '[1]'
@@ -215,6 +287,15 @@ start --max-seqs 2
 ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,"logprobs":1,"n":2}' >/dev/null
 grep -oE '"choices":.*,"usage"' "$work/reply" >"$work/model"
 ok simulated_rtl_gives_the_same_bits cmp "$work/sim" "$work/model"
+stop
+start -d sim:tiny,units=2 --max-seqs 1 2>/dev/null
+ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,"logprobs":1,"n":2}' >/dev/null
+grep -oE '"choices":.*,"usage"' "$work/reply" >"$work/sim"
+ok two_units_give_the_same_bits cmp "$work/sim" "$work/model"
+ok units_are_counted test "$(metric device_units)" = 2
+for u in 0 1; do
+    ok "unit_${u}_has_worked" test "$(metric "device_counter_total{unit=\"$u\",counter=\"array_busy\"}")" -gt 0
+done
 
 # ---- starting
 exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d model: --port "$port"

@@ -17,7 +17,7 @@
 #include "serve/serve.h"
 #include "serve/server.h"
 
-enum { POSITIONS = 64, CLIENTS = 8, ROUNDS = 6 };
+enum { POSITIONS = 64, CLIENTS = 8, ROUNDS = 6, UNITS = 3 };
 
 static int setup(void **state)
 {
@@ -27,7 +27,8 @@ static int setup(void **state)
 // ---- a server and its thread ----
 
 struct server {
-    struct mr_session *session;
+    struct mr_session *session[UNITS];
+    int units;
     struct mr_serve *serve;
     pthread_t thread;
     int port, rc;
@@ -41,7 +42,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void start(struct server *s, int max_seqs, int queue)
+static void start_on(struct server *s, int units, int max_seqs, int queue)
 {
     const struct mr_session_options seqs = {.max_seqs = max_seqs};
     const struct mr_serve_options opt = {.host = "127.0.0.1",
@@ -51,18 +52,25 @@ static void start(struct server *s, int max_seqs, int queue)
                                          .read_timeout = 60,
                                          .max_body = 4096,
                                          .max_connections = 64};
-    *s = (struct server){0};
-    check(mr_session_open(&s->session, model, "model:tiny", &seqs, &s->err), &s->err);
-    check(mr_serve_open(&s->serve, model, s->session, &opt, &s->err), &s->err);
+    *s = (struct server){.units = units};
+    for (int i = 0; i < units; i++)
+        check(mr_session_open(&s->session[i], model, "model:tiny", &seqs, &s->err), &s->err);
+    check(mr_serve_open(&s->serve, model, s->session, units, &opt, &s->err), &s->err);
     s->port = mr_serve_port(s->serve);
     assert_int_equal(pthread_create(&s->thread, NULL, run, s), 0);
+}
+
+static void start(struct server *s, int max_seqs, int queue)
+{
+    start_on(s, 1, max_seqs, queue);
 }
 
 static void finish(struct server *s)
 {
     assert_int_equal(pthread_join(s->thread, NULL), 0);
     mr_serve_close(s->serve);
-    mr_session_close(s->session);
+    for (int i = 0; i < s->units; i++)
+        mr_session_close(s->session[i]);
 }
 
 // ---- clients ----
@@ -159,13 +167,65 @@ static void many_clients_at_the_same_time(void **state)
     assert_int_equal(s.rc, 0);
 }
 
+// Seven texts on one unit, then on three, which all get some of them: the same bits.
+static void texts_are_spread_over_the_units(void **state)
+{
+    (void)state;
+    enum { ROOM = 1 << 17 };
+    char *text[2] = {malloc(ROOM), malloc(ROOM)};
+    assert_true(text[0] && text[1]);
+    for (int k = 0; k < 2; k++) {
+        struct server s;
+        start_on(&s, k ? UNITS : 1, 2, 100);
+        int fd = dial(s.port);
+        ask(fd,
+            "{\"model\":\"tiny\",\"prompt\":\"abc\",\"max_tokens\":30,\"ignore_eos\":true,\"n\":7,"
+            "\"seed\":5,\"logprobs\":2}");
+        assert_int_equal(receive(fd, text[k], ROOM), 200);
+        for (int u = 0; u < s.units; u++) {
+            (void)pthread_mutex_lock(&s.serve->lock);
+            assert_true(s.serve->metrics.device[u].steps > 0);
+            assert_int_equal(s.serve->units[u].load, 0);
+            (void)pthread_mutex_unlock(&s.serve->lock);
+        }
+        mr_serve_stop();
+        finish(&s);
+        assert_int_equal(s.rc, 0);
+    }
+    const char *one = strstr(text[0], "\"choices\""), *all = strstr(text[1], "\"choices\"");
+    assert_non_null(one);
+    assert_string_equal(one, all);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void many_clients_on_several_units(void **state)
+{
+    (void)state;
+    struct server s;
+    struct user clients[CLIENTS];
+    pthread_t threads[CLIENTS];
+    start_on(&s, UNITS, 1, 1000);
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = (struct user){s.port, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, use, &clients[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        (void)pthread_join(threads[i], NULL);
+        assert_int_equal(clients[i].answered, ROUNDS);
+    }
+    mr_serve_stop();
+    finish(&s);
+    assert_int_equal(s.rc, 0);
+}
+
 static void a_failed_device_is_told_to_all(void **state)
 {
     (void)state;
     struct server s;
     char text[4][4096];
     int fd[4];
-    start(&s, 1, 1000);
+    start_on(&s, 2, 1, 1000);
     for (int i = 0; i < 4; i++) {
         fd[i] = dial(s.port);
         ask(fd[i], "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"ignore_eos\":true,"
@@ -202,7 +262,7 @@ static void closing_ends_what_is_in_flight(void **state)
     char text[4096];
     int fd[3];
     check(mr_session_open(&session, model, "model:tiny", &seqs, &err), &err);
-    check(mr_serve_open(&serve, model, session, &opt, &err), &err);
+    check(mr_serve_open(&serve, model, &session, 1, &opt, &err), &err);
     for (int i = 0; i < 3; i++) {
         fd[i] = dial(mr_serve_port(serve));
         ask(fd[i], i < 2 ? "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"n\":100}"
@@ -342,6 +402,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_clients_at_the_same_time),
+        cmocka_unit_test(texts_are_spread_over_the_units),
+        cmocka_unit_test(many_clients_on_several_units),
         cmocka_unit_test(a_failed_device_is_told_to_all),
         cmocka_unit_test(closing_ends_what_is_in_flight),
         cmocka_unit_test(lengths_that_may_disagree_are_refused),
