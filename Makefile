@@ -107,7 +107,7 @@ include sim/xrt/xrt.mk
 include sim/pci/pci.mk
 include driver/install.mk
 include tests/tests.mk
--include $(wildcard tests/*/*.mk)
+-include $(wildcard tests/*/*.mk docs/*/*.mk)
 
 ## clean: removes everything that was built
 clean:
