@@ -18,7 +18,7 @@ ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -M
 CLI_LIBS := -ledit -lmicrohttpd
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
-LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/checkpoint/*.c host/pack/*.c \
+LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/model/*.c host/checkpoint/*.c host/pack/*.c \
               host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
               host/trace/*.c host/plan/*.c) sim/memory/dram.c
 CLI_SRC  := $(wildcard host/cli/*.c)

@@ -15,41 +15,6 @@
 
 #define MAX_SHARDS 4096
 
-// The length of one dimension, as config.json gives it. NONE ends a shape.
-enum extent { NONE, EMBD, INNER, VOCAB };
-
-struct part {
-    const char *name;
-    enum extent shape[2];
-};
-
-static const struct part model_parts[] = {
-    {"wte.weight", {VOCAB, EMBD}},     {"ln_f.weight", {EMBD}},   {"ln_f.bias", {EMBD}},
-    {"lm_head.weight", {VOCAB, EMBD}}, {"lm_head.bias", {VOCAB}},
-};
-
-static const struct part layer_parts[] = {
-    {"ln_1.weight", {EMBD}},
-    {"ln_1.bias", {EMBD}},
-    {"attn.q_proj.weight", {EMBD, EMBD}},
-    {"attn.k_proj.weight", {EMBD, EMBD}},
-    {"attn.v_proj.weight", {EMBD, EMBD}},
-    {"attn.out_proj.weight", {EMBD, EMBD}},
-    {"mlp.fc_in.weight", {INNER, EMBD}},
-    {"mlp.fc_in.bias", {INNER}},
-    {"mlp.fc_out.weight", {EMBD, INNER}},
-    {"mlp.fc_out.bias", {EMBD}},
-};
-
-// Causal masks and position tables that some versions of transformers saved with the weights.
-static const char *const buffers[] = {"attn.bias", "attn.masked_bias", "attn.embed_positions"};
-
-enum {
-    MODEL_PARTS = sizeof model_parts / sizeof model_parts[0],
-    LAYER_PARTS = sizeof layer_parts / sizeof layer_parts[0],
-    BUFFERS = sizeof buffers / sizeof buffers[0],
-};
-
 // One of the two.
 struct weights {
     struct mr_safetensors *safetensors;
@@ -61,9 +26,9 @@ struct mr_checkpoint {
     enum mr_checkpoint_kind kind;
     struct weights *files;
     size_t n_files;
-    // One per tensor of the model, NULL until found: MODEL_PARTS, then LAYER_PARTS per layer.
-    const struct mr_tensor **tensors;
+    const struct mr_tensor **tensors; // in order of mr_tensor_spec(), NULL until found
     size_t n_tensors;
+    struct mr_tensor *turned; // [n_tensors]: those that the file has as [inputs][outputs]
 };
 
 static int open_file(struct weights *w, enum mr_checkpoint_kind kind, const char *path,
@@ -90,35 +55,58 @@ static const struct mr_tensor *file_find(const struct weights *w, const char *na
 
 enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2 };
 
-static int layer_slot(const struct mr_checkpoint *c, int layer, const char *name)
+// The slot of the block's tensor `name` in layer 0, or one of the SLOT_ values.
+static int block_slot(const struct mr_checkpoint *c, const char *name)
 {
-    if (layer < 0 || layer >= c->config.n_layer)
-        return SLOT_UNKNOWN;
-    for (int i = 0; i < LAYER_PARTS; i++) {
-        if (strcmp(name, layer_parts[i].name) == 0)
-            return MODEL_PARTS + layer * LAYER_PARTS + i;
+    const struct mr_arch *arch = c->config.arch;
+    int first = mr_model_tensors(arch);
+    for (int i = 0; i < mr_block_tensors(arch); i++) {
+        struct mr_tensor_spec t = mr_tensor_spec(&c->config, (size_t)(first + i));
+        size_t n = strlen(t.item->name);
+        if (strncmp(name, t.item->name, n) == 0 && name[n] == '.' &&
+            strcmp(name + n + 1, t.part == MR_WEIGHT ? "weight" : "bias") == 0)
+            return first + i;
     }
-    for (int i = 0; i < BUFFERS; i++) {
-        if (strcmp(name, buffers[i]) == 0)
+    for (int i = 0; i < arch->n_skipped; i++) {
+        if (strcmp(name, arch->skipped[i]) == 0)
             return SLOT_BUFFER;
     }
     return SLOT_UNKNOWN;
 }
 
+static int layer_slot(const struct mr_checkpoint *c, int layer, const char *name)
+{
+    if (layer < 0 || layer >= c->config.n_layer)
+        return SLOT_UNKNOWN;
+    int slot = block_slot(c, name);
+    return slot < 0 ? slot : slot + layer * mr_block_tensors(c->config.arch);
+}
+
+// `name` without `start`, of which the first `optional` characters may be missing; else NULL.
+static const char *behind(const char *name, const char *start, size_t optional)
+{
+    if (strncmp(name, start, strlen(start)) == 0)
+        return name + strlen(start);
+    start += optional;
+    return strncmp(name, start, strlen(start)) == 0 ? name + strlen(start) : NULL;
+}
+
 // Where the tensor of this name belongs in c->tensors, or one of the SLOT_ values.
 static int slot_of(const struct mr_checkpoint *c, const char *name)
 {
-    static const char prefix[] = "transformer.";
-    bool prefixed = strncmp(name, prefix, sizeof prefix - 1) == 0;
-    const char *rest = prefixed ? name + sizeof prefix - 1 : name;
-    for (int i = 0; i < MODEL_PARTS; i++) {
-        bool is_head = strncmp(model_parts[i].name, "lm_head.", 8) == 0; // outside "transformer."
-        if (strcmp(rest, model_parts[i].name) == 0 && !(prefixed && is_head))
+    const struct mr_arch *arch = c->config.arch;
+    size_t prefix = strlen(arch->prefix);
+    for (int i = 0; i < mr_model_tensors(arch); i++) {
+        char full[MR_NAME];
+        struct mr_tensor_spec t = mr_tensor_spec(&c->config, (size_t)i);
+        (void)mr_tensor_name(&c->config, -1, t.item, t.part, full);
+        const char *rest = behind(name, full, strncmp(full, arch->prefix, prefix) ? 0 : prefix);
+        if (rest && *rest == 0)
             return i;
     }
-    if (strncmp(rest, "h.", 2) != 0)
+    const char *rest = behind(name, arch->block_prefix, prefix);
+    if (!rest)
         return SLOT_UNKNOWN;
-    rest += 2;
     int layer = 0;
     int digits = 0;
     for (; *rest >= '0' && *rest <= '9' && digits < 4; rest++, digits++)
@@ -129,39 +117,12 @@ static int slot_of(const struct mr_checkpoint *c, const char *name)
     return layer_slot(c, layer, rest + 1);
 }
 
-static const struct part *part_of(size_t slot)
-{
-    return slot < MODEL_PARTS ? &model_parts[slot]
-                              : &layer_parts[(slot - MODEL_PARTS) % LAYER_PARTS];
-}
-
 // The full name of a slot, for messages.
-static struct mr_shown slot_name(size_t slot)
+static struct mr_shown slot_name(const struct mr_checkpoint *c, size_t slot)
 {
-    struct mr_shown name;
-    const char *part = part_of(slot)->name;
-    if (slot >= MODEL_PARTS)
-        (void)snprintf(name.text, sizeof name.text, "transformer.h.%zu.%s",
-                       (slot - MODEL_PARTS) / LAYER_PARTS, part);
-    else
-        (void)snprintf(name.text, sizeof name.text, "%s%s",
-                       strncmp(part, "lm_head.", 8) == 0 ? "" : "transformer.", part);
-    return name;
-}
-
-static int64_t extent_of(const struct mr_config *config, enum extent extent)
-{
-    switch (extent) {
-    case EMBD:
-        return config->n_embd;
-    case INNER:
-        return config->n_inner;
-    case VOCAB:
-        return config->vocab_size;
-    case NONE:
-        break;
-    }
-    return -1;
+    struct mr_tensor_spec t = mr_tensor_spec(&c->config, slot);
+    char name[MR_NAME];
+    return mr_show(mr_tensor_name(&c->config, t.layer, t.item, t.part, name));
 }
 
 // "[4096, 16384]"
@@ -180,15 +141,10 @@ static struct mr_shown show_shape(const int64_t *shape, int rank)
 static int check_tensor(const struct mr_checkpoint *c, size_t slot, const struct mr_tensor *t,
                         const char *path, struct mr_error *err)
 {
-    const struct part *part = part_of(slot);
-    int64_t shape[2];
-    int rank = 0;
-    bool same = true;
-    for (; rank < 2 && part->shape[rank] != NONE; rank++) {
-        shape[rank] = extent_of(&c->config, part->shape[rank]);
-        same = same && rank < t->rank && t->shape[rank] == shape[rank];
-    }
-    if (!same || t->rank != rank)
+    struct mr_tensor_spec spec = mr_tensor_spec(&c->config, slot);
+    const int64_t shape[2] = {spec.rows, spec.cols};
+    int rank = spec.cols ? 2 : 1;
+    if (t->rank != rank || t->shape[0] != shape[0] || (rank == 2 && t->shape[1] != shape[1]))
         return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s has shape %s, but config.json implies %s",
                        path, mr_show(t->name).text, show_shape(t->shape, t->rank).text,
                        show_shape(shape, rank).text);
@@ -208,8 +164,8 @@ static int refuse_unknown(const struct mr_checkpoint *c, const char *name, const
     if (what)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: tensor %s is %s", path, mr_show(name).text,
                        what);
-    return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is not part of a GPT-J model with %d layers",
-                   path, mr_show(name).text, c->config.n_layer);
+    return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is not part of a %s model with %d layers",
+                   path, mr_show(name).text, c->config.arch->title, c->config.n_layer);
 }
 
 // Files every tensor of an open file under its slot.
@@ -230,6 +186,35 @@ static int add_tensors(struct mr_checkpoint *c, const struct weights *file, cons
         if (rc)
             return rc;
         c->tensors[slot] = t;
+    }
+    return 0;
+}
+
+// A matrix that the file has as [inputs][outputs], as [outputs][inputs].
+static struct mr_tensor turn(const struct mr_tensor *t)
+{
+    struct mr_tensor v = *t;
+    for (int i = 0; i < 2; i++) {
+        v.shape[i] = t->shape[1 - i];
+        v.stride[i] = t->strided ? t->stride[1 - i] : i == 0 ? 1 : t->shape[1];
+    }
+    v.strided = true;
+    return v;
+}
+
+// Those among the tensors, all of which are there.
+static int turn_tensors(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+{
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        struct mr_tensor_spec t = mr_tensor_spec(&c->config, i);
+        if (t.part != MR_WEIGHT || !t.item->transposed)
+            continue;
+        if (!c->turned)
+            c->turned = calloc(c->n_tensors, sizeof *c->turned);
+        if (!c->turned)
+            return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir,
+                           c->n_tensors);
+        c->turned[i] = turn(c->tensors[i]);
     }
     return 0;
 }
@@ -419,16 +404,16 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_e
     free(path);
     if (rc)
         return rc;
-    c->n_tensors = MODEL_PARTS + (size_t)c->config.n_layer * LAYER_PARTS;
+    c->n_tensors = mr_tensor_specs(&c->config);
     c->tensors = calloc(c->n_tensors, sizeof(struct mr_tensor *));
     if (!c->tensors)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir, c->n_tensors);
     rc = open_weights(c, dir, err);
     for (size_t i = 0; i < c->n_tensors && !rc; i++) {
         if (!c->tensors[i])
-            rc = mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is missing", dir, slot_name(i).text);
+            rc = mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is missing", dir, slot_name(c, i).text);
     }
-    return rc;
+    return rc ? rc : turn_tensors(c, dir, err);
 }
 
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
@@ -458,6 +443,7 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
     }
     free(checkpoint->files);
     free(checkpoint->tensors);
+    free(checkpoint->turned);
     free(checkpoint);
 }
 
@@ -478,6 +464,19 @@ const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *c
 {
     int slot = layer_slot(checkpoint, layer, name);
     return slot >= 0 ? checkpoint->tensors[slot] : NULL;
+}
+
+const struct mr_tensor *mr_checkpoint_item(const struct mr_checkpoint *checkpoint, int layer,
+                                           const struct mr_item *item, enum mr_part part)
+{
+    char name[MR_NAME];
+    if (!mr_item_has(item, part))
+        return NULL;
+    int slot = slot_of(checkpoint, mr_tensor_name(&checkpoint->config, layer, item, part, name));
+    if (slot < 0)
+        return NULL;
+    return part == MR_WEIGHT && item->transposed ? &checkpoint->turned[slot]
+                                                 : checkpoint->tensors[slot];
 }
 
 size_t mr_checkpoint_count(const struct mr_checkpoint *checkpoint)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT-J checkpoint: a directory in Hugging Face's layout with config.json and either
+// A checkpoint: a directory in Hugging Face's layout with config.json and either
 // model.safetensors or pytorch_model.bin, or the index and shards of one of them.
 #ifndef MILLRACE_CHECKPOINT_CHECKPOINT_H
 #define MILLRACE_CHECKPOINT_CHECKPOINT_H
 
 #include "checkpoint/config.h"
 #include "checkpoint/tensor.h"
+#include "model/model.h"
 
 struct mr_checkpoint;
 
@@ -25,23 +26,21 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint);
 // Valid until the checkpoint is closed.
 const struct mr_config *mr_checkpoint_config(const struct mr_checkpoint *checkpoint);
 
-// The tensor of that name, or NULL if GPT-J has none such. Names are those of Hugging Face's
-// GPTJForCausalLM, with "transformer." in front even if the file leaves it out. E = n_embd,
-// I = n_inner, V = vocab_size, N = 0..n_layer - 1; matrices are [outputs, inputs]:
-//   transformer.wte.weight [V, E]
-//   transformer.h.N.ln_1.{weight,bias} [E]
-//   transformer.h.N.attn.{q,k,v,out}_proj.weight [E, E]
-//   transformer.h.N.mlp.fc_in.weight [I, E], .bias [I]
-//   transformer.h.N.mlp.fc_out.weight [E, I], .bias [E]
-//   transformer.ln_f.{weight,bias} [E]
-//   lm_head.weight [V, E], lm_head.bias [V]
+// The tensor of that name, or NULL if the model has none such. Names are those of the
+// architecture's description (host/model), with their prefix ("transformer.") even if the file
+// leaves it out.
 const struct mr_tensor *mr_checkpoint_tensor(const struct mr_checkpoint *checkpoint,
                                              const char *name);
 
 // The tensor `name` of layer N, where name is the part after "transformer.h.N.", for example
-// "attn.q_proj.weight". NULL if there is no such layer or tensor.
+// "ln_1.weight". NULL if there is no such layer or tensor.
 const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *checkpoint,
                                                    int layer, const char *name);
+
+// The tensor of an item of layer 0..n_layer - 1 or, for n_layer, of the tables or the tail. A
+// matrix is [outputs][inputs], however the file has it. NULL if the item has no such tensor.
+const struct mr_tensor *mr_checkpoint_item(const struct mr_checkpoint *checkpoint, int layer,
+                                           const struct mr_item *item, enum mr_part part);
 
 // All tensors of the model in some order: index 0..count - 1.
 size_t mr_checkpoint_count(const struct mr_checkpoint *checkpoint);

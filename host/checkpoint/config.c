@@ -2,26 +2,21 @@
 #include "checkpoint/config.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
+#include "model/model.h"
 
-#define REQUIRED (-1)
-#define CORRECT  "compare the file with the one that the model came with"
+#define CORRECT "compare the file with the one that the model came with"
 
-// Reads integer `key` into *out; a missing key takes `missing`, unless that is REQUIRED.
+// Reads integer `key`, which is there, into *out.
 static int read_int(const json_t *config, const char *path, const char *key, int low, int high,
-                    int missing, int *out, struct mr_error *err)
+                    int *out, struct mr_error *err)
 {
     const json_t *value = json_object_get(config, key);
-    if (!value && missing != REQUIRED) {
-        *out = missing;
-        return 0;
-    }
-    if (!value)
-        return mr_fail(err, MR_ERR_FORMAT, "%s: has no \"%s\"; is this a GPT-J model?", path, key);
     if (!json_is_integer(value))
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: \"%s\" is %s where an integer is expected; " CORRECT, path, key,
@@ -36,19 +31,19 @@ static int read_int(const json_t *config, const char *path, const char *key, int
     return 0;
 }
 
-// A token id: missing takes GPTJConfig's default, null means that there is none (-1).
+// A token id; null means that there is none (-1).
 static int read_token_id(const json_t *config, const char *path, const char *key, int vocab_size,
-                         int *out, struct mr_error *err)
+                         int missing, int *out, struct mr_error *err)
 {
     if (json_is_null(json_object_get(config, key))) {
         *out = -1;
         return 0;
     }
     if (!json_object_get(config, key)) {
-        *out = 50256; // in GPT-J's vocabulary; in a smaller one it names no token, and never comes
+        *out = missing;
         return 0;
     }
-    int rc = read_int(config, path, key, 0, INT32_MAX, REQUIRED, out, err);
+    int rc = read_int(config, path, key, 0, INT32_MAX, out, err);
     if (rc == 0 && *out >= vocab_size)
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: \"%s\" is %d, outside the vocabulary of %d; correct it, or set it to "
@@ -72,7 +67,8 @@ static int read_eos(const json_t *config, const char *path, struct mr_config *c,
     const json_t *list = json_object_get(config, "eos_token_id");
     size_t n = json_array_size(list);
     if (!json_is_array(list))
-        return read_token_id(config, path, "eos_token_id", c->vocab_size, &c->eos_token_id, err);
+        return read_token_id(config, path, "eos_token_id", c->vocab_size, c->arch->eos,
+                             &c->eos_token_id, err);
     if (n > MR_MAX_EOS)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
                        "%s: \"eos_token_id\" lists %zu ids, more than %d; leave out those that the "
@@ -95,41 +91,53 @@ static int read_eos(const json_t *config, const char *path, struct mr_config *c,
     return 0;
 }
 
-static int check_architecture(const json_t *config, const char *path, struct mr_error *err)
+// "\"gptj\" (GPT-J), ..."
+static struct mr_shown known_architectures(void)
+{
+    struct mr_shown list = {0};
+    const struct mr_arch *arch;
+    size_t n = 0;
+    for (int i = 0; (arch = mr_arch_at(i)) && n < sizeof list.text; i++)
+        n += (size_t)snprintf(list.text + n, sizeof list.text - n, "%s\"%s\" (%s)", i ? ", " : "",
+                              arch->type, arch->title);
+    return list;
+}
+
+static int find_architecture(const json_t *config, const char *path, const struct mr_arch **arch,
+                             struct mr_error *err)
 {
     const json_t *type = json_object_get(config, "model_type");
     if (!json_is_string(type))
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"model_type\" is %s; expected \"gptj\", as in a Hugging Face "
+                       "%s: \"model_type\" is %s; expected \"%s\", as in a Hugging Face "
                        "config.json",
-                       path, mr_json_kind(type));
-    if (strcmp(json_string_value(type), "gptj") != 0)
+                       path, mr_json_kind(type), mr_arch_at(0)->type);
+    *arch = mr_arch_find(json_string_value(type));
+    if (!*arch)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: architecture \"%s\" is not supported; this version runs \"gptj\" "
-                       "(GPT-J) only",
-                       path, mr_show(json_string_value(type)).text);
+                       "%s: architecture \"%s\" is not supported; this version runs %s only", path,
+                       mr_show(json_string_value(type)).text, known_architectures().text);
+    return 0;
+}
 
-    const json_t *activation = json_object_get(config, "activation_function");
-    if (activation && !json_is_string(activation))
+static int check_setting(const json_t *config, const char *path, const struct mr_config_setting *s,
+                         struct mr_error *err)
+{
+    const json_t *value = json_object_get(config, s->key);
+    if (!value)
+        return 0;
+    if (s->only && !json_is_string(value))
+        return mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a string is expected; " CORRECT,
+                       path, s->key, mr_json_kind(value));
+    if (!s->only && !json_is_boolean(value))
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"activation_function\" is %s where a string is expected; " CORRECT,
-                       path, mr_json_kind(activation));
-    if (activation && strcmp(json_string_value(activation), "gelu_new") != 0)
-        return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: activation function \"%s\" is not supported; only \"gelu_new\" is",
-                       path, mr_show(json_string_value(activation)).text);
-
-    const json_t *tied = json_object_get(config, "tie_word_embeddings");
-    if (tied && !json_is_boolean(tied))
-        return mr_fail(
-            err, MR_ERR_FORMAT,
-            "%s: \"tie_word_embeddings\" is %s where true or false is expected; " CORRECT, path,
-            mr_json_kind(tied));
-    if (json_is_true(tied))
-        return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: tied embeddings (\"tie_word_embeddings\": true) are not supported; "
-                       "GPT-J has a separate lm_head",
-                       path);
+                       "%s: \"%s\" is %s where true or false is expected; " CORRECT, path, s->key,
+                       mr_json_kind(value));
+    if (s->only && strcmp(json_string_value(value), s->only) != 0)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported; only \"%s\" is",
+                       path, s->message, mr_show(json_string_value(value)).text, s->only);
+    if (!s->only && json_is_true(value) != s->must)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s", path, s->message);
     return 0;
 }
 
@@ -148,73 +156,88 @@ static int check_quantisation(const json_t *config, const char *path, struct mr_
                                           : "\"quantization_config\"");
 }
 
-static int read_epsilon(const json_t *config, const char *path, float *out, struct mr_error *err)
+static int read_epsilon(const json_t *config, const char *path, const char *key, float *out,
+                        struct mr_error *err)
 {
-    const json_t *value = json_object_get(config, "layer_norm_epsilon");
+    const json_t *value = json_object_get(config, key);
     if (!value) {
         *out = 1e-5F;
         return 0;
     }
     if (!json_is_number(value))
-        return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"layer_norm_epsilon\" is %s where a number is expected; " CORRECT,
-                       path, mr_json_kind(value));
+        return mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a number is expected; " CORRECT,
+                       path, key, mr_json_kind(value));
     double number = json_number_value(value);
     // Below the smallest normal fp32 number the device would read it as zero.
     if (!(number >= 1.17549435e-38 && number < 1.0))
-        return mr_fail(
-            err, MR_ERR_FORMAT,
-            "%s: \"layer_norm_epsilon\" is %g; expected a small positive number; " CORRECT, path,
-            number);
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"%s\" is %g; expected a small positive number; " CORRECT, path, key,
+                       number);
     *out = (float)number;
+    return 0;
+}
+
+static int read_key(struct mr_config *c, const json_t *json, const char *path,
+                    const struct mr_config_key *k, struct mr_error *err)
+{
+    const json_t *value = json_object_get(json, k->key);
+    int *out = (int *)(void *)((char *)c + k->at);
+    if (k->missing == MR_FOUR_EMBD && (!value || json_is_null(value)))
+        *out = 4 * c->n_embd;
+    else if (value)
+        return read_int(json, path, k->key, 1, k->high, out, err);
+    else if (k->missing == MR_REQUIRED)
+        return mr_fail(err, MR_ERR_FORMAT, "%s: has no \"%s\"; is this a %s model?", path, k->key,
+                       c->arch->title);
+    else
+        *out = k->missing;
+    return 0;
+}
+
+// What the architecture calls a size, for messages.
+static const char *key_of(const struct mr_arch *arch, size_t member)
+{
+    for (int i = 0; i < arch->n_keys; i++)
+        if (arch->keys[i].at == member)
+            return arch->keys[i].key;
+    return "a size";
+}
+
+static int check_heads(struct mr_config *c, const char *path, struct mr_error *err)
+{
+    if (c->n_embd % c->n_head != 0)
+        return mr_fail(
+            err, MR_ERR_FORMAT, "%s: \"%s\" (%d) is not a multiple of \"%s\" (%d); " CORRECT, path,
+            key_of(c->arch, MR_KEY(n_embd)), c->n_embd, key_of(c->arch, MR_KEY(n_head)), c->n_head);
+    c->head_dim = c->n_embd / c->n_head;
+    if (c->rotary_dim % 2 != 0 || c->rotary_dim > c->head_dim)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"%s\" is %d; expected an even number from 2 to the head's width, "
+                       "%d; " CORRECT,
+                       path, key_of(c->arch, MR_KEY(rotary_dim)), c->rotary_dim, c->head_dim);
     return 0;
 }
 
 static int parse(struct mr_config *c, const json_t *json, const char *path, struct mr_error *err)
 {
-    const struct {
-        const char *key;
-        int high;
-        int missing;
-        int *out;
-    } sizes[] = {
-        {"vocab_size", MR_MAX_VOCAB, REQUIRED, &c->vocab_size},
-        {"n_embd", MR_MAX_EMBD, REQUIRED, &c->n_embd},
-        {"n_layer", MR_MAX_LAYER, REQUIRED, &c->n_layer},
-        {"n_head", MR_MAX_HEAD, REQUIRED, &c->n_head},
-        {"n_positions", MR_MAX_POSITIONS, 2048, &c->n_positions},
-        {"rotary_dim", MR_MAX_EMBD, 64, &c->rotary_dim},
-    };
-
-    int rc = check_architecture(json, path, err);
-    if (!rc)
-        rc = check_quantisation(json, path, err);
-    for (size_t i = 0; !rc && i < sizeof sizes / sizeof sizes[0]; i++)
-        rc = read_int(json, path, sizes[i].key, 1, sizes[i].high, sizes[i].missing, sizes[i].out,
-                      err);
+    const struct mr_arch *arch = NULL;
+    int rc = find_architecture(json, path, &arch, err);
     if (rc)
         return rc;
-
-    if (c->n_embd % c->n_head != 0)
-        return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"n_embd\" (%d) is not a multiple of \"n_head\" "
-                       "(%d); " CORRECT,
-                       path, c->n_embd, c->n_head);
-    c->head_dim = c->n_embd / c->n_head;
-    if (c->rotary_dim % 2 != 0 || c->rotary_dim > c->head_dim)
-        return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"rotary_dim\" is %d; expected an even number from 2 to the head's "
-                       "width, %d; " CORRECT,
-                       path, c->rotary_dim, c->head_dim);
-
-    if (json_is_null(json_object_get(json, "n_inner")))
-        c->n_inner = 4 * c->n_embd;
-    else
-        rc = read_int(json, path, "n_inner", 1, MR_MAX_INNER, 4 * c->n_embd, &c->n_inner, err);
+    c->arch = arch;
+    for (int i = 0; !rc && i < arch->n_settings; i++)
+        rc = check_setting(json, path, &arch->settings[i], err);
     if (!rc)
-        rc = read_epsilon(json, path, &c->layer_norm_epsilon, err);
+        rc = check_quantisation(json, path, err);
+    for (int i = 0; !rc && i < arch->n_keys; i++)
+        rc = read_key(c, json, path, &arch->keys[i], err);
     if (!rc)
-        rc = read_token_id(json, path, "bos_token_id", c->vocab_size, &c->bos_token_id, err);
+        rc = check_heads(c, path, err);
+    if (!rc)
+        rc = read_epsilon(json, path, arch->epsilon, &c->layer_norm_epsilon, err);
+    if (!rc)
+        rc = read_token_id(json, path, "bos_token_id", c->vocab_size, arch->bos, &c->bos_token_id,
+                           err);
     if (!rc)
         rc = read_eos(json, path, c, err);
     return rc;

@@ -9,56 +9,37 @@
 #include <string.h>
 
 #include "common/file.h"
+#include "model/model.h"
 
-enum { BYTE_TOKENS = 256, NAME = 96 };
+enum { BYTE_TOKENS = 256 };
 
-struct part {
-    const char *name;
-    int rows, cols; // cols 0: a vector
-    float mean, scale;
-};
-
-enum { LAYER_PARTS = 10, MODEL_PARTS = 5 };
-
-// Part `i` of the checkpoint, layer by layer, then those of the model.
-static struct part part_at(const struct mr_config *c, int i, char name[NAME])
+// Tensor `i` as the file has it: block by block, then those of the model.
+static struct mr_tensor_spec part_at(const struct mr_config *c, size_t i)
 {
-    int e = c->n_embd, f = c->n_inner, layer = i / LAYER_PARTS;
-    float we = 1.0F / sqrtf((float)e), wf = 1.0F / sqrtf((float)f);
-    const struct part in_layer[LAYER_PARTS] = {
-        {"ln_1.weight", e, 0, 1, 0.2F},          {"ln_1.bias", e, 0, 0, 0.1F},
-        {"attn.q_proj.weight", e, e, 0, 2 * we}, {"attn.k_proj.weight", e, e, 0, 2 * we},
-        {"attn.v_proj.weight", e, e, 0, we},     {"attn.out_proj.weight", e, e, 0, we},
-        {"mlp.fc_in.weight", f, e, 0, we},       {"mlp.fc_in.bias", f, 0, 0, 0.1F},
-        {"mlp.fc_out.weight", e, f, 0, wf},      {"mlp.fc_out.bias", e, 0, 0, 0.1F},
-    };
-    const struct part in_model[MODEL_PARTS] = {
-        {"transformer.wte.weight", c->vocab_size, e, 0, 1},
-        {"transformer.ln_f.weight", e, 0, 1, 0.2F},
-        {"transformer.ln_f.bias", e, 0, 0, 0.1F},
-        {"lm_head.weight", c->vocab_size, e, 0, 2 * we},
-        {"lm_head.bias", c->vocab_size, 0, 0, 0.1F},
-    };
-    struct part p;
-    if (layer < c->n_layer) {
-        p = in_layer[i % LAYER_PARTS];
-        snprintf(name, NAME, "transformer.h.%d.%s", layer, p.name);
-    } else {
-        p = in_model[i - c->n_layer * LAYER_PARTS];
-        snprintf(name, NAME, "%s", p.name);
-    }
-    p.name = name;
-    return p;
+    size_t model = (size_t)mr_model_tensors(mr_arch_of(c)), blocks = mr_tensor_specs(c) - model;
+    return mr_tensor_spec(c, i < blocks ? model + i : i - blocks);
 }
 
-static int part_count(const struct mr_config *c)
+static size_t part_size(const struct mr_tensor_spec *t)
 {
-    return c->n_layer * LAYER_PARTS + MODEL_PARTS;
+    return (size_t)t->rows * (size_t)(t->cols ? t->cols : 1);
 }
 
-static size_t part_size(const struct part *p)
+// Mean and standard deviation of the usual size: outputs of matrices are as large as their inputs,
+// but for logits and scores, which are larger.
+static void sizes_of(const struct mr_tensor_spec *t, float *mean, float *scale)
 {
-    return (size_t)p->rows * (size_t)(p->cols ? p->cols : 1);
+    const struct mr_item *item = t->item;
+    *mean = item->kind == MR_NORM && t->part == MR_WEIGHT ? 1 : 0;
+    if (t->part == MR_BIAS)
+        *scale = 0.1F;
+    else if (item->kind == MR_NORM)
+        *scale = 0.2F;
+    else if (item->kind == MR_EMBED)
+        *scale = item->by == MR_BY_TOKEN ? 1 : 0.5F;
+    else
+        *scale = (item->to == MR_Q || item->to == MR_K || item->to == MR_RESULT ? 2.0F : 1.0F) *
+                 (1.0F / sqrtf((float)(item->transposed ? t->rows : t->cols)));
 }
 
 // xorshift64*; the sum of four uniform numbers has about a normal distribution (variance 1/3).
@@ -125,10 +106,16 @@ static json_t *config_json(const struct mr_config *c)
         for (int i = 0; i < c->n_more_eos; i++)
             json_array_append_new(eos, json_integer(c->more_eos_ids[i]));
     }
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:n}", "model_type", "gptj",
-                     "vocab_size", c->vocab_size, "n_positions", c->n_positions, "n_embd",
-                     c->n_embd, "n_layer", c->n_layer, "n_head", c->n_head, "rotary_dim",
-                     c->rotary_dim, "n_inner", c->n_inner, "eos_token_id", eos, "bos_token_id");
+    const struct mr_arch *arch = mr_arch_of(c);
+    json_t *root = json_pack("{s:s}", "model_type", arch->type);
+    for (int i = 0; i < arch->n_keys && root; i++) {
+        const struct mr_config_key *k = &arch->keys[i];
+        int value = *(const int *)(const void *)((const char *)c + k->at);
+        json_object_set_new(root, k->key, json_integer(value));
+    }
+    json_object_set_new(root, "eos_token_id", eos);
+    json_object_set_new(root, "bos_token_id", json_null());
+    return root;
 }
 
 // GPT-2's alphabet: printable Latin-1 stands for itself, other bytes for U+0100 and on.
@@ -162,12 +149,12 @@ static char *header_text(const struct mr_config *c)
 {
     json_t *root = json_object();
     size_t at = 0;
-    for (int i = 0; i < part_count(c); i++) {
-        char name[NAME];
-        struct part p = part_at(c, i, name);
-        json_t *shape = p.cols ? json_pack("[i, i]", p.rows, p.cols) : json_pack("[i]", p.rows);
-        size_t end = at + 2 * part_size(&p);
-        json_object_set_new(root, name,
+    for (size_t i = 0; i < mr_tensor_specs(c); i++) {
+        char name[MR_NAME];
+        struct mr_tensor_spec t = part_at(c, i);
+        json_t *shape = t.cols ? json_pack("[i, i]", t.rows, t.cols) : json_pack("[i]", t.rows);
+        size_t end = at + 2 * part_size(&t);
+        json_object_set_new(root, mr_tensor_name(c, t.layer, t.item, t.part, name),
                             json_pack("{s:s, s:o, s:[I, I]}", "dtype", "BF16", "shape", shape,
                                       "data_offsets", (json_int_t)at, (json_int_t)end));
         at = end;
@@ -189,11 +176,12 @@ static int write_weights(const char *dir, const struct mr_config *c, uint64_t se
         uint64_t size = strlen(header), state = seed * 0x9E3779B97F4A7C15u + 1;
         fwrite(&size, sizeof size, 1, f); // errors are looked at once, when closing
         fwrite(header, 1, size, f);
-        for (int i = 0; i < part_count(c); i++) {
-            char name[NAME];
-            struct part p = part_at(c, i, name);
-            for (size_t k = 0; k < part_size(&p); k++) {
-                uint16_t v = bf16(p.mean + p.scale * noise(&state));
+        for (size_t i = 0; i < mr_tensor_specs(c); i++) {
+            struct mr_tensor_spec t = part_at(c, i);
+            float mean, scale;
+            sizes_of(&t, &mean, &scale);
+            for (size_t k = 0; k < part_size(&t); k++) {
+                uint16_t v = bf16(mean + scale * noise(&state));
                 fwrite(&v, sizeof v, 1, f);
             }
         }

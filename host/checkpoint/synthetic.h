@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT-J checkpoint of a given shape with reproducible random weights: for selftest, tests and
-// measurements where the values do not matter but must be of the usual size.
+// A checkpoint of a given architecture and shape with reproducible random weights: for selftest,
+// tests and measurements where the values do not matter but must be of the usual size.
 #ifndef MILLRACE_CHECKPOINT_SYNTHETIC_H
 #define MILLRACE_CHECKPOINT_SYNTHETIC_H
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The architectures that are known, and what their lists must satisfy.
+#include <string.h>
+
+#include "model/model.h"
+
+enum { ROOM = 16, LONGEST_NAME = 40 };
+
+static const struct mr_arch *known[ROOM + 1] = {&mr_arch_gptj};
+
+const struct mr_arch *mr_arch_at(int index)
+{
+    for (int i = 0; i <= index; i++)
+        if (!known[i])
+            return NULL;
+    return known[index];
+}
+
+const struct mr_arch *mr_arch_find(const char *type)
+{
+    for (int i = 0; known[i]; i++)
+        if (strcmp(known[i]->type, type) == 0)
+            return known[i];
+    return NULL;
+}
+
+const struct mr_arch *mr_arch_of(const struct mr_config *config)
+{
+    return config->arch ? config->arch : known[0];
+}
+
+// What is wrong with item i, or NULL.
+static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *list, int i)
+{
+    const struct mr_item *item = &list->items[i];
+    bool block = list == &arch->block, heads = mr_place_axis(item->to) == MR_AXIS_HEADS;
+    if (!item->label || (!item->name && item->kind != MR_ATTEND))
+        return "needs a name and a label";
+    if (item->name && strlen(item->name) > LONGEST_NAME)
+        return "has too long a name";
+    switch (item->kind) {
+    case MR_NORM:
+        return item->from == MR_RESIDUAL && item->to == MR_X && !item->transposed
+                   ? NULL
+                   : "must normalise the residual into X";
+    case MR_ATTEND:
+        if (!block || item->from != MR_Q || item->to != MR_ATTENTION)
+            return "must be in the block and go from Q to ATTENTION";
+        return mr_item_writer(list, i, MR_Q) >= 0 && mr_item_writer(list, i, MR_K) >= 0 &&
+                       mr_item_writer(list, i, MR_V) >= 0
+                   ? NULL
+                   : "stands before Q, K and V are there";
+    case MR_LINEAR:
+        if (item->from != MR_X && item->from != MR_ATTENTION && item->from != MR_HIDDEN)
+            return "must read X, ATTENTION or HIDDEN";
+        if (mr_item_writer(list, i, item->from) < 0)
+            return "reads what nothing before it wrote";
+        if (item->to == MR_X || item->to == MR_ATTENTION)
+            return "cannot write there";
+        if (item->to == MR_RESULT && (block || i + 1 < list->count))
+            return "writes the result, which only the last item of the tail does";
+        if (!block && (heads || item->to == MR_HIDDEN || item->to == MR_RESIDUAL))
+            return "belongs into the block";
+        if (item->epilogue == MR_ROTARY && item->to != MR_Q && item->to != MR_K)
+            return "rotates what is neither Q nor K";
+        if (item->epilogue == MR_GELU_NEW && item->to != MR_HIDDEN)
+            return "has GELU, but does not write HIDDEN";
+        return NULL;
+    default:
+        return "is of a kind that belongs elsewhere";
+    }
+}
+
+static int check_list(const struct mr_arch *arch, const struct mr_list *list, const char *where,
+                      struct mr_error *err)
+{
+    int attends = 0;
+    for (int i = 0; i < list->count; i++) {
+        const struct mr_item *item = &list->items[i];
+        const char *wrong = wrong_item(arch, list, i);
+        attends += item->kind == MR_ATTEND;
+        for (int k = 0; !wrong && k < i; k++)
+            if (item->to == list->items[k].to && mr_place_axis(item->to) == MR_AXIS_HEADS)
+                wrong = "writes what an item before it wrote";
+        if (wrong)
+            return mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": item %d (%s) of the %s %s",
+                           arch->type, i, item->label ? item->label : "?", where, wrong);
+    }
+    if (list == &arch->block && attends != 1)
+        return mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": the block has %d attentions, not 1",
+                       arch->type, attends);
+    return 0;
+}
+
+static int check_tables(const struct mr_arch *arch, struct mr_error *err)
+{
+    int by[2] = {0};
+    for (int i = 0; i < arch->tables.count; i++) {
+        const struct mr_item *t = &arch->tables.items[i];
+        if (t->kind != MR_EMBED || !t->name || strlen(t->name) > LONGEST_NAME ||
+            t->to != MR_RESIDUAL || (t->by != (i ? MR_BY_POSITION : MR_BY_TOKEN)) || by[t->by]++)
+            return mr_fail(err, MR_ERR_USAGE,
+                           "architecture \"%s\": table %d; expected the one by token, then perhaps "
+                           "one by position",
+                           arch->type, i);
+    }
+    return by[MR_BY_TOKEN] ? 0
+                           : mr_fail(err, MR_ERR_USAGE,
+                                     "architecture \"%s\": has no table of tokens", arch->type);
+}
+
+int mr_arch_register(const struct mr_arch *arch, struct mr_error *err)
+{
+    int n = 0;
+    while (known[n])
+        n++;
+    if (mr_arch_find(arch->type))
+        return mr_fail(err, MR_ERR_USAGE, "architecture \"%s\" is known already", arch->type);
+    if (n == ROOM)
+        return mr_fail(err, MR_ERR_USAGE, "no room for more than %d architectures", n);
+    int rc = 0;
+    if (strncmp(arch->block_prefix, arch->prefix, strlen(arch->prefix)) != 0 ||
+        strlen(arch->block_prefix) > LONGEST_NAME)
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     "architecture \"%s\": names of a block must begin with \"%s\"", arch->type,
+                     arch->prefix);
+    if (rc == 0)
+        rc = check_tables(arch, err);
+    if (rc == 0)
+        rc = check_list(arch, &arch->block, "block", err);
+    if (rc == 0)
+        rc = check_list(arch, &arch->tail, "tail", err);
+    const struct mr_list *tail = &arch->tail;
+    if (rc == 0 && (tail->count == 0 || tail->items[tail->count - 1].to != MR_RESULT))
+        rc = mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": its tail has no result", arch->type);
+    if (rc == 0)
+        known[n] = arch;
+    return rc;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of a model of any architecture.
+#ifndef MILLRACE_MODEL_CONFIG_H
+#define MILLRACE_MODEL_CONFIG_H
+
+struct mr_arch;
+
+// Limits that every loaded configuration satisfies; with them no product of a layer's dimensions
+// overflows 64 bits, and no dimension overflows int.
+enum {
+    MR_MAX_VOCAB = 1 << 20,
+    MR_MAX_POSITIONS = 4096,
+    MR_MAX_EMBD = 32768,
+    MR_MAX_LAYER = 512,
+    MR_MAX_HEAD = 1024,
+    MR_MAX_INNER = 4 * MR_MAX_EMBD,
+    MR_MAX_EOS = 16, // ids in a list of eos_token_id
+};
+
+struct mr_config {
+    const struct mr_arch *arch; // host/model/model.h; NULL stands for the first of the registry
+    int vocab_size;             // rows of the token table and of the head, 1..MR_MAX_VOCAB
+    int n_positions;            // longest sequence in tokens, 1..MR_MAX_POSITIONS
+    int n_embd;                 // n_head * head_dim, 1..MR_MAX_EMBD
+    int n_layer;                // 1..MR_MAX_LAYER
+    int n_head;                 // 1..MR_MAX_HEAD
+    int head_dim;               // n_embd / n_head
+    int rotary_dim;             // leading elements of each head that rotate; even, 2..head_dim;
+                                // 0 where nothing rotates
+    int n_inner;                // width of the feed-forward, 1..MR_MAX_INNER
+    float layer_norm_epsilon;   // > 0
+    int bos_token_id;           // -1 if none; may lie outside the vocabulary, then it never occurs
+    int eos_token_id;           // -1 if none; as above. The first, where config.json has a list
+    int more_eos_ids[MR_MAX_EOS - 1], n_more_eos; // the rest of the list, which end a text as well
+};
+
+#endif

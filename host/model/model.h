@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model is: one description from which everything else follows.
+//
+// An architecture (struct mr_arch) says how its config.json is read and lists what it computes: the
+// tables that are looked up for a token, the items of a block, and the items behind the last block.
+// An item is one thing that the engine can do and the reference can check. The lists are in order
+// of computation, which is also the order of the weight stream. From them follow the tensors that a
+// checkpoint must have, the fp32 reference (host/cpu), smoothing and packing (host/pack), the
+// program with its semaphores (host/engine) and synthetic models. docs/adding-a-model.md walks
+// through an example.
+#ifndef MILLRACE_MODEL_MODEL_H
+#define MILLRACE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "model/config.h"
+
+// ---- items -------------------------------------------------------------------------------------
+
+enum mr_kind {
+    MR_EMBED,  // a row of a table is added to the residual; the host looks it up
+    MR_NORM,   // LayerNorm of the residual
+    MR_LINEAR, // a matrix, its bias, an epilogue
+    MR_ATTEND, // causal attention of Q over the K and V of its sequence, itself included
+};
+
+// Where an item reads and writes. Whatever is written to the residual is added to it. An item reads
+// what the last item before it wrote. A row has one of each.
+enum mr_place {
+    MR_RESIDUAL,
+    MR_X,         // what matrices of n_embd inputs read
+    MR_Q,         // of all heads
+    MR_K,         // goes to the KV store as well
+    MR_V,         // as above
+    MR_ATTENTION, // attention's result, of all heads
+    MR_HIDDEN,    // inside of the feed-forward
+    MR_RESULT,    // logits
+    MR_PLACES,
+};
+
+enum mr_epilogue {
+    MR_PLAIN,
+    MR_ROTARY,   // of Q and K
+    MR_GELU_NEW, // by tanh
+};
+
+enum mr_by { MR_BY_TOKEN, MR_BY_POSITION };
+
+struct mr_item {
+    enum mr_kind kind;
+    // Its tensors are <name>.weight and, of norms and where `bias` says so, <name>.bias. In a block
+    // the name is relative to the block, elsewhere it is the whole one. A matrix with the name of a
+    // table is tied to it. Attention has no tensors.
+    const char *name;
+    const char *label; // what timelines call it
+    enum mr_place from, to;
+    bool bias;
+    bool transposed; // the checkpoint has the matrix as [inputs][outputs] (Conv1D)
+    enum mr_epilogue epilogue;
+    enum mr_by by; // of a table
+};
+
+// ---- architectures -----------------------------------------------------------------------------
+
+// An integer of config.json. The writer of synthetic checkpoints reads the same table.
+struct mr_config_key {
+    const char *key;
+    size_t at;   // of the int in struct mr_config
+    int high;    // 1..high is supported
+    int missing; // its value where the key is missing, or one of the following
+};
+
+enum {
+    MR_REQUIRED = -1,
+    MR_FOUR_EMBD = -2, // missing or null: 4 * n_embd
+};
+
+#define MR_KEY(member) offsetof(struct mr_config, member)
+
+// A key that, where it is there, must have one value.
+struct mr_config_setting {
+    const char *key;
+    const char *only;    // a string; NULL: a boolean,
+    bool must;           // which must be this
+    const char *message; // of a string "activation function", of a boolean what is not supported
+};
+
+struct mr_list {
+    const struct mr_item *items;
+    int count;
+};
+
+#define MR_LIST(array) {array, sizeof(array) / sizeof *(array)}
+
+struct mr_arch {
+    const char *type;  // model_type of config.json
+    const char *title; // "GPT-J"
+    const struct mr_config_key *keys;
+    int n_keys;
+    const struct mr_config_setting *settings;
+    int n_settings;
+    const char *epsilon; // key of LayerNorm's epsilon, 1e-5 where it is missing
+    // Token ids where bos_token_id and eos_token_id are missing; -1: none.
+    int bos, eos;
+    const char *prefix;       // of the names of tensors; files may leave it out
+    const char *block_prefix; // begins with `prefix`; number of the block and a full stop follow
+    // Names within a block that are skipped: masks that some versions of transformers saved.
+    const char *const *skipped;
+    int n_skipped;
+    struct mr_list tables; // MR_EMBED, first the one by token
+    struct mr_list block;
+    struct mr_list tail; // behind the last block, for rows that want a result
+    // A shape that "synthetic:<name>" stands for, and its name; NULL: none.
+    const char *preset_name;
+    const struct mr_config *preset;
+};
+
+extern const struct mr_arch mr_arch_gptj;
+
+// ---- registry ----------------------------------------------------------------------------------
+
+// Adds an architecture to those that the library comes with, for the rest of the process, before
+// other threads use it. MR_ERR_USAGE, with what is wrong, if its lists contradict what is said
+// above, if its type is known already, or if the registry is full.
+int mr_arch_register(const struct mr_arch *arch, struct mr_error *err);
+
+// By model_type, or NULL.
+const struct mr_arch *mr_arch_find(const char *type);
+const struct mr_arch *mr_arch_at(int index); // NULL beyond the last
+const struct mr_arch *mr_arch_of(const struct mr_config *config);
+
+// ---- what follows from the lists ---------------------------------------------------------------
+
+// The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block.
+const struct mr_list *mr_items_of(const struct mr_config *c, int layer);
+
+// The axis that a place lies along; Q, K, V and ATTENTION are split into heads.
+enum mr_axis { MR_AXIS_EMBD, MR_AXIS_HEADS, MR_AXIS_INNER, MR_AXIS_VOCAB };
+enum mr_axis mr_place_axis(enum mr_place place);
+int mr_axis_length(const struct mr_config *c, enum mr_axis axis);
+
+// The item of `list` that wrote what item i reads in `place`; -1: none of them did.
+int mr_item_writer(const struct mr_list *list, int i, enum mr_place place);
+
+// Is there anything of it in the weight stream?
+bool mr_item_streams(const struct mr_item *item);
+
+// Is its matrix that of a table?
+bool mr_item_tied(const struct mr_arch *arch, const struct mr_item *item);
+
+// Does the model rotate anything?
+bool mr_arch_rotates(const struct mr_arch *arch);
+// The table by position, or NULL.
+const struct mr_item *mr_arch_positions(const struct mr_arch *arch);
+
+// ---- tensors -----------------------------------------------------------------------------------
+
+enum { MR_NAME = 96 };
+enum mr_part { MR_WEIGHT, MR_BIAS, MR_PARTS };
+
+// Has the item such a tensor?
+bool mr_item_has(const struct mr_item *item, enum mr_part part);
+
+// A tensor of the checkpoint.
+struct mr_tensor_spec {
+    int layer; // -1: of the model
+    const struct mr_item *item;
+    enum mr_part part;
+    int rows, cols; // as the file has it; cols = 0: a vector
+};
+
+// Tensors of the model, without those that are tied to another, and of a block.
+int mr_model_tensors(const struct mr_arch *arch);
+int mr_block_tensors(const struct mr_arch *arch);
+
+// Tensor i: those of the model in order of tables and tail, then block by block.
+struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i);
+size_t mr_tensor_specs(const struct mr_config *c);
+
+// "transformer.h.3.ln_1.weight" of GPT-J. mr_item_label() is it without the part,
+// "transformer.h.3.ln_1". Layer -1 or n_layer: of the model.
+const char *mr_tensor_name(const struct mr_config *c, int layer, const struct mr_item *item,
+                           enum mr_part part, char name[MR_NAME]);
+const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_item *item,
+                          char name[MR_NAME]);
+
+// ---- smoothing ---------------------------------------------------------------------------------
+
+// Factors that may move between items without changing a result. A group of factors belongs to the
+// item whose output they make smaller: a LayerNorm (to the columns of the matrices that read it),
+// the matrix of V (to the columns of what reads the attention) and that of K (to the rows of Q's).
+// Nothing moves into a tied matrix, which is also looked up.
+struct mr_scaling {
+    int rows;     // item whose group the outputs have, or -1
+    int row_sign; // -1: they get 2^-s, as the item that the group belongs to; 1: 2^s
+    int cols;     // item whose group the inputs have (2^s), or -1
+};
+
+// Of item i of a list, which is a norm (rows only) or a matrix.
+struct mr_scaling mr_item_scaling(const struct mr_arch *arch, const struct mr_list *list, int i);
+
+#endif
