@@ -82,7 +82,7 @@ static uint64_t bytes_of(const struct mr_packed *p, enum mr_dtype dtype)
 {
     if (p->checkpoint)
         return mr_checkpoint_bytes(p->checkpoint, dtype);
-    return p->embedding.dtype == dtype ? p->embedding.bytes : 0;
+    return p->embedding.dtype == dtype ? p->embedding.bytes + p->positions.bytes : 0;
 }
 
 static enum mr_model_kind kind_of(const struct mr_packed *p)
@@ -93,12 +93,20 @@ static enum mr_model_kind kind_of(const struct mr_packed *p)
                                                                     : MR_KIND_SAFETENSORS;
 }
 
+static uint64_t parameters_of(const struct mr_config *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < mr_tensor_specs(c); i++) {
+        struct mr_tensor_spec t = mr_tensor_spec(c, i);
+        sum += (uint64_t)t.rows * (uint64_t)(t.cols ? t.cols : 1);
+    }
+    return sum;
+}
+
 void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 {
     const struct mr_packed *p = &model->packed;
     const struct mr_config *c = &p->config;
-    uint64_t d = (uint64_t)c->n_embd, f = (uint64_t)c->n_inner, v = (uint64_t)c->vocab_size;
-    uint64_t layer = 4 * d * d + 2 * d * f + f + d + 2 * d;
     uint64_t wbeats = (uint64_t)mr_dims_of(c).w / 64, scales = (2 * wbeats + 63) / 64;
     *info = (struct mr_model_info){
         .kind = kind_of(p),
@@ -124,7 +132,7 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .calibrated = p->calibrated,
         .packed_file = !p->checkpoint,
         .has_tokenizer = p->tokenizer != NULL,
-        .parameters = (uint64_t)c->n_layer * layer + 2 * v * d + v + 2 * d,
+        .parameters = parameters_of(c),
         .stream_bytes = p->stream_bytes,
         .kv_bytes = (uint64_t)c->n_layer * (2 * (wbeats + scales) + scales) * MR_BEAT,
     };

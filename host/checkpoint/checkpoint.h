@@ -6,7 +6,7 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/tensor.h"
-#include "model/model.h"
+#include "model/tensors.h"
 
 struct mr_checkpoint;
 

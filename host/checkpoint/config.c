@@ -8,7 +8,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
-#include "model/model.h"
+#include "model/arch.h"
 
 #define CORRECT "compare the file with the one that the model came with"
 

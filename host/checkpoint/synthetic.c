@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/file.h"
-#include "model/model.h"
+#include "model/tensors.h"
 
 enum { BYTE_TOKENS = 256 };
 

@@ -244,7 +244,7 @@ const struct cli_command cmd_bench = {
     "  -d, --device URI      sim:[config][,options] (default sim:), model:[config], cpu:\n"
     "      --decode LIST     positions, with commas between (default 0)\n"
     "      --prefill N       tokens, from position --at P (0)\n"
-    "      --no-head         without ln_f and lm_head: the layers alone\n"
+    "      --no-head         without what follows the last layer\n"
     "      --batch N         sequences that go together (1)\n"
     "      --two-pass        second activation pass\n"
     "      --chunk N         most tokens a device run\n"

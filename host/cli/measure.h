@@ -21,7 +21,7 @@ struct bench {
     bool skip; // positions before need not be computed: the weights mean nothing anyway
 };
 
-// `batch` sequences decode together. `head`: with ln_f and lm_head. `skip` is set for synthetic
+// `batch` sequences decode together. `head`: with what is behind the layers. `skip` is set for synthetic
 // models. On failure nothing is left open.
 int measure_open(struct bench *b, struct mr_model *model, const char *name, const char *device,
                  const struct mr_session_options *opt, int batch, bool head, struct mr_error *err);

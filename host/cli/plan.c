@@ -399,7 +399,7 @@ const struct cli_command cmd_plan = {
     "      --prefill N       tokens, from position --at P (0)\n"
     "      --format F        mxint8 (default) or mxfp4; a packed file has its own\n"
     "      --two-pass        second activation pass\n"
-    "      --no-head         without ln_f and lm_head: the layers alone\n"
+    "      --no-head         without what follows the last layer\n"
     "      --svg FILE        roofline, with predicted curves\n"
     "      --measured FILE   with the points of 'millrace bench --json' in it\n"
     "      --measure         simulates the points too, with random weights (minutes for GPT-J-6B)\n"

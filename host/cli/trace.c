@@ -340,7 +340,7 @@ const struct cli_command cmd_trace = {
     "  -d, --device URI      sim:[config][,options] (default sim:)\n"
     "      --decode POS      position of the token (default 0)\n"
     "      --prefill N       tokens, from position --at P (0)\n"
-    "      --no-head         without ln_f and lm_head: the layers alone\n"
+    "      --no-head         without what follows the last layer\n"
     "      --json FILE       for ui.perfetto.dev or chrome://tracing; 1 us there is 1 cycle\n"
     "      --svg FILE        picture\n"
     "      --fst FILE        waves of cycles --from to --to for GTKWave; needs make sim-traces\n"

@@ -23,3 +23,13 @@ const char *mr_opcode_name(unsigned opcode)
 #undef X
     return "?";
 }
+
+int mr_opcode_queue(unsigned opcode)
+{
+#define X(code, name, queue)                                                                       \
+    if (opcode == (code))                                                                          \
+        return queue;
+    MR_OP_LIST(X)
+#undef X
+    return MR_QUEUE_WRITER;
+}

@@ -17,4 +17,7 @@ uint32_t mr_command_get(const struct mr_command *c, unsigned field);
 // The name of an opcode, for messages; "?" of what is none.
 const char *mr_opcode_name(unsigned opcode);
 
+// The queue that takes it, MR_QUEUE_...; the writer's of what is none.
+int mr_opcode_queue(unsigned opcode);
+
 #endif

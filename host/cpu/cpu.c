@@ -12,12 +12,11 @@
 // Rows that go through the layers together; longer steps are cut, which bounds the scratch memory.
 #define MAX_ROWS 256
 
-// All matrices are [outputs][inputs], as in the checkpoint.
-struct layer {
-    const float *ln_gain, *ln_bias;    // [E]
-    const float *q, *k, *v, *out;      // [E][E]
-    const float *fc_in, *fc_in_bias;   // [I][E], [I]
-    const float *fc_out, *fc_out_bias; // [E][I], [E]
+enum { MAX_TABLES = 2 };
+
+// Of an item; matrices are [outputs][inputs].
+struct weights {
+    const float *weight, *bias; // bias: NULL if it has none
 };
 
 struct sequence {
@@ -31,26 +30,27 @@ struct sequence {
 
 // Buffers of a step, for MAX_ROWS rows.
 struct scratch {
-    float *x, *normed, *q, *attended, *mixed; // [rows][E]
-    float *inner;                             // [rows][I]
-    float *sincos;                            // [rows][rotary_dim]
-    float *scores;                            // [n_positions]
+    // Where items read and write: [rows][mr_axis_length()]. The result goes to the caller.
+    float *place[MR_RESULT];
+    float *delta, *product; // [rows][E]: of the residual, not yet added to it; one of its summands
+    float *row;             // [E]: a row of a table
+    float *sincos;          // [rows][rotary_dim]
+    float *scores;          // [n_positions]
     int position[MAX_ROWS];
 };
 
 struct mr_cpu {
     const struct mr_config *config;
-    const struct mr_tensor *embedding; // looked up row by row, in its own type
-    struct layer *layers;
-    const float *ln_f_gain, *ln_f_bias; // [E]
-    const float *head, *head_bias;      // [V][E], [V]
-    float **owned;                      // the converted copies among the above
+    const struct mr_arch *arch;
+    const struct mr_tensor *tables[MAX_TABLES]; // looked up row by row, in their own types
+    struct weights *layers;                     // [n_layer][items of a block], then the tail's
+    float **owned;                              // the converted copies among the above
     size_t n_owned;
     float *frequencies; // [rotary_dim / 2]
     struct sequence *sequences;
     int n_sequences;
     struct scratch scratch;
-    void (*see)(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
+    void (*see)(void *arg, int layer, int writer, int rows, int width,
                 const float *data); // may be NULL
     void *see_arg;
 };
@@ -62,16 +62,20 @@ static int out_of_memory(size_t bytes, const char *what, struct mr_error *err)
     return mr_fail(err, MR_ERR_MEMORY, "out of memory: %s of %zu bytes", what, bytes);
 }
 
+static int missing(const struct mr_cpu *cpu, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_USAGE, "the checkpoint lacks a tensor of %s", cpu->arch->title);
+}
+
 // The tensor in fp32: the file's own bytes where they serve, else a copy.
 static int load(struct mr_cpu *cpu, const struct mr_tensor *t, const float **out,
                 struct mr_error *err)
 {
     if (!t)
-        return mr_fail(err, MR_ERR_USAGE, "the checkpoint lacks a tensor of GPT-J");
-    if (t->dtype == MR_DTYPE_F32 && (uintptr_t)t->data % _Alignof(float) == 0) {
-        *out = (const float *)(const void *)t->data;
+        return missing(cpu, err);
+    *out = mr_tensor_view_f32(t, 0, t->count);
+    if (*out)
         return 0;
-    }
     float *copy = reallocarray(NULL, t->count, sizeof *copy);
     if (!copy)
         return out_of_memory(t->count * sizeof *copy, t->name, err);
@@ -81,82 +85,72 @@ static int load(struct mr_cpu *cpu, const struct mr_tensor *t, const float **out
     return rc ? mr_fail(err, rc, "%s: cannot read its %zu elements", t->name, t->count) : 0;
 }
 
-static int load_layer(struct mr_cpu *cpu, const struct mr_cpu_source *source, int n,
-                      struct mr_error *err)
+static struct weights *weights_of(const struct mr_cpu *cpu, int layer, int item)
 {
-    struct layer *l = &cpu->layers[n];
-    const struct {
-        const char *name;
-        const float **out;
-    } parts[] = {
-        {"ln_1.weight", &l->ln_gain},      {"ln_1.bias", &l->ln_bias},
-        {"attn.q_proj.weight", &l->q},     {"attn.k_proj.weight", &l->k},
-        {"attn.v_proj.weight", &l->v},     {"attn.out_proj.weight", &l->out},
-        {"mlp.fc_in.weight", &l->fc_in},   {"mlp.fc_in.bias", &l->fc_in_bias},
-        {"mlp.fc_out.weight", &l->fc_out}, {"mlp.fc_out.bias", &l->fc_out_bias},
-    };
-    int rc = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && !rc; i++)
-        rc = load(cpu, source->find(source->arg, n, parts[i].name), parts[i].out, err);
-    return rc;
+    return &cpu->layers[(size_t)layer * (size_t)cpu->arch->block.count + (size_t)item];
 }
 
 static int load_weights(struct mr_cpu *cpu, const struct mr_cpu_source *source,
                         struct mr_error *err)
 {
-    const struct {
-        const char *name;
-        const float **out;
-    } parts[] = {
-        {"transformer.ln_f.weight", &cpu->ln_f_gain},
-        {"transformer.ln_f.bias", &cpu->ln_f_bias},
-        {"lm_head.weight", &cpu->head},
-        {"lm_head.bias", &cpu->head_bias},
-    };
-    cpu->embedding = source->find(source->arg, -1, "transformer.wte.weight");
-    int rc = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && !rc; i++)
-        rc = load(cpu, source->find(source->arg, -1, parts[i].name), parts[i].out, err);
-    for (int n = 0; n < cpu->config->n_layer && !rc; n++)
-        rc = load_layer(cpu, source, n, err);
+    int last = cpu->config->n_layer, rc = 0;
+    for (int i = 0; i < cpu->arch->tables.count && !rc; i++) {
+        cpu->tables[i] = source->find(source->arg, last, &cpu->arch->tables.items[i], MR_WEIGHT);
+        rc = cpu->tables[i] ? 0 : missing(cpu, err);
+    }
+    for (int layer = 0; layer <= last && !rc; layer++) {
+        const struct mr_list *list = mr_items_of(cpu->config, layer);
+        for (int i = 0; i < list->count * MR_PARTS && !rc; i++) {
+            const struct mr_item *item = &list->items[i / MR_PARTS];
+            struct weights *w = weights_of(cpu, layer, i / MR_PARTS);
+            enum mr_part part = i % MR_PARTS ? MR_BIAS : MR_WEIGHT;
+            if (mr_item_has(item, part))
+                rc = load(cpu, source->find(source->arg, layer, item, part),
+                          part == MR_WEIGHT ? &w->weight : &w->bias, err);
+        }
+    }
     return rc;
 }
 
 static int allocate(struct mr_cpu *cpu, struct mr_error *err)
 {
     const struct mr_config *c = cpu->config;
+    size_t embd = (size_t)c->n_embd;
     const struct {
         float **out;
         size_t count;
     } buffers[] = {
-        {&cpu->scratch.x, MAX_ROWS * (size_t)c->n_embd},
-        {&cpu->scratch.normed, MAX_ROWS * (size_t)c->n_embd},
-        {&cpu->scratch.q, MAX_ROWS * (size_t)c->n_embd},
-        {&cpu->scratch.attended, MAX_ROWS * (size_t)c->n_embd},
-        {&cpu->scratch.mixed, MAX_ROWS * (size_t)c->n_embd},
-        {&cpu->scratch.inner, MAX_ROWS * (size_t)c->n_inner},
+        {&cpu->scratch.delta, MAX_ROWS * embd},
+        {&cpu->scratch.product, MAX_ROWS * embd},
+        {&cpu->scratch.row, embd},
         {&cpu->scratch.sincos, MAX_ROWS * (size_t)c->rotary_dim},
         {&cpu->scratch.scores, (size_t)c->n_positions},
         {&cpu->frequencies, (size_t)c->rotary_dim / 2},
     };
-    cpu->layers = calloc((size_t)c->n_layer, sizeof *cpu->layers);
-    // At most ten tensors per layer and four others.
-    cpu->owned = calloc((size_t)c->n_layer * 10 + 4, sizeof *cpu->owned);
+    size_t items = (size_t)c->n_layer * (size_t)cpu->arch->block.count;
+    items += (size_t)cpu->arch->tail.count;
+    cpu->layers = calloc(items, sizeof *cpu->layers);
+    cpu->owned = calloc(items * MR_PARTS, sizeof *cpu->owned);
     if (!cpu->layers || !cpu->owned)
-        return out_of_memory((size_t)c->n_layer * sizeof *cpu->layers, "tables", err);
+        return out_of_memory(items * sizeof *cpu->layers, "tables", err);
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
-        *buffers[i].out = calloc(buffers[i].count, sizeof(float));
+        *buffers[i].out = calloc(buffers[i].count + 1, sizeof(float));
         if (!*buffers[i].out)
             return out_of_memory(buffers[i].count * sizeof(float), "working buffers", err);
+    }
+    for (int i = 0; i < MR_RESULT; i++) {
+        size_t width = (size_t)mr_axis_length(c, mr_place_axis((enum mr_place)i));
+        cpu->scratch.place[i] = calloc(MAX_ROWS * width, sizeof(float));
+        if (!cpu->scratch.place[i])
+            return out_of_memory(MAX_ROWS * width * sizeof(float), "working buffers", err);
     }
     return 0;
 }
 
 static const struct mr_tensor *find_in_checkpoint(const void *checkpoint, int layer,
-                                                  const char *name)
+                                                  const struct mr_item *item, enum mr_part part)
 {
-    return layer < 0 ? mr_checkpoint_tensor(checkpoint, name)
-                     : mr_checkpoint_layer_tensor(checkpoint, layer, name);
+    return mr_checkpoint_item(checkpoint, layer, item, part);
 }
 
 int mr_cpu_open(struct mr_cpu **cpu, const struct mr_checkpoint *checkpoint, struct mr_error *err)
@@ -174,6 +168,7 @@ int mr_cpu_open_source(struct mr_cpu **cpu, const struct mr_cpu_source *source,
     if (!c)
         return out_of_memory(sizeof *c, "the model", err);
     c->config = source->config;
+    c->arch = mr_arch_of(source->config);
     int rc = mr_blas_load(err);
     if (!rc)
         rc = allocate(c, err);
@@ -200,12 +195,11 @@ void mr_cpu_close(struct mr_cpu *cpu)
     free(cpu->owned);
     free(cpu->layers);
     free(cpu->frequencies);
-    free(cpu->scratch.x);
-    free(cpu->scratch.normed);
-    free(cpu->scratch.q);
-    free(cpu->scratch.attended);
-    free(cpu->scratch.mixed);
-    free(cpu->scratch.inner);
+    for (int i = 0; i < MR_RESULT; i++)
+        free(cpu->scratch.place[i]);
+    free(cpu->scratch.delta);
+    free(cpu->scratch.product);
+    free(cpu->scratch.row);
     free(cpu->scratch.sincos);
     free(cpu->scratch.scores);
     free(cpu);
@@ -341,19 +335,12 @@ static void multiply(float *out, const float *in, const float *weights, int rows
 }
 
 void mr_cpu_observe(struct mr_cpu *cpu,
-                    void (*see)(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
+                    void (*see)(void *arg, int layer, int writer, int rows, int width,
                                 const float *data),
                     void *arg)
 {
     cpu->see = see;
     cpu->see_arg = arg;
-}
-
-static void show(const struct mr_cpu *cpu, int layer, enum mr_cpu_input input, int rows, int width,
-                 const float *data)
-{
-    if (cpu->see && rows > 0)
-        cpu->see(cpu->see_arg, layer, input, rows, width, data);
 }
 
 // One head of one row against its sequence's keys and values; out[head_dim].
@@ -371,89 +358,139 @@ static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const 
                   0.0F, out, 1);
 }
 
-// scratch.attended = attention of scratch.normed, before out_proj.
-static void attention(struct mr_cpu *cpu, int n_layer, int n_rows, const struct mr_cpu_row *rows)
+// Rows that go through a list of items together.
+struct pass {
+    int layer, n_rows;
+    const struct mr_cpu_row *rows; // of a block
+    bool pending;                  // scratch.delta is to be added to the residual
+    float *logits;                 // of the tail
+};
+
+// out = attention of q; the rows' keys and values join those of their sequences first.
+static void run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
 {
     const struct mr_config *c = cpu->config;
-    const struct layer *layer = &cpu->layers[n_layer];
     struct scratch *s = &cpu->scratch;
     size_t n_embd = (size_t)c->n_embd;
-
-    multiply(s->q, s->normed, layer->q, n_rows, c->n_embd, c->n_embd);
-    // Borrowed for k and v until they are in the cache.
-    float *k = s->attended, *v = s->mixed;
-    multiply(k, s->normed, layer->k, n_rows, c->n_embd, c->n_embd);
-    multiply(v, s->normed, layer->v, n_rows, c->n_embd, c->n_embd);
-    for (int r = 0; r < n_rows; r++) {
-        const struct sequence *seq = &cpu->sequences[rows[r].seq];
-        const float *sincos = s->sincos + (size_t)r * (size_t)c->rotary_dim;
+    for (int r = 0; r < p->n_rows; r++) {
+        const struct sequence *seq = &cpu->sequences[p->rows[r].seq];
         size_t row = (size_t)r * n_embd, cached = (size_t)s->position[r] * n_embd;
-        for (int h = 0; h < c->n_head; h++) {
-            mr_cpu_rotate(s->q + row + (size_t)h * (size_t)c->head_dim, sincos, c->rotary_dim);
-            mr_cpu_rotate(k + row + (size_t)h * (size_t)c->head_dim, sincos, c->rotary_dim);
-        }
-        memcpy(seq->keys[n_layer] + cached, k + row, n_embd * sizeof *k);
-        memcpy(seq->values[n_layer] + cached, v + row, n_embd * sizeof *v);
+        memcpy(seq->keys[p->layer] + cached, s->place[MR_K] + row, n_embd * sizeof(float));
+        memcpy(seq->values[p->layer] + cached, s->place[MR_V] + row, n_embd * sizeof(float));
     }
-    for (int r = 0; r < n_rows; r++) {
-        const struct sequence *seq = &cpu->sequences[rows[r].seq];
+    for (int r = 0; r < p->n_rows; r++) {
+        const struct sequence *seq = &cpu->sequences[p->rows[r].seq];
         for (int h = 0; h < c->n_head; h++) {
             size_t head = (size_t)h * (size_t)c->head_dim;
             size_t at = (size_t)r * n_embd + head;
-            attend(cpu, s->q + at, seq->keys[n_layer] + head, seq->values[n_layer] + head,
-                   s->position[r], s->attended + at);
+            attend(cpu, s->place[MR_Q] + at, seq->keys[p->layer] + head,
+                   seq->values[p->layer] + head, s->position[r], out + at);
         }
     }
 }
 
-// One LayerNorm feeds attention and feed-forward; both results are added to the residual.
-static void run_layer(struct mr_cpu *cpu, int n_layer, int n_rows, const struct mr_cpu_row *rows)
+static void rotate_heads(const struct mr_cpu *cpu, float *x, int n_rows)
 {
     const struct mr_config *c = cpu->config;
-    const struct layer *layer = &cpu->layers[n_layer];
+    for (int r = 0; r < n_rows; r++)
+        for (int h = 0; h < c->n_head; h++)
+            mr_cpu_rotate(x + (size_t)r * (size_t)c->n_embd + (size_t)h * (size_t)c->head_dim,
+                          cpu->scratch.sincos + (size_t)r * (size_t)c->rotary_dim, c->rotary_dim);
+}
+
+// Summands of the residual are added to each other first, and to it before it is read: the order of
+// modeling_gptj, whose block adds two.
+static void run_linear(struct mr_cpu *cpu, const struct mr_item *item, const struct weights *w,
+                       struct pass *p)
+{
     struct scratch *s = &cpu->scratch;
-    size_t n = (size_t)n_rows, n_embd = (size_t)c->n_embd, n_inner = (size_t)c->n_inner;
+    int n_out = mr_axis_length(cpu->config, mr_place_axis(item->to));
+    int n_in = mr_axis_length(cpu->config, mr_place_axis(item->from));
+    size_t n = (size_t)p->n_rows, size = n * (size_t)n_out;
+    float *out = item->to == MR_RESULT     ? p->logits
+                 : item->to != MR_RESIDUAL ? s->place[item->to]
+                 : p->pending              ? s->product
+                                           : s->delta;
+    multiply(out, s->place[item->from], w->weight, p->n_rows, n_out, n_in);
+    if (w->bias)
+        mr_cpu_add_bias(out, n, (size_t)n_out, w->bias);
+    if (item->epilogue == MR_ROTARY)
+        rotate_heads(cpu, out, p->n_rows);
+    if (item->epilogue == MR_GELU_NEW)
+        mr_cpu_gelu(out, size);
+    for (size_t i = 0; out == s->product && i < size; i++)
+        s->delta[i] += out[i];
+    p->pending |= item->to == MR_RESIDUAL;
+}
 
-    for (size_t r = 0; r < n; r++)
-        mr_cpu_layer_norm(s->normed + r * n_embd, s->x + r * n_embd, n_embd, layer->ln_gain,
-                          layer->ln_bias, c->layer_norm_epsilon);
+static void add_pending(struct mr_cpu *cpu, struct pass *p)
+{
+    float *x = cpu->scratch.place[MR_RESIDUAL];
+    size_t size = (size_t)p->n_rows * (size_t)cpu->config->n_embd;
+    for (size_t i = 0; p->pending && i < size; i++)
+        x[i] = cpu->scratch.delta[i] + x[i];
+    p->pending = false;
+}
 
-    show(cpu, n_layer, MR_CPU_NORMED, n_rows, c->n_embd, s->normed);
-    attention(cpu, n_layer, n_rows, rows);
-    show(cpu, n_layer, MR_CPU_ATTENDED, n_rows, c->n_embd, s->attended);
-    multiply(s->mixed, s->attended, layer->out, n_rows, c->n_embd, c->n_embd);
+static void run_norm(struct mr_cpu *cpu, const struct weights *w, struct pass *p)
+{
+    size_t n_embd = (size_t)cpu->config->n_embd;
+    add_pending(cpu, p);
+    for (size_t r = 0; r < (size_t)p->n_rows; r++)
+        mr_cpu_layer_norm(cpu->scratch.place[MR_X] + r * n_embd,
+                          cpu->scratch.place[MR_RESIDUAL] + r * n_embd, n_embd, w->weight, w->bias,
+                          cpu->config->layer_norm_epsilon);
+}
 
-    multiply(s->inner, s->normed, layer->fc_in, n_rows, c->n_inner, c->n_embd);
-    mr_cpu_add_bias(s->inner, n, n_inner, layer->fc_in_bias);
-    mr_cpu_gelu(s->inner, n * n_inner);
-    show(cpu, n_layer, MR_CPU_INNER, n_rows, c->n_inner, s->inner);
-    float *fed = s->attended; // free again
-    multiply(fed, s->inner, layer->fc_out, n_rows, c->n_embd, c->n_inner);
-    mr_cpu_add_bias(fed, n, n_embd, layer->fc_out_bias);
-
-    for (size_t i = 0; i < n * n_embd; i++)
-        s->x[i] = s->mixed[i] + fed[i] + s->x[i];
+// The items of a block, or of the tail, in their order.
+static void run_items(struct mr_cpu *cpu, struct pass *p)
+{
+    const struct mr_list *list = mr_items_of(cpu->config, p->layer);
+    for (int i = 0; i < list->count; i++) {
+        const struct mr_item *item = &list->items[i];
+        const struct weights *w = weights_of(cpu, p->layer, i);
+        if (item->kind == MR_NORM)
+            run_norm(cpu, w, p);
+        else if (item->kind == MR_ATTEND)
+            run_attend(cpu, p, cpu->scratch.place[item->to]);
+        else
+            run_linear(cpu, item, w, p);
+        if (cpu->see && (item->to == MR_X || item->to == MR_ATTENTION || item->to == MR_HIDDEN))
+            cpu->see(cpu->see_arg, p->layer, i, p->n_rows,
+                     mr_axis_length(cpu->config, mr_place_axis(item->to)),
+                     cpu->scratch.place[item->to]);
+    }
+    add_pending(cpu, p);
 }
 
 // Writes the logits of the rows that want them and returns how many there were.
 static int write_logits(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows,
                         float *logits)
 {
-    const struct mr_config *c = cpu->config;
-    struct scratch *s = &cpu->scratch;
-    size_t n_embd = (size_t)c->n_embd;
-    int wanted = 0;
+    float *x = cpu->scratch.place[MR_RESIDUAL];
+    size_t n_embd = (size_t)cpu->config->n_embd;
+    struct pass p = {.layer = cpu->config->n_layer, .logits = logits};
     for (int r = 0; r < n_rows; r++) {
-        if (rows[r].want_logits)
-            mr_cpu_layer_norm(s->normed + (size_t)wanted++ * n_embd, s->x + (size_t)r * n_embd,
-                              n_embd, cpu->ln_f_gain, cpu->ln_f_bias, c->layer_norm_epsilon);
+        if (rows[r].want_logits && p.n_rows++ < r)
+            memcpy(x + (size_t)(p.n_rows - 1) * n_embd, x + (size_t)r * n_embd, n_embd * sizeof *x);
     }
-    show(cpu, c->n_layer, MR_CPU_FINAL, wanted, c->n_embd, s->normed);
-    if (wanted > 0) {
-        multiply(logits, s->normed, cpu->head, wanted, c->vocab_size, c->n_embd);
-        mr_cpu_add_bias(logits, (size_t)wanted, (size_t)c->vocab_size, cpu->head_bias);
+    if (p.n_rows > 0)
+        run_items(cpu, &p);
+    return p.n_rows;
+}
+
+// The sum of the tables' rows. In range: the types were checked when the checkpoint was opened, the
+// token by our caller.
+static void embed(struct mr_cpu *cpu, int token, int position, float *x)
+{
+    size_t n = (size_t)cpu->config->n_embd;
+    for (int t = 0; t < cpu->arch->tables.count; t++) {
+        int row = cpu->arch->tables.items[t].by == MR_BY_TOKEN ? token : position;
+        float *to = t == 0 ? x : cpu->scratch.row;
+        (void)mr_tensor_read_f32(cpu->tables[t], (size_t)row * n, n, to);
+        for (size_t i = 0; t > 0 && i < n; i++)
+            x[i] += to[i];
     }
-    return wanted;
 }
 
 // Runs at most MAX_ROWS rows, all of them checked and with room in the caches.
@@ -461,19 +498,19 @@ static int run_rows(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *row
 {
     const struct mr_config *c = cpu->config;
     struct scratch *s = &cpu->scratch;
-    size_t n_embd = (size_t)c->n_embd;
     for (int r = 0; r < n_rows; r++) {
         struct sequence *seq = &cpu->sequences[rows[r].seq];
         s->position[r] = seq->length++;
         seq->pending--;
-        // In range: the type was checked when the checkpoint was opened, the token by our caller.
-        (void)mr_tensor_read_f32(cpu->embedding, (size_t)rows[r].token * n_embd, n_embd,
-                                 s->x + (size_t)r * n_embd);
+        embed(cpu, rows[r].token, s->position[r],
+              s->place[MR_RESIDUAL] + (size_t)r * (size_t)c->n_embd);
         mr_cpu_rotary_angles(s->sincos + (size_t)r * (size_t)c->rotary_dim, cpu->frequencies,
                              c->rotary_dim, s->position[r]);
     }
-    for (int l = 0; l < c->n_layer; l++)
-        run_layer(cpu, l, n_rows, rows);
+    for (int l = 0; l < c->n_layer; l++) {
+        struct pass p = {.layer = l, .n_rows = n_rows, .rows = rows};
+        run_items(cpu, &p);
+    }
     return write_logits(cpu, n_rows, rows, logits);
 }
 

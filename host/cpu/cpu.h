@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `cpu:` reference: GPT-J in fp32 on the checkpoint, matrix products by OpenBLAS. It follows
-// Hugging Face's modeling_gptj; everything else in the project is measured against it.
+// The `cpu:` reference: a model in fp32 on the checkpoint, matrix products by OpenBLAS. It walks
+// the items of the model's description (host/model/model.h) as Hugging Face's modeling files
+// compute them; everything else in the project is measured against it.
 //
 // One struct mr_cpu is used by one thread at a time. OpenBLAS itself runs threads
 // (OPENBLAS_NUM_THREADS); the last bits of a result may depend on their number, on the processor
@@ -19,11 +20,12 @@ struct mr_cpu;
 // NULL.
 int mr_cpu_open(struct mr_cpu **cpu, const struct mr_checkpoint *checkpoint, struct mr_error *err);
 
-// The same with weights from elsewhere: find(arg, layer, name) gives the tensor that
-// mr_checkpoint_tensor() (layer -1) or mr_checkpoint_layer_tensor() would. All are borrowed.
+// The same with weights from elsewhere: find(arg, layer, item, part) gives the tensor that
+// mr_checkpoint_item() would. All are borrowed.
 struct mr_cpu_source {
     const struct mr_config *config;
-    const struct mr_tensor *(*find)(const void *arg, int layer, const char *name);
+    const struct mr_tensor *(*find)(const void *arg, int layer, const struct mr_item *item,
+                                    enum mr_part part);
     const void *arg;
 };
 
@@ -60,17 +62,11 @@ struct mr_cpu_row {
 int mr_cpu_step(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, float *logits,
                 struct mr_error *err);
 
-// What goes into the matrices of a layer.
-enum mr_cpu_input {
-    MR_CPU_NORMED,   // LayerNorm's output [E]: q, k, v, fc_in
-    MR_CPU_ATTENDED, // attention's output [E]: out_proj
-    MR_CPU_INNER,    // GELU's output [I]: fc_out
-    MR_CPU_FINAL,    // ln_f's output [E] of the rows that want logits: lm_head; layer = n_layer
-};
-
-// Calls `see` during each step with data[rows][width], valid during the call. NULL ends it.
+// Calls `see` during each step with what goes into matrices, data[rows][width], valid during the
+// call: what item `writer` of mr_items_of(config, layer) has written (a norm, attention, or a
+// matrix to HIDDEN). Of the tail (layer n_layer) these are the rows that want logits. NULL ends it.
 void mr_cpu_observe(struct mr_cpu *cpu,
-                    void (*see)(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
+                    void (*see)(void *arg, int layer, int writer, int rows, int width,
                                 const float *data),
                     void *arg);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The element-wise operations of GPT-J in fp32, as Hugging Face's modeling_gptj defines them.
+// The element-wise operations in fp32, as Hugging Face's modeling_gptj defines them.
 #ifndef MILLRACE_CPU_CPU_MATH_H
 #define MILLRACE_CPU_CPU_MATH_H
 

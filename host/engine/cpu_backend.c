@@ -61,9 +61,10 @@ static void close_backend(struct mr_backend *b)
 
 static const struct mr_backend_ops ops = {seq_new, seq_free, step, stats, close_backend};
 
-static const struct mr_tensor *find_unpacked(const void *unpacked, int layer, const char *name)
+static const struct mr_tensor *find_unpacked(const void *unpacked, int layer,
+                                             const struct mr_item *item, enum mr_part part)
 {
-    return mr_unpacked_find(unpacked, layer, name);
+    return mr_unpacked_item(unpacked, layer, item, part);
 }
 
 int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *packed,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/num.h"
 #include "device/configs.h"
 #include "engine/deal.h"
 #include "engine/program.h"
@@ -35,6 +36,7 @@ struct engine {
     struct seq *seqs;
     float *rotary; // [n_positions][rot_floats]
     float *emb;    // [d], zero beyond n_embd
+    float *row;    // [n_embd]: of a table
     struct mr_backend_stats stats;
     uint8_t *dealt[64]; // host copies where the device maps them
 };
@@ -48,15 +50,16 @@ void mr_engine_limits(const struct mr_geometry *g, const struct mr_config *model
                       struct mr_engine_limit limits[MR_ENGINE_LIMITS])
 {
     struct mr_dims d = mr_dims_of(model);
+    struct mr_program_places places = mr_program_places(model);
     const struct mr_engine_limit all[MR_ENGINE_LIMITS] = {
         {"n_embd (padded)", d.d, g->d_max},
         {"attention width", d.w, g->w_max},
         {"rotary_dim (padded)", d.rot_floats, g->rot_max},
-        {"activation words", mr_program_act_words(&d), g->act_words},
-        {"q/k/v words", mr_program_qkv_words(&d), g->qkv_words},
+        {"activation words", places.act_words, g->act_words},
+        {"q/k/v words", places.qkv_words, g->qkv_words},
         {"n_positions", model->n_positions, g->ctx_max},
         {"scores of one head", model->n_positions, g->scores},
-        {"blocks of the longest contraction", (d.f > d.w ? d.f : d.w) / 32, g->ring / 2},
+        {"blocks of the longest contraction", d.longest / 32, g->ring / 2},
         {"n_head", model->n_head, g->w_max / 64},
         {"head_dim (padded)", d.head_lanes, MR_HEAD_LANES_MAX},
         {"row slots", two_pass ? 2 : 1, g->t},
@@ -211,19 +214,35 @@ static int write_descriptor(struct engine *e, int n_rows, int head, struct mr_er
     return mr_device_write(e->dev, e->desc_addr, w, sizeof w, err);
 }
 
+// e->emb = the sum of the tables' rows, in fp32.
+static int look_up(struct engine *e, int token, int position, struct mr_error *err)
+{
+    const struct mr_list *tables = &mr_arch_of(&e->base.config)->tables;
+    size_t n = (size_t)e->base.config.n_embd;
+    for (int t = 0; t < tables->count; t++) {
+        const struct mr_tensor *table = mr_packed_table(e->packed, t);
+        int row = tables->items[t].by == MR_BY_TOKEN ? token : position;
+        float *to = t == 0 ? e->emb : e->row;
+        if (mr_tensor_read_f32(table, (size_t)row * n, n, to) < 0)
+            return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read", table->name, row);
+        for (size_t i = 0; t > 0 && i < n; i++)
+            e->emb[i] = mr_fadd(e->emb[i], to[i]);
+    }
+    return 0;
+}
+
 static int write_row(struct engine *e, int i, const struct mr_row *row, bool continues,
                      struct mr_error *err)
 {
     const struct mr_program *p = &e->prog[1];
-    const struct mr_tensor *emb = &e->packed->embedding;
-    size_t n = (size_t)e->base.config.n_embd;
     struct seq *s = &e->seqs[row->seq];
     uint32_t table[4] = {(uint32_t)row->seq * e->kv_seq, (uint32_t)s->pos,
                          (uint32_t)row->want_logits | (uint32_t)continues << 1, 0};
-    if (mr_tensor_read_f32(emb, (size_t)row->token * n, n, e->emb) < 0)
-        return mr_fail(err, MR_ERR_FORMAT, "%s: row %d cannot be read", emb->name, row->token);
+    int rc = look_up(e, row->token, s->pos, err);
+    if (rc < 0)
+        return rc;
     size_t rot = (size_t)p->rot_beats * BEAT, res = (size_t)p->res_beats * BEAT;
-    int rc = mr_device_write(e->dev, e->input_addr + 16 * (uint64_t)i, table, sizeof table, err);
+    rc = mr_device_write(e->dev, e->input_addr + 16 * (uint64_t)i, table, sizeof table, err);
     if (rc == 0)
         rc =
             mr_device_write(e->dev, e->input_addr + (uint64_t)p->rot_off * BEAT + (uint64_t)i * rot,
@@ -360,6 +379,7 @@ static void engine_close(struct mr_backend *b)
     free(e->seqs);
     free(e->rotary);
     free(e->emb);
+    free(e->row);
     free(e);
 }
 
@@ -392,9 +412,10 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
         rc = mr_engine_fits(g, mr_device_info(dev)->config, &packed->config, opt->two_pass, err);
     if (rc == 0) {
         e->seqs = calloc((size_t)opt->max_seqs, sizeof *e->seqs);
-        e->rotary = malloc((size_t)positions * (size_t)d.rot_floats * sizeof(float));
+        e->rotary = malloc(((size_t)positions * (size_t)d.rot_floats + 1) * sizeof(float));
         e->emb = calloc((size_t)d.d, sizeof(float));
-        if (!e->seqs || !e->rotary || !e->emb)
+        e->row = calloc((size_t)d.d, sizeof(float));
+        if (!e->seqs || !e->rotary || !e->emb || !e->row)
             rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the engine's tables");
     }
     for (int i = 0; rc == 0 && i < positions; i++)

@@ -6,196 +6,283 @@
 
 #include "cmodel/num.h"
 #include "common/error.h"
+#include "engine/depend.h"
 
-// Semaphores. Each is waited for by one queue.
-enum {
-    S_VEC_LOADED, // reader -> LAYERNORM
-    S_VEC_FREE,   // LAYERNORM -> reader
-    S_X,          // LAYERNORM -> q and lm_head
-    S_K,          // k -> STORE_KV
-    S_V,          // v -> STORE_KV
-    S_KV,         // STORE_KV V (after K, same queue) -> ATTEND
-    S_PM,         // PM_LOAD -> v
-    S_HIDDEN,     // fc_in -> fc_out
-    S_FC_OUT,     // fc_out -> out_proj: same residual rows
-    S_ATTEND,     // ATTEND -> out_proj
-    S_RES,        // out_proj -> LAYERNORM
-    S_ROWS,       // LOAD_ROWS -> PM_LOAD
-    S_LAST,       // last result -> END
-};
+// ---- places ------------------------------------------------------------------------------------
 
-// Commands are appended to a program whose array was allocated large enough by the builder.
-static struct mr_command *add(struct mr_program *p, unsigned op, unsigned wait, unsigned signal)
+static bool in_qkv(enum mr_place place)
 {
-    struct mr_command *c = &p->cmds[p->count++];
-    *c = (struct mr_command){{0}};
-    mr_command_set(c, MR_F_CMD_OPCODE, op);
-    mr_command_set(c, MR_F_CMD_WAIT, wait);
-    mr_command_set(c, MR_F_CMD_SIGNAL, signal);
-    return c;
+    return place == MR_Q || place == MR_K || place == MR_V;
 }
 
-static unsigned bit(int s)
+static bool in_activation(enum mr_place place)
 {
-    return 1u << s;
+    return place == MR_X || place == MR_ATTENTION || place == MR_HIDDEN;
 }
+
+struct mr_program_places mr_program_places(const struct mr_config *c)
+{
+    struct mr_dims d = mr_dims_of(c);
+    struct mr_program_places p = {0};
+    bool placed[MR_PLACES] = {false};
+    int slots = 0;
+    for (int layer = c->n_layer - 1; layer <= c->n_layer; layer++) {
+        const struct mr_list *list = mr_items_of(c, layer);
+        for (int i = 0; i < list->count; i++) {
+            enum mr_place to = list->items[i].to;
+            int length = mr_axis_padded(&d, mr_place_axis(to));
+            if (placed[to])
+                continue;
+            placed[to] = true;
+            p.base[to] = in_qkv(to) ? p.qkv_words : in_activation(to) ? p.act_words : 0;
+            p.slot[to] = in_activation(to) ? slots++ : 0;
+            p.qkv_words += in_qkv(to) ? length / 64 : 0;
+            p.act_words += in_activation(to) ? length / 32 : 0;
+        }
+    }
+    return p;
+}
+
+// ---- commands ----------------------------------------------------------------------------------
 
 struct builder {
     struct mr_program *p;
     const struct mr_config *c;
     struct mr_dims d;
+    struct mr_program_places places;
+    struct mr_depend *depend;
     enum mr_format layers;
-    int attn_base, hidden_base; // activation memory words; x is at 0
+    int stream;  // items of the weight stream so far
+    bool loaded; // the prefix maxima of this block
+    int rc;      // first failure
+    struct mr_error *err;
 };
 
-static void stream_vec(struct builder *b, unsigned wait)
+static unsigned bit(int memory)
 {
-    struct mr_command *c = add(b->p, MR_OP_STREAM_VEC, wait, bit(S_VEC_LOADED));
-    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)b->d.d);
+    return 1u << memory;
 }
 
-static void layernorm(struct builder *b, unsigned wait, bool last)
+static unsigned place(enum mr_place place)
+{
+    return bit(MR_MEM_PLACES + (int)place);
+}
+
+// Commands are appended to a program whose array was allocated large enough by the builder.
+static struct mr_command *add(struct builder *b, unsigned op, unsigned reads, unsigned writes)
+{
+    struct mr_command *c = &b->p->cmds[b->p->count++];
+    *c = (struct mr_command){{0}};
+    mr_command_set(c, MR_F_CMD_OPCODE, op);
+    if (b->rc == 0)
+        b->rc = mr_depend_note(b->depend, b->p->cmds, b->p->count - 1, reads, writes, b->err);
+    return c;
+}
+
+// Without semaphores: the ring's space holds the reader back.
+static void stream_tiles(struct builder *b, const struct mr_stream_item *it)
+{
+    struct mr_command *c = &b->p->cmds[b->p->count++];
+    *c = (struct mr_command){{0}};
+    mr_command_set(c, MR_F_CMD_OPCODE, MR_OP_STREAM_TILES);
+    mr_command_set(c, MR_F_STREAM_TILES_KBLOCKS, (uint32_t)it->k / 32);
+    mr_command_set(c, MR_F_STREAM_TILES_FP4, it->format == MR_FORMAT_MXFP4);
+    mr_command_set(c, MR_F_STREAM_TILES_BIAS, it->bias);
+    mr_command_set(c, MR_F_STREAM_TILES_COLS, (uint32_t)it->cols);
+}
+
+static void load_rows(struct builder *b)
+{
+    const struct mr_program *p = b->p;
+    struct mr_command *c = add(b, MR_OP_LOAD_ROWS, 0, bit(MR_MEM_ROWS) | place(MR_RESIDUAL));
+    mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)p->table_off);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)p->rot_off);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->res_off);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, (uint32_t)p->res_beats);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->rot_beats);
+}
+
+// Once a block, before the first command that waits for another: it runs ahead.
+static void load_maxima(struct builder *b, int layer)
+{
+    if (b->loaded || layer == b->c->n_layer)
+        return;
+    struct mr_command *c = add(b, MR_OP_PM_LOAD, bit(MR_MEM_ROWS), bit(MR_MEM_MAXIMA));
+    mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
+    mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)b->d.w / 64);
+    b->loaded = true;
+}
+
+static void norm(struct builder *b, int layer, const struct mr_item *item)
 {
     struct mr_ln_const k = mr_ln_consts(b->c->n_embd, b->c->layer_norm_epsilon);
-    struct mr_command *c = add(b->p, MR_OP_LAYERNORM, wait | bit(S_VEC_LOADED),
-                               bit(S_X) | (last ? 0 : bit(S_VEC_FREE)));
+    struct mr_command *c = add(b, MR_OP_STREAM_VEC, 0, bit(MR_MEM_VECTORS));
+    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)b->d.d);
+    load_maxima(b, layer);
+    c = add(b, MR_OP_LAYERNORM, bit(MR_MEM_ROWS) | bit(MR_MEM_VECTORS) | place(item->from),
+            place(item->to));
+    mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)b->places.base[item->to]);
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)b->d.d / 32);
     mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
-    mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, MR_SLOT_X);
-    mr_command_set(c, MR_F_LAYERNORM_LOGIT_ROWS, last);
+    mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, (uint32_t)b->places.slot[item->to]);
+    mr_command_set(c, MR_F_LAYERNORM_LOGIT_ROWS, layer == b->c->n_layer);
     mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
 }
 
-// STREAM_TILES and MATMUL of one matrix; the caller sets what is special about its epilogue.
-static struct mr_command *matmul(struct builder *b, int index, int src_base, int src_slot, int dst,
-                                 unsigned wait, unsigned signal)
+static void store_kv(struct builder *b, int layer, enum mr_place from)
 {
-    struct mr_stream_item it = mr_stream_item(b->c, b->layers, index);
-    struct mr_command *s = add(b->p, MR_OP_STREAM_TILES, 0, 0);
-    mr_command_set(s, MR_F_STREAM_TILES_KBLOCKS, (uint32_t)it.k / 32);
-    mr_command_set(s, MR_F_STREAM_TILES_FP4, it.format == MR_FORMAT_MXFP4);
-    mr_command_set(s, MR_F_STREAM_TILES_BIAS, it.bias);
-    mr_command_set(s, MR_F_STREAM_TILES_COLS, (uint32_t)it.cols);
-    struct mr_command *c = add(b->p, MR_OP_MATMUL, wait, signal);
-    mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)src_base);
-    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)src_slot);
-    mr_command_set(c, MR_F_MATMUL_KBLOCKS, (uint32_t)it.k / 32);
-    mr_command_set(c, MR_F_MATMUL_COLS, (uint32_t)it.cols);
-    mr_command_set(c, MR_F_MATMUL_DST, (uint32_t)dst);
-    mr_command_set(c, MR_F_MATMUL_BIAS, it.bias);
-    mr_command_set(c, MR_F_MATMUL_FP4, it.format == MR_FORMAT_MXFP4);
-    return c;
-}
-
-static void rotate(const struct builder *b, struct mr_command *c)
-{
-    mr_command_set(c, MR_F_MATMUL_ROTARY, 1);
-    mr_command_set(c, MR_F_MATMUL_ROTARY_DIM, (uint32_t)b->c->rotary_dim);
-    mr_command_set(c, MR_F_MATMUL_HEAD_LANES, (uint32_t)b->d.head_lanes);
-}
-
-static void store_kv(struct builder *b, int layer, bool is_v)
-{
-    struct mr_command *c = add(b->p, MR_OP_STORE_KV, bit(is_v ? S_V : S_K), is_v ? bit(S_KV) : 0);
+    unsigned reads = bit(MR_MEM_ROWS) | place(from);
+    struct mr_command *c =
+        add(b, MR_OP_STORE_KV, reads | (from == MR_V ? bit(MR_MEM_MAXIMA) : 0), bit(MR_MEM_KV));
     mr_command_set(c, MR_F_STORE_KV_LAYER, (uint32_t)layer);
-    mr_command_set(c, MR_F_STORE_KV_SRC_BASE, (uint32_t)(b->d.w / 64 * (is_v ? 2 : 1)));
+    mr_command_set(c, MR_F_STORE_KV_SRC_BASE, (uint32_t)b->places.base[from]);
     mr_command_set(c, MR_F_STORE_KV_WBEATS, (uint32_t)b->d.w / 64);
-    mr_command_set(c, MR_F_STORE_KV_IS_V, is_v);
+    mr_command_set(c, MR_F_STORE_KV_IS_V, from == MR_V);
 }
 
-static void attend(struct builder *b, int layer)
+static void attend(struct builder *b, int layer, const struct mr_item *item)
 {
     float scale = (float)(1.4426950408889634 / sqrt((double)b->c->head_dim)); // log2(e) / sqrt(d)
-    struct mr_command *c = add(b->p, MR_OP_ATTEND, bit(S_KV), bit(S_ATTEND));
+    unsigned reads = bit(MR_MEM_ROWS) | bit(MR_MEM_MAXIMA) | bit(MR_MEM_KV) | place(item->from);
+    load_maxima(b, layer);
+    struct mr_command *c = add(b, MR_OP_ATTEND, reads, place(item->to));
     mr_command_set(c, MR_F_ATTEND_LAYER, (uint32_t)layer);
     mr_command_set(c, MR_F_ATTEND_HEADS, (uint32_t)b->c->n_head);
     mr_command_set(c, MR_F_ATTEND_HEAD_BEATS, (uint32_t)b->d.head_lanes / 64);
     mr_command_set(c, MR_F_ATTEND_SCALE, mr_bits(scale));
-    mr_command_set(c, MR_F_ATTEND_DST_BASE, (uint32_t)b->attn_base);
-    mr_command_set(c, MR_F_ATTEND_DST_SLOT, MR_SLOT_ATTENTION);
+    mr_command_set(c, MR_F_ATTEND_Q_BASE, (uint32_t)b->places.base[item->from]);
+    mr_command_set(c, MR_F_ATTEND_DST_BASE, (uint32_t)b->places.base[item->to]);
+    mr_command_set(c, MR_F_ATTEND_DST_SLOT, (uint32_t)b->places.slot[item->to]);
 }
 
-static void add_layer(struct builder *b, int layer, bool last_without_head)
+static int destination(enum mr_place to)
 {
-    int first = 7 * layer; // the layer's LN in stream order
-    uint32_t wb = (uint32_t)b->d.w / 64;
-    stream_vec(b, layer ? bit(S_VEC_FREE) : 0);
-    struct mr_command *c = add(b->p, MR_OP_PM_LOAD, layer ? 0 : bit(S_ROWS), bit(S_PM));
-    mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
-    mr_command_set(c, MR_F_PM_LOAD_WBEATS, wb);
-    layernorm(b, layer ? bit(S_RES) : 0, false);
-
-    c = matmul(b, first + 1, 0, MR_SLOT_X, MR_DST_QKV, bit(S_X), 0);
-    rotate(b, c);
-    c = matmul(b, first + 2, 0, MR_SLOT_X, MR_DST_QKV, 0, bit(S_K));
-    mr_command_set(c, MR_F_MATMUL_DST_BASE, wb);
-    rotate(b, c);
-    store_kv(b, layer, false);
-    c = matmul(b, first + 3, 0, MR_SLOT_X, MR_DST_QKV, bit(S_PM), bit(S_V));
-    mr_command_set(c, MR_F_MATMUL_DST_BASE, 2 * wb);
-    mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, 1);
-    store_kv(b, layer, true);
-    attend(b, layer);
-
-    c = matmul(b, first + 4, 0, MR_SLOT_X, MR_DST_ACT, 0, bit(S_HIDDEN));
-    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)b->hidden_base);
-    mr_command_set(c, MR_F_MATMUL_DST_SLOT, MR_SLOT_HIDDEN);
-    mr_command_set(c, MR_F_MATMUL_GELU, 1);
-    matmul(b, first + 5, b->hidden_base, MR_SLOT_HIDDEN, MR_DST_RES, bit(S_HIDDEN), bit(S_FC_OUT));
-    c = matmul(b, first + 6, b->attn_base, MR_SLOT_ATTENTION, MR_DST_RES,
-               bit(S_FC_OUT) | bit(S_ATTEND), bit(last_without_head ? S_LAST : S_RES));
-    mr_command_set(c, MR_F_MATMUL_TRACK_EXP, 1);
+    return to == MR_RESULT     ? MR_DST_RESULT
+           : to == MR_RESIDUAL ? MR_DST_RES
+           : in_qkv(to)        ? MR_DST_QKV
+                               : MR_DST_ACT;
 }
 
-int mr_program_act_words(const struct mr_dims *d)
+// Is a LayerNorm the next item that touches the residual? Behind a block comes another, or the
+// tail, and both begin with the same kind of item in this respect.
+static bool norm_follows(const struct mr_list *list, int i)
 {
-    return (d->d + d->w + d->f) / 32;
+    for (int k = 1; k <= list->count; k++) {
+        const struct mr_item *next = &list->items[(i + k) % list->count];
+        if (next->to == MR_RESIDUAL)
+            return false;
+        if (next->kind == MR_NORM)
+            return true;
+    }
+    return false;
 }
 
-int mr_program_qkv_words(const struct mr_dims *d)
+static void matrix(struct builder *b, const struct mr_stream_item *it)
 {
-    return 3 * d->w / 64;
+    const struct mr_item *item = it->item;
+    unsigned reads = bit(MR_MEM_ROWS) | place(item->from), writes = place(item->to);
+    if (item->to == MR_RESIDUAL)
+        reads |= writes;
+    if (item->to == MR_V) { // with the prefix maxima, which it carries on
+        reads |= bit(MR_MEM_MAXIMA);
+        writes |= bit(MR_MEM_MAXIMA);
+    }
+    load_maxima(b, it->layer);
+    stream_tiles(b, it);
+    struct mr_command *c = add(b, MR_OP_MATMUL, reads, writes);
+    mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)b->places.base[item->from]);
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)b->places.slot[item->from]);
+    mr_command_set(c, MR_F_MATMUL_KBLOCKS, (uint32_t)it->k / 32);
+    mr_command_set(c, MR_F_MATMUL_COLS, (uint32_t)it->cols);
+    mr_command_set(c, MR_F_MATMUL_DST, (uint32_t)destination(item->to));
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)b->places.base[item->to]);
+    mr_command_set(c, MR_F_MATMUL_DST_SLOT, (uint32_t)b->places.slot[item->to]);
+    mr_command_set(c, MR_F_MATMUL_BIAS, it->bias);
+    mr_command_set(c, MR_F_MATMUL_FP4, it->format == MR_FORMAT_MXFP4);
+    mr_command_set(c, MR_F_MATMUL_GELU, item->epilogue == MR_GELU_NEW);
+    mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, item->to == MR_V);
+    mr_command_set(c, MR_F_MATMUL_TRACK_EXP,
+                   item->to == MR_RESIDUAL &&
+                       norm_follows(mr_items_of(b->c, it->layer), it->index));
+    mr_command_set(c, MR_F_MATMUL_LOGIT_ROWS, it->layer == b->c->n_layer);
+    if (item->epilogue == MR_ROTARY) {
+        mr_command_set(c, MR_F_MATMUL_ROTARY, 1);
+        mr_command_set(c, MR_F_MATMUL_ROTARY_DIM, (uint32_t)b->c->rotary_dim);
+        mr_command_set(c, MR_F_MATMUL_HEAD_LANES, (uint32_t)b->d.head_lanes);
+    }
+    if (item->to == MR_RESULT) {
+        mr_command_set(c, MR_F_MATMUL_OUT_COLS, (uint32_t)b->c->vocab_size);
+        mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (uint32_t)b->p->out_beats);
+    }
+    if (item->to == MR_K || item->to == MR_V)
+        store_kv(b, it->layer, item->to);
+}
+
+static void add_items(struct builder *b, int layer)
+{
+    const struct mr_list *list = mr_items_of(b->c, layer);
+    b->loaded = false;
+    for (int i = 0; i < list->count; i++) {
+        const struct mr_item *item = &list->items[i];
+        if (item->kind == MR_ATTEND) {
+            attend(b, layer, item);
+            continue;
+        }
+        struct mr_stream_item it = mr_stream_item(b->c, b->layers, b->stream++);
+        if (item->kind == MR_NORM)
+            norm(b, layer, item);
+        else
+            matrix(b, &it);
+    }
+}
+
+// An item is three commands at most: STREAM_VEC, PM_LOAD and LAYERNORM, or STREAM_TILES, MATMUL and
+// STORE_KV; a block may begin with PM_LOAD.
+static int most_commands(const struct mr_config *c)
+{
+    const struct mr_arch *arch = mr_arch_of(c);
+    return c->n_layer * (3 * arch->block.count + 1) + 3 * arch->tail.count + 2;
 }
 
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                      bool head, struct mr_error *err)
 {
-    struct mr_dims d = mr_dims_of(c);
-    struct builder b = {p, c, d, layers, d.d / 32, (d.d + d.w) / 32};
+    struct builder b = {.p = p,
+                        .c = c,
+                        .d = mr_dims_of(c),
+                        .places = mr_program_places(c),
+                        .layers = layers,
+                        .err = err};
     *p = (struct mr_program){
-        .capacity = 20 * c->n_layer + 8,
-        .act_words = mr_program_act_words(&d),
-        .qkv_words = mr_program_qkv_words(&d),
-        .res_beats = d.d / 16,
-        .rot_beats = d.rot_floats / 16,
+        .capacity = most_commands(c),
+        .act_words = b.places.act_words,
+        .qkv_words = b.places.qkv_words,
+        .res_beats = b.d.d / 16,
+        .rot_beats = b.d.rot_floats / 16,
         .rot_off = MR_PROGRAM_ROWS / 4,
         .out_beats = (c->vocab_size + 15) / 16,
     };
     p->res_off = p->rot_off + MR_PROGRAM_ROWS * p->rot_beats;
     p->cmds = malloc((size_t)p->capacity * sizeof *p->cmds);
-    if (!p->cmds)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands", p->capacity);
-    struct mr_command *load = add(p, MR_OP_LOAD_ROWS, 0, bit(S_ROWS));
-    mr_command_set(load, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)p->table_off);
-    mr_command_set(load, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)p->rot_off);
-    mr_command_set(load, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->res_off);
-    mr_command_set(load, MR_F_LOAD_ROWS_RES_BEATS, (uint32_t)p->res_beats);
-    mr_command_set(load, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->rot_beats);
-    for (int l = 0; l < c->n_layer; l++)
-        add_layer(&b, l, !head && l == c->n_layer - 1);
-    if (head) {
-        stream_vec(&b, bit(S_VEC_FREE));
-        layernorm(&b, bit(S_RES), true);
-        struct mr_command *h =
-            matmul(&b, 7 * c->n_layer + 1, 0, MR_SLOT_X, MR_DST_RESULT, bit(S_X), bit(S_LAST));
-        mr_command_set(h, MR_F_MATMUL_LOGIT_ROWS, 1);
-        mr_command_set(h, MR_F_MATMUL_OUT_COLS, (uint32_t)c->vocab_size);
-        mr_command_set(h, MR_F_MATMUL_OUT_STRIDE, (uint32_t)p->out_beats);
+    b.depend = mr_depend_new(p->capacity);
+    if (!p->cmds || !b.depend) {
+        mr_depend_free(b.depend);
+        mr_program_free(p);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands",
+                       most_commands(c));
     }
-    add(p, MR_OP_END, bit(S_LAST), 0);
-    return 0;
+    load_rows(&b);
+    for (int l = 0; l < c->n_layer + head; l++)
+        add_items(&b, l);
+    (void)add(&b, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
+    if (b.rc == 0)
+        b.rc = mr_depend_check(b.depend, err);
+    mr_depend_free(b.depend);
+    if (b.rc < 0)
+        mr_program_free(p);
+    return b.rc;
 }
 
 void mr_program_free(struct mr_program *p)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-J as a device program (docs/commands.md): compiled once per model, free of geometry.
+// A model as a device program (docs/commands.md): compiled once from the model's description, free
+// of geometry.
 #ifndef MILLRACE_ENGINE_PROGRAM_H
 #define MILLRACE_ENGINE_PROGRAM_H
 
@@ -18,13 +19,19 @@ struct mr_program {
 
 enum { MR_PROGRAM_ROWS = 512 }; // room for rows in the input window: the largest T
 
-// head: with ln_f and lm_head, logits to the result window; else the KV store is all that is left.
+// head: with the items behind the last block, whose result goes to the result window; else the KV
+// store is all that is left.
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                      bool head, struct mr_error *err);
-
-// Words of activation and q/k/v memory that a row slot needs.
-int mr_program_act_words(const struct mr_dims *d);
-int mr_program_qkv_words(const struct mr_dims *d);
 void mr_program_free(struct mr_program *p);
+
+// Where a row slot has the places of items, in words of their memory, and the row-maximum slot of
+// those in activation memory. They lie in the order in which items write them first.
+struct mr_program_places {
+    int base[MR_PLACES], slot[MR_PLACES];
+    int act_words, qkv_words; // in all
+};
+
+struct mr_program_places mr_program_places(const struct mr_config *c);
 
 #endif

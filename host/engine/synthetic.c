@@ -82,7 +82,9 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enu
                         uint64_t seed, struct mr_error *err)
 {
     size_t stream = (size_t)mr_stream_beats(c, format, 1) * MR_BEAT;
-    size_t table = (size_t)c->vocab_size * (size_t)c->n_embd;
+    bool positions = mr_arch_positions(mr_arch_of(c)) != NULL;
+    size_t words = (size_t)c->vocab_size * (size_t)c->n_embd;
+    size_t table = words + (positions ? (size_t)c->n_positions * (size_t)c->n_embd : 0);
     *packed = (struct mr_packed){.config = *c, .format = format, .stream_bytes = stream};
     size_t bytes = (stream + table * 2 + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     uint8_t *memory = aligned_alloc(HUGE_PAGE, bytes);
@@ -106,48 +108,55 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enu
         .dtype = MR_DTYPE_BF16,
         .rank = 2,
         .shape = {c->vocab_size, c->n_embd},
-        .count = table,
+        .count = words,
         .data = out,
-        .bytes = 2 * table,
+        .bytes = 2 * words,
     };
+    if (positions) {
+        packed->positions = packed->embedding;
+        packed->positions.shape[0] = c->n_positions;
+        packed->positions.count = table - words;
+        packed->positions.data = out + 2 * words;
+        packed->positions.bytes = 2 * (table - words);
+    }
     return 0;
+}
+
+static const struct mr_config *find_preset(const char *name, size_t size)
+{
+    const struct mr_arch *arch;
+    for (int i = 0; (arch = mr_arch_at(i)); i++)
+        if (arch->preset_name && strlen(arch->preset_name) == size &&
+            strncmp(arch->preset_name, name, size) == 0)
+            return arch->preset;
+    return NULL;
 }
 
 int mr_synthetic_parse(const char *text, struct mr_config *config, uint64_t *seed_out,
                        struct mr_error *err)
 {
-    struct mr_config c = {
-        .vocab_size = 50400,
-        .n_positions = 2048,
-        .n_embd = 4096,
-        .n_layer = 28,
-        .n_head = 16,
-        .head_dim = 256,
-        .rotary_dim = 64,
-        .n_inner = 16384,
-        .layer_norm_epsilon = 1e-5f,
-        .bos_token_id = 50256,
-        .eos_token_id = 50256,
-    };
+    size_t n = strcspn(text, ",");
+    const struct mr_config *preset = find_preset(text, n);
+    struct mr_config c = preset ? *preset : (struct mr_config){0};
     long layers = c.n_layer, vocab = c.vocab_size, seed = 1;
     const struct {
         const char *key;
         long high;
         long *out;
-    } keys[] = {{",layers=", 28, &layers}, {",vocab=", 50400, &vocab}, {",seed=", 1000000, &seed}};
+    } keys[] = {
+        {",layers=", layers, &layers}, {",vocab=", vocab, &vocab}, {",seed=", 1000000, &seed}};
     bool given[sizeof keys / sizeof *keys] = {false};
-    const char *p = text;
-    bool ok = strncmp(p, "gptj-6b", 7) == 0;
-    p += ok ? 7 : 0;
+    const char *p = text + n;
+    bool ok = preset;
     while (ok && *p) {
         ok = false;
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            size_t n = strlen(keys[i].key);
-            if (strncmp(p, keys[i].key, n) != 0)
+            size_t length = strlen(keys[i].key);
+            if (strncmp(p, keys[i].key, length) != 0)
                 continue;
             char *end;
-            long v = strtol(p + n, &end, 10);
-            ok = end != p + n && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0) &&
+            long v = strtol(p + length, &end, 10);
+            ok = end != p + length && v >= 1 && v <= keys[i].high && (*end == ',' || *end == 0) &&
                  !given[i];
             given[i] = true;
             *keys[i].out = v;

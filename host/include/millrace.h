@@ -42,7 +42,7 @@ struct mr_model;
 
 enum mr_weight_format {
     MR_WEIGHTS_MXINT8, // OCP MXINT8: 8.25 bits a weight
-    MR_WEIGHTS_MXFP4,  // layer matrices in OCP MXFP4 (4.25 bits), lm_head in MXINT8
+    MR_WEIGHTS_MXFP4,  // layer matrices in OCP MXFP4 (4.25 bits), the head's in MXINT8
 };
 
 struct mr_load_options {
@@ -121,7 +121,7 @@ int mr_model_unpack(const struct mr_model *model, const char *dir, struct mr_err
 
 // How far a packed matrix is from the checkpoint's, in the checkpoint's units.
 struct mr_quality {
-    char name[48]; // "transformer.h.0.attn.q_proj"
+    char name[48]; // of the tensor without ".weight"
     enum mr_weight_format format;
     int rows, cols;
     double rms_weight, rms_error, largest_error;

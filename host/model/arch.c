@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The architectures that are known, and what their lists must satisfy.
+#include "model/arch.h"
+
 #include <string.h>
 
-#include "model/model.h"
+#include "model/gptj.h"
 
 enum { ROOM = 16, LONGEST_NAME = 40 };
 
@@ -27,6 +29,12 @@ const struct mr_arch *mr_arch_find(const char *type)
 const struct mr_arch *mr_arch_of(const struct mr_config *config)
 {
     return config->arch ? config->arch : known[0];
+}
+
+const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
+{
+    const struct mr_arch *arch = mr_arch_of(c);
+    return layer < c->n_layer ? &arch->block : &arch->tail;
 }
 
 // What is wrong with item i, or NULL.

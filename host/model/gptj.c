@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-J (Hugging Face's modeling_gptj): a parallel block. One LayerNorm feeds attention and
 // feed-forward, and both results are added to the residual.
-#include "model/model.h"
+#include "model/gptj.h"
 
 static const struct mr_config_key keys[] = {
     {"vocab_size", MR_KEY(vocab_size), MR_MAX_VOCAB, MR_REQUIRED},

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
-{
-    const struct mr_arch *arch = mr_arch_of(c);
-    return layer < c->n_layer ? &arch->block : &arch->tail;
-}
-
 enum mr_axis mr_place_axis(enum mr_place place)
 {
     switch (place) {

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/error.h"
 #include "model/config.h"
 
 // ---- items -------------------------------------------------------------------------------------
@@ -117,24 +116,7 @@ struct mr_arch {
     const struct mr_config *preset;
 };
 
-extern const struct mr_arch mr_arch_gptj;
-
-// ---- registry ----------------------------------------------------------------------------------
-
-// Adds an architecture to those that the library comes with, for the rest of the process, before
-// other threads use it. MR_ERR_USAGE, with what is wrong, if its lists contradict what is said
-// above, if its type is known already, or if the registry is full.
-int mr_arch_register(const struct mr_arch *arch, struct mr_error *err);
-
-// By model_type, or NULL.
-const struct mr_arch *mr_arch_find(const char *type);
-const struct mr_arch *mr_arch_at(int index); // NULL beyond the last
-const struct mr_arch *mr_arch_of(const struct mr_config *config);
-
 // ---- what follows from the lists ---------------------------------------------------------------
-
-// The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block.
-const struct mr_list *mr_items_of(const struct mr_config *c, int layer);
 
 // The axis that a place lies along; Q, K, V and ATTENTION are split into heads.
 enum mr_axis { MR_AXIS_EMBD, MR_AXIS_HEADS, MR_AXIS_INNER, MR_AXIS_VOCAB };
@@ -143,6 +125,11 @@ int mr_axis_length(const struct mr_config *c, enum mr_axis axis);
 
 // The item of `list` that wrote what item i reads in `place`; -1: none of them did.
 int mr_item_writer(const struct mr_list *list, int i, enum mr_place place);
+
+enum mr_part { MR_WEIGHT, MR_BIAS, MR_PARTS };
+
+// Has the item such a tensor?
+bool mr_item_has(const struct mr_item *item, enum mr_part part);
 
 // Is there anything of it in the weight stream?
 bool mr_item_streams(const struct mr_item *item);
@@ -154,37 +141,6 @@ bool mr_item_tied(const struct mr_arch *arch, const struct mr_item *item);
 bool mr_arch_rotates(const struct mr_arch *arch);
 // The table by position, or NULL.
 const struct mr_item *mr_arch_positions(const struct mr_arch *arch);
-
-// ---- tensors -----------------------------------------------------------------------------------
-
-enum { MR_NAME = 96 };
-enum mr_part { MR_WEIGHT, MR_BIAS, MR_PARTS };
-
-// Has the item such a tensor?
-bool mr_item_has(const struct mr_item *item, enum mr_part part);
-
-// A tensor of the checkpoint.
-struct mr_tensor_spec {
-    int layer; // -1: of the model
-    const struct mr_item *item;
-    enum mr_part part;
-    int rows, cols; // as the file has it; cols = 0: a vector
-};
-
-// Tensors of the model, without those that are tied to another, and of a block.
-int mr_model_tensors(const struct mr_arch *arch);
-int mr_block_tensors(const struct mr_arch *arch);
-
-// Tensor i: those of the model in order of tables and tail, then block by block.
-struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i);
-size_t mr_tensor_specs(const struct mr_config *c);
-
-// "transformer.h.3.ln_1.weight" of GPT-J. mr_item_label() is it without the part,
-// "transformer.h.3.ln_1". Layer -1 or n_layer: of the model.
-const char *mr_tensor_name(const struct mr_config *c, int layer, const struct mr_item *item,
-                           enum mr_part part, char name[MR_NAME]);
-const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_item *item,
-                          char name[MR_NAME]);
 
 // ---- smoothing ---------------------------------------------------------------------------------
 

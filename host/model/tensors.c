@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and shapes of a model's tensors.
-#include <stdio.h>
+#include "model/tensors.h"
 
-#include "model/model.h"
+#include <stdio.h>
 
 static int parts_of(const struct mr_arch *arch, const struct mr_list *list)
 {

@@ -14,7 +14,6 @@ enum {
     SELF_LENGTH = 512,  // of a sequence, at most
     SELF_STREAMS = 32,  // sequences sampled at the same time, at most
     CHUNK = 256,        // rows a step of the reference
-    INPUTS = 3,         // of a layer: MR_CPU_NORMED, MR_CPU_ATTENDED, MR_CPU_INNER
 };
 
 #define MEMORY ((size_t)4 << 30) // for moments; half as much for keys and values
@@ -27,7 +26,8 @@ struct mr_calibration {
     size_t window;              // tokens of a sequence
     int first, layers;          // the layers whose moments are here; n_layer is the final one
     int room;                   // most layers at a time
-    struct mr_moments *moments; // [room][INPUTS]; the final input lies in place of MR_CPU_NORMED
+    int inputs;                 // of a block, or of the tail if that has more: see input_of()
+    struct mr_moments *moments; // [room][inputs]
     float *logits;
     int (*stop)(void *arg);
     void *arg;
@@ -160,24 +160,38 @@ static int read_text(struct mr_calibration *cal, struct mr_tokenizer *tokenizer,
 
 // ---- moments ----
 
-static struct mr_moments *slot(struct mr_calibration *cal, int layer, int input)
+static bool is_input(const struct mr_item *item)
 {
-    return &cal->moments[(layer - cal->first) * INPUTS + input];
+    return item->to == MR_X || item->to == MR_ATTENTION || item->to == MR_HIDDEN;
 }
 
-static void add(void *arg, int layer, enum mr_cpu_input input, int rows, int width,
-                const float *data)
+// The inputs of matrices that a list's items write, before item i.
+static int input_of(const struct mr_list *list, int i)
+{
+    int n = 0;
+    while (i-- > 0)
+        n += is_input(&list->items[i]);
+    return n;
+}
+
+static struct mr_moments *slot(struct mr_calibration *cal, int layer, int writer)
+{
+    return &cal->moments[(layer - cal->first) * cal->inputs +
+                         input_of(mr_items_of(cal->config, layer), writer)];
+}
+
+static void add(void *arg, int layer, int writer, int rows, int width, const float *data)
 {
     struct mr_calibration *cal = arg;
     if (layer < cal->first || layer >= cal->first + cal->layers)
         return;
-    struct mr_moments *m = slot(cal, layer, input == MR_CPU_FINAL ? MR_CPU_NORMED : (int)input);
+    struct mr_moments *m = slot(cal, layer, writer);
     m->rows += rows;
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < width; i++)
             m->sum[i] += data[(size_t)r * (size_t)width + (size_t)i];
     mr_blas.ssyrk(CblasRowMajor, CblasLower, CblasTrans, width, rows, 1.0F, data, width, 1.0F,
-                  m->outer, width);
+                  m->outer, m->n);
 }
 
 // Runs the tokens window by window, and collects from layer `first` on.
@@ -187,7 +201,7 @@ static int collect(struct mr_calibration *cal, int first, struct mr_error *err)
     cal->first = first;
     cal->layers = c->n_layer + 1 - first < cal->room ? c->n_layer + 1 - first : cal->room;
     bool final = first + cal->layers > c->n_layer;
-    for (int i = 0; i < cal->room * INPUTS; i++) {
+    for (int i = 0; i < cal->room * cal->inputs; i++) {
         struct mr_moments *m = &cal->moments[i];
         m->rows = 0;
         memset(m->sum, 0, (size_t)m->n * sizeof *m->sum);
@@ -221,31 +235,50 @@ static int collect(struct mr_calibration *cal, int first, struct mr_error *err)
 int mr_calibration_moments(struct mr_calibration *cal, const struct mr_stream_item *item,
                            const struct mr_moments **m, struct mr_error *err)
 {
-    int input = item->id == MR_T_OUT      ? MR_CPU_ATTENDED
-                : item->id == MR_T_FC_OUT ? MR_CPU_INNER
-                                          : MR_CPU_NORMED;
     if (item->layer < cal->first || item->layer >= cal->first + cal->layers) {
         int rc = collect(cal, item->layer, err);
         if (rc < 0)
             return rc;
     }
-    *m = slot(cal, item->layer, input);
+    const struct mr_list *list = mr_items_of(cal->config, item->layer);
+    *m = slot(cal, item->layer, mr_item_writer(list, item->index, item->item->from));
     return 0;
+}
+
+// Of input k: that of the block, or of the tail if only the tail has so many or a wider one.
+static int width_of(const struct mr_config *c, int k)
+{
+    int width = 0;
+    for (int layer = c->n_layer - 1; layer <= c->n_layer; layer++) {
+        const struct mr_list *list = mr_items_of(c, layer);
+        for (int i = 0; i < list->count; i++) {
+            int n = mr_axis_length(c, mr_place_axis(list->items[i].to));
+            if (is_input(&list->items[i]) && input_of(list, i) == k && n > width)
+                width = n;
+        }
+    }
+    return width;
 }
 
 static int allocate(struct mr_calibration *cal, struct mr_error *err)
 {
     const struct mr_config *c = cal->config;
-    size_t e = (size_t)c->n_embd, i = (size_t)c->n_inner;
-    size_t layer = (2 * e * (e + 1) + i * (i + 1)) * sizeof(float);
+    const struct mr_list *block = &mr_arch_of(c)->block, *tail = &mr_arch_of(c)->tail;
+    int in_block = input_of(block, block->count), in_tail = input_of(tail, tail->count);
+    cal->inputs = in_block > in_tail ? in_block : in_tail;
+    size_t layer = 0;
+    for (int k = 0; k < cal->inputs; k++) {
+        size_t n = (size_t)width_of(c, k);
+        layer += n * (n + 1) * sizeof(float);
+    }
     size_t room = MEMORY / layer;
     cal->room = room<1 ? 1 : room>(size_t) c->n_layer + 1 ? c->n_layer + 1 : (int)room;
-    cal->moments = calloc((size_t)cal->room * INPUTS, sizeof *cal->moments);
+    cal->moments = calloc((size_t)cal->room * (size_t)cal->inputs, sizeof *cal->moments);
     cal->logits = malloc((size_t)CHUNK * (size_t)c->vocab_size * sizeof *cal->logits);
     bool all = cal->moments && cal->logits;
-    for (int k = 0; all && k < cal->room * INPUTS; k++) {
+    for (int k = 0; all && k < cal->room * cal->inputs; k++) {
         struct mr_moments *m = &cal->moments[k];
-        m->n = k % INPUTS == MR_CPU_INNER ? c->n_inner : c->n_embd;
+        m->n = width_of(c, k % cal->inputs);
         m->sum = malloc((size_t)m->n * sizeof *m->sum);
         m->outer = malloc((size_t)m->n * (size_t)m->n * sizeof *m->outer);
         all = m->sum && m->outer;
@@ -279,11 +312,16 @@ int mr_calibration_open(struct mr_calibration **out, const struct mr_checkpoint 
     return 0;
 }
 
+const struct mr_config *mr_calibration_config(const struct mr_calibration *cal)
+{
+    return cal->config;
+}
+
 void mr_calibration_close(struct mr_calibration *cal)
 {
     if (!cal)
         return;
-    for (int i = 0; cal->moments && i < cal->room * INPUTS; i++) {
+    for (int i = 0; cal->moments && i < cal->room * cal->inputs; i++) {
         free(cal->moments[i].sum);
         free(cal->moments[i].outer);
     }

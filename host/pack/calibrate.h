@@ -26,6 +26,7 @@ int mr_calibration_open(struct mr_calibration **cal, const struct mr_checkpoint 
                         struct mr_tokenizer *tokenizer, const char *text, int (*stop)(void *arg),
                         void *arg, struct mr_error *err);
 void mr_calibration_close(struct mr_calibration *cal);
+const struct mr_config *mr_calibration_config(const struct mr_calibration *cal);
 
 // The moments of a matrix's input; *m is valid until the next call. Layers come cheapest in order:
 // as many as fit into 4 GiB are collected in one run over the tokens.

@@ -100,31 +100,35 @@ static int put_tokenizer(const struct export *u, FILE *f)
 
 // The tensors of a stream item: gain and bias of a LayerNorm, or a matrix and perhaps its bias.
 struct part {
-    char name[64];
+    char name[MR_NAME];
     const char *dtype;
     int rows, cols; // cols = 0: a vector
     size_t bytes;
 };
 
 static int parts_of(const struct mr_config *c, const struct mr_stream_item *item,
-                    struct part part[2])
+                    struct part part[MR_PARTS])
 {
-    char label[48];
-    mr_tensor_label(item, label, sizeof label);
-    for (int i = 0; i < 2; i++)
-        snprintf(part[i].name, sizeof part[i].name, "%s.%s", label, i ? "bias" : "weight");
+    int n = 0;
     struct mr_matrix_shape s = mr_matrix_shape(c, item);
-    bool vectors = item->cols == 0;
-    int rows = vectors ? c->n_embd : s.rows;
-    part[1].dtype = "F32";
-    part[1].rows = rows;
-    part[1].cols = 0;
-    part[1].bytes = (size_t)rows * sizeof(float);
-    part[0].dtype = vectors ? "F32" : "BF16";
-    part[0].rows = rows;
-    part[0].cols = vectors ? 0 : s.cols;
-    part[0].bytes = vectors ? part[1].bytes : (size_t)rows * (size_t)s.cols * 2;
-    return vectors || item->bias ? 2 : 1;
+    for (int i = 0; i < MR_PARTS; i++) {
+        struct part *p = &part[n];
+        bool matrix = i == MR_WEIGHT && item->cols > 0;
+        if (!mr_item_has(item->item, (enum mr_part)i) ||
+            (i == MR_WEIGHT && mr_item_tied(mr_arch_of(c), item->item)))
+            continue;
+        mr_tensor_name(c, item->layer, item->item, (enum mr_part)i, p->name);
+        p->dtype = matrix ? "BF16" : "F32";
+        p->rows = item->cols == 0 ? c->n_embd : s.rows;
+        p->cols = matrix ? s.cols : 0;
+        p->bytes = matrix ? (size_t)s.rows * (size_t)s.cols * 2 : (size_t)p->rows * sizeof(float);
+        if (matrix && item->item->transposed) {
+            p->rows = s.cols;
+            p->cols = s.rows;
+        }
+        n++;
+    }
+    return n;
 }
 
 static int add_entry(json_t *header, const char *name, const char *dtype, int rows, int cols,
@@ -141,14 +145,19 @@ static int add_entry(json_t *header, const char *name, const char *dtype, int ro
 static int put_header(const struct export *u, FILE *f)
 {
     const struct mr_packed *p = u->packed;
-    const struct mr_tensor *e = &p->embedding;
+    const struct mr_list *tables = &mr_arch_of(&p->config)->tables;
     json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     size_t at = 0;
-    int bad = !header || add_entry(header, e->name, mr_dtype_name(e->dtype), (int)e->shape[0],
-                                   (int)e->shape[1], e->bytes, &at);
+    int bad = !header;
+    for (int i = 0; !bad && i < tables->count; i++) {
+        const struct mr_tensor *e = mr_packed_table(p, i);
+        char name[MR_NAME];
+        bad = add_entry(header, mr_tensor_name(&p->config, -1, &tables->items[i], MR_WEIGHT, name),
+                        mr_dtype_name(e->dtype), (int)e->shape[0], (int)e->shape[1], e->bytes, &at);
+    }
     for (int i = 0; !bad && i < mr_stream_items(&p->config); i++) {
         struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
-        struct part part[2];
+        struct part part[MR_PARTS];
         int n = parts_of(&p->config, &item, part);
         for (int k = 0; k < n; k++)
             bad |= add_entry(header, part[k].name, part[k].dtype, part[k].rows, part[k].cols,
@@ -173,33 +182,65 @@ struct scratch {
     uint16_t *row;
 };
 
-static int put_matrix(const struct export *u, FILE *f, const struct mr_stream_item *item,
-                      const uint8_t *at, struct scratch *s)
+// A row in the order of the checkpoint.
+static int fill_row(const struct export *u, const struct mr_stream_item *item,
+                    const struct mr_matrix_shape *shape, const struct scratch *s)
+{
+    char label[MR_NAME];
+    for (int i = 0; i < item->k; i++) {
+        int c = mr_unpad(i, shape->col_head, shape->cols);
+        uint32_t bits;
+        if (c < 0)
+            continue;
+        memcpy(&bits, &s->col[i], sizeof bits);
+        if (!isfinite(s->col[i]))
+            return mr_fail(u->err, MR_ERR_FORMAT,
+                           "%s: %s has a NaN block or a value beyond bf16; the packed file was "
+                           "not made by this program",
+                           u->dir,
+                           mr_item_label(&u->packed->config, item->layer, item->item, label));
+        s->row[c] = (uint16_t)(bits >> 16); // exact: at most 8 significant bits
+    }
+    return 0;
+}
+
+static int put_weight(const struct export *u, FILE *f, const struct mr_stream_item *item,
+                      const uint8_t *at, const struct scratch *s)
 {
     struct mr_matrix_shape shape = mr_matrix_shape(&u->packed->config, item);
-    char label[48];
+    size_t rows = (size_t)shape.rows, cols = (size_t)shape.cols;
+    uint16_t *turned = item->item->transposed ? malloc(rows * cols * sizeof *turned) : NULL;
     int rc = 0;
+    if (item->item->transposed && !turned)
+        return mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a matrix", u->dir);
     for (int o = 0; o < item->cols && rc == 0; o++) {
-        if (mr_unpad(o, shape.row_head, shape.rows) < 0)
+        int r = mr_unpad(o, shape.row_head, shape.rows);
+        if (r < 0)
             continue; // padding; the others come in the order of the checkpoint
         mr_decode_column(item, at, o, s->col);
-        for (int i = 0; i < item->k; i++) {
-            int c = mr_unpad(i, shape.col_head, shape.cols);
-            uint32_t bits;
-            if (c < 0)
-                continue;
-            memcpy(&bits, &s->col[i], sizeof bits);
-            if (!isfinite(s->col[i]))
-                return mr_fail(u->err, MR_ERR_FORMAT,
-                               "%s: %s has a NaN block or a value beyond bf16; the packed file was "
-                               "not made by this program",
-                               u->dir, mr_tensor_label(item, label, sizeof label));
-            s->row[c] = (uint16_t)(bits >> 16); // exact: at most 8 significant bits
-        }
-        rc = put_bytes(u, f, s->row, (size_t)shape.cols * sizeof *s->row);
+        rc = fill_row(u, item, &shape, s);
+        for (size_t i = 0; turned && i < cols; i++)
+            turned[i * rows + (size_t)r] = s->row[i];
+        if (rc == 0 && !turned)
+            rc = put_bytes(u, f, s->row, cols * sizeof *s->row);
     }
-    for (int o = 0; o < shape.rows && rc == 0 && item->bias; o++) {
-        float bias = mr_decode_bias(item, at, o); // no axis with a bias is split into heads
+    if (rc == 0 && turned)
+        rc = put_bytes(u, f, turned, rows * cols * sizeof *turned);
+    free(turned);
+    return rc;
+}
+
+static int put_matrix(const struct export *u, FILE *f, const struct mr_stream_item *item,
+                      const uint8_t *at, const struct scratch *s)
+{
+    const struct mr_config *c = &u->packed->config;
+    struct mr_matrix_shape shape = mr_matrix_shape(c, item);
+    // What is tied has been written as a table.
+    int rc = mr_item_tied(mr_arch_of(c), item->item) ? 0 : put_weight(u, f, item, at, s);
+    for (int o = 0; o < item->cols && rc == 0 && item->bias; o++) {
+        if (mr_unpad(o, shape.row_head, shape.rows) < 0)
+            continue;
+        float bias = mr_decode_bias(item, at, o);
         rc = put_bytes(u, f, &bias, sizeof bias);
     }
     return rc;
@@ -209,7 +250,9 @@ static int put_items(const struct export *u, FILE *f, struct scratch *s)
 {
     const struct mr_packed *p = u->packed;
     const uint8_t *at = p->stream;
-    int rc = put_bytes(u, f, p->embedding.data, p->embedding.bytes);
+    int rc = 0;
+    for (int i = 0; i < mr_arch_of(&p->config)->tables.count && rc == 0; i++)
+        rc = put_bytes(u, f, mr_packed_table(p, i)->data, mr_packed_table(p, i)->bytes);
     for (int i = 0; rc == 0 && i < mr_stream_items(&p->config); i++) {
         struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
         for (int part = 0; rc == 0 && part < 2 && item.cols == 0; part++) {
@@ -225,9 +268,7 @@ static int put_items(const struct export *u, FILE *f, struct scratch *s)
 
 static int put_weights(const struct export *u, FILE *f)
 {
-    struct mr_dims d = mr_dims_of(&u->packed->config);
-    size_t longest = (size_t)(d.f > d.w ? d.f : d.w);
-    longest = longest > (size_t)d.d ? longest : (size_t)d.d;
+    size_t longest = (size_t)mr_dims_of(&u->packed->config).longest;
     struct scratch s = {malloc(longest * sizeof *s.col), malloc(longest * sizeof *s.row)};
     int rc = s.col && s.row ? put_header(u, f)
                             : mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a row", u->dir);

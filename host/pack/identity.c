@@ -22,15 +22,17 @@ static void listed_hashes(const struct mr_packed *p, uint64_t *hash, size_t coun
 
 static int made_hashes(const struct mr_packed *p, uint64_t *hash, struct mr_error *err)
 {
-    const struct mr_tensor *e = &p->embedding;
     const uint8_t *at = p->stream;
-    unsigned char *copy = malloc(e->bytes);
-    if (!copy || mr_tensor_copy(e, 0, e->count, copy) < 0) {
+    for (int i = 0; i < mr_arch_of(&p->config)->tables.count; i++) {
+        const struct mr_tensor *e = mr_packed_table(p, i);
+        unsigned char *copy = malloc(e->bytes);
+        if (!copy || mr_tensor_copy(e, 0, e->count, copy) < 0) {
+            free(copy);
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for the embedding");
+        }
+        *hash++ = XXH3_64bits(copy, e->bytes);
         free(copy);
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the embedding");
     }
-    *hash++ = XXH3_64bits(copy, e->bytes);
-    free(copy);
     for (int i = 0; i < mr_stream_items(&p->config); i++) {
         struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
         size_t bytes = (size_t)mr_item_beats(&item, 1) * MR_BEAT;
@@ -45,16 +47,18 @@ int mr_packed_identity(const struct mr_packed *p, uint64_t *identity, struct mr_
     const struct mr_config *c = &p->config;
     enum { FIXED = 12 };
     uint32_t epsilon;
-    size_t count = (size_t)mr_stream_items(c) + 1;
+    const struct mr_arch *arch = mr_arch_of(c);
+    size_t count = (size_t)(mr_stream_items(c) + arch->tables.count);
     uint64_t *words = calloc(FIXED + count, sizeof *words);
     if (!words)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu checksums", count);
     memcpy(&epsilon, &c->layer_norm_epsilon, sizeof epsilon);
     const uint64_t fixed[FIXED] = {
-        (uint64_t)c->vocab_size, (uint64_t)c->n_positions,    (uint64_t)c->n_embd,
-        (uint64_t)c->n_layer,    (uint64_t)c->n_head,         (uint64_t)c->head_dim,
-        (uint64_t)c->rotary_dim, (uint64_t)c->n_inner,        epsilon,
-        (uint64_t)p->format,     (uint64_t)p->embedding.dtype};
+        (uint64_t)c->vocab_size, (uint64_t)c->n_positions, (uint64_t)c->n_embd,
+        (uint64_t)c->n_layer, (uint64_t)c->n_head, (uint64_t)c->head_dim, (uint64_t)c->rotary_dim,
+        (uint64_t)c->n_inner, epsilon, (uint64_t)p->format, (uint64_t)p->embedding.dtype,
+        // 0 for GPT-J, which was the only one when KV stores were saved first.
+        arch == mr_arch_at(0) ? 0 : XXH3_64bits(arch->type, strlen(arch->type))};
     memcpy(words, fixed, sizeof fixed);
     int rc = 0;
     if (p->map.data)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/layout.h"
 
-#include <stdio.h>
-
 static int pad64(int n)
 {
     return (n + 63) / 64 * 64;
@@ -18,39 +16,59 @@ struct mr_dims mr_dims_of(const struct mr_config *c)
         .rot_floats = pad64(c->rotary_dim),
     };
     d.w = c->n_head * d.head_lanes;
+    d.longest = d.f > d.w ? d.f : d.w;
+    d.longest = d.longest > d.d ? d.longest : d.d;
     return d;
 }
 
-enum { ITEMS_PER_LAYER = 7 };
+int mr_axis_padded(const struct mr_dims *d, enum mr_axis axis)
+{
+    switch (axis) {
+    case MR_AXIS_HEADS:
+        return d->w;
+    case MR_AXIS_INNER:
+        return d->f;
+    case MR_AXIS_VOCAB:
+        return d->vocab;
+    default:
+        return d->d;
+    }
+}
+
+static int streamed(const struct mr_list *list)
+{
+    int n = 0;
+    for (int i = 0; i < list->count; i++)
+        n += mr_item_streams(&list->items[i]);
+    return n;
+}
+
+int mr_stream_block_items(const struct mr_arch *arch)
+{
+    return streamed(&arch->block);
+}
 
 int mr_stream_items(const struct mr_config *c)
 {
-    return ITEMS_PER_LAYER * c->n_layer + 2;
+    const struct mr_arch *arch = mr_arch_of(c);
+    return streamed(&arch->block) * c->n_layer + streamed(&arch->tail);
 }
 
 struct mr_stream_item mr_stream_item(const struct mr_config *c, enum mr_format layers, int index)
 {
     struct mr_dims d = mr_dims_of(c);
-    int layer = index / ITEMS_PER_LAYER, part = index % ITEMS_PER_LAYER;
-    if (layer >= c->n_layer) {
-        if (part == 0)
-            return (struct mr_stream_item){MR_T_LN_F, c->n_layer, d.d, 0, true, MR_FORMAT_MXINT8};
-        return (struct mr_stream_item){MR_T_HEAD, c->n_layer, d.d, d.vocab, true, MR_FORMAT_MXINT8};
-    }
-    switch ((enum mr_tensor_id)part) {
-    case MR_T_LN:
-        return (struct mr_stream_item){MR_T_LN, layer, d.d, 0, true, MR_FORMAT_MXINT8};
-    case MR_T_Q:
-    case MR_T_K:
-    case MR_T_V:
-        return (struct mr_stream_item){(enum mr_tensor_id)part, layer, d.d, d.w, false, layers};
-    case MR_T_FC_IN:
-        return (struct mr_stream_item){MR_T_FC_IN, layer, d.d, d.f, true, layers};
-    case MR_T_FC_OUT:
-        return (struct mr_stream_item){MR_T_FC_OUT, layer, d.f, d.d, true, layers};
-    default:
-        return (struct mr_stream_item){MR_T_OUT, layer, d.w, d.d, false, layers};
-    }
+    int block = mr_stream_block_items(mr_arch_of(c));
+    int layer = index / block < c->n_layer ? index / block : c->n_layer;
+    struct mr_stream_item it = {.layer = layer, .part = index - layer * block};
+    const struct mr_list *list = mr_items_of(c, layer);
+    for (int left = it.part; !mr_item_streams(&list->items[it.index]) || left-- > 0;)
+        it.index++;
+    it.item = &list->items[it.index];
+    it.k = mr_axis_padded(&d, mr_place_axis(it.item->from));
+    it.cols = it.item->kind == MR_NORM ? 0 : mr_axis_padded(&d, mr_place_axis(it.item->to));
+    it.bias = mr_item_has(it.item, MR_BIAS);
+    it.format = layer < c->n_layer && it.cols > 0 ? layers : MR_FORMAT_MXINT8;
+    return it;
 }
 
 int64_t mr_group_beats(const struct mr_stream_item *item)
@@ -84,22 +102,12 @@ int64_t mr_stream_beats(const struct mr_config *c, enum mr_format layers, int ch
 
 struct mr_matrix_shape mr_matrix_shape(const struct mr_config *c, const struct mr_stream_item *item)
 {
-    switch (item->id) {
-    case MR_T_Q:
-    case MR_T_K:
-    case MR_T_V:
-        return (struct mr_matrix_shape){c->n_embd, c->n_embd, c->head_dim, 0};
-    case MR_T_OUT:
-        return (struct mr_matrix_shape){c->n_embd, c->n_embd, 0, c->head_dim};
-    case MR_T_FC_IN:
-        return (struct mr_matrix_shape){c->n_inner, c->n_embd, 0, 0};
-    case MR_T_FC_OUT:
-        return (struct mr_matrix_shape){c->n_embd, c->n_inner, 0, 0};
-    case MR_T_HEAD:
-        return (struct mr_matrix_shape){c->vocab_size, c->n_embd, 0, 0};
-    default:
-        return (struct mr_matrix_shape){0, 0, 0, 0}; // vectors
-    }
+    enum mr_axis out = mr_place_axis(item->item->to), in = mr_place_axis(item->item->from);
+    if (item->cols == 0)
+        return (struct mr_matrix_shape){0, 0, 0, 0};
+    return (struct mr_matrix_shape){mr_axis_length(c, out), mr_axis_length(c, in),
+                                    out == MR_AXIS_HEADS ? c->head_dim : 0,
+                                    in == MR_AXIS_HEADS ? c->head_dim : 0};
 }
 
 int mr_unpad(int i, int head, int n)
@@ -108,19 +116,4 @@ int mr_unpad(int i, int head, int n)
         return i < n ? i : -1;
     int lanes = pad64(head), index = i / lanes * head + i % lanes;
     return i % lanes < head && index < n ? index : -1;
-}
-
-const char *mr_tensor_label(const struct mr_stream_item *item, char *buf, int size)
-{
-    static const char *const part[] = {
-        "ln_1",      "attn.q_proj", "attn.k_proj",   "attn.v_proj",
-        "mlp.fc_in", "mlp.fc_out",  "attn.out_proj",
-    };
-    if (item->id == MR_T_HEAD)
-        snprintf(buf, (size_t)size, "lm_head");
-    else if (item->id == MR_T_LN_F)
-        snprintf(buf, (size_t)size, "transformer.ln_f");
-    else
-        snprintf(buf, (size_t)size, "transformer.h.%d.%s", item->layer, part[item->id]);
-    return buf;
 }

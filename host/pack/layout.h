@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "checkpoint/config.h"
+#include "model/arch.h"
 
 #define MR_BEAT 64 // bytes
 
@@ -19,38 +19,34 @@ struct mr_dims {
     int w;          // n_head * HP: attention width
     int vocab;      // vocab_size padded
     int rot_floats; // rotary_dim padded
+    int longest;    // of the contractions
 };
 
 struct mr_dims mr_dims_of(const struct mr_config *c);
+int mr_axis_padded(const struct mr_dims *d, enum mr_axis axis);
 
 enum mr_format { MR_FORMAT_MXINT8, MR_FORMAT_MXFP4 };
 
-enum mr_tensor_id {
-    MR_T_LN,
-    MR_T_Q,
-    MR_T_K,
-    MR_T_V,
-    MR_T_FC_IN,
-    MR_T_FC_OUT,
-    MR_T_OUT,
-    MR_T_LN_F,
-    MR_T_HEAD,
-};
-
-// One item of the stream: a pair of LayerNorm vectors or a matrix.
+// One item of the stream: a pair of LayerNorm vectors or a matrix. What it says of the model's
+// description stands in mr_items_of(config, layer)->items[index].
 struct mr_stream_item {
-    enum mr_tensor_id id;
-    int layer; // n_layer for ln_f and lm_head
+    const struct mr_item *item;
+    int index; // of the item in its list
+    int part;  // how many items of the list are in the stream before it
+    int layer; // n_layer for those behind the last block
     int k;     // contraction length (vectors: D), padded
     int cols;  // outputs, padded (vectors: 0)
-    bool bias;
+    bool bias; // of a matrix (vectors: true)
     enum mr_format format;
 };
 
-// Items in stream order: for each layer LN, q, k, v, fc_in, fc_out, out; then ln_f, lm_head.
-// n = 7 n_layer + 2; index 0..n-1.
+// Items in stream order: those of the model's description that have weights, block by block, then
+// the tail's. index 0..n-1.
 int mr_stream_items(const struct mr_config *c);
 struct mr_stream_item mr_stream_item(const struct mr_config *c, enum mr_format layers, int index);
+
+// Of a block.
+int mr_stream_block_items(const struct mr_arch *arch);
 
 // Beats of one column group, of one header, and of a whole item on one of `channels` channels.
 int64_t mr_group_beats(const struct mr_stream_item *item);
@@ -64,13 +60,12 @@ struct mr_matrix_shape {
     int row_head, col_head; // head_dim where the axis is split into heads, else 0
 };
 
+// rows = 0 for vectors.
+
 struct mr_matrix_shape mr_matrix_shape(const struct mr_config *c,
                                        const struct mr_stream_item *item);
 
 // Padded index -> checkpoint index of an axis of n elements, or -1 on padding.
 int mr_unpad(int i, int head, int n);
-
-// "transformer.h.3.attn.q_proj" and so on, for messages and reports.
-const char *mr_tensor_label(const struct mr_stream_item *item, char *buf, int size);
 
 #endif

@@ -44,7 +44,18 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
     if (rc < 0)
         return rc;
     packed->config = *mr_checkpoint_config(packed->checkpoint);
-    packed->embedding = *mr_checkpoint_tensor(packed->checkpoint, "transformer.wte.weight");
+    const struct mr_config *c = &packed->config;
+    const struct mr_item *tables = mr_arch_of(c)->tables.items,
+                         *positions = mr_arch_positions(mr_arch_of(c));
+    packed->embedding = *mr_checkpoint_item(packed->checkpoint, c->n_layer, &tables[0], MR_WEIGHT);
+    if (positions)
+        packed->positions =
+            *mr_checkpoint_item(packed->checkpoint, c->n_layer, positions, MR_WEIGHT);
+    if (positions && packed->positions.dtype != packed->embedding.dtype)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s: %s is %s and %s is %s; save both in the same type", dir,
+                       packed->embedding.name, mr_dtype_name(packed->embedding.dtype),
+                       packed->positions.name, mr_dtype_name(packed->positions.dtype));
     packed->stream_bytes = (size_t)mr_stream_beats(&packed->config, opt->format, 1) * MR_BEAT;
     return 0;
 }
@@ -97,15 +108,19 @@ void mr_packer_close(struct mr_packer *p)
     *p = (struct mr_packer){0};
 }
 
-int mr_packer_embedding(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
-                        struct mr_error *err)
+int mr_packer_tables(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
+                     struct mr_error *err)
 {
-    p->output_bytes += t->size;
-    if (sink)
-        mr_sink_begin(sink, t->offset);
-    int rc = mr_quantise_copy(p->quantiser, &p->packed->embedding, sink, err);
-    if (sink)
-        t->hash = mr_sink_end(sink);
+    int tables = mr_arch_of(&p->packed->config)->tables.count, rc = 0;
+    for (int i = 0; i < tables; i++)
+        p->output_bytes += t[i].size;
+    for (int i = 0; i < tables && rc == 0; i++) {
+        if (sink)
+            mr_sink_begin(sink, t[i].offset);
+        rc = mr_quantise_copy(p->quantiser, mr_packed_table(p->packed, i), sink, err);
+        if (sink)
+            t[i].hash = mr_sink_end(sink);
+    }
     return rc;
 }
 

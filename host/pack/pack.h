@@ -27,10 +27,10 @@ int mr_packer_describe(struct mr_packed *packed, const char *dir, const struct m
                        struct mr_error *err);
 void mr_packer_close(struct mr_packer *p); // does not touch *packed
 
-// Puts the embedding where t says, or the items of the stream where t[0], t[1], ... say, and notes
-// their checksums. Refuses Inf and NaN; that is all that happens to the embedding without a sink.
-int mr_packer_embedding(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
-                        struct mr_error *err);
+// Puts the tables, or the items of the stream, where t[0], t[1], ... say, and notes their
+// checksums. Refuses Inf and NaN; that is all that happens to tables without a sink.
+int mr_packer_tables(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
+                     struct mr_error *err);
 int mr_packer_stream(struct mr_packer *p, struct mr_sink *sink, struct mr_packed_tensor *t,
                      struct mr_error *err);
 

@@ -17,14 +17,15 @@ static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, const c
     packed->stream = packed->memory;
     int rc = mr_packed_layout_make(&layout, &packed->config, packed->format, 0,
                                    packed->embedding.dtype, 0, 0, err);
-    for (size_t i = layout.count; rc == 0 && i > 1; i--) // places in memory instead of in a file
-        layout.tensors[i - 1].offset -= layout.tensors[1].offset;
+    // Places in memory instead of in a file.
+    for (size_t i = layout.count; rc == 0 && i > layout.tables; i--)
+        layout.tensors[i - 1].offset -= layout.tensors[layout.tables].offset;
     if (rc == 0)
         rc = mr_sink_init(&sink, packed->memory, NULL, err);
-    if (rc == 0) // is used where it lies in the checkpoint
-        rc = mr_packer_embedding(p, NULL, &layout.tensors[0], err);
+    if (rc == 0) // are used where they lie in the checkpoint
+        rc = mr_packer_tables(p, NULL, &layout.tensors[0], err);
     if (rc == 0)
-        rc = mr_packer_stream(p, &sink, &layout.tensors[1], err);
+        rc = mr_packer_stream(p, &sink, &layout.tensors[layout.tables], err);
     mr_sink_free(&sink);
     mr_packed_layout_free(&layout);
     return rc;

@@ -11,3 +11,8 @@ void mr_packed_close(struct mr_packed *packed)
     free(packed->memory);
     *packed = (struct mr_packed){0};
 }
+
+const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index)
+{
+    return index == 0 ? &packed->embedding : &packed->positions;
+}

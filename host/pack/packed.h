@@ -15,11 +15,12 @@
 
 struct mr_packed {
     struct mr_config config;
-    enum mr_format format; // of the layer matrices; lm_head is MXINT8
+    enum mr_format format; // of the layer matrices; the head's is MXINT8
     bool smooth, calibrated;
     const uint8_t *stream; // mr_stream_beats(config, format, 1) * 64 bytes, 64-byte aligned
     size_t stream_bytes;
     struct mr_tensor embedding;     // [vocab_size][n_embd]
+    struct mr_tensor positions;     // [n_positions][n_embd], of the same type; count = 0: none
     struct mr_tokenizer *tokenizer; // NULL if the checkpoint has none
     // Of a packed file the texts of both, else NULL; the second is empty without a tokenizer.
     const char *config_text, *tokenizer_text;
@@ -44,6 +45,9 @@ struct mr_pack_options {
 };
 
 // Releases what packing (pack_memory.h) or opening (packed_read.h) has put there; all is zero then.
+// The tables that the host looks up, in the order of the description: embedding, positions.
+const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index);
+
 void mr_packed_close(struct mr_packed *packed);
 
 #endif

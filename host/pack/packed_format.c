@@ -16,18 +16,38 @@ enum mr_dtype mr_packed_dtype(uint32_t kind, size_t *bytes)
     return dtypes[kind];
 }
 
+static uint64_t rows_of(const struct mr_config *c, size_t table)
+{
+    const struct mr_item *item = &mr_arch_of(c)->tables.items[table];
+    return (uint64_t)(item->by == MR_BY_TOKEN ? c->vocab_size : c->n_positions);
+}
+
+static uint64_t table_bytes(const struct mr_config *c, size_t table,
+                            const struct mr_packed_section *s)
+{
+    size_t bytes;
+    (void)mr_packed_dtype(s[MR_S_EMBEDDING].detail, &bytes);
+    return rows_of(c, table) * (uint64_t)c->n_embd * bytes;
+}
+
 static void list_tensors(struct mr_packed_layout *l, const struct mr_config *c,
                          enum mr_format format)
 {
     const struct mr_packed_section *s = l->header.section;
+    int block = mr_stream_block_items(mr_arch_of(c));
     uint64_t at = s[MR_S_STREAM].offset;
-    l->tensors[0] = (struct mr_packed_tensor){.offset = s[MR_S_EMBEDDING].offset,
-                                              .size = s[MR_S_EMBEDDING].size};
-    for (size_t i = 1; i < l->count; i++) {
-        struct mr_stream_item item = mr_stream_item(c, format, (int)i - 1);
-        uint64_t size = (uint64_t)mr_item_beats(&item, 1) * MR_BEAT;
+    uint64_t table = s[MR_S_EMBEDDING].offset;
+    for (size_t i = 0; i < l->tables; i++) {
         l->tensors[i] = (struct mr_packed_tensor){
-            .id = item.id + 1, .layer = (uint32_t)item.layer, .offset = at, .size = size};
+            .layer = (uint32_t)i, .offset = table, .size = table_bytes(c, i, s)};
+        table += l->tensors[i].size;
+    }
+    for (size_t i = l->tables; i < l->count; i++) {
+        struct mr_stream_item item = mr_stream_item(c, format, (int)(i - l->tables));
+        uint64_t size = (uint64_t)mr_item_beats(&item, 1) * MR_BEAT;
+        int id = 1 + item.part + (item.layer < c->n_layer ? 0 : block);
+        l->tensors[i] = (struct mr_packed_tensor){
+            .id = (uint32_t)id, .layer = (uint32_t)item.layer, .offset = at, .size = size};
         at += size;
     }
 }
@@ -36,7 +56,8 @@ int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,
                           enum mr_format format, uint32_t flags, enum mr_dtype embedding,
                           size_t config_bytes, size_t tokenizer_bytes, struct mr_error *err)
 {
-    *l = (struct mr_packed_layout){.count = (size_t)mr_stream_items(c) + 1};
+    size_t tables = (size_t)mr_arch_of(c)->tables.count;
+    *l = (struct mr_packed_layout){.count = (size_t)mr_stream_items(c) + tables, .tables = tables};
     l->tensors = calloc(l->count, sizeof *l->tensors);
     if (!l->tensors)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %zu tensors", l->count);
@@ -45,11 +66,14 @@ int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,
     while (kind < MR_PACKED_DTYPES - 1 && mr_packed_dtype(kind, &bytes) != embedding)
         kind++;
     (void)mr_packed_dtype(kind, &bytes);
+    uint64_t rows = 0;
+    for (size_t i = 0; i < tables; i++)
+        rows += rows_of(c, i);
     const uint64_t size[MR_S_COUNT] = {
         config_bytes,
         tokenizer_bytes,
         l->count * sizeof *l->tensors,
-        (uint64_t)c->vocab_size * (uint64_t)c->n_embd * bytes,
+        rows * (uint64_t)c->n_embd * bytes,
         (uint64_t)mr_stream_beats(c, format, 1) * MR_BEAT,
     };
     struct mr_packed_header *h = &l->header;

@@ -34,10 +34,10 @@ struct mr_packed_header {
     struct mr_packed_section section[MR_S_COUNT];
 };
 
-// An entry of the section of tensors: the embedding, then the items of the stream in their order.
+// An entry of the section of tensors: the tables, then the items of the stream in their order.
 struct mr_packed_tensor {
-    uint32_t id;           // 0 the embedding, else mr_tensor_id + 1
-    uint32_t layer;        // n_layer for ln_f and lm_head, 0 for the embedding
+    uint32_t id;           // 0 a table, else 1.. in the order of block and tail
+    uint32_t layer;        // n_layer for the tail; of tables 0 the embedding, 1 positions
     uint64_t offset, size; // in the file; in the section without gaps
     uint64_t hash;         // XXH3-64
 };
@@ -57,7 +57,7 @@ enum mr_dtype mr_packed_dtype(uint32_t kind, size_t *bytes);
 struct mr_packed_layout {
     struct mr_packed_header header;
     struct mr_packed_tensor *tensors; // [count]
-    size_t count;
+    size_t count, tables;             // the first `tables` of them are tables
 };
 
 int mr_packed_layout_make(struct mr_packed_layout *l, const struct mr_config *c,

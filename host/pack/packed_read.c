@@ -138,10 +138,11 @@ static int check_tensors(const struct reader *r, const struct mr_config *config,
     int rc = mr_packed_check(&r->layout, r->file->data, opt, &damaged, r->path, r->err);
     if (rc < 0 || damaged == r->layout.count)
         return rc;
-    char label[64] = "the embedding";
-    if (damaged > 0) {
-        struct mr_stream_item item = mr_stream_item(config, r->header.format, (int)damaged - 1);
-        mr_tensor_label(&item, label, sizeof label);
+    char label[MR_NAME] = "the embedding";
+    if (damaged >= r->layout.tables) {
+        struct mr_stream_item item =
+            mr_stream_item(config, r->header.format, (int)(damaged - r->layout.tables));
+        mr_item_label(config, item.layer, item.item, label);
     }
     return mr_fail(r->err, MR_ERR_FORMAT,
                    "%s: %s is damaged (checksum); copy or pack the model again", r->path, label);
@@ -162,13 +163,21 @@ static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)
     p->tokenizer_bytes = (size_t)s[MR_S_TOKENIZER].size;
     p->stream = base + s[MR_S_STREAM].offset;
     p->stream_bytes = (size_t)s[MR_S_STREAM].size;
-    p->embedding = (struct mr_tensor){.name = "transformer.wte.weight",
+    p->embedding = (struct mr_tensor){.name = "the embedding",
                                       .dtype = mr_packed_dtype(s[MR_S_EMBEDDING].detail, &bytes),
                                       .rank = 2,
                                       .shape = {c->vocab_size, c->n_embd},
                                       .count = (size_t)c->vocab_size * (size_t)c->n_embd,
-                                      .data = base + s[MR_S_EMBEDDING].offset,
-                                      .bytes = (size_t)s[MR_S_EMBEDDING].size};
+                                      .data = base + s[MR_S_EMBEDDING].offset};
+    p->embedding.bytes = p->embedding.count * bytes;
+    if (mr_arch_positions(mr_arch_of(c))) {
+        p->positions = p->embedding;
+        p->positions.name = "the positions";
+        p->positions.shape[0] = c->n_positions;
+        p->positions.count = (size_t)c->n_positions * (size_t)c->n_embd;
+        p->positions.data += p->embedding.bytes;
+        p->positions.bytes = p->positions.count * bytes;
+    }
 }
 
 int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_pack_options *opt,

@@ -125,13 +125,18 @@ static int put_tensors(struct writer *w, const struct mr_packed *p,
                        const volatile sig_atomic_t *stop)
 {
     struct mr_packed_tensor *t = w->layout.tensors;
-    unsigned char *copy = malloc(t->size);
-    int rc = copy && mr_tensor_copy(&p->embedding, 0, p->embedding.count, copy) == 0
-                 ? put_tensor(w, t, copy, stop)
+    size_t tables = w->layout.tables;
+    int rc = 0;
+    for (size_t i = 0; i < tables && rc == 0; i++) {
+        const struct mr_tensor *table = mr_packed_table(p, (int)i);
+        unsigned char *copy = malloc(t[i].size);
+        rc = copy && mr_tensor_copy(table, 0, table->count, copy) == 0
+                 ? put_tensor(w, &t[i], copy, stop)
                  : mr_fail(w->err, MR_ERR_MEMORY, "no memory for the embedding");
-    free(copy);
-    for (size_t i = 1; i < w->layout.count && rc == 0; i++)
-        rc = put_tensor(w, &t[i], p->stream + (t[i].offset - t[1].offset), stop);
+        free(copy);
+    }
+    for (size_t i = tables; i < w->layout.count && rc == 0; i++)
+        rc = put_tensor(w, &t[i], p->stream + (t[i].offset - t[tables].offset), stop);
     return rc;
 }
 
@@ -167,9 +172,9 @@ int mr_pack_file(const char *dir, const char *path, const struct mr_pack_options
     if (rc == 0)
         rc = mr_sink_init(&sink, NULL, &w.output, err);
     if (rc == 0)
-        rc = mr_packer_embedding(&packer, &sink, &w.layout.tensors[0], err);
+        rc = mr_packer_tables(&packer, &sink, &w.layout.tensors[0], err);
     if (rc == 0)
-        rc = mr_packer_stream(&packer, &sink, &w.layout.tensors[1], err);
+        rc = mr_packer_stream(&packer, &sink, &w.layout.tensors[w.layout.tables], err);
     if (rc == 0)
         rc = finish(&w);
     if (rc == 0)

@@ -17,6 +17,7 @@ enum { COLS = 64 }; // outputs of a piece: sixteen groups of four
 // The compensator of the input that was last needed: q, k and v have the same, for example.
 struct inputs {
     struct mr_stream_item item; // whose input it is; k = 0: none yet
+    int writer;                 // the item that writes it
     struct mr_compensator compensator;
     double *mean; // [k] of the input, as smoothed
 };
@@ -55,9 +56,10 @@ static int make_inputs(struct inputs *in, struct mr_calibration *calibration,
                        const struct mr_source *s, const struct mr_stream_item *item,
                        struct mr_error *err)
 {
-    bool out = item->id == MR_T_OUT, fed = item->id == MR_T_FC_OUT;
+    const struct mr_list *list = mr_items_of(mr_calibration_config(calibration), item->layer);
+    int writer = mr_item_writer(list, item->index, item->item->from);
     if (in->item.k > 0 && in->item.layer == item->layer && in->item.bias == item->bias &&
-        (in->item.id == MR_T_OUT) == out && (in->item.id == MR_T_FC_OUT) == fed)
+        in->writer == writer)
         return 0;
     free_inputs(in);
     const struct mr_moments *m;
@@ -89,6 +91,7 @@ static int make_inputs(struct inputs *in, struct mr_calibration *calibration,
         }
     }
     in->item = *item;
+    in->writer = writer;
     return mr_compensator_make(&in->compensator, item->k, h, err);
 }
 
@@ -125,6 +128,8 @@ static int read_bias(const struct run *run, int base, struct scratch *s, struct 
                            "%s: element %d is infinite or NaN; the checkpoint is damaged or its "
                            "training diverged",
                            bias->name, r);
+        if (run->source.row_exp)
+            s->bias[o] = mr_fscale(s->bias[o], run->source.row_sign * run->source.row_exp[r]);
     }
     return 0;
 }
@@ -358,15 +363,13 @@ static int quantise_vectors(struct mr_quantiser *q, const struct mr_stream_item 
     const struct mr_checkpoint *ck = q->in.checkpoint;
     const struct mr_config *c = mr_checkpoint_config(ck);
     uint8_t *out = q->scratch[0].out;
-    bool last = item->id == MR_T_LN_F;
-    const int8_t *exp = q->in.smooth->ln + (size_t)item->layer * (size_t)c->n_embd;
+    int group = mr_item_scaling(mr_arch_of(c), mr_items_of(c, item->layer), item->index).rows;
+    const int8_t *exp = group < 0 ? NULL : mr_smooth_group(q->in.smooth, item->layer, group);
     size_t half = (size_t)mr_item_beats(item, 1) / 2 * MR_BEAT;
     memset(out, 0, 2 * half);
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < MR_PARTS; part++) {
         const struct mr_tensor *t =
-            last ? mr_checkpoint_tensor(ck,
-                                        part ? "transformer.ln_f.bias" : "transformer.ln_f.weight")
-                 : mr_checkpoint_layer_tensor(ck, item->layer, part ? "ln_1.bias" : "ln_1.weight");
+            mr_checkpoint_item(ck, item->layer, item->item, (enum mr_part)part);
         for (int i = 0; t && i < c->n_embd; i++) {
             float v;
             if (mr_tensor_read_f32(t, (size_t)i, 1, &v) < 0 || mr_expo(v) == 255)
@@ -374,7 +377,7 @@ static int quantise_vectors(struct mr_quantiser *q, const struct mr_stream_item 
                                "%s: element %d is infinite or NaN; the checkpoint is damaged or "
                                "its training diverged",
                                t->name, i);
-            v = mr_fscale(v, -exp[i]);
+            v = exp ? mr_fscale(v, -exp[i]) : v;
             memcpy(out + (size_t)part * half + 4 * (size_t)i, &v, 4);
         }
         if (!t)
@@ -408,8 +411,7 @@ int mr_quantiser_open(struct mr_quantiser **out, const struct mr_quantise_input 
                       struct mr_error *err)
 {
     struct mr_dims d = mr_dims_of(mr_checkpoint_config(in->checkpoint));
-    int longest = d.f > d.w ? d.f : d.w;
-    longest = longest > d.d ? longest : d.d;
+    int longest = d.longest;
     const struct mr_stream_item widest = {.k = longest, .bias = true, .format = MR_FORMAT_MXINT8};
     struct mr_quantiser *q = *out = calloc(1, sizeof *q);
     if (!q)

@@ -75,7 +75,9 @@ static int measure_all(const struct mr_packed *packed, const struct mr_checkpoin
         if (item.cols > 0) {
             struct mr_source s;
             struct mr_quality *q = &list[*count];
-            mr_tensor_label(&item, q->name, sizeof q->name);
+            char label[MR_NAME];
+            snprintf(q->name, sizeof q->name, "%.47s",
+                     mr_item_label(&packed->config, item.layer, item.item, label));
             rc = mr_source_find(&s, checkpoint, smooth, &item, err);
             if (rc == 0)
                 rc = measure(&s, &item, at, w, stop, q, err);
@@ -88,8 +90,9 @@ static int measure_all(const struct mr_packed *packed, const struct mr_checkpoin
 
 static bool same_shape(const struct mr_config *a, const struct mr_config *b)
 {
-    return a->vocab_size == b->vocab_size && a->n_embd == b->n_embd && a->n_layer == b->n_layer &&
-           a->n_head == b->n_head && a->n_inner == b->n_inner && a->rotary_dim == b->rotary_dim;
+    return mr_arch_of(a) == mr_arch_of(b) && a->vocab_size == b->vocab_size &&
+           a->n_embd == b->n_embd && a->n_layer == b->n_layer && a->n_head == b->n_head &&
+           a->n_inner == b->n_inner && a->rotary_dim == b->rotary_dim;
 }
 
 int mr_report(const struct mr_packed *packed, const struct mr_checkpoint *checkpoint,
@@ -103,9 +106,7 @@ int mr_report(const struct mr_packed *packed, const struct mr_checkpoint *checkp
         return mr_fail(err, MR_ERR_FORMAT,
                        "the packed model has another shape than the checkpoint that it is to be "
                        "compared with");
-    struct mr_dims d = mr_dims_of(c);
-    size_t longest = (size_t)(d.f > d.w ? d.f : d.w);
-    longest = longest > (size_t)d.d ? longest : (size_t)d.d;
+    size_t longest = (size_t)mr_dims_of(c).longest;
     struct scratch w = {malloc(longest * sizeof *w.col), malloc(longest * sizeof *w.raw)};
     struct mr_smooth smooth = {0};
     struct mr_quality *q = calloc((size_t)mr_stream_items(c), sizeof *q);

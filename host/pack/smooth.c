@@ -10,9 +10,7 @@
 
 void mr_smooth_free(struct mr_smooth *s)
 {
-    free(s->ln);
-    free(s->vo);
-    free(s->kq);
+    free(s->groups);
     *s = (struct mr_smooth){0};
 }
 
@@ -100,12 +98,12 @@ out:
 
 // ---- exponents ----
 
-// Of each index: the size of what is normalised or multiplied, and of the weights beside it.
+// Of each index: what is to be balanced, and per item of the list the largest weights of its rows,
+// and of the columns that its group of factors multiplies.
 struct work {
     float *a, *b, *scratch;
-    float *inputs;    // columns of all matrices that read the LayerNorm
-    float *q, *k, *v; // rows
-    float *out;       // columns
+    float *rows, *cols; // [items][n]
+    size_t n;
 };
 
 // How much of the imbalance each pair moves to the second tensor: a^weight / b^(1 - weight). What
@@ -120,46 +118,37 @@ static float balance(float a, float b, float weight)
     return b > 0 ? powf(a, weight) / powf(b, 1 - weight) : 0;
 }
 
-// Of the matrices of a layer, or of lm_head.
+// Of all matrices that factors multiply.
 static int find_maxima(const struct mr_checkpoint *ck, int layer, struct mr_pool *pool,
                        struct work *w, struct mr_error *err)
 {
     const struct mr_config *c = mr_checkpoint_config(ck);
-    const struct {
-        const char *name;
-        float *rows, *cols;
-    } parts[] = {
-        {"attn.q_proj.weight", w->q, w->inputs}, {"attn.k_proj.weight", w->k, w->inputs},
-        {"attn.v_proj.weight", w->v, w->inputs}, {"mlp.fc_in.weight", NULL, w->inputs},
-        {"attn.out_proj.weight", NULL, w->out},
-    };
-    for (int i = 0; i < c->n_embd; i++)
-        w->inputs[i] = w->out[i] = 0;
-    if (layer == c->n_layer)
-        return fold_max(mr_checkpoint_tensor(ck, "lm_head.weight"), pool, NULL, w->inputs, err);
+    const struct mr_list *list = mr_items_of(c, layer);
     int rc = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == 0; i++)
-        rc = fold_max(mr_checkpoint_layer_tensor(ck, layer, parts[i].name), pool, parts[i].rows,
-                      parts[i].cols, err);
+    for (int i = 0; i < list->count && rc == 0; i++) {
+        if (list->items[i].kind != MR_LINEAR)
+            continue;
+        struct mr_scaling s = mr_item_scaling(mr_arch_of(c), list, i);
+        const struct mr_tensor *t = mr_checkpoint_item(ck, layer, &list->items[i], MR_WEIGHT);
+        float *rows = s.rows >= 0 ? w->rows + (size_t)i * w->n : NULL;
+        float *cols = s.cols >= 0 ? w->cols + (size_t)s.cols * w->n : NULL;
+        if (rows || cols)
+            rc = fold_max(t, pool, rows, cols, err);
+    }
     return rc;
 }
 
 // LayerNorm output i has unit variance times gain, plus bias: its size is sqrt(gain^2 + bias^2).
-static int smooth_ln(const struct mr_checkpoint *ck, int layer, int8_t *s, struct work *w,
-                     struct mr_error *err)
+static int smooth_norm(const struct mr_checkpoint *ck, int layer, const struct mr_item *norm,
+                       const float *inputs, int8_t *s, struct work *w, struct mr_error *err)
 {
-    const struct mr_config *c = mr_checkpoint_config(ck);
-    bool last = layer == c->n_layer;
-    const struct mr_tensor *gain = last ? mr_checkpoint_tensor(ck, "transformer.ln_f.weight")
-                                        : mr_checkpoint_layer_tensor(ck, layer, "ln_1.weight");
-    const struct mr_tensor *bias = last ? mr_checkpoint_tensor(ck, "transformer.ln_f.bias")
-                                        : mr_checkpoint_layer_tensor(ck, layer, "ln_1.bias");
-    size_t n = (size_t)c->n_embd;
-    if (mr_tensor_read_f32(gain, 0, n, w->a) < 0 || mr_tensor_read_f32(bias, 0, n, w->b) < 0)
+    const struct mr_tensor *gain = mr_checkpoint_item(ck, layer, norm, MR_WEIGHT);
+    const struct mr_tensor *bias = mr_checkpoint_item(ck, layer, norm, MR_BIAS);
+    if (mr_tensor_read_f32(gain, 0, w->n, w->a) < 0 || mr_tensor_read_f32(bias, 0, w->n, w->b) < 0)
         return mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32", gain->name);
-    for (size_t i = 0; i < n; i++)
-        w->a[i] = balance(sqrtf(w->a[i] * w->a[i] + w->b[i] * w->b[i]), w->inputs[i], LN_WEIGHT);
-    exponents(w->a, c->n_embd, s, w->scratch);
+    for (size_t i = 0; i < w->n; i++)
+        w->a[i] = balance(sqrtf(w->a[i] * w->a[i] + w->b[i] * w->b[i]), inputs[i], LN_WEIGHT);
+    exponents(w->a, (int)w->n, s, w->scratch);
     return 0;
 }
 
@@ -177,36 +166,55 @@ static void smooth_pair(const struct mr_config *c, const float *up, const float 
     exponents(w->a, c->n_embd, s, w->scratch);
 }
 
+// The group of item i, if it has one.
+static int smooth_item(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer, int i,
+                       struct work *w, struct mr_error *err)
+{
+    const struct mr_config *c = mr_checkpoint_config(ck);
+    const struct mr_list *list = mr_items_of(c, layer);
+    const struct mr_item *item = &list->items[i];
+    int8_t *group = mr_smooth_group(s, layer, i);
+    const float *rows = w->rows + (size_t)i * w->n, *cols = w->cols + (size_t)i * w->n;
+    if (!mr_item_streams(item) || mr_item_scaling(mr_arch_of(c), list, i).rows != i)
+        return 0;
+    if (item->kind == MR_NORM)
+        return smooth_norm(ck, layer, item, cols, group, w, err);
+    if (item->to == MR_V)
+        smooth_pair(c, rows, cols, VO_WEIGHT, false, group, w);
+    for (int q = 0; item->to == MR_K && q < list->count; q++)
+        if (list->items[q].to == MR_Q)
+            smooth_pair(c, rows, w->rows + (size_t)q * w->n, KQ_WEIGHT, item->epilogue == MR_ROTARY,
+                        group, w);
+    return 0;
+}
+
 int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer,
                     struct mr_pool *pool, struct mr_error *err)
 {
-    const struct mr_config *c = mr_checkpoint_config(ck);
-    size_t n = (size_t)c->n_embd, at = (size_t)layer * n;
-    float *memory = malloc(8 * n * sizeof *memory);
+    size_t n = s->n, items = (size_t)mr_items_of(mr_checkpoint_config(ck), layer)->count;
+    float *memory = calloc((3 + 2 * items) * n, sizeof *memory);
     if (!memory)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
-    struct work w = {memory,         memory + n,     memory + 2 * n, memory + 3 * n,
-                     memory + 4 * n, memory + 5 * n, memory + 6 * n, memory + 7 * n};
+    struct work w = {.a = memory,
+                     .b = memory + n,
+                     .scratch = memory + 2 * n,
+                     .rows = memory + 3 * n,
+                     .cols = memory + (3 + items) * n,
+                     .n = n};
     int rc = find_maxima(ck, layer, pool, &w, err);
-    if (rc == 0)
-        rc = smooth_ln(ck, layer, s->ln + at, &w, err);
-    if (rc == 0 && layer < c->n_layer) {
-        smooth_pair(c, w.v, w.out, VO_WEIGHT, false, s->vo + at, &w);
-        smooth_pair(c, w.k, w.q, KQ_WEIGHT, true, s->kq + at, &w);
-    }
+    for (size_t i = 0; i < items && rc == 0; i++)
+        rc = smooth_item(s, ck, layer, (int)i, &w, err);
     free(memory);
     return rc;
 }
 
 int mr_smooth_init(struct mr_smooth *s, const struct mr_config *c, struct mr_error *err)
 {
-    size_t n = (size_t)c->n_embd, layers = (size_t)c->n_layer;
-    *s = (struct mr_smooth){calloc((layers + 1) * n, 1), calloc(layers * n, 1),
-                            calloc(layers * n, 1)};
-    if (s->ln && s->vo && s->kq)
-        return 0;
-    mr_smooth_free(s);
-    return mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
+    const struct mr_arch *arch = mr_arch_of(c);
+    int items = arch->block.count > arch->tail.count ? arch->block.count : arch->tail.count;
+    *s = (struct mr_smooth){.items = (size_t)items, .n = (size_t)c->n_embd};
+    s->groups = calloc(((size_t)c->n_layer + 1) * s->items * s->n, 1);
+    return s->groups ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for the smoothing tables");
 }
 
 int mr_smooth_plan(struct mr_smooth *s, const struct mr_checkpoint *ck, bool on,

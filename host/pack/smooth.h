@@ -10,18 +10,24 @@
 #include "checkpoint/checkpoint.h"
 #include "common/pool.h"
 
-// Exponents, in checkpoint indices (unpadded).
+// Exponents, in checkpoint indices (unpadded). A group of n_embd exponents belongs to an item of a
+// layer (struct mr_scaling in host/model/model.h): what it puts out is scaled by 2^-s, and what
+// multiplies that by 2^s.
 struct mr_smooth {
-    int8_t *ln; // [n_layer + 1][n_embd]: gain and bias x 2^-s, the columns that read it x 2^s
-    int8_t *vo; // [n_layer][n_embd]: v output x 2^-s, out_proj input x 2^s
-    int8_t *kq; // [n_layer][n_embd]: k output x 2^-s, q output x 2^s (equal in a rotary pair)
+    int8_t *groups; // [n_layer + 1][items][n_embd]
+    size_t items, n;
 };
+
+static inline int8_t *mr_smooth_group(const struct mr_smooth *s, int layer, int item)
+{
+    return s->groups + ((size_t)layer * s->items + (size_t)item) * s->n;
+}
 
 // All exponents zero. The caller frees with mr_smooth_free().
 int mr_smooth_init(struct mr_smooth *s, const struct mr_config *c, struct mr_error *err);
 
-// Those of layer 0..n_layer - 1 of attention and feed-forward, or, for n_layer, of ln_f and
-// lm_head. Reads each matrix once; the pool only changes the time.
+// Those of layer 0..n_layer - 1 or, for n_layer, of the items behind the last block. Reads each
+// matrix once; the pool only changes the time.
 int mr_smooth_layer(struct mr_smooth *s, const struct mr_checkpoint *ck, int layer,
                     struct mr_pool *pool, struct mr_error *err);
 

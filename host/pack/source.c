@@ -7,48 +7,22 @@ int mr_source_find(struct mr_source *s, const struct mr_checkpoint *ck,
                    const struct mr_smooth *smooth, const struct mr_stream_item *item,
                    struct mr_error *err)
 {
-    static const char *const names[] = {
-        [MR_T_Q] = "attn.q_proj.weight",     [MR_T_K] = "attn.k_proj.weight",
-        [MR_T_V] = "attn.v_proj.weight",     [MR_T_FC_IN] = "mlp.fc_in.weight",
-        [MR_T_FC_OUT] = "mlp.fc_out.weight", [MR_T_OUT] = "attn.out_proj.weight",
-    };
     const struct mr_config *c = mr_checkpoint_config(ck);
-    size_t n = (size_t)c->n_embd, l = (size_t)item->layer;
-    *s = (struct mr_source){.shape = mr_matrix_shape(c, item)};
-    if (item->id == MR_T_HEAD) {
-        s->weight = mr_checkpoint_tensor(ck, "lm_head.weight");
-        s->bias = mr_checkpoint_tensor(ck, "lm_head.bias");
-    } else {
-        s->weight = mr_checkpoint_layer_tensor(ck, item->layer, names[item->id]);
-        if (item->id == MR_T_FC_IN)
-            s->bias = mr_checkpoint_layer_tensor(ck, item->layer, "mlp.fc_in.bias");
-        if (item->id == MR_T_FC_OUT)
-            s->bias = mr_checkpoint_layer_tensor(ck, item->layer, "mlp.fc_out.bias");
-    }
+    const struct mr_list *list = mr_items_of(c, item->layer);
+    *s = (struct mr_source){
+        .shape = mr_matrix_shape(c, item),
+        .weight = mr_checkpoint_item(ck, item->layer, item->item, MR_WEIGHT),
+        .bias = mr_checkpoint_item(ck, item->layer, item->item, MR_BIAS),
+    };
     if (!s->weight || (item->bias && !s->bias))
         return mr_fail(err, MR_ERR_FORMAT, "a tensor of layer %d is missing", item->layer);
-    switch (item->id) {
-    case MR_T_Q:
-    case MR_T_K:
-        s->row_exp = smooth->kq + l * n;
-        s->row_sign = item->id == MR_T_Q ? 1 : -1;
-        s->col_exp = smooth->ln + l * n;
-        break;
-    case MR_T_V:
-        s->row_exp = smooth->vo + l * n;
-        s->row_sign = -1;
-        s->col_exp = smooth->ln + l * n;
-        break;
-    case MR_T_FC_IN:
-    case MR_T_HEAD:
-        s->col_exp = smooth->ln + l * n;
-        break;
-    case MR_T_OUT:
-        s->col_exp = smooth->vo + l * n;
-        break;
-    default:
-        break;
+    struct mr_scaling scaling = mr_item_scaling(mr_arch_of(c), list, item->index);
+    if (scaling.rows >= 0) {
+        s->row_exp = mr_smooth_group(smooth, item->layer, scaling.rows);
+        s->row_sign = scaling.row_sign;
     }
+    if (scaling.cols >= 0)
+        s->col_exp = mr_smooth_group(smooth, item->layer, scaling.cols);
     return 0;
 }
 

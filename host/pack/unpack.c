@@ -7,20 +7,21 @@
 #include "pack/decode.h"
 
 struct entry {
-    int layer; // -1: the model's own
-    const char *name;
+    int layer; // n_layer: the tail's
+    const struct mr_item *item;
+    enum mr_part part;
     struct mr_tensor tensor;
     float *values;
 };
 
 struct mr_unpacked {
-    const struct mr_tensor *embedding;
+    const struct mr_packed *packed;
     struct entry *entries;
     int count;
 };
 
-static float *add(struct mr_unpacked *u, int layer, const char *name, int rows, int cols,
-                  struct mr_error *err)
+static float *add(struct mr_unpacked *u, const struct mr_stream_item *it, enum mr_part part,
+                  int rows, int cols, struct mr_error *err)
 {
     size_t count = (size_t)rows * (size_t)(cols ? cols : 1);
     struct entry *e = &u->entries[u->count];
@@ -29,10 +30,11 @@ static float *add(struct mr_unpacked *u, int layer, const char *name, int rows, 
         mr_fail(err, MR_ERR_MEMORY, "no memory for %zu bytes of fp32 weights", 4 * count);
         return NULL;
     }
-    e->layer = layer;
-    e->name = name;
+    e->layer = it->layer;
+    e->item = it->item;
+    e->part = part;
     e->tensor = (struct mr_tensor){
-        .name = name,
+        .name = it->item->name,
         .dtype = MR_DTYPE_F32,
         .rank = cols ? 2 : 1,
         .shape = {rows, cols},
@@ -71,29 +73,13 @@ static void decode(const struct matrix *m, const uint8_t *in, float *col)
 static const uint8_t *item(struct mr_unpacked *u, const struct mr_config *c,
                            const struct mr_stream_item *it, const uint8_t *in, struct mr_error *err)
 {
-    static const struct {
-        const char *weight, *bias;
-    } names[] = {
-        [MR_T_LN] = {"ln_1.weight", "ln_1.bias"},
-        [MR_T_Q] = {"attn.q_proj.weight", NULL},
-        [MR_T_K] = {"attn.k_proj.weight", NULL},
-        [MR_T_V] = {"attn.v_proj.weight", NULL},
-        [MR_T_FC_IN] = {"mlp.fc_in.weight", "mlp.fc_in.bias"},
-        [MR_T_FC_OUT] = {"mlp.fc_out.weight", "mlp.fc_out.bias"},
-        [MR_T_OUT] = {"attn.out_proj.weight", NULL},
-        [MR_T_LN_F] = {"transformer.ln_f.weight", "transformer.ln_f.bias"},
-        [MR_T_HEAD] = {"lm_head.weight", "lm_head.bias"},
-    };
-    int layer = it->layer < c->n_layer ? it->layer : -1;
     bool vectors = it->cols == 0;
-    struct matrix m = {.item = *it};
-    if (!vectors)
-        m.shape = mr_matrix_shape(c, it);
+    struct matrix m = {.item = *it, .shape = mr_matrix_shape(c, it)};
     int rows = vectors ? c->n_embd : m.shape.rows;
-    m.weight = add(u, layer, names[it->id].weight, rows, m.shape.cols, err);
-    if (m.weight && names[it->id].bias)
-        m.bias = add(u, layer, names[it->id].bias, rows, 0, err);
-    if (!m.weight || (names[it->id].bias && !m.bias))
+    m.weight = add(u, it, MR_WEIGHT, rows, m.shape.cols, err);
+    if (m.weight && it->bias)
+        m.bias = add(u, it, MR_BIAS, rows, 0, err);
+    if (!m.weight || (it->bias && !m.bias))
         return NULL;
     float *col = malloc((size_t)it->k * sizeof *col);
     if (!col) {
@@ -122,7 +108,7 @@ int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, str
         mr_unpacked_close(u);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %d tensors", 2 * n);
     }
-    u->embedding = &packed->embedding;
+    u->packed = packed;
     const uint8_t *in = packed->stream;
     for (int i = 0; i < n; i++) {
         struct mr_stream_item it = mr_stream_item(c, packed->format, i);
@@ -146,12 +132,42 @@ void mr_unpacked_close(struct mr_unpacked *u)
     free(u);
 }
 
+// Table i of the model's description, if that is what `item` is.
+static const struct mr_tensor *table(const struct mr_unpacked *u, const struct mr_item *item)
+{
+    const struct mr_list *tables = &mr_arch_of(&u->packed->config)->tables;
+    for (int i = 0; i < tables->count; i++)
+        if (item == &tables->items[i])
+            return mr_packed_table(u->packed, i);
+    return NULL;
+}
+
+const struct mr_tensor *mr_unpacked_item(const struct mr_unpacked *u, int layer,
+                                         const struct mr_item *item, enum mr_part part)
+{
+    if (item->kind == MR_EMBED)
+        return part == MR_WEIGHT ? table(u, item) : NULL;
+    for (int i = 0; i < u->count; i++)
+        if (u->entries[i].layer == layer && u->entries[i].item == item &&
+            u->entries[i].part == part)
+            return &u->entries[i].tensor;
+    return NULL;
+}
+
 const struct mr_tensor *mr_unpacked_find(const struct mr_unpacked *u, int layer, const char *name)
 {
-    if (layer < 0 && strcmp(name, "transformer.wte.weight") == 0)
-        return u->embedding;
-    for (int i = 0; i < u->count; i++)
-        if (u->entries[i].layer == layer && strcmp(u->entries[i].name, name) == 0)
-            return &u->entries[i].tensor;
+    const struct mr_config *c = &u->packed->config;
+    const struct mr_arch *arch = mr_arch_of(c);
+    char known[MR_NAME];
+    for (int i = 0; layer < 0 && i < arch->tables.count; i++)
+        if (strcmp(mr_tensor_name(c, -1, &arch->tables.items[i], MR_WEIGHT, known), name) == 0)
+            return mr_packed_table(u->packed, i);
+    for (int i = 0; i < u->count; i++) {
+        const struct entry *e = &u->entries[i];
+        // The name within a block has no number.
+        if (e->layer == (layer < 0 ? c->n_layer : layer) && (layer < 0 || layer < c->n_layer) &&
+            strcmp(mr_tensor_name(c, -1, e->item, e->part, known), name) == 0)
+            return &e->tensor;
+    }
     return NULL;
 }

@@ -13,8 +13,13 @@ struct mr_unpacked;
 int mr_unpack(struct mr_unpacked **unpacked, const struct mr_packed *packed, struct mr_error *err);
 void mr_unpacked_close(struct mr_unpacked *unpacked); // NULL is allowed
 
-// Names are those of mr_checkpoint_tensor() and, for layer >= 0, of mr_checkpoint_layer_tensor().
-// NULL if there is no such tensor.
+// As mr_checkpoint_item(): of a matrix the values that the device multiplies with, of a table its
+// own. NULL if there is no such tensor.
+const struct mr_tensor *mr_unpacked_item(const struct mr_unpacked *unpacked, int layer,
+                                         const struct mr_item *item, enum mr_part part);
+
+// By name, as mr_checkpoint_tensor() (layer -1) and mr_checkpoint_layer_tensor() take it; a tied
+// name is the table's.
 const struct mr_tensor *mr_unpacked_find(const struct mr_unpacked *unpacked, int layer,
                                          const char *name);
 

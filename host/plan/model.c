@@ -161,7 +161,7 @@ int mr_plan_geometry_parse(struct mr_geometry *g, bool *pair, const char *text,
     struct mr_dims d = mr_dims_of(model);
     g->d_max = power(at_least(d.d, 256));
     g->w_max = power(at_least(d.w, 256));
-    g->act_words = power(mr_program_act_words(&d));
-    g->qkv_words = power(mr_program_qkv_words(&d));
+    g->act_words = power(mr_program_places(model).act_words);
+    g->qkv_words = power(mr_program_places(model).qkv_words);
     return 0;
 }

@@ -13,25 +13,6 @@
 
 // ---- commands -----------------------------------------------------------------------------------
 
-static int queue_of(unsigned op)
-{
-    switch (op) {
-    case MR_OP_STREAM_VEC:
-    case MR_OP_STREAM_TILES:
-        return MR_QUEUE_READER;
-    case MR_OP_MATMUL:
-        return MR_QUEUE_ARRAY;
-    case MR_OP_LOAD_ROWS:
-    case MR_OP_LAYERNORM:
-        return MR_QUEUE_VECTOR;
-    case MR_OP_PM_LOAD:
-    case MR_OP_ATTEND:
-        return MR_QUEUE_ATTENTION;
-    default:
-        return MR_QUEUE_WRITER;
-    }
-}
-
 // Deals out what has been fetched; a full queue holds up all behind it.
 static bool dispatch(struct walk *w)
 {
@@ -212,7 +193,7 @@ static int load_commands(struct walk *w)
         x->op = mr_command_get(c, MR_F_CMD_OPCODE);
         x->wait = mr_command_get(c, MR_F_CMD_WAIT);
         x->signal = mr_command_get(c, MR_F_CMD_SIGNAL);
-        x->queue = queue_of(x->op);
+        x->queue = mr_opcode_queue(x->op);
         int left = depth[x->queue];
         for (int k = i - 1; k >= 0 && left > 0; k--)
             if (w->cmds[k].queue == x->queue && --left == 0)

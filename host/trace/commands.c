@@ -3,33 +3,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static unsigned queue_of(unsigned opcode)
-{
-#define X(code, name, queue)                                                                       \
-    if (opcode == (code))                                                                          \
-        return queue;
-    MR_OP_LIST(X)
-#undef X
-    return MR_QUEUE_WRITER;
-}
-
-static const char *part(enum mr_tensor_id id)
-{
-    static const char *const names[] = {"ln",     "q",        "k",    "v",      "fc_in",
-                                        "fc_out", "out_proj", "ln_f", "lm_head"};
-    return names[id];
-}
+#include <string.h>
 
 // The stream and the array walk the same list of tensors, each in its own commands.
 struct cursor {
     int stream, matrix, vectors;
 };
 
-static void of_tensor(struct mr_trace_command *c, const struct mr_stream_item *item)
+static void of_tensor(struct mr_trace_command *c, const struct mr_stream_item *item, int layers)
 {
-    c->layer = item->id == MR_T_LN_F || item->id == MR_T_HEAD ? -1 : item->layer;
-    snprintf(c->label, sizeof c->label, "%s", part(item->id));
+    c->layer = item->layer < layers ? item->layer : -1;
+    snprintf(c->label, sizeof c->label, "%s", item->item->label);
 }
 
 static void describe(struct mr_trace_command *c, const struct mr_command *cmd,
@@ -41,14 +25,14 @@ static void describe(struct mr_trace_command *c, const struct mr_command *cmd,
     case MR_OP_STREAM_VEC:
     case MR_OP_STREAM_TILES:
         item = mr_stream_item(config, layers, at->stream++);
-        of_tensor(c, &item);
+        of_tensor(c, &item, config->n_layer);
         c->beats = (long)mr_item_beats(&item, (int)channels);
         return;
     case MR_OP_MATMUL:
         do
             item = mr_stream_item(config, layers, at->matrix++);
         while (item.cols == 0);
-        of_tensor(c, &item);
+        of_tensor(c, &item, config->n_layer);
         c->k = item.k;
         c->cols = item.cols;
         return;
@@ -56,7 +40,7 @@ static void describe(struct mr_trace_command *c, const struct mr_command *cmd,
         do
             item = mr_stream_item(config, layers, at->vectors++);
         while (item.cols != 0);
-        of_tensor(c, &item);
+        of_tensor(c, &item, config->n_layer);
         return;
     case MR_OP_PM_LOAD:
         c->layer = (int)mr_command_get(cmd, MR_F_PM_LOAD_LAYER);
@@ -73,6 +57,55 @@ static void describe(struct mr_trace_command *c, const struct mr_command *cmd,
     snprintf(c->label, sizeof c->label, "%s", mr_opcode_name(c->opcode));
 }
 
+// What the waiting command waits for, in the words of the one that signals.
+static const char *giver(const struct mr_trace_command *from, const struct mr_trace_command *to)
+{
+    if (to->opcode == MR_OP_END)
+        return "last result";
+    switch (from->opcode) {
+    case MR_OP_STREAM_VEC:
+        return "LN vectors";
+    case MR_OP_LAYERNORM:
+        return to->opcode == MR_OP_STREAM_VEC ? "LN vectors free" : "LAYERNORM";
+    case MR_OP_MATMUL:
+        return from->label;
+    default:
+        return mr_opcode_name(from->opcode);
+    }
+}
+
+// A semaphore that several kinds of commands signal has all their names.
+static void name_semaphores(struct mr_trace *t, const struct mr_program *p)
+{
+    for (int s = 0; s < (int)MR_SEMAPHORES; s++) {
+        char *name = t->semaphore[s];
+        int to = -1;
+        for (int i = 0; i < p->count; i++) {
+            if (!(mr_command_get(&p->cmds[i], MR_F_CMD_SIGNAL) >> s & 1))
+                continue;
+            // The i-th wait is for the i-th signal.
+            for (to++; to < p->count && !(mr_command_get(&p->cmds[to], MR_F_CMD_WAIT) >> s & 1);)
+                to++;
+            if (to == p->count)
+                break;
+            const char *part = giver(&t->commands[i], &t->commands[to]);
+            size_t n = strlen(name);
+            if (!strstr(name, part))
+                snprintf(name + n, sizeof t->semaphore[s] - n, "%s%s", n ? "/" : "", part);
+        }
+    }
+}
+
+const char *mr_semaphore_names(const struct mr_trace *t, unsigned mask, char *buf, size_t size)
+{
+    size_t n = 0;
+    buf[0] = 0;
+    for (unsigned i = 0; i < MR_SEMAPHORES && n < size; i++)
+        if (mask >> i & 1)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", t->semaphore[i]);
+    return buf;
+}
+
 int mr_trace_commands(struct mr_trace *t, const struct mr_program *p, const struct mr_config *c,
                       enum mr_format layers, struct mr_error *err)
 {
@@ -85,10 +118,11 @@ int mr_trace_commands(struct mr_trace *t, const struct mr_program *p, const stru
     for (int i = 0; i < p->count; i++) {
         struct mr_trace_command *to = &t->commands[i];
         to->opcode = (uint8_t)mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE);
-        to->queue = (uint8_t)queue_of(to->opcode);
+        to->queue = (uint8_t)mr_opcode_queue(to->opcode);
         to->layer = -1;
         describe(to, &p->cmds[i], c, layers, t->channels, &at);
         t->to_come += mr_trace_in_layer(t, to);
     }
+    name_semaphores(t, p);
     return 0;
 }

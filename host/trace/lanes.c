@@ -76,19 +76,3 @@ const char *mr_lane_name(unsigned lane, char *buf, size_t size)
         snprintf(buf, size, "%s", kinds[lane].name);
     return buf;
 }
-
-// In the order of the enumeration in host/engine/program.c, which gives them.
-const char *mr_semaphore_names(unsigned mask, char *buf, size_t size)
-{
-    static const char *const from[] = {
-        "LN vectors", "LN vectors free", "LAYERNORM",   "k",      "v",
-        "STORE_KV",   "PM_LOAD",         "fc_in",       "fc_out", "ATTEND",
-        "out_proj",   "LOAD_ROWS",       "last result",
-    };
-    size_t n = 0;
-    buf[0] = 0;
-    for (unsigned i = 0; i < sizeof from / sizeof *from && n < size; i++)
-        if (mask >> i & 1)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", from[i]);
-    return buf;
-}

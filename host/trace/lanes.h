@@ -26,7 +26,4 @@ const struct mr_lane_kind *mr_lane_kind(unsigned lane);
 // "array", "reader 3", "attention queue"
 const char *mr_lane_name(unsigned lane, char *buf, size_t size);
 
-// Who gives the semaphores of a mask: "q k STORE_KV"; docs/commands.md has the program.
-const char *mr_semaphore_names(unsigned mask, char *buf, size_t size);
-
 #endif

@@ -9,6 +9,7 @@
 
 #include "engine/program.h"
 #include "millrace.h"
+#include "trace/commands.h"
 
 // Processes are the headings of the display; threads its tracks. A thread number of 0 is a
 // process's counters.
@@ -156,8 +157,9 @@ static void waits(struct writer *w, unsigned queue)
             continue;
         slice(w, COMMANDS, 10 * queue + 1 + TRACKS,
               mr_trace_state(s) < 0 ? "mixed" : "waits for a semaphore", s->from, s->cycles,
-              json_pack("{s:s, s:I}", "from", mr_semaphore_names(s->detail, names, sizeof names),
-                        "cycles", number(s->in[MR_HEAD_SEMAPHORE])));
+              json_pack("{s:s, s:I}", "from",
+                        mr_semaphore_names(w->t, s->detail, names, sizeof names), "cycles",
+                        number(s->in[MR_HEAD_SEMAPHORE])));
     }
 }
 

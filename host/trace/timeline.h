@@ -32,7 +32,7 @@ struct mr_trace_command {
     bool issued, finished;
     uint8_t queue, opcode;
     int layer;      // -1: of none
-    char label[32]; // "fc_in", "LAYERNORM ln_f"
+    char label[32]; // "q", "LOAD_ROWS"
     int k, cols;    // of a matrix, else 0
     long beats;     // of the stream, a channel; else 0
 };
@@ -53,7 +53,8 @@ struct mr_trace {
     struct mr_trace_lane lane[MR_TRACE_LANES];
     struct mr_trace_command *commands;
     unsigned n_commands;
-    unsigned to_come; // layer: its commands that are not done
+    char semaphore[MR_SEMAPHORES][32]; // who gives it: "q", "LAYERNORM"; empty: nobody
+    unsigned to_come;                  // layer: its commands that are not done
     struct mr_trace_bin bin[MR_TRACE_BINS];
     unsigned bins;
     struct mr_trace_bin total;      // of the whole run

@@ -18,14 +18,15 @@ mutants=(
     'rotary over the whole head|cpu.c|s/mr_cpu_rotary_frequencies(c->frequencies, c->config->rotary_dim)/mr_cpu_rotary_frequencies(c->frequencies, c->config->rotary_dim); for (int i = 0; i < c->config->rotary_dim \/ 2; i++) c->frequencies[i] = powf(10000.0F, -2.0F * (float)i \/ (float)c->config->head_dim)/'
     'scores without 1/sqrt(d)|cpu.c|s/1\.0F \/ sqrtf((float)head_dim)/1.0F/'
     'mask off by one|cpu.c|s/int visible = position + 1;/int visible = position + (position == 0);/'
-    'dropped fc_in bias|cpu.c|/mr_cpu_add_bias(s->inner, n, n_inner, layer->fc_in_bias);/d'
-    'dropped fc_out bias|cpu.c|/mr_cpu_add_bias(fed, n, n_embd, layer->fc_out_bias);/d'
-    'dropped lm_head bias|cpu.c|/mr_cpu_add_bias(logits, .*cpu->head_bias);/d'
+    'dropped fc_in bias|cpu.c|s/if (w->bias)/if (w->bias \&\& item->to != MR_HIDDEN)/'
+    'dropped fc_out bias|cpu.c|s/if (w->bias)/if (w->bias \&\& item->to != MR_RESIDUAL)/'
+    'dropped lm_head bias|cpu.c|s/if (w->bias)/if (w->bias \&\& item->to != MR_RESULT)/'
     'GELU by erf|cpu_math.c|s/(1\.0F + tanhf(inner))/(1.0F + erff(x[i] * 0.70710678F))/'
     'epsilon ignored|cpu_math.c|s/ + (double)epsilon)/ + 1e-5)/'
-    'feed-forward after attention|cpu.c|s/^    multiply(s->inner, s->normed, layer->fc_in,/    for (size_t i = 0; i < n * n_embd; i++) s->normed[i] += s->mixed[i];\n&/'
-    'no residual|cpu.c|s/s->mixed\[i\] + fed\[i\] + s->x\[i\]/s->mixed[i] + fed[i]/'
-    'keys and values swapped|cpu.c|s/multiply(k, s->normed, layer->k,/multiply(k, s->normed, layer->v,/'
+    'feed-forward after attention|cpu.c|s/^    multiply(out, s->place\[item->from\],/    for (size_t i = 0; item->to == MR_HIDDEN \&\& i < n * (size_t)n_in; i++) s->place[MR_X][i] += s->place[MR_ATTENTION][i];\n&/'
+    'no residual|cpu.c|s/scratch\.delta\[i\] + x\[i\]/scratch.delta[i]/'
+    'one summand of two|cpu.c|s/s->delta\[i\] += out\[i\]/s->delta[i] = out[i]/'
+    'keys and values swapped|cpu.c|s/cached, s->place\[MR_K\] + row/cached, s->place[MR_V] + row/'
 )
 
 bail() {
@@ -35,7 +36,7 @@ bail() {
 
 mkdir -p "$build/common" || bail "cannot make $build"
 common=()
-for source in host/common/*.c host/checkpoint/*.c host/text/utf8.c tests/unit/test_cpu.c; do
+for source in host/common/*.c host/model/*.c host/checkpoint/*.c host/text/utf8.c tests/unit/test_cpu.c; do
     object=$build/common/$(basename "$source").o
     "$cc" "${flags[@]}" -c -o "$object" "$source" || bail "$source does not compile"
     common+=("$object")

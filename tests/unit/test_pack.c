@@ -43,12 +43,15 @@ static const struct scaled parts[] = {
     {"lm_head.weight", false, 0, 1},
 };
 
+// The items of GPT-J's block that have groups of factors; of its tail it is the first, too.
+enum { LN = 0, K = 2, V = 3 };
+
 static int exponent(const struct mr_smooth *s, int which, int layer, int n, int i)
 {
-    const int8_t *table[] = {NULL, s->ln, s->vo, s->kq};
-    int sign = which < 0 ? -1 : 1;
-    const int8_t *t = table[which * sign];
-    return t ? sign * t[layer * n + i] : 0;
+    static const int owner[] = {-1, LN, V, K};
+    int sign = which < 0 ? -1 : 1, item = owner[which * sign];
+    (void)n;
+    return item < 0 ? 0 : sign * mr_smooth_group(s, layer, item)[i];
 }
 
 // The tensors are views of a private mapping: they are replaced by scaled copies in fp32.
@@ -115,13 +118,15 @@ static void smoothing_changes_no_logit(void **state)
         cpu_logits(f.packed.checkpoint, &f, before);
         check(mr_smooth_plan(&s, f.packed.checkpoint, true, &err), &err);
         for (int k = 0; k < (c->n_layer + 1) * c->n_embd; k++)
-            moved += s.ln[k] != 0;
-        for (int k = 0; k < c->n_layer * c->n_embd; k++) {
-            moved += s.vo[k] != 0 || s.kq[k] != 0;
-            if (k % c->head_dim < c->rotary_dim) // a rotary pair has one exponent
-                assert_int_equal(s.kq[k],
-                                 s.kq[(k / c->head_dim * c->head_dim) + ((k % c->head_dim) ^ 1)]);
-        }
+            moved += mr_smooth_group(&s, k / c->n_embd, LN)[k % c->n_embd] != 0;
+        for (int l = 0; l < c->n_layer; l++)
+            for (int k = 0; k < c->n_embd; k++) {
+                const int8_t *kq = mr_smooth_group(&s, l, K);
+                moved += mr_smooth_group(&s, l, V)[k] != 0 || kq[k] != 0;
+                if (k % c->head_dim < c->rotary_dim) // a rotary pair has one exponent
+                    assert_int_equal(kq[k],
+                                     kq[(k / c->head_dim * c->head_dim) + ((k % c->head_dim) ^ 1)]);
+            }
         scale_checkpoint(f.packed.checkpoint, &s, copies, &n_copies);
         cpu_logits(f.packed.checkpoint, &f, after);
         for (size_t k = 0; k < floats; k++)

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The architectures that are known.
+#ifndef MILLRACE_MODEL_ARCH_H
+#define MILLRACE_MODEL_ARCH_H
+
+#include "common/error.h"
+#include "model/model.h"
+
+// Adds an architecture to those that the library comes with, for the rest of the process, before
+// other threads use it. MR_ERR_USAGE, with what is wrong, if its lists contradict what is said
+// in model.h, if its type is known already, or if the registry is full.
+int mr_arch_register(const struct mr_arch *arch, struct mr_error *err);
+
+// By model_type, or NULL.
+const struct mr_arch *mr_arch_find(const char *type);
+const struct mr_arch *mr_arch_at(int index); // NULL beyond the last
+const struct mr_arch *mr_arch_of(const struct mr_config *config);
+
+// The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block.
+const struct mr_list *mr_items_of(const struct mr_config *c, int layer);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and shapes of a model's tensors, as a checkpoint has them.
+#ifndef MILLRACE_MODEL_TENSORS_H
+#define MILLRACE_MODEL_TENSORS_H
+
+#include "model/arch.h"
+
+enum { MR_NAME = 96 };
+// A tensor of the checkpoint.
+struct mr_tensor_spec {
+    int layer; // -1: of the model
+    const struct mr_item *item;
+    enum mr_part part;
+    int rows, cols; // as the file has it; cols = 0: a vector
+};
+
+// Tensors of the model, without those that are tied to another, and of a block.
+int mr_model_tensors(const struct mr_arch *arch);
+int mr_block_tensors(const struct mr_arch *arch);
+
+// Tensor i: those of the model in order of tables and tail, then block by block.
+struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i);
+size_t mr_tensor_specs(const struct mr_config *c);
+
+// "transformer.h.3.ln_1.weight" of GPT-J. mr_item_label() is it without the part,
+// "transformer.h.3.ln_1". Layer -1 or n_layer: of the model.
+const char *mr_tensor_name(const struct mr_config *c, int layer, const struct mr_item *item,
+                           enum mr_part part, char name[MR_NAME]);
+const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_item *item,
+                          char name[MR_NAME]);
+
+#endif
