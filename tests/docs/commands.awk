@@ -17,8 +17,10 @@ function finish() {
 }
 function forget() { mark = ""; status = 0; when = "quick"; why = "-" }
 BEGIN { forget() }
-/^<!-- docs: .* -->$/ && !block {
-    mark = substr($0, 12, length($0) - 15)
+/^ *<!-- docs: .* -->$/ && !block {
+    mark = $0
+    sub(/^ *<!-- docs: /, "", mark)
+    sub(/ -->$/, "", mark)
     if (mark ~ /^not here: ./) { when = "never"; why = substr(mark, 11) }
     else {
         k = split(mark, parts, /, */)

@@ -54,7 +54,7 @@ fence {
     next
 }
 /^ *$/ { flush_text(); blank = 1; next }
-/^<!--/ || /^!\[/ { next }
+/^ *<!--/ || /^!\[/ { next }
 /^\|/ { flush_text(); blank = 0; check_words($0); next }
 /^    / && blank && !list {
     if (/^ *(sudo |[A-Z_]+=[^ ]* )*(make|build\/millrace|millrace|sim\/[a-z]+\/[a-z]+) [^=]/)

@@ -28,7 +28,7 @@ function flush_text(    n, w, i, line, indent, first, unit, ticks) {
 /^ *```/ { flush_text(); fence = !fence; print; blank = 0; next }
 fence { print; next }
 /^ *$/ { flush_text(); print; blank = 1; next }
-/^\|/ || /^#/ || /^</ || /^!\[/ || /^ *\|/ { flush_text(); print; blank = 0; if (/^#/) list = 0; next }
+/^\|/ || /^#/ || /^ *</ || /^!\[/ || /^ *\|/ { flush_text(); print; blank = 0; if (/^#/) list = 0; next }
 /^    / && blank && !list { flush_text(); print; next }
 /^ *([-*]|[0-9]+\.) / {
     flush_text()
