@@ -13,7 +13,8 @@ struct mr_dims mr_dims_of(const struct mr_config *c)
         .f = pad64(c->n_inner),
         .head_lanes = pad64(c->head_dim),
         .vocab = pad64(c->vocab_size),
-        .rot_floats = pad64(c->rotary_dim),
+        // Where nothing rotates, rows of zeros: LOAD_ROWS takes no empty ones.
+        .rot_floats = pad64(c->rotary_dim > 0 ? c->rotary_dim : 1),
     };
     d.w = c->n_head * d.head_lanes;
     d.longest = d.f > d.w ? d.f : d.w;
