@@ -6,6 +6,7 @@ rtl/array/mr_array.sv
 rtl/array/mr_array_ch.sv
 rtl/array/mr_array_ctrl.sv
 rtl/array/mr_array_drain.sv
+rtl/array/mr_matmul.sv
 rtl/array/mr_pe.sv
 rtl/array/mr_pe_acc.sv
 rtl/array/mr_pe_pair.sv
@@ -20,11 +21,14 @@ rtl/attention/mr_attn_prob.sv
 rtl/attention/mr_attn_pv.sv
 rtl/attention/mr_attn_qk.sv
 rtl/attention/mr_attn_tree.sv
+rtl/attention/mr_kv.sv
 rtl/common/mr_clk_gate.sv
 rtl/common/mr_fifo.sv
 rtl/common/mr_ram_1r1w.sv
+rtl/control/mr_control.sv
 rtl/control/mr_counters.sv
 rtl/control/mr_fetch.sv
+rtl/control/mr_host_port.sv
 rtl/control/mr_hostrd.sv
 rtl/control/mr_kvstore.sv
 rtl/control/mr_queue.sv
@@ -41,6 +45,7 @@ rtl/fp/mr_vacc2f.sv
 rtl/fp/mr_vfadd.sv
 rtl/fp/mr_vfmul.sv
 rtl/fp/mr_vgelu.sv
+rtl/stream/mr_channels.sv
 rtl/stream/mr_read_jobs.sv
 rtl/stream/mr_reader.sv
 rtl/stream/mr_splitter.sv
@@ -51,7 +56,9 @@ rtl/vector/mr_layernorm.sv
 rtl/vector/mr_prefix_max.sv
 rtl/vector/mr_quant.sv
 rtl/vector/mr_quant_buf.sv
+rtl/vector/mr_results.sv
 rtl/vector/mr_vec_out.sv
+rtl/vector/mr_vector.sv
 rtl/millrace_core.sv
 rtl/kernel/mr_kernel.sv
 rtl/pcie/mr_copy.sv

@@ -139,15 +139,15 @@ static int device_block(struct mr_check *c, const struct dest *d, int slot, int 
     char name[64];
     uint8_t word[72];
     if (d->area == AREA_ACT) {
-        snprintf(name, sizeof name, "u_act_mem.gen_bank[%d].u_act.mem", slot % c->g.r);
+        snprintf(name, sizeof name, "u_matmul.u_act_mem.gen_bank[%d].u_act.mem", slot % c->g.r);
         uint32_t index = (uint32_t)(slot / c->g.r * c->g.act_words + d->base + i);
         int n = c->api->peek(c->sim, name, index, word, sizeof word, &c->err);
         memcpy(out, word, BLOCK_BYTES);
         return n;
     }
     int block = d->base + i;
-    int n = c->api->peek(c->sim, "u_qkv.mem", (uint32_t)(slot * c->g.qkv_words + block / 2), word,
-                         sizeof word, &c->err);
+    int n = c->api->peek(c->sim, "u_kv.u_qkv.mem", (uint32_t)(slot * c->g.qkv_words + block / 2),
+                         word, sizeof word, &c->err);
     memcpy(out, word + (block % 2 ? BLOCK_BYTES : 0), BLOCK_BYTES);
     return n;
 }
@@ -189,8 +189,8 @@ static int compare_residual(struct mr_check *c, unsigned i, const struct snapsho
     for (int r = 0; r < s->dest.rows; r++)
         for (int w = 0; w < s->dest.count / v; w++) {
             float got[64], ref[64];
-            int n = c->api->peek(c->sim, "u_residual.mem", (uint32_t)(r * (c->g.d_max / v) + w),
-                                 got, sizeof got, &c->err);
+            int n = c->api->peek(c->sim, "u_vector.u_residual.mem",
+                                 (uint32_t)(r * (c->g.d_max / v) + w), got, sizeof got, &c->err);
             if (n < 0)
                 return n;
             memcpy(ref, s->bytes + (size_t)r * row_bytes(&s->dest) + (size_t)(4 * v * w),

@@ -35,7 +35,8 @@ class Observer
         bool all = units_ && readers_ && beats_;
         for (unsigned q = 0; q < MR_SIM_QUEUES; q++) {
             queue_[q] =
-                find(context, top + ".u_seq.gen_queue[" + std::to_string(q) + "].u_queue", "view");
+                find(context, top + ".u_control.u_seq.gen_queue[" + std::to_string(q) + "].u_queue",
+                     "view");
             all = all && queue_[q];
         }
         return all;

@@ -223,7 +223,7 @@ mutant 'interrupts go to the vector of the same number' rtl/pcie/mr_pcie_queues.
 mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv \
     "s/left_q <= 8'(HOLD);/left_q <= 8'd1;/" gates
 mutant 'a command does not wake attention' rtl/millrace_core.sv \
-    's/issue_valid\[3\] || unit_busy\[3\] ||/unit_busy[3] ||/' gates
+    's/issue_valid\[ATTENTION\] || unit_busy\[ATTENTION\] ||/unit_busy[ATTENTION] ||/' gates
 mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
     's/meta_valid || drain_busy/drain_busy/' gates
 mutant 'an access does not wake BAR 0' rtl/pcie/mr_pcie_bar.sv \

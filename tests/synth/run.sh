@@ -48,24 +48,24 @@ tap $? "every written memory of more than 64 words is a RAM" "$dir/tiny.big"
 
 cat >"$dir/rows" <<'ROWS'
 **whole engine, tiny**	millrace_core
-array (4 PEs, R = 1)	millrace_core/mr_array
-activation memory	millrace_core/mr_act_mem
-stream (FIFO, splitter, ring)	millrace_core/mr_stream
-reader	millrace_core/mr_reader
-epilogue	millrace_core/mr_epilogue
-LayerNorm, V = 4	millrace_core/mr_layernorm
-vector output	millrace_core/mr_vec_out
-quantiser, V = 4, two passes	millrace_core/mr_vec_out/mr_quant
-prefix maxima	millrace_core/mr_prefix_max
-attention	millrace_core/mr_attn
-attention lane	millrace_core/mr_attn/mr_attn_lane
-sequencer	millrace_core/mr_seq
-row loader	millrace_core/mr_rows
-KV and residual store	millrace_core/mr_kvstore
-host read port	millrace_core/mr_hostrd
-host write port	millrace_core/mr_writer
-registers	millrace_core/mr_regs
-counters	millrace_core/mr_counters
+array (4 PEs, R = 1)	millrace_core/mr_matmul/mr_array
+activation memory	millrace_core/mr_matmul/mr_act_mem
+stream (FIFO, splitter, ring)	millrace_core/mr_channels/mr_stream
+reader	millrace_core/mr_channels/mr_reader
+epilogue	millrace_core/mr_results/mr_epilogue
+LayerNorm, V = 4	millrace_core/mr_vector/mr_layernorm
+vector output	millrace_core/mr_results/mr_vec_out
+quantiser, V = 4, two passes	millrace_core/mr_results/mr_vec_out/mr_quant
+prefix maxima	millrace_core/mr_kv/mr_prefix_max
+attention	millrace_core/mr_kv/mr_attn
+attention lane	millrace_core/mr_kv/mr_attn/mr_attn_lane
+sequencer	millrace_core/mr_control/mr_seq
+row loader	millrace_core/mr_vector/mr_rows
+KV and residual store	millrace_core/mr_kv/mr_kvstore
+host read port	millrace_core/mr_host_port/mr_hostrd
+host write port	millrace_core/mr_host_port/mr_writer
+registers	millrace_core/mr_control/mr_regs
+counters	millrace_core/mr_control/mr_counters
 ROWS
 awk -v rows="$dir/rows" -f tests/synth/table.awk "$dir/tiny.stat" >"$dir/tiny.rows" 2>"$dir/tiny.err"
 tap $? "tiny: resources of every block" "$dir/tiny.err"

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// MATMUL: the command's check, the array, and the activation memory that it works on.
+//
+// The epilogue (mr_results) takes each command together with the array: cfg_valid_o comes when the
+// command is legal and the array takes it, cfg_rows_o are its tokens. An illegal one is not issued
+// and gives err_, DEVERR_COMMAND.
+//
+// Parameters: those of mr_array, and D_MAX, QKV_WORDS, ROT_MAX for the check.
+//
+// Ports
+//   cmd_      valid/ready, the 512-bit command: taken when array and epilogue take it
+//   n_rows_i, n_logit_rows_i, two_pass_i  of the run, stable while a command waits or runs
+//   ring_, tile_  of all channels: mr_array's
+//   dr_       the results, valid/ready: mr_array's
+//   a_, b_    blocks into activation memory from the vector path and from attention: mr_act_mem's
+//   cnt_      strobes: mr_array's
+module mr_matmul #(
+  parameter int N = 1,
+  parameter int R = 4,
+  parameter int T = 128,
+  parameter int ACT_WORDS = 1024,
+  parameter int QKV_WORDS = 256,
+  parameter int D_MAX = 4096,
+  parameter int ROT_MAX = 256,
+  parameter int RING = 1024,
+  parameter int PAIR = 0,
+  localparam int RING_AW = $clog2(RING)
+) (
+  input  logic               clk_i,
+  input  logic               rst_ni,
+
+  input  logic               cmd_valid_i,
+  output logic               cmd_ready_o,
+  // The array takes its fields; the other bits of a command have no meaning for it.
+  // verilator lint_off UNUSED
+  input  logic [511:0]       cmd_i,
+  // verilator lint_on UNUSED
+  input  logic [15:0]        n_rows_i,
+  input  logic [15:0]        n_logit_rows_i,
+  input  logic               two_pass_i,
+  output logic               cfg_valid_o,
+  input  logic               cfg_ready_i,
+  output logic [15:0]        cfg_rows_o,
+  output logic               err_valid_o,
+  output logic [7:0]         err_code_o,
+  output logic [63:0]        err_addr_o,
+
+  input  logic [N*16-1:0]    ring_count_i,
+  output logic               ring_ren_o,
+  output logic [RING_AW-1:0] ring_raddr_o,
+  input  logic [N*1024-1:0]  ring_rdata_i,
+  input  logic [N*32-1:0]    ring_rcode_i,
+  output logic               ring_free_o,
+  input  logic [N-1:0]       tile_valid_i,
+  input  logic [N*32-1:0]    tile_max_i,
+  input  logic [N*128-1:0]   tile_bias_i,
+  output logic               tile_pop_o,
+
+  output logic               dr_valid_o,
+  input  logic               dr_ready_i,
+  output logic [N*192-1:0]   dr_acc_o,
+  output logic [N*36-1:0]    dr_base_o,
+  output logic [N*4-1:0]     dr_nan_o,
+  output logic [N*128-1:0]   dr_bias_o,
+  output logic [15:0]        dr_token_o,
+  output logic [15:0]        dr_group_o,
+  output logic               dr_fp4_o,
+  output logic               dr_last_o,
+
+  input  logic               a_valid_i,
+  output logic               a_ready_o,
+  input  logic [15:0]        a_slot_i,
+  input  logic [15:0]        a_word_i,
+  input  logic [1:0]         a_region_i,
+  input  logic               a_first_i,
+  input  logic               a_lo_i,
+  input  logic [263:0]       a_data_i,
+  input  logic               b_valid_i,
+  output logic               b_ready_o,
+  input  logic [15:0]        b_slot_i,
+  input  logic [15:0]        b_word_i,
+  input  logic [1:0]         b_region_i,
+  input  logic               b_first_i,
+  input  logic               b_lo_i,
+  input  logic [263:0]       b_data_i,
+
+  output logic               cnt_busy_o,
+  output logic               cnt_weights_o,
+  output logic               cnt_drain_o,
+  output logic               cnt_idle_o,
+  output logic [15:0]        cnt_blocks_o
+);
+
+  localparam int LN = $clog2(N);
+  localparam int ACT_AW = $clog2(T / R * ACT_WORDS);
+  localparam int RMAX_AW = $clog2(T / R * 4);
+
+  logic array_ready, bad, logit_rows;
+
+  // The array and the epilogue take a MATMUL together. One whose regions do not lie in the
+  // memories, or that has no rows, is an error and is not issued.
+  assign logit_rows  = cmd_i[mr_pkg::MATMUL_LOGIT_ROWS_LSB];
+  assign cfg_rows_o  = logit_rows ? n_logit_rows_i : n_rows_i;
+  assign bad         = cfg_rows_o == '0 ||
+      17'(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]) + 17'(cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]) >
+          17'(ACT_WORDS) ||
+      cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16] == '0 ||
+      cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16] > 16'(RING / 2) ||
+      cmd_i[mr_pkg::MATMUL_COLS_LSB+:6] != '0 || cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] == '0 ||
+      (cmd_i[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_ACT[1:0] &&
+       28'(cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, cmd_i[mr_pkg::MATMUL_COLS_LSB+5+:27]} >
+           28'(ACT_WORDS)) ||
+      (cmd_i[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_QKV[1:0] &&
+       27'(cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, cmd_i[mr_pkg::MATMUL_COLS_LSB+6+:26]} >
+           27'(QKV_WORDS)) ||
+      (cmd_i[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_RES[1:0] &&
+       cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] > 32'(D_MAX)) ||
+      (cmd_i[mr_pkg::MATMUL_ROTARY_LSB] &&
+       (cmd_i[mr_pkg::MATMUL_HEAD_LANES_LSB+:6] != '0 ||
+        cmd_i[mr_pkg::MATMUL_HEAD_LANES_LSB+:16] == '0 ||
+        cmd_i[mr_pkg::MATMUL_ROTARY_DIM_LSB+:16] > 16'(ROT_MAX)));
+  assign cfg_valid_o = cmd_valid_i && !bad && array_ready && cfg_ready_i;
+  assign cmd_ready_o = cfg_valid_o;
+  assign err_valid_o = cmd_valid_i && bad;
+  assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
+  assign err_addr_o  = '0;
+
+  logic [R-1:0]       act_ren;
+  logic [ACT_AW-1:0]  act_raddr;
+  logic [R*256-1:0]   act_rdata;
+  logic [R*8-1:0]     act_rcode;
+  logic               rmax_ren;
+  logic [RMAX_AW-1:0] rmax_raddr;
+  logic [R*8-1:0]     rmax_rdata;
+  mr_array #(
+    .N        (N),
+    .R        (R),
+    .T        (T),
+    .ACT_WORDS(ACT_WORDS),
+    .RING     (RING),
+    .PAIR     (PAIR)
+  ) u_array (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i   (cmd_valid_i && !bad && cfg_ready_i),
+    .cmd_ready_o   (array_ready),
+    .cmd_src_base_i(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]),
+    .cmd_kblocks_i (cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]),
+    .cmd_groups_i  (cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] >> (2 + LN)),
+    .cmd_src_slot_i(cmd_i[mr_pkg::MATMUL_SRC_SLOT_LSB+:2]),
+    .cmd_fp4_i     (cmd_i[mr_pkg::MATMUL_FP4_LSB]),
+    .cmd_rows_i    (cfg_rows_o),
+    .cmd_two_pass_i(two_pass_i),
+    .ring_count_i,
+    .ring_ren_o,
+    .ring_raddr_o,
+    .ring_rdata_i,
+    .ring_rcode_i,
+    .ring_free_o,
+    .tile_valid_i,
+    .tile_max_i,
+    .tile_bias_i,
+    .tile_pop_o,
+    .act_ren_o     (act_ren),
+    .act_raddr_o   (act_raddr),
+    .act_rdata_i   (act_rdata),
+    .act_rcode_i   (act_rcode),
+    .rmax_ren_o    (rmax_ren),
+    .rmax_raddr_o  (rmax_raddr),
+    .rmax_rdata_i  (rmax_rdata),
+    .dr_valid_o,
+    .dr_ready_i,
+    .dr_acc_o,
+    .dr_base_o,
+    .dr_nan_o,
+    .dr_bias_o,
+    .dr_token_o,
+    .dr_group_o,
+    .dr_fp4_o,
+    .dr_last_o,
+    .cnt_busy_o,
+    .cnt_weights_o,
+    .cnt_drain_o,
+    .cnt_idle_o,
+    .cnt_blocks_o
+  );
+
+  mr_act_mem #(
+    .R        (R),
+    .T        (T),
+    .ACT_WORDS(ACT_WORDS)
+  ) u_act_mem (
+    .clk_i,
+    .rst_ni,
+    .a_valid_i,
+    .a_ready_o,
+    .a_slot_i,
+    .a_word_i,
+    .a_region_i,
+    .a_first_i,
+    .a_lo_i,
+    .a_data_i,
+    .b_valid_i,
+    .b_ready_o,
+    .b_slot_i,
+    .b_word_i,
+    .b_region_i,
+    .b_first_i,
+    .b_lo_i,
+    .b_data_i,
+    .act_ren_i   (act_ren),
+    .act_raddr_i (act_raddr),
+    .act_rdata_o (act_rdata),
+    .act_rcode_o (act_rcode),
+    .rmax_ren_i  (rmax_ren),
+    .rmax_raddr_i(rmax_raddr),
+    .rmax_rdata_o(rmax_rdata)
+  );
+
+endmodule

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control: the host's registers, the sequencer that runs a program, and what is counted of it.
+//
+// mr_regs starts a run; mr_seq fetches descriptor and commands through the host's read port, hands
+// commands to the queues' units and read jobs to the channels, and ends the run, well or with its
+// first error. mr_counters counts while it runs.
+//
+// Parameters: those of millrace_core, and HEADS_MAX, HP_MAX of mr_attn: most are here for the
+// registers, which report them.
+//
+// Ports
+//   s_axil_   AXI4-Lite slave; irq_o level, busy_o STATUS.busy, finish_o pulse at a run's end
+//   rd_       a client of mr_host_port
+//   n_rows_o .. kv_limit_o   of the run: they hold while it lasts
+//   issue_, cmd_, unit_done_i, unit_busy_o   queue q at bit q, 512 bits of cmd_o a queue from the
+//             array's on: mr_seq's. Q_ARRAY is the lowest: reader commands do not leave mr_seq
+//   job_, sp_ read jobs and what they bring, by channel: mr_channels'
+//   err_      pulses with code and address, one a unit by number: N readers, then UNIT_HOST_READ,
+//             UNIT_HOST_WRITE .. of rtl/spec/device.def
+//   halt_o    the run ends: no unit may begin a burst. unit_rst_no resets all units, at the start
+//             and the end of a run, when axi_idle_i says that nothing is outstanding
+//   progress_i  something moved: the watchdog waits again
+//   cnt_      strobes, each a cycle; cnt_array_i {idle, drain, weights, busy}, cnt_attention_i
+//             {wait for KV, idle, busy}, cnt_reader_i {issue, idle, wait, no credit}; cnt_vector_i,
+//             cnt_writer_i: the unit works; cnt_run_o: they count
+//   ovf_i, nan_i  pulses for STICKY
+module mr_control #(
+  parameter int N = 1,
+  parameter int R = 4,
+  parameter int T = 128,
+  parameter int ACT_WORDS = 1024,
+  parameter int QKV_WORDS = 256,
+  parameter int D_MAX = 4096,
+  parameter int ROT_MAX = 256,
+  parameter int SCORES = 32768,
+  parameter int W_MAX = 4096,
+  parameter int HEADS_MAX = 64,
+  parameter int HP_MAX = 256,
+  parameter int CTX_MAX = 4096,
+  parameter int RING = 1024,
+  parameter int CLOCK_KHZ = 300000
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+
+  input  logic                 s_axil_awvalid_i,
+  output logic                 s_axil_awready_o,
+  input  logic [11:0]          s_axil_awaddr_i,
+  input  logic                 s_axil_wvalid_i,
+  output logic                 s_axil_wready_o,
+  input  logic [31:0]          s_axil_wdata_i,
+  input  logic [3:0]           s_axil_wstrb_i,
+  output logic                 s_axil_bvalid_o,
+  input  logic                 s_axil_bready_i,
+  output logic [1:0]           s_axil_bresp_o,
+  input  logic                 s_axil_arvalid_i,
+  output logic                 s_axil_arready_o,
+  input  logic [11:0]          s_axil_araddr_i,
+  output logic                 s_axil_rvalid_o,
+  input  logic                 s_axil_rready_i,
+  output logic [31:0]          s_axil_rdata_o,
+  output logic [1:0]           s_axil_rresp_o,
+  output logic                 irq_o,
+  output logic                 busy_o,
+  output logic                 finish_o,
+
+  output logic                 rd_valid_o,
+  input  logic                 rd_ready_i,
+  output logic [63:0]          rd_addr_o,
+  output logic [15:0]          rd_beats_o,
+  input  logic                 rd_data_valid_i,
+  input  logic [511:0]         rd_data_i,
+
+  output logic [15:0]          n_rows_o,
+  output logic                 two_pass_o,
+  output logic [63:0]          input_base_o,
+  output logic [31:0]          input_limit_o,
+  output logic [63:0]          result_base_o,
+  output logic [31:0]          result_limit_o,
+  output logic [31:0]          kv_layer_beats_o,
+  output logic [31:0]          kv_v_beats_o,
+  output logic [31:0]          kv_pm_beats_o,
+  output logic [N*64-1:0]      w_base_o,
+  output logic [N*32-1:0]      w_limit_o,
+  output logic [N*64-1:0]      kv_base_o,
+  output logic [N*32-1:0]      kv_limit_o,
+
+  output logic [4:1]           issue_valid_o,
+  input  logic [4:1]           issue_ready_i,
+  output logic [2047:0]        cmd_o,
+  input  logic [4:1]           unit_done_i,
+  output logic [4:0]           unit_busy_o,
+  output logic [4:0]           done_valid_o,
+  output logic [79:0]          done_index_o,
+
+  output logic [N-1:0]         job_valid_o,
+  input  logic [N-1:0]         job_ready_i,
+  output logic [31:0]          job_off_o,
+  output logic [31:0]          job_beats_o,
+  output logic [N-1:0]         sp_valid_o,
+  input  logic [N-1:0]         sp_ready_i,
+  output logic                 sp_vec_o,
+  output logic [15:0]          sp_vec_beats_o,
+  output logic                 sp_fp4_o,
+  output logic                 sp_bias_o,
+  output logic [15:0]          sp_kblocks_o,
+  output logic [31:0]          sp_groups_o,
+  input  logic [N-1:0]         sp_done_i,
+
+  input  logic [N+mr_pkg::UNITS-1:0] err_valid_i,
+  input  logic [(N+mr_pkg::UNITS)*8-1:0] err_code_i,
+  input  logic [(N+mr_pkg::UNITS)*64-1:0] err_addr_i,
+  output logic                 halt_o,
+  output logic                 unit_rst_no,
+  input  logic                 axi_idle_i,
+  input  logic                 progress_i,
+
+  input  logic [N-1:0]         cnt_w_beat_i,
+  input  logic [N-1:0]         cnt_kv_beat_i,
+  input  logic                 cnt_read_beat_i,
+  input  logic                 cnt_write_beat_i,
+  input  logic [15:0]          cnt_blocks_i,
+  input  logic [3:0]           cnt_array_i,
+  input  logic                 cnt_vector_i,
+  input  logic [2:0]           cnt_attention_i,
+  input  logic                 cnt_writer_i,
+  input  logic [3:0]           cnt_reader_i,
+  output logic                 cnt_run_o,
+  input  logic                 ovf_i,
+  input  logic                 nan_i
+);
+
+  localparam int ERRORS = N + mr_pkg::UNITS;
+
+  // ---- registers --------------------------------------------------------------------------------
+  logic        start, soft_reset, run_done, run_error;
+  logic [63:0] run_addr, err_addr;
+  logic [5:0]  watchdog;
+  logic [7:0]  err_code, err_unit;
+  logic [15:0] err_index;
+  logic [1:0]  sticky_q;
+  logic [4:0]  cnt_addr;
+  logic [47:0] cnt_data;
+  logic        cnt_clear;
+  mr_regs #(
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
+    .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX),
+    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ)
+  ) u_regs (
+    .clk_i,
+    .rst_ni,
+    .awvalid_i  (s_axil_awvalid_i),
+    .awready_o  (s_axil_awready_o),
+    .awaddr_i   (s_axil_awaddr_i),
+    .wvalid_i   (s_axil_wvalid_i),
+    .wready_o   (s_axil_wready_o),
+    .wdata_i    (s_axil_wdata_i),
+    .wstrb_i    (s_axil_wstrb_i),
+    .bvalid_o   (s_axil_bvalid_o),
+    .bready_i   (s_axil_bready_i),
+    .bresp_o    (s_axil_bresp_o),
+    .arvalid_i  (s_axil_arvalid_i),
+    .arready_o  (s_axil_arready_o),
+    .araddr_i   (s_axil_araddr_i),
+    .rvalid_o   (s_axil_rvalid_o),
+    .rready_i   (s_axil_rready_i),
+    .rdata_o    (s_axil_rdata_o),
+    .rresp_o    (s_axil_rresp_o),
+    .start_o    (start),
+    .reset_o    (soft_reset),
+    .run_addr_o (run_addr),
+    .watchdog_o (watchdog),
+    .irq_o,
+    .busy_i     (busy_o),
+    .done_i     (run_done),
+    .error_i    (run_error),
+    .finish_i   (finish_o),
+    .err_code_i (err_code),
+    .err_unit_i (err_unit),
+    .err_index_i(err_index),
+    .err_addr_i (err_addr),
+    .sticky_i   (sticky_q),
+    .cnt_addr_o (cnt_addr),
+    .cnt_data_i (cnt_data)
+  );
+
+  // ---- sequencer --------------------------------------------------------------------------------
+  // The queue whose command an error concerns, three bits a source.
+  logic [ERRORS*3-1:0] queues;
+  for (genvar c = 0; c < N; c = c + 1) begin : gen_reader
+    assign queues[3*c+:3] = mr_pkg::QUEUE_READER[2:0];
+  end
+  assign queues[3*(N+mr_pkg::UNIT_HOST_READ-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_HOST_WRITE-1)+:3] = mr_pkg::QUEUE_WRITER[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_LOAD_ROWS-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_MATMUL-1)+:3]     = mr_pkg::QUEUE_ARRAY[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_STORE-1)+:3]      = mr_pkg::QUEUE_WRITER[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_EPILOGUE-1)+:3]   = mr_pkg::QUEUE_ARRAY[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_LAYERNORM-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
+  mr_seq #(
+    .N     (N),
+    .T     (T),
+    .D_MAX (D_MAX),
+    .RING  (RING),
+    .ERRORS(ERRORS)
+  ) u_seq (
+    .clk_i,
+    .rst_ni,
+    .start_i         (start),
+    .reset_i         (soft_reset),
+    .run_addr_i      (run_addr),
+    .watchdog_i      (watchdog),
+    .busy_o,
+    .done_o          (run_done),
+    .error_o         (run_error),
+    .finish_o,
+    .err_code_o      (err_code),
+    .err_unit_o      (err_unit),
+    .err_index_o     (err_index),
+    .err_addr_o      (err_addr),
+    .counters_clear_o(cnt_clear),
+    .counters_run_o  (cnt_run_o),
+    .hr_req_valid_o  (rd_valid_o),
+    .hr_req_ready_i  (rd_ready_i),
+    .hr_req_addr_o   (rd_addr_o),
+    .hr_req_beats_o  (rd_beats_o),
+    .hr_valid_i      (rd_data_valid_i),
+    .hr_data_i       (rd_data_i),
+    .n_rows_o,
+    .two_pass_o,
+    .input_base_o,
+    .input_limit_o,
+    .result_base_o,
+    .result_limit_o,
+    .kv_layer_beats_o,
+    .kv_v_beats_o,
+    .kv_pm_beats_o,
+    .w_base_o,
+    .w_limit_o,
+    .kv_base_o,
+    .kv_limit_o,
+    .issue_valid_o,
+    .issue_ready_i,
+    .cmd_o,
+    .done_i          (unit_done_i),
+    .unit_busy_o,
+    .job_valid_o,
+    .job_ready_i,
+    .job_off_o,
+    .job_beats_o,
+    .sp_valid_o,
+    .sp_ready_i,
+    .sp_vec_o,
+    .sp_vec_beats_o,
+    .sp_fp4_o,
+    .sp_bias_o,
+    .sp_kblocks_o,
+    .sp_groups_o,
+    .sp_done_i,
+    .err_valid_i,
+    .err_code_i,
+    .err_queue_i     (queues),
+    .err_addr_i,
+    .progress_i,
+    .axi_idle_i,
+    .halt_o,
+    .unit_rst_no,
+    .done_valid_o,
+    .done_index_o
+  );
+
+  // ---- counters and sticky flags ----------------------------------------------------------------
+  logic [4:0] done_q;
+  always_ff @(posedge clk_i) begin
+    done_q <= done_valid_o;
+    if (!rst_ni || cnt_clear) sticky_q <= '0;
+    else sticky_q <= sticky_q | {nan_i, ovf_i};
+  end
+  logic [2:0] done_count;
+  always_comb begin
+    done_count = '0;
+    for (int i = 0; i < mr_pkg::QUEUES; i++) done_count = done_count + {2'd0, done_q[i]};
+  end
+  mr_counters #(
+    .N(N)
+  ) u_counters (
+    .clk_i,
+    .rst_ni,
+    .clear_i     (cnt_clear),
+    .run_i       (cnt_run_o),
+    .commands_i  (done_count),
+    .w_beat_i    (cnt_w_beat_i),
+    .kv_beat_i   (cnt_kv_beat_i),
+    .host_beat_i (cnt_read_beat_i),
+    .write_beat_i(cnt_write_beat_i),
+    .mac_blocks_i(cnt_blocks_i),
+    .array_i     (cnt_array_i),
+    .vector_i    ({!cnt_vector_i, cnt_vector_i}),
+    .attention_i (cnt_attention_i),
+    .writer_i    ({!cnt_writer_i, cnt_writer_i}),
+    .reader_i    (cnt_reader_i),
+    .rd_addr_i   (cnt_addr),
+    .rd_data_o   (cnt_data)
+  );
+
+endmodule

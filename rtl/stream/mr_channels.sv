@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory channels' way in: for each channel a reader and the stream behind it.
+//
+// A channel's mr_reader fetches weights and KV. Weights go into the channel's mr_stream, which
+// decodes them into the tile ring for the array and the vector memory for LayerNorm; KV goes out
+// to the channel's attention lane. All channels run in step: what a command asks for is the same
+// for each of them, and the rings are read at one address.
+//
+// Parameters
+//   N                  channels
+//   W_DEPTH, KV_DEPTH  beats of the FIFOs behind a reader, which are its credits
+//   RING               k-rows of a tile ring
+//   VEC_WORDS          words of V floats of gain, and as many of bias
+//
+// Timing: that of mr_reader (job_, kv_, m_) and of mr_stream (sp_, vec_, ring_, tile_), whose
+// headers have it; job_ and sp_ are valid/ready for each channel with one payload. w_ and kv_ base
+// and limit must hold for the whole run.
+// halt_i (level): takes no more jobs, and drops what is outstanding as it arrives. idle_o: nothing
+// is outstanding. m_rready_o is constantly 1: every beat has its place reserved.
+// err_: mr_reader's of each channel. cnt_: strobes of each channel, mr_reader's.
+module mr_channels #(
+  parameter int N = 1,
+  parameter int W_DEPTH = 256,
+  parameter int KV_DEPTH = 128,
+  parameter int RING = 1024,
+  parameter int VEC_WORDS = 1024,
+  localparam int VEC_AW = $clog2(2 * VEC_WORDS),
+  localparam int RING_AW = $clog2(RING)
+) (
+  input  logic               clk_i,
+  input  logic               rst_ni,
+  input  logic               halt_i,
+
+  // read jobs of the weights, and where the windows are
+  input  logic [N-1:0]       job_valid_i,
+  output logic [N-1:0]       job_ready_o,
+  input  logic [31:0]        job_off_i,
+  input  logic [31:0]        job_beats_i,
+  input  logic [N*64-1:0]    w_base_i,
+  input  logic [N*32-1:0]    w_limit_i,
+  input  logic [N*64-1:0]    kv_base_i,
+  input  logic [N*32-1:0]    kv_limit_i,
+
+  // KV: read jobs and beats
+  input  logic [N-1:0]       kv_job_valid_i,
+  output logic [N-1:0]       kv_job_ready_o,
+  input  logic [N*32-1:0]    kv_job_off_i,
+  input  logic [N*32-1:0]    kv_job_beats_i,
+  output logic [N-1:0]       kv_valid_o,
+  output logic [N*512-1:0]   kv_data_o,
+  input  logic [N-1:0]       kv_credit_i,
+
+  // what the weights that come are
+  input  logic [N-1:0]       sp_valid_i,
+  output logic [N-1:0]       sp_ready_o,
+  input  logic               sp_vec_i,
+  input  logic [15:0]        sp_vec_beats_i,
+  input  logic               sp_fp4_i,
+  input  logic               sp_bias_i,
+  input  logic [15:0]        sp_kblocks_i,
+  input  logic [31:0]        sp_groups_i,
+  output logic [N-1:0]       sp_done_o,
+
+  // gain and bias for LayerNorm; tiles for the array
+  input  logic               vec_ren_i,
+  input  logic [VEC_AW-1:0]  vec_raddr_i,
+  output logic [N*128-1:0]   vec_rdata_o,
+  output logic [N*16-1:0]    ring_count_o,
+  input  logic               ring_ren_i,
+  input  logic [RING_AW-1:0] ring_raddr_i,
+  output logic [N*1024-1:0]  ring_rdata_o,
+  output logic [N*32-1:0]    ring_rcode_o,
+  input  logic               ring_free_i,
+  output logic [N-1:0]       tile_valid_o,
+  output logic [N*32-1:0]    tile_max_o,
+  output logic [N*128-1:0]   tile_bias_o,
+  input  logic               tile_pop_i,
+
+  output logic [N-1:0]       idle_o,
+  output logic [N-1:0]       err_valid_o,
+  output logic [N*8-1:0]     err_code_o,
+  output logic [N*64-1:0]    err_addr_o,
+  output logic [N-1:0]       cnt_nocredit_o,
+  output logic [N-1:0]       cnt_wait_o,
+  output logic [N-1:0]       cnt_idle_o,
+  output logic [N-1:0]       cnt_issue_o,
+  output logic [N-1:0]       cnt_w_beat_o,
+  output logic [N-1:0]       cnt_kv_beat_o,
+
+  output logic [N-1:0]       m_ch_arvalid_o,
+  input  logic [N-1:0]       m_ch_arready_i,
+  output logic [N*64-1:0]    m_ch_araddr_o,
+  output logic [N*8-1:0]     m_ch_arlen_o,
+  input  logic [N-1:0]       m_ch_rvalid_i,
+  output logic [N-1:0]       m_ch_rready_o,
+  input  logic [N*512-1:0]   m_ch_rdata_i,
+  input  logic [N*2-1:0]     m_ch_rresp_i,
+  input  logic [N-1:0]       m_ch_rlast_i
+);
+
+  // A reader drops what is outstanding on a pulse and then waits for jobs, which halt holds back.
+  logic halt_q;
+  always_ff @(posedge clk_i) halt_q <= halt_i;
+
+  logic [N-1:0] w_valid, w_credit;
+  assign m_ch_rready_o = '1;
+  for (genvar c = 0; c < N; c = c + 1) begin : gen_channel
+    mr_reader #(
+      .W_DEPTH (W_DEPTH),
+      .KV_DEPTH(KV_DEPTH)
+    ) u_reader (
+      .clk_i,
+      .rst_ni,
+      .w_job_valid_i (job_valid_i[c] && !halt_i),
+      .w_job_ready_o (job_ready_o[c]),
+      .w_job_off_i   (job_off_i),
+      .w_job_beats_i (job_beats_i),
+      .w_base_i      (w_base_i[64*c+:64]),
+      .w_limit_i     (w_limit_i[32*c+:32]),
+      .w_valid_o     (w_valid[c]),
+      .w_credit_i    (w_credit[c]),
+      .kv_job_valid_i(kv_job_valid_i[c] && !halt_i),
+      .kv_job_ready_o(kv_job_ready_o[c]),
+      .kv_job_off_i  (kv_job_off_i[32*c+:32]),
+      .kv_job_beats_i(kv_job_beats_i[32*c+:32]),
+      .kv_base_i     (kv_base_i[64*c+:64]),
+      .kv_limit_i    (kv_limit_i[32*c+:32]),
+      .kv_valid_o    (kv_valid_o[c]),
+      .kv_credit_i   (kv_credit_i[c]),
+      .data_o        (kv_data_o[512*c+:512]),
+      .flush_i       (halt_i && !halt_q),
+      .idle_o        (idle_o[c]),
+      .err_valid_o   (err_valid_o[c]),
+      .err_code_o    (err_code_o[8*c+:8]),
+      .err_addr_o    (err_addr_o[64*c+:64]),
+      .cnt_nocredit_o(cnt_nocredit_o[c]),
+      .cnt_wait_o    (cnt_wait_o[c]),
+      .cnt_idle_o    (cnt_idle_o[c]),
+      .cnt_issue_o   (cnt_issue_o[c]),
+      .cnt_w_beat_o  (cnt_w_beat_o[c]),
+      .cnt_kv_beat_o (cnt_kv_beat_o[c]),
+      .m_arvalid_o   (m_ch_arvalid_o[c]),
+      .m_arready_i   (m_ch_arready_i[c]),
+      .m_araddr_o    (m_ch_araddr_o[64*c+:64]),
+      .m_arlen_o     (m_ch_arlen_o[8*c+:8]),
+      .m_rvalid_i    (m_ch_rvalid_i[c]),
+      .m_rdata_i     (m_ch_rdata_i[512*c+:512]),
+      .m_rresp_i     (m_ch_rresp_i[2*c+:2]),
+      .m_rlast_i     (m_ch_rlast_i[c])
+    );
+
+    mr_stream #(
+      .FIFO_DEPTH(W_DEPTH),
+      .RING      (RING),
+      .VEC_WORDS (VEC_WORDS)
+    ) u_stream (
+      .clk_i,
+      .rst_ni,
+      .w_valid_i      (w_valid[c]),
+      .w_data_i       (kv_data_o[512*c+:512]),
+      .w_credit_o     (w_credit[c]),
+      .cmd_valid_i    (sp_valid_i[c]),
+      .cmd_ready_o    (sp_ready_o[c]),
+      .cmd_vec_i      (sp_vec_i),
+      .cmd_vec_beats_i(sp_vec_beats_i),
+      .cmd_fp4_i      (sp_fp4_i),
+      .cmd_bias_i     (sp_bias_i),
+      .cmd_kblocks_i  (sp_kblocks_i),
+      .cmd_groups_i   (sp_groups_i),
+      .cmd_done_o     (sp_done_o[c]),
+      .vec_ren_i,
+      .vec_raddr_i,
+      .vec_rdata_o    (vec_rdata_o[128*c+:128]),
+      .ring_count_o   (ring_count_o[16*c+:16]),
+      .ring_ren_i,
+      .ring_raddr_i,
+      .ring_rdata_o   (ring_rdata_o[1024*c+:1024]),
+      .ring_rcode_o   (ring_rcode_o[32*c+:32]),
+      .ring_free_i,
+      .tile_valid_o   (tile_valid_o[c]),
+      .tile_max_o     (tile_max_o[32*c+:32]),
+      .tile_bias_o    (tile_bias_o[128*c+:128]),
+      .tile_pop_i
+    );
+  end
+
+endmodule

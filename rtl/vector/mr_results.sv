@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the array's results go: the epilogue, and the quantiser that it shares with LayerNorm.
+//
+// mr_epilogue makes floats of the sums and adds them to the residual, writes them to the host, or
+// hands them to mr_vec_out. That quantises them, and LayerNorm's output with them, and puts the
+// blocks into activation memory or q/k/v memory.
+//
+// Parameters: N, T, D_MAX, ROT_MAX, QKV_WORDS as everywhere; PM_WORDS words a token of the prefix
+// maxima.
+//
+// Ports
+//   cfg_    the MATMUL command (cmd_i) that mr_matmul issues in this cycle; done_o pulse when all
+//           of it is stored
+//   dr_     the array's results, valid/ready
+//   ln_     LayerNorm's floats, valid/ready, ln_ack_o a pulse per block that has been written
+//   rot_, res_, rexp_  RAM ports: rotary and residual memory, the exponents of the rows
+//   act_, qkv_, pm_    blocks out: mr_vec_out's
+//   job_, data_        write jobs for mr_writer; the window of results is result_base_i (64-byte
+//                      aligned) and result_limit_i (beats)
+//   acks_o  what the epilogue's own writes in activation or q/k/v memory count as progress
+//   busy_o  a block is between the units, for the clock gate
+//   ovf_o, nan_o  pulses: a finite operation overflowed, a result is NaN
+module mr_results #(
+  parameter int N = 1,
+  parameter int T = 128,
+  parameter int D_MAX = 4096,
+  parameter int ROT_MAX = 256,
+  parameter int QKV_WORDS = 256,
+  parameter int PM_WORDS = 64,
+  localparam int V = 4 * N,
+  localparam int TW = $clog2(T),
+  localparam int RESW = $clog2(T * (D_MAX / V)),
+  localparam int ROTW = $clog2(T * (ROT_MAX / V)),
+  localparam int QAW = $clog2(T * QKV_WORDS),
+  localparam int BW = $clog2(PM_WORDS) + 1
+) (
+  input  logic                            clk_i,
+  input  logic                            rst_ni,
+
+  input  logic                            cfg_valid_i,
+  output logic                            cfg_ready_o,
+  input  logic [15:0]                     cfg_rows_i,
+  // The epilogue takes its fields; the other bits of a command have no meaning for it.
+  // verilator lint_off UNUSED
+  input  logic [511:0]                    cmd_i,
+  // verilator lint_on UNUSED
+  input  logic                            two_pass_i,
+  output logic                            done_o,
+
+  input  logic                            dr_valid_i,
+  output logic                            dr_ready_o,
+  input  logic [V*48-1:0]                 dr_acc_i,
+  input  logic [V*9-1:0]                  dr_base_i,
+  input  logic [V-1:0]                    dr_nan_i,
+  input  logic [V*32-1:0]                 dr_bias_i,
+  input  logic [15:0]                     dr_token_i,
+  input  logic [15:0]                     dr_group_i,
+  input  logic                            dr_fp4_i,
+  input  logic                            dr_last_i,
+
+  input  logic                            ln_valid_i,
+  output logic                            ln_ready_o,
+  input  logic [V*32-1:0]                 ln_data_i,
+  input  logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag_i,
+  output logic                            ln_ack_o,
+
+  output logic                            rot_ren_o,
+  output logic [ROTW-1:0]                 rot_raddr_o,
+  input  logic [V*32-1:0]                 rot_rdata_i,
+  output logic                            res_ren_o,
+  output logic [RESW-1:0]                 res_raddr_o,
+  input  logic [V*32-1:0]                 res_rdata_i,
+  output logic                            res_we_o,
+  output logic [RESW-1:0]                 res_waddr_o,
+  output logic [V*32-1:0]                 res_wdata_o,
+  input  logic                            rexp_we_i,
+  input  logic [TW-1:0]                   rexp_waddr_i,
+  input  logic [7:0]                      rexp_wdata_i,
+  input  logic                            rexp_ren_i,
+  input  logic [TW-1:0]                   rexp_raddr_i,
+  output logic [7:0]                      rexp_rdata_o,
+
+  output logic                            act_valid_o,
+  input  logic                            act_ready_i,
+  output logic [15:0]                     act_slot_o,
+  output logic [15:0]                     act_word_o,
+  output logic [1:0]                      act_region_o,
+  output logic                            act_first_o,
+  output logic                            act_lo_o,
+  output logic [263:0]                    act_data_o,
+  output logic [1:0]                      qkv_we_o,
+  output logic [QAW-1:0]                  qkv_waddr_o,
+  output logic [527:0]                    qkv_wdata_o,
+  output logic                            pm_valid_o,
+  output logic [TW-1:0]                   pm_token_o,
+  output logic [BW-1:0]                   pm_index_o,
+  output logic [7:0]                      pm_code_o,
+
+  input  logic [63:0]                     result_base_i,
+  input  logic [31:0]                     result_limit_i,
+  output logic                            job_valid_o,
+  input  logic                            job_ready_i,
+  output logic [63:0]                     job_addr_o,
+  output logic [15:0]                     job_beats_o,
+  output logic [63:0]                     job_strb_o,
+  output logic                            data_valid_o,
+  input  logic                            data_ready_i,
+  output logic [511:0]                    data_o,
+  input  logic                            job_done_i,
+
+  output logic                            err_valid_o,
+  output logic [7:0]                      err_code_o,
+  output logic [63:0]                     err_addr_o,
+  output logic                            acks_o,
+  output logic                            busy_o,
+  output logic                            ovf_o,
+  output logic                            nan_o
+);
+
+  logic                         epi_valid, epi_ready, epi_ack;
+  logic [V*32-1:0]              epi_data;
+  logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
+  assign acks_o = epi_ack;
+  assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o;
+  mr_epilogue #(
+    .N      (N),
+    .T      (T),
+    .D_MAX  (D_MAX),
+    .ROT_MAX(ROT_MAX)
+  ) u_epilogue (
+    .clk_i,
+    .rst_ni,
+    .cfg_valid_i,
+    .cfg_ready_o,
+    .cfg_cols_i      (cmd_i[mr_pkg::MATMUL_COLS_LSB+:32]),
+    .cfg_rows_i,
+    .cfg_dst_i       (cmd_i[mr_pkg::MATMUL_DST_LSB+:2]),
+    .cfg_dst_base_i  (cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16]),
+    .cfg_dst_slot_i  (cmd_i[mr_pkg::MATMUL_DST_SLOT_LSB+:2]),
+    .cfg_bias_i      (cmd_i[mr_pkg::MATMUL_BIAS_LSB]),
+    .cfg_rotary_i    (cmd_i[mr_pkg::MATMUL_ROTARY_LSB]),
+    .cfg_gelu_i      (cmd_i[mr_pkg::MATMUL_GELU_LSB]),
+    .cfg_prefix_max_i(cmd_i[mr_pkg::MATMUL_PREFIX_MAX_LSB]),
+    .cfg_track_exp_i (cmd_i[mr_pkg::MATMUL_TRACK_EXP_LSB]),
+    .cfg_rotary_dim_i(cmd_i[mr_pkg::MATMUL_ROTARY_DIM_LSB+:16]),
+    .cfg_head_lanes_i(cmd_i[mr_pkg::MATMUL_HEAD_LANES_LSB+:16]),
+    .cfg_out_cols_i  (cmd_i[mr_pkg::MATMUL_OUT_COLS_LSB+:32]),
+    .cfg_out_off_i   (cmd_i[mr_pkg::MATMUL_OUT_OFF_LSB+:32]),
+    .cfg_out_stride_i(cmd_i[mr_pkg::MATMUL_OUT_STRIDE_LSB+:32]),
+    .cfg_two_pass_i  (two_pass_i),
+    .done_o,
+    .dr_valid_i,
+    .dr_ready_o,
+    .dr_acc_i,
+    .dr_base_i,
+    .dr_nan_i,
+    .dr_bias_i,
+    .dr_token_i,
+    .dr_group_i,
+    .dr_fp4_i,
+    .dr_last_i,
+    .rot_ren_o,
+    .rot_raddr_o,
+    .rot_rdata_i,
+    .res_ren_o,
+    .res_raddr_o,
+    .res_rdata_i,
+    .res_we_o,
+    .res_waddr_o,
+    .res_wdata_o,
+    .rexp_we_i,
+    .rexp_waddr_i,
+    .rexp_wdata_i,
+    .rexp_ren_i,
+    .rexp_raddr_i,
+    .rexp_rdata_o,
+    .q_valid_o       (epi_valid),
+    .q_ready_i       (epi_ready),
+    .q_data_o        (epi_data),
+    .q_tag_o         (epi_tag),
+    .q_ack_i         (epi_ack),
+    .out_base_i      (result_base_i),
+    .out_limit_i     (result_limit_i),
+    .job_valid_o,
+    .job_ready_i,
+    .job_addr_o,
+    .job_beats_o,
+    .job_strb_o,
+    .data_valid_o,
+    .data_ready_i,
+    .data_o,
+    .job_done_i,
+    .err_valid_o,
+    .err_code_o,
+    .err_addr_o,
+    .sticky_ovf_o    (ovf_o),
+    .sticky_nan_o    (nan_o)
+  );
+
+  mr_vec_out #(
+    .V        (V),
+    .T        (T),
+    .SLOTS    (T),
+    .QKV_WORDS(QKV_WORDS),
+    .PM_WORDS (PM_WORDS),
+    .TWO_PASS (T > 1 ? 1 : 0)
+  ) u_vec_out (
+    .clk_i,
+    .rst_ni,
+    .two_pass_i,
+    .epi_valid_i(epi_valid),
+    .epi_ready_o(epi_ready),
+    .epi_data_i (epi_data),
+    .epi_tag_i  (epi_tag),
+    .epi_ack_o  (epi_ack),
+    .ln_valid_i,
+    .ln_ready_o,
+    .ln_data_i,
+    .ln_tag_i,
+    .ln_ack_o,
+    .act_valid_o,
+    .act_ready_i,
+    .act_slot_o,
+    .act_word_o,
+    .act_region_o,
+    .act_first_o,
+    .act_lo_o,
+    .act_data_o,
+    .qkv_we_o,
+    .qkv_waddr_o,
+    .qkv_wdata_o,
+    .pm_valid_o,
+    .pm_token_o,
+    .pm_index_o,
+    .pm_code_o
+  );
+
+endmodule

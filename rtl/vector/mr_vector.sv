@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vector queue: LOAD_ROWS and LAYERNORM, and the memories of rows that they fill and read.
+//
+// mr_rows loads a run's row table, rotary rows and residual rows from the host; mr_layernorm
+// normalises residual rows for the quantiser. The residual and rotary memories are here; the
+// epilogue and mr_kvstore use them through ports. The residual has one reader and one writer at a
+// time, which the program's order sees to, so its users need no arbiter.
+//
+// Parameters: N, T, D_MAX, ROT_MAX, ACT_WORDS, CTX_MAX as everywhere; VEC_WORDS as mr_layernorm's.
+//
+// Ports
+//   clk_i     of the units; clk_mem_i of the memories, which run for the epilogue too
+//   cmd_      valid/ready, the 512-bit command, done pulse; busy_o: LayerNorm works
+//   err_      the low part is LOAD_ROWS' (UNIT_LOAD_ROWS), the high part a LAYERNORM that does not
+//             fit the memories (UNIT_LAYERNORM): it is not issued
+//   rd_       a client of mr_host_port: request valid/ready, data never refused
+//   row_a_, row_b_  RAM ports of the row table, {pos, kv_off} by token; row_continues_o and
+//             n_logit_rows_o stand from LOAD_ROWS' end on
+//   rexp_     row exponents, kept in the epilogue: a write port and a RAM port
+//   vec_      gain and bias: RAM port, two cycles
+//   phase_i   alternates every cycle: LayerNorm reads gain and bias in every other one
+//   ln_       to the quantiser, valid/ready; ln_ack_i a pulse per block written
+//   rot_, epi_res_, kv_res_  RAM ports of the memories; one res_rdata_o for all its readers
+module mr_vector #(
+  parameter int N = 1,
+  parameter int T = 128,
+  parameter int D_MAX = 4096,
+  parameter int ROT_MAX = 256,
+  parameter int ACT_WORDS = 1024,
+  parameter int CTX_MAX = 4096,
+  parameter int VEC_WORDS = 1024,
+  localparam int V = 4 * N,
+  localparam int TW = $clog2(T),
+  localparam int RESW = $clog2(T * (D_MAX / V)),
+  localparam int ROTW = $clog2(T * (ROT_MAX / V)),
+  localparam int VEC_AW = $clog2(2 * VEC_WORDS)
+) (
+  input  logic                            clk_i,
+  input  logic                            clk_mem_i,
+  input  logic                            rst_ni,
+
+  input  logic                            cmd_valid_i,
+  output logic                            cmd_ready_o,
+  // Each unit takes its fields; the other bits of a command have no meaning for it.
+  // verilator lint_off UNUSED
+  input  logic [511:0]                    cmd_i,
+  // verilator lint_on UNUSED
+  output logic                            done_o,
+  output logic                            busy_o,
+  input  logic [15:0]                     n_rows_i,
+  input  logic                            two_pass_i,
+  input  logic [63:0]                     input_base_i,
+  input  logic [31:0]                     input_limit_i,
+  output logic [1:0]                      err_valid_o,
+  output logic [15:0]                     err_code_o,
+  output logic [127:0]                    err_addr_o,
+  output logic                            ovf_o,
+  output logic                            nan_o,
+
+  output logic                            rd_valid_o,
+  input  logic                            rd_ready_i,
+  output logic [63:0]                     rd_addr_o,
+  output logic [15:0]                     rd_beats_o,
+  input  logic                            rd_data_valid_i,
+  input  logic [511:0]                    rd_data_i,
+
+  input  logic                            row_a_ren_i,
+  input  logic [TW-1:0]                   row_a_raddr_i,
+  output logic [47:0]                     row_a_rdata_o,
+  input  logic                            row_b_ren_i,
+  input  logic [TW-1:0]                   row_b_raddr_i,
+  output logic [47:0]                     row_b_rdata_o,
+  output logic [T-1:0]                    row_continues_o,
+  output logic [15:0]                     n_logit_rows_o,
+
+  output logic                            rexp_we_o,
+  output logic [TW-1:0]                   rexp_waddr_o,
+  output logic [7:0]                      rexp_wdata_o,
+  output logic                            rexp_ren_o,
+  output logic [TW-1:0]                   rexp_raddr_o,
+  input  logic [7:0]                      rexp_rdata_i,
+
+  input  logic                            phase_i,
+  output logic                            vec_ren_o,
+  output logic [VEC_AW-1:0]               vec_raddr_o,
+  input  logic [V*32-1:0]                 vec_rdata_i,
+  output logic                            ln_valid_o,
+  input  logic                            ln_ready_i,
+  output logic [V*32-1:0]                 ln_data_o,
+  output logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag_o,
+  input  logic                            ln_ack_i,
+
+  input  logic                            rot_ren_i,
+  input  logic [ROTW-1:0]                 rot_raddr_i,
+  output logic [V*32-1:0]                 rot_rdata_o,
+  input  logic                            epi_res_ren_i,
+  input  logic [RESW-1:0]                 epi_res_raddr_i,
+  input  logic                            epi_res_we_i,
+  input  logic [RESW-1:0]                 epi_res_waddr_i,
+  input  logic [V*32-1:0]                 epi_res_wdata_i,
+  input  logic                            kv_res_ren_i,
+  input  logic [RESW-1:0]                 kv_res_raddr_i,
+  output logic [V*32-1:0]                 res_rdata_o
+);
+
+  // ---- commands ---------------------------------------------------------------------------------
+  logic is_load, ld_cmd_ready, ln_cmd_ready, ld_done, ln_done, bad;
+  assign is_load     = cmd_i[7:0] == mr_pkg::OP_LOAD_ROWS[7:0];
+  assign cmd_ready_o = is_load ? ld_cmd_ready : ln_cmd_ready && !bad;
+  assign done_o      = ld_done || ln_done;
+
+  // A LAYERNORM whose row does not fit the memories is an error and is not issued.
+  assign bad = cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] == '0 ||
+                  cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB] ||
+                  cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] > 16'(D_MAX / 32) ||
+                  17'(cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]) +
+                      17'(cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]) > 17'(ACT_WORDS);
+  assign err_valid_o[1]     = cmd_valid_i && !is_load && bad;
+  assign err_code_o[15:8]   = mr_pkg::DEVERR_COMMAND[7:0];
+  assign err_addr_o[127:64] = '0;
+
+  // ---- LOAD_ROWS --------------------------------------------------------------------------------
+  logic [T-1:0]    row_logit;
+  logic            rot_we, ld_res_we;
+  logic [ROTW-1:0] rot_waddr;
+  logic [RESW-1:0] ld_res_waddr;
+  logic [V*32-1:0] ld_wdata;
+  mr_rows #(
+    .T      (T),
+    .V      (V),
+    .D_MAX  (D_MAX),
+    .ROT_MAX(ROT_MAX),
+    .CTX_MAX(CTX_MAX)
+  ) u_rows (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i    (cmd_valid_i && is_load),
+    .cmd_ready_o    (ld_cmd_ready),
+    .cmd_table_off_i(cmd_i[mr_pkg::LOAD_ROWS_TABLE_OFF_LSB+:32]),
+    .cmd_rot_off_i  (cmd_i[mr_pkg::LOAD_ROWS_ROT_OFF_LSB+:32]),
+    .cmd_res_off_i  (cmd_i[mr_pkg::LOAD_ROWS_RES_OFF_LSB+:32]),
+    .cmd_res_beats_i(cmd_i[mr_pkg::LOAD_ROWS_RES_BEATS_LSB+:16]),
+    .cmd_rot_beats_i(cmd_i[mr_pkg::LOAD_ROWS_ROT_BEATS_LSB+:16]),
+    .cmd_rows_i     (n_rows_i),
+    .done_o         (ld_done),
+    .base_i         (input_base_i),
+    .limit_i        (input_limit_i),
+    .err_valid_o    (err_valid_o[0]),
+    .err_code_o     (err_code_o[7:0]),
+    .err_addr_o     (err_addr_o[63:0]),
+    .hr_req_valid_o (rd_valid_o),
+    .hr_req_ready_i (rd_ready_i),
+    .hr_req_addr_o  (rd_addr_o),
+    .hr_req_beats_o (rd_beats_o),
+    .hr_valid_i     (rd_data_valid_i),
+    .hr_data_i      (rd_data_i),
+    .row_a_ren_i,
+    .row_a_raddr_i,
+    .row_a_rdata_o,
+    .row_b_ren_i,
+    .row_b_raddr_i,
+    .row_b_rdata_o,
+    .row_logit_o    (row_logit),
+    .row_continues_o,
+    .n_logit_rows_o,
+    .rot_we_o       (rot_we),
+    .rot_waddr_o    (rot_waddr),
+    .res_we_o       (ld_res_we),
+    .res_waddr_o    (ld_res_waddr),
+    .wdata_o        (ld_wdata),
+    .rexp_we_o,
+    .rexp_waddr_o,
+    .rexp_wdata_o
+  );
+
+  // ---- LAYERNORM --------------------------------------------------------------------------------
+  logic            ln_res_ren, unused_two_pass;
+  logic [RESW-1:0] ln_res_raddr;
+  mr_layernorm #(
+    .V        (V),
+    .T        (T),
+    .D_MAX    (D_MAX),
+    .VEC_WORDS(VEC_WORDS)
+  ) u_layernorm (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i     (cmd_valid_i && !is_load && !bad),
+    .cmd_ready_o     (ln_cmd_ready),
+    .cmd_dst_base_i  (cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]),
+    .cmd_dblocks_i   (cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]),
+    .cmd_n_i         (cmd_i[mr_pkg::LAYERNORM_N_LSB+:16]),
+    .cmd_dst_slot_i  (cmd_i[mr_pkg::LAYERNORM_DST_SLOT_LSB+:2]),
+    .cmd_logit_rows_i(cmd_i[mr_pkg::LAYERNORM_LOGIT_ROWS_LSB]),
+    .cmd_inv_n_i     (cmd_i[mr_pkg::LAYERNORM_INV_N_LSB+:32]),
+    .cmd_inv_n2_i    (cmd_i[mr_pkg::LAYERNORM_INV_N2_LSB+:32]),
+    .cmd_eps_i       (cmd_i[mr_pkg::LAYERNORM_EPS_LSB+:32]),
+    .cmd_rows_i      (n_rows_i),
+    .cmd_two_pass_i  (two_pass_i),
+    .row_logit_i     (row_logit),
+    .phase_i,
+    .rexp_ren_o,
+    .rexp_raddr_o,
+    .rexp_rdata_i,
+    .res_ren_o       (ln_res_ren),
+    .res_raddr_o     (ln_res_raddr),
+    .res_rdata_i     (res_rdata_o),
+    .vec_ren_o,
+    .vec_raddr_o,
+    .vec_rdata_i,
+    .q_valid_o       (ln_valid_o),
+    .q_ready_i       (ln_ready_i),
+    .q_data_o        (ln_data_o),
+    .q_two_pass_o    (unused_two_pass),
+    .q_tag_o         (ln_tag_o),
+    .wr_ack_i        (ln_ack_i),
+    .done_o          (ln_done),
+    .busy_o,
+    .ovf_o,
+    .nan_o
+  );
+
+  // ---- residual and rotary memory ---------------------------------------------------------------
+  logic            res_ren, res_we;
+  logic [RESW-1:0] res_raddr, res_waddr;
+  logic [V*32-1:0] res_wdata;
+  assign res_ren   = epi_res_ren_i || ln_res_ren || kv_res_ren_i;
+  assign res_raddr = epi_res_ren_i ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr : kv_res_raddr_i;
+  assign res_we    = epi_res_we_i || ld_res_we;
+  assign res_waddr = epi_res_we_i ? epi_res_waddr_i : ld_res_waddr;
+  assign res_wdata = epi_res_we_i ? epi_res_wdata_i : ld_wdata;
+  mr_ram_1r1w #(
+    .W    (V * 32),
+    .DEPTH(T * (D_MAX / V))
+  ) u_residual (
+    .clk_i  (clk_mem_i),
+    .wen_i  (res_we),
+    .waddr_i(res_waddr),
+    .wdata_i(res_wdata),
+    .ren_i  (res_ren),
+    .raddr_i(res_raddr),
+    .rdata_o(res_rdata_o)
+  );
+
+  mr_ram_1r1w #(
+    .W    (V * 32),
+    .DEPTH(T * (ROT_MAX / V))
+  ) u_rotary (
+    .clk_i  (clk_mem_i),
+    .wen_i  (rot_we),
+    .waddr_i(rot_waddr),
+    .wdata_i(ld_wdata),
+    .ren_i  (rot_ren_i),
+    .raddr_i(rot_raddr_i),
+    .rdata_o(rot_rdata_o)
+  );
+
+endmodule
