@@ -1,6 +1,7 @@
 rtl/fp/mr_fp_pkg.sv
 rtl/stream/mr_mx_pkg.sv
 rtl/vector/mr_vec_pkg.sv
+rtl/vector/mr_epi_pkg.sv
 rtl/array/mr_act_mem.sv
 rtl/array/mr_array.sv
 rtl/array/mr_array_ch.sv
@@ -50,6 +51,12 @@ rtl/stream/mr_read_jobs.sv
 rtl/stream/mr_reader.sv
 rtl/stream/mr_splitter.sv
 rtl/stream/mr_stream.sv
+rtl/vector/mr_epi_cmds.sv
+rtl/vector/mr_epi_lanes.sv
+rtl/vector/mr_epi_out.sv
+rtl/vector/mr_epi_res.sv
+rtl/vector/mr_epi_stage.sv
+rtl/vector/mr_epi_take.sv
 rtl/vector/mr_epilogue.sv
 rtl/vector/mr_expmax.sv
 rtl/vector/mr_layernorm.sv

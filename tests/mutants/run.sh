@@ -172,10 +172,10 @@ mutant 'LayerNorm variance without n' rtl/vector/mr_layernorm.sv \
     "s/digit_q <= n_q;/digit_q <= 16'd1;/" rtl:layernorm@v4
 mutant 'LayerNorm takes 1/n^2 for the mean' rtl/vector/mr_layernorm.sv \
     's/seq_q\[4\] ? inv_n_q : inv_n2_q/seq_q[4] ? inv_n2_q : inv_n_q/' rtl:layernorm@v4
-mutant 'rotary turns the other way' rtl/vector/mr_epilogue.sv \
+mutant 'rotary turns the other way' rtl/vector/mr_epi_lanes.sv \
     's/((l & 1) == 0), muls_y/((l \& 1) == 1), muls_y/' rtl:epilogue@n1
-mutant 'epilogue drops the bias' rtl/vector/mr_epilogue.sv \
-    "s/: c_bias ? dr_bias_i/: 1'b0 ? dr_bias_i/" rtl:epilogue@n1
+mutant 'epilogue drops the bias' rtl/vector/mr_epi_lanes.sv \
+    "s/: bias_on_i ? dr_bias_i/: 1'b0 ? dr_bias_i/" rtl:epilogue@n1
 mutant 'prefix maximum forgets the past' rtl/vector/mr_prefix_max.sv \
     's/(code2_q > prior) ? code2_q : prior/code2_q/' rtl:epilogue@n1
 mutant 'GELU becomes ReLU at 4.5 instead of 5' rtl/fp/mr_vgelu.sv \

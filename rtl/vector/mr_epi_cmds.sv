@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The epilogue's commands, from their configuration to done.
+//
+// A MATMUL waits here in order, is given to the drain side while its beats are taken, is looked up
+// by the staging side for each of its units, and is done when all that came of it is stored. Up to
+// eight are inside.
+//
+// Parameters: N, T as mr_epilogue.
+//
+// Ports
+//   cfg_    valid/ready: see mr_epilogue
+//   c_      the command whose beats are taken, its fields from registers. c_valid_o: there is one;
+//           c_end_i pulse: its last beat is taken (or it has none), the next one may be there in
+//           the following cycle. c_idx_o is its number, for the rest. span: columns of a RESULT
+//           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
+//           memory
+//   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on
+//   blk_i (two_i: both passes), job_i   pulses: blocks went to the quantiser, a write job to
+//           mr_writer; blk_ack_i, job_ack_i: they are stored
+//   last_i  pulse, out_i: the command's last unit has gone out, by job or (blk_i in the same cycle
+//           or before) as blocks
+//   res_i   pulse: a residual command is written
+//   done_o  pulse per command, in order
+module mr_epi_cmds #(
+  parameter int N = 1,
+  parameter int T = 8,
+  localparam int V = 4 * N
+) (
+  input  logic              clk_i,
+  input  logic              rst_ni,
+
+  input  logic              cfg_valid_i,
+  output logic              cfg_ready_o,
+  input  logic [31:0]            cfg_cols_i,
+  input  logic [15:0]            cfg_rows_i,
+  input  logic [1:0]             cfg_dst_i,
+  input  logic [15:0]            cfg_dst_base_i,
+  input  logic [1:0]             cfg_dst_slot_i,
+  input  logic              cfg_bias_i,
+  input  logic              cfg_rotary_i,
+  input  logic              cfg_gelu_i,
+  input  logic              cfg_prefix_max_i,
+  input  logic              cfg_track_exp_i,
+  input  logic [15:0]            cfg_rotary_dim_i,
+  input  logic [15:0]            cfg_head_lanes_i,
+  input  logic [31:0]            cfg_out_cols_i,
+  input  logic [31:0]            cfg_out_off_i,
+  input  logic [31:0]            cfg_out_stride_i,
+  input  logic              cfg_two_pass_i,
+
+  output logic              c_valid_o,
+  input  logic              c_end_i,
+  output logic [2:0]        c_idx_o,
+  output logic [1:0]        c_dst_o,
+  output logic [1:0]        c_span_o,
+  output logic              c_track_o,
+  output logic              c_bias_o,
+  output logic              c_gelu_o,
+  output logic [15:0]       c_rot_dim_o,
+  output logic [15:0]       c_head_m1_o,
+  output logic [15:0]       c_rows_o,
+  output logic [15:0]       c_rows_m1_o,
+  output logic [15:0]       c_groups_m1_o,
+  output logic [15:0]       c_room_o,
+
+  input  logic              u_ren_i,
+  input  logic [2:0]        u_idx_i,
+  output logic [1:0]        u_dst_o,
+  output logic [1:0]        u_slot_o,
+  output logic [1:0]        u_span_o,
+  output logic              u_pmax_o,
+  output logic              u_two_o,
+  output logic [15:0]       u_dbase_o,
+  output logic [31:0]       u_ocols_o,
+  output logic [31:0]       u_ooff_o,
+  output logic [31:0]       u_ostride_o,
+
+  input  logic              blk_i,
+  input  logic              two_i,
+  input  logic              blk_ack_i,
+  input  logic              job_i,
+  input  logic              job_ack_i,
+  input  logic              last_i,
+  input  logic              out_i,
+  input  logic              res_i,
+  output logic              done_o
+);
+
+  localparam int BPU = (V > 32) ? V / 32 : 1;  // blocks of a word
+  localparam int UNITS = (V > 32) ? 1 : 2;     // blocks (or pairs) a token in the staging memory
+
+  // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done).
+  // Memories for the drain side and for the staging side, bits for the end.
+  localparam int CD_W = 2 + 1 + 2 + 2 + 16 * 6;
+  localparam int CU_W = 2 + 2 + 2 + 2 + 16 + 32 * 3;
+  logic [CD_W-1:0] cfg_d_mem [0:7];
+  logic [CU_W-1:0] cfg_u_mem [0:7];
+  logic [7:0]      cfg_res_q, cfg_out_q, cfg_empty_q;
+  logic [3:0]      wr_q, cur_q, fr_q;
+  logic            push;
+  assign cfg_ready_o = (wr_q - fr_q) != 4'd8;
+  assign push        = cfg_valid_i && cfg_ready_o;
+
+  // RESULT: columns of a span, log2 less 6.
+  function automatic [1:0] span_of(input logic [15:0] rows);
+    if (32'(rows) * 4 <= T) span_of = 2'd2;
+    else if (32'(rows) * 2 <= T) span_of = 2'd1;
+    else span_of = 2'd0;
+  endfunction
+  function automatic [31:0] min32(input logic [31:0] a, input logic [31:0] b);
+    min32 = (a < b) ? a : b;
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (push) begin
+      cfg_d_mem[wr_q[2:0]] <= {
+        cfg_dst_i, cfg_track_exp_i && (cfg_dst_i == mr_pkg::DST_RES[1:0]),
+        (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0, cfg_bias_i, cfg_gelu_i,
+        cfg_rotary_i ? cfg_rotary_dim_i : 16'd0, (cfg_head_lanes_i / 16'(V)) - 16'd1,
+        cfg_rows_i, cfg_rows_i - 16'd1, 16'(cfg_cols_i / V) - 16'd1,
+        (cfg_dst_i == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? cfg_rows_i :
+            {cfg_rows_i[14:0], 1'b0}};
+      cfg_u_mem[wr_q[2:0]] <= {
+        cfg_dst_i, cfg_dst_slot_i,
+        (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
+        cfg_prefix_max_i && (cfg_dst_i == mr_pkg::DST_QKV[1:0]), cfg_two_pass_i, cfg_dst_base_i,
+        min32(cfg_out_cols_i, cfg_cols_i), cfg_out_off_i, cfg_out_stride_i};
+      cfg_res_q[wr_q[2:0]]   <= (cfg_dst_i == mr_pkg::DST_RES[1:0]);
+      cfg_out_q[wr_q[2:0]]   <= (cfg_dst_i == mr_pkg::DST_RESULT[1:0]);
+      cfg_empty_q[wr_q[2:0]] <= (cfg_rows_i == '0);
+    end
+  end
+
+  // The command that is being drained, loaded when the one before has given its last beat.
+  logic       c_valid_q, c_load;
+  logic [3:0] c_next;
+  assign c_next = c_valid_q ? cur_q + 4'd1 : cur_q;
+  assign c_load = (!c_valid_q || c_end_i) && (c_next != wr_q);
+  always_ff @(posedge clk_i) begin
+    if (c_load) begin
+      {c_dst_o, c_track_o, c_span_o, c_bias_o, c_gelu_o, c_rot_dim_o, c_head_m1_o, c_rows_o,
+       c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
+    end
+  end
+  assign c_valid_o = c_valid_q;
+  assign c_idx_o   = cur_q[2:0];
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wr_q      <= '0;
+      cur_q     <= '0;
+      c_valid_q <= 1'b0;
+    end else begin
+      if (push) wr_q <= wr_q + 4'd1;
+      if (c_end_i) cur_q <= cur_q + 4'd1;
+      if (c_load) c_valid_q <= 1'b1;
+      else if (c_end_i) c_valid_q <= 1'b0;
+    end
+  end
+
+  // The command of a unit that the staging side sends on.
+  always_ff @(posedge clk_i) begin
+    if (u_ren_i) begin
+      {u_dst_o, u_slot_o, u_span_o, u_pmax_o, u_two_o, u_dbase_o, u_ocols_o, u_ooff_o,
+       u_ostride_o} <= cfg_u_mem[u_idx_i];
+    end
+  end
+
+  // ---- done -------------------------------------------------------------------------------------
+  // Blocks and jobs are counted modulo 2^24 when they go out and when they are acknowledged; a
+  // command is stored when the acknowledgements reach the count at its last unit.
+  logic [23:0] blk_out_q, blk_ack_q, job_out_q, job_ack_q, blk_next;
+  logic [23:0] mark_mem [0:7];
+  logic [2:0]  mark_w_q, mark_r_q;
+  logic [3:0]  mark_n_q, res_fin_q;
+  logic        fr_res, fr_out, fr_empty, fr_none, reached, fr_done;
+  logic [23:0] fr_mark;
+  // Only the sign counts.
+  // verilator lint_off UNUSED
+  logic [23:0] fr_ahead;
+  // verilator lint_on UNUSED
+  assign fr_res    = cfg_res_q[fr_q[2:0]];
+  assign fr_out    = cfg_out_q[fr_q[2:0]];
+  assign fr_empty  = cfg_empty_q[fr_q[2:0]];
+  assign fr_none   = (fr_q == cur_q);
+  assign blk_next  = blk_out_q + (two_i ? 24'(2 * BPU) : 24'(BPU));
+  assign fr_mark   = mark_mem[mark_r_q];
+  // Ahead of the mark, or at it, modulo 2^24.
+  assign fr_ahead  = (fr_out ? job_ack_q : blk_ack_q) - fr_mark;
+  assign reached   = (mark_n_q != '0) && !fr_ahead[23];
+  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached));
+
+  always_ff @(posedge clk_i) begin
+    if (last_i) mark_mem[mark_w_q] <= out_i ? job_out_q : blk_next;
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      fr_q      <= '0;
+      done_o    <= 1'b0;
+      blk_out_q <= '0;
+      blk_ack_q <= '0;
+      job_out_q <= '0;
+      job_ack_q <= '0;
+      mark_w_q  <= '0;
+      mark_r_q  <= '0;
+      mark_n_q  <= '0;
+      res_fin_q <= '0;
+    end else begin
+      done_o <= fr_done;
+      if (fr_done) fr_q <= fr_q + 4'd1;
+      if (blk_i) blk_out_q <= blk_next;
+      blk_ack_q <= blk_ack_q + 24'(blk_ack_i);
+      job_out_q <= job_out_q + 24'(job_i);
+      job_ack_q <= job_ack_q + 24'(job_ack_i);
+      if (last_i) mark_w_q <= mark_w_q + 3'd1;
+      if (fr_done && !fr_empty && !fr_res) mark_r_q <= mark_r_q + 3'd1;
+      mark_n_q  <= mark_n_q + 4'(last_i) - 4'(fr_done && !fr_empty && !fr_res);
+      res_fin_q <= res_fin_q + 4'(res_i) - 4'(fr_done && !fr_empty && fr_res);
+    end
+  end
+
+endmodule

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The epilogue's way to the host: each span of a RESULT row is one write job.
+//
+// A span is 64, 128 or 256 columns of a token, read word by word from the staging memory. Columns
+// from the command's out_cols on are left out, by byte enables in the last beat or altogether. A
+// span outside the window is an error and is not written.
+//
+// Parameters: N as mr_epilogue.
+//
+// Ports
+//   take_i  pulse: a new unit, with its token, its last group and its command's fields (u_)
+//   valid_i the unit that is at work is a span, and the memory's read port is this module's: ren_o
+//           reads the next word into rdata_i (the cycle after, held); end_o ends the unit
+//   base_i (64-byte aligned), limit_i (beats)  the window of results
+//   job_, data_  a client of mr_writer
+//   err_    pulse, WINDOW, and where the span would begin
+module mr_epi_out #(
+  parameter int N = 1,
+  localparam int V = 4 * N
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+
+  input  logic            take_i,
+  input  logic [15:0]     tok_i,
+  input  logic [15:0]     grp_i,
+  input  logic [1:0]      u_span_i,
+  input  logic [31:0]     u_ocols_i,
+  input  logic [31:0]     u_ooff_i,
+  input  logic [31:0]     u_ostride_i,
+  input  logic            valid_i,
+  output logic            ren_o,
+  input  logic [V*32-1:0] rdata_i,
+  output logic            end_o,
+
+  // The low bits are zero.
+  // verilator lint_off UNUSED
+  input  logic [63:0]     base_i,
+  // verilator lint_on UNUSED
+  input  logic [31:0]     limit_i,
+  output logic            job_valid_o,
+  input  logic            job_ready_i,
+  output logic [63:0]     job_addr_o,
+  output logic [15:0]     job_beats_o,
+  output logic [63:0]     job_strb_o,
+  output logic            data_valid_o,
+  input  logic            data_ready_i,
+  output logic [511:0]    data_o,
+
+  output logic            err_valid_o,
+  output logic [7:0]      err_code_o,
+  output logic [63:0]     err_addr_o
+);
+
+  localparam int LW = $clog2(64 / V);  // words of 64 columns, log2
+
+  localparam logic [2:0] O_IDLE = 3'd0, O_SIZE = 3'd1, O_CHECK = 3'd2, O_JOB = 3'd3, O_DATA = 3'd4,
+                         O_END = 3'd5;
+  localparam int PARTS = (V < 16) ? 16 / V : 1;
+  localparam int GATHER = (V > 16) ? V / 16 : 1;
+  logic [2:0]  o_state_q;
+  logic [15:0] o_grp_q, o_tok_q;
+  logic [1:0]  o_span_q;
+  logic [31:0] o_ocols_q, o_ooff_q, o_stride_q;
+  logic [27:0] o_start_q;   // first column of the span, in beats
+  logic [47:0] o_off_q;     // beats from the window's start
+  logic [32:0] o_left_q;    // columns that remain, signed
+  logic [8:0]  o_cols_q;    // columns of this job
+  logic        o_skip_q, o_bad_q;
+  logic [4:0]  o_beats, o_sent_q;
+  logic [6:0]  o_words_q;   // words still to read
+  logic        orv_q;       // the memory's output register holds a word of the job
+  logic        o_grab, o_load, o_sub_last, wd_valid_q, wd_free;
+  logic [1:0]  o_sub_q;
+  logic [511:0] wd_q;
+
+  assign o_beats    = 5'((o_cols_q + 9'd15) >> 4);
+  assign wd_free    = !wd_valid_q || data_ready_i;
+  assign o_sub_last = (V < 16) ? (o_sub_q == 2'(PARTS - 1)) : (o_sub_q == 2'(GATHER - 1));
+  assign ren_o      = (o_state_q == O_DATA) && (o_words_q != '0) && (!orv_q || o_grab);
+  assign end_o      = (o_state_q == O_END);
+  always_comb begin
+    o_grab = 1'b0;
+    o_load = 1'b0;
+    if (o_state_q == O_DATA) begin
+      if (V < 16) begin
+        o_grab = orv_q && (!o_sub_last || wd_free);
+        o_load = o_grab && o_sub_last;
+      end else begin
+        o_load = wd_free && (orv_q || (o_sub_q != '0));
+        o_grab = o_load && (o_sub_q == '0);
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      o_state_q  <= O_IDLE;
+      orv_q      <= 1'b0;
+      wd_valid_q <= 1'b0;
+    end else begin
+      if (ren_o) orv_q <= 1'b1;
+      else if (o_grab) orv_q <= 1'b0;
+      if (o_load) wd_valid_q <= 1'b1;
+      else if (data_ready_i) wd_valid_q <= 1'b0;
+      unique case (o_state_q)
+        O_IDLE: if (valid_i) o_state_q <= O_SIZE;
+        O_SIZE: o_state_q <= O_CHECK;
+        O_CHECK: o_state_q <= O_JOB;
+        O_JOB: begin
+          if (o_skip_q || o_bad_q) o_state_q <= O_END;
+          else if (job_ready_i) o_state_q <= O_DATA;
+        end
+        O_DATA: if (o_load && (o_sent_q + 5'd1 == o_beats)) o_state_q <= O_END;
+        O_END: o_state_q <= O_IDLE;
+        default: o_state_q <= O_IDLE;
+      endcase
+    end
+  end
+
+  logic [31:0] o_start;
+  logic [9:0]  o_full;  // columns of a whole span
+  logic [6:0]  o_words_up;
+  assign o_words_up = (7'(o_beats) + 7'(GATHER - 1)) >> $clog2(GATHER);
+  assign o_start = {16'b0, o_grp_q >> (3'(LW) + 3'(o_span_q))} << (4'd6 + 4'(o_span_q));
+  assign o_full  = 10'd64 << o_span_q;
+
+  always_ff @(posedge clk_i) begin
+    if (take_i) begin
+      o_grp_q    <= grp_i;
+      o_tok_q    <= tok_i;
+      o_span_q   <= u_span_i;
+      o_ocols_q  <= u_ocols_i;
+      o_ooff_q   <= u_ooff_i;
+      o_stride_q <= u_ostride_i;
+    end
+    unique case (o_state_q)
+      O_IDLE: begin
+        o_start_q <= o_start[31:4];
+        o_left_q  <= {1'b0, o_ocols_q} - {1'b0, o_start};
+      end
+      O_SIZE: begin
+        // Rows come in order: the next one lies a stride behind.
+        if (o_tok_q == '0) o_off_q <= 48'(o_ooff_q) + 48'(o_start_q);
+        else o_off_q <= o_off_q + 48'(o_stride_q);
+        o_skip_q <= o_left_q[32] || (o_left_q == '0);
+        o_cols_q <= (o_left_q[31:0] >= 32'(o_full)) ? o_full[8:0] : o_left_q[8:0];
+      end
+      O_CHECK: begin
+        o_bad_q   <= !o_skip_q && (o_off_q + 48'(o_beats) > 48'(limit_i));
+        o_words_q <= (V <= 16) ? 7'(o_beats) * 7'(PARTS) : o_words_up;
+        o_sent_q  <= '0;
+        o_sub_q   <= '0;
+      end
+      O_DATA: begin
+        if (ren_o) o_words_q <= o_words_q - 7'd1;
+        if ((V < 16) ? o_grab : o_load) o_sub_q <= o_sub_last ? '0 : o_sub_q + 2'd1;
+        if (o_load) o_sent_q <= o_sent_q + 5'd1;
+      end
+      default: ;
+    endcase
+  end
+
+  // Four byte enables for each column of the last beat.
+  function automatic [63:0] strobes(input logic [3:0] cols);
+    for (int i = 0; i < 16; i++) strobes[4*i+:4] = {4{(cols == '0) || (4'(i) < cols)}};
+  endfunction
+  logic [57:0] o_addr_q;
+  logic [63:0] o_strb_q;
+  always_ff @(posedge clk_i) begin
+    if (o_state_q == O_CHECK) begin
+      o_addr_q <= base_i[63:6] + 58'(o_off_q);
+      o_strb_q <= strobes(o_cols_q[3:0]);
+    end
+  end
+  assign job_valid_o = (o_state_q == O_JOB) && !o_skip_q && !o_bad_q;
+  assign job_addr_o  = {o_addr_q, 6'b0};
+  assign job_beats_o = 16'(o_beats);
+  assign job_strb_o  = o_strb_q;
+
+  if (V < 16) begin : gen_join
+    logic [511:V*32] asm_q;  // the beat's words so far
+    always_ff @(posedge clk_i) begin
+      if (o_grab && !o_load) asm_q <= (512 - V * 32)'({rdata_i, asm_q} >> (V * 32));
+      if (o_load) wd_q <= {rdata_i, asm_q};
+    end
+  end else if (V == 16) begin : gen_whole
+    always_ff @(posedge clk_i) begin
+      if (o_load) wd_q <= rdata_i;
+    end
+  end else begin : gen_split
+    // rest_q holds the word's beats behind the first.
+    logic [V*32-513:0] rest_q;
+    always_ff @(posedge clk_i) begin
+      if (o_load) rest_q <= (o_sub_q == '0) ? rdata_i[V*32-1:512] : rest_q >> 512;
+      if (o_load) wd_q <= (o_sub_q == '0) ? rdata_i[511:0] : rest_q[511:0];
+    end
+  end
+  assign data_valid_o = wd_valid_q;
+  assign data_o       = wd_q;
+
+  // ---- errors -----------------------------------------------------------------------------------
+  logic        err_q;
+  logic [63:0] err_addr_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) err_q <= 1'b0;
+    else err_q <= (o_state_q == O_JOB) && o_bad_q;
+    if (o_state_q == O_JOB) err_addr_q <= job_addr_o;
+  end
+  assign err_valid_o = err_q;
+  assign err_code_o  = mr_pkg::DEVERR_WINDOW[7:0];
+  assign err_addr_o  = err_addr_q;
+
+endmodule

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the array's results, a beat (a token's next C columns) a cycle, and knows where each goes.
+//
+// A beat is taken when there is a command for it and a place in the staging memory, or, for a
+// residual command, when the one before is written. What is taken runs through mr_epi_lanes without
+// a stall; its token, group and destination wait here and come out beside it.
+//
+// Parameters: N, T, D_MAX as mr_epilogue.
+//
+// Ports
+//   c_      the command at work: mr_epi_cmds'
+//   dr_     valid/ready and token, group and last of the beat, as mr_array; dr_ready_o depends on
+//           registers only
+//   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
+//   v_i     stages K_PICK-2, K_PICK-1, K_PICK hold a beat (mr_epi_lanes)
+//   p_      at K_PICK: it goes to the residual, and where
+//   d_      at K_DST: destination (residual, or staging and its address), first group of its row,
+//           last beat of its command, completes a unit, track its exponent, number of the command
+//   rd_i    units that have left the staging memory, modulo 2^16
+//   res_i   pulse: a residual command is written
+module mr_epi_take #(
+  parameter int N = 1,
+  parameter int T = 8,
+  parameter int D_MAX = 64,
+  localparam int V = 4 * N,
+  localparam int RESW = $clog2(T * (D_MAX / V)),
+  localparam int SAW = $clog2(T * (64 / V))
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+
+  input  logic            c_valid_i,
+  output logic            c_end_o,
+  input  logic [2:0]      c_idx_i,
+  input  logic [1:0]      c_dst_i,
+  input  logic [1:0]      c_span_i,
+  input  logic            c_track_i,
+  input  logic [15:0]     c_rot_dim_i,
+  input  logic [15:0]     c_head_m1_i,
+  input  logic [15:0]     c_rows_i,
+  input  logic [15:0]     c_rows_m1_i,
+  input  logic [15:0]     c_groups_m1_i,
+  input  logic [15:0]     c_room_i,
+
+  input  logic            dr_valid_i,
+  output logic            dr_ready_o,
+  input  logic [15:0]     dr_token_i,
+  input  logic [15:0]     dr_group_i,
+  input  logic            dr_last_i,
+  output logic            take_o,
+  output logic [15:0]     head_word_o,
+  output logic [6:0]      rotate_o,
+
+  input  logic [2:0]      v_i,
+  output logic            p_res_o,
+  output logic [RESW-1:0] p_res_addr_o,
+  output logic            d_res_o,
+  output logic            d_stg_o,
+  output logic            d_track_o,
+  output logic            d_last_o,
+  output logic            d_final_o,
+  output logic            d_first_o,
+  output logic [2:0]      d_idx_o,
+  output logic [15:0]     d_tok_o,
+  output logic [15:0]     d_grp_o,
+  output logic [RESW-1:0] d_res_addr_o,
+  output logic [SAW-1:0]  d_stg_addr_o,
+
+  input  logic [15:0]     rd_i,
+  input  logic            res_i
+);
+
+  localparam int W64 = 64 / V;                 // words of 64 columns
+  localparam int LW = $clog2(W64);
+  localparam int WPU = (V < 32) ? 32 / V : 1;  // words of a block
+  localparam int RES_TOK = D_MAX / V;
+
+  // ---- places -----------------------------------------------------------------------------------
+  // Staged commands produce units (a block, or a RESULT span, of one token). Units are counted
+  // modulo 2^16: a beat belongs to unit u_q, acc_q units are complete, rd_i have been read. A
+  // unit's place was last used c_room_i units before.
+  logic [15:0] u_q, ubase_q, acc_q;
+  logic        start_q;         // no beat of this command yet
+  logic [3:0]  res_cmds_q;      // RES commands drained and not written
+  logic [18:0] layout_q;        // of the last staged command: {RESULT, span, rows}
+  logic [18:0] c_layout;
+  logic        c_staged, place_ok, jobs_ok, layout_ok, res_ok, final_w, tok_last;
+  logic [15:0] w_mask, w_unit;  // word of the unit and its last value
+  logic [15:0] hw_q;            // word inside the head
+  assign c_staged  = (c_dst_i != mr_pkg::DST_RES[1:0]);
+  assign c_layout  = {c_dst_i == mr_pkg::DST_RESULT[1:0], c_span_i, c_rows_i};
+  assign place_ok  = (16'(u_q - rd_i) < c_room_i);
+  assign jobs_ok   = (16'(acc_q - rd_i) < 16'(mr_epi_pkg::JOBS));
+  assign layout_ok = !start_q || (c_layout == layout_q) || (acc_q == rd_i);
+  assign res_ok    = !start_q || (res_cmds_q == '0);
+  assign dr_ready_o = c_valid_i && (c_rows_i != '0) &&
+                      (c_staged ? (place_ok && jobs_ok && layout_ok) : res_ok);
+  assign take_o   = dr_valid_i && dr_ready_o;
+  assign c_end_o  = c_valid_i && ((c_rows_i == '0) || (take_o && dr_last_i));
+  assign tok_last = (dr_token_i == c_rows_m1_i);
+  assign w_mask   = (c_dst_i == mr_pkg::DST_RESULT[1:0]) ? ((16'(W64) << c_span_i) - 16'd1) :
+                    16'(WPU - 1);
+  assign w_unit   = dr_group_i & w_mask;
+  assign final_w  = (w_unit == w_mask) || (dr_group_i == c_groups_m1_i);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      start_q    <= 1'b1;
+      u_q        <= '0;
+      ubase_q    <= '0;
+      acc_q      <= '0;
+      hw_q       <= '0;
+      res_cmds_q <= '0;
+      layout_q   <= '0;
+    end else begin
+      res_cmds_q <= res_cmds_q + 4'(take_o && dr_last_i && !c_staged) - 4'(res_i);
+      if (take_o) begin
+        start_q <= dr_last_i;
+        if (dr_last_i) hw_q <= '0;
+        else if (tok_last) hw_q <= (hw_q == c_head_m1_i) ? '0 : hw_q + 16'd1;
+        if (c_staged) begin
+          layout_q <= c_layout;
+          if (final_w) acc_q <= acc_q + 16'd1;
+          if (tok_last && final_w) ubase_q <= u_q + 16'd1;
+          u_q <= (tok_last && !final_w) ? ubase_q : u_q + 16'd1;
+        end
+      end
+    end
+  end
+
+  // Lanes of word hw of a head that rotate.
+  function automatic [6:0] rot_lanes(input logic [15:0] dim, input logic [15:0] hw);
+    logic [16:0] left;
+    begin
+      left = {1'b0, dim} - 17'(hw * 16'(V));
+      if (left[16]) rot_lanes = 7'd0;
+      else if (left >= 17'(V)) rot_lanes = 7'(V);
+      else rot_lanes = left[6:0];
+    end
+  endfunction
+  assign head_word_o = hw_q;
+  assign rotate_o    = rot_lanes(c_rot_dim_i, hw_q);
+
+  // ---- what goes beside the data: written here, read when its beat is at K_PICK - 2 -------------
+  localparam int E_W = 2 + 1 + 2 + 1 + 1 + 3 + 16 + 16;
+  logic [E_W-1:0] ring [0:31];
+  logic [4:0]     wptr_q, rptr_q;
+  always_ff @(posedge clk_i) begin
+    if (take_o) begin
+      ring[wptr_q] <= {c_dst_i, c_track_i, c_span_i, dr_last_i, final_w, c_idx_i, dr_token_i,
+                       dr_group_i};
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      wptr_q <= '0;
+      rptr_q <= '0;
+    end else begin
+      if (take_o) wptr_q <= wptr_q + 5'd1;
+      if (v_i[0]) rptr_q <= rptr_q + 5'd1;
+    end
+  end
+
+  // p_: at K_PICK - 1 (residual read) and K_PICK; d_: at K_DST.
+  logic            p_track_q, p_last_q, p_final_q;
+  logic [1:0]      p_dst_q, p_span_q;
+  logic [2:0]      p_idx_q;
+  logic [15:0]     p_tok_q, p_grp_q;
+  logic            p2_stg_q, p2_track_q, p2_last_q, p2_final_q, p2_first_q;
+  logic [2:0]      p2_idx_q;
+  logic [15:0]     p2_tok_q, p2_grp_q;
+  logic [SAW-1:0]  p2_stg_addr_q;
+
+  // A token's word of the staging memory.
+  function automatic [SAW-1:0] stage_addr(input logic [15:0] tok, input logic [1:0] span,
+                                          input logic [15:0] grp);
+    stage_addr = SAW'(32'(tok) << (3'(LW) + 3'(span))) +
+                 SAW'(grp & ((16'(W64) << span) - 16'd1));
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    if (v_i[0]) begin
+      {p_dst_q, p_track_q, p_span_q, p_last_q, p_final_q, p_idx_q, p_tok_q, p_grp_q} <=
+          ring[rptr_q];
+    end
+    if (v_i[1]) begin
+      p_res_o       <= (p_dst_q == mr_pkg::DST_RES[1:0]);
+      p2_stg_q      <= (p_dst_q != mr_pkg::DST_RES[1:0]);
+      p2_track_q    <= p_track_q;
+      p2_last_q     <= p_last_q;
+      p2_final_q    <= p_final_q;
+      p2_first_q    <= (p_grp_q == '0);
+      p2_idx_q      <= p_idx_q;
+      p2_tok_q      <= p_tok_q;
+      p2_grp_q      <= p_grp_q;
+      p_res_addr_o  <= RESW'(32'(p_tok_q) * RES_TOK + 32'(p_grp_q));
+      p2_stg_addr_q <= stage_addr(p_tok_q, p_span_q, p_grp_q);
+    end
+    if (v_i[2]) begin
+      d_res_o      <= p_res_o;
+      d_stg_o      <= p2_stg_q;
+      d_track_o    <= p2_track_q;
+      d_last_o     <= p2_last_q;
+      d_final_o    <= p2_final_q;
+      d_first_o    <= p2_first_q;
+      d_idx_o      <= p2_idx_q;
+      d_tok_o      <= p2_tok_q;
+      d_grp_o      <= p2_grp_q;
+      d_res_addr_o <= p_res_addr_o;
+      d_stg_addr_o <= p2_stg_addr_q;
+    end
+  end
+
+endmodule
