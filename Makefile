@@ -69,6 +69,18 @@ $(CORE_PORTS): $(BUILD)/gen/%.svh: rtl/spec/core_ports.def rtl/spec/gen_ports.aw
 # What the RTL needs besides rtl/.
 RTL_GEN := $(BUILD)/gen/mr_pkg.sv $(CORE_PORTS)
 
+# The page of `millrace serve` as bytes, and the hashes by which its content security policy allows
+# what stands between <script> and </script>, and between <style> and </style>.
+$(BUILD)/gen/mr_page.inc: host/serve/page.html
+	@mkdir -p $(@D)
+	@hash() { hex=$$(awk -v t=$$1 '$$0 == "</" t ">" { on = 0 } on { print } $$0 == "<" t ">" { on = 1; print "" }' $< | \
+	    sha256sum | cut -c1-64); printf "$$(sed 's/../\\x&/g' <<<$$hex)" | base64; }; \
+	  { echo "#define MR_PAGE_SCRIPT \"sha256-$$(hash script)\""; \
+	    echo "#define MR_PAGE_STYLE \"sha256-$$(hash style)\""; echo '#define MR_PAGE_BYTES \'; \
+	    od -An -v -tu1 $< | sed 's/  *\([0-9][0-9]*\)/\1,/g; s/$$/ \\/'; echo; } >$@.tmp && mv $@.tmp $@
+$(BUILD)/obj/host/serve/page.o $(BUILD)/san/host/serve/page.o $(BUILD)/unit/test_serve \
+    $(BUILD)/unit/test_suite: $(BUILD)/gen/mr_page.inc
+
 ## tables: the checked-in function tables, made again (shows a difference if there is one)
 .PHONY: tables
 tables:

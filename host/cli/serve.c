@@ -269,7 +269,7 @@ static int run(int argc, char **argv)
 
 const struct cli_command cmd_serve = {
     "serve",
-    "an HTTP server with the OpenAI API",
+    "an HTTP server: a page for the browser, and the OpenAI API",
     "MODEL [OPTIONS]\n\n"
     "  -m, --model PATH      Hugging Face directory or packed file\n"
     "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "serve/page.h"
 #include "serve/reply.h"
 #include "serve/tokens.h"
 
@@ -66,6 +67,7 @@ static const struct route {
     bool post; // else GET and HEAD
     bool key;  // asked for, if there is one
 } routes[] = {
+    {"/", MR_PATH_PAGE, false, false}, // what it shows comes from the other paths
     {"/v1/completions", MR_PATH_COMPLETIONS, true, true},
     {"/v1/chat/completions", MR_PATH_CHAT, true, true},
     {"/v1/embeddings", MR_PATH_EMBEDDINGS, true, true},
@@ -110,6 +112,9 @@ static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response
     x->status = status;
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    for (const char *const *h = mr_page_headers(x->path == MR_PATH_PAGE && status == 200); *h;
+         h += 2)
+        (void)MHD_add_response_header(r, h[0], h[1]);
     if (status == 429 || status == 503)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 405)
@@ -290,6 +295,13 @@ static enum MHD_Result complete(struct exchange *x)
 
 // ---- the other paths ----
 
+static enum MHD_Result show_page(struct exchange *x)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(
+        mr_page_size, (void *)(uintptr_t)mr_page, MHD_RESPMEM_PERSISTENT);
+    return queue(x, 200, r, "text/html; charset=utf-8");
+}
+
 static enum MHD_Result convert(struct exchange *x)
 {
     const char *param, *body = x->body.data ? x->body.data : "";
@@ -387,7 +399,7 @@ static int screen(const struct exchange *x, const char *method, const char **mes
     bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, "HEAD") == 0;
     const char *type = header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
     if (x->path == MR_PATH_OTHER) {
-        *message = "there is nothing here; see /v1/completions and /v1/models";
+        *message = "there is nothing here; see /, /v1/completions and /v1/models";
         return 404;
     }
     if (is_post(x->path) ? !post : !get) {
@@ -523,6 +535,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     if (status != 0)
         return refuse(x, status, message, NULL, NULL);
     switch (x->path) {
+    case MR_PATH_PAGE:
+        return show_page(x);
     case MR_PATH_COMPLETIONS:
     case MR_PATH_CHAT:
         return stopping ? refuse(x, 503, "the server is stopping", NULL, "stopping") : complete(x);

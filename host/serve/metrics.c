@@ -14,6 +14,7 @@ static const double sizes[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 0};
 const char *mr_serve_path_name(enum mr_serve_path path)
 {
     static const char *const names[MR_PATHS] = {
+        [MR_PATH_PAGE] = "/",
         [MR_PATH_COMPLETIONS] = "/v1/completions",
         [MR_PATH_CHAT] = "/v1/chat/completions",
         [MR_PATH_EMBEDDINGS] = "/v1/embeddings",

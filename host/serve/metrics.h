@@ -17,6 +17,7 @@ struct mr_histogram {
 };
 
 enum mr_serve_path {
+    MR_PATH_PAGE,
     MR_PATH_COMPLETIONS,
     MR_PATH_CHAT,
     MR_PATH_EMBEDDINGS,

@@ -33,6 +33,38 @@ ok unknown_model_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/
 ok wrong_method_is_405 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions")" = 405
 ok wrong_method_names_the_right_one bash -c "curl -s -D - -o /dev/null $url/v1/completions | grep -qi '^allow: POST'"
 
+# ---- the page at /, without a browser (with one: make test-page)
+curl -s -D "$work/head" -o "$work/page" "$url/"
+ok page_is_the_file cmp host/serve/page.html "$work/page"
+ok page_is_html grep -qi '^content-type: text/html; charset=utf-8' "$work/head"
+ok page_is_below_100_kB test "$(wc -c <"$work/page")" -lt 100000
+# The hash that a browser computes of what stands between <script> and </script>, or <style> and </style>.
+hash_of() {
+    local body hex
+    body=$(<"$work/page")
+    body=${body#*$'\n'"<$1>"}
+    body=${body%%"</$1>"*}
+    hex=$(printf '%s' "$body" | sha256sum | cut -c1-64)
+    # shellcheck disable=SC2059 # the format is the bytes
+    printf "$(sed 's/../\\x&/g' <<<"$hex")" | base64
+}
+policy=$(tr -d '\r' <"$work/head" | sed -n 's/^Content-Security-Policy: //ip')
+for t in script style; do
+    ok "page_may_run_its_own_$t" grep -qF "$t-src 'sha256-$(hash_of $t)';" <<<"$policy"
+    ok "page_has_one_$t" test "$(grep -c "^<$t>\$" "$work/page")" = 1
+done
+ok page_may_load_nothing_else grep -qE "^default-src 'none'; .*connect-src 'self'; .*frame-ancestors 'none'" <<<"$policy"
+ok page_policy_has_no_hole bash -c "! grep -qE \"unsafe|\\*|https?:\" <<<\"$policy\""
+ok page_has_no_handlers_or_styles_in_its_tags bash -c "! grep -niE '<[^>]* (on[a-z]+|style)=' '$work/page'"
+ok page_names_no_other_server bash -c "! grep -oE 'https?://[^ \"]*' '$work/page' | grep -v www.w3.org/2000/svg"
+ok page_writes_text_only bash -c "! grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(' '$work/page'"
+for h in 'X-Content-Type-Options: nosniff' 'Referrer-Policy: no-referrer' 'X-Frame-Options: DENY' 'Cross-Origin-Opener-Policy: same-origin'; do
+    ok "page_has_${h%%:*}" grep -qi "^$h" "$work/head"
+done
+ok the_api_is_no_page bash -c "curl -sI $url/health | tr -d '\r' | grep -qi \"^content-security-policy: default-src 'none'; frame-ancestors 'none'\$\""
+ok page_has_a_head test "$(curl -sI -o /dev/null -w '%{http_code}' "$url/")" = 200
+ok page_takes_no_post test "$(curl -s -o /dev/null -w '%{http_code}' -d x "$url/")" = 405
+
 # ---- completions against the library
 right greedy '{"model":"demo","prompt":"In the beginning","max_tokens":20,"temperature":0}'
 right seeded '{"model":"demo","prompt":"And the king said","max_tokens":30,"temperature":0.9,"top_p":0.9,"top_k":50,"seed":7}'
