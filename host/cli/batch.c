@@ -11,8 +11,6 @@
 #include "common/buf.h"
 #include "common/error.h"
 
-enum { SEQUENCES = 8 };
-
 // What the threads share; `lock` guards all of it but for `args` and `model`, and the tokenizer.
 struct batch {
     const struct generate_args *args;
@@ -198,7 +196,7 @@ static void *run_unit(void *arg)
 {
     struct unit *u = arg;
     struct batch *b = u->b;
-    int room = b->args->sequences ? b->args->sequences : SEQUENCES;
+    int room = b->args->sequences;
     struct mr_scheduler_info info = {0};
     struct mr_error err = {0};
     int rc = 0;
@@ -235,7 +233,7 @@ static int open_unit(struct unit *u, struct batch *b, int k, struct mr_error *er
     struct cli_progress progress;
     struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
     u->b = b;
-    o.max_seqs = a->sequences ? a->sequences : SEQUENCES;
+    o.max_seqs = a->sequences;
     int rc = mr_device_unit(a->c.device, k, u->uri, err);
     if (rc == 0)
         rc = mr_session_open(&u->session, b->model, u->uri, &o, err);

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "cli/measure.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "cli/suite.h"
 
-enum { OPT_DECODE = 300, OPT_PREFILL, OPT_AT, OPT_NO_HEAD, OPT_BATCH, OPT_SUITE, OPT_SAVE };
 enum { MAX_POINTS = 64, MAX_BATCH = 128 };
 
 struct args {
@@ -149,123 +150,108 @@ static int bench(const struct args *a, struct mr_model *model)
     return status;
 }
 
-// "0,1023,2047"
-static bool parse_positions(struct args *a, char *text)
-{
-    char *p;
-    a->n_decode = 0;
-    while ((p = strsep(&text, ","))) { // an empty position is refused as no number
-        if (a->n_decode == MAX_POINTS) {
-            cli_usage(&cmd_bench, "--decode takes at most %d positions", MAX_POINTS);
-            return false;
-        }
-        if (!cli_int(&cmd_bench, "--decode", p, 0, 1 << 20, &a->decode[a->n_decode++]))
-            return false;
-    }
-    return true;
-}
-
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {CLI_COMMON_OPTIONS,
-                                            {"decode", required_argument, NULL, OPT_DECODE},
-                                            {"prefill", required_argument, NULL, OPT_PREFILL},
-                                            {"at", required_argument, NULL, OPT_AT},
-                                            {"no-head", no_argument, NULL, OPT_NO_HEAD},
-                                            {"batch", required_argument, NULL, OPT_BATCH},
-                                            {"suite", required_argument, NULL, OPT_SUITE},
-                                            {"save", required_argument, NULL, OPT_SAVE},
-                                            {NULL, 0, NULL, 0}};
-    struct args a = {.c = {.device = "sim:"}, .at = -1, .batch = 1, .start = cli_seconds()};
+    struct args a = {.start = cli_seconds()};
     struct mr_model *model = NULL;
-    int opt, status = EXIT_USAGE;
-    bool chosen = false; // anything that a suite chooses itself
-    while ((opt = cli_next_option(&cmd_bench, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
-        chosen |= opt != OPT_SUITE && opt != OPT_SAVE && opt != OPT_JSON && opt != 'q';
-        if (opt == OPT_DECODE) {
-            if (!parse_positions(&a, optarg))
-                return EXIT_USAGE;
-        } else if (opt == OPT_PREFILL) {
-            if (!cli_int(&cmd_bench, "--prefill", optarg, 1, 1 << 20, &a.prefill))
-                return EXIT_USAGE;
-        } else if (opt == OPT_AT) {
-            if (!cli_int(&cmd_bench, "--at", optarg, 0, 1 << 20, &a.at))
-                return EXIT_USAGE;
-        } else if (opt == OPT_BATCH) {
-            if (!cli_int(&cmd_bench, "--batch", optarg, 1, MAX_BATCH, &a.batch))
-                return EXIT_USAGE;
-        } else if (opt == OPT_SUITE) {
-            a.suite = optarg;
-        } else if (opt == OPT_SAVE) {
-            a.save = optarg;
-        } else if (opt == OPT_NO_HEAD) {
-            a.no_head = true;
-        } else if (cli_common_option(&a.c, &cmd_bench, opt, &status) < 0) {
-            return status;
-        }
-    }
-    status = cli_take_model(&a.c, &cmd_bench, argc, argv);
-    if (status == EXIT_OK && a.save && !a.suite)
-        return cli_usage(&cmd_bench, "--save goes with --suite");
-    if (cli_output_name(&cmd_bench, "--save", a.save) != EXIT_OK)
-        return EXIT_USAGE;
-    if (status == EXIT_OK && a.suite) {
-        if (a.c.model || chosen)
-            return cli_usage(&cmd_bench, "--suite has its own models, devices and sizes; with it "
-                                         "go --save, --json and --quiet alone");
-        if (!suite_named(a.suite))
-            return cli_usage(&cmd_bench, "--suite '%s' is neither full nor quick", a.suite);
+    int status;
+    if (!cli_parse(&cmd_bench, argc, argv, &a, &status))
+        return status;
+    if (a.suite)
         return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
-    }
-    if (status == EXIT_OK && a.at >= 0 && a.prefill == 0)
-        return cli_usage(&cmd_bench, "--at belongs to --prefill");
-    if (a.at < 0)
-        a.at = 0;
     if (a.n_decode == 0 && a.prefill == 0)
         a.n_decode = 1; // position 0
-    if (status == EXIT_OK)
-        status = cli_load(&a.c, &model);
+    status = cli_load(&a.c, &model);
     if (status == EXIT_OK)
         status = bench(&a, model);
     mr_model_close(model);
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS,
+              "Hugging Face directory, packed file or synthetic:gptj-6b[,...]; the same as the "
+              "argument"),
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES, "sim:"),
+    {.name = "decode",
+     .kind = CLI_LIST,
+     .value = "LIST",
+     .help = "positions, with commas between (default 0, without --prefill)",
+     .low = 0,
+     .high = 1 << 20,
+     CLI_LIST_AT(ARGS, decode, n_decode)},
+    {.name = "prefill",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens, from position --at on",
+     .low = 1,
+     .high = 1 << 20,
+     CLI_AT(ARGS, prefill)},
+    {.name = "at",
+     .kind = CLI_INT,
+     .value = "P",
+     .help = "where the prefill begins",
+     .low = 0,
+     .high = 1 << 20,
+     .def = "0",
+     .needs = "prefill",
+     CLI_AT(ARGS, at)},
+    {.name = "no-head",
+     .kind = CLI_FLAG,
+     .help = "without what follows the last layer",
+     CLI_AT(ARGS, no_head)},
+    {.name = "batch",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "sequences that go together",
+     .low = 1,
+     .high = MAX_BATCH,
+     .def = "1",
+     CLI_AT(ARGS, batch)},
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_JSON(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress"),
+    {.name = "suite",
+     .kind = CLI_WORD,
+     .value = "NAME",
+     .choices = "full|quick",
+     .help =
+         "full or quick: the project's figures against their bars; status 5 if one is missed. "
+         "The last line counts them. Full runs 2 minutes on two quiet cores; 'make bench', with "
+         "its builds, under 20. It has its own models, devices and sizes",
+     .only_with = "save json quiet",
+     .because = "--suite has its own models, devices and sizes",
+     CLI_AT(ARGS, suite)},
+    {.name = "save",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "the suite's result as JSON to FILE as well",
+     .needs = "suite",
+     CLI_AT(ARGS, save)},
+    {0},
+};
+
 const struct cli_command cmd_bench = {
-    "bench",
-    "cycles, bytes and utilisation of a device",
-    "MODEL [OPTIONS]\n"
-    "       millrace bench --suite full|quick [OPTIONS]\n\n"
-    "Decodes one token at each position of --decode (the positions before it are filled first and\n"
-    "not counted) and prefills --prefill tokens. All figures but wall time come from the device's\n"
-    "counters; model: and cpu: have none. \"opened in\" is the time to the first device "
-    "command.\n\n"
-    "  -m, --model PATH      the same as the first argument\n"
-    "  -d, --device URI      sim:[config][,options] (default sim:), model:[config], cpu:\n"
-    "      --decode LIST     positions, with commas between (default 0)\n"
-    "      --prefill N       tokens, from position --at P (0)\n"
-    "      --no-head         without what follows the last layer\n"
-    "      --batch N         sequences that go together (1)\n"
-    "      --two-pass        second activation pass\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --format F        mxint8 (default) or mxfp4, for directories\n"
-    "      --no-smoothing    leave out channel smoothing, for directories\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --json            result as JSON\n"
-    "  -q, --quiet           no progress\n"
-    "      --suite NAME      full or quick: the project's figures against their bars; status 5 if "
-    "one\n"
-    "                        is missed. The last line counts them. Full runs 2 minutes on two "
-    "quiet\n"
-    "                        cores; 'make bench', with its builds, under 20\n"
-    "      --save FILE       with --suite: the result as JSON to FILE as well\n\n"
-    "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape with weights "
-    "from\n"
-    "a seed; positions before the measured ones are then taken as they are.\n\n"
-    "examples:\n"
-    "  millrace bench synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0,1023,2047\n"
-    "  millrace bench models/demo -d sim: --decode 0,127 --prefill 128\n"
-    "  millrace bench --suite quick --save bench.json\n"
-    "  millrace bench models/demo -d sim:wide,memory=hbm2 --decode 0 --json\n",
-    run,
+    .name = "bench",
+    .summary = "cycles, bytes and utilisation of a device",
+    .synopsis = "MODEL [OPTIONS]\nbench --suite full|quick [OPTIONS]",
+    .about = "Decodes one token at each position of --decode (the positions before it are filled "
+             "first and not counted) and prefills --prefill tokens. All figures but wall time come "
+             "from the device's counters; model: and cpu: have none. \"opened in\" is the time to "
+             "the first device command.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .notes = "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape with "
+             "weights from a seed; positions before the measured ones are then taken as they are.",
+    .examples =
+        "millrace bench synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0,1023,2047\n"
+        "millrace bench models/demo -d sim: --decode 0,127 --prefill 128\n"
+        "millrace bench --suite quick --save bench.json\n"
+        "millrace bench models/demo -d sim:wide,memory=hbm2 --decode 0 --json",
+    .run = run,
 };

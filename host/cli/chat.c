@@ -9,26 +9,15 @@
 
 #include "cli/chat_line.h"
 #include "cli/conversation.h"
+#include "cli/parse.h"
 #include "common/error.h"
 #include "text/turns.h"
-
-enum { OPT_PREAMBLE = 300, OPT_TEMPLATE, OPT_LOAD_KV, OPT_STATS };
-
-static const struct option options[] = {
-    CLI_COMMON_OPTIONS,
-    CLI_TEXT_OPTIONS,
-    {"preamble", required_argument, NULL, OPT_PREAMBLE},
-    {"template", required_argument, NULL, OPT_TEMPLATE},
-    {"load-kv", required_argument, NULL, OPT_LOAD_KV},
-    {"stats", no_argument, NULL, OPT_STATS},
-    {NULL, 0, NULL, 0},
-};
 
 struct args {
     struct cli_common c;
     struct cli_text_options text;
-    const char *preamble, *load_kv;
-    struct mr_turns turns; // the template
+    const char *preamble, *template, *load_kv;
+    struct mr_turns turns; // of the template
     bool stats;
 };
 
@@ -43,52 +32,12 @@ static int add_stop(struct args *a)
     return EXIT_OK;
 }
 
-static int set_template(struct args *a, const char *text)
+static int set_template(struct args *a)
 {
     struct mr_error err = {0};
-    mr_turns_close(&a->turns);
-    if (mr_turns_open(&a->turns, text, &err) == 0)
-        return EXIT_OK;
+    if (mr_turns_open(&a->turns, a->template ? a->template : MR_TURNS_DEFAULT, &err) == 0)
+        return add_stop(a);
     return err.status == MR_ERR_USAGE ? cli_usage(&cmd_chat, "%s", err.text) : cli_fail(&err);
-}
-
-static int parse(struct args *a, int argc, char **argv, int *status)
-{
-    const struct cli_command *cmd = &cmd_chat;
-    int opt;
-    while ((opt = cli_next_option(cmd, argc, argv, CLI_COMMON_SHORT CLI_TEXT_SHORT, options)) !=
-           -1) {
-        int taken = cli_common_option(&a->c, cmd, opt, status);
-        if (taken == 0)
-            taken = cli_text_option(&a->text, cmd, opt, status);
-        if (taken < 0)
-            return -1;
-        if (taken > 0)
-            continue;
-        *status = EXIT_OK;
-        switch (opt) {
-        case OPT_PREAMBLE:
-            a->preamble = optarg;
-            *status = cli_unescape(cmd, "--preamble", optarg);
-            break;
-        case OPT_TEMPLATE:
-            *status = cli_unescape(cmd, "--template", optarg);
-            if (*status == EXIT_OK)
-                *status = set_template(a, optarg);
-            break;
-        case OPT_LOAD_KV:
-            a->load_kv = optarg;
-            break;
-        default:
-            a->stats = true;
-        }
-        if (*status != EXIT_OK)
-            return -1;
-    }
-    *status = cli_take_model(&a->c, cmd, argc, argv);
-    if (*status == EXIT_OK)
-        *status = add_stop(a);
-    return *status == EXIT_OK ? 0 : -1;
 }
 
 // The space that follows "Assistant:" is a part of the text, but not of what is shown.
@@ -199,13 +148,15 @@ static int talk(const struct args *a, struct conversation *c)
 
 static int run(int argc, char **argv)
 {
-    struct args a = {.c = {.device = "sim:"}, .text = {.max_tokens = 200}};
+    struct args a = {0};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     struct mr_session *session = NULL;
     int status;
-    status = set_template(&a, MR_TURNS_DEFAULT);
-    if (status != EXIT_OK || parse(&a, argc, argv, &status) < 0) {
+    if (!cli_parse(&cmd_chat, argc, argv, &a, &status))
+        return status;
+    status = set_template(&a);
+    if (status != EXIT_OK) {
         mr_turns_close(&a.turns);
         return status;
     }
@@ -231,34 +182,55 @@ static int run(int argc, char **argv)
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "Hugging Face directory or packed file; the same as the argument"),
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES, "sim:"),
+    {.name = "preamble",
+     .kind = CLI_ESCAPED,
+     .value = "TEXT",
+     .help = "the conversation begins with TEXT, which may have \\n, \\t and \\\\",
+     CLI_AT(ARGS, preamble)},
+    {.name = "template",
+     .kind = CLI_ESCAPED,
+     .value = "TEXT",
+     .help =
+         "how a line is put to the model: {} is the line. A reply ends where the text before {} "
+         "comes again (default 'User: {}\\nAssistant:')",
+     CLI_AT(ARGS, template)},
+    {.name = "load-kv",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "as /load at the start",
+     CLI_AT(ARGS, load_kv)},
+    CLI_TEXTS_OF(ARGS, "200"),
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_VERIFY(ARGS),
+    {.name = "stats",
+     .kind = CLI_FLAG,
+     .help = "after each turn, how many tokens it has run",
+     CLI_AT(ARGS, stats)},
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress, no list of commands"),
+    {0},
+};
+
 const struct cli_command cmd_chat = {
-    "chat",
-    "a conversation; the KV store stays between turns",
-    "MODEL [OPTIONS]\n\n"
-    "Each line of standard input is a turn, and its reply is printed. Only what is new is run.\n"
-    "On a terminal lines can be edited, Ctrl-C ends a reply and Ctrl-D the conversation. /help "
-    "lists\n"
-    "the commands: /reset, /save FILE, /load FILE, /quit.\n\n"
-    "  -m, --model PATH      the same as the first argument\n"
-    "  -d, --device URI      as for generate (default sim:)\n"
-    "      --preamble TEXT   the conversation begins with TEXT, which may have \\n, \\t and \\\\\n"
-    "      --template TEXT   how a line is put to the model: {} is the line; default\n"
-    "                        'User: {}\\nAssistant:'. A reply ends where the text before {} comes\n"
-    "                        again\n"
-    "      --load-kv FILE    as /load at the start\n" CLI_TEXT_HELP
-    "      --two-pass        second activation pass\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --format F        mxint8 (default) or mxfp4, for directories\n"
-    "      --no-smoothing    leave out channel smoothing, for directories\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --stats           after each turn, how many tokens it has run\n"
-    "  -v, --verbose         what is done, on standard error\n"
-    "  -q, --quiet           no progress, no list of commands\n\n"
-    "examples:\n"
-    "  millrace chat models/demo -d model:\n"
-    "  millrace chat gpt-j-6b.mill -d xrt: --preamble 'A friendly conversation.\\n' --temperature "
-    "0.7\n"
-    "  printf 'Who art thou?\\nAnd then?\\n' | millrace chat models/demo -d model: --template "
-    "'{}'\n",
-    run,
+    .name = "chat",
+    .summary = "a conversation; the KV store stays between turns",
+    .synopsis = "MODEL [OPTIONS]",
+    .about = "Each line of standard input is a turn, and its reply is printed. Only what is new is "
+             "run. On a terminal lines can be edited, Ctrl-C ends a reply and Ctrl-D the "
+             "conversation. /help lists the commands: /reset, /save FILE, /load FILE, /quit.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace chat models/demo -d model:\n"
+                "millrace chat gpt-j-6b.mill -d xrt: --preamble 'A friendly conversation.\\n' "
+                "--temperature 0.7\n"
+                "printf 'Who art thou?\\nAnd then?\\n' | millrace chat models/demo -d model: "
+                "--template '{}'",
+    .run = run,
 };

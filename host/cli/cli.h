@@ -3,11 +3,11 @@
 #ifndef MILLRACE_CLI_CLI_H
 #define MILLRACE_CLI_CLI_H
 
-#include <getopt.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/option.h"
 #include "millrace.h"
 
 // Exit statuses (docs/cli.md).
@@ -21,13 +21,6 @@ enum {
     EXIT_CLOSED_PIPE = 141, // whoever read our output has gone: as if SIGPIPE had ended us
 };
 
-struct cli_command {
-    const char *name;
-    const char *summary; // one line
-    const char *usage;   // after the name, then examples; shown by --help
-    int (*run)(int argc, char **argv);
-};
-
 extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cmd_compare,
     cmd_bench, cmd_plan, cmd_trace, cmd_selftest, cmd_devices, cmd_chat, cmd_eval, cmd_serve,
     cmd_man, cmd_completion;
@@ -35,7 +28,7 @@ extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cm
 extern const struct cli_command *const cli_commands[]; // those that --help lists; then NULL
 extern const char cli_summary[];                       // of the program, one line
 
-// Options that several commands share. cli_common_option returns true if it took the option.
+// What several commands are told (shared_options.h).
 struct cli_common {
     const char *model, *device;
     struct mr_load_options load;
@@ -44,53 +37,10 @@ struct cli_common {
     bool format_given; // load.format was asked for
 };
 
-enum {
-    OPT_DEVICE = 'd',
-    OPT_JSON = 256,
-    OPT_FORMAT,
-    OPT_NO_SMOOTHING,
-    OPT_TWO_PASS,
-    OPT_CHUNK,
-    OPT_CHECK,
-    OPT_VERIFY,
-    OPT_CALIBRATE,
-    OPT_REPEATABLE = 768, // options from here on may be given several times
-};
-
-#define CLI_COMMON_OPTIONS                                                                         \
-    {"model", required_argument, NULL, 'm'}, {"device", required_argument, NULL, OPT_DEVICE},      \
-        {"json", no_argument, NULL, OPT_JSON}, {"format", required_argument, NULL, OPT_FORMAT},    \
-        {"no-smoothing", no_argument, NULL, OPT_NO_SMOOTHING},                                     \
-        {"two-pass", no_argument, NULL, OPT_TWO_PASS},                                             \
-        {"chunk", required_argument, NULL, OPT_CHUNK}, {"verify", no_argument, NULL, OPT_VERIFY},  \
-        {"check", no_argument, NULL, OPT_CHECK},                                                   \
-        {"calibrate", required_argument, NULL, OPT_CALIBRATE}, {"quiet", no_argument, NULL, 'q'},  \
-        {"verbose", no_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'}
-
-#define CLI_COMMON_SHORT "m:d:qvh"
-
-// getopt_long() that reports an unknown option or a missing value in one line and then returns '?'.
-// `shorts` without a colon in front.
-int cli_next_option(const struct cli_command *cmd, int argc, char **argv, const char *shorts,
-                    const struct option *options);
-
-// 1: taken, 0: not a common option, -1: bad value (already reported) or --help was shown.
-int cli_common_option(struct cli_common *c, const struct cli_command *cmd, int opt, int *status);
-
 // Prints "millrace: text" to stderr and returns the exit status that belongs to it.
 int cli_fail(const struct mr_error *err);
 int cli_usage(const struct cli_command *cmd, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void cli_help(const struct cli_command *cmd);
-
-// A file to write, not "-": standard output is for what the command prints. EXIT_OK or EXIT_USAGE.
-int cli_output_name(const struct cli_command *cmd, const char *option, const char *path);
-
-// Numbers from the command line; report and return false if `text` is not one in the range.
-bool cli_int(const struct cli_command *cmd, const char *option, const char *text, long low,
-             long high, long *out);
-bool cli_float(const struct cli_command *cmd, const char *option, const char *text, double low,
-               double high, double *out);
 
 // Bytes with the unit that suits them: "3.92 MB".
 struct cli_size {
@@ -113,9 +63,6 @@ void cli_end_progress(const struct cli_progress *p); // takes it off the screen
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a
 // packed file contradicts are refused.
 int cli_load(const struct cli_common *c, struct mr_model **model);
-
-// The model as the only argument without an option, or by --model. Returns EXIT_OK or EXIT_USAGE.
-int cli_take_model(struct cli_common *c, const struct cli_command *cmd, int argc, char **argv);
 
 // Whole file or standard input ("-") as NUL-terminated text that the caller frees.
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);

@@ -5,15 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 
-enum { OPT_TOKENS = 'n', OPT_MAX_KL = 300, ROWS = 256 /* of logits in memory at a time */ };
+enum { ROWS = 256 }; // of logits in memory at a time
 
 struct args {
     struct cli_common c;
     const char *file;
     long tokens;
-    double max_kl; // < 0: no bound
+    double max_kl;
+    bool has_max_kl;
 };
 
 struct totals {
@@ -117,7 +119,7 @@ static int report(const struct args *a, const struct totals *t, const struct mr_
 {
     double n = (double)t->tokens, p = t->predicted ? (double)t->predicted : 1;
     double kl = t->kl / n;
-    bool differs = a->max_kl >= 0 && !(kl <= a->max_kl);
+    bool differs = a->has_max_kl && !(kl <= a->max_kl);
     int status = EXIT_OK;
     if (a->c.json) {
         status = cli_print_json(json_pack(
@@ -193,45 +195,18 @@ static int compare(const struct args *a, struct mr_model *model, const char *tex
     return status;
 }
 
-static int parse(struct args *a, int argc, char **argv, int *status)
-{
-    static const struct option options[] = {CLI_COMMON_OPTIONS,
-                                            {"file", required_argument, NULL, 'f'},
-                                            {"tokens", required_argument, NULL, OPT_TOKENS},
-                                            {"max-kl", required_argument, NULL, OPT_MAX_KL},
-                                            {NULL, 0, NULL, 0}};
-    int opt;
-    *status = EXIT_USAGE;
-    while ((opt = cli_next_option(&cmd_compare, argc, argv, CLI_COMMON_SHORT "f:n:", options)) !=
-           -1) {
-        if (opt == 'f')
-            a->file = optarg;
-        else if (opt == OPT_TOKENS) {
-            if (!cli_int(&cmd_compare, "--tokens", optarg, 1, 1L << 40, &a->tokens))
-                return -1;
-        } else if (opt == OPT_MAX_KL) {
-            if (!cli_float(&cmd_compare, "--max-kl", optarg, 0, 1e6, &a->max_kl))
-                return -1;
-        } else if (cli_common_option(&a->c, &cmd_compare, opt, status) < 0) {
-            return -1;
-        }
-    }
-    *status = cli_take_model(&a->c, &cmd_compare, argc, argv);
-    if (*status == EXIT_OK && !a->file)
-        *status = cli_usage(&cmd_compare, "--file with the text is missing");
-    return *status == EXIT_OK ? 0 : -1;
-}
-
 static int run(int argc, char **argv)
 {
-    struct args a = {.c = {.device = "model:"}, .max_kl = -1};
+    struct args a = {0};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
     size_t size = 0;
     int status;
-    if (parse(&a, argc, argv, &status) < 0)
+    if (!cli_parse(&cmd_compare, argc, argv, &a, &status))
         return status;
+    if (!a.file)
+        return cli_usage(&cmd_compare, "--file with the text is missing");
     if (cli_read_file(a.file, &text, &size, &err) < 0)
         return cli_fail(&err);
     status = cli_load(&a.c, &model);
@@ -242,28 +217,54 @@ static int run(int argc, char **argv)
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "Hugging Face directory; the same as the argument"),
+    {.name = "file",
+     .letter = 'f',
+     .kind = CLI_PATH,
+     .value = "PATH",
+     .help = "the text, '-' for standard input",
+     CLI_AT(ARGS, file)},
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES, "model:"),
+    {.name = "tokens",
+     .letter = 'n',
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "only the first N tokens",
+     .low = 1,
+     .high = 0x1p40,
+     CLI_AT(ARGS, tokens)},
+    {.name = "max-kl",
+     .kind = CLI_NUMBER,
+     .value = "X",
+     .help = "exit status 5 when the mean KL is above X nats a token",
+     .low = 0,
+     .high = 1e6,
+     CLI_AT(ARGS, max_kl),
+     CLI_GIVEN(ARGS, has_max_kl)},
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_JSON(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress"),
+    {0},
+};
+
 const struct cli_command cmd_compare = {
-    "compare",
-    "a device against the fp32 reference on a text",
-    "DIRECTORY --file TEXT [OPTIONS]\n\n"
-    "Runs the text in windows of the model's n_positions tokens on cpu: and on the device, and\n"
-    "prints the mean KL divergence, how often the most probable token is the same, and the "
-    "largest\n"
-    "difference of a logit. The model must be a Hugging Face directory.\n\n"
-    "  -m, --model DIR       the same as the first argument\n"
-    "  -f, --file PATH       the text, '-' for standard input\n"
-    "  -d, --device URI      model:[config] (default), sim:[config][,options]\n"
-    "  -n, --tokens N        only the first N tokens\n"
-    "      --max-kl X        exit status 5 when the mean KL is above X nats a token\n"
-    "      --two-pass        second activation pass\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --format F        mxint8 (default) or mxfp4\n"
-    "      --no-smoothing    leave out channel smoothing\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --json            result as JSON\n"
-    "  -q, --quiet           no progress\n\n"
-    "examples:\n"
-    "  millrace compare models/demo --file models/demo/heldout.txt --tokens 8192\n"
-    "  millrace compare models/demo --file models/demo/heldout.txt -d sim:tiny -n 64 --json\n",
-    run,
+    .name = "compare",
+    .summary = "a device against the fp32 reference on a text",
+    .synopsis = "DIRECTORY --file TEXT [OPTIONS]",
+    .about =
+        "Runs the text in windows of the model's n_positions tokens on cpu: and on the device, "
+        "and prints the mean KL divergence, how often the most probable token is the same, and "
+        "the largest difference of a logit. The model must be a Hugging Face directory.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples =
+        "millrace compare models/demo --file models/demo/heldout.txt --tokens 8192\n"
+        "millrace compare models/demo --file models/demo/heldout.txt -d sim:tiny -n 64 --json",
+    .run = run,
 };

@@ -1,40 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// "millrace completion SHELL": completions for bash, zsh and fish, written from the help texts. For
-// `make install`; not listed among the commands.
+// "millrace completion SHELL": completions for bash, zsh and fish, written from the tables of
+// options. For `make install`; not listed among the commands.
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/help_text.h"
+#include "cli/help.h"
+#include "cli/parse.h"
 
-static const char devices[] = "cpu: model: sim: xrt:";
-static const char formats[] = "mxint8 mxfp4";
-
-// What the value of an option is, by the name that the help text gives it.
-static bool is_file(const struct help_line *l)
+static bool is_file(const struct cli_option *o)
 {
-    static const char *const names[] = {"PATH", "FILE", "DIR", "MODEL", "DIRECTORY"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(l->value, names[i]) == 0)
-            return true;
-    return strcmp(l->name, "calibrate") == 0; // self, or a file
+    return o->kind == CLI_PATH || o->kind == CLI_OUTPUT;
 }
 
-static const char *values_of(const struct help_line *l)
+// The words that the value may be, with spaces between; NULL if they are not known.
+static const char *values_of(const struct cli_option *o)
 {
-    return strcmp(l->name, "device") == 0   ? devices
-           : strcmp(l->name, "format") == 0 ? formats
-                                            : NULL;
+    static char words[256];
+    if (o->kind == CLI_DEVICE)
+        return "cpu: model: sim: xrt: pci:";
+    if (!o->choices)
+        return NULL;
+    (void)snprintf(words, sizeof words, "%s", o->choices);
+    for (char *p = words; *p; p++)
+        *p = *p == '|' ? ' ' : *p;
+    return words;
 }
 
 // Calls `print` for every option of the command.
 static void each_option(const struct cli_command *cmd,
-                        void (*print)(const struct cli_command *, const struct help_line *))
+                        void (*print)(const struct cli_command *, const struct cli_option *))
 {
-    struct help_reader r = {.at = cmd->usage};
-    struct help_line l;
-    while (help_next(&r, &l))
-        if (l.kind == HELP_OPTION)
-            print(cmd, &l);
+    for (const struct cli_option *o = cmd->options; o->name; o++)
+        if (!o->argument)
+            print(cmd, o);
 }
 
 // A text inside single quotes of any of the shells, without what zsh would take apart.
@@ -44,24 +41,24 @@ static void quoted(const char *text, size_t size)
         putchar(strchr("'[]\\:", text[i]) ? ' ' : text[i]);
 }
 
-static void bash_option(const struct cli_command *cmd, const struct help_line *l)
+static void bash_option(const struct cli_command *cmd, const struct cli_option *o)
 {
     (void)cmd;
-    printf(" --%s", l->name);
+    printf(" --%s", o->name);
 }
 
-static void bash_value(const struct cli_command *cmd, const struct help_line *l)
+static void bash_value(const struct cli_command *cmd, const struct cli_option *o)
 {
-    const char *values = values_of(l);
-    if (!*l->value)
+    const char *values = values_of(o);
+    if (!o->value)
         return;
-    printf("        %s:--%s", cmd->name, l->name);
-    if (l->short_name)
-        printf(" | %s:-%c", cmd->name, l->short_name);
+    printf("        %s:--%s", cmd->name, o->name);
+    if (o->letter)
+        printf(" | %s:-%c", cmd->name, o->letter);
     if (values)
         printf(") COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", values);
     else
-        printf(") %s ;;\n", is_file(l) ? "COMPREPLY=($(compgen -f -- \"$cur\"))" : ":");
+        printf(") %s ;;\n", is_file(o) ? "COMPREPLY=($(compgen -f -- \"$cur\"))" : ":");
 }
 
 static void bash(void)
@@ -96,29 +93,29 @@ static void bash(void)
            "complete -o filenames -o bashdefault -F _millrace millrace\n");
 }
 
-static void zsh_option(const struct cli_command *cmd, const struct help_line *l)
+static void zsh_option(const struct cli_command *cmd, const struct cli_option *o)
 {
     (void)cmd;
-    const char *values = values_of(l);
+    const char *values = values_of(o);
     for (int is_short = 0; is_short < 2; is_short++) {
-        if (is_short && !l->short_name)
+        if (is_short && !o->letter)
             continue;
         printf(" \\\n                '");
         if (is_short)
-            printf("-%c", l->short_name);
+            printf("-%c", o->letter);
         else
-            printf("--%s", l->name);
+            printf("--%s", o->name);
         printf("[");
-        quoted(l->text, l->size);
+        quoted(help_of(o), strlen(help_of(o)));
         printf("]");
-        if (*l->value)
-            printf(":%s:", l->value);
-        if (*l->value && values) {
+        if (o->value)
+            printf(":%s:", o->value);
+        if (o->value && values) {
             printf("(");
             for (const char *p = values; *p; p++)
                 printf(*p == ':' ? "\\:" : "%c", *p);
             printf(")");
-        } else if (*l->value && is_file(l)) {
+        } else if (o->value && is_file(o)) {
             printf("_files");
         }
         printf("'");
@@ -153,20 +150,20 @@ static void zsh(void)
     printf("    esac\n}\n_millrace \"$@\"\n");
 }
 
-static void fish_option(const struct cli_command *cmd, const struct help_line *l)
+static void fish_option(const struct cli_command *cmd, const struct cli_option *o)
 {
-    const char *values = values_of(l);
-    printf("complete -c millrace -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, l->name);
-    if (l->short_name)
-        printf(" -s %c", l->short_name);
-    if (*l->value)
+    const char *values = values_of(o);
+    printf("complete -c millrace -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, o->name);
+    if (o->letter)
+        printf(" -s %c", o->letter);
+    if (o->value)
         printf(" -r");
-    if (*l->value && values)
+    if (o->value && values)
         printf(" -f -a '%s'", values);
-    else if (*l->value && !is_file(l))
+    else if (o->value && !is_file(o))
         printf(" -f");
     printf(" -d '");
-    quoted(l->text, l->size);
+    quoted(help_of(o), strlen(help_of(o)));
     printf("'\n");
 }
 
@@ -182,29 +179,47 @@ static void fish(void)
     }
 }
 
+struct args {
+    const char *shell;
+};
+
 static int run(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*print)(void);
     } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    if (argc != 2)
+    struct args a = {0};
+    int status;
+    if (!cli_parse(&cmd_completion, argc, argv, &a, &status))
+        return status;
+    if (!a.shell)
         return cli_usage(&cmd_completion, "give one shell: bash, zsh or fish");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        cli_help(&cmd_completion);
-        return EXIT_OK;
-    }
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
-        if (strcmp(argv[1], shells[i].name) == 0) {
+        if (strcmp(a.shell, shells[i].name) == 0) {
             shells[i].print();
             return EXIT_OK;
         }
-    return cli_usage(&cmd_completion, "'%s' is not bash, zsh or fish", argv[1]);
+    return cli_usage(&cmd_completion, "'%s' is not bash, zsh or fish", a.shell);
 }
 
+static const struct cli_option options[] = {
+    {.name = "shell",
+     .argument = true,
+     .kind = CLI_TEXT,
+     .value = "SHELL",
+     .help = "bash, zsh or fish",
+     CLI_AT(struct args, shell)},
+    {0},
+};
+
 const struct cli_command cmd_completion = {
-    "completion",
-    "completions for a shell on standard output",
-    "bash|zsh|fish\n\nexample:\n  source <(millrace completion bash)\n",
-    run,
+    .name = "completion",
+    .summary = "completions for a shell on standard output",
+    .synopsis = "bash|zsh|fish",
+    .arguments = "shell",
+    .options = options,
+    .size = sizeof(struct args),
+    .examples = "source <(millrace completion bash)",
+    .run = run,
 };

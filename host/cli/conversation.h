@@ -5,7 +5,7 @@
 #define MILLRACE_CLI_CONVERSATION_H
 
 #include "cli/complete.h"
-#include "cli/text_options.h"
+#include "cli/shared_options.h"
 #include "common/buf.h"
 
 struct conversation {

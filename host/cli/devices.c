@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/cli.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "device/configs.h"
 #include "device/device.h"
 #include "device/open.h"
+
+struct args {
+    struct cli_common c;
+};
 
 static json_t *device_json(const char *uri, const struct mr_config_entry *c)
 {
@@ -23,20 +28,14 @@ static bool opens(const char *uri)
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, OPT_JSON},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    struct cli_common c = {0};
-    int opt, status;
-    while ((opt = cli_next_option(&cmd_devices, argc, argv, "h", options)) != -1)
-        if (cli_common_option(&c, &cmd_devices, opt, &status) < 0)
-            return status;
-    if (optind < argc)
-        return cli_usage(&cmd_devices, "'%s' is one argument too many", argv[optind]);
+    struct args a = {0};
+    int status;
+    if (!cli_parse(&cmd_devices, argc, argv, &a, &status))
+        return status;
     json_t *list = json_array();
-    if (c.json)
+    if (a.c.json)
         json_array_append_new(list, json_pack("{s:s}", "uri", "cpu:"));
-    if (!c.json)
+    if (!a.c.json)
         printf("%-14s %s\n", "cpu:", "fp32 reference on the checkpoint (OpenBLAS)");
     const struct mr_config_entry *e;
     for (int i = 0; (e = mr_config_at(i)); i++)
@@ -45,26 +44,31 @@ static int run(int argc, char **argv)
             snprintf(uri, sizeof uri, "%s:%s", sim ? "sim" : "model", e->name);
             if (sim && !opens(uri))
                 continue;
-            if (c.json)
+            if (a.c.json)
                 json_array_append_new(list, device_json(uri, e));
             else
                 printf("%-14s %s; %d channel%s, %d x %d array, %d tokens, n_embd up to %d\n", uri,
                        sim ? "Verilated RTL" : "bit-exact C model", e->g.n, e->g.n == 1 ? "" : "s",
                        e->g.r, 4 * e->g.n, e->g.t, e->g.d_max);
         }
-    if (c.json)
+    if (a.c.json)
         return cli_print_json(list);
     json_decref(list);
     return EXIT_OK;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {CLI_JSON(ARGS), {0}};
+
 const struct cli_command cmd_devices = {
-    "devices",
-    "what a model can run on here",
-    "[OPTIONS]\n\n"
-    "Lists the devices that can be opened: the C model in each configuration and the simulators\n"
-    "that are there ('make all').\n\n"
-    "      --json            as JSON\n\n"
-    "example:\n  millrace devices --json\n",
-    run,
+    .name = "devices",
+    .summary = "what a model can run on here",
+    .synopsis = "[OPTIONS]",
+    .about = "Lists the devices that can be opened: the C model in each configuration and the "
+             "simulators that are there ('make all').",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace devices --json",
+    .run = run,
 };

@@ -5,72 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/eval_tasks.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "common/error.h"
 #include "common/output_file.h"
-
-enum { OPT_PERPLEXITY = 300, OPT_TASKS, OPT_WINDOW, OPT_STRIDE, OPT_SEQUENCES, OPT_DETAILS };
-
-static const struct option options[] = {
-    CLI_COMMON_OPTIONS,
-    {"perplexity", required_argument, NULL, OPT_PERPLEXITY},
-    {"tasks", required_argument, NULL, OPT_TASKS},
-    {"tokens", required_argument, NULL, 'n'},
-    {"window", required_argument, NULL, OPT_WINDOW},
-    {"stride", required_argument, NULL, OPT_STRIDE},
-    {"sequences", required_argument, NULL, OPT_SEQUENCES},
-    {"details", required_argument, NULL, OPT_DETAILS},
-    {NULL, 0, NULL, 0},
-};
 
 struct args {
     struct cli_common c;
     const char *text, *tasks, *details;
     long tokens, window, stride, sequences; // 0: not given
 };
-
-static int parse(struct args *a, int argc, char **argv, int *status)
-{
-    const struct cli_command *cmd = &cmd_eval;
-    int opt;
-    while ((opt = cli_next_option(cmd, argc, argv, CLI_COMMON_SHORT "n:", options)) != -1) {
-        int taken = cli_common_option(&a->c, cmd, opt, status);
-        bool ok = true;
-        if (taken < 0)
-            return -1;
-        if (taken > 0)
-            continue;
-        if (opt == OPT_PERPLEXITY)
-            a->text = optarg;
-        else if (opt == OPT_TASKS)
-            a->tasks = optarg;
-        else if (opt == OPT_DETAILS)
-            a->details = optarg;
-        else if (opt == 'n')
-            ok = cli_int(cmd, "--tokens", optarg, 2, 1L << 40, &a->tokens);
-        else if (opt == OPT_WINDOW)
-            ok = cli_int(cmd, "--window", optarg, 2, 1L << 20, &a->window);
-        else if (opt == OPT_STRIDE)
-            ok = cli_int(cmd, "--stride", optarg, 1, 1L << 20, &a->stride);
-        else
-            ok = cli_int(cmd, "--sequences", optarg, 1, 512, &a->sequences);
-        if (!ok) {
-            *status = EXIT_USAGE;
-            return -1;
-        }
-    }
-    *status = cli_take_model(&a->c, cmd, argc, argv);
-    if (*status == EXIT_OK && !a->text == !a->tasks)
-        *status = cli_usage(cmd, "give either --perplexity FILE or --tasks FILE");
-    if (*status == EXIT_OK && a->tasks && (a->tokens || a->window || a->stride))
-        *status = cli_usage(cmd, "--tokens, --window and --stride go with --perplexity");
-    if (*status == EXIT_OK && a->text && a->details)
-        *status = cli_usage(cmd, "--details goes with --tasks");
-    if (*status == EXIT_OK)
-        *status = cli_output_name(cmd, "--details", a->details);
-    return *status == EXIT_OK ? 0 : -1;
-}
 
 struct run {
     const struct args *a;
@@ -93,7 +38,7 @@ static int score(struct run *r, struct eval_item *items, size_t n, struct mr_err
 {
     struct cli_progress progress;
     struct mr_session_options o = cli_session_progress(&r->a->c, &progress, "uploading");
-    o.max_seqs = r->a->sequences ? (int)r->a->sequences : 8;
+    o.max_seqs = (int)r->a->sequences;
     if ((size_t)o.max_seqs > n)
         o.max_seqs = (int)n;
     int rc = mr_session_open(&r->session, r->model, r->a->c.device, &o, err);
@@ -281,14 +226,16 @@ static int tasks(struct run *r, int *status, struct mr_error *err)
 
 static int run(int argc, char **argv)
 {
-    struct args a = {.c = {.device = "model:"}};
+    struct args a = {0};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
     size_t size = 0;
     int status;
-    if (parse(&a, argc, argv, &status) < 0)
+    if (!cli_parse(&cmd_eval, argc, argv, &a, &status))
         return status;
+    if (!a.text && !a.tasks)
+        return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
     if (a.text && cli_read_file(a.text, &text, &size, &err) < 0)
         return cli_fail(&err);
     status = cli_load(&a.c, &model);
@@ -306,35 +253,86 @@ static int run(int argc, char **argv)
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "Hugging Face directory or packed file; the same as the argument"),
+    {.name = "perplexity",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "perplexity of this text, '-' for standard input",
+     .excludes = "tasks",
+     .because = "give either of them",
+     CLI_AT(ARGS, text)},
+    {.name = "tasks",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "questions, '-' for standard input",
+     CLI_AT(ARGS, tasks)},
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES, "model:"),
+    {.name = "tokens",
+     .letter = 'n',
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "only the first N tokens of the text",
+     .low = 2,
+     .high = 0x1p40,
+     .needs = "perplexity",
+     CLI_AT(ARGS, tokens)},
+    {.name = "window",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens of a window (default: the model's positions)",
+     .low = 2,
+     .high = 1 << 20,
+     .needs = "perplexity",
+     CLI_AT(ARGS, window)},
+    {.name = "stride",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "from the beginning of one window to the next (default: half a window)",
+     .low = 1,
+     .high = 1 << 20,
+     .needs = "perplexity",
+     CLI_AT(ARGS, stride)},
+    {.name = "sequences",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "at the same time on the device; changes no result",
+     .low = 1,
+     .high = 512,
+     .def = "8",
+     CLI_AT(ARGS, sequences)},
+    {.name = "details",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "what each question got, as JSON lines",
+     .needs = "tasks",
+     CLI_AT(ARGS, details)},
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_VERIFY(ARGS),
+    CLI_JSON(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress"),
+    {0},
+};
+
 const struct cli_command cmd_eval = {
-    "eval",
-    "perplexity of a text; multiple-choice and cloze questions",
-    "MODEL --perplexity FILE|--tasks FILE [OPTIONS]\n\n"
-    "Perplexity in windows that overlap: each token but the text's first is scored once. "
-    "Questions\n"
-    "are JSON lines, counted as lm-evaluation-harness does it; docs/eval.md has both in full:\n"
-    "{\"context\": \"...\", \"choices\": [\"...\", ...], \"gold\": 0}, {\"context\": \"...\", "
-    "\"continuation\": \"...\"}\n\n"
-    "  -m, --model PATH      the same as the first argument\n"
-    "      --perplexity FILE  perplexity of this text, '-' for standard input\n"
-    "      --tasks FILE      questions, '-' for standard input\n"
-    "  -d, --device URI      as for generate (default model:)\n"
-    "  -n, --tokens N        only the first N tokens of the text\n"
-    "      --window N        tokens of a window (the model's positions)\n"
-    "      --stride N        from the beginning of one window to the next (half a window)\n"
-    "      --sequences N     at the same time on the device (8); changes no result\n"
-    "      --details FILE    what each question got, as JSON lines\n"
-    "      --two-pass        second activation pass\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --format F        mxint8 (default) or mxfp4, for directories\n"
-    "      --no-smoothing    leave out channel smoothing, for directories\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --json            result as JSON\n"
-    "  -v, --verbose         what is done, on standard error\n"
-    "  -q, --quiet           no progress\n\n"
-    "examples:\n"
-    "  millrace eval models/demo --perplexity models/demo/heldout.txt -n 4096\n"
-    "  millrace eval models/demo --perplexity models/demo/heldout.txt --window 256 --stride 64\n"
-    "  millrace eval models/demo --tasks questions.jsonl --details answers.jsonl --json\n",
-    run,
+    .name = "eval",
+    .summary = "perplexity of a text; multiple-choice and cloze questions",
+    .synopsis = "MODEL --perplexity FILE|--tasks FILE [OPTIONS]",
+    .about = "Perplexity in windows that overlap: each token but the text's first is scored once. "
+             "Questions are JSON lines, counted as lm-evaluation-harness does it; docs/eval.md has "
+             "both in full:\n\n"
+             "{\"context\": \"...\", \"choices\": [\"...\", ...], \"gold\": 0}\n\n"
+             "{\"context\": \"...\", \"continuation\": \"...\"}",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples =
+        "millrace eval models/demo --perplexity models/demo/heldout.txt -n 4096\n"
+        "millrace eval models/demo --perplexity models/demo/heldout.txt --window 256 --stride 64\n"
+        "millrace eval models/demo --tasks questions.jsonl --details answers.jsonl --json",
+    .run = run,
 };

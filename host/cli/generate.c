@@ -4,95 +4,9 @@
 
 #include "cli/batch.h"
 #include "cli/complete.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "common/output.h"
-
-enum {
-    OPT_STATS = 300,
-    OPT_BATCH,
-    OPT_SEQUENCES,
-    OPT_SAVE_KV,
-    OPT_LOAD_KV,
-    OPT_NO_ECHO,
-};
-
-static const struct option options[] = {
-    CLI_COMMON_OPTIONS,
-    CLI_TEXT_OPTIONS,
-    {"prompt", required_argument, NULL, 'p'},
-    {"file", required_argument, NULL, 'f'},
-    {"batch", required_argument, NULL, OPT_BATCH},
-    {"sequences", required_argument, NULL, OPT_SEQUENCES},
-    {"save-kv", required_argument, NULL, OPT_SAVE_KV},
-    {"load-kv", required_argument, NULL, OPT_LOAD_KV},
-    {"stats", no_argument, NULL, OPT_STATS},
-    {"no-echo", no_argument, NULL, OPT_NO_ECHO},
-    {NULL, 0, NULL, 0},
-};
-
-// What excludes what.
-static int check_together(const struct generate_args *a)
-{
-    const struct cli_command *cmd = &cmd_generate;
-    int prompts = (a->prompt != NULL) + (a->file != NULL) + (a->batch != NULL);
-    if (prompts > 1)
-        return cli_usage(cmd, "--prompt, --file and --batch exclude each other");
-    if (a->batch && (a->save_kv || a->load_kv))
-        return cli_usage(cmd, "--batch has no KV store to save or load");
-    if (a->sequences && !a->batch)
-        return cli_usage(cmd, "--sequences goes with --batch");
-    return cli_output_name(cmd, "--save-kv", a->save_kv);
-}
-
-// 0: go on, else leave with *status.
-static int parse(struct generate_args *a, int argc, char **argv, int *status)
-{
-    const struct cli_command *cmd = &cmd_generate;
-    int opt;
-    long n;
-    while ((opt = cli_next_option(cmd, argc, argv,
-                                  CLI_COMMON_SHORT CLI_TEXT_SHORT "p:f:", options)) != -1) {
-        int taken = cli_common_option(&a->c, cmd, opt, status);
-        if (taken == 0)
-            taken = cli_text_option(&a->text, cmd, opt, status);
-        if (taken < 0)
-            return -1;
-        if (taken > 0)
-            continue;
-        switch (opt) {
-        case 'p':
-            a->prompt = optarg;
-            break;
-        case 'f':
-            a->file = optarg;
-            break;
-        case OPT_BATCH:
-            a->batch = optarg;
-            break;
-        case OPT_SEQUENCES:
-            *status = EXIT_USAGE;
-            if (!cli_int(cmd, "--sequences", optarg, 1, 512, &n))
-                return -1;
-            a->sequences = (int)n;
-            break;
-        case OPT_SAVE_KV:
-            a->save_kv = optarg;
-            break;
-        case OPT_LOAD_KV:
-            a->load_kv = optarg;
-            break;
-        case OPT_NO_ECHO:
-            a->no_echo = true;
-            break;
-        default:
-            a->stats = true;
-        }
-    }
-    if (optind < argc && !a->prompt && !a->file && !a->batch)
-        a->prompt = argv[optind++];
-    *status = optind < argc ? cli_usage(cmd, "'%s' is one argument too many", argv[optind])
-                            : check_together(a);
-    return *status == EXIT_OK ? 0 : -1;
-}
 
 // The prompt is shown in front of the first new text: by then it has been found to be right.
 struct echo {
@@ -266,13 +180,13 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
 
 static int run(int argc, char **argv)
 {
-    struct generate_args a = {.c = {.device = "sim:"}, .text = {.max_tokens = 64}};
+    struct generate_args a = {0};
     struct mr_error err = {0};
     struct mr_model *model = NULL;
     char *text = NULL;
     size_t size = 0;
     int status;
-    if (parse(&a, argc, argv, &status) < 0)
+    if (!cli_parse(&cmd_generate, argc, argv, &a, &status))
         return status;
     // Behind a loaded store there need not be more; a file or '-' must be named there.
     bool reads = !a.prompt && !a.batch && (a.file || !a.load_kv);
@@ -290,41 +204,86 @@ static int run(int argc, char **argv)
     return status;
 }
 
+#define ARGS struct generate_args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "Hugging Face directory or packed file; the same as the first argument"),
+    {.name = "prompt",
+     .letter = 'p',
+     .kind = CLI_TEXT,
+     .value = "TEXT",
+     .help =
+         "the prompt, the same as the argument behind the model; without it --file, or standard "
+         "input",
+     .excludes = "file batch",
+     CLI_AT(ARGS, prompt)},
+    {.name = "file",
+     .letter = 'f',
+     .kind = CLI_PATH,
+     .value = "PATH",
+     .help = "the prompt from a file, '-' for standard input",
+     .excludes = "batch",
+     CLI_AT(ARGS, file)},
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES, "sim:"),
+    {.name = "batch",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help =
+         "a prompt in each line of FILE ('-': standard input); the results as JSON lines in the "
+         "same order, as they are ready, from all units of the device (model:units=2)",
+     .excludes = "save-kv load-kv",
+     .because = "a batch has no KV store to save or load",
+     CLI_AT(ARGS, batch)},
+    {.name = "sequences",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "of a batch, at the same time on each unit",
+     .low = 1,
+     .high = 512,
+     .def = "8",
+     .needs = "batch",
+     CLI_AT(ARGS, sequences)},
+    CLI_TEXTS_OF(ARGS, "64"),
+    {.name = "save-kv",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "the prompt's KV store to FILE",
+     CLI_AT(ARGS, save_kv)},
+    {.name = "load-kv",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "go on behind the prompt that FILE was saved with; the prompt is what follows",
+     CLI_AT(ARGS, load_kv)},
+    {.name = "no-echo",
+     .kind = CLI_FLAG,
+     .help = "only what is new, without the prompt in front",
+     CLI_AT(ARGS, no_echo)},
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_VERIFY(ARGS),
+    {.name = "stats",
+     .kind = CLI_FLAG,
+     .help = "cycles and bandwidth on standard error at the end",
+     CLI_AT(ARGS, stats)},
+    CLI_JSON(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress, no word when the model's positions end the text"),
+    {0},
+};
+
 const struct cli_command cmd_generate = {
-    "generate",
-    "text from a prompt, token by token",
-    "--model DIR_OR_FILE [OPTIONS] [PROMPT]\n\n"
-    "  PROMPT                the prompt; else --prompt, --file or standard input\n"
-    "  -m, --model PATH      Hugging Face directory or packed file\n"
-    "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"
-    "                        xrt:[index][,options] | pci:[number]\n"
-    "  -p, --prompt TEXT     the prompt\n"
-    "  -f, --file PATH       prompt from a file, '-' for standard input\n"
-    "      --batch FILE      a prompt in each line of FILE ('-': standard input); the results as\n"
-    "                        JSON lines in the same order, as they are ready, from all units of\n"
-    "                        the device (model:units=2)\n"
-    "      --sequences N     of a batch, at the same time on each unit (8)\n" CLI_TEXT_HELP
-    "      --save-kv FILE    the prompt's KV store to FILE\n"
-    "      --load-kv FILE    go on behind the prompt that FILE was saved with; PROMPT is what "
-    "follows\n"
-    "      --no-echo         only what is new, without the prompt in front\n"
-    "      --check           sim: only: the C model runs beside the RTL; stops at the first\n"
-    "                        command whose result differs (exit status 5)\n"
-    "      --two-pass        second activation pass: more exact, same weight traffic\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --format F        mxint8 (default) or mxfp4, for directories\n"
-    "      --no-smoothing    leave out channel smoothing, for directories\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --stats           cycles and bandwidth on standard error at the end\n"
-    "      --json            result as JSON instead of streamed text\n"
-    "  -v, --verbose         what is done, on standard error\n"
-    "  -q, --quiet           no progress, no word when the model's positions end the text\n\n"
-    "examples:\n"
-    "  millrace generate -m models/demo \"In the beginning\" -d sim: --stats\n"
-    "  echo \"And the king said\" | millrace generate -m models/demo -d model: -n 40\n"
-    "  millrace generate -m models/demo -d model: \"And he said\" --stop '\\n' --temperature 0.8\n"
-    "  millrace generate -m models/demo -d model:units=2 --batch prompts.txt >texts.jsonl\n"
-    "  millrace generate -m models/demo -d model: -f long.txt -n 1 --save-kv long.kv\n"
-    "  millrace generate -m models/demo -d model: --load-kv long.kv \"And then\"\n",
-    run,
+    .name = "generate",
+    .summary = "text from a prompt, token by token",
+    .synopsis = "MODEL [PROMPT] [OPTIONS]",
+    .arguments = "model prompt",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace generate models/demo \"In the beginning\" --stats\n"
+                "echo \"And the king said\" | millrace generate models/demo -d model: -n 40\n"
+                "millrace generate models/demo -d model: \"And he said\" --stop '\\n' "
+                "--temperature 0.8\n"
+                "millrace generate models/demo -d model:units=2 --batch prompts.txt >texts.jsonl\n"
+                "millrace generate models/demo -d model: -f long.txt -n 1 --save-kv long.kv\n"
+                "millrace generate models/demo -d model: --load-kv long.kv \"And then\"",
+    .run = run,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/cli.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 
 static const char *kind_name(enum mr_model_kind kind, bool json)
 {
@@ -87,41 +88,57 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
     print_line("  KV store", i->kv_bytes, " for each position before it");
 }
 
+struct args {
+    struct cli_common c;
+};
+
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {CLI_COMMON_OPTIONS, {NULL, 0, NULL, 0}};
-    struct cli_common c = {.load.describe = true};
+    struct args a = {.c.load.describe = true};
     struct mr_model *model = NULL;
     struct mr_model_info i;
-    int opt, status;
-    while ((opt = cli_next_option(&cmd_info, argc, argv, CLI_COMMON_SHORT, options)) != -1)
-        if (cli_common_option(&c, &cmd_info, opt, &status) < 0)
-            return status;
-    status = cli_take_model(&c, &cmd_info, argc, argv);
-    if (status == EXIT_OK)
-        status = cli_load(&c, &model);
+    int status;
+    if (!cli_parse(&cmd_info, argc, argv, &a, &status))
+        return status;
+    status = cli_load(&a.c, &model);
     if (status != EXIT_OK)
         return status;
     mr_model_get_info(model, &i);
-    if (c.json)
+    if (a.c.json)
         status = print_json(&i);
     else
-        print(&c, &i);
+        print(&a.c, &i);
     mr_model_close(model);
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS,
+              "Hugging Face directory (or a file of weights in it), or packed file; the same as "
+              "the argument"),
+    CLI_PACKING(ARGS),
+    {.name = "verify",
+     .kind = CLI_FLAG,
+     .help = "compare all checksums of a packed file, which reads it as a whole",
+     CLI_AT(ARGS, c.load.verify)},
+    CLI_JSON(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress"),
+    {0},
+};
+
 const struct cli_command cmd_info = {
-    "info",
-    "what a model is and what a token costs",
-    "MODEL [OPTIONS]\n\n"
-    "  MODEL                 Hugging Face directory (or a file of weights in it), or packed file\n"
-    "      --format F        mxint8 (default) or mxfp4: how a directory would be packed\n"
-    "      --no-smoothing    a directory as if packed so\n"
-    "      --calibrate T     the same\n"
-    "      --verify          compare all checksums of a packed file, which reads it as a whole\n"
-    "      --json            as JSON\n\n"
-    "examples:\n  millrace info models/demo\n  millrace info gpt-j/pytorch_model.bin --format "
-    "mxfp4\n  millrace info demo.mill --verify --json\n",
-    run,
+    .name = "info",
+    .summary = "what a model is and what a token costs",
+    .synopsis = "MODEL [OPTIONS]",
+    .about = "Packs nothing: a directory is shown as it would be packed.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace info models/demo\n"
+                "millrace info gpt-j/pytorch_model.bin --format mxfp4\n"
+                "millrace info demo.mill --verify --json",
+    .run = run,
 };

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/suggest.h"
 
 // What `make install` calls and --help does not list.
 static const struct cli_command *const hidden[] = {&cmd_man, &cmd_completion, NULL};
@@ -12,9 +14,8 @@ static void help(FILE *out)
     fprintf(out, "usage: millrace COMMAND [OPTIONS]\n\n%s\n\ncommands:\n", cli_summary);
     for (int i = 0; cli_commands[i]; i++)
         fprintf(out, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-    fprintf(out,
-            "\n'millrace COMMAND --help' shows options and examples; '--version' the version.\n"
-            "example: millrace generate --model models/demo --prompt \"In the beginning\"\n");
+    fprintf(out, "\n'millrace help COMMAND' shows options and examples; '--version' the version.\n"
+                 "example: millrace generate models/demo \"In the beginning\"\n");
 }
 
 // What was printed must have arrived.
@@ -35,6 +36,24 @@ static const struct cli_command *find(const struct cli_command *const *list, con
     return *list;
 }
 
+static const struct cli_command *command_named(const char *name)
+{
+    const struct cli_command *cmd = find(cli_commands, name);
+    return cmd ? cmd : find(hidden, name);
+}
+
+static int refuse(const char *name)
+{
+    struct suggestion s = {.word = name};
+    for (int i = 0; cli_commands[i]; i++)
+        suggest_offer(&s, cli_commands[i]->name);
+    fprintf(stderr, "millrace: there is no command '%s'", name);
+    if (s.best)
+        fprintf(stderr, "; did you mean %s", s.best);
+    fprintf(stderr, "; 'millrace --help' lists them\n");
+    return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     cli_catch_signals();
@@ -42,8 +61,15 @@ int main(int argc, char **argv)
         help(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+    bool wants_help = strcmp(argv[1], "help") == 0;
+    if (wants_help && argc > 3) {
+        fprintf(stderr,
+                "millrace help: '%s' is one argument too many; 'millrace --help' lists the "
+                "commands\n",
+                argv[3]);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (wants_help && argc == 2)) {
         help(stdout);
         return finish(EXIT_OK);
     }
@@ -51,11 +77,11 @@ int main(int argc, char **argv)
         printf("millrace %s\n", MR_VERSION_STRING);
         return finish(EXIT_OK);
     }
-    const struct cli_command *cmd = find(cli_commands, argv[1]);
+    const struct cli_command *cmd = command_named(argv[wants_help ? 2 : 1]);
     if (!cmd)
-        cmd = find(hidden, argv[1]);
-    if (cmd)
+        return refuse(argv[wants_help ? 2 : 1]);
+    if (!wants_help)
         return finish(cmd->run(argc - 1, argv + 1));
-    fprintf(stderr, "millrace: there is no command '%s'; 'millrace --help' lists them\n", argv[1]);
-    return EXIT_USAGE;
+    help_print(cmd);
+    return finish(EXIT_OK);
 }

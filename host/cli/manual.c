@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// "millrace man [COMMAND]": the man pages, written from the help texts. For `make install`; not
-// listed among the commands.
+// "millrace man [COMMAND]": the man pages, written from the tables of options. For `make install`;
+// not listed among the commands.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
-#include "cli/help_text.h"
+#include "cli/help.h"
+#include "cli/parse.h"
 
 static const char *const statuses[][2] = {
     {"0", "success"},
@@ -67,82 +67,74 @@ static void title(const char *name)
     roff(name, strlen(name));
 }
 
-static void entry(const struct help_line *l)
+static void entry(const struct cli_option *o)
 {
     printf(".TP\n");
-    if (l->kind == HELP_ARGUMENT) {
+    if (o->argument) {
         printf("\\fI");
-        roff(l->name, strlen(l->name));
+        roff(o->value, strlen(o->value));
         printf("\\fR\n");
     } else {
-        if (l->short_name)
-            printf("\\fB\\-%c\\fR, ", l->short_name);
+        if (o->letter)
+            printf("\\fB\\-%c\\fR, ", o->letter);
         printf("\\fB\\-\\-");
-        roff(l->name, strlen(l->name));
+        roff(o->name, strlen(o->name));
         printf("\\fR");
-        if (*l->value) {
+        if (o->value) {
             printf(" \\fI");
-            roff(l->value, strlen(l->value));
+            roff(o->value, strlen(o->value));
             printf("\\fR");
         }
         putchar('\n');
     }
-    roff(l->text, l->size);
-    putchar('\n');
+    roff_line(help_of(o));
 }
 
-// Headings are written when their first line comes, so that none stands alone.
+// Line by line, what separates them between.
+static void lines(const char *text, const char *between)
+{
+    for (const char *first = text; *text;) {
+        size_t n = strcspn(text, "\n");
+        if (text != first && n > 0)
+            printf("%s", between);
+        roff(text, n);
+        if (n > 0)
+            putchar('\n');
+        text += n;
+        text += *text == '\n';
+    }
+}
+
+static void synopsis(const struct cli_command *cmd)
+{
+    const char *second = strchr(cmd->synopsis, '\n');
+    printf(".SH SYNOPSIS\n\\fBmillrace %s\\fR ", cmd->name);
+    roff(cmd->synopsis, strcspn(cmd->synopsis, "\n"));
+    putchar('\n');
+    if (second) {
+        printf(".br\n\\fBmillrace\\fR ");
+        roff_line(second + 1);
+    }
+}
+
 static void body(const struct cli_command *cmd)
 {
-    struct help_reader r = {.at = cmd->usage};
-    struct help_line l;
-    enum help_kind in = HELP_SYNOPSIS;
-    bool gap = false;
-    printf(".SH SYNOPSIS\n");
-    for (bool first = true; help_next(&r, &l);) {
-        switch (l.kind) {
-        case HELP_SYNOPSIS:
-            if (first)
-                printf("\\fBmillrace %s\\fR ", cmd->name);
-            else
-                printf(".br\n");
-            roff(l.text, l.size);
-            putchar('\n');
-            first = false;
-            break;
-        case HELP_BLANK:
-            break;
-        case HELP_TEXT:
-            if (in != HELP_TEXT)
-                printf(in == HELP_SYNOPSIS ? ".SH DESCRIPTION\n" : ".SH NOTES\n");
-            else if (gap)
-                printf(".PP\n");
-            roff(l.text, l.size);
-            putchar('\n');
-            in = HELP_TEXT;
-            break;
-        case HELP_OPTION:
-        case HELP_ARGUMENT:
-            if (in != HELP_OPTION)
-                printf(".SH OPTIONS\n");
-            entry(&l);
-            in = HELP_OPTION;
-            break;
-        case HELP_MORE:
-            roff(l.text, l.size);
-            putchar('\n');
-            break;
-        case HELP_EXAMPLE:
-            if (in != HELP_EXAMPLE)
-                printf(".SH EXAMPLES\n.EX\n");
-            roff(l.text, l.size);
-            putchar('\n');
-            in = HELP_EXAMPLE;
-        }
-        gap = l.kind == HELP_BLANK;
+    synopsis(cmd);
+    if (cmd->about) {
+        printf(".SH DESCRIPTION\n");
+        lines(cmd->about, ".PP\n");
     }
-    if (in == HELP_EXAMPLE)
-        printf(".EE\n");
+    if (cmd->options->name)
+        printf(".SH OPTIONS\n");
+    for (const struct cli_option *o = cmd->options; o->name; o++)
+        entry(o);
+    if (cmd->notes) {
+        printf(".SH NOTES\n");
+        lines(cmd->notes, ".PP\n");
+    }
+    printf(".SH EXAMPLES\n.EX\n");
+    lines(cmd->examples, "");
+    printf(".EE\n");
 }
 
 static void command_page(const struct cli_command *cmd)
@@ -186,29 +178,45 @@ static void main_page(void)
         printf(".BR millrace\\-%s (1)%s\n", cli_commands[i]->name, cli_commands[i + 1] ? "," : "");
 }
 
+struct args {
+    const char *command;
+};
+
 static int run(int argc, char **argv)
 {
-    if (argc > 2)
-        return cli_usage(&cmd_man, "'%s' is one argument too many", argv[2]);
-    if (argc < 2) {
+    struct args a = {0};
+    int status;
+    if (!cli_parse(&cmd_man, argc, argv, &a, &status))
+        return status;
+    if (!a.command) {
         main_page();
         return EXIT_OK;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        cli_help(&cmd_man);
-        return EXIT_OK;
-    }
     for (int i = 0; cli_commands[i]; i++)
-        if (strcmp(argv[1], cli_commands[i]->name) == 0) {
+        if (strcmp(a.command, cli_commands[i]->name) == 0) {
             command_page(cli_commands[i]);
             return EXIT_OK;
         }
-    return cli_usage(&cmd_man, "there is no command '%s'", argv[1]);
+    return cli_usage(&cmd_man, "there is no command '%s'", a.command);
 }
 
+static const struct cli_option options[] = {
+    {.name = "command",
+     .argument = true,
+     .kind = CLI_TEXT,
+     .value = "COMMAND",
+     .help = "the command's page; else that of the program",
+     CLI_AT(struct args, command)},
+    {0},
+};
+
 const struct cli_command cmd_man = {
-    "man",
-    "a man page on standard output",
-    "[COMMAND]\n\nexample:\n  millrace man generate | man -l -\n",
-    run,
+    .name = "man",
+    .summary = "a man page on standard output",
+    .synopsis = "[COMMAND]",
+    .arguments = "command",
+    .options = options,
+    .size = sizeof(struct args),
+    .examples = "millrace man generate | man -l -",
+    .run = run,
 };

@@ -21,8 +21,8 @@ struct bench {
     bool skip; // positions before need not be computed: the weights mean nothing anyway
 };
 
-// `batch` sequences decode together. `head`: with what is behind the layers. `skip` is set for synthetic
-// models. On failure nothing is left open.
+// `batch` sequences decode together. `head`: with what is behind the layers. `skip` is set for
+// synthetic models. On failure nothing is left open.
 int measure_open(struct bench *b, struct mr_model *model, const char *name, const char *device,
                  const struct mr_session_options *opt, int batch, bool head, struct mr_error *err);
 void measure_close(struct bench *b);

@@ -4,9 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-
-enum { OPT_OUTPUT = 'o', OPT_REPORT = 512, OPT_STATS };
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 
 // Compares the file, as it lies on the disk now, with the checkpoint.
 static int report(const struct cli_common *c, const char *output, json_t **json)
@@ -29,6 +28,7 @@ static int report(const struct cli_common *c, const char *output, json_t **json)
 }
 
 struct wishes {
+    struct cli_common c;
     const char *output;
     bool report, stats;
 };
@@ -145,62 +145,61 @@ static bool is_packed(const char *path)
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {CLI_COMMON_OPTIONS,
-                                            {"output", required_argument, NULL, OPT_OUTPUT},
-                                            {"report", no_argument, NULL, OPT_REPORT},
-                                            {"stats", no_argument, NULL, OPT_STATS},
-                                            {NULL, 0, NULL, 0}};
-    struct cli_common c = {0};
     struct wishes w = {0};
     struct stat st;
-    int opt, status;
-    while ((opt = cli_next_option(&cmd_pack, argc, argv, CLI_COMMON_SHORT "o:", options)) != -1) {
-        if (opt == OPT_OUTPUT)
-            w.output = optarg;
-        else if (opt == OPT_REPORT)
-            w.report = true;
-        else if (opt == OPT_STATS)
-            w.stats = true;
-        else if (cli_common_option(&c, &cmd_pack, opt, &status) < 0)
-            return status;
-    }
-    if (!c.model && optind < argc)
-        c.model = argv[optind++];
-    if (!w.output && optind < argc)
-        w.output = argv[optind++];
-    if (optind < argc)
-        return cli_usage(&cmd_pack, "'%s' is one argument too many", argv[optind]);
-    if (!c.model)
+    int status;
+    if (!cli_parse(&cmd_pack, argc, argv, &w, &status))
+        return status;
+    const char *model = w.c.model;
+    if (!model)
         return cli_usage(&cmd_pack, "the Hugging Face directory is missing");
     if (!w.output)
         return cli_usage(&cmd_pack, "the name of the packed file is missing");
     if (stat(w.output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
         return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", w.output);
-    if (stat(c.model, &st) == 0 && !S_ISDIR(st.st_mode))
-        return cli_usage(&cmd_pack, "'%s' is %s; give the Hugging Face directory", c.model,
-                         is_packed(c.model) ? "packed already" : "a file");
-    return pack(&c, &w);
+    if (stat(model, &st) == 0 && !S_ISDIR(st.st_mode))
+        return cli_usage(&cmd_pack, "'%s' is %s; give the Hugging Face directory", model,
+                         is_packed(model) ? "packed already" : "a file");
+    return pack(&w.c, &w);
 }
 
+#define ARGS struct wishes
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "the Hugging Face directory; the same as the first argument"),
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "the same as the second argument",
+     CLI_AT(ARGS, output)},
+    CLI_PACKING(ARGS),
+    {.name = "report",
+     .kind = CLI_FLAG,
+     .help = "how far each matrix is from the checkpoint; the worst ones first",
+     CLI_AT(ARGS, report)},
+    {.name = "stats",
+     .kind = CLI_FLAG,
+     .help = "its rate, and that of a plain read of the same bytes",
+     CLI_AT(ARGS, stats)},
+    CLI_JSON(ARGS),
+    CLI_QUIET(ARGS, "no progress, no result"),
+    {0},
+};
+
 const struct cli_command cmd_pack = {
-    "pack",
-    "a Hugging Face directory as one file that loads at once",
-    "DIRECTORY FILE [OPTIONS]\n\n"
-    "Quantises the checkpoint and writes FILE, which appears only when it is complete. The other\n"
-    "commands take it wherever they take a model, except for the device cpu:. The model is never "
-    "in\n"
-    "memory as a whole.\n\n"
-    "  -o, --output FILE     the same as the second argument\n"
-    "      --format F        mxint8 (default) or mxfp4\n"
-    "      --no-smoothing    leave out the exact power-of-two channel smoothing\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --report          how far each matrix is from the checkpoint; the worst ones first\n"
-    "      --stats           its rate, and that of a plain read of the same bytes\n"
-    "      --json            result as JSON\n"
-    "  -q, --quiet           no progress, no result\n\n"
-    "examples:\n"
-    "  millrace pack models/demo demo.mill\n"
-    "  millrace pack models/demo demo-fp4.mill --format mxfp4 --calibrate self\n"
-    "  millrace pack models/demo demo.mill --report --json\n",
-    run,
+    .name = "pack",
+    .summary = "a Hugging Face directory as one file that loads at once",
+    .synopsis = "DIRECTORY FILE [OPTIONS]",
+    .about =
+        "Quantises the checkpoint and writes FILE, which appears only when it is complete. The "
+        "other commands take it wherever they take a model, except for the device cpu:. The "
+        "model is never in memory as a whole.",
+    .arguments = "model output",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace pack models/demo demo.mill\n"
+                "millrace pack models/demo demo-fp4.mill --format mxfp4 --calibrate self\n"
+                "millrace pack models/demo demo.mill --report --json",
+    .run = run,
 };

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/parse.h"
 #include "cli/plan_show.h"
+#include "cli/shared_options.h"
 #include "common/error.h"
 #include "common/output_file.h"
 #include "device/configs.h"
@@ -12,22 +14,6 @@
 #include "engine/engine.h"
 #include "plan/measured.h"
 #include "plan/model.h"
-
-enum {
-    OPT_GEOMETRY = 400,
-    OPT_CONFIG,
-    OPT_MEMORY,
-    OPT_BOARD,
-    OPT_POSITIONS,
-    OPT_PREFILL,
-    OPT_AT,
-    OPT_BATCH,
-    OPT_CLOCK,
-    OPT_NO_HEAD,
-    OPT_SVG,
-    OPT_MEASURED,
-    OPT_MEASURE,
-};
 
 // ---- what is planned for ------------------------------------------------------------------------
 
@@ -242,9 +228,8 @@ static int check(const struct plan *p)
     if (a->prefill + a->at > p->model.n_positions)
         return cli_usage(&cmd_plan, "--prefill %ld from position %ld: the model has %d positions",
                          a->prefill, a->at, p->model.n_positions);
-    if (a->measure && (!p->named || p->board || a->clock > 0))
-        return cli_usage(&cmd_plan, "--measure needs a --config that can be simulated, and neither "
-                                    "--board nor --clock");
+    if (a->measure && !p->named)
+        return cli_usage(&cmd_plan, "--measure needs a --config that can be simulated");
     return EXIT_OK;
 }
 
@@ -273,142 +258,133 @@ static int plan(const struct plan_args *a)
     return status;
 }
 
-// "0,1023,2047"
-static bool parse_positions(struct plan_args *a, char *text)
-{
-    char *p;
-    while ((p = strsep(&text, ","))) { // an empty position is refused as no number
-        if (a->n_positions == PLAN_POINTS) {
-            cli_usage(&cmd_plan, "--positions takes at most %d", PLAN_POINTS);
-            return false;
-        }
-        if (!cli_int(&cmd_plan, "--positions", p, 0, 1 << 20, &a->positions[a->n_positions++]))
-            return false;
-    }
-    return true;
-}
-
-static bool own_option(struct plan_args *a, int opt)
-{
-    switch (opt) {
-    case OPT_GEOMETRY:
-        a->geometry = optarg;
-        return true;
-    case OPT_CONFIG:
-        a->config = optarg;
-        return true;
-    case OPT_MEMORY:
-        a->memory = optarg;
-        return true;
-    case OPT_BOARD:
-        a->board = optarg;
-        return true;
-    case OPT_SVG:
-        a->svg = optarg;
-        return true;
-    case OPT_MEASURED:
-        a->measured = optarg;
-        return true;
-    case OPT_MEASURE:
-        a->measure = true;
-        return true;
-    case OPT_NO_HEAD:
-        a->no_head = true;
-        return true;
-    case OPT_POSITIONS:
-        return parse_positions(a, optarg);
-    case OPT_PREFILL:
-        return cli_int(&cmd_plan, "--prefill", optarg, 1, 1 << 20, &a->prefill);
-    case OPT_AT:
-        return cli_int(&cmd_plan, "--at", optarg, 0, 1 << 20, &a->at);
-    case OPT_BATCH:
-        return cli_int(&cmd_plan, "--batch", optarg, 1, 512, &a->batch);
-    default:
-        return cli_float(&cmd_plan, "--clock", optarg, 1, 10000, &a->clock);
-    }
-}
-
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"model", required_argument, NULL, 'm'},
-                                            {"json", no_argument, NULL, OPT_JSON},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"two-pass", no_argument, NULL, OPT_TWO_PASS},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"geometry", required_argument, NULL, OPT_GEOMETRY},
-                                            {"config", required_argument, NULL, OPT_CONFIG},
-                                            {"memory", required_argument, NULL, OPT_MEMORY},
-                                            {"board", required_argument, NULL, OPT_BOARD},
-                                            {"positions", required_argument, NULL, OPT_POSITIONS},
-                                            {"prefill", required_argument, NULL, OPT_PREFILL},
-                                            {"at", required_argument, NULL, OPT_AT},
-                                            {"batch", required_argument, NULL, OPT_BATCH},
-                                            {"clock", required_argument, NULL, OPT_CLOCK},
-                                            {"no-head", no_argument, NULL, OPT_NO_HEAD},
-                                            {"svg", required_argument, NULL, OPT_SVG},
-                                            {"measured", required_argument, NULL, OPT_MEASURED},
-                                            {"measure", no_argument, NULL, OPT_MEASURE},
-                                            {NULL, 0, NULL, 0}};
-    struct plan_args a = {.batch = 1, .at = -1};
-    int opt, status = EXIT_USAGE;
-    while ((opt = cli_next_option(&cmd_plan, argc, argv, "m:h", options)) != -1) {
-        if (opt >= OPT_GEOMETRY && opt <= OPT_MEASURE) {
-            if (!own_option(&a, opt))
-                return EXIT_USAGE;
-        } else if (cli_common_option(&a.c, &cmd_plan, opt, &status) < 0) {
-            return status;
-        }
-    }
-    status = cli_take_model(&a.c, &cmd_plan, argc, argv);
-    if (status != EXIT_OK)
+    struct plan_args a = {0};
+    int status;
+    if (!cli_parse(&cmd_plan, argc, argv, &a, &status))
         return status;
-    if (!a.c.model == !a.geometry)
+    if (!a.c.model && !a.geometry)
         return cli_usage(&cmd_plan, "a model or --geometry, one of them, is needed");
-    if (a.measured && !a.svg)
-        return cli_usage(&cmd_plan, "--measured needs --svg FILE");
     if (a.measured && mr_output_same(a.measured, a.svg))
         return cli_usage(&cmd_plan, "--measured and --svg name the same file, %s", a.svg);
-    if (cli_output_name(&cmd_plan, "--svg", a.svg) != EXIT_OK)
-        return EXIT_USAGE;
-    if (a.at >= 0 && a.prefill == 0)
-        return cli_usage(&cmd_plan, "--at belongs to --prefill");
-    if (a.at < 0)
-        a.at = 0;
     if (a.n_positions == 0 && a.prefill == 0)
         a.n_positions = 1; // position 0
     return plan(&a);
 }
 
+#define ARGS struct plan_args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS,
+              "Hugging Face directory, packed file or synthetic:gptj-6b[,layers=N]; the same as "
+              "the argument"),
+    {.name = "geometry",
+     .kind = CLI_TEXT,
+     .value = "LIST",
+     .help = "layers=,d=,heads=,inner=,vocab=,ctx=,rotary=; GPT-J-6B's for the rest",
+     .excludes = "model",
+     CLI_AT(ARGS, geometry)},
+    {.name = "config",
+     .kind = CLI_TEXT,
+     .value = "C",
+     .help = CLI_CONFIGS ", or n=N,r=R,t=T[,pair] (default sim, or the board's)",
+     .choices = "tiny|sim|sim2|sim4|wide|u280",
+     CLI_AT(ARGS, config)},
+    {.name = "memory",
+     .kind = CLI_TEXT,
+     .value = "M",
+     .help = "ideal, ddr4-2400 or hbm2, one of them a channel (default ddr4-2400, or the board's)",
+     .choices = "ideal|ddr4-2400|hbm2",
+     CLI_AT(ARGS, memory)},
+    {.name = "board",
+     .kind = CLI_TEXT,
+     .value = "B",
+     .help =
+         "kv260, u50, u250, u280 or ecp5-85: its memory and a configuration for it; says whether "
+         "model and engine fit",
+     .choices = "kv260|u50|u250|u280|ecp5-85",
+     CLI_AT(ARGS, board)},
+    {.name = "clock",
+     .kind = CLI_NUMBER,
+     .value = "MHZ",
+     .help = "assumed clock (default 300, or the board's)",
+     .low = 1,
+     .high = 10000,
+     CLI_AT(ARGS, clock)},
+    {.name = "positions",
+     .kind = CLI_LIST,
+     .value = "LIST",
+     .help = "decode at these positions, with commas between (default 0, without --prefill)",
+     .low = 0,
+     .high = 1 << 20,
+     CLI_LIST_AT(ARGS, positions, n_positions)},
+    {.name = "batch",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "sequences decoded at a time",
+     .low = 1,
+     .high = 512,
+     .def = "1",
+     CLI_AT(ARGS, batch)},
+    {.name = "prefill",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens, from position --at on",
+     .low = 1,
+     .high = 1 << 20,
+     CLI_AT(ARGS, prefill)},
+    {.name = "at",
+     .kind = CLI_INT,
+     .value = "P",
+     .help = "where the prefill begins",
+     .low = 0,
+     .high = 1 << 20,
+     .def = "0",
+     .needs = "prefill",
+     CLI_AT(ARGS, at)},
+    CLI_FORMAT(ARGS, "mxint8 or mxfp4; a packed file has its own"),
+    CLI_TWO_PASS(ARGS),
+    {.name = "no-head",
+     .kind = CLI_FLAG,
+     .help = "without what follows the last layer",
+     CLI_AT(ARGS, no_head)},
+    {.name = "svg",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "roofline, with predicted curves",
+     CLI_AT(ARGS, svg)},
+    {.name = "measured",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "with the points of 'millrace bench --json' in it",
+     .needs = "svg",
+     CLI_AT(ARGS, measured)},
+    {.name = "measure",
+     .kind = CLI_FLAG,
+     .help = "simulates the points too, with random weights (minutes for GPT-J-6B)",
+     .excludes = "board clock",
+     .because = "what is measured is simulated as --config says",
+     CLI_AT(ARGS, measure)},
+    CLI_JSON(ARGS),
+    {0},
+};
+
 const struct cli_command cmd_plan = {
-    "plan",
-    "cycles, memory and what binds, predicted for any configuration and board",
-    "MODEL|--geometry LIST [OPTIONS]\n\n"
-    "Predicts what 'millrace bench' would count, without running anything; docs/plan.md says how\n"
-    "and how exactly. Weights are not read.\n\n"
-    "  -m, --model PATH      Hugging Face directory, packed file or synthetic:gptj-6b[,layers=N]\n"
-    "      --geometry LIST   layers=,d=,heads=,inner=,vocab=,ctx=,rotary=; GPT-J-6B's for the "
-    "rest\n"
-    "      --config C        tiny, sim (default), wide, u280, or n=N,r=R,t=T[,pair]\n"
-    "      --memory M        ideal, ddr4-2400 (default) or hbm2, one of them a channel\n"
-    "      --board B         kv260, u50, u250, u280 or ecp5-85: its memory and a configuration "
-    "for\n"
-    "                        it; says whether model and engine fit\n"
-    "      --clock MHZ       assumed clock (300, or the board's)\n"
-    "      --positions LIST  decode at these positions (default 0)\n"
-    "      --batch N         sequences decoded at a time (1)\n"
-    "      --prefill N       tokens, from position --at P (0)\n"
-    "      --format F        mxint8 (default) or mxfp4; a packed file has its own\n"
-    "      --two-pass        second activation pass\n"
-    "      --no-head         without what follows the last layer\n"
-    "      --svg FILE        roofline, with predicted curves\n"
-    "      --measured FILE   with the points of 'millrace bench --json' in it\n"
-    "      --measure         simulates the points too, with random weights (minutes for GPT-J-6B)\n"
-    "      --json            result as JSON\n\n"
-    "examples:\n"
-    "  millrace plan synthetic:gptj-6b --positions 0,1023,2047 --prefill 128\n"
-    "  millrace plan synthetic:gptj-6b --board u280 --format mxfp4 --svg roofline.svg\n"
-    "  millrace plan --geometry layers=12,d=768,heads=12,vocab=32000 --config n=4,r=8,t=64 --batch "
-    "4\n"
-    "  millrace plan models/demo --positions 0,127 --measure --svg demo.svg\n",
-    run,
+    .name = "plan",
+    .summary = "cycles, memory and what binds, predicted for any configuration and board",
+    .synopsis = "MODEL|--geometry LIST [OPTIONS]",
+    .about =
+        "Predicts what 'millrace bench' would count, without running anything; docs/plan.md says "
+        "how and how exactly. Weights are not read.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples =
+        "millrace plan synthetic:gptj-6b --positions 0,1023,2047 --prefill 128\n"
+        "millrace plan synthetic:gptj-6b --board u280 --format mxfp4 --svg roofline.svg\n"
+        "millrace plan --geometry layers=12,d=768,heads=12,vocab=32000 --config n=4,r=8,t=64 "
+        "--batch 4\n"
+        "millrace plan models/demo --positions 0,127 --measure --svg demo.svg",
+    .run = run,
 };

@@ -7,7 +7,8 @@
 
 #include "api/objects.h"
 #include "checkpoint/synthetic.h"
-#include "cli/cli.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "engine/engine.h"
 
 enum { TOKENS = 20, VOCAB = 83 };
@@ -171,34 +172,41 @@ static int selftest(const struct cli_common *c)
     return status;
 }
 
+struct args {
+    struct cli_common c;
+};
+
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"device", required_argument, NULL, OPT_DEVICE},
-                                            {"json", no_argument, NULL, OPT_JSON},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    struct cli_common c = {.device = "sim:"};
-    int opt, status;
-    while ((opt = cli_next_option(&cmd_selftest, argc, argv, "d:h", options)) != -1)
-        if (cli_common_option(&c, &cmd_selftest, opt, &status) < 0)
-            return status;
-    if (optind < argc)
-        return cli_usage(&cmd_selftest, "'%s' is one argument too many", argv[optind]);
-    if (strcmp(c.device, "cpu:") == 0)
+    struct args a = {0};
+    int status;
+    if (!cli_parse(&cmd_selftest, argc, argv, &a, &status))
+        return status;
+    if (strcmp(a.c.device, "cpu:") == 0)
         return cli_usage(&cmd_selftest, "cpu: is fp32 and has other bits; give sim: or model:");
-    return selftest(&c);
+    return selftest(&a.c);
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_ON_DEVICE(ARGS,
+                  "sim:[config][,options], model:[config], xrt:[index][,options] or pci:[number]; "
+                  "config is " CLI_CONFIGS,
+                  "sim:"),
+    CLI_JSON(ARGS),
+    {0},
+};
+
 const struct cli_command cmd_selftest = {
-    "selftest",
-    "does a device compute the right bits?",
-    "[OPTIONS]\n\n"
-    "Runs a tiny model with random weights on the device and on the C model and compares logits\n"
-    "and KV store bit for bit. Exit status 5 when they differ.\n\n"
-    "  -d, --device URI      sim:[config][,options] (default sim:), model:[config]\n"
-    "      --json            result as JSON\n\n"
-    "examples:\n"
-    "  millrace selftest\n"
-    "  millrace selftest -d sim:tiny,stalls=30,seed=7\n",
-    run,
+    .name = "selftest",
+    .summary = "does a device compute the right bits?",
+    .synopsis = "[OPTIONS]",
+    .about = "Runs a tiny model with random weights on the device and on the C model and compares "
+             "logits and KV store bit for bit. Exit status 5 when they differ.",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace selftest\n"
+                "millrace selftest -d sim:tiny,stalls=30,seed=7",
+    .run = run,
 };

@@ -4,42 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/text_options.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "common/error.h"
 #include "serve/serve.h"
 #include "text/turns.h"
-
-enum {
-    OPT_HOST = 300,
-    OPT_PORT,
-    OPT_NAME,
-    OPT_SEQS,
-    OPT_QUEUE,
-    OPT_TIMEOUT,
-    OPT_READ_TIMEOUT,
-    OPT_BODY,
-    OPT_CONNECTIONS,
-    OPT_KEY,
-    OPT_TEMPLATE,
-    OPT_LOG
-};
-
-static const struct option options[] = {
-    CLI_COMMON_OPTIONS,
-    {"host", required_argument, NULL, OPT_HOST},
-    {"port", required_argument, NULL, OPT_PORT},
-    {"name", required_argument, NULL, OPT_NAME},
-    {"max-seqs", required_argument, NULL, OPT_SEQS},
-    {"queue", required_argument, NULL, OPT_QUEUE},
-    {"timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"read-timeout", required_argument, NULL, OPT_READ_TIMEOUT},
-    {"max-body", required_argument, NULL, OPT_BODY},
-    {"max-connections", required_argument, NULL, OPT_CONNECTIONS},
-    {"api-key-file", required_argument, NULL, OPT_KEY},
-    {"template", required_argument, NULL, OPT_TEMPLATE},
-    {"log", no_argument, NULL, OPT_LOG},
-    {NULL, 0, NULL, 0},
-};
 
 struct args {
     struct cli_common c;
@@ -47,89 +16,17 @@ struct args {
     const char *key_file;
 };
 
-// The numbers: where each goes, and what it may be.
-static int take_number(struct args *a, int opt)
-{
-    const struct cli_command *cmd = &cmd_serve;
-    const struct {
-        int opt;
-        const char *name;
-        int *to;
-        long low, high;
-    } numbers[] = {
-        {OPT_PORT, "--port", &a->serve.port, 0, 65535},
-        {OPT_SEQS, "--max-seqs", &a->c.session.max_seqs, 1, 4096},
-        {OPT_QUEUE, "--queue", &a->serve.queue, 0, 1000000},
-        {OPT_TIMEOUT, "--timeout", &a->serve.timeout, 1, 1000000},
-        {OPT_READ_TIMEOUT, "--read-timeout", &a->serve.read_timeout, 1, 1000000},
-        {OPT_CONNECTIONS, "--max-connections", &a->serve.max_connections, 1, 60000},
-    };
-    long n;
-    if (opt == OPT_BODY) {
-        if (!cli_int(cmd, "--max-body", optarg, 1, 1L << 30, &n))
-            return -1;
-        a->serve.max_body = (size_t)n;
-        return 1;
-    }
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].opt == opt) {
-            if (!cli_int(cmd, numbers[i].name, optarg, numbers[i].low, numbers[i].high, &n))
-                return -1;
-            *numbers[i].to = (int)n;
-            return 1;
-        }
-    return 0;
-}
-
-static int take_template(struct args *a, char *text)
+// A template that is none is said now and not with the first conversation.
+static int check_template(const char *text)
 {
     struct mr_turns turns;
     struct mr_error err = {0};
-    int status = cli_unescape(&cmd_serve, "--template", text);
-    if (status != EXIT_OK)
-        return status;
+    if (!text)
+        return EXIT_OK;
     if (mr_turns_open(&turns, text, &err) < 0)
         return err.status == MR_ERR_USAGE ? cli_usage(&cmd_serve, "%s", err.text) : cli_fail(&err);
     mr_turns_close(&turns);
-    a->serve.chat = text;
     return EXIT_OK;
-}
-
-static int parse(struct args *a, int argc, char **argv, int *status)
-{
-    const struct cli_command *cmd = &cmd_serve;
-    int opt;
-    *status = EXIT_USAGE;
-    while ((opt = cli_next_option(cmd, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
-        int taken = cli_common_option(&a->c, cmd, opt, status);
-        if (taken == 0)
-            taken = take_number(a, opt);
-        if (taken < 0)
-            return -1;
-        if (taken > 0)
-            continue;
-        switch (opt) {
-        case OPT_HOST:
-            a->serve.host = optarg;
-            break;
-        case OPT_NAME:
-            a->serve.model_id = optarg;
-            break;
-        case OPT_KEY:
-            a->key_file = optarg;
-            break;
-        case OPT_TEMPLATE:
-            *status = take_template(a, optarg);
-            if (*status != EXIT_OK)
-                return -1;
-            *status = EXIT_USAGE;
-            break;
-        default:
-            a->serve.log = true;
-        }
-    }
-    *status = cli_take_model(&a->c, cmd, argc, argv);
-    return *status == EXIT_OK ? 0 : -1;
 }
 
 // The last part of the model's path without ".mill".
@@ -238,18 +135,14 @@ static int serve(struct args *a, struct mr_model *model)
 
 static int run(int argc, char **argv)
 {
-    struct args a = {.c = {.device = "sim:", .session = {.max_seqs = 8}},
-                     .serve = {.host = "127.0.0.1",
-                               .port = 8080,
-                               .queue = 256,
-                               .timeout = 600,
-                               .read_timeout = 60,
-                               .max_body = 1 << 20,
-                               .max_connections = 256}};
+    struct args a = {0};
     struct mr_model *model = NULL;
     char *key = NULL, *name = NULL;
     int status;
-    if (parse(&a, argc, argv, &status) < 0)
+    if (!cli_parse(&cmd_serve, argc, argv, &a, &status))
+        return status;
+    status = check_template(a.serve.chat);
+    if (status != EXIT_OK)
         return status;
     status = read_key(a.key_file, &key);
     a.serve.api_key = key;
@@ -267,39 +160,113 @@ static int run(int argc, char **argv)
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "Hugging Face directory or packed file; the same as the argument"),
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES ". All its units are used", "sim:"),
+    {.name = "host",
+     .kind = CLI_TEXT,
+     .value = "ADDRESS",
+     .help = "where to listen; 127.0.0.1 is for this machine only",
+     .def = "127.0.0.1",
+     CLI_AT(ARGS, serve.host)},
+    {.name = "port",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "0: one that is free. The address is printed",
+     .low = 0,
+     .high = 65535,
+     .def = "8080",
+     CLI_AT(ARGS, serve.port)},
+    {.name = "name",
+     .kind = CLI_TEXT,
+     .value = "NAME",
+     .help = "what requests call the model (default: the last part of its path)",
+     CLI_AT(ARGS, serve.model_id)},
+    {.name = "max-seqs",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "texts on a unit at the same time; each has its KV store",
+     .low = 1,
+     .high = 4096,
+     .def = "8",
+     CLI_AT(ARGS, c.session.max_seqs)},
+    {.name = "queue",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "texts that may wait; more are refused with 429",
+     .low = 0,
+     .high = 1000000,
+     .def = "256",
+     CLI_AT(ARGS, serve.queue)},
+    {.name = "timeout",
+     .kind = CLI_INT,
+     .value = "S",
+     .help = "seconds for a request, waiting included",
+     .low = 1,
+     .high = 1000000,
+     .def = "600",
+     CLI_AT(ARGS, serve.timeout)},
+    {.name = "read-timeout",
+     .kind = CLI_INT,
+     .value = "S",
+     .help = "seconds for a request to arrive, and for a client that does not read",
+     .low = 1,
+     .high = 1000000,
+     .def = "60",
+     CLI_AT(ARGS, serve.read_timeout)},
+    {.name = "max-body",
+     .kind = CLI_SIZE,
+     .value = "BYTES",
+     .help = "of a request",
+     .low = 1,
+     .high = 1 << 30,
+     .def = "1M",
+     CLI_AT(ARGS, serve.max_body)},
+    {.name = "max-connections",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "others wait to be accepted",
+     .low = 1,
+     .high = 60000,
+     .def = "256",
+     CLI_AT(ARGS, serve.max_connections)},
+    {.name = "api-key-file",
+     .kind = CLI_PATH,
+     .value = "F",
+     .help = "ask for 'Authorization: Bearer KEY'; KEY is F's first line",
+     CLI_AT(ARGS, key_file)},
+    {.name = "template",
+     .kind = CLI_ESCAPED,
+     .value = "TEXT",
+     .help = "how a message of a conversation is put to the model, as for chat; {} is the message",
+     CLI_AT(ARGS, serve.chat)},
+    {.name = "log",
+     .kind = CLI_FLAG,
+     .help = "a line on standard error for each response",
+     CLI_AT(ARGS, serve.log)},
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_VERIFY(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress, no warnings"),
+    {0},
+};
+
 const struct cli_command cmd_serve = {
-    "serve",
-    "an HTTP server: a page for the browser, and the OpenAI API",
-    "MODEL [OPTIONS]\n\n"
-    "  -m, --model PATH      Hugging Face directory or packed file\n"
-    "  -d, --device URI      cpu:, model:[config], sim:[config][,options] (default sim:),\n"
-    "                        xrt:[index][,options], pci:[number]. All its units are used\n"
-    "      --host ADDRESS    where to listen (127.0.0.1: this machine only)\n"
-    "      --port N          (8080); 0: one that is free. The address is printed\n"
-    "      --name NAME       what requests call the model (the last part of its path)\n"
-    "      --max-seqs N      texts on a unit at the same time (8); each has its KV store\n"
-    "      --queue N         texts that may wait; more are refused with 429 (256)\n"
-    "      --timeout S       seconds for a request, waiting included (600)\n"
-    "      --read-timeout S  seconds for a request to arrive, and for a client that does not\n"
-    "                        read (60)\n"
-    "      --max-body BYTES  of a request (1048576)\n"
-    "      --max-connections N  others wait to be accepted (256)\n"
-    "      --api-key-file F  ask for 'Authorization: Bearer KEY'; KEY is F's first line\n"
-    "      --template TEXT   how a message of a conversation is put to the model, as for chat;\n"
-    "                        {} is the message\n"
-    "      --log             a line on standard error for each response\n"
-    "      --two-pass        second activation pass: more exact, same weight traffic\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --format F        mxint8 (default) or mxfp4, for directories\n"
-    "      --no-smoothing    leave out channel smoothing, for directories\n"
-    "      --calibrate T     make up for rounding errors; T is self or a text file\n"
-    "      --verify          check a packed file's checksums, however large it is\n"
-    "  -q, --quiet           no progress, no warnings\n\n"
-    "SIGTERM or Ctrl-C: accepted requests are finished, then it ends; the second one ends it at\n"
-    "once.\n\n"
-    "examples:\n"
-    "  millrace serve models/demo -d model: --port 8080\n"
-    "  curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/completions \\\n"
-    "    -d '{\"model\": \"demo\", \"prompt\": \"In the beginning\", \"max_tokens\": 20}'\n",
-    run,
+    .name = "serve",
+    .summary = "an HTTP server: a page for the browser, and the OpenAI API",
+    .synopsis = "MODEL [OPTIONS]",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .notes =
+        "SIGTERM or Ctrl-C: accepted requests are finished, then it ends; the second one ends it "
+        "at once.",
+    .examples =
+        "millrace serve models/demo -d model: --port 8080\n"
+        "curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/completions \\\n"
+        "  -d '{\"model\": \"demo\", \"prompt\": \"In the beginning\", \"max_tokens\": 20}'",
+    .run = run,
 };

@@ -244,15 +244,10 @@ int suite_report(const char *name, unsigned in, const struct suite_result *resul
     return status == EXIT_OK && t.missed > 0 ? EXIT_DIFFERS : status;
 }
 
-unsigned suite_named(const char *name)
-{
-    return strcmp(name, "full") == 0 ? SUITE_FULL : strcmp(name, "quick") == 0 ? SUITE_QUICK : 0;
-}
-
 int suite_run(const char *name, const char *save, bool json, bool quiet)
 {
     struct mr_error err = {0};
-    unsigned in = suite_named(name);
+    unsigned in = strcmp(name, "full") == 0 ? SUITE_FULL : SUITE_QUICK;
     struct suite_result *results = calloc((size_t)suite_run_count, sizeof *results);
     if (!results) {
         fprintf(stderr, "millrace: no memory for the results\n");

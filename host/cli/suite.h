@@ -10,9 +10,6 @@
 int suite_report(const char *name, unsigned in, const struct suite_result *results, FILE *save,
                  bool json);
 
-// SUITE_* by its name, 0 if there is none.
-unsigned suite_named(const char *name);
-
 // "full" or "quick". Prints the table, or JSON instead; also saves it as JSON to `save` unless
 // NULL, which is tried before anything is measured. Returns an exit status.
 int suite_run(const char *name, const char *save, bool json, bool quiet);

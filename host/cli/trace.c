@@ -4,27 +4,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
 #include "common/error.h"
 #include "common/output_file.h"
 #include "trace/perfetto.h"
 #include "trace/run.h"
 #include "trace/svg.h"
 
-enum {
-    OPT_DECODE = 300,
-    OPT_PREFILL,
-    OPT_AT,
-    OPT_NO_HEAD,
-    OPT_JSON_FILE,
-    OPT_SVG,
-    OPT_FST,
-    OPT_FROM,
-    OPT_TO,
-    OPT_LAYER,
-    OPT_MAX_EVENTS,
-};
-enum { MAX_WAVES = 100000, DEFAULT_EVENTS = 100000 };
+enum { MAX_WAVES = 100000 };
 
 struct output {
     const char *option, *path;
@@ -35,6 +23,7 @@ struct args {
     struct cli_common c;
     struct mr_trace_options o;
     long decode, prefill, at, from, to, layer, max_events;
+    bool no_head, from_given, to_given, layer_given;
     struct output json, svg;
     const char *fst;
     struct mr_output waves; // for fst
@@ -156,7 +145,7 @@ static void make_title(const struct args *a, char *title, size_t size)
         snprintf(what, sizeof what, "prefill of %ld tokens from position %ld", a->prefill, a->at);
     else
         snprintf(what, sizeof what, "decode at position %ld", a->decode);
-    if (a->layer >= 0)
+    if (a->layer_given)
         snprintf(layer, sizeof layer, ", layer %ld", a->layer);
     snprintf(title, size, "%.200s: %s%s on %.100s", a->c.model, what, layer, a->c.device);
 }
@@ -169,33 +158,24 @@ static int check_outputs(const struct args *a)
     const struct {
         const char *option, *path;
     } f[] = {{"--json", a->json.path}, {"--svg", a->svg.path}, {"--fst", a->fst}};
-    for (int i = 0; i < 3; i++) {
-        if (cli_output_name(&cmd_trace, f[i].option, f[i].path) != EXIT_OK)
-            return EXIT_USAGE;
+    for (int i = 0; i < 3; i++)
         for (int k = 0; k < i; k++)
             if (f[i].path && f[k].path && mr_output_same(f[i].path, f[k].path))
                 return cli_usage(&cmd_trace, "%s and %s name the same file, %s", f[k].option,
                                  f[i].option, f[i].path);
-    }
     return EXIT_OK;
 }
 
 static int check_window(const struct args *a)
 {
-    if (a->from >= 0 && a->to >= 0 && a->from >= a->to)
+    if (a->from_given && a->to_given && a->from >= a->to)
         return cli_usage(&cmd_trace, "--from %ld is not before --to %ld", a->from, a->to);
-    if (a->layer >= 0 && (a->from >= 0 || a->to >= 0))
-        return cli_usage(&cmd_trace, "--layer and --from, --to exclude each other");
-    if (a->fst && (a->from < 0 || a->to < 0))
+    if (a->fst && (!a->from_given || !a->to_given))
         return cli_usage(&cmd_trace,
                          "--fst needs --from and --to: waves of a whole run are too many");
     if (a->fst && a->to - a->from > MAX_WAVES)
         return cli_usage(&cmd_trace, "--fst: a window of %ld cycles is too large, at most %d",
                          a->to - a->from, MAX_WAVES);
-    if (a->prefill && a->decode >= 0)
-        return cli_usage(&cmd_trace, "--decode and --prefill exclude each other");
-    if (a->at >= 0 && !a->prefill)
-        return cli_usage(&cmd_trace, "--at belongs to --prefill");
     return check_outputs(a);
 }
 
@@ -210,9 +190,10 @@ static int trace(struct args *a, struct mr_model *model)
     o->at = a->prefill ? a->at : a->decode;
     o->tokens = a->prefill ? a->prefill : 1;
     o->skip = strncmp(a->c.model, "synthetic:", 10) == 0;
-    o->layer = (int)a->layer;
-    o->from = a->from < 0 ? 0 : (uint64_t)a->from;
-    o->to = a->to < 0 ? UINT64_MAX : (uint64_t)a->to;
+    o->head = !a->no_head;
+    o->layer = a->layer_given ? (int)a->layer : -1;
+    o->from = (uint64_t)a->from;
+    o->to = a->to_given ? (uint64_t)a->to : UINT64_MAX;
     o->max_slices = (size_t)a->max_events;
     make_title(a, title, sizeof title);
     int status = open_outputs(a);
@@ -230,97 +211,14 @@ static int trace(struct args *a, struct mr_model *model)
     return status;
 }
 
-// 1: taken, 0: not one of these, -1: reported.
-static int own_option(struct args *a, int opt)
-{
-    static const struct {
-        int opt;
-        const char *name;
-        long low, high;
-        size_t at;
-    } numbers[] = {
-        {OPT_DECODE, "--decode", 0, 1 << 20, offsetof(struct args, decode)},
-        {OPT_PREFILL, "--prefill", 1, 1 << 20, offsetof(struct args, prefill)},
-        {OPT_AT, "--at", 0, 1 << 20, offsetof(struct args, at)},
-        {OPT_FROM, "--from", 0, 1L << 40, offsetof(struct args, from)},
-        {OPT_TO, "--to", 1, 1L << 40, offsetof(struct args, to)},
-        {OPT_LAYER, "--layer", 0, 1000, offsetof(struct args, layer)},
-        {OPT_MAX_EVENTS, "--max-events", 1000, 10000000, offsetof(struct args, max_events)},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (opt == numbers[i].opt)
-            return cli_int(&cmd_trace, numbers[i].name, optarg, numbers[i].low, numbers[i].high,
-                           (long *)((char *)a + numbers[i].at))
-                       ? 1
-                       : -1;
-    switch (opt) {
-    case OPT_NO_HEAD:
-        a->o.head = false;
-        return 1;
-    case OPT_JSON_FILE:
-        a->json.path = optarg;
-        return 1;
-    case OPT_SVG:
-        a->svg.path = optarg;
-        return 1;
-    case OPT_FST:
-        a->fst = optarg;
-        return 1;
-    }
-    return 0;
-}
-
 static int run(int argc, char **argv)
 {
-    // CLI_COMMON_OPTIONS but for --json, which names a file here.
-    static const struct option options[] = {{"model", required_argument, NULL, 'm'},
-                                            {"device", required_argument, NULL, OPT_DEVICE},
-                                            {"format", required_argument, NULL, OPT_FORMAT},
-                                            {"no-smoothing", no_argument, NULL, OPT_NO_SMOOTHING},
-                                            {"two-pass", no_argument, NULL, OPT_TWO_PASS},
-                                            {"chunk", required_argument, NULL, OPT_CHUNK},
-                                            {"check", no_argument, NULL, OPT_CHECK},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"decode", required_argument, NULL, OPT_DECODE},
-                                            {"prefill", required_argument, NULL, OPT_PREFILL},
-                                            {"at", required_argument, NULL, OPT_AT},
-                                            {"no-head", no_argument, NULL, OPT_NO_HEAD},
-                                            {"json", required_argument, NULL, OPT_JSON_FILE},
-                                            {"svg", required_argument, NULL, OPT_SVG},
-                                            {"fst", required_argument, NULL, OPT_FST},
-                                            {"from", required_argument, NULL, OPT_FROM},
-                                            {"to", required_argument, NULL, OPT_TO},
-                                            {"layer", required_argument, NULL, OPT_LAYER},
-                                            {"max-events", required_argument, NULL, OPT_MAX_EVENTS},
-                                            {NULL, 0, NULL, 0}};
-    struct args a = {.c = {.device = "sim:"},
-                     .o = {.head = true},
-                     .decode = -1,
-                     .at = -1,
-                     .from = -1,
-                     .to = -1,
-                     .layer = -1,
-                     .max_events = DEFAULT_EVENTS,
-                     .json = {.option = "--json"},
-                     .svg = {.option = "--svg"},
-                     .waves = {.fd = -1}};
+    struct args a = {.json = {.option = "--json"}, .svg = {.option = "--svg"}, .waves = {.fd = -1}};
     struct mr_model *model = NULL;
-    int opt, status = EXIT_USAGE;
-    while ((opt = cli_next_option(&cmd_trace, argc, argv, CLI_COMMON_SHORT, options)) != -1) {
-        int taken = own_option(&a, opt);
-        if (taken < 0)
-            return EXIT_USAGE;
-        if (taken == 0 && cli_common_option(&a.c, &cmd_trace, opt, &status) < 0)
-            return status;
-    }
-    status = cli_take_model(&a.c, &cmd_trace, argc, argv);
-    if (status == EXIT_OK)
-        status = check_window(&a);
-    if (a.decode < 0)
-        a.decode = 0;
-    if (a.at < 0)
-        a.at = 0;
+    int status;
+    if (!cli_parse(&cmd_trace, argc, argv, &a, &status))
+        return status;
+    status = check_window(&a);
     if (status == EXIT_OK)
         status = cli_load(&a.c, &model);
     if (status == EXIT_OK)
@@ -329,35 +227,107 @@ static int run(int argc, char **argv)
     return status;
 }
 
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS,
+              "Hugging Face directory, packed file or synthetic:gptj-6b[,...]; the same as the "
+              "argument"),
+    CLI_ON_DEVICE(ARGS, "sim:[config][,options]; config is " CLI_CONFIGS, "sim:"),
+    {.name = "decode",
+     .kind = CLI_INT,
+     .value = "POS",
+     .help = "position of the token",
+     .low = 0,
+     .high = 1 << 20,
+     .def = "0",
+     .excludes = "prefill",
+     CLI_AT(ARGS, decode)},
+    {.name = "prefill",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens, from position --at on",
+     .low = 1,
+     .high = 1 << 20,
+     CLI_AT(ARGS, prefill)},
+    {.name = "at",
+     .kind = CLI_INT,
+     .value = "P",
+     .help = "where the prefill begins",
+     .low = 0,
+     .high = 1 << 20,
+     .def = "0",
+     .needs = "prefill",
+     CLI_AT(ARGS, at)},
+    {.name = "no-head",
+     .kind = CLI_FLAG,
+     .help = "without what follows the last layer",
+     CLI_AT(ARGS, no_head)},
+    {.name = "json",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "for ui.perfetto.dev or chrome://tracing; 1 us there is 1 cycle",
+     CLI_AT(ARGS, json.path)},
+    {.name = "svg", .kind = CLI_OUTPUT, .value = "FILE", .help = "picture", CLI_AT(ARGS, svg.path)},
+    {.name = "fst",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "waves of cycles --from to --to for GTKWave; needs make sim-traces",
+     CLI_AT(ARGS, fst)},
+    {.name = "from",
+     .kind = CLI_INT,
+     .value = "C",
+     .help = "only from this cycle of the run",
+     .low = 0,
+     .high = 0x1p40,
+     CLI_AT(ARGS, from),
+     CLI_GIVEN(ARGS, from_given)},
+    {.name = "to",
+     .kind = CLI_INT,
+     .value = "C",
+     .help = "only up to this cycle",
+     .low = 1,
+     .high = 0x1p40,
+     CLI_AT(ARGS, to),
+     CLI_GIVEN(ARGS, to_given)},
+    {.name = "layer",
+     .kind = CLI_INT,
+     .value = "L",
+     .help = "only the cycles of this layer",
+     .low = 0,
+     .high = 1000,
+     .excludes = "from to",
+     CLI_AT(ARGS, layer),
+     CLI_GIVEN(ARGS, layer_given)},
+    {.name = "max-events",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "at most about N intervals; shorter ones are merged",
+     .low = 1000,
+     .high = 10000000,
+     .def = "100000",
+     CLI_AT(ARGS, max_events)},
+    CLI_RUNS(ARGS),
+    CLI_PACKING(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "print nothing"),
+    {0},
+};
+
 const struct cli_command cmd_trace = {
-    "trace",
-    "timeline of a token or prefill: units, stalls, channels, commands",
-    "MODEL [OPTIONS]\n\n"
-    "Decodes one token at position --decode, or prefills --prefill tokens, on the simulated RTL\n"
-    "(its view build: make sim-views) and writes what each unit did in each cycle. The sums are\n"
-    "compared with the device's counters.\n\n"
-    "  -m, --model PATH      the same as the first argument; synthetic:gptj-6b[,...] as for bench\n"
-    "  -d, --device URI      sim:[config][,options] (default sim:)\n"
-    "      --decode POS      position of the token (default 0)\n"
-    "      --prefill N       tokens, from position --at P (0)\n"
-    "      --no-head         without what follows the last layer\n"
-    "      --json FILE       for ui.perfetto.dev or chrome://tracing; 1 us there is 1 cycle\n"
-    "      --svg FILE        picture\n"
-    "      --fst FILE        waves of cycles --from to --to for GTKWave; needs make sim-traces\n"
-    "      --from C          only from this cycle of the run\n"
-    "      --to C            only up to this cycle\n"
-    "      --layer L         only the cycles of this layer\n"
-    "      --max-events N    at most about N intervals; shorter ones are merged (100000)\n"
-    "      --two-pass        second activation pass\n"
-    "      --chunk N         most tokens a device run\n"
-    "      --check           compare every command with the C model as well\n"
-    "      --format F        mxint8 (default) or mxfp4, for directories\n"
-    "      --no-smoothing    leave out channel smoothing, for directories\n"
-    "  -q, --quiet           print nothing\n\n"
-    "examples:\n"
-    "  millrace trace models/demo --svg token.svg --json token.json\n"
-    "  millrace trace models/demo --decode 127 --layer 1 --svg layer.svg\n"
-    "  millrace trace models/demo --fst waves.fst --from 2000 --to 3000\n"
-    "  millrace trace synthetic:gptj-6b,layers=1,vocab=64 --no-head --svg layer.svg\n",
-    run,
+    .name = "trace",
+    .summary = "timeline of a token or prefill: units, stalls, channels, commands",
+    .synopsis = "MODEL [OPTIONS]",
+    .about =
+        "Decodes one token at position --decode, or prefills --prefill tokens, on the simulated "
+        "RTL (its view build: make sim-views) and writes what each unit did in each cycle. The "
+        "sums are compared with the device's counters.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace trace models/demo --svg token.svg --json token.json\n"
+                "millrace trace models/demo --decode 127 --layer 1 --svg layer.svg\n"
+                "millrace trace models/demo --fst waves.fst --from 2000 --to 3000\n"
+                "millrace trace synthetic:gptj-6b,layers=1,vocab=64 --no-head --svg layer.svg",
+    .run = run,
 };

@@ -25,7 +25,12 @@ exits help_lists_the_commands 0 '' --help
 ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage: millrace'"
 exits version_is_shown 0 '' --version
 exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
+exits command_that_is_nearly_one 2 "no command 'genrate'; did you mean generate;" genrate
+exits option_that_is_nearly_one 2 "'--tempreature' is not known; did you mean --temperature;" generate --tempreature 1
+exits help_of_an_unknown_command 2 "no command 'trcae'; did you mean trace;" help trcae
+exits help_of_two_commands 2 "'plan' is one argument too many" help trace plan
 for c in generate chat eval info pack unpack compare bench plan trace selftest devices serve; do
+    ok "help_by_name_of_$c" diff <("$millrace" help $c) <("$millrace" $c --help)
     exits "help_of_$c" 0 '' $c --help
     ok "help_of_${c}_has_examples" grep -q "^example" "$work/out"
     exits "unknown_option_of_$c" 2 "option '--frobnicate' is not known" $c --frobnicate
@@ -143,6 +148,8 @@ exits prompt_too_long 3 'model has 512 positions' generate -m $demo -d model: -f
 exits prompt_that_is_empty 2 'empty' generate -m $demo -d model: -p ''
 exits prompt_file_missing 3 'No such file or directory; name a file' generate -m $demo -d model: -f "$work/none"
 exits prompt_and_file_together 2 'exclude' generate -m $demo -p x -f y
+ok prompt_behind_the_model diff <("$millrace" generate $demo "And he" -d model: -n 4) <("$millrace" generate -m $demo -p "And he" -d model: -n 4)
+ok prompt_behind_m diff <("$millrace" generate -m $demo "And he" -d model: -n 4) <("$millrace" generate "And he" -m $demo -d model: -n 4)
 exits value_missing 2 "needs a value" generate -m $demo -p
 exits number_out_of_range 2 "whole number" generate -m $demo -p x -n 0
 exits number_that_is_none 2 "not a number" generate -m $demo -p x --temperature warm
@@ -181,7 +188,7 @@ exits plan_picture_onto_its_points 2 'name the same file' plan $demo --svg "$wor
 exits plan_of_measured_points 0 '' plan $demo --svg "$work/y.svg" --measured "$work/bench.json"
 ok plan_draws_measured_points grep -q 'measured by the device' "$work/y.svg"
 exits plan_picture_on_standard_output 2 'standard output is not for files' plan $demo --svg -
-exits plan_at_without_a_prefill 2 'belongs to --prefill' plan $demo --at 5
+exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2
 exits plan_on_a_board 0 '' plan $demo --board kv260
 ok plan_says_the_units_of_luts grep -q 'XCK26 has 117 thousand: fits' "$work/out"
@@ -193,7 +200,7 @@ exits bench_suite_and_option 2 'has its own models' bench --suite quick --decode
 exits bench_save_without_suite 2 'goes with --suite' bench $demo -d model: --save "$work/s.json"
 exits bench_save_where_nothing_can_be_written 3 'none/s.json: .*No such file' bench --suite quick --save "$work/none/s.json"
 exits bench_save_to_standard_output 2 'standard output is not for files' bench --suite quick --save -
-exits bench_at_without_a_prefill 2 'belongs to --prefill' bench $demo -d model: --at 4
+exits bench_at_without_a_prefill 2 'goes with --prefill' bench $demo -d model: --at 4
 exits bench_batch_of_none 2 'not a whole number' bench $demo -d model: --batch 0
 exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
 exits unpack_of_a_directory 2 'only a packed file' unpack $demo "$work/new"

@@ -51,7 +51,7 @@ exits eval_text_missing 3 'No such file' eval $demo --perplexity "$work/no"
 exits eval_text_of_one_token 2 'two are the least' eval $demo --perplexity <(printf 'a')
 exits eval_window_beyond_the_model 3 'model has 512 positions' eval $demo --perplexity $demo/heldout.txt --window 513
 exits eval_stride_as_long_as_the_window 2 'not below --window' eval $demo --perplexity $demo/heldout.txt --window 64 --stride 64
-exits eval_window_of_questions 2 'go with --perplexity' eval $demo --tasks "$work/q" --window 5
+exits eval_window_of_questions 2 'goes with --perplexity' eval $demo --tasks "$work/q" --window 5
 exits eval_details_of_a_text 2 'goes with --tasks' eval $demo --perplexity x --details y
 exits eval_details_on_standard_output 2 'standard output is not for files' eval $demo --tasks "$work/q" --details -
 exits eval_details_nowhere 3 'No such file' eval $demo --tasks "$work/q" --details "$work/no/x"

@@ -85,7 +85,7 @@ exits trace_into_one_file_by_a_link 2 'json and --svg name the same file' trace 
 exits trace_into_a_directory 3 'Is a directory' trace $demo --svg "$work/old"
 exits trace_onto_standard_output 2 'standard output is not for files' trace $demo --json -
 exits trace_waves_into_a_device 3 'not a regular file' trace $demo --fst "$work/full" --from 0 --to 9
-exits trace_at_without_a_prefill 2 'belongs to --prefill' trace $demo --at 0
+exits trace_at_without_a_prefill 2 'goes with --prefill' trace $demo --at 0
 exits trace_window_beyond_the_run 2 'begins at cycle 9000000, but the run has only' \
     trace $demo --from 9000000
 exits trace_window_backwards 2 'not before' trace $demo --from 10 --to 10
