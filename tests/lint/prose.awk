@@ -2,7 +2,7 @@
 # What can be checked of a page's prose. Prints rule, tab, place and fault; rules: columns, sentences,
 # words, commands. usage: awk -v words=tests/lint/prose.words -f tests/lint/prose.awk PAGE...
 #
-# columns: a line has at most 100, tables, code and single words (long links) apart.
+# columns: a line has at most 100; tables, code and lines of one word or one code span apart.
 # sentences: on a page they have 35 words at most on average. Paragraphs and items of lists count;
 #   tables, code and headings do not.
 # words: of prose.words (a pattern of whole words, tab, the better word) none occurs outside code.
@@ -55,7 +55,7 @@ fence {
 }
 /^ *$/ { flush_text(); blank = 1; next }
 /^ *<!--/ || /^!\[/ { next }
-/^\|/ { flush_text(); blank = 0; check_words($0); next }
+/^ *\|/ { flush_text(); blank = 0; check_words($0); next }
 /^    / && blank && !list {
     if (/^ *(sudo |[A-Z_]+=[^ ]* )*(make|build\/millrace|millrace|sim\/[a-z]+\/[a-z]+) [^=]/)
         printf "commands\t%s:%d: not in a console block: %s\n", FILENAME, FNR, $0
@@ -63,7 +63,7 @@ fence {
 }
 {
     blank = 0
-    if (width > 100 && $0 ~ /[^ ] +[^ ]/ && !/^#/) printf "columns\t%s:%d: %d columns\n", FILENAME, FNR, width
+    if (width > 100 && $0 ~ /[^ ] +[^ ]/ && !/^#/ && !/^ *`[^`]*`$/) printf "columns\t%s:%d: %d columns\n", FILENAME, FNR, width
     if (/^ *([-*]|[0-9]+\.) /) { flush_text(); list = 1; sub(/^ *([-*]|[0-9]+\.) /, "") }
     else if (/^[^ ]/ && text == "") list = 0
     check_words($0)
