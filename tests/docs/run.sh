@@ -32,7 +32,7 @@ result() { # STATUS NAME
 }
 
 page() { # PAGE
-    local page=$1 dir n line status when why got name verdict seen server=
+    local page=$1 dir n line status when why got name verdict seen server= waited=0
     dir=$(mktemp -d "$work/page.XXXXXX")
     mkdir "$dir/parts" "$dir/root"
     if ! awk -v dir="$dir/parts" -f "$here/commands.awk" "$page" >"$dir/list" 2>"$dir/err"; then
@@ -54,7 +54,9 @@ page() { # PAGE
             sed -i 's/ &$//; 1s/^/exec /' "$dir/parts/$n.cmd"
             (cd "$dir/root" && exec timeout 600 bash "$dir/parts/$n.cmd") >"$dir/out" 2>&1 </dev/null &
             server=$!
-            until answers $port || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
+            # It answers, and has printed what the page shows: either may come first.
+            until { answers $port && awk -f "$here/same.awk" "$dir/parts/$n.want" "$dir/out" >/dev/null; } ||
+                ! kill -0 $server 2>/dev/null || [ $((waited += 1)) -gt 600 ]; do sleep 0.1; done
             kill -0 $server 2>/dev/null
         else
             if grep -q '^make' "$dir/parts/$n.cmd"; then cd "$root"; else cd "$dir/root"; fi
