@@ -6,7 +6,7 @@ set -u
 . tests/tools/tap.sh
 . tests/serve/lib.sh
 export TSAN_OPTIONS="log_path=$work/races exitcode=0"
-start --max-seqs 8
+start -d model:units=2 --max-seqs 4
 for i in 1 2 3 4 5 6; do
     echo "{\"model\":\"demo\",\"prompt\":\"And\",\"max_tokens\":$i,\"seed\":$i,\"logprobs\":$((i % 3)),\"echo\":true}"
     echo "{\"model\":\"demo\",\"prompt\":[$i,\"x\"]}"

@@ -86,15 +86,20 @@ static int dial(int port)
     return fd;
 }
 
-static void ask(int fd, const char *body)
+static void ask_at(int fd, const char *path, const char *body)
 {
     char text[1024];
     int n = snprintf(text, sizeof text,
-                     "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                     "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-                     strlen(body), body);
+                     *body ? "POST" : "GET", path, strlen(body), body);
     if (send(fd, text, (size_t)n, MSG_NOSIGNAL) != n)
         abort();
+}
+
+static void ask(int fd, const char *body)
+{
+    ask_at(fd, "/v1/completions", body);
 }
 
 // All that comes until the server ends it; the status.
@@ -275,6 +280,65 @@ static void closing_ends_what_is_in_flight(void **state)
     mr_session_close(session);
 }
 
+// ---- the other paths, under the sanitizers ----
+
+static void every_path_answers(void **state)
+{
+    (void)state;
+#define USER(text)       "{\"role\":\"user\",\"content\":" text "}"
+#define CHAT(more, list) "{\"model\":\"tiny\",\"max_tokens\":4" more ",\"messages\":[" list "]}"
+    static const struct {
+        const char *path, *body;
+        int status;
+        const char *words;
+    } cases[] = {
+        {"/", "", 200, "<title>Millrace</title>"},
+        {"/metrics", "", 200, "millrace_device_units 1"},
+        {"/v1/models", "", 200, "\"id\":\"tiny\""},
+        {"/nothing", "", 404, "nothing here"},
+        {"/v1/chat/completions", CHAT("", USER("\"a\"")), 200, "\"role\":\"assistant\""},
+        {"/v1/chat/completions", CHAT(",\"stream\":true,\"n\":2", USER("\"a\"")), 200, "[DONE]"},
+        {"/v1/chat/completions", CHAT(",\"logprobs\":true,\"top_logprobs\":3", USER("\"a\"")), 200,
+         "\"top_logprobs\":[{\"token\""},
+        {"/v1/chat/completions",
+         CHAT(
+             "",
+             USER("[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"\\u0000\"}]")),
+         200, "chat.completion"},
+        {"/v1/chat/completions", CHAT("", USER("[{\"type\":\"image_url\"}]")), 400,
+         "reads text only"},
+        {"/v1/chat/completions", CHAT("", USER("\"a\"") "," USER("\"b\"")), 400, "take turns"},
+        {"/v1/chat/completions", CHAT("", ""), 400, "must end with one of the user"},
+        {"/v1/chat/completions", CHAT("", "7"), 400, "no string"},
+        {"/v1/tokenize", "{\"content\":\"ab<|endoftext|>\"}", 200,
+         "\"tokens\":[97,98,256],\"count\":3"},
+        {"/tokenize", "{\"prompt\":\"\\u00e9\",\"with_pieces\":true}", 200,
+         "[{\"id\":195,\"piece\":[195]},{\"id\":169,\"piece\":[169]}]"},
+        {"/tokenize", "{\"content\":7}", 400, "must be a string"},
+        {"/v1/detokenize", "{\"tokens\":[97,195,98,0]}", 200,
+         "\"content\":\"a\xef\xbf\xbd"
+         "b\\u0000\""},
+        {"/detokenize", "{\"tokens\":[]}", 200, "\"content\":\"\""},
+        {"/detokenize", "{\"tokens\":[257]}", 400, "no token of the model"},
+        {"/v1/embeddings", "{\"input\":\"a\"}", 400, "model_has_no_embeddings"},
+    };
+    enum { ROOM = 1 << 17 };
+    struct server s;
+    char *text = malloc(ROOM);
+    assert_non_null(text);
+    start(&s, 2, 10);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int fd = dial(s.port);
+        ask_at(fd, cases[i].path, cases[i].body);
+        int status = receive(fd, text, ROOM);
+        if (status != cases[i].status || !strstr(text, cases[i].words))
+            fail_msg("%s %s gets %d: %.600s", cases[i].path, cases[i].body, status, text);
+    }
+    mr_serve_stop();
+    finish(&s);
+    free(text);
+}
+
 // ---- where the body of a request ends ----
 
 static void lengths_that_may_disagree_are_refused(void **state)
@@ -406,6 +470,7 @@ int main(void)
         cmocka_unit_test(many_clients_on_several_units),
         cmocka_unit_test(a_failed_device_is_told_to_all),
         cmocka_unit_test(closing_ends_what_is_in_flight),
+        cmocka_unit_test(every_path_answers),
         cmocka_unit_test(lengths_that_may_disagree_are_refused),
         cmocka_unit_test(a_connection_without_memory_leaves_the_others),
     };
