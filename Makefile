@@ -35,7 +35,7 @@ MILLRACE := $(BUILD)/millrace
 
 ## help: this list
 help:
-	@sed -n 's/^## //p' $(MAKEFILE_LIST) | column -t -s: -l 2
+	@awk -f host/help.awk $(MAKEFILE_LIST)
 
 ## all: the libraries, the command line and the simulated device
 all: $(MILLRACE) $(BUILD)/libmillrace.so sim-devices

@@ -101,11 +101,13 @@ test: deps deps-xrt
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
         libcmocka-dev libmicrohttpd-dev curl libgmp-dev libxxhash-dev libzip-dev libedit-dev zlib1g-dev iverilog yosys z3 valgrind mandoc
+# Where another installation is under way, ten minutes for it to end.
+APT_WAITS := -o DPkg::Lock::Timeout=600
 .PHONY: deps
 deps:
 	@missing=; for p in $(DEPS); do dpkg-query -W -f='$${Status}\n' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ]; then \
 	  sudo=; [ $$(id -u) = 0 ] || sudo=sudo; \
 	  echo "installing:$$missing"; \
-	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y --no-install-recommends $$missing; \
+	  $$sudo apt-get $(APT_WAITS) update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get $(APT_WAITS) install -y --no-install-recommends $$missing; \
 	fi

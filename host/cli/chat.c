@@ -10,6 +10,7 @@
 #include "cli/chat_line.h"
 #include "cli/conversation.h"
 #include "cli/parse.h"
+#include "cli/seed.h"
 #include "common/error.h"
 #include "text/turns.h"
 
@@ -156,6 +157,8 @@ static int run(int argc, char **argv)
     if (!cli_parse(&cmd_chat, argc, argv, &a, &status))
         return status;
     status = set_template(&a);
+    if (status == EXIT_OK)
+        status = cli_draw_seed(&a.text, &a.c);
     if (status != EXIT_OK) {
         mr_turns_close(&a.turns);
         return status;

@@ -1,29 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "device/configs.h"
-#include "device/device.h"
 #include "device/open.h"
 
 struct args {
     struct cli_common c;
 };
 
-static json_t *device_json(const char *uri, const struct mr_config_entry *c)
+enum { MOST_BOARDS = 16 };
+
+struct list {
+    bool json;
+    json_t *all;
+};
+
+// What it is, or why it is not there: the error's text without the name in front.
+static void show(const struct list *l, const char *uri, const char *what,
+                 const struct mr_config_entry *c, const struct mr_error *err)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "uri", uri, "channels", c->g.n, "rows",
-                     c->g.r, "tokens", c->g.t, "n_embd_max", c->g.d_max, "attention_width_max",
-                     c->g.w_max, "positions_max", c->g.ctx_max);
+    size_t n = strlen(uri);
+    const char *reason = err->text;
+    if (err->status < 0 && strncmp(reason, uri, n) == 0 && strncmp(reason + n, ": ", 2) == 0)
+        reason += n + 2;
+    if (l->json) {
+        json_t *o = json_pack("{s:s, s:b}", "uri", uri, "available", err->status == 0);
+        if (o && err->status < 0)
+            json_object_set_new(o, "reason", json_string(reason));
+        else if (o && c)
+            json_object_update_new(o, json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "channels",
+                                                c->g.n, "rows", c->g.r, "tokens", c->g.t,
+                                                "n_embd_max", c->g.d_max, "attention_width_max",
+                                                c->g.w_max, "positions_max", c->g.ctx_max));
+        json_array_append_new(l->all, o);
+    } else if (err->status < 0) {
+        printf("%-14s not here: %s\n", uri, reason);
+    } else if (c) {
+        printf("%-14s %s; %d channel%s, %d x %d array, %d tokens, n_embd up to %d\n", uri, what,
+               c->g.n, c->g.n == 1 ? "" : "s", c->g.r, 4 * c->g.n, c->g.t, c->g.d_max);
+    } else {
+        printf("%-14s %s\n", uri, what);
+    }
 }
 
-static bool opens(const char *uri)
+static void probe(const struct list *l, const char *uri, const char *what,
+                  const struct mr_config_entry *c)
 {
-    struct mr_device *dev;
     struct mr_error err = {0};
-    if (mr_device_open(&dev, uri, &err) < 0)
-        return false;
-    mr_device_close(dev);
-    return true;
+    err.status = mr_device_probe(uri, &err);
+    show(l, uri, what, c, &err);
+}
+
+static void show_configurations(const struct list *l)
+{
+    const struct mr_config_entry *c;
+    char uri[64];
+    for (int i = 0; (c = mr_config_at(i)); i++) {
+        (void)snprintf(uri, sizeof uri, "model:%s", c->name);
+        show(l, uri, "bit-exact C model", c, &(struct mr_error){0});
+        (void)snprintf(uri, sizeof uri, "sim:%s", c->name);
+        probe(l, uri, "Verilated RTL", c);
+    }
+}
+
+static void show_xrt(const struct list *l)
+{
+    char what[128];
+    struct mr_error err = {0};
+    int units = 0;
+    err.status = mr_device_probe("xrt:0", &err);
+    if (err.status == 0)
+        err.status = mr_device_units("xrt:0", &units, &err);
+    (void)snprintf(what, sizeof what, "%s with an xclbin of %d compute unit%s; not opened here",
+                   getenv("XCL_EMULATION_MODE") ? "hardware emulation" : "Alveo card", units,
+                   units == 1 ? "" : "s");
+    show(l, "xrt:0", what, NULL, &err);
+}
+
+// The boards that the driver has; without one, why there is none.
+static void show_boards(const struct list *l)
+{
+    char uri[32], path[64];
+    for (int i = 0; i < MOST_BOARDS; i++) {
+        (void)snprintf(path, sizeof path, "/dev/millrace%d", i);
+        (void)snprintf(uri, sizeof uri, "pci:%d", i);
+        if (i == 0 || access(path, F_OK) == 0)
+            probe(l, uri, "board of the driver", NULL);
+    }
 }
 
 static int run(int argc, char **argv)
@@ -32,28 +99,14 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_parse(&cmd_devices, argc, argv, &a, &status))
         return status;
-    json_t *list = json_array();
-    if (a.c.json)
-        json_array_append_new(list, json_pack("{s:s}", "uri", "cpu:"));
-    if (!a.c.json)
-        printf("%-14s %s\n", "cpu:", "fp32 reference on the checkpoint (OpenBLAS)");
-    const struct mr_config_entry *e;
-    for (int i = 0; (e = mr_config_at(i)); i++)
-        for (int sim = 0; sim < 2; sim++) {
-            char uri[64];
-            snprintf(uri, sizeof uri, "%s:%s", sim ? "sim" : "model", e->name);
-            if (sim && !opens(uri))
-                continue;
-            if (a.c.json)
-                json_array_append_new(list, device_json(uri, e));
-            else
-                printf("%-14s %s; %d channel%s, %d x %d array, %d tokens, n_embd up to %d\n", uri,
-                       sim ? "Verilated RTL" : "bit-exact C model", e->g.n, e->g.n == 1 ? "" : "s",
-                       e->g.r, 4 * e->g.n, e->g.t, e->g.d_max);
-        }
-    if (a.c.json)
-        return cli_print_json(list);
-    json_decref(list);
+    struct list l = {a.c.json, json_array()};
+    show(&l, "cpu:", "fp32 reference on the checkpoint (OpenBLAS)", NULL, &(struct mr_error){0});
+    show_configurations(&l);
+    show_xrt(&l);
+    show_boards(&l);
+    if (l.json)
+        return cli_print_json(l.all);
+    json_decref(l.all);
     return EXIT_OK;
 }
 
@@ -65,8 +118,10 @@ const struct cli_command cmd_devices = {
     .name = "devices",
     .summary = "what a model can run on here",
     .synopsis = "[OPTIONS]",
-    .about = "Lists the devices that can be opened: the C model in each configuration and the "
-             "simulators that are there ('make all').",
+    .about =
+        "Lists every kind of device: the fp32 reference, the C model and the simulator in each "
+        "configuration, cards through XRT, and boards with the driver. Of what is not there it "
+        "says why and what to do. Cards and emulations are not opened for that.",
     .options = options,
     .size = sizeof(ARGS),
     .examples = "millrace devices --json",

@@ -5,6 +5,7 @@
 #include "cli/batch.h"
 #include "cli/complete.h"
 #include "cli/parse.h"
+#include "cli/seed.h"
 #include "cli/shared_options.h"
 #include "common/output.h"
 
@@ -91,12 +92,16 @@ static json_t *result_json(const struct job *j, const struct mr_stats *decode,
     json_t *ids = json_array();
     for (size_t i = 0; i < d->count; i++)
         json_array_append_new(ids, json_integer(d->ids[i]));
-    return json_pack("{s:o, s:o, s:o, s:I, s:s, s:o, s:o, s:o}", "prompt",
-                     cli_json_text(j->prompt, j->prompt_size), "text",
-                     cli_json_text(d->text, d->text_size), "tokens", ids, "prompt_tokens",
-                     (json_int_t)d->prompt_count, "stop", cli_finish_name(d->finish), "prefill",
-                     cli_stats_json(&d->prefill), "decode", cli_stats_json(decode), "stats",
-                     cli_stats_json(all));
+    json_t *o = json_pack("{s:o, s:o, s:o, s:I, s:s, s:o, s:o, s:o}", "prompt",
+                          cli_json_text(j->prompt, j->prompt_size), "text",
+                          cli_json_text(d->text, d->text_size), "tokens", ids, "prompt_tokens",
+                          (json_int_t)d->prompt_count, "stop", cli_finish_name(d->finish),
+                          "prefill", cli_stats_json(&d->prefill), "decode", cli_stats_json(decode),
+                          "stats", cli_stats_json(all));
+    const struct mr_sampling *how = &j->a->text.sampling;
+    if (o && how->temperature > 0)
+        json_object_set_new(o, "seed", json_integer((json_int_t)how->seed));
+    return o;
 }
 
 static int report(struct job *j, struct echo *echo)
@@ -187,6 +192,9 @@ static int run(int argc, char **argv)
     size_t size = 0;
     int status;
     if (!cli_parse(&cmd_generate, argc, argv, &a, &status))
+        return status;
+    status = cli_draw_seed(&a.text, &a.c);
+    if (status != EXIT_OK)
         return status;
     // Behind a loaded store there need not be more; a file or '-' must be named there.
     bool reads = !a.prompt && !a.batch && (a.file || !a.load_kv);

@@ -162,7 +162,7 @@ struct cli_text_options {
         {.name = "seed",                                                                           \
          .kind = CLI_INT,                                                                          \
          .value = "N",                                                                             \
-         .help = "the same seed gives the same text",                                              \
+         .help = "the same seed gives the same text; without one it is drawn and printed",         \
          .low = 0,                                                                                 \
          .high = CLI_LONG_MAX,                                                                     \
          CLI_AT(TYPE, text.sampling.seed),                                                         \

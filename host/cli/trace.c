@@ -124,6 +124,7 @@ static void print_lane(const struct mr_trace *t, unsigned lane)
 static void print_summary(const struct args *a, const struct mr_trace *t, const char *title)
 {
     printf("%s\n", title);
+    printf("  cycles      %llu\n", (unsigned long long)t->cycles);
     if (t->from > 0 || t->to < t->cycles)
         printf("  window      cycles %llu to %llu of %llu\n", (unsigned long long)t->from,
                (unsigned long long)t->to, (unsigned long long)t->cycles);

@@ -37,3 +37,17 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
     return mr_fail(err, MR_ERR_USAGE,
                    "device '%s' is not known; 'millrace devices' lists what there is", uri);
 }
+
+int mr_device_probe(const char *uri, struct mr_error *err)
+{
+    struct mr_device *dev;
+    int units, rc;
+    if (strncmp(uri, "xrt:", 4) == 0) {
+        rc = mr_device_units(uri, &units, err);
+        return rc < 0 ? rc : mr_device_xrt_environment(uri, err);
+    }
+    rc = mr_device_open(&dev, uri, err);
+    if (rc == 0)
+        mr_device_close(dev);
+    return rc;
+}

@@ -9,4 +9,8 @@
 // owns *dev until mr_device_close(); else it is NULL.
 int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err);
 
+// Whether a device is there: 0, or an error that says why not and what to do. Cards are left alone:
+// of xrt: only what opening needs is looked for.
+int mr_device_probe(const char *uri, struct mr_error *err);
+
 #endif

@@ -362,6 +362,15 @@ static int stage(struct pci_device *d, size_t bytes, uint32_t flags, uint8_t **d
     return 0;
 }
 
+static int cannot_open(const char *args, const char *path, struct mr_error *err)
+{
+    const char *advice =
+        errno == EACCES ? "be one of the file's group"
+                        : "is the driver loaded? 'modprobe millrace' loads it (docs/driver.md), "
+                          "'lspci -d 1234:4d52' shows the boards";
+    return mr_fail(err, MR_ERR_DEVICE, "pci:%s: %s: %s; %s", args, path, strerror(errno), advice);
+}
+
 int mr_device_pci_open(struct mr_device **dev, const char *args, struct mr_error *err)
 {
     char path[64], *end;
@@ -375,9 +384,7 @@ int mr_device_pci_open(struct mr_device **dev, const char *args, struct mr_error
     snprintf(d->base.info.uri, sizeof d->base.info.uri, "pci:%s", args);
     snprintf(path, sizeof path, "/dev/millrace%lu", number);
     d->fd = open(path, O_RDWR | O_CLOEXEC);
-    int rc = d->fd < 0 ? mr_fail(err, MR_ERR_DEVICE, "pci:%s: %s: %s; is the driver loaded?", args,
-                                 path, strerror(errno))
-                       : take_info(d, err);
+    int rc = d->fd < 0 ? cannot_open(args, path, err) : take_info(d, err);
     if (rc == 0)
         rc = stage(d, STAGE_IN, MILLRACE_MAP_READ, &d->in, &d->in_handle, err);
     if (rc == 0)

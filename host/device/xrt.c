@@ -143,18 +143,25 @@ static void name_configuration(struct mr_device_info *info)
             (void)snprintf(info->config, sizeof info->config, "%s", c->name);
 }
 
+// XRT 2.13 aborts the process without it.
+int mr_device_xrt_environment(const char *uri, struct mr_error *err)
+{
+    if (mr_xrt_emulated() || getenv("XILINX_XRT"))
+        return 0;
+    return mr_fail(err, MR_ERR_DEVICE,
+                   "%s: XILINX_XRT is not set: source the setup.sh of XRT, or for emulation set "
+                   "XCL_EMULATION_MODE=hw_emu",
+                   uri);
+}
+
 static int open_card(struct mr_xrt_device *d, struct mr_error *err)
 {
     char libraries[512];
-    // XRT 2.13 aborts the process without it.
-    if (!mr_xrt_emulated() && !getenv("XILINX_XRT"))
-        return mr_fail(
-            err, MR_ERR_DEVICE,
-            "%s: XILINX_XRT is not set: source the setup.sh of XRT, or for emulation set "
-            "XCL_EMULATION_MODE=hw_emu",
-            d->base.info.uri);
+    int rc = mr_device_xrt_environment(d->base.info.uri, err);
+    if (rc < 0)
+        return rc;
     (void)pthread_mutex_lock(&opening);
-    int rc = mr_xrt_load(libraries, sizeof libraries, err);
+    rc = mr_xrt_load(libraries, sizeof libraries, err);
     if (rc == 0)
         rc = mr_xrt_emulation_begin(libraries, d->xclbin, err);
     if (rc == 0)

@@ -52,6 +52,10 @@ while read -r c option value; do # one that has a value asks for it; another let
 done <"$work/options" >"$work/strange"
 ok options_of_the_help_are_known test ! -s "$work/strange"
 
+make -s help >"$work/out"
+ok make_help_has_groups test "$(grep -cE '^(Try it|Build|Test|Measure|Install|Packages)$' "$work/out")" = 6
+ok make_help_has_each_target_once test "$(grep -c '^  ' "$work/out")" = "$(cat Makefile ./*/*.mk ./*/*/*.mk | grep -c '^## [a-z0-9-]*:')"
+
 # ---- JSON
 mkdir "$work/adapter" && echo '{}' >"$work/adapter/adapter_config.json"
 "$millrace" pack $demo "$work/demo.mill" -q || echo "# pack failed"
@@ -111,6 +115,18 @@ ok json_says_that_the_length_ended_it grep -q '"stop": "length"' "$work/out"
 "$millrace" generate -m $demo -d sim: -p "And the king said" -n 3 --ignore-eos --stats >"$work/out" 2>"$work/err"
 ok stats_tell_prefill_from_decode test "$(grep -cE '^(prefill: [3-9] tokens in 1|decode: 2 tokens in 2) device runs?, [0-9]+ cycles, .*tokens/s at' "$work/err")" = 2
 "$millrace" devices >"$work/out"
+for kind in cpu: model:tiny model:u280 sim:tiny sim:u280 xrt:0 pci:0; do
+    ok "devices_lists_$kind" test "$(grep -c "^$kind " "$work/out")" = 1
+done
+MILLRACE_SIM_DIR= MILLRACE_XCLBIN= XCL_EMULATION_MODE= "$millrace" devices >"$work/out"
+ok devices_says_how_to_get_an_xclbin grep -q "^xrt:0 .*not here: .*'make xclbin" "$work/out"
+[ -e /dev/millrace0 ] || ok devices_says_how_to_load_the_driver grep -q "^pci:0 .*not here: .*'modprobe millrace'" "$work/out"
+mkdir "$work/alone" && cp "$millrace" "$work/alone/millrace"
+"$work/alone/millrace" devices >"$work/out2"
+ok devices_says_how_to_build_a_simulator grep -q "^sim:tiny .*not here: .*'make sim-tiny'" "$work/out2"
+"$work/alone/millrace" devices --json >"$work/out2"
+ok json_of_devices_says_what_is_there test "$(grep -c '"available": false' "$work/out2")" -ge 7
+ok json_of_devices_has_reasons test "$(grep -c '"reason"' "$work/out2")" = "$(grep -c '"available": false' "$work/out2")"
 ok one_channel_is_singular grep -q '^model:tiny .* 1 channel, ' "$work/out"
 "$millrace" info "$work/demo.mill" --json >"$work/out"
 ok packed_file_says_whether_it_was_calibrated grep -q '"calibrated": false' "$work/out"

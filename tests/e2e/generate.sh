@@ -44,6 +44,20 @@ ok frequency_penalty_changes_the_text bash -c "! cmp -s '$work/want' '$work/a'"
 exits frequency_penalty_of_three 2 'not a number from' generate -m $demo x --frequency-penalty 3
 exits repetition_penalty_of_zero 2 'not a number from' generate -m $demo x --repetition-penalty 0
 
+# ---- a seed that was not given is drawn, said, and gives the same text again
+sampled() { "$millrace" generate $demo "And the king said" -d model: -n 24 --temperature 1.2 "$@"; }
+sampled >"$work/a" 2>"$work/err"
+ok seed_that_was_drawn_is_said grep -qE '^millrace: sampled with --seed [0-9]+, ' "$work/err"
+seed=$(sed -n 's/.*--seed \([0-9]*\),.*/\1/p' "$work/err")
+sampled --seed "$seed" >"$work/b" 2>"$work/err"
+ok seed_that_was_drawn_repeats_the_text cmp "$work/a" "$work/b"
+ok seed_that_was_given_is_not_said test ! -s "$work/err"
+sampled -q >"$work/a" 2>"$work/err"
+ok drawn_seed_is_not_said_with_q test ! -s "$work/err"
+for i in 1 2 3 4; do sampled --json -q 2>&1 | sed -n 's/.*"seed": *\([0-9]*\).*/\1/p'; done | sort -u >"$work/seeds"
+ok seeds_that_are_drawn_differ test "$(wc -l <"$work/seeds")" -ge 3
+ok greedy_text_has_no_seed bash -c "! '$millrace' generate $demo x -d model: -n 1 --json 2>&1 | grep -q seed"
+
 # ---- whole characters, whatever the tokens are
 model "And" -n 200 --temperature 8 --seed 5 --ignore-eos >"$work/a"
 ok text_is_utf8 iconv -f UTF-8 -t UTF-8 -o /dev/null "$work/a"

@@ -32,6 +32,7 @@ is_picture() { [ "$(tail -1 "$1")" = "</svg>" ] && [ "$(wc -c <"$1")" -lt 200000
 # ---- a token, and a prefill ----------------------------------------------------------------------
 "$millrace" bench $demo -d sim: --decode 5 --json -q >"$work/bench.json"
 exits trace_of_a_token 0 '' trace $demo --decode 5 --json "$work/t.json" --svg "$work/t.svg"
+ok summary_has_the_cycles grep -qE '^  cycles +[0-9]{5,}$' "$work/out"
 ok summary_has_the_units grep -qE '^  array +busy [0-9.]+ % weights' "$work/out"
 ok token_adds_up_to_the_counters_of_bench "$work/check" "$work/t.json" "$work/bench.json"
 ok picture_of_the_token is_picture "$work/t.svg" '>lm_head<'
