@@ -134,6 +134,7 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .has_tokenizer = p->tokenizer != NULL,
         .parameters = parameters_of(c),
         .stream_bytes = p->stream_bytes,
+        .architecture = mr_arch_of(c)->title,
         .kv_bytes = (uint64_t)c->n_layer * (2 * (wbeats + scales) + scales) * MR_BEAT,
     };
 }

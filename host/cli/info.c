@@ -71,7 +71,7 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
 {
     bool packed = i->kind == MR_KIND_PACKED || i->kind == MR_KIND_SYNTHETIC;
     bool small = i->parameters < 1000000;
-    printf("%s: GPT-J, %.1f %s parameters (%s", c->model,
+    printf("%s: %s, %.1f %s parameters (%s", c->model, i->architecture,
            (double)i->parameters / (small ? 1e3 : 1e6), small ? "thousand" : "million",
            kind_name(i->kind, false));
     printf(i->files > 1 ? ", %d files)\n" : ")\n", i->files);
@@ -81,7 +81,7 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
            i->has_tokenizer ? "" : " (no tokenizer)", i->n_positions);
     print_storage(i);
     printf("%s %s%s%s; a token reads\n", packed ? "  weights" : "  packed as",
-           i->format == MR_WEIGHTS_MXFP4 ? "mxfp4 (lm_head mxint8)" : "mxint8",
+           i->format == MR_WEIGHTS_MXFP4 ? "mxfp4 (head mxint8)" : "mxint8",
            i->smoothed ? ", smoothed" : "", i->calibrated ? ", calibrated" : "");
     print_line("  weights", i->stream_bytes, "");
     print_line("  embedding", i->embedding_bytes, "");

@@ -78,8 +78,9 @@ struct mr_model_info {
     bool smoothed, packed_file, has_tokenizer;
     bool calibrated; // rounded with mr_load_options.calibrate
     uint64_t parameters;
-    uint64_t stream_bytes; // read from memory for one token: all weights once
-    uint64_t kv_bytes;     // of one position of one sequence, as stored
+    uint64_t stream_bytes;    // read from memory for one token: all weights once
+    uint64_t kv_bytes;        // of one position of one sequence, as stored
+    const char *architecture; // "GPT-J"; static
 };
 
 // A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]":

@@ -108,17 +108,16 @@ int mr_plan_model_parse(struct mr_config *model, const char *geometry, struct mr
     rc = check_sizes(keys, v, err);
     if (rc < 0)
         return rc;
-    // What a checkpoint's config.json would say.
-    char json[512];
-    (void)snprintf(json, sizeof json,
-                   "{\"model_type\": \"gptj\", \"n_layer\": %ld, \"n_embd\": %ld, \"n_head\": %ld, "
-                   "\"n_inner\": %ld, \"vocab_size\": %ld, \"n_positions\": %ld, "
-                   "\"rotary_dim\": %ld}",
-                   v[0], v[1], v[2], v[3], v[4], v[5], v[6]);
-    rc = mr_config_parse(model, json, strlen(json), "--geometry", err);
-    if (rc < 0 && err)
-        err->status = MR_ERR_USAGE;
-    return rc < 0 ? MR_ERR_USAGE : 0;
+    *model = *mr_arch_at(0)->preset; // the sizes are GPT-J's, as are the option's keys
+    model->n_layer = (int)v[0];
+    model->n_embd = (int)v[1];
+    model->n_head = (int)v[2];
+    model->head_dim = model->n_embd / model->n_head;
+    model->n_inner = (int)v[3];
+    model->vocab_size = (int)v[4];
+    model->n_positions = (int)v[5];
+    model->rotary_dim = (int)v[6];
+    return 0;
 }
 
 static int power(int n)

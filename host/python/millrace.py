@@ -63,7 +63,8 @@ class _Info(Structure):
                 + [(n, c_int) for n in ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "head_dim",
                                         "rotary_dim", "n_inner", "eos_token_id", "format")]
                 + [(n, c_bool) for n in ("smoothed", "packed_file", "has_tokenizer", "calibrated")]
-                + [(n, c_uint64) for n in ("parameters", "stream_bytes", "kv_bytes")])
+                + [(n, c_uint64) for n in ("parameters", "stream_bytes", "kv_bytes")]
+                + [("architecture", c_char_p)])
 
 
 _TEXT = CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_char), c_size_t)
@@ -132,7 +133,9 @@ class Model(_Object):
         """struct mr_model_info as a dictionary."""
         info = _Info()
         lib.mr_model_get_info(self._handle, byref(info))
-        return {name: getattr(info, name) for name, _ in info._fields_}
+        fields = {name: getattr(info, name) for name, _ in info._fields_}
+        fields["architecture"] = fields["architecture"].decode()
+        return fields
 
     def encode(self, text, parse_special=True):
         """The tokens of a text (str or bytes)."""
