@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
 
 #include "checkpoint/synthetic.h"
@@ -19,6 +20,8 @@
 #include "pack/export.h"
 #include "pack/packed_read.h"
 #include "pack/packed_write.h"
+#include "pack/smooth.h"
+#include "pack/unpack.h"
 
 #define PAGE   "docs/adding-a-model.md"
 #define SOURCE "tests/unit/test_toy_model.c"
@@ -82,6 +85,36 @@ static const struct mr_config shape = {.arch = &toy,
                                        .eos_token_id = -1};
 
 enum { SEQS = 3, TOKENS = 37, D = 40, F = 72, V = 83, HEADS = 2, HEAD = 20, LAYERS = 2 };
+
+// Multiplies element i of each tensor with `end` in its name by 2^(i % period - shift).
+static void unbalance(const char *end, int period, int shift)
+{
+    size_t size;
+    uint64_t header;
+    const char *path = files_path("model.safetensors"), *name;
+    char *file = files_read(path, &size);
+    json_t *entry;
+    memcpy(&header, file, sizeof header);
+    json_t *root = json_loadb(file + 8, header, 0, NULL);
+    assert_non_null(root);
+    json_object_foreach(root, name, entry)
+    {
+        json_t *offsets = json_object_get(entry, "data_offsets");
+        size_t from = (size_t)json_integer_value(json_array_get(offsets, 0));
+        size_t to = (size_t)json_integer_value(json_array_get(offsets, 1));
+        for (size_t i = 0; strstr(name, end) && from + 2 * i < to; i++) {
+            char *at = file + 8 + header + from + 2 * i;
+            uint16_t bits;
+            memcpy(&bits, at, sizeof bits); // bf16: the exponent begins at bit 7
+            if (bits & 0x7F80)
+                bits = (uint16_t)(bits + 128 * ((int)(i % (size_t)period) - shift));
+            memcpy(at, &bits, sizeof bits);
+        }
+    }
+    json_decref(root);
+    (void)files_write("model.safetensors", file, size);
+    free(file);
+}
 
 static int make_checkpoint(void **state)
 {
@@ -390,6 +423,46 @@ static void exported_directory_is_the_model(void **state)
         assert_int_equal(remove(files_path(files[i])), 0);
 }
 
+// A bias belongs to the output of its matrix and has its factor, exactly.
+static void smoothing_scales_biases_with_their_matrices(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_packed p;
+    struct mr_unpacked *u;
+    struct mr_smooth s;
+    int moved = 0;
+    // Rows of these matrices are multiples of the periods: it is outputs that differ in size.
+    unbalance("attn.v.", 5, 2);
+    unbalance("attn.k.", 4, 2);
+    pack(&p, MR_FORMAT_MXINT8);
+    check(mr_unpack(&u, &p, &err), &err);
+    check(mr_smooth_plan(&s, p.checkpoint, true, &err), &err);
+    for (int l = 0; l < LAYERS; l++)
+        for (int i = 0; i < toy.block.count; i++) {
+            const struct mr_item *item = &block[i];
+            const struct mr_tensor *was = mr_checkpoint_item(p.checkpoint, l, item, MR_BIAS),
+                                   *is = mr_unpacked_item(u, l, item, MR_BIAS);
+            struct mr_scaling scaling = mr_item_scaling(&toy, &toy.block, i);
+            for (size_t r = 0; item->kind == MR_LINEAR && r < was->count; r++) {
+                float a, b;
+                assert_int_equal(mr_tensor_read_f32(was, r, 1, &a), 0);
+                assert_int_equal(mr_tensor_read_f32(is, r, 1, &b), 0);
+                int e = scaling.rows < 0
+                            ? 0
+                            : scaling.row_sign * mr_smooth_group(&s, l, scaling.rows)[r];
+                assert_true(ldexpf(a, e) == b);
+                moved += e != 0;
+            }
+        }
+    print_message("# %d of %d biases have a factor\n", moved, LAYERS * (5 * D + F));
+    assert_true(moved > 100);
+    mr_smooth_free(&s);
+    mr_unpacked_close(u);
+    mr_packed_close(&p);
+    check(mr_synthetic_write(files_dir, &shape, 5, &err), &err); // as before
+}
+
 // ---- what is refused ---------------------------------------------------------------------------
 
 static void refuse(const struct mr_arch *arch, const char *words)
@@ -516,6 +589,7 @@ int main(void)
         cmocka_unit_test(every_device_and_grouping_has_the_same_bits),
         cmocka_unit_test(packed_file_knows_its_architecture),
         cmocka_unit_test(exported_directory_is_the_model),
+        cmocka_unit_test(smoothing_scales_biases_with_their_matrices),
         cmocka_unit_test(refuses_descriptions_that_contradict_themselves),
         cmocka_unit_test(page_shows_this_description),
     };
