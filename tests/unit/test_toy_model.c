@@ -465,6 +465,40 @@ static void smoothing_scales_biases_with_their_matrices(void **state)
 
 // ---- what is refused ---------------------------------------------------------------------------
 
+// The packed file has one type for both. A missing or misshaped tensor is named by its whole name.
+static void refuses_tables_of_different_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *words;
+        int status;
+    } faults[] = {
+        {"\"BF16\"", "\"F16\" ", "toy.wte.weight is BF16 and toy.wpe.weight is F16",
+         MR_ERR_UNSUPPORTED},
+        {"[40,40]", "[20,80]", "tensor toy.wpe.weight has shape [20, 80]", MR_ERR_FORMAT},
+        {"toy.wpe", "toy.wpx", "toy.wpx.weight is not part of a Toy model", MR_ERR_FORMAT},
+    };
+    size_t size;
+    const char *path = files_path("model.safetensors");
+    char *file = files_read(path, &size);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct mr_error err = {0};
+        struct mr_packed p;
+        const struct mr_pack_options opt = {0};
+        char *copy = allocate(size + 1, 1);
+        memcpy(copy, file, size);
+        char *at = strstr(strstr(copy + 8, "toy.wpe"), faults[i].from);
+        assert_non_null(at);
+        memcpy(at, faults[i].to, strlen(faults[i].to));
+        (void)files_write("model.safetensors", copy, size);
+        assert_refused(mr_pack_directory(&p, files_dir, &opt, &err), faults[i].status, &err,
+                       faults[i].words);
+        free(copy);
+    }
+    (void)files_write("model.safetensors", file, size);
+    free(file);
+}
+
 static void refuse(const struct mr_arch *arch, const char *words)
 {
     struct mr_error err = {0};
@@ -590,6 +624,7 @@ int main(void)
         cmocka_unit_test(packed_file_knows_its_architecture),
         cmocka_unit_test(exported_directory_is_the_model),
         cmocka_unit_test(smoothing_scales_biases_with_their_matrices),
+        cmocka_unit_test(refuses_tables_of_different_types),
         cmocka_unit_test(refuses_descriptions_that_contradict_themselves),
         cmocka_unit_test(page_shows_this_description),
     };
