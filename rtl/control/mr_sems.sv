@@ -7,6 +7,9 @@
 //
 // nonzero_o is registered state: an add in cycle t can be taken from t+1 on. overflow_o is a pulse:
 // a count went beyond 15, the program is wrong.
+//
+// Adds and takes are counted first, side by side, and one adder has them all: take_i comes late,
+// behind what the queues decide from nonzero_o.
 module mr_sems #(
   parameter int QUEUES = 5
 ) (
@@ -19,33 +22,43 @@ module mr_sems #(
   output logic                 overflow_o
 );
 
-  logic [4:0] count_q[16];
-  logic       active;
+  logic [4:0]  count_q[16];
+  logic        active, active_q;
+  logic [15:0] beyond;
   assign active = (take_i != '0) || (signal_i != '0);
 
-  genvar g;
+  // How many bits are set, without carry chains: each bit is a function of a few inputs.
+  function automatic [2:0] ones(input logic [QUEUES-1:0] x);
+    logic c0, c1;
+    begin
+      ones = '0;
+      for (int q = 0; q < QUEUES; q++) begin
+        c0   = ones[0] & x[q];
+        c1   = ones[1] & c0;
+        ones = ones ^ {c1, c0, x[q]};
+      end
+    end
+  endfunction
+
+  genvar g, h;
   generate
-    for (g = 0; g < 16; g = g + 1) begin : gen_nonzero
+    for (g = 0; g < 16; g = g + 1) begin : gen_sem
+      logic [QUEUES-1:0] up, down;
+      for (h = 0; h < QUEUES; h = h + 1) begin : gen_queue
+        assign up[h]   = signal_i[16*h+g];
+        assign down[h] = take_i[16*h+g];
+      end
       assign nonzero_o[g] = count_q[g] != '0;
+      assign beyond[g]    = count_q[g][4];
+
+      always_ff @(posedge clk_i) begin
+        if (!rst_ni || clear_i) count_q[g] <= '0;
+        else if (active) count_q[g] <= count_q[g] + 5'(ones(up)) - 5'(ones(down));
+      end
     end
   endgenerate
 
-  always_ff @(posedge clk_i) begin
-    overflow_o <= 1'b0;
-    if (!rst_ni || clear_i) begin
-      for (int s = 0; s < 16; s++) count_q[s] <= '0;
-    end else if (active) begin
-      for (int s = 0; s < 16; s++) begin : sem
-        logic [4:0] n;
-        n = count_q[s];
-        for (int q = 0; q < QUEUES; q++) begin
-          if (signal_i[16 * q + s]) n = n + 5'd1;
-          if (take_i[16 * q + s]) n = n - 5'd1;
-        end
-        count_q[s] <= n;
-        if (n > 5'd15) overflow_o <= 1'b1;
-      end
-    end
-  end
+  always_ff @(posedge clk_i) active_q <= rst_ni && !clear_i && active;
+  assign overflow_o = active_q && beyond != '0;
 
 endmodule
