@@ -69,15 +69,19 @@ module mr_stream_ctl #(
 
   // ---- beats of a command: three steps --------------------------------------------------------
   logic        a_valid_q, b_valid_q, a_vec_q, a_bias_q, b_vec_q;
-  logic [31:0] a_groups_q, b_product_q;
+  logic [31:0] a_groups_q, b_low_q;
+  logic [14:0] b_high_q;  // groups x beats of a group, in two parts: a multiplier each
   logic [17:0] a_group_beats_q;
   logic [31:0] b_header_q;
   logic [15:0] a_vec_beats_q, b_vec_beats_q;
+  logic [31:0] a_headers;  // one for 16 groups, of one beat or with bias of five
+  assign a_headers = (a_groups_q + 32'd15) >> 4;
   logic        j_in_valid, j_in_ready;
   logic [31:0] j_in_beats;
   assign cmd_ready_o = !a_valid_q && !b_valid_q;
   assign j_in_valid  = b_valid_q;
-  assign j_in_beats  = b_vec_q ? {15'd0, b_vec_beats_q, 1'b0} : b_product_q + b_header_q;
+  assign j_in_beats  = b_vec_q ? {15'd0, b_vec_beats_q, 1'b0}
+                               : b_low_q + {b_high_q, 17'd0} + b_header_q;
 
   always_ff @(posedge clk_i) begin
     bad_o <= 1'b0;
@@ -106,8 +110,9 @@ module mr_stream_ctl #(
     if (a_valid_q) begin
       b_vec_q       <= a_vec_q;
       b_vec_beats_q <= a_vec_beats_q;
-      b_product_q   <= 32'(a_groups_q * 32'(a_group_beats_q));
-      b_header_q    <= ((a_groups_q + 32'd15) >> 4) * (a_bias_q ? 32'd5 : 32'd1);
+      b_low_q       <= 32'(35'(a_groups_q[16:0]) * 35'(a_group_beats_q));
+      b_high_q      <= 15'(a_groups_q[31:17] * a_group_beats_q[14:0]);
+      b_header_q    <= a_headers + (a_bias_q ? a_headers << 2 : 32'd0);
     end
   end
 
