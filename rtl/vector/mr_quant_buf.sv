@@ -31,24 +31,28 @@ module mr_quant_buf #(
 );
   localparam int PTR = $clog2(DEPTH);
   localparam int GROUPS = L / 4;
+  localparam int HALVES = GROUPS > 1 ? 2 : 1;
+  localparam int HALF = GROUPS / HALVES * 8;
 
   function automatic [7:0] max2(input [7:0] a, input [7:0] b);
     max2 = a > b ? a : b;
   endfunction
 
-  // The largest exponent field, four lanes at a time, then of the beat, then of the block.
+  // The largest exponent field: of four lanes, then of each half of the beat, then of the block.
+  // Each step has at most two comparisons in series, for 32 lanes too.
   logic v1_q, v2_q, last1_q, last2_q, first_q, done_q;
   logic [L*32-1:0] data_q;
   logic [GROUPS*8-1:0] group_q;
-  logic [7:0] beat_q, block_q;
+  logic [HALVES*8-1:0] half_q;
+  logic [7:0] block_q, beat;
   logic [TAG-1:0] tag1_q, tag2_q, tag3_q;
 
-  function automatic [7:0] max_groups(input [GROUPS*8-1:0] x);
-    begin
-      max_groups = x[7:0];
-      for (int g = 1; g < GROUPS; g++) max_groups = max2(max_groups, x[8*g+:8]);
-    end
+  // Of up to four codes.
+  function automatic [7:0] max4(input [31:0] x);
+    max4 = max2(max2(x[7:0], x[15:8]), max2(x[23:16], x[31:24]));
   endfunction
+
+  assign beat = HALVES == 1 ? half_q[7:0] : max2(half_q[7:0], half_q[HALVES*8-1-:8]);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -70,20 +74,18 @@ module mr_quant_buf #(
       tag1_q <= tag_i;
       data_q <= wr_data_i;
       for (int g = 0; g < GROUPS; g++) begin
-        group_q[8*g+:8] <= max2(
-            max2(wr_data_i[128*g+23+:8], wr_data_i[128*g+55+:8]),
-            max2(wr_data_i[128*g+87+:8], wr_data_i[128*g+119+:8])
-        );
+        group_q[8*g+:8] <= max4({wr_data_i[128*g+119+:8], wr_data_i[128*g+87+:8],
+                                 wr_data_i[128*g+55+:8], wr_data_i[128*g+23+:8]});
       end
     end
     if (v1_q) begin
       last2_q <= last1_q;
       tag2_q <= tag1_q;
-      beat_q <= max_groups(group_q);
+      for (int h = 0; h < HALVES; h++) half_q[8*h+:8] <= max4(32'(group_q[HALF*h+:HALF]));
     end
     if (v2_q) begin
       tag3_q <= tag2_q;
-      block_q <= first_q ? beat_q : max2(block_q, beat_q);
+      block_q <= first_q ? beat : max2(block_q, beat);
     end
   end
 
