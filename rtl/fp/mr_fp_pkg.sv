@@ -26,7 +26,7 @@ package mr_fp_pkg;
 
   // Widths between the stages.
   localparam int ADD1_W = 62;   // {sign, sub, exp 8, mantissa 23, smaller significand 24, shift 5}
-  localparam int ADD2_W = 38;   // {sign, sub, exp 8, sum 28}
+  localparam int ADD2_W = 38;   // {sign, sub, exp - 1 8, sum 28}
   localparam int MUL1L_W = 41;  // a * b[16:0]
   localparam int MUL1H_W = 44;  // {kind 2, sign, exp 10, a * b[23:17] 31}
   localparam int MUL2_W = 61;   // {kind 2, sign, exp 10, product 48}
@@ -86,7 +86,7 @@ package mr_fp_pkg;
     logic swap, nan;
     logic [31:0] hi;
     logic [30:0] lo;
-    logic [7:0] diff;
+    logic [7:0] a_b, b_a, diff;
     logic [22:0] mant;
     logic [23:0] low;
     begin
@@ -95,7 +95,12 @@ package mr_fp_pkg;
       lo = swap ? a[30:0] : b[30:0];
       // A NaN has the larger magnitude; of two infinities of different sign none is left.
       nan = hi[30:23] == 8'd255 && (hi[22:0] != 23'd0 || (lo[30:23] == 8'd255 && a[31] != b[31]));
-      diff = hi[30:23] - lo[30:23];
+      // Both differences beside the comparison, not one of hi and lo behind it: the shorter path.
+      // And hi ^ lo, which equals a ^ b, must not be anywhere, or synthesis takes it for a ^ b in
+      // the comparison: a loop through the carry chain.
+      a_b = a[30:23] - b[30:23];
+      b_a = b[30:23] - a[30:23];
+      diff = swap ? b_a : a_b;
       mant = nan ? 23'h400000 : hi[30:23] == 8'd0 ? 23'd0 : hi[22:0];
       low = lo[30:23] == 8'd0 ? 24'd0 : {1'b1, lo[22:0]};
       add_s1 = {hi[31], a[31] ^ b[31], hi[30:23], mant, low, diff > 8'd31 ? 5'd31 : diff[4:0]};
@@ -117,75 +122,85 @@ package mr_fp_pkg;
       big = {1'b0, e != 8'd0, s[51:29], 3'd0};
       sum = s[60] ? big - {1'b0, moved} : big + {1'b0, moved};
       if (e == 8'd255) sum = {27'd0, s[51]};
-      add_s2 = {s[61:52], sum};
+      // The exponent less one: add_s3 adds what stands before the point and the rounding at once.
+      add_s2 = {s[61:60], e - 8'd1, sum};
     end
   endfunction
 
   // Normalise and round: {finite operands overflowed, result}. A sum that loses more than one
   // leading bit is exact, so rounding and the long normalising shift are never in series.
   function automatic [32:0] add_s3(input [ADD2_W-1:0] s);
-    logic sign, r, st;
-    logic [7:0] e;
+    logic sign, r, st, over, inf, tiny, gone;
+    logic [7:0] e1, e2, en;
     logic [27:0] sum;
     logic [22:0] m;
-    logic [31:0] pk;
+    logic [1:0] k;
+    logic [30:0] pk;
     logic [24:0] x;
-    logic [8:0] ex;
     logic [4:0] n;
     begin
       sign = s[37];
-      e = s[35:28];
+      e1 = s[35:28];
       sum = s[27:0];
-      if (e == 8'd255) begin
-        add_s3 = {1'b0, sum[0] ? QNAN : {sign, 8'd255, 23'd0}};
-      end else if (sum[27:25] != 3'd0) begin
-        if (sum[27]) begin
-          m = sum[26:4];
-          r = sum[3];
-          st = sum[2:0] != 3'd0;
-          ex = {1'b0, e} + 9'd1;
-        end else if (sum[26]) begin
-          m = sum[25:3];
-          r = sum[2];
-          st = sum[1:0] != 2'd0;
-          ex = {1'b0, e};
-        end else begin
-          m = sum[24:2];
-          r = sum[1];
-          st = sum[0];
-          ex = {1'b0, e} - 9'd1;
-        end
-        pk = {ex, m} + {31'd0, r && (st || m[0])};
-        if (pk[31:23] == 9'd0) add_s3 = {1'b0, sign, 31'd0};
-        else if (pk[31:23] >= 9'd255) add_s3 = {1'b1, sign, 8'd255, 23'd0};
-        else add_s3 = {1'b0, sign, pk[30:0]};
+
+      // At most one leading bit lost: round. One addition for that and the exponent's change.
+      if (sum[27]) begin
+        k = 2'd2;
+        m = sum[26:4];
+        r = sum[3];
+        st = sum[2:0] != 3'd0;
+      end else if (sum[26]) begin
+        k = 2'd1;
+        m = sum[25:3];
+        r = sum[2];
+        st = sum[1:0] != 2'd0;
       end else begin
-        x = sum[24:0];
-        n = 5'd2;
-        if (x[24:9] == 16'd0) begin
-          x = x << 16;
-          n = n + 5'd16;
-        end
-        if (x[24:17] == 8'd0) begin
-          x = x << 8;
-          n = n + 5'd8;
-        end
-        if (x[24:21] == 4'd0) begin
-          x = x << 4;
-          n = n + 5'd4;
-        end
-        if (x[24:23] == 2'd0) begin
-          x = x << 2;
-          n = n + 5'd2;
-        end
-        if (!x[24]) begin
-          x = x << 1;
-          n = n + 5'd1;
-        end
-        if (!x[24]) add_s3 = {1'b0, sign && !s[36], 31'd0};  // x - x = +0, -0 + -0 = -0
-        else if (e <= {3'd0, n}) add_s3 = {1'b0, sign, 31'd0};
-        else add_s3 = {1'b0, sign, e - {3'd0, n}, x[23:1]};
+        k = 2'd0;
+        m = sum[24:2];
+        r = sum[1];
+        st = sum[0];
       end
+      pk = {e1, m} + {6'd0, k, 22'd0, r && (st || m[0])};
+      // Beyond the largest or below the smallest exponent. Where a carry out of the mantissa
+      // decides, the mantissa is zero and the exponent right as it is: nothing but the flag waits
+      // for the addition.
+      inf = e1 == 8'd253 && k[1];
+      over = inf || (e1 == 8'd253 && k[0] && pk[23]) || (e1 == 8'd252 && k[1] && pk[23]);
+      tiny = e1 == 8'd0 && k == 2'd0;
+
+      // Else the sum is exact: the leading one to the top, a power of two at a time.
+      x = sum[24:0];
+      n = 5'd0;
+      if (x[24:9] == 16'd0) begin
+        x = x << 16;
+        n[4] = 1'b1;
+      end
+      if (x[24:17] == 8'd0) begin
+        x = x << 8;
+        n[3] = 1'b1;
+      end
+      if (x[24:21] == 4'd0) begin
+        x = x << 4;
+        n[2] = 1'b1;
+      end
+      if (x[24:23] == 2'd0) begin
+        x = x << 2;
+        n[1] = 1'b1;
+      end
+      if (!x[24]) begin
+        x = x << 1;
+        n[0] = 1'b1;
+      end
+      e2 = e1 - 8'd1;
+      en = e2 - {3'd0, n};
+      gone = e1 == 8'd0 || e2 <= {3'd0, n};
+
+      if (e1 == 8'd254) add_s3 = {1'b0, sum[0] ? QNAN : {sign, 8'd255, 23'd0}};
+      else if (sum[27:25] != 3'd0) begin
+        add_s3 = {over, sign, inf ? 8'd255 : pk[30:23], inf || tiny ? 23'd0 : pk[22:0]};
+      end else if (!x[24]) add_s3 = {1'b0, sign && !s[36], 31'd0};  // x - x = +0, -0 + -0 = -0
+      else if (gone) add_s3 = {1'b0, sign, 31'd0};
+      else add_s3 = {1'b0, sign, en, x[23:1]};
     end
   endfunction
 
