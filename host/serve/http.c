@@ -8,11 +8,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "serve/page.h"
 #include "serve/reply.h"
+#include "serve/request.h"
 #include "serve/tokens.h"
 
 // Seconds that libmicrohttpd waits longer than the watch, which ends late requests with an answer.
@@ -59,49 +59,6 @@ static struct client *client_of(struct MHD_Connection *connection)
     return i ? i->socket_context : NULL;
 }
 
-// ---- paths ----
-
-static const struct route {
-    const char *url;
-    enum mr_serve_path path;
-    bool post; // else GET and HEAD
-    bool key;  // asked for, if there is one
-} routes[] = {
-    {"/", MR_PATH_PAGE, false, false}, // what it shows comes from the other paths
-    {"/v1/completions", MR_PATH_COMPLETIONS, true, true},
-    {"/v1/chat/completions", MR_PATH_CHAT, true, true},
-    {"/v1/embeddings", MR_PATH_EMBEDDINGS, true, true},
-    {"/v1/tokenize", MR_PATH_TOKENIZE, true, true},
-    {"/tokenize", MR_PATH_TOKENIZE, true, true},
-    {"/v1/detokenize", MR_PATH_DETOKENIZE, true, true},
-    {"/detokenize", MR_PATH_DETOKENIZE, true, true},
-    {"/v1/models", MR_PATH_MODELS, false, true},
-    {"/health", MR_PATH_HEALTH, false, false},
-    {"/metrics", MR_PATH_METRICS, false, false},
-};
-
-static enum mr_serve_path path_of(const char *url)
-{
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-        if (strcmp(url, routes[i].url) == 0)
-            return routes[i].path;
-    return strncmp(url, "/v1/models/", 11) == 0 ? MR_PATH_MODELS : MR_PATH_OTHER;
-}
-
-static const struct route *route_of(enum mr_serve_path path)
-{
-    static const struct route none = {"", MR_PATH_OTHER, false, false};
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-        if (routes[i].path == path)
-            return &routes[i];
-    return &none;
-}
-
-static bool is_post(enum mr_serve_path path)
-{
-    return route_of(path)->post;
-}
-
 // ---- responses ----
 
 static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response *r,
@@ -119,7 +76,7 @@ static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 405)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW,
-                                      is_post(x->path) ? "POST" : "GET, HEAD");
+                                      mr_request_is_post(x->path) ? "POST" : "GET, HEAD");
     if (status == 401)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (x->job)
@@ -367,62 +324,6 @@ static enum MHD_Result show_models(struct exchange *x, const char *url)
 
 // ---- requests ----
 
-static const char *header(const struct exchange *x, const char *name)
-{
-    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
-}
-
-// Takes the same time for every wrong key of a length.
-static bool key_fits(const struct exchange *x)
-{
-    const char *key = x->serve->opt.api_key, *given = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
-    if (!key)
-        return true;
-    if (!given || strncasecmp(given, "Bearer ", 7) != 0 || strlen(given + 7) != strlen(key))
-        return false;
-    unsigned char differs = 0;
-    for (size_t i = 0; key[i]; i++)
-        differs |= (unsigned char)(key[i] ^ given[7 + i]);
-    return differs == 0;
-}
-
-// application/json, with or without parameters.
-static bool is_json(const char *type)
-{
-    return type && strncasecmp(type, "application/json", 16) == 0 && strchr("; \t", type[16]);
-}
-
-// What is wrong with the request whatever its body says; 0: nothing.
-static int screen(const struct exchange *x, const char *method, const char **message)
-{
-    bool post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
-    bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, "HEAD") == 0;
-    const char *type = header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
-    if (x->path == MR_PATH_OTHER) {
-        *message = "there is nothing here; see /, /v1/completions and /v1/models";
-        return 404;
-    }
-    if (is_post(x->path) ? !post : !get) {
-        *message = "this path does not have that method";
-        return 405;
-    }
-    if (route_of(x->path)->key && !key_fits(x)) {
-        *message = "the API key is missing or wrong";
-        return 401;
-    }
-    // Also what keeps web pages from sending requests here: browsers ask first for this type.
-    if (post && !is_json(type)) {
-        *message = "the body must be JSON, with Content-Type: application/json";
-        return 415;
-    }
-    if (x->too_large) {
-        *message = "the request is too large";
-        return 413;
-    }
-    *message = NULL;
-    return 0;
-}
-
 // NULL: no memory, or stopping.
 static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connection,
                               const char *url, bool unread)
@@ -436,7 +337,7 @@ static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connect
     x->serve = s;
     x->client = c;
     x->connection = connection;
-    x->path = path_of(url);
+    x->path = mr_request_path(url);
     x->begun = mr_serve_now();
     x->too_large = unread;
     x->stage = unread ? STAGE_REPLY : STAGE_BODY;
@@ -450,51 +351,12 @@ static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connect
 static void take_body(struct exchange *x, const char *data, size_t size)
 {
     size_t room = x->serve->opt.max_body - x->body.size;
-    if (!is_post(x->path) || x->too_large)
+    if (!mr_request_is_post(x->path) || x->too_large)
         return;
     if (size > room || mr_buf_append(&x->body, data, size, NULL) < 0) {
         x->too_large = true; // what still comes is thrown away
         mr_buf_free(&x->body);
     }
-}
-
-// ---- where the body ends ----
-
-struct framing {
-    int lengths;  // Content-Length fields
-    bool chunked; // a Transfer-Encoding field
-    bool far;     // more than is even read
-    size_t most;
-};
-
-static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
-{
-    struct framing *f = cls;
-    (void)kind;
-    if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
-        f->lengths++;
-        f->far |= value && strtoull(value, NULL, 10) / 8 > f->most;
-    }
-    f->chunked |= strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
-    return MHD_YES;
-}
-
-// The status of a request that is refused by its headers alone; 0: its body may come. Where two of
-// them may disagree on where the body ends, a proxy in front might take another part of it for the
-// next request (RFC 9112, 6.3), so they are refused even if they agree. libmicrohttpd takes the
-// first of several, and itself refuses a length that is no number.
-static int frame(struct MHD_Connection *connection, size_t max_body, const char **message)
-{
-    struct framing f = {.most = max_body};
-    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, &f);
-    if (f.lengths > 1 || (f.lengths > 0 && f.chunked)) {
-        *message = "the length of the body is given more than once; give one Content-Length, or "
-                   "Transfer-Encoding";
-        return 400;
-    }
-    *message = "the request is too large";
-    return f.far ? 413 : 0;
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -506,7 +368,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     const char *message;
     (void)version;
     if (!x) { // the headers
-        int status = frame(connection, s->opt.max_body, &message);
+        int status = mr_request_frame(connection, s->opt.max_body, &message);
         x = begin(s, connection, url, status != 0);
         *context = x;
         if (!x)
@@ -531,7 +393,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     (void)pthread_mutex_unlock(&s->lock);
     if (resumed || late)
         return carry_out(x, &v);
-    int status = screen(x, method, &message);
+    int status = mr_request_screen(x, method, &message);
     if (status != 0)
         return refuse(x, status, message, NULL, NULL);
     switch (x->path) {

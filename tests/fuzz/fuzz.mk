@@ -7,20 +7,20 @@ FUZZ_SAN     := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fn
 # Files in memory of exactly their size (fuzz.c).
 FUZZ_WRAP    := -Wl,--wrap=mmap,--wrap=munmap
 FUZZ_BIN     := $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
-# The server's parser is not in the library.
-FUZZ_SERVE   := host/serve/completion
-FUZZ_OBJ     := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/$(FUZZ_SERVE).o
+# The server's parsers are not in the library.
+FUZZ_SERVE   := host/serve/completion host/serve/messages
+FUZZ_OBJ     := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(FUZZ_SERVE:%=$(BUILD)/fuzz/obj/%.o)
 
 # ---- over the corpus, with the sanitized library of the unit tests ----
 $(BUILD)/fuzz/regress: tests/fuzz/regress.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(FUZZ_TARGETS:%=tests/fuzz/%.c) \
-    $(BUILD)/san/$(FUZZ_SERVE).o $(BUILD)/libmillrace-san.a
+    $(FUZZ_SERVE:%=$(BUILD)/san/%.o) $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@for t in $(FUZZ_TARGETS); do \
 	   $(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests/fuzz -DLLVMFuzzerTestOneInput=fuzz_$$t -c \
 	     -o $(BUILD)/fuzz/regress-$$t.o tests/fuzz/$$t.c || exit 1; done
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -O1 $(SAN) -Itests/fuzz -o $@ tests/fuzz/regress.c tests/fuzz/fuzz.c \
-	  $(FUZZ_TARGETS:%=$(BUILD)/fuzz/regress-%.o) $(BUILD)/san/$(FUZZ_SERVE).o $(BUILD)/libmillrace-san.a $(FUZZ_WRAP) $(LIBS)
+	  $(FUZZ_TARGETS:%=$(BUILD)/fuzz/regress-%.o) $(FUZZ_SERVE:%=$(BUILD)/san/%.o) $(BUILD)/libmillrace-san.a $(FUZZ_WRAP) $(LIBS)
 unit-tests: $(BUILD)/fuzz/regress
 
 # ---- with libFuzzer ----

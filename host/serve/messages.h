@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of /v1/chat/completions as the text that the model continues.
+#ifndef MILLRACE_SERVE_MESSAGES_H
+#define MILLRACE_SERVE_MESSAGES_H
+
+#include <jansson.h>
+
+#include "text/turns.h"
+
+// Appends system messages, each on lines of its own, and the turns of user and assistant as `turns`
+// says, up to where the reply begins. Other orders, roles and contents are refused.
+int mr_messages_text(const json_t *messages, const struct mr_turns *turns, struct mr_buf *text,
+                     struct mr_error *err);
+
+#endif

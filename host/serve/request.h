@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request says in its first line and its headers: where it goes, and whether it is refused
+// whatever its body says.
+#ifndef MILLRACE_SERVE_REQUEST_H
+#define MILLRACE_SERVE_REQUEST_H
+
+#include "serve/server.h"
+
+enum mr_serve_path mr_request_path(const char *url);
+// Whether a path takes POST and a body; else GET and HEAD.
+bool mr_request_is_post(enum mr_serve_path path);
+
+// When the headers are there: the status of a request whose body is not even read, with *message;
+// 0: its body may come.
+int mr_request_frame(struct MHD_Connection *connection, size_t max_body, const char **message);
+
+// When all of it is there: the status of a request that is wrong by path, method, key, type or
+// size, with *message; 0: nothing is.
+int mr_request_screen(const struct exchange *x, const char *method, const char **message);
+
+#endif
