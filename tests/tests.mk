@@ -73,7 +73,7 @@ $(BUILD)/test-list: FORCE
 	@{ printf 'lint\tBUILD=$(BUILD) tests/lint/run.sh\n'; \
 	   for t in $(UNIT_BIN); do printf 'unit-%s\tCMOCKA_MESSAGE_OUTPUT=TAP %s\n' $$(basename $$t) $$t; done; \
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
-	   printf 'docs\tSIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
+	   printf 'docs\tBUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
 	   printf 'docs-runner\tbash tests/docs/self.sh\n'; \
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'reader-progress\tbash tests/formal/run.sh quick\n'; \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the commands of README and docs and compares their output with what the page shows; TAP.
-# usage: tests/docs/run.sh quick|slow|all [PAGE...]   (from the root; build/ has been made)
+# usage: tests/docs/run.sh quick|slow|all [PAGE...]   (from the root; BUILD, or build/, has been made)
 # The form of the pages: tests/docs/commands.awk. A page's commands run in one directory of their own
 # in which the repository's files are linked, so what they write is gone afterwards; one that begins
 # with "make" runs in the root itself, since make builds again what has another path. One that ends
@@ -10,13 +10,14 @@ set -u
 which=$1
 shift
 root=$PWD
+build=$(realpath -m "${BUILD:-build}")
 here=$root/tests/docs
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 [ $# -gt 0 ] || set -- README.md CONTRIBUTING.md docs/*.md
 # What a terminal of the reader would not have set.
 unset MAKEFLAGS MFLAGS MAKELEVEL MILLRACE BUILD CI
-export LC_ALL=C.UTF-8 NO_COLOR=1 PATH=$root/build:$PATH
+export LC_ALL=C.UTF-8 NO_COLOR=1 PATH=$build:$PATH
 number=0 failed=0 ran=0
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 port=$((20000 + $$ % 20000))
@@ -40,7 +41,8 @@ page() { # PAGE
         result 1 "$page can be read"
         return
     fi
-    find "$root" -mindepth 1 -maxdepth 1 ! -name .git -exec ln -s -t "$dir/root" {} +
+    find "$root" -mindepth 1 -maxdepth 1 ! -name .git ! -name build -exec ln -s -t "$dir/root" {} +
+    ln -s "$build" "$dir/root/build"
     while IFS=$'\t' read -r n line status when why <&3; do
         name="$page:$line: $(head -1 "$dir/parts/$n.cmd")"
         if [ "$when" = never ]; then
