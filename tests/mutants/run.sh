@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Do the tests notice a fault? Each mutant is one changed line of the RTL or of the C model, built in a
+# Do the tests notice a fault? Each mutant is one changed line of the RTL, the C model or the compiler of programs, built in a
 # copy of the sources; the test named beside it must be green without it and red with it. TAP on stdout.
 # usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
 # their name). Catchers:
@@ -250,6 +250,14 @@ mutant 'C model: residual loses bits below 2^-11' host/cmodel/matmul.c \
     's/r\[c\] = mr_fadd(r\[c\], y\[c\]);/r[c] = mr_fadd(mr_fadd(r[c], 4096.0f), mr_fsub(y[c], 4096.0f));/' device:
 mutant 'C model: column maximum of the next group' host/cmodel/matmul.c \
     's/memcpy(tile.col_max, header + 4 \* at, 4);/memcpy(tile.col_max, header + 4 * ((at + 1) % 16), 4);/' device:
+
+# Programs: semaphores
+mutant 'program: what is still read may be written' host/engine/depend.c \
+    's/for (int q = 0; writes_it \&\& q/for (int q = 0; 0 \&\& q/' unit:program
+mutant 'program: the array has finished what it has started' host/engine/depend.c \
+    's/queue == MR_QUEUE_ARRAY ? &before->start : &before->done/\&before->done/' unit:program
+mutant 'program: commands wait for what is implied' host/engine/depend.c \
+    's/if (has_finished(&e->start, &d->events\[wish\[i\].other\]))/if (0)/' unit:program
 
 echo "1..$n"
 exit $((bad != 0))
