@@ -8,5 +8,5 @@ deps-page:
 	@$(MAKE) --no-print-directory deps DEPS="$(PAGE_DEPS)"
 
 ## test-page: the page of 'millrace serve' in headless Chromium, which it installs; pictures in build/page
-test-page: deps-page $(MILLRACE) sim-devices
+test-page: deps-page $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny.so
 	@python3 tests/page/page.py $(BUILD)

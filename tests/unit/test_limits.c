@@ -77,6 +77,26 @@ static void page_has_the_ranges_of_config_json(void **state)
     }
 }
 
+static bool reads_epsilon(const char *value)
+{
+    struct mr_config c;
+    struct mr_error err = {0};
+    char text[300];
+    int n = snprintf(text, sizeof text,
+                     "{\"model_type\":\"gptj\",\"vocab_size\":50257,\"n_embd\":128,\"n_layer\":1,"
+                     "\"n_head\":2,\"layer_norm_epsilon\":%s}",
+                     value);
+    return mr_config_parse(&c, text, (size_t)n, "config.json", &err) == 0;
+}
+
+static void page_has_the_range_of_epsilon(void **state)
+{
+    (void)state;
+    stands("`layer_norm_epsilon` is at least 1.18e-38");
+    assert_true(reads_epsilon("1.18e-38") && reads_epsilon("0.999"));
+    assert_false(reads_epsilon("1.17e-38") || reads_epsilon("1") || reads_epsilon("0"));
+}
+
 // ---- configurations ----
 
 enum what { POSITIONS, HEADS, HEAD, ROTARY, D, W, F, SUM, WHATS };
@@ -219,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(page_has_the_ranges_of_config_json),
+        cmocka_unit_test(page_has_the_range_of_epsilon),
         cmocka_unit_test(page_has_the_limits_of_the_configurations),
         cmocka_unit_test(packing_names_the_limits_that_all_configurations_exceed),
     };
