@@ -34,9 +34,10 @@ $(BUILD)/san/millrace: $(SAN_CLI_OBJ) $(BUILD)/libmillrace-san.a
 SAN_E2E := generate chat eval examples
 UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $(CLI_LIBS)
 UNIT_EXTRA_test_options := $(UNIT_EXTRA_test_suite)
+UNIT_EXTRA_test_forecast := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
-$(BUILD)/unit/test_suite $(BUILD)/unit/test_options: $(CLI_SRC) $(wildcard host/cli/*.h)
+$(BUILD)/unit/test_suite $(BUILD)/unit/test_options $(BUILD)/unit/test_forecast: $(CLI_SRC) $(wildcard host/cli/*.h)
 # Memory that is not there, at a place of the test's choice.
 UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS) $(addprefix -Wl$(comma)--wrap=,calloc MHD_get_connection_info)
 $(BUILD)/unit/test_serve: $(SERVE_SRC) $(wildcard host/serve/*.h)

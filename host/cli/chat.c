@@ -9,6 +9,7 @@
 
 #include "cli/chat_line.h"
 #include "cli/conversation.h"
+#include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/seed.h"
 #include "common/error.h"
@@ -72,15 +73,21 @@ static int turn(const struct args *a, struct conversation *c, const char *line,
     struct shown shown = {0};
     enum mr_finish finish = MR_FINISH_LENGTH;
     size_t waiting = c->waiting.size;
+    double start = cli_seconds();
     int rc = add_turn(a, c, line, err);
     if (rc == 0)
         rc = conversation_continue(c, show_piece, &shown, &finish, err);
+    double took = cli_seconds() - start;
     if (rc < 0)
         c->waiting.size = waiting < c->waiting.size ? waiting : c->waiting.size;
     printf("\n");
     (void)fflush(stdout);
-    if (rc == 0 && a->stats)
-        fprintf(stderr, "%zu tokens run, %zu in the conversation\n", c->run, c->count);
+    // On a terminal faint, behind each reply.
+    bool looks = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && !a->c.quiet;
+    if (rc == 0 && (a->stats || looks))
+        fprintf(stderr, "%s%zu tokens run, %zu in the conversation, %.1f tokens/s%s\n",
+                cli_style(stderr, STYLE_FAINT), c->run, c->count, (double)c->run / took,
+                cli_style(stderr, STYLE_PLAIN));
     if (rc == 0 && finish == MR_FINISH_CONTEXT && !a->c.quiet)
         fprintf(stderr, "millrace: the model's positions are used up; /reset begins again\n");
     return rc;
@@ -163,7 +170,8 @@ static int run(int argc, char **argv)
         mr_turns_close(&a.turns);
         return status;
     }
-    (void)setlocale(LC_CTYPE, ""); // for the editor of lines
+    (void)setlocale(LC_CTYPE, "");                                        // for the editor of lines
+    cli_say_forecast(&a.c, &(struct cli_work){16, a.text.max_tokens, 1}); // of a reply
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {
         struct conversation c = {.model = model, .options = &a.text};

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 
@@ -209,6 +210,8 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_compare, "--file with the text is missing");
     if (cli_read_file(a.file, &text, &size, &err) < 0)
         return cli_fail(&err);
+    double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
+    cli_say_forecast(&a.c, &(struct cli_work){tokens, 0, 1});
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK)
         status = compare(&a, model, text, size);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/eval_tasks.h"
+#include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "common/error.h"
@@ -238,6 +239,10 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
     if (a.text && cli_read_file(a.text, &text, &size, &err) < 0)
         return cli_fail(&err);
+    if (a.text) {
+        double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
+        cli_say_forecast(&a.c, &(struct cli_work){tokens, 0, 1});
+    }
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {
         struct run r = {.a = &a, .model = model};

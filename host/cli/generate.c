@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/batch.h"
 #include "cli/complete.h"
+#include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/seed.h"
 #include "cli/shared_options.h"
@@ -153,6 +155,10 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
     cli_end_progress(&progress);
     if (rc == 0)
         rc = prepare(&j, model, &err);
+    if (rc == 0 && !a->c.json && isatty(STDOUT_FILENO)) { // who looks need not wait for it
+        (void)show_prompt(&echo);
+        (void)fflush(stdout);
+    }
     if (rc == 0) {
         struct mr_request r = {.prompt = j.tokens,
                                .prompt_count = j.count,
@@ -202,6 +208,8 @@ static int run(int argc, char **argv)
         return cli_fail(&err);
     if (a.prompt)
         size = strlen(a.prompt);
+    if (!a.batch)
+        cli_say_forecast(&a.c, &(struct cli_work){cli_guess_tokens(size), a.text.max_tokens, 1});
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK && a.batch)
         status = generate_batch(&a, model);

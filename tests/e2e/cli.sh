@@ -140,6 +140,14 @@ exits rates_of_a_large_engine_are_plain_numbers 0 ' [0-9]{5,} tokens/s' plan mod
 exits rates_of_a_small_model_have_a_small_unit 0 '^read 8.41 MB in .*[0-9] [kMG]B/s;' pack models/demo "$work/rate.mill" --stats
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
+# ---- a long simulation is said before it begins
+timeout -s INT 3 "$millrace" compare $demo --file $demo/heldout.txt -d sim: >"$work/out" 2>"$work/err"
+ok long_simulation_is_said grep -qE "^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+; '-d model:' gives the same" "$work/err"
+timeout -s INT 3 "$millrace" compare $demo --file $demo/heldout.txt -d sim: -q >"$work/out" 2>"$work/err"
+ok long_simulation_is_not_said_with_q bash -c "! grep -q cycles '$work/err'"
+"$millrace" generate $demo "And" -n 2 -d sim: >"$work/out" 2>"$work/err"
+ok short_simulation_is_not_said test ! -s "$work/err"
+
 # ---- little memory
 # OpenBLAS' threads must not be there where nobody needs them: they wait for memory for ever, and exit() for them.
 limited() { (ulimit -v "$1" && shift && timeout -s KILL 60 "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null); }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a simulation will take, said before it begins.
+#ifndef MILLRACE_CLI_FORECAST_H
+#define MILLRACE_CLI_FORECAST_H
+
+#include "cli/cli.h"
+
+// Tokens that are read, by themselves and so together, and then written one by one; so many times.
+struct cli_work {
+    double prompt, tokens, times;
+};
+
+struct cli_forecast {
+    double cycles;  // from the analytic model (docs/plan.md)
+    double seconds; // by about 300 ns a cycle and channel in decode, 550 in prefill
+                    // (docs/performance.md)
+};
+
+// Predicts the work on c->device for the model at c->model, whose weights are not read. False, and
+// no error, where that is not a simulation or cannot be planned: the command itself will say why.
+bool cli_forecast(struct cli_forecast *f, const struct cli_common *c, const struct cli_work *work);
+
+// One line on standard error (not with -q) if it is a minute or more: cycles, time, and that model:
+// gives the same text faster.
+void cli_say_forecast(const struct cli_common *c, const struct cli_work *work);
+
+// The line's text.
+void cli_forecast_text(const struct cli_forecast *f, const char *device, char *text, size_t size);
+
+// A guess at the tokens of a text: four bytes each.
+double cli_guess_tokens(size_t bytes);
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of a long simulation before it begins.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/forecast.h"
+
+static const struct cli_work one_token = {1, 1, 1};
+
+static struct cli_forecast forecast(const char *device, const struct cli_work *work)
+{
+    const struct cli_common c = {.model = "synthetic:gptj-6b", .device = device};
+    struct cli_forecast f = {0};
+    assert_true(cli_forecast(&f, &c, work));
+    return f;
+}
+
+// GPT-J-6B's weights are 92 million beats for each token; ddr4-2400 passes 95 in 100 cycles.
+static void a_token_of_gptj(void **state)
+{
+    (void)state;
+    struct cli_forecast f = forecast("sim:", &one_token);
+    assert_true(f.cycles > 92e6 && f.cycles < 102e6);
+    assert_true(f.seconds > 25 && f.seconds < 35);
+    struct cli_forecast many = forecast("sim:sim", &(struct cli_work){1, 64, 1});
+    assert_true(many.cycles > 63 * f.cycles && many.cycles < 66 * f.cycles);
+    many = forecast("sim:sim", &(struct cli_work){1, 1, 3});
+    assert_true(many.cycles == 3 * f.cycles && many.seconds == 3 * f.seconds);
+    // Reading many tokens together takes the array's time and not the memory's.
+    many = forecast("sim:", &(struct cli_work){128, 1, 1});
+    assert_true(many.cycles > 5 * f.cycles && many.cycles < 32 * f.cycles);
+    // A text beyond the model's 2048 positions is read in windows.
+    double window = forecast("sim:", &(struct cli_work){2048, 0, 1}).cycles;
+    assert_true(forecast("sim:", &(struct cli_work){3 * 2048, 0, 1}).cycles == 3 * window);
+}
+
+static void options_of_the_device(void **state)
+{
+    (void)state;
+    double sim = forecast("sim:", &one_token).cycles;
+    assert_true(forecast("sim:sim,seed=3", &one_token).cycles == sim);
+    assert_true(forecast("sim:seed=3", &one_token).cycles == sim);
+    assert_true(forecast("sim:check", &one_token).cycles == sim);
+    assert_true(forecast("sim:memory=ideal", &one_token).cycles < 0.97 * sim);
+    assert_true(forecast("sim:sim,memory=hbm2,seed=1", &one_token).cycles > 1.2 * sim);
+    double wide = forecast("sim:wide", &one_token).cycles;
+    assert_true(wide > sim / 8.5 && wide < sim / 7.5);
+}
+
+static void formats_and_passes(void **state)
+{
+    (void)state;
+    struct cli_common c = {.model = "synthetic:gptj-6b", .device = "sim:"};
+    struct cli_forecast plain, fp4;
+    assert_true(cli_forecast(&plain, &c, &one_token));
+    c.load.format = MR_WEIGHTS_MXFP4;
+    assert_true(cli_forecast(&fp4, &c, &one_token));
+    assert_true(fp4.cycles < 0.56 * plain.cycles);
+}
+
+static void nothing_to_say(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"model:", "cpu:",         "xrt:0",
+                                          "pci:0",  "sim:nonesuch", "sim:sim,memory=nonesuch"};
+    struct cli_forecast f;
+    struct cli_common c = {.model = "synthetic:gptj-6b"};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        c.device = devices[i];
+        assert_false(cli_forecast(&f, &c, &one_token));
+    }
+    c = (struct cli_common){.model = "/nonexistent", .device = "sim:"};
+    assert_false(cli_forecast(&f, &c, &one_token));
+    c.model = NULL;
+    assert_false(cli_forecast(&f, &c, &one_token));
+}
+
+static void words(void **state)
+{
+    (void)state;
+    static const struct {
+        struct cli_forecast f;
+        const char *text;
+    } cases[] = {
+        {{97e6, 29}, "about 97 million cycles on sim:, some 29 seconds;"},
+        {{97e6, 119}, "some 119 seconds;"},
+        {{6.2e9, 1860}, "about 6.2 billion cycles on sim:, some 31 minutes;"},
+        {{2e10, 7200}, "some 2 hours;"},
+        {{2e12, 864000}, "some 10 days; '-d model:'"},
+    };
+    char text[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cli_forecast_text(&cases[i].f, "sim:", text, sizeof text);
+        assert_non_null(strstr(text, cases[i].text));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_of_gptj),
+        cmocka_unit_test(options_of_the_device),
+        cmocka_unit_test(formats_and_passes),
+        cmocka_unit_test(nothing_to_say),
+        cmocka_unit_test(words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
