@@ -65,21 +65,19 @@ module mr_array_ch #(
   always_ff @(posedge clk_i) begin
     if (v_i[0]) begin
       w_q   <= w_i;
-      dc1_q <= {diff38(cmax_i[31:24], wcode_i[31:24]), diff38(cmax_i[23:16], wcode_i[23:16]),
-                diff38(cmax_i[15:8], wcode_i[15:8]), diff38(cmax_i[7:0], wcode_i[7:0])};
+      for (int c = 0; c < 4; c++) dc1_q[6*c+:6] <= diff38(cmax_i[8*c+:8], wcode_i[8*c+:8]);
     end
     if (v0[0]) dc2_q <= dc1_q;
     if (v0[1]) dc3_q <= dc2_q;
   end
 
-  logic [191:0] shadow_q[0:R-1];
+  logic [47:0] shadow_q [0:4*R-1];  // by row and column
 
   localparam int STEP = (PAIR != 0) ? 2 : 1;
   for (genvar r = 0; r < R; r = r + STEP) begin : gen_row
     logic [5:0] v_q;  // enables of the stages after the inputs
     logic [255:0] a_q;
     logic [5:0] dr1_q, dr2_q, dr3_q;
-    logic [47:0] acc0, acc1, acc2, acc3;
 
     logic clk;
     if (r == 0) begin : gen_first
@@ -101,58 +99,29 @@ module mr_array_ch #(
       if (v_q[0]) dr2_q <= dr1_q;
       if (v_q[1]) dr3_q <= dr2_q;
     end
-    always_ff @(posedge clk_drain_i) begin
-      if (last_i && v_q[5]) shadow_q[r] <= {acc3, acc2, acc1, acc0};
-    end
-
     if (PAIR == 0) begin : gen_single
-      mr_pe u_pe0 (
-        .clk_i  (clk),
-        .v_i    (v_q[4:0]),
-        .first_i,
-        .a_i    (a_q),
-        .w_i    (w_q[255:0]),
-        .dr_i   (dr3_q),
-        .dc_i   (dc3_q[5:0]),
-        .acc_o  (acc0)
-      );
-      mr_pe u_pe1 (
-        .clk_i  (clk),
-        .v_i    (v_q[4:0]),
-        .first_i,
-        .a_i    (a_q),
-        .w_i    (w_q[511:256]),
-        .dr_i   (dr3_q),
-        .dc_i   (dc3_q[11:6]),
-        .acc_o  (acc1)
-      );
-      mr_pe u_pe2 (
-        .clk_i  (clk),
-        .v_i    (v_q[4:0]),
-        .first_i,
-        .a_i    (a_q),
-        .w_i    (w_q[767:512]),
-        .dr_i   (dr3_q),
-        .dc_i   (dc3_q[17:12]),
-        .acc_o  (acc2)
-      );
-      mr_pe u_pe3 (
-        .clk_i  (clk),
-        .v_i    (v_q[4:0]),
-        .first_i,
-        .a_i    (a_q),
-        .w_i    (w_q[1023:768]),
-        .dr_i   (dr3_q),
-        .dc_i   (dc3_q[23:18]),
-        .acc_o  (acc3)
-      );
+      for (genvar c = 0; c < 4; c = c + 1) begin : gen_col
+        logic [47:0] acc;
+        mr_pe u_pe (
+          .clk_i  (clk),
+          .v_i    (v_q[4:0]),
+          .first_i,
+          .a_i    (a_q),
+          .w_i    (w_q[256*c+:256]),
+          .dr_i   (dr3_q),
+          .dc_i   (dc3_q[6*c+:6]),
+          .acc_o  (acc)
+        );
+        always_ff @(posedge clk_drain_i) begin
+          if (last_i && v_q[5]) shadow_q[4*r+c] <= acc;
+        end
+      end
     end else begin : gen_pair
       // The odd row. It is live only together with the even one.
       logic [5:4] vh_q;
       logic [3:0] vh_early_q;
       logic [255:0] ah_q;
       logic [5:0] drh1_q, drh2_q, drh3_q;
-      logic [47:0] acch0, acch1, acch2, acch3;
       always_ff @(posedge clk) begin
         if (!rst_ni) {vh_q, vh_early_q} <= 6'd0;
         else {vh_q, vh_early_q} <= {vh_q[4], vh_early_q, v_i[r+1]};
@@ -165,78 +134,38 @@ module mr_array_ch #(
         if (vh_early_q[0]) drh2_q <= drh1_q;
         if (vh_early_q[1]) drh3_q <= drh2_q;
       end
-      always_ff @(posedge clk_drain_i) begin
-        if (last_i && vh_q[5]) shadow_q[r+1] <= {acch3, acch2, acch1, acch0};
+      for (genvar c = 0; c < 4; c = c + 1) begin : gen_col
+        logic [47:0] acc_lo, acc_hi;
+        mr_pe_pair u_pe (
+          .clk_i   (clk),
+          .v_i     (v_q[3:0]),
+          .v_lo_i  (v_q[4]),
+          .v_hi_i  (vh_q[4]),
+          .first_i,
+          .a_lo_i  (a_q),
+          .a_hi_i  (ah_q),
+          .w_i     (w_q[256*c+:256]),
+          .dr_lo_i (dr3_q),
+          .dr_hi_i (drh3_q),
+          .dc_i    (dc3_q[6*c+:6]),
+          .acc_lo_o(acc_lo),
+          .acc_hi_o(acc_hi)
+        );
+        always_ff @(posedge clk_drain_i) begin
+          if (last_i && v_q[5]) shadow_q[4*r+c] <= acc_lo;
+          if (last_i && vh_q[5]) shadow_q[4*(r+1)+c] <= acc_hi;
+        end
       end
-      mr_pe_pair u_pe0 (
-        .clk_i   (clk),
-        .v_i     (v_q[3:0]),
-        .v_lo_i  (v_q[4]),
-        .v_hi_i  (vh_q[4]),
-        .first_i,
-        .a_lo_i  (a_q),
-        .a_hi_i  (ah_q),
-        .w_i     (w_q[255:0]),
-        .dr_lo_i (dr3_q),
-        .dr_hi_i (drh3_q),
-        .dc_i    (dc3_q[5:0]),
-        .acc_lo_o(acc0),
-        .acc_hi_o(acch0)
-      );
-      mr_pe_pair u_pe1 (
-        .clk_i   (clk),
-        .v_i     (v_q[3:0]),
-        .v_lo_i  (v_q[4]),
-        .v_hi_i  (vh_q[4]),
-        .first_i,
-        .a_lo_i  (a_q),
-        .a_hi_i  (ah_q),
-        .w_i     (w_q[511:256]),
-        .dr_lo_i (dr3_q),
-        .dr_hi_i (drh3_q),
-        .dc_i    (dc3_q[11:6]),
-        .acc_lo_o(acc1),
-        .acc_hi_o(acch1)
-      );
-      mr_pe_pair u_pe2 (
-        .clk_i   (clk),
-        .v_i     (v_q[3:0]),
-        .v_lo_i  (v_q[4]),
-        .v_hi_i  (vh_q[4]),
-        .first_i,
-        .a_lo_i  (a_q),
-        .a_hi_i  (ah_q),
-        .w_i     (w_q[767:512]),
-        .dr_lo_i (dr3_q),
-        .dr_hi_i (drh3_q),
-        .dc_i    (dc3_q[17:12]),
-        .acc_lo_o(acc2),
-        .acc_hi_o(acch2)
-      );
-      mr_pe_pair u_pe3 (
-        .clk_i   (clk),
-        .v_i     (v_q[3:0]),
-        .v_lo_i  (v_q[4]),
-        .v_hi_i  (vh_q[4]),
-        .first_i,
-        .a_lo_i  (a_q),
-        .a_hi_i  (ah_q),
-        .w_i     (w_q[1023:768]),
-        .dr_lo_i (dr3_q),
-        .dr_hi_i (drh3_q),
-        .dc_i    (dc3_q[23:18]),
-        .acc_lo_o(acc3),
-        .acc_hi_o(acch3)
-      );
     end
   end
 
   logic [191:0] sum_q;
-  function automatic logic [191:0] add4(input logic [191:0] a, input logic [191:0] b);
-    add4 = {a[191:144] + b[191:144], a[143:96] + b[143:96], a[95:48] + b[95:48], a[47:0] + b[47:0]};
-  endfunction
   always_ff @(posedge clk_drain_i) begin
-    if (take_i) sum_q <= add4(add_i ? sum_q : 192'd0, shadow_q[row_i[RB-1:0]]);
+    if (take_i) begin
+      for (int c = 0; c < 4; c++) begin
+        sum_q[48*c+:48] <= (add_i ? sum_q[48*c+:48] : 48'd0) + shadow_q[4*32'(row_i[RB-1:0])+c];
+      end
+    end
   end
 
   mr_ram_1r1w #(
