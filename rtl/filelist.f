@@ -24,6 +24,7 @@ rtl/attention/mr_attn_qk.sv
 rtl/attention/mr_attn_tree.sv
 rtl/attention/mr_kv.sv
 rtl/common/mr_clk_gate.sv
+rtl/common/mr_cut_4k.sv
 rtl/common/mr_fifo.sv
 rtl/common/mr_ram_1r1w.sv
 rtl/control/mr_control.sv

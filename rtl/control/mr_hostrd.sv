@@ -54,10 +54,8 @@ module mr_hostrd #(
   localparam int OW = $clog2(OUTSTANDING);
 
   // ---- current request --------------------------------------------------------------------------
-  logic          busy_q;
+  logic          busy;
   logic [IW-1:0] who_q;
-  logic [57:0]   addr_q;  // beats
-  logic [15:0]   left_q;  // beats not yet requested
 
   logic [IW-1:0] pick;
   logic          any;
@@ -73,53 +71,66 @@ module mr_hostrd #(
   end
 
   logic take;
-  assign take = !busy_q && any && !flush_i;
+  assign take = !busy && any && !flush_i;
   always_comb begin
     req_ready_o = '0;
     if (take) req_ready_o[pick] = 1'b1;
   end
 
-  // Burst: to the end of the 4 KiB page or of the request.
-  logic [6:0] room, blen;
-  logic       cut;
-  assign room = 7'd64 - {1'b0, addr_q[5:0]};
-  assign cut  = (left_q <= 16'(room));
-  assign blen = cut ? left_q[6:0] : room;
+  // The request in work, burst by burst.
+  logic        cut, unused_valid;
+  logic [57:0] addr, new_addr;
+  logic [15:0] new_beats;
+  logic [6:0]  blen;
+  logic        issue;
+  always_comb begin
+    new_addr  = req_addr_i[6+:58];
+    new_beats = req_beats_i[15:0];
+    for (int i = 1; i < CLIENTS; i++) begin
+      if (pick == IW'(i)) begin
+        new_addr  = req_addr_i[i*64+6+:58];
+        new_beats = req_beats_i[i*16+:16];
+      end
+    end
+  end
+  mr_cut_4k #(
+    .PAGE_LOG2(6),
+    .ADDR     (58),
+    .LEFT     (16)
+  ) u_cut (
+    .clk_i,
+    .rst_ni,
+    .clear_i(flush_i),
+    .load_i (take),
+    .addr_i (new_addr),
+    .left_i (new_beats),
+    .busy_o (busy),
+    .valid_o(unused_valid),
+    .next_i (issue),
+    .addr_o (addr),
+    .n_o    (blen),
+    .last_o (cut)
+  );
 
   logic        ar_valid_q;
   logic [57:0] ar_addr_q;
   logic [6:0]  ar_len_q;
   logic [OW:0] out_q;
-  logic        issue;
-  assign issue = busy_q && (!ar_valid_q || m_arready_i) && !out_q[OW] && !flush_i;
+  assign issue = busy && (!ar_valid_q || m_arready_i) && !out_q[OW] && !flush_i;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      busy_q     <= 1'b0;
       ar_valid_q <= 1'b0;
     end else begin
-      if (take) busy_q <= 1'b1;
-      else if (flush_i || (issue && cut)) busy_q <= 1'b0;
       if (issue) ar_valid_q <= 1'b1;
       else if (m_arready_i) ar_valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (take) begin
-      who_q <= pick;
-      for (int i = 0; i < CLIENTS; i++) begin
-        if (pick == IW'(i)) begin
-          addr_q <= req_addr_i[i*64+6+:58];
-          left_q <= req_beats_i[i*16+:16];
-        end
-      end
-    end else if (issue) begin
-      addr_q <= addr_q + 58'(blen);
-      left_q <= left_q - 16'(blen);
-    end
+    if (take) who_q <= pick;
     if (issue) begin
-      ar_addr_q <= addr_q;
+      ar_addr_q <= addr;
       ar_len_q  <= blen - 7'd1;
     end
   end
@@ -149,7 +160,7 @@ module mr_hostrd #(
     end
   end
   always_ff @(posedge clk_i) begin
-    if (issue) order_mem[wptr_q] <= {cut, who_q, addr_q};
+    if (issue) order_mem[wptr_q] <= {cut, who_q, addr};
   end
 
   // ---- data -------------------------------------------------------------------------------------
@@ -185,6 +196,6 @@ module mr_hostrd #(
   assign err_valid_o = err_q;
   assign err_code_o  = mr_pkg::DEVERR_READ[7:0];
   assign err_addr_o  = {err_addr_q, 6'b0};
-  assign idle_o      = !busy_q && (out_q == '0);
+  assign idle_o      = !busy && (out_q == '0);
 
 endmodule

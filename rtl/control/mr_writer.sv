@@ -67,8 +67,6 @@ module mr_writer #(
   logic [1:0]    state_q;
   logic [IW-1:0] who_q, pick;
   logic          any;
-  logic [57:0]   addr_q;
-  logic [15:0]   left_q;   // beats of the job behind the current burst
   logic [63:0]   strb_q;
   logic [6:0]    blen_q;   // current burst
   logic [6:0]    need_q;   // its beats still to come
@@ -101,12 +99,42 @@ module mr_writer #(
     if ((state_q == S_FILL) && space) data_ready_o[who_q] = 1'b1;
   end
 
-  logic [6:0] room;
-  logic       cut;
-  assign room = 7'd64 - {1'b0, addr_q[5:0]};
-  assign cut  = (left_q <= 16'(room));
-
   logic [BW:0] ring_q;  // bursts from commit to response
+
+  // The job that is being collected, burst by burst.
+  logic        cut, unused_busy, unused_valid;
+  logic [57:0] addr, new_addr;
+  logic [15:0] new_beats;
+  logic [6:0]  blen;
+  always_comb begin
+    new_addr  = job_addr_i[6+:58];
+    new_beats = job_beats_i[15:0];
+    for (int i = 1; i < CLIENTS; i++) begin
+      if (pick == IW'(i)) begin
+        new_addr  = job_addr_i[i*64+6+:58];
+        new_beats = job_beats_i[i*16+:16];
+      end
+    end
+  end
+  mr_cut_4k #(
+    .PAGE_LOG2(6),
+    .ADDR     (58),
+    .LEFT     (16)
+  ) u_cut (
+    .clk_i,
+    .rst_ni,
+    .clear_i(flush_i),
+    .load_i (take),
+    .addr_i (new_addr),
+    .left_i (new_beats),
+    .busy_o (unused_busy),
+    .valid_o(unused_valid),
+    .next_i ((state_q == S_CUT) && !ring_q[BW]),
+    .addr_o (addr),
+    .n_o    (blen),
+    .last_o (cut)
+  );
+
   assign push   = |(data_valid_i & data_ready_o);
   assign commit = push && (need_q == 7'd1);
   logic b_beat, push_ok;
@@ -138,22 +166,14 @@ module mr_writer #(
   always_ff @(posedge clk_i) begin
     if (take) begin
       for (int i = 0; i < CLIENTS; i++) begin
-        if (pick == IW'(i)) begin
-          addr_q <= job_addr_i[i*64+6+:58];
-          left_q <= job_beats_i[i*16+:16];
-          strb_q <= job_strb_i[i*64+:64];
-        end
+        if (pick == IW'(i)) strb_q <= job_strb_i[i*64+:64];
       end
     end
     if (state_q == S_CUT) begin
-      baddr_q <= addr_q;
-      blen_q  <= cut ? left_q[6:0] : room;
-      need_q  <= cut ? left_q[6:0] : room;
+      baddr_q <= addr;
+      blen_q  <= blen;
+      need_q  <= blen;
       blast_q <= cut;
-      if (!ring_q[BW]) begin
-        addr_q <= addr_q + 58'(room);
-        left_q <= left_q - 16'(room);
-      end
     end
     if (push) need_q <= need_q - 7'd1;
   end

@@ -60,12 +60,6 @@ module mr_copy #(
   input  logic [1:0]   m_bresp_i
 );
 
-  // Bytes from an address to the end of its burst: the rest of the 4 KiB page, or all that is left.
-  function automatic [12:0] burst_bytes(input logic [11:0] offset, input logic [31:0] left);
-    logic [12:0] page;
-    page        = 13'h1000 - {1'b0, offset};
-    burst_bytes = left < 32'(page) ? left[12:0] : page;
-  endfunction
   function automatic [6:0] burst_beats(input logic [5:0] offset, input logic [12:0] bytes);
     burst_beats = 7'((13'(offset) + bytes + 13'd63) >> 6);
   endfunction
@@ -89,47 +83,54 @@ module mr_copy #(
 
   // ---- source: addresses ------------------------------------------------------------------------
   localparam int BW = $clog2(BURSTS);
-  logic        src_q;         // a segment is in work
-  logic [63:0] sa_q;
-  logic [31:0] sl_q;
+  logic        src_busy, unused_s_last, unused_s_valid;  // a segment is in work
+  logic [63:0] sa;
   logic [12:0] sb;
   logic        s_go, ar_free, meta_full;
   logic [76:0] meta [0:BURSTS-1];  // {first byte, bytes} of bursts whose data has not all come
   logic [BW-1:0] mw_q, mr_q;
   logic [BW:0] mn_q;
-  assign src_ready_o = !src_q;
-  assign sb          = burst_bytes(sa_q[11:0], sl_q);
+  mr_cut_4k #(
+    .PAGE_LOG2(12),
+    .ADDR     (64),
+    .LEFT     (32),
+    .MOST     (4096)
+  ) u_src_cut (
+    .clk_i,
+    .rst_ni,
+    .clear_i(1'b0),
+    .load_i (src_valid_i && src_ready_o),
+    .addr_i (src_addr_i),
+    .left_i (src_bytes_i),
+    .busy_o (src_busy),
+    .valid_o(unused_s_valid),
+    .next_i (s_go),
+    .addr_o (sa),
+    .n_o    (sb),
+    .last_o (unused_s_last)
+  );
+  assign src_ready_o = !src_busy;
   assign ar_free     = !m_arvalid_o || m_arready_i;
   assign meta_full   = mn_q[BW];
-  assign s_go        = src_q && !meta_full && (zero_i || ar_free);
+  assign s_go        = src_busy && !meta_full && (zero_i || ar_free);
   logic        r_valid, r_take, r_end;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      src_q       <= 1'b0;
       m_arvalid_o <= 1'b0;
       mw_q        <= '0;
       mr_q        <= '0;
       mn_q        <= '0;
     end else begin
-      if (src_valid_i && src_ready_o) src_q <= 1'b1;
-      else if (s_go && 32'(sb) == sl_q) src_q <= 1'b0;
       if (s_go && !zero_i) m_arvalid_o <= 1'b1;
       else if (m_arready_i) m_arvalid_o <= 1'b0;
       if (s_go) mw_q <= mw_q + 1'b1;
       if (r_end) mr_q <= mr_q + 1'b1;
       mn_q <= mn_q + (BW + 1)'(s_go) - (BW + 1)'(r_end);
     end
-    if (src_valid_i && src_ready_o) begin
-      sa_q <= src_addr_i;
-      sl_q <= src_bytes_i;
-    end else if (s_go) begin
-      sa_q <= sa_q + 64'(sb);
-      sl_q <= sl_q - 32'(sb);
-    end
-    if (s_go) meta[mw_q] <= {sa_q, sb};
+    if (s_go) meta[mw_q] <= {sa, sb};
     if (s_go && ar_free) begin
-      m_araddr_o <= {sa_q[63:6], 6'd0};
-      m_arlen_o  <= {1'b0, burst_beats(sa_q[5:0], sb) - 7'd1};
+      m_araddr_o <= {sa[63:6], 6'd0};
+      m_arlen_o  <= {1'b0, burst_beats(sa[5:0], sb) - 7'd1};
     end
   end
 
@@ -198,8 +199,8 @@ module mr_copy #(
 
   // ---- destination ------------------------------------------------------------------------------
   logic        dst_q, burst_q;   // a segment is in work; a burst of it has begun
-  logic [63:0] da_q;
-  logic [31:0] dl_q;             // bytes behind the burst
+  logic        more, unused_d_valid, unused_d_last;  // there are bytes behind the burst
+  logic [63:0] da;
   logic [12:0] db, wl_q;         // of the burst still to come
   logic [5:0]  lo_q;
   logic [6:0]  n;
@@ -207,9 +208,27 @@ module mr_copy #(
   logic [63:0] open [0:BURSTS-1];  // addresses of bursts without a response
   logic [BW-1:0] ow_q, or_q;
   logic [BW:0] open_q;
+  mr_cut_4k #(
+    .PAGE_LOG2(12),
+    .ADDR     (64),
+    .LEFT     (32),
+    .MOST     (4096)
+  ) u_dst_cut (
+    .clk_i,
+    .rst_ni,
+    .clear_i(1'b0),
+    .load_i (dst_valid_i && dst_ready_o),
+    .addr_i (dst_addr_i),
+    .left_i (dst_bytes_i),
+    .busy_o (more),
+    .valid_o(unused_d_valid),
+    .next_i (d_go),
+    .addr_o (da),
+    .n_o    (db),
+    .last_o (unused_d_last)
+  );
   assign dst_ready_o = !dst_q;
-  assign db          = burst_bytes(da_q[11:0], dl_q);
-  assign d_go        = dst_q && !burst_q && dl_q != '0 && !m_awvalid_o && !open_q[BW];
+  assign d_go        = dst_q && !burst_q && more && !m_awvalid_o && !open_q[BW];
   assign n           = beat_bytes(lo_q, wl_q);
   assign w_free      = !m_wvalid_o || m_wready_i;
   assign pop         = burst_q && w_free && cnt_q >= 8'(n);
@@ -230,7 +249,7 @@ module mr_copy #(
       werr_o      <= 1'b0;
     end else begin
       if (dst_valid_i && dst_ready_o) dst_q <= 1'b1;
-      else if (w_end && dl_q == '0) dst_q <= 1'b0;
+      else if (w_end && !more) dst_q <= 1'b0;
       if (d_go) burst_q <= 1'b1;
       else if (w_end) burst_q <= 1'b0;
       if (d_go) m_awvalid_o <= 1'b1;
@@ -242,20 +261,13 @@ module mr_copy #(
       if (b_take) or_q <= or_q + 1'b1;
       werr_o <= b_take && m_bresp_i != 2'b00;
     end
-    if (d_go) open[ow_q] <= da_q;
+    if (d_go) open[ow_q] <= da;
     if (b_take) werr_addr_o <= open[or_q];
-    if (dst_valid_i && dst_ready_o) begin
-      da_q <= dst_addr_i;
-      dl_q <= dst_bytes_i;
-    end else if (d_go) begin
-      da_q <= da_q + 64'(db);
-      dl_q <= dl_q - 32'(db);
-    end
     if (d_go) begin
-      m_awaddr_o <= {da_q[63:6], 6'd0};
-      m_awlen_o  <= {1'b0, burst_beats(da_q[5:0], db) - 7'd1};
+      m_awaddr_o <= {da[63:6], 6'd0};
+      m_awlen_o  <= {1'b0, burst_beats(da[5:0], db) - 7'd1};
       wl_q       <= db;
-      lo_q       <= da_q[5:0];
+      lo_q       <= da[5:0];
     end else if (pop) begin
       wl_q <= wl_q - 13'(n);
       lo_q <= '0;
@@ -267,7 +279,7 @@ module mr_copy #(
     end
   end
 
-  assign idle_o = !src_q && mn_q == '0 && !in_q && !m_arvalid_o && !dst_q && !m_awvalid_o &&
+  assign idle_o = !src_busy && mn_q == '0 && !in_q && !m_arvalid_o && !dst_q && !m_awvalid_o &&
                   !m_wvalid_o && open_q == '0 && cnt_q == '0;
 
 endmodule

@@ -37,50 +37,63 @@ module mr_read_jobs #(
 `endif
 );
 
-  // a: address and end computed; c: cursor of the job in work; n: length of its next burst; b:
-  // burst.
-  logic a_valid_q, c_valid_q, n_valid_q, b_valid_q;
-  logic [57:0] a_addr_q, c_addr_q, b_addr_q;
+  // a: address and end computed; u_cut: the job in work; b: burst.
+  logic        a_valid_q, b_valid_q;
+  logic [57:0] a_addr_q, b_addr_q;
   logic [32:0] a_end_q;
-  logic [31:0] a_beats_q, c_rem_q;
-  logic [6:0] n_len_q, b_len_q;
-  logic n_last_q;
+  logic [31:0] a_beats_q;
+  logic [6:0]  b_len_q;
 
-  logic a_bad, a_move, n_move, c_done;
+  logic        a_bad, a_move, c_busy, n_valid, n_move, n_last;
+  logic [57:0] c_addr;
+  logic [6:0]  n_len;
   assign a_bad  = (a_end_q > {1'b0, limit_i}) || (a_beats_q == '0);
-  assign n_move = n_valid_q && (!b_valid_q || bst_ready_i);
-  assign c_done = n_move && n_last_q;
-  assign a_move = a_valid_q && (!c_valid_q || c_done);
+  assign n_move = n_valid && (!b_valid_q || bst_ready_i);
+  assign a_move = a_valid_q && (!c_busy || (n_move && n_last));
 
   assign job_ready_o = !a_valid_q && !stop_i && !clear_i;
   assign bst_valid_o = b_valid_q && !stop_i;
   assign bst_addr_o  = b_addr_q;
   assign bst_beats_o = b_len_q;
-  assign busy_o      = a_valid_q || c_valid_q || b_valid_q;
+  assign busy_o      = a_valid_q || c_busy || b_valid_q;
   assign err_o       = a_move && a_bad && !stop_i;
   assign err_addr_o  = {a_addr_q, 6'b0};
 
-  // A 4 KiB page is 64 beats, so a burst that ends with its page never crosses one.
-  logic [6:0] room, most, left;
-  assign room = 7'd64 - {1'b0, c_addr_q[5:0]};
-  assign most = (room < 7'(BURST)) ? room : 7'(BURST);
-  assign left = (c_rem_q[31:6] != '0) ? 7'd64 : {1'b0, c_rem_q[5:0]};
+`ifdef FORMAL
+  logic [31:0] c_rem;
+`endif
+  mr_cut_4k #(
+    .PAGE_LOG2(6),
+    .ADDR     (58),
+    .LEFT     (32),
+    .MOST     (BURST),
+    .STAGE    (1)
+  ) u_cut (
+    .clk_i,
+    .rst_ni,
+    .clear_i,
+    .load_i (a_move && !a_bad && !stop_i && !clear_i),
+    .addr_i (a_addr_q),
+    .left_i (a_beats_q),
+    .busy_o (c_busy),
+    .valid_o(n_valid),
+    .next_i (n_move && !stop_i),
+    .addr_o (c_addr),
+    .n_o    (n_len),
+    .last_o (n_last)
+`ifdef FORMAL
+    ,
+    .f_left_o(c_rem)
+`endif
+  );
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) begin
       a_valid_q <= 1'b0;
-      c_valid_q <= 1'b0;
-      n_valid_q <= 1'b0;
       b_valid_q <= 1'b0;
     end else if (!stop_i) begin
       if (job_valid_i && job_ready_o) a_valid_q <= 1'b1;
       else if (a_move) a_valid_q <= 1'b0;
-
-      if (a_move) c_valid_q <= !a_bad;
-      else if (c_done) c_valid_q <= 1'b0;
-
-      if (n_valid_q) n_valid_q <= !n_move;
-      else n_valid_q <= c_valid_q;
 
       if (n_move) b_valid_q <= 1'b1;
       else if (bst_ready_i) b_valid_q <= 1'b0;
@@ -93,21 +106,9 @@ module mr_read_jobs #(
       a_end_q   <= {1'b0, job_off_i} + {1'b0, job_beats_i};
       a_beats_q <= job_beats_i;
     end
-    if (a_move) begin
-      c_addr_q <= a_addr_q;
-      c_rem_q  <= a_beats_q;
-    end else if (n_move) begin
-      c_addr_q <= c_addr_q + {51'b0, n_len_q};
-      c_rem_q  <= c_rem_q - {25'b0, n_len_q};
-    end
-    if (c_valid_q && !n_valid_q) begin
-      n_len_q  <= (left <= most) ? left : most;
-      // left is capped at 64: a remainder of exactly 64 is told from a longer one here.
-      n_last_q <= (left <= most) && ((c_rem_q[31:6] == '0) || (c_rem_q == 32'd64));
-    end
     if (n_move) begin
-      b_addr_q <= c_addr_q;
-      b_len_q  <= n_len_q;
+      b_addr_q <= c_addr;
+      b_len_q  <= n_len;
     end
   end
 

@@ -11,11 +11,11 @@ always @* begin
       assert (b_len_q != '0 && 32'(b_len_q) <= BURST);
       assert ({1'b0, b_addr_q[5:0]} + b_len_q <= 7'd64);
     end
-    if (c_valid_q) assert (c_rem_q != '0);
-    if (n_valid_q) begin
-      assert (c_valid_q && n_len_q != '0 && 32'(n_len_q) <= BURST);
-      assert ({1'b0, c_addr_q[5:0]} + n_len_q <= 7'd64);
-      assert (32'(n_len_q) <= c_rem_q && n_last_q == (32'(n_len_q) == c_rem_q));
+    if (c_busy) assert (c_rem != '0);
+    if (n_valid) begin
+      assert (c_busy && n_len != '0 && 32'(n_len) <= BURST);
+      assert ({1'b0, c_addr[5:0]} + n_len <= 7'd64);
+      assert (32'(n_len) <= c_rem && n_last == (32'(n_len) == c_rem));
     end
   end
 end
@@ -26,7 +26,7 @@ end
 logic [11:0] f_next, f_emit, f_pos_c, f_pos_a, f_pos_end;
 assign f_emit_o  = f_emit;
 assign f_pos_c   = f_emit + (b_valid_q ? {5'b0, b_len_q} : 12'd0);
-assign f_pos_a   = f_pos_c + (c_valid_q ? c_rem_q[11:0] : 12'd0);
+assign f_pos_a   = f_pos_c + (c_busy ? c_rem[11:0] : 12'd0);
 assign f_pos_end = f_pos_a + (a_valid_q ? a_beats_q[11:0] : 12'd0);
 always @* begin
   assume (base_i == '0);
@@ -45,7 +45,7 @@ end
 always @* begin
   if (!f_init && rst_ni && !stop_i) begin
     if (b_valid_q) assert (b_addr_q[11:0] == f_emit);
-    if (c_valid_q) assert (c_addr_q[11:0] == f_pos_c);
+    if (c_busy) assert (c_addr[11:0] == f_pos_c);
     if (a_valid_q) assert (a_addr_q[11:0] == f_pos_a);
     assert (f_next == f_pos_end);
   end

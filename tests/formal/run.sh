@@ -83,7 +83,9 @@ fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
 split=(rtl/stream/mr_splitter.sv)
 pkg=$tmp/mr_pkg.sv
 awk -v out=sv -f rtl/spec/gen_device.awk rtl/spec/device.def >"$pkg"
-reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv)
+cut=(rtl/common/mr_cut_4k.sv)
+reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv "${cut[@]}")
+cut_p="-set PAGE_LOG2 3 -set ADDR 8 -set LEFT 6 -set MOST 8"
 split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
 reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"
 
@@ -91,6 +93,13 @@ handshakes() {
     prove fifo mr_fifo "-set W 4 -set DEPTH 5" 8 "${fifo[@]}"
     fault fifo mr_fifo "-set W 4 -set DEPTH 5" 12 "${fifo[1]}" "s/(count_q != CW'(DEPTH))/(ram_q != CW'(DEPTH))/" \
         "one entry too many" "${fifo[@]}"
+    for stage in 0 1; do
+        prove cut mr_cut_4k "$cut_p -set STAGE $stage" 8 "${cut[@]}"
+    done
+    fault cut mr_cut_4k "$cut_p -set STAGE 0" 8 "${cut[0]}" 's/assign last = .*/assign last = (left <= most);/' \
+        "a run of a page and more ends with its first page" "${cut[@]}"
+    fault cut mr_cut_4k "$cut_p -set STAGE 1" 8 "${cut[0]}" 's/if (busy_q && !valid_q) begin/if (busy_q) begin/' \
+        "the piece that is offered changes" "${cut[@]}"
     prove splitter mr_splitter "$split_p" 6 "${split[@]}"
     fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? '0 : in_sec_q/in_sec_q <= in_sec_q/" \
         "section runs on into the next group" "${split[@]}"
@@ -99,9 +108,9 @@ handshakes() {
         "burst without its last credit" "${reader[@]}"
     fault reader mr_reader "$reader_p" 12 "${reader[1]}" 's/order_kv_q\[wptr_q\] <= k_take/order_kv_q[wptr_q] <= sel_q/' \
         "beats to the wrong consumer" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 8 "${reader[0]}" "s/assign most = .*/assign most = 7'(BURST);/" \
+    fault reader mr_reader "$reader_p" 8 "${cut[0]}" "s/assign most = .*/assign most = (P + 1)'(MOST);/" \
         "burst across 4 KiB" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 12 "${reader[0]}" "s/c_addr_q <= c_addr_q + {51'b0, n_len_q}/c_addr_q <= c_addr_q + 58'd4/" \
+    fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/addr_q <= addr_q + ADDR'(n_o)/addr_q <= addr_q + ADDR'(4)/" \
         "beats left out after a short burst" "${reader[@]}"
 }
 [ "${1:-}" = quick ] || handshakes
@@ -112,7 +121,7 @@ progress p "-set KV 1 -set BOUND 20" 28 "${reader[@]}"
 tap $? "reader: KV advances whatever the weight consumer does: 28 cycles from reset"
 mkdir -p "$tmp/bug"
 sed 's/k_can = k_ok_q/k_can = !w_busy \&\& k_ok_q/' "${reader[1]}" >"$tmp/bug/mr_reader.sv"
-progress p "-set KV 1 -set BOUND 20" 28 "${reader[0]}" "$tmp/bug/mr_reader.sv"
+progress p "-set KV 1 -set BOUND 20" 28 "${reader[0]}" "$tmp/bug/mr_reader.sv" "${cut[0]}"
 [ $? = 1 ] && ! cmp -s "${reader[1]}" "$tmp/bug/mr_reader.sv"
 tap $? "reader: seeded fault is found: KV waits until no weight job is left"
 

@@ -154,8 +154,10 @@ mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
     's/scale_q\[32\*row_k_q+:32\]/scale_q[32*(row_k_q^1)+:32]/' rtl:stream@small
 mutant 'FP4 nibbles swapped' rtl/stream/mr_mx_pkg.sv \
     's/fp4_int8(d\[4\*i+:4\])/fp4_int8(d[4*(i^1)+:4])/' rtl:stream@small
-mutant 'reader crosses 4 KiB' rtl/stream/mr_read_jobs.sv \
-    "s/assign most = (room < 7'(BURST)) ? room : 7'(BURST);/assign most = 7'(BURST);/" rtl:reader@default
+mutant 'reader crosses 4 KiB' rtl/common/mr_cut_4k.sv \
+    "s/assign most = (room < .*/assign most = (P + 1)'(MOST);/" rtl:reader@default
+mutant 'a run of a page and more ends with its first page' rtl/common/mr_cut_4k.sv \
+    "s/ && (!more || left_q == LEFT'(1 << P));/;/" rtl:cut@beats
 mutant 'reader loses a credit that comes back with a grant' rtl/stream/mr_reader.sv \
     "s/w_credit_q + WCW'(w_credit_i) -/w_credit_q + WCW'(w_credit_i \\&\\& !w_take) -/" rtl:reader@default
 mutant 'reader: KV waits until no weight job is left' rtl/stream/mr_reader.sv \
