@@ -338,7 +338,6 @@ module mr_kvstore #(
   // ---- beats ------------------------------------------------------------------------------------
   logic [511:0] asm_q, out_q;
   logic         out_valid_q;
-  logic [1:0]   sub_q;   // word of the beat, or beat of the word
   logic [15:0]  sent_q;  // beats of the row or record
   logic         load;
   logic [15:0]  codes;
@@ -347,8 +346,23 @@ module mr_kvstore #(
                     {qkv_rdata_i[527:520], qkv_rdata_i[263:256]};
   assign fill_end = (fill_q == 6'd32);
 
-  logic sub_last;
-  assign sub_last = (V < 16) ? (sub_q == 2'(PARTS - 1)) : (sub_q == 2'(GATHER - 1));
+  // Words of a residual row on their way to beats.
+  logic         w_ready, w_valid;
+  logic [511:0] res_beat;
+  mr_width #(
+    .IN (V * 32),
+    .OUT(512)
+  ) u_width (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (state_q == S_JOB),
+    .in_valid_i (rv_q && (state_q == S_RES)),
+    .in_ready_o (w_ready),
+    .in_data_i  (res_m_rdata_i),
+    .out_valid_o(w_valid),
+    .out_ready_i(out_free && (state_q == S_RES)),
+    .out_data_o (res_beat)
+  );
 
   always_comb begin
     unique case (state_q)
@@ -365,13 +379,8 @@ module mr_kvstore #(
         load = grab;
       end
       S_RES: begin
-        if (V < 16) begin
-          grab = rv_q && (!sub_last || out_free);
-          load = grab && sub_last;
-        end else begin
-          load = out_free && (rv_q || (sub_q != '0));
-          grab = load && (sub_q == '0);
-        end
+        grab = rv_q && w_ready;
+        load = w_valid && out_free;
       end
       default: begin
         grab = 1'b0;
@@ -392,38 +401,14 @@ module mr_kvstore #(
   end
   always_ff @(posedge clk_i) begin
     if (state_q == S_JOB) begin
-      sub_q  <= '0;
       sent_q <= '0;
     end else begin
-      if ((state_q == S_RES) && ((V < 16) ? grab : load)) sub_q <= sub_last ? '0 : sub_q + 2'd1;
       if (load && (state_q != S_BEAT)) sent_q <= sent_q + 16'd1;
     end
   end
 
-  // The next beat of a residual row, and what remains in the assembly register.
-  logic [511:0] res_beat, res_keep;
-  if (V < 16) begin : gen_join
-    assign res_beat = {res_m_rdata_i, asm_q[511:V*32]};
-    assign res_keep = {res_m_rdata_i, asm_q[511:V*32]};
-  end else if (V == 16) begin : gen_whole
-    assign res_beat = res_m_rdata_i;
-    assign res_keep = res_m_rdata_i;
-  end else begin : gen_split
-    // rest_q holds the word's beats behind the first.
-    logic [V*32-513:0] rest_q;
-    always_ff @(posedge clk_i) begin
-      if (load && (state_q == S_RES)) begin
-        if (sub_q == '0) rest_q <= res_m_rdata_i[V*32-1:512];
-        else rest_q <= rest_q >> 512;
-      end
-    end
-    assign res_beat = (sub_q == '0) ? res_m_rdata_i[511:0] : rest_q[511:0];
-    assign res_keep = res_beat;
-  end
-
   always_ff @(posedge clk_i) begin
     if (grab && (state_q == S_CODES)) asm_q <= {codes, asm_q[511:16]};
-    if (grab && (state_q == S_RES)) asm_q <= res_keep;
     if (load) begin
       unique case (state_q)
         S_BEAT:  out_q <= asm_q;

@@ -239,37 +239,78 @@ module mr_rows #(
   );
   // verilator lint_on PINCONNECTEMPTY
 
-  // A beat is taken apart from its low end: rows of 128 bits in the table, words of V floats, or a
-  // part of a word.
-  logic [1:0]   part_q;
-  logic [511:0] sh_q;  // rest of the beat
-  logic         step, part_end;
-  logic [1:0]   part_last;
-  assign part_last = (phase_q == P_TABLE) ? 2'd3 : 2'(PARTS - 1);
-  assign step      = (state_q == S_RUN) && ((part_q != '0) || f_valid);
-  assign f_ready   = (state_q == S_RUN) && (part_q == '0);
-  assign pop       = f_valid && f_ready;
-  assign part_end  = (part_q == part_last);
+  // Rows of the table have 128 bits; the other phases' words have V floats. With V = 4 that is the
+  // same.
+  logic            run, step, word_v, w_valid;
+  logic [127:0]    row_data;
+  logic [V*32-1:0] w_data;
+  assign run = state_q == S_RUN;
+  if (V == 4) begin : gen_one_width
+    mr_width #(
+      .IN (512),
+      .OUT(128)
+    ) u_width (
+      .clk_i,
+      .rst_ni,
+      .clear_i    (phase_end),
+      .in_valid_i (f_valid),
+      .in_ready_o (f_ready),
+      .in_data_i  (f_data),
+      .out_valid_o(w_valid),
+      .out_ready_i(run),
+      .out_data_o (w_data)
+    );
+    assign row_data = w_data;
+    assign step     = w_valid && run;
+    assign word_v   = step && phase_q != P_TABLE;
+  end else begin : gen_two_widths
+    logic t_ready, w_ready, t_valid;
+    mr_width #(
+      .IN (512),
+      .OUT(128)
+    ) u_table (
+      .clk_i,
+      .rst_ni,
+      .clear_i    (phase_end),
+      .in_valid_i (f_valid && phase_q == P_TABLE),
+      .in_ready_o (t_ready),
+      .in_data_i  (f_data),
+      .out_valid_o(t_valid),
+      .out_ready_i(run && phase_q == P_TABLE),
+      .out_data_o (row_data)
+    );
+    mr_width #(
+      .IN (512),
+      .OUT(V * 32)
+    ) u_width (
+      .clk_i,
+      .rst_ni,
+      .clear_i    (phase_end),
+      .in_valid_i (f_valid && run && phase_q != P_TABLE),
+      .in_ready_o (w_ready),
+      .in_data_i  (f_data),
+      .out_valid_o(w_valid),
+      .out_ready_i(run && phase_q != P_TABLE),
+      .out_data_o (w_data)
+    );
+    assign f_ready = (phase_q == P_TABLE) ? t_ready : run && w_ready;
+    assign word_v  = w_valid && run && phase_q != P_TABLE;
+    // What is counted: rows, words, or beats of a word that is longer than a beat.
+    assign step    = (phase_q == P_TABLE) ? t_valid && run :
+                     (V > 16) ? f_valid && run : word_v;
+  end
+  assign pop = f_valid && f_ready;
 
   logic [15:0] tok_q, word_q;  // token, and part of it, of this step
   logic [15:0] word_last_q;    // last step of a token
   logic        tok_end;
-  logic [1:0]  gat_q;
   assign tok_end   = (word_q == word_last_q);
   assign phase_end = step && tok_end && (tok_q + 16'd1 == rows_q);
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      part_q <= '0;
-    end else if (step) begin
-      part_q <= (part_end || phase_end) ? '0 : part_q + 2'd1;
-    end
-  end
-  always_ff @(posedge clk_i) begin
     if (state_q == S_START) begin
       tok_q  <= '0;
       word_q <= '0;
-      gat_q  <= '0;
       unique case (phase_q)
         P_TABLE: word_last_q <= '0;
         P_ROT:   word_last_q <= rot_beats_q * 16'(PARTS) - 16'd1;
@@ -277,12 +318,7 @@ module mr_rows #(
       endcase
     end else if (step) begin
       word_q <= tok_end ? '0 : word_q + 16'd1;
-      gat_q  <= (gat_q == 2'(GATHER - 1)) ? '0 : gat_q + 2'd1;
       if (tok_end) tok_q <= tok_q + 16'd1;
-    end
-    if (step) begin
-      if (phase_q == P_TABLE || V < 8) sh_q <= (part_q == '0) ? (f_data >> 128) : (sh_q >> 128);
-      else if (V == 8) sh_q <= (part_q == '0) ? (f_data >> 256) : (sh_q >> 256);
     end
   end
 
@@ -298,7 +334,7 @@ module mr_rows #(
   always_ff @(posedge clk_i) begin
     if (step && (phase_q == P_TABLE)) begin
       row_tok_q  <= TW'(tok_q);
-      row_q      <= (part_q == '0) ? f_data[127:0] : sh_q[127:0];
+      row_q      <= row_data;
       row_beat_q <= base_i[63:6] + 58'(off_q[0]) + 58'(tok_q[15:2]);
     end
   end
@@ -357,21 +393,8 @@ module mr_rows #(
   // ---- words ------------------------------------------------------------------------------------
   logic            rot_we_q, res_we_q;
   logic [V*32-1:0] wdata_q;
-  logic            word_v;
-  assign word_v = step && (phase_q != P_TABLE) && (gat_q == 2'(GATHER - 1));
-
-  if (V < 16) begin : gen_split
-    always_ff @(posedge clk_i) begin
-      if (step) wdata_q <= (part_q == '0) ? f_data[V*32-1:0] : sh_q[V*32-1:0];
-    end
-  end else if (V == 16) begin : gen_beat
-    always_ff @(posedge clk_i) begin
-      if (step) wdata_q <= f_data;
-    end
-  end else begin : gen_gather
-    always_ff @(posedge clk_i) begin
-      if (step) wdata_q <= {f_data, wdata_q[V*32-1:512]};
-    end
+  always_ff @(posedge clk_i) begin
+    if (word_v) wdata_q <= w_data;
   end
 
   logic [RESW-1:0] res_addr_q;

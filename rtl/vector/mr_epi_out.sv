@@ -70,27 +70,33 @@ module mr_epi_out #(
   logic [4:0]  o_beats, o_sent_q;
   logic [6:0]  o_words_q;   // words still to read
   logic        orv_q;       // the memory's output register holds a word of the job
-  logic        o_grab, o_load, o_sub_last, wd_valid_q, wd_free;
-  logic [1:0]  o_sub_q;
+  logic        o_grab, o_load, wd_valid_q, wd_free;
   logic [511:0] wd_q;
 
   assign o_beats    = 5'((o_cols_q + 9'd15) >> 4);
   assign wd_free    = !wd_valid_q || data_ready_i;
-  assign o_sub_last = (V < 16) ? (o_sub_q == 2'(PARTS - 1)) : (o_sub_q == 2'(GATHER - 1));
   assign ren_o      = (o_state_q == O_DATA) && (o_words_q != '0) && (!orv_q || o_grab);
   assign end_o      = (o_state_q == O_END);
-  always_comb begin
-    o_grab = 1'b0;
-    o_load = 1'b0;
-    if (o_state_q == O_DATA) begin
-      if (V < 16) begin
-        o_grab = orv_q && (!o_sub_last || wd_free);
-        o_load = o_grab && o_sub_last;
-      end else begin
-        o_load = wd_free && (orv_q || (o_sub_q != '0));
-        o_grab = o_load && (o_sub_q == '0);
-      end
-    end
+  logic         w_ready, w_valid;
+  logic [511:0] w_data;
+  mr_width #(
+    .IN (V * 32),
+    .OUT(512)
+  ) u_width (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (o_state_q == O_CHECK),
+    .in_valid_i (orv_q && (o_state_q == O_DATA)),
+    .in_ready_o (w_ready),
+    .in_data_i  (rdata_i),
+    .out_valid_o(w_valid),
+    .out_ready_i(wd_free && (o_state_q == O_DATA)),
+    .out_data_o (w_data)
+  );
+  assign o_grab = orv_q && w_ready && (o_state_q == O_DATA);
+  assign o_load = w_valid && wd_free && (o_state_q == O_DATA);
+  always_ff @(posedge clk_i) begin
+    if (o_load) wd_q <= w_data;
   end
 
   always_ff @(posedge clk_i) begin
@@ -150,11 +156,9 @@ module mr_epi_out #(
         o_bad_q   <= !o_skip_q && (o_off_q + 48'(o_beats) > 48'(limit_i));
         o_words_q <= (V <= 16) ? 7'(o_beats) * 7'(PARTS) : o_words_up;
         o_sent_q  <= '0;
-        o_sub_q   <= '0;
       end
       O_DATA: begin
         if (ren_o) o_words_q <= o_words_q - 7'd1;
-        if ((V < 16) ? o_grab : o_load) o_sub_q <= o_sub_last ? '0 : o_sub_q + 2'd1;
         if (o_load) o_sent_q <= o_sent_q + 5'd1;
       end
       default: ;
@@ -178,24 +182,6 @@ module mr_epi_out #(
   assign job_beats_o = 16'(o_beats);
   assign job_strb_o  = o_strb_q;
 
-  if (V < 16) begin : gen_join
-    logic [511:V*32] asm_q;  // the beat's words so far
-    always_ff @(posedge clk_i) begin
-      if (o_grab && !o_load) asm_q <= (512 - V * 32)'({rdata_i, asm_q} >> (V * 32));
-      if (o_load) wd_q <= {rdata_i, asm_q};
-    end
-  end else if (V == 16) begin : gen_whole
-    always_ff @(posedge clk_i) begin
-      if (o_load) wd_q <= rdata_i;
-    end
-  end else begin : gen_split
-    // rest_q holds the word's beats behind the first.
-    logic [V*32-513:0] rest_q;
-    always_ff @(posedge clk_i) begin
-      if (o_load) rest_q <= (o_sub_q == '0) ? rdata_i[V*32-1:512] : rest_q >> 512;
-      if (o_load) wd_q <= (o_sub_q == '0) ? rdata_i[511:0] : rest_q[511:0];
-    end
-  end
   assign data_valid_o = wd_valid_q;
   assign data_o       = wd_q;
 

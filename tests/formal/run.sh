@@ -84,6 +84,7 @@ split=(rtl/stream/mr_splitter.sv)
 pkg=$tmp/mr_pkg.sv
 awk -v out=sv -f rtl/spec/gen_device.awk rtl/spec/device.def >"$pkg"
 cut=(rtl/common/mr_cut_4k.sv)
+width=(rtl/common/mr_width.sv)
 reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv "${cut[@]}")
 cut_p="-set PAGE_LOG2 3 -set ADDR 8 -set LEFT 6 -set MOST 8"
 split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
@@ -98,8 +99,14 @@ handshakes() {
     done
     fault cut mr_cut_4k "$cut_p -set STAGE 0" 8 "${cut[0]}" 's/assign last = .*/assign last = (left <= most);/' \
         "a run of a page and more ends with its first page" "${cut[@]}"
-    fault cut mr_cut_4k "$cut_p -set STAGE 1" 8 "${cut[0]}" 's/if (busy_q && !valid_q) begin/if (busy_q) begin/' \
-        "the piece that is offered changes" "${cut[@]}"
+    fault cut mr_cut_4k "$cut_p -set STAGE 1" 8 "${cut[0]}" 's/valid_q ? !next_i : busy_q/busy_q/' \
+        "a piece is offered with the length of the one before" "${cut[@]}"
+    prove width mr_width "-set IN 2 -set OUT 8" 8 "${width[@]}"
+    prove width mr_width "-set IN 8 -set OUT 2" 8 "${width[@]}"
+    fault width mr_width "-set IN 2 -set OUT 8" 8 "${width[0]}" 's/!last || out_ready_i/1'"'"'b1/' \
+        "the last part is taken although nobody takes the word" "${width[@]}"
+    fault width mr_width "-set IN 8 -set OUT 2" 8 "${width[0]}" "s/= out_ready_i && n_q == '0/= out_ready_i/" \
+        "a word is taken while parts are left" "${width[@]}"
     prove splitter mr_splitter "$split_p" 6 "${split[@]}"
     fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? '0 : in_sec_q/in_sec_q <= in_sec_q/" \
         "section runs on into the next group" "${split[@]}"
