@@ -41,3 +41,25 @@ always @* begin
       if (out_valid_o && f_out + FW'(i) == f_which) assert (out_data_o[UNIT*i+:UNIT] == f_part);
   end
 end
+
+// By induction: what is between, and where in the register the tracked part lies.
+if (IN < OUT) begin : gen_f_join
+  always @* begin
+    if (!f_init && rst_ni) begin
+      assert (f_inside == FW'(gen_parts.n_q) && gen_parts.n_q <= CW'(FO - 1));
+      for (int j = 0; j < FO - 1; j++)
+        for (int k = j + 1; k < FO; k++)
+          if (gen_parts.n_q == CW'(k) && f_out + FW'(j) == f_which)
+            assert (gen_parts.gen_join.parts_q[OUT-(k-j)*IN+:IN] == f_part);
+    end
+  end
+end else begin : gen_f_split
+  always @* begin
+    if (!f_init && rst_ni) begin
+      assert (f_inside == (gen_parts.n_q == '0 ? '0 : FW'(FI) - FW'(gen_parts.n_q)));
+      for (int j = 0; j < FI - 1; j++)
+        if (gen_parts.n_q != '0 && FW'(j) < f_inside && f_out + FW'(j) == f_which)
+          assert (gen_parts.gen_split.rest_q[j*OUT+:OUT] == f_part);
+    end
+  end
+end
