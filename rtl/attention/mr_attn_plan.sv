@@ -83,7 +83,9 @@ module mr_attn_plan #(
   logic [7:0] sbw_q;
   logic [2:0] nr_q;
   logic [N-1:0] jd_q;
-  logic [23:0] need_q;
+  logic [23:0] head_need_q;  // of one row; the product with the rows is two shifts and an addition
+  logic [15:0] last_q;       // pos_q + N - 1
+  logic [31:0] pm_base_q;    // kv_q + p_off_q
   logic [7:0] hgw_q;   // heads of the group, at most hg_q
   logic [15:0] gw_q, w0_q, w0_next, per_lane;
   logic fits, jd_done;
@@ -101,8 +103,11 @@ module mr_attn_plan #(
     end
   endfunction
 
-  assign per_lane = (pos_q + 16'(nr_q) + 16'(N - 1)) >> LN;
-  assign fits    = (need_q <= 24'(SCORES / N)) || (nr_q == 3'd1 && hg_q == 8'd1);
+  logic [23:0] need;
+  assign per_lane = (last_q + 16'(nr_q)) >> LN;
+  assign need    = (nr_q[2] ? head_need_q << 2 : nr_q[1] ? head_need_q << 1 : 24'd0) +
+                   (nr_q[0] ? head_need_q : 24'd0);  // nr_q is 1..4
+  assign fits    = (need <= 24'(SCORES / N)) || (nr_q == 3'd1 && hg_q == 8'd1);
   assign jd_done = ((jd_q & ~jd_ready_i) == '0);
   assign w0_next = w0_q + gw_q;
 
@@ -181,10 +186,12 @@ module mr_attn_plan #(
       TAKE: begin
         kv_q     <= row_rdata_i[31:0];
         pos_q    <= row_rdata_i[47:32];
+        last_q   <= row_rdata_i[47:32] + 16'(N - 1);
+        pm_base_q <= row_rdata_i[31:0] + p_off_q;
         pm_pos_q <= row_rdata_i[47:32] - 16'd1;
       end
       FIT: begin
-        need_q <= 24'(11'(nr_q) * 11'(hg_q)) * 24'(per_lane);
+        head_need_q <= 24'(hg_q) * 24'(per_lane);
       end
       CHECK:
         if (!fits) begin
@@ -214,7 +221,7 @@ module mr_attn_plan #(
           head0_q <= head0_q + hg_q;
           if (w0_next == words_q) tok_q <= tok_q + 16'(nr_q);
         end
-      PM_ADDR: base_q <= kv_q + p_off_q + (32'(pm_pos_q) >> LN) * 32'(sbw_q);
+      PM_ADDR: base_q <= pm_base_q + (32'(pm_pos_q) >> LN) * 32'(sbw_q);
       PM_GROUP: if (g_ready_i) tok_q <= tok_q + 16'd1;
       default: ;
     endcase
