@@ -14,7 +14,7 @@ export logs
 run_one() {
     name=${1%%$'\t'*} cmd=${1#*$'\t'}
     start=$(date +%s)
-    timeout "${TEST_TIMEOUT:-900}" bash -c "$cmd" >"$logs/$name.log" 2>&1 </dev/null
+    timeout "${TEST_TIMEOUT:-3600}" bash -c "$cmd" >"$logs/$name.log" 2>&1 </dev/null
     status=$?
     awk -v status="$status" -v ci="${CI:-}" '
         /^[ \t]*ok /     { if (ci != "" && /# *[Ss][Kk][Ii][Pp]/) { failed++; next } passed++ }

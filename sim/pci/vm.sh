@@ -50,7 +50,7 @@ q35)
 esac
 # setpriv: killed with this script.
 # shellcheck disable=SC2086
-setpriv --pdeathsig KILL timeout --kill-after=5 "${VM_TIMEOUT:-600}" "$build/sim/$config/millrace-vm-$config" ${FUNCTION:-} -- \
+setpriv --pdeathsig KILL timeout --kill-after=5 "${VM_TIMEOUT:-3000}" "$build/sim/$config/millrace-vm-$config" ${FUNCTION:-} -- \
     qemu-system-x86_64 "${machine[@]}" -accel tcg,thread=single -cpu qemu64 -smp "$smp" -m "$memory" \
     -object memory-backend-memfd,id=ram,size="${memory}M",share=on -machine memory-backend=ram \
     -nodefaults -no-user-config -display none -no-reboot -serial stdio \

@@ -5,7 +5,7 @@
 set -u
 . tests/tools/tap.sh
 demo=models/demo
-chat() { timeout 120 "$millrace" chat $demo "$@"; }
+chat() { timeout 600 "$millrace" chat $demo "$@"; }
 raw=(-d model: --template '{}' -n 12)
 lines() { printf '%s\n' "$@"; }
 
@@ -68,12 +68,12 @@ ok closed_pipe_ends_a_chat test "${PIPESTATUS[1]}" = 141 -a ! -s "$work/err"
 
 # ---- a terminal: the line is edited (a wrong letter, taken back), Ctrl-D ends
 { sleep 1; printf 'And the kinx\177g said\n'; sleep 2; printf '\004'; } |
-    TERM=xterm timeout 60 script -qec "$millrace chat $demo -d model: --template {} -n 12" /dev/null | tr -d '\r' >"$work/out"
+    TERM=xterm timeout 600 script -qec "$millrace chat $demo -d model: --template {} -n 12" /dev/null | tr -d '\r' >"$work/out"
 ok lines_are_edited_on_a_terminal grep -qF "${reply%,*}" "$work/out"
 ok commands_are_listed_on_a_terminal grep -q '^/reset' "$work/out"
 # Ctrl-C ends a reply, not the conversation, each time.
 { sleep 2; for _ in 1 2; do printf 'And\n'; sleep 2; printf '\003'; sleep 1; done; printf '/help\n'; sleep 1; printf '\004'; } |
-    TERM=xterm timeout 60 script -qec "$millrace chat $demo -d sim: -q --template {} -n 400 --ignore-eos" /dev/null >"$work/out"
+    TERM=xterm timeout 600 script -qec "$millrace chat $demo -d sim: -q --template {} -n 400 --ignore-eos" /dev/null >"$work/out"
 ok ctrl_c_ends_a_reply_only grep -q '^/quit' "$work/out"
 ok replies_were_there_before_ctrl_c test "$(grep -c '[a-z][a-z][a-z] [a-z]' "$work/out")" -ge 2
 done_testing

@@ -150,7 +150,7 @@ ok short_simulation_is_not_said test ! -s "$work/err"
 
 # ---- little memory
 # OpenBLAS' threads must not be there where nobody needs them: they wait for memory for ever, and exit() for them.
-limited() { (ulimit -v "$1" && shift && timeout -s KILL 60 "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null); }
+limited() { (ulimit -v "$1" && shift && timeout -s KILL 600 "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null); }
 limited 60000 --version
 ok little_memory_is_enough_for_the_version test $? = 0
 limited 150000 info $demo

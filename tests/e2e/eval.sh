@@ -5,7 +5,7 @@
 set -u
 . tests/tools/tap.sh
 demo=models/demo
-ev() { timeout 120 "$millrace" eval $demo "$@"; }
+ev() { timeout 600 "$millrace" eval $demo "$@"; }
 field() { sed -n "s/^ *\"$1\": \([^,]*\),\{0,1\}$/\1/p" "$work/out"; }
 
 # ---- perplexity

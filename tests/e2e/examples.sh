@@ -8,10 +8,10 @@ export MILLRACE=$millrace MODEL=models/demo DEVICE=model:
 answers() { # name lines command...: ends well, writes so many lines, none of them empty
     local name=$1 lines=$2
     shift 2
-    timeout 60 "$@" >"$work/$name" 2>"$work/err" </dev/null
+    timeout 600 "$@" >"$work/$name" 2>"$work/err" </dev/null
     ok "example_$name" test $? = 0 -a "$(grep -c . "$work/$name")" = "$lines" -a "$(wc -l <"$work/$name")" = "$lines" -a ! -s "$work/err"
 }
-timeout 60 examples/completion.sh >"$work/completion"
+timeout 600 examples/completion.sh >"$work/completion"
 ok example_completion test $? = 0 -a "$(wc -c <"$work/completion")" -gt 60
 ok completion_begins_with_its_text grep -q '^In the beginning' "$work/completion"
 answers sentiment 1 examples/sentiment.sh
@@ -21,7 +21,7 @@ answers one_question 1 examples/question-answering.sh "Who is he?"
 answers relation 1 examples/relation-extraction.sh "-And Isaac begat Jacob."
 answers summary 1 examples/summary.sh
 answers summary_of_a_file 1 examples/summary.sh <(head -c 600 models/demo/heldout.txt)
-printf 'Who art thou?\n/quit\n' | timeout 60 examples/chat.sh >"$work/chat"
+printf 'Who art thou?\n/quit\n' | timeout 600 examples/chat.sh >"$work/chat"
 ok example_chat test $? = 0 -a -s "$work/chat"
 # As a person would ask the model, in one piece.
 "$millrace" generate -m $MODEL -d $DEVICE --no-echo -n 40 --stop '\n' -p "$(head -c 600 models/demo/heldout.txt)
@@ -31,7 +31,7 @@ ok prompts_arrive_whole cmp "$work/summary_of_a_file" "$work/want"
 for script in examples/*.sh; do
     [ "$script" != examples/settings.sh ] || continue
     name=$(basename "$script" .sh)
-    MODEL=no-such-model timeout 60 "$script" >"$work/out" 2>"$work/err" </dev/null
+    MODEL=no-such-model timeout 600 "$script" >"$work/out" 2>"$work/err" </dev/null
     ok "${name}_without_a_model_says_so" test $? = 3 -a "$(cut -c1-38 "$work/err")" = "millrace: no-such-model: No such file "
 done
 ok every_example_is_here test "$(ls examples/*.sh | wc -l)" = 7

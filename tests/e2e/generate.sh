@@ -5,7 +5,7 @@
 set -u
 . tests/tools/tap.sh
 demo=models/demo
-gen() { timeout 120 "$millrace" generate -m $demo "$@"; }
+gen() { timeout 600 "$millrace" generate -m $demo "$@"; }
 model() { gen -d model: "$@"; }
 
 # ---- the prompt
@@ -151,7 +151,7 @@ exits store_where_nothing_can_be_written 3 'No such file' generate -m $demo -d m
 exits store_on_standard_output 2 'standard output is not for files' generate -m $demo -p x --save-kv -
 
 # ---- who looks
-on_terminal() { TERM=xterm timeout 60 script -qec "$1" /dev/null </dev/null >"$work/out"; }
+on_terminal() { TERM=xterm timeout 600 script -qec "$1" /dev/null </dev/null >"$work/out"; }
 on_terminal "NO_COLOR= $millrace generate -m $demo -d model: -p And -n 2"
 ok prompt_is_bold_on_a_terminal grep -q $'^\e\\[1mAnd\e\\[0m' "$work/out"
 on_terminal "NO_COLOR=1 $millrace generate -m $demo -d model: -p And -n 2"

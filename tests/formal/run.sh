@@ -21,7 +21,7 @@ tap() { # status name
 model() {
     local name=$1 top=$2 params=$3 defines=$4
     shift 4
-    timeout 60 yosys -q -p "read_verilog -formal -sv $defines -I$props $pkg $*; chparam $params $top; \
+    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -I$props $pkg $*; chparam $params $top; \
         prep -top $top; memory_map; flatten; opt; async2sync; dffunmap; opt_clean; \
         write_smt2 -wires $tmp/$name.smt2" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 1; }
     sed -i 's/QF_AUFBV/QF_UFBV/' "$tmp/$name.smt2"
@@ -41,7 +41,7 @@ smt() {
 prove() {
     local name=$1 top=$2 params=$3 base=$4
     shift 4
-    model "$name" "$top" "$params" "" "$@" && smt 150 "$name" -t "$base" && smt 150 "$name" -i -t 1
+    model "$name" "$top" "$params" "" "$@" && smt 1500 "$name" -t "$base" && smt 1500 "$name" -i -t 1
     local rc=$?
     [ $rc = 0 ] || grep -E 'Assert failed|Status' "$tmp/$name.out" | sed 's/^/# /'
     tap $rc "$name: unbounded induction"
@@ -57,7 +57,7 @@ fault() {
         echo "# the fault does not apply to $file any more"
     else
         for f in "$@"; do [ "$f" = "$file" ] && files+=("$copy") || files+=("$f"); done
-        model "$name" "$top" "$params" "" "${files[@]}" && { smt 150 "$name" -t "$depth"; [ $? = 1 ]; }
+        model "$name" "$top" "$params" "" "${files[@]}" && { smt 1500 "$name" -t "$depth"; [ $? = 1 ]; }
         rc=$?
     fi
     tap $rc "$name: seeded fault is found: $what"
@@ -68,11 +68,11 @@ progress() {
     local name=$1 params=$2 frames=$3
     shift 3
     local o="opt -full -nodffe -nosdff"
-    timeout 60 yosys -q -p "read_verilog -sv $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
+    timeout 600 yosys -q -p "read_verilog -sv $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
         chparam $params reader_progress; prep -top reader_progress; flatten; memory_map; $o; async2sync; \
         dffunmap; setundef -undriven -anyseq; $o; techmap; $o; dffunmap; abc -g AND -fast; opt_clean; \
         write_aiger -I -B -zinit $tmp/$name.aig" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 2; }
-    timeout 150 yosys-abc -c "read_aiger $tmp/$name.aig; fold; strash; bmc3 -F $frames" >"$tmp/$name.out" 2>&1
+    timeout 1500 yosys-abc -c "read_aiger $tmp/$name.aig; fold; strash; bmc3 -F $frames" >"$tmp/$name.out" 2>&1
     grep -q 'was asserted in frame' "$tmp/$name.out" && return 1
     grep -q "No output asserted in $frames frames" "$tmp/$name.out" && return 0
     sed 's/^/# /' "$tmp/$name.out"

@@ -38,7 +38,7 @@ static int dial(void)
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_port = htons((uint16_t)load.port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const struct timeval patience = {120, 0};
+    const struct timeval patience = {600, 0};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         connect(fd, (const struct sockaddr *)&to, sizeof to) < 0) {

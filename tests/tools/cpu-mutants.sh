@@ -49,7 +49,7 @@ link() {
 
 # The result of the fixture test of the program in $1: "ok", "not ok" or nothing.
 run() {
-    CMOCKA_MESSAGE_OUTPUT=TAP timeout 120 "$1/test" 2>/dev/null >"$1/log"
+    CMOCKA_MESSAGE_OUTPUT=TAP timeout 600 "$1/test" 2>/dev/null >"$1/log"
     sed -n -E "s/^(ok|not ok) [0-9]+ - $test_name\$/\1/p" "$1/log"
 }
 

@@ -24,7 +24,7 @@ exits() {
     local name=$1 status=$2 words=$3 got lines
     shift 3
     number=$((number + 1))
-    timeout 120 "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null
+    timeout 600 "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null
     got=$?
     lines=$(wc -l <"$work/err")
     if [ "$got" = "$status" ] && { [ -n "$words" ] && [ "$lines" = 1 ] || [ ! -s "$work/err" ]; } &&
