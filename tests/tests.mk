@@ -99,6 +99,13 @@ test: deps deps-xrt
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
 	@tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
 
+## test-repeat: the tests again and again: quiet, on one processor, beside a load (TIMES=10 MODES="quiet one load" SUITES="driver serve-")
+.PHONY: test-repeat
+test-repeat: deps deps-xrt deps-driver
+	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests
+	@$(MAKE) --no-print-directory $(BUILD)/test-list
+	@RECORD=$(BUILD)/repeat.tsv LOGS=$(BUILD)/repeat tests/repeat.sh $(BUILD)/test-list $(SUITES)
+
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
         libcmocka-dev libmicrohttpd-dev curl libgmp-dev libxxhash-dev libzip-dev libedit-dev zlib1g-dev iverilog yosys z3 valgrind mandoc

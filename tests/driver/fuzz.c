@@ -27,7 +27,7 @@ enum {
     ARENA = 64,  // pages that everything happens to
     BEHIND = 16, // and what mappings may reach behind them
     ERRNOS = 134,
-    HUNG_S = 60,
+    HUNG_S = 300,
     LIFE_MS = 3000, // of a process
     NOBODY = 65534,
 };

@@ -64,12 +64,14 @@ counts() {
 decode() { millrace generate -m /demo -q -d pci:0 -p And -n "$1" >/dev/null 2>&1; }
 # Ten decoded tokens more: register writes and interrupts.
 token_costs() {
-    a=$(counts) && decode 2 && b=$(counts) && decode 12 && c=$(counts) || return 1
+    a=$(counts) && decode 2 && b=$(counts) && t=$(cut -d. -f1 /proc/uptime) && decode 12 && c=$(counts) || return 1
+    # Every half a second the driver rings once more for what has not begun.
+    looks=$((2 * ($(cut -d. -f1 /proc/uptime) - t + 1)))
     # shellcheck disable=SC2086
     set -- $a $b $c
     writes=$(($5 - $3 - ($3 - $1))) irqs=$(($6 - $4 - ($4 - $2)))
     echo "# 10 tokens: $writes register writes, $irqs interrupts"
-    [ $writes -ge 10 ] && [ $writes -le 20 ] && [ $irqs -ge 10 ] && [ $irqs -le 10 ]
+    [ $writes -ge 10 ] && [ $writes -le $((20 + looks)) ] && [ $irqs -ge 10 ] && [ $irqs -le 10 ]
 }
 
 # What the kernel holds for the driver, by name.

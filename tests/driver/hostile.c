@@ -5,6 +5,7 @@
 // inherits, or that are closed by another thread, or never received. Nothing may stay behind.
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -35,7 +36,7 @@ static int copy(int fd, uint32_t op, uint64_t at, uint32_t handle)
 static bool nothing_left(void)
 {
     char text[8] = "";
-    for (int i = 0; i < 100 && text[0] != '0'; i++) {
+    for (int i = 0; i < 3600 && text[0] != '0'; i++) {
         int fd = open("/sys/class/misc/millrace0/contexts", O_RDONLY | O_CLOEXEC);
         if (fd < 0 || read(fd, text, sizeof text - 1) < 1)
             exit(1);
@@ -311,16 +312,33 @@ static void inherited(void)
 struct caller {
     int fd, error;
     uint64_t job;
+    atomic_int thread; // once it is about to call
+    atomic_bool over;
 };
 
 static void *waits(void *arg)
 {
     struct caller *c = arg;
+    c->thread = (int)gettid();
     struct millrace_wait w = {.job = c->job, .deadline_ns = -1};
     c->error =
         c->job ? refused(c->fd, MILLRACE_IOC_WAIT, &w)
                : refused(c->fd, MILLRACE_IOC_ALLOC, &(struct millrace_alloc){.bytes = 64ull * MIB});
+    c->over = true;
     return NULL;
+}
+
+// Until its call sleeps, or is over: there is nothing else that it would sleep in.
+static void until_inside(struct caller *c)
+{
+    for (char state = 0, path[64]; state != 'S' && state != 'D' && !c->over; pause_ms(1)) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", c->thread);
+        FILE *f = c->thread ? fopen(path, "r") : NULL;
+        if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+            state = 0;
+        if (f)
+            fclose(f);
+    }
 }
 
 // Closed by another thread, while calls are under way and it is watched.
@@ -343,7 +361,8 @@ static void closed_under_calls(void)
     for (int i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, waits, &callers[i]) != 0)
             exit(1);
-    pause_ms(50);
+    for (int i = 0; i < 2; i++)
+        until_inside(&callers[i]);
     close(fd);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);

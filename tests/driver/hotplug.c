@@ -8,7 +8,7 @@
 enum {
     BIG = 16 << 20,
     COPIES = 32,
-    SLOT_S = 25
+    SLOT_S = 180
 }; // that a slot may take: five are for changing one's mind
 
 static bool node(bool there)

@@ -12,7 +12,7 @@
 #include "tests/driver/module/peer.h"
 #include "tests/driver/work.h"
 
-enum { MIB = 1 << 20, BOTH = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE, RECOVERY_MS = 700 };
+enum { MIB = 1 << 20, BOTH = MILLRACE_MAP_READ | MILLRACE_MAP_WRITE, RECOVERY_MS = 3000 };
 
 static int open_peer(void)
 {
@@ -340,8 +340,9 @@ static void test_signals(void)
     free(t.p);
 }
 
-// Killed while it waits for memory to be cleared, by a device that does nothing just then. There is
-// room for the second one when nothing is left of the first.
+// Killed while it waits for memory to be cleared, by a device that does nothing just then, and has
+// held back that it has cleared the first part of it. There is room for the second one when nothing
+// is left of the first.
 static void test_clear_killed(void)
 {
     bool good = true;
@@ -351,8 +352,11 @@ static void test_clear_killed(void)
         pid_t pid = fork();
         if (pid == 0) {
             struct millrace_alloc a = {.bytes = 900ull * MIB};
+            int fd = open_device();
+            fault_end();
+            fault_arm((struct fault){.code = VM_FAULT_LATE, .value = PATIENCE_S * 1000, .ring = 1});
             signals_every_ms(5); // which end no wait for memory
-            exit(refused(open_device(), MILLRACE_IOC_ALLOC, &a));
+            exit(refused(fd, MILLRACE_IOC_ALLOC, &a));
         }
         good &= jobs_become(1); // it has begun: a signal ends the wait of a call that has not
         core_calls(PEER_ERROR_DETECTED, PEER_FROZEN);

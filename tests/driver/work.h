@@ -11,7 +11,7 @@
 
 #include "tests/driver/fault.h"
 
-enum { BYTES = 64 << 10, PATIENCE_S = 4, WRONG_DATA = 1000 };
+enum { BYTES = 64 << 10, PATIENCE_S = 180, WRONG_DATA = 1000 };
 
 // A client with a buffer on the card and two here.
 struct client {
@@ -111,10 +111,10 @@ static inline bool other_fine(void)
     return other.trips >= before + 3 && other.bad == 0;
 }
 
-// Opens until the device works again, for a while.
+// Opens until the device works again, for some minutes.
 static inline bool works_again(void)
 {
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < PATIENCE_S * 10; i++) {
         struct client c;
         if (client_open(&c)) {
             bool good = round_trip(&c, 77) == 0;

@@ -67,13 +67,44 @@ yes "And the king said" | chat "${raw[@]}" 2>"$work/err" | head -c 30 >/dev/null
 ok closed_pipe_ends_a_chat test "${PIPESTATUS[1]}" = 141 -a ! -s "$work/err"
 
 # ---- a terminal: the line is edited (a wrong letter, taken back), Ctrl-D ends
-{ sleep 1; printf 'And the kinx\177g said\n'; sleep 2; printf '\004'; } |
-    TERM=xterm timeout 600 script -qec "$millrace chat $demo -d model: --template {} -n 12" /dev/null | tr -d '\r' >"$work/out"
+# at_terminal OPTIONS...: a chat whose keys are typed with keys TEXT; what it writes is in $work/out.
+at_terminal() {
+    rm -f "$work/keys" "$work/out" && mkfifo "$work/keys"
+    TERM=xterm timeout 600 script -qefc "$millrace chat $demo --template {} $*" /dev/null <"$work/keys" >"$work/out" &
+    exec 8>"$work/keys"
+}
+keys() { printf "$1" >&8; }
+# seen COUNT PATTERN: waits until so many lines of it have it, for some minutes.
+seen() {
+    for _ in $(seq 6000); do
+        [ "$(grep -c -e "$2" "$work/out" 2>/dev/null)" -lt "$1" ] || return 0
+        sleep 0.1
+    done
+    echo "# $2 was not seen $1 times"
+}
+left() { exec 8>&- && wait $!; }
+at_terminal -d model: -n 12
+seen 1 '^> '
+keys 'And the kinx\177g said\n'
+seen 2 '^> '
+keys '\004'
+left
 ok lines_are_edited_on_a_terminal grep -qF "${reply%,*}" "$work/out"
 ok commands_are_listed_on_a_terminal grep -q '^/reset' "$work/out"
 # Ctrl-C ends a reply, not the conversation, each time.
-{ sleep 2; for _ in 1 2; do printf 'And\n'; sleep 2; printf '\003'; sleep 1; done; printf '/help\n'; sleep 1; printf '\004'; } |
-    TERM=xterm timeout 600 script -qec "$millrace chat $demo -d sim: -q --template {} -n 400 --ignore-eos" /dev/null >"$work/out"
+at_terminal -d sim: -q -n 400 --ignore-eos
+seen 1 '^> '
+for turn in 1 2; do
+    keys 'And\n'
+    seen $turn '[a-z][a-z][a-z] [a-z]'
+    keys '\003'
+    seen $((turn + 1)) '^> '
+done
+keys '/help\n'
+seen 1 '^/quit'
+keys '\004'
+left
 ok ctrl_c_ends_a_reply_only grep -q '^/quit' "$work/out"
 ok replies_were_there_before_ctrl_c test "$(grep -c '[a-z][a-z][a-z] [a-z]' "$work/out")" -ge 2
+ok ctrl_c_has_ended_both test "$(grep -c '\^C' "$work/out")" = 2
 done_testing

@@ -263,7 +263,7 @@ ok full_disk_is_an_error test $? = 3 -a "$(wc -l <"$work/err")" = 1
 rm -f "$work/out"
 "$millrace" generate -m $demo -d sim: -p "And" -n 500 --ignore-eos >"$work/out" 2>"$work/err" &
 pid=$!
-for _ in $(seq 300); do [ -s "$work/out" ] && break || sleep 0.1; done
+for _ in $(seq 3000); do [ -s "$work/out" ] && break || sleep 0.1; done
 kill -INT $pid
 wait $pid
 ok interrupt_ends_with_130 test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted"

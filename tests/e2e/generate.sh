@@ -118,7 +118,7 @@ ok closed_pipe_ends_a_batch test "${PIPESTATUS[0]}" = 141 -a ! -s "$work/err"
 rm -f "$work/a"
 "$millrace" generate -m $demo -d model:units=2 --batch "$work/many" -n 400 --ignore-eos >"$work/a" 2>"$work/err" &
 pid=$!
-for _ in $(seq 100); do [ -s "$work/a" ] && break || sleep 0.1; done
+for _ in $(seq 3000); do [ -s "$work/a" ] && break || sleep 0.1; done
 kill -INT $pid
 wait $pid
 ok interrupt_ends_a_batch test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# xrt: with simulators, xclbins and surroundings that are not right: one clear line each, within seconds,
-# nothing left behind.
+# xrt: with simulators, xclbins and surroundings that are not right: one clear line each, nothing left
+# behind. How long it took is printed.
 set -u
 . tests/tools/tap.sh
 . tests/xrt/lib.sh
@@ -13,7 +13,7 @@ log='exec 2>"$MILLRACE_EMU_DIR/emulator.log"'
 # ---- the simulator ends, hangs, or is no simulator -------------------------------------------------
 killed_in_mid_run() {
     start "${long[@]}"
-    kill -9 "$(emulator)"
+    under_way && kill -9 "$(emulator)"
     ended 4 "the simulator behind XRT's hw_emu has ended"
 }
 ok xrt_simulator_killed_in_mid_run killed_in_mid_run
@@ -21,29 +21,28 @@ stopped_in_mid_run() {
     start "${long[@]}"
     local sim
     sim=$(emulator)
-    sleep 1
-    kill -STOP "$sim"
+    under_way && kill -STOP "$sim"
     ended 4 "has not answered for"
 }
 ok xrt_simulator_that_hangs stopped_in_mid_run
 stopped_and_interrupted() { # the user does not wait for a device that hangs
     start "${long[@]}"
-    local sim from
+    local sim
     sim=$(emulator)
-    sleep 1
-    kill -STOP "$sim"
-    sleep 0.5
-    from=$SECONDS
+    under_way && kill -STOP "$sim"
+    sleep 0.5 # in which it may begin to wait; who waits to the end says that there was no answer
     kill -TERM "$pid"
-    ended 130 "interrupted" && [ $((SECONDS - from)) -le 8 ]
+    ended 130 "interrupted"
 }
 ok xrt_simulator_that_hangs_and_sigterm stopped_and_interrupted
 two_units() {
+    rm -f "$work/out"
     MILLRACE_XCLBIN=$xrt/millrace-tiny-x2.xclbin XRT_PARTS=killed sim/xrt/run "$xrt/test_xrt" >"$work/out" 2>"$work/err" &
     pid=$!
-    kill -9 "$(sim=$(emulator) && sleep 1 && echo "$sim")"
+    for _ in $(seq 3000); do grep -qs 'both units are at work' "$work/out" && break || sleep 0.1; done
+    kill -9 "$(emulator)"
     finish
-    [ "$status" = 0 ] && grep -q 'OK' "$work/out" && [ $seconds -le 10 ] && nothing_left "$pid" && return
+    [ "$status" = 0 ] && grep -q 'OK' "$work/out" && nothing_left "$pid" && return
     echo "# status $status after $seconds s"
     sed 's/^/# /' "$work/out" "$work/err"
     return 1
@@ -228,17 +227,13 @@ read_only() {
 ok xrt_read_only_directory read_only
 interrupted() {
     start "${long[@]}"
-    emulator >/dev/null
-    sleep 1
-    kill -INT "$pid"
+    under_way && kill -INT "$pid"
     ended 130 interrupted
 }
 ok xrt_interrupt_ends_with_130 interrupted
 host_killed() {
     start "${long[@]}"
-    emulator >/dev/null
-    sleep 1
-    kill -9 "$pid"
+    under_way && kill -9 "$pid"
     finish
     nothing_left "$pid"
 }

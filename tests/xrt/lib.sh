@@ -10,6 +10,7 @@ demo=(generate -m models/demo -q)
 
 # start ARGUMENTS...: millrace in emulation in the background; its process is $pid.
 start() {
+    rm -f "$work/out" "$work/err" # of an earlier one
     sim/xrt/run "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null &
     pid=$!
 }
@@ -34,16 +35,27 @@ emulators() {
 # emulator: waits until $pid has started its simulator, and gives its process.
 emulator() {
     local i found
-    for ((i = 0; i < 300; i++)); do
+    for ((i = 0; i < 3000; i++)); do
         found=$(emulators "$pid")
         [ -n "$found" ] && echo "$found" && return
         sleep 0.1
     done
 }
+# under_way: waits until the program that was started has written text, so that a run is under way.
+under_way() {
+    local i
+    for ((i = 0; i < 3000; i++)); do
+        [ ! -s "$work/out" ] || return 0
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "# no text"
+    return 1
+}
 # nothing_left PID: no process, no file, once the simulator has had a moment to end.
 nothing_left() {
     local i
-    for ((i = 0; i < 50; i++)); do
+    for ((i = 0; i < 1800; i++)); do
         compgen -G "/tmp/millrace-$1-*" >/dev/null || [ -n "$(emulators "$1")" ] || return 0
         sleep 0.1
     done
@@ -51,10 +63,11 @@ nothing_left() {
     return 1
 }
 # ended STATUS WORDS: the program that was started ended so, with WORDS in the last line of standard
-# error, in seconds, and left nothing behind.
+# error, and left nothing behind.
 ended() {
     finish
-    if [ "$status" = "$1" ] && tail -1 "$work/err" | grep -qE "^millrace: .*($2)" && [ $seconds -le 30 ]; then
+    if [ "$status" = "$1" ] && tail -1 "$work/err" | grep -qE "^millrace: .*($2)"; then
+        echo "# after $seconds s"
         nothing_left "$pid"
         return
     fi
