@@ -3,59 +3,9 @@
  * Completions, which come back by DMA. What the device writes is read once and
  * checked; a completion that cannot be right stops the ring.
  */
-#include <linux/slab.h>
-
-#include "millrace.h"
+#include "complete.h"
+#include "job.h"
 #include "trace.h"
-
-static void signal_eventfd(struct eventfd_ctx *eventfd)
-{
-#ifdef MILLRACE_EVENTFD_COUNT /* until 6.7, see Kbuild */
-	eventfd_signal(eventfd, 1);
-#else
-	eventfd_signal(eventfd);
-#endif
-}
-
-struct millrace_job *millrace_oldest_job(struct millrace_queue *q)
-{
-	struct millrace_job *job;
-
-	list_for_each_entry(job, &q->jobs, link)
-		if (!job->finished)
-			return job;
-	return NULL;
-}
-
-/* With q->lock held. The job may be gone afterwards. */
-void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job)
-{
-	smp_store_release(&job->finished, true); /* with its results */
-	if (q->eventfd && !job->clear)
-		signal_eventfd(q->eventfd);
-	wake_up_all(&q->wait);
-	if (job->orphan) {
-		millrace_job_take(q, job);
-		kfree(job); /* a clear, so it holds nothing */
-	}
-}
-
-void millrace_queue_fail(struct millrace_context *ctx, int error)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_job *job;
-	unsigned long flags;
-
-	spin_lock_irqsave(&q->lock, flags);
-	if (!q->error)
-		q->error = error;
-	while ((job = millrace_oldest_job(q))) {
-		job->status = MILLRACE_STATUS_CANCELLED;
-		millrace_job_finish(q, job);
-	}
-	wake_up_all(&q->wait);
-	spin_unlock_irqrestore(&q->lock, flags);
-}
 
 enum taken { TAKEN, NOT_DONE, BAD };
 
@@ -114,36 +64,8 @@ bool millrace_queue_reap(struct millrace_context *ctx)
 	if (taken == BAD)
 		q->bad = true;
 	spin_unlock_irqrestore(&q->lock, flags);
-	/* Its jobs end when it has been stopped, as it may still be writing. */
+	/* Its jobs end when queue.c has stopped it, as it may still be writing. */
 	if (taken == BAD)
 		mod_delayed_work(system_wq, &q->timeout, 0);
-	return any;
-}
-
-bool millrace_queue_busy(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	unsigned long flags;
-	bool busy;
-
-	spin_lock_irqsave(&q->lock, flags);
-	busy = !q->error && q->head != q->tail;
-	spin_unlock_irqrestore(&q->lock, flags);
-	return busy;
-}
-
-/* Whether a job of user space is under way: not what the driver clears. */
-bool millrace_queue_jobs(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_job *job;
-	unsigned long flags;
-	bool any = false;
-
-	spin_lock_irqsave(&q->lock, flags);
-	list_for_each_entry(job, &q->jobs, link)
-		any |= !job->clear && !job->finished;
-	any &= !q->error;
-	spin_unlock_irqrestore(&q->lock, flags);
 	return any;
 }

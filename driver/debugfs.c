@@ -3,7 +3,22 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "millrace.h"
+#include "debugfs.h"
+#include "dump.h"
+#include "gate.h"
+#include "hw.h"
+
+static struct dentry *root;
+
+void millrace_debugfs_begin(void)
+{
+	root = debugfs_create_dir(KBUILD_MODNAME, NULL);
+}
+
+void millrace_debugfs_end(void)
+{
+	debugfs_remove(root);
+}
 
 static int registers_show(struct seq_file *s, void *unused)
 {
@@ -61,7 +76,7 @@ DEFINE_SHOW_ATTRIBUTE(contexts);
 
 void millrace_debugfs_init(struct millrace_device *dev)
 {
-	dev->debugfs = debugfs_create_dir(dev->name, millrace_debugfs_root);
+	dev->debugfs = debugfs_create_dir(dev->name, root);
 	debugfs_create_file("registers", 0400, dev->debugfs, dev, &registers_fops);
 	debugfs_create_file("contexts", 0400, dev->debugfs, dev, &contexts_fops);
 	if (!IS_ENABLED(CONFIG_DEV_COREDUMP))

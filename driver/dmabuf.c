@@ -17,7 +17,9 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "millrace.h"
+#include "dmabuf.h"
+#include "map.h"
+#include "memory.h"
 
 MODULE_IMPORT_NS(DMA_BUF);
 
@@ -206,7 +208,8 @@ static const struct dma_buf_ops export_ops = {
 	.release = export_release,
 };
 
-bool millrace_exported(const struct dma_buf *buf)
+/* By this driver. */
+static bool is_ours(const struct dma_buf *buf)
 {
 	return buf->ops == &export_ops;
 }
@@ -344,6 +347,7 @@ int millrace_import(struct millrace_context *ctx, struct millrace_import *arg)
 		return ret ?: -ENOMEM;
 	}
 	map->buf = buf;
+	map->foreign = !is_ours(buf);
 	ret = attach(map);
 	if (!ret)
 		ret = millrace_map_publish(map, &handle);

@@ -10,7 +10,8 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "millrace.h"
+#include "dump.h"
+#include "hw.h"
 
 #define DUMP_BYTES SZ_64K
 

@@ -6,7 +6,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/iopoll.h>
 
-#include "millrace.h"
+#include "hw.h"
+#include "install.h"
 #include "scrub.h"
 
 #define RING_LOG2 6

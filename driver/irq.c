@@ -3,7 +3,10 @@
 #include <linux/interrupt.h>
 #include <linux/module.h>
 
-#include "millrace.h"
+#include "complete.h"
+#include "hw.h"
+#include "irq.h"
+#include "job.h"
 #include "trace.h"
 
 static char *irq_mode = "auto";

@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Millrace accelerator driver: its objects and what each file does.
- *
- *   pci.c      the device: probe, remove, register access
- *   irq.c      vectors, or a timer where there are none
- *   context.c  an open file: ioctls, lifetime
- *   queue.c    a context's command ring: setting up, stopping, time-outs
- *   submit.c   operations into entries; complete.c what comes back; wait.c for jobs
- *   reset.c    taking work off the device and giving it back: resets, bus errors
- *   pm.c       suspend and resume
- *   dump.c     what was found when a ring had to be stopped
- *   map.c      pinned user memory, and what copies go to and from
- *   dmabuf.c   mappings that are passed on as dma-bufs, or come as such
- *   card.c     card memory
- *   scrub.c    the program that erases the engine's memories; install.c puts it on the card
- *   check.c    what user space and the device say, checked without the kernel's services
- *   trace.h    tracepoints
- *   sysfs.c, debugfs.c
+ * Millrace accelerator driver: its objects, which all files share. What a file does is in
+ * its first lines, what it offers to others in its header. Files use those of the layers
+ * below alone (docs/driver.md#layers; tests/lint/driver-layers.sh).
  *
  * Lifetime: struct millrace_device is counted by the PCI driver and by each
  * open context, since files may outlive the device. Whoever touches registers
@@ -146,6 +132,7 @@ struct millrace_map_object {
 	struct millrace_memory *memory; /* or */
 	struct dma_buf *buf;
 	struct dma_buf_attachment *attach;
+	bool foreign; /* another driver's dma-buf: it synchronises its memory itself */
 	u64 bytes;
 	u32 flags;
 	struct sg_table own; /* of memory */
@@ -218,167 +205,5 @@ struct millrace_context {
 	struct list_head map_list;
 	struct millrace_queue queue;
 };
-
-/* pci.c */
-void millrace_device_put(struct millrace_device *dev);
-static inline u32 millrace_read(struct millrace_device *dev, u32 at)
-{
-	return readl(dev->bar + at);
-}
-
-static inline void millrace_write(struct millrace_device *dev, u32 at, u32 value)
-{
-	writel(value, dev->bar + at);
-}
-
-/*
- * Holds the device for register and DMA accesses: 0; -ENODEV: it has gone; -EIO:
- * it could not be reset. While it is paused it is waited for (-ERESTARTSYS).
- */
-int millrace_enter(struct millrace_device *dev);
-/* The same, for those who come again: does not wait, and says only whether. */
-bool millrace_try_enter(struct millrace_device *dev);
-/* Holds DMA mappings only, paused or not. */
-bool millrace_hold(struct millrace_device *dev);
-void millrace_exit(struct millrace_device *dev);
-/* After a reset: whether the device is what it was, and at rest. */
-int millrace_verify_again(struct millrace_device *dev);
-
-/* reset.c */
-extern const struct pci_error_handlers millrace_error_handlers;
-void millrace_reset_init(struct millrace_device *dev);
-void millrace_reset_cancel(struct millrace_device *dev);
-void millrace_reset_request(struct millrace_device *dev);
-void millrace_pause(struct millrace_device *dev, bool reachable);
-int millrace_resume(struct millrace_device *dev);
-const char *millrace_state(struct millrace_device *dev);
-void millrace_fail_all(struct millrace_device *dev, int error);
-/* Nothing is on its way that keeps callers waiting. */
-static inline bool millrace_running(struct millrace_device *dev)
-{
-	return !READ_ONCE(dev->paused) && !test_bit(MILLRACE_RESETTING, &dev->flags);
-}
-
-/* pm.c */
-extern const struct dev_pm_ops millrace_pm_ops;
-
-/* dump.c */
-extern const struct file_operations millrace_dump_fops; /* debugfs, without devcoredump */
-void millrace_dump(struct millrace_device *dev, const char *reason);
-void millrace_dump_free(struct millrace_device *dev);
-
-/* irq.c */
-int millrace_irq_init(struct millrace_device *dev);
-void millrace_irq_exit(struct millrace_device *dev);
-void millrace_irq_kick(struct millrace_device *dev); /* after a doorbell */
-static inline u32 millrace_irq_vector(struct millrace_device *dev, u32 queue)
-{
-	return dev->vectors ? queue % dev->vectors : 0;
-}
-
-/* context.c */
-extern const struct file_operations millrace_fops;
-void millrace_context_down(struct millrace_context *ctx);
-/* Device and context held; millrace_enter()'s errors. */
-int millrace_context_enter(struct millrace_context *ctx);
-void millrace_context_exit(struct millrace_context *ctx);
-
-/* queue.c */
-int millrace_queue_init(struct millrace_context *ctx, u32 index);
-bool millrace_queue_stop(struct millrace_context *ctx);
-void millrace_queue_quiesce(struct millrace_context *ctx);
-bool millrace_queue_at_rest(struct millrace_context *ctx);
-void millrace_queue_settle(struct millrace_context *ctx, bool reachable);
-void millrace_queue_restart(struct millrace_context *ctx);
-void millrace_queue_down(struct millrace_context *ctx);
-void millrace_queue_free_jobs(struct millrace_context *ctx);
-void millrace_job_free(struct millrace_job *job);
-unsigned long millrace_tick_period(void);
-unsigned long millrace_stop_time(void); /* that a ring may take, in jiffies */
-static inline u32 millrace_queue_reg(const struct millrace_device *dev,
-				     const struct millrace_queue *q, u32 at)
-{
-	return dev->hw.queues_at + q->index * MR_PCIE_Q_STRIDE + at;
-}
-
-/* complete.c */
-struct millrace_job *millrace_oldest_job(struct millrace_queue *q); /* not finished */
-void millrace_job_finish(struct millrace_queue *q, struct millrace_job *job);
-/* With q->lock held: out of the list, and its slot is free. */
-static inline void millrace_job_take(struct millrace_queue *q, struct millrace_job *job)
-{
-	list_del(&job->link);
-	q->job_count--;
-}
-
-bool millrace_queue_reap(struct millrace_context *ctx);
-static inline void millrace_queue_progress(struct millrace_queue *q)
-{
-	q->turn = jiffies;
-	q->progress = jiffies;
-}
-
-bool millrace_queue_busy(struct millrace_context *ctx);
-bool millrace_queue_jobs(struct millrace_context *ctx);
-void millrace_queue_fail(struct millrace_context *ctx, int error);
-
-/* submit.c */
-void millrace_queue_put(struct millrace_queue *q, u32 index);
-void millrace_queue_ring(struct millrace_context *ctx);
-/* `descriptors`: of the runs among ops, MILLRACE_DESC_BYTES each. */
-int millrace_queue_submit(struct millrace_context *ctx, const struct millrace_op *ops,
-			  u32 count, const void *descriptors, u64 *job);
-/* With neither context nor device held: holds them for each step, and waits without. */
-int millrace_queue_clear(struct millrace_context *ctx, u64 addr, u64 bytes);
-
-/* wait.c */
-int millrace_queue_wait(struct millrace_context *ctx, struct millrace_wait *wait,
-			void __user *user);
-
-/* map.c */
-/* Pins it. Faults may take their time, so nothing is held. */
-struct millrace_memory *millrace_memory_create(const struct millrace_map *arg);
-/* Takes over the memory, also when it fails. */
-int millrace_map_create(struct millrace_context *ctx, struct millrace_map *arg,
-			struct millrace_memory *memory);
-void millrace_map_put(struct millrace_map_object *map);
-void millrace_map_release_dma(struct millrace_map_object *map);
-struct millrace_map_object *millrace_map_new(struct millrace_context *ctx, u64 bytes, u32 flags);
-int millrace_map_publish(struct millrace_map_object *map, u32 *handle);
-void millrace_map_sync_for_device(struct millrace_map_object *map, u64 offset, u64 bytes);
-void millrace_map_sync_for_cpu(struct millrace_map_object *map, u64 offset, u64 bytes);
-void millrace_memory_put(struct millrace_memory *memory);
-static inline enum dma_data_direction millrace_map_direction(const struct millrace_map_object *map)
-{
-	if (!(map->flags & MILLRACE_MAP_WRITE))
-		return DMA_TO_DEVICE;
-	return map->flags & MILLRACE_MAP_READ ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;
-}
-
-/* First segment and bytes to skip in it for an offset. */
-u32 millrace_map_find(const struct millrace_map_object *map, u64 offset, u32 *skip);
-
-/* dmabuf.c */
-int millrace_export(struct millrace_context *ctx, struct millrace_export *arg, struct file **file);
-int millrace_import(struct millrace_context *ctx, struct millrace_import *arg);
-bool millrace_exported(const struct dma_buf *buf); /* by this driver */
-
-/* card.c */
-int millrace_card_init(struct millrace_device *dev);
-void millrace_card_exit(struct millrace_device *dev);
-int millrace_card_alloc(struct millrace_context *ctx, struct millrace_alloc *arg);
-int millrace_card_free(struct millrace_context *ctx, u64 addr);
-void millrace_card_free_all(struct millrace_context *ctx);
-
-/* install.c */
-int millrace_install_init(struct millrace_device *dev);
-void millrace_install_exit(struct millrace_device *dev);
-int millrace_install_scrub(struct millrace_device *dev);
-
-/* sysfs.c, debugfs.c */
-extern const struct attribute_group *millrace_groups[];
-void millrace_debugfs_init(struct millrace_device *dev);
-void millrace_debugfs_exit(struct millrace_device *dev);
-extern struct dentry *millrace_debugfs_root;
 
 #endif

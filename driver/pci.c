@@ -1,185 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The device: what probe verifies before anything is trusted, and safe removal. */
-#include <linux/debugfs.h>
+/* The device: probe, and safe removal. */
 #include <linux/dma-mapping.h>
 #include <linux/idr.h>
 #include <linux/module.h>
 
-#include "millrace.h"
-
-#define CAPS_MAX 16 /* of the list, so that a broken one ends */
-#define WATCHDOG_LOG2 24 /* cycles without progress of a run */
+#include "card.h"
+#include "context.h"
+#include "debugfs.h"
+#include "dump.h"
+#include "gate.h"
+#include "install.h"
+#include "ioctl.h"
+#include "irq.h"
+#include "pm.h"
+#include "reset.h"
+#include "sysfs.h"
+#include "verify.h"
 
 static DEFINE_IDA(millrace_ida);
-struct dentry *millrace_debugfs_root;
-
-int millrace_enter(struct millrace_device *dev)
-{
-	for (;;) {
-		int ret = wait_event_interruptible(dev->resumed, millrace_running(dev) ||
-						   READ_ONCE(dev->gone));
-
-		if (ret)
-			return ret;
-		down_read(&dev->alive);
-		ret = dev->gone ? -ENODEV : dev->dead ? -EIO : 0;
-		if (ret)
-			up_read(&dev->alive);
-		if (ret || !dev->paused)
-			return ret;
-		up_read(&dev->alive);
-	}
-}
-
-bool millrace_try_enter(struct millrace_device *dev)
-{
-	if (!down_read_trylock(&dev->alive))
-		return false;
-	if (!dev->gone && !dev->dead && millrace_running(dev))
-		return true;
-	up_read(&dev->alive);
-	return false;
-}
-
-bool millrace_hold(struct millrace_device *dev)
-{
-	down_read(&dev->alive);
-	if (!dev->gone)
-		return true;
-	up_read(&dev->alive);
-	return false;
-}
-
-void millrace_exit(struct millrace_device *dev)
-{
-	up_read(&dev->alive);
-}
-
-static void device_release(struct kref *refs)
-{
-	kfree(container_of(refs, struct millrace_device, refs));
-}
-
-void millrace_device_put(struct millrace_device *dev)
-{
-	kref_put(&dev->refs, device_release);
-}
-
-/* Takes over one capability; offsets and sizes must lie within the BAR. */
-static int take_capability(struct millrace_hw *hw, size_t bar, u32 id, u32 at, u32 a, u32 b)
-{
-	switch (id) {
-	case MR_PCIE_CAP_ENGINE:
-		if (at % 4 || at > bar || a < 0x1000 || a > bar - at)
-			return -EINVAL;
-		hw->engine_at = at;
-		break;
-	case MR_PCIE_CAP_QUEUES:
-		if (at % 4 || !a || a > MILLRACE_QUEUES_MAX || at > bar ||
-		    a * MR_PCIE_Q_STRIDE > bar - at || b < MILLRACE_RING_LOG2)
-			return -EINVAL;
-		hw->queues_at = at;
-		hw->queues = a;
-		break;
-	case MR_PCIE_CAP_MEMORY:
-		if (!a || a > MILLRACE_CHANNELS_MAX || b < PAGE_SHIFT || b > 36)
-			return -EINVAL;
-		hw->channels = a;
-		hw->mem_log2 = b;
-		break;
-	case MR_PCIE_CAP_COPY:
-		if (a < 26)
-			return -EINVAL;
-		break;
-	case MR_PCIE_CAP_SCRUB:
-		if (at % 8 || at > bar - 8)
-			return -EINVAL;
-		hw->scrub_at = at;
-		break;
-	default: /* of a later version, and no business of ours */
-		break;
-	}
-	return 0;
-}
-
-static int read_capabilities(struct millrace_device *dev, struct millrace_hw *hw)
-{
-	u32 at = millrace_read(dev, MR_PCIE_REG_CAPS), n, word;
-	int ret;
-
-	for (n = 0; at && n < CAPS_MAX; n++) {
-		if (at % 4 || at > dev->bar_bytes - 16)
-			return -EINVAL;
-		word = millrace_read(dev, at);
-		ret = take_capability(hw, dev->bar_bytes, word & 0xffff,
-				      millrace_read(dev, at + 4), millrace_read(dev, at + 8),
-				      millrace_read(dev, at + 12));
-		if (ret)
-			return ret;
-		at = word >> 16;
-	}
-	return at || !hw->engine_at || !hw->queues || !hw->channels || !hw->scrub_at ?
-		-EINVAL : 0;
-}
-
-/* Nothing is written but SCRATCH until all the rest of this holds. */
-static int verify(struct millrace_device *dev, struct millrace_hw *hw)
-{
-	struct device *d = &dev->pdev->dev;
-	u32 magic = millrace_read(dev, MR_PCIE_REG_MAGIC), i;
-
-	memset(hw, 0, sizeof(*hw));
-	if (magic == U32_MAX)
-		return dev_err_probe(d, -EIO, "device does not answer: it needs a reset\n");
-	if (magic != MR_PCIE_MAGIC)
-		return dev_err_probe(d, -ENODEV, "not a Millrace device (magic 0x%08x)\n", magic);
-	hw->version = millrace_read(dev, MR_PCIE_REG_VERSION);
-	if (hw->version >> 16 != MR_PCIE_VERSION_MAJOR)
-		return dev_err_probe(d, -ENODEV, "register interface %u.%u, driver knows %u\n",
-				     hw->version >> 16, hw->version & 0xffff,
-				     MR_PCIE_VERSION_MAJOR);
-	if (read_capabilities(dev, hw))
-		return dev_err_probe(d, -ENODEV, "bad capability list\n");
-	for (i = 0; i < MILLRACE_INFO_ENGINE_WORDS; i++)
-		hw->engine[i] = millrace_read(dev, hw->engine_at + MR_REG_MAGIC + 4 * i);
-	if (hw->engine[0] != MR_MAGIC_REG ||
-	    (hw->engine[(MR_REG_GEOMETRY - MR_REG_MAGIC) / 4] & 0xff) != hw->channels)
-		return dev_err_probe(d, -ENODEV, "engine and wrapper disagree\n");
-	millrace_write(dev, MR_PCIE_REG_SCRATCH, 0x5a17c0de);
-	if (millrace_read(dev, MR_PCIE_REG_SCRATCH) != 0x5a17c0de)
-		return dev_err_probe(d, -EIO, "writes do not arrive\n");
-	/* A program that waits for itself ends in an error, long before its ring's time-out. */
-	millrace_write(dev, hw->engine_at + MR_REG_WATCHDOG, WATCHDOG_LOG2);
-	return 0;
-}
-
-/* Rings that an earlier driver left running are stopped before bus mastering. */
-static int quiesce(struct millrace_device *dev)
-{
-	u32 q;
-
-	for (q = 0; q < dev->hw.queues; q++)
-		millrace_write(dev, dev->hw.queues_at + q * MR_PCIE_Q_STRIDE + MR_PCIE_Q_CTRL, 0);
-	if (millrace_read(dev, MR_PCIE_REG_STATUS) & MR_PCIE_STATUS_BUSY)
-		return dev_err_probe(&dev->pdev->dev, -EBUSY, "device is busy: it needs a reset\n");
-	return 0;
-}
-
-int millrace_verify_again(struct millrace_device *dev)
-{
-	struct millrace_hw hw;
-	int ret = verify(dev, &hw);
-
-	if (ret)
-		return ret;
-	/* From CTRL on the engine's registers are no constants. */
-	if (memcmp(&hw, &dev->hw, offsetof(struct millrace_hw, engine) +
-				  MR_REG_CTRL - MR_REG_MAGIC)) {
-		dev_err(&dev->pdev->dev, "not the device that it was before\n");
-		return -ENODEV;
-	}
-	return quiesce(dev);
-}
 
 static int map_bar(struct millrace_device *dev)
 {
@@ -238,11 +76,11 @@ static int millrace_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 	ret = map_bar(dev);
 	if (!ret)
-		ret = verify(dev, &dev->hw);
+		ret = millrace_verify(dev, &dev->hw);
 	if (!ret)
 		ret = set_dma_masks(pdev);
 	if (!ret)
-		ret = quiesce(dev);
+		ret = millrace_verify_idle(dev);
 	if (!ret)
 		ret = millrace_card_init(dev);
 	if (ret)
@@ -341,10 +179,10 @@ static int __init millrace_init(void)
 {
 	int ret;
 
-	millrace_debugfs_root = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	millrace_debugfs_begin();
 	ret = pci_register_driver(&millrace_driver);
 	if (ret)
-		debugfs_remove(millrace_debugfs_root);
+		millrace_debugfs_end();
 	return ret;
 }
 module_init(millrace_init);
@@ -352,7 +190,7 @@ module_init(millrace_init);
 static void __exit millrace_exit_module(void)
 {
 	pci_unregister_driver(&millrace_driver);
-	debugfs_remove(millrace_debugfs_root);
+	millrace_debugfs_end();
 	ida_destroy(&millrace_ida);
 }
 module_exit(millrace_exit_module);

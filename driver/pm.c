@@ -3,7 +3,10 @@
 #include <linux/pm.h>
 #include <linux/suspend.h>
 
-#include "millrace.h"
+#include "hw.h"
+#include "job.h"
+#include "pm.h"
+#include "reset.h"
 
 static int millrace_suspend(struct device *d)
 {

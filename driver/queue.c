@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A context's command ring: setting it up, stopping it, time-outs. */
-#include <linux/delay.h>
-#include <linux/dma-mapping.h>
+/* A context's ring with its jobs: setting it up, off the device and back, time-outs. */
 #include <linux/module.h>
-#include <linux/slab.h>
 
-#include "millrace.h"
-#include "trace.h"
+#include "complete.h"
+#include "dump.h"
+#include "gate.h"
+#include "hw.h"
+#include "job.h"
+#include "queue.h"
+#include "ring.h"
 
 static unsigned int timeout_ms = 60000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "milliseconds without progress of an operation before its ring is stopped");
-
-static unsigned int stop_ms = 300;
-module_param(stop_ms, uint, 0644);
-MODULE_PARM_DESC(stop_ms, "milliseconds that a ring may take to stop");
 
 #define LOSSES_MAX 3 /* of a ring without a completion in between */
 
@@ -24,61 +22,16 @@ unsigned long millrace_tick_period(void)
 	return msecs_to_jiffies(clamp(timeout_ms / 4, 10U, 500U));
 }
 
-unsigned long millrace_stop_time(void)
-{
-	return msecs_to_jiffies(stop_ms) + 1;
-}
-
 static void tick(struct work_struct *work);
-
-static void set_address(struct millrace_context *ctx, u32 at, dma_addr_t addr)
-{
-	u32 reg = millrace_queue_reg(ctx->dev, &ctx->queue, at);
-
-	millrace_write(ctx->dev, reg, lower_32_bits(addr));
-	millrace_write(ctx->dev, reg + 4, upper_32_bits(addr));
-}
-
-static void free_memory(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct device *d = &ctx->dev->pdev->dev;
-
-	if (q->descriptors)
-		dma_free_coherent(d, MILLRACE_RING * MILLRACE_DESC_BYTES, q->descriptors,
-				  q->descriptors_dma);
-	if (q->completions)
-		dma_free_coherent(d, MILLRACE_RING * MR_PCIE_CPL_BYTES, q->completions,
-				  q->completions_dma);
-	if (q->ring)
-		dma_free_coherent(d, MILLRACE_RING * MR_PCIE_ENTRY_BYTES, q->ring, q->ring_dma);
-	q->ring = NULL;
-	q->completions = NULL;
-	q->descriptors = NULL;
-}
-
-/* The ring begins with entry q->base. */
-static void enable(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_device *dev = ctx->dev;
-
-	set_address(ctx, MR_PCIE_Q_RING_LO, q->ring_dma);
-	set_address(ctx, MR_PCIE_Q_CPL_LO, q->completions_dma);
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_SIZE), MILLRACE_RING_LOG2);
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_VECTOR),
-		       millrace_irq_vector(dev, q->index));
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_CTRL), 1);
-}
 
 /* Under down_lock. While a reset is on its way the ring is left to millrace_queue_restart(). */
 int millrace_queue_init(struct millrace_context *ctx, u32 index)
 {
 	struct millrace_queue *q = &ctx->queue;
 	struct millrace_device *dev = ctx->dev;
-	struct device *d = &dev->pdev->dev;
 	bool later = dev->quiet || !millrace_running(dev);
 	u32 status;
+	int ret;
 
 	q->index = index;
 	q->next_job = 1;
@@ -93,57 +46,10 @@ int millrace_queue_init(struct millrace_context *ctx, u32 index)
 		if (status & (MR_PCIE_Q_ENABLED | MR_PCIE_Q_BUSY))
 			return -EBUSY;
 	}
-	q->ring = dma_alloc_coherent(d, MILLRACE_RING * MR_PCIE_ENTRY_BYTES, &q->ring_dma,
-				     GFP_KERNEL);
-	q->completions = dma_alloc_coherent(d, MILLRACE_RING * MR_PCIE_CPL_BYTES,
-					    &q->completions_dma, GFP_KERNEL);
-	q->descriptors = dma_alloc_coherent(d, MILLRACE_RING * MILLRACE_DESC_BYTES,
-					    &q->descriptors_dma, GFP_KERNEL);
-	if (!q->ring || !q->completions || !q->descriptors) {
-		free_memory(ctx);
-		return -ENOMEM;
-	}
-	if (!later)
-		enable(ctx);
-	return 0;
-}
-
-/* Cancelled entries are no completions from here on: they may have to be given again. */
-static void tell_to_stop(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_device *dev = ctx->dev;
-	unsigned long flags;
-
-	spin_lock_irqsave(&q->lock, flags);
-	q->stopping = true;
-	spin_unlock_irqrestore(&q->lock, flags);
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_CTRL), 0);
-}
-
-/* The ring is told to stop, and waited for: when that is true it makes no accesses any more. */
-bool millrace_queue_stop(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_device *dev = ctx->dev;
-	unsigned long end = jiffies + millrace_stop_time();
-	bool last, stopped;
-	u32 status;
-
-	tell_to_stop(ctx);
-	for (;;) {
-		last = time_after(jiffies, end);
-		status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
-		stopped = !(status & (MR_PCIE_Q_BUSY | MR_PCIE_Q_ENABLED));
-		if (stopped || last || status == U32_MAX)
-			break;
-		usleep_range(100, 200);
-	}
-	trace_millrace_stop(dev->index, q->index, status, stopped);
-	if (!stopped)
-		dev_err(&dev->pdev->dev, "ring %u does not stop (status 0x%08x)\n", q->index,
-			status);
-	return stopped;
+	ret = millrace_ring_alloc(ctx);
+	if (!ret && !later)
+		millrace_ring_enable(ctx);
+	return ret;
 }
 
 /* ---- off the device, and back --------------------------------------------------------------- */
@@ -160,14 +66,7 @@ void millrace_queue_quiesce(struct millrace_context *ctx)
 	u32 status = millrace_read(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_STATUS));
 
 	q->known = status != U32_MAX && status & (MR_PCIE_Q_ENABLED | 0xff << MR_PCIE_Q_FAULT);
-	tell_to_stop(ctx);
-}
-
-bool millrace_queue_at_rest(struct millrace_context *ctx)
-{
-	u32 at = millrace_queue_reg(ctx->dev, &ctx->queue, MR_PCIE_Q_STATUS);
-
-	return !(millrace_read(ctx->dev, at) & MR_PCIE_Q_BUSY);
+	millrace_ring_tell_to_stop(ctx);
 }
 
 void millrace_queue_settle(struct millrace_context *ctx, bool reachable)
@@ -227,44 +126,23 @@ void millrace_queue_restart(struct millrace_context *ctx)
 	end_broken_chain(q);
 	q->base = q->head;
 	for (i = q->head; i != q->tail; i++)
-		millrace_queue_put(q, i);
+		millrace_ring_put(q, i);
 	millrace_queue_progress(q);
-	enable(ctx);
+	millrace_ring_enable(ctx);
 	if (q->head != q->tail)
-		millrace_queue_ring(ctx);
+		millrace_ring_doorbell(ctx);
 	spin_unlock_irqrestore(&q->lock, flags);
 	mod_delayed_work(system_wq, &q->timeout, millrace_tick_period());
 }
 
 /* ---- taking down ---------------------------------------------------------------------------- */
 
-void millrace_job_free(struct millrace_job *job)
-{
-	u32 i;
-
-	for (i = 0; i < job->count; i++)
-		if (job->maps[i])
-			millrace_map_put(job->maps[i]);
-	kfree(job);
-}
-
 /* Under down_lock: after this neither device nor timer knows the context. */
 void millrace_queue_down(struct millrace_context *ctx)
 {
 	millrace_queue_fail(ctx, -EIO);
 	cancel_delayed_work_sync(&ctx->queue.timeout);
-	free_memory(ctx);
-}
-
-/* The context's last act: nobody waits any more. */
-void millrace_queue_free_jobs(struct millrace_context *ctx)
-{
-	struct millrace_job *job, *next;
-
-	list_for_each_entry_safe(job, next, &ctx->queue.jobs, link) {
-		list_del(&job->link);
-		millrace_job_free(job);
-	}
+	millrace_ring_free(ctx);
 }
 
 /* ---- time-outs ------------------------------------------------------------------------------ */
@@ -279,7 +157,7 @@ static void give_up(struct millrace_context *ctx, const char *why, u32 status)
 	dev_err(&dev->pdev->dev, "ring %u: %s, status 0x%08x\n", q->index, why, status);
 	q->timeouts++;
 	millrace_dump(dev, why);
-	stopped = millrace_queue_stop(ctx);
+	stopped = millrace_ring_stop(ctx);
 	if (stopped) {
 		millrace_queue_fail(ctx, -EIO);
 	} else {
@@ -306,7 +184,7 @@ static unsigned long until_late(struct millrace_context *ctx, u32 status)
 	spin_lock_irqsave(&q->lock, flags);
 	waits = !(status & MR_PCIE_Q_BUSY) && head == q->head - q->base;
 	if (waits)
-		millrace_queue_ring(ctx);
+		millrace_ring_doorbell(ctx);
 	if (waits && all & MR_PCIE_STATUS_BUSY)
 		q->progress = jiffies;
 	end = q->progress + most;

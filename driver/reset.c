@@ -6,9 +6,17 @@
 #include <linux/delay.h>
 #include <linux/module.h>
 
-#include "millrace.h"
+#include "complete.h"
+#include "gate.h"
+#include "hw.h"
+#include "install.h"
+#include "irq.h"
+#include "job.h"
+#include "queue.h"
+#include "reset.h"
+#include "ring.h"
+#include "verify.h"
 
-#define CREATE_TRACE_POINTS
 #include "trace.h"
 
 /* The PCI core alone waits for up to a minute until a device answers after a reset. */
@@ -106,7 +114,7 @@ static void quieten(struct millrace_device *dev, bool reachable)
 		if (dev->contexts[q])
 			millrace_queue_quiesce(dev->contexts[q]);
 	if (reachable && !stuck)
-		wait_for(dev, millrace_queue_at_rest);
+		wait_for(dev, millrace_ring_at_rest);
 	pci_clear_master(dev->pdev);
 	for (q = 0; q < dev->hw.queues; q++)
 		if (dev->contexts[q])
@@ -250,16 +258,6 @@ void millrace_reset_cancel(struct millrace_device *dev)
 {
 	cancel_delayed_work_sync(&dev->reset_work);
 	cancel_delayed_work_sync(&dev->recovery_work);
-}
-
-/* From any thread; new work is kept off the device from here on. */
-void millrace_reset_request(struct millrace_device *dev)
-{
-	if (READ_ONCE(dev->gone))
-		return;
-	if (!test_and_set_bit(MILLRACE_RESETTING, &dev->flags))
-		dev_warn(&dev->pdev->dev, "resetting\n");
-	mod_delayed_work(system_wq, &dev->reset_work, 0);
 }
 
 /* ---- what the PCI core tells, with the device's lock held ----------------------------------- */

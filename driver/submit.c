@@ -2,44 +2,16 @@
 /* Submission: operations become entries of the ring, a doorbell tells the device. */
 #include <linux/slab.h>
 
-#include "millrace.h"
+#include "gate.h"
+#include "irq.h"
+#include "job.h"
+#include "map.h"
+#include "queue.h"
+#include "ring.h"
+#include "submit.h"
 #include "trace.h"
 
 #define CLEAR_MAX SZ_16M /* of one entry, which other rings wait for */
-
-/* Writes an entry where the device looks for it. */
-void millrace_queue_put(struct millrace_queue *q, u32 index)
-{
-	u32 place = millrace_ring_place(q->base, index, MILLRACE_RING);
-	const struct millrace_entry *e = &q->entries[index % MILLRACE_RING];
-	__le32 *w = q->ring + place * (MR_PCIE_ENTRY_BYTES / 4);
-	__le32 *c = q->completions + place * MR_PCIE_CPL_BYTES + MR_PCIE_CPL_STATUS;
-
-	memset(w, 0, MR_PCIE_ENTRY_BYTES);
-	/* A completion of this place that is still there belongs to an earlier entry. */
-	c[MR_PCIE_C_SEQ] = cpu_to_le32(~millrace_ring_seq(q->base, index));
-	w[MR_PCIE_W_OP] = cpu_to_le32(e->op);
-	w[MR_PCIE_W_TAG] = cpu_to_le32(index);
-	w[MR_PCIE_W_HOST_LO] = cpu_to_le32(lower_32_bits(e->host));
-	w[MR_PCIE_W_HOST_HI] = cpu_to_le32(upper_32_bits(e->host));
-	w[MR_PCIE_W_CARD_LO] = cpu_to_le32(lower_32_bits(e->card));
-	w[MR_PCIE_W_CARD_HI] = cpu_to_le32(upper_32_bits(e->card));
-	w[MR_PCIE_W_BYTES] = cpu_to_le32(e->bytes);
-	w[MR_PCIE_W_SEGMENTS] = cpu_to_le32(e->segments);
-	w[MR_PCIE_W_SKIP] = cpu_to_le32(e->skip);
-}
-
-/* With q->lock held, so that no bell comes before an earlier one. */
-void millrace_queue_ring(struct millrace_context *ctx)
-{
-	struct millrace_queue *q = &ctx->queue;
-	struct millrace_device *dev = ctx->dev;
-
-	dma_wmb(); /* entries before the bell */
-	millrace_write(dev, millrace_queue_reg(dev, q, MR_PCIE_Q_DOORBELL),
-		       millrace_ring_bell(q->base, q->tail));
-	trace_millrace_doorbell(dev->index, q->index, q->tail);
-}
 
 /* Writes the entries, links the job, rings the bell. The caller has checked the room. */
 static void push(struct millrace_context *ctx, struct millrace_job *job,
@@ -55,7 +27,7 @@ static void push(struct millrace_context *ctx, struct millrace_job *job,
 
 		*to = e[i];
 		to->op |= i + 1 < job->count ? MR_PCIE_FLAG_LINK : MR_PCIE_FLAG_IRQ;
-		millrace_queue_put(q, q->tail + i);
+		millrace_ring_put(q, q->tail + i);
 	}
 	spin_lock_irqsave(&q->lock, flags);
 	job->id = job->clear ? 0 : q->next_job++;
@@ -67,7 +39,7 @@ static void push(struct millrace_context *ctx, struct millrace_job *job,
 	q->tail += job->count;
 	q->doorbells++;
 	trace_millrace_submit(dev->index, q->index, job->id, job->first, job->count);
-	millrace_queue_ring(ctx);
+	millrace_ring_doorbell(ctx);
 	spin_unlock_irqrestore(&q->lock, flags);
 	millrace_irq_kick(dev);
 	schedule_delayed_work(&q->timeout, millrace_tick_period());

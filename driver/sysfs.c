@@ -3,7 +3,8 @@
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
-#include "millrace.h"
+#include "reset.h"
+#include "sysfs.h"
 
 static struct millrace_device *of(struct device *d)
 {

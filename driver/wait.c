@@ -3,7 +3,10 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "millrace.h"
+#include "gate.h"
+#include "job.h"
+#include "map.h"
+#include "wait.h"
 
 static struct millrace_job *find_job(struct millrace_queue *q, u64 id)
 {

@@ -169,6 +169,14 @@ printf '%s\n' 'b/z uses a/x (g), which is above it in tests/lint/layers.txt' \
     'c has no layer: give it one in tests/lint/layers.txt and docs/architecture.md' >"$tmp/want"
 awk -f tests/lint/layers.awk "$tmp/seeded-layers" "$tmp/seeded" >"$tmp/got" ; [ $? = 1 ] && diff "$tmp/got" "$tmp/want" >"$tmp/seen"
 tap $? "a seeded call upwards and a folder without a layer are found" "$tmp/seen"
+# ---- files of the driver: in the layers of its Kbuild, so no circle ---------------------------------------
+tests/lint/driver-layers.sh >"$tmp/driver" 2>&1
+tap $? "files of driver/ use those of the layers below them alone" "$tmp/driver"
+mkdir "$tmp/seeded-driver" && cp driver/*.[ch] driver/Kbuild "$tmp/seeded-driver/" &&
+    printf 'static void up(struct millrace_context *ctx)\n{\n\tmillrace_context_down(ctx);\n}\n' >>"$tmp/seeded-driver/card.c"
+! tests/lint/driver-layers.sh "$tmp/seeded-driver" >"$tmp/seen" 2>&1 && grep -q '^circle of 2: card context$' "$tmp/seen" &&
+    grep -q '^card uses context (millrace_context_down), which stands behind it' "$tmp/seen"
+tap $? "a seeded call upwards in the driver is found" "$tmp/seen"
 # ---- prose, links and commands of the pages -----------------------------------------------------------
 # Pages that are still to be rewritten: take them out of this list with the page.
 later='docs/rtl.md'
