@@ -63,7 +63,7 @@ fence {
 }
 {
     blank = 0
-    if (width > 100 && $0 ~ /[^ ] +[^ ]/ && !/^#/ && !/^ *`[^`]*`$/) printf "columns\t%s:%d: %d columns\n", FILENAME, FNR, width
+    if (width > 100 && $0 ~ /[^ ] +[^ ]/ && !/^#/ && !/^ *[(]?`[^`]*`[);:,.]*$/) printf "columns\t%s:%d: %d columns\n", FILENAME, FNR, width
     if (/^ *([-*]|[0-9]+\.) /) { flush_text(); list = 1; sub(/^ *([-*]|[0-9]+\.) /, "") }
     else if (/^[^ ]/ && text == "") list = 0
     check_words($0)
