@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test debug mutants xrt driver synth netlist sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
+all="prepare test debug mutants xrt driver synth timing netlist sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -27,6 +27,7 @@ goal() {
         fuzz) echo fuzz ;;
         planted) echo fuzz-planted ;;
         synth) echo synth ;;
+        timing) echo timing ;;
         netlist) echo test-netlist ;;
         mutants) echo test-mutants ;;
         accuracy) echo full-accuracy ;;

@@ -70,8 +70,8 @@ run() {
 
 run pe single 500 'processing element with its accumulator'
 run pe pair 500 'processing element pair with both accumulators'
-# Without carry cells: ABC sees those as boxes and takes (larger ^ smaller) for (a ^ b) in the adder's comparison, which
-# is the same but makes the comparison a loop through its own result.
+# Without carry cells: ABC sees those as boxes and may take what comes out of a chain for an equal value that goes in,
+# a loop. make timing looks for loops in netlists with carry cells.
 run fp l4 20000 'fp32 add, multiply, conversion, GELU, exp2, reciprocal, 1/sqrt' -nocarry
 run layernorm v4 6 'LayerNorm, V = 4' -nocarry
 echo "1..$n"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 ## synth: Yosys synthesis of tiny and of single units; resources in build/synth/table.md
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model
-.PHONY: synth synth-doc test-netlist
+## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
+.PHONY: synth synth-doc test-netlist timing timing-doc timing-ceilings
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
 # The same, and docs/synthesis.md gets the new figures.
@@ -10,7 +11,8 @@ synth-doc: $(RTL_GEN)
 test-netlist: $(BUILD)/num.o
 	@BUILD=$(BUILD) SIM_CXX=$(SIM_CXX) tests/synth/netlist.sh
 
-# Static timing: the analyser of netlists.
+# Static timing. What Yosys has synthesised once stays in build/timing/cache.
+TIMING_CONFIGS ?= tiny
 STA_SRC := $(wildcard tests/synth/sta/*.c)
 STA_LIB := $(filter-out %/main.c,$(STA_SRC))
 $(BUILD)/synth/sta: $(STA_SRC) $(wildcard tests/synth/sta/*.h)
@@ -18,3 +20,10 @@ $(BUILD)/synth/sta: $(STA_SRC) $(wildcard tests/synth/sta/*.h)
 	@$(CC) $(CSTD) $(WARN) $(CFLAGS) -o $@ $(STA_SRC) -ljansson
 UNIT_EXTRA_test_sta := $(STA_LIB)
 $(BUILD)/unit/test_sta: $(STA_LIB) $(wildcard tests/synth/sta/*.h)
+timing: $(RTL_GEN) $(BUILD)/synth/sta
+	@BUILD=$(BUILD) tests/synth/timing.sh $(TIMING_CONFIGS)
+# The same, and docs/synthesis.md gets the new figures; or tests/synth/timing.tsv the new ceilings.
+timing-doc: $(RTL_GEN) $(BUILD)/synth/sta
+	@BUILD=$(BUILD) tests/synth/timing.sh --write $(TIMING_CONFIGS)
+timing-ceilings: $(RTL_GEN) $(BUILD)/synth/sta
+	@BUILD=$(BUILD) tests/synth/timing.sh --ceilings $(TIMING_CONFIGS)
