@@ -2,7 +2,8 @@
 ## synth: Yosys synthesis of tiny and of single units; resources in build/synth/table.md
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
-.PHONY: synth synth-doc test-netlist timing timing-doc timing-ceilings
+## timing-ecp5: modules placed and routed for ECP5 by PyPI's nextpnr, measured MHz (ECP5_MODULES=)
+.PHONY: synth synth-doc test-netlist timing timing-doc timing-ceilings timing-ecp5
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
 # The same, and docs/synthesis.md gets the new figures.
@@ -27,3 +28,6 @@ timing-doc: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --write $(TIMING_CONFIGS)
 timing-ceilings: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --ceilings $(TIMING_CONFIGS)
+ECP5_MODULES ?= mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1 mr_vfmul:LANES=1 mr_exp2
+timing-ecp5: $(RTL_GEN)
+	@BUILD=$(BUILD) tests/synth/ecp5/run.sh --write $(ECP5_MODULES)

