@@ -98,16 +98,24 @@ static struct command *any_command(struct program_case *c, uint64_t *rng)
     return &c->cmds[below(rng, (uint32_t)c->count)];
 }
 
+// A field of such a command; NULL if it has none, as END and opcodes that do not exist.
+static const struct spot *any_spot(unsigned op, uint64_t *rng)
+{
+    const struct spot *of[sizeof spots / sizeof *spots];
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof spots / sizeof *spots; i++)
+        if (spots[i].op == op)
+            of[n++] = &spots[i];
+    return n ? of[below(rng, n)] : NULL;
+}
+
 static void change_field(struct program_case *c, uint64_t *rng)
 {
     struct command *cmd = any_command(c, rng);
     unsigned op = get_field(cmd, MR_F_CMD_OPCODE);
-    const struct spot *s;
-    if (op == MR_OP_END)
+    const struct spot *s = any_spot(op, rng);
+    if (!s)
         return;
-    do
-        s = &spots[below(rng, sizeof spots / sizeof *spots)];
-    while (s->op != op);
     uint32_t value = other_value(rng, get_field(cmd, s->field));
     set_field(cmd, s->field, value);
     // Of a matrix both sides, so that what is wrong is the size and not that they differ.
