@@ -54,7 +54,9 @@ ok options_of_the_help_are_known test ! -s "$work/strange"
 
 make -s help >"$work/out"
 ok make_help_has_groups test "$(grep -cE '^(Try it|Build|Test|Measure|Install|Packages)$' "$work/out")" = 6
-ok make_help_has_each_target_once test "$(grep -c '^  ' "$work/out")" = "$(cat Makefile ./*/*.mk ./*/*/*.mk | grep -c '^## [a-z0-9-]*:')"
+# Copies of makefiles in build/ do not count.
+ls Makefile ./*/*.mk ./*/*/*.mk | grep -v "^\./${BUILD:-build}/" | xargs cat >"$work/makefiles"
+ok make_help_has_each_target_once test "$(grep -c '^  ' "$work/out")" = "$(grep -c '^## [a-z0-9-]*:' "$work/makefiles")"
 
 # ---- JSON
 mkdir "$work/adapter" && echo '{}' >"$work/adapter/adapter_config.json"
