@@ -27,7 +27,7 @@ SERVE_SRC := $(wildcard host/serve/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ  := $(CLI_SRC:%.c=$(BUILD)/obj/%.o) $(SERVE_SRC:%.c=$(BUILD)/obj/%.o)
 LIB      := $(BUILD)/libmillrace.a
-GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_configs.inc $(BUILD)/gen/mr_pkg.sv
+GEN      := $(BUILD)/gen/mr_device.h $(BUILD)/gen/mr_legal.inc $(BUILD)/gen/mr_configs.inc $(BUILD)/gen/mr_pkg.sv
 MILLRACE := $(BUILD)/millrace
 
 .PHONY: help all lib clean
@@ -49,17 +49,23 @@ libs:
 
 # ---- one description of commands and registers for C and SystemVerilog ---------------------------
 SPEC     := rtl/spec/device.def rtl/spec/kernel.def rtl/spec/pcie.def
-$(BUILD)/gen/mr_device.h: $(SPEC) rtl/spec/gen_device.awk
+SPEC_GEN := -f rtl/spec/gen_device.awk -f rtl/spec/gen_legal.awk
+$(BUILD)/gen/mr_device.h: $(SPEC) rtl/spec/gen_device.awk rtl/spec/gen_legal.awk
 	@mkdir -p $(@D)
-	@awk -v out=c -f rtl/spec/gen_device.awk $(SPEC) >$@.tmp && mv $@.tmp $@
+	@awk -v out=c $(SPEC_GEN) $(SPEC) >$@.tmp && mv $@.tmp $@
+
+# The rules of commands and descriptor, as C functions; in SystemVerilog they stand in mr_pkg.
+$(BUILD)/gen/mr_legal.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
+	@mkdir -p $(@D)
+	@awk -v out=legal -f rtl/spec/gen_legal.awk $< >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/gen/mr_configs.inc: rtl/spec/configs.def rtl/spec/gen_configs.awk
 	@mkdir -p $(@D)
 	@awk -f rtl/spec/gen_configs.awk $< >$@.tmp && mv $@.tmp $@
 
-$(BUILD)/gen/mr_pkg.sv: $(SPEC) rtl/spec/gen_device.awk
+$(BUILD)/gen/mr_pkg.sv: $(SPEC) rtl/spec/gen_device.awk rtl/spec/gen_legal.awk
 	@mkdir -p $(@D)
-	@awk -v out=sv -f rtl/spec/gen_device.awk $(SPEC) >$@.tmp && mv $@.tmp $@
+	@awk -v out=sv $(SPEC_GEN) $(SPEC) >$@.tmp && mv $@.tmp $@
 
 # Parameters and ports of the core, for it and for what has or takes them: rtl/spec/gen_ports.awk.
 CORE_PORTS := $(patsubst %,$(BUILD)/gen/core_%.svh,params params_pass ports bus_ports memory_ports wires pass)

@@ -256,12 +256,12 @@ module millrace_core #(
   );
 
   mr_matmul #(
-    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
-    .ROT_MAX(ROT_MAX), .RING(RING), .PAIR(PAIR)
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR)
   ) u_matmul (
     .clk_i, .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[ARRAY]), .cmd_ready_o(issue_ready[ARRAY]), .cmd_i(cmds[511:0]),
     .n_rows_i(n_rows), .n_logit_rows_i(n_logit_rows), .two_pass_i(two_pass),
+    .busy_i(unit_busy[ARRAY]),
     .cfg_valid_o(cfg_valid), .cfg_ready_i(cfg_ready), .cfg_rows_o(cfg_rows),
     .err_valid_o(e_valid[E_MATMUL]), .err_code_o(e_code[8*E_MATMUL+:8]),
     .err_addr_o(e_addr[64*E_MATMUL+:64]),
@@ -310,7 +310,7 @@ module millrace_core #(
   );
 
   mr_vector #(
-    .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .ACT_WORDS(ACT_WORDS), .CTX_MAX(CTX_MAX),
+    .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .CTX_MAX(CTX_MAX),
     .VEC_WORDS(VEC_WORDS)
   ) u_vector (
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
@@ -338,7 +338,7 @@ module millrace_core #(
   );
 
   mr_kv #(
-    .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .ACT_WORDS(ACT_WORDS), .D_MAX(D_MAX),
+    .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .PM_WORDS(PM_WORDS),
     .KV_DEPTH(KV_DEPTH)
   ) u_kv (

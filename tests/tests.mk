@@ -76,6 +76,9 @@ $(BUILD)/test-list: FORCE
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'docs\tBUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
 	   printf 'docs-runner\tbash tests/docs/self.sh\n'; \
+	   printf 'programs\t$(BUILD)/programs/fuzz cases=20000\n'; \
+	   printf 'programs-stalls\t$(BUILD)/programs/fuzz cases=2000 seed=1000000 stalls=30\n'; \
+	   printf 'programs-rules\tbash tests/programs/rules.sh\n'; \
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'reader-progress\tbash tests/formal/run.sh quick\n'; \
 	   for s in serve load; do printf 'serve-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/%s.sh\n' $$s $$s; done; \

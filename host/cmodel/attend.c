@@ -100,10 +100,6 @@ int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd)
     };
     int wbeats = w.heads * w.head_beats;
     w.elements = (size_t)scale_beats(wbeats) * BEAT;
-    if (wbeats == 0 || wbeats * 64 > m->g.w_max || w.head_beats > MR_HEAD_LANES_MAX / 64 ||
-        w.q_base + wbeats > m->g.qkv_words || w.base + 2 * wbeats > m->g.act_words ||
-        field(cmd, MR_F_ATTEND_MASK))
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     for (int i = 0; i < m->n_rows; i++) {
         w.row = &m->rows[i];
         w.token = i;

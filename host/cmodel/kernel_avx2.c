@@ -57,7 +57,7 @@ TARGET MR_ALWAYS_INLINE __m128i codes4(const uint8_t *p)
 TARGET static void tile_row(const struct mr_tile *tile, const int8_t *act, const uint8_t *act_code,
                             int row_max, int64_t acc[4])
 {
-    __m128i base = _mm_add_epi32(_mm_set1_epi32(row_max), codes4(tile->col_max));
+    const __m128i base = codes4(tile->col_max), byte = _mm_set1_epi32(255);
     __m256i sum = _mm256_loadu_si256((const void *)acc);
     const uint8_t *section = tile->sections;
     for (int k = 0; k < tile->kblocks; k++) {
@@ -69,8 +69,9 @@ TARGET static void tile_row(const struct mr_tile *tile, const int8_t *act, const
         __m256i d[4];
         for (int c = 0; c < 4; c++)
             d[c] = dot8(a, w + 32 * c);
-        __m128i e = _mm_add_epi32(_mm_set1_epi32(act_code[k]), codes4(section + 4 * i));
-        sum = _mm256_add_epi64(sum, align4(sum4(d), _mm_sub_epi32(base, e)));
+        __m128i below = _mm_and_si128(_mm_sub_epi32(base, codes4(section + 4 * i)), byte);
+        __m128i s = _mm_add_epi32(below, _mm_set1_epi32(mr_below(row_max, act_code[k])));
+        sum = _mm256_add_epi64(sum, align4(sum4(d), s));
     }
     _mm256_storeu_si256((void *)acc, sum);
 }

@@ -43,7 +43,8 @@ TARGET MR_ALWAYS_INLINE __m512i align8(__m256i d, __m256i s)
 
 // Four k-blocks, 16 dot products; lane 4c + k of the result vectors is k-block k of column c.
 TARGET MR_ALWAYS_INLINE void four_blocks(const uint8_t *codes, const int8_t *w, const int8_t *act,
-                                         const uint8_t *act_code, __m512i base, __m512i acc[2])
+                                         const uint8_t *act_code, __m512i row_max, __m512i col_max,
+                                         __m512i acc[2])
 {
     __m512i lo[4], hi[4]; // columns 0 and 1, columns 2 and 3 of k-block k
     for (int k = 0; k < 4; k++) {
@@ -63,7 +64,10 @@ TARGET MR_ALWAYS_INLINE void four_blocks(const uint8_t *codes, const int8_t *w, 
     __m512i ew =
         _mm512_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadu_si128((const void *)codes), order));
     __m512i ex = _mm512_cvtepu8_epi32(_mm_set1_epi32((int)ea));
-    __m512i s = _mm512_sub_epi32(base, _mm512_add_epi32(ew, ex));
+    // mr_below() of both.
+    const __m512i byte = _mm512_set1_epi32(255);
+    __m512i s = _mm512_add_epi32(_mm512_and_si512(_mm512_sub_epi32(col_max, ew), byte),
+                                 _mm512_and_si512(_mm512_sub_epi32(row_max, ex), byte));
     acc[0] = _mm512_add_epi64(acc[0], align8(_mm512_castsi512_si256(d), _mm512_castsi512_si256(s)));
     acc[1] = _mm512_add_epi64(
         acc[1], align8(_mm512_extracti64x4_epi64(d, 1), _mm512_extracti64x4_epi64(s, 1)));
@@ -73,10 +77,9 @@ TARGET static void tile_row(const struct mr_tile *tile, const int8_t *act, const
                             int row_max, int64_t acc[4])
 {
     const uint8_t *m = tile->col_max;
-    __m512i base =
-        _mm512_add_epi32(_mm512_set1_epi32(row_max),
-                         _mm512_setr_epi32(m[0], m[0], m[0], m[0], m[1], m[1], m[1], m[1], m[2],
-                                           m[2], m[2], m[2], m[3], m[3], m[3], m[3]));
+    __m512i top = _mm512_set1_epi32(row_max);
+    __m512i base = _mm512_setr_epi32(m[0], m[0], m[0], m[0], m[1], m[1], m[1], m[1], m[2], m[2],
+                                     m[2], m[2], m[3], m[3], m[3], m[3]);
     __m512i sum[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
     const uint8_t *section = tile->sections;
     for (int k0 = 0; k0 < tile->kblocks; k0 += MR_SECTION_BLOCKS, section += MR_SECTION_BYTES) {
@@ -85,7 +88,7 @@ TARGET static void tile_row(const struct mr_tile *tile, const int8_t *act, const
         for (; k + 4 <= end; k += 4)
             four_blocks(section + 4 * (k - k0),
                         (const int8_t *)section + MR_SECTION_CODES + 128 * (size_t)(k - k0),
-                        act + 32 * (size_t)k, act_code + k, base, sum);
+                        act + 32 * (size_t)k, act_code + k, top, base, sum);
         mr_plain_blocks(tile, section, k0, k, end, act, act_code, row_max, acc);
     }
     for (int c = 0; c < 4; c++)

@@ -75,9 +75,10 @@ TARGET static void tile_rows(const struct mr_tile *tile, const struct mr_panel *
             const uint8_t *code = section + 4 * (k % MR_SECTION_BLOCKS);
             const uint8_t *w = section + MR_SECTION_CODES + 128 * (k % MR_SECTION_BLOCKS);
             __m512i ea = _mm512_loadu_si512(p[k].code);
+            __m512i below = _mm512_and_si512(_mm512_sub_epi32(row_max, ea), _mm512_set1_epi32(255));
             for (int c = 0; c < 4; c++) {
-                __m512i e = _mm512_add_epi32(ea, _mm512_set1_epi32(code[c]));
-                add_block(w + 32 * c, &p[k], _mm512_sub_epi32(base[c], e), acc[c]);
+                int s = mr_below(tile->col_max[c], code[c]);
+                add_block(w + 32 * c, &p[k], _mm512_add_epi32(below, _mm512_set1_epi32(s)), acc[c]);
             }
         }
     __mmask16 nan = _mm512_cmpeq_epi32_mask(row_max, _mm512_set1_epi32(255));

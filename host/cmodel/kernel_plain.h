@@ -27,8 +27,9 @@ MR_ALWAYS_INLINE void mr_plain_blocks(const struct mr_tile *tile, const uint8_t 
         const uint8_t *codes = section + 4 * (k - k0);
         const int8_t *w = (const int8_t *)section + MR_SECTION_CODES + 128 * (size_t)(k - k0);
         for (int c = 0; c < 4; c++)
-            acc[c] += mr_align(mr_dot32(act + 32 * (size_t)k, w + 32 * (size_t)c),
-                               (row_max - act_code[k]) + (tile->col_max[c] - codes[c]));
+            acc[c] +=
+                mr_align(mr_dot32(act + 32 * (size_t)k, w + 32 * (size_t)c),
+                         mr_below(row_max, act_code[k]) + mr_below(tile->col_max[c], codes[c]));
     }
 }
 
@@ -45,8 +46,8 @@ MR_ALWAYS_INLINE int64_t mr_plain_score(const int8_t *q, const uint8_t *q_code, 
 // Shift of a value's product: its scale below the prefix maximum.
 MR_ALWAYS_INLINE int mr_value_shift(uint8_t max, uint8_t code)
 {
-    int s = max - code;
-    return s > MR_SHIFT_MAX ? MR_SHIFT_MAX : s < 0 ? 0 : s;
+    int s = mr_below(max, code);
+    return s > MR_SHIFT_MAX ? MR_SHIFT_MAX : s;
 }
 
 #if defined(__x86_64__)

@@ -10,9 +10,7 @@
 static int do_stream_vec(struct mr_machine *m, const uint32_t *cmd)
 {
     int d = (int)field(cmd, MR_F_STREAM_VEC_D), n = m->g.n;
-    uint64_t beats = (uint64_t)(d + 16 * n - 1) / (16 * (unsigned)n); // of gain, and of bias
-    if (d == 0 || d % 64 || d > m->g.d_max)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
+    uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)n) / 2; // of gain, and of bias
     for (int c = 0; c < n; c++) {
         const uint8_t *p = stream_window(m, c, m->stream_beat, 2 * beats);
         if (!p)
@@ -35,12 +33,11 @@ static int do_stream_tiles(struct mr_machine *m, const uint32_t *cmd)
         .fp4 = field(cmd, MR_F_STREAM_TILES_FP4),
         .bias = field(cmd, MR_F_STREAM_TILES_BIAS),
     };
-    if (p.kblocks == 0 || p.kblocks > m->g.ring / 2 || p.cols <= 0 || p.cols % 64 ||
-        m->n_pending == PENDING)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
-    uint64_t groups = (uint64_t)p.cols / 4 / (unsigned)m->g.n;
-    uint64_t group = (uint64_t)(p.kblocks + 15) / 16 + (uint64_t)p.kblocks * (p.fp4 ? 1 : 2);
-    m->stream_beat += (groups + 15) / 16 * (p.bias ? 5 : 1) + groups * group;
+    uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)m->g.n);
+    for (int c = 0; c < m->g.n; c++)
+        if (!stream_window(m, c, p.beat, beats))
+            return MR_ERR_DEVICE;
+    m->stream_beat += beats;
     m->pending[m->n_pending++] = p;
     return 0;
 }
@@ -50,10 +47,6 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
     uint32_t res_beats = field(cmd, MR_F_LOAD_ROWS_RES_BEATS);
     uint32_t rot_beats = field(cmd, MR_F_LOAD_ROWS_ROT_BEATS);
     uint64_t n = (uint64_t)m->n_rows;
-    uint32_t word = m->g.n > 4 ? (uint32_t)m->g.n / 4 : 1; // beats of a word of 4N floats
-    if (res_beats == 0 || res_beats * 16 > (unsigned)m->g.d_max ||
-        rot_beats * 16 > (unsigned)m->g.rot_max || res_beats % word || rot_beats % word)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     const uint32_t *table =
         (const void *)input_window(m, field(cmd, MR_F_LOAD_ROWS_TABLE_OFF), (n + 3) / 4);
     const uint8_t *rot =
@@ -65,7 +58,10 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
     m->n_logits = 0;
     for (int i = 0; i < m->n_rows; i++) {
         const uint32_t *w = table + 4 * i;
-        if (w[1] >= (unsigned)m->g.ctx_max || (w[2] & ~3u) || w[3] || (i == 0 && (w[2] & 2)))
+        if (w[1] >= (unsigned)m->g.ctx_max || (w[2] & ~3u) || w[3])
+            return raise_error(m, MR_DEVERR_COMMAND, 0);
+        // Rows that continue share their sequence's passes over K and V.
+        if (w[2] & 2 && (i == 0 || w[0] != w[-4] || w[1] != w[-3] + 1))
             return raise_error(m, MR_DEVERR_COMMAND, 0);
         m->rows[i] = (struct row){w[0], (int)w[1], w[2] & 1, w[2] >> 1 & 1};
         if (m->rows[i].logits)
@@ -90,8 +86,6 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         field_f32(cmd, MR_F_LAYERNORM_INV_N2),
         field_f32(cmd, MR_F_LAYERNORM_EPS),
     };
-    if (blocks == 0 || blocks % 2 || blocks * 32 > m->g.d_max || base + blocks > m->g.act_words)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     int n = logit_rows ? m->n_logits : m->n_rows;
     for (int i = 0; i < n; i++) {
         int token = logit_rows ? m->logit_tokens[i] : i;
@@ -107,8 +101,6 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
 static int do_pm_load(struct mr_machine *m, const uint32_t *cmd)
 {
     int layer = (int)field(cmd, MR_F_PM_LOAD_LAYER), wbeats = (int)field(cmd, MR_F_PM_LOAD_WBEATS);
-    if (wbeats == 0 || wbeats * 64 > m->g.w_max)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     for (int i = 0; i < m->n_rows; i++) {
         const struct row *row = &m->rows[i];
         if (row->continues)
@@ -133,8 +125,6 @@ static int do_store_kv(struct mr_machine *m, const uint32_t *cmd)
         wbeats = (int)field(cmd, MR_F_STORE_KV_WBEATS);
     int base = (int)field(cmd, MR_F_STORE_KV_SRC_BASE), is_v = (int)field(cmd, MR_F_STORE_KV_IS_V);
     int sb = scale_beats(wbeats);
-    if (wbeats == 0 || wbeats * 64 > m->g.w_max || base + wbeats > m->g.qkv_words)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     for (int i = 0; i < m->n_rows; i++) {
         const struct row *row = &m->rows[i];
         int c = row->pos % m->g.n;
@@ -161,8 +151,6 @@ static int do_store_kv(struct mr_machine *m, const uint32_t *cmd)
 static int do_store_res(struct mr_machine *m, const uint32_t *cmd)
 {
     uint32_t beats = field(cmd, MR_F_STORE_RES_BEATS);
-    if (beats == 0 || beats * 16 > (unsigned)m->g.d_max)
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
     for (int i = 0; i < m->n_rows; i++) {
         uint8_t *p =
             result_window(m, field(cmd, MR_F_STORE_RES_OUT_OFF) + (uint64_t)i * beats, beats);
@@ -184,7 +172,8 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
     m->stream_beat = 0;
     m->n_pending = 0;
     m->n_logits = 0;
-    memset(m->sem, 0, sizeof m->sem);
+    for (int i = 0; i < m->g.t; i++) // as the device's, which a reset clears
+        m->rows[i].logits = m->rows[i].continues = false;
     size_t bytes = (size_t)(1 + (m->g.n + 1) / 2) * BEAT;
     m->desc = mr_memory_at(m->mem, run_addr, bytes, false);
     if (!m->desc) {
@@ -192,17 +181,15 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
         return mr_fail(err, MR_ERR_DEVICE, "run descriptor at 0x%llx is not in device memory",
                        (unsigned long long)run_addr);
     }
-    m->two_pass = m->desc[MR_RUN_FLAGS] & 1;
-    m->n_cmds = m->desc[MR_RUN_N_CMDS];
-    uint32_t n = m->desc[MR_RUN_N_ROWS];
-    if (m->desc[MR_RUN_MAGIC] != MR_MAGIC_RUN || n == 0 ||
-        n > (unsigned)m->g.t / (m->two_pass ? 2 : 1) || m->n_cmds == 0 || m->n_cmds > UINT16_MAX ||
-        m->n_cmds > m->desc[MR_RUN_PROG_BEATS]) {
+    const char *rule = mr_legal_begin(&m->legal, m->desc, run_addr);
+    if (rule) {
         raise_error(m, MR_DEVERR_DESCRIPTOR, run_addr);
-        return mr_fail(err, MR_ERR_DEVICE, "bad run descriptor at 0x%llx",
-                       (unsigned long long)run_addr);
+        return mr_fail(err, MR_ERR_DEVICE, "bad run descriptor at 0x%llx: not %s",
+                       (unsigned long long)run_addr, rule);
     }
-    m->n_rows = (int)n;
+    m->two_pass = m->legal.v.two_pass;
+    m->n_cmds = m->desc[MR_RUN_N_CMDS];
+    m->n_rows = (int)m->legal.v.n_rows;
     m->prog = (const void *)window(m, desc_u64(m, MR_RUN_PROG_LO), m->desc[MR_RUN_PROG_BEATS], 0,
                                    m->n_cmds, false);
     if (!m->prog)
@@ -234,7 +221,7 @@ static int execute(struct mr_machine *m, const uint32_t *cmd)
     case MR_OP_END:
         return 1;
     default:
-        return raise_error(m, MR_DEVERR_COMMAND, 0);
+        return raise_error(m, MR_DEVERR_COMMAND, 0); // refused before
     }
 }
 
@@ -246,27 +233,17 @@ int mr_machine_step(struct mr_machine *m, struct mr_device_error *dev, struct mr
         return mr_fail(err, MR_ERR_DEVICE, "the program has no END");
     }
     const uint32_t *cmd = m->prog + (size_t)m->next * MR_CMD_WORDS;
-    uint32_t wait = field(cmd, MR_F_CMD_WAIT), signal = field(cmd, MR_F_CMD_SIGNAL);
-    for (int s = 0; s < MR_SEMAPHORES; s++)
-        if (wait >> s & 1) {
-            // Program order must satisfy every wait: otherwise the queues could block each other.
-            if (m->sem[s] == 0) {
-                raise_error(m, MR_DEVERR_WATCHDOG, 0);
-                return mr_fail(err, MR_ERR_DEVICE,
-                               "command %u waits for semaphore %d that nothing before it signals",
-                               m->next, s);
-            }
-            m->sem[s]--;
-        }
+    const char *rule;
+    unsigned code = mr_legal_command(&m->legal, cmd, &rule);
+    if (code) {
+        raise_error(m, code, 0);
+        return mr_fail(err, MR_ERR_DEVICE, "device error %u at command %u: %s", code, m->next,
+                       rule);
+    }
     int rc = execute(m, cmd);
     if (rc < 0)
         return mr_fail(err, MR_ERR_DEVICE, "device error %u at command %u, address 0x%llx",
                        dev->code, m->next, (unsigned long long)dev->addr);
-    for (int s = 0; s < MR_SEMAPHORES; s++)
-        if (signal >> s & 1 && ++m->sem[s] > 15) {
-            raise_error(m, MR_DEVERR_COMMAND, 0);
-            return mr_fail(err, MR_ERR_DEVICE, "command %u overflows semaphore %d", m->next, s);
-        }
     m->next++;
     return rc;
 }
@@ -322,6 +299,16 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the device model");
     size_t t = (size_t)g->t;
     m->g = *g;
+    m->legal.v = (struct mr_values){
+        .n = (uint64_t)g->n,
+        .t = (uint64_t)g->t,
+        .act_words = (uint64_t)g->act_words,
+        .qkv_words = (uint64_t)g->qkv_words,
+        .d_max = (uint64_t)g->d_max,
+        .rot_max = (uint64_t)g->rot_max,
+        .w_max = (uint64_t)g->w_max,
+        .ring = (uint64_t)g->ring,
+    };
     m->mem = mem;
     m->kernels = mr_kernels();
     m->res = calloc(t * (size_t)g->d_max, sizeof(float));

@@ -9,12 +9,13 @@
 
 #include "cmodel/geometry.h"
 #include "cmodel/kernel_select.h"
+#include "cmodel/legal.h"
 #include "cmodel/memory.h"
 #include "cmodel/num.h"
 #include "common/pool.h"
 #include "mr_device.h"
 
-enum { BEAT = MR_BEAT_BYTES, MAX_CHANNELS = 64, PENDING = 64 };
+enum { BEAT = MR_BEAT_BYTES, MAX_CHANNELS = 64 };
 
 struct row {
     uint64_t kv_off; // beats
@@ -63,9 +64,9 @@ struct mr_machine {
     int n_rows;
     bool two_pass;
     uint64_t stream_beat;
-    struct pending pending[PENDING];
+    struct pending pending[MR_TILES_MAX];
     int n_pending;
-    unsigned sem[MR_SEMAPHORES];
+    struct mr_legal legal;
     struct mr_device_error *dev;
 };
 
@@ -126,11 +127,20 @@ static inline uint8_t *stream_window(struct mr_machine *m, int c, uint64_t off, 
     return window(m, desc_u64(m, w), m->desc[w + 2], off, beats, false);
 }
 
+// The smallest KV window says how far all go.
+static inline uint32_t kv_limit(const struct mr_machine *m)
+{
+    uint32_t least = UINT32_MAX;
+    for (int c = 0; c < m->g.n; c++)
+        if (m->desc[16 + 8 * c + 6] < least)
+            least = m->desc[16 + 8 * c + 6];
+    return least;
+}
+
 static inline uint8_t *kv_window(struct mr_machine *m, int c, uint64_t off, uint64_t beats,
                                  bool write)
 {
-    const unsigned w = 16 + 8 * (unsigned)c + 4;
-    return window(m, desc_u64(m, w), m->desc[w + 2], off, beats, write);
+    return window(m, desc_u64(m, 16 + 8 * (unsigned)c + 4), kv_limit(m), off, beats, write);
 }
 
 // ---- addressing --------------------------------------------------------------------------------

@@ -163,7 +163,14 @@ extern const int8_t mr_mxfp4_twice[16];
 void mr_mxint8_residue(const float v[MR_BLOCK], uint8_t code, const int8_t q[MR_BLOCK],
                        float lo[MR_BLOCK]);
 
-// One step of the 48-bit accumulator: (d << 18) >>> shift, shift clamped to 38 (floor).
+// How far a code lies below the largest: a distance of 8 bits, as the device subtracts. Where the
+// "largest" is none (a foreign stream; a row maximum of another region), it wraps.
+static inline int mr_below(int largest, int code)
+{
+    return (largest - code) & 255;
+}
+
+// One step of the 48-bit accumulator: (d << 18) >>> shift, shift >= 0 clamped to 38 (floor).
 static inline int64_t mr_align(int64_t d, int shift)
 {
     return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);

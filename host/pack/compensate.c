@@ -160,7 +160,7 @@ struct rounded {
 static inline double nearest(enum mr_format format, double v, double scale, int8_t *element)
 {
     if (format == MR_FORMAT_MXFP4) {
-        uint8_t c = mr_mxfp4_nearest(fabs(v) / scale);
+        uint8_t c = mr_mxfp4_element(v, scale);
         *element = (int8_t)(c | (v < 0 && c ? 8 : 0));
         return mr_mxfp4_twice[*element] * 0.5 * scale;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/mxfp4.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,12 +16,20 @@ uint8_t mr_mxfp4_nearest(double a)
     return i;
 }
 
+uint8_t mr_mxfp4_element(double v, double scale)
+{
+    uint8_t c = mr_mxfp4_nearest(fabs(v) / scale);
+    while (mr_mxfp4_twice[c] * 0.5 * scale > (double)FLT_MAX)
+        c--;
+    return c;
+}
+
 static double encode(const float v[32], int scale_code, uint8_t code[32])
 {
     double x = ldexp(1.0, scale_code - 127), err = 0;
     for (int i = 0; i < 32; i++) {
         double a = fabs((double)mr_in(v[i])) / x;
-        uint8_t c = mr_mxfp4_nearest(a);
+        uint8_t c = mr_mxfp4_element((double)mr_in(v[i]), x);
         double e = (a - mr_mxfp4_twice[c] / 2.0) * x;
         err += e * e;
         code[i] = (uint8_t)(c | (signbit(v[i]) && c ? 8 : 0));

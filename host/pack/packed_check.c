@@ -16,12 +16,13 @@ enum {
 
 struct check {
     const struct mr_packed_layout *layout;
+    const struct mr_config *config;
     const unsigned char *data;
     const struct mr_pack_options *opt;
     XXH3_state_t **state; // [workers]
     size_t total;         // bytes
     atomic_size_t done;
-    atomic_int first; // damaged tensor, or the number of tensors
+    atomic_int damaged, above; // see mr_packed_faults
     atomic_bool stop, unreadable;
 };
 
@@ -58,6 +59,45 @@ static void check_step(struct check *c, const unsigned char *data, size_t size, 
         c->stop = true;
 }
 
+// Whether 64 codes, k-block major, are at most their columns' largest.
+static bool codes_fit(const unsigned char *code, const unsigned char *most, int k_blocks)
+{
+    unsigned char top[MR_BEAT], wrong = 0;
+    for (int i = 0; i < MR_BEAT; i++)
+        top[i] = i < 4 * k_blocks ? most[i % 4] : UINT8_MAX;
+    for (int i = 0; i < MR_BEAT; i++)
+        wrong |= code[i] > top[i];
+    return !wrong;
+}
+
+// The device aligns products by a block's distance from its column's largest code: see
+// docs/numerics.md. `panel`: a header and its 16 groups.
+static bool panel_fits(const struct mr_stream_item *item, const unsigned char *panel)
+{
+    size_t per_block = item->format == MR_FORMAT_MXFP4 ? MR_BEAT : 2 * MR_BEAT;
+    const unsigned char *at = panel + (size_t)mr_header_beats(item) * MR_BEAT;
+    bool fit = true;
+    for (size_t group = 0; group < 16; group++)
+        for (int left = item->k / 32; left > 0; left -= 16) {
+            int n = left < 16 ? left : 16;
+            fit &= codes_fit(at, panel + 4 * group, n);
+            at += MR_BEAT + (size_t)n * per_block;
+        }
+    return fit;
+}
+
+static size_t panel_bytes(const struct mr_stream_item *item)
+{
+    return (size_t)(mr_header_beats(item) + 16 * mr_group_beats(item)) * MR_BEAT;
+}
+
+static void note_first(atomic_int *first, int i)
+{
+    int before = *first;
+    while (i < before && !atomic_compare_exchange_weak(first, &before, i))
+        ;
+}
+
 static void check_tensor(void *arg, int i, int worker)
 {
     struct check *c = arg;
@@ -66,18 +106,29 @@ static void check_tensor(void *arg, int i, int worker)
         return;
     (void)XXH3_64bits_reset(c->state[worker]);
     const unsigned char *data = c->data + t->offset;
+    struct mr_stream_item item = {0};
+    int tables = (int)c->layout->tables;
+    if (i >= tables)
+        item = mr_stream_item(c->config, c->layout->header.format, i - tables);
+    // Whole panels of a matrix, so that their codes are looked at while they are in the cache.
+    size_t panel = item.cols ? panel_bytes(&item) : STEP;
+    size_t step = panel < STEP ? STEP / panel * panel : panel;
+    bool fit = true;
     for (size_t at = 0, n; at < t->size && !c->stop; at += n) {
         size_t left = t->size - at;
-        n = left < STEP ? left : STEP;
+        n = left < step ? left : step;
         // The disk reads ahead while this is hashed.
-        (void)advise(data + at, left < 2 * STEP ? left : 2 * STEP, MADV_WILLNEED);
+        (void)advise(data + at, left < 2 * step ? left : 2 * step, MADV_WILLNEED);
         check_step(c, data + at, n, worker);
+        for (size_t p = 0; item.cols && p < n && !c->stop; p += panel)
+            fit &= panel_fits(&item, data + at + p);
     }
-    if (c->stop || XXH3_64bits_digest(c->state[worker]) == t->hash)
+    if (c->stop)
         return;
-    int first = c->first;
-    while (i < first && !atomic_compare_exchange_weak(&c->first, &first, i))
-        ;
+    if (XXH3_64bits_digest(c->state[worker]) != t->hash)
+        note_first(&c->damaged, i);
+    else if (!fit)
+        note_first(&c->above, i);
 }
 
 static bool open_states(struct check *c, int workers)
@@ -95,11 +146,16 @@ static void close_states(struct check *c, int workers)
     free(c->state);
 }
 
-int mr_packed_check(const struct mr_packed_layout *l, const unsigned char *data,
-                    const struct mr_pack_options *opt, size_t *damaged, const char *path,
-                    struct mr_error *err)
+int mr_packed_check(const struct mr_packed_layout *l, const struct mr_config *config,
+                    const unsigned char *data, const struct mr_pack_options *opt,
+                    struct mr_packed_faults *faults, const char *path, struct mr_error *err)
 {
-    struct check c = {.layout = l, .data = data, .opt = opt, .first = (int)l->count};
+    struct check c = {.layout = l,
+                      .config = config,
+                      .data = data,
+                      .opt = opt,
+                      .damaged = (int)l->count,
+                      .above = (int)l->count};
     struct mr_pool *pool = mr_pool_new(mr_pool_default());
     int workers = pool ? mr_pool_workers(pool) : 0, rc = 0;
     for (size_t i = 0; i < l->count; i++)
@@ -117,6 +173,6 @@ int mr_packed_check(const struct mr_packed_layout *l, const unsigned char *data,
                      path);
     else if (c.stop)
         rc = mr_fail(err, MR_ERR_INTERRUPTED, "%s: interrupted while it was checked", path);
-    *damaged = (size_t)c.first;
+    *faults = (struct mr_packed_faults){(size_t)c.damaged, (size_t)c.above};
     return rc;
 }

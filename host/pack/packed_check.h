@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checksums of a packed file's tensors.
+// The contents of a packed file's tensors: checksums, and what no checksum tells.
 #ifndef MILLRACE_PACK_PACKED_CHECK_H
 #define MILLRACE_PACK_PACKED_CHECK_H
 
 #include "pack/packed.h"
 #include "pack/packed_format.h"
 
-// Compares the checksums of tensors, on all processors, with those of l->tensors; `data` is the
-// file. *damaged: the first one that differs, or l->count. Which tensors: see packed_read.h.
-int mr_packed_check(const struct mr_packed_layout *l, const unsigned char *data,
-                    const struct mr_pack_options *opt, size_t *damaged, const char *path,
-                    struct mr_error *err);
+// The first tensor with a fault, or l->count.
+struct mr_packed_faults {
+    size_t damaged; // its checksum differs
+    size_t above;   // a block's scale code is above what its header says is the column's largest
+};
+
+// Looks at the tensors of l, on all processors; `data` is the file, `config` what it was laid out
+// for. Which tensors: see packed_read.h.
+int mr_packed_check(const struct mr_packed_layout *l, const struct mr_config *config,
+                    const unsigned char *data, const struct mr_pack_options *opt,
+                    struct mr_packed_faults *faults, const char *path, struct mr_error *err);
 
 #endif

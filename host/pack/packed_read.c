@@ -134,18 +134,23 @@ static int check_layout(struct reader *r, const struct mr_config *c)
 static int check_tensors(const struct reader *r, const struct mr_config *config,
                          const struct mr_pack_options *opt)
 {
-    size_t damaged = 0;
-    int rc = mr_packed_check(&r->layout, r->file->data, opt, &damaged, r->path, r->err);
-    if (rc < 0 || damaged == r->layout.count)
+    struct mr_packed_faults faults;
+    int rc = mr_packed_check(&r->layout, config, r->file->data, opt, &faults, r->path, r->err);
+    bool damaged = faults.damaged < r->layout.count;
+    size_t first = damaged ? faults.damaged : faults.above;
+    if (rc < 0 || first == r->layout.count)
         return rc;
     char label[MR_NAME] = "the embedding";
-    if (damaged >= r->layout.tables) {
+    if (first >= r->layout.tables) {
         struct mr_stream_item item =
-            mr_stream_item(config, r->header.format, (int)(damaged - r->layout.tables));
+            mr_stream_item(config, r->header.format, (int)(first - r->layout.tables));
         mr_item_label(config, item.layer, item.item, label);
     }
     return mr_fail(r->err, MR_ERR_FORMAT,
-                   "%s: %s is damaged (checksum); copy or pack the model again", r->path, label);
+                   damaged ? "%s: %s is damaged (checksum); copy or pack the model again"
+                           : "%s: %s has a scale code above its column's largest, which no packer "
+                             "writes; pack the model again",
+                   r->path, label);
 }
 
 static void use_sections(struct mr_packed *p, const struct mr_packed_header *h)

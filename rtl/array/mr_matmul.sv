@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATMUL: the command's check, the array, and the activation memory that it works on.
+// MATMUL: the array and the activation memory that it works on.
 //
 // The epilogue (mr_results) takes each command together with the array: cfg_valid_o comes when the
-// command is legal and the array takes it, cfg_rows_o are its tokens. An illegal one is not issued
-// and gives err_, DEVERR_COMMAND.
+// command has rows and the array takes it, cfg_rows_o are its tokens. One without rows is not
+// issued and gives err_, DEVERR_COMMAND, when no other is inside.
 //
-// Parameters: those of mr_array, and D_MAX, QKV_WORDS, ROT_MAX for the check.
+// Parameters: those of mr_array.
 //
 // Ports
 //   cmd_      valid/ready, the 512-bit command: taken when array and epilogue take it
@@ -19,9 +19,6 @@ module mr_matmul #(
   parameter int R = 4,
   parameter int T = 128,
   parameter int ACT_WORDS = 1024,
-  parameter int QKV_WORDS = 256,
-  parameter int D_MAX = 4096,
-  parameter int ROT_MAX = 256,
   parameter int RING = 1024,
   parameter int PAIR = 0,
   localparam int RING_AW = $clog2(RING)
@@ -38,6 +35,7 @@ module mr_matmul #(
   input  logic [15:0]        n_rows_i,
   input  logic [15:0]        n_logit_rows_i,
   input  logic               two_pass_i,
+  input  logic               busy_i,      // commands are inside, up to the epilogue's end
   output logic               cfg_valid_o,
   input  logic               cfg_ready_i,
   output logic [15:0]        cfg_rows_o,
@@ -97,31 +95,15 @@ module mr_matmul #(
 
   logic array_ready, bad, logit_rows;
 
-  // The array and the epilogue take a MATMUL together. One whose regions do not lie in the
-  // memories, or that has no rows, is an error and is not issued.
+  // The array and the epilogue take a MATMUL together. One without rows is an error and is not
+  // issued: how many want logits the program does not know. It is reported when those before it are
+  // done. All else is looked at before a command is dealt out (mr_legal).
   assign logit_rows  = cmd_i[mr_pkg::MATMUL_LOGIT_ROWS_LSB];
   assign cfg_rows_o  = logit_rows ? n_logit_rows_i : n_rows_i;
-  assign bad         = cfg_rows_o == '0 ||
-      17'(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]) + 17'(cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]) >
-          17'(ACT_WORDS) ||
-      cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16] == '0 ||
-      cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16] > 16'(RING / 2) ||
-      cmd_i[mr_pkg::MATMUL_COLS_LSB+:6] != '0 || cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] == '0 ||
-      (cmd_i[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_ACT[1:0] &&
-       28'(cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, cmd_i[mr_pkg::MATMUL_COLS_LSB+5+:27]} >
-           28'(ACT_WORDS)) ||
-      (cmd_i[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_QKV[1:0] &&
-       27'(cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16]) + {1'b0, cmd_i[mr_pkg::MATMUL_COLS_LSB+6+:26]} >
-           27'(QKV_WORDS)) ||
-      (cmd_i[mr_pkg::MATMUL_DST_LSB+:2] == mr_pkg::DST_RES[1:0] &&
-       cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] > 32'(D_MAX)) ||
-      (cmd_i[mr_pkg::MATMUL_ROTARY_LSB] &&
-       (cmd_i[mr_pkg::MATMUL_HEAD_LANES_LSB+:6] != '0 ||
-        cmd_i[mr_pkg::MATMUL_HEAD_LANES_LSB+:16] == '0 ||
-        cmd_i[mr_pkg::MATMUL_ROTARY_DIM_LSB+:16] > 16'(ROT_MAX)));
+  assign bad         = cfg_rows_o == '0;
   assign cfg_valid_o = cmd_valid_i && !bad && array_ready && cfg_ready_i;
   assign cmd_ready_o = cfg_valid_o;
-  assign err_valid_o = cmd_valid_i && bad;
+  assign err_valid_o = cmd_valid_i && bad && !busy_i;
   assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = '0;
 

@@ -72,6 +72,8 @@ module mr_attn #(
   input  logic [31:0]                    kv_layer_beats_i,
   input  logic [31:0]                    kv_v_beats_i,
   input  logic [31:0]                    kv_pm_beats_i,
+  input  logic [31:0]                    kv_limit_i,     // beats of the smallest KV window
+  output logic                           err_o,          // pulse before done_o: outside that window
   // row table
   output logic                           row_ren_o,
   output logic [$clog2(T)-1:0]           row_raddr_o,
@@ -198,6 +200,8 @@ module mr_attn #(
     .kv_layer_beats_i,
     .kv_v_beats_i,
     .kv_pm_beats_i,
+    .kv_limit_i,
+    .err_o,
     .row_ren_o,
     .row_raddr_o,
     .row_rdata_i,

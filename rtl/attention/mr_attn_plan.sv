@@ -11,6 +11,10 @@
 // head of so many rows does not fit, fewer rows. All heads: whole records, one sequential job per
 // pass and channel; else slices.
 //
+// Window: all that a group reads lies in the KV windows' smallest (kv_limit_i, beats); that is
+// looked at while the group is planned. If not, err_o is a pulse, nothing more is asked for, and
+// idle_o follows.
+//
 // Timing: start_i with cfg_* stable until idle_o. g_valid_o/g_ready_i: groups in order (payload
 // stable while waiting); jd_valid_o is offered to a channel until its jd_ready_i, one pass at a
 // time.
@@ -39,6 +43,8 @@ module mr_attn_plan #(
   input  logic [31:0]   kv_layer_beats_i,
   input  logic [31:0]   kv_v_beats_i,
   input  logic [31:0]   kv_pm_beats_i,
+  input  logic [31:0]   kv_limit_i,
+  output logic          err_o,
   // row table
   output logic          row_ren_o,
   output logic [TA-1:0] row_raddr_o,
@@ -77,7 +83,14 @@ module mr_attn_plan #(
                          PUSH_PM = 5'd15, PM_GROUP = 5'd16;
 
   logic [4:0] state_q;
-  logic [31:0] lay_q, k_off_q, v_off_q, p_off_q, kv_q, base_q;
+  // As wide as they can get: 32 bits are enough for what lies in the window.
+  logic [47:0] lay_q;
+  logic [49:0] v_off_q, p_off_q, far_q;
+  logic [31:0] k_off_q, kv_q, base_q;
+  logic [15:0] local_q;  // positions on the channel that has most of them
+  logic [31:0] span_q;   // beats of their records
+  logic [31:0] pm_beats;  // before the record that PM_LOAD wants
+  logic        out_q, pm_out;
   logic [15:0] words_q, rec_q, tok_q, pos_q, pm_pos_q;
   logic [7:0] heads_q, half_q, hg_q, head0_q;
   logic [7:0] sbw_q;
@@ -109,6 +122,8 @@ module mr_attn_plan #(
                    (nr_q[0] ? head_need_q : 24'd0);  // nr_q is 1..4
   assign fits    = (need <= 24'(SCORES / N)) || (nr_q == 3'd1 && hg_q == 8'd1);
   assign jd_done = ((jd_q & ~jd_ready_i) == '0);
+  assign pm_beats = (32'(pm_pos_q) >> LN) * 32'(sbw_q);
+  assign pm_out  = state_q == PUSH_PM && pos_q != 16'd0 && far_q > 50'(kv_limit_i);
   assign w0_next = w0_q + gw_q;
 
   // Largest power of two below the number of heads.
@@ -121,8 +136,10 @@ module mr_attn_plan #(
     if (!rst_ni) begin
       state_q <= IDLE;
       jd_q    <= '0;
+      err_o   <= 1'b0;
     end else begin
-      jd_q <= jd_q & ~jd_ready_i;
+      jd_q  <= jd_q & ~jd_ready_i;
+      err_o <= 1'b0;
       unique case (state_q)
         IDLE: if (start_i) state_q <= MUL;
         MUL: state_q <= BASE;
@@ -138,8 +155,9 @@ module mr_attn_plan #(
         FIRST: state_q <= HEADS;
         HEADS: state_q <= WORDS;
         WORDS: begin
-          state_q <= PUSH_K;
-          jd_q    <= '1;
+          state_q <= out_q ? IDLE : PUSH_K;
+          jd_q    <= out_q ? '0 : '1;
+          err_o   <= out_q;
         end
         PUSH_K:
           if (jd_done) begin
@@ -152,7 +170,15 @@ module mr_attn_plan #(
           state_q <= PUSH_PM;
           for (int c = 0; c < N; c++) jd_q[c] <= (pos_q != 16'd0) && (g_lane_o == CA'(c));
         end
-        PUSH_PM: if (jd_done) state_q <= PM_GROUP;
+        PUSH_PM: begin
+          if (pm_out) begin
+            state_q <= IDLE;
+            jd_q    <= '0;
+            err_o   <= 1'b1;
+          end else if (jd_done) begin
+            state_q <= PM_GROUP;
+          end
+        end
         default: if (g_ready_i) state_q <= ROW;
       endcase
     end
@@ -167,13 +193,13 @@ module mr_attn_plan #(
           half_q  <= below(cfg_heads_i);
         end
       MUL: begin
-        lay_q   <= 32'(cfg_layer_i) * kv_layer_beats_i;
+        lay_q   <= 48'(cfg_layer_i) * 48'(kv_layer_beats_i);
         words_q <= cfg_pm_i ? cfg_pm_words_i : 16'(cfg_heads_i) * 16'(cfg_hpw_i);
       end
       BASE: begin
-        k_off_q <= lay_q;
-        v_off_q <= lay_q + kv_v_beats_i;
-        p_off_q <= lay_q + kv_pm_beats_i;
+        k_off_q <= lay_q[31:0];
+        v_off_q <= 50'(lay_q) + 50'(kv_v_beats_i);
+        p_off_q <= 50'(lay_q) + 50'(kv_pm_beats_i);
         sbw_q   <= 8'((words_q + 16'd31) >> 5);
         rec_q   <= words_q + ((words_q + 16'd31) >> 5);
       end
@@ -187,13 +213,16 @@ module mr_attn_plan #(
         kv_q     <= row_rdata_i[31:0];
         pos_q    <= row_rdata_i[47:32];
         last_q   <= row_rdata_i[47:32] + 16'(N - 1);
-        pm_base_q <= row_rdata_i[31:0] + p_off_q;
+        pm_base_q <= row_rdata_i[31:0] + p_off_q[31:0];
         pm_pos_q <= row_rdata_i[47:32] - 16'd1;
       end
       FIT: begin
         head_need_q <= 24'(hg_q) * 24'(per_lane);
+        local_q     <= per_lane;
       end
-      CHECK:
+      CHECK: begin
+        // V lies behind K. With fewer rows than this the next group would have the others.
+        span_q <= 32'(local_q) * 32'(rec_q);
         if (!fits) begin
           if (hg_q == heads_q && hg_q != 8'd1) begin
             hg_q <= half_q;
@@ -204,24 +233,31 @@ module mr_attn_plan #(
             nr_q <= nr_q - 3'd1;
           end
         end
+      end
       FIRST: begin
+        far_q   <= 50'(kv_q) + v_off_q + 50'(span_q);
         head0_q <= '0;
         w0_q    <= '0;
       end
-      HEADS:  // the last group may have fewer heads
+      HEADS: begin  // the last group may have fewer heads
         hgw_q <= (9'(head0_q) + 9'(hg_q) > 9'(heads_q)) ? heads_q - head0_q : hg_q;
+        out_q <= far_q > 50'(kv_limit_i);
+      end
       WORDS: begin
         gw_q   <= 16'(hgw_q) * 16'(cfg_hpw_i);
         base_q <= kv_q + k_off_q;
       end
-      PUSH_K: if (jd_done) base_q <= kv_q + v_off_q;
+      PUSH_K: if (jd_done) base_q <= kv_q + v_off_q[31:0];
       GROUP:
         if (g_ready_i) begin
           w0_q    <= w0_next;
           head0_q <= head0_q + hg_q;
           if (w0_next == words_q) tok_q <= tok_q + 16'(nr_q);
         end
-      PM_ADDR: base_q <= pm_base_q + (32'(pm_pos_q) >> LN) * 32'(sbw_q);
+      PM_ADDR: begin
+        base_q <= pm_base_q + pm_beats;
+        far_q  <= 50'(kv_q) + p_off_q + 50'(pm_beats) + 50'(sbw_q);
+      end
       PM_GROUP: if (g_ready_i) tok_q <= tok_q + 16'd1;
       default: ;
     endcase
@@ -234,7 +270,7 @@ module mr_attn_plan #(
   assign idle_o         = (state_q == IDLE);
   assign row_ren_o      = (state_q == READ);
   assign row_raddr_o    = TA'(tok_q);
-  assign jd_valid_o     = jd_q;
+  assign jd_valid_o     = pm_out ? '0 : jd_q;
   assign jd_one_o       = cfg_pm_i;
   assign jd_whole_o     = (hgw_q == heads_q);
   assign jd_base_o      = base_q;

@@ -6,14 +6,14 @@
 // into the KV store (and residual rows into the result); mr_attn reads q here and K and V as they
 // come from the channels, and writes blocks to activation memory.
 //
-// Parameters: N, T, SCORES, QKV_WORDS, W_MAX, CTX_MAX, D_MAX, ACT_WORDS as everywhere; HEADS_MAX,
+// Parameters: N, T, SCORES, QKV_WORDS, W_MAX, CTX_MAX, D_MAX as everywhere; HEADS_MAX,
 // HP_MAX, PM_WORDS, KV_DEPTH as mr_attn's.
 //
 // Ports
 //   clk_i      of the memories; clk_attn_i of mr_attn, clk_store_i of mr_kvstore
 //   at_, st_   commands of the two queues: valid/ready, 512 bits, done pulse
-//   err_       the low part is mr_kvstore's (UNIT_STORE), the high part an attention command that
-//              does not fit the memories (UNIT_ATTENTION): it is not issued
+//   err_       the low part is mr_kvstore's (UNIT_STORE), the high part an attention command whose
+//              records do not lie in the KV windows' smallest (UNIT_ATTENTION)
 //   n_rows_i .. kv_pm_beats_i, kv_base_i ..  of the run, stable while a command works
 //   row_a_ (attention), row_b_ (store)  RAM ports of the row table
 //   kv_        jobs, beats and credits by channel: mr_reader's
@@ -27,7 +27,6 @@ module mr_kv #(
   parameter int T = 128,
   parameter int SCORES = 32768,
   parameter int QKV_WORDS = 256,
-  parameter int ACT_WORDS = 1024,
   parameter int D_MAX = 4096,
   parameter int W_MAX = 4096,
   parameter int CTX_MAX = 4096,
@@ -171,22 +170,10 @@ module mr_kv #(
   );
 
   // ---- attention --------------------------------------------------------------------------------
-  // Widths and regions of PM_LOAD and ATTEND, checked like MATMUL's.
-  logic        bad, is_pm, at_unit_ready;
-  logic [15:0] words;
+  logic is_pm;
   assign is_pm = at_cmd_i[7:0] == mr_pkg::OP_PM_LOAD[7:0];
-  assign words = is_pm ? at_cmd_i[mr_pkg::PM_LOAD_WBEATS_LSB+:16] :
-                    16'(at_cmd_i[mr_pkg::ATTEND_HEADS_LSB+:8]) *
-                    16'(at_cmd_i[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]);
-  assign bad   = words == '0 || words > 16'(W_MAX / 64) ||
-      (!is_pm && (at_cmd_i[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8] > 8'(HP_MAX / 64) ||
-                  at_cmd_i[mr_pkg::ATTEND_MASK_LSB+:2] != '0 ||
-                  17'(at_cmd_i[mr_pkg::ATTEND_Q_BASE_LSB+:16]) + 17'(words) > 17'(QKV_WORDS) ||
-                  17'(at_cmd_i[mr_pkg::ATTEND_DST_BASE_LSB+:16]) + {words, 1'b0} > 17'(ACT_WORDS)));
-  assign at_ready_o         = at_unit_ready && !bad;
-  assign err_valid_o[1]     = at_valid_i && bad;
-  assign err_code_o[15:8]   = mr_pkg::DEVERR_COMMAND[7:0];
-  assign err_addr_o[127:64] = '0;
+  assign err_code_o[15:8]   = mr_pkg::DEVERR_WINDOW[7:0];
+  assign err_addr_o[127:64] = kv_base_i[63:0];
   mr_attn #(
     .N        (N),
     .T        (T),
@@ -201,8 +188,8 @@ module mr_kv #(
   ) u_attn (
     .clk_i         (clk_attn_i),
     .rst_ni,
-    .cmd_valid_i   (at_valid_i && !bad),
-    .cmd_ready_o   (at_unit_ready),
+    .cmd_valid_i   (at_valid_i),
+    .cmd_ready_o   (at_ready_o),
     .cmd_pm_i      (is_pm),
     .cmd_layer_i   (at_cmd_i[mr_pkg::ATTEND_LAYER_LSB+:16]),
     .cmd_pm_words_i(at_cmd_i[mr_pkg::PM_LOAD_WBEATS_LSB+:16]),
@@ -218,6 +205,8 @@ module mr_kv #(
     .kv_layer_beats_i,
     .kv_v_beats_i,
     .kv_pm_beats_i,
+    .kv_limit_i    (kv_limit_i[31:0]),
+    .err_o         (err_valid_o[1]),
     .row_ren_o     (row_a_ren_o),
     .row_raddr_o   (row_a_raddr_o),
     .row_rdata_i   (row_a_rdata_i),

@@ -199,11 +199,15 @@ module mr_control #(
   assign queues[3*(N+mr_pkg::UNIT_LAYERNORM-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
   assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
   mr_seq #(
-    .N     (N),
-    .T     (T),
-    .D_MAX (D_MAX),
-    .RING  (RING),
-    .ERRORS(ERRORS)
+    .N        (N),
+    .T        (T),
+    .ACT_WORDS(ACT_WORDS),
+    .QKV_WORDS(QKV_WORDS),
+    .D_MAX    (D_MAX),
+    .ROT_MAX  (ROT_MAX),
+    .W_MAX    (W_MAX),
+    .RING     (RING),
+    .ERRORS   (ERRORS)
   ) u_seq (
     .clk_i,
     .rst_ni,

@@ -2,7 +2,7 @@
 // Fetches the run descriptor and then the program's commands, ahead of the dispatcher.
 //
 // Parameters
-//   N, T   channels and row slots, for the descriptor's checks
+//   N, T   channels and row slots, for the descriptor's rules (mr_pkg::legal_run, legal_channel)
 //
 // start_i is a pulse with addr_i; descriptor outputs are stable from desc_valid_o (level, until the
 // next start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them. bad_o is a
@@ -27,6 +27,7 @@ module mr_fetch #(
 
   output logic            bad_o,
   output logic            desc_valid_o,
+  output logic [15:0]     n_cmds_o,
   output logic [15:0]     n_rows_o,
   output logic            two_pass_o,
   output logic [63:0]     input_base_o,
@@ -37,9 +38,9 @@ module mr_fetch #(
   output logic [31:0]     kv_v_beats_o,
   output logic [31:0]     kv_pm_beats_o,
   output logic [N*64-1:0] w_base_o,
-  output logic [N*32-1:0] w_limit_o,
+  output logic [31:0]     w_limit_o,   // the smallest of all channels
   output logic [N*64-1:0] kv_base_o,
-  output logic [N*32-1:0] kv_limit_o,
+  output logic [31:0]     kv_limit_o,  // the smallest of all channels
 
   output logic            cmd_valid_o,
   input  logic            cmd_ready_i,
@@ -54,11 +55,11 @@ module mr_fetch #(
   logic [2:0]  state_q;
   logic [7:0]  beat_q, want_q;   // beats received, asked for
   logic [63:0] next_q;           // address of the next command
-  logic [31:0] left_q, n_cmds_q, prog_limit_q, n_rows_q, magic_q;
+  logic [31:0] left_q;
   logic [4:0]  room;
   logic        fifo_in;
   logic        unused_ready;  // room is checked before the request
-  logic        bad;
+  logic        bad_q;
 
   mr_fifo #(
     .W    (512),
@@ -77,14 +78,25 @@ module mr_fetch #(
   );
   assign fifo_in = hr_valid_i && state_q == CMD;
 
-  assign bad = magic_q != mr_pkg::MAGIC_RUN || n_rows_q == '0 ||
-               n_rows_q > (two_pass_o ? 32'(T / 2) : 32'(T)) || n_cmds_q == '0 ||
-               n_cmds_q > 32'd65535 || n_cmds_q > prog_limit_q;
-  assign n_rows_o = n_rows_q[15:0];
+  // What the descriptor's rules know beside its words: geometry, and where it was read.
+  logic [mr_pkg::VALUES_W-1:0] v;
+  always_comb begin
+    v = '0;
+    v[mr_pkg::V_N_LSB+:mr_pkg::V_N_W]               = 6'(N);
+    v[mr_pkg::V_T_LSB+:mr_pkg::V_T_W]               = 16'(T);
+    v[mr_pkg::V_RUN_ADDR_LSB+:mr_pkg::V_RUN_ADDR_W] = addr_i[31:0];
+  end
   assign hr_req_valid_o = state_q == DESC_REQ || (state_q == CMD_REQ && room <= 5'(DEPTH - BURST));
   assign hr_req_addr_o  = next_q;
   assign hr_req_beats_o = state_q == DESC_REQ ? 16'(DESC_BEATS) :
                           left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];
+
+  // Of a beat's two channels and those before. With one channel there is one.
+  function automatic logic [31:0] least(input logic [31:0] a, input logic [31:0] b,
+                                        input logic [31:0] c);
+    least = a < c ? a : c;
+    if (N > 1 && b < least) least = b;
+  endfunction
 
   always_ff @(posedge clk_i) begin
     bad_o <= 1'b0;
@@ -100,9 +112,9 @@ module mr_fetch #(
         DESC_REQ: if (hr_req_ready_i) state_q <= DESC;
         DESC: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
         CHECK: begin
-          bad_o        <= bad;
-          desc_valid_o <= !bad;
-          state_q      <= bad ? IDLE : CMD_REQ;
+          bad_o        <= bad_q;
+          desc_valid_o <= !bad_q;
+          state_q      <= bad_q ? IDLE : CMD_REQ;
         end
         CMD_REQ: if (hr_req_valid_o && hr_req_ready_i) state_q <= CMD;
         CMD: if (hr_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
@@ -123,13 +135,12 @@ module mr_fetch #(
     end
 
     if (hr_valid_i && state_q == DESC && beat_q == '0) begin
-      magic_q          <= hr_data_i[32 * mr_pkg::RUN_MAGIC +: 32];
-      n_cmds_q         <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 32];
+      bad_q            <= !mr_pkg::legal_run(hr_data_i, v);
+      n_cmds_o         <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 16];
       left_q           <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 32];
-      n_rows_q         <= hr_data_i[32 * mr_pkg::RUN_N_ROWS +: 32];
+      n_rows_o         <= hr_data_i[32 * mr_pkg::RUN_N_ROWS +: 16];
       two_pass_o       <= hr_data_i[32 * mr_pkg::RUN_FLAGS];
       next_q           <= hr_data_i[32 * mr_pkg::RUN_PROG_LO +: 64];
-      prog_limit_q     <= hr_data_i[32 * mr_pkg::RUN_PROG_BEATS +: 32];
       input_base_o     <= hr_data_i[32 * mr_pkg::RUN_INPUT_LO +: 64];
       input_limit_o    <= hr_data_i[32 * mr_pkg::RUN_INPUT_BEATS +: 32];
       result_base_o    <= hr_data_i[32 * mr_pkg::RUN_RESULT_LO +: 64];
@@ -141,10 +152,16 @@ module mr_fetch #(
     for (int ch = 0; ch < N; ch++) begin
       if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
-        w_limit_o[32 * ch +: 32]  <= hr_data_i[256 * (ch % 2) + 64 +: 32];
         kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
-        kv_limit_o[32 * ch +: 32] <= hr_data_i[256 * (ch % 2) + 192 +: 32];
+        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], v)) bad_q <= 1'b1;
       end
+    end
+    if (hr_valid_i && state_q == DESC && beat_q != '0) begin
+      w_limit_o  <= least(hr_data_i[64 +: 32], hr_data_i[256 + 64 +: 32], w_limit_o);
+      kv_limit_o <= least(hr_data_i[192 +: 32], hr_data_i[256 + 192 +: 32], kv_limit_o);
+    end else if (state_q == DESC_REQ) begin
+      w_limit_o  <= '1;
+      kv_limit_o <= '1;
     end
   end
 

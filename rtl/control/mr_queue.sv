@@ -36,6 +36,7 @@ module mr_queue #(
   output logic [15:0]  index_o,
   input  logic         done_i,
 
+  output logic         waiting_o,  // a command has not been issued
   output logic         busy_o,     // the unit has a command
   output logic [15:0]  oldest_o,   // index of the oldest command in the unit, for error reports
   output logic         done_valid_o,
@@ -45,7 +46,7 @@ module mr_queue #(
   localparam int IW = $clog2(INFLIGHT);
 
   logic         head_valid, fire, room;
-  logic [$clog2(DEPTH+1)-1:0] unused_count;
+  logic [$clog2(DEPTH+1)-1:0] count;
   logic [527:0] head;
   mr_fifo #(
     .W    (528),
@@ -60,8 +61,10 @@ module mr_queue #(
     .out_valid_o(head_valid),
     .out_ready_i(fire),
     .out_data_o (head),
-    .count_o    (unused_count)
+    .count_o    (count)
   );
+
+  assign waiting_o = count != '0;
 
   logic [15:0] wait_mask;
   assign wait_mask     = head[mr_pkg::CMD_WAIT_LSB +: 16];

@@ -13,7 +13,8 @@
 // input window.
 // Errors: err_valid_o pulse before done_o. COMMAND: no res_beats, res_beats or rot_beats too large
 // for the memories or not whole words, no or too many rows (nothing is loaded), reserved bits in
-// the row table, pos >= CTX_MAX, continues on the first row (address of the beat; loading goes on).
+// the row table, pos >= CTX_MAX, continues on the first row or where region and position do not
+// (address of the beat; loading goes on).
 // WINDOW: outside the window (address of the first beat; nothing is loaded). Only the first error
 // is reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
@@ -386,9 +387,16 @@ module mr_rows #(
     .rdata_o(row_b_rdata_o)
   );
 
-  logic row_bad;
+  // A row that continues is of the same region as the row before, one position on.
+  logic        row_bad, apart;
+  logic [63:0] before_q;  // position and region of the row before
+  always_ff @(posedge clk_i) begin
+    if (row_v_q) before_q <= row_q[63:0];
+  end
+  assign apart   = (row_tok_q == '0) || (row_q[31:0] != before_q[31:0]) ||
+                   (row_q[63:32] != before_q[63:32] + 32'd1);
   assign row_bad = (row_q[63:32] >= 32'(CTX_MAX)) || (row_q[95:66] != '0) ||
-                   (row_q[127:96] != '0) || (row_q[65] && (row_tok_q == '0));
+                   (row_q[127:96] != '0) || (row_q[65] && apart);
 
   // ---- words ------------------------------------------------------------------------------------
   logic            rot_we_q, res_we_q;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16 counting semaphores (4 bits). All adds and takes of a cycle count; clear_i sets all to
+// The 16 counting semaphores. All adds and takes of a cycle count; clear_i sets all to
 // zero.
 //
 // Parameters
 //   QUEUES  command queues, packed in take_i and signal_i (16 bits each)
 //
-// nonzero_o is registered state: an add in cycle t can be taken from t+1 on. overflow_o is a pulse:
-// a count went beyond 15, the program is wrong.
+// nonzero_o is registered state: an add in cycle t can be taken from t+1 on. In program order a
+// count is at most 15 (mr_legal). Here it may be ahead by the commands of the one queue that waits
+// for it which have been dealt out and have not taken theirs: fewer than 48.
 //
 // Adds and takes are counted first, side by side, and one adder has them all: take_i comes late,
 // behind what the queues decide from nonzero_o.
@@ -18,13 +19,11 @@ module mr_sems #(
   input  logic                 clear_i,
   input  logic [QUEUES*16-1:0] take_i,
   input  logic [QUEUES*16-1:0] signal_i,
-  output logic [15:0]          nonzero_o,
-  output logic                 overflow_o
+  output logic [15:0]          nonzero_o
 );
 
-  logic [4:0]  count_q[16];
-  logic        active, active_q;
-  logic [15:0] beyond;
+  logic [5:0] count_q[16];
+  logic       active;
   assign active = (take_i != '0) || (signal_i != '0);
 
   // How many bits are set, without carry chains: each bit is a function of a few inputs.
@@ -49,16 +48,13 @@ module mr_sems #(
         assign down[h] = take_i[16*h+g];
       end
       assign nonzero_o[g] = count_q[g] != '0;
-      assign beyond[g]    = count_q[g][4];
 
       always_ff @(posedge clk_i) begin
         if (!rst_ni || clear_i) count_q[g] <= '0;
-        else if (active) count_q[g] <= count_q[g] + 5'(ones(up)) - 5'(ones(down));
+        else if (active) count_q[g] <= count_q[g] + 6'(ones(up)) - 6'(ones(down));
       end
     end
   endgenerate
 
-  always_ff @(posedge clk_i) active_q <= rst_ni && !clear_i && active;
-  assign overflow_o = active_q && beyond != '0;
 
 endmodule

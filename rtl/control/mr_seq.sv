@@ -3,9 +3,8 @@
 // keeps the semaphores, collects errors, watches for progress, and ends the run.
 //
 // Parameters
-//   N, T       channels, row slots
-//   D_MAX, RING  for the legality checks of stream commands
-//   ERRORS     units that can report an error (err_* packed)
+//   N, T .. RING  geometry, for the rules of mr_legal
+//   ERRORS        units that can report an error (err_* packed)
 //
 // Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per
 // command, in order. The reader queue is served inside (mr_stream_ctl), the END command too.
@@ -13,10 +12,21 @@
 // time only when AXI is idle. halt_o asks readers and writers to stop issuing and drain. A memory
 // that never answers: the error is reported after a second watchdog time, and the sequencer stays
 // busy until the memory has answered.
+//
+// Errors are precise: the run ends with the error of the command that comes first in the program,
+// as if commands were executed one after the other. On an error at command i nothing is dealt out
+// any more; commands before i go on to their end, and if one of them fails, its error takes the
+// place of i's. What commands behind i do is not looked at. A unit that finds an error goes on to
+// the end of its command, so that this always ends. Errors of the memory (READ, WRITE) and the
+// watchdog end the run at once.
 module mr_seq #(
   parameter int N = 1,
   parameter int T = 128,
+  parameter int ACT_WORDS = 1024,
+  parameter int QKV_WORDS = 256,
   parameter int D_MAX = 4096,
+  parameter int ROT_MAX = 256,
+  parameter int W_MAX = 4096,
   parameter int RING = 1024,
   parameter int ERRORS = 4
 ) (
@@ -58,6 +68,7 @@ module mr_seq #(
   output logic [31:0]          kv_v_beats_o,
   output logic [31:0]          kv_pm_beats_o,
   output logic [N*64-1:0]      w_base_o,
+  // Sizes of windows are those of the smallest, for all channels.
   output logic [N*32-1:0]      w_limit_o,
   output logic [N*64-1:0]      kv_base_o,
   output logic [N*32-1:0]      kv_limit_o,
@@ -84,7 +95,8 @@ module mr_seq #(
   output logic [31:0]          sp_groups_o,
   input  logic [N-1:0]         sp_done_i,
 
-  // errors of the units: valid pulse, code, queue whose command it concerns, address
+  // errors of the units: valid pulse, at the latest beside the command's done; code, queue whose
+  // command it concerns (its oldest in the unit), address
   input  logic [ERRORS-1:0]    err_valid_i,
   input  logic [ERRORS*8-1:0]  err_code_i,
   input  logic [ERRORS*3-1:0]  err_queue_i,
@@ -121,7 +133,11 @@ module mr_seq #(
 
   // ---- fetch and dispatch ---------------------------------------------------------------------
   logic         desc_bad, cmd_valid, cmd_ready;
-  logic         unused_desc_valid;  // commands follow only after a good descriptor
+  logic         desc_valid;
+  logic [31:0]  w_limit, kv_limit;
+  assign w_limit_o  = {N{w_limit}};
+  assign kv_limit_o = {N{kv_limit}};
+  logic [15:0]  n_cmds_o;
   logic [511:0] cmd;
   mr_fetch #(
     .N(N),
@@ -138,7 +154,8 @@ module mr_seq #(
     .hr_valid_i,
     .hr_data_i,
     .bad_o      (desc_bad),
-    .desc_valid_o(unused_desc_valid),
+    .desc_valid_o(desc_valid),
+    .n_cmds_o,
     .n_rows_o,
     .two_pass_o,
     .input_base_o,
@@ -149,9 +166,9 @@ module mr_seq #(
     .kv_v_beats_o,
     .kv_pm_beats_o,
     .w_base_o,
-    .w_limit_o,
+    .w_limit_o  (w_limit),
     .kv_base_o,
-    .kv_limit_o,
+    .kv_limit_o (kv_limit),
     .cmd_valid_o(cmd_valid),
     .cmd_ready_i(cmd_ready),
     .cmd_o      (cmd)
@@ -176,19 +193,26 @@ module mr_seq #(
   logic [511:0] d_cmd_q;
   logic [4:0]   d_route_q, q_ready, q_valid;
   logic [15:0]  index_q;
-  logic         d_go, d_bad, sc_ready;
-  assign d_bad     = d_valid_q && d_route_q == '0;
-  assign d_go      = d_valid_q && (d_route_q & q_ready) != '0 && (!d_route_q[READER] || sc_ready);
+  logic         d_go, d_bad, d_end, sc_ready, illegal;
+  logic [7:0]   illegal_code;
+  logic         end_dealt_q;  // nothing behind END is looked at
+  logic         fail_q;       // an error is held, and commands before it go on
+  assign d_bad     = d_valid_q && illegal && !end_dealt_q;
+  assign d_end     = d_cmd_q[7:0] == mr_pkg::OP_END[7:0];
+  assign d_go      = d_valid_q && !illegal && !end_dealt_q && !fail_q &&
+                     (d_route_q & q_ready) != '0 && (!d_route_q[READER] || sc_ready);
   assign cmd_ready = !d_valid_q || d_go;
   assign q_valid   = d_go ? d_route_q : '0;
 
   always_ff @(posedge clk_ctl) begin
     if (!unit_rst_no) begin
-      d_valid_q <= 1'b0;
-      index_q   <= '0;
+      d_valid_q   <= 1'b0;
+      index_q     <= '0;
+      end_dealt_q <= 1'b0;
     end else begin
       if (cmd_ready) d_valid_q <= cmd_valid;
       if (d_go) index_q <= index_q + 16'd1;
+      if (d_go && d_end) end_dealt_q <= 1'b1;
     end
     if (cmd_valid && cmd_ready) begin
       d_cmd_q   <= cmd;
@@ -196,12 +220,37 @@ module mr_seq #(
     end
   end
 
+  mr_legal #(
+    .N        (N),
+    .T        (T),
+    .ACT_WORDS(ACT_WORDS),
+    .QKV_WORDS(QKV_WORDS),
+    .D_MAX    (D_MAX),
+    .ROT_MAX  (ROT_MAX),
+    .W_MAX    (W_MAX),
+    .RING     (RING)
+  ) u_legal (
+    .clk_i         (clk_ctl),
+    .rst_ni        (unit_rst_no),
+    .n_rows_i      (n_rows_o),
+    .two_pass_i    (two_pass_o),
+    .input_beats_i (input_limit_o),
+    .result_beats_i(result_limit_o),
+    .load_i        (cmd_valid && cmd_ready),
+    .cmd_i         (cmd),
+    .d_cmd_i       (d_cmd_q),
+    .d_queue_i     (d_route_q),
+    .take_i        (d_go),
+    .bad_o         (illegal),
+    .code_o        (illegal_code)
+  );
+
   // ---- queues ---------------------------------------------------------------------------------
   logic [4:0]    iss_valid, iss_ready, unit_done;
   logic [2559:0] iss_cmd;
   logic [79:0]   take, signal, oldest, unused_index;
   logic [15:0]   sem_nonzero;
-  logic          sem_overflow;
+  logic [4:0]    waiting;
   genvar q;
   generate
     for (q = 0; q < 5; q = q + 1) begin : gen_queue
@@ -223,6 +272,7 @@ module mr_seq #(
         .cmd_o        (iss_cmd[512*q+:512]),
         .index_o      (unused_index[16*q+:16]),
         .done_i       (unit_done[q]),
+        .waiting_o    (waiting[q]),
         .busy_o       (unit_busy_o[q]),
         .oldest_o     (oldest[16*q+:16]),
         .done_valid_o (done_valid_o[q]),
@@ -237,15 +287,14 @@ module mr_seq #(
     .clear_i   (1'b0),
     .take_i    (take),
     .signal_i  (signal),
-    .nonzero_o (sem_nonzero),
-    .overflow_o(sem_overflow)
+    .nonzero_o (sem_nonzero)
   );
 
-  logic stream_bad, stream_done;
+  logic stream_bad, stream_pending, stream_done;
+  logic [15:0] stream_index;
+  logic [31:0] stream_off;
   mr_stream_ctl #(
-    .N    (N),
-    .D_MAX(D_MAX),
-    .RING (RING)
+    .N(N)
   ) u_stream_ctl (
     .clk_i(clk_ctl),
     .rst_ni       (unit_rst_no),
@@ -253,7 +302,12 @@ module mr_seq #(
     .cmd_valid_i  (q_valid[READER]),
     .cmd_ready_o  (sc_ready),
     .cmd_i        (d_cmd_q),
+    .index_i      (index_q),
+    .limit_i      (w_limit),
     .bad_o        (stream_bad),
+    .bad_index_o  (stream_index),
+    .bad_off_o    (stream_off),
+    .pending_o    (stream_pending),
     .issue_valid_i(iss_valid[READER]),
     .issue_ready_o(iss_ready[READER]),
     .issue_cmd_i  (iss_cmd[512*READER+:512]),
@@ -274,10 +328,11 @@ module mr_seq #(
   );
   assign unit_done[READER] = stream_done;
 
-  // END is not a unit's: it is taken when all earlier writer commands have finished.
+  // END is not a unit's: it is taken when all commands have finished.
   logic is_end, end_fire;
   assign is_end   = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
-  assign end_fire = iss_valid[WRITER] && is_end && !unit_busy_o[WRITER];
+  assign end_fire = iss_valid[WRITER] && is_end && unit_busy_o == '0 && waiting[3:0] == '0 &&
+                    !fail_q;
   assign issue_valid_o  = {iss_valid[WRITER] && !is_end, iss_valid[3:1]};
   assign iss_ready[4:1] = {is_end ? end_fire : issue_ready_i[WRITER], issue_ready_i[3:1]};
   assign unit_done[4:1] = {done_i[WRITER] || end_q, done_i[3:1]};
@@ -290,9 +345,31 @@ module mr_seq #(
   logic        dog;
   assign dog = watchdog_i != '0 && watchdog_i < 6'd40 && idle_q[watchdog_i];
 
-  logic program_bad, hit;
-  assign program_bad = d_bad || stream_bad || sem_overflow;
-  assign hit = desc_bad || program_bad || err_valid_i != '0 || dog;
+  // All commands are dealt out and none was END: the program waits for more.
+  logic no_end;
+  assign no_end = desc_valid && !d_valid_q && index_q == n_cmds_o && !end_dealt_q;
+
+  logic hit, at_once;
+  assign hit = desc_bad || d_bad || stream_bad || err_valid_i != '0 || no_end || dog;
+  always_comb begin
+    at_once = desc_bad || dog;
+    if (err_valid_i != '0) begin
+      for (int i = 0; i < ERRORS; i++) begin
+        if (err_valid_i[i] && (err_code_i[8*i+:8] == mr_pkg::DEVERR_READ[7:0] ||
+                               err_code_i[8*i+:8] == mr_pkg::DEVERR_WRITE[7:0])) at_once = 1'b1;
+      end
+    end
+  end
+
+  // A command before number `index` has not finished. Those of the reader's queue are not asked:
+  // they fail only where they are dealt out, and STREAM_TILES ends with a MATMUL that may not come.
+  function automatic logic earlier(input logic [4:1] held, input logic [4*16-1:0] first,
+                                   input logic [15:0] index);
+    earlier = 1'b0;
+    for (int i = 0; i < 4; i++) begin
+      if (held[i+1] && first[16*i+:16] < index) earlier = 1'b1;
+    end
+  endfunction
 
   // ---- the run --------------------------------------------------------------------------------
   assign halt_o = state_q == DRAIN;
@@ -307,6 +384,7 @@ module mr_seq #(
       unit_rst_no <= 1'b0;
       done_o      <= 1'b0;
       error_o     <= 1'b0;
+      fail_q      <= 1'b0;
       failed_q    <= 1'b0;
       ended_q     <= 1'b0;
       idle_q      <= '0;
@@ -337,39 +415,57 @@ module mr_seq #(
           if (wait_q == 4'd7) begin
             fetch_start_q <= 1'b1;
             state_q       <= RUN;
+            wait_q        <= '0;
           end
         end
         RUN: begin
-          if (hit || reset_i) begin
-            failed_q <= hit;
-            ended_q  <= hit;
+          // Of the errors of this cycle that of the earliest command.
+          if (hit) begin : first_error
+            logic [7:0]  code, unit;
+            logic [15:0] index;
+            logic [63:0] addr;
+            code  = desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] :
+                    d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0];
+            unit  = 8'd0;
+            index = index_q;  // all others have been dealt out
+            addr  = desc_bad ? run_addr_i : '0;
+            if (stream_bad) begin
+              code  = mr_pkg::DEVERR_WINDOW[7:0];
+              index = stream_index;
+              addr  = w_base_o[63:0] + {26'd0, stream_off, 6'd0};
+            end
+            for (int i = 0; i < ERRORS; i++) begin
+              // Memory fails also where the queue has no command.
+              if (err_valid_i[i] && (oldest[16*err_queue_i[3*i+:3]+:16] <= index || at_once)) begin
+                code = err_code_i[8*i+:8];
+                unit = 8'(i + 1);
+                addr = err_addr_i[64*i+:64];
+                if (oldest[16*err_queue_i[3*i+:3]+:16] < index) begin
+                  index = oldest[16*err_queue_i[3*i+:3]+:16];
+                end
+              end
+            end
+            if (!fail_q || index < err_index_o) begin
+              err_code_o  <= code;
+              err_unit_o  <= unit;
+              err_index_o <= index;
+              err_addr_o  <= addr;
+            end
+            fail_q <= 1'b1;
+          end
+          // A queue shows a command some cycles after it was dealt out.
+          if (fail_q) begin
+            wait_q <= stream_pending || earlier(waiting[4:1] | unit_busy_o[4:1], oldest[79:16],
+                                                err_index_o) ? '0 : wait_q + 4'd1;
+          end
+          if (reset_i || (hit && at_once) || (fail_q && wait_q == 4'd15)) begin
+            failed_q <= hit || fail_q;
+            ended_q  <= hit || fail_q;
+            fail_q   <= 1'b0;
             state_q  <= DRAIN;
             wait_q   <= '0;
             idle_q   <= '0;
-            if (hit) begin
-              err_code_o  <= mr_pkg::DEVERR_COMMAND[7:0];
-              err_unit_o  <= 8'd0;
-              err_index_o <= index_q;
-              err_addr_o  <= '0;
-              if (desc_bad) begin
-                err_code_o <= mr_pkg::DEVERR_DESCRIPTOR[7:0];
-                err_addr_o <= run_addr_i;
-              end else if (stream_bad) begin
-                err_index_o <= index_q - 16'd1;  // it was dealt out in the last cycle
-              end else if (!program_bad && err_valid_i != '0) begin
-                for (int i = 0; i < ERRORS; i++) begin
-                  if (err_valid_i[i]) begin
-                    err_code_o  <= err_code_i[8*i+:8];
-                    err_unit_o  <= 8'(i + 1);
-                    err_index_o <= oldest[16*err_queue_i[3*i+:3]+:16];
-                    err_addr_o  <= err_addr_i[64*i+:64];
-                  end
-                end
-              end else if (!program_bad) begin
-                err_code_o <= mr_pkg::DEVERR_WATCHDOG[7:0];
-              end
-            end
-          end else if (end_q) begin
+          end else if (end_q && !fail_q && !hit) begin
             failed_q <= 1'b0;
             ended_q  <= 1'b1;
             state_q  <= DRAIN;

@@ -5,15 +5,17 @@
 //
 // Parameters
 //   N      channels (a power of two)
-//   D_MAX, RING  for the legality checks
+//
+// Commands are legal (mr_legal) but for their window: what they take from the stream must end in
+// the smallest weight window, limit_i (beats).
 //
 // Timing: valid/ready at every port; per channel bits of job_valid_o and sp_valid_o fall as the
 // channels take the job or command, the next one follows when all have. done_o: all splitters have
-// finished. bad_o is a pulse: a field is illegal, the command is dropped.
+// finished. bad_o is a pulse, some cycles after the command: it lies outside. bad_index_o is its
+// index_i, bad_off_o where it would begin. Nothing of it is read, nor of those behind it.
+// pending_o: a command's window has not been looked at.
 module mr_stream_ctl #(
-  parameter int N = 1,
-  parameter int D_MAX = 4096,
-  parameter int RING = 1024
+  parameter int N = 1
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -23,7 +25,12 @@ module mr_stream_ctl #(
   input  logic         cmd_valid_i,
   output logic         cmd_ready_o,
   input  logic [511:0] cmd_i,
+  input  logic [15:0]  index_i,
+  input  logic [31:0]  limit_i,
   output logic         bad_o,
+  output logic [15:0]  bad_index_o,
+  output logic [31:0]  bad_off_o,
+  output logic         pending_o,
 
   // from the reader's mr_queue (after waiting)
   input  logic         issue_valid_i,
@@ -63,10 +70,6 @@ module mr_stream_ctl #(
   assign kb     = c[mr_pkg::STREAM_TILES_KBLOCKS_LSB +: 16];
   assign cols   = c[mr_pkg::STREAM_TILES_COLS_LSB +: 32];
 
-  logic legal;
-  assign legal = is_vec ? (d != '0 && d[5:0] == '0 && d <= 16'(D_MAX))
-                        : (kb != '0 && kb <= 16'(RING / 2) && cols != '0 && cols[5:0] == '0);
-
   // ---- beats of a command: three steps --------------------------------------------------------
   logic        a_valid_q, b_valid_q, a_vec_q, a_bias_q, b_vec_q;
   logic [31:0] a_groups_q, b_low_q;
@@ -83,16 +86,13 @@ module mr_stream_ctl #(
   assign j_in_beats  = b_vec_q ? {15'd0, b_vec_beats_q, 1'b0}
                                : b_low_q + {b_high_q, 17'd0} + b_header_q;
 
+  logic [15:0] a_index_q, b_index_q;
   always_ff @(posedge clk_i) begin
-    bad_o <= 1'b0;
     if (!rst_ni || clear_i) begin
       a_valid_q <= 1'b0;
       b_valid_q <= 1'b0;
     end else begin
-      if (cmd_valid_i && cmd_ready_o) begin
-        a_valid_q <= legal;
-        bad_o     <= !legal;
-      end
+      if (cmd_valid_i && cmd_ready_o) a_valid_q <= 1'b1;
       if (a_valid_q) begin
         a_valid_q <= 1'b0;
         b_valid_q <= 1'b1;
@@ -100,6 +100,7 @@ module mr_stream_ctl #(
       if (j_in_valid && j_in_ready) b_valid_q <= 1'b0;
     end
     if (cmd_valid_i && cmd_ready_o) begin
+      a_index_q       <= index_i;
       a_vec_q         <= is_vec;
       a_bias_q        <= c[mr_pkg::STREAM_TILES_BIAS_LSB];
       a_vec_beats_q   <= (d + 16'(16 * N - 1)) >> (4 + LN);
@@ -108,11 +109,51 @@ module mr_stream_ctl #(
                          (c[mr_pkg::STREAM_TILES_FP4_LSB] ? {2'd0, kb} : {1'd0, kb, 1'b0});
     end
     if (a_valid_q) begin
+      b_index_q     <= a_index_q;
       b_vec_q       <= a_vec_q;
       b_vec_beats_q <= a_vec_beats_q;
       b_low_q       <= 32'(35'(a_groups_q[16:0]) * 35'(a_group_beats_q));
       b_high_q      <= 15'(a_groups_q[31:17] * a_group_beats_q[14:0]);
       b_header_q    <= a_headers + (a_bias_q ? a_headers << 2 : 32'd0);
+    end
+  end
+
+  // ---- window -----------------------------------------------------------------------------------
+  // Looked at beside the job's way through its FIFO, which takes two cycles. The job that ends
+  // outside, number bad_job_q, stays in it; those before it are read.
+  logic        c_valid_q, outside_q;
+  logic [31:0] c_beats_q, end_q;  // of the command; of the stream up to it
+  logic [32:0] c_end;
+  logic [15:0] c_index_q;
+  logic [15:0] in_q, out_q, bad_job_q;  // jobs into the FIFO and out of it
+  logic        j_in;
+  assign j_in      = j_in_valid && j_in_ready;
+  assign c_end     = {1'b0, end_q} + {1'b0, c_beats_q};
+  assign pending_o = a_valid_q || b_valid_q || c_valid_q;
+  always_ff @(posedge clk_i) begin
+    bad_o <= 1'b0;
+    if (!rst_ni || clear_i) begin
+      c_valid_q <= 1'b0;
+      outside_q <= 1'b0;
+      end_q     <= '0;
+      in_q      <= '0;
+    end else begin
+      c_valid_q <= j_in;
+      if (j_in) in_q <= in_q + 16'd1;
+      if (c_valid_q && !outside_q) begin
+        outside_q <= c_end > {1'b0, limit_i};
+        bad_o     <= c_end > {1'b0, limit_i};
+        end_q     <= c_end[31:0];
+      end
+    end
+    if (j_in) begin
+      c_beats_q <= j_in_beats;
+      c_index_q <= b_index_q;
+    end
+    if (c_valid_q && !outside_q) begin
+      bad_job_q   <= in_q - 16'd1;
+      bad_index_o <= c_index_q;
+      bad_off_o   <= end_q;
     end
   end
 
@@ -137,14 +178,16 @@ module mr_stream_ctl #(
     .count_o    (unused_count)
   );
   assign job_valid_o = job_pend_q;
-  assign j_ready     = job_pend_q == '0;
+  assign j_ready     = job_pend_q == '0 && !(outside_q && out_q == bad_job_q);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) begin
       job_pend_q <= '0;
       off_q      <= '0;
+      out_q      <= '0;
     end else if (j_ready) begin
       if (j_valid) begin
+        out_q       <= out_q + 16'd1;
         job_pend_q  <= '1;
         job_off_o   <= off_q;
         job_beats_o <= j_beats;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# device.def, kernel.def, pcie.def -> C header (out=c) or SystemVerilog package (out=sv).
+# device.def, kernel.def, pcie.def -> C header (out=c) or SystemVerilog package (out=sv; then
+# gen_legal.awk comes behind this file and adds the rules).
 function sv_hex(v) { return v ~ /^0x/ ? "32'h" substr(v, 3) : "32'd" v }
 function emit(name, value) {
     if (out == "c") printf "#define MR_%s %s%s\n", name, value, (value ~ /^0x/ ? "u" : "")
@@ -36,12 +37,17 @@ $1 == "counter" { emit("CNT_" $2, n_cnt + 0); cnts = cnts sprintf("    X(%d, \"%
 END {
     emit("COUNTERS", n_cnt)
     emit("KARGS_PER_CHANNEL", chargs + 0)
+    if (failed) exit 1
     if (out == "c") {
         printf "\n// X(code, text) for each device error; X(index, name) for each counter and opcode.\n"
         printf "#define MR_DEVERR_LIST(X) \\\n%s\n", errs
         printf "#define MR_COUNTER_LIST(X) \\\n%s\n", cnts
         printf "#define MR_OP_LIST(X) \\\n"
         for (i = 0; i < n_ops; i++) printf "    X(MR_OP_%s, \"%s\", MR_QUEUE_%s) \\\n", ops[i], ops[i], queue[ops[i]]
+        legal_list_c()
         print "\n#endif"
-    } else print "endpackage\n/* verilator lint_on UNUSEDPARAM */"
+    } else {
+        legal_sv()
+        print "endpackage\n/* verilator lint_on UNUSEDPARAM */"
+    }
 }

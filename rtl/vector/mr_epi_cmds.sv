@@ -20,7 +20,8 @@
 //   last_i  pulse, out_i: the command's last unit has gone out, by job or (blk_i in the same cycle
 //           or before) as blocks
 //   res_i   pulse: a residual command is written
-//   done_o  pulse per command, in order
+//   bad_i   pulse: something of command bad_idx_i could not be stored
+//   done_o  pulse per command, in order; err_o beside it: bad_i came for the command
 module mr_epi_cmds #(
   parameter int N = 1,
   parameter int T = 8,
@@ -83,7 +84,10 @@ module mr_epi_cmds #(
   input  logic              last_i,
   input  logic              out_i,
   input  logic              res_i,
-  output logic              done_o
+  input  logic              bad_i,
+  input  logic [2:0]        bad_idx_i,
+  output logic              done_o,
+  output logic              err_o
 );
 
   localparam int BPU = (V > 32) ? V / 32 : 1;  // blocks of a word
@@ -172,6 +176,7 @@ module mr_epi_cmds #(
   logic [23:0] mark_mem [0:7];
   logic [2:0]  mark_w_q, mark_r_q;
   logic [3:0]  mark_n_q, res_fin_q;
+  logic [7:0]  bad_q;
   logic        fr_res, fr_out, fr_empty, fr_none, reached, fr_done;
   logic [23:0] fr_mark;
   // Only the sign counts.
@@ -196,6 +201,8 @@ module mr_epi_cmds #(
     if (!rst_ni) begin
       fr_q      <= '0;
       done_o    <= 1'b0;
+      err_o     <= 1'b0;
+      bad_q     <= '0;
       blk_out_q <= '0;
       blk_ack_q <= '0;
       job_out_q <= '0;
@@ -206,6 +213,9 @@ module mr_epi_cmds #(
       res_fin_q <= '0;
     end else begin
       done_o <= fr_done;
+      err_o  <= fr_done && bad_q[fr_q[2:0]];
+      if (push) bad_q[wr_q[2:0]] <= 1'b0;
+      if (bad_i) bad_q[bad_idx_i] <= 1'b1;
       if (fr_done) fr_q <= fr_q + 4'd1;
       if (blk_i) blk_out_q <= blk_next;
       blk_ack_q <= blk_ack_q + 24'(blk_ack_i);

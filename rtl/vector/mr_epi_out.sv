@@ -13,7 +13,9 @@
 //           reads the next word into rdata_i (the cycle after, held); end_o ends the unit
 //   base_i (64-byte aligned), limit_i (beats)  the window of results
 //   job_, data_  a client of mr_writer
-//   err_    pulse, WINDOW, and where the span would begin
+//   bad_o   pulse: the unit's span lies outside; bad_addr_o where the first such span would begin,
+//           up to clear_i
+//   busy_o  a span is at work
 module mr_epi_out #(
   parameter int N = 1,
   localparam int V = 4 * N
@@ -47,9 +49,10 @@ module mr_epi_out #(
   input  logic            data_ready_i,
   output logic [511:0]    data_o,
 
-  output logic            err_valid_o,
-  output logic [7:0]      err_code_o,
-  output logic [63:0]     err_addr_o
+  output logic            busy_o,
+  output logic            bad_o,
+  output logic [63:0]     bad_addr_o,
+  input  logic            clear_i
 );
 
   localparam int LW = $clog2(64 / V);  // words of 64 columns, log2
@@ -186,15 +189,13 @@ module mr_epi_out #(
   assign data_o       = wd_q;
 
   // ---- errors -----------------------------------------------------------------------------------
-  logic        err_q;
-  logic [63:0] err_addr_q;
+  logic bad_q;
+  assign busy_o = o_state_q != O_IDLE;
+  assign bad_o  = (o_state_q == O_JOB) && o_bad_q;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) err_q <= 1'b0;
-    else err_q <= (o_state_q == O_JOB) && o_bad_q;
-    if (o_state_q == O_JOB) err_addr_q <= job_addr_o;
+    if (!rst_ni || clear_i) bad_q <= 1'b0;
+    else if (bad_o) bad_q <= 1'b1;
+    if (bad_o && !bad_q) bad_addr_o <= job_addr_o;
   end
-  assign err_valid_o = err_q;
-  assign err_code_o  = mr_pkg::DEVERR_WINDOW[7:0];
-  assign err_addr_o  = err_addr_q;
 
 endmodule

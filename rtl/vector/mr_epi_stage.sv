@@ -53,6 +53,7 @@ module mr_epi_stage #(
   output logic [mr_vec_pkg::TAG_W-1:0] q_tag_o,
 
   output logic                         o_take_o,
+  output logic [2:0]                   o_idx_o,
   output logic [15:0]                  o_tok_o,
   output logic [15:0]                  o_grp_o,
   output logic                         o_valid_o,
@@ -121,6 +122,7 @@ module mr_epi_stage #(
 
   // Its command, read one cycle after the queue has it.
   logic        n_valid_q, n_load, n_last_q;
+  logic [2:0]  n_idx_q, j_idx_q;
   logic [15:0] n_tok_q, n_grp_q;
   logic        j_take;
   assign n_load = f_valid && (!n_valid_q || j_take);
@@ -133,6 +135,7 @@ module mr_epi_stage #(
   always_ff @(posedge clk_i) begin
     if (n_load) begin
       n_last_q <= f_last;
+      n_idx_q  <= f_idx;
       n_tok_q  <= f_tok;
       n_grp_q  <= f_grp;
     end
@@ -183,6 +186,7 @@ module mr_epi_stage #(
     if (j_take) begin
       j_out_q  <= (u_dst_i == mr_pkg::DST_RESULT[1:0]);
       j_last_q <= n_last_q;
+      j_idx_q  <= n_idx_q;
       j_two_q  <= u_two_i;
       j_tag_q  <= tag_of(u_dst_i == mr_pkg::DST_QKV[1:0], u_pmax_i, u_two_i, u_slot_i, u_dbase_i,
                          n_tok_q, n_grp_q);
@@ -204,6 +208,7 @@ module mr_epi_stage #(
 
   // The memory's output register must be free of q_ beats before it is mr_epi_out's.
   assign o_take_o  = j_take;
+  assign o_idx_o   = j_idx_q;
   assign o_tok_o   = n_tok_q;
   assign o_grp_o   = n_grp_q;
   assign o_valid_o = j_valid_q && j_out_q && !ov_q;

@@ -36,8 +36,9 @@
 // as in mr_vec_pkg; q_ack_i pulse per block written, both passes counted.
 // RESULT: per token up to 256 columns (256 if rows <= T/4, 128 if rows <= T/2, else 64) are
 // gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left
-// out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside gives err_valid_o,
-// WINDOW, and is not written.
+// out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside is not written, and
+// err_valid_o, WINDOW, comes beside the command's done_o with the address of such a job.
+// out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(
   parameter int N = 1,
@@ -117,6 +118,7 @@ module mr_epilogue #(
   output logic [511:0]                 data_o,
   input  logic                         job_done_i,
 
+  output logic                         out_busy_o,
   output logic                         err_valid_o,
   output logic [7:0]                   err_code_o,
   output logic [63:0]                  err_addr_o,
@@ -147,7 +149,8 @@ module mr_epilogue #(
   logic [SAW-1:0]  d_stg_addr;
   // What has gone out.
   logic            blk, two, last, out, res_fin, res_ovf;
-  logic            o_take, o_valid, o_ren, o_end;
+  logic            o_take, o_valid, o_ren, o_end, o_bad;
+  logic [2:0]      o_idx;
   logic [15:0]     rd, o_tok, o_grp;
   logic [V*32-1:0] o_rdata;
 
@@ -167,7 +170,8 @@ module mr_epilogue #(
     .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
     .u_ooff_o(u_ooff), .u_ostride_o(u_ostride),
     .blk_i(blk), .two_i(two), .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i),
-    .job_ack_i(job_done_i), .last_i(last), .out_i(out), .res_i(res_fin), .done_o
+    .job_ack_i(job_done_i), .last_i(last), .out_i(out),
+    .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .done_o, .err_o(err_valid_o)
   );
 
   mr_epi_take #(
@@ -218,7 +222,8 @@ module mr_epilogue #(
     .u_ren_o(u_ren), .u_idx_o(u_idx), .u_dst_i(u_dst), .u_slot_i(u_slot), .u_span_i(u_span),
     .u_pmax_i(u_pmax), .u_two_i(u_two), .u_dbase_i(u_dbase),
     .q_valid_o, .q_ready_i, .q_data_o, .q_tag_o,
-    .o_take_o(o_take), .o_tok_o(o_tok), .o_grp_o(o_grp), .o_valid_o(o_valid), .o_ren_i(o_ren),
+    .o_take_o(o_take), .o_idx_o(o_idx), .o_tok_o(o_tok), .o_grp_o(o_grp),
+    .o_valid_o(o_valid), .o_ren_i(o_ren),
     .o_end_i(o_end), .rdata_o(o_rdata),
     .blk_o(blk), .two_o(two), .last_o(last), .out_o(out), .rd_o(rd)
   );
@@ -233,8 +238,9 @@ module mr_epilogue #(
     .base_i(out_base_i), .limit_i(out_limit_i),
     .job_valid_o, .job_ready_i, .job_addr_o, .job_beats_o, .job_strb_o, .data_valid_o,
     .data_ready_i, .data_o,
-    .err_valid_o, .err_code_o, .err_addr_o
+    .busy_o(out_busy_o), .bad_o(o_bad), .bad_addr_o(err_addr_o), .clear_i(err_valid_o)
   );
+  assign err_code_o = mr_pkg::DEVERR_WINDOW[7:0];
 
   logic ovf_q;
   always_ff @(posedge clk_i) begin

@@ -18,7 +18,7 @@
 //   job_, data_        write jobs for mr_writer; the window of results is result_base_i (64-byte
 //                      aligned) and result_limit_i (beats)
 //   acks_o  what the epilogue's own writes in activation or q/k/v memory count as progress
-//   busy_o  a block is between the units, for the clock gate
+//   busy_o  a block is between the units or a span is at work, for the clock gate
 //   ovf_o, nan_o  pulses: a finite operation overflowed, a result is NaN
 module mr_results #(
   parameter int N = 1,
@@ -121,7 +121,8 @@ module mr_results #(
   logic [V*32-1:0]              epi_data;
   logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
   assign acks_o = epi_ack;
-  assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o;
+  logic                         out_busy;
+  assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o || out_busy;
   mr_epilogue #(
     .N      (N),
     .T      (T),
@@ -190,6 +191,7 @@ module mr_results #(
     .data_ready_i,
     .data_o,
     .job_done_i,
+    .out_busy_o      (out_busy),
     .err_valid_o,
     .err_code_o,
     .err_addr_o,

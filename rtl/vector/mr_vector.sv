@@ -6,13 +6,12 @@
 // epilogue and mr_kvstore use them through ports. The residual has one reader and one writer at a
 // time, which the program's order sees to, so its users need no arbiter.
 //
-// Parameters: N, T, D_MAX, ROT_MAX, ACT_WORDS, CTX_MAX as everywhere; VEC_WORDS as mr_layernorm's.
+// Parameters: N, T, D_MAX, ROT_MAX, CTX_MAX as everywhere; VEC_WORDS as mr_layernorm's.
 //
 // Ports
 //   clk_i     of the units; clk_mem_i of the memories, which run for the epilogue too
 //   cmd_      valid/ready, the 512-bit command, done pulse; busy_o: LayerNorm works
-//   err_      the low part is LOAD_ROWS' (UNIT_LOAD_ROWS), the high part a LAYERNORM that does not
-//             fit the memories (UNIT_LAYERNORM): it is not issued
+//   err_      the low part is LOAD_ROWS' (UNIT_LOAD_ROWS), the high part LAYERNORM's: none
 //   rd_       a client of mr_host_port: request valid/ready, data never refused
 //   row_a_, row_b_  RAM ports of the row table, {pos, kv_off} by token; row_continues_o and
 //             n_logit_rows_o stand from LOAD_ROWS' end on
@@ -26,7 +25,6 @@ module mr_vector #(
   parameter int T = 128,
   parameter int D_MAX = 4096,
   parameter int ROT_MAX = 256,
-  parameter int ACT_WORDS = 1024,
   parameter int CTX_MAX = 4096,
   parameter int VEC_WORDS = 1024,
   localparam int V = 4 * N,
@@ -104,19 +102,14 @@ module mr_vector #(
 );
 
   // ---- commands ---------------------------------------------------------------------------------
-  logic is_load, ld_cmd_ready, ln_cmd_ready, ld_done, ln_done, bad;
+  logic is_load, ld_cmd_ready, ln_cmd_ready, ld_done, ln_done;
   assign is_load     = cmd_i[7:0] == mr_pkg::OP_LOAD_ROWS[7:0];
-  assign cmd_ready_o = is_load ? ld_cmd_ready : ln_cmd_ready && !bad;
+  assign cmd_ready_o = is_load ? ld_cmd_ready : ln_cmd_ready;
   assign done_o      = ld_done || ln_done;
 
-  // A LAYERNORM whose row does not fit the memories is an error and is not issued.
-  assign bad = cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] == '0 ||
-                  cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB] ||
-                  cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16] > 16'(D_MAX / 32) ||
-                  17'(cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]) +
-                      17'(cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]) > 17'(ACT_WORDS);
-  assign err_valid_o[1]     = cmd_valid_i && !is_load && bad;
-  assign err_code_o[15:8]   = mr_pkg::DEVERR_COMMAND[7:0];
+  // What can be wrong with a LAYERNORM is known before it is dealt out (mr_legal).
+  assign err_valid_o[1]     = 1'b0;
+  assign err_code_o[15:8]   = '0;
   assign err_addr_o[127:64] = '0;
 
   // ---- LOAD_ROWS --------------------------------------------------------------------------------
@@ -184,7 +177,7 @@ module mr_vector #(
   ) u_layernorm (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i     (cmd_valid_i && !is_load && !bad),
+    .cmd_valid_i     (cmd_valid_i && !is_load),
     .cmd_ready_o     (ln_cmd_ready),
     .cmd_dst_base_i  (cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]),
     .cmd_dblocks_i   (cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]),

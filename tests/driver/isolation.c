@@ -157,9 +157,17 @@ static bool leave_secret(struct client *c)
     w = command(c, n++, OP_STREAM_TILES, 0, 0);
     w[2] = 1;
     w[3] = 64 * c->qkv;
-    w = command(c, n++, OP_MATMUL, 4, 8);
+    w = command(c, n++, OP_MATMUL, 4, 0);
     w[2] = 1 << 16;
     w[3] = 64 * c->qkv;
+    w[4] = DST_QKV << 16;
+    // Prefix maxima are as wide as attention.
+    w = command(c, n++, OP_STREAM_TILES, 0, 0);
+    w[2] = 1;
+    w[3] = c->w;
+    w = command(c, n++, OP_MATMUL, 0, 8);
+    w[2] = 1 << 16;
+    w[3] = c->w;
     w[4] = DST_QKV << 16 | PREFIX_MAX;
     command(c, n++, OP_END, 8, 0);
     return client_run(c, n);

@@ -45,6 +45,14 @@ $(BUILD)/full/sweep: tests/full/sweep.c tests/unit/fixtures.h tests/unit/simulat
 	$(CC) $(ALL_CFLAGS) -Itests/unit -o $@ $< $(LIB) -lcmocka $(LIBS)
 full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $(call SIM_VIEW,wide)
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
+# A million programs, in as many processes as there are jobs.
+PROGRAMS_CASES := 1000000
+$(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests/programs -o $@ $(wildcard tests/programs/*.c) $(LIB) $(LIBS)
+.PHONY: full-programs
+full-programs: $(BUILD)/full/programs $(call SIM_SO,tiny)
+	bash tests/full/programs.sh $< $(PROGRAMS_CASES)
 # The analytic model at more points, and with more channels.
 full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c)))
 	for c in sim,7,40 tiny,7,40 wide,3,12; do \

@@ -177,6 +177,10 @@ mkdir "$tmp/seeded-driver" && cp driver/*.[ch] driver/Kbuild "$tmp/seeded-driver
 ! tests/lint/driver-layers.sh "$tmp/seeded-driver" >"$tmp/seen" 2>&1 && grep -q '^circle of 2: card context$' "$tmp/seen" &&
     grep -q '^card uses context (millrace_context_down), which stands behind it' "$tmp/seen"
 tap $? "a seeded call upwards in the driver is found" "$tmp/seen"
+# ---- rules of commands ---------------------------------------------------------------------------------
+tests/lint/rules.sh 2>&1 | diff docs/commands.md - >"$tmp/rules"
+tap $? "docs/commands.md has the rules of device.def (make rules)" "$tmp/rules"
+
 # ---- prose, links and commands of the pages -----------------------------------------------------------
 pages='README.md CONTRIBUTING.md docs/*.md'
 # shellcheck disable=SC2086 # the pages are words

@@ -8,6 +8,9 @@
 #   unit:TEST          cmocka test of tests/unit with the mutated file in place of the library's
 #   device:            millrace selftest of the unchanged sim:tiny against the mutated C model
 #   sim                millrace selftest of a sim:tiny of the mutated RTL
+#   programs           the program fuzzer (tests/programs): the unchanged C model against a sim:tiny of
+#                      the mutated RTL, or of RTL made from a mutated device.def
+#   programs-c         the program fuzzer with the mutated C model against the unchanged sim:tiny
 #   gates              unit test clk_gate: a sim:tiny of the mutated RTL against the unchanged one
 #                      without clock gates
 # A mutant that does not change its file, or does not build, has not been caught.
@@ -24,7 +27,8 @@ limit=${MUTANT_TIMEOUT:-120}
 rm -rf "$tree"
 mkdir -p "$tree/build/gen" "$tree/tests"
 cp -r rtl host sim driver Makefile "$tree/"
-cp -r tests/rtl tests/unit tests/tests.mk "$tree/tests/"
+cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
+fuzz_cases=${FUZZ_CASES:-6000}
 cp -p "$build"/gen/* "$tree/build/gen/"
 # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
 sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
@@ -41,6 +45,7 @@ catcher() { # how a test is called in the test list
     rtl:*) echo "rtl-${1#rtl:}" ;;
     unit:*) echo "unit-test_${1#unit:}" ;;
     gates) echo "unit-test_clk_gate" ;;
+    programs | programs-c) echo "programs" ;;
     *) echo "selftest on sim:tiny" ;;
     esac
 }
@@ -51,6 +56,7 @@ baseline() { # catcher
     rtl:*) timeout "$limit" "$build/rtl/${1#rtl:}/tb" ;;
     unit:*) timeout "$limit" "$build/unit/test_${1#unit:}" ;;
     gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
+    programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     device: | sim) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     esac >"$dir/baseline.log" 2>&1
 }
@@ -74,7 +80,10 @@ make_test() { # catcher file
             $cc -o build/test "$build"/obj/host/{cli,serve}/*.o build/mutant.o "$build/libmillrace.a" \
                 -ledit -lmicrohttpd $libs
         ;;
-    sim | gates)
+    programs-c)
+        $cc $cflags -Itests/programs -w -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
+        ;;
+    sim | gates | programs)
         make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=tiny JOBS=1 build/sim/tiny/libmillrace-sim-tiny.so
         ;;
     esac
@@ -85,6 +94,8 @@ run_test() { # catcher
     unit:*) cd "$OLDPWD" && timeout "$limit" "$tree/build/test" ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
+    programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
+    programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
     sim) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     esac
 }
@@ -234,6 +245,30 @@ mutant 'the end of a run does not wake the executor' rtl/pcie/mr_pcie_exec.sv \
     's/state_q == S_PAUSE \&\& !wake;/state_q == S_PAUSE;/' rtl:pcie@gated
 mutant 'LayerNorm counts its own cycles' rtl/vector/mr_layernorm.sv \
     's/^  logic n_reading_q, fetch/  logic p_q; always_ff @(posedge clk_i) p_q <= rst_ni \&\& !p_q;\n&/; s/!phase_i/!p_q/' gates
+
+# ---- legality and precise errors --------------------------------------------------------------------------
+mutant 'the RTL lets q, k and v be a word too long' rtl/spec/device.def \
+    's|DST_BASE + COLS / 64 <= QKV_WORDS|DST_BASE + COLS / 64 <= QKV_WORDS + 1|' programs
+mutant 'the RTL lets prefix maxima be wider than attention' rtl/spec/device.def \
+    '/^check MATMUL DST != DST_QKV || !PREFIX_MAX/d' programs
+mutant 'the RTL takes any address for a window' rtl/spec/device.def \
+    '/^check RUN PROG_LO/d' programs
+mutant 'the RTL forgets that a residual is not tracked' rtl/spec/device.def \
+    's/!TRACK_EXP ? 0 :/!TRACK_EXP ? EXP_COLS :/' programs
+mutant 'an error does not wait for earlier commands' rtl/control/mr_seq.sv \
+    "s/wait_q <= stream_pending || earlier(/wait_q <= stream_pending \&\& earlier(/" programs
+mutant 'two queues may wait for a semaphore' rtl/control/mr_legal.sv \
+    "s/waits\[s\] \&\& (owner_q\[s\] \& ~d_queue_i) != 5'd0/1'b0/" programs
+mutant 'the weight window has a beat more' rtl/control/mr_stream_ctl.sv \
+    "s/j_end > {1'b0, limit_i}/j_end > {1'b0, limit_i} + 33'd1/" programs
+mutant 'attention looks at K alone' rtl/attention/mr_attn_plan.sv \
+    "s/50'(kv_q) + v_off_q + 50'(span_q)/50'(kv_q) + 50'(k_off_q) + 50'(span_q)/" programs
+mutant 'LOAD_ROWS takes rows that lie apart' rtl/control/mr_rows.sv \
+    "s/before_q\[63:32\] + 32'd1/row_q[63:32]/" programs
+mutant 'C model: a semaphore counts to 16' host/cmodel/legal.c 's/SEM_MOST = 15/SEM_MOST = 16/' programs-c
+mutant 'C model: END with a matrix left over' host/cmodel/legal.c \
+    's/if (get(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)/if (0)/' programs-c
+mutant 'C model: a waiting command is no error' host/cmodel/legal.c 's/if (missing) {/if (0) {/' programs-c
 
 # ---- C model ---------------------------------------------------------------------------------------------
 mutant 'C model rounds where the accumulator floors' host/cmodel/num.h \

@@ -104,7 +104,7 @@ static int int8_element(const mpq_t v, int scale)
 }
 
 // The code of the nearest E2M1 magnitude, ties to the even mantissa bit; adds the squared error.
-// Zero is always +0.
+// Zero is always +0. What is no finite fp32 number, 4 and 6 at the largest scale, is not written.
 static int e2m1_element(const mpq_t v, int scale, mpq_t errors)
 {
     mpq_t a, d, least, x;
@@ -114,6 +114,8 @@ static int e2m1_element(const mpq_t v, int scale, mpq_t errors)
     mpq_div(a, v, x);
     mpq_abs(a, a);
     for (int i = 0; i < 8; i++) {
+        if (scale >= 126 && e2m1_twice[i] >= 8)
+            continue;
         mpq_set_si(d, e2m1_twice[i], 1);
         mpq_sub(d, a, d);
         mpq_abs(d, d);

@@ -185,6 +185,20 @@ static void mxfp4_marks_zero_inf_and_nan(void **unused)
     assert_int_equal(mr_mxfp4_quantise(v, q), MR_CODE_NAN);
 }
 
+// The largest weights: 4 and 6 at the largest scale are no fp32 numbers.
+static void mxfp4_stays_finite(void **unused)
+{
+    (void)unused;
+    for (float top = 0x1p126F; isfinite(top); top *= 1.0101F) {
+        float v[32] = {top, -top / 2, top / 4};
+        uint8_t q[32];
+        int code = mr_mxfp4_quantise(v, q);
+        for (int k = 0; k < 32; k++)
+            assert_true(isfinite(ldexpf((float)mr_mxfp4_twice[q[k]], code - 128)));
+        assert_true(ldexpf((float)mr_mxfp4_twice[q[0]], code - 128) > 0.74F * top);
+    }
+}
+
 // ---- fp32 and the accumulator
 // --------------------------------------------------------------------
 
@@ -347,6 +361,7 @@ int main(void)
         cmocka_unit_test(mxfp4_has_the_least_error_of_three_scales),
         cmocka_unit_test(mxfp4_table_has_twice_the_value),
         cmocka_unit_test(mxfp4_marks_zero_inf_and_nan),
+        cmocka_unit_test(mxfp4_stays_finite),
         cmocka_unit_test(fp32_follows_ieee_with_flush),
         cmocka_unit_test(accumulator_is_converted_with_one_rounding),
         cmocka_unit_test(alignment_floors),

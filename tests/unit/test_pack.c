@@ -610,6 +610,40 @@ static void refuses_a_stream_of_another_size(void **state)
     free(im.data);
 }
 
+// All checksums are right, but one column's largest code is below that of a block: the device would
+// align the block's products by a distance that is none.
+static void refuses_a_code_above_its_columns_largest(void **state)
+{
+    (void)state;
+    enum { LIST = 64 + 64 * 2 + 8, ENTRY = 32, Q_PROJ = 2 };
+    struct image im;
+    load_image(&im);
+    uint64_t list[3]; // offset, size, hash
+    memcpy(list, im.data + LIST, sizeof list);
+    int columns = 0;
+    for (size_t i = Q_PROJ; i < list[1] / ENTRY; i++) { // matrices and not
+        unsigned char *entry = im.data + list[0] + i * ENTRY;
+        uint64_t t[3];
+        memcpy(t, entry + 8, sizeof t);
+        unsigned char *column = im.data + t[0] + 7, was = *column;
+        if ((i - 1) % 7 == 0 || was == 0)
+            continue;
+        *column = (unsigned char)(was - 1);
+        t[2] = XXH3_64bits(im.data + t[0], t[1]);
+        memcpy(entry + 24, &t[2], 8);
+        list[2] = XXH3_64bits(im.data + list[0], list[1]);
+        memcpy(im.data + LIST, list, sizeof list);
+        seal(&im);
+        refused(&im, im.size, MR_ERR_FORMAT, "a scale code above its column's largest");
+        *column = was;
+        t[2] = XXH3_64bits(im.data + t[0], t[1]);
+        memcpy(entry + 24, &t[2], 8);
+        columns++;
+    }
+    assert_true(columns > 1);
+    free(im.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -631,6 +665,7 @@ int main(void)
         cmocka_unit_test(refuses_overlapping_sections),
         cmocka_unit_test(refuses_a_flipped_bit_in_any_section),
         cmocka_unit_test(refuses_a_stream_of_another_size),
+        cmocka_unit_test(refuses_a_code_above_its_columns_largest),
     };
     return cmocka_run_group_tests_name("pack", tests, files_setup, files_teardown);
 }

@@ -281,7 +281,8 @@ static const struct edit edits[] = {
     {"KV window, writing", DESC, 0, 16 + 6, 1, MR_DEVERR_WINDOW, ANY, 0},
     {"KV window, reading", DESC, 0, 16 + 6, 1, MR_DEVERR_WINDOW, ANY, 1},
     {"first row continues", INPUT, 0, 2, 3, MR_DEVERR_COMMAND, 0, 0},
-    {"KV offset of a row", INPUT, 0, 0, 1u << 30, MR_DEVERR_WINDOW, ANY, 1},
+    {"KV offset of the values", DESC, 0, MR_RUN_KV_V_BEATS, 1u << 30, MR_DEVERR_WINDOW, ANY, 1},
+    {"rows of a sequence that lie apart", INPUT, 0, 0, 1u << 30, MR_DEVERR_COMMAND, 0, 1},
 
     {"a signal that does not come", CMD, MR_OP_LAYERNORM, MR_F_CMD_SIGNAL, 0, MR_DEVERR_WATCHDOG,
      ANY, 0},

@@ -354,7 +354,10 @@ class World {
         dut_->kv_layer_beats_i = c.layer_beats;
         dut_->kv_v_beats_i = c.v_beats;
         dut_->kv_pm_beats_i = c.pm_beats;
+        errs = 0;
     }
+    void window(uint64_t beats) { dut_->kv_limit_i = static_cast<uint32_t>(beats); }
+    unsigned errs = 0;
 
     // Runs one command to done; cycles from the one in which it was taken.
     uint64_t run(bool pm, OutMap *out, std::map<int, uint16_t> *pm_out, uint64_t limit)
@@ -491,6 +494,7 @@ class World {
             else
                 (*pm_out)[static_cast<int>(dut_->pm_waddr_o)] = dut_->pm_wdata_o;
         }
+        errs += dut_->err_o;
         busy += dut_->cnt_busy_o;
         idle += dut_->cnt_idle_o;
         wait += dut_->cnt_wait_kv_o;
@@ -623,12 +627,50 @@ class Bench {
     bench::Tap tap;
     uint64_t cycles = 0, nan_blocks = 0, all_blocks = 0, zero_blocks = 0;
 
+    // The smallest window that holds all that a command reads, in beats of the fullest channel.
+    static uint64_t need(const Case &c, bool pm)
+    {
+        uint64_t most = 0;
+        for (const Row &row : c.rows) {
+            uint64_t at = c.seqs[static_cast<size_t>(row.seq)].kv_off +
+                          static_cast<uint64_t>(c.layer) * c.layer_beats;
+            uint64_t pos = static_cast<uint64_t>(row.pos);
+            if (!pm)
+                at += c.v_beats + (pos / N + 1) * static_cast<uint64_t>(c.rec());
+            else if (row.cont || pos == 0)
+                continue;
+            else
+                at += c.pm_beats + ((pos - 1) / N + 1) * static_cast<uint64_t>(c.sbw());
+            most = std::max(most, at);
+        }
+        return most;
+    }
+
+    // With a beat less an error comes before done, and nothing is read beyond the window.
+    bool one_beat_short(const Case &c, bool pm)
+    {
+        OutMap blocks;
+        std::map<int, uint16_t> maxima;
+        if (need(c, pm) == 0)
+            return true;
+        world.load(c);
+        world.window(need(c, pm) - 1);
+        world.run(pm, &blocks, &maxima, 20000000);
+        outside++;
+        if (world.errs != 1)
+            tap.note("%u errors of a window that is a beat short", world.errs);
+        return world.good && world.errs == 1;
+    }
+    unsigned outside = 0;
+
     bool attend(const Case &c)
     {
         OutMap want = reference(c), got;
+        bool good = one_beat_short(c, false);
         world.load(c);
+        world.window(need(c, false));
         cycles = world.run(false, &got, nullptr, 20000000);
-        bool good = world.good;
+        good &= world.good && world.errs == 0;
         if (!good)
             tap.note("%s", world.why.c_str());
         int shown = 0;
@@ -672,11 +714,13 @@ class Bench {
                 want[static_cast<int>(i) * PM_WORDS + w] = x;
             }
         }
+        bool good = one_beat_short(c, true);
         world.load(c);
+        world.window(need(c, true));
         cycles = world.run(true, nullptr, &got, 1000000);
         if (!world.good)
             tap.note("%s", world.why.c_str());
-        return world.good && want == got;
+        return good && world.good && world.errs == 0 && want == got;
     }
 };
 
@@ -872,6 +916,7 @@ int main(int argc, char **argv)
     b.tap.ok(good && timed > 0, "attn: chunk cycles");
     b.tap.note("busy %llu wait %llu idle %llu", static_cast<unsigned long long>(b.world.busy),
                static_cast<unsigned long long>(b.world.wait), static_cast<unsigned long long>(b.world.idle));
+    b.tap.ok(good && b.outside > 0, "attn: windows that are a beat short");
     b.tap.ok(b.world.covered(b.tap), "attn: stalls covered");
     return b.tap.done();
 }

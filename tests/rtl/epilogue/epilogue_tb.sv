@@ -120,6 +120,7 @@ module epilogue_tb #(
   logic [BW-1:0] pm_index;
   logic [7:0] pm_code;
 
+  logic unused_busy;
   mr_epilogue #(
     .N      (N),
     .T      (T),
@@ -183,6 +184,7 @@ module epilogue_tb #(
     .data_ready_i,
     .data_o,
     .job_done_i,
+    .out_busy_o (unused_busy),
     .err_valid_o,
     .err_code_o,
     .err_addr_o,

@@ -143,6 +143,12 @@ int main(int argc, char **argv)
             row[1] = static_cast<uint32_t>(rng.range(0, CTX_MAX - 1));
             row[2] = static_cast<uint32_t>(rng.range(0, t ? 3 : 1));
             row[3] = 0;
+            if (row[2] & 2 && row[-3] + 1 < CTX_MAX) { // of the row before, and one on
+                row[0] = row[-4];
+                row[1] = row[-3] + 1;
+            } else {
+                row[2] &= 1;
+            }
             logits += t < c.rows && (row[2] & 1);
         }
         for (unsigned t = 0; t < c.rows; t++) { // rows of all sorts: zeros, subnormal, small range
@@ -181,8 +187,21 @@ int main(int argc, char **argv)
             want_code = 2, used.rows = 0, want_addr = 0;
         else if (bad == 9)
             want_code = 2, used.res_beats = D_MAX / 16 + 4, want_addr = 0;
+        else if (bad >= 10 && bad <= 12 && bt > 0) { // beside the row before, but for one thing
+            want_code = 2;
+            brow[0] = brow[-4];
+            brow[1] = brow[-3] + 1;
+            brow[2] |= 2;
+            if (bad == 12)
+                brow[0] ^= 1u << rng.range(0, 31);
+            else
+                brow[1] += bad == 10 ? 1 : -1;
+            if (brow[1] >= CTX_MAX)
+                brow[1] = 0;
+        }
+        // What a row is changed to may be wrong for the one behind it; the address is the first's.
         bool rows_loaded = !(bad >= 5 && bad <= 9);
-        kinds |= bad < 10 ? 1u << bad : 1;
+        kinds |= bad < 13 ? 1u << bad : 1;
 
         finished &= e.run(used, limit);
         if (want_code == 0)

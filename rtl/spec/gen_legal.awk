@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+# The rules of device.def (value, check, window, after) -> C (out=legal), SystemVerilog functions
+# (out=sv, behind gen_device.awk, inside mr_pkg) or the tables of docs/commands.md (out=doc).
+#
+# An expression is one of unsigned integers: || && ! == != < <= > >= + * / % ?: ( ), numbers, the
+# fields of the command (words of the descriptor), values and constants; a field hides a value of
+# its name. There is no subtraction, so that nothing wraps below zero. Every node's width is
+# counted from the widths of its operands, and more than 64 bits are an error: C computes in
+# uint64_t and the RTL in as many bits as the node has, and neither loses one.
+
+function bad(text) {
+    if (!failed) printf "%s:%d: %s\n", FILENAME, FNR, text >"/dev/stderr"
+    failed = 1
+}
+function bits_of(n,   b) { for (b = 1; n >= 2; b++) n = int(n / 2); return b }
+function log2_of(n,   k) { for (k = 0; n > 1 && n % 2 == 0; k++) n /= 2; return n == 1 ? k : -1 }
+function hex_of(s,   v, i) {
+    for (v = 0; s != ""; s = substr(s, 2)) {
+        i = index("0123456789abcdef", tolower(substr(s, 1, 1))) - 1
+        v = 16 * v + i
+    }
+    return v
+}
+function number_of(s) { return s ~ /^0x/ ? hex_of(substr(s, 3)) : s + 0 }
+
+# ---- tokens: tok_kind "n" number, "i" name, "o" operator, "" end
+function next_token() {
+    sub(/^[ \t]+/, "", rest)
+    if (rest == "") { tok = tok_kind = ""; return }
+    if (match(rest, /^(0x[0-9A-Fa-f]+|[0-9]+)/)) tok_kind = "n"
+    else if (match(rest, /^[A-Z][A-Z0-9_]*/)) tok_kind = "i"
+    else if (match(rest, /^(\|\||&&|==|!=|<=|>=|[<>!+*\/%()?:])/)) tok_kind = "o"
+    else { bad("'" substr(rest, 1, 1) "' is no part of an expression"); tok = tok_kind = ""; rest = ""; return }
+    tok = substr(rest, 1, RLENGTH)
+    rest = substr(rest, RLENGTH + 1)
+}
+# A node: its C and SystemVerilog text, its width in bits, its value if it is a constant.
+function node(c, sv, w, k) {
+    n_nodes++
+    if (w > 64) bad("more than 64 bits in '" text "'")
+    nc[n_nodes] = c; nsv[n_nodes] = sv; nw[n_nodes] = w; nk[n_nodes] = k
+    return n_nodes
+}
+function constant(v) { return node(sprintf("%.0fu", v), bits_of(v) "'d" sprintf("%.0f", v), bits_of(v), v) }
+# Extended by concatenation: Verilator 5.006 hands a cast's width down into what is cast.
+function wide(n, w) {
+    if (nk[n] != "") return w "'d" sprintf("%.0f", nk[n])
+    return nw[n] == w ? nsv[n] : "{" w - nw[n] "'d0, " nsv[n] "}"
+}
+# Bits [lsb, lsb + w) of a node.
+function part(n, lsb, w) {
+    if (nbase[n] != "") return nbase[n] " + " nlsb[n] + lsb " +: " w "]"
+    return w "'(" (lsb ? nsv[n] " >> " lsb : wide(n, most(nw[n], w)) " & " most(nw[n], w) "'d" 2 ^ w - 1) ")"
+}
+function truth(n) { return nw[n] == 1 ? nsv[n] : "(" nsv[n] " != " nw[n] "'d0)" }
+function most(a, b) { return a > b ? a : b }
+
+function primary(   n, key) {
+    if (tok_kind == "n") { n = constant(number_of(tok)); next_token(); return n }
+    if (tok_kind == "i") {
+        key = subject SUBSEP tok
+        if (!(key in f_word) && subject in op_code) key = "CMD" SUBSEP tok # the same in all commands
+        if (key in f_word)
+            n = node(sprintf("(uint64_t)(c[%d] >> %d & 0x%Xu)", f_word[key], f_lsb[key], 2 ^ f_width[key] - 1),
+                     sprintf("c[%d +: %d]", 32 * f_word[key] + f_lsb[key], f_width[key]), f_width[key], "")
+        if (n) { nbase[n] = "c[" 32 * f_word[key]; nlsb[n] = f_lsb[key] }
+        else if (tok in value_width) {
+            if (value_kind[tok] == "order") uses_order = 1
+            n = node("v->" tolower(tok), sprintf("v[V_%s_LSB +: %d]", tok, value_width[tok]), value_width[tok], "")
+            nbase[n] = "v[V_" tok "_LSB"; nlsb[n] = 0
+        } else if (tok in consts) n = constant(consts[tok])
+        else { bad("'" tok "' is neither a field of " subject " nor a value nor a constant"); n = constant(0) }
+        next_token()
+        return n
+    }
+    if (tok == "(") {
+        next_token(); n = ternary()
+        if (tok != ")") bad("a ')' is missing in '" text "'")
+        next_token()
+        return n
+    }
+    if (tok == "!") { next_token(); n = primary(); return node("!(" nc[n] ")", "!" truth(n), 1, "") }
+    bad("an operand is missing in '" text "'")
+    next_token()
+    return constant(0)
+}
+function product(   a, b, op, k, w) {
+    a = primary()
+    while (tok == "*" || tok == "/" || tok == "%") {
+        op = tok; next_token(); b = primary()
+        k = nk[b] == "" ? -1 : log2_of(nk[b])
+        if (op == "*") {
+            w = nw[a] + nw[b]
+            a = node("(" nc[a] " * " nc[b] ")", "(" wide(a, w) " * " wide(b, w) ")", w, "")
+        } else if (k >= 0) {
+            w = op == "/" ? nw[a] - k : k
+            if (w < 1 || w > nw[a]) { bad("'" text "': nothing is left of an operand"); w = 1 }
+            a = node("(" nc[a] " " op " " nc[b] ")", op == "/" ? part(a, k, w) : part(a, 0, w), w, "")
+        } else if (op == "%" && nk[b] == "") {
+            w = most(nw[a], nw[b])
+            a = node("(" nc[a] " % " nc[b] ")", nw[b] "'(" wide(a, w) " % " wide(b, w) ")", nw[b], "")
+        } else bad("'" op "' wants a power of two, or with % a value, behind it")
+    }
+    return a
+}
+function sum(   a, b, w) {
+    a = product()
+    while (tok == "+") {
+        next_token(); b = product()
+        w = most(nw[a], nw[b]) + 1
+        a = node("(" nc[a] " + " nc[b] ")", "(" wide(a, w) " + " wide(b, w) ")", w, "")
+    }
+    return a
+}
+function comparison(   a, b, op, w) {
+    a = sum()
+    if (tok ~ /^(==|!=|<=|>=|<|>)$/) {
+        op = tok; next_token(); b = sum()
+        w = most(nw[a], nw[b])
+        a = node("(" nc[a] " " op " " nc[b] ")", "(" wide(a, w) " " op " " wide(b, w) ")", 1, "")
+    }
+    return a
+}
+function conjunction(   a, b) {
+    a = comparison()
+    while (tok == "&&") { next_token(); b = comparison(); a = node("(" nc[a] " && " nc[b] ")", "(" truth(a) " && " truth(b) ")", 1, "") }
+    return a
+}
+function disjunction(   a, b) {
+    a = conjunction()
+    while (tok == "||") { next_token(); b = conjunction(); a = node("(" nc[a] " || " nc[b] ")", "(" truth(a) " || " truth(b) ")", 1, "") }
+    return a
+}
+function ternary(   a, b, c, w) {
+    a = disjunction()
+    if (tok != "?") return a
+    next_token(); b = ternary()
+    if (tok != ":") bad("a ':' is missing in '" text "'")
+    next_token(); c = ternary()
+    w = most(nw[b], nw[c])
+    return node("(" nc[a] " ? " nc[b] " : " nc[c] ")", "(" truth(a) " ? " wide(b, w) " : " wide(c, w) ")", w, "")
+}
+function parse(what, expression,   n) {
+    subject = what; text = rest = expression; uses_order = 0
+    next_token()
+    n = ternary()
+    if (tok != "") bad("'" tok "' does not fit behind what is before it in '" text "'")
+    return n
+}
+# The rest of a line from field i on; what follows " # " goes to remark.
+function tail(i,   s, at) {
+    s = $0
+    for (; i > 1; i--) sub(/^[ \t]*[^ \t]+[ \t]*/, "", s)
+    remark = ""
+    if (at = index(s, " # ")) { remark = substr(s, at + 3); s = substr(s, 1, at) }
+    sub(/[ \t]+$/, "", s)
+    return s
+}
+function known(what) {
+    if (!(what in op_code) && what != "RUN" && what != "CHANNEL") bad("no op, RUN or CHANNEL is called '" what "'")
+}
+
+/^#/ || NF == 0 || failed { next }
+$1 == "const" { consts[$2] = number_of($3) }
+$1 == "op" { op_code[$2] = $3; op_list[n_op_list++] = $2 }
+$1 == "field" {
+    f_word[$2, $3] = $4; f_lsb[$2, $3] = $5; f_width[$2, $3] = $6
+    if ($4 < 0 || $4 > 15 || $5 + $6 > 32 || $6 < 1) bad("a field lies in one of 16 words of 32 bits")
+}
+$1 == "desc" { f_word["RUN", $2] = $3; f_lsb["RUN", $2] = 0; f_width["RUN", $2] = 32 }
+$1 == "channel_desc" { f_word["CHANNEL", $2] = $3; f_lsb["CHANNEL", $2] = 0; f_width["CHANNEL", $2] = 32 }
+$1 == "value" {
+    if ($4 !~ /^(geometry|run|order)$/ || $3 < 1 || $3 > 64) bad("value NAME BITS KIND TEXT, at most 64 bits; geometry, run or order")
+    value_width[$2] = $3; value_kind[$2] = $4; value_lsb[$2] = values_w
+    values[n_values++] = $2
+    values_w += $3
+}
+$1 == "check" {
+    known($2)
+    expr = tail(3)
+    n = parse($2, expr)
+    if (nw[n] != 1) bad("a check is true or false: '" expr "' has " nw[n] " bits")
+    i = n_checks++
+    ck_op[i] = $2; ck_text[i] = expr; ck_c[i] = nc[n]; ck_sv[i] = nsv[n]; ck_order[i] = uses_order; ck_remark[i] = remark
+}
+$1 == "window" {
+    known($2)
+    expr = tail(4)
+    at = index(expr, ",")
+    if (!at || !(($3 "_BEATS") in value_width)) bad("window OP WINDOW OFFSET, BEATS; WINDOW_BEATS is a value")
+    i = n_windows++
+    wd_op[i] = $2; wd_of[i] = $3; wd_text[i] = expr
+    n = parse($2, substr(expr, 1, at - 1)); wd_off_c[i] = nc[n]
+    m = parse($2, substr(expr, at + 1)); wd_beats_c[i] = nc[m]
+    w = most(most(nw[n], nw[m]) + 1, value_width[$3 "_BEATS"])
+    if (w > 64) bad("more than 64 bits in '" expr "'")
+    o = node("", "v[V_" $3 "_BEATS_LSB +: " value_width[$3 "_BEATS"] "]", value_width[$3 "_BEATS"], "")
+    wd_sv[i] = "((" wide(n, w) " + " wide(m, w) ") <= " wide(o, w) ")"
+}
+$1 == "after" {
+    known($2)
+    if (value_kind[$3] != "order") bad("after OP VALUE EXPRESSION; '" $3 "' is no value of the order")
+    n = parse($2, tail(4))
+    i = n_afters++
+    af_op[i] = $2; af_value[i] = $3; af_c[i] = nc[n]; af_text[i] = text
+    af_sv[i] = nw[n] <= value_width[$3] ? wide(n, value_width[$3]) : value_width[$3] "'(" nsv[n] ")"
+}
+
+# ---- C
+function legal_list_c(   i) {
+    printf "\n// X(name) for each value that rules know beside the fields; windows.\n#define MR_VALUE_LIST(X) \\\n"
+    for (i = 0; i < n_values; i++) printf "    X(%s) \\\n", tolower(values[i])
+    print "\nenum { MR_WINDOW_INPUT, MR_WINDOW_RESULT };"
+}
+function legal_c(   i, j, o) {
+    print "// Generated from rtl/spec/device.def; do not edit. Included by host/cmodel/legal.c."
+    for (o = 0; o < n_op_list + 2; o++) {
+        op = o < n_op_list ? op_list[o] : o == n_op_list ? "RUN" : "CHANNEL"
+        printf "\nstatic const char *check_%s(const uint32_t *c, const struct mr_values *v)\n{\n    (void)c;\n    (void)v;\n", op
+        for (i = 0; i < n_checks; i++)
+            if (ck_op[i] == op) printf "    if (!%s)\n        return \"%s: %s\";\n", ck_c[i], op, ck_text[i]
+        print "    return NULL;\n}"
+    }
+    print "\nstatic int windows_of(const uint32_t *c, const struct mr_values *v, struct mr_window *w)\n{\n    int n = 0;\n    switch (c[0] & 0xFFu) {"
+    for (o = 0; o < n_op_list; o++) {
+        for (i = j = 0; i < n_windows; i++)
+            if (wd_op[i] == op_list[o]) {
+                if (!j++) printf "    case MR_OP_%s:\n", op_list[o]
+                printf "        w[n++] = (struct mr_window){MR_WINDOW_%s, %s, %s};\n", wd_of[i], wd_off_c[i], wd_beats_c[i]
+            }
+        if (j) print "        break;"
+    }
+    print "    default:\n        break;\n    }\n    (void)v;\n    return n;\n}"
+    print "\nstatic const char *check_command(const uint32_t *c, const struct mr_values *v)\n{\n    switch (c[0] & 0xFFu) {"
+    for (o = 0; o < n_op_list; o++) printf "    case MR_OP_%s:\n        return check_%s(c, v);\n", op_list[o], op_list[o]
+    print "    default:\n        return \"no such opcode\";\n    }\n}"
+    print "\nstatic void after_command(const uint32_t *c, struct mr_values *v)\n{\n    switch (c[0] & 0xFFu) {"
+    for (o = 0; o < n_op_list; o++) {
+        for (i = j = 0; i < n_afters; i++)
+            if (af_op[i] == op_list[o]) {
+                if (!j++) printf "    case MR_OP_%s:\n", op_list[o]
+                printf "        v->%s = %s;\n", tolower(af_value[i]), af_c[i]
+            }
+        if (j) print "        break;"
+    }
+    print "    default:\n        break;\n    }\n}"
+}
+
+# ---- SystemVerilog
+function sv_cases(kind,   o, i, j) { # kind: "fields", "windows", "order"
+    printf "  function automatic logic legal_%s(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", kind
+    print "    unique case (c[7:0])"
+    for (o = 0; o < n_op_list; o++) {
+        printf "      8'h%s: legal_%s =", substr(op_code[op_list[o]], 3), kind
+        j = 0
+        if (kind == "windows") {
+            for (i = 0; i < n_windows; i++) if (wd_op[i] == op_list[o]) printf "%s\n        %s", (j++ ? " &&" : ""), wd_sv[i]
+        } else
+            for (i = 0; i < n_checks; i++)
+                if (ck_op[i] == op_list[o] && ck_order[i] == (kind == "order")) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
+        print j ? ";" : " 1'b1;"
+    }
+    printf "      default: legal_%s = 1'b%d;\n    endcase\n  endfunction\n", kind, kind == "fields" ? 0 : 1
+}
+function legal_sv(   i, o) {
+    print "\n  // ---- legality: the rules of device.def. v is what the rules know beside the fields.\n" \
+          "  // Of a command and of v each rule looks at some bits.\n  /* verilator lint_off UNUSED */"
+    for (i = 0; i < n_values; i++)
+        printf "  localparam int V_%s_LSB = %d, V_%s_W = %d;\n", values[i], value_lsb[values[i]], values[i], value_width[values[i]]
+    printf "  localparam int VALUES_W = %d;\n\n", values_w
+    sv_cases("fields"); sv_cases("windows"); sv_cases("order")
+    for (o = 0; o < 2; o++) {
+        op = o ? "CHANNEL" : "RUN"
+        printf "  function automatic logic legal_%s(input logic [%d:0] c, input logic [VALUES_W-1:0] v);\n    legal_%s = 1'b1", tolower(op), o ? 255 : 511, tolower(op)
+        for (i = 0; i < n_checks; i++) if (ck_op[i] == op) printf " &&\n        %s", ck_sv[i]
+        print ";\n  endfunction"
+    }
+    for (o = 0; o < n_values; o++) {
+        if (value_kind[values[o]] != "order") continue
+        for (i = 0; i < n_afters; i++) if (af_value[i] == values[o]) break
+        if (i == n_afters) continue
+        printf "  function automatic logic [%d:0] after_%s(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", value_width[values[o]] - 1, tolower(values[o])
+        print "    unique case (c[7:0])"
+        for (i = 0; i < n_afters; i++)
+            if (af_value[i] == values[o]) printf "      8'h%s: after_%s = %s;\n", substr(op_code[af_op[i]], 3), tolower(values[o]), af_sv[i]
+        printf "      default: after_%s = v[V_%s_LSB +: %d];\n    endcase\n  endfunction\n", tolower(values[o]), values[o], value_width[values[o]]
+    }
+    print "  /* verilator lint_on UNUSED */"
+}
+
+# ---- docs/commands.md
+function legal_doc(   i, o, op) {
+    print "| of | rule | why |\n|---|---|---|"
+    for (o = -2; o < n_op_list; o++) {
+        op = o == -2 ? "RUN" : o == -1 ? "CHANNEL" : op_list[o]
+        for (i = 0; i < n_checks; i++)
+            if (ck_op[i] == op) { t = ck_text[i]; gsub(/\|/, "\\|", t); printf "| %s | `%s` | %s |\n", op, t, ck_remark[i] }
+        for (i = 0; i < n_windows; i++)
+            if (wd_op[i] == op) printf "| %s | beats `%s` lie in the %s window | else code 3 |\n", op, wd_text[i], tolower(wd_of[i])
+    }
+}
+END {
+    if (failed) exit 1
+    if (out == "legal") legal_c()
+    else if (out == "doc") legal_doc()
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs, legal and nearly so, with their descriptors, rows and streams, on model:tiny and
+// sim:tiny: the same error code at the same command, or the same bytes in result window and KV
+// store. TAP on stdout. usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]
+// A case depends on nothing but its seed: `fuzz cases=1 seed=N say` is that one again.
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmodel/command.h"
+#include "device/open.h"
+#include "device/sim.h"
+#include "programs.h"
+
+enum { WATCHDOG = 13, SHOWN = 10 };
+
+struct side {
+    struct mr_device *dev;
+    uint64_t at[PARTS];
+    uint8_t *after[2]; // result, KV
+    int rc;
+    unsigned code, command;
+    char text[512];
+};
+
+struct tally {
+    unsigned long cases, ran, computed, layers, wrong;
+    unsigned long codes[8];
+};
+
+static void stop(const struct mr_error *err)
+{
+    printf("Bail out! %s\n", err->text);
+    exit(1);
+}
+
+static void check(int rc, const struct mr_error *err)
+{
+    if (rc < 0)
+        stop(err);
+}
+
+static void *allocate(size_t n)
+{
+    void *p = calloc(1, n);
+    if (!p) {
+        printf("Bail out! no memory\n");
+        exit(1);
+    }
+    return p;
+}
+
+// A device as it comes out of reset, memories zero.
+static void side_open(struct side *s, const char *uri)
+{
+    struct mr_error err = {0};
+    check(mr_device_open(&s->dev, uri, &err), &err);
+    for (int i = 0; i < PARTS; i++)
+        check(mr_device_alloc(s->dev, 0, part_bytes[i], NULL, &s->at[i], &err), &err);
+    if (strncmp(uri, "sim:", 4) == 0) {
+        struct mr_sim *sim;
+        const struct mr_sim_api *api = mr_device_sim_of(s->dev, &sim);
+        check(api->reg_write(sim, MR_REG_WATCHDOG, WATCHDOG, &err), &err);
+    }
+}
+
+static void side_run(struct side *s, const char *uri, const struct program_case *c)
+{
+    struct mr_error err = {0};
+    side_open(s, uri);
+    for (int i = 0; i < PARTS; i++)
+        check(mr_device_write(s->dev, s->at[i], c->bytes[i], part_bytes[i], &err), &err);
+    s->rc = mr_device_run(s->dev, s->at[DESC] + c->run_skew, &err);
+    s->code = s->rc < 0 ? s->dev->last_error.code : 0;
+    s->command = s->rc < 0 ? s->dev->last_error.command : 0;
+    (void)snprintf(s->text, sizeof s->text, "%s", s->rc < 0 ? err.text : "ok");
+    check(mr_device_read(s->dev, s->at[RESULT], s->after[0], part_bytes[RESULT], &err), &err);
+    check(mr_device_read(s->dev, s->at[KV], s->after[1], part_bytes[KV], &err), &err);
+    mr_device_close(s->dev);
+}
+
+static bool agree(const struct side *a, const struct side *b)
+{
+    if (a->rc < 0 || b->rc < 0)
+        return a->rc == b->rc && a->code == b->code && a->command == b->command;
+    return memcmp(a->after[0], b->after[0], part_bytes[RESULT]) == 0 &&
+           memcmp(a->after[1], b->after[1], part_bytes[KV]) == 0;
+}
+
+static void show_program(const struct program_case *c)
+{
+    printf("# %s, %d commands, %s; descriptor", c->what, c->count,
+           c->chained ? "chained" : "with the engine's semaphores");
+    for (int i = 0; i < 24; i++)
+        printf(" %x", c->desc[i]);
+    printf("\n");
+    for (int i = 0; i < c->count; i++) {
+        printf("# %2d %-12s", i, mr_opcode_name(c->cmds[i].word[0] & 255));
+        for (int w = 1; w < 9; w++)
+            printf(" %x", c->cmds[i].word[w]);
+        printf("\n");
+    }
+    const uint32_t *t = (const void *)(c->bytes[INPUT] + ROOM + 64);
+    for (int i = 0; i < 8; i++, t += 4)
+        printf("# row %d: kv_off %u pos %u flags %x, %x\n", i, t[0], t[1], t[2], t[3]);
+}
+
+static void show_difference(const struct side *m, const struct side *s)
+{
+    printf("# model: %s\n# sim:   %s\n", m->text, s->text);
+    for (int k = 0; k < 2 && m->rc == 0 && s->rc == 0; k++)
+        for (uint32_t i = 0, n = 0; i < part_bytes[k ? KV : RESULT] && n < 4; i += 4)
+            if (memcmp(m->after[k] + i, s->after[k] + i, 4) != 0) {
+                uint32_t a, b;
+                memcpy(&a, m->after[k] + i, 4);
+                memcpy(&b, s->after[k] + i, 4);
+                printf("# %s byte %d: model %08x, sim %08x\n", k ? "KV" : "result", (int)i - ROOM,
+                       a, b);
+                n++;
+            }
+}
+
+// The C model in each instruction set, by turns; the seed says in which.
+static void choose_kernels(uint64_t seed)
+{
+    static const char *const names[] = {"portable", "avx2", "avx512"};
+    check(setenv("MILLRACE_SIMD", names[seed % 3], 1), &(struct mr_error){.text = "setenv"});
+}
+
+static void one(struct side *m, struct side *s, const char *sim, struct program_case *c,
+                uint64_t seed, struct tally *t, bool say)
+{
+    make_case(c, seed, m->at);
+    choose_kernels(seed);
+    side_run(m, "model:tiny", c);
+    side_run(s, sim, c);
+    bool changed = m->rc == 0 && (memcmp(m->after[0], c->bytes[RESULT], part_bytes[RESULT]) != 0 ||
+                                  memcmp(m->after[1], c->bytes[KV], part_bytes[KV]) != 0);
+    t->cases++;
+    t->ran += m->rc == 0;
+    t->computed += changed;
+    t->layers += m->rc == 0 && strcmp(c->what, "layer") == 0;
+    t->codes[m->code & 7]++;
+    bool same = agree(m, s);
+    if (same && !say)
+        return;
+    t->wrong += !same;
+    if (t->wrong <= SHOWN) {
+        printf("# seed %llu: %s\n", (unsigned long long)seed, same ? "the same" : "they differ");
+        show_difference(m, s);
+        if (say)
+            show_program(c);
+    }
+}
+
+// Faults that were found: what the model says is known too.
+static bool known(struct side *m, struct side *s, const char *sim, struct program_case *c)
+{
+    unsigned code, command;
+    bool good = true;
+    for (int i = 0; make_known(c, i, m->at, &code, &command); i++) {
+        side_run(m, "model:tiny", c);
+        side_run(s, sim, c);
+        bool right = agree(m, s) && m->code == code && (!code || m->command == command);
+        if (!right) {
+            printf("# known fault %d: expected code %u at command %u\n", i, code, command);
+            show_difference(m, s);
+            show_program(c);
+        }
+        good &= right;
+    }
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = 1, cases = 20000, stalls = 0;
+    bool say = false;
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "cases=", 6) == 0)
+            cases = strtoull(argv[i] + 6, NULL, 0);
+        else if (strncmp(argv[i], "seed=", 5) == 0)
+            seed = strtoull(argv[i] + 5, NULL, 0);
+        else if (strncmp(argv[i], "stalls=", 7) == 0)
+            stalls = strtoull(argv[i] + 7, NULL, 0);
+        else if (strcmp(argv[i], "say") == 0)
+            say = true;
+        else {
+            fprintf(stderr, "usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]\n");
+            return 2;
+        }
+    }
+    struct side m = {0}, s = {0};
+    struct program_case c = {0};
+    struct tally t = {0};
+    char sim[64];
+    (void)snprintf(sim, sizeof sim, "sim:tiny,memory=ideal,stalls=%llu",
+                   (unsigned long long)stalls);
+    for (int i = 0; i < PARTS; i++)
+        c.bytes[i] = allocate(part_bytes[i]);
+    for (int k = 0; k < 2; k++) {
+        m.after[k] = allocate(part_bytes[k ? KV : RESULT]);
+        s.after[k] = allocate(part_bytes[k ? KV : RESULT]);
+    }
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    side_open(&m, "model:tiny"); // for its addresses, which are those of every device
+    mr_device_close(m.dev);
+    printf("TAP version 13\n1..3\n");
+    for (uint64_t i = 0; i < cases; i++)
+        one(&m, &s, sim, &c, seed + i, &t, say);
+    printf("# %lu programs from seed %llu on: %lu ran (%lu of them layers), %lu changed results or "
+           "KV store\n",
+           t.cases, (unsigned long long)seed, t.ran, t.layers, t.computed);
+    printf("# refused: %lu descriptors, %lu commands, %lu windows, %lu waits; others %lu\n",
+           t.codes[1], t.codes[2], t.codes[3], t.codes[6], t.codes[4] + t.codes[5] + t.codes[7]);
+    printf("%sok 1 - %s and model:tiny agree on %lu programs\n", t.wrong ? "not " : "", sim,
+           t.cases);
+    if (t.wrong)
+        printf("# %lu differ; again one by one: fuzz cases=1 seed=N say\n", t.wrong);
+    // Of few programs no share is asked for.
+    bool worth = cases < 1000 ||
+                 (3 * t.computed > t.cases && t.codes[1] && t.codes[2] && t.codes[3] && t.codes[6]);
+    printf("%sok 2 - a third of them computes something, and all kinds of refusal came\n",
+           worth ? "" : "not ");
+    bool as_known = known(&m, &s, sim, &c);
+    printf("%sok 3 - known faults are refused, by both, or give the same bytes\n",
+           as_known ? "" : "not ");
+    for (int i = 0; i < PARTS; i++)
+        free(c.bytes[i]);
+    for (int k = 0; k < 2; k++) {
+        free(m.after[k]);
+        free(s.after[k]);
+    }
+    return t.wrong || !worth || !as_known;
+}

@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that are legal, small and compute something: a layer as the engine would write it, or
+// commands in a random order. mutate.c then breaks most of them.
+#include <assert.h>
+#include <string.h>
+
+#include "programs.h"
+
+const uint32_t part_bytes[PARTS] = {4096, 8192, 32768, 32768, 1 << 19, 1 << 18};
+
+uint64_t random64(uint64_t *s)
+{
+    uint64_t z = *s += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+void set_field(struct command *c, unsigned f, uint32_t value)
+{
+    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
+    uint32_t mask = width == 32 ? UINT32_MAX : ((1u << width) - 1) << lsb;
+    c->word[word] = (c->word[word] & ~mask) | (value << lsb & mask);
+}
+
+uint32_t get_field(const struct command *c, unsigned f)
+{
+    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
+    return c->word[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
+}
+
+struct maker {
+    struct program_case *c;
+    uint64_t *rng;
+    uint32_t d, w; // floats of a row, attention width
+    uint32_t rows, rot_beats;
+    bool two_pass;
+    uint32_t logits;           // rows that want them
+    uint32_t tracked;          // EXP_COLS
+    bool odd_stream, odd_rows; // with what no packer and no engine writes
+};
+
+static uint32_t below(struct maker *m, uint32_t n)
+{
+    return n ? (uint32_t)(random64(m->rng) % n) : 0;
+}
+
+static bool one_in(struct maker *m, uint32_t n)
+{
+    return below(m, n) == 0;
+}
+
+static struct command *add(struct maker *m, unsigned op, unsigned wait, unsigned signal)
+{
+    struct command *c = &m->c->cmds[m->c->count++];
+    *c = (struct command){{0}};
+    set_field(c, MR_F_CMD_OPCODE, op);
+    set_field(c, MR_F_CMD_WAIT, wait);
+    set_field(c, MR_F_CMD_SIGNAL, signal);
+    return c;
+}
+
+enum { TABLE_OFF = 1 }; // beats
+
+// ---- commands with all their fields
+// --------------------------------------------------------------
+
+static void load_rows(struct maker *m, unsigned wait, unsigned signal)
+{
+    struct command *c = add(m, MR_OP_LOAD_ROWS, wait, signal);
+    uint32_t rot = TABLE_OFF + 2 + below(m, 3);
+    set_field(c, MR_F_LOAD_ROWS_TABLE_OFF, TABLE_OFF);
+    set_field(c, MR_F_LOAD_ROWS_ROT_OFF, rot);
+    set_field(c, MR_F_LOAD_ROWS_RES_OFF, rot + m->rows * m->rot_beats + below(m, 3));
+    set_field(c, MR_F_LOAD_ROWS_RES_BEATS, m->d / 16);
+    set_field(c, MR_F_LOAD_ROWS_ROT_BEATS, m->rot_beats);
+    m->tracked = m->d;
+}
+
+static uint32_t bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static void layernorm(struct maker *m, uint32_t base, uint32_t slot, bool logits, unsigned wait,
+                      unsigned signal)
+{
+    struct command *c = add(m, MR_OP_LAYERNORM, wait, signal);
+    uint32_t n = one_in(m, 4) ? m->d - below(m, 32) : m->d;
+    set_field(c, MR_F_LAYERNORM_DST_BASE, base);
+    set_field(c, MR_F_LAYERNORM_DBLOCKS, m->d / 32);
+    set_field(c, MR_F_LAYERNORM_N, n);
+    set_field(c, MR_F_LAYERNORM_DST_SLOT, slot);
+    set_field(c, MR_F_LAYERNORM_LOGIT_ROWS, logits);
+    set_field(c, MR_F_LAYERNORM_INV_N, bits(1 / (float)n));
+    set_field(c, MR_F_LAYERNORM_INV_N2, bits(1 / ((float)n * (float)n)));
+    set_field(c, MR_F_LAYERNORM_EPS, bits(1e-5F));
+}
+
+static void stream_vec(struct maker *m, unsigned wait, unsigned signal)
+{
+    set_field(add(m, MR_OP_STREAM_VEC, wait, signal), MR_F_STREAM_VEC_D, m->d);
+}
+
+static struct command *matmul(struct maker *m, uint32_t src, uint32_t kblocks, uint32_t cols,
+                              uint32_t src_slot, uint32_t dst, unsigned wait, unsigned signal)
+{
+    bool fp4 = one_in(m, 3), bias = one_in(m, 2);
+    struct command *c = add(m, MR_OP_STREAM_TILES, 0, 0);
+    set_field(c, MR_F_STREAM_TILES_KBLOCKS, kblocks);
+    set_field(c, MR_F_STREAM_TILES_FP4, fp4);
+    set_field(c, MR_F_STREAM_TILES_BIAS, bias);
+    set_field(c, MR_F_STREAM_TILES_COLS, cols);
+    c = add(m, MR_OP_MATMUL, wait, signal);
+    set_field(c, MR_F_MATMUL_SRC_BASE, src);
+    set_field(c, MR_F_MATMUL_KBLOCKS, kblocks);
+    set_field(c, MR_F_MATMUL_COLS, cols);
+    set_field(c, MR_F_MATMUL_DST, dst);
+    set_field(c, MR_F_MATMUL_SRC_SLOT, src_slot);
+    set_field(c, MR_F_MATMUL_BIAS, bias);
+    set_field(c, MR_F_MATMUL_FP4, fp4);
+    return c;
+}
+
+static void rotate(struct maker *m, struct command *c)
+{
+    set_field(c, MR_F_MATMUL_ROTARY, 1);
+    set_field(c, MR_F_MATMUL_HEAD_LANES, 64);
+    set_field(c, MR_F_MATMUL_ROTARY_DIM, 2 * below(m, 8 * m->rot_beats + 1));
+}
+
+static void result_of(struct maker *m, struct command *c)
+{
+    uint32_t cols = get_field(c, MR_F_MATMUL_COLS), out = cols - below(m, 40);
+    set_field(c, MR_F_MATMUL_OUT_COLS, out);
+    set_field(c, MR_F_MATMUL_OUT_OFF, below(m, 200));
+    set_field(c, MR_F_MATMUL_OUT_STRIDE, (out + 15) / 16 + below(m, 3));
+}
+
+static void pm_load(struct maker *m, uint32_t layer, unsigned wait, unsigned signal)
+{
+    struct command *c = add(m, MR_OP_PM_LOAD, wait, signal);
+    set_field(c, MR_F_PM_LOAD_LAYER, layer);
+    set_field(c, MR_F_PM_LOAD_WBEATS, m->w / 64);
+}
+
+static void store_kv(struct maker *m, uint32_t layer, uint32_t src, bool is_v, unsigned wait,
+                     unsigned signal)
+{
+    struct command *c = add(m, MR_OP_STORE_KV, wait, signal);
+    set_field(c, MR_F_STORE_KV_LAYER, layer);
+    set_field(c, MR_F_STORE_KV_SRC_BASE, src);
+    set_field(c, MR_F_STORE_KV_WBEATS, m->w / 64);
+    set_field(c, MR_F_STORE_KV_IS_V, is_v);
+}
+
+static void attend(struct maker *m, uint32_t layer, uint32_t q, uint32_t dst, uint32_t slot,
+                   unsigned wait, unsigned signal)
+{
+    struct command *c = add(m, MR_OP_ATTEND, wait, signal);
+    uint32_t heads = m->w / 64, wide = 1;
+    if (heads % 2 == 0 && one_in(m, 3)) {
+        heads /= 2;
+        wide = 2;
+    }
+    set_field(c, MR_F_ATTEND_LAYER, layer);
+    set_field(c, MR_F_ATTEND_HEADS, heads);
+    set_field(c, MR_F_ATTEND_HEAD_BEATS, wide);
+    set_field(c, MR_F_ATTEND_SCALE, bits(0.18F));
+    set_field(c, MR_F_ATTEND_Q_BASE, q);
+    set_field(c, MR_F_ATTEND_DST_BASE, dst);
+    set_field(c, MR_F_ATTEND_DST_SLOT, slot);
+}
+
+static void store_res(struct maker *m, unsigned wait, unsigned signal)
+{
+    struct command *c = add(m, MR_OP_STORE_RES, wait, signal);
+    set_field(c, MR_F_STORE_RES_OUT_OFF, below(m, 300));
+    set_field(c, MR_F_STORE_RES_BEATS, m->d / 16);
+}
+
+// ---- a GPT-J layer and head, with the engine's semaphores
+// ----------------------------------------
+
+enum {
+    VEC_LOADED = 1 << 0,
+    VEC_FREE = 1 << 1,
+    X = 1 << 2,
+    K = 1 << 3,
+    V = 1 << 4,
+    STORED = 1 << 5,
+    PM = 1 << 6,
+    HIDDEN = 1 << 7,
+    FC_OUT = 1 << 8,
+    ATTENDED = 1 << 9,
+    RES = 1 << 10,
+    ROWS = 1 << 11,
+    LAST = 1 << 12,
+    OUT = 1 << 13
+};
+
+static void layer(struct maker *m, uint32_t number, unsigned done)
+{
+    uint32_t db = m->d / 32, wb = m->w / 64, hidden = 64 * (1 + below(m, 3));
+    stream_vec(m, number ? VEC_FREE : 0, VEC_LOADED);
+    pm_load(m, number, number ? 0 : ROWS, PM);
+    layernorm(m, 0, 0, false, (number ? RES : 0) | VEC_LOADED, X | VEC_FREE);
+    rotate(m, matmul(m, 0, db, m->w, 0, MR_DST_QKV, X, 0));
+    struct command *c = matmul(m, 0, db, m->w, 0, MR_DST_QKV, 0, K);
+    rotate(m, c);
+    set_field(c, MR_F_MATMUL_DST_BASE, wb);
+    store_kv(m, number, wb, false, K, 0);
+    c = matmul(m, 0, db, m->w, 0, MR_DST_QKV, PM, V);
+    set_field(c, MR_F_MATMUL_DST_BASE, 2 * wb);
+    set_field(c, MR_F_MATMUL_PREFIX_MAX, 1);
+    store_kv(m, number, 2 * wb, true, V, STORED);
+    attend(m, number, 0, db, 1, STORED, ATTENDED);
+    c = matmul(m, 0, db, hidden, 0, MR_DST_ACT, 0, HIDDEN);
+    set_field(c, MR_F_MATMUL_DST_BASE, db + 2 * wb);
+    set_field(c, MR_F_MATMUL_DST_SLOT, 2);
+    set_field(c, MR_F_MATMUL_GELU, 1);
+    matmul(m, db + 2 * wb, hidden / 32, m->d, 2, MR_DST_RES, HIDDEN, FC_OUT);
+    c = matmul(m, db, 2 * wb, m->d, 1, MR_DST_RES, FC_OUT | ATTENDED, done);
+    set_field(c, MR_F_MATMUL_TRACK_EXP, 1);
+}
+
+static void engine_program(struct maker *m)
+{
+    uint32_t layers = 1 + below(m, 2);
+    bool head = m->logits != 0;
+    m->c->what = "layer";
+    load_rows(m, 0, ROWS);
+    for (uint32_t i = 0; i < layers; i++)
+        layer(m, i, i + 1 < layers || head ? RES : OUT);
+    if (head) {
+        stream_vec(m, VEC_FREE, VEC_LOADED);
+        layernorm(m, 0, 0, true, RES | VEC_LOADED, X);
+        struct command *c =
+            matmul(m, 0, m->d / 32, 64 * (1 + below(m, 5)), 0, MR_DST_RESULT, X, LAST);
+        set_field(c, MR_F_MATMUL_LOGIT_ROWS, 1);
+        result_of(m, c);
+    } else {
+        store_res(m, OUT, LAST);
+    }
+    add(m, MR_OP_END, LAST, 0);
+}
+
+// ---- commands in any order
+// -----------------------------------------------------------------------
+
+static void any_matmul(struct maker *m)
+{
+    uint32_t kblocks = 1 + below(m, 8), cols = 64 * (1 + below(m, 3));
+    uint32_t src = below(m, 128 - kblocks + 1), dst = below(m, 4), slot = below(m, 4);
+    if (dst == MR_DST_RES && cols > m->d)
+        cols = m->d;
+    struct command *c = matmul(m, src, kblocks, cols, slot, dst, 0, 0);
+    bool logits = m->logits != 0 && one_in(m, 3);
+    set_field(c, MR_F_MATMUL_LOGIT_ROWS, logits);
+    set_field(c, MR_F_MATMUL_GELU, one_in(m, 3));
+    if (one_in(m, 3))
+        rotate(m, c);
+    if (dst == MR_DST_ACT) {
+        uint32_t blocks = cols / 32, at = below(m, 128 - blocks + 1);
+        if (at < src + kblocks && src < at + blocks) // beside what it reads
+            at = src >= blocks ? src - blocks : src + kblocks;
+        set_field(c, MR_F_MATMUL_DST_BASE, at);
+        set_field(c, MR_F_MATMUL_DST_SLOT, (slot + 1 + below(m, 3)) % 4);
+    } else if (dst == MR_DST_QKV) {
+        set_field(c, MR_F_MATMUL_DST_BASE, below(m, 32 - cols / 64 + 1));
+        set_field(c, MR_F_MATMUL_PREFIX_MAX, one_in(m, 2));
+    } else if (dst == MR_DST_RES) {
+        bool track = one_in(m, 2);
+        set_field(c, MR_F_MATMUL_TRACK_EXP, track);
+        m->tracked = !track ? 0 : !logits || m->tracked == cols ? cols : 0;
+    } else {
+        result_of(m, c);
+    }
+}
+
+static void any_program(struct maker *m)
+{
+    uint32_t wb = m->w / 64, steps = 1 + below(m, 7);
+    m->c->what = "commands";
+    load_rows(m, 0, 0);
+    for (uint32_t i = 0; i < steps; i++) {
+        switch (below(m, 8)) {
+        case 0:
+            pm_load(m, below(m, 3), 0, 0);
+            break;
+        case 1:
+            store_kv(m, below(m, 3), below(m, 32 - wb + 1), one_in(m, 2), 0, 0);
+            break;
+        case 2:
+            attend(m, below(m, 3), below(m, 32 - wb + 1), below(m, 128 - 2 * wb + 1), below(m, 4),
+                   0, 0);
+            break;
+        case 3:
+            store_res(m, 0, 0);
+            break;
+        case 4:
+            if (one_in(m, 4))
+                load_rows(m, 0, 0);
+            else if (m->tracked == m->d) {
+                stream_vec(m, 0, 0);
+                layernorm(m, below(m, 128 - m->d / 32 + 1), below(m, 4), one_in(m, 3), 0, 0);
+            }
+            break;
+        default:
+            any_matmul(m);
+        }
+    }
+    store_res(m, 0, 0);
+    add(m, MR_OP_END, 0, 0);
+    m->c->chained = true;
+}
+
+// ---- what programs read
+// --------------------------------------------------------------------------
+
+static float any_float(struct maker *m, bool odd)
+{
+    static const uint32_t strange[] = {0,          0x80000000, 0x00000001, 0x807FFFFF, 0x00800000,
+                                       0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0xFF7FFFFF};
+    uint32_t u = (uint32_t)random64(m->rng);
+    u = (u & 0x807FFFFFu) | (120 + (u >> 23 & 7) * (one_in(m, 8) ? 3u : 1u)) << 23;
+    if (odd && one_in(m, 40))
+        u = strange[below(m, sizeof strange / sizeof *strange)];
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static void floats(struct maker *m, uint8_t *to, uint32_t n, bool odd)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        float f = any_float(m, odd);
+        memcpy(to + 4 * (size_t)i, &f, sizeof f);
+    }
+}
+
+static void bytes(struct maker *m, uint8_t *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 8) {
+        uint64_t r = random64(m->rng);
+        memcpy(to + i, &r, n - i < 8 ? n - i : 8);
+    }
+}
+
+static void codes(struct maker *m, uint8_t *to, uint32_t n, uint32_t top)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = (uint8_t)(top - below(m, 12));
+}
+
+// A matrix: header, then 16 groups, until all columns are there.
+static uint8_t *tiles(struct maker *m, uint8_t *p, const struct command *c)
+{
+    uint32_t kblocks = get_field(c, MR_F_STREAM_TILES_KBLOCKS);
+    bool fp4 = get_field(c, MR_F_STREAM_TILES_FP4), bias = get_field(c, MR_F_STREAM_TILES_BIAS);
+    for (uint32_t col = 0; col < get_field(c, MR_F_STREAM_TILES_COLS); col += 64) {
+        uint8_t *max = p;
+        memset(max, 0, 64);
+        p += 64;
+        if (bias) {
+            floats(m, p, 64, m->odd_stream);
+            p += 256;
+        }
+        for (uint32_t g = 0; g < 16; g++)
+            for (uint32_t k = 0; k < kblocks; k += 16) {
+                uint32_t n = kblocks - k < 16 ? kblocks - k : 16;
+                codes(m, p, 64, 128);
+                if (m->odd_stream && one_in(m, 30))
+                    p[below(m, 64)] = one_in(m, 2) ? 255 : (uint8_t)random64(m->rng);
+                for (uint32_t i = 0; i < 4 * n; i++)
+                    if (p[i] > max[4 * g + i % 4])
+                        max[4 * g + i % 4] = p[i];
+                memset(p + 4 * (size_t)n, 0, 64 - 4 * n);
+                p += 64;
+                bytes(m, p, n * (fp4 ? 64 : 128));
+                p += n * (fp4 ? 64 : 128);
+            }
+        // A maximum below a block's code.
+        while (m->odd_stream && one_in(m, 3))
+            max[below(m, 64)] = (uint8_t)(118 + below(m, 12));
+    }
+    return p;
+}
+
+static void stream(struct maker *m)
+{
+    uint8_t *p = m->c->bytes[WEIGHTS] + ROOM;
+    for (int i = 0; i < m->c->count; i++) {
+        const struct command *c = &m->c->cmds[i];
+        unsigned op = get_field(c, MR_F_CMD_OPCODE);
+        if (op == MR_OP_STREAM_VEC) {
+            floats(m, p, 2 * get_field(c, MR_F_STREAM_VEC_D), m->odd_stream);
+            p += 8 * (size_t)get_field(c, MR_F_STREAM_VEC_D);
+        } else if (op == MR_OP_STREAM_TILES) {
+            p = tiles(m, p, c);
+        }
+    }
+    assert(p <= m->c->bytes[WEIGHTS] + part_bytes[WEIGHTS] - ROOM);
+    m->c->desc[18] = (uint32_t)(p - (m->c->bytes[WEIGHTS] + ROOM)) / 64; // and not a beat more
+}
+
+enum { POSITIONS = 24, LAYERS = 3, SEQUENCES = 4 };
+
+// Rows of up to four sequences, in ascending positions.
+static void row_table(struct maker *m)
+{
+    uint32_t rec = m->w / 64 + 1, table[8][4] = {{0}};
+    uint32_t *desc = m->c->desc;
+    desc[MR_RUN_KV_V_BEATS] = POSITIONS * rec;
+    desc[MR_RUN_KV_PM_BEATS] = 2 * POSITIONS * rec;
+    desc[MR_RUN_KV_LAYER_BEATS] = POSITIONS * (2 * rec + 1);
+    uint32_t kv = LAYERS * desc[MR_RUN_KV_LAYER_BEATS];
+    desc[22] = SEQUENCES * kv;
+    for (uint32_t i = 0, seq = 0, pos = below(m, 12); i < m->rows; i++, pos++) {
+        bool next = i != 0 && one_in(m, 4) && seq + 1 < SEQUENCES;
+        if (next) {
+            seq++;
+            pos = below(m, 12);
+        }
+        bool wants = one_in(m, 2);
+        m->logits += wants;
+        table[i][0] = seq * kv;
+        table[i][1] = pos;
+        table[i][2] = wants | (uint32_t)(i != 0 && !next) << 1;
+    }
+    // The rest of the input window is rows of floats.
+    uint8_t *in = m->c->bytes[INPUT] + ROOM;
+    floats(m, in, 16384 / 4, m->odd_rows);
+    memcpy(in + 64 * TABLE_OFF, table, sizeof table);
+}
+
+static void keep_kv(struct maker *m)
+{
+    uint32_t n = part_bytes[KV];
+    bytes(m, m->c->bytes[KV], n);
+    if (one_in(m, 4))
+        return; // any codes
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t *b = &m->c->bytes[KV][i];
+        *b = (uint8_t)(118 + *b % 14); // of codes and of elements
+    }
+}
+
+static void windows(struct maker *m, const uint64_t at[PARTS])
+{
+    static const int word[PARTS] = {0, MR_RUN_PROG_LO, MR_RUN_INPUT_LO, MR_RUN_RESULT_LO, 16, 20};
+    uint32_t *desc = m->c->desc;
+    for (int i = PROGRAM; i < PARTS; i++) {
+        uint64_t a = at[i] + (i == PROGRAM ? 0 : ROOM);
+        desc[word[i]] = (uint32_t)a;
+        desc[word[i] + 1] = (uint32_t)(a >> 32);
+    }
+    desc[MR_RUN_MAGIC] = MR_MAGIC_RUN;
+    desc[MR_RUN_N_ROWS] = m->rows;
+    desc[MR_RUN_FLAGS] = m->two_pass;
+    desc[MR_RUN_INPUT_BEATS] = (part_bytes[INPUT] - 2 * ROOM) / 64;
+    desc[MR_RUN_RESULT_BEATS] = (part_bytes[RESULT] - 2 * ROOM) / 64;
+}
+
+// Every command but STREAM_TILES waits for the one before it, if that is in another queue.
+void chain(struct program_case *c)
+{
+    int before = -1, before_queue = -1;
+    for (int i = 0; i < c->count; i++) {
+        unsigned op = get_field(&c->cmds[i], MR_F_CMD_OPCODE);
+        int q = -1;
+#define IS(code, name, number)                                                                     \
+    if (op == (code))                                                                              \
+        q = (number);
+        MR_OP_LIST(IS)
+#undef IS
+        if (op == MR_OP_STREAM_TILES || q < 0)
+            continue;
+        set_field(&c->cmds[i], MR_F_CMD_WAIT, 0);
+        set_field(&c->cmds[i], MR_F_CMD_SIGNAL, 0);
+        // Also inside a queue: array commands overlap.
+        if (before >= 0 && (q != before_queue || q == MR_QUEUE_ARRAY)) {
+            set_field(&c->cmds[before], MR_F_CMD_SIGNAL, 1u << q);
+            set_field(&c->cmds[i], MR_F_CMD_WAIT, 1u << q);
+        }
+        before = i;
+        before_queue = q;
+    }
+}
+
+static struct maker begin(struct program_case *c, uint64_t seed, uint64_t *rng)
+{
+    c->seed = seed;
+    c->count = 0;
+    c->chained = false;
+    c->run_skew = 0;
+    memset(c->desc, 0, sizeof c->desc);
+    for (int i = 0; i < PARTS; i++)
+        memset(c->bytes[i], 0, part_bytes[i]);
+    return (struct maker){.c = c, .rng = rng};
+}
+
+static void finish(struct program_case *c)
+{
+    memcpy(c->bytes[DESC] + c->run_skew, c->desc, sizeof c->desc);
+    memcpy(c->bytes[PROGRAM], c->cmds, (size_t)c->count * sizeof *c->cmds);
+}
+
+void make_case(struct program_case *c, uint64_t seed, const uint64_t at[PARTS])
+{
+    uint64_t rng = seed * 0x2545F4914F6CDD1Du + 1;
+    struct maker m = begin(c, seed, &rng);
+    m.d = 64 * (1 + below(&m, 2));
+    m.w = 64 * (1 + below(&m, 3));
+    m.two_pass = one_in(&m, 4);
+    m.rows = 1 + below(&m, m.two_pass ? 4 : 8);
+    m.rot_beats = 4 * below(&m, 3);
+    m.odd_stream = one_in(&m, 4);
+    m.odd_rows = one_in(&m, 8);
+    row_table(&m);
+    windows(&m, at);
+    if (one_in(&m, 4))
+        engine_program(&m);
+    else
+        any_program(&m);
+    c->chained |= one_in(&m, 2);
+    keep_kv(&m);
+    stream(&m);
+    c->desc[MR_RUN_N_CMDS] = c->desc[MR_RUN_PROG_BEATS] = (uint32_t)c->count;
+    if (c->chained)
+        chain(c);
+    mutate(c, &rng, at);
+    finish(c);
+}
+
+// ---- known faults
+// --------------------------------------------------------------------------------
+
+// Rows, then a matrix of `cols` columns and one block from activations that are zero.
+static struct command *one_matmul(struct maker *m, uint32_t cols, uint32_t dst)
+{
+    load_rows(m, 0, 0);
+    struct command *c = matmul(m, 0, 1, cols, 0, dst, 0, 0);
+    if (dst == MR_DST_RESULT)
+        result_of(m, c);
+    return c;
+}
+
+enum { NO_CODE = 0 };
+
+// Commands of a case by hand; the index of the one that fails.
+static unsigned known_commands(struct maker *m, int number, unsigned *code)
+{
+    *code = MR_DEVERR_COMMAND;
+    switch (number) {
+    case 0: // 16 words of prefix maxima, where attention is 8 wide
+        set_field(one_matmul(m, 1024, MR_DST_QKV), MR_F_MATMUL_PREFIX_MAX, 1);
+        return 2;
+    case 1: // STREAM_TILES and MATMUL do not agree
+        set_field(one_matmul(m, 128, MR_DST_RES), MR_F_MATMUL_COLS, 64);
+        return 2;
+    case 2: // a matrix that nobody multiplies by
+        one_matmul(m, 64, MR_DST_RES);
+        m->c->count--;
+        return 3;
+    case 3: // the exponent of a residual that was written since
+        one_matmul(m, 64, MR_DST_RES);
+        stream_vec(m, 0, 0);
+        layernorm(m, 0, 0, false, 0, 0);
+        return 4;
+    case 4: // an illegal command behind one that finds its window too small while it runs
+        set_field(one_matmul(m, 128, MR_DST_RESULT), MR_F_MATMUL_OUT_OFF, 1u << 20);
+        add(m, MR_OP_PM_LOAD, 0, 0);
+        *code = MR_DEVERR_WINDOW;
+        return 2;
+    case 5: // the second MATMUL has no rows, the first is still at work
+        one_matmul(m, 640, MR_DST_QKV);
+        set_field(matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_LOGIT_ROWS, 1);
+        return 4;
+    case 6: // vectors behind a matrix that waits for its MATMUL
+        one_matmul(m, 64, MR_DST_RES);
+        stream_vec(m, 0, 0);
+        m->c->cmds[m->c->count] = m->c->cmds[m->c->count - 2];
+        m->c->cmds[m->c->count - 2] = m->c->cmds[m->c->count - 1];
+        m->c->cmds[m->c->count - 1] = m->c->cmds[m->c->count];
+        return 2;
+    default: // attention beyond its window
+        load_rows(m, 0, 0);
+        attend(m, 60000, 0, 0, 1, 0, 0);
+        *code = MR_DEVERR_WINDOW;
+        return 1;
+    }
+}
+
+// What is wrong outside the commands.
+static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
+{
+    static const int base[] = {MR_RUN_PROG_LO, MR_RUN_INPUT_LO, MR_RUN_RESULT_LO, 16, 20};
+    struct program_case *c = m->c;
+    *code = MR_DEVERR_DESCRIPTOR;
+    if (number < 5) {
+        c->desc[base[number]] += 16; // a window that is not aligned
+        return 0;
+    }
+    switch (number) {
+    case 5:
+        c->run_skew = 32;
+        return 0;
+    case 6: // the largest code of some columns is below a block's: defined, if not wanted
+        for (int i = 0; i < 64; i += 3)
+            c->bytes[WEIGHTS][ROOM + i] = (uint8_t)(60 + i);
+        *code = NO_CODE;
+        return 0;
+    case 7: // a stream that ends in the middle of the matrix
+        c->desc[18]--;
+        *code = MR_DEVERR_WINDOW;
+        return 1;
+    case 8: // no END
+        c->desc[MR_RUN_N_CMDS]--;
+        *code = MR_DEVERR_WATCHDOG;
+        return c->desc[MR_RUN_N_CMDS];
+    default: // what STORE_RES waits for comes from nowhere
+        set_field(&c->cmds[2], MR_F_CMD_SIGNAL, 0);
+        *code = MR_DEVERR_WATCHDOG;
+        return 3;
+    }
+}
+
+bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
+                unsigned *command)
+{
+    enum { BY_COMMANDS = 8, ELSEWHERE = 10 };
+    uint64_t rng = 7;
+    struct maker m = begin(c, (uint64_t)number, &rng);
+    if (number >= BY_COMMANDS + ELSEWHERE)
+        return false;
+    m.d = 128;
+    m.w = 64;
+    m.rows = 3;
+    row_table(&m);
+    uint32_t *table = (uint32_t *)(void *)(c->bytes[INPUT] + ROOM + 64 * TABLE_OFF);
+    for (int i = 0; i < 3; i++)
+        table[4 * i + 2] &= 2; // nobody wants logits
+    m.logits = 0;
+    windows(&m, at);
+    c->what = "known";
+    bool by_commands = number < BY_COMMANDS;
+    if (by_commands)
+        *command = known_commands(&m, number, code);
+    else
+        one_matmul(&m, 128, MR_DST_RES);
+    store_res(&m, 0, 0);
+    add(&m, MR_OP_END, 0, 0);
+    c->chained = true;
+    chain(c);
+    stream(&m);
+    c->desc[MR_RUN_N_CMDS] = c->desc[MR_RUN_PROG_BEATS] = (uint32_t)c->count;
+    if (!by_commands)
+        *command = known_elsewhere(&m, number - BY_COMMANDS, code);
+    finish(c);
+    return true;
+}

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# The program fuzzer: sanitized host code, the kernels of the C model too.
+PROGRAMS_SRC := $(wildcard tests/programs/*.c)
+PROGRAMS_KERNELS := $(wildcard host/cmodel/kernel*.c)
+$(BUILD)/programs/fuzz: $(PROGRAMS_SRC) tests/programs/programs.h $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a
+	@mkdir -p $(@D)
+	@echo "LINK  $@"
+	@$(CC) $(ALL_CFLAGS) -MF $@.d -O1 $(SAN) -Itests/programs -o $@ $(PROGRAMS_SRC) $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a $(LIBS)
+unit-tests: $(BUILD)/programs/fuzz
+-include $(BUILD)/programs/fuzz.d
