@@ -76,7 +76,8 @@ $(BUILD)/test-list: FORCE
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'docs\tBUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
 	   printf 'docs-runner\tbash tests/docs/self.sh\n'; \
-	   printf 'programs\t$(BUILD)/programs/fuzz cases=20000\n'; \
+	   printf 'programs\t$(BUILD)/programs/fuzz cases=10000\n'; \
+	   printf 'programs-2\t$(BUILD)/programs/fuzz cases=10000 seed=10001\n'; \
 	   printf 'programs-stalls\t$(BUILD)/programs/fuzz cases=2000 seed=1000000 stalls=30\n'; \
 	   printf 'programs-rules\tbash tests/programs/rules.sh\n'; \
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \

@@ -10,7 +10,9 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -314,6 +316,7 @@ mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
 
     sim->context = std::make_unique<VerilatedContext>();
     enter(sim.get());
+    sim->context->threads(1); // or it would start a thread for each processor
     sim->context->traceEverOn(VM_TRACE);
     sim->context->randReset(options->seed ? 2 : 0);
     sim->context->randSeed(static_cast<int>(options->seed % 0x7FFFFFFF) + 1);
@@ -573,9 +576,16 @@ double sim_pin_rate(const mr_sim *sim)
     return mr_mem_pin_rate(sim->preset.c_str());
 }
 
+// The rate is measured, which takes longer than a small program: once for a preset and process.
 double sim_sequential_rate(const mr_sim *sim)
 {
-    return mr_mem_sequential_rate(sim->preset.c_str());
+    static std::mutex lock;
+    static std::map<std::string, double> known;
+    std::lock_guard<std::mutex> hold(lock);
+    auto found = known.find(sim->preset);
+    if (found == known.end())
+        found = known.emplace(sim->preset, mr_mem_sequential_rate(sim->preset.c_str())).first;
+    return found->second;
 }
 
 int sim_fault(mr_sim *sim, mr_mem_fault fault, uint64_t addr, mr_error *err)

@@ -29,6 +29,14 @@ struct tally {
     unsigned long codes[8];
 };
 
+// Of the sanitizers. Each program opens and closes two devices: what is freed is used again soon,
+// and the simulator's thread-local storage is not looked at in every cycle.
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "quarantine_size_mb=4:malloc_context_size=8:intercept_tls_get_addr=0";
+}
+
 static void stop(const struct mr_error *err)
 {
     printf("Bail out! %s\n", err->text);
@@ -51,13 +59,20 @@ static void *allocate(size_t n)
     return p;
 }
 
-// A device as it comes out of reset, memories zero.
-static void side_open(struct side *s, const char *uri)
+static bool is_written(int part)
+{
+    return part == RESULT || part == KV;
+}
+
+// A device as it comes out of reset, memories zero. What programs only read is the case's own.
+static void side_open(struct side *s, const char *uri, const struct program_case *c)
 {
     struct mr_error err = {0};
     check(mr_device_open(&s->dev, uri, &err), &err);
     for (int i = 0; i < PARTS; i++)
-        check(mr_device_alloc(s->dev, 0, part_bytes[i], NULL, &s->at[i], &err), &err);
+        check(mr_device_alloc(s->dev, 0, part_bytes[i], is_written(i) ? NULL : c->bytes[i],
+                              &s->at[i], &err),
+              &err);
     if (strncmp(uri, "sim:", 4) == 0) {
         struct mr_sim *sim;
         const struct mr_sim_api *api = mr_device_sim_of(s->dev, &sim);
@@ -68,8 +83,8 @@ static void side_open(struct side *s, const char *uri)
 static void side_run(struct side *s, const char *uri, const struct program_case *c)
 {
     struct mr_error err = {0};
-    side_open(s, uri);
-    for (int i = 0; i < PARTS; i++)
+    side_open(s, uri, c);
+    for (int i = RESULT; i < PARTS; i += KV - RESULT)
         check(mr_device_write(s->dev, s->at[i], c->bytes[i], part_bytes[i], &err), &err);
     s->rc = mr_device_run(s->dev, s->at[DESC] + c->run_skew, &err);
     s->code = s->rc < 0 ? s->dev->last_error.code : 0;
@@ -204,7 +219,7 @@ int main(int argc, char **argv)
         s.after[k] = allocate(part_bytes[k ? KV : RESULT]);
     }
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    side_open(&m, "model:tiny"); // for its addresses, which are those of every device
+    side_open(&m, "model:tiny", &c); // for its addresses, which are those of every device
     mr_device_close(m.dev);
     printf("TAP version 13\n1..3\n");
     for (uint64_t i = 0; i < cases; i++)

@@ -6,7 +6,8 @@
 
 #include "programs.h"
 
-const uint32_t part_bytes[PARTS] = {4096, 8192, 32768, 32768, 1 << 19, 1 << 18};
+// KV is what the sanitizer's allocator still takes from memory that it has.
+const uint32_t part_bytes[PARTS] = {4096, 8192, 32768, 32768, 1 << 19, 28 << 12};
 
 uint64_t random64(uint64_t *s)
 {
@@ -32,7 +33,8 @@ uint32_t get_field(const struct command *c, unsigned f)
 struct maker {
     struct program_case *c;
     uint64_t *rng;
-    uint32_t d, w; // floats of a row, attention width
+    uint32_t d, w;              // floats of a row, attention width
+    uint32_t layers, sequences; // of the KV store
     uint32_t rows, rot_beats;
     bool two_pass;
     uint32_t logits;           // rows that want them
@@ -288,14 +290,14 @@ static void any_program(struct maker *m)
     for (uint32_t i = 0; i < steps; i++) {
         switch (below(m, 8)) {
         case 0:
-            pm_load(m, below(m, 3), 0, 0);
+            pm_load(m, below(m, m->layers), 0, 0);
             break;
         case 1:
-            store_kv(m, below(m, 3), below(m, 32 - wb + 1), one_in(m, 2), 0, 0);
+            store_kv(m, below(m, m->layers), below(m, 32 - wb + 1), one_in(m, 2), 0, 0);
             break;
         case 2:
-            attend(m, below(m, 3), below(m, 32 - wb + 1), below(m, 128 - 2 * wb + 1), below(m, 4),
-                   0, 0);
+            attend(m, below(m, m->layers), below(m, 32 - wb + 1), below(m, 128 - 2 * wb + 1),
+                   below(m, 4), 0, 0);
             break;
         case 3:
             store_res(m, 0, 0);
@@ -406,7 +408,7 @@ static void stream(struct maker *m)
     m->c->desc[18] = (uint32_t)(p - (m->c->bytes[WEIGHTS] + ROOM)) / 64; // and not a beat more
 }
 
-enum { POSITIONS = 24, LAYERS = 3, SEQUENCES = 4 };
+enum { POSITIONS = 20 };
 
 // Rows of up to four sequences, in ascending positions.
 static void row_table(struct maker *m)
@@ -416,10 +418,10 @@ static void row_table(struct maker *m)
     desc[MR_RUN_KV_V_BEATS] = POSITIONS * rec;
     desc[MR_RUN_KV_PM_BEATS] = 2 * POSITIONS * rec;
     desc[MR_RUN_KV_LAYER_BEATS] = POSITIONS * (2 * rec + 1);
-    uint32_t kv = LAYERS * desc[MR_RUN_KV_LAYER_BEATS];
-    desc[22] = SEQUENCES * kv;
+    uint32_t kv = m->layers * desc[MR_RUN_KV_LAYER_BEATS];
+    desc[22] = m->sequences * kv;
     for (uint32_t i = 0, seq = 0, pos = below(m, 12); i < m->rows; i++, pos++) {
-        bool next = i != 0 && one_in(m, 4) && seq + 1 < SEQUENCES;
+        bool next = i != 0 && one_in(m, 4) && seq + 1 < m->sequences;
         if (next) {
             seq++;
             pos = below(m, 12);
@@ -438,7 +440,7 @@ static void row_table(struct maker *m)
 
 static void keep_kv(struct maker *m)
 {
-    uint32_t n = part_bytes[KV];
+    uint32_t n = 64 * m->c->desc[22] + 2 * ROOM;
     bytes(m, m->c->bytes[KV], n);
     if (one_in(m, 4))
         return; // any codes
@@ -519,6 +521,8 @@ void make_case(struct program_case *c, uint64_t seed, const uint64_t at[PARTS])
     m.rot_beats = 4 * below(&m, 3);
     m.odd_stream = one_in(&m, 4);
     m.odd_rows = one_in(&m, 8);
+    m.layers = 2 + below(&m, 2);
+    m.sequences = m.layers == 2 ? 4 : 3;
     row_table(&m);
     windows(&m, at);
     if (one_in(&m, 4))
@@ -639,6 +643,8 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
     m.d = 128;
     m.w = 64;
     m.rows = 3;
+    m.layers = 2;
+    m.sequences = 4;
     row_table(&m);
     uint32_t *table = (uint32_t *)(void *)(c->bytes[INPUT] + ROOM + 64 * TABLE_OFF);
     for (int i = 0; i < 3; i++)
