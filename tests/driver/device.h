@@ -160,24 +160,77 @@ static inline bool is_filled(const uint8_t *p, size_t n, uint32_t seed)
     return good;
 }
 
-// A program of one command, END, that waits for a semaphore which nothing signals.
+// A job that only a reset or its context's end cuts off: legal commands, and hours of them on a
+// simulated device. Each attends over long sequences, one in every row of the device, and the next
+// one waits for it.
 static inline uint64_t start_endless(int fd)
 {
-    uint32_t *p = aligned_alloc(4096, 4096);
-    uint64_t at = card(fd, 4096) - 1;
-    uint32_t handle = map(fd, p, 4096, MILLRACE_MAP_READ), desc[32] = {0};
-    memset(p, 0, 4096);
-    p[0] = 0x5F;
-    p[1] = 1;
-    desc[0] = 0x4E55524D;
-    desc[1] = desc[2] = 1;
-    desc[4] = (uint32_t)(at + 1024);
-    desc[5] = (uint32_t)((at + 1024) >> 32);
-    desc[10] = 1;
-    struct millrace_op ops[] = {
-        {.op = MILLRACE_OP_COPY_IN, .addr = at + 1024, .bytes = 64, .handle = handle},
-        {.op = MILLRACE_OP_RUN, .addr = at, .bytes = 128, .offset = (uintptr_t)desc}};
-    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
+    enum { BEAT = 64, PAGE = 4096, PIECE = 1024, PIECES = 24, COMMANDS = PIECE * PIECES + 2 };
+    enum { LOAD_ROWS = 0x20, ATTEND = 0x41, END = 0x5F, RES_BEATS = 4, POSITIONS = 512 };
+    enum { TABLE_MOST = 128 };
+    // A piece of the program, its first and last command, the row table; always the same.
+    static uint32_t here[(PIECE + 2 + TABLE_MOST) * BEAT / 4] __attribute__((aligned(4096)));
+    struct millrace_info info;
+    if (ioctl(fd, MILLRACE_IOC_INFO, &info) != 0)
+        return 0;
+    const uint32_t rows = info.engine[2] >> 16, ctx = info.engine[6] >> 16;
+    const uint32_t width = (info.engine[9] & 0xFFFF) / 64; // of attention
+    const uint32_t positions = ctx < POSITIONS ? ctx : POSITIONS;
+    const uint32_t table = (rows + 3) / 4, input = table + rows * RES_BEATS;
+    const uint32_t kv = positions * ((width + 31) / 32 + width);
+    if (info.channels != 1 || table > TABLE_MOST)
+        return 0;
+    for (uint32_t *w = here; w < here + PIECE * 16; w += 16) {
+        w[0] = ATTEND;
+        w[1] = 1 | 1 << 16; // takes and gives the same semaphore
+        w[2] = width << 16 | 1 << 24;
+    }
+    uint32_t *first = here + PIECE * 16, *end = first + 16, *row = end + 16;
+    first[0] = LOAD_ROWS;
+    first[1] = 1 << 16;
+    first[3] = first[4] = table;
+    first[5] = RES_BEATS;
+    end[0] = END;
+    for (uint32_t i = 0; i < rows; i++)
+        row[4 * i + 1] = positions - 1;
+
+    // On the card: descriptor, row table and rows, program, KV store. All rows have one sequence's,
+    // and its V is its K.
+    const uint64_t bytes = PAGE + (uint64_t)BEAT * (input + COMMANDS + kv);
+    const uint64_t at = card(fd, bytes) - 1, rows_at = at + PAGE;
+    const uint64_t program = rows_at + (uint64_t)BEAT * input;
+    const uint64_t store = program + (uint64_t)BEAT * COMMANDS;
+    const uint32_t desc[32] = {[0] = 0x4E55524D,
+                               [1] = COMMANDS,
+                               [2] = rows,
+                               [4] = (uint32_t)program,
+                               [5] = (uint32_t)(program >> 32),
+                               [6] = (uint32_t)rows_at,
+                               [7] = (uint32_t)(rows_at >> 32),
+                               [10] = COMMANDS,
+                               [11] = input,
+                               [13] = kv,
+                               [15] = kv,
+                               [20] = (uint32_t)store,
+                               [21] = (uint32_t)(store >> 32),
+                               [22] = kv};
+    const uint32_t handle = map(fd, here, sizeof here, MILLRACE_MAP_READ);
+    struct millrace_op ops[PIECES + 4];
+    for (int i = 0; i < PIECES + 3; i++)
+        ops[i] = (struct millrace_op){.op = MILLRACE_OP_COPY_IN,
+                                      .addr = program + BEAT + (uint64_t)i * PIECE * BEAT,
+                                      .bytes = PIECE * BEAT,
+                                      .handle = handle};
+    ops[PIECES].addr = program;
+    ops[PIECES + 1].addr = program + (COMMANDS - 1ull) * BEAT;
+    ops[PIECES + 2].addr = rows_at;
+    for (int i = 0; i < 3; i++) {
+        ops[PIECES + i].bytes = i < 2 ? BEAT : (uint64_t)BEAT * table;
+        ops[PIECES + i].offset = (PIECE + (uint64_t)i) * BEAT;
+    }
+    ops[PIECES + 3] = (struct millrace_op){
+        .op = MILLRACE_OP_RUN, .addr = at, .bytes = sizeof desc, .offset = (uintptr_t)desc};
+    struct millrace_submit s = {.ops = (uintptr_t)ops, .count = PIECES + 4};
     return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
 }
 
