@@ -5,10 +5,10 @@
 //   N, T   channels and row slots, for the descriptor's rules (mr_pkg::legal_run, legal_channel)
 //
 // start_i is a pulse with addr_i; descriptor outputs are stable from desc_valid_o (level, until the
-// next start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them. bad_o is a
-// pulse: the descriptor is refused, nothing more is fetched. Requests go to a client port of
-// mr_hostrd, whose beats are never refused: the command FIFO has room for every beat that is asked
-// for.
+// next start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them, each two
+// cycles or more after its fetched_o. bad_o is a pulse: the descriptor is refused, nothing more is
+// fetched. Requests go to a client port of mr_hostrd, whose beats are never refused: the command
+// FIFO has room for every beat that is asked for.
 module mr_fetch #(
   parameter int N = 1,
   parameter int T = 128
@@ -42,6 +42,7 @@ module mr_fetch #(
   output logic [N*64-1:0] kv_base_o,
   output logic [31:0]     kv_limit_o,  // the smallest of all channels
 
+  output logic            fetched_o,   // hr_data_i is a command
   output logic            cmd_valid_o,
   input  logic            cmd_ready_i,
   output logic [511:0]    cmd_o
@@ -76,16 +77,16 @@ module mr_fetch #(
     .out_data_o (cmd_o),
     .count_o    (room)
   );
-  assign fifo_in = hr_valid_i && state_q == CMD;
+  assign fifo_in   = hr_valid_i && state_q == CMD;
+  assign fetched_o = fifo_in;
 
   // What the descriptor's rules know beside its words: geometry, and where it was read.
-  logic [mr_pkg::VALUES_W-1:0] v;
-  always_comb begin
-    v = '0;
-    v[mr_pkg::V_N_LSB+:mr_pkg::V_N_W]               = 6'(N);
-    v[mr_pkg::V_T_LSB+:mr_pkg::V_T_W]               = 16'(T);
-    v[mr_pkg::V_RUN_ADDR_LSB+:mr_pkg::V_RUN_ADDR_W] = addr_i[31:0];
-  end
+  function automatic logic [mr_pkg::VALUES_W-1:0] values(input logic [31:0] addr);
+    values = '0;
+    values[mr_pkg::V_N_LSB+:mr_pkg::V_N_W]               = 6'(N);
+    values[mr_pkg::V_T_LSB+:mr_pkg::V_T_W]               = 16'(T);
+    values[mr_pkg::V_RUN_ADDR_LSB+:mr_pkg::V_RUN_ADDR_W] = addr;
+  endfunction
   assign hr_req_valid_o = state_q == DESC_REQ || (state_q == CMD_REQ && room <= 5'(DEPTH - BURST));
   assign hr_req_addr_o  = next_q;
   assign hr_req_beats_o = state_q == DESC_REQ ? 16'(DESC_BEATS) :
@@ -135,7 +136,7 @@ module mr_fetch #(
     end
 
     if (hr_valid_i && state_q == DESC && beat_q == '0) begin
-      bad_q            <= !mr_pkg::legal_run(hr_data_i, v);
+      bad_q            <= !mr_pkg::legal_run(hr_data_i, values(addr_i[31:0]));
       n_cmds_o         <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 16];
       left_q           <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 32];
       n_rows_o         <= hr_data_i[32 * mr_pkg::RUN_N_ROWS +: 16];
@@ -153,7 +154,9 @@ module mr_fetch #(
       if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
         kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
-        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], v)) bad_q <= 1'b1;
+        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0]))) begin
+          bad_q <= 1'b1;
+        end
       end
     end
     if (hr_valid_i && state_q == DESC && beat_q != '0) begin

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is a command legal? All rules stand in rtl/spec/device.def, from which mr_pkg has them as
 // functions; what is here is what they need to know: the values of the run, and what the commands
-// before this one have left, in program order (not in the order in which units finish).
+// before this one leave, in program order (not in the order in which units finish).
 //
-// A command passes two registers of the dispatcher. load_i: cmd_i goes into the first in this
-// cycle; its fields and windows are looked at, and the answer is a register too. Then it is
-// d_cmd_i, with its queue's bit in d_queue_i, until take_i: it is dealt out, and its effects on the
-// order are noted.
-//   bad_o   level while the command is in the register: it must not be dealt out
+// Commands are judged while they go into the queue of mr_fetch, in their order, one a cycle.
+// load_i: cmd_i goes into it in this cycle. In the next cycle its fields are looked at, its effects
+// on the order are noted, and its windows are known; in the one after that, whether they lie
+// inside. From the third cycle on, which is the first in which the dispatcher can have the command,
+// the verdict is there:
+//   bad_o   the oldest command without take_i (it is dealt out) must not be dealt out
 //   code_o  why: COMMAND, WINDOW, or WATCHDOG if it waits for what nothing before it signals
-// Rules of the order (semaphores, matrices of the stream, tracked exponents) are looked at in the
-// second register's cycle, because they need to know that the command before was dealt out. They
-// are short.
-// n_rows_i, input_beats_i, result_beats_i: stable from the first command on.
+// Behind a command that is bad verdicts mean nothing.
+// HELD: commands between load_i and take_i, at most (a power of two).
+// n_rows_i, two_pass_i, input_beats_i, result_beats_i: stable from the first command on.
 module mr_legal #(
   parameter int N = 1,
   parameter int T = 128,
@@ -21,7 +21,8 @@ module mr_legal #(
   parameter int D_MAX = 4096,
   parameter int ROT_MAX = 256,
   parameter int W_MAX = 4096,
-  parameter int RING = 1024
+  parameter int RING = 1024,
+  parameter int HELD = 32
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -33,11 +34,6 @@ module mr_legal #(
 
   input  logic         load_i,
   input  logic [511:0] cmd_i,
-  // Of a command the fields of its op have a meaning.
-  // verilator lint_off UNUSED
-  input  logic [511:0] d_cmd_i,
-  // verilator lint_on UNUSED
-  input  logic [4:0]   d_queue_i,
   input  logic         take_i,
   output logic         bad_o,
   output logic [7:0]   code_o
@@ -46,90 +42,116 @@ module mr_legal #(
   localparam int TILES = mr_pkg::TILES_MAX;
   localparam int TW = $clog2(TILES);
   localparam int TILE_W = 16 + 32 + 2;
+  localparam int HW = $clog2(HELD);
+  localparam logic [1:0] GOOD = 0, COMMAND = 1, WINDOW = 2, ORDER = 3;
+
+  // Of a command the fields of its op have a meaning.
+  // verilator lint_off UNUSED
+  logic [511:0] c;
+  // verilator lint_on UNUSED
+  logic         c_valid_q;
+  logic [511:0] c_q;
+  always_ff @(posedge clk_i) begin
+    c_valid_q <= rst_ni && load_i;
+    if (load_i) c_q <= cmd_i;
+  end
+  assign c = c_q;
 
   // ---- values -----------------------------------------------------------------------------------
+  // What the commands so far leave.
   logic [TILE_W-1:0] tile_mem [0:TILES-1];  // kblocks, cols, fp4, bias of matrices without MATMUL
-  logic [TILE_W-1:0] tile;
   logic [TW-1:0]     tile_w_q, tile_r_q;
   logic [TW:0]       tiles_q;
   logic [15:0]       exp_cols_q;
-  logic [mr_pkg::VALUES_W-1:0] v;
-  assign tile = tile_mem[tile_r_q];
-  // The last value of device.def comes first.
-  assign v = {
-    exp_cols_q, tile[0], tile[1], tile[33:2], tile[49:34], tiles_q, result_beats_i, input_beats_i,
-    two_pass_i, n_rows_i, 32'd0, 16'(RING), 16'(W_MAX), 16'(ROT_MAX), 16'(D_MAX), 16'(QKV_WORDS),
-    16'(ACT_WORDS), 16'(T), 6'(N)};
+  // Semaphores: a count is what the commands have added less what they have taken. Each belongs to
+  // the queue that first waited for it.
+  logic [63:0]       sem_q;    // 4 bits each
+  logic [79:0]       owner_q;  // 5 bits each
+  function automatic logic [mr_pkg::VALUES_W-1:0] values(
+      input logic [31:0] in_beats, input logic [31:0] out_beats, input logic two,
+      input logic [15:0] rows, input logic [TW:0] tiles, input logic [TILE_W-1:0] tile,
+      input logic [15:0] exp_cols);
+    // The last value of device.def comes first.
+    values = {exp_cols, tile[0], tile[1], tile[33:2], tile[49:34], tiles, out_beats, in_beats, two,
+              rows, 32'd0, 16'(RING), 16'(W_MAX), 16'(ROT_MAX), 16'(D_MAX), 16'(QKV_WORDS),
+              16'(ACT_WORDS), 16'(T), 6'(N)};
+  endfunction
 
-  // ---- fields and windows -----------------------------------------------------------------------
-  logic fields_ok_q, windows_ok_q;
-  always_ff @(posedge clk_i) begin
-    if (load_i) begin
-      fields_ok_q  <= mr_pkg::legal_fields(cmd_i, v);
-      windows_ok_q <= mr_pkg::legal_windows(cmd_i, v);
-    end
-  end
-
-  // ---- semaphores, in program order -------------------------------------------------------------
-  // A count is what the commands so far have added less what they have taken. Each semaphore
-  // belongs to the queue that first waited for it.
-  logic [3:0]  sem_q [0:15];
-  logic [4:0]  owner_q [0:15];
-  logic [15:0] waits, signals, missing, over, foreign;
-  assign waits   = d_cmd_i[mr_pkg::CMD_WAIT_LSB+:16];
-  assign signals = d_cmd_i[mr_pkg::CMD_SIGNAL_LSB+:16];
-  genvar s;
-  generate
-    for (s = 0; s < 16; s = s + 1) begin : gen_sem
-      assign missing[s] = waits[s] && sem_q[s] == 4'd0;
-      assign over[s]    = signals[s] && !waits[s] && sem_q[s] == 4'd15;
-      assign foreign[s] = waits[s] && (owner_q[s] & ~d_queue_i) != 5'd0;
-      always_ff @(posedge clk_i) begin
-        if (!rst_ni) begin
-          sem_q[s]   <= 4'd0;
-          owner_q[s] <= 5'd0;
-        end else if (take_i) begin
-          if (waits[s]) owner_q[s] <= d_queue_i;
-          if (signals[s] && !waits[s]) sem_q[s] <= sem_q[s] + 4'd1;
-          if (waits[s] && !signals[s]) sem_q[s] <= sem_q[s] - 4'd1;
-        end
-      end
-    end
-  endgenerate
-
-  logic command_bad;
-  assign command_bad = !fields_ok_q || !mr_pkg::legal_order(d_cmd_i, v) || over != '0 ||
-                       foreign != '0;
-  assign bad_o  = command_bad || !windows_ok_q || missing != '0;
-  assign code_o = command_bad ? mr_pkg::DEVERR_COMMAND[7:0] :
-                  !windows_ok_q ? mr_pkg::DEVERR_WINDOW[7:0] : mr_pkg::DEVERR_WATCHDOG[7:0];
-
-  // ---- what a command leaves --------------------------------------------------------------------
-  logic is_tiles, is_matmul;
-  assign is_tiles  = d_cmd_i[7:0] == mr_pkg::OP_STREAM_TILES[7:0];
-  assign is_matmul = d_cmd_i[7:0] == mr_pkg::OP_MATMUL[7:0];
+  // ---- fields, order, windows -------------------------------------------------------------------
+  logic                         w_valid_q, w_bad_q, w_missing_q;
+  logic [mr_pkg::WINDOWS_W-1:0] w_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
+      w_valid_q  <= 1'b0;
       tiles_q    <= '0;
       tile_w_q   <= '0;
       tile_r_q   <= '0;
       exp_cols_q <= '0;
-    end else if (take_i) begin
-      exp_cols_q <= mr_pkg::after_exp_cols(d_cmd_i, v);
-      if (is_tiles) begin
-        tiles_q  <= tiles_q + 1'b1;
-        tile_w_q <= tile_w_q + 1'b1;
+      sem_q      <= '0;
+      owner_q    <= '0;
+    end else begin
+      w_valid_q <= c_valid_q;
+      if (c_valid_q) begin : judge
+        logic [mr_pkg::VALUES_W-1:0] v;
+        logic [4:0] queue;
+        logic       waits, signals, bad, missing;
+        logic [3:0] sem;
+        v = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, tiles_q,
+                   tile_mem[tile_r_q], exp_cols_q);
+        queue   = mr_pkg::queue_of(c[7:0]);
+        bad     = !mr_pkg::legal_command(c, v);
+        missing = 1'b0;
+        for (int s = 0; s < 16; s++) begin
+          waits   = c[mr_pkg::CMD_WAIT_LSB+s];
+          signals = c[mr_pkg::CMD_SIGNAL_LSB+s];
+          sem     = sem_q[4*s+:4];
+          if (waits && sem == 4'd0) missing = 1'b1;
+          if (signals && !waits && sem == 4'd15) bad = 1'b1;
+          if (waits && (owner_q[5*s+:5] & ~queue) != 5'd0) bad = 1'b1;
+          if (waits) owner_q[5*s+:5] <= queue;
+          if (signals && !waits) sem_q[4*s+:4] <= sem + 4'd1;
+          if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
+        end
+        w_bad_q     <= bad;
+        w_missing_q <= missing;
+        w_q         <= mr_pkg::windows_of(c, v);
+        exp_cols_q  <= mr_pkg::after_exp_cols(c, v);
+        if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0]) begin
+          tiles_q  <= tiles_q + 1'b1;
+          tile_w_q <= tile_w_q + 1'b1;
+          tile_mem[tile_w_q] <= {
+            c[mr_pkg::STREAM_TILES_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_TILES_COLS_LSB+:32],
+            c[mr_pkg::STREAM_TILES_FP4_LSB], c[mr_pkg::STREAM_TILES_BIAS_LSB]};
+        end
+        if (c[7:0] == mr_pkg::OP_MATMUL[7:0]) begin
+          tiles_q  <= tiles_q - 1'b1;
+          tile_r_q <= tile_r_q + 1'b1;
+        end
       end
-      if (is_matmul) begin
-        tiles_q  <= tiles_q - 1'b1;
-        tile_r_q <= tile_r_q + 1'b1;
-      end
-    end
-    if (take_i && is_tiles) begin
-      tile_mem[tile_w_q] <= {
-        d_cmd_i[mr_pkg::STREAM_TILES_KBLOCKS_LSB+:16], d_cmd_i[mr_pkg::STREAM_TILES_COLS_LSB+:32],
-        d_cmd_i[mr_pkg::STREAM_TILES_FP4_LSB], d_cmd_i[mr_pkg::STREAM_TILES_BIAS_LSB]};
     end
   end
+
+  // ---- verdicts, up to the dispatcher -----------------------------------------------------------
+  logic [1:0]    verdict_mem [0:HELD-1];
+  logic [HW-1:0] put_q, get_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      put_q <= '0;
+      get_q <= '0;
+    end else begin
+      if (w_valid_q) put_q <= put_q + 1'b1;
+      if (take_i) get_q <= get_q + 1'b1;
+    end
+    if (w_valid_q) begin
+      verdict_mem[put_q] <= w_bad_q ? COMMAND :
+          !mr_pkg::windows_legal(w_q, values(input_beats_i, result_beats_i, 1'b0, '0, '0, '0, '0)) ?
+          WINDOW : w_missing_q ? ORDER : GOOD;
+    end
+  end
+  logic [1:0] verdict;
+  assign verdict = verdict_mem[get_q];
+  assign bad_o   = verdict != GOOD;
+  assign code_o  = verdict == COMMAND ? mr_pkg::DEVERR_COMMAND[7:0] :
+                   verdict == WINDOW ? mr_pkg::DEVERR_WINDOW[7:0] : mr_pkg::DEVERR_WATCHDOG[7:0];
 
 endmodule

@@ -112,7 +112,6 @@ module mr_seq #(
 );
 
   localparam int READER = mr_pkg::QUEUE_READER, ARRAY = mr_pkg::QUEUE_ARRAY,
-                 VECTOR = mr_pkg::QUEUE_VECTOR, ATTENTION = mr_pkg::QUEUE_ATTENTION,
                  WRITER = mr_pkg::QUEUE_WRITER;
   localparam logic [2:0] IDLE = 0, CLEAN = 1, RUN = 2, DRAIN = 3, SETTLE = 4;
   logic [2:0]  state_q;
@@ -126,14 +125,14 @@ module mr_seq #(
   // Commands come and go rarely. See mr_clk_gate.
   logic clk_ctl, act_ctl;
   mr_clk_gate u_gate_ctl (.clk_i, .active_i(act_ctl), .clk_o(clk_ctl));
-  assign act_ctl = !unit_rst_no || fetch_start_q || hr_req_valid_o || hr_valid_i || d_go ||
-                   (cmd_valid && cmd_ready) || (iss_valid & iss_ready) != '0 || unit_done != '0 ||
-                   sp_done_i != '0 || (job_valid_o & job_ready_i) != '0 ||
+  assign act_ctl = !unit_rst_no || fetch_start_q || hr_req_valid_o || hr_valid_i || d_room ||
+                   fail_q || (cmd_valid && cmd_ready) || (iss_valid & iss_ready) != '0 ||
+                   unit_done != '0 || sp_done_i != '0 || (job_valid_o & job_ready_i) != '0 ||
                    (sp_valid_o & sp_ready_i) != '0;
 
   // ---- fetch and dispatch ---------------------------------------------------------------------
   logic         desc_bad, cmd_valid, cmd_ready;
-  logic         desc_valid;
+  logic         desc_valid, fetched;
   logic [31:0]  w_limit, kv_limit;
   assign w_limit_o  = {N{w_limit}};
   assign kv_limit_o = {N{kv_limit}};
@@ -169,23 +168,11 @@ module mr_seq #(
     .w_limit_o  (w_limit),
     .kv_base_o,
     .kv_limit_o (kv_limit),
+    .fetched_o  (fetched),
     .cmd_valid_o(cmd_valid),
     .cmd_ready_i(cmd_ready),
     .cmd_o      (cmd)
   );
-
-  // A command's queue, one-hot; no bit for an opcode that does not exist.
-  function automatic [4:0] route(input logic [7:0] op);
-    unique case (op)
-      mr_pkg::OP_STREAM_VEC[7:0], mr_pkg::OP_STREAM_TILES[7:0]: route = 5'd1 << READER;
-      mr_pkg::OP_MATMUL[7:0]: route = 5'd1 << ARRAY;
-      mr_pkg::OP_LOAD_ROWS[7:0], mr_pkg::OP_LAYERNORM[7:0]: route = 5'd1 << VECTOR;
-      mr_pkg::OP_PM_LOAD[7:0], mr_pkg::OP_ATTEND[7:0]: route = 5'd1 << ATTENTION;
-      mr_pkg::OP_STORE_KV[7:0], mr_pkg::OP_STORE_RES[7:0], mr_pkg::OP_END[7:0]:
-      route = 5'd1 << WRITER;
-      default: route = 5'd0;
-    endcase
-  endfunction
 
   // A command sits in a register while it is routed; both parts of the reader queue take it
   // together.
@@ -193,14 +180,16 @@ module mr_seq #(
   logic [511:0] d_cmd_q;
   logic [4:0]   d_route_q, q_ready, q_valid;
   logic [15:0]  index_q;
-  logic         d_go, d_bad, d_end, sc_ready, illegal;
+  logic         d_room, d_go, d_bad, d_end, sc_ready, illegal;
   logic [7:0]   illegal_code;
   logic         end_dealt_q;  // nothing behind END is looked at
   logic         fail_q;       // an error is held, and commands before it go on
+  logic         stop_q;       // so nothing more is dealt out; what is in its cycle lies behind it
+  logic         no_end_q;     // all commands are dealt out, none was END: it waits for more
   assign d_bad     = d_valid_q && illegal && !end_dealt_q;
   assign d_end     = d_cmd_q[7:0] == mr_pkg::OP_END[7:0];
-  assign d_go      = d_valid_q && !illegal && !end_dealt_q && !fail_q &&
-                     (d_route_q & q_ready) != '0 && (!d_route_q[READER] || sc_ready);
+  assign d_room    = d_valid_q && (d_route_q & q_ready) != '0 && (!d_route_q[READER] || sc_ready);
+  assign d_go      = d_room && !illegal && !end_dealt_q && !stop_q;
   assign cmd_ready = !d_valid_q || d_go;
   assign q_valid   = d_go ? d_route_q : '0;
 
@@ -209,14 +198,18 @@ module mr_seq #(
       d_valid_q   <= 1'b0;
       index_q     <= '0;
       end_dealt_q <= 1'b0;
+      no_end_q    <= 1'b0;
+      stop_q      <= 1'b0;
     end else begin
+      stop_q   <= fail_q;
+      no_end_q <= desc_valid && !d_valid_q && index_q == n_cmds_o && !end_dealt_q;
       if (cmd_ready) d_valid_q <= cmd_valid;
       if (d_go) index_q <= index_q + 16'd1;
       if (d_go && d_end) end_dealt_q <= 1'b1;
     end
     if (cmd_valid && cmd_ready) begin
       d_cmd_q   <= cmd;
-      d_route_q <= route(cmd[7:0]);
+      d_route_q <= mr_pkg::queue_of(cmd[7:0]);
     end
   end
 
@@ -236,10 +229,8 @@ module mr_seq #(
     .two_pass_i    (two_pass_o),
     .input_beats_i (input_limit_o),
     .result_beats_i(result_limit_o),
-    .load_i        (cmd_valid && cmd_ready),
-    .cmd_i         (cmd),
-    .d_cmd_i       (d_cmd_q),
-    .d_queue_i     (d_route_q),
+    .load_i        (fetched),
+    .cmd_i         (hr_data_i),
     .take_i        (d_go),
     .bad_o         (illegal),
     .code_o        (illegal_code)
@@ -332,7 +323,7 @@ module mr_seq #(
   logic is_end, end_fire;
   assign is_end   = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
   assign end_fire = iss_valid[WRITER] && is_end && unit_busy_o == '0 && waiting[3:0] == '0 &&
-                    !fail_q;
+                    !stop_q;
   assign issue_valid_o  = {iss_valid[WRITER] && !is_end, iss_valid[3:1]};
   assign iss_ready[4:1] = {is_end ? end_fire : issue_ready_i[WRITER], issue_ready_i[3:1]};
   assign unit_done[4:1] = {done_i[WRITER] || end_q, done_i[3:1]};
@@ -345,21 +336,8 @@ module mr_seq #(
   logic        dog;
   assign dog = watchdog_i != '0 && watchdog_i < 6'd40 && idle_q[watchdog_i];
 
-  // All commands are dealt out and none was END: the program waits for more.
-  logic no_end;
-  assign no_end = desc_valid && !d_valid_q && index_q == n_cmds_o && !end_dealt_q;
-
-  logic hit, at_once;
-  assign hit = desc_bad || d_bad || stream_bad || err_valid_i != '0 || no_end || dog;
-  always_comb begin
-    at_once = desc_bad || dog;
-    if (err_valid_i != '0) begin
-      for (int i = 0; i < ERRORS; i++) begin
-        if (err_valid_i[i] && (err_code_i[8*i+:8] == mr_pkg::DEVERR_READ[7:0] ||
-                               err_code_i[8*i+:8] == mr_pkg::DEVERR_WRITE[7:0])) at_once = 1'b1;
-      end
-    end
-  end
+  logic hit;
+  assign hit = desc_bad || d_bad || stream_bad || err_valid_i != '0 || no_end_q || dog;
 
   // A command before number `index` has not finished. Those of the reader's queue are not asked:
   // they fail only where they are dealt out, and STREAM_TILES ends with a MATMUL that may not come.
@@ -418,12 +396,21 @@ module mr_seq #(
             wait_q        <= '0;
           end
         end
-        RUN: begin
+        RUN: begin : run
+          logic at_once;
+          at_once = 1'b0;
           // Of the errors of this cycle that of the earliest command.
           if (hit) begin : first_error
             logic [7:0]  code, unit;
             logic [15:0] index;
             logic [63:0] addr;
+            at_once = desc_bad || dog;
+            for (int i = 0; i < ERRORS; i++) begin
+              if (err_valid_i[i] && (err_code_i[8*i+:8] == mr_pkg::DEVERR_READ[7:0] ||
+                                     err_code_i[8*i+:8] == mr_pkg::DEVERR_WRITE[7:0])) begin
+                at_once = 1'b1;
+              end
+            end
             code  = desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] :
                     d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0];
             unit  = 8'd0;
@@ -458,7 +445,7 @@ module mr_seq #(
             wait_q <= stream_pending || earlier(waiting[4:1] | unit_busy_o[4:1], oldest[79:16],
                                                 err_index_o) ? '0 : wait_q + 4'd1;
           end
-          if (reset_i || (hit && at_once) || (fail_q && wait_q == 4'd15)) begin
+          if (reset_i || at_once || (fail_q && wait_q == 4'd15)) begin
             failed_q <= hit || fail_q;
             ended_q  <= hit || fail_q;
             fail_q   <= 1'b0;

@@ -65,7 +65,6 @@ function primary(   n, key) {
                      sprintf("c[%d +: %d]", 32 * f_word[key] + f_lsb[key], f_width[key]), f_width[key], "")
         if (n) { nbase[n] = "c[" 32 * f_word[key]; nlsb[n] = f_lsb[key] }
         else if (tok in value_width) {
-            if (value_kind[tok] == "order") uses_order = 1
             n = node("v->" tolower(tok), sprintf("v[V_%s_LSB +: %d]", tok, value_width[tok]), value_width[tok], "")
             nbase[n] = "v[V_" tok "_LSB"; nlsb[n] = 0
         } else if (tok in consts) n = constant(consts[tok])
@@ -141,7 +140,7 @@ function ternary(   a, b, c, w) {
     return node("(" nc[a] " ? " nc[b] " : " nc[c] ")", "(" truth(a) " ? " wide(b, w) " : " wide(c, w) ")", w, "")
 }
 function parse(what, expression,   n) {
-    subject = what; text = rest = expression; uses_order = 0
+    subject = what; text = rest = expression
     next_token()
     n = ternary()
     if (tok != "") bad("'" tok "' does not fit behind what is before it in '" text "'")
@@ -162,7 +161,7 @@ function known(what) {
 
 /^#/ || NF == 0 || failed { next }
 $1 == "const" { consts[$2] = number_of($3) }
-$1 == "op" { op_code[$2] = $3; op_list[n_op_list++] = $2 }
+$1 == "op" { op_code[$2] = $3; op_queue[$2] = $4; op_list[n_op_list++] = $2 }
 $1 == "field" {
     f_word[$2, $3] = $4; f_lsb[$2, $3] = $5; f_width[$2, $3] = $6
     if ($4 < 0 || $4 > 15 || $5 + $6 > 32 || $6 < 1) bad("a field lies in one of 16 words of 32 bits")
@@ -181,7 +180,7 @@ $1 == "check" {
     n = parse($2, expr)
     if (nw[n] != 1) bad("a check is true or false: '" expr "' has " nw[n] " bits")
     i = n_checks++
-    ck_op[i] = $2; ck_text[i] = expr; ck_c[i] = nc[n]; ck_sv[i] = nsv[n]; ck_order[i] = uses_order; ck_remark[i] = remark
+    ck_op[i] = $2; ck_text[i] = expr; ck_c[i] = nc[n]; ck_sv[i] = nsv[n]; ck_remark[i] = remark
 }
 $1 == "window" {
     known($2)
@@ -190,12 +189,12 @@ $1 == "window" {
     if (!at || !(($3 "_BEATS") in value_width)) bad("window OP WINDOW OFFSET, BEATS; WINDOW_BEATS is a value")
     i = n_windows++
     wd_op[i] = $2; wd_of[i] = $3; wd_text[i] = expr
-    n = parse($2, substr(expr, 1, at - 1)); wd_off_c[i] = nc[n]
-    m = parse($2, substr(expr, at + 1)); wd_beats_c[i] = nc[m]
-    w = most(most(nw[n], nw[m]) + 1, value_width[$3 "_BEATS"])
-    if (w > 64) bad("more than 64 bits in '" expr "'")
-    o = node("", "v[V_" $3 "_BEATS_LSB +: " value_width[$3 "_BEATS"] "]", value_width[$3 "_BEATS"], "")
-    wd_sv[i] = "((" wide(n, w) " + " wide(m, w) ") <= " wide(o, w) ")"
+    n = parse($2, substr(expr, 1, at - 1)); wd_off_c[i] = nc[n]; wd_off_n[i] = n
+    m = parse($2, substr(expr, at + 1)); wd_beats_c[i] = nc[m]; wd_beats_n[i] = m
+    if (!($3 in window_no)) { window_no[$3] = n_window_names; window_name[n_window_names++] = $3 }
+    if (++op_windows[$2] > windows_most) windows_most = op_windows[$2]
+    off_w = most(off_w, nw[n]); beats_w = most(beats_w, nw[m]); limit_w = most(limit_w, value_width[$3 "_BEATS"])
+    if (most(off_w, beats_w) >= 64) bad("more than 64 bits in '" expr "'")
 }
 $1 == "after" {
     known($2)
@@ -247,28 +246,60 @@ function legal_c(   i, j, o) {
 }
 
 # ---- SystemVerilog
-function sv_cases(kind,   o, i, j) { # kind: "fields", "windows", "order"
-    printf "  function automatic logic legal_%s(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", kind
-    print "    unique case (c[7:0])"
-    for (o = 0; o < n_op_list; o++) {
-        printf "      8'h%s: legal_%s =", substr(op_code[op_list[o]], 3), kind
-        j = 0
-        if (kind == "windows") {
-            for (i = 0; i < n_windows; i++) if (wd_op[i] == op_list[o]) printf "%s\n        %s", (j++ ? " &&" : ""), wd_sv[i]
-        } else
-            for (i = 0; i < n_checks; i++)
-                if (ck_op[i] == op_list[o] && ck_order[i] == (kind == "order")) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
-        print j ? ";" : " 1'b1;"
-    }
-    printf "      default: legal_%s = 1'b%d;\n    endcase\n  endfunction\n", kind, kind == "fields" ? 0 : 1
-}
-function legal_sv(   i, o) {
+function legal_sv(   i, o, op, j, w, each, limits) {
     print "\n  // ---- legality: the rules of device.def. v is what the rules know beside the fields.\n" \
           "  // Of a command and of v each rule looks at some bits.\n  /* verilator lint_off UNUSED */"
     for (i = 0; i < n_values; i++)
         printf "  localparam int V_%s_LSB = %d, V_%s_W = %d;\n", values[i], value_lsb[values[i]], values[i], value_width[values[i]]
     printf "  localparam int VALUES_W = %d;\n\n", values_w
-    sv_cases("fields"); sv_cases("windows"); sv_cases("order")
+
+    print "  // A command's queue, one-hot; no bit for an opcode that does not exist."
+    print "  function automatic logic [4:0] queue_of(input logic [7:0] op);\n    unique case (op)"
+    for (o = 0; o < n_op_list; o++)
+        printf "      8'h%s: queue_of = 5'd1 << QUEUE_%s;\n", substr(op_code[op_list[o]], 3), op_queue[op_list[o]]
+    print "      default: queue_of = 5'd0;\n    endcase\n  endfunction\n"
+
+    print "  function automatic logic legal_command(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+    print "    unique case (c[7:0])"
+    for (o = 0; o < n_op_list; o++) {
+        printf "      8'h%s: legal_command =", substr(op_code[op_list[o]], 3)
+        for (i = j = 0; i < n_checks; i++)
+            if (ck_op[i] == op_list[o]) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
+        print j ? ";" : " 1'b1;"
+    }
+    print "      default: legal_command = 1'b0;\n    endcase\n  endfunction\n"
+
+    # Each window of a command: {number of the window, beats, offset}. An empty one fits everywhere.
+    w = n_window_names > 1 ? bits_of(n_window_names - 1) : 1
+    each = w + beats_w + off_w
+    print "  // The windows that a command uses; then whether they lie inside. In two steps, for a register\n" \
+          "  // between them."
+    printf "  localparam int WINDOWS_W = %d;\n", most(windows_most * each, 1)
+    print "  function automatic logic [WINDOWS_W-1:0] windows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+    print "    windows_of = '0;\n    unique case (c[7:0])"
+    for (o = 0; o < n_op_list; o++) {
+        if (!op_windows[op_list[o]]) continue
+        printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
+        for (i = j = 0; i < n_windows; i++)
+            if (wd_op[i] == op_list[o])
+                printf "        windows_of[%d +: %d] = {%d'd%d, %s, %s};\n", each * j++, each, w, window_no[wd_of[i]],
+                       wide(wd_beats_n[i], beats_w), wide(wd_off_n[i], off_w)
+        print "      end"
+    }
+    print "      default: ;\n    endcase\n  endfunction\n"
+    j = most(most(off_w, beats_w) + 1, limit_w)
+    print "  function automatic logic windows_legal(input logic [WINDOWS_W-1:0] w, input logic [VALUES_W-1:0] v);"
+    printf "    windows_legal = 1'b1"
+    for (i = 0; i < windows_most; i++) {
+        limits = ""
+        for (o = n_window_names - 1; o >= 0; o--) {
+            op = sprintf("{%d'd0, v[V_%s_BEATS_LSB +: %d]}", j - value_width[window_name[o] "_BEATS"], window_name[o], value_width[window_name[o] "_BEATS"])
+            limits = limits == "" ? op : sprintf("w[%d +: %d] == %d'd%d ? %s :\n        %s", each * i + beats_w + off_w, w, w, o, op, limits)
+        }
+        printf " &&\n        ({%d'd0, w[%d +: %d]} + {%d'd0, w[%d +: %d]} <= (%s))", j - off_w, each * i, off_w, j - beats_w, each * i + off_w, beats_w, limits
+    }
+    print ";\n  endfunction\n"
+
     for (o = 0; o < 2; o++) {
         op = o ? "CHANNEL" : "RUN"
         printf "  function automatic logic legal_%s(input logic [%d:0] c, input logic [VALUES_W-1:0] v);\n    legal_%s = 1'b1", tolower(op), o ? 255 : 511, tolower(op)

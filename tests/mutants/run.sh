@@ -258,7 +258,7 @@ mutant 'the RTL forgets that a residual is not tracked' rtl/spec/device.def \
 mutant 'an error does not wait for earlier commands' rtl/control/mr_seq.sv \
     "s/wait_q <= stream_pending || earlier(/wait_q <= stream_pending \&\& earlier(/" programs
 mutant 'two queues may wait for a semaphore' rtl/control/mr_legal.sv \
-    "s/waits\[s\] \&\& (owner_q\[s\] \& ~d_queue_i) != 5'd0/1'b0/" programs
+    "s/waits \&\& (owner_q\[5\*s+:5\] \& ~queue) != 5'd0/1'b0/" programs
 mutant 'the weight window has a beat more' rtl/control/mr_stream_ctl.sv \
     "s/j_end > {1'b0, limit_i}/j_end > {1'b0, limit_i} + 33'd1/" programs
 mutant 'attention looks at K alone' rtl/attention/mr_attn_plan.sv \

@@ -52,6 +52,7 @@ value A 64 geometry a
 value B 16 geometry b
 value C 64 geometry c
 counter CYCLES
+const QUEUE_READER 0
 op T 0x01 READER
 field T F 2 0 32
 field T G 3 0 1
@@ -99,7 +100,7 @@ module t;
       c[96] = g;
       v = '0;
       v[mr_pkg::V_B_LSB +: 16] = b;
-      if (mr_pkg::legal_fields(c, v) != legal) wrong = wrong + 1;
+      if (mr_pkg::legal_command(c, v) != legal) wrong = wrong + 1;
     end
   endtask
   initial begin
