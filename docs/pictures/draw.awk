@@ -7,7 +7,8 @@
 #   arrow X,Y X,Y ...                     with a head at its end;  line X,Y X,Y ...  without
 #   dash X,Y X,Y ...                      dashed, without a head
 #   wave X Y DX | NAME | PATTERN          a signal, DX a character: 0 and 1 low and high, - nothing,
-#                                         "(" to ")" a value whose text stands between them ("_" fills)
+#                                         "(" to ")" a value whose text stands between them ("_" fills,
+#                                         "`" is an underscore)
 # The card is light on purpose, so that it is readable on light and dark pages.
 BEGIN {
     FS = " *\\| *"
@@ -78,6 +79,7 @@ function poly(n, class,    i, p) {
             width = (length(inside) + 2) * dx
             printf "<path class=\"v\" d=\"M%s %sl4 -9H%sl4 9l-4 9H%sz\"/>\n", x, y + 11, x + width - 4, x + 4
             gsub(/_/, " ", inside)
+            gsub(/`/, "_", inside)
             gsub(/^ +| +$/, "", inside)
             label(x + width / 2, y + 15, "middle", "s", inside)
             x += width

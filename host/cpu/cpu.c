@@ -50,7 +50,7 @@ struct mr_cpu {
     struct sequence *sequences;
     int n_sequences;
     struct scratch scratch;
-    void (*see)(void *arg, int layer, int writer, int rows, int width,
+    void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows, int width,
                 const float *data); // may be NULL
     void *see_arg;
 };
@@ -335,8 +335,8 @@ static void multiply(float *out, const float *in, const float *weights, int rows
 }
 
 void mr_cpu_observe(struct mr_cpu *cpu,
-                    void (*see)(void *arg, int layer, int writer, int rows, int width,
-                                const float *data),
+                    void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows,
+                                int width, const float *data),
                     void *arg)
 {
     cpu->see = see;
@@ -360,11 +360,19 @@ static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const 
 
 // Rows that go through a list of items together.
 struct pass {
-    int layer, n_rows;
+    int layer, item, n_rows;
     const struct mr_cpu_row *rows; // of a block
     bool pending;                  // scratch.delta is to be added to the residual
     float *logits;                 // of the tail
 };
+
+static void show(const struct mr_cpu *cpu, const struct pass *p, enum mr_cpu_seen what,
+                 enum mr_place place, const float *data)
+{
+    if (cpu->see)
+        cpu->see(cpu->see_arg, what, p->layer, p->item, p->n_rows,
+                 mr_axis_length(cpu->config, mr_place_axis(place)), data);
+}
 
 // out = attention of q; the rows' keys and values join those of their sequences first.
 static void run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
@@ -416,8 +424,10 @@ static void run_linear(struct mr_cpu *cpu, const struct mr_item *item, const str
         mr_cpu_add_bias(out, n, (size_t)n_out, w->bias);
     if (item->epilogue == MR_ROTARY)
         rotate_heads(cpu, out, p->n_rows);
-    if (item->epilogue == MR_GELU_NEW)
+    if (item->epilogue == MR_GELU_NEW) {
+        show(cpu, p, MR_CPU_RAW, item->to, out);
         mr_cpu_gelu(out, size);
+    }
     for (size_t i = 0; out == s->product && i < size; i++)
         s->delta[i] += out[i];
     p->pending |= item->to == MR_RESIDUAL;
@@ -436,6 +446,7 @@ static void run_norm(struct mr_cpu *cpu, const struct weights *w, struct pass *p
 {
     size_t n_embd = (size_t)cpu->config->n_embd;
     add_pending(cpu, p);
+    show(cpu, p, MR_CPU_READ, MR_RESIDUAL, cpu->scratch.place[MR_RESIDUAL]);
     for (size_t r = 0; r < (size_t)p->n_rows; r++)
         mr_cpu_layer_norm(cpu->scratch.place[MR_X] + r * n_embd,
                           cpu->scratch.place[MR_RESIDUAL] + r * n_embd, n_embd, w->weight, w->bias,
@@ -449,16 +460,15 @@ static void run_items(struct mr_cpu *cpu, struct pass *p)
     for (int i = 0; i < list->count; i++) {
         const struct mr_item *item = &list->items[i];
         const struct weights *w = weights_of(cpu, p->layer, i);
+        p->item = i;
         if (item->kind == MR_NORM)
             run_norm(cpu, w, p);
         else if (item->kind == MR_ATTEND)
             run_attend(cpu, p, cpu->scratch.place[item->to]);
         else
             run_linear(cpu, item, w, p);
-        if (cpu->see && (item->to == MR_X || item->to == MR_ATTENTION || item->to == MR_HIDDEN))
-            cpu->see(cpu->see_arg, p->layer, i, p->n_rows,
-                     mr_axis_length(cpu->config, mr_place_axis(item->to)),
-                     cpu->scratch.place[item->to]);
+        if (item->to != MR_RESIDUAL && item->to != MR_RESULT)
+            show(cpu, p, MR_CPU_WRITTEN, item->to, cpu->scratch.place[item->to]);
     }
     add_pending(cpu, p);
 }

@@ -62,12 +62,20 @@ struct mr_cpu_row {
 int mr_cpu_step(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, float *logits,
                 struct mr_error *err);
 
-// Calls `see` during each step with what goes into matrices, data[rows][width], valid during the
-// call: what item `writer` of mr_items_of(config, layer) has written (a norm, attention, or a
-// matrix to HIDDEN). Of the tail (layer n_layer) these are the rows that want logits. NULL ends it.
+// What an observer of the forward pass sees of an item, data[rows][width].
+enum mr_cpu_seen {
+    MR_CPU_READ,    // the residual, as a norm reads it
+    MR_CPU_RAW,     // a matrix' result before its GELU
+    MR_CPU_WRITTEN, // what an item has written anywhere but to the residual and the result
+};
+
+// Calls `see` during each step for the items of mr_items_of(config, layer); data is valid during
+// the call. Of the tail (layer n_layer) these are the rows that want logits. A step of many rows
+// goes through the layers in several parts, one after the other: then each item is seen once a
+// part, with the rows in their order. NULL ends it.
 void mr_cpu_observe(struct mr_cpu *cpu,
-                    void (*see)(void *arg, int layer, int writer, int rows, int width,
-                                const float *data),
+                    void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows,
+                                int width, const float *data),
                     void *arg);
 
 #endif

@@ -180,12 +180,14 @@ static struct mr_moments *slot(struct mr_calibration *cal, int layer, int writer
                          input_of(mr_items_of(cal->config, layer), writer)];
 }
 
-static void add(void *arg, int layer, int writer, int rows, int width, const float *data)
+static void add(void *arg, enum mr_cpu_seen what, int layer, int item, int rows, int width,
+                const float *data)
 {
     struct mr_calibration *cal = arg;
-    if (layer < cal->first || layer >= cal->first + cal->layers)
+    if (layer < cal->first || layer >= cal->first + cal->layers || what != MR_CPU_WRITTEN ||
+        !is_input(&mr_items_of(cal->config, layer)->items[item]))
         return;
-    struct mr_moments *m = slot(cal, layer, writer);
+    struct mr_moments *m = slot(cal, layer, item);
     m->rows += rows;
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < width; i++)

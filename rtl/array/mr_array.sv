@@ -9,7 +9,8 @@
 //   ACT_WORDS  words of activation memory a slot (power of two)
 //   RING       k-rows of the weight ring (power of two, <= 2^15)
 //   PAIR       1: two products a multiplier, rows in pairs (R even); same bits
-//   DF         depth of the result FIFO in tokens (power of two, >= 2 R)
+//   DF         depth of the result FIFO in tokens (power of two, >= 2 R; 2 R + 14 and more hide
+//              the drain)
 //   ACT_AW, RMAX_AW, RING_AW  (derived) address widths
 //
 // For each group j = 0.., each row group g (R slots), each k: one step a cycle,
@@ -18,7 +19,8 @@
 // Command: valid/ready, one command waits behind the running one, and its first step follows the
 // running one's last step without a bubble. cmd_groups_i >= 1, cmd_kblocks_i >= 1, cmd_rows_i
 // tokens (0: the weights are consumed, there are no result beats). Two-pass: slots 2i, 2i+1 of
-// token i.
+// token i; with R >= 2 they lie in neighbouring rows and are added at the drain, with R = 1 the
+// second slot's k-blocks go on in the first one's accumulator.
 //
 // Rings: ring_count_i per channel; one ring_ren_o/ring_raddr_o for all, data in the next cycle,
 // held. ring_free_o: the oldest k-row is free in every channel (its read was in the cycle before).
@@ -28,10 +30,15 @@
 // rmax_ren_o in the first step of a row group; both RAM ports. A command sees every block that
 // mr_act_mem accepted no later than in the cycle that accepts the command.
 //
-// Drain: valid/ready, one token a beat from registers. Latency, when nothing stalls: command
-// accepted in cycle a, first step in a+2; a row group's last step in f, its first token's
-// dr_valid_o in f+13 (f+14 for a pair). No bubbles as long as the drain takes a token a cycle
-// (two-pass in row pairs: one in two).
+// Drain: valid/ready, one token a beat from registers, tokens ascending within a group, groups
+// ascending. By column c: dr_acc_o its 48-bit sum, dr_base_o row maximum + column maximum (9 bits),
+// dr_nan_o one of the two is 255, dr_bias_o the bias of its tile. Beside them the token, the group
+// and the command's fp4; dr_last_o marks the command's last beat.
+// The last step of a sum reserves its place in the shadow registers and the result FIFO. So a row
+// group takes max(kblocks, live slots) cycles as long as the drain is ready. Latency, when nothing
+// stalls: command accepted in cycle a, first step in a+2; a row group's last step in f, its first
+// token's dr_valid_o in f+13 (f+14 for a pair). No bubbles as long as the drain takes a token a
+// cycle (two-pass in row pairs: one in two).
 //
 // Counters (registered strobes): exactly one of busy (a step), weights (waits for a k-row or tile
 // entry), drain (waits for result space), idle (no command) each cycle; cnt_blocks_o: live rows x C

@@ -7,8 +7,10 @@
 //   HOLD  cycles, 1..255, that the clock goes on after the last cycle with active_i: at least the
 //         time that the unit's pipelines need to come to rest
 //
-// active_i: an input of the unit or something inside will change its state at the next edge. It
-// settles while clk_i is low.
+// active_i: an input of the unit or something inside will change its state at the next edge: it is
+// high in the cycle before that edge, and in reset. It settles while clk_i is low.
+// What the unit owes: when active_i has been low for HOLD cycles, no edge changes its state until
+// active_i is high again. So nothing in it runs freely, and active_i covers each valid it sees.
 module mr_clk_gate #(
   // verilator lint_off UNUSED
   // The wire needs neither.

@@ -6,7 +6,8 @@
 // multiply-add. Callers register the value between two stages (mr_vfadd and friends do that), so
 // that the depth of one stage is a shifter and an adder at most. Subtract: flip b's sign bit.
 //
-// All functions are pure; call them from always_ff under the stage's valid bit.
+// All functions are pure; call them from always_ff under the stage's valid bit. The tables of GELU,
+// exp2, reciprocal and 1/sqrt are included files: tools need +incdir+rtl/fp.
 package mr_fp_pkg;
   /* verilator lint_off UNUSEDPARAM */  // one top rarely uses all of a package
 

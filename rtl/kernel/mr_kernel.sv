@@ -19,7 +19,7 @@
 //
 // Weight pages: a read at an address with bit 63 set goes to page p = address >> page_log2
 // (0..3) of the channel, at that page's own address. So a weight window may lie in several
-// buffers of 2^page_log2 bytes.
+// buffers of 2^page_log2 bytes. No cycle is added to the engine's memory ports.
 module mr_kernel #(
   `include "core_params.svh"
 ) (

@@ -9,7 +9,8 @@
 // Ports
 //   s_bar_   AXI4-Lite slave: BAR 0 without the MSI-X table, which the PCIe core has
 //   m_pci_   AXI4 master: host memory at bus addresses, 64-byte beats
-//   m_ch_, m_host_  the engine's ports: memory channels, and all of them at channel << 36 | offset
+//   m_ch_, m_host_  the engine's ports: memory channels, and all of them at channel << 36 | offset;
+//            nothing here adds a cycle to them
 //   m_card_  AXI4 master of the copies, addresses as m_host_
 //   irq_o    a pulse for each interrupt vector: message signalled, never acknowledged
 // Every master: one ID, INCR bursts of at most 64 beats inside 4 KiB. A response other than OKAY

@@ -15,6 +15,9 @@
 // Data: x_valid_o with data_o, one cycle after the R beat, never refused. x_credit_i pulse: the
 // consumer freed one beat. A burst is requested only with credits for all of it, so RREADY is
 // constantly 1.
+// Turns: KV has priority, because attention waits for it while weights lie in the ring. Its turn
+// ends after QUANTUM beats, or earlier when its consumer stops taking beats as they come; then
+// weights get at least one burst. Long turns, since memory opens its rows again at each change.
 // AXI: one ID, INCR, 64-byte beats, never across 4 KiB, ARVALID and payload stable until ARREADY.
 //
 // Errors: a job outside its window (WINDOW, address of the job; nothing of it is requested), RRESP

@@ -22,8 +22,9 @@
 // cycles and more after the last q_ack_i; RES: residual and exponent written; RESULT: acknowledged
 // by mr_writer.
 //
-// Drain (dr_): valid/ready, as mr_array. dr_ready_o depends on registers only. A beat is taken when
-// a configuration is there and its place in the staging memory is free; what is taken never stalls.
+// Drain (dr_): valid/ready, as mr_array; lane c of group j is column j * C + c. dr_ready_o depends
+// on registers only. A beat is taken when a configuration is there and its place in the staging
+// memory is free; what is taken never stalls.
 // Latency from the handshake: 26 cycles to the staging memory, 29 to the residual write.
 // A residual command's first beat waits until the RES command before it is written.
 //

@@ -12,6 +12,7 @@
 //
 // Command: valid/ready, one at a time; the fields may change after the handshake, row_logit_i must
 // stay. cmd_rows_i: resident tokens. cmd_two_pass_i: the run's flag; row slots then are 2k.
+// cmd_logit_rows_i: tokens whose bit of row_logit_i is clear are skipped.
 // Token k of the command's output (the k-th processed) goes to row slot k, or 2k with two passes.
 // rexp, res: RAM ports, data one cycle after ren, held. The exponent is the largest of the row.
 // phase_i: alternates every cycle; rows are read for normalising in cycles with it low. It is not

@@ -103,6 +103,19 @@ fields() {
     return $bad
 }
 ok doc_has_every_field fields
+# The program in the document compiles as it stands.
+{
+    printf '#include <fcntl.h>\n#include <stdint.h>\n#include <sys/ioctl.h>\n#include "uapi/millrace.h"\n'
+    printf 'static char buffer[4096];\nvoid fail(void);\nvoid program(void);\nvoid program(void)\n{\n'
+    sed -n '/^```c$/,/^```$/{/^```/!p}' $doc
+    echo '}'
+} >"$work/program.c"
+ok doc_program_is_there grep -q MILLRACE_IOC_SUBMIT "$work/program.c"
+doc_program() { compile "$include" gcc -std=gnu11 -D_GNU_SOURCE -Wno-padded -Wno-missing-field-initializers "$1"; }
+ok doc_program_compiles doc_program "$work/program.c"
+sed 's/\.deadline_ns/.deadline/' "$work/program.c" >"$work/wrong.c"
+doc_program_is_wrong() { ! doc_program "$work/wrong.c" >/dev/null; }
+ok doc_program_with_a_wrong_field_is_seen doc_program_is_wrong
 ok doc_has_every_parameter uses < <(sed -n 's/^module_param(\([a-z_]*\),.*/\1/p' driver/*.c)
 
 # Each row of the tables of faults and of waits names tests, `PROGRAM`: TEXT, TEXT; the program is run and the texts
