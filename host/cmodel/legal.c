@@ -21,6 +21,8 @@ const char *mr_legal_begin(struct mr_legal *l, const uint32_t *desc, uint64_t ru
     const char *rule = check_RUN(desc, v);
     for (unsigned c = 0; c < v->n && !rule; c++)
         rule = check_CHANNEL(desc + 16 + (size_t)8 * c, v);
+    if (rule)
+        return rule; // desc may lie where no word lies
     v->n_rows = desc[MR_RUN_N_ROWS];
     v->two_pass = desc[MR_RUN_FLAGS] & 1;
     v->input_beats = desc[MR_RUN_INPUT_BEATS];
@@ -29,7 +31,7 @@ const char *mr_legal_begin(struct mr_legal *l, const uint32_t *desc, uint64_t ru
     memset(l->sem, 0, sizeof l->sem);
     for (int s = 0; s < MR_SEMAPHORES; s++)
         l->waits[s] = -1;
-    return rule;
+    return NULL;
 }
 
 static int queue_of(const uint32_t *cmd)

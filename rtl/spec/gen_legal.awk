@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The rules of device.def (value, check, window, after) -> C (out=legal), SystemVerilog functions
-# (out=sv, behind gen_device.awk, inside mr_pkg) or the tables of docs/commands.md (out=doc).
+# (out=sv, behind gen_device.awk, inside mr_pkg), the tables of docs/commands.md (out=doc), or lists of
+# fields and rules for tests (out=rules).
+#
+# In C each part of "a && b && c" is a rule of its own: an error says which is broken.
 #
 # An expression is one of unsigned integers: || && ! == != < <= > >= + * / % ?: ( ), numbers, the
 # fields of the command (words of the descriptor), values and constants; a field hides a value of
@@ -146,6 +149,20 @@ function parse(what, expression,   n) {
     if (tok != "") bad("'" tok "' does not fit behind what is before it in '" text "'")
     return n
 }
+# The parts of a && b && c as nodes in piece[] and text in piece_text[]; one part if there is || or ?.
+function split_rule(what, expression,   i, depth, two, from, n) {
+    n = 0; from = 1; depth = 0
+    for (i = 1; i <= length(expression); i++) {
+        two = substr(expression, i, 2)
+        if (substr(two, 1, 1) == "(") depth++
+        if (substr(two, 1, 1) == ")") depth--
+        if (depth == 0 && (two == "||" || substr(two, 1, 1) == "?")) { n = 0; from = 1; break }
+        if (depth == 0 && two == "&&") { piece_text[n++] = substr(expression, from, i - from - 1); from = i + 3 }
+    }
+    piece_text[n++] = substr(expression, from)
+    for (i = 0; i < n; i++) piece[i] = parse(what, piece_text[i])
+    return n
+}
 # The rest of a line from field i on; what follows " # " goes to remark.
 function tail(i,   s, at) {
     s = $0
@@ -164,10 +181,14 @@ $1 == "const" { consts[$2] = number_of($3) }
 $1 == "op" { op_code[$2] = $3; op_queue[$2] = $4; op_list[n_op_list++] = $2 }
 $1 == "field" {
     f_word[$2, $3] = $4; f_lsb[$2, $3] = $5; f_width[$2, $3] = $6
+    field_op[n_fields + 0] = $2; field_name[n_fields++] = $3
     if ($4 < 0 || $4 > 15 || $5 + $6 > 32 || $6 < 1) bad("a field lies in one of 16 words of 32 bits")
 }
-$1 == "desc" { f_word["RUN", $2] = $3; f_lsb["RUN", $2] = 0; f_width["RUN", $2] = 32 }
-$1 == "channel_desc" { f_word["CHANNEL", $2] = $3; f_lsb["CHANNEL", $2] = 0; f_width["CHANNEL", $2] = 32 }
+$1 == "desc" || $1 == "channel_desc" {
+    what = $1 == "desc" ? "RUN" : "CHANNEL"
+    f_word[what, $2] = $3; f_lsb[what, $2] = 0; f_width[what, $2] = 32
+    word_name[n_words + 0] = $2; word_at[n_words++] = $3 + (what == "RUN" ? 0 : 16)
+}
 $1 == "value" {
     if ($4 !~ /^(geometry|run|order)$/ || $3 < 1 || $3 > 64) bad("value NAME BITS KIND TEXT, at most 64 bits; geometry, run or order")
     value_width[$2] = $3; value_kind[$2] = $4; value_lsb[$2] = values_w
@@ -180,7 +201,9 @@ $1 == "check" {
     n = parse($2, expr)
     if (nw[n] != 1) bad("a check is true or false: '" expr "' has " nw[n] " bits")
     i = n_checks++
-    ck_op[i] = $2; ck_text[i] = expr; ck_c[i] = nc[n]; ck_sv[i] = nsv[n]; ck_remark[i] = remark
+    ck_op[i] = $2; ck_text[i] = expr; ck_sv[i] = nsv[n]; ck_remark[i] = remark
+    ck_pieces[i] = split_rule($2, expr)
+    for (j = 0; j < ck_pieces[i]; j++) { ck_c[i, j] = nc[piece[j]]; ck_piece[i, j] = piece_text[j] }
 }
 $1 == "window" {
     known($2)
@@ -217,7 +240,8 @@ function legal_c(   i, j, o) {
         op = o < n_op_list ? op_list[o] : o == n_op_list ? "RUN" : "CHANNEL"
         printf "\nstatic const char *check_%s(const uint32_t *c, const struct mr_values *v)\n{\n    (void)c;\n    (void)v;\n", op
         for (i = 0; i < n_checks; i++)
-            if (ck_op[i] == op) printf "    if (!%s)\n        return \"%s: %s\";\n", ck_c[i], op, ck_text[i]
+            for (j = 0; ck_op[i] == op && j < ck_pieces[i]; j++)
+                printf "    if (!%s)\n        return \"%s: %s\";\n", ck_c[i, j], op, ck_piece[i, j]
         print "    return NULL;\n}"
     }
     print "\nstatic int windows_of(const uint32_t *c, const struct mr_values *v, struct mr_window *w)\n{\n    int n = 0;\n    switch (c[0] & 0xFFu) {"
@@ -330,8 +354,21 @@ function legal_doc(   i, o, op) {
             if (wd_op[i] == op) printf "| %s | beats `%s` lie in the %s window | else code 3 |\n", op, wd_text[i], tolower(wd_of[i])
     }
 }
+
+# ---- lists for tests
+# FIELD(op, name): bits of commands. WORD(name, word): of the descriptor; those of channel 0 from word
+# 16 on. RULE(text): as the C functions return it. WINDOW(op, offset field).
+function legal_rules(   i, j) {
+    print "// Generated from rtl/spec/device.def; do not edit. Included by tests."
+    for (i = 0; i < n_fields; i++) printf "FIELD(%s, %s)\n", field_op[i], field_name[i]
+    for (i = 0; i < n_words; i++) printf "WORD(%s, %d)\n", word_name[i], word_at[i]
+    for (i = 0; i < n_checks; i++)
+        for (j = 0; j < ck_pieces[i]; j++) printf "RULE(\"%s: %s\")\n", ck_op[i], ck_piece[i, j]
+    for (i = 0; i < n_windows; i++) printf "WINDOW(%s, %s)\n", wd_op[i], substr(wd_text[i], 1, index(wd_text[i], ",") - 1)
+}
 END {
     if (failed) exit 1
     if (out == "legal") legal_c()
+    else if (out == "rules") legal_rules()
     else if (out == "doc") legal_doc()
 }

@@ -47,7 +47,7 @@ full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
 # A million programs, in as many processes as there are jobs.
 PROGRAMS_CASES := 1000000
-$(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(LIB)
+$(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests/programs -o $@ $(wildcard tests/programs/*.c) $(LIB) $(LIBS)
 .PHONY: full-programs

@@ -11,6 +11,7 @@
 #include "cmodel/command.h"
 #include "device/open.h"
 #include "device/sim.h"
+#include "limits.h"
 #include "programs.h"
 
 enum { WATCHDOG = 13, SHOWN = 10 };
@@ -188,6 +189,34 @@ static bool known(struct side *m, struct side *s, const char *sim, struct progra
     return good;
 }
 
+struct both {
+    struct side *m, *s;
+    const char *sim;
+    unsigned long wrong;
+};
+
+static void run_limit(void *arg, struct program_case *c, unsigned code, unsigned command)
+{
+    struct both *b = arg;
+    choose_kernels(command);
+    side_run(b->m, "model:tiny", c);
+    side_run(b->s, b->sim, c);
+    bool right = agree(b->m, b->s) && (!code || (b->m->code == code && b->m->command == command));
+    if (right)
+        return;
+    if (b->wrong++ < SHOWN) {
+        printf("# %s\n", c->what);
+        show_difference(b->m, b->s);
+    }
+}
+
+static unsigned probe_limit(void *arg, struct program_case *c)
+{
+    struct both *b = arg;
+    side_run(b->m, "model:tiny", c);
+    return b->m->code;
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = 1, cases = 20000, stalls = 0;
@@ -221,7 +250,16 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     side_open(&m, "model:tiny", &c); // for its addresses, which are those of every device
     mr_device_close(m.dev);
-    printf("TAP version 13\n1..3\n");
+    printf("TAP version 13\n1..4\n");
+    bool as_known = known(&m, &s, sim, &c);
+    printf("%sok 1 - known faults are refused, by both, or give the same bytes\n",
+           as_known ? "" : "not ");
+    struct both both = {&m, &s, sim, 0};
+    unsigned long limits;
+    bool every = each_limit(&c, m.at, run_limit, probe_limit, &both, &limits);
+    bool at_limits = every && !both.wrong;
+    printf("%sok 2 - both sides of every rule of device.def: %lu programs, %lu wrong\n",
+           at_limits ? "" : "not ", limits, both.wrong);
     for (uint64_t i = 0; i < cases; i++)
         one(&m, &s, sim, &c, seed + i, &t, say);
     printf("# %lu programs from seed %llu on: %lu ran (%lu of them layers), %lu changed results or "
@@ -229,23 +267,20 @@ int main(int argc, char **argv)
            t.cases, (unsigned long long)seed, t.ran, t.layers, t.computed);
     printf("# refused: %lu descriptors, %lu commands, %lu windows, %lu waits; others %lu\n",
            t.codes[1], t.codes[2], t.codes[3], t.codes[6], t.codes[4] + t.codes[5] + t.codes[7]);
-    printf("%sok 1 - %s and model:tiny agree on %lu programs\n", t.wrong ? "not " : "", sim,
+    printf("%sok 3 - %s and model:tiny agree on %lu programs\n", t.wrong ? "not " : "", sim,
            t.cases);
     if (t.wrong)
         printf("# %lu differ; again one by one: fuzz cases=1 seed=N say\n", t.wrong);
     // Of few programs no share is asked for.
     bool worth = cases < 1000 ||
                  (3 * t.computed > t.cases && t.codes[1] && t.codes[2] && t.codes[3] && t.codes[6]);
-    printf("%sok 2 - a third of them computes something, and all kinds of refusal came\n",
+    printf("%sok 4 - a third of them computes something, and all kinds of refusal came\n",
            worth ? "" : "not ");
-    bool as_known = known(&m, &s, sim, &c);
-    printf("%sok 3 - known faults are refused, by both, or give the same bytes\n",
-           as_known ? "" : "not ");
     for (int i = 0; i < PARTS; i++)
         free(c.bytes[i]);
     for (int k = 0; k < 2; k++) {
         free(m.after[k]);
         free(s.after[k]);
     }
-    return t.wrong || !worth || !as_known;
+    return t.wrong || !worth || !as_known || !at_limits;
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cmodel/legal.h"
 #include "programs.h"
 
 // KV is what the sanitizer's allocator still takes from memory that it has.
@@ -391,12 +392,20 @@ static uint8_t *tiles(struct maker *m, uint8_t *p, const struct command *c)
     return p;
 }
 
+// All that the program streams; a matrix that has no room, with what is behind it, is left out.
 static void stream(struct maker *m)
 {
     uint8_t *p = m->c->bytes[WEIGHTS] + ROOM;
+    uint64_t room = (part_bytes[WEIGHTS] - 2 * ROOM) / 64;
     for (int i = 0; i < m->c->count; i++) {
         const struct command *c = &m->c->cmds[i];
         unsigned op = get_field(c, MR_F_CMD_OPCODE);
+        if (op != MR_OP_STREAM_VEC && op != MR_OP_STREAM_TILES)
+            continue;
+        uint64_t beats = mr_legal_stream_beats(c->word, 1);
+        if (beats > room)
+            break;
+        room -= beats;
         if (op == MR_OP_STREAM_VEC) {
             floats(m, p, 2 * get_field(c, MR_F_STREAM_VEC_D), m->odd_stream);
             p += 8 * (size_t)get_field(c, MR_F_STREAM_VEC_D);
@@ -405,7 +414,8 @@ static void stream(struct maker *m)
         }
     }
     assert(p <= m->c->bytes[WEIGHTS] + part_bytes[WEIGHTS] - ROOM);
-    m->c->desc[18] = (uint32_t)(p - (m->c->bytes[WEIGHTS] + ROOM)) / 64; // and not a beat more
+    m->c->streamed = (uint32_t)(p - (m->c->bytes[WEIGHTS] + ROOM)) / 64;
+    m->c->desc[18] = m->c->streamed; // and not a beat more
 }
 
 enum { POSITIONS = 20 };
@@ -552,6 +562,20 @@ static struct command *one_matmul(struct maker *m, uint32_t cols, uint32_t dst)
     return c;
 }
 
+// All matrices of the stream before the first MATMUL.
+static void many_matrices(struct maker *m, int n)
+{
+    struct command first[2 * MR_TILES_MAX + 2];
+    load_rows(m, 0, 0);
+    for (int i = 0; i < n; i++)
+        matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0);
+    memcpy(first, m->c->cmds + 1, 2 * (size_t)n * sizeof *first);
+    for (int i = 0; i < n; i++) {
+        m->c->cmds[1 + i] = first[2 * i];
+        m->c->cmds[1 + n + i] = first[2 * i + 1];
+    }
+}
+
 enum { NO_CODE = 0 };
 
 // Commands of a case by hand; the index of the one that fails.
@@ -583,6 +607,19 @@ static unsigned known_commands(struct maker *m, int number, unsigned *code)
         one_matmul(m, 640, MR_DST_QKV);
         set_field(matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_LOGIT_ROWS, 1);
         return 4;
+    case 8: // as many matrices as the reader's queue takes
+        many_matrices(m, MR_TILES_MAX);
+        *code = NO_CODE;
+        return 0;
+    case 9: // and one more
+        many_matrices(m, MR_TILES_MAX + 1);
+        return MR_TILES_MAX + 1;
+    case 10: // a MATMUL and no matrix
+        load_rows(m, 0, 0);
+        matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0);
+        m->c->cmds[1] = m->c->cmds[2];
+        m->c->count--;
+        return 1;
     case 6: // vectors behind a matrix that waits for its MATMUL
         one_matmul(m, 64, MR_DST_RES);
         stream_vec(m, 0, 0);
@@ -590,12 +627,43 @@ static unsigned known_commands(struct maker *m, int number, unsigned *code)
         m->c->cmds[m->c->count - 2] = m->c->cmds[m->c->count - 1];
         m->c->cmds[m->c->count - 1] = m->c->cmds[m->c->count];
         return 2;
-    default: // attention beyond its window
+    case 7: // attention beyond its window
         load_rows(m, 0, 0);
         attend(m, 60000, 0, 0, 1, 0, 0);
         *code = MR_DEVERR_WINDOW;
         return 1;
+    default: // what known_signals() changes
+        for (int i = 0; i < 16; i++)
+            load_rows(m, 0, 0);
+        pm_load(m, 0, 0, 0);
+        return 0;
     }
+}
+
+// Semaphores of sixteen LOAD_ROWS, a PM_LOAD and a STORE_RES. The chain has 0 to 7.
+static unsigned known_signals(struct maker *m, int number, unsigned *code)
+{
+    enum { MINE = 1 << 14, PM_LOAD = 16, STORE_RES = 17 };
+    struct command *c = m->c->cmds;
+    int signals = number == 0 ? 15 : number == 1 ? 16 : 2;
+    *code = number == 0 || number == 3 ? NO_CODE : MR_DEVERR_COMMAND;
+    for (int i = 0; i < signals; i++)
+        set_field(&c[i], MR_F_CMD_SIGNAL, get_field(&c[i], MR_F_CMD_SIGNAL) | MINE);
+    if (number < 2)
+        return number ? 15 : 0; // counts of 15 and of 16
+    set_field(&c[PM_LOAD], MR_F_CMD_WAIT, get_field(&c[PM_LOAD], MR_F_CMD_WAIT) | MINE);
+    if (number == 2) { // two queues wait for one semaphore
+        set_field(&c[STORE_RES], MR_F_CMD_WAIT, get_field(&c[STORE_RES], MR_F_CMD_WAIT) | MINE);
+        return STORE_RES;
+    }
+    if (number == 3)
+        return 0;
+    // What it waits for comes with the command behind it.
+    for (int i = 0; i < 2; i++)
+        set_field(&c[i], MR_F_CMD_SIGNAL, get_field(&c[i], MR_F_CMD_SIGNAL) & ~(uint32_t)MINE);
+    set_field(&c[STORE_RES], MR_F_CMD_SIGNAL, MINE);
+    *code = MR_DEVERR_WATCHDOG;
+    return PM_LOAD;
 }
 
 // What is wrong outside the commands.
@@ -603,6 +671,7 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
 {
     static const int base[] = {MR_RUN_PROG_LO, MR_RUN_INPUT_LO, MR_RUN_RESULT_LO, 16, 20};
     struct program_case *c = m->c;
+    uint32_t *table = (uint32_t *)(void *)(c->bytes[INPUT] + ROOM + 64 * TABLE_OFF);
     *code = MR_DEVERR_DESCRIPTOR;
     if (number < 5) {
         c->desc[base[number]] += 16; // a window that is not aligned
@@ -625,46 +694,158 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
         c->desc[MR_RUN_N_CMDS]--;
         *code = MR_DEVERR_WATCHDOG;
         return c->desc[MR_RUN_N_CMDS];
-    default: // what STORE_RES waits for comes from nowhere
+    case 9: // what STORE_RES waits for comes from nowhere
         set_field(&c->cmds[2], MR_F_CMD_SIGNAL, 0);
         *code = MR_DEVERR_WATCHDOG;
         return 3;
+    case 10: // a row continues one of another sequence
+        table[4 * 2] += 1;
+        break;
+    case 11: // or leaves out a position
+        table[4 * 2 + 1] += 1;
+        break;
+    case 12: // the first row continues
+        table[2] |= 2;
+        break;
+    case 13: // a position that is none
+        table[1] = 512;
+        break;
+    case 14:
+        table[2] |= 4;
+        break;
+    default:
+        table[3] = 1;
     }
+    *code = MR_DEVERR_COMMAND;
+    return 0;
+}
+
+// Three rows of one sequence that want no logits, and what all small programs have.
+static struct maker begin_small(struct program_case *c, uint64_t *rng, const uint64_t at[PARTS],
+                                uint32_t d, uint32_t rows)
+{
+    struct maker m = begin(c, 0, rng);
+    uint32_t *table = (uint32_t *)(void *)(c->bytes[INPUT] + ROOM + 64 * TABLE_OFF);
+    m.d = d;
+    m.w = 64;
+    m.rows = rows;
+    m.layers = 2;
+    m.sequences = 4;
+    row_table(&m);
+    for (uint32_t i = 0; i < 8; i++) {
+        table[4 * i] = 0;
+        table[4 * i + 1] = 3 + i;
+        table[4 * i + 2] = i ? 2 : 0;
+    }
+    m.logits = 0;
+    windows(&m, at);
+    return m;
+}
+
+static void end_small(struct maker *m)
+{
+    store_res(m, 0, 0);
+    add(m, MR_OP_END, 0, 0);
+    m->c->chained = true;
+    chain(m->c);
+    stream(m);
+    m->c->desc[MR_RUN_N_CMDS] = m->c->desc[MR_RUN_PROG_BEATS] = (uint32_t)m->c->count;
 }
 
 bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
                 unsigned *command)
 {
-    enum { BY_COMMANDS = 8, ELSEWHERE = 10 };
+    enum { BY_COMMANDS = 11, ELSEWHERE = 16, SIGNALS = 5 };
     uint64_t rng = 7;
-    struct maker m = begin(c, (uint64_t)number, &rng);
-    if (number >= BY_COMMANDS + ELSEWHERE)
+    if (number >= BY_COMMANDS + ELSEWHERE + SIGNALS)
         return false;
-    m.d = 128;
-    m.w = 64;
-    m.rows = 3;
-    m.layers = 2;
-    m.sequences = 4;
-    row_table(&m);
-    uint32_t *table = (uint32_t *)(void *)(c->bytes[INPUT] + ROOM + 64 * TABLE_OFF);
-    for (int i = 0; i < 3; i++)
-        table[4 * i + 2] &= 2; // nobody wants logits
-    m.logits = 0;
-    windows(&m, at);
+    struct maker m = begin_small(c, &rng, at, 128, 3);
     c->what = "known";
-    bool by_commands = number < BY_COMMANDS;
-    if (by_commands)
-        *command = known_commands(&m, number, code);
+    int elsewhere = number - BY_COMMANDS, signals = elsewhere - ELSEWHERE;
+    if (elsewhere < 0 || signals >= 0)
+        *command = known_commands(&m, signals >= 0 ? BY_COMMANDS : number, code);
     else
         one_matmul(&m, 128, MR_DST_RES);
-    store_res(&m, 0, 0);
-    add(&m, MR_OP_END, 0, 0);
-    c->chained = true;
-    chain(c);
-    stream(&m);
-    c->desc[MR_RUN_N_CMDS] = c->desc[MR_RUN_PROG_BEATS] = (uint32_t)c->count;
-    if (!by_commands)
-        *command = known_elsewhere(&m, number - BY_COMMANDS, code);
+    end_small(&m);
+    if (signals >= 0)
+        *command = known_signals(&m, signals, code);
+    else if (elsewhere >= 0)
+        *command = known_elsewhere(&m, elsewhere, code);
     finish(c);
     return true;
+}
+
+// ---- bases of limits.c
+// ---------------------------------------------------------------------------
+
+static void base_commands(struct maker *m, int number)
+{
+    struct command *c;
+    load_rows(m, 0, 0);
+    switch (number) {
+    case 0:
+        break;
+    case 1: // rows as wide as memory
+    case 2: // an exponent that the residual's matrix has tracked
+        if (number == 2)
+            set_field(matmul(m, 0, 2, m->d, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_TRACK_EXP, 1);
+        stream_vec(m, 0, 0);
+        layernorm(m, 4, 0, false, 0, 0);
+        break;
+    case 3: // into activations, behind the source
+    case 4: // or in front of it
+        c = matmul(m, number == 3 ? 1 : 9, 2, 64, 0, MR_DST_ACT, 0, 0);
+        set_field(c, MR_F_MATMUL_DST_BASE, 5);
+        set_field(c, MR_F_MATMUL_DST_SLOT, 1);
+        break;
+    case 5:
+        matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0);
+        break;
+    case 6:
+        set_field(matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0), MR_F_MATMUL_PREFIX_MAX, 1);
+        break;
+    case 7:
+        rotate(m, matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0));
+        break;
+    case 8:
+        result_of(m, matmul(m, 0, 1, 64, 0, MR_DST_RESULT, 0, 0));
+        break;
+    case 9:
+        pm_load(m, 0, 0, 0);
+        store_kv(m, 1, 0, false, 0, 0);
+        store_kv(m, 1, 1, true, 0, 0);
+        break;
+    default:
+        attend(m, 1, 0, 0, 1, 0, 0);
+    }
+}
+
+enum { REFILL = 11 };
+
+bool make_base(struct program_case *c, int number, const uint64_t at[PARTS])
+{
+    uint64_t rng = REFILL;
+    if (number > 10)
+        return false;
+    // Five rows: with two passes they are too many.
+    uint32_t d = number == 1 ? 256 : number == 2 ? 64 : 128;
+    struct maker m = begin_small(c, &rng, at, d, number == 9 ? 5 : 3);
+    keep_kv(&m);
+    base_commands(&m, number);
+    end_small(&m);
+    finish(c);
+    return true;
+}
+
+void refill(struct program_case *c)
+{
+    uint64_t rng = REFILL;
+    uint32_t beats = c->desc[18];
+    bool changed = beats != c->streamed;
+    struct maker m = {.c = c, .rng = &rng};
+    stream(&m);
+    if (changed)
+        c->desc[18] = beats;
+    memset(c->bytes[DESC], 0, part_bytes[DESC]);
+    finish(c);
 }

@@ -24,9 +24,11 @@ struct program_case {
     int count;
     bool chained; // each command waits for the one before it: nothing is left to chance
     uint32_t desc[DESC_WORDS];
+    uint32_t streamed;     // desc[18], the weights' beats, as the commands need them
     uint32_t run_skew;     // bytes that RUN_ADDR lies behind the descriptor's place
     uint8_t *bytes[PARTS]; // part_bytes each; DESC and PROGRAM are filled from the above
     const char *what;      // how it was made
+    char limit[160];       // what limits.c says of it
 };
 
 // Fills a case (whose `bytes` are there) for buffers at these addresses.
@@ -35,6 +37,11 @@ void make_case(struct program_case *c, uint64_t seed, const uint64_t at[PARTS]);
 // Known fault number 0.. and how it must end; false: there are no more.
 bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
                 unsigned *command);
+
+// Small legal program number 0.., chained, for limits.c to change; false: there are no more.
+// refill(): the stream and the bytes again, behind a change of commands or descriptor.
+bool make_base(struct program_case *c, int number, const uint64_t at[PARTS]);
+void refill(struct program_case *c);
 
 // ---- for those who make one
 uint64_t random64(uint64_t *state);

@@ -2,7 +2,11 @@
 # The program fuzzer: sanitized host code, the kernels of the C model too.
 PROGRAMS_SRC := $(wildcard tests/programs/*.c)
 PROGRAMS_KERNELS := $(wildcard host/cmodel/kernel*.c)
-$(BUILD)/programs/fuzz: $(PROGRAMS_SRC) tests/programs/programs.h $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a
+# Fields and rules as lists.
+$(BUILD)/gen/mr_rules.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
+	@mkdir -p $(@D)
+	@awk -v out=rules -f rtl/spec/gen_legal.awk $< >$@.tmp && mv $@.tmp $@
+$(BUILD)/programs/fuzz: $(PROGRAMS_SRC) $(wildcard tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -O1 $(SAN) -Itests/programs -o $@ $(PROGRAMS_SRC) $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a $(LIBS)
