@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "checkpoint/synthetic.h"
 #include "files.h"
 #include "fixtures.h"
 #include "pack/decode.h"
@@ -94,6 +95,57 @@ static void packing_again_gives_the_same_stream(void **state)
     }
     free(fixtures);
     same_after_unpacking("models/demo", MR_FORMAT_MXINT8, true);
+}
+
+// The largest numbers there are, in each matrix of a synthetic checkpoint, which is bf16.
+static void put_large(const char *file)
+{
+    static const char *const matrices[] = {"q_proj", "out_proj", "fc_in", "fc_out", "lm_head"};
+    static const uint16_t large[] = {0x7F60, 0xFF61, 0x7F62, 0xFF70, 0x7F7F, 0xFF7F, 0x7F40};
+    size_t size, put = 0;
+    char *data = files_read(file, &size);
+    uint64_t header;
+    memcpy(&header, data, sizeof header);
+    char *text = allocate((size_t)header + 1, 1);
+    memcpy(text, data + 8, (size_t)header);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
+        char key[64];
+        (void)snprintf(key, sizeof key, "%s.weight", matrices[i]);
+        const char *at = strstr(text, key);
+        assert_non_null(at);
+        at = strstr(at, "data_offsets");
+        assert_non_null(at);
+        size_t from = strtoull(strchr(at, '[') + 1, NULL, 10);
+        for (size_t k = 0; k < sizeof large / sizeof *large; k++, put++)
+            memcpy(data + 8 + header + from + 2 * (32 * k + 5 * k), &large[k], 2);
+    }
+    (void)files_write("big/model.safetensors", data, size);
+    assert_true(put > 0);
+    free(text);
+    free(data);
+}
+
+// 4 and 6 at the largest scale would be more than any fp32 number: what is packed is finite.
+static void largest_weights_pack_and_unpack(void **state)
+{
+    (void)state;
+    static const struct mr_config c = {.vocab_size = 64,
+                                       .n_positions = 16,
+                                       .n_embd = 32,
+                                       .n_layer = 1,
+                                       .n_head = 1,
+                                       .rotary_dim = 4,
+                                       .n_inner = 64,
+                                       .eos_token_id = -1};
+    struct mr_error err = {0};
+    char big[512]; // files_path() keeps only the last few
+    (void)snprintf(big, sizeof big, "%s", files_path("big"));
+    assert_int_equal(mkdir(big, 0700), 0);
+    check(mr_synthetic_write(big, &c, 1, &err), &err);
+    put_large(files_path("big/model.safetensors"));
+    for (int k = 0; k < 2; k++)
+        same_after_unpacking(big, k ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8, false);
+    remove_unpacked(big);
 }
 
 // Without smoothing each value is within half a step of the checkpoint's, which is X / 128 and at
@@ -238,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packing_again_gives_the_same_stream),
+        cmocka_unit_test(largest_weights_pack_and_unpack),
         cmocka_unit_test(values_are_those_of_the_checkpoint_rounded),
         cmocka_unit_test(unpacking_needs_a_packed_file_and_a_new_directory),
         cmocka_unit_test(failed_unpacking_leaves_nothing),
