@@ -170,21 +170,24 @@ static void one(struct side *m, struct side *s, const char *sim, struct program_
     }
 }
 
-// Faults that were found: what the model says is known too.
+// Faults that were found: what the model says is known too, in each instruction set.
 static bool known(struct side *m, struct side *s, const char *sim, struct program_case *c)
 {
     unsigned code, command;
     bool good = true;
     for (int i = 0; make_known(c, i, m->at, &code, &command); i++) {
-        side_run(m, "model:tiny", c);
         side_run(s, sim, c);
-        bool right = agree(m, s) && m->code == code && (!code || m->command == command);
-        if (!right) {
+        for (uint64_t k = 0; k < 3; k++) {
+            choose_kernels(k);
+            side_run(m, "model:tiny", c);
+            if (agree(m, s) && m->code == code && (!code || m->command == command))
+                continue;
             printf("# known fault %d: expected code %u at command %u\n", i, code, command);
             show_difference(m, s);
             show_program(c);
+            good = false;
+            break;
         }
-        good &= right;
     }
     return good;
 }

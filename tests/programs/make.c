@@ -562,6 +562,17 @@ static struct command *one_matmul(struct maker *m, uint32_t cols, uint32_t dst)
     return c;
 }
 
+// A matrix times rows that are not zero.
+static void matmul_of_rows(struct maker *m)
+{
+    load_rows(m, 0, 0);
+    stream_vec(m, 0, 0);
+    layernorm(m, 0, 0, false, 0, 0);
+    matmul(m, 0, m->d / 32, m->d, 0, MR_DST_RES, 0, 0);
+}
+
+enum { ABOVE_LARGEST = 6 };
+
 // All matrices of the stream before the first MATMUL.
 static void many_matrices(struct maker *m, int n)
 {
@@ -681,9 +692,10 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
     case 5:
         c->run_skew = 32;
         return 0;
-    case 6: // the largest code of some columns is below a block's: defined, if not wanted
+    case ABOVE_LARGEST: // the largest code of some columns is below a block's: defined, if not
+                        // wanted
         for (int i = 0; i < 64; i += 3)
-            c->bytes[WEIGHTS][ROOM + i] = (uint8_t)(60 + i);
+            c->bytes[WEIGHTS][ROOM + 8 * m->d + i] = (uint8_t)(60 + i); // behind gain and bias
         *code = NO_CODE;
         return 0;
     case 7: // a stream that ends in the middle of the matrix
@@ -764,6 +776,8 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
     int elsewhere = number - BY_COMMANDS, signals = elsewhere - ELSEWHERE;
     if (elsewhere < 0 || signals >= 0)
         *command = known_commands(&m, signals >= 0 ? BY_COMMANDS : number, code);
+    else if (elsewhere == ABOVE_LARGEST)
+        matmul_of_rows(&m);
     else
         one_matmul(&m, 128, MR_DST_RES);
     end_small(&m);
