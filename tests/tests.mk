@@ -38,8 +38,8 @@ UNIT_EXTRA_test_forecast := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
 $(BUILD)/unit/test_suite $(BUILD)/unit/test_options $(BUILD)/unit/test_forecast: $(CLI_SRC) $(wildcard host/cli/*.h)
-# Memory that is not there, at a place of the test's choice.
-UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS) $(addprefix -Wl$(comma)--wrap=,calloc MHD_get_connection_info)
+# Memory that is not there, at a place of the test's choice; steps of the device that wait for the test.
+UNIT_EXTRA_test_serve := $(SERVE_SRC) $(CLI_LIBS) $(addprefix -Wl$(comma)--wrap=,calloc MHD_get_connection_info mr_scheduler_step)
 $(BUILD)/unit/test_serve: $(SERVE_SRC) $(wildcard host/serve/*.h)
 # Disks that are full or broken at any point.
 UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate fsync linkat rename access)

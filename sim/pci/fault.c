@@ -50,6 +50,11 @@ bool vm_fault_strikes(unsigned code, unsigned at, unsigned ring, struct fault *o
     return false;
 }
 
+uint32_t vm_fault_struck(void)
+{
+    return struck;
+}
+
 uint32_t vm_fault_changed(const struct fault *f, uint32_t word)
 {
     return f->flags & VM_FLAG_ADD ? word + f->value : f->value;
@@ -214,6 +219,7 @@ static void order(uint32_t code)
     vm_fault_dma_begin(inner->read(MR_PCIE_REG_STATUS));
     if (code == VM_FAULT_NONE) {
         disarm(true);
+        vm_fault_dma_release();
         struck = 0;
         if (link_reads)
             link_up();

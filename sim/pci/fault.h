@@ -45,7 +45,7 @@ enum {
     VM_FAULT_NEVER, // it is not written
     VM_FAULT_AGAIN, // it is written once more, with an interrupt, `value` ms later
     VM_FAULT_FLIP,  // its word `at` goes to `value` and back again, for VM_FLIP_MS
-    VM_FAULT_LATE,  // it is written `value` ms after its interrupt
+    VM_FAULT_LATE,  // it is written `value` ms after its interrupt, or when VM_UNTIL_STRUCK says
     // Interrupts (`ring` is the vector):
     VM_FAULT_IRQ_LOST,
     VM_FAULT_IRQ_TWICE,
@@ -54,6 +54,10 @@ enum {
 };
 
 enum { VM_FLIP_MS = 20 };
+// In the place of milliseconds: once this many faults have struck since code 0 was written; also
+// when it is written again. A reset of the function forgets it, as it does all others.
+#define VM_UNTIL_STRUCK(n) (0x80000000u | (n))
+#define VM_UNTIL_RESET     VM_UNTIL_STRUCK(0x7FFFFFFF)
 
 // Kinds of accesses to host memory; 0: any.
 enum {

@@ -39,6 +39,7 @@ static struct {
 } held;
 static struct later {
     uint64_t due, gpa; // ms; 0: nothing
+    uint32_t struck;   // not before this many faults have; then it is due
     unsigned ring;
     bool interrupt;
     union record record;
@@ -152,13 +153,25 @@ static void put(uint64_t gpa, const union record *record)
         memcpy(to, record, BEAT);
 }
 
-static void put_later(unsigned ms, bool interrupt)
+static void put_later(uint32_t value, bool interrupt)
 {
+    bool event = value & VM_UNTIL_STRUCK(0);
     for (struct later *l = later; l < later + LATER_MAX; l++)
         if (!l->due) {
-            *l = (struct later){now() + ms, held.gpa, held.ring, interrupt, held.record};
+            *l = (struct later){.due = event ? 1 : now() + value,
+                                .gpa = held.gpa,
+                                .struck = event ? value & ~VM_UNTIL_STRUCK(0) : 0,
+                                .ring = held.ring,
+                                .interrupt = interrupt,
+                                .record = held.record};
             return;
         }
+}
+
+void vm_fault_dma_release(void)
+{
+    for (struct later *l = later; l < later + LATER_MAX; l++)
+        l->struck = 0;
 }
 
 void vm_fault_dma_settle(void)
@@ -215,14 +228,17 @@ static void *hold(uint64_t gpa, unsigned ring)
 
 bool vm_fault_dma_pending(void)
 {
-    return held.there || flip.until || vm_fault_timeout() >= 0;
+    bool pending = held.there || flip.until;
+    for (const struct later *l = later; l < later + LATER_MAX; l++)
+        pending |= l->due != 0;
+    return pending;
 }
 
 int vm_fault_timeout(void)
 {
     uint64_t first = flip.until ? 1 : 0, t;
     for (const struct later *l = later; l < later + LATER_MAX; l++)
-        if (l->due && (!first || l->due < first))
+        if (l->due && l->struck <= vm_fault_struck() && (!first || l->due < first))
             first = l->due;
     if (!first)
         return -1;
@@ -246,7 +262,7 @@ void vm_fault_tick(void)
             flip.until = 0;
     }
     for (struct later *l = later; l < later + LATER_MAX; l++)
-        if (l->due && l->due <= t) {
+        if (l->due && l->struck <= vm_fault_struck() && l->due <= t) {
             l->due = 0;
             put(l->gpa, &l->record);
             if (l->interrupt)

@@ -234,6 +234,60 @@ static inline uint64_t start_endless(int fd)
     return handle && ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 ? s.job : 0;
 }
 
+// The first number behind `before` in a file; -1 where there is none.
+static inline long number_in(const char *path, const char *before)
+{
+    char line[256];
+    long n = -1;
+    FILE *f = fopen(path, "r");
+    while (f && n < 0 && fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, before);
+        if (at && sscanf(at + strlen(before), "%ld", &n) != 1)
+            n = -1;
+    }
+    if (f)
+        fclose(f);
+    return n;
+}
+
+// Waits for some minutes until it is what is expected.
+static inline bool number_becomes(const char *path, const char *before, long wanted)
+{
+    long n = -1;
+    for (int i = 0; i < 3600; i++) {
+        n = number_in(path, before);
+        if (n == wanted)
+            return true;
+        pause_ms(50);
+    }
+    printf("# %s: %ld\n", path, n);
+    return false;
+}
+
+// Waits until the engine is at work: bit 0 of its status, the only one that is set then.
+static inline bool run_begins(void)
+{
+    return number_becomes("/sys/kernel/debug/millrace/millrace0/registers", "engine 0x044 0x", 1);
+}
+
+// Waits until a thread or process sleeps, so that it is inside the call that it was to make; or
+// until it is no more.
+static inline void until_asleep(pid_t task)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)task);
+    for (int i = 0; i < 180000 && state != 'S' && state != 'D' && state != 'Z'; i++) {
+        FILE *f = fopen(path, "r");
+        if (!f)
+            return;
+        if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+            state = 0;
+        fclose(f);
+        if (state != 'S' && state != 'D')
+            pause_ms(1);
+    }
+}
+
 // VmPin of /proc/self/status, in KiB.
 static inline long pinned(void)
 {
@@ -266,36 +320,6 @@ static inline long pinned_pages(void)
             fclose(f);
     }
     return acquired - released;
-}
-
-// The first number behind `before` in a file; -1 where there is none.
-static inline long number_in(const char *path, const char *before)
-{
-    char line[256];
-    long n = -1;
-    FILE *f = fopen(path, "r");
-    while (f && n < 0 && fgets(line, sizeof line, f)) {
-        const char *at = strstr(line, before);
-        if (at && sscanf(at + strlen(before), "%ld", &n) != 1)
-            n = -1;
-    }
-    if (f)
-        fclose(f);
-    return n;
-}
-
-// Waits for some minutes until it is what is expected.
-static inline bool number_becomes(const char *path, const char *before, long wanted)
-{
-    long n = -1;
-    for (int i = 0; i < 3600; i++) {
-        n = number_in(path, before);
-        if (n == wanted)
-            return true;
-        pause_ms(50);
-    }
-    printf("# %s: %ld\n", path, n);
-    return false;
 }
 
 // Jobs of the first context.

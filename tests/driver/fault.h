@@ -49,6 +49,14 @@ static inline uint32_t fault_struck(void)
     return door(VM_DOOR_STRUCK, NULL);
 }
 
+// Waits for some minutes until that many have.
+static inline bool until_struck(uint32_t count)
+{
+    for (int i = 0; i < 18000 && fault_struck() < count; i++)
+        pause_ms(10);
+    return fault_struck() >= count;
+}
+
 // To the machine: VM_ORDER_*.
 static inline void order(uint32_t what)
 {

@@ -5,9 +5,9 @@
 #include "mr_device.h"
 #include "tests/driver/work.h"
 
-// The time-out is short only while a fault needs it: whoever works beside may be slow. The driver
-// looks every half a second.
-enum { TIMEOUT_MS = 1500, PATIENT_MS = 600000, STOP_MS = 300, SLOW_MS = 1200 };
+// The time-out is short only when a fault that needs it has struck, and while nobody else has work
+// under way that it could judge. The driver looks every half a second.
+enum { TIMEOUT_MS = 1500, PATIENT_MS = 600000, STOP_MS = 300 };
 enum { RING = MR_PCIE_QUEUES };
 
 // ---- faults that one client meets
@@ -38,6 +38,24 @@ static bool ring_enabled(void)
     return !ctrl || ctrl[7] != '0';
 }
 
+// A trip that the driver gives up, or that is found to be wrong before that. A device that is stuck
+// does nothing for the other client either, so what that has under way is waiting, and not late.
+static int trip_given_up(struct client *c, uint32_t seed, bool is_stuck)
+{
+    uint64_t number = 0;
+    int got = trip_begins(c, seed, &number);
+    if (got != 0)
+        return got;
+    until_struck(1);
+    if (!is_stuck)
+        other_hold(true);
+    set_parameter("timeout_ms", TIMEOUT_MS);
+    got = trip_ends(c, number);
+    set_parameter("timeout_ms", PATIENT_MS);
+    other_hold(false);
+    return got;
+}
+
 // Faults, then what the client's job meets: `want` is 0, a status, or minus errno.
 static void meets_all(const char *name, struct fault *f, int count, int want)
 {
@@ -50,17 +68,17 @@ static void meets_all(const char *name, struct fault *f, int count, int want)
     }
     bool good = round_trip(&c, 1) == 0;
     fault_end();
+    bool is_stuck = false;
     for (int i = 0; i < count; i++) {
         f[i].ring = 1; // whose file was closed last, and is the first free one
         fault_arm(f[i]);
+        is_stuck |= f[i].code == VM_FAULT_STUCK;
     }
-    set_parameter("timeout_ms", want == -EIO ? TIMEOUT_MS : PATIENT_MS);
     int64_t begun = now_ns();
-    int got = round_trip(&c, 2);
+    int got = want == -EIO ? trip_given_up(&c, 2, is_stuck) : round_trip(&c, 2);
     int ms = (int)((now_ns() - begun) / 1000000);
     uint32_t struck = fault_struck();
     fault_end();
-    set_parameter("timeout_ms", PATIENT_MS);
     if (got == -EIO) // it may do what it likes with what the program had lent it, else
         ok(!ring_enabled(), "%s: its ring has been stopped before", name);
     ok(good && struck && (got == want || (want == EITHER && (got == 0 || got == -EIO))),
@@ -140,13 +158,14 @@ static void registers(void)
 {
     meets("doorbell lost", (struct fault){.code = VM_FAULT_WRITE, .at = RING + MR_PCIE_Q_DOORBELL},
           0);
-    // A completion that comes late lets the driver look at registers meanwhile.
-    const struct fault slow = {.code = VM_FAULT_LATE, .value = SLOW_MS, .skip = 1};
-    const struct fault never = {.code = VM_FAULT_LATE, .value = PATIENT_MS, .skip = 1};
+    // A completion that comes late lets the driver look at registers meanwhile: a reset repeats the
+    // entry, or the third look lets it come.
+    const struct fault never = {.code = VM_FAULT_LATE, .value = VM_UNTIL_RESET, .skip = 1};
+    const struct fault slow = {.code = VM_FAULT_LATE, .value = VM_UNTIL_STRUCK(4), .skip = 1};
     struct fault status = {.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS};
-    meets_all("a ring that is not enabled, for one read", (struct fault[]){slow, status}, 2, 0);
+    meets_all("a ring that is not enabled, for one read", (struct fault[]){never, status}, 2, 0);
     status.value = ~0u;
-    meets_all("a ring's status of all ones, for one read", (struct fault[]){slow, status}, 2, 0);
+    meets_all("a ring's status of all ones, for one read", (struct fault[]){never, status}, 2, 0);
     status.value = MR_PCIE_Q_ENABLED | MR_PCIE_E_READ << MR_PCIE_Q_FAULT;
     status.times = VM_TIMES_ALWAYS;
     meets_all("a ring that is enabled and has faulted", (struct fault[]){slow, status}, 2, 0);
@@ -186,20 +205,17 @@ static void always_lost(void)
 // Lost now and then, with completions in between: that is no reason to end it.
 static void often_lost(void)
 {
-    enum { TIMES = 4, TRIES = 16, MOST_MS = 100000 };
-    uint32_t late = SLOW_MS; // more, where it has looked too late, as other work took the processor
+    enum { TIMES = 4 };
     struct client c;
     bool good = client_open(&c) && round_trip(&c, 1) == 0;
     int lost = 0;
-    for (int i = 0; good && i < TRIES && lost < TIMES; i++) {
+    while (good && lost < TIMES) {
         fault_end();
-        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = late, .skip = 1, .ring = 1});
+        fault_arm(
+            (struct fault){.code = VM_FAULT_LATE, .value = VM_UNTIL_RESET, .skip = 1, .ring = 1});
         fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
-        good = round_trip(&c, 2) == 0;
-        if (fault_struck() == 2)
-            lost++;
-        else if (late < MOST_MS)
-            late *= 2;
+        good = round_trip(&c, 2) == 0 && fault_struck() == 2;
+        lost += good;
     }
     ok(good && lost == TIMES, "not enabled, now and then: nothing (%d times)", lost);
     client_close(&c);
@@ -236,12 +252,13 @@ static void bad_head(void)
                                  .at = RING + MR_PCIE_Q_HEAD,
                                  .value = heads[i],
                                  .times = VM_TIMES_ALWAYS});
-        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = 2000, .skip = 1, .ring = 1});
+        fault_arm(
+            (struct fault){.code = VM_FAULT_LATE, .value = VM_UNTIL_RESET, .skip = 1, .ring = 1});
         struct millrace_op op = {
             .op = MILLRACE_OP_COPY_IN, .addr = c.at, .bytes = BYTES, .handle = c.read};
         const struct millrace_op ops[] = {op, op, op};
         struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 3};
-        good &= ioctl(c.fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+        good &= ioctl(c.fd, MILLRACE_IOC_SUBMIT, &s) == 0 && until_struck(1);
         good &= function_level_reset();
         uint32_t struck = fault_struck();
         struct millrace_wait w = {.job = s.job,
@@ -278,7 +295,13 @@ static long resets_since(long before)
 static void innocent_run(void)
 {
     static uint32_t desc[32] = {0x4E55524D}; // without windows, which the engine refuses
-    uint32_t late = 2 * SLOW_MS;
+    // What is under way ends when the driver has looked so often at the run's ring: every half a
+    // second, and all the time once it takes work off the device.
+    enum { LOOKS = 1000, RUNS_RING = RING + 2 * MR_PCIE_Q_STRIDE };
+    const struct fault looks = {.code = VM_FAULT_READ,
+                                .at = RUNS_RING + MR_PCIE_Q_STATUS,
+                                .times = VM_TIMES_ALWAYS,
+                                .flags = VM_FLAG_ADD}; // it reads what is there
     for (int lost = 0; lost < 2; lost++) {
         const char *name = lost ? "another's ring is lost" : "a reset";
         struct client c;
@@ -290,25 +313,24 @@ static void innocent_run(void)
         op.addr = card(fd, 4096) - 1;
         set_parameter("stop_ms", PATIENT_MS);
         fault_end();
-        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = lost ? late / 2 : 300, .ring = 3});
-        good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+        const uint32_t late = VM_UNTIL_STRUCK(LOOKS + (lost ? 3 : 1));
+        fault_arm((struct fault){.code = VM_FAULT_LATE, .value = late, .ring = 3});
+        good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 && until_struck(1);
         if (lost) {
-            fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
+            uint64_t number = 0;
             fault_arm((struct fault){.code = VM_FAULT_LATE, .value = late, .ring = 1});
-            good &= round_trip(&c, 2) == 0;
+            good &= trip_begins(&c, 2, &number) == 0 && until_struck(2);
+            fault_arm(looks);
+            fault_arm((struct fault){.code = VM_FAULT_READ, .at = RING + MR_PCIE_Q_STATUS});
+            good &= trip_ends(&c, number) == 0;
         } else {
+            fault_arm(looks);
             good &= function_level_reset();
         }
+        good &= fault_struck() >= LOOKS;
         struct millrace_wait w = {.job = s.job,
                                   .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
         int got = refused(fd, MILLRACE_IOC_WAIT, &w);
-        if (lost && fault_struck() < 3 && late < PATIENT_MS) { // nobody has looked in that time
-            late *= 2;
-            lost--;
-            close(fd);
-            client_close(&c);
-            continue;
-        }
         long n = resets_since(before);
         ok(good && got == 0 && w.status == MILLRACE_STATUS_ENGINE && n == 1,
            "%s: a run under way ends before (%s, status %u, %ld resets)", name, strerror(got),
@@ -408,16 +430,18 @@ static void runs(void)
         const char *name = kind ? "a run stuck at its descriptor" : "a run's descriptor refused";
         int fd = open_device();
         fault_end();
-        set_parameter("timeout_ms", kind ? TIMEOUT_MS : PATIENT_MS);
         fault_arm((struct fault){
             .code = kind ? VM_FAULT_STUCK : VM_FAULT_REFUSE, .at = VM_AT_DESCRIPTOR, .ring = 1});
         struct millrace_wait w = {.job = start_endless(fd),
                                   .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
+        bool struck = until_struck(1);
+        if (kind)
+            set_parameter("timeout_ms", TIMEOUT_MS);
         int got = refused(fd, MILLRACE_IOC_WAIT, &w);
-        ok(fault_struck() == 1 &&
+        set_parameter("timeout_ms", PATIENT_MS);
+        ok(struck && fault_struck() == 1 &&
                (kind ? got == EIO : got == 0 && w.status == MILLRACE_STATUS_READ),
            "%s: %s, status %u", name, strerror(got), w.status);
-        set_parameter("timeout_ms", PATIENT_MS);
         close(fd);
         ok(other_fine(), "%s: the other client", name);
     }
@@ -431,10 +455,8 @@ static void no_recovery(const char *name, struct fault f)
     fault_end();
     fault_arm(f);
     fault_arm((struct fault){.code = VM_FAULT_STUCK, .at = VM_AT_DATA_READ, .ring = 1});
-    set_parameter("timeout_ms", TIMEOUT_MS);
-    int got = round_trip(&c, 2);
+    int got = trip_given_up(&c, 2, true);
     ok(good && got == -EIO && fault_struck() >= 1, "%s: EIO (%d)", name, got);
-    set_parameter("timeout_ms", PATIENT_MS);
     client_close(&c);
     for (int i = 0; i < PATIENCE_S * 100; i++) {
         int fd = open(NODE, O_RDWR | O_CLOEXEC);
@@ -520,8 +542,9 @@ static void always_another(void)
 }
 
 // Each job has the time-out to itself, however long those before it took. One may take ten times as
-// long as the first one did, and together they take three time-outs.
-static void long_queue(void)
+// long as the first one did, and together they take three time-outs. Where one has taken longer,
+// that is tried again.
+static bool queue_within(unsigned *one)
 {
     enum { BIG = 32 << 20, JOBS = 30, MORE = 10 };
     int fd = open_device(), bad = 0;
@@ -533,22 +556,32 @@ static void long_queue(void)
     struct millrace_wait w;
     int64_t begun = now_ns();
     bool good = job(fd, &op, 1, &w) == 0;
-    unsigned one = (unsigned)((now_ns() - begun) / 1000000);
-    set_parameter("timeout_ms", one * MORE);
+    *one = (unsigned)((now_ns() - begun) / 1000000) + 1;
+    set_parameter("timeout_ms", *one * MORE);
     uint64_t jobs[JOBS];
     for (int i = 0; i < JOBS; i++) {
         struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
-        good &= ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0;
+        bad += ioctl(fd, MILLRACE_IOC_SUBMIT, &s) != 0;
         jobs[i] = s.job;
     }
     for (int i = 0; i < JOBS; i++) {
         w = (struct millrace_wait){.job = jobs[i], .deadline_ns = -1};
         bad += refused(fd, MILLRACE_IOC_WAIT, &w) != 0 || w.status;
     }
-    ok(good && !bad, "%d jobs of %u ms in a time-out of %u ms each", JOBS, one, one * MORE);
     set_parameter("timeout_ms", PATIENT_MS);
     close(fd);
     free(p);
+    return good && !bad;
+}
+
+static void long_queue(void)
+{
+    enum { TRIES = 5 };
+    unsigned one = 0;
+    bool good = false;
+    for (int i = 0; i < TRIES && !good; i++)
+        good = queue_within(&one) || !works_again();
+    ok(good, "30 jobs of %u ms in a time-out of ten times that each", one);
 }
 
 int main(int argc, char **argv)

@@ -17,8 +17,16 @@
 
 #include "tests/driver/fault.h"
 
-// The time-out is short only while something is stuck: whoever works beside may be slow.
-enum { OTHERS = 4, MIB = 1 << 20, TIMEOUT_MS = 1500, PATIENT_MS = 600000, PATIENCE_S = 180 };
+// The time-out is short only while the device is stuck, so that whoever works beside waits and is
+// not late, or while nobody does.
+enum {
+    OTHERS = 4,
+    MIB = 1 << 20,
+    TIMEOUT_MS = 1500,
+    PATIENT_MS = 600000,
+    PATIENCE_S = 180,
+    STOP_MS = 300
+};
 enum { PARTS = 8, PART = 4096, BYTES = PARTS * PART, JOBS = 3 };
 
 // The text of a file of the device in sysfs; "" when there is none.
@@ -60,10 +68,10 @@ struct other {
     int fd, error; // errno of the first call that failed, -1: wrong data
     unsigned rounds;
     int64_t gap, last; // the longest time without a round, and its end
-    atomic_bool over;
+    atomic_bool over, held;
 };
 
-static atomic_bool stop_others;
+static atomic_bool stop_others, hold_others;
 static struct other others[OTHERS];
 
 // Several jobs under way, each of several copies there and back.
@@ -116,7 +124,13 @@ static void *work(void *arg)
             o->gap = t - o->last;
         o->last = t;
         o->rounds++;
+        while (hold_others && !stop_others) {
+            o->held = true;
+            pause_ms(1);
+        }
+        o->held = false;
     }
+    o->held = true;
     free(out);
     free(in);
     return NULL;
@@ -135,6 +149,15 @@ static void start_others(void)
             pause_ms(5);
 }
 
+// Between two rounds, with nothing under way, they wait until they are let go.
+static void let_others(bool go)
+{
+    hold_others = !go;
+    for (int i = 0; i < OTHERS && !go; i++)
+        while (others[i].thread && !others[i].held)
+            pause_ms(1);
+}
+
 // True when all of them are well and have got on since it was begun to look.
 static bool end_others(int64_t *longest)
 {
@@ -150,6 +173,7 @@ static bool end_others(int64_t *longest)
     stop_others = true;
     for (int i = 0; i < OTHERS; i++) {
         pthread_join(others[i].thread, NULL);
+        others[i].thread = 0;
         close(others[i].fd);
         if (others[i].error || others[i].rounds < before[i] + 2)
             printf("# client %d: error %d after %u rounds\n", i, others[i].error, others[i].rounds);
@@ -178,20 +202,29 @@ static int stuck_copy(int fd, uint64_t *number)
     return rc;
 }
 
+// What a wait for it says: it gets a short time-out when the device is stuck with it.
+static int given_up(int fd, uint64_t number)
+{
+    struct millrace_wait w = {.job = number, .deadline_ns = -1};
+    until_struck(1);
+    set_parameter("timeout_ms", TIMEOUT_MS);
+    int error = refused(fd, MILLRACE_IOC_WAIT, &w);
+    set_parameter("timeout_ms", PATIENT_MS);
+    return error;
+}
+
 static void test_stuck(void)
 {
     enum { TRIES = 2 };
     bool good = true, culprit = true;
     unsigned long before = resets();
-    set_parameter("timeout_ms", TIMEOUT_MS);
     for (int i = 0; i < TRIES; i++) {
         int fd = open_device();
         uint64_t number;
         int64_t longest;
         start_others();
         culprit &= stuck_copy(fd, &number) == 0;
-        struct millrace_wait w = {.job = number, .deadline_ns = -1};
-        culprit &= refused(fd, MILLRACE_IOC_WAIT, &w) == EIO && fault_struck() == 1;
+        culprit &= given_up(fd, number) == EIO && fault_struck() == 1;
         struct millrace_alloc a = {.bytes = 4096};
         culprit &= refused(fd, MILLRACE_IOC_ALLOC, &a) == EIO;
         good &= end_others(&longest);
@@ -199,7 +232,6 @@ static void test_stuck(void)
         printf("# others stood still for %lld ms, time-out %d ms\n", (long long)longest / 1000000,
                TIMEOUT_MS);
     }
-    set_parameter("timeout_ms", PATIENT_MS);
     ok(culprit, "stuck: its context ends in EIO");
     ok(good, "stuck: four others go on, with the right data");
     ok(resets() == before + TRIES, "stuck: a reset each (%lu)", resets() - before);
@@ -220,6 +252,7 @@ static void test_silent(void)
         {"a completion that is not written: EIO", -EIO, {.code = VM_FAULT_NEVER, .ring = 1}},
         {"a doorbell that is lost: nothing", 0, {.code = VM_FAULT_WRITE, .at = 0x2018}},
     };
+    set_parameter("stop_ms", PATIENT_MS); // the ring stops, however long that takes
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int busy = 0; busy < 2; busy++) {
             static uint8_t page[4096] __attribute__((aligned(4096)));
@@ -229,20 +262,27 @@ static void test_silent(void)
             uint64_t at = card(fd, 4096) - 1;
             struct millrace_op op = {.op = MILLRACE_OP_COPY_IN, .addr = at, .bytes = 4096};
             op.handle = map(fd, page, 4096, MILLRACE_MAP_READ);
-            struct millrace_wait w;
+            struct millrace_submit s = {.ops = (uintptr_t)&op, .count = 1};
             if (busy)
                 start_others();
             fault_end();
             fault_arm(cases[i].fault);
-            if (cases[i].status != 0)
-                set_parameter("timeout_ms", TIMEOUT_MS);
-            bool good = job(fd, &op, 1, &w) == cases[i].status && fault_struck() == 1;
-            set_parameter("timeout_ms", PATIENT_MS);
+            bool good = ioctl(fd, MILLRACE_IOC_SUBMIT, &s) == 0 && until_struck(1);
+            struct millrace_wait w = {.job = s.job, .deadline_ns = -1};
+            if (cases[i].status != 0) {
+                let_others(false);
+                good &= given_up(fd, s.job) == EIO;
+                let_others(true);
+            } else {
+                good &= refused(fd, MILLRACE_IOC_WAIT, &w) == 0 && w.status == 0;
+            }
+            good &= fault_struck() == 1;
             good &= !busy || end_others(&longest);
             ok(good && resets() == before, "%s, %s", cases[i].what,
                busy ? "others at work" : "alone");
             close(fd);
         }
+    set_parameter("stop_ms", STOP_MS);
 }
 
 // Its process is killed while the time-out is still far away: closing must not hang, nor hurt.
@@ -309,12 +349,12 @@ static void test_run_cut(void)
     int fd = open_device();
     uint64_t number = start_endless(fd);
     stop_others = false;
-    pause_ms(20); // it has begun
+    bool began = number && run_begins();
     for (int i = 0; i < OTHERS; i++) {
         others[i] = (struct other){.fd = open_device()};
         pthread_create(&others[i].thread, NULL, work, &others[i]);
     }
-    bool reset = number && function_level_reset();
+    bool reset = began && function_level_reset();
     struct millrace_wait w = {.job = number, .deadline_ns = now_ns() + PATIENCE_S * 1000000000ll};
     ok(reset && refused(fd, MILLRACE_IOC_WAIT, &w) == EIO, "reset: a run that was cut off: EIO");
     ok(end_others(&longest), "reset: those behind it go on");
@@ -514,11 +554,9 @@ static void test_lost(void)
     int fd = open_device();
     uint64_t number = 0;
     struct millrace_info info;
-    set_parameter("timeout_ms", TIMEOUT_MS);
     stuck_copy(fd, &number);
     fault_arm((struct fault){.code = VM_FAULT_LINK, .times = VM_TIMES_ALWAYS});
-    struct millrace_wait w = {.job = number, .deadline_ns = -1};
-    ok(refused(fd, MILLRACE_IOC_WAIT, &w) == EIO, "lost: a wait ends in EIO");
+    ok(given_up(fd, number) == EIO, "lost: a wait ends in EIO");
     ok(state_becomes("dead"), "lost: the device is dead");
     ok(refused(fd, MILLRACE_IOC_INFO, &info) == EIO, "lost: calls say EIO");
     ok(open(NODE, O_RDWR | O_CLOEXEC) < 0 && errno == EIO, "lost: so does open");
@@ -529,7 +567,6 @@ static void test_lost(void)
        "back: the old context stays stopped");
     int fresh = open_device();
     ok(card(fresh, 4096) != 0, "back: a new one works");
-    set_parameter("timeout_ms", PATIENT_MS);
     close(fresh);
     close(fd);
 }
@@ -563,7 +600,6 @@ static void test_wrong(void)
         uint64_t number = 0;
         bool stuck = f.code == VM_FAULT_RESET;
         fault_end();
-        set_parameter("timeout_ms", stuck ? TIMEOUT_MS : PATIENT_MS);
         if (stuck)
             stuck_copy(fd, &number);
         f.flags |= stuck ? VM_FLAG_STAYS : VM_FLAG_NEXT;
@@ -571,8 +607,7 @@ static void test_wrong(void)
         fault_arm(f);
         if (!stuck)
             function_level_reset();
-        struct millrace_wait w = {.job = number, .deadline_ns = -1};
-        bool good = !stuck || refused(fd, MILLRACE_IOC_WAIT, &w) == EIO;
+        bool good = !stuck || given_up(fd, number) == EIO;
         good &= state_becomes("dead") && refused(fd, MILLRACE_IOC_INFO, &info) == EIO &&
                 !bus_master() && open(NODE, O_RDWR | O_CLOEXEC) < 0 && errno == EIO;
         good &= function_level_reset() && strcmp(sysfs("state"), "dead") == 0; // still so
@@ -584,7 +619,6 @@ static void test_wrong(void)
         close(fd);
         ok(good, "after a reset %s: dead, until one goes well", cases[i].what);
     }
-    set_parameter("timeout_ms", PATIENT_MS);
 }
 
 // ---- sleep
@@ -662,12 +696,10 @@ static void test_dump(void)
     ok(no_dump(), "dump: none");
     for (int i = 0; i < 2; i++) {
         int fd = open_device();
-        struct millrace_wait w = {.deadline_ns = -1};
         for (int k = 0; k < i; k++)
             card(fd, 4096); // a later entry
         stuck_copy(fd, &number);
-        w.job = number;
-        refused(fd, MILLRACE_IOC_WAIT, &w);
+        given_up(fd, number);
         close(fd);
         state_becomes("running");
         if (i == 0)
@@ -695,8 +727,7 @@ static void test_dump_goes(void)
         return;
     fd = open_device();
     stuck_copy(fd, &number);
-    struct millrace_wait w = {.job = number, .deadline_ns = -1};
-    refused(fd, MILLRACE_IOC_WAIT, &w);
+    given_up(fd, number);
     close(fd);
     state_becomes("running");
     bool good = read_dump(text, sizeof text, false) > 0 && tell_driver("unbind");
@@ -730,8 +761,7 @@ static void test_trace(void)
     bool polled = strcmp(sysfs("vectors"), "0") == 0;
     int fd = open_device();
     stuck_copy(fd, &number);
-    struct millrace_wait w = {.job = number, .deadline_ns = -1};
-    refused(fd, MILLRACE_IOC_WAIT, &w);
+    given_up(fd, number);
     close(fd);
     state_becomes("running");
     trace_file("events/millrace/enable", "0");
@@ -789,7 +819,6 @@ int main(void)
     test_lost();
     test_wrong();
     test_sleep();
-    set_parameter("timeout_ms", TIMEOUT_MS); // nobody works beside these
     test_dump();
     test_trace();
     test_uevents();

@@ -29,7 +29,7 @@ static void *poll_for_job(void *arg)
 {
     struct waiter *w = arg;
     struct pollfd pf = {.fd = w->fd, .events = POLLIN};
-    poll(&pf, 1, 20000);
+    poll(&pf, 1, 600000);
     w->revents = pf.revents;
     return NULL;
 }

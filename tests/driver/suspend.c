@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Suspend to RAM, in the virtual machine whose firmware has it (MACHINE=q35), with clients at work:
 // the function loses its power, and sim/pci/link.c wakes the machine.
+#include <sys/syscall.h>
+
 #include "tests/driver/work.h"
 
 enum { MIB = 1 << 20 };
@@ -38,6 +40,7 @@ struct caller {
     pthread_t thread;
     int fd, error;
     uint64_t number; // of a job to wait for; 0: memory
+    atomic_int task;
 };
 
 static void *call(void *arg)
@@ -45,6 +48,7 @@ static void *call(void *arg)
     struct caller *c = arg;
     struct millrace_wait w = {.job = c->number, .deadline_ns = -1};
     struct millrace_alloc a = {.bytes = 900ull * MIB};
+    c->task = (int)syscall(SYS_gettid);
     c->error =
         c->number ? refused(c->fd, MILLRACE_IOC_WAIT, &w) : refused(c->fd, MILLRACE_IOC_ALLOC, &a);
     return NULL;
@@ -55,7 +59,9 @@ static void start_call(struct caller *c, int fd, uint64_t number)
     *c = (struct caller){.fd = fd, .number = number};
     if (pthread_create(&c->thread, NULL, call, c) != 0)
         exit(1);
-    pause_ms(50);
+    while (!c->task)
+        pause_ms(1);
+    until_asleep(c->task);
 }
 
 static int end_call(struct caller *c)
@@ -78,6 +84,7 @@ static void test_contexts(void)
     c.read = map(bare, out, BYTES, MILLRACE_MAP_READ);
     c.write = map(bare, in, BYTES, MILLRACE_MAP_WRITE);
     start_call(&waiter, busy, start_endless(busy));
+    ok(run_begins(), "a run is under way");
     start_call(&allocator, large, 0);
     fault_end();
     ok(sleep_and_wake(), "the machine sleeps, without power for the function, and wakes");

@@ -44,22 +44,35 @@ static inline void client_close(struct client *c)
     free(c->in);
 }
 
-// Data to the card and back; 0, the job's status, or minus errno.
-static inline int round_trip(struct client *c, uint32_t seed)
+// Data to the card and back: begins; 0, or minus errno.
+static inline int trip_begins(struct client *c, uint32_t seed, uint64_t *number)
 {
     const struct millrace_op ops[] = {
         {.op = MILLRACE_OP_COPY_IN, .addr = c->at, .bytes = BYTES, .handle = c->read},
         {.op = MILLRACE_OP_COPY_OUT, .addr = c->at, .bytes = BYTES, .handle = c->write}};
     struct millrace_submit s = {.ops = (uintptr_t)ops, .count = 2};
-    struct millrace_wait w = {.deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
     fill(c->out, BYTES, seed);
     memset(c->in, 0, BYTES);
     if (ioctl(c->fd, MILLRACE_IOC_SUBMIT, &s) != 0)
         return -errno;
-    w.job = s.job;
+    *number = s.job;
+    return 0;
+}
+
+// And ends; 0, the job's status, or minus errno.
+static inline int trip_ends(struct client *c, uint64_t number)
+{
+    struct millrace_wait w = {.job = number, .deadline_ns = now_ns() + PATIENCE_S * 1000000000LL};
     if (ioctl(c->fd, MILLRACE_IOC_WAIT, &w) != 0)
         return -errno;
     return w.status ? (int)w.status : memcmp(c->in, c->out, BYTES) != 0 ? WRONG_DATA : 0;
+}
+
+static inline int round_trip(struct client *c, uint32_t seed)
+{
+    uint64_t number = 0;
+    int error = trip_begins(c, seed, &number);
+    return error ? error : trip_ends(c, number);
 }
 
 // ---- the other client
@@ -68,7 +81,7 @@ static inline int round_trip(struct client *c, uint32_t seed)
 static struct {
     struct client client;
     pthread_t thread;
-    atomic_bool stop;
+    atomic_bool stop, hold, held;
     atomic_int trips, bad;
 } other;
 
@@ -80,14 +93,26 @@ static inline void *work(void *unused)
         if (status != 0)
             other.bad = status;
         other.trips++;
-        poll(NULL, 0, 1);
+        do {
+            other.held = other.hold;
+            poll(NULL, 0, 1);
+        } while (other.hold && !other.stop);
     }
     return NULL;
 }
 
+// Between two trips it waits, with nothing under way, until it is let go: a time-out that is short
+// for another's sake is never the judge of how fast this machine is.
+static inline void other_hold(bool hold)
+{
+    other.hold = hold;
+    while (hold && other.thread && !other.held)
+        poll(NULL, 0, 1);
+}
+
 static inline void other_start(void)
 {
-    other.stop = false;
+    other.stop = other.hold = other.held = false;
     other.trips = other.bad = 0;
     if (!client_open(&other.client) || pthread_create(&other.thread, NULL, work, NULL) != 0)
         exit(1);
@@ -97,6 +122,7 @@ static inline void other_stop(void)
 {
     other.stop = true;
     pthread_join(other.thread, NULL);
+    other.thread = 0;
     client_close(&other.client);
 }
 

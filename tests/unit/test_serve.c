@@ -24,7 +24,53 @@ static int setup(void **state)
     return small_model_setup(state, POSITIONS);
 }
 
+// ---- a device that stands still when the test says so ----
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool closed; // after so many steps more
+    int left, waiting;
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, 0};
+
+// Wrapped by the linker (tests.mk).
+int __real_mr_scheduler_step(struct mr_scheduler *s, struct mr_error *err);
+int __wrap_mr_scheduler_step(struct mr_scheduler *s, struct mr_error *err);
+int __wrap_mr_scheduler_step(struct mr_scheduler *s, struct mr_error *err)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    gate.waiting++;
+    (void)pthread_cond_broadcast(&gate.changed);
+    while (gate.closed && gate.left == 0)
+        (void)pthread_cond_wait(&gate.changed, &gate.lock);
+    gate.waiting--;
+    gate.left -= gate.closed;
+    (void)pthread_mutex_unlock(&gate.lock);
+    return __real_mr_scheduler_step(s, err);
+}
+
+static void gate_set(bool closed, int steps)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    gate.closed = closed;
+    gate.left = steps;
+    (void)pthread_cond_broadcast(&gate.changed);
+    (void)pthread_mutex_unlock(&gate.lock);
+}
+
+// Until the steps have been made and this many units stand still before the next one.
+static void gate_until(int units)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    while (gate.left > 0 || gate.waiting < units)
+        (void)pthread_cond_wait(&gate.changed, &gate.lock);
+    (void)pthread_mutex_unlock(&gate.lock);
+}
+
 // ---- a server and its thread ----
+
+// No test waits for these: they only end what hangs.
+enum { HANGS_S = 3600 };
 
 struct server {
     struct mr_session *session[UNITS];
@@ -48,8 +94,8 @@ static void start_on(struct server *s, int units, int max_seqs, int queue)
     const struct mr_serve_options opt = {.host = "127.0.0.1",
                                          .model_id = "tiny",
                                          .queue = queue,
-                                         .timeout = 60,
-                                         .read_timeout = 60,
+                                         .timeout = HANGS_S,
+                                         .read_timeout = HANGS_S,
                                          .max_body = 4096,
                                          .max_connections = 64};
     *s = (struct server){.units = units};
@@ -224,20 +270,34 @@ static void many_clients_on_several_units(void **state)
     assert_int_equal(s.rc, 0);
 }
 
+// Until so many texts have been accepted and are not over.
+static void until_unfinished(struct mr_serve *s, int texts)
+{
+    for (int n = -1; n != texts; (void)usleep(1000)) {
+        (void)pthread_mutex_lock(&s->lock);
+        n = s->unfinished;
+        (void)pthread_mutex_unlock(&s->lock);
+    }
+}
+
 static void a_failed_device_is_told_to_all(void **state)
 {
     (void)state;
+    enum { STEPS = 9 };
     struct server s;
     char text[4][4096];
     int fd[4];
+    gate_set(true, STEPS);
     start_on(&s, 2, 1, 1000);
     for (int i = 0; i < 4; i++) {
         fd[i] = dial(s.port);
         ask(fd[i], "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"ignore_eos\":true,"
                    "\"n\":100}");
     }
-    (void)usleep(20000);
+    until_unfinished(s.serve, 400);
+    gate_until(2);
     mr_interrupt(); // every step fails from now on
+    gate_set(false, 0);
     for (int i = 0; i < 4; i++) {
         int status = receive(fd[i], text[i], sizeof text[i]);
         assert_true(status == 500 || status == 503);
@@ -249,6 +309,19 @@ static void a_failed_device_is_told_to_all(void **state)
     assert_non_null(strstr(s.err.text, "interrupted"));
 }
 
+// Closing waits for the step that is under way.
+static void *open_when_closing(void *serve)
+{
+    struct mr_serve *s = serve;
+    for (bool quit = false; !quit; (void)usleep(1000)) {
+        (void)pthread_mutex_lock(&s->lock);
+        quit = s->quit;
+        (void)pthread_mutex_unlock(&s->lock);
+    }
+    gate_set(false, 0);
+    return NULL;
+}
+
 // Without waiting for what was accepted, as after an error: nothing is left, nobody waits for ever.
 static void closing_ends_what_is_in_flight(void **state)
 {
@@ -257,24 +330,32 @@ static void closing_ends_what_is_in_flight(void **state)
     const struct mr_serve_options opt = {.host = "localhost",
                                          .model_id = "tiny",
                                          .queue = 1000,
-                                         .timeout = 60,
-                                         .read_timeout = 60,
+                                         .timeout = HANGS_S,
+                                         .read_timeout = HANGS_S,
                                          .max_body = 4096,
                                          .max_connections = 64};
     struct mr_error err = {0};
     struct mr_session *session;
     struct mr_serve *serve;
+    pthread_t thread;
     char text[4096];
     int fd[3];
+    gate_set(true, 5);
     check(mr_session_open(&session, model, "model:tiny", &seqs, &err), &err);
     check(mr_serve_open(&serve, model, &session, 1, &opt, &err), &err);
     for (int i = 0; i < 3; i++) {
         fd[i] = dial(mr_serve_port(serve));
-        ask(fd[i], i < 2 ? "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"n\":100}"
-                         : "{\"model\":\"tiny\",\"prompt\":\"a\",\"n\":100,\"stream\":true}");
+        ask(fd[i],
+            i < 2 ? "{\"model\":\"tiny\",\"prompt\":\"a\",\"max_tokens\":60,\"ignore_eos\":true,"
+                    "\"n\":100}"
+                  : "{\"model\":\"tiny\",\"prompt\":\"a\",\"n\":100,\"ignore_eos\":true,"
+                    "\"stream\":true}");
     }
-    (void)usleep(20000);
+    until_unfinished(serve, 300);
+    gate_until(1);
+    assert_int_equal(pthread_create(&thread, NULL, open_when_closing, serve), 0);
     mr_serve_close(serve);
+    (void)pthread_join(thread, NULL);
     for (int i = 0; i < 3; i++)
         (void)receive(fd[i], text, sizeof text);
     mr_session_close(session);
@@ -427,7 +508,7 @@ static void until_connections(struct server *s, int listed, int all)
         (void)pthread_mutex_unlock(&s->serve->lock);
         if (n == listed && now == all)
             return;
-        if (tries == 6000)
+        if (tries == 60000)
             fail_msg("%d of %d connections are listed, expected %d of %d", n, now, listed, all);
         (void)usleep(10000);
     }
