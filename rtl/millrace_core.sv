@@ -54,7 +54,7 @@ module millrace_core #(
   logic             halt, unit_rst_n, two_pass;
   logic [15:0]      n_rows, n_logit_rows;
   logic [63:0]      input_base, result_base;
-  logic [31:0]      input_limit, result_limit, kv_layer_beats, kv_v_beats, kv_pm_beats;
+  logic [31:0]      result_limit, kv_layer_beats, kv_v_beats, kv_pm_beats;
   logic [N*64-1:0]  w_base, kv_base;
   logic [N*32-1:0]  w_limit, kv_limit;
   logic [4:1]       issue_valid, issue_ready, unit_done;
@@ -68,7 +68,6 @@ module millrace_core #(
   localparam int E_HOST = N + mr_pkg::UNIT_HOST_READ - 1, E_ROWS = N + mr_pkg::UNIT_LOAD_ROWS - 1,
                  E_MATMUL = N + mr_pkg::UNIT_MATMUL - 1, E_STORE = N + mr_pkg::UNIT_STORE - 1,
                  E_EPILOGUE = N + mr_pkg::UNIT_EPILOGUE - 1,
-                 E_LAYERNORM = N + mr_pkg::UNIT_LAYERNORM - 1,
                  E_ATTENTION = N + mr_pkg::UNIT_ATTENTION - 1, ERRORS = N + mr_pkg::UNITS;
   logic [ERRORS-1:0]    e_valid;
   logic [ERRORS*8-1:0]  e_code;
@@ -186,7 +185,7 @@ module millrace_core #(
     .rd_beats_o(hr_req_beats[15:0]), .rd_data_valid_i(hr_valid[0]), .rd_data_i(hr_data),
     // the run
     .n_rows_o(n_rows), .two_pass_o(two_pass), .input_base_o(input_base),
-    .input_limit_o(input_limit), .result_base_o(result_base), .result_limit_o(result_limit),
+    .result_base_o(result_base), .result_limit_o(result_limit),
     .kv_layer_beats_o(kv_layer_beats), .kv_v_beats_o(kv_v_beats), .kv_pm_beats_o(kv_pm_beats),
     .w_base_o(w_base), .w_limit_o(w_limit), .kv_base_o(kv_base), .kv_limit_o(kv_limit),
     .halt_o(halt), .unit_rst_no(unit_rst_n),
@@ -316,11 +315,9 @@ module millrace_core #(
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[VECTOR]), .cmd_ready_o(issue_ready[VECTOR]), .cmd_i(cmds[1023:512]),
     .done_o(unit_done[VECTOR]), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
-    .input_base_i(input_base), .input_limit_i(input_limit),
-    .err_valid_o({e_valid[E_LAYERNORM], e_valid[E_ROWS]}),
-    .err_code_o({e_code[8*E_LAYERNORM+:8], e_code[8*E_ROWS+:8]}),
-    .err_addr_o({e_addr[64*E_LAYERNORM+:64], e_addr[64*E_ROWS+:64]}), .ovf_o(ln_ovf),
-    .nan_o(ln_nan),
+    .input_base_i(input_base),
+    .err_valid_o(e_valid[E_ROWS]), .err_code_o(e_code[8*E_ROWS+:8]),
+    .err_addr_o(e_addr[64*E_ROWS+:64]), .ovf_o(ln_ovf), .nan_o(ln_nan),
     .rd_valid_o(hr_req_valid[1]), .rd_ready_i(hr_req_ready[1]), .rd_addr_o(hr_req_addr[127:64]),
     .rd_beats_o(hr_req_beats[31:16]), .rd_data_valid_i(hr_valid[1]), .rd_data_i(hr_data),
     .row_a_ren_i(row_a_ren), .row_a_raddr_i(row_a_raddr), .row_a_rdata_o(row_a_rdata),
@@ -352,7 +349,7 @@ module millrace_core #(
     .err_addr_o({e_addr[64*E_ATTENTION+:64], e_addr[64*E_STORE+:64]}),
     .n_rows_i(n_rows), .two_pass_i(two_pass), .kv_layer_beats_i(kv_layer_beats),
     .kv_v_beats_i(kv_v_beats), .kv_pm_beats_i(kv_pm_beats), .kv_base_i(kv_base),
-    .kv_limit_i(kv_limit), .result_base_i(result_base), .result_limit_i(result_limit),
+    .kv_limit_i(kv_limit), .result_base_i(result_base),
     .row_a_ren_o(row_a_ren), .row_a_raddr_o(row_a_raddr), .row_a_rdata_i(row_a_rdata),
     .row_b_ren_o(row_b_ren), .row_b_raddr_o(row_b_raddr), .row_b_rdata_i(row_b_rdata),
     .row_continues_i(row_continues),

@@ -68,7 +68,6 @@ module mr_kv #(
   input  logic [N*64-1:0]   kv_base_i,
   input  logic [N*32-1:0]   kv_limit_i,
   input  logic [63:0]       result_base_i,
-  input  logic [31:0]       result_limit_i,
 
   output logic              row_a_ren_o,
   output logic [TW-1:0]     row_a_raddr_o,
@@ -269,7 +268,6 @@ module mr_kv #(
     .kv_base_i,
     .res_base_i     (result_base_i),
     .kv_limit_i,
-    .res_limit_i    (result_limit_i),
     .kv_layer_beats_i,
     .kv_v_beats_i,
     .kv_pm_beats_i,

@@ -74,7 +74,6 @@ module mr_control #(
   output logic [15:0]          n_rows_o,
   output logic                 two_pass_o,
   output logic [63:0]          input_base_o,
-  output logic [31:0]          input_limit_o,
   output logic [63:0]          result_base_o,
   output logic [31:0]          result_limit_o,
   output logic [31:0]          kv_layer_beats_o,
@@ -196,7 +195,6 @@ module mr_control #(
   assign queues[3*(N+mr_pkg::UNIT_MATMUL-1)+:3]     = mr_pkg::QUEUE_ARRAY[2:0];
   assign queues[3*(N+mr_pkg::UNIT_STORE-1)+:3]      = mr_pkg::QUEUE_WRITER[2:0];
   assign queues[3*(N+mr_pkg::UNIT_EPILOGUE-1)+:3]   = mr_pkg::QUEUE_ARRAY[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_LAYERNORM-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
   assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
   mr_seq #(
     .N        (N),
@@ -234,7 +232,6 @@ module mr_control #(
     .n_rows_o,
     .two_pass_o,
     .input_base_o,
-    .input_limit_o,
     .result_base_o,
     .result_limit_o,
     .kv_layer_beats_o,

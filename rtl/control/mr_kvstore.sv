@@ -18,9 +18,9 @@
 // RAM ports, data one cycle after ren and held: row table (row_), q/k/v memory (qkv_, address slot
 // * QKV_WORDS + word, slot = 2 * token when two-pass; word = {code, 256 bits} x 2), prefix maxima
 // (pm_, address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word).
-// Errors: err_valid_o pulse. COMMAND: sizes beyond the memories; WINDOW: a record outside its
-// window, err_addr_o where it would start. The command stops there, waits for what is under way and
-// gives done_o.
+// Fields are legal, and residual rows lie in the result window (mr_legal).
+// Errors: err_valid_o pulse, WINDOW: a record outside its KV window, err_addr_o where it would
+// start. The command stops there, waits for what is under way and gives done_o.
 module mr_kvstore #(
   parameter int N = 1,
   parameter int T = 8,
@@ -56,7 +56,6 @@ module mr_kvstore #(
   input  logic [63:0]      res_base_i,
   // verilator lint_on UNUSED
   input  logic [N*32-1:0]  kv_limit_i,
-  input  logic [31:0]      res_limit_i,
   input  logic [31:0]      kv_layer_beats_i,
   input  logic [31:0]      kv_v_beats_i,
   input  logic [31:0]      kv_pm_beats_i,
@@ -101,12 +100,15 @@ module mr_kvstore #(
 
   // ---- command ----------------------------------------------------------------------------------
   logic        is_res_q, is_v_q, two_pass_q, pm_q;  // pm_q: the prefix maxima's turn
-  logic [15:0] layer_q, src_q, wbeats_q, rows_q, res_beats_q;
+  logic [15:0] layer_q, wbeats_q, rows_q, res_beats_q;
+  // The high bits are zero: the words lie in the q/k/v memory.
+  // verilator lint_off UNUSED
+  logic [15:0] src_q;
+  // verilator lint_on UNUSED
   logic [31:0] out_off_q;
   logic [15:0] sbeats_q;   // scale beats of a record
   logic [15:0] rbeats_q;   // beats of a record
   logic [31:0] layer_lo_q, layer_hi_q;  // layer * kv_layer_beats = lo + hi * 2^16
-  logic        field_bad_q;
 
   logic [15:0] tok_q;
   logic [31:0] kv_off_q;
@@ -152,7 +154,7 @@ module mr_kvstore #(
       unique case (state_q)
         S_IDLE: if (cmd_valid_i) state_q <= S_PREP;
         S_PREP: state_q <= S_TOKEN;
-        S_TOKEN: state_q <= field_bad_q ? S_WAIT : S_ROW;
+        S_TOKEN: state_q <= S_ROW;
         S_ROW: state_q <= S_MUL;
         S_MUL: state_q <= S_ADD;
         S_ADD: state_q <= S_SUM;
@@ -214,13 +216,6 @@ module mr_kvstore #(
         rbeats_q    <= wbeats_q + sbeats_q;
         res_off_q   <= 50'(out_off_q);
         pm_q        <= 1'b0;
-        if (is_res_q) begin
-          field_bad_q <= (res_beats_q == '0) || (32'(res_beats_q) * 16 > D_MAX) || (rows_q == '0) ||
-                         ((res_beats_q & 16'(GATHER - 1)) != '0);
-        end else begin
-          field_bad_q <= (wbeats_q == '0) || (32'(wbeats_q) > PM_WORDS) || (rows_q == '0) ||
-                         (32'(src_q) + 32'(wbeats_q) > QKV_WORDS);
-        end
       end
       S_ROW: {pos_q, kv_off_q} <= row_rdata_i;
       S_MUL: begin
@@ -232,9 +227,8 @@ module mr_kvstore #(
         if (pm_q) local_off_q <= 32'(local_pos) * 32'(sbeats_q);
         base_off_q <= part_q + 50'(kind_off);
         if (is_res_q) begin
-          win_base_q  <= res_base_i[63:6];
-          win_limit_q <= res_limit_i;
-          beats_q     <= res_beats_q;
+          win_base_q <= res_base_i[63:6];
+          beats_q    <= res_beats_q;
         end else begin
           for (int c = 0; c < N; c++) begin
             if (chan == 16'(c)) begin
@@ -246,7 +240,7 @@ module mr_kvstore #(
         end
       end
       S_SUM: off_q <= is_res_q ? res_off_q : base_off_q + 50'(local_off_q);
-      S_CHECK: bad_q <= off_bad;
+      S_CHECK: bad_q <= !is_res_q && off_bad;
       S_JOB: sb_left_q <= sbeats_q;
       S_BEAT: if (out_free) sb_left_q <= sb_left_q - 16'd1;
       S_NEXT: begin
@@ -423,23 +417,16 @@ module mr_kvstore #(
 
   // ---- errors -----------------------------------------------------------------------------------
   logic        err_q;
-  logic [7:0]  err_code_q;
   logic [63:0] err_addr_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) err_q <= 1'b0;
-    else err_q <= ((state_q == S_TOKEN) && field_bad_q) || ((state_q == S_JOB) && bad_q);
+    else err_q <= (state_q == S_JOB) && bad_q;
   end
   always_ff @(posedge clk_i) begin
-    if ((state_q == S_TOKEN) && field_bad_q) begin
-      err_code_q <= mr_pkg::DEVERR_COMMAND[7:0];
-      err_addr_q <= '0;
-    end else if ((state_q == S_JOB) && bad_q) begin
-      err_code_q <= mr_pkg::DEVERR_WINDOW[7:0];
-      err_addr_q <= job_addr_o;
-    end
+    if ((state_q == S_JOB) && bad_q) err_addr_q <= job_addr_o;
   end
   assign err_valid_o = err_q;
-  assign err_code_o  = err_code_q;
+  assign err_code_o  = mr_pkg::DEVERR_WINDOW[7:0];
   assign err_addr_o  = err_addr_q;
 
 endmodule

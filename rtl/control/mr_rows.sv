@@ -9,14 +9,11 @@
 //   CTX_MAX  positions are below it
 //
 // Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse
-// when all is in the memories and registers. base_i (64-byte aligned) and limit_i (beats): the
-// input window.
-// Errors: err_valid_o pulse before done_o. COMMAND: no res_beats, res_beats or rot_beats too large
-// for the memories or not whole words, no or too many rows (nothing is loaded), reserved bits in
-// the row table, pos >= CTX_MAX, continues on the first row or where region and position do not
-// (address of the beat; loading goes on).
-// WINDOW: outside the window (address of the first beat; nothing is loaded). Only the first error
-// is reported.
+// when all is in the memories and registers. base_i (64-byte aligned): the input window. Fields and
+// what is read of the window are legal (mr_legal).
+// Errors: err_valid_o pulse before done_o, COMMAND, address of the beat; loading goes on. Reserved
+// bits in the row table, pos >= CTX_MAX, continues on the first row or where region and position do
+// not. Only the first error is reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
 // for.
 // Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o,
@@ -51,7 +48,6 @@ module mr_rows #(
   // verilator lint_off UNUSED
   input  logic [63:0]      base_i,
   // verilator lint_on UNUSED
-  input  logic [31:0]      limit_i,
   output logic             err_valid_o,
   output logic [7:0]       err_code_o,
   output logic [63:0]      err_addr_o,
@@ -85,11 +81,10 @@ module mr_rows #(
 
   localparam int BUF = 128;
   localparam int PARTS = (V < 16) ? 16 / V : 1;   // words of a beat
-  localparam int GATHER = (V > 16) ? V / 16 : 1;  // beats of a word
   localparam int RES_TOK = D_MAX / V;
   localparam int ROT_TOK = ROT_MAX / V;
 
-  localparam logic [2:0] S_IDLE = 3'd0, S_MUL = 3'd1, S_CHECK = 3'd2, S_START = 3'd3, S_RUN = 3'd4,
+  localparam logic [2:0] S_IDLE = 3'd0, S_MUL = 3'd1, S_WAIT = 3'd2, S_START = 3'd3, S_RUN = 3'd4,
                          S_DRAIN = 3'd5;
   localparam logic [1:0] P_TABLE = 2'd0, P_ROT = 2'd1, P_RES = 2'd2;
 
@@ -99,7 +94,6 @@ module mr_rows #(
   logic [31:0] off_q    [0:2];
   logic [31:0] beats_q  [0:2];
   logic [15:0] rows_q, res_beats_q, rot_beats_q;
-  logic        field_bad_q;
   logic [3:0]  drain_q;
 
   logic [31:0] cur_off, cur_beats;
@@ -110,8 +104,6 @@ module mr_rows #(
       default: {cur_off, cur_beats} = {off_q[2], beats_q[2]};
     endcase
   end
-  logic outside;
-  assign outside = ({1'b0, cur_off} + {1'b0, cur_beats} > {1'b0, limit_i});
 
   logic phase_end;  // the phase's last part has been taken from the buffer
   assign cmd_ready_o = (state_q == S_IDLE);
@@ -124,12 +116,9 @@ module mr_rows #(
       done_o <= 1'b0;
       unique case (state_q)
         S_IDLE: if (cmd_valid_i) state_q <= S_MUL;
-        S_MUL: state_q <= S_CHECK;
-        // All three windows before anything is loaded.
-        S_CHECK: begin
-          if (field_bad_q || outside) state_q <= S_DRAIN;
-          else if (phase_q == P_RES) state_q <= S_START;
-        end
+        S_MUL: state_q <= S_WAIT;
+        // A cycle for each window, as long as a look at it once took: runs' cycles stay.
+        S_WAIT: if (phase_q == P_RES) state_q <= S_START;
         S_START: begin
           if (cur_beats != '0) state_q <= S_RUN;
           else if (phase_q == P_RES) state_q <= S_DRAIN;
@@ -164,13 +153,8 @@ module mr_rows #(
         beats_q[0]  <= (32'(rows_q) + 32'd3) >> 2;
         beats_q[1]  <= 32'(rows_q) * 32'(rot_beats_q);
         beats_q[2]  <= 32'(rows_q) * 32'(res_beats_q);
-        field_bad_q <= (rows_q == '0) || (32'(rows_q) > T) || (res_beats_q == '0) ||
-                       (32'(res_beats_q) * 16 > D_MAX) ||
-                       (32'(rot_beats_q) * 16 > ROT_MAX) ||
-                       ((res_beats_q & 16'(GATHER - 1)) != '0) ||
-                       ((rot_beats_q & 16'(GATHER - 1)) != '0);
       end
-      S_CHECK: begin
+      S_WAIT: begin
         if (phase_q != P_RES) phase_q <= phase_q + 2'd1;
         else phase_q <= P_TABLE;
       end
@@ -484,32 +468,24 @@ module mr_rows #(
   assign rexp_wdata_o = acc_q;
 
   // ---- errors -----------------------------------------------------------------------------------
-  logic        err_q, seen_q, cmd_err, row_err;
-  logic [7:0]  err_code_q;
+  logic        err_q, seen_q, row_err;
   logic [63:0] err_addr_q;
-  assign cmd_err = (state_q == S_CHECK) && (field_bad_q || outside);
   assign row_err = row_v_q && row_bad;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       err_q  <= 1'b0;
       seen_q <= 1'b0;
     end else begin
-      err_q <= (cmd_err || row_err) && !seen_q;
-      if (cmd_err || row_err) seen_q <= 1'b1;
+      err_q <= row_err && !seen_q;
+      if (row_err) seen_q <= 1'b1;
       else if (state_q == S_IDLE) seen_q <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (cmd_err) begin
-      err_code_q <= field_bad_q ? mr_pkg::DEVERR_COMMAND[7:0] : mr_pkg::DEVERR_WINDOW[7:0];
-      err_addr_q <= {base_i[63:6] + 58'(cur_off), 6'b0};
-    end else if (row_err && !seen_q) begin
-      err_code_q <= mr_pkg::DEVERR_COMMAND[7:0];
-      err_addr_q <= {row_beat_q, 6'b0};
-    end
+    if (row_err && !seen_q) err_addr_q <= {row_beat_q, 6'b0};
   end
   assign err_valid_o = err_q;
-  assign err_code_o  = err_code_q;
+  assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = err_addr_q;
 
 endmodule

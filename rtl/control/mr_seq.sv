@@ -61,7 +61,6 @@ module mr_seq #(
   output logic [15:0]          n_rows_o,
   output logic                 two_pass_o,
   output logic [63:0]          input_base_o,
-  output logic [31:0]          input_limit_o,
   output logic [63:0]          result_base_o,
   output logic [31:0]          result_limit_o,
   output logic [31:0]          kv_layer_beats_o,
@@ -133,7 +132,7 @@ module mr_seq #(
   // ---- fetch and dispatch ---------------------------------------------------------------------
   logic         desc_bad, cmd_valid, cmd_ready;
   logic         desc_valid, fetched;
-  logic [31:0]  w_limit, kv_limit;
+  logic [31:0]  input_limit, w_limit, kv_limit;
   assign w_limit_o  = {N{w_limit}};
   assign kv_limit_o = {N{kv_limit}};
   logic [15:0]  n_cmds_o;
@@ -158,7 +157,7 @@ module mr_seq #(
     .n_rows_o,
     .two_pass_o,
     .input_base_o,
-    .input_limit_o,
+    .input_limit_o(input_limit),
     .result_base_o,
     .result_limit_o,
     .kv_layer_beats_o,
@@ -227,7 +226,7 @@ module mr_seq #(
     .rst_ni        (unit_rst_no),
     .n_rows_i      (n_rows_o),
     .two_pass_i    (two_pass_o),
-    .input_beats_i (input_limit_o),
+    .input_beats_i (input_limit),
     .result_beats_i(result_limit_o),
     .load_i        (fetched),
     .cmd_i         (hr_data_i),

@@ -11,7 +11,8 @@
 // Ports
 //   clk_i     of the units; clk_mem_i of the memories, which run for the epilogue too
 //   cmd_      valid/ready, the 512-bit command, done pulse; busy_o: LayerNorm works
-//   err_      the low part is LOAD_ROWS' (UNIT_LOAD_ROWS), the high part LAYERNORM's: none
+//   err_      LOAD_ROWS' (UNIT_LOAD_ROWS). What can be wrong with a LAYERNORM is known before it is
+//             dealt out (mr_legal).
 //   rd_       a client of mr_host_port: request valid/ready, data never refused
 //   row_a_, row_b_  RAM ports of the row table, {pos, kv_off} by token; row_continues_o and
 //             n_logit_rows_o stand from LOAD_ROWS' end on
@@ -48,10 +49,9 @@ module mr_vector #(
   input  logic [15:0]                     n_rows_i,
   input  logic                            two_pass_i,
   input  logic [63:0]                     input_base_i,
-  input  logic [31:0]                     input_limit_i,
-  output logic [1:0]                      err_valid_o,
-  output logic [15:0]                     err_code_o,
-  output logic [127:0]                    err_addr_o,
+  output logic                            err_valid_o,
+  output logic [7:0]                      err_code_o,
+  output logic [63:0]                     err_addr_o,
   output logic                            ovf_o,
   output logic                            nan_o,
 
@@ -107,11 +107,6 @@ module mr_vector #(
   assign cmd_ready_o = is_load ? ld_cmd_ready : ln_cmd_ready;
   assign done_o      = ld_done || ln_done;
 
-  // What can be wrong with a LAYERNORM is known before it is dealt out (mr_legal).
-  assign err_valid_o[1]     = 1'b0;
-  assign err_code_o[15:8]   = '0;
-  assign err_addr_o[127:64] = '0;
-
   // ---- LOAD_ROWS --------------------------------------------------------------------------------
   logic [T-1:0]    row_logit;
   logic            rot_we, ld_res_we;
@@ -137,10 +132,9 @@ module mr_vector #(
     .cmd_rows_i     (n_rows_i),
     .done_o         (ld_done),
     .base_i         (input_base_i),
-    .limit_i        (input_limit_i),
-    .err_valid_o    (err_valid_o[0]),
-    .err_code_o     (err_code_o[7:0]),
-    .err_addr_o     (err_addr_o[63:0]),
+    .err_valid_o,
+    .err_code_o,
+    .err_addr_o,
     .hr_req_valid_o (rd_valid_o),
     .hr_req_ready_i (rd_ready_i),
     .hr_req_addr_o  (rd_addr_o),
