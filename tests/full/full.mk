@@ -45,14 +45,17 @@ $(BUILD)/full/sweep: tests/full/sweep.c tests/unit/fixtures.h tests/unit/simulat
 	$(CC) $(ALL_CFLAGS) -Itests/unit -o $@ $< $(LIB) -lcmocka $(LIBS)
 full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $(call SIM_VIEW,wide)
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
-# A million programs, in as many processes as there are jobs.
+# A million programs, also as four parts of a quarter each.
 PROGRAMS_CASES := 1000000
 $(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests/programs -o $@ $(wildcard tests/programs/*.c) $(LIB) $(LIBS)
-.PHONY: full-programs
+PROGRAMS_PARTS := $(addprefix full-programs,1 2 3 4)
+.PHONY: full-programs $(PROGRAMS_PARTS)
 full-programs: $(BUILD)/full/programs $(call SIM_SO,tiny)
-	bash tests/full/programs.sh $< $(PROGRAMS_CASES)
+	JOBS=$(JOBS) bash tests/full/programs.sh $< $(PROGRAMS_CASES)
+$(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny)
+	JOBS=$(JOBS) SHARD=$*/4 bash tests/full/programs.sh $< $(PROGRAMS_CASES)
 # The analytic model at more points, and with more channels.
 full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c)))
 	for c in sim,7,40 tiny,7,40 wide,3,12; do \
@@ -78,7 +81,7 @@ test-full: deps
 	@BUILD=$(BUILD) JOBS=$(JOBS) MAKE="$(MAKE)" bash tests/full/run.sh
 # What parts that run side by side would otherwise build twice.
 .PHONY: full-prepare
-full-prepare: all $(BUILD)/full/sweep $(SIM_TESTS) rtl-benches $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) \
+full-prepare: all $(BUILD)/full/sweep $(BUILD)/full/programs $(SIM_TESTS) rtl-benches $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) \
     $(call SIM_VIEW,wide) $(SLOW_BENCHES:%=$(BUILD)/rtl/%/tb)
 full-accuracy: $(MILLRACE)
 	TEST_FULL=1 MILLRACE=$(MILLRACE) bash tests/e2e/accuracy.sh

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The program fuzzer over many seeds, in a process a processor; it prints its rate. TAP on stdout.
+# The program fuzzer over many seeds, in JOBS processes (one a processor); it prints its rate. TAP on stdout.
 # SHARD="2/4" runs the second quarter of the seeds alone: the four may run apart, on other machines too.
-# usage: [SHARD=I/N] tests/full/programs.sh FUZZ CASES (from the root)
+# usage: [SHARD=I/N] [JOBS=N] tests/full/programs.sh FUZZ CASES (from the root)
 set -u
-fuzz=$1 cases=$2 shard=${SHARD:-1/1} lanes=$(nproc)
+fuzz=$1 cases=$2 shard=${SHARD:-1/1} lanes=${JOBS:-$(nproc)}
 if ! [[ $shard =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || ((BASH_REMATCH[1] > BASH_REMATCH[2])); then
     echo "SHARD=$shard: want I/N, as 2/4" >&2
     exit 2
