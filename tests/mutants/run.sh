@@ -260,7 +260,7 @@ mutant 'an error does not wait for earlier commands' rtl/control/mr_seq.sv \
 mutant 'two queues may wait for a semaphore' rtl/control/mr_legal.sv \
     "s/waits \&\& (owner_q\[5\*s+:5\] \& ~queue) != 5'd0/1'b0/" programs
 mutant 'the weight window has a beat more' rtl/control/mr_stream_ctl.sv \
-    "s/j_end > {1'b0, limit_i}/j_end > {1'b0, limit_i} + 33'd1/" programs
+    "s/c_end > {1'b0, limit_i}/c_end > {1'b0, limit_i} + 33'd1/" programs
 mutant 'attention looks at K alone' rtl/attention/mr_attn_plan.sv \
     "s/50'(kv_q) + v_off_q + 50'(span_q)/50'(kv_q) + 50'(k_off_q) + 50'(span_q)/" programs
 mutant 'LOAD_ROWS takes rows that lie apart' rtl/control/mr_rows.sv \
