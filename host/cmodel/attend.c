@@ -70,6 +70,9 @@ static void head(void *arg, int head, int worker)
         out[i] = nan || pm[i / 32] == 255
                      ? mr_qnan()
                      : mr_fmul(mr_acc_to_f32(acc[i], pm[i / 32] - 127 - 6 - 12), r);
+    for (int i = 0; i < 32 * blocks; i++)
+        if (out[i] != out[i])
+            m->scratch[worker].nan = true;
     for (int b = 0; b < blocks; b++)
         put_act(m, w->slot, w->base, first + b, out + 32 * b);
 }

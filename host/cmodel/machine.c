@@ -89,8 +89,10 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
     int n = logit_rows ? m->n_logits : m->n_rows;
     for (int i = 0; i < n; i++) {
         int token = logit_rows ? m->logit_tokens[i] : i;
-        mr_layernorm(&c, m->res + (size_t)token * (size_t)m->g.d_max, m->gain, m->bias, 32 * blocks,
-                     m->line);
+        const float *row = m->res + (size_t)token * (size_t)m->g.d_max;
+        for (int x = 0; x < 32 * blocks; x++)
+            m->scratch[0].nan |= mr_expo(row[x]) == 255;
+        mr_layernorm(&c, row, m->gain, m->bias, 32 * blocks, m->line);
         for (int b = 0; b < blocks; b++)
             put_act(m, slot_of(m, i), base, b, m->line + 32 * b);
         set_row_max(m, slot_of(m, i), base, region, blocks);
@@ -172,6 +174,8 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
     m->stream_beat = 0;
     m->n_pending = 0;
     m->n_logits = 0;
+    for (int i = 0; i < mr_pool_workers(m->pool); i++)
+        m->scratch[i].nan = false;
     for (int i = 0; i < m->g.t; i++) // as the device's, which a reset clears
         m->rows[i].logits = m->rows[i].continues = false;
     size_t bytes = (size_t)(1 + (m->g.n + 1) / 2) * BEAT;
@@ -374,6 +378,14 @@ struct mr_machine_run mr_machine_state(const struct mr_machine *m)
 {
     return (struct mr_machine_run){m->prog,   m->n_cmds,   m->next,
                                    m->n_rows, m->n_logits, m->two_pass};
+}
+
+bool mr_machine_nan(const struct mr_machine *m)
+{
+    bool nan = false;
+    for (int i = 0; i < mr_pool_workers(m->pool); i++)
+        nan |= m->scratch[i].nan;
+    return nan;
 }
 
 const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code)

@@ -36,6 +36,10 @@ struct mr_machine_run {
 };
 struct mr_machine_run mr_machine_state(const struct mr_machine *m);
 
+// STICKY's bit for NaN: one came out of a MATMUL (before it is added to the residual) or ATTEND, or
+// LAYERNORM has met Inf or NaN in a row. Its bit for overflow the model does not know.
+bool mr_machine_nan(const struct mr_machine *m);
+
 // On-chip memories, for comparison. Rows are row slots (act, qkv) or tokens (residual, prefix max).
 const int8_t *mr_machine_act(const struct mr_machine *m, int slot, int word, uint8_t *code);
 const int8_t *mr_machine_qkv(const struct mr_machine *m, int slot, int block, uint8_t *code);

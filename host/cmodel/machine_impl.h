@@ -35,6 +35,7 @@ struct scratch {
     float *columns; // [t][32] finished columns on their way to a block
     float *scores;  // [ctx_max]
     uint8_t *tile;  // a group of columns as bytes, when it must be changed
+    bool nan;       // a result of this run is NaN
 };
 
 struct mr_machine {

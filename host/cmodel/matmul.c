@@ -111,19 +111,21 @@ static void put_block(const struct matmul *w, int i, int block, const float *v)
     }
 }
 
-static void put_columns(const struct matmul *w, int i, int j, const float y[4], float *columns)
+static void put_columns(const struct matmul *w, int i, int j, const float y[4], struct scratch *s)
 {
+    if (y[0] != y[0] || y[1] != y[1] || y[2] != y[2] || y[3] != y[3])
+        s->nan = true; // workers share cache lines: a write only where there is something to say
     if (w->dst == MR_DST_RES)
         add_to_residual(w, i, j, y);
     else if (w->dst == MR_DST_RESULT)
         put_result(w, i, j, y);
     else
-        memcpy(columns + 32 * (size_t)i + 4 * j % 32, y, 4 * sizeof *y);
+        memcpy(s->columns + 32 * (size_t)i + 4 * j % 32, y, 4 * sizeof *y);
 }
 
 // Four columns of all tokens, 16 tokens at a time.
 static void columns_together(const struct matmul *w, const struct mr_tile *tile,
-                             const uint8_t *bias, int j, float *columns)
+                             const uint8_t *bias, int j, struct scratch *s)
 {
     const struct mr_row_kernels *k = w->m->kernels->rows;
     float b[4];
@@ -139,7 +141,7 @@ static void columns_together(const struct matmul *w, const struct mr_tile *tile,
             turn(w, i, j, one);
             for (int c = 0; w->gelu && w->rotary && c < 4; c++)
                 one[c] = mr_gelu(one[c]);
-            put_columns(w, i, j, one, columns);
+            put_columns(w, i, j, one, s);
         }
     }
 }
@@ -170,7 +172,7 @@ static void block_of_columns(void *arg, int block, int worker)
 {
     const struct matmul *w = arg;
     struct mr_machine *m = w->m;
-    float *columns = m->scratch[worker].columns;
+    struct scratch *s = &m->scratch[worker];
     for (int j = 8 * block; j < 8 * block + 8; j++) {
         struct mr_tile tile = {.kblocks = w->p.kblocks};
         const uint8_t *header;
@@ -178,23 +180,23 @@ static void block_of_columns(void *arg, int block, int worker)
         int at = j / m->g.n % 16;
         memcpy(tile.col_max, header + 4 * at, 4);
         if (w->p.fp4) {
-            mr_expand_fp4(tile.sections, tile.kblocks, m->scratch[worker].tile);
-            tile.sections = m->scratch[worker].tile;
+            mr_expand_fp4(tile.sections, tile.kblocks, s->tile);
+            tile.sections = s->tile;
         }
         const uint8_t *bias = w->p.bias ? header + BEAT + 16 * at : header;
         if (w->together) {
-            mr_flip_tile(tile.sections, tile.kblocks, m->scratch[worker].tile);
-            tile.sections = m->scratch[worker].tile;
-            columns_together(w, &tile, bias, j, columns);
+            mr_flip_tile(tile.sections, tile.kblocks, s->tile);
+            tile.sections = s->tile;
+            columns_together(w, &tile, bias, j, s);
         }
         for (int i = 0; !w->together && i < w->tokens; i++) {
             float y[4];
             columns_of(w, &tile, bias, i, j, y);
-            put_columns(w, i, j, y, columns);
+            put_columns(w, i, j, y, s);
         }
     }
     for (int i = 0; (w->dst == MR_DST_ACT || w->dst == MR_DST_QKV) && i < w->tokens; i++)
-        put_block(w, i, block, columns + 32 * (size_t)i);
+        put_block(w, i, block, s->columns + 32 * (size_t)i);
 }
 
 // What the command will write; STREAM_TILES has checked what it reads.

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmodel/machine.h"
 #include "device/configs.h"
 
 struct model_device {
@@ -94,4 +93,9 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
     }
     *dev = &d->base;
     return 0;
+}
+
+const struct mr_machine *mr_device_model_of(struct mr_device *dev)
+{
+    return dev->ops == &ops ? self(dev)->machine : NULL;
 }

@@ -266,6 +266,8 @@ static const struct mr_device_ops ops = {sim_alloc, sim_write,    sim_read,
 
 const struct mr_sim_api *mr_device_sim_of(struct mr_device *dev, struct mr_sim **sim)
 {
+    if (dev->ops != &ops)
+        return NULL;
     *sim = self(dev)->sim;
     return self(dev)->api;
 }

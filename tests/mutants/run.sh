@@ -261,6 +261,8 @@ mutant 'two queues may wait for a semaphore' rtl/control/mr_legal.sv \
     "s/waits \&\& (owner_q\[5\*s+:5\] \& ~queue) != 5'd0/1'b0/" programs
 mutant 'the weight window has a beat more' rtl/control/mr_stream_ctl.sv \
     "s/c_end > {1'b0, limit_i}/c_end > {1'b0, limit_i} + 33'd1/" programs
+mutant 'a NaN of MATMUL is not in STICKY' rtl/vector/mr_epi_lanes.sv \
+    "s/assign nan_o = nan_q;/assign nan_o = 1'b0;/" programs
 mutant 'attention looks at K alone' rtl/attention/mr_attn_plan.sv \
     "s/50'(kv_q) + v_off_q + 50'(span_q)/50'(kv_q) + 50'(k_off_q) + 50'(span_q)/" programs
 mutant 'LOAD_ROWS takes rows that lie apart' rtl/control/mr_rows.sv \

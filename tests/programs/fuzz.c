@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs, legal and nearly so, with their descriptors, rows and streams, on model:tiny and
 // sim:tiny: the same error code at the same command, or the same bytes in result window and KV
-// store. TAP on stdout. usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]
+// store and the same bit for NaN in STICKY. TAP on stdout.
+// usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]
 // A case depends on nothing but its seed: `fuzz cases=1 seed=N say` is that one again.
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "cmodel/command.h"
+#include "device/model.h"
 #include "device/open.h"
 #include "device/sim.h"
 #include "limits.h"
@@ -22,11 +24,12 @@ struct side {
     uint8_t *after[2]; // result, KV
     int rc;
     unsigned code, command;
+    bool nan; // STICKY has seen one
     char text[512];
 };
 
 struct tally {
-    unsigned long cases, ran, computed, layers, wrong;
+    unsigned long cases, ran, computed, layers, nans, wrong;
     unsigned long codes[8];
 };
 
@@ -81,6 +84,19 @@ static void side_open(struct side *s, const char *uri, const struct program_case
     }
 }
 
+// Of STICKY the bit for NaN.
+static bool saw_nan(const struct side *s)
+{
+    struct mr_error err = {0};
+    struct mr_sim *sim;
+    const struct mr_sim_api *api = mr_device_sim_of(s->dev, &sim);
+    uint32_t sticky;
+    if (!api)
+        return mr_machine_nan(mr_device_model_of(s->dev));
+    check(api->reg_read(sim, MR_REG_STICKY, &sticky, &err), &err);
+    return sticky >> 1 & 1;
+}
+
 static void side_run(struct side *s, const char *uri, const struct program_case *c)
 {
     struct mr_error err = {0};
@@ -91,6 +107,7 @@ static void side_run(struct side *s, const char *uri, const struct program_case 
     s->code = s->rc < 0 ? s->dev->last_error.code : 0;
     s->command = s->rc < 0 ? s->dev->last_error.command : 0;
     (void)snprintf(s->text, sizeof s->text, "%s", s->rc < 0 ? err.text : "ok");
+    s->nan = saw_nan(s);
     check(mr_device_read(s->dev, s->at[RESULT], s->after[0], part_bytes[RESULT], &err), &err);
     check(mr_device_read(s->dev, s->at[KV], s->after[1], part_bytes[KV], &err), &err);
     mr_device_close(s->dev);
@@ -100,7 +117,7 @@ static bool agree(const struct side *a, const struct side *b)
 {
     if (a->rc < 0 || b->rc < 0)
         return a->rc == b->rc && a->code == b->code && a->command == b->command;
-    return memcmp(a->after[0], b->after[0], part_bytes[RESULT]) == 0 &&
+    return a->nan == b->nan && memcmp(a->after[0], b->after[0], part_bytes[RESULT]) == 0 &&
            memcmp(a->after[1], b->after[1], part_bytes[KV]) == 0;
 }
 
@@ -125,6 +142,8 @@ static void show_program(const struct program_case *c)
 static void show_difference(const struct side *m, const struct side *s)
 {
     printf("# model: %s\n# sim:   %s\n", m->text, s->text);
+    if (m->rc == 0 && s->rc == 0 && m->nan != s->nan)
+        printf("# NaN in STICKY: model %d, sim %d\n", m->nan, s->nan);
     for (int k = 0; k < 2 && m->rc == 0 && s->rc == 0; k++)
         for (uint32_t i = 0, n = 0; i < part_bytes[k ? KV : RESULT] && n < 4; i += 4)
             if (memcmp(m->after[k] + i, s->after[k] + i, 4) != 0) {
@@ -157,6 +176,7 @@ static void one(struct side *m, struct side *s, const char *sim, struct program_
     t->ran += m->rc == 0;
     t->computed += changed;
     t->layers += m->rc == 0 && strcmp(c->what, "layer") == 0;
+    t->nans += m->rc == 0 && m->nan;
     t->codes[m->code & 7]++;
     bool same = agree(m, s);
     if (same && !say)
@@ -265,9 +285,10 @@ int main(int argc, char **argv)
            at_limits ? "" : "not ", limits, both.wrong);
     for (uint64_t i = 0; i < cases; i++)
         one(&m, &s, sim, &c, seed + i, &t, say);
-    printf("# %lu programs from seed %llu on: %lu ran (%lu of them layers), %lu changed results or "
-           "KV store\n",
-           t.cases, (unsigned long long)seed, t.ran, t.layers, t.computed);
+    printf(
+        "# %lu programs from seed %llu on: %lu ran (%lu of them layers, %lu with NaN), %lu changed "
+        "results or KV store\n",
+        t.cases, (unsigned long long)seed, t.ran, t.layers, t.nans, t.computed);
     printf("# refused: %lu descriptors, %lu commands, %lu windows, %lu waits; others %lu\n",
            t.codes[1], t.codes[2], t.codes[3], t.codes[6], t.codes[4] + t.codes[5] + t.codes[7]);
     printf("%sok 3 - %s and model:tiny agree on %lu programs\n", t.wrong ? "not " : "", sim,
