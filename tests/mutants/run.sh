@@ -140,14 +140,16 @@ mutant 'kernel does not wake up for a read' rtl/kernel/mr_kernel.sv \
     's/ || s_axil_arvalid_i || aw_q/ || aw_q/' rtl:kernel@n2
 
 # ---- array -------------------------------------------------------------------------------------------
-mutant 'PE takes weights as unsigned' rtl/array/mr_pe.sv \
-    "s/32'(\\\$signed(w_i\\[32\\*j+8\\*b+:8\\]))/32'(w_i[32*j+8*b+:8])/" rtl:pe@single
-mutant 'PE aligns by one bit too much' rtl/array/mr_pe_acc.sv \
-    "s/>>> sh_q;/>>> (sh_q + 6'd1);/" rtl:pe@single
-mutant 'PE accumulates without the first clear' rtl/array/mr_pe_acc.sv \
-    "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@single
-mutant 'PE pair loses the borrow of the low half' rtl/array/mr_pe_pair.sv \
-    "s/high = 32'(\\\$signed(s)) + 32'(borrow);/high = 32'(\$signed(s));/" rtl:pe@pair
+mutant 'PE takes weights as unsigned' rtl/tech/mr_dot.sv \
+    "s/32'(\\\$signed(w_q\\[32\\*j+8\\*b+:8\\]))/32'(w_q[32*j+8*b+:8])/" rtl:pe@portable
+mutant 'PE aligns by one bit too much' rtl/tech/mr_dot_acc.sv \
+    "s/>>> sh_q;/>>> (sh_q + 6'd1);/" rtl:pe@portable
+mutant 'PE accumulates without the first clear' rtl/tech/mr_dot_acc.sv \
+    "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@portable
+mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \
+    "s/48'h4_0001_0000/48'h4_0000_0000/" rtl:pe@dsp
+mutant 'PE in DSPs does not clear its sum' rtl/tech/mr_dot_sum.sv \
+    "s/!first_i, 5'b0/1'b1, 5'b0/" rtl:pe@dsp
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
