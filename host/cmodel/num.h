@@ -163,7 +163,14 @@ extern const int8_t mr_mxfp4_twice[16];
 void mr_mxint8_residue(const float v[MR_BLOCK], uint8_t code, const int8_t q[MR_BLOCK],
                        float lo[MR_BLOCK]);
 
-// One step of the 48-bit accumulator: (d << 18) >>> shift, shift clamped to 38 (floor).
+// How far a code lies below the largest: a distance of 8 bits, as the device subtracts. Where the
+// "largest" is none (a foreign stream; a row maximum of another region), it wraps.
+static inline int mr_below(int largest, int code)
+{
+    return (largest - code) & 255;
+}
+
+// One step of the 48-bit accumulator: (d << 18) >>> shift, shift >= 0 clamped to 38 (floor).
 static inline int64_t mr_align(int64_t d, int shift)
 {
     return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);
@@ -206,5 +213,9 @@ struct mr_ln_const mr_ln_consts(int n, float eps);
 // Exponents: x row Inf/NaN makes the whole row NaN.
 void mr_layernorm(const struct mr_ln_const *c, const float *x, const float *gain, const float *bias,
                   int count, float *y);
+
+// Its mean and 1 / deviation, from the sums of xi and xi^2 and the largest exponent field.
+void mr_layernorm_from(const struct mr_ln_const *c, int64_t s1, int64_t s2, unsigned top,
+                       float *mean, float *r);
 
 #endif
