@@ -271,15 +271,12 @@ int mr_machine_step(struct mr_machine *m, struct mr_device_error *dev, struct mr
     return rc;
 }
 
-int mr_machine_run(struct mr_machine *m, uint64_t run_addr, const volatile int *stop,
-                   struct mr_device_error *dev, struct mr_error *err)
+int mr_machine_run(struct mr_machine *m, uint64_t run_addr, struct mr_device_error *dev,
+                   struct mr_error *err)
 {
     int rc = mr_machine_begin(m, run_addr, dev, err);
-    while (rc == 0) {
-        if (stop && *stop)
-            return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+    while (rc == 0)
         rc = mr_machine_step(m, dev, err);
-    }
     return rc < 0 ? rc : 0;
 }
 
