@@ -27,18 +27,21 @@ $(SHARED): $(SHARED).$(VERSION)
 # Everything under its final path in STAGE: what `install` copies and `uninstall` removes.
 STAGE := $(BUILD)/stage
 .PHONY: stage install uninstall dist
-stage: all
+stage: all sim-views
 	@rm -rf $(STAGE)
 	@install -D -m 755 -t $(STAGE)$(PREFIX)/bin $(MILLRACE)
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/include host/include/*.h
 	@install -D -m 644 -t $(STAGE)$(LIBDIR) $(LIB) $(SHARED).$(VERSION)
 	@ln -s libmillrace.so.$(VERSION) $(STAGE)$(LIBDIR)/libmillrace.so.$(SOVERSION)
 	@ln -s libmillrace.so.$(VERSION) $(STAGE)$(LIBDIR)/libmillrace.so
-	@install -D -m 644 -t $(STAGE)$(PREFIX)/lib/millrace $(SIM_DEVICES)
+	@install -D -m 644 -t $(STAGE)$(PREFIX)/lib/millrace $(SIM_DEVICES) $(SIM_DEVICES:%.so=%-view.so) \
+	  $(wildcard $(SIM_DEVICES:%.so=%-trace.so))
 	@mkdir -p $(STAGE)$(LIBDIR)/pkgconfig
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
 	  host/millrace.pc.in >$(STAGE)$(LIBDIR)/pkgconfig/millrace.pc
 	@install -D -m 644 -t $(STAGE)$(DOCDIR) LICENSE README.md CHANGELOG.md
+	@install -D -m 644 -t $(STAGE)$(DOCDIR)/docs docs/*.md docs/*.svg
+	@install -D -m 644 -t $(STAGE)$(PREFIX)/share/millrace/models/demo models/demo/*
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/share/millrace/python host/python/millrace.py
 	@mkdir -p $(STAGE)$(MANDIR)/man1 $(STAGE)$(PREFIX)/share/bash-completion/completions \
 	  $(STAGE)$(PREFIX)/share/zsh/site-functions $(STAGE)$(PREFIX)/share/fish/vendor_completions.d
@@ -51,15 +54,20 @@ stage: all
 	$$millrace completion zsh >.$(PREFIX)/share/zsh/site-functions/_millrace; \
 	$$millrace completion fish >.$(PREFIX)/share/fish/vendor_completions.d/millrace.fish
 
-## install: program, library, headers, simulators, man pages, completions (PREFIX=/usr/local, DESTDIR=)
+## install: program, library, headers, simulators, demo model, docs, man pages, completions (PREFIX=/usr/local, DESTDIR=)
 install: stage
 	@mkdir -p "$(DESTDIR)/"
 	@cd $(STAGE) && find . ! -type d -print0 | xargs -0 cp -P --remove-destination --parents -t "$(DESTDIR)/"
+	@echo "program     $(PREFIX)/bin/millrace"
+	@echo "simulators  $(PREFIX)/lib/millrace, with those of 'millrace trace'$(if $(wildcard $(SIM_DEVICES:%.so=%-trace.so)), \
+	  and its waves,; for waves run 'make sim-traces' first)"
+	@echo "demo model  $(PREFIX)/share/millrace/models/demo"
+	@echo "docs        $(DOCDIR), 'man millrace'"
 
 ## uninstall: removes what `make install` with the same PREFIX and DESTDIR has written
 uninstall: stage
 	@cd $(STAGE) && find . ! -type d | while IFS= read -r f; do rm -f "$(DESTDIR)/$$f"; done
-	@for d in $(PREFIX)/lib/millrace $(DOCDIR) $(PREFIX)/share/millrace/python $(PREFIX)/share/millrace; do \
+	@for d in $(PREFIX)/lib/millrace $(DOCDIR)/docs $(DOCDIR) $(addprefix $(PREFIX)/share/millrace/,python models/demo models) $(PREFIX)/share/millrace; do \
 	  [ ! -d "$(DESTDIR)$$d" ] || rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$d"; done
 
 ## dist: the last commit as build/millrace-VERSION.tar.gz, the same bytes each time

@@ -104,6 +104,13 @@ int mr_session_step(struct mr_session *session, const struct mr_row *rows, int c
     return mr_backend_step(session->backend, rows, count, logits, err);
 }
 
+void mr_session_watch(struct mr_session *session,
+                      int (*progress)(void *arg, const struct mr_progress *p), void *arg)
+{
+    session->backend->watch = progress;
+    session->backend->watch_arg = arg;
+}
+
 void mr_session_get_stats(const struct mr_session *session, struct mr_stats *stats)
 {
     struct mr_backend_stats b;

@@ -4,15 +4,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/batch.h"
 #include "cli/lines.h"
+#include "cli/watch.h"
 #include "common/buf.h"
 #include "common/error.h"
 
 // What the threads share; `lock` guards all of it but for `args` and `model`, and the tokenizer.
 struct batch {
+    const struct unit *unit; // [units]
     const struct generate_args *args;
     struct mr_model *model;
     pthread_mutex_t lock;
@@ -22,7 +23,8 @@ struct batch {
     size_t done, failed, tokens;
     bool end; // of the lines, or somebody has stopped
     int units;
-    bool progress;
+    struct cli_line line;
+    double start, shown;   // when a run's progress was shown last
     struct mr_error error; // of the file, or of the last unit
 };
 
@@ -74,12 +76,38 @@ static json_t *error_json(const struct line *l, const struct mr_error *err)
                      cli_json_text(err->text, strlen(err->text)));
 }
 
-static void show_progress(const struct batch *b, bool on)
+// With the lock held.
+static void show_done(struct batch *b)
 {
-    if (b->progress && on)
-        fprintf(stderr, "\r%zu prompts done\033[K", b->done);
-    else if (b->progress)
-        fprintf(stderr, "\r\033[K");
+    char line[64];
+    (void)snprintf(line, sizeof line, "%zu prompts done", b->done);
+    cli_line_show(&b->line, line);
+}
+
+// In a unit's thread, while its device computes. Several units are shown in turns.
+static int take_progress(void *arg, const struct mr_progress *p)
+{
+    const struct unit *u = arg;
+    struct batch *b = u->b;
+    double now = cli_seconds();
+    char line[160], unit[32] = "";
+    struct mr_stats s;
+    if (p->seconds < CLI_WATCH_AFTER)
+        return 0;
+    mr_session_get_stats(u->session, &s);
+    pthread_mutex_lock(&b->lock);
+    if (now - b->shown >= CLI_WATCH_AFTER) {
+        if (b->units > 1)
+            (void)snprintf(unit, sizeof unit, ", unit %d", (int)(u - b->unit));
+        (void)snprintf(line, sizeof line, "%zu prompts done%s, %.0f tokens", b->done, unit,
+                       (double)p->tokens + p->share * p->rows);
+        cli_watch_where(line, sizeof line, p, cli_counter(&s, "cycles"));
+        cli_watch_since(line, sizeof line, b->start);
+        cli_line_show(&b->line, line);
+        b->shown = now;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return 0;
 }
 
 // With the lock held. NULL: nothing is said of the line.
@@ -87,11 +115,11 @@ static void put(struct batch *b, const struct line *l, json_t *result)
 {
     char *text = result ? json_dumps(result, JSON_COMPACT) : NULL;
     json_decref(result);
-    show_progress(b, false);
+    cli_line_wipe(&b->line);
     if (!cli_order_put(&b->order, l->number, text, stdout))
         b->end = true; // main() says what is wrong with standard output
     b->done++;
-    show_progress(b, true);
+    show_done(b);
 }
 
 static void fail_line(struct batch *b, const struct line *l, const struct mr_error *err)
@@ -238,6 +266,8 @@ static int open_unit(struct unit *u, struct batch *b, int k, struct mr_error *er
     if (rc == 0)
         rc = mr_session_open(&u->session, b->model, u->uri, &o, err);
     cli_end_progress(&progress);
+    if (rc == 0 && b->line.on)
+        mr_session_watch(u->session, take_progress, u);
     return rc < 0 ? rc : mr_scheduler_open(&u->scheduler, u->session, NULL, err);
 }
 
@@ -289,10 +319,9 @@ static int run_units(struct batch *b, struct unit *units, int n, struct mr_error
 
 int generate_batch(const struct generate_args *args, struct mr_model *model)
 {
-    struct batch b = {.args = args,
-                      .model = model,
-                      .lock = PTHREAD_MUTEX_INITIALIZER,
-                      .progress = !args->c.quiet && isatty(STDERR_FILENO)};
+    struct batch b = {
+        .args = args, .model = model, .lock = PTHREAD_MUTEX_INITIALIZER, .start = cli_seconds()};
+    cli_line_open(&b.line, args->c.quiet, false);
     struct mr_error err = {0};
     struct unit *units = NULL;
     int n = 0;
@@ -302,10 +331,11 @@ int generate_batch(const struct generate_args *args, struct mr_model *model)
     if (rc == 0 && !(units = calloc((size_t)n, sizeof *units)))
         rc = mr_fail(&err, MR_ERR_MEMORY, "no memory for %d units", n);
     b.units = n;
+    b.unit = units;
     double start = cli_seconds();
     if (rc == 0)
         rc = run_units(&b, units, n, &err);
-    show_progress(&b, false);
+    cli_line_wipe(&b.line);
     if (rc == 0 && args->stats)
         print_stats(&b, units, n, cli_seconds() - start);
     if (rc == 0 && b.error.status < 0) {

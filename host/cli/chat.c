@@ -45,6 +45,7 @@ static int set_template(struct args *a)
 // The space that follows "Assistant:" is a part of the text, but not of what is shown.
 struct shown {
     bool begun;
+    struct cli_line *line;
 };
 
 static int show_piece(void *arg, const char *text, size_t size)
@@ -55,6 +56,7 @@ static int show_piece(void *arg, const char *text, size_t size)
         size--;
     }
     s->begun |= size > 0;
+    cli_line_text(s->line, text, size);
     return fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0;
 }
 
@@ -70,11 +72,12 @@ static int add_turn(const struct args *a, struct conversation *c, const char *li
 static int turn(const struct args *a, struct conversation *c, const char *line,
                 struct mr_error *err)
 {
-    struct shown shown = {0};
+    struct shown shown = {.line = &c->watch->line};
     enum mr_finish finish = MR_FINISH_LENGTH;
     size_t waiting = c->waiting.size;
     double start = cli_seconds();
     int rc = add_turn(a, c, line, err);
+    shown.line->column = 0;
     if (rc == 0)
         rc = conversation_continue(c, show_piece, &shown, &finish, err);
     double took = cli_seconds() - start;
@@ -170,15 +173,17 @@ static int run(int argc, char **argv)
         mr_turns_close(&a.turns);
         return status;
     }
-    (void)setlocale(LC_CTYPE, "");                                        // for the editor of lines
-    cli_say_forecast(&a.c, &(struct cli_work){16, a.text.max_tokens, 1}); // of a reply
+    (void)setlocale(LC_CTYPE, ""); // for the editor of lines
+    cli_say_forecast_of(&a.c, &(struct cli_work){16, a.text.max_tokens, 1, 0}, "a reply: ");
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {
-        struct conversation c = {.model = model, .options = &a.text};
+        struct cli_watch watch;
+        struct conversation c = {.model = model, .options = &a.text, .watch = &watch};
         struct cli_progress progress;
         struct mr_session_options o = cli_session_progress(&a.c, &progress, "uploading");
         int rc = mr_session_open(&session, model, a.c.device, &o, &err);
         cli_end_progress(&progress);
+        cli_watch_open(&watch, &a.c, true);
         c.session = session;
         if (rc == 0)
             rc = conversation_open(&c, &err);

@@ -143,6 +143,10 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     }
     int rc = mr_model_load(model, c->model, &load, &err);
     cli_end_progress(&progress);
+    if (rc == 0 && cli_interrupted()) { // while weights were made from a seed, for example
+        err.status = rc = MR_ERR_INTERRUPTED;
+        (void)snprintf(err.text, sizeof err.text, "interrupted");
+    }
     if (rc < 0)
         return cli_fail(&err);
     describe(c, *model, cli_seconds() - progress.start);

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "cli/watch.h"
 
 enum { ROWS = 256 }; // of logits in memory at a time
 
@@ -102,16 +102,19 @@ static int window(struct compared *c, const int32_t *ids, size_t n, struct total
 static int all_windows(struct compared *c, const struct args *a, const int32_t *ids, size_t count,
                        struct totals *t, struct mr_error *err)
 {
-    bool show = !a->c.quiet && !a->c.json && isatty(STDERR_FILENO);
-    int rc = 0;
+    struct cli_watch ref, dev;
     size_t step = (size_t)c->positions;
-    for (size_t at = 0; rc == 0 && at < count; at += step) {
+    int rc = 0;
+    cli_watch_open(&ref, &a->c, false);
+    cli_watch_open(&dev, &a->c, false);
+    ref.name = "cpu:";
+    dev.name = a->c.device;
+    cli_watch_total(&ref, c->ref, count);
+    cli_watch_total(&dev, c->dev, count);
+    for (size_t at = 0; rc == 0 && at < count; at += step)
         rc = window(c, ids + at, count - at < step ? count - at : step, t, err);
-        if (rc == 0 && show)
-            fprintf(stderr, "\r%zu of %zu tokens\033[K", t->tokens, count);
-    }
-    if (show) // the result, or an error, begins on a line of its own
-        fprintf(stderr, "\r\033[K");
+    cli_watch_end(&ref);
+    cli_watch_end(&dev);
     return rc;
 }
 
@@ -211,7 +214,7 @@ static int run(int argc, char **argv)
     if (cli_read_file(a.file, &text, &size, &err) < 0)
         return cli_fail(&err);
     double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
-    cli_say_forecast(&a.c, &(struct cli_work){tokens, 0, 1});
+    cli_say_forecast(&a.c, &(struct cli_work){.prompt = tokens, .times = 1});
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK)
         status = compare(&a, model, text, size);

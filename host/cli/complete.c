@@ -9,6 +9,7 @@
 struct run {
     struct mr_session *session;
     struct cli_completion *c;
+    struct cli_watch *watch;
     int (*piece)(void *arg, const char *text, size_t size);
     void *arg;
     bool begun;
@@ -23,6 +24,7 @@ static int take_token(void *arg, const struct mr_token *token)
     if (!r->begun)
         mr_session_get_stats(r->session, &r->c->prefill);
     r->begun = true;
+    cli_watch_token(r->watch);
     return 0;
 }
 
@@ -55,9 +57,9 @@ static void take_result(void *arg, const struct mr_result *result)
 
 int cli_complete(struct mr_session *session, struct mr_request *request,
                  int (*piece)(void *arg, const char *text, size_t size), void *arg,
-                 struct cli_completion *c, struct mr_error *err)
+                 struct cli_watch *watch, struct cli_completion *c, struct mr_error *err)
 {
-    struct run r = {.session = session, .c = c, .piece = piece, .arg = arg};
+    struct run r = {.session = session, .c = c, .watch = watch, .piece = piece, .arg = arg};
     struct mr_scheduler *scheduler = NULL;
     *c = (struct cli_completion){0};
     request->token = take_token;
@@ -67,8 +69,11 @@ int cli_complete(struct mr_session *session, struct mr_request *request,
     int rc = mr_scheduler_open(&scheduler, session, NULL, err);
     if (rc == 0)
         rc = mr_scheduler_submit(scheduler, request, NULL, err);
+    cli_watch_text(watch, session, request->prompt_count - request->resident,
+                   (size_t)request->max_tokens);
     for (int more = 1; rc == 0 && more > 0;)
         rc = (more = mr_scheduler_step(scheduler, err)) < 0 ? more : 0;
+    cli_watch_end(watch);
     mr_scheduler_close(scheduler);
     if (rc == 0 && r.error.status == 0)
         (void)mr_buf_append(&r.text, "", 1, &r.error);

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "millrace.h"
+#include "cli/watch.h"
 
 struct cli_completion {
     enum mr_finish finish;
@@ -17,11 +17,11 @@ struct cli_completion {
 };
 
 // request: its callbacks are set here. piece(arg, text, size), which may be NULL, is called with
-// text as it comes and ends it with a non-zero return. Also after a failure *c has the tokens that
-// came before it. Released by cli_completion_free().
+// text as it comes and ends it with a non-zero return. watch shows how far it is. Also after a
+// failure *c has the tokens that came before it. Released by cli_completion_free().
 int cli_complete(struct mr_session *session, struct mr_request *request,
                  int (*piece)(void *arg, const char *text, size_t size), void *arg,
-                 struct cli_completion *c, struct mr_error *err);
+                 struct cli_watch *watch, struct cli_completion *c, struct mr_error *err);
 void cli_completion_free(struct cli_completion *c);
 
 #endif

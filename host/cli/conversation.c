@@ -134,7 +134,7 @@ int conversation_continue(struct conversation *c,
                            .seq = c->seq,
                            .resident = resident};
     mr_session_get_stats(c->session, &before);
-    rc = cli_complete(c->session, &r, piece, arg, &done, err);
+    rc = cli_complete(c->session, &r, piece, arg, c->watch, &done, err);
     mr_session_get_stats(c->session, &after);
     c->run = (size_t)(after.tokens - before.tokens);
     *finish = done.finish;

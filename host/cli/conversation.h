@@ -16,10 +16,11 @@ struct conversation {
     int32_t *tokens;
     size_t count;
     struct mr_buf waiting;
+    struct cli_watch *watch;
     size_t run; // tokens that the last turn has run on the device
 };
 
-// Zero but for model, session and options; makes the sequence.
+// Zero but for model, session, options and watch; makes the sequence.
 int conversation_open(struct conversation *c, struct mr_error *err);
 void conversation_close(struct conversation *c);
 

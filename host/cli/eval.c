@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/eval_tasks.h"
 #include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "cli/watch.h"
 #include "common/error.h"
 #include "common/output_file.h"
 
@@ -23,34 +23,37 @@ struct run {
     struct mr_model *model;
     struct mr_session *session;
     struct mr_model_info info;
-    size_t items;
-    bool show;
     double start;
 };
 
-static void show_progress(void *arg, size_t done)
+// Tokens that are run for items: their last ones are only predicted.
+static size_t tokens_of(const struct eval_item *items, size_t n)
 {
-    const struct run *r = arg;
-    if (r->show)
-        fprintf(stderr, "\r%zu of %zu\033[K", done, r->items);
+    size_t tokens = 0;
+    for (size_t i = 0; i < n; i++)
+        tokens += items[i].count - 1;
+    return tokens;
 }
 
 static int score(struct run *r, struct eval_item *items, size_t n, struct mr_error *err)
 {
     struct cli_progress progress;
+    struct cli_watch watch;
     struct mr_session_options o = cli_session_progress(&r->a->c, &progress, "uploading");
+    size_t tokens = tokens_of(items, n);
+    cli_say_forecast(&r->a->c, &(struct cli_work){.prompt = (double)tokens, .times = 1});
     o.max_seqs = (int)r->a->sequences;
     if ((size_t)o.max_seqs > n)
         o.max_seqs = (int)n;
     int rc = mr_session_open(&r->session, r->model, r->a->c.device, &o, err);
     cli_end_progress(&progress);
-    r->items = n;
     r->start = cli_seconds();
-    if (rc == 0)
-        rc =
-            eval_score(r->session, r->info.vocab_size, o.max_seqs, items, n, show_progress, r, err);
-    if (r->show)
-        fprintf(stderr, "\r\033[K");
+    if (rc < 0)
+        return rc;
+    cli_watch_open(&watch, &r->a->c, false);
+    cli_watch_total(&watch, r->session, tokens);
+    rc = eval_score(r->session, r->info.vocab_size, o.max_seqs, items, n, err);
+    cli_watch_end(&watch);
     return rc;
 }
 
@@ -239,14 +242,9 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
     if (a.text && cli_read_file(a.text, &text, &size, &err) < 0)
         return cli_fail(&err);
-    if (a.text) {
-        double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
-        cli_say_forecast(&a.c, &(struct cli_work){tokens, 0, 1});
-    }
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {
         struct run r = {.a = &a, .model = model};
-        r.show = !a.c.quiet && isatty(STDERR_FILENO);
         mr_model_get_info(model, &r.info);
         int rc = a.text ? perplexity(&r, text, size, &status, &err) : tasks(&r, &status, &err);
         if (rc < 0)

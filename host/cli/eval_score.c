@@ -81,7 +81,7 @@ static int score_group(struct scorer *s, struct eval_item *items, size_t count,
 }
 
 int eval_score(struct mr_session *session, int vocab, int sequences, struct eval_item *items,
-               size_t n, void (*progress)(void *arg, size_t done), void *arg, struct mr_error *err)
+               size_t n, struct mr_error *err)
 {
     struct scorer *s = calloc(1, sizeof *s);
     int *seqs = calloc((size_t)sequences, sizeof *seqs);
@@ -92,8 +92,6 @@ int eval_score(struct mr_session *session, int vocab, int sequences, struct eval
     for (size_t at = 0, group; rc == 0 && at < n; at += group) {
         group = n - at < (size_t)sequences ? n - at : (size_t)sequences;
         rc = score_group(s, items + at, group, err);
-        if (rc == 0 && progress)
-            progress(arg, at + group);
     }
     free(s);
     free(seqs);

@@ -21,10 +21,9 @@ struct eval_item {
 };
 
 // Scores n items, up to `sequences` of them at the same time (the session must have as many free).
-// progress(arg, items) is called now and then with how many are done; may be NULL. The results do
-// not depend on `sequences`.
+// The results do not depend on `sequences`.
 int eval_score(struct mr_session *session, int vocab, int sequences, struct eval_item *items,
-               size_t n, void (*progress)(void *arg, size_t done), void *arg, struct mr_error *err);
+               size_t n, struct mr_error *err);
 
 // The windows of a text of `count` tokens, with 1 <= stride < window: they begin at 0, stride,
 // 2 stride, ...; each scores the tokens that none before it has scored, until one has scored the

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/forecast.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "cli/lines.h"
 #include "device/configs.h"
 #include "plan/model.h"
 #include "plan/point.h"
@@ -33,17 +36,18 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-// One prefill of `read` tokens and `written` decoded ones, at the position in their middle.
+// One prefill of `read` tokens and `written` decoded ones, at the position in their middle, of each
+// of the texts.
 static bool predict(struct cli_forecast *f, const struct mr_plan_job *job, double read,
-                    double written)
+                    double written, int together)
 {
     double positions = job->model->n_positions;
     // What has no room is read in several windows.
     double windows = read > positions ? read / positions : 1;
     read = least(read < 1 ? 1 : read, positions);
     written = least(written, positions - read);
-    struct mr_plan_point prefill = {1, 0, (int)read};
-    struct mr_plan_point decode = {1, (int)least(read + written / 2, positions - 1), 1};
+    struct mr_plan_point prefill = {together, 0, (int)read};
+    struct mr_plan_point decode = {together, (int)least(read + written / 2, positions - 1), 1};
     struct mr_plan_run a, b;
     if (mr_plan_point_run(&a, job, &prefill, NULL) < 0 ||
         mr_plan_point_run(&b, job, &decode, NULL) < 0)
@@ -51,12 +55,13 @@ static bool predict(struct cli_forecast *f, const struct mr_plan_job *job, doubl
     // The prefill gives the first new token. A row of the array is busy in it for each of its
     // tokens.
     int others = job->g->r - 1;
-    double rows = others > 0 ? least((read - 1) / others, 1) : 0;
+    double rows = others > 0 ? least((together * read - 1) / others, 1) : 0;
+    double texts = others > 0 ? least((together - 1.0) / others, 1) : 0;
     double more = written > 1 ? written - 1 : 0;
     f->cycles = windows * a.cycles + more * b.cycles;
     f->seconds = 1e-9 * job->g->n *
                  (windows * a.cycles * (DECODE_NS + rows * (PREFILL_NS - DECODE_NS)) +
-                  more * b.cycles * DECODE_NS);
+                  more * b.cycles * (DECODE_NS + texts * (PREFILL_NS - DECODE_NS)));
     return true;
 }
 
@@ -78,7 +83,7 @@ bool cli_forecast(struct cli_forecast *f, const struct cli_common *c, const stru
                                     .memory = &m,
                                     .two_pass = c->session.two_pass,
                                     .head = true};
-    if (!predict(f, &job, work->prompt, work->tokens))
+    if (!predict(f, &job, work->prompt, work->tokens, work->together ? work->together : 1))
         return false;
     f->cycles *= work->times;
     f->seconds *= work->times;
@@ -104,12 +109,36 @@ void cli_forecast_text(const struct cli_forecast *f, const char *device, char *t
 
 void cli_say_forecast(const struct cli_common *c, const struct cli_work *work)
 {
+    cli_say_forecast_of(c, work, "");
+}
+
+void cli_say_forecast_of(const struct cli_common *c, const struct cli_work *work, const char *what)
+{
     struct cli_forecast f;
     char text[256];
     if (c->quiet || !cli_forecast(&f, c, work) || f.seconds < LONG)
         return;
     cli_forecast_text(&f, c->device, text, sizeof text);
-    fprintf(stderr, "millrace: %s\n", text);
+    fprintf(stderr, "millrace: %s%s\n", what, text);
+}
+
+void cli_say_batch_forecast(const struct cli_common *c, const char *path, int tokens, int sequences)
+{
+    struct stat st;
+    struct cli_lines lines;
+    const char *line;
+    size_t size, n = 0, bytes = 0;
+    int units = 1;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || cli_lines_open(&lines, path, NULL) < 0)
+        return; // the batch itself will say why
+    for (; cli_lines_next(&lines, &line, &size, NULL) > 0; n++)
+        bytes += size;
+    cli_lines_close(&lines);
+    if (n == 0 || mr_device_units(c->device, &units, NULL) < 0)
+        return;
+    int together = n < (size_t)sequences ? (int)n : sequences;
+    cli_say_forecast(c, &(struct cli_work){cli_guess_tokens(bytes / n), tokens,
+                                           ceil((double)n / together / units), together});
 }
 
 double cli_guess_tokens(size_t bytes)

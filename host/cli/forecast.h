@@ -8,6 +8,7 @@
 // Tokens that are read, by themselves and so together, and then written one by one; so many times.
 struct cli_work {
     double prompt, tokens, times;
+    int together; // as many such texts at the same time; 0: one
 };
 
 struct cli_forecast {
@@ -23,6 +24,14 @@ bool cli_forecast(struct cli_forecast *f, const struct cli_common *c, const stru
 // One line on standard error (not with -q) if it is a minute or more: cycles, time, and that model:
 // gives the same text faster.
 void cli_say_forecast(const struct cli_common *c, const struct cli_work *work);
+
+// The same with what it is about in front: "a reply: ".
+void cli_say_forecast_of(const struct cli_common *c, const struct cli_work *work, const char *what);
+
+// The same for a batch: a prompt in each line of `path`, `sequences` of them at a time on each unit
+// of the device. Nothing is said of standard input, whose lines are not known yet.
+void cli_say_batch_forecast(const struct cli_common *c, const char *path, int tokens,
+                            int sequences);
 
 // The line's text.
 void cli_forecast_text(const struct cli_forecast *f, const char *device, char *text, size_t size);

@@ -16,6 +16,7 @@ struct echo {
     const char *prompt;
     size_t size;
     bool shown;
+    struct cli_watch *watch;
 };
 
 static bool show_prompt(struct echo *e)
@@ -23,6 +24,7 @@ static bool show_prompt(struct echo *e)
     if (e->shown)
         return true;
     e->shown = true;
+    cli_line_text(&e->watch->line, e->prompt, e->size);
     fputs(cli_style(stdout, STYLE_BOLD), stdout);
     bool ok = fwrite(e->prompt, 1, e->size, stdout) == e->size;
     fputs(cli_style(stdout, STYLE_PLAIN), stdout);
@@ -31,8 +33,10 @@ static bool show_prompt(struct echo *e)
 
 static int print_piece(void *arg, const char *piece, size_t size)
 {
-    if (!show_prompt(arg))
+    struct echo *e = arg;
+    if (!show_prompt(e))
         return 1;
+    cli_line_text(&e->watch->line, piece, size);
     // A reader that has gone ends the text; main() reports other errors of standard output.
     return fwrite(piece, 1, size, stdout) != size || fflush(stdout) != 0;
 }
@@ -146,9 +150,11 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
 {
     struct mr_error err = {0};
     struct job j = {.a = a, .prompt = prompt, .prompt_size = size};
-    struct echo echo = {prompt, a->no_echo ? 0 : size, false};
+    struct cli_watch watch;
+    struct echo echo = {prompt, a->no_echo ? 0 : size, false, &watch};
     struct cli_progress progress;
     struct mr_session_options o = cli_session_progress(&a->c, &progress, "uploading");
+    cli_watch_open(&watch, &a->c, !a->c.json);
     int rc = a->save_kv ? try_output(a->save_kv, &err) : 0;
     if (rc == 0)
         rc = mr_session_open(&j.session, model, a->c.device, &o, &err);
@@ -171,7 +177,8 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
                                .seq = j.seq,
                                .resident = j.resident};
         double start = cli_seconds();
-        rc = cli_complete(j.session, &r, a->c.json ? NULL : print_piece, &echo, &j.done, &err);
+        rc = cli_complete(j.session, &r, a->c.json ? NULL : print_piece, &echo, &watch, &j.done,
+                          &err);
         j.seconds = cli_seconds() - start;
     }
     int status = EXIT_OK;
@@ -208,8 +215,10 @@ static int run(int argc, char **argv)
         return cli_fail(&err);
     if (a.prompt)
         size = strlen(a.prompt);
-    if (!a.batch)
-        cli_say_forecast(&a.c, &(struct cli_work){cli_guess_tokens(size), a.text.max_tokens, 1});
+    if (a.batch)
+        cli_say_batch_forecast(&a.c, a.batch, a.text.max_tokens, a.sequences);
+    else
+        cli_say_forecast(&a.c, &(struct cli_work){cli_guess_tokens(size), a.text.max_tokens, 1, 0});
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK && a.batch)
         status = generate_batch(&a, model);

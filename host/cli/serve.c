@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "cli/watch.h"
 #include "common/error.h"
 #include "serve/serve.h"
 #include "text/turns.h"
@@ -65,8 +68,10 @@ static int read_key(const char *path, char **key)
 static void on_signal(int sig)
 {
     static volatile sig_atomic_t again;
-    if (again)
+    if (again) {
+        cli_line_abandon();
         _exit(128 + sig);
+    }
     again = 1;
     mr_serve_stop();
 }
@@ -75,6 +80,44 @@ static bool is_loopback(const char *host)
 {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
            strcmp(host, "localhost") == 0;
+}
+
+// ---- standard error: the log, and where the device is on a terminal ----
+
+struct screen {
+    struct cli_line line;
+    pthread_mutex_t lock;
+};
+
+static void show_step(void *arg, const struct mr_serve_progress *p)
+{
+    struct screen *s = arg;
+    char line[160], unit[32] = "";
+    if (p && p->step->seconds < CLI_WATCH_AFTER)
+        return;
+    (void)pthread_mutex_lock(&s->lock);
+    if (!p) {
+        cli_line_wipe(&s->line);
+    } else {
+        if (p->units > 1)
+            (void)snprintf(unit, sizeof unit, "unit %d: ", p->unit);
+        (void)snprintf(line, sizeof line, "%s%d running, %d waiting, %d token%s in this step", unit,
+                       p->running, p->waiting, p->step->rows, p->step->rows == 1 ? "" : "s");
+        cli_watch_where(line, sizeof line, p->step, p->cycles);
+        double share = p->step->share, took = p->step->seconds;
+        cli_watch_left(line, sizeof line, share > 0 ? took * (1 - share) / share : -1);
+        cli_line_show(&s->line, line);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static void say(void *arg, const char *line)
+{
+    struct screen *s = arg;
+    (void)pthread_mutex_lock(&s->lock);
+    cli_line_wipe(&s->line);
+    fprintf(stderr, "%s\n", line);
+    (void)pthread_mutex_unlock(&s->lock);
 }
 
 static void announce(const struct args *a, const struct mr_serve *server)
@@ -116,7 +159,12 @@ static int serve(struct args *a, struct mr_model *model)
     struct mr_error err = {0};
     struct mr_session *sessions[MR_SERVE_UNITS] = {NULL};
     struct mr_serve *server = NULL;
+    struct screen screen = {.lock = PTHREAD_MUTEX_INITIALIZER};
     int units = 0;
+    cli_line_open(&screen.line, a->c.quiet, false);
+    a->serve.progress = screen.line.on ? show_step : NULL;
+    a->serve.say = say;
+    a->serve.arg = &screen;
     int rc = open_sessions(a, model, sessions, &units, &err);
     if (rc == 0)
         rc = mr_serve_open(&server, model, sessions, units, &a->serve, &err);
@@ -124,7 +172,10 @@ static int serve(struct args *a, struct mr_model *model)
         const struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
         if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0)
             perror("millrace: sigaction");
-        announce(a, server);
+        if (cli_interrupted()) // before these handlers were there
+            mr_serve_stop();
+        else
+            announce(a, server);
         rc = mr_serve_run(server, &err);
     }
     mr_serve_close(server);
@@ -137,6 +188,7 @@ static int run(int argc, char **argv)
 {
     struct args a = {0};
     struct mr_model *model = NULL;
+    const struct cli_work reply = {16, 64, 1, 0};
     char *key = NULL, *name = NULL;
     int status;
     if (!cli_parse(&cmd_serve, argc, argv, &a, &status))
@@ -146,8 +198,10 @@ static int run(int argc, char **argv)
         return status;
     status = read_key(a.key_file, &key);
     a.serve.api_key = key;
-    if (status == EXIT_OK)
+    if (status == EXIT_OK) {
+        cli_say_forecast_of(&a.c, &reply, "a text of 64 tokens: ");
         status = cli_load(&a.c, &model);
+    }
     if (status == EXIT_OK && !a.serve.model_id) {
         name = name_of(a.c.model);
         a.serve.model_id = name ? name : "millrace";

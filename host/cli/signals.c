@@ -4,14 +4,17 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/status_line.h"
 
 static volatile sig_atomic_t interrupted, pipe_closed;
 
 // The first Ctrl-C ends the run in good order, the second at once.
 static void on_signal(int sig)
 {
-    if (interrupted)
+    if (interrupted) {
+        cli_line_abandon();
         _exit(128 + sig);
+    }
     interrupted = sig;
     mr_interrupt();
 }

@@ -17,11 +17,10 @@ int mr_machine_new(struct mr_machine **m, const struct mr_geometry *g, struct mr
 void mr_machine_free(struct mr_machine *m);
 
 // Runs the program that the descriptor at run_addr names. 0, or MR_ERR_DEVICE with *dev filled.
-// `stop` (may be NULL) is looked at between commands: non-zero gives MR_ERR_INTERRUPTED.
-int mr_machine_run(struct mr_machine *m, uint64_t run_addr, const volatile int *stop,
-                   struct mr_device_error *dev, struct mr_error *err);
+int mr_machine_run(struct mr_machine *m, uint64_t run_addr, struct mr_device_error *dev,
+                   struct mr_error *err);
 
-// Step by step, for comparison with another device: begin, then step until it returns 1 (finished).
+// Command by command: begin, then step until it returns 1 (finished).
 int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_error *dev,
                      struct mr_error *err);
 int mr_machine_step(struct mr_machine *m, struct mr_device_error *dev, struct mr_error *err);

@@ -53,6 +53,8 @@ struct mr_cpu {
     void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows, int width,
                 const float *data); // may be NULL
     void *see_arg;
+    int (*layer)(void *arg, int layer, int rows); // may be NULL
+    void *layer_arg;
 };
 
 // ---- loading ----
@@ -343,6 +345,17 @@ void mr_cpu_observe(struct mr_cpu *cpu,
     cpu->see_arg = arg;
 }
 
+void mr_cpu_watch(struct mr_cpu *cpu, int (*layer)(void *arg, int layer, int rows), void *arg)
+{
+    cpu->layer = layer;
+    cpu->layer_arg = arg;
+}
+
+static bool stopped(const struct mr_cpu *cpu, int layer, int rows)
+{
+    return cpu->layer && cpu->layer(cpu->layer_arg, layer, rows);
+}
+
 // One head of one row against its sequence's keys and values; out[head_dim].
 static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const float *values,
                    int position, float *out)
@@ -503,7 +516,8 @@ static void embed(struct mr_cpu *cpu, int token, int position, float *x)
     }
 }
 
-// Runs at most MAX_ROWS rows, all of them checked and with room in the caches.
+// Runs at most MAX_ROWS rows, all of them checked and with room in the caches. Returns how many
+// wanted logits; -1: the watcher has stopped it.
 static int run_rows(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, float *logits)
 {
     const struct mr_config *c = cpu->config;
@@ -518,10 +532,22 @@ static int run_rows(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *row
                              c->rotary_dim, s->position[r]);
     }
     for (int l = 0; l < c->n_layer; l++) {
+        if (stopped(cpu, l, n_rows))
+            return -1;
         struct pass p = {.layer = l, .n_rows = n_rows, .rows = rows};
         run_items(cpu, &p);
     }
-    return write_logits(cpu, n_rows, rows, logits);
+    return stopped(cpu, c->n_layer, n_rows) ? -1 : write_logits(cpu, n_rows, rows, logits);
+}
+
+// The first rows of a step are taken back.
+static int take_back(struct mr_cpu *cpu, const struct mr_cpu_row *rows, int n, struct mr_error *err)
+{
+    for (int r = 0; r < n; r++)
+        cpu->sequences[rows[r].seq].length--;
+    for (int i = 0; i < cpu->n_sequences; i++)
+        cpu->sequences[i].pending = 0;
+    return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
 }
 
 static int check_row(struct mr_cpu *cpu, int r, const struct mr_cpu_row *row, const float *logits,
@@ -561,6 +587,8 @@ int mr_cpu_step(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, f
     for (int first = 0; first < n_rows; first += MAX_ROWS) {
         int n = n_rows - first < MAX_ROWS ? n_rows - first : MAX_ROWS;
         int wanted = run_rows(cpu, n, rows + first, logits);
+        if (wanted < 0)
+            return take_back(cpu, rows, first + n, err);
         if (wanted > 0)
             logits += (size_t)wanted * (size_t)cpu->config->vocab_size;
     }

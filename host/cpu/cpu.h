@@ -78,4 +78,9 @@ void mr_cpu_observe(struct mr_cpu *cpu,
                                 int width, const float *data),
                     void *arg);
 
+// Calls `layer` before each layer that `rows` rows of a step go through, and before what is behind
+// the last (layer n_layer). A non-zero return ends the step with MR_ERR_INTERRUPTED, which then has
+// changed nothing. NULL ends the calls.
+void mr_cpu_watch(struct mr_cpu *cpu, int (*layer)(void *arg, int layer, int rows), void *arg);
+
 #endif

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.h"
 
+#include <time.h>
+
+#define WATCH_SECONDS 0.2 // between two calls of a watcher
+
 volatile sig_atomic_t mr_device_stop;
 
 void mr_device_close(struct mr_device *dev)
@@ -51,6 +55,25 @@ int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err
     return u->progress && u->progress(u->arg, u->done, u->total)
                ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted")
                : 0;
+}
+
+double mr_device_seconds(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool mr_device_watch_due(const struct mr_device *dev)
+{
+    return dev->watch.call && mr_device_seconds() >= dev->watch.next;
+}
+
+int mr_device_watched(struct mr_device *dev, const struct mr_device_moment *m, struct mr_error *err)
+{
+    struct mr_device_watch *w = &dev->watch;
+    w->next = mr_device_seconds() + WATCH_SECONDS;
+    return w->call && w->call(w->arg, m) ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted") : 0;
 }
 
 int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, struct mr_error *err)

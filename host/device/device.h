@@ -58,6 +58,20 @@ struct mr_upload {
     uint64_t identity; // of the weights, 0: none; by it a device may find what it has kept
 };
 
+// What a run says of itself while it goes on. Zero: not known.
+struct mr_device_moment {
+    unsigned commands;     // finished
+    uint64_t weight_beats; // that the readers took, all channels together
+    uint64_t cycles;
+};
+
+// Who wants to hear of it: call() returns non-zero to end the run with MR_ERR_INTERRUPTED.
+struct mr_device_watch {
+    int (*call)(void *arg, const struct mr_device_moment *m); // may be NULL
+    void *arg;
+    double next; // when call() is due, by mr_device_seconds()
+};
+
 struct mr_device_ops {
     int (*alloc)(struct mr_device *, int, size_t, const void *, uint64_t *, struct mr_error *);
     int (*write)(struct mr_device *, uint64_t, const void *, size_t, struct mr_error *);
@@ -72,7 +86,15 @@ struct mr_device {
     struct mr_device_info info;
     struct mr_device_error last_error; // of the last run that failed
     struct mr_upload upload;
+    struct mr_device_watch watch;
 };
+
+// Whether run() should tell the watcher where it is: a few times a second.
+bool mr_device_watch_due(const struct mr_device *dev);
+// Tells it, and says when it is due again.
+int mr_device_watched(struct mr_device *dev, const struct mr_device_moment *m,
+                      struct mr_error *err);
+double mr_device_seconds(void); // CLOCK_MONOTONIC
 
 // A device that copies has copied so many more bytes.
 int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err);

@@ -48,11 +48,25 @@ static int model_read(struct mr_device *dev, uint64_t addr, void *data, size_t b
     return 0;
 }
 
+static int tell(struct mr_device *dev, struct mr_error *err)
+{
+    struct mr_device_moment m = {.commands = mr_machine_state(self(dev)->machine).next};
+    return mr_device_watch_due(dev) ? mr_device_watched(dev, &m, err) : 0;
+}
+
 static int model_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
 {
+    struct mr_machine *m = self(dev)->machine;
     struct mr_device_error e;
-    int rc = mr_machine_run(self(dev)->machine, run_addr, (const volatile int *)&mr_device_stop, &e,
-                            err);
+    int rc = mr_machine_begin(m, run_addr, &e, err);
+    while (rc == 0) {
+        if (mr_device_stop)
+            return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+        rc = mr_machine_step(m, &e, err);
+        if (rc == 0)
+            rc = tell(dev, err);
+    }
+    rc = rc > 0 ? 0 : rc;
     return rc == MR_ERR_DEVICE && e.code ? mr_device_report(dev, &e, err) : rc;
 }
 

@@ -86,12 +86,25 @@ static int report(struct pci_device *d, const struct millrace_wait *w, struct mr
                    w->status, w->op, (unsigned long long)w->addr);
 }
 
+// Until when to wait: where somebody watches, until the next word is due.
+static int64_t next_look(const struct pci_device *d)
+{
+    double now = mr_device_seconds(), next = d->base.watch.next;
+    return d->base.watch.call ? (int64_t)(1e9 * (next > now ? next : now + 0.05)) : -1;
+}
+
 // Waits for the job under way. A signal that ends the program leaves it there; the driver stops it
 // when the device is closed.
 static int wait_job(struct pci_device *d, struct mr_error *err)
 {
-    struct millrace_wait w = {.job = d->job, .deadline_ns = -1};
+    struct millrace_wait w = {.job = d->job, .deadline_ns = next_look(d)};
     while (d->job && ioctl(d->fd, MILLRACE_IOC_WAIT, &w) != 0) {
+        if (errno == ETIMEDOUT) { // the driver has no counters before the end
+            if (mr_device_watched(&d->base, &(struct mr_device_moment){0}, err) < 0)
+                return MR_ERR_INTERRUPTED;
+            w.deadline_ns = next_look(d);
+            continue;
+        }
         if (errno == EINTR && !mr_device_stop)
             continue;
         if (errno != EINTR)

@@ -69,3 +69,29 @@ int mr_registers_counters(struct mr_device *dev, mr_register_read *read, uint64_
     }
     return 0;
 }
+
+// A counter that counts while it is read: the low word may overflow between the reads of the high.
+static int read_live(struct mr_device *dev, mr_register_read *read, uint32_t index, uint64_t *value,
+                     struct mr_error *err)
+{
+    uint32_t at = MR_REG_COUNTERS + 8 * index, lo = 0, hi = 0, again = 0;
+    int rc = read(dev, at + 4, &hi, err);
+    if (rc == 0)
+        rc = read(dev, at, &lo, err);
+    if (rc == 0)
+        rc = read(dev, at + 4, &again, err);
+    *value = (uint64_t)again << 32 | (hi == again ? lo : 0);
+    return rc;
+}
+
+int mr_registers_moment(struct mr_device *dev, mr_register_read *read, struct mr_device_moment *m,
+                        struct mr_error *err)
+{
+    uint32_t commands = 0;
+    *m = (struct mr_device_moment){0};
+    int rc = read(dev, MR_REG_COUNTERS + 8 * MR_CNT_COMMANDS, &commands, err);
+    m->commands = commands;
+    if (rc == 0)
+        rc = read_live(dev, read, MR_CNT_WEIGHT_BEATS, &m->weight_beats, err);
+    return rc == 0 ? read_live(dev, read, MR_CNT_CYCLES, &m->cycles, err) : rc;
+}

@@ -17,4 +17,8 @@ int mr_registers_error(struct mr_device *dev, mr_register_read *read, struct mr_
 int mr_registers_counters(struct mr_device *dev, mr_register_read *read, uint64_t out[MR_COUNTERS],
                           struct mr_error *err);
 
+// Where a run is that is under way.
+int mr_registers_moment(struct mr_device *dev, mr_register_read *read, struct mr_device_moment *m,
+                        struct mr_error *err);
+
 #endif

@@ -13,7 +13,9 @@
 #include "device/registers.h"
 #include "device/sim.h"
 
-enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24, SETTLE_CYCLES = 1 << 14 };
+enum { WATCHDOG_LOG2 = 24, RUN_SLICE = 1 << 24, LEAST_SLICE = 1 << 10, SETTLE_CYCLES = 1 << 14 };
+
+#define SLICE_SECONDS 0.1 // a run is left so often, about, when somebody watches
 
 struct sim_device {
     struct mr_device base;
@@ -26,7 +28,8 @@ struct sim_device {
     const char *build;    // "sim", "view" or "trace": which library, and what make calls it
     struct mr_memory ref; // check: the model's copy of all buffers
     struct mr_check *check;
-    bool failed; // the last run did not end well
+    bool failed;   // the last run did not end well
+    int64_t slice; // cycles that take SLICE_SECONDS here
 };
 
 static struct sim_device *self(struct mr_device *dev)
@@ -217,6 +220,34 @@ static int finish(struct sim_device *d, struct mr_error *err)
     return d->check ? mr_check_end(d->check, &d->mem, err) : 0;
 }
 
+// Some cycles. Where somebody watches, as many as take a moment on this machine.
+static int run_slice(struct sim_device *d, enum mr_sim_stop *stop, struct mr_error *err)
+{
+    bool watched = d->base.watch.call != NULL;
+    double start = mr_device_seconds();
+    int64_t ran = d->api->run(d->sim, watched ? d->slice : RUN_SLICE, stop, err);
+    double took = mr_device_seconds() - start;
+    if (ran < 0)
+        return (int)ran;
+    if (!watched)
+        return 0;
+    if (took < SLICE_SECONDS / 2 && ran == d->slice && d->slice < RUN_SLICE)
+        d->slice *= 2;
+    else if (took > SLICE_SECONDS && d->slice > LEAST_SLICE)
+        d->slice /= 2;
+    return 0;
+}
+
+// The reads of registers are cycles of the run like any other, and hold nothing up.
+static int tell(struct sim_device *d, enum mr_sim_stop *stop, struct mr_error *err)
+{
+    struct mr_device_moment m;
+    int rc = mr_registers_moment(&d->base, reg_read, &m, err);
+    if (rc == 0 && mr_device_watched(&d->base, &m, err) < 0)
+        *stop = MR_SIM_STOP_ABORT;
+    return rc;
+}
+
 static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
 {
     struct sim_device *d = self(dev);
@@ -224,9 +255,9 @@ static int sim_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *er
     int rc = start(d, run_addr, err);
     d->failed = true;
     while (rc == 0 && stop == MR_SIM_STOP_LIMIT) {
-        int64_t ran = d->api->run(d->sim, RUN_SLICE, &stop, err);
-        if (ran < 0)
-            return (int)ran;
+        rc = run_slice(d, &stop, err);
+        if (rc == 0 && stop == MR_SIM_STOP_LIMIT && mr_device_watch_due(dev))
+            rc = tell(d, &stop, err);
     }
     if (rc < 0)
         return rc;
@@ -345,6 +376,7 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
     struct mr_sim_options opt = {.abort = &mr_device_stop};
     char config[32];
     d->base = (struct mr_device){.ops = &ops, .info = {.counts_cycles = true}};
+    d->slice = 1 << 14;
     snprintf(d->base.info.uri, sizeof d->base.info.uri, "sim:%s", args);
     int rc = parse(d, args, &opt, config, err);
     if (rc == 0)

@@ -154,6 +154,12 @@ int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error 
         if (mr_device_stop)
             return interrupt(d, err);
         rc = alive(d, &idle, err);
+        if (rc == 0 && mr_device_watch_due(dev)) {
+            struct mr_device_moment m;
+            rc = mr_registers_moment(dev, read_register, &m, err);
+            if (rc == 0 && mr_device_watched(dev, &m, err) < 0)
+                return interrupt(d, err);
+        }
         if (rc == 0)
             rc = mr_xrt_call(d, work_wait, MR_XRT_CALL_SECONDS, err);
     }

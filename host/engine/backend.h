@@ -31,6 +31,9 @@ struct mr_backend {
     const struct mr_backend_ops *ops;
     struct mr_config config;
     int chunk; // rows a run of the device takes; a step may have more
+    // mr_session_watch().
+    int (*watch)(void *arg, const struct mr_progress *p);
+    void *watch_arg;
 };
 
 // A sequence of its own KV store, empty. *seq >= 0. MR_ERR_FIT when all are taken.

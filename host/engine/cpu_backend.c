@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "device/device.h"
 #include "pack/unpack.h"
 
 enum { CHUNK = 128 }; // takes any number of rows; a step of the scheduler should end some time
@@ -13,7 +14,11 @@ struct cpu_backend {
     struct mr_cpu *cpu;
     struct mr_unpacked *unpacked; // NULL when there is a checkpoint
     struct mr_backend_stats stats;
+    double start, next; // of the run under way; when the watcher is to hear of it
+    uint64_t before;    // tokens of the step under way that earlier runs have computed
 };
+
+enum { TELL_EVERY = 5 }; // times a second, at most
 
 static struct cpu_backend *self(struct mr_backend *b)
 {
@@ -30,6 +35,32 @@ static void seq_free(struct mr_backend *b, int seq)
     mr_cpu_seq_free(self(b)->cpu, seq);
 }
 
+// A layer begins. mr_interrupt() ends a step here too.
+static int begin_layer(void *arg, int layer, int rows)
+{
+    struct cpu_backend *b = arg;
+    double now = mr_device_seconds();
+    int layers = b->base.config.n_layer;
+    if (layer == 0)
+        b->start = now;
+    if (mr_device_stop)
+        return 1;
+    struct mr_progress p = {.tokens = b->stats.tokens + b->before,
+                            .rows = rows,
+                            .commands = layers + 1,
+                            .done = layer,
+                            .layer = layer,
+                            .layers = layers,
+                            .share = (double)layer / (layers + 1),
+                            .seconds = now - b->start};
+    if (layer == layers)
+        b->before += (uint64_t)rows;
+    if (!b->base.watch || now < b->next)
+        return 0;
+    b->next = now + 1.0 / TELL_EVERY;
+    return b->base.watch(b->base.watch_arg, &p);
+}
+
 static int step(struct mr_backend *b, const struct mr_row *rows, int n, float *logits,
                 struct mr_error *err)
 {
@@ -38,6 +69,7 @@ static int step(struct mr_backend *b, const struct mr_row *rows, int n, float *l
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %d rows", n);
     for (int i = 0; i < n; i++)
         r[i] = (struct mr_cpu_row){rows[i].seq, rows[i].token, rows[i].want_logits};
+    self(b)->before = 0;
     int rc = mr_cpu_step(self(b)->cpu, n, r, logits, err);
     free(r);
     if (rc == 0) {
@@ -88,6 +120,7 @@ int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *pac
         close_backend(&b->base);
         return rc;
     }
+    mr_cpu_watch(b->cpu, begin_layer, b);
     *backend = &b->base;
     return 0;
 }

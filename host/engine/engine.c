@@ -38,7 +38,21 @@ struct engine {
     float *emb;    // [d], zero beyond n_embd
     float *row;    // [n_embd]: of a table
     struct mr_backend_stats stats;
-    uint8_t *dealt[64]; // host copies where the device maps them
+    uint8_t *dealt[64];      // host copies where the device maps them
+    struct place *places[2]; // [commands + 1] of each program; made when somebody watches
+};
+
+// What lies in front of a command of a program.
+struct place {
+    int layer;      // of the command
+    uint64_t beats; // of weights, of one channel
+};
+
+// A run that is watched.
+struct watched {
+    struct engine *e;
+    int head, rows;
+    double start;
 };
 
 static struct engine *self(struct mr_backend *b)
@@ -270,11 +284,68 @@ static void group_rows(const struct mr_row *rows, int n, int *order)
     }
 }
 
+// ---- progress -----------------------------------------------------------------------------------
+
+static bool find_places(struct engine *e, int head)
+{
+    const struct mr_program *p = &e->prog[head];
+    struct place *at = e->places[head] ? NULL : calloc((size_t)p->count + 1, sizeof *at);
+    int items = 0;
+    if (!at)
+        return e->places[head] != NULL;
+    for (int i = 0; i < p->count; i++) {
+        unsigned op = mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE);
+        at[i + 1] = at[i];
+        if (op != MR_OP_STREAM_VEC && op != MR_OP_STREAM_TILES)
+            continue;
+        struct mr_stream_item item = mr_stream_item(&e->base.config, e->packed->format, items++);
+        at[i].layer = at[i + 1].layer = item.layer;
+        at[i + 1].beats += (uint64_t)mr_item_beats(&item, e->n);
+    }
+    e->places[head] = at;
+    return true;
+}
+
+// Readers are ahead of the array, by the ring: a device that counts beats says where it reads.
+static int tell(void *arg, const struct mr_device_moment *m)
+{
+    const struct watched *w = arg;
+    struct engine *e = w->e;
+    const struct place *at = e->places[w->head];
+    int count = e->prog[w->head].count;
+    int done = m->commands < (unsigned)count ? (int)m->commands : count;
+    double all = (double)at[count].beats, read = (double)at[done].beats;
+    struct mr_progress p = {.tokens = e->stats.tokens,
+                            .rows = w->rows,
+                            .commands = m->commands ? count : 0,
+                            .done = done,
+                            .layer = at[done].layer,
+                            .layers = e->base.config.n_layer,
+                            .cycles = m->cycles,
+                            .seconds = mr_device_seconds() - w->start};
+    if (m->weight_beats)
+        read = (double)m->weight_beats / e->n;
+    p.share = read < all ? read / all : 1;
+    return e->base.watch(e->base.watch_arg, &p);
+}
+
+static int run_watched(struct engine *e, int head, int rows, struct mr_error *err)
+{
+    struct watched w = {e, head, rows, mr_device_seconds()};
+    if (e->base.watch && find_places(e, head)) {
+        e->dev->watch.call = tell;
+        e->dev->watch.arg = &w;
+    }
+    int rc = mr_device_run(e->dev, e->desc_addr, err);
+    e->dev->watch.call = NULL;
+    return rc;
+}
+
 // A device error names a command; say which one it is.
-static int run_device(struct engine *e, int head, struct mr_error *err)
+static int run_device(struct engine *e, int head, int rows, struct mr_error *err)
 {
     e->dev->last_error.code = 0;
-    int rc = mr_device_run(e->dev, e->desc_addr, err);
+    int rc = run_watched(e, head, rows, err);
     unsigned at = e->dev->last_error.command;
     if (rc == MR_ERR_DEVICE && e->dev->last_error.code && at < (unsigned)e->prog[head].count)
         return mr_fail_in(err, "%s",
@@ -296,7 +367,7 @@ static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *l
     if (rc == 0)
         rc = write_descriptor(e, n, wanted > 0, err);
     if (rc == 0)
-        rc = run_device(e, wanted > 0, err);
+        rc = run_device(e, wanted > 0, n, err);
     size_t vocab = (size_t)e->base.config.vocab_size;
     for (int i = 0, k = 0; rc == 0 && i < n; i++) // the device's rows of logits are in its order
         if (place[order[i]] >= 0)
@@ -372,8 +443,10 @@ static void engine_stats(struct mr_backend *b, struct mr_backend_stats *s)
 static void engine_close(struct mr_backend *b)
 {
     struct engine *e = self(b);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         mr_program_free(&e->prog[i]);
+        free(e->places[i]);
+    }
     for (int c = 0; c < 64; c++)
         free(e->dealt[c]);
     free(e->seqs);

@@ -201,6 +201,23 @@ struct mr_row {
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err);
 
+// Where a step is that is under way. A step of more rows than fit the device takes several runs.
+struct mr_progress {
+    uint64_t tokens;    // that the session had computed when the device's present run began
+    int rows;           // tokens of this run
+    int commands, done; // of its program, and finished ones; 0: not known (pci:). cpu: has layers
+    int layer, layers;  // the layer in work, from 0; `layers`: what is behind the last of them
+    double share;       // of the run's weights, that have been used; 0 where not known
+    uint64_t cycles; // of the run so far; 0: the device does not count them, or not while it runs
+    double seconds;  // of the run so far
+};
+
+// From now on progress(arg, p) is called while a step of the session runs, from its thread and a
+// few times a second at most; a non-zero return ends the step with MR_ERR_INTERRUPTED. NULL: no
+// more. What is computed, and the device's cycles, are the same with and without.
+void mr_session_watch(struct mr_session *session,
+                      int (*progress)(void *arg, const struct mr_progress *p), void *arg);
+
 // Writes the KV store of a sequence's first `count` positions, whose tokens are tokens[count], to a
 // file. `path` appears only when it is complete. Not on cpu:.
 int mr_session_seq_save(struct mr_session *session, int seq, const int32_t *tokens, size_t count,

@@ -189,12 +189,38 @@ static void note_step(struct mr_unit *u)
     if (info.step_requests > 0)
         mr_histogram_add(&s->metrics.batch, info.step_requests);
     mr_session_get_stats(u->session, &s->metrics.device[u->index]);
+    s->metrics.step[u->index] = (struct mr_progress){0};
+}
+
+// While the device computes.
+static int take_progress(void *arg, const struct mr_progress *p)
+{
+    struct mr_unit *u = arg;
+    struct mr_serve *s = u->serve;
+    struct mr_scheduler_info info;
+    struct mr_stats stats;
+    mr_scheduler_get_info(u->scheduler, &info);
+    mr_session_get_stats(u->session, &stats);
+    struct mr_serve_progress now = {
+        .unit = u->index, .units = s->n_units, .running = info.running, .step = p};
+    for (int i = 0; mr_stats_name(i); i++)
+        now.cycles += strcmp(mr_stats_name(i), "cycles") == 0 ? stats.counter[i] : 0;
+    (void)pthread_mutex_lock(&s->lock);
+    s->metrics.step[u->index] = *p;
+    now.waiting = s->unfinished;
+    for (int i = 0; i < s->n_units; i++)
+        now.waiting -= s->units[i].load;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (s->opt.progress)
+        s->opt.progress(s->opt.arg, &now);
+    return 0;
 }
 
 void *mr_serve_engine(void *unit)
 {
     struct mr_unit *u = unit;
     struct mr_serve *s = u->serve;
+    mr_session_watch(u->session, take_progress, u);
     (void)pthread_mutex_lock(&s->lock);
     while (!s->quit) {
         hand_over(u);
@@ -205,6 +231,8 @@ void *mr_serve_engine(void *unit)
         (void)pthread_mutex_unlock(&s->lock);
         struct mr_error err = {0};
         int rc = mr_scheduler_step(u->scheduler, &err);
+        if (s->opt.progress)
+            s->opt.progress(s->opt.arg, NULL);
         (void)pthread_mutex_lock(&s->lock);
         note_step(u);
         if (rc < 0)
@@ -215,5 +243,6 @@ void *mr_serve_engine(void *unit)
         mr_serve_abort(s, job, MR_ABORT_ABANDONED);
     hand_over(u);
     (void)pthread_mutex_unlock(&s->lock);
+    mr_session_watch(u->session, NULL, NULL);
     return NULL;
 }

@@ -416,6 +416,18 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     }
 }
 
+static void log_response(const struct mr_serve *s, const struct exchange *x, double seconds,
+                         bool taken)
+{
+    char line[128];
+    (void)snprintf(line, sizeof line, "%s %d %.3f s%s", mr_serve_path_name(x->path), x->status,
+                   seconds, taken ? "" : ", not taken");
+    if (s->opt.say)
+        s->opt.say(s->opt.arg, line);
+    else
+        fprintf(stderr, "%s\n", line);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode code)
 {
@@ -427,8 +439,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     *context = NULL;
     double now = mr_serve_now();
     if (s->opt.log)
-        fprintf(stderr, "%s %d %.3f s%s\n", mr_serve_path_name(x->path), x->status, now - x->begun,
-                code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? "" : ", not taken");
+        log_response(s, x, now - x->begun, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     (void)pthread_mutex_lock(&s->lock);
     if (x->status > 0)
         mr_metrics_count(&s->metrics, x->path, x->status);

@@ -123,6 +123,12 @@ static uint64_t resident_bytes(void)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static int layer_of(const struct mr_progress *p)
+{
+    int layer = p->layer < p->layers ? p->layer + 1 : p->layers;
+    return p->seconds > 0 && p->commands > 0 ? layer : 0;
+}
+
 // Of all units together, and what each of them did with its cycles (docs/counters.md).
 static void print_device(const struct mr_metrics *m, struct mr_buf *text, struct mr_error *err)
 {
@@ -137,6 +143,15 @@ static void print_device(const struct mr_metrics *m, struct mr_buf *text, struct
     number(text, err, "device_steps_total", "counter", steps, "Runs of the device.");
     number(text, err, "device_tokens_total", "counter", tokens, "Tokens that went through it.");
     number(text, err, "device_units", "gauge", (uint64_t)m->units, "Engines of the device.");
+    head(text, err, "device_step_seconds", "gauge", "How long a unit's present step has taken.");
+    for (int u = 0; u < m->units; u++)
+        put(text, err, "millrace_device_step_seconds{unit=\"%d\"} %.3f\n", u, m->step[u].seconds);
+    head(text, err, "device_step_layer", "gauge", "The layer that it is in, from 1; 0: none.");
+    for (int u = 0; u < m->units; u++)
+        put(text, err, "millrace_device_step_layer{unit=\"%d\"} %d\n", u, layer_of(&m->step[u]));
+    head(text, err, "device_step_share", "gauge", "Of the weights that it has to read.");
+    for (int u = 0; u < m->units; u++)
+        put(text, err, "millrace_device_step_share{unit=\"%d\"} %.4f\n", u, m->step[u].share);
     if (!counts)
         return;
     number(text, err, "device_cycles_total", "counter", cycles, "Cycles of the device.");

@@ -37,7 +37,8 @@ struct mr_metrics {
     struct mr_histogram request_seconds, first_token_seconds, queue_seconds, token_seconds, batch;
     int waiting, running, connections;
     int units;
-    struct mr_stats device[64]; // of each unit
+    struct mr_stats device[64];  // of each unit
+    struct mr_progress step[64]; // that it is in, a moment ago; seconds 0: none
 };
 
 // "/v1/completions", ...: as requests, logs and metrics name it.

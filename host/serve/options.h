@@ -6,6 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "millrace.h"
+
+// A unit that computes.
+struct mr_serve_progress {
+    int unit, units, running, waiting; // running: on this unit
+    const struct mr_progress *step;
+    uint64_t cycles; // of its earlier steps
+};
+
 struct mr_serve_options {
     const char *host;     // address to listen on
     int port;             // 0: any that is free
@@ -18,6 +27,12 @@ struct mr_serve_options {
     size_t max_body;      // bytes of a request
     int max_connections;
     bool log; // a line a response on standard error
+    // Called by the threads of the units a few times a second while they compute, and with NULL
+    // when one has ended its step. May be NULL.
+    void (*progress)(void *arg, const struct mr_serve_progress *p);
+    // Prints a line of the log, from another thread. NULL: on standard error.
+    void (*say)(void *arg, const char *line);
+    void *arg;
 };
 
 #endif

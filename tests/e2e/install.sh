@@ -9,12 +9,26 @@ make=(make -s --no-print-directory BUILD="$build" PREFIX=$prefix DESTDIR="$dest"
 at=$dest$prefix
 
 ok install_works "${make[@]}" install
+"${make[@]}" install >"$work/said"
+ok install_says_where_things_are grep -q "^demo model  $prefix/share/millrace/models/demo$" "$work/said"
 away() { (cd / && env -u MILLRACE_SIM_DIR "$@"); }
 
 # ---- the program, and the simulators that it finds
 away "$at/bin/millrace" generate -m "$root/models/demo" -d sim:tiny -p "And" -n 2 >"$work/out" 2>"$work/err"
 "$millrace" generate -m models/demo -d model: -p "And" -n 2 >"$work/want"
 ok installed_program_finds_its_simulators cmp "$work/out" "$work/want"
+
+# Timelines and their pictures: the view builds and the demo model are there too.
+ok demo_model_is_installed diff -r models/demo "$at/share/millrace/models/demo"
+away env -C "$work" "$at/bin/millrace" trace "$at/share/millrace/models/demo" -d sim:tiny --no-head --layer 1 \
+    --svg token.svg --json token.json >"$work/out" 2>"$work/err"
+ok installed_program_draws_a_timeline test $? = 0 -a "$(tail -1 "$work/token.svg")" = "</svg>" -a -s "$work/token.json"
+ok installed_trace_prints_its_cycles grep -qE '^  cycles +[0-9]{5,}$' "$work/out"
+away env -C "$work" "$at/bin/millrace" generate "$at/share/millrace/models/demo" "And" -d sim:tiny -n 1 --check >"$work/out"
+ok installed_program_can_check grep -q '^And' "$work/out"
+ok pages_are_installed diff <(cd docs && ls -- *.md *.svg) <(cd "$at/share/doc/millrace/docs" && ls)
+sed -n 's/.*](\(docs\/[^)#]*\).*/\1/p' README.md | while read -r page; do [ -e "$at/share/doc/millrace/$page" ] || echo "$page"; done >"$work/broken"
+ok links_of_the_installed_readme_work test ! -s "$work/broken"
 
 # A distribution's library directory.
 ok install_with_a_libdir "${make[@]}" LIBDIR=$prefix/lib/triplet DESTDIR="$work/multi" install

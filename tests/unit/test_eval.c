@@ -65,10 +65,10 @@ static void white_space_at_the_end(void **state)
                  {"a", 1},
                  {"a b  ", 3},
                  {" \t\n\v\f\r\x1c\x1d\x1e\x1f", 0},
-                 {"a\xc2\x85\xc2\xa0", 1},                                        // NEL, NBSP
-                 {"a\xe2\x80\x80\xe2\x80\x8a\xe2\x80\xa8\xe2\x80\xa9", 1},        // U+2000..2029
-                 {"a\xe1\x9a\x80\xe2\x80\xaf\xe2\x81\x9f\xe3\x80\x80", 1},        // U+1680..3000
-                 {"a\xe2\x80\x8b", 4},                                            // U+200B is none
+                 {"a\xc2\x85\xc2\xa0", 1},                                 // NEL, NBSP
+                 {"a\xe2\x80\x80\xe2\x80\x8a\xe2\x80\xa8\xe2\x80\xa9", 1}, // U+2000..2029
+                 {"a\xe1\x9a\x80\xe2\x80\xaf\xe2\x81\x9f\xe3\x80\x80", 1}, // U+1680..3000
+                 {"a\xe2\x80\x8b", 4},                                     // U+200B is none
                  {"a\xc3\xa9", 3},
                  {"a\xa0", 2}, // no UTF-8
                  {"a\x08", 2}};
@@ -182,9 +182,12 @@ static double by_hand(struct mr_session *s, const int32_t *ids, size_t count, si
 static void log_likelihoods_are_those_of_the_logits(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "And the LORD said unto Moses", "In the beginning God created the heaven and the earth.",
-        "banana split", "And it came to pass, that he went up", "The", " of the king's house"};
+    static const char *const texts[] = {"And the LORD said unto Moses",
+                                        "In the beginning God created the heaven and the earth.",
+                                        "banana split",
+                                        "And it came to pass, that he went up",
+                                        "The",
+                                        " of the king's house"};
     enum { N = sizeof texts / sizeof *texts };
     struct eval_item items[N] = {0}, again[N];
     int32_t *ids[N];
@@ -203,8 +206,8 @@ static void log_likelihoods_are_those_of_the_logits(void **state)
     struct mr_error err = {0};
     struct mr_session *s = session("model:sim", 1), *wide = session("model:wide", 4);
     memcpy(again, items, sizeof items);
-    check(eval_score(s, info.vocab_size, 1, items, (size_t)n, NULL, NULL, &err), &err);
-    check(eval_score(wide, info.vocab_size, 4, again, (size_t)n, NULL, NULL, &err), &err);
+    check(eval_score(s, info.vocab_size, 1, items, (size_t)n, &err), &err);
+    check(eval_score(wide, info.vocab_size, 4, again, (size_t)n, &err), &err);
     for (int i = 0; i < n; i++) {
         bool want;
         double ll = by_hand(s, items[i].tokens, items[i].count, items[i].first, &want);
@@ -262,11 +265,12 @@ static void choices_are_counted_as_by_the_harness(void **state)
     (void)state;
     struct eval_tasks t;
     // Lengths 4 and 4 bytes; 2 and 4 characters; the third has 8 of both.
-    read_tasks(&t, "{\"context\": \"a\", \"choices\": [\"\\u00e9\\u00e9\", \"bcde\", \"bcdefghi\"], "
-                   "\"gold\": 1}\n\n"
-                   "{\"context\": \"a\", \"choices\": [\"x\", \"y\"], \"gold\": 0, \"id\": 7}\r\n"
-                   "{\"context\": \"a\", \"continuation\": \" b\"}\n"
-                   "{\"context\": \"a\", \"continuation\": \" c\"}");
+    read_tasks(&t,
+               "{\"context\": \"a\", \"choices\": [\"\\u00e9\\u00e9\", \"bcde\", \"bcdefghi\"], "
+               "\"gold\": 1}\n\n"
+               "{\"context\": \"a\", \"choices\": [\"x\", \"y\"], \"gold\": 0, \"id\": 7}\r\n"
+               "{\"context\": \"a\", \"continuation\": \" b\"}\n"
+               "{\"context\": \"a\", \"continuation\": \" c\"}");
     assert_int_equal(t.count, 4);
     assert_int_equal(t.n_items, 7);
     assert_int_equal(t.questions[1].line, 3);

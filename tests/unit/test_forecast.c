@@ -10,7 +10,7 @@
 
 #include "cli/forecast.h"
 
-static const struct cli_work one_token = {1, 1, 1};
+static const struct cli_work one_token = {1, 1, 1, 0};
 
 static struct cli_forecast forecast(const char *device, const struct cli_work *work)
 {
@@ -27,16 +27,16 @@ static void a_token_of_gptj(void **state)
     struct cli_forecast f = forecast("sim:", &one_token);
     assert_true(f.cycles > 92e6 && f.cycles < 102e6);
     assert_true(f.seconds > 25 && f.seconds < 35);
-    struct cli_forecast many = forecast("sim:sim", &(struct cli_work){1, 64, 1});
+    struct cli_forecast many = forecast("sim:sim", &(struct cli_work){1, 64, 1, 0});
     assert_true(many.cycles > 63 * f.cycles && many.cycles < 66 * f.cycles);
-    many = forecast("sim:sim", &(struct cli_work){1, 1, 3});
+    many = forecast("sim:sim", &(struct cli_work){1, 1, 3, 0});
     assert_true(many.cycles == 3 * f.cycles && many.seconds == 3 * f.seconds);
     // Reading many tokens together takes the array's time and not the memory's.
-    many = forecast("sim:", &(struct cli_work){128, 1, 1});
+    many = forecast("sim:", &(struct cli_work){128, 1, 1, 0});
     assert_true(many.cycles > 5 * f.cycles && many.cycles < 32 * f.cycles);
     // A text beyond the model's 2048 positions is read in windows.
-    double window = forecast("sim:", &(struct cli_work){2048, 0, 1}).cycles;
-    assert_true(forecast("sim:", &(struct cli_work){3 * 2048, 0, 1}).cycles == 3 * window);
+    double window = forecast("sim:", &(struct cli_work){2048, 0, 1, 0}).cycles;
+    assert_true(forecast("sim:", &(struct cli_work){3 * 2048, 0, 1, 0}).cycles == 3 * window);
 }
 
 static void options_of_the_device(void **state)

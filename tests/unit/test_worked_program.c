@@ -194,7 +194,7 @@ static void activations_of_the_page(void **state)
     make_input(mr_memory_at(&mem, w.input, INPUT_BEATS * BEAT, true));
     make_stream(mr_memory_at(&mem, w.weights, STREAM_BEATS * BEAT, true));
     check(mr_machine_new(&m, &mr_device_info(dev)->g, &mem, &err), &err);
-    check(mr_machine_run(m, w.run, NULL, &bad, &err), &err);
+    check(mr_machine_run(m, w.run, &bad, &err), &err);
     for (int word = 0; word < 2; word++) {
         uint8_t code;
         const int8_t *q = mr_machine_act(m, 0, word, &code);
