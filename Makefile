@@ -102,8 +102,10 @@ $(BUILD)/obj/%.o: %.c $(GEN)
 	@echo "CC    $<"
 	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-# The C model's inner loops: worth more than -O2.
+# The C model's inner loops: worth more than -O2. EXTRA_CFLAGS stands last, behind -fno-fast-math,
+# which would take -fno-trapping-math back; without it comparisons are not put into vectors.
 $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard host/cmodel/kernel*.c)): CFLAGS += -O3
+$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard host/cmodel/kernel*.c)): override EXTRA_CFLAGS += -fno-trapping-math
 
 # Conversions of fp16 and bf16, and the inner loops of packing, which -O2 does not put into vectors.
 $(BUILD)/obj/host/checkpoint/tensor.o: CFLAGS += -O3

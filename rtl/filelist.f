@@ -2,6 +2,7 @@ rtl/fp/mr_fp_pkg.sv
 rtl/stream/mr_mx_pkg.sv
 rtl/vector/mr_vec_pkg.sv
 rtl/vector/mr_epi_pkg.sv
+rtl/tech/mr_dot_pkg.sv
 rtl/array/mr_act_mem.sv
 rtl/array/mr_array.sv
 rtl/array/mr_array_ch.sv
@@ -9,8 +10,6 @@ rtl/array/mr_array_ctrl.sv
 rtl/array/mr_array_drain.sv
 rtl/array/mr_matmul.sv
 rtl/array/mr_pe.sv
-rtl/array/mr_pe_acc.sv
-rtl/array/mr_pe_pair.sv
 rtl/attention/mr_attn.sv
 rtl/attention/mr_attn_jobs.sv
 rtl/attention/mr_attn_lane.sv
@@ -54,6 +53,11 @@ rtl/stream/mr_read_jobs.sv
 rtl/stream/mr_reader.sv
 rtl/stream/mr_splitter.sv
 rtl/stream/mr_stream.sv
+rtl/tech/mr_dot.sv
+rtl/tech/mr_dot_acc.sv
+rtl/tech/mr_dot_halves.sv
+rtl/tech/mr_dot_lane.sv
+rtl/tech/mr_dot_sum.sv
 rtl/vector/mr_epi_cmds.sv
 rtl/vector/mr_epi_lanes.sv
 rtl/vector/mr_epi_out.sv

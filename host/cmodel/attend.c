@@ -10,38 +10,27 @@ struct attend {
     size_t elements; // where they begin in a record: behind the scale codes
 };
 
-static int code_max(const uint8_t *code, int n)
-{
-    uint8_t max = 0;
-    for (int i = 0; i < n; i++)
-        max = code[i] > max ? code[i] : max;
-    return max;
-}
-
-// scores[0..pos] of a head, and the largest of them.
-static float scores_of(const struct attend *w, int head, float *scores)
+// scores[0..pos] of a head.
+static void scores_of(const struct attend *w, int head, struct scratch *s)
 {
     struct mr_machine *m = w->m;
-    int blocks = 2 * w->head_beats, first = head * blocks;
-    uint8_t *q_code[2] = {0};
-    const int8_t *q[2] = {0};
-    for (int pass = 0; pass <= m->two_pass; pass++)
-        q[pass] = qkv_at(m, w->slot + pass, 2 * w->q_base + first, &q_code[pass]);
-    int q_max = code_max(q_code[0], blocks);
-    float top = mr_float(0xFF800000u);
-    int n_pos = w->row->pos + 1;
-    for (int s = 0; s < n_pos; s++) {
-        const uint8_t *code = m->keys[s] + first;
-        const int8_t *k = (const int8_t *)m->keys[s] + w->elements + 32 * (size_t)first;
-        int base = q_max + code_max(code, blocks);
-        int64_t acc = 0;
-        for (int pass = 0; pass <= m->two_pass; pass++)
-            acc += m->kernels->score(q[pass], q_code[pass], k, code, blocks, base);
-        bool nan = q_max == 255 || base - q_max == 255;
-        scores[s] = nan ? mr_qnan() : mr_fmul(mr_acc_to_f32(acc, MR_ACC_EXP_INT8(base)), w->scale);
-        top = mr_fmax(top, scores[s]);
+    int blocks = 2 * w->head_beats, first = head * blocks, n = w->row->pos + 1, q_max = 0;
+    const struct mr_records keys = {m->keys, (size_t)first, w->elements + 32 * (size_t)first,
+                                    blocks, n};
+    memset(s->sums, 0, (size_t)n * sizeof *s->sums);
+    for (int pass = 0; pass <= m->two_pass; pass++) {
+        uint8_t *code, below[MR_HEAD_LANES_MAX / 32];
+        int32_t sum[MR_HEAD_LANES_MAX / 32];
+        const int8_t *q = qkv_at(m, w->slot + pass, 2 * w->q_base + first, &code);
+        for (int b = 0; pass == 0 && b < blocks; b++)
+            q_max = code[b] > q_max ? code[b] : q_max;
+        struct mr_operand x = operand_of(m, q, code, q_max, blocks, below, sum);
+        m->kernels->score(&x, &keys, s->sums, s->top);
     }
-    return top;
+    if (q_max == MR_CODE_NAN)
+        memset(s->top, MR_CODE_NAN, (size_t)n);
+    m->kernels->lanes->finish(s->sums, s->top, MR_ACC_EXP_INT8(q_max), s->scores, n);
+    m->kernels->lanes->scale(s->scores, w->scale, n);
 }
 
 // One head of the token against its whole sequence.
@@ -49,42 +38,44 @@ static void head(void *arg, int head, int worker)
 {
     const struct attend *w = arg;
     struct mr_machine *m = w->m;
-    float *scores = m->scratch[worker].scores, out[MR_HEAD_LANES_MAX];
-    float top = scores_of(w, head, scores);
-    int blocks = 2 * w->head_beats, first = head * blocks;
+    const struct mr_lane_kernels *lanes = m->kernels->lanes;
+    struct scratch *s = &m->scratch[worker];
+    int blocks = 2 * w->head_beats, first = head * blocks, n = w->row->pos + 1;
+    const struct mr_records values = {m->values, (size_t)first, w->elements + 32 * (size_t)first,
+                                      blocks, n};
     const uint8_t *pm = pm_at(m, w->token) + first;
-    bool nan = false;
-    int64_t sum = 0, acc[MR_HEAD_LANES_MAX] = {0};
-    for (int s = 0; s <= w->row->pos; s++) {
-        float d = mr_fsub(top, scores[s]);
-        nan |= d != d;
-        int32_t p = (int32_t)mr_exp2_u16(d);
-        if (p == 0)
-            continue; // adds nothing
-        sum += p;
-        m->kernels->weigh(acc, p, (const int8_t *)m->values[s] + w->elements + 32 * (size_t)first,
-                          m->values[s] + first, pm, blocks);
-    }
-    float r = mr_recip(mr_u128_to_f32(false, (unsigned __int128)(uint64_t)sum, 0));
-    for (int i = 0; i < 32 * blocks; i++)
-        out[i] = nan || pm[i / 32] == 255
-                     ? mr_qnan()
-                     : mr_fmul(mr_acc_to_f32(acc[i], pm[i / 32] - 127 - 6 - 12), r);
+    scores_of(w, head, s);
+    int64_t total = lanes->shares(s->scores, n, s->shares);
+    int64_t acc[MR_HEAD_LANES_MAX] = {0};
+    uint8_t code[MR_HEAD_LANES_MAX];
+    float out[MR_HEAD_LANES_MAX];
+    if (total >= 0)
+        m->kernels->weigh(&values, s->shares, pm, acc);
+    for (int b = 0; b < blocks; b++)
+        memset(code + 32 * b, total < 0 ? MR_CODE_NAN : pm[b], 32);
+    lanes->finish(acc, code, -127 - 6 - 12, out, 32 * blocks);
+    lanes->scale(out, mr_recip(mr_acc_to_f32(total, 0)), 32 * blocks);
     for (int i = 0; i < 32 * blocks; i++)
         if (out[i] != out[i])
-            m->scratch[worker].nan = true;
+            s->nan = true;
     for (int b = 0; b < blocks; b++)
         put_act(m, w->slot, w->base, first + b, out + 32 * b);
 }
 
-// Where the records of part 0 (K) or 1 (V) of the token's positions are.
+// Where the records of part 0 (K) or 1 (V) of the token's positions are: in each channel one
+// behind the other.
 static int find_records(struct mr_machine *m, const struct row *row, int layer, int part,
                         int wbeats, const uint8_t **records)
 {
+    uint64_t beats = (uint64_t)(scale_beats(wbeats) + wbeats);
     for (int s = 0; s <= row->pos; s++) {
-        records[s] = kv_window(m, s % m->g.n, kv_offset(m, row, layer, part, s, wbeats),
-                               (uint64_t)(scale_beats(wbeats) + wbeats), false);
-        if (!records[s])
+        int n = m->g.n, last = row->pos - (row->pos - s) % n;
+        uint64_t at = kv_offset(m, row, layer, part, s, wbeats);
+        if (s < n) // all of the channel's records
+            records[s] = kv_look(m, s, at, (uint64_t)((last - s) / n + 1) * beats);
+        else
+            records[s] = records[s - n] ? records[s - n] + beats * BEAT : NULL;
+        if (!records[s] && !kv_window(m, s % n, at, beats, false))
             return MR_ERR_DEVICE;
     }
     return 0;

@@ -1,21 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's inner loops, in several instruction sets with the same bits: all arithmetic is on
-// exact integers.
+// The model's inner loops, in several instruction sets with the same bits: sums are of exact
+// integers, and what is fp32 follows cmodel/num.h lane by lane.
 #ifndef MILLRACE_CMODEL_KERNEL_H
 #define MILLRACE_CMODEL_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Four columns of one group as they lie in the MXINT8 stream: sections of 16 k-blocks, each 64
-// scale codes [16][4] and then the elements [16][4][32]; the last section may have fewer elements.
+struct mr_ln_const;
+
+// 32 columns of a matrix: eight groups of four as they lie in the stream. Sections of 16 k-blocks,
+// each 64 scale codes [16][4] and then the elements, for each k-block those of four columns: 32
+// bytes (MXINT8) or 16 (MXFP4, element 2i in the low half of byte i). The last section may have
+// fewer elements.
+struct mr_columns {
+    int kblocks;
+    bool fp4;
+    const uint8_t *group[8];
+    uint8_t col_max[32];
+};
+
+enum { MR_SECTION_BLOCKS = 16, MR_SECTION_CODES = 64, MR_GROUP_COLUMNS = 4, MR_BLOCK_COLUMNS = 32 };
+enum { MR_SECTION_BYTES = 64 + 16 * 128 }; // of MXINT8
+
+// A row of activations, k-block by k-block.
+struct mr_operand {
+    const int8_t *act;    // [kblocks][32]
+    const uint8_t *below; // mr_below(row maximum, code)
+    const int32_t *sum;   // of the block's elements
+};
+
+// One head of a token against the records of its sequence: record s has `blocks` scale codes at
+// records[s] + codes and 32 blocks elements at records[s] + elements.
+struct mr_records {
+    const uint8_t *const *at;
+    size_t codes, elements;
+    int blocks; // even
+    int n;      // records
+};
+
+// The functions of cmodel/num.h over n lanes, n a multiple of 32 where nothing else is said.
+struct mr_lane_kernels {
+    // mr_acc_to_f32 with exponent exp + code; NaN where a code is 255. Any n.
+    void (*finish)(const int64_t *acc, const uint8_t *code, int exp, float *y, int n);
+    void (*add)(float *y, const float *x, int n);         // y = mr_fadd(y, x)
+    void (*scale)(float *y, float by, int n);             // y = mr_fmul(y, by); any n
+    void (*turn)(float *x, const float *cs, int n);       // pairs by their cosine and sine; even n
+    void (*gelu)(float *x, int n);                        // mr_gelu
+    uint8_t (*quantise)(const float v[32], int8_t q[32]); // mr_mxint8_quantise
+    void (*block_sums)(const int8_t *act, int n, int32_t *sum); // of n blocks of 32
+    // p = mr_exp2_u16(largest - score); their sum, or -1 if a difference is NaN. Any n.
+    int64_t (*shares)(const float *scores, int n, int32_t *p);
+    void (*layernorm)(const struct mr_ln_const *c, const float *x, const float *gain,
+                      const float *bias, int n, float *y); // mr_layernorm
+};
+
+struct mr_kernels {
+    const char *name;
+    // acc[c] += sum over k of align(dot, below[k] + mr_below(col_max[c], code of k, c)).
+    void (*sums)(const struct mr_columns *w, const struct mr_operand *x, int64_t acc[32]);
+    // acc[s] += sum over blocks of align(dot, below of the query + that of the key), where top[s]
+    // is the largest code of the key's blocks.
+    void (*score)(const struct mr_operand *q, const struct mr_records *keys, int64_t *acc,
+                  uint8_t *top);
+    // acc[i] += sum over s of (p[s] v[s][i] << 12) >> mr_below(max[i / 32], code of s, i / 32).
+    void (*weigh)(const struct mr_records *values, const int32_t *p, const uint8_t *max,
+                  int64_t *acc);
+    const struct mr_lane_kernels *lanes;
+    const struct mr_row_kernels *rows; // NULL: there are none
+};
+
+// ---- from several tokens on --------------------------------------------------------------------
+
+// Four columns whose elements have 128 added, in sections as those of MXINT8.
 struct mr_tile {
     int kblocks;
     const uint8_t *sections;
     uint8_t col_max[4];
 };
-
-enum { MR_SECTION_BLOCKS = 16, MR_SECTION_CODES = 64, MR_SECTION_BYTES = 64 + 16 * 128 };
 
 // A k-block of 16 tokens' activations, word by word for all of them: lane i is token i.
 struct mr_panel_block {
@@ -32,37 +95,15 @@ struct mr_panel {
     int passes;
 };
 
-// What pays from several tokens on. Bit for bit what the functions for one token give.
+// Bit for bit what the functions for one token give.
 struct mr_row_kernels {
+    // A group of the stream as a tile's sections.
+    void (*unpack)(const uint8_t *group, int kblocks, bool fp4, uint8_t *sections);
     // Four finished columns of the group's tokens: y[c][token]. `exp` is the exponent that belongs
-    // to a sum of codes of 0; bias[4] or NULL. The tile's elements have 128 added (their sign bits
-    // flipped).
+    // to a sum of codes of 0; bias[4] or NULL.
     void (*tile_rows)(const struct mr_tile *tile, const struct mr_panel *panel, int group, int exp,
                       const float *bias, float y[4][16]);
-    void (*gelu)(float x[16]);                            // mr_gelu
-    uint8_t (*quantise)(const float v[32], int8_t q[32]); // mr_mxint8_quantise
 };
-
-struct mr_kernels {
-    const char *name;
-    // acc[c] += sum over k of align(dot, (row_max - ea[k]) + (col_max[c] - ew[k][c])).
-    void (*tile_row)(const struct mr_tile *tile, const int8_t *act, const uint8_t *act_code,
-                     int row_max, int64_t acc[4]);
-    // Sum over `blocks` blocks of align(dot of q and k, base - (q_code + k_code)): a score.
-    int64_t (*score)(const int8_t *q, const uint8_t *q_code, const int8_t *k, const uint8_t *k_code,
-                     int blocks, int base);
-    // acc[i] += (p v[i] << 12) >> clamp(max[i / 32] - code[i / 32]): a value's share of the sum.
-    void (*weigh)(int64_t *acc, int32_t p, const int8_t *v, const uint8_t *code, const uint8_t *max,
-                  int blocks);
-    const struct mr_row_kernels *rows; // NULL: there are none
-};
-
-// A group of MXFP4 columns in the form above: out[sections * MR_SECTION_BYTES].
-void mr_expand_fp4(const uint8_t *group, int kblocks, uint8_t *out);
-
-// The same for MXINT8 or what mr_expand_fp4() made, with the elements' sign bits flipped. In place
-// is allowed.
-void mr_flip_tile(const uint8_t *sections, int kblocks, uint8_t *out);
 
 // Puts a k-block of token `lane` into place.
 void mr_panel_put(struct mr_panel_block *block, int lane, const int8_t act[32], uint8_t code);

@@ -4,22 +4,41 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "cmodel/kernel_lanes.h"
 #include "cmodel/kernel_plain.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 
-// VPDPBUSD multiplies unsigned by signed bytes: weights get 128 added by flipping their sign bit,
-// and the accumulator starts at -128 times the sum of the activations.
-TARGET MR_ALWAYS_INLINE __m512i dot4(__m512i w, __m512i act, __m512i start)
+// VPDPBUSD multiplies unsigned by signed bytes: weights have 128 added (in MXINT8 by flipping their
+// sign bit, in MXFP4 by the table), and 128 times the sum of the activations is taken away again.
+
+// Elements 0..15 of four columns, a column in each 128-bit lane, and elements 16..31.
+struct halves {
+    __m512i a, b;
+};
+
+TARGET MR_ALWAYS_INLINE struct halves int8_halves(const uint8_t *w)
 {
-    return _mm512_dpbusd_epi32(start, _mm512_xor_si512(w, _mm512_set1_epi8((char)0x80)), act);
+    const __m512i flip = _mm512_set1_epi8((char)0x80);
+    __m512i u = _mm512_loadu_si512(w), v = _mm512_loadu_si512(w + 64);
+    return (struct halves){_mm512_xor_si512(_mm512_shuffle_i32x4(u, v, 0x88), flip),
+                           _mm512_xor_si512(_mm512_shuffle_i32x4(u, v, 0xDD), flip)};
 }
 
-TARGET MR_ALWAYS_INLINE __m512i start_of(__m512i act)
+TARGET MR_ALWAYS_INLINE struct halves fp4_halves(const uint8_t *w)
 {
-    return _mm512_sub_epi32(
-        _mm512_setzero_si512(),
-        _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8((char)0x80), act));
+    const __m512i table = _mm512_broadcast_i32x4(_mm_setr_epi8(
+        -128, -127, -126, -125, -124, -122, -120, -116, -128, 127, 126, 125, 124, 122, 120, 116));
+    const __m512i low = _mm512_set1_epi8(15);
+    __m512i v = _mm512_loadu_si512(w);
+    __m512i even = _mm512_shuffle_epi8(table, _mm512_and_si512(v, low));
+    __m512i odd = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(v, 4), low));
+    return (struct halves){_mm512_unpacklo_epi8(even, odd), _mm512_unpackhi_epi8(even, odd)};
+}
+
+TARGET MR_ALWAYS_INLINE __m512i four_times(const int8_t *p)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)p));
 }
 
 // Sums within 128-bit lanes: fold64(fold32(a, b), fold32(c, d)) has in each lane what the four
@@ -34,108 +53,160 @@ TARGET MR_ALWAYS_INLINE __m512i fold64(__m512i a, __m512i b)
     return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
-// (d << 18) >> s for eight dot products. Shifts beyond MR_SHIFT_MAX leave 0 or -1 as it does.
-TARGET MR_ALWAYS_INLINE __m512i align8(__m256i d, __m256i s)
+// Eight dot products lie in the upper halves of 64-bit numbers: d << 32. Shifted by 14 more than
+// their distances they are (d << 18) >> s. Distances are bytes that saturate, far beyond what is
+// left of a dot product.
+enum { UPPER = 32 - MR_GUARD_BITS };
+
+TARGET MR_ALWAYS_INLINE __m512i aligned(__m512i upper, __m128i distance)
 {
-    return _mm512_srav_epi64(_mm512_slli_epi64(_mm512_cvtepi32_epi64(d), MR_GUARD_BITS),
-                             _mm512_cvtepi32_epi64(s));
+    return _mm512_srav_epi64(upper, _mm512_cvtepu8_epi64(distance));
 }
 
-// Four k-blocks, 16 dot products; lane 4c + k of the result vectors is k-block k of column c.
-TARGET MR_ALWAYS_INLINE void four_blocks(const uint8_t *codes, const int8_t *w, const int8_t *act,
-                                         const uint8_t *act_code, __m512i row_max, __m512i col_max,
+// Four k-blocks of a group. Lane c of acc has sums of column c.
+TARGET MR_ALWAYS_INLINE void four_blocks(const uint8_t *codes, const uint8_t *w, bool fp4,
+                                         const struct mr_operand *x, int k, __m128i largest,
                                          __m512i acc[2])
 {
-    __m512i lo[4], hi[4]; // columns 0 and 1, columns 2 and 3 of k-block k
-    for (int k = 0; k < 4; k++) {
-        __m512i a = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)(act + 32 * k)));
-        __m512i start = start_of(a);
-        lo[k] = dot4(_mm512_loadu_si512(w + 128 * k), a, start);
-        hi[k] = dot4(_mm512_loadu_si512(w + 128 * k + 64), a, start);
+    __m512i d[4];
+    for (int i = 0; i < 4; i++) {
+        const int8_t *act = x->act + 32 * (size_t)(k + i);
+        struct halves h = fp4 ? fp4_halves(w + 64 * i) : int8_halves(w + 128 * i);
+        d[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), h.a, four_times(act));
+        d[i] = _mm512_dpbusd_epi32(d[i], h.b, four_times(act + 16));
     }
-    __m512i l = fold64(fold32(lo[0], lo[1]), fold32(lo[2], lo[3]));
-    __m512i h = fold64(fold32(hi[0], hi[1]), fold32(hi[2], hi[3]));
-    // Each 128-bit lane now has half of the sums of the four k-blocks of one column.
-    __m512i d =
-        _mm512_add_epi32(_mm512_shuffle_i32x4(l, h, 0x88), _mm512_shuffle_i32x4(l, h, 0xDD));
-    uint32_t ea;
-    memcpy(&ea, act_code, 4);
-    const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i ew =
-        _mm512_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadu_si128((const void *)codes), order));
-    __m512i ex = _mm512_cvtepu8_epi32(_mm_set1_epi32((int)ea));
-    // mr_below() of both.
-    const __m512i byte = _mm512_set1_epi32(255);
-    __m512i s = _mm512_add_epi32(_mm512_and_si512(_mm512_sub_epi32(col_max, ew), byte),
-                                 _mm512_and_si512(_mm512_sub_epi32(row_max, ex), byte));
-    acc[0] = _mm512_add_epi64(acc[0], align8(_mm512_castsi512_si256(d), _mm512_castsi512_si256(s)));
-    acc[1] = _mm512_add_epi64(
-        acc[1], align8(_mm512_extracti64x4_epi64(d, 1), _mm512_extracti64x4_epi64(s, 1)));
+    __m512i dots = fold64(fold32(d[0], d[1]), fold32(d[2], d[3])); // lane 4c + i
+    __m512i added = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)(x->sum + k)));
+    dots = _mm512_sub_epi32(dots, _mm512_slli_epi32(added, 7));
+    // Distances in the order of the unpacked dot products: k-blocks 0 and 1 of all columns, 2
+    // and 3.
+    const __m128i order = _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    uint32_t below;
+    memcpy(&below, x->below + k, 4);
+    const __m128i twice = _mm_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3);
+    __m128i s = _mm_sub_epi8(largest, _mm_loadu_si128((const void *)codes));
+    s = _mm_adds_epu8(_mm_shuffle_epi8(s, order), _mm_set1_epi8(UPPER));
+    s = _mm_adds_epu8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice));
+    const __m512i zero = _mm512_setzero_si512();
+    acc[0] = _mm512_add_epi64(acc[0], aligned(_mm512_unpacklo_epi32(zero, dots), s));
+    acc[1] =
+        _mm512_add_epi64(acc[1], aligned(_mm512_unpackhi_epi32(zero, dots), _mm_srli_si128(s, 8)));
 }
 
-TARGET static void tile_row(const struct mr_tile *tile, const int8_t *act, const uint8_t *act_code,
-                            int row_max, int64_t acc[4])
+TARGET MR_ALWAYS_INLINE void group_sums(const struct mr_columns *w, int g, bool fp4,
+                                        const struct mr_operand *x, int64_t acc[4])
 {
-    const uint8_t *m = tile->col_max;
-    __m512i top = _mm512_set1_epi32(row_max);
-    __m512i base = _mm512_setr_epi32(m[0], m[0], m[0], m[0], m[1], m[1], m[1], m[1], m[2], m[2],
-                                     m[2], m[2], m[3], m[3], m[3], m[3]);
+    int32_t col_max;
+    memcpy(&col_max, w->col_max + 4 * g, 4);
+    const __m128i largest = _mm_set1_epi32(col_max);
     __m512i sum[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    const uint8_t *section = tile->sections;
-    for (int k0 = 0; k0 < tile->kblocks; k0 += MR_SECTION_BLOCKS, section += MR_SECTION_BYTES) {
-        int end = tile->kblocks < k0 + MR_SECTION_BLOCKS ? tile->kblocks : k0 + MR_SECTION_BLOCKS;
+    const uint8_t *section = w->group[g];
+    for (int k0 = 0; k0 < w->kblocks; k0 += MR_SECTION_BLOCKS, section += mr_section_bytes(fp4)) {
+        int end = w->kblocks < k0 + MR_SECTION_BLOCKS ? w->kblocks : k0 + MR_SECTION_BLOCKS;
         int k = k0;
         for (; k + 4 <= end; k += 4)
             four_blocks(section + 4 * (k - k0),
-                        (const int8_t *)section + MR_SECTION_CODES + 128 * (size_t)(k - k0),
-                        act + 32 * (size_t)k, act_code + k, top, base, sum);
-        mr_plain_blocks(tile, section, k0, k, end, act, act_code, row_max, acc);
+                        section + MR_SECTION_CODES + mr_block_bytes(fp4) * (size_t)(k - k0), fp4, x,
+                        k, largest, sum);
+        if (k < end)
+            mr_plain_blocks(w, g, section, k0, k, end, x, acc);
     }
-    for (int c = 0; c < 4; c++)
-        acc[c] += _mm512_mask_reduce_add_epi64(c % 2 ? 0xF0 : 0x0F, sum[c / 2]);
+    __m512i both = _mm512_add_epi64(sum[0], sum[1]);
+    both = _mm512_add_epi64(both, _mm512_shuffle_epi32(both, _MM_PERM_BADC));
+    __m256i four = _mm512_castsi512_si256(
+        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6), both));
+    __m256i *to = (__m256i *)acc;
+    _mm256_storeu_si256(to, _mm256_add_epi64(_mm256_loadu_si256(to), four));
 }
 
-TARGET static int64_t score(const int8_t *q, const uint8_t *q_code, const int8_t *k,
-                            const uint8_t *k_code, int blocks, int base)
+TARGET static void sums(const struct mr_columns *w, const struct mr_operand *x, int64_t acc[32])
 {
-    __m512i sum = _mm512_setzero_si512();
-    int b = 0;
-    for (; b + 8 <= blocks; b += 8) {
-        __m512i d[4];
-        for (int i = 0; i < 4; i++) {
-            __m512i a = _mm512_loadu_si512(q + 32 * (b + 2 * i));
-            d[i] = dot4(_mm512_loadu_si512(k + 32 * (b + 2 * i)), a, start_of(a));
-        }
-        // Lanes of four: half of the sums of blocks 0, 2, 4, 6; then of 1, 3, 5, 7.
-        __m512i f = fold64(fold32(d[0], d[1]), fold32(d[2], d[3]));
-        f = _mm512_add_epi32(f, _mm512_shuffle_i32x4(f, f, 0xB1));
-        __m256i dots = _mm512_castsi512_si256(_mm512_shuffle_i32x4(f, f, 0x88));
-        const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, -1, -1, -1, -1, -1, -1, -1, -1);
-        __m128i eq = _mm_loadl_epi64((const void *)(q_code + b));
-        __m128i ek = _mm_loadl_epi64((const void *)(k_code + b));
-        __m256i e = _mm256_add_epi32(_mm256_cvtepu8_epi32(_mm_shuffle_epi8(eq, order)),
-                                     _mm256_cvtepu8_epi32(_mm_shuffle_epi8(ek, order)));
-        __m256i s = _mm256_sub_epi32(_mm256_set1_epi32(base), e);
-        sum = _mm512_add_epi64(sum, align8(dots, s));
-    }
-    return _mm512_reduce_add_epi64(sum) + mr_plain_score(q, q_code, k, k_code, b, blocks, base);
+    for (int g = 0; g < 8; g++)
+        if (w->fp4)
+            group_sums(w, g, true, x, acc + 4 * g);
+        else
+            group_sums(w, g, false, x, acc + 4 * g);
 }
 
-TARGET static void weigh(int64_t *acc, int32_t p, const int8_t *v, const uint8_t *code,
-                         const uint8_t *max, int blocks)
+// Two k-blocks of four keys.
+TARGET MR_ALWAYS_INLINE __m512i four_keys(const struct mr_operand *q, int b,
+                                          const uint8_t *const *key, const struct mr_records *keys,
+                                          __m128i top)
 {
-    __m512i weight = _mm512_set1_epi64(p);
-    for (int b = 0; b < blocks; b++) {
-        __m128i s = _mm_cvtsi32_si128(mr_value_shift(max[b], code[b]));
-        for (int i = 32 * b; i < 32 * b + 32; i += 8) {
-            __m512i x = _mm512_cvtepi8_epi64(_mm_loadl_epi64((const void *)(v + i)));
-            x = _mm512_slli_epi64(_mm512_mul_epi32(x, weight), 12);
-            __m512i sum = _mm512_loadu_si512(acc + i);
-            _mm512_storeu_si512(acc + i, _mm512_add_epi64(sum, _mm512_sra_epi64(x, s)));
+    const __m512i flip = _mm512_set1_epi8((char)0x80);
+    const size_t at = keys->elements + 32 * (size_t)b;
+    __m512i act = _mm512_loadu_si512(q->act + 32 * (size_t)b), d[4];
+    uint16_t code[4], below;
+    for (int i = 0; i < 4; i++) {
+        __m512i k = _mm512_xor_si512(_mm512_loadu_si512(key[i] + at), flip);
+        d[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), k, act);
+        memcpy(&code[i], key[i] + keys->codes + b, 2);
+    }
+    // Lanes of four keys: half of the sums of block 0, the other half, and the same of block 1.
+    __m512i f = fold64(fold32(d[0], d[1]), fold32(d[2], d[3]));
+    f = _mm512_add_epi32(f, _mm512_shuffle_i32x4(f, f, 0xB1));
+    __m256i dots = _mm512_castsi512_si256(_mm512_shuffle_i32x4(f, f, 0x88));
+    __m256i added =
+        _mm256_set_m128i(_mm_set1_epi32(128 * q->sum[b + 1]), _mm_set1_epi32(128 * q->sum[b]));
+    dots = _mm256_sub_epi32(dots, added);
+    memcpy(&below, q->below + b, 2);
+    const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i each = _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1);
+    __m128i s = _mm_loadl_epi64((const void *)code);
+    s = _mm_adds_epu8(_mm_sub_epi8(top, _mm_shuffle_epi8(s, order)), _mm_set1_epi8(UPPER));
+    s = _mm_adds_epu8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128(below), each));
+    return aligned(_mm512_slli_epi64(_mm512_cvtepi32_epi64(dots), 32), s);
+}
+
+TARGET static void score(const struct mr_operand *q, const struct mr_records *keys, int64_t *acc,
+                         uint8_t *top)
+{
+    int s = 0;
+    for (; s + 4 <= keys->n; s += 4) {
+        for (int i = 0; i < 4; i++)
+            top[s + i] = mr_code_max(keys->at[s + i] + keys->codes, keys->blocks);
+        int32_t four;
+        memcpy(&four, top + s, 4);
+        __m512i sum = _mm512_setzero_si512();
+        for (int b = 0; b < keys->blocks; b += 2)
+            sum = _mm512_add_epi64(sum, four_keys(q, b, keys->at + s, keys, _mm_set1_epi32(four)));
+        __m256i x =
+            _mm256_add_epi64(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64(sum, 1));
+        __m256i *to = (__m256i *)(acc + s);
+        _mm256_storeu_si256(to, _mm256_add_epi64(_mm256_loadu_si256(to), x));
+    }
+    mr_plain_score(q, keys, s, acc, top);
+}
+
+// Two blocks of values at a time: their sums stay in registers.
+TARGET static void weigh(const struct mr_records *values, const int32_t *p, const uint8_t *max,
+                         int64_t *acc)
+{
+    for (int b = 0; b < values->blocks; b += 2, acc += 64) {
+        __m512i sum[8];
+        for (int i = 0; i < 8; i++)
+            sum[i] = _mm512_loadu_si512(acc + 8 * i);
+        for (int s = 0; s < values->n; s++) {
+            if (p[s] == 0)
+                continue;
+            const uint8_t *v = values->at[s] + values->elements + 32 * (size_t)b;
+            const uint8_t *code = values->at[s] + values->codes + b;
+            __m512i weight = _mm512_set1_epi64((int64_t)p[s] << 12);
+            __m128i shift[2] = {_mm_cvtsi32_si128(mr_value_shift(max[b], code[0])),
+                                _mm_cvtsi32_si128(mr_value_shift(max[b + 1], code[1]))};
+            for (int i = 0; i < 8; i++) {
+                __m512i x = _mm512_cvtepi8_epi64(_mm_loadl_epi64((const void *)(v + 8 * i)));
+                x = _mm512_sra_epi64(_mm512_mul_epi32(x, weight), shift[i / 4]);
+                sum[i] = _mm512_add_epi64(sum[i], x);
+            }
         }
+        for (int i = 0; i < 8; i++)
+            _mm512_storeu_si512(acc + 8 * i, sum[i]);
     }
 }
 
-const struct mr_kernels mr_kernels_avx512 = {"avx512", tile_row, score, weigh,
-                                             &mr_row_kernels_avx512};
+MR_LANE_KERNELS(TARGET);
+
+const struct mr_kernels mr_kernels_avx512 = {"avx512", sums,   score,
+                                             weigh,    &lanes, &mr_row_kernels_avx512};
 #endif

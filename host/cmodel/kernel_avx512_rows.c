@@ -7,7 +7,6 @@
 
 #include "cmodel/kernel_plain.h"
 #include "cmodel/num.h"
-#include "cmodel/tables.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 
@@ -94,60 +93,36 @@ TARGET static void tile_rows(const struct mr_tile *tile, const struct mr_panel *
     }
 }
 
-// mr_gelu() of 16.
-TARGET static void gelu(float x[16])
+// A k-block of four MXFP4 columns as bytes, 128 added.
+TARGET MR_ALWAYS_INLINE void expand(const uint8_t *in, uint8_t *out)
 {
-    __m512 v = in(_mm512_loadu_ps(x)), size = _mm512_abs_ps(v);
-    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    __mmask16 curve = _mm512_cmp_ps_mask(size, _mm512_set1_ps(5), _CMP_LT_OQ);
-    __m512 pos = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ), v);
-    __m512i n = _mm512_maskz_cvttps_epi32(curve, _mm512_mul_ps(size, _mm512_set1_ps(1048576)));
-    __m512i i = _mm512_srli_epi32(n, 14), t = _mm512_and_si512(n, _mm512_set1_epi32(0x3FFF));
-    __m512i value = _mm512_i32gather_epi32(i, mr_table_gelu_value, 4);
-    __m512i slope = _mm512_i32gather_epi32(i, mr_table_gelu_slope, 4);
-    __m512i g = _mm512_add_epi32(value, _mm512_srai_epi32(_mm512_mullo_epi32(slope, t), 14));
-    __m512 f = _mm512_mul_ps(_mm512_cvtepi32_ps(g), _mm512_set1_ps(0x1p-24F));
-    __m512 y = add(pos, _mm512_sub_ps(_mm512_set1_ps(-0.0F), f));
-    y = _mm512_mask_mov_ps(pos, curve, y);
-    _mm512_storeu_ps(x, _mm512_mask_mov_ps(y, nan, v));
-}
-
-// Half of mr_mxint8_quantise(): 16 values with the block's exponent.
-TARGET MR_ALWAYS_INLINE __m128i round16(__m512i u, __m512i e, __m512i top)
-{
-    __m512i one = _mm512_set1_epi32(1);
-    __m512i sig = _mm512_or_si512(_mm512_and_si512(u, _mm512_set1_epi32(0x7FFFFF)),
-                                  _mm512_set1_epi32(0x800000));
-    __m512i sh = _mm512_add_epi32(_mm512_sub_epi32(top, e), _mm512_set1_epi32(17));
-    __mmask16 live =
-        _mm512_test_epi32_mask(e, e) & _mm512_cmplt_epi32_mask(sh, _mm512_set1_epi32(26));
-    __m512i r = _mm512_maskz_srlv_epi32(live, sig, sh);
-    __m512i half = _mm512_sllv_epi32(one, _mm512_sub_epi32(sh, one));
-    __m512i rest = _mm512_and_si512(sig, _mm512_sub_epi32(_mm512_add_epi32(half, half), one));
-    __mmask16 up = _mm512_mask_cmpgt_epi32_mask(live, rest, half);
-    up |= _mm512_mask_cmpeq_epi32_mask(live, rest, half) & _mm512_test_epi32_mask(r, one);
-    r = _mm512_mask_add_epi32(r, up, r, one);
-    r = _mm512_min_epi32(r, _mm512_set1_epi32(127));
-    r = _mm512_mask_sub_epi32(r, _mm512_movepi32_mask(u), _mm512_setzero_si512(), r);
-    return _mm512_cvtepi32_epi8(r);
-}
-
-TARGET static uint8_t quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK])
-{
-    __m512i u[2], e[2];
-    for (int h = 0; h < 2; h++) {
-        u[h] = _mm512_loadu_si512(v + 16 * h);
-        e[h] = _mm512_and_si512(_mm512_srli_epi32(u[h], 23), _mm512_set1_epi32(255));
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        -128, -127, -126, -125, -124, -122, -120, -116, -128, 127, 126, 125, 124, 122, 120, 116));
+    for (int i = 0; i < 64; i += 16) {
+        // A byte becomes two: its low half, and its high half above.
+        __m256i v = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(in + i)));
+        v = _mm256_or_si256(v, _mm256_slli_epi16(v, 4));
+        v = _mm256_and_si256(v, _mm256_set1_epi8(15));
+        _mm256_storeu_si256((void *)(out + 2 * i), _mm256_shuffle_epi8(table, v));
     }
-    int top = _mm512_reduce_max_epi32(_mm512_max_epi32(e[0], e[1]));
-    if (top == 0 || top == 255) {
-        memset(q, 0, MR_BLOCK);
-        return (uint8_t)top;
-    }
-    for (int h = 0; h < 2; h++)
-        _mm_storeu_si128((void *)(q + 16 * h), round16(u[h], e[h], _mm512_set1_epi32(top)));
-    return (uint8_t)top;
 }
 
-const struct mr_row_kernels mr_row_kernels_avx512 = {tile_rows, gelu, quantise};
+TARGET static void unpack(const uint8_t *group, int kblocks, bool fp4, uint8_t *out)
+{
+    for (int k = 0; k < kblocks; k++, out += 128) {
+        if (k % MR_SECTION_BLOCKS == 0) {
+            memcpy(out, group, MR_SECTION_CODES);
+            out += MR_SECTION_CODES;
+            group += MR_SECTION_CODES;
+        }
+        if (fp4)
+            expand(group, out);
+        for (int i = 0; !fp4 && i < 128; i += 64)
+            _mm512_storeu_si512(out + i, _mm512_xor_si512(_mm512_loadu_si512(group + i),
+                                                          _mm512_set1_epi8((char)0x80)));
+        group += mr_block_bytes(fp4);
+    }
+}
+
+const struct mr_row_kernels mr_row_kernels_avx512 = {unpack, tile_rows};
 #endif

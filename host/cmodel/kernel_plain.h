@@ -18,29 +18,66 @@ MR_ALWAYS_INLINE int32_t mr_dot32(const int8_t *a, const int8_t *b)
     return d;
 }
 
-// k-blocks first..last-1, all in the section that begins at `section` (its k-block `k0`).
-MR_ALWAYS_INLINE void mr_plain_blocks(const struct mr_tile *tile, const uint8_t *section, int k0,
-                                      int first, int last, const int8_t *act,
-                                      const uint8_t *act_code, int row_max, int64_t acc[4])
+// Bytes of a k-block of four columns, and of a whole section.
+MR_ALWAYS_INLINE size_t mr_block_bytes(bool fp4)
+{
+    return fp4 ? 64 : 128;
+}
+
+MR_ALWAYS_INLINE size_t mr_section_bytes(bool fp4)
+{
+    return MR_SECTION_CODES + MR_SECTION_BLOCKS * mr_block_bytes(fp4);
+}
+
+// Column c of a k-block: where it lies, or expanded to `room`.
+MR_ALWAYS_INLINE const int8_t *mr_column(const uint8_t *block, int c, bool fp4, int8_t room[32])
+{
+    if (!fp4)
+        return (const int8_t *)block + 32 * c;
+    for (int i = 0; i < 16; i++) {
+        room[2 * i] = mr_mxfp4_twice[block[16 * c + i] & 15];
+        room[2 * i + 1] = mr_mxfp4_twice[block[16 * c + i] >> 4];
+    }
+    return room;
+}
+
+// K-blocks first..last-1 of group g, all in the section that begins at `section` (its k-block k0).
+MR_ALWAYS_INLINE void mr_plain_blocks(const struct mr_columns *w, int g, const uint8_t *section,
+                                      int k0, int first, int last, const struct mr_operand *x,
+                                      int64_t acc[4])
 {
     for (int k = first; k < last; k++) {
         const uint8_t *codes = section + 4 * (k - k0);
-        const int8_t *w = (const int8_t *)section + MR_SECTION_CODES + 128 * (size_t)(k - k0);
-        for (int c = 0; c < 4; c++)
-            acc[c] +=
-                mr_align(mr_dot32(act + 32 * (size_t)k, w + 32 * (size_t)c),
-                         mr_below(row_max, act_code[k]) + mr_below(tile->col_max[c], codes[c]));
+        const uint8_t *block =
+            section + MR_SECTION_CODES + mr_block_bytes(w->fp4) * (size_t)(k - k0);
+        for (int c = 0; c < 4; c++) {
+            int8_t room[32];
+            acc[c] += mr_align(mr_dot32(x->act + 32 * (size_t)k, mr_column(block, c, w->fp4, room)),
+                               x->below[k] + mr_below(w->col_max[4 * g + c], codes[c]));
+        }
     }
 }
 
-MR_ALWAYS_INLINE int64_t mr_plain_score(const int8_t *q, const uint8_t *q_code, const int8_t *k,
-                                        const uint8_t *k_code, int first, int blocks, int base)
+MR_ALWAYS_INLINE uint8_t mr_code_max(const uint8_t *code, int n)
 {
-    int64_t acc = 0;
-    for (int b = first; b < blocks; b++)
-        acc += mr_align(mr_dot32(q + 32 * (size_t)b, k + 32 * (size_t)b),
-                        base - (q_code[b] + k_code[b]));
-    return acc;
+    uint8_t max = 0;
+    for (int i = 0; i < n; i++)
+        max = code[i] > max ? code[i] : max;
+    return max;
+}
+
+// Records first..n-1.
+MR_ALWAYS_INLINE void mr_plain_score(const struct mr_operand *q, const struct mr_records *keys,
+                                     int first, int64_t *acc, uint8_t *top)
+{
+    for (int s = first; s < keys->n; s++) {
+        const uint8_t *code = keys->at[s] + keys->codes;
+        const int8_t *k = (const int8_t *)keys->at[s] + keys->elements;
+        top[s] = mr_code_max(code, keys->blocks);
+        for (int b = 0; b < keys->blocks; b++)
+            acc[s] += mr_align(mr_dot32(q->act + 32 * (size_t)b, k + 32 * (size_t)b),
+                               q->below[b] + mr_below(top[s], code[b]));
+    }
 }
 
 // Shift of a value's product: its scale below the prefix maximum.
@@ -50,6 +87,7 @@ MR_ALWAYS_INLINE int mr_value_shift(uint8_t max, uint8_t code)
     return s > MR_SHIFT_MAX ? MR_SHIFT_MAX : s;
 }
 
+extern const struct mr_kernels mr_kernels_portable;
 #if defined(__x86_64__)
 extern const struct mr_kernels mr_kernels_avx2, mr_kernels_avx512;
 extern const struct mr_row_kernels mr_row_kernels_avx512;

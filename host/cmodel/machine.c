@@ -92,7 +92,7 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         const float *row = m->res + (size_t)token * (size_t)m->g.d_max;
         for (int x = 0; x < 32 * blocks; x++)
             m->scratch[0].nan |= mr_expo(row[x]) == 255;
-        mr_layernorm(&c, row, m->gain, m->bias, 32 * blocks, m->line);
+        m->kernels->lanes->layernorm(&c, row, m->gain, m->bias, 32 * blocks, m->line);
         for (int b = 0; b < blocks; b++)
             put_act(m, slot_of(m, i), base, b, m->line + 32 * b);
         set_row_max(m, slot_of(m, i), base, region, blocks);
@@ -268,8 +268,11 @@ static void free_scratch(struct mr_machine *m)
 {
     for (int i = 0; m->scratch && i < mr_pool_workers(m->pool); i++) {
         free(m->scratch[i].columns);
-        free(m->scratch[i].scores);
         free(m->scratch[i].tile);
+        free(m->scratch[i].sums);
+        free(m->scratch[i].top);
+        free(m->scratch[i].shares);
+        free(m->scratch[i].scores);
     }
     free(m->scratch);
     mr_pool_free(m->pool);
@@ -278,6 +281,7 @@ static void free_scratch(struct mr_machine *m)
 static bool new_scratch(struct mr_machine *m)
 {
     size_t sections = (size_t)(m->g.ring / 2 + MR_SECTION_BLOCKS - 1) / MR_SECTION_BLOCKS;
+    size_t ctx = (size_t)m->g.ctx_max;
     m->pool = mr_pool_new(mr_pool_default());
     if (!m->pool)
         return false;
@@ -287,9 +291,12 @@ static bool new_scratch(struct mr_machine *m)
     for (int i = 0; ok && i < n; i++) {
         struct scratch *s = &m->scratch[i];
         s->columns = calloc((size_t)m->g.t * 32, sizeof(float));
-        s->scores = calloc((size_t)m->g.ctx_max, sizeof(float));
         s->tile = calloc(sections, MR_SECTION_BYTES);
-        ok = s->columns && s->scores && s->tile;
+        s->sums = calloc(ctx, sizeof *s->sums);
+        s->top = calloc(ctx, 1);
+        s->shares = calloc(ctx, sizeof *s->shares);
+        s->scores = calloc(ctx, sizeof *s->scores);
+        ok = s->columns && s->tile && s->sums && s->top && s->shares && s->scores;
     }
     return ok;
 }
@@ -336,7 +343,10 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
     // Two passes of half the tokens may need a group more.
     m->panel.blocks = calloc(groups * kblocks, sizeof *m->panel.blocks);
     m->panel.row_max = calloc(groups * 16, sizeof *m->panel.row_max);
-    ok &= m->panel.blocks && m->panel.row_max;
+    m->operands = calloc(t, sizeof *m->operands);
+    m->below = calloc(t, kblocks);
+    m->sum = calloc(t * kblocks, sizeof *m->sum);
+    ok &= m->panel.blocks && m->panel.row_max && m->operands && m->below && m->sum;
     ok &= new_scratch(m);
     if (!ok || !m->res || !m->rot || !m->act || !m->act_code || !m->qkv || !m->qkv_code || !m->pm ||
         !m->gain || !m->bias || !m->rows || !m->logit_tokens || !m->line || !m->keys ||
@@ -370,6 +380,9 @@ void mr_machine_free(struct mr_machine *m)
     free(m->values);
     free(m->panel.blocks);
     free(m->panel.row_max);
+    free(m->operands);
+    free(m->below);
+    free(m->sum);
     free_scratch(m);
     free(m);
 }

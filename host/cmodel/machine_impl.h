@@ -33,9 +33,13 @@ struct pending {
 // What one worker of a command needs for itself.
 struct scratch {
     float *columns; // [t][32] finished columns on their way to a block
-    float *scores;  // [ctx_max]
     uint8_t *tile;  // a group of columns as bytes, when it must be changed
     bool nan;       // a result of this run is NaN
+    // of the positions that a head looks at, [ctx_max]
+    int64_t *sums;
+    uint8_t *top; // largest code of a key
+    int32_t *shares;
+    float *scores;
 };
 
 struct mr_machine {
@@ -44,7 +48,11 @@ struct mr_machine {
     const struct mr_kernels *kernels;
     struct mr_pool *pool;
     struct scratch *scratch; // of each worker
-    struct mr_panel panel;   // of the present MATMUL, if its tokens are taken together
+    // of the present MATMUL, if its tokens are taken together, and if not
+    struct mr_panel panel;
+    struct mr_operand *operands; // [t]
+    uint8_t *below;              // [t][ring / 2]
+    int32_t *sum;
     // on-chip memories
     float *res;        // [t][d_max]
     float *rot;        // [t][rot_max]
@@ -97,18 +105,25 @@ static inline uint64_t desc_u64(const struct mr_machine *m, unsigned lo)
     return m->desc[lo] | (uint64_t)m->desc[lo + 1] << 32;
 }
 
-// Beats [off, off + beats) of a window; NULL after raising the error.
+// Beats [off, off + beats) of a window, NULL if they are not all there.
+static inline uint8_t *look(struct mr_machine *m, uint64_t base, uint32_t limit, uint64_t off,
+                            uint64_t beats, bool write)
+{
+    return off + beats > limit ? NULL
+                               : mr_memory_at(m->mem, base + off * BEAT, beats * BEAT, write);
+}
+
+// The same; NULL after raising the error.
 static inline uint8_t *window(struct mr_machine *m, uint64_t base, uint32_t limit, uint64_t off,
                               uint64_t beats, bool write)
 {
-    uint64_t addr = base + off * BEAT;
-    if (off + beats > limit) {
-        raise_error(m, MR_DEVERR_WINDOW, addr);
-        return NULL;
-    }
-    uint8_t *p = mr_memory_at(m->mem, addr, beats * BEAT, write);
+    uint8_t *p = look(m, base, limit, off, beats, write);
     if (!p)
-        raise_error(m, write ? MR_DEVERR_WRITE : MR_DEVERR_READ, addr);
+        raise_error(m,
+                    off + beats > limit ? MR_DEVERR_WINDOW
+                    : write             ? MR_DEVERR_WRITE
+                                        : MR_DEVERR_READ,
+                    base + off * BEAT);
     return p;
 }
 
@@ -138,10 +153,23 @@ static inline uint32_t kv_limit(const struct mr_machine *m)
     return least;
 }
 
+// As stream_window(), without an error.
+static inline const uint8_t *stream_look(struct mr_machine *m, int c, uint64_t off, uint64_t beats)
+{
+    const unsigned w = 16 + 8 * (unsigned)c;
+    return look(m, desc_u64(m, w), m->desc[w + 2], off, beats, false);
+}
+
 static inline uint8_t *kv_window(struct mr_machine *m, int c, uint64_t off, uint64_t beats,
                                  bool write)
 {
     return window(m, desc_u64(m, 16 + 8 * (unsigned)c + 4), kv_limit(m), off, beats, write);
+}
+
+// As kv_window() to read, without an error.
+static inline const uint8_t *kv_look(struct mr_machine *m, int c, uint64_t off, uint64_t beats)
+{
+    return look(m, desc_u64(m, 16 + 8 * (unsigned)c + 4), kv_limit(m), off, beats, false);
 }
 
 // ---- addressing --------------------------------------------------------------------------------
@@ -195,8 +223,7 @@ static inline uint64_t kv_offset(const struct mr_machine *m, const struct row *r
 static inline uint8_t quantise(const struct mr_machine *m, const float v[MR_BLOCK],
                                int8_t q[MR_BLOCK])
 {
-    const struct mr_row_kernels *rows = m->kernels->rows;
-    return rows ? rows->quantise(v, q) : mr_mxint8_quantise(v, q);
+    return m->kernels->lanes->quantise(v, q);
 }
 
 // Block `block` of a token into activation memory at word base + block; set_row_max() follows when
@@ -242,6 +269,17 @@ static inline uint8_t put_qkv(struct mr_machine *m, int slot, int base, int bloc
         *lo_code = quantise(m, lo, lo_q);
     }
     return *code;
+}
+
+// `n` blocks with their codes as the kernels take them; below[n] and sum[n] are filled.
+static inline struct mr_operand operand_of(const struct mr_machine *m, const int8_t *act,
+                                           const uint8_t *code, int max, int n, uint8_t *below,
+                                           int32_t *sum)
+{
+    for (int k = 0; k < n; k++)
+        below[k] = (uint8_t)mr_below(max, code[k]);
+    m->kernels->lanes->block_sums(act, n, sum);
+    return (struct mr_operand){act, below, sum};
 }
 
 // Whether a command's work, in block products, is worth waking the other workers.

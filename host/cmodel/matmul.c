@@ -14,7 +14,8 @@ struct matmul {
     const uint8_t *row_max;
     int rot_dim, lanes;
     bool rotary, gelu, prefix_max;
-    bool together; // tokens in groups of 16, by the panel
+    bool together;                       // tokens in groups of 16, by the panel
+    const uint8_t *stream[MAX_CHANNELS]; // the matrix in each channel
     uint64_t out_off, out_stride, out_beats;
     uint32_t out_cols;
 };
@@ -24,76 +25,25 @@ static uint64_t group_beats(const struct pending *p)
     return (uint64_t)(p->kblocks + 15) / 16 + (uint64_t)p->kblocks * (p->fp4 ? 1 : 2);
 }
 
-// Column group j of a matrix in its channel's stream, and the header that it shares; NULL after
-// raising the error.
-static const uint8_t *find_group(struct mr_machine *m, const struct pending *p, int j,
-                                 const uint8_t **header)
+// Rotary of columns first.. of token i.
+static void turn(const struct matmul *w, int i, int first, int n, float *y)
 {
-    int c = j % m->g.n, i = j / m->g.n;
-    uint64_t beats = p->bias ? 5 : 1, group = group_beats(p);
-    uint64_t at = p->beat + (uint64_t)(i / 16) * (beats + 16 * group);
-    *header = stream_window(m, c, at, beats);
-    return *header ? stream_window(m, c, at + beats + (uint64_t)(i % 16) * group, group) : NULL;
+    if (!w->rotary)
+        return;
+    const struct mr_machine *m = w->m;
+    const float *cs = m->rot + (size_t)i * (size_t)m->g.rot_max;
+    int lane = first % w->lanes, left = w->rot_dim - lane; // a head has whole blocks
+    if (left > 0)
+        m->kernels->lanes->turn(y, cs + lane, left < n ? left : n);
 }
 
-static void rotate(float *x, const float *cs) // a pair and its cos, sin
-{
-    float a = x[0], b = x[1];
-    x[0] = mr_fsub(mr_fmul(a, cs[0]), mr_fmul(b, cs[1]));
-    x[1] = mr_fadd(mr_fmul(a, cs[1]), mr_fmul(b, cs[0]));
-}
-
-static void turn(const struct matmul *w, int i, int j, float y[4])
-{
-    for (int c = 0; w->rotary && c < 4; c += 2) {
-        int lane = (4 * j + c) % w->lanes;
-        if (lane < w->rot_dim)
-            rotate(y + c, w->m->rot + (size_t)i * (size_t)w->m->g.rot_max + lane);
-    }
-}
-
-// Four finished columns of a token.
-static void columns_of(const struct matmul *w, const struct mr_tile *tile, const uint8_t *bias,
-                       int i, int j, float y[4])
-{
-    struct mr_machine *m = w->m;
-    int slot = slot_of(m, i), row_max = w->row_max[slot];
-    int64_t acc[4] = {0, 0, 0, 0};
-    for (int pass = 0; pass <= m->two_pass; pass++) {
-        uint8_t *code;
-        const int8_t *a = act_at(m, slot + pass, w->src, &code);
-        m->kernels->tile_row(tile, a, code, row_max, acc);
-    }
-    for (int c = 0; c < 4; c++) {
-        int base = row_max + tile->col_max[c];
-        bool nan = row_max == 255 || tile->col_max[c] == 255;
-        y[c] = nan ? mr_qnan()
-                   : mr_acc_to_f32(acc[c], w->p.fp4 ? MR_ACC_EXP_FP4(base) : MR_ACC_EXP_INT8(base));
-        if (w->p.bias) {
-            float b;
-            memcpy(&b, bias + 4 * c, 4);
-            y[c] = mr_fadd(y[c], b);
-        }
-    }
-    turn(w, i, j, y);
-    for (int c = 0; w->gelu && c < 4; c++)
-        y[c] = mr_gelu(y[c]);
-}
-
-static void add_to_residual(const struct matmul *w, int i, int j, const float y[4])
-{
-    float *r = w->m->res + (size_t)i * (size_t)w->m->g.d_max + 4 * j;
-    for (int c = 0; c < 4; c++)
-        r[c] = mr_fadd(r[c], y[c]);
-}
-
-static void put_result(const struct matmul *w, int i, int j, const float y[4])
+static void put_result(const struct matmul *w, int i, int first, int n, const float *y)
 {
     uint8_t *row =
         result_window(w->m, w->out_off + (uint64_t)i * w->out_stride, w->out_beats); // was checked
-    for (int c = 0; c < 4; c++)
-        if ((unsigned)(4 * j + c) < w->out_cols)
-            memcpy(row + 4 * (size_t)(4 * j + c), &y[c], 4);
+    int left = (int)w->out_cols - first;
+    if (left > 0)
+        memcpy(row + 4 * (size_t)first, y, 4 * (size_t)(left < n ? left : n));
 }
 
 static void put_block(const struct matmul *w, int i, int block, const float *v)
@@ -111,39 +61,88 @@ static void put_block(const struct matmul *w, int i, int block, const float *v)
     }
 }
 
-static void put_columns(const struct matmul *w, int i, int j, const float y[4], struct scratch *s)
+// 32 finished columns of a token.
+static void put_columns(const struct matmul *w, int i, int block, float y[MR_BLOCK_COLUMNS],
+                        struct scratch *s)
 {
-    if (y[0] != y[0] || y[1] != y[1] || y[2] != y[2] || y[3] != y[3])
-        s->nan = true; // workers share cache lines: a write only where there is something to say
+    const struct mr_machine *m = w->m;
+    const int n = MR_BLOCK_COLUMNS;
+    turn(w, i, n * block, n, y);
+    if (w->gelu)
+        m->kernels->lanes->gelu(y, n);
+    for (int c = 0; c < n; c++)
+        if (y[c] != y[c])
+            s->nan = true; // workers share cache lines: it is written where there is one
     if (w->dst == MR_DST_RES)
-        add_to_residual(w, i, j, y);
+        m->kernels->lanes->add(m->res + (size_t)i * (size_t)m->g.d_max + (size_t)(n * block), y, n);
     else if (w->dst == MR_DST_RESULT)
-        put_result(w, i, j, y);
+        put_result(w, i, n * block, n, y);
     else
-        memcpy(s->columns + 32 * (size_t)i + 4 * j % 32, y, 4 * sizeof *y);
+        put_block(w, i, block, y);
 }
 
-// Four columns of all tokens, 16 tokens at a time.
-static void columns_together(const struct matmul *w, const struct mr_tile *tile,
-                             const uint8_t *bias, int j, struct scratch *s)
+// The codes of 32 columns that all are NaN.
+static const uint8_t all_nan[MR_BLOCK_COLUMNS] = {
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+};
+
+// 32 columns of all tokens, one token after the other.
+static void columns_of(const struct matmul *w, const struct mr_columns *columns, const float *bias,
+                       int block, struct scratch *s)
+{
+    struct mr_machine *m = w->m;
+    for (int i = 0; i < w->tokens; i++) {
+        int row_max = w->row_max[slot_of(m, i)];
+        int64_t acc[MR_BLOCK_COLUMNS] = {0};
+        float y[MR_BLOCK_COLUMNS];
+        for (int pass = 0; pass <= m->two_pass; pass++)
+            m->kernels->sums(columns, &m->operands[slot_of(m, i) + pass], acc);
+        m->kernels->lanes->finish(acc, row_max == MR_CODE_NAN ? all_nan : columns->col_max,
+                                  w->p.fp4 ? MR_ACC_EXP_FP4(row_max) : MR_ACC_EXP_INT8(row_max), y,
+                                  MR_BLOCK_COLUMNS);
+        if (w->p.bias)
+            m->kernels->lanes->add(y, bias, MR_BLOCK_COLUMNS);
+        put_columns(w, i, block, y, s);
+    }
+}
+
+// The activations of all tokens for columns_of().
+static void fill_operands(const struct matmul *w)
+{
+    struct mr_machine *m = w->m;
+    for (int i = 0; i < w->tokens; i++)
+        for (int pass = 0; pass <= m->two_pass; pass++) {
+            int slot = slot_of(m, i) + pass;
+            size_t first = (size_t)slot * (size_t)(m->g.ring / 2);
+            uint8_t *code;
+            const int8_t *act = act_at(m, slot, w->src, &code);
+            m->operands[slot] = operand_of(m, act, code, w->row_max[slot_of(m, i)], w->p.kblocks,
+                                           m->below + first, m->sum + first);
+        }
+}
+
+// 32 columns of all tokens, 16 tokens at a time.
+static void columns_together(const struct matmul *w, const struct mr_columns *columns,
+                             const float *bias, int block, struct scratch *s)
 {
     const struct mr_row_kernels *k = w->m->kernels->rows;
-    float b[4];
-    memcpy(b, bias, sizeof b);
-    for (int first = 0; first < w->tokens; first += 16) {
-        float y[4][16];
-        k->tile_rows(tile, &w->m->panel, first / 16,
-                     w->p.fp4 ? MR_ACC_EXP_FP4(0) : MR_ACC_EXP_INT8(0), w->p.bias ? b : NULL, y);
-        for (int c = 0; w->gelu && !w->rotary && c < 4; c++)
-            k->gelu(y[c]);
-        for (int i = first; i < w->tokens && i < first + 16; i++) {
-            float one[4] = {y[0][i - first], y[1][i - first], y[2][i - first], y[3][i - first]};
-            turn(w, i, j, one);
-            for (int c = 0; w->gelu && w->rotary && c < 4; c++)
-                one[c] = mr_gelu(one[c]);
-            put_columns(w, i, j, one, s);
+    int exp = w->p.fp4 ? MR_ACC_EXP_FP4(0) : MR_ACC_EXP_INT8(0);
+    for (int g = 0; g < 8; g++) {
+        struct mr_tile tile = {.kblocks = columns->kblocks, .sections = s->tile};
+        memcpy(tile.col_max, columns->col_max + 4 * g, 4);
+        k->unpack(columns->group[g], columns->kblocks, columns->fp4, s->tile);
+        for (int first = 0; first < w->tokens; first += 16) {
+            float y[4][16];
+            k->tile_rows(&tile, &w->m->panel, first / 16, exp, w->p.bias ? bias + 4 * g : NULL, y);
+            for (int i = first; i < w->tokens && i < first + 16; i++)
+                for (int c = 0; c < 4; c++)
+                    s->columns[MR_BLOCK_COLUMNS * (size_t)i + (size_t)(4 * g + c)] =
+                        y[c][i - first];
         }
     }
+    for (int i = 0; i < w->tokens; i++)
+        put_columns(w, i, block, s->columns + MR_BLOCK_COLUMNS * (size_t)i, s);
 }
 
 // The activations of all tokens, lane by lane.
@@ -171,41 +170,54 @@ static void fill_panel(const struct matmul *w)
 static void block_of_columns(void *arg, int block, int worker)
 {
     const struct matmul *w = arg;
-    struct mr_machine *m = w->m;
-    struct scratch *s = &m->scratch[worker];
-    for (int j = 8 * block; j < 8 * block + 8; j++) {
-        struct mr_tile tile = {.kblocks = w->p.kblocks};
-        const uint8_t *header;
-        tile.sections = find_group(m, &w->p, j, &header); // was checked
-        int at = j / m->g.n % 16;
-        memcpy(tile.col_max, header + 4 * at, 4);
-        if (w->p.fp4) {
-            mr_expand_fp4(tile.sections, tile.kblocks, s->tile);
-            tile.sections = s->tile;
-        }
-        const uint8_t *bias = w->p.bias ? header + BEAT + 16 * at : header;
-        if (w->together) {
-            mr_flip_tile(tile.sections, tile.kblocks, s->tile);
-            tile.sections = s->tile;
-            columns_together(w, &tile, bias, j, s);
-        }
-        for (int i = 0; !w->together && i < w->tokens; i++) {
-            float y[4];
-            columns_of(w, &tile, bias, i, j, y);
-            put_columns(w, i, j, y, s);
-        }
+    struct mr_columns columns = {.kblocks = w->p.kblocks, .fp4 = w->p.fp4};
+    uint64_t beats = group_beats(&w->p), header = w->p.bias ? 5 : 1;
+    float bias[MR_BLOCK_COLUMNS];
+    for (int g = 0; g < 8; g++) {
+        // Group i of its channel: 16 share a header.
+        unsigned j = (unsigned)(8 * block + g), n = (unsigned)w->m->g.n, i = j / n;
+        const uint8_t *from = w->stream[j % n] + (i / 16 * (header + 16 * beats)) * BEAT;
+        memcpy(columns.col_max + 4 * g, from + 4 * (i % 16), 4);
+        if (w->p.bias)
+            memcpy(bias + 4 * g, from + BEAT + 16 * (i % 16), 16);
+        columns.group[g] = from + (header + i % 16 * beats) * BEAT;
     }
-    for (int i = 0; (w->dst == MR_DST_ACT || w->dst == MR_DST_QKV) && i < w->tokens; i++)
-        put_block(w, i, block, s->columns + 32 * (size_t)i);
+    if (w->together)
+        columns_together(w, &columns, bias, block, &w->m->scratch[worker]);
+    else
+        columns_of(w, &columns, bias, block, &w->m->scratch[worker]);
 }
 
-// What the command will write; STREAM_TILES has checked what it reads.
-static int check_windows(const struct matmul *w)
+// The matrix in each channel's stream, or the error at the first group that is not there.
+static int find_matrix(struct matmul *w)
 {
-    for (int i = 0; w->dst == MR_DST_RESULT && i < w->tokens; i++)
+    struct mr_machine *m = w->m;
+    uint64_t header = w->p.bias ? 5 : 1, beats = group_beats(&w->p);
+    int groups = w->p.cols / 4;
+    bool all = true;
+    for (int c = 0; c < m->g.n; c++) {
+        uint64_t n = (uint64_t)((groups - c + m->g.n - 1) / m->g.n);
+        w->stream[c] = stream_look(m, c, w->p.beat, (n + 15) / 16 * header + n * beats);
+        all &= w->stream[c] != NULL;
+    }
+    for (int j = 0; !all && j < groups; j++) {
+        int c = j % m->g.n, i = j / m->g.n;
+        uint64_t at = w->p.beat + (uint64_t)(i / 16) * (header + 16 * beats);
+        if (!stream_window(m, c, at, header) ||
+            !stream_window(m, c, at + header + (uint64_t)(i % 16) * beats, beats))
+            return MR_ERR_DEVICE;
+    }
+    return 0;
+}
+
+// All that the command will touch, in the order in which it would.
+static int check_windows(struct matmul *w)
+{
+    int rc = find_matrix(w);
+    for (int i = 0; rc == 0 && w->dst == MR_DST_RESULT && i < w->tokens; i++)
         if (!result_window(w->m, w->out_off + (uint64_t)i * w->out_stride, w->out_beats))
             return MR_ERR_DEVICE;
-    return 0;
+    return rc;
 }
 
 int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
@@ -238,6 +250,8 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     w.together = m->kernels->rows && w.tokens >= TOGETHER;
     if (w.together)
         fill_panel(&w);
+    else
+        fill_operands(&w);
     int blocks = w.p.cols / 32;
     uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.tokens;
     mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));

@@ -112,6 +112,16 @@ struct mr_ln_const mr_ln_consts(int n, float eps)
     return c;
 }
 
+void mr_layernorm_from(const struct mr_ln_const *c, int64_t s1, int64_t s2, unsigned top,
+                       float *mean, float *r)
+{
+    int unit = (int)top - 127 - 22; // one step of xi is 2^unit
+    *mean = mr_fscale(mr_fmul(mr_acc_to_f32(s1, 0), c->inv_n), unit);
+    __int128 spread = (__int128)c->n * s2 - (__int128)s1 * s1; // n^2 var >= 0
+    float var = mr_fmul(mr_u128_to_f32(false, (unsigned __int128)spread, 0), c->inv_n2);
+    *r = mr_rsqrt(mr_fadd(mr_fscale(var, 2 * unit), c->eps));
+}
+
 void mr_layernorm(const struct mr_ln_const *c, const float *x, const float *gain, const float *bias,
                   int count, float *y)
 {
@@ -145,11 +155,8 @@ void mr_layernorm(const struct mr_ln_const *c, const float *x, const float *gain
         s1 += xi;
         s2 += xi * xi;
     }
-    int unit = (int)top - 127 - 22; // one step of xi is 2^unit
-    float mean = mr_fscale(mr_fmul(mr_acc_to_f32(s1, 0), c->inv_n), unit);
-    __int128 spread = (__int128)c->n * s2 - (__int128)s1 * s1; // n^2 var >= 0
-    float var = mr_fmul(mr_u128_to_f32(false, (unsigned __int128)spread, 0), c->inv_n2);
-    float r = mr_rsqrt(mr_fadd(mr_fscale(var, 2 * unit), c->eps));
+    float mean, r;
+    mr_layernorm_from(c, s1, s2, top, &mean, &r);
     for (int i = 0; i < count; i++)
         y[i] = mr_fadd(mr_fmul(mr_fmul(mr_fsub(x[i], mean), r), gain[i]), bias[i]);
 }

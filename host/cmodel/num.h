@@ -214,4 +214,8 @@ struct mr_ln_const mr_ln_consts(int n, float eps);
 void mr_layernorm(const struct mr_ln_const *c, const float *x, const float *gain, const float *bias,
                   int count, float *y);
 
+// Its mean and 1 / deviation, from the sums of xi and xi^2 and the largest exponent field.
+void mr_layernorm_from(const struct mr_ln_const *c, int64_t s1, int64_t s2, unsigned top,
+                       float *mean, float *r);
+
 #endif

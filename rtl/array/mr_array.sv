@@ -8,7 +8,7 @@
 //   T          resident row slots (power of two, multiple of R)
 //   ACT_WORDS  words of activation memory a slot (power of two)
 //   RING       k-rows of the weight ring (power of two, <= 2^15)
-//   PAIR       1: two products a multiplier, rows in pairs (R even); same bits
+//   PAIR       1: two products a DSP48E2, columns in pairs (mr_dot); same bits
 //   DF         depth of the result FIFO in tokens (power of two, >= 2 R; 2 R + 14 and more hide
 //              the drain)
 //   ACT_AW, RMAX_AW, RING_AW  (derived) address widths
@@ -183,8 +183,8 @@ module mr_array #(
   // Rows that are live only in prefill and batches; shadows and drain, which work for some cycles
   // after a row group. HOLD: the seven stages of a row; those from meta_valid to the first slot.
   logic clk_rows, clk_drain, later, drain_busy;
-  if (R > 1 + PAIR) begin : gen_rows
-    assign later = v[R-1:1+PAIR] != '0;
+  if (R > 1) begin : gen_rows
+    assign later = v[R-1:1] != '0;
   end else begin : gen_no_rows
     assign later = 1'b0;
   end

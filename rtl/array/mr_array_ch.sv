@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One channel of the array: R rows x 4 columns of processing elements, the operand registers in
-// front of them, the shadow registers, the adder for two-pass row pairs and this channel's share of
-// the result FIFO's memory.
+// One channel of the array: R rows x 4 columns of processing elements, two columns an instance, the
+// shadow registers, the adder for two-pass row pairs and this channel's share of the result FIFO's
+// memory.
 //
 // Parameters
 //   R     token rows
-//   PAIR  1: rows 2i and 2i+1 share their multipliers (R even)
+//   PAIR  1: columns 2i and 2i+1 share their multipliers where there are DSP48E2 (mr_dot)
 //   DF    depth of the result FIFO in tokens (power of two)
 //
 // Timing (t = cycle in which a step's operands are at the inputs):
@@ -17,9 +17,9 @@
 //   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM
 //   port.
 // A row without a live slot does nothing: each stage of a row has its own enable. In decode all but
-// the first row (pair) stand still and have their own clock, and so have drain and FIFO: see
+// the first row stand still and have their own clock, and so have drain and FIFO: see
 // mr_clk_gate. The gates are outside, one for all channels:
-//   clk_rows_i  rows after the first one (after the first pair, if PAIR)
+//   clk_rows_i  rows after the first one
 //   clk_drain_i shadow registers, result register and FIFO
 module mr_array_ch #(
   parameter int R = 4,
@@ -58,13 +58,11 @@ module mr_array_ch #(
     diff38 = (d > 8'd38) ? 6'd38 : d[5:0];
   endfunction
 
-  // Column operands. Row 0 is live whenever any row is, so its enables serve the columns.
+  // Column exponents. Row 0 is live whenever any row is, so its enables serve the columns.
   logic [1:0] v0;
-  logic [1023:0] w_q;
   logic [23:0] dc1_q, dc2_q, dc3_q;
   always_ff @(posedge clk_i) begin
     if (v_i[0]) begin
-      w_q   <= w_i;
       for (int c = 0; c < 4; c++) dc1_q[6*c+:6] <= diff38(cmax_i[8*c+:8], wcode_i[8*c+:8]);
     end
     if (v0[0]) dc2_q <= dc1_q;
@@ -73,10 +71,8 @@ module mr_array_ch #(
 
   logic [47:0] shadow_q [0:4*R-1];  // by row and column
 
-  localparam int STEP = (PAIR != 0) ? 2 : 1;
-  for (genvar r = 0; r < R; r = r + STEP) begin : gen_row
+  for (genvar r = 0; r < R; r++) begin : gen_row
     logic [5:0] v_q;  // enables of the stages after the inputs
-    logic [255:0] a_q;
     logic [5:0] dr1_q, dr2_q, dr3_q;
 
     logic clk;
@@ -92,68 +88,28 @@ module mr_array_ch #(
       else v_q <= {v_q[4:0], v_i[r]};
     end
     always_ff @(posedge clk) begin
-      if (v_i[r]) begin
-        a_q   <= act_i[256*r+:256];
-        dr1_q <= diff38(rmax_i[8*r+:8], acode_i[8*r+:8]);
-      end
+      if (v_i[r]) dr1_q <= diff38(rmax_i[8*r+:8], acode_i[8*r+:8]);
       if (v_q[0]) dr2_q <= dr1_q;
       if (v_q[1]) dr3_q <= dr2_q;
     end
-    if (PAIR == 0) begin : gen_single
-      for (genvar c = 0; c < 4; c = c + 1) begin : gen_col
-        logic [47:0] acc;
-        mr_pe u_pe (
-          .clk_i  (clk),
-          .v_i    (v_q[4:0]),
-          .first_i,
-          .a_i    (a_q),
-          .w_i    (w_q[256*c+:256]),
-          .dr_i   (dr3_q),
-          .dc_i   (dc3_q[6*c+:6]),
-          .acc_o  (acc)
-        );
-        always_ff @(posedge clk_drain_i) begin
-          if (last_i && v_q[5]) shadow_q[4*r+c] <= acc;
-        end
-      end
-    end else begin : gen_pair
-      // The odd row. It is live only together with the even one.
-      logic [5:4] vh_q;
-      logic [3:0] vh_early_q;
-      logic [255:0] ah_q;
-      logic [5:0] drh1_q, drh2_q, drh3_q;
-      always_ff @(posedge clk) begin
-        if (!rst_ni) {vh_q, vh_early_q} <= 6'd0;
-        else {vh_q, vh_early_q} <= {vh_q[4], vh_early_q, v_i[r+1]};
-      end
-      always_ff @(posedge clk) begin
-        if (v_i[r+1]) begin
-          ah_q   <= act_i[256*(r+1)+:256];
-          drh1_q <= diff38(rmax_i[8*(r+1)+:8], acode_i[8*(r+1)+:8]);
-        end
-        if (vh_early_q[0]) drh2_q <= drh1_q;
-        if (vh_early_q[1]) drh3_q <= drh2_q;
-      end
-      for (genvar c = 0; c < 4; c = c + 1) begin : gen_col
-        logic [47:0] acc_lo, acc_hi;
-        mr_pe_pair u_pe (
-          .clk_i   (clk),
-          .v_i     (v_q[3:0]),
-          .v_lo_i  (v_q[4]),
-          .v_hi_i  (vh_q[4]),
-          .first_i,
-          .a_lo_i  (a_q),
-          .a_hi_i  (ah_q),
-          .w_i     (w_q[256*c+:256]),
-          .dr_lo_i (dr3_q),
-          .dr_hi_i (drh3_q),
-          .dc_i    (dc3_q[6*c+:6]),
-          .acc_lo_o(acc_lo),
-          .acc_hi_o(acc_hi)
-        );
-        always_ff @(posedge clk_drain_i) begin
-          if (last_i && v_q[5]) shadow_q[4*r+c] <= acc_lo;
-          if (last_i && vh_q[5]) shadow_q[4*(r+1)+c] <= acc_hi;
+    for (genvar p = 0; p < 2; p++) begin : gen_pe
+      logic [95:0] acc;
+      mr_pe #(
+        .DSP(PAIR)
+      ) u_pe (
+        .clk_i  (clk),
+        .v_i    ({v_q[4:0], v_i[r]}),
+        .first_i,
+        .a_i    (act_i[256*r+:256]),
+        .w_i    (w_i[512*p+:512]),
+        .dr_i   (dr3_q),
+        .dc_i   (dc3_q[12*p+:12]),
+        .acc_o  (acc)
+      );
+      always_ff @(posedge clk_drain_i) begin
+        if (last_i && v_q[5]) begin
+          shadow_q[4*r+2*p]   <= acc[47:0];
+          shadow_q[4*r+2*p+1] <= acc[95:48];
         end
       end
     end

@@ -21,7 +21,7 @@ tap() { # status name
 model() {
     local name=$1 top=$2 params=$3 defines=$4
     shift 4
-    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -I$props $pkg $*; chparam $params $top; \
+    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -I$props $pkg $*; ${params:+chparam $params $top;} \
         prep -top $top; memory_map; flatten; opt; async2sync; dffunmap; opt_clean; \
         write_smt2 -wires $tmp/$name.smt2" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 1; }
     sed -i 's/QF_AUFBV/QF_UFBV/' "$tmp/$name.smt2"
@@ -120,7 +120,14 @@ handshakes() {
     fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/addr_q <= addr_q + ADDR'(n_o)/addr_q <= addr_q + ADDR'(4)/" \
         "beats left out after a short burst" "${reader[@]}"
 }
-[ "${1:-}" = quick ] || handshakes
+# The correction of two products in one multiplier; no state, so the base case is all.
+dots() {
+    local d=(rtl/tech/mr_dot_halves.sv "$props/dot_halves.sv")
+    model halves dot_halves "" "" "${d[@]}" && smt 600 halves -t 1
+    tap $? "dot_halves: the sums of two dot products that share their multipliers"
+    fault halves dot_halves "" 1 "${d[0]}" 's/flip20(.1.b0, a. + /flip20({a[18], a} + /' "a sum of the wrong sign" "${d[@]}"
+}
+[ "${1:-}" = quick ] || { handshakes; dots; }
 
 progress p "-set KV 0 -set BOUND 16" 28 "${reader[@]}"
 tap $? "reader: weights advance whatever the KV consumer does: 28 cycles from reset"

@@ -151,14 +151,16 @@ mutant 'kernel does not wake up for a read' rtl/kernel/mr_kernel.sv \
     's/ || s_axil_arvalid_i || aw_q/ || aw_q/' rtl:kernel@n2
 
 # ---- array -------------------------------------------------------------------------------------------
-mutant 'PE takes weights as unsigned' rtl/array/mr_pe.sv \
-    "s/32'(\\\$signed(w_i\\[32\\*j+8\\*b+:8\\]))/32'(w_i[32*j+8*b+:8])/" rtl:pe@single
-mutant 'PE aligns by one bit too much' rtl/array/mr_pe_acc.sv \
-    "s/>>> sh_q;/>>> (sh_q + 6'd1);/" rtl:pe@single
-mutant 'PE accumulates without the first clear' rtl/array/mr_pe_acc.sv \
-    "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@single
-mutant 'PE pair loses the borrow of the low half' rtl/array/mr_pe_pair.sv \
-    "s/high = 32'(\\\$signed(s)) + 32'(borrow);/high = 32'(\$signed(s));/" rtl:pe@pair
+mutant 'PE takes weights as unsigned' rtl/tech/mr_dot.sv \
+    "s/32'(\\\$signed(w_q\\[32\\*j+8\\*b+:8\\]))/32'(w_q[32*j+8*b+:8])/" rtl:pe@portable
+mutant 'PE aligns by one bit too much' rtl/tech/mr_dot_acc.sv \
+    "s/>>> sh_q;/>>> (sh_q + 6'd1);/" rtl:pe@portable
+mutant 'PE accumulates without the first clear' rtl/tech/mr_dot_acc.sv \
+    "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@portable
+mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \
+    "s/48'h4_0001_0000/48'h4_0000_0000/" rtl:pe@dsp
+mutant 'PE in DSPs does not clear its sum' rtl/tech/mr_dot_sum.sv \
+    "s/!first_i, 5'b0/1'b1, 5'b0/" rtl:pe@dsp
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
@@ -281,14 +283,42 @@ mutant 'C model flushes products too early' host/cmodel/num.h \
     's/fabs(p) < 0x1.ffffffp-127/fabs(p) <= 0x1p-126/' rtl:fp@l4
 mutant 'C model: p(0) is 65536' host/cmodel/num.c \
     's/return (y + (8u << whole)) >> (4 + whole);/return n ? (y + (8u << whole)) >> (4 + whole) : 65536;/' rtl:fp@l4
-mutant 'C model: rotary turns the other way' host/cmodel/matmul.c \
-    's/x\[0\] = mr_fsub(mr_fmul(a, cs\[0\])/x[0] = mr_fadd(mr_fmul(a, cs[0])/' device:
+mutant 'C model: rotary takes the angles of the next pair' host/cmodel/matmul.c \
+    's/lanes->turn(y, cs + lane,/lanes->turn(y, cs + lane + 2,/' device:
 mutant 'C model: a token does not see itself' host/cmodel/attend.c \
-    's/n_pos = w->row->pos + 1;/n_pos = w->row->pos + (w->row->pos == 0);/' device:
+    's/n = w->row->pos + 1;/n = w->row->pos + (w->row->pos == 0);/' device:
 mutant 'C model: residual loses bits below 2^-11' host/cmodel/matmul.c \
-    's/r\[c\] = mr_fadd(r\[c\], y\[c\]);/r[c] = mr_fadd(mr_fadd(r[c], 4096.0f), mr_fsub(y[c], 4096.0f));/' device:
+    's/^    if (w->dst == MR_DST_RES)/    for (int c = 0; w->dst == MR_DST_RES \&\& c < n; c++)\n        y[c] = mr_fsub(mr_fadd(y[c], 4096.0f), 4096.0f);\n&/' device:
 mutant 'C model: column maximum of the next group' host/cmodel/matmul.c \
-    's/memcpy(tile.col_max, header + 4 \* at, 4);/memcpy(tile.col_max, header + 4 * ((at + 1) % 16), 4);/' device:
+    's/from + 4 \* (i % 16), 4)/from + 4 * ((i + 1) % 16), 4)/' device:
+
+# The inner loops, of the instruction sets that this processor has
+has() { grep -qw "$1" /proc/cpuinfo; }
+mutant 'portable: sections of MXFP4 are as long as those of MXINT8' host/cmodel/kernel_portable.c \
+    's/section += mr_section_bytes(w->fp4)/section += mr_section_bytes(false)/' unit:kernel
+mutant 'portable: values are shifted before they are weighed' host/cmodel/kernel_portable.c \
+    's/(p\[s\] \* v\[i\]) << 12) >> shift;/(v[i]) << 12 >> shift) * p[s];/' unit:kernel
+if has avx2; then
+    mutant 'avx2: MXFP4 keeps what was added to its elements' host/cmodel/kernel_avx2.c \
+        's/_mm_set1_epi32(12 \* sum)/_mm_setzero_si128()/' unit:kernel
+    mutant 'avx2: distances are not clamped' host/cmodel/kernel_avx2.c \
+        's/s = _mm_min_epi32(s, _mm_set1_epi32(MR_SHIFT_MAX));//' unit:kernel
+    mutant 'avx2: scores of two keys change places' host/cmodel/kernel_avx2.c \
+        's/acc\[s\] += part\[0\] + part\[2\];/acc[s] += part[1] + part[2];/' unit:kernel
+fi
+if has avx512_vnni; then
+    mutant 'avx512: distances wrap at 256 in the sum' host/cmodel/kernel_avx512.c \
+        's/s = _mm_adds_epu8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice))/s = _mm_add_epi8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice))/' unit:kernel
+    mutant 'avx512: -6 of MXFP4 is -5.5' host/cmodel/kernel_avx512.c 's/120, 116));/120, 117));/' unit:kernel
+    mutant 'avx512: k-blocks behind the last four are left out' host/cmodel/kernel_avx512.c \
+        's/if (k < end)/if (0)/' unit:kernel
+    mutant 'avx512: the scale of the other block of values' host/cmodel/kernel_avx512.c \
+        's/shift\[i \/ 4\]/shift[0]/' unit:kernel
+    mutant 'avx512, many tokens: distances do not wrap' host/cmodel/kernel_avx512_rows.c \
+        's/_mm512_and_si512(_mm512_sub_epi32(row_max, ea), _mm512_set1_epi32(255))/_mm512_sub_epi32(row_max, ea)/' unit:kernel
+    mutant 'avx512, many tokens: high and low MXFP4 elements change places' host/cmodel/kernel_avx512_rows.c \
+        's/_mm256_or_si256(v, _mm256_slli_epi16(v, 4))/_mm256_or_si256(_mm256_slli_epi16(v, 8), _mm256_srli_epi16(v, 4))/' unit:kernel
+fi
 
 # Programs: semaphores
 mutant 'program: what is still read may be written' host/engine/depend.c \

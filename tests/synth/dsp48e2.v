@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// DSP48E2 as Yosys 0.23 uses it (/usr/share/yosys/xilinx/xcu_dsp_map.v): a signed 27 x 18 multiplier without
-// registers. Yosys has no simulation model of this cell; any other use is an unknown module here.
+// DSP48E2 for simulation: what Yosys 0.23 makes of multiplications (a signed 27 x 18 multiplier without registers)
+// and what rtl/tech instantiates, written from the user guide (UG579). Yosys has no simulation model of this cell.
+//
+// There are: one register each for A, B, C and D or none; pre-adder D + A without a register; product and P with a
+// register or none; X and Y: the product, or 0 and C; Z: 0, PCIN or P; W: 0 or RND; W + X + Y + Z + CARRYIN. Control
+// inputs have no registers, and resets are not used. Another parameter is an unknown module here. Another value of a
+// control input makes P wrong in every bit.
+// verilator lint_off DECLFILENAME
+// verilator lint_off UNUSED
+// verilator lint_off WIDTH
 module DSP48E2 #(
   parameter ACASCREG = 1,
   parameter ADREG = 1,
@@ -18,16 +26,19 @@ module DSP48E2 #(
   parameter MREG = 1,
   parameter OPMODEREG = 1,
   parameter PREG = 1,
+  parameter [47:0] RND = 48'd0,
   parameter USE_MULT = "MULTIPLY",
   parameter USE_SIMD = "ONE48",
   parameter AMULTSEL = "A",
   parameter BMULTSEL = "B"
 ) (
+  input         CLK,
   input  [29:0] A,
   input  [17:0] B,
   input  [47:0] C,
   input  [26:0] D,
   output [47:0] P,
+  output [47:0] PCOUT,
   input  [ 4:0] INMODE,
   input  [ 3:0] ALUMODE,
   input  [ 8:0] OPMODE,
@@ -35,15 +46,75 @@ module DSP48E2 #(
   input  [29:0] ACIN,
   input  [17:0] BCIN,
   input  [47:0] PCIN,
-  input         CARRYIN
+  input         CARRYIN,
+  input         CARRYCASCIN,
+  input         MULTSIGNIN,
+  input         CEA1,
+  input         CEA2,
+  input         CEAD,
+  input         CEALUMODE,
+  input         CEB1,
+  input         CEB2,
+  input         CEC,
+  input         CECARRYIN,
+  input         CECTRL,
+  input         CED,
+  input         CEINMODE,
+  input         CEM,
+  input         CEP,
+  input         RSTA,
+  input         RSTALLCARRYIN,
+  input         RSTALUMODE,
+  input         RSTB,
+  input         RSTC,
+  input         RSTCTRL,
+  input         RSTD,
+  input         RSTINMODE,
+  input         RSTM,
+  input         RSTP
 );
   generate
-    if (AREG != 0 || BREG != 0 || CREG != 0 || DREG != 0 || MREG != 0 || PREG != 0 || ADREG != 0) begin : gen_no
+    if (AREG > 1 || BREG > 1 || ADREG != 0 || ALUMODEREG != 0 || CARRYINREG != 0 || CARRYINSELREG != 0 ||
+        INMODEREG != 0 || OPMODEREG != 0 || A_INPUT != "DIRECT" || B_INPUT != "DIRECT" || USE_SIMD != "ONE48" ||
+        (AMULTSEL != "A" && AMULTSEL != "AD") || BMULTSEL != "B") begin : gen_no
       dsp48e2_use_without_a_model u_no ();
     end
   endgenerate
-  wire signed [47:0] a = {{21{A[26]}}, A[26:0]};
-  wire signed [47:0] b = {{30{B[17]}}, B};
-  // INMODE 0, OPMODE 5 (X and Y: product; Z: 0), ALUMODE 0: P = A * B. Anything else shows as a wrong result.
-  assign P = INMODE == 5'd0 && OPMODE == 9'd5 && ALUMODE == 4'd0 && !CARRYIN && CARRYINSEL == 3'd0 ? a * b : ~48'd0;
+
+  reg  [26:0] a_q, d_q;
+  reg  [17:0] b_q;
+  reg  [47:0] c_q, m_q, p_q;
+  wire [26:0] a = AREG != 0 ? a_q : A[26:0];
+  wire [26:0] d = DREG != 0 ? d_q : D;
+  wire [17:0] b = BREG != 0 ? b_q : B;
+  wire [47:0] c = CREG != 0 ? c_q : C;
+
+  localparam PREADD = AMULTSEL == "AD";
+  localparam [4:0] IN = PREADD ? 5'd4 : 5'd0;
+  wire [26:0] ad = PREADD ? a + d : a;
+  wire signed [47:0] x = {{21{ad[26]}}, ad};
+  wire signed [47:0] y = {{30{b[17]}}, b};
+  wire [47:0] product = x * y;
+  wire [47:0] m = MREG != 0 ? m_q : product;
+
+  wire [1:0] ow = OPMODE[8:7];
+  wire [2:0] oz = OPMODE[6:4];
+  wire [3:0] oxy = OPMODE[3:0];
+  wire use_m = USE_MULT == "MULTIPLY" && oxy == 4'd5 && INMODE == IN;
+  wire known = (use_m || oxy == 4'd12) && (oz == 3'd0 || oz == 3'd1 || (oz == 3'd2 && PREG != 0)) &&
+               (ow == 2'd0 || ow == 2'd2) && ALUMODE == 4'd0 && CARRYINSEL == 3'd0;
+  wire [47:0] sum = (ow == 2'd0 ? 48'd0 : RND) + (use_m ? m : c) +
+                    (oz == 3'd0 ? 48'd0 : oz == 3'd1 ? PCIN : p_q) + {47'd0, CARRYIN};
+  wire [47:0] alu = known ? sum : ~sum;
+  assign P = PREG != 0 ? p_q : alu;
+  assign PCOUT = P;
+
+  always @(posedge CLK) begin
+    if (CEA2) a_q <= A[26:0];
+    if (CEB2) b_q <= B;
+    if (CEC) c_q <= C;
+    if (CED) d_q <= D;
+    if (CEM) m_q <= product;
+    if (CEP) p_q <= alu;
+  end
 endmodule

@@ -4,19 +4,19 @@
 # tests/synth/split.awk makes. Nothing is done again when sources and parameters are what they were.
 # What is in rtl/common (memories, FIFOs, register slices, the clock gate's wire) becomes a part of the modules that
 # use it; every other module keeps its boundary.
-# usage: [BUILD=build] tests/synth/elaborate.sh CONFIG DIR   (from the root; after make has written build/gen)
+# usage: [BUILD=build] [defines=-D..] tests/synth/elaborate.sh CONFIG DIR   (from the root; after make has written build/gen)
 set -euo pipefail
 config=$1 dir=$2 build=${BUILD:-build}
 params=$(cat rtl/spec/configs.def rtl/kernel/package/cards.def |
     awk -v config="$config" -f rtl/spec/gen_configs.awk /dev/stdin | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
 [ -n "$params" ] || { echo "elaborate.sh: no configuration $config in configs.def or cards.def" >&2; exit 1; }
 mapfile -t files < <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | grep -v '^rtl/\(kernel\|pcie\)/')
-key=$({ echo "$params"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
+key=$({ echo "$params ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
 mkdir -p "$dir"
 [ "$(cat "$dir/key" 2>/dev/null)" != "$key" ] || exit 0
 rm -f "$dir"/*.il "$dir/modules" "$dir/key"
 inlined=$(basename -s .sv rtl/common/*.sv | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
-nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
+nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
     chparam $params millrace_core
     hierarchy -check -top millrace_core
     proc

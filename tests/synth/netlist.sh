@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The netlists that Yosys makes for UltraScale+ (synth_xilinx -family xcup), in place of the RTL in the unit
 # benches: the same vectors of the C model, the same comparisons. TAP on stdout.
-# usage: [BUILD=build] tests/synth/netlist.sh (from the root). Cells: Yosys' own models, and dsp48e2.v.
+# usage: [BUILD=build] tests/synth/netlist.sh [BENCH..] (from the root; all without BENCH). Cells: Yosys' own models, and dsp48e2.v.
 # Carry cells and vectors of nets are split into bits (carry.v): a carry chain through a vector is a loop to
 # Verilator, which does not simulate it right; a loop is an error here.
 # Tables stay in LUTs (-nobram), because Yosys has no model of UltraScale+ block RAM.
@@ -12,6 +12,7 @@ dir=$build/synth/netlist
 cells=$(dirname "$(command -v yosys)")/../share/yosys/xilinx/cells_sim.v
 cxx=${SIM_CXX:-g++}
 mkdir -p "$dir"
+only=" $* "
 n=0 bad=0
 
 tap() { # status name
@@ -26,8 +27,13 @@ netlist() { # bench variant flags
     top=$(sed -n 's/.*top=\([^ ]*\).*/\1/p' <<<"$line")
     params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
     srcs=$(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line")
-    [ -z "$params" ] || params="chparam $(sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g' <<<"$params") $top;"
-    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $srcs; $params hierarchy -check -top $top; \
+    # Macros are for reading, and the cell's simulation model is not a source.
+    local defines
+    defines=$(grep -o -- '-D[A-Z_0-9]*' <<<"$params" | tr '\n' ' ')
+    params=$(sed 's/-D[A-Z_0-9]*//g; s/-G\([A-Z_0-9]*\)=/-set \1 /g; s/^ *//; s/ *$//' <<<"$params")
+    srcs=${srcs//tests\/synth\/dsp48e2.v/}
+    [ -z "$params" ] || params="chparam $params $top;"
+    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $defines $srcs; $params hierarchy -check -top $top; \
         synth_xilinx -family xcup $3 -flatten -nobram -noiopad -noclkbuf -top $top; rename -top $top; \
         check -assert; tee -o $dir/$1@$2.stat stat -tech xilinx; \
         techmap -map tests/synth/carry.v; splitnets; clean; write_verilog -noattr $dir/$1@$2.v" >/dev/null 2>&1
@@ -36,6 +42,7 @@ netlist() { # bench variant flags
 # usage: run BENCH VARIANT CASES WHAT [FLAGS]
 run() {
     local b=$1@$2 title="netlist: $4 as the C model" top start
+    [[ $only == "  " || $only == *" $1 "* ]] || return 0
     start=$(date +%s)
     if ! netlist "$1" "$2" "${5:-}"; then
         tail -3 "$dir/$b.log" | sed 's/^/# /'
@@ -68,8 +75,8 @@ run() {
         END { for (k in c) printf "%s %d  ", k, c[k] }' "$dir/$b.stat"); $(grep -c '^ok' "$dir/$b.tap") tests of the bench, $(($(date +%s) - start)) s"
 }
 
-run pe single 500 'processing element with its accumulator'
-run pe pair 500 'processing element pair with both accumulators'
+run pe portable 500 'two processing elements with their accumulators'
+run pe dsp 500 'two processing elements in DSP48E2, two products a multiplier'
 # Without carry cells: ABC sees those as boxes and may take what comes out of a chain for an equal value that goes in,
 # a loop. make timing looks for loops in netlists with carry cells.
 run fp l4 20000 'fp32 add, multiply, conversion, GELU, exp2, reciprocal, 1/sqrt' -nocarry

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Yosys synthesis of millrace_core (tiny) and of single units, TAP on stdout; the resource table goes to
-# $BUILD/synth/table.md and with --write into docs/synthesis.md.
-# usage: [BUILD=build] tests/synth/run.sh [--write] (from the root)
+# $BUILD/synth/table.md and units.md and with --write into docs/synthesis.md.
+# usage: [BUILD=build] tests/synth/run.sh [--write] [units] (from the root); units: the single units only
 # tiny is synthesised as it is, with its memories and block by block (not flattened), which is what makes it
 # fit: about 2 GB and minutes. The hierarchy costs some optimisation across blocks.
 set -uo pipefail
@@ -21,32 +21,39 @@ tap() { # status name [log]
 mapfile -t files < <(echo "$build/gen/mr_pkg.sv"; cat rtl/filelist.f)
 flags="-family xcup -noiopad -noclkbuf"
 
-# ---- the whole of tiny ------------------------------------------------------------------------------
-start=$(date +%s)
-params=$(awk -v config=tiny -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
-# Not again when nothing has changed since.
-if [ -s "$dir/tiny.stat" ] && [ -z "$(find rtl "$build/gen" tests/synth/run.sh -newer "$dir/tiny.stat" -type f | head -1)" ]; then
-    tap 0 "tiny synthesises (nothing changed since the last time)"
-elif rm -f "$dir/tiny.stat" && nice -n 10 yosys -q -l "$dir/tiny.log" -p "read_verilog -sv -Irtl/fp -I$build/gen ${files[*]}; chparam $params millrace_core; \
-    synth_xilinx $flags -top millrace_core; tee -o $dir/tiny.new stat -tech xilinx" >"$dir/tiny.out" 2>&1; then
-    mv "$dir/tiny.new" "$dir/tiny.stat"
-    tap 0 "tiny synthesises"
-else
-    tap 1 "tiny synthesises" "$dir/tiny.out"
-fi
-peak=$(sed -n 's/.*MEM: \([0-9.]* [A-Z]*\) peak.*/\1/p' "$dir/tiny.log" | tail -1)
-echo "# $(($(date +%s) - start)) s, $peak"
+write=false units=false
+for arg; do
+    case $arg in --write) write=true ;; units) units=true ;; *) echo "run.sh: what is $arg?" >&2; exit 2 ;; esac
+done
+tech="rtl/tech/mr_dot_pkg.sv $(echo rtl/tech/mr_dot{_lane,_halves,,_sum,_acc}.sv)"
 
-# Which memory became what. Yosys makes what is left into flip-flops: at most a few small tables may be.
-sed -n 's/.*mapping memory \(.*\) via \$__XILINX_\([A-Z]*\).*/\2 \1/p' "$dir/tiny.log" | sort >"$dir/tiny.memories"
-awk '{ c[$1]++ } END { for (k in c) printf "# %d memories (of distinct modules) in %s\n", c[k], k }' "$dir/tiny.memories" | sort
-awk '/Mapping memory / { sub(/.*Mapping memory /, ""); sub(/:$/, ""); mod = $0 }
-     / created [0-9]+ \$dff cells/ { sub(/.* created /, ""); if ($1 > 0) print $1 " " mod }' "$dir/tiny.log" >"$dir/tiny.ffmem"
-awk '{ print "# not a RAM: " ($2 ~ /rom$/ ? "read-only, " : "") $1 " words, " $2 " of " $5 }' "$dir/tiny.ffmem"
-awk '$1 > 64 && $2 !~ /rom$/ { bad = 1; print } END { exit bad }' "$dir/tiny.ffmem" >"$dir/tiny.big"
-tap $? "every written memory of more than 64 words is a RAM" "$dir/tiny.big"
+whole() {
+    # ---- the whole of tiny ------------------------------------------------------------------------------
+    start=$(date +%s)
+    params=$(awk -v config=tiny -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
+    # Not again when nothing has changed since.
+    if [ -s "$dir/tiny.stat" ] && [ -z "$(find rtl "$build/gen" tests/synth/run.sh -newer "$dir/tiny.stat" -type f | head -1)" ]; then
+        tap 0 "tiny synthesises (nothing changed since the last time)"
+    elif rm -f "$dir/tiny.stat" && nice -n 10 yosys -q -l "$dir/tiny.log" -p "read_verilog -sv -Irtl/fp -I$build/gen ${files[*]}; chparam $params millrace_core; \
+        synth_xilinx $flags -top millrace_core; tee -o $dir/tiny.new stat -tech xilinx" >"$dir/tiny.out" 2>&1; then
+        mv "$dir/tiny.new" "$dir/tiny.stat"
+        tap 0 "tiny synthesises"
+    else
+        tap 1 "tiny synthesises" "$dir/tiny.out"
+    fi
+    peak=$(sed -n 's/.*MEM: \([0-9.]* [A-Z]*\) peak.*/\1/p' "$dir/tiny.log" | tail -1)
+    echo "# $(($(date +%s) - start)) s, $peak"
 
-cat >"$dir/rows" <<'ROWS'
+    # Which memory became what. Yosys makes what is left into flip-flops: at most a few small tables may be.
+    sed -n 's/.*mapping memory \(.*\) via \$__XILINX_\([A-Z]*\).*/\2 \1/p' "$dir/tiny.log" | sort >"$dir/tiny.memories"
+    awk '{ c[$1]++ } END { for (k in c) printf "# %d memories (of distinct modules) in %s\n", c[k], k }' "$dir/tiny.memories" | sort
+    awk '/Mapping memory / { sub(/.*Mapping memory /, ""); sub(/:$/, ""); mod = $0 }
+         / created [0-9]+ \$dff cells/ { sub(/.* created /, ""); if ($1 > 0) print $1 " " mod }' "$dir/tiny.log" >"$dir/tiny.ffmem"
+    awk '{ print "# not a RAM: " ($2 ~ /rom$/ ? "read-only, " : "") $1 " words, " $2 " of " $5 }' "$dir/tiny.ffmem"
+    awk '$1 > 64 && $2 !~ /rom$/ { bad = 1; print } END { exit bad }' "$dir/tiny.ffmem" >"$dir/tiny.big"
+    tap $? "every written memory of more than 64 words is a RAM" "$dir/tiny.big"
+
+    cat >"$dir/rows" <<'ROWS'
 **whole engine, tiny**	millrace_core
 array (4 PEs, R = 1)	millrace_core/mr_matmul/mr_array
 activation memory	millrace_core/mr_matmul/mr_act_mem
@@ -67,8 +74,10 @@ host write port	millrace_core/mr_host_port/mr_writer
 registers	millrace_core/mr_control/mr_regs
 counters	millrace_core/mr_control/mr_counters
 ROWS
-awk -v rows="$dir/rows" -f tests/synth/table.awk "$dir/tiny.stat" >"$dir/tiny.rows" 2>"$dir/tiny.err"
-tap $? "tiny: resources of every block" "$dir/tiny.err"
+    awk -v rows="$dir/rows" -f tests/synth/table.awk "$dir/tiny.stat" >"$dir/tiny.rows" 2>"$dir/tiny.err"
+    tap $? "tiny: resources of every block" "$dir/tiny.err"
+}
+$units || whole
 
 # ---- units alone --------------------------------------------------------------------------------------
 : >"$dir/unit.rows"
@@ -82,9 +91,10 @@ unit() { # label top params files..
     tap $? "$top" "$dir/$top.out"
 }
 fp=rtl/fp/mr_fp_pkg.sv
-unit 'PE: 32 lanes with accumulator' mr_pe '' rtl/array/mr_pe_acc.sv rtl/array/mr_pe.sv
-unit 'PE pair: two rows, shared multipliers' mr_pe_pair '' rtl/array/mr_pe_acc.sv rtl/array/mr_pe_pair.sv
-unit 'alignment and 48-bit accumulator' mr_pe_acc '' rtl/array/mr_pe_acc.sv
+unit 'two PEs: 64 lanes with accumulators, portable' mr_pe '' $tech rtl/array/mr_pe.sv
+unit 'two PEs: 64 lanes with accumulators, in DSP48E2' mr_pe '-set DSP 1' -DMILLRACE_DSP48E2 $tech rtl/array/mr_pe.sv
+unit 'alignment and 48-bit accumulator, portable' mr_dot_acc '' $tech
+unit 'alignment and 48-bit accumulator, in DSP48E2' mr_dot_acc '-set DSP 1' -DMILLRACE_DSP48E2 $tech
 unit 'fp32 add' mr_vfadd '-set LANES 1' $fp rtl/fp/mr_vfadd.sv
 unit 'fp32 multiply' mr_vfmul '-set LANES 1' $fp rtl/fp/mr_vfmul.sv
 unit 'accumulator to fp32' mr_vacc2f '-set LANES 1' $fp rtl/fp/mr_vacc2f.sv
@@ -93,7 +103,7 @@ unit 'exp2 to u16' mr_exp2 '' $fp rtl/fp/mr_exp2.sv
 unit 'reciprocal' mr_recip '' $fp rtl/fp/mr_vfadd.sv rtl/fp/mr_vfmul.sv rtl/fp/mr_vacc2f.sv rtl/fp/mr_recip.sv
 unit '1/sqrt' mr_rsqrt '' $fp rtl/fp/mr_vfadd.sv rtl/fp/mr_vfmul.sv rtl/fp/mr_vacc2f.sv rtl/fp/mr_rsqrt.sv
 
-nice -n 10 yosys -q -l "$dir/ecp5.log" -p "read_verilog -sv rtl/array/mr_pe_acc.sv rtl/array/mr_pe.sv; \
+nice -n 10 yosys -q -l "$dir/ecp5.log" -p "read_verilog -sv $tech rtl/array/mr_pe.sv; \
     synth_ecp5 -top mr_pe; tee -o $dir/ecp5.stat stat" >"$dir/ecp5.out" 2>&1
 tap $? "PE on ECP5" "$dir/ecp5.out"
 
@@ -105,21 +115,26 @@ head='| block | module | LUT | LUT as memory | FF | DSP48E2 | BRAM36 | CARRY4 |
     echo
     echo "$head"
     cat "$dir/tiny.rows"
-    echo
+} >"$dir/table.md"
+{
     echo "Units alone, flattened, one lane:"
     echo
     echo "$head"
     cat "$dir/unit.rows"
     echo
-    echo "The PE on ECP5 (\`synth_ecp5\`): $(awk '/Number of cells:/ { l = 1; next } l && NF == 2 && $1 ~ /^(LUT4|CCU2C|TRELLIS_FF|MULT18X18D)$/ { c[$1] += $2 }
+    echo "The two PEs on ECP5 (\`synth_ecp5\`): $(awk '/Number of cells:/ { l = 1; next } l && NF == 2 && $1 ~ /^(LUT4|CCU2C|TRELLIS_FF|MULT18X18D)$/ { c[$1] += $2 }
         END { printf "%d LUT4, %d CCU2C, %d flip-flops, %d MULT18X18D", c["LUT4"], c["CCU2C"], c["TRELLIS_FF"], c["MULT18X18D"] }' "$dir/ecp5.stat")."
-} >"$dir/table.md"
-if [ "${1:-}" = --write ]; then
-    awk -v t="$dir/table.md" '/<!-- table -->/ { print; while ((getline l < t) > 0) print l; skip = 1 } /<!-- end of table -->/ { skip = 0 } !skip && !/<!-- table -->/' \
-        docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
-else
-    awk '/<!-- table -->/ { on = 1; next } /<!-- end of table -->/ { on = 0 } on' docs/synthesis.md 2>/dev/null | cmp -s - "$dir/table.md" ||
-        echo "# docs/synthesis.md has other figures: make synth-doc"
-fi
+} >"$dir/units.md"
+# The text between <!-- NAME --> and <!-- end of NAME --> in the page.
+for t in table units; do
+    [ $t != table ] || ! $units || continue
+    if $write; then
+        awk -v f="$dir/$t.md" -v a="<!-- $t -->" -v e="<!-- end of $t -->" '$0 == a { print; while ((getline l < f) > 0) print l; skip = 1; next }
+            $0 == e { skip = 0 } !skip' docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
+    else
+        awk -v a="<!-- $t -->" -v e="<!-- end of $t -->" '$0 == e { on = 0 } on; $0 == a { on = 1 }' docs/synthesis.md | cmp -s - "$dir/$t.md" ||
+            echo "# docs/synthesis.md has other figures: make synth-doc"
+    fi
+done
 echo "1..$n"
 exit $((bad != 0))

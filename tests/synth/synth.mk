@@ -3,12 +3,15 @@
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
 ## timing-ecp5: modules placed and routed for ECP5 by PyPI's nextpnr, measured MHz (ECP5_MODULES=)
-.PHONY: synth synth-doc test-netlist timing timing-doc timing-ceilings timing-ecp5
+.PHONY: synth synth-doc synth-units test-netlist timing timing-doc timing-ceilings timing-ecp5
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
 # The same, and docs/synthesis.md gets the new figures.
 synth-doc: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh --write
+# Only the single units, in minutes.
+synth-units: $(RTL_GEN)
+	@BUILD=$(BUILD) tests/synth/run.sh units --write
 test-netlist: $(BUILD)/num.o
 	@BUILD=$(BUILD) SIM_CXX=$(SIM_CXX) tests/synth/netlist.sh
 

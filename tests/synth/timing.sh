@@ -52,7 +52,7 @@ netlist() { # directory number module-in-Yosys
 : >"$dir/through"
 for config; do
     e=$dir/$config
-    BUILD=$build bash tests/synth/elaborate.sh "$config" "$e" 2>"$dir/err"
+    defines=-DMILLRACE_DSP48E2 BUILD=$build bash tests/synth/elaborate.sh "$config" "$e" 2>"$dir/err"
     status=$?
     tap $status "$config elaborates" "$dir/err"
     [ $status = 0 ] || continue

@@ -12,7 +12,8 @@
 #include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
 
-enum { MAX_KBLOCKS = 40, SECTIONS = (MAX_KBLOCKS + 15) / 16, MAX_HEAD = 16, CASES = 2000 };
+enum { MAX_KBLOCKS = 40, SECTIONS = (MAX_KBLOCKS + 15) / 16, MAX_HEAD = 8, CASES = 2000 };
+enum { MAX_RECORDS = 13, CODES_AT = 5 };
 
 static uint64_t state = 1;
 
@@ -22,60 +23,17 @@ static unsigned draw(unsigned n)
     return (unsigned)(state >> 33) % n;
 }
 
-struct data {
-    struct mr_tile tile;
-    uint8_t sections[SECTIONS * MR_SECTION_BYTES];
-    int8_t act[MAX_KBLOCKS * 32];
-    uint8_t act_code[MAX_KBLOCKS];
-    int row_max;
-    int64_t start[4];
-};
-
-static uint8_t *code_at(struct data *d, int k, int c)
-{
-    return d->sections + k / 16 * MR_SECTION_BYTES + 4 * (k % 16) + c;
-}
-
-static int8_t *column_at(struct data *d, int k, int c)
-{
-    return (int8_t *)d->sections + k / 16 * MR_SECTION_BYTES + MR_SECTION_CODES + 128 * (k % 16) +
-           32 * c;
-}
-
 static int8_t element(int kind)
 {
     static const int8_t extremes[] = {-128, -127, 127, 0, 1, -1};
     return kind == 0 ? (int8_t)draw(256) : kind == 1 ? extremes[draw(6)] : -128;
 }
 
-// Codes: spread widely, close together, or at the ends of the range. Shifts stay >= 0, as in a
-// program: the maxima are at least every code.
+// Codes: spread widely, close together, or at the ends of the range.
 static uint8_t code(int kind)
 {
     static const uint8_t ends[] = {0, 1, 254, 253};
     return kind == 0 ? (uint8_t)draw(255) : kind == 1 ? (uint8_t)(120 + draw(8)) : ends[draw(4)];
-}
-
-static void make(struct data *d, int i)
-{
-    int elements = i % 3, codes = i / 3 % 3;
-    *d = (struct data){.tile = {.kblocks = 1 + (int)draw(MAX_KBLOCKS)}};
-    d->tile.sections = d->sections;
-    for (int k = 0; k < d->tile.kblocks; k++) {
-        d->act_code[k] = code(codes);
-        d->row_max = d->act_code[k] > d->row_max ? d->act_code[k] : d->row_max;
-        for (int c = 0; c < 4; c++) {
-            uint8_t w = code(codes);
-            *code_at(d, k, c) = w;
-            d->tile.col_max[c] = w > d->tile.col_max[c] ? w : d->tile.col_max[c];
-        }
-        for (int j = 0; j < 32; j++)
-            d->act[32 * k + j] = element(elements == 2 ? 1 : elements);
-        for (int j = 0; j < 128; j++)
-            column_at(d, k, 0)[j] = element(elements);
-    }
-    for (int c = 0; c < 4; c++)
-        d->start[c] = (int64_t)draw(1u << 30) - (1 << 29);
 }
 
 // The definitions in docs/numerics.md, in the slowest form: floor(x / 2^shift), shift at most 38.
@@ -94,88 +52,199 @@ static int64_t aligned_dot(const int8_t *a, const int8_t *b, int shift)
     return shifted(dot * (1 << MR_GUARD_BITS), shift);
 }
 
-static void plain_tile(struct data *d, int64_t acc[4])
-{
-    for (int c = 0; c < 4; c++) {
-        acc[c] = d->start[c];
-        for (int k = 0; k < d->tile.kblocks; k++)
-            acc[c] +=
-                aligned_dot(d->act + 32 * k, column_at(d, k, c),
-                            d->row_max - d->act_code[k] + d->tile.col_max[c] - *code_at(d, k, c));
-    }
-}
-
-static void check_tile_row(const struct mr_kernels *kernels)
-{
-    static struct data d;
-    for (int i = 0; i < CASES; i++) {
-        int64_t want[4], got[4];
-        make(&d, i);
-        plain_tile(&d, want);
-        memcpy(got, d.start, sizeof got);
-        kernels->tile_row(&d.tile, d.act, d.act_code, d.row_max, got);
-        if (memcmp(want, got, sizeof got) != 0)
-            fail_msg("%s: tile %d (%d blocks) differs", kernels->name, i, d.tile.kblocks);
-    }
-}
-
-struct head {
-    int8_t a[32 * MAX_HEAD], b[32 * MAX_HEAD];
-    uint8_t a_code[MAX_HEAD], b_code[MAX_HEAD];
-    int a_max, b_max, blocks;
+// Activations as the machine hands them over. What is called the row's maximum is sometimes none:
+// distances then wrap.
+struct row {
+    int8_t act[MAX_KBLOCKS * 32];
+    uint8_t code[MAX_KBLOCKS], below[MAX_KBLOCKS];
+    int32_t sum[MAX_KBLOCKS];
+    int row_max;
 };
 
-static void make_head(struct head *h, int i)
+static struct mr_operand operand(struct row *r, int n)
 {
-    *h = (struct head){.blocks = 1 + (int)draw(MAX_HEAD)};
-    for (int k = 0; k < h->blocks; k++) {
-        h->a_code[k] = code(i / 3 % 3);
-        h->b_code[k] = code(i / 3 % 3);
-        h->a_max = h->a_code[k] > h->a_max ? h->a_code[k] : h->a_max;
-        h->b_max = h->b_code[k] > h->b_max ? h->b_code[k] : h->b_max;
+    for (int k = 0; k < n; k++) {
+        r->below[k] = (uint8_t)(r->row_max - r->code[k]);
+        r->sum[k] = 0;
+        for (int j = 0; j < 32; j++)
+            r->sum[k] += r->act[32 * k + j];
     }
-    for (int j = 0; j < 32 * h->blocks; j++) {
-        h->a[j] = element(i % 3);
-        h->b[j] = element(i % 3);
+    return (struct mr_operand){r->act, r->below, r->sum};
+}
+
+static void make_row(struct row *r, int n, int elements, int codes)
+{
+    r->row_max = 0;
+    for (int k = 0; k < n; k++) {
+        r->code[k] = code(codes);
+        r->row_max = r->code[k] > r->row_max ? r->code[k] : r->row_max;
+        for (int j = 0; j < 32; j++)
+            r->act[32 * k + j] = element(elements);
     }
+    if (draw(16) == 0)
+        r->row_max = (int)draw(255);
+}
+
+// 32 columns of a stream, and their elements as numbers.
+struct data {
+    struct mr_columns w;
+    uint8_t groups[8][SECTIONS * MR_SECTION_BYTES];
+    uint8_t codes[MAX_KBLOCKS][32];
+    int8_t elements[MAX_KBLOCKS][32][32];
+    struct row row;
+    int64_t start[32];
+};
+
+static void put_element(struct data *d, int k, int c, int i, int kind)
+{
+    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    int bytes = d->w.fp4 ? 16 : 32;
+    uint8_t *column = d->groups[c / 4] + k / 16 * (64 + 16 * 4 * bytes) + 64 +
+                      4 * bytes * (k % 16) + bytes * (c % 4);
+    if (d->w.fp4) {
+        unsigned nibble = kind == 0 ? draw(16) : kind == 1 ? 7 + 8 * draw(2) : 15;
+        column[i / 2] |= (uint8_t)(nibble << (4 * (i % 2)));
+        d->elements[k][c][i] = twice[nibble];
+    } else {
+        d->elements[k][c][i] = element(kind);
+        column[i] = (uint8_t)d->elements[k][c][i];
+    }
+}
+
+static void make(struct data *d, int i)
+{
+    int elements = i % 3, codes = i / 3 % 3;
+    memset(d, 0, sizeof *d);
+    d->w = (struct mr_columns){.kblocks = 1 + (int)draw(MAX_KBLOCKS), .fp4 = i / 9 % 2};
+    make_row(&d->row, d->w.kblocks, elements == 2 ? 1 : elements, codes);
+    for (int c = 0; c < 32; c++) {
+        uint8_t *group = d->groups[c / 4];
+        d->w.group[c / 4] = group;
+        for (int k = 0; k < d->w.kblocks; k++) {
+            uint8_t w = code(codes);
+            d->codes[k][c] = w;
+            group[k / 16 * (64 + 16 * (d->w.fp4 ? 64 : 128)) + 4 * (k % 16) + c % 4] = w;
+            d->w.col_max[c] = w > d->w.col_max[c] ? w : d->w.col_max[c];
+            for (int j = 0; j < 32; j++)
+                put_element(d, k, c, j, elements);
+        }
+        if (draw(64) == 0)
+            d->w.col_max[c] = (uint8_t)draw(256);
+        d->start[c] = (int64_t)draw(1u << 30) - (1 << 29);
+    }
+}
+
+static int64_t plain_sum(const struct data *d, const struct row *r, int c)
+{
+    int64_t acc = 0;
+    for (int k = 0; k < d->w.kblocks; k++)
+        acc += aligned_dot(r->act + 32 * k, d->elements[k][c],
+                           ((r->row_max - r->code[k]) & 255) +
+                               ((d->w.col_max[c] - d->codes[k][c]) & 255));
+    return acc;
+}
+
+static void check_sums(const struct mr_kernels *kernels)
+{
+    static struct data d;
+    for (int i = 0; i < CASES / 4; i++) {
+        int64_t got[32];
+        make(&d, i);
+        struct mr_operand x = operand(&d.row, d.w.kblocks);
+        memcpy(got, d.start, sizeof got);
+        kernels->sums(&d.w, &x, got);
+        for (int c = 0; c < 32; c++)
+            if (got[c] != d.start[c] + plain_sum(&d, &d.row, c))
+                fail_msg("%s: columns %d (%d blocks%s): column %d differs", kernels->name, i,
+                         d.w.kblocks, d.w.fp4 ? " of MXFP4" : "", c);
+    }
+}
+
+// ---- a head and its records ----
+
+struct store {
+    uint8_t record[MAX_RECORDS][CODES_AT + MAX_HEAD + 32 * MAX_HEAD];
+    const uint8_t *at[MAX_RECORDS];
+    struct mr_records r;
+};
+
+static void make_store(struct store *s, int i)
+{
+    s->r = (struct mr_records){.at = s->at,
+                               .codes = CODES_AT,
+                               .elements = CODES_AT + MAX_HEAD,
+                               .blocks = 2 + 2 * (int)draw(MAX_HEAD / 2),
+                               .n = 1 + (int)draw(MAX_RECORDS)};
+    for (int k = 0; k < s->r.n; k++) {
+        s->at[k] = s->record[k];
+        for (int b = 0; b < s->r.blocks; b++)
+            s->record[k][CODES_AT + b] = code(i / 3 % 3);
+        for (int j = 0; j < 32 * s->r.blocks; j++)
+            s->record[k][CODES_AT + MAX_HEAD + j] = (uint8_t)element(i % 3);
+    }
+}
+
+static const int8_t *block_of(const struct store *s, int record, int block)
+{
+    return (const int8_t *)s->record[record] + CODES_AT + MAX_HEAD + 32 * block;
 }
 
 static void check_score(const struct mr_kernels *kernels)
 {
+    static struct store keys;
+    static struct row q;
     for (int i = 0; i < CASES; i++) {
-        struct head h;
-        make_head(&h, i);
-        int64_t want = 0;
-        for (int k = 0; k < h.blocks; k++)
-            want += aligned_dot(h.a + 32 * k, h.b + 32 * k,
-                                h.a_max + h.b_max - h.a_code[k] - h.b_code[k]);
-        if (kernels->score(h.a, h.a_code, h.b, h.b_code, h.blocks, h.a_max + h.b_max) != want)
-            fail_msg("%s: score %d (%d blocks) differs", kernels->name, i, h.blocks);
+        int64_t got[MAX_RECORDS];
+        uint8_t top[MAX_RECORDS];
+        make_store(&keys, i);
+        make_row(&q, keys.r.blocks, i % 3, i / 3 % 3);
+        struct mr_operand x = operand(&q, keys.r.blocks);
+        for (int s = 0; s < keys.r.n; s++)
+            got[s] = s;
+        kernels->score(&x, &keys.r, got, top);
+        for (int s = 0; s < keys.r.n; s++) {
+            int64_t want = s;
+            int max = 0;
+            for (int b = 0; b < keys.r.blocks; b++)
+                max = keys.record[s][CODES_AT + b] > max ? keys.record[s][CODES_AT + b] : max;
+            for (int b = 0; b < keys.r.blocks; b++)
+                want += aligned_dot(q.act + 32 * b, block_of(&keys, s, b),
+                                    x.below[b] + max - keys.record[s][CODES_AT + b]);
+            if (got[s] != want || top[s] != max)
+                fail_msg("%s: score %d (%d blocks): record %d of %d differs", kernels->name, i,
+                         keys.r.blocks, s, keys.r.n);
+        }
     }
 }
 
-// A prefix maximum below the code does not occur in programs; the shift is 0 then.
+// A prefix maximum below the code does not occur in programs; the distance wraps then.
 static void check_weigh(const struct mr_kernels *kernels)
 {
-    static const int32_t shares[] = {65535, 1, 32768, 12345};
-    for (int i = 0; i < CASES; i++) {
-        struct head h;
+    static const int32_t shares[] = {65535, 1, 32768, 12345, 0};
+    static struct store values;
+    for (int i = 0; i < CASES / 4; i++) {
         int64_t want[32 * MAX_HEAD], got[32 * MAX_HEAD];
-        int32_t p = i % 5 == 4 ? (int32_t)draw(65536) : shares[i % 5];
-        make_head(&h, i);
-        for (int j = 0; j < 32 * h.blocks; j++) {
-            got[j] = (int64_t)draw(1u << 30) - (1 << 29);
-            // A distance below zero wraps: docs/numerics.md, rule 9.
-            want[j] = got[j] + shifted((int64_t)p * h.a[j] * 4096,
-                                       (h.b_code[j / 32] - h.a_code[j / 32]) & 255);
+        int32_t p[MAX_RECORDS];
+        uint8_t max[MAX_HEAD];
+        make_store(&values, i);
+        for (int s = 0; s < values.r.n; s++)
+            p[s] = i % 2 ? (int32_t)draw(65536) : shares[draw(5)];
+        for (int b = 0; b < values.r.blocks; b++)
+            max[b] = code(i / 3 % 3);
+        for (int j = 0; j < 32 * values.r.blocks; j++) {
+            want[j] = got[j] = (int64_t)draw(1u << 30) - (1 << 29);
+            for (int s = 0; s < values.r.n; s++)
+                want[j] += shifted((int64_t)p[s] * block_of(&values, s, j / 32)[j % 32] * 4096,
+                                   (max[j / 32] - values.record[s][CODES_AT + j / 32]) & 255);
         }
-        kernels->weigh(got, p, h.a, h.a_code, h.b_code, h.blocks);
-        if (memcmp(want, got, (size_t)h.blocks * 32 * sizeof *got) != 0)
-            fail_msg("%s: weighted value %d (%d blocks) differs", kernels->name, i, h.blocks);
+        kernels->weigh(&values.r, p, max, got);
+        if (memcmp(want, got, (size_t)values.r.blocks * 32 * sizeof *got) != 0)
+            fail_msg("%s: weighted values %d (%d records of %d blocks) differ", kernels->name, i,
+                     values.r.n, values.r.blocks);
     }
 }
 
-// ---- 16 tokens at once, against what one token gets ----
+// ---- fp32, lane by lane, against cmodel/num.h ----
 
 // Any bits, magnitudes near each other, or values at the borders of the rules.
 static float value(int kind)
@@ -193,107 +262,213 @@ static float value(int kind)
     return mr_float(edges[draw(14)]);
 }
 
-static void check_row_functions(const struct mr_row_kernels *rows)
+static void fill(float *x, int n, int kind)
 {
-    for (int i = 0; i < 40 * CASES; i++) {
-        float v[32], want[16], got[16];
-        int8_t q[2][32];
-        for (int j = 0; j < 32; j++)
-            v[j] = value(i % 5 == 4 ? (int)draw(4) : i % 5);
-        if (i % 7 == 0)
-            v[i % 32] = mr_float(0x7F000000); // the others are small beside it
-        uint8_t code_want = mr_mxint8_quantise(v, q[0]), code_got = rows->quantise(v, q[1]);
-        if (code_want != code_got || memcmp(q[0], q[1], 32) != 0)
-            fail_msg("quantiser: block %d differs", i);
-        memcpy(got, v, sizeof got);
-        for (int j = 0; j < 16; j++)
-            want[j] = mr_gelu(v[j]);
-        rows->gelu(got);
-        if (memcmp(want, got, sizeof got) != 0)
-            fail_msg("GELU: case %d differs", i);
-    }
+    for (int j = 0; j < n; j++)
+        x[j] = value(kind == 4 ? (int)draw(4) : kind);
 }
 
-static void plain_columns(struct data *d, int exp, const float *bias, float y[4])
+static void same(const char *what, const struct mr_kernels *kernels, const float *want,
+                 const float *got, int n)
 {
-    int64_t acc[4];
-    memset(d->start, 0, sizeof d->start);
-    plain_tile(d, acc);
-    for (int c = 0; c < 4; c++) {
-        int base = d->row_max + d->tile.col_max[c];
-        bool nan = d->row_max == 255 || d->tile.col_max[c] == 255;
-        y[c] = nan ? mr_qnan() : mr_acc_to_f32(acc[c], base + exp);
-        y[c] = bias ? mr_fadd(y[c], bias[c]) : y[c];
-    }
+    for (int j = 0; j < n; j++)
+        if (mr_bits(want[j]) != mr_bits(got[j]))
+            fail_msg("%s: %s: %08x, expected %08x", kernels->name, what, mr_bits(got[j]),
+                     mr_bits(want[j]));
 }
 
-// The same weights, other activations for each of 16 tokens; sometimes in two passes.
-static void check_tile_rows(const struct mr_row_kernels *rows)
+static void check_elementwise(const struct mr_kernels *kernels, int i)
 {
-    static struct mr_panel_block blocks[MAX_KBLOCKS];
-    static uint8_t flipped[SECTIONS * MR_SECTION_BYTES];
-    static struct data d[16];
-    int32_t row_max[16];
-    const struct mr_panel panel = {blocks, row_max, 0, 1};
-    for (int i = 0; i < CASES / 8; i++) {
-        float y[4][16], want[4], bias[4];
-        int exp = i % 2 ? MR_ACC_EXP_INT8(0) : MR_ACC_EXP_FP4(0);
-        make(&d[0], i);
-        if (i % 11 == 0)
-            d[0].tile.col_max[i % 4] = 255;
-        for (int t = 0; t < 16; t++) {
-            if (t > 0)
-                d[t] = d[0];
-            d[t].tile.sections = d[t].sections;
-            d[t].row_max = i % 13 == 0 && t % 5 == 0 ? 255 : 0;
-            for (int k = 0; k < d[t].tile.kblocks; k++) {
-                d[t].act_code[k] = code(i / 3 % 3);
-                if (d[t].act_code[k] > d[t].row_max)
-                    d[t].row_max = d[t].act_code[k];
-                for (int j = 0; j < 32; j++)
-                    d[t].act[32 * k + j] = element(i % 3 == 2 ? 1 : i % 3);
-                mr_panel_put(&blocks[k], t, d[t].act + 32 * k, d[t].act_code[k]);
-            }
-            row_max[t] = d[t].row_max;
-        }
-        for (int c = 0; c < 4; c++)
-            bias[c] = value(i % 4);
-        mr_flip_tile(d[0].sections, d[0].tile.kblocks, flipped);
-        struct mr_tile tile = d[0].tile;
-        tile.sections = flipped;
-        rows->tile_rows(&tile, &panel, 0, exp, i % 3 ? bias : NULL, y);
-        for (int t = 0; t < 16; t++) {
-            plain_columns(&d[t], exp, i % 3 ? bias : NULL, want);
-            for (int c = 0; c < 4; c++)
-                if (mr_bits(want[c]) != mr_bits(y[c][t]))
-                    fail_msg("tile %d: token %d, column %d differs", i, t, c);
-        }
+    float x[32], y[32], by[1], want[32], got[32];
+    fill(x, 32, i % 5);
+    fill(y, 32, i / 5 % 5);
+    fill(by, 1, i / 25 % 5);
+    for (int j = 0; j < 32; j++)
+        want[j] = mr_fadd(x[j], y[j]);
+    memcpy(got, x, sizeof got);
+    kernels->lanes->add(got, y, 32);
+    same("sum", kernels, want, got, 32);
+    for (int j = 0; j < 32; j++)
+        want[j] = mr_fmul(x[j], by[0]);
+    memcpy(got, x, sizeof got);
+    kernels->lanes->scale(got, by[0], 1 + i % 32);
+    same("product", kernels, want, got, 1 + i % 32);
+    for (int j = 0; j < 32; j += 2) {
+        want[j] = mr_fsub(mr_fmul(x[j], y[j]), mr_fmul(x[j + 1], y[j + 1]));
+        want[j + 1] = mr_fadd(mr_fmul(x[j], y[j + 1]), mr_fmul(x[j + 1], y[j]));
+    }
+    memcpy(got, x, sizeof got);
+    kernels->lanes->turn(got, y, 32);
+    same("rotation", kernels, want, got, 32);
+    for (int j = 0; j < 32; j++)
+        want[j] = mr_gelu(x[j]);
+    memcpy(got, x, sizeof got);
+    kernels->lanes->gelu(got, 32);
+    same("GELU", kernels, want, got, 32);
+}
+
+static void check_quantise(const struct mr_kernels *kernels, int i)
+{
+    float v[32];
+    int8_t q[2][32];
+    fill(v, 32, i % 5);
+    if (i % 7 == 0)
+        v[i % 32] = mr_float(0x7F000000); // the others are small beside it
+    unsigned codes = 1 + draw(11);
+    for (int j = 0; i % 11 == 0 && j < 32; j++) // all are small
+        v[j] = mr_float((mr_bits(v[j]) & 0x807FFFFF) | draw(codes) << 23);
+    uint8_t want = mr_mxint8_quantise(v, q[0]), got = kernels->lanes->quantise(v, q[1]);
+    if (want != got || memcmp(q[0], q[1], 32) != 0)
+        fail_msg("%s: quantiser: block %d differs", kernels->name, i);
+}
+
+// Accumulators of 48 bits at every exponent, results at both ends of fp32's range.
+static void check_finish(const struct mr_kernels *kernels, int i)
+{
+    int64_t acc[40];
+    uint8_t codes[40];
+    float want[40], got[40];
+    int n = 1 + i % 40, exp = (int)draw(520) - 300;
+    for (int j = 0; j < n; j++) {
+        uint64_t bits = (uint64_t)draw(1u << 24) << 24 | draw(1u << 24);
+        acc[j] = (int64_t)(bits << 16) >> (16 + draw(48));
+        if (draw(4) == 0) // halfway between two results, or beside it
+            acc[j] = (int64_t)(((uint64_t)(1u << 24 | draw(1u << 24)) << 20 | 1u << 19) - draw(2));
+        codes[j] = i % 3 ? (uint8_t)draw(256) : 255;
+        want[j] = codes[j] == 255 ? mr_qnan() : mr_acc_to_f32(acc[j], exp + codes[j]);
+    }
+    kernels->lanes->finish(acc, codes, exp, got, n);
+    same("conversion", kernels, want, got, n);
+}
+
+// Scores as attention has them: the functions' own results, so no subnormals.
+static void check_shares(const struct mr_kernels *kernels, int i)
+{
+    enum { MOST = 100 };
+    float scores[MOST], top = mr_float(0xFF800000);
+    int32_t want[MOST], got[MOST];
+    int n = 1 + (int)draw(MOST);
+    int64_t sum = 0;
+    bool nan = false;
+    for (int j = 0; j < n; j++) {
+        scores[j] = mr_in(value(i % 8 == 7 ? (int)draw(4) : 1 + i % 2));
+        if (i % 4 == 3)
+            scores[j] = (float)draw(1u << 22) * 0x1p-17F; // at the borders of what is rounded
+    }
+    if (i % 16 == 9)
+        scores[draw((unsigned)n)] = mr_float(i % 32 == 9 ? 0x7F800000 : 0xFF800000);
+    for (int j = 0; j < n; j++)
+        top = mr_fmax(top, scores[j]);
+    for (int j = 0; j < n; j++) {
+        float d = mr_fsub(top, scores[j]);
+        nan |= d != d;
+        want[j] = (int32_t)mr_exp2_u16(d);
+        sum += want[j];
+    }
+    int64_t total = kernels->lanes->shares(scores, n, got);
+    if (total != (nan ? -1 : sum) || (!nan && memcmp(want, got, (size_t)n * sizeof *want) != 0))
+        fail_msg("%s: shares %d of %d scores differ", kernels->name, i, n);
+}
+
+static void check_layernorm(const struct mr_kernels *kernels, int i)
+{
+    enum { MOST = 512 };
+    static float x[MOST], gain[MOST], bias[MOST], want[MOST], got[MOST];
+    int n = 64 * (1 + (int)draw(MOST / 64)), used = n - (int)draw(64);
+    struct mr_ln_const c = mr_ln_consts(used, i % 4 < 2 ? 1e-5F : 0);
+    memset(x, 0, sizeof x);
+    fill(x, used, i % 6 == 5 ? 3 : 1 + i % 2);
+    unsigned codes = 1 + draw(30);
+    for (int j = 0; i % 6 == 4 && j < used; j++) // small numbers, some of them none
+        x[j] = mr_float((mr_bits(x[j]) & 0x807FFFFF) | draw(codes) << 23);
+    fill(gain, n, 1);
+    fill(bias, n, i % 5);
+    if (i % 3 == 1) // what is small must be seen
+        memset(bias, 0, sizeof bias);
+    mr_layernorm(&c, x, gain, bias, n, want);
+    kernels->lanes->layernorm(&c, x, gain, bias, n, got);
+    same("LayerNorm", kernels, want, got, n);
+}
+
+static void check_block_sums(const struct mr_kernels *kernels, int i)
+{
+    static struct row r;
+    int32_t got[MAX_KBLOCKS];
+    int n = 1 + (int)draw(MAX_KBLOCKS);
+    make_row(&r, n, i % 3, 0);
+    (void)operand(&r, n);
+    kernels->lanes->block_sums(r.act, n, got);
+    assert_memory_equal(got, r.sum, (size_t)n * sizeof *got);
+}
+
+static void check_lanes(const struct mr_kernels *kernels)
+{
+    for (int i = 0; i < 10 * CASES; i++) {
+        check_elementwise(kernels, i);
+        check_quantise(kernels, i);
+        check_finish(kernels, i);
+    }
+    for (int i = 0; i < CASES; i++) {
+        check_shares(kernels, i);
+        check_layernorm(kernels, i);
+        check_block_sums(kernels, i);
     }
 }
 
 // (2^37 - 1) 2^e with e so that this is just below 2^-126: it rounds to that, and is not flushed.
-static void check_the_smallest(const struct mr_row_kernels *rows)
+static void check_the_smallest(const struct mr_kernels *kernels)
 {
-    static struct mr_panel_block blocks[2];
-    static uint8_t sections[MR_SECTION_BYTES];
-    static const int32_t row_max[16] = {61};
-    const struct mr_panel panel = {blocks, (int32_t *)row_max, 0, 1};
-    const struct mr_tile tile = {2, sections, {60, 60, 60, 60}};
-    int8_t large[32], one[32] = {1};
-    float y[4][16];
-    memset(large, -128, sizeof large);
-    memset(sections, 60, MR_SECTION_CODES);
-    memset(sections + MR_SECTION_CODES, -128, 128); // dot: 2^19
-    for (int c = 0; c < 4; c++)
-        sections[MR_SECTION_CODES + 128 + 32 * c] = (uint8_t)-1;
-    mr_panel_put(&blocks[0], 0, large, 61);
-    mr_panel_put(&blocks[1], 0, one, 61 - MR_GUARD_BITS); // -1 in the last place
-    mr_flip_tile(sections, 2, sections);
-    rows->tile_rows(&tile, &panel, 0, MR_ACC_EXP_INT8(0), NULL, y);
-    for (int c = 0; c < 4; c++)
-        assert_int_equal(mr_bits(y[c][0]), 0x00800000);
-    rows->tile_rows(&tile, &panel, 0, MR_ACC_EXP_INT8(0) - 1, NULL, y);
-    assert_int_equal(mr_bits(y[0][0]), 0);
+    const int64_t acc[1] = {((int64_t)1 << 37) - 1};
+    const uint8_t codes[1] = {0};
+    float y;
+    kernels->lanes->finish(acc, codes, -126 - 37, &y, 1);
+    assert_int_equal(mr_bits(y), 0x00800000);
+    kernels->lanes->finish(acc, codes, -126 - 38, &y, 1);
+    assert_int_equal(mr_bits(y), 0);
+}
+
+// ---- 16 tokens at once, against what one token gets ----
+
+// The same weights, other activations for each of 16 tokens.
+static void check_tile_rows(const struct mr_row_kernels *rows)
+{
+    static struct mr_panel_block blocks[MAX_KBLOCKS];
+    static uint8_t sections[SECTIONS * MR_SECTION_BYTES];
+    static struct data d;
+    static struct row r[16];
+    int32_t row_max[16];
+    const struct mr_panel panel = {blocks, row_max, 0, 1};
+    for (int i = 0; i < CASES / 8; i++) {
+        float y[4][16], bias[4];
+        int exp = i % 2 ? MR_ACC_EXP_INT8(0) : MR_ACC_EXP_FP4(0);
+        make(&d, i);
+        struct mr_tile tile = {d.w.kblocks, sections, {0}};
+        memcpy(tile.col_max, d.w.col_max, 4);
+        if (i % 11 == 0)
+            tile.col_max[i % 4] = 255;
+        memcpy(d.w.col_max, tile.col_max, 4);
+        for (int t = 0; t < 16; t++) {
+            make_row(&r[t], d.w.kblocks, i % 3 == 2 ? 1 : i % 3, i / 3 % 3);
+            if (i % 13 == 0 && t % 5 == 0)
+                r[t].row_max = 255;
+            for (int k = 0; k < d.w.kblocks; k++)
+                mr_panel_put(&blocks[k], t, r[t].act + 32 * k, r[t].code[k]);
+            row_max[t] = r[t].row_max;
+        }
+        fill(bias, 4, i % 4);
+        rows->unpack(d.w.group[0], d.w.kblocks, d.w.fp4, sections);
+        rows->tile_rows(&tile, &panel, 0, exp, i % 3 ? bias : NULL, y);
+        for (int t = 0; t < 16; t++)
+            for (int c = 0; c < 4; c++) {
+                bool nan = r[t].row_max == 255 || d.w.col_max[c] == 255;
+                float want = nan ? mr_qnan()
+                                 : mr_acc_to_f32(plain_sum(&d, &r[t], c),
+                                                 r[t].row_max + d.w.col_max[c] + exp);
+                want = i % 3 ? mr_fadd(want, bias[c]) : want;
+                if (mr_bits(want) != mr_bits(y[c][t]))
+                    fail_msg("tile %d: token %d, column %d differs", i, t, c);
+            }
+    }
 }
 
 static void check_kernel(const char *name)
@@ -305,14 +480,13 @@ static void check_kernel(const char *name)
         return;
     }
     state = 1;
-    check_tile_row(kernels);
+    check_sums(kernels);
     check_score(kernels);
     check_weigh(kernels);
-    if (kernels->rows) {
-        check_row_functions(kernels->rows);
+    check_lanes(kernels);
+    check_the_smallest(kernels);
+    if (kernels->rows)
         check_tile_rows(kernels->rows);
-        check_the_smallest(kernels->rows);
-    }
 }
 
 static void portable_kernel_is_exact(void **unused)
@@ -345,33 +519,12 @@ static void kernels_are_chosen_by_name(void **unused)
     assert_null(mr_kernels_named("unheard-of"));
 }
 
-static void mxfp4_is_expanded_to_twice_its_values(void **unused)
-{
-    static const int8_t twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    enum { KBLOCKS = 18 }; // a whole section and a short one
-    static uint8_t group[2 * 64 + KBLOCKS * 64], out[2 * MR_SECTION_BYTES];
-    (void)unused;
-    state = 5;
-    for (size_t i = 0; i < sizeof group; i++)
-        group[i] = (uint8_t)draw(256);
-    mr_expand_fp4(group, KBLOCKS, out);
-    for (int k = 0; k < KBLOCKS; k++) {
-        const uint8_t *in = group + k / 16 * (64 + 16 * 64), *to = out + k / 16 * MR_SECTION_BYTES;
-        assert_memory_equal(to, in, 64);
-        in += 64 + 64 * (k % 16);
-        to += MR_SECTION_CODES + 128 * (k % 16);
-        for (int i = 0; i < 128; i++)
-            assert_int_equal((int8_t)to[i], twice[in[i / 2] >> (4 * (i % 2)) & 15]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(portable_kernel_is_exact),
         cmocka_unit_test(avx2_kernel_is_exact),
         cmocka_unit_test(avx512_kernel_is_exact),
-        cmocka_unit_test(mxfp4_is_expanded_to_twice_its_values),
         cmocka_unit_test(kernels_are_chosen_by_name),
     };
     return cmocka_run_group_tests_name("kernel", tests, NULL, NULL);

@@ -50,7 +50,8 @@ static void put_module(FILE *f, const char *name, const char *const *ports,
     fputs("}, \"cells\": {", f);
     for (int i = 0; cells[i]; i++) {
         const char *p = cells[i];
-        char cell[64], type[64], ports_text[4096] = "", directions[4096] = "";
+        char cell[64], type[64], ports_text[4096] = "", directions[4096] = "",
+                                 parameters[1024] = "";
         int used = 0;
         assert_int_equal(sscanf(p, "%63s %63s%n", cell, type, &used), 2);
         FILE *a = fmemopen(ports_text, sizeof ports_text, "w"),
@@ -59,6 +60,13 @@ static void put_module(FILE *f, const char *name, const char *const *ports,
         assert_non_null(b);
         for (int k = 0; sscanf(p += used, "%255s%n", word, &used) == 1; k++) {
             size_t n = strcspn(word, "<>");
+            if (!word[n]) { // PARAMETER=1
+                size_t at = strlen(parameters), eq = strcspn(word, "=");
+                snprintf(parameters + at, sizeof parameters - at, "%s\"%.*s\": \"0%s\"",
+                         at ? "," : "", (int)eq, word, word + eq + 1);
+                k--;
+                continue;
+            }
             fprintf(a, "%s\"%.*s\": ", k ? "," : "", (int)n, word);
             put_bits(a, word + n + 1);
             fprintf(b, "%s\"%.*s\": \"%s\"", k ? "," : "", (int)n, word,
@@ -66,8 +74,10 @@ static void put_module(FILE *f, const char *name, const char *const *ports,
         }
         fclose(a);
         fclose(b);
-        fprintf(f, "%s\"%s\": {\"type\": \"%s\", \"port_directions\": {%s}, \"connections\": {%s}}",
-                i ? "," : "", cell, type, directions, ports_text);
+        fprintf(f,
+                "%s\"%s\": {\"type\": \"%s\", \"parameters\": {%s}, \"port_directions\": {%s}, "
+                "\"connections\": {%s}}",
+                i ? "," : "", cell, type, parameters, directions, ports_text);
     }
     fprintf(f, "}, \"netnames\": {%s}}", names);
 }
@@ -247,6 +257,29 @@ static void multiplexers_and_dsps(void **state)
             "");
     expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + 2 * (STA_NET + STA_DSP) + STA_NET + STA_SETUP);
     assert_int_equal(t.worst[PT_REGISTER][0].levels.dsp, 2);
+    done(&t);
+    // A cascade: from the first product to the register P of the third, and no net between.
+    const char *link = "AREG=1 BREG=1 DREG=1 MREG=1";
+    char first[256], second[256], third[256];
+    snprintf(first, sizeof first, "d DSP48E2 %s PREG=0 CLK<2 A<10 PCIN<x PCOUT>20,21", link);
+    snprintf(second, sizeof second, "e DSP48E2 %s PREG=0 CLK<2 A<10 PCIN<20,21 PCOUT>22", link);
+    snprintf(third, sizeof third, "g DSP48E2 %s PREG=1 CLK<2 A<10 PCIN<22 P>23", link);
+    analyse(&t, no_ports, LIST("a FDRE C<2 D<x Q>10", first, second, third), "");
+    expect(t.worst[PT_REGISTER][0].time, STA_DSP_PRODUCT + 2 * STA_DSP_ADD + STA_SETUP);
+    done(&t);
+    // An operand ends at its register, a control input behind the adder; P begins at the clock.
+    analyse(&t, no_ports, LIST("a FDRE C<2 D<x Q>10", third), "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_SETUP);
+    done(&t);
+    analyse(&t, no_ports,
+            LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 PREG=1 CLK<2 C<10 OPMODE<10 P>20"), "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_DSP_ADD + STA_SETUP);
+    done(&t);
+    analyse(
+        &t, no_ports,
+        LIST("d DSP48E2 CREG=1 PREG=1 CLK<2 C<x P>20", "l LUT1 I0<20 O>21", "b FDRE C<2 D<21 Q>30"),
+        "");
+    expect(t.worst[PT_REGISTER][0].time, STA_DSP_CQ + STA_NET + STA_LUT + STA_SETUP);
     done(&t);
 }
 

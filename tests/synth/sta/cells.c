@@ -85,6 +85,16 @@ struct sta_pin_rule sta_rule(enum sta_kind kind, const char *type, const char *p
         r.clock = !out && (is_clock(port) || !strncmp(port, "CE", 2) || !strncmp(port, "RST", 3));
         r.group = r.clock ? 0 : 1;
         break;
+    case STA_IS_LINK:
+    case STA_IS_SUM:
+        r.clock = !out && is_clock(port);
+        r.launches = out;
+        r.cascade = !strcmp(port, "PCIN");
+        r.adder = r.cascade || !strcmp(port, "OPMODE") || !strcmp(port, "CARRYIN");
+        if (kind == STA_IS_LINK && (out || r.adder))
+            r.group = 1;
+        r.ends = !out && !r.clock && !r.group;
+        break;
     case STA_IS_FF:
     case STA_IS_BRAM:
         r.clock = !out && is_clock(port);
@@ -119,6 +129,10 @@ double sta_clock_to_out(enum sta_kind kind)
         return STA_LUTRAM_CQ;
     case STA_IS_SRL:
         return STA_SRL_CQ;
+    case STA_IS_LINK:
+        return STA_DSP_PRODUCT;
+    case STA_IS_SUM:
+        return STA_DSP_CQ;
     default:
         return STA_FF_CQ;
     }

@@ -10,6 +10,8 @@ enum sta_kind {
     STA_IS_MUXF,   // MUXF7..9
     STA_IS_CARRY,  // CARRY4, CARRY8: each output bit has inputs of its own
     STA_IS_DSP,    // DSP48E2 without registers: everything to everything
+    STA_IS_LINK,   // DSP48E2 with registers for operands and product, none for P: in a cascade
+    STA_IS_SUM,    // DSP48E2 with the register P and registers before its adder
     STA_IS_FF,     // FDRE and its like
     STA_IS_BRAM,   // RAMB18E2, RAMB36E2, URAM288: registers at all ports
     STA_IS_LUTRAM, // distributed RAM: written at an edge, read at once
@@ -26,6 +28,8 @@ struct sta_pin_rule {
     bool launches; // output: a path begins here (at the clock)
     bool ends;     // input: a path ends here (before the clock)
     bool clock;    // not timed
+    bool adder;    // ends behind the adder of a DSP48E2
+    bool cascade;  // PCIN: no net before it
 };
 
 // The kind of a cell, or -1 when the model does not know it.

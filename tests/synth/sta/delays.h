@@ -12,6 +12,11 @@
 #define STA_CARRY_STEP 0.015 // a carry cell of four bits along the chain
 #define STA_CARRY_OUT  0.10  // from the chain to a sum output
 #define STA_DSP        1.90  // DSP48E2 without registers: 27 x 18 multiplier and adder
+// One with registers for operands and product (mr_dot): product register to the cascade; adder,
+// from the cascade, a control input or C to the next DSP or the register P; register P to output.
+#define STA_DSP_PRODUCT 0.95
+#define STA_DSP_ADD     0.60
+#define STA_DSP_CQ      0.30
 #define STA_FF_CQ                                                                                  \
     0.08 // clock to output: flip-flop; also a port, which stands for a flip-flop behind it
 #define STA_BRAM_CQ     0.95 // block RAM, UltraRAM (without their output registers)

@@ -50,7 +50,7 @@ static void count_cell(struct nl_module *m, const struct nl_cell *c)
 {
     m->luts += (uint64_t)sta_luts_of((enum sta_kind)c->kind, c->type);
     m->ffs += c->kind == STA_IS_FF;
-    m->dsps += c->kind == STA_IS_DSP;
+    m->dsps += c->kind == STA_IS_DSP || c->kind == STA_IS_LINK || c->kind == STA_IS_SUM;
     m->carries += c->kind == STA_IS_CARRY;
     if (c->kind == STA_IS_BRAM)
         m->brams += strcmp(c->type, "RAMB18E2") ? 2 : 1;
@@ -77,18 +77,28 @@ static char carry_port(const char *port)
                                  : 'I';
 }
 
-// DSP registers would end and begin paths; Yosys 0.23 uses none for this family.
-static bool dsp_has_registers(const json_t *parameters)
+// The kind of a DSP48E2, or -1: Yosys 0.23 uses no registers for this family, rtl/tech has two
+// sets.
+static int dsp_kind(const json_t *parameters)
 {
-    static const char *const names[] = {"AREG", "BREG", "CREG", "DREG", "ADREG", "MREG", "PREG"};
+    static const char *const names[] = {"AREG", "BREG", "DREG", "CREG", "ADREG", "MREG", "PREG"};
+    static const struct {
+        const char *registers; // in the order of the names
+        enum sta_kind kind;
+    } known[] = {{"0000000", STA_IS_DSP},
+                 {"1110010", STA_IS_LINK},
+                 {"1110011", STA_IS_SUM},
+                 {"0001001", STA_IS_SUM}};
+    char have[sizeof names / sizeof *names + 1] = "0000000";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *v = json_string_value(json_object_get(parameters, names[i]));
-        if (v && strchr(v, '1'))
-            return true;
-        if (json_integer_value(json_object_get(parameters, names[i])))
-            return true;
+        if ((v && strchr(v, '1')) || json_integer_value(json_object_get(parameters, names[i])))
+            have[i] = '1';
     }
-    return false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(have, known[i].registers))
+            return known[i].kind;
+    return -1;
 }
 
 static bool add_cell(struct nl_module *m, const char *name, json_t *cell, const char *file,
@@ -109,10 +119,12 @@ static bool add_cell(struct nl_module *m, const char *name, json_t *cell, const 
                  file, name, type);
         return false;
     }
-    if (c->kind == STA_IS_DSP && dsp_has_registers(json_object_get(cell, "parameters"))) {
+    if (c->kind == STA_IS_DSP)
+        c->kind = dsp_kind(json_object_get(cell, "parameters"));
+    if (c->kind < 0 && !strcmp(type, "DSP48E2")) {
         snprintf(err, err_size,
-                 "%s: %s is a DSP48E2 with registers, which the timing model does not know: add it "
-                 "to cells.c",
+                 "%s: %s is a DSP48E2 with registers that the timing model does not know: add them "
+                 "to netlist.c",
                  file, name);
         return false;
     }

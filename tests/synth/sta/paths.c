@@ -70,6 +70,9 @@ static float through(const struct ds_design *d, const struct nl_cell *c, const s
     case STA_IS_DSP:
         levels->dsp++;
         return (float)(t + STA_DSP);
+    case STA_IS_LINK:
+        levels->dsp++;
+        return (float)((i->rule.cascade ? 0 : t) + STA_DSP_ADD);
     default:
         return 0;
     }
@@ -218,7 +221,8 @@ void pt_each_end(const struct pt_paths *p, void (*use)(const struct pt_end *, vo
                 struct pt_end e = {
                     .net = net, .instance = (int32_t)at, .cell = (int32_t)c, .port = -1, .pin = k};
                 bool local = pin->kind == 'F' && same_slice(d, net, STA_IS_FF);
-                end_at(p, &e, local ? 0 : STA_NET, use, context);
+                double extra = local || pin->rule.cascade ? 0 : STA_NET;
+                end_at(p, &e, extra + (pin->rule.adder ? STA_DSP_ADD : 0), use, context);
             }
         }
     }
