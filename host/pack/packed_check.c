@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "common/pool.h"
@@ -46,28 +47,24 @@ static bool populate(const unsigned char *data, size_t size)
     return advise(data, size, MADV_POPULATE_READ) == 0 || (errno != EFAULT && errno != EHWPOISON);
 }
 
-static void check_step(struct check *c, const unsigned char *data, size_t size, int worker)
-{
-    if (!populate(data, size)) {
-        c->unreadable = true;
-        c->stop = true;
-        return;
-    }
-    (void)XXH3_64bits_update(c->state[worker], data, size);
-    size_t done = atomic_fetch_add(&c->done, size) + size;
-    if (worker == 0 && c->opt->progress && c->opt->progress(c->opt->arg, done, c->total) != 0)
-        c->stop = true;
-}
+typedef unsigned char bytes16 __attribute__((vector_size(16)));
 
-// Whether 64 codes, k-block major, are at most their columns' largest.
-static bool codes_fit(const unsigned char *code, const unsigned char *most, int k_blocks)
+// Whether the first n of 64 codes, k-block major, are at most their columns' largest: the four in
+// `most`, again and again. n is a multiple of 4.
+static bool codes_fit(const unsigned char *code, bytes16 most, int n)
 {
-    unsigned char top[MR_BEAT], wrong = 0;
-    for (int i = 0; i < MR_BEAT; i++)
-        top[i] = i < 4 * k_blocks ? most[i % 4] : UINT8_MAX;
-    for (int i = 0; i < MR_BEAT; i++)
-        wrong |= code[i] > top[i];
-    return !wrong;
+    bytes16 wrong = {0};
+    for (int i = 0; i < n / 16; i++) {
+        bytes16 c;
+        memcpy(&c, code + 16 * i, sizeof c);
+        wrong |= (bytes16)(c > most);
+    }
+    uint64_t any[2];
+    memcpy(any, &wrong, sizeof any);
+    bool fit = (any[0] | any[1]) == 0;
+    for (int i = n / 16 * 16; i < n; i++)
+        fit &= code[i] <= most[i % 4];
+    return fit;
 }
 
 // The device aligns products by a block's distance from its column's largest code: see
@@ -77,18 +74,45 @@ static bool panel_fits(const struct mr_stream_item *item, const unsigned char *p
     size_t per_block = item->format == MR_FORMAT_MXFP4 ? MR_BEAT : 2 * MR_BEAT;
     const unsigned char *at = panel + (size_t)mr_header_beats(item) * MR_BEAT;
     bool fit = true;
-    for (size_t group = 0; group < 16; group++)
+    for (size_t group = 0; group < 16; group++) {
+        bytes16 most;
+        for (int i = 0; i < 16; i++)
+            most[i] = panel[4 * group + (size_t)i % 4];
         for (int left = item->k / 32; left > 0; left -= 16) {
             int n = left < 16 ? left : 16;
-            fit &= codes_fit(at, panel + 4 * group, n);
+            fit &= codes_fit(at, most, 4 * n);
             at += MR_BEAT + (size_t)n * per_block;
         }
+    }
     return fit;
 }
 
 static size_t panel_bytes(const struct mr_stream_item *item)
 {
     return (size_t)(mr_header_beats(item) + 16 * mr_group_beats(item)) * MR_BEAT;
+}
+
+// Bytes that are in memory together: `item` has whole panels of a matrix, whose codes are looked at
+// while they are in the cache. Whether they fit.
+static bool check_step(struct check *c, const unsigned char *data, size_t size,
+                       const struct mr_stream_item *item, int worker)
+{
+    if (!populate(data, size)) {
+        c->unreadable = true;
+        c->stop = true;
+        return true;
+    }
+    size_t part = item->cols ? panel_bytes(item) : size;
+    bool fit = true;
+    for (size_t at = 0; at < size; at += part) {
+        (void)XXH3_64bits_update(c->state[worker], data + at, part);
+        if (item->cols)
+            fit &= panel_fits(item, data + at);
+    }
+    size_t done = atomic_fetch_add(&c->done, size) + size;
+    if (worker == 0 && c->opt->progress && c->opt->progress(c->opt->arg, done, c->total) != 0)
+        c->stop = true;
+    return fit;
 }
 
 static void note_first(atomic_int *first, int i)
@@ -110,7 +134,6 @@ static void check_tensor(void *arg, int i, int worker)
     int tables = (int)c->layout->tables;
     if (i >= tables)
         item = mr_stream_item(c->config, c->layout->header.format, i - tables);
-    // Whole panels of a matrix, so that their codes are looked at while they are in the cache.
     size_t panel = item.cols ? panel_bytes(&item) : STEP;
     size_t step = panel < STEP ? STEP / panel * panel : panel;
     bool fit = true;
@@ -119,9 +142,7 @@ static void check_tensor(void *arg, int i, int worker)
         n = left < step ? left : step;
         // The disk reads ahead while this is hashed.
         (void)advise(data + at, left < 2 * step ? left : 2 * step, MADV_WILLNEED);
-        check_step(c, data + at, n, worker);
-        for (size_t p = 0; item.cols && p < n && !c->stop; p += panel)
-            fit &= panel_fits(&item, data + at + p);
+        fit &= check_step(c, data + at, n, &item, worker);
     }
     if (c->stop)
         return;

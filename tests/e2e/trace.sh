@@ -74,7 +74,7 @@ exits trace_that_fails_in_an_output 3 '\-\-json: .*No space' trace $demo --svg "
 ok old_files_outlive_a_failed_trace is_old
 "$millrace" trace $demo --decode 500 "${old[@]}" >"$work/out" 2>"$work/err" &
 pid=$!
-sleep 0.5 && kill -TERM $pid
+until_simulating $pid && kill -TERM $pid
 wait $pid
 ok trace_can_be_interrupted test $? -ge 130
 ok old_files_outlive_an_interrupted_trace is_old

@@ -8,7 +8,7 @@ for t in "$@"; do
     n=$((n + 1))
     new=$build/fuzz/new/$t log=$build/fuzz/$t.log
     mkdir -p "$new"
-    "$build/fuzz/$t" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2000 -print_final_stats=1 \
+    "$build/fuzz/$t" -max_total_time="$seconds" -timeout=600 -rss_limit_mb=2000 -print_final_stats=1 \
         -artifact_prefix="$build/fuzz/found-$t-" "$new" "tests/fuzz/corpus/$t" >"$log" 2>&1
     status=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -149,5 +149,5 @@ with tempfile.TemporaryDirectory() as tmp:
         check_harness(url, Path(tmp))
     finally:
         server.terminate()
-        ok(server.wait(timeout=60) == 0, "the server ends with 0")
+        ok(server.wait(timeout=600) == 0, "the server ends with 0")
 sys.exit(done())

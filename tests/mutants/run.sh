@@ -23,7 +23,9 @@ dir=$build/mutants
 tree=$dir/tree
 libs="-ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm"
 cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$build/gen -I. -Itests"
-limit=${MUTANT_TIMEOUT:-120}
+# A mutant that hangs is caught: it has ten times the processor's time of the test without it, and a minute, however
+# long that takes. One that hangs asleep, and the test without a mutant, have so many seconds.
+limit=${MUTANT_TIMEOUT:-1800}
 rm -rf "$tree"
 mkdir -p "$tree/build/gen" "$tree/tests"
 cp -r rtl host sim driver Makefile "$tree/"
@@ -33,7 +35,9 @@ cp -p "$build"/gen/* "$tree/build/gen/"
 # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
 sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
 n=0 bad=0
-declare -A green
+declare -A green work
+
+spent() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($14 + $15) / hz) }' /proc/$$/stat; } # by children
 
 tap() { # status name
     n=$((n + 1))
@@ -105,8 +109,10 @@ mutant() { # name file sed catcher
     [[ $name == *"$only"* || $by == "$only"* ]] || return 0
     start=$(date +%s)
     if [ -z "${green[$by]:-}" ]; then
+        work[$by]=$(spent)
         baseline "$by"
         green[$by]=$?
+        work[$by]=$((10 * ($(spent) - work[$by]) + 60))
         [ "${green[$by]}" = 0 ] || tail -3 "$dir/baseline.log" | sed 's/^/# /'
     fi
     if [ "${green[$by]}" != 0 ]; then
@@ -125,9 +131,9 @@ mutant() { # name file sed catcher
         tail -5 "$dir/build.log" | sed 's/^/# /'
         tap 1 "$title"
     else
-        (cd "$tree" && run_test "$by") >"$dir/run.log" 2>&1
+        (cd "$tree" && ulimit -t "${work[$by]}" && run_test "$by") >"$dir/run.log" 2>&1
         status=$?
-        [ $status = 124 ] && echo "# it hangs"
+        [ $status = 124 ] || [ $status = 152 ] && echo "# it hangs"
         # 126, 127: the test could not be started
         [ $status != 0 ] && [ $status != 126 ] && [ $status != 127 ]
         tap $? "$title"

@@ -18,6 +18,19 @@ ok() {
     fi
 }
 
+# until_simulating PID: waits, for some minutes, until it has loaded a simulator, or a process that it has started has.
+until_simulating() {
+    local p
+    for _ in $(seq 30000); do
+        for p in "$1" $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+            ! grep -qs 'libmillrace-sim-' "/proc/$p/maps" || return 0
+        done
+        kill -0 "$1" 2>/dev/null || return 1
+        sleep 0.01
+    done
+    return 1
+}
+
 # exits NAME STATUS WORDS ARGUMENTS...: millrace ends with STATUS and says WORDS (a pattern) on
 # standard error in one line; none are expected where WORDS is empty.
 exits() {

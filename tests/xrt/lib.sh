@@ -52,6 +52,14 @@ under_way() {
     echo "# no text"
     return 1
 }
+# asleep PID: waits until all its threads sleep in what they wait for.
+asleep() {
+    local i
+    for ((i = 0; i < 3000; i++)); do
+        ! sed 's/.*) //' "/proc/$1"/task/*/stat 2>/dev/null | grep -qv '^[SD]' && return
+        sleep 0.1
+    done
+}
 # nothing_left PID: no process, no file, once the simulator has had a moment to end.
 nothing_left() {
     local i
