@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An architecture that the library does not have, added by this file alone: a serial block with
-// biases everywhere, learned positions and a tied head, as GPT-2's. docs/adding-a-model.md shows
-// its description, and is held to it here.
+// An architecture that the library does not have (toy_model.h), from checkpoint to devices.
+// docs/adding-a-model.md shows its description, and is held to it here.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,54 +21,10 @@
 #include "pack/packed_write.h"
 #include "pack/smooth.h"
 #include "pack/unpack.h"
+#include "toy_model.h"
 
 #define PAGE   "docs/adding-a-model.md"
-#define SOURCE "tests/unit/test_toy_model.c"
-
-// [description]
-static const struct mr_config_key keys[] = {
-    {"vocab_size", MR_KEY(vocab_size), MR_MAX_VOCAB, MR_REQUIRED},
-    {"n_positions", MR_KEY(n_positions), MR_MAX_POSITIONS, 1024},
-    {"n_embd", MR_KEY(n_embd), MR_MAX_EMBD, MR_REQUIRED},
-    {"n_layer", MR_KEY(n_layer), MR_MAX_LAYER, MR_REQUIRED},
-    {"n_head", MR_KEY(n_head), MR_MAX_HEAD, MR_REQUIRED},
-    {"n_inner", MR_KEY(n_inner), MR_MAX_INNER, MR_FOUR_EMBD},
-};
-static const struct mr_item tables[] = {
-    {MR_EMBED, "toy.wte", .to = MR_RESIDUAL, .by = MR_BY_TOKEN},
-    {MR_EMBED, "toy.wpe", .to = MR_RESIDUAL, .by = MR_BY_POSITION},
-};
-#define CONV1D .bias = true, .transposed = true
-static const struct mr_item block[] = {
-    {MR_NORM, "ln_1", "ln_1", .from = MR_RESIDUAL, .to = MR_X},
-    {MR_LINEAR, "attn.q", "q", .from = MR_X, .to = MR_Q, CONV1D},
-    {MR_LINEAR, "attn.k", "k", .from = MR_X, .to = MR_K, CONV1D},
-    {MR_LINEAR, "attn.v", "v", .from = MR_X, .to = MR_V, CONV1D},
-    {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
-    {MR_LINEAR, "attn.proj", "out", .from = MR_ATTENTION, .to = MR_RESIDUAL, CONV1D},
-    {MR_NORM, "ln_2", "ln_2", .from = MR_RESIDUAL, .to = MR_X},
-    {MR_LINEAR, "mlp.up", "up", MR_X, MR_HIDDEN, CONV1D, .epilogue = MR_GELU_NEW},
-    {MR_LINEAR, "mlp.down", "down", .from = MR_HIDDEN, .to = MR_RESIDUAL, CONV1D},
-};
-static const struct mr_item tail[] = {
-    {MR_NORM, "toy.ln_f", "ln_f", .from = MR_RESIDUAL, .to = MR_X},
-    {MR_LINEAR, "toy.wte", "head", .from = MR_X, .to = MR_RESULT}, // tied: the name of a table
-};
-static const struct mr_arch toy = {
-    .type = "toy",
-    .title = "Toy",
-    .keys = keys,
-    .n_keys = sizeof keys / sizeof *keys,
-    .epsilon = "layer_norm_epsilon",
-    .bos = -1,
-    .eos = -1,
-    .prefix = "toy.",
-    .block_prefix = "toy.h.",
-    .tables = MR_LIST(tables),
-    .block = MR_LIST(block),
-    .tail = MR_LIST(tail),
-};
-// [end]
+#define SOURCE "tests/unit/toy_model.h"
 
 // Sizes that are no multiples of anything.
 static const struct mr_config shape = {.arch = &toy,
@@ -121,7 +76,7 @@ static int make_checkpoint(void **state)
     struct mr_error err = {0};
     if (files_setup(state) < 0)
         return -1;
-    if (!mr_arch_find("toy") && mr_arch_register(&toy, &err) < 0)
+    if (toy_register(&err) < 0)
         return -1;
     return mr_synthetic_write(files_dir, &shape, 5, &err);
 }
