@@ -20,7 +20,7 @@ LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/model/*.c host/checkpoint/*.c host/pack/*.c \
               host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
-              host/trace/*.c host/plan/*.c) sim/memory/dram.c
+              host/trace/*.c host/plan/*.c host/store/*.c host/train/*.c) sim/memory/dram.c
 CLI_SRC  := $(wildcard host/cli/*.c)
 # The HTTP server is a part of the command line only: programs that use the library need not link it.
 SERVE_SRC := $(wildcard host/serve/*.c)
@@ -110,6 +110,8 @@ $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard host/cmodel/kernel*.c)): override EXT
 # Conversions of fp16 and bf16, and the inner loops of packing, which -O2 does not put into vectors.
 $(BUILD)/obj/host/checkpoint/tensor.o: CFLAGS += -O3
 $(BUILD)/obj/host/pack/row_kernels.o: CFLAGS += -O3 -fno-trapping-math
+# The update of weights, likewise. Behind -fno-fast-math, which would take the last two back.
+$(BUILD)/obj/host/store/adamw.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 
 $(LIB): $(LIB_OBJ)
 	@echo "AR    $@"

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/adamw.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmodel/num.h"
+
+// b^t by squaring, from the highest bit of t on.
+static double power(double b, int t)
+{
+    double y = 1;
+    for (int bit = 30; bit >= 0; bit--) {
+        y *= y;
+        if (t >> bit & 1)
+            y *= b;
+    }
+    return y;
+}
+
+struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double rate, double scale,
+                            bool decays)
+{
+    return (struct mr_adamw){
+        .scale = mr_in((float)scale),
+        .keep1 = (float)o->beta1,
+        .add1 = (float)(1 - o->beta1),
+        .keep2 = (float)o->beta2,
+        .add2 = (float)(1 - o->beta2),
+        .root = (float)(1 / sqrt(1 - power(o->beta2, step))),
+        .epsilon = mr_in((float)o->epsilon),
+        .rate = mr_in((float)(rate / (1 - power(o->beta1, step)))),
+        .decay = decays ? mr_in((float)(rate * o->decay)) : 0.0F,
+    };
+}
+
+bool mr_adamw_decays(const struct mr_adamw_options *o, const struct mr_arch *arch,
+                     const struct mr_item *item, enum mr_part part)
+{
+    return o->decay_all ||
+           (item->kind == MR_LINEAR && part == MR_WEIGHT && !mr_item_tied(arch, item));
+}
+
+// ---- the definition
+// ------------------------------------------------------------------------------
+
+// A double holds twice the bits of an fp32 and two more, so rounding a quotient or a root to double
+// first changes nothing.
+static float divide(float a, float b)
+{
+    double q = (double)mr_in(a) / (double)mr_in(b);
+    if (fabs(q) < 0x1.ffffffp-127)
+        return copysignf(0.0F, (float)copysign(1.0, q));
+    return mr_in((float)q);
+}
+
+static float root(float v)
+{
+    return mr_in((float)sqrt((double)mr_in(v)));
+}
+
+void mr_adamw_plain(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,
+                    size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = mr_fmul(g[i], a->scale);
+        m[i] = mr_fadd(mr_fmul(m[i], a->keep1), mr_fmul(d, a->add1));
+        v[i] = mr_fadd(mr_fmul(v[i], a->keep2), mr_fmul(mr_fmul(d, d), a->add2));
+        float u = divide(m[i], mr_fadd(mr_fmul(root(v[i]), a->root), a->epsilon));
+        w[i] = mr_fsub(w[i], mr_fadd(mr_fmul(u, a->rate), mr_fmul(w[i], a->decay)));
+    }
+}
+
+// ---- the same without branches, for vectors
+// ------------------------------------------------------ Of finite numbers and infinities; NaNs
+// become canonical at the end only.
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE float flush(float f, bool small)
+{
+    return mr_float(mr_bits(f) & (small ? 0x80000000U : 0xFFFFFFFFU));
+}
+
+INLINE float normal(float f)
+{
+    return flush(f, fabsf(f) < 0x1p-126F);
+}
+
+INLINE float canonical(float f)
+{
+    return mr_float(f != f ? MR_QNAN_BITS : mr_bits(f));
+}
+
+// Whether a product counts as below 2^-126 is seen where rounding has all its bits: 2^64 higher.
+INLINE float mul(float x, float y)
+{
+    return flush(x * y, fabsf((x * 0x1p64F) * y) < 0x1p-62F);
+}
+
+INLINE float add(float x, float y)
+{
+    return normal(x + y);
+}
+
+// A quotient of two fp32 below 2^-126 is so far below that it rounds to less; here y >= 0.
+INLINE float over(float x, float y)
+{
+    return flush(x / y, fabsf(x) * 0x1p126F < y);
+}
+
+INLINE void update(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
+                   float *restrict v, const float *restrict g, size_t n)
+{
+    struct mr_adamw k = {normal(a->scale),   normal(a->keep1), normal(a->add1),
+                         normal(a->keep2),   normal(a->add2),  normal(a->root),
+                         normal(a->epsilon), normal(a->rate),  normal(a->decay)};
+    for (size_t i = 0; i < n; i++) {
+        float d = mul(normal(g[i]), k.scale), old = normal(w[i]);
+        float mean = add(mul(normal(m[i]), k.keep1), mul(d, k.add1));
+        float square = add(mul(normal(v[i]), k.keep2), mul(mul(d, d), k.add2));
+        float u = over(mean, add(mul(sqrtf(square), k.root), k.epsilon));
+        m[i] = canonical(mean);
+        v[i] = canonical(square);
+        w[i] = canonical(add(old, -add(mul(u, k.rate), mul(old, k.decay))));
+    }
+}
+
+// One source for all instruction sets. The Makefile compiles this file with what gcc needs to put
+// it into vectors: -O3, comparisons that cannot trap, and a square root without errno.
+#define UPDATE(name, attributes)                                                                   \
+    attributes static void update_##name(const struct mr_adamw *a, float *w, float *m, float *v,   \
+                                         const float *g, size_t n)                                 \
+    {                                                                                              \
+        update(a, w, m, v, g, n);                                                                  \
+    }
+
+UPDATE(portable, )
+#if defined(__x86_64__)
+UPDATE(avx2, __attribute__((target("avx2"))))
+UPDATE(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))))
+#endif
+
+mr_adamw_update *mr_adamw_named(const char *name)
+{
+    if (strcmp(name, "portable") == 0)
+        return update_portable;
+#if defined(__x86_64__)
+    if (strcmp(name, "avx2") == 0 && __builtin_cpu_supports("avx2"))
+        return update_avx2;
+    if (strcmp(name, "avx512") == 0 && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        return update_avx512;
+#endif
+    return NULL;
+}
+
+mr_adamw_update *mr_adamw_best(void)
+{
+    const char *wish = getenv("MILLRACE_SIMD");
+    mr_adamw_update *u = wish ? mr_adamw_named(wish) : NULL;
+    if (!u)
+        u = mr_adamw_named("avx512");
+    if (!u)
+        u = mr_adamw_named("avx2");
+    return u ? u : update_portable;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// AdamW, element by element, with the same bits on every host and in every instruction set. The
+// order of operations is rule 14 of docs/numerics.md; each is one of num.h's, with a division and a
+// square root that round correctly too.
+#ifndef MILLRACE_STORE_ADAMW_H
+#define MILLRACE_STORE_ADAMW_H
+
+#include <stddef.h>
+
+#include "model/tensors.h"
+
+struct mr_adamw_options {
+    double beta1, beta2; // 0..1, without 1
+    double epsilon;      // > 0
+    double decay;        // weight decay, decoupled; 0: none
+    bool decay_all;      // of biases, LayerNorm and tables as well
+};
+
+// Factors of one step and tensor, rounded once from double.
+struct mr_adamw {
+    float scale;         // of the gradient
+    float keep1, add1;   // beta1, 1 - beta1
+    float keep2, add2;   // beta2, 1 - beta2
+    float root, epsilon; // 1 / sqrt(1 - beta2^t)
+    float rate, decay;   // rate / (1 - beta1^t), rate * weight decay
+};
+
+// Of step t = 1, 2, ... at this learning rate; every gradient is multiplied by `scale` first.
+struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double rate, double scale,
+                            bool decays);
+
+// Do parameters of this item decay? Matrices do; biases, norms and what is looked up do not.
+bool mr_adamw_decays(const struct mr_adamw_options *o, const struct mr_arch *arch,
+                     const struct mr_item *item, enum mr_part part);
+
+// Updates n elements: weights w, moments m and v, by gradients g.
+typedef void mr_adamw_update(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,
+                             size_t n);
+
+// The definition, with num.h's functions.
+mr_adamw_update mr_adamw_plain;
+
+// "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.
+mr_adamw_update *mr_adamw_named(const char *name);
+
+// The best, or the one that the environment variable MILLRACE_SIMD names.
+mr_adamw_update *mr_adamw_best(void);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/batch.h"
+
+enum { MOST_ROWS = 1 << 24 }; // what indices of int hold, and no memory
+
+int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config, size_t *rows,
+                   size_t *targets, struct mr_error *err)
+{
+    size_t n = 0, wanted = 0;
+    for (int s = 0; s < batch->n_sequences; s++) {
+        if (batch->lengths[s] < 1 || batch->lengths[s] > config->n_positions)
+            return mr_fail(err, MR_ERR_USAGE,
+                           "sequence %d of the batch has %d tokens; 1 to %d are possible", s,
+                           batch->lengths[s], config->n_positions);
+        n += (size_t)batch->lengths[s];
+        if (n > MOST_ROWS)
+            return mr_fail(err, MR_ERR_USAGE, "the batch has more than %d tokens", MOST_ROWS);
+    }
+    for (size_t r = 0; r < n; r++) {
+        if (batch->tokens[r] < 0 || batch->tokens[r] >= config->vocab_size)
+            return mr_fail(err, MR_ERR_USAGE, "token %zu of the batch is %d; the vocabulary has %d",
+                           r, batch->tokens[r], config->vocab_size);
+        if (batch->targets[r] < MR_NO_TARGET || batch->targets[r] >= config->vocab_size)
+            return mr_fail(err, MR_ERR_USAGE,
+                           "target %zu of the batch is %d; the vocabulary has %d", r,
+                           batch->targets[r], config->vocab_size);
+        wanted += batch->targets[r] != MR_NO_TARGET;
+    }
+    if (wanted == 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "no token of the batch has a target; its mask leaves nothing to learn");
+    *rows = n;
+    *targets = wanted;
+    return 0;
+}

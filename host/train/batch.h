@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a micro-batch is made of.
+#ifndef MILLRACE_TRAIN_BATCH_H
+#define MILLRACE_TRAIN_BATCH_H
+
+#include <stddef.h>
+
+#include "common/error.h"
+#include "model/config.h"
+
+enum { MR_NO_TARGET = -1 };
+
+// Sequences of different lengths, packed one behind the other.
+struct mr_batch {
+    int n_sequences;
+    const int *lengths; // [n_sequences], 1..n_positions
+    const int *tokens;  // [sum of the lengths]
+    const int *targets; // for each token the one that should follow, or MR_NO_TARGET
+};
+
+// Counts rows and those with a target. MR_ERR_USAGE, and what is wrong, if lengths, tokens or
+// targets are out of range, or nothing has a target.
+int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config, size_t *rows,
+                   size_t *targets, struct mr_error *err);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/reference.h"
+
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+#include "train/backward.h"
+#include "train/stash.h"
+
+struct mr_reference {
+    const struct mr_params *weights;
+    struct mr_tensor *views; // of the weights
+    struct mr_pool *pool;
+    struct mr_cpu *cpu;
+    struct mr_stash *stash;
+    struct mr_backward *backward;
+};
+
+static const struct mr_tensor *find(const void *reference, int layer, const struct mr_item *item,
+                                    enum mr_part part)
+{
+    const struct mr_reference *r = reference;
+    return &r->views[mr_params_index(r->weights->config, layer, item, part)];
+}
+
+static void view(struct mr_reference *r, size_t i)
+{
+    int rows, cols;
+    mr_params_shape(r->weights->config, i, &rows, &cols);
+    r->views[i] = (struct mr_tensor){.name = "a parameter",
+                                     .dtype = MR_DTYPE_F32,
+                                     .rank = 2,
+                                     .shape = {rows, cols},
+                                     .count = mr_params_size(r->weights, i),
+                                     .data = (const unsigned char *)mr_params_at(r->weights, i),
+                                     .bytes = mr_params_size(r->weights, i) * sizeof(float)};
+}
+
+int mr_reference_open(struct mr_reference **reference, const struct mr_params *weights,
+                      struct mr_error *err)
+{
+    *reference = NULL;
+    struct mr_reference *r = calloc(1, sizeof *r);
+    if (!r)
+        return mr_fail(err, MR_ERR_MEMORY, "out of memory: the reference");
+    r->weights = weights;
+    r->views = calloc(weights->count, sizeof *r->views);
+    r->pool = mr_pool_new(mr_pool_default());
+    int rc = r->views && r->pool ? 0 : mr_fail(err, MR_ERR_MEMORY, "out of memory: the reference");
+    for (size_t i = 0; !rc && i < weights->count; i++)
+        view(r, i);
+    struct mr_cpu_source source = {weights->config, find, r};
+    if (!rc)
+        rc = mr_cpu_open_source(&r->cpu, &source, err);
+    if (!rc)
+        rc = mr_stash_new(&r->stash, weights->config, err);
+    if (!rc)
+        rc = mr_backward_new(&r->backward, weights, err);
+    if (rc)
+        mr_reference_close(r);
+    else
+        *reference = r;
+    return rc;
+}
+
+void mr_reference_close(struct mr_reference *reference)
+{
+    if (!reference)
+        return;
+    mr_backward_free(reference->backward);
+    mr_stash_free(reference->stash);
+    mr_cpu_close(reference->cpu);
+    mr_pool_free(reference->pool);
+    free(reference->views);
+    free(reference);
+}
+
+// Logits of the rows with a target. The sequences live for this pass only.
+static int forward(struct mr_reference *r, const struct mr_batch *batch, size_t rows, float *logits,
+                   struct mr_error *err)
+{
+    int rc = 0, begun = 0;
+    struct mr_cpu_row *in = calloc(rows, sizeof *in);
+    int *sequences = calloc((size_t)batch->n_sequences, sizeof *sequences);
+    if (!in || !sequences)
+        rc = mr_fail(err, MR_ERR_MEMORY, "out of memory: %zu tokens", rows);
+    for (size_t n = 0; !rc && begun < batch->n_sequences;) {
+        rc = mr_cpu_seq_new(r->cpu, &sequences[begun], err);
+        for (int t = 0; !rc && t < batch->lengths[begun]; t++, n++)
+            in[n] = (struct mr_cpu_row){sequences[begun], batch->tokens[n],
+                                        batch->targets[n] != MR_NO_TARGET};
+        begun += rc == 0;
+    }
+    if (!rc)
+        rc = mr_cpu_step(r->cpu, (int)rows, in, logits, err);
+    while (begun > 0)
+        mr_cpu_seq_free(r->cpu, sequences[--begun]);
+    free(sequences);
+    free(in);
+    return rc;
+}
+
+// The targets there are, in order of the rows.
+static int *targets_of(const struct mr_batch *batch, size_t rows, size_t targets)
+{
+    int *to = calloc(targets, sizeof *to);
+    for (size_t r = 0, n = 0; to && r < rows; r++)
+        if (batch->targets[r] != MR_NO_TARGET)
+            to[n++] = batch->targets[r];
+    return to;
+}
+
+int mr_reference_run(struct mr_reference *reference, const struct mr_batch *batch,
+                     struct mr_loss *loss, struct mr_params *gradient, struct mr_error *err)
+{
+    const struct mr_config *c = reference->weights->config;
+    size_t rows, wanted;
+    float *logits;
+    int rc = mr_batch_check(batch, c, &rows, &wanted, err);
+    if (!rc)
+        rc = mr_backward_begin(reference->backward, gradient ? rows : 0, wanted, &logits, err);
+    if (!rc && gradient)
+        rc = mr_stash_begin(reference->stash, rows, err);
+    if (rc)
+        return rc;
+    int *targets = targets_of(batch, rows, wanted);
+    if (!targets)
+        return mr_fail(err, MR_ERR_MEMORY, "out of memory: %zu targets", wanted);
+    mr_cpu_observe(reference->cpu, gradient ? mr_stash_see : NULL, reference->stash);
+    rc = forward(reference, batch, rows, logits, err);
+    mr_cpu_observe(reference->cpu, NULL, NULL);
+    if (!rc)
+        rc = mr_loss_rows(reference->pool, logits, targets, wanted, (size_t)c->vocab_size,
+                          gradient != NULL, loss, err);
+    free(targets);
+    if (!rc && gradient)
+        mr_backward_run(reference->backward, batch, reference->stash, gradient);
+    return rc;
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Do the tests notice when training is wrong? Each mutant is host/train or host/store with one line
+# changed; a test of the unit tests train, loss and adamw must fail. Prints TAP.
+# usage, from the repository's root: tests/tools/train-mutants.sh [BUILD_DIR]
+set -u
+build=${1:-build}/train-mutants
+folders=(train store)
+others=(host/{common,model,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c)
+declare -A tests=(
+    [test_train]="gradients_agree_with_pytorch ten_steps_of_adamw_agree_with_pytorch
+        gradients_agree_with_differences_in_double packing_does_not_change_gradients
+        masked_rows_have_no_gradient steps_that_are_not_finite_change_no_weight only_matrices_decay"
+    [test_loss]="exponential_is_within_its_unit exponential_never_rises logarithm_is_that_of_double
+        loss_and_gradient_are_those_of_long_double threads_and_order_do_not_matter
+        losses_that_are_not_finite_are_refused extreme_rows"
+    [test_adamw]="update_is_that_of_the_rule every_instruction_set_has_the_same_bits
+        factors_are_those_of_double rates_warm_up_and_follow_a_cosine"
+)
+
+# "name|file below host/|sed expression|test"
+mutants=(
+    # the walk
+    'items from the first to the last|train/backward.c|s/for (int i = list->count - 1; i >= 0; i--)/for (int i = 0; i < list->count; i++)/|test_train'
+    'a gradient that an item adds replaces the others|train/backward.c|s/b->live\[item->from\] ? 1\.0F : 0\.0F/0.0F/|test_train'
+    'a gradient is added to that of the layer above|train/backward.c|s/b->live\[item->to\] = item->to == MR_RESIDUAL;/b->live[item->to] = true;/|test_train'
+    'rows without a target keep what stood there|train/backward.c|s/memset(d + r \* e, 0, e \* sizeof \*d);/;/|test_train'
+    'rows with a target stay packed|train/backward.c|s/else if (--targets != r)/else if (--targets > r)/|test_train'
+    'the last layer twice, the first never|train/backward.c|s/while (p\.layer-- > 0)/for (p.layer = b_layers; p.layer > 0; p.layer--)/; s/^    walk(backward, &p);/    int b_layers = backward->config->n_layer - 1;\n&/|test_train'
+    # matrices
+    'dropped bias gradient|train/backward.c|s/if (item->bias) {/if (item->bias \&\& item->to != MR_HIDDEN) {/|test_train'
+    'bias of the head dropped|train/backward.c|s/if (item->bias) {/if (item->bias \&\& item->to != MR_RESULT) {/|test_train'
+    'weights of the transposed matrix|train/backward.c|s/mr_blas\.sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, in, out, 1\.0F, dy, out,/mr_blas.sgemm(CblasRowMajor, CblasNoTrans, in == out ? CblasTrans : CblasNoTrans, rows, in, out, 1.0F, dy, out,/|test_train'
+    'gradient of a matrix replaces that of the batch before|train/backward.c|s/item->from), in, 1\.0F,/item->from), in, 0.0F,/|test_train'
+    'rotary is not turned back|train/backward.c|s/if (item->epilogue == MR_ROTARY)/if (0)/|test_train'
+    'rotary of keys is not turned back|train/backward.c|s/if (item->epilogue == MR_ROTARY)/if (item->epilogue == MR_ROTARY \&\& item->to == MR_Q)/|test_train'
+    'rotary is turned on|train/backward.c|s/angles\[k\] = -angles\[k\]/angles[k] = angles[k]/|test_train'
+    'rotary by the row, not the position|train/backward.c|s/(size_t)t \* (size_t)c->rotary_dim/(size_t)((t + s) % c->n_positions) * (size_t)c->rotary_dim/|test_train'
+    'GELU without its derivative|train/backward.c|s/if (item->epilogue == MR_GELU_NEW)/if (0)/|test_train'
+    # the element-wise operations
+    'GELU: the inner derivative is a constant|train/gradient.c|s/(1\.0F + 3\.0F \* 0\.044715F \* square)/1.0F/|test_train'
+    'GELU: without the derivative of tanh|train/gradient.c|s/(1\.0F - t \* t)/1.0F/|test_train'
+    'LayerNorm: the mean does not move|train/gradient.c|s/dn - all \/ (double)n -/dn -/|test_train'
+    'LayerNorm: the length does not move|train/gradient.c|s/ - normal \* (along \/ (double)n)//|test_train'
+    'LayerNorm: a sign|train/gradient.c|s/ - normal \* (along/ + normal * (along/|test_train'
+    'LayerNorm: without gain|train/gradient.c|s/(double)dy\[i\] \* (double)gain\[i\]/(double)dy[i]/|test_train'
+    'LayerNorm: epsilon ignored|train/gradient.c|s/(double)n + (double)epsilon/(double)n + 1e-5/|test_train'
+    'LayerNorm: gain of what was read|train/gradient.c|s/dgain\[i\] += (double)dy\[i\] \* normal/dgain[i] += (double)dy[i] * (double)x[i]/|test_train'
+    'LayerNorm: replaces the gradient of the residual|train/gradient.c|s/dx\[i\] += (float)(scale/dx[i] = (float)(scale/|test_train'
+    # attention
+    'attention: without the mean of the row|train/gradient.c|s/(dp\[i\] - (float)mean)/dp[i]/|test_train'
+    'attention: a sign|train/gradient.c|s/(dp\[i\] - (float)mean)/((float)mean - dp[i])/|test_train'
+    'attention: without 1/sqrt(d)|train/gradient.c|s/(dp\[i\] - (float)mean) \* scale/(dp[i] - (float)mean)/|test_train'
+    'attention: hidden keys get a gradient|train/backward.c|s/memset(dp + visible, 0, hidden \* sizeof \*dp);/;/|test_train'
+    'attention: hidden values get a gradient|train/backward.c|s/memset(p + visible, 0, hidden \* sizeof \*p);/;/|test_train'
+    'attention: one key fewer|train/backward.c|s/(size_t)(from + r + 1)/(size_t)(from + r + (from + r == 0))/|test_train'
+    'attention: values by the gradient of scores|train/backward.c|s/CblasTrans, CblasNoTrans, to, head_dim, n, 1\.0F, b->p, to,/CblasTrans, CblasNoTrans, to, head_dim, n, 1.0F, b->dp, to,/|test_train'
+    'attention: the last queries only|train/backward.c|s/h->dv, e);/h->dv, e); if (from > 0) memset(h->dk, 0, 4 * sizeof(float));/|test_train'
+    'attention: queries of other sequences add up|train/backward.c|s/^        row += (size_t)length;/        row += (size_t)length - (s == 0);/|test_train'
+    # tables and parameters
+    'tables: positions by the row of the batch|train/backward.c|s/p->batch->tokens\[r\] : t;/p->batch->tokens[r] : (int)r % b->config->n_positions;/|test_train'
+    'tables: the last occurrence of a token|train/backward.c|s/table\[(size_t)row \* e + k\] += b->d/table[(size_t)row * e + k] = b->d/|test_train'
+    'tied matrix: the first table of all|store/params.c|s/while (strcmp(arch->tables\.items\[i\]\.name, tied->name) != 0)/while (i + 1 < arch->tables.count)/|test_train'
+    'Conv1D is exported as it is kept|store/params.c|s/out\[r \* outputs + c\] = in\[c \* inputs + r\]/out[r * outputs + c] = in[r * outputs + c]/|test_train'
+    'parameters of a layer in the next one|store/params.c|s/i + (size_t)layer \* (size_t)mr_block_tensors(arch)/i + (size_t)((layer + 1) % config->n_layer) * (size_t)mr_block_tensors(arch)/|test_train'
+    # the step
+    'stash: every part of a batch over the first|train/stash.c|s/s->filled += n;/s->filled += 0;/|test_train'
+    'gradients of the mean of a micro-batch|train/loop.c|s/factor \/ (double)loss\.rows/factor/|test_train'
+    'gradients are not cleared|train/loop.c|s/^    memset(g->data, 0, .*/    ;/|test_train'
+    'not clipped|train/loop.c|s/clip > 0 \&\& norm > clip ? clip \/ norm : 1\.0/1.0/|test_train'
+    'infinite gradients update weights|train/loop.c|s/if (!isfinite(own))/if (0)/|test_train'
+    'everything decays|store/adamw.c|s/return o->decay_all/return true/|test_train'
+    'tied tables decay|store/adamw.c|s/ \&\& !mr_item_tied(arch, item))/)/|test_train'
+    # AdamW and the rates
+    'AdamW: no correction of the mean|store/adamw.c|s/rate \/ (1 - power(o->beta1, step))/rate/|test_adamw'
+    'AdamW: no correction of the square|store/adamw.c|s/1 \/ sqrt(1 - power(o->beta2, step))/1/|test_adamw'
+    'AdamW: decay joins the gradient|store/adamw.c|s/mr_fmul(g\[i\], a->scale)/mr_fadd(mr_fmul(g[i], a->scale), mr_fmul(w[i], a->decay))/|test_adamw'
+    'AdamW: decay of the new weight|store/adamw.c|s/mr_fadd(mr_fmul(u, a->rate), mr_fmul(w\[i\], a->decay))/mr_fadd(mr_fmul(u, a->rate), mr_fmul(mr_fsub(w[i], mr_fmul(u, a->rate)), a->decay))/|test_adamw'
+    'AdamW: a fused multiply-add|store/adamw.c|s/m\[i\] = mr_fadd(mr_fmul(m\[i\], a->keep1), mr_fmul(d, a->add1))/m[i] = mr_in(fmaf(m[i], a->keep1, mr_fmul(d, a->add1)))/|test_adamw'
+    'AdamW: epsilon below the root|store/adamw.c|s/add(mul(sqrtf(square), k\.root), k\.epsilon)/mul(sqrtf(add(square, k.epsilon)), k.root)/|test_adamw'
+    'AdamW: vectors do not flush products|store/adamw.c|s/return flush(x \* y, .*/return x * y;/|test_adamw'
+    'AdamW: vectors flush where fp32 has a subnormal|store/adamw.c|s/return flush(x \* y, .*/return normal(x * y);/|test_adamw'
+    'AdamW: vectors flush quotients where fp32 has a subnormal|store/adamw.c|s/return flush(x \/ y, .*/return normal(x \/ y);/|test_adamw'
+    'rates: warm-up from zero|store/schedule.c|s/(double)step \/ (double)s->warmup/(double)(step - 1) \/ (double)s->warmup/|test_adamw'
+    'rates: the cosine begins at step 1|store/schedule.c|s/step - s->warmup : s->steps - s->warmup/step : s->steps - s->warmup/|test_adamw'
+    # the loss
+    'loss: one term of the exponential less|train/loss.c|s/y = c\[12\];/y = 0;/|test_loss'
+    'loss: the low part of ln 2 dropped|train/loss.c|s/(d - n \* LN2_HI) - n \* LN2_LO/d - n * LN2_HI/|test_loss'
+    'loss: logarithm without halving|train/loss.c|s/if (f > 0x1\.6a09e667f3bcdp+0)/if (0)/|test_loss'
+    'loss: exponentials are summed in fp32|train/loss.c|s/sum += u;/sum = (uint64_t)(float)(sum + u);/|test_loss'
+    'loss: the gradient of the target is that of the others|train/loss.c|s/if (gradient) \/\/ p - 1/if (0) \/\/ p - 1/|test_loss'
+    'loss: NaN passes|train/loss.c|s/finite &= mr_expo(z\[i\]) != 255;/;/|test_loss'
+    'loss: any row that is not finite is named|train/loss.c|s/loss < 0 \&\& r < bad \&\&/loss < 0 \&\& r != bad \&\&/|test_loss'
+)
+
+. tests/tools/mutants.sh

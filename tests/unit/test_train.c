@@ -1,0 +1,809 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference of training against PyTorch (tests/fixtures/train), and against finite differences
+// of an evaluation in double that shares no line with it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/safetensors.h"
+#include "toy_model.h"
+#include "train/loop.h"
+#include "train/reference.h"
+
+#define FIXTURES "tests/fixtures/train"
+enum { STEPS = 10, MOST = 512 };
+
+static void check(int rc, const struct mr_error *err)
+{
+    if (rc)
+        fail_msg("%s", err->text);
+}
+
+static void *allocate(size_t count, size_t size)
+{
+    void *p = calloc(count, size);
+    assert_non_null(p);
+    return p;
+}
+
+// ---- fixtures
+// ------------------------------------------------------------------------------------
+
+struct fixture {
+    char name[256];
+    struct mr_checkpoint *checkpoint;
+    struct mr_safetensors *expected;
+    const struct mr_config *config;
+    struct mr_params weights, gradient;
+    struct mr_reference *reference;
+};
+
+// A batch with its own numbers.
+struct numbers {
+    int lengths[MOST], tokens[MOST], targets[MOST], rows, n_targets;
+    struct mr_batch batch;
+};
+
+static const struct mr_tensor *need(const struct fixture *f, const char *name)
+{
+    const struct mr_tensor *t = mr_safetensors_find(f->expected, name);
+    if (!t)
+        fail_msg("%s: expected.safetensors lacks %s", f->name, name);
+    return t;
+}
+
+static float *floats(const struct fixture *f, const char *name, size_t *count)
+{
+    const struct mr_tensor *t = need(f, name);
+    float *out = allocate(t->count, sizeof *out);
+    assert_int_equal(mr_tensor_read_f32(t, 0, t->count, out), 0);
+    *count = t->count;
+    return out;
+}
+
+static int integers(const struct fixture *f, const char *name, int step, int *out)
+{
+    char full[32];
+    int64_t wide[MOST];
+    (void)snprintf(full, sizeof full, "%s.%d", name, step);
+    const struct mr_tensor *t = need(f, full);
+    assert_true(t->count <= MOST);
+    assert_int_equal(mr_tensor_read_i64(t, 0, t->count, wide), 0);
+    for (size_t i = 0; i < t->count; i++)
+        out[i] = (int)wide[i];
+    return (int)t->count;
+}
+
+static void read_batch(const struct fixture *f, int step, struct numbers *n)
+{
+    int sequences = integers(f, "lengths", step, n->lengths);
+    n->rows = integers(f, "tokens", step, n->tokens);
+    assert_int_equal(integers(f, "targets", step, n->targets), n->rows);
+    n->n_targets = 0;
+    for (int i = 0; i < n->rows; i++)
+        n->n_targets += n->targets[i] != MR_NO_TARGET;
+    assert_true(n->n_targets < n->rows);
+    n->batch = (struct mr_batch){sequences, n->lengths, n->tokens, n->targets};
+}
+
+static void open_fixture(struct fixture *f, const char *name)
+{
+    struct mr_error err = {0};
+    char path[400];
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    (void)snprintf(path, sizeof path, FIXTURES "/%.200s", name);
+    check(toy_register(&err), &err);
+    check(mr_checkpoint_open(&f->checkpoint, path, &err), &err);
+    (void)snprintf(path, sizeof path, FIXTURES "/%.200s/expected.safetensors", name);
+    check(mr_safetensors_open(&f->expected, path, &err), &err);
+    f->config = mr_checkpoint_config(f->checkpoint);
+    check(mr_params_new(&f->weights, f->config, &err), &err);
+    check(mr_params_new(&f->gradient, f->config, &err), &err);
+    check(mr_params_read(&f->weights, f->checkpoint, &err), &err);
+    check(mr_reference_open(&f->reference, &f->weights, &err), &err);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    mr_reference_close(f->reference);
+    mr_params_free(&f->weights);
+    mr_params_free(&f->gradient);
+    mr_safetensors_close(f->expected);
+    mr_checkpoint_close(f->checkpoint);
+}
+
+static int not_hidden(const struct dirent *e)
+{
+    return e->d_name[0] != '.';
+}
+
+static void on_every_fixture(void (*test)(struct fixture *))
+{
+    struct dirent **entries;
+    int n = scandir(FIXTURES, &entries, not_hidden, alphasort);
+    if (n <= 0)
+        fail_msg("no fixtures in " FIXTURES "; run the tests from the repository's root");
+    for (int i = 0; i < n; i++) {
+        struct fixture f = {0};
+        open_fixture(&f, entries[i]->d_name);
+        test(&f);
+        close_fixture(&f);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static const char *name_of(const struct mr_config *c, size_t i, char name[MR_NAME])
+{
+    struct mr_tensor_spec t = mr_tensor_spec(c, i);
+    return mr_tensor_name(c, t.layer, t.item, t.part, name);
+}
+
+static double size_of(const float *x, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+// ---- against PyTorch
+// -----------------------------------------------------------------------------
+
+// Tensor i, as the checkpoint has it, against `prefix` and its name in the file: within `relative`
+// of each element and of the tensor's root mean square, or of `floor`, whichever is more.
+static double compare(const struct fixture *f, const struct mr_params *p, size_t i,
+                      const char *prefix, double relative, double floor)
+{
+    char name[MR_NAME], full[MR_NAME + 16];
+    size_t n;
+    (void)snprintf(full, sizeof full, "%s.%s", prefix, name_of(f->config, i, name));
+    float *want = floats(f, full, &n), *got = allocate(mr_params_size(p, i), sizeof *got);
+    assert_int_equal(n, mr_params_size(p, i));
+    mr_params_export(p, i, got);
+    double usual = size_of(want, n) / sqrt((double)n), worst = 0;
+    for (size_t k = 0; k < n; k++) {
+        double scale = fmax(fmax(fabs((double)want[k]), usual), floor);
+        double d = fabs((double)got[k] - (double)want[k]) / scale;
+        if (!(d <= relative)) // NaN must fail
+            fail_msg("%s: %s[%zu] is %.7g; expected %.7g", f->name, full, k, (double)got[k],
+                     (double)want[k]);
+        worst = d > worst ? d : worst;
+    }
+    free(want);
+    free(got);
+    return worst;
+}
+
+// The bias of keys moves all scores of a row alike: its gradient is zero but for rounding.
+static bool is_zero(const struct mr_config *c, size_t i)
+{
+    struct mr_tensor_spec t = mr_tensor_spec(c, i);
+    return t.item->to == MR_K && t.part == MR_BIAS;
+}
+
+static void check_gradients(struct fixture *f)
+{
+    struct mr_error err = {0};
+    struct mr_loss loss = {0};
+    struct numbers b;
+    size_t n, all = f->gradient.first[f->gradient.count];
+    float *losses = floats(f, "loss", &n), *norms = floats(f, "norm", &n);
+    double worst = 0;
+    read_batch(f, 0, &b);
+    check(mr_reference_run(f->reference, &b.batch, &loss, &f->gradient, &err), &err);
+    assert_int_equal(loss.rows, b.n_targets);
+    double off = fabs(mr_loss_mean(&loss) - (double)losses[0]);
+    double usual = (double)norms[0] * b.n_targets / sqrt((double)all);
+    for (size_t i = 0; i < f->gradient.count; i++)
+        worst = fmax(worst, compare(f, &f->gradient, i, "gradient", 1e-4,
+                                    is_zero(f->config, i) ? 1e-2 * usual : 0));
+    print_message("# %s: loss within %.1e, gradients within %.1e\n", f->name, off, worst);
+    assert_true(off <= 1e-5);
+    free(losses);
+    free(norms);
+}
+
+static void gradients_agree_with_pytorch(void **state)
+{
+    (void)state;
+    on_every_fixture(check_gradients);
+}
+
+static double option(const struct fixture *f, const char *name)
+{
+    char full[32];
+    float value;
+    (void)snprintf(full, sizeof full, "adamw.%s", name);
+    assert_int_equal(mr_tensor_read_f32(need(f, full), 0, 1, &value), 0);
+    return (double)value;
+}
+
+static struct mr_loop_options options_of(const struct fixture *f)
+{
+    return (struct mr_loop_options){
+        .adamw = {option(f, "beta1"), option(f, "beta2"), option(f, "epsilon"), option(f, "decay"),
+                  option(f, "decay_all") != 0},
+        .schedule = {option(f, "cosine") != 0 ? MR_SCHEDULE_COSINE : MR_SCHEDULE_CONSTANT,
+                     option(f, "rate"), option(f, "least"), (int)option(f, "warmup"),
+                     (int)option(f, "steps")},
+        .clip = option(f, "clip"),
+    };
+}
+
+// Sequence by sequence where they have targets, the last one first.
+static void add_singly(struct mr_loop *loop, const struct numbers *b)
+{
+    struct mr_error err = {0};
+    for (int s = b->batch.n_sequences - 1, end = b->rows; s >= 0; s--) {
+        int wanted = 0;
+        end -= b->lengths[s];
+        for (int r = 0; r < b->lengths[s]; r++)
+            wanted += b->targets[end + r] != MR_NO_TARGET;
+        struct mr_batch one = {1, &b->lengths[s], b->tokens + end, b->targets + end};
+        if (wanted > 0)
+            check(mr_loop_add(loop, &one, &err), &err);
+    }
+}
+
+static void ten_steps(struct fixture *f, bool singly)
+{
+    struct mr_error err = {0};
+    struct mr_loop_options o = options_of(f);
+    struct mr_loop *loop;
+    size_t n;
+    float *losses = floats(f, "loss", &n), *norms = floats(f, "norm", &n);
+    double worst = 0;
+    assert_int_equal(n, STEPS);
+    check(mr_loop_open(&loop, f->checkpoint, &o, &err), &err);
+    for (int step = 0; step < STEPS; step++) {
+        struct numbers b;
+        struct mr_loop_step done;
+        read_batch(f, step, &b);
+        if (singly)
+            add_singly(loop, &b);
+        else
+            check(mr_loop_add(loop, &b.batch, &err), &err);
+        check(mr_loop_apply(loop, &done, &err), &err);
+        assert_int_equal(done.step, step + 1);
+        assert_int_equal(done.loss.rows, b.n_targets);
+        if (!(fabs(mr_loss_mean(&done.loss) - (double)losses[step]) <= 1e-5))
+            fail_msg("%s: loss %.7f of step %d; expected %.7f", f->name, mr_loss_mean(&done.loss),
+                     step + 1, (double)losses[step]);
+        if (!(fabs(done.norm / (double)norms[step] - 1) <= 1e-5))
+            fail_msg("%s: norm %.7f of step %d; expected %.7f", f->name, done.norm, step + 1,
+                     (double)norms[step]);
+    }
+    for (size_t i = 0; i < f->weights.count; i++)
+        worst = fmax(worst, compare(f, mr_loop_weights(loop), i, "after", 1e-5, 1.0));
+    print_message("# %s: weights within %.1e\n", f->name, worst);
+    mr_loop_close(loop);
+    free(losses);
+    free(norms);
+}
+
+static void check_ten_steps(struct fixture *f)
+{
+    ten_steps(f, false);
+}
+
+static void ten_steps_of_adamw_agree_with_pytorch(void **state)
+{
+    (void)state;
+    on_every_fixture(check_ten_steps);
+}
+
+static void check_accumulated(struct fixture *f)
+{
+    ten_steps(f, true);
+}
+
+static void accumulated_gradients_are_those_of_one_batch(void **state)
+{
+    (void)state;
+    on_every_fixture(check_accumulated);
+}
+
+// ---- in double, from the description
+// ---------------------------------------------------------------
+
+struct model {
+    const struct mr_config *c;
+    const struct mr_params *at; // where tensors begin
+    const double *w;
+};
+
+static const double *tensor(const struct model *m, int layer, const struct mr_item *item,
+                            enum mr_part part)
+{
+    return m->w + m->at->first[mr_params_index(m->c, layer, item, part)];
+}
+
+static void norm_row(const struct model *m, int layer, const struct mr_item *item, const double *x,
+                     double *y)
+{
+    const double *gain = tensor(m, layer, item, MR_WEIGHT), *bias = tensor(m, layer, item, MR_BIAS);
+    double mean = 0, square = 0;
+    int n = m->c->n_embd;
+    for (int i = 0; i < n; i++)
+        mean += x[i] / n;
+    for (int i = 0; i < n; i++)
+        square += (x[i] - mean) * (x[i] - mean) / n;
+    for (int i = 0; i < n; i++)
+        y[i] = (x[i] - mean) / sqrt(square + (double)m->c->layer_norm_epsilon) * gain[i] + bias[i];
+}
+
+static void linear_row(const struct model *m, int layer, const struct mr_item *item, int position,
+                       const double *x, double *y)
+{
+    const double *w = tensor(m, layer, item, MR_WEIGHT);
+    const double *bias = item->bias ? tensor(m, layer, item, MR_BIAS) : NULL;
+    int in = mr_axis_length(m->c, mr_place_axis(item->from));
+    int out = mr_axis_length(m->c, mr_place_axis(item->to));
+    for (int o = 0; o < out; o++) {
+        double sum = bias ? bias[o] : 0;
+        for (int i = 0; i < in; i++)
+            sum += w[(size_t)o * (size_t)in + (size_t)i] * x[i];
+        if (item->epilogue == MR_GELU_NEW)
+            sum *= 0.5 * (1 + tanh(sqrt(2 / acos(-1)) * (sum + 0.044715 * sum * sum * sum)));
+        y[o] = item->to == MR_RESIDUAL ? y[o] + sum : sum;
+    }
+    for (int at = 0; item->epilogue == MR_ROTARY && at < out; at += m->c->head_dim)
+        for (int i = 0; i < m->c->rotary_dim; i += 2) {
+            double angle = position * pow(10000, -(double)i / m->c->rotary_dim);
+            double a = y[at + i], b = y[at + i + 1];
+            y[at + i] = a * cos(angle) - b * sin(angle);
+            y[at + i + 1] = b * cos(angle) + a * sin(angle);
+        }
+}
+
+// Row t of a sequence, whose keys and values stand in k and v, [rows][n_embd].
+static void attend_row(const struct mr_config *c, int t, const double *q, const double *k,
+                       const double *v, double *y)
+{
+    for (int h = 0; h < c->n_embd; h += c->head_dim) {
+        double p[MOST], sum = 0, top = -INFINITY;
+        for (int s = 0; s <= t; s++) {
+            p[s] = 0;
+            for (int i = h; i < h + c->head_dim; i++)
+                p[s] += q[i] * k[s * c->n_embd + i];
+            top = fmax(top, p[s] /= sqrt(c->head_dim));
+        }
+        for (int s = 0; s <= t; s++)
+            sum += p[s] = exp(p[s] - top);
+        for (int i = h; i < h + c->head_dim; i++) {
+            y[i] = 0;
+            for (int s = 0; s <= t; s++)
+                y[i] += p[s] / sum * v[s * c->n_embd + i];
+        }
+    }
+}
+
+static double row_loss(const double *z, int n, int target)
+{
+    double top = z[0], sum = 0;
+    for (int i = 1; i < n; i++)
+        top = fmax(top, z[i]);
+    for (int i = 0; i < n; i++)
+        sum += exp(z[i] - top);
+    return log(sum) + top - z[target];
+}
+
+// One sequence; place[p] has [rows][length of its axis].
+static double sequence_loss(const struct model *m, const int *tokens, const int *targets, int n,
+                            double *place[MR_PLACES])
+{
+    const struct mr_config *c = m->c;
+    const struct mr_arch *arch = mr_arch_of(c);
+    size_t width[MR_PLACES];
+    for (int i = 0; i < MR_PLACES; i++)
+        width[i] = (size_t)mr_axis_length(c, mr_place_axis((enum mr_place)i));
+    for (int t = 0; t < n; t++)
+        for (int e = 0; e < c->n_embd; e++) {
+            place[MR_RESIDUAL][t * c->n_embd + e] = 0;
+            for (int i = 0; i < arch->tables.count; i++) {
+                const struct mr_item *item = &arch->tables.items[i];
+                int row = item->by == MR_BY_TOKEN ? tokens[t] : t;
+                place[MR_RESIDUAL][t * c->n_embd + e] +=
+                    tensor(m, c->n_layer, item, MR_WEIGHT)[row * c->n_embd + e];
+            }
+        }
+    for (int layer = 0; layer <= c->n_layer; layer++) {
+        const struct mr_list *list = mr_items_of(c, layer);
+        for (int i = 0; i < list->count; i++)
+            for (int t = 0; t < n; t++) {
+                const struct mr_item *item = &list->items[i];
+                double *x = place[item->from] + (size_t)t * width[item->from];
+                double *y = place[item->to] + (size_t)t * width[item->to];
+                if (item->kind == MR_NORM)
+                    norm_row(m, layer, item, x, y);
+                else if (item->kind == MR_ATTEND)
+                    attend_row(c, t, x, place[MR_K], place[MR_V], y);
+                else
+                    linear_row(m, layer, item, t, x, y);
+            }
+    }
+    double sum = 0;
+    for (int t = 0; t < n; t++)
+        if (targets[t] != MR_NO_TARGET)
+            sum += row_loss(place[MR_RESULT] + (size_t)t * width[MR_RESULT], c->vocab_size,
+                            targets[t]);
+    return sum;
+}
+
+static double loss_in_double(const struct model *m, const struct mr_batch *b)
+{
+    double *place[MR_PLACES], sum = 0;
+    for (int i = 0; i < MR_PLACES; i++)
+        place[i] =
+            allocate((size_t)MOST * (size_t)mr_axis_length(m->c, mr_place_axis((enum mr_place)i)),
+                     sizeof **place);
+    for (int s = 0, at = 0; s < b->n_sequences; at += b->lengths[s++])
+        sum += sequence_loss(m, b->tokens + at, b->targets + at, b->lengths[s], place);
+    for (int i = 0; i < MR_PLACES; i++)
+        free(place[i]);
+    return sum;
+}
+
+static uint64_t state = 1;
+
+static double noise(void)
+{
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (double)(int64_t)(state >> 11) * 0x1p-52 - 1;
+}
+
+// The derivative of the loss along direction d[n] of tensor i.
+static double along(struct model *m, double *w, size_t n, const double *d, const struct mr_batch *b,
+                    double *was)
+{
+    const double h = 1e-5;
+    double loss[2];
+    memcpy(was, w, n * sizeof *was);
+    for (int side = 0; side < 2; side++) {
+        for (size_t k = 0; k < n; k++)
+            w[k] = was[k] + (side ? h : -h) * d[k];
+        loss[side] = loss_in_double(m, b);
+    }
+    memcpy(w, was, n * sizeof *was);
+    return (loss[1] - loss[0]) / (2 * h);
+}
+
+// Of each tensor a few random directions, and the one that the gradient itself points to. One that
+// is wrong anywhere is wrong along nearly every direction.
+static void check_differences(struct fixture *f)
+{
+    struct mr_error err = {0};
+    struct mr_loss loss = {0};
+    struct numbers b;
+    size_t all = f->weights.first[f->weights.count];
+    double *w = allocate(all, sizeof *w), *d = allocate(all, sizeof *d),
+           *was = allocate(all, sizeof *was), worst = 0;
+    struct model m = {f->config, &f->weights, w};
+    for (size_t k = 0; k < all; k++)
+        w[k] = (double)f->weights.data[k];
+    read_batch(f, 0, &b);
+    // Short ones: evaluations are many.
+    for (int s = 0; s < b.batch.n_sequences; s++)
+        b.lengths[s] = b.lengths[s] > 9 ? 9 - s : b.lengths[s];
+    b.targets[3] = MR_NO_TARGET;
+    check(mr_reference_run(f->reference, &b.batch, &loss, &f->gradient, &err), &err);
+    double whole = loss_in_double(&m, &b.batch), mean = whole / (double)loss.rows;
+    assert_true(fabs(mr_loss_mean(&loss) - mean) < 1e-5);
+    double usual = size_of(f->gradient.data, all) / sqrt((double)all);
+    for (size_t i = 0; i < f->weights.count; i++) {
+        const float *g = mr_params_at(&f->gradient, i);
+        size_t n = mr_params_size(&f->weights, i);
+        double size = size_of(g, n);
+        for (int way = 0; way < 3; way++) {
+            double got = 0, length = 0;
+            for (size_t k = 0; k < n; k++) {
+                d[k] = way == 0 ? (double)g[k] / (size + 1e-30) : noise();
+                got += d[k] * (double)g[k];
+                length += d[k] * d[k];
+            }
+            double want = along(&m, w + f->weights.first[i], n, d, &b.batch, was);
+            // Along a random direction most of a gradient cancels; its usual share is what counts.
+            double share = is_zero(f->config, i) ? 1e-2 * usual : size / sqrt((double)n);
+            double scale = fmax(fabs(want), sqrt(length) * share);
+            double off = fabs(got - want) / scale;
+            char name[MR_NAME];
+            if (!(off <= 1e-4))
+                fail_msg("%s: %s along direction %d is %.8g; differences say %.8g", f->name,
+                         name_of(f->config, i, name), way, got, want);
+            worst = off > worst ? off : worst;
+        }
+    }
+    print_message("# %s: within %.1e of differences in double\n", f->name, worst);
+    free(w);
+    free(d);
+    free(was);
+}
+
+static void gradients_agree_with_differences_in_double(void **unused)
+{
+    (void)unused;
+    on_every_fixture(check_differences);
+}
+
+// ---- batches
+// -------------------------------------------------------------------------------------
+
+// A sequence has the gradients that it has alone, wherever it stands; what follows a row without a
+// target, or stands in another sequence, does not reach it.
+static void check_packing(struct fixture *f)
+{
+    struct mr_error err = {0};
+    struct numbers b;
+    struct mr_loss loss[3] = {0};
+    struct mr_params sum, *each[] = {&f->gradient, &sum};
+    check(mr_params_new(&sum, f->config, &err), &err);
+    read_batch(f, 1, &b);
+    check(mr_reference_run(f->reference, &b.batch, &loss[0], each[0], &err), &err);
+    // The same in another order, in two batches; between them one of a different size.
+    int lengths[MOST], tokens[MOST], targets[MOST], n = 0, last = b.batch.n_sequences - 1, at = 0;
+    for (int s = last; s > 0; s--) {
+        int begin = 0;
+        for (int k = 0; k < s; k++)
+            begin += b.lengths[k];
+        memcpy(tokens + n, b.tokens + begin, (size_t)b.lengths[s] * sizeof *tokens);
+        memcpy(targets + n, b.targets + begin, (size_t)b.lengths[s] * sizeof *targets);
+        lengths[at++] = b.lengths[s];
+        n += b.lengths[s];
+    }
+    struct mr_batch rest = {last, lengths, tokens, targets};
+    struct mr_batch first = {1, b.lengths, b.tokens, b.targets};
+    check(mr_reference_run(f->reference, &first, &loss[1], &sum, &err), &err);
+    check(mr_reference_run(f->reference, &b.batch, &loss[2], NULL, &err), &err);
+    check(mr_reference_run(f->reference, &rest, &loss[1], &sum, &err), &err);
+    assert_int_equal(loss[1].rows, loss[0].rows);
+    assert_true(fabs(mr_loss_mean(&loss[1]) - mr_loss_mean(&loss[0])) < 1e-6);
+    assert_true(fabs(mr_loss_mean(&loss[2]) - mr_loss_mean(&loss[0])) < 1e-6);
+    double usual = size_of(sum.data, sum.first[sum.count]) / sqrt((double)sum.first[sum.count]);
+    for (size_t k = 0; k < sum.first[sum.count]; k++)
+        if (!(fabs((double)sum.data[k] - (double)f->gradient.data[k]) <=
+              1e-5 * fmax(usual, fabs((double)sum.data[k]))))
+            fail_msg("%s: parameter %zu has %g and %g", f->name, k, (double)sum.data[k],
+                     (double)f->gradient.data[k]);
+    mr_params_free(&sum);
+}
+
+static void packing_does_not_change_gradients(void **unused)
+{
+    (void)unused;
+    on_every_fixture(check_packing);
+}
+
+// Only rows up to the last target get a gradient; tables' rows that no token looked up have none.
+static void check_masks(struct fixture *f)
+{
+    struct mr_error err = {0};
+    struct mr_loss loss = {0};
+    int lengths[] = {5, 4}, tokens[] = {1, 2, 3, 4, 5, 1, 6, 7, 8}, targets[9];
+    for (int i = 0; i < 9; i++)
+        targets[i] = i == 2 ? 9 : MR_NO_TARGET;
+    struct mr_batch b = {2, lengths, tokens, targets};
+    check(mr_reference_run(f->reference, &b, &loss, &f->gradient, &err), &err);
+    assert_int_equal(loss.rows, 1);
+    const struct mr_arch *arch = mr_arch_of(f->config);
+    bool tied = mr_item_tied(arch, &arch->tail.items[arch->tail.count - 1]);
+    for (int t = 0; t < arch->tables.count; t++) {
+        const struct mr_item *item = &arch->tables.items[t];
+        size_t i = mr_params_index(f->config, f->config->n_layer, item, MR_WEIGHT);
+        const float *g = mr_params_at(&f->gradient, i);
+        int rows, cols;
+        mr_params_shape(f->config, i, &rows, &cols);
+        for (int r = 0; r < rows; r++) {
+            bool used = item->by == MR_BY_POSITION ? r <= 2 : (r >= 1 && r <= 3) || tied;
+            if ((size_of(g + (size_t)r * (size_t)cols, (size_t)cols) > 0) != used)
+                fail_msg("%s: row %d of %s %s a gradient", f->name, r, item->name,
+                         used ? "lacks" : "has");
+        }
+    }
+}
+
+static void masked_rows_have_no_gradient(void **unused)
+{
+    (void)unused;
+    on_every_fixture(check_masks);
+}
+
+// ---- what is refused
+// -----------------------------------------------------------------------------
+
+static void open_small(struct fixture *f)
+{
+    *f = (struct fixture){0};
+    open_fixture(f, "gptj-d22-one-head");
+}
+
+static void refuse(struct fixture *f, const struct mr_batch *b, int status, const char *words)
+{
+    struct mr_error err = {0};
+    struct mr_loss loss = {7, 3};
+    assert_int_equal(mr_reference_run(f->reference, b, &loss, &f->gradient, &err), status);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+    assert_true(loss.sum == 7 && loss.rows == 3);
+    for (size_t k = 0; k < f->gradient.first[f->gradient.count]; k++)
+        assert_true(f->gradient.data[k] == 0);
+}
+
+static void refused_batches_change_nothing(void **unused)
+{
+    (void)unused;
+    struct fixture f;
+    struct numbers b;
+    open_small(&f);
+    read_batch(&f, 0, &b);
+    int length = b.lengths[1], token = b.tokens[4], target = b.targets[4];
+    b.lengths[1] = 0;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "sequence 1 of the batch has 0 tokens; 1 to 19");
+    b.lengths[1] = f.config->n_positions + 1;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "sequence 1 of the batch has 20 tokens; 1 to 19");
+    b.lengths[1] = length;
+    b.tokens[4] = f.config->vocab_size;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "token 4 of the batch is 41; the vocabulary has 41");
+    b.tokens[4] = -1;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "token 4 of the batch is -1");
+    b.tokens[4] = token;
+    b.targets[4] = f.config->vocab_size;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "target 4 of the batch is 41");
+    b.targets[4] = -2;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "target 4 of the batch is -2");
+    b.targets[4] = target;
+    for (int i = 0; i < b.rows; i++)
+        b.targets[i] = MR_NO_TARGET;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "no token of the batch has a target");
+    close_fixture(&f);
+}
+
+// A step whose loss or gradient is not finite leaves weights and moments, and says why.
+static void steps_that_are_not_finite_change_no_weight(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct fixture f;
+    struct numbers b;
+    struct mr_loop *loop, *other;
+    struct mr_loop_step done;
+    open_small(&f);
+    struct mr_loop_options o = options_of(&f);
+    read_batch(&f, 0, &b);
+    check(mr_loop_open(&loop, f.checkpoint, &o, &err), &err);
+    check(mr_loop_open(&other, f.checkpoint, &o, &err), &err);
+    struct mr_params *w = mr_loop_weights(loop);
+    size_t bytes = w->first[w->count] * sizeof *w->data;
+
+    assert_int_equal(mr_loop_apply(loop, &done, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "no micro-batch"));
+
+    float was = w->data[100];
+    w->data[100] = NAN;
+    assert_int_equal(mr_loop_add(loop, &b.batch, &err), MR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "the loss of row"));
+    w->data[100] = was;
+
+    check(mr_loop_add(loop, &b.batch, &err), &err);
+    size_t i = mr_params_index(f.config, 0, &mr_items_of(f.config, 0)->items[6], MR_BIAS);
+    mr_params_at(mr_loop_gradients(loop), i)[3] = INFINITY;
+    assert_int_equal(mr_loop_apply(loop, &done, &err), MR_ERR_FORMAT);
+    assert_non_null(
+        strstr(err.text, "the gradient of transformer.h.0.mlp.fc_out.bias is infinite"));
+    assert_memory_equal(w->data, f.weights.data, bytes);
+
+    // After that it goes on like one to which nothing had happened.
+    for (int step = 0; step < 2; step++) {
+        read_batch(&f, step, &b);
+        check(mr_loop_add(loop, &b.batch, &err), &err);
+        check(mr_loop_apply(loop, &done, &err), &err);
+        check(mr_loop_add(other, &b.batch, &err), &err);
+        check(mr_loop_apply(other, &done, &err), &err);
+        assert_int_equal(done.step, step + 1);
+    }
+    for (size_t k = 0; k < w->first[w->count]; k++)
+        assert_true(fabs((double)w->data[k] - (double)mr_loop_weights(other)->data[k]) < 1e-6);
+    mr_loop_close(other);
+    mr_loop_close(loop);
+    close_fixture(&f);
+}
+
+static void refuse_options(struct fixture *f, struct mr_loop_options o, const char *words)
+{
+    struct mr_error err = {0};
+    struct mr_loop *loop;
+    assert_int_equal(mr_loop_open(&loop, f->checkpoint, &o, &err), MR_ERR_USAGE);
+    assert_null(loop);
+    if (!strstr(err.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+}
+
+static void refuses_options_that_cannot_train(void **unused)
+{
+    (void)unused;
+    struct fixture f;
+    open_small(&f);
+    const struct mr_loop_options good = options_of(&f);
+    struct mr_loop_options o = good;
+    o.adamw.beta1 = 1;
+    refuse_options(&f, o, "betas are 1 and 0.95");
+    o = good;
+    o.adamw.epsilon = 0;
+    refuse_options(&f, o, "epsilon is 0");
+    o = good;
+    o.adamw.decay = NAN;
+    refuse_options(&f, o, "weight decay nan");
+    o = good;
+    o.schedule.rate = INFINITY;
+    refuse_options(&f, o, "learning rate is inf");
+    o = good;
+    o.schedule.warmup = -1;
+    refuse_options(&f, o, "warm-up -1");
+    o = good;
+    o.clip = -1;
+    refuse_options(&f, o, "clip at is -1");
+    close_fixture(&f);
+}
+
+// ---- which parameters decay
+// ----------------------------------------------------------------------
+
+static void only_matrices_decay(void **unused)
+{
+    (void)unused;
+    static const char *const shown[] = {"gptj-d12-r4", "toy-d10"};
+    // Of the last layer, and of the model.
+    static const char *const want[] = {
+        "lm_head.weight attn.q_proj.weight attn.k_proj.weight attn.v_proj.weight "
+        "attn.out_proj.weight mlp.fc_in.weight mlp.fc_out.weight ",
+        "attn.q.weight attn.k.weight attn.v.weight attn.proj.weight mlp.up.weight "
+        "mlp.down.weight "};
+    const struct mr_adamw_options some = {0}, all = {.decay_all = true};
+    for (int m = 0; m < 2; m++) {
+        struct fixture f = {0};
+        char got[400] = "";
+        open_fixture(&f, shown[m]);
+        for (size_t i = 0; i < f.weights.count; i++) {
+            struct mr_tensor_spec t = mr_tensor_spec(f.config, i);
+            char name[MR_NAME];
+            const char *full = name_of(f.config, i, name), *h = strstr(full, "h.1.");
+            assert_true(mr_adamw_decays(&all, mr_arch_of(f.config), t.item, t.part));
+            if (t.layer != 0 && mr_adamw_decays(&some, mr_arch_of(f.config), t.item, t.part)) {
+                size_t n = strlen(got);
+                (void)snprintf(got + n, sizeof got - n, "%s ", h ? h + 4 : full);
+            }
+        }
+        assert_string_equal(got, want[m]);
+        const struct mr_arch *arch = mr_arch_of(f.config);
+        const struct mr_item *head = &arch->tail.items[arch->tail.count - 1];
+        bool tied = mr_item_tied(arch, head);
+        assert_int_equal(tied, m == 1);
+        assert_int_equal(mr_adamw_decays(&some, arch, head, MR_WEIGHT), !tied);
+        close_fixture(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_agree_with_pytorch),
+        cmocka_unit_test(ten_steps_of_adamw_agree_with_pytorch),
+        cmocka_unit_test(accumulated_gradients_are_those_of_one_batch),
+        cmocka_unit_test(gradients_agree_with_differences_in_double),
+        cmocka_unit_test(packing_does_not_change_gradients),
+        cmocka_unit_test(masked_rows_have_no_gradient),
+        cmocka_unit_test(refused_batches_change_nothing),
+        cmocka_unit_test(steps_that_are_not_finite_change_no_weight),
+        cmocka_unit_test(refuses_options_that_cannot_train),
+        cmocka_unit_test(only_matrices_decay),
+    };
+    return cmocka_run_group_tests_name("train", tests, NULL, NULL);
+}
