@@ -110,7 +110,7 @@ test: deps deps-xrt
 test-repeat: deps deps-xrt deps-driver
 	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
-	@RECORD=$(BUILD)/repeat.tsv LOGS=$(BUILD)/repeat tests/repeat.sh $(BUILD)/test-list $(SUITES)
+	@LOGS=$(BUILD)/repeat tests/repeat.sh $(BUILD)/test-list $(SUITES)
 
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
