@@ -123,14 +123,14 @@ module mr_array_ctrl #(
   logic [15:0] kleft_q, word_q, group_q, g_q;
   logic [31:0] left_q;                // groups after this one
   logic [16:0] slots_q;               // slots from this row group on
+  logic glast_q;                      // there is no row group behind: slots_q <= R
   logic [15:0] krow_q, krow0_q;       // ring index of this step and of the tile's first
   logic kfirst_q, tfirst_q;           // first step of a row group, of a tile
 
-  logic klast, glast, odd_pass, acc_first, acc_last, pair;
+  logic klast, odd_pass, acc_first, acc_last, pair;
   logic [5:0] live;
   assign klast     = (kleft_q == 16'd0);
-  assign glast     = (slots_q <= 17'(R));
-  assign live      = glast ? slots_q[5:0] : 6'(R);
+  assign live      = glast_q ? slots_q[5:0] : 6'(R);
   assign pair      = (R >= 2) && c_two_q;
   // R = 1: the second slot of a token goes on with the first one's sum.
   assign odd_pass  = (R == 1) && c_two_q && g_q[0];
@@ -159,7 +159,7 @@ module mr_array_ctrl #(
   assign have_d = !acc_last || (busy_q == 6'd0 && credit_q >= CW'(tokens));
   assign fire = c_valid_q && have_w && have_d;
   assign fire_last = fire && acc_last;
-  assign cmd_end = fire && klast && glast && (left_q == 32'd0);
+  assign cmd_end = fire && klast && glast_q && (left_q == 32'd0);
   assign load = n_valid_q && (cmd_end || !c_valid_q);
 
   always_ff @(posedge clk_i) begin
@@ -181,7 +181,7 @@ module mr_array_ctrl #(
     end else if (fire) begin
       if (!klast) begin
         krow_q <= krow_q + 16'd1;
-      end else if (glast) begin
+      end else if (glast_q) begin
         krow_q  <= krow_q + 16'd1;
         krow0_q <= krow_q + 16'd1;
       end else begin
@@ -202,22 +202,24 @@ module mr_array_ctrl #(
       word_q    <= n_base_q;
       g_q       <= 16'd0;
       slots_q   <= n_slots_q;
+      glast_q   <= (n_slots_q <= 17'(R));
       group_q   <= 16'd0;
       left_q    <= n_groups_q;
       kfirst_q  <= 1'b1;
       tfirst_q  <= 1'b1;
     end else if (fire) begin
       kfirst_q <= klast;
-      tfirst_q <= klast && glast;
+      tfirst_q <= klast && glast_q;
       if (!klast) begin
         kleft_q <= kleft_q - 16'd1;
         word_q  <= word_q + 16'd1;
       end else begin
         kleft_q <= c_kb_q;
         word_q  <= c_base_q;
-        g_q     <= glast ? 16'd0 : g_q + 16'd1;
-        slots_q <= glast ? c_slots_q : slots_q - 17'(R);
-        if (glast) begin
+        g_q     <= glast_q ? 16'd0 : g_q + 16'd1;
+        slots_q <= glast_q ? c_slots_q : slots_q - 17'(R);
+        glast_q <= glast_q ? (c_slots_q <= 17'(R)) : (slots_q <= 17'(2 * R));
+        if (glast_q) begin
           group_q <= group_q + 16'd1;
           left_q  <= left_q - 32'd1;
         end
@@ -241,11 +243,11 @@ module mr_array_ctrl #(
       ring_ren_o <= fire;
       rmax_ren_o <= fire && kfirst_q;
       tile_pop_o <= fire && tfirst_q;
-      free1_q    <= fire && glast;
+      free1_q    <= fire && glast_q;
       last1_q    <= fire_last;
       n1_q       <= fire_last ? live : 6'd0;
       // Rows without a live slot are not even read.
-      for (int r = 0; r < R; r++) act_ren_o[r] <= fire && (!glast || slots_q > 17'(r));
+      for (int r = 0; r < R; r++) act_ren_o[r] <= fire && (!glast_q || slots_q > 17'(r));
     end
   end
   always_ff @(posedge clk_i) begin
@@ -288,7 +290,7 @@ module mr_array_ctrl #(
     if (fire_last) begin
       pair1_q  <= pair;
       fp4_1_q  <= c_fp4_q;
-      end1_q   <= glast && (left_q == 32'd0);
+      end1_q   <= glast_q && (left_q == 32'd0);
       group1_q <= group_q;
       token1_q <= (R == 1) ? (c_two_q ? g_q >> 1 : g_q) : (c_two_q ? g_q << LP : g_q << LR);
     end

@@ -61,6 +61,12 @@ module mr_cut_4k #(
   assign n    = (left <= most) ? left : most;
   assign last = (left <= most) && (!more || left_q == LEFT'(1 << P));
 
+  // The page is counted beside the comparison, which then only chooses: one carry chain, not two.
+  logic [P:0]        low;
+  logic [ADDR-P-1:0] page;
+  assign low  = {1'b0, addr_q[P-1:0]} + n_o;
+  assign page = addr_q[ADDR-1:P] + (ADDR - P)'(1);
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) busy_q <= 1'b0;
     else if (load_i) busy_q <= 1'b1;
@@ -71,7 +77,7 @@ module mr_cut_4k #(
       addr_q <= addr_i;
       left_q <= left_i;
     end else if (next_i) begin
-      addr_q <= addr_q + ADDR'(n_o);
+      addr_q <= {low[P] ? page : addr_q[ADDR-1:P], low[P-1:0]};
       left_q <= left_q - LEFT'(n_o);
     end
   end

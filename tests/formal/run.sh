@@ -117,7 +117,7 @@ handshakes() {
         "beats to the wrong consumer" "${reader[@]}"
     fault reader mr_reader "$reader_p" 8 "${cut[0]}" "s/assign most = .*/assign most = (P + 1)'(MOST);/" \
         "burst across 4 KiB" "${reader[@]}"
-    fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/addr_q <= addr_q + ADDR'(n_o)/addr_q <= addr_q + ADDR'(4)/" \
+    fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/assign low .*/assign low = {1'b0, addr_q[P-1:0]} + (P + 1)'(4);/" \
         "beats left out after a short burst" "${reader[@]}"
 }
 # The correction of two products in one multiplier; no state, so the base case is all.
