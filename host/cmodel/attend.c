@@ -55,7 +55,7 @@ static void head(void *arg, int head, int worker)
         memset(code + 32 * b, total < 0 ? MR_CODE_NAN : pm[b], 32);
     lanes->finish(acc, code, -127 - 6 - 12, out, 32 * blocks);
     lanes->scale(out, mr_recip(mr_acc_to_f32(total, 0)), 32 * blocks);
-    note_nan(s, out, 32 * blocks);
+    note_nan(m, s, out, 32 * blocks);
     for (int b = 0; b < blocks; b++)
         put_act(m, w->slot, w->base, first + b, out + 32 * b);
 }

@@ -44,6 +44,7 @@ struct mr_records {
 struct mr_lane_kernels {
     // mr_acc_to_f32 with exponent exp + code; NaN where a code is 255. Any n.
     void (*finish)(const int64_t *acc, const uint8_t *code, int exp, float *y, int n);
+    bool (*has_nan)(const float *x, int n);               // whether there is one; any n
     void (*add)(float *y, const float *x, int n);         // y = mr_fadd(y, x)
     void (*scale)(float *y, float by, int n);             // y = mr_fmul(y, by); any n
     void (*turn)(float *x, const float *cs, int n);       // pairs by their cosine and sine; even n

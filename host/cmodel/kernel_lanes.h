@@ -97,15 +97,15 @@ enum { MR_LANE_CHUNK = 32 };
 
 // ---- arrays ------------------------------------------------------------------------------------
 
-// The largest exponent field.
-MR_LANES unsigned mr_lanes_top(const float *x, int n)
+// The largest magnitude, as bits: NaN is above infinity.
+MR_LANES uint32_t mr_lanes_most(const float *x, int n)
 {
-    uint32_t top = 0;
+    uint32_t most = 0;
     for (int i = 0; i < n; i++) {
         uint32_t size = mr_bits(x[i]) & 0x7FFFFFFFu;
-        top = size > top ? size : top;
+        most = size > most ? size : most;
     }
-    return top >> 23;
+    return most;
 }
 
 MR_LANES void mr_lanes_finish(const int64_t *acc, const uint8_t *code, int exp, float *y, int n)
@@ -169,7 +169,7 @@ MR_LANES void mr_lanes_gelu(float *x, int count)
 // exact rounds to 0 in any case.
 MR_LANES uint8_t mr_lanes_quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK])
 {
-    unsigned top = mr_lanes_top(v, MR_BLOCK);
+    unsigned top = mr_lanes_most(v, MR_BLOCK) >> 23;
     if (top == 0 || top == 255) {
         memset(q, 0, MR_BLOCK);
         return (uint8_t)top;
@@ -246,7 +246,7 @@ MR_LANES int64_t mr_lanes_shares(const float *scores, int n, int32_t *p)
 MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, const float *gain,
                                  const float *bias, int n, float *y)
 {
-    unsigned top = mr_lanes_top(x, n);
+    unsigned top = mr_lanes_most(x, n) >> 23;
     if (top == 255) {
         mr_layernorm(c, x, gain, bias, n, y);
         return;
@@ -271,6 +271,10 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     TARGET static void finish(const int64_t *acc, const uint8_t *code, int exp, float *y, int n)   \
     {                                                                                              \
         mr_lanes_finish(acc, code, exp, y, n);                                                     \
+    }                                                                                              \
+    TARGET static bool has_nan(const float *x, int n)                                              \
+    {                                                                                              \
+        return mr_lanes_most(x, n) > 0x7F800000u;                                                  \
     }                                                                                              \
     TARGET static void add(float *y, const float *x, int n)                                        \
     {                                                                                              \
@@ -305,7 +309,7 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     {                                                                                              \
         mr_lanes_layernorm(c, x, gain, bias, n, y);                                                \
     }                                                                                              \
-    static const struct mr_lane_kernels lanes = {finish,   add,        scale,  turn,     gelu,     \
-                                                 quantise, block_sums, shares, layernorm}
+    static const struct mr_lane_kernels lanes = {finish, has_nan,  add,        scale,  turn,       \
+                                                 gelu,   quantise, block_sums, shares, layernorm}
 
 #endif

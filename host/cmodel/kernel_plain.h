@@ -29,16 +29,21 @@ MR_ALWAYS_INLINE size_t mr_section_bytes(bool fp4)
     return MR_SECTION_CODES + MR_SECTION_BLOCKS * mr_block_bytes(fp4);
 }
 
-// Column c of a k-block: where it lies, or expanded to `room`.
-MR_ALWAYS_INLINE const int8_t *mr_column(const uint8_t *block, int c, bool fp4, int8_t room[32])
+// mr_mxfp4_twice[code] by arithmetic on bytes, of which the compiler makes vectors.
+MR_ALWAYS_INLINE int8_t mr_fp4_twice(uint8_t code)
 {
-    if (!fp4)
-        return (const int8_t *)block + 32 * c;
-    for (int i = 0; i < 16; i++) {
-        room[2 * i] = mr_mxfp4_twice[block[16 * c + i] & 15];
-        room[2 * i + 1] = mr_mxfp4_twice[block[16 * c + i] >> 4];
+    uint8_t m = code & 7, over = m > 4 ? (uint8_t)(m - 4) : 0, last = m > 6 ? 2 : 0;
+    uint8_t size = (uint8_t)(m + over + last), minus = code & 8 ? 255 : 0;
+    return (int8_t)(uint8_t)((size ^ minus) - minus);
+}
+
+// Four columns of a k-block of MXFP4 as bytes.
+MR_ALWAYS_INLINE void mr_expand_block(const uint8_t *in, int8_t out[128])
+{
+    for (int i = 0; i < 64; i++) {
+        out[2 * i] = mr_fp4_twice(in[i] & 15);
+        out[2 * i + 1] = mr_fp4_twice(in[i] >> 4);
     }
-    return room;
 }
 
 // K-blocks first..last-1 of group g, all in the section that begins at `section` (its k-block k0).
@@ -50,11 +55,15 @@ MR_ALWAYS_INLINE void mr_plain_blocks(const struct mr_columns *w, int g, const u
         const uint8_t *codes = section + 4 * (k - k0);
         const uint8_t *block =
             section + MR_SECTION_CODES + mr_block_bytes(w->fp4) * (size_t)(k - k0);
-        for (int c = 0; c < 4; c++) {
-            int8_t room[32];
-            acc[c] += mr_align(mr_dot32(x->act + 32 * (size_t)k, mr_column(block, c, w->fp4, room)),
-                               x->below[k] + mr_below(w->col_max[4 * g + c], codes[c]));
+        const int8_t *elements = (const int8_t *)block;
+        int8_t room[128];
+        if (w->fp4) {
+            mr_expand_block(block, room);
+            elements = room;
         }
+        for (int c = 0; c < 4; c++)
+            acc[c] += mr_align(mr_dot32(x->act + 32 * (size_t)k, elements + 32 * c),
+                               x->below[k] + mr_below(w->col_max[4 * g + c], codes[c]));
     }
 }
 

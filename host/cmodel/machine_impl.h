@@ -99,12 +99,9 @@ static inline int raise_error(struct mr_machine *m, unsigned code, uint64_t addr
 }
 
 // Notes a NaN among a worker's results, for STICKY.
-static inline void note_nan(struct scratch *s, const float *v, int n)
+static inline void note_nan(const struct mr_machine *m, struct scratch *s, const float *v, int n)
 {
-    bool nan = false;
-    for (int i = 0; i < n; i++)
-        nan |= v[i] != v[i];
-    if (nan) // workers share cache lines: a write only where there is something to say
+    if (m->kernels->lanes->has_nan(v, n)) // workers share cache lines: a write only where needed
         s->nan = true;
 }
 

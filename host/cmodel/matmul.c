@@ -70,7 +70,7 @@ static void put_columns(const struct matmul *w, int i, int block, float y[MR_BLO
     turn(w, i, n * block, n, y);
     if (w->gelu)
         m->kernels->lanes->gelu(y, n);
-    note_nan(s, y, n);
+    note_nan(m, s, y, n);
     if (w->dst == MR_DST_RES)
         m->kernels->lanes->add(m->res + (size_t)i * (size_t)m->g.d_max + (size_t)(n * block), y, n);
     else if (w->dst == MR_DST_RESULT)

@@ -4,9 +4,12 @@
 //   helper tokens MODEL                       standard input: 8 digits of hex for the length, the
 //   bytes, and so on;
 //                                             a line of ids for each
+//   helper decode MODEL DEVICE FORMAT HEAD ID...  a line for each id: the seconds of its step; HEAD
+//                                             0: without logits
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "millrace.h"
 
@@ -49,6 +52,40 @@ static int logits(int argc, char **argv)
     return rc == 0 ? 0 : fail(&err);
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int decode(int argc, char **argv)
+{
+    struct mr_error err = {0};
+    struct mr_load_options load = {.format = strcmp(argv[4], "mxfp4") == 0 ? MR_WEIGHTS_MXFP4
+                                                                           : MR_WEIGHTS_MXINT8};
+    struct mr_model *model;
+    struct mr_session *session = NULL;
+    struct mr_model_info info;
+    int seq, rc = mr_model_load(&model, argv[2], &load, &err);
+    if (rc == 0)
+        rc = mr_session_open(&session, model, argv[3], NULL, &err);
+    if (rc == 0)
+        rc = mr_session_seq_new(session, &seq, &err);
+    mr_model_get_info(model, &info);
+    float *out = malloc((size_t)info.vocab_size * sizeof *out);
+    for (int i = 6; rc == 0 && out && i < argc; i++) {
+        struct mr_row row = {seq, atoi(argv[i]), atoi(argv[5]) != 0};
+        double begin = seconds();
+        rc = mr_session_step(session, &row, 1, out, &err);
+        printf("%.9f\n", seconds() - begin);
+    }
+    free(out);
+    mr_session_close(session);
+    mr_model_close(model);
+    return rc == 0 ? 0 : fail(&err);
+}
+
 static int tokens(char **argv)
 {
     struct mr_error err = {0};
@@ -80,8 +117,11 @@ int main(int argc, char **argv)
 {
     if (argc > 5 && strcmp(argv[1], "logits") == 0)
         return logits(argc, argv);
+    if (argc > 6 && strcmp(argv[1], "decode") == 0)
+        return decode(argc, argv);
     if (argc == 3 && strcmp(argv[1], "tokens") == 0)
         return tokens(argv);
-    fprintf(stderr, "usage: helper logits MODEL DEVICE FORMAT ID... | helper tokens MODEL\n");
+    fprintf(stderr, "usage: helper logits MODEL DEVICE FORMAT ID... | helper tokens MODEL | "
+                    "helper decode MODEL DEVICE FORMAT HEAD ID...\n");
     return 2;
 }

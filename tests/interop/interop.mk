@@ -4,6 +4,6 @@ $(BUILD)/interop/helper: tests/interop/helper.c $(LIB)
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
 .PHONY: test-interop
-## test-interop: unpacked models and the tokenizer against transformers and tokenizers, the Python binding, eval against lm-evaluation-harness, in a Python environment of its own
+## test-interop: unpacked models and the tokenizer against transformers and tokenizers, the Python binding, eval against lm-evaluation-harness, speed beside ggml, in a Python environment of its own
 test-interop: $(MILLRACE) $(BUILD)/libmillrace.so $(BUILD)/sim/tiny/libmillrace-sim-tiny.so $(BUILD)/interop/helper
-	@BUILD=$(BUILD) INTEROP_PIP="$(INTEROP_PIP)" bash tests/interop/run.sh
+	@BUILD=$(BUILD) INTEROP_PIP="$(INTEROP_PIP)" INTEROP_TESTS="$(INTEROP_TESTS)" bash tests/interop/run.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make test-interop: the pinned Python environment (made once in build/interop-venv, some gigabytes), then the scripts here.
-# What is missing is an error, not a skipped test.
+# What is missing is an error, not a skipped test. INTEROP_TESTS="speed" runs one of them.
 set -u
 build=${BUILD:-build} venv=${INTEROP_VENV:-${BUILD:-build}/interop-venv}
 list=tests/interop/requirements.txt
@@ -20,7 +20,11 @@ export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
 export MILLRACE_LIBRARY
 status=0
-for test in binding evaluate serve interop; do
+if ! tests/interop/ggml/build.sh "$venv" "$build/interop-ggml"; then
+    echo "test-interop: ggml could not be built in $build/interop-ggml (network? g++?)" >&2
+    exit 1
+fi
+for test in ${INTEROP_TESTS:-binding evaluate serve interop speed}; do
     "$venv/bin/python" tests/interop/$test.py "$build" || status=1
 done
 exit $status

@@ -283,6 +283,11 @@ static void check_elementwise(const struct mr_kernels *kernels, int i)
     fill(x, 32, i % 5);
     fill(y, 32, i / 5 % 5);
     fill(by, 1, i / 25 % 5);
+    bool nan = false;
+    for (int j = 0; j < 1 + i % 32; j++)
+        nan |= x[j] != x[j];
+    if (kernels->lanes->has_nan(x, 1 + i % 32) != nan)
+        fail_msg("%s: NaN in case %d", kernels->name, i);
     for (int j = 0; j < 32; j++)
         want[j] = mr_fadd(x[j], y[j]);
     memcpy(got, x, sizeof got);
