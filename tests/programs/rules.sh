@@ -59,6 +59,7 @@ field T G 3 0 1
 check T B * 2 + 1 != 7 || F == 9
 check T !(B == 4) || F > 10 && F / 4 % 2 == 1
 check T (G ? B + 65535 : B) < 70000
+check T B * 4 % A == 0
 DEF
 cat >"$work/t.c" <<'C'
 #include <stdint.h>
@@ -69,13 +70,14 @@ struct mr_window { int of; uint64_t off, beats; };
 #include "legal.inc"
 int main(void)
 {
-    static const struct { uint32_t f, g; uint64_t b; int legal; } t[] = {
-        {9, 0, 3, 1}, {8, 0, 3, 0}, {9, 0, 4, 0}, {13, 0, 4, 1}, {17, 0, 4, 0}, {0, 0, 65535, 1},
-        {0, 1, 4465, 0}, {0, 1, 4464, 1}};
+    static const struct { uint32_t f, g; uint64_t b, a; int legal; } t[] = {
+        {9, 0, 3, 1, 1}, {8, 0, 3, 1, 0}, {9, 0, 4, 1, 0}, {13, 0, 4, 1, 1}, {17, 0, 4, 1, 0},
+        {0, 0, 65535, 1, 1}, {0, 1, 4465, 1, 0}, {0, 1, 4464, 1, 1}, {9, 0, 6, 8, 1},
+        {9, 0, 5, 8, 0}, {9, 0, 3, 6, 1}, {9, 0, 5, 6, 0}};
     int wrong = 0;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         uint32_t c[16] = {1, 0, t[i].f, t[i].g};
-        struct mr_values v = {.b = t[i].b};
+        struct mr_values v = {.a = t[i].a, .b = t[i].b};
         struct mr_window w[1];
         wrong += (check_command(c, &v) == NULL) != t[i].legal;
         wrong += windows_of(c, &v, w);
@@ -92,21 +94,23 @@ module t;
   logic [511:0] c;
   logic [mr_pkg::VALUES_W-1:0] v;
   integer wrong;
-  task try(input [31:0] f, input g, input [15:0] b, input legal);
+  task try(input [31:0] f, input g, input [15:0] b, input [5:0] a, input legal);
     begin
       c = 512'd0;
       c[7:0] = 8'h01;
       c[64 +: 32] = f;
       c[96] = g;
       v = '0;
+      v[mr_pkg::V_A_LSB +: 6] = a;
       v[mr_pkg::V_B_LSB +: 16] = b;
       if (mr_pkg::legal_command(c, v) != legal) wrong = wrong + 1;
     end
   endtask
   initial begin
     wrong = 0;
-    try(9, 0, 3, 1); try(8, 0, 3, 0); try(9, 0, 4, 0); try(13, 0, 4, 1); try(17, 0, 4, 0);
-    try(0, 0, 65535, 1); try(0, 1, 4465, 0); try(0, 1, 4464, 1);
+    try(9, 0, 3, 1, 1); try(8, 0, 3, 1, 0); try(9, 0, 4, 1, 0); try(13, 0, 4, 1, 1);
+    try(17, 0, 4, 1, 0); try(0, 0, 65535, 1, 1); try(0, 1, 4465, 1, 0); try(0, 1, 4464, 1, 1);
+    try(9, 0, 6, 8, 1); try(9, 0, 5, 8, 0); try(9, 0, 3, 6, 1); try(9, 0, 5, 6, 0);
     if (wrong == 0) $display("all right");
   end
 endmodule
