@@ -42,8 +42,7 @@ bool mr_adamw_decays(const struct mr_adamw_options *o, const struct mr_arch *arc
            (item->kind == MR_LINEAR && part == MR_WEIGHT && !mr_item_tied(arch, item));
 }
 
-// ---- the definition
-// ------------------------------------------------------------------------------
+// ---- the definition -----------------------------------------------------------------------------
 
 // A double holds twice the bits of an fp32 and two more, so rounding a quotient or a root to double
 // first changes nothing.
@@ -72,7 +71,7 @@ void mr_adamw_plain(const struct mr_adamw *a, float *w, float *m, float *v, cons
     }
 }
 
-// ---- the same without branches, for vectors
+// ---- the same without branches, for vectors -----------------------------------------------------
 // ------------------------------------------------------ Of finite numbers and infinities; NaNs
 // become canonical at the end only.
 

@@ -38,8 +38,7 @@ static size_t width(const struct mr_backward *b, enum mr_place place)
     return (size_t)mr_axis_length(b->config, mr_place_axis(place));
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 static int take(float **buffer, size_t a, size_t b, struct mr_error *err)
 {
@@ -120,8 +119,7 @@ int mr_backward_begin(struct mr_backward *backward, size_t rows, size_t targets,
     return rc;
 }
 
-// ---- items
-// ---------------------------------------------------------------------------------------
+// ---- items --------------------------------------------------------------------------------------
 
 static float *gradient_of(const struct pass *p, const struct mr_item *item, enum mr_part part)
 {

@@ -13,8 +13,8 @@ struct slot {
 
 struct mr_stash {
     const struct mr_config *config;
-    size_t rows;        // that there is room for
-    size_t n_slots;     //
+    size_t rows; // that there is room for
+    size_t n_slots;
     struct slot *slots; // [n_layer + 1][items][KINDS]; those of the tail come last
 };
 

@@ -36,8 +36,7 @@ static float uniform(void)
     return (float)((int32_t)draw() >> 8) * 0x1p-23F;
 }
 
-// ---- the rule in 113 bits
-// ------------------------------------------------------------------------
+// ---- the rule in 113 bits -----------------------------------------------------------------------
 
 typedef __float128 wide; // exact for products; for the rest it holds twice the bits and two more
 
@@ -322,8 +321,7 @@ static void factors_are_those_of_double(void **unused)
     }
 }
 
-// ---- learning rates
-// ------------------------------------------------------------------------------
+// ---- learning rates -----------------------------------------------------------------------------
 
 static void rates_warm_up_and_follow_a_cosine(void **unused)
 {

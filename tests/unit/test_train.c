@@ -34,8 +34,7 @@ static void *allocate(size_t count, size_t size)
     return p;
 }
 
-// ---- fixtures
-// ------------------------------------------------------------------------------------
+// ---- fixtures -----------------------------------------------------------------------------------
 
 struct fixture {
     char name[256];
@@ -155,8 +154,7 @@ static double size_of(const float *x, size_t n)
     return sqrt(sum);
 }
 
-// ---- against PyTorch
-// -----------------------------------------------------------------------------
+// ---- against PyTorch ----------------------------------------------------------------------------
 
 // Tensor i, as the checkpoint has it, against `prefix` and its name in the file: within `relative`
 // of each element and of the tensor's root mean square, or of `floor`, whichever is more.
@@ -312,8 +310,7 @@ static void accumulated_gradients_are_those_of_one_batch(void **state)
     on_every_fixture(check_accumulated);
 }
 
-// ---- in double, from the description
-// ---------------------------------------------------------------
+// ---- in double, from the description ------------------------------------------------------------
 
 struct model {
     const struct mr_config *c;
@@ -534,8 +531,7 @@ static void gradients_agree_with_differences_in_double(void **unused)
     on_every_fixture(check_differences);
 }
 
-// ---- batches
-// -------------------------------------------------------------------------------------
+// ---- batches ------------------------------------------------------------------------------------
 
 // A sequence has the gradients that it has alone, wherever it stands; what follows a row without a
 // target, or stands in another sequence, does not reach it.
@@ -616,8 +612,42 @@ static void masked_rows_have_no_gradient(void **unused)
     on_every_fixture(check_masks);
 }
 
-// ---- what is refused
-// -----------------------------------------------------------------------------
+// The whole of it: a batch that is seen again and again is known by heart in the end.
+static void check_learning(struct fixture *f)
+{
+    struct mr_error err = {0};
+    struct mr_loop_options o = {.adamw = {0.9, 0.99, 1e-8, 0, false},
+                                .schedule = {MR_SCHEDULE_COSINE, 2e-2, 0, 5, 80}};
+    struct mr_loop *loop;
+    struct mr_loop_step done = {0};
+    struct mr_loss after = {0};
+    int lengths[] = {12, 9}, tokens[21], targets[21];
+    for (int i = 0; i < 21; i++) {
+        tokens[i] = (i * 5 + i * i) % 29;
+        targets[i] = i == 2 ? MR_NO_TARGET : (i * 11 + 3) % 29;
+    }
+    struct mr_batch b = {2, lengths, tokens, targets};
+    check(mr_loop_open(&loop, f->checkpoint, &o, &err), &err);
+    double first = 0;
+    for (int step = 0; step < o.schedule.steps; step++) {
+        check(mr_loop_add(loop, &b, &err), &err);
+        check(mr_loop_apply(loop, &done, &err), &err);
+        first = step == 0 ? mr_loss_mean(&done.loss) : first;
+    }
+    check(mr_loop_evaluate(loop, &b, &after, &err), &err);
+    print_message("# %s: loss from %.3f to %.4f\n", f->name, first, mr_loss_mean(&after));
+    assert_true(first > 3 && mr_loss_mean(&after) < 0.05);
+    assert_true(done.rate == 0);
+    mr_loop_close(loop);
+}
+
+static void a_batch_is_learnt_by_heart(void **unused)
+{
+    (void)unused;
+    on_every_fixture(check_learning);
+}
+
+// ---- what is refused ----------------------------------------------------------------------------
 
 static void open_small(struct fixture *f)
 {
@@ -753,8 +783,7 @@ static void refuses_options_that_cannot_train(void **unused)
     close_fixture(&f);
 }
 
-// ---- which parameters decay
-// ----------------------------------------------------------------------
+// ---- which parameters decay ---------------------------------------------------------------------
 
 static void only_matrices_decay(void **unused)
 {
@@ -800,6 +829,7 @@ int main(void)
         cmocka_unit_test(gradients_agree_with_differences_in_double),
         cmocka_unit_test(packing_does_not_change_gradients),
         cmocka_unit_test(masked_rows_have_no_gradient),
+        cmocka_unit_test(a_batch_is_learnt_by_heart),
         cmocka_unit_test(refused_batches_change_nothing),
         cmocka_unit_test(steps_that_are_not_finite_change_no_weight),
         cmocka_unit_test(refuses_options_that_cannot_train),
