@@ -38,7 +38,7 @@ static float uniform(void)
 
 // ---- the rule in 113 bits -----------------------------------------------------------------------
 
-typedef __float128 wide; // exact for products; for the rest it holds twice the bits and two more
+typedef _Float128 wide; // exact for products; for the rest it holds twice the bits and two more
 
 // Rule 1: to 24 bits, ties to even; then flushed below 2^-126.
 static float to_float(wide x, bool negative)
