@@ -8,6 +8,7 @@
 #include "cli/shared_options.h"
 #include "common/error.h"
 #include "common/output_file.h"
+#include "trace/gtkw.h"
 #include "trace/perfetto.h"
 #include "trace/run.h"
 #include "trace/svg.h"
@@ -27,6 +28,7 @@ struct args {
     struct output json, svg;
     const char *fst;
     struct mr_output waves; // for fst
+    struct output view;     // GTKWave's save file beside it
 };
 
 // ---- outputs: opened before the simulation, so that it is not run in vain; what was there before
@@ -65,7 +67,9 @@ static int open_outputs(struct args *a)
     int status = open_output(&a->json);
     if (status == EXIT_OK)
         status = open_output(&a->svg);
-    return status == EXIT_OK ? open_waves(a) : status;
+    if (status == EXIT_OK)
+        status = open_waves(a);
+    return status == EXIT_OK ? open_output(&a->view) : status;
 }
 
 static int write_files(struct args *a, const struct mr_trace *t, const char *title)
@@ -77,6 +81,10 @@ static int write_files(struct args *a, const struct mr_trace *t, const char *tit
         o = &a->svg;
         rc = mr_trace_svg(t, title, o->to.file, &err);
     }
+    if (rc == 0 && a->view.path) {
+        o = &a->view;
+        rc = mr_trace_gtkw(o->to.file, a->fst, t->channels, t->from, &err);
+    }
     if (rc == 0)
         return EXIT_OK;
     (void)mr_fail_in(&err, "%s: %s", o->option, o->path);
@@ -86,8 +94,8 @@ static int write_files(struct args *a, const struct mr_trace *t, const char *tit
 static int commit(struct args *a)
 {
     struct mr_error err = {0};
-    struct output *const o[] = {&a->json, &a->svg};
-    for (int i = 0; i < 2; i++)
+    struct output *const o[] = {&a->json, &a->svg, &a->view};
+    for (int i = 0; i < 3; i++)
         if (o[i]->path && mr_output_file_commit(&o[i]->to, o[i]->path, &err) < 0) {
             (void)mr_fail_in(&err, "%s", o[i]->option);
             return cli_fail(&err);
@@ -103,6 +111,7 @@ static void abandon(struct args *a)
 {
     mr_output_file_abandon(&a->json.to);
     mr_output_file_abandon(&a->svg.to);
+    mr_output_file_abandon(&a->view.to);
     mr_output_abandon(&a->waves);
 }
 
@@ -131,6 +140,8 @@ static void print_summary(const struct args *a, const struct mr_trace *t, const 
     for (unsigned l = 0; l < mr_trace_lanes(t); l++)
         if (l < MR_LANE_QUEUE || l >= MR_LANE_READER)
             print_lane(t, l);
+    if (a->fst)
+        printf("  waves       'gtkwave %s %s' shows the main blocks\n", a->fst, a->view.path);
     printf("  the whole run's sums are those of the device's counters\n");
     if (t->resolution)
         printf("  intervals shorter than %llu cycles were merged (--max-events %ld); sums are "
@@ -158,8 +169,11 @@ static int check_outputs(const struct args *a)
 {
     const struct {
         const char *option, *path;
-    } f[] = {{"--json", a->json.path}, {"--svg", a->svg.path}, {"--fst", a->fst}};
-    for (int i = 0; i < 3; i++)
+    } f[] = {{"--json", a->json.path},
+             {"--svg", a->svg.path},
+             {"--fst", a->fst},
+             {"--fst's view", a->view.path}};
+    for (int i = 0; i < 4; i++)
         for (int k = 0; k < i; k++)
             if (f[i].path && f[k].path && mr_output_same(f[i].path, f[k].path))
                 return cli_usage(&cmd_trace, "%s and %s name the same file, %s", f[k].option,
@@ -212,19 +226,44 @@ static int trace(struct args *a, struct mr_model *model)
     return status;
 }
 
+// "waves.gtkw" of "waves.fst".
+static int name_view(struct args *a, char **name)
+{
+    size_t n = a->fst ? strlen(a->fst) : 0;
+    *name = NULL;
+    if (!a->fst)
+        return EXIT_OK;
+    n -= n > 4 && strcmp(a->fst + n - 4, ".fst") == 0 ? 4 : 0;
+    if (asprintf(name, "%.*s.gtkw", (int)n, a->fst) < 0) {
+        *name = NULL;
+        struct mr_error err = {0};
+        (void)mr_fail(&err, MR_ERR_MEMORY, "no memory for a name");
+        return cli_fail(&err);
+    }
+    a->view.path = *name;
+    return EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
-    struct args a = {.json = {.option = "--json"}, .svg = {.option = "--svg"}, .waves = {.fd = -1}};
+    struct args a = {.json = {.option = "--json"},
+                     .svg = {.option = "--svg"},
+                     .view = {.option = "--fst"},
+                     .waves = {.fd = -1}};
     struct mr_model *model = NULL;
+    char *view = NULL;
     int status;
     if (!cli_parse(&cmd_trace, argc, argv, &a, &status))
         return status;
-    status = check_window(&a);
+    status = name_view(&a, &view);
+    if (status == EXIT_OK)
+        status = check_window(&a);
     if (status == EXIT_OK)
         status = cli_load(&a.c, &model);
     if (status == EXIT_OK)
         status = trace(&a, model);
     mr_model_close(model);
+    free(view);
     return status;
 }
 
@@ -273,7 +312,8 @@ static const struct cli_option options[] = {
     {.name = "fst",
      .kind = CLI_OUTPUT,
      .value = "FILE",
-     .help = "waves of cycles --from to --to for GTKWave; needs make sim-traces",
+     .help = "waves of cycles --from to --to for GTKWave, and beside them a view of the main "
+             "blocks (.gtkw); needs make sim-traces",
      CLI_AT(ARGS, fst)},
     {.name = "from",
      .kind = CLI_INT,
