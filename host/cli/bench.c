@@ -6,6 +6,7 @@
 #include "cli/measure.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "cli/watch.h"
 #include "cli/suite.h"
 
 enum { MAX_POINTS = 64, MAX_BATCH = 128 };
@@ -107,11 +108,16 @@ static int check_sizes(const struct args *a, int positions)
 static int run_points(struct bench *b, const struct args *a, json_t *list, struct mr_error *err)
 {
     int rc = 0;
+    struct cli_watch watch;
+    cli_watch_open(&watch, &a->c, false);
     for (int i = 0; rc == 0 && i < a->n_decode + (a->prefill > 0); i++) {
         bool decode = i < a->n_decode;
         struct point p = {.kind = decode ? "decode" : "prefill",
                           .at = decode ? a->decode[i] : a->prefill};
-        rc = decode ? measure(b, &p, p.at, 1, err) : measure(b, &p, a->at, p.at, err);
+        long before = decode ? p.at : a->at, n = decode ? 1 : p.at;
+        cli_watch_total(&watch, b->session, (size_t)(b->batch * (n + (b->skip ? 0 : before))));
+        rc = measure(b, &p, before, n, err);
+        cli_watch_end(&watch);
         if (rc == 0 && a->c.json) {
             json_array_append_new(list, point_json(&p));
         } else if (rc == 0) {

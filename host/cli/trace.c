@@ -6,6 +6,7 @@
 
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "cli/watch.h"
 #include "common/error.h"
 #include "common/output_file.h"
 #include "trace/gtkw.h"
@@ -29,6 +30,12 @@ struct args {
     const char *fst;
     struct mr_output waves; // for fst
     struct output view;     // GTKWave's save file beside it
+};
+
+// Progress, on a terminal.
+struct screen {
+    struct cli_line line;
+    double start;
 };
 
 // ---- outputs: opened before the simulation, so that it is not run in vain; what was there before
@@ -194,8 +201,24 @@ static int check_window(const struct args *a)
     return check_outputs(a);
 }
 
+static int show(void *arg, const struct mr_progress *p, long total)
+{
+    struct screen *s = arg;
+    double now = cli_seconds(), done = (double)p->tokens + p->share * p->rows;
+    char line[128];
+    if (now - s->start < CLI_WATCH_AFTER)
+        return 0;
+    (void)snprintf(line, sizeof line, "%.0f of %ld tokens", done, total);
+    cli_watch_where(line, sizeof line, p, 0);
+    cli_watch_left(line, sizeof line,
+                   done > 0 ? (now - s->start) * ((double)total - done) / done : -1);
+    cli_line_show(&s->line, line);
+    return 0;
+}
+
 static int trace(struct args *a, struct mr_model *model)
 {
+    struct screen screen = {.start = cli_seconds()};
     struct mr_error err = {0};
     struct mr_trace t;
     char title[512];
@@ -213,8 +236,12 @@ static int trace(struct args *a, struct mr_model *model)
     make_title(a, title, sizeof title);
     int status = open_outputs(a);
     o->waves = a->waves.temporary;
+    cli_line_open(&screen.line, a->c.quiet, false);
+    o->progress = screen.line.on ? show : NULL;
+    o->arg = &screen;
     if (status == EXIT_OK) {
         int rc = mr_trace_run(&t, model, o, &err);
+        cli_line_wipe(&screen.line);
         status = rc < 0 ? cli_fail(&err) : write_files(a, &t, title);
         if (status == EXIT_OK)
             status = commit(a);

@@ -21,6 +21,12 @@ struct run {
     float *logits;
 };
 
+static int tell(void *arg, const struct mr_progress *p)
+{
+    const struct mr_trace_options *o = ((const struct run *)arg)->o;
+    return o->progress(o->arg, p, o->tokens + (o->skip ? 0 : o->at));
+}
+
 static int open_session(struct run *r, struct mr_model *model, struct mr_error *err)
 {
     char uri[512];
@@ -43,6 +49,8 @@ static int open_session(struct run *r, struct mr_model *model, struct mr_error *
     r->t->columns = 4 * r->t->channels;
     r->t->clock_khz = info->clock_khz;
     r->t->sequential_rate = r->api->sequential_rate(r->sim);
+    if (r->o->progress)
+        mr_session_watch(r->session, tell, r);
     return 0;
 }
 

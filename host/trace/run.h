@@ -16,6 +16,10 @@ struct mr_trace_options {
     uint64_t from, to;
     size_t max_slices;
     const char *waves; // FST file of cycles [from, to), or NULL
+    // For mr_session_watch(); `total`: tokens in all, those before the measured ones too. May be
+    // NULL.
+    int (*progress)(void *arg, const struct mr_progress *p, long total);
+    void *arg;
 };
 
 // Fills *t, which the caller frees with mr_trace_free() whatever comes back. MR_ERR_DIFF if the

@@ -78,6 +78,12 @@ on 80 24 "$millrace chat $demo -d $slow -n 3 <$work/turn"
 ok chat_shows_progress has 'prompt: [0-9]+ of [0-9]+ tokens, layer [1-4] of 4'
 ok chat_reply_is_untouched test "$(head -1 "$work/shown")" = "$(cat "$work/want")"
 
+on 80 24 "$millrace bench $demo --decode 60 -d $slow"
+ok bench_shows_progress has '[0-9]+ of 61 tokens, layer [1-4] of 4, .* left'
+on 80 24 "$millrace trace $demo --decode 60 -d $slow"
+ok trace_shows_progress has '[0-9]+ of 61 tokens, layer [1-4] of 4, .* left'
+ok trace_begins_clean bash -c "head -1 '$work/shown' | grep -q '^$demo: decode at position 60'"
+
 # ---- serve: a line while a unit computes, and the log beside it
 SHELL=/bin/sh TERM=xterm NO_COLOR=1 timeout 600 script -qefc \
     "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d $slow --port 0 --log" /dev/null </dev/null >"$work/tty" &
