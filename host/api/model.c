@@ -200,10 +200,11 @@ static int need_tokenizer(const struct mr_model *model, struct mr_error *err)
 {
     return model->packed.tokenizer
                ? 0
-               : mr_fail(
-                     err, MR_ERR_FORMAT,
-                     "the checkpoint has no tokenizer; put its tokenizer.json (or vocab.json and "
-                     "merges.txt) into the directory");
+               : mr_fail(err, MR_ERR_FORMAT,
+                         "the model has no tokenizer; put its tokenizer.json (or vocab.json and "
+                         "merges.txt) into the directory%s",
+                         model->packed.checkpoint ? ""
+                                                  : " that it was packed from, and pack it again");
 }
 
 int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool parse_special,

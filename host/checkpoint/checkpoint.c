@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/foreign.h"
 #include "checkpoint/safetensors.h"
@@ -399,6 +400,9 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_e
         return MR_ERR_MEMORY;
     // Without config.json it may be something else that is worth naming.
     int rc = mr_file_exists(path) ? 0 : mr_refuse_foreign_directory(dir, err);
+    if (!rc && !mr_file_exists(path))
+        rc = mr_fail(err, MR_ERR_IO, "%s: %s; give the directory of a Hugging Face checkpoint", dir,
+                     access(dir, F_OK) < 0 ? "there is no such directory" : "has no config.json");
     if (!rc)
         rc = mr_config_load(&c->config, path, err);
     free(path);

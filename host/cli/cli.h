@@ -63,6 +63,7 @@ void cli_end_progress(const struct cli_progress *p); // takes it off the screen
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a
 // packed file contradicts are refused.
 int cli_load(const struct cli_common *c, struct mr_model **model);
+int cli_no_model(void); // says that there is none, and returns the exit status
 
 // Whole file or standard input ("-") as NUL-terminated text that the caller frees.
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);

@@ -130,6 +130,14 @@ static void describe(const struct cli_common *c, const struct mr_model *model, d
              i.format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8", i.n_layer, i.n_positions, seconds);
 }
 
+int cli_no_model(void)
+{
+    fprintf(stderr,
+            "millrace: the model is missing; give a Hugging Face directory or a packed file, "
+            "such as models/demo\n");
+    return EXIT_USAGE;
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
@@ -137,10 +145,8 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     struct stat st;
     bool file = c->model && stat(c->model, &st) == 0 && S_ISREG(st.st_mode);
     struct mr_load_options load = cli_with_progress(c, &progress, file ? "checking" : "quantising");
-    if (!c->model) {
-        fprintf(stderr, "millrace: --model DIRECTORY_OR_FILE is missing\n");
-        return EXIT_USAGE;
-    }
+    if (!c->model)
+        return cli_no_model();
     int rc = mr_model_load(model, c->model, &load, &err);
     cli_end_progress(&progress);
     if (rc == 0 && cli_interrupted()) { // while weights were made from a seed, for example

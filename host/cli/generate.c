@@ -206,11 +206,15 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_parse(&cmd_generate, argc, argv, &a, &status))
         return status;
+    if (!a.c.model) // before somebody waits for a prompt
+        return cli_no_model();
     status = cli_draw_seed(&a.text, &a.c);
     if (status != EXIT_OK)
         return status;
     // Behind a loaded store there need not be more; a file or '-' must be named there.
     bool reads = !a.prompt && !a.batch && (a.file || !a.load_kv);
+    if (reads && !a.file && isatty(STDIN_FILENO) && !a.c.quiet)
+        fprintf(stderr, "millrace: type the prompt; Ctrl-D in a line of its own ends it\n");
     if (reads && cli_read_file(a.file ? a.file : "-", &text, &size, &err) < 0)
         return cli_fail(&err);
     if (a.prompt)

@@ -19,12 +19,13 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
                  {"sim:", mr_device_sim_open},
                  {"xrt:", mr_device_xrt_open},
                  {"pci:", mr_device_pci_open}};
-    char one[MR_DEVICE_URI]; // a session uses one unit, whichever number there is
-    int units;
+    char unit[MR_DEVICE_URI], one[MR_DEVICE_URI];
+    int units; // a session uses one, whichever number there is
     *dev = NULL;
-    int rc = mr_device_without_units(uri, one, sizeof one, &units, err);
+    int rc = mr_device_without_units(uri, unit, sizeof unit, &units, err);
     if (rc < 0)
         return rc;
+    mr_device_name(unit, one);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t n = strlen(kinds[i].scheme);
         if (strncmp(one, kinds[i].scheme, n) != 0)

@@ -55,13 +55,22 @@ int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
                : 0;
 }
 
+void mr_device_name(const char *uri, char name[MR_DEVICE_URI])
+{
+    const char *rest = is(uri, "sim:") || is(uri, "model:") ? "sim"
+                       : is(uri, "xrt:") || is(uri, "pci:") ? "0"
+                                                            : "";
+    (void)snprintf(name, MR_DEVICE_URI, "%s%s", uri, uri[strcspn(uri, ":") + 1] ? "" : rest);
+}
+
 int mr_device_units(const char *device, int *units, struct mr_error *err)
 {
-    char uri[MR_DEVICE_URI], xclbin[4096];
+    char uri[MR_DEVICE_URI], name[MR_DEVICE_URI], xclbin[4096];
     int rc = mr_device_without_units(device, uri, sizeof uri, units, err);
     if (rc < 0 || !is(device, "xrt:") || option(device, "unit="))
         return rc;
-    rc = mr_xclbin_find(xclbin, sizeof xclbin, device, err);
+    mr_device_name(device, name);
+    rc = mr_xclbin_find(xclbin, sizeof xclbin, name, err);
     if (rc == 0)
         rc = mr_xclbin_units(xclbin, units, err);
     if (rc == 0 && *units == 0)

@@ -12,4 +12,7 @@
 int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
                             struct mr_error *err);
 
+// What stands for itself when nothing is said: "sim:sim" of "sim:", "xrt:0" of "xrt:".
+void mr_device_name(const char *uri, char name[MR_DEVICE_URI]);
+
 #endif

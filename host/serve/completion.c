@@ -325,7 +325,8 @@ static int check_all(const struct mr_completion *c, const char **param, struct m
 {
     *param = !c->model ? "model" : !c->prompts ? c->chat ? "messages" : "prompt" : NULL;
     if (*param)
-        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing", *param);
+        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing%s", *param,
+                       c->model ? "" : "; /v1/models says what it is called here");
     if (c->max_tokens == 0 && !c->echo) {
         *param = "max_tokens";
         return mr_fail(err, MR_ERR_USAGE, "'max_tokens' may be 0 only with 'echo'");

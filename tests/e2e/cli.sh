@@ -176,7 +176,13 @@ limited 250000 generate -m $demo -d cpu: -p x
 ok cpu_without_memory_is_refused test $? = 3 -a "$(grep -c "^millrace: .*raise 'ulimit -v'" "$work/err")" = 1 -a "$(wc -l <"$work/err")" = 1
 
 # ---- refusals
-exits model_missing_on_the_command_line 2 'model' generate -d model: -p x
+exits model_missing_on_the_command_line 2 'the model is missing; give a Hugging Face' generate -d model: -p x
+timeout 60 "$millrace" generate 2>"$work/err" < <(sleep 120) # nobody waits for a prompt then
+ok model_missing_before_a_prompt_is_read test $? = 2
+exits directory_that_does_not_exist 3 'nowhere: there is no such directory; give' pack nowhere "$work/x.mill"
+mkdir "$work/nothing"
+exits directory_without_a_config 3 'nothing: has no config.json; give the directory of a Hugging Face' generate "$work/nothing" x
+[ -e /dev/millrace0 ] || exits device_has_its_name_in_errors 4 '^millrace: pci:0: ' generate $demo x -d pci:
 exits model_that_does_not_exist 3 'no-such-model: No such file or directory; give a' generate -m no-such-model -d model: -p x
 exits file_that_is_no_model 3 'not a packed model' info Makefile
 exits unknown_device 2 "device 'gpu:0' is not known" generate -m $demo -d gpu:0 -p x
