@@ -18,7 +18,8 @@ static int open_device(struct mr_device **dev, const char *device, bool check, s
         return mr_device_open(dev, device, err);
     if (strncmp(device, "sim:", 4) != 0)
         return mr_fail(err, MR_ERR_USAGE,
-                       "%s: only a sim: device can be checked against the C model", device);
+                       "device '%s' cannot be checked against the C model, only a sim: device",
+                       device);
     int n = snprintf(uri, sizeof uri, "%s%scheck", device, device[4] ? "," : "");
     if (n < 0 || (size_t)n >= sizeof uri)
         return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", device);

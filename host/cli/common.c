@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/suggest.h"
 
 int cli_fail(const struct mr_error *err)
 {
@@ -138,6 +139,26 @@ int cli_no_model(void)
     return EXIT_USAGE;
 }
 
+// Said before a large model is loaded in vain. What stands behind the colon is the device's matter.
+static int check_device(const struct cli_common *c)
+{
+    static const char *const kinds[] = {"sim:", "model:", "cpu:", "xrt:", "pci:"};
+    char kind[32] = "";
+    struct suggestion s = {.word = kind};
+    if (!c->device)
+        return EXIT_OK;
+    (void)snprintf(kind, sizeof kind, "%.*s", (int)strcspn(c->device, ":") + 1, c->device);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kind, kinds[i]) == 0)
+            return EXIT_OK;
+        suggest_offer(&s, kinds[i]);
+    }
+    fprintf(stderr,
+            "millrace: device '%s' is not known; %s%s%s'millrace devices' lists what there is\n",
+            c->device, s.best ? "did you mean " : "", s.best ? s.best : "", s.best ? "; " : "");
+    return EXIT_USAGE;
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
@@ -147,6 +168,8 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     struct mr_load_options load = cli_with_progress(c, &progress, file ? "checking" : "quantising");
     if (!c->model)
         return cli_no_model();
+    if (check_device(c) != EXIT_OK)
+        return EXIT_USAGE;
     int rc = mr_model_load(model, c->model, &load, &err);
     cli_end_progress(&progress);
     if (rc == 0 && cli_interrupted()) { // while weights were made from a seed, for example

@@ -140,7 +140,7 @@ static int report(const struct args *a, const struct totals *t, const struct mr_
                t->loss_ref / p);
     }
     if (differs) {
-        fprintf(stderr, "millrace: %s: KL %.3e is above --max-kl %.3e\n", a->c.device, kl,
+        fprintf(stderr, "millrace: KL of %s, %.3e, is above --max-kl %.3e\n", a->c.device, kl,
                 a->max_kl);
         return EXIT_DIFFERS;
     }

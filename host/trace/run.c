@@ -32,9 +32,9 @@ static int open_session(struct run *r, struct mr_model *model, struct mr_error *
     char uri[512];
     const char *device = r->o->device;
     if (strncmp(device, "sim:", 4) != 0)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "%s: has no timeline: its cycles are not simulated; use a sim: device",
-                       device);
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "device '%s' has no timeline: its cycles are not simulated; use a sim: device", device);
     int n = snprintf(uri, sizeof uri, "%s%s%s", device, device[4] ? "," : "",
                      r->o->waves ? "waves" : "view");
     if (n < 0 || (size_t)n >= sizeof uri)

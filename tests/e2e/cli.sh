@@ -186,6 +186,10 @@ exits directory_without_a_config 3 'nothing: has no config.json; give the direct
 exits model_that_does_not_exist 3 'no-such-model: No such file or directory; give a' generate -m no-such-model -d model: -p x
 exits file_that_is_no_model 3 'not a packed model' info Makefile
 exits unknown_device 2 "device 'gpu:0' is not known" generate -m $demo -d gpu:0 -p x
+exits device_that_is_nearly_one 2 "device 'modle:tiny' is not known; did you mean model:;" generate $demo x -d modle:tiny
+exits device_without_its_colon 2 "device 'sim' is not known; did you mean sim:;" chat $demo -d sim
+exits device_before_the_model_is_loaded 2 "device 'nonesuch:0' is not known; 'millrace" generate nowhere x -d nonesuch:0
+exits device_is_quoted_in_errors 2 "^millrace: device 'model:' cannot be checked" generate $demo x -d model: --check
 exits unknown_configuration 2 'no such configuration' generate -m $demo -d model:huge -p x
 exits cpu_on_a_packed_file 3 'fp32 checkpoint' generate -m "$work/demo.mill" -d cpu: -p x
 exits compare_needs_a_directory 3 'fp32 checkpoint' compare "$work/demo.mill" --file $demo/heldout.txt
