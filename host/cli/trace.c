@@ -205,10 +205,10 @@ static int show(void *arg, const struct mr_progress *p, long total)
 {
     struct screen *s = arg;
     double now = cli_seconds(), done = (double)p->tokens + p->share * p->rows;
-    char line[128];
+    char line[128] = "";
     if (now - s->start < CLI_WATCH_AFTER)
         return 0;
-    (void)snprintf(line, sizeof line, "%.0f of %ld tokens", done, total);
+    cli_watch_done(line, sizeof line, done, (size_t)total);
     cli_watch_where(line, sizeof line, p, 0);
     cli_watch_left(line, sizeof line,
                    done > 0 ? (now - s->start) * ((double)total - done) / done : -1);

@@ -19,6 +19,14 @@ static void add(char *line, size_t size, const char *fmt, ...)
     va_end(ap);
 }
 
+void cli_watch_done(char *line, size_t size, double done, size_t total)
+{
+    if (total == 1)
+        add(line, size, "%.0f %% of a token", 100 * done);
+    else
+        add(line, size, "%.0f of %zu tokens", done, total);
+}
+
 void cli_watch_where(char *line, size_t size, const struct mr_progress *p, uint64_t cycles)
 {
     double all = (double)(cycles + p->cycles);
@@ -86,7 +94,7 @@ static int show(void *arg, const struct mr_progress *p)
     if (w->name)
         add(line, sizeof line, "%s ", w->name);
     if (w->total) {
-        add(line, sizeof line, "%.0f of %zu tokens", done, w->total);
+        cli_watch_done(line, sizeof line, done, w->total);
         left = done > 0 ? (now - w->start) * ((double)w->total - done) / done : -1;
     } else if (w->count == 0) {
         add(line, sizeof line, "prompt: %.0f of %zu tokens", done, w->prompt);

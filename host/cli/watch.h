@@ -34,6 +34,8 @@ void cli_watch_total(struct cli_watch *w, struct mr_session *session, size_t tot
 void cli_watch_token(struct cli_watch *w); // a new token is there
 void cli_watch_end(struct cli_watch *w);   // of the text or of the tokens in all
 
+// "12 of 64 tokens", or "41 % of a token", appended to a line.
+void cli_watch_done(char *line, size_t size, double done, size_t total);
 // "layer 3 of 28, 1.23 billion cycles", behind a comma, appended to a line; cycles: of earlier
 // runs.
 void cli_watch_where(char *line, size_t size, const struct mr_progress *p, uint64_t cycles);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cli/forecast.h"
+#include "cli/watch.h"
 
 static const struct cli_work one_token = {1, 1, 1, 0};
 
@@ -31,6 +32,11 @@ static void a_token_of_gptj(void **state)
     assert_true(many.cycles > 63 * f.cycles && many.cycles < 66 * f.cycles);
     many = forecast("sim:sim", &(struct cli_work){1, 1, 3, 0});
     assert_true(many.cycles == 3 * f.cycles && many.seconds == 3 * f.seconds);
+    // Four texts that decode together share the weights, and have a row of the array each.
+    struct cli_forecast batch = forecast("sim:sim", &(struct cli_work){1, 64, 1, 4});
+    many = forecast("sim:sim", &(struct cli_work){1, 64, 1, 0});
+    assert_true(batch.cycles > many.cycles && batch.cycles < 1.2 * many.cycles);
+    assert_true(batch.seconds > 1.5 * many.seconds);
     // Reading many tokens together takes the array's time and not the memory's.
     many = forecast("sim:", &(struct cli_work){128, 1, 1, 0});
     assert_true(many.cycles > 5 * f.cycles && many.cycles < 32 * f.cycles);
@@ -100,6 +106,40 @@ static void words(void **state)
     }
 }
 
+// What a terminal shows while a device computes.
+static void progress_in_words(void **state)
+{
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } left[] = {{-1, ""},
+                {0, ", 0 s left"},
+                {119, ", 119 s left"},
+                {120, ", 2 min left"},
+                {7200, ", 2 h left"},
+                {172800, ", 2 days left"}};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        char line[64] = "";
+        cli_watch_left(line, sizeof line, left[i].seconds);
+        assert_string_equal(line, left[i].text);
+    }
+    char line[128] = "";
+    struct mr_progress p = {.commands = 90, .layer = 2, .layers = 28, .cycles = 400000};
+    cli_watch_done(line, sizeof line, 0.412, 1);
+    cli_watch_where(line, sizeof line, &p, 1000000);
+    assert_string_equal(line, "41 % of a token, layer 3 of 28, 1.4 million cycles");
+    *line = 0;
+    p.layer = 28;
+    cli_watch_done(line, sizeof line, 12.4, 64);
+    cli_watch_where(line, sizeof line, &p, 2000000000);
+    assert_string_equal(line, "12 of 64 tokens, behind layer 28, 2.00 billion cycles");
+    *line = 0;
+    p = (struct mr_progress){0}; // of a device that says nothing but that it works
+    cli_watch_where(line, sizeof line, &p, 5);
+    assert_string_equal(line, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +148,7 @@ int main(void)
         cmocka_unit_test(formats_and_passes),
         cmocka_unit_test(nothing_to_say),
         cmocka_unit_test(words),
+        cmocka_unit_test(progress_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
