@@ -2,7 +2,7 @@ rtl/fp/mr_fp_pkg.sv
 rtl/stream/mr_mx_pkg.sv
 rtl/vector/mr_vec_pkg.sv
 rtl/vector/mr_epi_pkg.sv
-rtl/tech/mr_dot_pkg.sv
+rtl/tech/mr_tech_pkg.sv
 rtl/array/mr_act_mem.sv
 rtl/array/mr_array.sv
 rtl/array/mr_array_ch.sv
@@ -55,6 +55,7 @@ rtl/stream/mr_splitter.sv
 rtl/stream/mr_stream.sv
 rtl/tech/mr_dot.sv
 rtl/tech/mr_dot_acc.sv
+rtl/tech/mr_dot_cascade.sv
 rtl/tech/mr_dot_halves.sv
 rtl/tech/mr_dot_lane.sv
 rtl/tech/mr_dot_sum.sv

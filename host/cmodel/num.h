@@ -176,6 +176,18 @@ static inline int64_t mr_align(int64_t d, int shift)
     return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);
 }
 
+// The same for a sum of gradients, whose unit is given: RNE((d << 18) / 2^shift), |d| < 2^19, which
+// is 0 for shifts above 38. A negative shift, which the unit is too small for, counts as 0.
+static inline int64_t mr_align_grad(int64_t d, int shift)
+{
+    if (shift <= 0 || shift > MR_SHIFT_MAX)
+        return shift <= 0 ? (int64_t)((uint64_t)d << MR_GUARD_BITS) : 0;
+    int64_t low = mr_align(d, shift);
+    int64_t rest = (int64_t)((uint64_t)d << MR_GUARD_BITS) - (int64_t)((uint64_t)low << shift);
+    int64_t half = (int64_t)1 << (shift - 1);
+    return low + (rest > half || (rest == half && (low & 1)));
+}
+
 // Exponent e in value = acc * 2^e for a matrix product; base = max activation code + max weight
 // code.
 #define MR_ACC_EXP_INT8(base) ((base) - 254 - 12 - MR_GUARD_BITS)

@@ -94,17 +94,20 @@ module mr_array_ch #(
     end
     for (genvar p = 0; p < 2; p++) begin : gen_pe
       logic [95:0] acc;
+      logic [1:0] unused_below;
       mr_pe #(
         .DSP(PAIR)
       ) u_pe (
         .clk_i  (clk),
         .v_i    ({v_q[4:0], v_i[r]}),
         .first_i,
+        .grad_i (1'b0),
         .a_i    (act_i[256*r+:256]),
         .w_i    (w_i[512*p+:512]),
         .dr_i   (dr3_q),
         .dc_i   (dc3_q[12*p+:12]),
-        .acc_o  (acc)
+        .acc_o  (acc),
+        .below_o(unused_below)
       );
       always_ff @(posedge clk_drain_i) begin
         if (last_i && v_q[5]) begin

@@ -12,17 +12,25 @@
 // bit 0, dr_i and dc_i (row and column exponent differences, each limited to 38) to bit 3, first_i
 // (starts a new sum) to bit 5. acc_o holds the sums from the cycle after a step's bit 5. No enables
 // are generated here: one pipeline of them serves a whole row.
+//
+// GRAD 1 (training; not in a configuration yet): grad_i, with dr_i and dc_i, which are signed then,
+// makes a step round as mr_dot_acc says; below_o, a bit a column, is high in the next cycle where
+// the step's shift was negative.
 module mr_pe #(
-  parameter int DSP = 0
+  parameter int DSP = 0,
+  parameter int GRAD = 0,
+  localparam int SW = (GRAD != 0) ? 11 : 6
 ) (
-  input  logic         clk_i,
-  input  logic [  5:0] v_i,
-  input  logic         first_i,
-  input  logic [255:0] a_i,
-  input  logic [511:0] w_i,
-  input  logic [  5:0] dr_i,
-  input  logic [ 11:0] dc_i,
-  output logic [ 95:0] acc_o
+  input  logic            clk_i,
+  input  logic [     5:0] v_i,
+  input  logic            first_i,
+  input  logic [   255:0] a_i,
+  input  logic [   511:0] w_i,
+  input  logic            grad_i,
+  input  logic [  SW-1:0] dr_i,
+  input  logic [2*SW-1:0] dc_i,
+  output logic [    95:0] acc_o,
+  output logic [     1:0] below_o
 );
   /*verilator no_inline_module*/  // one body that the C++ compiler can vectorise
 
@@ -41,15 +49,18 @@ module mr_pe #(
 
   for (genvar c = 0; c < 2; c++) begin : gen_acc
     mr_dot_acc #(
-      .DSP(DSP)
+      .DSP (DSP),
+      .GRAD(GRAD)
     ) u_acc (
       .clk_i,
       .v_i    (v_i[5:3]),
       .first_i,
+      .grad_i,
       .dr_i,
-      .dc_i   (dc_i[6*c+:6]),
+      .dc_i   (dc_i[SW*c+:SW]),
       .d_i    ($signed(d[32*c+:32])),
-      .acc_o  (acc_o[48*c+:48])
+      .acc_o  (acc_o[48*c+:48]),
+      .below_o(below_o[c])
     );
   end
 

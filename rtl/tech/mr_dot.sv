@@ -11,7 +11,7 @@
 //                        (hi * 2^18 + lo) * a = (hi * a) * 2^18 + lo * a,
 //                      and four DSPs in a cascade add their products. Operands, products and
 //                      partial sums have their registers inside the DSPs. The portable form is
-//                      taken where the build has no MILLRACE_DSP48E2 (mr_dot_pkg).
+//                      taken where the build has no MILLRACE_DSP48E2 (mr_tech_pkg).
 //
 // Timing: v_i holds the enables of four stages, which a step passes in consecutive cycles: 0
 // operands (a_i and w_i belong to it), 1 products, 2 sums of four lanes, 3 sums. d_lo_o and d_hi_o
@@ -27,57 +27,26 @@ module mr_dot #(
   output logic signed [31:0] d_hi_o
 );
 
-  if (DSP != 0 && mr_dot_pkg::Have != 0) begin : gen_dsp48e2
+  if (DSP != 0 && mr_tech_pkg::Have != 0) begin : gen_dsp48e2
     // Half a DSP's range a half of the sum, so that no half is negative: four products lie within
     // 4 * 127 * 128 < 2^16. Each cascade begins with it.
     localparam logic [47:0] Bias = 48'h4_0001_0000;
     logic [8*36-1:0] sums;  // of the eight cascades
     for (genvar g = 0; g < 8; g++) begin : gen_cascade
-      logic [47:0] up0, up1, up2, up3;
+      logic [47:0] up;
       logic unused;
-      mr_dot_lane #(
-        .FIRST(1),
-        .BIAS (Bias)
-      ) u_lane0 (
+      mr_dot_cascade #(
+        .BIAS(Bias)
+      ) u_cascade (
         .clk_i,
-        .v_i   (v_i[2:0]),
-        .a_i   (a_i[32*g+:8]),
-        .lo_i  (w_i[32*g+:8]),
-        .hi_i  (w_i[256+32*g+:8]),
-        .down_i(48'd0),
-        .up_o  (up0)
+        .v_i (v_i[2:0]),
+        .a_i (a_i[32*g+:32]),
+        .lo_i(w_i[32*g+:32]),
+        .hi_i(w_i[256+32*g+:32]),
+        .up_o(up)
       );
-      mr_dot_lane u_lane1 (
-        .clk_i,
-        .v_i   (v_i[2:0]),
-        .a_i   (a_i[32*g+8+:8]),
-        .lo_i  (w_i[32*g+8+:8]),
-        .hi_i  (w_i[256+32*g+8+:8]),
-        .down_i(up0),
-        .up_o  (up1)
-      );
-      mr_dot_lane u_lane2 (
-        .clk_i,
-        .v_i   (v_i[2:0]),
-        .a_i   (a_i[32*g+16+:8]),
-        .lo_i  (w_i[32*g+16+:8]),
-        .hi_i  (w_i[256+32*g+16+:8]),
-        .down_i(up1),
-        .up_o  (up2)
-      );
-      mr_dot_lane #(
-        .LAST(1)
-      ) u_lane3 (
-        .clk_i,
-        .v_i   (v_i[2:0]),
-        .a_i   (a_i[32*g+24+:8]),
-        .lo_i  (w_i[32*g+24+:8]),
-        .hi_i  (w_i[256+32*g+24+:8]),
-        .down_i(up2),
-        .up_o  (up3)
-      );
-      assign sums[36*g+:36] = up3[35:0];
-      assign unused = ^up3[47:36];
+      assign sums[36*g+:36] = up[35:0];
+      assign unused = ^up[47:36];
     end
     logic [19:0] lo, hi, lo_q, hi_q;
     mr_dot_halves u_halves (

@@ -9,7 +9,7 @@
 //                others' has none and goes to the next one only
 //
 // Timing: v_i bit 0 takes the operands, bit 1 their product, bit 2 the sum. Empty where the build
-// has no DSP48E2 (mr_dot_pkg).
+// has no DSP48E2 (mr_tech_pkg).
 module mr_dot_lane #(
   parameter int          FIRST = 0,
   parameter int          LAST = 0,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DSP48E2 of mr_dot_acc: acc_o = (first_i ? 0 : acc_o) + term. Timing: v_i bit 0 takes term_i,
-// bit 1, with first_i, adds it. Empty where the build has no DSP48E2 (mr_dot_pkg).
-module mr_dot_sum (
+// The DSP48E2 of mr_dot_acc: acc_o = (first_i ? 0 : acc_o) + term, and 1 more with round (GRAD 1).
+// Timing: v_i bit 0 takes term_i and round_i, bit 1, with first_i, adds them. Empty where the build has no DSP48E2 (mr_tech_pkg).
+module mr_dot_sum #(
+  parameter int GRAD = 0
+) (
   input  logic        clk_i,
   input  logic [ 1:0] v_i,
   input  logic        first_i,
   input  logic [47:0] term_i,
+  input  logic        round_i,
   output logic [47:0] acc_o
 );
 
@@ -23,7 +26,7 @@ module mr_dot_sum (
     .CREG         (1),
     .PREG         (1),
     .ALUMODEREG   (0),
-    .CARRYINREG   (0),
+    .CARRYINREG   (GRAD),
     .CARRYINSELREG(0),
     .INMODEREG    (0),
     .OPMODEREG    (0)
@@ -36,7 +39,7 @@ module mr_dot_sum (
     .INMODE       (5'd0),
     .OPMODE       ({3'b000, !first_i, 5'b0_11_00}),  // Z: P or 0, Y: C
     .ALUMODE      (4'd0),
-    .CARRYIN      (1'b0),
+    .CARRYIN      ((GRAD != 0) ? round_i : 1'b0),
     .CARRYINSEL   (3'd0),
     .CEA1         (1'b0),
     .CEA2         (1'b0),
@@ -48,7 +51,7 @@ module mr_dot_sum (
     .CEP          (v_i[1]),
     .CEC          (v_i[0]),
     .CEALUMODE    (1'b0),
-    .CECARRYIN    (1'b0),
+    .CECARRYIN    (v_i[0]),
     .CECTRL       (1'b0),
     .CEINMODE     (1'b0),
     .RSTA         (1'b0),
@@ -70,11 +73,11 @@ module mr_dot_sum (
     .P            (acc_o)
   );
   logic unused;
-  assign unused = ^pc;
+  assign unused = ^{pc, round_i};
 `else
   assign acc_o = term_i;
   logic unused;
-  assign unused = ^{clk_i, v_i, first_i};
+  assign unused = ^{clk_i, v_i, first_i, round_i, 1'(GRAD)};
 `endif
 
 endmodule

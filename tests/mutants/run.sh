@@ -165,6 +165,8 @@ mutant 'PE accumulates without the first clear' rtl/tech/mr_dot_acc.sv \
     "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@portable
 mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \
     "s/48'h4_0001_0000/48'h4_0000_0000/" rtl:pe@dsp
+mutant 'PE rounds half of a gradient up' rtl/tech/mr_dot_acc.sv \
+    "s/x\[sh-1\] && (x\[sh\] || /x[sh-1] \&\& (1'b1 || /" rtl:pe@both
 mutant 'PE in DSPs does not clear its sum' rtl/tech/mr_dot_sum.sv \
     "s/!first_i, 5'b0/1'b1, 5'b0/" rtl:pe@dsp
 

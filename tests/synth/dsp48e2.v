@@ -2,7 +2,7 @@
 // DSP48E2 for simulation: what Yosys 0.23 makes of multiplications (a signed 27 x 18 multiplier without registers)
 // and what rtl/tech instantiates, written from the user guide (UG579). Yosys has no simulation model of this cell.
 //
-// There are: one register each for A, B, C and D or none; pre-adder D + A without a register; product and P with a
+// There are: one register each for A, B, C, D and CARRYIN or none; pre-adder D + A without a register; product and P with a
 // register or none; X and Y: the product, or 0 and C; Z: 0, PCIN or P; W: 0 or RND; W + X + Y + Z + CARRYIN. Control
 // inputs have no registers, and resets are not used. Another parameter is an unknown module here. Another value of a
 // control input makes P wrong in every bit.
@@ -74,7 +74,7 @@ module DSP48E2 #(
   input         RSTP
 );
   generate
-    if (AREG > 1 || BREG > 1 || ADREG != 0 || ALUMODEREG != 0 || CARRYINREG != 0 || CARRYINSELREG != 0 ||
+    if (AREG > 1 || BREG > 1 || ADREG != 0 || ALUMODEREG != 0 || CARRYINSELREG != 0 ||
         INMODEREG != 0 || OPMODEREG != 0 || A_INPUT != "DIRECT" || B_INPUT != "DIRECT" || USE_SIMD != "ONE48" ||
         (AMULTSEL != "A" && AMULTSEL != "AD") || BMULTSEL != "B") begin : gen_no
       dsp48e2_use_without_a_model u_no ();
@@ -84,9 +84,11 @@ module DSP48E2 #(
   reg  [26:0] a_q, d_q;
   reg  [17:0] b_q;
   reg  [47:0] c_q, m_q, p_q;
+  reg         carry_q;
   wire [26:0] a = AREG != 0 ? a_q : A[26:0];
   wire [26:0] d = DREG != 0 ? d_q : D;
   wire [17:0] b = BREG != 0 ? b_q : B;
+  wire carry = CARRYINREG != 0 ? carry_q : CARRYIN;
   wire [47:0] c = CREG != 0 ? c_q : C;
 
   localparam PREADD = AMULTSEL == "AD";
@@ -104,7 +106,7 @@ module DSP48E2 #(
   wire known = (use_m || oxy == 4'd12) && (oz == 3'd0 || oz == 3'd1 || (oz == 3'd2 && PREG != 0)) &&
                (ow == 2'd0 || ow == 2'd2) && ALUMODE == 4'd0 && CARRYINSEL == 3'd0;
   wire [47:0] sum = (ow == 2'd0 ? 48'd0 : RND) + (use_m ? m : c) +
-                    (oz == 3'd0 ? 48'd0 : oz == 3'd1 ? PCIN : p_q) + {47'd0, CARRYIN};
+                    (oz == 3'd0 ? 48'd0 : oz == 3'd1 ? PCIN : p_q) + {47'd0, carry};
   wire [47:0] alu = known ? sum : ~sum;
   assign P = PREG != 0 ? p_q : alu;
   assign PCOUT = P;
@@ -114,6 +116,7 @@ module DSP48E2 #(
     if (CEB2) b_q <= B;
     if (CEC) c_q <= C;
     if (CED) d_q <= D;
+    if (CECARRYIN) carry_q <= CARRYIN;
     if (CEM) m_q <= product;
     if (CEP) p_q <= alu;
   end

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The netlists that Yosys makes for UltraScale+ (synth_xilinx -family xcup), in place of the RTL in the unit
 # benches: the same vectors of the C model, the same comparisons. TAP on stdout.
-# usage: [BUILD=build] tests/synth/netlist.sh [BENCH..] (from the root; all without BENCH). Cells: Yosys' own models, and dsp48e2.v.
+# usage: [BUILD=build] tests/synth/netlist.sh [BENCH[@VARIANT]..] (from the root; all without one). Cells: Yosys' own models, and dsp48e2.v.
 # Carry cells and vectors of nets are split into bits (carry.v): a carry chain through a vector is a loop to
 # Verilator, which does not simulate it right; a loop is an error here.
 # Tables stay in LUTs (-nobram), because Yosys has no model of UltraScale+ block RAM.
@@ -33,7 +33,7 @@ netlist() { # bench variant flags
     params=$(sed 's/-D[A-Z_0-9]*//g; s/-G\([A-Z_0-9]*\)=/-set \1 /g; s/^ *//; s/ *$//' <<<"$params")
     srcs=${srcs//tests\/synth\/dsp48e2.v/}
     [ -z "$params" ] || params="chparam $params $top;"
-    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $defines $srcs; $params hierarchy -check -top $top; \
+    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $defines $srcs; $params \
         synth_xilinx -family xcup $3 -flatten -nobram -noiopad -noclkbuf -top $top; rename -top $top; \
         check -assert; tee -o $dir/$1@$2.stat stat -tech xilinx; \
         techmap -map tests/synth/carry.v; splitnets; clean; write_verilog -noattr $dir/$1@$2.v" >/dev/null 2>&1
@@ -42,7 +42,7 @@ netlist() { # bench variant flags
 # usage: run BENCH VARIANT CASES WHAT [FLAGS]
 run() {
     local b=$1@$2 title="netlist: $4 as the C model" top start
-    [[ $only == "  " || $only == *" $1 "* ]] || return 0
+    [[ $only == "  " || $only == *" $1 "* || $only == *" $b "* ]] || return 0
     start=$(date +%s)
     if ! netlist "$1" "$2" "${5:-}"; then
         tail -3 "$dir/$b.log" | sed 's/^/# /'

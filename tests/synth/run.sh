@@ -25,7 +25,7 @@ write=false units=false
 for arg; do
     case $arg in --write) write=true ;; units) units=true ;; *) echo "run.sh: what is $arg?" >&2; exit 2 ;; esac
 done
-tech="rtl/tech/mr_dot_pkg.sv $(echo rtl/tech/mr_dot{_lane,_halves,,_sum,_acc}.sv)"
+tech="rtl/tech/mr_tech_pkg.sv $(echo rtl/tech/mr_dot{_lane,_cascade,_halves,,_sum,_acc}.sv)"
 
 whole() {
     # ---- the whole of tiny ------------------------------------------------------------------------------
@@ -95,6 +95,7 @@ unit 'two PEs: 64 lanes with accumulators, portable' mr_pe '' $tech rtl/array/mr
 unit 'two PEs: 64 lanes with accumulators, in DSP48E2' mr_pe '-set DSP 1' -DMILLRACE_DSP48E2 $tech rtl/array/mr_pe.sv
 unit 'alignment and 48-bit accumulator, portable' mr_dot_acc '' $tech
 unit 'alignment and 48-bit accumulator, in DSP48E2' mr_dot_acc '-set DSP 1' -DMILLRACE_DSP48E2 $tech
+unit 'the same with gradients (training)' mr_dot_acc '-set DSP 1 -set GRAD 1' -DMILLRACE_DSP48E2 $tech
 unit 'fp32 add' mr_vfadd '-set LANES 1' $fp rtl/fp/mr_vfadd.sv
 unit 'fp32 multiply' mr_vfmul '-set LANES 1' $fp rtl/fp/mr_vfmul.sv
 unit 'accumulator to fp32' mr_vacc2f '-set LANES 1' $fp rtl/fp/mr_vacc2f.sv
@@ -114,7 +115,7 @@ head='| block | module | LUT | LUT as memory | FF | DSP48E2 | BRAM36 | CARRY4 |
     echo "tiny, with everything that a block contains:"
     echo
     echo "$head"
-    cat "$dir/tiny.rows"
+    cat "$dir/tiny.rows" 2>/dev/null
 } >"$dir/table.md"
 {
     echo "Units alone, flattened, one lane:"
@@ -128,7 +129,7 @@ head='| block | module | LUT | LUT as memory | FF | DSP48E2 | BRAM36 | CARRY4 |
 # The text between <!-- NAME --> and <!-- end of NAME --> in the page.
 for t in table units; do
     [ $t != table ] || ! $units || continue
-    if $write; then
+    if $write && [ $bad = 0 ]; then
         awk -v f="$dir/$t.md" -v a="<!-- $t -->" -v e="<!-- end of $t -->" '$0 == a { print; while ((getline l < f) > 0) print l; skip = 1; next }
             $0 == e { skip = 0 } !skip' docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
     else

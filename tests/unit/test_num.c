@@ -238,6 +238,21 @@ static void accumulator_is_converted_with_one_rounding(void **unused)
     assert_int_equal(mr_bits(mr_acc_to_f32(-1, -140)), 0x80000000u);
 }
 
+static void alignment_of_gradients_rounds_to_even(void **unused)
+{
+    (void)unused;
+    for (int shift = -300; shift <= 300; shift++)
+        for (int64_t d = -524287; d <= 524287; d += d < -600 || d > 600 ? 517 : 1) {
+            // At most 38 bits, so the double and its rounding to an integer are exact.
+            double want = nearbyint(ldexp((double)d, MR_GUARD_BITS - (shift < 0 ? 0 : shift)));
+            assert_true((double)mr_align_grad(d, shift) == want);
+        }
+    assert_int_equal(mr_align_grad(1, 19), 0); // ties
+    assert_int_equal(mr_align_grad(3, 19), 2);
+    assert_int_equal(mr_align_grad(-1, 19), 0);
+    assert_int_equal(mr_align_grad(-3, 19), -2);
+}
+
 static void alignment_floors(void **unused)
 {
     (void)unused;
@@ -365,6 +380,7 @@ int main(void)
         cmocka_unit_test(fp32_follows_ieee_with_flush),
         cmocka_unit_test(accumulator_is_converted_with_one_rounding),
         cmocka_unit_test(alignment_floors),
+        cmocka_unit_test(alignment_of_gradients_rounds_to_even),
         cmocka_unit_test(reciprocal_and_root_are_accurate),
         cmocka_unit_test(gelu_is_accurate),
         cmocka_unit_test(exp2_is_accurate),

@@ -27,7 +27,7 @@ struct Pe : Vdut {
 };
 
 struct Step {
-    bool valid = false, first = false, last = false;
+    bool valid = false, first = false, last = false, grad = false;
     int8_t a[32] = {}, w[kColumns * 32] = {};
     int dr = 0, dc[kColumns] = {};
 };
@@ -55,6 +55,12 @@ int diff(bench::Rng &rng)
     return static_cast<int>(rng.chance(40) ? edge[rng.range(0, 6)] : rng.range(0, 38));
 }
 
+// Signed differences for a gradient: sums around both ends of the shift.
+int signed_diff(bench::Rng &rng)
+{
+    return static_cast<int>(rng.chance(80) ? rng.range(-4, 22) : rng.range(-1024, 1023));
+}
+
 class Bench
 {
   public:
@@ -64,7 +70,7 @@ class Bench
 
     // Runs sums of 1..max_terms terms; uniform: every lane of an operand has the same extreme
     // value.
-    bool run(int sums, int max_terms, Data da, Data dw, bool uniform, int gap)
+    bool run(int sums, int max_terms, Data da, Data dw, bool uniform, int gap, bool grad = false)
     {
         std::deque<Step> pipe(7); // pipe[s]: the step that is in stage s
         bool good = true;
@@ -91,13 +97,16 @@ class Bench
                     for (int c = 0; c < kColumns; c++)
                         s.w[32 * c + i] = uniform ? ww[c] : element(rng_, dw, true);
                 }
-                s.dr = uniform ? 0 : diff(rng_);
+                s.grad = grad && rng_.chance(90);
+                s.dr = s.grad ? signed_diff(rng_) : uniform ? 0 : diff(rng_);
                 for (int c = 0; c < kColumns; c++) {
-                    s.dc[c] = uniform ? 0 : diff(rng_);
+                    s.dc[c] = s.grad ? signed_diff(rng_) : uniform ? 0 : diff(rng_);
                     int64_t d = 0;
                     for (int i = 0; i < 32; i++)
                         d += s.a[i] * s.w[32 * c + i];
-                    acc[c] = (s.first ? 0 : acc[c]) + mr_align(d, s.dr + s.dc[c]);
+                    int shift = s.dr + s.dc[c];
+                    acc[c] = (s.first ? 0 : acc[c]) +
+                             (s.grad ? mr_align_grad(d, shift) : mr_align(d, shift));
                 }
                 if (s.last) {
                     want.push_back({static_cast<uint64_t>(acc[0]) & kMask48,
@@ -127,8 +136,14 @@ class Bench
         dut_->first_i = s5.valid ? s5.first : rng_.chance(50);
         bench::put_bytes(dut_->a_i, s0.a, 32);
         bench::put_bytes(dut_->w_i, s0.w, 64);
+#ifdef VARIANT_both
+        dut_->grad_i = s3.grad;
+        dut_->dr_i = static_cast<uint16_t>(s3.dr & 2047);
+        dut_->dc_i = static_cast<uint32_t>((s3.dc[0] & 2047) | (s3.dc[1] & 2047) << 11);
+#else
         dut_->dr_i = static_cast<uint8_t>(s3.dr);
         dut_->dc_i = static_cast<uint16_t>(s3.dc[0] | s3.dc[1] << 6);
+#endif
         dut_.settle();
         bool good = true;
         if (s6.valid && s6.last) {
@@ -143,6 +158,12 @@ class Bench
             good &= check(column(0), last_.first, "even column");
             good &= check(column(1), last_.second, "odd column");
         }
+        const Step &s4 = pipe[4];
+        for (int c = 0; c < kColumns; c++)
+            if (s4.valid && (dut_->below_o >> c & 1) != (s4.grad && s4.dr + s4.dc[c] < 0)) {
+                tap_.note("column %d: below_o is %d", c, dut_->below_o >> c & 1);
+                good = false;
+            }
 #ifdef VARIANT_both
         started_ |= known_;
         if (started_ && dut_->differ_o) {
@@ -195,6 +216,11 @@ int main(int argc, char **argv)
     tap.ok(b.run(n, 4, EXTREME, EXTREME, true, 10), "pe: all lanes extreme, -128 weights");
     tap.ok(b.run(n / 10, 4, ZERO, RANDOM, false, 10), "pe: zero activations");
     tap.ok(b.run(6, 1024, EXTREME, EXTREME, true, 0), "pe: long sums of extremes");
+#ifdef VARIANT_both
+    tap.ok(b.run(n, 8, RANDOM, RANDOM, false, 10, true), "pe: gradients, random terms");
+    tap.ok(b.run(n, 8, EXTREME, EXTREME, true, 10, true), "pe: gradients, extremes");
+    tap.ok(b.run(n, 4, MIXED, MIXED, false, 10, true), "pe: gradients, zeros and extremes");
+#endif
     tap.note("stalls: no handshake, fixed latency");
     return tap.done();
 }
