@@ -262,8 +262,8 @@ module mr_attn_lane #(
   logic [WA-1:0] s1_word_q, s2_word_q;
   logic [BA-1:0] s1_hb_q, s2_hb_q;
   logic [511:0] s1_beat_q, s2_beat_q;
-  logic [15:0] s1_code_q, s2_code_q, s1_p_q, s2_p_q, s2_pm_q, pm_rdata;
-  logic [527:0] q_rdata, s2_q_q;
+  logic [15:0] s1_code_q, s2_code_q, s1_p_q, s2_p_q, pm_rdata;
+  logic [527:0] q_rdata;
   logic [512*SB-1:0] sc_q;
   logic [IA-1:0] sc_idx;
   logic [15:0] p_head;
@@ -309,16 +309,14 @@ module mr_attn_lane #(
     end
     if (s1_v_q) begin
       s2_code_q <= s1_code_q;
-      if (s1_new_q) s2_beat_q <= s1_beat_q;
+      if (s1_new_q && s1_mode_q) s2_beat_q <= s1_beat_q;
       s2_row_q   <= s1_row_q;
       s2_first_q <= s1_first_q;
       s2_word_q  <= s1_word_q;
       if (s1_mode_q) begin
         s2_p_q  <= s1_needp_q ? s1_p_q : hold_q[s1_row_q];
-        s2_pm_q <= pm_rdata;
         if (s1_needp_q) hold_q[s1_row_q] <= s1_p_q;
       end else begin
-        s2_q_q      <= q_rdata;
         s2_new_q    <= s1_new_q;
         s2_hfirst_q <= s1_hfirst_q;
         s2_hlast_q  <= s1_hlast_q;
@@ -373,6 +371,7 @@ module mr_attn_lane #(
     .mq_we_i,
     .mq_waddr_i,
     .mq_wdata_i,
+    .pre_valid_i(s1_v_q && !s1_mode_q),
     .st_valid_i (s2_qk_q),
     .st_new_i   (s2_new_q),
     .st_hfirst_i(s2_hfirst_q),
@@ -380,9 +379,9 @@ module mr_attn_lane #(
     .st_beat_i  (s2_hb_q),
     .st_row_i   (s2_row_q),
     .st_half_i  (s2_half_q),
-    .st_k_i     (s2_beat_q),
+    .st_k_i     (s1_beat_q),
     .st_kcode_i (s2_code_q),
-    .st_q_i     (s2_q_q),
+    .st_q_i     (q_rdata),
     .t_valid_o  (t_valid),
     .t_o        (t),
     .ovf_o      (qk_ovf)
@@ -514,14 +513,15 @@ module mr_attn_lane #(
   ) u_pv (
     .clk_i,
     .rst_ni,
-    .st_valid_i(s2_pv_q),
-    .st_first_i(s2_first_q),
-    .st_addr_i ({s2_row_q, s2_word_q}),
-    .st_v_i    (s2_beat_q),
-    .st_vcode_i(s2_code_q),
-    .st_pm_i   (s2_pm_q),
-    .st_p_i    (s2_p_q),
-    .busy_o    (pv_busy),
+    .pre_valid_i(s1_v_q && s1_mode_q),
+    .st_valid_i (s2_pv_q),
+    .st_first_i (s2_first_q),
+    .st_addr_i  ({s2_row_q, s2_word_q}),
+    .st_v_i     (s2_beat_q),
+    .st_vcode_i (s1_code_q),
+    .st_pm_i    (pm_rdata),
+    .st_p_i     (s2_p_q),
+    .busy_o     (pv_busy),
     .dr_step_i,
     .dr_load_i,
     .dr_addr_i,

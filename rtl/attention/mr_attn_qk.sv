@@ -10,7 +10,11 @@
 // Parameters
 //   HEADS_MAX  heads; HP_MAX  largest padded head dimension
 //
-// Timing: st_valid_i and the step's operands in one cycle, a step a cycle. t_valid_o/t_o: one score
+// Where there are DSP48E2 (rtl/tech), they add the products of four lanes; else all of it is in
+// portable form, with the same bits.
+//
+// Timing: pre_valid_i with st_k_i and st_q_i one cycle before the step's st_valid_i, which has the
+// other st_*; a step a cycle. t_valid_o/t_o: one score
 // per (head, row) in the order of the steps, never refused. cfg_* and the maximum q codes (mq_*
 // writes that of {row, head}) are stable from the first step to the last score.
 module mr_attn_qk #(
@@ -31,6 +35,7 @@ module mr_attn_qk #(
   input  logic          mq_we_i,
   input  logic [HA+1:0] mq_waddr_i,
   input  logic [7:0]    mq_wdata_i,
+  input  logic          pre_valid_i,   // a step follows
   input  logic          st_valid_i,
   input  logic          st_new_i,      // first step of its beat
   input  logic          st_hfirst_i,   // the beat is the head's first
@@ -57,10 +62,8 @@ module mr_attn_qk #(
   logic [DA-1:0] s3_addr_q, s4_addr_q, s5_addr_q;
   logic [8:0] s3_es0_q, s3_es1_q, s4_es0_q, s4_es1_q, s5_es0_q, s5_es1_q;
   logic [7:0] kmax_q, s4_kmax_q, s5_kmax_q;
-  // 32-bit stages: no masks in the simulator, trimmed by synthesis
-  logic signed [31:0] p_q [0:63];
-  logic signed [31:0] s_q [0:15];
-  logic signed [31:0] d0_q, d1_q;
+  logic [7:0] qc0_q, qc1_q;
+  logic [20:0] d0, d1;
 
   logic [7:0] kc_max;
   assign kc_max = (st_kcode_i[15:8] > st_kcode_i[7:0]) ? st_kcode_i[15:8] : st_kcode_i[7:0];
@@ -79,21 +82,19 @@ module mr_attn_qk #(
 
   always_ff @(posedge clk_i) begin
     if (start_i) bank_q <= 1'b0;
+    if (pre_valid_i) begin
+      qc0_q <= st_q_i[263:256];
+      qc1_q <= st_q_i[527:520];
+    end
     if (st_valid_i) begin
-      for (int i = 0; i < 32; i++) begin
-        p_q[i]    <= $signed(st_k_i[8*i+:8]) * $signed(st_q_i[8*i+:8]);
-        p_q[32+i] <= $signed(st_k_i[256+8*i+:8]) * $signed(st_q_i[264+8*i+:8]);
-      end
-      s3_es0_q   <= {1'b0, st_kcode_i[7:0]} + {1'b0, st_q_i[263:256]};
-      s3_es1_q   <= {1'b0, st_kcode_i[15:8]} + {1'b0, st_q_i[527:520]};
+      s3_es0_q   <= {1'b0, st_kcode_i[7:0]} + {1'b0, qc0_q};
+      s3_es1_q   <= {1'b0, st_kcode_i[15:8]} + {1'b0, qc1_q};
       s3_addr_q  <= {bank_q, st_beat_i, st_row_i, st_half_i};
       s3_hlast_q <= st_hlast_i;
       if (st_hlast_i) bank_q <= !bank_q;
       if (st_new_i && (st_hfirst_i || kc_max > kmax_q)) kmax_q <= kc_max;
     end
     if (s3_v_q) begin
-      for (int i = 0; i < 16; i++)
-        s_q[i] <= (p_q[4*i] + p_q[4*i+1]) + (p_q[4*i+2] + p_q[4*i+3]);
       s4_es0_q   <= s3_es0_q;
       s4_es1_q   <= s3_es1_q;
       s4_addr_q  <= s3_addr_q;
@@ -101,15 +102,85 @@ module mr_attn_qk #(
       s4_kmax_q  <= kmax_q;
     end
     if (s4_v_q) begin
-      d0_q <= ((s_q[0] + s_q[1]) + (s_q[2] + s_q[3])) + ((s_q[4] + s_q[5]) + (s_q[6] + s_q[7]));
-      d1_q <= ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
-              ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15]));
       s5_es0_q   <= s4_es0_q;
       s5_es1_q   <= s4_es1_q;
       s5_addr_q  <= s4_addr_q;
       s5_hlast_q <= s4_hlast_q;
       s5_kmax_q  <= s4_kmax_q;
     end
+  end
+
+  if (mr_tech_pkg::Have != 0) begin : gen_dsp48e2
+    // Two sums of products without a common factor: the upper half of each DSP stays empty.
+    logic [8*36-1:0] sums;
+    logic [19:0] lo, hi, lo_q, hi_q;
+    for (genvar g = 0; g < 8; g++) begin : gen_cascade
+      logic [47:0] up0, up1;
+      logic unused;
+      mr_dot_cascade #(
+        .BIAS(48'h1_0000)
+      ) u_block0 (
+        .clk_i,
+        .v_i ({s3_v_q, st_valid_i, pre_valid_i}),
+        .a_i (st_q_i[32*g+:32]),
+        .lo_i(st_k_i[32*g+:32]),
+        .hi_i(32'd0),
+        .up_o(up0)
+      );
+      mr_dot_cascade #(
+        .BIAS(48'h1_0000)
+      ) u_block1 (
+        .clk_i,
+        .v_i ({s3_v_q, st_valid_i, pre_valid_i}),
+        .a_i (st_q_i[264+32*g+:32]),
+        .lo_i(st_k_i[256+32*g+:32]),
+        .hi_i(32'd0),
+        .up_o(up1)
+      );
+      assign sums[36*g+:36] = {up1[17:0], up0[17:0]};
+      assign unused = ^{up0[47:18], up1[47:18]};
+    end
+    mr_dot_halves u_halves (
+      .sums_i(sums),
+      .lo_o  (lo),
+      .hi_o  (hi)
+    );
+    always_ff @(posedge clk_i) begin
+      if (s4_v_q) begin
+        lo_q <= lo;
+        hi_q <= hi;
+      end
+    end
+    assign d0 = {lo_q[19], lo_q};
+    assign d1 = {hi_q[19], hi_q};
+  end else begin : gen_portable
+    // 32-bit stages: no masks in the simulator, trimmed by synthesis
+    logic [511:0] k_q, q_q;
+    logic signed [31:0] p_q [0:63];
+    logic signed [31:0] s_q [0:15];
+    logic signed [31:0] d0_q, d1_q;
+    always_ff @(posedge clk_i) begin
+      if (pre_valid_i) begin
+        k_q <= st_k_i;
+        q_q <= {st_q_i[519:264], st_q_i[255:0]};
+      end
+      if (st_valid_i) begin
+        for (int i = 0; i < 64; i++) p_q[i] <= $signed(k_q[8*i+:8]) * $signed(q_q[8*i+:8]);
+      end
+      if (s3_v_q) begin
+        for (int i = 0; i < 16; i++)
+          s_q[i] <= (p_q[4*i] + p_q[4*i+1]) + (p_q[4*i+2] + p_q[4*i+3]);
+      end
+      if (s4_v_q) begin
+        d0_q <= ((s_q[0] + s_q[1]) + (s_q[2] + s_q[3])) + ((s_q[4] + s_q[5]) + (s_q[6] + s_q[7]));
+        d1_q <= ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
+                ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15]));
+      end
+    end
+    assign d0 = d0_q[20:0];
+    assign d1 = d1_q[20:0];
+    logic unused;
+    assign unused = ^{d0_q[31:21], d1_q[31:21]};  // sign extension only
   end
 
   // ---- dot buffer and maximum q codes ----
@@ -120,8 +191,6 @@ module mr_attn_qk #(
   logic [7:0] b_kmax_q;
   logic [EW-1:0] e_rdata;
   logic [7:0] mq_rdata;
-  logic unused_d;
-  assign unused_d = ^{d0_q[31:21], d1_q[31:21]};  // sign extension only
 
   mr_ram_1r1w #(
     .W    (EW),
@@ -130,7 +199,7 @@ module mr_attn_qk #(
     .clk_i,
     .wen_i  (s5_v_q),
     .waddr_i(s5_addr_q),
-    .wdata_i({s5_es1_q, d1_q[20:0], s5_es0_q, d0_q[20:0]}),
+    .wdata_i({s5_es1_q, d1, s5_es0_q, d0}),
     .ren_i  (b_act_q),
     .raddr_i({b_bank_q, b_beat_q, b_row_q, b_half_q}),
     .rdata_o(e_rdata)

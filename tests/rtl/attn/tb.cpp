@@ -16,7 +16,7 @@ extern "C" {
 #include <map>
 #include <vector>
 
-#if defined VARIANT_n1
+#if defined VARIANT_n1 || defined VARIANT_n1dsp
 struct P { static constexpr int N = 1, T = 32, SCORES = 2048, W_MAX = 1024, HEADS = 16, HP = 256; };
 #elif defined VARIANT_n2
 struct P { static constexpr int N = 2, T = 32, SCORES = 4096, W_MAX = 1024, HEADS = 16, HP = 256; };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of an attention lane whose contracts the whole-unit bench (tests/rtl/attn) cannot pin down:
 // the read jobs of every kind of pass (variants jobs*), and the accumulator's hazard window and drain
-// order (variant pv).
+// order (variants pv, pvdsp: the portable form and the one for wide multipliers).
 #include "Vdut.h"
 
 #include "bench.h"
@@ -11,7 +11,7 @@
 
 using bench::Rng;
 
-#if defined VARIANT_pv
+#if defined VARIANT_pv || defined VARIANT_pvdsp
 
 static constexpr int V = 8, WORDS = 16;
 
@@ -28,38 +28,43 @@ int main(int argc, char **argv)
         std::vector<std::vector<int64_t>> acc(WORDS, std::vector<int64_t>(64, 0));
         std::vector<bool> begun(WORDS, false);
         int words = static_cast<int>(r.range(1, 4)), last = -1, before = -1;
+        // A step's maxima and codes come one cycle before it.
+        struct {
+            int word = -1;
+            uint8_t pm[2] = {}, ev[2] = {};
+        } next;
         for (int n = 0; n < 300; n++) {
+            auto step = next;
             // never the same word in consecutive cycles, often two cycles apart
-            int w = static_cast<int>(r.range(0, words - 1));
-            bool go = w != last && !r.chance(20);
-            dut->st_valid_i = go;
-            if (go) {
-                uint32_t p = r.chance(10) ? 65535 : r.u32() & 0xFFFF;
-                uint8_t pm[2], ev[2];
-                for (int b = 0; b < 2; b++) {
-                    pm[b] = static_cast<uint8_t>(r.range(0, 255));
-                    int s = static_cast<int>(r.chance(50) ? r.range(0, 12) : r.range(0, 255));
-                    ev[b] = static_cast<uint8_t>(pm[b] - s < 0 ? 0 : pm[b] - s);
-                }
+            next.word = static_cast<int>(r.range(0, words - 1));
+            if (next.word == step.word || r.chance(20) || n == 299)
+                next.word = -1;
+            dut->pre_valid_i = next.word >= 0;
+            for (int b = 0; b < 2; b++) {
+                next.pm[b] = static_cast<uint8_t>(r.range(0, 255));
+                int s = static_cast<int>(r.chance(50) ? r.range(0, 40) : r.range(0, 255));
+                next.ev[b] = static_cast<uint8_t>(next.pm[b] - s < 0 ? 0 : next.pm[b] - s);
+            }
+            dut->st_pm_i = static_cast<uint16_t>(next.pm[0] | next.pm[1] << 8);
+            dut->st_vcode_i = static_cast<uint16_t>(next.ev[0] | next.ev[1] << 8);
+            int w = step.word;
+            dut->st_valid_i = w >= 0;
+            dut->st_p_i = static_cast<uint16_t>(r.chance(10) ? 65535 : r.u32());
+            if (w >= 0) {
                 dut->st_first_i = !begun[static_cast<size_t>(w)];
                 dut->st_addr_i = static_cast<uint8_t>(w);
-                dut->st_p_i = static_cast<uint16_t>(p);
-                dut->st_pm_i = static_cast<uint16_t>(pm[0] | pm[1] << 8);
-                dut->st_vcode_i = static_cast<uint16_t>(ev[0] | ev[1] << 8);
                 for (int i = 0; i < 64; i++) {
                     int v = static_cast<int>(r.chance(10) ? -128 : r.range(-128, 127));
                     bench::set(dut->st_v_i, 8 * i, 8, static_cast<uint64_t>(v));
-                    int s = pm[i / 32] - ev[i / 32];
+                    int s = step.pm[i / 32] - step.ev[i / 32];
                     acc[static_cast<size_t>(w)][static_cast<size_t>(i)] +=
-                        (static_cast<int64_t>(p) * v * 4096) >> (s > 38 ? 38 : s);
+                        (static_cast<int64_t>(dut->st_p_i) * v * 4096) >> (s > 38 ? 38 : s);
                 }
                 begun[static_cast<size_t>(w)] = true;
                 close += w == before;
-            } else {
-                dut->st_p_i = static_cast<uint16_t>(r.u32());
             }
             before = last;
-            last = go ? w : -1;
+            last = w;
             dut.tick();
         }
         dut->st_valid_i = 0;
