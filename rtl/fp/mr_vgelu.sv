@@ -17,7 +17,8 @@ module mr_vgelu #(
     output logic [LANES*32-1:0] y_o
 );
   // {value 23, slope 19}, both in units of 2^-24; the value is never negative.
-  logic [41:0] rom[0:319];
+  // One block RAM: the read is registered. In LUTs the table takes some 200 a lane.
+  (* rom_style = "block" *) logic [41:0] rom[0:319];
   initial begin
 `include "rom_gelu.svh"
   end
@@ -88,7 +89,8 @@ module mr_vgelu #(
         value_q <= word_q[41:19];
       end
       if (valid_q[2]) begin
-        g_q[48*l+:48] <= {25'd0, value_q} + {{28{prod_q[19]}}, prod_q};
+        // Over the whole table g lies in 0..2852899: the conversion needs neither sign nor more bits.
+        g_q[48*l+:48] <= {25'd0, value_q + {{3{prod_q[19]}}, prod_q}};
       end
     end
   end
