@@ -97,12 +97,8 @@ module mr_attn_pv #(
     endfunction
     function automatic logic signed [63:0] right(input logic signed [34:0] prod,
                                                  input logic [1:0] c);
-      case (c)
-        2'd0: right = 64'($signed({prod, 2'd0}));
-        2'd1: right = 64'($signed(prod[34:9]));
-        2'd2: right = 64'($signed(prod[34:20]));
-        default: right = 64'($signed(prod[34:31]));
-      endcase
+      if (c[1]) right = c[0] ? 64'($signed(prod[34:31])) : 64'($signed(prod[34:20]));
+      else right = c[0] ? 64'($signed(prod[34:9])) : 64'($signed({prod, 2'd0}));
     endfunction
 
     logic [5:0] cf0_q, cf1_q;
@@ -171,7 +167,8 @@ module mr_attn_pv #(
       /* verilator lint_off BLKSEQ */  // temporaries of this block
       for (int k = 0; k < 64; k++) begin
         acc = {rd_q[2048+16*k+:16], rd_q[32*k+:32]};
-        acc = (s4_first_q ? 48'd0 : acc) + term_q[k][47:0];
+        // In this order a bit is one LUT: the carry chain takes the term as it is.
+        acc = term_q[k][47:0] + (s4_first_q ? 48'd0 : acc);
         word[32*k+:32] = acc[31:0];
         word[2048+16*k+:16] = acc[47:32];
       end

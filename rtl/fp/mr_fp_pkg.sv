@@ -291,27 +291,27 @@ package mr_fp_pkg;
       n = 6'd0;
       if (m[47:16] == 32'd0) begin
         m = m << 32;
-        n = n + 6'd32;
+        n[5] = 1'b1;
       end
       if (m[47:32] == 16'd0) begin
         m = m << 16;
-        n = n + 6'd16;
+        n[4] = 1'b1;
       end
       if (m[47:40] == 8'd0) begin
         m = m << 8;
-        n = n + 6'd8;
+        n[3] = 1'b1;
       end
       if (m[47:44] == 4'd0) begin
         m = m << 4;
-        n = n + 6'd4;
+        n[2] = 1'b1;
       end
       if (m[47:46] == 2'd0) begin
         m = m << 2;
-        n = n + 6'd2;
+        n[1] = 1'b1;
       end
       if (!m[47]) begin
         m = m << 1;
-        n = n + 6'd1;
+        n[0] = 1'b1;
       end
       e = {s[58], s[58:48]} + 12'd174 - {6'd0, n};  // 174 = 127 + 47
       cvt_s2 = {s[59], e, m[47:24], m[23], m[22:0] != 23'd0};

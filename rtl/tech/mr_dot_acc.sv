@@ -100,7 +100,7 @@ module mr_dot_acc #(
         if (v_i[0]) sh_q <= 6'(shift(dr_i, dc_i));
         if (v_i[1]) m_q <= ($signed({{26{d_i[19]}}, d_i[19:0], 18'd0}) >>> sh_q) +
                               $signed({63'd0, round});
-        if (v_i[2]) acc_o <= (first_i ? 48'd0 : acc_o) + m_q[47:0];
+        if (v_i[2]) acc_o <= m_q[47:0] + (first_i ? 48'd0 : acc_o);  // one LUT a bit
       end
     end
     logic unused;
