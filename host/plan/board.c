@@ -40,9 +40,10 @@ const struct mr_plan_board *mr_plan_board_named(const char *name)
 
 // Figures of docs/synthesis.md: units of `tiny` (N = 1, four lanes) and PEs alone.
 enum {
-    PE_MULTIPLIERS = 32, // a PE, or a pair that shares them
+    PE_MULTIPLIERS = 32,
     PE_LUTS = 740,
-    PAIR_LUTS = 3653,
+    PAIR_MULTIPLIERS = 34, // two PEs that share their multipliers
+    PAIR_LUTS = 484,
     ARRAY_LUTS = 6507,                  // of four PEs, with control
     CHANNEL_LUTS = 5546 + 1072 + 20658, // stream, reader, attention lane
     LANE_MULTIPLIERS = 132,             // attention lane, a channel
@@ -56,7 +57,7 @@ struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair)
 {
     struct mr_plan_cost c;
     int pes = g->r * 4 * g->n, units = pair ? pes / 2 : pes;
-    c.pe_multipliers = PE_MULTIPLIERS * units;
+    c.pe_multipliers = (pair ? PAIR_MULTIPLIERS : PE_MULTIPLIERS) * units;
     int rest = ALL_MULTIPLIERS - 4 * PE_MULTIPLIERS - LANE_MULTIPLIERS - VECTOR_MULTIPLIERS;
     c.multipliers = c.pe_multipliers + rest + g->n * (LANE_MULTIPLIERS + VECTOR_MULTIPLIERS);
     c.luts = ALL_LUTS - ARRAY_LUTS - CHANNEL_LUTS - VECTOR_LUTS +

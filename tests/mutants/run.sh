@@ -160,7 +160,7 @@ mutant 'kernel does not wake up for a read' rtl/kernel/mr_kernel.sv \
 mutant 'PE takes weights as unsigned' rtl/tech/mr_dot.sv \
     "s/32'(\\\$signed(w_q\\[32\\*j+8\\*b+:8\\]))/32'(w_q[32*j+8*b+:8])/" rtl:pe@portable
 mutant 'PE aligns by one bit too much' rtl/tech/mr_dot_acc.sv \
-    "s/>>> sh_q;/>>> (sh_q + 6'd1);/" rtl:pe@portable
+    "s/>>> sh_q)/>>> (sh_q + 6'd1))/" rtl:pe@portable
 mutant 'PE accumulates without the first clear' rtl/tech/mr_dot_acc.sv \
     "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@portable
 mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \

@@ -5,7 +5,7 @@
 # usage: [BUILD=build] tests/synth/netlist.sh [BENCH[@VARIANT]..] (from the root; all without one). Cells: Yosys' own models, and dsp48e2.v.
 # Carry cells and vectors of nets are split into bits (carry.v): a carry chain through a vector is a loop to
 # Verilator, which does not simulate it right; a loop is an error here.
-# Tables stay in LUTs (-nobram), because Yosys has no model of UltraScale+ block RAM.
+# Tables stay in LUTs (-nobram, and no wish for block RAM), because Yosys has no model of UltraScale+ block RAM.
 set -uo pipefail
 build=${BUILD:-build}
 dir=$build/synth/netlist
@@ -33,7 +33,7 @@ netlist() { # bench variant flags
     params=$(sed 's/-D[A-Z_0-9]*//g; s/-G\([A-Z_0-9]*\)=/-set \1 /g; s/^ *//; s/ *$//' <<<"$params")
     srcs=${srcs//tests\/synth\/dsp48e2.v/}
     [ -z "$params" ] || params="chparam $params $top;"
-    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $defines $srcs; $params \
+    nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $defines $srcs; setattr -unset rom_style m:*; $params \
         synth_xilinx -family xcup $3 -flatten -nobram -noiopad -noclkbuf -top $top; rename -top $top; \
         check -assert; tee -o $dir/$1@$2.stat stat -tech xilinx; \
         techmap -map tests/synth/carry.v; splitnets; clean; write_verilog -noattr $dir/$1@$2.v" >/dev/null 2>&1
