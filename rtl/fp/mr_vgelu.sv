@@ -89,7 +89,7 @@ module mr_vgelu #(
         value_q <= word_q[41:19];
       end
       if (valid_q[2]) begin
-        // Over the whole table g lies in 0..2852899: the conversion needs neither sign nor more bits.
+        // Over the whole table g lies in 0..2852899: the conversion needs no sign and 23 bits.
         g_q[48*l+:48] <= {25'd0, value_q + {{3{prod_q[19]}}, prod_q}};
       end
     end

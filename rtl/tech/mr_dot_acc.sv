@@ -7,8 +7,8 @@
 //
 //   s = row difference + column difference;  acc = (first ? 0 : acc) + RNE((d << 18) / 2^s)
 //
-// s < 0 counts as 0 and sets below_o, s > 38 gives 0, because |d| < 2^19. Without grad_i the step is
-// as above; it may not have s < 0. GRAD 0 costs nothing.
+// s < 0 counts as 0 and sets below_o, s > 38 gives 0, because |d| < 2^19. Without grad_i the step
+// is as above; it may not have s < 0. GRAD 0 costs nothing.
 //
 // Parameters
 //   DSP   1: term register and accumulator in a DSP48E2
@@ -19,9 +19,9 @@
 // stays in LUTs, and what rounding adds is the DSP's carry.
 //
 // Timing: v_i holds the enables of three stages, which a step passes in consecutive cycles. Bit 0:
-// d_i is not there yet, dr_i, dc_i and grad_i are (without grad_i each difference is already limited
-// to 38). Bit 1: d_i is valid, 20 bits signed. Bit 2, with first_i: accumulate; acc_o is the new sum
-// in the next cycle. below_o: the step that had bit 0 in the cycle before.
+// d_i is not there yet, dr_i, dc_i and grad_i are (without grad_i each difference is already
+// limited to 38). Bit 1: d_i is valid, 20 bits signed. Bit 2, with first_i: accumulate; acc_o is
+// the new sum in the next cycle. below_o: of the step that had bit 0 in the cycle before.
 module mr_dot_acc #(
   parameter int DSP = 0,
   parameter int GRAD = 0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DSP48E2 of mr_dot_acc: acc_o = (first_i ? 0 : acc_o) + term, and 1 more with round (GRAD 1).
-// Timing: v_i bit 0 takes term_i and round_i, bit 1, with first_i, adds them. Empty where the build has no DSP48E2 (mr_tech_pkg).
+// Timing: v_i bit 0 takes term_i and round_i, bit 1, with first_i, adds them. Empty where the build
+// has no DSP48E2 (mr_tech_pkg).
 module mr_dot_sum #(
   parameter int GRAD = 0
 ) (
