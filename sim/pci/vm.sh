@@ -58,7 +58,7 @@ setpriv --pdeathsig KILL timeout --kill-after=5 "${VM_TIMEOUT:-3000}" "$build/si
     -chardev socket,id=qt,fd=4 -object qtest,id=qt0,chardev=qt,log=none \
     -chardev socket,id=qmp,fd=5 -mon chardev=qmp,mode=control \
     -kernel "${KERNEL:-$build/vm/vmlinuz}" -initrd "$dir/initrd" \
-    -append "console=ttyS0 panic=-1 quiet loglevel=3 $clock mitigations=off cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1 ${PARAMS:-}" \
+    -append "console=ttyS0 panic=-1 reboot=t quiet loglevel=3 $clock mitigations=off cryptomgr.notests no_timer_check rcupdate.rcu_expedited=1 ${PARAMS:-}" \
     </dev/null 2>&1 | stdbuf -oL tr -d '\r' | tee "$dir/log"
 status=${PIPESTATUS[0]}
 if grep -qEf sim/pci/guest/reports <(grep -vE "${IGNORE:-^\$^}" "$dir/log"); then
