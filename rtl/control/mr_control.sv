@@ -129,7 +129,6 @@ module mr_control #(
   input  logic                 nan_i
 );
 
-  localparam int ERRORS = N + mr_pkg::UNITS;
 
   // ---- registers --------------------------------------------------------------------------------
   logic        start, soft_reset, run_done, run_error;
@@ -185,17 +184,6 @@ module mr_control #(
 
   // ---- sequencer --------------------------------------------------------------------------------
   // The queue whose command an error concerns, three bits a source.
-  logic [ERRORS*3-1:0] queues;
-  for (genvar c = 0; c < N; c = c + 1) begin : gen_reader
-    assign queues[3*c+:3] = mr_pkg::QUEUE_READER[2:0];
-  end
-  assign queues[3*(N+mr_pkg::UNIT_HOST_READ-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_HOST_WRITE-1)+:3] = mr_pkg::QUEUE_WRITER[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_LOAD_ROWS-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_MATMUL-1)+:3]     = mr_pkg::QUEUE_ARRAY[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_STORE-1)+:3]      = mr_pkg::QUEUE_WRITER[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_EPILOGUE-1)+:3]   = mr_pkg::QUEUE_ARRAY[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
   mr_seq #(
     .N        (N),
     .T        (T),
@@ -204,8 +192,7 @@ module mr_control #(
     .D_MAX    (D_MAX),
     .ROT_MAX  (ROT_MAX),
     .W_MAX    (W_MAX),
-    .RING     (RING),
-    .ERRORS   (ERRORS)
+    .RING     (RING)
   ) u_seq (
     .clk_i,
     .rst_ni,
@@ -261,7 +248,6 @@ module mr_control #(
     .sp_done_i,
     .err_valid_i,
     .err_code_i,
-    .err_queue_i     (queues),
     .err_addr_i,
     .progress_i,
     .axi_idle_i,

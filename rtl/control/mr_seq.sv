@@ -4,7 +4,6 @@
 //
 // Parameters
 //   N, T .. RING  geometry, for the rules of mr_legal
-//   ERRORS        units that can report an error (err_* packed)
 //
 // Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per
 // command, in order. The reader queue is served inside (mr_stream_ctl), the END command too.
@@ -28,7 +27,7 @@ module mr_seq #(
   parameter int ROT_MAX = 256,
   parameter int W_MAX = 4096,
   parameter int RING = 1024,
-  parameter int ERRORS = 4
+  localparam int ERRORS = N + mr_pkg::UNITS
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -98,7 +97,6 @@ module mr_seq #(
   // command it concerns (its oldest in the unit), address
   input  logic [ERRORS-1:0]    err_valid_i,
   input  logic [ERRORS*8-1:0]  err_code_i,
-  input  logic [ERRORS*3-1:0]  err_queue_i,
   input  logic [ERRORS*64-1:0] err_addr_i,
   input  logic                 progress_i,  // any beat moved or block computed in this cycle
   input  logic                 axi_idle_i,
@@ -116,6 +114,7 @@ module mr_seq #(
   logic [2:0]  state_q;
   logic [3:0]  wait_q;
   logic        failed_q, ended_q;
+  logic        held_q;  // err_*_o have an error of this run
   logic        fetch_start_q;
 
   assign busy_o         = state_q != IDLE;
@@ -338,6 +337,85 @@ module mr_seq #(
   logic hit;
   assign hit = desc_bad || d_bad || stream_bad || err_valid_i != '0 || no_end_q || dog;
 
+  logic [ERRORS*3-1:0] queues;
+  for (genvar c = 0; c < N; c = c + 1) begin : gen_reader
+    assign queues[3*c+:3] = mr_pkg::QUEUE_READER[2:0];
+  end
+  assign queues[3*(N+mr_pkg::UNIT_HOST_READ-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_HOST_WRITE-1)+:3] = mr_pkg::QUEUE_WRITER[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_LOAD_ROWS-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_MATMUL-1)+:3]     = mr_pkg::QUEUE_ARRAY[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_STORE-1)+:3]      = mr_pkg::QUEUE_WRITER[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_EPILOGUE-1)+:3]   = mr_pkg::QUEUE_ARRAY[2:0];
+  assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
+
+  // Which error is the earliest: a step a cycle, each of one comparison. First what comes in this
+  // cycle, by queue, the sequencer's own at QUEUES; then of two and two; then one.
+  // An error: {1; 0 if of memory or descriptor, which come before all others; index; code; unit;
+  // address}.
+  // at_once: it ends the run.
+  localparam int QUEUES = mr_pkg::QUEUES, E_W = 2 + 16 + 8 + 8 + 64;  // the high bit: there is one
+  function automatic logic [E_W-1:0] first_of(input logic [E_W-1:0] a, input logic [E_W-1:0] b);
+    first_of = a[E_W-1] && (!b[E_W-1] || a[E_W-2-:17] <= b[E_W-2-:17]) ? a : b;
+  endfunction
+  logic [(QUEUES+1)*E_W-1:0] e1_q;
+  logic [3*E_W-1:0]          e2_q;
+  // Who is first needs the two high bits no more.
+  // verilator lint_off UNUSED
+  logic [E_W-1:0]            e3_q;
+  // verilator lint_on UNUSED
+  logic                      v1_q, v2_q, v3_q, once1_q, once2_q, once3_q;
+  always_ff @(posedge clk_i) begin
+    if (state_q != RUN) begin
+      v1_q <= 1'b0;
+      v2_q <= 1'b0;
+      v3_q <= 1'b0;
+    end else begin
+      v1_q <= hit;
+      v2_q <= v1_q;
+      v3_q <= v2_q;
+    end
+    if (hit) begin : gather
+      logic           once, memory;
+      logic [15:0]    index;
+      logic [E_W-1:0] e;
+      once = desc_bad || dog;
+      for (int k = 0; k < QUEUES; k++) begin
+        e = '0;
+        // Memory fails also where the queue has no command.
+        index = oldest[16*k+:16] < index_q ? oldest[16*k+:16] : index_q;
+        for (int i = 0; i < ERRORS; i++) begin
+          memory = err_code_i[8*i+:8] == mr_pkg::DEVERR_READ[7:0] ||
+                   err_code_i[8*i+:8] == mr_pkg::DEVERR_WRITE[7:0];
+          if (err_valid_i[i] && queues[3*i+:3] == 3'(k)) begin
+            e = {1'b1, !memory, index, err_code_i[8*i+:8], 8'(i + 1), err_addr_i[64*i+:64]};
+            once = once || memory;
+          end
+        end
+        e1_q[E_W*k+:E_W] <= e;
+      end
+      // All others have been dealt out.
+      e1_q[E_W*QUEUES+:E_W] <= {
+          desc_bad || d_bad || stream_bad || no_end_q || dog, !desc_bad,
+          stream_bad ? stream_index : index_q,
+          desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] : stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] :
+          d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0], 8'd0,
+          desc_bad ? run_addr_i :
+          stream_bad ? w_base_o[63:0] + {26'd0, stream_off, 6'd0} : 64'd0};
+      once1_q <= once;
+    end
+    if (v1_q) begin
+      for (int k = 0; k < 3; k++) begin
+        e2_q[E_W*k+:E_W] <= first_of(e1_q[2*E_W*k+:E_W], e1_q[2*E_W*k+E_W+:E_W]);
+      end
+      once2_q <= once1_q;
+    end
+    if (v2_q) begin
+      e3_q    <= first_of(first_of(e2_q[0+:E_W], e2_q[E_W+:E_W]), e2_q[2*E_W+:E_W]);
+      once3_q <= once2_q;
+    end
+  end
+
   // A command before number `index` has not finished. Those of the reader's queue are not asked:
   // they fail only where they are dealt out, and STREAM_TILES ends with a MATMUL that may not come.
   function automatic logic earlier(input logic [4:1] held, input logic [4*16-1:0] first,
@@ -362,6 +440,7 @@ module mr_seq #(
       done_o      <= 1'b0;
       error_o     <= 1'b0;
       fail_q      <= 1'b0;
+      held_q      <= 1'b0;
       failed_q    <= 1'b0;
       ended_q     <= 1'b0;
       idle_q      <= '0;
@@ -395,59 +474,24 @@ module mr_seq #(
             wait_q        <= '0;
           end
         end
-        RUN: begin : run
-          logic at_once;
-          at_once = 1'b0;
-          // Of the errors of this cycle that of the earliest command.
-          if (hit) begin : first_error
-            logic [7:0]  code, unit;
-            logic [15:0] index;
-            logic [63:0] addr;
-            at_once = desc_bad || dog;
-            for (int i = 0; i < ERRORS; i++) begin
-              if (err_valid_i[i] && (err_code_i[8*i+:8] == mr_pkg::DEVERR_READ[7:0] ||
-                                     err_code_i[8*i+:8] == mr_pkg::DEVERR_WRITE[7:0])) begin
-                at_once = 1'b1;
-              end
+        RUN: begin
+          if (hit) fail_q <= 1'b1;
+          if (v3_q) begin
+            held_q <= 1'b1;
+            if (!held_q || e3_q[E_W-3-:16] < err_index_o) begin
+              {err_index_o, err_code_o, err_unit_o, err_addr_o} <= e3_q[E_W-3:0];
             end
-            code  = desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] :
-                    d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0];
-            unit  = 8'd0;
-            index = index_q;  // all others have been dealt out
-            addr  = desc_bad ? run_addr_i : '0;
-            if (stream_bad) begin
-              code  = mr_pkg::DEVERR_WINDOW[7:0];
-              index = stream_index;
-              addr  = w_base_o[63:0] + {26'd0, stream_off, 6'd0};
-            end
-            for (int i = 0; i < ERRORS; i++) begin
-              // Memory fails also where the queue has no command.
-              if (err_valid_i[i] && (oldest[16*err_queue_i[3*i+:3]+:16] <= index || at_once)) begin
-                code = err_code_i[8*i+:8];
-                unit = 8'(i + 1);
-                addr = err_addr_i[64*i+:64];
-                if (oldest[16*err_queue_i[3*i+:3]+:16] < index) begin
-                  index = oldest[16*err_queue_i[3*i+:3]+:16];
-                end
-              end
-            end
-            if (!fail_q || index < err_index_o) begin
-              err_code_o  <= code;
-              err_unit_o  <= unit;
-              err_index_o <= index;
-              err_addr_o  <= addr;
-            end
-            fail_q <= 1'b1;
           end
           // A queue shows a command some cycles after it was dealt out.
           if (fail_q) begin
             wait_q <= stream_pending || earlier(waiting[4:1] | unit_busy_o[4:1], oldest[79:16],
                                                 err_index_o) ? '0 : wait_q + 4'd1;
           end
-          if (reset_i || at_once || (fail_q && wait_q == 4'd15)) begin
+          if (reset_i || (v3_q && once3_q) || (fail_q && wait_q == 4'd15)) begin
             failed_q <= hit || fail_q;
             ended_q  <= hit || fail_q;
             fail_q   <= 1'b0;
+            held_q   <= 1'b0;
             state_q  <= DRAIN;
             wait_q   <= '0;
             idle_q   <= '0;
