@@ -43,7 +43,7 @@ enum {
     PE_MULTIPLIERS = 32,
     PE_LUTS = 740,
     PAIR_MULTIPLIERS = 34, // two PEs that share their multipliers
-    PAIR_LUTS = 484,
+    PAIR_LUTS = 481,
     ARRAY_LUTS = 6507,                  // of four PEs, with control
     CHANNEL_LUTS = 5546 + 1072 + 20658, // stream, reader, attention lane
     LANE_MULTIPLIERS = 132,             // attention lane, a channel
