@@ -117,8 +117,10 @@ void mr_layernorm_from(const struct mr_ln_const *c, int64_t s1, int64_t s2, unsi
 {
     int unit = (int)top - 127 - 22; // one step of xi is 2^unit
     *mean = mr_fscale(mr_fmul(mr_acc_to_f32(s1, 0), c->inv_n), unit);
-    __int128 spread = (__int128)c->n * s2 - (__int128)s1 * s1; // n^2 var >= 0
-    float var = mr_fmul(mr_u128_to_f32(false, (unsigned __int128)spread, 0), c->inv_n2);
+    // n^2 var, in the device's 80 bits: negative, and wraps, only where the padding is not zero.
+    __int128 spread = (__int128)c->n * s2 - (__int128)s1 * s1;
+    unsigned __int128 held = (unsigned __int128)spread & (((unsigned __int128)1 << 80) - 1);
+    float var = mr_fmul(mr_u128_to_f32(false, held, 0), c->inv_n2);
     *r = mr_rsqrt(mr_fadd(mr_fscale(var, 2 * unit), c->eps));
 }
 

@@ -365,6 +365,20 @@ static void layernorm_of_inf_is_nan(void **unused)
         assert_int_equal(mr_bits(y[i]), MR_QNAN_BITS);
 }
 
+// 64 ones, 16 of which count: n S2 - S1^2 = -3 2^54 wraps to almost 2^80, so the variance is almost
+// 2^28; with a mean of 4 that makes -3 / 2^14.
+static void layernorm_wraps_where_padding_is_not_zero(void **unused)
+{
+    (void)unused;
+    float x[64], one[64], zero[64] = {0}, y[64];
+    struct mr_ln_const c = mr_ln_consts(16, 1e-5F);
+    for (int i = 0; i < 64; i++)
+        x[i] = one[i] = 1;
+    mr_layernorm(&c, x, one, zero, 64, y);
+    for (int i = 0; i < 64; i++)
+        assert_true(fabsf(y[i] + 3 * 0x1p-14F) <= 0x1p-26F);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +400,7 @@ int main(void)
         cmocka_unit_test(exp2_is_accurate),
         cmocka_unit_test(layernorm_agrees_with_double),
         cmocka_unit_test(layernorm_of_inf_is_nan),
+        cmocka_unit_test(layernorm_wraps_where_padding_is_not_zero),
     };
     return cmocka_run_group_tests_name("num", tests, NULL, NULL);
 }

@@ -36,6 +36,7 @@ struct Beat {
 struct Command {
     int d = 64, n = 64, rows = 1, dst_base = 0, dst_slot = 0;
     bool logit_rows = false, two_pass = false;
+    bool foreign = false; // not zeros behind the n floats that count
     float eps = 1e-5f;
     uint64_t logit = 0;
 };
@@ -91,7 +92,7 @@ class Bench {
     void prepare(const Command &c, int kind = -1)
     {
         for (int i = 0; i < kDMax; i++) {
-            bool live = i < c.n;
+            bool live = i < c.n || c.foreign;
             gain_[i] = live ? static_cast<float>(rng_.unit() * 4 - 2) : 0.0f;
             bias_[i] = live ? static_cast<float>(rng_.unit() * 2 - 1) : 0.0f;
         }
@@ -106,7 +107,7 @@ class Bench {
                                                           : rng_.range(230, 254));
             float *x = &x_[t * kDMax];
             for (int i = 0; i < kDMax; i++)
-                x[i] = i < c.n ? random_value(rng_, k, base) : 0.0f;
+                x[i] = i < c.n || c.foreign ? random_value(rng_, k, base) : 0.0f;
             if (k == 9 && (kind == 9 || rng_.chance(50))) {
                 static const uint32_t kBad[] = {0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001};
                 x[rng_.range(0, c.n - 1)] = mr_float(kBad[rng_.range(0, 3)]);
@@ -294,6 +295,7 @@ int main(int argc, char **argv)
         if (kDMax > 1024 && r.chance(50))
             c.d = kDMax;
         c.n = c.d - (r.chance(50) ? 0 : static_cast<int>(r.range(0, 63)));
+        c.foreign = r.chance(20);
         c.rows = static_cast<int>(r.range(1, kT));
         c.dst_base = static_cast<int>(r.range(0, 4095));
         c.dst_slot = static_cast<int>(r.range(0, 3));
@@ -323,6 +325,19 @@ int main(int argc, char **argv)
         b.run(c, true);
     }
     tap.ok(b.bad_ == bad, "longest rows of one sign");
+
+    // The variance's sign, with something behind the floats that count.
+    Command foreign = c;
+    foreign.foreign = true;
+    bad = b.bad_;
+    for (int n : {1, 16, kDMax / 2}) {
+        foreign.n = n;
+        for (int kind : {5, 1, 6}) {
+            b.prepare(foreign, kind);
+            b.run(foreign, true);
+        }
+    }
+    tap.ok(b.bad_ == bad, "padding that is not zero");
 
     // Cycles without stalls.
     c.rows = 1;
