@@ -47,6 +47,8 @@ static int refuse(const char *name)
     struct suggestion s = {.word = name};
     for (int i = 0; cli_commands[i]; i++)
         suggest_offer(&s, cli_commands[i]->name);
+    for (int i = 0; i < 3; i++)
+        suggest_offer(&s, (const char *[]){"help", "--help", "--version"}[i]);
     fprintf(stderr, "millrace: there is no command '%s'", name);
     if (s.best)
         fprintf(stderr, "; did you mean %s", s.best);

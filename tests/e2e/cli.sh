@@ -26,6 +26,8 @@ ok no_command_shows_help bash -c "'$millrace' 2>&1 >/dev/null | grep -q '^usage:
 exits version_is_shown 0 '' --version
 exits unknown_command_is_refused 2 "there is no command 'frobnicate'" frobnicate
 exits command_that_is_nearly_one 2 "no command 'genrate'; did you mean generate;" genrate
+exits option_without_a_command_that_is_nearly_one 2 "'--versoin'; did you mean --version;" --versoin
+exits help_that_is_nearly_one 2 "'hlep'; did you mean help;" hlep
 exits option_that_is_nearly_one 2 "'--tempreature' is not known; did you mean --temperature;" generate --tempreature 1
 exits help_of_an_unknown_command 2 "no command 'trcae'; did you mean trace;" help trcae
 exits help_of_two_commands 2 "'plan' is one argument too many" help trace plan
