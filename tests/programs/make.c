@@ -572,7 +572,7 @@ static void matmul_of_rows(struct maker *m)
     matmul(m, 0, m->d / 32, m->d, 0, MR_DST_RES, 0, 0);
 }
 
-enum { ABOVE_LARGEST = 6, PADDED = 16 };
+enum { ABOVE_LARGEST = 6, PADDED = 16, OVERLAP = 17, ONE_ROW = 18 };
 
 // All matrices of the stream before the first MATMUL.
 static void many_matrices(struct maker *m, int n)
@@ -735,6 +735,13 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
         set_field(&c->cmds[2], MR_F_LAYERNORM_INV_N2, bits(1.0F / 256));
         *code = NO_CODE;
         return 0;
+    case OVERLAP: // results of two rows over each other
+    case ONE_ROW: // of one row the stride says nothing
+        set_field(&c->cmds[2], MR_F_MATMUL_OUT_COLS, 128);
+        set_field(&c->cmds[2], MR_F_MATMUL_OUT_STRIDE, 1);
+        c->desc[MR_RUN_N_ROWS] = number == OVERLAP ? 2 : 1;
+        *code = number == OVERLAP ? MR_DEVERR_COMMAND : NO_CODE;
+        return number == OVERLAP ? 2 : 0;
     default:
         table[3] = 1;
     }
@@ -777,7 +784,7 @@ static void end_small(struct maker *m)
 bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
                 unsigned *command)
 {
-    enum { BY_COMMANDS = 11, ELSEWHERE = 17, SIGNALS = 5 };
+    enum { BY_COMMANDS = 11, ELSEWHERE = 19, SIGNALS = 5 };
     uint64_t rng = 7;
     if (number >= BY_COMMANDS + ELSEWHERE + SIGNALS)
         return false;
@@ -789,7 +796,7 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
     else if (elsewhere == ABOVE_LARGEST || elsewhere == PADDED)
         matmul_of_rows(&m);
     else
-        one_matmul(&m, 128, MR_DST_RES);
+        one_matmul(&m, 128, elsewhere >= OVERLAP ? MR_DST_RESULT : MR_DST_RES);
     end_small(&m);
     if (signals >= 0)
         *command = known_signals(&m, signals, code);
