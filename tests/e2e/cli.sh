@@ -179,7 +179,8 @@ ok cpu_without_memory_is_refused test $? = 3 -a "$(grep -c "^millrace: .*raise '
 
 # ---- refusals
 exits model_missing_on_the_command_line 2 'the model is missing; give a Hugging Face' generate -d model: -p x
-timeout 60 "$millrace" generate 2>"$work/err" < <(sleep 120) # nobody waits for a prompt then
+mkfifo "$work/silent"
+timeout 600 "$millrace" generate 2>"$work/err" <>"$work/silent" # which never has a prompt
 ok model_missing_before_a_prompt_is_read test $? = 2
 exits directory_that_does_not_exist 3 'nowhere: there is no such directory; give' pack nowhere "$work/x.mill"
 mkdir "$work/nothing"
