@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/batch.h"
+#include "cli/flush.h"
 #include "cli/lines.h"
 #include "cli/watch.h"
 #include "common/buf.h"
@@ -116,8 +117,10 @@ static void put(struct batch *b, const struct line *l, json_t *result)
     char *text = result ? json_dumps(result, JSON_COMPACT) : NULL;
     json_decref(result);
     cli_line_wipe(&b->line);
-    if (!cli_order_put(&b->order, l->number, text, stdout))
-        b->end = true; // main() says what is wrong with standard output
+    if (!cli_order_put(&b->order, l->number, text, stdout)) {
+        (void)cli_flush(); // keeps what is wrong; main() says it
+        b->end = true;
+    }
     b->done++;
     show_done(b);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/flush.h"
 #include "cli/measure.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
@@ -122,7 +123,7 @@ static int run_points(struct bench *b, const struct args *a, json_t *list, struc
             json_array_append_new(list, point_json(&p));
         } else if (rc == 0) {
             print_point(&p);
-            (void)fflush(stdout); // main() looks at the result
+            (void)cli_flush(); // main() looks at the result
         }
     }
     return rc;

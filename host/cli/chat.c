@@ -9,6 +9,7 @@
 
 #include "cli/chat_line.h"
 #include "cli/conversation.h"
+#include "cli/flush.h"
 #include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/seed.h"
@@ -57,7 +58,7 @@ static int show_piece(void *arg, const char *text, size_t size)
     }
     s->begun |= size > 0;
     cli_line_text(s->line, text, size);
-    return fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0;
+    return fwrite(text, 1, size, stdout) != size || cli_flush() != 0;
 }
 
 // The preamble stands in front of the first turn.
@@ -84,7 +85,7 @@ static int turn(const struct args *a, struct conversation *c, const char *line,
     if (rc < 0)
         c->waiting.size = waiting < c->waiting.size ? waiting : c->waiting.size;
     printf("\n");
-    (void)fflush(stdout);
+    (void)cli_flush();
     // On a terminal faint, behind each reply.
     bool looks = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO) && !a->c.quiet;
     if (rc == 0 && (a->stats || looks))

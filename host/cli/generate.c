@@ -5,6 +5,7 @@
 
 #include "cli/batch.h"
 #include "cli/complete.h"
+#include "cli/flush.h"
 #include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/seed.h"
@@ -38,7 +39,7 @@ static int print_piece(void *arg, const char *piece, size_t size)
         return 1;
     cli_line_text(&e->watch->line, piece, size);
     // A reader that has gone ends the text; main() reports other errors of standard output.
-    return fwrite(piece, 1, size, stdout) != size || fflush(stdout) != 0;
+    return fwrite(piece, 1, size, stdout) != size || cli_flush() != 0;
 }
 
 // What one text needs, from its tokens to its end.
@@ -123,7 +124,7 @@ static int report(struct job *j, struct echo *echo)
     } else {
         (void)show_prompt(echo); // nothing new came: the prompt alone
         printf("\n");
-        (void)fflush(stdout); // before the statistics on standard error; main() checks
+        (void)cli_flush(); // before the statistics on standard error; main() checks
         if (j->a->stats)
             cli_stats_table(stderr, &j->done.prefill, &decode, j->seconds);
     }
@@ -163,7 +164,7 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
         rc = prepare(&j, model, &err);
     if (rc == 0 && !a->c.json && isatty(STDOUT_FILENO)) { // who looks need not wait for it
         (void)show_prompt(&echo);
-        (void)fflush(stdout);
+        (void)cli_flush();
     }
     if (rc == 0) {
         struct mr_request r = {.prompt = j.tokens,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/flush.h"
 #include "cli/help.h"
 #include "cli/suggest.h"
 
@@ -21,11 +22,12 @@ static void help(FILE *out)
 // What was printed must have arrived.
 static int finish(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    int failed = cli_flush();
+    if (failed == 0)
         return status;
     if (cli_pipe_closed())
         return EXIT_CLOSED_PIPE;
-    perror("millrace: standard output");
+    fprintf(stderr, "millrace: standard output: %s\n", strerror(failed));
     return status == EXIT_OK ? EXIT_INPUT : status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/objects.h"
 #include "checkpoint/synthetic.h"
+#include "cli/flush.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "engine/engine.h"
@@ -104,7 +105,7 @@ static int run_steps(const struct cli_common *c, const char *dir)
                                             rc == 0, "seconds", seconds, "error", err.text));
         else
             printf("%-30s %s  %.2f s\n", plans[i].name, rc == 0 ? "ok" : "failed", seconds);
-        (void)fflush(stdout); // main() looks at the result
+        (void)cli_flush(); // main() looks at the result
         if (rc < 0)
             status = cli_fail(&err);
         ran++;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/flush.h"
 #include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
@@ -120,18 +121,22 @@ static void say(void *arg, const char *line)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-static void announce(const struct args *a, const struct mr_serve *server)
+// Who asked for port 0 knows the address from this line only: if it does not arrive, main() says
+// so.
+static bool announce(const struct args *a, const struct mr_serve *server)
 {
     const char *host = a->serve.host;
     bool six = strchr(host, ':') != NULL;
     printf("millrace: serving %s on http://%s%s%s:%d\n", a->serve.model_id, six ? "[" : "", host,
            six ? "]" : "", mr_serve_port(server));
-    (void)fflush(stdout);
+    if (cli_flush() != 0)
+        return false;
     if (!is_loopback(host) && !a->serve.api_key && !a->c.quiet)
         fprintf(stderr,
                 "millrace: %s can be reached by others, and no --api-key-file is "
                 "given: anybody may use the model\n",
                 host);
+    return true;
 }
 
 // One for each unit of the device.
@@ -172,11 +177,13 @@ static int serve(struct args *a, struct mr_model *model)
         const struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
         if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0)
             perror("millrace: sigaction");
+        bool run = true;
         if (cli_interrupted()) // before these handlers were there
             mr_serve_stop();
         else
-            announce(a, server);
-        rc = mr_serve_run(server, &err);
+            run = announce(a, server);
+        if (run)
+            rc = mr_serve_run(server, &err);
     }
     mr_serve_close(server);
     for (int i = 0; i < MR_SERVE_UNITS; i++)

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/flush.h"
+
 enum { TAB = 8 };
 
 // What cli_line_abandon() has to write.
@@ -43,7 +45,7 @@ void cli_line_show(struct cli_line *l, const char *line)
     if (l->below && l->column > 0 && l->column % (most + 1) == 0)
         return;
     on_screen = l->below ? LINE_BELOW : OWN_LINE;
-    (void)fflush(stdout);
+    (void)cli_flush();
     if (l->below)
         fprintf(stderr, MAKE_ROOM GO_BELOW "%.*s\033[K" GO_BACK, (int)most, line);
     else

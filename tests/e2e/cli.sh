@@ -286,6 +286,15 @@ head -c 100000 "$work/demo.mill" >"$work/short.mill"
 exits truncated_packed_file 3 'truncated: 100000 bytes' info "$work/short.mill"
 "$millrace" info $demo >/dev/full 2>"$work/err"
 ok full_disk_is_an_error test $? = 3 -a "$(wc -l <"$work/err")" = 1
+# The reason is that of the write that failed, not of what came after it.
+echo hi >"$work/turn" && full=0
+for run in "generate $demo hi -d model: -n 2" "chat $demo -d model: -n 2" "generate $demo --batch - -d model: -n 2" \
+    "serve $demo -d model: --port 0"; do
+    timeout 300 "$millrace" $run >/dev/full 2>"$work/err" <"$work/turn"
+    status=$?
+    ok "full_disk_ends_$((++full))_${run%% *}_and_is_named" test "$status $(cat "$work/err")" = \
+        "3 millrace: standard output: No space left on device"
+done
 
 # ---- signals
 # On the RTL, which takes seconds for so many tokens: the signal comes once there is text.
