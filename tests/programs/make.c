@@ -572,7 +572,7 @@ static void matmul_of_rows(struct maker *m)
     matmul(m, 0, m->d / 32, m->d, 0, MR_DST_RES, 0, 0);
 }
 
-enum { ABOVE_LARGEST = 6, PADDED = 16, OVERLAP = 17, ONE_ROW = 18 };
+enum { ABOVE_LARGEST = 6, PADDED = 16, OVERLAP, ONE_ROW, PARTLY_TRACKED, WIDE_HEADS };
 
 // All matrices of the stream before the first MATMUL.
 static void many_matrices(struct maker *m, int n)
@@ -586,6 +586,18 @@ static void many_matrices(struct maker *m, int n)
         m->c->cmds[1 + i] = first[2 * i];
         m->c->cmds[1 + n + i] = first[2 * i + 1];
     }
+}
+
+// The exponent of 64 columns, for rows that want logits alone, where all rows had that of 128.
+static void partly_tracked(struct maker *m)
+{
+    load_rows(m, 0, 0);
+    struct command *c = matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0);
+    set_field(c, MR_F_MATMUL_TRACK_EXP, 1);
+    set_field(c, MR_F_MATMUL_LOGIT_ROWS, 1);
+    m->d = 64;
+    stream_vec(m, 0, 0);
+    layernorm(m, 0, 0, false, 0, 0);
 }
 
 enum { NO_CODE = 0 };
@@ -678,7 +690,30 @@ static unsigned known_signals(struct maker *m, int number, unsigned *code)
     return PM_LOAD;
 }
 
-// What is wrong outside the commands.
+static void commands_elsewhere(struct maker *m, int number)
+{
+    switch (number) {
+    case ABOVE_LARGEST:
+    case PADDED:
+        matmul_of_rows(m);
+        break;
+    case OVERLAP:
+    case ONE_ROW:
+        one_matmul(m, 128, MR_DST_RESULT);
+        break;
+    case PARTLY_TRACKED:
+        partly_tracked(m);
+        break;
+    case WIDE_HEADS:
+        load_rows(m, 0, 0);
+        attend(m, 0, 0, 0, 1, 0, 0);
+        break;
+    default:
+        one_matmul(m, 128, MR_DST_RES);
+    }
+}
+
+// What is wrong outside the commands, or with several fields or rows together.
 static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
 {
     static const int base[] = {MR_RUN_PROG_LO, MR_RUN_INPUT_LO, MR_RUN_RESULT_LO, 16, 20};
@@ -742,6 +777,15 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
         c->desc[MR_RUN_N_ROWS] = number == OVERLAP ? 2 : 1;
         *code = number == OVERLAP ? MR_DEVERR_COMMAND : NO_CODE;
         return number == OVERLAP ? 2 : 0;
+    case PARTLY_TRACKED:
+        table[4 * 2 + 2] |= 1; // a row that wants logits
+        *code = MR_DEVERR_COMMAND;
+        return 4;
+    case WIDE_HEADS: // neither heads nor a head are too wide, both together are
+        set_field(&c->cmds[1], MR_F_ATTEND_HEADS, 5);
+        set_field(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
+        *code = MR_DEVERR_COMMAND;
+        return 1;
     default:
         table[3] = 1;
     }
@@ -784,7 +828,7 @@ static void end_small(struct maker *m)
 bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
                 unsigned *command)
 {
-    enum { BY_COMMANDS = 11, ELSEWHERE = 19, SIGNALS = 5 };
+    enum { BY_COMMANDS = 11, ELSEWHERE = 21, SIGNALS = 5 };
     uint64_t rng = 7;
     if (number >= BY_COMMANDS + ELSEWHERE + SIGNALS)
         return false;
@@ -793,10 +837,8 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
     int elsewhere = number - BY_COMMANDS, signals = elsewhere - ELSEWHERE;
     if (elsewhere < 0 || signals >= 0)
         *command = known_commands(&m, signals >= 0 ? BY_COMMANDS : number, code);
-    else if (elsewhere == ABOVE_LARGEST || elsewhere == PADDED)
-        matmul_of_rows(&m);
     else
-        one_matmul(&m, 128, elsewhere >= OVERLAP ? MR_DST_RESULT : MR_DST_RES);
+        commands_elsewhere(&m, elsewhere);
     end_small(&m);
     if (signals >= 0)
         *command = known_signals(&m, signals, code);
