@@ -265,6 +265,10 @@ mutant 'the RTL takes any address for a window' rtl/spec/device.def \
     '/^check RUN PROG_LO/d' programs
 mutant 'the RTL forgets that a residual is not tracked' rtl/spec/device.def \
     's/!TRACK_EXP ? 0 :/!TRACK_EXP ? EXP_COLS :/' programs
+mutant 'the RTL lets two rows of results overlap' rtl/spec/device.def \
+    's/OUT_STRIDE \* 16 || N_ROWS == 1/OUT_STRIDE * 16 || N_ROWS <= 2/' programs
+mutant 'the RTL counts heads of one word' rtl/spec/device.def \
+    's/HEADS \* HEAD_BEATS \* 64 <= W_MAX/HEADS * 64 <= W_MAX/' programs
 mutant 'an error does not wait for earlier commands' rtl/control/mr_seq.sv \
     "s/wait_q <= stream_pending || earlier(/wait_q <= stream_pending \&\& earlier(/" programs
 mutant 'two queues may wait for a semaphore' rtl/control/mr_legal.sv \

@@ -572,7 +572,17 @@ static void matmul_of_rows(struct maker *m)
     matmul(m, 0, m->d / 32, m->d, 0, MR_DST_RES, 0, 0);
 }
 
-enum { ABOVE_LARGEST = 6, PADDED = 16, OVERLAP, ONE_ROW, PARTLY_TRACKED, WIDE_HEADS };
+enum {
+    ABOVE_LARGEST = 6,
+    PADDED = 16,
+    OVERLAP,
+    ONE_ROW,
+    PARTLY_TRACKED,
+    WIDE_HEADS,
+    WIDE_Q,
+    ROTARY_ROWS,
+    MANY_COMMANDS,
+};
 
 // All matrices of the stream before the first MATMUL.
 static void many_matrices(struct maker *m, int n)
@@ -705,6 +715,7 @@ static void commands_elsewhere(struct maker *m, int number)
         partly_tracked(m);
         break;
     case WIDE_HEADS:
+    case WIDE_Q:
         load_rows(m, 0, 0);
         attend(m, 0, 0, 0, 1, 0, 0);
         break;
@@ -786,6 +797,21 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
         set_field(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
         *code = MR_DEVERR_COMMAND;
         return 1;
+    case WIDE_Q: // heads of two words, the last beyond the memory
+        set_field(&c->cmds[1], MR_F_ATTEND_HEADS, 4);
+        set_field(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
+        set_field(&c->cmds[1], MR_F_ATTEND_Q_BASE, 32 - 7);
+        *code = MR_DEVERR_COMMAND;
+        return 1;
+    case ROTARY_ROWS: // two rows of three lie in the window
+        set_field(&c->cmds[0], MR_F_LOAD_ROWS_ROT_BEATS, 4);
+        set_field(&c->cmds[0], MR_F_LOAD_ROWS_ROT_OFF, c->desc[MR_RUN_INPUT_BEATS] - 2 * 4);
+        *code = MR_DEVERR_WINDOW;
+        return 0;
+    case MANY_COMMANDS: // more than can be counted, in a window that has them
+        c->desc[MR_RUN_N_CMDS] = c->desc[MR_RUN_PROG_BEATS] = 65536;
+        *code = MR_DEVERR_DESCRIPTOR;
+        return 0;
     default:
         table[3] = 1;
     }
@@ -828,7 +854,7 @@ static void end_small(struct maker *m)
 bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
                 unsigned *command)
 {
-    enum { BY_COMMANDS = 11, ELSEWHERE = 21, SIGNALS = 5 };
+    enum { BY_COMMANDS = 11, ELSEWHERE = 24, SIGNALS = 5 };
     uint64_t rng = 7;
     if (number >= BY_COMMANDS + ELSEWHERE + SIGNALS)
         return false;
