@@ -106,8 +106,21 @@ static int load(struct sim_device *d, const char *config, struct mr_error *err)
     d->api = get ? get() : NULL;
     if (!d->api || d->api->abi != MR_SIM_ABI)
         return mr_fail(err, MR_ERR_DEVICE,
-                       "sim:%s: the simulator is of another version; run 'make' again", config);
+                       "sim:%s: the simulator is of another version; build it again with 'make "
+                       "%s-%s'",
+                       config, d->build, config);
     return 0;
+}
+
+// `make all` does not build the view and trace libraries: they may be older than the program.
+static int identify(struct sim_device *d, const char *config, mr_register_read *read,
+                    struct mr_error *err)
+{
+    int rc = mr_registers_identify(&d->base, read, err);
+    if (rc < 0)
+        (void)mr_fail_in(err, "the simulator does not fit; build it again with 'make %s-%s'",
+                         d->build, config);
+    return rc;
 }
 
 // ---- buffers
@@ -388,7 +401,7 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
             d->base.info.pin_rate = d->api->pin_rate(d->sim);
             d->base.info.sequential_rate = d->api->sequential_rate(d->sim);
         }
-        rc = d->sim               ? mr_registers_identify(&d->base, reg_read, err)
+        rc = d->sim               ? identify(d, config, reg_read, err)
              : err && err->status ? err->status
                                   : MR_ERR_DEVICE;
     }

@@ -105,4 +105,36 @@ exits trace_without_a_tracing_build 4 "make trace-sim" trace $demo --fst "$work/
 exits trace_waves_that_fail 4 "make trace-sim" trace $demo --fst "$work/old/f.fst" --from 0 --to 9
 ok old_waves_outlive_a_failed_trace test "$(cat "$work/old/f.fst")" = old
 millrace=$near
+# ---- a view build that is older than the program: what it is, and what builds it again
+cat >"$work/old.c" <<'C'
+#include "sim/verilator/simlib.h"
+static int open_sims;
+static struct mr_sim *begin(const struct mr_sim_options *options, struct mr_error *err)
+{
+    (void)options, (void)err;
+    open_sims++;
+    return (struct mr_sim *)&open_sims;
+}
+static void end(struct mr_sim *sim) { (void)sim; }
+static int get(struct mr_sim *sim, uint32_t at, uint32_t *value, struct mr_error *err)
+{
+    (void)sim, (void)err;
+    *value = at == 0 ? 0x4E55524D : 1; // version 0.1
+    return 0;
+}
+static double rate(const struct mr_sim *sim) { return sim ? 1 : 0; }
+const struct mr_sim_api *mr_sim_get_api(void)
+{
+    static const struct mr_sim_api api = {.abi = MR_SIM_ABI OLDER, .channels = 1, .view = true, .config = "tiny", .open = begin,
+        .close = end, .reg_read = get, .pin_rate = rate, .sequential_rate = rate};
+    return &api;
+}
+C
+for older in '' -1; do
+    ${CC:-gcc} -shared -fPIC -I. -Ihost/include -Ihost -DOLDER="$older" -o "$work/libmillrace-sim-tiny-view.so" "$work/old.c" || exit 1
+    MILLRACE_SIM_DIR=$work "$millrace" trace $demo -d sim:tiny 2>"$work/err"
+    status=$?
+    ok "stale_view_build_names_its_target${older:+_by_its_abi}" test "$status $(wc -l <"$work/err")" = "4 1" -a \
+        -n "$(grep "build it again with 'make view-tiny'" "$work/err")"
+done
 done_testing
