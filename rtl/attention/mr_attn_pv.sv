@@ -167,7 +167,7 @@ module mr_attn_pv #(
       /* verilator lint_off BLKSEQ */  // temporaries of this block
       for (int k = 0; k < 64; k++) begin
         acc = {rd_q[2048+16*k+:16], rd_q[32*k+:32]};
-        // In this order a bit is one LUT: the carry chain takes the term as it is.
+        // The carry chain takes the term as it is; clearing the sum is a LUT a bit of its own.
         acc = term_q[k][47:0] + (s4_first_q ? 48'd0 : acc);
         word[32*k+:32] = acc[31:0];
         word[2048+16*k+:16] = acc[47:32];
