@@ -21,13 +21,13 @@ static int watch(void *arg, size_t done, size_t total)
     return opt->progress ? opt->progress(opt->arg, done, total) : 0;
 }
 
-static int load_synthetic(struct mr_packed *packed, const char *text, enum mr_format format,
-                          struct mr_error *err)
+static int load_synthetic(struct mr_packed *packed, const char *text,
+                          const struct mr_pack_options *opt, struct mr_error *err)
 {
     struct mr_config c;
     uint64_t seed;
     int rc = mr_synthetic_parse(text, &c, &seed, err);
-    return rc < 0 ? rc : mr_packed_synthetic(packed, &c, format, seed, err);
+    return rc < 0 ? rc : mr_packed_synthetic(packed, &c, opt, seed, err);
 }
 
 static struct mr_pack_options pack_options(const struct mr_load_options *opt)
@@ -56,9 +56,8 @@ int mr_model_load(struct mr_model **model, const char *path, const struct mr_loa
     struct mr_pack_options pack = pack_options(opt);
     static const char synthetic[] = "synthetic:";
     m->synthetic = strncmp(path, synthetic, sizeof synthetic - 1) == 0;
-    int rc = m->synthetic
-                 ? load_synthetic(&m->packed, path + sizeof synthetic - 1, pack.format, err)
-                 : mr_packed_load(&m->packed, path, &pack, err);
+    int rc = m->synthetic ? load_synthetic(&m->packed, path + sizeof synthetic - 1, &pack, err)
+                          : mr_packed_load(&m->packed, path, &pack, err);
     if (rc == 0 && m->packed.checkpoint && !(m->dir = strdup(path)))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
     if (rc < 0) {

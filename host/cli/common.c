@@ -165,14 +165,18 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     struct cli_progress progress;
     struct stat st;
     bool file = c->model && stat(c->model, &st) == 0 && S_ISREG(st.st_mode);
-    struct mr_load_options load = cli_with_progress(c, &progress, file ? "checking" : "quantising");
+    bool seed = c->model && strncmp(c->model, "synthetic:", 10) == 0;
+    struct mr_load_options load = cli_with_progress(c, &progress,
+                                                    file   ? "checking"
+                                                    : seed ? "making"
+                                                           : "quantising");
     if (!c->model)
         return cli_no_model();
     if (check_device(c) != EXIT_OK)
         return EXIT_USAGE;
     int rc = mr_model_load(model, c->model, &load, &err);
     cli_end_progress(&progress);
-    if (rc == 0 && cli_interrupted()) { // while weights were made from a seed, for example
+    if (rc == 0 && cli_interrupted()) { // at the very end
         err.status = rc = MR_ERR_INTERRUPTED;
         (void)snprintf(err.text, sizeof err.text, "interrupted");
     }

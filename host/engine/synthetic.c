@@ -78,9 +78,17 @@ static uint8_t *vectors(const struct mr_stream_item *item, int n, uint8_t *out)
     return out + 2 * half;
 }
 
-int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enum mr_format format,
-                        uint64_t seed, struct mr_error *err)
+static int interrupted(uint8_t *memory, struct mr_packed *packed, struct mr_error *err)
 {
+    free(memory);
+    *packed = (struct mr_packed){0};
+    return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+}
+
+int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c,
+                        const struct mr_pack_options *opt, uint64_t seed, struct mr_error *err)
+{
+    enum mr_format format = opt->format;
     size_t stream = (size_t)mr_stream_beats(c, format, 1) * MR_BEAT;
     bool positions = mr_arch_positions(mr_arch_of(c)) != NULL;
     size_t words = (size_t)c->vocab_size * (size_t)c->n_embd;
@@ -96,8 +104,13 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c, enu
     for (int i = 0; i < mr_stream_items(c); i++) {
         struct mr_stream_item item = mr_stream_item(c, format, i);
         out = item.cols ? matrix(&item, out, &s) : vectors(&item, c->n_embd, out);
+        if (opt->progress && opt->progress(opt->arg, (size_t)(out - memory), stream + table * 2))
+            return interrupted(memory, packed, err);
     }
     for (size_t i = 0; i < table; i++) { // bf16 between -2 and 2
+        if (i % (1 << 22) == 0 && opt->progress &&
+            opt->progress(opt->arg, stream + i * 2, stream + table * 2))
+            return interrupted(memory, packed, err);
         uint16_t v = (uint16_t)(0x3F00 | (next(&s) & 0x80FF));
         memcpy(out + 2 * i, &v, 2);
     }

@@ -56,9 +56,9 @@ struct mr_load_options {
     // not read as a whole: tensors beyond 1 MiB are compared with their checksums only if `verify`
     // (they always are when weights are wanted).
     bool describe, verify;
-    // Called now and then while weights are quantised or a packed file is checked, with bytes of
-    // the checkpoint or of the file's tensors done and in all; a non-zero return stops with
-    // MR_ERR_INTERRUPTED. May be NULL.
+    // Called now and then while weights are quantised, made from a seed or checked, with bytes of
+    // the checkpoint, of the weights or of the file's tensors done and in all; a non-zero return
+    // stops with MR_ERR_INTERRUPTED. May be NULL.
     int (*progress)(void *arg, size_t done, size_t total);
     void *arg;
 };

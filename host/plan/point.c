@@ -70,7 +70,8 @@ int mr_plan_point_measure(struct mr_plan_run *out, const struct mr_plan_job *job
     struct mr_backend *b = NULL;
     struct mr_engine_options opt = {.max_seqs = p->seqs, .two_pass = job->two_pass};
     *out = (struct mr_plan_run){0};
-    int rc = mr_packed_synthetic(&packed, job->model, job->format, 1, err);
+    const struct mr_pack_options pack = {.format = job->format};
+    int rc = mr_packed_synthetic(&packed, job->model, &pack, 1, err);
     if (rc < 0)
         return rc;
     rc = mr_device_open(&dev, uri, err);

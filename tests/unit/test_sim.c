@@ -263,7 +263,8 @@ static void load_timed(const struct timed *t, struct mr_packed *packed)
     struct mr_config layer;
     uint64_t seed;
     check(mr_synthetic_parse("gptj-6b,layers=1,vocab=64", &layer, &seed, &err), &err);
-    check(mr_packed_synthetic(packed, &layer, MR_FORMAT_MXINT8, seed, &err), &err);
+    const struct mr_pack_options pack = {.format = MR_FORMAT_MXINT8};
+    check(mr_packed_synthetic(packed, &layer, &pack, seed, &err), &err);
 }
 
 static uint64_t cycles_of(const struct timed *t)

@@ -218,9 +218,44 @@ static void the_reference_can_be_interrupted(void **state)
     mr_session_close(s);
 }
 
+// ---- weights made from a seed: progress, and an end when it says so
+
+struct making {
+    int calls, most;
+    size_t done, total;
+};
+
+static int note_making(void *arg, size_t done, size_t total)
+{
+    struct making *m = arg;
+    assert_true(done > m->done || m->calls == 0);
+    assert_true(done <= total && (m->total == 0 || m->total == total));
+    m->done = done;
+    m->total = total;
+    return ++m->calls == m->most;
+}
+
+static void making_weights_shows_progress_and_can_be_interrupted(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_model *none = (struct mr_model *)&err;
+    for (int most = 1; most <= 3; most += 2) {
+        struct making m = {.most = most};
+        struct mr_load_options opt = {.progress = note_making, .arg = &m};
+        assert_int_equal(mr_model_load(&none, "synthetic:gptj-6b,layers=1,vocab=64", &opt, &err),
+                         MR_ERR_INTERRUPTED);
+        assert_string_equal(err.text, "interrupted");
+        assert_null(none);
+        assert_int_equal(m.calls, most);
+        assert_true(m.done < m.total);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(making_weights_shows_progress_and_can_be_interrupted),
         cmocka_unit_test(the_simulator_is_watched),
         cmocka_unit_test(the_model_is_watched),
         cmocka_unit_test(the_reference_is_watched),
