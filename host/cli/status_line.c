@@ -36,6 +36,16 @@ static size_t width(void)
 #define GO_BELOW  "\0337\033[B\r"
 #define GO_BACK   "\0338"
 
+// What of the line has room: whole words, for a number that is cut is another number.
+static int room(const char *line, size_t most)
+{
+    size_t n = strlen(line);
+    if (n > most)
+        for (n = most; n > 0 && line[n] != ' ';)
+            n--;
+    return (int)n;
+}
+
 void cli_line_show(struct cli_line *l, const char *line)
 {
     size_t most = width() - 1; // in the last column a terminal may begin the next line
@@ -47,9 +57,9 @@ void cli_line_show(struct cli_line *l, const char *line)
     on_screen = l->below ? LINE_BELOW : OWN_LINE;
     (void)cli_flush();
     if (l->below)
-        fprintf(stderr, MAKE_ROOM GO_BELOW "%.*s\033[K" GO_BACK, (int)most, line);
+        fprintf(stderr, MAKE_ROOM GO_BELOW "%.*s\033[K" GO_BACK, room(line, most), line);
     else
-        fprintf(stderr, "\r%.*s\033[K", (int)most, line);
+        fprintf(stderr, "\r%.*s\033[K", room(line, most), line);
     (void)fflush(stderr);
     l->shown = true;
 }

@@ -33,6 +33,11 @@ ok progress_changes_no_cycle grep -qF "$cycles" "$work/shown"
 on 40 3 "$generate -n 3"
 ok progress_in_a_small_window has 'prompt: [0-9]+ of [0-9]+ tokens'
 ok text_is_untouched_in_a_small_window diff "$work/shown" "$work/want"
+# A number that were cut would be another one: a narrow line ends between words.
+total=$(grep -oE 'prompt: [0-9]+ of [0-9]+ tokens' "$work/tty" | grep -oE '[0-9]+ tokens' | head -1)
+on 16 5 "$generate -n 1"
+ok narrow_progress_ends_with_a_word bash -c \
+    "grep -oE 'prompt: [0-9]+ of( [0-9]+)?'\$'\e' '$work/tty' >'$work/ends' && ! grep -E '[0-9]'\$'\e' '$work/ends' | grep -qv ' of ${total% *}'\$'\e'"
 # The output goes to a file, and the terminal has nothing but the line, taken off at the end.
 on 80 24 "$generate -n 3 >$work/file"
 ok progress_has_the_time_left has 'million cycles, [0-9]+ (s|min) left'
