@@ -91,28 +91,35 @@ ok trace_begins_clean bash -c "head -1 '$work/shown' | grep -q '^$demo: decode a
 
 # ---- serve: a line while a unit computes, and the log beside it
 SHELL=/bin/sh TERM=xterm NO_COLOR=1 timeout 600 script -qefc \
-    "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d $slow --port 0 --log" /dev/null </dev/null >"$work/tty" &
+    "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d ${slow/tiny/sim} --port 0 --log" /dev/null </dev/null >"$work/tty" &
 server=$!
 for _ in $(seq 6000); do grep -q 'serving' "$work/tty" 2>/dev/null && break || sleep 0.1; done
 url=$(tr -d '\r' <"$work/tty" | grep -o 'http://[0-9.:]*' | head -1)
-curl -s "$url/v1/completions" -H 'Content-Type: application/json' \
-    -d "{\"model\": \"demo\", \"prompt\": \"$(tr -d '"\\' <"$work/prompt")\", \"max_tokens\": 2}" >"$work/reply" &
-client=$!
 layer='^millrace_device_step_layer\{unit="0"\} [1-4]$'
-for _ in $(seq 6000); do
-    curl -s "$url/metrics" >"$work/metrics"
-    { grep -qE "$layer" "$work/metrics" && has 'in this step'; } || [ -s "$work/reply" ] && break || sleep 0.1
+line='1 running, 0 waiting, [0-9]+ tokens* in this step, layer [1-4] of 4'
+# The prompt is one step. A machine on which that is over before anybody has looked is asked again.
+for _ in $(seq 50); do
+    rm -f "$work/reply"
+    curl -s "$url/v1/completions" -H 'Content-Type: application/json' \
+        -d "{\"model\": \"demo\", \"prompt\": \"$(tr -d '"\\' <"$work/prompt")\", \"max_tokens\": 2}" >"$work/reply" &
+    client=$!
+    for _ in $(seq 6000); do
+        curl -s "$url/metrics" >"$work/now"
+        ! grep -qE "$layer" "$work/now" || cp "$work/now" "$work/metrics"
+        { [ -s "$work/metrics" ] && has "$line"; } || [ -s "$work/reply" ] && break || sleep 0.1
+    done
+    wait $client
+    [ -s "$work/metrics" ] && has "$line" && break
 done
 ok serve_metrics_have_the_layer grep -qE "$layer" "$work/metrics"
 ok serve_metrics_have_the_share grep -qE '^millrace_device_step_share\{unit="0"\} (0\.[0-9]+|1\.0+)$' "$work/metrics"
-wait $client
 ok serve_has_answered grep -q '"finish_reason"' "$work/reply"
 curl -s "$url/metrics" >"$work/metrics"
 ok serve_metrics_say_when_nothing_runs grep -qE '^millrace_device_step_seconds\{unit="0"\} 0\.000$' "$work/metrics"
 kill -INT "$(sed -n 's/^pid \([0-9]*\).*/\1/p' "$work/tty")"
 wait $server
 "$work/screen" 80 24 <"$work/tty" >"$work/shown"
-ok serve_shows_progress has '1 running, 0 waiting, [0-9]+ tokens* in this step, layer [1-4] of 4'
+ok serve_shows_progress has "$line"
 ok serve_log_has_whole_lines grep -qxE '/v1/completions 200 [0-9.]+ s' "$work/shown"
 ok serve_leaves_no_progress bash -c "! grep -q layer '$work/shown'"
 done_testing
