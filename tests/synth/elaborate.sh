@@ -17,8 +17,9 @@ mkdir -p "$dir"
 rm -f "$dir"/*.il "$dir/modules" "$dir/key"
 inlined=$(basename -s .sv rtl/common/*.sv | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
 nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
+    read_verilog -lib +/xilinx/cells_xtra.v
     chparam $params millrace_core
-    hierarchy -check -top millrace_core
+    hierarchy -check -purge_lib -top millrace_core
     proc
     setattr -mod -set keep_hierarchy 1 *
     $inlined
@@ -27,6 +28,7 @@ nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/fp -I$b
     setattr -unset src *
     setattr -mod -unset src *
     rename -enumerate -pattern \$_% */*
+    delete =A:blackbox
     write_rtlil $dir/all.il" >"$dir/out" 2>&1 || { tail -3 "$dir/out" >&2; exit 1; }
 awk -v dir="$dir" -f tests/synth/split.awk "$dir/all.il" "$dir/all.il"
 echo "$key" >"$dir/key"
