@@ -89,18 +89,18 @@ module mr_attn_plan #(
   logic [31:0] k_off_q, kv_q, base_q;
   logic [15:0] local_q;  // positions on the channel that has most of them
   logic [31:0] span_q;   // beats of their records
-  logic [31:0] pm_beats;  // before the record that PM_LOAD wants
+  logic [31:0] pm_beats_q;  // before the record that PM_LOAD wants
   logic        out_q, pm_out;
   logic [15:0] words_q, rec_q, tok_q, pos_q, pm_pos_q;
   logic [7:0] heads_q, half_q, hg_q, head0_q;
   logic [7:0] sbw_q;
   logic [2:0] nr_q;
   logic [N-1:0] jd_q;
-  logic [23:0] head_need_q;  // of one row; the product with the rows is two shifts and an addition
+  logic [23:0] head_need_q;  // of one row
   logic [15:0] last_q;       // pos_q + N - 1
-  logic [31:0] pm_base_q;    // kv_q + p_off_q
+  logic [49:0] pm_base_q;    // kv_q + p_off_q
   logic [7:0] hgw_q;   // heads of the group, at most hg_q
-  logic [15:0] gw_q, w0_q, w0_next, per_lane;
+  logic [15:0] gw_q, w0_q, w0_next;
   logic fits, jd_done;
 
   // Rows of the run that begins at token t, at most 4. A function, so that it costs the simulator
@@ -116,13 +116,19 @@ module mr_attn_plan #(
     end
   endfunction
 
-  logic [23:0] need;
-  assign per_lane = (last_q + 16'(nr_q)) >> LN;
-  assign need    = (nr_q[2] ? head_need_q << 2 : nr_q[1] ? head_need_q << 1 : 24'd0) +
-                   (nr_q[0] ? head_need_q : 24'd0);  // nr_q is 1..4
-  assign fits    = (need <= 24'(SCORES / N)) || (nr_q == 3'd1 && hg_q == 8'd1);
+  // Of one row, so that so many rows fit: no product.
+  localparam logic [23:0] SC = 24'(SCORES / N);
+  logic [23:0] most;
+  always_comb begin
+    unique case (nr_q)  // 1..4
+      3'd1: most = SC;
+      3'd2: most = SC / 24'd2;
+      3'd3: most = SC / 24'd3;
+      default: most = SC / 24'd4;
+    endcase
+  end
+  assign fits    = (head_need_q <= most) || (nr_q == 3'd1 && hg_q == 8'd1);
   assign jd_done = ((jd_q & ~jd_ready_i) == '0);
-  assign pm_beats = (32'(pm_pos_q) >> LN) * 32'(sbw_q);
   assign pm_out  = state_q == PUSH_PM && pos_q != 16'd0 && far_q > 50'(kv_limit_i);
   assign w0_next = w0_q + gw_q;
 
@@ -209,17 +215,18 @@ module mr_attn_plan #(
         if (cfg_pm_i && row_continues_i[TA'(tok_q)]) tok_q <= tok_q + 16'd1;
         hg_q <= heads_q;
       end
-      TAKE: begin
+      READ: begin
         kv_q     <= row_rdata_i[31:0];
         pos_q    <= row_rdata_i[47:32];
         last_q   <= row_rdata_i[47:32] + 16'(N - 1);
-        pm_base_q <= row_rdata_i[31:0] + p_off_q[31:0];
         pm_pos_q <= row_rdata_i[47:32] - 16'd1;
       end
-      FIT: begin
-        head_need_q <= 24'(hg_q) * 24'(per_lane);
-        local_q     <= per_lane;
+      TAKE: begin
+        pm_base_q  <= 50'(kv_q) + p_off_q;
+        pm_beats_q <= (32'(pm_pos_q) >> LN) * 32'(sbw_q);
+        local_q    <= (last_q + 16'(nr_q)) >> LN;
       end
+      FIT: head_need_q <= 24'(hg_q) * 24'(local_q);
       CHECK: begin
         // V lies behind K. With fewer rows than this the next group would have the others.
         span_q <= 32'(local_q) * 32'(rec_q);
@@ -229,8 +236,9 @@ module mr_attn_plan #(
           end else if (hg_q != 8'd1) begin
             hg_q <= hg_q >> 1;
           end else begin
-            hg_q <= heads_q;
-            nr_q <= nr_q - 3'd1;
+            hg_q    <= heads_q;
+            nr_q    <= nr_q - 3'd1;
+            local_q <= (last_q + 16'(nr_q) - 16'd1) >> LN;
           end
         end
       end
@@ -255,8 +263,8 @@ module mr_attn_plan #(
           if (w0_next == words_q) tok_q <= tok_q + 16'(nr_q);
         end
       PM_ADDR: begin
-        base_q <= pm_base_q + pm_beats;
-        far_q  <= 50'(kv_q) + p_off_q + 50'(pm_beats) + 50'(sbw_q);
+        base_q <= pm_base_q[31:0] + pm_beats_q;
+        far_q  <= pm_base_q + 50'(pm_beats_q) + 50'(sbw_q);
       end
       PM_GROUP: if (g_ready_i) tok_q <= tok_q + 16'd1;
       default: ;
@@ -268,7 +276,7 @@ module mr_attn_plan #(
   assign sc_last = 8'((w0_next - 16'd1) >> 5);
 
   assign idle_o         = (state_q == IDLE);
-  assign row_ren_o      = (state_q == READ);
+  assign row_ren_o      = (state_q == ROW);
   assign row_raddr_o    = TA'(tok_q);
   assign jd_valid_o     = pm_out ? '0 : jd_q;
   assign jd_one_o       = cfg_pm_i;

@@ -60,7 +60,9 @@ module mr_fetch #(
   logic [4:0]  room;
   logic        fifo_in;
   logic        unused_ready;  // room is checked before the request
-  logic        bad_q;
+  // The descriptor's first beat is judged from a register, while the next one is awaited.
+  logic [511:0] desc_q;
+  logic         bad_q, bad_channel_q;
 
   mr_fifo #(
     .W    (512),
@@ -113,9 +115,9 @@ module mr_fetch #(
         DESC_REQ: if (hr_req_ready_i) state_q <= DESC;
         DESC: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
         CHECK: begin
-          bad_o        <= bad_q;
-          desc_valid_o <= !bad_q;
-          state_q      <= bad_q ? IDLE : CMD_REQ;
+          bad_o        <= bad_q || bad_channel_q;
+          desc_valid_o <= !bad_q && !bad_channel_q;
+          state_q      <= bad_q || bad_channel_q ? IDLE : CMD_REQ;
         end
         CMD_REQ: if (hr_req_valid_o && hr_req_ready_i) state_q <= CMD;
         CMD: if (hr_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
@@ -136,7 +138,8 @@ module mr_fetch #(
     end
 
     if (hr_valid_i && state_q == DESC && beat_q == '0) begin
-      bad_q            <= !mr_pkg::legal_run(hr_data_i, values(addr_i[31:0]));
+      desc_q           <= hr_data_i;
+      bad_channel_q    <= 1'b0;
       n_cmds_o         <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 16];
       left_q           <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 32];
       n_rows_o         <= hr_data_i[32 * mr_pkg::RUN_N_ROWS +: 16];
@@ -150,12 +153,15 @@ module mr_fetch #(
       kv_v_beats_o     <= hr_data_i[32 * mr_pkg::RUN_KV_V_BEATS +: 32];
       kv_pm_beats_o    <= hr_data_i[32 * mr_pkg::RUN_KV_PM_BEATS +: 32];
     end
+    if (state_q == DESC && beat_q != '0) begin
+      bad_q <= !mr_pkg::legal_run(desc_q, values(addr_i[31:0]));
+    end
     for (int ch = 0; ch < N; ch++) begin
       if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
         kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
         if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0]))) begin
-          bad_q <= 1'b1;
+          bad_channel_q <= 1'b1;
         end
       end
     end

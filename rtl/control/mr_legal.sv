@@ -5,9 +5,9 @@
 //
 // Commands are judged while they go into the queue of mr_fetch, in their order, one a cycle.
 // load_i: cmd_i goes into it in this cycle. In the next cycle its fields are looked at, its effects
-// on the order are noted, and its windows are known; in the one after that, whether they lie
-// inside. From the third cycle on, which is the first in which the dispatcher can have the command,
-// the verdict is there:
+// on the order are noted, and its products and windows are known; in the one after that, whether
+// products are small enough and windows lie inside. From the third cycle on, which is the first in
+// which the dispatcher can have the command, the verdict is there:
 //   bad_o   the oldest command without take_i (it is dealt out) must not be dealt out
 //   code_o  why: COMMAND, WINDOW, or WATCHDOG if it waits for what nothing before it signals
 // Behind a command that is bad verdicts mean nothing.
@@ -78,8 +78,13 @@ module mr_legal #(
   endfunction
 
   // ---- fields, order, windows -------------------------------------------------------------------
-  logic                         w_valid_q, w_bad_q, w_missing_q;
-  logic [mr_pkg::WINDOWS_W-1:0] w_q;
+  logic                          w_valid_q, w_bad_q, w_sem_bad_q, w_missing_q;
+  logic [mr_pkg::WINDOWS_W-1:0]  w_q;
+  logic [mr_pkg::PRODUCTS_W-1:0] p_q;
+  // Of the command only what stands beside products is looked at again.
+  // verilator lint_off UNUSED
+  logic [511:0]                  w_cmd_q;
+  // verilator lint_on UNUSED
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       w_valid_q  <= 1'b0;
@@ -99,7 +104,7 @@ module mr_legal #(
         v = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, tiles_q,
                    tile_mem[tile_r_q], exp_cols_q);
         queue   = mr_pkg::queue_of(c[7:0]);
-        bad     = !mr_pkg::legal_command(c, v);
+        bad     = 1'b0;
         missing = 1'b0;
         for (int s = 0; s < 16; s++) begin
           waits   = c[mr_pkg::CMD_WAIT_LSB+s];
@@ -112,9 +117,12 @@ module mr_legal #(
           if (signals && !waits) sem_q[4*s+:4] <= sem + 4'd1;
           if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
         end
-        w_bad_q     <= bad;
+        w_bad_q     <= !mr_pkg::legal_command(c, v);
+        w_sem_bad_q <= bad;
         w_missing_q <= missing;
         w_q         <= mr_pkg::windows_of(c, v);
+        p_q         <= mr_pkg::products_of(c, v);
+        w_cmd_q     <= c;
         exp_cols_q  <= mr_pkg::after_exp_cols(c, v);
         if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0]) begin
           tiles_q  <= tiles_q + 1'b1;
@@ -142,10 +150,12 @@ module mr_legal #(
       if (w_valid_q) put_q <= put_q + 1'b1;
       if (take_i) get_q <= get_q + 1'b1;
     end
-    if (w_valid_q) begin
-      verdict_mem[put_q] <= w_bad_q ? COMMAND :
-          !mr_pkg::windows_legal(w_q, values(input_beats_i, result_beats_i, 1'b0, '0, '0, '0, '0)) ?
-          WINDOW : w_missing_q ? ORDER : GOOD;
+    if (w_valid_q) begin : conclude
+      logic [mr_pkg::VALUES_W-1:0] v;
+      v = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, '0, '0, '0);
+      verdict_mem[put_q] <=
+          w_bad_q || w_sem_bad_q || !mr_pkg::legal_products(w_cmd_q, v, p_q) ? COMMAND :
+          !mr_pkg::windows_legal(w_q, v) ? WINDOW : w_missing_q ? ORDER : GOOD;
     end
   end
   logic [1:0] verdict;

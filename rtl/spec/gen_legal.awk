@@ -10,6 +10,9 @@
 # its name. There is no subtraction, so that nothing wraps below zero. Every node's width is
 # counted from the widths of its operands, and more than 64 bits are an error: C computes in
 # uint64_t and the RTL in as many bits as the node has, and neither loses one.
+#
+# A command's check that multiplies fields or values is judged by the RTL in two steps, for a register
+# between them: products_of, then legal_products. Values of the order are those of the first step only.
 
 function bad(text) {
     if (!failed) printf "%s:%d: %s\n", FILENAME, FNR, text >"/dev/stderr"
@@ -70,6 +73,7 @@ function primary(   n, key) {
         else if (tok in value_width) {
             n = node("v->" tolower(tok), sprintf("v[V_%s_LSB +: %d]", tok, value_width[tok]), value_width[tok], "")
             nbase[n] = "v[V_" tok "_LSB"; nlsb[n] = 0
+            if (value_kind[tok] == "order") has_order = 1
         } else if (tok in consts) n = constant(consts[tok])
         else { bad("'" tok "' is neither a field of " subject " nor a value nor a constant"); n = constant(0) }
         next_token()
@@ -86,14 +90,31 @@ function primary(   n, key) {
     next_token()
     return constant(0)
 }
-function product(   a, b, op, k, w) {
+# Node n, a product, is known in the second step only: p has it, after those that subject has already.
+function stage(n,   key) {
+    if (index(nsv[n], "p[")) bad("'" text "': a product of a product")
+    key = subject SUBSEP nsv[n]
+    if (!(key in prod_lsb)) {
+        prod_lsb[key] = products_w[subject] + 0
+        products_w[subject] += nw[n]
+        products_most = most(products_most, products_w[subject])
+        prod_op[n_prods + 0] = subject; prod_sv[n_prods + 0] = nsv[n]
+        prod_part[n_prods++] = prod_lsb[key] " +: " nw[n]
+    }
+    nbase[n] = "p[" prod_lsb[key]; nlsb[n] = 0
+    nsv[n] = "p[" prod_lsb[key] " +: " nw[n] "]"
+    has_product = 1
+}
+function product(   a, b, op, k, w, late) {
     a = primary()
     while (tok == "*" || tok == "/" || tok == "%") {
         op = tok; next_token(); b = primary()
         k = nk[b] == "" ? -1 : log2_of(nk[b])
         if (op == "*") {
             w = nw[a] + nw[b]
+            late = staged && nk[a] == "" && nk[b] == ""
             a = node("(" nc[a] " * " nc[b] ")", "(" wide(a, w) " * " wide(b, w) ")", w, "")
+            if (late) stage(a)
         } else if (k >= 0) {
             w = op == "/" ? nw[a] - k : k
             if (w < 1 || w > nw[a]) { bad("'" text "': nothing is left of an operand"); w = 1 }
@@ -198,12 +219,17 @@ $1 == "value" {
 $1 == "check" {
     known($2)
     expr = tail(3)
+    staged = $2 in op_code
+    has_product = has_order = 0
     n = parse($2, expr)
     if (nw[n] != 1) bad("a check is true or false: '" expr "' has " nw[n] " bits")
+    if (has_product && has_order) bad("'" expr "': a product and a value of the order in one check")
     i = n_checks++
+    ck_late[i] = has_product
     ck_op[i] = $2; ck_text[i] = expr; ck_sv[i] = nsv[n]; ck_remark[i] = remark
     ck_pieces[i] = split_rule($2, expr)
     for (j = 0; j < ck_pieces[i]; j++) { ck_c[i, j] = nc[piece[j]]; ck_piece[i, j] = piece_text[j] }
+    staged = 0
 }
 $1 == "window" {
     known($2)
@@ -288,10 +314,34 @@ function legal_sv(   i, o, op, j, w, each, limits) {
     for (o = 0; o < n_op_list; o++) {
         printf "      8'h%s: legal_command =", substr(op_code[op_list[o]], 3)
         for (i = j = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o]) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
+            if (ck_op[i] == op_list[o] && !ck_late[i]) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
         print j ? ";" : " 1'b1;"
     }
     print "      default: legal_command = 1'b0;\n    endcase\n  endfunction\n"
+
+    print "  // The products that a command's other checks look at; then these checks."
+    printf "  localparam int PRODUCTS_W = %d;\n", most(products_most, 1)
+    print "  function automatic logic [PRODUCTS_W-1:0] products_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+    print "    products_of = '0;\n    unique case (c[7:0])"
+    for (o = 0; o < n_op_list; o++) {
+        if (!products_w[op_list[o]]) continue
+        printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
+        for (i = 0; i < n_prods; i++)
+            if (prod_op[i] == op_list[o]) printf "        products_of[%s] = %s;\n", prod_part[i], prod_sv[i]
+        print "      end"
+    }
+    print "      default: ;\n    endcase\n  endfunction\n"
+    print "  function automatic logic legal_products(input logic [511:0] c, input logic [VALUES_W-1:0] v,\n" \
+          "                                          input logic [PRODUCTS_W-1:0] p);"
+    print "    unique case (c[7:0])"
+    for (o = 0; o < n_op_list; o++) {
+        if (!products_w[op_list[o]]) continue
+        printf "      8'h%s: legal_products =", substr(op_code[op_list[o]], 3)
+        for (i = j = 0; i < n_checks; i++)
+            if (ck_op[i] == op_list[o] && ck_late[i]) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
+        print ";"
+    }
+    print "      default: legal_products = 1'b1;\n    endcase\n  endfunction\n"
 
     # Each window of a command: {number of the window, beats, offset}. An empty one fits everywhere.
     w = n_window_names > 1 ? bits_of(n_window_names - 1) : 1
