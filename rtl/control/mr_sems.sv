@@ -5,6 +5,7 @@
 // Parameters
 //   QUEUES  command queues, packed in take_i and signal_i (16 bits each)
 //
+// fire_i: a bit for each queue; its take_i is zero without it.
 // nonzero_o is registered state: an add in cycle t can be taken from t+1 on. In program order a
 // count is at most 15 (mr_legal). Here it may be ahead by the commands of the one queue that waits
 // for it which have been dealt out and have not taken theirs: fewer than 48.
@@ -17,6 +18,7 @@ module mr_sems #(
   input  logic                 clk_i,
   input  logic                 rst_ni,
   input  logic                 clear_i,
+  input  logic [QUEUES-1:0]    fire_i,
   input  logic [QUEUES*16-1:0] take_i,
   input  logic [QUEUES*16-1:0] signal_i,
   output logic [15:0]          nonzero_o
@@ -24,7 +26,7 @@ module mr_sems #(
 
   logic [5:0] count_q[16];
   logic       active;
-  assign active = (take_i != '0) || (signal_i != '0);
+  assign active = (fire_i != '0) || (signal_i != '0);
 
   // How many bits are set, without carry chains: each bit is a function of a few inputs.
   function automatic [2:0] ones(input logic [QUEUES-1:0] x);

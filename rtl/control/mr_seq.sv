@@ -274,6 +274,7 @@ module mr_seq #(
     .clk_i(clk_ctl),
     .rst_ni    (unit_rst_no),
     .clear_i   (1'b0),
+    .fire_i    (iss_valid & iss_ready),
     .take_i    (take),
     .signal_i  (signal),
     .nonzero_o (sem_nonzero)
@@ -318,12 +319,12 @@ module mr_seq #(
   assign unit_done[READER] = stream_done;
 
   // END is not a unit's: it is taken when all commands have finished.
-  logic is_end, end_fire;
-  assign is_end   = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
-  assign end_fire = iss_valid[WRITER] && is_end && unit_busy_o == '0 && waiting[3:0] == '0 &&
-                    !stop_q;
+  logic is_end, end_ready, end_fire;
+  assign is_end    = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
+  assign end_ready = unit_busy_o == '0 && waiting[3:0] == '0 && !stop_q;
+  assign end_fire  = iss_valid[WRITER] && is_end && end_ready;
   assign issue_valid_o  = {iss_valid[WRITER] && !is_end, iss_valid[3:1]};
-  assign iss_ready[4:1] = {is_end ? end_fire : issue_ready_i[WRITER], issue_ready_i[3:1]};
+  assign iss_ready[4:1] = {is_end ? end_ready : issue_ready_i[WRITER], issue_ready_i[3:1]};
   assign unit_done[4:1] = {done_i[WRITER] || end_q, done_i[3:1]};
   assign cmd_o          = iss_cmd[2559:512];
   logic end_q;

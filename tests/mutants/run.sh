@@ -218,7 +218,7 @@ mutant 'attention ignores the prefix maxima' rtl/attention/mr_attn_pv.sv \
 mutant 'KV record offset without the scale beats' rtl/control/mr_kvstore.sv \
     "s/32'(local_pos) \\* 32'(rbeats_q)/32'(local_pos) * 32'(wbeats_q)/" rtl:kvstore@n1
 mutant 'semaphores are never taken' rtl/control/mr_sems.sv \
-    "s/ - 5'(ones(down))//" sim
+    "s/ - 6'(ones(down))//" sim
 mutant 'commands do not wait for their semaphores' rtl/control/mr_queue.sv \
     "s/ && (wait_mask & ~sem_i) == '0;/;/" sim
 
