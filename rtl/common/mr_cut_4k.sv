@@ -62,9 +62,12 @@ module mr_cut_4k #(
   assign last = (left <= most) && (!more || left_q == LEFT'(1 << P));
 
   // The page is counted beside the comparison, which then only chooses: one carry chain, not two.
-  logic [P:0]        low;
+  // How far to go is n_o, or with STAGE 0, where that comes late, as far as the page lets: behind a
+  // run's last piece nothing looks at addr_q and left_q.
+  logic [P:0]        low, step;
   logic [ADDR-P-1:0] page;
-  assign low  = {1'b0, addr_q[P-1:0]} + n_o;
+  assign step = (STAGE == 0) ? most : n_o;
+  assign low  = {1'b0, addr_q[P-1:0]} + step;
   assign page = addr_q[ADDR-1:P] + (ADDR - P)'(1);
 
   always_ff @(posedge clk_i) begin
@@ -78,7 +81,7 @@ module mr_cut_4k #(
       left_q <= left_i;
     end else if (next_i) begin
       addr_q <= {low[P] ? page : addr_q[ADDR-1:P], low[P-1:0]};
-      left_q <= left_q - LEFT'(n_o);
+      left_q <= left_q - LEFT'(step);
     end
   end
   assign busy_o = busy_q;
