@@ -82,7 +82,7 @@ progress() {
 fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
 split=(rtl/stream/mr_splitter.sv)
 pkg=$tmp/mr_pkg.sv
-awk -v out=sv -f rtl/spec/gen_device.awk rtl/spec/device.def >"$pkg"
+awk -v out=sv -f rtl/spec/gen_device.awk -f rtl/spec/gen_legal.awk rtl/spec/device.def >"$pkg"
 cut=(rtl/common/mr_cut_4k.sv)
 width=(rtl/common/mr_width.sv)
 reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv "${cut[@]}")
