@@ -6,6 +6,7 @@
 set -u
 . tests/tools/tap.sh
 demo=models/demo slow=sim:tiny,stalls=90,seed=1
+long=sim:sim,stalls=90,seed=1 # a prompt is one step, of seconds
 ${CC:-gcc} -std=c17 -Wall -Wextra -Werror -o "$work/screen" tests/tools/screen.c || exit 1
 head -c 300 $demo/heldout.txt | tr -d '\r' | tr '\n' ' ' >"$work/prompt"
 generate="$millrace generate $demo -f $work/prompt -d $slow"
@@ -73,7 +74,7 @@ on 80 24 "$millrace eval $demo --tasks $work/questions -d $slow"
 ok eval_shows_progress has '[0-9]+ of [0-9]+ tokens, layer [1-4] of 4, .* left'
 ok eval_begins_clean bash -c "head -1 '$work/shown' | grep -q '^multiple choice '"
 for _ in 1 2; do cat "$work/prompt" && echo; done >"$work/prompts"
-on 100 24 "$millrace generate $demo --batch $work/prompts -d $slow,units=2 -n 1"
+on 100 24 "$millrace generate $demo --batch $work/prompts -d $long,units=2 -n 1"
 ok batch_shows_progress has '[01] prompts done, unit [01], [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ million cycles'
 ok batch_lines_are_whole test "$(grep -c '^{"line":.*}$' "$work/shown")" = 2
 turn() { sed 's/^/And /' "$work/prompt" && echo; }
@@ -91,9 +92,11 @@ ok trace_begins_clean bash -c "head -1 '$work/shown' | grep -q '^$demo: decode a
 
 # ---- serve: a line while a unit computes, and the log beside it
 SHELL=/bin/sh TERM=xterm NO_COLOR=1 timeout 600 script -qefc \
-    "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d ${slow/tiny/sim} --port 0 --log" /dev/null </dev/null >"$work/tty" &
+    "stty cols 80 rows 24; echo pid \$\$; exec $millrace serve $demo -d $long --port 0 --log" /dev/null </dev/null >"$work/tty" &
 server=$!
-for _ in $(seq 6000); do grep -q 'serving' "$work/tty" 2>/dev/null && break || sleep 0.1; done
+for _ in $(seq 6000); do
+    grep -q 'serving' "$work/tty" 2>/dev/null || ! kill -0 $server 2>/dev/null && break || sleep 0.1
+done
 url=$(tr -d '\r' <"$work/tty" | grep -o 'http://[0-9.:]*' | head -1)
 layer='^millrace_device_step_layer\{unit="0"\} [1-4]$'
 line='1 running, 0 waiting, [0-9]+ tokens* in this step, layer [1-4] of 4'
