@@ -81,13 +81,14 @@ static int find_records(struct mr_machine *m, const struct row *row, int layer, 
 
 int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd)
 {
-    int layer = (int)field(cmd, MR_F_ATTEND_LAYER), region = (int)field(cmd, MR_F_ATTEND_DST_SLOT);
+    int layer = (int)mr_field(cmd, MR_F_ATTEND_LAYER),
+        region = (int)mr_field(cmd, MR_F_ATTEND_DST_SLOT);
     struct attend w = {
         .m = m,
-        .heads = (int)field(cmd, MR_F_ATTEND_HEADS),
-        .head_beats = (int)field(cmd, MR_F_ATTEND_HEAD_BEATS),
-        .q_base = (int)field(cmd, MR_F_ATTEND_Q_BASE),
-        .base = (int)field(cmd, MR_F_ATTEND_DST_BASE),
+        .heads = (int)mr_field(cmd, MR_F_ATTEND_HEADS),
+        .head_beats = (int)mr_field(cmd, MR_F_ATTEND_HEAD_BEATS),
+        .q_base = (int)mr_field(cmd, MR_F_ATTEND_Q_BASE),
+        .base = (int)mr_field(cmd, MR_F_ATTEND_DST_BASE),
         .scale = field_f32(cmd, MR_F_ATTEND_SCALE),
     };
     int wbeats = w.heads * w.head_beats;

@@ -10,8 +10,7 @@ void mr_command_set(struct mr_command *c, unsigned field, uint32_t value)
 
 uint32_t mr_command_get(const struct mr_command *c, unsigned field)
 {
-    unsigned word = field >> 16, lsb = field >> 8 & 255, width = field & 255;
-    return c->word[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
+    return mr_field(c->word, field);
 }
 
 const char *mr_opcode_name(unsigned opcode)

@@ -11,6 +11,12 @@ struct mr_command {
     uint32_t word[MR_CMD_WORDS];
 };
 
+static inline uint32_t mr_field(const uint32_t *cmd, unsigned field)
+{
+    unsigned word = field >> 16, lsb = field >> 8 & 255, width = field & 255;
+    return cmd[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
+}
+
 void mr_command_set(struct mr_command *c, unsigned field, uint32_t value);
 uint32_t mr_command_get(const struct mr_command *c, unsigned field);
 

@@ -4,14 +4,18 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cmodel/command.h"
 #include "mr_legal.inc"
 
 enum { SEM_MOST = 15 };
 
-static uint32_t get(const uint32_t *cmd, unsigned f)
+struct mr_values mr_values_of(const struct mr_geometry *g)
 {
-    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
-    return cmd[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
+    return (struct mr_values){
+#define X(name) .name = (uint64_t)g->name,
+        MR_GEOMETRY_LIST(X)
+#undef X
+    };
 }
 
 const char *mr_legal_begin(struct mr_legal *l, const uint32_t *desc, uint64_t run_addr)
@@ -34,21 +38,11 @@ const char *mr_legal_begin(struct mr_legal *l, const uint32_t *desc, uint64_t ru
     return NULL;
 }
 
-static int queue_of(const uint32_t *cmd)
-{
-#define X(code, name, queue)                                                                       \
-    if (get(cmd, MR_F_CMD_OPCODE) == (code))                                                       \
-        return (queue);
-    MR_OP_LIST(X)
-#undef X
-    return -1;
-}
-
 // Takes and adds of a command in program order; *missing: it takes what is not there.
 static const char *semaphores(const struct mr_legal *l, const uint32_t *cmd, int queue,
                               unsigned after[MR_SEMAPHORES], bool *missing)
 {
-    uint32_t wait = get(cmd, MR_F_CMD_WAIT), signal = get(cmd, MR_F_CMD_SIGNAL);
+    uint32_t wait = mr_field(cmd, MR_F_CMD_WAIT), signal = mr_field(cmd, MR_F_CMD_SIGNAL);
     *missing = false;
     for (int s = 0; s < MR_SEMAPHORES; s++) {
         unsigned n = l->sem[s];
@@ -88,11 +82,11 @@ static void note_oldest(struct mr_legal *l)
 static void note(struct mr_legal *l, const uint32_t *cmd)
 {
     after_command(cmd, &l->v);
-    if (get(cmd, MR_F_CMD_OPCODE) == MR_OP_STREAM_TILES)
-        l->tiles[l->v.tiles++] =
-            (struct mr_tiles){get(cmd, MR_F_STREAM_TILES_KBLOCKS), get(cmd, MR_F_STREAM_TILES_COLS),
-                              get(cmd, MR_F_STREAM_TILES_FP4), get(cmd, MR_F_STREAM_TILES_BIAS)};
-    if (get(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)
+    if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_STREAM_TILES)
+        l->tiles[l->v.tiles++] = (struct mr_tiles){
+            mr_field(cmd, MR_F_STREAM_TILES_KBLOCKS), mr_field(cmd, MR_F_STREAM_TILES_COLS),
+            mr_field(cmd, MR_F_STREAM_TILES_FP4), mr_field(cmd, MR_F_STREAM_TILES_BIAS)};
+    if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)
         memmove(l->tiles, l->tiles + 1, (size_t)--l->v.tiles * sizeof *l->tiles);
     note_oldest(l);
 }
@@ -100,7 +94,7 @@ static void note(struct mr_legal *l, const uint32_t *cmd)
 unsigned mr_legal_command(struct mr_legal *l, const uint32_t *cmd, const char **rule)
 {
     unsigned after[MR_SEMAPHORES];
-    int queue = queue_of(cmd);
+    int queue = mr_opcode_queue(mr_field(cmd, MR_F_CMD_OPCODE));
     bool missing;
     *rule = check_command(cmd, &l->v);
     if (!*rule)
@@ -117,7 +111,7 @@ unsigned mr_legal_command(struct mr_legal *l, const uint32_t *cmd, const char **
     }
     for (int s = 0; s < MR_SEMAPHORES; s++) {
         l->sem[s] = after[s];
-        if (get(cmd, MR_F_CMD_WAIT) >> s & 1)
+        if (mr_field(cmd, MR_F_CMD_WAIT) >> s & 1)
             l->waits[s] = queue;
     }
     note(l, cmd);
@@ -126,12 +120,12 @@ unsigned mr_legal_command(struct mr_legal *l, const uint32_t *cmd, const char **
 
 uint64_t mr_legal_stream_beats(const uint32_t *cmd, unsigned channels)
 {
-    if (get(cmd, MR_F_CMD_OPCODE) == MR_OP_STREAM_VEC) {
-        uint64_t d = get(cmd, MR_F_STREAM_VEC_D);
+    if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_STREAM_VEC) {
+        uint64_t d = mr_field(cmd, MR_F_STREAM_VEC_D);
         return 2 * ((d + 16 * channels - 1) / (16 * channels));
     }
-    uint64_t kblocks = get(cmd, MR_F_STREAM_TILES_KBLOCKS);
-    uint64_t groups = get(cmd, MR_F_STREAM_TILES_COLS) / 4 / channels;
-    uint64_t group = (kblocks + 15) / 16 + kblocks * (get(cmd, MR_F_STREAM_TILES_FP4) ? 1 : 2);
-    return (groups + 15) / 16 * (get(cmd, MR_F_STREAM_TILES_BIAS) ? 5 : 1) + groups * group;
+    uint64_t kblocks = mr_field(cmd, MR_F_STREAM_TILES_KBLOCKS);
+    uint64_t groups = mr_field(cmd, MR_F_STREAM_TILES_COLS) / 4 / channels;
+    uint64_t group = (kblocks + 15) / 16 + kblocks * (mr_field(cmd, MR_F_STREAM_TILES_FP4) ? 1 : 2);
+    return (groups + 15) / 16 * (mr_field(cmd, MR_F_STREAM_TILES_BIAS) ? 5 : 1) + groups * group;
 }

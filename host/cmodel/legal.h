@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cmodel/geometry.h"
 #include "mr_device.h"
 
 // What rules know beside the fields: geometry, run, and what the commands so far have left.
@@ -16,6 +17,9 @@ struct mr_values {
     MR_VALUE_LIST(X)
 #undef X
 };
+
+// The values of a device; those of run and order are 0.
+struct mr_values mr_values_of(const struct mr_geometry *g);
 
 struct mr_window {
     int of; // MR_WINDOW_*
@@ -29,7 +33,7 @@ struct mr_tiles {
     bool fp4, bias;
 };
 
-// A program, command by command in program order. Set the geometry in `v`, then mr_legal_begin().
+// A program, command by command in program order. Set `v` by mr_values_of(), then mr_legal_begin().
 struct mr_legal {
     struct mr_values v;
     struct mr_tiles tiles[MR_TILES_MAX]; // v.tiles of them, the oldest first

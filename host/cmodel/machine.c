@@ -9,7 +9,7 @@
 
 static int do_stream_vec(struct mr_machine *m, const uint32_t *cmd)
 {
-    int d = (int)field(cmd, MR_F_STREAM_VEC_D), n = m->g.n;
+    int d = (int)mr_field(cmd, MR_F_STREAM_VEC_D), n = m->g.n;
     uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)n) / 2; // of gain, and of bias
     for (int c = 0; c < n; c++) {
         const uint8_t *p = stream_window(m, c, m->stream_beat, 2 * beats);
@@ -28,10 +28,10 @@ static int do_stream_tiles(struct mr_machine *m, const uint32_t *cmd)
 {
     struct pending p = {
         .beat = m->stream_beat,
-        .kblocks = (int)field(cmd, MR_F_STREAM_TILES_KBLOCKS),
-        .cols = (int)field(cmd, MR_F_STREAM_TILES_COLS),
-        .fp4 = field(cmd, MR_F_STREAM_TILES_FP4),
-        .bias = field(cmd, MR_F_STREAM_TILES_BIAS),
+        .kblocks = (int)mr_field(cmd, MR_F_STREAM_TILES_KBLOCKS),
+        .cols = (int)mr_field(cmd, MR_F_STREAM_TILES_COLS),
+        .fp4 = mr_field(cmd, MR_F_STREAM_TILES_FP4),
+        .bias = mr_field(cmd, MR_F_STREAM_TILES_BIAS),
     };
     uint64_t beats = mr_legal_stream_beats(cmd, (unsigned)m->g.n);
     for (int c = 0; c < m->g.n; c++)
@@ -44,15 +44,15 @@ static int do_stream_tiles(struct mr_machine *m, const uint32_t *cmd)
 
 static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
 {
-    uint32_t res_beats = field(cmd, MR_F_LOAD_ROWS_RES_BEATS);
-    uint32_t rot_beats = field(cmd, MR_F_LOAD_ROWS_ROT_BEATS);
+    uint32_t res_beats = mr_field(cmd, MR_F_LOAD_ROWS_RES_BEATS);
+    uint32_t rot_beats = mr_field(cmd, MR_F_LOAD_ROWS_ROT_BEATS);
     uint64_t n = (uint64_t)m->n_rows;
     const uint32_t *table =
-        (const void *)input_window(m, field(cmd, MR_F_LOAD_ROWS_TABLE_OFF), (n + 3) / 4);
+        (const void *)input_window(m, mr_field(cmd, MR_F_LOAD_ROWS_TABLE_OFF), (n + 3) / 4);
     const uint8_t *rot =
-        table ? input_window(m, field(cmd, MR_F_LOAD_ROWS_ROT_OFF), n * rot_beats) : NULL;
+        table ? input_window(m, mr_field(cmd, MR_F_LOAD_ROWS_ROT_OFF), n * rot_beats) : NULL;
     const uint8_t *res =
-        rot ? input_window(m, field(cmd, MR_F_LOAD_ROWS_RES_OFF), n * res_beats) : NULL;
+        rot ? input_window(m, mr_field(cmd, MR_F_LOAD_ROWS_RES_OFF), n * res_beats) : NULL;
     if (!res)
         return MR_ERR_DEVICE;
     m->n_logits = 0;
@@ -76,12 +76,12 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
 
 static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
 {
-    int blocks = (int)field(cmd, MR_F_LAYERNORM_DBLOCKS),
-        base = (int)field(cmd, MR_F_LAYERNORM_DST_BASE);
-    int region = (int)field(cmd, MR_F_LAYERNORM_DST_SLOT);
-    bool logit_rows = field(cmd, MR_F_LAYERNORM_LOGIT_ROWS);
+    int blocks = (int)mr_field(cmd, MR_F_LAYERNORM_DBLOCKS),
+        base = (int)mr_field(cmd, MR_F_LAYERNORM_DST_BASE);
+    int region = (int)mr_field(cmd, MR_F_LAYERNORM_DST_SLOT);
+    bool logit_rows = mr_field(cmd, MR_F_LAYERNORM_LOGIT_ROWS);
     struct mr_ln_const c = {
-        (int)field(cmd, MR_F_LAYERNORM_N),
+        (int)mr_field(cmd, MR_F_LAYERNORM_N),
         field_f32(cmd, MR_F_LAYERNORM_INV_N),
         field_f32(cmd, MR_F_LAYERNORM_INV_N2),
         field_f32(cmd, MR_F_LAYERNORM_EPS),
@@ -104,7 +104,8 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
 
 static int do_pm_load(struct mr_machine *m, const uint32_t *cmd)
 {
-    int layer = (int)field(cmd, MR_F_PM_LOAD_LAYER), wbeats = (int)field(cmd, MR_F_PM_LOAD_WBEATS);
+    int layer = (int)mr_field(cmd, MR_F_PM_LOAD_LAYER),
+        wbeats = (int)mr_field(cmd, MR_F_PM_LOAD_WBEATS);
     for (int i = 0; i < m->n_rows; i++) {
         const struct row *row = &m->rows[i];
         if (row->continues)
@@ -125,9 +126,10 @@ static int do_pm_load(struct mr_machine *m, const uint32_t *cmd)
 
 static int do_store_kv(struct mr_machine *m, const uint32_t *cmd)
 {
-    int layer = (int)field(cmd, MR_F_STORE_KV_LAYER),
-        wbeats = (int)field(cmd, MR_F_STORE_KV_WBEATS);
-    int base = (int)field(cmd, MR_F_STORE_KV_SRC_BASE), is_v = (int)field(cmd, MR_F_STORE_KV_IS_V);
+    int layer = (int)mr_field(cmd, MR_F_STORE_KV_LAYER),
+        wbeats = (int)mr_field(cmd, MR_F_STORE_KV_WBEATS);
+    int base = (int)mr_field(cmd, MR_F_STORE_KV_SRC_BASE),
+        is_v = (int)mr_field(cmd, MR_F_STORE_KV_IS_V);
     int sb = scale_beats(wbeats);
     for (int i = 0; i < m->n_rows; i++) {
         const struct row *row = &m->rows[i];
@@ -154,10 +156,10 @@ static int do_store_kv(struct mr_machine *m, const uint32_t *cmd)
 
 static int do_store_res(struct mr_machine *m, const uint32_t *cmd)
 {
-    uint32_t beats = field(cmd, MR_F_STORE_RES_BEATS);
+    uint32_t beats = mr_field(cmd, MR_F_STORE_RES_BEATS);
     for (int i = 0; i < m->n_rows; i++) {
         uint8_t *p =
-            result_window(m, field(cmd, MR_F_STORE_RES_OUT_OFF) + (uint64_t)i * beats, beats);
+            result_window(m, mr_field(cmd, MR_F_STORE_RES_OUT_OFF) + (uint64_t)i * beats, beats);
         if (!p)
             return MR_ERR_DEVICE;
         memcpy(p, m->res + (size_t)i * (size_t)m->g.d_max, beats * BEAT);
@@ -205,7 +207,7 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
 
 static int execute(struct mr_machine *m, const uint32_t *cmd)
 {
-    switch (field(cmd, MR_F_CMD_OPCODE)) {
+    switch (mr_field(cmd, MR_F_CMD_OPCODE)) {
     case MR_OP_STREAM_VEC:
         return do_stream_vec(m, cmd);
     case MR_OP_STREAM_TILES:
@@ -309,16 +311,7 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the device model");
     size_t t = (size_t)g->t;
     m->g = *g;
-    m->legal.v = (struct mr_values){
-        .n = (uint64_t)g->n,
-        .t = (uint64_t)g->t,
-        .act_words = (uint64_t)g->act_words,
-        .qkv_words = (uint64_t)g->qkv_words,
-        .d_max = (uint64_t)g->d_max,
-        .rot_max = (uint64_t)g->rot_max,
-        .w_max = (uint64_t)g->w_max,
-        .ring = (uint64_t)g->ring,
-    };
+    m->legal.v = mr_values_of(g);
     m->mem = mem;
     m->kernels = mr_kernels();
     m->res = calloc(t * (size_t)g->d_max, sizeof(float));

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cmodel/command.h"
 #include "cmodel/geometry.h"
 #include "cmodel/kernel_select.h"
 #include "cmodel/legal.h"
@@ -79,15 +80,9 @@ struct mr_machine {
     struct mr_device_error *dev;
 };
 
-static inline uint32_t field(const uint32_t *cmd, unsigned f)
-{
-    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
-    return cmd[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
-}
-
 static inline float field_f32(const uint32_t *cmd, unsigned f)
 {
-    return mr_float(field(cmd, f));
+    return mr_float(mr_field(cmd, f));
 }
 
 static inline int raise_error(struct mr_machine *m, unsigned code, uint64_t addr)

@@ -210,19 +210,19 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     struct matmul w = {
         .m = m,
         .cmd = cmd,
-        .src = (int)field(cmd, MR_F_MATMUL_SRC_BASE),
-        .dst = (int)field(cmd, MR_F_MATMUL_DST),
-        .dst_base = (int)field(cmd, MR_F_MATMUL_DST_BASE),
-        .tokens = field(cmd, MR_F_MATMUL_LOGIT_ROWS) ? m->n_logits : m->n_rows,
-        .row_max = m->row_max[field(cmd, MR_F_MATMUL_SRC_SLOT)],
-        .rot_dim = (int)field(cmd, MR_F_MATMUL_ROTARY_DIM),
-        .lanes = (int)field(cmd, MR_F_MATMUL_HEAD_LANES),
-        .rotary = field(cmd, MR_F_MATMUL_ROTARY),
-        .gelu = field(cmd, MR_F_MATMUL_GELU),
-        .prefix_max = field(cmd, MR_F_MATMUL_PREFIX_MAX),
-        .out_off = field(cmd, MR_F_MATMUL_OUT_OFF),
-        .out_stride = field(cmd, MR_F_MATMUL_OUT_STRIDE),
-        .out_cols = field(cmd, MR_F_MATMUL_OUT_COLS),
+        .src = (int)mr_field(cmd, MR_F_MATMUL_SRC_BASE),
+        .dst = (int)mr_field(cmd, MR_F_MATMUL_DST),
+        .dst_base = (int)mr_field(cmd, MR_F_MATMUL_DST_BASE),
+        .tokens = mr_field(cmd, MR_F_MATMUL_LOGIT_ROWS) ? m->n_logits : m->n_rows,
+        .row_max = m->row_max[mr_field(cmd, MR_F_MATMUL_SRC_SLOT)],
+        .rot_dim = (int)mr_field(cmd, MR_F_MATMUL_ROTARY_DIM),
+        .lanes = (int)mr_field(cmd, MR_F_MATMUL_HEAD_LANES),
+        .rotary = mr_field(cmd, MR_F_MATMUL_ROTARY),
+        .gelu = mr_field(cmd, MR_F_MATMUL_GELU),
+        .prefix_max = mr_field(cmd, MR_F_MATMUL_PREFIX_MAX),
+        .out_off = mr_field(cmd, MR_F_MATMUL_OUT_OFF),
+        .out_stride = mr_field(cmd, MR_F_MATMUL_OUT_STRIDE),
+        .out_cols = mr_field(cmd, MR_F_MATMUL_OUT_COLS),
     };
     w.out_beats = ((uint64_t)w.out_cols + 15) / 16;
     if (w.tokens == 0)
@@ -241,6 +241,6 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.tokens;
     mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));
     for (int i = 0; w.dst == MR_DST_ACT && i < w.tokens; i++)
-        set_row_max(m, slot_of(m, i), w.dst_base, (int)field(cmd, MR_F_MATMUL_DST_SLOT), blocks);
+        set_row_max(m, slot_of(m, i), w.dst_base, (int)mr_field(cmd, MR_F_MATMUL_DST_SLOT), blocks);
     return 0;
 }

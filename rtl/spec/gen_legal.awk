@@ -256,8 +256,11 @@ $1 == "after" {
 
 # ---- C
 function legal_list_c(   i) {
-    printf "\n// X(name) for each value that rules know beside the fields; windows.\n#define MR_VALUE_LIST(X) \\\n"
+    printf "\n// X(name) for each value that rules know beside the fields, and for those of the geometry; windows."
+    printf "\n#define MR_VALUE_LIST(X) \\\n"
     for (i = 0; i < n_values; i++) printf "    X(%s) \\\n", tolower(values[i])
+    printf "\n#define MR_GEOMETRY_LIST(X) \\\n"
+    for (i = 0; i < n_values; i++) if (value_kind[values[i]] == "geometry") printf "    X(%s) \\\n", tolower(values[i])
     print "\nenum { MR_WINDOW_INPUT, MR_WINDOW_RESULT };"
 }
 function legal_c(   i, j, o) {

@@ -306,30 +306,31 @@ mutant 'C model: column maximum of the next group' host/cmodel/matmul.c \
 
 # The inner loops, of the instruction sets that this processor has
 has() { grep -qw "$1" /proc/cpuinfo; }
-mutant 'portable: sections of MXFP4 are as long as those of MXINT8' host/cmodel/kernel_portable.c \
-    's/section += mr_section_bytes(w->fp4)/section += mr_section_bytes(false)/' unit:kernel
-mutant 'portable: values are shifted before they are weighed' host/cmodel/kernel_portable.c \
-    's/(p\[s\] \* v\[i\]) << 12) >> shift;/(v[i]) << 12 >> shift) * p[s];/' unit:kernel
+kernel() { mutant "$2" "host/cmodel/kernel_$1.c" "$3" unit:kernel; } # instruction set, name, sed
+kernel portable 'portable: sections of MXFP4 are as long as those of MXINT8' \
+    's/section += mr_section_bytes(w->fp4)/section += mr_section_bytes(false)/'
+kernel portable 'portable: values are shifted before they are weighed' \
+    's/(p\[s\] \* v\[i\]) << 12) >> shift;/(v[i]) << 12 >> shift) * p[s];/'
 if has avx2; then
-    mutant 'avx2: MXFP4 keeps what was added to its elements' host/cmodel/kernel_avx2.c \
-        's/_mm_set1_epi32(12 \* sum)/_mm_setzero_si128()/' unit:kernel
-    mutant 'avx2: distances are not clamped' host/cmodel/kernel_avx2.c \
-        's/s = _mm_min_epi32(s, _mm_set1_epi32(MR_SHIFT_MAX));//' unit:kernel
-    mutant 'avx2: scores of two keys change places' host/cmodel/kernel_avx2.c \
-        's/acc\[s\] += part\[0\] + part\[2\];/acc[s] += part[1] + part[2];/' unit:kernel
+    kernel avx2 'avx2: MXFP4 keeps what was added to its elements' \
+        's/_mm_set1_epi32(12 \* sum)/_mm_setzero_si128()/'
+    kernel avx2 'avx2: distances are not clamped' \
+        's/s = _mm_min_epi32(s, _mm_set1_epi32(MR_SHIFT_MAX));//'
+    kernel avx2 'avx2: scores of two keys change places' \
+        's/acc\[s\] += part\[0\] + part\[2\];/acc[s] += part[1] + part[2];/'
 fi
 if has avx512_vnni; then
-    mutant 'avx512: distances wrap at 256 in the sum' host/cmodel/kernel_avx512.c \
-        's/s = _mm_adds_epu8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice))/s = _mm_add_epi8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice))/' unit:kernel
-    mutant 'avx512: -6 of MXFP4 is -5.5' host/cmodel/kernel_avx512.c 's/120, 116));/120, 117));/' unit:kernel
-    mutant 'avx512: k-blocks behind the last four are left out' host/cmodel/kernel_avx512.c \
-        's/if (k < end)/if (0)/' unit:kernel
-    mutant 'avx512: the scale of the other block of values' host/cmodel/kernel_avx512.c \
-        's/shift\[i \/ 4\]/shift[0]/' unit:kernel
-    mutant 'avx512, many tokens: distances do not wrap' host/cmodel/kernel_avx512_rows.c \
-        's/_mm512_and_si512(_mm512_sub_epi32(row_max, ea), _mm512_set1_epi32(255))/_mm512_sub_epi32(row_max, ea)/' unit:kernel
-    mutant 'avx512, many tokens: high and low MXFP4 elements change places' host/cmodel/kernel_avx512_rows.c \
-        's/_mm256_or_si256(v, _mm256_slli_epi16(v, 4))/_mm256_or_si256(_mm256_slli_epi16(v, 8), _mm256_srli_epi16(v, 4))/' unit:kernel
+    kernel avx512 'avx512: distances wrap at 256 in the sum' \
+        's/s = _mm_adds_epu8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice))/s = _mm_add_epi8(s, _mm_shuffle_epi8(_mm_cvtsi32_si128((int)below), twice))/'
+    kernel avx512 'avx512: -6 of MXFP4 is -5.5' 's/120, 116));/120, 117));/'
+    kernel avx512 'avx512: k-blocks behind the last four are left out' \
+        's/if (k < end)/if (0)/'
+    kernel avx512 'avx512: the scale of the other block of values' \
+        's/shift\[i \/ 4\]/shift[0]/'
+    kernel avx512_rows 'avx512, many tokens: distances do not wrap' \
+        's/_mm512_and_si512(_mm512_sub_epi32(row_max, ea), _mm512_set1_epi32(255))/_mm512_sub_epi32(row_max, ea)/'
+    kernel avx512_rows 'avx512, many tokens: high and low MXFP4 elements change places' \
+        's/_mm256_or_si256(v, _mm256_slli_epi16(v, 4))/_mm256_or_si256(_mm256_slli_epi16(v, 8), _mm256_srli_epi16(v, 4))/'
 fi
 
 # Programs: semaphores

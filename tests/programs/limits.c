@@ -76,7 +76,7 @@ struct search {
 
 static uint32_t knob_get(const struct program_case *c, const struct knob *k)
 {
-    return k->command >= 0   ? get_field(&c->cmds[k->command], k->field)
+    return k->command >= 0   ? mr_command_get(&c->cmds[k->command], k->field)
            : k->word == SKEW ? c->run_skew
                              : c->desc[k->word];
 }
@@ -84,9 +84,9 @@ static uint32_t knob_get(const struct program_case *c, const struct knob *k)
 static void knob_set(struct program_case *c, const struct knob *k, uint32_t value)
 {
     if (k->twin >= 0)
-        set_field(&c->cmds[k->twin], k->twin_field, value * k->twin_factor);
+        mr_command_set(&c->cmds[k->twin], k->twin_field, value * k->twin_factor);
     if (k->command >= 0)
-        set_field(&c->cmds[k->command], k->field, value);
+        mr_command_set(&c->cmds[k->command], k->field, value);
     else if (k->word == SKEW)
         c->run_skew = value;
     else
@@ -106,7 +106,7 @@ static struct outcome judge(struct search *s)
     for (int i = 0; i < c->count && (uint32_t)i < c->desc[MR_RUN_N_CMDS]; i++) {
         o.command = (unsigned)i;
         o.code = mr_legal_command(&l, c->cmds[i].word, &o.rule);
-        if (o.code || get_field(&c->cmds[i], MR_F_CMD_OPCODE) == MR_OP_END)
+        if (o.code || mr_command_get(&c->cmds[i], MR_F_CMD_OPCODE) == MR_OP_END)
             return o;
     }
     return (struct outcome){MR_DEVERR_WATCHDOG, c->desc[MR_RUN_N_CMDS], "no END"};
@@ -228,7 +228,7 @@ static void limits_of(struct search *s, const struct knob *k, uint32_t most, boo
 static void limits_of_commands(struct search *s)
 {
     for (int i = 0; i < s->base.count; i++) {
-        unsigned op = get_field(&s->base.cmds[i], MR_F_CMD_OPCODE);
+        unsigned op = mr_command_get(&s->base.cmds[i], MR_F_CMD_OPCODE);
         for (int f = 0; f < FIELDS; f++) {
             // Waits and signals only where there must be none: others keep the order.
             bool all = fields[f].code == MR_OP_CMD && op == MR_OP_STREAM_TILES &&
@@ -264,8 +264,8 @@ static void limits_of_twins(struct search *s)
     for (size_t t = 0; t < sizeof twins / sizeof *twins; t++)
         for (int i = 1; i < s->base.count; i++)
             for (int j = i - 1; j >= 0; j--)
-                if (get_field(&s->base.cmds[i], MR_F_CMD_OPCODE) == twins[t].op &&
-                    get_field(&s->base.cmds[j], MR_F_CMD_OPCODE) == twins[t].twin_op) {
+                if (mr_command_get(&s->base.cmds[i], MR_F_CMD_OPCODE) == twins[t].op &&
+                    mr_command_get(&s->base.cmds[j], MR_F_CMD_OPCODE) == twins[t].twin_op) {
                     unsigned width = twins[t].field & 255;
                     struct knob k = {.op = "both",
                                      .name = twins[t].name,
@@ -348,7 +348,7 @@ static void edges(struct search *s, limit_probe *probe)
     };
     for (int i = 0; i < s->base.count; i++)
         for (size_t e = 0; e < sizeof at_run / sizeof *at_run; e++)
-            if (get_field(&s->base.cmds[i], MR_F_CMD_OPCODE) == at_run[e].op)
+            if (mr_command_get(&s->base.cmds[i], MR_F_CMD_OPCODE) == at_run[e].op)
                 edge(s,
                      &(struct knob){.op = "edge",
                                     .name = at_run[e].name,
@@ -378,16 +378,7 @@ bool each_limit(struct program_case *c, const uint64_t at[PARTS], limit_run *run
     static struct search s;
     const struct mr_geometry *g = &mr_config_named("tiny")->g;
     s = (struct search){.c = c, .at = at, .run = run, .arg = arg};
-    s.start.v = (struct mr_values){
-        .n = (uint64_t)g->n,
-        .t = (uint64_t)g->t,
-        .act_words = (uint64_t)g->act_words,
-        .qkv_words = (uint64_t)g->qkv_words,
-        .d_max = (uint64_t)g->d_max,
-        .rot_max = (uint64_t)g->rot_max,
-        .w_max = (uint64_t)g->w_max,
-        .ring = (uint64_t)g->ring,
-    };
+    s.start.v = mr_values_of(g);
     for (int i = 0; make_base(c, i, at); i++) {
         s.base = *c;
         limits_of_commands(&s);

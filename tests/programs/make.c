@@ -18,19 +18,6 @@ uint64_t random64(uint64_t *s)
     return z ^ z >> 31;
 }
 
-void set_field(struct command *c, unsigned f, uint32_t value)
-{
-    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
-    uint32_t mask = width == 32 ? UINT32_MAX : ((1u << width) - 1) << lsb;
-    c->word[word] = (c->word[word] & ~mask) | (value << lsb & mask);
-}
-
-uint32_t get_field(const struct command *c, unsigned f)
-{
-    unsigned word = f >> 16, lsb = f >> 8 & 255, width = f & 255;
-    return c->word[word] >> lsb & (width == 32 ? UINT32_MAX : (1u << width) - 1);
-}
-
 struct maker {
     struct program_case *c;
     uint64_t *rng;
@@ -53,13 +40,13 @@ static bool one_in(struct maker *m, uint32_t n)
     return below(m, n) == 0;
 }
 
-static struct command *add(struct maker *m, unsigned op, unsigned wait, unsigned signal)
+static struct mr_command *add(struct maker *m, unsigned op, unsigned wait, unsigned signal)
 {
-    struct command *c = &m->c->cmds[m->c->count++];
-    *c = (struct command){{0}};
-    set_field(c, MR_F_CMD_OPCODE, op);
-    set_field(c, MR_F_CMD_WAIT, wait);
-    set_field(c, MR_F_CMD_SIGNAL, signal);
+    struct mr_command *c = &m->c->cmds[m->c->count++];
+    *c = (struct mr_command){{0}};
+    mr_command_set(c, MR_F_CMD_OPCODE, op);
+    mr_command_set(c, MR_F_CMD_WAIT, wait);
+    mr_command_set(c, MR_F_CMD_SIGNAL, signal);
     return c;
 }
 
@@ -70,13 +57,13 @@ enum { TABLE_OFF = 1 }; // beats
 
 static void load_rows(struct maker *m, unsigned wait, unsigned signal)
 {
-    struct command *c = add(m, MR_OP_LOAD_ROWS, wait, signal);
+    struct mr_command *c = add(m, MR_OP_LOAD_ROWS, wait, signal);
     uint32_t rot = TABLE_OFF + 2 + below(m, 3);
-    set_field(c, MR_F_LOAD_ROWS_TABLE_OFF, TABLE_OFF);
-    set_field(c, MR_F_LOAD_ROWS_ROT_OFF, rot);
-    set_field(c, MR_F_LOAD_ROWS_RES_OFF, rot + m->rows * m->rot_beats + below(m, 3));
-    set_field(c, MR_F_LOAD_ROWS_RES_BEATS, m->d / 16);
-    set_field(c, MR_F_LOAD_ROWS_ROT_BEATS, m->rot_beats);
+    mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, TABLE_OFF);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, rot);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, rot + m->rows * m->rot_beats + below(m, 3));
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, m->d / 16);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, m->rot_beats);
     m->tracked = m->d;
 }
 
@@ -90,99 +77,99 @@ static uint32_t bits(float f)
 static void layernorm(struct maker *m, uint32_t base, uint32_t slot, bool logits, unsigned wait,
                       unsigned signal)
 {
-    struct command *c = add(m, MR_OP_LAYERNORM, wait, signal);
+    struct mr_command *c = add(m, MR_OP_LAYERNORM, wait, signal);
     // What is behind the n floats is zero in an engine's rows; here it is not.
     uint32_t n = one_in(m, 4) ? m->d - below(m, one_in(m, 2) ? 32 : m->d) : m->d;
-    set_field(c, MR_F_LAYERNORM_DST_BASE, base);
-    set_field(c, MR_F_LAYERNORM_DBLOCKS, m->d / 32);
-    set_field(c, MR_F_LAYERNORM_N, n);
-    set_field(c, MR_F_LAYERNORM_DST_SLOT, slot);
-    set_field(c, MR_F_LAYERNORM_LOGIT_ROWS, logits);
-    set_field(c, MR_F_LAYERNORM_INV_N, bits(1 / (float)n));
-    set_field(c, MR_F_LAYERNORM_INV_N2, bits(1 / ((float)n * (float)n)));
-    set_field(c, MR_F_LAYERNORM_EPS, bits(1e-5F));
+    mr_command_set(c, MR_F_LAYERNORM_DST_BASE, base);
+    mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, m->d / 32);
+    mr_command_set(c, MR_F_LAYERNORM_N, n);
+    mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, slot);
+    mr_command_set(c, MR_F_LAYERNORM_LOGIT_ROWS, logits);
+    mr_command_set(c, MR_F_LAYERNORM_INV_N, bits(1 / (float)n));
+    mr_command_set(c, MR_F_LAYERNORM_INV_N2, bits(1 / ((float)n * (float)n)));
+    mr_command_set(c, MR_F_LAYERNORM_EPS, bits(1e-5F));
 }
 
 static void stream_vec(struct maker *m, unsigned wait, unsigned signal)
 {
-    set_field(add(m, MR_OP_STREAM_VEC, wait, signal), MR_F_STREAM_VEC_D, m->d);
+    mr_command_set(add(m, MR_OP_STREAM_VEC, wait, signal), MR_F_STREAM_VEC_D, m->d);
 }
 
-static struct command *matmul(struct maker *m, uint32_t src, uint32_t kblocks, uint32_t cols,
-                              uint32_t src_slot, uint32_t dst, unsigned wait, unsigned signal)
+static struct mr_command *matmul(struct maker *m, uint32_t src, uint32_t kblocks, uint32_t cols,
+                                 uint32_t src_slot, uint32_t dst, unsigned wait, unsigned signal)
 {
     bool fp4 = one_in(m, 3), bias = one_in(m, 2);
-    struct command *c = add(m, MR_OP_STREAM_TILES, 0, 0);
-    set_field(c, MR_F_STREAM_TILES_KBLOCKS, kblocks);
-    set_field(c, MR_F_STREAM_TILES_FP4, fp4);
-    set_field(c, MR_F_STREAM_TILES_BIAS, bias);
-    set_field(c, MR_F_STREAM_TILES_COLS, cols);
+    struct mr_command *c = add(m, MR_OP_STREAM_TILES, 0, 0);
+    mr_command_set(c, MR_F_STREAM_TILES_KBLOCKS, kblocks);
+    mr_command_set(c, MR_F_STREAM_TILES_FP4, fp4);
+    mr_command_set(c, MR_F_STREAM_TILES_BIAS, bias);
+    mr_command_set(c, MR_F_STREAM_TILES_COLS, cols);
     c = add(m, MR_OP_MATMUL, wait, signal);
-    set_field(c, MR_F_MATMUL_SRC_BASE, src);
-    set_field(c, MR_F_MATMUL_KBLOCKS, kblocks);
-    set_field(c, MR_F_MATMUL_COLS, cols);
-    set_field(c, MR_F_MATMUL_DST, dst);
-    set_field(c, MR_F_MATMUL_SRC_SLOT, src_slot);
-    set_field(c, MR_F_MATMUL_BIAS, bias);
-    set_field(c, MR_F_MATMUL_FP4, fp4);
+    mr_command_set(c, MR_F_MATMUL_SRC_BASE, src);
+    mr_command_set(c, MR_F_MATMUL_KBLOCKS, kblocks);
+    mr_command_set(c, MR_F_MATMUL_COLS, cols);
+    mr_command_set(c, MR_F_MATMUL_DST, dst);
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, src_slot);
+    mr_command_set(c, MR_F_MATMUL_BIAS, bias);
+    mr_command_set(c, MR_F_MATMUL_FP4, fp4);
     return c;
 }
 
-static void rotate(struct maker *m, struct command *c)
+static void rotate(struct maker *m, struct mr_command *c)
 {
-    set_field(c, MR_F_MATMUL_ROTARY, 1);
-    set_field(c, MR_F_MATMUL_HEAD_LANES, 64);
-    set_field(c, MR_F_MATMUL_ROTARY_DIM, 2 * below(m, 8 * m->rot_beats + 1));
+    mr_command_set(c, MR_F_MATMUL_ROTARY, 1);
+    mr_command_set(c, MR_F_MATMUL_HEAD_LANES, 64);
+    mr_command_set(c, MR_F_MATMUL_ROTARY_DIM, 2 * below(m, 8 * m->rot_beats + 1));
 }
 
-static void result_of(struct maker *m, struct command *c)
+static void result_of(struct maker *m, struct mr_command *c)
 {
-    uint32_t cols = get_field(c, MR_F_MATMUL_COLS), out = cols - below(m, 40);
-    set_field(c, MR_F_MATMUL_OUT_COLS, out);
-    set_field(c, MR_F_MATMUL_OUT_OFF, below(m, 200));
-    set_field(c, MR_F_MATMUL_OUT_STRIDE, (out + 15) / 16 + below(m, 3));
+    uint32_t cols = mr_command_get(c, MR_F_MATMUL_COLS), out = cols - below(m, 40);
+    mr_command_set(c, MR_F_MATMUL_OUT_COLS, out);
+    mr_command_set(c, MR_F_MATMUL_OUT_OFF, below(m, 200));
+    mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (out + 15) / 16 + below(m, 3));
 }
 
 static void pm_load(struct maker *m, uint32_t layer, unsigned wait, unsigned signal)
 {
-    struct command *c = add(m, MR_OP_PM_LOAD, wait, signal);
-    set_field(c, MR_F_PM_LOAD_LAYER, layer);
-    set_field(c, MR_F_PM_LOAD_WBEATS, m->w / 64);
+    struct mr_command *c = add(m, MR_OP_PM_LOAD, wait, signal);
+    mr_command_set(c, MR_F_PM_LOAD_LAYER, layer);
+    mr_command_set(c, MR_F_PM_LOAD_WBEATS, m->w / 64);
 }
 
 static void store_kv(struct maker *m, uint32_t layer, uint32_t src, bool is_v, unsigned wait,
                      unsigned signal)
 {
-    struct command *c = add(m, MR_OP_STORE_KV, wait, signal);
-    set_field(c, MR_F_STORE_KV_LAYER, layer);
-    set_field(c, MR_F_STORE_KV_SRC_BASE, src);
-    set_field(c, MR_F_STORE_KV_WBEATS, m->w / 64);
-    set_field(c, MR_F_STORE_KV_IS_V, is_v);
+    struct mr_command *c = add(m, MR_OP_STORE_KV, wait, signal);
+    mr_command_set(c, MR_F_STORE_KV_LAYER, layer);
+    mr_command_set(c, MR_F_STORE_KV_SRC_BASE, src);
+    mr_command_set(c, MR_F_STORE_KV_WBEATS, m->w / 64);
+    mr_command_set(c, MR_F_STORE_KV_IS_V, is_v);
 }
 
 static void attend(struct maker *m, uint32_t layer, uint32_t q, uint32_t dst, uint32_t slot,
                    unsigned wait, unsigned signal)
 {
-    struct command *c = add(m, MR_OP_ATTEND, wait, signal);
+    struct mr_command *c = add(m, MR_OP_ATTEND, wait, signal);
     uint32_t heads = m->w / 64, wide = 1;
     if (heads % 2 == 0 && one_in(m, 3)) {
         heads /= 2;
         wide = 2;
     }
-    set_field(c, MR_F_ATTEND_LAYER, layer);
-    set_field(c, MR_F_ATTEND_HEADS, heads);
-    set_field(c, MR_F_ATTEND_HEAD_BEATS, wide);
-    set_field(c, MR_F_ATTEND_SCALE, bits(0.18F));
-    set_field(c, MR_F_ATTEND_Q_BASE, q);
-    set_field(c, MR_F_ATTEND_DST_BASE, dst);
-    set_field(c, MR_F_ATTEND_DST_SLOT, slot);
+    mr_command_set(c, MR_F_ATTEND_LAYER, layer);
+    mr_command_set(c, MR_F_ATTEND_HEADS, heads);
+    mr_command_set(c, MR_F_ATTEND_HEAD_BEATS, wide);
+    mr_command_set(c, MR_F_ATTEND_SCALE, bits(0.18F));
+    mr_command_set(c, MR_F_ATTEND_Q_BASE, q);
+    mr_command_set(c, MR_F_ATTEND_DST_BASE, dst);
+    mr_command_set(c, MR_F_ATTEND_DST_SLOT, slot);
 }
 
 static void store_res(struct maker *m, unsigned wait, unsigned signal)
 {
-    struct command *c = add(m, MR_OP_STORE_RES, wait, signal);
-    set_field(c, MR_F_STORE_RES_OUT_OFF, below(m, 300));
-    set_field(c, MR_F_STORE_RES_BEATS, m->d / 16);
+    struct mr_command *c = add(m, MR_OP_STORE_RES, wait, signal);
+    mr_command_set(c, MR_F_STORE_RES_OUT_OFF, below(m, 300));
+    mr_command_set(c, MR_F_STORE_RES_BEATS, m->d / 16);
 }
 
 // ---- a GPT-J layer and head, with the engine's semaphores
@@ -212,22 +199,22 @@ static void layer(struct maker *m, uint32_t number, unsigned done)
     pm_load(m, number, number ? 0 : ROWS, PM);
     layernorm(m, 0, 0, false, (number ? RES : 0) | VEC_LOADED, X | VEC_FREE);
     rotate(m, matmul(m, 0, db, m->w, 0, MR_DST_QKV, X, 0));
-    struct command *c = matmul(m, 0, db, m->w, 0, MR_DST_QKV, 0, K);
+    struct mr_command *c = matmul(m, 0, db, m->w, 0, MR_DST_QKV, 0, K);
     rotate(m, c);
-    set_field(c, MR_F_MATMUL_DST_BASE, wb);
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, wb);
     store_kv(m, number, wb, false, K, 0);
     c = matmul(m, 0, db, m->w, 0, MR_DST_QKV, PM, V);
-    set_field(c, MR_F_MATMUL_DST_BASE, 2 * wb);
-    set_field(c, MR_F_MATMUL_PREFIX_MAX, 1);
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, 2 * wb);
+    mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, 1);
     store_kv(m, number, 2 * wb, true, V, STORED);
     attend(m, number, 0, db, 1, STORED, ATTENDED);
     c = matmul(m, 0, db, hidden, 0, MR_DST_ACT, 0, HIDDEN);
-    set_field(c, MR_F_MATMUL_DST_BASE, db + 2 * wb);
-    set_field(c, MR_F_MATMUL_DST_SLOT, 2);
-    set_field(c, MR_F_MATMUL_GELU, 1);
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, db + 2 * wb);
+    mr_command_set(c, MR_F_MATMUL_DST_SLOT, 2);
+    mr_command_set(c, MR_F_MATMUL_GELU, 1);
     matmul(m, db + 2 * wb, hidden / 32, m->d, 2, MR_DST_RES, HIDDEN, FC_OUT);
     c = matmul(m, db, 2 * wb, m->d, 1, MR_DST_RES, FC_OUT | ATTENDED, done);
-    set_field(c, MR_F_MATMUL_TRACK_EXP, 1);
+    mr_command_set(c, MR_F_MATMUL_TRACK_EXP, 1);
 }
 
 static void engine_program(struct maker *m)
@@ -241,9 +228,9 @@ static void engine_program(struct maker *m)
     if (head) {
         stream_vec(m, VEC_FREE, VEC_LOADED);
         layernorm(m, 0, 0, true, RES | VEC_LOADED, X);
-        struct command *c =
+        struct mr_command *c =
             matmul(m, 0, m->d / 32, 64 * (1 + below(m, 5)), 0, MR_DST_RESULT, X, LAST);
-        set_field(c, MR_F_MATMUL_LOGIT_ROWS, 1);
+        mr_command_set(c, MR_F_MATMUL_LOGIT_ROWS, 1);
         result_of(m, c);
     } else {
         store_res(m, OUT, LAST);
@@ -260,24 +247,24 @@ static void any_matmul(struct maker *m)
     uint32_t src = below(m, 128 - kblocks + 1), dst = below(m, 4), slot = below(m, 4);
     if (dst == MR_DST_RES && cols > m->d)
         cols = m->d;
-    struct command *c = matmul(m, src, kblocks, cols, slot, dst, 0, 0);
+    struct mr_command *c = matmul(m, src, kblocks, cols, slot, dst, 0, 0);
     bool logits = m->logits != 0 && one_in(m, 3);
-    set_field(c, MR_F_MATMUL_LOGIT_ROWS, logits);
-    set_field(c, MR_F_MATMUL_GELU, one_in(m, 3));
+    mr_command_set(c, MR_F_MATMUL_LOGIT_ROWS, logits);
+    mr_command_set(c, MR_F_MATMUL_GELU, one_in(m, 3));
     if (one_in(m, 3))
         rotate(m, c);
     if (dst == MR_DST_ACT) {
         uint32_t blocks = cols / 32, at = below(m, 128 - blocks + 1);
         if (at < src + kblocks && src < at + blocks) // beside what it reads
             at = src >= blocks ? src - blocks : src + kblocks;
-        set_field(c, MR_F_MATMUL_DST_BASE, at);
-        set_field(c, MR_F_MATMUL_DST_SLOT, (slot + 1 + below(m, 3)) % 4);
+        mr_command_set(c, MR_F_MATMUL_DST_BASE, at);
+        mr_command_set(c, MR_F_MATMUL_DST_SLOT, (slot + 1 + below(m, 3)) % 4);
     } else if (dst == MR_DST_QKV) {
-        set_field(c, MR_F_MATMUL_DST_BASE, below(m, 32 - cols / 64 + 1));
-        set_field(c, MR_F_MATMUL_PREFIX_MAX, one_in(m, 2));
+        mr_command_set(c, MR_F_MATMUL_DST_BASE, below(m, 32 - cols / 64 + 1));
+        mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, one_in(m, 2));
     } else if (dst == MR_DST_RES) {
         bool track = one_in(m, 2);
-        set_field(c, MR_F_MATMUL_TRACK_EXP, track);
+        mr_command_set(c, MR_F_MATMUL_TRACK_EXP, track);
         m->tracked = !track ? 0 : !logits || m->tracked == cols ? cols : 0;
     } else {
         result_of(m, c);
@@ -360,11 +347,12 @@ static void codes(struct maker *m, uint8_t *to, uint32_t n, uint32_t top)
 }
 
 // A matrix: header, then 16 groups, until all columns are there.
-static uint8_t *tiles(struct maker *m, uint8_t *p, const struct command *c)
+static uint8_t *tiles(struct maker *m, uint8_t *p, const struct mr_command *c)
 {
-    uint32_t kblocks = get_field(c, MR_F_STREAM_TILES_KBLOCKS);
-    bool fp4 = get_field(c, MR_F_STREAM_TILES_FP4), bias = get_field(c, MR_F_STREAM_TILES_BIAS);
-    for (uint32_t col = 0; col < get_field(c, MR_F_STREAM_TILES_COLS); col += 64) {
+    uint32_t kblocks = mr_command_get(c, MR_F_STREAM_TILES_KBLOCKS);
+    bool fp4 = mr_command_get(c, MR_F_STREAM_TILES_FP4),
+         bias = mr_command_get(c, MR_F_STREAM_TILES_BIAS);
+    for (uint32_t col = 0; col < mr_command_get(c, MR_F_STREAM_TILES_COLS); col += 64) {
         uint8_t *max = p;
         memset(max, 0, 64);
         p += 64;
@@ -399,8 +387,8 @@ static void stream(struct maker *m)
     uint8_t *p = m->c->bytes[WEIGHTS] + ROOM;
     uint64_t room = (part_bytes[WEIGHTS] - 2 * ROOM) / 64;
     for (int i = 0; i < m->c->count; i++) {
-        const struct command *c = &m->c->cmds[i];
-        unsigned op = get_field(c, MR_F_CMD_OPCODE);
+        const struct mr_command *c = &m->c->cmds[i];
+        unsigned op = mr_command_get(c, MR_F_CMD_OPCODE);
         if (op != MR_OP_STREAM_VEC && op != MR_OP_STREAM_TILES)
             continue;
         uint64_t beats = mr_legal_stream_beats(c->word, 1);
@@ -408,8 +396,8 @@ static void stream(struct maker *m)
             break;
         room -= beats;
         if (op == MR_OP_STREAM_VEC) {
-            floats(m, p, 2 * get_field(c, MR_F_STREAM_VEC_D), m->odd_stream);
-            p += 8 * (size_t)get_field(c, MR_F_STREAM_VEC_D);
+            floats(m, p, 2 * mr_command_get(c, MR_F_STREAM_VEC_D), m->odd_stream);
+            p += 8 * (size_t)mr_command_get(c, MR_F_STREAM_VEC_D);
         } else if (op == MR_OP_STREAM_TILES) {
             p = tiles(m, p, c);
         }
@@ -482,7 +470,7 @@ void chain(struct program_case *c)
 {
     int before = -1, before_queue = -1;
     for (int i = 0; i < c->count; i++) {
-        unsigned op = get_field(&c->cmds[i], MR_F_CMD_OPCODE);
+        unsigned op = mr_command_get(&c->cmds[i], MR_F_CMD_OPCODE);
         int q = -1;
 #define IS(code, name, number)                                                                     \
     if (op == (code))                                                                              \
@@ -491,12 +479,12 @@ void chain(struct program_case *c)
 #undef IS
         if (op == MR_OP_STREAM_TILES || q < 0)
             continue;
-        set_field(&c->cmds[i], MR_F_CMD_WAIT, 0);
-        set_field(&c->cmds[i], MR_F_CMD_SIGNAL, 0);
+        mr_command_set(&c->cmds[i], MR_F_CMD_WAIT, 0);
+        mr_command_set(&c->cmds[i], MR_F_CMD_SIGNAL, 0);
         // Also inside a queue: array commands overlap.
         if (before >= 0 && (q != before_queue || q == MR_QUEUE_ARRAY)) {
-            set_field(&c->cmds[before], MR_F_CMD_SIGNAL, 1u << q);
-            set_field(&c->cmds[i], MR_F_CMD_WAIT, 1u << q);
+            mr_command_set(&c->cmds[before], MR_F_CMD_SIGNAL, 1u << q);
+            mr_command_set(&c->cmds[i], MR_F_CMD_WAIT, 1u << q);
         }
         before = i;
         before_queue = q;
@@ -554,10 +542,10 @@ void make_case(struct program_case *c, uint64_t seed, const uint64_t at[PARTS])
 // --------------------------------------------------------------------------------
 
 // Rows, then a matrix of `cols` columns and one block from activations that are zero.
-static struct command *one_matmul(struct maker *m, uint32_t cols, uint32_t dst)
+static struct mr_command *one_matmul(struct maker *m, uint32_t cols, uint32_t dst)
 {
     load_rows(m, 0, 0);
-    struct command *c = matmul(m, 0, 1, cols, 0, dst, 0, 0);
+    struct mr_command *c = matmul(m, 0, 1, cols, 0, dst, 0, 0);
     if (dst == MR_DST_RESULT)
         result_of(m, c);
     return c;
@@ -587,7 +575,7 @@ enum {
 // All matrices of the stream before the first MATMUL.
 static void many_matrices(struct maker *m, int n)
 {
-    struct command first[2 * MR_TILES_MAX + 2];
+    struct mr_command first[2 * MR_TILES_MAX + 2];
     load_rows(m, 0, 0);
     for (int i = 0; i < n; i++)
         matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0);
@@ -602,9 +590,9 @@ static void many_matrices(struct maker *m, int n)
 static void partly_tracked(struct maker *m)
 {
     load_rows(m, 0, 0);
-    struct command *c = matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0);
-    set_field(c, MR_F_MATMUL_TRACK_EXP, 1);
-    set_field(c, MR_F_MATMUL_LOGIT_ROWS, 1);
+    struct mr_command *c = matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0);
+    mr_command_set(c, MR_F_MATMUL_TRACK_EXP, 1);
+    mr_command_set(c, MR_F_MATMUL_LOGIT_ROWS, 1);
     m->d = 64;
     stream_vec(m, 0, 0);
     layernorm(m, 0, 0, false, 0, 0);
@@ -618,10 +606,10 @@ static unsigned known_commands(struct maker *m, int number, unsigned *code)
     *code = MR_DEVERR_COMMAND;
     switch (number) {
     case 0: // 16 words of prefix maxima, where attention is 8 wide
-        set_field(one_matmul(m, 1024, MR_DST_QKV), MR_F_MATMUL_PREFIX_MAX, 1);
+        mr_command_set(one_matmul(m, 1024, MR_DST_QKV), MR_F_MATMUL_PREFIX_MAX, 1);
         return 2;
     case 1: // STREAM_TILES and MATMUL do not agree
-        set_field(one_matmul(m, 128, MR_DST_RES), MR_F_MATMUL_COLS, 64);
+        mr_command_set(one_matmul(m, 128, MR_DST_RES), MR_F_MATMUL_COLS, 64);
         return 2;
     case 2: // a matrix that nobody multiplies by
         one_matmul(m, 64, MR_DST_RES);
@@ -633,13 +621,13 @@ static unsigned known_commands(struct maker *m, int number, unsigned *code)
         layernorm(m, 0, 0, false, 0, 0);
         return 4;
     case 4: // an illegal command behind one that finds its window too small while it runs
-        set_field(one_matmul(m, 128, MR_DST_RESULT), MR_F_MATMUL_OUT_OFF, 1u << 20);
+        mr_command_set(one_matmul(m, 128, MR_DST_RESULT), MR_F_MATMUL_OUT_OFF, 1u << 20);
         add(m, MR_OP_PM_LOAD, 0, 0);
         *code = MR_DEVERR_WINDOW;
         return 2;
     case 5: // the second MATMUL has no rows, the first is still at work
         one_matmul(m, 640, MR_DST_QKV);
-        set_field(matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_LOGIT_ROWS, 1);
+        mr_command_set(matmul(m, 0, 1, 64, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_LOGIT_ROWS, 1);
         return 4;
     case 8: // as many matrices as the reader's queue takes
         many_matrices(m, MR_TILES_MAX);
@@ -678,24 +666,26 @@ static unsigned known_commands(struct maker *m, int number, unsigned *code)
 static unsigned known_signals(struct maker *m, int number, unsigned *code)
 {
     enum { MINE = 1 << 14, PM_LOAD = 16, STORE_RES = 17 };
-    struct command *c = m->c->cmds;
+    struct mr_command *c = m->c->cmds;
     int signals = number == 0 ? 15 : number == 1 ? 16 : 2;
     *code = number == 0 || number == 3 ? NO_CODE : MR_DEVERR_COMMAND;
     for (int i = 0; i < signals; i++)
-        set_field(&c[i], MR_F_CMD_SIGNAL, get_field(&c[i], MR_F_CMD_SIGNAL) | MINE);
+        mr_command_set(&c[i], MR_F_CMD_SIGNAL, mr_command_get(&c[i], MR_F_CMD_SIGNAL) | MINE);
     if (number < 2)
         return number ? 15 : 0; // counts of 15 and of 16
-    set_field(&c[PM_LOAD], MR_F_CMD_WAIT, get_field(&c[PM_LOAD], MR_F_CMD_WAIT) | MINE);
+    mr_command_set(&c[PM_LOAD], MR_F_CMD_WAIT, mr_command_get(&c[PM_LOAD], MR_F_CMD_WAIT) | MINE);
     if (number == 2) { // two queues wait for one semaphore
-        set_field(&c[STORE_RES], MR_F_CMD_WAIT, get_field(&c[STORE_RES], MR_F_CMD_WAIT) | MINE);
+        mr_command_set(&c[STORE_RES], MR_F_CMD_WAIT,
+                       mr_command_get(&c[STORE_RES], MR_F_CMD_WAIT) | MINE);
         return STORE_RES;
     }
     if (number == 3)
         return 0;
     // What it waits for comes with the command behind it.
     for (int i = 0; i < 2; i++)
-        set_field(&c[i], MR_F_CMD_SIGNAL, get_field(&c[i], MR_F_CMD_SIGNAL) & ~(uint32_t)MINE);
-    set_field(&c[STORE_RES], MR_F_CMD_SIGNAL, MINE);
+        mr_command_set(&c[i], MR_F_CMD_SIGNAL,
+                       mr_command_get(&c[i], MR_F_CMD_SIGNAL) & ~(uint32_t)MINE);
+    mr_command_set(&c[STORE_RES], MR_F_CMD_SIGNAL, MINE);
     *code = MR_DEVERR_WATCHDOG;
     return PM_LOAD;
 }
@@ -730,7 +720,8 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
     static const int base[] = {MR_RUN_PROG_LO, MR_RUN_INPUT_LO, MR_RUN_RESULT_LO, 16, 20};
     struct program_case *c = m->c;
     uint32_t *table = (uint32_t *)(void *)(c->bytes[INPUT] + ROOM + 64 * TABLE_OFF);
-    uint8_t *row = c->bytes[INPUT] + ROOM + 64 * get_field(&c->cmds[0], MR_F_LOAD_ROWS_RES_OFF);
+    uint8_t *row =
+        c->bytes[INPUT] + ROOM + 64 * mr_command_get(&c->cmds[0], MR_F_LOAD_ROWS_RES_OFF);
     *code = MR_DEVERR_DESCRIPTOR;
     if (number < 5) {
         c->desc[base[number]] += 16; // a window that is not aligned
@@ -755,7 +746,7 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
         *code = MR_DEVERR_WATCHDOG;
         return c->desc[MR_RUN_N_CMDS];
     case 9: // what STORE_RES waits for comes from nowhere
-        set_field(&c->cmds[2], MR_F_CMD_SIGNAL, 0);
+        mr_command_set(&c->cmds[2], MR_F_CMD_SIGNAL, 0);
         *code = MR_DEVERR_WATCHDOG;
         return 3;
     case 10: // a row continues one of another sequence
@@ -776,15 +767,15 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
     case PADDED: // rows of one value, of which LAYERNORM counts 16 floats: n S2 < S1^2
         for (uint32_t i = 0; i < m->rows * m->d; i++)
             memcpy(row + 4 * (size_t)i, &(float){1.5F}, sizeof(float));
-        set_field(&c->cmds[2], MR_F_LAYERNORM_N, 16);
-        set_field(&c->cmds[2], MR_F_LAYERNORM_INV_N, bits(1.0F / 16));
-        set_field(&c->cmds[2], MR_F_LAYERNORM_INV_N2, bits(1.0F / 256));
+        mr_command_set(&c->cmds[2], MR_F_LAYERNORM_N, 16);
+        mr_command_set(&c->cmds[2], MR_F_LAYERNORM_INV_N, bits(1.0F / 16));
+        mr_command_set(&c->cmds[2], MR_F_LAYERNORM_INV_N2, bits(1.0F / 256));
         *code = NO_CODE;
         return 0;
     case OVERLAP: // results of two rows over each other
     case ONE_ROW: // of one row the stride says nothing
-        set_field(&c->cmds[2], MR_F_MATMUL_OUT_COLS, 128);
-        set_field(&c->cmds[2], MR_F_MATMUL_OUT_STRIDE, 1);
+        mr_command_set(&c->cmds[2], MR_F_MATMUL_OUT_COLS, 128);
+        mr_command_set(&c->cmds[2], MR_F_MATMUL_OUT_STRIDE, 1);
         c->desc[MR_RUN_N_ROWS] = number == OVERLAP ? 2 : 1;
         *code = number == OVERLAP ? MR_DEVERR_COMMAND : NO_CODE;
         return number == OVERLAP ? 2 : 0;
@@ -793,19 +784,19 @@ static unsigned known_elsewhere(struct maker *m, int number, unsigned *code)
         *code = MR_DEVERR_COMMAND;
         return 4;
     case WIDE_HEADS: // neither heads nor a head are too wide, both together are
-        set_field(&c->cmds[1], MR_F_ATTEND_HEADS, 5);
-        set_field(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
+        mr_command_set(&c->cmds[1], MR_F_ATTEND_HEADS, 5);
+        mr_command_set(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
         *code = MR_DEVERR_COMMAND;
         return 1;
     case WIDE_Q: // heads of two words, the last beyond the memory
-        set_field(&c->cmds[1], MR_F_ATTEND_HEADS, 4);
-        set_field(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
-        set_field(&c->cmds[1], MR_F_ATTEND_Q_BASE, 32 - 7);
+        mr_command_set(&c->cmds[1], MR_F_ATTEND_HEADS, 4);
+        mr_command_set(&c->cmds[1], MR_F_ATTEND_HEAD_BEATS, 2);
+        mr_command_set(&c->cmds[1], MR_F_ATTEND_Q_BASE, 32 - 7);
         *code = MR_DEVERR_COMMAND;
         return 1;
     case ROTARY_ROWS: // two rows of three lie in the window
-        set_field(&c->cmds[0], MR_F_LOAD_ROWS_ROT_BEATS, 4);
-        set_field(&c->cmds[0], MR_F_LOAD_ROWS_ROT_OFF, c->desc[MR_RUN_INPUT_BEATS] - 2 * 4);
+        mr_command_set(&c->cmds[0], MR_F_LOAD_ROWS_ROT_BEATS, 4);
+        mr_command_set(&c->cmds[0], MR_F_LOAD_ROWS_ROT_OFF, c->desc[MR_RUN_INPUT_BEATS] - 2 * 4);
         *code = MR_DEVERR_WINDOW;
         return 0;
     case MANY_COMMANDS: // more than can be counted, in a window that has them
@@ -879,7 +870,7 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
 
 static void base_commands(struct maker *m, int number)
 {
-    struct command *c;
+    struct mr_command *c;
     load_rows(m, 0, 0);
     switch (number) {
     case 0:
@@ -887,21 +878,21 @@ static void base_commands(struct maker *m, int number)
     case 1: // rows as wide as memory
     case 2: // an exponent that the residual's matrix has tracked
         if (number == 2)
-            set_field(matmul(m, 0, 2, m->d, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_TRACK_EXP, 1);
+            mr_command_set(matmul(m, 0, 2, m->d, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_TRACK_EXP, 1);
         stream_vec(m, 0, 0);
         layernorm(m, 4, 0, false, 0, 0);
         break;
     case 3: // into activations, behind the source
     case 4: // or in front of it
         c = matmul(m, number == 3 ? 1 : 9, 2, 64, 0, MR_DST_ACT, 0, 0);
-        set_field(c, MR_F_MATMUL_DST_BASE, 5);
-        set_field(c, MR_F_MATMUL_DST_SLOT, 1);
+        mr_command_set(c, MR_F_MATMUL_DST_BASE, 5);
+        mr_command_set(c, MR_F_MATMUL_DST_SLOT, 1);
         break;
     case 5:
         matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0);
         break;
     case 6:
-        set_field(matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0), MR_F_MATMUL_PREFIX_MAX, 1);
+        mr_command_set(matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0), MR_F_MATMUL_PREFIX_MAX, 1);
         break;
     case 7:
         rotate(m, matmul(m, 0, 1, 64, 0, MR_DST_QKV, 0, 0));

@@ -93,7 +93,7 @@ static uint32_t other_value(uint64_t *rng, uint32_t was)
     }
 }
 
-static struct command *any_command(struct program_case *c, uint64_t *rng)
+static struct mr_command *any_command(struct program_case *c, uint64_t *rng)
 {
     return &c->cmds[below(rng, (uint32_t)c->count)];
 }
@@ -111,13 +111,13 @@ static const struct spot *any_spot(unsigned op, uint64_t *rng)
 
 static void change_field(struct program_case *c, uint64_t *rng)
 {
-    struct command *cmd = any_command(c, rng);
-    unsigned op = get_field(cmd, MR_F_CMD_OPCODE);
+    struct mr_command *cmd = any_command(c, rng);
+    unsigned op = mr_command_get(cmd, MR_F_CMD_OPCODE);
     const struct spot *s = any_spot(op, rng);
     if (!s)
         return;
-    uint32_t value = other_value(rng, get_field(cmd, s->field));
-    set_field(cmd, s->field, value);
+    uint32_t value = other_value(rng, mr_command_get(cmd, s->field));
+    mr_command_set(cmd, s->field, value);
     // Of a matrix both sides, so that what is wrong is the size and not that they differ.
     int i = (int)(cmd - c->cmds);
     if (below(rng, 3) == 0 || i + 1 >= c->count)
@@ -130,17 +130,17 @@ static void change_field(struct program_case *c, uint64_t *rng)
     };
     for (int k = 0; k < 4; k++) {
         if (op == MR_OP_STREAM_TILES && s->field == twin[k][0] &&
-            get_field(cmd + 1, MR_F_CMD_OPCODE) == MR_OP_MATMUL)
-            set_field(cmd + 1, twin[k][1], get_field(cmd, s->field));
+            mr_command_get(cmd + 1, MR_F_CMD_OPCODE) == MR_OP_MATMUL)
+            mr_command_set(cmd + 1, twin[k][1], mr_command_get(cmd, s->field));
         if (op == MR_OP_MATMUL && s->field == twin[k][1] && i > 0 &&
-            get_field(cmd - 1, MR_F_CMD_OPCODE) == MR_OP_STREAM_TILES)
-            set_field(cmd - 1, twin[k][0], get_field(cmd, s->field));
+            mr_command_get(cmd - 1, MR_F_CMD_OPCODE) == MR_OP_STREAM_TILES)
+            mr_command_set(cmd - 1, twin[k][0], mr_command_get(cmd, s->field));
     }
 }
 
 static void change_order(struct program_case *c, uint64_t *rng)
 {
-    struct command *a = any_command(c, rng), *b = any_command(c, rng), keep = *a;
+    struct mr_command *a = any_command(c, rng), *b = any_command(c, rng), keep = *a;
     size_t behind = (size_t)(c->cmds + c->count - a) - 1;
     switch (below(rng, 4)) {
     case 0: // swap
@@ -161,7 +161,8 @@ static void change_order(struct program_case *c, uint64_t *rng)
         }
         break;
     default:
-        set_field(a, MR_F_CMD_OPCODE, below(rng, 2) ? below(rng, 256) : 0x10 * (1 + below(rng, 5)));
+        mr_command_set(a, MR_F_CMD_OPCODE,
+                       below(rng, 2) ? below(rng, 256) : 0x10 * (1 + below(rng, 5)));
     }
     c->desc[MR_RUN_N_CMDS] = c->desc[MR_RUN_PROG_BEATS] = (uint32_t)c->count;
 }
@@ -170,21 +171,22 @@ static void change_order(struct program_case *c, uint64_t *rng)
 // nobody waits for, a wait more.
 static void change_semaphores(struct program_case *c, uint64_t *rng)
 {
-    struct command *cmd = any_command(c, rng);
+    struct mr_command *cmd = any_command(c, rng);
     uint32_t bit = 1u << (14 + below(rng, 2));
     switch (below(rng, 4)) {
     case 0:
-        set_field(cmd, MR_F_CMD_SIGNAL, 0);
+        mr_command_set(cmd, MR_F_CMD_SIGNAL, 0);
         break;
     case 1:
-        set_field(cmd, MR_F_CMD_WAIT, get_field(cmd, MR_F_CMD_WAIT) | 1u << below(rng, 16));
+        mr_command_set(cmd, MR_F_CMD_WAIT,
+                       mr_command_get(cmd, MR_F_CMD_WAIT) | 1u << below(rng, 16));
         break;
     case 2:
-        set_field(cmd, MR_F_CMD_SIGNAL, get_field(cmd, MR_F_CMD_SIGNAL) | bit);
+        mr_command_set(cmd, MR_F_CMD_SIGNAL, mr_command_get(cmd, MR_F_CMD_SIGNAL) | bit);
         break;
     default: // from here on all
         for (; cmd < c->cmds + c->count; cmd++)
-            set_field(cmd, MR_F_CMD_SIGNAL, get_field(cmd, MR_F_CMD_SIGNAL) | bit);
+            mr_command_set(cmd, MR_F_CMD_SIGNAL, mr_command_get(cmd, MR_F_CMD_SIGNAL) | bit);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mr_device.h"
+#include "cmodel/command.h"
 
 // Bytes of the buffers of configuration tiny, and the room before and behind the windows in them:
 // a window that is moved or grows a little still lies in memory.
@@ -14,13 +14,9 @@ enum { DESC, PROGRAM, INPUT, RESULT, WEIGHTS, KV, PARTS };
 enum { ROOM = 4096, MOST_COMMANDS = 96, DESC_WORDS = 32, DESC_SKEW = 64 };
 extern const uint32_t part_bytes[PARTS];
 
-struct command {
-    uint32_t word[MR_CMD_WORDS];
-};
-
 struct program_case {
     uint64_t seed;
-    struct command cmds[MOST_COMMANDS];
+    struct mr_command cmds[MOST_COMMANDS];
     int count;
     bool chained; // each command waits for the one before it: nothing is left to chance
     uint32_t desc[DESC_WORDS];
@@ -45,8 +41,6 @@ void refill(struct program_case *c);
 
 // ---- for those who make one
 uint64_t random64(uint64_t *state);
-void set_field(struct command *c, unsigned f, uint32_t value);
-uint32_t get_field(const struct command *c, unsigned f);
 void mutate(struct program_case *c, uint64_t *rng, const uint64_t at[PARTS]);
 void chain(struct program_case *c);
 

@@ -4,11 +4,11 @@
 #ifndef MILLRACE_TESTS_UNIT_FIXTURES_H
 #define MILLRACE_TESTS_UNIT_FIXTURES_H
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "checkpoint/safetensors.h"
 #include "device/open.h"
 #include "engine/engine.h"
@@ -16,19 +16,6 @@
 #include "pack/pack_memory.h"
 
 #define FIXTURES "tests/fixtures/gptj"
-
-static inline void check(int rc, const struct mr_error *err)
-{
-    if (rc)
-        fail_msg("%s", err->text);
-}
-
-static inline void *allocate(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-    assert_non_null(p);
-    return p;
-}
 
 struct fixture {
     char name[256], path[300];
@@ -72,20 +59,9 @@ static inline void close_fixture(struct fixture *f)
     free(f->expected);
 }
 
-// The names of all fixtures; the caller frees the list and its entries.
 static inline int fixture_names(struct dirent ***entries)
 {
-    int n = scandir(FIXTURES, entries, NULL, alphasort);
-    int kept = 0;
-    for (int i = 0; i < n; i++) {
-        if ((*entries)[i]->d_name[0] == '.')
-            free((*entries)[i]);
-        else
-            (*entries)[kept++] = (*entries)[i];
-    }
-    if (kept == 0)
-        fail_msg("no fixtures in " FIXTURES "; run the tests from the repository's root");
-    return kept;
+    return names_in(FIXTURES, entries);
 }
 
 enum grouping {

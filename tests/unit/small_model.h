@@ -3,6 +3,7 @@
 #ifndef MILLRACE_TESTS_SMALL_MODEL_H
 #define MILLRACE_TESTS_SMALL_MODEL_H
 
+#include "check.h"
 #include "checkpoint/synthetic.h"
 #include "files.h"
 #include "millrace.h"
@@ -10,12 +11,6 @@
 enum { VOCAB = 257, EOS = 256 };
 
 static struct mr_model *model;
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc < 0)
-        fail_msg("%s", err->text);
-}
 
 static int small_model_setup(void **state, int positions)
 {

@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "checkpoint/safetensors.h"
 #include "cpu/cpu.h"
 
@@ -29,25 +29,12 @@ struct fixture {
     int64_t *greedy; // [n_greedy]
 };
 
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc)
-        fail_msg("%s", err->text);
-}
-
 static const struct mr_tensor *need(const struct fixture *f, const char *name, int rank)
 {
     const struct mr_tensor *t = mr_safetensors_find(f->expected, name);
     if (!t || t->rank != rank)
         fail_msg("%s: expected.safetensors has no %s of rank %d", f->name, name, rank);
     return t;
-}
-
-static void *allocate(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-    assert_non_null(p);
-    return p;
 }
 
 static void open_fixture(struct fixture *f, const char *name)
@@ -89,26 +76,17 @@ static void close_fixture(struct fixture *f)
     free(f->greedy);
 }
 
-static int not_hidden(const struct dirent *e)
+static void run_on(const char *name, void (*test)(struct fixture *))
 {
-    return e->d_name[0] != '.';
+    struct fixture f = {0};
+    open_fixture(&f, name);
+    test(&f);
+    close_fixture(&f);
 }
 
-// Runs a test on every fixture; there must be some.
 static void on_every_fixture(void (*test)(struct fixture *))
 {
-    struct dirent **entries;
-    int n = scandir(FIXTURES, &entries, not_hidden, alphasort);
-    if (n <= 0)
-        fail_msg("no fixtures in " FIXTURES "; run the tests from the repository's root");
-    for (int i = 0; i < n; i++) {
-        struct fixture f = {0};
-        open_fixture(&f, entries[i]->d_name);
-        test(&f);
-        close_fixture(&f);
-        free(entries[i]);
-    }
-    free(entries);
+    each_fixture(FIXTURES, test, run_on);
 }
 
 static int new_sequence(struct fixture *f)

@@ -8,18 +8,13 @@
 
 #include <math.h>
 
+#include "check.h"
 #include "cli/eval_tasks.h"
 #include "files.h"
 #include "millrace.h"
 
 static struct mr_model *model;
 static struct mr_model_info info;
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc < 0)
-        fail_msg("%s", err->text);
-}
 
 static int setup(void **state)
 {

@@ -129,14 +129,7 @@ static void put_large(const char *file)
 static void largest_weights_pack_and_unpack(void **state)
 {
     (void)state;
-    static const struct mr_config c = {.vocab_size = 64,
-                                       .n_positions = 16,
-                                       .n_embd = 32,
-                                       .n_layer = 1,
-                                       .n_head = 1,
-                                       .rotary_dim = 4,
-                                       .n_inner = 64,
-                                       .eos_token_id = -1};
+    const struct mr_config c = one_layer(32, 1, 4, 64);
     struct mr_error err = {0};
     char big[512]; // files_path() keeps only the last few
     (void)snprintf(big, sizeof big, "%s", files_path("big"));

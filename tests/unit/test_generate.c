@@ -381,14 +381,7 @@ static void devices_that_do_not_fit_are_refused(void **state)
     struct mr_session_options bad = {.max_seqs = -1};
     assert_refused(mr_session_open(&s, model, "model:", &bad, &err), MR_ERR_USAGE, &err,
                    "negative");
-    static const struct mr_config c = {.vocab_size = 64,
-                                       .n_positions = 16,
-                                       .n_embd = 320,
-                                       .n_layer = 1,
-                                       .n_head = 2,
-                                       .rotary_dim = 8,
-                                       .n_inner = 64,
-                                       .eos_token_id = -1};
+    const struct mr_config c = one_layer(320, 2, 8, 64);
     char dir[300];
     (void)snprintf(dir, sizeof dir, "%s-wide", files_dir);
     struct mr_model *wide;

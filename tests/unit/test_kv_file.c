@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "api/objects.h"
+#include "check.h"
 #include "checkpoint/synthetic.h"
 #include "engine/engine.h"
 #include "files.h"
@@ -27,12 +28,6 @@ static const struct mr_config config = {.vocab_size = VOCAB,
 static struct mr_model *model;
 static int32_t tokens[TOKENS];
 static char kv[512];
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc < 0)
-        fail_msg("%s", err->text);
-}
 
 static struct mr_session *session_of(struct mr_model *m, const char *device, bool two_pass)
 {
@@ -190,8 +185,8 @@ static void refuses_stores_of_another_model(void **state)
     mr_session_close(s);
     s = session_of(model, "cpu:", false);
     refuse(s, kv, MR_ERR_UNSUPPORTED, "fp32");
-    assert_refused(mr_session_seq_save(s, 0, tokens, 1, files_path("c"), &err),
-                   MR_ERR_UNSUPPORTED, &err, "fp32");
+    assert_refused(mr_session_seq_save(s, 0, tokens, 1, files_path("c"), &err), MR_ERR_UNSUPPORTED,
+                   &err, "fp32");
     mr_session_close(s);
 }
 
@@ -315,8 +310,11 @@ static void request(struct mr_session *s, const struct mr_request *r)
     struct mr_scheduler *scheduler;
     check(mr_scheduler_open(&scheduler, s, NULL, &err), &err);
     check(mr_scheduler_submit(scheduler, r, NULL, &err), &err);
-    for (int rc = 1; rc > 0;)
-        check(rc = mr_scheduler_step(scheduler, &err), &err);
+    int rc;
+    do
+        rc = mr_scheduler_step(scheduler, &err);
+    while (rc > 0); // there is more to do
+    check(rc, &err);
     mr_scheduler_close(scheduler);
 }
 

@@ -265,14 +265,7 @@ static void failed_writes_leave_nothing(void **state)
 static void packing_does_not_replace_the_checkpoint(void **state)
 {
     (void)state;
-    static const struct mr_config c = {.vocab_size = 64,
-                                       .n_positions = 16,
-                                       .n_embd = 16,
-                                       .n_layer = 1,
-                                       .n_head = 1,
-                                       .rotary_dim = 4,
-                                       .n_inner = 24,
-                                       .eos_token_id = -1};
+    const struct mr_config c = one_layer(16, 1, 4, 24);
     static const char *const names[] = {"model.safetensors", "config.json", "link"};
     struct mr_error err = {0};
     struct mr_packed p;
@@ -340,14 +333,7 @@ static void packing_can_be_stopped(void **state)
 static void refuses_infinite_weights(void **state)
 {
     (void)state;
-    static const struct mr_config c = {.vocab_size = 64,
-                                       .n_positions = 16,
-                                       .n_embd = 32,
-                                       .n_layer = 1,
-                                       .n_head = 1,
-                                       .rotary_dim = 8,
-                                       .n_inner = 32,
-                                       .eos_token_id = -1};
+    const struct mr_config c = one_layer(32, 1, 8, 32);
     static const uint16_t bad[] = {0x7F80, 0xFF80, 0x7FC0};
     struct mr_error err = {0};
     struct mr_packed p;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
+#include "check.h"
 #include "checkpoint/synthetic.h"
 #include "files.h"
 #include "pack/packed_write.h"
@@ -31,12 +32,6 @@ static const struct mr_config golden = {.vocab_size = 260,
 
 static const struct mr_pack_options all, few = {.describe = true},
                                          described = {.describe = true, .verify = true};
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc)
-        fail_msg("%s", err->text);
-}
 
 static void remove_checkpoint(void)
 {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "device/configs.h"
 #include "device/device.h"
 #include "engine/engine.h"
@@ -22,12 +23,6 @@
 #include "plan/model.h"
 #include "plan/point.h"
 #include "plan/svg.h"
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc < 0)
-        fail_msg("%s", err->text);
-}
 
 // ---- random points ------------------------------------------------------------------------------
 

@@ -120,13 +120,20 @@ static uint64_t submit(struct mr_scheduler *s, const struct mr_request *r)
     return id;
 }
 
-static void run(struct mr_scheduler *s)
+// One step; 1: there is more to do.
+static int step(struct mr_scheduler *s)
 {
     struct mr_error err = {0};
-    int more;
-    while ((more = mr_scheduler_step(s, &err)) > 0)
+    int more = mr_scheduler_step(s, &err);
+    if (more < 0)
+        fail_msg("%s", err.text);
+    return more;
+}
+
+static void run(struct mr_scheduler *s)
+{
+    while (step(s))
         ;
-    check(more, &err);
 }
 
 // A request on a session of its own.
@@ -189,13 +196,12 @@ static void bits_do_not_depend_on_neighbours(void **state)
         struct mr_session *session;
         struct mr_scheduler *s =
             scheduler(ways[w].device, ways[w].max_seqs, ways[w].prefill_rows, &session);
-        struct mr_error err = {0};
         uint64_t seed = w;
         random_requests(list, prompts, got);
         for (int i = 0; i < REQUESTS;) {
             for (int k = (int)(draw(&seed) % 4); k > 0 && i < REQUESTS; k--, i++)
                 submit(s, &list[i]);
-            check(mr_scheduler_step(s, &err), &err);
+            step(s);
         }
         run(s);
         for (int i = 0; i < REQUESTS; i++)
@@ -217,20 +223,19 @@ static void long_prompts_do_not_hold_up_the_running(void **state)
     struct mr_session *session;
     struct mr_scheduler *s = scheduler("model:tiny", 9, 0, &session); // 8 rows a run
     static struct heard runs[7], reads;
-    struct mr_error err = {0};
     struct mr_scheduler_info info;
     for (int i = 0; i < 7; i++) {
         struct mr_request r = request(prompt, 1, 40, &runs[i]);
         r.ignore_eos = true;
         submit(s, &r);
     }
-    check(mr_scheduler_step(s, &err), &err);
+    step(s);
     struct mr_request r = request(prompt, 40, 1, &reads);
     r.ignore_eos = true;
     submit(s, &r);
     int steps = 0;
     for (; !reads.done; steps++) {
-        check(mr_scheduler_step(s, &err), &err);
+        step(s);
         mr_scheduler_get_info(s, &info);
         // 7 new tokens leave one row of a run; prompts get another run, not more.
         assert_in_range(info.step_rows, 1, 16);
@@ -253,12 +258,11 @@ static void prompts_share_a_run(void **state)
     struct mr_session *session;
     struct mr_scheduler *s = scheduler("model:tiny", 2, 0, &session);
     static struct heard slow, quick;
-    struct mr_error err = {0};
     struct mr_request r = request(prompt, 40, 1, &slow);
     submit(s, &r);
     r = request(prompt, 4, 1, &quick);
     submit(s, &r);
-    check(mr_scheduler_step(s, &err), &err); // 4 rows each
+    step(s); // 4 rows each
     assert_int_equal(quick.done, 1);
     run(s);
     assert_int_equal(slow.done, 1);
@@ -279,7 +283,6 @@ static void cancelled_requests_leave(void **state)
     struct mr_session *session;
     struct mr_scheduler *s = scheduler("model:", 1, 0, &session);
     static struct heard h[4];
-    struct mr_error err = {0};
     struct mr_scheduler_info info;
     uint64_t id[4];
     for (int i = 0; i < 4; i++) {
@@ -287,14 +290,14 @@ static void cancelled_requests_leave(void **state)
         r.ignore_eos = true;
         id[i] = submit(s, &r);
     }
-    check(mr_scheduler_step(s, &err), &err);
+    step(s);
     mr_scheduler_get_info(s, &info);
     assert_int_equal(info.running, 1);
     assert_int_equal(info.waiting, 3);
     mr_scheduler_cancel(s, id[0]);
     mr_scheduler_cancel(s, id[2]);
     mr_scheduler_cancel(s, 999);
-    check(mr_scheduler_step(s, &err), &err);
+    step(s);
     mr_scheduler_get_info(s, &info);
     assert_int_equal(info.running, 1);
     assert_int_equal(info.waiting, 1);
@@ -376,7 +379,7 @@ static void a_failed_step_ends_the_running(void **state)
     submit(s, &r);
     r = request(prompt, 2, 9, &b);
     submit(s, &r);
-    check(mr_scheduler_step(s, &err), &err);
+    step(s);
     mr_interrupt();
     assert_int_equal(mr_scheduler_step(s, &err), MR_ERR_INTERRUPTED);
     mr_interrupt_clear();

@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "checkpoint/safetensors.h"
 #include "toy_model.h"
 #include "train/loop.h"
@@ -20,19 +20,6 @@
 
 #define FIXTURES "tests/fixtures/train"
 enum { STEPS = 10, MOST = 512 };
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc)
-        fail_msg("%s", err->text);
-}
-
-static void *allocate(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-    assert_non_null(p);
-    return p;
-}
 
 // ---- fixtures -----------------------------------------------------------------------------------
 
@@ -119,25 +106,17 @@ static void close_fixture(struct fixture *f)
     mr_checkpoint_close(f->checkpoint);
 }
 
-static int not_hidden(const struct dirent *e)
+static void run_on(const char *name, void (*test)(struct fixture *))
 {
-    return e->d_name[0] != '.';
+    struct fixture f = {0};
+    open_fixture(&f, name);
+    test(&f);
+    close_fixture(&f);
 }
 
 static void on_every_fixture(void (*test)(struct fixture *))
 {
-    struct dirent **entries;
-    int n = scandir(FIXTURES, &entries, not_hidden, alphasort);
-    if (n <= 0)
-        fail_msg("no fixtures in " FIXTURES "; run the tests from the repository's root");
-    for (int i = 0; i < n; i++) {
-        struct fixture f = {0};
-        open_fixture(&f, entries[i]->d_name);
-        test(&f);
-        close_fixture(&f);
-        free(entries[i]);
-    }
-    free(entries);
+    each_fixture(FIXTURES, test, run_on);
 }
 
 static const char *name_of(const struct mr_config *c, size_t i, char name[MR_NAME])

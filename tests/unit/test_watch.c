@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/objects.h"
+#include "check.h"
 #include "checkpoint/synthetic.h"
 #include "files.h"
 #include "millrace.h"
@@ -17,12 +18,6 @@
 enum { VOCAB = 257, LAYERS = 3, POSITIONS = 32, PROMPT = 12, MOST = 4096 };
 
 static struct mr_model *model;
-
-static void check(int rc, const struct mr_error *err)
-{
-    if (rc < 0)
-        fail_msg("%s", err->text);
-}
 
 static int setup(void **state)
 {
