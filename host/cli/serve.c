@@ -11,6 +11,7 @@
 #include "cli/shared_options.h"
 #include "cli/watch.h"
 #include "common/error.h"
+#include "serve/names.h"
 #include "serve/serve.h"
 #include "text/turns.h"
 
@@ -30,6 +31,17 @@ static int check_template(const char *text)
     if (mr_turns_open(&turns, text, &err) < 0)
         return err.status == MR_ERR_USAGE ? cli_usage(&cmd_serve, "%s", err.text) : cli_fail(&err);
     mr_turns_close(&turns);
+    return EXIT_OK;
+}
+
+static int check_names(const struct mr_serve_options *o)
+{
+    for (int i = 0; i < o->n_names; i++)
+        if (!mr_name_is_valid(o->names[i]))
+            return cli_usage(&cmd_serve,
+                             "--allow-host '%s' is not a host name: letters, digits, '-', '_' and "
+                             "'.', without a port",
+                             o->names[i]);
     return EXIT_OK;
 }
 
@@ -75,12 +87,6 @@ static void on_signal(int sig)
     }
     again = 1;
     mr_serve_stop();
-}
-
-static bool is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
 }
 
 // ---- standard error: the log, and where the device is on a terminal ----
@@ -131,7 +137,7 @@ static bool announce(const struct args *a, const struct mr_serve *server)
            six ? "]" : "", mr_serve_port(server));
     if (cli_flush() != 0)
         return false;
-    if (!is_loopback(host) && !a->serve.api_key && !a->c.quiet)
+    if (!mr_serve_is_local(server) && !a->serve.api_key && !a->c.quiet)
         fprintf(stderr,
                 "millrace: %s can be reached by others, and no --api-key-file is "
                 "given: anybody may use the model\n",
@@ -201,6 +207,8 @@ static int run(int argc, char **argv)
     if (!cli_parse(&cmd_serve, argc, argv, &a, &status))
         return status;
     status = check_template(a.serve.chat);
+    if (status == EXIT_OK)
+        status = check_names(&a.serve);
     if (status != EXIT_OK)
         return status;
     status = read_key(a.key_file, &key);
@@ -240,6 +248,11 @@ static const struct cli_option options[] = {
      .high = 65535,
      .def = "8080",
      CLI_AT(ARGS, serve.port)},
+    {.name = "allow-host",
+     .kind = CLI_TEXTS,
+     .value = "NAME",
+     .help = "a name in Host that is answered, beside localhost and --host; up to 16 times",
+     CLI_LIST_AT(ARGS, serve.names, serve.n_names)},
     {.name = "name",
      .kind = CLI_TEXT,
      .value = "NAME",

@@ -368,7 +368,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     const char *message;
     (void)version;
     if (!x) { // the headers
-        int status = mr_request_frame(connection, s->opt.max_body, &message);
+        int status = mr_request_frame(s, connection, &message);
         x = begin(s, connection, url, status != 0);
         *context = x;
         if (!x)

@@ -8,6 +8,8 @@
 
 #include "millrace.h"
 
+enum { MR_SERVE_NAMES = 16 };
+
 // A unit that computes.
 struct mr_serve_progress {
     int unit, units, running, waiting; // running: on this unit
@@ -16,8 +18,12 @@ struct mr_serve_progress {
 };
 
 struct mr_serve_options {
-    const char *host;     // address to listen on
-    int port;             // 0: any that is free
+    const char *host; // address to listen on
+    int port;         // 0: any that is free
+    // Names that a request may call the server by, beside those of mr_host_is_ours(). Others are
+    // refused if there are any, or if there is no key and this machine alone can reach the server.
+    const char *names[MR_SERVE_NAMES];
+    int n_names;
     const char *model_id; // what requests call the model
     const char *api_key;  // NULL: none asked for
     const char *chat;     // template of conversations (text/turns.h); NULL: the default

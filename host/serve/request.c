@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "serve/names.h"
+
 // ---- paths ----
 
 static const struct route {
@@ -48,13 +50,14 @@ bool mr_request_is_post(enum mr_serve_path path)
     return route_of(path)->post;
 }
 
-// ---- where the body ends ----
+// ---- whose it is, and where the body ends ----
 
 struct framing {
+    const struct mr_serve *serve;
     int lengths;  // Content-Length fields
     bool chunked; // a Transfer-Encoding field
     bool far;     // more than is even read
-    size_t most;
+    bool astray;  // a Host field with another's name
 };
 
 static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *name,
@@ -64,7 +67,11 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
     (void)kind;
     if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
         f->lengths++;
-        f->far |= value && strtoull(value, NULL, 10) / 8 > f->most;
+        f->far |= value && strtoull(value, NULL, 10) / 8 > f->serve->opt.max_body;
+    }
+    if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0 && f->serve->asks_name) {
+        const struct mr_serve_options *o = &f->serve->opt;
+        f->astray |= !mr_host_is_ours(value ? value : "", o->host, o->names, o->n_names);
     }
     f->chunked |= strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
     return MHD_YES;
@@ -73,10 +80,16 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
 // Where two headers may disagree on where the body ends, a proxy in front might take another part
 // of it for the next request (RFC 9112, 6.3), so they are refused even if they agree. libmicrohttpd
 // takes the first of several, and itself refuses a length that is no number.
-int mr_request_frame(struct MHD_Connection *connection, size_t max_body, const char **message)
+int mr_request_frame(const struct mr_serve *s, struct MHD_Connection *connection,
+                     const char **message)
 {
-    struct framing f = {.most = max_body};
+    struct framing f = {.serve = s};
     (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, see_header, &f);
+    if (f.astray) { // browsers always send it; where it is missing no browser asks
+        *message = "this server does not answer to the name in Host; start it with --allow-host "
+                   "NAME for each name that it is to have";
+        return 403;
+    }
     if (f.lengths > 1 || (f.lengths > 0 && f.chunked)) {
         *message = "the length of the body is given more than once; give one Content-Length, or "
                    "Transfer-Encoding";

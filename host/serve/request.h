@@ -12,7 +12,8 @@ bool mr_request_is_post(enum mr_serve_path path);
 
 // When the headers are there: the status of a request whose body is not even read, with *message;
 // 0: its body may come.
-int mr_request_frame(struct MHD_Connection *connection, size_t max_body, const char **message);
+int mr_request_frame(const struct mr_serve *s, struct MHD_Connection *connection,
+                     const char **message);
 
 // When all of it is there: the status of a request that is wrong by path, method, key, type or
 // size, with *message; 0: nothing is.

@@ -11,6 +11,7 @@
 
 #include "serve/engine.h"
 #include "serve/http.h"
+#include "serve/names.h"
 #include "serve/server.h"
 #include "serve/watch.h"
 
@@ -24,6 +25,11 @@ void mr_serve_stop(void)
 int mr_serve_port(const struct mr_serve *serve)
 {
     return serve->port;
+}
+
+bool mr_serve_is_local(const struct mr_serve *serve)
+{
+    return serve->local;
 }
 
 static int bind_address(int *fd, const struct addrinfo *a)
@@ -64,6 +70,8 @@ static int listen_on(struct mr_serve *s, struct mr_error *err)
         getnameinfo((struct sockaddr *)&address, size, NULL, 0, got, sizeof got, NI_NUMERICSERV))
         return mr_fail(err, MR_ERR_IO, "%s: the port cannot be found out", s->opt.host);
     s->port = atoi(got);
+    s->local = mr_address_is_local((struct sockaddr *)&address);
+    s->asks_name = s->opt.n_names > 0 || (s->local && !s->opt.api_key);
     return 0;
 }
 

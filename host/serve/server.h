@@ -65,6 +65,7 @@ struct mr_serve {
     int n_units, max_seqs; // max_seqs: of all units together
     struct MHD_Daemon *http;
     int listening, port;
+    bool local, asks_name; // this machine alone can reach it; a request must call it by its name
     long created;
     pthread_mutex_t lock;
     pthread_cond_t work; // for the units

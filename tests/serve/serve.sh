@@ -33,6 +33,26 @@ ok unknown_model_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/
 ok wrong_method_is_405 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions")" = 405
 ok wrong_method_names_the_right_one bash -c "curl -s -D - -o /dev/null $url/v1/completions | grep -qi '^allow: POST'"
 
+# ---- names in Host: a page of another site that calls itself this machine (DNS rebinding) is refused
+# answer [CURL OPTIONS]: the status of /v1/models.
+answer() { curl -s -m 600 -o "$work/reply" -w '%{http_code}' "$@" "$url/v1/models"; }
+for host in 127.0.0.1 "127.0.0.1:$port" localhost "LocalHost:$port" '[::1]' "[::1]:$port" 192.0.2.7:80; do
+    ok "host_$host" test "$(answer -H "Host: $host")" = 200
+done
+for host in attacker.example "attacker.example:$port" localhost.attacker.example 127.0.0.1.attacker.example \
+    localhost:x '[::1' '[localhost]' 2130706433; do
+    ok "other_host_$host" test "$(answer -H "Host: $host")" = 403
+done
+ok another_host_is_told_what_to_do grep -q -e '--allow-host NAME' "$work/reply"
+ok localhost_by_name test "$(curl -s -m 600 -o /dev/null -w '%{http_code}' "http://localhost:$port/")" = 200
+ok another_host_has_no_page test "$(curl -s -m 600 -o "$work/reply" -w '%{http_code}' -H 'Host: attacker.example' "$url/")" = 403
+status another_host_has_no_completions 403 'Host' '{"model":"demo","prompt":"a"}' -H 'Host: attacker.example'
+# raw REQUEST: the first line of the answer.
+raw() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf "$1" >&3 && head -1 <&3; exec 3>&-; }
+ok second_host_is_refused grep -q ' 403 ' <<<"$(raw 'GET /health HTTP/1.1\r\nHost: localhost\r\nHost: attacker.example\r\n\r\n')"
+ok empty_host_is_refused grep -q ' 403 ' <<<"$(raw 'GET /health HTTP/1.1\r\nHost:\r\n\r\n')"
+ok no_host_is_no_browser grep -q ' 200 ' <<<"$(raw 'GET /health HTTP/1.0\r\n\r\n')"
+
 # ---- the page at /, without a browser (with one: make test-page)
 curl -s -D "$work/head" -o "$work/page" "$url/"
 ok page_is_the_file cmp host/serve/page.html "$work/page"
@@ -216,7 +236,7 @@ status large_body 413 'too large' "@$work/large"
 status large_body_in_chunks 413 'too large' "@$work/large" -H 'Transfer-Encoding: chunked'
 head -c 20000000 /dev/zero | tr '\0' ' ' >"$work/large"
 status far_too_large_body 413 'too large' "@$work/large"
-ok body_that_breaks_off bash -c "printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{' | timeout 600 bash -c 'cat >/dev/tcp/127.0.0.1/$port'"
+ok body_that_breaks_off bash -c "printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{' | timeout 600 bash -c 'cat >/dev/tcp/127.0.0.1/$port'"
 ok no_http bash -c "exec 3<>/dev/tcp/127.0.0.1/$port; printf 'hello\r\n\r\n' >&3; timeout 600 cat <&3 >/dev/null; true"
 ok the_server_still_answers test "$(ask '{"model":"demo","prompt":"x","max_tokens":1}')" = 200
 
@@ -250,7 +270,7 @@ abandoned abandoned_stream
 before=$(metric generated_tokens_total)
 exec 3<>"/dev/tcp/127.0.0.1/$port"
 body='{"model":"demo","prompt":"And","max_tokens":400,"ignore_eos":true,"n":20,"logprobs":20,"stream":true}'
-printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n%s' "$json" ${#body} "$body" >&3
+printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: %d\r\n\r\n%s' "$json" ${#body} "$body" >&3
 ok others_are_served_beside_one_that_does_not_read test "$(ask '{"model":"demo","prompt":"x","max_tokens":3}')" = 200
 ok the_engine_does_not_wait_for_a_reader until_metric generated_tokens_total -ge $((before + 8000))
 exec 3>&-
@@ -289,7 +309,7 @@ stop
 for seconds in 3 30 300; do
     start --max-seqs 1 --read-timeout $seconds --max-body 300
     exec 3<>"/dev/tcp/127.0.0.1/$port"
-    printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: 99\r\n\r\n{"mod' "$json" >&3
+    printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 99\r\n\r\n{"mod' "$json" >&3
     exec 4<>"/dev/tcp/127.0.0.1/$port"
     printf 'POST /v1/comp' >&4
     beside=$(ask '{"model":"demo","prompt":"x","max_tokens":3}')
@@ -363,7 +383,39 @@ for u in 0 1; do
     ok "unit_${u}_has_worked" test "$(metric "device_counter_total{unit=\"$u\",counter=\"array_busy\"}")" -gt 0
 done
 
+stop
+
+# ---- names that are allowed, and servers that ask for none
+start --allow-host gpu.example --allow-host GPU2.example
+for host in gpu.example:8080 gpu2.EXAMPLE 127.0.0.1 localhost; do
+    ok "allowed_host_$host" test "$(answer -H "Host: $host")" = 200
+done
+ok host_that_is_not_allowed test "$(answer -H 'Host: gpu3.example')" = 403
+stop
+printf 'secret\n' >"$work/host-key"
+start --api-key-file "$work/host-key"
+ok with_a_key_every_host_is_answered test "$(answer -H 'Host: any.example' -H 'Authorization: Bearer secret')" = 200
+stop
+start --host 0.0.0.0 2>/dev/null
+ok server_of_all_answers_every_host test "$(answer -H 'Host: any.example')" = 200
+stop
+start --host 0.0.0.0 --allow-host gpu.example
+ok names_are_asked_for_if_there_are_some test "$(answer -H 'Host: any.example') $(answer -H 'Host: gpu.example')" = '403 200'
+stop
+if { : <>/dev/tcp/::1/1; } 2>&1 | grep -q 'refused'; then
+    start --host ::1
+    ok address_of_six test "$(curl -gs -m 600 -o /dev/null -w '%{http_code}' "http://[::1]:$port/health")" = 200
+    ok address_of_six_by_name test "$(curl -gs -m 600 -o /dev/null -w '%{http_code}' -H "Host: localhost" "http://[::1]:$port/health")" = 200
+    ok another_host_at_address_of_six test "$(curl -gs -m 600 -o /dev/null -w '%{http_code}' -H "Host: attacker.example" "http://[::1]:$port/health")" = 403
+    stop
+fi
+exits empty_name_of_a_host 2 'empty' serve "$work/demo.mill" -d model: --allow-host ''
+for name in a:80 http://a 'a b' '*'; do
+    exits "no_name_of_a_host_$name" 2 'not a host name' serve "$work/demo.mill" -d model: --allow-host "$name"
+done
+
 # ---- starting
+start --max-seqs 2
 exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d model: --port "$port"
 exits address_of_nobody 2 'give an address' serve "$work/demo.mill" -d model: --host not.an.address.invalid
 exits address_of_another_machine 3 'choose another --host' serve "$work/demo.mill" -d model: --host 192.0.2.1

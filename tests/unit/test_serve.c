@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "small_model.h"
+#include "serve/names.h"
 #include "serve/serve.h"
 #include "serve/server.h"
 
@@ -136,7 +137,7 @@ static void ask_at(int fd, const char *path, const char *body)
 {
     char text[1024];
     int n = snprintf(text, sizeof text,
-                     "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                     "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
                      *body ? "POST" : "GET", path, strlen(body), body);
     if (send(fd, text, (size_t)n, MSG_NOSIGNAL) != n)
@@ -459,7 +460,7 @@ static void lengths_that_may_disagree_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int fd = dial(s.port);
         int n = snprintf(text, sizeof text,
-                         "POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                         "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                          "Content-Type: application/json\r\n%s\r\n%s",
                          cases[i].fields, body);
         assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
@@ -547,6 +548,55 @@ static void a_connection_without_memory_leaves_the_others(void **state)
     finish(&s);
 }
 
+// A Host field, and whether a server answers it that listens on "box" and is also called
+// "gpu.example".
+static void names_in_host(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gpu.example"};
+    static const struct {
+        const char *host;
+        bool ours;
+    } cases[] = {
+        {"localhost", true},
+        {"LOCALHOST:8080", true},
+        {"localhost:", true},
+        {"127.0.0.1:1", true},
+        {"192.0.2.1", true},
+        {"[::1]", true},
+        {"[fe80::1]:80", true},
+        {"Box", true},
+        {"box:80", true},
+        {"GPU.example:80", true},
+        {"", false},
+        {":80", false},
+        {"localhost.", false},
+        {"localhost:8o", false},
+        {"localhost:80:80", false},
+        {"127.1", false},
+        {"127.0.0.1.", false},
+        {"0x7f000001", false},
+        {"[::1", false},
+        {"[::1]80", false},
+        {"[]", false},
+        {"::1", false},
+        {"[127.0.0.1]", false},
+        {"[gpu.example]", false},
+        {"gpu.example.", false},
+        {"a.gpu.example", false},
+        {"gpu.exampl", false},
+        {"gpu.example/", false},
+        {"localhost@x.example", false},
+    };
+    char text[400] = "";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (mr_host_is_ours(cases[i].host, "box", names, 1) != cases[i].ours)
+            fail_msg("Host: %s", cases[i].host);
+    memset(text, 'a', sizeof text - 1);
+    assert_false(mr_host_is_ours(text, text, names, 1)); // longer than any name
+    assert_false(mr_host_is_ours("gpu.example", "box", names, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +607,7 @@ int main(void)
         cmocka_unit_test(closing_ends_what_is_in_flight),
         cmocka_unit_test(every_path_answers),
         cmocka_unit_test(lengths_that_may_disagree_are_refused),
+        cmocka_unit_test(names_in_host),
         cmocka_unit_test(a_connection_without_memory_leaves_the_others),
     };
     return cmocka_run_group_tests_name("serve", tests, setup, teardown);
