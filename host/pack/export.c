@@ -1,98 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/export.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/json.h"
+#include "checkpoint/directory.h"
+#include "checkpoint/safetensors_write.h"
 #include "pack/decode.h"
-
-static const char *const file_names[] = {"config.json", "tokenizer.json", "model.safetensors"};
-enum { F_CONFIG, F_TOKENIZER, F_WEIGHTS, N_FILES };
 
 struct export
 {
     const struct mr_packed *packed;
-    char *dir, *tmp; // where it goes, and where it is made
-    const volatile sig_atomic_t *stop;
+    struct mr_directory dir;
     struct mr_error *err;
 };
 
-// ---- files -------------------------------------------------------------------------------------
-
-static int cannot(const struct export *u, const char *what, const char *name)
-{
-    return mr_fail(u->err, MR_ERR_IO, "%s: cannot %s%s: %s", u->dir, what, name, strerror(errno));
-}
-
-// Makes the file `index` of the directory and lets `put` fill it.
-static int write_file(const struct export *u, int index,
-                      int (*put)(const struct export *u, FILE *f))
-{
-    char *path = mr_path_join(u->tmp, file_names[index], u->err);
-    if (!path)
-        return MR_ERR_MEMORY;
-    FILE *f = fopen(path, "wbxe");
-    int rc = f ? put(u, f) : cannot(u, "create ", file_names[index]);
-    // A write that failed shows here: stdio remembers it.
-    if (f && rc == 0 && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) < 0))
-        rc = cannot(u, "write ", file_names[index]);
-    if (f && fclose(f) != 0 && rc == 0)
-        rc = cannot(u, "write ", file_names[index]);
-    free(path);
-    return rc;
-}
-
 static int put_bytes(const struct export *u, FILE *f, const void *data, size_t size)
 {
-    if (u->stop && *u->stop)
-        return mr_fail(u->err, MR_ERR_INTERRUPTED, "%s: interrupted, not written", u->dir);
-    if (fwrite(data, 1, size, f) != size)
-        return cannot(u, "write", "");
-    return 0;
-}
-
-static void sync_directory(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd); // not every file system can
-        (void)close(fd);
-    }
+    return mr_directory_put(&u->dir, f, data, size, u->err);
 }
 
 // ---- configuration and tokenizer ---------------------------------------------------------------
 
-// The checkpoint's own text, but for the type: matrices here are bf16 and vectors fp32, and
-// transformers, which loads everything in the type of the configuration, loses nothing with fp32.
-static int put_config(const struct export *u, FILE *f)
+// The checkpoint's own text, but for the type: matrices here are bf16 and vectors fp32, so nothing
+// is lost with fp32.
+static int put_config(void *arg, FILE *f, struct mr_error *err)
 {
-    json_t *root;
-    int rc = mr_json_parse(&root, u->packed->config_text, u->packed->config_bytes, u->dir, u->err);
-    if (rc < 0)
-        return rc;
-    (void)json_object_del(root, "torch_dtype"); // its name before transformers 5
-    char *text = json_object_set_new(root, "dtype", json_string("float32")) == 0
-                     ? json_dumps(root, JSON_INDENT(2))
-                     : NULL;
-    rc = text ? put_bytes(u, f, text, strlen(text))
-              : mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for the configuration", u->dir);
+    const struct export *u = arg;
+    char *text;
+    int rc = mr_config_with_dtype(&text, u->packed->config_text, u->packed->config_bytes, "float32",
+                                  u->dir.dir, err);
     if (rc == 0)
-        rc = put_bytes(u, f, "\n", 1);
+        rc = put_bytes(u, f, text, strlen(text));
     free(text);
-    json_decref(root);
     return rc;
 }
 
-static int put_tokenizer(const struct export *u, FILE *f)
+static int put_tokenizer(void *arg, FILE *f, struct mr_error *err)
 {
+    const struct export *u = arg;
+    (void)err; // it is u's
     return put_bytes(u, f, u->packed->tokenizer_text, u->packed->tokenizer_bytes);
 }
 
@@ -131,48 +79,31 @@ static int parts_of(const struct mr_config *c, const struct mr_stream_item *item
     return n;
 }
 
-static int add_entry(json_t *header, const char *name, const char *dtype, int rows, int cols,
-                     size_t bytes, size_t *at)
-{
-    json_t *shape = cols ? json_pack("[i, i]", rows, cols) : json_pack("[i]", rows);
-    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype, "shape", shape,
-                              "data_offsets", (json_int_t)*at, (json_int_t)(*at + bytes));
-    *at += bytes;
-    return json_object_set_new(header, name, entry);
-}
-
-// The header as text, padded with spaces so that the data begins at a multiple of 8.
 static int put_header(const struct export *u, FILE *f)
 {
     const struct mr_packed *p = u->packed;
     const struct mr_list *tables = &mr_arch_of(&p->config)->tables;
-    json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
-    size_t at = 0;
-    int bad = !header;
-    for (int i = 0; !bad && i < tables->count; i++) {
+    struct mr_safetensors_header header;
+    mr_safetensors_begin(&header);
+    for (int i = 0; i < tables->count; i++) {
         const struct mr_tensor *e = mr_packed_table(p, i);
         char name[MR_NAME];
-        bad = add_entry(header, mr_tensor_name(&p->config, -1, &tables->items[i], MR_WEIGHT, name),
-                        mr_dtype_name(e->dtype), (int)e->shape[0], (int)e->shape[1], e->bytes, &at);
+        mr_safetensors_add(&header,
+                           mr_tensor_name(&p->config, -1, &tables->items[i], MR_WEIGHT, name),
+                           mr_dtype_name(e->dtype), (int)e->shape[0], (int)e->shape[1], e->bytes);
     }
-    for (int i = 0; !bad && i < mr_stream_items(&p->config); i++) {
+    for (int i = 0; i < mr_stream_items(&p->config); i++) {
         struct mr_stream_item item = mr_stream_item(&p->config, p->format, i);
         struct part part[MR_PARTS];
         int n = parts_of(&p->config, &item, part);
         for (int k = 0; k < n; k++)
-            bad |= add_entry(header, part[k].name, part[k].dtype, part[k].rows, part[k].cols,
-                             part[k].bytes, &at);
+            mr_safetensors_add(&header, part[k].name, part[k].dtype, part[k].rows, part[k].cols,
+                               part[k].bytes);
     }
-    char *text = bad ? NULL : json_dumps(header, JSON_COMPACT);
-    json_decref(header);
-    if (!text)
-        return mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for the header", u->dir);
-    uint64_t size = strlen(text), padded = (size + 7) / 8 * 8;
-    int rc = put_bytes(u, f, &padded, sizeof padded);
-    if (rc == 0)
-        rc = put_bytes(u, f, text, size);
-    if (rc == 0)
-        rc = put_bytes(u, f, "       ", padded - size);
+    size_t size;
+    char *text = mr_safetensors_end(&header, &size);
+    int rc = text ? put_bytes(u, f, text, size)
+                  : mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for the header", u->dir.dir);
     free(text);
     return rc;
 }
@@ -197,7 +128,7 @@ static int fill_row(const struct export *u, const struct mr_stream_item *item,
             return mr_fail(u->err, MR_ERR_FORMAT,
                            "%s: %s has a NaN block or a value beyond bf16; the packed file was "
                            "not made by this program",
-                           u->dir,
+                           u->dir.dir,
                            mr_item_label(&u->packed->config, item->layer, item->item, label));
         s->row[c] = (uint16_t)(bits >> 16); // exact: at most 8 significant bits
     }
@@ -212,7 +143,7 @@ static int put_weight(const struct export *u, FILE *f, const struct mr_stream_it
     uint16_t *turned = item->item->transposed ? malloc(rows * cols * sizeof *turned) : NULL;
     int rc = 0;
     if (item->item->transposed && !turned)
-        return mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a matrix", u->dir);
+        return mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a matrix", u->dir.dir);
     for (int o = 0; o < item->cols && rc == 0; o++) {
         int r = mr_unpad(o, shape.row_head, shape.rows);
         if (r < 0)
@@ -266,12 +197,13 @@ static int put_items(const struct export *u, FILE *f, struct scratch *s)
     return rc;
 }
 
-static int put_weights(const struct export *u, FILE *f)
+static int put_weights(void *arg, FILE *f, struct mr_error *err)
 {
+    const struct export *u = arg;
     size_t longest = (size_t)mr_dims_of(&u->packed->config).longest;
     struct scratch s = {malloc(longest * sizeof *s.col), malloc(longest * sizeof *s.row)};
     int rc = s.col && s.row ? put_header(u, f)
-                            : mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a row", u->dir);
+                            : mr_fail(err, MR_ERR_MEMORY, "%s: no memory for a row", u->dir.dir);
     if (rc == 0)
         rc = put_items(u, f, &s);
     free(s.col);
@@ -279,90 +211,21 @@ static int put_weights(const struct export *u, FILE *f)
     return rc;
 }
 
-// ---- the directory -----------------------------------------------------------------------------
-
-static void remove_temporary(const struct export *u)
-{
-    for (int i = 0; i < N_FILES; i++) {
-        char *path = mr_path_join(u->tmp, file_names[i], NULL);
-        if (path)
-            (void)unlink(path); // those that were not made are not there
-        free(path);
-    }
-    (void)rmdir(u->tmp);
-}
-
-static int not_empty(const struct export *u)
-{
-    return mr_fail(u->err, MR_ERR_IO, "%s: exists and is not empty; name a new directory", u->dir);
-}
-
-static int write_directory(const struct export *u)
-{
-    mode_t mask = umask(0);
-    (void)umask(mask);
-    int rc = write_file(u, F_CONFIG, put_config);
-    if (rc == 0 && u->packed->tokenizer)
-        rc = write_file(u, F_TOKENIZER, put_tokenizer);
-    if (rc == 0)
-        rc = write_file(u, F_WEIGHTS, put_weights);
-    if (rc == 0 && chmod(u->tmp, 0777 & ~mask) < 0)
-        rc = cannot(u, "set its mode", "");
-    if (rc == 0) {
-        sync_directory(u->tmp);
-        if (rename(u->tmp, u->dir) < 0) // replaces an empty directory, and nothing else
-            rc = errno == ENOTEMPTY || errno == EEXIST ? not_empty(u)
-                                                       : cannot(u, "put the directory there", "");
-    }
-    return rc;
-}
-
-// Said before the work; rename() would say it after it.
-static int check_target(const struct export *u)
-{
-    struct stat st, here;
-    DIR *dir = opendir(u->dir);
-    if (!dir)
-        return errno == ENOENT ? 0 : cannot(u, "write there", "");
-    if (fstat(dirfd(dir), &st) == 0 && stat(".", &here) == 0 && st.st_dev == here.st_dev &&
-        st.st_ino == here.st_ino) {
-        (void)closedir(dir);
-        return mr_fail(u->err, MR_ERR_IO,
-                       "%s: is the working directory, which cannot be replaced; name a new "
-                       "directory",
-                       u->dir);
-    }
-    int entries = 0;
-    while (readdir(dir))
-        entries++;
-    (void)closedir(dir);
-    return entries <= 2 ? 0 : not_empty(u);
-}
-
 int mr_export(const struct mr_packed *packed, const char *dir, const volatile sig_atomic_t *stop,
               struct mr_error *err)
 {
     if (!packed->config_text)
         return mr_fail(err, MR_ERR_USAGE, "%s: only a packed file can be unpacked", dir);
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/') // the temporary name goes behind it
-        n--;
-    char *real = realpath(dir, NULL); // of a link to a directory, that is replaced
-    struct export u = {packed, real ? real : strndup(dir, n), NULL, stop, err};
-    size_t room = u.dir ? strlen(u.dir) + sizeof ".XXXXXX" : 0;
-    u.tmp = u.dir ? malloc(room) : NULL;
-    int rc = u.tmp ? check_target(&u) : mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
-    if (rc == 0) {
-        snprintf(u.tmp, room, "%s.XXXXXX", u.dir);
-        if (!mkdtemp(u.tmp)) {
-            rc = cannot(&u, "create a directory there", "");
-        } else {
-            rc = write_directory(&u);
-            if (rc < 0)
-                remove_temporary(&u);
-        }
-    }
-    free(u.dir);
-    free(u.tmp);
+    struct export u = {.packed = packed, .err = err};
+    int rc = mr_directory_open(&u.dir, dir, stop, err);
+    if (rc == 0)
+        rc = mr_directory_file(&u.dir, "config.json", put_config, &u, err);
+    if (rc == 0 && packed->tokenizer)
+        rc = mr_directory_file(&u.dir, "tokenizer.json", put_tokenizer, &u, err);
+    if (rc == 0)
+        rc = mr_directory_file(&u.dir, "model.safetensors", put_weights, &u, err);
+    if (rc == 0)
+        return mr_directory_commit(&u.dir, err);
+    mr_directory_abandon(&u.dir);
     return rc;
 }

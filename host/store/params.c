@@ -98,16 +98,20 @@ int mr_params_read(struct mr_params *p, const struct mr_checkpoint *checkpoint,
     return 0;
 }
 
-void mr_params_export(const struct mr_params *p, size_t i, float *out)
+void mr_params_turn(const struct mr_config *config, size_t i, const float *in, float *out)
 {
-    struct mr_tensor_spec t = mr_tensor_spec(p->config, i);
-    const float *in = mr_params_at(p, i);
+    struct mr_tensor_spec t = mr_tensor_spec(config, i);
+    size_t inputs = (size_t)t.rows, outputs = (size_t)(t.cols > 0 ? t.cols : 1);
     if (!turned(&t)) {
-        memcpy(out, in, mr_params_size(p, i) * sizeof *out);
+        memcpy(out, in, inputs * outputs * sizeof *out);
         return;
     }
-    size_t inputs = (size_t)t.rows, outputs = (size_t)t.cols;
     for (size_t r = 0; r < inputs; r++)
         for (size_t c = 0; c < outputs; c++)
             out[r * outputs + c] = in[c * inputs + r];
+}
+
+void mr_params_export(const struct mr_params *p, size_t i, float *out)
+{
+    mr_params_turn(p->config, i, mr_params_at(p, i), out);
 }

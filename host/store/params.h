@@ -31,7 +31,9 @@ void mr_params_shape(const struct mr_config *config, size_t i, int *rows, int *c
 // Takes the values of a checkpoint of the same configuration.
 int mr_params_read(struct mr_params *p, const struct mr_checkpoint *checkpoint,
                    struct mr_error *err);
-// Tensor i as a checkpoint has it, out[mr_params_size()].
+// Tensor i, [outputs][inputs], as a checkpoint has it.
+void mr_params_turn(const struct mr_config *config, size_t i, const float *in, float *out);
+// The same of p's, out[mr_params_size()].
 void mr_params_export(const struct mr_params *p, size_t i, float *out);
 
 #endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+
+static int cannot(const struct mr_directory *d, const char *what, const char *name,
+                  struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_IO, "%s: cannot %s%s: %s", d->dir, what, name, strerror(errno));
+}
+
+static int not_empty(const struct mr_directory *d, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_IO, "%s: exists and is not empty; name a new directory", d->dir);
+}
+
+// Said before the work; rename() would say it after it.
+static int check_target(const struct mr_directory *d, struct mr_error *err)
+{
+    struct stat st, here;
+    DIR *dir = opendir(d->dir);
+    if (!dir)
+        return errno == ENOENT ? 0 : cannot(d, "write there", "", err);
+    if (fstat(dirfd(dir), &st) == 0 && stat(".", &here) == 0 && st.st_dev == here.st_dev &&
+        st.st_ino == here.st_ino) {
+        (void)closedir(dir);
+        return mr_fail(err, MR_ERR_IO,
+                       "%s: is the working directory, which cannot be replaced; name a new "
+                       "directory",
+                       d->dir);
+    }
+    int entries = 0;
+    while (readdir(dir))
+        entries++;
+    (void)closedir(dir);
+    return entries <= 2 ? 0 : not_empty(d, err);
+}
+
+int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,
+                      struct mr_error *err)
+{
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/') // the temporary name goes behind it
+        n--;
+    char *real = realpath(dir, NULL);
+    *d = (struct mr_directory){real ? real : strndup(dir, n), NULL, stop};
+    size_t room = d->dir ? strlen(d->dir) + sizeof ".XXXXXX" : 0;
+    char *tmp = d->dir ? malloc(room) : NULL;
+    if (!tmp) {
+        mr_directory_abandon(d);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+    }
+    (void)snprintf(tmp, room, "%s.XXXXXX", d->dir);
+    int rc = check_target(d, err);
+    if (rc == 0 && !mkdtemp(tmp))
+        rc = cannot(d, "create a directory there", "", err);
+    if (rc == 0) {
+        d->tmp = tmp;
+    } else {
+        free(tmp);
+        mr_directory_abandon(d);
+    }
+    return rc;
+}
+
+int mr_directory_file(const struct mr_directory *d, const char *name,
+                      int (*put)(void *arg, FILE *f, struct mr_error *err), void *arg,
+                      struct mr_error *err)
+{
+    char *path = mr_path_join(d->tmp, name, err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    FILE *f = fopen(path, "wbxe");
+    int rc = f ? put(arg, f, err) : cannot(d, "create ", name, err);
+    // A write that failed shows here: stdio remembers it.
+    if (f && rc == 0 && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) < 0))
+        rc = cannot(d, "write ", name, err);
+    if (f && fclose(f) != 0 && rc == 0)
+        rc = cannot(d, "write ", name, err);
+    free(path);
+    return rc;
+}
+
+int mr_directory_put(const struct mr_directory *d, FILE *f, const void *data, size_t size,
+                     struct mr_error *err)
+{
+    if (d->stop && *d->stop)
+        return mr_fail(err, MR_ERR_INTERRUPTED, "%s: interrupted, not written", d->dir);
+    return fwrite(data, 1, size, f) == size ? 0 : cannot(d, "write", "", err);
+}
+
+static void sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd); // not every file system can
+        (void)close(fd);
+    }
+}
+
+// The name is on disk when the directory that has it is.
+static void sync_parent(const char *path)
+{
+    char *parent = strdup(path), *slash = parent ? strrchr(parent, '/') : NULL;
+    if (slash)
+        slash[slash == parent] = 0;
+    if (parent)
+        sync_directory(slash ? parent : ".");
+    free(parent);
+}
+
+int mr_directory_commit(struct mr_directory *d, struct mr_error *err)
+{
+    mode_t mask = umask(0);
+    (void)umask(mask);
+    int rc = chmod(d->tmp, 0777 & ~mask) < 0 ? cannot(d, "set its mode", "", err) : 0;
+    if (rc == 0) {
+        sync_directory(d->tmp);
+        if (rename(d->tmp, d->dir) < 0) // replaces an empty directory, and nothing else
+            rc = errno == ENOTEMPTY || errno == EEXIST
+                     ? not_empty(d, err)
+                     : cannot(d, "put the directory there", "", err);
+    }
+    if (rc == 0) {
+        sync_parent(d->dir);
+        free(d->tmp);
+        d->tmp = NULL;
+    }
+    mr_directory_abandon(d);
+    return rc;
+}
+
+void mr_directory_abandon(struct mr_directory *d)
+{
+    DIR *dir = d->tmp ? opendir(d->tmp) : NULL;
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        (void)unlinkat(dirfd(dir), e->d_name, 0); // "." and ".." are directories and stay
+    if (dir)
+        (void)closedir(dir);
+    if (d->tmp)
+        (void)rmdir(d->tmp);
+    free(d->dir);
+    free(d->tmp);
+    *d = (struct mr_directory){0};
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A directory that appears under its name only when all of its files are on disk.
+#ifndef MILLRACE_CHECKPOINT_DIRECTORY_H
+#define MILLRACE_CHECKPOINT_DIRECTORY_H
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "common/error.h"
+
+struct mr_directory {
+    char *dir, *tmp;                   // where it goes, and where it is made
+    const volatile sig_atomic_t *stop; // unless NULL, looked at while writing
+};
+
+// Starts one beside `dir`, which must not exist or be empty; of a link to a directory, that is
+// replaced. Ends with mr_directory_commit() or mr_directory_abandon().
+int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,
+                      struct mr_error *err);
+
+// Makes the file `name`, which `put` fills. It is on disk then.
+int mr_directory_file(const struct mr_directory *d, const char *name,
+                      int (*put)(void *arg, FILE *f, struct mr_error *err), void *arg,
+                      struct mr_error *err);
+
+// For `put`: appends bytes; MR_ERR_INTERRUPTED if *stop is not zero.
+int mr_directory_put(const struct mr_directory *d, FILE *f, const void *data, size_t size,
+                     struct mr_error *err);
+
+// Gives it its name. Releases it, also on failure.
+int mr_directory_commit(struct mr_directory *d, struct mr_error *err);
+
+// Removes what was made. Does nothing after mr_directory_commit() and to one that is all zero.
+void mr_directory_abandon(struct mr_directory *d);
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/safetensors_write.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void mr_safetensors_begin(struct mr_safetensors_header *h)
+{
+    *h = (struct mr_safetensors_header){.json =
+                                            json_pack("{s:{s:s}}", "__metadata__", "format", "pt")};
+    h->bad = !h->json;
+}
+
+void mr_safetensors_add(struct mr_safetensors_header *h, const char *name, const char *dtype,
+                        int rows, int cols, size_t bytes)
+{
+    json_t *shape = cols ? json_pack("[i, i]", rows, cols) : json_pack("[i]", rows);
+    json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype, "shape", shape,
+                              "data_offsets", (json_int_t)h->at, (json_int_t)(h->at + bytes));
+    h->at += bytes;
+    h->bad |= json_object_set_new(h->json, name, entry) != 0;
+}
+
+char *mr_safetensors_end(struct mr_safetensors_header *h, size_t *size)
+{
+    char *text = h->bad ? NULL : json_dumps(h->json, JSON_COMPACT), *out = NULL;
+    uint64_t n = text ? strlen(text) : 0, padded = (n + 7) / 8 * 8;
+    json_decref(h->json);
+    *h = (struct mr_safetensors_header){0};
+    if (text)
+        out = malloc(sizeof padded + padded);
+    if (out) {
+        memcpy(out, &padded, sizeof padded);
+        memcpy(out + sizeof padded, text, n);
+        memset(out + sizeof padded + n, ' ', padded - n);
+    }
+    free(text);
+    *size = sizeof padded + padded;
+    return out;
+}
+
+int mr_config_with_dtype(char **out, const char *text, size_t size, const char *dtype,
+                         const char *where, struct mr_error *err)
+{
+    json_t *root;
+    *out = NULL;
+    int rc = mr_json_parse(&root, text, size, where, err);
+    if (rc < 0)
+        return rc;
+    (void)json_object_del(root, "torch_dtype"); // its name before transformers 5
+    char *made = json_object_set_new(root, "dtype", json_string(dtype)) == 0
+                     ? json_dumps(root, JSON_INDENT(2))
+                     : NULL;
+    size_t n = made ? strlen(made) : 0;
+    *out = made ? malloc(n + 2) : NULL;
+    if (*out) {
+        memcpy(*out, made, n);
+        memcpy(*out + n, "\n", 2);
+    }
+    free(made);
+    json_decref(root);
+    return *out ? 0 : mr_fail(err, MR_ERR_MEMORY, "%s: no memory for the configuration", where);
+}

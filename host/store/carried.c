@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/carried.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "pack/hash.h"
+
+const char *mr_store_carried_name(int i)
+{
+    static const char *const names[MR_STORE_CARRIED] = {
+        "config.json", "tokenizer.json",    "tokenizer_config.json",   "vocab.json",
+        "merges.txt",  "added_tokens.json", "special_tokens_map.json", "generation_config.json"};
+    return names[i];
+}
+
+struct copy {
+    const struct mr_directory *d;
+    struct mr_file file;
+};
+
+static int put_copy(void *arg, FILE *f, struct mr_error *err)
+{
+    const struct copy *c = arg;
+    return mr_directory_put(c->d, f, c->file.data, c->file.size, err);
+}
+
+static struct mr_store_carried sum_of(const struct mr_file *file)
+{
+    return (struct mr_store_carried){file->size, XXH3_64bits(file->data, file->size)};
+}
+
+int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char *from,
+                   struct mr_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++) {
+        struct copy c = {.d = d};
+        char *path = mr_path_join(from, mr_store_carried_name(i), err);
+        if (!path)
+            return MR_ERR_MEMORY;
+        if (mr_file_exists(path)) {
+            rc = mr_file_map(&c.file, path, err);
+            if (rc == 0)
+                rc = mr_directory_file(d, mr_store_carried_name(i), put_copy, &c, err);
+            if (rc == 0)
+                s->header->carried[i] = sum_of(&c.file);
+            mr_file_unmap(&c.file);
+        }
+        free(path);
+    }
+    return rc;
+}
+
+int mr_store_carried_config(struct mr_config *config, const char *dir, struct mr_error *err)
+{
+    char *path = mr_path_join(dir, mr_store_carried_name(0), err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    int rc = mr_config_load(config, path, err);
+    free(path);
+    return rc;
+}
+
+int mr_store_carried_check(const struct mr_store *s, struct mr_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++) {
+        const struct mr_store_carried *want = &s->header->carried[i];
+        struct mr_file file = {0};
+        char *path = mr_path_join(s->dir, mr_store_carried_name(i), err);
+        if (!path)
+            return MR_ERR_MEMORY;
+        if (want->size > 0)
+            rc = mr_file_map(&file, path, err);
+        if (rc == 0 && want->size > 0) {
+            struct mr_store_carried is = sum_of(&file);
+            if (is.size != want->size || is.hash != want->hash)
+                rc = mr_fail(err, MR_ERR_FORMAT,
+                             "%s: is not the file that the state was made with (checksum); put it "
+                             "back from the model's directory",
+                             path);
+        }
+        mr_file_unmap(&file);
+        free(path);
+    }
+    return rc;
+}

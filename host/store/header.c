@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/header.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pack/hash.h"
+#include "store/turned.h"
+
+static const char magic[8] = "MILLRSTO";
+
+uint64_t mr_store_model(const struct mr_config *c)
+{
+    char text[256];
+    memset(text, 0, sizeof text);
+    (void)snprintf(text, sizeof text, "%s %d %d %d %d %d %d %d %a", mr_arch_of(c)->type,
+                   c->vocab_size, c->n_positions, c->n_embd, c->n_layer, c->n_head, c->rotary_dim,
+                   c->n_inner, (double)c->layer_norm_epsilon);
+    return XXH3_64bits(text, sizeof text);
+}
+
+uint32_t mr_store_slot_bytes(const struct mr_store_layout *l)
+{
+    size_t used = sizeof(struct mr_store_header) + l->tensors * sizeof(struct mr_store_unit);
+    return (uint32_t)((used + MR_PATCH_ALIGN - 1) / MR_PATCH_ALIGN * MR_PATCH_ALIGN);
+}
+
+struct mr_store_unit *mr_store_units(struct mr_store_header *header)
+{
+    return (struct mr_store_unit *)(void *)(header + 1);
+}
+
+static uint64_t hash_of(const struct mr_store_header *h)
+{
+    struct mr_store_header copy = *h;
+    XXH3_state_t *state = XXH3_createState();
+    uint64_t hash = 0;
+    copy.hash = 0;
+    if (state) {
+        (void)XXH3_64bits_reset(state);
+        (void)XXH3_64bits_update(state, &copy, sizeof copy);
+        (void)XXH3_64bits_update(state, h + 1, h->slot_bytes - sizeof copy);
+        hash = XXH3_64bits_digest(state);
+    }
+    XXH3_freeState(state);
+    return hash;
+}
+
+static int damaged(const char *where, const char *what, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_FORMAT, "%s: %s; take a copy of the state, or begin again", where,
+                   what);
+}
+
+static bool usable(double x, double low, double high)
+{
+    return x >= low && x <= high; // NaN is not
+}
+
+// What a checksum does not tell.
+static bool consistent(const struct mr_store_header *h)
+{
+    const struct mr_store_unit *unit = mr_store_units((struct mr_store_header *)(uintptr_t)h);
+    bool good = h->side <= 1 && h->updating <= 1 && h->decay_all <= 1 && h->zero == 0 &&
+                h->step < INT32_MAX;
+    if (h->updating)
+        good = good && usable(h->rate, 0, 1) && usable(h->scale, 0, 1) && h->beta1 < 1 &&
+               h->beta2 < 1 && usable(h->beta1, 0, 1) && usable(h->beta2, 0, 1) &&
+               usable(h->epsilon, 0, 1) && h->epsilon > 0 && usable(h->decay, 0, 1);
+    for (uint64_t i = 0; i < h->tensors; i++)
+        good = good && abs(unit[i].now) <= MR_UNIT_LIMIT && abs(unit[i].next) <= MR_UNIT_LIMIT;
+    return good;
+}
+
+// The slot at `at`, or NULL if it is none.
+static const struct mr_store_header *slot(const struct mr_volume *v, uint32_t slot_bytes,
+                                          uint32_t at)
+{
+    const struct mr_store_header *h =
+        (const struct mr_store_header *)(const void *)(v->data[MR_V_HEADER] + at);
+    return memcmp(h->magic, magic, sizeof magic) == 0 && h->version == MR_STORE_VERSION &&
+                   h->slot_bytes == slot_bytes && h->hash == hash_of(h)
+               ? h
+               : NULL;
+}
+
+static int find(const struct mr_store_header **found, const struct mr_volume *v,
+                const struct mr_store_layout *l, const char *where, struct mr_error *err)
+{
+    uint32_t bytes = mr_store_slot_bytes(l), version;
+    const unsigned char *data = v->data[MR_V_HEADER];
+    uint64_t size = v->size[MR_V_HEADER];
+    if (size < 16 || (memcmp(data, magic, sizeof magic) != 0 &&
+                      (size < bytes + 16 || memcmp(data + bytes, magic, sizeof magic) != 0)))
+        return damaged(where, "has no header of a training's state", err);
+    memcpy(&version, data + sizeof magic, sizeof version);
+    if (version != MR_STORE_VERSION && (size != 2 * bytes || !slot(v, bytes, bytes)))
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s: has version %u of the format, this program reads version %d; use the "
+                       "program that wrote it",
+                       where, version, MR_STORE_VERSION);
+    if (size != 2 * (uint64_t)bytes)
+        return damaged(where, "its header has another size than its model's", err);
+    const struct mr_store_header *a = slot(v, bytes, 0), *b = slot(v, bytes, bytes);
+    *found = a && (!b || a->sequence > b->sequence) ? a : b;
+    return *found ? 0 : damaged(where, "its header is damaged (checksum)", err);
+}
+
+static int check_size(const struct mr_volume *v, enum mr_volume_file f, uint64_t want,
+                      const char *where, struct mr_error *err)
+{
+    if (v->size[f] == want)
+        return 0;
+    return mr_fail(err, MR_ERR_FORMAT,
+                   "%s: the file %s has %llu bytes, its header says %llu; take a copy of the "
+                   "state, or begin again",
+                   where, mr_volume_name(f), (unsigned long long)v->size[f],
+                   (unsigned long long)want);
+}
+
+int mr_store_header_read(struct mr_store_header **header, const struct mr_volume *v,
+                         const struct mr_store_layout *l, const char *where, struct mr_error *err)
+{
+    const struct mr_store_header *h = NULL;
+    *header = NULL;
+    int rc = find(&h, v, l, where, err);
+    if (rc < 0)
+        return rc;
+    if (h->model != mr_store_model(l->config))
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: is the state of another model (%016llx; config.json says %016llx); use "
+                       "the directory as it was written",
+                       where, (unsigned long long)h->model,
+                       (unsigned long long)mr_store_model(l->config));
+    if (h->tensors != l->tensors || h->patches != l->patches || h->elements != l->elements ||
+        h->state_bytes != l->bytes || h->gap < l->largest || h->gap % MR_PATCH_ALIGN != 0 ||
+        h->gap > l->bytes || !consistent(h))
+        return damaged(where, "its header contradicts itself", err);
+    rc = check_size(v, MR_V_STATE, h->state_bytes + h->gap, where, err);
+    if (rc == 0)
+        rc = check_size(v, MR_V_GRADIENTS, l->elements * sizeof(int32_t), where, err);
+    if (rc == 0)
+        rc = check_size(v, MR_V_STREAM, mr_store_stream_bytes(l->config), where, err);
+    if (rc == 0)
+        rc = check_size(v, MR_V_TURNED, mr_store_turned_bytes(l->config), where, err);
+    if (rc < 0)
+        return rc;
+    *header = malloc(h->slot_bytes);
+    if (!*header)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: no memory for its header", where);
+    memcpy(*header, h, h->slot_bytes);
+    return 0;
+}
+
+int mr_store_header_write(struct mr_store_header *h, struct mr_volume *v, struct mr_error *err)
+{
+    memcpy(h->magic, magic, sizeof magic);
+    h->version = MR_STORE_VERSION;
+    h->sequence++;
+    h->hash = hash_of(h);
+    int rc = v->write(v, MR_V_HEADER, h->sequence % 2 * h->slot_bytes, h, h->slot_bytes, err);
+    return rc < 0 ? rc : v->sync(v, MR_V_HEADER, err);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/import.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/directory.h"
+#include "checkpoint/narrow.h"
+#include "checkpoint/safetensors_write.h"
+#include "common/file.h"
+#include "store/carried.h"
+#include "store/params.h"
+
+// ---- from a checkpoint -------------------------------------------------------------------------
+
+struct import {
+    struct mr_store *s;
+    const float *natural; // of the tensor
+};
+
+static int import_patch(void *arg, size_t i, int worker, struct mr_error *err)
+{
+    const struct import *in = arg;
+    const struct mr_store_patch *p = &in->s->layout.patch[i];
+    const struct mr_store_tensor *t = &in->s->layout.tensor[p->tensor];
+    struct mr_store_writer w;
+    (void)worker;
+    int rc = mr_store_write_begin(&w, in->s, i, 0, 0, err);
+    if (rc < 0)
+        return rc;
+    for (size_t e = 0, n; e < p->count && rc == 0; e += n) {
+        float tile[3 * MR_TILE] = {0};
+        n = mr_store_tile_size(p, e / MR_TILE);
+        for (size_t k = 0; k < n; k++) {
+            size_t at = mr_store_natural(t, p, e + k);
+            tile[k] = at == SIZE_MAX ? 0.0F : in->natural[at];
+        }
+        rc = mr_store_write_put(&w, tile, 3 * n * sizeof *tile, err);
+    }
+    return mr_store_write_end(&w, rc, err);
+}
+
+static int import_tensor(struct mr_store *s, const struct mr_checkpoint *checkpoint, size_t i,
+                         struct mr_error *err)
+{
+    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    struct mr_tensor_spec spec = mr_tensor_spec(&s->config, i);
+    size_t n = (size_t)t->outputs * (size_t)t->inputs;
+    int layer = spec.layer < 0 ? s->config.n_layer : spec.layer;
+    const struct mr_tensor *from = mr_checkpoint_item(checkpoint, layer, spec.item, spec.part);
+    float *natural = malloc(n * sizeof *natural);
+    char name[MR_NAME];
+    int rc = 0;
+    if (!natural)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", n,
+                       mr_store_tensor_name(s, i, name));
+    if (!from || mr_tensor_read_f32(from, 0, n, natural) < 0)
+        rc = mr_fail(err, MR_ERR_FORMAT, "%s: cannot be read as fp32",
+                     mr_store_tensor_name(s, i, name));
+    for (size_t k = 0; k < n && rc == 0; k++)
+        if (!isfinite(natural[k]))
+            rc = mr_fail(err, MR_ERR_FORMAT,
+                         "%s: element %zu is infinite or NaN; the checkpoint is damaged or its "
+                         "training diverged",
+                         mr_store_tensor_name(s, i, name), k);
+    if (rc == 0)
+        rc = mr_store_tasks(s->pool, t->patch, t->patches, import_patch,
+                            &(struct import){s, natural}, err);
+    if (rc == 0)
+        mr_tensor_release(from, 0, n);
+    free(natural);
+    return rc;
+}
+
+int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
+                    const volatile sig_atomic_t *stop, struct mr_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < s->layout.tensors && rc == 0; i++) {
+        if (stop && *stop)
+            return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+        rc = import_tensor(s, checkpoint, i, err);
+    }
+    return rc;
+}
+
+// ---- out of it ---------------------------------------------------------------------------------
+
+struct reading {
+    const struct mr_store *s;
+    enum mr_store_part part;
+    float *out;
+    size_t first; // patch of the tensor
+};
+
+static void read_patch(void *arg, int i, int worker)
+{
+    const struct reading *r = arg;
+    const struct mr_store_patch *p = &r->s->layout.patch[r->first + (size_t)i];
+    const struct mr_store_tensor *t = &r->s->layout.tensor[p->tensor];
+    (void)worker;
+    for (size_t e = 0, n; e < p->count; e += n) {
+        const float *tile = mr_store_tile_at(r->s, p, e / MR_TILE, r->s->header->side);
+        n = mr_store_tile_size(p, e / MR_TILE);
+        for (size_t k = 0; k < n; k++) {
+            size_t at = mr_store_natural(t, p, e + k);
+            if (at != SIZE_MAX)
+                r->out[at] = tile[(size_t)r->part * n + k];
+        }
+    }
+}
+
+void mr_store_read(const struct mr_store *s, size_t i, enum mr_store_part part, float *out)
+{
+    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    struct reading r = {s, part, out, t->patch};
+    mr_pool_run(s->pool, (int)t->patches, read_patch, &r, true);
+}
+
+// ---- to a directory ----------------------------------------------------------------------------
+
+struct export
+{
+    const struct mr_store *s;
+    const struct mr_directory *d;
+    enum mr_dtype dtype;
+    struct mr_file file; // one that is carried along
+};
+
+static const char *config_dtype(enum mr_dtype dtype)
+{
+    return dtype == MR_DTYPE_F32 ? "float32" : dtype == MR_DTYPE_F16 ? "float16" : "bfloat16";
+}
+
+static int put_carried(void *arg, FILE *f, struct mr_error *err)
+{
+    const struct export *x = arg;
+    return mr_directory_put(x->d, f, x->file.data, x->file.size, err);
+}
+
+static int put_config(void *arg, FILE *f, struct mr_error *err)
+{
+    const struct export *x = arg;
+    char *text;
+    int rc = mr_config_with_dtype(&text, (const char *)x->file.data, x->file.size,
+                                  config_dtype(x->dtype), x->d->dir, err);
+    if (rc == 0)
+        rc = mr_directory_put(x->d, f, text, strlen(text), err);
+    free(text);
+    return rc;
+}
+
+static size_t element_bytes(enum mr_dtype dtype)
+{
+    return dtype == MR_DTYPE_F32 ? 4 : 2;
+}
+
+static int put_header(const struct export *x, FILE *f, struct mr_error *err)
+{
+    const struct mr_store_layout *l = &x->s->layout;
+    struct mr_safetensors_header header;
+    size_t size;
+    mr_safetensors_begin(&header);
+    for (size_t i = 0; i < l->tensors; i++) {
+        struct mr_tensor_spec t = mr_tensor_spec(&x->s->config, i);
+        char name[MR_NAME];
+        size_t n = (size_t)t.rows * (size_t)(t.cols > 0 ? t.cols : 1);
+        mr_safetensors_add(&header, mr_store_tensor_name(x->s, i, name), mr_dtype_name(x->dtype),
+                           t.rows, t.cols, n * element_bytes(x->dtype));
+    }
+    char *text = mr_safetensors_end(&header, &size);
+    int rc = text ? mr_directory_put(x->d, f, text, size, err)
+                  : mr_fail(err, MR_ERR_MEMORY, "%s: no memory for the header", x->d->dir);
+    free(text);
+    return rc;
+}
+
+static int put_tensor(const struct export *x, FILE *f, size_t i, struct mr_error *err)
+{
+    const struct mr_store_tensor *t = &x->s->layout.tensor[i];
+    size_t n = (size_t)t->outputs * (size_t)t->inputs;
+    float *natural = malloc(n * sizeof *natural), *turned = malloc(n * sizeof *turned);
+    char name[MR_NAME];
+    int rc = 0;
+    if (natural && turned) {
+        mr_store_read(x->s, i, MR_MASTER, natural);
+        mr_params_turn(&x->s->config, i, natural, turned);
+        if (mr_narrow(x->dtype, turned, n, natural) < n)
+            rc = mr_fail(err, MR_ERR_FIT, "%s has a weight beyond %s; export as fp32 or bf16",
+                         mr_store_tensor_name(x->s, i, name), mr_dtype_name(x->dtype));
+        if (rc == 0)
+            rc = mr_directory_put(x->d, f, natural, n * element_bytes(x->dtype), err);
+    } else {
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", n,
+                     mr_store_tensor_name(x->s, i, name));
+    }
+    free(natural);
+    free(turned);
+    return rc;
+}
+
+static int put_weights(void *arg, FILE *f, struct mr_error *err)
+{
+    const struct export *x = arg;
+    int rc = put_header(x, f, err);
+    for (size_t i = 0; i < x->s->layout.tensors && rc == 0; i++)
+        rc = put_tensor(x, f, i, err);
+    return rc;
+}
+
+static int export_carried(struct export *x, int i, struct mr_error *err)
+{
+    const char *name = mr_store_carried_name(i);
+    char *path = mr_path_join(x->s->dir, name, err);
+    int rc = path ? mr_file_map(&x->file, path, err) : MR_ERR_MEMORY;
+    if (rc == 0)
+        rc = mr_directory_file(x->d, name, i == 0 ? put_config : put_carried, x, err);
+    mr_file_unmap(&x->file);
+    free(path);
+    return rc;
+}
+
+int mr_store_export(const struct mr_store *s, const char *dir, enum mr_dtype dtype,
+                    const volatile sig_atomic_t *stop, struct mr_error *err)
+{
+    if (!s->dir || (dtype != MR_DTYPE_F32 && dtype != MR_DTYPE_F16 && dtype != MR_DTYPE_BF16))
+        return mr_fail(err, MR_ERR_USAGE, "%s: a state is exported from a directory, as %s", dir,
+                       "fp32, bf16 or fp16");
+    struct mr_directory d;
+    int rc = mr_directory_open(&d, dir, stop, err);
+    if (rc < 0)
+        return rc;
+    struct export x = {.s = s, .d = &d, .dtype = dtype};
+    for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++)
+        if (s->header->carried[i].size > 0)
+            rc = export_carried(&x, i, err);
+    if (rc == 0)
+        rc = mr_directory_file(&d, "model.safetensors", put_weights, &x, err);
+    if (rc == 0)
+        return mr_directory_commit(&d, err);
+    mr_directory_abandon(&d);
+    return rc;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between a store and Hugging Face directories. Internal to host/store.
+#ifndef MILLRACE_STORE_IMPORT_H
+#define MILLRACE_STORE_IMPORT_H
+
+#include "store/patch.h"
+
+// Fills side 0 with the weights of a checkpoint and moments of zero, of step 0.
+int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
+                    const volatile sig_atomic_t *stop, struct mr_error *err);
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patches of the state: where they lie, and how they are sealed and checked.
+#include "store/patch.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "pack/hash.h"
+
+uint64_t mr_store_patch_at(const struct mr_store *s, const struct mr_store_patch *p, uint32_t side)
+{
+    return p->at + (side ? s->header->gap : 0);
+}
+
+const float *mr_store_tile_at(const struct mr_store *s, const struct mr_store_patch *p, size_t k,
+                              uint32_t side)
+{
+    uint64_t at = mr_store_patch_at(s, p, side) + (uint64_t)k * MR_TILE * 3 * sizeof(float);
+    return (const float *)(const void *)(s->volume->data[MR_V_STATE] + at);
+}
+
+static struct mr_store_seal seal_of(const struct mr_store *s, size_t patch, uint64_t step)
+{
+    return (struct mr_store_seal){.model = s->header->model, .step = step, .patch = patch};
+}
+
+enum mr_store_condition mr_store_patch_check(const struct mr_store *s, size_t patch, uint32_t side,
+                                             uint64_t step)
+{
+    const struct mr_store_patch *p = &s->layout.patch[patch];
+    const unsigned char *data = s->volume->data[MR_V_STATE] + mr_store_patch_at(s, p, side);
+    struct mr_store_seal seal, want = seal_of(s, patch, step);
+    memcpy(&seal, data + p->bytes - sizeof seal, sizeof seal);
+    if (XXH3_64bits(data, p->bytes - sizeof seal.hash) != seal.hash)
+        return MR_PATCH_DAMAGED;
+    if (seal.model != want.model || seal.patch != want.patch)
+        return MR_PATCH_FOREIGN;
+    return seal.step == step ? MR_PATCH_GOOD : MR_PATCH_STALE;
+}
+
+int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
+                         uint32_t side, uint64_t step, struct mr_error *err)
+{
+    const struct mr_store_patch *p = &s->layout.patch[patch];
+    *w = (struct mr_store_writer){s, patch, step, mr_store_patch_at(s, p, side), 0, NULL};
+    w->hash = XXH3_createState();
+    if (!w->hash || XXH3_64bits_reset(w->hash) == XXH_ERROR) {
+        XXH3_freeState(w->hash);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a checksum");
+    }
+    return 0;
+}
+
+int mr_store_write_put(struct mr_store_writer *w, const void *data, size_t size,
+                       struct mr_error *err)
+{
+    struct mr_volume *v = w->store->volume;
+    (void)XXH3_64bits_update(w->hash, data, size);
+    int rc = v->write(v, MR_V_STATE, w->at + w->done, data, size, err);
+    w->done += size;
+    return rc;
+}
+
+int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err)
+{
+    struct mr_volume *v = w->store->volume;
+    const struct mr_store_patch *p = &w->store->layout.patch[w->patch];
+    unsigned char tail[MR_PATCH_ALIGN + MR_PATCH_SEAL] = {0};
+    struct mr_store_seal seal = seal_of(w->store, w->patch, w->step);
+    size_t size = p->bytes - w->done;
+    if (rc == 0) {
+        memcpy(tail + size - sizeof seal, &seal, sizeof seal);
+        (void)XXH3_64bits_update(w->hash, tail, size - sizeof seal.hash);
+        seal.hash = XXH3_64bits_digest(w->hash);
+        memcpy(tail + size - sizeof seal, &seal, sizeof seal);
+        rc = v->write(v, MR_V_STATE, w->at + w->done, tail, size, err);
+    }
+    if (rc == 0 && v->started)
+        v->started(v, MR_V_STATE, w->at, p->bytes);
+    XXH3_freeState(w->hash);
+    return rc;
+}
+
+const char *mr_store_where(const struct mr_store *s)
+{
+    return s->dir ? s->dir : "the state";
+}
+
+const char *mr_store_tensor_name(const struct mr_store *s, size_t i, char name[MR_NAME])
+{
+    struct mr_tensor_spec t = mr_tensor_spec(&s->config, i);
+    return mr_tensor_name(&s->config, t.layer, t.item, t.part, name);
+}
+
+// ---- tasks that may fail -----------------------------------------------------------------------
+
+struct run {
+    int (*task)(void *arg, size_t i, int worker, struct mr_error *err);
+    void *arg;
+    size_t first;
+    int failed; // the first task that did, or INT_MAX
+    pthread_mutex_t lock;
+    struct mr_error error; // of that task
+};
+
+static void do_task(void *arg, int i, int worker)
+{
+    struct run *run = arg;
+    struct mr_error err = {0};
+    pthread_mutex_lock(&run->lock);
+    bool wanted = i < run->failed;
+    pthread_mutex_unlock(&run->lock);
+    if (!wanted || run->task(run->arg, run->first + (size_t)i, worker, &err) == 0)
+        return;
+    pthread_mutex_lock(&run->lock);
+    if (i < run->failed) { // tasks begin in order, so the first to fail does not depend on luck
+        run->failed = i;
+        run->error = err;
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+int mr_store_tasks(struct mr_pool *pool, size_t first, size_t count,
+                   int (*task)(void *arg, size_t i, int worker, struct mr_error *err), void *arg,
+                   struct mr_error *err)
+{
+    struct run run = {.task = task, .arg = arg, .first = first, .failed = INT_MAX};
+    pthread_mutex_init(&run.lock, NULL);
+    mr_pool_run(pool, (int)count, do_task, &run, count > 1);
+    pthread_mutex_destroy(&run.lock);
+    return run.failed == INT_MAX ? 0 : mr_fail(err, run.error.status, "%s", run.error.text);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open store, and the patches of its state. Internal to host/store.
+#ifndef MILLRACE_STORE_PATCH_H
+#define MILLRACE_STORE_PATCH_H
+
+#include <stdbool.h>
+
+#include "store/header.h"
+#include "store/store.h"
+
+struct mr_store {
+    struct mr_config config;
+    struct mr_store_layout layout;
+    struct mr_volume *volume;
+    struct mr_store_header *header;
+    struct mr_pool *pool;
+    char *dir;   // NULL: not of a directory
+    bool broken; // a write failed: the state must be opened again
+};
+
+// Where a patch lies in the state's file, on a side of it; and tile k of the patch: master, mean
+// and square, mr_store_tile_size() of each.
+uint64_t mr_store_patch_at(const struct mr_store *s, const struct mr_store_patch *p, uint32_t side);
+const float *mr_store_tile_at(const struct mr_store *s, const struct mr_store_patch *p, size_t k,
+                              uint32_t side);
+
+enum mr_store_condition {
+    MR_PATCH_GOOD,
+    MR_PATCH_DAMAGED, // its checksum differs
+    MR_PATCH_FOREIGN, // of another model, or another place
+    MR_PATCH_STALE,   // of another step
+};
+enum mr_store_condition mr_store_patch_check(const struct mr_store *s, size_t patch, uint32_t side,
+                                             uint64_t step);
+
+// Writes a patch: its tiles by put(), zeros and its seal by end(). end() is called whatever `rc`
+// the others had, and returns it or its own.
+struct mr_store_writer {
+    const struct mr_store *store;
+    size_t patch;
+    uint64_t step, at, done;
+    void *hash;
+};
+int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
+                         uint32_t side, uint64_t step, struct mr_error *err);
+int mr_store_write_put(struct mr_store_writer *w, const void *data, size_t size,
+                       struct mr_error *err);
+int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err);
+
+// The directory, for messages; and the name of tensor i.
+const char *mr_store_where(const struct mr_store *s);
+const char *mr_store_tensor_name(const struct mr_store *s, size_t i, char name[MR_NAME]);
+
+// Tasks first .. first + count - 1 on all threads; the error is that of the first to fail.
+int mr_store_tasks(struct mr_pool *pool, size_t first, size_t count,
+                   int (*task)(void *arg, size_t i, int worker, struct mr_error *err), void *arg,
+                   struct mr_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a store, as memory that is read and as writes that take an order: what is written is
+// safe only behind a sync. Two kinds: files of a directory, and memory (for benchmarks and tests,
+// which also make disks of it that fail).
+#ifndef MILLRACE_STORE_VOLUME_H
+#define MILLRACE_STORE_VOLUME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+enum mr_volume_file {
+    MR_V_HEADER,    // written by write()
+    MR_V_STATE,     // likewise
+    MR_V_GRADIENTS, // written in place, synced
+    MR_V_STREAM,    // W: written in place, never synced, made anew by each open
+    MR_V_TURNED,    // Wt: likewise
+    MR_V_FILES,
+};
+
+struct mr_volume {
+    unsigned char *data[MR_V_FILES]; // mapped, 64-byte aligned
+    uint64_t size[MR_V_FILES];
+    // Several threads may write at the same time.
+    int (*write)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, const void *data,
+                 size_t size, struct mr_error *err);
+    // On return all that was written before is safe.
+    int (*sync)(struct mr_volume *v, enum mr_volume_file f, struct mr_error *err);
+    // These bytes will be read soon; their writing should begin. Both may be NULL.
+    void (*soon)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, uint64_t size);
+    void (*started)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, uint64_t size);
+    void (*close)(struct mr_volume *v);
+};
+
+// "header", "state", ...: the file's name.
+const char *mr_volume_name(enum mr_volume_file f);
+
+// Makes the files of a directory with these sizes, and reserves all of their room.
+int mr_volume_create(struct mr_volume **v, const char *dir, const uint64_t size[MR_V_FILES],
+                     struct mr_error *err);
+// Opens what is there, whatever its size. Another process that has it open is an error.
+int mr_volume_open(struct mr_volume **v, const char *dir, struct mr_error *err);
+
+// Zeros in memory.
+int mr_volume_memory(struct mr_volume **v, const uint64_t size[MR_V_FILES], struct mr_error *err);
+
+#endif
