@@ -27,6 +27,8 @@ static int load_synthetic(struct mr_packed *packed, const char *text,
     struct mr_config c;
     uint64_t seed;
     int rc = mr_synthetic_parse(text, &c, &seed, err);
+    if (rc == 0 && opt->text)
+        rc = mr_packed_need_tokenizer(packed, err);
     return rc < 0 ? rc : mr_packed_synthetic(packed, &c, opt, seed, err);
 }
 
@@ -38,6 +40,7 @@ static struct mr_pack_options pack_options(const struct mr_load_options *opt)
         .verify = opt->verify,
         .calibrate = opt->calibrate,
         .describe = opt->describe,
+        .text = opt->text,
         .progress = watch,
         .arg = (void *)(uintptr_t)opt,
     };
@@ -195,22 +198,11 @@ int mr_model_compare_weights(const struct mr_model *model, const char *dir,
     return rc;
 }
 
-static int need_tokenizer(const struct mr_model *model, struct mr_error *err)
-{
-    return model->packed.tokenizer
-               ? 0
-               : mr_fail(err, MR_ERR_FORMAT,
-                         "the model has no tokenizer; put its tokenizer.json (or vocab.json and "
-                         "merges.txt) into the directory%s",
-                         model->packed.checkpoint ? ""
-                                                  : " that it was packed from, and pack it again");
-}
-
 int mr_model_encode(struct mr_model *model, const char *text, size_t size, bool parse_special,
                     int32_t **ids, size_t *count, struct mr_error *err)
 {
     struct mr_tokens tokens = {0};
-    int rc = need_tokenizer(model, err);
+    int rc = mr_packed_need_tokenizer(&model->packed, err);
     if (rc == 0)
         rc = mr_tokenizer_encode(model->packed.tokenizer, text, size,
                                  parse_special ? MR_SPECIAL_PARSE : MR_SPECIAL_AS_TEXT, &tokens,
@@ -228,7 +220,7 @@ int mr_model_decode(const struct mr_model *model, const int32_t *ids, size_t cou
                     size_t *size, struct mr_error *err)
 {
     struct mr_buf buf = {0};
-    int rc = need_tokenizer(model, err);
+    int rc = mr_packed_need_tokenizer(&model->packed, err);
     if (rc == 0)
         rc = mr_tokenizer_decode(model->packed.tokenizer, ids, count, false, &buf, err);
     if (rc == 0)

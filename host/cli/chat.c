@@ -175,6 +175,7 @@ static int run(int argc, char **argv)
         return status;
     }
     (void)setlocale(LC_CTYPE, ""); // for the editor of lines
+    a.c.load.text = true;
     cli_say_forecast_of(&a.c, &(struct cli_work){16, a.text.max_tokens, 1, 0}, "a reply: ");
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {

@@ -159,13 +159,18 @@ static int check_device(const struct cli_common *c)
     return EXIT_USAGE;
 }
 
+bool cli_is_synthetic(const char *model)
+{
+    return model && strncmp(model, "synthetic:", 10) == 0;
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
     struct cli_progress progress;
     struct stat st;
     bool file = c->model && stat(c->model, &st) == 0 && S_ISREG(st.st_mode);
-    bool seed = c->model && strncmp(c->model, "synthetic:", 10) == 0;
+    bool seed = cli_is_synthetic(c->model);
     struct mr_load_options load = cli_with_progress(c, &progress,
                                                     file   ? "checking"
                                                     : seed ? "making"

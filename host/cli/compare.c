@@ -160,10 +160,6 @@ static int compare(const struct args *a, struct mr_model *model, const char *tex
     c.vocab = info.vocab_size;
     c.positions = info.n_positions;
     int rc = mr_model_encode(model, text, size, true, &ids, &count, &err);
-    if (rc == 0 && count == 0) {
-        free(ids);
-        return cli_usage(&cmd_compare, "the text is empty");
-    }
     if (a->tokens > 0 && count > (size_t)a->tokens)
         count = (size_t)a->tokens;
     if (rc == 0)
@@ -213,7 +209,12 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_compare, "--file with the text is missing");
     if (cli_read_file(a.file, &text, &size, &err) < 0)
         return cli_fail(&err);
+    if (size == 0) {
+        free(text);
+        return cli_usage(&cmd_compare, "the text is empty");
+    }
     double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
+    a.c.load.text = true;
     cli_say_forecast(&a.c, &(struct cli_work){.prompt = tokens, .times = 1});
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK)

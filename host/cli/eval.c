@@ -121,7 +121,8 @@ static int perplexity(struct run *r, const char *text, size_t size, int *status,
     if (rc == 0 && a->tokens && count > (size_t)a->tokens)
         count = (size_t)a->tokens;
     if (rc == 0 && count < 2)
-        rc = mr_fail(err, MR_ERR_USAGE, "the text has %zu tokens; two are the least", count);
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     "one token is too short: perplexity is of the tokens that follow");
     if (rc == 0)
         rc = count_bytes(r, ids + 1, count - 1, &bytes, err);
     if (rc == 0) {
@@ -242,6 +243,11 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
     if (a.text && cli_read_file(a.text, &text, &size, &err) < 0)
         return cli_fail(&err);
+    if (a.text && size == 0) {
+        free(text);
+        return cli_usage(&cmd_eval, "the text is empty");
+    }
+    a.c.load.text = true;
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {
         struct run r = {.a = &a, .model = model};

@@ -116,6 +116,8 @@ void cli_say_forecast_of(const struct cli_common *c, const struct cli_work *work
 {
     struct cli_forecast f;
     char text[256];
+    if (c->load.text && cli_is_synthetic(c->model)) // will be refused
+        return;
     if (c->quiet || !cli_forecast(&f, c, work) || f.seconds < LONG)
         return;
     cli_forecast_text(&f, c->device, text, sizeof text);

@@ -220,6 +220,11 @@ static int run(int argc, char **argv)
         return cli_fail(&err);
     if (a.prompt)
         size = strlen(a.prompt);
+    if (reads && size == 0) {
+        free(text);
+        return cli_usage(&cmd_generate, "the prompt is empty");
+    }
+    a.c.load.text = true;
     if (a.batch)
         cli_say_batch_forecast(&a.c, a.batch, a.text.max_tokens, a.sequences);
     else

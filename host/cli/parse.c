@@ -234,12 +234,24 @@ static bool take(const struct parse *p, const struct cli_option *o, char *text)
     return false;
 }
 
+static bool stands_in(const char *names, const char *name)
+{
+    char word[64];
+    for (int k = 0; cli_word(names, ' ', k, word, sizeof word); k++)
+        if (strcmp(word, name) == 0)
+            return true;
+    return false;
+}
+
 // Of two values one would be lost without a word, and an empty one is a variable that is not set.
 static bool take_given(struct parse *p, int i, char *text)
 {
     const struct cli_option *o = &p->cmd->options[i];
-    if (o->kind != CLI_FLAG && !*text) {
-        cli_usage(p->cmd, "the value of option '%s' is empty", o->name);
+    if (o->kind != CLI_FLAG && !*text) { // "the prompt", which may stand without its name
+        cli_usage(p->cmd,
+                  stands_in(p->cmd->arguments, o->name) ? "the %s is empty"
+                                                        : "the value of option '%s' is empty",
+                  o->name);
         return false;
     }
     if (o->kind != CLI_FLAG && o->kind != CLI_TEXTS && p->given[i]) {
@@ -352,15 +364,6 @@ static bool take_arguments(struct parse *p, int argc, char **argv)
     if (optind < argc)
         cli_usage(p->cmd, "'%s' is one argument too many", argv[optind]);
     return optind == argc;
-}
-
-static bool stands_in(const char *names, const char *name)
-{
-    char word[64];
-    for (int k = 0; cli_word(names, ' ', k, word, sizeof word); k++)
-        if (strcmp(word, name) == 0)
-            return true;
-    return false;
 }
 
 // "--save, --json and --quiet".

@@ -56,6 +56,7 @@ struct mr_load_options {
     // not read as a whole: tensors beyond 1 MiB are compared with their checksums only if `verify`
     // (they always are when weights are wanted).
     bool describe, verify;
+    bool text; // refuse a model without a tokenizer, before its weights are read or made
     // Called now and then while weights are quantised, made from a seed or checked, with bytes of
     // the checkpoint, of the weights or of the file's tensors done and in all; a non-zero return
     // stops with MR_ERR_INTERRUPTED. May be NULL.

@@ -41,6 +41,8 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
     int rc = mr_checkpoint_open(&packed->checkpoint, dir, err);
     if (rc == 0 && has_tokenizer(dir))
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
+    if (rc == 0 && opt->text)
+        rc = mr_packed_need_tokenizer(packed, err);
     if (rc < 0)
         return rc;
     packed->config = *mr_checkpoint_config(packed->checkpoint);

@@ -35,6 +35,7 @@ struct mr_pack_options {
     enum mr_format format;
     bool smooth;
     bool describe;         // of directories: no stream (it is NULL, but its size is right)
+    bool text;             // a tokenizer must be there
     bool verify;           // packed files to be described: the checksums of all tensors
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
     // Called now and then, by the caller's thread, with bytes of the checkpoint (or of a packed
@@ -47,6 +48,9 @@ struct mr_pack_options {
 // Releases what packing (pack_memory.h) or opening (packed_read.h) has put there; all is zero then.
 // The tables that the host looks up, in the order of the description: embedding, positions.
 const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index);
+
+// An error unless the model has a tokenizer.
+int mr_packed_need_tokenizer(const struct mr_packed *packed, struct mr_error *err);
 
 void mr_packed_close(struct mr_packed *packed);
 

@@ -203,6 +203,9 @@ int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_p
     }
     if (rc == 0)
         rc = check_layout(&r, &packed->config);
+    bool mute = rc == 0 && opt->text && packed->tokenizer_bytes == 0;
+    if (mute)
+        rc = mr_packed_need_tokenizer(packed, err);
     if (rc == 0)
         rc = check_tensors(&r, &packed->config, opt);
     if (rc == 0 && packed->tokenizer_bytes > 0)
@@ -213,7 +216,7 @@ int mr_packed_open(struct mr_packed *packed, const char *path, const struct mr_p
     mr_packed_layout_free(&r.layout);
     if (rc < 0)
         mr_packed_close(packed);
-    if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO)
+    if ((rc == MR_ERR_FORMAT && !mute) || rc == MR_ERR_IO)
         (void)mr_advise(err, "copy the file again, or make it anew with 'millrace pack'");
     return rc;
 }

@@ -44,8 +44,8 @@ class _Error(Structure):
 
 
 class _LoadOptions(Structure):
-    _fields_ = [("format", c_int), ("no_smoothing", c_bool), ("verify", c_bool), ("calibrate", c_char_p),
-                ("describe", c_bool), ("progress", c_void_p), ("arg", c_void_p)]
+    _fields_ = [("format", c_int), ("no_smoothing", c_bool), ("calibrate", c_char_p), ("describe", c_bool),
+                ("verify", c_bool), ("text", c_bool), ("progress", c_void_p), ("arg", c_void_p)]
 
 
 class _SessionOptions(Structure):
@@ -57,7 +57,7 @@ class _Row(Structure):
     _fields_ = [("seq", c_int), ("token", c_int32), ("want_logits", c_bool)]
 
 
-class _Info(Structure):
+class _ModelInfo(Structure):
     _fields_ = ([("kind", c_int), ("files", c_int)]
                 + [(n, c_uint64) for n in ("f32_bytes", "f16_bytes", "bf16_bytes", "file_bytes", "embedding_bytes")]
                 + [(n, c_int) for n in ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "head_dim",
@@ -131,7 +131,7 @@ class Model(_Object):
     @property
     def info(self):
         """struct mr_model_info as a dictionary."""
-        info = _Info()
+        info = _ModelInfo()
         lib.mr_model_get_info(self._handle, byref(info))
         fields = {name: getattr(info, name) for name, _ in info._fields_}
         fields["architecture"] = fields["architecture"].decode()

@@ -199,7 +199,32 @@ exits compare_needs_a_directory 3 'fp32 checkpoint' compare "$work/demo.mill" --
 exits compare_needs_a_text 2 '\-\-file' compare $demo
 exits compare_reports_a_difference 5 'above --max-kl' compare $demo --file $demo/heldout.txt -n 4 --max-kl 0 -q
 exits prompt_too_long 3 'model has 512 positions' generate -m $demo -d model: -f $demo/heldout.txt
-exits prompt_that_is_empty 2 'empty' generate -m $demo -d model: -p ''
+empty="the prompt is empty; 'millrace generate --help'"
+: >"$work/empty"
+exits prompt_that_is_empty 2 "$empty" generate -m $demo -d model: -p ''
+exits prompt_that_is_an_empty_argument 2 "$empty" generate $demo '' -d model:
+exits prompt_from_an_empty_file 2 "$empty" generate $demo -d model: -f "$work/empty"
+exits prompt_from_nothing 2 "$empty" generate $demo -d model:
+exits model_that_is_empty 2 'the model is empty' generate '' x -d model:
+exits compare_with_an_empty_text 2 'the text is empty' compare $demo --file "$work/empty"
+exits perplexity_of_an_empty_text 2 'the text is empty' eval $demo --perplexity "$work/empty"
+printf '\n' >"$work/one-token"
+exits perplexity_of_one_token 2 'one token is too short' eval $demo --perplexity "$work/one-token"
+# What has no tokenizer is refused before its weights are made or looked at.
+memory=$(ulimit -Sv)
+ulimit -Sv 4000000 # too little for them
+for c in "generate synthetic:gptj-6b x" "chat synthetic:gptj-6b" "eval synthetic:gptj-6b --perplexity $demo/heldout.txt" \
+    "compare synthetic:gptj-6b --file $demo/heldout.txt"; do
+    # shellcheck disable=SC2086 # the command is words
+    exits "no_text_of_synthetic_weights_${c%% *}" 2 'synthetic: weights have no tokenizer' $c
+done
+ulimit -Sv "$memory"
+mkdir "$work/mute" && cp $demo/config.json $demo/model.safetensors "$work/mute/"
+"$millrace" pack "$work/mute" "$work/mute.mill" -q
+printf 'damage' | dd of="$work/mute.mill" bs=1 seek=2000000 conv=notrunc 2>/dev/null
+exits directory_without_a_tokenizer 3 "into the directory\$" generate "$work/mute" x -d model:
+exits packed_file_without_a_tokenizer 3 'that it was packed from, and pack it again$' generate "$work/mute.mill" x -d model:
+exits and_its_damage_is_found_where_it_is_used 3 'sums do not agree|checksum' bench "$work/mute.mill" -d model:
 exits prompt_file_missing 3 'No such file or directory; name a file' generate -m $demo -d model: -f "$work/none"
 exits prompt_and_file_together 2 'exclude' generate -m $demo -p x -f y
 ok prompt_behind_the_model diff <("$millrace" generate $demo "And he" -d model: -n 4) <("$millrace" generate -m $demo -p "And he" -d model: -n 4)

@@ -153,7 +153,7 @@ exits store_on_standard_output 2 'standard output is not for files' generate -m 
 # ---- who looks
 on_terminal() { TERM=xterm timeout 600 script -qec "$1" /dev/null </dev/null >"$work/out"; }
 on_terminal "NO_COLOR= $millrace generate -m $demo -d model: -p And -n 2"
-ok prompt_is_bold_on_a_terminal grep -q $'^\e\\[1mAnd\e\\[0m' "$work/out"
+ok prompt_is_bold_on_a_terminal grep -q $'\e\\[1mAnd\e\\[0m' "$work/out"
 on_terminal "NO_COLOR=1 $millrace generate -m $demo -d model: -p And -n 2"
 ok no_color_is_heeded bash -c "! grep -q \$'\e\[[0-9;]*m' '$work/out'"
 on_terminal "$millrace generate $demo -d model: -n 2"

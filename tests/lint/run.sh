@@ -187,6 +187,13 @@ mkdir "$tmp/seeded-driver" && cp driver/*.[ch] driver/Kbuild "$tmp/seeded-driver
 ! tests/lint/driver-layers.sh "$tmp/seeded-driver" >"$tmp/seen" 2>&1 && grep -q '^circle of 2: card context$' "$tmp/seen" &&
     grep -q '^card uses context (millrace_context_down), which stands behind it' "$tmp/seen"
 tap $? "a seeded call upwards in the driver is found" "$tmp/seen"
+# ---- the Python binding ---------------------------------------------------------------------------------
+awk -f tests/lint/binding.awk host/include/millrace.h host/python/millrace.py >"$tmp/binding"
+[ ! -s "$tmp/binding" ]
+tap $? "structures of host/python/millrace.py are those of millrace.h" "$tmp/binding"
+sed 's/("describe", c_bool),\(.*\)$/\1 ("describe", c_bool),/' host/python/millrace.py >"$tmp/millrace.py"
+[ "$(awk -f tests/lint/binding.awk host/include/millrace.h "$tmp/millrace.py" | grep -c '^struct mr_load_options has')" = 1 ]
+tap $? "a seeded change of their order is found"
 # ---- rules of commands ---------------------------------------------------------------------------------
 tests/lint/rules.sh 2>&1 | diff docs/commands.md - >"$tmp/rules"
 tap $? "docs/commands.md has the rules of device.def (make rules)" "$tmp/rules"
