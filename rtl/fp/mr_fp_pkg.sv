@@ -26,13 +26,13 @@ package mr_fp_pkg;
   localparam logic [31:0] FP_TWO = 32'h40000000;
 
   // Widths between the stages.
-  localparam int ADD1_W = 62;   // {sign, sub, exp 8, mantissa 23, smaller significand 24, shift 5}
-  localparam int ADD2_W = 38;   // {sign, sub, exp - 1 8, sum 28}
+  localparam int ADD1_W = 67;   // {kind 2, sign, sub, exp 8, mantissa 23, smaller 28, shift 4}
+  localparam int ADD2_W = 43;   // {kind 2, sign, sub, exp - 2 8, sum 28, zeros 3}
   localparam int MUL1L_W = 41;  // a * b[16:0]
   localparam int MUL1H_W = 44;  // {kind 2, sign, exp 10, a * b[23:17] 31}
   localparam int MUL2_W = 61;   // {kind 2, sign, exp 10, product 48}
-  localparam int CVT1_W = 60;   // {sign, exp 11, magnitude 48}
-  localparam int CVT2_W = 39;   // {sign, exp 12, significand 24, round, sticky}
+  localparam int CVT1_W = 48;   // {sign, exp 11, bytes moved 3, lost, magnitude's upper bits 32}
+  localparam int CVT2_W = 38;   // {sign, exp - 174 12, significand 24, increment}
 
   // ---- without a pipeline ----------------------------------------------------------------------
 
@@ -82,126 +82,155 @@ package mr_fp_pkg;
 
   // ---- add -------------------------------------------------------------------------------------
 
-  // Order the operands by magnitude. Infinities and NaN travel as exp 255, mantissa 0 or not.
+  // Order the operands by magnitude, move the smaller one by multiples of eight places. One chain
+  // compares and subtracts exponents: the difference is one too small where the mantissas borrow
+  // from it, and add_s2 shifts by one more.
   function automatic [ADD1_W-1:0] add_s1(input [31:0] a, input [31:0] b);
-    logic swap, nan;
-    logic [31:0] hi;
-    logic [30:0] lo;
-    logic [7:0] a_b, b_a, diff;
+    logic swap, more, sub, za, zb, ia, ib, nan, lost;
+    logic [8:0] x;
+    logic [7:0] diff, e;
+    logic [4:0] sh;
     logic [22:0] mant;
-    logic [23:0] low;
+    logic [26:0] low, moved;
     begin
-      swap = b[30:0] > a[30:0];
-      hi = swap ? b : a;
-      lo = swap ? a[30:0] : b[30:0];
-      // A NaN has the larger magnitude; of two infinities of different sign none is left.
-      nan = hi[30:23] == 8'd255 && (hi[22:0] != 23'd0 || (lo[30:23] == 8'd255 && a[31] != b[31]));
-      // Both differences beside the comparison, not one of hi and lo behind it: the shorter path.
-      // And hi ^ lo, which equals a ^ b, must not be anywhere, or synthesis takes it for a ^ b in
-      // the comparison: a loop through the carry chain.
-      a_b = a[30:23] - b[30:23];
-      b_a = b[30:23] - a[30:23];
-      diff = swap ? b_a : a_b;
-      mant = nan ? 23'h400000 : hi[30:23] == 8'd0 ? 23'd0 : hi[22:0];
-      low = lo[30:23] == 8'd0 ? 24'd0 : {1'b1, lo[22:0]};
-      add_s1 = {hi[31], a[31] ^ b[31], hi[30:23], mant, low, diff > 8'd31 ? 5'd31 : diff[4:0]};
+      za = a[30:23] == 8'd0;
+      zb = b[30:23] == 8'd0;
+      ia = a[30:23] == 8'd255;
+      ib = b[30:23] == 8'd255;
+      sub = a[31] ^ b[31];
+      nan = (ia && a[22:0] != 23'd0) || (ib && b[22:0] != 23'd0) || (ia && ib && sub);
+      more = b[22:0] > a[22:0];
+      x = 9'({1'b0, a[30:23], 1'b1} + {1'b1, ~b[30:23], !more} >> 1);
+      swap = x[8];
+      diff = swap ? ~x[7:0] : x[7:0];
+      e = swap ? b[30:23] : a[30:23];
+      mant = swap ? b[22:0] & {23{!zb}} : a[22:0] & {23{!za}};
+      low = {swap ? {1'b1, a[22:0]} & {24{!za}} : {1'b1, b[22:0]} & {24{!zb}}, 3'd0};
+      sh = diff[4:0] | {5{diff[7:5] != 3'd0}};
+      case (sh[4:3])
+        2'd0: moved = low;
+        2'd1: moved = {8'd0, low[26:8]};
+        2'd2: moved = {16'd0, low[26:16]};
+        default: moved = {24'd0, low[26:24]};
+      endcase
+      lost = (sh[4:3] != 2'd0 && low[7:0] != 8'd0) || (sh[4] && low[15:8] != 8'd0) ||
+          (sh[4:3] == 2'd3 && low[23:16] != 8'd0);
+      add_s1 = {
+        ia || ib, nan, swap ? b[31] : a[31], sub, e, mant, moved, lost, sh[2:0], more ^ swap
+      };
     end
   endfunction
 
-  // Align with guard, round and sticky bit; add or subtract.
+  // Align with guard, round and sticky bit; add or subtract; look for zeros at the top for add_s3.
   function automatic [ADD2_W-1:0] add_s2(input [ADD1_W-1:0] s);
     logic [7:0] e;
-    logic [26:0] low, moved;
-    logic [27:0] big, sum;
-    logic sticky;
+    logic [26:0] x, y, z;
+    logic [27:0] sum;
+    logic lost;
     begin
-      e = s[59:52];
-      low = {s[28:5], 3'd0};
-      moved = low >> s[4:0];
-      sticky = (low & ~(27'h7FFFFFF << s[4:0])) != 27'd0;
-      moved[0] = moved[0] | sticky;
-      big = {1'b0, e != 8'd0, s[51:29], 3'd0};
-      sum = s[60] ? big - {1'b0, moved} : big + {1'b0, moved};
-      if (e == 8'd255) sum = {27'd0, s[51]};
-      // The exponent less one: add_s3 adds what stands before the point and the rounding at once.
-      add_s2 = {s[61:60], e - 8'd1, sum};
+      e = s[62:55];
+      y = s[31:5];
+      case (s[3:2])
+        2'd0: z = y;
+        2'd1: z = {2'd0, y[26:2]};
+        2'd2: z = {4'd0, y[26:4]};
+        default: z = {6'd0, y[26:6]};
+      endcase
+      lost = s[4] || (s[3:2] != 2'd0 && y[1:0] != 2'd0) || (s[3] && y[3:2] != 2'd0) ||
+          (s[3:2] == 2'd3 && y[5:4] != 2'd0);
+      lost = lost || ((s[1] || s[0]) && z[0]) || (s[1] && s[0] && z[1]);
+      case (s[1:0])
+        2'd0: x = z;
+        2'd3: x = {2'd0, z[26:2]};
+        default: x = {1'b0, z[26:1]};
+      endcase
+      x[0] = x[0] || lost;
+      sum = 28'({1'b0, e != 8'd0, s[54:32], 3'd0, 1'b1} + ({1'b0, x, 1'b0} ^ {29{s[63]}}) >> 1);
+      // The exponent less two: add_s3 adds what stands before the point and the rounding at once.
+      add_s2 = {
+        s[66:63], e - 8'd2, sum,
+        sum[24:17] == 8'd0, sum[16:9] == 8'd0, sum[8:1] == 8'd0
+      };
     end
+  endfunction
+
+  // a < b in gates.
+  function automatic below(input [1:0] a, input [1:0] b);
+    below = (!a[1] && b[1]) || ((!a[1] || b[1]) && !a[0] && b[0]);
   endfunction
 
   // Normalise and round: {finite operands overflowed, result}. A sum that loses more than one
   // leading bit is exact, so rounding and the long normalising shift are never in series.
   function automatic [32:0] add_s3(input [ADD2_W-1:0] s);
-    logic sign, r, st, over, inf, tiny, gone;
-    logic [7:0] e1, e2, en;
+    logic sign, r, st, over, inf, tiny, gone, near, less;
+    logic [7:0] e2, en;
     logic [27:0] sum;
     logic [22:0] m;
     logic [1:0] k;
     logic [30:0] pk;
-    logic [24:0] x;
+    logic [24:0] x, y;
     logic [4:0] n;
     begin
-      sign = s[37];
-      e1 = s[35:28];
-      sum = s[27:0];
+      sign = s[40];
+      e2 = s[38:31];
+      sum = s[30:3];
 
       // At most one leading bit lost: round. One addition for that and the exponent's change.
+      near = sum[27:25] != 3'd0;
       if (sum[27]) begin
-        k = 2'd2;
+        k = 2'd3;
         m = sum[26:4];
         r = sum[3];
         st = sum[2:0] != 3'd0;
       end else if (sum[26]) begin
-        k = 2'd1;
+        k = 2'd2;
         m = sum[25:3];
         r = sum[2];
         st = sum[1:0] != 2'd0;
       end else begin
-        k = 2'd0;
+        k = 2'd1;
         m = sum[24:2];
         r = sum[1];
         st = sum[0];
       end
-      pk = {e1, m} + {6'd0, k, 22'd0, r && (st || m[0])};
+      pk = {e2, m} + {6'd0, k, 22'd0, r && (st || m[0])};
       // Beyond the largest or below the smallest exponent. Where a carry out of the mantissa
       // decides, the mantissa is zero and the exponent right as it is: nothing but the flag waits
       // for the addition.
-      inf = e1 == 8'd253 && k[1];
-      over = inf || (e1 == 8'd253 && k[0] && pk[23]) || (e1 == 8'd252 && k[1] && pk[23]);
-      tiny = e1 == 8'd0 && k == 2'd0;
+      inf = e2 == 8'd252 && k == 2'd3;
+      over = inf || (pk[23] && (e2 == 8'd252 ? k == 2'd2 : e2 == 8'd251 && k == 2'd3));
+      tiny = e2 == 8'd255 && k == 2'd1;
 
-      // Else the sum is exact: the leading one to the top, a power of two at a time.
-      x = sum[24:0];
-      n = 5'd0;
-      if (x[24:9] == 16'd0) begin
-        x = x << 16;
-        n[4] = 1'b1;
-      end
-      if (x[24:17] == 8'd0) begin
-        x = x << 8;
-        n[3] = 1'b1;
-      end
-      if (x[24:21] == 4'd0) begin
-        x = x << 4;
-        n[2] = 1'b1;
-      end
-      if (x[24:23] == 2'd0) begin
-        x = x << 2;
-        n[1] = 1'b1;
-      end
-      if (!x[24]) begin
-        x = x << 1;
-        n[0] = 1'b1;
-      end
-      e2 = e1 - 8'd1;
+      // Else the sum is exact: the leading one to the top, two powers of two at a time.
+      n[4] = s[2] && s[1];
+      n[3] = s[2] && (s[0] || !s[1]);
+      case (n[4:3])
+        2'd0: x = sum[24:0];
+        2'd1: x = {sum[16:0], 8'd0};
+        2'd2: x = {sum[8:0], 16'd0};
+        default: x = {sum[0], 24'd0};
+      endcase
+      n[2] = x[24:21] == 4'd0;
+      n[1] = n[2] ? x[20:19] == 2'd0 : x[24:23] == 2'd0;
+      case (n[2:1])
+        2'd0: y = x;
+        2'd1: y = {x[22:0], 2'd0};
+        2'd2: y = {x[20:0], 4'd0};
+        default: y = {x[18:0], 6'd0};
+      endcase
+      n[0] = !y[24];
       en = e2 - {3'd0, n};
-      gone = e1 == 8'd0 || e2 <= {3'd0, n};
+      // Below the range: e2 <= n (or e2 is -1), without a carry chain behind the shifts.
+      less = below(e2[4:3], n[4:3]) || (e2[4:3] == n[4:3] && below(e2[2:1], n[2:1]));
+      gone = e2 == 8'd255 || (!y[24] && !y[23]) ||
+          (e2[7:5] == 3'd0 && (less || (e2[4:1] == n[4:1] && (!e2[0] || n[0]))));
 
-      if (e1 == 8'd254) add_s3 = {1'b0, sum[0] ? QNAN : {sign, 8'd255, 23'd0}};
-      else if (sum[27:25] != 3'd0) begin
-        add_s3 = {over, sign, inf ? 8'd255 : pk[30:23], inf || tiny ? 23'd0 : pk[22:0]};
-      end else if (!x[24]) add_s3 = {1'b0, sign && !s[36], 31'd0};  // x - x = +0, -0 + -0 = -0
-      else if (gone) add_s3 = {1'b0, sign, 31'd0};
-      else add_s3 = {1'b0, sign, en, x[23:1]};
+      over = over && near && !s[42];
+      if (near) add_s3 = {over, sign, inf ? 8'd255 : pk[30:23], pk[22:0]};
+      else add_s3 = {1'b0, sign && (y[24] || y[23] || !s[39]), en, y[24] ? y[23:1] : y[22:0]};
+      if (near ? inf || tiny : gone) add_s3[22:0] = 23'd0;
+      if (!near && gone) add_s3[30:23] = 8'd0;  // x - x = +0, -0 + -0 = -0
+      if (s[42]) add_s3 = {1'b0, s[41] ? QNAN : {sign, 8'd255, 23'd0}};
     end
   endfunction
 
@@ -242,92 +271,105 @@ package mr_fp_pkg;
     end
   endfunction
 
+  // Zeros among the factors have e and product of numbers: only kind says so.
   function automatic [32:0] mul_s3(input [MUL2_W-1:0] s);
-    logic sign, r, st;
+    logic r, st, gone, low, high, over;
     logic [9:0] e;
     logic [22:0] m;
-    logic [32:0] pk;
+    logic [30:0] pk;
     begin
-      sign = s[58];
       e = s[57:48];
-      if (s[47]) begin
-        m = s[46:24];
-        r = s[23];
-        st = s[22:0] != 23'd0;
-        e = e + 10'd1;
-      end else begin
-        m = s[45:23];
-        r = s[22];
-        st = s[21:0] != 22'd0;
-      end
-      pk = {e, m} + {32'd0, r && (st || m[0])};
-      e = pk[32:23];
-      case (s[60:59])
-        MUL_NAN: mul_s3 = {1'b0, QNAN};
-        MUL_INF: mul_s3 = {1'b0, sign, 8'd255, 23'd0};
-        MUL_ZERO: mul_s3 = {1'b0, sign, 31'd0};
-        default: begin
-          if (e[9] || e == 10'd0) mul_s3 = {1'b0, sign, 31'd0};
-          else if (e >= 10'd255) mul_s3 = {1'b1, sign, 8'd255, 23'd0};
-          else mul_s3 = {1'b0, sign, pk[30:0]};
-        end
-      endcase
+      m = s[47] ? s[46:24] : s[45:23];
+      r = s[47] ? s[23] : s[22];
+      st = s[21:0] != 22'd0 || (s[47] && s[22]);
+      // One addition for the exponent's change and the rounding. A carry out of the mantissa leaves
+      // a mantissa of zero, so nothing but the flag waits for it to know what is out of range.
+      pk = {e[7:0], m} + {7'd0, s[47], 22'd0, r && (st || m[0])};
+      gone = e[9] && !(e == 10'd1023 && s[47]);
+      low = gone || e == (s[47] ? 10'd1023 : 10'd0);
+      high = !e[9] && (e[8] || e[7:0] == 8'd255 || (e[7:0] == 8'd254 && s[47]));
+      over = high || (!e[9] && pk[30:23] == 8'd255);
+
+      mul_s3 = {over && s[60:59] == MUL_NUM, s[58], pk};
+      if (s[60] || (high && !s[59])) mul_s3[30:23] = 8'd255;
+      else if (s[59] || gone) mul_s3[30:23] = 8'd0;
+      if (low || high || s[60:59] != MUL_NUM) mul_s3[22:0] = 23'd0;
+      if (s[60:59] == MUL_NAN) mul_s3[31:0] = QNAN;
     end
   endfunction
 
   // ---- acc * 2^e -> fp32, |acc| < 2^47, e in -1024..1023 ----------------------------------------
 
+  // The magnitude less one is ~acc where acc is negative: no chain for the sign. Its missing one is
+  // added with the rounding, and shifts bring in ones. Here the leading byte comes to the top.
   function automatic [CVT1_W-1:0] cvt_s1(input [47:0] acc, input [10:0] e);
-    cvt_s1 = {acc[47], e, acc[47] ? 48'd0 - acc : acc};
+    logic [47:0] x;
+    logic [31:0] y;
+    logic [5:1] f;
+    logic [2:0] n;
+    logic lost;
+    begin
+      x = acc ^ {48{acc[47]}};
+      for (int i = 1; i < 6; i++) f[i] = x[8*i+:8] != 8'd0;
+      n[2] = f[5:2] == 4'd0;
+      n[1] = !n[2] && !f[5] && !f[4];
+      n[0] = !f[5] && (f[4] || (!f[3] && (f[2] || !f[1])));
+      case (n[1:0])
+        2'd0: y = x[47:16];
+        2'd1: y = x[39:8];
+        2'd2: y = x[31:0];
+        default: y = {x[23:0], {8{acc[47]}}};
+      endcase
+      if (n[2]) y = {n[0] ? {x[7:0], {8{acc[47]}}} : x[15:0], {16{acc[47]}}};
+      // Below these 32 bits: against what shifts bring in.
+      lost = (f[5] && acc[15:8] != 8'd0) || ((f[5] || f[4]) && acc[7:0] != 8'd0);
+      cvt_s1 = {acc[47], e, n, lost, y};
+    end
   endfunction
 
-  // Leading one to the top, a power of two at a time.
+  // The leading one to the top; what to add for rounding and for the missing one.
   function automatic [CVT2_W-1:0] cvt_s2(input [CVT1_W-1:0] s);
-    logic [47:0] m;
-    logic [5:0] n;
+    logic [31:0] x, y;
     logic [11:0] e;
+    logic [2:0] n;
+    logic sign, lost, inc;
     begin
-      m = s[47:0];
-      n = 6'd0;
-      if (m[47:16] == 32'd0) begin
-        m = m << 32;
-        n[5] = 1'b1;
-      end
-      if (m[47:32] == 16'd0) begin
-        m = m << 16;
-        n[4] = 1'b1;
-      end
-      if (m[47:40] == 8'd0) begin
-        m = m << 8;
-        n[3] = 1'b1;
-      end
-      if (m[47:44] == 4'd0) begin
-        m = m << 4;
-        n[2] = 1'b1;
-      end
-      if (m[47:46] == 2'd0) begin
-        m = m << 2;
-        n[1] = 1'b1;
-      end
-      if (!m[47]) begin
-        m = m << 1;
-        n[0] = 1'b1;
-      end
-      e = {s[58], s[58:48]} + 12'd174 - {6'd0, n};  // 174 = 127 + 47
-      cvt_s2 = {s[59], e, m[47:24], m[23], m[22:0] != 23'd0};
+      sign = s[47];
+      x = s[31:0];
+      n[2] = x[31:28] == 4'd0;
+      n[1] = n[2] ? x[27:26] == 2'd0 : x[31:30] == 2'd0;
+      case (n[2:1])
+        2'd0: y = x;
+        2'd1: y = {x[29:0], {2{sign}}};
+        2'd2: y = {x[27:0], {4{sign}}};
+        default: y = {x[25:0], {6{sign}}};
+      endcase
+      n[0] = !y[31];
+      lost = s[32] || y[5:0] != {6{sign}} || (!n[0] && y[6] != sign);
+      if (n[0]) y = {y[30:0], sign};
+      inc = sign && !lost ? y[7] || y[8] : y[7] && (y[8] || lost);
+      e = {s[46], s[46:36]} - {6'd0, s[35:33], n};
+      cvt_s2 = {sign, e, y[31:8], inc && y[31]};
     end
   endfunction
 
   function automatic [32:0] cvt_s3(input [CVT2_W-1:0] s);
-    logic [34:0] pk;
-    logic [11:0] e;
+    logic [30:0] pk;
+    logic signed [11:0] e;
+    logic gone, low, high, none;
     begin
-      pk = {s[37:26], s[24:2]} + {34'd0, s[1] && (s[0] || s[2])};
-      e = pk[34:23];
-      if (!s[25]) cvt_s3 = 33'd0;  // an integer zero has no sign
-      else if (e[11] || e == 12'd0) cvt_s3 = {1'b0, s[38], 31'd0};
-      else if (e >= 12'd255) cvt_s3 = {1'b1, s[38], 8'd255, 23'd0};
-      else cvt_s3 = {1'b0, s[38], pk[30:0]};
+      // 174 = 127 + 47. A carry out of the mantissa leaves a mantissa of zero.
+      e = $signed(s[36:25]);
+      pk = {s[32:25], s[23:1]} + {8'd174, 22'd0, s[0]};
+      gone = e < -12'sd174;
+      low = e <= -12'sd174;
+      high = e >= 12'sd81;
+      none = !s[24];  // 0, which has no sign, or -1
+      cvt_s3 = {high || (!gone && pk[30:23] == 8'd255), s[37], pk};
+      if (high) cvt_s3[30:23] = 8'd255;
+      if (low || high || none) cvt_s3[22:0] = 23'd0;
+      if (gone) cvt_s3[30:23] = 8'd0;
+      if (none && !s[37]) cvt_s3 = 33'd0;
     end
   endfunction
 
