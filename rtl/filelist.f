@@ -55,10 +55,12 @@ rtl/stream/mr_splitter.sv
 rtl/stream/mr_stream.sv
 rtl/tech/mr_dot.sv
 rtl/tech/mr_dot_acc.sv
+rtl/tech/mr_dot_add.sv
 rtl/tech/mr_dot_cascade.sv
 rtl/tech/mr_dot_halves.sv
 rtl/tech/mr_dot_lane.sv
 rtl/tech/mr_dot_sum.sv
+rtl/tech/mr_dsp48e2.sv
 rtl/vector/mr_epi_cmds.sv
 rtl/vector/mr_epi_lanes.sv
 rtl/vector/mr_epi_out.sv

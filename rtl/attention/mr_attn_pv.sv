@@ -9,10 +9,10 @@
 //   V     lanes of the drain (divides 64)
 //   AA    address bits of the accumulator memory
 //
-// The shift has two forms with the same bits. The portable one shifts each product. Where there are
-// multipliers of 27 bits (MILLRACE_DSP48E2, mr_tech_pkg), the probability is shifted left by 0..10
-// before it is multiplied, once for 32 lanes, and each product right by a multiple of 11, which is
-// one LUT a bit instead of three.
+// There are two forms with the same bits in the same cycles. The portable one shifts each product.
+// Where there are DSP48E2 (mr_tech_pkg), with multipliers of 27 bits, the probability is shifted
+// left by 0..10 before it is multiplied, once for 32 lanes, and each product right by a multiple of
+// 11, which is one LUT a bit instead of three; and mr_dot_add adds the terms up.
 //
 // Timing: pre_valid_i with st_pm_i and st_vcode_i one cycle before the step they belong to. Other
 // st_* in one cycle, a step a cycle; the sum is in the memory 3 cycles later. The same
@@ -51,7 +51,6 @@ module mr_attn_pv #(
 
   logic s3_v_q, s4_v_q, s3_first_q, s4_first_q;
   logic [AA-1:0] s3_addr_q, s4_addr_q;
-  logic signed [63:0] term_q [0:63];  // 64 bits: no masks in the simulator, trimmed by synthesis
   // Accumulator of lane k: low half in bits [32k +: 32], high half in [2048 + 16k +: 16]: aligned
   // slices are what the simulator is fast at; hardware does not mind.
   logic [3071:0] mem [0:(1<<AA)-1];
@@ -95,10 +94,10 @@ module mr_attn_pv #(
     function automatic logic signed [26:0] left(input logic [15:0] p, input logic [3:0] f);
       left = $signed({11'd0, p} << f);
     endfunction
-    function automatic logic signed [63:0] right(input logic signed [34:0] prod,
+    function automatic logic signed [47:0] right(input logic signed [34:0] prod,
                                                  input logic [1:0] c);
-      if (c[1]) right = c[0] ? 64'($signed(prod[34:31])) : 64'($signed(prod[34:20]));
-      else right = c[0] ? 64'($signed(prod[34:9])) : 64'($signed({prod, 2'd0}));
+      if (c[1]) right = c[0] ? 48'($signed(prod[34:31])) : 48'($signed(prod[34:20]));
+      else right = c[0] ? 48'($signed(prod[34:9])) : 48'($signed({prod, 2'd0}));
     endfunction
 
     logic [5:0] cf0_q, cf1_q;
@@ -120,12 +119,21 @@ module mr_attn_pv #(
         c0_q <= cf0_q[5:4];
         c1_q <= cf1_q[5:4];
       end
-      if (s3_v_q) begin
-        for (int k = 0; k < 32; k++) begin
-          term_q[k]    <= right(prod_q[k], c0_q);
-          term_q[32+k] <= right(prod_q[32+k], c1_q);
-        end
-      end
+    end
+
+    logic [3071:0] word;
+    for (genvar k = 0; k < 64; k++) begin : gen_add
+      mr_dot_add u_add (
+        .clk_i,
+        .v_i    (s3_v_q),
+        .first_i(s4_first_q),
+        .sum_i  ({rd_q[2048+16*k+:16], rd_q[32*k+:32]}),
+        .term_i (right(prod_q[k], (k < 32) ? c0_q : c1_q)),
+        .sum_o  ({word[2048+16*k+:16], word[32*k+:32]})
+      );
+    end
+    always_ff @(posedge clk_i) begin
+      if (s4_v_q) mem[s4_addr_q] <= word;
     end
   end else begin : gen_portable
     function automatic logic signed [63:0] align(input logic signed [31:0] prod,
@@ -139,6 +147,7 @@ module mr_attn_pv #(
 
     logic [5:0] pre0_q, pre1_q, sh0_q, sh1_q;
     logic signed [31:0] prod_q [0:63];
+    logic signed [63:0] term_q [0:63];  // 64 bits: no masks in the simulator, trimmed by synthesis
     always_ff @(posedge clk_i) begin
       if (pre_valid_i) begin
         pre0_q <= clamp38(st_pm_i[7:0], st_vcode_i[7:0]);
@@ -157,23 +166,23 @@ module mr_attn_pv #(
         end
       end
     end
-  end
 
-  // The addition, with blocking assignments to `word` alone (one wide write).
-  logic [3071:0] word;
-  logic [47:0] acc;
-  always_ff @(posedge clk_i) begin
-    if (s4_v_q) begin
-      /* verilator lint_off BLKSEQ */  // temporaries of this block
-      for (int k = 0; k < 64; k++) begin
-        acc = {rd_q[2048+16*k+:16], rd_q[32*k+:32]};
-        // The carry chain takes the term as it is; clearing the sum is a LUT a bit of its own.
-        acc = term_q[k][47:0] + (s4_first_q ? 48'd0 : acc);
-        word[32*k+:32] = acc[31:0];
-        word[2048+16*k+:16] = acc[47:32];
+    // The addition, with blocking assignments to `word` alone (one wide write).
+    logic [3071:0] word;
+    logic [47:0] acc;
+    always_ff @(posedge clk_i) begin
+      if (s4_v_q) begin
+        /* verilator lint_off BLKSEQ */  // temporaries of this block
+        for (int k = 0; k < 64; k++) begin
+          acc = {rd_q[2048+16*k+:16], rd_q[32*k+:32]};
+          // The carry chain takes the term as it is; clearing the sum is a LUT a bit of its own.
+          acc = term_q[k][47:0] + (s4_first_q ? 48'd0 : acc);
+          word[32*k+:32] = acc[31:0];
+          word[2048+16*k+:16] = acc[47:32];
+        end
+        /* verilator lint_on BLKSEQ */
+        mem[s4_addr_q] <= word;
       end
-      /* verilator lint_on BLKSEQ */
-      mem[s4_addr_q] <= word;
     end
   end
 

@@ -13,72 +13,28 @@ module mr_dot_sum #(
   output logic [47:0] acc_o
 );
 
-`ifdef MILLRACE_DSP48E2
-  logic [47:0] pc;
-  DSP48E2 #(
-    .USE_MULT     ("NONE"),
-    .AREG         (0),
-    .ACASCREG     (0),
-    .BREG         (0),
-    .BCASCREG     (0),
-    .DREG         (0),
-    .ADREG        (0),
-    .MREG         (0),
-    .CREG         (1),
-    .PREG         (1),
-    .ALUMODEREG   (0),
-    .CARRYINREG   (GRAD),
-    .CARRYINSELREG(0),
-    .INMODEREG    (0),
-    .OPMODEREG    (0)
+  logic [47:0] unused_pc;
+  mr_dsp48e2 #(
+    .USE_MULT  ("NONE"),
+    .CREG      (1),
+    .PREG      (1),
+    .CARRYINREG(GRAD)
   ) u_dsp (
-    .CLK          (clk_i),
-    .A            (30'd0),
-    .B            (18'd0),
-    .C            (term_i),
-    .D            (27'd0),
-    .INMODE       (5'd0),
-    .OPMODE       ({3'b000, !first_i, 5'b0_11_00}),  // Z: P or 0, Y: C
-    .ALUMODE      (4'd0),
-    .CARRYIN      ((GRAD != 0) ? round_i : 1'b0),
-    .CARRYINSEL   (3'd0),
-    .CEA1         (1'b0),
-    .CEA2         (1'b0),
-    .CEB1         (1'b0),
-    .CEB2         (1'b0),
-    .CED          (1'b0),
-    .CEAD         (1'b0),
-    .CEM          (1'b0),
-    .CEP          (v_i[1]),
-    .CEC          (v_i[0]),
-    .CEALUMODE    (1'b0),
-    .CECARRYIN    (v_i[0]),
-    .CECTRL       (1'b0),
-    .CEINMODE     (1'b0),
-    .RSTA         (1'b0),
-    .RSTB         (1'b0),
-    .RSTC         (1'b0),
-    .RSTD         (1'b0),
-    .RSTM         (1'b0),
-    .RSTP         (1'b0),
-    .RSTALLCARRYIN(1'b0),
-    .RSTALUMODE   (1'b0),
-    .RSTCTRL      (1'b0),
-    .RSTINMODE    (1'b0),
-    .ACIN         (30'd0),
-    .BCIN         (18'd0),
-    .CARRYCASCIN  (1'b0),
-    .MULTSIGNIN   (1'b0),
-    .PCIN         (48'd0),
-    .PCOUT        (pc),
-    .P            (acc_o)
+    .clk_i,
+    .ce_ab_i (1'b0),
+    .ce_c_i  (v_i[0]),
+    .ce_d_i  (1'b0),
+    .ce_m_i  (1'b0),
+    .ce_p_i  (v_i[1]),
+    .opmode_i({3'b000, !first_i, 5'b0_11_00}),  // Z: P or 0, Y: C
+    .a_i     (30'd0),
+    .b_i     (18'd0),
+    .c_i     (term_i),
+    .d_i     (27'd0),
+    .carry_i (1'(GRAD) & round_i),
+    .pc_i    (48'd0),
+    .pc_o    (unused_pc),
+    .p_o     (acc_o)
   );
-  logic unused;
-  assign unused = ^{pc, round_i};
-`else
-  assign acc_o = term_i;
-  logic unused;
-  assign unused = ^{clk_i, v_i, first_i, round_i, 1'(GRAD)};
-`endif
 
 endmodule

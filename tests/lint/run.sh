@@ -104,7 +104,7 @@ grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
 tap $? "iverilog -g2012: millrace_kernel, tiny; millrace_pcie" "$tmp/i2"
 
 # The form for DSP48E2, with the cell's model.
-dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/mr_dot{_lane,_cascade,_halves,,_sum,_acc}.sv rtl/array/mr_pe.sv tests/synth/dsp48e2.v)
+dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,,_sum,_acc,_add}}.sv rtl/array/mr_pe.sv tests/synth/dsp48e2.v)
 {
     iverilog -g2012 -Wall -Wno-timescale -t null -DMILLRACE_DSP48E2 -Pmr_pe.DSP=1 -s mr_pe "${dsp[@]}" 2>&1 |
         grep -v ': sorry: constant selects in always_'

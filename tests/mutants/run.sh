@@ -27,9 +27,10 @@ cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$bu
 # long that takes. One that hangs asleep, and the test without a mutant, have so many seconds.
 limit=${MUTANT_TIMEOUT:-1800}
 rm -rf "$tree"
-mkdir -p "$tree/build/gen" "$tree/tests"
+mkdir -p "$tree/build/gen" "$tree/tests/synth"
 cp -r rtl host sim driver Makefile "$tree/"
 cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
+cp tests/synth/dsp48e2.v "$tree/tests/synth/"
 fuzz_cases=${FUZZ_CASES:-1000}
 cp -p "$build"/gen/* "$tree/build/gen/"
 # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
@@ -219,6 +220,8 @@ mutant 'attention maximum sees the future' rtl/attention/mr_attn_lane.sv \
     "s/k_key_q   <= t_masked ? 32'd0 :/k_key_q   <= 1'b0 ? 32'd0 :/" rtl:attn@small
 mutant 'attention ignores the prefix maxima' rtl/attention/mr_attn_pv.sv \
     's/align = x >>> sh;/align = x;/' rtl:attn@small
+mutant 'attention in DSPs does not begin a sum anew' rtl/tech/mr_dot_add.sv \
+    "s/!first_i, !first_i/2'b11/" rtl:attn_lane@pvdsp
 
 # ---- control ---------------------------------------------------------------------------------------------
 mutant 'KV record offset without the scale beats' rtl/control/mr_kvstore.sv \

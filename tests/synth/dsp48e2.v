@@ -3,7 +3,7 @@
 // and what rtl/tech instantiates, written from the user guide (UG579). Yosys has no simulation model of this cell.
 //
 // There are: one register each for A, B, C, D and CARRYIN or none; pre-adder D + A without a register; product and P with a
-// register or none; X and Y: the product, or 0 and C; Z: 0, PCIN or P; W: 0 or RND; W + X + Y + Z + CARRYIN. Control
+// register or none; X and Y: the product, or 0 or A:B and C; Z: 0, PCIN or P; W: 0 or RND; W + X + Y + Z + CARRYIN. Control
 // inputs have no registers, and resets are not used. Another parameter is an unknown module here. Another value of a
 // control input makes P wrong in every bit.
 // verilator lint_off DECLFILENAME
@@ -81,11 +81,12 @@ module DSP48E2 #(
     end
   endgenerate
 
-  reg  [26:0] a_q, d_q;
+  reg  [29:0] a_q;
+  reg  [26:0] d_q;
   reg  [17:0] b_q;
   reg  [47:0] c_q, m_q, p_q;
   reg         carry_q;
-  wire [26:0] a = AREG != 0 ? a_q : A[26:0];
+  wire [29:0] a = AREG != 0 ? a_q : A;
   wire [26:0] d = DREG != 0 ? d_q : D;
   wire [17:0] b = BREG != 0 ? b_q : B;
   wire carry = CARRYINREG != 0 ? carry_q : CARRYIN;
@@ -93,7 +94,7 @@ module DSP48E2 #(
 
   localparam PREADD = AMULTSEL == "AD";
   localparam [4:0] IN = PREADD ? 5'd4 : 5'd0;
-  wire [26:0] ad = PREADD ? a + d : a;
+  wire [26:0] ad = PREADD ? a[26:0] + d : a[26:0];
   wire signed [47:0] x = {{21{ad[26]}}, ad};
   wire signed [47:0] y = {{30{b[17]}}, b};
   wire [47:0] product = x * y;
@@ -103,16 +104,17 @@ module DSP48E2 #(
   wire [2:0] oz = OPMODE[6:4];
   wire [3:0] oxy = OPMODE[3:0];
   wire use_m = USE_MULT == "MULTIPLY" && oxy == 4'd5 && INMODE == IN;
-  wire known = (use_m || oxy == 4'd12) && (oz == 3'd0 || oz == 3'd1 || (oz == 3'd2 && PREG != 0)) &&
+  wire use_ab = USE_MULT == "NONE" && oxy == 4'd15;
+  wire known = (use_m || use_ab || oxy == 4'd12) && (oz == 3'd0 || oz == 3'd1 || (oz == 3'd2 && PREG != 0)) &&
                (ow == 2'd0 || ow == 2'd2) && ALUMODE == 4'd0 && CARRYINSEL == 3'd0;
-  wire [47:0] sum = (ow == 2'd0 ? 48'd0 : RND) + (use_m ? m : c) +
+  wire [47:0] sum = (ow == 2'd0 ? 48'd0 : RND) + (use_m ? m : c) + (use_ab ? {a, b} : 48'd0) +
                     (oz == 3'd0 ? 48'd0 : oz == 3'd1 ? PCIN : p_q) + {47'd0, carry};
   wire [47:0] alu = known ? sum : ~sum;
   assign P = PREG != 0 ? p_q : alu;
   assign PCOUT = P;
 
   always @(posedge CLK) begin
-    if (CEA2) a_q <= A[26:0];
+    if (CEA2) a_q <= A;
     if (CEB2) b_q <= B;
     if (CEC) c_q <= C;
     if (CED) d_q <= D;

@@ -25,7 +25,7 @@ write=false units=false
 for arg; do
     case $arg in --write) write=true ;; units) units=true ;; *) echo "run.sh: what is $arg?" >&2; exit 2 ;; esac
 done
-tech="rtl/tech/mr_tech_pkg.sv $(echo rtl/tech/mr_dot{_lane,_cascade,_halves,,_sum,_acc}.sv)"
+tech="rtl/tech/mr_tech_pkg.sv $(echo rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,,_sum,_acc}}.sv)"
 
 whole() {
     # ---- the whole of tiny ------------------------------------------------------------------------------

@@ -281,6 +281,20 @@ static void multiplexers_and_dsps(void **state)
         "");
     expect(t.worst[PT_REGISTER][0].time, STA_DSP_CQ + STA_NET + STA_LUT + STA_SETUP);
     done(&t);
+    // The adder: A, B and control inputs go through, C begins at the clock and ends at its register.
+    const double through_adder = STA_NET + STA_DSP_ADD + STA_DSP_CQ + STA_NET + STA_SETUP;
+    analyse(&t, no_ports,
+            LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 CLK<2 A<10 C<x P>20",
+                 "b FDRE C<2 D<20 Q>30"),
+            "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + through_adder);
+    done(&t);
+    analyse(&t, no_ports, LIST("d DSP48E2 CREG=1 CLK<2 C<x P>20", "b FDRE C<2 D<20 Q>30"), "");
+    expect(t.worst[PT_REGISTER][0].time, through_adder - STA_NET);
+    done(&t);
+    analyse(&t, no_ports, LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 CLK<2 C<10 P>20"), "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_SETUP);
+    done(&t);
 }
 
 static void memories(void **state)

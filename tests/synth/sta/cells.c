@@ -95,6 +95,12 @@ struct sta_pin_rule sta_rule(enum sta_kind kind, const char *type, const char *p
             r.group = 1;
         r.ends = !out && !r.clock && !r.group;
         break;
+    case STA_IS_ADD:
+        r.clock = !out && (is_clock(port) || !strncmp(port, "RST", 3));
+        r.launches = out;
+        r.ends = !out && (!strcmp(port, "C") || !strcmp(port, "CEC"));
+        r.group = r.clock || r.ends ? 0 : 1;
+        break;
     case STA_IS_FF:
     case STA_IS_BRAM:
         r.clock = !out && is_clock(port);
@@ -133,6 +139,8 @@ double sta_clock_to_out(enum sta_kind kind)
         return STA_DSP_PRODUCT;
     case STA_IS_SUM:
         return STA_DSP_CQ;
+    case STA_IS_ADD:
+        return STA_DSP_ADD + STA_DSP_CQ;
     default:
         return STA_FF_CQ;
     }

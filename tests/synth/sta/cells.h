@@ -12,6 +12,7 @@ enum sta_kind {
     STA_IS_DSP,    // DSP48E2 without registers: everything to everything
     STA_IS_LINK,   // DSP48E2 with registers for operands and product, none for P: in a cascade
     STA_IS_SUM,    // DSP48E2 with the register P and registers before its adder
+    STA_IS_ADD,    // DSP48E2 with a register for C and none else: an adder of A:B and C
     STA_IS_FF,     // FDRE and its like
     STA_IS_BRAM,   // RAMB18E2, RAMB36E2, URAM288: registers at all ports
     STA_IS_LUTRAM, // distributed RAM: written at an edge, read at once

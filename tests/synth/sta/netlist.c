@@ -50,7 +50,8 @@ static void count_cell(struct nl_module *m, const struct nl_cell *c)
 {
     m->luts += (uint64_t)sta_luts_of((enum sta_kind)c->kind, c->type);
     m->ffs += c->kind == STA_IS_FF;
-    m->dsps += c->kind == STA_IS_DSP || c->kind == STA_IS_LINK || c->kind == STA_IS_SUM;
+    m->dsps += c->kind == STA_IS_DSP || c->kind == STA_IS_LINK || c->kind == STA_IS_SUM ||
+               c->kind == STA_IS_ADD;
     m->carries += c->kind == STA_IS_CARRY;
     if (c->kind == STA_IS_BRAM)
         m->brams += strcmp(c->type, "RAMB18E2") ? 2 : 1;
@@ -77,7 +78,7 @@ static char carry_port(const char *port)
                                  : 'I';
 }
 
-// The kind of a DSP48E2, or -1: Yosys 0.23 uses no registers for this family, rtl/tech has two
+// The kind of a DSP48E2, or -1: Yosys 0.23 uses no registers for this family, rtl/tech has three
 // sets.
 static int dsp_kind(const json_t *parameters)
 {
@@ -88,7 +89,8 @@ static int dsp_kind(const json_t *parameters)
     } known[] = {{"0000000", STA_IS_DSP},
                  {"1110010", STA_IS_LINK},
                  {"1110011", STA_IS_SUM},
-                 {"0001001", STA_IS_SUM}};
+                 {"0001001", STA_IS_SUM},
+                 {"0001000", STA_IS_ADD}};
     char have[sizeof names / sizeof *names + 1] = "0000000";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *v = json_string_value(json_object_get(parameters, names[i]));

@@ -73,6 +73,9 @@ static float through(const struct ds_design *d, const struct nl_cell *c, const s
     case STA_IS_LINK:
         levels->dsp++;
         return (float)((i->rule.cascade ? 0 : t) + STA_DSP_ADD);
+    case STA_IS_ADD:
+        levels->dsp++;
+        return (float)(t + STA_DSP_ADD + STA_DSP_CQ);
     default:
         return 0;
     }
