@@ -19,6 +19,19 @@ static double power(double b, int t)
     return y;
 }
 
+int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err)
+{
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
+        return mr_fail(err, MR_ERR_USAGE, "AdamW's betas are %g and %g; 0 to 1, without 1",
+                       o->beta1, o->beta2);
+    if (!(o->epsilon > 0 && o->epsilon <= 1 && o->decay >= 0 && o->decay <= 1))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "AdamW's epsilon is %g, its weight decay %g; both end at 1, and epsilon is "
+                       "above 0",
+                       o->epsilon, o->decay);
+    return 0;
+}
+
 struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double rate, double scale,
                             bool decays)
 {

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "common/error.h"
 #include "model/tensors.h"
 
 struct mr_adamw_options {
@@ -15,6 +16,9 @@ struct mr_adamw_options {
     double decay;        // weight decay, decoupled; 0: none
     bool decay_all;      // of biases, LayerNorm and tables as well
 };
+
+// MR_ERR_USAGE, and what is wrong, if they cannot train.
+int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err);
 
 // Factors of one step and tensor, rounded once from double.
 struct mr_adamw {

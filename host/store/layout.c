@@ -110,6 +110,16 @@ size_t mr_store_natural(const struct mr_store_tensor *t, const struct mr_store_p
     return output < 0 || input < 0 ? SIZE_MAX : (size_t)output * (size_t)t->inputs + (size_t)input;
 }
 
+size_t mr_store_element(const struct mr_store_layout *l, const struct mr_store_tensor *t, int row,
+                        int col)
+{
+    size_t patch, inner, wide = (size_t)t->cols / MR_TILE_COLS;
+    mr_store_tile(t, (size_t)row / MR_TILE_ROWS * wide + (size_t)col / MR_TILE_COLS, &patch,
+                  &inner);
+    return l->patch[t->patch + patch].first + inner * MR_TILE +
+           (size_t)(row % MR_TILE_ROWS) * MR_TILE_COLS + (size_t)(col % MR_TILE_COLS);
+}
+
 size_t mr_store_tiles(const struct mr_store_tensor *t)
 {
     return t->vector ? (size_t)t->cols / MR_TILE_COLS : t->count / MR_TILE;

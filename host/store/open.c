@@ -93,9 +93,9 @@ static int check_patch(void *arg, size_t i, int worker, struct mr_error *err)
 static int check(struct mr_store *s, struct mr_error *err)
 {
     int rc = mr_store_header_read(&s->header, s->volume, &s->layout, mr_store_where(s), err);
-    if (rc < 0)
-        return rc;
-    return mr_store_tasks(s->pool, 0, s->layout.patches, check_patch, s, err);
+    if (rc == 0 && s->header->updating)
+        rc = mr_store_complete(s, err);
+    return rc < 0 ? rc : mr_store_tasks(s->pool, 0, s->layout.patches, check_patch, s, err);
 }
 
 // ---- both --------------------------------------------------------------------------------------
@@ -126,6 +126,8 @@ static int open_store(struct mr_store **store, const char *dir, struct mr_volume
     s->pool = mr_pool_new(options->threads > 0 ? options->threads : mr_pool_default());
     int rc = s->pool && (s->dir || !dir) ? mr_store_layout_make(&s->layout, &s->config, err)
                                          : mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
+    if (rc == 0 && !(s->tally = calloc(s->layout.tensors, sizeof *s->tally)))
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
     if (rc == 0)
         rc = check_expected(s, options->expected, err);
     if (rc == 0)
@@ -152,6 +154,7 @@ void mr_store_close(struct mr_store *s)
     mr_pool_free(s->pool);
     mr_store_layout_free(&s->layout);
     free(s->header);
+    free(s->tally);
     free(s->dir);
     free(s);
 }

@@ -8,14 +8,23 @@
 #include "store/header.h"
 #include "store/store.h"
 
+// What a step has seen of a tensor's gradients.
+struct mr_store_tally {
+    uint32_t peak;     // the largest |sum| of a micro-batch
+    uint8_t flags;     // as in the record of GRAD
+    bool region, rows; // had in this micro-batch
+};
+
 struct mr_store {
     struct mr_config config;
     struct mr_store_layout layout;
     struct mr_volume *volume;
     struct mr_store_header *header;
     struct mr_pool *pool;
-    char *dir;   // NULL: not of a directory
-    bool broken; // a write failed: the state must be opened again
+    char *dir;                    // NULL: not of a directory
+    bool broken;                  // a write failed: the state must be opened again
+    int micro_batches, ended;     // of the step; 0: none has begun
+    struct mr_store_tally *tally; // [tensors]
 };
 
 // Where a patch lies in the state's file, on a side of it; and tile k of the patch: master, mean
@@ -46,6 +55,18 @@ int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, si
 int mr_store_write_put(struct mr_store_writer *w, const void *data, size_t size,
                        struct mr_error *err);
 int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err);
+
+// ---- units of gradients (gradients.c) ----
+
+// What follows from the step's sums for the next one.
+int mr_store_next_unit(const struct mr_store *s, size_t i);
+// Raises the units of tensors with too large a sum, and counts them.
+size_t mr_store_raise(struct mr_store *s);
+// MR_ERR_FORMAT if a gradient was infinite or NaN.
+int mr_store_refuse_infinite(const struct mr_store *s, struct mr_error *err);
+
+// Completes the update that the header says is under way (step.c).
+int mr_store_complete(struct mr_store *s, struct mr_error *err);
 
 // The directory, for messages; and the name of tensor i.
 const char *mr_store_where(const struct mr_store *s);

@@ -54,6 +54,68 @@ enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE };
 // Tensor i, [outputs][inputs] as in mr_params.
 void mr_store_read(const struct mr_store *store, size_t i, enum mr_store_part part, float *out);
 
+// ---- a step ------------------------------------------------------------------------------------
+//
+// mr_store_begin(); for each micro-batch mr_store_add() or mr_store_add_rows() of every tensor and
+// mr_store_end(); then mr_store_apply(). Micro-batches, and tensors in them, may come in any order:
+// sums of integers have none.
+
+enum { MR_STORE_AGAIN = 1 }; // no error: a sum was too large for its unit, do the step again
+
+// Begins a step of so many micro-batches (over all machines) anew.
+int mr_store_begin(struct mr_store *store, int micro_batches, struct mr_error *err);
+
+// Gradients of tensor i are integers x 2^unit in this step. Before the first micro-batch of a step
+// it may be set.
+int mr_store_unit(const struct mr_store *store, size_t i);
+int mr_store_set_unit(struct mr_store *store, size_t i, int unit, struct mr_error *err);
+// The most that a sum of a micro-batch may be: floor((2^31 - 1) / micro-batches), and half of it
+// for a table with a tied head, which gets two.
+int32_t mr_store_limit(const struct mr_store *store, size_t i);
+
+// What GRAD writes of a tensor: tiles of 32 x 64 int32, band by band, and a record of 64 bytes
+// (docs/store.md).
+size_t mr_store_region(const struct mr_store *store, size_t i); // its bytes
+int mr_store_add(struct mr_store *store, size_t i, const void *region, struct mr_error *err);
+// The gradients of rows of a table that were looked up: rows[n][stride] in fp32, of which the
+// table's width counts. Rounded to integers before they are added up, so their order does not
+// matter.
+int mr_store_add_rows(struct mr_store *store, size_t i, const int *index, size_t n,
+                      const float *rows, size_t stride, struct mr_error *err);
+// A gradient in fp32, [outputs][inputs], as such a region: rounded to nearest, ties to even.
+void mr_store_round(const struct mr_store *store, size_t i, const float *gradient, void *region);
+
+// Ends a micro-batch. Each tensor must have had its gradient: tables without a tied head by either
+// function, those with one by both, all others by mr_store_add().
+int mr_store_end(struct mr_store *store, struct mr_error *err);
+
+// Takes new units from the largest sums so far, and begins anew: for the first step, whose units
+// are guesses. Returns MR_STORE_AGAIN if a sum was too large even to know.
+int mr_store_settle(struct mr_store *store, struct mr_error *err);
+
+struct mr_store_update {
+    struct mr_adamw_options adamw;
+    double rate;      // of this step
+    double clip;      // the most that the norm of the whole gradient may be; 0: no limit
+    int64_t targets;  // that the sums are divided by
+    const void *note; // NULL, or MR_STORE_NOTE bytes that the step writes along
+};
+
+struct mr_store_done {
+    uint64_t step;    // steps done
+    double norm;      // of the gradient of the mean loss, before clipping
+    size_t saturated; // tensors whose unit was raised; the others are as they were
+};
+
+// Updates everything, or nothing. MR_STORE_AGAIN: done->saturated units were raised by 2^8, and the
+// step has to be done again, from mr_store_begin() on. A gradient that is infinite or not a number
+// is MR_ERR_FORMAT with the tensor's name; the step begins anew then as well. If a write fails, the
+// store has to be opened again, which completes the step.
+int mr_store_apply(struct mr_store *store, const struct mr_store_update *update,
+                   struct mr_store_done *done, struct mr_error *err);
+
+// ---- export ------------------------------------------------------------------------------------
+
 // Writes a Hugging Face directory as transformers loads it, weights as MR_DTYPE_F32, BF16 or F16
 // (to nearest, ties to even). A weight beyond fp16 is an error that names its tensor.
 int mr_store_export(const struct mr_store *store, const char *dir, enum mr_dtype dtype,

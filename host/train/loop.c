@@ -22,16 +22,10 @@ struct mr_loop {
 
 static int check_options(const struct mr_loop_options *o, struct mr_error *err)
 {
-    const struct mr_adamw_options *a = &o->adamw;
     const struct mr_schedule *s = &o->schedule;
-    if (!(a->beta1 >= 0 && a->beta1 < 1 && a->beta2 >= 0 && a->beta2 < 1))
-        return mr_fail(err, MR_ERR_USAGE, "AdamW's betas are %g and %g; 0 to 1, without 1",
-                       a->beta1, a->beta2);
-    if (!(a->epsilon > 0 && a->epsilon <= 1 && a->decay >= 0 && a->decay <= 1))
-        return mr_fail(err, MR_ERR_USAGE,
-                       "AdamW's epsilon is %g, its weight decay %g; both end at 1, and epsilon is "
-                       "above 0",
-                       a->epsilon, a->decay);
+    int rc = mr_adamw_check(&o->adamw, err);
+    if (rc)
+        return rc;
     if (!(s->rate > 0 && s->rate <= 1 && s->least >= 0 && s->least <= 1 && s->warmup >= 0))
         return mr_fail(err, MR_ERR_USAGE,
                        "the learning rate is %g (least share %g, warm-up %d steps); above 0 to 1",

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Do the tests notice when training is wrong? Each mutant is host/train or host/store with one line
-# changed; a test of the unit tests train, loss and adamw must fail. Prints TAP.
+# changed; a test of the unit tests train, loss, adamw, store_step or store_crash must fail. Prints TAP.
 # usage, from the repository's root: tests/tools/train-mutants.sh [BUILD_DIR]
 set -u
 build=${1:-build}/train-mutants
 folders=(train store)
-others=(host/{common,model,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c)
+others=(host/{common,model,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c host/pack/layout.c)
 declare -A tests=(
     [test_train]="gradients_agree_with_pytorch ten_steps_of_adamw_agree_with_pytorch
         gradients_agree_with_differences_in_double packing_does_not_change_gradients
@@ -16,6 +16,12 @@ declare -A tests=(
         losses_that_are_not_finite_are_refused extreme_rows"
     [test_adamw]="update_is_that_of_the_rule every_instruction_set_has_the_same_bits
         factors_are_those_of_double rates_warm_up_and_follow_a_cosine"
+    [test_store_step]="every_instruction_set_has_the_same_integers steps_are_those_of_plain_loops
+        threads_order_and_resuming_do_not_matter saturation_raises_the_unit_and_repeats_the_step
+        rows_of_tables_are_summed_as_integers infinite_gradients_change_no_weight"
+    [test_store_crash]="killed_at_every_write_of_a_step_upwards
+        killed_at_every_write_of_a_step_downwards killed_again_while_the_step_is_completed
+        damaged_gradients_do_not_complete_a_step"
 )
 
 # "name|file below host/|sed expression|test"
@@ -83,6 +89,29 @@ mutants=(
     'AdamW: vectors flush quotients where fp32 has a subnormal|store/adamw.c|s/return flush(x \/ y, .*/return normal(x \/ y);/|test_adamw'
     'rates: warm-up from zero|store/schedule.c|s/(double)step \/ (double)s->warmup/(double)(step - 1) \/ (double)s->warmup/|test_adamw'
     'rates: the cosine begins at step 1|store/schedule.c|s/step - s->warmup : s->steps - s->warmup/step : s->steps - s->warmup/|test_adamw'
+    # the store: a step
+    'store: squares lose their high halves|store/tile_kernels.c|s/hi += square >> 32;/;/|test_store_step'
+    'store: a micro-batch replaces the one before|store/gradients.c|s/a\.more = s->ended > 0 ||/a.more =/|test_store_step'
+    'store: small gradients are subnormal|store/tile_kernels.c|s/: 0x1p-62F;/: 0.0F;/|test_store_step'
+    'store: the unit of the next step without headroom|store/gradients.c|s/mr_store_limit(s, i)) + 3)/mr_store_limit(s, i)) + 2)/|test_store_step'
+    'store: saturated sums update weights|store/gradients.c|s/if (t->flags \& LARGE)$/if (0)/; s/if (s->tally\[i\].flags \& LARGE) {/if (0) {/|test_store_step'
+    'store: sums of the host are not looked at|store/gradients.c|s/if (peak > (uint32_t)mr_store_limit(s, i))/if (0)/|test_store_step'
+    'store: flags of the device are not looked at|store/gradients.c|s/r\.peak, r\.flags);/r.peak, 0);/|test_store_step'
+    'store: rows are rounded after they are summed|store/gradients.c|s/return (int64_t)nearbyint(y);/return (int64_t)y;/|test_store_step'
+    'store: norm by the unit, not its square|store/step.c|s/2 \* unit);/unit);/|test_store_step'
+    'store: the norm is that of the sum|store/step.c|s/done->norm = norm \/ (double)u->targets;/done->norm = norm;/|test_store_step'
+    # and that it is one
+    'store: gradients are not synced|store/step.c|s/int rc = s->volume->sync(s->volume, MR_V_GRADIENTS, err);/int rc = 0;/|test_store_crash'
+    'store: patches are not synced|store/step.c|s/rc = s->volume->sync(s->volume, MR_V_STATE, err);/;/|test_store_crash'
+    'store: the header is not synced|store/header.c|s/return rc < 0 ? rc : v->sync(v, MR_V_HEADER, err);/return rc;/|test_store_crash'
+    'store: one slot of the header|store/header.c|s/h->sequence % 2 \* h->slot_bytes/0 * h->slot_bytes/|test_store_crash'
+    'store: a batch of patches larger than the gap|store/step.c|s/if (bytes > s->header->gap)/if (bytes > 3 * s->header->gap)/|test_store_crash'
+    'store: patches upwards from the first|store/step.c|s/bool up = s->header->side == 0;/bool up = false;/; s/first = s->header->side == 0 ? s->layout.patches : 0/first = 0/|test_store_crash'
+    'store: the older slot counts|store/header.c|s/a->sequence > b->sequence/a->sequence < b->sequence/|test_store_crash'
+    'store: the seal is not looked at|store/patch.c|s/return MR_PATCH_DAMAGED;/;/|test_store_crash'
+    'store: patches of another step are taken|store/patch.c|s/seal\.step == step ?/true ?/|test_store_crash'
+    'store: units of the next step before it is done|store/step.c|s/unit\[i\]\.now = unit\[i\]\.next;/;/|test_store_crash'
+    'store: hash of the gradients is not looked at|store/step.c|s/rc == 0 \&\& hash_of(s, sum) != s->header->gradients/0/|test_store_crash'
     # the loss
     'loss: one term of the exponential less|train/loss.c|s/y = c\[12\];/y = 0;/|test_loss'
     'loss: the low part of ln 2 dropped|train/loss.c|s/(d - n \* LN2_HI) - n \* LN2_LO/d - n * LN2_HI/|test_loss'

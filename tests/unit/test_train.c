@@ -7,131 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "check.h"
-#include "checkpoint/safetensors.h"
-#include "toy_model.h"
-#include "train/loop.h"
-#include "train/reference.h"
-
-#define FIXTURES "tests/fixtures/train"
-enum { STEPS = 10, MOST = 512 };
-
-// ---- fixtures -----------------------------------------------------------------------------------
-
-struct fixture {
-    char name[256];
-    struct mr_checkpoint *checkpoint;
-    struct mr_safetensors *expected;
-    const struct mr_config *config;
-    struct mr_params weights, gradient;
-    struct mr_reference *reference;
-};
-
-// A batch with its own numbers.
-struct numbers {
-    int lengths[MOST], tokens[MOST], targets[MOST], rows, n_targets;
-    struct mr_batch batch;
-};
-
-static const struct mr_tensor *need(const struct fixture *f, const char *name)
-{
-    const struct mr_tensor *t = mr_safetensors_find(f->expected, name);
-    if (!t)
-        fail_msg("%s: expected.safetensors lacks %s", f->name, name);
-    return t;
-}
-
-static float *floats(const struct fixture *f, const char *name, size_t *count)
-{
-    const struct mr_tensor *t = need(f, name);
-    float *out = allocate(t->count, sizeof *out);
-    assert_int_equal(mr_tensor_read_f32(t, 0, t->count, out), 0);
-    *count = t->count;
-    return out;
-}
-
-static int integers(const struct fixture *f, const char *name, int step, int *out)
-{
-    char full[32];
-    int64_t wide[MOST];
-    (void)snprintf(full, sizeof full, "%s.%d", name, step);
-    const struct mr_tensor *t = need(f, full);
-    assert_true(t->count <= MOST);
-    assert_int_equal(mr_tensor_read_i64(t, 0, t->count, wide), 0);
-    for (size_t i = 0; i < t->count; i++)
-        out[i] = (int)wide[i];
-    return (int)t->count;
-}
-
-static void read_batch(const struct fixture *f, int step, struct numbers *n)
-{
-    int sequences = integers(f, "lengths", step, n->lengths);
-    n->rows = integers(f, "tokens", step, n->tokens);
-    assert_int_equal(integers(f, "targets", step, n->targets), n->rows);
-    n->n_targets = 0;
-    for (int i = 0; i < n->rows; i++)
-        n->n_targets += n->targets[i] != MR_NO_TARGET;
-    assert_true(n->n_targets < n->rows);
-    n->batch = (struct mr_batch){sequences, n->lengths, n->tokens, n->targets};
-}
-
-static void open_fixture(struct fixture *f, const char *name)
-{
-    struct mr_error err = {0};
-    char path[400];
-    (void)snprintf(f->name, sizeof f->name, "%s", name);
-    (void)snprintf(path, sizeof path, FIXTURES "/%.200s", name);
-    check(toy_register(&err), &err);
-    check(mr_checkpoint_open(&f->checkpoint, path, &err), &err);
-    (void)snprintf(path, sizeof path, FIXTURES "/%.200s/expected.safetensors", name);
-    check(mr_safetensors_open(&f->expected, path, &err), &err);
-    f->config = mr_checkpoint_config(f->checkpoint);
-    check(mr_params_new(&f->weights, f->config, &err), &err);
-    check(mr_params_new(&f->gradient, f->config, &err), &err);
-    check(mr_params_read(&f->weights, f->checkpoint, &err), &err);
-    check(mr_reference_open(&f->reference, &f->weights, &err), &err);
-}
-
-static void close_fixture(struct fixture *f)
-{
-    mr_reference_close(f->reference);
-    mr_params_free(&f->weights);
-    mr_params_free(&f->gradient);
-    mr_safetensors_close(f->expected);
-    mr_checkpoint_close(f->checkpoint);
-}
-
-static void run_on(const char *name, void (*test)(struct fixture *))
-{
-    struct fixture f = {0};
-    open_fixture(&f, name);
-    test(&f);
-    close_fixture(&f);
-}
-
-static void on_every_fixture(void (*test)(struct fixture *))
-{
-    each_fixture(FIXTURES, test, run_on);
-}
-
-static const char *name_of(const struct mr_config *c, size_t i, char name[MR_NAME])
-{
-    struct mr_tensor_spec t = mr_tensor_spec(c, i);
-    return mr_tensor_name(c, t.layer, t.item, t.part, name);
-}
-
-static double size_of(const float *x, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
-}
+#include "train_fixtures.h"
 
 // ---- against PyTorch ----------------------------------------------------------------------------
 
@@ -160,13 +36,6 @@ static double compare(const struct fixture *f, const struct mr_params *p, size_t
     return worst;
 }
 
-// The bias of keys moves all scores of a row alike: its gradient is zero but for rounding.
-static bool is_zero(const struct mr_config *c, size_t i)
-{
-    struct mr_tensor_spec t = mr_tensor_spec(c, i);
-    return t.item->to == MR_K && t.part == MR_BIAS;
-}
-
 static void check_gradients(struct fixture *f)
 {
     struct mr_error err = {0};
@@ -193,27 +62,6 @@ static void gradients_agree_with_pytorch(void **state)
 {
     (void)state;
     on_every_fixture(check_gradients);
-}
-
-static double option(const struct fixture *f, const char *name)
-{
-    char full[32];
-    float value;
-    (void)snprintf(full, sizeof full, "adamw.%s", name);
-    assert_int_equal(mr_tensor_read_f32(need(f, full), 0, 1, &value), 0);
-    return (double)value;
-}
-
-static struct mr_loop_options options_of(const struct fixture *f)
-{
-    return (struct mr_loop_options){
-        .adamw = {option(f, "beta1"), option(f, "beta2"), option(f, "epsilon"), option(f, "decay"),
-                  option(f, "decay_all") != 0},
-        .schedule = {option(f, "cosine") != 0 ? MR_SCHEDULE_COSINE : MR_SCHEDULE_CONSTANT,
-                     option(f, "rate"), option(f, "least"), (int)option(f, "warmup"),
-                     (int)option(f, "steps")},
-        .clip = option(f, "clip"),
-    };
 }
 
 // Sequence by sequence where they have targets, the last one first.

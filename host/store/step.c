@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a step. Its order makes it atomic (docs/store.md):
+//
+// 1. sums of squares and a hash of the gradients; nothing is written so far
+// 2. the gradients are synced; a slot of the header says which update begins, and is synced
+// 3. patches are written to the other side, as many as the gap holds, and synced; and so on
+// 4. the other slot says that the step is done, and is synced
+//
+// What ends the program in 3 is completed by the next open: from the old patches that are not
+// written over yet, the gradients and the factors in the header follow the same bits.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pack/hash.h"
+#include "store/patch.h"
+#include "store/tile_kernels.h"
+
+enum { TILES_A_WRITE = 8 };
+
+static const int32_t *gradients_of(const struct mr_store *s, const struct mr_store_patch *p)
+{
+    return (const int32_t *)(const void *)s->volume->data[MR_V_GRADIENTS] + p->first;
+}
+
+// ---- sums --------------------------------------------------------------------------------------
+
+struct patch_sum {
+    unsigned __int128 squares;
+    uint64_t hash;
+    uint32_t top; // the largest |gradient|
+};
+
+struct summing {
+    const struct mr_store *s;
+    const struct mr_tile_kernels *kernels;
+    struct patch_sum *sum; // [patches]
+};
+
+static int check_padding(const struct mr_store *s, const struct mr_store_patch *p,
+                         struct mr_error *err)
+{
+    const struct mr_store_tensor *t = &s->layout.tensor[p->tensor];
+    const int32_t *g = gradients_of(s, p);
+    char name[MR_NAME];
+    if (t->count == (size_t)t->outputs * (size_t)t->inputs)
+        return 0;
+    for (size_t e = 0; e < p->count; e++)
+        if (g[e] != 0 && mr_store_natural(t, p, e) == SIZE_MAX)
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "the gradient of %s is not zero on padding; the device is at fault",
+                           mr_store_tensor_name(s, p->tensor, name));
+    return 0;
+}
+
+static int sum_patch(void *arg, size_t i, int worker, struct mr_error *err)
+{
+    const struct summing *x = arg;
+    const struct mr_store_patch *p = &x->s->layout.patch[i];
+    const int32_t *g = gradients_of(x->s, p);
+    uint64_t low = 0, high = 0; // of less than 2^31 elements
+    uint32_t top = 0;
+    (void)worker;
+    for (size_t e = 0, n; e < p->count; e += n) {
+        n = mr_store_tile_size(p, e / MR_TILE);
+        uint32_t size = x->kernels->squares(g + e, n, &low, &high);
+        top = size > top ? size : top;
+    }
+    x->sum[i] = (struct patch_sum){((unsigned __int128)high << 32) + low,
+                                   XXH3_64bits(g, p->count * sizeof *g), top};
+    return check_padding(x->s, p, err);
+}
+
+static int sum_all(const struct mr_store *s, struct patch_sum **sum, struct mr_error *err)
+{
+    *sum = calloc(s->layout.patches, sizeof **sum);
+    if (!*sum)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for sums of squares");
+    struct summing x = {s, mr_tile_kernels(), *sum};
+    return mr_store_tasks(s->pool, 0, s->layout.patches, sum_patch, &x, err);
+}
+
+// Folds the hashes of patches, in their order.
+static uint64_t hash_of(const struct mr_store *s, const struct patch_sum *sum)
+{
+    uint64_t hash = s->layout.patches;
+    for (size_t i = 0; i < s->layout.patches; i++) {
+        const uint64_t pair[2] = {hash, sum[i].hash};
+        hash = XXH3_64bits(pair, sizeof pair);
+    }
+    return hash;
+}
+
+// The norm of the whole gradient, exact but for a rounding a tensor and one each to add it.
+static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double *norm,
+                   struct mr_error *err)
+{
+    double all = 0;
+    char name[MR_NAME];
+    for (size_t i = 0; i < s->layout.tensors; i++) {
+        const struct mr_store_tensor *t = &s->layout.tensor[i];
+        int unit = mr_store_unit(s, i);
+        unsigned __int128 squares = 0;
+        uint32_t top = 0;
+        for (size_t k = t->patch; k < t->patch + t->patches; k++) {
+            squares += sum[k].squares;
+            top = sum[k].top > top ? sum[k].top : top;
+        }
+        if (ldexp((double)(float)top, unit) >= 0x1p128)
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "the gradient of %s is infinite; the weights stay as they were",
+                           mr_store_tensor_name(s, i, name));
+        all += ldexp((double)squares, 2 * unit);
+    }
+    *norm = sqrt(all);
+    return 0;
+}
+
+// ---- the update --------------------------------------------------------------------------------
+
+struct updating {
+    struct mr_store *s;
+    const struct mr_tile_kernels *kernels;
+    mr_adamw_update *update;
+    struct mr_adamw factors[2]; // without and with decay
+    bool decay_all;
+    bool found; // an update that was under way: patches may be written already
+};
+
+static struct mr_adamw_options options_of(const struct mr_store_header *h)
+{
+    return (struct mr_adamw_options){h->beta1, h->beta2, h->epsilon, h->decay, h->decay_all != 0};
+}
+
+// The new tiles of a patch, a few at a time.
+static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer *w, float *out,
+                     struct mr_error *err)
+{
+    const struct mr_store *s = u->s;
+    const struct mr_store_patch *p = &s->layout.patch[i];
+    const struct mr_adamw_options o = options_of(s->header);
+    struct mr_tensor_spec t = mr_tensor_spec(&s->config, p->tensor);
+    bool decays = mr_adamw_decays(&o, mr_arch_of(&s->config), t.item, t.part);
+    int unit = mr_store_unit(s, p->tensor), rc = 0;
+    const int32_t *g = gradients_of(s, p);
+    size_t tiles = (p->count + MR_TILE - 1) / MR_TILE, used = 0;
+    for (size_t k = 0; k < tiles && rc == 0; k++) {
+        float gradient[MR_TILE], *tile = out + used;
+        size_t n = mr_store_tile_size(p, k);
+        memcpy(tile, mr_store_tile_at(s, p, k, s->header->side), 3 * n * sizeof *tile);
+        u->kernels->widen(g + k * MR_TILE, n, unit, gradient);
+        u->update(&u->factors[decays], tile, tile + n, tile + 2 * n, gradient, n);
+        used += 3 * n;
+        if (k % TILES_A_WRITE == TILES_A_WRITE - 1 || k == tiles - 1) {
+            rc = mr_store_write_put(w, out, used * sizeof *out, err);
+            used = 0;
+        }
+    }
+    return rc;
+}
+
+static int refuse_patch(const struct mr_store *s, size_t i, struct mr_error *err)
+{
+    char name[MR_NAME];
+    return mr_fail(err, MR_ERR_FORMAT,
+                   "%s: the state of %s is damaged (checksum), and the step that was under way "
+                   "cannot be completed; take a copy of the state, or begin again",
+                   mr_store_where(s), mr_store_tensor_name(s, s->layout.patch[i].tensor, name));
+}
+
+static int update_patch(void *arg, size_t i, int worker, struct mr_error *err)
+{
+    const struct updating *u = arg;
+    struct mr_store *s = u->s;
+    const struct mr_store_header *h = s->header;
+    struct mr_store_writer w;
+    (void)worker;
+    if (u->found && mr_store_patch_check(s, i, !h->side, h->step + 1) == MR_PATCH_GOOD)
+        return 0;
+    if (u->found && mr_store_patch_check(s, i, h->side, h->step) != MR_PATCH_GOOD)
+        return refuse_patch(s, i, err);
+    float *out = aligned_alloc(64, TILES_A_WRITE * 3 * MR_TILE * sizeof *out);
+    if (!out)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a patch of weights");
+    int rc = mr_store_write_begin(&w, s, i, !h->side, h->step + 1, err);
+    if (rc == 0)
+        rc = mr_store_write_end(&w, put_tiles(u, i, &w, out, err), err);
+    free(out);
+    return rc;
+}
+
+// The next patches in the order of writing, at most `gap` bytes of them: [*first, *first + *count).
+static void next_batch(const struct mr_store *s, size_t *first, size_t *count)
+{
+    const struct mr_store_patch *p = s->layout.patch;
+    bool up = s->header->side == 0; // to higher addresses: from the last patch on
+    size_t end = *first + *count, at = up ? *first : end;
+    uint64_t bytes = 0;
+    *count = 0;
+    while (up ? at > 0 : at < s->layout.patches) {
+        bytes += p[up ? at - 1 : at].bytes;
+        if (bytes > s->header->gap)
+            break;
+        at += up ? -(size_t)1 : 1;
+        ++*count;
+    }
+    *first = up ? at : end;
+}
+
+static void expect(const struct mr_store *s, size_t first, size_t count)
+{
+    struct mr_volume *v = s->volume;
+    if (!v->soon || count == 0)
+        return;
+    const struct mr_store_patch *a = &s->layout.patch[first], *b = a + count - 1;
+    v->soon(v, MR_V_STATE, mr_store_patch_at(s, a, s->header->side), b->at + b->bytes - a->at);
+    v->soon(v, MR_V_GRADIENTS, a->first * sizeof(int32_t),
+            (b->first + b->count - a->first) * sizeof(int32_t));
+}
+
+static int update_all(struct updating *u, struct mr_error *err)
+{
+    struct mr_store *s = u->s;
+    size_t first = s->header->side == 0 ? s->layout.patches : 0, count = 0;
+    int rc = 0;
+    next_batch(s, &first, &count);
+    expect(s, first, count);
+    while (rc == 0 && count > 0) {
+        size_t next = first, more = count;
+        next_batch(s, &next, &more);
+        expect(s, next, more);
+        rc = mr_store_tasks(s->pool, first, count, update_patch, u, err);
+        if (rc == 0)
+            rc = s->volume->sync(s->volume, MR_V_STATE, err);
+        first = next;
+        count = more;
+    }
+    return rc;
+}
+
+// From a header that says which update is under way, to one that says it is done.
+static int update(struct mr_store *s, bool found, struct mr_error *err)
+{
+    struct mr_store_header *h = s->header;
+    const struct mr_adamw_options o = options_of(h);
+    struct updating u = {.s = s, .kernels = mr_tile_kernels(), .update = mr_adamw_best()};
+    u.found = found;
+    for (int k = 0; k < 2; k++)
+        u.factors[k] = mr_adamw_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
+    int rc = update_all(&u, err);
+    if (rc < 0)
+        return rc;
+    struct mr_store_unit *unit = mr_store_units(h);
+    for (size_t i = 0; i < s->layout.tensors; i++)
+        unit[i].now = unit[i].next;
+    memcpy(h->note, h->next_note, sizeof h->note);
+    memset(h->next_note, 0, sizeof h->next_note);
+    h->step++;
+    h->side = !h->side;
+    h->updating = 0;
+    h->gradients = 0;
+    h->rate = h->scale = h->beta1 = h->beta2 = h->epsilon = h->decay = 0;
+    h->decay_all = 0;
+    return mr_store_header_write(h, s->volume, err);
+}
+
+int mr_store_complete(struct mr_store *s, struct mr_error *err)
+{
+    struct patch_sum *sum;
+    size_t done = 0;
+    while (done < s->layout.patches &&
+           mr_store_patch_check(s, done, !s->header->side, s->header->step + 1) == MR_PATCH_GOOD)
+        done++;
+    int rc = done == s->layout.patches ? 0 : sum_all(s, &sum, err);
+    if (done < s->layout.patches) {
+        if (rc == 0 && hash_of(s, sum) != s->header->gradients)
+            rc = mr_fail(err, MR_ERR_FORMAT,
+                         "%s: its gradients are damaged (checksum), and the step that was under "
+                         "way cannot be completed; take a copy of the state, or begin again",
+                         mr_store_where(s));
+        free(sum);
+    }
+    return rc < 0 ? rc : update(s, true, err);
+}
+
+// ---- the step ----------------------------------------------------------------------------------
+
+static int check_update(const struct mr_store *s, const struct mr_store_update *u,
+                        struct mr_error *err)
+{
+    if (s->micro_batches == 0 || s->ended < s->micro_batches)
+        return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", s->ended,
+                       s->micro_batches);
+    if (!(u->rate >= 0 && u->rate <= 1 && u->clip >= 0 && u->clip < INFINITY && u->targets >= 1))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "a learning rate of %g (0 to 1), a norm to clip at of %g (0 or more), %lld "
+                       "targets (1 or more)",
+                       u->rate, u->clip, (long long)u->targets);
+    return mr_adamw_check(&u->adamw, err);
+}
+
+static int write_update(struct mr_store *s, const struct mr_store_update *u,
+                        const struct patch_sum *sum, double norm, struct mr_error *err)
+{
+    struct mr_store_header *h = s->header;
+    struct mr_store_unit *unit = mr_store_units(h);
+    double factor = u->clip > 0 && norm > u->clip ? u->clip / norm : 1.0;
+    for (size_t i = 0; i < s->layout.tensors; i++)
+        unit[i].next = mr_store_next_unit(s, i);
+    h->updating = 1;
+    h->gradients = hash_of(s, sum);
+    h->rate = u->rate;
+    h->scale = factor / (double)u->targets;
+    h->beta1 = u->adamw.beta1;
+    h->beta2 = u->adamw.beta2;
+    h->epsilon = u->adamw.epsilon;
+    h->decay = u->adamw.decay;
+    h->decay_all = u->adamw.decay_all;
+    memcpy(h->next_note, u->note ? u->note : h->note, sizeof h->next_note);
+    int rc = s->volume->sync(s->volume, MR_V_GRADIENTS, err);
+    if (rc == 0)
+        rc = mr_store_header_write(h, s->volume, err);
+    if (rc == 0)
+        rc = update(s, false, err);
+    s->broken = rc < 0;
+    return rc;
+}
+
+int mr_store_apply(struct mr_store *s, const struct mr_store_update *u, struct mr_store_done *done,
+                   struct mr_error *err)
+{
+    struct patch_sum *sum = NULL;
+    double norm = 0;
+    *done = (struct mr_store_done){.step = s->header->step};
+    int rc = check_update(s, u, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_store_refuse_infinite(s, err);
+    if (rc == 0)
+        done->saturated = mr_store_raise(s);
+    if (rc == 0 && done->saturated == 0) {
+        rc = sum_all(s, &sum, err);
+        if (rc == 0)
+            rc = norm_of(s, sum, &norm, err);
+        done->norm = norm / (double)u->targets;
+        if (rc == 0)
+            rc = write_update(s, u, sum, done->norm, err);
+        free(sum);
+    }
+    s->micro_batches = s->ended = 0; // the step begins anew in any case
+    done->step = s->header->step;
+    return rc < 0 ? rc : done->saturated ? MR_STORE_AGAIN : 0;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of a step on tiles of gradients: one source, compiled for several instruction
+// sets and chosen at run time. All give the same bits (tests/unit/test_store_step.c).
+#ifndef MILLRACE_STORE_TILE_KERNELS_H
+#define MILLRACE_STORE_TILE_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mr_tile_kernels {
+    // sums[i] = in[i], or with `more` sums[i] += in[i], modulo 2^32. Returns the largest |in[i]|.
+    uint32_t (*add)(int32_t *sums, const int32_t *in, size_t n, bool more);
+    // Adds the squares: their low halves to *low, the high ones to *high. Returns the largest
+    // |in[i]|.
+    uint32_t (*squares)(const int32_t *in, size_t n, uint64_t *low, uint64_t *high);
+    // out[i] = in[i] as fp32, to nearest, x 2^unit, by rule 1 of docs/numerics.md.
+    void (*widen)(const int32_t *in, size_t n, int unit, float *out);
+};
+
+// "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.
+const struct mr_tile_kernels *mr_tile_kernels_named(const char *name);
+
+// The best, or the one that the environment variable MILLRACE_SIMD names.
+const struct mr_tile_kernels *mr_tile_kernels(void);
+
+#endif
