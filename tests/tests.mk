@@ -78,6 +78,7 @@ $(BUILD)/test-list: FORCE
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'docs\tBUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
 	   printf 'docs-runner\tbash tests/docs/self.sh\n'; \
+	   printf 'docs-search\tbash tests/docs/search.sh\n'; \
 	   printf 'programs\t$(BUILD)/programs/fuzz cases=10000\n'; \
 	   printf 'programs-2\t$(BUILD)/programs/fuzz cases=10000 seed=10001\n'; \
 	   printf 'programs-stalls\t$(BUILD)/programs/fuzz cases=2000 seed=1000000 stalls=30\n'; \

@@ -2,7 +2,8 @@
 # The search index of the site: a row for each heading with the text below it.
 function text_of(s) {
     gsub(/\]\([^)]*\)/, "", s)
-    gsub(/[`*|\[\]#]/, " ", s)
+    gsub(/[`*|#]/, " ", s)
+    gsub(/[\[\]]/, "", s)
     gsub(/<!--[^>]*-->/, "", s)
     gsub(/\\|---+/, " ", s)
     gsub(/"/, "\\\"", s)

@@ -44,7 +44,7 @@
       a.textContent = r.title === r.heading ? r.title : r.title + ": " + r.heading;
       const at = Math.max(0, Math.max(...words.map((w) => r.text.toLowerCase().indexOf(w))) - 60);
       const small = document.createElement("small");
-      small.textContent = (at > 0 ? "... " : "") + r.text.slice(at, at + 160).trim() + " ...";
+      small.textContent = (at > 0 ? "... " : "") + r.text.slice(at, at + 160).trim() + (r.text.length > at + 160 ? " ..." : "");
       li.append(a, small);
       found.append(li);
     }

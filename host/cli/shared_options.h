@@ -77,6 +77,26 @@
         CLI_AT(TYPE, c.session.check)                                                              \
     }
 
+// Commands that time tokens, with `prefill`, `at` and `no_head`.
+enum { CLI_POSITION_MOST = 1 << 20 };
+#define CLI_PREFILL(TYPE)                                                                          \
+    {.name = "prefill",                                                                            \
+     .kind = CLI_INT,                                                                              \
+     .value = "N",                                                                                 \
+     .help = "tokens, from position --at on",                                                      \
+     .low = 1,                                                                                     \
+     .high = CLI_POSITION_MOST,                                                                    \
+     CLI_AT(TYPE, prefill)},                                                                       \
+    {                                                                                              \
+        .name = "at", .kind = CLI_INT, .value = "P", .help = "where the prefill begins", .low = 0, \
+        .high = CLI_POSITION_MOST, .def = "0", .needs = "prefill", CLI_AT(TYPE, at)                \
+    }
+#define CLI_NO_HEAD(TYPE)                                                                          \
+    {.name = "no-head",                                                                            \
+     .kind = CLI_FLAG,                                                                             \
+     .help = "without what follows the last layer",                                                \
+     CLI_AT(TYPE, no_head)}
+
 #define CLI_JSON(TYPE)                                                                             \
     {.name = "json", .kind = CLI_FLAG, .help = "result as JSON", CLI_AT(TYPE, c.json)}
 #define CLI_VERBOSE(TYPE)                                                                          \

@@ -11,7 +11,7 @@ import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "right": "\ue014", "left": "\ue012", "control": "\ue009",
-        "shift": "\ue008", "home": "\ue011"}
+        "shift": "\ue008", "home": "\ue011", "up": "\ue013", "down": "\ue015"}
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync"]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The page at "/" of `millrace serve` in headless Chromium: what people do with it, by mouse and by keyboard, at the width of
-a desk and of a phone, light and dark. Prints TAP; pictures in BUILD/page.
+a desk and of a phone, light and dark. Then the search field of the documentation in BUILD/site. Prints TAP; pictures in BUILD/page.
 usage: page.py BUILD (from the root; make test-page)"""
 import json
 import subprocess
@@ -13,6 +13,7 @@ import urllib.request
 from pathlib import Path
 
 from browser import Browser
+from search import test_search
 
 BUILD = Path(sys.argv[1])
 MILLRACE, DEMO = BUILD / "millrace", Path("models/demo")
@@ -329,6 +330,8 @@ def main():
                 test_safety(browser)
             test_engine(browser, pictures)
             test_key(browser, work)
+            browser.size(1280, 900)
+            test_search(browser, ok, BUILD / "site", pictures)
         except Exception:
             traceback.print_exc()
             ok(False, "the test has come to its end")
