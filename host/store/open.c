@@ -7,6 +7,7 @@
 #include "store/carried.h"
 #include "store/import.h"
 #include "store/patch.h"
+#include "store/streams.h"
 #include "store/turned.h"
 
 enum { GAP = 256 << 20 };
@@ -129,9 +130,13 @@ static int open_store(struct mr_store **store, const char *dir, struct mr_volume
     if (rc == 0 && !(s->tally = calloc(s->layout.tensors, sizeof *s->tally)))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
     if (rc == 0)
+        rc = mr_streams_new(&s->streams, &s->layout, err);
+    if (rc == 0)
         rc = check_expected(s, options->expected, err);
     if (rc == 0)
         rc = checkpoint ? fill(s, checkpoint, options, err) : check(s, err);
+    if (rc == 0)
+        mr_streams_make(s);
     if (rc < 0) {
         mr_store_close(s);
         *store = NULL;
@@ -155,6 +160,7 @@ void mr_store_close(struct mr_store *s)
     mr_store_layout_free(&s->layout);
     free(s->header);
     free(s->tally);
+    mr_streams_free(s->streams);
     free(s->dir);
     free(s);
 }

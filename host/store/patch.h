@@ -15,6 +15,8 @@ struct mr_store_tally {
     bool region, rows; // had in this micro-batch
 };
 
+struct mr_streams; // streams.h
+
 struct mr_store {
     struct mr_config config;
     struct mr_store_layout layout;
@@ -25,6 +27,7 @@ struct mr_store {
     bool broken;                  // a write failed: the state must be opened again
     int micro_batches, ended;     // of the step; 0: none has begun
     struct mr_store_tally *tally; // [tensors]
+    struct mr_streams *streams;
 };
 
 // Where a patch lies in the state's file, on a side of it; and tile k of the patch: master, mean

@@ -14,9 +14,9 @@
 
 #include "pack/hash.h"
 #include "store/patch.h"
-#include "store/tile_kernels.h"
+#include "store/streams.h"
 
-enum { TILES_A_WRITE = 8 };
+enum { TILES_A_WRITE = 4 };
 
 static const int32_t *gradients_of(const struct mr_store *s, const struct mr_store_patch *p)
 {
@@ -150,6 +150,8 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
         memcpy(tile, mr_store_tile_at(s, p, k, s->header->side), 3 * n * sizeof *tile);
         u->kernels->widen(g + k * MR_TILE, n, unit, gradient);
         u->update(&u->factors[decays], tile, tile + n, tile + 2 * n, gradient, n);
+        if (!u->found) // an open makes the streams when the step is complete
+            mr_streams_tile(s, i, k, tile, u->kernels);
         used += 3 * n;
         if (k % TILES_A_WRITE == TILES_A_WRITE - 1 || k == tiles - 1) {
             rc = mr_store_write_put(w, out, used * sizeof *out, err);
@@ -261,6 +263,8 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     h->gradients = 0;
     h->rate = h->scale = h->beta1 = h->beta2 = h->epsilon = h->decay = 0;
     h->decay_all = 0;
+    if (!found)
+        mr_streams_finish(s);
     return mr_store_header_write(h, s->volume, err);
 }
 

@@ -54,6 +54,11 @@ enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE };
 // Tensor i, [outputs][inputs] as in mr_params.
 void mr_store_read(const struct mr_store *store, size_t i, enum mr_store_part part, float *out);
 
+// The weights as the engine reads them, MXINT8: W as `pack` without smoothing makes it for one
+// channel, and Wt, of which turned.h says what is where. Good until the next mr_store_apply().
+const uint8_t *mr_store_stream(const struct mr_store *store, uint64_t *bytes);
+const uint8_t *mr_store_turned(const struct mr_store *store, uint64_t *bytes);
+
 // ---- a step ------------------------------------------------------------------------------------
 //
 // mr_store_begin(); for each micro-batch mr_store_add() or mr_store_add_rows() of every tensor and

@@ -58,6 +58,86 @@ INLINE void widen(const int32_t *restrict in, size_t n, int unit, float *restric
     }
 }
 
+// ---- blocks ----
+
+enum { ROWS = 32, COLS = 64, BLOCK = 32, SMALL = 9 };
+
+// The factor of a block with this code: 64 / X. Below SMALL it, or what is subnormal beside it,
+// needs care, and the definition does the block; so it does with an infinity.
+INLINE float factor(uint32_t code)
+{
+    return mr_float((260 - code) << 23);
+}
+
+INLINE bool is_plain(uint32_t code)
+{
+    return code >= SMALL && code < MR_CODE_NAN;
+}
+
+// To nearest, ties to even, by the last bit of a number of 2^23 and more; |x| < 128.
+INLINE int8_t nearest(float x)
+{
+    int32_t q = (int32_t)(mr_bits(x + 0x1.8p23F) - mr_bits(0x1.8p23F));
+    return (int8_t)(q > 127 ? 127 : q < -127 ? -127 : q);
+}
+
+INLINE void block_slowly(const float *from, size_t stride, int8_t *to, uint8_t *code)
+{
+    float in[BLOCK];
+    for (size_t i = 0; i < BLOCK; i++)
+        in[i] = from[i * stride];
+    *code = mr_mxint8_quantise(in, to);
+}
+
+INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out)
+{
+    uint32_t top[COLS] = {0};
+    float scale[COLS];
+    int8_t q[ROWS][COLS];
+    bool plain = true;
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < COLS; c++) {
+            uint32_t e = mr_bits(tile[r * COLS + c]) & 0x7F800000U;
+            top[c] = e > top[c] ? e : top[c];
+        }
+    for (size_t c = 0; c < COLS; c++) {
+        uint32_t code = top[c] >> 23;
+        plain &= is_plain(code);
+        scale[c] = factor(code);
+        out->down_code[c] = (uint8_t)code;
+    }
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < COLS; c++)
+            q[r][c] = nearest(tile[r * COLS + c] * scale[c]);
+    for (size_t c = 0; c < COLS; c++)
+        for (size_t r = 0; r < ROWS; r++)
+            out->down[c][r] = q[r][c];
+    for (size_t c = 0; c < COLS && !plain; c++)
+        if (!is_plain(top[c] >> 23))
+            block_slowly(tile + c, COLS, out->down[c], &out->down_code[c]);
+}
+
+INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict out)
+{
+    for (size_t k = 0; k < COLS; k++) {
+        const float *in = tile + k % ROWS * COLS + k / ROWS * BLOCK;
+        uint32_t top = 0;
+        for (size_t i = 0; i < BLOCK; i++) {
+            uint32_t e = mr_bits(in[i]) & 0x7F800000U;
+            top = e > top ? e : top;
+        }
+        top >>= 23;
+        if (is_plain(top)) {
+            float scale = factor(top);
+            for (size_t i = 0; i < BLOCK; i++)
+                out->along[k][i] = nearest(in[i] * scale);
+            out->along_code[k] = (uint8_t)top;
+        } else {
+            block_slowly(in, 1, out->along[k], &out->along_code[k]);
+        }
+    }
+}
+
 // The Makefile compiles this file with what gcc needs to put loops into vectors.
 #define KERNELS(name, attributes)                                                                  \
     attributes static uint32_t add_##name(int32_t *sums, const int32_t *in, size_t n, bool more)   \
@@ -73,7 +153,13 @@ INLINE void widen(const int32_t *restrict in, size_t n, int unit, float *restric
     {                                                                                              \
         widen(in, n, unit, out);                                                                   \
     }                                                                                              \
-    static const struct mr_tile_kernels kernels_##name = {add_##name, squares_##name, widen_##name};
+    attributes static void blocks_##name(const float *tile, struct mr_tile_blocks *out)            \
+    {                                                                                              \
+        down(tile, out);                                                                           \
+        along(tile, out);                                                                          \
+    }                                                                                              \
+    static const struct mr_tile_kernels kernels_##name = {add_##name, squares_##name,              \
+                                                          widen_##name, blocks_##name};
 
 KERNELS(portable, )
 #if defined(__x86_64__)

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of a step on tiles of gradients: one source, compiled for several instruction
-// sets and chosen at run time. All give the same bits (tests/unit/test_store_step.c).
+// The inner loops of a step on tiles of gradients and weights: one source, compiled for several
+// instruction sets and chosen at run time. All give the same bits (tests/unit/test_store_step.c).
 #ifndef MILLRACE_STORE_TILE_KERNELS_H
 #define MILLRACE_STORE_TILE_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+// The blocks of 32 of a tile of 32 rows x 64 columns, as MXINT8 (rule 2 of docs/numerics.md).
+struct mr_tile_blocks {
+    int8_t down[64][32];   // column c
+    int8_t along[64][32];  // row r, columns 0..31; 32 + r: columns 32..63
+    uint8_t down_code[64]; // their scale codes
+    uint8_t along_code[64];
+};
 
 struct mr_tile_kernels {
     // sums[i] = in[i], or with `more` sums[i] += in[i], modulo 2^32. Returns the largest |in[i]|.
@@ -16,6 +24,8 @@ struct mr_tile_kernels {
     uint32_t (*squares)(const int32_t *in, size_t n, uint64_t *low, uint64_t *high);
     // out[i] = in[i] as fp32, to nearest, x 2^unit, by rule 1 of docs/numerics.md.
     void (*widen)(const int32_t *in, size_t n, int unit, float *out);
+    // Both ways of a tile.
+    void (*blocks)(const float *tile, struct mr_tile_blocks *out);
 };
 
 // "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.

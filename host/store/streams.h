@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The streams of a store, made of its weights tile by tile. Internal to host/store.
+#ifndef MILLRACE_STORE_STREAMS_H
+#define MILLRACE_STORE_STREAMS_H
+
+#include "store/patch.h"
+#include "store/tile_kernels.h"
+
+// Puts tile k of a patch, its new weights, into both streams. Tiles of different patches may come
+// at the same time.
+void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const float *weights,
+                     const struct mr_tile_kernels *kernels);
+
+// Behind all tiles: the headers, from the largest codes, and all vectors.
+void mr_streams_finish(const struct mr_store *s);
+
+// All of it, from the state.
+void mr_streams_make(const struct mr_store *s);
+
+int mr_streams_new(struct mr_streams **streams, const struct mr_store_layout *layout,
+                   struct mr_error *err);
+void mr_streams_free(struct mr_streams *streams); // NULL is allowed
+
+#endif
