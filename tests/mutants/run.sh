@@ -3,7 +3,9 @@
 # Do the tests notice a fault? Each mutant is one changed line of the RTL, the C model or the compiler of programs, built in a
 # copy of the sources; the test named beside it must be green without it and red with it. TAP on stdout.
 # usage: [BUILD=build] tests/mutants/run.sh [WORD]   (from the root; WORD: only mutants with it in
-# their name, or whose catcher begins with it). Catchers:
+# their name, or whose catcher begins with it)
+#        tests/mutants/run.sh --check   (builds nothing: does each still apply, and has its catcher?)
+# Catchers:
 #   rtl:BENCH@VARIANT  bench of tests/rtl, Verilated again; links the mutated C numerics too
 #   unit:TEST          cmocka test of tests/unit with the mutated file in place of the library's
 #   device:            millrace selftest of the unchanged sim:tiny against the mutated C model
@@ -15,7 +17,8 @@
 #                      without clock gates
 # A mutant that does not change its file, or does not build, has not been caught.
 set -uo pipefail
-only=${1:-}
+check='' only=${1:-}
+[ "$only" != --check ] || check=yes only=''
 build=$(realpath "${BUILD:-build}")
 cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
 cc=${CC:-gcc}
@@ -26,15 +29,17 @@ cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$bu
 # A mutant that hangs is caught: it has ten times the processor's time of the test without it, and a minute, however
 # long that takes. One that hangs asleep, and the test without a mutant, have so many seconds.
 limit=${MUTANT_TIMEOUT:-1800}
-rm -rf "$tree"
-mkdir -p "$tree/build/gen" "$tree/tests/synth"
-cp -r rtl host sim driver Makefile "$tree/"
-cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
-cp tests/synth/dsp48e2.v "$tree/tests/synth/"
 fuzz_cases=${FUZZ_CASES:-1000}
-cp -p "$build"/gen/* "$tree/build/gen/"
-# A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
-sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
+if [ -z "$check" ]; then
+    rm -rf "$tree"
+    mkdir -p "$tree/build/gen" "$tree/tests/synth"
+    cp -r rtl host sim driver Makefile "$tree/"
+    cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
+    cp tests/synth/dsp48e2.v "$tree/tests/synth/"
+    cp -p "$build"/gen/* "$tree/build/gen/"
+    # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
+    sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
+fi
 n=0 bad=0
 declare -A green work
 
@@ -52,6 +57,14 @@ catcher() { # how a test is called in the test list
     gates) echo "unit-test_clk_gate" ;;
     programs | programs-c) echo "programs" ;;
     *) echo "selftest on sim:tiny" ;;
+    esac
+}
+
+has_catcher() { # catcher
+    local b=${1#*:}
+    case $1 in
+    rtl:*) grep -q "^${b#*@} " "tests/rtl/${b%@*}/bench.txt" ;;
+    unit:*) [ -e "tests/unit/test_$b.c" ] ;;
     esac
 }
 
@@ -108,6 +121,11 @@ run_test() { # catcher
 mutant() { # name file sed catcher
     local name=$1 file=$2 edit=$3 by=$4 title="mutant: $1 is caught by $(catcher "$4")" start status
     [[ $name == *"$only"* || $by == "$only"* ]] || return 0
+    if [ -n "$check" ]; then
+        sed "$edit" "$file" | cmp -s "$file" - || ! has_catcher "$by"
+        tap $((!$?)) "$title: it applies, and has its test"
+        return
+    fi
     start=$(date +%s)
     if [ -z "${green[$by]:-}" ]; then
         work[$by]=$(spent)
@@ -292,12 +310,12 @@ mutant 'LOAD_ROWS takes rows that lie apart' rtl/control/mr_rows.sv \
     "s/before_q\[63:32\] + 32'd1/row_q[63:32]/" programs
 mutant 'C model: a semaphore counts to 16' host/cmodel/legal.c 's/SEM_MOST = 15/SEM_MOST = 16/' programs-c
 mutant 'C model: END with a matrix left over' host/cmodel/legal.c \
-    's/if (get(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)/if (0)/' programs-c
+    's/if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)/if (0)/' programs-c
 mutant 'C model: a waiting command is no error' host/cmodel/legal.c 's/if (missing) {/if (0) {/' programs-c
 
 # ---- C model ---------------------------------------------------------------------------------------------
 mutant 'C model rounds where the accumulator floors' host/cmodel/num.h \
-    's|return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);|return ((int64_t)((uint64_t)d << MR_GUARD_BITS) + (shift ? (int64_t)1 << ((shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift) - 1) : 0)) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);|' rtl:pe@single
+    's|return (int64_t)((uint64_t)d << MR_GUARD_BITS) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);|return ((int64_t)((uint64_t)d << MR_GUARD_BITS) + (shift ? (int64_t)1 << ((shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift) - 1) : 0)) >> (shift > MR_SHIFT_MAX ? MR_SHIFT_MAX : shift);|' rtl:pe@portable
 mutant 'C model truncates exp2' host/cmodel/num.c \
     's/(y + (8u << whole)) >> (4 + whole)/y >> (4 + whole)/' rtl:fp@l4
 mutant 'C model flushes products too early' host/cmodel/num.h \
