@@ -55,7 +55,11 @@ module mr_cut_4k #(
   logic [P:0] room, most, left, n;
   logic       more, last;
   assign room = {1'b1, {P{1'b0}}} - {1'b0, addr_q[P-1:0]};
-  assign most = (room < (P + 1)'(MOST)) ? room : (P + 1)'(MOST);
+  if (MOST < (1 << P)) begin : gen_most
+    assign most = (room < (P + 1)'(MOST)) ? room : (P + 1)'(MOST);
+  end else begin : gen_page
+    assign most = room;
+  end
   assign more = left_q[LEFT-1:P] != '0;
   assign left = more ? {1'b1, {P{1'b0}}} : {1'b0, left_q[P-1:0]};
   assign n    = (left <= most) ? left : most;

@@ -172,9 +172,10 @@ module mr_rows #(
   logic [6:0]  req_beats_q;
   logic [7:0]  room_q;  // beats of the buffer that are not promised
   logic        req_fire, req_next, pop;
-  logic [6:0]  want;
-  assign want     = (req_left_q > 32'd64) ? 7'd64 : req_left_q[6:0];
-  assign req_next = (state_q == S_RUN) && !req_v_q && (req_left_q != '0) && (room_q >= 8'(want));
+  logic [6:0]  want_q;  // the next burst; not looked at while one is offered
+  logic [31:0] want_of;
+  assign want_of  = (state_q == S_START) ? cur_beats : req_left_q;
+  assign req_next = (state_q == S_RUN) && !req_v_q && (want_q != '0) && (room_q >= 8'(want_q));
   assign req_fire = req_v_q && hr_req_ready_i;
 
   always_ff @(posedge clk_i) begin
@@ -184,16 +185,19 @@ module mr_rows #(
     end else begin
       if (req_next) req_v_q <= 1'b1;
       else if (req_fire) req_v_q <= 1'b0;
-      room_q <= room_q - (req_next ? 8'(want) : '0) + 8'(pop);
+      room_q <= room_q - (req_next ? 8'(want_q) : '0) + 8'(pop);
     end
   end
   always_ff @(posedge clk_i) begin
+    if (state_q == S_START || req_v_q) begin
+      want_q <= (want_of > 32'd64) ? 7'd64 : want_of[6:0];
+    end
     if (state_q == S_START) begin
       req_addr_q <= base_i[63:6] + 58'(cur_off);
       req_left_q <= cur_beats;
     end else if (req_next) begin
-      req_left_q  <= req_left_q - 32'(want);
-      req_beats_q <= want;
+      req_left_q  <= req_left_q - 32'(want_q);
+      req_beats_q <= want_q;
     end else if (req_fire) begin
       req_addr_q <= req_addr_q + 58'(req_beats_q);
     end

@@ -5,28 +5,32 @@
 // Parameters
 //   QUEUES  command queues, packed in take_i and signal_i (16 bits each)
 //
-// fire_i: a bit for each queue; its take_i is zero without it.
-// nonzero_o is registered state: an add in cycle t can be taken from t+1 on. In program order a
-// count is at most 15 (mr_legal). Here it may be ahead by the commands of the one queue that waits
-// for it which have been dealt out and have not taken theirs: fewer than 48.
-//
-// Adds and takes are counted first, side by side, and one adder has them all: take_i comes late,
-// behind what the queues decide from nonzero_o.
+// take_i: zero in cycles without a command that is issued.
+// nonzero_o is registered state. An add in cycle t can be taken from t+1 on. A take in cycle t is
+// seen from t+2 on, because take_i comes late, behind what the queues decide from nonzero_o. That
+// is early enough: one queue at most waits for a semaphore (mr_legal), and no queue issues in two
+// cycles in a row.
+// In program order a count is at most 15 (mr_legal). Here it may be ahead by the commands of the
+// one queue that waits for it which have been dealt out and have not taken theirs: fewer than 48.
 module mr_sems #(
   parameter int QUEUES = 5
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
   input  logic                 clear_i,
-  input  logic [QUEUES-1:0]    fire_i,
   input  logic [QUEUES*16-1:0] take_i,
   input  logic [QUEUES*16-1:0] signal_i,
   output logic [15:0]          nonzero_o
 );
 
-  logic [5:0] count_q[16];
-  logic       active;
-  assign active = (fire_i != '0) || (signal_i != '0);
+  logic [5:0]           count_q[16];
+  logic [QUEUES*16-1:0] take_q;
+  logic                 active;
+  assign active = (take_q != '0) || (signal_i != '0);
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clear_i) take_q <= '0;
+    else take_q <= take_i;
+  end
 
   // How many bits are set, without carry chains: each bit is a function of a few inputs.
   function automatic [2:0] ones(input logic [QUEUES-1:0] x);
@@ -47,13 +51,21 @@ module mr_sems #(
       logic [QUEUES-1:0] up, down;
       for (h = 0; h < QUEUES; h = h + 1) begin : gen_queue
         assign up[h]   = signal_i[16*h+g];
-        assign down[h] = take_i[16*h+g];
+        assign down[h] = take_q[16*h+g];
       end
-      assign nonzero_o[g] = count_q[g] != '0;
+      logic [5:0] next;
+      logic       nonzero_q;
+      assign next         = count_q[g] + 6'(ones(up)) - 6'(ones(down));
+      assign nonzero_o[g] = nonzero_q;
 
       always_ff @(posedge clk_i) begin
-        if (!rst_ni || clear_i) count_q[g] <= '0;
-        else if (active) count_q[g] <= count_q[g] + 6'(ones(up)) - 6'(ones(down));
+        if (!rst_ni || clear_i) begin
+          count_q[g] <= '0;
+          nonzero_q  <= 1'b0;
+        end else if (active) begin
+          count_q[g] <= next;
+          nonzero_q  <= next != '0;
+        end
       end
     end
   endgenerate

@@ -274,7 +274,6 @@ module mr_seq #(
     .clk_i(clk_ctl),
     .rst_ni    (unit_rst_no),
     .clear_i   (1'b0),
-    .fire_i    (iss_valid & iss_ready),
     .take_i    (take),
     .signal_i  (signal),
     .nonzero_o (sem_nonzero)

@@ -15,10 +15,10 @@ package mr_fp_pkg;
   localparam int FADD_LAT = 3;
   localparam int FMUL_LAT = 3;
   localparam int ACC2F_LAT = 3;
-  localparam int GELU_LAT = 10;
+  localparam int GELU_LAT = 7;   // without its addition
   localparam int EXP2_LAT = 6;
   localparam int RECIP_LAT = 11;
-  localparam int RSQRT_LAT = 14;
+  localparam int RSQRT_LAT = 17;  // with the sum in front of it
 
   localparam logic [31:0] QNAN = 32'h7FC00000;
   localparam logic [31:0] FP_HALF = 32'h3F000000;
@@ -80,18 +80,108 @@ package mr_fp_pkg;
     end
   endfunction
 
+  // ---- align -----------------------------------------------------------------------------------
+
+  // Right by 0, 8, 16 or 24 places: {27 bits, a one was lost}.
+  function automatic [27:0] align8(input [26:0] x, input [1:0] sh);
+    logic [26:0] y;
+    begin
+      case (sh)
+        2'd0: y = x;
+        2'd1: y = {8'd0, x[26:8]};
+        2'd2: y = {16'd0, x[26:16]};
+        default: y = {24'd0, x[26:24]};
+      endcase
+      align8 = {y, (sh != 2'd0 && x[7:0] != 8'd0) || (sh[1] && x[15:8] != 8'd0) ||
+                   (sh == 2'd3 && x[23:16] != 8'd0)};
+    end
+  endfunction
+
+  // The rest of it, up to 7 places and one more; what was lost goes into the lowest bit.
+  function automatic [26:0] align4(input [27:0] x, input [2:0] sh, input more);
+    logic [26:0] y, z;
+    logic lost;
+    begin
+      y = x[27:1];
+      case (sh[2:1])
+        2'd0: z = y;
+        2'd1: z = {2'd0, y[26:2]};
+        2'd2: z = {4'd0, y[26:4]};
+        default: z = {6'd0, y[26:6]};
+      endcase
+      case ({sh[0], more})
+        2'd0: align4 = z;
+        2'd3: align4 = {2'd0, z[26:2]};
+        default: align4 = {1'b0, z[26:1]};
+      endcase
+      lost = x[0] || (sh[2:1] != 2'd0 && y[1:0] != 2'd0) || (sh[2] && y[3:2] != 2'd0) ||
+          (sh[2:1] == 2'd3 && y[5:4] != 2'd0) || ((sh[0] || more) && z[0]) ||
+          (sh[0] && more && z[1]);
+      align4[0] = align4[0] || lost;
+    end
+  endfunction
+
+  // ---- normalise -------------------------------------------------------------------------------
+
+  // Which bytes are zero.
+  function automatic [2:0] zeros24(input [23:0] x);
+    zeros24 = {x[23:16] == 8'd0, x[15:8] == 8'd0, x[7:0] == 8'd0};
+  endfunction
+
+  // The leading one of 25 bits to the top, two powers of two at a time: {places moved 5, upper 24
+  // bits of the result}. zeros is zeros24 of the upper 24, often from the stage before. The top bit
+  // stays 0 only if x is 0.
+  function automatic [28:0] norm25(input [24:0] x, input [2:0] zeros);
+    logic [24:0] y, z;
+    logic [4:0] n;
+    begin
+      n[4] = zeros[2] && zeros[1];
+      n[3] = zeros[2] && (zeros[0] || !zeros[1]);
+      case (n[4:3])
+        2'd0: y = x;
+        2'd1: y = {x[16:0], 8'd0};
+        2'd2: y = {x[8:0], 16'd0};
+        default: y = {x[0], 24'd0};
+      endcase
+      n[2] = y[24:21] == 4'd0;
+      n[1] = n[2] ? y[20:19] == 2'd0 : y[24:23] == 2'd0;
+      case (n[2:1])
+        2'd0: z = y;
+        2'd1: z = {y[22:0], 2'd0};
+        2'd2: z = {y[20:0], 4'd0};
+        default: z = {y[18:0], 6'd0};
+      endcase
+      n[0] = !z[24];
+      norm25 = {n, z[24] ? z[24:1] : z[23:0]};
+    end
+  endfunction
+
+  // a < b, in gates.
+  function automatic below(input [1:0] a, input [1:0] b);
+    below = (!a[1] && b[1]) || ((!a[1] || b[1]) && !a[0] && b[0]);
+  endfunction
+
+  // e <= n: no exponent is left after so many places. No carry chain behind the shifts.
+  function automatic used_up(input [7:0] e, input [4:0] n);
+    logic less;
+    begin
+      less = below(e[4:3], n[4:3]) || (e[4:3] == n[4:3] && below(e[2:1], n[2:1]));
+      used_up = e[7:5] == 3'd0 && (less || (e[4:1] == n[4:1] && (!e[0] || n[0])));
+    end
+  endfunction
+
   // ---- add -------------------------------------------------------------------------------------
 
   // Order the operands by magnitude, move the smaller one by multiples of eight places. One chain
   // compares and subtracts exponents: the difference is one too small where the mantissas borrow
   // from it, and add_s2 shifts by one more.
   function automatic [ADD1_W-1:0] add_s1(input [31:0] a, input [31:0] b);
-    logic swap, more, sub, za, zb, ia, ib, nan, lost;
+    logic swap, more, sub, za, zb, ia, ib, nan;
     logic [8:0] x;
     logic [7:0] diff, e;
     logic [4:0] sh;
     logic [22:0] mant;
-    logic [26:0] low, moved;
+    logic [26:0] low;
     begin
       za = a[30:23] == 8'd0;
       zb = b[30:23] == 8'd0;
@@ -107,68 +197,35 @@ package mr_fp_pkg;
       mant = swap ? b[22:0] & {23{!zb}} : a[22:0] & {23{!za}};
       low = {swap ? {1'b1, a[22:0]} & {24{!za}} : {1'b1, b[22:0]} & {24{!zb}}, 3'd0};
       sh = diff[4:0] | {5{diff[7:5] != 3'd0}};
-      case (sh[4:3])
-        2'd0: moved = low;
-        2'd1: moved = {8'd0, low[26:8]};
-        2'd2: moved = {16'd0, low[26:16]};
-        default: moved = {24'd0, low[26:24]};
-      endcase
-      lost = (sh[4:3] != 2'd0 && low[7:0] != 8'd0) || (sh[4] && low[15:8] != 8'd0) ||
-          (sh[4:3] == 2'd3 && low[23:16] != 8'd0);
-      add_s1 = {
-        ia || ib, nan, swap ? b[31] : a[31], sub, e, mant, moved, lost, sh[2:0], more ^ swap
-      };
+      add_s1 = {ia || ib, nan, swap ? b[31] : a[31], sub, e, mant, align8(low, sh[4:3]), sh[2:0],
+                more ^ swap};
     end
   endfunction
 
   // Align with guard, round and sticky bit; add or subtract; look for zeros at the top for add_s3.
   function automatic [ADD2_W-1:0] add_s2(input [ADD1_W-1:0] s);
     logic [7:0] e;
-    logic [26:0] x, y, z;
+    logic [26:0] x;
     logic [27:0] sum;
-    logic lost;
     begin
       e = s[62:55];
-      y = s[31:5];
-      case (s[3:2])
-        2'd0: z = y;
-        2'd1: z = {2'd0, y[26:2]};
-        2'd2: z = {4'd0, y[26:4]};
-        default: z = {6'd0, y[26:6]};
-      endcase
-      lost = s[4] || (s[3:2] != 2'd0 && y[1:0] != 2'd0) || (s[3] && y[3:2] != 2'd0) ||
-          (s[3:2] == 2'd3 && y[5:4] != 2'd0);
-      lost = lost || ((s[1] || s[0]) && z[0]) || (s[1] && s[0] && z[1]);
-      case (s[1:0])
-        2'd0: x = z;
-        2'd3: x = {2'd0, z[26:2]};
-        default: x = {1'b0, z[26:1]};
-      endcase
-      x[0] = x[0] || lost;
+      x = align4(s[31:4], s[3:1], s[0]);
       sum = 28'({1'b0, e != 8'd0, s[54:32], 3'd0, 1'b1} + ({1'b0, x, 1'b0} ^ {29{s[63]}}) >> 1);
       // The exponent less two: add_s3 adds what stands before the point and the rounding at once.
-      add_s2 = {
-        s[66:63], e - 8'd2, sum,
-        sum[24:17] == 8'd0, sum[16:9] == 8'd0, sum[8:1] == 8'd0
-      };
+      add_s2 = {s[66:63], e - 8'd2, sum, zeros24(sum[24:1])};
     end
-  endfunction
-
-  // a < b in gates.
-  function automatic below(input [1:0] a, input [1:0] b);
-    below = (!a[1] && b[1]) || ((!a[1] || b[1]) && !a[0] && b[0]);
   endfunction
 
   // Normalise and round: {finite operands overflowed, result}. A sum that loses more than one
   // leading bit is exact, so rounding and the long normalising shift are never in series.
   function automatic [32:0] add_s3(input [ADD2_W-1:0] s);
-    logic sign, r, st, over, inf, tiny, gone, near, less;
+    logic sign, r, st, over, inf, tiny, gone, near;
     logic [7:0] e2, en;
     logic [27:0] sum;
     logic [22:0] m;
     logic [1:0] k;
     logic [30:0] pk;
-    logic [24:0] x, y;
+    logic [23:0] y;
     logic [4:0] n;
     begin
       sign = s[40];
@@ -201,33 +258,14 @@ package mr_fp_pkg;
       over = inf || (pk[23] && (e2 == 8'd252 ? k == 2'd2 : e2 == 8'd251 && k == 2'd3));
       tiny = e2 == 8'd255 && k == 2'd1;
 
-      // Else the sum is exact: the leading one to the top, two powers of two at a time.
-      n[4] = s[2] && s[1];
-      n[3] = s[2] && (s[0] || !s[1]);
-      case (n[4:3])
-        2'd0: x = sum[24:0];
-        2'd1: x = {sum[16:0], 8'd0};
-        2'd2: x = {sum[8:0], 16'd0};
-        default: x = {sum[0], 24'd0};
-      endcase
-      n[2] = x[24:21] == 4'd0;
-      n[1] = n[2] ? x[20:19] == 2'd0 : x[24:23] == 2'd0;
-      case (n[2:1])
-        2'd0: y = x;
-        2'd1: y = {x[22:0], 2'd0};
-        2'd2: y = {x[20:0], 4'd0};
-        default: y = {x[18:0], 6'd0};
-      endcase
-      n[0] = !y[24];
+      // Else the sum is exact.
+      {n, y} = norm25(sum[24:0], s[2:0]);
       en = e2 - {3'd0, n};
-      // Below the range: e2 <= n (or e2 is -1), without a carry chain behind the shifts.
-      less = below(e2[4:3], n[4:3]) || (e2[4:3] == n[4:3] && below(e2[2:1], n[2:1]));
-      gone = e2 == 8'd255 || (!y[24] && !y[23]) ||
-          (e2[7:5] == 3'd0 && (less || (e2[4:1] == n[4:1] && (!e2[0] || n[0]))));
+      gone = e2 == 8'd255 || !y[23] || used_up(e2, n);
 
       over = over && near && !s[42];
       if (near) add_s3 = {over, sign, inf ? 8'd255 : pk[30:23], pk[22:0]};
-      else add_s3 = {1'b0, sign && (y[24] || y[23] || !s[39]), en, y[24] ? y[23:1] : y[22:0]};
+      else add_s3 = {1'b0, sign && (y[23] || !s[39]), en, y[22:0]};
       if (near ? inf || tiny : gone) add_s3[22:0] = 23'd0;
       if (!near && gone) add_s3[30:23] = 8'd0;  // x - x = +0, -0 + -0 = -0
       if (s[42]) add_s3 = {1'b0, s[41] ? QNAN : {sign, 8'd255, 23'd0}};

@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 1/sqrt(v), bit-exact to mr_rsqrt of host/cmodel/num.c: table seed y0 and one Newton step
-// y = y0 (1.5 - ((0.5 v) y0) y0). v <= 0, Inf or NaN gives NaN. One multiplier and one adder, used
-// in turn.
+// 1/sqrt(v + eps), bit-exact to mr_rsqrt(mr_fadd(v, eps)) of host/cmodel/num.c: a rounded sum v',
+// then table seed y0 and one Newton step y = y0 (1.5 - ((0.5 v') y0) y0). v' <= 0, Inf or NaN gives
+// NaN. One multiplier and one adder, used in turn.
 //
-// Timing: v_i with valid_i; y_o with valid_o, mr_fp_pkg::RSQRT_LAT (14) cycles later; one operation
-// at a time: no valid_i before valid_o of the one before. y_o keeps its value until the next
-// operation's first product.
+// Timing: v_i and eps_i with valid_i; y_o with valid_o, mr_fp_pkg::RSQRT_LAT (17) cycles later; one
+// operation at a time: no valid_i before valid_o of the one before. y_o keeps its value until the
+// next operation's first product. ovf_o: pulse, the sum overflowed.
 module mr_rsqrt (
     input  logic        clk_i,
     input  logic        rst_ni,
     input  logic        valid_i,
     input  logic [31:0] v_i,
+    input  logic [31:0] eps_i,
     output logic        valid_o,
-    output logic [31:0] y_o
+    output logic [31:0] y_o,
+    output logic        ovf_o
 );
   logic [16:0] rom[0:127];
   initial begin
 `include "rom_rsqrt.svh"
   end
 
-  // Stage s + 1 has valid_q[s]: 1, 2 seed; 3..5, 6..8 products; 9..11 difference; 12..14 product.
-  logic [12:0] valid_q;
+  // Stage s + 1 has valid_q[s]: 1..3 sum; 4, 5 seed; 6..8, 9..11 products; 12..14 difference;
+  // 15..17 product.
+  logic [15:0] valid_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      valid_q <= 13'd0;
+      valid_q <= 16'd0;
       valid_o <= 1'b0;
     end else begin
-      valid_q <= {valid_q[11:0], valid_i};
-      valid_o <= valid_q[12];
+      valid_q <= {valid_q[14:0], valid_i};
+      valid_o <= valid_q[15];
     end
   end
 
@@ -39,19 +42,19 @@ module mr_rsqrt (
   endfunction
 
   logic bad_q;
-  logic [31:0] v_q, half_q, y0_q, prod, diff;
+  logic [31:0] v_q, half_q, y0_q, prod, sum;
   /* verilator lint_off UNUSEDSIGNAL */
   logic [16:0] word_q;  // bits 16 and 15 are the same in every entry
   /* verilator lint_on UNUSEDSIGNAL */
-  logic unused_valid0, unused_valid1, unused_ovf0, unused_ovf1;
+  logic unused_valid0, unused_valid1, unused_ovf0;
 
   always_ff @(posedge clk_i) begin
-    if (valid_i) begin
-      bad_q <= v_i[31] || v_i[30:23] == 8'd0 || v_i[30:23] == 8'd255;
-      v_q <= v_i;
-      word_q <= rom[{~v_i[23], v_i[22:17]}];
+    if (valid_q[2]) begin
+      bad_q <= sum[31] || sum[30:23] == 8'd0 || sum[30:23] == 8'd255;
+      v_q <= sum;
+      word_q <= rom[{~sum[23], sum[22:17]}];
     end
-    if (valid_q[0]) begin
+    if (valid_q[3]) begin
       half_q <= mr_fp_pkg::fscale(v_q, -11'sd1);
       y0_q <= bad_q ? mr_fp_pkg::QNAN : seed(word_q[14:0], v_q[30:23]);
     end
@@ -62,24 +65,24 @@ module mr_rsqrt (
   ) u_mul (
       .clk_i,
       .rst_ni,
-      .valid_i(valid_q[1] || valid_q[4] || valid_q[10]),
+      .valid_i(valid_q[4] || valid_q[7] || valid_q[13]),
       .a_i    (y0_q),
-      .b_i    (valid_q[1] ? half_q : valid_q[4] ? prod : diff),
+      .b_i    (valid_q[4] ? half_q : valid_q[7] ? prod : sum),
       .valid_o(unused_valid0),
       .y_o    (prod),
       .ovf_o  (unused_ovf0)
   );
   mr_vfadd #(
       .LANES(1)
-  ) u_sub (
+  ) u_add (
       .clk_i,
       .rst_ni,
-      .valid_i(valid_q[7]),
-      .a_i    (mr_fp_pkg::FP_1P5),
-      .b_i    ({~prod[31], prod[30:0]}),
+      .valid_i(valid_i || valid_q[10]),
+      .a_i    (valid_i ? v_i : mr_fp_pkg::FP_1P5),
+      .b_i    (valid_i ? eps_i : {~prod[31], prod[30:0]}),
       .valid_o(unused_valid1),
-      .y_o    (diff),
-      .ovf_o  (unused_ovf1)
+      .y_o    (sum),
+      .ovf_o  (ovf_o)
   );
 
   assign y_o = prod;

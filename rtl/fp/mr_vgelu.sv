@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LANES gelu_new units, bit-exact to mr_gelu of host/cmodel/num.c: relu(x) - g(|x|), g by 320
-// linear segments on [0, 5).
+// LANES gelu_new units but for their addition: relu(x) and -g(|x|), g by 320 linear segments on
+// [0, 5). Their sum, which an mr_vfadd makes, is bit-exact to mr_gelu of host/cmodel/num.h.
 //
 // LANES: number of lanes.
-// Timing: x_i with valid_i; y_o with valid_o, mr_fp_pkg::GELU_LAT (10) cycles later; one operation
-// a cycle, no stall. y_o keeps its value while valid_o is low.
+// Timing: x_i with valid_i; relu_o and neg_o with valid_o, mr_fp_pkg::GELU_LAT (7) cycles later;
+// one operation a cycle, no stall.
 module mr_vgelu #(
     parameter int LANES = 4
 ) (
@@ -14,7 +14,8 @@ module mr_vgelu #(
     input  logic                valid_i,
     input  logic [LANES*32-1:0] x_i,
     output logic                valid_o,
-    output logic [LANES*32-1:0] y_o
+    output logic [LANES*32-1:0] relu_o,
+    output logic [LANES*32-1:0] neg_o
 );
   // {value 23, slope 19}, both in units of 2^-24; the value is never negative.
   // One block RAM: the read is registered. In LUTs the table takes some 200 a lane.
@@ -23,17 +24,15 @@ module mr_vgelu #(
 `include "rom_gelu.svh"
   end
 
-  // Valid bits of the stages before the subtraction: 1 index, 2 ROM, 3 product, 4 g, 5..7 to fp32.
+  // Valid bits of the stages: 1 index, 2 ROM, 3 its register, 4 product, 5 g, 6 zeros at its top, 7
+  // to fp32.
   logic [6:0] valid_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_q <= 7'd0;
     else valid_q <= {valid_q[5:0], valid_i};
   end
 
-  logic [LANES*32-1:0] pos1_q, pos2_q, pos3_q, pos4_q, pos5_q, pos6_q, pos7_q;
-  logic [LANES*48-1:0] g_q;
-  logic [LANES*32-1:0] g_fp, neg_g;
-  logic unused_cvt_valid, unused_cvt_ovf, unused_add_ovf;
+  logic [LANES*32-1:0] pos1_q, pos2_q, pos3_q, pos4_q, pos5_q, pos6_q;
 
   // max(x, 0) as the device reads x; NaN stays.
   function automatic [31:0] relu(input [31:0] x);
@@ -68,15 +67,30 @@ module mr_vgelu #(
     if (valid_q[2]) pos4_q <= pos3_q;
     if (valid_q[3]) pos5_q <= pos4_q;
     if (valid_q[4]) pos6_q <= pos5_q;
-    if (valid_q[5]) pos7_q <= pos6_q;
+    if (valid_q[5]) relu_o <= pos6_q;
   end
+
+  // -g as fp32: g has 22 bits in units of 2^-24, so nothing is rounded.
+  function automatic [31:0] negative(input [21:0] g, input [2:0] zeros);
+    logic [4:0] n;
+    logic [23:0] y;
+    begin
+      {n, y} = mr_fp_pkg::norm25({g, 3'd0}, zeros);
+      negative = {1'b1, y[23] ? 8'd124 - {3'd0, n} : 8'd0, y[22:0]};
+    end
+  endfunction
 
   for (genvar l = 0; l < LANES; l++) begin : gen_lane
     logic [22:0] n_q;
-    logic [41:0] word_q;
-    logic [13:0] t_q;
+    logic [41:0] word_q, word3_q;
+    logic [13:0] t_q, t3_q;
     logic [19:0] prod_q;
-    logic [22:0] value_q;
+    logic [21:0] value_q, g_q, g6_q;
+    logic [2:0] zeros_q;
+    logic unused_top;
+
+    // Over the whole table g lies in 0..2852899: no sign and 22 bits.
+    assign unused_top = word3_q[41];
 
     always_ff @(posedge clk_i) begin
       if (valid_i) n_q <= index(x_i[32*l+:31]);
@@ -85,43 +99,22 @@ module mr_vgelu #(
         t_q <= n_q[13:0];
       end
       if (valid_q[1]) begin
-        prod_q <= 20'(($signed({{15{word_q[18]}}, word_q[18:0]}) * $signed({20'd0, t_q})) >>> 14);
-        value_q <= word_q[41:19];
+        word3_q <= word_q;
+        t3_q <= t_q;
       end
       if (valid_q[2]) begin
-        // Over the whole table g lies in 0..2852899: the conversion needs no sign and 23 bits.
-        g_q[48*l+:48] <= {25'd0, value_q + {{3{prod_q[19]}}, prod_q}};
+        prod_q <=
+            20'(($signed({{15{word3_q[18]}}, word3_q[18:0]}) * $signed({20'd0, t3_q})) >>> 14);
+        value_q <= word3_q[40:19];
       end
+      if (valid_q[3]) g_q <= value_q + {{2{prod_q[19]}}, prod_q};
+      if (valid_q[4]) begin
+        g6_q <= g_q;
+        zeros_q <= mr_fp_pkg::zeros24({g_q, 2'd0});
+      end
+      if (valid_q[5]) neg_o[32*l+:32] <= negative(g6_q, zeros_q);
     end
   end
 
-  mr_vacc2f #(
-      .LANES(LANES)
-  ) u_cvt (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[3]),
-      .acc_i  (g_q),
-      .exp_i  ({LANES{-11'sd24}}),
-      .valid_o(unused_cvt_valid),
-      .y_o    (g_fp),
-      .ovf_o  (unused_cvt_ovf)
-  );
-
-  for (genvar l = 0; l < LANES; l++) begin : gen_neg
-    assign neg_g[32*l+:32] = {~g_fp[32*l+31], g_fp[32*l+:31]};
-  end
-
-  mr_vfadd #(
-      .LANES(LANES)
-  ) u_sub (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[6]),
-      .a_i    (pos7_q),
-      .b_i    (neg_g),
-      .valid_o(valid_o),
-      .y_o    (y_o),
-      .ovf_o  (unused_add_ovf)
-  );
+  assign valid_o = valid_q[6];
 endmodule

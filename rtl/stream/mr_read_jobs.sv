@@ -10,7 +10,8 @@
 // a pulse on err_o with its byte address and no burst; stop_i must follow from it. stop_i: takes no
 // job and makes no burst (level; a burst that is offered is withdrawn). clear_i: drops everything
 // (level).
-// busy_o: a job is inside.
+// busy_o: a job is inside. bad_o: one that will give err_o is inside, err_addr_o is its address;
+// known earlier in the cycle than err_o.
 module mr_read_jobs #(
   parameter int BURST = 64
 ) (
@@ -30,6 +31,7 @@ module mr_read_jobs #(
   output logic [ 6:0] bst_beats_o,  // 1..BURST
   output logic        busy_o,
   output logic        err_o,
+  output logic        bad_o,
   output logic [63:0] err_addr_o
 `ifdef FORMAL
   ,
@@ -57,6 +59,7 @@ module mr_read_jobs #(
   assign bst_beats_o = b_len_q;
   assign busy_o      = a_valid_q || c_busy || b_valid_q;
   assign err_o       = a_move && a_bad && !stop_i;
+  assign bad_o       = a_valid_q && a_bad;
   assign err_addr_o  = {a_addr_q, 6'b0};
 
 `ifdef FORMAL

@@ -106,7 +106,7 @@ module mr_reader #(
 `ifdef FORMAL
   logic [11:0] f_w_emit, f_k_emit;
 `endif
-  logic w_bst_valid, w_take, w_busy, w_err;
+  logic w_bst_valid, w_take, w_busy, w_err, w_bad;
   logic [57:0] w_bst_addr;
   logic [6:0] w_bst_beats;
   logic [63:0] w_err_addr;
@@ -129,6 +129,7 @@ module mr_reader #(
     .bst_beats_o(w_bst_beats),
     .busy_o     (w_busy),
     .err_o      (w_err),
+    .bad_o      (w_bad),
     .err_addr_o (w_err_addr)
 `ifdef FORMAL
     ,
@@ -136,7 +137,7 @@ module mr_reader #(
 `endif
   );
 
-  logic k_bst_valid, k_take, k_busy, k_err;
+  logic k_bst_valid, k_take, k_busy, k_err, k_bad;
   logic [57:0] k_bst_addr;
   logic [6:0] k_bst_beats;
   logic [63:0] k_err_addr;
@@ -159,6 +160,7 @@ module mr_reader #(
     .bst_beats_o(k_bst_beats),
     .busy_o     (k_busy),
     .err_o      (k_err),
+    .bad_o      (k_bad),
     .err_addr_o (k_err_addr)
 `ifdef FORMAL
     ,
@@ -333,7 +335,8 @@ module mr_reader #(
     end
   end
   always_ff @(posedge clk_i) begin
-    if (any_err) begin
+    // Without waiting for whose turn it is: what is here at the first error stays.
+    if (!halt_q && (r_err || w_bad || k_bad)) begin
       err_code_q <= r_err ? mr_pkg::DEVERR_READ[7:0] : mr_pkg::DEVERR_WINDOW[7:0];
       if (r_err) err_addr_q <= {order_mem[rptr_q] + {52'b0, r_index_q}, 6'b0};
       else err_addr_q <= w_err ? w_err_addr : k_err_addr;

@@ -14,6 +14,7 @@
 //             sine of a pair of lanes in the pair's places
 //   v_o       bit k: the beat that was taken k cycles ago (mr_epi_pkg has the stages)
 //   val_o     its result, at K_DST, held to the next one
+//   add_      GELU's addition, in the adder of mr_epi_res: add_y_i is the sum FADD_LAT cycles later
 //   ovf_o     a finite operation overflowed, nan_o (two cycles behind val_o): a result is NaN
 module mr_epi_lanes #(
   parameter int N = 1,
@@ -44,6 +45,10 @@ module mr_epi_lanes #(
 
   output logic [K_TOP:1]   v_o,
   output logic [V*32-1:0]  val_o,
+  output logic             add_v_o,
+  output logic [V*32-1:0]  add_a_o,
+  output logic [V*32-1:0]  add_b_o,
+  input  logic [V*32-1:0]  add_y_i,
   output logic             ovf_o,
   output logic             nan_o
 );
@@ -52,10 +57,11 @@ module mr_epi_lanes #(
   localparam int K_BIAS = mr_epi_pkg::K_BIAS, K_PREP = mr_epi_pkg::K_PREP,
                  K_MUL = mr_epi_pkg::K_MUL, K_PROD = mr_epi_pkg::K_PROD,
                  K_ROT = mr_epi_pkg::K_ROT, K_GELU = mr_epi_pkg::K_GELU,
-                 K_PICK = mr_epi_pkg::K_PICK, K_DST = mr_epi_pkg::K_DST;
+                 K_PICK = mr_epi_pkg::K_PICK, K_DST = mr_epi_pkg::K_DST,
+                 K_ADD = K_GELU + mr_fp_pkg::GELU_LAT;
   if (K_BIAS != 1 + mr_fp_pkg::ACC2F_LAT || K_PREP != K_BIAS + mr_fp_pkg::FADD_LAT ||
       K_MUL != K_PREP + 1 || K_PROD != K_MUL + mr_fp_pkg::FMUL_LAT || K_ROT != K_PROD + 1 ||
-      K_GELU != K_ROT + mr_fp_pkg::FADD_LAT || K_PICK != K_GELU + mr_fp_pkg::GELU_LAT ||
+      K_GELU != K_ROT + mr_fp_pkg::FADD_LAT || K_PICK != K_ADD + mr_fp_pkg::FADD_LAT ||
       K_DST != K_PICK + 1 || mr_epi_pkg::K_RES != K_DST + mr_fp_pkg::FADD_LAT) begin : gen_illegal
     mr_epi_pkg_does_not_fit_the_latencies u_illegal ();
   end
@@ -120,7 +126,7 @@ module mr_epi_lanes #(
   logic            cvt_ovf, bias_ovf;
   // The pipeline's own valid bits say the same.
   // verilator lint_off UNUSED
-  logic            cvt_v, bias_v, mulc_v, muls_v, rot_v, gelu_v;
+  logic            cvt_v, bias_v, mulc_v, muls_v, rot_v;
   // verilator lint_on UNUSED
   mr_vacc2f #(
     .LANES(V)
@@ -228,7 +234,6 @@ module mr_epi_lanes #(
   );
 
   // ---- GELU, or as long a delay -----------------------------------------------------------------
-  logic [V*32-1:0] gelu_y;
   logic [V*32-1:0] dly_mem [0:15];
   logic [3:0]      dly_w_q, dly_r_q;
   mr_vgelu #(
@@ -238,12 +243,13 @@ module mr_epi_lanes #(
     .rst_ni,
     .valid_i(v_q[K_GELU] && g_q[K_GELU]),
     .x_i    (rot_y),
-    .valid_o(gelu_v),
-    .y_o    (gelu_y)
+    .valid_o(add_v_o),
+    .relu_o (add_a_o),
+    .neg_o  (add_b_o)
   );
   always_ff @(posedge clk_i) begin
     if (v_q[K_GELU] && !g_q[K_GELU]) dly_mem[dly_w_q] <= rot_y;
-    if (v_q[K_PICK]) val_o <= g_q[K_PICK] ? gelu_y : dly_mem[dly_r_q];
+    if (v_q[K_PICK]) val_o <= g_q[K_PICK] ? add_y_i : dly_mem[dly_r_q];
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin

@@ -11,7 +11,7 @@ package mr_epi_pkg;
   localparam int K_PROD = 11;  // + FMUL_LAT
   localparam int K_ROT = 12;   // terms of rotary
   localparam int K_GELU = 15;  // rotated: + FADD_LAT
-  localparam int K_PICK = 25;  // + GELU_LAT
+  localparam int K_PICK = 25;  // + GELU_LAT + FADD_LAT
   localparam int K_DST = 26;   // the lanes' result
   localparam int K_RES = 29;   // residual written: + FADD_LAT
   localparam int K_MAX = 31;   // largest exponent of a residual word

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue's residual path: the sum with the row's word, and the row's largest exponent.
+// The epilogue's residual path: the sum with the row's word, and the row's largest exponent. The
+// adder also makes GELU's addition: a residual's beats and GELU's never come to it in one cycle,
+// because mr_epi_take keeps them apart.
 //
-// The word is read so that it arrives with the lanes' result, and is written back three cycles
-// later. With track, the row's exponent is the largest of its words': it is kept here, where
-// LayerNorm reads it and mr_rows writes it for rows that come from the host.
+// The word is read a cycle before it is needed and has a register behind the memory, and is written
+// back three cycles later. With track, the row's exponent is the largest of its words': it is kept
+// here, where LayerNorm reads it and mr_rows writes it for rows that come from the host.
 //
 // Parameters: N, T, D_MAX as mr_epilogue.
 //
 // Ports
-//   p_v_i, p_res_i, p_res_addr_i   at K_PICK: a beat for the residual, and its word
+//   p_v_i, p_res_i, p_res_addr_i   at K_PICK - 1: a beat for the residual, and its word
 //   d_v_i, d_, val_i   at K_DST: the same beat and the lanes' result
+//   add_    GELU's addition: add_y_o is the sum FADD_LAT cycles after add_v_i, in that cycle only
 //   res_    RAM port and write port of the residual memory; the write is at K_RES
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
 //   fin_o   pulse at K_TOP: the last beat of a command is written
@@ -36,6 +39,10 @@ module mr_epi_res #(
   input  logic [TW-1:0]   d_tok_i,
   input  logic [RESW-1:0] d_res_addr_i,
   input  logic [V*32-1:0] val_i,
+  input  logic            add_v_i,
+  input  logic [V*32-1:0] add_a_i,
+  input  logic [V*32-1:0] add_b_i,
+  output logic [V*32-1:0] add_y_o,
 
   output logic            res_ren_o,
   output logic [RESW-1:0] res_raddr_o,
@@ -57,11 +64,23 @@ module mr_epi_res #(
   localparam int K_DST = mr_epi_pkg::K_DST, K_RES = mr_epi_pkg::K_RES, K_MAX = mr_epi_pkg::K_MAX,
                  K_TOP = mr_epi_pkg::K_TOP;
 
-  // The word arrives with val_i.
+  // The word is in its register when val_i comes.
+  logic            read_q;
+  logic [V*32-1:0] word_q;
   assign res_ren_o   = p_v_i && p_res_i;
   assign res_raddr_o = p_res_addr_i;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) read_q <= 1'b0;
+    else read_q <= res_ren_o;
+  end
+  always_ff @(posedge clk_i) begin
+    if (read_q) word_q <= res_rdata_i;
+  end
 
-  logic [V*32-1:0] res_y;
+  logic [V*32-1:0] res_y, sum_a, sum_b;
+  assign sum_a   = add_v_i ? add_a_i : word_q;
+  assign sum_b   = add_v_i ? add_b_i : val_i;
+  assign add_y_o = res_y;
   // The valid bits below say the same.
   // verilator lint_off UNUSED
   logic            res_v;
@@ -71,9 +90,9 @@ module mr_epi_res #(
   ) u_res (
     .clk_i,
     .rst_ni,
-    .valid_i(d_v_i && d_res_i),
-    .a_i    (res_rdata_i),
-    .b_i    (val_i),
+    .valid_i(add_v_i || (d_v_i && d_res_i)),
+    .a_i    (sum_a),
+    .b_i    (sum_b),
     .valid_o(res_v),
     .y_o    (res_y),
     .ovf_o

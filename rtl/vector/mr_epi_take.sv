@@ -12,8 +12,8 @@
 //   dr_     valid/ready and token, group and last of the beat, as mr_array; dr_ready_o depends on
 //           registers only
 //   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
-//   v_i     stages K_PICK-2, K_PICK-1, K_PICK hold a beat (mr_epi_lanes)
-//   p_      at K_PICK: it goes to the residual, and where
+//   v_i     stages K_PICK-3 to K_PICK hold a beat (mr_epi_lanes)
+//   p_      at K_PICK-1: it goes to the residual, and where
 //   d_      at K_DST: destination (residual, or staging and its address), first group of its row,
 //           last beat of its command, completes a unit, track its exponent, number of the command
 //   rd_i    units that have left the staging memory, modulo 2^16
@@ -33,6 +33,7 @@ module mr_epi_take #(
   output logic            c_end_o,
   input  logic [2:0]      c_idx_i,
   input  logic [1:0]      c_dst_i,
+  input  logic            c_gelu_i,
   input  logic [1:0]      c_span_i,
   input  logic            c_track_i,
   input  logic [15:0]     c_rot_dim_i,
@@ -51,7 +52,7 @@ module mr_epi_take #(
   output logic [15:0]     head_word_o,
   output logic [6:0]      rotate_o,
 
-  input  logic [2:0]      v_i,
+  input  logic [3:0]      v_i,
   output logic            p_res_o,
   output logic [RESW-1:0] p_res_addr_o,
   output logic            d_res_o,
@@ -87,13 +88,20 @@ module mr_epi_take #(
   logic        c_staged, place_ok, jobs_ok, layout_ok, res_ok, final_w, tok_last;
   logic [15:0] w_mask, w_unit;  // word of the unit and its last value
   logic [15:0] hw_q;            // word inside the head
+  // A residual's beat comes to the adder so many cycles later than GELU's, and they share it.
+  localparam int APART = mr_epi_pkg::K_DST - mr_epi_pkg::K_PICK + mr_fp_pkg::FADD_LAT;
+  logic [APART-1:0] res_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) res_q <= '0;
+    else res_q <= {res_q[APART-2:0], take_o && !c_staged};
+  end
   assign c_staged  = (c_dst_i != mr_pkg::DST_RES[1:0]);
   assign c_layout  = {c_dst_i == mr_pkg::DST_RESULT[1:0], c_span_i, c_rows_i};
   assign place_ok  = (16'(u_q - rd_i) < c_room_i);
   assign jobs_ok   = (16'(acc_q - rd_i) < 16'(mr_epi_pkg::JOBS));
   assign layout_ok = !start_q || (c_layout == layout_q) || (acc_q == rd_i);
   assign res_ok    = !start_q || (res_cmds_q == '0);
-  assign dr_ready_o = c_valid_i && (c_rows_i != '0) &&
+  assign dr_ready_o = c_valid_i && (c_rows_i != '0) && !(c_gelu_i && res_q[APART-1]) &&
                       (c_staged ? (place_ok && jobs_ok && layout_ok) : res_ok);
   assign take_o   = dr_valid_i && dr_ready_o;
   assign c_end_o  = c_valid_i && ((c_rows_i == '0) || (take_o && dr_last_i));
@@ -141,7 +149,7 @@ module mr_epi_take #(
   assign head_word_o = hw_q;
   assign rotate_o    = rot_lanes(c_rot_dim_i, hw_q);
 
-  // ---- what goes beside the data: written here, read when its beat is at K_PICK - 2 -------------
+  // ---- what goes beside the data: written here, read when its beat is at K_PICK - 3 -------------
   localparam int E_W = 2 + 1 + 2 + 1 + 1 + 3 + 16 + 16;
   logic [E_W-1:0] ring [0:31];
   logic [4:0]     wptr_q, rptr_q;
@@ -161,7 +169,7 @@ module mr_epi_take #(
     end
   end
 
-  // p_: at K_PICK - 1 (residual read) and K_PICK; d_: at K_DST.
+  // p_: at K_PICK - 2; p2_ and the residual's address: at K_PICK - 1; p3_: at K_PICK; d_: at K_DST.
   logic            p_track_q, p_last_q, p_final_q;
   logic [1:0]      p_dst_q, p_span_q;
   logic [2:0]      p_idx_q;
@@ -170,6 +178,8 @@ module mr_epi_take #(
   logic [2:0]      p2_idx_q;
   logic [15:0]     p2_tok_q, p2_grp_q;
   logic [SAW-1:0]  p2_stg_addr_q;
+  localparam int D_W = 6 + 3 + 16 + 16 + RESW + SAW;
+  logic [D_W-1:0]  p3_q;
 
   // A token's word of the staging memory.
   function automatic [SAW-1:0] stage_addr(input logic [15:0] tok, input logic [1:0] span,
@@ -197,17 +207,12 @@ module mr_epi_take #(
       p2_stg_addr_q <= stage_addr(p_tok_q, p_span_q, p_grp_q);
     end
     if (v_i[2]) begin
-      d_res_o      <= p_res_o;
-      d_stg_o      <= p2_stg_q;
-      d_track_o    <= p2_track_q;
-      d_last_o     <= p2_last_q;
-      d_final_o    <= p2_final_q;
-      d_first_o    <= p2_first_q;
-      d_idx_o      <= p2_idx_q;
-      d_tok_o      <= p2_tok_q;
-      d_grp_o      <= p2_grp_q;
-      d_res_addr_o <= p_res_addr_o;
-      d_stg_addr_o <= p2_stg_addr_q;
+      p3_q <= {p_res_o, p2_stg_q, p2_track_q, p2_last_q, p2_final_q, p2_first_q, p2_idx_q, p2_tok_q,
+               p2_grp_q, p_res_addr_o, p2_stg_addr_q};
+    end
+    if (v_i[3]) begin
+      {d_res_o, d_stg_o, d_track_o, d_last_o, d_final_o, d_first_o, d_idx_o, d_tok_o, d_grp_o,
+       d_res_addr_o, d_stg_addr_o} <= p3_q;
     end
   end
 

@@ -23,8 +23,9 @@
 // by mr_writer.
 //
 // Drain (dr_): valid/ready, as mr_array; lane c of group j is column j * C + c. dr_ready_o depends
-// on registers only. A beat is taken when a configuration is there and its place in the staging
-// memory is free; what is taken never stalls.
+// on registers only. A beat is taken when a configuration is there, its place in the staging memory
+// is free and, with GELU, no residual's beat was taken four cycles before (they share an adder);
+// what is taken never stalls.
 // Latency from the handshake: 26 cycles to the staging memory, 29 to the residual write.
 // A residual command's first beat waits until the RES command before it is written.
 //
@@ -144,7 +145,8 @@ module mr_epilogue #(
   // verilator lint_off UNUSED
   logic [K_TOP:1]  v;
   // verilator lint_on UNUSED
-  logic [V*32-1:0] val;
+  logic            add_v;
+  logic [V*32-1:0] val, add_a, add_b, add_y;
   logic [2:0]      d_idx;
   logic [RESW-1:0] p_res_addr, d_res_addr;
   logic [SAW-1:0]  d_stg_addr;
@@ -179,12 +181,13 @@ module mr_epilogue #(
     .N(N), .T(T), .D_MAX(D_MAX)
   ) u_take (
     .clk_i, .rst_ni,
-    .c_valid_i(c_valid), .c_end_o(c_end), .c_idx_i(c_idx), .c_dst_i(c_dst), .c_span_i(c_span),
-    .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1), .c_rows_i(c_rows),
-    .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
+    .c_valid_i(c_valid), .c_end_o(c_end), .c_idx_i(c_idx), .c_dst_i(c_dst), .c_gelu_i(c_gelu),
+    .c_span_i(c_span), .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1),
+    .c_rows_i(c_rows), .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
-    .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2]}), .p_res_o(p_res), .p_res_addr_o(p_res_addr),
+    .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
+    .p_res_addr_o(p_res_addr),
     .d_res_o(d_res), .d_stg_o(d_stg), .d_track_o(d_track), .d_last_o(d_last), .d_final_o(d_final),
     .d_first_o(d_first), .d_idx_o(d_idx), .d_tok_o(d_tok), .d_grp_o(d_grp),
     .d_res_addr_o(d_res_addr), .d_stg_addr_o(d_stg_addr),
@@ -199,16 +202,18 @@ module mr_epilogue #(
     .rotate_i(rotate),
     .dr_acc_i, .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
     .rot_ren_o, .rot_raddr_o, .rot_rdata_i,
-    .v_o(v), .val_o(val), .ovf_o(lanes_ovf), .nan_o(sticky_nan_o)
+    .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),
+    .ovf_o(lanes_ovf), .nan_o(sticky_nan_o)
   );
 
   mr_epi_res #(
     .N(N), .T(T), .D_MAX(D_MAX)
   ) u_res (
     .clk_i, .rst_ni,
-    .p_v_i(v[K_PICK]), .p_res_i(p_res), .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]),
+    .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]),
     .d_res_i(d_res), .d_track_i(d_track), .d_last_i(d_last), .d_first_i(d_first),
     .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr), .val_i(val),
+    .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
     .res_ren_o, .res_raddr_o, .res_rdata_i, .res_we_o, .res_waddr_o, .res_wdata_o, .rexp_we_i,
     .rexp_waddr_i, .rexp_wdata_i, .rexp_ren_i, .rexp_raddr_i, .rexp_rdata_o,
     .fin_o(res_fin), .ovf_o(res_ovf)

@@ -196,12 +196,12 @@ module mr_layernorm #(
     end
   endfunction
 
+  // From a shift of 26 on nothing is left, whatever it is.
   function automatic [23:0] round_shift(input [23:0] sig, input [4:0] sh);
-    logic [47:0] x;
+    logic [26:0] x;
     begin
-      // Up to a shift of 23 no bit is lost, farther ones round to 0 all the same.
-      x = {1'b0, sig, 23'd0} >> sh;
-      round_shift = x[47:24] + {23'd0, x[23] && (x[24] || x[22:0] != 23'd0)};
+      x = mr_fp_pkg::align4(mr_fp_pkg::align8({1'b0, sig, 2'd0}, sh[4:3]), sh[2:0], 1'b0);
+      round_shift = x[26:3] + {23'd0, x[2] && (x[3] || x[1:0] != 2'd0)};
     end
   endfunction
 
@@ -261,8 +261,8 @@ module mr_layernorm #(
   // 64 x 16 multiplier in four passes, Horner's way: |S1| by its three digits, then S2 by n.
   //   0 |S1|; 1..4 operands; 2..5 partial products; 3..6 product; 4..7 spread; 8 window
   //   1 S1 to fp32, 4 times 1/n, 7 scale: mean
-  //   9 spread to fp32, 12 times 1/n^2, 15 scale, 16 plus eps, 19 rsqrt
-  logic [19:0] seq_q;
+  //   9 spread to fp32, 12 times 1/n^2, 15 scale, 16 plus eps and rsqrt
+  logic [16:0] seq_q;
   logic rsqrt_done;
   logic [47:0] abs_q;
   logic [63:0] op_q;
@@ -271,15 +271,15 @@ module mr_layernorm #(
   logic [79:0] prod_q, spread_q;
   logic [46:0] win_q;
   logic [10:0] win_e_q;
-  logic [31:0] cvt_y, mul_y, add_y, rsqrt_y, mean_q, var_q;
+  logic [31:0] cvt_y, mul_y, rsqrt_y, mean_q, var_q;
   logic signed [10:0] unit;
-  logic cvt_ovf, mul_ovf, add_ovf, unused_cvt, unused_mul, unused_add, lane_ovf;
+  logic cvt_ovf, mul_ovf, add_ovf, unused_cvt, unused_mul, lane_ovf;
 
   assign unit = $signed({3'd0, top_q}) - 11'sd149;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) seq_q <= '0;
-    else seq_q <= {seq_q[18:0], sums_q};
+    else seq_q <= {seq_q[15:0], sums_q};
   end
 
   always_ff @(posedge clk_i) begin
@@ -295,13 +295,14 @@ module mr_layernorm #(
     if (seq_q[2] || seq_q[3] || seq_q[4] || seq_q[5]) begin
       for (int i = 0; i < 4; i++) pp_q[32*i+:32] <= {16'd0, op_q[16*i+:16]} * {16'd0, digit_q};
     end
+    // Even digits lie beside each other, and so do odd ones.
     if (seq_q[3] || seq_q[4] || seq_q[5] || seq_q[6]) begin
-      prod_q <= {pp_q[127:96], 48'd0} + {16'd0, pp_q[95:64], 32'd0} + {32'd0, pp_q[63:32], 16'd0} +
-          {48'd0, pp_q[31:0]};
+      prod_q <= {16'd0, pp_q[95:64], pp_q[31:0]} + {pp_q[127:96], pp_q[63:32], 16'd0};
     end
-    if (seq_q[4]) spread_q <= 80'd0 - prod_q;
-    if (seq_q[5] || seq_q[6]) spread_q <= {spread_q[63:0], 16'd0} - prod_q;
-    if (seq_q[7]) spread_q <= spread_q + prod_q;
+    if (seq_q[4] || seq_q[5] || seq_q[6] || seq_q[7]) begin
+      spread_q <= 80'({{80{!seq_q[4]}} & (seq_q[7] ? spread_q : {spread_q[63:0], 16'd0}), 1'b1} +
+                      {prod_q ^ {80{!seq_q[7]}}, !seq_q[7]} >> 1);
+    end
     // 47 bits with the leading one among the upper 17, or everything; the rest is sticky.
     if (seq_q[8]) begin
       if (spread_q[79:64] != 16'd0) begin
@@ -343,42 +344,34 @@ module mr_layernorm #(
       .y_o    (mul_y),
       .ovf_o  (mul_ovf)
   );
-  mr_vfadd #(
-      .LANES(1)
-  ) u_add (
-      .clk_i,
-      .rst_ni,
-      .valid_i(seq_q[16]),
-      .a_i    (var_q),
-      .b_i    (eps_q),
-      .valid_o(unused_add),
-      .y_o    (add_y),
-      .ovf_o  (add_ovf)
-  );
   mr_rsqrt u_rsqrt (
       .clk_i,
       .rst_ni,
-      .valid_i(seq_q[19]),
-      .v_i    (add_y),
+      .valid_i(seq_q[16]),
+      .v_i    (var_q),
+      .eps_i  (eps_q),
       .valid_o(rsqrt_done),
-      .y_o    (rsqrt_y)
+      .y_o    (rsqrt_y),
+      .ovf_o  (add_ovf)
   );
 
   assign stats_ready = rsqrt_done;
 
   // ---- normalise -------------------------------------------------------------------------------
 
-  // After a hand-over: nv_q[c] is a beat c cycles after its read: 1 minus mean, 4 times r, 7 times
-  // gain, 10 plus bias, 13 into the FIFO. Reads go in even cycles only, gain reads (5) then in
-  // odd and bias reads (8) in even ones.
+  // After a hand-over: nv_q[c - 1] is a beat c cycles after its read: 2 minus mean, 5 times r, 8
+  // times gain, 11 plus bias, 14 out. Reads go in even cycles only. So one adder and one multiplier
+  // do it all: the adder subtracts in even cycles and adds in odd ones, the multiplier takes r in
+  // odd cycles and the gain in even ones. Gain reads (6) go in even and bias reads (9) in odd
+  // cycles.
   logic [V*32-1:0] neg_mean_q, r_q;  // in every lane
   logic [15:0] n_word_q, g_word_q, b_word_q;
-  logic [7:0] nv_q;
+  logic [13:0] nv_q;
   logic [3:0] gap_q;
   logic [4:0] held_q;  // beats read and not yet in the output register
-  logic n_reading_q, fetch, sub_v, scale_v, gain_v, out_v;
-  logic [V*32-1:0] sub_y, scale_y, gain_y, out_y;
-  logic [3:0] n_ovf;
+  logic n_reading_q, fetch, sub, scale, out_v, unused_nmul, unused_nadd;
+  logic [V*32-1:0] x_q, mul_a, mul_b, add_a, add_b, nmul_y, nadd_y;
+  logic [1:0] n_ovf;
 
   assign n_ren = n_reading_q && !phase_i && !held_q[4];
 
@@ -386,11 +379,11 @@ module mr_layernorm #(
     if (!rst_ni) begin
       n_reading_q <= 1'b0;
       n_busy_q <= 1'b0;
-      nv_q <= 8'd0;
+      nv_q <= 14'd0;
       held_q <= 5'd0;
       gap_q <= 4'd0;
     end else begin
-      nv_q <= {nv_q[6:0], n_ren};
+      nv_q <= {nv_q[12:0], n_ren};
       held_q <= held_q + {4'd0, n_ren} - {4'd0, fetch};
       if (hand) begin
         n_reading_q <= 1'b1;
@@ -418,66 +411,53 @@ module mr_layernorm #(
       g_word_q <= 16'd0;
       b_word_q <= 16'd0;
     end else begin
-      if (nv_q[4]) g_word_q <= g_word_q == row_beats_q - 16'd1 ? 16'd0 : g_word_q + 16'd1;
-      if (nv_q[7]) b_word_q <= b_word_q == row_beats_q - 16'd1 ? 16'd0 : b_word_q + 16'd1;
+      if (nv_q[5]) g_word_q <= g_word_q == row_beats_q - 16'd1 ? 16'd0 : g_word_q + 16'd1;
+      if (nv_q[8]) b_word_q <= b_word_q == row_beats_q - 16'd1 ? 16'd0 : b_word_q + 16'd1;
     end
   end
 
   assign res_ren_o = s_ren || n_ren;
   assign res_raddr_o = n_ren ? n_base_q + RES_AW'(n_word_q) : s_base_q + RES_AW'(s_word_q);
-  assign vec_ren_o = nv_q[4] || nv_q[7];
-  assign vec_raddr_o = nv_q[4] ? VEC_AW'(g_word_q) : VEC_AW'(VEC_WORDS) + VEC_AW'(b_word_q);
+  assign vec_ren_o = nv_q[5] || nv_q[8];
+  assign vec_raddr_o = nv_q[5] ? VEC_AW'(g_word_q) : VEC_AW'(VEC_WORDS) + VEC_AW'(b_word_q);
+
+  assign sub = nv_q[1];
+  assign scale = nv_q[4];
+  assign out_v = nv_q[13];
+  assign add_a = sub ? x_q : nmul_y;
+  assign add_b = sub ? neg_mean_q : vec_rdata_i;
+  assign mul_a = scale ? nadd_y : nmul_y;
+  assign mul_b = scale ? r_q : vec_rdata_i;
+  always_ff @(posedge clk_i) begin
+    if (nv_q[0]) x_q <= res_rdata_i;
+  end
 
   mr_vfadd #(
       .LANES(V)
-  ) u_sub (
+  ) u_nadd (
       .clk_i,
       .rst_ni,
-      .valid_i(nv_q[0]),
-      .a_i    (res_rdata_i),
-      .b_i    (neg_mean_q),
-      .valid_o(sub_v),
-      .y_o    (sub_y),
+      .valid_i(sub || nv_q[10]),
+      .a_i    (add_a),
+      .b_i    (add_b),
+      .valid_o(unused_nadd),
+      .y_o    (nadd_y),
       .ovf_o  (n_ovf[0])
   );
   mr_vfmul #(
       .LANES(V)
-  ) u_scale (
+  ) u_nmul (
       .clk_i,
       .rst_ni,
-      .valid_i(sub_v),
-      .a_i    (sub_y),
-      .b_i    (r_q),
-      .valid_o(scale_v),
-      .y_o    (scale_y),
+      .valid_i(scale || nv_q[7]),
+      .a_i    (mul_a),
+      .b_i    (mul_b),
+      .valid_o(unused_nmul),
+      .y_o    (nmul_y),
       .ovf_o  (n_ovf[1])
   );
-  mr_vfmul #(
-      .LANES(V)
-  ) u_gain (
-      .clk_i,
-      .rst_ni,
-      .valid_i(scale_v),
-      .a_i    (scale_y),
-      .b_i    (vec_rdata_i),
-      .valid_o(gain_v),
-      .y_o    (gain_y),
-      .ovf_o  (n_ovf[2])
-  );
-  mr_vfadd #(
-      .LANES(V)
-  ) u_bias (
-      .clk_i,
-      .rst_ni,
-      .valid_i(gain_v),
-      .a_i    (gain_y),
-      .b_i    (vec_rdata_i),
-      .valid_o(out_v),
-      .y_o    (out_y),
-      .ovf_o  (n_ovf[3])
-  );
 
-  assign lane_ovf = n_ovf != 4'd0;
+  assign lane_ovf = n_ovf != 2'd0;
   assign ovf_o = cvt_ovf || mul_ovf || add_ovf || lane_ovf;
 
   // ---- output ----------------------------------------------------------------------------------
@@ -490,7 +470,8 @@ module mr_layernorm #(
   logic [15:0] pending_q;  // blocks that activation memory has yet to take
   logic block_end;
 
-  assign fetch = count_q != 5'd0 && (!q_valid_o || q_ready_i);
+  // A beat that comes out while none is held goes on at once.
+  assign fetch = (count_q != 5'd0 || out_v) && (!q_valid_o || q_ready_i);
   assign block_end = BEATS == 1 || part_q == 3'(BEATS - 1);
   assign q_two_pass_o = two_pass_q;
 
@@ -510,9 +491,9 @@ module mr_layernorm #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (out_v) fifo[wptr_q] <= out_y;
+    if (out_v) fifo[wptr_q] <= nadd_y;
     if (fetch) begin
-      q_data_o <= fifo[rptr_q];
+      q_data_o <= count_q != 5'd0 ? fifo[rptr_q] : nadd_y;
       q_tag_o <= {two_pass_q ? {slot_q[14:0], 1'b0} : slot_q, dst_base_q + word_q, dst_slot_q,
                   word_q == 16'd0};
     end

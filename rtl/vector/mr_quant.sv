@@ -196,33 +196,12 @@ module mr_quant #(
   // The rest as fp32. e: the exponent field of a magnitude of 2^24 to 2^25 - 1. A rest has 24
   // significant bits at most, so nothing is rounded.
   function automatic [31:0] to_float(input sign, input [24:0] mag, input [7:0] e);
-    logic [24:0] m;
     logic [4:0] n;
+    logic [23:0] y;
     begin
-      m = mag;
-      n = 5'd0;
-      if (m[24:9] == 16'd0) begin
-        m = m << 16;
-        n = n + 5'd16;
-      end
-      if (m[24:17] == 8'd0) begin
-        m = m << 8;
-        n = n + 5'd8;
-      end
-      if (m[24:21] == 4'd0) begin
-        m = m << 4;
-        n = n + 5'd4;
-      end
-      if (m[24:23] == 2'd0) begin
-        m = m << 2;
-        n = n + 5'd2;
-      end
-      if (!m[24]) begin
-        m = m << 1;
-        n = n + 5'd1;
-      end
-      if (!m[24] || e <= {3'd0, n}) to_float = {sign, 31'd0};
-      else to_float = {sign, e - {3'd0, n}, m[23:1]};
+      {n, y} = mr_fp_pkg::norm25(mag, mr_fp_pkg::zeros24(mag[24:1]));
+      to_float = {sign, e - {3'd0, n}, y[22:0]};
+      if (!y[23] || mr_fp_pkg::used_up(e, n)) to_float[30:0] = 31'd0;
     end
   endfunction
 
@@ -284,7 +263,8 @@ module mr_quant #(
 
   if (TWO_PASS != 0) begin : gen_lo
     logic r2_v_q, r2_last_q, r3_v_q, r3_last_q, r2_go;
-    logic [7:0] r2_code_q;
+    logic r2_nan_q;
+    logic [7:0] r2_e_q;  // exponent field of the rest's top bit
     logic [META-1:0] r2_meta_q, r3_meta_q;
     logic [L*R2-1:0] r2_q;
     logic [L*8-1:0] e1_q, e2_q;
@@ -305,7 +285,9 @@ module mr_quant #(
     always_ff @(posedge clk_i) begin
       if (r2_go) begin
         r2_last_q <= last1_q;
-        r2_code_q <= code1_q;
+        r2_nan_q <= code1_q == 8'd255;
+        // A unit of the rest is 2^(code - 158), of a significand 2^(exponent - 150).
+        r2_e_q <= code1_q < 8'd8 ? 8'd0 : code1_q - 8'd7;
         r2_meta_q <= meta1_q;
       end
       if (r2_v_q) begin
@@ -321,12 +303,10 @@ module mr_quant #(
           r2_q[R2*l+:R2] <= rest(c1_q[C1*l+:C1]);
           e2_q[8*l+:8] <= e1_q[8*l+:8];
         end
-        // A unit of the rest is 2^(code - 158), of a significand 2^(exponent - 150).
         if (r2_v_q) begin
-          if (r2_code_q == 8'd255) r3_q[32*l+:32] <= mr_fp_pkg::QNAN;
+          if (r2_nan_q) r3_q[32*l+:32] <= mr_fp_pkg::QNAN;
           else if (r2_q[R2*l+25]) begin
-            r3_q[32*l+:32] <= to_float(r2_q[R2*l+26], r2_q[R2*l+:25],
-                                       r2_code_q < 8'd8 ? 8'd0 : r2_code_q - 8'd7);
+            r3_q[32*l+:32] <= to_float(r2_q[R2*l+26], r2_q[R2*l+:25], r2_e_q);
           end else begin
             r3_q[32*l+:32] <= {r2_q[R2*l+26], e2_q[8*l+:8], r2_q[R2*l+:23]};
           end

@@ -36,6 +36,7 @@ module mr_fp_bench #(
     output logic                recip_valid_o,
     output logic [31:0]         recip_o,
     output logic                rsqrt_valid_o,
+    output logic                rsqrt_ovf_o,
     output logic [31:0]         rsqrt_o
 );
   mr_vfadd #(.LANES(LANES)) u_add (
@@ -69,13 +70,26 @@ module mr_fp_bench #(
       .ovf_o(cvt_ovf_o)
   );
 
+  logic gelu_v, unused_gelu;
+  logic [LANES*32-1:0] relu, neg;
   mr_vgelu #(.LANES(LANES)) u_gelu (
       .clk_i,
       .rst_ni,
       .valid_i,
       .x_i(a_i),
+      .valid_o(gelu_v),
+      .relu_o(relu),
+      .neg_o(neg)
+  );
+  mr_vfadd #(.LANES(LANES)) u_gelu_add (
+      .clk_i,
+      .rst_ni,
+      .valid_i(gelu_v),
+      .a_i(relu),
+      .b_i(neg),
       .valid_o(gelu_valid_o),
-      .y_o(gelu_o)
+      .y_o(gelu_o),
+      .ovf_o(unused_gelu)
   );
   mr_exp2 u_exp2 (
       .clk_i,
@@ -98,8 +112,10 @@ module mr_fp_bench #(
       .rst_ni,
       .valid_i(rsqrt_valid_i),
       .v_i(a_i[31:0]),
+      .eps_i(a_i[0] ? b_i[31:0] : 32'd0),
       .valid_o(rsqrt_valid_o),
-      .y_o(rsqrt_o)
+      .y_o(rsqrt_o),
+      .ovf_o(rsqrt_ovf_o)
   );
 
   always_ff @(posedge clk_i) begin
