@@ -199,7 +199,7 @@ tests/lint/rules.sh 2>&1 | diff docs/commands.md - >"$tmp/rules"
 tap $? "docs/commands.md has the rules of device.def (make rules)" "$tmp/rules"
 
 # ---- prose, links and commands of the pages -----------------------------------------------------------
-pages='README.md CONTRIBUTING.md docs/*.md'
+pages='README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md models/demo/README.md tests/fixtures/README.md'
 # shellcheck disable=SC2086 # the pages are words
 awk -v words=tests/lint/prose.words -f tests/lint/prose.awk $pages >"$tmp/w"
 rule columns "no line of a page has more than 100 columns, tables and code apart"
