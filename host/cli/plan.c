@@ -20,13 +20,7 @@
 static int take_config(struct plan *p, struct mr_error *err)
 {
     const struct plan_args *a = p->a;
-    char own[64];
-    const char *text = a->config ? a->config : "sim";
-    if (!a->config && p->board) {
-        (void)snprintf(own, sizeof own, "n=%d,r=%d,t=%d%s", p->board->n, p->board->r, p->board->t,
-                       p->board->pair ? ",pair" : "");
-        text = own;
-    }
+    const char *text = a->config ? a->config : p->board ? p->board->config : "sim";
     (void)snprintf(p->config, sizeof p->config, "%s", text);
     const struct mr_config_entry *c = mr_config_named(text);
     p->named = c != NULL;
@@ -73,7 +67,7 @@ static int set_up(struct plan *p, struct mr_error *err)
                      a->c.model, p->format == MR_FORMAT_MXFP4 ? "mxfp4" : "mxint8");
     if (rc == 0)
         rc = take_board(p, err);
-    p->clock_mhz = 300;
+    p->clock_mhz = p->board ? p->board->clock_mhz : 300;
     if (rc == 0)
         rc = take_config(p, err);
     if (rc == 0)
@@ -83,8 +77,6 @@ static int set_up(struct plan *p, struct mr_error *err)
         rc = mr_plan_memory_of(&p->memory, memory, err);
     if (rc < 0)
         return rc;
-    if (p->board)
-        p->clock_mhz = p->board->clock_mhz;
     if (a->clock > 0)
         p->clock_mhz = a->clock;
     // A port takes one beat a cycle at most. The presets' pins are given at 300 MHz.

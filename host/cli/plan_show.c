@@ -87,12 +87,17 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
     else
         printf("prefill of %d at position %d: ", at->tokens, at->pos);
     double rate = tokens_a_second(p, at, r);
-    printf("%.0f cycles, %.*f tokens/s, MACs %.1f %%\n", r->cycles,
+    printf("%.0f cycles, %.*f tokens/s estimated, MACs %.1f %%\n", r->cycles,
            rate < 10    ? 3
            : rate < 100 ? 2
            : rate < 1e3 ? 1
                         : 0,
            rate, 100 * utilisation(p, r));
+    if (at->tokens > 1)
+        printf("  first token after %.3g s\n", r->cycles / (1e6 * p->clock_mhz));
+    else if (p->board && p->board->watts > 0)
+        printf("  energy     at most %.3g J a token, if the board draws the %.0f W that it may\n",
+               p->board->watts / rate, p->board->watts);
     printf("  binds      %s; busy:", binding(r));
     for (int i = 0; i < UNITS; i++)
         printf(" %s %.1f %%", unit[i].name, 100 * unit[i].part);
@@ -104,24 +109,45 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 
 // ---- board and memory ---------------------------------------------------------------------------
 
+static const struct {
+    const char *json, *text;
+    double unit;
+} kinds[MR_PLAN_KINDS] = {[MR_PLAN_LUTS] = {"luts", "thousand LUTs", 1e3},
+                          [MR_PLAN_MULTIPLIERS] = {"multipliers", "multipliers", 1},
+                          [MR_PLAN_BRAM] = {"block_rams", "block RAMs of 36 Kb", 1},
+                          [MR_PLAN_URAM] = {"ultra_rams", "UltraRAMs", 1}};
+
+static bool holds_engine(const struct plan *p, const struct mr_plan_cost *c)
+{
+    bool fits = p->g.n <= p->board->channels;
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
+        fits &= mr_plan_part_of(p->board, c, k).fits;
+    return fits;
+}
+
 json_t *plan_needs_json(const struct plan *p)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
     struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair);
-    json_t *o =
-        json_pack("{s:f, s:f, s:f, s:i, s:i, s:f, s:f}", "weight_bytes", b.weights, "kv_bytes",
-                  b.kv, "window_bytes", b.windows, "array_multipliers", c.pe_multipliers,
-                  "multipliers", c.multipliers, "luts", c.luts, "on_chip_bytes", c.on_chip);
+    json_t *o = json_pack("{s:f, s:f, s:f, s:i, s:f, s:s?}", "weight_bytes", b.weights, "kv_bytes",
+                          b.kv, "window_bytes", b.windows, "array_multipliers", c.array_multipliers,
+                          "on_chip_bytes", c.on_chip, "counted", c.counted);
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
+        json_object_set_new(o, kinds[k].json, json_real(c.use[k]));
     const struct mr_plan_board *d = p->board;
-    if (d)
-        json_object_set_new(
-            o, "board",
-            json_pack("{s:s, s:f, s:i, s:i, s:f, s:i, s:b, s:b}", "name", d->name, "memory_bytes",
-                      d->capacity * 0x1p30, "multipliers", d->multipliers, "luts", d->luts,
-                      "on_chip_bytes", d->on_chip * 0x1p20, "channels", d->channels, "holds_model",
-                      b.weights + b.kv + b.windows <= d->capacity * 0x1p30, "holds_engine",
-                      c.multipliers <= d->multipliers && c.luts <= d->luts &&
-                          c.on_chip <= d->on_chip * 0x1p20 && p->g.n <= d->channels));
+    if (!d)
+        return o;
+    json_t *board = json_pack("{s:s, s:f, s:i, s:b, s:b}", "name", d->name, "memory_bytes",
+                              d->capacity * 0x1p30, "channels", d->channels, "holds_model",
+                              b.weights + b.kv + b.windows <= d->capacity * 0x1p30, "holds_engine",
+                              holds_engine(p, &c));
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
+        struct mr_plan_part part = mr_plan_part_of(d, &c, k);
+        json_object_set_new(board, kinds[k].json,
+                            json_pack("{s:f, s:f, s:b}", "has", mr_plan_board_has(d, k), "percent",
+                                      part.percent, "leaves_room", part.room));
+    }
+    json_object_set_new(o, "board", board);
     return o;
 }
 
@@ -130,15 +156,41 @@ static const char *verdict(bool fits)
     return fits ? "fits" : "DOES NOT FIT";
 }
 
+static void print_area(const struct plan *p)
+{
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair);
+    const struct mr_plan_board *d = p->board;
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
+        printf("  %-11s%.*f %s",
+               k == 0              ? "logic"
+               : k == MR_PLAN_BRAM ? "on chip"
+                                   : "",
+               k == MR_PLAN_LUTS ? 1 : 0, c.use[k] / kinds[k].unit, kinds[k].text);
+        if (k == MR_PLAN_MULTIPLIERS)
+            printf(" (array %d)", c.array_multipliers);
+        if (d) {
+            struct mr_plan_part part = mr_plan_part_of(d, &c, k);
+            printf("; %s has %.0f: %.0f %%%s, %s%s", d->chip,
+                   mr_plan_board_has(d, k) / kinds[k].unit, part.percent,
+                   d->shell[k] > 0 ? " with its shell" : "", verdict(part.fits),
+                   part.fits && !part.room ? " without room for training" : "");
+        }
+        printf("\n");
+    }
+    if (c.counted)
+        printf("             LUTs and multipliers as Yosys counts %s\n", c.counted);
+    else
+        printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
+}
+
 void plan_print_needs(const struct plan *p, const char *model)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair);
     const struct mr_plan_board *d = p->board;
     double all = b.weights + b.kv + b.windows;
-    printf("%s in %s on %s (N %d, R %d, T %d): %s, %.0f MHz assumed\n", model,
+    printf("%s in %s on %s (N %d, R %d, T %d): %s, %.0f MHz %s\n", model,
            p->format == MR_FORMAT_MXFP4 ? "mxfp4" : "mxint8", p->config, p->g.n, p->g.r, p->g.t,
-           p->memory.name, p->clock_mhz);
+           p->memory.name, p->clock_mhz, d && p->a->clock <= 0 ? "estimated" : "assumed");
     printf("  bandwidth  %d x %.1f GB/s at the pins, a sequential reader gets %.1f %%\n", p->g.n,
            p->memory.pin_rate * MR_BEAT * p->clock_mhz / 1e3,
            100 * p->memory.rate / p->memory.pin_rate);
@@ -148,18 +200,8 @@ void plan_print_needs(const struct plan *p, const char *model)
     if (d)
         printf("; %s has %.2f GB: %s", d->name, d->capacity * 0x1p30 / 1e9,
                verdict(all <= d->capacity * 0x1p30));
-    printf("\n  on chip    %.2f MB", c.on_chip / 1e6);
-    if (d)
-        printf("; %s has %.2f MB: %s", d->name, d->on_chip * 0x1p20 / 1e6,
-               verdict(c.on_chip <= d->on_chip * 0x1p20));
-    printf("\n  logic      %d multipliers (array %d)", c.multipliers, c.pe_multipliers);
-    if (d)
-        printf("; %s has %d %s: %s", d->chip, d->multipliers, d->multiplier,
-               verdict(c.multipliers <= d->multipliers));
-    printf("\n             about %.0f thousand LUTs by Yosys", c.luts / 1e3);
-    if (d)
-        printf("; %s has %.0f thousand: %s", d->chip, d->luts / 1e3, verdict(c.luts <= d->luts));
     printf("\n");
+    print_area(p);
     if (d && p->g.n > d->channels)
         printf("  channels   N is %d; %s has %d: DOES NOT FIT\n", p->g.n, d->name, d->channels);
 }

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 // Every device and configuration, for the help texts.
-#define CLI_CONFIGS "tiny, sim, sim2, sim4, wide or u280"
+#define CLI_CONFIGS "tiny, sim, sim2, sim4, wide, kv260, u50, u250 or u280"
 #define CLI_DEVICES                                                                                \
     "sim:[config][,options] (the RTL, simulated), model:[config] (the C model: the same bits, "    \
     "faster), xrt:[index][,options] (Alveo cards), pci:[number] (boards with the driver) or cpu: " \

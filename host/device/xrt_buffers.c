@@ -13,6 +13,7 @@ enum { MIN_PAGE_LOG2 = 12, MAX_PAGE_LOG2 = 34 };
 #define PIECE       ((size_t)8 << 20) // copied at once
 #define PAGED       ((uint64_t)1 << 63)
 #define PAGED_SHIFT 48 // channel of a paged address: the kernel looks at the bits below only
+#define TURN        ((size_t)4096) // bytes of a page before it is the next one's turn (mr_kernel)
 
 // ---- what the worker does -----------------------------------------------------------------------
 
@@ -87,6 +88,42 @@ static int work_set_buffer(void *arg, struct mr_error *err)
 
 // ---- copying ------------------------------------------------------------------------------------
 
+// Where byte `at` of a buffer lies, and how many bytes from there on lie behind one another.
+struct place {
+    int page;
+    size_t offset, bytes;
+};
+
+static struct place place_of(const struct mr_xrt_area *b, size_t at)
+{
+    if (!b->page_log2)
+        return (struct place){0, b->skip + at, b->bytes - at};
+    if (b->in_turn)
+        return (struct place){(int)(at / TURN % MR_WEIGHT_PAGES),
+                              at / TURN / MR_WEIGHT_PAGES * TURN + at % TURN, TURN - at % TURN};
+    size_t page = (size_t)1 << b->page_log2;
+    return (struct place){(int)(at / page), at % page, page - at % page};
+}
+
+// The first byte of a buffer in page k at `offset`, a multiple of TURN.
+static size_t first_of(const struct mr_xrt_area *b, int k, size_t offset)
+{
+    return b->in_turn ? offset * MR_WEIGHT_PAGES + (size_t)k * TURN
+                      : ((size_t)k << b->page_log2) + offset;
+}
+
+// Bytes of a buffer that lie in page k.
+static size_t bytes_of(const struct mr_xrt_area *b, int k)
+{
+    size_t page = (size_t)1 << b->page_log2, from = first_of(b, k, 0);
+    if (from >= b->bytes)
+        return 0;
+    if (!b->in_turn)
+        return b->bytes - from < page ? b->bytes - from : page;
+    size_t left = b->bytes - from, round = TURN * MR_WEIGHT_PAGES;
+    return left / round * TURN + (left % round < TURN ? left % round : TURN);
+}
+
 static int sync_range(struct mr_xrt_device *d, struct mr_xrt_buffer *bo, bool to_device,
                       size_t offset, size_t bytes, struct mr_error *err)
 {
@@ -97,18 +134,32 @@ static int sync_range(struct mr_xrt_device *d, struct mr_xrt_buffer *bo, bool to
     return mr_xrt_call(d, work_sync, MR_XRT_CALL_SECONDS, err);
 }
 
-// Fills a new buffer object from `data` on, or with zeros, piece by piece.
-static int upload(struct mr_xrt_device *d, struct mr_xrt_buffer *bo, size_t skip,
-                  const uint8_t *data, size_t bytes, struct mr_error *err)
+// What page k of a buffer has at `offset`, from all of the buffer's bytes.
+static void gather(const struct mr_xrt_area *b, int k, size_t offset, const uint8_t *map, size_t n)
+{
+    uint8_t *to = b->bo[k].data + offset;
+    size_t each = b->in_turn ? TURN : n;
+    for (size_t done = 0; done < n; done += each) {
+        size_t part = n - done < each ? n - done : each;
+        memcpy(to + done, map + first_of(b, k, offset + done), part);
+    }
+}
+
+// Fills buffer object k, the `bytes` bytes of it that the buffer has, with the buffer's content or
+// with zeros, piece by piece.
+static int upload(struct mr_xrt_device *d, struct mr_xrt_area *b, int k, const uint8_t *map,
+                  size_t bytes, struct mr_error *err)
 {
     for (size_t done = 0; done < bytes;) {
         size_t n = bytes - done < PIECE ? bytes - done : PIECE;
-        if (data)
-            memcpy(bo->data + skip + done, data + done, n);
+        if (!map)
+            memset(b->bo[k].data + b->skip + done, 0, n);
+        else if (b->page_log2)
+            gather(b, k, done, map, n);
         else
-            memset(bo->data + skip + done, 0, n);
-        int rc = sync_range(d, bo, true, skip + done, n, err);
-        if (rc == 0 && data)
+            memcpy(b->bo[k].data + b->skip + done, map + done, n);
+        int rc = sync_range(d, &b->bo[k], true, b->skip + done, n, err);
+        if (rc == 0 && map)
             rc = mr_device_uploaded(&d->base, n, err);
         if (rc == 0 && mr_device_stop)
             rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
@@ -210,20 +261,21 @@ static int alloc_whole(struct mr_xrt_device *d, struct mr_xrt_area *b, int group
 }
 
 // Several, each a page. All paged buffers of a device have pages of one size.
-static int alloc_pages(struct mr_xrt_device *d, struct mr_xrt_area *b, int channel, int group,
-                       struct mr_error *err)
+static int alloc_pages(struct mr_xrt_device *d, struct mr_xrt_area *b, int channel,
+                       const int group[MR_WEIGHT_PAGES], struct mr_error *err)
 {
     unsigned log2 = MIN_PAGE_LOG2;
+    size_t rounds = (b->bytes + TURN * MR_WEIGHT_PAGES - 1) / (TURN * MR_WEIGHT_PAGES);
     while (b->bytes > (size_t)MR_WEIGHT_PAGES << log2)
         log2++;
-    if (log2 > MAX_PAGE_LOG2 || (size_t)1 << log2 > d->largest)
+    if (log2 > MAX_PAGE_LOG2 || (b->in_turn ? rounds * TURN : (size_t)1 << log2) > d->largest)
         return mr_fail(err, MR_ERR_FIT,
                        "%s: %zu bytes of weights on a channel do not fit %d buffers of %zu bytes",
                        d->base.info.uri, b->bytes, (int)MR_WEIGHT_PAGES, d->largest);
-    d->page_log2 = b->page_log2 = log2;
+    b->page_log2 = log2;
     b->addr = PAGED | (uint64_t)channel << PAGED_SHIFT;
-    for (size_t done = 0; done < b->bytes; done += (size_t)1 << log2) {
-        int rc = alloc_bo(d, b, group, (size_t)1 << log2, err);
+    for (int k = 0; k < (int)MR_WEIGHT_PAGES && (b->in_turn || first_of(b, k, 0) < b->bytes); k++) {
+        int rc = alloc_bo(d, b, group[k], b->in_turn ? rounds * TURN : (size_t)1 << log2, err);
         if (rc < 0)
             return rc;
     }
@@ -234,15 +286,11 @@ static int fill(struct mr_xrt_device *d, struct mr_xrt_area *b, const uint8_t *m
                 struct mr_error *err)
 {
     if (!b->page_log2)
-        return upload(d, &b->bo[0], b->skip, map, b->bytes, err);
-    size_t page = (size_t)1 << b->page_log2;
-    for (int k = 0; k < b->bos; k++) {
-        size_t at = (size_t)k * page, n = b->bytes - at < page ? b->bytes - at : page;
-        int rc = upload(d, &b->bo[k], 0, map + at, n, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+        return upload(d, b, 0, map, b->bytes, err);
+    int rc = 0;
+    for (int k = 0; rc == 0 && k < b->bos; k++)
+        rc = upload(d, b, k, map, bytes_of(b, k), err);
+    return rc;
 }
 
 // Fills b from what an earlier session has left on the card; 0 if there is nothing.
@@ -252,20 +300,33 @@ static int find_kept(struct mr_xrt_device *d, struct mr_xrt_area *b, struct mr_e
     int rc = mr_xrt_call(d, work_find, MR_XRT_CALL_SECONDS, err);
     if (rc < 0 || !d->call.found)
         return rc;
-    if (b->page_log2)
-        d->page_log2 = b->page_log2;
     return 1;
 }
 
-static int load(struct mr_xrt_device *d, struct mr_xrt_area *b, int channel, int group,
-                const void *map, struct mr_error *err)
+static int load(struct mr_xrt_device *d, struct mr_xrt_area *b, int channel,
+                const int group[MR_WEIGHT_PAGES], const void *map, struct mr_error *err)
 {
-    bool large = map && b->bytes + MR_MEMORY_TURN > d->largest;
-    int rc = large ? alloc_pages(d, b, channel, group, err) : alloc_whole(d, b, group, err);
+    b->in_turn = map && (group[1] != group[0] || group[2] != group[0] || group[3] != group[0]);
+    bool pages = b->in_turn || (map && b->bytes + MR_MEMORY_TURN > d->largest);
+    int rc = pages ? alloc_pages(d, b, channel, group, err) : alloc_whole(d, b, group[0], err);
     // A bank may have room for it in pieces only.
-    if (rc == MR_ERR_MEMORY && map && !large)
+    if (rc == MR_ERR_MEMORY && map && !pages)
         rc = alloc_pages(d, b, channel, group, err);
     return rc == 0 ? fill(d, b, map, err) : rc;
+}
+
+// The memory groups of a channel's weights, or four times that of its KV store.
+static int groups_of(struct mr_xrt_device *d, int channel, bool weights, int group[MR_WEIGHT_PAGES],
+                     struct mr_error *err)
+{
+    int rc = 0;
+    for (unsigned k = 0; rc == 0 && k < MR_WEIGHT_PAGES; k++) {
+        d->call.value =
+            mr_xrt_channel_arg(channel, weights ? MR_KARG_WEIGHTS_ID + k : MR_KARG_KV_ID);
+        rc = mr_xrt_call(d, work_group, MR_XRT_CALL_SECONDS, err);
+        group[k] = d->call.found;
+    }
+    return rc;
 }
 
 int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
@@ -285,10 +346,9 @@ int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const 
     }
     struct mr_xrt_area *b = &d->buffers[d->count++];
     *b = (struct mr_xrt_area){.bytes = bytes, .writable = !map};
-    d->call.value = mr_xrt_channel_arg(channel, map ? MR_KARG_WEIGHTS_ID : MR_KARG_KV_ID);
-    int rc = mr_xrt_call(d, work_group, MR_XRT_CALL_SECONDS, err);
-    int group = d->call.found;
-    d->call.key = (struct mr_xrt_key){dev->upload.identity, channel, group, bytes, d->largest};
+    int group[MR_WEIGHT_PAGES];
+    int rc = groups_of(d, channel, map != NULL, group, err);
+    d->call.key = (struct mr_xrt_key){dev->upload.identity, channel, group[0], bytes, d->largest};
     bool keep = map && dev->upload.identity;
     if (rc == 0 && keep)
         rc = find_kept(d, b, err);
@@ -298,6 +358,8 @@ int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const 
         if (rc == 0 && keep)
             rc = mr_xrt_call(d, work_keep, MR_XRT_CALL_SECONDS, err);
     }
+    if (b->page_log2)
+        d->page_log2 = b->page_log2 | (b->in_turn ? MR_PAGES_IN_TURN : 0);
     if (rc >= 0)
         rc = set_arguments(d, channel, b, err);
     *addr = b->addr;
@@ -336,13 +398,13 @@ int mr_xrt_device_read(struct mr_device *dev, uint64_t addr, void *data, size_t 
                        (unsigned long long)addr);
     int rc = b->dirty_from < b->dirty_to ? mr_xrt_call(d, work_flush, MR_XRT_CALL_SECONDS, err) : 0;
     while (rc == 0 && bytes) {
-        size_t page = b->page_log2 ? (size_t)1 << b->page_log2 : b->bytes;
-        struct mr_xrt_buffer *bo = &b->bo[at / page];
-        size_t from = b->skip + at % page, n = page - at % page < PIECE ? page - at % page : PIECE;
+        struct place p = place_of(b, at);
+        struct mr_xrt_buffer *bo = &b->bo[p.page];
+        size_t n = p.bytes < PIECE ? p.bytes : PIECE;
         n = n < bytes ? n : bytes;
-        rc = sync_range(d, bo, false, from, n, err);
+        rc = sync_range(d, bo, false, p.offset, n, err);
         if (rc == 0)
-            memcpy(out, bo->data + from, n);
+            memcpy(out, bo->data + p.offset, n);
         out += n;
         at += n;
         bytes -= n;

@@ -20,6 +20,7 @@ struct mr_xrt_area {
     struct mr_xrt_buffer bo[MR_WEIGHT_PAGES];
     int bos;
     unsigned page_log2; // of a paged buffer
+    bool in_turn;       // its pages take turns, TURN bytes at a time
     uint64_t addr;      // what the engine sees
     size_t skip;        // of the first bo, before addr
     size_t bytes;
@@ -59,8 +60,8 @@ struct mr_xrt_device {
     char xclbin[4096];
     struct mr_xrt_area *buffers;
     int count, capacity;
-    unsigned page_log2;
-    bool host_args; // arguments of the host port have been set
+    unsigned page_log2; // the kernel's argument
+    bool host_args;     // arguments of the host port have been set
     bool kv_arg[64];
     bool failed;  // the last run did not end well
     bool counted; // call.counters are those of the last run

@@ -5,24 +5,52 @@
 #include <string.h>
 
 #include "engine/program.h"
+#include "plan/area.h"
+#include "plan/memories.h"
 
-#define MIB (1024.0 * 1024.0)
-// Block memory of UltraScale+: 36 Kb block RAMs and 288 Kb UltraRAMs.
-#define BRAM_URAM(bram, uram) (((bram) * 36.0 + (uram) * 288.0) / 8 / 1024)
+// What the shell of an Alveo card's platform takes of the device, in percent of LUTs, multipliers,
+// block RAM and UltraRAM: the report of a card's platform in AMD's UG1702 (docs/plan.md).
+#define ALVEO_SHELL {17.2, 14.0, 13.9, 16.7}
 
-// Alveo and Kria: 300 MHz is the design's aim (rtl/spec/configs.def), nothing has been placed yet.
+// A port of HBM moves 256 bits at 450 MHz, 14.4 GB/s, to whichever pseudo-channels it reaches.
 static const struct mr_plan_board boards[] = {
-    {"kv260", "XCK26", "ddr4-2400", 1, 19.2, 4, 300, "DSP48E2", 1248, 117120, BRAM_URAM(144, 64), 1,
-     4, 32, false},
-    {"u50", "XCU50", "hbm2", 16, 316.0 / 32, 8, 300, "DSP48E2", 5952, 872000, BRAM_URAM(1344, 640),
-     8, 4, 256, false},
-    {"u250", "XCU250", "ddr4-2400", 4, 19.2, 64, 300, "DSP48E2", 12288, 1728000,
-     BRAM_URAM(2688, 1280), 4, 16, 512, false},
-    {"u280", "XCU280", "hbm2", 16, 460.0 / 32, 8, 300, "DSP48E2", 9024, 1304000,
-     BRAM_URAM(2016, 960), 16, 4, 512, true},
+    {"kv260",
+     "XCK26",
+     "ddr4-2400",
+     1,
+     19.2,
+     4,
+     "DSP48E2",
+     1248,
+     117120,
+     144,
+     64,
+     {0},
+     "kv260",
+     200,
+     36},
+    {"u50", "XCU50", "hbm2", 16, 14.4, 8, "DSP48E2", 5952, 872000, 1344, 640, ALVEO_SHELL, "u50",
+     200, 75},
+    {"u250", "XCU250", "ddr4-2400", 4, 19.2, 64, "DSP48E2", 12288, 1728000, 2688, 1280, ALVEO_SHELL,
+     "u250", 200, 225},
+    {"u280", "XCU280", "hbm2", 16, 14.4, 8, "DSP48E2", 9024, 1304000, 2016, 960, ALVEO_SHELL,
+     "u280", 200, 225},
     // DDR3-800, 16 bits wide, 512 MiB, as boards with this chip have it; 208 block RAMs of 18 Kb.
-    {"ecp5-85", "LFE5U-85F", "ddr4-2400", 1, 1.6, 0.5, 80, "MULT18X18D", 156, 84000,
-     208 * 18.0 / 8 / 1024, 1, 1, 8, false},
+    {"ecp5-85",
+     "LFE5U-85F",
+     "ddr4-2400",
+     1,
+     1.6,
+     0.5,
+     "MULT18X18D",
+     156,
+     84000,
+     104,
+     0,
+     {0},
+     "n=1,r=1,t=8",
+     80,
+     0},
 };
 
 const struct mr_plan_board *mr_plan_board_at(int index)
@@ -38,39 +66,43 @@ const struct mr_plan_board *mr_plan_board_named(const char *name)
     return NULL;
 }
 
-// Figures of docs/synthesis.md: units of `tiny` (N = 1, four lanes) and PEs alone.
-enum {
-    PE_MULTIPLIERS = 32,
-    PE_LUTS = 740,
-    PAIR_MULTIPLIERS = 34, // two PEs that share their multipliers
-    PAIR_LUTS = 481,
-    ARRAY_LUTS = 6507,                  // of four PEs, with control
-    CHANNEL_LUTS = 5546 + 1072 + 20658, // stream, reader, attention lane
-    LANE_MULTIPLIERS = 132,             // attention lane, a channel
-    VECTOR_LUTS = 18165 + 10851 + 2452, // epilogue, LayerNorm, vector output: of four lanes
-    VECTOR_MULTIPLIERS = 20 + 32,
-    ALL_LUTS = 82801,
-    ALL_MULTIPLIERS = 343,
-};
+// More than this is left to others: training, and routing.
+static const double share[] = {
+    [MR_PLAN_LUTS] = 52, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 70, [MR_PLAN_URAM] = 70};
 
 struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair)
 {
-    struct mr_plan_cost c;
-    int pes = g->r * 4 * g->n, units = pair ? pes / 2 : pes;
-    c.pe_multipliers = (pair ? PAIR_MULTIPLIERS : PE_MULTIPLIERS) * units;
-    int rest = ALL_MULTIPLIERS - 4 * PE_MULTIPLIERS - LANE_MULTIPLIERS - VECTOR_MULTIPLIERS;
-    c.multipliers = c.pe_multipliers + rest + g->n * (LANE_MULTIPLIERS + VECTOR_MULTIPLIERS);
-    c.luts = ALL_LUTS - ARRAY_LUTS - CHANNEL_LUTS - VECTOR_LUTS +
-             (double)g->n * (CHANNEL_LUTS + VECTOR_LUTS) +
-             (double)units * (pair ? PAIR_LUTS : PE_LUTS) +
-             (double)g->n * (ARRAY_LUTS - 4 * PE_LUTS);
-    // docs/architecture.md, "What stays on the chip"; FIFOs of 256 and 128 beats a channel.
-    double t = g->t;
-    c.on_chip = t * (4.0 * g->d_max + 4.0 * g->rot_max + 33.0 * g->act_words + 66.0 * g->qkv_words +
-                     g->w_max / 32.0) +
-                (double)g->n * (g->ring * 132.0 + (256 + 128) * 64.0) + 4.0 * g->scores +
-                t * 64 * 4;
-    return c;
+    struct mr_plan_area a = mr_plan_area_of(g, pair, NULL);
+    struct mr_plan_memories m = mr_plan_memories_of(g);
+    return (struct mr_plan_cost){.array_multipliers = (int)a.array_multipliers,
+                                 .use = {[MR_PLAN_LUTS] = a.luts,
+                                         [MR_PLAN_MULTIPLIERS] = a.multipliers,
+                                         [MR_PLAN_BRAM] = m.bram,
+                                         [MR_PLAN_URAM] = m.uram},
+                                 .on_chip = m.bytes,
+                                 .counted = a.counted};
+}
+
+double mr_plan_board_has(const struct mr_plan_board *b, enum mr_plan_kind kind)
+{
+    const int has[] = {[MR_PLAN_LUTS] = b->luts,
+                       [MR_PLAN_MULTIPLIERS] = b->multipliers,
+                       [MR_PLAN_BRAM] = b->bram,
+                       [MR_PLAN_URAM] = b->uram};
+    return has[kind];
+}
+
+struct mr_plan_part mr_plan_part_of(const struct mr_plan_board *b, const struct mr_plan_cost *c,
+                                    enum mr_plan_kind kind)
+{
+    double use = c->use[kind], has = mr_plan_board_has(b, kind);
+    // Without UltraRAM, eight block RAMs hold what one would.
+    if (b->uram == 0 && kind == MR_PLAN_BRAM)
+        use += 8 * c->use[MR_PLAN_URAM];
+    if (b->uram == 0 && kind == MR_PLAN_URAM)
+        use = 0;
+    double part = (has > 0 ? 100 * use / has : 0) + b->shell[kind];
+    return (struct mr_plan_part){.percent = part, .fits = part <= 100, .room = part <= share[kind]};
 }
 
 struct mr_plan_bytes mr_plan_bytes_of(const struct mr_config *model, enum mr_format format,

@@ -9,30 +9,45 @@
 #include "cmodel/geometry.h"
 #include "pack/layout.h"
 
+enum mr_plan_kind { MR_PLAN_LUTS, MR_PLAN_MULTIPLIERS, MR_PLAN_BRAM, MR_PLAN_URAM, MR_PLAN_KINDS };
+
 struct mr_plan_board {
     const char *name, *chip;
     const char *memory;     // preset whose timing it has (plan/memory.h)
     int channels;           // memory ports of the engine that it can feed
     double gigabytes;       // a second, pins of one channel
     double capacity;        // GiB on all channels
-    double clock_mhz;       // assumed
     const char *multiplier; // the block that multiplies
     int multipliers, luts;
-    double on_chip; // MiB of block memory
-    int n, r, t;    // configuration taken for it when none is given
-    bool pair;
+    int bram, uram;              // of 36 and of 288 Kb
+    double shell[MR_PLAN_KINDS]; // percent of the device that is taken already
+    const char *config;          // taken for it when none is given: a name or "n=,r=,t="
+    double clock_mhz;            // for geometries that are not in configs.def
+    double watts;                // what the board may draw at most, 0: not known
 };
 
 const struct mr_plan_board *mr_plan_board_named(const char *name);
 const struct mr_plan_board *mr_plan_board_at(int index); // NULL behind the last
 
 struct mr_plan_cost {
-    int pe_multipliers, multipliers; // of the array, of all
-    double luts, on_chip;            // bytes of memories on the chip
+    int array_multipliers;
+    double use[MR_PLAN_KINDS];
+    double on_chip;      // bytes of memories
+    const char *counted; // configuration whose LUTs and multipliers Yosys has counted, or NULL
 };
 
-// Scaled from the units' synthesis (docs/synthesis.md).
+// From Yosys' counts (plan/area.h) and the memories' sizes (plan/memories.h).
 struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair);
+
+double mr_plan_board_has(const struct mr_plan_board *b, enum mr_plan_kind kind);
+
+struct mr_plan_part {
+    double percent; // of the device, shell included
+    bool fits;
+    bool room; // and leaves room for training and routing: 52 % of the LUTs, 70 % of the memories
+};
+struct mr_plan_part mr_plan_part_of(const struct mr_plan_board *b, const struct mr_plan_cost *c,
+                                    enum mr_plan_kind kind);
 
 struct mr_plan_bytes { // in the device's memory, all channels
     double weights, kv, windows;

@@ -9,6 +9,10 @@
 // Timing: ren_i with raddr_i in cycle t, rdata_o in t+1, held while ren_i is low. A read of the
 // address that is written in the same cycle returns the old word. Contents and rdata_o are unknown
 // until written and read.
+//
+// What it becomes on an FPGA is stated here and nowhere else, by the attribute ram_style: UltraRAM
+// (of 4096 words of 72 bits) from 4096 words of 64 bits on, block RAM above 64 words and 8 Kbit,
+// LUT RAM below. tests/synth/memories.sh counts them; host/plan/memories.c has the same rule.
 module mr_ram_1r1w #(
   parameter int W = 32,
   parameter int DEPTH = 16,
@@ -28,10 +32,16 @@ module mr_ram_1r1w #(
 `endif
 );
 
+  // verilator lint_off UNUSEDPARAM
+  localparam STYLE = DEPTH >= 4096 && W >= 64 ? "ultra" :
+                     DEPTH > 64 && W * DEPTH > 8192 ? "block" : "distributed";
+  // verilator lint_on UNUSEDPARAM
+
 `ifdef MILLRACE_VIEW
   // The simulator's one window into on-chip memory, for comparison with the C model.
   logic [W-1:0] mem [0:DEPTH-1] /*verilator public_flat_rd*/;
 `else
+  (* ram_style = STYLE *)
   logic [W-1:0] mem [0:DEPTH-1];
 `endif
 

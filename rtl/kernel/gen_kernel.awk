@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# configs.def, cards.def, kernel.def and core_ports.def (in this order) -> what a configuration's Vitis kernel consists of:
+# configs.def, kernel.def and core_ports.def (in this order) -> what a configuration's Vitis kernel consists of:
 #   out=top       the top module millrace_kernel (Verilog): mr_kernel with Vitis' port names
 #   out=package   kernel.xml for package_xo
 #   out=metadata  the xclbin's embedded metadata, for emulation (cus=N compute units)
 #   out=adapter   the simulator's top: millrace_kernel behind the ports of millrace_core
-# usage: awk -v config=NAME -v out=KIND [-v cus=N] -f gen_kernel.awk configs.def cards.def kernel.def core_ports.def
+# usage: awk -v config=NAME -v out=KIND [-v cus=N] -f gen_kernel.awk configs.def kernel.def core_ports.def
 function p(text) { print text }
 
 # One signal of an AXI port, as Vitis sees it: kind m (from the kernel), s (to the kernel).
@@ -181,8 +181,8 @@ BEGIN {
     }
     if (!cus) cus = 1
 }
-$1 == "#" && $2 == "name" { columns = NF - 1; for (i = 3; i <= NF; i++) name[i - 1] = $i }
-$1 == config && !found { found = 1; for (i = 2; i <= columns; i++) value[i] = $i; N = $2; clock_khz = $NF }
+$1 == "#" && $2 == "name" { columns = NF - 1; for (i = 3; i <= NF; i++) { name[i - 1] = $i; if ($i == "CLOCK_KHZ") clock_column = i - 1 } }
+$1 == config && !found { found = 1; for (i = 2; i <= columns; i++) value[i] = $i; N = $2; clock_khz = $clock_column }
 $1 == "const" && $2 == "KERNEL_RANGE" { kernel_range = $3 }
 # core_ports.def. From the kernel is m, to the kernel s, whichever side of a bus that is.
 $1 == "port" && $2 == "axil" { lite_kind[lites] = $3 == "out" ? "m" : "s"; lite_width[lites] = $4; lite_name[lites++] = $5 }

@@ -19,7 +19,9 @@
 //
 // Weight pages: a read at an address with bit 63 set goes to page p = address >> page_log2
 // (0..3) of the channel, at that page's own address. So a weight window may lie in several
-// buffers of 2^page_log2 bytes. No cycle is added to the engine's memory ports.
+// buffers of 2^page_log2 bytes. With bit 8 of page_log2 the pages take turns, 4 KiB at a time:
+// page (address >> 12) % 4 has the address without these two bits, modulo 2^page_log2. So
+// consecutive addresses lie in four memories. No cycle is added to the engine's memory ports.
 module mr_kernel #(
   `include "core_params.svh"
 ) (
@@ -187,6 +189,7 @@ module mr_kernel #(
   end
 
   // ---- weight pages ---------------------------------------------------------------------------
+  logic                  turns_q;
   logic [63:0]           page_bit_q, page_mask_q;  // 2^page_log2, and one less
   logic [N*PAGES*64-1:0] page_q;
   logic [11:0]           page_at;
@@ -199,6 +202,7 @@ module mr_kernel #(
   assign page_write = local_write && whole && awaddr_q >= mr_pkg::KARG_CHANNEL[11:0];
   always_ff @(posedge clk_i) if (awake) begin
     if (local_write && whole && awaddr_q == mr_pkg::KARG_PAGE_LOG2[11:0]) begin
+      turns_q     <= (wdata_q & mr_pkg::PAGES_IN_TURN) != '0;
       page_bit_q  <= 64'd1 << wdata_q[5:0];
       page_mask_q <= (64'd1 << wdata_q[5:0]) - 64'd1;
     end
@@ -212,11 +216,14 @@ module mr_kernel #(
 
   // A page's address replaces the bits above the page's size.
   function automatic [63:0] paged(input logic [63:0] addr, input logic [64*PAGES-1:0] pages,
-                                  input logic [63:0] page_bit, input logic [63:0] mask);
-    logic [1:0] p;
-    p     = {(addr & (page_bit << 1)) != '0, (addr & page_bit) != '0};
+                                  input logic turns, input logic [63:0] page_bit,
+                                  input logic [63:0] mask);
+    logic [1:0]  p;
+    logic [63:0] off;
+    p     = turns ? addr[13:12] : {(addr & (page_bit << 1)) != '0, (addr & page_bit) != '0};
+    off   = turns ? {2'd0, addr[63:14], addr[11:0]} : addr;
     paged = !addr[63] ? addr :
-            (addr & mask) + (p == 2'd0 ? pages[63:0] : p == 2'd1 ? pages[127:64] :
+            (off & mask) + (p == 2'd0 ? pages[63:0] : p == 2'd1 ? pages[127:64] :
                              p == 2'd2 ? pages[191:128] : pages[255:192]);
   endfunction
 
@@ -224,7 +231,7 @@ module mr_kernel #(
   generate
     for (c = 0; c < N; c = c + 1) begin : gen_page
       assign m_ch_araddr_o[64*c+:64] = paged(core_ch_araddr[64*c+:64], page_q[64*PAGES*c+:64*PAGES],
-                                             page_bit_q, page_mask_q);
+                                             turns_q, page_bit_q, page_mask_q);
     end
   endgenerate
 

@@ -4,7 +4,9 @@
 // which bank, and the simulator as a zip file. No vendor tool takes part; Debian's xclbinutil is a
 // script around a program that Debian does not ship.
 //
-// usage: mkxclbin OUT METADATA.xml PAYLOAD.zip CHANNELS UNITS [BANK_KIB]
+// usage: mkxclbin OUT METADATA.xml PAYLOAD.zip CHANNELS UNITS [BANK_KIB [BANKS]]
+//   BANKS  a channel's memory is so many banks (1 or 4); of 4, each page of weights has its own, as
+//          on a card with HBM
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,10 +57,10 @@ static struct section from_file(enum axlf_section_kind kind, const char *path)
     return s;
 }
 
-// Bank u * channels + c: channel c of unit u.
-static struct section memory(unsigned channels, unsigned units, uint64_t kib)
+// Banks from (u * channels + c) * each on: channel c of unit u.
+static struct section memory(unsigned channels, unsigned units, uint64_t kib, unsigned each)
 {
-    unsigned n = channels * units;
+    unsigned n = channels * units * each;
     size_t size = offsetof(struct mem_topology, m_mem_data) + n * sizeof(struct mem_data);
     struct mem_topology *m = allocate(size + sizeof *m);
     m->m_count = (int32_t)n;
@@ -66,8 +68,9 @@ static struct section memory(unsigned channels, unsigned units, uint64_t kib)
         struct mem_data *bank = &m->m_mem_data[i];
         bank->m_type = MEM_DDR4;
         bank->m_used = 1;
-        bank->m_size = kib;
-        bank->m_base_address = MR_CARD_BANK(i % channels, i / channels);
+        bank->m_size = kib / each;
+        bank->m_base_address =
+            MR_CARD_BANK(i / each % channels, i / each / channels) + i % each * (kib / each * 1024);
         (void)snprintf((char *)bank->m_tag, sizeof bank->m_tag, "bank%u", i);
     }
     return (struct section){MEM_TOPOLOGY, m, size};
@@ -89,7 +92,13 @@ static struct section compute_units(unsigned units)
     return (struct section){IP_LAYOUT, ip, size};
 }
 
-static struct section connections(unsigned channels, unsigned units)
+// Of the arguments of a channel, `weights` is the first of as many as it has pages.
+static unsigned bank_of(unsigned arg, unsigned each)
+{
+    return each > 1 && arg >= MR_KARG_WEIGHTS_ID ? arg - MR_KARG_WEIGHTS_ID : 0;
+}
+
+static struct section connections(unsigned channels, unsigned units, unsigned each)
 {
     static const unsigned host[] = {MR_KARG_PROGRAM_ID, MR_KARG_ROWS_ID, MR_KARG_RESULTS_ID};
     enum { HOST_ARGS = sizeof host / sizeof *host };
@@ -100,11 +109,12 @@ static struct section connections(unsigned channels, unsigned units)
     for (unsigned u = 0; u < units; u++) {
         for (unsigned i = 0; i < HOST_ARGS; i++)
             c->m_connection[k++] =
-                (struct connection){(int32_t)host[i], (int32_t)u, (int32_t)(u * channels)};
+                (struct connection){(int32_t)host[i], (int32_t)u, (int32_t)(u * channels * each)};
         for (unsigned i = 0; i < channels * MR_KARGS_PER_CHANNEL; i++)
             c->m_connection[k++] =
                 (struct connection){(int32_t)(MR_KARG_CHANNEL_ID + i), (int32_t)u,
-                                    (int32_t)(u * channels + i / MR_KARGS_PER_CHANNEL)};
+                                    (int32_t)((u * channels + i / MR_KARGS_PER_CHANNEL) * each +
+                                              bank_of(i % MR_KARGS_PER_CHANNEL, each))};
     }
     return (struct section){CONNECTIVITY, c, size};
 }
@@ -173,17 +183,24 @@ static unsigned long number(const char *text, unsigned long low, unsigned long h
 
 int main(int argc, char **argv)
 {
-    if (argc != 6 && argc != 7) {
-        fprintf(stderr, "usage: mkxclbin OUT METADATA.xml PAYLOAD.zip CHANNELS UNITS [BANK_KIB]\n");
+    if (argc < 6 || argc > 8) {
+        fprintf(stderr, "usage: mkxclbin OUT METADATA.xml PAYLOAD.zip CHANNELS UNITS [BANK_KIB "
+                        "[BANKS]]\n");
         return 2;
     }
     unsigned channels = (unsigned)number(argv[4], 1, 16);
     unsigned units = (unsigned)number(argv[5], 1, MR_CARD_UNITS);
     unsigned long most = (unsigned long)1 << (MR_CARD_BANK_LOG2 - 10);
-    unsigned long kib = argc == 7 ? number(argv[6], 4, most) : most;
+    unsigned long kib = argc >= 7 ? number(argv[6], 4, most) : most;
+    unsigned each = argc == 8 ? (unsigned)number(argv[7], 1, MR_WEIGHT_PAGES) : 1;
+    if (each != 1 && each != MR_WEIGHT_PAGES)
+        die(argv[7], "1 or 4 banks a channel");
     struct section s[SECTIONS] = {
-        from_file(EMBEDDED_METADATA, argv[2]), memory(channels, units, kib),  compute_units(units),
-        connections(channels, units),          from_file(BITSTREAM, argv[3]),
+        from_file(EMBEDDED_METADATA, argv[2]),
+        memory(channels, units, kib, each),
+        compute_units(units),
+        connections(channels, units, each),
+        from_file(BITSTREAM, argv[3]),
     };
     write_file(argv[1], s, SECTIONS);
     for (unsigned i = 0; i < SECTIONS; i++)

@@ -2,8 +2,8 @@
 # The Vitis kernel and its emulation: build/sim/<config>/libmillrace-kernel-<config>.so is the Verilated
 # millrace_kernel behind the interface of sim/verilator/simlib.h, build/xrt/millrace-<config>.xclbin what
 # XRT's hw_emu runs (docs/xrt.md).
-KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def rtl/spec/core_ports.def
-KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def rtl/spec/kernel.def rtl/spec/core_ports.def
+KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
+KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
 KERNEL_SO    = $(BUILD)/sim/$(1)/libmillrace-kernel-$(1).so
 
 define kernel_config
@@ -102,12 +102,22 @@ PART_u50    := xcu50-fsvh2104-2-e
 PART_u250   := xcu250-figd2104-2L-e
 PART_u280   := xcu280-fsvh2892-2L-e
 CARD_DIR     = $(BUILD)/card/$(CARD)
+CARD_MHZ     = $(shell awk '$$2 == "name" { for (i = 3; i <= NF; i++) if ($$i == "CLOCK_KHZ") k = i - 1 } $$1 == "$(CARD)" { print int($$k / 1000) }' rtl/spec/configs.def)
+# Cards with HBM: parts of the engine by die. v++ places that of the U250, whose banks lie on all dies, alone.
+FLOORPLAN_u50  := --vivado.prop run.impl_1.STEPS.PLACE_DESIGN.TCL.PRE=$(abspath rtl/kernel/package/floorplan.tcl)
+FLOORPLAN_u280 := $(FLOORPLAN_u50)
 .PHONY: xclbin card-files
-# What does not need Vitis: top module and XML.
+# What does not need Vitis: top module, XML, and the list of what is packed. What asks for MILLRACE_DSP48E2 is a copy
+# that begins with it: a project's own defines do not go with a packed IP.
 card-files: $(RTL_GEN)
-	@mkdir -p $(CARD_DIR)
+	@rm -rf $(CARD_DIR)/rtl && mkdir -p $(CARD_DIR)/rtl
 	@$(call KERNEL_GEN,$(CARD),top) >$(CARD_DIR)/millrace_kernel.v
 	@$(call KERNEL_GEN,$(CARD),package) >$(CARD_DIR)/kernel.xml
+	@for f in $(abspath $(BUILD)/gen/mr_pkg.sv $(shell grep -v '^ *//' rtl/filelist.f)); do \
+	  if grep -q 'def MILLRACE_DSP48E2' $$f; then \
+	    c=$(abspath $(CARD_DIR))/rtl/$${f##*/}; { echo '`define MILLRACE_DSP48E2'; cat $$f; } >$$c; f=$$c; fi; echo $$f; \
+	  done >$(CARD_DIR)/sources
+	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS)) >>$(CARD_DIR)/sources
 ## xclbin: the kernel for a card, with Vitis (PLATFORM=xilinx_u280_... or its .xpfm; hours)
 xclbin:
 	@[ -n "$(CARD)" ] || { echo "make xclbin: PLATFORM='$(PLATFORM)' names no known card; PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS)" >&2; exit 1; }
@@ -115,8 +125,8 @@ xclbin:
 	@$(MAKE) --no-print-directory card-files PLATFORM=$(PLATFORM)
 	vivado -mode batch -nojournal -log $(CARD_DIR)/vivado.log -source rtl/kernel/package/package_kernel.tcl -tclargs \
 	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) "$(abspath rtl/fp $(BUILD)/gen)" \
-	  $(abspath $(BUILD)/gen/mr_pkg.sv $(shell grep -v '^ *//' rtl/filelist.f) $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS))
-	v++ -t hw --link --platform $(PLATFORM) --config rtl/kernel/package/$(CARD).cfg --temp_dir $(CARD_DIR)/link \
+	  $$(cat $(CARD_DIR)/sources)
+	v++ -t hw --link --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) --config rtl/kernel/package/$(CARD).cfg $(FLOORPLAN_$(CARD)) --temp_dir $(CARD_DIR)/link \
 	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo
 .PHONY: full-xrt
 # 200 runs one after the other, the wall time of a token, two channels (simulators that take minutes to build),

@@ -3,6 +3,9 @@
 SIM_VIEW = $(BUILD)/sim/$(1)/libmillrace-sim-$(1)-view.so
 SIM_SO   = $(BUILD)/sim/$(1)/libmillrace-sim-$(1).so
 
+# Of boards and cards.
+CARD_CONFIGS := kv260 u50 u250 u280
+
 .PHONY: demo bench bench-quick formal test-full full-sweep full-plan full-gates full-fp full-accuracy full-benches full-pack24 full-waves
 ## demo: the demo model writes text, token by token, on the simulated RTL (PROMPT=, TOKENS=, TEMPERATURE=, SEED=)
 demo: deps
@@ -19,7 +22,7 @@ deps-bench:
 BENCH_SO   = $(foreach c,$(1),$(BUILD)/bench/sim/$(c)/libmillrace-sim-$(c).so)
 ## bench: the figures at GPT-J-6B's size against their bars (20 minutes; JSON in build/bench/full.json)
 bench: deps deps-bench
-	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/millrace $(call BENCH_SO,sim sim2 sim4 wide)
+	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/millrace $(call BENCH_SO,sim sim2 sim4 wide $(CARD_CONFIGS))
 	@$(BUILD)/bench/millrace bench --suite full --save $(BUILD)/bench/full.json
 ## bench-quick: a part of them (3 minutes)
 bench-quick: deps deps-bench
@@ -65,6 +68,10 @@ full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c))
 GATED := wide sim2 sim4
 full-gates: $(BUILD)/unit/test_clk_gate $(foreach c,$(GATED),$(call SIM_SO,$(c)) $(call SIM_VIEW,$(c)))
 	for c in $(GATED); do CLK_GATE_CONFIG=$$c CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_clk_gate || exit 1; done
+# The configurations of boards and cards, at full width.
+.PHONY: full-cards
+full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS),$(call SIM_SO,$(c)))
+	MILLRACE=$(MILLRACE) bash tests/full/cards.sh $(CARD_CONFIGS)
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 

@@ -10,7 +10,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test debug mutants xrt driver synth timing netlist programs1 programs2 programs3 programs4 sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
+all="prepare test debug mutants xrt driver synth timing netlist cards programs1 programs2 programs3 programs4 sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
 result=docs/results/test-full.txt
 [ -z "${PARTS:-}" ] || result=$logs/test-full.txt
 
@@ -22,6 +22,7 @@ goal() {
         sweep) echo full-sweep ;;
         programs[1-4]) echo "full-$1" ;;
         plan) echo full-plan ;;
+        cards) echo full-cards ;;
         gates) echo full-gates ;;
         fp) echo full-fp ;;
         formal) echo formal ;;

@@ -37,11 +37,10 @@ tap $? "each module of rtl/ is instantiated in another one" "$tmp/lonely"
 # simulator's ports around it.
 kernel() { # config [ports]
     local ports=${2:-rtl/spec/core_ports.def}
-    gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/kernel/package/cards.def \
-        rtl/spec/kernel.def "$ports"; }
+    gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/spec/kernel.def "$ports"; }
     gen "$1" top >"$tmp/millrace_kernel.v" && gen "$1" adapter >"$tmp/mr_kernel_sim.sv"
 }
-for c in $configs $(awk '!/^#/ && NF { print $1 }' rtl/kernel/package/cards.def); do
+for c in $configs; do
     kernel "$c" &&
         verilator --lint-only -Wall --top-module mr_kernel_sim -Irtl/fp "-I$build/gen" "${files[@]}" \
             "$tmp/millrace_kernel.v" "$tmp/mr_kernel_sim.sv" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]

@@ -7,9 +7,8 @@
 # usage: [BUILD=build] [defines=-D..] tests/synth/elaborate.sh CONFIG DIR   (from the root; after make has written build/gen)
 set -euo pipefail
 config=$1 dir=$2 build=${BUILD:-build}
-params=$(cat rtl/spec/configs.def rtl/kernel/package/cards.def |
-    awk -v config="$config" -f rtl/spec/gen_configs.awk /dev/stdin | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
-[ -n "$params" ] || { echo "elaborate.sh: no configuration $config in configs.def or cards.def" >&2; exit 1; }
+params=$(awk -v config="$config" -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
+[ -n "$params" ] || { echo "elaborate.sh: no configuration $config in configs.def" >&2; exit 1; }
 mapfile -t files < <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | grep -v '^rtl/\(kernel\|pcie\)/')
 key=$({ echo "$params ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
 mkdir -p "$dir"

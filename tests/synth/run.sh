@@ -74,7 +74,7 @@ host write port	millrace_core/mr_host_port/mr_writer
 registers	millrace_core/mr_control/mr_regs
 counters	millrace_core/mr_control/mr_counters
 ROWS
-    awk -v rows="$dir/rows" -f tests/synth/table.awk "$dir/tiny.stat" >"$dir/tiny.rows" 2>"$dir/tiny.err"
+    awk -v rows="$dir/rows" -f tests/synth/cells.awk -f tests/synth/table.awk "$dir/tiny.stat" >"$dir/tiny.rows" 2>"$dir/tiny.err"
     tap $? "tiny: resources of every block" "$dir/tiny.err"
 }
 $units || whole
@@ -87,7 +87,7 @@ unit() { # label top params files..
     nice -n 10 yosys -q -l "$dir/$top.log" -p "read_verilog -sv -Irtl/fp -I$build/gen $*; ${params:+chparam $params $top;} \
         synth_xilinx $flags -flatten -top $top; rename -top $top; tee -o $dir/$top.stat stat -tech xilinx" >"$dir/$top.out" 2>&1 &&
         printf '%s\t%s\n' "$label" "$top" >"$dir/row" &&
-        awk -v rows="$dir/row" -f tests/synth/table.awk "$dir/$top.stat" >>"$dir/unit.rows" 2>>"$dir/$top.out"
+        awk -v rows="$dir/row" -f tests/synth/cells.awk -f tests/synth/table.awk "$dir/$top.stat" >>"$dir/unit.rows" 2>>"$dir/$top.out"
     tap $? "$top" "$dir/$top.out"
 }
 fp=rtl/fp/mr_fp_pkg.sv

@@ -3,6 +3,14 @@
 ## test-netlist: the netlists of PE, fp32 units and LayerNorm against the C model
 ## timing: estimates of every module's longest path for UltraScale+, held to ceilings (TIMING_CONFIGS=)
 ## timing-ecp5: modules placed and routed for ECP5 by PyPI's nextpnr, measured MHz (ECP5_MODULES=)
+## area: what configurations take, unit by unit, by Yosys (AREA_CONFIGS=); area-doc writes it down
+.PHONY: area area-doc
+AREA_CONFIGS ?= kv260
+area: $(RTL_GEN)
+	@BUILD=$(BUILD) tests/synth/area.sh $(AREA_CONFIGS)
+# The same, for docs/synthesis.md and millrace plan.
+area-doc: $(RTL_GEN)
+	@BUILD=$(BUILD) tests/synth/area.sh --write $(AREA_CONFIGS)
 .PHONY: synth synth-doc synth-units test-netlist timing timing-doc timing-ceilings timing-ecp5
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh

@@ -5,7 +5,7 @@
 #   --write     the table goes into docs/synthesis.md too
 #   --ceilings  tests/synth/timing.tsv gets this run's figures
 # Each module is synthesised alone, once for each set of parameters, with its children as black boxes; netlists are
-# kept in $BUILD/timing/cache under a hash of what Yosys reads. The analyser puts them together, so that paths through
+# kept in $BUILD/timing/cache (netlists.sh). The analyser puts them together, so that paths through
 # the ports of modules are measured like others.
 set -uo pipefail
 build=${BUILD:-build} sta=${BUILD:-build}/synth/sta
@@ -25,29 +25,7 @@ tap() { # status name [log]
     fi
 }
 
-# The steps of one module's synthesis; a part of the cache's key.
-recipe() { # rtlil module log json
-    echo "read_rtlil $1; hierarchy -top $2; synth_xilinx -family xcup -uram -noiopad -noclkbuf -top $2;" \
-        "setparam -unset INIT t:LUT*; setattr -unset src -unset module_not_derived */*;" \
-        "rename -enumerate -pattern c% t:LUT* t:INV t:MUXF* t:CARRY4 t:FD*;" \
-        "select $2; tee -o $3 stat -tech xilinx; json -o $4"
-}
-yosys=$(yosys -V)
-
-# The file of a module's netlist in the cache; made if it is not there.
-netlist() { # directory number module-in-Yosys
-    local il=$1/$2.il hash
-    hash=$({ echo "$yosys"; recipe IL MODULE LOG JSON; cat "$il"; } | sha256sum | cut -c1-32)
-    if [ ! -s "$cache/$hash.json" ]; then
-        local start=$SECONDS
-        nice -n 10 yosys -q -l "$cache/$hash.log" -p "$(recipe "$il" "$3" "$cache/$hash.stat" "$cache/$hash.tmp")" \
-            >"$cache/$hash.out" 2>&1 || { tail -3 "$cache/$hash.out" >&2; return 1; }
-        mv "$cache/$hash.tmp" "$cache/$hash.json"
-        echo "# synthesised ${3##*\\}, $((SECONDS - start)) s" >&2
-    fi
-    echo "$cache/$hash.json"
-}
-
+. tests/synth/netlists.sh
 : >"$dir/all.tsv"
 : >"$dir/through"
 for config; do
@@ -56,11 +34,8 @@ for config; do
     status=$?
     tap $status "$config elaborates" "$dir/err"
     [ $status = 0 ] || continue
-    : >"$e/files"
-    status=0
-    while IFS=$'\t' read -r number module _; do
-        netlist "$e" "$number" "$module" >>"$e/files" </dev/null || { status=1; echo "# $module does not synthesise"; }
-    done <"$e/modules"
+    netlists "$e"
+    status=$?
     tap $status "$config: $(wc -l <"$e/modules") modules synthesise"
     [ $status = 0 ] || continue
     xargs "$sta" <"$e/files" >"$e/sta.tsv" 2>"$dir/err"

@@ -18,6 +18,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "files.h"
+#include "plan/area.h"
 #include "plan/board.h"
 #include "plan/measured.h"
 #include "plan/model.h"
@@ -197,20 +198,109 @@ static void layers_beyond_the_followed_ones_cost_the_same(void **unused)
 
 // ---- sizes --------------------------------------------------------------------------------------
 
-static void cost_of_tiny_is_what_synthesis_counts(void **unused)
+static const struct {
+    const char *config, *unit;
+    int copies, luts, ram, flops, multipliers;
+    double bram;
+    int uram, carry;
+} area[] = {
+#define AREA(...) {__VA_ARGS__},
+#include "plan/area.def"
+#undef AREA
+};
+
+enum { AREA_ROWS = sizeof area / sizeof *area };
+
+// The configurations that Yosys has counted, one after the other.
+static const struct mr_config_entry *counted_at(int i)
+{
+    for (int k = 0; k < AREA_ROWS; k++)
+        if (strcmp(area[k].unit, "millrace_core") == 0 && i-- == 0)
+            return mr_config_named(area[k].config);
+    return NULL;
+}
+
+// The rows of what Yosys has counted, and what the plan makes of them.
+static void cost_is_what_synthesis_counts(void **unused)
 {
     (void)unused;
-    struct mr_plan_cost c = mr_plan_cost_of(&mr_config_named("tiny")->g, false);
-    assert_int_equal(c.multipliers, 343);
-    assert_int_equal(c.pe_multipliers, 128);
-    assert_true(fabs(c.luts - 82801) < 1);
-    // A PE is 32 multipliers, two are 34 when two columns share them.
-    const struct mr_geometry *g = &mr_config_named("u280")->g;
-    assert_int_equal(mr_plan_cost_of(g, false).pe_multipliers, 32 * 4 * 64);
-    assert_int_equal(mr_plan_cost_of(g, true).pe_multipliers, 17 * 4 * 64);
-    // Attention lane 132 a channel, epilogue and LayerNorm 52 of four lanes; 31 once.
-    assert_int_equal(mr_plan_cost_of(g, true).multipliers, 17 * 4 * 64 + 16 * (132 + 52) + 31);
-    assert_int_equal(mr_plan_cost_of(&mr_config_named("sim")->g, false).multipliers, 343 + 12 * 32);
+    const struct mr_config_entry *c;
+    for (int i = 0; (c = counted_at(i)); i++) {
+        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair);
+        assert_string_equal(cost.counted, c->name);
+        int found = 0;
+        for (int k = 0; k < AREA_ROWS; k++) {
+            if (strcmp(area[k].config, c->name) != 0)
+                continue;
+            if (strcmp(area[k].unit, "mr_array") == 0)
+                assert_int_equal(cost.array_multipliers, area[k].multipliers);
+            if (strcmp(area[k].unit, "millrace_core") != 0)
+                continue;
+            found++;
+            assert_true(cost.use[MR_PLAN_LUTS] == area[k].luts + area[k].ram);
+            assert_true(cost.use[MR_PLAN_MULTIPLIERS] == area[k].multipliers);
+            // By the memories' sizes: tables that are only read are left out, and Yosys packs
+            // UltraRAM a little closer than its 72 bits.
+            assert_true(cost.use[MR_PLAN_BRAM] <= area[k].bram);
+            assert_true(cost.use[MR_PLAN_BRAM] >= 0.95 * area[k].bram);
+            assert_true(cost.use[MR_PLAN_URAM] >= area[k].uram);
+            assert_true(cost.use[MR_PLAN_URAM] <= 1.08 * area[k].uram);
+        }
+        assert_int_equal(found, 1);
+    }
+}
+
+// A configuration from the counts of others.
+static void cost_of_what_was_not_counted(void **unused)
+{
+    (void)unused;
+    const struct mr_config_entry *c = counted_at(0);
+    assert_non_null(c);
+    struct mr_plan_area one = mr_plan_area_of(&c->g, true, NULL);
+    struct mr_geometry g = c->g;
+    g.n = 2;
+    struct mr_plan_area two = mr_plan_area_of(&g, true, NULL);
+    assert_null(two.counted);
+    assert_true(two.luts > one.luts && two.luts <= 2 * one.luts);
+    assert_true(two.multipliers > one.multipliers && two.multipliers <= 2 * one.multipliers);
+    // Two PEs are 34 multipliers when they share them, and 64 when they do not.
+    assert_true(two.array_multipliers == 34.0 * g.r * 4 * g.n / 2);
+    assert_true(mr_plan_area_of(&g, false, NULL).array_multipliers == 32.0 * g.r * 4 * g.n);
+    // Each as if it were not counted: exact to a quarter where others are.
+    for (int i = 0; counted_at(1) && (c = counted_at(i)); i++) {
+        struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, NULL),
+                            would = mr_plan_area_of(&c->g, c->pair, c->name);
+        assert_null(would.counted);
+        print_message("# %s: %.0f LUTs counted, %.0f from the others\n", c->name, is.luts,
+                      would.luts);
+        assert_true(fabs(would.luts - is.luts) < 0.25 * is.luts);
+    }
+}
+
+// What the boards are said to have, and whether they hold their configuration.
+static void boards(void **unused)
+{
+    (void)unused;
+    const struct mr_plan_board *b;
+    for (int i = 0; (b = mr_plan_board_at(i)); i++) {
+        const struct mr_config_entry *c = mr_config_named(b->config);
+        bool ecp5 = strcmp(b->name, "ecp5-85") == 0;
+        assert_true(ecp5 ? !c : c && c->pair && c->g.t % 32 == 0 && c->g.n <= b->channels);
+        if (!c)
+            continue;
+        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair);
+        for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
+            struct mr_plan_part part = mr_plan_part_of(b, &cost, k);
+            double want = 100 * cost.use[k] / mr_plan_board_has(b, k) + b->shell[k];
+            assert_true(fabs(part.percent - want) < 1e-9);
+            assert_true(part.fits == (want <= 100) && (!part.room || part.fits));
+        }
+    }
+    // Without UltraRAM, block RAM takes its place.
+    struct mr_plan_cost cost = {.use = {[MR_PLAN_BRAM] = 24, [MR_PLAN_URAM] = 10}};
+    b = mr_plan_board_named("ecp5-85");
+    assert_true(fabs(mr_plan_part_of(b, &cost, MR_PLAN_BRAM).percent - 100) < 1e-9);
+    assert_true(mr_plan_part_of(b, &cost, MR_PLAN_URAM).fits);
 }
 
 static void bytes_of_the_demo_model(void **unused)
@@ -410,7 +500,9 @@ int main(void)
         cmocka_unit_test(full_size_layer_is_predicted),
         cmocka_unit_test(plan_is_within_one_percent_of_the_simulator),
         cmocka_unit_test(layers_beyond_the_followed_ones_cost_the_same),
-        cmocka_unit_test(cost_of_tiny_is_what_synthesis_counts),
+        cmocka_unit_test(cost_is_what_synthesis_counts),
+        cmocka_unit_test(cost_of_what_was_not_counted),
+        cmocka_unit_test(boards),
         cmocka_unit_test(bytes_of_the_demo_model),
         cmocka_unit_test(nonsense_geometry_is_refused),
         cmocka_unit_test(geometry_with_a_key_twice_is_refused),

@@ -25,6 +25,23 @@ same() { # NAME [REFERENCE]
 alike() { json "$@" && same "$1"; }
 ok xrt_text_bits_and_counters_equal_sim alike a xrt:
 ok xrt_weights_in_several_buffer_objects alike b xrt:0,bo=1
+# Four memories a channel: the weights' pages take turns, 4 KiB at a time. Memories of 6 MiB hold them so, and one of
+# them does not.
+four() { # NAME BANKS
+    "$xrt/mkxclbin" "$work/$1.xclbin" "$build/gen/kernel/tiny/metadata-1.xml" "$xrt/millrace-tiny.xclbin.zip" 1 1 $(($2 * 6144)) "$2"
+}
+in_turn() {
+    four one 1 && four four 4 || return 1
+    "$millrace" generate -m models/demo -q -d sim:tiny "${prompt[@]:0:4}" >"$work/want" || return 1
+    MILLRACE_XCLBIN=$work/one.xclbin sim/xrt/run "$millrace" generate -m models/demo -q -d xrt: "${prompt[@]:0:4}" >"$work/got" 2>"$work/err" &&
+        { echo "# one memory holds the weights"; return 1; }
+    MILLRACE_XCLBIN=$work/four.xclbin sim/xrt/run "$millrace" generate -m models/demo -q -d xrt: "${prompt[@]:0:4}" >"$work/got" 2>"$work/err" &&
+        cmp "$work/want" "$work/got" && MILLRACE_XCLBIN=$work/four.xclbin sim/xrt/run "$millrace" selftest -d xrt: >"$work/got" 2>"$work/err" &&
+        grep -q 'passed 5 of 5' "$work/got" && return
+    sed 's/^/# /' "$work/err" "$work/got" | head -8
+    return 1
+}
+ok xrt_weights_over_four_memories_in_turn in_turn
 # Of a packed file the weights stay on the card until the process ends, which then leaves nothing behind either.
 packed_file() {
     "$millrace" pack -q models/demo "$work/demo.mill" &&

@@ -53,23 +53,36 @@ arguments() { # card
         }
         END { if (args != lines || !args) bad(args " of " lines " arguments understood"); exit failed }'
 }
-banks() { # card: every port once, no bank of two channels, as many a channel as docs/xrt.md says, all of the
-    # card's and no other; the host port everywhere
+banks() { # card: every channel's arguments once, no bank of two channels, as many a channel as docs/xrt.md says, all of
+    # the card's and no other; the pages of a channel with HBM in memories of their own, all as large; the host port everywhere
     local dir=$build/card/$1 kind all each
     case $1 in
-    u50) kind=HBM all=32 each=4 ;;
+    u50) kind=HBM all=32 each=8 ;;
     u250) kind=DDR all=4 each=1 ;;
-    u280) kind=HBM all=32 each=2 ;;
+    u280) kind=HBM all=32 each=4 ;;
     esac
     sed -n 's/^sp=millrace_kernel_1\.\([a-z0-9_]*\):\([A-Z]*\)\[\([0-9]*\):*\([0-9]*\)\]$/\1 \2 \3 \4/p' "rtl/kernel/package/$1.cfg" >"$work/sp"
     [ "$(grep -c '^sp=' "rtl/kernel/package/$1.cfg")" = "$(wc -l <"$work/sp")" ] &&
         grep -q '^nk=millrace_kernel:1:millrace_kernel_1$' "rtl/kernel/package/$1.cfg" &&
-        diff <(awk '{ print $1 }' "$work/sp" | sort) <(sed -n 's/.*<port name="\(m_axi[a-z0-9_]*\)".*/\1/p' "$dir/kernel.xml" | sort) &&
+        # By argument, or by port for all arguments of it.
+        diff <(awk 'FNR == NR { port[$1] = $2; next } $1 in port { print $1; next } { for (a in port) if (port[a] == $1) print a }' \
+            <(arguments_of "$1") "$work/sp" | sort) <(arguments_of "$1" | awk '{ print $1 }' | sort) &&
         awk -v kind=$kind -v all=$all -v each=$each '
+             function bad(why) { print "# " $0 ": " why; failed = 1 }
              { last = $4 == "" ? $3 : $4
-               if ($2 != kind || last >= all || ($1 !~ /_host$/ && last - $3 + 1 != each)) exit 1
-               for (b = $3; b <= last; b++) if ($1 ~ /_host$/) host[$2 b]; else { if (($2 b) in of) exit 1; of[$2 b] } }
-             END { for (b in of) if (!(b in host)) exit 1 }' "$work/sp"
+               if ($2 != kind || last >= all) bad("no memory of the card")
+               channel = $1; sub(/^(m_axi_gmem|kv_|weights[1-3]?_)/, "", channel)
+               if ($1 ~ /^weights/) { width = last - $3 + 1; if (width * 4 != each) bad("not a quarter of the channel") }
+               else if ($1 !~ /_host$/ && last - $3 + 1 != each) bad("not all of the channel")
+               for (b = $3; b <= last; b++)
+                   if ($1 ~ /_host$/) host[b]
+                   else { if ((b in of) && of[b] != channel) bad("of two channels"); of[b] = channel
+                          if ($1 ~ /^weights/) { if (b in page) bad("of two pages"); page[b] } } }
+             END { for (b = 0; b < all; b++) if (!(b in host) || !(b in of)) { print "# memory " b " is not used"; failed = 1 }
+                   exit failed }' "$work/sp"
+}
+arguments_of() { # card: "argument port" of those that are memory
+    sed -n 's/.*<arg name="\([a-z0-9_]*\)" addressQualifier="1" .* port="\([a-z0-9_]*\)".*/\1 \2/p' "$build/card/$1/kernel.xml"
 }
 for card in u50 u250 u280; do
     ok "package_${card}_files" files "$card"
@@ -97,13 +110,35 @@ close \$f
 source \$script
 END
     tclsh "$work/stub.tcl" rtl/kernel/package/package_kernel.tcl "$work/a.xo" "$dir/kernel.xml" part "$work" rtl/fp \
-        $(cat rtl/filelist.f) "$dir/millrace_kernel.v" >"$work/calls" || return 1
-    [ "$(grep -c '^ipx::associate_bus_interfaces ' "$work/calls")" = 18 ] && # 16 channels, host, control
+        $(cat "$dir/sources") >"$work/calls" || return 1
+    [ "$(grep -c '^ipx::associate_bus_interfaces ' "$work/calls")" = 10 ] && # 8 channels, host, control
         grep -q "^package_xo -xo_path $work/a.xo -kernel_name millrace_kernel -ip_directory $work/ip -kernel_xml" "$work/calls" &&
         grep -q '^add_files .*rtl/millrace_core.sv.*millrace_kernel.v' "$work/calls" &&
+        [ "$(grep -o '^add_files .*' "$work/calls" | tr ' {}' '\n\n\n' | grep -cFxf "$dir/sources")" = "$(wc -l <"$dir/sources")" ] &&
         ! tclsh "$work/stub.tcl" rtl/kernel/package/package_kernel.tcl one two >/dev/null 2>&1
 }
 ok package_tcl_runs_on_stand_ins tcl
+# Every part of the core is in a group, once.
+floorplan() {
+    cat >"$work/plan.tcl" <<'END'
+foreach c {create_pblock resize_pblock set_property add_cells_to_pblock} { proc $c args {} }
+proc get_cells args { regsub {.*/} [lindex $args end] {} part; puts $part; return $part }
+source rtl/kernel/package/floorplan.tcl
+END
+    tclsh "$work/plan.tcl" | sort >"$work/groups"
+    sed -n '/^  \/\/ ---- the parts/,$s/^  ) \(u_[a-z]*\) (.*/\1/p' rtl/millrace_core.sv | sort | diff - "$work/groups"
+}
+ok package_floorplan_has_every_part_once floorplan
+# The files that are packed, read with nothing defined: two PEs are in DSP48E2 then.
+dsp_form() {
+    local sources=$build/card/u280/sources
+    ! grep -l 'def MILLRACE_DSP48E2' $(cat "$sources") | grep -v "^$build/card/u280/rtl/" | grep -q . &&
+        yosys -q -p "read_verilog -sv $(grep -E '/(mr_tech_pkg|mr_(dot|dsp)[a-z_0-9]*|mr_pe)\.sv$' "$sources" | tr '\n' ' ')
+            read_verilog -lib +/xilinx/cells_xtra.v
+            hierarchy -top mr_pe -chparam DSP 1; proc; flatten; select -assert-count 34 t:DSP48E2" >"$work/out" 2>&1 ||
+        { tail -3 "$work/out" | sed 's/^/# /'; return 1; }
+}
+ok package_has_the_form_for_dsp48e2 dsp_form
 says() { # WORDS ARGUMENTS...
     local words=$1
     shift

@@ -246,10 +246,12 @@ int main(int argc, char **argv)
 
     // Weight pages: addresses with bit 63 set move, others do not.
     good = true;
+    // Pages take turns, or one follows another.
     for (int n = 0; n < args.cases_or(60); n++) {
         unsigned log2 = static_cast<unsigned>(rng.range(12, 38));
+        bool turns = rng.chance(50);
         uint64_t page[2][4];
-        h.write(MR_KARG_PAGE_LOG2, log2);
+        h.write(MR_KARG_PAGE_LOG2, log2 | (turns ? MR_PAGES_IN_TURN : 0));
         for (unsigned c = 0; c < 2; c++)
             for (unsigned i = 0; i < 4; i++) {
                 page[c][i] = (rng.u64() & 0xFFFFFFFFFFF) * 64;
@@ -265,9 +267,11 @@ int main(int argc, char **argv)
         dut.settle();
         for (unsigned c = 0; c < 2; c++) {
             uint64_t at = off + 16 * c;
-            uint64_t want = virt ? page[c][at >> log2] + (at & ((1ull << log2) - 1)) : at;
+            uint64_t want = !virt   ? at
+                            : turns ? page[c][at / 4096 % 4] + at / 16384 * 4096 + at % 4096
+                                    : page[c][at >> log2] + (at & ((1ull << log2) - 1));
             if (get(dut->m_ch_araddr_o, static_cast<int>(64 * c), 64) != want && good) {
-                tap.note("channel %u, page 2^%u, 0x%llx", c, log2,
+                tap.note("channel %u, page 2^%u%s, 0x%llx", c, log2, turns ? " in turn" : "",
                          static_cast<unsigned long long>(off));
                 good = false;
             }

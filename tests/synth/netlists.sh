@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# The UltraScale+ netlists of an elaborated configuration's modules, for timing.sh and area.sh, which set $cache: each
+# module alone with its children as black boxes, kept in $cache under a hash of what Yosys reads.
+
+# The steps of one module's synthesis; a part of the cache's key.
+recipe() { # rtlil module log json
+    echo "read_rtlil $1; hierarchy -top $2; synth_xilinx -family xcup -uram -noiopad -noclkbuf -top $2;" \
+        "setparam -unset INIT t:LUT*; setattr -unset src -unset module_not_derived */*;" \
+        "rename -enumerate -pattern c% t:LUT* t:INV t:MUXF* t:CARRY4 t:FD*;" \
+        "select $2; tee -o $3 stat -tech xilinx; json -o $4"
+}
+yosys=$(yosys -V)
+
+# The file of a module's netlist in the cache; made if it is not there.
+netlist() { # directory number module-in-Yosys
+    local il=$1/$2.il hash
+    hash=$({ echo "$yosys"; recipe IL MODULE LOG JSON; cat "$il"; } | sha256sum | cut -c1-32)
+    if [ ! -s "$cache/$hash.json" ]; then
+        local start=$SECONDS
+        nice -n 10 yosys -q -l "$cache/$hash.log" -p "$(recipe "$il" "$3" "$cache/$hash.stat" "$cache/$hash.tmp")" \
+            >"$cache/$hash.out" 2>&1 || { tail -3 "$cache/$hash.out" >&2; return 1; }
+        mv "$cache/$hash.tmp" "$cache/$hash.json"
+        echo "# synthesised ${3##*\\}, $((SECONDS - start)) s" >&2
+    fi
+    echo "$cache/$hash.json"
+}
+
+# DIR/files gets the netlists of the modules of DIR/modules (elaborate.sh), in their order.
+netlists() { # directory
+    local number module status=0
+    : >"$1/files"
+    while IFS=$'\t' read -r number module _; do
+        netlist "$1" "$number" "$module" >>"$1/files" </dev/null || { status=1; echo "# $module does not synthesise"; }
+    done <"$1/modules"
+    return $status
+}
