@@ -114,8 +114,9 @@ static uint8_t *stream_of(const struct mr_store *s, const struct place *p, bool 
         *it = p->matrix;
         return s->volume->data[MR_V_STREAM] + p->at;
     }
-    int segment = *b / (MR_SEGMENT / BLOCK);
-    *it = mr_store_turned_item(&s->config, p->item, segment);
+    int segment = *b / (MR_SEGMENT / BLOCK), left = p->matrix.cols - segment * MR_SEGMENT;
+    *it = p->segment;
+    it->k = left < MR_SEGMENT ? left : MR_SEGMENT;
     *b %= MR_SEGMENT / BLOCK;
     return s->volume->data[MR_V_TURNED] + p->turned + (uint64_t)segment * bytes_of(&p->segment);
 }

@@ -89,6 +89,29 @@ INLINE void block_slowly(const float *from, size_t stride, int8_t *to, uint8_t *
     *code = mr_mxint8_quantise(in, to);
 }
 
+// 16 x 16 bytes turned: four times the rows i and i + 8 are interleaved.
+typedef int8_t bytes16 __attribute__((vector_size(16)));
+#define LOW(a, b)                                                                                  \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH(a, b)                                                                                 \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+
+INLINE void turn(const int8_t *in, size_t stride, int8_t *out, size_t to_stride)
+{
+    bytes16 a[16], b[16];
+    for (size_t i = 0; i < 16; i++)
+        memcpy(&a[i], in + i * stride, sizeof a[i]);
+    for (int round = 0; round < 4; round++) {
+        for (size_t i = 0; i < 8; i++) {
+            b[2 * i] = LOW(a[i], a[i + 8]);
+            b[2 * i + 1] = HIGH(a[i], a[i + 8]);
+        }
+        memcpy(a, b, sizeof a);
+    }
+    for (size_t i = 0; i < 16; i++)
+        memcpy(out + i * to_stride, &a[i], sizeof a[i]);
+}
+
 INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out)
 {
     uint32_t top[COLS] = {0};
@@ -109,9 +132,9 @@ INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out
     for (size_t r = 0; r < ROWS; r++)
         for (size_t c = 0; c < COLS; c++)
             q[r][c] = nearest(tile[r * COLS + c] * scale[c]);
-    for (size_t c = 0; c < COLS; c++)
-        for (size_t r = 0; r < ROWS; r++)
-            out->down[c][r] = q[r][c];
+    for (size_t c = 0; c < COLS; c += 16)
+        for (size_t r = 0; r < ROWS; r += 16)
+            turn(&q[r][c], COLS, &out->down[c][r], BLOCK);
     for (size_t c = 0; c < COLS && !plain; c++)
         if (!is_plain(top[c] >> 23))
             block_slowly(tile + c, COLS, out->down[c], &out->down_code[c]);

@@ -121,6 +121,24 @@ def kv():
     put("kv", "two-pass", file(2, [1, 2], 1))
 
 
+def store():
+    def file(step=0, side=0, updating=0, gap=102400, rest=b"", beta1=0.9):
+        head = struct.pack("<8sIIQQQQQQQQQII", b"MILLRSTO", 1, 4096, 0, 3, 0, 15, 15, 49600, 651264, gap, step, side, updating)
+        update = struct.pack("<QddddddII", 0, 1e-3, 0.1, beta1, 0.95, 1e-8, 0.1, 0, 0) if updating else bytes(64)
+        units = b"".join(struct.pack("<ii", -20 - i, -19 - i) for i in range(15))
+        return head + update + bytes(8 * 16 + 512) + units + rest
+
+    def over(file, place, data):
+        return struct.pack("<HBB", place // 16, file, len(data)) + data
+    weights, sums = struct.pack("<4f", 1, -2, float("inf"), 1e-39), struct.pack("<4i", 1, -2, 2**31 - 1, -2**31)
+    put("store", "idle", file())
+    put("store", "weights", file(5, 1, rest=over(1, 102400, weights) + over(0, 0, sums)))
+    put("store", "updating", file(3, 0, 1, rest=over(1, 0, weights) + over(0, 0, sums) + over(0, 16400, sums)))
+    put("store", "downwards", file(4, 1, 1, rest=over(1, 102400, weights) + over(0, 64, sums)))
+    put("store", "gap", file(4, 1, 0, gap=409600))
+    put("store", "beta", file(4, 1, 1, beta1=1.5))
+
+
 def completion():
     base = {"model": "demo", "prompt": "In the beginning"}
     put("completion", "least", json.dumps(base))
@@ -144,4 +162,5 @@ if __name__ == "__main__":
     completion()
     config()
     kv()
+    store()
     packed(tokenizer())

@@ -16,6 +16,7 @@ int fuzz_tokenizer(const uint8_t *data, size_t size);
 int fuzz_config(const uint8_t *data, size_t size);
 int fuzz_packed(const uint8_t *data, size_t size);
 int fuzz_kv(const uint8_t *data, size_t size);
+int fuzz_store(const uint8_t *data, size_t size);
 int fuzz_completion(const uint8_t *data, size_t size);
 
 static const struct {
@@ -29,6 +30,7 @@ static const struct {
     {"config", fuzz_config},
     {"packed", fuzz_packed},
     {"kv", fuzz_kv},
+    {"store", fuzz_store},
     {"completion", fuzz_completion},
 };
 enum { TARGETS = sizeof targets / sizeof *targets, VARIANTS = 24 };

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Benchmarks that are programs of their own.
+$(BUILD)/bench/store: tests/bench/store.c $(LIB)
+	@mkdir -p $(@D)
+	@echo "LINK  $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
+-include $(wildcard $(BUILD)/bench/*.d)
+
+## bench-store: a step of the training's store beside memcpy() and beside direct I/O in STORE_DIR=/tmp; 6 GB of memory, 3 GB of disk
+.PHONY: bench-store
+STORE_DIR ?= /tmp
+bench-store: $(BUILD)/bench/store
+	@$(BUILD)/bench/store $(STORE_DIR)
