@@ -2,9 +2,15 @@
 # The UltraScale+ netlists of an elaborated configuration's modules, for timing.sh and area.sh, which set $cache: each
 # module alone with its children as black boxes, kept in $cache under a hash of what Yosys reads.
 
+# Tables of this module that are logic: Yosys 0.23 tries all ways to give a table's read ports to memory blocks, and
+# with 16 ports needs more than 16 GB. The GELU of eight lanes and more has so many.
+many_ports() { # module-in-Yosys
+    case $1 in *mr_vgelu*) [[ $1 =~ LANES=s32.0*1[01]{3,}$ ]] ;; *) return 1 ;; esac
+}
+
 # The steps of one module's synthesis; a part of the cache's key.
-recipe() { # rtlil module log json
-    echo "read_rtlil $1; hierarchy -top $2; synth_xilinx -family xcup -uram -noiopad -noclkbuf -top $2;" \
+recipe() { # rtlil module log json [module-in-Yosys]
+    echo "read_rtlil $1; hierarchy -top $2;$(! many_ports "${5:-$2}" || echo ' setattr -set rom_style "logic" m:rom;') synth_xilinx -family xcup -uram -noiopad -noclkbuf -top $2;" \
         "setparam -unset INIT t:LUT*; setattr -unset src -unset module_not_derived */*;" \
         "rename -enumerate -pattern c% t:LUT* t:INV t:MUXF* t:CARRY4 t:FD*;" \
         "select $2; tee -o $3 stat -tech xilinx; json -o $4"
@@ -14,10 +20,12 @@ yosys=$(yosys -V)
 # The file of a module's netlist in the cache; made if it is not there.
 netlist() { # directory number module-in-Yosys
     local il=$1/$2.il hash
-    hash=$({ echo "$yosys"; recipe IL MODULE LOG JSON; cat "$il"; } | sha256sum | cut -c1-32)
+    hash=$({ echo "$yosys"; recipe IL MODULE LOG JSON "$3"; cat "$il"; } | sha256sum | cut -c1-32)
     if [ ! -s "$cache/$hash.json" ]; then
         local start=$SECONDS
-        nice -n 10 yosys -q -l "$cache/$hash.log" -p "$(recipe "$il" "$3" "$cache/$hash.stat" "$cache/$hash.tmp")" \
+        # 8 GB at most: more would stop others.
+        (ulimit -v 8388608
+            exec nice -n 10 yosys -q -l "$cache/$hash.log" -p "$(recipe "$il" "$3" "$cache/$hash.stat" "$cache/$hash.tmp")") \
             >"$cache/$hash.out" 2>&1 || { tail -3 "$cache/$hash.out" >&2; return 1; }
         mv "$cache/$hash.tmp" "$cache/$hash.json"
         echo "# synthesised ${3##*\\}, $((SECONDS - start)) s" >&2

@@ -244,7 +244,7 @@ static void cost_is_what_synthesis_counts(void **unused)
             assert_true(cost.use[MR_PLAN_BRAM] <= area[k].bram);
             assert_true(cost.use[MR_PLAN_BRAM] >= 0.95 * area[k].bram);
             assert_true(cost.use[MR_PLAN_URAM] >= area[k].uram);
-            assert_true(cost.use[MR_PLAN_URAM] <= 1.08 * area[k].uram);
+            assert_true(cost.use[MR_PLAN_URAM] <= 1.1 * area[k].uram);
         }
         assert_int_equal(found, 1);
     }
@@ -266,8 +266,8 @@ static void cost_of_what_was_not_counted(void **unused)
     // Two PEs are 34 multipliers when they share them, and 64 when they do not.
     assert_true(two.array_multipliers == 34.0 * g.r * 4 * g.n / 2);
     assert_true(mr_plan_area_of(&g, false, NULL).array_multipliers == 32.0 * g.r * 4 * g.n);
-    // Each as if it were not counted: exact to a quarter where others are.
-    for (int i = 0; counted_at(1) && (c = counted_at(i)); i++) {
+    // Each as if it were not counted, where two others are: exact to a quarter.
+    for (int i = 0; counted_at(2) && (c = counted_at(i)); i++) {
         struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, NULL),
                             would = mr_plan_area_of(&c->g, c->pair, c->name);
         assert_null(would.counted);
