@@ -445,7 +445,7 @@ module mr_attn_lane #(
   // memory always has the previous one.
   assign key_new = (k_first_q || k_key_q > mx_rdata) ? k_key_q : mx_rdata;
 
-  logic sc_ren;
+  logic sc_ren, pmx_ren;
   logic [SA-1:0] sc_raddr;
   logic [31:0] sc_rdata;
   logic [HA+1:0] pmx_raddr;
@@ -472,8 +472,8 @@ module mr_attn_lane #(
     .wen_i  (k_valid_q || mxw_valid_i),
     .waddr_i(k_valid_q ? k_addr_q : mxw_addr_i),
     .wdata_i(k_valid_q ? key_new : mxw_data_i),
-    .ren_i  (t_valid || sc_ren || mx_ren_i),
-    .raddr_i(t_valid ? {t_row_q, t_head_q} : sc_ren ? pmx_raddr : mx_raddr_i),
+    .ren_i  (t_valid || pmx_ren || mx_ren_i),
+    .raddr_i(t_valid ? {t_row_q, t_head_q} : pmx_ren ? pmx_raddr : mx_raddr_i),
     .rdata_o(mx_rdata)
   );
   assign mx_rdata_o = mx_rdata;
@@ -497,6 +497,7 @@ module mr_attn_lane #(
     .sc_ren_o  (sc_ren),
     .sc_raddr_o(sc_raddr),
     .sc_rdata_i(sc_rdata),
+    .mx_ren_o  (pmx_ren),
     .mx_raddr_o(pmx_raddr),
     .mx_rdata_i(mx_rdata),
     .p_valid_o (p_valid),

@@ -12,8 +12,10 @@
 //
 // Timing: start_i (pulse) begins a pass over cfg_cnt_i > 0 positions; every p is offered once by
 // p_valid_o/p_pop_i (show-ahead). Rows that do not see the position get p = 0. Score and maximum
-// memories are RAM ports: sc_ren_o/sc_raddr_o and mx_raddr_o in t, data in t+1. The sums are
-// complete when the last p has been popped; RAM port sum_*_i/sum_rdata_o outside a pass.
+// memories are RAM ports: sc_ren_o/sc_raddr_o and mx_ren_o/mx_raddr_o in t, data in t+1. The score
+// is read a step ahead, from start_i on (one too many in the end), and has a register behind the
+// memory. The sums are complete when the last p has been popped; RAM port sum_*_i/sum_rdata_o
+// outside a pass.
 module mr_attn_prob #(
   parameter int N = 1,
   parameter int CH = 0,
@@ -32,7 +34,8 @@ module mr_attn_prob #(
   output logic          sc_ren_o,
   output logic [SA-1:0] sc_raddr_o,
   input  logic [31:0]   sc_rdata_i,
-  output logic [HA+1:0] mx_raddr_o,   // with sc_ren_o; {row, head}
+  output logic          mx_ren_o,
+  output logic [HA+1:0] mx_raddr_o,   // {row, head}
   input  logic [31:0]   mx_rdata_i,
   output logic          p_valid_o,
   input  logic          p_pop_i,
@@ -50,13 +53,15 @@ module mr_attn_prob #(
   logic [15:0] left_q;
   logic [1:0] i_row_q;
   logic [HA-1:0] i_head_q;
-  logic [SA-1:0] i_addr_q;
+  logic [SA-1:0] i_next_q;  // the score behind the one that waits at the memory's output
+  logic [31:0] score_q;
 
   assign issue       = act_q && (credit_q != '0);
   assign i_row_last  = (3'(i_row_q) + 3'd1 == cfg_nr_i);
   assign i_head_last = ((HA + 1)'(i_head_q) + 1'b1 == cfg_hg_i);
-  assign sc_ren_o    = issue;
-  assign sc_raddr_o  = i_addr_q;
+  assign sc_ren_o    = start_i || issue;
+  assign sc_raddr_o  = start_i ? '0 : i_next_q;
+  assign mx_ren_o    = issue;
   assign mx_raddr_o  = {i_row_q, i_head_q};
 
   always_ff @(posedge clk_i) begin
@@ -76,15 +81,16 @@ module mr_attn_prob #(
       left_q   <= cfg_cnt_i;
       i_row_q  <= '0;
       i_head_q <= '0;
-      i_addr_q <= '0;
+      i_next_q <= SA'(1);
     end else if (issue) begin
-      i_addr_q <= i_addr_q + 1'b1;
+      i_next_q <= i_next_q + 1'b1;
       i_row_q  <= i_row_last ? 2'd0 : i_row_q + 2'd1;
       if (i_row_last) begin
         i_head_q <= i_head_last ? '0 : i_head_q + 1'b1;
         if (i_head_last) left_q <= left_q - 16'd1;
       end
     end
+    if (issue) score_q <= sc_rdata_i;
   end
 
   // ---- d = m - t, p = exp2(-d) ----
@@ -104,7 +110,7 @@ module mr_attn_prob #(
     .rst_ni,
     .valid_i(rd_valid_q),
     .a_i    (mx_rdata_i),
-    .b_i    ({!sc_rdata_i[31], sc_rdata_i[30:0]}),
+    .b_i    ({!score_q[31], score_q[30:0]}),
     .valid_o(d_valid),
     .y_o    (d),
     .ovf_o  (unused_ovf)
