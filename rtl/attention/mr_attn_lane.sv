@@ -21,7 +21,7 @@
 //     may come once pv_done_o is high.
 //   A pass takes positions * (scale beats + words * rows [* 2 in a two-pass QK]) steps, one a cycle
 //     unless a beat (or the first p) is missing.
-//   dr_*, sum_*: see mr_attn_pv, mr_attn_prob.
+//   dr_*, sum_*: see mr_attn_mac, mr_attn_prob.
 //   pm_take_i: the beat at the FIFO's head (pm_valid_o) is taken by the controller.
 module mr_attn_lane #(
   parameter int N = 1,
@@ -261,7 +261,7 @@ module mr_attn_lane #(
   logic [1:0] s1_row_q, s2_row_q;
   logic [WA-1:0] s1_word_q, s2_word_q;
   logic [BA-1:0] s1_hb_q, s2_hb_q;
-  logic [511:0] s1_beat_q, s2_beat_q;
+  logic [511:0] s1_beat_q;
   logic [15:0] s1_code_q, s2_code_q, s1_p_q, s2_p_q, pm_rdata;
   logic [527:0] q_rdata;
   logic [512*SB-1:0] sc_q;
@@ -309,7 +309,6 @@ module mr_attn_lane #(
     end
     if (s1_v_q) begin
       s2_code_q <= s1_code_q;
-      if (s1_new_q && s1_mode_q) s2_beat_q <= s1_beat_q;
       s2_row_q   <= s1_row_q;
       s2_first_q <= s1_first_q;
       s2_word_q  <= s1_word_q;
@@ -354,6 +353,7 @@ module mr_attn_lane #(
 
   // ---- QK: scores into the score buffer, maxima per (row, head) ----
   logic t_valid, qk_ovf;
+  logic [20:0] d0, d1;
   logic [31:0] t;
 
   mr_attn_qk #(
@@ -372,6 +372,7 @@ module mr_attn_lane #(
     .mq_waddr_i,
     .mq_wdata_i,
     .pre_valid_i(s1_v_q && !s1_mode_q),
+    .qcode_i    ({q_rdata[527:520], q_rdata[263:256]}),
     .st_valid_i (s2_qk_q),
     .st_new_i   (s2_new_q),
     .st_hfirst_i(s2_hfirst_q),
@@ -379,9 +380,9 @@ module mr_attn_lane #(
     .st_beat_i  (s2_hb_q),
     .st_row_i   (s2_row_q),
     .st_half_i  (s2_half_q),
-    .st_k_i     (s1_beat_q),
     .st_kcode_i (s2_code_q),
-    .st_q_i     (q_rdata),
+    .d0_i       (d0),
+    .d1_i       (d1),
     .t_valid_o  (t_valid),
     .t_o        (t),
     .ovf_o      (qk_ovf)
@@ -508,20 +509,25 @@ module mr_attn_lane #(
     .sum_rdata_o
   );
 
-  mr_attn_pv #(
+  // Multipliers of both passes, and PV's sums.
+  mr_attn_mac #(
     .V (V),
     .AA(WA + 2)
-  ) u_pv (
+  ) u_mac (
     .clk_i,
     .rst_ni,
-    .pre_valid_i(s1_v_q && s1_mode_q),
-    .st_valid_i (s2_pv_q),
+    .pre_valid_i(s1_v_q),
+    .kv_i       (s1_beat_q),
+    .q_i        (q_rdata),
+    .vcode_i    (s1_code_q),
+    .pm_i       (pm_rdata),
+    .st_qk_i    (s2_qk_q),
+    .st_pv_i    (s2_pv_q),
     .st_first_i (s2_first_q),
     .st_addr_i  ({s2_row_q, s2_word_q}),
-    .st_v_i     (s2_beat_q),
-    .st_vcode_i (s1_code_q),
-    .st_pm_i    (pm_rdata),
     .st_p_i     (s2_p_q),
+    .d0_o       (d0),
+    .d1_o       (d1),
     .busy_o     (pv_busy),
     .dr_step_i,
     .dr_load_i,

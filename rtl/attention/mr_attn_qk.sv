@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of one channel: two 32-element dot products a step, held back until the maximum K code of
-// the head is known, then aligned and added to the 48-bit accumulator, converted and scaled.
+// Scores of one channel: a step's two dot products of 32 elements (mr_attn_mac makes them) are held
+// back until the maximum K code of the head is known, then aligned and added to the 48-bit
+// accumulator, converted and scaled.
 //
 // A step is one K beat (two blocks of one head) against one q word. Steps of a head come beat by
 // beat, inside it row by row, inside it first pass then residue; the sums are formed row by row
@@ -10,13 +11,11 @@
 // Parameters
 //   HEADS_MAX  heads; HP_MAX  largest padded head dimension
 //
-// Where there are DSP48E2 (rtl/tech), they add the products of four lanes; else all of it is in
-// portable form, with the same bits.
-//
-// Timing: pre_valid_i with st_k_i and st_q_i one cycle before the step's st_valid_i, which has the
-// other st_*; a step a cycle. t_valid_o/t_o: one score
-// per (head, row) in the order of the steps, never refused. cfg_* and the maximum q codes (mq_*
-// writes that of {row, head}) are stable from the first step to the last score.
+// Timing: pre_valid_i with qcode_i one cycle before the step's st_valid_i, which has the st_*; a
+// step a cycle. Its dot products d0_i and d1_i come in the third cycle behind st_valid_i.
+// t_valid_o/t_o: one score per (head, row) in the order of the steps, never refused. cfg_* and the
+// maximum q codes (mq_* writes that of {row, head}) are stable from the first step to the last
+// score.
 module mr_attn_qk #(
   parameter int HEADS_MAX = 16,
   parameter int HP_MAX = 256,
@@ -36,6 +35,7 @@ module mr_attn_qk #(
   input  logic [HA+1:0] mq_waddr_i,
   input  logic [7:0]    mq_wdata_i,
   input  logic          pre_valid_i,   // a step follows
+  input  logic [15:0]   qcode_i,       // of both blocks
   input  logic          st_valid_i,
   input  logic          st_new_i,      // first step of its beat
   input  logic          st_hfirst_i,   // the beat is the head's first
@@ -43,9 +43,9 @@ module mr_attn_qk #(
   input  logic [BA-1:0] st_beat_i,     // beat within the head
   input  logic [1:0]    st_row_i,
   input  logic          st_half_i,
-  input  logic [511:0]  st_k_i,
   input  logic [15:0]   st_kcode_i,
-  input  logic [527:0]  st_q_i,        // {code1, 32 x int8, code0, 32 x int8}
+  input  logic [20:0]   d0_i,
+  input  logic [20:0]   d1_i,
   output logic          t_valid_o,
   output logic [31:0]   t_o,
   output logic          ovf_o          // pulse: a score overflowed to infinity
@@ -55,7 +55,7 @@ module mr_attn_qk #(
   localparam int EW = 60;           // dot buffer entry: 2 x (21-bit dot, 9-bit sum of codes)
   localparam int DA = 1 + BA + 3;   // {bank, beat, row, half}
 
-  // ---- products ----
+  // ---- exponents of the dot products ----
   logic s3_v_q, s4_v_q, s5_v_q;
   logic s3_hlast_q, s4_hlast_q, s5_hlast_q;
   logic bank_q;
@@ -63,7 +63,6 @@ module mr_attn_qk #(
   logic [8:0] s3_es0_q, s3_es1_q, s4_es0_q, s4_es1_q, s5_es0_q, s5_es1_q;
   logic [7:0] kmax_q, s4_kmax_q, s5_kmax_q;
   logic [7:0] qc0_q, qc1_q;
-  logic [20:0] d0, d1;
 
   logic [7:0] kc_max;
   assign kc_max = (st_kcode_i[15:8] > st_kcode_i[7:0]) ? st_kcode_i[15:8] : st_kcode_i[7:0];
@@ -83,8 +82,8 @@ module mr_attn_qk #(
   always_ff @(posedge clk_i) begin
     if (start_i) bank_q <= 1'b0;
     if (pre_valid_i) begin
-      qc0_q <= st_q_i[263:256];
-      qc1_q <= st_q_i[527:520];
+      qc0_q <= qcode_i[7:0];
+      qc1_q <= qcode_i[15:8];
     end
     if (st_valid_i) begin
       s3_es0_q   <= {1'b0, st_kcode_i[7:0]} + {1'b0, qc0_q};
@@ -110,79 +109,6 @@ module mr_attn_qk #(
     end
   end
 
-  if (mr_tech_pkg::Have != 0) begin : gen_dsp48e2
-    // Two sums of products without a common factor: the upper half of each DSP stays empty.
-    logic [8*36-1:0] sums;
-    logic [19:0] lo, hi, lo_q, hi_q;
-    for (genvar g = 0; g < 8; g++) begin : gen_cascade
-      logic [47:0] up0, up1;
-      logic unused;
-      mr_dot_cascade #(
-        .BIAS(48'h1_0000)
-      ) u_block0 (
-        .clk_i,
-        .v_i ({s3_v_q, st_valid_i, pre_valid_i}),
-        .a_i (st_q_i[32*g+:32]),
-        .lo_i(st_k_i[32*g+:32]),
-        .hi_i(32'd0),
-        .up_o(up0)
-      );
-      mr_dot_cascade #(
-        .BIAS(48'h1_0000)
-      ) u_block1 (
-        .clk_i,
-        .v_i ({s3_v_q, st_valid_i, pre_valid_i}),
-        .a_i (st_q_i[264+32*g+:32]),
-        .lo_i(st_k_i[256+32*g+:32]),
-        .hi_i(32'd0),
-        .up_o(up1)
-      );
-      assign sums[36*g+:36] = {up1[17:0], up0[17:0]};
-      assign unused = ^{up0[47:18], up1[47:18]};
-    end
-    mr_dot_halves u_halves (
-      .sums_i(sums),
-      .lo_o  (lo),
-      .hi_o  (hi)
-    );
-    always_ff @(posedge clk_i) begin
-      if (s4_v_q) begin
-        lo_q <= lo;
-        hi_q <= hi;
-      end
-    end
-    assign d0 = {lo_q[19], lo_q};
-    assign d1 = {hi_q[19], hi_q};
-  end else begin : gen_portable
-    // 32-bit stages: no masks in the simulator, trimmed by synthesis
-    logic [511:0] k_q, q_q;
-    logic signed [31:0] p_q [0:63];
-    logic signed [31:0] s_q [0:15];
-    logic signed [31:0] d0_q, d1_q;
-    always_ff @(posedge clk_i) begin
-      if (pre_valid_i) begin
-        k_q <= st_k_i;
-        q_q <= {st_q_i[519:264], st_q_i[255:0]};
-      end
-      if (st_valid_i) begin
-        for (int i = 0; i < 64; i++) p_q[i] <= $signed(k_q[8*i+:8]) * $signed(q_q[8*i+:8]);
-      end
-      if (s3_v_q) begin
-        for (int i = 0; i < 16; i++)
-          s_q[i] <= (p_q[4*i] + p_q[4*i+1]) + (p_q[4*i+2] + p_q[4*i+3]);
-      end
-      if (s4_v_q) begin
-        d0_q <= ((s_q[0] + s_q[1]) + (s_q[2] + s_q[3])) + ((s_q[4] + s_q[5]) + (s_q[6] + s_q[7]));
-        d1_q <= ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
-                ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15]));
-      end
-    end
-    assign d0 = d0_q[20:0];
-    assign d1 = d1_q[20:0];
-    logic unused;
-    assign unused = ^{d0_q[31:21], d1_q[31:21]};  // sign extension only
-  end
-
   // ---- dot buffer and maximum q codes ----
   logic b_act_q, b_bank_q, b_half_q, b_last;
   logic [1:0] b_row_q;
@@ -199,7 +125,7 @@ module mr_attn_qk #(
     .clk_i,
     .wen_i  (s5_v_q),
     .waddr_i(s5_addr_q),
-    .wdata_i({s5_es1_q, d1, s5_es0_q, d0}),
+    .wdata_i({s5_es1_q, d1_i, s5_es0_q, d0_i}),
     .ren_i  (b_act_q),
     .raddr_i({b_bank_q, b_beat_q, b_row_q, b_half_q}),
     .rdata_o(e_rdata)

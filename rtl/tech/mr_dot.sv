@@ -34,16 +34,20 @@ module mr_dot #(
     logic [8*36-1:0] sums;  // of the eight cascades
     for (genvar g = 0; g < 8; g++) begin : gen_cascade
       logic [47:0] up;
+      logic [191:0] unused_p;
       logic unused;
       mr_dot_cascade #(
         .BIAS(Bias)
       ) u_cascade (
         .clk_i,
-        .v_i (v_i[2:0]),
-        .a_i (a_i[32*g+:32]),
-        .lo_i(w_i[32*g+:32]),
-        .hi_i(w_i[256+32*g+:32]),
-        .up_o(up)
+        .v_i    (v_i[2:0]),
+        .alone_i(2'd0),
+        .a_i    (a_i[32*g+:32]),
+        .lo_i   (w_i[32*g+:32]),
+        .hi_i   (w_i[256+32*g+:32]),
+        .p_i    (27'd0),
+        .up_o   (up),
+        .p_o    (unused_p)
       );
       assign sums[36*g+:36] = up[35:0];
       assign unused = ^up[47:36];

@@ -26,6 +26,7 @@ module mr_dot_sum #(
     .ce_d_i  (1'b0),
     .ce_m_i  (1'b0),
     .ce_p_i  (v_i[1]),
+    .inmode_i(5'd0),
     .opmode_i({3'b000, !first_i, 5'b0_11_00}),  // Z: P or 0, Y: C
     .a_i     (30'd0),
     .b_i     (18'd0),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DSP48E2 as rtl/tech uses it: what the blocks do not need is tied off here. Without resets, with
-// control inputs that have no registers, and with the product D + A2 times B where USE_MULT is not
-// "NONE". Where the build has no DSP48E2 (mr_tech_pkg) it is empty and its outputs are 0.
+// A DSP48E2 as rtl/tech uses it: what the blocks do not need is tied off here. Without resets, and
+// with control inputs that have no registers. Where the build has no DSP48E2 (mr_tech_pkg) it is
+// empty and its outputs are 0.
 //
 // Parameters: those of the cell (AMD UG579) with the same names; AREG, BREG and DREG 0 or 1.
 //
-// Timing: an enable a register; c_i and carry_i share ce_c_i. opmode_i works at once. A register
-// that the parameters leave out is a wire, and its enable has no effect.
+// Timing: an enable a register; c_i and carry_i share ce_c_i. inmode_i and opmode_i work at
+// once. A register that the parameters leave out is a wire, and its enable has no effect.
 module mr_dsp48e2 #(
   parameter              USE_MULT = "MULTIPLY",
   parameter              AMULTSEL = "A",
@@ -25,6 +25,7 @@ module mr_dsp48e2 #(
   input  logic        ce_d_i,
   input  logic        ce_m_i,
   input  logic        ce_p_i,
+  input  logic [ 4:0] inmode_i,
   input  logic [ 8:0] opmode_i,
   input  logic [29:0] a_i,
   input  logic [17:0] b_i,
@@ -61,7 +62,7 @@ module mr_dsp48e2 #(
     .B            (b_i),
     .C            (c_i),
     .D            (d_i),
-    .INMODE       (5'b00100),  // D + A2, where AMULTSEL is "AD"
+    .INMODE       (inmode_i),
     .OPMODE       (opmode_i),
     .ALUMODE      (4'd0),
     .CARRYIN      (carry_i),
@@ -101,9 +102,9 @@ module mr_dsp48e2 #(
   assign pc_o = 48'd0;
   assign p_o  = 48'd0;
   logic unused;
-  assign unused = ^{clk_i, ce_ab_i, ce_c_i, ce_d_i, ce_m_i, ce_p_i, opmode_i, a_i, b_i, c_i, d_i,
-                    carry_i, pc_i, USE_MULT, AMULTSEL, 1'(AREG), 1'(BREG), 1'(CREG), 1'(DREG),
-                    1'(MREG), 1'(PREG), 1'(CARRYINREG), RND};
+  assign unused = ^{clk_i, ce_ab_i, ce_c_i, ce_d_i, ce_m_i, ce_p_i, inmode_i, opmode_i, a_i, b_i,
+                    c_i, d_i, carry_i, pc_i, USE_MULT, AMULTSEL, 1'(AREG), 1'(BREG), 1'(CREG),
+                    1'(DREG), 1'(MREG), 1'(PREG), 1'(CARRYINREG), RND};
 `endif
 
 endmodule

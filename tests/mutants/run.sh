@@ -236,10 +236,14 @@ mutant 'attention masks its own position' rtl/attention/mr_attn_prob.sv \
     's/(e_pos_q > cfg_pos_i/(e_pos_q >= cfg_pos_i/' rtl:attn@small
 mutant 'attention maximum sees the future' rtl/attention/mr_attn_lane.sv \
     "s/k_key_q   <= t_masked ? 32'd0 :/k_key_q   <= 1'b0 ? 32'd0 :/" rtl:attn@small
-mutant 'attention ignores the prefix maxima' rtl/attention/mr_attn_pv.sv \
+mutant 'attention ignores the prefix maxima' rtl/attention/mr_attn_mac.sv \
     's/align = x >>> sh;/align = x;/' rtl:attn@small
 mutant 'attention in DSPs does not begin a sum anew' rtl/tech/mr_dot_add.sv \
-    "s/!first_i, !first_i/2'b11/" rtl:attn_lane@pvdsp
+    "s/!first_i, !first_i/2'b11/" rtl:attn_lane@macdsp
+mutant 'attention in DSPs adds q to the probability' rtl/tech/mr_dot_lane.sv \
+    "s/alone_i\[0\] ? 5'b00000/alone_i[0] ? 5'b00100/" rtl:attn_lane@macdsp
+mutant 'attention in DSPs adds up the products of PV' rtl/tech/mr_dot_lane.sv \
+    "s/|| !alone_i\[1\];/|| 1'b1;/" rtl:attn_lane@macdsp
 
 # ---- control ---------------------------------------------------------------------------------------------
 mutant 'KV record offset without the scale beats' rtl/control/mr_kvstore.sv \

@@ -2,7 +2,7 @@
 // DSP48E2 for simulation: what Yosys 0.23 makes of multiplications (a signed 27 x 18 multiplier without registers)
 // and what rtl/tech instantiates, written from the user guide (UG579). Yosys has no simulation model of this cell.
 //
-// There are: one register each for A, B, C, D and CARRYIN or none; pre-adder D + A without a register; product and P with a
+// There are: one register each for A, B, C, D and CARRYIN or none; pre-adder D + A, D or A without a register; product and P with a
 // register or none; X and Y: the product, or 0 or A:B and C; Z: 0, PCIN or P; W: 0 or RND; W + X + Y + Z + CARRYIN. Control
 // inputs have no registers, and resets are not used. Another parameter is an unknown module here. Another value of a
 // control input makes P wrong in every bit.
@@ -93,17 +93,17 @@ module DSP48E2 #(
   wire [47:0] c = CREG != 0 ? c_q : C;
 
   localparam PREADD = AMULTSEL == "AD";
-  localparam [4:0] IN = PREADD ? 5'd4 : 5'd0;
-  wire [26:0] ad = PREADD ? a[26:0] + d : a[26:0];
+  wire [26:0] ad = PREADD ? (INMODE[1] ? 27'd0 : a[26:0]) + (INMODE[2] ? d : 27'd0) : a[26:0];
+  wire in_known = INMODE == 5'd0 || (PREADD && (INMODE == 5'd4 || INMODE == 5'd6));
   wire signed [47:0] x = {{21{ad[26]}}, ad};
   wire signed [47:0] y = {{30{b[17]}}, b};
-  wire [47:0] product = x * y;
+  wire [47:0] product = in_known ? x * y : ~(x * y);
   wire [47:0] m = MREG != 0 ? m_q : product;
 
   wire [1:0] ow = OPMODE[8:7];
   wire [2:0] oz = OPMODE[6:4];
   wire [3:0] oxy = OPMODE[3:0];
-  wire use_m = USE_MULT == "MULTIPLY" && oxy == 4'd5 && INMODE == IN;
+  wire use_m = USE_MULT == "MULTIPLY" && oxy == 4'd5;
   wire use_ab = USE_MULT == "NONE" && oxy == 4'd15;
   wire known = (use_m || use_ab || oxy == 4'd12) && (oz == 3'd0 || oz == 3'd1 || (oz == 3'd2 && PREG != 0)) &&
                (ow == 2'd0 || ow == 2'd2) && ALUMODE == 4'd0 && CARRYINSEL == 3'd0;

@@ -77,7 +77,7 @@ run() {
 
 run pe portable 500 'two processing elements with their accumulators'
 run pe dsp 500 'two processing elements in DSP48E2, two products a multiplier'
-run attn_lane pvdsp 20 'probabilities times values in DSP48E2'
+run attn_lane macdsp 20 "attention's products in DSP48E2"
 # Without carry cells: ABC sees those as boxes and may take what comes out of a chain for an equal value that goes in,
 # a loop. make timing looks for loops in netlists with carry cells.
 run fp l4 20000 'fp32 add, multiply, conversion, GELU, exp2, reciprocal, 1/sqrt' -nocarry

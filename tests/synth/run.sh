@@ -66,6 +66,10 @@ quantiser, V = 4, two passes	millrace_core/mr_results/mr_vec_out/mr_quant
 prefix maxima	millrace_core/mr_kv/mr_prefix_max
 attention	millrace_core/mr_kv/mr_attn
 attention lane	millrace_core/mr_kv/mr_attn/mr_attn_lane
+its multipliers, V's sums	millrace_core/mr_kv/mr_attn/mr_attn_lane/mr_attn_mac
+its scores	millrace_core/mr_kv/mr_attn/mr_attn_lane/mr_attn_qk
+its probabilities	millrace_core/mr_kv/mr_attn/mr_attn_lane/mr_attn_prob
+its read jobs	millrace_core/mr_kv/mr_attn/mr_attn_lane/mr_attn_jobs
 sequencer	millrace_core/mr_control/mr_seq
 row loader	millrace_core/mr_vector/mr_rows
 KV and residual store	millrace_core/mr_kv/mr_kvstore

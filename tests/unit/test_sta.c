@@ -275,18 +275,23 @@ static void multiplexers_and_dsps(void **state)
             LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 PREG=1 CLK<2 C<10 OPMODE<10 P>20"), "");
     expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_DSP_ADD + STA_SETUP);
     done(&t);
+    analyse(&t, no_ports, LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 PREG=1 CLK<2 C<10 P>20"),
+            "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_SETUP);
+    done(&t);
     analyse(
         &t, no_ports,
         LIST("d DSP48E2 CREG=1 PREG=1 CLK<2 C<x P>20", "l LUT1 I0<20 O>21", "b FDRE C<2 D<21 Q>30"),
         "");
     expect(t.worst[PT_REGISTER][0].time, STA_DSP_CQ + STA_NET + STA_LUT + STA_SETUP);
     done(&t);
-    // The adder: A, B and control inputs go through, C begins at the clock and ends at its register.
+    // The adder: A, B and control inputs go through, C begins at the clock and ends at its
+    // register.
     const double through_adder = STA_NET + STA_DSP_ADD + STA_DSP_CQ + STA_NET + STA_SETUP;
-    analyse(&t, no_ports,
-            LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 CLK<2 A<10 C<x P>20",
-                 "b FDRE C<2 D<20 Q>30"),
-            "");
+    analyse(
+        &t, no_ports,
+        LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 CLK<2 A<10 C<x P>20", "b FDRE C<2 D<20 Q>30"),
+        "");
     expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + through_adder);
     done(&t);
     analyse(&t, no_ports, LIST("d DSP48E2 CREG=1 CLK<2 C<x P>20", "b FDRE C<2 D<20 Q>30"), "");
@@ -294,6 +299,22 @@ static void multiplexers_and_dsps(void **state)
     done(&t);
     analyse(&t, no_ports, LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 CREG=1 CLK<2 C<10 P>20"), "");
     expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_SETUP);
+    done(&t);
+    // Without C's register C goes through like A and B.
+    analyse(&t, no_ports,
+            LIST("a FDRE C<2 D<x Q>10", "d DSP48E2 USE_MULT=NONE CLK<2 C<10 P>20",
+                 "b FDRE C<2 D<20 Q>30"),
+            "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + through_adder);
+    done(&t);
+    // Without A's register A ends behind the multiplier; a link's P leaves the column.
+    const char *alone = "d DSP48E2 BREG=1 DREG=1 MREG=1 CLK<2 A<10 P>20";
+    analyse(&t, no_ports, LIST("a FDRE C<2 D<x Q>10", alone), "");
+    expect(t.worst[PT_REGISTER][0].time, STA_FF_CQ + STA_NET + STA_DSP_OPERAND + STA_SETUP);
+    done(&t);
+    analyse(&t, no_ports,
+            LIST("d DSP48E2 BREG=1 DREG=1 MREG=1 CLK<2 A<x P>20", "b FDRE C<2 D<20 Q>30"), "");
+    expect(t.worst[PT_REGISTER][0].time, STA_DSP_PRODUCT + STA_DSP_CQ + STA_NET + STA_SETUP);
     done(&t);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of an attention lane whose contracts the whole-unit bench (tests/rtl/attn) cannot pin down:
-// the read jobs of every kind of pass (variants jobs*), and the accumulator's hazard window and drain
-// order (variants pv, pvdsp: the portable form and the one for wide multipliers).
+// the read jobs of every kind of pass (variants jobs*), and the multipliers with both kinds of steps
+// in any order, the accumulator's hazard window and the drain's order (variants mac, macdsp: the
+// portable form and the one in DSP48E2).
 #include "Vdut.h"
 
 #include "bench.h"
@@ -11,7 +12,7 @@
 
 using bench::Rng;
 
-#if defined VARIANT_pv || defined VARIANT_pvdsp
+#if defined VARIANT_mac || defined VARIANT_macdsp
 
 static constexpr int V = 8, WORDS = 16;
 
@@ -23,51 +24,79 @@ int main(int argc, char **argv)
     bench::Dut<Vdut> dut(args);
     dut.reset();
     bool good = true;
-    uint64_t close = 0;
+    uint64_t close = 0, products = 0;
     for (int k = 0; k < args.cases_or(20) && good; k++) {
         std::vector<std::vector<int64_t>> acc(WORDS, std::vector<int64_t>(64, 0));
         std::vector<bool> begun(WORDS, false);
         int words = static_cast<int>(r.range(1, 4)), last = -1, before = -1;
-        // A step's maxima and codes come one cycle before it.
+        // Elements, maxima and codes come one cycle before the step that they belong to: of PV with
+        // a word, of QK, or none.
         struct {
             int word = -1;
+            bool qk = false;
             uint8_t pm[2] = {}, ev[2] = {};
+            int kv[64] = {}, q[64] = {};
         } next;
-        for (int n = 0; n < 300; n++) {
+        std::deque<std::pair<int64_t, int64_t>> dots{{0, 0}, {0, 0}, {0, 0}};
+        std::deque<bool> dot_valid{false, false, false};
+        for (int n = 0; n < 304; n++) {
             auto step = next;
             // never the same word in consecutive cycles, often two cycles apart
             next.word = static_cast<int>(r.range(0, words - 1));
-            if (next.word == step.word || r.chance(20) || n == 299)
+            if (next.word == step.word || r.chance(20) || n >= 300)
                 next.word = -1;
-            dut->pre_valid_i = next.word >= 0;
+            next.qk = next.word < 0 && n < 300 && r.chance(70);
+            dut->pre_valid_i = next.word >= 0 || next.qk;
+            for (int i = 0; i < 64; i++) {
+                next.kv[i] = static_cast<int>(r.chance(10) ? -128 : r.range(-128, 127));
+                next.q[i] = static_cast<int>(r.chance(10) ? 127 : r.range(-127, 127));
+                if (k == 1) { // the largest sums of either sign
+                    next.kv[i] = -128;
+                    next.q[i] = n & 1 ? 127 : -127;
+                }
+                bench::set(dut->kv_i, 8 * i, 8, static_cast<uint64_t>(next.kv[i]));
+                bench::set(dut->q_i, 8 * (i + i / 32), 8, static_cast<uint64_t>(next.q[i])); // a code between
+            }
             for (int b = 0; b < 2; b++) {
                 next.pm[b] = static_cast<uint8_t>(r.range(0, 255));
                 int s = static_cast<int>(r.chance(50) ? r.range(0, 40) : r.range(0, 255));
                 next.ev[b] = static_cast<uint8_t>(next.pm[b] - s < 0 ? 0 : next.pm[b] - s);
             }
-            dut->st_pm_i = static_cast<uint16_t>(next.pm[0] | next.pm[1] << 8);
-            dut->st_vcode_i = static_cast<uint16_t>(next.ev[0] | next.ev[1] << 8);
+            dut->pm_i = static_cast<uint16_t>(next.pm[0] | next.pm[1] << 8);
+            dut->vcode_i = static_cast<uint16_t>(next.ev[0] | next.ev[1] << 8);
             int w = step.word;
-            dut->st_valid_i = w >= 0;
+            dut->st_pv_i = w >= 0;
+            dut->st_qk_i = step.qk;
             dut->st_p_i = static_cast<uint16_t>(r.chance(10) ? 65535 : r.u32());
+            std::pair<int64_t, int64_t> dot{0, 0};
+            for (int i = 0; i < 64; i++)
+                (i < 32 ? dot.first : dot.second) += step.kv[i] * step.q[i];
+            dots.push_back(dot);
+            dot_valid.push_back(step.qk);
             if (w >= 0) {
                 dut->st_first_i = !begun[static_cast<size_t>(w)];
                 dut->st_addr_i = static_cast<uint8_t>(w);
                 for (int i = 0; i < 64; i++) {
-                    int v = static_cast<int>(r.chance(10) ? -128 : r.range(-128, 127));
-                    bench::set(dut->st_v_i, 8 * i, 8, static_cast<uint64_t>(v));
                     int s = step.pm[i / 32] - step.ev[i / 32];
                     acc[static_cast<size_t>(w)][static_cast<size_t>(i)] +=
-                        (static_cast<int64_t>(dut->st_p_i) * v * 4096) >> (s > 38 ? 38 : s);
+                        (static_cast<int64_t>(dut->st_p_i) * step.kv[i] * 4096) >> (s > 38 ? 38 : s);
                 }
                 begun[static_cast<size_t>(w)] = true;
                 close += w == before;
             }
             before = last;
             last = w;
-            dut.tick();
+            dut.settle();
+            if (dot_valid.front()) {
+                products++;
+                good &= (dut->d0_o & 0x1FFFFF) == (static_cast<uint64_t>(dots.front().first) & 0x1FFFFF) &&
+                        (dut->d1_o & 0x1FFFFF) == (static_cast<uint64_t>(dots.front().second) & 0x1FFFFF);
+            }
+            dots.pop_front();
+            dot_valid.pop_front();
+            dut.edge();
         }
-        dut->st_valid_i = 0;
+        dut->st_pv_i = 0;
         for (int n = 0; n < 5; n++)
             dut.tick();
         // drain with gaps: a step's values are out two cycles later
@@ -100,8 +129,9 @@ int main(int argc, char **argv)
             d1 = now;
         }
     }
-    tap.note("%llu sums two cycles apart", static_cast<unsigned long long>(close));
-    tap.ok(good && close > 100, "attn_lane: accumulators, hazards and drain");
+    tap.note("%llu sums two cycles apart, %llu pairs of dot products", static_cast<unsigned long long>(close),
+             static_cast<unsigned long long>(products));
+    tap.ok(good && close > 100 && products > 100, "attn_lane: products of both passes, hazards and drain");
     return tap.done();
 }
 

@@ -36,7 +36,7 @@ int sta_kind_of(const char *type)
     return -1;
 }
 
-static bool is_clock(const char *port)
+static bool is_clock(const char *port) // not of a DSP48E2, whose C is an operand
 {
     static const char *const names[] = {"C", "CLK", "WCLK", "CLKARDCLK", "CLKBWRCLK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -82,21 +82,22 @@ struct sta_pin_rule sta_rule(enum sta_kind kind, const char *type, const char *p
         r.group = 1;
         break;
     case STA_IS_DSP: // without registers neither clock, enables nor resets matter
-        r.clock = !out && (is_clock(port) || !strncmp(port, "CE", 2) || !strncmp(port, "RST", 3));
+        r.clock = !strcmp(port, "CLK") || !strncmp(port, "CE", 2) || !strncmp(port, "RST", 3);
         r.group = r.clock ? 0 : 1;
         break;
     case STA_IS_LINK:
     case STA_IS_SUM:
-        r.clock = !out && is_clock(port);
+        r.clock = !strcmp(port, "CLK");
         r.launches = out;
         r.cascade = !strcmp(port, "PCIN");
         r.adder = r.cascade || !strcmp(port, "OPMODE") || !strcmp(port, "CARRYIN");
+        r.fabric = kind == STA_IS_LINK && !strcmp(port, "P");
         if (kind == STA_IS_LINK && (out || r.adder))
             r.group = 1;
         r.ends = !out && !r.clock && !r.group;
         break;
     case STA_IS_ADD:
-        r.clock = !out && (is_clock(port) || !strncmp(port, "RST", 3));
+        r.clock = !strcmp(port, "CLK") || !strncmp(port, "RST", 3);
         r.launches = out;
         r.ends = !out && (!strcmp(port, "C") || !strcmp(port, "CEC"));
         r.group = r.clock || r.ends ? 0 : 1;
@@ -122,6 +123,18 @@ struct sta_pin_rule sta_rule(enum sta_kind kind, const char *type, const char *p
     case STA_IS_CONST:
     case STA_KINDS:
         break;
+    }
+    return r;
+}
+
+struct sta_pin_rule sta_dsp_rule(enum sta_kind kind, const char *open, const char *port, bool out)
+{
+    struct sta_pin_rule r = sta_rule(kind, "DSP48E2", port, out);
+    if (open && !strcmp(open, "A"))
+        r.product = !strcmp(port, "A") || !strcmp(port, "INMODE");
+    if (open && !strcmp(open, "C") && !strcmp(port, "C")) {
+        r.ends = false;
+        r.group = 1;
     }
     return r;
 }

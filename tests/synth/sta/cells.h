@@ -12,7 +12,7 @@ enum sta_kind {
     STA_IS_DSP,    // DSP48E2 without registers: everything to everything
     STA_IS_LINK,   // DSP48E2 with registers for operands and product, none for P: in a cascade
     STA_IS_SUM,    // DSP48E2 with the register P and registers before its adder
-    STA_IS_ADD,    // DSP48E2 with a register for C and none else: an adder of A:B and C
+    STA_IS_ADD,    // DSP48E2 that adds A:B and C, with a register for C or none
     STA_IS_FF,     // FDRE and its like
     STA_IS_BRAM,   // RAMB18E2, RAMB36E2, URAM288: registers at all ports
     STA_IS_LUTRAM, // distributed RAM: written at an edge, read at once
@@ -30,6 +30,8 @@ struct sta_pin_rule {
     bool ends;     // input: a path ends here (before the clock)
     bool clock;    // not timed
     bool adder;    // ends behind the adder of a DSP48E2
+    bool product;  // ends behind its multiplier
+    bool fabric;   // output of a DSP48E2 that goes anywhere, not to the next one
     bool cascade;  // PCIN: no net before it
 };
 
@@ -37,6 +39,8 @@ struct sta_pin_rule {
 int sta_kind_of(const char *type);
 // The rule of a cell's port; `out` is its direction.
 struct sta_pin_rule sta_rule(enum sta_kind kind, const char *type, const char *port, bool out);
+// The same for a DSP48E2 of a kind with registers in which the port `open`, "A" or "C", has none.
+struct sta_pin_rule sta_dsp_rule(enum sta_kind kind, const char *open, const char *port, bool out);
 // Clock to output of a kind whose outputs launch.
 double sta_clock_to_out(enum sta_kind kind);
 // The number of LUTs that a cell takes, for counts: memories and shift registers included.

@@ -14,6 +14,8 @@
 #define STA_DSP        1.90  // DSP48E2 without registers: 27 x 18 multiplier and adder
 // One with registers for operands and product (mr_dot): product register to the cascade; adder,
 // from the cascade, a control input or C to the next DSP or the register P; register P to output.
+// An operand without a register passes pre-adder and multiplier before the product's register.
+#define STA_DSP_OPERAND 1.80
 #define STA_DSP_PRODUCT 0.95
 #define STA_DSP_ADD     0.60
 #define STA_DSP_CQ      0.30

@@ -78,28 +78,35 @@ static char carry_port(const char *port)
                                  : 'I';
 }
 
-// The kind of a DSP48E2, or -1: Yosys 0.23 uses no registers for this family, rtl/tech has three
-// sets.
-static int dsp_kind(const json_t *parameters)
+// The kind of a DSP48E2, or -1, and which port has no register (sta_dsp_rule): Yosys 0.23 uses no
+// registers for this family, rtl/tech has these sets.
+static int dsp_kind(const json_t *parameters, const char **open)
 {
     static const char *const names[] = {"AREG", "BREG", "DREG", "CREG", "ADREG", "MREG", "PREG"};
     static const struct {
         const char *registers; // in the order of the names
         enum sta_kind kind;
-    } known[] = {{"0000000", STA_IS_DSP},
-                 {"1110010", STA_IS_LINK},
-                 {"1110011", STA_IS_SUM},
-                 {"0001001", STA_IS_SUM},
-                 {"0001000", STA_IS_ADD}};
+        const char *open;
+    } known[] = {{"0000000", STA_IS_DSP, NULL}, {"1110010", STA_IS_LINK, NULL},
+                 {"1110011", STA_IS_SUM, NULL}, {"0110010", STA_IS_LINK, "A"},
+                 {"0110011", STA_IS_SUM, "A"},  {"0001001", STA_IS_SUM, NULL},
+                 {"0001000", STA_IS_ADD, NULL}};
     char have[sizeof names / sizeof *names + 1] = "0000000";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *v = json_string_value(json_object_get(parameters, names[i]));
         if ((v && strchr(v, '1')) || json_integer_value(json_object_get(parameters, names[i])))
             have[i] = '1';
     }
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    const char *multiplier = json_string_value(json_object_get(parameters, "USE_MULT"));
+    if (!strcmp(have, known[0].registers) && multiplier && strstr(multiplier, "NONE")) {
+        *open = "C";
+        return STA_IS_ADD;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        *open = known[i].open;
         if (!strcmp(have, known[i].registers))
             return known[i].kind;
+    }
     return -1;
 }
 
@@ -109,7 +116,7 @@ static bool add_cell(struct nl_module *m, const char *name, json_t *cell, const 
     struct nl_cell *c = &m->cell[m->cells];
     const char *type = json_string_value(json_object_get(cell, "type"));
     json_t *connections = json_object_get(cell, "connections"), *bits, *b;
-    const char *port;
+    const char *port, *open = NULL;
     if (!type || !json_is_object(connections)) {
         snprintf(err, err_size, "%s: cell %s has no type or no connections", file, name);
         return false;
@@ -122,7 +129,7 @@ static bool add_cell(struct nl_module *m, const char *name, json_t *cell, const 
         return false;
     }
     if (c->kind == STA_IS_DSP)
-        c->kind = dsp_kind(json_object_get(cell, "parameters"));
+        c->kind = dsp_kind(json_object_get(cell, "parameters"), &open);
     if (c->kind < 0 && !strcmp(type, "DSP48E2")) {
         snprintf(err, err_size,
                  "%s: %s is a DSP48E2 with registers that the timing model does not know: add them "
@@ -150,7 +157,9 @@ static bool add_cell(struct nl_module *m, const char *name, json_t *cell, const 
             return false;
         }
         bool out = !strcmp(d, "output");
-        struct sta_pin_rule rule = sta_rule((enum sta_kind)c->kind, type, port, out);
+        struct sta_pin_rule rule = strcmp(type, "DSP48E2") != 0
+                                       ? sta_rule((enum sta_kind)c->kind, type, port, out)
+                                       : sta_dsp_rule((enum sta_kind)c->kind, open, port, out);
         json_array_foreach(bits, i, b)
         {
             struct nl_pin *p = add_pin(m, c);

@@ -72,7 +72,7 @@ static float through(const struct ds_design *d, const struct nl_cell *c, const s
         return (float)(t + STA_DSP);
     case STA_IS_LINK:
         levels->dsp++;
-        return (float)((i->rule.cascade ? 0 : t) + STA_DSP_ADD);
+        return (float)((i->rule.cascade ? 0 : t) + STA_DSP_ADD + (o->rule.fabric ? STA_DSP_CQ : 0));
     case STA_IS_ADD:
         levels->dsp++;
         return (float)(t + STA_DSP_ADD + STA_DSP_CQ);
@@ -142,7 +142,10 @@ static void arrive(struct pt_paths *p, enum pt_from from, int32_t net)
     const struct nl_cell *c = &m->cell[at->cell];
     const struct nl_pin *o = &m->pin[at->pin];
     if (o->rule.launches && from == PT_REGISTER)
-        *best = (struct pt_arrival){(float)sta_clock_to_out((enum sta_kind)c->kind), -1, {0, 0, 0}};
+        *best = (struct pt_arrival){
+            (float)(sta_clock_to_out((enum sta_kind)c->kind) + (o->rule.fabric ? STA_DSP_CQ : 0)),
+            -1,
+            {0, 0, 0}};
     if (!o->rule.group)
         return;
     for (uint32_t k = c->pin; k < c->pin + c->pins; k++) {
@@ -225,7 +228,8 @@ void pt_each_end(const struct pt_paths *p, void (*use)(const struct pt_end *, vo
                     .net = net, .instance = (int32_t)at, .cell = (int32_t)c, .port = -1, .pin = k};
                 bool local = pin->kind == 'F' && same_slice(d, net, STA_IS_FF);
                 double extra = local || pin->rule.cascade ? 0 : STA_NET;
-                end_at(p, &e, extra + (pin->rule.adder ? STA_DSP_ADD : 0), use, context);
+                extra += pin->rule.adder ? STA_DSP_ADD : pin->rule.product ? STA_DSP_OPERAND : 0;
+                end_at(p, &e, extra, use, context);
             }
         }
     }
