@@ -45,6 +45,16 @@ module mr_sems #(
     end
   endfunction
 
+  // {above zero, count}. Called where it is needed only: simulation computes nets in every cycle.
+  function automatic [6:0] counted(input logic [5:0] count, input logic [QUEUES-1:0] up,
+                                   input logic [QUEUES-1:0] down);
+    logic [5:0] next;
+    begin
+      next    = count + 6'(ones(up)) - 6'(ones(down));
+      counted = {next != '0, next};
+    end
+  endfunction
+
   genvar g, h;
   generate
     for (g = 0; g < 16; g = g + 1) begin : gen_sem
@@ -53,19 +63,12 @@ module mr_sems #(
         assign up[h]   = signal_i[16*h+g];
         assign down[h] = take_q[16*h+g];
       end
-      logic [5:0] next;
-      logic       nonzero_q;
-      assign next         = count_q[g] + 6'(ones(up)) - 6'(ones(down));
+      logic nonzero_q;
       assign nonzero_o[g] = nonzero_q;
 
       always_ff @(posedge clk_i) begin
-        if (!rst_ni || clear_i) begin
-          count_q[g] <= '0;
-          nonzero_q  <= 1'b0;
-        end else if (active) begin
-          count_q[g] <= next;
-          nonzero_q  <= next != '0;
-        end
+        if (!rst_ni || clear_i) {nonzero_q, count_q[g]} <= '0;
+        else if (active) {nonzero_q, count_q[g]} <= counted(count_q[g], up, down);
       end
     end
   endgenerate

@@ -171,11 +171,11 @@ module mr_quant #(
 
   function automatic [7:0] element(input [C1-1:0] c);
     logic [31:0] x;
-    logic [7:0] q;
     begin
+      // Rounded up and negated by one addition: -(x + up) is ~x + 1 - up.
       x = fixed(c[27:0]);
-      q = {1'b0, x[31:25]} + {7'd0, round_up(x)};
-      element = !c[28] ? 8'd0 : c[29] ? 8'd0 - q : q;
+      element = ({1'b0, x[31:25]} ^ {8{c[29]}}) + {7'd0, round_up(x) ^ c[29]};
+      if (!c[28]) element = 8'd0;
     end
   endfunction
 
