@@ -44,7 +44,8 @@ sim-views: $(SIM_DEVICES:%.so=%-view.so)
 ## sim-traces: the same that can write waveforms, for trace --fst (trace-tiny: of one configuration)
 sim-traces: $(SIM_DEVICES:%.so=%-trace.so)
 # One configuration by name: sim-wide, view-tiny, ...
-SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
+# Those that the RTL has: without TRAIN.
+SIM_ALL := $(shell awk '!/^\#/ && NF && !$$15 { print $$1 }' rtl/spec/configs.def)
 .PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%) $(SIM_ALL:%=trace-%)
 $(foreach c,$(SIM_ALL),$(eval sim-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 $(foreach c,$(SIM_ALL),$(eval view-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c)-view.so))
@@ -117,7 +118,7 @@ $(call sim_library,$(BUILD)/sim/$(1)/obj-trace,$(BUILD)/sim/$(1)/libmillrace-sim
   $$(SIM_RTL) $$(RTL_GEN),-DMILLRACE_VIEW,1)
 endef
 SIM_FILES ?= -Irtl/fp -I$(BUILD)/gen $(BUILD)/gen/mr_pkg.sv -f rtl/filelist.f
-$(foreach c,$(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def),$(eval $(call sim_config,$(c))))
+$(foreach c,$(SIM_ALL),$(eval $(call sim_config,$(c))))
 
 # ---- the stand-in device of the library's own test -----------------------------------------------
 SIM_STANDIN := $(addprefix sim/verilator/test/simlib_,standin.sv reader.sv ram.sv)

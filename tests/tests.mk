@@ -5,6 +5,11 @@ UNIT_SRC  := $(wildcard tests/unit/test_*.c)
 UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 # The exact rationals of test_mx.
 UNIT_EXTRA_test_mx := -lgmp
+# Rules of training as lists.
+$(BUILD)/gen/mr_training.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
+	@mkdir -p $(@D)
+	@awk -v out=training -f rtl/spec/gen_legal.awk $< >$@.tmp && mv $@.tmp $@
+$(BUILD)/unit/test_train_rules: $(BUILD)/gen/mr_training.inc
 # The driver's logic that needs no kernel, with its types.
 UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c driver/scrub.c
 $(BUILD)/unit/test_driver_check: driver/check.c driver/check.h driver/scrub.c driver/scrub.h driver/millrace_hw.h

@@ -7,6 +7,7 @@ struct attend {
     const struct row *row;
     int token, slot, heads, head_beats, q_base, base;
     float scale;
+    bool keep;       // fp32 results in the second row memory as well
     size_t elements; // where they begin in a record: behind the scale codes
 };
 
@@ -56,6 +57,9 @@ static void head(void *arg, int head, int worker)
     lanes->finish(acc, code, -127 - 6 - 12, out, 32 * blocks);
     lanes->scale(out, mr_recip(mr_acc_to_f32(total, 0)), 32 * blocks);
     note_nan(m, s, out, 32 * blocks);
+    if (w->keep)
+        memcpy(row_at(m, true, w->token) + 32 * (size_t)first, out,
+               32 * (size_t)blocks * sizeof *out);
     for (int b = 0; b < blocks; b++)
         put_act(m, w->slot, w->base, first + b, out + 32 * b);
 }
@@ -90,6 +94,7 @@ int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd)
         .q_base = (int)mr_field(cmd, MR_F_ATTEND_Q_BASE),
         .base = (int)mr_field(cmd, MR_F_ATTEND_DST_BASE),
         .scale = field_f32(cmd, MR_F_ATTEND_SCALE),
+        .keep = m->legal.v.train && mr_field(cmd, MR_F_ATTEND_KEEP),
     };
     int wbeats = w.heads * w.head_beats;
     w.elements = (size_t)scale_beats(wbeats) * BEAT;

@@ -13,6 +13,7 @@ struct mr_geometry {
     int scores;
     int ring, ctx_max;
     int w_max; // attention width
+    int train; // 1: it has the commands of training
 };
 
 struct mr_device_error {

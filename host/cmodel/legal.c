@@ -18,13 +18,37 @@ struct mr_values mr_values_of(const struct mr_geometry *g)
     };
 }
 
+uint64_t mr_legal_desc_beats(const struct mr_legal *l, const uint32_t *desc)
+{
+    uint64_t channels = (l->v.n + 1) / 2;
+    bool train = l->can_train && (desc[MR_RUN_FLAGS] & MR_FLAG_TRAIN);
+    return train ? 2 + 2 * channels : 1 + channels;
+}
+
+// What stands behind the channels' words.
+static const char *begin_training(struct mr_values *v, const uint32_t *desc)
+{
+    const uint32_t *more = desc + 16 * (1 + (v->n + 1) / 2);
+    const char *rule = check_TRAINING(more, v);
+    for (unsigned c = 0; c < v->n && !rule; c++)
+        rule = check_STASH(more + 16 + (size_t)8 * c, v);
+    v->rows_beats = more[MR_TRAINING_ROWS_BEATS];
+    v->grad_beats = more[MR_TRAINING_GRAD_BEATS];
+    return rule;
+}
+
 const char *mr_legal_begin(struct mr_legal *l, const uint32_t *desc, uint64_t run_addr)
 {
     struct mr_values *v = &l->v;
     v->run_addr = (uint32_t)run_addr;
+    v->train =
+        l->can_train && run_addr % MR_BEAT_BYTES == 0 && (desc[MR_RUN_FLAGS] & MR_FLAG_TRAIN) != 0;
+    v->rows_beats = v->grad_beats = 0;
     const char *rule = check_RUN(desc, v);
     for (unsigned c = 0; c < v->n && !rule; c++)
         rule = check_CHANNEL(desc + 16 + (size_t)8 * c, v);
+    if (!rule && v->train)
+        rule = begin_training(v, desc);
     if (rule)
         return rule; // desc may lie where no word lies
     v->n_rows = desc[MR_RUN_N_ROWS];
@@ -65,8 +89,7 @@ static bool outside(const struct mr_legal *l, const uint32_t *cmd)
     struct mr_window w[MR_WINDOWS_MOST];
     bool out = false;
     for (int i = 0, n = windows_of(cmd, &l->v, w); i < n; i++)
-        out |= w[i].off + w[i].beats >
-               (w[i].of == MR_WINDOW_INPUT ? l->v.input_beats : l->v.result_beats);
+        out |= w[i].off + w[i].beats > window_beats(w[i].of, &l->v);
     return out;
 }
 
@@ -86,7 +109,12 @@ static void note(struct mr_legal *l, const uint32_t *cmd)
         l->tiles[l->v.tiles++] = (struct mr_tiles){
             mr_field(cmd, MR_F_STREAM_TILES_KBLOCKS), mr_field(cmd, MR_F_STREAM_TILES_COLS),
             mr_field(cmd, MR_F_STREAM_TILES_FP4), mr_field(cmd, MR_F_STREAM_TILES_BIAS)};
-    if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)
+    if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_STREAM_STASH)
+        l->tiles[l->v.tiles++] =
+            (struct mr_tiles){mr_field(cmd, MR_F_STREAM_STASH_KBLOCKS),
+                              mr_field(cmd, MR_F_STREAM_STASH_COLS), false, false};
+    if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL ||
+        mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_GRAD)
         memmove(l->tiles, l->tiles + 1, (size_t)--l->v.tiles * sizeof *l->tiles);
     note_oldest(l);
 }

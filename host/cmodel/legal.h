@@ -36,12 +36,16 @@ struct mr_tiles {
 // A program, command by command in program order. Set `v` by mr_values_of(), then mr_legal_begin().
 struct mr_legal {
     struct mr_values v;
+    bool can_train;                      // the device has TRAIN; set it with the geometry
     struct mr_tiles tiles[MR_TILES_MAX]; // v.tiles of them, the oldest first
     unsigned sem[MR_SEMAPHORES];         // counts, in program order
     int waits[MR_SEMAPHORES];            // the queue that waits for it, -1: none has
 };
 
-// The descriptor (1 + ceil(N / 2) beats) at `run_addr`: NULL, or the rule that it breaks. Then the
+// Beats of a descriptor, given its first one.
+uint64_t mr_legal_desc_beats(const struct mr_legal *l, const uint32_t *desc);
+
+// The descriptor (mr_legal_desc_beats()) at `run_addr`: NULL, or the rule that it breaks. Then the
 // run's values are set and no command has come.
 const char *mr_legal_begin(struct mr_legal *l, const uint32_t *desc, uint64_t run_addr);
 

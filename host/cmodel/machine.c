@@ -182,8 +182,10 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
         m->scratch[i].nan = false;
     for (int i = 0; i < m->g.t; i++) // as the device's, which a reset clears
         m->rows[i].logits = m->rows[i].continues = false;
-    size_t bytes = (size_t)(1 + (m->g.n + 1) / 2) * BEAT;
-    m->desc = mr_memory_at(m->mem, run_addr, bytes, false);
+    m->desc = mr_memory_at(m->mem, run_addr, BEAT, false);
+    if (m->desc && run_addr % BEAT == 0)
+        m->desc =
+            mr_memory_at(m->mem, run_addr, mr_legal_desc_beats(&m->legal, m->desc) * BEAT, false);
     if (!m->desc) {
         raise_error(m, MR_DEVERR_READ, run_addr);
         return mr_fail(err, MR_ERR_DEVICE, "run descriptor at 0x%llx is not in device memory",
@@ -226,6 +228,18 @@ static int execute(struct mr_machine *m, const uint32_t *cmd)
         return do_store_kv(m, cmd);
     case MR_OP_STORE_RES:
         return do_store_res(m, cmd);
+    case MR_OP_STREAM_STASH:
+        return mr_machine_stream_stash(m, cmd);
+    case MR_OP_LOAD_ACT:
+        return mr_machine_load_act(m, cmd);
+    case MR_OP_MOVE_ROWS:
+        return mr_machine_move_rows(m, cmd);
+    case MR_OP_FETCH_ROWS:
+        return mr_machine_fetch_rows(m, cmd);
+    case MR_OP_SAVE_ROWS:
+        return mr_machine_save_rows(m, cmd);
+    case MR_OP_GRAD:
+        return mr_machine_grad(m, cmd);
     case MR_OP_END:
         return 1;
     default:
@@ -270,6 +284,7 @@ static void free_scratch(struct mr_machine *m)
     for (int i = 0; m->scratch && i < mr_pool_workers(m->pool); i++) {
         free(m->scratch[i].columns);
         free(m->scratch[i].tile);
+        free(m->scratch[i].part);
         free(m->scratch[i].sums);
         free(m->scratch[i].top);
         free(m->scratch[i].shares);
@@ -282,7 +297,8 @@ static void free_scratch(struct mr_machine *m)
 static bool new_scratch(struct mr_machine *m)
 {
     size_t sections = (size_t)(m->g.ring / 2 + MR_SECTION_BLOCKS - 1) / MR_SECTION_BLOCKS;
-    size_t ctx = (size_t)m->g.ctx_max;
+    size_t ctx = (size_t)m->g.ctx_max, width = (size_t)m->g.d_max;
+    size_t longest = ctx > width ? ctx : width; // of positions, or of a row
     m->pool = mr_pool_new(mr_pool_default());
     if (!m->pool)
         return false;
@@ -293,11 +309,12 @@ static bool new_scratch(struct mr_machine *m)
         struct scratch *s = &m->scratch[i];
         s->columns = calloc((size_t)m->g.t * 32, sizeof(float));
         s->tile = calloc(sections, MR_SECTION_BYTES);
+        s->part = calloc(m->g.train ? 8 * sections : 1, MR_SECTION_BYTES);
         s->sums = calloc(ctx, sizeof *s->sums);
         s->top = calloc(ctx, 1);
-        s->shares = calloc(ctx, sizeof *s->shares);
-        s->scores = calloc(ctx, sizeof *s->scores);
-        ok = s->columns && s->tile && s->sums && s->top && s->shares && s->scores;
+        s->shares = calloc(longest, sizeof *s->shares);
+        s->scores = calloc(longest, sizeof *s->scores);
+        ok = s->columns && s->tile && s->part && s->sums && s->top && s->shares && s->scores;
     }
     return ok;
 }
@@ -312,9 +329,12 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
     size_t t = (size_t)g->t;
     m->g = *g;
     m->legal.v = mr_values_of(g);
+    m->legal.can_train = g->train;
     m->mem = mem;
     m->kernels = mr_kernels();
     m->res = calloc(t * (size_t)g->d_max, sizeof(float));
+    m->second = calloc(g->train ? t * (size_t)g->d_max : 1, sizeof(float));
+    m->moved = calloc(g->train ? t * (size_t)g->d_max : 1, sizeof(float));
     m->rot = calloc(t * (size_t)g->rot_max, sizeof(float));
     m->act = calloc(t * (size_t)g->act_words, 32);
     m->act_code = calloc(t * (size_t)g->act_words, 1);
@@ -340,9 +360,9 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
     m->sum = calloc(t * kblocks, sizeof *m->sum);
     ok &= m->panel.blocks && m->panel.row_max && m->operands && m->below && m->sum;
     ok &= new_scratch(m);
-    if (!ok || !m->res || !m->rot || !m->act || !m->act_code || !m->qkv || !m->qkv_code || !m->pm ||
-        !m->gain || !m->bias || !m->rows || !m->logit_tokens || !m->line || !m->keys ||
-        !m->values) {
+    if (!ok || !m->second || !m->moved || !m->res || !m->rot || !m->act || !m->act_code ||
+        !m->qkv || !m->qkv_code || !m->pm || !m->gain || !m->bias || !m->rows || !m->logit_tokens ||
+        !m->line || !m->keys || !m->values) {
         mr_machine_free(m);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the device model's on-chip memories");
     }
@@ -355,6 +375,8 @@ void mr_machine_free(struct mr_machine *m)
     if (!m)
         return;
     free(m->res);
+    free(m->second);
+    free(m->moved);
     free(m->rot);
     free(m->act);
     free(m->act_code);

@@ -13,6 +13,7 @@
 #include "cmodel/legal.h"
 #include "cmodel/memory.h"
 #include "cmodel/num.h"
+#include "cmodel/tiles.h"
 #include "common/pool.h"
 #include "mr_device.h"
 
@@ -29,13 +30,25 @@ struct pending {
     uint64_t beat; // offset in each channel's stream
     int kblocks, cols;
     bool fp4, bias;
+    // in the stash: `beat` is the matrix' offset, of which a part is streamed
+    bool stash;
+    int all_kblocks, first_kblock, first_col;
+};
+
+// A matrix of the stash, found in all channels.
+struct stash_matrix {
+    uint8_t *at[MAX_CHANNELS];
+    struct mr_tiles_shape shape;
 };
 
 // What one worker of a command needs for itself.
 struct scratch {
     float *columns; // [t][32] finished columns on their way to a block
     uint8_t *tile;  // a group of columns as bytes, when it must be changed
-    bool nan;       // a result of this run is NaN
+    uint8_t *part;  // eight groups of which a part was streamed
+    unsigned flags; // of sums of gradients
+    uint32_t peak;
+    bool nan; // a result of this run is NaN
     // of the positions that a head looks at, [ctx_max]
     int64_t *sums;
     uint8_t *top; // largest code of a key
@@ -56,6 +69,8 @@ struct mr_machine {
     int32_t *sum;
     // on-chip memories
     float *res;        // [t][d_max]
+    float *second;     // the same again; with TRAIN
+    float *moved;      // [t][d_max] rows on their way, with TRAIN
     float *rot;        // [t][rot_max]
     int8_t *act, *qkv; // [t][act_words][32], [t][2 qkv_words][32]
     uint8_t *act_code, *qkv_code;
@@ -167,11 +182,31 @@ static inline const uint8_t *kv_look(struct mr_machine *m, int c, uint64_t off, 
     return look(m, desc_u64(m, 16 + 8 * (unsigned)c + 4), kv_limit(m), off, beats, false);
 }
 
+static inline uint8_t *rows_window(struct mr_machine *m, uint64_t off, uint64_t beats, bool write)
+{
+    const uint32_t *w = m->desc + 16 * (1 + ((size_t)m->g.n + 1) / 2);
+    return window(m, w[MR_TRAINING_ROWS_LO] | (uint64_t)w[MR_TRAINING_ROWS_HI] << 32,
+                  w[MR_TRAINING_ROWS_BEATS], off, beats, write);
+}
+
+static inline uint8_t *grad_window(struct mr_machine *m, uint64_t off, uint64_t beats)
+{
+    const uint32_t *w = m->desc + 16 * (1 + ((size_t)m->g.n + 1) / 2);
+    return window(m, w[MR_TRAINING_GRAD_LO] | (uint64_t)w[MR_TRAINING_GRAD_HI] << 32,
+                  w[MR_TRAINING_GRAD_BEATS], off, beats, true);
+}
+
 // ---- addressing --------------------------------------------------------------------------------
 
 static inline int slot_of(const struct mr_machine *m, int token)
 {
     return m->two_pass ? 2 * token : token;
+}
+
+// Row of a token in the first or the second row memory.
+static inline float *row_at(const struct mr_machine *m, bool second, int token)
+{
+    return (second ? m->second : m->res) + (size_t)token * (size_t)m->g.d_max;
 }
 
 static inline int8_t *act_at(const struct mr_machine *m, int slot, int word, uint8_t **code)
@@ -283,6 +318,38 @@ static inline bool worth_sharing(uint64_t blocks)
     return blocks >= 1 << 15;
 }
 
+// ---- the stash (stash.c) ------------------------------------------------------------------------
+
+// Finds `count` matrices of `cols` columns, one behind the other from `off` on; m is the first.
+int mr_machine_stash_look(struct mr_machine *m, uint64_t off, int kblocks, int cols, int count,
+                          bool write, struct stash_matrix *found);
+uint8_t *mr_machine_stash_largest(const struct stash_matrix *s, int col);
+// Quantises a block into its place; the column's largest code is the caller's. Returns its code.
+uint8_t mr_machine_stash_put(const struct mr_machine *m, const struct stash_matrix *s, int col,
+                             int kblock, const float v[MR_BLOCK]);
+// Columns 0..n-1 of rows y[rows][stride], blocks along the rows, into columns from `col` and blocks
+// from `kblock` on. Columns from `begin` on have no other blocks before.
+void mr_machine_stash_turn(const struct mr_machine *m, const struct stash_matrix *s, int col, int n,
+                           int kblock, int begin, const float *y, int rows, int stride);
+
+// The column groups of a MATMUL or GRAD: 32 columns from 32 `block` on.
+struct columns_source {
+    const struct pending *p;
+    const uint8_t *stream[MAX_CHANNELS]; // the matrix in each channel
+};
+int mr_machine_columns_find(struct mr_machine *m, const struct pending *p,
+                            struct columns_source *s);
+// `bias` is filled where the matrix has one; `part` is room for what is not aligned.
+void mr_machine_columns(const struct mr_machine *m, const struct columns_source *s, int block,
+                        uint8_t *part, struct mr_columns *columns, float bias[MR_BLOCK_COLUMNS]);
+struct pending mr_machine_take_tiles(struct mr_machine *m);
+
+int mr_machine_stream_stash(struct mr_machine *m, const uint32_t *cmd);
+int mr_machine_load_act(struct mr_machine *m, const uint32_t *cmd);
+int mr_machine_move_rows(struct mr_machine *m, const uint32_t *cmd);
+int mr_machine_fetch_rows(struct mr_machine *m, const uint32_t *cmd);
+int mr_machine_save_rows(struct mr_machine *m, const uint32_t *cmd);
+int mr_machine_grad(struct mr_machine *m, const uint32_t *cmd);
 int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd);
 int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd);
 

@@ -2,9 +2,19 @@
 // The array and its epilogue: MATMUL.
 #include <stdlib.h>
 
+#include "cmodel/backward.h"
 #include "cmodel/machine_impl.h"
 
 enum { TOGETHER = 5 }; // tokens from which a group, even with empty lanes, is faster
+
+// What a run of training has beside.
+struct extras {
+    bool tiles, turned, second, set, begin, keep_slope, slope;
+    int at_row, first_kblock, tiles_kblocks, all_cols;
+    uint64_t tiles_beats;              // of one matrix
+    struct stash_matrix rows, columns; // of TILES, of TURNED
+    uint8_t *slopes;                   // [cols / 64][tokens][64] of 16 bits
+};
 
 struct matmul {
     struct mr_machine *m;
@@ -14,16 +24,12 @@ struct matmul {
     const uint8_t *row_max;
     int rot_dim, lanes;
     bool rotary, gelu, prefix_max;
-    bool together;                       // tokens in groups of 16, by the panel
-    const uint8_t *stream[MAX_CHANNELS]; // the matrix in each channel
+    bool together; // tokens in groups of 16, by the panel
+    struct columns_source source;
+    struct extras extras;
     uint64_t out_off, out_stride, out_beats;
     uint32_t out_cols;
 };
-
-static uint64_t group_beats(const struct pending *p)
-{
-    return (uint64_t)(p->kblocks + 15) / 16 + (uint64_t)p->kblocks * (p->fp4 ? 1 : 2);
-}
 
 // Rotary of columns first.. of token i.
 static void turn(const struct matmul *w, int i, int first, int n, float *y)
@@ -61,6 +67,52 @@ static void put_block(const struct matmul *w, int i, int block, const float *v)
     }
 }
 
+// Where the slopes of 32 columns of token i are.
+static uint8_t *slopes_of(const struct matmul *w, int i, int block)
+{
+    size_t stripe = (size_t)(block / 2) * (size_t)w->tokens;
+    return w->extras.slopes + 2 * (64 * (stripe + (size_t)i) + 32 * (size_t)(block % 2));
+}
+
+static void keep_slopes(const struct matmul *w, int i, int block, const float *y)
+{
+    int16_t slope[MR_BLOCK_COLUMNS];
+    for (int c = 0; c < MR_BLOCK_COLUMNS; c++)
+        slope[c] = mr_gelu_slope(y[c]);
+    memcpy(slopes_of(w, i, block), slope, sizeof slope);
+}
+
+static void times_slopes(const struct matmul *w, int i, int block, float *y)
+{
+    int16_t slope[MR_BLOCK_COLUMNS];
+    memcpy(slope, slopes_of(w, i, block), sizeof slope);
+    for (int c = 0; c < MR_BLOCK_COLUMNS; c++)
+        y[c] = mr_slope_times(y[c], slope[c]);
+}
+
+// Matrix and block of a block of columns, where TILES puts it.
+static struct stash_matrix tiles_of(const struct matmul *w, int block, int *kblock)
+{
+    const struct extras *x = &w->extras;
+    struct stash_matrix s = x->rows;
+    size_t bytes = (size_t)((x->first_kblock + block) / x->tiles_kblocks) * x->tiles_beats * BEAT;
+    for (int c = 0; c < s.shape.channels; c++)
+        s.at[c] += bytes;
+    *kblock = (x->first_kblock + block) % x->tiles_kblocks;
+    return s;
+}
+
+static void put_row(const struct matmul *w, int i, int block, const float *y)
+{
+    const struct mr_machine *m = w->m;
+    const int n = MR_BLOCK_COLUMNS;
+    float *row = row_at(m, w->extras.second, i) + (size_t)(n * block);
+    if (w->extras.set)
+        memcpy(row, y, (size_t)n * sizeof *y);
+    else
+        m->kernels->lanes->add(row, y, n);
+}
+
 // 32 finished columns of a token.
 static void put_columns(const struct matmul *w, int i, int block, float y[MR_BLOCK_COLUMNS],
                         struct scratch *s)
@@ -68,11 +120,20 @@ static void put_columns(const struct matmul *w, int i, int block, float y[MR_BLO
     const struct mr_machine *m = w->m;
     const int n = MR_BLOCK_COLUMNS;
     turn(w, i, n * block, n, y);
+    if (w->extras.keep_slope)
+        keep_slopes(w, i, block, y);
     if (w->gelu)
         m->kernels->lanes->gelu(y, n);
+    if (w->extras.slope)
+        times_slopes(w, i, block, y);
     note_nan(m, s, y, n);
+    if (w->extras.tiles) {
+        int kblock;
+        struct stash_matrix tiles = tiles_of(w, block, &kblock);
+        (void)mr_machine_stash_put(m, &tiles, w->extras.at_row + i, kblock, y);
+    }
     if (w->dst == MR_DST_RES)
-        m->kernels->lanes->add(m->res + (size_t)i * (size_t)m->g.d_max + (size_t)(n * block), y, n);
+        put_row(w, i, block, y);
     else if (w->dst == MR_DST_RESULT)
         put_result(w, i, n * block, n, y);
     else
@@ -93,7 +154,7 @@ static void columns_of(const struct matmul *w, const struct mr_columns *columns,
     for (int i = 0; i < w->tokens; i++) {
         int row_max = w->row_max[slot_of(m, i)];
         int64_t acc[MR_BLOCK_COLUMNS] = {0};
-        float y[MR_BLOCK_COLUMNS];
+        float *y = s->columns + MR_BLOCK_COLUMNS * (size_t)i;
         for (int pass = 0; pass <= m->two_pass; pass++)
             m->kernels->sums(columns, &m->operands[slot_of(m, i) + pass], acc);
         m->kernels->lanes->finish(acc, row_max == MR_CODE_NAN ? all_nan : columns->col_max,
@@ -168,41 +229,83 @@ static void fill_panel(const struct matmul *w)
 static void block_of_columns(void *arg, int block, int worker)
 {
     const struct matmul *w = arg;
+    const struct extras *x = &w->extras;
     struct scratch *s = &w->m->scratch[worker];
-    struct mr_columns columns = {.kblocks = w->p.kblocks, .fp4 = w->p.fp4};
-    uint64_t beats = group_beats(&w->p), header = w->p.bias ? 5 : 1;
+    struct mr_columns columns;
     float bias[MR_BLOCK_COLUMNS];
-    for (int g = 0; g < 8; g++) {
-        // Group i of its channel: 16 share a header.
-        unsigned j = (unsigned)(8 * block + g), n = (unsigned)w->m->g.n, i = j / n;
-        const uint8_t *from = w->stream[j % n] + (i / 16 * (header + 16 * beats)) * BEAT;
-        memcpy(columns.col_max + 4 * g, from + 4 * (i % 16), 4);
-        if (w->p.bias)
-            memcpy(bias + 4 * g, from + BEAT + 16 * (i % 16), 16);
-        columns.group[g] = from + (header + i % 16 * beats) * BEAT;
-    }
+    mr_machine_columns(w->m, &w->source, block, s->part, &columns, bias);
     if (w->together)
         columns_together(w, &columns, bias, block, s);
     else
         columns_of(w, &columns, bias, block, s);
+    int col = MR_BLOCK_COLUMNS * (x->first_kblock + block);
+    if (x->turned)
+        mr_machine_stash_turn(w->m, &x->columns, col, MR_BLOCK_COLUMNS, x->at_row / 32,
+                              x->begin ? 0 : INT32_MAX, s->columns, w->tokens, MR_BLOCK_COLUMNS);
 }
 
-// The matrix in each channel's stream, where STREAM_TILES has looked; and what the command writes.
+// What the command reads and writes.
 static int check_windows(struct matmul *w)
 {
     struct mr_machine *m = w->m;
-    uint64_t header = w->p.bias ? 5 : 1, beats = group_beats(&w->p);
-    int groups = w->p.cols / 4;
-    for (int c = 0; c < m->g.n; c++) {
-        uint64_t n = (uint64_t)((groups - c + m->g.n - 1) / m->g.n);
-        w->stream[c] = stream_window(m, c, w->p.beat, (n + 15) / 16 * header + n * beats);
-        if (!w->stream[c])
-            return MR_ERR_DEVICE;
-    }
-    for (int i = 0; w->dst == MR_DST_RESULT && i < w->tokens; i++)
+    int rc = mr_machine_columns_find(m, &w->p, &w->source);
+    for (int i = 0; w->dst == MR_DST_RESULT && i < w->tokens && rc == 0; i++)
         if (!result_window(m, w->out_off + (uint64_t)i * w->out_stride, w->out_beats))
-            return MR_ERR_DEVICE;
-    return 0;
+            rc = MR_ERR_DEVICE;
+    return rc;
+}
+
+// The fields of a run of training, and what they name.
+static int find_extras(struct matmul *w)
+{
+    struct mr_machine *m = w->m;
+    const uint32_t *cmd = w->cmd;
+    struct extras *x = &w->extras;
+    *x = (struct extras){
+        .tiles = mr_field(cmd, MR_F_MATMUL_TILES),
+        .turned = mr_field(cmd, MR_F_MATMUL_TURNED),
+        .second = mr_field(cmd, MR_F_MATMUL_ROW),
+        .set = mr_field(cmd, MR_F_MATMUL_SET),
+        .begin = mr_field(cmd, MR_F_MATMUL_BEGIN),
+        .keep_slope = mr_field(cmd, MR_F_MATMUL_KEEP_SLOPE),
+        .slope = mr_field(cmd, MR_F_MATMUL_SLOPE),
+        .at_row = (int)mr_field(cmd, MR_F_MATMUL_AT_ROW),
+        .first_kblock = (int)mr_field(cmd, MR_F_MATMUL_FIRST_KBLOCK),
+        .tiles_kblocks = (int)mr_field(cmd, MR_F_MATMUL_TILES_KBLOCKS),
+        .all_cols = (int)mr_field(cmd, MR_F_MATMUL_ALL_COLS),
+    };
+    int last = x->first_kblock + w->p.cols / 32, rc = 0;
+    if (x->tiles) {
+        const struct mr_tiles_shape shape = {m->g.n, x->tiles_kblocks, false};
+        x->tiles_beats = mr_tiles_beats(&shape, x->all_cols);
+        rc = mr_machine_stash_look(m, mr_field(cmd, MR_F_MATMUL_TILES_OFF), x->tiles_kblocks,
+                                   x->all_cols, (last - 1) / x->tiles_kblocks + 1, true, &x->rows);
+    }
+    if (x->turned && rc == 0)
+        rc = mr_machine_stash_look(m, mr_field(cmd, MR_F_MATMUL_TURNED_OFF),
+                                   (int)mr_field(cmd, MR_F_MATMUL_ALL_KBLOCKS), 32 * last, 1, true,
+                                   &x->columns);
+    if ((x->keep_slope || x->slope) && rc == 0) {
+        x->slopes = rows_window(m, mr_field(cmd, MR_F_MATMUL_SLOPE_OFF),
+                                (uint64_t)w->tokens * (uint64_t)(w->p.cols / 32), x->keep_slope);
+        rc = x->slopes ? 0 : MR_ERR_DEVICE;
+    }
+    return rc;
+}
+
+// The largest code of each token in each matrix that TILES wrote to: anew where its block 0 was
+// written, else with what was there.
+static void set_tiles_largest(const struct matmul *w)
+{
+    for (int i = 0; i < w->tokens; i++)
+        for (int block = 0; block < w->p.cols / 32; block++) {
+            int kblock, col = w->extras.at_row + i;
+            struct stash_matrix s = tiles_of(w, block, &kblock);
+            struct mr_tile_place at = mr_tile_place(&s.shape, col, kblock);
+            uint8_t *largest = s.at[at.channel] + at.largest;
+            uint8_t code = s.at[at.channel][at.code];
+            *largest = kblock == 0 || code > *largest ? code : *largest;
+        }
 }
 
 int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
@@ -227,9 +330,10 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     w.out_beats = ((uint64_t)w.out_cols + 15) / 16;
     if (w.tokens == 0)
         return raise_error(m, MR_DEVERR_COMMAND, 0);
-    w.p = m->pending[0];
-    memmove(m->pending, m->pending + 1, (size_t)--m->n_pending * sizeof w.p);
+    w.p = mr_machine_take_tiles(m);
     int rc = check_windows(&w);
+    if (rc == 0 && m->legal.v.train)
+        rc = find_extras(&w);
     if (rc < 0)
         return rc;
     w.together = m->kernels->rows && w.tokens >= TOGETHER;
@@ -242,5 +346,7 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));
     for (int i = 0; w.dst == MR_DST_ACT && i < w.tokens; i++)
         set_row_max(m, slot_of(m, i), w.dst_base, (int)mr_field(cmd, MR_F_MATMUL_DST_SLOT), blocks);
+    if (w.extras.tiles)
+        set_tiles_largest(&w);
     return 0;
 }

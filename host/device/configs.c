@@ -10,14 +10,14 @@ static const struct mr_config_entry configs[] = {
 
 const struct mr_config_entry *mr_config_at(int index)
 {
-    return index >= 0 && index < (int)(sizeof configs / sizeof *configs) ? &configs[index] : NULL;
+    int n = (int)(sizeof configs / sizeof *configs);
+    return index >= 0 && index < n && !configs[index].g.train ? &configs[index] : NULL;
 }
 
 const struct mr_config_entry *mr_config_named(const char *name)
 {
-    const struct mr_config_entry *c;
-    for (int i = 0; (c = mr_config_at(i)); i++)
-        if (strcmp(c->name, name) == 0)
-            return c;
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        if (strcmp(configs[i].name, name) == 0)
+            return &configs[i];
     return NULL;
 }

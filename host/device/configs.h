@@ -8,7 +8,7 @@
 #include "cmodel/geometry.h"
 
 // A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
-// end.
+// end. Those with TRAIN, which only the C model has, come last in the file and are found by name.
 struct mr_config_entry {
     const char *name;
     struct mr_geometry g;

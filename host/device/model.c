@@ -2,6 +2,7 @@
 // The C model as a device: exact bits, no notion of time.
 #include "device/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,17 +91,24 @@ static const struct mr_device_ops ops = {model_alloc, model_write,    model_read
 
 int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_error *err)
 {
-    const struct mr_config_entry *c = mr_config_named(*args ? args : "sim");
+    char name[32];
+    const char *option = strchr(args, ',');
+    size_t length = option ? (size_t)(option - args) : strlen(args);
+    bool known = length < sizeof name && (!option || strcmp(option, ",train") == 0);
+    (void)snprintf(name, sizeof name, "%.*s", (int)(known ? length : 0), args);
+    const struct mr_config_entry *c = known ? mr_config_named(*name ? name : "sim") : NULL;
     if (!c)
-        return mr_fail(
-            err, MR_ERR_USAGE,
-            "model:%s: no such configuration; tiny, sim, sim2, sim4, wide and u280 exist", args);
+        return mr_fail(err, MR_ERR_USAGE,
+                       "model:%s: no such configuration; tiny, sim, sim2, sim4, wide, u280 and "
+                       "tinyt exist",
+                       args);
     struct model_device *d = calloc(1, sizeof *d);
     if (!d)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
     d->base = (struct mr_device){.ops = &ops, .info = {.g = c->g, .clock_khz = c->clock_khz}};
     strncpy(d->base.info.config, c->name, sizeof d->base.info.config - 1);
-    int rc = mr_machine_new(&d->machine, &c->g, &d->mem, err);
+    d->base.info.g.train |= option != NULL;
+    int rc = mr_machine_new(&d->machine, &d->base.info.g, &d->mem, err);
     if (rc < 0) {
         free(d);
         return rc;

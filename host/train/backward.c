@@ -22,6 +22,8 @@ struct mr_backward {
     float *unrotate;      // [n_positions][rotary_dim]: the angles, turned back
     float *p, *dp;        // [QUERIES][n_positions]: probabilities, their gradient
     double *sums;         // two rows of the widest place
+    mr_backward_see *see;
+    void *see_arg;
 };
 
 // The part of a run that has the same rows.
@@ -119,6 +121,12 @@ int mr_backward_begin(struct mr_backward *backward, size_t rows, size_t targets,
     return rc;
 }
 
+void mr_backward_observe(struct mr_backward *backward, mr_backward_see *see, void *arg)
+{
+    backward->see = see;
+    backward->see_arg = arg;
+}
+
 // ---- items --------------------------------------------------------------------------------------
 
 static float *gradient_of(const struct pass *p, const struct mr_item *item, enum mr_part part)
@@ -159,6 +167,8 @@ static void linear(struct mr_backward *b, const struct pass *p, int i, const str
         turn_back(b, p, dy);
     if (item->epilogue == MR_GELU_NEW)
         mr_gradient_gelu(dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
+    if (b->see)
+        b->see(b->see_arg, p->layer, i, dy);
     if (item->bias) {
         memset(b->sums, 0, n_out * sizeof *b->sums);
         mr_gradient_bias(b->sums, dy, p->rows, n_out);
@@ -221,6 +231,8 @@ static void attend_queries(struct mr_backward *b, const struct head *h, int from
 static void attend(struct mr_backward *b, const struct pass *p, int i, const struct mr_item *item)
 {
     size_t e = (size_t)b->config->n_embd, row = 0;
+    if (b->see)
+        b->see(b->see_arg, p->layer, i, b->d[item->to]);
     memset(b->d[MR_K], 0, p->rows * e * sizeof(float));
     memset(b->d[MR_V], 0, p->rows * e * sizeof(float));
     for (int s = 0; s < p->batch->n_sequences; s++) {

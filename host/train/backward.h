@@ -14,6 +14,11 @@ int mr_backward_new(struct mr_backward **backward, const struct mr_params *weigh
                     struct mr_error *err);
 void mr_backward_free(struct mr_backward *backward); // NULL is allowed
 
+// Calls see(arg, layer, i, dy) for each matrix and attention on the way back: dy is the gradient of
+// what item i wrote, [rows][mr_axis_length()], of a matrix before its epilogue. NULL: nobody.
+typedef void mr_backward_see(void *arg, int layer, int i, const float *dy);
+void mr_backward_observe(struct mr_backward *backward, mr_backward_see *see, void *arg);
+
 // Makes room for a batch of `rows` rows, of which `targets` have one. *logits [targets][vocab] is
 // where the gradient of their logits has to stand.
 int mr_backward_begin(struct mr_backward *backward, size_t rows, size_t targets, float **logits,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
-#include "train/backward.h"
 #include "train/stash.h"
 
 struct mr_reference {
@@ -136,4 +135,14 @@ int mr_reference_run(struct mr_reference *reference, const struct mr_batch *batc
     if (!rc && gradient)
         mr_backward_run(reference->backward, batch, reference->stash, gradient);
     return rc;
+}
+
+void mr_reference_observe(struct mr_reference *reference, mr_backward_see *see, void *arg)
+{
+    mr_backward_observe(reference->backward, see, arg);
+}
+
+const struct mr_stash *mr_reference_stash(const struct mr_reference *reference)
+{
+    return reference->stash;
 }

@@ -6,8 +6,7 @@
 #ifndef MILLRACE_TRAIN_REFERENCE_H
 #define MILLRACE_TRAIN_REFERENCE_H
 
-#include "store/params.h"
-#include "train/batch.h"
+#include "train/backward.h"
 #include "train/loss.h"
 
 struct mr_reference;
@@ -23,5 +22,10 @@ void mr_reference_close(struct mr_reference *reference); // NULL is allowed
 // target at all, a loss that is not finite, out of memory) changes neither.
 int mr_reference_run(struct mr_reference *reference, const struct mr_batch *batch,
                      struct mr_loss *loss, struct mr_params *gradient, struct mr_error *err);
+
+// For tests: who wants to see the operands of the backward pass, and what it has of the forward
+// pass.
+void mr_reference_observe(struct mr_reference *reference, mr_backward_see *see, void *arg);
+const struct mr_stash *mr_reference_stash(const struct mr_reference *reference);
 
 #endif

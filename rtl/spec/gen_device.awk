@@ -12,7 +12,9 @@ BEGIN {
     else print "// Constants of docs/commands.md. *_LSB is the bit within the 512-bit command.\n" \
                "/* verilator lint_off UNUSEDPARAM */\npackage mr_pkg;"
 }
-/^#/ || NF == 0 { next }
+FNR == 1 { training = 0 }
+$1 == "training" { training = 1; next }
+/^#/ || NF == 0 || (training && out == "sv") { next }
 $1 == "const" { emit($2, $3) }
 $1 == "op" {
     emit("OP_" $2, $3)
@@ -24,6 +26,8 @@ $1 == "field" {
     else printf "  localparam int %s_LSB = %d, %s_W = %d;\n", name, 32 * $4 + $5, name, $6
 }
 $1 == "desc" { emit("RUN_" $2, $3) }
+$1 == "training_desc" { emit("TRAINING_" $2, $3) }
+$1 == "stash_desc" { emit($2, $3) }
 $1 == "reg" { emit("REG_" $2, $3) }
 $1 == "err" {
     emit("DEVERR_" $2, $3)

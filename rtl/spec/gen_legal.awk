@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The rules of device.def (value, check, window, after) -> C (out=legal), SystemVerilog functions
 # (out=sv, behind gen_device.awk, inside mr_pkg), the tables of docs/commands.md (out=doc), or lists of
-# fields and rules for tests (out=rules).
+# fields and rules for tests (out=rules; out=training: those of training only).
+#
+# What stands behind `training` is left out of the SystemVerilog, and holds in C where v->train is set.
 #
 # In C each part of "a && b && c" is a rule of its own: an error says which is broken.
 #
@@ -194,14 +196,17 @@ function tail(i,   s, at) {
     return s
 }
 function known(what) {
-    if (!(what in op_code) && what != "RUN" && what != "CHANNEL") bad("no op, RUN or CHANNEL is called '" what "'")
+    if (!(what in op_code) && what !~ /^(RUN|CHANNEL|TRAINING|STASH)$/) bad("no op, RUN, CHANNEL, TRAINING or STASH is called '" what "'")
 }
 
-/^#/ || NF == 0 || failed { next }
+FNR == 1 { training = 0 }
+$1 == "training" { training = 1 }
+/^#/ || NF == 0 || failed || (training && out == "sv") { next }
 $1 == "const" { consts[$2] = number_of($3) }
-$1 == "op" { op_code[$2] = $3; op_queue[$2] = $4; op_list[n_op_list++] = $2 }
+$1 == "op" { op_training[$2] = training; op_code[$2] = $3; op_queue[$2] = $4; op_list[n_op_list++] = $2 }
 $1 == "field" {
     f_word[$2, $3] = $4; f_lsb[$2, $3] = $5; f_width[$2, $3] = $6
+    field_training[n_fields + 0] = training
     field_op[n_fields + 0] = $2; field_name[n_fields++] = $3
     if ($4 < 0 || $4 > 15 || $5 + $6 > 32 || $6 < 1) bad("a field lies in one of 16 words of 32 bits")
 }
@@ -209,6 +214,10 @@ $1 == "desc" || $1 == "channel_desc" {
     what = $1 == "desc" ? "RUN" : "CHANNEL"
     f_word[what, $2] = $3; f_lsb[what, $2] = 0; f_width[what, $2] = 32
     word_name[n_words + 0] = $2; word_at[n_words++] = $3 + (what == "RUN" ? 0 : 16)
+}
+$1 == "training_desc" || $1 == "stash_desc" {
+    what = $1 == "training_desc" ? "TRAINING" : "STASH"
+    f_word[what, $2] = $3; f_lsb[what, $2] = 0; f_width[what, $2] = 32
 }
 $1 == "value" {
     if ($4 !~ /^(geometry|run|order)$/ || $3 < 1 || $3 > 64) bad("value NAME BITS KIND TEXT, at most 64 bits; geometry, run or order")
@@ -223,9 +232,10 @@ $1 == "check" {
     has_product = has_order = 0
     n = parse($2, expr)
     if (nw[n] != 1) bad("a check is true or false: '" expr "' has " nw[n] " bits")
-    if (has_product && has_order) bad("'" expr "': a product and a value of the order in one check")
+    if (has_product && has_order && !training) bad("'" expr "': a product and a value of the order in one check")
     i = n_checks++
     ck_late[i] = has_product
+    ck_training[i] = training
     ck_op[i] = $2; ck_text[i] = expr; ck_sv[i] = nsv[n]; ck_remark[i] = remark
     ck_pieces[i] = split_rule($2, expr)
     for (j = 0; j < ck_pieces[i]; j++) { ck_c[i, j] = nc[piece[j]]; ck_piece[i, j] = piece_text[j] }
@@ -237,7 +247,7 @@ $1 == "window" {
     at = index(expr, ",")
     if (!at || !(($3 "_BEATS") in value_width)) bad("window OP WINDOW OFFSET, BEATS; WINDOW_BEATS is a value")
     i = n_windows++
-    wd_op[i] = $2; wd_of[i] = $3; wd_text[i] = expr
+    wd_op[i] = $2; wd_of[i] = $3; wd_text[i] = expr; wd_training[i] = training
     n = parse($2, substr(expr, 1, at - 1)); wd_off_c[i] = nc[n]; wd_off_n[i] = n
     m = parse($2, substr(expr, at + 1)); wd_beats_c[i] = nc[m]; wd_beats_n[i] = m
     if (!($3 in window_no)) { window_no[$3] = n_window_names; window_name[n_window_names++] = $3 }
@@ -250,7 +260,7 @@ $1 == "after" {
     if (value_kind[$3] != "order") bad("after OP VALUE EXPRESSION; '" $3 "' is no value of the order")
     n = parse($2, tail(4))
     i = n_afters++
-    af_op[i] = $2; af_value[i] = $3; af_c[i] = nc[n]; af_text[i] = text
+    af_op[i] = $2; af_value[i] = $3; af_c[i] = nc[n]; af_text[i] = text; af_training[i] = training
     af_sv[i] = nw[n] <= value_width[$3] ? wide(n, value_width[$3]) : value_width[$3] "'(" nsv[n] ")"
 }
 
@@ -261,16 +271,18 @@ function legal_list_c(   i) {
     for (i = 0; i < n_values; i++) printf "    X(%s) \\\n", tolower(values[i])
     printf "\n#define MR_GEOMETRY_LIST(X) \\\n"
     for (i = 0; i < n_values; i++) if (value_kind[values[i]] == "geometry") printf "    X(%s) \\\n", tolower(values[i])
-    print "\nenum { MR_WINDOW_INPUT, MR_WINDOW_RESULT };"
+    printf "\nenum {"
+    for (i = 0; i < n_window_names; i++) printf "%s MR_WINDOW_%s", (i ? "," : ""), window_name[i]
+    print " };"
 }
 function legal_c(   i, j, o) {
     print "// Generated from rtl/spec/device.def; do not edit. Included by host/cmodel/legal.c."
-    for (o = 0; o < n_op_list + 2; o++) {
-        op = o < n_op_list ? op_list[o] : o == n_op_list ? "RUN" : "CHANNEL"
+    for (o = 0; o < n_op_list + 4; o++) {
+        op = o < n_op_list ? op_list[o] : o == n_op_list ? "RUN" : o == n_op_list + 1 ? "CHANNEL" : o == n_op_list + 2 ? "TRAINING" : "STASH"
         printf "\nstatic const char *check_%s(const uint32_t *c, const struct mr_values *v)\n{\n    (void)c;\n    (void)v;\n", op
         for (i = 0; i < n_checks; i++)
             for (j = 0; ck_op[i] == op && j < ck_pieces[i]; j++)
-                printf "    if (!%s)\n        return \"%s: %s\";\n", ck_c[i, j], op, ck_piece[i, j]
+                printf "    if (%s!%s)\n        return \"%s: %s\";\n", (ck_training[i] ? "v->train && " : ""), ck_c[i, j], op, ck_piece[i, j]
         print "    return NULL;\n}"
     }
     print "\nstatic int windows_of(const uint32_t *c, const struct mr_values *v, struct mr_window *w)\n{\n    int n = 0;\n    switch (c[0] & 0xFFu) {"
@@ -278,13 +290,18 @@ function legal_c(   i, j, o) {
         for (i = j = 0; i < n_windows; i++)
             if (wd_op[i] == op_list[o]) {
                 if (!j++) printf "    case MR_OP_%s:\n", op_list[o]
-                printf "        w[n++] = (struct mr_window){MR_WINDOW_%s, %s, %s};\n", wd_of[i], wd_off_c[i], wd_beats_c[i]
+                printf "        %sw[n++] = (struct mr_window){MR_WINDOW_%s, %s, %s};\n", (wd_training[i] ? "if (v->train)\n            " : ""), wd_of[i], wd_off_c[i], wd_beats_c[i]
             }
         if (j) print "        break;"
     }
     print "    default:\n        break;\n    }\n    (void)v;\n    return n;\n}"
+    print "\nstatic uint64_t window_beats(int window, const struct mr_values *v)\n{"
+    for (i = 0; i < n_window_names; i++)
+        printf "    if (window == MR_WINDOW_%s)\n        return v->%s_beats;\n", window_name[i], tolower(window_name[i])
+    print "    return 0;\n}"
     print "\nstatic const char *check_command(const uint32_t *c, const struct mr_values *v)\n{\n    switch (c[0] & 0xFFu) {"
-    for (o = 0; o < n_op_list; o++) printf "    case MR_OP_%s:\n        return check_%s(c, v);\n", op_list[o], op_list[o]
+    for (o = 0; o < n_op_list; o++)
+        printf "    case MR_OP_%s:\n        return %scheck_%s(c, v);\n", op_list[o], (op_training[op_list[o]] ? "!v->train ? \"no such opcode\" : " : ""), op_list[o]
     print "    default:\n        return \"no such opcode\";\n    }\n}"
     print "\nstatic void after_command(const uint32_t *c, struct mr_values *v)\n{\n    switch (c[0] & 0xFFu) {"
     for (o = 0; o < n_op_list; o++) {
@@ -397,31 +414,37 @@ function legal_sv(   i, o, op, j, w, each, limits) {
 }
 
 # ---- docs/commands.md
-function legal_doc(   i, o, op) {
+function legal_table(of,   i, o, op) {
     print "| of | rule | why |\n|---|---|---|"
-    for (o = -2; o < n_op_list; o++) {
-        op = o == -2 ? "RUN" : o == -1 ? "CHANNEL" : op_list[o]
+    for (o = -4; o < n_op_list; o++) {
+        op = o == -4 ? "RUN" : o == -3 ? "CHANNEL" : o == -2 ? "TRAINING" : o == -1 ? "STASH" : op_list[o]
         for (i = 0; i < n_checks; i++)
-            if (ck_op[i] == op) { t = ck_text[i]; gsub(/\|/, "\\|", t); printf "| %s | `%s` | %s |\n", op, t, ck_remark[i] }
+            if (ck_op[i] == op && ck_training[i] == of) { t = ck_text[i]; gsub(/\|/, "\\|", t); printf "| %s | `%s` | %s |\n", op, t, ck_remark[i] }
         for (i = 0; i < n_windows; i++)
-            if (wd_op[i] == op) printf "| %s | beats `%s` lie in the %s window | else code 3 |\n", op, wd_text[i], tolower(wd_of[i])
+            if (wd_op[i] == op && wd_training[i] == of) { t = wd_text[i]; gsub(/\|/, "\\|", t); printf "| %s | beats `%s` lie in the %s window | else code 3 |\n", op, t, tolower(wd_of[i]) }
     }
+}
+function legal_doc() {
+    legal_table(0)
+    print "\nIn a run of training (bit 1 of FLAGS, a device with TRAIN) these hold as well:\n"
+    legal_table(1)
 }
 
 # ---- lists for tests
 # FIELD(op, name): bits of commands. WORD(name, word): of the descriptor; those of channel 0 from word
 # 16 on. RULE(text): as the C functions return it. WINDOW(op, offset field).
-function legal_rules(   i, j) {
+function legal_rules(of,   i, j) {
     print "// Generated from rtl/spec/device.def; do not edit. Included by tests."
-    for (i = 0; i < n_fields; i++) printf "FIELD(%s, %s)\n", field_op[i], field_name[i]
-    for (i = 0; i < n_words; i++) printf "WORD(%s, %d)\n", word_name[i], word_at[i]
+    for (i = 0; i < n_fields; i++) if (field_training[i] == of) printf "FIELD(%s, %s)\n", field_op[i], field_name[i]
+    for (i = 0; i < n_words && !of; i++) printf "WORD(%s, %d)\n", word_name[i], word_at[i]
     for (i = 0; i < n_checks; i++)
-        for (j = 0; j < ck_pieces[i]; j++) printf "RULE(\"%s: %s\")\n", ck_op[i], ck_piece[i, j]
-    for (i = 0; i < n_windows; i++) printf "WINDOW(%s, %s)\n", wd_op[i], substr(wd_text[i], 1, index(wd_text[i], ",") - 1)
+        for (j = 0; j < ck_pieces[i] && ck_training[i] == of; j++) printf "RULE(\"%s: %s\")\n", ck_op[i], ck_piece[i, j]
+    for (i = 0; i < n_windows; i++) if (wd_training[i] == of) printf "WINDOW(%s, %s)\n", wd_op[i], substr(wd_text[i], 1, index(wd_text[i], ",") - 1)
 }
 END {
     if (failed) exit 1
     if (out == "legal") legal_c()
-    else if (out == "rules") legal_rules()
+    else if (out == "rules") legal_rules(0)
+    else if (out == "training") legal_rules(1)
     else if (out == "doc") legal_doc()
 }

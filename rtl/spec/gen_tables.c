@@ -6,6 +6,7 @@
 //   exp2:  value[i] = round(16 * 65535 * 2^(-i/64)), drop[i] = value[i] - value[i+1]      (u16.4)
 //   gelu:  g(a) = a - gelu_new(a) = a (1 - P(a)), value[i] = round(2^24 g(i/64)), slope by
 //          difference, both shifted by half of the chord's error so that it is equal up and down
+//   slope: h(a) = 1 - gelu_new'(a), value[i] = round(2^20 h(i/64)), step[i] to the next, rounded
 //   rsqrt: [odd][64] round(2^16 / sqrt((1 + (i + 1/2)/64) 2^odd)), v = m 2^(2h + odd)
 //   recip: [128]     round(2^16 / (1 + (i + 1/2)/128))
 #include <math.h>
@@ -18,9 +19,17 @@ static double g(double a)
     return a * 0.5 * (1.0 - tanh(sqrt(2.0 / M_PI) * (a + 0.044715 * a * a * a)));
 }
 
+static double h(double a)
+{
+    double t = tanh(sqrt(2.0 / M_PI) * (a + 0.044715 * a * a * a));
+    double inner = sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * a * a);
+    return 1.0 - (0.5 * (1.0 + t) + 0.5 * a * (1.0 - t * t) * inner);
+}
+
 enum { EXP_N = 64, GELU_N = 320, SEED_N = 128 };
 static long exp_value[EXP_N + 1], exp_drop[EXP_N];
 static long gelu_value[GELU_N], gelu_slope[GELU_N];
+static long slope_value[GELU_N], slope_step[GELU_N];
 static long rsqrt_seed[SEED_N], recip_seed[SEED_N];
 
 static void c_table(FILE *f, const char *type, const char *name, const long *t, int n)
@@ -70,6 +79,8 @@ int main(int argc, char **argv)
         }
         gelu_value[i] = lround(0x1p24 * (i ? g(a) - worst / 2 : 0)); // g(0) = 0 exactly
         gelu_slope[i] = lround(0x1p24 * g(b)) - lround(0x1p24 * g(a));
+        slope_value[i] = lround(0x1p20 * h(a));
+        slope_step[i] = lround(0x1p20 * (h(b) - h(a)));
     }
     for (int i = 0; i < SEED_N; i++) {
         rsqrt_seed[i] = lround(65536 / sqrt((1 + ((i & 63) + 0.5) / 64) * (i >> 6 ? 2 : 1)));
@@ -89,6 +100,8 @@ int main(int argc, char **argv)
     c_table(f, "uint32_t", "mr_table_exp2_drop", exp_drop, EXP_N);
     c_table(f, "int32_t", "mr_table_gelu_value", gelu_value, GELU_N);
     c_table(f, "int32_t", "mr_table_gelu_slope", gelu_slope, GELU_N);
+    c_table(f, "int32_t", "mr_table_slope_value", slope_value, GELU_N);
+    c_table(f, "int32_t", "mr_table_slope_step", slope_step, GELU_N);
     c_table(f, "uint32_t", "mr_table_rsqrt", rsqrt_seed, SEED_N);
     c_table(f, "uint32_t", "mr_table_recip", recip_seed, SEED_N);
     fprintf(f, "#endif\n");

@@ -19,7 +19,7 @@ tap() { # status name [log]: the log's end as comments when it failed
 
 mapfile -t files < <(echo "$build/gen/mr_pkg.sv"; grep -v '^ *\(//.*\)\?$' rtl/filelist.f)
 params() { awk -v config="$1" -f rtl/spec/gen_configs.awk rtl/spec/configs.def; } # -GN=1 -GR=4 ..
-configs=$(awk '!/^#/ && NF { print $1 }' rtl/spec/configs.def)
+configs=$(awk '!/^#/ && NF && !$15 { print $1 }' rtl/spec/configs.def) # those of the RTL, without TRAIN
 
 # ---- every RTL file is in the list, and the list names nothing else --------------------------------
 diff <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | sort) <(find rtl -name '*.sv' | sort) >"$tmp/list"

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward pass of a micro-batch: the items of a layer from the last to the first, each for all
+// chunks. The gradient of what lies in a place is kept in the stash, as rows and turned; that of
+// the residual and of what a norm writes as rows of fp32.
+#include <math.h>
+
+#include "cmodel/num.h"
+#include "train/pass_impl.h"
+
+// Row-maximum slots and words of activation memory: what is read, and what comes behind it.
+enum { READ_SLOT, WRITTEN_SLOT };
+
+struct walk {
+    struct mr_pass *p;
+    const struct mr_list *list;
+    int layer;
+    struct mr_error *err;
+};
+
+static int last_of(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static size_t tensor_of(const struct walk *w, const struct mr_item *item, enum mr_part part)
+{
+    return mr_params_index(w->p->c, w->layer, item, part);
+}
+
+// ---- matrices ----------------------------------------------------------------------------------
+
+// The gradient of the item's result, as rows of activation memory: blocks of a segment.
+static void load_result(struct run *r, enum mr_place to, int first, int segment, int kblocks)
+{
+    struct mr_pass *p = r->p;
+    uint64_t off = p->grad[to].tiles;
+    if (to == MR_RESIDUAL) {
+        run_fetch(r, p->residual, first, false, false);
+        struct mr_command *c =
+            run_move(r, MR_MOVE_COPY, p->d.d, run_place(MR_RESIDUAL), run_place(MR_X));
+        mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, 1);
+        mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
+        run_move_turned(r, c, p->grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
+        return;
+    }
+    for (int s = 0; s < segment; s++) {
+        const struct mr_tiles_shape t = {p->g.n, MR_SEGMENT_KBLOCKS, false};
+        off += mr_tiles_beats(&t, p->cols);
+    }
+    run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, MR_X, 0, READ_SLOT);
+}
+
+// Where the gradient of what the item read goes.
+static void store_input(struct run *r, struct mr_command *c, const struct mr_item *item, int first,
+                        int base, uint64_t slope)
+{
+    struct mr_pass *p = r->p;
+    const struct place_grad *to = &p->grad[item->from];
+    mr_command_set(c, MR_F_MATMUL_DST, MR_DST_ACT);
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)base);
+    mr_command_set(c, MR_F_MATMUL_DST_SLOT, WRITTEN_SLOT);
+    run_matmul_tiles(r, c, to->tiles, first, 0, to->tiles_kblocks);
+    run_matmul_turned(r, c, to->turned, first, 0);
+    if (item->from != MR_HIDDEN)
+        return;
+    uint64_t lanes = (uint64_t)place_lanes(p, MR_HIDDEN);
+    mr_command_set(c, MR_F_MATMUL_SLOPE, 1);
+    mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, (uint32_t)(slope + (uint64_t)first * lanes / 32));
+}
+
+// dX of a chunk.
+static int input_gradient(struct walk *w, int i, int first)
+{
+    struct mr_pass *p = w->p;
+    const struct mr_item *item = &w->list->items[i];
+    const struct kept *kept = pass_item(p, w->layer, i);
+    struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, kept->stream);
+    int segments = mr_segments(it.cols / 32);
+    bool rows = item->from == MR_X;
+    struct run r;
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 3 * segments + 8, p->wt_off[kept->stream],
+                       w->err);
+    if (rc < 0)
+        return rc;
+    int writer = mr_item_writer(w->list, i, item->from);
+    if (rows && p->live[MR_X])
+        run_fetch(&r, p->dx, first, true, false);
+    for (int s = 0; s < segments; s++) {
+        int kblocks = mr_segment_kblocks(it.cols / 32, s);
+        load_result(&r, item->to, first, s, kblocks);
+        run_stream_weights(&r, kblocks, it.k, false);
+        unsigned second = rows ? run_memory(MR_MEM_SECOND) : run_place(MR_HIDDEN);
+        struct mr_command *c = run_matmul(&r, kblocks, it.k, run_place(MR_X) | second, second);
+        mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
+        if (!rows) {
+            store_input(&r, c, item, first, kblocks, pass_item(p, w->layer, writer)->slope);
+            continue;
+        }
+        mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
+        mr_command_set(c, MR_F_MATMUL_ROW, 1);
+        mr_command_set(c, MR_F_MATMUL_SET, !p->live[MR_X] && s == 0);
+    }
+    if (rows)
+        run_save(&r, p->dx, first, true);
+    return run_end(&r);
+}
+
+static int linear(struct walk *w, int i)
+{
+    struct mr_pass *p = w->p;
+    const struct mr_item *item = &w->list->items[i];
+    int writer = mr_item_writer(w->list, i, item->from), rc = 0;
+    for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+        rc = input_gradient(w, i, first);
+    p->live[item->from] = true;
+    uint64_t x = pass_item(p, w->layer, writer)->turned, dy = p->grad[item->to].turned;
+    size_t weight = tensor_of(w, item, MR_WEIGHT);
+    bool inputs = p->tensors[weight].inputs_are_rows;
+    if (rc == 0)
+        rc = pass_grad(p, weight, inputs ? x : dy, inputs ? dy : x, w->err);
+    if (rc == 0 && item->bias)
+        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->ones, dy, w->err);
+    return rc;
+}
+
+// ---- LayerNorm ---------------------------------------------------------------------------------
+
+static int norm_chunk(struct walk *w, int i, int first)
+{
+    struct mr_pass *p = w->p;
+    const struct mr_item *item = &w->list->items[i];
+    const struct kept *kept = pass_item(p, w->layer, i);
+    unsigned both = run_place(MR_RESIDUAL) | run_memory(MR_MEM_SECOND);
+    int begin = first == 0 ? 0 : INT32_MAX;
+    struct run r;
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 8, p->w_off[kept->stream], w->err);
+    if (rc < 0)
+        return rc;
+    struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
+    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
+    run_fetch(&r, kept->row, first, false, false);
+    run_fetch(&r, p->dx, first, true, false);
+    c = run_move(&r, MR_MOVE_COPY, p->d.d, both, 0);
+    mr_command_set(c, MR_F_MOVE_ROWS_SRC, 1);
+    run_move_turned(&r, c, p->grad[item->to].turned, first, 0, begin);
+    c = run_move(&r, MR_MOVE_NORM_GAIN, p->d.d, both, 0);
+    run_move_norm(&r, c);
+    run_move_turned(&r, c, p->gain_turned, first, 0, begin);
+    c = run_move(&r, MR_MOVE_NORM_BACK, p->d.d, both | run_memory(MR_MEM_VECTORS),
+                 run_memory(MR_MEM_SECOND));
+    run_move_norm(&r, c);
+    mr_command_set(c, MR_F_MOVE_ROWS_TO_ROW, 1);
+    mr_command_set(c, MR_F_MOVE_ROWS_ROW, 1);
+    if (p->live[MR_RESIDUAL])
+        run_fetch(&r, p->residual, first, true, true);
+    run_save(&r, p->residual, first, true);
+    return run_end(&r);
+}
+
+static int norm(struct walk *w, int i)
+{
+    struct mr_pass *p = w->p;
+    const struct mr_item *item = &w->list->items[i];
+    int rc = 0;
+    for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+        rc = norm_chunk(w, i, first);
+    p->live[MR_RESIDUAL] = true;
+    if (rc == 0)
+        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->ones, p->grad[item->to].turned, w->err);
+    if (rc == 0)
+        rc = pass_grad(p, tensor_of(w, item, MR_WEIGHT), p->ones, p->gain_turned, w->err);
+    return rc;
+}
+
+// ---- attention ---------------------------------------------------------------------------------
+
+// The first column of the scores of a chunk's rows: a whole chunk, so that of each key that is
+// loaded later all blocks of queries have been written for this head.
+static int first_key(const struct mr_pass *p, int first)
+{
+    int whole = pass_whole(p);
+    return p->start[first] / whole * whole;
+}
+
+// A head's matrix of Q, K, V or the gradient of the attention.
+static uint64_t head_tiles(const struct mr_pass *p, uint64_t off, int head)
+{
+    const struct mr_tiles_shape t = {p->g.n, p->d.head_lanes / 32, false};
+    return off + (uint64_t)head * mr_tiles_beats(&t, p->cols);
+}
+
+static uint64_t kept_of(const struct walk *w, int i, enum mr_place place, bool turned)
+{
+    const struct kept *k = pass_item(w->p, w->layer, mr_item_writer(w->list, i, place));
+    return turned ? k->turned : k->tiles;
+}
+
+void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
+                      bool second)
+{
+    int kblocks = r->p->d.head_lanes / 32;
+    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
+    run_load_act(r, rows, kblocks, 0, kblocks, first, r->rows, MR_X, 0, READ_SLOT);
+    run_stream_stash(r, cols, kblocks, 0, kblocks, key, n);
+    struct mr_command *c = run_matmul(r, kblocks, n, run_place(MR_X), row);
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
+    mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
+    mr_command_set(c, MR_F_MATMUL_ROW, second);
+    mr_command_set(c, MR_F_MATMUL_SET, 1);
+}
+
+void run_softmax(struct run *r, bool back, int first, int key, int n)
+{
+    const struct mr_pass *p = r->p;
+    unsigned reads =
+        run_memory(MR_MEM_ROWS) | run_place(MR_RESIDUAL) | (back ? run_memory(MR_MEM_SECOND) : 0);
+    struct mr_command *c = run_move(r, back ? MR_MOVE_SOFTMAX_BACK : MR_MOVE_SOFTMAX, n, reads,
+                                    back ? run_place(MR_HIDDEN) : 0);
+    double root = sqrt((double)p->c->head_dim);
+    mr_command_set(c, MR_F_MOVE_ROWS_OWN_COL, (uint32_t)(first - key));
+    mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits((float)(1.4426950408889634 / root)));
+    mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits((float)(1.0 / root)));
+    run_move_turned(r, c, back ? p->ds_turned : p->p_turned, first, key, first);
+    if (!back)
+        return;
+    mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, 1);
+    mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
+}
+
+// A product whose columns are a head's lanes, for the gradient of Q, K or V.
+static void head_gradient(struct run *r, enum mr_place place, enum mr_place source, uint64_t turned,
+                          int head, int first, int first_kblock, int kblocks)
+{
+    struct mr_pass *p = r->p;
+    int lanes = p->d.head_lanes, at = head * lanes / 32;
+    run_stream_stash(r, turned, p->kblocks, first_kblock, kblocks, head * lanes, lanes);
+    struct mr_command *c =
+        run_matmul(r, kblocks, lanes, run_place(source), run_place(MR_ATTENTION));
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
+    mr_command_set(c, MR_F_MATMUL_DST, MR_DST_ACT);
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)(p->g.act_words - lanes / 32));
+    mr_command_set(c, MR_F_MATMUL_DST_SLOT, WRITTEN_SLOT);
+    run_matmul_tiles(r, c, p->grad[place].tiles, first, at, p->grad[place].tiles_kblocks);
+    run_matmul_turned(r, c, p->grad[place].turned, first, at);
+    if (place != MR_V && p->c->rotary_dim > 0 && mr_arch_rotates(mr_arch_of(p->c)))
+        run_matmul_rotary(r, c);
+}
+
+static int queries(struct walk *w, int i, int head, int first)
+{
+    struct mr_pass *p = w->p;
+    int rows = pass_chunk_rows(p, first), key = first_key(p, first);
+    int n = (first + rows - key + 63) / 64 * 64;
+    int kblocks = last_of((key + n) / 32, p->kblocks) - key / 32;
+    struct run r;
+    int rc = run_begin(&r, p, rows, 16, 0, w->err);
+    if (rc < 0)
+        return rc;
+    run_load_rows(&r, first, 1);
+    run_head_product(&r, head_tiles(p, kept_of(w, i, MR_Q, false), head),
+                     head_tiles(p, kept_of(w, i, MR_K, false), head), first, key, n, false);
+    run_head_product(&r, head_tiles(p, p->grad[MR_ATTENTION].tiles, head),
+                     head_tiles(p, kept_of(w, i, MR_V, false), head), first, key, n, true);
+    run_softmax(&r, false, first, key, n);
+    run_softmax(&r, true, first, key, n);
+    head_gradient(&r, MR_Q, MR_HIDDEN, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
+    return run_end(&r);
+}
+
+static int keys(struct walk *w, int i, int head, int first)
+{
+    struct mr_pass *p = w->p;
+    int rows = pass_chunk_rows(p, first), at = first / 32;
+    int kblocks = (p->end[first + rows - 1] + 31) / 32 - at;
+    struct run r;
+    int rc = run_begin(&r, p, rows, 16, 0, w->err);
+    if (rc < 0)
+        return rc;
+    run_load_rows(&r, first, 1);
+    run_load_act(&r, p->p_turned, p->kblocks, at, kblocks, first, rows, MR_X, 0, READ_SLOT);
+    head_gradient(&r, MR_V, MR_X, p->grad[MR_ATTENTION].turned, head, first, at, kblocks);
+    run_load_act(&r, p->ds_turned, p->kblocks, at, kblocks, first, rows, MR_X, 0, READ_SLOT);
+    head_gradient(&r, MR_K, MR_X, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
+    return run_end(&r);
+}
+
+static int attend(struct walk *w, int i)
+{
+    struct mr_pass *p = w->p;
+    int rc = 0;
+    for (int head = 0; head < p->c->n_head && rc == 0; head++) {
+        for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+            rc = queries(w, i, head, first);
+        for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+            rc = keys(w, i, head, first);
+    }
+    p->live[MR_Q] = p->live[MR_K] = p->live[MR_V] = true;
+    return rc;
+}
+
+// ---- the pass ----------------------------------------------------------------------------------
+
+int pass_backward(struct mr_pass *p, struct mr_error *err)
+{
+    int rc = 0;
+    for (int place = 0; place < MR_PLACES; place++)
+        p->live[place] = place == MR_RESULT;
+    for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
+        struct walk w = {p, mr_items_of(p->c, layer), layer, err};
+        for (int i = w.list->count - 1; i >= 0 && rc == 0; i--) {
+            const struct mr_item *item = &w.list->items[i];
+            if (!p->live[item->to])
+                continue; // nothing reads it
+            rc = item->kind == MR_NORM     ? norm(&w, i)
+                 : item->kind == MR_ATTEND ? attend(&w, i)
+                                           : linear(&w, i);
+            if (item->to != MR_RESIDUAL)
+                p->live[item->to] = false;
+        }
+    }
+    return rc;
+}

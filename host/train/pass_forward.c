@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forward pass of a micro-batch: layer by layer, in each chunk by chunk. What the backward pass
+// needs goes to the stash on the way.
+#include <math.h>
+
+#include "cmodel/num.h"
+#include "engine/program.h"
+#include "train/pass_impl.h"
+
+struct forward {
+    struct run run;
+    struct mr_pass *p;
+    struct mr_program_places places;
+    const struct mr_list *list;
+    int layer, first; // row of the chunk
+};
+
+static void norm(struct forward *f, int i)
+{
+    const struct mr_item *item = &f->list->items[i];
+    const struct mr_pass *p = f->p;
+    const struct kept *kept = pass_item(p, f->layer, i);
+    unsigned reads = run_place(MR_RESIDUAL) | run_memory(MR_MEM_VECTORS);
+    struct mr_command *c = run_add(&f->run, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
+    struct mr_ln_const k = mr_ln_consts(p->c->n_embd, p->c->layer_norm_epsilon);
+    mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
+    run_save(&f->run, kept->row, f->first, false);
+    c = run_add(&f->run, MR_OP_LAYERNORM, reads, run_place(item->to));
+    mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)f->places.base[item->to]);
+    mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)p->d.d / 32);
+    mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
+    mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, (uint32_t)f->places.slot[item->to]);
+    mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
+    mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
+    mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
+    c = run_move(&f->run, MR_MOVE_NORM, p->d.d, reads, 0);
+    run_move_norm(&f->run, c);
+    run_move_turned(&f->run, c, kept->turned, f->first, 0, f->first == 0 ? 0 : INT32_MAX);
+}
+
+static void attend(struct forward *f, int i)
+{
+    const struct mr_item *item = &f->list->items[i];
+    const struct mr_pass *p = f->p;
+    float scale = (float)(1.4426950408889634 / sqrt((double)p->c->head_dim));
+    unsigned reads = run_memory(MR_MEM_ROWS) | run_memory(MR_MEM_MAXIMA) | run_memory(MR_MEM_KV) |
+                     run_place(item->from);
+    struct mr_command *c =
+        run_add(&f->run, MR_OP_ATTEND, reads, run_place(item->to) | run_memory(MR_MEM_SECOND));
+    mr_command_set(c, MR_F_ATTEND_HEADS, (uint32_t)p->c->n_head);
+    mr_command_set(c, MR_F_ATTEND_HEAD_BEATS, (uint32_t)p->d.head_lanes / 64);
+    mr_command_set(c, MR_F_ATTEND_SCALE, mr_bits(scale));
+    mr_command_set(c, MR_F_ATTEND_Q_BASE, (uint32_t)f->places.base[item->from]);
+    mr_command_set(c, MR_F_ATTEND_DST_BASE, (uint32_t)f->places.base[item->to]);
+    mr_command_set(c, MR_F_ATTEND_DST_SLOT, (uint32_t)f->places.slot[item->to]);
+    mr_command_set(c, MR_F_ATTEND_KEEP, 1);
+    c = run_move(&f->run, MR_MOVE_COPY, p->d.w, run_memory(MR_MEM_SECOND), 0);
+    mr_command_set(c, MR_F_MOVE_ROWS_SRC, 1);
+    run_move_turned(&f->run, c, pass_item(p, f->layer, i)->turned, f->first, 0,
+                    f->first == 0 ? 0 : INT32_MAX);
+}
+
+static void store_kv(struct forward *f, enum mr_place from)
+{
+    unsigned reads =
+        run_memory(MR_MEM_ROWS) | run_place(from) | (from == MR_V ? run_memory(MR_MEM_MAXIMA) : 0);
+    struct mr_command *c = run_add(&f->run, MR_OP_STORE_KV, reads, run_memory(MR_MEM_KV));
+    mr_command_set(c, MR_F_STORE_KV_SRC_BASE, (uint32_t)f->places.base[from]);
+    mr_command_set(c, MR_F_STORE_KV_WBEATS, (uint32_t)f->p->d.w / 64);
+    mr_command_set(c, MR_F_STORE_KV_IS_V, from == MR_V);
+}
+
+// Where the result goes.
+static void destination(struct forward *f, struct mr_command *c, int i)
+{
+    const struct mr_item *item = &f->list->items[i];
+    const struct mr_pass *p = f->p;
+    uint32_t out_beats = (uint32_t)(p->c->vocab_size + 15) / 16;
+    bool head = item->to == MR_Q || item->to == MR_K || item->to == MR_V;
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)f->places.base[item->to]);
+    mr_command_set(c, MR_F_MATMUL_DST_SLOT, (uint32_t)f->places.slot[item->to]);
+    mr_command_set(c, MR_F_MATMUL_DST,
+                   item->to == MR_RESULT     ? MR_DST_RESULT
+                   : item->to == MR_RESIDUAL ? MR_DST_RES
+                   : head                    ? MR_DST_QKV
+                                             : MR_DST_ACT);
+    mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, item->to == MR_V);
+    mr_command_set(c, MR_F_MATMUL_TRACK_EXP, item->to == MR_RESIDUAL);
+    if (item->to != MR_RESULT)
+        return;
+    mr_command_set(c, MR_F_MATMUL_OUT_COLS, (uint32_t)p->c->vocab_size);
+    mr_command_set(c, MR_F_MATMUL_OUT_OFF, (uint32_t)f->first * out_beats);
+    mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, out_beats);
+}
+
+static void matrix(struct forward *f, int i)
+{
+    const struct mr_item *item = &f->list->items[i];
+    struct mr_pass *p = f->p;
+    const struct kept *kept = pass_item(p, f->layer, i);
+    struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, kept->stream);
+    unsigned reads = run_place(item->from), writes = run_place(item->to);
+    if (item->to == MR_RESIDUAL)
+        reads |= writes;
+    if (item->to == MR_V)
+        writes |= run_memory(MR_MEM_MAXIMA), reads |= run_memory(MR_MEM_MAXIMA);
+    run_stream_weights(&f->run, it.k / 32, it.cols, it.bias);
+    struct mr_command *c = run_matmul(&f->run, it.k / 32, it.cols, reads, writes);
+    mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)f->places.base[item->from]);
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)f->places.slot[item->from]);
+    mr_command_set(c, MR_F_MATMUL_BIAS, it.bias);
+    destination(f, c, i);
+    if (item->epilogue == MR_ROTARY)
+        run_matmul_rotary(&f->run, c);
+    if (item->epilogue == MR_GELU_NEW) {
+        uint64_t slopes = kept->slope + (uint64_t)f->first * (uint64_t)(it.cols / 32);
+        mr_command_set(c, MR_F_MATMUL_GELU, 1);
+        mr_command_set(c, MR_F_MATMUL_KEEP_SLOPE, 1);
+        mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, (uint32_t)slopes);
+    }
+    if (item->to == MR_Q || item->to == MR_K || item->to == MR_V)
+        run_matmul_tiles(&f->run, c, kept->tiles, f->first, 0, p->d.head_lanes / 32);
+    if (item->to == MR_Q || item->to == MR_K || item->to == MR_HIDDEN)
+        run_matmul_turned(&f->run, c, kept->turned, f->first, 0);
+    if (item->to == MR_K || item->to == MR_V)
+        store_kv(f, item->to);
+}
+
+static int chunk_of_layer(struct mr_pass *p, int layer, int first, struct mr_error *err)
+{
+    struct forward f = {.p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first};
+    int stream = -1;
+    for (int i = 0; i < f.list->count && stream < 0; i++)
+        stream = pass_item(p, layer, i)->stream;
+    f.places = mr_program_places(p->c);
+    int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), 4 * f.list->count + 8,
+                       p->w_off[stream], err);
+    if (rc < 0)
+        return rc;
+    run_load_rows(&f.run, first, 0);
+    run_fetch(&f.run, p->residual, first, false, false);
+    if (layer < p->c->n_layer) {
+        struct mr_command *c =
+            run_add(&f.run, MR_OP_PM_LOAD, run_memory(MR_MEM_ROWS), run_memory(MR_MEM_MAXIMA));
+        mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)p->d.w / 64);
+    }
+    for (int i = 0; i < f.list->count; i++) {
+        enum mr_kind kind = f.list->items[i].kind;
+        if (kind == MR_NORM)
+            norm(&f, i);
+        else if (kind == MR_ATTEND)
+            attend(&f, i);
+        else
+            matrix(&f, i);
+    }
+    if (layer < p->c->n_layer)
+        run_save(&f.run, p->residual, first, false);
+    return run_end(&f.run);
+}
+
+int pass_forward(struct mr_pass *p, struct mr_error *err)
+{
+    int rc = 0;
+    for (int layer = 0; layer <= p->c->n_layer && rc == 0; layer++)
+        for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+            rc = chunk_of_layer(p, layer, first, err);
+    return rc;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of host/train/pass*.c share.
+#ifndef MILLRACE_TRAIN_PASS_IMPL_H
+#define MILLRACE_TRAIN_PASS_IMPL_H
+
+#include "cmodel/command.h"
+#include "cmodel/tiles.h"
+#include "common/pool.h"
+#include "device/device.h"
+#include "engine/depend.h"
+#include "pack/layout.h"
+#include "store/params.h"
+#include "train/streams.h"
+
+enum { PASS_CHANNELS = 64, NO_UNIT = INT32_MAX };
+
+// What the forward pass keeps of an item: beats in the stash or the rows window.
+struct kept {
+    int stream;      // its number in the weight stream, -1: it is not there
+    uint64_t turned; // what it wrote, blocks along rows
+    uint64_t tiles;  // of Q, K, V: a matrix a head, blocks along the head
+    uint64_t row;    // what a norm read
+    uint64_t slope;  // of GELU
+};
+
+// The gradient of what lies in a place, one item's at a time.
+struct place_grad {
+    uint64_t tiles, turned;
+    int tiles_kblocks; // of one matrix
+};
+
+struct tensor_grad {
+    uint64_t off, record; // beats in the gradient window; record 0: it has none
+    int rows, cols, unit;
+    bool inputs_are_rows;
+    uint32_t flags, peak;
+};
+
+struct mr_pass {
+    struct mr_device *dev;
+    struct mr_geometry g;
+    const struct mr_config *c;
+    struct mr_dims d;
+    const struct mr_params *weights;
+    struct mr_pool *pool;
+    int most_rows, chunk;
+    uint32_t limit;
+    // memory
+    uint64_t weight_addr[PASS_CHANNELS], stash_addr[PASS_CHANNELS], kv_addr[PASS_CHANNELS];
+    uint64_t input_addr, result_addr, rows_addr, grad_addr, desc_addr, prog_addr;
+    uint64_t weight_beats, stash_beats, input_beats, result_beats, rows_beats, grad_beats;
+    int prog_most;
+    uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
+    uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
+    uint64_t residual, dx;                    // rows window
+    // what is where
+    int n_items;
+    struct kept *kept; // [n_items], pass_item()
+    uint64_t *w_off, *wt_off;
+    struct place_grad grad[MR_PLACES];
+    uint64_t gain_turned, p_turned, ds_turned, ones;
+    struct tensor_grad *tensors;
+    int32_t *tiles; // the gradient window
+    float *row_grad;
+    float *logits;
+    uint8_t *image[PASS_CHANNELS]; // of a matrix that the host writes
+    size_t image_bytes;
+    // the batch
+    int rows, kblocks, cols; // cols: of matrices whose columns are rows
+    int *pos, *start, *end;  // [most_rows] of each row's sequence: rows of the batch
+    bool live[MR_PLACES];
+};
+
+static inline int bit_length(uint32_t n)
+{
+    return n == 0 ? 0 : 32 - __builtin_clz(n);
+}
+
+static inline struct kept *pass_item(const struct mr_pass *p, int layer, int item)
+{
+    return &p->kept[layer * mr_arch_of(p->c)->block.count + item];
+}
+
+static inline int pass_chunk_rows(const struct mr_pass *p, int first)
+{
+    return p->rows - first < p->chunk ? p->rows - first : p->chunk;
+}
+
+// Rows that are whole chunks and whole groups of columns of all channels.
+static inline int pass_whole(const struct mr_pass *p)
+{
+    int whole = p->chunk;
+    while (whole % 64)
+        whole += p->chunk;
+    return whole;
+}
+
+static inline int place_lanes(const struct mr_pass *p, enum mr_place place)
+{
+    return mr_axis_padded(&p->d, mr_place_axis(place));
+}
+
+// ---- a program and its run (pass_run.c) --------------------------------------------------------
+
+struct run {
+    struct mr_pass *p;
+    struct mr_command *cmds;
+    struct mr_depend *depend;
+    int count, most, rows;
+    uint64_t weights; // where its stream begins
+    int rc;
+    struct mr_error *err;
+};
+
+// Regions of activation memory, by the place that stands for them in dependencies.
+enum { NO_MEMORY = 0 };
+unsigned run_memory(int memory);
+unsigned run_place(enum mr_place place);
+
+// A run of `rows` rows; `most` commands.
+int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t weights,
+              struct mr_error *err);
+struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes);
+// END, and to the device. Frees what run_begin() took.
+int run_end(struct run *r);
+
+void run_load_rows(struct run *r, int first, int rotary); // table and rotary of the batch's rows
+void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add);
+void run_save(struct run *r, uint64_t off, int first, bool second);
+void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
+void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
+                      int first_col, int cols);
+// Columns of a matrix as rows of activation memory; where: MR_X, MR_ATTENTION or MR_HIDDEN.
+void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
+                  int first_col, int rows, enum mr_place where, int base, int slot);
+struct mr_command *run_move(struct run *r, unsigned work, int cols, unsigned reads,
+                            unsigned writes);
+void run_move_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+                     int first_col, int begin);
+void run_move_norm(const struct run *r, struct mr_command *c);
+struct mr_command *run_matmul(struct run *r, int kblocks, int cols, unsigned reads,
+                              unsigned writes);
+void run_matmul_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+                       int first_kblock);
+void run_matmul_tiles(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+                      int first_kblock, int tiles_kblocks);
+void run_matmul_rotary(struct run *r, struct mr_command *c);
+
+// ---- attention, a head (pass_backward.c) -------------------------------------------------------
+
+// rows x columns of a head, into the first or second row memory: scores, or the gradients of the
+// probabilities, of columns key..key + n - 1.
+void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
+                      bool second);
+// P, or dS and that as rows of activation memory as well; both turned.
+void run_softmax(struct run *r, bool back, int first, int key, int n);
+
+// ---- passes ------------------------------------------------------------------------------------
+
+int pass_forward(struct mr_pass *p, struct mr_error *err);
+int pass_backward(struct mr_pass *p, struct mr_error *err);
+// The gradient of tensor i from the matrices of two sides, `turned` both.
+int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols_off,
+              struct mr_error *err);
+
+#endif

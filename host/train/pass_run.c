@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of training, command by command, and their runs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmodel/num.h"
+#include "train/pass_impl.h"
+
+enum { DESC_WORDS = 16 * (2 + 2 * ((PASS_CHANNELS + 1) / 2)) };
+
+unsigned run_memory(int memory)
+{
+    return 1u << memory;
+}
+
+unsigned run_place(enum mr_place place)
+{
+    return 1u << (MR_MEM_PLACES + (int)place);
+}
+
+int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t weights,
+              struct mr_error *err)
+{
+    *r = (struct run){.p = p, .most = most + 1, .rows = rows, .weights = weights, .err = err};
+    r->cmds = calloc((size_t)r->most, sizeof *r->cmds);
+    r->depend = mr_depend_new(r->most);
+    if (r->cmds && r->depend && r->most <= p->prog_most)
+        return 0;
+    free(r->cmds);
+    mr_depend_free(r->depend);
+    return mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands", r->most);
+}
+
+static struct mr_command *append(struct run *r, unsigned op)
+{
+    struct mr_command *c = &r->cmds[r->count < r->most ? r->count : r->most - 1];
+    *c = (struct mr_command){{0}};
+    r->count++;
+    mr_command_set(c, MR_F_CMD_OPCODE, op);
+    return c;
+}
+
+struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes)
+{
+    struct mr_command *c = append(r, op);
+    if (r->rc == 0 && r->count <= r->most)
+        r->rc = mr_depend_note(r->depend, r->cmds, r->count - 1, reads, writes, r->err);
+    return c;
+}
+
+static void put_u64(uint32_t *w, uint64_t v)
+{
+    w[0] = (uint32_t)v;
+    w[1] = (uint32_t)(v >> 32);
+}
+
+static int write_descriptor(const struct run *r)
+{
+    const struct mr_pass *p = r->p;
+    uint32_t w[DESC_WORDS] = {0};
+    int pairs = (p->g.n + 1) / 2;
+    uint32_t *more = w + 16 * (1 + pairs);
+    w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
+    w[MR_RUN_N_CMDS] = (uint32_t)r->count;
+    w[MR_RUN_N_ROWS] = (uint32_t)r->rows;
+    w[MR_RUN_FLAGS] = MR_FLAG_TRAIN;
+    put_u64(w + MR_RUN_PROG_LO, p->prog_addr);
+    put_u64(w + MR_RUN_INPUT_LO, p->input_addr);
+    put_u64(w + MR_RUN_RESULT_LO, p->result_addr);
+    w[MR_RUN_PROG_BEATS] = (uint32_t)p->prog_most;
+    w[MR_RUN_INPUT_BEATS] = (uint32_t)p->input_beats;
+    w[MR_RUN_RESULT_BEATS] = (uint32_t)p->result_beats;
+    w[MR_RUN_KV_LAYER_BEATS] = p->kv_layer;
+    w[MR_RUN_KV_V_BEATS] = p->kv_records;
+    w[MR_RUN_KV_PM_BEATS] = 2 * p->kv_records;
+    put_u64(more + MR_TRAINING_ROWS_LO, p->rows_addr);
+    more[MR_TRAINING_ROWS_BEATS] = (uint32_t)p->rows_beats;
+    put_u64(more + MR_TRAINING_GRAD_LO, p->grad_addr);
+    more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->grad_beats;
+    for (int c = 0; c < p->g.n; c++) {
+        uint32_t *ch = w + 16 + 8 * c, *stash = more + 16 + 8 * c;
+        put_u64(ch, p->weight_addr[c] + r->weights * MR_BEAT);
+        ch[2] = (uint32_t)(p->weight_beats - r->weights);
+        put_u64(ch + 4, p->kv_addr[c]);
+        ch[6] = p->kv_layer;
+        put_u64(stash + MR_STASH_LO, p->stash_addr[c]);
+        stash[MR_STASH_BEATS] = (uint32_t)p->stash_beats;
+    }
+    return mr_device_write(p->dev, p->desc_addr, w, (size_t)64 * (size_t)(2 + 2 * pairs), r->err);
+}
+
+int run_end(struct run *r)
+{
+    struct mr_pass *p = r->p;
+    (void)run_add(r, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
+    if (r->rc == 0 && r->count > r->most)
+        r->rc = mr_fail(r->err, MR_ERR_UNSUPPORTED, "a program of %d commands, of %d", r->count,
+                        r->most);
+    if (r->rc == 0)
+        r->rc = mr_depend_check(r->depend, r->err);
+    if (r->rc == 0)
+        r->rc = mr_device_write(p->dev, p->prog_addr, r->cmds, (size_t)r->count * sizeof *r->cmds,
+                                r->err);
+    if (r->rc == 0)
+        r->rc = write_descriptor(r);
+    if (r->rc == 0)
+        r->rc = mr_device_run(p->dev, p->desc_addr, r->err);
+    free(r->cmds);
+    mr_depend_free(r->depend);
+    return r->rc;
+}
+
+// ---- rows --------------------------------------------------------------------------------------
+
+void run_load_rows(struct run *r, int first, int rotary)
+{
+    const struct mr_pass *p = r->p;
+    struct mr_command *c =
+        run_add(r, MR_OP_LOAD_ROWS, 0, run_memory(MR_MEM_ROWS) | run_place(MR_RESIDUAL));
+    uint64_t rot = p->rot_off[rotary] + (uint64_t)first * p->rot_beats;
+    mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)first / 4);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)rot);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->rot_beats);
+    // Rows come by FETCH_ROWS; here the least that may be.
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->rot_off[rotary]);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, p->g.n > 4 ? (uint32_t)p->g.n / 4 : 1);
+}
+
+void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add)
+{
+    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
+    uint32_t beats = (uint32_t)r->p->d.d / 16;
+    struct mr_command *c = run_add(r, MR_OP_FETCH_ROWS, add ? row : 0, row);
+    mr_command_set(c, MR_F_FETCH_ROWS_OFF, (uint32_t)(off + (uint64_t)first * beats));
+    mr_command_set(c, MR_F_FETCH_ROWS_BEATS, beats);
+    mr_command_set(c, MR_F_FETCH_ROWS_ROW, second);
+    mr_command_set(c, MR_F_FETCH_ROWS_ADD, add);
+}
+
+void run_save(struct run *r, uint64_t off, int first, bool second)
+{
+    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
+    uint32_t beats = (uint32_t)r->p->d.d / 16;
+    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, row, 0);
+    mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)(off + (uint64_t)first * beats));
+    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, beats);
+    mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
+}
+
+// ---- operands ----------------------------------------------------------------------------------
+
+// Streams without semaphores: the ring's space holds the reader back, and what a run reads of the
+// stash an earlier run has written.
+void run_stream_weights(struct run *r, int kblocks, int cols, bool bias)
+{
+    struct mr_command *c = append(r, MR_OP_STREAM_TILES);
+    mr_command_set(c, MR_F_STREAM_TILES_KBLOCKS, (uint32_t)kblocks);
+    mr_command_set(c, MR_F_STREAM_TILES_COLS, (uint32_t)cols);
+    mr_command_set(c, MR_F_STREAM_TILES_BIAS, bias);
+}
+
+void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
+                      int first_col, int cols)
+{
+    struct mr_command *c = append(r, MR_OP_STREAM_STASH);
+    mr_command_set(c, MR_F_STREAM_STASH_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, (uint32_t)all_kblocks);
+    mr_command_set(c, MR_F_STREAM_STASH_FIRST_KBLOCK, (uint32_t)first_kblock);
+    mr_command_set(c, MR_F_STREAM_STASH_KBLOCKS, (uint32_t)kblocks);
+    mr_command_set(c, MR_F_STREAM_STASH_FIRST_COL, (uint32_t)first_col);
+    mr_command_set(c, MR_F_STREAM_STASH_COLS, (uint32_t)cols);
+}
+
+void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
+                  int first_col, int rows, enum mr_place where, int base, int slot)
+{
+    struct mr_command *c = run_add(r, MR_OP_LOAD_ACT, 0, run_place(where));
+    mr_command_set(c, MR_F_LOAD_ACT_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_LOAD_ACT_ALL_KBLOCKS, (uint32_t)all_kblocks);
+    mr_command_set(c, MR_F_LOAD_ACT_FIRST_KBLOCK, (uint32_t)first_kblock);
+    mr_command_set(c, MR_F_LOAD_ACT_KBLOCKS, (uint32_t)kblocks);
+    mr_command_set(c, MR_F_LOAD_ACT_FIRST_COL, (uint32_t)first_col);
+    mr_command_set(c, MR_F_LOAD_ACT_ROWS, (uint32_t)rows);
+    mr_command_set(c, MR_F_LOAD_ACT_DST_BASE, (uint32_t)base);
+    mr_command_set(c, MR_F_LOAD_ACT_DST_SLOT, (uint32_t)slot);
+}
+
+// ---- MOVE_ROWS ---------------------------------------------------------------------------------
+
+struct mr_command *run_move(struct run *r, unsigned work, int cols, unsigned reads, unsigned writes)
+{
+    struct mr_command *c = run_add(r, MR_OP_MOVE_ROWS, reads, writes);
+    mr_command_set(c, MR_F_MOVE_ROWS_WORK, work);
+    mr_command_set(c, MR_F_MOVE_ROWS_COLS, (uint32_t)cols);
+    return c;
+}
+
+void run_move_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+                     int first_col, int begin)
+{
+    mr_command_set(c, MR_F_MOVE_ROWS_TURNED, 1);
+    mr_command_set(c, MR_F_MOVE_ROWS_TURNED_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_MOVE_ROWS_ALL_KBLOCKS, (uint32_t)r->p->kblocks);
+    mr_command_set(c, MR_F_MOVE_ROWS_AT_ROW, (uint32_t)first_row);
+    mr_command_set(c, MR_F_MOVE_ROWS_FIRST_COL, (uint32_t)first_col);
+    mr_command_set(c, MR_F_MOVE_ROWS_BEGIN_COL, (uint32_t)begin);
+}
+
+void run_move_norm(const struct run *r, struct mr_command *c)
+{
+    struct mr_ln_const k = mr_ln_consts(r->p->c->n_embd, r->p->c->layer_norm_epsilon);
+    mr_command_set(c, MR_F_MOVE_ROWS_N, (uint32_t)k.n);
+    mr_command_set(c, MR_F_MOVE_ROWS_INV_N, mr_bits(k.inv_n));
+    mr_command_set(c, MR_F_MOVE_ROWS_INV_N2, mr_bits(k.inv_n2));
+    mr_command_set(c, MR_F_MOVE_ROWS_EPS, mr_bits(k.eps));
+}
+
+// ---- MATMUL ------------------------------------------------------------------------------------
+
+struct mr_command *run_matmul(struct run *r, int kblocks, int cols, unsigned reads, unsigned writes)
+{
+    struct mr_command *c = run_add(r, MR_OP_MATMUL, reads | run_memory(MR_MEM_ROWS), writes);
+    mr_command_set(c, MR_F_MATMUL_KBLOCKS, (uint32_t)kblocks);
+    mr_command_set(c, MR_F_MATMUL_COLS, (uint32_t)cols);
+    return c;
+}
+
+void run_matmul_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+                       int first_kblock)
+{
+    mr_command_set(c, MR_F_MATMUL_TURNED, 1);
+    mr_command_set(c, MR_F_MATMUL_TURNED_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_MATMUL_ALL_KBLOCKS, (uint32_t)r->p->kblocks);
+    mr_command_set(c, MR_F_MATMUL_AT_ROW, (uint32_t)first_row);
+    mr_command_set(c, MR_F_MATMUL_FIRST_KBLOCK, (uint32_t)first_kblock);
+    mr_command_set(c, MR_F_MATMUL_BEGIN, first_row == 0);
+}
+
+void run_matmul_tiles(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+                      int first_kblock, int tiles_kblocks)
+{
+    mr_command_set(c, MR_F_MATMUL_TILES, 1);
+    mr_command_set(c, MR_F_MATMUL_TILES_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_MATMUL_TILES_KBLOCKS, (uint32_t)tiles_kblocks);
+    mr_command_set(c, MR_F_MATMUL_AT_ROW, (uint32_t)first_row);
+    mr_command_set(c, MR_F_MATMUL_FIRST_KBLOCK, (uint32_t)first_kblock);
+    mr_command_set(c, MR_F_MATMUL_ALL_COLS, (uint32_t)r->p->cols);
+}
+
+void run_matmul_rotary(struct run *r, struct mr_command *c)
+{
+    mr_command_set(c, MR_F_MATMUL_ROTARY, 1);
+    mr_command_set(c, MR_F_MATMUL_ROTARY_DIM, (uint32_t)r->p->c->rotary_dim);
+    mr_command_set(c, MR_F_MATMUL_HEAD_LANES, (uint32_t)r->p->d.head_lanes);
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// A micro-batch on `model:`: its gradient against the reference in fp32, and its bits over chunks,
+// geometries and threads.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "device/open.h"
+#include "spoken.h"
+#include "toy_model.h"
+#include "train/pass.h"
+#include "train/reference.h"
+
+#define FIXTURES "tests/fixtures/train/"
+enum { MOST = 512 };
+
+static uint64_t state = 1;
+
+static unsigned draw(unsigned n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33) % n;
+}
+
+// ---- a model and a batch ------------------------------------------------------------------------
+
+struct subject {
+    struct mr_checkpoint *checkpoint;
+    const struct mr_config *config;
+    struct mr_params weights;
+    int lengths[8], tokens[MOST], targets[MOST], rows;
+    struct mr_batch batch;
+};
+
+static void subject_open(struct subject *s, const char *model)
+{
+    struct mr_error err = {0};
+    check(toy_register(&err), &err);
+    check(mr_checkpoint_open(&s->checkpoint, model, &err), &err);
+    s->config = mr_checkpoint_config(s->checkpoint);
+    check(mr_params_new(&s->weights, s->config, &err), &err);
+    check(mr_params_read(&s->weights, s->checkpoint, &err), &err);
+}
+
+static void subject_close(struct subject *s)
+{
+    mr_params_free(&s->weights);
+    mr_checkpoint_close(s->checkpoint);
+}
+
+// Sequences of these lengths (cut to the model's positions), with random tokens.
+static void take_lengths(struct subject *s, const int *lengths, int n)
+{
+    s->rows = 0;
+    for (int i = 0; i < n; i++) {
+        int most = s->config->n_positions;
+        s->lengths[i] = lengths[i] < most ? lengths[i] : most;
+        for (int t = 0; t < s->lengths[i]; t++, s->rows++) {
+            s->tokens[s->rows] = (int)draw((unsigned)s->config->vocab_size);
+            s->targets[s->rows] =
+                draw(8) ? (int)draw((unsigned)s->config->vocab_size) : MR_NO_TARGET;
+        }
+    }
+    s->batch = (struct mr_batch){n, s->lengths, s->tokens, s->targets};
+}
+
+// ---- gradients ----------------------------------------------------------------------------------
+
+struct trained {
+    struct mr_device *dev;
+    struct mr_pass *pass;
+    struct mr_loss loss;
+    int again;
+};
+
+static void train(struct trained *t, const struct subject *s, const char *uri, int chunk)
+{
+    struct mr_error err = {0};
+    struct mr_pass_options o = {.rows = s->rows + 40, .chunk = chunk};
+    *t = (struct trained){0};
+    check(mr_device_open(&t->dev, uri, &err), &err);
+    check(mr_pass_open(&t->pass, t->dev, s->config, &o, &err), &err);
+    check(mr_pass_weights(t->pass, &s->weights, &err), &err);
+    check(mr_pass_run(t->pass, &s->batch, &t->loss, &t->again, &err), &err);
+}
+
+static void trained_close(struct trained *t)
+{
+    mr_pass_close(t->pass);
+    mr_device_close(t->dev);
+}
+
+static double sqnr(const float *want, const float *got, size_t n)
+{
+    double error = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += ((double)want[i] - got[i]) * ((double)want[i] - got[i]);
+        size += (double)want[i] * want[i];
+    }
+    return 10 * log10(size / error);
+}
+
+// The whole gradient, in dB.
+static double whole(const struct subject *s, const struct trained *t, double *worst)
+{
+    struct mr_error err = {0};
+    struct mr_params want, got;
+    struct mr_reference *reference;
+    struct mr_loss loss = {0};
+    check(mr_params_new(&want, s->config, &err), &err);
+    check(mr_params_new(&got, s->config, &err), &err);
+    check(mr_reference_open(&reference, &s->weights, &err), &err);
+    check(mr_reference_run(reference, &s->batch, &loss, &want, &err), &err);
+    mr_pass_add(t->pass, &s->batch, &got);
+    double db = sqnr(want.data, got.data, want.first[want.count]);
+    *worst = 200;
+    for (size_t i = 0; i < want.count; i++) {
+        double of = sqnr(mr_params_at(&want, i), mr_params_at(&got, i), mr_params_size(&want, i));
+        double size = 0; // of a key's bias all is rounding
+        for (size_t k = 0; k < mr_params_size(&want, i); k++)
+            size += fabs(mr_params_at(&want, i)[k]);
+        if (size > 1e-3)
+            *worst = of < *worst ? of : *worst;
+    }
+    assert_true(fabs(mr_loss_mean(&loss) - mr_loss_mean(&t->loss)) < 0.02 * mr_loss_mean(&loss));
+    mr_reference_close(reference);
+    mr_params_free(&want);
+    mr_params_free(&got);
+    return db;
+}
+
+static const char *const fixtures[] = {FIXTURES "gptj-d12-r4", FIXTURES "gptj-d22-one-head",
+                                       FIXTURES "gptj-d6-r6-long", FIXTURES "toy-d10"};
+static const int lengths[] = {19, 70, 1, 28, 43};
+
+// Random weights of a few lanes: bounds as wide as they are odd.
+static void fixtures_have_the_gradient(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++) {
+        struct subject s;
+        struct trained t;
+        double worst;
+        subject_open(&s, fixtures[i]);
+        take_lengths(&s, lengths, 5);
+        train(&t, &s, "model:tinyt", 0);
+        double db = whole(&s, &t, &worst);
+        printf("# %s: gradient %.1f dB, the worst tensor %.1f dB\n", fixtures[i], db, worst);
+        assert_true(db > 28);
+        assert_true(worst > 18);
+        trained_close(&t);
+        subject_close(&s);
+    }
+}
+
+// Its own text, in sequences.
+static void demo_has_the_gradient(void **unused)
+{
+    (void)unused;
+    static int of[2][3] = {{96, 33, 31}, {129, 31, 0}};
+    for (int i = 0; i < 2; i++) {
+        struct spoken spoken;
+        struct subject s;
+        struct trained t;
+        double worst;
+        spoken_open(&spoken, "models/demo", 160);
+        spoken_batch(&spoken, 7 + (unsigned)i);
+        subject_open(&s, "models/demo");
+        s.rows = spoken.rows;
+        s.batch = (struct mr_batch){3 - i, of[i], spoken.tokens, spoken.targets};
+        train(&t, &s, "model:tinyt", 0);
+        double db = whole(&s, &t, &worst);
+        printf("# demo, batch %d: loss %.3f, gradient %.1f dB, the worst tensor %.1f dB\n", i,
+               mr_loss_mean(&t.loss), db, worst);
+        assert_true(db >= 28);
+        trained_close(&t);
+        subject_close(&s);
+        spoken_close(&spoken);
+    }
+}
+
+// ---- bits ---------------------------------------------------------------------------------------
+
+static void same_bits(const struct subject *s, const struct trained *a, const struct trained *b)
+{
+    size_t stride_a, stride_b;
+    const float *rows_a = mr_pass_row_gradient(a->pass, &stride_a);
+    const float *rows_b = mr_pass_row_gradient(b->pass, &stride_b);
+    assert_true(a->loss.sum == b->loss.sum);
+    assert_int_equal(stride_a, stride_b);
+    assert_memory_equal(rows_a, rows_b, (size_t)s->rows * stride_a * sizeof(float));
+    for (size_t i = 0; i < s->weights.count; i++) {
+        struct mr_pass_gradient x = mr_pass_gradient(a->pass, i), y = mr_pass_gradient(b->pass, i);
+        assert_int_equal(x.tiles != NULL, y.tiles != NULL);
+        if (!x.tiles)
+            continue;
+        assert_int_equal(x.unit, y.unit);
+        assert_int_equal(x.peak, y.peak);
+        assert_memory_equal(x.tiles, y.tiles,
+                            (size_t)((x.rows + 31) / 32) * (size_t)(x.cols / 64) * 8192);
+    }
+}
+
+static void bits_are_the_same_everywhere(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *uri;
+        int chunk;
+        const char *threads, *simd;
+    } ways[] = {
+        {"model:sim,train", 32, "1", "portable"}, {"model:sim,train", 64, "3", "avx2"},
+        {"model:sim,train", 96, "2", "avx512"},   {"model:sim,train", 128, "8", "avx2"},
+        {"model:wide,train", 128, "2", "avx512"}, {"model:u280,train", 0, "2", "avx512"},
+    };
+    for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f += 2) {
+        struct subject s;
+        struct trained first;
+        subject_open(&s, fixtures[f]);
+        take_lengths(&s, lengths, 5);
+        train(&first, &s, "model:tinyt", 0);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            struct trained t;
+            assert_int_equal(setenv("MILLRACE_THREADS", ways[i].threads, 1), 0);
+            assert_int_equal(setenv("MILLRACE_SIMD", ways[i].simd, 1), 0);
+            train(&t, &s, ways[i].uri, ways[i].chunk);
+            same_bits(&s, &first, &t);
+            trained_close(&t);
+        }
+        assert_int_equal(setenv("MILLRACE_THREADS", "1", 1), 0);
+        assert_int_equal(unsetenv("MILLRACE_SIMD"), 0);
+        trained_close(&first);
+        subject_close(&s);
+    }
+}
+
+// What an earlier, longer batch has left in memory is not seen.
+static void batches_leave_nothing(void **unused)
+{
+    (void)unused;
+    static const int shorter[] = {5, 34};
+    struct mr_error err = {0};
+    struct subject s;
+    struct trained fresh, used;
+    subject_open(&s, fixtures[0]);
+    take_lengths(&s, lengths, 5);
+    train(&used, &s, "model:tinyt", 0);
+    take_lengths(&s, shorter, 2);
+    train(&fresh, &s, "model:tinyt", 0);
+    for (size_t i = 0; i < s.weights.count; i++)
+        mr_pass_set_unit(used.pass, i, mr_pass_gradient(fresh.pass, i).unit);
+    used.loss = (struct mr_loss){0};
+    check(mr_pass_run(used.pass, &s.batch, &used.loss, NULL, &err), &err);
+    same_bits(&s, &fresh, &used);
+    trained_close(&fresh);
+    trained_close(&used);
+    subject_close(&s);
+}
+
+// Units that are too small grow by 8 until the sums fit; then the bits are those of that unit.
+static void units_grow(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct subject s;
+    struct trained a, b;
+    size_t last;
+    subject_open(&s, fixtures[0]);
+    take_lengths(&s, lengths, 3);
+    train(&a, &s, "model:tinyt", 0);
+    train(&b, &s, "model:tinyt", 0);
+    last = s.weights.count - 1;
+    int unit = mr_pass_gradient(a.pass, last).unit;
+    mr_pass_set_unit(a.pass, last, unit - 12);
+    a.loss = b.loss = (struct mr_loss){0};
+    check(mr_pass_run(a.pass, &s.batch, &a.loss, &a.again, &err), &err);
+    int grown = mr_pass_gradient(a.pass, last).unit;
+    printf("# unit 2^%d, from 2^%d on: %d passes again, 2^%d\n", unit, unit - 12, a.again, grown);
+    assert_true(a.again > 0);
+    assert_int_equal((grown - unit + 12) % 8, 0);
+    mr_pass_set_unit(b.pass, last, grown);
+    check(mr_pass_run(b.pass, &s.batch, &b.loss, &b.again, &err), &err);
+    assert_int_equal(b.again, 0);
+    same_bits(&s, &a, &b);
+    // The next step's: the peak has three bits of room.
+    assert_int_equal(mr_pass_next_unit(-9, 0, 1000), -9);
+    assert_int_equal(mr_pass_next_unit(-9, 1, INT32_MAX), -9 + 1 - 31 + 3);
+    assert_int_equal(mr_pass_next_unit(-9, 1u << 28, INT32_MAX), -9 + 29 - 31 + 3);
+    trained_close(&a);
+    trained_close(&b);
+    subject_close(&s);
+}
+
+// ---- what is refused ----------------------------------------------------------------------------
+
+static int opens(const struct subject *s, const char *uri, int rows, int chunk,
+                 struct mr_error *err)
+{
+    struct mr_device *dev;
+    struct mr_pass *pass;
+    struct mr_pass_options o = {.rows = rows, .chunk = chunk};
+    check(mr_device_open(&dev, uri, err), err);
+    int rc = mr_pass_open(&pass, dev, s->config, &o, err);
+    if (rc == 0)
+        mr_pass_close(pass);
+    else
+        assert_null(pass);
+    mr_device_close(dev);
+    return rc;
+}
+
+static void refuses_devices_that_cannot_train(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct subject s;
+    subject_open(&s, fixtures[0]);
+    assert_int_equal(mr_device_open(&dev, "sim:tinyt", &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "model:tinyt"));
+    assert_int_equal(mr_device_open(&dev, "model:sim,trains", &err), MR_ERR_USAGE);
+    assert_int_equal(opens(&s, "model:tiny", 64, 0, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "cannot train"));
+    subject_close(&s);
+}
+
+static void refuses_micro_batches_that_do_not_fit(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct subject s;
+    subject_open(&s, fixtures[0]);
+    assert_int_equal(opens(&s, "model:tinyt", 64, 48, &err), MR_ERR_USAGE);
+    assert_int_equal(opens(&s, "model:tinyt", 64, 64, &err), MR_ERR_USAGE);
+    assert_int_equal(opens(&s, "model:tinyt", 32 * 256, 0, &err), MR_ERR_FIT);
+    assert_int_equal(opens(&s, "model:tinyt", 64, 32, &err), 0);
+    subject_close(&s);
+    subject_open(&s, "models/demo");
+    struct mr_config wide = *s.config;
+    wide.n_inner = 8192;
+    s.config = &wide;
+    assert_int_equal(opens(&s, "model:tinyt", 64, 0, &err), MR_ERR_FIT);
+    subject_close(&s);
+}
+
+static void refuses_losses_that_are_no_numbers(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct subject s;
+    struct trained t;
+    subject_open(&s, fixtures[0]);
+    take_lengths(&s, lengths, 3);
+    train(&t, &s, "model:tinyt", 0);
+    struct mr_loss before = t.loss;
+    s.tokens[0] = s.config->vocab_size;
+    assert_int_equal(mr_pass_run(t.pass, &s.batch, &t.loss, NULL, &err), MR_ERR_USAGE);
+    s.tokens[0] = 0;
+    s.weights.data[mr_params_size(&s.weights, 0)] = INFINITY;
+    check(mr_pass_weights(t.pass, &s.weights, &err), &err);
+    assert_int_equal(mr_pass_run(t.pass, &s.batch, &t.loss, NULL, &err), MR_ERR_FORMAT);
+    assert_true(t.loss.sum == before.sum && t.loss.rows == before.rows);
+    trained_close(&t);
+    subject_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fixtures_have_the_gradient),
+        cmocka_unit_test(demo_has_the_gradient),
+        cmocka_unit_test(bits_are_the_same_everywhere),
+        cmocka_unit_test(batches_leave_nothing),
+        cmocka_unit_test(units_grow),
+        cmocka_unit_test(refuses_devices_that_cannot_train),
+        cmocka_unit_test(refuses_micro_batches_that_do_not_fit),
+        cmocka_unit_test(refuses_losses_that_are_no_numbers),
+    };
+    // Small pieces of work: waking threads for them is slow where the processors are busy.
+    if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
