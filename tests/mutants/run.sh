@@ -314,7 +314,7 @@ mutant 'LOAD_ROWS takes rows that lie apart' rtl/control/mr_rows.sv \
     "s/before_q\[63:32\] + 32'd1/row_q[63:32]/" programs
 mutant 'C model: a semaphore counts to 16' host/cmodel/legal.c 's/SEM_MOST = 15/SEM_MOST = 16/' programs-c
 mutant 'C model: END with a matrix left over' host/cmodel/legal.c \
-    's/if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL)/if (0)/' programs-c
+    's/if (mr_field(cmd, MR_F_CMD_OPCODE) == MR_OP_MATMUL ||/if (/' programs-c
 mutant 'C model: a waiting command is no error' host/cmodel/legal.c 's/if (missing) {/if (0) {/' programs-c
 
 # ---- C model ---------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ mutant 'C model: a token does not see itself' host/cmodel/attend.c \
     's/n = w->row->pos + 1;/n = w->row->pos + (w->row->pos == 0);/' device:
 mutant 'C model: residual loses bits below 2^-11' host/cmodel/matmul.c \
     's/^    if (w->dst == MR_DST_RES)/    for (int c = 0; w->dst == MR_DST_RES \&\& c < n; c++)\n        y[c] = mr_fsub(mr_fadd(y[c], 4096.0f), 4096.0f);\n&/' device:
-mutant 'C model: column maximum of the next group' host/cmodel/matmul.c \
+mutant 'C model: column maximum of the next group' host/cmodel/stash.c \
     's/from + 4 \* (i % 16), 4)/from + 4 * ((i + 1) % 16), 4)/' device:
 
 # The inner loops, of the instruction sets that this processor has
