@@ -91,7 +91,7 @@ mutants=(
     'rates: the cosine begins at step 1|store/schedule.c|s/step - s->warmup : s->steps - s->warmup/step : s->steps - s->warmup/|test_adamw'
     # the store: a step
     'store: squares lose their high halves|store/tile_kernels.c|s/hi += square >> 32;/;/|test_store_step'
-    'store: a micro-batch replaces the one before|store/gradients.c|s/a\.more = s->ended > 0 ||/a.more =/|test_store_step'
+    'store: a micro-batch replaces the one before|store/gradients.c|s/a\.more = s->ended > 0/a.more = s->ended > 5/|test_store_step'
     'store: small gradients are subnormal|store/tile_kernels.c|s/: 0x1p-62F;/: 0.0F;/|test_store_step'
     'store: the unit of the next step without headroom|store/gradients.c|s/mr_store_limit(s, i)) + 3)/mr_store_limit(s, i)) + 2)/|test_store_step'
     'store: saturated sums update weights|store/gradients.c|s/if (t->flags \& LARGE)$/if (0)/; s/if (s->tally\[i\].flags \& LARGE) {/if (0) {/|test_store_step'
@@ -110,7 +110,7 @@ mutants=(
     'store: the older slot counts|store/header.c|s/a->sequence > b->sequence/a->sequence < b->sequence/|test_store_crash'
     'store: the seal is not looked at|store/patch.c|s/return MR_PATCH_DAMAGED;/;/|test_store_crash'
     'store: patches of another step are taken|store/patch.c|s/seal\.step == step ?/true ?/|test_store_crash'
-    'store: units of the next step before it is done|store/step.c|s/unit\[i\]\.now = unit\[i\]\.next;/;/|test_store_crash'
+    'store: units stay as they were|store/step.c|s/unit\[i\]\.now = unit\[i\]\.next;/;/|test_store_step'
     'store: hash of the gradients is not looked at|store/step.c|s/rc == 0 \&\& hash_of(s, sum) != s->header->gradients/0/|test_store_crash'
     # the loss
     'loss: one term of the exponential less|train/loss.c|s/y = c\[12\];/y = 0;/|test_loss'
