@@ -10,6 +10,7 @@
 #include "cli/lines.h"
 #include "cli/watch.h"
 #include "common/buf.h"
+#include "common/clock.h"
 #include "common/error.h"
 
 // What the threads share; `lock` guards all of it but for `args` and `model`, and the tokenizer.
@@ -90,7 +91,7 @@ static int take_progress(void *arg, const struct mr_progress *p)
 {
     const struct unit *u = arg;
     struct batch *b = u->b;
-    double now = cli_seconds();
+    double now = mr_seconds();
     char line[160], unit[32] = "";
     struct mr_stats s;
     if (p->seconds < CLI_WATCH_AFTER)
@@ -323,7 +324,7 @@ static int run_units(struct batch *b, struct unit *units, int n, struct mr_error
 int generate_batch(const struct generate_args *args, struct mr_model *model)
 {
     struct batch b = {
-        .args = args, .model = model, .lock = PTHREAD_MUTEX_INITIALIZER, .start = cli_seconds()};
+        .args = args, .model = model, .lock = PTHREAD_MUTEX_INITIALIZER, .start = mr_seconds()};
     cli_line_open(&b.line, args->c.quiet, false);
     struct mr_error err = {0};
     struct unit *units = NULL;
@@ -335,12 +336,12 @@ int generate_batch(const struct generate_args *args, struct mr_model *model)
         rc = mr_fail(&err, MR_ERR_MEMORY, "no memory for %d units", n);
     b.units = n;
     b.unit = units;
-    double start = cli_seconds();
+    double start = mr_seconds();
     if (rc == 0)
         rc = run_units(&b, units, n, &err);
     cli_line_wipe(&b.line);
     if (rc == 0 && args->stats)
-        print_stats(&b, units, n, cli_seconds() - start);
+        print_stats(&b, units, n, mr_seconds() - start);
     if (rc == 0 && b.error.status < 0) {
         err = b.error;
         rc = err.status;

@@ -9,6 +9,7 @@
 #include "cli/shared_options.h"
 #include "cli/watch.h"
 #include "cli/suite.h"
+#include "common/clock.h"
 
 enum { MAX_POINTS = 64, MAX_BATCH = 128 };
 
@@ -141,7 +142,7 @@ static int bench(const struct args *a, struct mr_model *model)
     json_t *list = json_array();
     int rc = measure_open(&b, model, a->c.model, a->c.device, &a->c.session, (int)a->batch,
                           !a->no_head, &err);
-    double opened = cli_seconds() - a->start;
+    double opened = mr_seconds() - a->start;
     if (rc == 0 && !a->c.json)
         printf("opened in %.2f s\n", opened);
     if (rc == 0)
@@ -159,7 +160,7 @@ static int bench(const struct args *a, struct mr_model *model)
 
 static int run(int argc, char **argv)
 {
-    struct args a = {.start = cli_seconds()};
+    struct args a = {.start = mr_seconds()};
     struct mr_model *model = NULL;
     int status;
     if (!cli_parse(&cmd_bench, argc, argv, &a, &status))

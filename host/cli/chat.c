@@ -13,6 +13,7 @@
 #include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/seed.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "text/turns.h"
 
@@ -76,12 +77,12 @@ static int turn(const struct args *a, struct conversation *c, const char *line,
     struct shown shown = {.line = &c->watch->line};
     enum mr_finish finish = MR_FINISH_LENGTH;
     size_t waiting = c->waiting.size;
-    double start = cli_seconds();
+    double start = mr_seconds();
     int rc = add_turn(a, c, line, err);
     shown.line->column = 0;
     if (rc == 0)
         rc = conversation_continue(c, show_piece, &shown, &finish, err);
-    double took = cli_seconds() - start;
+    double took = mr_seconds() - start;
     if (rc < 0)
         c->waiting.size = waiting < c->waiting.size ? waiting : c->waiting.size;
     printf("\n");

@@ -87,8 +87,6 @@ uint64_t cli_counter(const struct mr_stats *s, const char *name);
 json_t *cli_report_json(const struct mr_quality *list, size_t count);
 int cli_report_print(const struct mr_quality *list, size_t count);
 
-double cli_seconds(void);
-
 // ---- signals ----
 
 void cli_catch_signals(void);

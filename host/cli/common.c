@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/suggest.h"
+#include "common/clock.h"
 
 int cli_fail(const struct mr_error *err)
 {
@@ -56,7 +56,7 @@ struct cli_size cli_size(double bytes)
 static int show_progress(void *arg, size_t done, size_t total)
 {
     struct cli_progress *p = arg;
-    double now = cli_seconds(), passed = now - p->start;
+    double now = mr_seconds(), passed = now - p->start;
     if (passed < 0.5 || now - p->last < 0.2 || total == 0)
         return 0; // nothing is shown for what is quick
     fprintf(stderr, "\r%s %3.0f %%", p->what, 100.0 * (double)done / (double)total);
@@ -104,7 +104,7 @@ struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_
                                          const char *what)
 {
     struct mr_load_options load = c->load;
-    *p = (struct cli_progress){.what = what, .start = cli_seconds()};
+    *p = (struct cli_progress){.what = what, .start = mr_seconds()};
     if (!c->quiet && isatty(STDERR_FILENO)) {
         load.progress = show_progress;
         load.arg = p;
@@ -187,7 +187,7 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     }
     if (rc < 0)
         return cli_fail(&err);
-    describe(c, *model, cli_seconds() - progress.start);
+    describe(c, *model, mr_seconds() - progress.start);
     return check_packed(c, *model);
 }
 
@@ -318,11 +318,4 @@ const char *cli_finish_name(enum mr_finish finish)
     static const char *const names[] = {"length",      "eos",       "stopped", "context",
                                         "stop_string", "cancelled", "failed"};
     return names[finish];
-}
-
-double cli_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

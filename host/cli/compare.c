@@ -8,6 +8,7 @@
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/watch.h"
+#include "common/clock.h"
 
 enum { ROWS = 256 }; // of logits in memory at a time
 
@@ -176,13 +177,13 @@ static int compare(const struct args *a, struct mr_model *model, const char *tex
             snprintf(err.text, sizeof err.text, "no memory for logits");
         }
     }
-    double start = cli_seconds();
+    double start = mr_seconds();
     if (rc == 0)
         rc = all_windows(&c, a, ids, count, &t, &err);
     int status;
     if (rc == 0) {
         mr_session_get_stats(c.dev, &stats);
-        status = report(a, &t, &stats, cli_seconds() - start);
+        status = report(a, &t, &stats, mr_seconds() - start);
     } else {
         status = cli_fail(&err);
     }

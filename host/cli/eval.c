@@ -9,6 +9,7 @@
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/watch.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/output_file.h"
 
@@ -47,7 +48,7 @@ static int score(struct run *r, struct eval_item *items, size_t n, struct mr_err
         o.max_seqs = (int)n;
     int rc = mr_session_open(&r->session, r->model, r->a->c.device, &o, err);
     cli_end_progress(&progress);
-    r->start = cli_seconds();
+    r->start = mr_seconds();
     if (rc < 0)
         return rc;
     cli_watch_open(&watch, &r->a->c, false);
@@ -63,7 +64,7 @@ static int print_result(const struct run *r, json_t *o)
     struct mr_stats stats;
     mr_session_get_stats(r->session, &stats);
     json_object_set_new(o, "device", json_string(r->a->c.device));
-    json_object_set_new(o, "seconds", json_real(cli_seconds() - r->start));
+    json_object_set_new(o, "seconds", json_real(mr_seconds() - r->start));
     json_object_set_new(o, "stats", cli_stats_json(&stats));
     return cli_print_json(o);
 }
@@ -85,7 +86,7 @@ static int print_perplexity(const struct run *r, size_t tokens, size_t windows, 
     printf("tokens            %zu scored, %zu bytes, in %zu window%s of %zu with stride %zu "
            "(%.1f s)\n",
            tokens, bytes, windows, windows == 1 ? "" : "s", window, stride,
-           cli_seconds() - r->start);
+           mr_seconds() - r->start);
     return EXIT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/parse.h"
 #include "cli/seed.h"
 #include "cli/shared_options.h"
+#include "common/clock.h"
 #include "common/output.h"
 
 // The prompt is shown in front of the first new text: by then it has been found to be right.
@@ -177,10 +178,10 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
                                .own_seq = a->save_kv || a->load_kv,
                                .seq = j.seq,
                                .resident = j.resident};
-        double start = cli_seconds();
+        double start = mr_seconds();
         rc = cli_complete(j.session, &r, a->c.json ? NULL : print_piece, &echo, &watch, &j.done,
                           &err);
-        j.seconds = cli_seconds() - start;
+        j.seconds = mr_seconds() - start;
     }
     int status = EXIT_OK;
     if (rc == 0)

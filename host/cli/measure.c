@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
+
 int measure_open(struct bench *b, struct mr_model *model, const char *name, const char *device,
                  const struct mr_session_options *opt, int batch, bool head, struct mr_error *err)
 {
@@ -81,10 +83,10 @@ int measure(struct bench *b, struct point *p, long before, long n, struct mr_err
     if (rc == 0)
         rc = fill(b, seq, before, err);
     mr_session_get_stats(b->session, &start);
-    double t = cli_seconds();
+    double t = mr_seconds();
     if (rc == 0)
         rc = append(b, seq, before, n, b->head, err);
-    p->seconds = cli_seconds() - t;
+    p->seconds = mr_seconds() - t;
     mr_session_get_stats(b->session, &p->s);
     cli_stats_subtract(&p->s, &start);
     for (int s = 0; s < opened; s++)

@@ -6,6 +6,7 @@
 
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "common/clock.h"
 
 // Compares the file, as it lies on the disk now, with the checkpoint.
 static int report(const struct cli_common *c, const char *output, json_t **json)
@@ -42,7 +43,7 @@ static struct duration now(void)
 {
     struct rusage u;
     (void)getrusage(RUSAGE_SELF, &u); // cannot fail
-    return (struct duration){cli_seconds(),
+    return (struct duration){mr_seconds(),
                              (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
                                  (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6};
 }

@@ -10,6 +10,7 @@
 #include "cli/flush.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "common/clock.h"
 #include "engine/engine.h"
 
 enum { TOKENS = 20, VOCAB = 83 };
@@ -96,9 +97,9 @@ static int run_steps(const struct cli_common *c, const char *dir)
     int status = EXIT_OK, ran = 0, passed = 0;
     for (int i = 0; i < N_PLANS && status != EXIT_INTERRUPTED; i++) {
         struct mr_error err = {0};
-        double start = cli_seconds();
+        double start = mr_seconds();
         int rc = run_step(&plans[i], dir, c->device, &err);
-        double seconds = cli_seconds() - start;
+        double seconds = mr_seconds() - start;
         if (c->json)
             json_array_append_new(list,
                                   json_pack("{s:s, s:b, s:f, s:s}", "step", plans[i].name, "ok",

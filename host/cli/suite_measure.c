@@ -12,6 +12,8 @@
 
 #include "cli/suite_measure.h"
 
+#include "common/clock.h"
+
 enum { MOST_AT_ONCE = 2, ROUNDS = 7 };
 
 // What a process sends back, through a pipe.
@@ -88,12 +90,12 @@ static int run_one(const struct suite_run *r, struct suite_result *out, struct m
     struct mr_session_options opt = {.two_pass = r->two_pass};
     struct mr_model *model;
     struct bench b;
-    double start = cli_seconds();
+    double start = mr_seconds();
     int rc = mr_model_load(&model, r->model, &load, err);
     if (rc < 0)
         return rc;
     rc = measure_open(&b, model, r->model, r->device, &opt, r->batch, r->head, err);
-    out->load_seconds = cli_seconds() - start;
+    out->load_seconds = mr_seconds() - start;
     out->p.at = r->at;
     double before = processor_seconds();
     if (rc == 0) {
@@ -188,7 +190,7 @@ static int finish(struct process *p, struct suite_result *results, struct mr_err
 static void show(int run, const struct suite_result *r, double began)
 {
     const struct suite_run *s = &suite_runs[run];
-    fprintf(stderr, "%6.0f s  %-34s", cli_seconds() - began, s->note);
+    fprintf(stderr, "%6.0f s  %-34s", mr_seconds() - began, s->note);
     if (s->kind == RUN_AGAINST)
         fprintf(stderr, "%9.1f ms on model:, %.1f ms on cpu:\n", 1e3 * r->p.seconds,
                 1e3 * r->against);
@@ -265,7 +267,7 @@ static int measure_some(unsigned in, bool timed, int n, bool quiet, struct suite
 int suite_measure_all(unsigned in, bool quiet, struct suite_result *results, struct mr_error *err)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    double began = cli_seconds();
+    double began = mr_seconds();
     (void)fflush(NULL); // what is buffered would be written by every process
     int rc = measure_some(in, false, processors > 1 ? MOST_AT_ONCE : 1, quiet, results, began, err);
     return rc == 0 ? measure_some(in, true, 1, quiet, results, began, err) : rc;

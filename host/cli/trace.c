@@ -7,6 +7,7 @@
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/watch.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/output_file.h"
 #include "trace/gtkw.h"
@@ -204,7 +205,7 @@ static int check_window(const struct args *a)
 static int show(void *arg, const struct mr_progress *p, long total)
 {
     struct screen *s = arg;
-    double now = cli_seconds(), done = (double)p->tokens + p->share * p->rows;
+    double now = mr_seconds(), done = (double)p->tokens + p->share * p->rows;
     char line[128] = "";
     if (now - s->start < CLI_WATCH_AFTER)
         return 0;
@@ -218,7 +219,7 @@ static int show(void *arg, const struct mr_progress *p, long total)
 
 static int trace(struct args *a, struct mr_model *model)
 {
-    struct screen screen = {.start = cli_seconds()};
+    struct screen screen = {.start = mr_seconds()};
     struct mr_error err = {0};
     struct mr_trace t;
     char title[512];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/forecast.h"
+#include "common/clock.h"
 
 enum { LINE = 256 };
 
@@ -55,7 +56,7 @@ void cli_watch_left(char *line, size_t size, double seconds)
 
 void cli_watch_since(char *line, size_t size, double start)
 {
-    add(line, size, ", %.0f s", cli_seconds() - start);
+    add(line, size, ", %.0f s", mr_seconds() - start);
 }
 
 void cli_watch_open(struct cli_watch *w, const struct cli_common *c, bool text)
@@ -72,7 +73,7 @@ static double share_of(double whole, double part)
 // Of a text, by what has been measured, or by the plan while there is nothing to measure.
 static double text_left(const struct cli_watch *w, const struct mr_progress *p, double done)
 {
-    double now = cli_seconds(), after = w->count > 0 ? (double)w->count - 1 + p->share : 0;
+    double now = mr_seconds(), after = w->count > 0 ? (double)w->count - 1 + p->share : 0;
     double to_come = (double)w->most - (double)w->count - (w->count > 0 ? p->share : 1);
     if (w->count > 1)
         return (now - w->first) / after * to_come;
@@ -85,7 +86,7 @@ static double text_left(const struct cli_watch *w, const struct mr_progress *p, 
 static int show(void *arg, const struct mr_progress *p)
 {
     struct cli_watch *w = arg;
-    double now = cli_seconds(), left = -1;
+    double now = mr_seconds(), left = -1;
     double done = (double)(p->tokens - w->before) + p->share * p->rows;
     char line[LINE] = "";
     struct mr_stats s;
@@ -116,7 +117,7 @@ static void begin(struct cli_watch *w, struct mr_session *session)
 {
     struct mr_stats s;
     w->session = session;
-    w->start = cli_seconds();
+    w->start = mr_seconds();
     w->count = 0;
     if (!w->line.on)
         return;
@@ -149,7 +150,7 @@ void cli_watch_total(struct cli_watch *w, struct mr_session *session, size_t tot
 void cli_watch_token(struct cli_watch *w)
 {
     if (w->count++ == 0)
-        w->first = cli_seconds();
+        w->first = mr_seconds();
 }
 
 void cli_watch_end(struct cli_watch *w)

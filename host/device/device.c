@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device.h"
 
-#include <time.h>
+#include "common/clock.h"
 
 #define WATCH_SECONDS 0.2 // between two calls of a watcher
 
@@ -57,22 +57,15 @@ int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err
                : 0;
 }
 
-double mr_device_seconds(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 bool mr_device_watch_due(const struct mr_device *dev)
 {
-    return dev->watch.call && mr_device_seconds() >= dev->watch.next;
+    return dev->watch.call && mr_seconds() >= dev->watch.next;
 }
 
 int mr_device_watched(struct mr_device *dev, const struct mr_device_moment *m, struct mr_error *err)
 {
     struct mr_device_watch *w = &dev->watch;
-    w->next = mr_device_seconds() + WATCH_SECONDS;
+    w->next = mr_seconds() + WATCH_SECONDS;
     return w->call && w->call(w->arg, m) ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted") : 0;
 }
 

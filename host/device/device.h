@@ -69,7 +69,7 @@ struct mr_device_moment {
 struct mr_device_watch {
     int (*call)(void *arg, const struct mr_device_moment *m); // may be NULL
     void *arg;
-    double next; // when call() is due, by mr_device_seconds()
+    double next; // when call() is due, by mr_seconds()
 };
 
 struct mr_device_ops {
@@ -94,7 +94,6 @@ bool mr_device_watch_due(const struct mr_device *dev);
 // Tells it, and says when it is due again.
 int mr_device_watched(struct mr_device *dev, const struct mr_device_moment *m,
                       struct mr_error *err);
-double mr_device_seconds(void); // CLOCK_MONOTONIC
 
 // A device that copies has copied so many more bytes.
 int mr_device_uploaded(struct mr_device *dev, size_t bytes, struct mr_error *err);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "device/pci.h"
+#include "common/clock.h"
 #include "device/configs.h"
 #include "device/registers.h"
 
@@ -89,7 +90,7 @@ static int report(struct pci_device *d, const struct millrace_wait *w, struct mr
 // Until when to wait: where somebody watches, until the next word is due.
 static int64_t next_look(const struct pci_device *d)
 {
-    double now = mr_device_seconds(), next = d->base.watch.next;
+    double now = mr_seconds(), next = d->base.watch.next;
     return d->base.watch.call ? (int64_t)(1e9 * (next > now ? next : now + 0.05)) : -1;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cmodel/memory.h"
+#include "common/clock.h"
 #include "device/check.h"
 #include "device/configs.h"
 #include "device/registers.h"
@@ -237,9 +238,9 @@ static int finish(struct sim_device *d, struct mr_error *err)
 static int run_slice(struct sim_device *d, enum mr_sim_stop *stop, struct mr_error *err)
 {
     bool watched = d->base.watch.call != NULL;
-    double start = mr_device_seconds();
+    double start = mr_seconds();
     int64_t ran = d->api->run(d->sim, watched ? d->slice : RUN_SLICE, stop, err);
-    double took = mr_device_seconds() - start;
+    double took = mr_seconds() - start;
     if (ran < 0)
         return (int)ran;
     if (!watched)

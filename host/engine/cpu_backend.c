@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "cpu/cpu.h"
 #include "device/device.h"
 #include "pack/unpack.h"
@@ -39,7 +40,7 @@ static void seq_free(struct mr_backend *b, int seq)
 static int begin_layer(void *arg, int layer, int rows)
 {
     struct cpu_backend *b = arg;
-    double now = mr_device_seconds();
+    double now = mr_seconds();
     int layers = b->base.config.n_layer;
     if (layer == 0)
         b->start = now;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmodel/num.h"
+#include "common/clock.h"
 #include "device/configs.h"
 #include "engine/deal.h"
 #include "engine/program.h"
@@ -322,7 +323,7 @@ static int tell(void *arg, const struct mr_device_moment *m)
                             .layer = at[done].layer,
                             .layers = e->base.config.n_layer,
                             .cycles = m->cycles,
-                            .seconds = mr_device_seconds() - w->start};
+                            .seconds = mr_seconds() - w->start};
     if (m->weight_beats)
         read = (double)m->weight_beats / e->n;
     p.share = read < all ? read / all : 1;
@@ -331,7 +332,7 @@ static int tell(void *arg, const struct mr_device_moment *m)
 
 static int run_watched(struct engine *e, int head, int rows, struct mr_error *err)
 {
-    struct watched w = {e, head, rows, mr_device_seconds()};
+    struct watched w = {e, head, rows, mr_seconds()};
     if (e->base.watch && find_places(e, head)) {
         e->dev->watch.call = tell;
         e->dev->watch.arg = &w;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/clock.h"
+
 // ---- what the scheduler says ----
 
 // The first error is the one that the client hears.
@@ -18,7 +20,7 @@ static void take_start(void *arg)
     struct mr_choice *c = arg;
     struct mr_serve *s = c->job->serve;
     (void)pthread_mutex_lock(&s->lock);
-    mr_histogram_add(&s->metrics.queue_seconds, mr_serve_now() - c->job->accepted);
+    mr_histogram_add(&s->metrics.queue_seconds, mr_seconds() - c->job->accepted);
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -28,7 +30,7 @@ static int take_token(void *arg, const struct mr_token *t)
     struct mr_serve *s = c->job->serve;
     struct mr_error err = {0};
     (void)pthread_mutex_lock(&s->lock);
-    double now = mr_serve_now();
+    double now = mr_seconds();
     if (!t->prompt) {
         if (c->n_new++ == 0)
             c->first_token = now;
@@ -82,7 +84,7 @@ static void end_choice(struct mr_choice *c, enum mr_finish finish)
     note_end(s, c);
     s->unfinished--;
     if (--job->unfinished == 0) {
-        mr_histogram_add(&s->metrics.request_seconds, mr_serve_now() - job->accepted);
+        mr_histogram_add(&s->metrics.request_seconds, mr_seconds() - job->accepted);
         unlink_job(s, job);
     }
     mr_serve_wake(job);

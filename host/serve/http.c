@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "serve/page.h"
 #include "serve/reply.h"
 #include "serve/request.h"
@@ -33,7 +34,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         *context = c;                        // without one, its requests are refused
         if (c) {
             c->fd = i->connect_fd;
-            c->since = mr_serve_now();
+            c->since = mr_seconds();
             c->next = s->clients;
             if (c->next)
                 c->next->prev = c;
@@ -338,7 +339,7 @@ static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connect
     x->client = c;
     x->connection = connection;
     x->path = mr_request_path(url);
-    x->begun = mr_serve_now();
+    x->begun = mr_seconds();
     x->too_large = unread;
     x->stage = unread ? STAGE_REPLY : STAGE_BODY;
     (void)pthread_mutex_lock(&s->lock);
@@ -437,7 +438,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     if (!x)
         return;
     *context = NULL;
-    double now = mr_serve_now();
+    double now = mr_seconds();
     if (s->opt.log)
         log_response(s, x, now - x->begun, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     (void)pthread_mutex_lock(&s->lock);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "serve/engine.h"
 #include "serve/http.h"
 #include "serve/names.h"
@@ -153,7 +154,7 @@ int mr_serve_run(struct mr_serve *s, struct mr_error *err)
         bool stop = !s->draining && (stop_wanted || s->failure.status < 0);
         s->draining |= stop;
         if (stop)
-            s->stopped = mr_serve_now();
+            s->stopped = mr_seconds();
         idle = s->draining && s->unfinished == 0 && s->exchanges == 0;
         (void)pthread_mutex_unlock(&s->lock);
         if (stop)

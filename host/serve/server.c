@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/server.h"
 
-#include <time.h>
-
-double mr_serve_now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "common/clock.h"
 
 bool mr_serve_has_room(const struct mr_serve *s, int n)
 {
@@ -26,7 +19,7 @@ void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job)
     job->prev = last;
     job->next = NULL;
     job->engine = true;
-    job->accepted = mr_serve_now();
+    job->accepted = mr_seconds();
     s->unfinished += job->n_choices;
     (void)pthread_cond_broadcast(&s->work);
 }

@@ -79,8 +79,6 @@ struct mr_serve {
     struct mr_metrics metrics;
 };
 
-double mr_serve_now(void);
-
 // Under the lock: whether there is room for n more texts; hands a job over to the units.
 bool mr_serve_has_room(const struct mr_serve *s, int n);
 void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job);

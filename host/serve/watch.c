@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/clock.h"
+
 static bool has_gone(const struct client *c)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
@@ -55,7 +57,7 @@ static void watch(struct mr_serve *s, struct client *c, double now)
 
 void mr_serve_watch(struct mr_serve *s)
 {
-    double now = mr_serve_now();
+    double now = mr_seconds();
     for (struct client *c = s->clients; c; c = c->next)
         watch(s, c, now);
 }

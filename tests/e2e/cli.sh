@@ -142,13 +142,18 @@ exits rates_of_a_small_model_have_a_small_unit 0 '^read 8.41 MB in .*[0-9] [kMG]
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
 # ---- a long simulation is said before it begins
-rm -f "$work/err"
-timeout 600 "$millrace" compare $demo --file $demo/heldout.txt -d sim: >"$work/out" 2>"$work/err" &
-pid=$!
-for _ in $(seq 3000); do grep -qs cycles "$work/err" && break || sleep 0.1; done
-kill -INT $pid
-wait $pid
-ok long_simulation_is_said grep -qE "^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+; '-d model:' gives the same" "$work/err"
+# is_said ARGUMENTS...: runs until standard error has the forecast, for some minutes.
+forecast="^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+; '-d model:' gives the same"
+is_said() {
+    rm -f "$work/err"
+    timeout 600 "$millrace" "$@" -d sim: >"$work/out" 2>"$work/err" &
+    pid=$!
+    for _ in $(seq 3000); do grep -qs cycles "$work/err" && break || sleep 0.1; done
+    kill -INT $pid
+    wait $pid
+    grep -qE "$forecast" "$work/err"
+}
+ok long_simulation_is_said is_said compare $demo --file $demo/heldout.txt
 # It would be said before the simulator is there.
 timeout 600 "$millrace" compare $demo --file $demo/heldout.txt -d sim: -q >"$work/out" 2>"$work/err" &
 pid=$!
@@ -157,13 +162,11 @@ kill -INT $pid
 wait $pid
 ok long_simulation_is_not_said_with_q bash -c "! grep -q cycles '$work/err'"
 for _ in $(seq 300); do head -c 400 $demo/heldout.txt | tr '\r\n' '  ' && echo; done >"$work/prompts"
-timeout -s INT 3 "$millrace" generate $demo --batch "$work/prompts" -d sim: -n 100 >"$work/out" 2>"$work/err"
-ok long_batch_is_said grep -qE "^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+;" "$work/err"
+ok long_batch_is_said is_said generate $demo --batch "$work/prompts" -n 100
 for i in $(seq 100); do
     echo "{\"context\": \"$(head -c 1200 $demo/heldout.txt | tr -d '"\r' | tr '\n' ' ')\", \"continuation\": \" and $i\"}"
 done >"$work/questions"
-timeout -s INT 3 "$millrace" eval $demo --tasks "$work/questions" -d sim: >"$work/out" 2>"$work/err"
-ok long_evaluation_is_said grep -qE "^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+;" "$work/err"
+ok long_evaluation_is_said is_said eval $demo --tasks "$work/questions"
 "$millrace" generate $demo "And" -n 2 -d sim: >"$work/out" 2>"$work/err"
 ok short_simulation_is_not_said test ! -s "$work/err"
 
