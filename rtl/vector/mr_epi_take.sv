@@ -86,7 +86,7 @@ module mr_epi_take #(
   logic [18:0] layout_q;        // of the last staged command: {RESULT, span, rows}
   logic [18:0] c_layout;
   logic        c_staged, place_ok, jobs_ok, layout_ok, res_ok, final_w, tok_last;
-  logic [15:0] w_mask, w_unit;  // word of the unit and its last value
+  logic [15:0] w_mask;          // last word of the unit
   logic [15:0] hw_q;            // word inside the head
   // A residual's beat comes to the adder so many cycles later than GELU's, and they share it.
   localparam int APART = mr_epi_pkg::K_DST - mr_epi_pkg::K_PICK + mr_fp_pkg::FADD_LAT;
@@ -108,8 +108,7 @@ module mr_epi_take #(
   assign tok_last = (dr_token_i == c_rows_m1_i);
   assign w_mask   = (c_dst_i == mr_pkg::DST_RESULT[1:0]) ? ((16'(W64) << c_span_i) - 16'd1) :
                     16'(WPU - 1);
-  assign w_unit   = dr_group_i & w_mask;
-  assign final_w  = (w_unit == w_mask) || (dr_group_i == c_groups_m1_i);
+  assign final_w  = ((w_mask & ~dr_group_i) == '0) || (dr_group_i == c_groups_m1_i);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
