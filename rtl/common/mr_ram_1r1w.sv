@@ -32,6 +32,7 @@ module mr_ram_1r1w #(
 `endif
 );
 
+  // For synthesis; a simulator's memory (MILLRACE_VIEW) has no kind.
   // verilator lint_off UNUSEDPARAM
   localparam STYLE = DEPTH >= 4096 && W >= 64 ? "ultra" :
                      DEPTH > 64 && W * DEPTH > 8192 ? "block" : "distributed";
