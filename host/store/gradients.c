@@ -50,7 +50,8 @@ int mr_store_unit(const struct mr_store *s, size_t i)
 int mr_store_set_unit(struct mr_store *s, size_t i, int unit, struct mr_error *err)
 {
     char name[MR_NAME];
-    if (s->ended > 0 || s->tally[i].region || s->tally[i].rows || abs(unit) > MR_UNIT_LIMIT)
+    if (s->ended > 0 || s->tally[i].region || s->tally[i].rows || unit > MR_UNIT_LIMIT ||
+        unit < -MR_UNIT_LIMIT)
         return mr_fail(err, MR_ERR_USAGE,
                        "the unit of %s cannot become 2^%d: within 2^-%d to 2^%d, before the step's "
                        "first gradient",

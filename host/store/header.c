@@ -69,7 +69,8 @@ static bool consistent(const struct mr_store_header *h)
                h->beta2 < 1 && usable(h->beta1, 0, 1) && usable(h->beta2, 0, 1) &&
                usable(h->epsilon, 0, 1) && h->epsilon > 0 && usable(h->decay, 0, 1);
     for (uint64_t i = 0; i < h->tensors; i++)
-        good = good && abs(unit[i].now) <= MR_UNIT_LIMIT && abs(unit[i].next) <= MR_UNIT_LIMIT;
+        good = good && usable(unit[i].now, -MR_UNIT_LIMIT, MR_UNIT_LIMIT) &&
+               usable(unit[i].next, -MR_UNIT_LIMIT, MR_UNIT_LIMIT);
     return good;
 }
 
