@@ -112,7 +112,9 @@ module mr_attn_mac #(
 
     logic [11:0] cf_q;  // of block 0, block 1
     logic [3:0] c3_q, c4_q;
+    logic s3_link_q;  // a register: four adders are behind it
     always_ff @(posedge clk_i) begin
+      s3_link_q <= !st_pv_i;
       if (pre_valid_i) cf_q <= {split(clamp38(pm_i[15:8], vcode_i[15:8])),
                                 split(clamp38(pm_i[7:0], vcode_i[7:0]))};
       if (st_pv_i) c3_q <= {cf_q[11:10], cf_q[5:4]};
@@ -136,7 +138,8 @@ module mr_attn_mac #(
         ) u_cascade (
           .clk_i,
           .v_i    ({s3_qk_q || s3_pv_q, st_qk_i || st_pv_i, pre_valid_i}),
-          .alone_i({s3_pv_q, st_pv_i}),
+          .alone_i(st_pv_i),
+          .link_i (s3_link_q),
           .a_i    (kv_i[8*L+:32]),
           .lo_i   (q_i[8*L+8*b+:32]),
           .hi_i   (32'd0),

@@ -41,7 +41,8 @@ module mr_dot #(
       ) u_cascade (
         .clk_i,
         .v_i    (v_i[2:0]),
-        .alone_i(2'd0),
+        .alone_i(1'b0),
+        .link_i (1'b1),
         .a_i    (a_i[32*g+:32]),
         .lo_i   (w_i[32*g+:32]),
         .hi_i   (w_i[256+32*g+:32]),

@@ -7,14 +7,15 @@
 // p_i * a, which p_o has.
 //
 // Timing: v_i bit 0 takes the operands but p_i, bit 1 their products, bit 2 the sum (one register
-// at the cascade's end). alone_i as mr_dot_lane says.
+// at the cascade's end). alone_i and link_i as mr_dot_lane says.
 module mr_dot_cascade #(
   parameter logic [47:0] BIAS = 48'd0,
   parameter int          ALONE = 0
 ) (
   input  logic         clk_i,
   input  logic [  2:0] v_i,
-  input  logic [  1:0] alone_i,
+  input  logic         alone_i,
+  input  logic         link_i,
   input  logic [ 31:0] a_i,
   input  logic [ 31:0] lo_i,
   input  logic [ 31:0] hi_i,
@@ -32,6 +33,7 @@ module mr_dot_cascade #(
     .clk_i,
     .v_i,
     .alone_i,
+    .link_i,
     .a_i   (a_i[7:0]),
     .lo_i  (lo_i[7:0]),
     .hi_i  (hi_i[7:0]),
@@ -46,6 +48,7 @@ module mr_dot_cascade #(
     .clk_i,
     .v_i,
     .alone_i,
+    .link_i,
     .a_i   (a_i[15:8]),
     .lo_i  (lo_i[15:8]),
     .hi_i  (hi_i[15:8]),
@@ -60,6 +63,7 @@ module mr_dot_cascade #(
     .clk_i,
     .v_i,
     .alone_i,
+    .link_i,
     .a_i   (a_i[23:16]),
     .lo_i  (lo_i[23:16]),
     .hi_i  (hi_i[23:16]),
@@ -75,6 +79,7 @@ module mr_dot_cascade #(
     .clk_i,
     .v_i,
     .alone_i,
+    .link_i,
     .a_i   (a_i[31:24]),
     .lo_i  (lo_i[31:24]),
     .hi_i  (hi_i[31:24]),

@@ -13,9 +13,10 @@
 //                others' has none and goes to the next one only
 //   ALONE        1: as above; p_o is P, for LAST a cycle later than the others'
 //
-// Timing: v_i bit 0 takes the operands but p_i, bit 1 their product, bit 2 the sum. alone_i bit 0
-// and p_i belong to bit 1, alone_i bit 1 to bit 2; without ALONE neither is used. Empty where the
-// build has no DSP48E2 (mr_tech_pkg).
+// Timing: v_i bit 0 takes the operands but p_i, bit 1 their product, bit 2 the sum. alone_i and p_i
+// belong to bit 1; link_i, low for a product alone, to bit 2. It should come from a register, since
+// a cascade of adders is behind it. Without ALONE they are not used. Empty where the build has no
+// DSP48E2 (mr_tech_pkg).
 module mr_dot_lane #(
   parameter int          FIRST = 0,
   parameter int          LAST = 0,
@@ -24,7 +25,8 @@ module mr_dot_lane #(
 ) (
   input  logic        clk_i,
   input  logic [ 2:0] v_i,
-  input  logic [ 1:0] alone_i,
+  input  logic        alone_i,
+  input  logic        link_i,
   input  logic [ 7:0] a_i,
   input  logic [ 7:0] lo_i,
   input  logic [ 7:0] hi_i,
@@ -42,8 +44,8 @@ module mr_dot_lane #(
   logic [4:0] inmode;
   logic [8:0] opmode;
   logic [26:0] a;
-  assign link   = (ALONE == 0) || !alone_i[1];
-  assign inmode = (ALONE == 0) ? 5'b00100 : alone_i[0] ? 5'b00000 : 5'b00110;
+  assign link   = (ALONE == 0) || link_i;
+  assign inmode = (ALONE == 0) ? 5'b00100 : alone_i ? 5'b00000 : 5'b00110;
   assign opmode = (FIRST != 0) ? {link, 8'b0_000_01_01} : {4'b00_00, link, 4'b01_01};
   assign a      = (ALONE != 0) ? p_i : {hi_i[7], hi_i, 18'd0};
 
@@ -78,6 +80,6 @@ module mr_dot_lane #(
   );
 
   logic unused;
-  assign unused = ^{alone_i, p_i, hi_i};
+  assign unused = ^{alone_i, link_i, p_i, hi_i};
 
 endmodule

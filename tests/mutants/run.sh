@@ -241,9 +241,9 @@ mutant 'attention ignores the prefix maxima' rtl/attention/mr_attn_mac.sv \
 mutant 'attention in DSPs does not begin a sum anew' rtl/tech/mr_dot_add.sv \
     "s/!first_i, !first_i/2'b11/" rtl:attn_lane@macdsp
 mutant 'attention in DSPs adds q to the probability' rtl/tech/mr_dot_lane.sv \
-    "s/alone_i\[0\] ? 5'b00000/alone_i[0] ? 5'b00100/" rtl:attn_lane@macdsp
+    "s/alone_i ? 5'b00000/alone_i ? 5'b00100/" rtl:attn_lane@macdsp
 mutant 'attention in DSPs adds up the products of PV' rtl/tech/mr_dot_lane.sv \
-    "s/|| !alone_i\[1\];/|| 1'b1;/" rtl:attn_lane@macdsp
+    "s/|| link_i;/|| 1'b1;/" rtl:attn_lane@macdsp
 
 # ---- control ---------------------------------------------------------------------------------------------
 mutant 'KV record offset without the scale beats' rtl/control/mr_kvstore.sv \
