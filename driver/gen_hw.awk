@@ -9,6 +9,10 @@ BEGIN {
     print "/* Word and lowest bit of a command's field. */"
     print "#define MR_FIELD(word, bit) ((word) << 8 | (bit))\n"
 }
+# Commands of training are no concern of the driver's.
+FNR == 1 { training = 0 }
+$1 == "training" { training = 1 }
+training { next }
 $1 == "const" && $2 ~ /^(PCIE_|MAGIC_|VERSION_|DST_QKV)/ { emit("MR_" $2, $3) }
 $1 == "op" { emit("MR_OP_" $2, $3) }
 $1 == "field" { emit("MR_F_" $2 "_" $3, sprintf("MR_FIELD(%d, %d)", $4, $5)) }

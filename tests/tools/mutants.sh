@@ -4,8 +4,9 @@
 # that they need and that stay; tests[PROGRAM], the names among the tests of tests/unit/PROGRAM.c of
 # which one must fail; mutants, "name|file below host/|sed expression|PROGRAM".
 cc=${CC:-gcc}
-flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include -Itests -Itests/unit)
-libs=(-lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm)
+flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include "-I$build/../gen" -Itests -Itests/unit)
+# What the folders need beside `others` comes from the library.
+libs=("$build/../libmillrace.a" -lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm)
 
 bail() {
     echo "Bail out! $1"
