@@ -150,6 +150,8 @@ static struct mr_adamw some_factors(int kind)
     if (kind == 3)
         return (struct mr_adamw){limit(), limit(), limit(), limit(), limit(),
                                  limit(), limit(), limit(), limit()};
+    if (kind == 4) // w -= m / sqrt(v)
+        return (struct mr_adamw){1, 1, 0, 1, 0, 1, 0, 1, 0};
     const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false};
     return mr_adamw_of(&o, 1 + (int)(draw() % 1000), 1e-4 * (1 + draw() % 100), 1.0 / 777,
                        draw() % 2);
@@ -160,8 +162,9 @@ struct elements {
     float w[N], m[N], v[N], g[N];
 };
 
-// Usual values; values where products are near 2^-126; zeros, subnormals, infinities, NaNs; limits.
-enum { KINDS = 4 };
+// Usual values; values where products are near 2^-126; zeros, subnormals, infinities, NaNs; limits;
+// quotients at 2^-126.
+enum { KINDS = 5 };
 static void fill(struct elements *e, int kind)
 {
     for (int i = 0; i < N; i++) {
@@ -170,6 +173,12 @@ static void fill(struct elements *e, int kind)
             e->m[i] = draw() % 2 ? limit() : -limit();
             e->v[i] = limit();
             e->g[i] = draw() % 2 ? limit() : -limit();
+            continue;
+        }
+        if (kind == 4) {
+            e->w[i] = e->g[i] = 0;
+            e->m[i] = ldexpf(draw() % 2 ? 0x1.fffffep0F : 1, -65 + (int)(draw() % 3));
+            e->v[i] = ldexpf(1, 124 + 2 * (int)(draw() % 2));
             continue;
         }
         unsigned low = kind == 0 ? 110 : kind == 1 ? 50 : 0, high = kind == 0 ? 128 : 75;
