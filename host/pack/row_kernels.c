@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pack/row_kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cmodel/num.h"
+#include "common/simd.h"
 #include "pack/mxfp4.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -192,27 +192,22 @@ static const struct mr_row_kernels kernels_avx512 = {maxima_avx512, scale_avx512
                                                      mxfp4_avx2};
 #endif
 
+// By instruction set.
+static const struct mr_row_kernels *const kernels[MR_SIMD_SETS] = {
+    &kernels_portable,
+#if defined(__x86_64__)
+    &kernels_avx2,
+    &kernels_avx512,
+#endif
+};
+
 const struct mr_row_kernels *mr_row_kernels_named(const char *name)
 {
-    if (strcmp(name, "portable") == 0)
-        return &kernels_portable;
-#if defined(__x86_64__)
-    if (strcmp(name, "avx2") == 0 && __builtin_cpu_supports("avx2"))
-        return &kernels_avx2;
-    if (strcmp(name, "avx512") == 0 && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        return &kernels_avx512;
-#endif
-    return NULL;
+    int set = mr_simd_named(name);
+    return set < 0 ? NULL : kernels[set];
 }
 
 const struct mr_row_kernels *mr_row_kernels(void)
 {
-    const char *wish = getenv("MILLRACE_SIMD");
-    const struct mr_row_kernels *k = wish ? mr_row_kernels_named(wish) : NULL;
-    if (!k)
-        k = mr_row_kernels_named("avx512");
-    if (!k)
-        k = mr_row_kernels_named("avx2");
-    return k ? k : &kernels_portable;
+    return kernels[mr_simd_best()];
 }

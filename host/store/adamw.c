@@ -2,10 +2,9 @@
 #include "store/adamw.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cmodel/num.h"
+#include "common/simd.h"
 
 // b^t by squaring, from the highest bit of t on.
 static double power(double b, int t)
@@ -187,27 +186,22 @@ UPDATE(avx2, __attribute__((target("avx2"))))
 UPDATE(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))))
 #endif
 
+// By instruction set.
+static mr_adamw_update *const updates[MR_SIMD_SETS] = {
+    update_portable,
+#if defined(__x86_64__)
+    update_avx2,
+    update_avx512,
+#endif
+};
+
 mr_adamw_update *mr_adamw_named(const char *name)
 {
-    if (strcmp(name, "portable") == 0)
-        return update_portable;
-#if defined(__x86_64__)
-    if (strcmp(name, "avx2") == 0 && __builtin_cpu_supports("avx2"))
-        return update_avx2;
-    if (strcmp(name, "avx512") == 0 && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        return update_avx512;
-#endif
-    return NULL;
+    int set = mr_simd_named(name);
+    return set < 0 ? NULL : updates[set];
 }
 
 mr_adamw_update *mr_adamw_best(void)
 {
-    const char *wish = getenv("MILLRACE_SIMD");
-    mr_adamw_update *u = wish ? mr_adamw_named(wish) : NULL;
-    if (!u)
-        u = mr_adamw_named("avx512");
-    if (!u)
-        u = mr_adamw_named("avx2");
-    return u ? u : update_portable;
+    return updates[mr_simd_best()];
 }
