@@ -80,4 +80,4 @@ parts() { # name...
     echo "$(find "$logs" -name '*.failed' | wc -l) parts failed, $SECONDS s"
 } | tee "$logs/result.tmp"
 mv "$logs/result.tmp" "$result"
-! grep -qE '^[a-z]+ +FAILED' "$result" && grep -qE '^[a-z]+ +passed' "$result"
+! grep -qE '^[a-z0-9]+ +FAILED' "$result" && grep -qE '^[a-z0-9]+ +passed' "$result"
