@@ -39,13 +39,19 @@ static const uint8_t *deal_matrix(const struct mr_stream_item *item, int channel
     return in + (size_t)(item->cols / 64) * super;
 }
 
+const uint8_t *mr_deal_item(const struct mr_stream_item *item, int channels, int channel,
+                            const uint8_t *in, uint8_t *out)
+{
+    return item->cols == 0 ? deal_vectors(item, channels, channel, in, out)
+                           : deal_matrix(item, channels, channel, in, out);
+}
+
 void mr_deal_channel(const struct mr_packed *packed, int channels, int channel, uint8_t *out)
 {
     const uint8_t *in = packed->stream;
     for (int i = 0; i < mr_stream_items(&packed->config); i++) {
         struct mr_stream_item item = mr_stream_item(&packed->config, packed->format, i);
-        in = item.cols == 0 ? deal_vectors(&item, channels, channel, in, out)
-                            : deal_matrix(&item, channels, channel, in, out);
+        in = mr_deal_item(&item, channels, channel, in, out);
         out += (size_t)mr_item_beats(&item, channels) * MR_BEAT;
     }
 }

@@ -313,8 +313,8 @@ static void add_row(struct mr_store *s, size_t i, const struct lookup *lookup, s
             sum += rounded(rows[lookup[j].at * stride + (size_t)k], unit, &flags);
         int64_t size = sum < 0 ? -sum : sum;
         peak = size > UINT32_MAX ? UINT32_MAX : size > peak ? (uint32_t)size : peak;
-        size_t at = t->inputs_resident ? mr_store_element(&s->layout, t, k, lookup->row)
-                                       : mr_store_element(&s->layout, t, lookup->row, k);
+        struct mr_store_spot spot = mr_store_spot(t, lookup->row, k);
+        size_t at = s->layout.patch[spot.patch].first + spot.tile * MR_TILE + spot.element;
         sums[at] = (int32_t)((uint32_t)sums[at] + (uint32_t)sum);
     }
     note(s, i, peak, flags);

@@ -118,6 +118,16 @@ void mr_store_read(const struct mr_store *s, size_t i, enum mr_store_part part, 
     mr_pool_run(s->pool, (int)t->patches, read_patch, &r, true);
 }
 
+void mr_store_row(const struct mr_store *s, size_t i, int row, float *out)
+{
+    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    for (int k = 0; k < t->inputs; k++) {
+        struct mr_store_spot spot = mr_store_spot(t, row, k);
+        out[k] = mr_store_tile_at(s, &s->layout.patch[spot.patch], spot.tile,
+                                  s->header->side)[spot.element];
+    }
+}
+
 // ---- to a directory ----------------------------------------------------------------------------
 
 struct export

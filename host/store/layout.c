@@ -110,14 +110,16 @@ size_t mr_store_natural(const struct mr_store_tensor *t, const struct mr_store_p
     return output < 0 || input < 0 ? SIZE_MAX : (size_t)output * (size_t)t->inputs + (size_t)input;
 }
 
-size_t mr_store_element(const struct mr_store_layout *l, const struct mr_store_tensor *t, int row,
-                        int col)
+struct mr_store_spot mr_store_spot(const struct mr_store_tensor *t, int output, int input)
 {
-    size_t patch, inner, wide = (size_t)t->cols / MR_TILE_COLS;
-    mr_store_tile(t, (size_t)row / MR_TILE_ROWS * wide + (size_t)col / MR_TILE_COLS, &patch,
-                  &inner);
-    return l->patch[t->patch + patch].first + inner * MR_TILE +
-           (size_t)(row % MR_TILE_ROWS) * MR_TILE_COLS + (size_t)(col % MR_TILE_COLS);
+    int row = t->inputs_resident ? input : output, col = t->inputs_resident ? output : input;
+    struct mr_store_spot spot;
+    size_t wide = (size_t)t->cols / MR_TILE_COLS;
+    mr_store_tile(t, (size_t)row / MR_TILE_ROWS * wide + (size_t)col / MR_TILE_COLS, &spot.patch,
+                  &spot.tile);
+    spot.patch += t->patch;
+    spot.element = (size_t)(row % MR_TILE_ROWS) * MR_TILE_COLS + (size_t)(col % MR_TILE_COLS);
+    return spot;
 }
 
 size_t mr_store_tiles(const struct mr_store_tensor *t)

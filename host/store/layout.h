@@ -60,9 +60,12 @@ void mr_store_layout_free(struct mr_store_layout *l); // of zeros too
 // Element e of a patch: where it stands in [outputs][inputs], or SIZE_MAX on padding.
 size_t mr_store_natural(const struct mr_store_tensor *t, const struct mr_store_patch *p, size_t e);
 
-// The element at a row and column of a matrix, counted from the first of the layout.
-size_t mr_store_element(const struct mr_store_layout *l, const struct mr_store_tensor *t, int row,
-                        int col);
+// Where the weight of an output and an input of a table lies: its patch, the tile in there, and the
+// element in that.
+struct mr_store_spot {
+    size_t patch, tile, element;
+};
+struct mr_store_spot mr_store_spot(const struct mr_store_tensor *t, int output, int input);
 
 // Tiles of a tensor's gradient, in the order of GRAD: bands of 32 rows. A vector's are 32 rows,
 // too, of which the first counts.

@@ -53,6 +53,8 @@ const void *mr_store_note(const struct mr_store *store); // MR_STORE_NOTE bytes 
 enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE };
 // Tensor i, [outputs][inputs] as in mr_params.
 void mr_store_read(const struct mr_store *store, size_t i, enum mr_store_part part, float *out);
+// A row of a table: the weights of one token or position.
+void mr_store_row(const struct mr_store *store, size_t i, int row, float *out);
 
 // The weights as the engine reads them, MXINT8: W as `pack` without smoothing makes it for one
 // channel, and Wt, of which turned.h says what is where. Good until the next mr_store_apply().

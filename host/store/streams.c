@@ -114,10 +114,10 @@ static uint8_t *stream_of(const struct mr_store *s, const struct place *p, bool 
         *it = p->matrix;
         return s->volume->data[MR_V_STREAM] + p->at;
     }
-    int segment = *b / (MR_SEGMENT / BLOCK), left = p->matrix.cols - segment * MR_SEGMENT;
+    int segment = *b / MR_SEGMENT_KBLOCKS;
     *it = p->segment;
-    it->k = left < MR_SEGMENT ? left : MR_SEGMENT;
-    *b %= MR_SEGMENT / BLOCK;
+    it->k = BLOCK * mr_segment_kblocks(p->matrix.cols / BLOCK, segment);
+    *b %= MR_SEGMENT_KBLOCKS;
     return s->volume->data[MR_V_TURNED] + p->turned + (uint64_t)segment * bytes_of(&p->segment);
 }
 
@@ -174,7 +174,7 @@ static void finish_matrix(const struct mr_store *s, size_t i)
     uint8_t *base = s->volume->data[MR_V_STREAM] + place->at;
     clear_tops(&place->matrix, base);
     for (int k = 0; k < mr_store_segments(&s->config, place->item); k++) {
-        int b = k * (MR_SEGMENT / BLOCK);
+        int b = k * MR_SEGMENT_KBLOCKS;
         base = stream_of(s, place, true, &it, &b);
         clear_tops(&it, base);
     }

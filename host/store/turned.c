@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/turned.h"
 
+int mr_segments(int kblocks)
+{
+    return (kblocks + MR_SEGMENT_KBLOCKS - 1) / MR_SEGMENT_KBLOCKS;
+}
+
+int mr_segment_kblocks(int kblocks, int segment)
+{
+    int left = kblocks - segment * MR_SEGMENT_KBLOCKS;
+    return left < MR_SEGMENT_KBLOCKS ? left : MR_SEGMENT_KBLOCKS;
+}
+
 int mr_store_segments(const struct mr_config *config, int i)
 {
-    return (mr_stream_item(config, MR_FORMAT_MXINT8, i).cols + MR_SEGMENT - 1) / MR_SEGMENT;
+    return mr_segments(mr_stream_item(config, MR_FORMAT_MXINT8, i).cols / 32);
 }
 
 struct mr_stream_item mr_store_turned_item(const struct mr_config *config, int i, int segment)
 {
     struct mr_stream_item it = mr_stream_item(config, MR_FORMAT_MXINT8, i);
-    int outputs = it.cols - segment * MR_SEGMENT;
+    int kblocks = it.cols / 32;
     it.cols = it.k;
-    it.k = outputs < MR_SEGMENT ? outputs : MR_SEGMENT;
+    it.k = 32 * mr_segment_kblocks(kblocks, segment);
     it.bias = false;
     return it;
 }

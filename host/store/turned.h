@@ -6,7 +6,11 @@
 #include "pack/layout.h"
 
 // Contraction lanes of a segment of Wt: 512 blocks, the most that one sum takes (docs/numerics.md).
-enum { MR_SEGMENT = 16384 };
+enum { MR_SEGMENT = 16384, MR_SEGMENT_KBLOCKS = MR_SEGMENT / 32 };
+
+// Segments of a contraction of so many blocks, and the blocks of one of them.
+int mr_segments(int kblocks);
+int mr_segment_kblocks(int kblocks, int segment);
 
 // Segments of item i of mr_stream_items() in Wt: 1, for outputs beyond MR_SEGMENT more. 0: it has
 // no matrix.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmodel/num.h"
+#include "engine/deal.h"
 #include "engine/program.h"
 #include "engine/rotary.h"
 #include "train/pass_impl.h"
@@ -124,8 +125,10 @@ static int place_all(struct mr_pass *p, struct mr_error *err)
     for (int s = 0; s < streams; s++) {
         struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
         p->wt_off[s] = p->weight_beats;
-        if (it.cols > 0)
-            take(&p->weight_beats, mr_turned_beats(&it, p->g.n));
+        for (int k = 0; k < mr_store_segments(p->c, s); k++) {
+            it = mr_store_turned_item(p->c, s, k);
+            take(&p->weight_beats, (uint64_t)mr_item_beats(&it, p->g.n));
+        }
     }
     for (int layer = 0; layer <= p->c->n_layer; layer++)
         for (int i = 0; i < mr_items_of(p->c, layer)->count; i++)
@@ -186,7 +189,7 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
     p->start = calloc(rows, sizeof *p->start);
     p->end = calloc(rows, sizeof *p->end);
     p->tiles = malloc((size_t)p->grad_beats * MR_BEAT);
-    p->row_grad = calloc(rows * (uint64_t)p->d.d, sizeof *p->row_grad);
+    p->row_grad = calloc((rows + 1) * (uint64_t)p->d.d, sizeof *p->row_grad);
     p->logits = calloc(rows * out_beats * 16, sizeof *p->logits);
     p->pool = mr_pool_new(mr_pool_default());
     if (rc == 0 &&
@@ -287,25 +290,27 @@ void mr_pass_close(struct mr_pass *pass)
     free(pass);
 }
 
-int mr_pass_weights(struct mr_pass *pass, const struct mr_params *weights, struct mr_error *err)
+int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err)
 {
     struct mr_pass *p = pass;
+    uint64_t bytes;
     int rc = 0;
-    p->weights = weights;
-    for (int s = 0; s < mr_stream_items(p->c); s++) {
-        struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
-        uint8_t *to[PASS_CHANNELS];
-        for (int c = 0; c < p->g.n; c++)
-            to[c] = p->image[c] + p->w_off[s] * MR_BEAT;
-        mr_stream_weights(weights, &it, p->g.n, to);
-        for (int c = 0; c < p->g.n; c++)
-            to[c] = p->image[c] + p->wt_off[s] * MR_BEAT;
-        if (it.cols > 0)
-            mr_stream_turned(weights, &it, p->g.n, to);
-    }
-    for (int c = 0; c < p->g.n && rc == 0; c++)
+    p->weights = store;
+    for (int c = 0; c < p->g.n && rc == 0; c++) {
+        const uint8_t *w = mr_store_stream(store, &bytes), *wt = mr_store_turned(store, &bytes);
+        for (int s = 0; s < mr_stream_items(p->c); s++) {
+            struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
+            uint8_t *to = p->image[c] + p->wt_off[s] * MR_BEAT;
+            w = mr_deal_item(&it, p->g.n, c, w, p->image[c] + p->w_off[s] * MR_BEAT);
+            for (int k = 0; k < mr_store_segments(p->c, s); k++) {
+                it = mr_store_turned_item(p->c, s, k);
+                wt = mr_deal_item(&it, p->g.n, c, wt, to);
+                to += (size_t)mr_item_beats(&it, p->g.n) * MR_BEAT;
+            }
+        }
         rc = mr_device_write(p->dev, p->weight_addr[c], p->image[c],
                              (size_t)p->weight_beats * MR_BEAT, err);
+    }
     return rc;
 }
 
@@ -318,7 +323,7 @@ static int write_row(struct mr_pass *p, int row, uint32_t kv_off, int token, str
     int pos = p->pos[row];
     uint32_t table[4] = {kv_off, (uint32_t)pos, 1 | (uint32_t)(pos > 0 && row % p->chunk > 0) << 1,
                          0};
-    float *rot = p->row_grad, *x = p->row_grad; // for now
+    float *rot = p->row_grad, *x = p->row_grad, *table_row = x + p->d.d; // for now
     size_t rot_bytes = (size_t)p->rot_beats * MR_BEAT, n = (size_t)p->c->n_embd;
     int rc = mr_device_write(p->dev, p->input_addr + 16 * (uint64_t)row, table, sizeof table, err);
     for (int back = 0; back < 2 && rc == 0; back++) {
@@ -333,9 +338,9 @@ static int write_row(struct mr_pass *p, int row, uint32_t kv_off, int token, str
     for (int t = 0; t < tables->count; t++) {
         const struct mr_item *item = &tables->items[t];
         size_t i = mr_params_index(p->c, p->c->n_layer, item, MR_WEIGHT);
-        size_t at = (size_t)(item->by == MR_BY_TOKEN ? token : pos) * n;
+        mr_store_row(p->weights, i, item->by == MR_BY_TOKEN ? token : pos, table_row);
         for (size_t k = 0; k < n; k++)
-            x[k] = mr_fadd(x[k], mr_params_at(p->weights, i)[at + k]);
+            x[k] = mr_fadd(x[k], table_row[k]);
     }
     size_t bytes = (size_t)p->d.d * sizeof *x;
     if (rc == 0)

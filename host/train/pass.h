@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "store/params.h"
+#include "store/store.h"
 #include "train/batch.h"
 #include "train/loss.h"
 
@@ -25,8 +26,9 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
                  const struct mr_pass_options *options, struct mr_error *err);
 void mr_pass_close(struct mr_pass *pass); // NULL is allowed
 
-// Packs the weights anew: W, Wt, vectors. They are borrowed until the next call, for the tables.
-int mr_pass_weights(struct mr_pass *pass, const struct mr_params *weights, struct mr_error *err);
+// Copies the store's streams to the device, dealt to its channels. The store is borrowed until the
+// next call, for the tables.
+int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err);
 
 // The batch's loss, added to *loss, and its gradients, which mr_pass_gradient() has then. Where a
 // sum is too large for its unit, the units concerned grow and the pass is done again; *again (NULL:

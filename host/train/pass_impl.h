@@ -10,7 +10,8 @@
 #include "engine/depend.h"
 #include "pack/layout.h"
 #include "store/params.h"
-#include "train/streams.h"
+#include "store/store.h"
+#include "store/turned.h"
 
 enum { PASS_CHANNELS = 64, NO_UNIT = INT32_MAX };
 
@@ -41,7 +42,7 @@ struct mr_pass {
     struct mr_geometry g;
     const struct mr_config *c;
     struct mr_dims d;
-    const struct mr_params *weights;
+    const struct mr_store *weights;
     struct mr_pool *pool;
     int most_rows, chunk;
     uint32_t limit;

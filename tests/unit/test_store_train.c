@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "store/store.h"
-#include "store/volume.h"
+#include "memory_store.h"
 #include "train_fixtures.h"
 
 // A store in memory, and the reference with its weights.
@@ -28,12 +27,8 @@ static void read_weights(struct training *t)
 static void open_training(struct training *t, const struct fixture *f)
 {
     struct mr_error err = {0};
-    struct mr_store_options options = {.threads = 2};
     struct mr_volume *volume;
-    uint64_t size[MR_V_FILES];
-    check(mr_store_sizes(f->config, 0, size, &err), &err);
-    check(mr_volume_memory(&volume, size, &err), &err);
-    check(mr_store_open_volume(&t->store, volume, f->config, f->checkpoint, &options, &err), &err);
+    t->store = memory_store(f->checkpoint, &volume);
     check(mr_params_new(&t->weights, f->config, &err), &err);
     check(mr_params_new(&t->gradient, f->config, &err), &err);
     check(mr_reference_open(&t->reference, &t->weights, &err), &err);

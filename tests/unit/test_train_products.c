@@ -15,6 +15,7 @@
 #include "check.h"
 #include "cmodel/num.h"
 #include "device/open.h"
+#include "memory_store.h"
 #include "spoken.h"
 #include "train/pass.h"
 #include "train/pass_impl.h"
@@ -290,7 +291,9 @@ static void products_are_good(void **unused)
     check(mr_reference_open(&m.reference, &s.weights, &err), &err);
     check(mr_device_open(&m.dev, "model:sim,train", &err), &err);
     check(mr_pass_open(&m.p, m.dev, m.c, &o, &err), &err);
-    check(mr_pass_weights(m.p, &s.weights, &err), &err);
+    struct mr_volume *volume;
+    struct mr_store *store = memory_store(s.checkpoint, &volume);
+    check(mr_pass_weights(m.p, store, &err), &err);
     mr_reference_observe(m.reference, see, &m);
     m.p->rows = m.p->cols = ROWS;
     m.p->kblocks = ROWS / 32;
@@ -310,6 +313,7 @@ static void products_are_good(void **unused)
     for (int i = 0; i < PRODUCTS; i++)
         assert_true(least[i] >= products[i].bound);
     mr_pass_close(m.p);
+    mr_store_close(store);
     mr_device_close(m.dev);
     mr_reference_close(m.reference);
     mr_params_free(&gradient);
