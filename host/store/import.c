@@ -100,13 +100,17 @@ static void read_patch(void *arg, int i, int worker)
     const struct mr_store_patch *p = &r->s->layout.patch[r->first + (size_t)i];
     const struct mr_store_tensor *t = &r->s->layout.tensor[p->tensor];
     (void)worker;
+    const int32_t *sum = (const int32_t *)(const void *)r->s->volume->data[MR_V_GRADIENTS];
+    int unit = mr_store_unit(r->s, p->tensor);
     for (size_t e = 0, n; e < p->count; e += n) {
         const float *tile = mr_store_tile_at(r->s, p, e / MR_TILE, r->s->header->side);
         n = mr_store_tile_size(p, e / MR_TILE);
         for (size_t k = 0; k < n; k++) {
             size_t at = mr_store_natural(t, p, e + k);
             if (at != SIZE_MAX)
-                r->out[at] = tile[(size_t)r->part * n + k];
+                r->out[at] = r->part == MR_GRADIENT
+                                 ? (float)ldexp((double)sum[p->first + e + k], unit)
+                                 : tile[(size_t)r->part * n + k];
         }
     }
 }

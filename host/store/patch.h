@@ -63,8 +63,6 @@ int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err);
 
 // What follows from the step's sums for the next one.
 int mr_store_next_unit(const struct mr_store *s, size_t i);
-// Raises the units of tensors with too large a sum, and counts them.
-size_t mr_store_raise(struct mr_store *s);
 // MR_ERR_FORMAT if a gradient was infinite or NaN.
 int mr_store_refuse_infinite(const struct mr_store *s, struct mr_error *err);
 

@@ -50,8 +50,9 @@ const struct mr_config *mr_store_config(const struct mr_store *store);
 uint64_t mr_store_step(const struct mr_store *store);    // steps done
 const void *mr_store_note(const struct mr_store *store); // MR_STORE_NOTE bytes of the last step's
 
-enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE };
-// Tensor i, [outputs][inputs] as in mr_params.
+enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE, MR_GRADIENT };
+// Tensor i, [outputs][inputs] as in mr_params. MR_GRADIENT: the sum of the step's micro-batches so
+// far, until mr_store_apply().
 void mr_store_read(const struct mr_store *store, size_t i, enum mr_store_part part, float *out);
 // A row of a table: the weights of one token or position.
 void mr_store_row(const struct mr_store *store, size_t i, int row, float *out);
@@ -99,6 +100,10 @@ int mr_store_end(struct mr_store *store, struct mr_error *err);
 // Takes new units from the largest sums so far, and begins anew: for the first step, whose units
 // are guesses. Returns MR_STORE_AGAIN if a sum was too large even to know.
 int mr_store_settle(struct mr_store *store, struct mr_error *err);
+
+// Raises the units of tensors of which a sum was too large, by 2^8, and counts them. If there are
+// any, the step has to be done again, from mr_store_begin() on. mr_store_apply() looks at the same.
+size_t mr_store_raise(struct mr_store *store);
 
 struct mr_store_update {
     struct mr_adamw_options adamw;

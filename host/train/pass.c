@@ -257,7 +257,7 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
     p->d = mr_dims_of(config);
     p->most_rows = options->rows;
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
-    p->limit = options->limit ? options->limit : INT32_MAX;
+    p->limit = INT32_MAX;
     int rc = fits(p, err);
     if (rc == 0)
         rc = place_all(p, err);
@@ -407,9 +407,9 @@ static int write_logits(struct mr_pass *p, bool turned, uint64_t off, int from, 
     return write_matrix(p, off, beats, err);
 }
 
-// The loss; logits become their gradients, zero where there is no target.
-static int loss_of(struct mr_pass *p, const struct mr_batch *batch, struct mr_loss *loss,
-                   struct mr_error *err)
+// The loss; for a gradient logits become it, zero where there is no target.
+static int loss_of(struct mr_pass *p, const struct mr_batch *batch, bool gradient,
+                   struct mr_loss *loss, struct mr_error *err)
 {
     size_t width = (size_t)p->c->vocab_size, beats = (width + 15) / 16, n = 0;
     int *targets = calloc((size_t)p->rows, sizeof *targets);
@@ -422,8 +422,8 @@ static int loss_of(struct mr_pass *p, const struct mr_batch *batch, struct mr_lo
         targets[n++] = batch->targets[r];
     }
     if (rc == 0)
-        rc = mr_loss_rows(p->pool, p->logits, targets, n, width, true, loss, err);
-    for (int r = p->rows; r-- > 0 && rc == 0;) {
+        rc = mr_loss_rows(p->pool, p->logits, targets, n, width, gradient, loss, err);
+    for (int r = p->rows; r-- > 0 && rc == 0 && gradient;) {
         float *to = p->logits + (size_t)r * width;
         if (batch->targets[r] == MR_NO_TARGET)
             memset(to, 0, width * sizeof *to);
@@ -455,72 +455,69 @@ static const char *tensor_name(const struct mr_pass *p, size_t i, char name[MR_N
     return mr_tensor_name(p->c, t.layer, t.item, t.part, name);
 }
 
-// Whether a unit was too small: then it has grown.
-static int judge(struct mr_pass *p, bool *again, struct mr_error *err)
+static int refuse_infinite(const struct mr_pass *p, struct mr_error *err)
 {
     char name[MR_NAME];
-    *again = false;
-    for (size_t i = 0; i < mr_tensor_specs(p->c); i++) {
-        struct tensor_grad *t = &p->tensors[i];
-        if (t->record == 0)
-            continue;
-        if (t->flags & 2)
+    for (size_t i = 0; i < mr_tensor_specs(p->c); i++)
+        if (p->tensors[i].record != 0 && p->tensors[i].flags & 2)
             return mr_fail(err, MR_ERR_FORMAT,
                            "the gradient of %s is infinite or not a number; the weights or the "
                            "learning rate are at fault",
                            tensor_name(p, i, name));
-        if (t->flags & 1) {
-            t->unit += 8;
-            *again = true;
-        }
-    }
     return 0;
 }
 
-static int one_pass(struct mr_pass *p, const struct mr_batch *batch, struct mr_loss *loss,
-                    struct mr_error *err)
+int mr_pass_check(const struct mr_pass *p, const struct mr_batch *batch, size_t *rows,
+                  struct mr_error *err)
 {
-    int rc = write_batch(p, batch, err);
-    if (rc == 0)
-        rc = pass_forward(p, err);
-    if (rc == 0)
-        rc = loss_of(p, batch, loss, err);
-    if (rc == 0)
-        rc = write_result_gradient(p, err);
-    return rc == 0 ? pass_backward(p, err) : rc;
+    size_t targets;
+    int rc = mr_batch_check(batch, p->c, rows, &targets, err);
+    if (rc == 0 && *rows > (size_t)p->most_rows)
+        rc = mr_fail(err, MR_ERR_USAGE, "a micro-batch of %zu tokens, of at most %d", *rows,
+                     p->most_rows);
+    return rc;
 }
 
-int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
-                int *again, struct mr_error *err)
+static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, struct mr_error *err)
 {
-    struct mr_pass *p = pass;
-    size_t rows, targets;
-    bool more = true;
-    struct mr_loss found = {0};
-    int rc = mr_batch_check(batch, p->c, &rows, &targets, err), times = 0;
-    if (rc == 0 && rows > (size_t)p->most_rows)
-        rc = mr_fail(err, MR_ERR_USAGE, "a micro-batch of %zu rows, of at most %d", rows,
-                     p->most_rows);
+    size_t rows;
+    int rc = mr_pass_check(p, batch, &rows, err);
     if (rc < 0)
         return rc;
     p->rows = (int)rows;
     p->kblocks = blocks_of(p->rows);
     p->cols = (p->rows + 63) / 64 * 64;
-    while (more && rc == 0) {
-        found = (struct mr_loss){0};
-        rc = one_pass(p, batch, &found, err);
-        if (rc == 0)
-            rc = judge(p, &more, err);
-        times += more;
-    }
+    rc = write_batch(p, batch, err);
+    return rc == 0 ? pass_forward(p, err) : rc;
+}
+
+int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
+                     struct mr_error *err)
+{
+    int rc = begin_pass(pass, batch, err);
+    return rc == 0 ? loss_of(pass, batch, false, loss, err) : rc;
+}
+
+int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
+                struct mr_error *err)
+{
+    struct mr_pass *p = pass;
+    struct mr_loss found = {0};
+    int rc = begin_pass(p, batch, err);
+    if (rc == 0)
+        rc = loss_of(p, batch, true, &found, err);
+    if (rc == 0)
+        rc = write_result_gradient(p, err);
+    if (rc == 0)
+        rc = pass_backward(p, err);
+    if (rc == 0)
+        rc = refuse_infinite(p, err);
     if (rc == 0)
         rc = mr_device_read(p->dev, p->grad_addr, p->tiles, (size_t)p->grad_beats * MR_BEAT, err);
     if (rc == 0)
         rc = mr_device_read(p->dev, p->rows_addr + p->residual * MR_BEAT, p->row_grad,
-                            rows * (size_t)p->d.d * sizeof(float), err);
+                            (size_t)p->rows * (size_t)p->d.d * sizeof(float), err);
     if (rc == 0)
         mr_loss_add(loss, &found);
-    if (again)
-        *again = times;
     return rc;
 }

@@ -15,9 +15,8 @@
 struct mr_pass;
 
 struct mr_pass_options {
-    int rows;       // the most of a micro-batch
-    int chunk;      // rows at a time, a multiple of 32; 0: as many as the device holds
-    uint32_t limit; // of a sum of a micro-batch; 0: (2^31 - 1), one micro-batch a step
+    int rows;  // the most of a micro-batch
+    int chunk; // rows at a time, a multiple of 32; 0: as many as the device holds
 };
 
 // The device and the configuration are borrowed. MR_ERR_USAGE if the device cannot train,
@@ -30,29 +29,40 @@ void mr_pass_close(struct mr_pass *pass); // NULL is allowed
 // next call, for the tables.
 int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err);
 
-// The batch's loss, added to *loss, and its gradients, which mr_pass_gradient() has then. Where a
-// sum is too large for its unit, the units concerned grow and the pass is done again; *again (NULL:
-// not wanted) counts. MR_ERR_FORMAT with the tensor's name where a gradient is not finite.
+// Whether a batch can be run: mr_batch_check(), and not too many rows. MR_ERR_USAGE.
+int mr_pass_check(const struct mr_pass *pass, const struct mr_batch *batch, size_t *rows,
+                  struct mr_error *err);
+
+// The batch's loss, added to *loss, and its gradients, which mr_pass_gradient() has then. A sum
+// that is too large for its unit is noted there. MR_ERR_FORMAT where the loss is not finite, or
+// with the tensor's name where a gradient is not.
 int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
-                int *again, struct mr_error *err);
+                struct mr_error *err);
+
+// The loss alone, without a backward pass.
+int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
+                     struct mr_error *err);
 
 // The gradient of tensor i (in the order of struct mr_params), its sum's integers in tiles of 32
 // rows of 64, row band by row band: element = integer x 2^unit. rows and cols are padded, and rows
-// are those of the smaller axis, on a tie the inputs. Of a vector it is row 0.
+// are those of the smaller axis, on a tie the inputs. Of a vector it is row 0. GRAD's record stands
+// behind the tiles, as mr_store_add() takes them.
 struct mr_pass_gradient {
     const int32_t *tiles; // NULL: the tensor has none, as that of a table that is only looked up
     int rows, cols;
     bool inputs_are_rows; // of a matrix
     int unit;
     uint32_t peak;
+    bool too_large; // a sum was: do the step again with a larger unit
 };
 struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i);
 
-// The unit of a tensor's next pass. Without it the first pass chooses one that holds whatever its
-// operands are, and it stays until it is set.
+// The unit of a tensor's next passes. Without it, or after mr_pass_guess_units(), the next pass
+// chooses one that holds whatever its operands are.
 void mr_pass_set_unit(struct mr_pass *pass, size_t i, int unit);
-// Rule 16: of the next step, from the largest |sum| of this one.
-int mr_pass_next_unit(int unit, uint32_t peak, uint32_t limit);
+void mr_pass_guess_units(struct mr_pass *pass);
+// The most that a sum of a micro-batch may be; 2^31 - 1 at first, one micro-batch a step.
+void mr_pass_set_limit(struct mr_pass *pass, uint32_t limit);
 
 // The gradient of what entered the first layer, [rows][*stride]: that of rows of tables.
 const float *mr_pass_row_gradient(const struct mr_pass *pass, size_t *stride);

@@ -10,9 +10,15 @@ void mr_pass_set_unit(struct mr_pass *pass, size_t i, int unit)
     pass->tensors[i].unit = unit;
 }
 
-int mr_pass_next_unit(int unit, uint32_t peak, uint32_t limit)
+void mr_pass_guess_units(struct mr_pass *pass)
 {
-    return peak == 0 ? unit : unit + bit_length(peak) - bit_length(limit) + 3;
+    for (size_t i = 0; i < mr_tensor_specs(pass->c); i++)
+        pass->tensors[i].unit = NO_UNIT;
+}
+
+void mr_pass_set_limit(struct mr_pass *pass, uint32_t limit)
+{
+    pass->limit = limit;
 }
 
 struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i)
@@ -22,7 +28,8 @@ struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i)
                                  .cols = t->cols,
                                  .inputs_are_rows = t->inputs_are_rows,
                                  .unit = t->unit,
-                                 .peak = t->peak};
+                                 .peak = t->peak,
+                                 .too_large = t->flags & 1};
     if (t->record)
         g.tiles = pass->tiles + t->off * (MR_BEAT / 4);
     return g;

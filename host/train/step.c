@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/step.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kept_batch {
+    struct mr_batch batch;
+    int *memory; // lengths, tokens, targets
+};
+
+struct mr_step {
+    struct mr_store *store;
+    struct mr_pass *pass;
+    const struct mr_config *config;
+    size_t tensors;
+    // The step under way. batches[count] were added, of `most`; 0: none has begun.
+    struct kept_batch *batches;
+    int count, most;
+    struct mr_loss loss;
+    bool measures; // no unit is known: the micro-batches so far said which they want
+    int *wanted;   // [tensors] the largest
+    int repeated;
+    size_t raised;
+};
+
+static void forget(struct mr_step *s)
+{
+    for (int i = 0; i < s->count; i++)
+        free(s->batches[i].memory);
+    free(s->batches);
+    s->batches = NULL;
+    s->count = s->most = 0;
+}
+
+int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
+                 const struct mr_pass_options *options, struct mr_error *err)
+{
+    struct mr_step *s = *step = calloc(1, sizeof *s);
+    if (!s)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    s->store = store;
+    s->config = mr_store_config(store);
+    s->tensors = mr_tensor_specs(s->config);
+    s->wanted = calloc(s->tensors, sizeof *s->wanted);
+    int rc = s->wanted ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    if (rc == 0)
+        rc = mr_pass_open(&s->pass, device, s->config, options, err);
+    if (rc == 0)
+        rc = mr_pass_weights(s->pass, store, err);
+    if (rc < 0) {
+        mr_step_close(s);
+        *step = NULL;
+    }
+    return rc;
+}
+
+void mr_step_close(struct mr_step *step)
+{
+    if (!step)
+        return;
+    forget(step);
+    mr_pass_close(step->pass);
+    free(step->wanted);
+    free(step);
+}
+
+int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
+{
+    forget(step);
+    int rc = mr_store_begin(step->store, micro_batches, err);
+    if (rc < 0)
+        return rc;
+    step->batches = calloc((size_t)micro_batches, sizeof *step->batches);
+    if (!step->batches)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %d micro-batches",
+                       micro_batches);
+    step->most = micro_batches;
+    step->loss = (struct mr_loss){0};
+    step->repeated = 0;
+    step->raised = 0;
+    step->measures = mr_store_step(step->store) == 0;
+    for (size_t i = 0; i < step->tensors; i++)
+        step->wanted[i] = INT_MIN;
+    mr_pass_set_limit(step->pass, (uint32_t)(INT32_MAX / micro_batches));
+    return 0;
+}
+
+static int keep(struct mr_step *s, const struct mr_batch *batch, struct mr_error *err)
+{
+    size_t rows, n = (size_t)batch->n_sequences;
+    int rc = mr_pass_check(s->pass, batch, &rows, err);
+    if (rc < 0)
+        return rc;
+    int *memory = malloc((n + 2 * rows) * sizeof *memory);
+    if (!memory)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch of %zu tokens", rows);
+    memcpy(memory, batch->lengths, n * sizeof *memory);
+    memcpy(memory + n, batch->tokens, rows * sizeof *memory);
+    memcpy(memory + n + rows, batch->targets, rows * sizeof *memory);
+    s->batches[s->count++] =
+        (struct kept_batch){{batch->n_sequences, memory, memory + n, memory + n + rows}, memory};
+    return 0;
+}
+
+// ---- a micro-batch into the store --------------------------------------------------------------
+
+static int add_rows(struct mr_step *s, size_t i, const struct mr_batch *batch, struct mr_error *err)
+{
+    size_t stride, rows = 0;
+    const float *gradient = mr_pass_row_gradient(s->pass, &stride);
+    int *positions = NULL, rc = 0;
+    const int *index = batch->tokens;
+    for (int k = 0; k < batch->n_sequences; k++)
+        rows += (size_t)batch->lengths[k];
+    if (mr_tensor_spec(s->config, i).item->by != MR_BY_TOKEN) {
+        index = positions = malloc(rows * sizeof *positions);
+        if (!positions)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu positions", rows);
+        for (int k = 0, r = 0; k < batch->n_sequences; k++)
+            for (int t = 0; t < batch->lengths[k]; t++)
+                positions[r++] = t;
+    }
+    rc = mr_store_add_rows(s->store, i, index, rows, gradient, stride, err);
+    free(positions);
+    return rc;
+}
+
+// The gradients of the pass that has just run.
+static int add_gradients(struct mr_step *s, const struct mr_batch *batch, struct mr_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < s->tensors && rc == 0; i++) {
+        struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
+        if (g.tiles)
+            rc = mr_store_add(s->store, i, g.tiles, err);
+        if (rc == 0 && mr_tensor_spec(s->config, i).item->kind == MR_EMBED)
+            rc = add_rows(s, i, batch, err);
+    }
+    return rc == 0 ? mr_store_end(s->store, err) : rc;
+}
+
+static int run(struct mr_step *s, const struct mr_batch *batch, struct mr_loss *loss,
+               struct mr_error *err)
+{
+    for (size_t i = 0; i < s->tensors; i++)
+        mr_pass_set_unit(s->pass, i, mr_store_unit(s->store, i));
+    int rc = mr_pass_run(s->pass, batch, loss, err);
+    return rc == 0 ? add_gradients(s, batch, err) : rc;
+}
+
+static int run_all_again(struct mr_step *s, struct mr_error *err)
+{
+    struct mr_loss loss = {0};
+    int rc = mr_store_begin(s->store, s->most, err);
+    for (int k = 0; k < s->count && rc == 0; k++)
+        rc = run(s, &s->batches[k].batch, &loss, err);
+    return rc;
+}
+
+// ---- the first units ---------------------------------------------------------------------------
+
+// Of a table that is only looked up: no sum of so many rows can be too large.
+static int guess_of_rows(struct mr_step *s, size_t i, const struct mr_batch *batch)
+{
+    size_t stride, rows = 0;
+    const float *gradient = mr_pass_row_gradient(s->pass, &stride);
+    float most = 0;
+    int exponent;
+    for (int k = 0; k < batch->n_sequences; k++)
+        rows += (size_t)batch->lengths[k];
+    for (size_t k = 0; k < rows * stride; k++)
+        most = isfinite(gradient[k]) ? fmaxf(most, fabsf(gradient[k])) : most;
+    (void)frexpf(most, &exponent); // most < 2^exponent
+    int bits = 64 - __builtin_clzll(rows),
+        limit = 32 - __builtin_clz((uint32_t)mr_store_limit(s->store, i));
+    return exponent + bits + 1 - limit;
+}
+
+// Which units the micro-batch wants, by itself: from a guess that holds every sum, by the rule of
+// the next step. The largest of all micro-batches has no order.
+static int measure(struct mr_step *s, const struct mr_batch *batch, struct mr_loss *loss,
+                   struct mr_error *err)
+{
+    mr_pass_guess_units(s->pass);
+    int rc = mr_pass_run(s->pass, batch, loss, err);
+    if (rc == 0)
+        rc = mr_store_begin(s->store, s->most, err);
+    for (size_t i = 0; i < s->tensors && rc == 0; i++) {
+        struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
+        rc = mr_store_set_unit(s->store, i, g.tiles ? g.unit : guess_of_rows(s, i, batch), err);
+    }
+    if (rc == 0)
+        rc = add_gradients(s, batch, err);
+    if (rc == 0)
+        rc = mr_store_settle(s->store, err); // too large a sum here shows again with its unit
+    for (size_t i = 0; i < s->tensors && rc >= 0; i++) {
+        int unit = mr_store_unit(s->store, i);
+        s->wanted[i] = unit > s->wanted[i] ? unit : s->wanted[i];
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int take_units(struct mr_step *s, struct mr_error *err)
+{
+    int rc = mr_store_begin(s->store, s->most, err);
+    for (size_t i = 0; i < s->tensors && rc == 0; i++)
+        rc = mr_store_set_unit(s->store, i, s->wanted[i], err);
+    return rc == 0 ? run_all_again(s, err) : rc;
+}
+
+// ---- the step ----------------------------------------------------------------------------------
+
+static int add(struct mr_step *s, struct mr_loss *loss, struct mr_error *err)
+{
+    const struct mr_batch *batch = &s->batches[s->count - 1].batch;
+    int rc = s->measures ? measure(s, batch, loss, err) : run(s, batch, loss, err);
+    if (s->count < s->most || rc < 0)
+        return rc;
+    if (s->measures)
+        rc = take_units(s, err);
+    for (size_t raised; rc == 0 && (raised = mr_store_raise(s->store)) > 0;) {
+        s->repeated++;
+        s->raised += raised;
+        rc = run_all_again(s, err);
+    }
+    return rc;
+}
+
+int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
+                struct mr_error *err)
+{
+    struct mr_loss own = {0};
+    if (step->count >= step->most)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "a micro-batch before a step begins, or behind its last one (%d)",
+                       step->most);
+    int rc = keep(step, batch, err);
+    if (rc < 0)
+        return rc;
+    rc = add(step, &own, err);
+    if (rc < 0) {
+        forget(step);
+        return rc;
+    }
+    mr_loss_add(&step->loss, &own);
+    if (loss)
+        *loss = own;
+    return 0;
+}
+
+int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
+                  struct mr_step_done *done, struct mr_error *err)
+{
+    struct mr_store_update u = *update;
+    struct mr_store_done stored;
+    if (step->most == 0 || step->count < step->most)
+        return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", step->count,
+                       step->most);
+    u.targets = step->loss.rows;
+    int rc = mr_store_apply(step->store, &u, &stored, err);
+    *done = (struct mr_step_done){.step = stored.step,
+                                  .loss = step->loss,
+                                  .norm = stored.norm,
+                                  .repeated = step->repeated,
+                                  .raised = step->raised};
+    forget(step);
+    return rc == 0 ? mr_pass_weights(step->pass, step->store, err) : rc;
+}
+
+int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
+                     struct mr_error *err)
+{
+    return mr_pass_evaluate(step->pass, batch, loss, err);
+}

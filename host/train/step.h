@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of training: micro-batches through a device's passes, their gradients into a store, the
+// update. None of its bits depends on the device, on chunks, threads or the order of micro-batches.
+#ifndef MILLRACE_TRAIN_STEP_H
+#define MILLRACE_TRAIN_STEP_H
+
+#include "train/pass.h"
+
+struct mr_step;
+
+// Store and device are borrowed.
+int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
+                 const struct mr_pass_options *options, struct mr_error *err);
+void mr_step_close(struct mr_step *step); // NULL is allowed
+
+// Begins a step of so many micro-batches anew.
+int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err);
+
+// Forward and backward; the batch is copied. *loss, which may be NULL, is the batch's. A batch that
+// is refused changes nothing; any other error ends the step. With the last micro-batch the
+// gradients are whole: where a sum was too large for its unit, and in a training's first step,
+// which has no units yet, all micro-batches are run again.
+int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
+                struct mr_error *err);
+
+struct mr_step_done {
+    uint64_t step;       // steps done
+    struct mr_loss loss; // of all micro-batches, before the update
+    double norm;         // of the gradient of the mean loss, before clipping
+    int repeated;        // times that all micro-batches were run again with larger units
+    size_t raised;       // units that were raised for that
+};
+
+// Ends the step, as mr_store_apply(). update->targets is not looked at.
+int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
+                  struct mr_step_done *done, struct mr_error *err);
+
+// The loss of a batch that is not learnt from, added to *loss. It changes nothing, also between
+// the micro-batches of a step.
+int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
+                     struct mr_error *err);
+
+#endif
