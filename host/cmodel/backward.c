@@ -3,29 +3,6 @@
 
 #include "cmodel/tables.h"
 
-// ---- gradients of weights ----------------------------------------------------------------------
-
-void mr_grad_add(struct mr_grad_sum *sum, int64_t d, int g, int ea, int ew)
-{
-    if (ea == MR_CODE_NAN || ew == MR_CODE_NAN) {
-        sum->flags |= MR_GRAD_NAN;
-        return;
-    }
-    int shift = g + 284 - ea - ew;
-    sum->flags |= shift < 0 ? MR_GRAD_LARGE : 0;
-    sum->acc += mr_align_grad(d, shift);
-}
-
-int32_t mr_grad_end(struct mr_grad_sum *sum, uint32_t limit, uint32_t *peak)
-{
-    uint64_t size = sum->acc < 0 ? (uint64_t)-sum->acc : (uint64_t)sum->acc;
-    uint32_t held = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
-    *peak = held > *peak ? held : *peak;
-    sum->flags |= size > limit ? MR_GRAD_LARGE : 0;
-    int64_t most = size > INT32_MAX ? INT32_MAX : (int64_t)size;
-    return (int32_t)(sum->acc < 0 ? -most : most);
-}
-
 // ---- GELU's derivative -------------------------------------------------------------------------
 
 int16_t mr_gelu_slope(float x)

@@ -55,12 +55,18 @@ struct mr_lane_kernels {
     int64_t (*shares)(const float *scores, int n, int32_t *p);
     void (*layernorm)(const struct mr_ln_const *c, const float *x, const float *gain,
                       const float *bias, int n, float *y); // mr_layernorm
+    // out = mr_grad_end() of sums without flags; true where one is beyond the limit.
+    bool (*grad_end)(const int64_t *acc, uint32_t limit, int n, int32_t *out, uint32_t *peak);
 };
 
 struct mr_kernels {
     const char *name;
     // acc[c] += sum over k of align(dot, below[k] + mr_below(col_max[c], code of k, c)).
     void (*sums)(const struct mr_columns *w, const struct mr_operand *x, int64_t acc[32]);
+    // Rule 16 of docs/numerics.md, of codes below 255 on both sides: acc[c] += sum over k of
+    // mr_align_grad(dot, g + 284 - ea - ew), with ea = 255 - below[k]. True where such a shift is
+    // negative.
+    bool (*grads)(const struct mr_columns *w, const struct mr_operand *x, int g, int64_t acc[32]);
     // acc[s] += sum over blocks of align(dot, below of the query + that of the key), where top[s]
     // is the largest code of the key's blocks.
     void (*score)(const struct mr_operand *q, const struct mr_records *keys, int64_t *acc,
@@ -104,6 +110,9 @@ struct mr_row_kernels {
     // to a sum of codes of 0; bias[4] or NULL.
     void (*tile_rows)(const struct mr_tile *tile, const struct mr_panel *panel, int group, int exp,
                       const float *bias, float y[4][16]);
+    // acc[c][token] = the sums of mr_kernels.grads. A bit for each token that has a negative shift.
+    unsigned (*tile_grads)(const struct mr_tile *tile, const struct mr_panel *panel, int group,
+                           int g, int64_t acc[4][16]);
 };
 
 // Puts a k-block of token `lane` into place.

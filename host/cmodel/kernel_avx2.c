@@ -116,6 +116,39 @@ TARGET static void sums(const struct mr_columns *w, const struct mr_operand *x, 
     }
 }
 
+// The scale of a sum of gradients is a float: 2^(18 - shift), with shift = g + 284 - ea - ew. A dot
+// product has 20 bits, so the product and its rounding to an integer are exact; what is below 1/2
+// becomes 0. Sums are integers below 2^53, in double.
+TARGET static bool grads(const struct mr_columns *w, const struct mr_operand *x, int g,
+                         int64_t acc[32])
+{
+    const __m128i least = _mm_set1_epi32(MR_GRAD_LEAST), most = _mm_set1_epi32(MR_GRAD_MOST);
+    __m128i highest = least;
+    for (int group = 0; group < 8; group++) {
+        const uint8_t *section = w->group[group];
+        __m256d sum = _mm256_setzero_pd();
+        for (int k = 0; k < w->kblocks; k++) {
+            int i = k % MR_SECTION_BLOCKS;
+            if (k > 0 && i == 0)
+                section += MR_SECTION_BYTES;
+            __m128i d =
+                int8_dots(section + MR_SECTION_CODES + 128 * (size_t)i, x->act + 32 * (size_t)k);
+            __m128i e = _mm_add_epi32(_mm_cvtepu8_epi32(codes4(section + 4 * i)),
+                                      _mm_set1_epi32(mr_grad_exponent(255 - x->below[k], g)));
+            highest = _mm_max_epi32(highest, e);
+            e = _mm_min_epi32(_mm_max_epi32(e, least), most);
+            __m128 v = _mm_mul_ps(_mm_cvtepi32_ps(d), _mm_castsi128_ps(_mm_slli_epi32(e, 23)));
+            v = _mm_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+            sum = _mm256_add_pd(sum, _mm256_cvtps_pd(v));
+        }
+        double part[4];
+        _mm256_storeu_pd(part, sum);
+        for (int c = 0; c < 4; c++)
+            acc[4 * group + c] += (int64_t)part[c];
+    }
+    return _mm_movemask_epi8(_mm_cmpgt_epi32(highest, most)) != 0;
+}
+
 // Two blocks of a query and two keys at a time.
 TARGET static void score(const struct mr_operand *q, const struct mr_records *keys, int64_t *acc,
                          uint8_t *top)
@@ -175,5 +208,5 @@ TARGET static void weigh(const struct mr_records *values, const int32_t *p, cons
 
 MR_LANE_KERNELS(TARGET);
 
-const struct mr_kernels mr_kernels_avx2 = {"avx2", sums, score, weigh, &lanes, NULL};
+const struct mr_kernels mr_kernels_avx2 = {"avx2", sums, grads, score, weigh, &lanes, NULL};
 #endif

@@ -158,6 +158,13 @@ TARGET MR_ALWAYS_INLINE __m512i four_keys(const struct mr_operand *q, int b,
     return aligned(_mm512_slli_epi64(_mm512_cvtepi32_epi64(dots), 32), s);
 }
 
+// Of a row that stands alone.
+TARGET static bool grads(const struct mr_columns *w, const struct mr_operand *x, int g,
+                         int64_t acc[32])
+{
+    return mr_plain_grads(w, x, g, acc) != 0;
+}
+
 TARGET static void score(const struct mr_operand *q, const struct mr_records *keys, int64_t *acc,
                          uint8_t *top)
 {
@@ -207,6 +214,6 @@ TARGET static void weigh(const struct mr_records *values, const int32_t *p, cons
 
 MR_LANE_KERNELS(TARGET);
 
-const struct mr_kernels mr_kernels_avx512 = {"avx512", sums,   score,
-                                             weigh,    &lanes, &mr_row_kernels_avx512};
+const struct mr_kernels mr_kernels_avx512 = {
+    "avx512", sums, grads, score, weigh, &lanes, &mr_row_kernels_avx512};
 #endif

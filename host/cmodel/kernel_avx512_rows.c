@@ -40,9 +40,8 @@ TARGET MR_ALWAYS_INLINE __m256 to_f32(__m512i acc, __m256i e)
     return _mm512_cvtpd_ps(_mm512_mask_mov_pd(p, flush, zero));
 }
 
-// A k-block of one column for 16 tokens: (dot << 18) >> shift, added to acc.
-TARGET MR_ALWAYS_INLINE void add_block(const uint8_t *w, const struct mr_panel_block *p,
-                                       __m512i shift, __m512i acc[2])
+// The dot products of a k-block of one column with 16 tokens.
+TARGET MR_ALWAYS_INLINE __m512i dots(const uint8_t *w, const struct mr_panel_block *p)
 {
     __m512i d = _mm512_loadu_si512(p->start);
     for (int k = 0; k < 8; k++) {
@@ -50,6 +49,14 @@ TARGET MR_ALWAYS_INLINE void add_block(const uint8_t *w, const struct mr_panel_b
         memcpy(&four, w + 4 * k, 4);
         d = _mm512_dpbusd_epi32(d, _mm512_set1_epi32(four), _mm512_loadu_si512(p->words[k]));
     }
+    return d;
+}
+
+// A k-block of one column for 16 tokens: (dot << 18) >> shift, added to acc.
+TARGET MR_ALWAYS_INLINE void add_block(const uint8_t *w, const struct mr_panel_block *p,
+                                       __m512i shift, __m512i acc[2])
+{
+    __m512i d = dots(w, p);
     for (int h = 0; h < 2; h++) {
         __m256i dh = h ? _mm512_extracti64x4_epi64(d, 1) : _mm512_castsi512_si256(d);
         __m256i sh = h ? _mm512_extracti64x4_epi64(shift, 1) : _mm512_castsi512_si256(shift);
@@ -93,6 +100,42 @@ TARGET static void tile_rows(const struct mr_tile *tile, const struct mr_panel *
     }
 }
 
+// As grads() of AVX2: floats hold the products and their rounding, doubles the sums.
+TARGET static unsigned tile_grads(const struct mr_tile *tile, const struct mr_panel *panel,
+                                  int group, int g, int64_t out[4][16])
+{
+    const struct mr_panel_block *p = panel->blocks + (size_t)group * (size_t)tile->kblocks;
+    const __m512i least = _mm512_set1_epi32(MR_GRAD_LEAST), most = _mm512_set1_epi32(MR_GRAD_MOST);
+    __m512i highest = least;
+    __m512d acc[4][2];
+    for (int c = 0; c < 4; c++)
+        acc[c][0] = acc[c][1] = _mm512_setzero_pd();
+    for (int k = 0; k < tile->kblocks; k++) {
+        const uint8_t *section =
+            tile->sections + (size_t)(k / MR_SECTION_BLOCKS) * MR_SECTION_BYTES;
+        const uint8_t *code = section + 4 * (k % MR_SECTION_BLOCKS);
+        const uint8_t *w = section + MR_SECTION_CODES + 128 * (k % MR_SECTION_BLOCKS);
+        __m512i row = _mm512_add_epi32(_mm512_loadu_si512(p[k].code),
+                                       _mm512_set1_epi32(mr_grad_exponent(0, g)));
+        for (int c = 0; c < 4; c++) {
+            __m512i e = _mm512_add_epi32(row, _mm512_set1_epi32(code[c]));
+            highest = _mm512_max_epi32(highest, e);
+            e = _mm512_min_epi32(_mm512_max_epi32(e, least), most);
+            __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(dots(w + 32 * c, &p[k])),
+                                     _mm512_castsi512_ps(_mm512_slli_epi32(e, 23)));
+            v = _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+            __m512d lo = _mm512_cvtps_pd(_mm512_castps512_ps256(v)),
+                    hi = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+            acc[c][0] = _mm512_add_pd(acc[c][0], lo);
+            acc[c][1] = _mm512_add_pd(acc[c][1], hi);
+        }
+    }
+    for (int c = 0; c < 4; c++)
+        for (int h = 0; h < 2; h++)
+            _mm512_storeu_si512(&out[c][8 * h], _mm512_cvtpd_epi64(acc[c][h]));
+    return _mm512_cmpgt_epi32_mask(highest, most);
+}
+
 // A k-block of four MXFP4 columns as bytes, 128 added.
 TARGET MR_ALWAYS_INLINE void expand(const uint8_t *in, uint8_t *out)
 {
@@ -124,5 +167,5 @@ TARGET static void unpack(const uint8_t *group, int kblocks, bool fp4, uint8_t *
     }
 }
 
-const struct mr_row_kernels mr_row_kernels_avx512 = {unpack, tile_rows};
+const struct mr_row_kernels mr_row_kernels_avx512 = {unpack, tile_rows, tile_grads};
 #endif

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cmodel/backward.h"
 #include "cmodel/kernel.h"
 #include "cmodel/num.h"
 #include "cmodel/tables.h"
@@ -266,6 +267,20 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     }
 }
 
+MR_LANES bool mr_lanes_grad_end(const int64_t *acc, uint32_t limit, int n, int32_t *out,
+                                uint32_t *peak)
+{
+    uint32_t most = *peak;
+    unsigned flags = 0;
+    for (int i = 0; i < n; i++) {
+        struct mr_grad_sum sum = {acc[i], 0};
+        out[i] = mr_grad_end(&sum, limit, &most);
+        flags |= sum.flags;
+    }
+    *peak = most;
+    return flags != 0;
+}
+
 // The functions of an instruction set, as the members of struct mr_kernels want them.
 #define MR_LANE_KERNELS(TARGET)                                                                    \
     TARGET static void finish(const int64_t *acc, const uint8_t *code, int exp, float *y, int n)   \
@@ -309,7 +324,13 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     {                                                                                              \
         mr_lanes_layernorm(c, x, gain, bias, n, y);                                                \
     }                                                                                              \
-    static const struct mr_lane_kernels lanes = {finish, has_nan,  add,        scale,  turn,       \
-                                                 gelu,   quantise, block_sums, shares, layernorm}
+    TARGET static bool grad_end(const int64_t *acc, uint32_t limit, int n, int32_t *out,           \
+                                uint32_t *peak)                                                    \
+    {                                                                                              \
+        return mr_lanes_grad_end(acc, limit, n, out, peak);                                        \
+    }                                                                                              \
+    static const struct mr_lane_kernels lanes = {finish, has_nan,   add,      scale,               \
+                                                 turn,   gelu,      quantise, block_sums,          \
+                                                 shares, layernorm, grad_end}
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "cmodel/backward.h"
 #include "cmodel/kernel.h"
 #include "cmodel/num.h"
 
@@ -67,6 +68,28 @@ MR_ALWAYS_INLINE void mr_plain_blocks(const struct mr_columns *w, int g, const u
     }
 }
 
+// Rule 16 with any codes: the flags of all columns.
+MR_ALWAYS_INLINE unsigned mr_plain_grads(const struct mr_columns *w, const struct mr_operand *x,
+                                         int g, int64_t acc[32])
+{
+    struct mr_grad_sum sum[32] = {{0}};
+    unsigned flags = 0;
+    for (int k = 0; k < w->kblocks; k++)
+        for (int c = 0; c < 32; c++) {
+            const uint8_t *section =
+                w->group[c / 4] + (size_t)(k / MR_SECTION_BLOCKS) * MR_SECTION_BYTES;
+            size_t in = 4 * (size_t)(k % MR_SECTION_BLOCKS) + (size_t)(c % 4);
+            const int8_t *elements = (const int8_t *)section + MR_SECTION_CODES + 32 * in;
+            mr_grad_add(&sum[c], mr_dot32(x->act + 32 * (size_t)k, elements), g, 255 - x->below[k],
+                        section[in]);
+        }
+    for (int c = 0; c < 32; c++) {
+        acc[c] += sum[c].acc;
+        flags |= sum[c].flags;
+    }
+    return flags;
+}
+
 MR_ALWAYS_INLINE uint8_t mr_code_max(const uint8_t *code, int n)
 {
     uint8_t max = 0;
@@ -87,6 +110,15 @@ MR_ALWAYS_INLINE void mr_plain_score(const struct mr_operand *q, const struct mr
             acc[s] += mr_align(mr_dot32(q->act + 32 * (size_t)b, k + 32 * (size_t)b),
                                q->below[b] + mr_below(top[s], code[b]));
     }
+}
+
+// Rule 16 by floats: the exponent field of 2^(18 - shift), but for the column's code; in vectors it
+// is clamped to these.
+enum { MR_GRAD_LEAST = 127 - 44, MR_GRAD_MOST = 127 + MR_GUARD_BITS };
+
+MR_ALWAYS_INLINE int mr_grad_exponent(int ea, int g)
+{
+    return MR_GRAD_MOST - MR_GRAD_SHIFT - g + ea;
 }
 
 // Shift of a value's product: its scale below the prefix maximum.

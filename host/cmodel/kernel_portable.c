@@ -15,6 +15,11 @@ static void sums(const struct mr_columns *w, const struct mr_operand *x, int64_t
     }
 }
 
+static bool grads(const struct mr_columns *w, const struct mr_operand *x, int g, int64_t acc[32])
+{
+    return mr_plain_grads(w, x, g, acc) != 0;
+}
+
 static void score(const struct mr_operand *q, const struct mr_records *keys, int64_t *acc,
                   uint8_t *top)
 {
@@ -36,4 +41,4 @@ static void weigh(const struct mr_records *values, const int32_t *p, const uint8
 
 MR_LANE_KERNELS();
 
-const struct mr_kernels mr_kernels_portable = {"portable", sums, score, weigh, &lanes, NULL};
+const struct mr_kernels mr_kernels_portable = {"portable", sums, grads, score, weigh, &lanes, NULL};

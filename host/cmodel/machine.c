@@ -283,6 +283,7 @@ static void free_scratch(struct mr_machine *m)
 {
     for (int i = 0; m->scratch && i < mr_pool_workers(m->pool); i++) {
         free(m->scratch[i].columns);
+        free(m->scratch[i].grads);
         free(m->scratch[i].tile);
         free(m->scratch[i].part);
         free(m->scratch[i].sums);
@@ -308,13 +309,15 @@ static bool new_scratch(struct mr_machine *m)
     for (int i = 0; ok && i < n; i++) {
         struct scratch *s = &m->scratch[i];
         s->columns = calloc((size_t)m->g.t * 32, sizeof(float));
+        s->grads = calloc(m->g.train ? (size_t)m->g.t * 32 : 1, sizeof *s->grads);
         s->tile = calloc(sections, MR_SECTION_BYTES);
         s->part = calloc(m->g.train ? 8 * sections : 1, MR_SECTION_BYTES);
         s->sums = calloc(ctx, sizeof *s->sums);
         s->top = calloc(ctx, 1);
         s->shares = calloc(longest, sizeof *s->shares);
         s->scores = calloc(longest, sizeof *s->scores);
-        ok = s->columns && s->tile && s->part && s->sums && s->top && s->shares && s->scores;
+        ok = s->columns && s->grads && s->tile && s->part && s->sums && s->top && s->shares &&
+             s->scores;
     }
     return ok;
 }

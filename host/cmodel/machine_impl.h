@@ -44,6 +44,7 @@ struct stash_matrix {
 // What one worker of a command needs for itself.
 struct scratch {
     float *columns; // [t][32] finished columns on their way to a block
+    int64_t *grads; // [t][32] sums of gradients
     uint8_t *tile;  // a group of columns as bytes, when it must be changed
     uint8_t *part;  // eight groups of which a part was streamed
     unsigned flags; // of sums of gradients
@@ -317,6 +318,20 @@ static inline bool worth_sharing(uint64_t blocks)
 {
     return blocks >= 1 << 15;
 }
+
+// ---- resident rows (resident.c) -----------------------------------------------------------------
+
+enum { ROWS_TOGETHER = 5 }; // from which a group of 16, even with empty lanes, is faster
+
+// Rows of a product: `kblocks` words of activation memory from `src` on. row_max NULL: GRAD, whose
+// codes stand for themselves; the maximum is then 255.
+struct resident {
+    int src, kblocks, rows;
+    const uint8_t *row_max;
+};
+// Fills m->operands, for one row after the other, or m->panel, for 16 at a time.
+void mr_machine_fill_operands(struct mr_machine *m, const struct resident *r);
+void mr_machine_fill_panel(struct mr_machine *m, const struct resident *r);
 
 // ---- the stash (stash.c) ------------------------------------------------------------------------
 

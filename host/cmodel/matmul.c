@@ -5,8 +5,6 @@
 #include "cmodel/backward.h"
 #include "cmodel/machine_impl.h"
 
-enum { TOGETHER = 5 }; // tokens from which a group, even with empty lanes, is faster
-
 // What a run of training has beside.
 struct extras {
     bool tiles, turned, second, set, begin, keep_slope, slope;
@@ -166,21 +164,6 @@ static void columns_of(const struct matmul *w, const struct mr_columns *columns,
     }
 }
 
-// The activations of all tokens for columns_of().
-static void fill_operands(const struct matmul *w)
-{
-    struct mr_machine *m = w->m;
-    for (int i = 0; i < w->tokens; i++)
-        for (int pass = 0; pass <= m->two_pass; pass++) {
-            int slot = slot_of(m, i) + pass;
-            size_t first = (size_t)slot * (size_t)(m->g.ring / 2);
-            uint8_t *code;
-            const int8_t *act = act_at(m, slot, w->src, &code);
-            m->operands[slot] = operand_of(m, act, code, w->row_max[slot_of(m, i)], w->p.kblocks,
-                                           m->below + first, m->sum + first);
-        }
-}
-
 // 32 columns of all tokens, 16 tokens at a time.
 static void columns_together(const struct matmul *w, const struct mr_columns *columns,
                              const float *bias, int block, struct scratch *s)
@@ -202,27 +185,6 @@ static void columns_together(const struct matmul *w, const struct mr_columns *co
     }
     for (int i = 0; i < w->tokens; i++)
         put_columns(w, i, block, s->columns + MR_BLOCK_COLUMNS * (size_t)i, s);
-}
-
-// The activations of all tokens, lane by lane.
-static void fill_panel(const struct matmul *w)
-{
-    struct mr_machine *m = w->m;
-    struct mr_panel *p = &m->panel;
-    size_t kblocks = (size_t)w->p.kblocks, groups = (size_t)(w->tokens + 15) / 16;
-    p->passes = 1 + m->two_pass;
-    p->pass_blocks = groups * kblocks;
-    for (int i = 0; i < 16 * (int)groups; i++) {
-        struct mr_panel_block *to = p->blocks + (size_t)(i / 16) * kblocks;
-        int slot = slot_of(m, i < w->tokens ? i : w->tokens - 1); // lanes without a token: any
-        p->row_max[i] = w->row_max[slot];
-        for (int pass = 0; pass < p->passes; pass++, to += p->pass_blocks)
-            for (size_t k = 0; k < kblocks; k++) {
-                uint8_t *code;
-                const int8_t *a = act_at(m, slot + pass, w->src + (int)k, &code);
-                mr_panel_put(&to[k], i % 16, a, *code);
-            }
-    }
 }
 
 // Columns 32 `block` to 32 `block` + 31 of all tokens.
@@ -336,11 +298,12 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
         rc = find_extras(&w);
     if (rc < 0)
         return rc;
-    w.together = m->kernels->rows && w.tokens >= TOGETHER;
+    const struct resident resident = {w.src, w.p.kblocks, w.tokens, w.row_max};
+    w.together = m->kernels->rows && w.tokens >= ROWS_TOGETHER;
     if (w.together)
-        fill_panel(&w);
+        mr_machine_fill_panel(m, &resident);
     else
-        fill_operands(&w);
+        mr_machine_fill_operands(m, &resident);
     int blocks = w.p.cols / 32;
     uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.tokens;
     mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));

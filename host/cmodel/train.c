@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands of training: rows between memories, and sums of gradients.
 #include "cmodel/backward.h"
+#include "cmodel/kernel_plain.h"
 #include "cmodel/machine_impl.h"
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -143,26 +144,75 @@ struct grad {
     struct mr_machine *m;
     struct pending p;
     struct columns_source source;
-    int src, rows, g;
+    struct resident resident;
+    int g;
     uint32_t limit;
+    bool together, nan; // rows in groups of 16, by the panel; there is a code of 255
     uint8_t *tiles;
 };
 
-// Four columns of row i.
-static void four_sums(const struct grad *w, const uint8_t *group, int i, struct mr_grad_sum sum[4])
+// Whether a code of 32 columns is 255.
+static bool columns_nan(const struct mr_columns *c)
 {
-    uint8_t *code;
-    const int8_t *act = act_at(w->m, i, w->src, &code);
-    for (int k = 0; k < w->p.kblocks; k++) {
-        const uint8_t *section = group + (size_t)(k / MR_SECTION_BLOCKS) * MR_SECTION_BYTES;
-        size_t in = (size_t)k % MR_SECTION_BLOCKS;
-        const int8_t *elements = (const int8_t *)section + MR_SECTION_CODES + 128 * in;
-        for (int c = 0; c < 4; c++, elements += MR_BLOCK) {
-            int32_t d = 0;
-            for (int e = 0; e < MR_BLOCK; e++)
-                d += act[MR_BLOCK * (size_t)k + (size_t)e] * elements[e];
-            mr_grad_add(&sum[c], d, w->g, code[k], section[4 * in + (size_t)c]);
+    bool nan = false;
+    for (int g = 0; g < 8; g++)
+        for (int k = 0; k < c->kblocks; k += MR_SECTION_BLOCKS) {
+            int n = c->kblocks - k < MR_SECTION_BLOCKS ? c->kblocks - k : MR_SECTION_BLOCKS;
+            const uint8_t *section =
+                c->group[g] + (size_t)(k / MR_SECTION_BLOCKS) * MR_SECTION_BYTES;
+            nan |= memchr(section, MR_CODE_NAN, 4 * (size_t)n) != NULL;
         }
+    return nan;
+}
+
+// Whether a code of the rows or of any column is.
+static bool has_nan(const struct grad *w)
+{
+    bool nan = false;
+    for (int i = 0; i < w->resident.rows; i++) {
+        uint8_t *code;
+        (void)act_at(w->m, i, w->resident.src, &code);
+        nan |= memchr(code, MR_CODE_NAN, (size_t)w->p.kblocks) != NULL;
+    }
+    for (int block = 0; block < w->p.cols / MR_BLOCK_COLUMNS; block++) {
+        struct mr_columns columns;
+        mr_machine_columns(w->m, &w->source, block, w->m->scratch[0].part, &columns, NULL);
+        nan |= columns_nan(&columns);
+    }
+    return nan;
+}
+
+// The sums of 32 columns into s->grads: 16 rows at a time.
+static void sums_together(const struct grad *w, const struct mr_columns *columns, struct scratch *s)
+{
+    const struct mr_row_kernels *k = w->m->kernels->rows;
+    for (int g = 0; g < 8; g++) {
+        const struct mr_tile tile = {.kblocks = columns->kblocks, .sections = s->tile};
+        k->unpack(columns->group[g], columns->kblocks, false, s->tile);
+        for (int first = 0; first < w->resident.rows; first += 16) {
+            int left = w->resident.rows - first, n = left < 16 ? left : 16;
+            int64_t acc[4][16];
+            unsigned large = k->tile_grads(&tile, &w->m->panel, first / 16, w->g, acc);
+            s->flags |= large & ((1U << n) - 1) ? MR_GRAD_LARGE : 0;
+            for (int i = 0; i < n; i++)
+                for (int c = 0; c < 4; c++)
+                    s->grads[MR_BLOCK_COLUMNS * (size_t)(first + i) + (size_t)(4 * g + c)] =
+                        acc[c][i];
+        }
+    }
+}
+
+// One row after the other; without a code of 255 by the kernel.
+static void sums_alone(const struct grad *w, const struct mr_columns *columns, struct scratch *s)
+{
+    memset(s->grads, 0, (size_t)w->resident.rows * MR_BLOCK_COLUMNS * sizeof *s->grads);
+    for (int i = 0; i < w->resident.rows; i++) {
+        int64_t *acc = s->grads + MR_BLOCK_COLUMNS * (size_t)i;
+        if (w->nan)
+            s->flags |= mr_plain_grads(columns, &w->m->operands[i], w->g, acc);
+        else
+            s->flags |=
+                w->m->kernels->grads(columns, &w->m->operands[i], w->g, acc) ? MR_GRAD_LARGE : 0;
     }
 }
 
@@ -173,21 +223,20 @@ static void grad_columns(void *arg, int block, int worker)
     struct scratch *s = &w->m->scratch[worker];
     struct mr_columns columns;
     mr_machine_columns(w->m, &w->source, block, s->part, &columns, NULL);
+    if (w->together)
+        sums_together(w, &columns, s);
+    else
+        sums_alone(w, &columns, s);
     size_t band = (size_t)(w->p.cols / MR_GRAD_TILE_COLS) * TILE;
-    for (int i = 0; i < w->rows; i++)
-        for (int g = 0; g < 8; g++) {
-            struct mr_grad_sum sum[4] = {{0}};
-            int32_t out[4];
-            four_sums(w, columns.group[g], i, sum);
-            for (int c = 0; c < 4; c++) {
-                out[c] = mr_grad_end(&sum[c], w->limit, &s->peak);
-                s->flags |= sum[c].flags;
-            }
-            size_t at = (size_t)(i / MR_GRAD_TILE_ROWS) * band + (size_t)(block / 2) * TILE +
-                        (size_t)(i % MR_GRAD_TILE_ROWS) * MR_GRAD_TILE_COLS +
-                        (size_t)(32 * (block % 2) + 4 * g);
-            memcpy(w->tiles + 4 * at, out, sizeof out);
-        }
+    for (int i = 0; i < w->resident.rows; i++) {
+        size_t at = (size_t)(i / MR_GRAD_TILE_ROWS) * band + (size_t)(block / 2) * TILE +
+                    (size_t)(i % MR_GRAD_TILE_ROWS) * MR_GRAD_TILE_COLS +
+                    (size_t)(32 * (block % 2));
+        int32_t *out = (int32_t *)(void *)(w->tiles + 4 * at);
+        const int64_t *acc = s->grads + MR_BLOCK_COLUMNS * (size_t)i;
+        bool large = w->m->kernels->lanes->grad_end(acc, w->limit, MR_BLOCK_COLUMNS, out, &s->peak);
+        s->flags |= large ? MR_GRAD_LARGE : 0;
+    }
 }
 
 int mr_machine_grad(struct mr_machine *m, const uint32_t *cmd)
@@ -195,12 +244,12 @@ int mr_machine_grad(struct mr_machine *m, const uint32_t *cmd)
     struct grad w = {
         .m = m,
         .p = mr_machine_take_tiles(m),
-        .src = (int)mr_field(cmd, MR_F_GRAD_SRC_BASE),
-        .rows = (int)mr_field(cmd, MR_F_GRAD_ROWS),
         .g = (int16_t)mr_field(cmd, MR_F_GRAD_G),
         .limit = mr_field(cmd, MR_F_GRAD_LIMIT),
     };
-    size_t bands = (size_t)(w.rows + MR_GRAD_TILE_ROWS - 1) / MR_GRAD_TILE_ROWS;
+    w.resident = (struct resident){(int)mr_field(cmd, MR_F_GRAD_SRC_BASE), w.p.kblocks,
+                                   (int)mr_field(cmd, MR_F_GRAD_ROWS), NULL};
+    size_t bands = (size_t)(w.resident.rows + MR_GRAD_TILE_ROWS - 1) / MR_GRAD_TILE_ROWS;
     size_t beats = bands * (size_t)(w.p.cols / MR_GRAD_TILE_COLS) * TILE * 4 / BEAT;
     uint8_t *record = grad_window(m, mr_field(cmd, MR_F_GRAD_RECORD), 1);
     w.tiles = record ? grad_window(m, mr_field(cmd, MR_F_GRAD_OFF), beats) : NULL;
@@ -211,9 +260,15 @@ int mr_machine_grad(struct mr_machine *m, const uint32_t *cmd)
     if (!mr_field(cmd, MR_F_GRAD_BEGIN))
         memcpy(words, record, sizeof words);
     memset(w.tiles, 0, beats * BEAT);
+    w.nan = has_nan(&w);
+    w.together = m->kernels->rows && w.resident.rows >= ROWS_TOGETHER && !w.nan;
+    if (w.together)
+        mr_machine_fill_panel(m, &w.resident);
+    else
+        mr_machine_fill_operands(m, &w.resident);
     for (int i = 0; i < mr_pool_workers(m->pool); i++)
         m->scratch[i].flags = m->scratch[i].peak = 0;
-    uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.rows;
+    uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.resident.rows;
     mr_pool_run(m->pool, w.p.cols / MR_BLOCK_COLUMNS, grad_columns, &w, worth_sharing(work));
     for (int i = 0; i < mr_pool_workers(m->pool); i++) {
         const struct scratch *s = &m->scratch[i];

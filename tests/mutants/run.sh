@@ -349,6 +349,12 @@ if has avx2; then
         's/s = _mm_min_epi32(s, _mm_set1_epi32(MR_SHIFT_MAX));//'
     kernel avx2 'avx2: scores of two keys change places' \
         's/acc\[s\] += part\[0\] + part\[2\];/acc[s] += part[1] + part[2];/'
+    kernel avx2 'avx2: gradients are rounded towards zero' \
+        's/_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC/_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC/'
+    kernel avx2 'avx2: small gradients have any scale' \
+        's/_mm_min_epi32(_mm_max_epi32(e, least), most)/_mm_min_epi32(e, most)/'
+    kernel avx2 'avx2: a unit that is too small goes unnoticed' \
+        's/highest = _mm_max_epi32(highest, e);//'
 fi
 if has avx512_vnni; then
     kernel avx512 'avx512: distances wrap at 256 in the sum' \
@@ -360,6 +366,10 @@ if has avx512_vnni; then
         's/shift\[i \/ 4\]/shift[0]/'
     kernel avx512_rows 'avx512, many tokens: distances do not wrap' \
         's/_mm512_and_si512(_mm512_sub_epi32(row_max, ea), _mm512_set1_epi32(255))/_mm512_sub_epi32(row_max, ea)/'
+    kernel avx512_rows 'avx512, many rows: gradients are rounded towards zero' \
+        's/_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC/_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC/'
+    kernel avx512_rows 'avx512, many rows: a unit that is too small is held to one column' \
+        's/highest = _mm512_max_epi32(highest, e);/highest = c == 3 ? _mm512_max_epi32(highest, e) : highest;/'
     kernel avx512_rows 'avx512, many tokens: high and low MXFP4 elements change places' \
         's/_mm256_or_si256(v, _mm256_slli_epi16(v, 4))/_mm256_or_si256(_mm256_slli_epi16(v, 8), _mm256_srli_epi16(v, 4))/'
 fi

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/backward.h"
 #include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
 
@@ -158,6 +159,76 @@ static void check_sums(const struct mr_kernels *kernels)
                 fail_msg("%s: columns %d (%d blocks%s): column %d differs", kernels->name, i,
                          d.w.kblocks, d.w.fp4 ? " of MXFP4" : "", c);
     }
+}
+
+// ---- sums of gradients, against mr_grad_add() ----
+
+// Case i of MXINT8, and a unit by which most shifts are between those that keep all bits and those
+// that keep none, some below and above.
+static int make_grads(struct data *d, int i)
+{
+    make(d, 18 * (i / 9) + i % 9);
+    unsigned k = draw((unsigned)d->w.kblocks);
+    return (int)draw(60) - 10 - MR_GRAD_SHIFT + d->row.code[k] + d->codes[k][draw(32)];
+}
+
+static struct mr_grad_sum grad_sum(const struct data *d, const struct row *r, int c, int g)
+{
+    struct mr_grad_sum sum = {0};
+    for (int k = 0; k < d->w.kblocks; k++) {
+        int64_t dot = aligned_dot(r->act + 32 * k, d->elements[k][c], 0) >> MR_GUARD_BITS;
+        mr_grad_add(&sum, dot, g, r->code[k], d->codes[k][c]);
+    }
+    return sum;
+}
+
+static void check_grads(const struct mr_kernels *kernels)
+{
+    static struct data d;
+    int large = 0;
+    for (int i = 0; i < CASES / 4; i++) {
+        int g = make_grads(&d, i);
+        int64_t got[32];
+        unsigned flags = 0;
+        d.row.row_max = 255;
+        struct mr_operand x = operand(&d.row, d.w.kblocks);
+        memcpy(got, d.start, sizeof got);
+        bool said = kernels->grads(&d.w, &x, g, got);
+        for (int c = 0; c < 32; c++) {
+            struct mr_grad_sum want = grad_sum(&d, &d.row, c, g);
+            flags |= want.flags;
+            if (got[c] != d.start[c] + want.acc)
+                fail_msg("%s: gradients %d (%d blocks): column %d differs", kernels->name, i,
+                         d.w.kblocks, c);
+        }
+        assert_int_equal(said, flags != 0);
+        large += said;
+    }
+    assert_in_range(large, CASES / 16, CASES / 4 - CASES / 16);
+}
+
+// Sums at the limits, alone and among others.
+static void check_grad_end(const struct mr_kernels *kernels, int i)
+{
+    static const int64_t ends[] = {
+        0,          INT32_MAX,        -INT32_MAX,         (int64_t)1 << 31, -((int64_t)1 << 31),
+        UINT32_MAX, (int64_t)1 << 32, -((int64_t)1 << 46)};
+    static const uint32_t limits[] = {INT32_MAX, 1 << 30, 1000, 1};
+    int64_t acc[32];
+    int32_t got[32];
+    uint32_t peak = 7, want_peak = 7, limit = limits[i % 4];
+    unsigned flags = 0;
+    for (int j = 0; j < 32; j++)
+        acc[j] = ((int64_t)draw(1u << 30) - (1 << 29)) >> (i / 4 % 30);
+    acc[draw(32)] = i % 3 ? ends[i / 3 % 8] : (int64_t)limit * (i % 2 ? 1 : -1) + i / 8 % 2;
+    bool said = kernels->lanes->grad_end(acc, limit, 32, got, &peak);
+    for (int j = 0; j < 32; j++) {
+        struct mr_grad_sum sum = {acc[j], 0};
+        assert_int_equal(got[j], mr_grad_end(&sum, limit, &want_peak));
+        flags |= sum.flags;
+    }
+    assert_int_equal(peak, want_peak);
+    assert_int_equal(said, flags != 0);
 }
 
 // ---- a head and its records ----
@@ -417,6 +488,7 @@ static void check_lanes(const struct mr_kernels *kernels)
         check_shares(kernels, i);
         check_layernorm(kernels, i);
         check_block_sums(kernels, i);
+        check_grad_end(kernels, i);
     }
 }
 
@@ -476,6 +548,38 @@ static void check_tile_rows(const struct mr_row_kernels *rows)
     }
 }
 
+// The same columns, another row for each of 16 lanes.
+static void check_tile_grads(const struct mr_row_kernels *rows)
+{
+    static struct mr_panel_block blocks[MAX_KBLOCKS];
+    static uint8_t sections[SECTIONS * MR_SECTION_BYTES];
+    static struct data d;
+    static struct row r[16];
+    const struct mr_panel panel = {blocks, NULL, 0, 1};
+    for (int i = 0; i < CASES / 8; i++) {
+        int64_t acc[4][16];
+        int g = make_grads(&d, i);
+        const struct mr_tile tile = {d.w.kblocks, sections, {0}};
+        for (int t = 0; t < 16; t++) {
+            make_row(&r[t], d.w.kblocks, i % 3, i / 3 % 3);
+            for (int k = 0; k < d.w.kblocks; k++)
+                mr_panel_put(&blocks[k], t, r[t].act + 32 * k, r[t].code[k]);
+        }
+        rows->unpack(d.w.group[0], d.w.kblocks, false, sections);
+        unsigned large = rows->tile_grads(&tile, &panel, 0, g, acc);
+        for (int t = 0; t < 16; t++) {
+            unsigned flags = 0;
+            for (int c = 0; c < 4; c++) {
+                struct mr_grad_sum want = grad_sum(&d, &r[t], c, g);
+                flags |= want.flags;
+                if (acc[c][t] != want.acc)
+                    fail_msg("tile %d of gradients: row %d, column %d differs", i, t, c);
+            }
+            assert_int_equal(large >> t & 1, flags != 0);
+        }
+    }
+}
+
 static void check_kernel(const char *name)
 {
     const struct mr_kernels *kernels = mr_kernels_named(name);
@@ -486,12 +590,15 @@ static void check_kernel(const char *name)
     }
     state = 1;
     check_sums(kernels);
+    check_grads(kernels);
     check_score(kernels);
     check_weigh(kernels);
     check_lanes(kernels);
     check_the_smallest(kernels);
     if (kernels->rows)
         check_tile_rows(kernels->rows);
+    if (kernels->rows)
+        check_tile_grads(kernels->rows);
 }
 
 static void portable_kernel_is_exact(void **unused)
