@@ -26,9 +26,6 @@ float mr_slope_times(float y, int16_t slope)
 
 // ---- rows --------------------------------------------------------------------------------------
 
-// Exponent field of 2^9: what is normalised is at most sqrt(n) in size.
-enum { NORMAL_MOST = 127 + 9 };
-
 // RNE(x / 2^k) where that is below 2^62.
 static int64_t fixed(float x, int k)
 {
@@ -90,7 +87,7 @@ void mr_norm_back(const struct mr_ln_const *c, const float *x, const float *dy, 
     uint64_t b_sum = 0; // wraps only where the row is longer than c->n says
     for (int i = 0; i < c->n && finite; i++) {
         float dn = mr_fmul(dy[i], gain[i]), xh = mr_fmul(mr_fsub(x[i], mean), r);
-        finite = mr_expo(dn) < 255 && mr_expo(xh) < NORMAL_MOST;
+        finite = mr_expo(dn) < 255 && mr_expo(xh) < MR_NORMAL_MOST;
         if (finite) {
             int64_t a = fixed(dn, k);
             a_sum += a;

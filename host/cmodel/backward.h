@@ -50,6 +50,9 @@ float mr_slope_times(float y, int16_t slope);
 
 // ---- LayerNorm (rule 19) -----------------------------------------------------------------------
 
+// Exponent field of 2^9: what is normalised is at most sqrt(n) in size.
+enum { MR_NORMAL_MOST = 127 + 9 };
+
 // dx[count] of x, dy[count]; zero from c->n on.
 void mr_norm_back(const struct mr_ln_const *c, const float *x, const float *dy, const float *gain,
                   int count, float *dx);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct mr_ln_const;
+struct mr_softmax_row;
 
 // 32 columns of a matrix: eight groups of four as they lie in the stream. Sections of 16 k-blocks,
 // each 64 scale codes [16][4] and then the elements, for each k-block those of four columns: 32
@@ -45,7 +46,7 @@ struct mr_lane_kernels {
     // mr_acc_to_f32 with exponent exp + code; NaN where a code is 255. Any n.
     void (*finish)(const int64_t *acc, const uint8_t *code, int exp, float *y, int n);
     bool (*has_nan)(const float *x, int n);               // whether there is one; any n
-    void (*add)(float *y, const float *x, int n);         // y = mr_fadd(y, x)
+    void (*add)(float *y, const float *x, int n);         // y = mr_fadd(y, x); any n
     void (*scale)(float *y, float by, int n);             // y = mr_fmul(y, by); any n
     void (*turn)(float *x, const float *cs, int n);       // pairs by their cosine and sine; even n
     void (*gelu)(float *x, int n);                        // mr_gelu
@@ -55,8 +56,25 @@ struct mr_lane_kernels {
     int64_t (*shares)(const float *scores, int n, int32_t *p);
     void (*layernorm)(const struct mr_ln_const *c, const float *x, const float *gain,
                       const float *bias, int n, float *y); // mr_layernorm
+};
+
+// The functions of cmodel/backward.h. Of rows, any lengths.
+struct mr_back_kernels {
     // out = mr_grad_end() of sums without flags; true where one is beyond the limit.
     bool (*grad_end)(const int64_t *acc, uint32_t limit, int n, int32_t *out, uint32_t *peak);
+    void (*slopes)(const float x[32], int16_t slope[32]);      // mr_gelu_slope
+    void (*slope_times)(float y[32], const int16_t slope[32]); // y = mr_slope_times(y, slope)
+    void (*norm_back)(const struct mr_ln_const *c, const float *x, const float *dy,
+                      const float *gain, int count, float *dx); // mr_norm_back
+    void (*norm_gain)(const struct mr_ln_const *c, const float *x, const float *dy, int count,
+                      float *out);                                          // mr_norm_gain
+    void (*softmax)(const struct mr_softmax_row *row, int count, float *p); // mr_softmax
+    void (*softmax_back)(const struct mr_softmax_row *row, const float *dp, float grad_scale,
+                         int count, float *ds); // mr_softmax_back
+    // Blocks of 32 columns along the rows y[rows][stride], at most 32 of them, zeros behind:
+    // mr_mxint8_quantise.
+    void (*quantise_turned)(const float *y, size_t stride, int rows, int8_t q[32][32],
+                            uint8_t code[32]);
 };
 
 struct mr_kernels {
@@ -75,6 +93,7 @@ struct mr_kernels {
     void (*weigh)(const struct mr_records *values, const int32_t *p, const uint8_t *max,
                   int64_t *acc);
     const struct mr_lane_kernels *lanes;
+    const struct mr_back_kernels *back;
     const struct mr_row_kernels *rows; // NULL: there are none
 };
 

@@ -3,7 +3,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "cmodel/kernel_lanes.h"
+#include "cmodel/kernel_back.h"
 #include "cmodel/kernel_plain.h"
 
 #define TARGET __attribute__((target("avx2")))
@@ -207,6 +207,7 @@ TARGET static void weigh(const struct mr_records *values, const int32_t *p, cons
 }
 
 MR_LANE_KERNELS(TARGET);
+MR_BACK_KERNELS(TARGET);
 
-const struct mr_kernels mr_kernels_avx2 = {"avx2", sums, grads, score, weigh, &lanes, NULL};
+const struct mr_kernels mr_kernels_avx2 = {"avx2", sums, grads, score, weigh, &lanes, &back, NULL};
 #endif

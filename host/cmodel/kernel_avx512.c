@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "cmodel/kernel_lanes.h"
+#include "cmodel/kernel_back.h"
 #include "cmodel/kernel_plain.h"
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
@@ -213,7 +213,8 @@ TARGET static void weigh(const struct mr_records *values, const int32_t *p, cons
 }
 
 MR_LANE_KERNELS(TARGET);
+MR_BACK_KERNELS(TARGET);
 
-const struct mr_kernels mr_kernels_avx512 = {
-    "avx512", sums, grads, score, weigh, &lanes, &mr_row_kernels_avx512};
+const struct mr_kernels mr_kernels_avx512 = {"avx512", sums,   grads, score,
+                                             weigh,    &lanes, &back, &mr_row_kernels_avx512};
 #endif

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cmodel/backward.h"
 #include "cmodel/kernel.h"
 #include "cmodel/num.h"
 #include "cmodel/tables.h"
@@ -166,8 +165,15 @@ MR_LANES void mr_lanes_gelu(float *x, int count)
     }
 }
 
-// 64 v / 2^(top - 127) in two steps, since 2^133 is no float. What the first makes too small to be
-// exact rounds to 0 in any case.
+// 64 v / 2^(top - 127), rounded and clamped; 64 / 2^(top - 127) is f g, since 2^133 is no float.
+// What the first makes too small to be exact rounds to 0 in any case.
+MR_LANES int32_t mr_lane_element(float v, float f, float g)
+{
+    int32_t r = mr_lane_nearest_small(mr_lane_in(v) * f * g);
+    r = r > 127 ? 127 : r;
+    return r < -127 ? -127 : r;
+}
+
 MR_LANES uint8_t mr_lanes_quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK])
 {
     unsigned top = mr_lanes_most(v, MR_BLOCK) >> 23;
@@ -178,11 +184,8 @@ MR_LANES uint8_t mr_lanes_quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK])
     int k = 133 - (int)top, half = k / 2;
     float f = mr_float((uint32_t)(half + 127) << 23),
           g = mr_float((uint32_t)(k - half + 127) << 23);
-    for (int i = 0; i < MR_BLOCK; i++) {
-        int32_t r = mr_lane_nearest_small(mr_lane_in(v[i]) * f * g);
-        r = r > 127 ? 127 : r;
-        q[i] = (int8_t)(r < -127 ? -127 : r);
-    }
+    for (int i = 0; i < MR_BLOCK; i++)
+        q[i] = (int8_t)mr_lane_element(v[i], f, g);
     return (uint8_t)top;
 }
 
@@ -244,14 +247,13 @@ MR_LANES int64_t mr_lanes_shares(const float *scores, int n, int32_t *p)
     return nan ? -1 : sum;
 }
 
-MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, const float *gain,
-                                 const float *bias, int n, float *y)
+// Mean and 1 / deviation of rule 5; false where the row is not finite.
+MR_LANES bool mr_lanes_normal(const struct mr_ln_const *c, const float *x, int n, float *mean,
+                              float *r)
 {
     unsigned top = mr_lanes_most(x, n) >> 23;
-    if (top == 255) {
-        mr_layernorm(c, x, gain, bias, n, y);
-        return;
-    }
+    if (top == 255)
+        return false;
     double unit = mr_lane_power(149 - (int)top);
     int64_t s1 = 0, s2 = 0;
     for (int i = 0; i < n; i++) {
@@ -259,26 +261,22 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
         s1 += xi;
         s2 += (int64_t)xi * xi;
     }
+    mr_layernorm_from(c, s1, s2, top, mean, r); // of zeros any top will do
+    return true;
+}
+
+MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, const float *gain,
+                                 const float *bias, int n, float *y)
+{
     float mean, r;
-    mr_layernorm_from(c, s1, s2, top, &mean, &r); // of zeros any top will do
+    if (!mr_lanes_normal(c, x, n, &mean, &r)) {
+        mr_layernorm(c, x, gain, bias, n, y);
+        return;
+    }
     for (int i = 0; i < n; i++) {
         float centred = mr_lane_mul(mr_lane_sub(x[i], mean), r);
         y[i] = mr_lane_add(mr_lane_mul(centred, gain[i]), bias[i]);
     }
-}
-
-MR_LANES bool mr_lanes_grad_end(const int64_t *acc, uint32_t limit, int n, int32_t *out,
-                                uint32_t *peak)
-{
-    uint32_t most = *peak;
-    unsigned flags = 0;
-    for (int i = 0; i < n; i++) {
-        struct mr_grad_sum sum = {acc[i], 0};
-        out[i] = mr_grad_end(&sum, limit, &most);
-        flags |= sum.flags;
-    }
-    *peak = most;
-    return flags != 0;
 }
 
 // The functions of an instruction set, as the members of struct mr_kernels want them.
@@ -324,13 +322,7 @@ MR_LANES bool mr_lanes_grad_end(const int64_t *acc, uint32_t limit, int n, int32
     {                                                                                              \
         mr_lanes_layernorm(c, x, gain, bias, n, y);                                                \
     }                                                                                              \
-    TARGET static bool grad_end(const int64_t *acc, uint32_t limit, int n, int32_t *out,           \
-                                uint32_t *peak)                                                    \
-    {                                                                                              \
-        return mr_lanes_grad_end(acc, limit, n, out, peak);                                        \
-    }                                                                                              \
-    static const struct mr_lane_kernels lanes = {finish, has_nan,   add,      scale,               \
-                                                 turn,   gelu,      quantise, block_sums,          \
-                                                 shares, layernorm, grad_end}
+    static const struct mr_lane_kernels lanes = {finish, has_nan,  add,        scale,  turn,       \
+                                                 gelu,   quantise, block_sums, shares, layernorm}
 
 #endif

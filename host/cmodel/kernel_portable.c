@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops in plain C.
-#include "cmodel/kernel_lanes.h"
+#include "cmodel/kernel_back.h"
 #include "cmodel/kernel_plain.h"
 
 static void sums(const struct mr_columns *w, const struct mr_operand *x, int64_t acc[32])
@@ -40,5 +40,7 @@ static void weigh(const struct mr_records *values, const int32_t *p, const uint8
 }
 
 MR_LANE_KERNELS();
+MR_BACK_KERNELS();
 
-const struct mr_kernels mr_kernels_portable = {"portable", sums, grads, score, weigh, &lanes, NULL};
+const struct mr_kernels mr_kernels_portable = {"portable", sums,   grads, score,
+                                               weigh,      &lanes, &back, NULL};

@@ -339,12 +339,9 @@ void mr_machine_fill_panel(struct mr_machine *m, const struct resident *r);
 int mr_machine_stash_look(struct mr_machine *m, uint64_t off, int kblocks, int cols, int count,
                           bool write, struct stash_matrix *found);
 uint8_t *mr_machine_stash_largest(const struct stash_matrix *s, int col);
-// Quantises a block into its place; the column's largest code is the caller's. Returns its code.
-uint8_t mr_machine_stash_put(const struct mr_machine *m, const struct stash_matrix *s, int col,
-                             int kblock, const float v[MR_BLOCK]);
-// Columns 0..n-1 of rows y[rows][stride], blocks along the rows, into columns from `col` and blocks
-// from `kblock` on. Columns from `begin` on have no other blocks before.
-void mr_machine_stash_turn(const struct mr_machine *m, const struct stash_matrix *s, int col, int n,
+// 32 columns of rows y[rows][stride], blocks along the rows, into columns from `col`, a multiple of
+// 4, and blocks from `kblock` on. Columns from `begin` on have no other blocks before.
+void mr_machine_stash_turn(const struct mr_machine *m, const struct stash_matrix *s, int col,
                            int kblock, int begin, const float *y, int rows, int stride);
 
 // The column groups of a MATMUL or GRAD: 32 columns from 32 `block` on.

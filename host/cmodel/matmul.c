@@ -75,8 +75,7 @@ static uint8_t *slopes_of(const struct matmul *w, int i, int block)
 static void keep_slopes(const struct matmul *w, int i, int block, const float *y)
 {
     int16_t slope[MR_BLOCK_COLUMNS];
-    for (int c = 0; c < MR_BLOCK_COLUMNS; c++)
-        slope[c] = mr_gelu_slope(y[c]);
+    w->m->kernels->back->slopes(y, slope);
     memcpy(slopes_of(w, i, block), slope, sizeof slope);
 }
 
@@ -84,20 +83,25 @@ static void times_slopes(const struct matmul *w, int i, int block, float *y)
 {
     int16_t slope[MR_BLOCK_COLUMNS];
     memcpy(slope, slopes_of(w, i, block), sizeof slope);
-    for (int c = 0; c < MR_BLOCK_COLUMNS; c++)
-        y[c] = mr_slope_times(y[c], slope[c]);
+    w->m->kernels->back->slope_times(y, slope);
 }
 
-// Matrix and block of a block of columns, where TILES puts it.
-static struct stash_matrix tiles_of(const struct matmul *w, int block, int *kblock)
+// Where TILES puts a block of columns of token i; *matrix is its matrix in its channel.
+static struct mr_tile_place tiles_place(const struct matmul *w, int i, int block, uint8_t **matrix)
 {
     const struct extras *x = &w->extras;
-    struct stash_matrix s = x->rows;
-    size_t bytes = (size_t)((x->first_kblock + block) / x->tiles_kblocks) * x->tiles_beats * BEAT;
-    for (int c = 0; c < s.shape.channels; c++)
-        s.at[c] += bytes;
-    *kblock = (x->first_kblock + block) % x->tiles_kblocks;
-    return s;
+    int kblock = x->first_kblock + block;
+    struct mr_tile_place at =
+        mr_tile_place(&x->rows.shape, x->at_row + i, kblock % x->tiles_kblocks);
+    *matrix = x->rows.at[at.channel] + (size_t)(kblock / x->tiles_kblocks) * x->tiles_beats * BEAT;
+    return at;
+}
+
+static void put_tile(const struct matmul *w, int i, int block, const float *y)
+{
+    uint8_t *matrix;
+    struct mr_tile_place at = tiles_place(w, i, block, &matrix);
+    matrix[at.code] = quantise(w->m, y, (int8_t *)matrix + at.elements);
 }
 
 static void put_row(const struct matmul *w, int i, int block, const float *y)
@@ -125,11 +129,8 @@ static void put_columns(const struct matmul *w, int i, int block, float y[MR_BLO
     if (w->extras.slope)
         times_slopes(w, i, block, y);
     note_nan(m, s, y, n);
-    if (w->extras.tiles) {
-        int kblock;
-        struct stash_matrix tiles = tiles_of(w, block, &kblock);
-        (void)mr_machine_stash_put(m, &tiles, w->extras.at_row + i, kblock, y);
-    }
+    if (w->extras.tiles)
+        put_tile(w, i, block, y);
     if (w->dst == MR_DST_RES)
         put_row(w, i, block, y);
     else if (w->dst == MR_DST_RESULT)
@@ -202,8 +203,8 @@ static void block_of_columns(void *arg, int block, int worker)
         columns_of(w, &columns, bias, block, s);
     int col = MR_BLOCK_COLUMNS * (x->first_kblock + block);
     if (x->turned)
-        mr_machine_stash_turn(w->m, &x->columns, col, MR_BLOCK_COLUMNS, x->at_row / 32,
-                              x->begin ? 0 : INT32_MAX, s->columns, w->tokens, MR_BLOCK_COLUMNS);
+        mr_machine_stash_turn(w->m, &x->columns, col, x->at_row / 32, x->begin ? 0 : INT32_MAX,
+                              s->columns, w->tokens, MR_BLOCK_COLUMNS);
 }
 
 // What the command reads and writes.
@@ -261,12 +262,11 @@ static void set_tiles_largest(const struct matmul *w)
 {
     for (int i = 0; i < w->tokens; i++)
         for (int block = 0; block < w->p.cols / 32; block++) {
-            int kblock, col = w->extras.at_row + i;
-            struct stash_matrix s = tiles_of(w, block, &kblock);
-            struct mr_tile_place at = mr_tile_place(&s.shape, col, kblock);
-            uint8_t *largest = s.at[at.channel] + at.largest;
-            uint8_t code = s.at[at.channel][at.code];
-            *largest = kblock == 0 || code > *largest ? code : *largest;
+            uint8_t *matrix;
+            struct mr_tile_place at = tiles_place(w, i, block, &matrix);
+            bool anew = (w->extras.first_kblock + block) % w->extras.tiles_kblocks == 0;
+            if (anew || matrix[at.code] > matrix[at.largest])
+                matrix[at.largest] = matrix[at.code];
         }
 }
 

@@ -35,27 +35,33 @@ uint8_t *mr_machine_stash_largest(const struct stash_matrix *s, int col)
     return s->at[at.channel] + at.largest;
 }
 
-uint8_t mr_machine_stash_put(const struct mr_machine *m, const struct stash_matrix *s, int col,
-                             int kblock, const float v[MR_BLOCK])
+// A block of four columns, which lie side by side, and their largest codes.
+static void put_group(const struct stash_matrix *s, int col, int kblock,
+                      const int8_t q[MR_GROUP_COLUMNS][MR_BLOCK],
+                      const uint8_t code[MR_GROUP_COLUMNS])
 {
     struct mr_tile_place at = mr_tile_place(&s->shape, col, kblock);
-    uint8_t *matrix = s->at[at.channel];
-    return matrix[at.code] = quantise(m, v, (int8_t *)matrix + at.elements);
+    uint8_t *matrix = s->at[at.channel], *largest = matrix + at.largest;
+    memcpy(matrix + at.code, code, MR_GROUP_COLUMNS);
+    memcpy(matrix + at.elements, q, MR_GROUP_COLUMNS * MR_BLOCK);
+    for (int c = 0; c < MR_GROUP_COLUMNS; c++)
+        largest[c] = code[c] > largest[c] ? code[c] : largest[c];
 }
 
-void mr_machine_stash_turn(const struct mr_machine *m, const struct stash_matrix *s, int col, int n,
+void mr_machine_stash_turn(const struct mr_machine *m, const struct stash_matrix *s, int col,
                            int kblock, int begin, const float *y, int rows, int stride)
 {
-    for (int c = 0; c < n; c++) {
-        uint8_t *largest = mr_machine_stash_largest(s, col + c);
-        *largest = col + c >= begin ? 0 : *largest;
-        for (int first = 0; first < rows; first += MR_BLOCK) {
-            float v[MR_BLOCK] = {0};
-            for (int i = 0; i < MR_BLOCK && first + i < rows; i++)
-                v[i] = y[(size_t)(first + i) * (size_t)stride + (size_t)c];
-            uint8_t code = mr_machine_stash_put(m, s, col + c, kblock + first / MR_BLOCK, v);
-            *largest = code > *largest ? code : *largest;
-        }
+    for (int c = 0; c < MR_BLOCK; c++)
+        if (col + c >= begin)
+            *mr_machine_stash_largest(s, col + c) = 0;
+    for (int first = 0; first < rows; first += MR_BLOCK) {
+        int8_t q[MR_BLOCK][MR_BLOCK];
+        uint8_t code[MR_BLOCK];
+        int n = rows - first < MR_BLOCK ? rows - first : MR_BLOCK;
+        m->kernels->back->quantise_turned(y + (size_t)first * (size_t)stride, (size_t)stride, n, q,
+                                          code);
+        for (int c = 0; c < MR_BLOCK; c += MR_GROUP_COLUMNS)
+            put_group(s, col + c, kblock + first / MR_BLOCK, &q[c], code + c);
     }
 }
 

@@ -14,11 +14,11 @@ int mr_machine_fetch_rows(struct mr_machine *m, const uint32_t *cmd)
         rows_window(m, mr_field(cmd, MR_F_FETCH_ROWS_OFF), (uint64_t)m->n_rows * beats, false);
     for (int i = 0; i < m->n_rows && from; i++, from += beats * BEAT) {
         float *row = row_at(m, second, i);
-        for (size_t c = 0; c < beats * 16; c++) {
-            float v;
-            memcpy(&v, from + 4 * c, 4);
-            row[c] = add ? mr_fadd(row[c], v) : v;
-        }
+        const float *values = (const float *)(const void *)from;
+        if (add)
+            m->kernels->lanes->add(row, values, (int)beats * 16);
+        else
+            memcpy(row, values, beats * BEAT);
     }
     return from ? 0 : MR_ERR_DEVICE;
 }
@@ -62,16 +62,16 @@ static void move_row(void *arg, int i, int worker)
                                      w->cols, to);
         break;
     case MR_MOVE_NORM_BACK:
-        mr_norm_back(&w->norm, first, second, m->gain, w->cols, to);
+        m->kernels->back->norm_back(&w->norm, first, second, m->gain, w->cols, to);
         break;
     case MR_MOVE_NORM_GAIN:
-        mr_norm_gain(&w->norm, first, second, w->cols, to);
+        m->kernels->back->norm_gain(&w->norm, first, second, w->cols, to);
         break;
     case MR_MOVE_SOFTMAX:
-        mr_softmax(&row, w->cols, to);
+        m->kernels->back->softmax(&row, w->cols, to);
         break;
     case MR_MOVE_SOFTMAX_BACK:
-        mr_softmax_back(&row, second, w->grad_scale, w->cols, to);
+        m->kernels->back->softmax_back(&row, second, w->grad_scale, w->cols, to);
         break;
     default:
         memcpy(to, w->second ? second : first, (size_t)w->cols * sizeof *to);
@@ -84,9 +84,8 @@ static void turn_columns(void *arg, int block, int worker)
 {
     const struct move *w = arg;
     (void)worker;
-    mr_machine_stash_turn(w->m, &w->turned, w->first_col + MR_BLOCK * block, MR_BLOCK, w->kblock,
-                          w->begin, w->m->moved + (size_t)(MR_BLOCK * block), w->m->n_rows,
-                          w->m->g.d_max);
+    mr_machine_stash_turn(w->m, &w->turned, w->first_col + MR_BLOCK * block, w->kblock, w->begin,
+                          w->m->moved + (size_t)(MR_BLOCK * block), w->m->n_rows, w->m->g.d_max);
 }
 
 static struct move move_of(struct mr_machine *m, const uint32_t *cmd)
@@ -234,7 +233,7 @@ static void grad_columns(void *arg, int block, int worker)
                     (size_t)(32 * (block % 2));
         int32_t *out = (int32_t *)(void *)(w->tiles + 4 * at);
         const int64_t *acc = s->grads + MR_BLOCK_COLUMNS * (size_t)i;
-        bool large = w->m->kernels->lanes->grad_end(acc, w->limit, MR_BLOCK_COLUMNS, out, &s->peak);
+        bool large = w->m->kernels->back->grad_end(acc, w->limit, MR_BLOCK_COLUMNS, out, &s->peak);
         s->flags |= large ? MR_GRAD_LARGE : 0;
     }
 }

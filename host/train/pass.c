@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
 #include "engine/deal.h"
 #include "engine/program.h"
@@ -377,11 +378,14 @@ static int write_matrix(struct mr_pass *p, uint64_t off, uint64_t beats, struct 
     return rc;
 }
 
-// Of what the host has: rows of `width` floats, in p->logits.
-static float logit(const struct mr_pass *p, int row, int col)
+// 32 rows and columns of p->logits, zeros beyond its sides.
+static void logit_block(const struct mr_pass *p, int row, int col, float v[MR_BLOCK][MR_BLOCK])
 {
-    int width = p->c->vocab_size;
-    return row < p->rows && col < width ? p->logits[(size_t)row * (size_t)width + (size_t)col] : 0;
+    int width = p->c->vocab_size, n = width - col < MR_BLOCK ? width - col : MR_BLOCK;
+    memset(v, 0, MR_BLOCK * MR_BLOCK * sizeof(float));
+    for (int i = 0; i < MR_BLOCK && row + i < p->rows && n > 0; i++)
+        memcpy(v[i], p->logits + (size_t)(row + i) * (size_t)width + (size_t)col,
+               (size_t)n * sizeof(float));
 }
 
 // Columns are columns of the logits (turned), or rows from k-block `from` on.
@@ -389,21 +393,30 @@ static int write_logits(struct mr_pass *p, bool turned, uint64_t off, int from, 
                         struct mr_error *err)
 {
     const struct mr_tiles_shape t = {p->g.n, kblocks, false};
+    const struct mr_kernels *kernels = mr_kernels();
     int cols = turned ? p->d.vocab : p->cols;
     uint64_t beats = mr_tiles_beats(&t, cols);
     for (int c = 0; c < p->g.n; c++)
         memset(p->image[c], 0, (size_t)beats * MR_BEAT);
-    for (int col = 0; col < cols; col++)
-        for (int k = 0; k < kblocks; k++) {
-            float v[32];
-            struct mr_tile_place at = mr_tile_place(&t, col, k);
+    for (int i = 0; i < cols / MR_BLOCK * kblocks; i++) {
+        int col = i / kblocks * MR_BLOCK, k = i % kblocks;
+        float v[MR_BLOCK][MR_BLOCK];
+        int8_t q[MR_BLOCK][MR_BLOCK];
+        uint8_t code[MR_BLOCK];
+        logit_block(p, turned ? MR_BLOCK * k : col, turned ? col : MR_BLOCK * (from + k), v);
+        if (turned)
+            kernels->back->quantise_turned(v[0], MR_BLOCK, MR_BLOCK, q, code);
+        for (int c = 0; c < MR_BLOCK; c++) {
+            struct mr_tile_place at = mr_tile_place(&t, col + c, k);
             uint8_t *to = p->image[at.channel];
-            for (int i = 0; i < 32; i++)
-                v[i] = turned ? logit(p, 32 * k + i, col) : logit(p, col, 32 * (from + k) + i);
-            to[at.code] = mr_mxint8_quantise(v, (int8_t *)to + at.elements);
-            if (to[at.code] > to[at.largest])
-                to[at.largest] = to[at.code];
+            if (!turned)
+                code[c] = kernels->lanes->quantise(v[c], q[c]);
+            memcpy(to + at.elements, q[c], MR_BLOCK);
+            to[at.code] = code[c];
+            if (code[c] > to[at.largest])
+                to[at.largest] = code[c];
         }
+    }
     return write_matrix(p, off, beats, err);
 }
 

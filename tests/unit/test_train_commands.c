@@ -273,6 +273,16 @@ struct device {
     float y[ROWS][COLS]; // what is in rows
 };
 
+static void write_rows(const struct device *d)
+{
+    struct mr_error err = {0};
+    uint64_t bytes = (uint64_t)d->p->d.d * 4;
+    for (int i = 0; i < ROWS; i++)
+        check(mr_device_write(d->dev, d->p->rows_addr + d->p->residual * 64 + (uint64_t)i * bytes,
+                              d->y[i], sizeof d->y[i], &err),
+              &err);
+}
+
 static void device_open(struct device *d, const char *uri, int chunk)
 {
     struct mr_error err = {0};
@@ -284,14 +294,10 @@ static void device_open(struct device *d, const char *uri, int chunk)
     d->p->rows = ROWS;
     d->p->kblocks = KB;
     d->p->cols = 128;
-    size_t bytes = (size_t)d->p->d.d * 4;
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < ROWS; i++)
         for (int c = 0; c < COLS; c++)
             d->y[i][c] = draw(9) ? some(-(int)draw(6)) : 0;
-        check(mr_device_write(d->dev, d->p->rows_addr + d->p->residual * 64 + (uint64_t)i * bytes,
-                              d->y[i], sizeof d->y[i], &err),
-              &err);
-    }
+    write_rows(d);
 }
 
 static void device_close(struct device *d)
@@ -310,12 +316,15 @@ static struct block block_of(const struct device *d, int col, int kblock)
 {
     struct block b = {0};
     double most = 0;
-    for (int i = 0; i < 32; i++)
-        if (32 * kblock + i < ROWS)
-            most = fmax(most, fabs((double)d->y[32 * kblock + i][col]));
+    for (int i = 0; i < 32 && 32 * kblock + i < ROWS; i++) {
+        double size = fabs((double)d->y[32 * kblock + i][col]);
+        most = size <= most ? most : isnan(size) ? INFINITY : size;
+    }
     if (most == 0)
         return b;
-    b.code = 127 + (int)floor(log2(most));
+    b.code = isfinite(most) ? 127 + (int)floor(log2(most)) : 255;
+    if (b.code == 255)
+        return b;
     for (int i = 0; i < 32 && 32 * kblock + i < ROWS; i++) {
         double q = nearbyint(64 * (double)d->y[32 * kblock + i][col] / exp2(b.code - 127));
         b.q[i] = (int)(q > 127 ? 127 : q < -127 ? -127 : q);
@@ -415,20 +424,21 @@ static void compare_product(struct device *d)
         }
 }
 
-static void compare_grad(struct device *d, int unit, uint32_t limit)
+// `resident` rows against 128 columns.
+static void compare_grad(struct device *d, int resident, int unit, uint32_t limit)
 {
     struct mr_error err = {0};
-    enum { RESIDENT = 30, OUT = 128 };
+    enum { OUT = 128 };
     static int32_t tiles[32 * OUT];
     uint32_t record[2], peak = 0, flags = 0;
     struct run r;
     check(run_begin(&r, d->p, 1, 8, 0, &err), &err);
-    run_load_act(&r, d->p->gain_turned, KB, 0, KB, 3, RESIDENT, MR_X, 0, 0);
+    run_load_act(&r, d->p->gain_turned, KB, 0, KB, 3, resident, MR_X, 0, 0);
     run_stream_stash(&r, d->p->gain_turned, KB, 0, KB, 64, OUT);
     struct mr_command *c = run_add(&r, MR_OP_GRAD, run_place(MR_X), 0);
     mr_command_set(c, MR_F_GRAD_KBLOCKS, KB);
     mr_command_set(c, MR_F_GRAD_COLS, OUT);
-    mr_command_set(c, MR_F_GRAD_ROWS, RESIDENT);
+    mr_command_set(c, MR_F_GRAD_ROWS, (uint32_t)resident);
     mr_command_set(c, MR_F_GRAD_G, (uint16_t)unit);
     mr_command_set(c, MR_F_GRAD_BEGIN, 1);
     mr_command_set(c, MR_F_GRAD_LIMIT, limit);
@@ -440,8 +450,12 @@ static void compare_grad(struct device *d, int unit, uint32_t limit)
     for (int i = 0; i < 32; i++)
         for (int o = 0; o < OUT; o++) {
             __int128 sum = 0;
-            for (int k = 0; k < KB && i < RESIDENT; k++) {
+            for (int k = 0; k < KB && i < resident; k++) {
                 struct block a = block_of(d, 3 + i, k), w = block_of(d, 64 + o, k);
+                if (a.code == 255 || w.code == 255) {
+                    flags |= 2;
+                    continue;
+                }
                 int s = unit + 284 - a.code - w.code;
                 flags |= s < 0;
                 sum += s > 38 ? 0 : rounded((__int128)dot(&a, &w) * (1 << 18), s);
@@ -463,18 +477,32 @@ static void commands_have_the_bits(void **unused)
     static const struct {
         const char *uri;
         int chunk;
-    } ways[] = {{"model:tinyt", 32}, {"model:sim,train", 64}, {"model:wide,train", 128}};
+        const char *simd;
+    } ways[] = {{"model:tinyt", 32, "avx512"},
+                {"model:sim,train", 64, "portable"},
+                {"model:wide,train", 128, "avx2"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         static struct device d;
+        assert_int_equal(setenv("MILLRACE_SIMD", ways[i].simd, 1), 0);
         device_open(&d, ways[i].uri, ways[i].chunk);
         turn_rows(&d);
         compare_turned(&d);
         compare_product(&d);
-        compare_grad(&d, -30, INT32_MAX);
-        compare_grad(&d, -18, 1000);
-        compare_grad(&d, -48, INT32_MAX);
+        compare_grad(&d, 30, -30, INT32_MAX);
+        compare_grad(&d, 17, -18, 1000);
+        compare_grad(&d, 1, -48, INT32_MAX);
+        // What is no number: of the rows, or of the columns.
+        for (int where = 0; where < 2; where++) {
+            d.y[40][9] = where ? 1 : NAN;
+            d.y[70][100] = where ? INFINITY : 1;
+            write_rows(&d);
+            turn_rows(&d);
+            compare_turned(&d);
+            compare_grad(&d, 30, -30, INT32_MAX);
+        }
         device_close(&d);
     }
+    assert_int_equal(unsetenv("MILLRACE_SIMD"), 0);
 }
 
 int main(void)
