@@ -21,8 +21,8 @@ static int take_config(struct plan *p, struct mr_error *err)
 {
     const struct plan_args *a = p->a;
     const char *text = a->config ? a->config : p->board ? p->board->config : "sim";
-    (void)snprintf(p->config, sizeof p->config, "%s", text);
-    const struct mr_config_entry *c = mr_config_named(text);
+    bool train = mr_plan_config_trains(p->config, sizeof p->config, text);
+    const struct mr_config_entry *c = mr_config_named(p->config);
     p->named = c != NULL;
     if (!c) {
         if (!strchr(text, '='))
@@ -30,11 +30,21 @@ static int take_config(struct plan *p, struct mr_error *err)
                            "configuration '%.40s' is not known; 'millrace devices' lists them, "
                            "n=,r=,t= makes one",
                            text);
-        return mr_plan_geometry_parse(&p->g, &p->pair, text, &p->model, err);
+        int rc = mr_plan_geometry_parse(&p->g, &p->pair, p->config, &p->model, err);
+        if (rc < 0)
+            return rc;
+    } else {
+        p->g = c->g;
+        p->pair = c->pair;
+        p->clock_mhz = c->clock_khz / 1e3;
     }
-    p->g = c->g;
-    p->pair = c->pair;
-    p->clock_mhz = c->clock_khz / 1e3;
+    if (!a->train)
+        return train ? mr_fail(err, MR_ERR_USAGE, "--config: ',train' goes with --train") : 0;
+    if (a->config && !train && !p->g.train)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "configuration %s cannot train; --config %s,train adds what it needs",
+                       p->config, p->config);
+    mr_plan_geometry_train(&p->g, &p->model, !c);
     return 0;
 }
 
@@ -225,11 +235,25 @@ static int check(const struct plan *p)
     return EXIT_OK;
 }
 
+static int plan_train(struct plan *p, const char *model)
+{
+    struct mr_error err = {0};
+    int rc = set_up(p, &err);
+    if (rc == 0 && p->a->length > p->model.n_positions)
+        return cli_usage(&cmd_plan, "--length %ld: the model has %d positions", p->a->length,
+                         p->model.n_positions);
+    if (rc == 0)
+        rc = plan_training(p, model, &err);
+    return rc < 0 ? cli_fail(&err) : EXIT_OK;
+}
+
 static int plan(const struct plan_args *a)
 {
     struct mr_error err = {0};
     struct plan p = {.a = a};
     const char *model = a->geometry ? a->geometry : a->c.model;
+    if (a->train)
+        return plan_train(&p, model);
     json_t *list = json_array();
     int rc = list ? set_up(&p, &err) : mr_fail(&err, MR_ERR_MEMORY, "no memory for a plan");
     int status = rc < 0 ? cli_fail(&err) : check(&p);
@@ -340,6 +364,46 @@ static const struct cli_option options[] = {
      .excludes = "board clock",
      .because = "what is measured is simulated as --config says",
      CLI_AT(ARGS, measure)},
+    {.name = "train",
+     .kind = CLI_FLAG,
+     .help = "a step of training instead; configurations are those with ,train behind them "
+             "(default sim,train, or the board's), and tinyt",
+     .excludes = "positions batch prefill format two-pass no-head svg measure",
+     CLI_AT(ARGS, train)},
+    {.name = "length",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens of a sequence (default: the model's positions)",
+     .low = 1,
+     .high = CLI_POSITION_MOST,
+     .needs = "train",
+     CLI_AT(ARGS, length)},
+    {.name = "rows",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens of a micro-batch, in sequences of --length (default: one sequence)",
+     .low = 1,
+     .high = 32 * MR_GRAD_KBLOCKS,
+     .needs = "train",
+     CLI_AT(ARGS, rows)},
+    {.name = "micro-batches",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "of a step",
+     .low = 1,
+     .high = 1 << 20,
+     .def = "1",
+     .needs = "train",
+     CLI_AT(ARGS, micro_batches)},
+    {.name = "link",
+     .kind = CLI_NUMBER,
+     .value = "GB/S",
+     .help = "what the link to the host moves in each direction",
+     .low = 0.001,
+     .high = 10000,
+     .def = "12",
+     .needs = "train",
+     CLI_AT(ARGS, link)},
     CLI_JSON(ARGS),
     {0},
 };
@@ -350,7 +414,8 @@ const struct cli_command cmd_plan = {
     .synopsis = "MODEL|--geometry LIST [OPTIONS]",
     .about =
         "Predicts what 'millrace bench' would count, without running anything; docs/plan.md says "
-        "how and how exactly. Weights are not read.",
+        "how and how exactly. Weights are not read. With --train it counts a step of training: its "
+        "products exactly, its cycles by an estimate.",
     .arguments = "model",
     .options = options,
     .size = sizeof(ARGS),
@@ -359,6 +424,7 @@ const struct cli_command cmd_plan = {
         "millrace plan synthetic:gptj-6b --board u280 --format mxfp4 --svg roofline.svg\n"
         "millrace plan --geometry layers=12,d=768,heads=12,vocab=32000 --config n=4,r=8,t=64 "
         "--batch 4\n"
-        "millrace plan models/demo --positions 0,127 --measure --svg demo.svg",
+        "millrace plan models/demo --positions 0,127 --measure --svg demo.svg\n"
+        "millrace plan synthetic:gptj-6b --train --length 1024 --config u280,train",
     .run = run,
 };

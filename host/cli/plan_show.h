@@ -18,6 +18,10 @@ struct plan_args {
     int n_positions;
     double clock;
     bool no_head, measure;
+    // of a step of training
+    bool train;
+    long rows, length, micro_batches;
+    double link; // GB/s
 };
 
 struct plan {
@@ -45,5 +49,8 @@ json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_
                         const struct mr_plan_run *r);
 void plan_print_point(const struct plan *p, const char *kind, const struct mr_plan_point *at,
                       const struct mr_plan_run *r);
+
+// The step of training that --train asks for (plan_train.c).
+int plan_training(const struct plan *p, const char *model, struct mr_error *err);
 
 #endif

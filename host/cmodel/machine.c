@@ -176,6 +176,7 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
     m->dev = dev;
     m->next = 0;
     m->stream_beat = 0;
+    m->mac_blocks = 0;
     m->n_pending = 0;
     m->n_logits = 0;
     for (int i = 0; i < mr_pool_workers(m->pool); i++)
@@ -408,6 +409,11 @@ struct mr_machine_run mr_machine_state(const struct mr_machine *m)
 {
     return (struct mr_machine_run){m->prog,   m->n_cmds,   m->next,
                                    m->n_rows, m->n_logits, m->two_pass};
+}
+
+struct mr_machine_counts mr_machine_counts(const struct mr_machine *m)
+{
+    return (struct mr_machine_counts){m->next, m->stream_beat * (uint64_t)m->g.n, m->mac_blocks};
 }
 
 bool mr_machine_nan(const struct mr_machine *m)

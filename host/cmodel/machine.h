@@ -35,6 +35,12 @@ struct mr_machine_run {
 };
 struct mr_machine_run mr_machine_state(const struct mr_machine *m);
 
+// What the run has counted so far: of the device's counters, those that no clock is needed for.
+struct mr_machine_counts {
+    uint64_t commands, weight_beats, mac_blocks;
+};
+struct mr_machine_counts mr_machine_counts(const struct mr_machine *m);
+
 // STICKY's bit for NaN: one came out of a MATMUL (before it is added to the residual) or ATTEND, or
 // LAYERNORM has met Inf or NaN in a row. Its bit for overflow the model does not know.
 bool mr_machine_nan(const struct mr_machine *m);

@@ -307,6 +307,7 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
     int blocks = w.p.cols / 32;
     uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.tokens;
     mr_pool_run(m->pool, blocks, block_of_columns, &w, worth_sharing(work));
+    m->mac_blocks += work * (m->two_pass ? 2 : 1);
     for (int i = 0; w.dst == MR_DST_ACT && i < w.tokens; i++)
         set_row_max(m, slot_of(m, i), w.dst_base, (int)mr_field(cmd, MR_F_MATMUL_DST_SLOT), blocks);
     if (w.extras.tiles)

@@ -20,7 +20,7 @@ struct mr_device_info {
     char config[32];
     struct mr_geometry g;
     unsigned clock_khz;
-    bool counts_cycles;               // counters other than beats mean something
+    bool counts_cycles;               // else it counts commands, weights and MACs alone
     double pin_rate, sequential_rate; // of a simulated channel, in beats a cycle; 0: not known
     bool copies; // bytes to be mapped are copied: the caller may free them after alloc
 };

@@ -164,3 +164,24 @@ int mr_plan_geometry_parse(struct mr_geometry *g, bool *pair, const char *text,
     g->qkv_words = power(mr_program_places(model).qkv_words);
     return 0;
 }
+
+bool mr_plan_config_trains(char *name, size_t size, const char *text)
+{
+    static const char end[] = ",train";
+    size_t n = strlen(text), tail = sizeof end - 1;
+    bool train = n > tail && strcmp(text + n - tail, end) == 0;
+    (void)snprintf(name, size, "%.*s", (int)(train ? n - tail : n), text);
+    return train;
+}
+
+void mr_plan_geometry_train(struct mr_geometry *g, const struct mr_config *model, bool free)
+{
+    struct mr_dims d = mr_dims_of(model);
+    int widest = at_least(d.d, at_least(d.f, d.w));
+    g->train = 1;
+    if (!free)
+        return;
+    // Both sides of a matrix; the scores of a sequence that begins and ends within chunks.
+    g->act_words = power(at_least(g->act_words, (widest + d.d) / 32));
+    g->d_max = power(at_least(g->d_max, model->n_positions + at_least(g->t, 64) + g->t + 64));
+}

@@ -19,4 +19,12 @@ int mr_plan_model_parse(struct mr_config *model, const char *geometry, struct mr
 int mr_plan_geometry_parse(struct mr_geometry *g, bool *pair, const char *text,
                            const struct mr_config *model, struct mr_error *err);
 
+// "C,train" names configuration C with the commands of training. C goes to name; whether there was
+// such an end.
+bool mr_plan_config_trains(char *name, size_t size, const char *text);
+
+// The same geometry with the commands of training; of a free one (mr_plan_geometry_parse()) also
+// with the sizes that the model's training takes.
+void mr_plan_geometry_train(struct mr_geometry *g, const struct mr_config *model, bool free);
+
 #endif

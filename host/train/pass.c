@@ -12,8 +12,6 @@
 #include "engine/rotary.h"
 #include "train/pass_impl.h"
 
-enum { PROGRAM = 4096 }; // commands of a run, at most
-
 // ---- where things are --------------------------------------------------------------------------
 
 static int blocks_of(int rows)
@@ -102,6 +100,24 @@ static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *ite
     t->record = take(&p->grad_beats, 1);
 }
 
+// K and V of a layer, and what the host writes for LOAD_ROWS and reads of results.
+static void place_windows(struct mr_pass *p)
+{
+    uint64_t rows = (uint64_t)p->most_rows;
+    // K of all sequences one behind the other, then V, then prefix maxima, with the same offsets.
+    uint32_t wbeats = (uint32_t)p->d.w / 64, scales = (2 * wbeats + 63) / 64;
+    p->kv_record = scales + wbeats;
+    p->kv_records = (uint32_t)p->most_rows * p->kv_record;
+    p->kv_layer = 3 * p->kv_records;
+    p->rot_beats = (uint64_t)p->d.rot_floats / 16;
+    (void)take(&p->input_beats, (rows + 3) / 4);
+    p->rot_off[0] = take(&p->input_beats, rows * p->rot_beats);
+    p->rot_off[1] = take(&p->input_beats, rows * p->rot_beats);
+    (void)take(&p->input_beats, (uint64_t)p->g.n); // rows that LOAD_ROWS reads and nobody uses
+    p->result_beats = rows * (((uint64_t)p->c->vocab_size + 15) / 16);
+    p->prog_most = PASS_PROGRAM;
+}
+
 static int place_all(struct mr_pass *p, struct mr_error *err)
 {
     const struct mr_arch *arch = mr_arch_of(p->c);
@@ -135,6 +151,7 @@ static int place_all(struct mr_pass *p, struct mr_error *err)
         for (int i = 0; i < mr_items_of(p->c, layer)->count; i++)
             place_item(p, layer, i);
     place_gradients(p);
+    place_windows(p);
     return 0;
 }
 
@@ -143,11 +160,6 @@ static int place_all(struct mr_pass *p, struct mr_error *err)
 static int allocate_channels(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
-    // K of all sequences one behind the other, then V, then prefix maxima, with the same offsets.
-    uint32_t wbeats = (uint32_t)p->d.w / 64, scales = (2 * wbeats + 63) / 64;
-    p->kv_record = scales + wbeats;
-    p->kv_records = (uint32_t)p->most_rows * p->kv_record;
-    p->kv_layer = 3 * p->kv_records;
     p->image_bytes = (size_t)p->weight_beats * MR_BEAT;
     if ((size_t)p->stash_beats * MR_BEAT > p->image_bytes)
         p->image_bytes = (size_t)p->stash_beats * MR_BEAT;
@@ -169,32 +181,21 @@ static int allocate_channels(struct mr_pass *p, struct mr_error *err)
 
 static int allocate(struct mr_pass *p, struct mr_error *err)
 {
-    uint64_t rows = (uint64_t)p->most_rows, out_beats = ((uint64_t)p->c->vocab_size + 15) / 16;
-    p->rot_beats = (uint64_t)p->d.rot_floats / 16;
-    (void)take(&p->input_beats, (rows + 3) / 4);
-    p->rot_off[0] = take(&p->input_beats, rows * p->rot_beats);
-    p->rot_off[1] = take(&p->input_beats, rows * p->rot_beats);
-    (void)take(&p->input_beats, (uint64_t)p->g.n); // rows that LOAD_ROWS reads and nobody uses
-    p->result_beats = rows * out_beats;
-    p->prog_most = PROGRAM;
+    uint64_t rows = (uint64_t)p->most_rows;
     int rc = allocate_channels(p, err);
     struct {
         uint64_t beats, *addr;
-    } buffers[] = {{p->input_beats, &p->input_addr},       {p->result_beats, &p->result_addr},
-                   {p->rows_beats, &p->rows_addr},         {p->grad_beats, &p->grad_addr},
-                   {2 + 2 * PASS_CHANNELS, &p->desc_addr}, {PROGRAM, &p->prog_addr}};
+    } buffers[] = {{p->input_beats, &p->input_addr}, {p->result_beats, &p->result_addr},
+                   {p->rows_beats, &p->rows_addr},   {p->grad_beats, &p->grad_addr},
+                   {PASS_DESC_BEATS, &p->desc_addr}, {PASS_PROGRAM, &p->prog_addr}};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers && rc == 0; i++)
         rc = mr_device_alloc(p->dev, 0, (size_t)buffers[i].beats * MR_BEAT, NULL, buffers[i].addr,
                              err);
-    p->pos = calloc(rows, sizeof *p->pos);
-    p->start = calloc(rows, sizeof *p->start);
-    p->end = calloc(rows, sizeof *p->end);
     p->tiles = malloc((size_t)p->grad_beats * MR_BEAT);
     p->row_grad = calloc((rows + 1) * (uint64_t)p->d.d, sizeof *p->row_grad);
-    p->logits = calloc(rows * out_beats * 16, sizeof *p->logits);
+    p->logits = calloc(p->result_beats * 16, sizeof *p->logits);
     p->pool = mr_pool_new(mr_pool_default());
-    if (rc == 0 &&
-        (!p->pos || !p->start || !p->end || !p->tiles || !p->row_grad || !p->logits || !p->pool))
+    if (rc == 0 && (!p->tiles || !p->row_grad || !p->logits || !p->pool))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     return rc;
 }
@@ -203,27 +204,28 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
 static int fits(const struct mr_pass *p, struct mr_error *err)
 {
     struct mr_program_places places = mr_program_places(p->c);
-    int most = p->g.act_words < p->g.ring / 2 ? p->g.act_words : p->g.ring / 2;
+    int stream = p->g.ring / 2, words = p->g.act_words;
     int widest = p->d.f > p->d.w ? p->d.f : p->d.w, blocks = blocks_of(p->most_rows);
     widest = (widest > p->d.d ? widest : p->d.d) / 32;
     if (!p->g.train)
-        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:tinyt can",
-                       p->dev->info.config);
+        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:tinyt can", p->name);
+    if (p->g.t < 32)
+        return mr_fail(err, MR_ERR_FIT, "device %s has %d rows; training needs 32 at a time",
+                       p->name, p->g.t);
     if (p->chunk % 32 || p->chunk <= 0 || p->chunk > p->g.t)
         return mr_fail(err, MR_ERR_USAGE, "chunks of %d rows: a multiple of 32 up to %d is needed",
                        p->chunk, p->g.t);
     if (places.act_words > p->g.act_words || places.qkv_words > p->g.qkv_words ||
         p->d.d > p->g.d_max || p->d.w > p->g.w_max || p->d.w > p->g.d_max ||
-        p->d.rot_floats > p->g.rot_max || widest + p->d.d / 32 > most ||
+        p->d.rot_floats > p->g.rot_max || widest + p->d.d / 32 > words || widest > stream ||
         p->c->n_positions > p->g.ctx_max)
-        return mr_fail(err, MR_ERR_FIT, "the model does not fit device %s for training",
-                       p->dev->info.config);
-    if (blocks + p->d.head_lanes / 32 > most || blocks > MR_GRAD_KBLOCKS)
+        return mr_fail(err, MR_ERR_FIT, "the model does not fit device %s for training", p->name);
+    if (blocks + p->d.head_lanes / 32 > words || blocks > stream || blocks > MR_GRAD_KBLOCKS)
         return mr_fail(err, MR_ERR_FIT, "a micro-batch of %d rows does not fit device %s",
-                       p->most_rows, p->dev->info.config);
+                       p->most_rows, p->name);
     if (p->c->n_positions + pass_whole(p) + p->chunk + 64 > p->g.d_max)
         return mr_fail(err, MR_ERR_FIT, "scores of %d positions do not fit device %s",
-                       p->c->n_positions, p->dev->info.config);
+                       p->c->n_positions, p->name);
     return 0;
 }
 
@@ -245,15 +247,15 @@ static int write_ones(struct mr_pass *p, struct mr_error *err)
     return rc;
 }
 
-int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
-                 const struct mr_pass_options *options, struct mr_error *err)
+int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name,
+             const struct mr_config *config, const struct mr_pass_options *options,
+             struct mr_error *err)
 {
-    struct mr_pass *p = calloc(1, sizeof *p);
-    *pass = NULL;
+    struct mr_pass *p = *pass = calloc(1, sizeof *p);
     if (!p)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
-    p->dev = device;
-    p->g = mr_device_info(device)->g;
+    p->name = name;
+    p->g = *g;
     p->c = config;
     p->d = mr_dims_of(config);
     p->most_rows = options->rows;
@@ -262,12 +264,32 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
     int rc = fits(p, err);
     if (rc == 0)
         rc = place_all(p, err);
+    size_t rows = (size_t)p->most_rows;
+    p->pos = calloc(rows, sizeof *p->pos);
+    p->start = calloc(rows, sizeof *p->start);
+    p->end = calloc(rows, sizeof *p->end);
+    if (rc == 0 && (!p->pos || !p->start || !p->end))
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     if (rc == 0)
-        rc = allocate(p, err);
+        return 0;
+    mr_pass_close(p);
+    *pass = NULL;
+    return rc;
+}
+
+int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
+                 const struct mr_pass_options *options, struct mr_error *err)
+{
+    const struct mr_device_info *info = mr_device_info(device);
+    int rc = pass_new(pass, &info->g, info->config, config, options, err);
     if (rc < 0)
-        mr_pass_close(p);
-    else
-        *pass = p;
+        return rc;
+    (*pass)->dev = device;
+    rc = allocate(*pass, err);
+    if (rc == 0)
+        return 0;
+    mr_pass_close(*pass);
+    *pass = NULL;
     return rc;
 }
 
@@ -350,18 +372,37 @@ static int write_row(struct mr_pass *p, int row, uint32_t kv_off, int token, str
     return rc;
 }
 
+int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err)
+{
+    return rows <= (size_t)p->most_rows
+               ? 0
+               : mr_fail(err, MR_ERR_USAGE, "a micro-batch of %zu tokens, of at most %d", rows,
+                         p->most_rows);
+}
+
+void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences)
+{
+    int row = 0;
+    for (int s = 0; s < n_sequences; s++) {
+        int start = row;
+        for (int t = 0; t < lengths[s]; t++, row++) {
+            p->pos[row] = t;
+            p->start[row] = start;
+            p->end[row] = start + lengths[s];
+        }
+    }
+    p->rows = row;
+    p->kblocks = blocks_of(p->rows);
+    p->cols = (p->rows + 63) / 64 * 64;
+}
+
 static int write_batch(struct mr_pass *p, const struct mr_batch *batch, struct mr_error *err)
 {
     int row = 0, rc = 0;
     uint32_t kv_off = 0;
     for (int s = 0; s < batch->n_sequences; s++) {
-        int start = row;
-        for (int t = 0; t < batch->lengths[s] && rc == 0; t++, row++) {
-            p->pos[row] = t;
-            p->start[row] = start;
-            p->end[row] = start + batch->lengths[s];
+        for (int t = 0; t < batch->lengths[s] && rc == 0; t++, row++)
             rc = write_row(p, row, kv_off, batch->tokens[row], err);
-        }
         kv_off += (uint32_t)((batch->lengths[s] + p->g.n - 1) / p->g.n) * p->kv_record;
     }
     return rc == 0 ? write_ones(p, err) : rc;
@@ -485,10 +526,7 @@ int mr_pass_check(const struct mr_pass *p, const struct mr_batch *batch, size_t 
 {
     size_t targets;
     int rc = mr_batch_check(batch, p->c, rows, &targets, err);
-    if (rc == 0 && *rows > (size_t)p->most_rows)
-        rc = mr_fail(err, MR_ERR_USAGE, "a micro-batch of %zu tokens, of at most %d", *rows,
-                     p->most_rows);
-    return rc;
+    return rc == 0 ? pass_holds(p, *rows, err) : rc;
 }
 
 static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, struct mr_error *err)
@@ -497,9 +535,7 @@ static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, struct mr
     int rc = mr_pass_check(p, batch, &rows, err);
     if (rc < 0)
         return rc;
-    p->rows = (int)rows;
-    p->kblocks = blocks_of(p->rows);
-    p->cols = (p->rows + 63) / 64 * 64;
+    pass_place_rows(p, batch->lengths, batch->n_sequences);
     rc = write_batch(p, batch, err);
     return rc == 0 ? pass_forward(p, err) : rc;
 }

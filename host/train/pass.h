@@ -11,6 +11,7 @@
 #include "store/store.h"
 #include "train/batch.h"
 #include "train/loss.h"
+#include "train/program.h"
 
 struct mr_pass;
 
@@ -70,5 +71,27 @@ const float *mr_pass_row_gradient(const struct mr_pass *pass, size_t *stride);
 // All of the above as floats, added to *gradient; `batch` is that of the run.
 void mr_pass_add(const struct mr_pass *pass, const struct mr_batch *batch,
                  struct mr_params *gradient);
+
+// ---- programs ----------------------------------------------------------------------------------
+
+// mr_pass_run() shows each program when it has run. A return of other than 0 ends the pass with it.
+void mr_pass_watch(struct mr_pass *pass, mr_pass_show *show, void *arg);
+
+// A pass without a device, for plans and listings: nothing is allocated but what says where things
+// are. The name stands in messages. Errors are those of mr_pass_open().
+int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char *name,
+                 const struct mr_config *config, const struct mr_pass_options *options,
+                 struct mr_error *err);
+
+// Shows the programs of a micro-batch of such sequences, in order, of a pass without a device.
+int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, mr_pass_show *show,
+                     void *arg, struct mr_error *err);
+
+// Bytes of device memory, over all channels.
+struct mr_pass_memory {
+    uint64_t weights, stash, kv;       // in each channel: W and Wt; tiles; one layer's K and V
+    uint64_t rows, gradients, windows; // at the host port: rows and slopes; sums; what is left
+};
+struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass);
 
 #endif

@@ -77,6 +77,8 @@ static int input_gradient(struct walk *w, int i, int first)
     struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, kept->stream);
     int segments = mr_segments(it.cols / 32);
     bool rows = item->from == MR_X;
+    p->now.part = MR_PASS_INPUTS;
+    p->now.first = first;
     struct run r;
     int rc = run_begin(&r, p, pass_chunk_rows(p, first), 3 * segments + 8, p->wt_off[kept->stream],
                        w->err);
@@ -133,6 +135,8 @@ static int norm_chunk(struct walk *w, int i, int first)
     unsigned both = run_place(MR_RESIDUAL) | run_memory(MR_MEM_SECOND);
     int begin = first == 0 ? 0 : INT32_MAX;
     struct run r;
+    p->now.part = MR_PASS_NORMS;
+    p->now.first = first;
     int rc = run_begin(&r, p, pass_chunk_rows(p, first), 8, p->w_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
@@ -284,15 +288,27 @@ static int keys(struct walk *w, int i, int head, int first)
     return run_end(&r);
 }
 
+static void attention_begins(struct mr_pass *p, int head, int first, bool by_keys)
+{
+    p->now.part = MR_PASS_ATTENTION;
+    p->now.head = head;
+    p->now.first = first;
+    p->now.by_keys = by_keys;
+}
+
 static int attend(struct walk *w, int i)
 {
     struct mr_pass *p = w->p;
     int rc = 0;
     for (int head = 0; head < p->c->n_head && rc == 0; head++) {
-        for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+        for (int first = 0; first < p->rows && rc == 0; first += p->chunk) {
+            attention_begins(p, head, first, false);
             rc = queries(w, i, head, first);
-        for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+        }
+        for (int first = 0; first < p->rows && rc == 0; first += p->chunk) {
+            attention_begins(p, head, first, true);
             rc = keys(w, i, head, first);
+        }
     }
     p->live[MR_Q] = p->live[MR_K] = p->live[MR_V] = true;
     return rc;
@@ -311,6 +327,7 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
             const struct mr_item *item = &w.list->items[i];
             if (!p->live[item->to])
                 continue; // nothing reads it
+            p->now = (struct mr_pass_program){.layer = layer, .item = item};
             rc = item->kind == MR_NORM     ? norm(&w, i)
                  : item->kind == MR_ATTEND ? attend(&w, i)
                                            : linear(&w, i);

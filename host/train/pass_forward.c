@@ -133,6 +133,7 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, struct mr_err
     for (int i = 0; i < f.list->count && stream < 0; i++)
         stream = pass_item(p, layer, i)->stream;
     f.places = mr_program_places(p->c);
+    p->now = (struct mr_pass_program){.part = MR_PASS_FORWARD, .layer = layer, .first = first};
     int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), 4 * f.list->count + 8,
                        p->w_off[stream], err);
     if (rc < 0)

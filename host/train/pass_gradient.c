@@ -24,7 +24,7 @@ static int choose_unit(struct mr_pass *p, struct tensor_grad *t, uint64_t rows_o
                        uint64_t cols_off, struct mr_error *err)
 {
     int a, b, limit = bit_length(p->limit);
-    if (t->unit != NO_UNIT)
+    if (t->unit != NO_UNIT || !p->dev)
         return 0;
     int rc = largest_code(p, rows_off, t->rows, &a, err);
     if (rc == 0)
@@ -37,6 +37,8 @@ static int choose_unit(struct mr_pass *p, struct tensor_grad *t, uint64_t rows_o
 static int read_record(struct mr_pass *p, struct tensor_grad *t, struct mr_error *err)
 {
     uint32_t record[2];
+    if (!p->dev)
+        return 0;
     int rc = mr_device_read(p->dev, p->grad_addr + t->record * MR_BEAT, record, sizeof record, err);
     t->flags = record[0];
     t->peak = record[1];
@@ -49,6 +51,8 @@ int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols
     struct tensor_grad *t = &p->tensors[tensor];
     int step = p->g.t / 32 * 32, groups = (t->rows + step - 1) / step;
     struct run r;
+    p->now.part = MR_PASS_WEIGHTS;
+    p->now.first = 0;
     int rc = choose_unit(p, t, rows_off, cols_off, err);
     if (rc == 0)
         rc = run_begin(&r, p, 1, 3 * groups, 0, err);

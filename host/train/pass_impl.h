@@ -12,8 +12,14 @@
 #include "store/params.h"
 #include "store/store.h"
 #include "store/turned.h"
+#include "train/program.h"
 
-enum { PASS_CHANNELS = 64, NO_UNIT = INT32_MAX };
+enum {
+    PASS_CHANNELS = 64,
+    PASS_PROGRAM = 4096, // commands of a run, at most
+    PASS_DESC_BEATS = 2 + 2 * PASS_CHANNELS,
+    NO_UNIT = INT32_MAX,
+};
 
 // What the forward pass keeps of an item: beats in the stash or the rows window.
 struct kept {
@@ -38,7 +44,11 @@ struct tensor_grad {
 };
 
 struct mr_pass {
-    struct mr_device *dev;
+    struct mr_device *dev; // NULL: programs are only shown
+    const char *name;      // of the device, for messages
+    mr_pass_show *show;    // NULL: to nobody
+    void *show_arg;
+    struct mr_pass_program now; // the program in work, but for its commands
     struct mr_geometry g;
     const struct mr_config *c;
     struct mr_dims d;
@@ -158,6 +168,14 @@ void run_softmax(struct run *r, bool back, int first, int key, int n);
 
 // ---- passes ------------------------------------------------------------------------------------
 
+struct mr_pass_options;
+// A pass without its memory. On failure *pass is NULL.
+int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name,
+             const struct mr_config *config, const struct mr_pass_options *options,
+             struct mr_error *err);
+int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err);
+// Where each row of the batch is; there is room for all.
+void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences);
 int pass_forward(struct mr_pass *p, struct mr_error *err);
 int pass_backward(struct mr_pass *p, struct mr_error *err);
 // The gradient of tensor i from the matrices of two sides, `turned` both.

@@ -89,6 +89,27 @@ static int write_descriptor(const struct run *r)
     return mr_device_write(p->dev, p->desc_addr, w, (size_t)64 * (size_t)(2 + 2 * pairs), r->err);
 }
 
+static int execute(struct run *r)
+{
+    struct mr_pass *p = r->p;
+    size_t bytes = (size_t)r->count * sizeof *r->cmds;
+    int rc = mr_device_write(p->dev, p->prog_addr, r->cmds, bytes, r->err);
+    if (rc == 0)
+        rc = write_descriptor(r);
+    return rc == 0 ? mr_device_run(p->dev, p->desc_addr, r->err) : rc;
+}
+
+static int show(const struct run *r)
+{
+    const struct mr_pass *p = r->p;
+    struct mr_pass_program program = p->now;
+    program.rows = r->rows;
+    program.pos = p->pos + program.first;
+    program.commands = r->cmds;
+    program.count = r->count;
+    return p->show(p->show_arg, &program);
+}
+
 int run_end(struct run *r)
 {
     struct mr_pass *p = r->p;
@@ -99,12 +120,9 @@ int run_end(struct run *r)
     if (r->rc == 0)
         r->rc = mr_depend_check(r->depend, r->err);
     if (r->rc == 0)
-        r->rc = mr_device_write(p->dev, p->prog_addr, r->cmds, (size_t)r->count * sizeof *r->cmds,
-                                r->err);
-    if (r->rc == 0)
-        r->rc = write_descriptor(r);
-    if (r->rc == 0)
-        r->rc = mr_device_run(p->dev, p->desc_addr, r->err);
+        r->rc = p->dev ? execute(r) : 0;
+    if (r->rc == 0 && p->show)
+        r->rc = show(r);
     free(r->cmds);
     mr_depend_free(r->depend);
     return r->rc;

@@ -270,6 +270,15 @@ exits plan_picture_onto_its_points 2 'name the same file' plan $demo --svg "$wor
 exits plan_of_measured_points 0 '' plan $demo --svg "$work/y.svg" --measured "$work/bench.json"
 ok plan_draws_measured_points grep -q 'measured by the device' "$work/y.svg"
 exits plan_picture_on_standard_output 2 'standard output is not for files' plan $demo --svg -
+exits plan_of_training_on_a_configuration_without_it 2 'configuration sim cannot train; --config sim,train' plan $demo --train --config sim
+exits plan_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32' plan $demo --train --config tiny,train
+exits plan_of_training_with_too_long_sequences 2 'length 600: the model has 512 positions' plan $demo --train --length 600
+exits plan_of_training_with_too_large_a_micro_batch 3 'micro-batch of 16384 rows does not fit' plan $demo --train --rows 16384 --config tinyt
+exits plan_of_training_without_saying_so 2 "',train' goes with --train" plan $demo --config sim,train
+exits plan_of_rows_without_training 2 'rows goes with --train' plan $demo --rows 64
+exits plan_of_training_at_a_position 2 'train and --positions exclude each other' plan $demo --train --positions 3
+exits plan_of_training_on_a_board 0 '; u280 has 8.59 GB: two layers fit' plan synthetic:gptj-6b --train --length 256 --board u280
+ok json_of_plan_of_training is_json plan $demo --train --length 64 --config tinyt --json
 exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2
 exits plan_on_a_board 0 '' plan $demo --board kv260

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// `millrace plan --train`: what a step of training takes, as text and JSON.
+#include <math.h>
+#include <string.h>
+
+#include "cli/plan_show.h"
+#include "common/error.h"
+#include "plan/train.h"
+
+static const struct {
+    const char *json, *text;
+} parts[MR_PASS_PARTS] = {[MR_PASS_FORWARD] = {"forward", "forward"},
+                          [MR_PASS_INPUTS] = {"inputs", "dX"},
+                          [MR_PASS_WEIGHTS] = {"weights", "dW"},
+                          [MR_PASS_ATTENTION] = {"attention", "attention"},
+                          [MR_PASS_NORMS] = {"norms", "LayerNorm"}};
+
+struct step {
+    const struct plan *p;
+    const char *model;
+    struct mr_plan_train_job job;
+    struct mr_plan_train t;
+    double cycles, seconds; // of all its micro-batches
+};
+
+// ---- what binds ---------------------------------------------------------------------------------
+
+enum { MEMORY, LINK_WHOLE, LINK_TWO, LIMITS };
+static const char *const limits[LIMITS] = {"memory", "link_whole", "link_two_layers"};
+
+static double most(const struct mr_plan_link *l)
+{
+    return fmax(l->up, l->down);
+}
+
+// The share of the compute's time that something else takes at the same time.
+static void shares(const struct step *s, double share[LIMITS])
+{
+    double link = s->p->a->link * 1e9 * s->seconds;
+    share[MEMORY] = s->t.memory / s->t.sum.cycles;
+    share[LINK_WHOLE] = most(&s->t.link_whole) / link;
+    share[LINK_TWO] = most(&s->t.link_two) / link;
+}
+
+static bool fits(const struct step *s, const struct mr_pass_memory *m)
+{
+    const struct mr_plan_board *b = s->p->board;
+    return !b || mr_plan_train_bytes(m) <= b->capacity * 0x1p30;
+}
+
+static const char *binding(const struct step *s)
+{
+    double share[LIMITS];
+    shares(s, share);
+    double link = share[fits(s, &s->t.whole) ? LINK_WHOLE : LINK_TWO];
+    return link > 1 ? "link" : share[MEMORY] > 0.95 ? "memory" : "array";
+}
+
+// ---- text ---------------------------------------------------------------------------------------
+
+static void print_parts(const struct step *s)
+{
+    const struct mr_plan_train *t = &s->t;
+    double pes = 4.0 * s->p->g.n * s->p->g.r;
+    printf("  %-10s %16s %16s %9s %9s\n", "part", "block products", "cycles", "MACs", "programs");
+    for (int i = 0; i <= MR_PASS_PARTS; i++) {
+        const struct mr_plan_train_part *x = i < MR_PASS_PARTS ? &t->part[i] : &t->sum;
+        printf("  %-10s %16llu %16.0f %7.1f %% %9llu\n", i < MR_PASS_PARTS ? parts[i].text : "all",
+               (unsigned long long)x->work.mac_blocks, x->cycles,
+               100 * (double)x->work.mac_blocks / (x->cycles * pes),
+               (unsigned long long)x->programs);
+    }
+    printf("  estimate   %.3f of the three products at a block a PE and cycle; no RTL has run it\n",
+           t->sum.cycles / t->ideal);
+}
+
+static void print_memory(const struct step *s)
+{
+    const struct mr_plan_train *t = &s->t;
+    const struct mr_plan_board *b = s->p->board;
+    double whole = mr_plan_train_bytes(&t->whole), two = mr_plan_train_bytes(&t->two);
+    printf("  stash      %.0f bytes a layer and token\n", t->stash);
+    printf("  device     %.3f GB: W and Wt %.3f, stash %.3f, gradients %.3f, the rest %.3f",
+           whole / 1e9, (double)t->whole.weights / 1e9,
+           (double)(t->whole.stash + t->whole.rows) / 1e9, (double)t->whole.gradients / 1e9,
+           (double)(t->whole.kv + t->whole.windows) / 1e9);
+    printf("\n             two layers at a time %.3f GB", two / 1e9);
+    if (b)
+        printf("; %s has %.2f GB: %s", b->name, b->capacity * 0x1p30 / 1e9,
+               fits(s, &t->whole) ? "fits"
+               : fits(s, &t->two) ? "two layers fit"
+                                  : "DOES NOT FIT");
+    printf("\n  store      %.3f GB: weights and moments %.3f; beside it %.3f GB of host memory\n",
+           t->disk / 1e9, t->at_rest / 1e9, t->host / 1e9);
+}
+
+static void print_link(const struct step *s)
+{
+    const struct {
+        const char *text;
+        const struct mr_plan_link *l;
+    } ways[] = {{"all layers", &s->t.link_whole}, {"two layers", &s->t.link_two}};
+    for (int i = 0; i < 2; i++)
+        printf("  %-10s %s: %.3f GB up, %.3f down a step; hidden from %.3g GB/s on\n",
+               i ? "" : "link", ways[i].text, ways[i].l->up / 1e9, ways[i].l->down / 1e9,
+               most(ways[i].l) / s->seconds / 1e9);
+}
+
+static void print_step(const struct step *s)
+{
+    const struct plan *p = s->p;
+    const struct mr_plan_train_job *j = &s->job;
+    double share[LIMITS], tokens = (double)j->rows * j->micro_batches;
+    shares(s, share);
+    printf("training of %s on %s (N %d, R %d, T %d): %s, %.0f MHz %s\n", s->model, p->config,
+           p->g.n, p->g.r, p->g.t, p->memory.name, p->clock_mhz,
+           p->board && p->a->clock <= 0 ? "estimated" : "assumed");
+    printf("  step       %d micro-batch%s of %d rows, sequences of %d: %.0f tokens\n",
+           j->micro_batches, j->micro_batches == 1 ? "" : "es", j->rows,
+           j->length < j->rows ? j->length : j->rows, tokens);
+    print_parts(s);
+    print_memory(s);
+    print_link(s);
+    printf("  binds      %s; memory busy %.1f %%, a link of %.3g GB/s %.1f %%, with two layers "
+           "%.1f %%\n",
+           binding(s), 100 * share[MEMORY], p->a->link, 100 * share[LINK_WHOLE],
+           100 * share[LINK_TWO]);
+    printf("  a step     %.0f cycles, %.4g s, %.4g tokens/s estimated", s->cycles, s->seconds,
+           tokens / s->seconds);
+    if (p->board && p->board->watts > 0)
+        printf("; at most %.4g J at the board's %.0f W", p->board->watts * s->seconds,
+               p->board->watts);
+    printf("\n");
+}
+
+// ---- JSON ---------------------------------------------------------------------------------------
+
+static json_t *part_json(const struct mr_plan_train_part *x)
+{
+    const struct mr_work *w = &x->work;
+    return json_pack("{s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "mac_blocks",
+                     (json_int_t)w->mac_blocks, "estimated_cycles", round(x->cycles),
+                     "array_cycles", round(x->array), "programs", (json_int_t)x->programs,
+                     "commands", (json_int_t)x->commands, "weight_beats", (json_int_t)w->weights,
+                     "stash_beats_read", (json_int_t)w->stash_read, "stash_beats_written",
+                     (json_int_t)w->stash_written, "kv_beats_written", (json_int_t)w->kv_written,
+                     "host_beats_read", (json_int_t)w->host_read, "host_beats_written",
+                     (json_int_t)w->host_written);
+}
+
+static json_t *memory_json(const struct step *s, const struct mr_pass_memory *m)
+{
+    json_t *o = json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", mr_plan_train_bytes(m),
+                          "weights", (json_int_t)m->weights, "stash", (json_int_t)m->stash, "rows",
+                          (json_int_t)m->rows, "gradients", (json_int_t)m->gradients, "kv",
+                          (json_int_t)m->kv, "windows", (json_int_t)m->windows);
+    if (s->p->board)
+        json_object_set_new(o, "fits", json_boolean(fits(s, m)));
+    return o;
+}
+
+static json_t *link_json(const struct step *s, const struct mr_plan_link *l)
+{
+    return json_pack("{s:f, s:f, s:f}", "bytes_up", l->up, "bytes_down", l->down,
+                     "hidden_from_bytes_per_second", most(l) / s->seconds);
+}
+
+static json_t *step_json(const struct step *s)
+{
+    const struct plan *p = s->p;
+    const struct mr_plan_train *t = &s->t;
+    double share[LIMITS], tokens = (double)s->job.rows * s->job.micro_batches;
+    json_t *part = json_object(), *busy = json_object();
+    for (int i = 0; i < MR_PASS_PARTS; i++)
+        json_object_set_new(part, parts[i].json, part_json(&t->part[i]));
+    json_object_set_new(part, "all", part_json(&t->sum));
+    shares(s, share);
+    for (int i = 0; i < LIMITS; i++)
+        json_object_set_new(busy, limits[i], json_real(share[i]));
+    json_t *o = json_pack(
+        "{s:s, s:s, s:s, s:f, s:i, s:i, s:i, s:o, s:f, s:f, s:s, s:o, s:f}", "model", s->model,
+        "config", p->config, "memory", p->memory.name, "clock_mhz", p->clock_mhz, "length",
+        s->job.length, "rows", s->job.rows, "micro_batches", s->job.micro_batches, "micro_batch",
+        part, "ideal_cycles", t->ideal, "estimate_over_ideal", t->sum.cycles / t->ideal, "binds",
+        binding(s), "busy", busy, "stash_bytes_a_layer_and_token", t->stash);
+    json_object_set_new(o, "device_memory", memory_json(s, &t->whole));
+    json_object_set_new(o, "device_memory_two_layers", memory_json(s, &t->two));
+    json_object_set_new(o, "store",
+                        json_pack("{s:f, s:f, s:f}", "weights_and_moments_bytes", t->at_rest,
+                                  "disk_bytes", t->disk, "host_memory_bytes", t->host));
+    json_object_set_new(o, "link", link_json(s, &t->link_whole));
+    json_object_set_new(o, "link_two_layers", link_json(s, &t->link_two));
+    json_object_set_new(o, "step",
+                        json_pack("{s:f, s:f, s:f}", "estimated_cycles", round(s->cycles),
+                                  "seconds", s->seconds, "tokens_per_second", tokens / s->seconds));
+    return o;
+}
+
+// ---- the step -----------------------------------------------------------------------------------
+
+int plan_training(const struct plan *p, const char *model, struct mr_error *err)
+{
+    const struct plan_args *a = p->a;
+    int length = a->length ? (int)a->length : p->model.n_positions;
+    struct step s = {.p = p,
+                     .model = model,
+                     .job = {.model = &p->model,
+                             .g = &p->g,
+                             .config = p->config,
+                             .memory = &p->memory,
+                             .rows = a->rows ? (int)a->rows : length,
+                             .length = length,
+                             .micro_batches = (int)a->micro_batches}};
+    int rc = mr_plan_train(&s.t, &s.job, err);
+    if (rc < 0)
+        return rc;
+    s.cycles = s.t.sum.cycles * s.job.micro_batches;
+    s.seconds = s.cycles / (1e6 * p->clock_mhz);
+    if (!a->c.json)
+        print_step(&s);
+    else if (cli_print_json(step_json(&s)) != EXIT_OK)
+        return mr_fail(err, MR_ERR_IO, "the plan cannot be written");
+    return 0;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of training, predicted: work and traffic of its programs (train/pass.h), which are made as
+// for a device and counted command by command; cycles by an estimate, since no RTL has run them
+// (docs/plan.md#training).
+#ifndef MILLRACE_PLAN_TRAIN_H
+#define MILLRACE_PLAN_TRAIN_H
+
+#include "plan/memory.h"
+#include "train/pass.h"
+#include "train/work.h"
+
+struct mr_plan_train_job {
+    const struct mr_config *model;
+    const struct mr_geometry *g;
+    const char *config; // its name
+    const struct mr_plan_memory *memory;
+    int rows, length;  // of a micro-batch, and of its sequences; the last one has what is left
+    int micro_batches; // a step
+};
+
+struct mr_plan_train_part {
+    struct mr_work work;
+    double array;  // cycles in which the array has a command
+    double cycles; // estimated
+    uint64_t programs, commands;
+};
+
+struct mr_plan_link {
+    double up, down; // bytes to the device, and from it
+};
+
+struct mr_plan_train {
+    struct mr_plan_train_part part[MR_PASS_PARTS], sum; // of a micro-batch
+    double ideal;  // cycles of the three products of all matrices, one block a PE and cycle
+    double memory; // cycles in which a channel moves data
+    double stash;  // bytes a layer and row
+    struct mr_pass_memory whole, two; // of device memory: all layers, two layers
+    double at_rest, disk;             // of the store: weights and moments; all its files
+    double host;                      // memory of the process, beside what is mapped
+    // Over the link in a step: with all in device memory, and with two layers there.
+    struct mr_plan_link link_whole, link_two;
+};
+
+// Bytes of device memory, all in all.
+double mr_plan_train_bytes(const struct mr_pass_memory *m);
+
+// MR_ERR_USAGE for a configuration without TRAIN, MR_ERR_FIT for what does not fit it.
+int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,
+                  struct mr_error *err);
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass without a device: its programs, and the memory that it would take.
+#include "train/pass.h"
+#include "train/pass_impl.h"
+
+int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char *name,
+                 const struct mr_config *config, const struct mr_pass_options *options,
+                 struct mr_error *err)
+{
+    return pass_new(pass, g, name, config, options, err);
+}
+
+void mr_pass_watch(struct mr_pass *pass, mr_pass_show *show, void *arg)
+{
+    pass->show = show;
+    pass->show_arg = arg;
+}
+
+int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, mr_pass_show *show,
+                     void *arg, struct mr_error *err)
+{
+    size_t rows = 0;
+    for (int i = 0; i < n_sequences; i++)
+        rows += (size_t)lengths[i];
+    int rc = pass_holds(pass, rows, err);
+    if (rc < 0)
+        return rc;
+    mr_pass_watch(pass, show, arg);
+    pass_place_rows(pass, lengths, n_sequences);
+    rc = pass_forward(pass, err);
+    return rc == 0 ? pass_backward(pass, err) : rc;
+}
+
+struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass)
+{
+    const struct mr_pass *p = pass;
+    uint64_t channels = (uint64_t)p->g.n * MR_BEAT;
+    return (struct mr_pass_memory){
+        .weights = channels * p->weight_beats,
+        .stash = channels * p->stash_beats,
+        .kv = channels * p->kv_layer,
+        .rows = MR_BEAT * p->rows_beats,
+        .gradients = MR_BEAT * p->grad_beats,
+        .windows = MR_BEAT * (p->input_beats + p->result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
+    };
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of a pass, for who looks at it.
+#ifndef MILLRACE_TRAIN_PROGRAM_H
+#define MILLRACE_TRAIN_PROGRAM_H
+
+#include "cmodel/command.h"
+#include "model/model.h"
+
+enum mr_pass_part {
+    MR_PASS_FORWARD,
+    MR_PASS_INPUTS,    // gradients of what a matrix reads, dX
+    MR_PASS_WEIGHTS,   // of matrices, biases and gains: dW
+    MR_PASS_ATTENTION, // backward; forward it is with the rest
+    MR_PASS_NORMS,     // backward
+    MR_PASS_PARTS,
+};
+
+// One program of a pass.
+struct mr_pass_program {
+    enum mr_pass_part part;
+    int layer;                  // n_layer: behind the last block
+    const struct mr_item *item; // NULL in the forward pass: all items of the layer
+    int first, rows;            // of the micro-batch; of a sum over all rows 0, 1
+    int head;                   // of attention
+    bool by_keys;               // of attention: for dK and dV, else for scores and dQ
+    const int *pos;             // [rows] positions in their sequences
+    const struct mr_command *commands;
+    int count;
+};
+
+typedef int mr_pass_show(void *arg, const struct mr_pass_program *program);
+
+#endif

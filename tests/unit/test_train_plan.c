@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `plan --train` counts, against what the C model counts while it runs the same programs.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "device/configs.h"
+#include "device/open.h"
+#include "memory_store.h"
+#include "plan/model.h"
+#include "plan/train.h"
+#include "toy_model.h"
+#include "train/pass.h"
+#include "train/work.h"
+
+#define FIXTURES "tests/fixtures/train/"
+enum { MOST = 512, RUNS = 4096 };
+
+// ---- counts of the programs, one after the other ------------------------------------------------
+
+struct counts {
+    struct {
+        uint64_t commands, weights, mac_blocks;
+    } run[RUNS];
+    int n, channels;
+    struct mr_device *device; // NULL: from the fields of commands
+};
+
+static int note(void *arg, const struct mr_pass_program *p)
+{
+    struct counts *x = arg;
+    struct mr_error err = {0};
+    uint64_t counter[MR_COUNTERS];
+    struct mr_work sum = {0};
+    assert_true(x->n < RUNS);
+    if (x->device) {
+        check(mr_device_counters(x->device, counter, &err), &err);
+    } else {
+        for (int i = 0; i < p->count; i++) {
+            struct mr_work w = mr_work_of(&p->commands[i], x->channels, p->rows);
+            mr_work_add(&sum, &w);
+        }
+        counter[MR_CNT_COMMANDS] = (uint64_t)p->count;
+        counter[MR_CNT_WEIGHT_BEATS] = sum.weights;
+        counter[MR_CNT_MAC_BLOCKS] = sum.mac_blocks;
+    }
+    x->run[x->n].commands = counter[MR_CNT_COMMANDS];
+    x->run[x->n].weights = counter[MR_CNT_WEIGHT_BEATS];
+    x->run[x->n++].mac_blocks = counter[MR_CNT_MAC_BLOCKS];
+    return 0;
+}
+
+// ---- exactly ------------------------------------------------------------------------------------
+
+struct subject {
+    struct mr_checkpoint *checkpoint;
+    const struct mr_config *config;
+    struct mr_volume *volume;
+    struct mr_store *store;
+};
+
+static void subject_open(struct subject *s, const char *model)
+{
+    struct mr_error err = {0};
+    check(toy_register(&err), &err);
+    check(mr_checkpoint_open(&s->checkpoint, model, &err), &err);
+    s->config = mr_checkpoint_config(s->checkpoint);
+    s->store = memory_store(s->checkpoint, &s->volume);
+}
+
+static void subject_close(struct subject *s)
+{
+    mr_store_close(s->store);
+    mr_checkpoint_close(s->checkpoint);
+}
+
+static struct counts shown, counted;
+
+// The micro-batch on the device, beside its programs without one. Returns the products.
+static uint64_t compare(const struct subject *s, const char *uri, const int *lengths, int n)
+{
+    static const int tokens[MOST], targets[MOST]; // token 0 everywhere, and as the target
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct mr_pass *pass;
+    struct mr_loss loss = {0};
+    int rows = 0, again = 0;
+    for (int i = 0; i < n; i++)
+        rows += lengths[i];
+    assert_true(rows <= MOST);
+    const struct mr_pass_options o = {.rows = rows + 7};
+    const struct mr_batch batch = {n, lengths, tokens, targets};
+    check(mr_device_open(&dev, uri, &err), &err);
+    const struct mr_geometry *g = &mr_device_info(dev)->g;
+    shown = (struct counts){.channels = g->n};
+    counted = (struct counts){.device = dev};
+    check(mr_pass_open(&pass, dev, s->config, &o, &err), &err);
+    check(mr_pass_weights(pass, s->store, &err), &err);
+    mr_pass_watch(pass, note, &counted);
+    check(mr_pass_run(pass, &batch, &loss, &again, &err), &err);
+    assert_int_equal(again, 0);
+    mr_pass_close(pass);
+    check(mr_pass_plan(&pass, g, uri, s->config, &o, &err), &err);
+    check(mr_pass_programs(pass, lengths, n, note, &shown, &err), &err);
+    mr_pass_close(pass);
+    mr_device_close(dev);
+    uint64_t all = 0;
+    assert_int_equal(shown.n, counted.n);
+    for (int i = 0; i < shown.n; i++) {
+        assert_int_equal(shown.run[i].commands, counted.run[i].commands);
+        assert_int_equal(shown.run[i].weights, counted.run[i].weights);
+        assert_int_equal(shown.run[i].mac_blocks, counted.run[i].mac_blocks);
+        all += shown.run[i].mac_blocks;
+    }
+    return all;
+}
+
+static void counts_are_the_devices(void **unused)
+{
+    (void)unused;
+    static const int lengths[] = {19, 70, 1, 28, 43};
+    static const char *const models[] = {FIXTURES "gptj-d12-r4", FIXTURES "gptj-d6-r6-long",
+                                         FIXTURES "toy-d10"};
+    static const char *const devices[] = {"model:tinyt", "model:sim,train", "model:wide,train"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct subject s;
+        int cut[5];
+        subject_open(&s, models[i]);
+        for (int k = 0; k < 5; k++)
+            cut[k] = lengths[k] < s.config->n_positions ? lengths[k] : s.config->n_positions;
+        for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+            uint64_t blocks = compare(&s, devices[k], cut, 5);
+            printf("# %s on %s: %d programs, %llu block products\n", models[i], devices[k], shown.n,
+                   (unsigned long long)blocks);
+        }
+        subject_close(&s);
+    }
+}
+
+// ---- GPT-J-6B, one layer ------------------------------------------------------------------------
+
+static void plan_layer(struct mr_plan_train *out, const char *config, int layers, int rows,
+                       int length, struct mr_error *err)
+{
+    struct mr_config model;
+    struct mr_plan_memory memory;
+    char geometry[64];
+    struct mr_geometry g = mr_config_named(config)->g;
+    g.train = 1;
+    (void)snprintf(geometry, sizeof geometry, "layers=%d,vocab=64", layers);
+    check(mr_plan_model_parse(&model, geometry, err), err);
+    check(mr_plan_memory_of(&memory, "ddr4-2400", err), err);
+    const struct mr_plan_train_job job = {&model, &g, config, &memory, rows, length, 1};
+    check(mr_plan_train(out, &job, err), err);
+}
+
+// A layer's matrices have 12 x 4096^2 weights, the head 64 x 4096; three products of each with all
+// rows. dW has the sums of biases, gains and what norms add beside them.
+static void a_layer_has_its_products(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 1024, D = 4096, VECTORS = 16384 + 4096 + 64 + 4 * 4096 };
+    const uint64_t products = (uint64_t)ROWS / 32 * (12 * (uint64_t)D * D + 64 * (uint64_t)D);
+    struct mr_error err = {0};
+    struct mr_plan_train x;
+    plan_layer(&x, "sim", 1, ROWS, ROWS, &err);
+    assert_int_equal(x.part[MR_PASS_FORWARD].work.mac_blocks, products);
+    assert_int_equal(x.part[MR_PASS_INPUTS].work.mac_blocks, products);
+    assert_int_equal(x.part[MR_PASS_WEIGHTS].work.mac_blocks, products + VECTORS * ROWS / 32);
+    printf(
+        "# a layer of 6B on sim: %.1f M cycles, %.3f of its products; %.0f bytes of stash a row\n",
+        x.sum.cycles / 1e6, x.sum.cycles / x.ideal, x.stash);
+    assert_true(x.sum.cycles / x.ideal > 1 && x.sum.cycles / x.ideal < 1.1);
+    assert_true(x.stash > 94e3 && x.stash < 98e3);
+    for (int i = 0; i < MR_PASS_PARTS; i++)
+        assert_true(x.part[i].cycles >= x.part[i].array);
+    assert_true(x.sum.cycles > x.memory);
+}
+
+// Layers are alike: what five have more than four is what four have more than three.
+static void layers_are_alike(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_plan_train x[3];
+    for (int i = 0; i < 3; i++)
+        plan_layer(&x[i], "wide", 3 + i, 200, 70, &err);
+    assert_int_equal(x[2].sum.work.mac_blocks - x[1].sum.work.mac_blocks,
+                     x[1].sum.work.mac_blocks - x[0].sum.work.mac_blocks);
+    assert_true(fabs(x[2].sum.cycles - 2 * x[1].sum.cycles + x[0].sum.cycles) < 1);
+    assert_int_equal(x[2].whole.stash - x[1].whole.stash, x[1].whole.stash - x[0].whole.stash);
+    assert_int_equal(x[2].whole.weights - x[1].whole.weights,
+                     x[1].whole.weights - x[0].whole.weights);
+    assert_true(mr_plan_train_bytes(&x[0].two) == mr_plan_train_bytes(&x[2].two));
+    assert_true(mr_plan_train_bytes(&x[0].two) < mr_plan_train_bytes(&x[0].whole));
+    // The step's store and its streams.
+    assert_true(x[0].disk > x[0].at_rest);
+    assert_true(x[0].link_two.up > x[0].link_whole.up);
+}
+
+// A watcher ends the pass.
+static int stop(void *arg, const struct mr_pass_program *p)
+{
+    (void)p;
+    return ++*(int *)arg == 3 ? MR_ERR_INTERRUPTED : 0;
+}
+
+static void watchers_end_a_pass(void **unused)
+{
+    (void)unused;
+    static const int lengths[] = {9};
+    struct mr_error err = {0};
+    struct mr_pass *pass;
+    struct subject s;
+    int seen = 0;
+    subject_open(&s, FIXTURES "gptj-d12-r4");
+    const struct mr_pass_options o = {.rows = 9};
+    check(mr_pass_plan(&pass, &mr_config_named("tinyt")->g, "tinyt", s.config, &o, &err), &err);
+    assert_int_equal(mr_pass_programs(pass, lengths, 1, stop, &seen, &err), MR_ERR_INTERRUPTED);
+    assert_int_equal(seen, 3);
+    mr_pass_close(pass);
+    assert_int_equal(mr_pass_plan(&pass, &mr_config_named("sim")->g, "sim", s.config, &o, &err),
+                     MR_ERR_USAGE);
+    assert_null(pass);
+    assert_non_null(strstr(err.text, "sim cannot train"));
+    subject_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_the_devices),
+        cmocka_unit_test(a_layer_has_its_products),
+        cmocka_unit_test(layers_are_alike),
+        cmocka_unit_test(watchers_end_a_pass),
+    };
+    // Small pieces of work: waking threads for them is slow where the processors are busy.
+    if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
