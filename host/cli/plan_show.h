@@ -19,7 +19,7 @@ struct plan_args {
     double clock;
     bool no_head, measure;
     // of a step of training
-    bool train;
+    bool train, recompute;
     long rows, length, micro_batches;
     double link; // GB/s
 };

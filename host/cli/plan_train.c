@@ -10,6 +10,7 @@
 static const struct {
     const char *json, *text;
 } parts[MR_PASS_PARTS] = {[MR_PASS_FORWARD] = {"forward", "forward"},
+                          [MR_PASS_AGAIN] = {"forward_again", "again"},
                           [MR_PASS_INPUTS] = {"inputs", "dX"},
                           [MR_PASS_WEIGHTS] = {"weights", "dW"},
                           [MR_PASS_ATTENTION] = {"attention", "attention"},
@@ -65,6 +66,8 @@ static void print_parts(const struct step *s)
     printf("  %-10s %16s %16s %9s %9s\n", "part", "block products", "cycles", "MACs", "programs");
     for (int i = 0; i <= MR_PASS_PARTS; i++) {
         const struct mr_plan_train_part *x = i < MR_PASS_PARTS ? &t->part[i] : &t->sum;
+        if (x->programs == 0)
+            continue;
         printf("  %-10s %16llu %16.0f %7.1f %% %9llu\n", i < MR_PASS_PARTS ? parts[i].text : "all",
                (unsigned long long)x->work.mac_blocks, x->cycles,
                100 * (double)x->work.mac_blocks / (x->cycles * pes),
@@ -210,7 +213,8 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
                              .memory = &p->memory,
                              .rows = a->rows ? (int)a->rows : length,
                              .length = length,
-                             .micro_batches = (int)a->micro_batches}};
+                             .micro_batches = (int)a->micro_batches,
+                             .recompute = a->recompute}};
     int rc = mr_plan_train(&s.t, &s.job, err);
     if (rc < 0)
         return rc;

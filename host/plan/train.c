@@ -210,7 +210,7 @@ static int memory_of(struct mr_pass_memory *m, const struct mr_plan_train_job *j
                      struct mr_error *err)
 {
     struct mr_config c = *job->model;
-    const struct mr_pass_options o = {.rows = job->rows};
+    const struct mr_pass_options o = {.rows = job->rows, .recompute = job->recompute};
     struct mr_pass *pass;
     c.n_layer = layers;
     int rc = mr_pass_plan(&pass, job->g, job->config, &c, &o, err);
@@ -263,7 +263,7 @@ static void link_bytes(struct mr_plan_train *out, const struct mr_plan_train_job
 int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,
                   struct mr_error *err)
 {
-    const struct mr_pass_options o = {.rows = job->rows};
+    const struct mr_pass_options o = {.rows = job->rows, .recompute = job->recompute};
     struct mr_pass *pass;
     *out = (struct mr_plan_train){0};
     int rc = mr_pass_plan(&pass, job->g, job->config, job->model, &o, err);

@@ -16,6 +16,7 @@ struct mr_plan_train_job {
     const struct mr_plan_memory *memory;
     int rows, length;  // of a micro-batch, and of its sequences; the last one has what is left
     int micro_batches; // a step
+    bool recompute;
 };
 
 struct mr_plan_train_part {

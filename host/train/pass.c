@@ -59,6 +59,24 @@ static void place_item(struct mr_pass *p, int layer, int i)
         k->turned = take_turned(p, place_lanes(p, item->to));
 }
 
+// Layers that are computed again share a place, and keep what entered them. The last one's stash is
+// still there when the backward pass begins.
+static void place_layer(struct mr_pass *p, int layer)
+{
+    bool shared = p->recompute && layer > 0 && layer < p->c->n_layer;
+    for (int i = 0; i < mr_items_of(p->c, layer)->count; i++) {
+        struct kept *k = pass_item(p, layer, i);
+        int stream = k->stream;
+        if (shared)
+            *k = *pass_item(p, 0, i);
+        else
+            place_item(p, layer, i);
+        k->stream = stream;
+    }
+    bool stays = p->recompute && layer < p->c->n_layer - 1;
+    p->entry[layer] = stays ? take_rows(p, p->d.d) : p->residual;
+}
+
 static void place_gradients(struct mr_pass *p)
 {
     for (int i = 0; i < MR_PLACES; i++) {
@@ -127,7 +145,8 @@ static int place_all(struct mr_pass *p, struct mr_error *err)
     p->w_off = calloc((size_t)streams, sizeof *p->w_off);
     p->wt_off = calloc((size_t)streams, sizeof *p->wt_off);
     p->tensors = calloc(mr_tensor_specs(p->c), sizeof *p->tensors);
-    if (!p->kept || !p->w_off || !p->wt_off || !p->tensors)
+    p->entry = calloc((size_t)p->c->n_layer + 1, sizeof *p->entry);
+    if (!p->entry || !p->kept || !p->w_off || !p->wt_off || !p->tensors)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     for (int i = 0; i < p->n_items; i++)
         p->kept[i].stream = -1;
@@ -147,10 +166,9 @@ static int place_all(struct mr_pass *p, struct mr_error *err)
             take(&p->weight_beats, (uint64_t)mr_item_beats(&it, p->g.n));
         }
     }
-    for (int layer = 0; layer <= p->c->n_layer; layer++)
-        for (int i = 0; i < mr_items_of(p->c, layer)->count; i++)
-            place_item(p, layer, i);
     place_gradients(p);
+    for (int layer = 0; layer <= p->c->n_layer; layer++)
+        place_layer(p, layer);
     place_windows(p);
     return 0;
 }
@@ -261,6 +279,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->most_rows = options->rows;
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
     p->limit = INT32_MAX;
+    p->recompute = options->recompute;
     int rc = fits(p, err);
     if (rc == 0)
         rc = place_all(p, err);
@@ -301,6 +320,7 @@ void mr_pass_close(struct mr_pass *pass)
     free(pass->w_off);
     free(pass->wt_off);
     free(pass->tensors);
+    free(pass->entry);
     free(pass->pos);
     free(pass->start);
     free(pass->end);
@@ -367,7 +387,7 @@ static int write_row(struct mr_pass *p, int row, uint32_t kv_off, int token, str
     }
     size_t bytes = (size_t)p->d.d * sizeof *x;
     if (rc == 0)
-        rc = mr_device_write(p->dev, p->rows_addr + p->residual * MR_BEAT + (uint64_t)row * bytes,
+        rc = mr_device_write(p->dev, p->rows_addr + p->entry[0] * MR_BEAT + (uint64_t)row * bytes,
                              x, bytes, err);
     return rc;
 }

@@ -323,6 +323,8 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
         p->live[place] = place == MR_RESULT;
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
         struct walk w = {p, mr_items_of(p->c, layer), layer, err};
+        if (p->recompute && layer < p->c->n_layer - 1)
+            rc = pass_layer_again(p, layer, err);
         for (int i = w.list->count - 1; i >= 0 && rc == 0; i--) {
             const struct mr_item *item = &w.list->items[i];
             if (!p->live[item->to])

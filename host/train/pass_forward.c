@@ -126,26 +126,36 @@ static void matrix(struct forward *f, int i)
         store_kv(f, item->to);
 }
 
-static int chunk_of_layer(struct mr_pass *p, int layer, int first, struct mr_error *err)
+// Items up to the last one that keeps something: behind it the residual alone is written.
+static int items_that_keep(const struct mr_list *list)
+{
+    int n = list->count;
+    while (n > 0 && list->items[n - 1].to == MR_RESIDUAL)
+        n--;
+    return n;
+}
+
+static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, struct mr_error *err)
 {
     struct forward f = {.p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first};
-    int stream = -1;
+    int stream = -1, count = again ? items_that_keep(f.list) : f.list->count;
     for (int i = 0; i < f.list->count && stream < 0; i++)
         stream = pass_item(p, layer, i)->stream;
     f.places = mr_program_places(p->c);
-    p->now = (struct mr_pass_program){.part = MR_PASS_FORWARD, .layer = layer, .first = first};
+    p->now = (struct mr_pass_program){
+        .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
     int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), 4 * f.list->count + 8,
                        p->w_off[stream], err);
     if (rc < 0)
         return rc;
     run_load_rows(&f.run, first, 0);
-    run_fetch(&f.run, p->residual, first, false, false);
+    run_fetch(&f.run, p->entry[layer], first, false, false);
     if (layer < p->c->n_layer) {
         struct mr_command *c =
             run_add(&f.run, MR_OP_PM_LOAD, run_memory(MR_MEM_ROWS), run_memory(MR_MEM_MAXIMA));
         mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)p->d.w / 64);
     }
-    for (int i = 0; i < f.list->count; i++) {
+    for (int i = 0; i < count; i++) {
         enum mr_kind kind = f.list->items[i].kind;
         if (kind == MR_NORM)
             norm(&f, i);
@@ -154,8 +164,8 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, struct mr_err
         else
             matrix(&f, i);
     }
-    if (layer < p->c->n_layer)
-        run_save(&f.run, p->residual, first, false);
+    if (layer < p->c->n_layer && !again)
+        run_save(&f.run, p->entry[layer + 1], first, false);
     return run_end(&f.run);
 }
 
@@ -164,6 +174,14 @@ int pass_forward(struct mr_pass *p, struct mr_error *err)
     int rc = 0;
     for (int layer = 0; layer <= p->c->n_layer && rc == 0; layer++)
         for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
-            rc = chunk_of_layer(p, layer, first, err);
+            rc = chunk_of_layer(p, layer, first, false, err);
+    return rc;
+}
+
+int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err)
+{
+    int rc = 0;
+    for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+        rc = chunk_of_layer(p, layer, first, true, err);
     return rc;
 }

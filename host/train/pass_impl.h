@@ -55,6 +55,7 @@ struct mr_pass {
     const struct mr_store *weights;
     struct mr_pool *pool;
     int most_rows, chunk;
+    bool recompute;
     uint32_t limit;
     // memory
     uint64_t weight_addr[PASS_CHANNELS], stash_addr[PASS_CHANNELS], kv_addr[PASS_CHANNELS];
@@ -64,6 +65,7 @@ struct mr_pass {
     uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
     uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
     uint64_t residual, dx;                    // rows window
+    uint64_t *entry; // [n_layer + 1] what enters each layer; the residual, where it need not stay
     // what is where
     int n_items;
     struct kept *kept; // [n_items], pass_item()
@@ -177,6 +179,8 @@ int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err);
 // Where each row of the batch is; there is room for all.
 void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences);
 int pass_forward(struct mr_pass *p, struct mr_error *err);
+// The forward pass of a layer once more, for its stash.
+int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err);
 int pass_backward(struct mr_pass *p, struct mr_error *err);
 // The gradient of tensor i from the matrices of two sides, `turned` both.
 int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols_off,

@@ -8,6 +8,7 @@
 
 enum mr_pass_part {
     MR_PASS_FORWARD,
+    MR_PASS_AGAIN,     // of a layer whose stash was not kept
     MR_PASS_INPUTS,    // gradients of what a matrix reads, dX
     MR_PASS_WEIGHTS,   // of matrices, biases and gains: dW
     MR_PASS_ATTENTION, // backward; forward it is with the rest
