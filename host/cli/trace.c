@@ -10,12 +10,15 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/output_file.h"
+#include "device/open.h"
+#include "plan/model.h"
 #include "trace/gtkw.h"
+#include "trace/listing.h"
 #include "trace/perfetto.h"
 #include "trace/run.h"
 #include "trace/svg.h"
 
-enum { MAX_WAVES = 100000 };
+enum { MAX_WAVES = 100000, TRAIN_MOST = 64 };
 
 struct output {
     const char *option, *path;
@@ -26,7 +29,9 @@ struct args {
     struct cli_common c;
     struct mr_trace_options o;
     long decode, prefill, at, from, to, layer, max_events;
-    bool no_head, from_given, to_given, layer_given;
+    bool no_head, from_given, to_given, layer_given, recompute;
+    long lengths[TRAIN_MOST]; // of sequences
+    int n_lengths;
     struct output json, svg;
     const char *fst;
     struct mr_output waves; // for fst
@@ -254,6 +259,60 @@ static int trace(struct args *a, struct mr_model *model)
     return status;
 }
 
+// ---- programs of training
+// ------------------------------------------------------------------------
+
+static int list_programs(const struct args *a, const struct mr_config *model, struct mr_error *err)
+{
+    int lengths[TRAIN_MOST], rc;
+    struct mr_device *dev;
+    for (int i = 0; i < a->n_lengths; i++) {
+        lengths[i] = (int)a->lengths[i];
+        if (lengths[i] > model->n_positions)
+            return mr_fail(err, MR_ERR_USAGE,
+                           "--train: a sequence of %d; the model has %d positions", lengths[i],
+                           model->n_positions);
+    }
+    if (a->layer_given && a->layer > model->n_layer)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "--layer %ld: the model has layers 0..%d, and %d is what "
+                       "follows them",
+                       a->layer, model->n_layer - 1, model->n_layer);
+    if (strncmp(a->c.device, "model:", 6) != 0)
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "device '%.100s' cannot train; -d model:tinyt lists the programs of one that "
+            "can",
+            a->c.device);
+    rc = mr_device_open(&dev, a->c.device, err);
+    if (rc < 0)
+        return rc;
+    const struct mr_device_info *info = mr_device_info(dev);
+    const struct mr_listing l = {.model = model,
+                                 .g = &info->g,
+                                 .device = info->config,
+                                 .lengths = lengths,
+                                 .n_sequences = a->n_lengths,
+                                 .layer = a->layer_given ? (int)a->layer : -1,
+                                 .o = {.chunk = a->c.session.chunk, .recompute = a->recompute}};
+    rc = mr_listing_write(&l, stdout, err);
+    mr_device_close(dev);
+    return rc;
+}
+
+static int trace_training(const struct args *a)
+{
+    struct mr_error err = {0};
+    struct mr_config model;
+    enum mr_format format;
+    if (!a->c.model)
+        return cli_no_model();
+    int rc = mr_plan_model_of(&model, &format, a->c.model, &err);
+    if (rc == 0)
+        rc = list_programs(a, &model, &err);
+    return rc < 0 ? cli_fail(&err) : EXIT_OK;
+}
+
 // "waves.gtkw" of "waves.fst".
 static int name_view(struct args *a, char **name)
 {
@@ -283,6 +342,8 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_parse(&cmd_trace, argc, argv, &a, &status))
         return status;
+    if (a.n_lengths > 0)
+        return trace_training(&a);
     status = name_view(&a, &view);
     if (status == EXIT_OK)
         status = check_window(&a);
@@ -313,6 +374,21 @@ static const struct cli_option options[] = {
      CLI_AT(ARGS, decode)},
     CLI_PREFILL(ARGS),
     CLI_NO_HEAD(ARGS),
+    {.name = "train",
+     .kind = CLI_LIST,
+     .value = "LIST",
+     .help = "lists the programs of a micro-batch of training instead, of sequences of these "
+             "lengths, with what each command moves; nothing is run; -d model:tinyt",
+     .low = 1,
+     .high = CLI_POSITION_MOST,
+     .excludes = "decode prefill no-head json svg fst from to max-events two-pass check format "
+                 "no-smoothing calibrate verbose quiet",
+     CLI_LIST_AT(ARGS, lengths, n_lengths)},
+    {.name = "recompute",
+     .kind = CLI_FLAG,
+     .help = "layers keep no stash: the backward pass makes it again",
+     .needs = "train",
+     CLI_AT(ARGS, recompute)},
     {.name = "json",
      .kind = CLI_OUTPUT,
      .value = "FILE",
@@ -344,7 +420,7 @@ static const struct cli_option options[] = {
     {.name = "layer",
      .kind = CLI_INT,
      .value = "L",
-     .help = "only the cycles of this layer",
+     .help = "only the cycles of this layer, or its programs",
      .low = 0,
      .high = 1000,
      .excludes = "from to",
@@ -379,6 +455,7 @@ const struct cli_command cmd_trace = {
     .examples = "millrace trace models/demo --svg token.svg --json token.json\n"
                 "millrace trace models/demo --decode 127 --layer 1 --svg layer.svg\n"
                 "millrace trace models/demo --fst waves.fst --from 2000 --to 3000\n"
-                "millrace trace synthetic:gptj-6b,layers=1,vocab=64 --no-head --svg layer.svg",
+                "millrace trace synthetic:gptj-6b,layers=1,vocab=64 --no-head --svg layer.svg\n"
+                "millrace trace models/demo --train 64 -d model:tinyt --layer 2",
     .run = run,
 };

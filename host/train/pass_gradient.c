@@ -52,6 +52,7 @@ int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols
     int step = p->g.t / 32 * 32, groups = (t->rows + step - 1) / step;
     struct run r;
     p->now.part = MR_PASS_WEIGHTS;
+    p->now.tensor = mr_tensor_spec(p->c, tensor).part;
     p->now.first = 0;
     int rc = choose_unit(p, t, rows_off, cols_off, err);
     if (rc == 0)

@@ -22,6 +22,7 @@ struct mr_pass_program {
     int layer;                  // n_layer: behind the last block
     const struct mr_item *item; // NULL in the forward pass: all items of the layer
     int first, rows;            // of the micro-batch; of a sum over all rows 0, 1
+    enum mr_part tensor;        // of a sum: of the item's weights or gain, or of its bias
     int head;                   // of attention
     bool by_keys;               // of attention: for dK and dV, else for scores and dQ
     const int *pos;             // [rows] positions in their sequences

@@ -56,6 +56,25 @@ other_layers() { ! grep -q '"opcode":"MATMUL".*"layer":[013]' "$1" && grep -q '"
 ok layer_has_its_matrices_and_no_other other_layers "$work/l.json"
 ok picture_of_the_layer is_picture "$work/l.svg" '>out_proj<'
 
+# ---- programs of training: a list, whose sums are those of plan ------------------------------------
+exits trace_lists_training 0 '' trace $demo --train 40,7 -d model:tinyt
+cp "$work/out" "$work/list"
+"$millrace" plan $demo --train --rows 47 --length 40 --config tinyt >"$work/plan"
+planned=$(awk '$1 == "all" { print $2 }' "$work/plan")
+ok list_has_the_products_of_plan test "$(sed -nE 's/^  all .* programs +([0-9]+).*/\1/p' "$work/list")" = "${planned:-none}"
+ok list_has_all_its_commands test "$(sed -nE 's/^  all +([0-9]+) commands.*/\1/p' "$work/list")" = \
+    "$(grep -cE '^  [A-Z]' "$work/list")"
+ok list_names_matrices grep -qE '^  MATMUL +fc_in +15 x 256 x 1024 -> activations, GELU, turned +[0-9]+' "$work/list"
+ok list_has_attention_head_by_head grep -q '^layer 3, attention of .*, head 3, dV and dK, rows 32..46$' "$work/list"
+exits trace_lists_a_layer_of_training 0 '' trace $demo --train 40,7 -d model:tinyt --layer 4 --chunk 32
+ok layer_of_the_list_is_no_other test -z "$(grep '^layer' "$work/out" | grep -v '^layer 4,')"
+exits trace_lists_recomputation 0 'layer 0, forward again, rows 0..31' trace $demo --train 40 -d model:tinyt --recompute
+exits trace_of_training_on_the_rtl 2 "device 'sim:' cannot train; -d model:tinyt lists" trace $demo --train 40
+exits trace_of_training_without_its_commands 2 'device tiny cannot train' trace $demo --train 40 -d model:tiny
+exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 512' trace $demo --train 600 -d model:tinyt
+exits trace_of_training_of_no_layer 2 'layer 5: the model has layers 0..3' trace $demo --train 40 -d model:tinyt --layer 5
+exits trace_of_training_as_a_picture 2 'train and --svg exclude each other' trace $demo --train 40 --svg "$work/t.svg"
+
 # ---- refusals ------------------------------------------------------------------------------------
 exits trace_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --svg "$work/none/t.svg"
 ln -s /dev/full "$work/full" # by a link: a fault here must not remove the device
