@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/configs.h"
 
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct mr_config_entry configs[] = {
@@ -20,4 +20,19 @@ const struct mr_config_entry *mr_config_named(const char *name)
         if (strcmp(configs[i].name, name) == 0)
             return &configs[i];
     return NULL;
+}
+
+void mr_config_unknown(char *text, size_t size, bool train)
+{
+    const char *name[sizeof configs / sizeof *configs];
+    int n = 0;
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        if (train || !configs[i].g.train)
+            name[n++] = configs[i].name;
+    int used = snprintf(text, size, "no such configuration; ");
+    for (int i = 0; i < n && used >= 0 && (size_t)used < size; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s%s", name[i],
+                         i + 1 == n   ? " exist"
+                         : i + 2 == n ? " and "
+                                      : ", ");
 }

@@ -4,6 +4,7 @@
 #define MILLRACE_DEVICE_CONFIGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "cmodel/geometry.h"
 
@@ -17,5 +18,9 @@ struct mr_config_entry {
 };
 const struct mr_config_entry *mr_config_named(const char *name);
 const struct mr_config_entry *mr_config_at(int index);
+
+// For a message: "no such configuration; tiny, sim and so on exist", with those of TRAIN or
+// without.
+void mr_config_unknown(char *text, size_t size, bool train);
 
 #endif

@@ -100,11 +100,11 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
     bool known = length < sizeof name && (!option || strcmp(option, ",train") == 0);
     (void)snprintf(name, sizeof name, "%.*s", (int)(known ? length : 0), args);
     const struct mr_config_entry *c = known ? mr_config_named(*name ? name : "sim") : NULL;
-    if (!c)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "model:%s: no such configuration; tiny, sim, sim2, sim4, wide, u280 and "
-                       "tinyt exist",
-                       args);
+    if (!c) {
+        char why[256];
+        mr_config_unknown(why, sizeof why, true);
+        return mr_fail(err, MR_ERR_USAGE, "model:%s: %s", args, why);
+    }
     struct model_device *d = calloc(1, sizeof *d);
     if (!d)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");

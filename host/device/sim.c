@@ -376,10 +376,11 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         return mr_fail(err, MR_ERR_USAGE,
                        "sim:%s: the RTL cannot train yet; model:%s is the C model of it", args,
                        config);
-    if (!mr_config_named(config))
-        return mr_fail(err, MR_ERR_USAGE,
-                       "sim:%s: no such configuration; tiny, sim, sim2, sim4, wide and u280 exist",
-                       args);
+    if (!mr_config_named(config)) {
+        char why[256];
+        mr_config_unknown(why, sizeof why, false);
+        return mr_fail(err, MR_ERR_USAGE, "sim:%s: %s", args, why);
+    }
     opt->preset = d->preset;
     if (d->want_check && *d->build == 's')
         d->build = "view";

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # What can be checked of a page's prose. Prints rule, tab, place and fault; rules: columns, sentences,
-# words, commands. usage: awk -v words=tests/lint/prose.words -f tests/lint/prose.awk PAGE...
+# words, commands, lists. usage: awk -v words=tests/lint/prose.words -f tests/lint/prose.awk PAGE...
 #
 # columns: a line has at most 100; tables, code and lines of one word or one code span apart.
 # sentences: on a page they have 35 words at most on average. Paragraphs and items of lists count;
 #   tables, code and headings do not.
 # words: of prose.words (a pattern of whole words, tab, the better word) none occurs outside code.
 # commands: a command of the project stands in a ```console block, where tests/docs/run.sh finds it.
+# lists: no line of a paragraph begins like an item ("- 3", "+ 5"), since Markdown makes a list of it;
+#   an empty line stands in front of a list.
 BEGIN {
     FS = "\t"
     while ((getline entry <words) > 0) {
@@ -64,6 +66,8 @@ fence {
 {
     blank = 0
     if (width > 100 && $0 ~ /[^ ] +[^ ]/ && !/^#/ && !/^ *[(]?`[^`]*`[);:,.]*$/) printf "columns\t%s:%d: %d columns\n", FILENAME, FNR, width
+    if (text != "" && !list && /^ *([-*+]|1[.)]) /)
+        printf "lists\t%s:%d: a list in the middle of a paragraph: %s\n", FILENAME, FNR, $0
     if (/^ *([-*]|[0-9]+\.) /) { flush_text(); list = 1; sub(/^ *([-*]|[0-9]+\.) /, "") }
     else if (/^[^ ]/ && text == "") list = 0
     check_words($0)

@@ -206,12 +206,13 @@ rule columns "no line of a page has more than 100 columns, tables and code apart
 rule sentences "sentences have 35 words at most on a page's average"
 rule words "no word of tests/lint/prose.words"
 rule commands "commands stand in console blocks, which tests/docs/run.sh runs"
+rule lists "no line of a paragraph begins a list"
 printf '%s\n' '# Heading' '' "$(printf 'word %.0s' {1..36})end of a long sentence that is far too wide." '' \
-    '    make all' '' 'In order to see it.' >"$tmp/fault.md"
+    '    make all' '' 'In order to see it.' '' 'Of the codes E' '- 3, E - 2' >"$tmp/fault.md"
 awk -v words=tests/lint/prose.words -f tests/lint/prose.awk "$tmp/fault.md" | cut -f1 | sort >"$tmp/f"
-printf '%s\n' columns commands words | diff "$tmp/f" - >"$tmp/fd" &&
+printf '%s\n' columns commands lists words | diff "$tmp/f" - >"$tmp/fd" &&
     awk -v words=tests/lint/prose.words -f tests/lint/prose.awk <(head -3 "$tmp/fault.md") | grep -q '^sentences'
-tap $? "these four rules find seeded faults" "$tmp/fd"
+tap $? "these five rules find seeded faults" "$tmp/fd"
 awk -f tests/lint/links.awk $(git ls-files '*.md' 2>/dev/null || find . -name '*.md' -not -path './build/*') >"$tmp/links"
 [ ! -s "$tmp/links" ]
 tap $? "links lead to files and headings that are there" "$tmp/links"

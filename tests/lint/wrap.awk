@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A page with its paragraphs and items broken anew at 100 columns; code, tables and headings stay.
+# A page with its paragraphs and items broken anew at 100 columns; code, tables, headings and
+# quotations stay.
 # usage: awk -f tests/lint/wrap.awk PAGE >new && mv new PAGE
 function flush_text(    n, w, i, line, indent, first, unit, ticks) {
     if (text == "") return
@@ -28,7 +29,7 @@ function flush_text(    n, w, i, line, indent, first, unit, ticks) {
 /^ *```/ { flush_text(); fence = !fence; print; blank = 0; next }
 fence { print; next }
 /^ *$/ { flush_text(); print; blank = 1; next }
-/^\|/ || /^#/ || /^ *</ || /^!\[/ || /^ *\|/ { flush_text(); print; blank = 0; if (/^#/) list = 0; next }
+/^\|/ || /^[#>]/ || /^ *</ || /^!\[/ || /^ *\|/ { flush_text(); print; blank = 0; if (/^#/) list = 0; next }
 /^    / && blank && !list { flush_text(); print; next }
 /^ *([-*]|[0-9]+\.) / {
     flush_text()
