@@ -123,7 +123,7 @@ head='| block | module | LUT | LUT as memory | FF | DSP48E2 | BRAM36 | CARRY4 |
     echo
     awk -F' *[|] *' '$3 == "`mr_array`" { a = sprintf("%.1f LUTs and %.2f DSP48E2 in the array", $4 / 128, $7 / 128) }
         $3 == "`millrace_core`" { w = sprintf("%.0f and %.2f in the whole engine", $4 / 128, $7 / 128) }
-        END { printf "A MAC, of the 128 that tiny makes in a cycle, takes %s with its control,\nand %s.\n", a, w }' "$dir/tiny.rows" 2>/dev/null
+        END { printf "A MAC, of the 128 that tiny makes in a cycle, takes %s\nwith its control, and %s.\n", a, w }' "$dir/tiny.rows" 2>/dev/null
 } >"$dir/table.md"
 {
     echo "Units alone, flattened, one lane:"
