@@ -50,7 +50,7 @@ full-sweep: $(BUILD)/full/sweep $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) $
 	CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/full/sweep
 # A million programs, also as four parts of a quarter each.
 PROGRAMS_CASES := 1000000
-$(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(LIB)
+$(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(BUILD)/gen/mr_training.inc $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Itests/programs -o $@ $(wildcard tests/programs/*.c) $(LIB) $(LIBS)
 PROGRAMS_PARTS := $(addprefix full-programs,1 2 3 4)

@@ -2,6 +2,7 @@
 // Programs, legal and nearly so, with their descriptors, rows and streams, on model:tiny and
 // sim:tiny: the same error code at the same command, or the same bytes in result window and KV
 // store and the same bit for NaN in STICKY. TAP on stdout.
+// Beside them programs of training, on the C model alone (training.c).
 // usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]
 // A case depends on nothing but its seed: `fuzz cases=1 seed=N say` is that one again.
 #include <setjmp.h>
@@ -273,7 +274,7 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     side_open(&m, "model:tiny", &c); // for its addresses, which are those of every device
     mr_device_close(m.dev);
-    printf("TAP version 13\n1..4\n");
+    printf("TAP version 13\n1..5\n");
     bool as_known = known(&m, &s, sim, &c);
     printf("%sok 1 - known faults are refused, by both, or give the same bytes\n",
            as_known ? "" : "not ");
@@ -300,11 +301,14 @@ int main(int argc, char **argv)
                  (3 * t.computed > t.cases && t.codes[1] && t.codes[2] && t.codes[3] && t.codes[6]);
     printf("%sok 4 - a third of them computes something, and all kinds of refusal came\n",
            worth ? "" : "not ");
+    bool trained = training_programs((cases + 19) / 20, seed);
+    printf("%sok 5 - model:tinyt ends programs of training alike with other kernels and threads\n",
+           trained ? "" : "not ");
     for (int i = 0; i < PARTS; i++)
         free(c.bytes[i]);
     for (int k = 0; k < 2; k++) {
         free(m.after[k]);
         free(s.after[k]);
     }
-    return t.wrong || !worth || !as_known || !at_limits;
+    return t.wrong || !worth || !as_known || !at_limits || !trained;
 }

@@ -6,7 +6,7 @@ PROGRAMS_KERNELS := $(wildcard host/cmodel/kernel*.c)
 $(BUILD)/gen/mr_rules.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
 	@mkdir -p $(@D)
 	@awk -v out=rules -f rtl/spec/gen_legal.awk $< >$@.tmp && mv $@.tmp $@
-$(BUILD)/programs/fuzz: $(PROGRAMS_SRC) $(wildcard tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a
+$(BUILD)/programs/fuzz: $(PROGRAMS_SRC) $(wildcard tests/programs/*.h) $(BUILD)/gen/mr_rules.inc $(BUILD)/gen/mr_training.inc $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -MF $@.d -O1 $(SAN) -Itests/programs -o $@ $(PROGRAMS_SRC) $(PROGRAMS_KERNELS) $(BUILD)/libmillrace-san.a $(LIBS)
