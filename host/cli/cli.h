@@ -23,7 +23,7 @@ enum {
 
 extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cmd_compare,
     cmd_bench, cmd_plan, cmd_trace, cmd_selftest, cmd_devices, cmd_chat, cmd_eval, cmd_serve,
-    cmd_man, cmd_completion;
+    cmd_train, cmd_man, cmd_completion;
 
 extern const struct cli_command *const cli_commands[]; // those that --help lists; then NULL
 extern const char cli_summary[];                       // of the program, one line
@@ -90,10 +90,12 @@ int cli_report_print(const struct mr_quality *list, size_t count);
 // ---- signals ----
 
 void cli_catch_signals(void);
-void cli_catch_hangup(void);    // SIGHUP is an interrupt for commands that have files to remove
-bool cli_pipe_closed(void);     // whoever read our output has gone
-int cli_interrupted(void);      // SIGINT, SIGTERM or that; the library has been told, too
-void cli_interrupt_taken(void); // it has been dealt with: the next one is the first again
+void cli_catch_hangup(void);       // SIGHUP is an interrupt for commands that have files to remove
+void cli_interrupt_waits(bool on); // the first interrupt is only noted, the second one tells the
+                                   // library
+bool cli_pipe_closed(void);        // whoever read our output has gone
+int cli_interrupted(void);         // SIGINT, SIGTERM or that; the library has been told, too
+void cli_interrupt_taken(void);    // it has been dealt with: the next one is the first again
 
 // ---- what somebody sees who looks at a terminal ----
 

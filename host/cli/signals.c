@@ -6,15 +6,20 @@
 #include "cli/cli.h"
 #include "cli/status_line.h"
 
-static volatile sig_atomic_t interrupted, pipe_closed;
+static volatile sig_atomic_t interrupted, pipe_closed, waits;
 
 // The first Ctrl-C ends the run in good order, the second at once.
 static void on_signal(int sig)
 {
-    if (interrupted) {
+    if (waits && !interrupted) {
+        interrupted = sig;
+        return;
+    }
+    if (interrupted && !waits) {
         cli_line_abandon();
         _exit(128 + sig);
     }
+    waits = 0;
     interrupted = sig;
     mr_interrupt();
 }
@@ -50,6 +55,11 @@ void cli_catch_hangup(void)
     sigemptyset(&stop.sa_mask);
     if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) // nohup
         (void)sigaction(SIGHUP, &stop, NULL);                            // cannot fail
+}
+
+void cli_interrupt_waits(bool on)
+{
+    waits = on;
 }
 
 bool cli_pipe_closed(void)

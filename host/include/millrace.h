@@ -383,6 +383,116 @@ int mr_generate(struct mr_session *session, const int32_t *const *prompts, const
                 struct mr_error *err);
 void mr_generated_free(struct mr_generated *g);
 
+// ---- training ----------------------------------------------------------------------------------
+// A training's state is a directory: weights in fp32, moments, the units of gradients
+// (docs/store.md). A step adds up the gradients of micro-batches as integers and then updates
+// everything or nothing, so the state is good whenever the program ends. Neither device, chunks,
+// threads nor the order of micro-batches changes a bit (docs/training.md).
+
+struct mr_trainer;
+
+// Makes the state of a new training in `dir`, which must not exist or be empty and appears only
+// when it is complete, from the Hugging Face directory `model`, whose tokenizer is copied along.
+int mr_trainer_create(const char *dir, const char *model, struct mr_error *err);
+
+struct mr_trainer_options {
+    int tokens; // the most of a micro-batch; 0: as many as the model has positions
+    int chunk;  // tokens a device run, a multiple of 32; 0: all that fit. Changes no bit
+};
+
+// Opens a state on a device that can train: "model:tinyt", or any other configuration as
+// "model:sim,train". Completes a step that was under way when a program ended. A state can be open
+// once at a time. opt may be NULL.
+int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *device,
+                    const struct mr_trainer_options *opt, struct mr_error *err);
+void mr_trainer_close(struct mr_trainer *trainer);
+
+#define MR_TRAINER_NOTE 256
+
+struct mr_trainer_info {
+    uint64_t step;       // steps done
+    uint64_t parameters; // of the model
+    size_t tensors;      // of mr_trainer_tensor()
+    int vocab_size, n_positions;
+    int tokens;                          // the most of a micro-batch
+    unsigned char note[MR_TRAINER_NOTE]; // of the last step's update; zeros at first
+};
+
+void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
+
+// The name of a tensor, as a checkpoint has it: 0..tensors - 1. Good until the next call with the
+// same trainer. *elements may be NULL. NULL: there is no such tensor.
+const char *mr_trainer_tensor(struct mr_trainer *trainer, size_t index, size_t *elements);
+
+#define MR_NO_TARGET (-1)
+
+// Sequences of different lengths, one behind the other, without padding.
+struct mr_micro_batch {
+    int sequences;
+    const int32_t *lengths; // [sequences], 1..n_positions
+    const int32_t *tokens;  // [sum of the lengths]
+    // For each token the one that should follow, or MR_NO_TARGET. NULL: the next one of its
+    // sequence, and none for the last.
+    const int32_t *targets;
+    // For each token, whether its target is learnt: 0 or 1. NULL: all that have one.
+    const uint8_t *mask;
+};
+
+struct mr_batch_loss {
+    double loss; // nats a target, on average
+    int64_t targets;
+};
+
+// Begins a step of so many micro-batches anew.
+int mr_trainer_begin(struct mr_trainer *trainer, int micro_batches, struct mr_error *err);
+
+// Forward and backward pass of a micro-batch; its gradients are added to the step's. A batch that
+// is refused (MR_ERR_USAGE) changes nothing. A loss or gradient that is infinite or not a number is
+// MR_ERR_FORMAT and ends the step; weights stay as they were. *loss may be NULL.
+int mr_trainer_backward(struct mr_trainer *trainer, const struct mr_micro_batch *batch,
+                        struct mr_batch_loss *loss, struct mr_error *err);
+
+// A tensor by its name, in the checkpoint's shape: out[count], all of its elements. The gradient is
+// that of the sum of all losses; it is whole when the step has all of its micro-batches, until
+// mr_trainer_apply().
+int mr_trainer_gradient(const struct mr_trainer *trainer, const char *name, float *out,
+                        size_t count, struct mr_error *err);
+int mr_trainer_weights(const struct mr_trainer *trainer, const char *name, float *out, size_t count,
+                       struct mr_error *err);
+
+// AdamW of one step; the gradient is divided by the step's targets.
+struct mr_trainer_update {
+    double rate;                  // learning rate, 0..1
+    double beta1, beta2, epsilon; // 0.9, 0.95 and 1e-8 are usual
+    double decay;                 // of weights, decoupled
+    bool decay_all;               // of biases, LayerNorm and embeddings, too
+    double clip;                  // the most that the norm of the gradient may be; 0: no limit
+    const void *note;             // NULL, or MR_TRAINER_NOTE bytes that the state keeps
+};
+
+struct mr_trainer_done {
+    uint64_t step; // steps done
+    double loss;   // nats a target, of all micro-batches, before the update
+    int64_t targets;
+    double norm;  // of the gradient of the mean loss, before clipping
+    int repeated; // times that the step was run again, because a sum was too large for its unit
+};
+
+// Ends the step: all weights change, or none.
+int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update *update,
+                     struct mr_trainer_done *done, struct mr_error *err);
+
+// The loss of a batch that is not learnt from. It changes nothing.
+int mr_trainer_evaluate(struct mr_trainer *trainer, const struct mr_micro_batch *batch,
+                        struct mr_batch_loss *loss, struct mr_error *err);
+
+enum mr_save_format { MR_SAVE_F32, MR_SAVE_BF16, MR_SAVE_F16 };
+
+// Writes the weights as the Hugging Face directory `dir`, which must not exist or be empty and
+// appears only when it is complete.
+int mr_trainer_save(const struct mr_trainer *trainer, const char *dir, enum mr_save_format format,
+                    struct mr_error *err);
+
 // ---- what the device did ------------------------------------------------------------------------
 
 struct mr_stats {

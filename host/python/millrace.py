@@ -6,16 +6,21 @@
         print(session.generate("In the beginning", max_tokens=20))
         logits = session.logits(model.encode("In the beginning"))  # the last position's, a list
 
+    from millrace import Trainer
+    with Trainer("state", "models/demo") as trainer:
+        print(trainer.step([[[5, 6, 7], [1, 2, 3, 4]]], rate=1e-4)["loss"])  # one micro-batch of two sequences
+        trainer.save("tuned")
+
 MILLRACE_LIBRARY names the shared library; without it the build tree's, the one installed with this file, or the system's is
 taken. The functions below are those of millrace.h that most scripts need; `lib` has all of them for ctypes.
 """
 import ctypes
 import os
-from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_float, c_int, c_int32, c_size_t,
-                    c_uint64, c_void_p)
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
+                    c_int64, c_size_t, c_ubyte, c_uint8, c_uint64, c_void_p)
 from pathlib import Path
 
-__all__ = ["Error", "Model", "Session", "lib"]
+__all__ = ["Error", "Model", "Session", "Trainer", "lib"]
 
 
 def _load():
@@ -83,6 +88,33 @@ class _GenerateOptions(Structure):
 class _Generated(Structure):
     _fields_ = [("ids", POINTER(c_int32)), ("count", c_size_t), ("prompt_count", c_size_t), ("text", c_void_p),
                 ("text_size", c_size_t), ("finish", c_int)]
+
+
+class _TrainerOptions(Structure):
+    _fields_ = [("tokens", c_int), ("chunk", c_int)]
+
+
+class _TrainerInfo(Structure):
+    _fields_ = [("step", c_uint64), ("parameters", c_uint64), ("tensors", c_size_t), ("vocab_size", c_int),
+                ("n_positions", c_int), ("tokens", c_int), ("note", c_ubyte * 256)]
+
+
+class _MicroBatch(Structure):
+    _fields_ = [("sequences", c_int), ("lengths", POINTER(c_int32)), ("tokens", POINTER(c_int32)),
+                ("targets", POINTER(c_int32)), ("mask", POINTER(c_uint8))]
+
+
+class _BatchLoss(Structure):
+    _fields_ = [("loss", c_double), ("targets", c_int64)]
+
+
+class _TrainerUpdate(Structure):
+    _fields_ = [("rate", c_double), ("beta1", c_double), ("beta2", c_double), ("epsilon", c_double), ("decay", c_double),
+                ("decay_all", c_bool), ("clip", c_double), ("note", c_void_p)]
+
+
+class _TrainerDone(Structure):
+    _fields_ = [("step", c_uint64), ("loss", c_double), ("targets", c_int64), ("norm", c_double), ("repeated", c_int)]
 
 
 class Error(Exception):
@@ -230,3 +262,96 @@ class Session(_Object):
         if problem:
             raise problem[0]
         return texts if many else texts[0]
+
+
+lib.mr_trainer_tensor.restype = c_char_p
+
+
+class Trainer(_Object):
+    """The training of a model, whose state is a directory. `model`, a Hugging Face directory, is what a new state is made
+    from; a state that is there goes on. `tokens`: the most of a micro-batch, 0: as many as the model has positions."""
+    _close = staticmethod(lambda handle: lib.mr_trainer_close(handle))
+
+    def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0):
+        self._handle = c_void_p()
+        if model is not None and not os.path.exists(os.path.join(os.fspath(state), "header")):
+            _call("mr_trainer_create", os.fsencode(state), os.fsencode(model))
+        options = _TrainerOptions(tokens=tokens, chunk=chunk)
+        _call("mr_trainer_open", byref(self._handle), os.fsencode(state), device.encode(), byref(options))
+
+    @property
+    def info(self):
+        """struct mr_trainer_info as a dictionary."""
+        info = _TrainerInfo()
+        lib.mr_trainer_get_info(self._handle, byref(info))
+        return {name: getattr(info, name) for name, _ in info._fields_ if name != "note"}
+
+    @property
+    def tensors(self):
+        """The names of the model's tensors, each with the number of its elements."""
+        count, names = c_size_t(), {}
+        for i in range(self.info["tensors"]):
+            name = lib.mr_trainer_tensor(self._handle, c_size_t(i), byref(count)).decode()
+            names[name] = count.value
+        return names
+
+    @staticmethod
+    def _batch(sequences, targets, mask):
+        def flat(type_, lists):
+            values = [value for one in lists for value in one] if lists is not None else None
+            return (type_ * len(values))(*values) if values is not None else None
+        lengths = [len(one) for one in sequences]
+        for what, lists in (("targets", targets), ("mask", mask)):
+            if lists is not None and [len(one) for one in lists] != lengths:
+                raise ValueError(f"{what}: not as long as the sequences")
+        return _MicroBatch(len(lengths), (c_int32 * len(lengths))(*lengths), flat(c_int32, sequences),
+                           flat(c_int32, targets), flat(c_uint8, mask))
+
+    def begin(self, micro_batches=1):
+        """Begins a step anew."""
+        _call("mr_trainer_begin", self._handle, c_int(micro_batches))
+
+    def backward(self, sequences, targets=None, mask=None):
+        """Forward and backward pass of a micro-batch: lists of tokens. targets: for each token the one that should follow,
+        -1 for none; without, the next one of its sequence. mask: 1 for each token whose target is learnt, else 0. Returns
+        the mean loss."""
+        loss = _BatchLoss()
+        _call("mr_trainer_backward", self._handle, byref(self._batch(sequences, targets, mask)), byref(loss))
+        return loss.loss
+
+    def evaluate(self, sequences, targets=None, mask=None):
+        """The mean loss of a micro-batch, which changes nothing."""
+        loss = _BatchLoss()
+        _call("mr_trainer_evaluate", self._handle, byref(self._batch(sequences, targets, mask)), byref(loss))
+        return loss.loss
+
+    def _tensor(self, function, name):
+        out = (c_float * self.tensors.get(name, 0))()
+        _call(function, self._handle, name.encode(), out, c_size_t(len(out)))
+        return out
+
+    def gradient(self, name):
+        """The gradient of the sum of the step's losses, when it has all of its micro-batches: a ctypes array of floats
+        (numpy.ctypeslib.as_array(a) makes an array of it) in the checkpoint's order."""
+        return self._tensor("mr_trainer_gradient", name)
+
+    def weights(self, name):
+        """The weights of a tensor, likewise."""
+        return self._tensor("mr_trainer_weights", name)
+
+    def apply(self, rate, beta1=0.9, beta2=0.95, epsilon=1e-8, decay=0.0, clip=1.0, decay_all=False):
+        """Ends the step: AdamW. Returns struct mr_trainer_done as a dictionary."""
+        update, done = _TrainerUpdate(rate, beta1, beta2, epsilon, decay, decay_all, clip, None), _TrainerDone()
+        _call("mr_trainer_apply", self._handle, byref(update), byref(done))
+        return {name: getattr(done, name) for name, _ in done._fields_}
+
+    def step(self, micro_batches, rate, **options):
+        """begin(), backward() of each micro-batch (a list of lists of tokens), apply()."""
+        self.begin(len(micro_batches))
+        for sequences in micro_batches:
+            self.backward(sequences)
+        return self.apply(rate, **options)
+
+    def save(self, directory, format="f32"):
+        """The weights as a Hugging Face directory: "f32", "bf16" or "f16"."""
+        _call("mr_trainer_save", self._handle, os.fsencode(directory), c_int(["f32", "bf16", "f16"].index(format)))

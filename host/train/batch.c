@@ -3,19 +3,30 @@
 
 enum { MOST_ROWS = 1 << 24 }; // what indices of int hold, and no memory
 
-int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config, size_t *rows,
-                   size_t *targets, struct mr_error *err)
+int mr_batch_check_lengths(const int *lengths, int n_sequences, const struct mr_config *config,
+                           size_t *rows, struct mr_error *err)
 {
-    size_t n = 0, wanted = 0;
-    for (int s = 0; s < batch->n_sequences; s++) {
-        if (batch->lengths[s] < 1 || batch->lengths[s] > config->n_positions)
+    size_t n = 0;
+    for (int s = 0; s < n_sequences; s++) {
+        if (lengths[s] < 1 || lengths[s] > config->n_positions)
             return mr_fail(err, MR_ERR_USAGE,
                            "sequence %d of the batch has %d tokens; 1 to %d are possible", s,
-                           batch->lengths[s], config->n_positions);
-        n += (size_t)batch->lengths[s];
+                           lengths[s], config->n_positions);
+        n += (size_t)lengths[s];
         if (n > MOST_ROWS)
             return mr_fail(err, MR_ERR_USAGE, "the batch has more than %d tokens", MOST_ROWS);
     }
+    *rows = n;
+    return 0;
+}
+
+int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config, size_t *rows,
+                   size_t *targets, struct mr_error *err)
+{
+    size_t n, wanted = 0;
+    int rc = mr_batch_check_lengths(batch->lengths, batch->n_sequences, config, &n, err);
+    if (rc < 0)
+        return rc;
     for (size_t r = 0; r < n; r++) {
         if (batch->tokens[r] < 0 || batch->tokens[r] >= config->vocab_size)
             return mr_fail(err, MR_ERR_USAGE, "token %zu of the batch is %d; the vocabulary has %d",

@@ -6,9 +6,8 @@
 #include <stddef.h>
 
 #include "common/error.h"
+#include "millrace.h" // MR_NO_TARGET
 #include "model/config.h"
-
-enum { MR_NO_TARGET = -1 };
 
 // Sequences of different lengths, packed one behind the other.
 struct mr_batch {
@@ -22,5 +21,9 @@ struct mr_batch {
 // targets are out of range, or nothing has a target.
 int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config, size_t *rows,
                    size_t *targets, struct mr_error *err);
+
+// The first part of it: counts the rows of sequences.
+int mr_batch_check_lengths(const int *lengths, int n_sequences, const struct mr_config *config,
+                           size_t *rows, struct mr_error *err);
 
 #endif

@@ -251,12 +251,17 @@ int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_lo
     return 0;
 }
 
+bool mr_step_whole(const struct mr_step *step)
+{
+    return step->most > 0 && step->count == step->most;
+}
+
 int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
                   struct mr_step_done *done, struct mr_error *err)
 {
     struct mr_store_update u = *update;
     struct mr_store_done stored;
-    if (step->most == 0 || step->count < step->most)
+    if (!mr_step_whole(step))
         return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", step->count,
                        step->most);
     u.targets = step->loss.rows;

@@ -23,6 +23,9 @@ int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
 int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
                 struct mr_error *err);
 
+// Whether the step has all of its micro-batches, so that the store has its gradients.
+bool mr_step_whole(const struct mr_step *step);
+
 struct mr_step_done {
     uint64_t step;       // steps done
     struct mr_loss loss; // of all micro-batches, before the update

@@ -70,6 +70,22 @@ with millrace.Model(DEMO) as model:
         ok(error_of(lambda: session.step([(seq, 10 ** 6, True)])) is not None, "binding: a token that is none")
     with model.session("sim:tiny") as session:
         ok(session.logits(tokens) == every[-1], "binding: sim: gives the same bits")
+with tempfile.TemporaryDirectory() as work:
+    state, model, rows = f"{work}/state", "tests/fixtures/train/gptj-d12-r4", [[5, 6, 7], [1, 2, 3, 4]]
+    with millrace.Trainer(state, model, device="model:tinyt") as trainer:
+        before = trainer.evaluate(rows)
+        done = [trainer.step([rows, rows], rate=1e-2) for _ in range(3)]
+        ok(done[0]["loss"] == before and done[2]["step"] == 3 and trainer.evaluate(rows) < before - 1, "binding: training")
+        trainer.begin(1)
+        masked = trainer.backward(rows, mask=[[1, 0, 0], [0, 0, 1, 0]])
+        named = trainer.evaluate(rows, targets=[[6, -1, -1], [-1, -1, 4, -1]])
+        ok(masked == named, "binding: masks and targets")
+        names = trainer.tensors
+        ok(sum(names.values()) == trainer.info["parameters"] and any(trainer.gradient("lm_head.bias")), "binding: gradients")
+        ok(error_of(lambda: trainer.gradient("nonesuch")) is not None, "binding: a tensor that is not there")
+        trainer.save(f"{work}/out")
+    with millrace.Trainer(state, device="model:tinyt") as trainer:
+        ok(trainer.info["step"] == 3, "binding: a state goes on")
 ok(loads(Path("host/python/millrace.py").resolve()) == str(Path("build/libmillrace.so").resolve().parent / "libmillrace.so")
    or build != Path("build"), "binding: in the tree, the library that was built")
 with tempfile.TemporaryDirectory() as work:

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// mr_trainer_*: a store, a device and the steps between them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/open.h"
+#include "millrace.h"
+#include "store/header.h"
+#include "store/params.h"
+#include "train/step.h"
+
+_Static_assert(MR_TRAINER_NOTE == (int)MR_STORE_NOTE, "the store keeps the note");
+
+struct mr_trainer {
+    struct mr_store *store;
+    struct mr_device *dev;
+    struct mr_step *step;
+    const struct mr_config *config;
+    int tokens;
+    char name[MR_NAME];
+};
+
+int mr_trainer_create(const char *dir, const char *model, struct mr_error *err)
+{
+    const struct mr_store_options options = {.stop = &mr_device_stop};
+    return mr_store_create(dir, model, &options, err);
+}
+
+int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *device,
+                    const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    const struct mr_store_options options = {.stop = &mr_device_stop};
+    struct mr_trainer *t = *trainer = calloc(1, sizeof *t);
+    if (!t)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    int rc = mr_store_open(&t->store, dir, &options, err);
+    if (rc == 0) {
+        t->config = mr_store_config(t->store);
+        t->tokens = opt && opt->tokens ? opt->tokens : t->config->n_positions;
+        if (t->tokens < 1)
+            rc = mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", t->tokens);
+    }
+    if (rc == 0)
+        rc = mr_device_open(&t->dev, device, err);
+    if (rc == 0) {
+        const struct mr_pass_options pass = {.rows = t->tokens, .chunk = opt ? opt->chunk : 0};
+        rc = mr_step_open(&t->step, t->store, t->dev, &pass, err);
+    }
+    if (rc < 0) {
+        mr_trainer_close(t);
+        *trainer = NULL;
+    }
+    return rc;
+}
+
+void mr_trainer_close(struct mr_trainer *trainer)
+{
+    if (!trainer)
+        return;
+    mr_step_close(trainer->step);
+    if (trainer->dev)
+        mr_device_close(trainer->dev);
+    mr_store_close(trainer->store);
+    free(trainer);
+}
+
+// ---- what is in it -----------------------------------------------------------------------------
+
+static size_t elements_of(const struct mr_config *c, size_t i)
+{
+    struct mr_tensor_spec t = mr_tensor_spec(c, i);
+    return (size_t)t.rows * (size_t)(t.cols > 0 ? t.cols : 1);
+}
+
+void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info)
+{
+    const struct mr_config *c = trainer->config;
+    *info = (struct mr_trainer_info){.step = mr_store_step(trainer->store),
+                                     .tensors = mr_tensor_specs(c),
+                                     .vocab_size = c->vocab_size,
+                                     .n_positions = c->n_positions,
+                                     .tokens = trainer->tokens};
+    for (size_t i = 0; i < info->tensors; i++)
+        info->parameters += elements_of(c, i);
+    memcpy(info->note, mr_store_note(trainer->store), sizeof info->note);
+}
+
+const char *mr_trainer_tensor(struct mr_trainer *trainer, size_t index, size_t *elements)
+{
+    const struct mr_config *c = trainer->config;
+    if (index >= mr_tensor_specs(c))
+        return NULL;
+    struct mr_tensor_spec t = mr_tensor_spec(c, index);
+    if (elements)
+        *elements = elements_of(c, index);
+    return mr_tensor_name(c, t.layer, t.item, t.part, trainer->name);
+}
+
+static int read_tensor(const struct mr_trainer *t, const char *name, enum mr_store_part part,
+                       float *out, size_t count, struct mr_error *err)
+{
+    char own[MR_NAME];
+    size_t i = 0, n = mr_tensor_specs(t->config);
+    for (; i < n; i++) {
+        struct mr_tensor_spec s = mr_tensor_spec(t->config, i);
+        if (strcmp(mr_tensor_name(t->config, s.layer, s.item, s.part, own), name) == 0)
+            break;
+    }
+    if (i == n)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "the model has no tensor '%.80s'; mr_trainer_tensor() has their names",
+                       name);
+    if (count != elements_of(t->config, i))
+        return mr_fail(err, MR_ERR_USAGE, "%s has %zu elements, not %zu", name,
+                       elements_of(t->config, i), count);
+    float *natural = malloc(count * sizeof *natural);
+    if (!natural)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu elements of %s", count, name);
+    mr_store_read(t->store, i, part, natural);
+    mr_params_turn(t->config, i, natural, out);
+    free(natural);
+    return 0;
+}
+
+int mr_trainer_gradient(const struct mr_trainer *trainer, const char *name, float *out,
+                        size_t count, struct mr_error *err)
+{
+    if (!mr_step_whole(trainer->step))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "the step does not have all of its micro-batches, so no gradients yet");
+    return read_tensor(trainer, name, MR_GRADIENT, out, count, err);
+}
+
+int mr_trainer_weights(const struct mr_trainer *trainer, const char *name, float *out, size_t count,
+                       struct mr_error *err)
+{
+    return read_tensor(trainer, name, MR_MASTER, out, count, err);
+}
+
+// ---- steps -------------------------------------------------------------------------------------
+
+int mr_trainer_begin(struct mr_trainer *trainer, int micro_batches, struct mr_error *err)
+{
+    return mr_step_begin(trainer->step, micro_batches, err);
+}
+
+// The targets that are learnt, in new memory: those of the batch, or the next tokens, where the
+// mask is 1.
+static int make_targets(const struct mr_micro_batch *b, size_t rows, int **targets,
+                        struct mr_error *err)
+{
+    int *out = *targets = malloc((rows + 1) * sizeof *out);
+    if (!out)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu targets", rows);
+    for (size_t s = 0, r = 0; s < (size_t)b->sequences; s++)
+        for (int t = 0; t < b->lengths[s]; t++, r++) {
+            bool last = t == b->lengths[s] - 1;
+            out[r] = b->targets ? b->targets[r] : last ? MR_NO_TARGET : b->tokens[r + 1];
+            if (!b->mask)
+                continue;
+            if (b->mask[r] > 1)
+                return mr_fail(err, MR_ERR_USAGE, "mask[%zu] is %d; 0 or 1", r, b->mask[r]);
+            if (b->mask[r] && out[r] == MR_NO_TARGET)
+                return mr_fail(err, MR_ERR_USAGE,
+                               "token %zu of the batch has no target, but mask[%zu] says that it "
+                               "is to be learnt",
+                               r, r);
+            out[r] = b->mask[r] ? out[r] : MR_NO_TARGET;
+        }
+    return 0;
+}
+
+// Calls run() with the batch as training wants it.
+static int with_batch(struct mr_trainer *t, const struct mr_micro_batch *b,
+                      struct mr_batch_loss *loss,
+                      int (*run)(struct mr_step *, const struct mr_batch *, struct mr_loss *,
+                                 struct mr_error *),
+                      struct mr_error *err)
+{
+    size_t rows = 0;
+    int *targets = NULL;
+    struct mr_loss found = {0};
+    int rc = b->sequences < 1
+                 ? mr_fail(err, MR_ERR_USAGE, "the batch has no sequence")
+                 : mr_batch_check_lengths(b->lengths, b->sequences, t->config, &rows, err);
+    if (rc == 0)
+        rc = make_targets(b, rows, &targets, err);
+    if (rc == 0)
+        rc = run(t->step, &(struct mr_batch){b->sequences, b->lengths, b->tokens, targets}, &found,
+                 err);
+    free(targets);
+    if (rc == 0 && loss)
+        *loss = (struct mr_batch_loss){mr_loss_mean(&found), found.rows};
+    return rc;
+}
+
+int mr_trainer_backward(struct mr_trainer *trainer, const struct mr_micro_batch *batch,
+                        struct mr_batch_loss *loss, struct mr_error *err)
+{
+    return with_batch(trainer, batch, loss, mr_step_add, err);
+}
+
+int mr_trainer_evaluate(struct mr_trainer *trainer, const struct mr_micro_batch *batch,
+                        struct mr_batch_loss *loss, struct mr_error *err)
+{
+    return with_batch(trainer, batch, loss, mr_step_evaluate, err);
+}
+
+int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update *u,
+                     struct mr_trainer_done *done, struct mr_error *err)
+{
+    const struct mr_store_update update = {
+        .adamw = {u->beta1, u->beta2, u->epsilon, u->decay, u->decay_all},
+        .rate = u->rate,
+        .clip = u->clip,
+        .note = u->note,
+    };
+    struct mr_step_done d;
+    int rc = mr_step_apply(trainer->step, &update, &d, err);
+    if (rc == 0)
+        *done = (struct mr_trainer_done){d.step, mr_loss_mean(&d.loss), d.loss.rows, d.norm,
+                                         d.repeated};
+    return rc;
+}
+
+int mr_trainer_save(const struct mr_trainer *trainer, const char *dir, enum mr_save_format format,
+                    struct mr_error *err)
+{
+    static const enum mr_dtype dtypes[] = {MR_DTYPE_F32, MR_DTYPE_BF16, MR_DTYPE_F16};
+    if ((unsigned)format >= sizeof dtypes / sizeof *dtypes)
+        return mr_fail(err, MR_ERR_USAGE, "there is no format %d to save as", (int)format);
+    return mr_store_export(trainer->store, dir, dtypes[format], &mr_device_stop, err);
+}

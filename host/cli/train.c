@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// `millrace train`: a model learns a text, step by step; its state is a directory that the same
+// command goes on with.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/flush.h"
+#include "cli/parse.h"
+#include "cli/shared_options.h"
+#include "cli/status_line.h"
+#include "cli/train_data.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "store/schedule.h"
+
+struct args {
+    struct cli_common c;
+    const char *data, *output, *export;
+    int format; // enum mr_save_format
+    int steps, sequence, batch, accumulate, log_every, eval_every;
+    double heldout, least;
+    int schedule; // enum mr_schedule_kind
+    int warmup, chunk;
+    int64_t seed;
+    struct mr_trainer_update update;
+};
+
+// What a state notes of how it is trained: the same command goes on, another one is refused.
+struct note {
+    char magic[8];
+    uint64_t seed, text, sequence, batch, accumulate;
+    double heldout;
+};
+static const char magic[8] = "MRTRAIN";
+
+struct run {
+    const struct args *a;
+    struct mr_trainer *trainer;
+    struct mr_trainer_info info;
+    struct train_data data;
+    struct train_batch batch;
+    struct cli_line line;
+    double start;
+    uint64_t tokens; // learnt from by this program
+    unsigned char note[MR_TRAINER_NOTE];
+};
+
+// ---- what is printed ---------------------------------------------------------------------------
+
+// A JSON object a line.
+static void print_line(json_t *o)
+{
+    if (o && json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0)
+        (void)putchar('\n');
+    json_decref(o);
+}
+
+static void print_step(struct run *r, const struct mr_trainer_done *d, double rate)
+{
+    cli_line_wipe(&r->line);
+    if (r->a->c.json)
+        print_line(json_pack("{s:I, s:f, s:I, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
+                             d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate",
+                             rate, "repeated", d->repeated));
+    else
+        printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s\n", (unsigned long long)d->step,
+               d->loss, d->norm, rate, d->repeated ? "  (repeated with larger units)" : "");
+    (void)cli_flush(); // the end of the program says what failed
+}
+
+static void print_heldout(struct run *r, uint64_t step, const struct mr_batch_loss *l)
+{
+    cli_line_wipe(&r->line);
+    if (r->a->c.json)
+        print_line(json_pack("{s:I, s:f, s:I}", "step", (json_int_t)step, "heldout_loss", l->loss,
+                             "targets", (json_int_t)l->targets));
+    else
+        printf("step %-6llu held out %.6f (%lld tokens)\n", (unsigned long long)step, l->loss,
+               (long long)l->targets);
+    (void)cli_flush(); // the end of the program says what failed
+}
+
+static void show(struct run *r, uint64_t step, int micro_batch)
+{
+    char line[160];
+    double passed = mr_seconds() - r->start;
+    uint64_t done = step - r->info.step;
+    int n = snprintf(line, sizeof line, "step %llu of %d, micro-batch %d of %d",
+                     (unsigned long long)step + 1, r->a->steps, micro_batch + 1, r->a->accumulate);
+    if (done > 0 && n > 0 && (size_t)n < sizeof line)
+        (void)snprintf(line + n, sizeof line - (size_t)n, ", %.0f tokens/s, %.0f s left",
+                       (double)r->tokens / passed,
+                       passed / (double)done * (double)(r->a->steps - (int)step));
+    cli_line_show(&r->line, line);
+}
+
+// ---- steps -------------------------------------------------------------------------------------
+
+static int evaluate(struct run *r, uint64_t step, struct mr_error *err)
+{
+    struct mr_batch_loss all = {0}, one;
+    double sum = 0;
+    int n;
+    for (size_t first = 0; (n = train_batch_hold(&r->batch, &r->data, first)) > 0;
+         first += (size_t)n) {
+        int rc = mr_trainer_evaluate(r->trainer, &r->batch.batch, &one, err);
+        if (rc < 0)
+            return rc;
+        sum += one.loss * (double)one.targets;
+        all.targets += one.targets;
+    }
+    if (all.targets == 0)
+        return 0;
+    all.loss = sum / (double)all.targets;
+    print_heldout(r, step, &all);
+    return 0;
+}
+
+static int one_step(struct run *r, uint64_t step, struct mr_error *err)
+{
+    const struct args *a = r->a;
+    const struct mr_schedule schedule = {(enum mr_schedule_kind)a->schedule, a->update.rate,
+                                         a->least, a->warmup, a->steps};
+    struct mr_trainer_update u = a->update;
+    struct mr_trainer_done done;
+    int rc = mr_trainer_begin(r->trainer, a->accumulate, err);
+    for (int m = 0; m < a->accumulate && rc == 0; m++) {
+        struct mr_batch_loss loss;
+        show(r, step, m);
+        train_batch_learn(&r->batch, &r->data,
+                          (step * (uint64_t)a->accumulate + (uint64_t)m) * (uint64_t)a->batch);
+        rc = mr_trainer_backward(r->trainer, &r->batch.batch, &loss, err);
+        r->tokens += rc == 0 ? (uint64_t)loss.targets : 0;
+    }
+    u.rate = mr_schedule_rate(&schedule, (int)step + 1);
+    u.note = r->note;
+    if (rc == 0)
+        rc = mr_trainer_apply(r->trainer, &u, &done, err);
+    if (rc == 0 && (done.step % (uint64_t)a->log_every == 0 || done.step == (uint64_t)a->steps))
+        print_step(r, &done, u.rate);
+    return rc;
+}
+
+static int all_steps(struct run *r, struct mr_error *err)
+{
+    const struct args *a = r->a;
+    uint64_t step = r->info.step, steps = (uint64_t)a->steps;
+    int rc = step == 0 || step >= steps ? evaluate(r, step, err) : 0;
+    while (step < steps && rc == 0 && !cli_interrupted() && !cli_pipe_closed()) {
+        rc = one_step(r, step, err);
+        step += rc == 0;
+        bool due = (a->eval_every && step % (uint64_t)a->eval_every == 0) || step == steps;
+        if (rc == 0 && due && !cli_interrupted())
+            rc = evaluate(r, step, err);
+    }
+    cli_line_wipe(&r->line);
+    if (rc == 0 && cli_interrupted() && step < steps)
+        rc = mr_fail(err, MR_ERR_INTERRUPTED,
+                     "stopped after step %llu of %d; %s has its state, and the same command goes "
+                     "on",
+                     (unsigned long long)step, a->steps, a->output);
+    return rc;
+}
+
+// ---- the state ---------------------------------------------------------------------------------
+
+static int differs(const char *dir, const char *what, double was, double is, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_USAGE,
+                   "%s: began with %s %.17g, not %.17g; give the same, or another directory", dir,
+                   what, was, is);
+}
+
+// Writes the note of this command, and compares it with that of the state.
+static int check_note(struct run *r, struct mr_error *err)
+{
+    const struct args *a = r->a;
+    struct note is = {.seed = (uint64_t)a->seed,
+                      .text = r->data.hash,
+                      .sequence = (uint64_t)a->sequence,
+                      .batch = (uint64_t)a->batch,
+                      .accumulate = (uint64_t)a->accumulate,
+                      .heldout = a->heldout},
+                was;
+    memcpy(is.magic, magic, sizeof magic);
+    memcpy(r->note, &is, sizeof is);
+    memcpy(&was, r->info.note, sizeof was);
+    if (r->info.step == 0)
+        return 0;
+    if (memcmp(was.magic, magic, sizeof magic) != 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: is the state of another program's training; give another directory",
+                       a->output);
+    if (was.text != is.text)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: began with another text than %s; give the same, or another directory",
+                       a->output, a->data);
+    const struct {
+        const char *what;
+        double was, is;
+    } items[] = {{"--sequence", (double)was.sequence, (double)is.sequence},
+                 {"--batch", (double)was.batch, (double)is.batch},
+                 {"--accumulate", (double)was.accumulate, (double)is.accumulate},
+                 {"--heldout", was.heldout, is.heldout},
+                 {"--seed", (double)was.seed, (double)is.seed}};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        if (items[i].was != items[i].is)
+            return differs(a->output, items[i].what, items[i].was, items[i].is, err);
+    return 0;
+}
+
+static int open_state(struct run *r, const struct mr_model_info *model, struct mr_error *err)
+{
+    const struct args *a = r->a;
+    char *header = mr_path_join(a->output, "header", err);
+    if (!header)
+        return MR_ERR_MEMORY;
+    int rc = mr_file_exists(header) ? 0 : mr_trainer_create(a->output, a->c.model, err);
+    free(header);
+    const struct mr_trainer_options o = {.tokens = a->batch * a->sequence, .chunk = a->chunk};
+    if (rc == 0)
+        rc = mr_trainer_open(&r->trainer, a->output, a->c.device, &o, err);
+    if (rc < 0)
+        return rc;
+    mr_trainer_get_info(r->trainer, &r->info);
+    if (r->info.parameters != model->parameters || r->info.vocab_size != model->vocab_size ||
+        r->info.n_positions != model->n_positions)
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: is the state of another model than %s; name the model that it was made "
+                       "from, or another directory",
+                       a->output, a->c.model);
+    return check_note(r, err);
+}
+
+static int train(struct run *r, const struct mr_model_info *model, struct mr_error *err)
+{
+    const struct args *a = r->a;
+    int rc = train_batch_new(&r->batch, a->batch, a->sequence, err);
+    if (rc == 0)
+        rc = open_state(r, model, err);
+    if (rc < 0)
+        return rc;
+    cli_note(&a->c, "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d",
+             r->data.count, r->data.learnt, r->data.held_out, (unsigned long long)r->info.step,
+             a->steps);
+    cli_line_open(&r->line, a->c.quiet, false);
+    r->start = mr_seconds();
+    cli_interrupt_waits(true);
+    rc = all_steps(r, err);
+    cli_interrupt_waits(false);
+    if (rc == 0 && a->export)
+        rc = mr_trainer_save(r->trainer, a->export, (enum mr_save_format)a->format, err);
+    return rc;
+}
+
+// ---- the command -------------------------------------------------------------------------------
+
+static int with_text(struct args *a, const char *text, size_t size)
+{
+    struct mr_error err = {0};
+    struct mr_model *model;
+    struct mr_model_info info;
+    a->c.load.text = a->c.load.describe = true;
+    int status = cli_load(&a->c, &model);
+    if (status != EXIT_OK)
+        return status;
+    struct run r = {.a = a};
+    mr_model_get_info(model, &info);
+    if (a->sequence == 0)
+        a->sequence = info.n_positions < 128 ? info.n_positions : 128;
+    int rc = 0;
+    if (a->sequence > info.n_positions)
+        rc = mr_fail(&err, MR_ERR_FIT, "--sequence %d: the model has %d positions", a->sequence,
+                     info.n_positions);
+    if (rc == 0)
+        rc = train_data_make(&r.data, model, text, size, a->sequence, a->heldout, (uint64_t)a->seed,
+                             &err);
+    mr_model_close(model);
+    if (rc == 0)
+        rc = train(&r, &info, &err);
+    mr_trainer_close(r.trainer);
+    train_batch_free(&r.batch);
+    train_data_free(&r.data);
+    return rc < 0 ? cli_fail(&err) : EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    struct args a = {0};
+    struct mr_error err = {0};
+    char *text = NULL;
+    size_t size = 0;
+    int status;
+    if (!cli_parse(&cmd_train, argc, argv, &a, &status))
+        return status;
+    if (!a.c.model)
+        return cli_no_model();
+    if (!a.data || !a.output || !a.steps)
+        return cli_usage(&cmd_train, "%s is missing",
+                         !a.data     ? "--data TEXT"
+                         : !a.output ? "-o DIR"
+                                     : "--steps N");
+    cli_catch_hangup();
+    if (cli_read_file(a.data, &text, &size, &err) < 0)
+        return cli_fail(&err);
+    status = with_text(&a, text, size);
+    free(text);
+    return status;
+}
+
+#define ARGS struct args
+#define WHOLE(NAME, MEMBER, LOW, HIGH, DEFAULT, HELP)                                              \
+    {.name = NAME,                                                                                 \
+     .kind = CLI_INT,                                                                              \
+     .value = "N",                                                                                 \
+     .help = HELP,                                                                                 \
+     .low = LOW,                                                                                   \
+     .high = HIGH,                                                                                 \
+     .def = DEFAULT,                                                                               \
+     CLI_AT(ARGS, MEMBER)}
+#define REAL(NAME, MEMBER, LOW, HIGH, DEFAULT, HELP)                                               \
+    {.name = NAME,                                                                                 \
+     .kind = CLI_NUMBER,                                                                           \
+     .value = "X",                                                                                 \
+     .help = HELP,                                                                                 \
+     .low = LOW,                                                                                   \
+     .high = HIGH,                                                                                 \
+     .def = DEFAULT,                                                                               \
+     CLI_AT(ARGS, MEMBER)}
+
+static const struct cli_option options[] = {
+    CLI_MODEL(ARGS, "Hugging Face directory; the same as the argument"),
+    {.name = "data",
+     .kind = CLI_PATH,
+     .value = "TEXT",
+     .help = "the text to learn, '-' for standard input",
+     CLI_AT(ARGS, data)},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OUTPUT,
+     .value = "DIR",
+     .help = "the training's state; one that is there goes on",
+     CLI_AT(ARGS, output)},
+    WHOLE("steps", steps, 1, 1 << 30, NULL, "steps in all, those that a state has done included"),
+    REAL("lr", update.rate, 0, 1, "0.0003", "the highest learning rate"),
+    {.name = "schedule",
+     .kind = CLI_CHOICE,
+     .value = "S",
+     .help = "the learning rate behind the warm-up",
+     .choices = "constant|cosine",
+     .def = "constant",
+     CLI_AT(ARGS, schedule)},
+    WHOLE("warmup", warmup, 0, 1 << 30, "0", "steps in which the learning rate grows"),
+    REAL("min-lr", least, 0, 1, "0", "the share of it that a cosine ends with"),
+    REAL("beta1", update.beta1, 0, 0.999999, "0.9", "AdamW: of the mean"),
+    REAL("beta2", update.beta2, 0, 0.999999, "0.95", "AdamW: of the squares"),
+    REAL("epsilon", update.epsilon, 1e-12, 1, "1e-8", "AdamW: added to the root"),
+    REAL("decay", update.decay, 0, 1, "0", "decay of matrices"),
+    REAL("clip", update.clip, 0, 1e9, "1", "the most that the gradient's norm may be; 0: no limit"),
+    WHOLE("sequence", sequence, 0, 1 << 20, "0",
+          "tokens of a window; 0: 128, or the model's positions"),
+    WHOLE("batch", batch, 1, 1024, "8", "windows of a micro-batch"),
+    WHOLE("accumulate", accumulate, 1, 1 << 16, "1", "micro-batches of a step"),
+    {.name = "seed",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "of the order of windows",
+     .low = 0,
+     .high = CLI_LONG_MAX,
+     .def = "0",
+     CLI_AT(ARGS, seed)},
+    REAL("heldout", heldout, 0, 0.9, "0.1", "the share of the text, its end, that is not learnt"),
+    WHOLE("eval-every", eval_every, 0, 1 << 30, "0",
+          "steps between losses of the held-out part; 0: at the beginning and the end"),
+    WHOLE("log-every", log_every, 1, 1 << 30, "1", "steps between lines"),
+    {.name = "export",
+     .kind = CLI_OUTPUT,
+     .value = "DIR",
+     .help = "at the end, the weights as a Hugging Face directory",
+     CLI_AT(ARGS, export)},
+    {.name = "export-format",
+     .kind = CLI_CHOICE,
+     .value = "F",
+     .help = "of them",
+     .choices = "f32|bf16|f16",
+     .def = "f32",
+     .needs = "export",
+     CLI_AT(ARGS, format)},
+    CLI_ON_DEVICE(ARGS,
+                  "model:tinyt, or any other configuration of the C model as model:CONFIG,train",
+                  "model:sim,train"),
+    WHOLE("chunk", chunk, 0, 512, "0", "tokens a device run, a multiple of 32; changes no bit"),
+    CLI_JSON(ARGS),
+    CLI_VERBOSE(ARGS),
+    CLI_QUIET(ARGS, "no progress"),
+    {0},
+};
+
+const struct cli_command cmd_train = {
+    .name = "train",
+    .summary = "continues the training of a model on a text",
+    .synopsis = "MODEL --data TEXT -o DIR --steps N [--lr R] [OPTIONS]",
+    .about =
+        "Learns to predict each token of a text. The text is cut into windows of --sequence "
+        "tokens, and where a document ends (<|endoftext|>). DIR keeps weights, moments and the "
+        "step. The same command with the same DIR goes on there, bit by bit as if it had never "
+        "stopped; more --steps go on, too. Ctrl-C ends after the step under way, a second one at "
+        "once. docs/training.md has what a step does.",
+    .arguments = "model",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples =
+        "millrace train models/demo --data models/demo/heldout.txt -o state --steps 20 --lr 3e-4\n"
+        "millrace train models/demo --data text.txt -o state --steps 500 --schedule cosine "
+        "--warmup 20 --export tuned\n"
+        "millrace generate tuned \"And the king said\"",
+    .run = run,
+};

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train_data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "pack/hash.h"
+
+// ---- windows -----------------------------------------------------------------------------------
+
+// The windows of a document, tokens from..to - 1; with `out` they are written.
+static size_t cut(size_t from, size_t to, size_t sequence, struct train_window *out)
+{
+    size_t n = 0;
+    for (size_t at = from; at + 1 < to; at += sequence, n++)
+        if (out)
+            out[n] =
+                (struct train_window){at, (int)(to - 1 - at < sequence ? to - 1 - at : sequence)};
+    return n;
+}
+
+static size_t cut_all(const struct train_data *d, const struct mr_model *model, size_t sequence,
+                      struct train_window *out)
+{
+    size_t n = 0, from = 0;
+    for (size_t i = 0; i < d->count; i++)
+        if (i + 1 == d->count || mr_model_is_eos(model, d->ids[i])) {
+            n += cut(from, i + 1, sequence, out ? out + n : NULL);
+            from = i + 1;
+        }
+    return n;
+}
+
+static int divide(struct train_data *d, size_t windows, double share, struct mr_error *err)
+{
+    d->held_out = (size_t)ceil((double)windows * share);
+    if (windows <= d->held_out)
+        return mr_fail(
+            err, MR_ERR_USAGE,
+            "the text is too short: its %zu tokens make %zu window%s, of which %zu would "
+            "be held out",
+            d->count, windows, windows == 1 ? "" : "s", d->held_out);
+    d->learnt = windows - d->held_out;
+    return 0;
+}
+
+int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,
+                    int sequence, double share, uint64_t seed, struct mr_error *err)
+{
+    *d = (struct train_data){.seed = seed, .epoch = UINT64_MAX};
+    int rc = mr_model_encode(model, text, size, true, &d->ids, &d->count, err);
+    if (rc < 0)
+        return rc;
+    size_t windows = cut_all(d, model, (size_t)sequence, NULL);
+    d->hash = XXH3_64bits(d->ids, d->count * sizeof *d->ids);
+    d->windows = calloc(windows + 1, sizeof *d->windows);
+    d->order = calloc(windows + 1, sizeof *d->order);
+    if (!d->windows || !d->order)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", windows);
+    (void)cut_all(d, model, (size_t)sequence, d->windows);
+    return divide(d, windows, share, err);
+}
+
+void train_data_free(struct train_data *d)
+{
+    free(d->ids);
+    free(d->windows);
+    free(d->order);
+    *d = (struct train_data){0};
+}
+
+// ---- order -------------------------------------------------------------------------------------
+
+// splitmix64 (Steele, Lea, Flood 2014)
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+static void shuffle(struct train_data *d, uint64_t epoch)
+{
+    uint64_t state = d->seed ^ (epoch + 1) * 0xD1B54A32D192ED03u;
+    for (size_t i = 0; i < d->learnt; i++)
+        d->order[i] = i;
+    for (size_t i = d->learnt; i > 1; i--) {
+        size_t k = draw(&state) % i, was = d->order[k];
+        d->order[k] = d->order[i - 1];
+        d->order[i - 1] = was;
+    }
+    d->epoch = epoch;
+}
+
+// ---- micro-batches -----------------------------------------------------------------------------
+
+int train_batch_new(struct train_batch *b, int windows, int sequence, struct mr_error *err)
+{
+    size_t tokens = (size_t)windows * (size_t)sequence;
+    *b = (struct train_batch){.most = windows};
+    b->memory = calloc((size_t)windows + 2 * tokens, sizeof *b->memory);
+    if (!b->memory)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch of %zu tokens", tokens);
+    b->batch = (struct mr_micro_batch){.lengths = b->memory,
+                                       .tokens = b->memory + windows,
+                                       .targets = b->memory + (size_t)windows + tokens};
+    return 0;
+}
+
+void train_batch_free(struct train_batch *b)
+{
+    free(b->memory);
+    *b = (struct train_batch){0};
+}
+
+static void put(struct train_batch *b, const struct train_data *d, size_t window, size_t *rows)
+{
+    const struct train_window *w = &d->windows[window];
+    size_t tokens = (size_t)(b->batch.tokens - b->memory),
+           targets = (size_t)(b->batch.targets - b->memory), n = (size_t)w->count;
+    b->memory[b->batch.sequences++] = w->count;
+    memcpy(b->memory + tokens + *rows, d->ids + w->at, n * sizeof *d->ids);
+    memcpy(b->memory + targets + *rows, d->ids + w->at + 1, n * sizeof *d->ids);
+    *rows += n;
+}
+
+void train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number)
+{
+    size_t rows = 0;
+    b->batch.sequences = 0;
+    for (uint64_t k = number; k < number + (uint64_t)b->most; k++) {
+        if (k / d->learnt != d->epoch)
+            shuffle(d, k / d->learnt);
+        put(b, d, d->order[k % d->learnt], &rows);
+    }
+}
+
+int train_batch_hold(struct train_batch *b, const struct train_data *d, size_t first)
+{
+    size_t rows = 0;
+    b->batch.sequences = 0;
+    for (size_t k = first; k < d->held_out && b->batch.sequences < b->most; k++)
+        put(b, d, d->learnt + k, &rows);
+    return b->batch.sequences;
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# millrace train: steps, going on, Ctrl-C, refusals. Its bits and gradients are held by the unit tests
+# step and trainer. Prints TAP; runs from the repository's root on the model in models/demo.
+set -u
+. tests/tools/tap.sh
+demo=models/demo
+head -c 3000 $demo/heldout.txt >"$work/text"
+learn() { timeout 600 "$millrace" train $demo --data "$work/text" --sequence 32 --batch 2 "$@"; }
+short=(train $demo --data "$work/text" --sequence 32 --batch 2)
+
+# ---- steps
+learn -o "$work/a" --steps 4 --lr 1e-3 --accumulate 2 --eval-every 2 --export "$work/out-a" >"$work/log" 2>"$work/err"
+ok four_steps test $? = 0 -a ! -s "$work/err"
+ok a_line_a_step test "$(grep -cE '^step [1-4] +loss [0-9.]+ +norm [0-9.]+ +rate 1.000e-03$' "$work/log")" = 4
+ok held_out_at_the_beginning_between_and_at_the_end test "$(sed -n 's/^step \([0-9]\) *held out .*/\1/p' "$work/log" | tr -d '\n')" = 024
+ok held_out_loss_falls test "$(sed -n 's/^step [04] *held out \([0-9.]*\).*/\1/p' "$work/log" | sort -gr | head -1)" = \
+    "$(sed -n 's/^step 0 *held out \([0-9.]*\).*/\1/p' "$work/log")"
+"$millrace" generate "$work/out-a" "And the king" -n 4 -d model: >"$work/out" 2>"$work/err"
+ok the_export_generates test $? = 0 -a "$(wc -c <"$work/out")" -gt 12
+
+# ---- stopped, on another device, in other chunks: the same bytes
+learn -o "$work/b" --steps 1 --lr 1e-3 --accumulate 2 -q >"$work/log" 2>&1
+learn -o "$work/b" --steps 3 --lr 1e-3 --accumulate 2 --chunk 32 -q --json >"$work/json" 2>&1
+learn -o "$work/b" --steps 4 --lr 1e-3 --accumulate 2 -d model:wide,train --export "$work/out-b" >"$work/log" 2>&1
+ok going_on_gives_the_same_bytes cmp "$work/out-a/model.safetensors" "$work/out-b/model.safetensors"
+ok json_is_an_object_a_line test "$(grep -cE '^\{"step":[23],"loss":[0-9.]+,.*"repeated":0\}$' "$work/json")" = 2
+exits nothing_left_to_do 0 '^$|held out' "${short[@]}" -o "$work/b" --steps 4 --accumulate 2
+
+# ---- Ctrl-C, and a second process
+"$millrace" "${short[@]}" -o "$work/c" --steps 100000 >"$work/log" 2>"$work/err-c" &
+pid=$!
+for _ in $(seq 6000); do
+    grep -q '^step 1 ' "$work/log" && break
+    sleep 0.05
+done
+exits two_processes 3 'another process' "${short[@]}" -o "$work/c" --steps 5
+kill -INT $pid
+wait $pid
+ok interrupted test $? = 130
+done_steps=$(sed -n 's/.*stopped after step \([0-9]*\) of 100000; .*the same command goes on$/\1/p' "$work/err-c")
+ok interrupt_says_how_to_go_on test "${done_steps:-0}" -ge 1 -a "$(wc -l <"$work/err-c")" = 1
+ok each_step_has_its_line test "$(grep -c 'loss' "$work/log")" = "${done_steps:-0}"
+learn -o "$work/c" --steps $((${done_steps:-0} + 1)) >"$work/log" 2>"$work/err"
+ok goes_on_where_it_stopped grep -q "^step $((${done_steps:-0} + 1)) " "$work/log"
+
+# ---- refusals
+printf 'And' >"$work/word"
+exits train_without_steps 2 '--steps N is missing' "${short[@]}" -o "$work/x"
+exits train_without_a_directory 2 '-o DIR is missing' "${short[@]}" --steps 1
+exits train_without_a_text 2 '--data TEXT is missing' train $demo -o "$work/x" --steps 1
+exits train_text_missing 3 'No such file' train $demo --data "$work/no" -o "$work/x" --steps 1
+exits train_text_too_short 2 'text is too short' train $demo --data "$work/word" -o "$work/x" --steps 1
+exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
+exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
+exits train_on_the_rtl 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d sim:tinyt
+exits train_without_the_commands 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d model:sim
+exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --chunk 33
+exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7
+exits train_in_other_batches 2 'began with --batch 2, not 3' train $demo --data "$work/text" --sequence 32 --batch 3 -o "$work/b" --accumulate 2 --steps 5
+head -c 2900 $demo/heldout.txt >"$work/other"
+exits train_on_another_text 2 'began with another text' train $demo --data "$work/other" --sequence 32 --batch 2 --accumulate 2 -o "$work/b" --steps 5
+exits train_where_there_is_something 3 'exists and is not empty' "${short[@]}" -o "$work/out-a" --steps 1
+exits train_nowhere 3 'No such file' "${short[@]}" -o "$work/no/x" --steps 1
+(ulimit -f 2000; exits train_on_a_full_disk 3 'File too large|No space' "${short[@]}" -o "$work/full" --steps 1; exit $failed) || failed=1
+number=$((number + 1))
+ok a_full_disk_leaves_nothing test ! -e "$work/full"
+mkdir "$work/model" && cp $demo/* "$work/model" && sed -i 's/"n_positions": *512/"n_positions": 256/' "$work/model/config.json"
+exits train_the_state_of_another_model 3 'state of another model' train "$work/model" --data "$work/text" --sequence 32 --batch 2 --accumulate 2 -o "$work/b" --steps 5
+printf '\377\377' | dd of="$work/b/state" bs=1 seek=70000 conv=notrunc status=none
+printf '\377\377' | dd of="$work/b/state" bs=1 seek=$(($(stat -c %s "$work/b/state") - 70000)) conv=notrunc status=none
+exits train_a_damaged_state 3 'checksum' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5
+rm "$work/c/gradients"
+exits train_without_a_file 3 'gradients' "${short[@]}" -o "$work/c" --steps 500
+done_testing

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// mr_trainer_*: the public interface of training, on a small odd model.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/checkpoint.h"
+#include "millrace.h"
+#include "store_dirs.h"
+
+enum { VOCAB = 37, HEAD = VOCAB * 36 };
+#define MODEL TRAIN_FIXTURES "/gptj-d12-r4"
+
+static const int32_t lengths[] = {3, 4}, tokens[] = {5, 6, 7, 1, 2, 3, 4};
+static const struct mr_micro_batch plain = {.sequences = 2, .lengths = lengths, .tokens = tokens};
+static const struct mr_trainer_update adamw = {
+    .rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .clip = 1};
+
+static struct mr_trainer *open_new(const char *name)
+{
+    struct mr_error err = {0};
+    struct mr_trainer *t;
+    check(mr_trainer_create(files_path(name), MODEL, &err), &err);
+    check(mr_trainer_open(&t, files_path(name), "model:tinyt", NULL, &err), &err);
+    return t;
+}
+
+static void drop(struct mr_trainer *t, const char *name)
+{
+    mr_trainer_close(t);
+    remove_dir(files_path(name));
+}
+
+static float *tensor(const struct mr_trainer *t, const char *name, size_t n, bool gradient)
+{
+    struct mr_error err = {0};
+    float *x = allocate(n, sizeof *x);
+    check((gradient ? mr_trainer_gradient : mr_trainer_weights)(t, name, x, n, &err), &err);
+    return x;
+}
+
+static struct mr_trainer_done step(struct mr_trainer *t, const struct mr_micro_batch *b, int n)
+{
+    struct mr_error err = {0};
+    struct mr_trainer_done done;
+    check(mr_trainer_begin(t, n, &err), &err);
+    for (int k = 0; k < n; k++)
+        check(mr_trainer_backward(t, b, NULL, &err), &err);
+    check(mr_trainer_apply(t, &adamw, &done, &err), &err);
+    return done;
+}
+
+// A small step moves the loss by the gradient times the way. Steps before it take weights off the
+// places where they round half up.
+static void a_step_lowers_the_loss_by_its_gradient(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("state");
+    struct mr_trainer_info info;
+    struct mr_batch_loss before, after, here;
+    struct mr_trainer_done done;
+    struct mr_trainer_update u = adamw;
+    double expected = 0;
+    u.rate = 5e-4;
+    mr_trainer_get_info(t, &info);
+    for (int k = 0; k < 3; k++)
+        (void)step(t, &plain, 1);
+    float **gradient = allocate(info.tensors, sizeof *gradient);
+    float **weights = allocate(info.tensors, sizeof *weights);
+    check(mr_trainer_evaluate(t, &plain, &before, &err), &err);
+    assert_int_equal(before.targets, 5); // the last token of a sequence has none
+    check(mr_trainer_begin(t, 2, &err), &err);
+    float one;
+    assert_int_equal(mr_trainer_gradient(t, "lm_head.bias", &one, 1, &err), MR_ERR_USAGE);
+    for (int k = 0; k < 2; k++) {
+        check(mr_trainer_backward(t, &plain, &here, &err), &err);
+        assert_true(here.loss == before.loss && here.targets == 5);
+    }
+    uint64_t parameters = 0;
+    for (size_t i = 0; i < info.tensors; i++) {
+        size_t n;
+        char name[128];
+        (void)snprintf(name, sizeof name, "%s", mr_trainer_tensor(t, i, &n));
+        gradient[i] = tensor(t, name, n, true);
+        weights[i] = tensor(t, name, n, false);
+        parameters += n;
+    }
+    assert_int_equal(parameters, info.parameters);
+    assert_null(mr_trainer_tensor(t, info.tensors, NULL));
+    check(mr_trainer_apply(t, &u, &done, &err), &err);
+    assert_true(done.step == 4 && done.targets == 10 && done.loss == before.loss);
+    double norm = 0;
+    for (size_t i = 0; i < info.tensors; i++) {
+        size_t n;
+        const char *name = mr_trainer_tensor(t, i, &n);
+        char own[128];
+        (void)snprintf(own, sizeof own, "%s", name);
+        float *moved = tensor(t, own, n, false);
+        for (size_t k = 0; k < n; k++) {
+            double g = (double)gradient[i][k] / 10;
+            expected += g * ((double)moved[k] - (double)weights[i][k]);
+            norm += g * g;
+        }
+        free(moved);
+        free(weights[i]);
+        free(gradient[i]);
+    }
+    free(weights);
+    free(gradient);
+    check(mr_trainer_evaluate(t, &plain, &after, &err), &err);
+    print_message("# loss %.6f, moved by %.6f, by the gradient %.6f\n", before.loss,
+                  after.loss - before.loss, expected);
+    assert_true(fabs(done.norm / sqrt(norm) - 1) < 1e-6);
+    assert_true(expected < -0.001);
+    assert_true(fabs((after.loss - before.loss) / expected - 1) < 0.5);
+    drop(t, "state");
+}
+
+static void what_is_saved_is_what_was_learnt(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("state"), *again;
+    unsigned char note[MR_TRAINER_NOTE] = "a note";
+    struct mr_trainer_done done;
+    struct mr_trainer_update u = adamw;
+    struct mr_trainer_info info;
+    struct mr_checkpoint *saved;
+    u.note = note;
+    check(mr_trainer_begin(t, 1, &err), &err);
+    check(mr_trainer_backward(t, &plain, NULL, &err), &err);
+    check(mr_trainer_apply(t, &u, &done, &err), &err);
+    assert_int_equal(mr_trainer_open(&again, files_path("state"), "model:tinyt", NULL, &err),
+                     MR_ERR_IO); // somebody has it
+    assert_null(again);
+    check(mr_trainer_save(t, files_path("out"), MR_SAVE_F32, &err), &err);
+    assert_true(mr_trainer_save(t, files_path("out"), MR_SAVE_F32, &err) < 0);
+    mr_trainer_close(t);
+    check(mr_trainer_open(&t, files_path("state"), "model:sim,train", NULL, &err), &err);
+    mr_trainer_get_info(t, &info);
+    assert_true(info.step == 1 && info.vocab_size == VOCAB);
+    assert_memory_equal(info.note, note, sizeof note);
+    check(mr_checkpoint_open(&saved, files_path("out"), &err), &err);
+    for (size_t i = 0; i < info.tensors; i++) {
+        size_t n;
+        char name[128];
+        (void)snprintf(name, sizeof name, "%s", mr_trainer_tensor(t, i, &n));
+        struct mr_tensor_spec s = mr_tensor_spec(mr_checkpoint_config(saved), i);
+        int layer = s.layer < 0 ? mr_checkpoint_config(saved)->n_layer : s.layer;
+        float *want = tensor(t, name, n, false), *got = allocate(n, sizeof *got);
+        read_tensor(mr_checkpoint_item(saved, layer, s.item, s.part), got);
+        assert_memory_equal(got, want, n * sizeof *got);
+        free(want);
+        free(got);
+    }
+    mr_checkpoint_close(saved);
+    (void)step(t, &plain, 1);
+    remove_dir(files_path("out"));
+    drop(t, "state");
+}
+
+// A mask is the same as targets that are not there.
+static void masks_hide_targets(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *a = open_new("a"), *b = open_new("b");
+    static const uint8_t mask[] = {0, 1, 0, 1, 1, 0, 0};
+    static const int32_t targets[] = {-1, 7, -1, 2, 3, -1, -1};
+    struct mr_micro_batch masked = plain, named = plain;
+    masked.mask = mask;
+    named.targets = targets;
+    struct mr_trainer_done x = step(a, &masked, 2), y = step(b, &named, 2);
+    assert_true(x.loss == y.loss && x.norm == y.norm && x.targets == 6 && y.targets == 6);
+    float *p = tensor(a, "lm_head.weight", HEAD, false);
+    float *q = tensor(b, "lm_head.weight", HEAD, false);
+    assert_memory_equal(p, q, HEAD * sizeof *p);
+    free(p);
+    free(q);
+    // Both at once: the mask chooses among the targets.
+    static const uint8_t all[] = {0, 1, 0, 1, 1, 1, 0};
+    named.mask = all;
+    check(mr_trainer_begin(b, 1, &err), &err);
+    assert_int_equal(mr_trainer_backward(b, &named, NULL, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "token 5 of the batch has no target, but mask[5]"));
+    drop(a, "a");
+    drop(b, "b");
+}
+
+static void refused(struct mr_trainer *t, const struct mr_micro_batch *b, const char *words)
+{
+    struct mr_error err = {0};
+    if (mr_trainer_backward(t, b, NULL, &err) != MR_ERR_USAGE || !strstr(err.text, words))
+        fail_msg("expected '%s', got %d: %s", words, err.status, err.text);
+}
+
+static void bad_batches_are_refused(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("state");
+    struct mr_trainer_info info;
+    struct mr_micro_batch b = plain;
+    mr_trainer_get_info(t, &info);
+    const int32_t long_one[] = {info.n_positions + 1}, none[] = {0, 7},
+                  beyond[] = {5, VOCAB, 7, 1, 2, 3, 4}, below[] = {-2, 1, 1, 1, 1, 1, 1};
+    static const uint8_t hidden[7] = {0}, two[] = {2, 0, 0, 0, 0, 0, 0},
+                         last[] = {0, 0, 1, 0, 0, 0, 0};
+    refused(t, &plain, "before a step begins");
+    check(mr_trainer_begin(t, 1, &err), &err);
+    b.lengths = long_one;
+    b.sequences = 1;
+    refused(t, &b, "tokens; 1 to");
+    b.sequences = 0;
+    refused(t, &b, "no sequence");
+    b = plain;
+    b.lengths = none;
+    refused(t, &b, "0 tokens");
+    b = plain;
+    b.tokens = beyond;
+    refused(t, &b, "the vocabulary has 37");
+    b = plain;
+    b.targets = beyond;
+    refused(t, &b, "target 1 of the batch is 37");
+    b.targets = below;
+    refused(t, &b, "target 0 of the batch is -2");
+    b = plain;
+    b.mask = hidden;
+    refused(t, &b, "nothing to learn");
+    b.mask = two;
+    refused(t, &b, "mask[0] is 2");
+    b.mask = last;
+    refused(t, &b, "token 2 of the batch has no target");
+    float x[4];
+    check(mr_trainer_backward(t, &plain, NULL, &err), &err);
+    assert_int_equal(mr_trainer_gradient(t, "lm_head.nonesuch", x, 4, &err), MR_ERR_USAGE);
+    assert_int_equal(mr_trainer_gradient(t, "lm_head.bias", x, 4, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "has 37 elements, not 4"));
+    struct mr_trainer_done done;
+    struct mr_trainer_update u = adamw;
+    u.rate = NAN;
+    assert_int_equal(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE);
+    mr_trainer_get_info(t, &info);
+    assert_int_equal(info.step, 0);
+    drop(t, "state");
+}
+
+static void devices_that_cannot_train_are_refused(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("state");
+    mr_trainer_close(t);
+    const struct mr_trainer_options none = {.tokens = -1}, odd = {.chunk = 33};
+    static const char *const uris[] = {"model:tiny", "sim:tinyt", "cpu:", "nonesuch:"};
+    for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
+        assert_true(mr_trainer_open(&t, files_path("state"), uris[i], NULL, &err) < 0);
+        assert_null(t);
+    }
+    assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &none, &err),
+                     MR_ERR_USAGE);
+    assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &odd, &err),
+                     MR_ERR_USAGE);
+    assert_true(mr_trainer_open(&t, files_path("nowhere"), "model:tinyt", NULL, &err) < 0);
+    assert_true(mr_trainer_create(files_path("new"), "tests/fixtures", &err) < 0);
+    drop(NULL, "state");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_lowers_the_loss_by_its_gradient),
+        cmocka_unit_test(what_is_saved_is_what_was_learnt),
+        cmocka_unit_test(masks_hide_targets),
+        cmocka_unit_test(bad_batches_are_refused),
+        cmocka_unit_test(devices_that_cannot_train_are_refused),
+    };
+    if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
+        return 1;
+    return cmocka_run_group_tests_name("trainer", tests, files_setup, files_teardown);
+}
