@@ -88,18 +88,18 @@ SIM_PROFILED := $(if $(findstring llvm-profdata,$(SIM_PROFDATA)),$(if $(shell co
 define sim_library
 $(1)/Vcore.mk: $(6) sim/sim.mk sim/verilator/objects.mk $(SIM_TARGET)
 	@rm -rf $(1) && mkdir -p $(1)
-	@echo "VERILATE $(1)"
+	@echo "VERILATE $(1) (C++ from the RTL, for the simulator of $(3): up to a minute)"
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
 	@touch $$@
 $(if $(9),$(1)/profile: $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) | $$(BUILD)/millrace
-	@echo "PROFILE $$@"
+	@echo "PROFILE $$@ (compiles and runs the simulator of $(3): some minutes)"
 	$$(call sim_compile,$(1),$(1)/train/$(notdir $(2)),$(3),$(4),$(7),$(8),-fprofile-generate)
 	@rm -f $(1)/train/*.profraw
 	@LLVM_PROFILE_FILE=$(1)/train/%m.profraw MILLRACE_SIM_DIR=$(1)/train $$(BUILD)/millrace bench $$(SIM_TRAIN) -d sim:$(3) >$(1)/train.log 2>&1 || { tail -40 $(1)/train.log; exit 1; }
 	@$$(SIM_PROFDATA) merge -o $$@ $(1)/train/*.profraw
 	@rm -rf $(1)/*.o $(1)/*.a)
 $(2): $(1)/Vcore.mk $(if $(9),$(1)/profile) sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
-	@echo "SIM   $$@"
+	@echo "SIM   $$@ (compiles the simulator of $(3): a minute or two, wide ones longer)"
 	$$(call sim_compile,$(1),$(2),$(3),$(4),$(7),$(8),$(if $(9),-fprofile-use=$$(abspath $(1)/profile)))
 endef
 

@@ -2,13 +2,18 @@
 # The search index of the site: a row for each heading with the text below it.
 function text_of(s) {
     gsub(/\]\([^)]*\)/, "", s)
-    gsub(/[`*|#]/, " ", s)
-    gsub(/[\[\]]/, "", s)
+    gsub(/[`\[\]]|\*\*/, "", s)
+    gsub(/[*|#]/, " ", s)
     gsub(/<!--[^>]*-->/, "", s)
     gsub(/\\|---+/, " ", s)
     gsub(/"/, "\\\"", s)
     gsub(/</, "\\x3c", s)
     gsub(/[\t ]+/, " ", s)
+    gsub(/ \)/, ")", s)
+    gsub(/ ,/, ",", s)
+    gsub(/ ;/, ";", s)
+    gsub(/ : /, ": ", s)
+    gsub(/ \. /, ". ", s)
     return s
 }
 function slug(s) {

@@ -69,5 +69,9 @@ sed '1d;$d' "$work/index" >"$work/rows"
 tap $? "quotes, backslashes and tags are strings" "$work/rows"
 [ "$(grep -c '#twice"' "$work/rows")" = 1 ] && [ "$(grep -c '#twice-1"' "$work/rows")" = 1 ]
 tap $? "the second heading of a name has an address of its own" "$work/rows"
+printf '%s\n' '# T' 'See ([`a.md`](a.md), or' '[`b.md`](b.md)), **c**; *d*: `f(x)` and a | `g`. *h* . | end' >"$work/page.md"
+awk -f docs/site/index.awk "$work/page.md" | sed '1d;$d' >"$work/rows"
+grep -qF '" See (a.md, or b.md), c; d: f(x) and a g. h. end"' "$work/rows"
+tap $? "marks of a link or of code leave no blanks" "$work/rows"
 echo "1..$n"
 exit $bad
