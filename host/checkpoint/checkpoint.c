@@ -27,9 +27,12 @@ struct mr_checkpoint {
     enum mr_checkpoint_kind kind;
     struct weights *files;
     size_t n_files;
-    const struct mr_tensor **tensors; // in order of mr_tensor_spec(), NULL until found
+    const struct mr_tensor **tensors; // the file's, in order of mr_tensor_spec(), NULL until found
     size_t n_tensors;
-    struct mr_tensor *turned; // [n_tensors]: those that the file has as [inputs][outputs]
+    const struct mr_tensor *copy;    // of the tied matrix, if a file has one
+    const struct mr_tensor **stored; // [n_stored]: `tensors`, but each once
+    size_t n_stored;
+    struct mr_tensor *views; // [n_tensors]: where the file has [inputs][outputs], or several in one
 };
 
 static int open_file(struct weights *w, enum mr_checkpoint_kind kind, const char *path,
@@ -54,7 +57,7 @@ static const struct mr_tensor *file_find(const struct weights *w, const char *na
     return w->torch ? mr_torch_find(w->torch, name) : mr_safetensors_find(w->safetensors, name);
 }
 
-enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2 };
+enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2, SLOT_COPY = -3 };
 
 // The slot of the block's tensor `name` in layer 0, or one of the SLOT_ values.
 static int block_slot(const struct mr_checkpoint *c, const char *name)
@@ -92,7 +95,8 @@ static const char *behind(const char *name, const char *start, size_t optional)
     return strncmp(name, start, strlen(start)) == 0 ? name + strlen(start) : NULL;
 }
 
-// Where the tensor of this name belongs in c->tensors, or one of the SLOT_ values.
+// Where the tensor of this name belongs in c->tensors (of shares, where the first does), or one of
+// the SLOT_ values.
 static int slot_of(const struct mr_checkpoint *c, const char *name)
 {
     const struct mr_arch *arch = c->config.arch;
@@ -105,6 +109,8 @@ static int slot_of(const struct mr_checkpoint *c, const char *name)
         if (rest && *rest == 0)
             return i;
     }
+    if (arch->tied_copy && strcmp(name, arch->tied_copy) == 0)
+        return SLOT_COPY;
     const char *rest = behind(name, arch->block_prefix, prefix);
     if (!rest)
         return SLOT_UNKNOWN;
@@ -143,8 +149,9 @@ static int check_tensor(const struct mr_checkpoint *c, size_t slot, const struct
                         const char *path, struct mr_error *err)
 {
     struct mr_tensor_spec spec = mr_tensor_spec(&c->config, slot);
-    const int64_t shape[2] = {spec.rows, spec.cols};
-    int rank = spec.cols ? 2 : 1;
+    struct mr_file_tensor whole = mr_file_tensor(&spec);
+    const int64_t shape[2] = {whole.rows, whole.cols};
+    int rank = whole.cols ? 2 : 1;
     if (t->rank != rank || t->shape[0] != shape[0] || (rank == 2 && t->shape[1] != shape[1]))
         return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s has shape %s, but config.json implies %s",
                        path, mr_show(t->name).text, show_shape(t->shape, t->rank).text,
@@ -178,46 +185,90 @@ static int add_tensors(struct mr_checkpoint *c, const struct weights *file, cons
         int slot = slot_of(c, t->name);
         if (slot == SLOT_BUFFER)
             continue;
-        if (slot < 0)
+        if (slot < 0 && slot != SLOT_COPY)
             return refuse_unknown(c, t->name, path, err);
-        if (c->tensors[slot])
+        const struct mr_tensor **place = slot == SLOT_COPY ? &c->copy : &c->tensors[slot];
+        if (*place)
             return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s occurs twice in this checkpoint",
                            path, mr_show(t->name).text);
-        int rc = check_tensor(c, (size_t)slot, t, path, err);
+        size_t like = slot == SLOT_COPY ? 0 : (size_t)slot; // the first is the table of tokens
+        struct mr_tensor_spec spec = mr_tensor_spec(&c->config, like);
+        struct mr_file_tensor whole = mr_file_tensor(&spec);
+        int rc = check_tensor(c, like, t, path, err);
         if (rc)
             return rc;
-        c->tensors[slot] = t;
+        for (int k = 0; k < whole.shares; k++)
+            place[(size_t)k * whole.step] = t;
     }
     return 0;
 }
 
 // A matrix that the file has as [inputs][outputs], as [outputs][inputs].
-static struct mr_tensor turn(const struct mr_tensor *t)
+static void turn(struct mr_tensor *t)
 {
-    struct mr_tensor v = *t;
+    const struct mr_tensor was = *t;
     for (int i = 0; i < 2; i++) {
-        v.shape[i] = t->shape[1 - i];
-        v.stride[i] = t->strided ? t->stride[1 - i] : i == 0 ? 1 : t->shape[1];
+        t->shape[i] = was.shape[1 - i];
+        t->stride[i] = was.strided ? was.stride[1 - i] : i == 0 ? 1 : was.shape[1];
     }
-    v.strided = true;
-    return v;
+    t->strided = true;
 }
 
-// Those among the tensors, all of which are there.
-static int turn_tensors(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+// Part `share` of its outputs.
+static void cut(struct mr_tensor *t, int share, int shares)
 {
+    size_t size = t->bytes / t->count, rows = (size_t)t->shape[0] / (size_t)shares;
+    size_t row = t->strided ? (size_t)t->stride[0] : t->count / (size_t)t->shape[0];
+    t->data += (size_t)share * rows * row * size;
+    t->shape[0] = (int64_t)rows;
+    t->count /= (size_t)shares;
+    t->bytes /= (size_t)shares;
+}
+
+static bool needs_view(const struct mr_item *item, enum mr_part part)
+{
+    return (part == MR_WEIGHT && item->transposed) || item->shares > 1;
+}
+
+// Of the tensors, all of which are there: the list of those in the files, and the views.
+static int view_tensors(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+{
+    c->stored = calloc(c->n_tensors, sizeof(struct mr_tensor *));
+    c->views = calloc(c->n_tensors, sizeof *c->views);
+    if (!c->stored || !c->views)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir, c->n_tensors);
     for (size_t i = 0; i < c->n_tensors; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(&c->config, i);
-        if (t.part != MR_WEIGHT || !t.item->transposed)
-            continue;
-        if (!c->turned)
-            c->turned = calloc(c->n_tensors, sizeof *c->turned);
-        if (!c->turned)
-            return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir,
-                           c->n_tensors);
-        c->turned[i] = turn(c->tensors[i]);
+        if (t.item->share == 0)
+            c->stored[c->n_stored++] = c->tensors[i];
+        c->views[i] = *c->tensors[i];
+        if (t.part == MR_WEIGHT && t.item->transposed)
+            turn(&c->views[i]);
+        if (t.item->shares > 1)
+            cut(&c->views[i], t.item->share, t.item->shares);
     }
     return 0;
+}
+
+// A second copy of the tied matrix says the same as the table, or the model is another one.
+static int check_copy(const struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+{
+    const struct mr_tensor *a = c->tensors[0], *b = c->copy;
+    if (!b || (a->data == b->data && a->dtype == b->dtype && !a->strided && !b->strided))
+        return 0;
+    size_t n = (size_t)a->shape[1], bytes = a->bytes / a->count * n;
+    unsigned char *rows = malloc(2 * bytes);
+    bool same = a->dtype == b->dtype;
+    for (size_t at = 0; rows && same && at < a->count; at += n)
+        same = mr_tensor_copy(a, at, n, rows) == 0 && mr_tensor_copy(b, at, n, rows + bytes) == 0 &&
+               memcmp(rows, rows + bytes, bytes) == 0;
+    free(rows);
+    if (!rows)
+        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for a row", dir);
+    return same ? 0
+                : mr_fail(err, MR_ERR_UNSUPPORTED,
+                          "%s: tensor %s differs from %s; a head of its own is not supported", dir,
+                          mr_show(b->name).text, mr_show(a->name).text);
 }
 
 static int add_file(struct mr_checkpoint *c, const char *path, struct mr_error *err)
@@ -417,7 +468,9 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_e
         if (!c->tensors[i])
             rc = mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s is missing", dir, slot_name(c, i).text);
     }
-    return rc ? rc : turn_tensors(c, dir, err);
+    if (!rc)
+        rc = check_copy(c, dir, err);
+    return rc ? rc : view_tensors(c, dir, err);
 }
 
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
@@ -447,7 +500,8 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
     }
     free(checkpoint->files);
     free(checkpoint->tensors);
-    free(checkpoint->turned);
+    free(checkpoint->stored);
+    free(checkpoint->views);
     free(checkpoint);
 }
 
@@ -479,18 +533,20 @@ const struct mr_tensor *mr_checkpoint_item(const struct mr_checkpoint *checkpoin
     int slot = slot_of(checkpoint, mr_tensor_name(&checkpoint->config, layer, item, part, name));
     if (slot < 0)
         return NULL;
-    return part == MR_WEIGHT && item->transposed ? &checkpoint->turned[slot]
-                                                 : checkpoint->tensors[slot];
+    // The name is that of the first share.
+    struct mr_tensor_spec first = mr_tensor_spec(&checkpoint->config, (size_t)slot);
+    slot += item->share * (int)mr_file_tensor(&first).step;
+    return needs_view(item, part) ? &checkpoint->views[slot] : checkpoint->tensors[slot];
 }
 
 size_t mr_checkpoint_count(const struct mr_checkpoint *checkpoint)
 {
-    return checkpoint->n_tensors;
+    return checkpoint->n_stored;
 }
 
 const struct mr_tensor *mr_checkpoint_at(const struct mr_checkpoint *checkpoint, size_t index)
 {
-    return checkpoint->tensors[index];
+    return checkpoint->stored[index];
 }
 
 enum mr_checkpoint_kind mr_checkpoint_kind(const struct mr_checkpoint *checkpoint)
@@ -506,8 +562,8 @@ size_t mr_checkpoint_files(const struct mr_checkpoint *checkpoint)
 size_t mr_checkpoint_bytes(const struct mr_checkpoint *checkpoint, enum mr_dtype dtype)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i]->dtype == dtype)
-            bytes += checkpoint->tensors[i]->bytes;
+    for (size_t i = 0; i < checkpoint->n_stored; i++)
+        if (checkpoint->stored[i]->dtype == dtype)
+            bytes += checkpoint->stored[i]->bytes;
     return bytes;
 }

@@ -38,11 +38,12 @@ const struct mr_tensor *mr_checkpoint_layer_tensor(const struct mr_checkpoint *c
                                                    int layer, const char *name);
 
 // The tensor of an item of layer 0..n_layer - 1 or, for n_layer, of the tables or the tail. A
-// matrix is [outputs][inputs], however the file has it. NULL if the item has no such tensor.
+// matrix is [outputs][inputs], however the file has it, and the item's own part where the file has
+// several in one. NULL if the item has no such tensor.
 const struct mr_tensor *mr_checkpoint_item(const struct mr_checkpoint *checkpoint, int layer,
                                            const struct mr_item *item, enum mr_part part);
 
-// All tensors of the model in some order: index 0..count - 1.
+// All tensors of the model in the files, in some order: index 0..count - 1.
 size_t mr_checkpoint_count(const struct mr_checkpoint *checkpoint);
 const struct mr_tensor *mr_checkpoint_at(const struct mr_checkpoint *checkpoint, size_t index);
 

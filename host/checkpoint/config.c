@@ -10,7 +10,8 @@
 #include "common/str.h"
 #include "model/arch.h"
 
-#define CORRECT "compare the file with the one that the model came with"
+#define CORRECT          "compare the file with the one that the model came with"
+#define EXPECTED_BOOLEAN "%s: \"%s\" is %s where true or false is expected; " CORRECT
 
 // Reads integer `key`, which is there, into *out.
 static int read_int(const json_t *config, const char *path, const char *key, int low, int high,
@@ -103,15 +104,25 @@ static struct mr_shown known_architectures(void)
     return list;
 }
 
+static int read_flag(struct mr_config *c, const json_t *json, const char *path,
+                     const struct mr_config_flag *flag, struct mr_error *err)
+{
+    const json_t *value = json_object_get(json, flag->key);
+    if (value && !json_is_boolean(value))
+        return mr_fail(err, MR_ERR_FORMAT, EXPECTED_BOOLEAN, path, flag->key, mr_json_kind(value));
+    *(bool *)(void *)((char *)c + flag->at) = json_is_true(value);
+    return 0;
+}
+
 static int find_architecture(const json_t *config, const char *path, const struct mr_arch **arch,
                              struct mr_error *err)
 {
     const json_t *type = json_object_get(config, "model_type");
     if (!json_is_string(type))
         return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"model_type\" is %s; expected \"%s\", as in a Hugging Face "
+                       "%s: \"model_type\" is %s; expected one of %s, as in a Hugging Face "
                        "config.json",
-                       path, mr_json_kind(type), mr_arch_at(0)->type);
+                       path, mr_json_kind(type), known_architectures().text);
     *arch = mr_arch_find(json_string_value(type));
     if (!*arch)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
@@ -130,9 +141,7 @@ static int check_setting(const json_t *config, const char *path, const struct mr
         return mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a string is expected; " CORRECT,
                        path, s->key, mr_json_kind(value));
     if (!s->only && !json_is_boolean(value))
-        return mr_fail(err, MR_ERR_FORMAT,
-                       "%s: \"%s\" is %s where true or false is expected; " CORRECT, path, s->key,
-                       mr_json_kind(value));
+        return mr_fail(err, MR_ERR_FORMAT, EXPECTED_BOOLEAN, path, s->key, mr_json_kind(value));
     if (s->only && strcmp(json_string_value(value), s->only) != 0)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported; only \"%s\" is",
                        path, s->message, mr_show(json_string_value(value)).text, s->only);
@@ -231,6 +240,8 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
         rc = check_quantisation(json, path, err);
     for (int i = 0; !rc && i < arch->n_keys; i++)
         rc = read_key(c, json, path, &arch->keys[i], err);
+    for (int i = 0; !rc && i < arch->n_flags; i++)
+        rc = read_flag(c, json, path, &arch->flags[i], err);
     if (!rc)
         rc = check_heads(c, path, err);
     if (!rc)

@@ -20,11 +20,6 @@ static struct mr_tensor_spec part_at(const struct mr_config *c, size_t i)
     return mr_tensor_spec(c, i < blocks ? model + i : i - blocks);
 }
 
-static size_t part_size(const struct mr_tensor_spec *t)
-{
-    return (size_t)t->rows * (size_t)(t->cols ? t->cols : 1);
-}
-
 // Mean and standard deviation of the usual size: outputs of matrices are as large as their inputs,
 // but for logits and scores, which are larger.
 static void sizes_of(const struct mr_tensor_spec *t, float *mean, float *scale)
@@ -113,6 +108,10 @@ static json_t *config_json(const struct mr_config *c)
         int value = *(const int *)(const void *)((const char *)c + k->at);
         json_object_set_new(root, k->key, json_integer(value));
     }
+    for (int i = 0; i < arch->n_flags && root; i++) {
+        bool value = *(const bool *)(const void *)((const char *)c + arch->flags[i].at);
+        json_object_set_new(root, arch->flags[i].key, json_boolean(value));
+    }
     json_object_set_new(root, "eos_token_id", eos);
     json_object_set_new(root, "bos_token_id", json_null());
     return root;
@@ -152,8 +151,11 @@ static char *header_text(const struct mr_config *c)
     for (size_t i = 0; i < mr_tensor_specs(c); i++) {
         char name[MR_NAME];
         struct mr_tensor_spec t = part_at(c, i);
-        json_t *shape = t.cols ? json_pack("[i, i]", t.rows, t.cols) : json_pack("[i]", t.rows);
-        size_t end = at + 2 * part_size(&t);
+        if (t.item->share > 0)
+            continue;
+        struct mr_file_tensor f = mr_file_tensor(&t);
+        json_t *shape = f.cols ? json_pack("[i, i]", f.rows, f.cols) : json_pack("[i]", f.rows);
+        size_t end = at + 2 * f.lines * f.run * (size_t)f.shares;
         json_object_set_new(root, mr_tensor_name(c, t.layer, t.item, t.part, name),
                             json_pack("{s:s, s:o, s:[I, I]}", "dtype", "BF16", "shape", shape,
                                       "data_offsets", (json_int_t)at, (json_int_t)end));
@@ -162,6 +164,17 @@ static char *header_text(const struct mr_config *c)
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
     return text;
+}
+
+// `count` weights of a tensor of the list.
+static void write_run(FILE *f, const struct mr_tensor_spec *t, size_t count, uint64_t *state)
+{
+    float mean, scale;
+    sizes_of(t, &mean, &scale);
+    for (size_t k = 0; k < count; k++) {
+        uint16_t v = bf16(mean + scale * noise(state));
+        fwrite(&v, sizeof v, 1, f);
+    }
 }
 
 static int write_weights(const char *dir, const struct mr_config *c, uint64_t seed,
@@ -178,11 +191,11 @@ static int write_weights(const char *dir, const struct mr_config *c, uint64_t se
         fwrite(header, 1, size, f);
         for (size_t i = 0; i < mr_tensor_specs(c); i++) {
             struct mr_tensor_spec t = part_at(c, i);
-            float mean, scale;
-            sizes_of(&t, &mean, &scale);
-            for (size_t k = 0; k < part_size(&t); k++) {
-                uint16_t v = bf16(mean + scale * noise(&state));
-                fwrite(&v, sizeof v, 1, f);
+            struct mr_file_tensor whole = mr_file_tensor(&t);
+            size_t shares = t.item->share > 0 ? 0 : (size_t)whole.shares;
+            for (size_t k = 0; k < whole.lines * shares; k++) {
+                t = part_at(c, i + k % shares * whole.step);
+                write_run(f, &t, whole.run, &state);
             }
         }
         rc = close_file(f, dir, file, err);

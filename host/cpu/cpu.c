@@ -357,8 +357,8 @@ static bool stopped(const struct mr_cpu *cpu, int layer, int rows)
 }
 
 // One head of one row against its sequence's keys and values; out[head_dim].
-static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const float *values,
-                   int position, float *out)
+static void attend(struct mr_cpu *cpu, int layer, const float *q, const float *keys,
+                   const float *values, int position, float *out)
 {
     int head_dim = cpu->config->head_dim;
     int n_embd = cpu->config->n_embd;
@@ -366,7 +366,7 @@ static void attend(struct mr_cpu *cpu, const float *q, const float *keys, const 
     float *scores = cpu->scratch.scores;
     mr_blas.sgemv(CblasRowMajor, CblasNoTrans, visible, head_dim, 1.0F, keys, n_embd, q, 1, 0.0F,
                   scores, 1);
-    mr_cpu_softmax(scores, (size_t)visible, 1.0F / sqrtf((float)head_dim));
+    mr_cpu_softmax(scores, (size_t)visible, 1.0F / (float)mr_attention_root(cpu->config, layer));
     mr_blas.sgemv(CblasRowMajor, CblasTrans, visible, head_dim, 1.0F, values, n_embd, scores, 1,
                   0.0F, out, 1);
 }
@@ -404,7 +404,7 @@ static void run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
         for (int h = 0; h < c->n_head; h++) {
             size_t head = (size_t)h * (size_t)c->head_dim;
             size_t at = (size_t)r * n_embd + head;
-            attend(cpu, s->place[MR_Q] + at, seq->keys[p->layer] + head,
+            attend(cpu, p->layer, s->place[MR_Q] + at, seq->keys[p->layer] + head,
                    seq->values[p->layer] + head, s->position[r], out + at);
         }
     }

@@ -144,7 +144,7 @@ static void store_kv(struct builder *b, int layer, enum mr_place from)
 
 static void attend(struct builder *b, int layer, const struct mr_item *item)
 {
-    float scale = (float)(1.4426950408889634 / sqrt((double)b->c->head_dim)); // log2(e) / sqrt(d)
+    float scale = (float)(1.4426950408889634 / mr_attention_root(b->c, layer)); // log2(e) / root
     unsigned reads = bit(MR_MEM_ROWS) | bit(MR_MEM_MAXIMA) | bit(MR_MEM_KV) | place(item->from);
     load_maxima(b, layer);
     struct mr_command *c = add(b, MR_OP_ATTEND, reads, place(item->to));

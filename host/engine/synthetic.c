@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/synthetic.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20 };
-
 #include "common/error.h"
+#include "common/str.h"
+
+enum { HUGE_PAGE = 2 << 20 };
 
 // xorshift64* (Vigna 2016)
 static uint64_t next(uint64_t *s)
@@ -135,14 +137,45 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c,
     return 0;
 }
 
-static const struct mr_config *find_preset(const char *name, size_t size)
+// Preset `index` of all architectures together; NULL beyond the last.
+static const struct mr_preset *preset_at(int index)
 {
     const struct mr_arch *arch;
-    for (int i = 0; (arch = mr_arch_at(i)); i++)
-        if (arch->preset_name && strlen(arch->preset_name) == size &&
-            strncmp(arch->preset_name, name, size) == 0)
-            return arch->preset;
+    for (int i = 0; (arch = mr_arch_at(i)); index -= arch->n_presets, i++)
+        if (index < arch->n_presets)
+            return &arch->presets[index];
     return NULL;
+}
+
+static const struct mr_config *find_preset(const char *name, size_t size)
+{
+    const struct mr_preset *p;
+    for (int i = 0; (p = preset_at(i)); i++)
+        if (strlen(p->name) == size && strncmp(p->name, name, size) == 0)
+            return &p->config;
+    return NULL;
+}
+
+// "gptj-6b, gpt2, ..."
+static struct mr_shown known_presets(void)
+{
+    struct mr_shown list = {0};
+    const struct mr_preset *p;
+    size_t n = 0;
+    for (int i = 0; (p = preset_at(i)) && n < sizeof list.text; i++)
+        n += (size_t)snprintf(list.text + n, sizeof list.text - n, "%s%s", i ? ", " : "", p->name);
+    return list;
+}
+
+static int refuse(const char *text, const struct mr_config *preset, struct mr_error *err)
+{
+    if (!preset)
+        return mr_fail(err, MR_ERR_USAGE, "synthetic:%s: known are %s", mr_show(text).text,
+                       known_presets().text);
+    return mr_fail(err, MR_ERR_USAGE,
+                   "synthetic:%s: expected are layers=1..%d, vocab=1..%d, seed=1..1000000, each at "
+                   "most once",
+                   mr_show(text).text, preset->n_layer, preset->vocab_size);
 }
 
 int mr_synthetic_parse(const char *text, struct mr_config *config, uint64_t *seed_out,
@@ -178,11 +211,7 @@ int mr_synthetic_parse(const char *text, struct mr_config *config, uint64_t *see
         }
     }
     if (!ok)
-        return mr_fail(
-            err, MR_ERR_USAGE,
-            "synthetic:%s: known is gptj-6b with layers=1..28, vocab=1..50400, seed=1..1000000, "
-            "each at most once",
-            text);
+        return refuse(text, preset, err);
     c.n_layer = (int)layers;
     c.vocab_size = (int)vocab;
     if (c.vocab_size <= c.eos_token_id) // cut off with the rest

@@ -81,12 +81,13 @@ struct mr_model_info {
     uint64_t parameters;
     uint64_t stream_bytes;    // read from memory for one token: all weights once
     uint64_t kv_bytes;        // of one position of one sequence, as stored
-    const char *architecture; // "GPT-J"; static
+    const char *architecture; // "GPT-J", "GPT-2"; static
 };
 
 // A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]":
 // GPT-J-6B's shape (28 layers, vocabulary 50400 by default) with weights from a seed, for
-// measurements. opt may be NULL (MXINT8, smoothing).
+// measurements; or that of gpt2, gpt2-xl, gpt3-xl, gpt3-175b or serial-6b. opt may be NULL (MXINT8,
+// smoothing).
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
                   struct mr_error *err);
 void mr_model_close(struct mr_model *model);

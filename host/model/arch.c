@@ -4,11 +4,12 @@
 
 #include <string.h>
 
+#include "model/gpt2.h"
 #include "model/gptj.h"
 
 enum { ROOM = 16, LONGEST_NAME = 40 };
 
-static const struct mr_arch *known[ROOM + 1] = {&mr_arch_gptj};
+static const struct mr_arch *known[ROOM + 1] = {&mr_arch_gptj, &mr_arch_gpt2};
 
 const struct mr_arch *mr_arch_at(int index)
 {
@@ -37,6 +38,27 @@ const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
     return layer < c->n_layer ? &arch->block : &arch->tail;
 }
 
+// Is `b` the share behind `a` of the same tensor?
+static bool next_share(const struct mr_item *a, const struct mr_item *b)
+{
+    return a->kind == b->kind && a->name && b->name && strcmp(a->name, b->name) == 0 &&
+           a->shares == b->shares && a->share + 1 == b->share && a->from == b->from &&
+           a->bias == b->bias && a->transposed == b->transposed &&
+           mr_place_axis(a->to) == mr_place_axis(b->to);
+}
+
+// Of an item with a name.
+static bool shares_badly(const struct mr_list *list, int i)
+{
+    const struct mr_item *item = &list->items[i];
+    if (item->shares == 0)
+        return item->share != 0;
+    bool first = item->share == 0, last = item->share + 1 == item->shares;
+    return item->kind != MR_LINEAR || item->share < 0 || item->share >= item->shares ||
+           item->to == MR_RESULT || (!first && (i == 0 || !next_share(item - 1, item))) ||
+           (!last && (i + 1 == list->count || !next_share(item, item + 1)));
+}
+
 // What is wrong with item i, or NULL.
 static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *list, int i)
 {
@@ -46,6 +68,8 @@ static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *
         return "needs a name and a label";
     if (item->name && strlen(item->name) > LONGEST_NAME)
         return "has too long a name";
+    if (item->name && shares_badly(list, i))
+        return "is no part of a tensor whose parts stand one behind the other";
     switch (item->kind) {
     case MR_NORM:
         return item->from == MR_RESIDUAL && item->to == MR_X && !item->transposed

@@ -3,6 +3,8 @@
 #ifndef MILLRACE_MODEL_CONFIG_H
 #define MILLRACE_MODEL_CONFIG_H
 
+#include <stdbool.h>
+
 struct mr_arch;
 
 // Limits that every loaded configuration satisfies; with them no product of a layer's dimensions
@@ -28,6 +30,7 @@ struct mr_config {
     int rotary_dim;             // leading elements of each head that rotate; even, 2..head_dim;
                                 // 0 where nothing rotates
     int n_inner;                // width of the feed-forward, 1..MR_MAX_INNER
+    bool scale_by_layer;        // scores of layer l are divided by l + 1 as well
     float layer_norm_epsilon;   // > 0
     int bos_token_id;           // -1 if none; may lie outside the vocabulary, then it never occurs
     int eos_token_id;           // -1 if none; as above. The first, where config.json has a list

@@ -43,19 +43,20 @@ static const struct mr_item tail[] = {
     {MR_LINEAR, "lm_head", "lm_head", .from = MR_X, .to = MR_RESULT, .bias = true},
 };
 
-static const struct mr_config gptj_6b = {
-    .arch = &mr_arch_gptj,
-    .vocab_size = 50400,
-    .n_positions = 2048,
-    .n_embd = 4096,
-    .n_layer = 28,
-    .n_head = 16,
-    .head_dim = 256,
-    .rotary_dim = 64,
-    .n_inner = 16384,
-    .layer_norm_epsilon = 1e-5F,
-    .bos_token_id = 50256,
-    .eos_token_id = 50256,
+static const struct mr_preset presets[] = {
+    {"gptj-6b",
+     {.arch = &mr_arch_gptj,
+      .vocab_size = 50400,
+      .n_positions = 2048,
+      .n_embd = 4096,
+      .n_layer = 28,
+      .n_head = 16,
+      .head_dim = 256,
+      .rotary_dim = 64,
+      .n_inner = 16384,
+      .layer_norm_epsilon = 1e-5F,
+      .bos_token_id = 50256,
+      .eos_token_id = 50256}},
 };
 
 const struct mr_arch mr_arch_gptj = {
@@ -75,6 +76,6 @@ const struct mr_arch mr_arch_gptj = {
     .tables = MR_LIST(tables),
     .block = MR_LIST(block),
     .tail = MR_LIST(tail),
-    .preset_name = "gptj-6b",
-    .preset = &gptj_6b,
+    .presets = presets,
+    .n_presets = sizeof presets / sizeof *presets,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include <math.h>
 #include <string.h>
 
 enum mr_axis mr_place_axis(enum mr_place place)
@@ -61,6 +62,11 @@ bool mr_arch_rotates(const struct mr_arch *arch)
         if (arch->block.items[i].epilogue == MR_ROTARY)
             return true;
     return false;
+}
+
+double mr_attention_root(const struct mr_config *c, int layer)
+{
+    return sqrt((double)c->head_dim) * (c->scale_by_layer ? layer + 1 : 1);
 }
 
 const struct mr_item *mr_arch_positions(const struct mr_arch *arch)

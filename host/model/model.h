@@ -59,6 +59,10 @@ struct mr_item {
     bool transposed; // the checkpoint has the matrix as [inputs][outputs] (Conv1D)
     enum mr_epilogue epilogue;
     enum mr_by by; // of a table
+    // Of one tensor for several matrices (GPT-2's c_attn): how many items share it, and which of
+    // its equal parts, along the outputs, is this one's, from 0. Such items have the same name and
+    // stand one behind the other. shares 0: the tensor is the item's own.
+    int shares, share;
 };
 
 // ---- architectures -----------------------------------------------------------------------------
@@ -78,6 +82,12 @@ enum {
 
 #define MR_KEY(member) offsetof(struct mr_config, member)
 
+// A boolean of config.json; false where the key is missing.
+struct mr_config_flag {
+    const char *key;
+    size_t at; // of the bool in struct mr_config
+};
+
 // A key that, where it is there, must have one value.
 struct mr_config_setting {
     const char *key;
@@ -93,11 +103,19 @@ struct mr_list {
 
 #define MR_LIST(array) {array, sizeof(array) / sizeof *(array)}
 
+// A shape that "synthetic:<name>" stands for.
+struct mr_preset {
+    const char *name;
+    struct mr_config config;
+};
+
 struct mr_arch {
     const char *type;  // model_type of config.json
     const char *title; // "GPT-J"
     const struct mr_config_key *keys;
     int n_keys;
+    const struct mr_config_flag *flags;
+    int n_flags;
     const struct mr_config_setting *settings;
     int n_settings;
     const char *epsilon; // key of LayerNorm's epsilon, 1e-5 where it is missing
@@ -108,12 +126,13 @@ struct mr_arch {
     // Names within a block that are skipped: masks that some versions of transformers saved.
     const char *const *skipped;
     int n_skipped;
+    // A name under which files may have the tied matrix once more, equal to its table; or NULL.
+    const char *tied_copy;
     struct mr_list tables; // MR_EMBED, first the one by token
     struct mr_list block;
     struct mr_list tail; // behind the last block, for rows that want a result
-    // A shape that "synthetic:<name>" stands for, and its name; NULL: none.
-    const char *preset_name;
-    const struct mr_config *preset;
+    const struct mr_preset *presets;
+    int n_presets;
 };
 
 // ---- what follows from the lists ---------------------------------------------------------------
@@ -139,6 +158,8 @@ bool mr_item_tied(const struct mr_arch *arch, const struct mr_item *item);
 
 // Does the model rotate anything?
 bool mr_arch_rotates(const struct mr_arch *arch);
+// What scores of layer `layer` are divided by.
+double mr_attention_root(const struct mr_config *c, int layer);
 // The table by position, or NULL.
 const struct mr_item *mr_arch_positions(const struct mr_arch *arch);
 

@@ -47,6 +47,29 @@ static void set_shape(struct mr_tensor_spec *t, const struct mr_config *c)
     t->cols = item->transposed ? out : in;
 }
 
+struct mr_tensor_spec mr_item_spec(const struct mr_config *c, int layer, const struct mr_item *item,
+                                   enum mr_part part)
+{
+    struct mr_tensor_spec t = {layer < c->n_layer ? layer : -1, item, part, 0, 0};
+    set_shape(&t, c);
+    return t;
+}
+
+struct mr_file_tensor mr_file_tensor(const struct mr_tensor_spec *t)
+{
+    const struct mr_item *item = t->item;
+    bool columns = t->cols > 0 && item->transposed;
+    int shares = item->shares > 0 ? item->shares : 1;
+    size_t size = (size_t)t->rows * (size_t)(t->cols > 0 ? t->cols : 1);
+    size_t lines = columns ? (size_t)t->rows : 1;
+    return (struct mr_file_tensor){.rows = columns ? t->rows : t->rows * shares,
+                                   .cols = columns ? t->cols * shares : t->cols,
+                                   .shares = shares,
+                                   .step = item->bias ? 2 : 1,
+                                   .lines = lines,
+                                   .run = size / lines};
+}
+
 // Item k of the list in the order of tensors: what reads the attention stands in its place, so that
 // all of attention's tensors are neighbours, as in Hugging Face's modules.
 static const struct mr_item *item_in_order(const struct mr_list *list, int k)
@@ -97,8 +120,8 @@ struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i)
     return t;
 }
 
-const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_item *item,
-                          char name[MR_NAME])
+static const char *item_name(const struct mr_config *c, int layer, const struct mr_item *item,
+                             char name[MR_NAME])
 {
     if (layer >= 0 && layer < c->n_layer)
         (void)snprintf(name, MR_NAME, "%s%d.%s", mr_arch_of(c)->block_prefix, layer, item->name);
@@ -107,12 +130,24 @@ const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_
     return name;
 }
 
+const char *mr_item_label(const struct mr_config *c, int layer, const struct mr_item *item,
+                          char name[MR_NAME])
+{
+    char plain[MR_NAME];
+    if (item->shares > 1)
+        (void)snprintf(name, MR_NAME, "%.*s (%.12s)", MR_NAME - 16,
+                       item_name(c, layer, item, plain), item->label);
+    else
+        (void)item_name(c, layer, item, name);
+    return name;
+}
+
 const char *mr_tensor_name(const struct mr_config *c, int layer, const struct mr_item *item,
                            enum mr_part part, char name[MR_NAME])
 {
-    char label[MR_NAME];
+    char plain[MR_NAME];
     // mr_arch_register() bounds the length of names.
-    (void)snprintf(name, MR_NAME, "%.*s.%s", MR_NAME - 8, mr_item_label(c, layer, item, label),
+    (void)snprintf(name, MR_NAME, "%.*s.%s", MR_NAME - 8, item_name(c, layer, item, plain),
                    part == MR_WEIGHT ? "weight" : "bias");
     return name;
 }

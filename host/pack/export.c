@@ -54,26 +54,26 @@ struct part {
     size_t bytes;
 };
 
+// As the file has it: those of all shares stand with the first.
+
 static int parts_of(const struct mr_config *c, const struct mr_stream_item *item,
                     struct part part[MR_PARTS])
 {
     int n = 0;
-    struct mr_matrix_shape s = mr_matrix_shape(c, item);
     for (int i = 0; i < MR_PARTS; i++) {
         struct part *p = &part[n];
         bool matrix = i == MR_WEIGHT && item->cols > 0;
-        if (!mr_item_has(item->item, (enum mr_part)i) ||
+        if (!mr_item_has(item->item, (enum mr_part)i) || item->item->share > 0 ||
             (i == MR_WEIGHT && mr_item_tied(mr_arch_of(c), item->item)))
             continue;
+        struct mr_tensor_spec t = mr_item_spec(c, item->layer, item->item, (enum mr_part)i);
+        struct mr_file_tensor whole = mr_file_tensor(&t);
         mr_tensor_name(c, item->layer, item->item, (enum mr_part)i, p->name);
         p->dtype = matrix ? "BF16" : "F32";
-        p->rows = item->cols == 0 ? c->n_embd : s.rows;
-        p->cols = matrix ? s.cols : 0;
-        p->bytes = matrix ? (size_t)s.rows * (size_t)s.cols * 2 : (size_t)p->rows * sizeof(float);
-        if (matrix && item->item->transposed) {
-            p->rows = s.cols;
-            p->cols = s.rows;
-        }
+        p->rows = whole.rows;
+        p->cols = whole.cols;
+        p->bytes = whole.lines * whole.run * (size_t)whole.shares *
+                   (matrix ? sizeof(uint16_t) : sizeof(float));
         n++;
     }
     return n;
@@ -111,6 +111,9 @@ static int put_header(const struct export *u, FILE *f)
 struct scratch {
     float *col;
     uint16_t *row;
+    // Of a tensor that does not come row by row, until its last share is there; or NULL.
+    uint16_t *matrix;
+    float *bias;
 };
 
 // A row in the order of the checkpoint.
@@ -135,45 +138,76 @@ static int fill_row(const struct export *u, const struct mr_stream_item *item,
     return 0;
 }
 
-static int put_weight(const struct export *u, FILE *f, const struct mr_stream_item *item,
-                      const uint8_t *at, const struct scratch *s)
+// The rows of a matrix: to the file or, where that has another order, to their places in s->matrix.
+static int put_rows(const struct export *u, FILE *f, const struct mr_stream_item *item,
+                    const uint8_t *at, const struct scratch *s)
 {
     struct mr_matrix_shape shape = mr_matrix_shape(&u->packed->config, item);
     size_t rows = (size_t)shape.rows, cols = (size_t)shape.cols;
-    uint16_t *turned = item->item->transposed ? malloc(rows * cols * sizeof *turned) : NULL;
+    size_t shares = item->item->shares > 0 ? (size_t)item->item->shares : 1;
+    size_t first = (size_t)item->item->share * rows;
     int rc = 0;
-    if (item->item->transposed && !turned)
-        return mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a matrix", u->dir.dir);
     for (int o = 0; o < item->cols && rc == 0; o++) {
         int r = mr_unpad(o, shape.row_head, shape.rows);
         if (r < 0)
             continue; // padding; the others come in the order of the checkpoint
         mr_decode_column(item, at, o, s->col);
         rc = fill_row(u, item, &shape, s);
-        for (size_t i = 0; turned && i < cols; i++)
-            turned[i * rows + (size_t)r] = s->row[i];
-        if (rc == 0 && !turned)
+        for (size_t i = 0; s->matrix && i < cols; i++)
+            s->matrix[item->item->transposed ? i * rows * shares + first + (size_t)r
+                                             : (first + (size_t)r) * cols + i] = s->row[i];
+        if (rc == 0 && !s->matrix)
             rc = put_bytes(u, f, s->row, cols * sizeof *s->row);
     }
-    if (rc == 0 && turned)
-        rc = put_bytes(u, f, turned, rows * cols * sizeof *turned);
-    free(turned);
     return rc;
 }
 
+// Room for what comes before the last share, or before a column is whole.
+static int begin_matrix(const struct export *u, const struct mr_stream_item *item,
+                        struct scratch *s)
+{
+    struct mr_matrix_shape shape = mr_matrix_shape(&u->packed->config, item);
+    size_t shares = item->item->shares > 0 ? (size_t)item->item->shares : 1;
+    size_t rows = (size_t)shape.rows * shares;
+    bool whole = item->item->transposed || shares > 1;
+    s->matrix = whole ? malloc(rows * (size_t)shape.cols * sizeof *s->matrix) : NULL;
+    s->bias = malloc(rows * sizeof *s->bias);
+    return s->bias && (s->matrix || !whole)
+               ? 0
+               : mr_fail(u->err, MR_ERR_MEMORY, "%s: no memory for a matrix", u->dir.dir);
+}
+
+static void end_matrix(struct scratch *s)
+{
+    free(s->matrix);
+    free(s->bias);
+    s->matrix = NULL;
+    s->bias = NULL;
+}
+
 static int put_matrix(const struct export *u, FILE *f, const struct mr_stream_item *item,
-                      const uint8_t *at, const struct scratch *s)
+                      const uint8_t *at, struct scratch *s)
 {
     const struct mr_config *c = &u->packed->config;
     struct mr_matrix_shape shape = mr_matrix_shape(c, item);
+    const struct mr_item *of = item->item;
+    size_t rows = (size_t)shape.rows, first = (size_t)of->share * rows, all = first + rows;
+    int rc = of->share == 0 ? begin_matrix(u, item, s) : 0;
     // What is tied has been written as a table.
-    int rc = mr_item_tied(mr_arch_of(c), item->item) ? 0 : put_weight(u, f, item, at, s);
+    if (rc == 0 && !mr_item_tied(mr_arch_of(c), of))
+        rc = put_rows(u, f, item, at, s);
     for (int o = 0; o < item->cols && rc == 0 && item->bias; o++) {
-        if (mr_unpad(o, shape.row_head, shape.rows) < 0)
-            continue;
-        float bias = mr_decode_bias(item, at, o);
-        rc = put_bytes(u, f, &bias, sizeof bias);
+        int r = mr_unpad(o, shape.row_head, shape.rows);
+        if (r >= 0)
+            s->bias[first + (size_t)r] = mr_decode_bias(item, at, o);
     }
+    if (rc < 0 || of->share + 1 < of->shares)
+        return rc;
+    if (s->matrix)
+        rc = put_bytes(u, f, s->matrix, all * (size_t)shape.cols * sizeof *s->matrix);
+    if (rc == 0 && item->bias)
+        rc = put_bytes(u, f, s->bias, all * sizeof *s->bias);
+    end_matrix(s);
     return rc;
 }
 
@@ -201,11 +235,13 @@ static int put_weights(void *arg, FILE *f, struct mr_error *err)
 {
     const struct export *u = arg;
     size_t longest = (size_t)mr_dims_of(&u->packed->config).longest;
-    struct scratch s = {malloc(longest * sizeof *s.col), malloc(longest * sizeof *s.row)};
+    struct scratch s = {malloc(longest * sizeof *s.col), malloc(longest * sizeof *s.row), NULL,
+                        NULL};
     int rc = s.col && s.row ? put_header(u, f)
                             : mr_fail(err, MR_ERR_MEMORY, "%s: no memory for a row", u->dir.dir);
     if (rc == 0)
         rc = put_items(u, f, &s);
+    end_matrix(&s);
     free(s.col);
     free(s.row);
     return rc;

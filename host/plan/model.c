@@ -108,7 +108,7 @@ int mr_plan_model_parse(struct mr_config *model, const char *geometry, struct mr
     rc = check_sizes(keys, v, err);
     if (rc < 0)
         return rc;
-    *model = *mr_arch_at(0)->preset; // the sizes are GPT-J's, as are the option's keys
+    *model = mr_arch_at(0)->presets[0].config; // the sizes are GPT-J's, as are the option's keys
     model->n_layer = (int)v[0];
     model->n_embd = (int)v[1];
     model->n_head = (int)v[2];

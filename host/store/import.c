@@ -178,10 +178,13 @@ static int put_header(const struct export *x, FILE *f, struct mr_error *err)
     mr_safetensors_begin(&header);
     for (size_t i = 0; i < l->tensors; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(&x->s->config, i);
+        struct mr_file_tensor whole = mr_file_tensor(&t);
         char name[MR_NAME];
-        size_t n = (size_t)t.rows * (size_t)(t.cols > 0 ? t.cols : 1);
-        mr_safetensors_add(&header, mr_store_tensor_name(x->s, i, name), mr_dtype_name(x->dtype),
-                           t.rows, t.cols, n * element_bytes(x->dtype));
+        size_t n = whole.lines * whole.run * (size_t)whole.shares;
+        if (t.item->share == 0)
+            mr_safetensors_add(&header, mr_store_tensor_name(x->s, i, name),
+                               mr_dtype_name(x->dtype), whole.rows, whole.cols,
+                               n * element_bytes(x->dtype));
     }
     char *text = mr_safetensors_end(&header, &size);
     int rc = text ? mr_directory_put(x->d, f, text, size, err)
@@ -190,17 +193,35 @@ static int put_header(const struct export *x, FILE *f, struct mr_error *err)
     return rc;
 }
 
+// Tensor i, which is the first share of the file's, as `all` has room for it.
+static void gather_tensor(const struct export *x, size_t i, const struct mr_file_tensor *whole,
+                          float *natural, float *turned, float *all)
+{
+    for (int k = 0; k < whole->shares; k++) {
+        size_t tensor = i + (size_t)k * whole->step;
+        mr_store_read(x->s, tensor, MR_MASTER, natural);
+        mr_params_turn(&x->s->config, tensor, natural, turned);
+        for (size_t line = 0; line < whole->lines; line++)
+            memcpy(all + (line * (size_t)whole->shares + (size_t)k) * whole->run,
+                   turned + line * whole->run, whole->run * sizeof *all);
+    }
+}
+
 static int put_tensor(const struct export *x, FILE *f, size_t i, struct mr_error *err)
 {
-    const struct mr_store_tensor *t = &x->s->layout.tensor[i];
-    size_t n = (size_t)t->outputs * (size_t)t->inputs;
-    float *natural = malloc(n * sizeof *natural), *turned = malloc(n * sizeof *turned);
+    struct mr_tensor_spec t = mr_tensor_spec(&x->s->config, i);
+    struct mr_file_tensor whole = mr_file_tensor(&t);
+    if (t.item->share > 0)
+        return 0; // went with the first
+    size_t part = whole.lines * whole.run, n = part * (size_t)whole.shares;
+    // The first is where the narrowed weights go in the end.
+    float *natural = malloc(n * sizeof *natural), *turned = malloc(part * sizeof *turned);
+    float *all = malloc(n * sizeof *all);
     char name[MR_NAME];
     int rc = 0;
-    if (natural && turned) {
-        mr_store_read(x->s, i, MR_MASTER, natural);
-        mr_params_turn(&x->s->config, i, natural, turned);
-        if (mr_narrow(x->dtype, turned, n, natural) < n)
+    if (natural && turned && all) {
+        gather_tensor(x, i, &whole, natural, turned, all);
+        if (mr_narrow(x->dtype, all, n, natural) < n)
             rc = mr_fail(err, MR_ERR_FIT, "%s has a weight beyond %s; export as fp32 or bf16",
                          mr_store_tensor_name(x->s, i, name), mr_dtype_name(x->dtype));
         if (rc == 0)
@@ -211,6 +232,7 @@ static int put_tensor(const struct export *x, FILE *f, size_t i, struct mr_error
     }
     free(natural);
     free(turned);
+    free(all);
     return rc;
 }
 

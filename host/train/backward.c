@@ -203,11 +203,11 @@ struct head {
 };
 
 // Queries from..to - 1 of a head against the keys 0..to - 1.
-static void attend_queries(struct mr_backward *b, const struct head *h, int from, int to)
+static void attend_queries(struct mr_backward *b, int layer, const struct head *h, int from, int to)
 {
     int n = to - from, head_dim = b->config->head_dim, e = b->config->n_embd;
     size_t at = (size_t)from * (size_t)e;
-    float scale = 1.0F / sqrtf((float)head_dim);
+    float scale = 1.0F / (float)mr_attention_root(b->config, layer);
     mr_blas.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, to, head_dim, 1.0F, h->q + at, e,
                   h->k, e, 0.0F, b->p, to);
     mr_blas.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, to, head_dim, 1.0F, h->dy + at, e,
@@ -247,7 +247,7 @@ static void attend(struct mr_backward *b, const struct pass *p, int i, const str
                                 b->d[MR_K] + at,
                                 b->d[MR_V] + at};
             for (int q = 0; q < length; q += QUERIES)
-                attend_queries(b, &head, q, length - q < QUERIES ? length : q + QUERIES);
+                attend_queries(b, p->layer, &head, q, length - q < QUERIES ? length : q + QUERIES);
         }
         row += (size_t)length;
     }

@@ -213,14 +213,14 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
     mr_command_set(c, MR_F_MATMUL_SET, 1);
 }
 
-void run_softmax(struct run *r, bool back, int first, int key, int n)
+void run_softmax(struct run *r, bool back, int layer, int first, int key, int n)
 {
     const struct mr_pass *p = r->p;
     unsigned reads =
         run_memory(MR_MEM_ROWS) | run_place(MR_RESIDUAL) | (back ? run_memory(MR_MEM_SECOND) : 0);
     struct mr_command *c = run_move(r, back ? MR_MOVE_SOFTMAX_BACK : MR_MOVE_SOFTMAX, n, reads,
                                     back ? run_place(MR_HIDDEN) : 0);
-    double root = sqrt((double)p->c->head_dim);
+    double root = mr_attention_root(p->c, layer);
     mr_command_set(c, MR_F_MOVE_ROWS_OWN_COL, (uint32_t)(first - key));
     mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits((float)(1.4426950408889634 / root)));
     mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits((float)(1.0 / root)));
@@ -265,8 +265,8 @@ static int queries(struct walk *w, int i, int head, int first)
                      head_tiles(p, kept_of(w, i, MR_K, false), head), first, key, n, false);
     run_head_product(&r, head_tiles(p, p->grad[MR_ATTENTION].tiles, head),
                      head_tiles(p, kept_of(w, i, MR_V, false), head), first, key, n, true);
-    run_softmax(&r, false, first, key, n);
-    run_softmax(&r, true, first, key, n);
+    run_softmax(&r, false, w->layer, first, key, n);
+    run_softmax(&r, true, w->layer, first, key, n);
     head_gradient(&r, MR_Q, MR_HIDDEN, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
     return run_end(&r);
 }

@@ -42,7 +42,7 @@ static void attend(struct forward *f, int i)
 {
     const struct mr_item *item = &f->list->items[i];
     const struct mr_pass *p = f->p;
-    float scale = (float)(1.4426950408889634 / sqrt((double)p->c->head_dim));
+    float scale = (float)(1.4426950408889634 / mr_attention_root(p->c, f->layer));
     unsigned reads = run_memory(MR_MEM_ROWS) | run_memory(MR_MEM_MAXIMA) | run_memory(MR_MEM_KV) |
                      run_place(item->from);
     struct mr_command *c =

@@ -166,7 +166,7 @@ void run_matmul_rotary(struct run *r, struct mr_command *c);
 void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
                       bool second);
 // P, or dS and that as rows of activation memory as well; both turned.
-void run_softmax(struct run *r, bool back, int first, int key, int n);
+void run_softmax(struct run *r, bool back, int layer, int first, int key, int n);
 
 // ---- passes ------------------------------------------------------------------------------------
 

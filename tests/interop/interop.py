@@ -46,7 +46,7 @@ def check_model(directory, fmt, work):
     with safe_open(unpacked / "model.safetensors", "pt") as f:
         state = model.state_dict()
         same = all(torch.equal(f.get_tensor(k).float(), state[k].float()) for k in f.keys())
-        types = {len(f.get_slice(k).get_shape()): f.get_slice(k).get_dtype() for k in f.keys() if "wte" not in k}
+        types = {len(f.get_slice(k).get_shape()): f.get_slice(k).get_dtype() for k in f.keys() if "wte" not in k and "wpe" not in k}
     ok(same and types == {1: "F32", 2: "BF16"}, f"every value of {name} arrives; matrices bf16, vectors fp32")
 
     ids = [i % model.config.vocab_size for i in range(7, 7 + min(24, model.config.n_positions))]
@@ -102,7 +102,8 @@ def main():
     transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as tmp:
         work = Path(tmp)
-        directories = [d for d in sorted(Path("tests/fixtures/gptj").iterdir()) if d.is_dir()] + [DEMO]
+        models = [d for family in ("gptj", "gpt2") for d in sorted(Path("tests/fixtures", family).iterdir())]
+        directories = [d for d in models if d.is_dir()] + [DEMO]
         for directory in directories:
             for fmt in ("mxint8", "mxfp4"):
                 unpacked = check_model(directory, fmt, work)

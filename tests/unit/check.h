@@ -5,7 +5,9 @@
 #define MILLRACE_TESTS_UNIT_CHECK_H
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "millrace.h"
 #include "model/config.h"
@@ -37,6 +39,23 @@ static inline int names_in(const char *folder, struct dirent ***entries)
     if (kept == 0)
         fail_msg("no fixtures in %s; run the tests from the repository's root", folder);
     return kept;
+}
+
+// The checkpoints with logits of transformers, by model.
+static const char *const model_fixtures[] = {"tests/fixtures/gptj", "tests/fixtures/gpt2"};
+
+// Where the one of that name is; names are not used twice.
+static inline const char *fixture_folder(const char *name)
+{
+    const char *folder = NULL;
+    for (int i = 0; i < 2; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/%s/config.json", model_fixtures[i], name);
+        folder = access(path, F_OK) == 0 ? model_fixtures[i] : folder;
+    }
+    if (!folder)
+        fail_msg("there is no fixture %s; run the tests from the repository's root", name);
+    return folder;
 }
 
 // Calls run(name, test) for each; run opens a struct fixture, which is the test's own, and calls

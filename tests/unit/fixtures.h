@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPT-J fixtures (tests/fixtures/gptj) as packed models on devices. Include <cmocka.h> and what
-// it needs first.
+// The fixtures of models (tests/fixtures/gptj and gpt2) as packed models on devices. Include
+// <cmocka.h> and what it needs first.
 #ifndef MILLRACE_TESTS_UNIT_FIXTURES_H
 #define MILLRACE_TESTS_UNIT_FIXTURES_H
 
@@ -15,7 +15,7 @@
 #include "pack/packed.h"
 #include "pack/pack_memory.h"
 
-#define FIXTURES "tests/fixtures/gptj"
+#define FIXTURES "tests/fixtures/gptj" // of tests that know GPT-J's tensors
 
 struct fixture {
     char name[256], path[300];
@@ -33,7 +33,7 @@ static inline void open_fixture(struct fixture *f, const char *name, enum mr_for
     struct mr_pack_options opt = {.format = format, .smooth = true};
     *f = (struct fixture){0};
     (void)snprintf(f->name, sizeof f->name, "%.200s", name);
-    (void)snprintf(f->path, sizeof f->path, FIXTURES "/%.200s", name);
+    (void)snprintf(f->path, sizeof f->path, "%s/%.200s", fixture_folder(name), name);
     check(mr_pack_directory(&f->packed, f->path, &opt, &err), &err);
     (void)snprintf(path, sizeof path, "%s/expected.safetensors", f->path);
     check(mr_safetensors_open(&file, path, &err), &err);
@@ -59,9 +59,16 @@ static inline void close_fixture(struct fixture *f)
     free(f->expected);
 }
 
+// Those of all models; the caller frees the list and its entries.
 static inline int fixture_names(struct dirent ***entries)
 {
-    return names_in(FIXTURES, entries);
+    struct dirent **more;
+    int n = names_in(model_fixtures[0], entries), m = names_in(model_fixtures[1], &more);
+    *entries = realloc(*entries, (size_t)(n + m) * sizeof **entries);
+    assert_non_null(*entries);
+    memcpy(*entries + n, more, (size_t)m * sizeof *more);
+    free(more);
+    return n + m;
 }
 
 enum grouping {

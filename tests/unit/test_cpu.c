@@ -15,7 +15,6 @@
 #include "checkpoint/safetensors.h"
 #include "cpu/cpu.h"
 
-#define FIXTURES  "tests/fixtures/gptj"
 #define TOLERANCE 1e-4F
 
 struct fixture {
@@ -42,10 +41,10 @@ static void open_fixture(struct fixture *f, const char *name)
     struct mr_error err = {0};
     char path[512];
     (void)snprintf(f->name, sizeof f->name, "%s", name);
-    (void)snprintf(path, sizeof path, FIXTURES "/%s", name);
+    (void)snprintf(path, sizeof path, "%s/%s", fixture_folder(name), name);
     check(mr_checkpoint_open(&f->checkpoint, path, &err), &err);
     check(mr_cpu_open(&f->cpu, f->checkpoint, &err), &err);
-    (void)snprintf(path, sizeof path, FIXTURES "/%s/expected.safetensors", name);
+    (void)snprintf(path, sizeof path, "%s/%s/expected.safetensors", fixture_folder(name), name);
     check(mr_safetensors_open(&f->expected, path, &err), &err);
 
     const struct mr_tensor *ids = need(f, "input_ids", 2), *logits = need(f, "logits", 3),
@@ -86,7 +85,8 @@ static void run_on(const char *name, void (*test)(struct fixture *))
 
 static void on_every_fixture(void (*test)(struct fixture *))
 {
-    each_fixture(FIXTURES, test, run_on);
+    for (int i = 0; i < 2; i++)
+        each_fixture(model_fixtures[i], test, run_on);
 }
 
 static int new_sequence(struct fixture *f)

@@ -88,7 +88,8 @@ static void packing_again_gives_the_same_stream(void **state)
     int n = fixture_names(&fixtures);
     for (int i = 0; i < n; i++) {
         char from[512];
-        (void)snprintf(from, sizeof from, "%s/%s", FIXTURES, fixtures[i]->d_name);
+        const char *name = fixtures[i]->d_name;
+        (void)snprintf(from, sizeof from, "%s/%s", fixture_folder(name), name);
         for (int k = 0; k < 4; k++)
             same_after_unpacking(from, k % 2 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8, k / 2 == 1);
         free(fixtures[i]);

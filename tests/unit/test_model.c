@@ -17,10 +17,13 @@ static const struct bound {
     const char *name;
     double single, two_pass, fp4;
 } bounds[] = {
+    {"bf16-d24", 1.30e-02, 7.40e-03, 7.50e-01},
     {"bf16-d256-r64", 2.13e-03, 1.24e-03, 1.31e-01},
     {"bf16-d32-r6", 4.87e-03, 2.53e-03, 2.98e-01},
     {"bf16-d64-r64-long", 1.60e-03, 8.72e-04, 6.59e-02},
     {"fp16-d48-r16-buffers", 4.75e-03, 2.48e-03, 3.08e-01},
+    {"fp16-d68-scaled-by-layer", 5.50e-03, 3.30e-03, 4.20e-01},
+    {"fp32-d16-bare-buffers", 6.50e-03, 2.25e-03, 2.60e-01},
     {"fp32-d16-r2", 3.00e-03, 1.23e-03, 1.87e-01},
     {"mixed-d96-r16", 2.35e-03, 1.05e-03, 1.20e-01},
     {"sharded-d16-r16", 3.31e-03, 2.20e-03, 1.63e-01},

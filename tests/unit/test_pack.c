@@ -101,7 +101,7 @@ static void smoothing_changes_no_logit(void **state)
 {
     (void)state;
     struct dirent **names;
-    int n = fixture_names(&names), moved = 0;
+    int n = names_in(FIXTURES, &names), moved = 0;
     for (int i = 0; i < n; i++) {
         struct mr_error err = {0};
         struct fixture f;

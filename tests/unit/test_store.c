@@ -172,6 +172,8 @@ static void imports_and_exports_give_the_same_weights(void **state)
         round_trip(TRAIN_FIXTURES "/toy-d10", dtypes[i]);
     }
     round_trip("tests/fixtures/gptj/fp16-d48-r16-buffers", MR_DTYPE_F16);
+    round_trip("tests/fixtures/gpt2/bf16-d24", MR_DTYPE_BF16);
+    round_trip("tests/fixtures/gpt2/bf16-d24", MR_DTYPE_F32);
 }
 
 static void configuration_and_tokenizer_are_carried_along(void **state)

@@ -83,7 +83,7 @@ static void weights_are_those_of_the_checkpoint(void **state)
 {
     struct dirent **entries;
     (void)state;
-    int n = fixture_names(&entries);
+    int n = names_in(FIXTURES, &entries);
     for (int i = 0; i < n; i++) {
         compare_model(entries[i]->d_name, MR_FORMAT_MXINT8, 1.0 / 64);
         compare_model(entries[i]->d_name, MR_FORMAT_MXFP4, 0.34);

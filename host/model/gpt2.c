@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2 and what has its shape, GPT-3 for instance (Hugging Face's modeling_gpt2): a serial block,
+// attention before the feed-forward, with a LayerNorm and a residual each. Matrices are Conv1D's,
+// [inputs][outputs], and q, k and v are one. Positions are learned, and the head is the embedding.
+#include "model/gpt2.h"
+
+static const struct mr_config_key keys[] = {
+    {"vocab_size", MR_KEY(vocab_size), MR_MAX_VOCAB, MR_REQUIRED},
+    {"n_positions", MR_KEY(n_positions), MR_MAX_POSITIONS, 1024},
+    {"n_embd", MR_KEY(n_embd), MR_MAX_EMBD, MR_REQUIRED},
+    {"n_layer", MR_KEY(n_layer), MR_MAX_LAYER, MR_REQUIRED},
+    {"n_head", MR_KEY(n_head), MR_MAX_HEAD, MR_REQUIRED},
+    {"n_inner", MR_KEY(n_inner), MR_MAX_INNER, MR_FOUR_EMBD},
+};
+
+// "reorder_and_upcast_attn" is about half precision: here scores are fp32 either way.
+static const struct mr_config_flag flags[] = {
+    {"scale_attn_by_inverse_layer_idx", MR_KEY(scale_by_layer)},
+};
+
+static const struct mr_config_setting settings[] = {
+    {"activation_function", "gelu_new", false, "activation function"},
+    {"scale_attn_weights", NULL, true,
+     "scores that are not divided by the root of the head's width (\"scale_attn_weights\": false) "
+     "are not supported"},
+    {"add_cross_attention", NULL, false,
+     "cross-attention (\"add_cross_attention\": true) is not supported"},
+    {"tie_word_embeddings", NULL, true,
+     "a head of its own (\"tie_word_embeddings\": false) is not supported; GPT-2's is the "
+     "embedding"},
+};
+
+static const char *const skipped[] = {"attn.bias", "attn.masked_bias"};
+
+static const struct mr_item tables[] = {
+    {MR_EMBED, "transformer.wte", .to = MR_RESIDUAL, .by = MR_BY_TOKEN},
+    {MR_EMBED, "transformer.wpe", .to = MR_RESIDUAL, .by = MR_BY_POSITION},
+};
+
+#define CONV1D  .bias = true, .transposed = true
+#define PART(i) CONV1D, .shares = 3, .share = (i)
+static const struct mr_item block[] = {
+    {MR_NORM, "ln_1", "ln_1", .from = MR_RESIDUAL, .to = MR_X},
+    {MR_LINEAR, "attn.c_attn", "q", .from = MR_X, .to = MR_Q, PART(0)},
+    {MR_LINEAR, "attn.c_attn", "k", .from = MR_X, .to = MR_K, PART(1)},
+    {MR_LINEAR, "attn.c_attn", "v", .from = MR_X, .to = MR_V, PART(2)},
+    {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
+    {MR_LINEAR, "attn.c_proj", "out", .from = MR_ATTENTION, .to = MR_RESIDUAL, CONV1D},
+    {MR_NORM, "ln_2", "ln_2", .from = MR_RESIDUAL, .to = MR_X},
+    {MR_LINEAR, "mlp.c_fc", "fc", MR_X, MR_HIDDEN, CONV1D, .epilogue = MR_GELU_NEW},
+    {MR_LINEAR, "mlp.c_proj", "proj", .from = MR_HIDDEN, .to = MR_RESIDUAL, CONV1D},
+};
+
+static const struct mr_item tail[] = {
+    {MR_NORM, "transformer.ln_f", "ln_f", .from = MR_RESIDUAL, .to = MR_X},
+    {MR_LINEAR, "transformer.wte", "head", .from = MR_X, .to = MR_RESULT}, // tied
+};
+
+#define SHAPE(layers, embd, heads, vocab, positions)                                               \
+    {.arch = &mr_arch_gpt2,                                                                        \
+     .vocab_size = (vocab),                                                                        \
+     .n_positions = (positions),                                                                   \
+     .n_embd = (embd),                                                                             \
+     .n_layer = (layers),                                                                          \
+     .n_head = (heads),                                                                            \
+     .head_dim = (embd) / (heads),                                                                 \
+     .n_inner = 4 * (embd),                                                                        \
+     .layer_norm_epsilon = 1e-5F,                                                                  \
+     .bos_token_id = 50256,                                                                        \
+     .eos_token_id = 50256}
+
+static const struct mr_preset presets[] = {
+    {"gpt2", SHAPE(12, 768, 12, 50257, 1024)},
+    {"gpt2-xl", SHAPE(48, 1600, 25, 50257, 1024)},
+    {"gpt3-xl", SHAPE(24, 2048, 16, 50257, 2048)},
+    {"gpt3-175b", SHAPE(96, 12288, 96, 50257, 2048)},
+    {"serial-6b", SHAPE(28, 4096, 16, 50400, 2048)}, // GPT-J-6B's sizes in a serial block
+};
+
+const struct mr_arch mr_arch_gpt2 = {
+    .type = "gpt2",
+    .title = "GPT-2",
+    .keys = keys,
+    .n_keys = sizeof keys / sizeof *keys,
+    .flags = flags,
+    .n_flags = sizeof flags / sizeof *flags,
+    .settings = settings,
+    .n_settings = sizeof settings / sizeof *settings,
+    .epsilon = "layer_norm_epsilon",
+    .bos = 50256, // as GPT-J's
+    .eos = 50256,
+    .prefix = "transformer.",
+    .block_prefix = "transformer.h.",
+    .skipped = skipped,
+    .n_skipped = sizeof skipped / sizeof *skipped,
+    .tied_copy = "lm_head.weight",
+    .tables = MR_LIST(tables),
+    .block = MR_LIST(block),
+    .tail = MR_LIST(tail),
+    .presets = presets,
+    .n_presets = sizeof presets / sizeof *presets,
+};
