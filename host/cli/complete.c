@@ -69,6 +69,8 @@ int cli_complete(struct mr_session *session, struct mr_request *request,
     int rc = mr_scheduler_open(&scheduler, session, NULL, err);
     if (rc == 0)
         rc = mr_scheduler_submit(scheduler, request, NULL, err);
+    if (rc == 0 && piece)
+        (void)piece(arg, "", 0); // output that has gone ends the text with its first token
     cli_watch_text(watch, session, request->prompt_count - request->resident,
                    (size_t)request->max_tokens);
     for (int more = 1; rc == 0 && more > 0;)

@@ -17,8 +17,9 @@ struct cli_completion {
 };
 
 // request: its callbacks are set here. piece(arg, text, size), which may be NULL, is called with
-// text as it comes and ends it with a non-zero return. watch shows how far it is. Also after a
-// failure *c has the tokens that came before it. Released by cli_completion_free().
+// text as it comes and ends it with a non-zero return; the first call, without text, says that the
+// request has been found to be right, and its return has no meaning. watch shows how far it is.
+// Also after a failure *c has the tokens that came before it. Released by cli_completion_free().
 int cli_complete(struct mr_session *session, struct mr_request *request,
                  int (*piece)(void *arg, const char *text, size_t size), void *arg,
                  struct cli_watch *watch, struct cli_completion *c, struct mr_error *err);

@@ -13,7 +13,8 @@
 #include "common/clock.h"
 #include "common/output.h"
 
-// The prompt is shown in front of the first new text: by then it has been found to be right.
+// The prompt is shown when it has been found to be right: on a terminal at once, because who looks
+// need not wait for it, elsewhere in front of the first new text.
 struct echo {
     const char *prompt;
     size_t size;
@@ -36,6 +37,8 @@ static bool show_prompt(struct echo *e)
 static int print_piece(void *arg, const char *piece, size_t size)
 {
     struct echo *e = arg;
+    if (size == 0 && !isatty(STDOUT_FILENO))
+        return 0;
     if (!show_prompt(e))
         return 1;
     cli_line_text(&e->watch->line, piece, size);
@@ -163,10 +166,6 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
     cli_end_progress(&progress);
     if (rc == 0)
         rc = prepare(&j, model, &err);
-    if (rc == 0 && !a->c.json && isatty(STDOUT_FILENO)) { // who looks need not wait for it
-        (void)show_prompt(&echo);
-        (void)cli_flush();
-    }
     if (rc == 0) {
         struct mr_request r = {.prompt = j.tokens,
                                .prompt_count = j.count,
