@@ -8,6 +8,7 @@
 
 #include "common/blas.h"
 #include "cpu/cpu_math.h"
+#include "cpu/cpu_multiply.h"
 
 // Rows that go through the layers together; longer steps are cut, which bounds the scratch memory.
 #define MAX_ROWS 256
@@ -53,8 +54,8 @@ struct mr_cpu {
     void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows, int width,
                 const float *data); // may be NULL
     void *see_arg;
-    int (*layer)(void *arg, int layer, int rows); // may be NULL
-    void *layer_arg;
+    int (*watch)(void *arg, int layer, double share, int rows); // may be NULL
+    void *watch_arg;
 };
 
 // ---- loading ----
@@ -323,19 +324,6 @@ int mr_cpu_seq_set_length(struct mr_cpu *cpu, int seq, int length, struct mr_err
 
 // ---- a step ----
 
-// out[rows][n_out] = in[rows][n_in] * weights[n_out][n_in], transposed
-static void multiply(float *out, const float *in, const float *weights, int rows, int n_out,
-                     int n_in)
-{
-    if (rows == 1) { // which OpenBLAS 0.3.21 does in a third of its sgemm's time
-        mr_blas.sgemv(CblasRowMajor, CblasNoTrans, n_out, n_in, 1.0F, weights, n_in, in, 1, 0.0F,
-                      out, 1);
-        return;
-    }
-    mr_blas.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, n_out, n_in, 1.0F, in, n_in,
-                  weights, n_in, 0.0F, out, n_out);
-}
-
 void mr_cpu_observe(struct mr_cpu *cpu,
                     void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows,
                                 int width, const float *data),
@@ -345,15 +333,11 @@ void mr_cpu_observe(struct mr_cpu *cpu,
     cpu->see_arg = arg;
 }
 
-void mr_cpu_watch(struct mr_cpu *cpu, int (*layer)(void *arg, int layer, int rows), void *arg)
+void mr_cpu_watch(struct mr_cpu *cpu, int (*watch)(void *arg, int layer, double share, int rows),
+                  void *arg)
 {
-    cpu->layer = layer;
-    cpu->layer_arg = arg;
-}
-
-static bool stopped(const struct mr_cpu *cpu, int layer, int rows)
-{
-    return cpu->layer && cpu->layer(cpu->layer_arg, layer, rows);
+    cpu->watch = watch;
+    cpu->watch_arg = arg;
 }
 
 // One head of one row against its sequence's keys and values; out[head_dim].
@@ -377,7 +361,15 @@ struct pass {
     const struct mr_cpu_row *rows; // of a block
     bool pending;                  // scratch.delta is to be added to the residual
     float *logits;                 // of the tail
+    double all, done;              // elements of the list's matrices
 };
+
+// The watcher hears where the pass is; true: it ends the step.
+static bool stopped(const struct mr_cpu *cpu, const struct pass *p)
+{
+    return cpu->watch &&
+           cpu->watch(cpu->watch_arg, p->layer, p->all > 0 ? p->done / p->all : 0, p->n_rows);
+}
 
 static void show(const struct mr_cpu *cpu, const struct pass *p, enum mr_cpu_seen what,
                  enum mr_place place, const float *data)
@@ -387,8 +379,9 @@ static void show(const struct mr_cpu *cpu, const struct pass *p, enum mr_cpu_see
                  mr_axis_length(cpu->config, mr_place_axis(place)), data);
 }
 
-// out = attention of q; the rows' keys and values join those of their sequences first.
-static void run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
+// out = attention of q; the rows' keys and values join those of their sequences first. False: the
+// watcher has ended it, here and below.
+static bool run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
 {
     const struct mr_config *c = cpu->config;
     struct scratch *s = &cpu->scratch;
@@ -407,7 +400,10 @@ static void run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
             attend(cpu, p->layer, s->place[MR_Q] + at, seq->keys[p->layer] + head,
                    seq->values[p->layer] + head, s->position[r], out + at);
         }
+        if (stopped(cpu, p))
+            return false;
     }
+    return true;
 }
 
 static void rotate_heads(const struct mr_cpu *cpu, float *x, int n_rows)
@@ -419,9 +415,25 @@ static void rotate_heads(const struct mr_cpu *cpu, float *x, int n_rows)
                           cpu->scratch.sincos + (size_t)r * (size_t)c->rotary_dim, c->rotary_dim);
 }
 
+// Piece by piece, so that the watcher hears of large matrices more than once.
+static bool multiply(struct mr_cpu *cpu, struct pass *p, float *out, const float *in,
+                     const float *weights, int n_out, int n_in)
+{
+    int most = mr_cpu_columns(p->n_rows, n_in);
+    for (int at = 0; at < n_out; at += most) {
+        int n = n_out - at < most ? n_out - at : most;
+        mr_cpu_multiply(out + at, n_out, in, weights + (size_t)at * (size_t)n_in, p->n_rows, n,
+                        n_in);
+        p->done += (double)n * n_in;
+        if (stopped(cpu, p))
+            return false;
+    }
+    return true;
+}
+
 // Summands of the residual are added to each other first, and to it before it is read: the order of
 // modeling_gptj, whose block adds two.
-static void run_linear(struct mr_cpu *cpu, const struct mr_item *item, const struct weights *w,
+static bool run_linear(struct mr_cpu *cpu, const struct mr_item *item, const struct weights *w,
                        struct pass *p)
 {
     struct scratch *s = &cpu->scratch;
@@ -432,7 +444,8 @@ static void run_linear(struct mr_cpu *cpu, const struct mr_item *item, const str
                  : item->to != MR_RESIDUAL ? s->place[item->to]
                  : p->pending              ? s->product
                                            : s->delta;
-    multiply(out, s->place[item->from], w->weight, p->n_rows, n_out, n_in);
+    if (!multiply(cpu, p, out, s->place[item->from], w->weight, n_out, n_in))
+        return false;
     if (w->bias)
         mr_cpu_add_bias(out, n, (size_t)n_out, w->bias);
     if (item->epilogue == MR_ROTARY)
@@ -444,6 +457,7 @@ static void run_linear(struct mr_cpu *cpu, const struct mr_item *item, const str
     for (size_t i = 0; out == s->product && i < size; i++)
         s->delta[i] += out[i];
     p->pending |= item->to == MR_RESIDUAL;
+    return true;
 }
 
 static void add_pending(struct mr_cpu *cpu, struct pass *p)
@@ -466,27 +480,40 @@ static void run_norm(struct mr_cpu *cpu, const struct weights *w, struct pass *p
                           cpu->config->layer_norm_epsilon);
 }
 
+static double elements(const struct mr_cpu *cpu, const struct mr_list *list)
+{
+    double sum = 0;
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].kind == MR_LINEAR)
+            sum += (double)mr_axis_length(cpu->config, mr_place_axis(list->items[i].to)) *
+                   mr_axis_length(cpu->config, mr_place_axis(list->items[i].from));
+    return sum;
+}
+
 // The items of a block, or of the tail, in their order.
-static void run_items(struct mr_cpu *cpu, struct pass *p)
+static bool run_items(struct mr_cpu *cpu, struct pass *p)
 {
     const struct mr_list *list = mr_items_of(cpu->config, p->layer);
-    for (int i = 0; i < list->count; i++) {
+    bool more = true;
+    p->all = elements(cpu, list);
+    for (int i = 0; more && i < list->count; i++) {
         const struct mr_item *item = &list->items[i];
         const struct weights *w = weights_of(cpu, p->layer, i);
         p->item = i;
         if (item->kind == MR_NORM)
             run_norm(cpu, w, p);
         else if (item->kind == MR_ATTEND)
-            run_attend(cpu, p, cpu->scratch.place[item->to]);
+            more = run_attend(cpu, p, cpu->scratch.place[item->to]);
         else
-            run_linear(cpu, item, w, p);
-        if (item->to != MR_RESIDUAL && item->to != MR_RESULT)
+            more = run_linear(cpu, item, w, p);
+        if (more && item->to != MR_RESIDUAL && item->to != MR_RESULT)
             show(cpu, p, MR_CPU_WRITTEN, item->to, cpu->scratch.place[item->to]);
     }
     add_pending(cpu, p);
+    return more;
 }
 
-// Writes the logits of the rows that want them and returns how many there were.
+// Writes the logits of the rows that want them and returns how many there were, or -1.
 static int write_logits(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows,
                         float *logits)
 {
@@ -497,9 +524,7 @@ static int write_logits(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row 
         if (rows[r].want_logits && p.n_rows++ < r)
             memcpy(x + (size_t)(p.n_rows - 1) * n_embd, x + (size_t)r * n_embd, n_embd * sizeof *x);
     }
-    if (p.n_rows > 0)
-        run_items(cpu, &p);
-    return p.n_rows;
+    return p.n_rows == 0 || run_items(cpu, &p) ? p.n_rows : -1;
 }
 
 // The sum of the tables' rows. In range: the types were checked when the checkpoint was opened, the
@@ -531,13 +556,12 @@ static int run_rows(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *row
         mr_cpu_rotary_angles(s->sincos + (size_t)r * (size_t)c->rotary_dim, cpu->frequencies,
                              c->rotary_dim, s->position[r]);
     }
-    for (int l = 0; l < c->n_layer; l++) {
-        if (stopped(cpu, l, n_rows))
-            return -1;
+    for (int l = 0; l <= c->n_layer; l++) {
         struct pass p = {.layer = l, .n_rows = n_rows, .rows = rows};
-        run_items(cpu, &p);
+        if (stopped(cpu, &p) || (l < c->n_layer && !run_items(cpu, &p)))
+            return -1;
     }
-    return stopped(cpu, c->n_layer, n_rows) ? -1 : write_logits(cpu, n_rows, rows, logits);
+    return write_logits(cpu, n_rows, rows, logits);
 }
 
 // The first rows of a step are taken back.

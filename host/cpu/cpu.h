@@ -78,9 +78,12 @@ void mr_cpu_observe(struct mr_cpu *cpu,
                                 int width, const float *data),
                     void *arg);
 
-// Calls `layer` before each layer that `rows` rows of a step go through, and before what is behind
-// the last (layer n_layer). A non-zero return ends the step with MR_ERR_INTERRUPTED, which then has
-// changed nothing. NULL ends the calls.
-void mr_cpu_watch(struct mr_cpu *cpu, int (*layer)(void *arg, int layer, int rows), void *arg);
+// Calls `watch` before each layer that `rows` rows of a step go through, and before what is behind
+// the last (layer n_layer), with share 0; then again and again within it, with the share of its
+// matrices that has been used, 1 at its end. Behind the last layer these calls have the rows that
+// want logits. A non-zero return ends the step with MR_ERR_INTERRUPTED, which then has changed
+// nothing. NULL ends the calls.
+void mr_cpu_watch(struct mr_cpu *cpu, int (*watch)(void *arg, int layer, double share, int rows),
+                  void *arg);
 
 #endif

@@ -17,6 +17,7 @@ struct cpu_backend {
     struct mr_backend_stats stats;
     double start, next; // of the run under way; when the watcher is to hear of it
     uint64_t before;    // tokens of the step under way that earlier runs have computed
+    int rows;           // of the run under way
 };
 
 enum { TELL_EVERY = 5 }; // times a second, at most
@@ -36,28 +37,29 @@ static void seq_free(struct mr_backend *b, int seq)
     mr_cpu_seq_free(self(b)->cpu, seq);
 }
 
-// A layer begins. mr_interrupt() ends a step here too.
-static int begin_layer(void *arg, int layer, int rows)
+// Where a run is. mr_interrupt() ends a step here too.
+static int tell(void *arg, int layer, double share, int rows)
 {
     struct cpu_backend *b = arg;
     double now = mr_seconds();
     int layers = b->base.config.n_layer;
-    if (layer == 0)
+    if (layer == 0 && share == 0) {
         b->start = now;
+        b->before += (uint64_t)b->rows;
+        b->rows = rows;
+    }
     if (mr_device_stop)
         return 1;
+    if (!b->base.watch || now < b->next)
+        return 0;
     struct mr_progress p = {.tokens = b->stats.tokens + b->before,
-                            .rows = rows,
+                            .rows = b->rows,
                             .commands = layers + 1,
                             .done = layer,
                             .layer = layer,
                             .layers = layers,
-                            .share = (double)layer / (layers + 1),
+                            .share = (layer + share) / (layers + 1),
                             .seconds = now - b->start};
-    if (layer == layers)
-        b->before += (uint64_t)rows;
-    if (!b->base.watch || now < b->next)
-        return 0;
     b->next = now + 1.0 / TELL_EVERY;
     return b->base.watch(b->base.watch_arg, &p);
 }
@@ -71,6 +73,7 @@ static int step(struct mr_backend *b, const struct mr_row *rows, int n, float *l
     for (int i = 0; i < n; i++)
         r[i] = (struct mr_cpu_row){rows[i].seq, rows[i].token, rows[i].want_logits};
     self(b)->before = 0;
+    self(b)->rows = 0;
     int rc = mr_cpu_step(self(b)->cpu, n, r, logits, err);
     free(r);
     if (rc == 0) {
@@ -121,7 +124,7 @@ int mr_cpu_backend_open(struct mr_backend **backend, const struct mr_packed *pac
         close_backend(&b->base);
         return rc;
     }
-    mr_cpu_watch(b->cpu, begin_layer, b);
+    mr_cpu_watch(b->cpu, tell, b);
     *backend = &b->base;
     return 0;
 }

@@ -24,7 +24,7 @@ mutants=(
     'dropped lm_head bias|cpu/cpu.c|s/if (w->bias)/if (w->bias \&\& item->to != MR_RESULT)/|test_cpu'
     'GELU by erf|cpu/cpu_math.c|s/(1\.0F + tanhf(inner))/(1.0F + erff(x[i] * 0.70710678F))/|test_cpu'
     'epsilon ignored|cpu/cpu_math.c|s/ + (double)epsilon)/ + 1e-5)/|test_cpu'
-    'feed-forward after attention|cpu/cpu.c|s/^    multiply(out, s->place\[item->from\],/    for (size_t i = 0; item->to == MR_HIDDEN \&\& i < n * (size_t)n_in; i++) s->place[MR_X][i] += s->place[MR_ATTENTION][i];\n&/|test_cpu'
+    'feed-forward after attention|cpu/cpu.c|s/^    if (!multiply(cpu, p, out, s->place\[item->from\],/    for (size_t i = 0; item->to == MR_HIDDEN \&\& i < n * (size_t)n_in; i++) s->place[MR_X][i] += s->place[MR_ATTENTION][i];\n&/|test_cpu'
     'no residual|cpu/cpu.c|s/scratch\.delta\[i\] + x\[i\]/scratch.delta[i]/|test_cpu'
     'one summand of two|cpu/cpu.c|s/s->delta\[i\] += out\[i\]/s->delta[i] = out[i]/|test_cpu'
     'keys and values swapped|cpu/cpu.c|s/cached, s->place\[MR_K\] + row/cached, s->place[MR_V] + row/|test_cpu'
