@@ -323,10 +323,9 @@ static int find_unknown(const json_t *root, int where, struct mr_error *err)
 
 static int check_all(const struct mr_completion *c, const char **param, struct mr_error *err)
 {
-    *param = !c->model ? "model" : !c->prompts ? c->chat ? "messages" : "prompt" : NULL;
+    *param = c->prompts ? NULL : c->chat ? "messages" : "prompt";
     if (*param)
-        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing%s", *param,
-                       c->model ? "" : "; /v1/models says what it is called here");
+        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing", *param);
     if (c->max_tokens == 0 && !c->echo) {
         *param = "max_tokens";
         return mr_fail(err, MR_ERR_USAGE, "'max_tokens' may be 0 only with 'echo'");

@@ -22,7 +22,7 @@ struct mr_completion_prompt {
 };
 
 struct mr_completion {
-    char *model;
+    char *model; // NULL: the request names none
     struct mr_completion_prompt *prompts;
     int n_prompts, n; // n texts from each
     int max_tokens;

@@ -233,7 +233,7 @@ static enum MHD_Result complete(struct exchange *x)
     if (rc < 0)
         return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param, NULL);
     mr_buf_free(&x->body);
-    if (strcmp(spec.model, s->opt.model_id) != 0) {
+    if (spec.model && strcmp(spec.model, s->opt.model_id) != 0) {
         mr_completion_free(&spec);
         mr_fail(&err, MR_ERR_USAGE, "there is no such model; this server has '%s'",
                 s->opt.model_id);

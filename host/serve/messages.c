@@ -95,7 +95,9 @@ int mr_messages_text(const json_t *messages, const struct mr_turns *turns, struc
                      struct mr_error *err)
 {
     enum role last = SYSTEM;
-    int rc = 0;
+    int rc = json_array_size(messages) > 0
+                 ? 0
+                 : mr_fail(err, MR_ERR_USAGE, "'messages' is empty; give one of the user");
     for (size_t i = 0; rc == 0 && i < json_array_size(messages); i++)
         rc = add_message(turns, text, json_array_get(messages, i), &last, i == 0, err);
     if (rc == 0 && last != USER)

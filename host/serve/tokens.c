@@ -106,6 +106,16 @@ int mr_tokenize(struct mr_model *model, const void *body, size_t size, struct mr
     return rc;
 }
 
+static int no_token(size_t i, const json_t *value, int last, struct mr_error *err)
+{
+    if (!json_is_integer(value))
+        return mr_fail(err, MR_ERR_USAGE, "tokens[%zu] must be a token id (0 to %d), not %s", i,
+                       last, mr_json_kind(value));
+    return mr_fail(err, MR_ERR_USAGE,
+                   "tokens[%zu]: %" JSON_INTEGER_FORMAT " is not a token of the model (0 to %d)", i,
+                   json_integer_value(value), last);
+}
+
 // Whole characters; what is none becomes U+FFFD.
 static int decode(const struct mr_tokenizer *tokenizer, const json_t *list, struct mr_buf *text,
                   struct mr_error *err)
@@ -116,8 +126,7 @@ static int decode(const struct mr_tokenizer *tokenizer, const json_t *list, stru
         const json_t *id = json_array_get(list, i);
         json_int_t v = json_integer_value(id);
         if (!json_is_integer(id) || v < 0 || v >= mr_tokenizer_vocab_size(tokenizer))
-            return mr_fail(err, MR_ERR_USAGE, "'tokens' has at %zu what is no token of the model",
-                           i);
+            return no_token(i, id, mr_tokenizer_vocab_size(tokenizer) - 1, err);
         rc = mr_text_stream_push(&stream, tokenizer, (int32_t)v, text, err);
     }
     return rc < 0 ? rc : mr_text_stream_end(&stream, text, err);

@@ -34,7 +34,7 @@ static void read_one(const struct mr_turns *turns, const uint8_t *data, size_t s
     fuzz_check(rc == 0 || !param || strlen(param) > 0, "param");
     if (rc == 0) {
         const struct mr_sampling *s = &c->sampling;
-        fuzz_check(c->model != NULL, "model");
+        fuzz_check(!c->model || strlen(c->model) <= size, "model");
         check_prompts(c);
         fuzz_check(c->n >= 1 && c->n <= 128, "n");
         fuzz_check(c->max_tokens >= !c->echo && c->max_tokens <= 1000000, "max_tokens");

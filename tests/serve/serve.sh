@@ -100,6 +100,8 @@ right logprobs '{"model":"demo","prompt":"In the beginning","max_tokens":9,"temp
 right logprobs_without_others '{"model":"demo","prompt":"In the beginning","max_tokens":9,"temperature":0,"logprobs":0}'
 right echo '{"model":"demo","prompt":"In the beginning","max_tokens":5,"temperature":0,"echo":true}'
 right echo_with_logprobs '{"model":"demo","prompt":"And the LORD spake unto Moses, saying","max_tokens":4,"temperature":0,"logprobs":2,"echo":true}'
+right no_model '{"prompt":"In the beginning","max_tokens":4,"temperature":0}'
+ok no_model_is_answered_with_the_models_name grep -qF '"model":"demo"' "$work/reply"
 right prompt_alone '{"model":"demo","prompt":"And the LORD spake unto Moses, saying","max_tokens":0,"logprobs":1,"echo":true}'
 long=$(head -c 900 models/demo/heldout.txt | tr '\n"\\' '   ')
 right echo_of_a_long_prompt "{\"model\":\"demo\",\"prompt\":\"$long\",\"max_tokens\":1,\"temperature\":0,\"logprobs\":1,\"echo\":true}"
@@ -163,7 +165,8 @@ at /v1/chat/completions '{"model":"demo","max_tokens":1,"messages":[{"role":"use
 ok special_tokens_in_messages_are_text bash -c "[ $(grep -oE '"prompt_tokens":[0-9]+' "$work/reply" | cut -d: -f2) -gt 10 ]"
 chat() { status_at "$1" "$2" "$3" /v1/chat/completions "$4"; }
 chat no_messages 400 "'messages' is missing" '{"model":"demo"}'
-chat empty_messages 400 "must end with one of the user" '{"model":"demo","messages":[]}'
+chat conversation_without_a_model 200 '"model":"demo".*"role":"assistant"' '{"max_tokens":1,"messages":[{"role":"user","content":"x"}]}'
+chat empty_messages 400 "'messages' is empty" '{"model":"demo","messages":[]}'
 chat messages_of_another_type 400 "'messages' must be an array" '{"model":"demo","messages":"x"}'
 chat message_without_content 400 "'content' is missing" '{"model":"demo","messages":[{"role":"user"}]}'
 chat unknown_role 400 "'role' is tool" '{"model":"demo","messages":[{"role":"tool","content":"x"}]}'
@@ -196,7 +199,8 @@ status_at tokenize_of_a_number 400 "'content' .* must be a string, not an intege
 status_at tokenize_of_nothing 400 'not missing' /tokenize '{}'
 status_at tokenize_with_another_argument 400 "no argument 'contents'" /tokenize '{"contents":"x"}'
 status_at tokenize_with_a_wrong_flag 400 "'with_pieces' must be true or false" /tokenize '{"content":"x","with_pieces":1}'
-status_at detokenize_of_no_token 400 'no token of the model' /detokenize '{"tokens":[1,99999]}'
+status_at detokenize_of_no_token 400 '"tokens\[1\]: 99999 is not a token of the model \(0 to [0-9]+\)"' /detokenize '{"tokens":[1,99999]}'
+status_at detokenize_of_a_string_in_the_array 400 'tokens\[0\] must be a token id .* not a string' /detokenize '{"tokens":["x"]}'
 status_at detokenize_of_a_string 400 'must be an array' /detokenize '{"tokens":"x"}'
 
 # ---- requests that are refused, in OpenAI's form
@@ -205,9 +209,9 @@ status no_object 400 'object' '[1]'
 status empty_body 400 'JSON' ''
 status deep_nesting 400 'JSON' "$(printf '[%.0s' $(seq 5000))"
 status broken_utf8 400 'JSON' "$(printf '{"model":"demo","prompt":"\xff"}')"
-status missing_model 400 "'model' is missing" '{"prompt":"x"}'
 status missing_prompt 400 "'prompt' is missing" '{"model":"demo"}'
 status another_model 404 'model_not_found' '{"model":"gpt-4","prompt":"x"}'
+status model_without_a_name 404 'model_not_found' '{"model":"","prompt":"x"}'
 status unknown_argument 400 "no argument 'tempreature'" '{"model":"demo","prompt":"x","tempreature":1}'
 status wrong_type 400 "'max_tokens' must be a whole number.*\"param\":\"max_tokens\"" '{"model":"demo","prompt":"x","max_tokens":"9"}'
 status wrong_prompt 400 "'prompt' must be" '{"model":"demo","prompt":{"a":1}}'

@@ -394,7 +394,7 @@ static void every_path_answers(void **state)
         {"/v1/chat/completions", CHAT("", USER("[{\"type\":\"image_url\"}]")), 400,
          "reads text only"},
         {"/v1/chat/completions", CHAT("", USER("\"a\"") "," USER("\"b\"")), 400, "take turns"},
-        {"/v1/chat/completions", CHAT("", ""), 400, "must end with one of the user"},
+        {"/v1/chat/completions", CHAT("", ""), 400, "'messages' is empty"},
         {"/v1/chat/completions", CHAT("", "7"), 400, "no string"},
         {"/v1/tokenize", "{\"content\":\"ab<|endoftext|>\"}", 200,
          "\"tokens\":[97,98,256],\"count\":3"},
@@ -405,7 +405,11 @@ static void every_path_answers(void **state)
          "\"content\":\"a\xef\xbf\xbd"
          "b\\u0000\""},
         {"/detokenize", "{\"tokens\":[]}", 200, "\"content\":\"\""},
-        {"/detokenize", "{\"tokens\":[257]}", 400, "no token of the model"},
+        {"/detokenize", "{\"tokens\":[97,257]}", 400,
+         "tokens[1]: 257 is not a token of the model (0 to 256)"},
+        {"/detokenize", "{\"tokens\":[-1]}", 400, "tokens[0]: -1 is not a token"},
+        {"/detokenize", "{\"tokens\":[1.5]}", 400,
+         "tokens[0] must be a token id (0 to 256), not a"},
         {"/v1/embeddings", "{\"input\":\"a\"}", 400, "model_has_no_embeddings"},
     };
     enum { ROOM = 1 << 17 };
