@@ -28,16 +28,30 @@ void cli_watch_done(char *line, size_t size, double done, size_t total)
         add(line, size, "%.0f of %zu tokens", done, total);
 }
 
+static void add_cycles(char *line, size_t size, double cycles)
+{
+    static const struct {
+        double below, unit;
+        int digits;
+        const char *name;
+    } units[] = {{1e3, 1, 0, ""},
+                 {1e6, 1e3, 0, "thousand "},
+                 {1e9, 1e6, 1, "million "},
+                 {1e30, 1e9, 2, "billion "}};
+    int i = 0;
+    while (cycles >= units[i].below)
+        i++;
+    add(line, size, ", %.*f %scycles", units[i].digits, cycles / units[i].unit, units[i].name);
+}
+
 void cli_watch_where(char *line, size_t size, const struct mr_progress *p, uint64_t cycles)
 {
-    double all = (double)(cycles + p->cycles);
     if (p->commands > 0 && p->layer < p->layers)
         add(line, size, ", layer %d of %d", p->layer + 1, p->layers);
     else if (p->commands > 0)
         add(line, size, ", behind layer %d", p->layers);
     if (p->cycles > 0)
-        add(line, size, ", %.*f %s cycles", all < 1e9 ? 1 : 2, all / (all < 1e9 ? 1e6 : 1e9),
-            all < 1e9 ? "million" : "billion");
+        add_cycles(line, size, (double)(cycles + p->cycles));
 }
 
 void cli_watch_left(char *line, size_t size, double seconds)

@@ -27,7 +27,7 @@ ok pipe_has_the_text_only cmp "$work/out" "$work/want"
 ok pipe_has_no_progress bash -c "! grep -qE 'layer|left|\x1b' '$work/err'"
 cycles=$(grep -o '^prefill: .* device runs*, [0-9]* cycles' "$work/err")
 on 61 7 "$generate -n 3 --stats"
-ok progress_of_the_prompt has 'prompt: [0-9]+ of [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ mil'
+ok progress_of_the_prompt has 'prompt: [0-9]+ of [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ (thou|mil)'
 ok text_is_untouched diff <(head -1 "$work/shown") "$work/want"
 ok prompt_comes_before_the_progress test "$(head -c 20 "$work/tty")" = "$(head -c 20 "$work/prompt")"
 ok progress_changes_no_cycle grep -qF "$cycles" "$work/shown"
@@ -41,7 +41,7 @@ ok narrow_progress_ends_with_a_word bash -c \
     "grep -oE 'prompt: [0-9]+ of( [0-9]+)?'\$'\e' '$work/tty' >'$work/ends' && ! grep -E '[0-9]'\$'\e' '$work/ends' | grep -qv ' of ${total% *}'\$'\e'"
 # The output goes to a file, and the terminal has nothing but the line, taken off at the end.
 on 80 24 "$generate -n 3 >$work/file"
-ok progress_has_the_time_left has 'million cycles, [0-9]+ (s|min) left'
+ok progress_has_the_time_left has '(thousand|million) cycles, [0-9]+ (s|min) left'
 ok file_has_the_text_only cmp "$work/file" "$work/want"
 ok progress_is_taken_off test -z "$(tr -d '\n' <"$work/shown")"
 on 80 24 "$generate -n 1 -q"
@@ -75,7 +75,7 @@ ok eval_shows_progress has '[0-9]+ of [0-9]+ tokens, layer [1-4] of 4, .* left'
 ok eval_begins_clean bash -c "head -1 '$work/shown' | grep -q '^multiple choice '"
 for _ in 1 2; do cat "$work/prompt" && echo; done >"$work/prompts"
 on 100 24 "$millrace generate $demo --batch $work/prompts -d $long,units=2 -n 1"
-ok batch_shows_progress has '[01] prompts done, unit [01], [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ million cycles'
+ok batch_shows_progress has '[01] prompts done, unit [01], [0-9]+ tokens, layer [1-4] of 4, [0-9.]+ (thousand|million) cycles'
 ok batch_lines_are_whole test "$(grep -c '^{"line":.*}$' "$work/shown")" = 2
 turn() { sed 's/^/And /' "$work/prompt" && echo; }
 turn >"$work/turn"

@@ -134,6 +134,20 @@ static void progress_in_words(void **state)
     cli_watch_done(line, sizeof line, 12.4, 64);
     cli_watch_where(line, sizeof line, &p, 2000000000);
     assert_string_equal(line, "12 of 64 tokens, behind layer 28, 2.00 billion cycles");
+    static const struct {
+        uint64_t cycles;
+        const char *text;
+    } counts[] = {{1, ", 1 cycles"},
+                  {999, ", 999 cycles"},
+                  {1000, ", 1 thousand cycles"},
+                  {41234, ", 41 thousand cycles"},
+                  {1000000, ", 1.0 million cycles"}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        *line = 0;
+        cli_watch_where(line, sizeof line, &(struct mr_progress){.cycles = 1},
+                        counts[i].cycles - 1);
+        assert_string_equal(line, counts[i].text);
+    }
     *line = 0;
     p = (struct mr_progress){0}; // of a device that says nothing but that it works
     cli_watch_where(line, sizeof line, &p, 5);
