@@ -27,6 +27,7 @@ tap() { # status name [log]
 : >"$build/timing/area.tsv"
 for config; do
     dir=$build/timing/$config
+    mkdir -p "$dir"
     { defines=-DMILLRACE_DSP48E2 BUILD=$build bash tests/synth/elaborate.sh "$config" "$dir" && netlists "$dir" &&
         sed 's/json$/stat/' "$dir/files" | xargs awk -v config="$config" -f tests/synth/cells.awk -f tests/synth/area.awk \
             "$dir/modules" | sort -t$'\t' -k2,2 >"$dir/area.tsv"; } 2>"$dir/err"
