@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One training twice, with the same batches: in fp32 on the reference, and on a device. Prints the
 // losses of the held-out part as lines "name,seed,step,fp32,device", and the text's unigram entropy
-// as "name,seed,unigram,nats". usage: learn NAME MODEL|scratch TEXT STEPS RATE SEED DIR [DEVICE]
+// as "name,seed,unigram,nats".
+// usage: learn NAME MODEL|scratch TEXT BATCH STEPS RATE SEED DIR [DEVICE]
 // MODEL is a Hugging Face directory; scratch: a small GPT-J with weights from the seed, which reads
-// bytes. DIR: a new directory for states.
+// bytes. BATCH: windows of 64 tokens in a step. DIR: a new directory for states.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "common/file.h"
 #include "train/loop.h"
 
-enum { WINDOW = 64, BATCH = 8, WARMUP = 10, POINTS = 10 };
+enum { WINDOW = 64, WARMUP = 10, POINTS = 10 };
 
 static struct mr_error err;
 
@@ -90,12 +91,12 @@ static void compare(const char *name, uint64_t seed, int step, struct mr_loop *l
     (void)fflush(stdout);
 }
 
-static void learn(const char *name, uint64_t seed, const struct mr_loop_options *o,
+static void learn(const char *name, uint64_t seed, int size, const struct mr_loop_options *o,
                   struct mr_loop *loop, struct mr_trainer *trainer, struct train_data *d)
 {
     struct train_batch b;
     int steps = o->schedule.steps, every = steps < POINTS ? 1 : steps / POINTS;
-    check(train_batch_new(&b, BATCH, WINDOW, &err));
+    check(train_batch_new(&b, size, WINDOW, &err));
     compare(name, seed, 0, loop, trainer, &b, d);
     for (int step = 1; step <= steps; step++) {
         const struct mr_trainer_update u = {.rate = mr_schedule_rate(&o->schedule, step),
@@ -105,7 +106,7 @@ static void learn(const char *name, uint64_t seed, const struct mr_loop_options 
                                             .clip = o->clip};
         struct mr_trainer_done done;
         struct mr_loop_step fp32;
-        train_batch_learn(&b, d, (uint64_t)(step - 1) * BATCH);
+        train_batch_learn(&b, d, (uint64_t)(step - 1) * (uint64_t)size);
         struct mr_batch batch = batch_of(&b.batch);
         check(mr_loop_add(loop, &batch, &err));
         check(mr_loop_apply(loop, &fp32, &err));
@@ -120,18 +121,20 @@ static void learn(const char *name, uint64_t seed, const struct mr_loop_options 
 
 int main(int argc, char **argv)
 {
-    if (argc < 8) {
-        fprintf(stderr, "usage: learn NAME MODEL|scratch TEXT STEPS RATE SEED DIR [DEVICE]\n");
+    if (argc < 9) {
+        fprintf(stderr,
+                "usage: learn NAME MODEL|scratch TEXT BATCH STEPS RATE SEED DIR [DEVICE]\n");
         return 2;
     }
-    const char *name = argv[1], *dir = argv[7];
-    uint64_t seed = strtoull(argv[6], NULL, 10);
+    const char *name = argv[1], *dir = argv[8];
+    uint64_t seed = strtoull(argv[7], NULL, 10);
+    int size = atoi(argv[4]);
     const struct mr_loop_options o = {
         .adamw = {0.9, 0.95, 1e-8, 0, false},
-        .schedule = {MR_SCHEDULE_COSINE, strtod(argv[5], NULL), 0.1, WARMUP, atoi(argv[4])},
+        .schedule = {MR_SCHEDULE_COSINE, strtod(argv[6], NULL), 0.1, WARMUP, atoi(argv[5])},
         .clip = 1};
     const struct mr_load_options describe = {.describe = true, .text = true};
-    const struct mr_trainer_options options = {.tokens = WINDOW * BATCH};
+    const struct mr_trainer_options options = {.tokens = WINDOW * size};
     struct mr_file text = {0};
     struct mr_model *model;
     struct mr_model_info info;
@@ -149,8 +152,8 @@ int main(int argc, char **argv)
     check(mr_checkpoint_open(&checkpoint, from, &err));
     check(mr_loop_open(&loop, checkpoint, &o, &err));
     check(mr_trainer_create(state, from, &err));
-    check(mr_trainer_open(&trainer, state, argc > 8 ? argv[8] : "model:sim,train", &options, &err));
-    learn(name, seed, &o, loop, trainer, &d);
+    check(mr_trainer_open(&trainer, state, argc > 9 ? argv[9] : "model:sim,train", &options, &err));
+    learn(name, seed, size, &o, loop, trainer, &d);
     mr_trainer_close(trainer);
     mr_loop_close(loop);
     mr_checkpoint_close(checkpoint);
