@@ -163,7 +163,7 @@ static struct snapshot steps_on(const char *model, const char *uri, int chunk, i
     struct training t = {.store = store_of(model)};
     open_device(&t, uri, chunk);
     for (int s = 0; s < STEPS; s++)
-        (void)one_step(&t, turn * s);
+        (void)one_step(&t, turn * (s + 1)); // the first step, which measures units, too
     struct snapshot x = look(t.store);
     close_all(&t);
     return x;
