@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Do the fixtures notice when the fp32 reference is wrong? Each mutant is host/cpu with one line
 # changed; the test that compares it with transformers must fail. Prints TAP.
-# usage, from the repository's root: tests/tools/cpu-mutants.sh [BUILD_DIR]
+# usage, from the repository's root: tests/tools/cpu-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/cpu-mutants
 folders=(cpu)

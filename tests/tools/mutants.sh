@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults in folders of host/ that unit tests must notice; cpu-mutants.sh and train-mutants.sh use it.
+# Faults in folders of host/ that unit tests must notice; back-mutants.sh, cpu-mutants.sh and
+# train-mutants.sh use it. Of a header the program is compiled anew, and the last file that includes it.
 # They set: build, a directory for it; folders, those below host/ that are changed; others, sources
 # that they need and that stay; tests[PROGRAM], the names among the tests of tests/unit/PROGRAM.c of
-# which one must fail; mutants, "name|file below host/|sed expression|PROGRAM".
+# which one must fail, tried in this order; mutants, "name|file below host/|sed expression|PROGRAM".
+# The second argument, if there is one, is a word in the names of those to run.
+# One thread, unless a test sets its own: no verdict follows from which thread comes first.
+export MILLRACE_THREADS=1 OPENBLAS_NUM_THREADS=1
 cc=${CC:-gcc}
 flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include "-I$build/../gen" -Itests -Itests/unit)
 # What the folders need beside `others` comes from the library.
@@ -24,61 +28,80 @@ compile() { # directory source..: the names of the objects, one a line
     done
 }
 
-same=$(compile "$build/same" "${others[@]}") || bail "the sources that stay as they are do not compile"
+same=$(compile "$build/same" tests/tools/one-test.c "${others[@]}") || bail "the sources that stay as they are do not compile"
 for program in "${!tests[@]}"; do
     compile "$build/$program" "tests/unit/$program.c" >/dev/null || bail "tests/unit/$program.c does not compile"
 done
 whole=$(compile "$build/whole" $(printf 'host/%s/*.c ' "${folders[@]}")) || bail "host/ does not compile"
 
-# Links program $1 with the unchanged objects, but for $3 in place of $2, into directory $4.
+# Links program $1 with the unchanged objects, but for those of the same names in directory $2.
 link() {
-    # shellcheck disable=SC2046,SC2086 # the objects are words
-    "$cc" -o "$4/test" "$build/$1"/*.o $(grep -vxF "$2" <<<"$whole") $3 $same "${libs[@]}"
+    local object objects=
+    for object in $whole "$build/$1"/*.o; do
+        [ -e "$2/$(basename "$object")" ] && object=$2/$(basename "$object")
+        objects+=" $object"
+    done
+    # shellcheck disable=SC2086 # the objects are words
+    "$cc" -o "$2/test" $objects $same "${libs[@]}"
 }
 
-# The tests of program $1, linked into $2, that fail; "died" for one that said nothing.
+# Compiles into directory $1 what the changed file $2 (below host/) is a part of; $3 is the program.
+change() {
+    local source
+    if [[ $2 = *.c ]]; then
+        "$cc" "${flags[@]}" -c -o "$1/$(tr / - <<<"$2").o" "$1/$2"
+        return
+    fi
+    # shellcheck disable=SC2046 # the patterns are words
+    for source in $(grep -l "^#include \"$2\"" $(printf 'host/%s/*.c ' "${folders[@]}") | tail -1) "tests/unit/$3.c"; do
+        "$cc" "-I$1" "${flags[@]}" -c -o "$1/$(tr / - <<<"${source#*/}").o" "$source" || return 1
+    done
+}
+
+# The first test of program $1, linked into $2, that fails, with "died" if it said nothing.
 failing() {
     local test
-    CMOCKA_MESSAGE_OUTPUT=TAP timeout 600 "$2/test" 2>/dev/null >"$2/log"
     for test in ${tests[$1]}; do
-        grep -qE "^ok [0-9]+ - $test\$" "$2/log" || {
-            grep -qE "^not ok [0-9]+ - $test\$" "$2/log" && echo "$test" || echo died
-        }
+        ONE_TEST=$test CMOCKA_MESSAGE_OUTPUT=TAP timeout 600 "$2/test" 2>/dev/null >"$2/log"
+        grep -qE "^ok [0-9]+ - $test\$" "$2/log" && continue
+        grep -qE "^not ok [0-9]+ - $test\$" "$2/log" && echo "$test" || echo "$test died"
+        return
     done
 }
 
 # The unchanged programs must pass, or a mutant's failure says nothing.
 for program in "${!tests[@]}"; do
     dir=$build/none-$program
-    mkdir -p "$dir" && link "$program" none "" "$dir" || bail "the unchanged $program does not link"
+    mkdir -p "$dir" && link "$program" "$dir" || bail "the unchanged $program does not link"
     found=$(failing "$program" "$dir")
-    [ -z "$found" ] || bail "the unchanged $program fails: $(head -1 <<<"$found")"
+    [ -z "$found" ] || bail "the unchanged $program fails: $found"
 done
 
 number=0 failed=0
 for mutant in "${mutants[@]}"; do
-    number=$((number + 1))
     IFS='|' read -r name file expression program <<<"$mutant"
+    [[ $name = *"${2:-}"* ]] || continue
+    number=$((number + 1))
     dir=$build/$number
-    mkdir -p "$dir" || bail "cannot make $dir"
-    sed "$expression" "host/$file" >"$dir/$(basename "$file")"
+    rm -rf "$dir"
+    mkdir -p "$dir/${file%/*}" || bail "cannot make $dir"
+    sed "$expression" "host/$file" >"$dir/$file"
     verdict="not ok" why=
-    if cmp -s "$dir/$(basename "$file")" "host/$file"; then
+    if cmp -s "$dir/$file" "host/$file"; then
         why="the expression changes nothing in host/$file; bring it up to date"
-    elif ! "$cc" "${flags[@]}" -c -o "$dir/mutant.o" "$dir/$(basename "$file")" ||
-        ! link "$program" "$build/whole/$(tr / - <<<"$file").o" "$dir/mutant.o" "$dir"; then
+    elif ! change "$dir" "$file" "$program" || ! link "$program" "$dir"; then
         why="the mutant does not build"
     else
         found=$(failing "$program" "$dir")
         case $found in
         '') why="the tests do not notice" ;;
-        *died*) why="the program died" ;;
+        *died) why="the program died: $found" ;;
         *) verdict=ok ;;
         esac
     fi
     echo "$verdict $number - mutant $name is caught"
-    [ "$verdict" = "not ok" ] || echo "# by $(head -1 <<<"$found")"
+    [ "$verdict" = "not ok" ] || echo "# by $found"
     [ -z "$why" ] || { echo "# $why"; failed=1; }
 done
 echo "1..$number"
-exit $failed
+exit $((failed || !number))

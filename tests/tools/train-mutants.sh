@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Do the tests notice when training is wrong? Each mutant is host/train or host/store with one line
 # changed; a test of the unit tests train, loss, adamw, store_step or store_crash must fail. Prints TAP.
-# usage, from the repository's root: tests/tools/train-mutants.sh [BUILD_DIR]
+# usage, from the repository's root: tests/tools/train-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/train-mutants
 folders=(train store)

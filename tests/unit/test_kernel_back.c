@@ -79,6 +79,8 @@ static void check_norm(const struct mr_kernels *kernels, int i)
     row(x, i % 64 == 0 ? count : used, i % 16 == 15 ? 3 : i % 3);
     row(dy, count, i % 32 == 7 ? 3 : i / 3 % 3);
     row(gain, count, i % 32 == 9 ? 3 : i / 9 % 3);
+    if (i % 32 == 19 && used < count) // beyond the row's end
+        x[count - 1] = mr_float(0x7F800000);
     if (i % 32 == 11) // one of them alone
         gain[draw((unsigned)used)] = mr_float(0x7F800000);
     if (i % 32 == 13) // their product is infinite where they are not
