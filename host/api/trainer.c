@@ -26,24 +26,36 @@ int mr_trainer_create(const char *dir, const char *model, struct mr_error *err)
     return mr_store_create(dir, model, &options, err);
 }
 
+static int open_store(struct mr_trainer *t, const char *dir, const char *model,
+                      struct mr_error *err)
+{
+    struct mr_config expected;
+    const struct mr_store_options options = {.expected = model ? &expected : NULL,
+                                             .stop = &mr_device_stop};
+    int rc = model ? mr_config_load_from(&expected, model, err) : 0;
+    return rc < 0 ? rc : mr_store_open(&t->store, dir, &options, err);
+}
+
 int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *device,
                     const struct mr_trainer_options *opt, struct mr_error *err)
 {
-    const struct mr_store_options options = {.stop = &mr_device_stop};
+    static const struct mr_trainer_options usual = {0};
     struct mr_trainer *t = *trainer = calloc(1, sizeof *t);
     if (!t)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
-    int rc = mr_store_open(&t->store, dir, &options, err);
+    opt = opt ? opt : &usual;
+    int rc = open_store(t, dir, opt->model, err);
     if (rc == 0) {
         t->config = mr_store_config(t->store);
-        t->tokens = opt && opt->tokens ? opt->tokens : t->config->n_positions;
+        t->tokens = opt->tokens ? opt->tokens : t->config->n_positions;
         if (t->tokens < 1)
             rc = mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", t->tokens);
     }
     if (rc == 0)
         rc = mr_device_open(&t->dev, device, err);
     if (rc == 0) {
-        const struct mr_pass_options pass = {.rows = t->tokens, .chunk = opt ? opt->chunk : 0};
+        const struct mr_pass_options pass = {
+            .rows = t->tokens, .chunk = opt->chunk, .recompute = opt->recompute};
         rc = mr_step_open(&t->step, t->store, t->dev, &pass, err);
     }
     if (rc < 0) {
@@ -79,7 +91,8 @@ void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_inf
                                      .tensors = mr_tensor_specs(c),
                                      .vocab_size = c->vocab_size,
                                      .n_positions = c->n_positions,
-                                     .tokens = trainer->tokens};
+                                     .tokens = trainer->tokens,
+                                     .device_bytes = mr_step_bytes(trainer->step)};
     for (size_t i = 0; i < info->tensors; i++)
         info->parameters += elements_of(c, i);
     memcpy(info->note, mr_store_note(trainer->store), sizeof info->note);

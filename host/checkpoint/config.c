@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/file.h"
@@ -276,5 +277,15 @@ int mr_config_load(struct mr_config *config, const char *path, struct mr_error *
         return rc;
     rc = mr_config_parse(config, file.data, file.size, path, err);
     mr_file_unmap(&file);
+    return rc;
+}
+
+int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)
+{
+    char *path = mr_path_join(dir, "config.json", err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    int rc = mr_config_load(config, path, err);
+    free(path);
     return rc;
 }

@@ -17,6 +17,8 @@ bool mr_config_is_eos(const struct mr_config *c, int id);
 // every setting that would change the computation. Keys that do not change inference (dropout,
 // dtype, versions) are ignored.
 int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err);
+// That of a directory.
+int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err);
 
 // The same for a config.json in memory; `where` names it in messages.
 int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,

@@ -46,7 +46,7 @@ static void shares(const struct step *s, double share[LIMITS])
 static bool fits(const struct step *s, const struct mr_pass_memory *m)
 {
     const struct mr_plan_board *b = s->p->board;
-    return !b || mr_plan_train_bytes(m) <= b->capacity * 0x1p30;
+    return !b || (double)mr_pass_bytes(m) <= b->capacity * 0x1p30;
 }
 
 static const char *binding(const struct step *s)
@@ -81,7 +81,7 @@ static void print_memory(const struct step *s)
 {
     const struct mr_plan_train *t = &s->t;
     const struct mr_plan_board *b = s->p->board;
-    double whole = mr_plan_train_bytes(&t->whole), two = mr_plan_train_bytes(&t->two);
+    double whole = (double)mr_pass_bytes(&t->whole), two = (double)mr_pass_bytes(&t->two);
     printf("  stash      %.0f bytes a layer and token\n", t->stash);
     printf("  device     %.3f GB: W and Wt %.3f, stash %.3f, gradients %.3f, the rest %.3f",
            whole / 1e9, (double)t->whole.weights / 1e9,
@@ -153,7 +153,7 @@ static json_t *part_json(const struct mr_plan_train_part *x)
 
 static json_t *memory_json(const struct step *s, const struct mr_pass_memory *m)
 {
-    json_t *o = json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", mr_plan_train_bytes(m),
+    json_t *o = json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (double)mr_pass_bytes(m),
                           "weights", (json_int_t)m->weights, "stash", (json_int_t)m->stash, "rows",
                           (json_int_t)m->rows, "gradients", (json_int_t)m->gradients, "kv",
                           (json_int_t)m->kv, "windows", (json_int_t)m->windows);

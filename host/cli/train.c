@@ -22,6 +22,7 @@ struct args {
     double heldout, least;
     int schedule; // enum mr_schedule_kind
     int warmup, chunk;
+    bool recompute;
     int64_t seed;
     struct mr_trainer_update update;
 };
@@ -210,7 +211,7 @@ static int check_note(struct run *r, struct mr_error *err)
     return 0;
 }
 
-static int open_state(struct run *r, const struct mr_model_info *model, struct mr_error *err)
+static int open_state(struct run *r, struct mr_error *err)
 {
     const struct args *a = r->a;
     char *header = mr_path_join(a->output, "header", err);
@@ -218,32 +219,31 @@ static int open_state(struct run *r, const struct mr_model_info *model, struct m
         return MR_ERR_MEMORY;
     int rc = mr_file_exists(header) ? 0 : mr_trainer_create(a->output, a->c.model, err);
     free(header);
-    const struct mr_trainer_options o = {.tokens = a->batch * a->sequence, .chunk = a->chunk};
+    const struct mr_trainer_options o = {.tokens = a->batch * a->sequence,
+                                         .chunk = a->chunk,
+                                         .recompute = a->recompute,
+                                         .model = a->c.model};
     if (rc == 0)
         rc = mr_trainer_open(&r->trainer, a->output, a->c.device, &o, err);
     if (rc < 0)
         return rc;
     mr_trainer_get_info(r->trainer, &r->info);
-    if (r->info.parameters != model->parameters || r->info.vocab_size != model->vocab_size ||
-        r->info.n_positions != model->n_positions)
-        return mr_fail(err, MR_ERR_FIT,
-                       "%s: is the state of another model than %s; name the model that it was made "
-                       "from, or another directory",
-                       a->output, a->c.model);
     return check_note(r, err);
 }
 
-static int train(struct run *r, const struct mr_model_info *model, struct mr_error *err)
+static int train(struct run *r, struct mr_error *err)
 {
     const struct args *a = r->a;
     int rc = train_batch_new(&r->batch, a->batch, a->sequence, err);
     if (rc == 0)
-        rc = open_state(r, model, err);
+        rc = open_state(r, err);
     if (rc < 0)
         return rc;
-    cli_note(&a->c, "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d",
+    cli_note(&a->c,
+             "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d; %llu bytes of "
+             "device memory",
              r->data.count, r->data.learnt, r->data.held_out, (unsigned long long)r->info.step,
-             a->steps);
+             a->steps, (unsigned long long)r->info.device_bytes);
     cli_line_open(&r->line, a->c.quiet, false);
     r->start = mr_seconds();
     cli_interrupt_waits(true);
@@ -278,7 +278,7 @@ static int with_text(struct args *a, const char *text, size_t size)
                              &err);
     mr_model_close(model);
     if (rc == 0)
-        rc = train(&r, &info, &err);
+        rc = train(&r, &err);
     mr_trainer_close(r.trainer);
     train_batch_free(&r.batch);
     train_data_free(&r.data);
@@ -391,6 +391,10 @@ static const struct cli_option options[] = {
                   "model:tinyt, or any other configuration of the C model as model:CONFIG,train",
                   "model:sim,train"),
     WHOLE("chunk", chunk, 0, 512, "0", "tokens a device run, a multiple of 32; changes no bit"),
+    {.name = "recompute",
+     .kind = CLI_FLAG,
+     .help = "layers keep no stash: the backward pass makes it again; less memory, the same bits",
+     CLI_AT(ARGS, recompute)},
     CLI_JSON(ARGS),
     CLI_VERBOSE(ARGS),
     CLI_QUIET(ARGS, "no progress"),

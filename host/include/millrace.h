@@ -399,6 +399,12 @@ int mr_trainer_create(const char *dir, const char *model, struct mr_error *err);
 struct mr_trainer_options {
     int tokens; // the most of a micro-batch; 0: as many as the model has positions
     int chunk;  // tokens a device run, a multiple of 32; 0: all that fit. Changes no bit
+    // Layers keep no stash, and the backward pass makes it again: less memory, more work, the same
+    // bits. A state does not know of it.
+    bool recompute;
+    // NULL, or the Hugging Face directory that the state was made from: the state of another model
+    // is MR_ERR_FIT.
+    const char *model;
 };
 
 // Opens a state on a device that can train: "model:tinyt", or any other configuration as
@@ -416,6 +422,7 @@ struct mr_trainer_info {
     size_t tensors;      // of mr_trainer_tensor()
     int vocab_size, n_positions;
     int tokens;                          // the most of a micro-batch
+    uint64_t device_bytes;               // of device memory
     unsigned char note[MR_TRAINER_NOTE]; // of the last step's update; zeros at first
 };
 

@@ -200,11 +200,6 @@ static int count_programs(struct mr_plan_train *out, const struct mr_plan_train_
 
 // ---- memory -------------------------------------------------------------------------------------
 
-double mr_plan_train_bytes(const struct mr_pass_memory *m)
-{
-    return (double)(m->weights + m->stash + m->kv + m->rows + m->gradients + m->windows);
-}
-
 // What a model of so many layers, and else the same, takes.
 static int memory_of(struct mr_pass_memory *m, const struct mr_plan_train_job *job, int layers,
                      struct mr_error *err)

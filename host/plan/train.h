@@ -42,9 +42,6 @@ struct mr_plan_train {
     struct mr_plan_link link_whole, link_two;
 };
 
-// Bytes of device memory, all in all.
-double mr_plan_train_bytes(const struct mr_pass_memory *m);
-
 // MR_ERR_USAGE for a configuration without TRAIN, MR_ERR_FIT for what does not fit it.
 int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,
                   struct mr_error *err);

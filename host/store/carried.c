@@ -53,16 +53,6 @@ int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char 
     return rc;
 }
 
-int mr_store_carried_config(struct mr_config *config, const char *dir, struct mr_error *err)
-{
-    char *path = mr_path_join(dir, mr_store_carried_name(0), err);
-    if (!path)
-        return MR_ERR_MEMORY;
-    int rc = mr_config_load(config, path, err);
-    free(path);
-    return rc;
-}
-
 int mr_store_carried_check(const struct mr_store *s, struct mr_error *err)
 {
     int rc = 0;

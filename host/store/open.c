@@ -176,7 +176,7 @@ int mr_store_open(struct mr_store **store, const char *dir, const struct mr_stor
     int rc = mr_volume_open(&volume, dir, err);
     if (rc < 0)
         return rc;
-    rc = mr_store_carried_config(&config, dir, err);
+    rc = mr_config_load_from(&config, dir, err);
     if (rc < 0) {
         volume->close(volume);
         return rc;

@@ -94,5 +94,6 @@ struct mr_pass_memory {
     uint64_t rows, gradients, windows; // at the host port: rows and slopes; sums; what is left
 };
 struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass);
+uint64_t mr_pass_bytes(const struct mr_pass_memory *m); // all in all
 
 #endif

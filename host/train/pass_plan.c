@@ -44,3 +44,8 @@ struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass)
         .windows = MR_BEAT * (p->input_beats + p->result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
     };
 }
+
+uint64_t mr_pass_bytes(const struct mr_pass_memory *m)
+{
+    return m->weights + m->stash + m->kv + m->rows + m->gradients + m->windows;
+}

@@ -67,6 +67,12 @@ void mr_step_close(struct mr_step *step)
     free(step);
 }
 
+uint64_t mr_step_bytes(const struct mr_step *step)
+{
+    const struct mr_pass_memory m = mr_pass_memory(step->pass);
+    return mr_pass_bytes(&m);
+}
+
 int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
 {
     forget(step);

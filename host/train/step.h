@@ -11,7 +11,8 @@ struct mr_step;
 // Store and device are borrowed.
 int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
                  const struct mr_pass_options *options, struct mr_error *err);
-void mr_step_close(struct mr_step *step); // NULL is allowed
+void mr_step_close(struct mr_step *step);           // NULL is allowed
+uint64_t mr_step_bytes(const struct mr_step *step); // of device memory
 
 // Begins a step of so many micro-batches anew.
 int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err);

@@ -22,9 +22,13 @@ ok the_export_generates test $? = 0 -a "$(wc -c <"$work/out")" -gt 12
 # ---- stopped, on another device, in other chunks: the same bytes
 learn -o "$work/b" --steps 1 --lr 1e-3 --accumulate 2 -q >"$work/log" 2>&1
 learn -o "$work/b" --steps 3 --lr 1e-3 --accumulate 2 --chunk 32 -q --json >"$work/json" 2>&1
-learn -o "$work/b" --steps 4 --lr 1e-3 --accumulate 2 -d model:wide,train --export "$work/out-b" >"$work/log" 2>&1
+learn -o "$work/b" --steps 4 --lr 1e-3 --accumulate 2 -d model:wide,train --recompute -v --export "$work/out-b" >"$work/log" 2>"$work/err"
 ok going_on_gives_the_same_bytes cmp "$work/out-a/model.safetensors" "$work/out-b/model.safetensors"
 ok json_is_an_object_a_line test "$(grep -cE '^\{"step":[23],"loss":[0-9.]+,.*"repeated":0\}$' "$work/json")" = 2
+less=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
+learn -o "$work/b" --steps 4 --accumulate 2 -d model:wide,train -v >"$work/log" 2>"$work/err"
+kept=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
+ok recomputation_takes_less_memory test "${less:-0}" -gt 0 -a "${kept:-0}" -gt "${less:-0}"
 exits nothing_left_to_do 0 '^$|held out' "${short[@]}" -o "$work/b" --steps 4 --accumulate 2
 
 # ---- Ctrl-C, and a second process

@@ -84,8 +84,10 @@ with tempfile.TemporaryDirectory() as work:
         ok(sum(names.values()) == trainer.info["parameters"] and any(trainer.gradient("lm_head.bias")), "binding: gradients")
         ok(error_of(lambda: trainer.gradient("nonesuch")) is not None, "binding: a tensor that is not there")
         trainer.save(f"{work}/out")
-    with millrace.Trainer(state, device="model:tinyt") as trainer:
+    with millrace.Trainer(state, model, device="model:tinyt", recompute=True) as trainer:
         ok(trainer.info["step"] == 3, "binding: a state goes on")
+    other = error_of(lambda: millrace.Trainer(state, "models/demo", device="model:tinyt"))
+    ok(other is not None and "the state of another model" in other[1], "binding: the state of another model")
 ok(loads(Path("host/python/millrace.py").resolve()) == str(Path("build/libmillrace.so").resolve().parent / "libmillrace.so")
    or build != Path("build"), "binding: in the tree, the library that was built")
 with tempfile.TemporaryDirectory() as work:

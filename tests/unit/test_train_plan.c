@@ -208,8 +208,8 @@ static void layers_are_alike(void **unused)
     assert_int_equal(x[2].whole.stash - x[1].whole.stash, x[1].whole.stash - x[0].whole.stash);
     assert_int_equal(x[2].whole.weights - x[1].whole.weights,
                      x[1].whole.weights - x[0].whole.weights);
-    assert_true(mr_plan_train_bytes(&x[0].two) == mr_plan_train_bytes(&x[2].two));
-    assert_true(mr_plan_train_bytes(&x[0].two) < mr_plan_train_bytes(&x[0].whole));
+    assert_true(mr_pass_bytes(&x[0].two) == mr_pass_bytes(&x[2].two));
+    assert_true(mr_pass_bytes(&x[0].two) < mr_pass_bytes(&x[0].whole));
     // The step's store and its streams.
     assert_true(x[0].disk > x[0].at_rest);
     assert_true(x[0].link_two.up > x[0].link_whole.up);

@@ -274,6 +274,56 @@ static void devices_that_cannot_train_are_refused(void **state)
     drop(NULL, "state");
 }
 
+static void states_of_other_models_are_refused(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("state");
+    mr_trainer_close(t);
+    const struct mr_trainer_options other = {.model = TRAIN_FIXTURES "/gptj-d6-r6-long"},
+                                    nowhere = {.model = TRAIN_FIXTURES}, same = {.model = MODEL};
+    assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &other, &err),
+                     MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "is the state of another model"));
+    assert_null(t);
+    assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &nowhere, &err),
+                     MR_ERR_IO);
+    check(mr_trainer_open(&t, files_path("state"), "model:tinyt", &same, &err), &err);
+    drop(t, "state");
+}
+
+// Layers keep no stash: less device memory, and the same weights.
+static void recomputation_changes_no_bit(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_trainer *a = open_new("a"), *b = open_new("b");
+    struct mr_trainer_info kept, again;
+    const struct mr_trainer_options o = {.recompute = true, .model = MODEL};
+    mr_trainer_close(b);
+    check(mr_trainer_open(&b, files_path("b"), "model:tinyt", &o, &err), &err);
+    mr_trainer_get_info(a, &kept);
+    mr_trainer_get_info(b, &again);
+    print_message("# %llu bytes of device memory, %llu with recomputation\n",
+                  (unsigned long long)kept.device_bytes, (unsigned long long)again.device_bytes);
+    assert_true(again.device_bytes < kept.device_bytes);
+    for (int k = 0; k < 3; k++) {
+        struct mr_trainer_done x = step(a, &plain, 2), y = step(b, &plain, 2);
+        assert_true(x.loss == y.loss && x.norm == y.norm);
+    }
+    for (size_t i = 0; i < kept.tensors; i++) {
+        size_t n;
+        char name[128];
+        (void)snprintf(name, sizeof name, "%s", mr_trainer_tensor(a, i, &n));
+        float *p = tensor(a, name, n, false), *q = tensor(b, name, n, false);
+        assert_memory_equal(p, q, n * sizeof *p);
+        free(p);
+        free(q);
+    }
+    drop(a, "a");
+    drop(b, "b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +332,8 @@ int main(void)
         cmocka_unit_test(masks_hide_targets),
         cmocka_unit_test(bad_batches_are_refused),
         cmocka_unit_test(devices_that_cannot_train_are_refused),
+        cmocka_unit_test(states_of_other_models_are_refused),
+        cmocka_unit_test(recomputation_changes_no_bit),
     };
     if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
         return 1;
