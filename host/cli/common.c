@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/suggest.h"
 #include "common/clock.h"
+#include "common/suggest.h"
 
 int cli_fail(const struct mr_error *err)
 {
@@ -144,14 +144,14 @@ static int check_device(const struct cli_common *c)
 {
     static const char *const kinds[] = {"sim:", "model:", "cpu:", "xrt:", "pci:"};
     char kind[32] = "";
-    struct suggestion s = {.word = kind};
+    struct mr_suggestion s = {.word = kind};
     if (!c->device)
         return EXIT_OK;
     (void)snprintf(kind, sizeof kind, "%.*s", (int)strcspn(c->device, ":") + 1, c->device);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kind, kinds[i]) == 0)
             return EXIT_OK;
-        suggest_offer(&s, kinds[i]);
+        mr_suggest_offer(&s, kinds[i]);
     }
     fprintf(stderr,
             "millrace: device '%s' is not known; %s%s%s'millrace devices' lists what there is\n",

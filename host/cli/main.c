@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/flush.h"
 #include "cli/help.h"
-#include "cli/suggest.h"
+#include "common/suggest.h"
 
 // What `make install` calls and --help does not list.
 static const struct cli_command *const hidden[] = {&cmd_man, &cmd_completion, NULL};
@@ -46,11 +46,11 @@ static const struct cli_command *command_named(const char *name)
 
 static int refuse(const char *name)
 {
-    struct suggestion s = {.word = name};
+    struct mr_suggestion s = {.word = name};
     for (int i = 0; cli_commands[i]; i++)
-        suggest_offer(&s, cli_commands[i]->name);
+        mr_suggest_offer(&s, cli_commands[i]->name);
     for (int i = 0; i < 3; i++)
-        suggest_offer(&s, (const char *[]){"help", "--help", "--version"}[i]);
+        mr_suggest_offer(&s, (const char *[]){"help", "--help", "--version"}[i]);
     fprintf(stderr, "millrace: there is no command '%s'", name);
     if (s.best)
         fprintf(stderr, "; did you mean %s", s.best);

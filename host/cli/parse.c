@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/help.h"
-#include "cli/suggest.h"
+#include "common/suggest.h"
 
 // getopt_long()'s number of the table's first option; letters are below.
 enum { FIRST = 256, MOST_OPTIONS = 64, HELP = FIRST + MOST_OPTIONS };
@@ -270,13 +270,13 @@ static void unknown(const struct parse *p, const char *word)
 {
     char name[64];
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    struct suggestion s = {.word = name};
+    struct mr_suggestion s = {.word = name};
     int begin = 0; // options that begin so: getopt_long() takes one, not several
     char some[256] = "";
     for (const struct cli_option *o = p->cmd->options; o->name; o++) {
         if (o->argument)
             continue;
-        suggest_offer(&s, o->name);
+        mr_suggest_offer(&s, o->name);
         if (*name && strncmp(o->name, name, strlen(name)) == 0)
             (void)snprintf(some + strlen(some), sizeof some - strlen(some), "%s--%s",
                            begin++ ? ", " : "", o->name);

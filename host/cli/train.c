@@ -20,9 +20,11 @@ struct args {
     int format; // enum mr_save_format
     int steps, sequence, batch, accumulate, log_every, eval_every;
     double heldout, least;
-    int schedule; // enum mr_schedule_kind
+    const char *schedule;
+    bool lr_given, least_given, warmup_given;
     int warmup, chunk;
     bool recompute;
+    struct mr_rates rates; // that all of these make
     int64_t seed;
     struct mr_trainer_update update;
 };
@@ -121,8 +123,6 @@ static int evaluate(struct run *r, uint64_t step, struct mr_error *err)
 static int one_step(struct run *r, uint64_t step, struct mr_error *err)
 {
     const struct args *a = r->a;
-    const struct mr_schedule schedule = {(enum mr_schedule_kind)a->schedule, a->update.rate,
-                                         a->least, a->warmup, a->steps};
     struct mr_trainer_update u = a->update;
     struct mr_trainer_done done;
     int rc = mr_trainer_begin(r->trainer, a->accumulate, err);
@@ -134,7 +134,7 @@ static int one_step(struct run *r, uint64_t step, struct mr_error *err)
         rc = mr_trainer_backward(r->trainer, &r->batch.batch, &loss, err);
         r->tokens += rc == 0 ? (uint64_t)loss.targets : 0;
     }
-    u.rate = mr_schedule_rate(&schedule, (int)step + 1);
+    u.rate = mr_rates_at(&a->rates, (int)step + 1);
     u.note = r->note;
     if (rc == 0)
         rc = mr_trainer_apply(r->trainer, &u, &done, err);
@@ -285,6 +285,28 @@ static int with_text(struct args *a, const char *text, size_t size)
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
+// 0 or an exit status.
+static int make_rates(struct args *a)
+{
+    struct mr_error err = {0};
+    struct mr_schedule s = {MR_SCHEDULE_CONSTANT, a->update.rate, a->least, a->warmup, a->steps};
+    if (strcmp(a->schedule, "cosine") == 0)
+        s.kind = MR_SCHEDULE_COSINE;
+    if (s.kind == MR_SCHEDULE_COSINE || strcmp(a->schedule, "constant") == 0) {
+        mr_schedule_rates(&a->rates, &s);
+        return EXIT_OK;
+    }
+    if (a->lr_given || a->least_given || a->warmup_given)
+        return cli_usage(&cmd_train,
+                         "--lr, --warmup and --min-lr go with constant and cosine; another "
+                         "--schedule has rates of its own");
+    if (mr_rates_parse(&a->rates, a->schedule, &err) < 0) {
+        (void)mr_fail_in(&err, "--schedule");
+        return cli_fail(&err);
+    }
+    return EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
     struct args a = {0};
@@ -301,6 +323,9 @@ static int run(int argc, char **argv)
                          !a.data     ? "--data TEXT"
                          : !a.output ? "-o DIR"
                                      : "--steps N");
+    status = make_rates(&a);
+    if (status != EXIT_OK)
+        return status;
     cli_catch_hangup();
     if (cli_read_file(a.data, &text, &size, &err) < 0)
         return cli_fail(&err);
@@ -310,7 +335,8 @@ static int run(int argc, char **argv)
 }
 
 #define ARGS struct args
-#define WHOLE(NAME, MEMBER, LOW, HIGH, DEFAULT, HELP)                                              \
+// Behind HELP may stand what else the row has.
+#define WHOLE(NAME, MEMBER, LOW, HIGH, DEFAULT, HELP, ...)                                         \
     {.name = NAME,                                                                                 \
      .kind = CLI_INT,                                                                              \
      .value = "N",                                                                                 \
@@ -318,8 +344,9 @@ static int run(int argc, char **argv)
      .low = LOW,                                                                                   \
      .high = HIGH,                                                                                 \
      .def = DEFAULT,                                                                               \
-     CLI_AT(ARGS, MEMBER)}
-#define REAL(NAME, MEMBER, LOW, HIGH, DEFAULT, HELP)                                               \
+     CLI_AT(ARGS, MEMBER),                                                                         \
+     __VA_ARGS__}
+#define REAL(NAME, MEMBER, LOW, HIGH, DEFAULT, HELP, ...)                                          \
     {.name = NAME,                                                                                 \
      .kind = CLI_NUMBER,                                                                           \
      .value = "X",                                                                                 \
@@ -327,7 +354,8 @@ static int run(int argc, char **argv)
      .low = LOW,                                                                                   \
      .high = HIGH,                                                                                 \
      .def = DEFAULT,                                                                               \
-     CLI_AT(ARGS, MEMBER)}
+     CLI_AT(ARGS, MEMBER),                                                                         \
+     __VA_ARGS__}
 
 static const struct cli_option options[] = {
     CLI_MODEL(ARGS, "Hugging Face directory; the same as the argument"),
@@ -343,16 +371,19 @@ static const struct cli_option options[] = {
      .help = "the training's state; one that is there goes on",
      CLI_AT(ARGS, output)},
     WHOLE("steps", steps, 1, 1 << 30, NULL, "steps in all, those that a state has done included"),
-    REAL("lr", update.rate, 0, 1, "0.0003", "the highest learning rate"),
+    REAL("lr", update.rate, 0, 1, "0.0003", "the highest learning rate", CLI_GIVEN(ARGS, lr_given)),
     {.name = "schedule",
-     .kind = CLI_CHOICE,
+     .kind = CLI_TEXT,
      .value = "S",
-     .help = "the learning rate behind the warm-up",
+     .help = "the learning rate behind the warm-up: constant, cosine, or curves in the words of "
+             "PyTorch and the Model Zoo (docs/schedules.md)",
      .choices = "constant|cosine",
      .def = "constant",
      CLI_AT(ARGS, schedule)},
-    WHOLE("warmup", warmup, 0, 1 << 30, "0", "steps in which the learning rate grows"),
-    REAL("min-lr", least, 0, 1, "0", "the share of it that a cosine ends with"),
+    WHOLE("warmup", warmup, 0, 1 << 30, "0", "steps in which the learning rate grows",
+          CLI_GIVEN(ARGS, warmup_given)),
+    REAL("min-lr", least, 0, 1, "0", "the share of it that a cosine ends with",
+         CLI_GIVEN(ARGS, least_given)),
     REAL("beta1", update.beta1, 0, 0.999999, "0.9", "AdamW: of the mean"),
     REAL("beta2", update.beta2, 0, 0.999999, "0.95", "AdamW: of the squares"),
     REAL("epsilon", update.epsilon, 1e-12, 1, "1e-8", "AdamW: added to the root"),

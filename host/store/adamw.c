@@ -5,18 +5,7 @@
 
 #include "cmodel/num.h"
 #include "common/simd.h"
-
-// b^t by squaring, from the highest bit of t on.
-static double power(double b, int t)
-{
-    double y = 1;
-    for (int bit = 30; bit >= 0; bit--) {
-        y *= y;
-        if (t >> bit & 1)
-            y *= b;
-    }
-    return y;
-}
+#include "store/series.h"
 
 int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err)
 {
@@ -40,9 +29,9 @@ struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double r
         .add1 = (float)(1 - o->beta1),
         .keep2 = (float)o->beta2,
         .add2 = (float)(1 - o->beta2),
-        .root = (float)(1 / sqrt(1 - power(o->beta2, step))),
+        .root = (float)(1 / sqrt(1 - mr_whole_power(o->beta2, step))),
         .epsilon = mr_in((float)o->epsilon),
-        .rate = mr_in((float)(rate / (1 - power(o->beta1, step)))),
+        .rate = mr_in((float)(rate / (1 - mr_whole_power(o->beta1, step)))),
         .decay = decays ? mr_in((float)(rate * o->decay)) : 0.0F,
     };
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The learning rate of each step: a linear warm-up, then constant or half a cosine. The same bits
-// on every host (docs/numerics.md, rule 14).
+// The short form of a sequence of learning rates (rates.h): a linear warm-up, then constant or half
+// a cosine.
 #ifndef MILLRACE_STORE_SCHEDULE_H
 #define MILLRACE_STORE_SCHEDULE_H
+
+#include "store/rates.h"
 
 enum mr_schedule_kind { MR_SCHEDULE_CONSTANT, MR_SCHEDULE_COSINE };
 
@@ -13,6 +15,9 @@ struct mr_schedule {
     int warmup;   // steps; step t <= warmup has rate t / warmup
     int steps;    // of the whole training: the cosine ends there, and stays
 };
+
+// The same as curves.
+void mr_schedule_rates(struct mr_rates *rates, const struct mr_schedule *s);
 
 // Of step 1, 2, ...
 double mr_schedule_rate(const struct mr_schedule *s, int step);

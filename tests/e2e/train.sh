@@ -31,6 +31,10 @@ kept=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
 ok recomputation_takes_less_memory test "${less:-0}" -gt 0 -a "${kept:-0}" -gt "${less:-0}"
 exits nothing_left_to_do 0 '^$|held out' "${short[@]}" -o "$work/b" --steps 4 --accumulate 2
 
+# ---- rates of a sequence
+learn -o "$work/rates" --steps 4 --log-every 1 --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-3, total_iters=2), StepLR(initial_learning_rate=1e-3, step_size=1, gamma=0.5)' >"$work/log" 2>"$work/err"
+ok rates_follow_the_schedule test "$(sed -n 's/.*rate //p' "$work/log" | tr '\n' ' ')" = "0.000e+00 5.000e-04 1.000e-03 5.000e-04 "
+
 # ---- Ctrl-C, and a second process
 "$millrace" "${short[@]}" -o "$work/c" --steps 100000 >"$work/log" 2>"$work/err-c" &
 pid=$!
@@ -51,6 +55,8 @@ ok goes_on_where_it_stopped grep -q "^step $((${done_steps:-0} + 1)) " "$work/lo
 # ---- refusals
 printf 'And' >"$work/word"
 exits train_without_steps 2 '--steps N is missing' "${short[@]}" -o "$work/x"
+exits train_with_two_rates 2 '--lr, --warmup and --min-lr go with constant and cosine' "${short[@]}" -o "$work/x" --steps 1 --lr 1e-3 --schedule 'Constant(learning_rate=1e-3)'
+exits train_with_a_misspelt_schedule 2 "schedule: the schedule 'Linar' is not known; did you mean Linear" "${short[@]}" -o "$work/x" --steps 1 --schedule 'Linar()'
 exits train_without_a_directory 2 '-o DIR is missing' "${short[@]}" --steps 1
 exits train_without_a_text 2 '--data TEXT is missing' train $demo -o "$work/x" --steps 1
 exits train_text_missing 3 'No such file' train $demo --data "$work/no" -o "$work/x" --steps 1

@@ -16,6 +16,7 @@ declare -A tests=(
         losses_that_are_not_finite_are_refused extreme_rows"
     [test_adamw]="update_is_that_of_the_rule every_instruction_set_has_the_same_bits
         factors_are_those_of_double rates_warm_up_and_follow_a_cosine"
+    [test_rates]="rates_are_those_of_pytorch"
     [test_store_step]="every_instruction_set_has_the_same_integers steps_are_those_of_plain_loops
         threads_order_and_resuming_do_not_matter saturation_raises_the_unit_and_repeats_the_step
         rows_of_tables_are_summed_as_integers infinite_gradients_change_no_weight"
@@ -78,8 +79,8 @@ mutants=(
     'everything decays|store/adamw.c|s/return o->decay_all/return true/|test_train'
     'tied tables decay|store/adamw.c|s/ \&\& !mr_item_tied(arch, item))/)/|test_train'
     # AdamW and the rates
-    'AdamW: no correction of the mean|store/adamw.c|s/rate \/ (1 - power(o->beta1, step))/rate/|test_adamw'
-    'AdamW: no correction of the square|store/adamw.c|s/1 \/ sqrt(1 - power(o->beta2, step))/1/|test_adamw'
+    'AdamW: no correction of the mean|store/adamw.c|s/rate \/ (1 - mr_whole_power(o->beta1, step))/rate/|test_adamw'
+    'AdamW: no correction of the square|store/adamw.c|s/1 \/ sqrt(1 - mr_whole_power(o->beta2, step))/1/|test_adamw'
     'AdamW: decay joins the gradient|store/adamw.c|s/mr_fmul(g\[i\], a->scale)/mr_fadd(mr_fmul(g[i], a->scale), mr_fmul(w[i], a->decay))/|test_adamw'
     'AdamW: decay of the new weight|store/adamw.c|s/mr_fadd(mr_fmul(u, a->rate), mr_fmul(w\[i\], a->decay))/mr_fadd(mr_fmul(u, a->rate), mr_fmul(mr_fsub(w[i], mr_fmul(u, a->rate)), a->decay))/|test_adamw'
     'AdamW: a fused multiply-add|store/adamw.c|s/m\[i\] = mr_fadd(mr_fmul(m\[i\], a->keep1), mr_fmul(d, a->add1))/m[i] = mr_in(fmaf(m[i], a->keep1, mr_fmul(d, a->add1)))/|test_adamw'
@@ -87,8 +88,14 @@ mutants=(
     'AdamW: vectors do not flush products|store/adamw.c|s/return flush(x \* y, .*/return x * y;/|test_adamw'
     'AdamW: vectors flush where fp32 has a subnormal|store/adamw.c|s/return flush(x \* y, .*/return normal(x * y);/|test_adamw'
     'AdamW: vectors flush quotients where fp32 has a subnormal|store/adamw.c|s/return flush(x \/ y, .*/return normal(x \/ y);/|test_adamw'
-    'rates: warm-up from zero|store/schedule.c|s/(double)step \/ (double)s->warmup/(double)(step - 1) \/ (double)s->warmup/|test_adamw'
-    'rates: the cosine begins at step 1|store/schedule.c|s/step - s->warmup : s->steps - s->warmup/step : s->steps - s->warmup/|test_adamw'
+    'rates: warm-up from zero|store/schedule.c|s/\.first = 1/.first = 0/|test_adamw'
+    'rates: the cosine begins at step 1|store/schedule.c|s/MR_RATE_CONSTANT, s->warmup)/MR_RATE_CONSTANT, 0)/|test_adamw'
+    'rates: a curve goes on counting|store/rates.c|s/k - r->begin\[i\]/k/|test_rates'
+    'rates: a milestone is passed one step late|store/rates.c|s/\[p->milestone + n\] <= k/[p->milestone + n] < k/|test_rates'
+    'rates: a stair that is a slope|store/rates.c|s/p->staircase ? floor(y) : y/y/|test_rates'
+    'rates: annealing does not turn back|store/rates.c|s/phase < to ? phase : 2L \* to - phase/phase < to ? phase : to/|test_rates'
+    'rates: a cycle of two phases|store/rates.c|s/p->three_phase ? 2 \* top : top/top/|test_rates'
+    'rates: powers are whole|store/series.c|s/rest = y - n/rest = 0/|test_rates'
     # the store: a step
     'store: squares lose their high halves|store/tile_kernels.c|s/hi += square >> 32;/;/|test_store_step'
     'store: a micro-batch replaces the one before|store/gradients.c|s/a\.more = s->ended > 0/a.more = s->ended > 5/|test_store_step'

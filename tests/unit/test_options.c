@@ -14,7 +14,7 @@
 #include "cli/help.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
-#include "cli/suggest.h"
+#include "common/suggest.h"
 #include "device/configs.h"
 
 enum { OUTPUT = 8192 };
@@ -471,28 +471,28 @@ static void every_configuration_is_named(void **state)
 static void distances(void **state)
 {
     (void)state;
-    assert_int_equal(suggest_distance("", ""), 0);
-    assert_int_equal(suggest_distance("plan", "plan"), 0);
-    assert_int_equal(suggest_distance("", "plan"), 4);
-    assert_int_equal(suggest_distance("paln", "plan"), 1); // neighbours swapped
-    assert_int_equal(suggest_distance("pln", "plan"), 1);
-    assert_int_equal(suggest_distance("plaan", "plan"), 1);
-    assert_int_equal(suggest_distance("plam", "plan"), 1);
-    assert_int_equal(suggest_distance("kitten", "sitting"), 3);
-    assert_int_equal(suggest_distance("ca", "abc"), 3); // optimal string alignment, not Damerau's 2
+    assert_int_equal(mr_suggest_distance("", ""), 0);
+    assert_int_equal(mr_suggest_distance("plan", "plan"), 0);
+    assert_int_equal(mr_suggest_distance("", "plan"), 4);
+    assert_int_equal(mr_suggest_distance("paln", "plan"), 1); // neighbours swapped
+    assert_int_equal(mr_suggest_distance("pln", "plan"), 1);
+    assert_int_equal(mr_suggest_distance("plaan", "plan"), 1);
+    assert_int_equal(mr_suggest_distance("plam", "plan"), 1);
+    assert_int_equal(mr_suggest_distance("kitten", "sitting"), 3);
+    assert_int_equal(mr_suggest_distance("ca", "abc"), 3); // optimal string alignment, not Damerau's 2
     char a[200], b[200];                                // longer ones are cut
     memset(a, 'x', sizeof a - 1);
     memset(b, 'x', sizeof b - 1);
     a[sizeof a - 1] = b[sizeof b - 1] = 0;
     b[150] = 'y';
-    assert_int_equal(suggest_distance(a, b), 0);
+    assert_int_equal(mr_suggest_distance(a, b), 0);
 }
 
 static const char *meant(const char *word)
 {
-    struct suggestion s = {.word = word};
+    struct mr_suggestion s = {.word = word};
     for (int i = 0; cli_commands[i]; i++)
-        suggest_offer(&s, cli_commands[i]->name);
+        mr_suggest_offer(&s, cli_commands[i]->name);
     return s.best ? s.best : "";
 }
 

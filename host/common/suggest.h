@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Did you mean ...?"
-#ifndef MILLRACE_CLI_SUGGEST_H
-#define MILLRACE_CLI_SUGGEST_H
+#ifndef MILLRACE_COMMON_SUGGEST_H
+#define MILLRACE_COMMON_SUGGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 // How many characters must be changed, left out, put in or swapped with their neighbour to make one
 // word of the other (optimal string alignment). Words beyond 63 bytes count as their first 63.
-int suggest_distance(const char *a, const char *b);
+int mr_suggest_distance(const char *a, const char *b);
 
 // What was meant by a word that is not known: start with {.word = word}, offer every word that
 // there is; `best` is then the nearest one, or NULL if none is near.
-struct suggestion {
+struct mr_suggestion {
     const char *word, *best;
     int distance; // of `best`
 };
-void suggest_offer(struct suggestion *s, const char *candidate);
+void mr_suggest_offer(struct mr_suggestion *s, const char *candidate);
 
 #endif

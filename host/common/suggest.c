@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/suggest.h"
+#include "common/suggest.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-int suggest_distance(const char *a, const char *b)
+int mr_suggest_distance(const char *a, const char *b)
 {
     // d[i][j]: between the first i characters of `a` and the first j of `b`.
     int d[LONGEST + 1][LONGEST + 1];
@@ -29,12 +29,12 @@ int suggest_distance(const char *a, const char *b)
     return d[n][m];
 }
 
-void suggest_offer(struct suggestion *s, const char *candidate)
+void mr_suggest_offer(struct mr_suggestion *s, const char *candidate)
 {
     size_t n = strlen(s->word);
     // A word that was cut off is as near as one wrong letter; else a third of it may be wrong.
     bool begins = n >= 3 && strncmp(s->word, candidate, n) == 0;
-    int distance = begins ? 1 : suggest_distance(s->word, candidate);
+    int distance = begins ? 1 : mr_suggest_distance(s->word, candidate);
     int allowed = n < 3 ? 1 : (int)(n + 2) / 3;
     if (n > 1 && distance <= allowed && (!s->best || distance < s->distance)) {
         s->best = candidate;
