@@ -11,10 +11,16 @@
 //   PAIR       1: two products a DSP48E2, columns in pairs (mr_dot); same bits
 //   DF         depth of the result FIFO in tokens (power of two, >= 2 R; 2 R + 14 and more hide
 //              the drain)
+//   GRAD       1: commands with cmd_grad_i too (training; not in a configuration yet)
 //   ACT_AW, RMAX_AW, RING_AW  (derived) address widths
 //
 // For each group j = 0.., each row group g (R slots), each k: one step a cycle,
 //   d = sum of 32 products, acc += (d << 18) >>> min(38, (rmax - ea) + (cmax - ew)).
+//
+// With cmd_grad_i (GRAD, docs/numerics.md rule 16; one pass, no FP4) the sums are gradients in
+// units of 2^cmd_g_i, signed: acc += RNE((d << 18) / 2^s), s = g + 284 - ea - ew, nothing for
+// s > 38. Maxima are not looked at. dr_grad_o says so beside the results, dr_flags_o[0] that an s
+// of the token's sums was negative, dr_flags_o[1] that a code was 255: its terms add nothing.
 //
 // Command: valid/ready, one command waits behind the running one, and its first step follows the
 // running one's last step without a bubble. cmd_groups_i >= 1, cmd_kblocks_i >= 1, cmd_rows_i
@@ -51,6 +57,7 @@ module mr_array #(
   parameter int RING = 1024,
   parameter int PAIR = 0,
   parameter int DF = 1 << $clog2(2 * R + 14),
+  parameter int GRAD = 0,
   parameter int ACT_AW = $clog2(T / R * ACT_WORDS),
   parameter int RMAX_AW = $clog2(T / R * 4),
   parameter int RING_AW = $clog2(RING)
@@ -67,6 +74,8 @@ module mr_array #(
   input  logic                cmd_fp4_i,
   input  logic [        15:0] cmd_rows_i,
   input  logic                cmd_two_pass_i,
+  input  logic                cmd_grad_i,
+  input  logic [        15:0] cmd_g_i,
 
   input  logic [    N*16-1:0] ring_count_i,
   output logic                ring_ren_o,
@@ -97,6 +106,8 @@ module mr_array #(
   output logic [        15:0] dr_group_o,
   output logic                dr_fp4_o,
   output logic                dr_last_o,
+  output logic                dr_grad_o,
+  output logic [         1:0] dr_flags_o,
 
   output logic                cnt_busy_o,
   output logic                cnt_weights_o,
@@ -108,7 +119,8 @@ module mr_array #(
   localparam int FW = $clog2(DF);
 
   logic [R-1:0] v;
-  logic first, last, meta_valid, pair, meta_fp4, meta_last, credit;
+  logic first, last, grad, meta_valid, pair, meta_fp4, meta_grad, meta_last, credit;
+  logic [15:0] g;
   logic [N*32-1:0] cmax;
   logic [N*128-1:0] bias;
   logic [5:0] n_slots;
@@ -120,7 +132,8 @@ module mr_array #(
     .T        (T),
     .ACT_WORDS(ACT_WORDS),
     .RING     (RING),
-    .DF       (DF)
+    .DF       (DF),
+    .GRAD     (GRAD)
   ) u_ctrl (
     .clk_i,
     .rst_ni,
@@ -133,6 +146,8 @@ module mr_array #(
     .cmd_fp4_i,
     .cmd_rows_i,
     .cmd_two_pass_i,
+    .cmd_grad_i,
+    .cmd_g_i,
     .ring_count_i,
     .ring_ren_o,
     .ring_raddr_o,
@@ -150,12 +165,15 @@ module mr_array #(
     .last_o      (last),
     .cmax_o      (cmax),
     .bias_o      (bias),
+    .grad_o      (grad),
+    .g_o         (g),
     .meta_valid_o(meta_valid),
     .n_o         (n_slots),
     .pair_o      (pair),
     .meta_token_o(meta_token),
     .meta_group_o(meta_group),
     .meta_fp4_o  (meta_fp4),
+    .meta_grad_o (meta_grad),
     .meta_last_o (meta_last),
     .credit_i    (credit),
     .cnt_busy_o,
@@ -179,6 +197,7 @@ module mr_array #(
   logic [5:0] take_row;
   logic [FW-1:0] f_waddr, f_raddr;
   logic [N*192-1:0] f_rdata;
+  logic [N*2-1:0] f_flags;
 
   // Rows that are live only in prefill and batches; shadows and drain, which work for some cycles
   // after a row group. HOLD: the seven stages of a row; those from meta_valid to the first slot.
@@ -207,7 +226,8 @@ module mr_array #(
     mr_array_ch #(
       .R   (R),
       .PAIR(PAIR),
-      .DF  (DF)
+      .DF  (DF),
+      .GRAD(GRAD)
     ) u_ch (
       .clk_i,
       .clk_rows_i (clk_rows),
@@ -222,6 +242,8 @@ module mr_array #(
       .w_i    (ring_rdata_i[1024*n+:1024]),
       .wcode_i(ring_rcode_i[32*n+:32]),
       .cmax_i (cmax[32*n+:32]),
+      .grad_i (grad),
+      .g_i    (g),
       .take_i (take),
       .add_i  (add),
       .row_i  (take_row),
@@ -229,14 +251,16 @@ module mr_array #(
       .waddr_i(f_waddr),
       .ren_i  (f_ren),
       .raddr_i(f_raddr),
-      .rdata_o(f_rdata[192*n+:192])
+      .rdata_o(f_rdata[192*n+:192]),
+      .flags_o(f_flags[2*n+:2])
     );
   end
 
   mr_array_drain #(
-    .N (N),
-    .R (R),
-    .DF(DF)
+    .N   (N),
+    .R   (R),
+    .DF  (DF),
+    .GRAD(GRAD)
   ) u_drain (
     .clk_i       (clk_drain),
     .rst_ni,
@@ -246,6 +270,7 @@ module mr_array #(
     .token_i     (meta_token),
     .group_i     (meta_group),
     .fp4_i       (meta_fp4),
+    .grad_i      (meta_grad),
     .last_i      (meta_last),
     .busy_o      (drain_busy),
     .rmax_i      (rmax_rdata_i),
@@ -260,6 +285,7 @@ module mr_array #(
     .ren_o       (f_ren),
     .raddr_o     (f_raddr),
     .rdata_i     (f_rdata),
+    .flags_i     (f_flags),
     .dr_valid_o,
     .dr_ready_i,
     .dr_acc_o,
@@ -269,7 +295,9 @@ module mr_array #(
     .dr_token_o,
     .dr_group_o,
     .dr_fp4_o,
-    .dr_last_o
+    .dr_last_o,
+    .dr_grad_o,
+    .dr_flags_o
   );
 
 endmodule

@@ -7,9 +7,15 @@
 //   R     token rows
 //   PAIR  1: columns 2i and 2i+1 share their multipliers where there are DSP48E2 (mr_dot)
 //   DF    depth of the result FIFO in tokens (power of two)
+//   GRAD  1: steps of GRAD too; SW (derived) bits of an exponent difference
+//
+// With GRAD, a step with grad_i is one of a sum of gradients with the unit 2^g_i: each term is
+// rounded at s = g + 284 - acode - wcode (mr_dot_acc), and the maxima are not looked at. A code of
+// 255 makes a term that adds nothing. flags_o, beside rdata_o, is of the token's sums in this
+// channel: bit 0 an s was negative, bit 1 a code was 255; 0 for other steps.
 //
 // Timing (t = cycle in which a step's operands are at the inputs):
-//   t    v_i (one bit a live row), act_i, acode_i, rmax_i, w_i, wcode_i, cmax_i
+//   t    v_i (one bit a live row), act_i, acode_i, rmax_i, w_i, wcode_i, cmax_i, grad_i, g_i
 //   t+1  operand registers; products, partial sums, dot product, aligned term in t+2..t+5
 //   t+5  first_i: this step starts a new sum (accumulator written at the end of t+5)
 //   t+6  last_i: this step ended a sum; the live rows' accumulators go to the shadows
@@ -24,7 +30,9 @@
 module mr_array_ch #(
   parameter int R = 4,
   parameter int PAIR = 0,
-  parameter int DF = 32
+  parameter int DF = 32,
+  parameter int GRAD = 0,
+  localparam int SW = (GRAD != 0) ? 11 : 6
 ) (
   input  logic                  clk_i,
   input  logic                  clk_rows_i,
@@ -39,6 +47,8 @@ module mr_array_ch #(
   input  logic [        1023:0] w_i,
   input  logic [          31:0] wcode_i,
   input  logic [          31:0] cmax_i,
+  input  logic                  grad_i,
+  input  logic [          15:0] g_i,
   input  logic                  take_i,
   input  logic                  add_i,
   input  logic [           5:0] row_i,
@@ -46,7 +56,8 @@ module mr_array_ch #(
   input  logic [$clog2(DF)-1:0] waddr_i,
   input  logic                  ren_i,
   input  logic [$clog2(DF)-1:0] raddr_i,
-  output logic [         191:0] rdata_o
+  output logic [         191:0] rdata_o,
+  output logic [           1:0] flags_o
 );
 
   localparam int RB = (R > 1) ? $clog2(R) : 1;
@@ -58,22 +69,61 @@ module mr_array_ch #(
     diff38 = (d > 8'd38) ? 6'd38 : d[5:0];
   endfunction
 
+  // The row's and the column's part of a gradient's shift, g + 284 - acode and -wcode. They are
+  // limited so that their sum keeps its meaning: below 0, or above 38 where a code is 255.
+  function automatic logic [SW-1:0] grad_row(input logic [15:0] g, input logic [7:0] code);
+    logic signed [17:0] s;
+    s = $signed({{2{g[15]}}, g}) + 18'sd284 - $signed({10'd0, code});
+    grad_row = (&code || s > 18'sd1023) ? SW'(1023) : (s < -18'sd512) ? SW'(-512) : SW'(s);
+  endfunction
+  function automatic logic [SW-1:0] grad_col(input logic [7:0] code);
+    grad_col = &code ? SW'(1023) : SW'(-{3'd0, code});
+  endfunction
+  function automatic logic [SW-1:0] row_term(input logic grad, input logic [15:0] g,
+                                             input logic [7:0] top, input logic [7:0] code);
+    row_term = (GRAD != 0 && grad) ? grad_row(g, code) : SW'(diff38(top, code));
+  endfunction
+  function automatic logic [SW-1:0] col_term(input logic grad, input logic [7:0] top,
+                                             input logic [7:0] code);
+    col_term = (GRAD != 0 && grad) ? grad_col(code) : SW'(diff38(top, code));
+  endfunction
+
   // Column exponents. Row 0 is live whenever any row is, so its enables serve the columns.
   logic [1:0] v0;
-  logic [23:0] dc1_q, dc2_q, dc3_q;
+  logic [4*SW-1:0] dc1_q, dc2_q, dc3_q;
+  logic grad;  // of the steps in their third cycle
   always_ff @(posedge clk_i) begin
     if (v_i[0]) begin
-      for (int c = 0; c < 4; c++) dc1_q[6*c+:6] <= diff38(cmax_i[8*c+:8], wcode_i[8*c+:8]);
+      for (int c = 0; c < 4; c++) begin
+        dc1_q[SW*c+:SW] <= col_term(grad_i, cmax_i[8*c+:8], wcode_i[8*c+:8]);
+      end
     end
     if (v0[0]) dc2_q <= dc1_q;
     if (v0[1]) dc3_q <= dc2_q;
   end
 
   logic [47:0] shadow_q [0:4*R-1];  // by row and column
+  logic [2*R-1:0] flags;             // by row, as shadow_q
+
+  // A step of GRAD, and whether a column of it is not a number.
+  logic col_nan;
+  if (GRAD != 0) begin : gen_grad
+    logic grad1_q, grad2_q, grad3_q;
+    always_ff @(posedge clk_i) begin
+      if (v_i[0]) grad1_q <= grad_i;
+      if (v0[0]) grad2_q <= grad1_q;
+      if (v0[1]) grad3_q <= grad2_q;
+    end
+    assign grad    = grad3_q;
+    assign col_nan = &wcode_i[7:0] || &wcode_i[15:8] || &wcode_i[23:16] || &wcode_i[31:24];
+  end else begin : gen_no_grad
+    assign grad    = 1'b0;
+    assign col_nan = 1'b0;
+  end
 
   for (genvar r = 0; r < R; r++) begin : gen_row
     logic [5:0] v_q;  // enables of the stages after the inputs
-    logic [5:0] dr1_q, dr2_q, dr3_q;
+    logic [SW-1:0] dr1_q, dr2_q, dr3_q;
 
     logic clk;
     if (r == 0) begin : gen_first
@@ -88,26 +138,27 @@ module mr_array_ch #(
       else v_q <= {v_q[4:0], v_i[r]};
     end
     always_ff @(posedge clk) begin
-      if (v_i[r]) dr1_q <= diff38(rmax_i[8*r+:8], acode_i[8*r+:8]);
+      if (v_i[r]) dr1_q <= row_term(grad_i, g_i, rmax_i[8*r+:8], acode_i[8*r+:8]);
       if (v_q[0]) dr2_q <= dr1_q;
       if (v_q[1]) dr3_q <= dr2_q;
     end
+    logic [3:0] below;  // of the step in its fifth cycle
     for (genvar p = 0; p < 2; p++) begin : gen_pe
       logic [95:0] acc;
-      logic [1:0] unused_below;
       mr_pe #(
-        .DSP(PAIR)
+        .DSP (PAIR),
+        .GRAD(GRAD)
       ) u_pe (
         .clk_i  (clk),
         .v_i    ({v_q[4:0], v_i[r]}),
         .first_i,
-        .grad_i (1'b0),
+        .grad_i (grad),
         .a_i    (act_i[256*r+:256]),
         .w_i    (w_i[512*p+:512]),
         .dr_i   (dr3_q),
-        .dc_i   (dc3_q[12*p+:12]),
+        .dc_i   (dc3_q[2*SW*p+:2*SW]),
         .acc_o  (acc),
-        .below_o(unused_below)
+        .below_o(below[2*p+:2])
       );
       always_ff @(posedge clk_drain_i) begin
         if (last_i && v_q[5]) begin
@@ -115,6 +166,25 @@ module mr_array_ch #(
           shadow_q[4*r+2*p+1] <= acc[95:48];
         end
       end
+    end
+
+    // Flags of a sum: they follow its accumulator, one register each for all columns.
+    if (GRAD != 0) begin : gen_flags
+      logic [3:0] nan_q;  // of the steps in their second to fifth cycle
+      logic [1:0] step_q, sum_q, shadow_flags_q;
+      always_ff @(posedge clk) begin
+        nan_q <= {nan_q[2:0], v_i[r] && grad_i && (col_nan || &acode_i[8*r+:8])};
+        if (v_q[3]) step_q <= {nan_q[3], below != '0};
+        if (v_q[4]) sum_q <= (first_i ? 2'd0 : sum_q) | step_q;
+      end
+      always_ff @(posedge clk_drain_i) begin
+        if (last_i && v_q[5]) shadow_flags_q <= sum_q;
+      end
+      assign flags[2*r+:2] = shadow_flags_q;
+    end else begin : gen_no_flags
+      assign flags[2*r+:2] = '0;
+      logic unused_below;
+      assign unused_below = ^below;
     end
   end
 
@@ -139,6 +209,31 @@ module mr_array_ch #(
     .raddr_i,
     .rdata_o
   );
+
+  if (GRAD != 0) begin : gen_flags
+    logic [1:0] sum_flags_q;
+    always_ff @(posedge clk_drain_i) begin
+      if (take_i) begin
+        sum_flags_q <= (add_i ? sum_flags_q : 2'd0) | flags[2*32'(row_i[RB-1:0])+:2];
+      end
+    end
+    mr_ram_1r1w #(
+      .W    (2),
+      .DEPTH(DF)
+    ) u_flags (
+      .clk_i  (clk_drain_i),
+      .wen_i,
+      .waddr_i,
+      .wdata_i(sum_flags_q),
+      .ren_i,
+      .raddr_i,
+      .rdata_o(flags_o)
+    );
+  end else begin : gen_no_flags
+    assign flags_o = '0;
+    logic unused_flags;
+    assign unused_flags = ^{flags, g_i, col_nan};
+  end
 
   logic unused;
   assign unused = ^{row_i, clk_rows_i};

@@ -8,6 +8,7 @@
 //   RING  k-rows of the weight ring (power of two, <= 2^15)
 //   N     channels
 //   DF    tokens of the result FIFO: credits
+//   GRAD  1: cmd_grad_i and cmd_g_i count, and go with the steps and the results
 //
 // Order of the steps: groups, then row groups of R slots, then k-blocks. A step waits for its k-row
 // in all rings, the first step of a tile also for its tile entry in all channels, the last step of
@@ -16,10 +17,10 @@
 //
 // Timing: fire (internal) in cycle f; ring, act, rmax reads and tile_pop_o in f+1 (rmax only for
 // the first step of a row group: its data is held); f+2: RAM data, v_o (a bit per live row),
-// first_o, last_o, cmax_o; tile entries are copied at the end of f+1. ring_free_o in f+2: the k-row
-// has been read. n_o (slots of the finished row group, 0 if none) with meta_valid_o in f+2 too. A
-// command accepted in cycle a has its first step in a+2 at the earliest; one command waits behind
-// the running one.
+// first_o, last_o, cmax_o, grad_o, g_o; tile entries are copied at the end of f+1. ring_free_o in
+// f+2: the k-row has been read. n_o (slots of the finished row group, 0 if none) with meta_valid_o
+// in f+2 too. A command accepted in cycle a has its first step in a+2 at the earliest; one command
+// waits behind the running one.
 module mr_array_ctrl #(
   parameter int N = 1,
   parameter int R = 4,
@@ -27,6 +28,7 @@ module mr_array_ctrl #(
   parameter int ACT_WORDS = 64,
   parameter int RING = 1024,
   parameter int DF = 32,
+  parameter int GRAD = 0,
   parameter int ACT_AW = $clog2(T / R * ACT_WORDS),
   parameter int RMAX_AW = $clog2(T / R * 4)
 ) (
@@ -42,6 +44,8 @@ module mr_array_ctrl #(
   input  logic                    cmd_fp4_i,
   input  logic [            15:0] cmd_rows_i,
   input  logic                    cmd_two_pass_i,
+  input  logic                    cmd_grad_i,
+  input  logic [            15:0] cmd_g_i,
   // rings
   input  logic [        N*16-1:0] ring_count_i,
   output logic                    ring_ren_o,
@@ -62,6 +66,8 @@ module mr_array_ctrl #(
   output logic                    last_o,
   output logic [        N*32-1:0] cmax_o,
   output logic [       N*128-1:0] bias_o,
+  output logic                    grad_o,
+  output logic [            15:0] g_o,
   // drain
   output logic                    meta_valid_o,
   output logic [             5:0] n_o,
@@ -69,6 +75,7 @@ module mr_array_ctrl #(
   output logic [            15:0] meta_token_o,
   output logic [            15:0] meta_group_o,
   output logic                    meta_fp4_o,
+  output logic                    meta_grad_o,
   output logic                    meta_last_o,
   input  logic                    credit_i,
   // counters
@@ -301,6 +308,24 @@ module mr_array_ctrl #(
       meta_group_o <= group1_q;
       meta_token_o <= token1_q;
     end
+  end
+
+  // ---- sums of gradients ------------------------------------------------------------------------
+  if (GRAD != 0) begin : gen_grad
+    logic n_grad_q, c_grad_q, grad1_q, end_grad_q;
+    logic [15:0] n_g_q, c_g_q, g1_q;
+    always_ff @(posedge clk_i) begin
+      if (cmd_valid_i && !n_valid_q) {n_grad_q, n_g_q} <= {cmd_grad_i, cmd_g_i};
+      if (load) {c_grad_q, c_g_q} <= {n_grad_q, n_g_q};
+      if (fire) {grad1_q, g1_q} <= {c_grad_q, c_g_q};
+      if (ring_ren_o) {grad_o, g_o} <= {grad1_q, g1_q};
+      if (fire_last) end_grad_q <= c_grad_q;
+      if (last1_q) meta_grad_o <= end_grad_q;
+    end
+  end else begin : gen_no_grad
+    assign {grad_o, g_o, meta_grad_o} = '0;
+    logic unused;
+    assign unused = ^{cmd_grad_i, cmd_g_i};
   end
 
   // ---- counters ---------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 //
 // Parameters
 //   N   channels; R  token rows; DF  depth of the FIFO in tokens (power of two)
+//   GRAD  1: grad_i and flags_i, two bits a channel, go with the results
 //
 // A row group's description (meta_*) comes in cycle f+2 of its last step (see mr_array_ctrl), its
 // sums are in the shadows from f+9 on. n_i slots are taken in consecutive cycles; with pair_i two
@@ -16,7 +17,8 @@
 module mr_array_drain #(
   parameter int N = 1,
   parameter int R = 4,
-  parameter int DF = 32
+  parameter int DF = 32,
+  parameter int GRAD = 0
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
@@ -26,6 +28,7 @@ module mr_array_drain #(
   input  logic [          15:0] token_i,
   input  logic [          15:0] group_i,
   input  logic                  fp4_i,
+  input  logic                  grad_i,
   input  logic                  last_i,
   input  logic [       R*8-1:0] rmax_i,
   input  logic [      N*32-1:0] cmax_i,
@@ -41,6 +44,7 @@ module mr_array_drain #(
   output logic                  ren_o,
   output logic [$clog2(DF)-1:0] raddr_o,
   input  logic [     N*192-1:0] rdata_i,
+  input  logic [       N*2-1:0] flags_i,
   // results
   output logic                  dr_valid_o,
   input  logic                  dr_ready_i,
@@ -51,12 +55,14 @@ module mr_array_drain #(
   output logic [          15:0] dr_token_o,
   output logic [          15:0] dr_group_o,
   output logic                  dr_fp4_o,
-  output logic                  dr_last_o
+  output logic                  dr_last_o,
+  output logic                  dr_grad_o,
+  output logic [           1:0] dr_flags_o
 );
 
   localparam int C = 4 * N;
   localparam int FW = $clog2(DF);
-  localparam int MW = 35 + R * 8 + C * 40;
+  localparam int MW = 35 + R * 8 + C * 40 + (GRAD != 0 ? 1 : 0);  // grad_i is the highest bit
 
   // ---- descriptions of row groups in flight -----------------------------------------------------
   // Every row group in flight holds at least one token of credit, so DF entries are enough.
@@ -79,7 +85,7 @@ module mr_array_drain #(
     .clk_i,
     .wen_i  (meta_valid_i),
     .waddr_i(mw_q),
-    .wdata_i({bias_i, cmax_i, rmax_i, group_i, token_i, pair_i, fp4_i, last_i}),
+    .wdata_i(MW'({grad_i, bias_i, cmax_i, rmax_i, group_i, token_i, pair_i, fp4_i, last_i})),
     .ren_i  (meta_ren),
     .raddr_i(mr_q),
     .rdata_o(meta)
@@ -197,6 +203,24 @@ module mr_array_drain #(
       dr_last_o  <= meta[0] && a_end_q;
       row_q      <= row + (meta[2] ? 6'd2 : 6'd1);
     end
+  end
+
+  if (GRAD != 0) begin : gen_grad
+    always_ff @(posedge clk_i) begin
+      if (out_go && a_valid_q) begin
+        dr_grad_o  <= meta[MW-1];
+        dr_flags_o <= '0;
+        for (int n = 0; n < N; n++) begin
+          if (flags_i[2*n]) dr_flags_o[0] <= 1'b1;
+          if (flags_i[2*n+1]) dr_flags_o[1] <= 1'b1;
+        end
+      end
+    end
+  end else begin : gen_no_grad
+    assign dr_grad_o  = 1'b0;
+    assign dr_flags_o = '0;
+    logic unused;
+    assign unused = ^{grad_i, flags_i};
   end
 
 endmodule

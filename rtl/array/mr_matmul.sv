@@ -93,7 +93,8 @@ module mr_matmul #(
   localparam int ACT_AW = $clog2(T / R * ACT_WORDS);
   localparam int RMAX_AW = $clog2(T / R * 4);
 
-  logic array_ready, bad, logit_rows;
+  logic array_ready, bad, logit_rows, unused_grad;
+  logic [1:0] unused_flags;
 
   // The array and the epilogue take a MATMUL together. One without rows is an error and is not
   // issued: how many want logits the program does not know. It is reported when those before it are
@@ -133,6 +134,8 @@ module mr_matmul #(
     .cmd_fp4_i     (cmd_i[mr_pkg::MATMUL_FP4_LSB]),
     .cmd_rows_i    (cfg_rows_o),
     .cmd_two_pass_i(two_pass_i),
+    .cmd_grad_i    (1'b0),
+    .cmd_g_i       (16'd0),
     .ring_count_i,
     .ring_ren_o,
     .ring_raddr_o,
@@ -160,6 +163,8 @@ module mr_matmul #(
     .dr_group_o,
     .dr_fp4_o,
     .dr_last_o,
+    .dr_grad_o     (unused_grad),
+    .dr_flags_o    (unused_flags),
     .cnt_busy_o,
     .cnt_weights_o,
     .cnt_drain_o,

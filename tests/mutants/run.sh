@@ -186,6 +186,12 @@ mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \
     "s/48'h4_0001_0000/48'h4_0000_0000/" rtl:pe@dsp
 mutant 'PE rounds half of a gradient up' rtl/tech/mr_dot_acc.sv \
     "s/x\[sh-1\] && (x\[sh\] || /x[sh-1] \&\& (1'b1 || /" rtl:pe@both
+mutant 'a gradient of a column that is no number is added' rtl/array/mr_array_ch.sv \
+    "s/grad_col = &code ? SW'(1023) : /grad_col = /" rtl:array@n1r2grad
+mutant 'the flag of a number that is none comes a step early' rtl/array/mr_array_ch.sv \
+    's/step_q <= {nan_q\[3\], /step_q <= {nan_q[2], /' rtl:array@n1r2grad
+mutant 'flags of a gradient go on to the next sum' rtl/array/mr_array_ch.sv \
+    "s/(first_i ? 2'd0 : sum_q) | step_q/sum_q | step_q/" rtl:array@n1r2grad
 mutant 'PE in DSPs does not clear its sum' rtl/tech/mr_dot_sum.sv \
     "s/!first_i, 5'b0/1'b1, 5'b0/" rtl:pe@dsp
 

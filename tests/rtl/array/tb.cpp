@@ -4,6 +4,7 @@
 //   - random commands of all shapes, back to back, with random arrival of k-rows and tile entries in each
 //     channel, random command gaps and random drain stalls; also aborted by a reset in the middle
 //   - freed k-rows and popped tile entries are overwritten with garbage at once
+//   - variants with GRAD: every other command is one of GRAD; sums, and flags beside each token's
 //   - counters: exactly one of the four states a cycle, steps and live blocks as computed
 //   - exact cycle counts: no bubble when nothing stalls, the drain's rate with few k-blocks, latencies
 #include "Vdut.h"
@@ -11,7 +12,7 @@
 #include "bench.h"
 
 extern "C" {
-#include "cmodel/num.h"
+#include "cmodel/backward.h"
 }
 
 #include <algorithm>
@@ -25,14 +26,19 @@ namespace
 
 #if defined(VARIANT_n1r1)
 constexpr int N = 1, R = 1, T = 8, W = 2048, RING = 1024;
-#elif defined(VARIANT_n1r2)
+#elif defined(VARIANT_n1r2) || defined(VARIANT_n1r2grad)
 constexpr int N = 1, R = 2, T = 8, W = 256, RING = 128;
 #elif defined(VARIANT_n1r4)
 constexpr int N = 1, R = 4, T = 16, W = 2048, RING = 1024;
 #elif defined(VARIANT_n8r4)
 constexpr int N = 8, R = 4, T = 16, W = 256, RING = 128;
-#else // n2r4, n2r4pair
+#else // n2r4, n2r4pair, n2r4grad
 constexpr int N = 2, R = 4, T = 16, W = 256, RING = 128;
+#endif
+#if defined(VARIANT_n1r2grad) || defined(VARIANT_n2r4grad)
+constexpr bool kGrad = true;
+#else
+constexpr bool kGrad = false;
 #endif
 constexpr int C = 4 * N;
 constexpr int kMax = W / 4 < RING / 2 ? W / 4 : RING / 2; // k-blocks of the longest command
@@ -56,6 +62,8 @@ struct Tile {
 struct Command {
     int base, kblocks, groups, slot, rows;
     bool fp4, two_pass;
+    bool grad = false;
+    int g = 0;
     int slots() const { return two_pass ? 2 * rows : rows; }
 };
 
@@ -65,7 +73,8 @@ struct Beat {
     bool nan[C];
     uint32_t bias[C];
     int token, group;
-    bool fp4, last;
+    bool fp4, last, grad;
+    unsigned flags;
 };
 
 enum Data { RANDOM, EXTREME, ZEROS };
@@ -148,6 +157,17 @@ class Bench
         if (rng_.chance(30))
             c.rows = 1;
         c.fp4 = rng_.chance(40);
+        if (kGrad && rng_.chance(50)) {
+            c.slot &= 1;
+            c.base = c.slot * (W / 4) + static_cast<int>(rng_.range(0, W / 4 - kblocks));
+            c.rows = static_cast<int>(rng_.range(1, T));
+            c.two_pass = c.fp4 = false;
+            c.grad = true;
+            // Shifts about 0 to 38 for codes of NEAR; else anything.
+            c.g = static_cast<int>(rng_.chance(70)   ? rng_.range(-60, 0)
+                                   : rng_.chance(80) ? rng_.range(-300, 300)
+                                                     : rng_.range(-32768, 32767));
+        }
         return c;
     }
 
@@ -209,9 +229,12 @@ class Bench
                 dut_->cmd_fp4_i = c.fp4;
                 dut_->cmd_rows_i = static_cast<uint16_t>(c.rows);
                 dut_->cmd_two_pass_i = c.two_pass;
+                dut_->cmd_grad_i = c.grad;
+                dut_->cmd_g_i = static_cast<uint16_t>(c.grad ? c.g : static_cast<int>(rng_.u32()));
             } else {
                 dut_->cmd_src_base_i = static_cast<uint16_t>(rng_.u32());
                 dut_->cmd_rows_i = static_cast<uint16_t>(rng_.u32());
+                dut_->cmd_grad_i = kGrad && rng_.chance(50);
             }
             // Tile heads.
             for (int n = 0; n < N; n++) {
@@ -374,7 +397,12 @@ class Bench
         tap_.note("stalls cmd_ready %llu", static_cast<unsigned long long>(cmd_stalls_));
         tap_.note("stalls ring_or_tile %llu", static_cast<unsigned long long>(weights_));
         tap_.note("stalls result_fifo %llu", static_cast<unsigned long long>(drains_));
-        return good && cmd_stalls_ && weights_ && drains_;
+        bool flags = true;
+        for (int f = 0; kGrad && f < 4; f++) {
+            tap_.note("results of GRAD with flags %d: %llu", f, static_cast<unsigned long long>(flags_[f]));
+            flags &= flags_[f] != 0;
+        }
+        return good && flags && cmd_stalls_ && weights_ && drains_;
     }
     void count(const Result &r)
     {
@@ -462,9 +490,11 @@ class Bench
                     b.group = g;
                     b.fp4 = c.fp4;
                     b.last = t == c.rows - 1 && g == c.groups - 1;
+                    b.grad = c.grad;
                     for (int col = 0; col < C; col++) {
                         int n = col / 4, cc = col % 4;
                         const Tile &tile = tile_[n][tile0];
+                        struct mr_grad_sum sum = {0, 0};
                         int64_t acc = 0;
                         for (int p = 0; p < passes; p++) {
                             int slot = t * passes + p;
@@ -475,9 +505,14 @@ class Bench
                                 for (int i = 0; i < 32; i++)
                                     d += a.at(i) * static_cast<int8_t>(w.w[cc][i]);
                                 int s = rmax_[c.slot][slot] - a.b[32] + tile.max[cc] - w.code[cc];
-                                acc += mr_align(d, s);
+                                if (c.grad)
+                                    mr_grad_add(&sum, d, c.g, a.b[32], w.code[cc]);
+                                else
+                                    acc += mr_align(d, s);
                             }
                         }
+                        acc = c.grad ? sum.acc : acc;
+                        b.flags |= sum.flags;
                         unsigned top = rmax_[c.slot][t * passes];
                         b.acc[col] = static_cast<uint64_t>(acc) & kMask48;
                         overflow_ |= acc >= (1ll << 47) || acc < -(1ll << 47);
@@ -486,6 +521,7 @@ class Bench
                         b.bias[col] = tile.bias[cc];
                     }
                     want_.push_back(b);
+                    flags_[b.flags] += c.grad;
                 }
             }
         }
@@ -506,6 +542,7 @@ class Bench
         p.push_back(static_cast<uint8_t>(dut_->dr_token_o));
         p.push_back(static_cast<uint8_t>(dut_->dr_group_o));
         p.push_back(static_cast<uint8_t>(dut_->dr_fp4_o * 2 + dut_->dr_last_o));
+        p.push_back(static_cast<uint8_t>(dut_->dr_flags_o * 2 + dut_->dr_grad_o));
         return p;
     }
 
@@ -515,6 +552,11 @@ class Bench
             dut_->dr_last_o != b.last) {
             tap_.note("beat %zu: token %u group %u fp4 %u last %u, want %d %d %d %d", index, dut_->dr_token_o,
                       dut_->dr_group_o, dut_->dr_fp4_o, dut_->dr_last_o, b.token, b.group, b.fp4, b.last);
+            return false;
+        }
+        if (dut_->dr_grad_o != b.grad || dut_->dr_flags_o != b.flags) {
+            tap_.note("beat %zu (token %d group %d): grad %u flags %u, want %d %u", index, b.token, b.group,
+                      dut_->dr_grad_o, dut_->dr_flags_o, b.grad, b.flags);
             return false;
         }
         for (int c = 0; c < C; c++) {
@@ -552,6 +594,7 @@ class Bench
     bench::Stall cmd_stall_, drain_stall_;
     std::vector<bench::Stall> row_stall_, tile_stall_;
     uint64_t cmd_stalls_ = 0, weights_ = 0, drains_ = 0;
+    uint64_t flags_[4] = {}; // results of GRAD, by their flags
 };
 
 Command fixed(int kblocks, int groups, int rows, bool two_pass)
