@@ -42,6 +42,8 @@ end_tree() { # PID...
 
 # Adds the record of this call to the table.
 write_table() {
+    exec {lock}>"$work/lock"
+    flock "$lock" # no run is written down between reading the record and emptying it
     [ -e "$table" ] || : >"$table"
     {
         echo "make test-repeat: how often each suite ran, and how often it failed. Modes: quiet, as many at a time as"
@@ -73,6 +75,7 @@ write_table() {
                   printf "\n%d runs, %d failed; %d lines, at least %d runs in each\n", runs, failed, lines,
                          fewest < 0 ? 0 : fewest }' "$table" "$work/record"
     } >"$work/table" && cp "$work/table" "$table.tmp" && mv "$table.tmp" "$table" && : >"$work/record"
+    exec {lock}>&-
 }
 finish() {
     trap - EXIT
@@ -96,7 +99,8 @@ one_run() { # MODE SUITE NUMBER LANE
     "${pin[@]}" "$here/run.sh" "$at/list" "$at/logs" 1 >"$at/out" 2>&1 </dev/null
     status=$?
     seconds=$(awk "BEGIN { printf \"%.1f\", ($(date +%s%N) - $begun) / 1e9 }")
-    echo "$suite $mode 1 $((status != 0)) $seconds $seconds $load to $load $revision $revision" >>"$work/record"
+    flock "$work/lock" tee -a "$work/record" >/dev/null \
+        <<<"$suite $mode 1 $((status != 0)) $seconds $seconds $load to $load $revision $revision"
     [ $status = 0 ] && return
     log=$logs/$mode-$suite-$3-$revision.log
     cat "$at/out" "$at"/logs/*.log >"$log"
@@ -120,7 +124,8 @@ wait_below() { # MAX SUITE
 mapfile -t suites < <(cut -f1 "$list" | grep -v '^last-' | { [ $# = 0 ] && cat || grep -F "$(printf '%s\n' "$@")"; })
 [ ${#suites[@]} != 0 ] || { echo "tests/repeat.sh: no suite in $list has one of these in its name: $*" >&2; exit 2; }
 processors=$(nproc)
-# Round by round, so that what there was time for is spread over all suites.
+# Round by round, so that what there was time for is spread over all suites. A round begins while the last
+# suites of the one before still run: no processor waits for them.
 for mode in $modes; do
     case $mode in
     quiet | one) lanes=$processors ;;
@@ -134,9 +139,10 @@ for mode in $modes; do
             one_run "$mode" "$suite" "$n" "$lane" &
             running[$!]=$suite:$lane
         done
-        wait_below 1 -
-        [ ! -s "$work/record" ] || echo "$mode: round $n of $times done, $(date -u +%H:%M:%S)"
+        [ ! -s "$work/record" ] || echo "$mode: the last suite of round $n of $times has begun, $(date -u +%H:%M:%S)"
         write_table
     done
+    wait_below 1 - # before the mode changes
+    write_table
 done
 [ ! -e "$work/failed" ]
