@@ -20,13 +20,22 @@ static struct mr_tensor_spec part_at(const struct mr_config *c, size_t i)
     return mr_tensor_spec(c, i < blocks ? model + i : i - blocks);
 }
 
-// Mean and standard deviation of the usual size: outputs of matrices are as large as their inputs,
+// What the weights of a file follow from.
+struct weights {
+    const struct mr_config *c;
+    uint64_t seed;
+    bool start; // of a training, else of the usual size
+};
+
+// Mean and standard deviation. Of the usual size, outputs of matrices are as large as their inputs,
 // but for logits and scores, which are larger.
-static void sizes_of(const struct mr_tensor_spec *t, float *mean, float *scale)
+static void sizes_of(const struct mr_tensor_spec *t, bool start, float *mean, float *scale)
 {
     const struct mr_item *item = t->item;
     *mean = item->kind == MR_NORM && t->part == MR_WEIGHT ? 1 : 0;
-    if (t->part == MR_BIAS)
+    if (start)
+        *scale = t->part == MR_BIAS || item->kind == MR_NORM ? 0 : 0.02F;
+    else if (t->part == MR_BIAS)
         *scale = 0.1F;
     else if (item->kind == MR_NORM)
         *scale = 0.2F;
@@ -167,26 +176,27 @@ static char *header_text(const struct mr_config *c)
 }
 
 // `count` weights of a tensor of the list.
-static void write_run(FILE *f, const struct mr_tensor_spec *t, size_t count, uint64_t *state)
+static void write_run(FILE *f, const struct mr_tensor_spec *t, size_t count, bool start,
+                      uint64_t *state)
 {
     float mean, scale;
-    sizes_of(t, &mean, &scale);
+    sizes_of(t, start, &mean, &scale);
     for (size_t k = 0; k < count; k++) {
         uint16_t v = bf16(mean + scale * noise(state));
         fwrite(&v, sizeof v, 1, f);
     }
 }
 
-static int write_weights(const char *dir, const struct mr_config *c, uint64_t seed,
-                         struct mr_error *err)
+static int write_weights(const char *dir, const struct weights *w, struct mr_error *err)
 {
     static const char file[] = "model.safetensors";
+    const struct mr_config *c = w->c;
     FILE *f = NULL;
     char *header = header_text(c);
     int rc = header ? open_file(&f, dir, file, err)
                     : mr_fail(err, MR_ERR_MEMORY, "%s/%s: no memory", dir, file);
     if (rc == 0) {
-        uint64_t size = strlen(header), state = seed * 0x9E3779B97F4A7C15u + 1;
+        uint64_t size = strlen(header), state = w->seed * 0x9E3779B97F4A7C15u + 1;
         fwrite(&size, sizeof size, 1, f); // errors are looked at once, when closing
         fwrite(header, 1, size, f);
         for (size_t i = 0; i < mr_tensor_specs(c); i++) {
@@ -195,7 +205,7 @@ static int write_weights(const char *dir, const struct mr_config *c, uint64_t se
             size_t shares = t.item->share > 0 ? 0 : (size_t)whole.shares;
             for (size_t k = 0; k < whole.lines * shares; k++) {
                 t = part_at(c, i + k % shares * whole.step);
-                write_run(f, &t, whole.run, &state);
+                write_run(f, &t, whole.run, w->start, &state);
             }
         }
         rc = close_file(f, dir, file, err);
@@ -204,11 +214,22 @@ static int write_weights(const char *dir, const struct mr_config *c, uint64_t se
     return rc;
 }
 
+static int write_all(const char *dir, const struct weights *w, struct mr_error *err)
+{
+    int rc = write_json(config_json(w->c), dir, "config.json", err);
+    if (rc == 0 && w->c->vocab_size > BYTE_TOKENS)
+        rc = write_json(tokenizer_json(), dir, "tokenizer.json", err);
+    return rc == 0 ? write_weights(dir, w, err) : rc;
+}
+
 int mr_synthetic_write(const char *dir, const struct mr_config *c, uint64_t seed,
                        struct mr_error *err)
 {
-    int rc = write_json(config_json(c), dir, "config.json", err);
-    if (rc == 0 && c->vocab_size > BYTE_TOKENS)
-        rc = write_json(tokenizer_json(), dir, "tokenizer.json", err);
-    return rc == 0 ? write_weights(dir, c, seed, err) : rc;
+    return write_all(dir, &(struct weights){c, seed, false}, err);
+}
+
+int mr_synthetic_start(const char *dir, const struct mr_config *c, uint64_t seed,
+                       struct mr_error *err)
+{
+    return write_all(dir, &(struct weights){c, seed, true}, err);
 }

@@ -15,4 +15,10 @@
 int mr_synthetic_write(const char *dir, const struct mr_config *c, uint64_t seed,
                        struct mr_error *err);
 
+// The same with weights from which a training from scratch begins, as transformers makes them:
+// matrices and tables with a standard deviation of 0.02, gains of 1, biases of 0. All tokens are
+// about equally likely then.
+int mr_synthetic_start(const char *dir, const struct mr_config *c, uint64_t seed,
+                       struct mr_error *err);
+
 #endif

@@ -59,7 +59,7 @@ END {
             tap(f < fp32[name, seeds[name, s], 1] && d < device[name, seeds[name, s], 1], name ", seed " seeds[name, s] ": both learn")
         }
         average = sum / n_seeds[name]
-        tap(average < 0.3, sprintf("%s: %+.3f %% from fp32 on average, within 0.3 %%", name, average))
+        tap(abs(average) < 0.3, sprintf("%s: %+.3f %% from fp32 on average, within 0.3 %%", name, average))
         if (n_seeds[name] > 2)
             tap(abs(average) / 100 * mean <= top - bottom,
                 sprintf("%s: within the largest difference of fp32's seeds, %.4f", name, top - bottom))

@@ -3,8 +3,9 @@
 // losses of the held-out part as lines "name,seed,step,fp32,device", and the text's unigram entropy
 // as "name,seed,unigram,nats".
 // usage: learn NAME MODEL|scratch TEXT BATCH STEPS RATE SEED DIR [DEVICE]
-// MODEL is a Hugging Face directory; scratch: a small GPT-J with weights from the seed, which reads
-// bytes. BATCH: windows of 64 tokens in a step. DIR: a new directory for states.
+// MODEL is a Hugging Face directory; scratch: a small GPT-J with weights from the seed, as
+// transformers begins (0.02 N(0, 1)), which reads bytes. BATCH: windows of 64 tokens in a step.
+// DIR: a new directory for states.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static const char *small_model(const char *dir, uint64_t seed)
     char *model = in(dir, "model");
     if (mkdir(model, 0700) < 0)
         check(mr_fail(&err, MR_ERR_IO, "%s: %s", model, strerror(errno)));
-    check(mr_synthetic_write(model, &c, seed, &err));
+    check(mr_synthetic_start(model, &c, seed, &err));
     return model;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/synthetic.h"
 #include "millrace.h"
 #include "store_dirs.h"
 
@@ -324,6 +325,48 @@ static void recomputation_changes_no_bit(void **state)
     drop(b, "b");
 }
 
+// Weights of 0.02 N(0, 1): all tokens are about equally likely.
+static void a_training_from_scratch_begins_at_chance(void **state)
+{
+    (void)state;
+    static const struct mr_config c = {.vocab_size = VOCAB,
+                                       .n_positions = 8,
+                                       .n_embd = 64,
+                                       .n_layer = 1,
+                                       .n_head = 2,
+                                       .rotary_dim = 8,
+                                       .n_inner = 64,
+                                       .eos_token_id = -1};
+    struct mr_error err = {0};
+    struct mr_trainer *t;
+    struct mr_batch_loss loss;
+    double sum = 0, squares = 0;
+    assert_int_equal(mkdir(files_path("model"), 0700), 0);
+    check(mr_synthetic_start(files_path("model"), &c, 1, &err), &err);
+    check(mr_trainer_create(files_path("state"), files_path("model"), &err), &err);
+    check(mr_trainer_open(&t, files_path("state"), "model:tinyt", NULL, &err), &err);
+    check(mr_trainer_evaluate(t, &plain, &loss, &err), &err);
+    float *head = tensor(t, "lm_head.weight", VOCAB * 64, false);
+    float *gain = tensor(t, "transformer.h.0.ln_1.weight", 64, false);
+    float *bias = tensor(t, "transformer.h.0.mlp.fc_in.bias", 64, false);
+    for (int i = 0; i < VOCAB * 64; i++) {
+        sum += (double)head[i];
+        squares += (double)head[i] * (double)head[i];
+    }
+    for (int i = 0; i < 64; i++)
+        assert_true(gain[i] == 1 && bias[i] == 0);
+    print_message("# loss %.3f of %d tokens, weights of %.4f\n", loss.loss, VOCAB,
+                  sqrt(squares / (VOCAB * 64)));
+    assert_true(fabs(loss.loss - log(VOCAB)) < 0.3);
+    assert_true(fabs(sqrt(squares / (VOCAB * 64)) / 0.02 - 1) < 0.05);
+    assert_true(fabs(sum) / (VOCAB * 64) < 0.002);
+    free(head);
+    free(gain);
+    free(bias);
+    remove_dir(files_path("model"));
+    drop(t, "state");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +377,7 @@ int main(void)
         cmocka_unit_test(devices_that_cannot_train_are_refused),
         cmocka_unit_test(states_of_other_models_are_refused),
         cmocka_unit_test(recomputation_changes_no_bit),
+        cmocka_unit_test(a_training_from_scratch_begins_at_chance),
     };
     if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
         return 1;
