@@ -238,6 +238,9 @@ static int fits(const struct mr_pass *p, struct mr_error *err)
         p->d.rot_floats > p->g.rot_max || widest + p->d.d / 32 > words || widest > stream ||
         p->c->n_positions > p->g.ctx_max)
         return mr_fail(err, MR_ERR_FIT, "the model does not fit device %s for training", p->name);
+    if (mr_segment_kblocks(p->d.vocab / 32, 0) > words)
+        return mr_fail(err, MR_ERR_FIT, "the vocabulary of %d does not fit device %s for training",
+                       p->c->vocab_size, p->name);
     if (blocks + p->d.head_lanes / 32 > words || blocks > stream || blocks > MR_GRAD_KBLOCKS)
         return mr_fail(err, MR_ERR_FIT, "a micro-batch of %d rows does not fit device %s",
                        p->most_rows, p->name);

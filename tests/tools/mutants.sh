@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults in folders of host/ that unit tests must notice; back-mutants.sh, cpu-mutants.sh and
-# train-mutants.sh use it. Of a header the program is compiled anew, and the last file that includes it.
+# Faults in folders of host/ that unit tests must notice; back-, cpu-, step- and train-mutants.sh use
+# it. Of a header the program is compiled anew, and the last file that includes it.
 # They set: build, a directory for it; folders, those below host/ that are changed; others, sources
 # that they need and that stay; tests[PROGRAM], the names among the tests of tests/unit/PROGRAM.c of
 # which one must fail, tried in this order; mutants, "name|file below host/|sed expression|PROGRAM".
@@ -28,8 +28,16 @@ compile() { # directory source..: the names of the objects, one a line
     done
 }
 
+declare -A used # the programs of the mutants that are run
+chosen=()
+for mutant in "${mutants[@]}"; do
+    [[ ${mutant%%|*} = *"${2:-}"* ]] || continue
+    chosen+=("$mutant")
+    used[${mutant##*|}]=1
+done
+
 same=$(compile "$build/same" tests/tools/one-test.c "${others[@]}") || bail "the sources that stay as they are do not compile"
-for program in "${!tests[@]}"; do
+for program in "${!used[@]}"; do
     compile "$build/$program" "tests/unit/$program.c" >/dev/null || bail "tests/unit/$program.c does not compile"
 done
 whole=$(compile "$build/whole" $(printf 'host/%s/*.c ' "${folders[@]}")) || bail "host/ does not compile"
@@ -70,7 +78,7 @@ failing() {
 }
 
 # The unchanged programs must pass, or a mutant's failure says nothing.
-for program in "${!tests[@]}"; do
+for program in "${!used[@]}"; do
     dir=$build/none-$program
     mkdir -p "$dir" && link "$program" "$dir" || bail "the unchanged $program does not link"
     found=$(failing "$program" "$dir")
@@ -78,9 +86,8 @@ for program in "${!tests[@]}"; do
 done
 
 number=0 failed=0
-for mutant in "${mutants[@]}"; do
+for mutant in "${chosen[@]}"; do
     IFS='|' read -r name file expression program <<<"$mutant"
-    [[ $name = *"${2:-}"* ]] || continue
     number=$((number + 1))
     dir=$build/$number
     rm -rf "$dir"

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "check.h"
+#include "checkpoint/synthetic.h"
 #include "device/open.h"
+#include "files.h"
 #include "memory_store.h"
 #include "spoken.h"
 #include "toy_model.h"
@@ -196,6 +198,39 @@ static void demo_has_the_gradient(void **unused)
         subject_close(&s);
         spoken_close(&spoken);
     }
+}
+
+// A vocabulary whose gradient is contracted in two segments, the second one shorter.
+static void large_model(struct subject *s, int vocab)
+{
+    const struct mr_config c = {.vocab_size = vocab,
+                                .n_positions = 40,
+                                .n_embd = 32,
+                                .n_layer = 1,
+                                .n_head = 2,
+                                .rotary_dim = 8,
+                                .n_inner = 64,
+                                .eos_token_id = -1};
+    struct mr_error err = {0};
+    check(mr_synthetic_start(files_dir, &c, 5, &err), &err);
+    subject_open(s, files_dir);
+}
+
+static void large_vocabularies_have_the_gradient(void **unused)
+{
+    (void)unused;
+    struct subject s;
+    struct trained t;
+    double worst;
+    large_model(&s, 16384 + 4000);
+    take_lengths(&s, lengths, 2);
+    train(&t, &s, "model:sim,train", 32);
+    double db = whole(&s, &t, &worst);
+    printf("# 20384 tokens: gradient %.1f dB, the worst tensor %.1f dB\n", db, worst);
+    assert_true(db > 28);
+    assert_true(worst > 18);
+    trained_close(&t);
+    subject_close(&s);
 }
 
 // ---- bits ---------------------------------------------------------------------------------------
@@ -425,6 +460,12 @@ static void refuses_micro_batches_that_do_not_fit(void **unused)
     wide.n_inner = 8192;
     s.config = &wide;
     assert_int_equal(opens(&s, "model:tinyt", 64, 0, &err), MR_ERR_FIT);
+    wide.n_inner = 1024;
+    wide.vocab_size = 32 * 256;
+    assert_int_equal(opens(&s, "model:tinyt", 64, 0, &err), 0);
+    wide.vocab_size++;
+    assert_int_equal(opens(&s, "model:tinyt", 64, 0, &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "vocabulary of 8193"));
     subject_close(&s);
 }
 
@@ -456,6 +497,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixtures_have_the_gradient),
         cmocka_unit_test(demo_has_the_gradient),
+        cmocka_unit_test(large_vocabularies_have_the_gradient),
         cmocka_unit_test(bits_are_the_same_everywhere),
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(batches_leave_nothing),
@@ -468,5 +510,5 @@ int main(void)
     // Small pieces of work: waking threads for them is slow where the processors are busy.
     if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
         return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("pass", tests, files_setup, files_teardown);
 }

@@ -147,6 +147,103 @@ static void counts_are_the_devices(void **unused)
     }
 }
 
+// ---- traffic ------------------------------------------------------------------------------------
+
+enum { FIELDS = 6 };
+
+struct traffic {
+    unsigned op;
+    struct {
+        unsigned field;
+        uint32_t value;
+    } set[FIELDS];
+    struct mr_work work;
+};
+
+// 70 rows, four channels. A block of 32 elements has 33 bytes, a beat 64; matrices that are read
+// have their codes in beats of their own, 16 blocks of four columns each.
+static const struct traffic traffic[] = {
+    {MR_OP_MATMUL,
+     {{MR_F_MATMUL_KBLOCKS, 3}, {MR_F_MATMUL_COLS, 128}},
+     {.mac_blocks = 3 * 128 * 70}},
+    {MR_OP_MATMUL, // 280 blocks
+     {{MR_F_MATMUL_KBLOCKS, 1}, {MR_F_MATMUL_COLS, 128}, {MR_F_MATMUL_TILES, 1}},
+     {.mac_blocks = 128 * 70, .stash_written = 145}},
+    {MR_OP_MATMUL, // three of rows, 128 times, beside the others
+     {{MR_F_MATMUL_KBLOCKS, 1},
+      {MR_F_MATMUL_COLS, 128},
+      {MR_F_MATMUL_TILES, 1},
+      {MR_F_MATMUL_TURNED, 1}},
+     {.mac_blocks = 128 * 70, .stash_written = 145 + 198}},
+    {MR_OP_MATMUL, // 16 bits a column and row
+     {{MR_F_MATMUL_KBLOCKS, 1}, {MR_F_MATMUL_COLS, 128}, {MR_F_MATMUL_SLOPE, 1}},
+     {.mac_blocks = 128 * 70, .host_read = 280}},
+    {MR_OP_MATMUL,
+     {{MR_F_MATMUL_KBLOCKS, 1}, {MR_F_MATMUL_COLS, 128}, {MR_F_MATMUL_KEEP_SLOPE, 1}},
+     {.mac_blocks = 128 * 70, .host_written = 280}},
+    {MR_OP_MATMUL, // 100 columns of fp32 are 6.25 beats
+     {{MR_F_MATMUL_KBLOCKS, 1},
+      {MR_F_MATMUL_COLS, 128},
+      {MR_F_MATMUL_DST, MR_DST_RESULT},
+      {MR_F_MATMUL_OUT_COLS, 100}},
+     {.mac_blocks = 128 * 70, .host_written = 70 * 7}},
+    {MR_OP_GRAD, // two bands of 32 x 128 x 4 bytes and the record
+     {{MR_F_GRAD_KBLOCKS, 5}, {MR_F_GRAD_COLS, 128}, {MR_F_GRAD_ROWS, 33}, {MR_F_GRAD_BEGIN, 1}},
+     {.mac_blocks = 5 * 128 * 33, .host_written = 2 * 256 + 1}},
+    {MR_OP_GRAD, // the record of the command before
+     {{MR_F_GRAD_KBLOCKS, 5}, {MR_F_GRAD_COLS, 128}, {MR_F_GRAD_ROWS, 32}},
+     {.mac_blocks = 5 * 128 * 32, .host_read = 1, .host_written = 256 + 1}},
+    {MR_OP_STREAM_STASH, // blocks 14 to 17 of 48 groups: codes of two sections; a header a channel
+     {{MR_F_STREAM_STASH_COLS, 192},
+      {MR_F_STREAM_STASH_FIRST_KBLOCK, 14},
+      {MR_F_STREAM_STASH_KBLOCKS, 4}},
+     {.stash_read = 48 * (2 + 8) + 4}},
+    {MR_OP_STREAM_STASH, // 65 groups in each channel: five headers
+     {{MR_F_STREAM_STASH_COLS, 1040}, {MR_F_STREAM_STASH_KBLOCKS, 1}},
+     {.stash_read = 260 * (1 + 2) + 4 * 5}},
+    {MR_OP_LOAD_ACT, // eight groups
+     {{MR_F_LOAD_ACT_ROWS, 30}, {MR_F_LOAD_ACT_FIRST_KBLOCK, 16}, {MR_F_LOAD_ACT_KBLOCKS, 2}},
+     {.stash_read = 8 * (1 + 4)}},
+    {MR_OP_MOVE_ROWS, // three blocks of rows
+     {{MR_F_MOVE_ROWS_COLS, 96}, {MR_F_MOVE_ROWS_TURNED, 1}},
+     {.stash_written = 149}},
+    {MR_OP_MOVE_ROWS, {{MR_F_MOVE_ROWS_COLS, 96}}, {.mac_blocks = 0}},
+    {MR_OP_LOAD_ROWS, // four rows of the table in a beat
+     {{MR_F_LOAD_ROWS_ROT_BEATS, 2}, {MR_F_LOAD_ROWS_RES_BEATS, 3}},
+     {.host_read = 18 + 70 * 5}},
+    {MR_OP_FETCH_ROWS, {{MR_F_FETCH_ROWS_BEATS, 4}}, {.host_read = 280}},
+    {MR_OP_SAVE_ROWS, {{MR_F_SAVE_ROWS_BEATS, 4}}, {.host_written = 280}},
+    {MR_OP_STORE_KV, {{MR_F_STORE_KV_WBEATS, 33}}, {.kv_written = 70 * (33 + 2)}},
+    {MR_OP_STORE_KV,
+     {{MR_F_STORE_KV_WBEATS, 33}, {MR_F_STORE_KV_IS_V, 1}},
+     {.kv_written = 70 * (33 + 2 + 2)}},
+};
+
+static void traffic_follows_from_the_fields(void **unused)
+{
+    (void)unused;
+    struct mr_work sum = {0}, all = {0};
+    for (size_t i = 0; i < sizeof traffic / sizeof *traffic; i++) {
+        const struct traffic *t = &traffic[i];
+        struct mr_command c = {{0}};
+        mr_command_set(&c, MR_F_CMD_OPCODE, t->op);
+        for (int k = 0; k < FIELDS && t->set[k].field; k++)
+            mr_command_set(&c, t->set[k].field, t->set[k].value);
+        struct mr_work w = mr_work_of(&c, 4, 70);
+        if (memcmp(&w, &t->work, sizeof w) != 0)
+            fail_msg("case %zu: %llu products; weights %llu, stash %llu and %llu, host %llu and "
+                     "%llu, KV %llu",
+                     i, (unsigned long long)w.mac_blocks, (unsigned long long)w.weights,
+                     (unsigned long long)w.stash_read, (unsigned long long)w.stash_written,
+                     (unsigned long long)w.host_read, (unsigned long long)w.host_written,
+                     (unsigned long long)w.kv_written);
+        mr_work_add(&sum, &w);
+        for (size_t k = 0; k < sizeof w / sizeof(uint64_t); k++)
+            ((uint64_t *)&all)[k] += ((const uint64_t *)&w)[k];
+    }
+    assert_memory_equal(&sum, &all, sizeof sum);
+}
+
 // ---- GPT-J-6B, one layer ------------------------------------------------------------------------
 
 static void plan_layers(struct mr_plan_train *out, const char *config, int layers, int rows,
@@ -267,6 +364,7 @@ static void watchers_end_a_pass(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traffic_follows_from_the_fields),
         cmocka_unit_test(counts_are_the_devices),
         cmocka_unit_test(a_layer_has_its_products),
         cmocka_unit_test(layers_are_alike),

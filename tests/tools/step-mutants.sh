@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Do the tests notice when a step on a device is wrong? Each mutant is host/train or host/store with one
+# line changed: the pass and its programs, the step, its work, the streams. A test of the unit tests
+# pass, step, train_plan or store_streams must fail. Prints TAP.
+# usage, from the repository's root: tests/tools/step-mutants.sh [BUILD_DIR [WORD]]
+set -u
+build=${1:-build}/step-mutants
+folders=(train store)
+others=()
+declare -A tests=(
+    [test_pass]="batches_leave_nothing fixtures_have_the_gradient recomputation_changes_no_bit
+        large_vocabularies_have_the_gradient bits_are_the_same_everywhere"
+    [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
+        refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere"
+    [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices"
+    [test_store_streams]="streams_are_those_of_pack streams_of_large_matrices"
+)
+
+# "name|file below host/|sed expression|test"
+mutants=(
+    # the forward pass
+    'forward: what norms read stays for the first chunk|train/pass_forward.c|s/run_save(&f->run, kept->row, f->first, false)/run_save(\&f->run, kept->row, 0, false)/|test_pass'
+    'forward: slopes of all chunks at one place|train/pass_forward.c|s/kept->slope + (uint64_t)f->first \* (uint64_t)(it\.cols \/ 32)/kept->slope/|test_pass'
+    'forward: no layer enters the next one|train/pass_forward.c|s/if (layer < p->c->n_layer \&\& !again)/if (0)/|test_pass'
+    'forward: each layer reads what entered the first|train/pass_forward.c|s/run_fetch(&f\.run, p->entry\[layer\]/run_fetch(\&f.run, p->entry[0]/|test_pass'
+    'forward: recomputation ends an item early|train/pass_forward.c|s/^    return n;/    return n - 1;/|test_pass'
+    'forward: recomputation goes on to the next layer|train/pass_forward.c|s/count = again ? items_that_keep(f\.list) :/count = again ? items_that_keep(f.list) - 2 :/|test_pass'
+    'forward: tiles of heads in one matrix|train/pass_forward.c|s/f->first, 0, p->d\.head_lanes \/ 32);/f->first, 0, p->d.w \/ 32);/|test_pass'
+    # the backward pass
+    'backward: slopes of the first chunk|train/pass_backward.c|s/slope + (uint64_t)first \* lanes \/ 32/slope/|test_pass'
+    'backward: no slopes|train/pass_backward.c|s/mr_command_set(c, MR_F_MATMUL_SLOPE, 1);/;/|test_pass'
+    'backward: an item replaces the gradient of the others|train/pass_backward.c|s/!p->live\[MR_X\] \&\& s == 0/s == 0/|test_pass'
+    'backward: the last segment replaces the others|train/pass_backward.c|s/!p->live\[MR_X\] \&\& s == 0/!p->live[MR_X]/|test_pass'
+    'backward: each segment has the first blocks|train/pass_backward.c|s/for (int s = 0; s < segment; s++) {/for (int s = 0; s < 0 * segment; s++) {/|test_pass'
+    'backward: sides of dW swapped|train/pass_backward.c|s/inputs ? x : dy, inputs ? dy : x/inputs ? dy : x, inputs ? x : dy/|test_pass'
+    'backward: bias of a norm is its gain|train/pass_backward.c|s/tensor_of(w, item, MR_BIAS), p->ones, p->grad\[item->to\]\.turned/tensor_of(w, item, MR_BIAS), p->ones, p->gain_turned/|test_pass'
+    'backward: a norm replaces the gradient of the residual|train/pass_backward.c|s/if (p->live\[MR_RESIDUAL\])/if (0)/|test_pass'
+    'backward: gradients of the layer above stay|train/pass_backward.c|s/p->live\[item->to\] = false;/;/|test_pass'
+    'backward: the layer above is run again|train/pass_backward.c|s/pass_layer_again(p, layer, err)/pass_layer_again(p, layer + 1, err)/|test_pass'
+    'backward: layers first to last|train/pass_backward.c|s/p->wt_off\[kept->stream\]/p->wt_off[pass_item(p, (w->layer + 1) % (p->c->n_layer + 1), i)->stream]/|test_pass'
+    # attention
+    'attention: gradients of all heads at one place|train/pass_backward.c|s/at = head \* lanes \/ 32/at = 0/|test_pass'
+    'attention: turned matrices of the first head|train/pass_backward.c|s/kblocks, head \* lanes, lanes)/kblocks, 0, lanes)/|test_pass'
+    'attention: tiles of the first head|train/pass_backward.c|s/off + (uint64_t)head \* mr_tiles_beats/off + 0 * mr_tiles_beats/|test_pass'
+    'attention: values are turned back|train/pass_backward.c|s/place != MR_V \&\& //|test_pass'
+    'attention: queries are not turned back|train/pass_backward.c|s/place != MR_V \&\& /place == MR_K \&\& /|test_pass'
+    'attention: scores without 1\/sqrt(d)|train/pass_backward.c|s/mr_bits((float)(1\.0 \/ root))/mr_bits(1.0F)/|test_pass'
+    'attention: a token sees the next one|train/pass_backward.c|s/(uint32_t)(first - key))/(uint32_t)(first - key + 1))/|test_pass'
+    'attention: keys of the chunk alone|train/pass_backward.c|s/p->start\[first\] \/ whole \* whole/first \/ whole * whole/|test_pass'
+    'attention: queries of the chunk alone|train/pass_backward.c|s/(p->end\[first + rows - 1\] + 31)/(first + rows + 31)/|test_pass'
+    'attention: keys from their second block on|train/pass_backward.c|s/kept_of(w, i, MR_Q, true), head, first, at, kblocks/kept_of(w, i, MR_Q, true), head, first, at + (kblocks > 1), kblocks - (kblocks > 1)/|test_pass'
+    # sums of gradients
+    'gradients: a unit that is too small|train/pass_gradient.c|s/a + b - 246/a + b - 276/|test_pass'
+    'gradients: columns of the first 32 rows|train/pass_gradient.c|s/t->off + 128 \* tiles/t->off/|test_pass'
+    'gradients: the record of the last rows|train/pass_gradient.c|s/MR_F_GRAD_BEGIN, first == 0/MR_F_GRAD_BEGIN, 1/|test_pass'
+    'gradients: the record goes on from the pass before|train/pass_gradient.c|s/MR_F_GRAD_BEGIN, first == 0/MR_F_GRAD_BEGIN, 0/|test_pass'
+    # commands
+    'commands: maxima begin anew in each chunk|train/pass_run.c|s/MR_F_MATMUL_BEGIN, first_row == 0/MR_F_MATMUL_BEGIN, 1/|test_pass'
+    'commands: maxima never begin anew|train/pass_run.c|s/MR_F_MATMUL_BEGIN, first_row == 0/MR_F_MATMUL_BEGIN, 0/|test_pass'
+    'commands: rows of the first chunk|train/pass_run.c|s/(uint32_t)first \/ 4/0/|test_pass'
+    'commands: angles of the first chunk|train/pass_run.c|s/p->rot_off\[rotary\] + (uint64_t)first \* p->rot_beats/p->rot_off[rotary]/|test_pass'
+    'commands: angles of the forward pass|train/pass_run.c|s/uint64_t rot = p->rot_off\[rotary\]/uint64_t rot = p->rot_off[0]/|test_pass'
+    # what the host writes
+    'host: ones are halves|train/pass.c|s/at\.elements, 64, 32/at.elements, 32, 32/|test_pass'
+    'host: angles are not turned back|train/pass.c|s/i < p->d\.rot_floats \&\& back/i < p->d.rot_floats \&\& 0/|test_pass'
+    'host: keys of all sequences at one place|train/pass.c|s/kv_off += (uint32_t)/kv_off += 0 * (uint32_t)/|test_pass'
+    'host: positions of the batch|train/pass.c|s/? token : pos, table_row/? token : row % p->c->n_positions, table_row/|test_pass'
+    'host: rows without a target keep their logits|train/pass.c|s/memset(to, 0, width \* sizeof \*to);/;/|test_pass'
+    'host: the first blocks of each segment|train/pass.c|s/write_logits(p, false, off, s \* MR_SEGMENT_KBLOCKS/write_logits(p, false, off, 0 * s/|test_pass'
+    'host: Wt of the first segment|train/pass.c|s/^                to += (size_t)mr_item_beats.*/                ;/|test_pass'
+    # the step
+    'step: targets are not copied|train/step.c|s/memory + n + rows}, memory}/batch->targets}, memory}/|test_step'
+    'step: tokens of the first micro-batch|train/step.c|s/run(s, &s->batches\[k\]\.batch, &loss, err)/run(s, \&s->batches[0].batch, \&loss, err)/|test_step'
+    'step: positions of the batch|train/step.c|s/positions\[r++\] = t;/positions[r] = r % s->config->n_positions, r++;/|test_step'
+    'step: units of the step before|train/step.c|s/mr_pass_set_unit(s->pass, i, mr_store_unit(s->store, i));/;/|test_step'
+    'step: the first step is not measured|train/step.c|s/mr_store_step(step->store) == 0/false/|test_step'
+    'step: units of the last micro-batch|train/step.c|s/unit > s->wanted\[i\] ? unit : s->wanted\[i\]/unit/|test_step'
+    'step: a guess of rows that is too small|train/step.c|s/exponent + bits + 1 - limit/exponent - limit - 8/|test_step'
+    'step: sums that are too large end it|train/step.c|s/rc == 0 \&\& (raised = mr_store_raise(s->store)) > 0/rc == 0 \&\& (raised = 0) > 0/|test_step'
+    'step: the units that were raised last|train/step.c|s/s->raised += raised/s->raised = raised/|test_step'
+    'step: it goes on after an error|train/step.c|/rc = add(step/,/return rc/s/forget(step);/;/|test_step'
+    'step: the loss of the last micro-batch|train/step.c|s/mr_loss_add(&step->loss, &own)/step->loss = own/|test_step'
+    'step: the device keeps the old weights|train/step.c|s/return rc == 0 ? mr_pass_weights(step->pass, step->store, err) : rc;/return rc;/|test_step'
+    # its work
+    'work: a block has 32 bytes|train/work.c|s/n \* 33/n * 32/|test_train_plan'
+    'work: codes of the last section|train/work.c|s/(first + kblocks + 15) \/ 16 - first \/ 16/(kblocks + 15) \/ 16/|test_train_plan'
+    'work: a header for all channels|train/work.c|s/n \* ((groups + 15) \/ 16)/(groups + 15) \/ 16/|test_train_plan'
+    'work: turned blocks of whole rows alone|train/work.c|s/blocks((rows + 31) \/ 32 \* cols)/blocks(rows \/ 32 * cols)/|test_train_plan'
+    'work: slopes are written where they are read|train/work.c|s/w\.host_read = rows/w.host_written = rows/|test_train_plan'
+    'work: a result has all columns|train/work.c|s/beats(4 \* get(c, MR_F_MATMUL_OUT_COLS))/beats(4 * cols)/|test_train_plan'
+    'work: bands of the rows that there are|train/work.c|s/bands \* MR_GRAD_TILE_ROWS \* beats/rows * beats/|test_train_plan'
+    'work: records begin anew|train/work.c|s/MR_F_GRAD_BEGIN) ? 0 : 1/MR_F_GRAD_BEGIN) ? 0 : 0/|test_train_plan'
+    'work: values without maxima|train/work.c|s/MR_F_STORE_KV_IS_V) ? scales : 0/MR_F_STORE_KV_IS_V) ? 0 : 0/|test_train_plan'
+    'work: weights of one channel|train/work.c|s/channels \* mr_legal_stream_beats/mr_legal_stream_beats/|test_train_plan'
+    'work: products of a row|train/work.c|s/kblocks \* cols \* rows}/kblocks * cols}/|test_train_plan'
+    'work: the sum lacks what is read|train/work.c|s/sum->stash_read += w->stash_read;/;/|test_train_plan'
+    # the streams
+    'streams: segments over each other|store/streams.c|s/(uint64_t)segment \* bytes_of(&p->segment)/0/|test_store_streams'
+    'streams: blocks beyond their segment|store/streams.c|s/\*b %= MR_SEGMENT_KBLOCKS;/;/|test_store_streams'
+    'streams: maxima of the first patch|store/streams.c|s/\*to = top\[c\] > \*to ? top\[c\] : \*to;/*to = *to ? *to : top[c];/|test_store_streams'
+    'streams: maxima stay|store/streams.c|s/memset(base + piece_at(it, c), 0, MR_BEAT);/;/|test_store_streams'
+    'streams: a bias is that of the first 64 outputs|store/streams.c|s/base + piece_at(it, (int)e) + MR_BEAT/base + piece_at(it, 0) + MR_BEAT/|test_store_streams'
+    'streams: gain and bias at one place|store/streams.c|s/bias ? bytes_of(it) \/ 2 : 0/0/|test_store_streams'
+    'streams: Wt has room for biases|store/turned.c|s/it\.bias = false;/;/|test_pass'
+)
+
+. tests/tools/mutants.sh
