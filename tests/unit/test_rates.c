@@ -23,7 +23,7 @@ enum { STEPS = 1000, LINE = 512 };
 
 // The largest relative difference. Where a rate is 0 to rounding, as a cosine at its end, it counts
 // as 1e-9 of the highest one.
-static double distance(const struct mr_rates *r, const double *want)
+static double distance(const struct mr_rates *r, const float *want)
 {
     double worst = 0, highest = 0;
     for (int i = 0; i < STEPS; i++)
@@ -37,9 +37,9 @@ static void rates_are_those_of_pytorch(void **unused)
 {
     (void)unused;
     FILE *texts = fopen(FIXTURES "schedules.txt", "r"),
-         *file = fopen(FIXTURES "expected.f64", "rb");
+         *file = fopen(FIXTURES "expected.f32", "rb");
     char line[LINE];
-    double want[STEPS];
+    float want[STEPS];
     int schedules = 0;
     bool seen[MR_RATE_ONE_CYCLE + 1] = {0};
     assert_true(texts && file);
