@@ -6,7 +6,6 @@
 #include "device/open.h"
 #include "millrace.h"
 #include "store/header.h"
-#include "store/params.h"
 #include "train/step.h"
 
 _Static_assert(MR_TRAINER_NOTE == (int)MR_STORE_NOTE, "the store keeps the note");
@@ -78,34 +77,40 @@ void mr_trainer_close(struct mr_trainer *trainer)
 
 // ---- what is in it -----------------------------------------------------------------------------
 
+// Tensor i of the list, with all shares of the file's; 0: another one has it.
 static size_t elements_of(const struct mr_config *c, size_t i)
 {
     struct mr_tensor_spec t = mr_tensor_spec(c, i);
-    return (size_t)t.rows * (size_t)(t.cols > 0 ? t.cols : 1);
+    struct mr_file_tensor whole = mr_file_tensor(&t);
+    return t.item->share > 0 ? 0 : whole.lines * whole.run * (size_t)whole.shares;
 }
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info)
 {
     const struct mr_config *c = trainer->config;
     *info = (struct mr_trainer_info){.step = mr_store_step(trainer->store),
-                                     .tensors = mr_tensor_specs(c),
                                      .vocab_size = c->vocab_size,
                                      .n_positions = c->n_positions,
                                      .tokens = trainer->tokens,
                                      .device_bytes = mr_step_bytes(trainer->step)};
-    for (size_t i = 0; i < info->tensors; i++)
+    for (size_t i = 0; i < mr_tensor_specs(c); i++) {
+        info->tensors += elements_of(c, i) > 0;
         info->parameters += elements_of(c, i);
+    }
     memcpy(info->note, mr_store_note(trainer->store), sizeof info->note);
 }
 
 const char *mr_trainer_tensor(struct mr_trainer *trainer, size_t index, size_t *elements)
 {
     const struct mr_config *c = trainer->config;
-    if (index >= mr_tensor_specs(c))
+    size_t i = 0, n = mr_tensor_specs(c);
+    while (i < n && (elements_of(c, i) == 0 || index-- > 0))
+        i++;
+    if (i == n)
         return NULL;
-    struct mr_tensor_spec t = mr_tensor_spec(c, index);
+    struct mr_tensor_spec t = mr_tensor_spec(c, i);
     if (elements)
-        *elements = elements_of(c, index);
+        *elements = elements_of(c, i);
     return mr_tensor_name(c, t.layer, t.item, t.part, trainer->name);
 }
 
@@ -126,13 +131,7 @@ static int read_tensor(const struct mr_trainer *t, const char *name, enum mr_sto
     if (count != elements_of(t->config, i))
         return mr_fail(err, MR_ERR_USAGE, "%s has %zu elements, not %zu", name,
                        elements_of(t->config, i), count);
-    float *natural = malloc(count * sizeof *natural);
-    if (!natural)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu elements of %s", count, name);
-    mr_store_read(t->store, i, part, natural);
-    mr_params_turn(t->config, i, natural, out);
-    free(natural);
-    return 0;
+    return mr_store_read_file(t->store, i, part, out, err);
 }
 
 int mr_trainer_gradient(const struct mr_trainer *trainer, const char *name, float *out,

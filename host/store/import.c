@@ -193,18 +193,28 @@ static int put_header(const struct export *x, FILE *f, struct mr_error *err)
     return rc;
 }
 
-// Tensor i, which is the first share of the file's, as `all` has room for it.
-static void gather_tensor(const struct export *x, size_t i, const struct mr_file_tensor *whole,
-                          float *natural, float *turned, float *all)
+int mr_store_read_file(const struct mr_store *s, size_t i, enum mr_store_part part, float *out,
+                       struct mr_error *err)
 {
-    for (int k = 0; k < whole->shares; k++) {
-        size_t tensor = i + (size_t)k * whole->step;
-        mr_store_read(x->s, tensor, MR_MASTER, natural);
-        mr_params_turn(&x->s->config, tensor, natural, turned);
-        for (size_t line = 0; line < whole->lines; line++)
-            memcpy(all + (line * (size_t)whole->shares + (size_t)k) * whole->run,
-                   turned + line * whole->run, whole->run * sizeof *all);
+    struct mr_tensor_spec t = mr_tensor_spec(&s->config, i);
+    struct mr_file_tensor whole = mr_file_tensor(&t);
+    size_t n = whole.lines * whole.run;
+    float *natural = malloc(n * sizeof *natural), *turned = malloc(n * sizeof *turned);
+    char name[MR_NAME];
+    int rc = natural && turned ? 0
+                               : mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu elements of %s",
+                                         n, mr_store_tensor_name(s, i, name));
+    for (int k = 0; k < whole.shares && rc == 0; k++) {
+        size_t tensor = i + (size_t)k * whole.step;
+        mr_store_read(s, tensor, part, natural);
+        mr_params_turn(&s->config, tensor, natural, turned);
+        for (size_t line = 0; line < whole.lines; line++)
+            memcpy(out + (line * (size_t)whole.shares + (size_t)k) * whole.run,
+                   turned + line * whole.run, whole.run * sizeof *out);
     }
+    free(natural);
+    free(turned);
+    return rc;
 }
 
 static int put_tensor(const struct export *x, FILE *f, size_t i, struct mr_error *err)
@@ -213,26 +223,19 @@ static int put_tensor(const struct export *x, FILE *f, size_t i, struct mr_error
     struct mr_file_tensor whole = mr_file_tensor(&t);
     if (t.item->share > 0)
         return 0; // went with the first
-    size_t part = whole.lines * whole.run, n = part * (size_t)whole.shares;
-    // The first is where the narrowed weights go in the end.
-    float *natural = malloc(n * sizeof *natural), *turned = malloc(part * sizeof *turned);
-    float *all = malloc(n * sizeof *all);
+    size_t n = whole.lines * whole.run * (size_t)whole.shares;
+    float *all = malloc(n * sizeof *all), *narrow = malloc(n * sizeof *narrow);
     char name[MR_NAME];
-    int rc = 0;
-    if (natural && turned && all) {
-        gather_tensor(x, i, &whole, natural, turned, all);
-        if (mr_narrow(x->dtype, all, n, natural) < n)
-            rc = mr_fail(err, MR_ERR_FIT, "%s has a weight beyond %s; export as fp32 or bf16",
-                         mr_store_tensor_name(x->s, i, name), mr_dtype_name(x->dtype));
-        if (rc == 0)
-            rc = mr_directory_put(x->d, f, natural, n * element_bytes(x->dtype), err);
-    } else {
-        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", n,
-                     mr_store_tensor_name(x->s, i, name));
-    }
-    free(natural);
-    free(turned);
+    int rc = all && narrow ? mr_store_read_file(x->s, i, MR_MASTER, all, err)
+                           : mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", n,
+                                     mr_store_tensor_name(x->s, i, name));
+    if (rc == 0 && mr_narrow(x->dtype, all, n, narrow) < n)
+        rc = mr_fail(err, MR_ERR_FIT, "%s has a weight beyond %s; export as fp32 or bf16",
+                     mr_store_tensor_name(x->s, i, name), mr_dtype_name(x->dtype));
+    if (rc == 0)
+        rc = mr_directory_put(x->d, f, narrow, n * element_bytes(x->dtype), err);
     free(all);
+    free(narrow);
     return rc;
 }
 

@@ -54,6 +54,10 @@ enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE, MR_GRADIENT };
 // Tensor i, [outputs][inputs] as in mr_params. MR_GRADIENT: the sum of the step's micro-batches so
 // far, until mr_store_apply().
 void mr_store_read(const struct mr_store *store, size_t i, enum mr_store_part part, float *out);
+// The tensor of the checkpoint whose first share is tensor i, as its file has it: all of the
+// shares, turned if the file has it [inputs][outputs]. out has room for it (mr_file_tensor()).
+int mr_store_read_file(const struct mr_store *store, size_t i, enum mr_store_part part, float *out,
+                       struct mr_error *err);
 // A row of a table: the weights of one token or position.
 void mr_store_row(const struct mr_store *store, size_t i, int row, float *out);
 
