@@ -4,7 +4,6 @@
 tokenizer agrees on texts that are not checked in. Prints TAP. usage: interop.py BUILD (from the root; make test-interop)"""
 import json
 import random
-import subprocess
 import sys
 import tempfile
 import unicodedata
@@ -18,19 +17,12 @@ from safetensors import safe_open
 
 sys.path.insert(0, "tests/fixtures")
 import make_tokenizer  # noqa: E402  (its texts)
+from hub import load, logits, reference, run  # noqa: E402
 from tap import done, ok  # noqa: E402
 
 BUILD = Path(sys.argv[1])
 MILLRACE, HELPER = BUILD / "millrace", BUILD / "interop" / "helper"
 DEMO = Path("models/demo")
-
-
-def run(*command, **options):
-    return subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, **options).stdout
-
-
-def logits(model, device, fmt, ids):
-    return np.frombuffer(run(HELPER, "logits", model, device, fmt, *ids), dtype=np.float32).reshape(len(ids), -1)
 
 
 # ---- unpacked models in transformers ----
@@ -40,25 +32,14 @@ def check_model(directory, fmt, work):
     packed, unpacked = work / "m.mill", work / f"{directory.name}-{fmt}"
     run(MILLRACE, "pack", directory, packed, "--format", fmt, "-q")
     run(MILLRACE, "unpack", packed, unpacked, "-q")
-    model, info = transformers.AutoModelForCausalLM.from_pretrained(unpacked, output_loading_info=True)
-    ok(not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")) and model.dtype == torch.float32,
-       f"transformers loads {name}")
+    model = load(unpacked, name)
     with safe_open(unpacked / "model.safetensors", "pt") as f:
-        state = model.state_dict()
-        same = all(torch.equal(f.get_tensor(k).float(), state[k].float()) for k in f.keys())
         types = {len(f.get_slice(k).get_shape()): f.get_slice(k).get_dtype() for k in f.keys() if "wte" not in k and "wpe" not in k}
-    ok(same and types == {1: "F32", 2: "BF16"}, f"every value of {name} arrives; matrices bf16, vectors fp32")
-
-    ids = [i % model.config.vocab_size for i in range(7, 7 + min(24, model.config.n_positions))]
-    with torch.no_grad():
-        theirs = model(torch.tensor([ids])).logits[0].float().numpy()
-    reference = logits(unpacked, "cpu:", fmt, ids)
-    device = logits(packed, "model:", fmt, ids)
-    spread = float(theirs.std())
-    worst = float(np.abs(theirs - reference).max()) / spread
-    ok(worst < 1e-4, f"logits of {name}: cpu: as transformers", f"largest difference {worst:.1e} of their deviation")
+    ok(types == {1: "F32", 2: "BF16"}, f"{name}: matrices bf16, vectors fp32")
+    ids, theirs = reference(HELPER, unpacked, model, fmt, name)
+    device = logits(HELPER, packed, "model:", fmt, ids)
     # The weights are the same, so what is left are the activations in MXINT8.
-    rms = float(np.sqrt(((theirs - device) ** 2).mean())) / spread
+    rms = float(np.sqrt(((theirs - device) ** 2).mean())) / float(theirs.std())
     ok(0 < rms < 0.03, f"logits of {name}: model: near transformers", f"rms {rms:.2%} of their deviation")
     return unpacked
 

@@ -1,32 +1,83 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of training on one thread: `model:` beside PyTorch in fp32, the demo model, the same micro-batch of
-its text, turn by turn in one run. Prints TAP. The loss on model: must begin and fall as PyTorch's; processor time
-is printed, and judged with BARS=1 alone: then model: must have 0.7 of PyTorch's tokens a second.
+"""What `train` exports, in transformers, and the example with PyTorch's DataLoader. Then steps of training on one thread:
+`model:` beside PyTorch in fp32, the demo model, the same micro-batch of its text, turn by turn in one run. Prints TAP. The
+loss on model: must begin and fall as PyTorch's; processor time is printed, and judged with BARS=1 alone: then model: must
+have 0.7 of PyTorch's tokens a second.
 usage: train.py BUILD (from the root; make test-interop)"""
 import os
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import torch
+import transformers
 from transformers import GPTJForCausalLM, PreTrainedTokenizerFast
 
-from speed import processor
-from tap import done, ok
+sys.path.insert(0, "host/python")
+from hub import load, reference, run  # noqa: E402
+from millrace import Trainer  # noqa: E402
+from speed import processor  # noqa: E402
+from tap import done, ok  # noqa: E402
 
 BUILD, DEMO = Path(sys.argv[1]), Path("models/demo")
+MILLRACE, HELPER, TEXT = BUILD / "millrace", BUILD / "interop" / "helper", DEMO / "heldout.txt"
 SEQUENCES, LENGTH, STEPS, RATE = 8, 128, 6, 1e-4
 DEVICE = "model:sim,train"
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 
 
+# ---- what is exported ----
+
+def check_export(trainer, directory, fmt, name):
+    """The weights of the state, rounded as PyTorch rounds them, and their logits."""
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[fmt]
+    if not directory.exists():
+        trainer.save(directory, fmt)
+    model = load(directory, f"{name} {fmt}", dtype)
+    state, wrong = model.state_dict(), []
+    for key in trainer.tensors:
+        ours = torch.frombuffer(trainer.weights(key), dtype=torch.float32).to(dtype).float()
+        if not torch.equal(state[key].flatten(), ours):
+            wrong.append(key)
+    ok(not wrong, f"{name} {fmt} has the weights of the state", f"{len(trainer.tensors)} tensors{wrong or ''}")
+    return reference(HELPER, directory, model, "mxint8", f"{name} {fmt}")
+
+
+def check_exports(work):
+    state, out = work / "state", work / "f32"
+    run(MILLRACE, "train", DEMO, "--data", TEXT, "-o", state, "--steps", 2, "--lr", "1e-3", "--sequence", 32, "--batch", 2,
+        "--heldout", 0, "--export", out, "-q")
+    with Trainer(state, DEMO, tokens=64) as trainer:
+        for fmt, directory in ("f32", out), ("bf16", work / "bf16"), ("f16", work / "f16"):
+            ids, logits = check_export(trainer, directory, fmt, "the demo after two steps")
+    before = GPTJForCausalLM.from_pretrained(DEMO, dtype=torch.float32)
+    with torch.no_grad():
+        moved = float((before(torch.tensor([ids])).logits[0] - torch.tensor(logits)).std() / logits.std())
+    ok(moved > 0.003, "its logits are not those of the checkpoint", f"moved by {moved:.3f} of their deviation")
+    for fixture in sorted(Path("tests/fixtures/train").glob("gptj-*")) + sorted(Path("tests/fixtures/gpt2").glob("*-d*")):
+        with Trainer(work / fixture.name, fixture, device="model:tinyt") as trainer:
+            trainer.step([[[3, 1, 4, 1, 5, 9, 2, 6]]], rate=1e-2)
+            check_export(trainer, work / f"{fixture.name}-out", "f32", fixture.name)
+
+
+def check_example(work):
+    """Twice: the second call goes on."""
+    lines = [run(sys.executable, "examples/train.py", DEMO, TEXT, work / "example").decode().splitlines() for _ in range(2)]
+    steps = [re.fullmatch(r"step (\d+): loss (\d+\.\d+), norm \d+\.\d+", line) for line in sum(lines, [])]
+    ok(all(steps) and [int(s[1]) for s in steps] == list(range(1, 11)), "examples/train.py takes steps, and goes on", lines[1][-1])
+
+
+# ---- beside PyTorch ----
+
 def batch():
     """Sequences of LENGTH tokens and their targets."""
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(DEMO / "tokenizer.json"))
-    ids = tokenizer((DEMO / "heldout.txt").read_text())["input_ids"][:SEQUENCES * (LENGTH + 1)]
+    ids = tokenizer(TEXT.read_text())["input_ids"][:SEQUENCES * (LENGTH + 1)]
     assert len(ids) == SEQUENCES * (LENGTH + 1)
     return ids
 
@@ -58,6 +109,11 @@ def theirs(ids):
 def main():
     print(f"# {processor()}; PyTorch {torch.__version__}, one thread each")
     torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as work:
+        check_exports(Path(work))
+        check_example(Path(work))
     ids, ratios, rates = batch(), [], {"model:": [], "PyTorch": []}
     for round_ in range(ROUNDS):
         a, b = ours(ids), theirs(ids)
