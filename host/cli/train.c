@@ -105,7 +105,7 @@ static int evaluate(struct run *r, uint64_t step, struct mr_error *err)
     struct mr_batch_loss all = {0}, one;
     double sum = 0;
     int n;
-    for (size_t first = 0; (n = train_batch_hold(&r->batch, &r->data, first)) > 0;
+    for (size_t first = 0; (n = train_batch_hold(&r->batch, &r->data, first, err)) > 0;
          first += (size_t)n) {
         int rc = mr_trainer_evaluate(r->trainer, &r->batch.batch, &one, err);
         if (rc < 0)
@@ -113,8 +113,8 @@ static int evaluate(struct run *r, uint64_t step, struct mr_error *err)
         sum += one.loss * (double)one.targets;
         all.targets += one.targets;
     }
-    if (all.targets == 0)
-        return 0;
+    if (n < 0 || all.targets == 0)
+        return n;
     all.loss = sum / (double)all.targets;
     print_heldout(r, step, &all);
     return 0;
@@ -129,9 +129,11 @@ static int one_step(struct run *r, uint64_t step, struct mr_error *err)
     for (int m = 0; m < a->accumulate && rc == 0; m++) {
         struct mr_batch_loss loss;
         show(r, step, m);
-        train_batch_learn(&r->batch, &r->data,
-                          (step * (uint64_t)a->accumulate + (uint64_t)m) * (uint64_t)a->batch);
-        rc = mr_trainer_backward(r->trainer, &r->batch.batch, &loss, err);
+        rc = train_batch_learn(&r->batch, &r->data,
+                               (step * (uint64_t)a->accumulate + (uint64_t)m) * (uint64_t)a->batch,
+                               err);
+        if (rc == 0)
+            rc = mr_trainer_backward(r->trainer, &r->batch.batch, &loss, err);
         r->tokens += rc == 0 ? (uint64_t)loss.targets : 0;
     }
     u.rate = mr_rates_at(&a->rates, (int)step + 1);
@@ -256,26 +258,46 @@ static int train(struct run *r, struct mr_error *err)
 
 // ---- the command -------------------------------------------------------------------------------
 
-static int with_text(struct args *a, const char *text, size_t size)
+// The windows of a text, or those that a file has.
+static int open_data(struct run *r, struct args *a, struct mr_model *model, struct mr_error *err)
+{
+    struct mr_model_info info;
+    char *text = NULL;
+    size_t size = 0;
+    int given = a->sequence, rc;
+    bool file = mr_examples_is(a->data);
+    mr_model_get_info(model, &info);
+    if (file) {
+        rc = train_data_open(&r->data, model, a->data, a->heldout, (uint64_t)a->seed, err);
+        a->sequence = r->data.examples.length;
+    } else {
+        rc = cli_read_file(a->data, &text, &size, err);
+        if (given == 0)
+            a->sequence = train_data_sequence(&info);
+    }
+    if (rc == 0 && file && given != 0 && given != a->sequence)
+        rc = mr_fail(err, MR_ERR_USAGE, "--sequence %d: the windows of %s have %d tokens", given,
+                     a->data, a->sequence);
+    if (rc == 0 && a->sequence > info.n_positions)
+        rc = mr_fail(err, MR_ERR_FIT, "--sequence %d: the model has %d positions", a->sequence,
+                     info.n_positions);
+    if (rc == 0 && !file)
+        rc = train_data_make(&r->data, model, text, size, a->sequence, a->heldout,
+                             (uint64_t)a->seed, err);
+    free(text);
+    return rc;
+}
+
+static int with_model(struct args *a)
 {
     struct mr_error err = {0};
     struct mr_model *model;
-    struct mr_model_info info;
     a->c.load.text = a->c.load.describe = true;
     int status = cli_load(&a->c, &model);
     if (status != EXIT_OK)
         return status;
     struct run r = {.a = a};
-    mr_model_get_info(model, &info);
-    if (a->sequence == 0)
-        a->sequence = info.n_positions < 128 ? info.n_positions : 128;
-    int rc = 0;
-    if (a->sequence > info.n_positions)
-        rc = mr_fail(&err, MR_ERR_FIT, "--sequence %d: the model has %d positions", a->sequence,
-                     info.n_positions);
-    if (rc == 0)
-        rc = train_data_make(&r.data, model, text, size, a->sequence, a->heldout, (uint64_t)a->seed,
-                             &err);
+    int rc = open_data(&r, a, model, &err);
     mr_model_close(model);
     if (rc == 0)
         rc = train(&r, &err);
@@ -310,9 +332,6 @@ static int make_rates(struct args *a)
 static int run(int argc, char **argv)
 {
     struct args a = {0};
-    struct mr_error err = {0};
-    char *text = NULL;
-    size_t size = 0;
     int status;
     if (!cli_parse(&cmd_train, argc, argv, &a, &status))
         return status;
@@ -320,18 +339,14 @@ static int run(int argc, char **argv)
         return cli_no_model();
     if (!a.data || !a.output || !a.steps)
         return cli_usage(&cmd_train, "%s is missing",
-                         !a.data     ? "--data TEXT"
+                         !a.data     ? "--data FILE"
                          : !a.output ? "-o DIR"
                                      : "--steps N");
     status = make_rates(&a);
     if (status != EXIT_OK)
         return status;
     cli_catch_hangup();
-    if (cli_read_file(a.data, &text, &size, &err) < 0)
-        return cli_fail(&err);
-    status = with_text(&a, text, size);
-    free(text);
-    return status;
+    return with_model(&a);
 }
 
 #define ARGS struct args
@@ -361,8 +376,8 @@ static const struct cli_option options[] = {
     CLI_MODEL(ARGS, "Hugging Face directory; the same as the argument"),
     {.name = "data",
      .kind = CLI_PATH,
-     .value = "TEXT",
-     .help = "the text to learn, '-' for standard input",
+     .value = "FILE",
+     .help = "the text to learn, '-' for standard input; or what millrace data wrote",
      CLI_AT(ARGS, data)},
     {.name = "output",
      .letter = 'o',
@@ -435,10 +450,12 @@ static const struct cli_option options[] = {
 const struct cli_command cmd_train = {
     .name = "train",
     .summary = "continues the training of a model on a text",
-    .synopsis = "MODEL --data TEXT -o DIR --steps N [--lr R] [OPTIONS]",
+    .synopsis = "MODEL --data FILE -o DIR --steps N [--lr R] [OPTIONS]",
     .about =
         "Learns to predict each token of a text. The text is cut into windows of --sequence "
-        "tokens, and where a document ends (<|endoftext|>). DIR keeps weights, moments and the "
+        "tokens, and where a document ends (<|endoftext|>); a file of millrace data has its "
+        "windows "
+        "already, and what of them is learnt. DIR keeps weights, moments and the "
         "step. The same command with the same DIR goes on there, bit by bit as if it had never "
         "stopped; more --steps go on, too. Ctrl-C ends after the step under way, a second one at "
         "once. docs/training.md has what a step does.",

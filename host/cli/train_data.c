@@ -10,31 +10,25 @@
 
 // ---- windows -----------------------------------------------------------------------------------
 
-// The windows of a document, tokens from..to - 1; with `out` they are written.
-static size_t cut(size_t from, size_t to, size_t sequence, struct train_window *out)
+static size_t cut_all(const struct train_data *d, const struct mr_model *model, int sequence,
+                      struct mr_window *out)
 {
-    size_t n = 0;
-    for (size_t at = from; at + 1 < to; at += sequence, n++)
-        if (out)
-            out[n] =
-                (struct train_window){at, (int)(to - 1 - at < sequence ? to - 1 - at : sequence)};
-    return n;
-}
-
-static size_t cut_all(const struct train_data *d, const struct mr_model *model, size_t sequence,
-                      struct train_window *out)
-{
+    const struct mr_cut cut = {sequence, 0};
     size_t n = 0, from = 0;
     for (size_t i = 0; i < d->count; i++)
         if (i + 1 == d->count || mr_model_is_eos(model, d->ids[i])) {
-            n += cut(from, i + 1, sequence, out ? out + n : NULL);
+            n += mr_windows_cut(&cut, from, from + 1, i + 1, out ? out + n : NULL);
             from = i + 1;
         }
     return n;
 }
 
+// Learns the first windows, in an order of its own, and holds the last ones.
 static int divide(struct train_data *d, size_t windows, double share, struct mr_error *err)
 {
+    d->order = calloc(windows + 1, sizeof *d->order);
+    if (!d->order)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", windows);
     d->held_out = (size_t)ceil((double)windows * share);
     if (windows <= d->held_out)
         return mr_fail(
@@ -53,14 +47,33 @@ int train_data_make(struct train_data *d, struct mr_model *model, const char *te
     int rc = mr_model_encode(model, text, size, true, &d->ids, &d->count, err);
     if (rc < 0)
         return rc;
-    size_t windows = cut_all(d, model, (size_t)sequence, NULL);
+    size_t windows = cut_all(d, model, sequence, NULL);
     d->hash = XXH3_64bits(d->ids, d->count * sizeof *d->ids);
     d->windows = calloc(windows + 1, sizeof *d->windows);
-    d->order = calloc(windows + 1, sizeof *d->order);
-    if (!d->windows || !d->order)
+    if (!d->windows)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", windows);
-    (void)cut_all(d, model, (size_t)sequence, d->windows);
+    (void)cut_all(d, model, sequence, d->windows);
     return divide(d, windows, share, err);
+}
+
+int train_data_open(struct train_data *d, const struct mr_model *model, const char *path,
+                    double share, uint64_t seed, struct mr_error *err)
+{
+    struct mr_model_info info;
+    mr_model_get_info(model, &info);
+    *d = (struct train_data){.seed = seed, .epoch = UINT64_MAX};
+    int rc = mr_examples_open(&d->examples, path, info.vocab_size, err);
+    if (rc < 0)
+        return rc;
+    if (d->examples.vocabulary != 0 &&
+        d->examples.vocabulary != mr_vocabulary_hash(model, info.vocab_size))
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: was made with another tokenizer than the model's; make it again with "
+                       "millrace data and this model",
+                       path);
+    d->hash = d->examples.hash;
+    d->count = d->examples.tokens;
+    return divide(d, d->examples.count, share, err);
 }
 
 void train_data_free(struct train_data *d)
@@ -68,6 +81,7 @@ void train_data_free(struct train_data *d)
     free(d->ids);
     free(d->windows);
     free(d->order);
+    mr_examples_close(&d->examples);
     *d = (struct train_data){0};
 }
 
@@ -116,33 +130,47 @@ void train_batch_free(struct train_batch *b)
     *b = (struct train_batch){0};
 }
 
-static void put(struct train_batch *b, const struct train_data *d, size_t window, size_t *rows)
+static int put(struct train_batch *b, struct train_data *d, size_t window, size_t *rows,
+               struct mr_error *err)
 {
-    const struct train_window *w = &d->windows[window];
-    size_t tokens = (size_t)(b->batch.tokens - b->memory),
-           targets = (size_t)(b->batch.targets - b->memory), n = (size_t)w->count;
-    b->memory[b->batch.sequences++] = w->count;
-    memcpy(b->memory + tokens + *rows, d->ids + w->at, n * sizeof *d->ids);
-    memcpy(b->memory + targets + *rows, d->ids + w->at + 1, n * sizeof *d->ids);
-    *rows += n;
+    int32_t *tokens = b->memory + (b->batch.tokens - b->memory) + *rows,
+            *targets = b->memory + (b->batch.targets - b->memory) + *rows;
+    int count, rc = 0;
+    if (d->examples.data > 0) {
+        count = d->examples.counts[window];
+        rc = mr_examples_read(&d->examples, window, tokens, targets, err);
+    } else {
+        const struct mr_window *w = &d->windows[window];
+        count = w->count;
+        memcpy(tokens, d->ids + w->at, (size_t)count * sizeof *tokens);
+        memcpy(targets, d->ids + w->at + 1, (size_t)count * sizeof *targets);
+    }
+    b->memory[b->batch.sequences++] = count;
+    *rows += (size_t)count;
+    return rc;
 }
 
-void train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number)
+int train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number,
+                      struct mr_error *err)
 {
     size_t rows = 0;
+    int rc = 0;
     b->batch.sequences = 0;
-    for (uint64_t k = number; k < number + (uint64_t)b->most; k++) {
+    for (uint64_t k = number; k < number + (uint64_t)b->most && rc == 0; k++) {
         if (k / d->learnt != d->epoch)
             shuffle(d, k / d->learnt);
-        put(b, d, d->order[k % d->learnt], &rows);
+        rc = put(b, d, d->order[k % d->learnt], &rows, err);
     }
+    return rc;
 }
 
-int train_batch_hold(struct train_batch *b, const struct train_data *d, size_t first)
+int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first,
+                     struct mr_error *err)
 {
     size_t rows = 0;
+    int rc = 0;
     b->batch.sequences = 0;
-    for (size_t k = first; k < d->held_out && b->batch.sequences < b->most; k++)
-        put(b, d, d->learnt + k, &rows);
-    return b->batch.sequences;
+    for (size_t k = first; k < d->held_out && b->batch.sequences < b->most && rc == 0; k++)
+        rc = put(b, d, d->learnt + k, &rows, err);
+    return rc < 0 ? rc : b->batch.sequences;
 }

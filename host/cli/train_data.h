@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text as what `millrace train` learns from: documents in windows, a part of them held out.
+// What `millrace train` learns from: a text, cut into windows, or a file of them; a part is held
+// out.
 #ifndef MILLRACE_CLI_TRAIN_DATA_H
 #define MILLRACE_CLI_TRAIN_DATA_H
 
+#include "data/examples.h"
 #include "millrace.h"
 
-// Tokens `at` .. at + count - 1; the target of each is the token behind it.
-struct train_window {
-    size_t at;
-    int count;
-};
-
 struct train_data {
-    int32_t *ids;
+    int32_t *ids; // of a text
     size_t count;
     uint64_t hash; // of the tokens
-    struct train_window *windows;
-    size_t learnt, held_out; // windows: the last ones are held out
+    struct mr_window *windows;
+    struct mr_examples examples; // or a file of `millrace data`, whose windows are read when needed
+    size_t learnt, held_out;     // windows: the last ones are held out
     // The order of an epoch, which follows from seed and number.
     uint64_t seed, epoch;
     size_t *order; // [learnt]
 };
+
+// Tokens of a window if nobody says.
+static inline int train_data_sequence(const struct mr_model_info *model)
+{
+    return model->n_positions < 128 ? model->n_positions : 128;
+}
 
 // Tokenises a text. A document ends behind a token that ends texts, or with the text. Longer ones
 // than `sequence` become several windows without overlap. `share` of the windows is held out, at
 // least one unless share is 0.
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,
                     int sequence, double share, uint64_t seed, struct mr_error *err);
-void train_data_free(struct train_data *d);
+// Opens a file of `millrace data`, or of the Model Zoo. `path` must stay valid.
+int train_data_open(struct train_data *d, const struct mr_model *model, const char *path,
+                    double share, uint64_t seed, struct mr_error *err);
+void train_data_free(struct train_data *d); // also after a failure
 
 // A micro-batch of windows. Memory is the caller's.
 struct train_batch {
@@ -39,8 +45,10 @@ int train_batch_new(struct train_batch *b, int windows, int sequence, struct mr_
 void train_batch_free(struct train_batch *b);
 
 // Windows number .. of the training, which goes through the text again and again.
-void train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number);
+int train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number,
+                      struct mr_error *err);
 // Held-out windows from `first` on; returns how many.
-int train_batch_hold(struct train_batch *b, const struct train_data *d, size_t first);
+int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first,
+                     struct mr_error *err);
 
 #endif

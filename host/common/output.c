@@ -106,7 +106,9 @@ int mr_output_open(struct mr_output *out, const char *path, uint64_t size, struc
 int mr_output_open_named(struct mr_output *out, const char *path, struct mr_error *err)
 {
     *out = (struct mr_output){.fd = -1, .path = path};
-    int rc = open_named(out, err);
+    int rc = check_place(out, err);
+    if (rc == 0)
+        rc = open_named(out, err);
     if (rc)
         mr_output_abandon(out);
     return rc;

@@ -58,7 +58,7 @@ exits train_without_steps 2 '--steps N is missing' "${short[@]}" -o "$work/x"
 exits train_with_two_rates 2 '--lr, --warmup and --min-lr go with constant and cosine' "${short[@]}" -o "$work/x" --steps 1 --lr 1e-3 --schedule 'Constant(learning_rate=1e-3)'
 exits train_with_a_misspelt_schedule 2 "schedule: the schedule 'Linar' is not known; did you mean Linear" "${short[@]}" -o "$work/x" --steps 1 --schedule 'Linar()'
 exits train_without_a_directory 2 '-o DIR is missing' "${short[@]}" --steps 1
-exits train_without_a_text 2 '--data TEXT is missing' train $demo -o "$work/x" --steps 1
+exits train_without_a_text 2 '--data FILE is missing' train $demo -o "$work/x" --steps 1
 exits train_text_missing 3 'No such file' train $demo --data "$work/no" -o "$work/x" --steps 1
 exits train_text_too_short 2 'text is too short' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1

@@ -156,6 +156,29 @@ def completion():
     put("completion", "number", json.dumps(base | {"temperature": 1e300}))
 
 
+def records():
+    text, lines, table = b"\0", b"\1", b"\2"
+    put("records", "text", text + b"one<|endoftext|>two\n<|endoftext|>")
+    put("records", "lines", lines + b'{"text": "a"}\r\n\n{"prompt": "p", "completion": "\\u00e9\\u0000", "x": [{}]}\n')
+    put("records", "table", table + b'id,text\r\n1,"a, ""b""\r\nc"\n\n2,\n')
+    put("records", "pairs", table + b"completion,prompt\nc,p\n")
+    put("records", "columns", table + b"text" + b"," * 1020 + b"\n")
+    packed = subprocess.run(["zstd", "-c", "-3"], input=b'{"text": "abcabcabcabc"}\n' * 9, stdout=subprocess.PIPE, check=True).stdout
+    put("records", "zstd", lines + packed)
+    put("records", "frames", lines + packed + packed)
+
+
+def examples():
+    def file(head, *values):
+        return bytes(head + [0] * (10 - len(head))) + struct.pack(f"<{len(values)}h", *values)
+    rows = (4, 5, 6, 0, 1, 0, 5, 6, 7, 1, 2, 3, 0, 0, 0, 2, 3, 4)
+    put("examples", "rows", file([0, 2, 2, 3, 3, 0, 0, 49], *rows))
+    put("examples", "wide", file([1, 2, 2, 3, 3, 0, 3, 49], *rows))
+    put("examples", "bytes", file([2, 2, 2, 3, 3, 0, 3, 49], *rows))
+    put("examples", "real", file([3, 2, 2, 3, 3, 0, 3, 49], *rows))
+    put("examples", "ones", file([0, 2, 7, 3, 7, 0, 8, 9], 1))
+
+
 if __name__ == "__main__":
     safetensors()
     torch()
@@ -163,4 +186,6 @@ if __name__ == "__main__":
     config()
     kv()
     store()
+    records()
+    examples()
     packed(tokenizer())

@@ -9,7 +9,7 @@ build=${BUILD:-build} runs_most=${FUZZ_RUNS:-10000000} cc=${FUZZ_CC:-clang-19} n
 only=" $* "
 work=$build/fuzz/planted
 mkdir -p "$work"
-libs=$(${MAKE:-make} -s --no-print-directory libs)
+libs="$(${MAKE:-make} -s --no-print-directory libs) -lhdf5_serial -lzstd"
 san="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
 planted() { # target file sed-expression what
@@ -48,6 +48,9 @@ planted packed host/pack/packed_read.c 's/ || s->size > r->file->size - start)/)
 planted kv host/engine/kv_file.c 's/if (h.file_bytes != f->map.size)/if (0)/' 'a file may be shorter than it says'
 planted store host/store/header.c 's/if (v->size\[f\] == want)/if (1)/' 'a file may be shorter than the header says'
 planted completion host/serve/completion.c 's/n > MR_COMPLETION_STOPS/n > 1000/' 'more stop strings than there is room for'
+planted records host/data/csv.c 's/if (c->fields == MR_CSV_FIELDS)/if (0)/' 'more fields than there is room for'
+planted examples host/data/examples.c 's/e->row = malloc(size \* sizeof \*e->row)/e->row = malloc(size)/' \
+    'a row that is longer than the room for one'
 echo "1..$n"
 [ $n -gt 0 ] && exit $failed
 exit 1

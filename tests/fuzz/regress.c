@@ -18,6 +18,8 @@ int fuzz_packed(const uint8_t *data, size_t size);
 int fuzz_kv(const uint8_t *data, size_t size);
 int fuzz_store(const uint8_t *data, size_t size);
 int fuzz_completion(const uint8_t *data, size_t size);
+int fuzz_records(const uint8_t *data, size_t size);
+int fuzz_examples(const uint8_t *data, size_t size);
 
 static const struct {
     const char *name;
@@ -32,6 +34,8 @@ static const struct {
     {"kv", fuzz_kv},
     {"store", fuzz_store},
     {"completion", fuzz_completion},
+    {"records", fuzz_records},
+    {"examples", fuzz_examples},
 };
 enum { TARGETS = sizeof targets / sizeof *targets, VARIANTS = 24 };
 

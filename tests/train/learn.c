@@ -74,13 +74,14 @@ static struct mr_batch batch_of(const struct mr_micro_batch *b)
 }
 
 static void compare(const char *name, uint64_t seed, int step, struct mr_loop *loop,
-                    struct mr_trainer *trainer, struct train_batch *b, const struct train_data *d)
+                    struct mr_trainer *trainer, struct train_batch *b, struct train_data *d)
 {
     struct mr_loss fp32 = {0};
     struct mr_batch_loss one;
     double sum = 0;
     int64_t targets = 0;
-    for (size_t first = 0; train_batch_hold(b, d, first) > 0; first += (size_t)b->batch.sequences) {
+    for (size_t first = 0; train_batch_hold(b, d, first, &err) > 0;
+         first += (size_t)b->batch.sequences) {
         struct mr_batch batch = batch_of(&b->batch);
         check(mr_loop_evaluate(loop, &batch, &fp32, &err));
         check(mr_trainer_evaluate(trainer, &b->batch, &one, &err));
@@ -107,7 +108,7 @@ static void learn(const char *name, uint64_t seed, int size, const struct mr_loo
                                             .clip = o->clip};
         struct mr_trainer_done done;
         struct mr_loop_step fp32;
-        train_batch_learn(&b, d, (uint64_t)(step - 1) * (uint64_t)size);
+        check(train_batch_learn(&b, d, (uint64_t)(step - 1) * (uint64_t)size, &err));
         struct mr_batch batch = batch_of(&b.batch);
         check(mr_loop_add(loop, &batch, &err));
         check(mr_loop_apply(loop, &fp32, &err));

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trainings beside fp32: the demo model fine-tuned, and a small GPT-J from scratch.
-$(BUILD)/train/learn: tests/train/learn.c host/cli/train_data.c $(LIB)
+$(BUILD)/train/learn: tests/train/learn.c host/cli/train_data.c $(DATA_SRC) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
-	@$(CC) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LIBS) $(DATA_LIBS)
 
 # What the small model reads: the King James Bible as a package of Debian has it, without the names of verses.
 $(BUILD)/train/bible.txt:

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training data in HDF5, in the shape of Cerebras' Model Zoo (docs/data.md): `data` [n, 3, length]
+// has ids, 0 or 1 for targets that are learnt, and targets. Files that `millrace data` wrote have a
+// checksum in front of that.
+#ifndef MILLRACE_DATA_EXAMPLES_H
+#define MILLRACE_DATA_EXAMPLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/output.h"
+#include "data/windows.h"
+
+// ---- what lies in front of the file that `millrace data` wrote ----------------------------------
+
+enum { MR_EXAMPLES_FRONT = 512, MR_EXAMPLES_VERSION = 1, MR_EXAMPLES_LONGEST = 1 << 20 };
+struct mr_examples_front {
+    char magic[8]; // "MILLRDAT"
+    uint32_t version, bytes;
+    uint64_t size, hash; // of the file, and of what follows the front
+    unsigned char zero[MR_EXAMPLES_FRONT - 40];
+    uint64_t check; // hash of the front before it
+};
+
+// ---- reading ------------------------------------------------------------------------------------
+
+struct mr_examples {
+    int64_t file, data; // HDF5's
+    const char *path;
+    int length;     // of a row
+    uint64_t *rows; // numbers of those in which something is learnt
+    int *counts;    // their tokens up to the last one with a target
+    size_t count, capacity;
+    uint64_t tokens;     // of them together
+    uint64_t hash;       // of all tokens and targets
+    uint64_t vocabulary; // mr_vocabulary_hash() of the tokenizer; 0: not said
+    int32_t *row;        // [3][length]
+};
+
+// Is there a file, and is it HDF5?
+bool mr_examples_is(const char *path);
+
+// Opens the file and reads all of it once: every id and target is below `vocab`, the mask is 0 or
+// 1. `path` must stay valid. On success the caller owns *e until mr_examples_close().
+int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err);
+// The same of an open HDF5 file, which it takes over.
+int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
+                     struct mr_error *err);
+void mr_examples_close(struct mr_examples *e);
+
+// Example i: tokens and targets[e->counts[i]]; -1 where none is learnt.
+int mr_examples_read(struct mr_examples *e, size_t i, int32_t *tokens, int32_t *targets,
+                     struct mr_error *err);
+
+// What each token of the model stands for, as a hash.
+struct mr_model;
+uint64_t mr_vocabulary_hash(const struct mr_model *model, int vocab);
+
+// ---- writing ------------------------------------------------------------------------------------
+
+struct mr_examples_writer {
+    struct mr_output out;
+    int64_t file, data;
+    const char *path;
+    int length, filled, block; // rows in memory, and when they are written
+    uint64_t count;
+    int32_t *rows; // [block][3][length]
+};
+
+struct mr_examples_notes {
+    uint64_t vocabulary;
+    int vocab_size, overlap;
+};
+
+// Nothing shows at `path` before mr_examples_commit(). It must stay valid.
+int mr_examples_create(struct mr_examples_writer *w, const char *path, int length,
+                       struct mr_error *err);
+// A window of a document's ids; what is behind it is filled with `pad`.
+int mr_examples_add(struct mr_examples_writer *w, const int32_t *ids,
+                    const struct mr_window *window, int32_t pad, struct mr_error *err);
+// Either of these ends it.
+int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
+                       struct mr_error *err);
+void mr_examples_abandon(struct mr_examples_writer *w);
+
+#endif

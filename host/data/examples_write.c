@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <hdf5/serial/hdf5.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/examples.h"
+#include "pack/hash.h"
+
+enum { CHUNK = 1 << 16, LEVEL = 4 }; // numbers of a chunk; how hard zlib tries
+
+static int failed(const struct mr_examples_writer *w, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_IO,
+                   "%s: cannot be written: %s; give another place, or see to room and permissions",
+                   w->path, errno ? strerror(errno) : "HDF5 refuses");
+}
+
+// ---- what HDF5 makes ----------------------------------------------------------------------------
+
+// Room in front; no times, so that the same data is the same bytes.
+static hid_t create_file(const char *name)
+{
+    hid_t how = H5Pcreate(H5P_FILE_CREATE), file = -1;
+    if (how >= 0 && H5Pset_userblock(how, MR_EXAMPLES_FRONT) >= 0)
+        file = H5Fcreate(name, H5F_ACC_TRUNC, how, H5P_DEFAULT);
+    (void)H5Pclose(how);
+    return file;
+}
+
+static hid_t create_data(hid_t file, int length, int block)
+{
+    const hsize_t none[3] = {0, 3, (hsize_t)length}, most[3] = {H5S_UNLIMITED, 3, (hsize_t)length},
+                  chunk[3] = {(hsize_t)block, 3, (hsize_t)length};
+    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, none, most), data = -1;
+    if (how >= 0 && space >= 0 && H5Pset_chunk(how, 3, chunk) >= 0 && H5Pset_shuffle(how) >= 0 &&
+        H5Pset_deflate(how, LEVEL) >= 0 && H5Pset_fletcher32(how) >= 0 &&
+        H5Pset_obj_track_times(how, false) >= 0)
+        data = H5Dcreate2(file, "data", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    (void)H5Pclose(how);
+    (void)H5Sclose(space);
+    return data;
+}
+
+static bool put_number(hid_t file, const char *name, hid_t type, uint64_t value)
+{
+    hid_t space = H5Screate(H5S_SCALAR),
+          a = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool ok = a >= 0 && H5Awrite(a, H5T_NATIVE_UINT64, &value) >= 0;
+    ok &= H5Aclose(a) >= 0;
+    return H5Sclose(space) >= 0 && ok;
+}
+
+static bool write_rows(struct mr_examples_writer *w)
+{
+    const hsize_t from[3] = {w->count - (uint64_t)w->filled, 0, 0},
+                  size[3] = {(hsize_t)w->filled, 3, (hsize_t)w->length},
+                  all[3] = {w->count, 3, (hsize_t)w->length};
+    if (w->filled == 0)
+        return true;
+    w->filled = 0;
+    if (H5Dset_extent(w->data, all) < 0)
+        return false;
+    hid_t memory = H5Screate_simple(3, size, NULL), file = H5Dget_space(w->data);
+    bool ok = memory >= 0 && file >= 0 &&
+              H5Sselect_hyperslab(file, H5S_SELECT_SET, from, NULL, size, NULL) >= 0 &&
+              H5Dwrite(w->data, H5T_NATIVE_INT32, memory, file, H5P_DEFAULT, w->rows) >= 0;
+    (void)H5Sclose(memory);
+    (void)H5Sclose(file);
+    return ok;
+}
+
+// ---- the file -----------------------------------------------------------------------------------
+
+int mr_examples_create(struct mr_examples_writer *w, const char *path, int length,
+                       struct mr_error *err)
+{
+    *w = (struct mr_examples_writer){.path = path, .file = -1, .data = -1, .length = length};
+    w->out.fd = -1;
+    w->block = CHUNK / (3 * length) + 1;
+    w->rows = calloc((size_t)w->block * 3 * (size_t)length, sizeof *w->rows);
+    if (!w->rows)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for %d rows of %d tokens", w->block, length);
+    int rc = mr_output_open_named(&w->out, path, err); // HDF5 wants a name
+    if (rc == 0) {
+        (void)H5dont_atexit(); // it would try to write again what could not be written
+        (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+        errno = 0;
+        w->file = create_file(w->out.temporary);
+        w->data = w->file >= 0 ? create_data(w->file, length, w->block) : -1;
+        rc = w->data >= 0 ? 0 : failed(w, err);
+    }
+    if (rc < 0)
+        mr_examples_abandon(w);
+    return rc;
+}
+
+int mr_examples_add(struct mr_examples_writer *w, const int32_t *ids,
+                    const struct mr_window *window, int32_t pad, struct mr_error *err)
+{
+    int length = w->length;
+    int32_t *row = w->rows + (size_t)w->filled * 3 * (size_t)length;
+    for (int i = 0; i < length; i++) {
+        bool there = i < window->count;
+        const int32_t *at = ids + window->at + i;
+        row[i] = there ? at[0] : pad;
+        row[length + i] = there && i >= window->skip;
+        row[2 * length + i] = there ? at[1] : pad;
+    }
+    w->count++;
+    errno = 0;
+    return ++w->filled < w->block || write_rows(w) ? 0 : failed(w, err);
+}
+
+// Hash and size of what stands in the file behind the front.
+static int look_over(const struct mr_examples_writer *w, struct mr_examples_front *front)
+{
+    unsigned char bytes[1 << 16];
+    struct stat st;
+    XXH3_state_t *state = XXH3_createState();
+    int fd = open(w->out.temporary, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 && state && fstat(fd, &st) == 0 ? 0 : -1;
+    off_t at = MR_EXAMPLES_FRONT;
+    if (n == 0) {
+        (void)XXH3_64bits_reset(state);
+        while ((n = pread(fd, bytes, sizeof bytes, at)) > 0) {
+            (void)XXH3_64bits_update(state, bytes, (size_t)n);
+            at += n;
+        }
+        front->hash = XXH3_64bits_digest(state);
+        front->size = (uint64_t)st.st_size;
+    }
+    if (fd >= 0)
+        (void)close(fd); // only read
+    (void)XXH3_freeState(state);
+    return n == 0 && (uint64_t)at == front->size ? 0 : -1;
+}
+
+static int write_front(struct mr_examples_writer *w, struct mr_error *err)
+{
+    struct mr_examples_front f = {
+        .magic = "MILLRDAT", .version = MR_EXAMPLES_VERSION, .bytes = MR_EXAMPLES_FRONT};
+    errno = 0;
+    if (look_over(w, &f) < 0)
+        return failed(w, err);
+    f.check = XXH3_64bits(&f, offsetof(struct mr_examples_front, check));
+    return mr_output_write(&w->out, 0, &f, sizeof f, err);
+}
+
+int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
+                       struct mr_error *err)
+{
+    errno = 0;
+    bool ok = write_rows(w) && put_number(w->file, "n_examples", H5T_STD_I64LE, w->count) &&
+              put_number(w->file, "vocabulary", H5T_STD_U64LE, notes->vocabulary) &&
+              put_number(w->file, "vocab_size", H5T_STD_I64LE, (uint64_t)notes->vocab_size) &&
+              put_number(w->file, "overlap", H5T_STD_I64LE, (uint64_t)notes->overlap);
+    ok &= H5Dclose(w->data) >= 0;
+    ok &= H5Fclose(w->file) >= 0;
+    w->data = w->file = -1;
+    int rc = ok ? write_front(w, err) : failed(w, err);
+    if (rc == 0)
+        rc = mr_output_commit(&w->out, err);
+    mr_examples_abandon(w);
+    return rc;
+}
+
+void mr_examples_abandon(struct mr_examples_writer *w)
+{
+    if (w->data >= 0)
+        (void)H5Dclose(w->data); // not wanted
+    if (w->file >= 0)
+        (void)H5Fclose(w->file);
+    w->data = w->file = -1;
+    if (w->out.fd >= 0)
+        mr_output_abandon(&w->out);
+    free(w->rows);
+    w->rows = NULL;
+}

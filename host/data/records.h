@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model is to learn, text by text: of a plain text, of JSON lines or of comma-separated
+// values (docs/data.md).
+#ifndef MILLRACE_DATA_RECORDS_H
+#define MILLRACE_DATA_RECORDS_H
+
+#include <jansson.h>
+
+#include "data/csv.h"
+
+enum mr_data_format { MR_DATA_AUTO, MR_DATA_TEXT, MR_DATA_JSONL, MR_DATA_CSV };
+
+// What fields are called.
+struct mr_data_fields {
+    const char *text, *prompt, *completion;
+};
+
+struct mr_record {
+    const char *prompt, *text; // valid until the next record; prompt: NULL, or what is not learnt
+    size_t prompt_size, size;
+    bool whole; // the text ends here: a token that says so follows
+};
+
+struct mr_records {
+    struct mr_source source;
+    enum mr_data_format format;
+    struct mr_data_fields fields;
+    const char *end; // of plain text: what stands between documents; "" for nothing
+    size_t end_size;
+    struct mr_csv csv;
+    int column[3]; // text, prompt, completion; -1: is not there
+    struct mr_buf line;
+    json_t *object;
+    uint64_t number; // of the line
+};
+
+// By the name: .jsonl, .ndjson and .json, .csv, anything else is text; .zst behind it is passed
+// over.
+enum mr_data_format mr_data_format_of(const char *path);
+
+// r->source is open; the other arguments must stay valid. MR_DATA_AUTO goes by the source's name.
+int mr_records_open(struct mr_records *r, enum mr_data_format format,
+                    const struct mr_data_fields *fields, const char *end, size_t end_size,
+                    struct mr_error *err);
+// 1: there is one, 0: the end, or a failure that names the line.
+int mr_records_next(struct mr_records *r, struct mr_record *record, struct mr_error *err);
+void mr_records_close(struct mr_records *r); // and its source
+
+#endif

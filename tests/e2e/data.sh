@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# millrace data: texts, JSON lines and CSV become one file that train learns from as from the text; refusals. Readers,
+# windows and files are held by the unit test data. Prints TAP; runs from the repository's root on models/demo.
+set -u
+. tests/tools/tap.sh
+demo=models/demo
+head -c 3000 $demo/heldout.txt >"$work/text"
+learn() { timeout 600 "$millrace" train $demo --batch 2 --steps 2 -q "$@" >"$work/log" 2>"$work/err"; }
+
+# ---- a text: the same windows, so the same training
+"$millrace" data $demo "$work/text" -o "$work/text.h5" --sequence 32 >"$work/out" 2>"$work/err"
+ok a_text_becomes_windows test $? = 0 -a ! -s "$work/err"
+ok windows_are_counted grep -qE '^.*/text.h5: 1 documents in 2[0-9] windows of 32; ([0-9]+) tokens, \1 of them learnt; [0-9.]+ % padding$' "$work/out"
+learn --data "$work/text" --sequence 32 -o "$work/a"
+learn --data "$work/text.h5" -o "$work/b"
+ok training_is_that_of_the_text cmp "$work/a/state" "$work/b/state"
+MILLRACE_THREADS=3 "$millrace" data $demo "$work/text" -o "$work/again.h5" --sequence 32 -q
+ok the_same_bytes_again cmp "$work/text.h5" "$work/again.h5"
+"$millrace" data $demo - --from text -o "$work/again.h5" --sequence 32 -q <"$work/text"
+ok standard_input_is_a_text cmp "$work/text.h5" "$work/again.h5"
+
+# ---- pairs: JSON lines, compressed and not, and CSV are the same file
+printf '%s\n' '{"prompt": "The LORD is", "completion": " my shepherd; I shall \"not\" want."}' '' \
+    '{"completion": " king", "prompt": "And the", "more": null}' >"$work/pairs.jsonl"
+printf 'id,completion,prompt\r\n1," my shepherd; I shall ""not"" want.",The LORD is\r\n2, king,And the\r\n' >"$work/pairs.csv"
+zstd -q "$work/pairs.jsonl" -o "$work/pairs.jsonl.zst"
+for f in pairs.jsonl pairs.jsonl.zst pairs.csv; do
+    "$millrace" data $demo "$work/$f" -o "$work/$f.h5" --sequence 16 --overlap 4 --json >"$work/$f.json" 2>>"$work/err"
+done
+ok compressed_lines_are_the_same cmp "$work/pairs.jsonl.h5" "$work/pairs.jsonl.zst.h5"
+ok csv_is_the_same cmp "$work/pairs.jsonl.h5" "$work/pairs.csv.h5"
+ok json_counts grep -qE '"documents": 2' "$work/pairs.csv.json"
+ok prompts_are_not_learnt test "$(sed -n 's/.*"tokens": \([0-9]*\).*/\1/p' "$work/pairs.csv.json")" -gt \
+    "$(sed -n 's/.*"learnt": \([0-9]*\).*/\1/p' "$work/pairs.csv.json")"
+learn --data "$work/pairs.csv.h5" -o "$work/c" --heldout 0
+ok pairs_are_learnt grep -q '^step 2 ' "$work/log"
+sed 's/"prompt"/"in"/; s/"completion"/"out"/' "$work/pairs.jsonl" >"$work/named.jsonl"
+"$millrace" data $demo "$work/named.jsonl" -o "$work/named.h5" --sequence 16 --overlap 4 --prompt-field in --completion-field out -q
+ok fields_have_the_names_that_are_given cmp "$work/pairs.jsonl.h5" "$work/named.h5"
+
+# ---- refusals of data
+exits data_without_input 2 'the input is missing' data $demo -o "$work/x.h5"
+exits data_without_output 2 '-o FILE is missing' data $demo "$work/text"
+exits data_input_missing 3 'No such file' data $demo "$work/no" -o "$work/x.h5"
+exits data_of_a_directory 3 'Is a directory' data $demo "$work" -o "$work/x.h5"
+exits data_with_too_much_overlap 2 '--overlap 32: windows have 32 tokens' data $demo "$work/text" -o "$work/x.h5" --sequence 32 --overlap 32
+exits data_windows_too_long 3 '--sequence 513: the model has 512 positions' data $demo "$work/text" -o "$work/x.h5" --sequence 513
+exits data_of_an_unknown_kind 2 "'json' is none of auto, text, jsonl or csv" data $demo "$work/text" -o "$work/x.h5" --from json
+exits data_of_no_json 3 "text: line 1" data $demo "$work/text" -o "$work/x.h5" --from jsonl
+exits data_without_the_field 3 "line 1: has neither 'ou' nor 'prompt' and 'completion', but out" data $demo "$work/named.jsonl" -o "$work/x.h5" --text-field ou
+: >"$work/empty"
+exits data_of_nothing 3 'has nothing to learn: 0 documents' data $demo "$work/empty" -o "$work/x.h5"
+head -c 100 "$work/pairs.jsonl.zst" >"$work/cut.jsonl.zst"
+exits data_cut_off 3 'ends within compressed data' data $demo "$work/cut.jsonl.zst" -o "$work/x.h5"
+exits data_nowhere 3 'No such file' data $demo "$work/text" -o "$work/no/x.h5"
+exits data_onto_a_directory 3 'no regular file' data $demo "$work/text" -o "$work/a"
+(ulimit -f 4; exits data_on_a_full_disk 3 'File too large|No space' data $demo "$work/text" -o "$work/x.h5" --sequence 32; exit $failed) || failed=1
+number=$((number + 1))
+ok refused_data_leaves_nothing test -z "$(find "$work" -name 'x.h5*')"
+
+# ---- refusals of train
+exits train_data_in_other_windows 2 '--sequence 16: the windows of .*text.h5 have 32 tokens' train $demo --data "$work/text.h5" --sequence 16 -o "$work/x" --steps 1
+exits train_data_that_is_other 2 'began with another text' train $demo --data "$work/named.h5" --sequence 16 --batch 2 -o "$work/b" --steps 3
+cp "$work/text.h5" "$work/bad.h5"
+printf '\377' | dd of="$work/bad.h5" bs=1 seek=3000 conv=notrunc status=none
+exits train_data_damaged 3 'its checksum is wrong; make it again' train $demo --data "$work/bad.h5" -o "$work/x" --steps 1
+mkdir "$work/model" && cp $demo/* "$work/model" && sed -i 's/<|endoftext|>/<|endofbook|>/g' "$work/model/tokenizer.json"
+exits train_data_of_another_tokenizer 3 'made with another tokenizer' train "$work/model" --data "$work/text.h5" -o "$work/x" --steps 1
+ok refused_trainings_leave_nothing test ! -e "$work/x"
+done_testing

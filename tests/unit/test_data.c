@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training data: records of texts, JSON lines and CSV, plain and compressed; windows; files in
+// HDF5, our own, damaged ones, and those of other software.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <hdf5/serial/hdf5.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "check.h"
+#include "data/examples.h"
+#include "data/records.h"
+#include "files.h"
+
+static const struct mr_data_fields usual = {"text", "prompt", "completion"};
+static char path[512];
+
+// ---- records ------------------------------------------------------------------------------------
+
+// All records as one text: "[prompt>text]" or "[text]", '.' behind those that end; or the error.
+static int read_all(const void *bytes, size_t size, enum mr_data_format format, char *out,
+                    size_t room)
+{
+    struct mr_error err = {0};
+    struct mr_records *r = allocate(1, sizeof *r);
+    struct mr_record record;
+    FILE *file = fmemopen((void *)(uintptr_t)(size ? bytes : "\n"), size ? size : 1, "rb");
+    assert_non_null(file);
+    if (size == 0)
+        assert_int_equal(fgetc(file), '\n'); // fmemopen() knows no empty memory
+    *out = 0;
+    int rc = mr_source_from(&r->source, file, "f", &err);
+    if (rc == 0) {
+        rc = mr_records_open(r, format, &usual, "<end>", 5, &err);
+        while (rc == 0 && (rc = mr_records_next(r, &record, &err)) > 0) {
+            rc = 0;
+            (void)snprintf(out + strlen(out), room - strlen(out), "[%.*s%s%.*s%s]",
+                           record.prompt ? (int)record.prompt_size : 0,
+                           record.prompt ? record.prompt : "", record.prompt ? ">" : "",
+                           (int)record.size, record.text, record.whole ? "." : "");
+        }
+        mr_records_close(r);
+    }
+    if (rc < 0)
+        (void)snprintf(out, room, "%s", err.text);
+    free(r);
+    return rc;
+}
+
+static void expect(const char *text, enum mr_data_format format, const char *want)
+{
+    char got[1000];
+    int rc = read_all(text, strlen(text), format, got, sizeof got);
+    if (rc != 0 || strcmp(got, want) != 0)
+        fail_msg("%s: %s; expected %s", text, got, want);
+}
+
+static void records_are_read(void **unused)
+{
+    (void)unused;
+    expect("", MR_DATA_TEXT, "");
+    expect("a\nb", MR_DATA_TEXT, "[a\nb]");
+    expect("a<end>b<en<end><end>", MR_DATA_TEXT, "[a<end>][b<en<end>][<end>]");
+    expect("", MR_DATA_JSONL, "");
+    expect("{\"text\":\"a\"}\n\n \t\r\n{\"prompt\":\"p\",\"completion\":\"c\",\"x\":[1]}",
+           MR_DATA_JSONL, "[a.][p>c.]");
+    expect("\xEF\xBB\xBF{\"text\":\"\\u00e9\"}\r\n", MR_DATA_JSONL, "[\xC3\xA9.]");
+    expect("{\"text\":\"t\",\"prompt\":\"\",\"completion\":\"c\"}", MR_DATA_JSONL, "[>c.]");
+    expect("text\n", MR_DATA_CSV, "");
+    expect("text\r\na\r\nb", MR_DATA_CSV, "[a.][b.]");
+    expect("\xEF\xBB\xBFn,text\n1,\"a,\"\"b\"\"\r\nc\"\n\n2,\n", MR_DATA_CSV, "[a,\"b\"\r\nc.][.]");
+    expect("completion,x,prompt\nc,,p\r\n\"\",\"\",\"\"\n", MR_DATA_CSV, "[p>c.][>.]");
+    expect("text\na\rb\n", MR_DATA_CSV, "[a\rb.]");
+    assert_int_equal(mr_data_format_of("a.jsonl.zst"), MR_DATA_JSONL);
+    assert_int_equal(mr_data_format_of("x.csv"), MR_DATA_CSV);
+    assert_int_equal(mr_data_format_of(".zst"), MR_DATA_TEXT);
+    assert_int_equal(mr_data_format_of("csv"), MR_DATA_TEXT);
+}
+
+static void refuse(const void *bytes, size_t size, enum mr_data_format format, const char *words)
+{
+    char got[1000];
+    int rc = read_all(bytes, size, format, got, sizeof got);
+    if (rc >= 0 || !strstr(got, words))
+        fail_msg("%.60s: \"%s\" (%d) has no \"%s\"", (const char *)bytes, got, rc, words);
+}
+
+static void wrong_records_are_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        enum mr_data_format format;
+        const char *words;
+    } rows[] = {
+        {"{\"text\":\"a\"}\n{\"text\":", MR_DATA_JSONL, "f: line 2"},
+        {"\n[1]", MR_DATA_JSONL, "f: line 2"},
+        {"{\"text\":1}", MR_DATA_JSONL, "line 1: 'text' is an integer, not a string"},
+        {"{\"prompt\":\"a\",\"completion\":null}", MR_DATA_JSONL, "'completion' is"},
+        {"{\"txt\":\"a\"}", MR_DATA_JSONL, "neither 'text' nor 'prompt' and 'completion', but txt"},
+        {"{\"prompt\":\"a\"}", MR_DATA_JSONL, "neither"},
+        {"{\"text\":\"a\",\"text\":\"b\"}", MR_DATA_JSONL, "line 1"},
+        {"{\"text\":\"\xFF\"}", MR_DATA_JSONL, "line 1"},
+        {"", MR_DATA_CSV, "neither 'text'"},
+        {"a,Text\n", MR_DATA_CSV, "neither 'text' nor 'prompt' and 'completion', but Text"},
+        {"prompt\n", MR_DATA_CSV, "neither"},
+        {"text,text\n", MR_DATA_CSV, "line 1: has this column twice: text"},
+        {"text,b\na\n", MR_DATA_CSV, "line 2: has 1 fields, and those before 2"},
+        {"text\n\na,b\n", MR_DATA_CSV, "line 3: has 2 fields"},
+        {"text\n\"a\n\nb", MR_DATA_CSV, "line 2: a quoted field does not end"},
+        {"text\n\"a\"b\n", MR_DATA_CSV, "line 2: text stands behind a quoted field"},
+        {"text\n\"x\n\"\na\"b\n", MR_DATA_CSV, "line 4: a quote stands within a field"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        refuse(rows[i].text, strlen(rows[i].text), rows[i].format, rows[i].words);
+    char many[3000];
+    memset(many, ',', sizeof many);
+    refuse(many, sizeof many, MR_DATA_CSV, "more than 1024 fields");
+}
+
+// ---- compressed ---------------------------------------------------------------------------------
+
+static void compressed_text_is_read(void **unused)
+{
+    (void)unused;
+    enum { SIZE = 300000 };
+    char *text = allocate(1, SIZE), *got = allocate(1, SIZE + 100);
+    unsigned char *packed = allocate(1, 2 * SIZE);
+    for (int i = 0; i < SIZE; i++) // longer than a block, compressed and not
+        text[i] = (char)('a' + (i < SIZE / 2 ? i % 7 : (i * 7001 >> 5) % 26));
+    size_t first = ZSTD_compress(packed, 2 * SIZE, text, 70000, 3);
+    size_t all = first + ZSTD_compress(packed + first, 2 * SIZE - first, text + 70000, SIZE - 70000,
+                                       3); // a second frame
+    assert_false(ZSTD_isError(all));
+    assert_int_equal(read_all(packed, all, MR_DATA_TEXT, got, SIZE + 100), 0);
+    assert_true(strlen(got) == SIZE + 2 && memcmp(got + 1, text, SIZE) == 0);
+    refuse(packed, all - 1, MR_DATA_TEXT, "ends within compressed data");
+    refuse(packed, first / 2, MR_DATA_TEXT, "ends within compressed data");
+    packed[first] ^= 0x40;
+    refuse(packed, all, MR_DATA_TEXT, "the file is damaged, or no .zst");
+    free(text);
+    free(got);
+    free(packed);
+}
+
+// ---- windows ------------------------------------------------------------------------------------
+
+// Each target is learnt once, in windows that are full but for the last one.
+static void check_cut(struct mr_cut cut, size_t from, size_t learnt, size_t to)
+{
+    struct mr_window w[64];
+    int seen[64] = {0};
+    size_t n = mr_windows_cut(&cut, from, learnt, to, NULL);
+    assert_true(n <= 64 && mr_windows_cut(&cut, from, learnt, to, w) == n);
+    for (size_t i = 0; i < n; i++) {
+        size_t end = w[i].at + (size_t)w[i].count;
+        assert_true(w[i].at >= from && end < to && w[i].count <= cut.sequence);
+        assert_true(w[i].count == cut.sequence || end == to - 1);
+        assert_true(w[i].skip >= 0 && w[i].skip < w[i].count);
+        assert_true(i == 0 || w[i].at + (size_t)cut.overlap == w[i - 1].at + (size_t)cut.sequence);
+        for (size_t t = w[i].at + (size_t)w[i].skip + 1; t <= end; t++)
+            seen[t]++;
+    }
+    for (size_t t = from; t < to; t++)
+        assert_int_equal(seen[t], t > from && t >= learnt);
+}
+
+static void each_target_is_learnt_once(void **unused)
+{
+    (void)unused;
+    for (int sequence = 1; sequence < 9; sequence++)
+        for (int overlap = 0; overlap < sequence; overlap++)
+            for (size_t from = 0; from < 6; from += 5)
+                for (size_t to = from; to < from + 30; to++)
+                    for (size_t learnt = from; learnt <= to; learnt += 1 + learnt / 4)
+                        check_cut((struct mr_cut){sequence, overlap}, from, learnt, to);
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+enum { LENGTH = 6, VOCAB = 50 };
+
+static void write_file(int rows)
+{
+    struct mr_examples_writer w;
+    struct mr_error err = {0};
+    int32_t ids[LENGTH + 1];
+    check(mr_examples_create(&w, path, LENGTH, &err), &err);
+    for (int i = 0; i < rows; i++) {
+        for (int k = 0; k <= LENGTH; k++)
+            ids[k] = (i * 7 + k * 3) % VOCAB;
+        const struct mr_window window = {0, 1 + i % LENGTH, i % LENGTH / 2};
+        check(mr_examples_add(&w, ids, &window, 1, &err), &err);
+    }
+    const struct mr_examples_notes notes = {UINT64_C(0xfedcba9876543210), VOCAB, 2};
+    check(mr_examples_commit(&w, &notes, &err), &err);
+}
+
+static void files_are_read_back(void **unused)
+{
+    (void)unused;
+    struct mr_examples e;
+    struct mr_error err = {0};
+    int32_t tokens[LENGTH], targets[LENGTH];
+    enum { ROWS = 10000 }; // several chunks
+    write_file(ROWS);
+    assert_true(mr_examples_is(path) && !mr_examples_is(files_dir) && !mr_examples_is("/dev/null"));
+    check(mr_examples_open(&e, path, VOCAB, &err), &err);
+    assert_true(e.count == ROWS && e.length == LENGTH);
+    assert_true(e.vocabulary == UINT64_C(0xfedcba9876543210));
+    for (int n = 0; n < ROWS; n++) {
+        int i = (int)((unsigned)n * 7919U % ROWS);
+        check(mr_examples_read(&e, (size_t)i, tokens, targets, &err), &err);
+        assert_int_equal(e.counts[i], 1 + i % LENGTH);
+        for (int k = 0; k < e.counts[i]; k++) {
+            assert_int_equal(tokens[k], (i * 7 + k * 3) % VOCAB);
+            assert_int_equal(targets[k], k < i % LENGTH / 2 ? -1 : (i * 7 + k * 3 + 3) % VOCAB);
+        }
+    }
+    uint64_t hash = e.hash;
+    mr_examples_close(&e);
+    write_file(ROWS - 1);
+    check(mr_examples_open(&e, path, VOCAB, &err), &err);
+    assert_true(e.hash != hash);
+    mr_examples_close(&e);
+}
+
+static void refuse_file(int vocab, int status, const char *words)
+{
+    struct mr_examples e;
+    struct mr_error err = {0};
+    int rc = mr_examples_open(&e, path, vocab, &err);
+    if (rc != status || !strstr(err.text, words))
+        fail_msg("%d, \"%s\": no \"%s\"", rc, err.text, words);
+    mr_examples_close(&e);
+}
+
+// A bit anywhere, and any end.
+static void damaged_files_are_refused(void **unused)
+{
+    (void)unused;
+    write_file(3);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    long size = ftell(f);
+    for (long at = 8; at < size; at += 1 + at % 13) {
+        assert_int_equal(fseek(f, at, SEEK_SET), 0);
+        int byte = fgetc(f);
+        for (int flip = 1 << at % 8, again = 0; again < 2; again++) {
+            assert_int_equal(fseek(f, at, SEEK_SET), 0);
+            assert_true(fputc(again ? byte : byte ^ flip, f) != EOF && fflush(f) == 0);
+            if (!again)
+                refuse_file(VOCAB, MR_ERR_FORMAT, "; make it again with millrace data");
+        }
+    }
+    for (long cut = size - 1; cut > 600; cut -= 97) {
+        assert_int_equal(ftruncate(fileno(f), cut), 0);
+        refuse_file(VOCAB, MR_ERR_FORMAT, "not as long as it was");
+    }
+    assert_int_equal(ftruncate(fileno(f), 600), 0);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "");
+    assert_int_equal(fclose(f), 0);
+}
+
+// A file of other software: `data` of some type and shape, and n_examples, unless it is negative.
+static void write_foreign(hid_t type, int rank, const hsize_t *shape, const int64_t *values,
+                          int64_t said)
+{
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(rank, shape, NULL), one = H5Screate(H5S_SCALAR);
+    hid_t data = H5Dcreate2(file, "data", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Dwrite(data, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    if (said >= 0) {
+        hid_t a = H5Acreate2(file, "n_examples", H5T_STD_I64LE, one, H5P_DEFAULT, H5P_DEFAULT);
+        assert_true(H5Awrite(a, H5T_NATIVE_INT64, &said) >= 0);
+        assert_true(H5Aclose(a) >= 0);
+    }
+    assert_true(H5Dclose(data) >= 0 && H5Sclose(space) >= 0 && H5Sclose(one) >= 0);
+    assert_true(H5Fclose(file) >= 0);
+}
+
+static void other_files_are_read_or_refused(void **unused)
+{
+    (void)unused;
+    // Two rows of three: ids, mask, targets. The second has no target: it is passed over.
+    int64_t v[2][3][3] = {{{4, 5, 6}, {0, 1, 0}, {5, 6, 7}}, {{1, 2, 3}, {0, 0, 0}, {2, 3, 4}}};
+    const hsize_t shape[] = {2, 3, 3}, other[] = {3, 2, 3}, flat[] = {6, 3};
+    const hid_t types[] = {H5T_STD_I32LE, H5T_STD_I64BE, H5T_STD_U16LE};
+    struct mr_examples e;
+    struct mr_error err = {0};
+    int32_t tokens[3], targets[3];
+    for (int i = 0; i < 3; i++) {
+        write_foreign(types[i], 3, shape, &v[0][0][0], i ? 2 : -1);
+        check(mr_examples_open(&e, path, VOCAB, &err), &err);
+        check(mr_examples_read(&e, 0, tokens, targets, &err), &err);
+        assert_true(e.count == 1 && e.counts[0] == 2 && e.vocabulary == 0);
+        assert_true(tokens[0] == 4 && tokens[1] == 5 && targets[0] == -1 && targets[1] == 6);
+        mr_examples_close(&e);
+    }
+    refuse_file(6, MR_ERR_FIT, "row 0: token 6 is not one of the model's 6");
+    write_foreign(H5T_IEEE_F32LE, 3, shape, &v[0][0][0], 2);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "'data' has no whole numbers");
+    write_foreign(H5T_STD_I32LE, 3, other, &v[0][0][0], 2);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "not of shape [n, 3, length]");
+    write_foreign(H5T_STD_I32LE, 2, flat, &v[0][0][0], 2);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "not of shape [n, 3, length]");
+    write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 3);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "n_examples is not the number of rows");
+    v[1][1][2] = 2;
+    write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "row 1: the mask is 2 at 2");
+    v[1][1][2] = 1;
+    v[1][0][0] = INT64_C(1) << 40; // becomes no id by being cut off
+    write_foreign(H5T_STD_I64LE, 3, shape, &v[0][0][0], 2);
+    refuse_file(VOCAB, MR_ERR_FIT, "row 1: token 2147483647 is not one");
+    v[1][1][2] = v[0][1][1] = 0;
+    write_foreign(H5T_STD_I32LE, 3, shape, &v[0][0][0], 2);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "no row has a target that is learnt");
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Fclose(file) >= 0);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "has no 'data'");
+}
+
+static int setup(void **state)
+{
+    int rc = files_setup(state);
+    (void)snprintf(path, sizeof path, "%s", files_path("x.h5"));
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_are_read),
+        cmocka_unit_test(wrong_records_are_refused),
+        cmocka_unit_test(compressed_text_is_read),
+        cmocka_unit_test(each_target_is_learnt_once),
+        cmocka_unit_test(files_are_read_back),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(other_files_are_read_or_refused),
+    };
+    return cmocka_run_group_tests_name("data", tests, setup, files_teardown);
+}
