@@ -377,7 +377,8 @@ static const struct cli_option options[] = {
     {.name = "data",
      .kind = CLI_PATH,
      .value = "FILE",
-     .help = "the text to learn, '-' for standard input; or what millrace data wrote",
+     .help = "the text to learn, '-' for standard input; or what millrace data wrote, or a "
+             "directory of it",
      CLI_AT(ARGS, data)},
     {.name = "output",
      .letter = 'o',

@@ -136,8 +136,8 @@ static int put(struct train_batch *b, struct train_data *d, size_t window, size_
     int32_t *tokens = b->memory + (b->batch.tokens - b->memory) + *rows,
             *targets = b->memory + (b->batch.targets - b->memory) + *rows;
     int count, rc = 0;
-    if (d->examples.data > 0) {
-        count = d->examples.counts[window];
+    if (d->examples.n_files > 0) {
+        count = d->examples.list[window].count;
         rc = mr_examples_read(&d->examples, window, tokens, targets, err);
     } else {
         const struct mr_window *w = &d->windows[window];

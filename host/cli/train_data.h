@@ -30,7 +30,7 @@ static inline int train_data_sequence(const struct mr_model_info *model)
 // least one unless share is 0.
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,
                     int sequence, double share, uint64_t seed, struct mr_error *err);
-// Opens a file of `millrace data`, or of the Model Zoo. `path` must stay valid.
+// Opens a file of `millrace data`, or what the Model Zoo writes.
 int train_data_open(struct train_data *d, const struct mr_model *model, const char *path,
                     double share, uint64_t seed, struct mr_error *err);
 void train_data_free(struct train_data *d); // also after a failure

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/examples.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <hdf5/serial/hdf5.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@ bool mr_examples_is(const char *path)
 {
     struct stat st;
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0;
+    return stat(path, &st) == 0 &&
+           (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0));
 }
 
 // ---- what stands in front -----------------------------------------------------------------------
@@ -41,9 +44,9 @@ static int check_front(const struct mr_file *file, const char *path, struct mr_e
 
 // ---- HDF5 ---------------------------------------------------------------------------------------
 
-static int wrong(const struct mr_examples *e, struct mr_error *err, const char *what)
+static int wrong(const struct mr_examples_file *f, struct mr_error *err, const char *what)
 {
-    return mr_fail(err, MR_ERR_FORMAT, "%s: %s; " AS_IT_IS, e->path, what);
+    return mr_fail(err, MR_ERR_FORMAT, "%s: %s; " AS_IT_IS, f->path, what);
 }
 
 static bool is_whole_number(hid_t type)
@@ -66,46 +69,45 @@ static int get_number(hid_t file, const char *name, uint64_t *value)
     return ok ? 1 : -1;
 }
 
-// The shape of `data`; rows.
-static int get_shape(struct mr_examples *e, uint64_t *rows, struct mr_error *err)
+// The shape of `data`: rows, and the length of one.
+static int get_shape(struct mr_examples_file *f, uint64_t *rows, int *length, struct mr_error *err)
 {
     hsize_t size[3] = {0};
     uint64_t said;
-    e->data =
-        H5Lexists(e->file, "data", H5P_DEFAULT) > 0 ? H5Dopen2(e->file, "data", H5P_DEFAULT) : -1;
-    if (e->data < 0)
-        return wrong(e, err, "has no 'data'");
-    hid_t space = H5Dget_space(e->data);
+    f->data =
+        H5Lexists(f->file, "data", H5P_DEFAULT) > 0 ? H5Dopen2(f->file, "data", H5P_DEFAULT) : -1;
+    if (f->data < 0)
+        return wrong(f, err, "has no 'data'");
+    hid_t space = H5Dget_space(f->data);
     int rank = H5Sget_simple_extent_ndims(space);
     if (rank == 3)
         (void)H5Sget_simple_extent_dims(space, size, NULL);
     (void)H5Sclose(space);
-    if (!is_whole_number(H5Dget_type(e->data)))
-        return wrong(e, err, "'data' has no whole numbers");
+    if (!is_whole_number(H5Dget_type(f->data)))
+        return wrong(f, err, "'data' has no whole numbers");
     if (rank != 3 || size[1] != 3)
-        return wrong(e, err, "'data' is not of shape [n, 3, length]: ids, mask and targets");
+        return wrong(f, err, "'data' is not of shape [n, 3, length]: ids, mask and targets");
     if (size[2] < 1 || size[2] > MR_EXAMPLES_LONGEST || size[0] < 1)
-        return wrong(e, err, "'data' has no rows, or none of 1 to 1048576 tokens");
-    if (get_number(e->file, "n_examples", &said) != 0 && said != size[0])
-        return wrong(e, err, "n_examples is not the number of rows");
-    if (get_number(e->file, "vocabulary", &e->vocabulary) < 0)
-        return wrong(e, err, "'vocabulary' is no number");
+        return wrong(f, err, "'data' has no rows, or none of 1 to 1048576 tokens");
+    if (get_number(f->file, "n_examples", &said) != 0 && said != size[0])
+        return wrong(f, err, "n_examples is not the number of rows");
     *rows = size[0];
-    e->length = (int)size[2];
+    *length = (int)size[2];
     return 0;
 }
 
-static int read_rows(struct mr_examples *e, uint64_t first, uint64_t count, int32_t *to,
-                     struct mr_error *err)
+static int read_rows(const struct mr_examples *e, int file, uint64_t first, uint64_t count,
+                     int32_t *to, struct mr_error *err)
 {
+    const struct mr_examples_file *f = &e->files[file];
     const hsize_t from[3] = {first, 0, 0}, size[3] = {count, 3, (hsize_t)e->length};
-    hid_t memory = H5Screate_simple(3, size, NULL), file = H5Dget_space(e->data);
-    bool ok = memory >= 0 && file >= 0 &&
-              H5Sselect_hyperslab(file, H5S_SELECT_SET, from, NULL, size, NULL) >= 0 &&
-              H5Dread(e->data, H5T_NATIVE_INT32, memory, file, H5P_DEFAULT, to) >= 0;
+    hid_t memory = H5Screate_simple(3, size, NULL), space = H5Dget_space(f->data);
+    bool ok = memory >= 0 && space >= 0 &&
+              H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, size, NULL) >= 0 &&
+              H5Dread(f->data, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, to) >= 0;
     (void)H5Sclose(memory);
-    (void)H5Sclose(file);
-    return ok ? 0 : wrong(e, err, "rows cannot be read: it is damaged or cut off");
+    (void)H5Sclose(space);
+    return ok ? 0 : wrong(f, err, "rows cannot be read: it is damaged or cut off");
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -114,16 +116,13 @@ static int keep(struct mr_examples *e, uint64_t row, int count, struct mr_error 
 {
     if (e->count == e->capacity) {
         size_t capacity = e->capacity ? 2 * e->capacity : 1024;
-        uint64_t *rows = realloc(e->rows, capacity * sizeof *rows);
-        e->rows = rows ? rows : e->rows;
-        int *counts = realloc(e->counts, capacity * sizeof *counts);
-        e->counts = counts ? counts : e->counts;
-        if (!rows || !counts)
+        struct mr_example *list = realloc(e->list, capacity * sizeof *list);
+        if (!list)
             return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu rows", capacity);
+        e->list = list;
         e->capacity = capacity;
     }
-    e->rows[e->count] = row;
-    e->counts[e->count++] = count;
+    e->list[e->count++] = (struct mr_example){row, e->n_files - 1, count};
     e->tokens += (uint64_t)count;
     return 0;
 }
@@ -140,82 +139,89 @@ static int tokens_of(const int32_t *mask, int length)
 static int check_row(const struct mr_examples *e, uint64_t number, const int32_t *row, int count,
                      int vocab, struct mr_error *err)
 {
+    const char *path = e->files[e->n_files - 1].path;
     const int32_t *mask = row + e->length, *targets = mask + e->length;
     for (int i = 0; i < count; i++) {
         bool learnt = mask[i] == 1;
         if (!learnt && mask[i] != 0)
             return mr_fail(err, MR_ERR_FORMAT,
-                           "%s: row %llu: the mask is %d at %d, neither 0 nor 1", e->path,
+                           "%s: row %llu: the mask is %d at %d, neither 0 nor 1", path,
                            (unsigned long long)number, mask[i], i);
         if (row[i] < 0 || row[i] >= vocab || (learnt && (targets[i] < 0 || targets[i] >= vocab)))
             return mr_fail(err, MR_ERR_FIT,
                            "%s: row %llu: token %d is not one of the model's %d; the data was made "
                            "for another tokenizer",
-                           e->path, (unsigned long long)number,
+                           path, (unsigned long long)number,
                            row[i] < 0 || row[i] >= vocab ? row[i] : targets[i], vocab);
     }
     return 0;
 }
 
 static int look_at(struct mr_examples *e, uint64_t number, int32_t *row, int vocab,
-                   XXH3_state_t *hash, struct mr_error *err)
+                   struct mr_error *err)
 {
     int count = tokens_of(row + e->length, e->length);
     int rc = check_row(e, number, row, count, vocab, err);
     if (rc < 0 || count == 0)
         return rc;
     for (int part = 0; part < 3; part++)
-        (void)XXH3_64bits_update(hash, row + (ptrdiff_t)part * e->length,
-                                 (size_t)count * sizeof *row);
-    (void)XXH3_64bits_update(hash, &count, sizeof count);
+        e->hash = XXH3_64bits_withSeed(row + (ptrdiff_t)part * e->length,
+                                       (size_t)count * sizeof *row, e->hash + (uint64_t)count);
     return keep(e, number, count, err);
 }
 
+// Those of the last file.
 static int look_over(struct mr_examples *e, uint64_t rows, int vocab, struct mr_error *err)
 {
     size_t size = 3 * (size_t)e->length, block = BLOCK / size + 1;
     int32_t *many = malloc(block * size * sizeof *many);
-    XXH3_state_t *hash = XXH3_createState();
-    e->row = malloc(size * sizeof *e->row);
-    int rc = many && hash && e->row ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for rows");
-    if (rc == 0)
-        (void)XXH3_64bits_reset(hash);
+    int rc = many ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for %zu rows", block);
     for (uint64_t first = 0; first < rows && rc == 0; first += block) {
         uint64_t n = rows - first < block ? rows - first : block;
-        rc = read_rows(e, first, n, many, err);
+        rc = read_rows(e, e->n_files - 1, first, n, many, err);
         for (uint64_t i = 0; i < n && rc == 0; i++)
-            rc = look_at(e, first + i, many + i * size, vocab, hash, err);
+            rc = look_at(e, first + i, many + i * size, vocab, err);
     }
-    if (rc == 0 && e->count == 0)
-        rc = wrong(e, err, "no row has a target that is learnt");
-    if (rc == 0)
-        e->hash = XXH3_64bits_digest(hash);
-    (void)XXH3_freeState(hash);
     free(many);
     return rc;
 }
 
-// ---- all together -------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
-int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
-                     struct mr_error *err)
+// One more file, which is taken over; all have windows of one length, and one tokenizer if they
+// name it.
+static int take(struct mr_examples *e, int64_t file, const char *path, int vocab,
+                struct mr_error *err)
 {
-    uint64_t rows = 0;
-    *e = (struct mr_examples){.file = file, .data = -1, .path = path};
-    int rc = get_shape(e, &rows, err);
-    if (rc == 0)
-        rc = look_over(e, rows, vocab, err);
+    uint64_t rows = 0, vocabulary = 0;
+    int length = 0;
+    struct mr_examples_file *more = realloc(e->files, (size_t)(e->n_files + 1) * sizeof *more);
+    char *copy = strdup(path);
+    if (more)
+        e->files = more;
+    if (!more || !copy) {
+        free(copy);
+        (void)H5Fclose(file);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a file");
+    }
+    struct mr_examples_file *f = &e->files[e->n_files++];
+    *f = (struct mr_examples_file){file, -1, copy};
+    int rc = get_shape(f, &rows, &length, err);
+    if (rc == 0 && get_number(file, "vocabulary", &vocabulary) < 0)
+        rc = wrong(f, err, "'vocabulary' is no number");
+    if (rc == 0 && e->n_files > 1 && (length != e->length || vocabulary != e->vocabulary))
+        rc = mr_fail(err, MR_ERR_FIT, "%s: has other %s than %s; give one of them", path,
+                     length != e->length ? "windows" : "tokens", e->files[0].path);
     if (rc < 0)
-        mr_examples_close(e);
-    return rc;
+        return rc;
+    e->length = length;
+    e->vocabulary = vocabulary;
+    return look_over(e, rows, vocab, err);
 }
 
-int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
+static int open_file(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
 {
     struct mr_file file = {0};
-    *e = (struct mr_examples){.file = -1, .data = -1, .path = path};
-    (void)H5dont_atexit();
-    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     int rc = mr_file_map(&file, path, err);
     if (rc == 0)
         rc = check_front(&file, path, err);
@@ -223,29 +229,92 @@ int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct 
     if (rc < 0)
         return rc;
     hid_t id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    return id >= 0 ? mr_examples_from(e, id, path, vocab, err)
-                   : wrong(e, err, "is no HDF5 file that can be read");
+    return id >= 0 ? take(e, id, path, vocab, err)
+                   : mr_fail(err, MR_ERR_FORMAT, "%s: is no HDF5 file that can be read; " AS_IT_IS,
+                             path);
+}
+
+static int is_h5(const struct dirent *d)
+{
+    size_t n = strlen(d->d_name);
+    return n > 3 && *d->d_name != '.' && strcmp(d->d_name + n - 3, ".h5") == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int open_directory(struct mr_examples *e, const char *dir, int vocab, struct mr_error *err)
+{
+    struct dirent **names;
+    int n = scandir(dir, &names, is_h5, by_name), rc = 0;
+    if (n < 0)
+        return mr_fail(err, MR_ERR_IO, "%s: %s", dir, strerror(errno));
+    if (n == 0 || n > MR_EXAMPLES_FILES)
+        rc = mr_fail(err, MR_ERR_FORMAT, "%s: has %d .h5 files; 1 to %d can be taken", dir, n,
+                     MR_EXAMPLES_FILES);
+    for (int i = 0; i < n; i++) {
+        char *path = rc == 0 ? mr_path_join(dir, names[i]->d_name, err) : NULL;
+        if (rc == 0)
+            rc = path ? open_file(e, path, vocab, err) : MR_ERR_MEMORY;
+        free(path);
+        free(names[i]);
+    }
+    free(names);
+    return rc;
+}
+
+// What is there is something to learn.
+static int finish(struct mr_examples *e, int rc, struct mr_error *err)
+{
+    if (rc == 0 && e->count == 0)
+        rc = wrong(&e->files[0], err, "no row has a target that is learnt");
+    if (rc == 0 && !(e->row = malloc(3 * (size_t)e->length * sizeof *e->row)))
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a row");
+    if (rc < 0)
+        mr_examples_close(e);
+    return rc;
+}
+
+int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
+                     struct mr_error *err)
+{
+    *e = (struct mr_examples){0};
+    return finish(e, take(e, file, path, vocab, err), err);
+}
+
+int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
+{
+    struct stat st;
+    bool directory = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    *e = (struct mr_examples){0};
+    (void)H5dont_atexit();
+    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    int rc = directory ? open_directory(e, path, vocab, err) : open_file(e, path, vocab, err);
+    return finish(e, rc, err);
 }
 
 void mr_examples_close(struct mr_examples *e)
 {
-    if (!e->path)
-        return;
-    if (e->data >= 0)
-        (void)H5Dclose(e->data); // only read
-    if (e->file >= 0)
-        (void)H5Fclose(e->file);
-    free(e->rows);
-    free(e->counts);
+    for (int i = 0; i < e->n_files; i++) {
+        if (e->files[i].data >= 0)
+            (void)H5Dclose(e->files[i].data); // only read
+        (void)H5Fclose(e->files[i].file);
+        free(e->files[i].path);
+    }
+    free(e->files);
+    free(e->list);
     free(e->row);
-    *e = (struct mr_examples){.file = -1, .data = -1};
+    *e = (struct mr_examples){0};
 }
 
 int mr_examples_read(struct mr_examples *e, size_t i, int32_t *tokens, int32_t *targets,
                      struct mr_error *err)
 {
-    int rc = read_rows(e, e->rows[i], 1, e->row, err);
-    for (int k = 0; k < e->counts[i] && rc == 0; k++) {
+    const struct mr_example *x = &e->list[i];
+    int rc = read_rows(e, x->file, x->row, 1, e->row, err);
+    for (int k = 0; k < x->count && rc == 0; k++) {
         tokens[k] = e->row[k];
         targets[k] = e->row[e->length + k] ? e->row[2 * e->length + k] : MR_NO_TARGET;
     }

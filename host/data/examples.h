@@ -25,12 +25,24 @@ struct mr_examples_front {
 
 // ---- reading ------------------------------------------------------------------------------------
 
-struct mr_examples {
+enum { MR_EXAMPLES_FILES = 512 };
+
+struct mr_examples_file {
     int64_t file, data; // HDF5's
-    const char *path;
-    int length;     // of a row
-    uint64_t *rows; // numbers of those in which something is learnt
-    int *counts;    // their tokens up to the last one with a target
+    char *path;
+};
+
+// A row in which something is learnt.
+struct mr_example {
+    uint64_t row;
+    int file, count; // tokens up to the last one with a target
+};
+
+struct mr_examples {
+    struct mr_examples_file *files;
+    int n_files;
+    int length; // of a row
+    struct mr_example *list;
     size_t count, capacity;
     uint64_t tokens;     // of them together
     uint64_t hash;       // of all tokens and targets
@@ -38,18 +50,19 @@ struct mr_examples {
     int32_t *row;        // [3][length]
 };
 
-// Is there a file, and is it HDF5?
+// Is there a file, and is it HDF5? Or a directory?
 bool mr_examples_is(const char *path);
 
-// Opens the file and reads all of it once: every id and target is below `vocab`, the mask is 0 or
-// 1. `path` must stay valid. On success the caller owns *e until mr_examples_close().
+// Opens the file, or all .h5 files of the directory, in the order of their names, and reads all of
+// it once: every id and target is below `vocab`, the mask is 0 or 1. On success the caller owns *e
+// until mr_examples_close().
 int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err);
 // The same of an open HDF5 file, which it takes over.
 int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
                      struct mr_error *err);
 void mr_examples_close(struct mr_examples *e);
 
-// Example i: tokens and targets[e->counts[i]]; -1 where none is learnt.
+// Example i: tokens and targets[e->list[i].count]; -1 where none is learnt.
 int mr_examples_read(struct mr_examples *e, size_t i, int32_t *tokens, int32_t *targets,
                      struct mr_error *err);
 

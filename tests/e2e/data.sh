@@ -20,6 +20,10 @@ ok the_same_bytes_again cmp "$work/text.h5" "$work/again.h5"
 "$millrace" data $demo - --from text -o "$work/again.h5" --sequence 32 -q <"$work/text"
 ok standard_input_is_a_text cmp "$work/text.h5" "$work/again.h5"
 
+mkdir "$work/several" && cp "$work/text.h5" "$work/several/only.h5"
+learn --data "$work/several" -o "$work/d"
+ok a_directory_is_its_files cmp "$work/a/state" "$work/d/state"
+
 # ---- pairs: JSON lines, compressed and not, and CSV are the same file
 printf '%s\n' '{"prompt": "The LORD is", "completion": " my shepherd; I shall \"not\" want."}' '' \
     '{"completion": " king", "prompt": "And the", "more": null}' >"$work/pairs.jsonl"

@@ -49,9 +49,9 @@ static void check_examples(struct mr_examples *e, int vocab)
     fuzz_check(tokens && targets && e->count > 0 && e->length > 0, "examples");
     for (size_t i = 0; i < e->count; i++) {
         int learnt = 0;
-        fuzz_check(e->counts[i] > 0 && e->counts[i] <= e->length, "tokens of an example");
+        fuzz_check(e->list[i].count > 0 && e->list[i].count <= e->length, "tokens of an example");
         fuzz_check(mr_examples_read(e, i, tokens, targets, &err) == 0, "an example");
-        for (int k = 0; k < e->counts[i]; k++) {
+        for (int k = 0; k < e->list[i].count; k++) {
             fuzz_check(tokens[k] >= 0 && tokens[k] < vocab, "ids");
             fuzz_check(targets[k] >= -1 && targets[k] < vocab, "targets");
             learnt += targets[k] >= 0;

@@ -162,7 +162,7 @@ def records():
     put("records", "lines", lines + b'{"text": "a"}\r\n\n{"prompt": "p", "completion": "\\u00e9\\u0000", "x": [{}]}\n')
     put("records", "table", table + b'id,text\r\n1,"a, ""b""\r\nc"\n\n2,\n')
     put("records", "pairs", table + b"completion,prompt\nc,p\n")
-    put("records", "columns", table + b"text" + b"," * 1020 + b"\n")
+    put("records", "columns", table + b"text" + b"," * 1022 + b"\n" + b"a" * 60)
     packed = subprocess.run(["zstd", "-c", "-3"], input=b'{"text": "abcabcabcabc"}\n' * 9, stdout=subprocess.PIPE, check=True).stdout
     put("records", "zstd", lines + packed)
     put("records", "frames", lines + packed + packed)

@@ -210,15 +210,15 @@ static void files_are_read_back(void **unused)
     int32_t tokens[LENGTH], targets[LENGTH];
     enum { ROWS = 10000 }; // several chunks
     write_file(ROWS);
-    assert_true(mr_examples_is(path) && !mr_examples_is(files_dir) && !mr_examples_is("/dev/null"));
+    assert_true(mr_examples_is(path) && mr_examples_is(files_dir) && !mr_examples_is("/dev/null"));
     check(mr_examples_open(&e, path, VOCAB, &err), &err);
     assert_true(e.count == ROWS && e.length == LENGTH);
     assert_true(e.vocabulary == UINT64_C(0xfedcba9876543210));
     for (int n = 0; n < ROWS; n++) {
         int i = (int)((unsigned)n * 7919U % ROWS);
         check(mr_examples_read(&e, (size_t)i, tokens, targets, &err), &err);
-        assert_int_equal(e.counts[i], 1 + i % LENGTH);
-        for (int k = 0; k < e.counts[i]; k++) {
+        assert_int_equal(e.list[i].count, 1 + i % LENGTH);
+        for (int k = 0; k < e.list[i].count; k++) {
             assert_int_equal(tokens[k], (i * 7 + k * 3) % VOCAB);
             assert_int_equal(targets[k], k < i % LENGTH / 2 ? -1 : (i * 7 + k * 3 + 3) % VOCAB);
         }
@@ -300,7 +300,7 @@ static void other_files_are_read_or_refused(void **unused)
         write_foreign(types[i], 3, shape, &v[0][0][0], i ? 2 : -1);
         check(mr_examples_open(&e, path, VOCAB, &err), &err);
         check(mr_examples_read(&e, 0, tokens, targets, &err), &err);
-        assert_true(e.count == 1 && e.counts[0] == 2 && e.vocabulary == 0);
+        assert_true(e.count == 1 && e.list[0].count == 2 && e.vocabulary == 0);
         assert_true(tokens[0] == 4 && tokens[1] == 5 && targets[0] == -1 && targets[1] == 6);
         mr_examples_close(&e);
     }
@@ -328,6 +328,39 @@ static void other_files_are_read_or_refused(void **unused)
     refuse_file(VOCAB, MR_ERR_FORMAT, "has no 'data'");
 }
 
+// Files of a directory, in the order of their names.
+static void directories_are_read(void **unused)
+{
+    (void)unused;
+    int64_t v[2][3][3] = {{{4, 5, 6}, {1, 1, 1}, {5, 6, 7}}, {{1, 2, 3}, {1, 1, 0}, {2, 3, 4}}};
+    const hsize_t two[] = {2, 3, 3}, one[] = {1, 3, 3}, longer[] = {1, 3, 6};
+    struct mr_examples e;
+    struct mr_error err = {0};
+    int32_t tokens[3], targets[3];
+    char whole[sizeof path], hidden[sizeof path];
+    (void)snprintf(whole, sizeof whole, "%s", path);
+    (void)snprintf(hidden, sizeof hidden, "%s", files_path("b.h5.not"));
+    assert_int_equal(rename(path, hidden), 0);
+    (void)snprintf(path, sizeof path, "%s", files_dir);
+    refuse_file(VOCAB, MR_ERR_FORMAT, "has 0 .h5 files");
+    (void)snprintf(path, sizeof path, "%s", files_path("b.h5"));
+    write_foreign(H5T_STD_I32LE, 3, two, &v[0][0][0], 2);
+    (void)snprintf(path, sizeof path, "%s", files_path("a.h5"));
+    write_foreign(H5T_STD_I16LE, 3, one, &v[1][0][0], 1);
+    check(mr_examples_open(&e, files_dir, VOCAB, &err), &err);
+    assert_true(e.count == 3 && e.n_files == 2 && e.tokens == 2 + 3 + 2);
+    check(mr_examples_read(&e, 0, tokens, targets, &err), &err);
+    assert_true(tokens[0] == 1 && targets[1] == 3);
+    check(mr_examples_read(&e, 1, tokens, targets, &err), &err);
+    assert_true(tokens[0] == 4 && targets[2] == 7);
+    mr_examples_close(&e);
+    (void)snprintf(path, sizeof path, "%s", files_path("c.h5"));
+    write_foreign(H5T_STD_I32LE, 3, longer, &v[0][0][0], 1);
+    (void)snprintf(path, sizeof path, "%s", files_dir);
+    refuse_file(VOCAB, MR_ERR_FIT, "c.h5: has other windows than");
+    (void)snprintf(path, sizeof path, "%s", whole);
+}
+
 static int setup(void **state)
 {
     int rc = files_setup(state);
@@ -345,6 +378,7 @@ int main(void)
         cmocka_unit_test(files_are_read_back),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(other_files_are_read_or_refused),
+        cmocka_unit_test(directories_are_read),
     };
     return cmocka_run_group_tests_name("data", tests, setup, files_teardown);
 }
