@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Do the tests notice when a step on a device is wrong? Each mutant is host/train or host/store with one
-# line changed: the pass and its programs, the step, its work, the streams. A test of the unit tests
-# pass, step, train_plan or store_streams must fail. Prints TAP.
+# line changed: the pass and its programs, the step, its work, the streams, what is checked of a state.
+# A test of the unit tests pass, step, train_plan, store_streams, store or gpt2_train must fail. Prints TAP.
 # usage, from the repository's root: tests/tools/step-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/step-mutants
@@ -15,6 +15,11 @@ declare -A tests=(
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere"
     [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices"
     [test_store_streams]="streams_are_those_of_pack streams_of_large_matrices"
+    [test_store]="every_weight_has_one_place imports_and_exports_give_the_same_weights
+        configuration_and_tokenizer_are_carried_along refuses_a_flipped_bit refuses_a_second_process
+        refuses_the_state_of_another_model_or_version refuses_patches_of_another_place
+        refuses_weights_that_are_not_finite_or_do_not_fit"
+    [test_gpt2_train]="tensors_are_those_of_the_file gradients_are_those_of_the_file"
 )
 
 # "name|file below host/|sed expression|test"
@@ -103,6 +108,20 @@ mutants=(
     'streams: a bias is that of the first 64 outputs|store/streams.c|s/base + piece_at(it, (int)e) + MR_BEAT/base + piece_at(it, 0) + MR_BEAT/|test_store_streams'
     'streams: gain and bias at one place|store/streams.c|s/bias ? bytes_of(it) \/ 2 : 0/0/|test_store_streams'
     'streams: Wt has room for biases|store/turned.c|s/it\.bias = false;/;/|test_pass'
+    # what is checked of a state, and what it is made of
+    'state: a patch of another place is taken|store/patch.c|s/return MR_PATCH_FOREIGN;/;/|test_store'
+    'state: two processes have it|store/volume_files.c|s/if (flock(.*) == 0)/if (true)/|test_store'
+    'state: the version is not looked at|store/header.c|s/version != MR_STORE_VERSION \&\& (size/false \&\& (size/|test_store'
+    'state: the header of another model|store/header.c|s/if (h->model != mr_store_model(l->config))/if (false)/|test_store'
+    'state: the hash of a header is not looked at|store/header.c|s/ \&\& h->hash == hash_of(h)//|test_store'
+    'state: what is carried along is not looked at|store/carried.c|s/if (is\.size != want->size .. is\.hash != want->hash)/if (false)/|test_store'
+    'state: the model that is named is not looked at|store/open.c|s/mr_store_model(expected) == mr_store_model(&s->config)/true/|test_store'
+    'state: infinite weights are taken|store/import.c|s/if (!isfinite(natural\[k\]))/if (false)/|test_store'
+    'state: weights beyond fp16 are saved|store/import.c|s/mr_narrow(x->dtype, all, n, narrow) < n/mr_narrow(x->dtype, all, n, narrow) > n/|test_store'
+    'state: heads are not padded|store/layout.c|s/mr_unpad(turned ? col : row, t->output_head/mr_unpad(turned ? col : row, 0/|test_store_streams'
+    'state: tiles of the first patch|store/layout.c|s/row = p->row + tile/row = tile/|test_store'
+    'state: shares of a tensor one behind the other|store/import.c|s/(line \* (size_t)whole\.shares + (size_t)k) \* whole\.run/((size_t)k * whole.lines + line) * whole.run/|test_gpt2_train'
+    'state: the first share for all|store/import.c|s/size_t tensor = i + (size_t)k \* whole\.step;/size_t tensor = i;/|test_gpt2_train'
 )
 
 . tests/tools/mutants.sh

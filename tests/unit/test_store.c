@@ -310,7 +310,10 @@ static void refuses_a_flipped_bit(void **state)
     }
     flip("config.json", 1, 0);
     refuse_open(MR_ERR_FORMAT, "config.json");
+    flip("config.json", 1, 1); // a tab for the end of a line: the same configuration
+    refuse_open(MR_ERR_FORMAT, "config.json: is not the file that the state was made with");
     flip("config.json", 1, 0);
+    flip("config.json", 1, 1);
     still_opens();
     mr_store_layout_free(&l);
     remove_dir(small);
