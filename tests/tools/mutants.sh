@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults in folders of host/ that unit tests must notice; back-, cpu-, step- and train-mutants.sh use
-# it. Of a header the program is compiled anew, and the last file that includes it.
+# Faults in folders of host/ that unit tests must notice; back-, cpu-, data-, step- and
+# train-mutants.sh use it. Of a header the program is compiled anew, and the last file that includes it.
 # They set: build, a directory for it; folders, those below host/ that are changed; others, sources
 # that they need and that stay; tests[PROGRAM], the names among the tests of tests/unit/PROGRAM.c of
 # which one must fail, tried in this order; mutants, "name|file below host/|sed expression|PROGRAM".
@@ -10,7 +10,8 @@ export MILLRACE_THREADS=1 OPENBLAS_NUM_THREADS=1
 cc=${CC:-gcc}
 flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include "-I$build/../gen" -Itests -Itests/unit)
 # What the folders need beside `others` comes from the library.
-libs=("$build/../libmillrace.a" -lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm)
+# shellcheck disable=SC2206 # more libraries are words
+libs=("$build/../libmillrace.a" -lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm ${more-})
 
 bail() {
     echo "Bail out! $1"

@@ -340,6 +340,7 @@ static void directories_are_read(void **unused)
     char whole[sizeof path], hidden[sizeof path];
     (void)snprintf(whole, sizeof whole, "%s", path);
     (void)snprintf(hidden, sizeof hidden, "%s", files_path("b.h5.not"));
+    write_foreign(H5T_STD_I32LE, 3, longer, &v[0][0][0], 1); // another name: is not looked at
     assert_int_equal(rename(path, hidden), 0);
     (void)snprintf(path, sizeof path, "%s", files_dir);
     refuse_file(VOCAB, MR_ERR_FORMAT, "has 0 .h5 files");
