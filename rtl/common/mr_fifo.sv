@@ -31,7 +31,7 @@ module mr_fifo #(
 
   logic [AW-1:0] wptr_q, rptr_q;
   logic [CW-1:0] count_q;  // all entries
-  logic [CW-1:0] ram_q;    // entries that are still in the RAM: count_q less the output register
+  logic          ram_q;    // the RAM has one: count_q is more than what the output register holds
   logic          out_valid_q;
 
   logic push, pop, fetch;
@@ -41,22 +41,22 @@ module mr_fifo #(
   assign push        = in_valid_i && in_ready_o;
   assign pop         = out_valid_q && out_ready_i;
   // The RAM's read register is the output register: refill it whenever it is or becomes free.
-  assign fetch       = (ram_q != '0) && (!out_valid_q || out_ready_i);
+  assign fetch       = ram_q && (!out_valid_q || out_ready_i);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) begin
       wptr_q      <= '0;
       rptr_q      <= '0;
       count_q     <= '0;
-      ram_q       <= '0;
+      ram_q       <= 1'b0;
       out_valid_q <= 1'b0;
     end else begin
       if (push) wptr_q <= (wptr_q == AW'(DEPTH - 1)) ? '0 : wptr_q + 1'b1;
       if (fetch) rptr_q <= (rptr_q == AW'(DEPTH - 1)) ? '0 : rptr_q + 1'b1;
-      if (push && !pop) count_q <= count_q + 1'b1;
-      if (pop && !push) count_q <= count_q - 1'b1;
-      if (push && !fetch) ram_q <= ram_q + 1'b1;
-      if (fetch && !push) ram_q <= ram_q - 1'b1;
+      // Push and pop come late: they choose between one more and one less (x - 1 = ~(~x + 1), which
+      // synthesis does not make one adder with a late operand).
+      if (push != pop) count_q <= push ? count_q + 1'b1 : ~(~count_q + 1'b1);
+      if (push != fetch) ram_q <= push || count_q != (out_valid_q ? CW'(2) : CW'(1));
       if (fetch) out_valid_q <= 1'b1;
       else if (pop) out_valid_q <= 1'b0;
     end

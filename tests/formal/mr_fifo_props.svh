@@ -42,12 +42,14 @@ assign f_index  = (AW + 2)'(f_pos) - (AW + 2)'(out_valid_q) + (AW + 2)'(rptr_q);
 assign f_wrap   = (f_index >= (AW + 2)'(DEPTH)) ? f_index - (AW + 2)'(DEPTH) : f_index;
 assign f_addr   = f_wrap[AW-1:0];
 logic [AW+1:0] f_end;
-assign f_end = (AW + 2)'(rptr_q) + (AW + 2)'(ram_q);
+logic [CW-1:0] f_ram;  // entries in the RAM
+assign f_ram = count_q - CW'(out_valid_q);
+assign f_end = (AW + 2)'(rptr_q) + (AW + 2)'(f_ram);
 
 always @* begin
   if (!f_init && rst_ni) begin
     assert (f_count == count_q && count_q <= CW'(DEPTH));
-    assert (ram_q <= count_q && count_q == ram_q + CW'(out_valid_q));
+    assert (f_ram <= count_q && ram_q == (f_ram != '0));
     assert (32'(wptr_q) < DEPTH && 32'(rptr_q) < DEPTH);
     assert ((AW + 2)'(wptr_q) == ((f_end >= (AW + 2)'(DEPTH)) ? f_end - (AW + 2)'(DEPTH) : f_end));
     if (f_trk) begin

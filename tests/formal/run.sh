@@ -92,7 +92,7 @@ reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST
 
 handshakes() {
     prove fifo mr_fifo "-set W 4 -set DEPTH 5" 8 "${fifo[@]}"
-    fault fifo mr_fifo "-set W 4 -set DEPTH 5" 12 "${fifo[1]}" "s/(count_q != CW'(DEPTH))/(ram_q != CW'(DEPTH))/" \
+    fault fifo mr_fifo "-set W 4 -set DEPTH 5" 12 "${fifo[1]}" "s/(count_q != CW'(DEPTH))/(count_q - CW'(out_valid_q) != CW'(DEPTH))/" \
         "one entry too many" "${fifo[@]}"
     for stage in 0 1; do
         prove cut mr_cut_4k "$cut_p -set STAGE $stage" 8 "${cut[@]}"
