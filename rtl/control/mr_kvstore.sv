@@ -132,7 +132,7 @@ module mr_kvstore #(
   logic [31:0] kind_off;
   assign kind_off = pm_q ? kv_pm_beats_i : is_v_q ? kv_v_beats_i : 32'd0;
 
-  logic out_free, fill_end, data_end, res_end;
+  logic out_free, w_ready, fill_end, data_end, res_end;
   logic [15:0] jobs_q;  // not yet acknowledged
   logic job_fire, tok_last;
   assign job_fire = job_valid_o && job_ready_i;
@@ -264,33 +264,32 @@ module mr_kvstore #(
   logic [5:0]     fill_q;     // codes gathered into the scale beat, in words; 32 is a beat
   logic           rv_q, ren, grab;
   logic           rv_zero_q;  // beyond the record's end: zero codes
-  logic           more;       // there are words to read in this state
+  logic           more_q;     // words of the data are still to be read
+  logic           ren_codes, ren_data, ren_res;
   logic [15:0]    code_word_q;
   logic [QAW-1:0] qkv_row_q;
   logic [PAW-1:0] pm_row_q;
   logic [RAW-1:0] res_row_q;
   logic [5:0]     issue_q;    // codes asked for
 
-  logic [15:0] res_words;
+  logic [15:0] res_words, words;
   assign res_words = (V <= 16) ? res_beats_q * 16'(PARTS) : res_beats_q / 16'(GATHER);
+  assign words     = is_res_q ? res_words : wbeats_q;
 
-  always_comb begin
-    unique case (state_q)
-      S_CODES: more = (issue_q != 6'd32);
-      S_DATA:  more = (word_q != wbeats_q);
-      S_RES:   more = (word_q != res_words);
-      default: more = 1'b0;
-    endcase
-  end
-  assign ren = more && (!rv_q || grab);
+  // Whether the writer takes a beat is known late in the cycle, so little is behind it: codes never
+  // wait for it.
+  assign ren_codes = (state_q == S_CODES) && !issue_q[5];
+  assign ren_data  = (state_q == S_DATA) && more_q && (!rv_q || out_free);
+  assign ren_res   = (state_q == S_RES) && more_q && (!rv_q || w_ready);
+  assign ren       = ren_codes || ren_data || ren_res;
 
   logic           code_in;
   logic [QAW-1:0] qkv_word;
   assign qkv_word      = (state_q == S_DATA) ? QAW'(word_q) : QAW'(code_word_q);
   assign code_in       = (code_word_q < wbeats_q);
-  assign qkv_ren_o     = ren && ((state_q == S_DATA) || ((state_q == S_CODES) && !pm_q && code_in));
-  assign pm_ren_o      = ren && (state_q == S_CODES) && pm_q && code_in;
-  assign res_m_ren_o   = ren && (state_q == S_RES);
+  assign qkv_ren_o     = ren_data || (ren_codes && !pm_q && code_in);
+  assign pm_ren_o      = ren_codes && pm_q && code_in;
+  assign res_m_ren_o   = ren_res;
   assign qkv_raddr_o   = qkv_row_q + qkv_word;
   assign pm_raddr_o    = pm_row_q + PAW'(code_word_q);
   assign res_m_raddr_o = res_row_q + RAW'(word_q);
@@ -312,6 +311,7 @@ module mr_kvstore #(
     end
     if (state_q == S_JOB) begin
       word_q      <= '0;
+      more_q      <= (words != '0);
       code_word_q <= '0;
       issue_q     <= '0;
       fill_q      <= '0;
@@ -319,12 +319,15 @@ module mr_kvstore #(
       issue_q <= '0;
       fill_q  <= '0;
     end else begin
-      if (ren && (state_q == S_CODES)) begin
+      if (ren_codes) begin
         issue_q     <= issue_q + 6'd1;
         code_word_q <= code_word_q + 16'd1;
         rv_zero_q   <= !code_in;
       end
-      if (ren && (state_q != S_CODES)) word_q <= word_q + 16'd1;
+      if (ren_data || ren_res) begin
+        word_q <= word_q + 16'd1;
+        more_q <= (word_q + 16'd1 != words);
+      end
       if (grab && (state_q == S_CODES)) fill_q <= fill_q + 6'd1;
     end
   end
@@ -341,7 +344,7 @@ module mr_kvstore #(
   assign fill_end = (fill_q == 6'd32);
 
   // Words of a residual row on their way to beats.
-  logic         w_ready, w_valid;
+  logic         w_valid;
   logic [511:0] res_beat;
   mr_width #(
     .IN (V * 32),

@@ -64,7 +64,7 @@ module mr_writer #(
 
   // ---- job --------------------------------------------------------------------------------------
   localparam logic [1:0] S_IDLE = 2'd0, S_CUT = 2'd1, S_FILL = 2'd2;
-  logic [1:0]    state_q;
+  logic [1:0]    state_q, state_d;
   logic [IW-1:0] who_q, pick;
   logic          any;
   logic [63:0]   strb_q;
@@ -72,32 +72,35 @@ module mr_writer #(
   logic [6:0]    need_q;   // its beats still to come
   logic          blast_q;  // it is the job's last
 
-  // The client after the last served one comes first.
+  // The client after the last served one comes first. One-hot, each bit from few inputs.
+  function automatic [CLIENTS-1:0] first_after(input [CLIENTS-1:0] asks, input [IW-1:0] last);
+    logic found;
+    begin
+      first_after = '0;
+      for (int w = 0; w < CLIENTS; w++) begin
+        found = last != IW'(w);
+        for (int k = 1; k <= CLIENTS; k++) begin
+          if (asks[(w+k)%CLIENTS] && !found) begin
+            first_after[(w+k)%CLIENTS] = 1'b1;
+            found = 1'b1;
+          end
+        end
+      end
+    end
+  endfunction
+  logic [CLIENTS-1:0] grant;
+  assign grant = first_after(job_valid_i, who_q);
+  assign any   = |job_valid_i;
   always_comb begin
-    pick = who_q;
-    any  = 1'b0;
-    for (int i = CLIENTS - 1; i >= 0; i--) begin
-      if (job_valid_i[i] && (IW'(i) <= who_q)) begin
-        pick = IW'(i);
-        any  = 1'b1;
-      end
-    end
-    for (int i = CLIENTS - 1; i >= 0; i--) begin
-      if (job_valid_i[i] && (IW'(i) > who_q)) begin
-        pick = IW'(i);
-        any  = 1'b1;
-      end
-    end
+    pick = '0;
+    for (int i = 1; i < CLIENTS; i++) if (grant[i]) pick = IW'(i);
   end
 
-  logic take, push, commit, space;
-  assign take = (state_q == S_IDLE) && any && !flush_i;
-  always_comb begin
-    job_ready_o  = '0;
-    data_ready_o = '0;
-    if (take) job_ready_o[pick] = 1'b1;
-    if ((state_q == S_FILL) && space) data_ready_o[who_q] = 1'b1;
-  end
+  logic take, push, commit;
+  logic [CLIENTS-1:0] ready_q;  // beats of who_q are taken: filling, and there is space
+  assign take         = (state_q == S_IDLE) && any && !flush_i;
+  assign job_ready_o  = (state_q == S_IDLE) && !flush_i ? grant : '0;
+  assign data_ready_o = ready_q;
 
   logic [BW:0] ring_q;  // bursts from commit to response
 
@@ -141,24 +144,28 @@ module mr_writer #(
   assign b_beat  = m_bvalid_i && (ring_q != '0);
   assign push_ok = commit && !flush_i;
 
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      S_IDLE: if (take) state_d = S_CUT;
+      S_CUT: if (!ring_q[BW]) state_d = S_FILL;
+      S_FILL: if (commit) state_d = blast_q ? S_IDLE : S_CUT;
+      default: state_d = S_IDLE;
+    endcase
+    if (flush_i) state_d = S_IDLE;
+  end
+  logic [FW:0] fill_d;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q <= S_IDLE;
       who_q   <= '0;
-    end else if (flush_i) begin
-      state_q <= S_IDLE;
+      ready_q <= '0;
     end else begin
-      unique case (state_q)
-        S_IDLE: begin
-          if (take) begin
-            state_q <= S_CUT;
-            who_q   <= pick;
-          end
-        end
-        S_CUT: if (!ring_q[BW]) state_q <= S_FILL;
-        S_FILL: if (commit) state_q <= blast_q ? S_IDLE : S_CUT;
-        default: state_q <= S_IDLE;
-      endcase
+      state_q <= state_d;
+      if (take) who_q <= pick;
+      for (int i = 0; i < CLIENTS; i++) begin
+        ready_q[i] <= (state_d == S_FILL) && !fill_d[FW] && (who_q == IW'(i));
+      end
     end
   end
 
@@ -183,7 +190,8 @@ module mr_writer #(
   logic [FW:0]   fill_q;                  // beats inside
   logic [FW:0]   comm_q;                  // of them, beats of complete bursts
   logic          ren;
-  assign space = !fill_q[FW];
+  assign fill_d = flush_i ? comm_q - (FW + 1)'(ren) :
+                  fill_q + (FW + 1)'(push) - (FW + 1)'(ren);
 
   logic [511:0] push_data;
   always_comb begin
@@ -219,8 +227,7 @@ module mr_writer #(
       if (push_ok) cptr_q <= wptr_q + 1'b1;
       if (ren) rptr_q <= rptr_q + 1'b1;
       comm_q <= comm_q + (push_ok ? (FW + 1)'(blen_q) : '0) - (FW + 1)'(ren);
-      if (flush_i) fill_q <= comm_q - (FW + 1)'(ren);
-      else fill_q <= fill_q + (FW + 1)'(push) - (FW + 1)'(ren);
+      fill_q <= fill_d;
     end
   end
 

@@ -72,15 +72,16 @@ module mr_epi_out #(
   logic        o_skip_q, o_bad_q;
   logic [4:0]  o_beats, o_sent_q;
   logic [6:0]  o_words_q;   // words still to read
+  logic        o_more_q;    // there are some
   logic        orv_q;       // the memory's output register holds a word of the job
   logic        o_grab, o_load, wd_valid_q, wd_free;
   logic [511:0] wd_q;
 
+  logic         w_ready, w_valid;
   assign o_beats    = 5'((o_cols_q + 9'd15) >> 4);
   assign wd_free    = !wd_valid_q || data_ready_i;
-  assign ren_o      = (o_state_q == O_DATA) && (o_words_q != '0) && (!orv_q || o_grab);
+  assign ren_o      = (o_state_q == O_DATA) && o_more_q && (!orv_q || w_ready);
   assign end_o      = (o_state_q == O_END);
-  logic         w_ready, w_valid;
   logic [511:0] w_data;
   mr_width #(
     .IN (V * 32),
@@ -158,10 +159,14 @@ module mr_epi_out #(
       O_CHECK: begin
         o_bad_q   <= !o_skip_q && (o_off_q + 48'(o_beats) > 48'(limit_i));
         o_words_q <= (V <= 16) ? 7'(o_beats) * 7'(PARTS) : o_words_up;
+        o_more_q  <= 1'b1;  // a job has columns
         o_sent_q  <= '0;
       end
       O_DATA: begin
-        if (ren_o) o_words_q <= o_words_q - 7'd1;
+        if (ren_o) begin
+          o_words_q <= o_words_q - 7'd1;
+          o_more_q  <= (o_words_q != 7'd1);
+        end
         if (o_load) o_sent_q <= o_sent_q + 5'd1;
       end
       default: ;
