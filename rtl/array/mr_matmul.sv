@@ -3,7 +3,7 @@
 //
 // The epilogue (mr_results) takes each command together with the array: cfg_valid_o comes when the
 // command has rows and the array takes it, cfg_rows_o are its tokens. One without rows is not
-// issued and gives err_, DEVERR_COMMAND, when no other is inside.
+// issued. When no other is inside, it gives err_, DEVERR_COMMAND, in the next cycle.
 //
 // Parameters: those of mr_array.
 //
@@ -104,7 +104,7 @@ module mr_matmul #(
   assign bad         = cfg_rows_o == '0;
   assign cfg_valid_o = cmd_valid_i && !bad && array_ready && cfg_ready_i;
   assign cmd_ready_o = cfg_valid_o;
-  assign err_valid_o = cmd_valid_i && bad && !busy_i;
+  always_ff @(posedge clk_i) err_valid_o <= rst_ni && cmd_valid_i && bad && !busy_i;
   assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = '0;
 

@@ -50,14 +50,14 @@ module mr_fetch #(
 
   localparam int DESC_BEATS = 1 + (N + 1) / 2;
   localparam int DEPTH = 16;  // commands
-  localparam int BURST = 8;
+  localparam int BURST = 8;   // half of them
 
   localparam logic [2:0] IDLE = 0, DESC_REQ = 1, DESC = 2, CHECK = 3, CMD_REQ = 4, CMD = 5;
   logic [2:0]  state_q;
   logic [7:0]  beat_q, want_q;   // beats received, asked for
   logic [63:0] next_q;           // address of the next command
   logic [31:0] left_q;
-  logic [4:0]  room;
+  logic [4:0]  room;             // commands in the FIFO
   logic        fifo_in;
   logic        unused_ready;  // room is checked before the request
   // The descriptor's first beat is judged from a register, while the next one is awaited.
@@ -89,7 +89,10 @@ module mr_fetch #(
     values[mr_pkg::V_T_LSB+:mr_pkg::V_T_W]               = 16'(T);
     values[mr_pkg::V_RUN_ADDR_LSB+:mr_pkg::V_RUN_ADDR_W] = addr;
   endfunction
-  assign hr_req_valid_o = state_q == DESC_REQ || (state_q == CMD_REQ && room <= 5'(DEPTH - BURST));
+  // Half of the FIFO is free: said by its bits, since a grant in this cycle depends on it.
+  logic free;
+  assign free           = room[4:3] == 2'd0 || room == 5'(BURST);
+  assign hr_req_valid_o = state_q == DESC_REQ || (state_q == CMD_REQ && free);
   assign hr_req_addr_o  = next_q;
   assign hr_req_beats_o = state_q == DESC_REQ ? 16'(DESC_BEATS) :
                           left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];

@@ -59,23 +59,20 @@ module mr_hostrd #(
 
   logic [IW-1:0] pick;
   logic          any;
+  logic [CLIENTS-1:0] grant;  // the lowest that asks
+  assign any = |req_valid_i;
   always_comb begin
     pick = '0;
-    any  = 1'b0;
     for (int i = CLIENTS - 1; i >= 0; i--) begin
-      if (req_valid_i[i]) begin
-        pick = IW'(i);
-        any  = 1'b1;
-      end
+      if (req_valid_i[i]) pick = IW'(i);
+      grant[i] = req_valid_i[i];
+      for (int j = 0; j < i; j++) if (req_valid_i[j]) grant[i] = 1'b0;
     end
   end
 
   logic take;
-  assign take = !busy && any && !flush_i;
-  always_comb begin
-    req_ready_o = '0;
-    if (take) req_ready_o[pick] = 1'b1;
-  end
+  assign take        = !busy && any && !flush_i;
+  assign req_ready_o = !busy && !flush_i ? grant : '0;
 
   // The request in work, burst by burst.
   logic        cut, unused_valid;

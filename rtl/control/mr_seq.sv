@@ -8,7 +8,8 @@
 // Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per
 // command, in order. The reader queue is served inside (mr_stream_ctl), the END command too.
 // unit_rst_no resets all units: at power-up, at the start of every run and after an error, each
-// time only when AXI is idle. halt_o asks readers and writers to stop issuing and drain. A memory
+// time only when AXI is idle. halt_o, a register, asks readers and writers to stop issuing and
+// drain. A memory
 // that never answers: the error is reported after a second watchdog time, and the sequencer stays
 // busy until the memory has answered.
 //
@@ -427,8 +428,6 @@ module mr_seq #(
   endfunction
 
   // ---- the run --------------------------------------------------------------------------------
-  assign halt_o = state_q == DRAIN;
-
   always_ff @(posedge clk_i) begin
     finish_o         <= 1'b0;
     counters_clear_o <= 1'b0;
@@ -436,6 +435,7 @@ module mr_seq #(
     if (!rst_ni) begin
       state_q     <= SETTLE;
       wait_q      <= '0;
+      halt_o      <= 1'b0;
       unit_rst_no <= 1'b0;
       done_o      <= 1'b0;
       error_o     <= 1'b0;
@@ -493,12 +493,14 @@ module mr_seq #(
             fail_q   <= 1'b0;
             held_q   <= 1'b0;
             state_q  <= DRAIN;
+            halt_o   <= 1'b1;
             wait_q   <= '0;
             idle_q   <= '0;
           end else if (end_q && !fail_q && !hit) begin
             failed_q <= 1'b0;
             ended_q  <= 1'b1;
             state_q  <= DRAIN;
+            halt_o   <= 1'b1;
             wait_q   <= '0;
             idle_q   <= '0;
           end
@@ -510,6 +512,7 @@ module mr_seq #(
           if (axi_idle_i && wait_q == 4'd15) begin
             unit_rst_no <= 1'b0;
             state_q     <= SETTLE;
+            halt_o      <= 1'b0;
             wait_q      <= '0;
           end
           if (dog && ended_q) begin

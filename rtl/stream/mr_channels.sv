@@ -99,8 +99,12 @@ module mr_channels #(
 );
 
   // A reader drops what is outstanding on a pulse and then waits for jobs, which halt holds back.
-  logic halt_q;
-  always_ff @(posedge clk_i) halt_q <= halt_i;
+  // The pulse comes from a register, in the cycle after halt's first: all of a reader follows it.
+  logic halt_q, flush_q;
+  always_ff @(posedge clk_i) begin
+    halt_q  <= halt_i;
+    flush_q <= rst_ni && halt_i && !halt_q;
+  end
 
   logic [N-1:0] w_valid, w_credit;
   assign m_ch_rready_o = '1;
@@ -128,7 +132,7 @@ module mr_channels #(
       .kv_valid_o    (kv_valid_o[c]),
       .kv_credit_i   (kv_credit_i[c]),
       .data_o        (kv_data_o[512*c+:512]),
-      .flush_i       (halt_i && !halt_q),
+      .flush_i       (flush_q),
       .idle_o        (idle_o[c]),
       .err_valid_o   (err_valid_o[c]),
       .err_code_o    (err_code_o[8*c+:8]),

@@ -51,14 +51,16 @@ module mr_read_jobs #(
   logic [6:0]  n_len;
   assign a_bad  = (a_end_q > {1'b0, limit_i}) || (a_beats_q == '0);
   assign n_move = n_valid && (!b_valid_q || bst_ready_i);
-  assign a_move = a_valid_q && (!c_busy || (n_move && n_last));
+  // One that lies inside follows at once; one that does not waits until the cutter is empty, so
+  // that an error does not depend on bst_ready_i.
+  assign a_move = a_valid_q && (!c_busy || (n_move && n_last && !a_bad));
+  assign err_o  = a_valid_q && a_bad && !c_busy && !stop_i;
 
   assign job_ready_o = !a_valid_q && !stop_i && !clear_i;
   assign bst_valid_o = b_valid_q && !stop_i;
   assign bst_addr_o  = b_addr_q;
   assign bst_beats_o = b_len_q;
   assign busy_o      = a_valid_q || c_busy || b_valid_q;
-  assign err_o       = a_move && a_bad && !stop_i;
   assign bad_o       = a_valid_q && a_bad;
   assign err_addr_o  = {a_addr_q, 6'b0};
 
