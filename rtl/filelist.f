@@ -66,6 +66,7 @@ rtl/vector/mr_epi_lanes.sv
 rtl/vector/mr_epi_out.sv
 rtl/vector/mr_epi_res.sv
 rtl/vector/mr_epi_stage.sv
+rtl/vector/mr_epi_place.sv
 rtl/vector/mr_epi_take.sv
 rtl/vector/mr_epilogue.sv
 rtl/vector/mr_expmax.sv

@@ -158,12 +158,14 @@ module mr_array_ctrl #(
   end
 
   logic [CW-1:0] credit_q;  // free tokens of the result FIFO
+  logic back_q;             // and one more, which came in the cycle before
   logic [5:0] busy_q;       // cycles for which the shadows would still be full at capture
-  logic have_w, have_d, fire, fire_last;
+  logic have_w, have_d, room, fire, fire_last;
   logic [5:0] tokens;
   assign tokens = pair ? {1'b0, live[5:1]} : live;
   assign have_w = (common_q != krow_q) && (!tfirst_q || ((&tile_valid_i) && !tile_pop_o));
-  assign have_d = !acc_last || (busy_q == 6'd0 && credit_q >= CW'(tokens));
+  assign room   = credit_q >= CW'(tokens) || (back_q && credit_q + CW'(1) == CW'(tokens));
+  assign have_d = !acc_last || (busy_q == 6'd0 && room);
   assign fire = c_valid_q && have_w && have_d;
   assign fire_last = fire && acc_last;
   assign cmd_end = fire && klast && glast_q && (left_q == 32'd0);
@@ -172,9 +174,11 @@ module mr_array_ctrl #(
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       credit_q <= CW'(DF);
+      back_q   <= 1'b0;
       busy_q   <= 6'd0;
     end else begin
-      credit_q <= credit_q - (fire_last ? CW'(tokens) : CW'(0)) + CW'(credit_i);
+      credit_q <= credit_q - (fire_last ? CW'(tokens) : CW'(0)) + CW'(back_q);
+      back_q   <= credit_i;
       if (fire_last) busy_q <= (live == 6'd0) ? 6'd0 : live - 6'd1;
       else if (busy_q != 6'd0) busy_q <= busy_q - 6'd1;
     end

@@ -11,7 +11,8 @@
 //   cfg_    valid/ready: see mr_epilogue
 //   c_      the command whose beats are taken, its fields from registers. c_valid_o: there is one;
 //           c_end_i pulse: its last beat is taken (or it has none), the next one may be there in
-//           the following cycle. c_idx_o is its number, for the rest. span: columns of a RESULT
+//           the following cycle. c_empty_o: it has no rows; c_change_o: it is staged in another
+//           layout than the staged one before it. c_idx_o is its number. span: columns of a RESULT
 //           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
 //           memory
 //   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on
@@ -25,7 +26,8 @@
 module mr_epi_cmds #(
   parameter int N = 1,
   parameter int T = 8,
-  localparam int V = 4 * N
+  localparam int V = 4 * N,
+  localparam int PW = $clog2(2 * T + 1)
 ) (
   input  logic              clk_i,
   input  logic              rst_ni,
@@ -50,6 +52,8 @@ module mr_epi_cmds #(
   input  logic              cfg_two_pass_i,
 
   output logic              c_valid_o,
+  output logic              c_empty_o,
+  output logic              c_change_o,
   input  logic              c_end_i,
   output logic [2:0]        c_idx_o,
   output logic [1:0]        c_dst_o,
@@ -59,10 +63,9 @@ module mr_epi_cmds #(
   output logic              c_gelu_o,
   output logic [15:0]       c_rot_dim_o,
   output logic [15:0]       c_head_m1_o,
-  output logic [15:0]       c_rows_o,
   output logic [15:0]       c_rows_m1_o,
   output logic [15:0]       c_groups_m1_o,
-  output logic [15:0]       c_room_o,
+  output logic [PW-1:0]     c_room_o,
 
   input  logic              u_ren_i,
   input  logic [2:0]        u_idx_i,
@@ -95,7 +98,7 @@ module mr_epi_cmds #(
 
   // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done).
   // Memories for the drain side and for the staging side, bits for the end.
-  localparam int CD_W = 2 + 1 + 2 + 2 + 16 * 6;
+  localparam int CD_W = 2 + 2 + 1 + 2 + 2 + 16 * 4 + PW;
   localparam int CU_W = 2 + 2 + 2 + 2 + 16 + 32 * 3;
   logic [CD_W-1:0] cfg_d_mem [0:7];
   logic [CU_W-1:0] cfg_u_mem [0:7];
@@ -115,15 +118,25 @@ module mr_epi_cmds #(
     min32 = (a < b) ? a : b;
   endfunction
 
+  // How units lie in the staging memory: {RESULT, span, rows}; of the last staged command.
+  logic [18:0] layout, layout_q;
+  assign layout = (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? {1'b1, span_of(cfg_rows_i), cfg_rows_i} :
+                  {3'b0, cfg_rows_i};
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) layout_q <= '0;
+    else if (push && cfg_dst_i != mr_pkg::DST_RES[1:0] && cfg_rows_i != '0) layout_q <= layout;
+  end
+
   always_ff @(posedge clk_i) begin
     if (push) begin
       cfg_d_mem[wr_q[2:0]] <= {
-        cfg_dst_i, cfg_track_exp_i && (cfg_dst_i == mr_pkg::DST_RES[1:0]),
+        cfg_rows_i == '0, layout != layout_q, cfg_dst_i,
+        cfg_track_exp_i && (cfg_dst_i == mr_pkg::DST_RES[1:0]),
         (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0, cfg_bias_i, cfg_gelu_i,
         cfg_rotary_i ? cfg_rotary_dim_i : 16'd0, (cfg_head_lanes_i / 16'(V)) - 16'd1,
-        cfg_rows_i, cfg_rows_i - 16'd1, 16'(cfg_cols_i / V) - 16'd1,
-        (cfg_dst_i == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? cfg_rows_i :
-            {cfg_rows_i[14:0], 1'b0}};
+        cfg_rows_i - 16'd1, 16'(cfg_cols_i / V) - 16'd1,
+        (cfg_dst_i == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? PW'(cfg_rows_i) :
+            PW'({cfg_rows_i[14:0], 1'b0})};
       cfg_u_mem[wr_q[2:0]] <= {
         cfg_dst_i, cfg_dst_slot_i,
         (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
@@ -142,8 +155,8 @@ module mr_epi_cmds #(
   assign c_load = (!c_valid_q || c_end_i) && (c_next != wr_q);
   always_ff @(posedge clk_i) begin
     if (c_load) begin
-      {c_dst_o, c_track_o, c_span_o, c_bias_o, c_gelu_o, c_rot_dim_o, c_head_m1_o, c_rows_o,
-       c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
+      {c_empty_o, c_change_o, c_dst_o, c_track_o, c_span_o, c_bias_o, c_gelu_o, c_rot_dim_o,
+       c_head_m1_o, c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
     end
   end
   assign c_valid_o = c_valid_q;

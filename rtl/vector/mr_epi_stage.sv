@@ -18,7 +18,7 @@
 //           token and group beside it
 //   blk_o, two_o   pulse: a block went out, in both passes; last_o pulse with out_o: a command's
 //           last unit has gone out
-//   rd_o    units that have left, modulo 2^16
+//   rd_o    pulse, from a register: a unit has left in the cycle before
 module mr_epi_stage #(
   parameter int N = 1,
   parameter int T = 8,
@@ -65,7 +65,7 @@ module mr_epi_stage #(
   output logic                         two_o,
   output logic                         last_o,
   output logic                         out_o,
-  output logic [15:0]                  rd_o
+  output logic                         rd_o
 );
 
   localparam int W64 = 64 / V;                 // words of 64 columns
@@ -173,13 +173,13 @@ module mr_epi_stage #(
     if (!rst_ni) begin
       j_valid_q <= 1'b0;
       ov_q      <= 1'b0;
-      rd_o      <= '0;
+      rd_o      <= 1'b0;
     end else begin
       if (j_take) j_valid_q <= 1'b1;
       else if (unit_end) j_valid_q <= 1'b0;
       if (q_ren) ov_q <= 1'b1;
       else if (q_ready_i) ov_q <= 1'b0;
-      if (unit_end) rd_o <= rd_o + 16'd1;
+      rd_o <= unit_end;
     end
   end
   always_ff @(posedge clk_i) begin

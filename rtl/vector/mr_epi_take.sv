@@ -16,7 +16,7 @@
 //   p_      at K_PICK-1: it goes to the residual, and where
 //   d_      at K_DST: destination (residual, or staging and its address), first group of its row,
 //           last beat of its command, completes a unit, track its exponent, number of the command
-//   rd_i    units that have left the staging memory, modulo 2^16
+//   rd_i    pulse, from a register: in the cycle before a unit has left the staging memory
 //   res_i   pulse: a residual command is written
 module mr_epi_take #(
   parameter int N = 1,
@@ -24,12 +24,15 @@ module mr_epi_take #(
   parameter int D_MAX = 64,
   localparam int V = 4 * N,
   localparam int RESW = $clog2(T * (D_MAX / V)),
-  localparam int SAW = $clog2(T * (64 / V))
+  localparam int SAW = $clog2(T * (64 / V)),
+  localparam int PW = $clog2(2 * T + 1)
 ) (
   input  logic            clk_i,
   input  logic            rst_ni,
 
   input  logic            c_valid_i,
+  input  logic            c_empty_i,
+  input  logic            c_change_i,
   output logic            c_end_o,
   input  logic [2:0]      c_idx_i,
   input  logic [1:0]      c_dst_i,
@@ -38,10 +41,9 @@ module mr_epi_take #(
   input  logic            c_track_i,
   input  logic [15:0]     c_rot_dim_i,
   input  logic [15:0]     c_head_m1_i,
-  input  logic [15:0]     c_rows_i,
   input  logic [15:0]     c_rows_m1_i,
   input  logic [15:0]     c_groups_m1_i,
-  input  logic [15:0]     c_room_i,
+  input  logic [PW-1:0]   c_room_i,
 
   input  logic            dr_valid_i,
   output logic            dr_ready_o,
@@ -67,7 +69,7 @@ module mr_epi_take #(
   output logic [RESW-1:0] d_res_addr_o,
   output logic [SAW-1:0]  d_stg_addr_o,
 
-  input  logic [15:0]     rd_i,
+  input  logic            rd_i,
   input  logic            res_i
 );
 
@@ -76,62 +78,35 @@ module mr_epi_take #(
   localparam int WPU = (V < 32) ? 32 / V : 1;  // words of a block
   localparam int RES_TOK = D_MAX / V;
 
-  // ---- places -----------------------------------------------------------------------------------
-  // Staged commands produce units (a block, or a RESULT span, of one token). Units are counted
-  // modulo 2^16: a beat belongs to unit u_q, acc_q units are complete, rd_i have been read. A
-  // unit's place was last used c_room_i units before.
-  logic [15:0] u_q, ubase_q, acc_q;
-  logic        start_q;         // no beat of this command yet
-  logic [3:0]  res_cmds_q;      // RES commands drained and not written
-  logic [18:0] layout_q;        // of the last staged command: {RESULT, span, rows}
-  logic [18:0] c_layout;
-  logic        c_staged, place_ok, jobs_ok, layout_ok, res_ok, final_w, tok_last;
+  // ---- beats ------------------------------------------------------------------------------------
+  logic        staged, final_w, tok_last;
   logic [15:0] w_mask;          // last word of the unit
   logic [15:0] hw_q;            // word inside the head
-  // A residual's beat comes to the adder so many cycles later than GELU's, and they share it.
-  localparam int APART = mr_epi_pkg::K_DST - mr_epi_pkg::K_PICK + mr_fp_pkg::FADD_LAT;
-  logic [APART-1:0] res_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) res_q <= '0;
-    else res_q <= {res_q[APART-2:0], take_o && !c_staged};
-  end
-  assign c_staged  = (c_dst_i != mr_pkg::DST_RES[1:0]);
-  assign c_layout  = {c_dst_i == mr_pkg::DST_RESULT[1:0], c_span_i, c_rows_i};
-  assign place_ok  = (16'(u_q - rd_i) < c_room_i);
-  assign jobs_ok   = (16'(acc_q - rd_i) < 16'(mr_epi_pkg::JOBS));
-  assign layout_ok = !start_q || (c_layout == layout_q) || (acc_q == rd_i);
-  assign res_ok    = !start_q || (res_cmds_q == '0);
-  assign dr_ready_o = c_valid_i && (c_rows_i != '0) && !(c_gelu_i && res_q[APART-1]) &&
-                      (c_staged ? (place_ok && jobs_ok && layout_ok) : res_ok);
+  assign staged   = (c_dst_i != mr_pkg::DST_RES[1:0]);
   assign take_o   = dr_valid_i && dr_ready_o;
-  assign c_end_o  = c_valid_i && ((c_rows_i == '0) || (take_o && dr_last_i));
+  assign c_end_o  = c_valid_i && (c_empty_i || (take_o && dr_last_i));
   assign tok_last = (dr_token_i == c_rows_m1_i);
-  assign w_mask   = (c_dst_i == mr_pkg::DST_RESULT[1:0]) ? ((16'(W64) << c_span_i) - 16'd1) :
+  // (W64 << c_span_i) - 1, without a subtraction: the span is 0 to 2.
+  assign w_mask   = (c_dst_i == mr_pkg::DST_RESULT[1:0]) ?
+                    (16'(W64 - 1) << c_span_i) | {14'd0, c_span_i[1], c_span_i != 2'd0} :
                     16'(WPU - 1);
   assign final_w  = ((w_mask & ~dr_group_i) == '0) || (dr_group_i == c_groups_m1_i);
 
+  mr_epi_place #(
+    .T(T)
+  ) u_place (
+    .clk_i, .rst_ni,
+    .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_gelu_i, .c_change_i, .c_room_i,
+    .ready_o(dr_ready_o), .take_i(take_o), .tok_last_i(tok_last), .final_i(final_w),
+    .last_i(dr_last_i), .rd_i, .res_i
+  );
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      start_q    <= 1'b1;
-      u_q        <= '0;
-      ubase_q    <= '0;
-      acc_q      <= '0;
-      hw_q       <= '0;
-      res_cmds_q <= '0;
-      layout_q   <= '0;
-    end else begin
-      res_cmds_q <= res_cmds_q + 4'(take_o && dr_last_i && !c_staged) - 4'(res_i);
-      if (take_o) begin
-        start_q <= dr_last_i;
-        if (dr_last_i) hw_q <= '0;
-        else if (tok_last) hw_q <= (hw_q == c_head_m1_i) ? '0 : hw_q + 16'd1;
-        if (c_staged) begin
-          layout_q <= c_layout;
-          if (final_w) acc_q <= acc_q + 16'd1;
-          if (tok_last && final_w) ubase_q <= u_q + 16'd1;
-          u_q <= (tok_last && !final_w) ? ubase_q : u_q + 16'd1;
-        end
-      end
+      hw_q <= '0;
+    end else if (take_o) begin
+      if (dr_last_i) hw_q <= '0;
+      else if (tok_last) hw_q <= (hw_q == c_head_m1_i) ? '0 : hw_q + 16'd1;
     end
   end
 

@@ -128,14 +128,15 @@ module mr_epilogue #(
   output logic                         sticky_nan_o
 );
 
-  localparam int SAW = $clog2(T * (64 / V));
+  localparam int SAW = $clog2(T * (64 / V)), PW = $clog2(2 * T + 1);
   localparam int K_PICK = mr_epi_pkg::K_PICK, K_DST = mr_epi_pkg::K_DST, K_TOP = mr_epi_pkg::K_TOP;
 
   // The command whose beats are taken, and that of the unit that goes out.
-  logic        c_valid, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
+  logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
   logic [2:0]  c_idx, u_idx;
   logic [1:0]  c_dst, c_span, u_dst, u_slot, u_span;
-  logic [15:0] c_rot_dim, c_head_m1, c_rows, c_rows_m1, c_groups_m1, c_room, u_dbase;
+  logic [15:0] c_rot_dim, c_head_m1, c_rows_m1, c_groups_m1, u_dbase;
+  logic [PW-1:0] c_room;
   logic [31:0] u_ocols, u_ooff, u_ostride;
   // A beat's way: taken, in the lanes, at its destination.
   logic            take, p_res, d_res, d_stg, d_track, d_last, d_final, d_first, lanes_ovf;
@@ -154,7 +155,8 @@ module mr_epilogue #(
   logic            blk, two, last, out, res_fin, res_ovf;
   logic            o_take, o_valid, o_ren, o_end, o_bad;
   logic [2:0]      o_idx;
-  logic [15:0]     rd, o_tok, o_grp;
+  logic            rd;
+  logic [15:0]     o_tok, o_grp;
   logic [V*32-1:0] o_rdata;
 
   mr_epi_cmds #(
@@ -165,9 +167,10 @@ module mr_epilogue #(
     .cfg_dst_slot_i, .cfg_bias_i, .cfg_rotary_i, .cfg_gelu_i, .cfg_prefix_max_i, .cfg_track_exp_i,
     .cfg_rotary_dim_i, .cfg_head_lanes_i, .cfg_out_cols_i, .cfg_out_off_i, .cfg_out_stride_i,
     .cfg_two_pass_i,
-    .c_valid_o(c_valid), .c_end_i(c_end), .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
+    .c_valid_o(c_valid), .c_empty_o(c_empty), .c_change_o(c_change), .c_end_i(c_end),
+    .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
     .c_track_o(c_track), .c_bias_o(c_bias), .c_gelu_o(c_gelu), .c_rot_dim_o(c_rot_dim),
-    .c_head_m1_o(c_head_m1), .c_rows_o(c_rows), .c_rows_m1_o(c_rows_m1),
+    .c_head_m1_o(c_head_m1), .c_rows_m1_o(c_rows_m1),
     .c_groups_m1_o(c_groups_m1), .c_room_o(c_room),
     .u_ren_i(u_ren), .u_idx_i(u_idx), .u_dst_o(u_dst), .u_slot_o(u_slot), .u_span_o(u_span),
     .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
@@ -181,9 +184,10 @@ module mr_epilogue #(
     .N(N), .T(T), .D_MAX(D_MAX)
   ) u_take (
     .clk_i, .rst_ni,
-    .c_valid_i(c_valid), .c_end_o(c_end), .c_idx_i(c_idx), .c_dst_i(c_dst), .c_gelu_i(c_gelu),
+    .c_valid_i(c_valid), .c_empty_i(c_empty), .c_change_i(c_change), .c_end_o(c_end),
+    .c_idx_i(c_idx), .c_dst_i(c_dst), .c_gelu_i(c_gelu),
     .c_span_i(c_span), .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1),
-    .c_rows_i(c_rows), .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
+    .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
     .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),

@@ -224,6 +224,10 @@ mutant 'rotary turns the other way' rtl/vector/mr_epi_lanes.sv \
     's/((l & 1) == 0), muls_y/((l \& 1) == 1), muls_y/' rtl:epilogue@n1
 mutant 'epilogue drops the bias' rtl/vector/mr_epi_lanes.sv \
     "s/: bias_on_i ? dr_bias_i/: 1'b0 ? dr_bias_i/" rtl:epilogue@n1
+mutant 'the epilogue changes the layout while units wait' rtl/vector/mr_epi_place.sv \
+    "s/change ? drained : place_ok/change || place_ok/" rtl:epilogue@n1
+mutant 'the epilogue counts a place for each word' rtl/vector/mr_epi_place.sv \
+    "s/base_q <= tok_last_i/base_q <= !final_i ? now - PW'(1) : tok_last_i/" rtl:epilogue@n1
 mutant 'prefix maximum forgets the past' rtl/vector/mr_prefix_max.sv \
     's/(code2_q > prior) ? code2_q : prior/code2_q/' rtl:epilogue@n1
 mutant 'GELU becomes ReLU at 4.5 instead of 5' rtl/fp/mr_vgelu.sv \
