@@ -94,7 +94,7 @@ module mr_attn_plan #(
   logic [15:0] words_q, rec_q, tok_q, pos_q, pm_pos_q;
   logic [7:0] heads_q, half_q, hg_q, head0_q;
   logic [7:0] sbw_q;
-  logic [2:0] nr_q;
+  logic [2:0] behind_q, nr_q;
   logic [N-1:0] jd_q;
   logic [23:0] head_need_q;  // of one row
   logic [15:0] last_q;       // pos_q + N - 1
@@ -103,17 +103,16 @@ module mr_attn_plan #(
   logic [15:0] gw_q, w0_q, w0_next;
   logic fits, jd_done;
 
-  // Rows of the run that begins at token t, at most 4. A function, so that it costs the simulator
-  // nothing in other states (so below).
-  function automatic logic [2:0] run(input logic [T-1:0] cont, input logic [15:0] t,
-                                     input logic [15:0] rows);
-    logic c1, c2, c3;
-    begin
-      c1  = (t + 16'd1 < rows) && cont[TA'(t+16'd1)];
-      c2  = c1 && (t + 16'd2 < rows) && cont[TA'(t+16'd2)];
-      c3  = c2 && (t + 16'd3 < rows) && cont[TA'(t+16'd3)];
-      run = 3'd1 + 3'(c1) + 3'(c2) + 3'(c3);
+  // Which of the three tokens behind t continue the one before; then rows of the run that begins at
+  // t, at most 4. Functions, so that they cost the simulator nothing in other states (so below).
+  function automatic logic [2:0] behind(input logic [T-1:0] cont, input logic [15:0] t,
+                                        input logic [15:0] rows);
+    for (int k = 0; k < 3; k++) begin
+      behind[k] = (t + 16'(k + 1) < rows) && cont[TA'(t+16'(k+1))];
     end
+  endfunction
+  function automatic logic [2:0] run(input logic [2:0] more);
+    run = !more[0] ? 3'd1 : !more[1] ? 3'd2 : !more[2] ? 3'd3 : 3'd4;
   endfunction
 
   // Of one row, so that so many rows fit: no product.
@@ -210,12 +209,13 @@ module mr_attn_plan #(
         rec_q   <= words_q + ((words_q + 16'd31) >> 5);
       end
       ROW: begin
-        nr_q <= run(row_continues_i, tok_q, cfg_rows_i);
+        behind_q <= behind(row_continues_i, tok_q, cfg_rows_i);
         // continuing tokens have their prefix maxima written by the epilogue
         if (cfg_pm_i && row_continues_i[TA'(tok_q)]) tok_q <= tok_q + 16'd1;
         hg_q <= heads_q;
       end
       READ: begin
+        nr_q     <= run(behind_q);
         kv_q     <= row_rdata_i[31:0];
         pos_q    <= row_rdata_i[47:32];
         last_q   <= row_rdata_i[47:32] + 16'(N - 1);

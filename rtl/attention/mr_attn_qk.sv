@@ -262,9 +262,12 @@ module mr_attn_qk #(
   // ---- to fp32, NaN, scale ----
   logic c_valid, c_ovf, m_ovf;
   logic [31:0] c_y;
-  logic [mr_fp_pkg::ACC2F_LAT-1:0] nan_q;
+  // A NaN takes the place of the product, not of a factor: nothing lies before the multiplier.
+  localparam int CVT = mr_fp_pkg::ACC2F_LAT, MUL = CVT + mr_fp_pkg::FMUL_LAT;
+  logic [31:0] m_y;
+  logic [MUL:1] nan_q;  // so many cycles behind b4_v_q
 
-  always_ff @(posedge clk_i) nan_q <= {nan_q[mr_fp_pkg::ACC2F_LAT-2:0], b4_nan_q};
+  always_ff @(posedge clk_i) nan_q <= {nan_q[MUL-1:1], b4_nan_q};
 
   mr_vacc2f #(
     .LANES(1)
@@ -285,13 +288,14 @@ module mr_attn_qk #(
     .clk_i,
     .rst_ni,
     .valid_i(c_valid),
-    .a_i    (nan_q[mr_fp_pkg::ACC2F_LAT-1] ? mr_fp_pkg::QNAN : c_y),
+    .a_i    (c_y),
     .b_i    (cfg_scale_i),
     .valid_o(t_valid_o),
-    .y_o    (t_o),
+    .y_o    (m_y),
     .ovf_o  (m_ovf)
   );
 
-  assign ovf_o = m_ovf || (c_ovf && !nan_q[mr_fp_pkg::ACC2F_LAT-1]);
+  assign t_o   = nan_q[MUL] ? mr_fp_pkg::QNAN : m_y;
+  assign ovf_o = (m_ovf && !nan_q[MUL]) || (c_ovf && !nan_q[CVT]);
 
 endmodule

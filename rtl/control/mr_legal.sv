@@ -43,7 +43,6 @@ module mr_legal #(
   localparam int TW = $clog2(TILES);
   localparam int TILE_W = 16 + 32 + 2;
   localparam int HW = $clog2(HELD);
-  localparam logic [1:0] GOOD = 0, COMMAND = 1, WINDOW = 2, ORDER = 3;
 
   // Of a command the fields of its op have a meaning.
   // verilator lint_off UNUSED
@@ -78,7 +77,8 @@ module mr_legal #(
   endfunction
 
   // ---- fields, order, windows -------------------------------------------------------------------
-  logic                          w_valid_q, w_bad_q, w_sem_bad_q, w_missing_q;
+  logic                          w_valid_q, w_sem_bad_q, w_missing_q;
+  logic [mr_pkg::CHECKS_W-1:0]   w_checks_q;
   logic [mr_pkg::WINDOWS_W-1:0]  w_q;
   logic [mr_pkg::PRODUCTS_W-1:0] p_q;
   // Of the command only what stands beside products is looked at again.
@@ -117,7 +117,7 @@ module mr_legal #(
           if (signals && !waits) sem_q[4*s+:4] <= sem + 4'd1;
           if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
         end
-        w_bad_q     <= !mr_pkg::legal_command(c, v);
+        w_checks_q  <= mr_pkg::checks_of(c, v);
         w_sem_bad_q <= bad;
         w_missing_q <= missing;
         w_q         <= mr_pkg::windows_of(c, v);
@@ -140,7 +140,7 @@ module mr_legal #(
   end
 
   // ---- verdicts, up to the dispatcher -----------------------------------------------------------
-  logic [1:0]    verdict_mem [0:HELD-1];
+  logic [2:0]    verdict_mem [0:HELD-1];  // bad, for a field or product, for a window
   logic [HW-1:0] put_q, get_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -152,16 +152,16 @@ module mr_legal #(
     end
     if (w_valid_q) begin : conclude
       logic [mr_pkg::VALUES_W-1:0] v;
+      logic command, window;
       v = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, '0, '0, '0);
-      verdict_mem[put_q] <=
-          w_bad_q || w_sem_bad_q || !mr_pkg::legal_products(w_cmd_q, v, p_q) ? COMMAND :
-          !mr_pkg::windows_legal(w_q, v) ? WINDOW : w_missing_q ? ORDER : GOOD;
+      command = !(&w_checks_q) || w_sem_bad_q || !mr_pkg::legal_products(w_cmd_q, v, p_q);
+      window  = !mr_pkg::windows_legal(w_q, v);
+      verdict_mem[put_q] <= {command || window || w_missing_q, command, window};
     end
   end
-  logic [1:0] verdict;
-  assign verdict = verdict_mem[get_q];
-  assign bad_o   = verdict != GOOD;
-  assign code_o  = verdict == COMMAND ? mr_pkg::DEVERR_COMMAND[7:0] :
-                   verdict == WINDOW ? mr_pkg::DEVERR_WINDOW[7:0] : mr_pkg::DEVERR_WATCHDOG[7:0];
+  logic command_bad, window_bad;
+  assign {bad_o, command_bad, window_bad} = verdict_mem[get_q];
+  assign code_o = command_bad ? mr_pkg::DEVERR_COMMAND[7:0] :
+                  window_bad ? mr_pkg::DEVERR_WINDOW[7:0] : mr_pkg::DEVERR_WATCHDOG[7:0];
 
 endmodule

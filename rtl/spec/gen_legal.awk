@@ -15,6 +15,7 @@
 #
 # A command's check that multiplies fields or values is judged by the RTL in two steps, for a register
 # between them: products_of, then legal_products. Values of the order are those of the first step only.
+# What its other checks say is a bit each (checks_of), so that whether all hold can be asked in the second step too.
 
 function bad(text) {
     if (!failed) printf "%s:%d: %s\n", FILENAME, FNR, text >"/dev/stderr"
@@ -329,15 +330,24 @@ function legal_sv(   i, o, op, j, w, each, limits) {
         printf "      8'h%s: queue_of = 5'd1 << QUEUE_%s;\n", substr(op_code[op_list[o]], 3), op_queue[op_list[o]]
     print "      default: queue_of = 5'd0;\n    endcase\n  endfunction\n"
 
-    print "  function automatic logic legal_command(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
-    print "    unique case (c[7:0])"
-    for (o = 0; o < n_op_list; o++) {
-        printf "      8'h%s: legal_command =", substr(op_code[op_list[o]], 3)
-        for (i = j = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && !ck_late[i]) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
-        print j ? ";" : " 1'b1;"
+    for (o = w = 0; o < n_op_list; o++) {
+        for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && !ck_late[i]) j++
+        w = most(w, j)
     }
-    print "      default: legal_command = 1'b0;\n    endcase\n  endfunction\n"
+    print "  // What a command's checks say, a bit each (ones where it has fewer); whether all hold can be\n" \
+          "  // asked a cycle later."
+    printf "  localparam int CHECKS_W = %d;\n", most(w, 1)
+    print "  function automatic logic [CHECKS_W-1:0] checks_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+    print "    checks_of = '1;\n    unique case (c[7:0])"
+    for (o = 0; o < n_op_list; o++) {
+        printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
+        for (i = j = 0; i < n_checks; i++)
+            if (ck_op[i] == op_list[o] && !ck_late[i]) printf "        checks_of[%d] =\n          %s;\n", j++, ck_sv[i]
+        print "      end"
+    }
+    print "      default: checks_of = '0;\n    endcase\n  endfunction\n"
+    print "  function automatic logic legal_command(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+    print "    legal_command = &checks_of(c, v);\n  endfunction\n"
 
     print "  // The products that a command's other checks look at; then these checks."
     printf "  localparam int PRODUCTS_W = %d;\n", most(products_most, 1)

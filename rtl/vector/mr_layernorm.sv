@@ -186,20 +186,23 @@ module mr_layernorm #(
     end
   end
 
-  // {sign, shift 5, significand 24}: xi = round(x 2^(22 - top)) = significand >> (1 + top - e), and
-  // 0 from a shift of 26 on. Stored is the shift less one, at most 31.
-  function automatic [29:0] prepare(input [31:0] x, input [7:0] top);
+  // {sign, zero, shift 8, significand 24}: xi = round(x 2^(22 - top)) = significand >>
+  // (1 + top - e), and 0 from a shift of 26 on. Stored is the shift less one. The memory's word
+  // comes late: all else is looked at in the next step.
+  function automatic [33:0] prepare(input [31:0] x, input [7:0] top);
     logic [7:0] d;
     begin
       d = top - x[30:23];
-      prepare = {x[31], d > 8'd31 || x[30:23] == 8'd0 ? 5'd31 : d[4:0], 1'b1, x[22:0]};
+      prepare = {x[31], x[30:23] == 8'd0, d, 1'b1, x[22:0]};
     end
   endfunction
 
   // From a shift of 26 on nothing is left, whatever it is.
-  function automatic [23:0] round_shift(input [23:0] sig, input [4:0] sh);
+  function automatic [23:0] round_shift(input [23:0] sig, input [7:0] d, input zero);
     logic [26:0] x;
+    logic [4:0] sh;
     begin
+      sh = zero || d[7:5] != 3'd0 ? 5'd31 : d[4:0];
       x = mr_fp_pkg::align4(mr_fp_pkg::align8({1'b0, sig, 2'd0}, sh[4:3]), sh[2:0], 1'b0);
       round_shift = x[26:3] + {23'd0, x[2] && (x[3] || x[1:0] != 2'd0)};
     end
@@ -210,7 +213,7 @@ module mr_layernorm #(
   logic [(2*V-1)*W2-1:0] t2_q;
 
   for (genvar l = 0; l < V; l++) begin : gen_lane
-    logic [29:0] a_q;
+    logic [33:0] a_q;
     logic [23:0] m_q;
     logic s2_q;
     logic signed [W1-1:0] x3_q;
@@ -220,8 +223,8 @@ module mr_layernorm #(
     always_ff @(posedge clk_i) begin
       if (v_q[0]) a_q <= prepare(res_rdata_i[32*l+:32], top_q);
       if (v_q[1]) begin
-        s2_q <= a_q[29];
-        m_q <= round_shift(a_q[23:0], a_q[28:24]);
+        s2_q <= a_q[33];
+        m_q <= round_shift(a_q[23:0], a_q[31:24], a_q[32]);
       end
       if (v_q[2]) begin
         x3_q <= s2_q ? $signed(W1'(0)) - $signed({8'd0, m_q}) : $signed({8'd0, m_q});

@@ -30,26 +30,28 @@ module mr_quant_buf #(
     output logic [L*32-1:0] rd_data_o
 );
   localparam int PTR = $clog2(DEPTH);
-  localparam int GROUPS = L / 4;
-  localparam int HALVES = GROUPS > 1 ? 2 : 1;
-  localparam int HALF = GROUPS / HALVES * 8;
+  localparam int PAIRS = L / 2;
+  localparam int HALVES = L > 4 ? 2 : 1;
+  localparam int HALF = PAIRS / HALVES;
 
   function automatic [7:0] max2(input [7:0] a, input [7:0] b);
     max2 = a > b ? a : b;
   endfunction
 
-  // The largest exponent field: of four lanes, then of each half of the beat, then of the block.
-  // Each step has at most two comparisons in series, for 32 lanes too.
+  // The largest exponent field: of two lanes, then of each half of the beat, then of the block.
+  // Beats come from a memory, so the first step is one comparison; the second has at most three in
+  // series, for 32 lanes.
   logic v1_q, v2_q, last1_q, last2_q, first_q, done_q;
   logic [L*32-1:0] data_q;
-  logic [GROUPS*8-1:0] group_q;
+  logic [PAIRS*8-1:0] pair_q;
   logic [HALVES*8-1:0] half_q;
   logic [7:0] block_q, beat;
   logic [TAG-1:0] tag1_q, tag2_q, tag3_q;
 
-  // Of up to four codes.
-  function automatic [7:0] max4(input [31:0] x);
-    max4 = max2(max2(x[7:0], x[15:8]), max2(x[23:16], x[31:24]));
+  // Of up to eight codes.
+  function automatic [7:0] max8(input [63:0] x);
+    max8 = max2(max2(max2(x[7:0], x[15:8]), max2(x[23:16], x[31:24])),
+                max2(max2(x[39:32], x[47:40]), max2(x[55:48], x[63:56])));
   endfunction
 
   assign beat = HALVES == 1 ? half_q[7:0] : max2(half_q[7:0], half_q[HALVES*8-1-:8]);
@@ -73,15 +75,14 @@ module mr_quant_buf #(
       last1_q <= wr_last_i;
       tag1_q <= tag_i;
       data_q <= wr_data_i;
-      for (int g = 0; g < GROUPS; g++) begin
-        group_q[8*g+:8] <= max4({wr_data_i[128*g+119+:8], wr_data_i[128*g+87+:8],
-                                 wr_data_i[128*g+55+:8], wr_data_i[128*g+23+:8]});
+      for (int p = 0; p < PAIRS; p++) begin
+        pair_q[8*p+:8] <= max2(wr_data_i[64*p+55+:8], wr_data_i[64*p+23+:8]);
       end
     end
     if (v1_q) begin
       last2_q <= last1_q;
       tag2_q <= tag1_q;
-      for (int h = 0; h < HALVES; h++) half_q[8*h+:8] <= max4(32'(group_q[HALF*h+:HALF]));
+      for (int h = 0; h < HALVES; h++) half_q[8*h+:8] <= max8(64'(pair_q[8*HALF*h+:8*HALF]));
     end
     if (v2_q) begin
       tag3_q <= tag2_q;
