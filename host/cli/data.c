@@ -95,7 +95,7 @@ static int convert(struct run *r, struct mr_error *err)
             rc = write_batch(r, err);
     }
     cli_line_wipe(&r->line);
-    if (rc == 0 && cli_interrupted())
+    if (cli_interrupted()) // whatever it was that gave up first
         rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted; %s is not written", r->a->output);
     if (rc == 0 && r->windows_written == 0)
         rc = mr_fail(err, MR_ERR_FORMAT,
