@@ -43,23 +43,6 @@ sed 's/"prompt"/"in"/; s/"completion"/"out"/' "$work/pairs.jsonl" >"$work/named.
 "$millrace" data $demo "$work/named.jsonl" -o "$work/named.h5" --sequence 16 --overlap 4 --prompt-field in --completion-field out -q
 ok fields_have_the_names_that_are_given cmp "$work/pairs.jsonl.h5" "$work/named.h5"
 
-# ---- Ctrl-C, while more of the input is awaited
-mkfifo "$work/pipe"
-(cat "$work/text" && exec sleep 600) >"$work/pipe" &
-writer=$!
-"$millrace" data $demo - --from text -o "$work/int.h5" <"$work/pipe" >"$work/out" 2>"$work/err" &
-pid=$!
-for _ in $(seq 6000); do
-    compgen -G "$work/int.h5.*" >"$work/log" && break
-    sleep 0.05
-done
-kill -INT $pid
-wait $pid
-ok interrupted_data test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted; $work/int.h5 is not written"
-ok interrupted_data_leaves_nothing test -z "$(find "$work" -name 'int.h5*')"
-kill $writer
-wait $writer 2>"$work/log"
-
 # ---- refusals of data
 exits data_without_input 2 'the input is missing' data $demo -o "$work/x.h5"
 exits data_without_output 2 '-o FILE is missing' data $demo "$work/text"
