@@ -147,11 +147,14 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
     for (size_t k = 0; k < tiles && rc == 0; k++) {
         float gradient[MR_TILE], *tile = out + used;
         size_t n = mr_store_tile_size(p, k);
+        size_t ahead = k < tiles - 1 ? k + 1 : k;
+        const void *const next[2] = {mr_store_tile_at(s, p, ahead, s->header->side),
+                                     g + ahead * MR_TILE};
         memcpy(tile, mr_store_tile_at(s, p, k, s->header->side), 3 * n * sizeof *tile);
         u->kernels->widen(g + k * MR_TILE, n, unit, gradient);
         u->update(&u->factors[decays], tile, tile + n, tile + 2 * n, gradient, n);
         if (!u->found) // an open makes the streams when the step is complete
-            mr_streams_tile(s, i, k, tile, u->kernels);
+            mr_streams_tile(s, i, k, tile, u->kernels, next);
         used += 3 * n;
         if (k % TILES_A_WRITE == TILES_A_WRITE - 1 || k == tiles - 1) {
             rc = mr_store_write_put(w, out, used * sizeof *out, err);

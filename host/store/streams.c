@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/past.h"
 #include "store/params.h"
 #include "store/turned.h"
 
@@ -99,7 +100,7 @@ static void put_blocks(const struct mr_stream_item *it, uint8_t *base, int col, 
     uint8_t *to = base + group_at(it, col) + inside;
     for (int g = 0; g < n; g += 4, to += step) { // n columns lie in one piece
         memcpy(to + 4 * (b % SECTION), code + g, 4);
-        memcpy(to + MR_BEAT + (size_t)(b % SECTION) * 4 * BLOCK, element[g], 4 * BLOCK);
+        mr_copy_past(to + MR_BEAT + (size_t)(b % SECTION) * 4 * BLOCK, element[g], 4 * BLOCK);
     }
     for (int c = 0; c < n; c++)
         top[c] = code[c] > top[c] ? code[c] : top[c];
@@ -122,7 +123,7 @@ static uint8_t *stream_of(const struct mr_store *s, const struct place *p, bool 
 }
 
 void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const float *weights,
-                     const struct mr_tile_kernels *kernels)
+                     const struct mr_tile_kernels *kernels, const void *const next[2])
 {
     const struct mr_store_patch *p = &s->layout.patch[patch];
     const struct mr_store_tensor *t = &s->layout.tensor[p->tensor];
@@ -136,7 +137,7 @@ void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const flo
         c = (int)k % wide * MR_TILE_COLS;
     if (k == 0)
         memset(top, 0, 2 * sizeof *top);
-    kernels->blocks(weights, &blocks);
+    kernels->blocks(weights, &blocks, next);
     int b = (p->row + r) / BLOCK;
     uint8_t *base = stream_of(s, place, !t->inputs_resident, &it, &b);
     put_blocks(&it, base, p->col + c, MR_TILE_COLS, b, blocks.down, blocks.down_code, top[0] + c);
@@ -146,6 +147,7 @@ void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const flo
         put_blocks(&it, base, p->row + r, MR_TILE_ROWS, b, blocks.along + half * MR_TILE_ROWS,
                    blocks.along_code + half * MR_TILE_ROWS, top[1] + r);
     }
+    mr_past_end();
 }
 
 // ---- headers -----------------------------------------------------------------------------------
@@ -229,7 +231,7 @@ static void make_patch(void *arg, int i, int worker)
     (void)worker;
     for (size_t k = 0; k * MR_TILE < p->count; k++)
         mr_streams_tile(m->s, (size_t)i, k, mr_store_tile_at(m->s, p, k, m->s->header->side),
-                        m->kernels);
+                        m->kernels, NULL);
 }
 
 void mr_streams_make(const struct mr_store *s)

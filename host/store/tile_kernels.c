@@ -74,11 +74,13 @@ INLINE bool is_plain(uint32_t code)
     return code >= SMALL && code < MR_CODE_NAN;
 }
 
-// To nearest, ties to even, by the last bit of a number of 2^23 and more; |x| < 128.
+// To nearest, ties to even, at most 127; |x| < 128. Of numbers of 2^23 and more the last bits are
+// the integer, and numbers beside 1.5 x 2^23 have the order of their bits.
 INLINE int8_t nearest(float x)
 {
-    int32_t q = (int32_t)(mr_bits(x + 0x1.8p23F) - mr_bits(0x1.8p23F));
-    return (int8_t)(q > 127 ? 127 : q < -127 ? -127 : q);
+    uint32_t q = mr_bits(x + 0x1.8p23F), least = 0x4B400000U - 127, most = 0x4B400000U + 127;
+    q = q < least ? least : q;
+    return (int8_t)(q > most ? most : q);
 }
 
 INLINE void block_slowly(const float *from, size_t stride, int8_t *to, uint8_t *code)
@@ -112,26 +114,42 @@ INLINE void turn(const int8_t *in, size_t stride, int8_t *out, size_t to_stride)
         memcpy(out + i * to_stride, &a[i], sizeof a[i]);
 }
 
-INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out)
+// Of the 512 lines that are read next, four: `i` 0..127. Memory works while blocks are computed.
+INLINE void fetch(const void *const next[2], size_t i)
+{
+    const char *from =
+        i < 96 ? (const char *)next[0] + i * 256 : (const char *)next[1] + (i - 96) * 256;
+    for (size_t k = 0; k < 4; k++)
+        __builtin_prefetch(from + k * 64);
+}
+
+INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out,
+                 const void *const next[2])
 {
     uint32_t top[COLS] = {0};
     float scale[COLS];
     int8_t q[ROWS][COLS];
     bool plain = true;
-    for (size_t r = 0; r < ROWS; r++)
+    for (size_t r = 0; r < ROWS; r++) {
+        if (next)
+            fetch(next, r);
         for (size_t c = 0; c < COLS; c++) {
             uint32_t e = mr_bits(tile[r * COLS + c]) & 0x7F800000U;
             top[c] = e > top[c] ? e : top[c];
         }
+    }
     for (size_t c = 0; c < COLS; c++) {
         uint32_t code = top[c] >> 23;
         plain &= is_plain(code);
         scale[c] = factor(code);
         out->down_code[c] = (uint8_t)code;
     }
-    for (size_t r = 0; r < ROWS; r++)
+    for (size_t r = 0; r < ROWS; r++) {
+        if (next)
+            fetch(next, ROWS + r);
         for (size_t c = 0; c < COLS; c++)
             q[r][c] = nearest(tile[r * COLS + c] * scale[c]);
+    }
     for (size_t c = 0; c < COLS; c += 16)
         for (size_t r = 0; r < ROWS; r += 16)
             turn(&q[r][c], COLS, &out->down[c][r], BLOCK);
@@ -140,9 +158,12 @@ INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out
             block_slowly(tile + c, COLS, out->down[c], &out->down_code[c]);
 }
 
-INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict out)
+INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict out,
+                  const void *const next[2])
 {
     for (size_t k = 0; k < COLS; k++) {
+        if (next)
+            fetch(next, 2 * ROWS + k);
         const float *in = tile + k % ROWS * COLS + k / ROWS * BLOCK;
         uint32_t top = 0;
         for (size_t i = 0; i < BLOCK; i++) {
@@ -176,10 +197,11 @@ INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict ou
     {                                                                                              \
         widen(in, n, unit, out);                                                                   \
     }                                                                                              \
-    attributes static void blocks_##name(const float *tile, struct mr_tile_blocks *out)            \
+    attributes static void blocks_##name(const float *tile, struct mr_tile_blocks *out,            \
+                                         const void *const next[2])                                \
     {                                                                                              \
-        down(tile, out);                                                                           \
-        along(tile, out);                                                                          \
+        down(tile, out, next);                                                                     \
+        along(tile, out, next);                                                                    \
     }                                                                                              \
     static const struct mr_tile_kernels kernels_##name = {add_##name, squares_##name,              \
                                                           widen_##name, blocks_##name};

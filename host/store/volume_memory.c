@@ -3,34 +3,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
+#include "common/past.h"
 #include "store/volume.h"
-
-// Past the caches, as memcpy() does it for much more at a time: what is written is not read again
-// soon, and what it overwrites need not be read at all.
-static void copy(unsigned char *to, const unsigned char *from, size_t size)
-{
-#if defined(__SSE2__)
-    while (size >= 16 && ((uintptr_t)to & 15) == 0) {
-        _mm_stream_si128((__m128i *)(void *)to,
-                         _mm_loadu_si128((const __m128i *)(const void *)from));
-        to += 16;
-        from += 16;
-        size -= 16;
-    }
-    _mm_sfence();
-#endif
-    memcpy(to, from, size);
-}
 
 static int write_memory(struct mr_volume *v, enum mr_volume_file f, uint64_t at, const void *data,
                         size_t size, struct mr_error *err)
 {
     (void)err; // cannot fail
-    copy(v->data[f] + at, data, size);
+    mr_copy_past(v->data[f] + at, data, size);
+    mr_past_end();
     return 0;
 }
 

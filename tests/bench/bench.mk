@@ -6,7 +6,7 @@ $(BUILD)/bench/store: tests/bench/store.c $(LIB)
 	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
 -include $(wildcard $(BUILD)/bench/*.d)
 
-## bench-store: a step of the training's store beside memcpy() and beside direct I/O in STORE_DIR=/tmp; 6 GB of memory, 3 GB of disk
+## bench-store: a step of the training's store beside memcpy() and beside direct I/O in STORE_DIR=/tmp; 8 GB of memory, 3 GB of disk
 .PHONY: bench-store
 STORE_DIR ?= /tmp
 bench-store: $(BUILD)/bench/store

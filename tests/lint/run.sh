@@ -150,6 +150,12 @@ awk -f tests/lint/waivers.awk "$tmp/fault.sv" | sed "s|$tmp/fault.sv:||" | cut -
 printf '%s\t%s\n' config 6 dpi 12 public 10 public 5 waiver 1 waiver 4 | diff "$tmp/f" - >"$tmp/fd"
 tap $? "these four rules find seeded faults" "$tmp/fd"
 
+# ---- nothing that git puts where two changes meet ------------------------------------------------------
+{ git ls-files 2>/dev/null || find . -type f -not -path './build/*' -not -path './.git/*'; } | tr '\n' '\0' |
+    xargs -0 grep -nIE '^(<{7}|>{7})( |$)' >"$tmp/conflicts"
+[ ! -s "$tmp/conflicts" ]
+tap $? "no file has the marks of a conflict" "$tmp/conflicts"
+
 # ---- fixtures stay small ------------------------------------------------------------------------------
 bytes=$(find tests/fixtures -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
 echo "tests/fixtures: $bytes bytes" >"$tmp/size"

@@ -11,7 +11,7 @@ $(BUILD)/train/bible.txt:
 	@mkdir -p $(@D)
 	@bible -f gen1:1-rev22:21 2>/dev/null | sed 's/^[^ ]* //' | head -c 700000 >$@.new && [ -s $@.new ] && mv $@.new $@
 
-## learns: does training on model: learn as in fp32? SEEDS="1 2 3" TUNE_STEPS=80 SCRATCH_STEPS=300; half an hour; curves in build/train/curves.svg
+## learns: does training on model: learn as in fp32? SEEDS="1 2 3" TUNE_STEPS=80 SCRATCH_STEPS=300; a quarter of an hour; curves in build/train/curves.svg
 .PHONY: learns
 SEEDS ?= 1 2 3
 TUNE_STEPS ?= 80

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies that go past the caches, as memcpy() does it for much more at a time: for what is written
+// and not read again soon. What it overwrites need not be read at all, if whole lines of 64 bytes
+// are.
+#ifndef MILLRACE_COMMON_PAST_H
+#define MILLRACE_COMMON_PAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+// Other threads may read it behind mr_past_end() only.
+static inline void mr_copy_past(void *to, const void *from, size_t size)
+{
+    unsigned char *t = to;
+    const unsigned char *f = from;
+#if defined(__SSE2__)
+    for (; size >= 16 && ((uintptr_t)t & 15) == 0; t += 16, f += 16, size -= 16)
+        _mm_stream_si128((__m128i *)(void *)t, _mm_loadu_si128((const __m128i *)(const void *)f));
+#endif
+    memcpy(t, f, size);
+}
+
+static inline void mr_past_end(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+#endif
