@@ -289,3 +289,42 @@ int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_err
     free(path);
     return rc;
 }
+
+// ---- dropout -----------------------------------------------------------------------------------
+
+static int list_dropout(const json_t *json, const char *path, char text[MR_DROPOUT_TEXT],
+                        struct mr_error *err)
+{
+    const struct mr_arch *arch = NULL;
+    int rc = find_architecture(json, path, &arch, err);
+    size_t n = 0;
+    for (int i = 0; rc == 0 && i < arch->n_dropout; i++) {
+        const json_t *value = json_object_get(json, arch->dropout[i].key);
+        double rate = value ? json_number_value(value) : arch->dropout[i].missing;
+        if (value && !json_is_number(value))
+            rc =
+                mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a number is expected; " CORRECT,
+                        path, arch->dropout[i].key, mr_json_kind(value));
+        else if (rate != 0 && n < MR_DROPOUT_TEXT)
+            n += (size_t)snprintf(text + n, MR_DROPOUT_TEXT - n, "%s%s %g", n ? ", " : "",
+                                  arch->dropout[i].key, rate);
+    }
+    return rc;
+}
+
+int mr_config_dropout(const char *dir, char text[MR_DROPOUT_TEXT], struct mr_error *err)
+{
+    struct mr_file file = {0};
+    json_t *json = NULL;
+    char *path = mr_path_join(dir, "config.json", err);
+    int rc = path ? mr_file_map(&file, path, err) : MR_ERR_MEMORY;
+    text[0] = 0;
+    if (rc == 0)
+        rc = mr_json_parse(&json, file.data, file.size, path, err);
+    if (rc == 0)
+        rc = list_dropout(json, path, text, err);
+    json_decref(json);
+    mr_file_unmap(&file);
+    free(path);
+    return rc;
+}

@@ -24,4 +24,9 @@ int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_err
 int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
                     struct mr_error *err);
 
+// Rates of dropout that config.json of `dir` has, which training leaves out: "attn_pdrop 0.1, ..".
+// Empty if there are none. A key that is missing has the value that transformers gives it.
+enum { MR_DROPOUT_TEXT = 128 };
+int mr_config_dropout(const char *dir, char text[MR_DROPOUT_TEXT], struct mr_error *err);
+
 #endif

@@ -9,6 +9,7 @@
 #include "cli/shared_options.h"
 #include "cli/status_line.h"
 #include "cli/train_data.h"
+#include "checkpoint/config.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -233,12 +234,26 @@ static int open_state(struct run *r, struct mr_error *err)
     return check_note(r, err);
 }
 
+// The rules of training have no dropout, and checkpoints of GPT-2 usually ask for some.
+static int say_dropout(const struct args *a, struct mr_error *err)
+{
+    char rates[MR_DROPOUT_TEXT];
+    int rc = mr_config_dropout(a->c.model, rates, err);
+    if (rc == 0 && rates[0])
+        fprintf(stderr,
+                "millrace: the model's config has %s; there is no dropout yet: trained without\n",
+                rates);
+    return rc;
+}
+
 static int train(struct run *r, struct mr_error *err)
 {
     const struct args *a = r->a;
     int rc = train_batch_new(&r->batch, a->batch, a->sequence, err);
     if (rc == 0)
         rc = open_state(r, err);
+    if (rc == 0)
+        rc = say_dropout(a, err);
     if (rc < 0)
         return rc;
     cli_note(&a->c,

@@ -18,6 +18,9 @@ static const struct mr_config_flag flags[] = {
     {"scale_attn_by_inverse_layer_idx", MR_KEY(scale_by_layer)},
 };
 
+static const struct mr_config_rate dropout[] = {
+    {"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
+
 static const struct mr_config_setting settings[] = {
     {"activation_function", "gelu_new", false, "activation function"},
     {"scale_attn_weights", NULL, true,
@@ -86,6 +89,8 @@ const struct mr_arch mr_arch_gpt2 = {
     .n_flags = sizeof flags / sizeof *flags,
     .settings = settings,
     .n_settings = sizeof settings / sizeof *settings,
+    .dropout = dropout,
+    .n_dropout = sizeof dropout / sizeof *dropout,
     .epsilon = "layer_norm_epsilon",
     .bos = 50256, // as GPT-J's
     .eos = 50256,

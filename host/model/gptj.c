@@ -13,6 +13,9 @@ static const struct mr_config_key keys[] = {
     {"n_inner", MR_KEY(n_inner), MR_MAX_INNER, MR_FOUR_EMBD},
 };
 
+static const struct mr_config_rate dropout[] = {
+    {"attn_pdrop", 0}, {"embd_pdrop", 0}, {"resid_pdrop", 0}};
+
 static const struct mr_config_setting settings[] = {
     {"activation_function", "gelu_new", false, "activation function"},
     {"tie_word_embeddings", NULL, false,
@@ -66,6 +69,8 @@ const struct mr_arch mr_arch_gptj = {
     .n_keys = sizeof keys / sizeof *keys,
     .settings = settings,
     .n_settings = sizeof settings / sizeof *settings,
+    .dropout = dropout,
+    .n_dropout = sizeof dropout / sizeof *dropout,
     .epsilon = "layer_norm_epsilon",
     .bos = 50256, // in GPT-J's vocabulary; in a smaller one it names no token, and never comes
     .eos = 50256,

@@ -88,6 +88,12 @@ struct mr_config_flag {
     size_t at; // of the bool in struct mr_config
 };
 
+// A rate of dropout. Nothing here drops anything; training says so.
+struct mr_config_rate {
+    const char *key;
+    double missing; // as transformers has it
+};
+
 // A key that, where it is there, must have one value.
 struct mr_config_setting {
     const char *key;
@@ -118,6 +124,8 @@ struct mr_arch {
     int n_flags;
     const struct mr_config_setting *settings;
     int n_settings;
+    const struct mr_config_rate *dropout;
+    int n_dropout;
     const char *epsilon; // key of LayerNorm's epsilon, 1e-5 where it is missing
     // Token ids where bos_token_id and eos_token_id are missing; -1: none.
     int bos, eos;

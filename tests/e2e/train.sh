@@ -35,6 +35,12 @@ exits nothing_left_to_do 0 '^$|held out' "${short[@]}" -o "$work/b" --steps 4 --
 learn -o "$work/rates" --steps 4 --log-every 1 --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-3, total_iters=2), StepLR(initial_learning_rate=1e-3, step_size=1, gamma=0.5)' >"$work/log" 2>"$work/err"
 ok rates_follow_the_schedule test "$(sed -n 's/.*rate //p' "$work/log" | tr '\n' ' ')" = "0.000e+00 5.000e-04 1.000e-03 5.000e-04 "
 
+# ---- dropout, of which there is none
+mkdir "$work/dropout" && cp $demo/* "$work/dropout" && sed -i 's/"\(attn\|resid\)_pdrop": *0.0/"\1_pdrop": 0.1/' "$work/dropout/config.json"
+timeout 600 "$millrace" train "$work/dropout" --data "$work/text" --sequence 32 --batch 2 -o "$work/d" --steps 1 -q --export "$work/out-d" >"$work/log" 2>"$work/err"
+ok dropout_is_said_to_be_left_out test $? = 0 -a "$(cat "$work/err")" = "millrace: the model's config has attn_pdrop 0.1, resid_pdrop 0.1; there is no dropout yet: trained without"
+ok the_export_keeps_its_rates test "$(grep -cE '"(attn|resid)_pdrop": *0\.1' "$work/out-d/config.json")" = 2
+
 # ---- Ctrl-C, and a second process
 "$millrace" "${short[@]}" -o "$work/c" --steps 100000 >"$work/log" 2>"$work/err-c" &
 pid=$!

@@ -229,6 +229,33 @@ static void refuses_deeply_nested_config(void **state)
     refuse(json, MR_ERR_FORMAT, "not valid JSON");
 }
 
+// Training has no dropout, and says which rates it leaves out.
+static void dropout_is_listed(void **state)
+{
+    (void)state;
+#define GPT2 "\"model_type\":\"gpt2\","
+    static const struct {
+        const char *json, *text;
+    } rows[] = {
+        {"{" GPTJ SIZES "}", ""},
+        {"{" GPTJ SIZES ",\"attn_pdrop\":0.0,\"embd_pdrop\":0,\"resid_pdrop\":0.25}",
+         "resid_pdrop 0.25"},
+        {"{" GPT2 SIZES ",\"attn_pdrop\":0.1,\"embd_pdrop\":0.0}",
+         "attn_pdrop 0.1, resid_pdrop 0.1"},
+        {"{" GPT2 SIZES "}", "attn_pdrop 0.1, embd_pdrop 0.1, resid_pdrop 0.1"},
+    };
+    struct mr_error err = {0};
+    char text[MR_DROPOUT_TEXT];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        files_write_text("config.json", rows[i].json);
+        assert_int_equal(mr_config_dropout(files_dir, text, &err), 0);
+        assert_string_equal(text, rows[i].text);
+    }
+    files_write_text("config.json", "{" GPTJ SIZES ",\"attn_pdrop\":\"a\"}");
+    assert_refused(mr_config_dropout(files_dir, text, &err), MR_ERR_FORMAT, &err,
+                   "\"attn_pdrop\" is");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, files_setup, files_teardown)
 
 int main(void)
@@ -253,6 +280,7 @@ int main(void)
         TEST(refuses_config_that_is_no_object),
         TEST(refuses_damaged_config),
         TEST(refuses_deeply_nested_config),
+        TEST(dropout_is_listed),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }
