@@ -12,6 +12,7 @@
 #include "engine/program.h"
 #include "engine/synthetic.h"
 #include "pack/load.h"
+#include "store/turned.h"
 
 int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char *path,
                      struct mr_error *err)
@@ -181,7 +182,9 @@ void mr_plan_geometry_train(struct mr_geometry *g, const struct mr_config *model
     g->train = 1;
     if (!free)
         return;
-    // Both sides of a matrix; the scores of a sequence that begins and ends within chunks.
-    g->act_words = power(at_least(g->act_words, (widest + d.d) / 32));
+    // Both sides of a matrix, and a segment of the vocabulary; the scores of a sequence that begins
+    // and ends within chunks.
+    g->act_words = power(
+        at_least(g->act_words, at_least((widest + d.d) / 32, mr_segment_kblocks(d.vocab / 32, 0))));
     g->d_max = power(at_least(g->d_max, model->n_positions + at_least(g->t, 64) + g->t + 64));
 }
