@@ -19,19 +19,22 @@ struct mr_trainer {
     char name[MR_NAME];
 };
 
-int mr_trainer_create(const char *dir, const char *model, struct mr_error *err)
+int mr_trainer_create(const char *dir, const char *model, int positions, struct mr_error *err)
 {
-    const struct mr_store_options options = {.stop = &mr_device_stop};
+    const struct mr_store_options options = {.positions = positions, .stop = &mr_device_stop};
     return mr_store_create(dir, model, &options, err);
 }
 
-static int open_store(struct mr_trainer *t, const char *dir, const char *model,
+static int open_store(struct mr_trainer *t, const char *dir, const struct mr_trainer_options *opt,
                       struct mr_error *err)
 {
+    const char *model = opt->model;
     struct mr_config expected;
     const struct mr_store_options options = {.expected = model ? &expected : NULL,
                                              .stop = &mr_device_stop};
     int rc = model ? mr_config_load_from(&expected, model, err) : 0;
+    if (rc == 0 && model)
+        rc = mr_config_set_positions(&expected, opt->positions, err);
     return rc < 0 ? rc : mr_store_open(&t->store, dir, &options, err);
 }
 
@@ -43,7 +46,7 @@ int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *de
     if (!t)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     opt = opt ? opt : &usual;
-    int rc = open_store(t, dir, opt->model, err);
+    int rc = open_store(t, dir, opt, err);
     if (rc == 0) {
         t->config = mr_store_config(t->store);
         t->tokens = opt->tokens ? opt->tokens : t->config->n_positions;

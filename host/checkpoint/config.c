@@ -204,27 +204,19 @@ static int read_key(struct mr_config *c, const json_t *json, const char *path,
     return 0;
 }
 
-// What the architecture calls a size, for messages.
-static const char *key_of(const struct mr_arch *arch, size_t member)
-{
-    for (int i = 0; i < arch->n_keys; i++)
-        if (arch->keys[i].at == member)
-            return arch->keys[i].key;
-    return "a size";
-}
-
 static int check_heads(struct mr_config *c, const char *path, struct mr_error *err)
 {
     if (c->n_embd % c->n_head != 0)
-        return mr_fail(
-            err, MR_ERR_FORMAT, "%s: \"%s\" (%d) is not a multiple of \"%s\" (%d); " CORRECT, path,
-            key_of(c->arch, MR_KEY(n_embd)), c->n_embd, key_of(c->arch, MR_KEY(n_head)), c->n_head);
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"%s\" (%d) is not a multiple of \"%s\" (%d); " CORRECT, path,
+                       mr_arch_key(c->arch, MR_KEY(n_embd)), c->n_embd,
+                       mr_arch_key(c->arch, MR_KEY(n_head)), c->n_head);
     c->head_dim = c->n_embd / c->n_head;
     if (c->rotary_dim % 2 != 0 || c->rotary_dim > c->head_dim)
         return mr_fail(err, MR_ERR_FORMAT,
                        "%s: \"%s\" is %d; expected an even number from 2 to the head's width, "
                        "%d; " CORRECT,
-                       path, key_of(c->arch, MR_KEY(rotary_dim)), c->rotary_dim, c->head_dim);
+                       path, mr_arch_key(c->arch, MR_KEY(rotary_dim)), c->rotary_dim, c->head_dim);
     return 0;
 }
 

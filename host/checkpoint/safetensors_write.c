@@ -40,18 +40,21 @@ char *mr_safetensors_end(struct mr_safetensors_header *h, size_t *size)
     return out;
 }
 
-int mr_config_with_dtype(char **out, const char *text, size_t size, const char *dtype,
-                         const char *where, struct mr_error *err)
+// `text` with `value`, which it takes over, at `key`, and without `drop`.
+static int config_with(char **out, const char *text, size_t size, const char *key, json_t *value,
+                       const char *drop, const char *where, struct mr_error *err)
 {
-    json_t *root;
+    json_t *root = NULL;
+    char *made = NULL;
     *out = NULL;
     int rc = mr_json_parse(&root, text, size, where, err);
-    if (rc < 0)
+    if (rc < 0) {
+        json_decref(value);
         return rc;
-    (void)json_object_del(root, "torch_dtype"); // its name before transformers 5
-    char *made = json_object_set_new(root, "dtype", json_string(dtype)) == 0
-                     ? json_dumps(root, JSON_INDENT(2))
-                     : NULL;
+    }
+    (void)json_object_del(root, drop);
+    if (json_object_set_new(root, key, value) == 0)
+        made = json_dumps(root, JSON_INDENT(2));
     size_t n = made ? strlen(made) : 0;
     *out = made ? malloc(n + 2) : NULL;
     if (*out) {
@@ -61,4 +64,17 @@ int mr_config_with_dtype(char **out, const char *text, size_t size, const char *
     free(made);
     json_decref(root);
     return *out ? 0 : mr_fail(err, MR_ERR_MEMORY, "%s: no memory for the configuration", where);
+}
+
+int mr_config_with_dtype(char **out, const char *text, size_t size, const char *dtype,
+                         const char *where, struct mr_error *err)
+{
+    // torch_dtype: its name before transformers 5
+    return config_with(out, text, size, "dtype", json_string(dtype), "torch_dtype", where, err);
+}
+
+int mr_config_with_integer(char **out, const char *text, size_t size, const char *key, int value,
+                           const char *where, struct mr_error *err)
+{
+    return config_with(out, text, size, key, json_integer(value), "", where, err);
 }

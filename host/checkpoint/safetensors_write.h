@@ -25,4 +25,8 @@ char *mr_safetensors_end(struct mr_safetensors_header *h, size_t *size);
 int mr_config_with_dtype(char **out, const char *text, size_t size, const char *dtype,
                          const char *where, struct mr_error *err);
 
+// A config.json, but with this integer.
+int mr_config_with_integer(char **out, const char *text, size_t size, const char *key, int value,
+                           const char *where, struct mr_error *err);
+
 #endif

@@ -16,7 +16,7 @@ struct args {
     const char *input, *output;
     int format; // enum mr_data_format
     struct mr_data_fields fields;
-    int sequence, overlap;
+    int sequence, overlap, positions;
 };
 
 struct run {
@@ -163,17 +163,17 @@ static int with_model(const struct args *a, const struct mr_model *model)
     char *end = NULL;
     size_t end_size = 0;
     mr_model_get_info(model, &info);
+    int rc = train_data_positions(&info, a->c.model, a->positions, &err);
     struct run r = {.a = a,
                     .cut = {a->sequence ? a->sequence : train_data_sequence(&info), a->overlap},
                     .start = mr_seconds()};
-    int rc = 0;
-    if (r.cut.sequence > info.n_positions)
+    if (rc == 0 && r.cut.sequence > info.n_positions)
         rc = mr_fail(&err, MR_ERR_FIT, "--sequence %d: the model has %d positions", r.cut.sequence,
                      info.n_positions);
-    else if (r.cut.overlap >= r.cut.sequence)
+    else if (rc == 0 && r.cut.overlap >= r.cut.sequence)
         rc = mr_fail(&err, MR_ERR_USAGE, "--overlap %d: windows have %d tokens; give less",
                      r.cut.overlap, r.cut.sequence);
-    else if (info.eos_token_id >= 0)
+    else if (rc == 0 && info.eos_token_id >= 0)
         rc = mr_model_decode(model, &info.eos_token_id, 1, &end, &end_size, &err);
     cli_line_open(&r.line, a->c.quiet, false);
     if (rc == 0)
@@ -243,6 +243,7 @@ static const struct cli_option options[] = {
      .high = MR_EXAMPLES_LONGEST,
      .def = "0",
      CLI_AT(ARGS, sequence)},
+    CLI_N_POSITIONS(ARGS, positions),
     {.name = "overlap",
      .kind = CLI_INT,
      .value = "N",

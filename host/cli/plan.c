@@ -70,6 +70,8 @@ static int set_up(struct plan *p, struct mr_error *err)
     p->format = a->c.load.format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8;
     int rc = a->geometry ? mr_plan_model_parse(&p->model, a->geometry, err)
                          : mr_plan_model_of(&p->model, &p->format, a->c.model, err);
+    if (rc == 0)
+        rc = mr_config_set_positions(&p->model, a->model_positions, err);
     if (rc == 0 && a->c.format_given &&
         (a->c.load.format == MR_WEIGHTS_MXFP4) != (p->format == MR_FORMAT_MXFP4))
         rc = mr_fail(err, MR_ERR_USAGE,
@@ -378,6 +380,7 @@ static const struct cli_option options[] = {
      .high = CLI_POSITION_MOST,
      .needs = "train",
      CLI_AT(ARGS, length)},
+    CLI_N_POSITIONS(ARGS, model_positions, .needs = "train"),
     {.name = "rows",
      .kind = CLI_INT,
      .value = "N",

@@ -20,6 +20,7 @@ struct plan_args {
     bool no_head, measure;
     // of a step of training
     bool train, recompute;
+    int model_positions; // --n-positions
     long rows, length, micro_batches;
     double link; // GB/s
 };

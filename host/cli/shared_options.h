@@ -5,6 +5,7 @@
 #define MILLRACE_CLI_SHARED_OPTIONS_H
 
 #include "cli/cli.h"
+#include "model/config.h"
 
 // Every device and configuration, for the help texts.
 #define CLI_CONFIGS "tiny, sim, sim2, sim4, wide, kv260, u50, u250 or u280"
@@ -96,6 +97,19 @@ enum { CLI_POSITION_MOST = 1 << 20 };
      .kind = CLI_FLAG,                                                                             \
      .help = "without what follows the last layer",                                                \
      CLI_AT(TYPE, no_head)}
+
+// Behind MEMBER may stand what else the row has.
+#define CLI_N_POSITIONS(TYPE, MEMBER, ...)                                                         \
+    {.name = "n-positions",                                                                        \
+     .kind = CLI_INT,                                                                              \
+     .value = "N",                                                                                 \
+     .help = "more positions than the model's config.json says, where they rotate (GPT-J); 0: "    \
+             "those",                                                                              \
+     .low = 0,                                                                                     \
+     .high = MR_MAX_POSITIONS,                                                                     \
+     .def = "0",                                                                                   \
+     CLI_AT(TYPE, MEMBER),                                                                         \
+     __VA_ARGS__}
 
 #define CLI_JSON(TYPE)                                                                             \
     {.name = "json", .kind = CLI_FLAG, .help = "result as JSON", CLI_AT(TYPE, c.json)}

@@ -31,7 +31,7 @@ struct args {
     long decode, prefill, at, from, to, layer, max_events;
     bool no_head, from_given, to_given, layer_given, recompute;
     long lengths[TRAIN_MOST]; // of sequences
-    int n_lengths;
+    int n_lengths, model_positions;
     struct output json, svg;
     const char *fst;
     struct mr_output waves; // for fst
@@ -309,6 +309,8 @@ static int trace_training(const struct args *a)
         return cli_no_model();
     int rc = mr_plan_model_of(&model, &format, a->c.model, &err);
     if (rc == 0)
+        rc = mr_config_set_positions(&model, a->model_positions, &err);
+    if (rc == 0)
         rc = list_programs(a, &model, &err);
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
@@ -384,6 +386,7 @@ static const struct cli_option options[] = {
      .excludes = "decode prefill no-head json svg fst from to max-events two-pass check format "
                  "no-smoothing calibrate verbose quiet",
      CLI_LIST_AT(ARGS, lengths, n_lengths)},
+    CLI_N_POSITIONS(ARGS, model_positions, .needs = "train"),
     {.name = "recompute",
      .kind = CLI_FLAG,
      .help = "layers keep no stash: the backward pass makes it again",

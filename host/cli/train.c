@@ -19,7 +19,7 @@ struct args {
     struct cli_common c;
     const char *data, *output, *export;
     int format; // enum mr_save_format
-    int steps, sequence, batch, accumulate, log_every, eval_every;
+    int steps, positions, sequence, batch, accumulate, log_every, eval_every;
     double heldout, least;
     const char *schedule;
     bool lr_given, least_given, warmup_given;
@@ -220,12 +220,14 @@ static int open_state(struct run *r, struct mr_error *err)
     char *header = mr_path_join(a->output, "header", err);
     if (!header)
         return MR_ERR_MEMORY;
-    int rc = mr_file_exists(header) ? 0 : mr_trainer_create(a->output, a->c.model, err);
+    int rc =
+        mr_file_exists(header) ? 0 : mr_trainer_create(a->output, a->c.model, a->positions, err);
     free(header);
     const struct mr_trainer_options o = {.tokens = a->batch * a->sequence,
                                          .chunk = a->chunk,
                                          .recompute = a->recompute,
-                                         .model = a->c.model};
+                                         .model = a->c.model,
+                                         .positions = a->positions};
     if (rc == 0)
         rc = mr_trainer_open(&r->trainer, a->output, a->c.device, &o, err);
     if (rc < 0)
@@ -279,9 +281,12 @@ static int open_data(struct run *r, struct args *a, struct mr_model *model, stru
     struct mr_model_info info;
     char *text = NULL;
     size_t size = 0;
-    int given = a->sequence, rc;
+    int given = a->sequence;
     bool file = mr_examples_is(a->data);
     mr_model_get_info(model, &info);
+    int rc = train_data_positions(&info, a->c.model, a->positions, err);
+    if (rc < 0)
+        return rc;
     if (file) {
         rc = train_data_open(&r->data, model, a->data, a->heldout, (uint64_t)a->seed, err);
         a->sequence = r->data.examples.length;
@@ -422,6 +427,7 @@ static const struct cli_option options[] = {
     REAL("clip", update.clip, 0, 1e9, "1", "the most that the gradient's norm may be; 0: no limit"),
     WHOLE("sequence", sequence, 0, 1 << 20, "0",
           "tokens of a window; 0: 128, or the model's positions"),
+    CLI_N_POSITIONS(ARGS, positions),
     WHOLE("batch", batch, 1, 1024, "8", "windows of a micro-batch"),
     WHOLE("accumulate", accumulate, 1, 1 << 16, "1", "micro-batches of a step"),
     {.name = "seed",

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "model/arch.h"
 #include "pack/hash.h"
+#include "plan/model.h"
 
 // ---- windows -----------------------------------------------------------------------------------
 
@@ -173,4 +175,18 @@ int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first,
     for (size_t k = first; k < d->held_out && b->batch.sequences < b->most && rc == 0; k++)
         rc = put(b, d, d->learnt + k, &rows, err);
     return rc < 0 ? rc : b->batch.sequences;
+}
+
+int train_data_positions(struct mr_model_info *info, const char *model, int positions,
+                         struct mr_error *err)
+{
+    struct mr_config config;
+    enum mr_format format;
+    if (positions == 0)
+        return 0;
+    int rc = mr_plan_model_of(&config, &format, model, err);
+    if (rc == 0)
+        rc = mr_config_set_positions(&config, positions, err);
+    info->n_positions = rc == 0 ? config.n_positions : info->n_positions;
+    return rc;
 }

@@ -19,6 +19,10 @@ struct train_data {
     size_t *order; // [learnt]
 };
 
+// Gives the model that `info` describes the positions of --n-positions.
+int train_data_positions(struct mr_model_info *info, const char *model, int positions,
+                         struct mr_error *err);
+
 // Tokens of a window if nobody says.
 static inline int train_data_sequence(const struct mr_model_info *model)
 {

@@ -395,7 +395,9 @@ struct mr_trainer;
 
 // Makes the state of a new training in `dir`, which must not exist or be empty and appears only
 // when it is complete, from the Hugging Face directory `model`, whose tokenizer is copied along.
-int mr_trainer_create(const char *dir, const char *model, struct mr_error *err);
+// positions: 0, or more of them than the model's config.json has, up to 4096, which the state's
+// config.json and exports then say. MR_ERR_USAGE where positions are learned (GPT-2).
+int mr_trainer_create(const char *dir, const char *model, int positions, struct mr_error *err);
 
 struct mr_trainer_options {
     int tokens; // the most of a micro-batch; 0: as many as the model has positions
@@ -406,6 +408,7 @@ struct mr_trainer_options {
     // NULL, or the Hugging Face directory that the state was made from: the state of another model
     // is MR_ERR_FIT.
     const char *model;
+    int positions; // with `model`: as in mr_trainer_create()
 };
 
 // Opens a state on a device that can train: "model:tinyt", or any other configuration as

@@ -32,6 +32,31 @@ const struct mr_arch *mr_arch_of(const struct mr_config *config)
     return config->arch ? config->arch : known[0];
 }
 
+const char *mr_arch_key(const struct mr_arch *arch, size_t member)
+{
+    for (int i = 0; i < arch->n_keys; i++)
+        if (arch->keys[i].at == member)
+            return arch->keys[i].key;
+    return "a size";
+}
+
+int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error *err)
+{
+    const struct mr_item *table = mr_arch_positions(mr_arch_of(c));
+    if (positions == 0 || positions == c->n_positions)
+        return 0;
+    if (table)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "n_positions %d: %s has learned positions (%s), so the model has %d and no "
+                       "other number",
+                       positions, mr_arch_of(c)->title, table->name, c->n_positions);
+    if (positions < c->n_positions || positions > MR_MAX_POSITIONS)
+        return mr_fail(err, MR_ERR_USAGE, "n_positions %d: the model has %d; from there to %d",
+                       positions, c->n_positions, MR_MAX_POSITIONS);
+    c->n_positions = positions;
+    return 0;
+}
+
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
 {
     const struct mr_arch *arch = mr_arch_of(c);

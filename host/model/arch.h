@@ -16,6 +16,13 @@ const struct mr_arch *mr_arch_find(const char *type);
 const struct mr_arch *mr_arch_at(int index); // NULL beyond the last
 const struct mr_arch *mr_arch_of(const struct mr_config *config);
 
+// What config.json calls an integer of struct mr_config (MR_KEY), for example "n_positions".
+const char *mr_arch_key(const struct mr_arch *arch, size_t member);
+
+// Gives a model more positions than its checkpoint's config.json says, unless `positions` is 0.
+// MR_ERR_USAGE for fewer, for more than MR_MAX_POSITIONS, and where positions are learned.
+int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error *err);
+
 // The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block.
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer);
 

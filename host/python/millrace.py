@@ -91,7 +91,8 @@ class _Generated(Structure):
 
 
 class _TrainerOptions(Structure):
-    _fields_ = [("tokens", c_int), ("chunk", c_int), ("recompute", c_bool), ("model", c_char_p)]
+    _fields_ = [("tokens", c_int), ("chunk", c_int), ("recompute", c_bool), ("model", c_char_p),
+                ("positions", c_int)]
 
 
 class _TrainerInfo(Structure):
@@ -270,14 +271,17 @@ lib.mr_trainer_tensor.restype = c_char_p
 class Trainer(_Object):
     """The training of a model, whose state is a directory. `model`, a Hugging Face directory, is what a new state is made
     from; a state that is there goes on, and has to be of that model. `tokens`: the most of a micro-batch, 0: as many as the
-    model has positions. `recompute`: layers keep no stash, which needs less memory; it changes no bit, as `chunk`."""
+    model has positions. `recompute`: layers keep no stash, which needs less memory; it changes no bit, as `chunk`. `positions`: more of them than the model
+    has, for a model that rotates (GPT-J); 0: its own."""
     _close = staticmethod(lambda handle: lib.mr_trainer_close(handle))
 
-    def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0, recompute=False):
+    def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0, recompute=False,
+                 positions=0):
         self._handle = c_void_p()
         if model is not None and not os.path.exists(os.path.join(os.fspath(state), "header")):
-            _call("mr_trainer_create", os.fsencode(state), os.fsencode(model))
-        options = _TrainerOptions(tokens, chunk, recompute, None if model is None else os.fsencode(model))
+            _call("mr_trainer_create", os.fsencode(state), os.fsencode(model), positions)
+        options = _TrainerOptions(tokens, chunk, recompute, None if model is None else os.fsencode(model),
+                                  positions)
         _call("mr_trainer_open", byref(self._handle), os.fsencode(state), device.encode(), byref(options))
 
     @property

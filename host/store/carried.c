@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/safetensors_write.h"
 #include "common/file.h"
 #include "pack/hash.h"
 
@@ -17,37 +18,53 @@ const char *mr_store_carried_name(int i)
 
 struct copy {
     const struct mr_directory *d;
-    struct mr_file file;
+    const void *data;
+    size_t size;
 };
 
 static int put_copy(void *arg, FILE *f, struct mr_error *err)
 {
     const struct copy *c = arg;
-    return mr_directory_put(c->d, f, c->file.data, c->file.size, err);
+    return mr_directory_put(c->d, f, c->data, c->size, err);
 }
 
-static struct mr_store_carried sum_of(const struct mr_file *file)
+static struct mr_store_carried sum_of(const void *data, size_t size)
 {
-    return (struct mr_store_carried){file->size, XXH3_64bits(file->data, file->size)};
+    return (struct mr_store_carried){size, XXH3_64bits(data, size)};
+}
+
+static int carry(struct mr_store *s, const struct mr_directory *d, const char *path, int i,
+                 int positions, struct mr_error *err)
+{
+    struct mr_file file = {0};
+    char *text = NULL;
+    int rc = mr_file_map(&file, path, err);
+    struct copy c = {d, file.data, file.size};
+    if (rc == 0 && i == 0 && positions > 0) {
+        rc = mr_config_with_integer(&text, (const char *)file.data, file.size,
+                                    mr_arch_key(mr_arch_of(&s->config), MR_KEY(n_positions)),
+                                    positions, path, err);
+        c = (struct copy){d, text, text ? strlen(text) : 0};
+    }
+    if (rc == 0)
+        rc = mr_directory_file(d, mr_store_carried_name(i), put_copy, &c, err);
+    if (rc == 0)
+        s->header->carried[i] = sum_of(c.data, c.size);
+    free(text);
+    mr_file_unmap(&file);
+    return rc;
 }
 
 int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char *from,
-                   struct mr_error *err)
+                   int positions, struct mr_error *err)
 {
     int rc = 0;
     for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++) {
-        struct copy c = {.d = d};
         char *path = mr_path_join(from, mr_store_carried_name(i), err);
         if (!path)
             return MR_ERR_MEMORY;
-        if (mr_file_exists(path)) {
-            rc = mr_file_map(&c.file, path, err);
-            if (rc == 0)
-                rc = mr_directory_file(d, mr_store_carried_name(i), put_copy, &c, err);
-            if (rc == 0)
-                s->header->carried[i] = sum_of(&c.file);
-            mr_file_unmap(&c.file);
-        }
+        if (mr_file_exists(path))
+            rc = carry(s, d, path, i, positions, err);
         free(path);
     }
     return rc;
@@ -65,7 +82,7 @@ int mr_store_carried_check(const struct mr_store *s, struct mr_error *err)
         if (want->size > 0)
             rc = mr_file_map(&file, path, err);
         if (rc == 0 && want->size > 0) {
-            struct mr_store_carried is = sum_of(&file);
+            struct mr_store_carried is = sum_of(file.data, file.size);
             if (is.size != want->size || is.hash != want->hash)
                 rc = mr_fail(err, MR_ERR_FORMAT,
                              "%s: is not the file that the state was made with (checksum); put it "

@@ -7,9 +7,10 @@
 #include "checkpoint/directory.h"
 #include "store/patch.h"
 
-// Copies what `from` has of them, and notes it in the header.
+// Copies what `from` has of them, and notes it in the header. Unless `positions` is 0, config.json
+// gets that number of them.
 int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char *from,
-                   struct mr_error *err);
+                   int positions, struct mr_error *err);
 // Are the copies in the store's directory as they were?
 int mr_store_carried_check(const struct mr_store *s, struct mr_error *err);
 // Name i of MR_STORE_CARRIED; the first is config.json.

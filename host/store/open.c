@@ -104,8 +104,14 @@ static int check(struct mr_store *s, struct mr_error *err)
 static int check_expected(const struct mr_store *s, const struct mr_config *expected,
                           struct mr_error *err)
 {
-    if (!expected || mr_store_model(expected) == mr_store_model(&s->config))
+    struct mr_config other = expected ? *expected : s->config;
+    if (mr_store_model(&other) == mr_store_model(&s->config))
         return 0;
+    other.n_positions = s->config.n_positions;
+    if (mr_store_model(&other) == mr_store_model(&s->config))
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: is the state of another model: of %d positions, not %d; name as many",
+                       mr_store_where(s), s->config.n_positions, expected->n_positions);
     return mr_fail(err, MR_ERR_FIT,
                    "%s: is the state of another model; name the model that it was made from, or "
                    "another directory",
@@ -198,16 +204,18 @@ static int create_in(const struct mr_directory *d, const char *from,
     uint64_t size[MR_V_FILES];
     struct mr_volume *volume;
     struct mr_store *s;
-    const struct mr_config *config = mr_checkpoint_config(checkpoint);
-    int rc = mr_store_sizes(config, options->gap, size, err);
+    struct mr_config config = *mr_checkpoint_config(checkpoint);
+    int rc = mr_config_set_positions(&config, options->positions, err);
+    if (rc == 0)
+        rc = mr_store_sizes(&config, options->gap, size, err);
     if (rc == 0)
         rc = mr_volume_create(&volume, d->tmp, size, err);
     if (rc < 0)
         return rc;
-    rc = open_store(&s, d->dir, volume, config, checkpoint, options, err);
+    rc = open_store(&s, d->dir, volume, &config, checkpoint, options, err);
     if (rc < 0)
         return rc;
-    rc = mr_store_carry(s, d, from, err);
+    rc = mr_store_carry(s, d, from, options->positions, err);
     if (rc == 0)
         rc = mr_store_header_write(s->header, s->volume, err);
     mr_store_close(s);

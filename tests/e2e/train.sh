@@ -41,6 +41,22 @@ timeout 600 "$millrace" train "$work/dropout" --data "$work/text" --sequence 32 
 ok dropout_is_said_to_be_left_out test $? = 0 -a "$(cat "$work/err")" = "millrace: the model's config has attn_pdrop 0.1, resid_pdrop 0.1; there is no dropout yet: trained without"
 ok the_export_keeps_its_rates test "$(grep -cE '"(attn|resid)_pdrop": *0\.1' "$work/out-d/config.json")" = 2
 
+# ---- more positions than the checkpoint has
+head -c 3000 $demo/heldout.txt | tr '\n' ' ' >"$work/long"
+mkdir "$work/longer" && cp $demo/* "$work/longer" && sed -i 's/"n_positions": *512/"n_positions": 520/' "$work/longer/config.json"
+long=(--data "$work/long" --sequence 520 --batch 1 --heldout 0 --steps 1 -q)
+timeout 600 "$millrace" train $demo "${long[@]}" --n-positions 520 -o "$work/l" --export "$work/out-l" >"$work/log" 2>&1
+ok longer_sequences_than_the_checkpoints test $? = 0
+timeout 600 "$millrace" train "$work/longer" "${long[@]}" -o "$work/m" --export "$work/out-m" >"$work/log" 2>&1
+ok are_those_of_a_checkpoint_that_has_them cmp "$work/out-l/model.safetensors" "$work/out-m/model.safetensors"
+ok so_is_the_configuration cmp "$work/out-l/config.json" "$work/out-m/config.json"
+exits longer_sequences_go_on_with_their_option 3 'of 520 positions, not 512' train $demo "${long[@]:0:2}" --sequence 512 --batch 1 --heldout 0 --steps 2 -o "$work/l"
+exits fewer_positions_than_the_checkpoints 2 'n_positions 511: the model has 512; from there to 4096' train $demo "${long[@]}" --n-positions 511 -o "$work/x"
+exits data_in_longer_windows 0 . data $demo "$work/long" -o "$work/long.h5" --sequence 520 --n-positions 520
+exits plan_of_longer_sequences 0 'tokens/s' plan $demo --train --length 600 --n-positions 600
+exits trace_of_longer_sequences 0 . trace $demo --train 600 --n-positions 600 --layer 0 -d model:sim,train
+exits learned_positions_stay 2 'GPT-2 has learned positions' plan synthetic:gpt2 --train --n-positions 2048
+
 # ---- Ctrl-C, and a second process
 "$millrace" "${short[@]}" -o "$work/c" --steps 100000 >"$work/log" 2>"$work/err-c" &
 pid=$!

@@ -153,7 +153,7 @@ int main(int argc, char **argv)
     printf("%s,%llu,unigram,%.6f\n", name, (unsigned long long)seed, unigram(&d, info.vocab_size));
     check(mr_checkpoint_open(&checkpoint, from, &err));
     check(mr_loop_open(&loop, checkpoint, &o, &err));
-    check(mr_trainer_create(state, from, &err));
+    check(mr_trainer_create(state, from, 0, &err));
     check(mr_trainer_open(&trainer, state, argc > 9 ? argv[9] : "model:sim,train", &options, &err));
     learn(name, seed, size, &o, loop, trainer, &d);
     mr_trainer_close(trainer);

@@ -210,7 +210,7 @@ static void tensors_are_those_of_the_file(void **state)
     struct mr_trainer_info info;
     struct mr_checkpoint *checkpoint;
     size_t n, seen = 0;
-    check(mr_trainer_create(files_path("state"), files_path("gpt2"), &err), &err);
+    check(mr_trainer_create(files_path("state"), files_path("gpt2"), 0, &err), &err);
     check(mr_trainer_open(&t, files_path("state"), "model:tinyt", NULL, &err), &err);
     mr_trainer_get_info(t, &info);
     check(mr_checkpoint_open(&checkpoint, files_path("gpt2"), &err), &err);
@@ -265,7 +265,7 @@ static void gradients_are_those_of_the_file(void **state)
         rows += b.lengths[s];
     const struct mr_micro_batch batch = {b.batch.n_sequences, b.lengths, b.tokens, b.targets, NULL};
     assert_true(rows <= 64);
-    check(mr_trainer_create(files_path("state"), files_path("gpt2"), &err), &err);
+    check(mr_trainer_create(files_path("state"), files_path("gpt2"), 0, &err), &err);
     check(mr_trainer_open(&t, files_path("state"), "model:tinyt", &o, &err), &err);
     check(mr_trainer_begin(t, 1, &err), &err);
     check(mr_trainer_backward(t, &batch, NULL, &err), &err);

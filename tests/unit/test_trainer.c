@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/safetensors_write.h"
 #include "checkpoint/synthetic.h"
+#include "common/file.h"
 #include "millrace.h"
 #include "store_dirs.h"
 
@@ -28,7 +30,7 @@ static struct mr_trainer *open_new(const char *name)
 {
     struct mr_error err = {0};
     struct mr_trainer *t;
-    check(mr_trainer_create(files_path(name), MODEL, &err), &err);
+    check(mr_trainer_create(files_path(name), MODEL, 0, &err), &err);
     check(mr_trainer_open(&t, files_path(name), "model:tinyt", NULL, &err), &err);
     return t;
 }
@@ -271,7 +273,7 @@ static void devices_that_cannot_train_are_refused(void **state)
     assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &odd, &err),
                      MR_ERR_USAGE);
     assert_true(mr_trainer_open(&t, files_path("nowhere"), "model:tinyt", NULL, &err) < 0);
-    assert_true(mr_trainer_create(files_path("new"), "tests/fixtures", &err) < 0);
+    assert_true(mr_trainer_create(files_path("new"), "tests/fixtures", 0, &err) < 0);
     drop(NULL, "state");
 }
 
@@ -325,6 +327,112 @@ static void recomputation_changes_no_bit(void **state)
     drop(b, "b");
 }
 
+// A copy of MODEL whose config.json has so many positions.
+static void copy_model(const char *name, int positions)
+{
+    static const char *const names[] = {"config.json", "model.safetensors"};
+    char path[600];
+    struct mr_error err = {0};
+    assert_int_equal(mkdir(files_path(name), 0700), 0);
+    for (int i = 0; i < 2; i++) {
+        struct mr_file from;
+        char *text = NULL;
+        (void)snprintf(path, sizeof path, "%s/%s", MODEL, names[i]);
+        check(mr_file_map(&from, path, &err), &err);
+        (void)snprintf(path, sizeof path, "%s/%s", files_path(name), names[i]);
+        if (i == 0)
+            check(mr_config_with_integer(&text, (const char *)from.data, from.size, "n_positions",
+                                         positions, path, &err),
+                  &err);
+        FILE *f = fopen(path, "wb");
+        size_t n = text ? strlen(text) : from.size;
+        assert_non_null(f);
+        assert_int_equal(fwrite(text ? (const void *)text : from.data, 1, n, f), n);
+        assert_int_equal(fclose(f), 0);
+        mr_file_unmap(&from);
+        free(text);
+    }
+}
+
+// Two steps with a sequence of 40, and the file that is saved.
+static void learn_long(const char *state, const char *model, int positions, const char *saved)
+{
+    enum { LONG = 40 };
+    struct mr_error err = {0};
+    struct mr_trainer *t;
+    struct mr_trainer_info info;
+    int32_t ids[LONG];
+    const int32_t length = LONG;
+    const struct mr_micro_batch b = {.sequences = 1, .lengths = &length, .tokens = ids};
+    const struct mr_trainer_options o = {.model = model, .positions = positions};
+    for (int i = 0; i < LONG; i++)
+        ids[i] = i * 7 % VOCAB;
+    check(mr_trainer_create(files_path(state), model, positions, &err), &err);
+    check(mr_trainer_open(&t, files_path(state), "model:tinyt", &o, &err), &err);
+    mr_trainer_get_info(t, &info);
+    assert_int_equal(info.n_positions, LONG);
+    (void)step(t, &b, 1);
+    (void)step(t, &b, 1);
+    check(mr_trainer_save(t, files_path(saved), MR_SAVE_F32, &err), &err);
+    mr_trainer_close(t);
+}
+
+// The file of one directory has the bytes of the other's.
+static void same_file(const char *a, const char *b, const char *name)
+{
+    struct mr_error err = {0};
+    struct mr_file x, y;
+    char path[600];
+    (void)snprintf(path, sizeof path, "%s/%s", files_path(a), name);
+    check(mr_file_map(&x, path, &err), &err);
+    (void)snprintf(path, sizeof path, "%s/%s", files_path(b), name);
+    check(mr_file_map(&y, path, &err), &err);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.data, y.data, x.size);
+    mr_file_unmap(&x);
+    mr_file_unmap(&y);
+}
+
+// More positions than the checkpoint's are those of a checkpoint that says so.
+static void more_positions_are_as_if_always_there(void **unused)
+{
+    (void)unused;
+    char model[512];
+    copy_model("model", 40);
+    (void)snprintf(model, sizeof model, "%s", files_path("model"));
+    learn_long("a", MODEL, 40, "saved-a");
+    learn_long("b", model, 0, "saved-b");
+    static const char *const saved[] = {"model.safetensors", "config.json"};
+    static const char *const kept[] = {"state", "w.stream", "wt.stream", "config.json"};
+    for (int i = 0; i < 2; i++)
+        same_file("saved-a", "saved-b", saved[i]);
+    for (int i = 0; i < 4; i++)
+        same_file("a", "b", kept[i]);
+    struct mr_error err = {0};
+    struct mr_trainer *t;
+    const struct mr_trainer_options fewer = {.model = MODEL};
+    assert_refused(mr_trainer_open(&t, files_path("a"), "model:tinyt", &fewer, &err), MR_ERR_FIT,
+                   &err, "of 40 positions, not 24");
+    const char *const all[] = {"model", "a", "b", "saved-a", "saved-b"};
+    for (int i = 0; i < 5; i++)
+        remove_dir(files_path(all[i]));
+}
+
+static void positions_that_cannot_be_are_refused(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    const char *gpt2 = "tests/fixtures/gpt2/fp32-d16-bare-buffers", *no = files_path("no");
+    assert_refused(mr_trainer_create(no, gpt2, 4000, &err), MR_ERR_USAGE, &err,
+                   "GPT-2 has learned positions (transformer.wpe)");
+    assert_refused(mr_trainer_create(no, MODEL, 23, &err), MR_ERR_USAGE, &err,
+                   "the model has 24; from there to 4096");
+    assert_refused(mr_trainer_create(no, MODEL, 4097, &err), MR_ERR_USAGE, &err,
+                   "the model has 24; from there to 4096");
+    assert_refused(mr_trainer_create(no, MODEL, -1, &err), MR_ERR_USAGE, &err, "n_positions -1");
+    assert_int_equal(access(no, F_OK), -1);
+}
+
 // Weights of 0.02 N(0, 1): all tokens are about equally likely.
 static void a_training_from_scratch_begins_at_chance(void **state)
 {
@@ -343,7 +451,7 @@ static void a_training_from_scratch_begins_at_chance(void **state)
     double sum = 0, squares = 0;
     assert_int_equal(mkdir(files_path("model"), 0700), 0);
     check(mr_synthetic_start(files_path("model"), &c, 1, &err), &err);
-    check(mr_trainer_create(files_path("state"), files_path("model"), &err), &err);
+    check(mr_trainer_create(files_path("state"), files_path("model"), 0, &err), &err);
     check(mr_trainer_open(&t, files_path("state"), "model:tinyt", NULL, &err), &err);
     check(mr_trainer_evaluate(t, &plain, &loss, &err), &err);
     float *head = tensor(t, "lm_head.weight", VOCAB * 64, false);
@@ -377,6 +485,8 @@ int main(void)
         cmocka_unit_test(devices_that_cannot_train_are_refused),
         cmocka_unit_test(states_of_other_models_are_refused),
         cmocka_unit_test(recomputation_changes_no_bit),
+        cmocka_unit_test(more_positions_are_as_if_always_there),
+        cmocka_unit_test(positions_that_cannot_be_are_refused),
         cmocka_unit_test(a_training_from_scratch_begins_at_chance),
     };
     if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
