@@ -115,7 +115,7 @@ mutants=(
     'state: the header of another model|store/header.c|s/if (h->model != mr_store_model(l->config))/if (false)/|test_store'
     'state: the hash of a header is not looked at|store/header.c|s/ \&\& h->hash == hash_of(h)//|test_store'
     'state: what is carried along is not looked at|store/carried.c|s/if (is\.size != want->size .. is\.hash != want->hash)/if (false)/|test_store'
-    'state: the model that is named is not looked at|store/open.c|s/mr_store_model(expected) == mr_store_model(&s->config)/true/|test_store'
+    'state: the model that is named is not looked at|store/open.c|s/mr_store_model(&other) == mr_store_model(&s->config)/true/|test_store'
     'state: infinite weights are taken|store/import.c|s/if (!isfinite(natural\[k\]))/if (false)/|test_store'
     'state: weights beyond fp16 are saved|store/import.c|s/mr_narrow(x->dtype, all, n, narrow) < n/mr_narrow(x->dtype, all, n, narrow) > n/|test_store'
     'state: heads are not padded|store/layout.c|s/mr_unpad(turned ? col : row, t->output_head/mr_unpad(turned ? col : row, 0/|test_store_streams'
