@@ -38,10 +38,46 @@ static int open_store(struct mr_trainer *t, const char *dir, const struct mr_tra
     return rc < 0 ? rc : mr_store_open(&t->store, dir, &options, err);
 }
 
+static const struct mr_trainer_options usual;
+
+static int pass_options(struct mr_pass_options *pass, const struct mr_config *config,
+                        const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    *pass = (struct mr_pass_options){.rows = opt->tokens ? opt->tokens : config->n_positions,
+                                     .chunk = opt->chunk,
+                                     .recompute = opt->recompute};
+    return pass->rows >= 1
+               ? 0
+               : mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", pass->rows);
+}
+
+int mr_trainer_check(const char *model, const char *device, const struct mr_trainer_options *opt,
+                     struct mr_error *err)
+{
+    struct mr_config config;
+    struct mr_pass_options options;
+    struct mr_device *dev = NULL;
+    struct mr_pass *pass = NULL;
+    opt = opt ? opt : &usual;
+    int rc = mr_config_load_from(&config, model, err);
+    if (rc == 0)
+        rc = mr_config_set_positions(&config, opt->positions, err);
+    if (rc == 0)
+        rc = pass_options(&options, &config, opt, err);
+    if (rc == 0)
+        rc = mr_device_open(&dev, device, err);
+    if (rc == 0)
+        rc = mr_pass_open(&pass, dev, &config, &options, err);
+    mr_pass_close(pass);
+    if (dev)
+        mr_device_close(dev);
+    return rc;
+}
+
 int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *device,
                     const struct mr_trainer_options *opt, struct mr_error *err)
 {
-    static const struct mr_trainer_options usual = {0};
+    struct mr_pass_options pass;
     struct mr_trainer *t = *trainer = calloc(1, sizeof *t);
     if (!t)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
@@ -49,17 +85,13 @@ int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *de
     int rc = open_store(t, dir, opt, err);
     if (rc == 0) {
         t->config = mr_store_config(t->store);
-        t->tokens = opt->tokens ? opt->tokens : t->config->n_positions;
-        if (t->tokens < 1)
-            rc = mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", t->tokens);
+        rc = pass_options(&pass, t->config, opt, err);
+        t->tokens = pass.rows;
     }
     if (rc == 0)
         rc = mr_device_open(&t->dev, device, err);
-    if (rc == 0) {
-        const struct mr_pass_options pass = {
-            .rows = t->tokens, .chunk = opt->chunk, .recompute = opt->recompute};
+    if (rc == 0)
         rc = mr_step_open(&t->step, t->store, t->dev, &pass, err);
-    }
     if (rc < 0) {
         mr_trainer_close(t);
         *trainer = NULL;

@@ -71,6 +71,15 @@ int mr_directory_open(struct mr_directory *d, const char *dir, const volatile si
     return rc;
 }
 
+int mr_directory_check(const char *dir, struct mr_error *err)
+{
+    struct mr_directory d;
+    int rc = mr_directory_open(&d, dir, NULL, err);
+    if (rc == 0)
+        mr_directory_abandon(&d);
+    return rc;
+}
+
 int mr_directory_file(const struct mr_directory *d, const char *name,
                       int (*put)(void *arg, FILE *f, struct mr_error *err), void *arg,
                       struct mr_error *err)

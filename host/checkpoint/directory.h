@@ -18,6 +18,9 @@ struct mr_directory {
 int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,
                       struct mr_error *err);
 
+// Whether that can be done, before long work whose result goes there.
+int mr_directory_check(const char *dir, struct mr_error *err);
+
 // Makes the file `name`, which `put` fills. It is on disk then.
 int mr_directory_file(const struct mr_directory *d, const char *name,
                       int (*put)(void *arg, FILE *f, struct mr_error *err), void *arg,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/directory.h"
 #include "cli/flush.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
@@ -99,21 +100,35 @@ static void show(struct run *r, uint64_t step, int micro_batch)
     cli_line_show(&r->line, line);
 }
 
+static void show_heldout(struct run *r, uint64_t step, size_t first)
+{
+    char line[160];
+    (void)snprintf(line, sizeof line, "step %llu, held out: window %zu of %zu",
+                   (unsigned long long)step, first + 1, r->data.held_out);
+    cli_line_show(&r->line, line);
+}
+
 // ---- steps -------------------------------------------------------------------------------------
 
-static int evaluate(struct run *r, uint64_t step, struct mr_error *err)
+// The loss of the held-out part. Ctrl-C ends it; then there is none, and *whole is false.
+static int evaluate(struct run *r, uint64_t step, bool *whole, struct mr_error *err)
 {
     struct mr_batch_loss all = {0}, one;
     double sum = 0;
     int n;
+    *whole = false;
     for (size_t first = 0; (n = train_batch_hold(&r->batch, &r->data, first, err)) > 0;
          first += (size_t)n) {
+        if (cli_interrupted() || cli_pipe_closed())
+            return 0;
+        show_heldout(r, step, first);
         int rc = mr_trainer_evaluate(r->trainer, &r->batch.batch, &one, err);
         if (rc < 0)
             return rc;
         sum += one.loss * (double)one.targets;
         all.targets += one.targets;
     }
+    *whole = n == 0;
     if (n < 0 || all.targets == 0)
         return n;
     all.loss = sum / (double)all.targets;
@@ -150,16 +165,17 @@ static int all_steps(struct run *r, struct mr_error *err)
 {
     const struct args *a = r->a;
     uint64_t step = r->info.step, steps = (uint64_t)a->steps;
-    int rc = step == 0 || step >= steps ? evaluate(r, step, err) : 0;
+    bool whole = true; // nothing of what was to be evaluated is missing
+    int rc = step == 0 || step >= steps ? evaluate(r, step, &whole, err) : 0;
     while (step < steps && rc == 0 && !cli_interrupted() && !cli_pipe_closed()) {
         rc = one_step(r, step, err);
         step += rc == 0;
         bool due = (a->eval_every && step % (uint64_t)a->eval_every == 0) || step == steps;
-        if (rc == 0 && due && !cli_interrupted())
-            rc = evaluate(r, step, err);
+        if (rc == 0 && due)
+            rc = evaluate(r, step, &whole, err);
     }
     cli_line_wipe(&r->line);
-    if (rc == 0 && cli_interrupted() && step < steps)
+    if (rc == 0 && cli_interrupted() && (step < steps || !whole))
         rc = mr_fail(err, MR_ERR_INTERRUPTED,
                      "stopped after step %llu of %d; %s has its state, and the same command goes "
                      "on",
@@ -169,11 +185,35 @@ static int all_steps(struct run *r, struct mr_error *err)
 
 // ---- the state ---------------------------------------------------------------------------------
 
-static int differs(const char *dir, const char *what, double was, double is, struct mr_error *err)
+static int differs(const char *dir, const char *what, const char *was, const char *is,
+                   struct mr_error *err)
 {
     return mr_fail(err, MR_ERR_USAGE,
-                   "%s: began with %s %.17g, not %.17g; give the same, or another directory", dir,
-                   what, was, is);
+                   "%s: began with %s %s, not %s; give the same, or another directory", dir, what,
+                   was, is);
+}
+
+enum { NUMBER = 32 }; // bytes of a number as text
+
+// The shortest text that reads back as the same number.
+static const char *shortest(double x, char out[NUMBER])
+{
+    int digits = 1;
+    do
+        (void)snprintf(out, NUMBER, "%.*g", digits, x);
+    while (digits++ < 17 && strtod(out, NULL) != x);
+    return out;
+}
+
+static int same_whole(const char *dir, const char *what, uint64_t was, uint64_t is,
+                      struct mr_error *err)
+{
+    char text[2][NUMBER];
+    if (was == is)
+        return 0;
+    (void)snprintf(text[0], NUMBER, "%llu", (unsigned long long)was);
+    (void)snprintf(text[1], NUMBER, "%llu", (unsigned long long)is);
+    return differs(dir, what, text[0], text[1], err);
 }
 
 // Writes the note of this command, and compares it with that of the state.
@@ -194,7 +234,8 @@ static int check_note(struct run *r, struct mr_error *err)
         return 0;
     if (memcmp(was.magic, magic, sizeof magic) != 0)
         return mr_fail(err, MR_ERR_USAGE,
-                       "%s: is the state of another program's training; give another directory",
+                       "%s: its last step is another program's training, which may have learnt "
+                       "anything; give another directory, or the weights that it saves as MODEL",
                        a->output);
     if (was.text != is.text)
         return mr_fail(err, MR_ERR_USAGE,
@@ -202,16 +243,30 @@ static int check_note(struct run *r, struct mr_error *err)
                        a->output, a->data);
     const struct {
         const char *what;
-        double was, is;
-    } items[] = {{"--sequence", (double)was.sequence, (double)is.sequence},
-                 {"--batch", (double)was.batch, (double)is.batch},
-                 {"--accumulate", (double)was.accumulate, (double)is.accumulate},
-                 {"--heldout", was.heldout, is.heldout},
-                 {"--seed", (double)was.seed, (double)is.seed}};
-    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
-        if (items[i].was != items[i].is)
-            return differs(a->output, items[i].what, items[i].was, items[i].is, err);
-    return 0;
+        uint64_t was, is;
+    } items[] = {{"--sequence", was.sequence, is.sequence},
+                 {"--batch", was.batch, is.batch},
+                 {"--accumulate", was.accumulate, is.accumulate},
+                 {"--seed", was.seed, is.seed}};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof items / sizeof *items && rc == 0; i++)
+        rc = same_whole(a->output, items[i].what, items[i].was, items[i].is, err);
+    char text[2][NUMBER];
+    if (rc == 0 && was.heldout != is.heldout)
+        rc = differs(a->output, "--heldout", shortest(was.heldout, text[0]),
+                     shortest(is.heldout, text[1]), err);
+    return rc;
+}
+
+// What is wrong with a device, sizes or the export is said before a state is made or a step done.
+static int judge(const struct args *a, const struct mr_trainer_options *o, bool fresh,
+                 struct mr_error *err)
+{
+    if (a->export && strcmp(a->export, a->output) == 0)
+        return mr_fail(err, MR_ERR_USAGE, "%s: -o and --export are to be two directories",
+                       a->export);
+    int rc = a->export ? mr_directory_check(a->export, err) : 0;
+    return rc == 0 && fresh ? mr_trainer_check(a->c.model, a->c.device, o, err) : rc;
 }
 
 static int open_state(struct run *r, struct mr_error *err)
@@ -220,14 +275,16 @@ static int open_state(struct run *r, struct mr_error *err)
     char *header = mr_path_join(a->output, "header", err);
     if (!header)
         return MR_ERR_MEMORY;
-    int rc =
-        mr_file_exists(header) ? 0 : mr_trainer_create(a->output, a->c.model, a->positions, err);
+    bool fresh = !mr_file_exists(header);
     free(header);
     const struct mr_trainer_options o = {.tokens = a->batch * a->sequence,
                                          .chunk = a->chunk,
                                          .recompute = a->recompute,
                                          .model = a->c.model,
                                          .positions = a->positions};
+    int rc = judge(a, &o, fresh, err);
+    if (rc == 0 && fresh)
+        rc = mr_trainer_create(a->output, a->c.model, a->positions, err);
     if (rc == 0)
         rc = mr_trainer_open(&r->trainer, a->output, a->c.device, &o, err);
     if (rc < 0)
@@ -258,6 +315,7 @@ static int train(struct run *r, struct mr_error *err)
         rc = say_dropout(a, err);
     if (rc < 0)
         return rc;
+    cli_interrupt_waits(true);
     cli_note(&a->c,
              "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d; %llu bytes of "
              "device memory",
@@ -265,7 +323,6 @@ static int train(struct run *r, struct mr_error *err)
              a->steps, (unsigned long long)r->info.device_bytes);
     cli_line_open(&r->line, a->c.quiet, false);
     r->start = mr_seconds();
-    cli_interrupt_waits(true);
     rc = all_steps(r, err);
     cli_interrupt_waits(false);
     if (rc == 0 && a->export)

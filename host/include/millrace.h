@@ -411,6 +411,11 @@ struct mr_trainer_options {
     int positions; // with `model`: as in mr_trainer_create()
 };
 
+// Whether mr_trainer_open() will have a device for the training of this model with these options:
+// its errors, before a state is made.
+int mr_trainer_check(const char *model, const char *device, const struct mr_trainer_options *opt,
+                     struct mr_error *err);
+
 // Opens a state on a device that can train: "model:tinyt", or any other configuration as
 // "model:sim,train". Completes a step that was under way when a program ended. A state can be open
 // once at a time. opt may be NULL.
@@ -427,7 +432,7 @@ struct mr_trainer_info {
     int vocab_size, n_positions;
     int tokens;                          // the most of a micro-batch
     uint64_t device_bytes;               // of device memory
-    unsigned char note[MR_TRAINER_NOTE]; // of the last step's update; zeros at first
+    unsigned char note[MR_TRAINER_NOTE]; // of the last step's update; zeros if it has none
 };
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
@@ -479,7 +484,9 @@ struct mr_trainer_update {
     double decay;                 // of weights, decoupled
     bool decay_all;               // of biases, LayerNorm and embeddings, too
     double clip;                  // the most that the norm of the gradient may be; 0: no limit
-    const void *note;             // NULL, or MR_TRAINER_NOTE bytes that the state keeps
+    // MR_TRAINER_NOTE bytes that the state keeps until the next step. NULL: zeros, so whoever keeps
+    // a note finds out that somebody else has taken a step.
+    const void *note;
 };
 
 struct mr_trainer_done {

@@ -278,10 +278,11 @@ class Trainer(_Object):
     def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0, recompute=False,
                  positions=0):
         self._handle = c_void_p()
-        if model is not None and not os.path.exists(os.path.join(os.fspath(state), "header")):
-            _call("mr_trainer_create", os.fsencode(state), os.fsencode(model), positions)
         options = _TrainerOptions(tokens, chunk, recompute, None if model is None else os.fsencode(model),
                                   positions)
+        if model is not None and not os.path.exists(os.path.join(os.fspath(state), "header")):
+            _call("mr_trainer_check", os.fsencode(model), device.encode(), byref(options))
+            _call("mr_trainer_create", os.fsencode(state), os.fsencode(model), positions)
         _call("mr_trainer_open", byref(self._handle), os.fsencode(state), device.encode(), byref(options))
 
     @property

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/file.h"
 #include "store/carried.h"
 #include "store/import.h"
 #include "store/patch.h"
@@ -222,12 +223,30 @@ static int create_in(const struct mr_directory *d, const char *from,
     return rc;
 }
 
+// A directory that has all of a state but its header is not one where another can be made.
+static int refuse_headless(const char *dir, struct mr_error *err)
+{
+    char *header = mr_path_join(dir, mr_volume_name(MR_V_HEADER), err);
+    char *patches = header ? mr_path_join(dir, mr_volume_name(MR_V_STATE), err) : NULL;
+    int rc = patches ? 0 : MR_ERR_MEMORY;
+    if (patches && mr_file_exists(patches) && !mr_file_exists(header))
+        rc = mr_fail(err, MR_ERR_IO,
+                     "%s: is missing, and without it the state cannot be read; take a copy of the "
+                     "state, or name a new directory",
+                     header);
+    free(header);
+    free(patches);
+    return rc;
+}
+
 int mr_store_create(const char *dir, const char *from, const struct mr_store_options *options,
                     struct mr_error *err)
 {
     struct mr_checkpoint *checkpoint;
     struct mr_directory d;
-    int rc = mr_checkpoint_open(&checkpoint, from, err);
+    int rc = refuse_headless(dir, err);
+    if (rc == 0)
+        rc = mr_checkpoint_open(&checkpoint, from, err);
     if (rc < 0)
         return rc;
     rc = mr_directory_open(&d, dir, options->stop, err);

@@ -323,7 +323,9 @@ static int write_update(struct mr_store *s, const struct mr_store_update *u,
     h->epsilon = u->adamw.epsilon;
     h->decay = u->adamw.decay;
     h->decay_all = u->adamw.decay_all;
-    memcpy(h->next_note, u->note ? u->note : h->note, sizeof h->next_note);
+    memset(h->next_note, 0, sizeof h->next_note); // a note is of the step that it came with
+    if (u->note)
+        memcpy(h->next_note, u->note, sizeof h->next_note);
     int rc = s->volume->sync(s->volume, MR_V_GRADIENTS, err);
     if (rc == 0)
         rc = mr_store_header_write(h, s->volume, err);

@@ -115,7 +115,7 @@ struct mr_store_update {
     double rate;      // of this step
     double clip;      // the most that the norm of the whole gradient may be; 0: no limit
     int64_t targets;  // that the sums are divided by
-    const void *note; // NULL, or MR_STORE_NOTE bytes that the step writes along
+    const void *note; // MR_STORE_NOTE bytes that the step writes along; NULL: zeros
 };
 
 struct mr_store_done {

@@ -74,6 +74,19 @@ ok each_step_has_its_line test "$(grep -c 'loss' "$work/log")" = "${done_steps:-
 learn -o "$work/c" --steps $((${done_steps:-0} + 1)) >"$work/log" 2>"$work/err"
 ok goes_on_where_it_stopped grep -q "^step $((${done_steps:-0} + 1)) " "$work/log"
 
+# ---- Ctrl-C in an evaluation of some minutes
+for _ in $(seq 20); do cat $demo/heldout.txt; done >"$work/long"
+"$millrace" train $demo --data "$work/long" --sequence 32 --batch 1 --heldout 0.9 -v -o "$work/d" --steps 2 >"$work/log" 2>"$work/err-d" &
+pid=$!
+for _ in $(seq 6000); do
+    grep -q 'windows to learn' "$work/err-d" && break
+    sleep 0.05
+done
+kill -INT $pid
+wait $pid
+ok evaluation_interrupted test $? = 130 -a ! -s "$work/log"
+ok it_says_what_was_done grep -q 'stopped after step 0 of 2' "$work/err-d"
+
 # ---- refusals
 printf 'And' >"$work/word"
 exits train_without_steps 2 '--steps N is missing' "${short[@]}" -o "$work/x"
@@ -91,8 +104,20 @@ exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accu
 exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7
 exits train_in_other_batches 2 'began with --batch 2, not 3' train $demo --data "$work/text" --sequence 32 --batch 3 -o "$work/b" --accumulate 2 --steps 5
 head -c 2900 $demo/heldout.txt >"$work/other"
+learn -o "$work/e" --steps 1 --seed 9007199254740993 --heldout 0.3 -q >"$work/log" 2>&1
+exits train_with_almost_that_seed 2 '--seed 9007199254740993, not 9007199254740992;' "${short[@]}" -o "$work/e" --heldout 0.3 --steps 2 --seed 9007199254740992
+exits train_with_less_held_out 2 '--heldout 0.3, not 0.1;' "${short[@]}" -o "$work/e" --steps 2 --seed 9007199254740993
 exits train_on_another_text 2 'began with another text' train $demo --data "$work/other" --sequence 32 --batch 2 --accumulate 2 -o "$work/b" --steps 5
 exits train_where_there_is_something 3 'exists and is not empty' "${short[@]}" -o "$work/out-a" --steps 1
+mkdir "$work/headless" && touch "$work/headless/state"
+exits train_without_the_header 3 'headless/header: is missing' "${short[@]}" -o "$work/headless" --steps 1
+exits train_new_on_no_device 2 'nope' "${short[@]}" -o "$work/none" --steps 1 -d model:nope
+exits train_new_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/none" --steps 1 --chunk 16
+exits train_new_in_large_batches 3 'does not fit' train $demo --data "$work/text" --sequence 512 --batch 1024 -o "$work/none" --steps 1
+exits train_export_to_what_exists 3 'exists and is not empty' "${short[@]}" -o "$work/none" --steps 1 --export $demo
+exits train_export_nowhere 3 'No such file' "${short[@]}" -o "$work/none" --steps 1 --export "$work/no/x"
+exits train_export_into_the_state 2 'two directories' "${short[@]}" -o "$work/none" --steps 1 --export "$work/none"
+ok refusals_leave_no_state test -z "$(find "$work" -maxdepth 1 -name 'none*')"
 exits train_nowhere 3 'No such file' "${short[@]}" -o "$work/no/x" --steps 1
 (ulimit -f 2000; exits train_on_a_full_disk 3 'File too large|No space' "${short[@]}" -o "$work/full" --steps 1; exit $failed) || failed=1
 number=$((number + 1))

@@ -65,6 +65,16 @@ def check_exports(work):
             check_export(trainer, work / f"{fixture.name}-out", "f32", fixture.name)
 
 
+def check_foreign_steps(work):
+    """Steps of a program between two calls of the command: that would go on with other bytes than it promises."""
+    command = [BUILD / "millrace", "train", DEMO, "--data", TEXT, "-o", work / "foreign", "--sequence", "32", "--batch", "2"]
+    run(*command, "--steps", "1", "--heldout", "0")
+    with Trainer(work / "foreign", DEMO, tokens=64) as trainer:
+        trainer.step([[[5, 6, 7, 8]]], rate=1e-4)
+    again = subprocess.run([str(c) for c in command] + ["--steps", "3", "--heldout", "0"], stderr=subprocess.PIPE, check=False)
+    ok(again.returncode == 2 and b"is another program's" in again.stderr, "train refuses a state with a program's steps")
+
+
 def check_example(work):
     """Twice: the second call goes on."""
     lines = [run(sys.executable, "examples/train.py", DEMO, TEXT, work / "example").decode().splitlines() for _ in range(2)]
@@ -113,6 +123,7 @@ def main():
     transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as work:
         check_exports(Path(work))
+        check_foreign_steps(Path(work))
         check_example(Path(work))
     ids, ratios, rates = batch(), [], {"model:": [], "PyTorch": []}
     for round_ in range(ROUNDS):

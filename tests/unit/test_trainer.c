@@ -165,7 +165,11 @@ static void what_is_saved_is_what_was_learnt(void **state)
         free(got);
     }
     mr_checkpoint_close(saved);
-    (void)step(t, &plain, 1);
+    (void)step(t, &plain, 1); // brings no note, and that of the step before is not this one's
+    mr_trainer_get_info(t, &info);
+    memset(note, 0, sizeof note);
+    assert_true(info.step == 2);
+    assert_memory_equal(info.note, note, sizeof note);
     remove_dir(files_path("out"));
     drop(t, "state");
 }
@@ -265,9 +269,15 @@ static void devices_that_cannot_train_are_refused(void **state)
     const struct mr_trainer_options none = {.tokens = -1}, odd = {.chunk = 33};
     static const char *const uris[] = {"model:tiny", "sim:tinyt", "cpu:", "nonesuch:"};
     for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
-        assert_true(mr_trainer_open(&t, files_path("state"), uris[i], NULL, &err) < 0);
+        int rc = mr_trainer_open(&t, files_path("state"), uris[i], NULL, &err);
+        assert_true(rc < 0);
         assert_null(t);
+        assert_int_equal(mr_trainer_check(MODEL, uris[i], NULL, &err), rc); // without a state
     }
+    assert_int_equal(mr_trainer_check(MODEL, "model:tinyt", &none, &err), MR_ERR_USAGE);
+    assert_int_equal(mr_trainer_check(MODEL, "model:tinyt", &odd, &err), MR_ERR_USAGE);
+    assert_int_equal(mr_trainer_check(TRAIN_FIXTURES, "model:tinyt", NULL, &err), MR_ERR_IO);
+    check(mr_trainer_check(MODEL, "model:tinyt", NULL, &err), &err);
     assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &none, &err),
                      MR_ERR_USAGE);
     assert_int_equal(mr_trainer_open(&t, files_path("state"), "model:tinyt", &odd, &err),
