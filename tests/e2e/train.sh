@@ -76,7 +76,7 @@ ok goes_on_where_it_stopped grep -q "^step $((${done_steps:-0} + 1)) " "$work/lo
 
 # ---- Ctrl-C in an evaluation of some minutes
 for _ in 1 2 3 4 5; do cat $demo/heldout.txt; done >"$work/long"
-"$millrace" train $demo --data "$work/long" --sequence 32 --batch 1 --heldout 0.9 -v -o "$work/d" --steps 2 >"$work/log" 2>"$work/err-d" &
+"$millrace" train $demo --data "$work/long" --sequence 32 --batch 1 --heldout 0.9 -v -o "$work/held" --steps 2 >"$work/log" 2>"$work/err-d" &
 pid=$!
 for _ in $(seq 6000); do
     grep -qs 'windows to learn' "$work/err-d" && break

@@ -29,7 +29,7 @@ static struct disk disk;
 
 static int gone(struct mr_error *err)
 {
-    return mr_fail(err, MR_ERR_IO, "the disk is gone; the test took it");
+    return mr_fail(err, MR_ERR_IO, "the disk is gone");
 }
 
 static int disk_write(struct mr_volume *v, enum mr_volume_file f, uint64_t at, const void *data,
@@ -168,6 +168,10 @@ static int step_until(int until, int *operations)
     if (rc < 0) { // nothing goes on before the state is opened again
         struct mr_error again = {0};
         assert_int_equal(rc, MR_ERR_IO);
+        const char *words = until == 0  ? "stays as it was before the step"
+                            : until < 3 ? "completes the step if it has begun"
+                                        : "the step is completed when";
+        assert_non_null(strstr(err.text, words)); // by then the header says so, or it does not
         assert_refused(mr_store_begin(s, 1, &again), MR_ERR_IO, &again, "open the state again");
     }
     mr_store_close(s);
