@@ -271,6 +271,8 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     return mr_store_header_write(h, s->volume, err);
 }
 
+static const char completed[] = "the step is completed when the state is opened again";
+
 int mr_store_complete(struct mr_store *s, struct mr_error *err)
 {
     struct patch_sum *sum;
@@ -287,7 +289,9 @@ int mr_store_complete(struct mr_store *s, struct mr_error *err)
                          mr_store_where(s));
         free(sum);
     }
-    return rc < 0 ? rc : update(s, true, err);
+    if (rc == 0)
+        rc = update(s, true, err);
+    return rc < 0 ? mr_advise(err, completed) : 0;
 }
 
 // ---- the step ----------------------------------------------------------------------------------
@@ -327,12 +331,17 @@ static int write_update(struct mr_store *s, const struct mr_store_update *u,
     if (u->note)
         memcpy(h->next_note, u->note, sizeof h->next_note);
     int rc = s->volume->sync(s->volume, MR_V_GRADIENTS, err);
-    if (rc == 0)
-        rc = mr_store_header_write(h, s->volume, err);
-    if (rc == 0)
-        rc = update(s, false, err);
-    s->broken = rc < 0;
-    return rc;
+    s->broken = true; // until all is done
+    if (rc < 0)
+        return mr_advise(err, "the state stays as it was before the step; open it again");
+    rc = mr_store_header_write(h, s->volume, err);
+    if (rc < 0)
+        return mr_advise(err, "open the state again, which completes the step if it has begun");
+    rc = update(s, false, err);
+    if (rc < 0)
+        return mr_advise(err, completed);
+    s->broken = false;
+    return 0;
 }
 
 int mr_store_apply(struct mr_store *s, const struct mr_store_update *u, struct mr_store_done *done,

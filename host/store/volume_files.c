@@ -33,10 +33,8 @@ static int write_file(struct mr_volume *v, enum mr_volume_file f, uint64_t at, c
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return mr_fail(err, MR_ERR_IO,
-                           "%s: cannot write: %s; the step is completed when the state is opened "
-                           "again",
-                           d->path[f], strerror(n < 0 ? errno : ENOSPC));
+            return mr_fail(err, MR_ERR_IO, "%s: cannot write: %s", d->path[f],
+                           strerror(n < 0 ? errno : ENOSPC));
         p += n;
         at += (uint64_t)n;
         size -= (size_t)n;
@@ -49,9 +47,7 @@ static int sync_file(struct mr_volume *v, enum mr_volume_file f, struct mr_error
     const struct files *d = (const struct files *)v;
     if (fdatasync(d->fd[f]) == 0) // pages that were written in place are the file's own
         return 0;
-    return mr_fail(err, MR_ERR_IO,
-                   "%s: cannot write: %s; the step is completed when the state is opened again",
-                   d->path[f], strerror(errno));
+    return mr_fail(err, MR_ERR_IO, "%s: cannot write: %s", d->path[f], strerror(errno));
 }
 
 static void soon(struct mr_volume *v, enum mr_volume_file f, uint64_t at, uint64_t size)
