@@ -349,6 +349,8 @@ static int open_data(struct run *r, struct args *a, struct mr_model *model, stru
         a->sequence = r->data.examples.length;
     } else {
         rc = cli_read_file(a->data, &text, &size, err);
+        if (rc == 0)
+            rc = train_data_check(a->data, text, size, err);
         if (given == 0)
             a->sequence = train_data_sequence(&info);
     }

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "model/arch.h"
+#include "data/records.h"
 #include "pack/hash.h"
 #include "plan/model.h"
 
@@ -40,6 +41,22 @@ static int divide(struct train_data *d, size_t windows, double share, struct mr_
             d->count, windows, windows == 1 ? "" : "s", d->held_out);
     d->learnt = windows - d->held_out;
     return 0;
+}
+
+int train_data_check(const char *path, const char *text, size_t size, struct mr_error *err)
+{
+    static const unsigned char zstd[] = {0x28, 0xB5, 0x2F, 0xFD};
+    const char *what = NULL;
+    if (size >= sizeof zstd && memcmp(text, zstd, sizeof zstd) == 0)
+        what = "compressed with zstd";
+    else if (mr_data_format_of(path) == MR_DATA_JSONL)
+        what = "JSON lines by its name";
+    else if (mr_data_format_of(path) == MR_DATA_CSV)
+        what = "CSV by its name";
+    if (!what)
+        return 0;
+    return mr_fail(err, MR_ERR_FORMAT,
+                   "%s: is %s; millrace data makes a file of it that --data takes", path, what);
 }
 
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,

@@ -96,6 +96,10 @@ exits train_with_a_misspelt_schedule 2 "schedule: the schedule 'Linar' is not kn
 exits train_without_a_directory 2 '-o DIR is missing' "${short[@]}" --steps 1
 exits train_without_a_text 2 '--data FILE is missing' train $demo -o "$work/x" --steps 1
 exits train_text_missing 3 'No such file' train $demo --data "$work/no" -o "$work/x" --steps 1
+printf '\050\265\057\375and' >"$work/zstd"
+cp "$work/text" "$work/text.jsonl"
+exits train_on_compressed_text 3 'compressed with zstd; millrace data' train $demo --data "$work/zstd" -o "$work/x" --steps 1
+exits train_on_json_lines 3 'JSON lines by its name; millrace data' train $demo --data "$work/text.jsonl" -o "$work/x" --steps 1
 exits train_text_too_short 2 'text is too short' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
