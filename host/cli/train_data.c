@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "model/arch.h"
 #include "data/records.h"
+#include "model/arch.h"
 #include "pack/hash.h"
 #include "plan/model.h"
 
