@@ -33,6 +33,7 @@ rtl/control/mr_fetch.sv
 rtl/control/mr_host_port.sv
 rtl/control/mr_hostrd.sv
 rtl/control/mr_kvstore.sv
+rtl/control/mr_legal_verdict.sv
 rtl/control/mr_legal.sv
 rtl/control/mr_queue.sv
 rtl/control/mr_regs.sv

@@ -42,7 +42,6 @@ module mr_legal #(
   localparam int TILES = mr_pkg::TILES_MAX;
   localparam int TW = $clog2(TILES);
   localparam int TILE_W = 16 + 32 + 2;
-  localparam int HW = $clog2(HELD);
 
   // Of a command the fields of its op have a meaning.
   // verilator lint_off UNUSED
@@ -81,10 +80,7 @@ module mr_legal #(
   logic [mr_pkg::CHECKS_W-1:0]   w_checks_q;
   logic [mr_pkg::WINDOWS_W-1:0]  w_q;
   logic [mr_pkg::PRODUCTS_W-1:0] p_q;
-  // Of the command only what stands beside products is looked at again.
-  // verilator lint_off UNUSED
-  logic [511:0]                  w_cmd_q;
-  // verilator lint_on UNUSED
+  logic [7:0]                    w_op_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       w_valid_q  <= 1'b0;
@@ -122,7 +118,7 @@ module mr_legal #(
         w_missing_q <= missing;
         w_q         <= mr_pkg::windows_of(c, v);
         p_q         <= mr_pkg::products_of(c, v);
-        w_cmd_q     <= c;
+        w_op_q      <= c[7:0];
         exp_cols_q  <= mr_pkg::after_exp_cols(c, v);
         if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0]) begin
           tiles_q  <= tiles_q + 1'b1;
@@ -140,28 +136,21 @@ module mr_legal #(
   end
 
   // ---- verdicts, up to the dispatcher -----------------------------------------------------------
-  logic [2:0]    verdict_mem [0:HELD-1];  // bad, for a field or product, for a window
-  logic [HW-1:0] put_q, get_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      put_q <= '0;
-      get_q <= '0;
-    end else begin
-      if (w_valid_q) put_q <= put_q + 1'b1;
-      if (take_i) get_q <= get_q + 1'b1;
-    end
-    if (w_valid_q) begin : conclude
-      logic [mr_pkg::VALUES_W-1:0] v;
-      logic command, window;
-      v = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, '0, '0, '0);
-      command = !(&w_checks_q) || w_sem_bad_q || !mr_pkg::legal_products(w_cmd_q, v, p_q);
-      window  = !mr_pkg::windows_legal(w_q, v);
-      verdict_mem[put_q] <= {command || window || w_missing_q, command, window};
-    end
-  end
-  logic command_bad, window_bad;
-  assign {bad_o, command_bad, window_bad} = verdict_mem[get_q];
-  assign code_o = command_bad ? mr_pkg::DEVERR_COMMAND[7:0] :
-                  window_bad ? mr_pkg::DEVERR_WINDOW[7:0] : mr_pkg::DEVERR_WATCHDOG[7:0];
+  mr_legal_verdict #(
+    .HELD (HELD)
+  ) u_verdict (
+    .clk_i,
+    .rst_ni,
+    .valid_i    (w_valid_q),
+    .checks_i   (w_checks_q),
+    .sem_bad_i  (w_sem_bad_q),
+    .missing_i  (w_missing_q),
+    .windows_i  (w_q),
+    .op_i       (w_op_q),
+    .products_i (p_q),
+    .take_i,
+    .bad_o,
+    .code_o
+  );
 
 endmodule

@@ -15,6 +15,8 @@
 #
 # A command's check that multiplies fields or values is judged by the RTL in two steps, for a register
 # between them: products_of, then legal_products. Values of the order are those of the first step only.
+# What a product meets is taken along as the first step knows it, for "a + product <= b" as b - a, so
+# that the second step only compares.
 # What its other checks say is a bit each (checks_of), so that whether all hold can be asked in the second step too.
 
 function bad(text) {
@@ -54,8 +56,9 @@ function constant(v) { return node(sprintf("%.0fu", v), bits_of(v) "'d" sprintf(
 # Extended by concatenation: Verilator 5.006 hands a cast's width down into what is cast.
 function wide(n, w) {
     if (nk[n] != "") return w "'d" sprintf("%.0f", nk[n])
-    return nw[n] == w ? nsv[n] : "{" w - nw[n] "'d0, " nsv[n] "}"
+    return padded(nsv[n], nw[n], w)
 }
+function padded(sv, from, to) { return from == to ? sv : "{" to - from "'d0, " sv "}" }
 # Bits [lsb, lsb + w) of a node.
 function part(n, lsb, w) {
     if (nbase[n] != "") return nbase[n] " + " nlsb[n] + lsb " +: " w "]"
@@ -93,9 +96,10 @@ function primary(   n, key) {
     next_token()
     return constant(0)
 }
-# Node n, a product, is known in the second step only: p has it, after those that subject has already.
+function late(n) { return index(nsv[n], "p[") > 0 }
+# Node n, which a product is or is compared with, goes into p, after what subject has there already, for the second step.
 function stage(n,   key) {
-    if (index(nsv[n], "p[")) bad("'" text "': a product of a product")
+    if (late(n)) bad("'" text "': a product of a product")
     key = subject SUBSEP nsv[n]
     if (!(key in prod_lsb)) {
         prod_lsb[key] = products_w[subject] + 0
@@ -108,53 +112,79 @@ function stage(n,   key) {
     nsv[n] = "p[" prod_lsb[key] " +: " nw[n] "]"
     has_product = 1
 }
-function product(   a, b, op, k, w, late) {
+# Of two operands of which one has a product the other one is taken along.
+function meet(a, b) {
+    if (staged && late(a) && !late(b) && nk[b] == "") stage(b)
+    if (staged && late(b) && !late(a) && nk[a] == "") stage(a)
+}
+function product(   a, b, op, k, w, two) {
     a = primary()
     while (tok == "*" || tok == "/" || tok == "%") {
         op = tok; next_token(); b = primary()
         k = nk[b] == "" ? -1 : log2_of(nk[b])
         if (op == "*") {
             w = nw[a] + nw[b]
-            late = staged && nk[a] == "" && nk[b] == ""
+            two = staged && nk[a] == "" && nk[b] == ""
             a = node("(" nc[a] " * " nc[b] ")", "(" wide(a, w) " * " wide(b, w) ")", w, "")
-            if (late) stage(a)
+            if (two) stage(a)
         } else if (k >= 0) {
             w = op == "/" ? nw[a] - k : k
             if (w < 1 || w > nw[a]) { bad("'" text "': nothing is left of an operand"); w = 1 }
             a = node("(" nc[a] " " op " " nc[b] ")", op == "/" ? part(a, k, w) : part(a, 0, w), w, "")
         } else if (op == "%" && nk[b] == "") {
+            meet(a, b)
             w = most(nw[a], nw[b])
             a = node("(" nc[a] " % " nc[b] ")", nw[b] "'(" wide(a, w) " % " wide(b, w) ")", nw[b], "")
         } else bad("'" op "' wants a power of two, or with % a value, behind it")
     }
     return a
 }
-function sum(   a, b, w) {
+function sum(   a, b, w, early, last) {
     a = product()
     while (tok == "+") {
         next_token(); b = product()
         w = most(nw[a], nw[b]) + 1
+        early = late(a) ? b : a
+        last = late(a) ? a : b
+        if (tok != "<=") meet(a, b)
         a = node("(" nc[a] " + " nc[b] ")", "(" wide(a, w) " + " wide(b, w) ")", w, "")
+        if (staged && late(last) && !late(early)) { n_early[a] = early; n_last[a] = last }
     }
     return a
 }
-function comparison(   a, b, op, w) {
+# early + last <= limit, of which only last has a product: p gets {early > limit, limit - early}.
+function fits(early, last, limit,   w, over, room) {
+    w = most(nw[early], nw[limit])
+    over = node("", "(" wide(early, w) " > " wide(limit, w) ")", 1, "")
+    room = node("", "(" wide(limit, w) " - " wide(early, w) ")", w, "")
+    stage(over); stage(room)
+    w = most(w, nw[last])
+    return "(!" nsv[over] " && (" wide(last, w) " <= " wide(room, w) "))"
+}
+function comparison(   a, b, op, w, sv) {
     a = sum()
     if (tok ~ /^(==|!=|<=|>=|<|>)$/) {
         op = tok; next_token(); b = sum()
         w = most(nw[a], nw[b])
-        a = node("(" nc[a] " " op " " nc[b] ")", "(" wide(a, w) " " op " " wide(b, w) ")", 1, "")
+        if (a in n_last) {
+            if (late(b)) bad("'" text "': products on both sides of a sum")
+            sv = fits(n_early[a], n_last[a], b)
+        } else {
+            meet(a, b)
+            sv = "(" wide(a, w) " " op " " wide(b, w) ")"
+        }
+        a = node("(" nc[a] " " op " " nc[b] ")", sv, 1, "")
     }
     return a
 }
 function conjunction(   a, b) {
     a = comparison()
-    while (tok == "&&") { next_token(); b = comparison(); a = node("(" nc[a] " && " nc[b] ")", "(" truth(a) " && " truth(b) ")", 1, "") }
+    while (tok == "&&") { next_token(); b = comparison(); meet(a, b); a = node("(" nc[a] " && " nc[b] ")", "(" truth(a) " && " truth(b) ")", 1, "") }
     return a
 }
 function disjunction(   a, b) {
     a = conjunction()
-    while (tok == "||") { next_token(); b = conjunction(); a = node("(" nc[a] " || " nc[b] ")", "(" truth(a) " || " truth(b) ")", 1, "") }
+    while (tok == "||") { next_token(); b = conjunction(); meet(a, b); a = node("(" nc[a] " || " nc[b] ")", "(" truth(a) " || " truth(b) ")", 1, "") }
     return a
 }
 function ternary(   a, b, c, w) {
@@ -163,6 +193,7 @@ function ternary(   a, b, c, w) {
     next_token(); b = ternary()
     if (tok != ":") bad("a ':' is missing in '" text "'")
     next_token(); c = ternary()
+    meet(a, b); meet(a, c); meet(b, c); meet(a, b)
     w = most(nw[b], nw[c])
     return node("(" nc[a] " ? " nc[b] " : " nc[c] ")", "(" truth(a) " ? " wide(b, w) " : " wide(c, w) ")", w, "")
 }
@@ -186,6 +217,13 @@ function split_rule(what, expression,   i, depth, two, from, n) {
     piece_text[n++] = substr(expression, from)
     for (i = 0; i < n; i++) piece[i] = parse(what, piece_text[i])
     return n
+}
+# Parts of check i that have no product are of the first step; SystemVerilog has each as a bit or a condition.
+function late_check(i, what,   j, first) {
+    for (j = 0; j < ck_pieces[i]; j++)
+        if (late(piece[j])) late_sv[what, n_late[what]++] = truth(piece[j])
+        else first = first (first == "" ? "" : " && ") truth(piece[j])
+    ck_sv[i] = first
 }
 # The rest of a line from field i on; what follows " # " goes to remark.
 function tail(i,   s, at) {
@@ -229,18 +267,19 @@ $1 == "value" {
 $1 == "check" {
     known($2)
     expr = tail(3)
-    staged = $2 in op_code
     has_product = has_order = 0
     n = parse($2, expr)
     if (nw[n] != 1) bad("a check is true or false: '" expr "' has " nw[n] " bits")
+    staged = $2 in op_code
+    k = split_rule($2, expr)
+    staged = 0
     if (has_product && has_order && !training) bad("'" expr "': a product and a value of the order in one check")
     i = n_checks++
-    ck_late[i] = has_product
     ck_training[i] = training
     ck_op[i] = $2; ck_text[i] = expr; ck_sv[i] = nsv[n]; ck_remark[i] = remark
-    ck_pieces[i] = split_rule($2, expr)
+    ck_pieces[i] = k
     for (j = 0; j < ck_pieces[i]; j++) { ck_c[i, j] = nc[piece[j]]; ck_piece[i, j] = piece_text[j] }
-    staged = 0
+    if (has_product) late_check(i, $2)
 }
 $1 == "window" {
     known($2)
@@ -317,7 +356,7 @@ function legal_c(   i, j, o) {
 }
 
 # ---- SystemVerilog
-function legal_sv(   i, o, op, j, w, each, limits) {
+function legal_sv(   i, o, op, j, w, each, limit, first) {
     print "\n  // ---- legality: the rules of device.def. v is what the rules know beside the fields.\n" \
           "  // Of a command and of v each rule looks at some bits.\n  /* verilator lint_off UNUSED */"
     for (i = 0; i < n_values; i++)
@@ -331,7 +370,7 @@ function legal_sv(   i, o, op, j, w, each, limits) {
     print "      default: queue_of = 5'd0;\n    endcase\n  endfunction\n"
 
     for (o = w = 0; o < n_op_list; o++) {
-        for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && !ck_late[i]) j++
+        for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && ck_sv[i] != "") j++
         w = most(w, j)
     }
     print "  // What a command's checks say, a bit each (ones where it has fewer); whether all hold can be\n" \
@@ -342,14 +381,15 @@ function legal_sv(   i, o, op, j, w, each, limits) {
     for (o = 0; o < n_op_list; o++) {
         printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
         for (i = j = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && !ck_late[i]) printf "        checks_of[%d] =\n          %s;\n", j++, ck_sv[i]
+            if (ck_op[i] == op_list[o] && ck_sv[i] != "") printf "        checks_of[%d] =\n          %s;\n", j++, ck_sv[i]
         print "      end"
     }
     print "      default: checks_of = '0;\n    endcase\n  endfunction\n"
     print "  function automatic logic legal_command(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
     print "    legal_command = &checks_of(c, v);\n  endfunction\n"
 
-    print "  // The products that a command's other checks look at; then these checks."
+    print "  // The products that a command's other checks look at, and what they are compared with; then\n" \
+          "  // these checks."
     printf "  localparam int PRODUCTS_W = %d;\n", most(products_most, 1)
     print "  function automatic logic [PRODUCTS_W-1:0] products_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
     print "    products_of = '0;\n    unique case (c[7:0])"
@@ -361,47 +401,42 @@ function legal_sv(   i, o, op, j, w, each, limits) {
         print "      end"
     }
     print "      default: ;\n    endcase\n  endfunction\n"
-    print "  function automatic logic legal_products(input logic [511:0] c, input logic [VALUES_W-1:0] v,\n" \
-          "                                          input logic [PRODUCTS_W-1:0] p);"
-    print "    unique case (c[7:0])"
+    print "  function automatic logic legal_products(input logic [7:0] op, input logic [PRODUCTS_W-1:0] p);"
+    print "    unique case (op)"
     for (o = 0; o < n_op_list; o++) {
         if (!products_w[op_list[o]]) continue
         printf "      8'h%s: legal_products =", substr(op_code[op_list[o]], 3)
-        for (i = j = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && ck_late[i]) printf "%s\n        %s", (j++ ? " &&" : ""), ck_sv[i]
+        for (i = 0; i < n_late[op_list[o]]; i++) printf "%s\n        %s", (i ? " &&" : ""), late_sv[op_list[o], i]
         print ";"
     }
     print "      default: legal_products = 1'b1;\n    endcase\n  endfunction\n"
 
-    # Each window of a command: {number of the window, beats, offset}. An empty one fits everywhere.
-    w = n_window_names > 1 ? bits_of(n_window_names - 1) : 1
-    each = w + beats_w + off_w
-    print "  // The windows that a command uses; then whether they lie inside. In two steps, for a register\n" \
-          "  // between them."
+    # Each window of a command: {room behind the offset, offset > limit, beats}. An empty one fits everywhere.
+    w = most(off_w, limit_w)
+    each = w + 1 + beats_w
+    print "  // The windows that a command uses, as the room that is left from its offset on; then whether its\n" \
+          "  // beats fit. In two steps, for a register between them."
     printf "  localparam int WINDOWS_W = %d;\n", most(windows_most * each, 1)
     print "  function automatic logic [WINDOWS_W-1:0] windows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
     print "    windows_of = '0;\n    unique case (c[7:0])"
     for (o = 0; o < n_op_list; o++) {
         if (!op_windows[op_list[o]]) continue
         printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
-        for (i = j = 0; i < n_windows; i++)
-            if (wd_op[i] == op_list[o])
-                printf "        windows_of[%d +: %d] = {%d'd%d, %s, %s};\n", each * j++, each, w, window_no[wd_of[i]],
-                       wide(wd_beats_n[i], beats_w), wide(wd_off_n[i], off_w)
+        for (i = j = 0; i < n_windows; i++) {
+            if (wd_op[i] != op_list[o]) continue
+            op = wd_of[i] "_BEATS"
+            limit = padded(sprintf("v[V_%s_LSB +: %d]", op, value_width[op]), value_width[op], w)
+            first = wide(wd_off_n[i], w)
+            printf "        windows_of[%d +: %d] = {(%s - %s), (%s > %s), %s};\n", each * j++, each, limit, first, first, limit,
+                   wide(wd_beats_n[i], beats_w)
+        }
         print "      end"
     }
     print "      default: ;\n    endcase\n  endfunction\n"
-    j = most(most(off_w, beats_w) + 1, limit_w)
-    print "  function automatic logic windows_legal(input logic [WINDOWS_W-1:0] w, input logic [VALUES_W-1:0] v);"
-    printf "    windows_legal = 1'b1"
-    for (i = 0; i < windows_most; i++) {
-        limits = ""
-        for (o = n_window_names - 1; o >= 0; o--) {
-            op = sprintf("{%d'd0, v[V_%s_BEATS_LSB +: %d]}", j - value_width[window_name[o] "_BEATS"], window_name[o], value_width[window_name[o] "_BEATS"])
-            limits = limits == "" ? op : sprintf("w[%d +: %d] == %d'd%d ? %s :\n        %s", each * i + beats_w + off_w, w, w, o, op, limits)
-        }
-        printf " &&\n        ({%d'd0, w[%d +: %d]} + {%d'd0, w[%d +: %d]} <= (%s))", j - off_w, each * i, off_w, j - beats_w, each * i + off_w, beats_w, limits
-    }
+    j = most(beats_w, w)
+    printf "  function automatic logic windows_legal(input logic [WINDOWS_W-1:0] w);\n    windows_legal = 1'b1"
+    for (i = 0; i < windows_most; i++)
+        printf " &&\n        (!w[%d] && %s <= %s)", each * i + beats_w, padded("w[" each * i " +: " beats_w "]", beats_w, j), padded("w[" each * i + beats_w + 1 " +: " w "]", w, j)
     print ";\n  endfunction\n"
 
     for (o = 0; o < 2; o++) {

@@ -46,6 +46,7 @@ value NAME BITS KIND TEXT, at most 64 bits; geometry, run or order|value MANY 65
 a field lies in one of 16 words of 32 bits|field MATMUL FAR 16 0 32
 'KBLOCKS * (COLS * FP4) == 0': a product of a product|check MATMUL KBLOCKS * (COLS * FP4) == 0
 'COLS * N <= TILE_COLS': a product and a value of the order in one check|check MATMUL COLS * N <= TILE_COLS
+'KBLOCKS + COLS * N <= N * N': products on both sides of a sum|check MATMUL KBLOCKS + COLS * N <= N * N
 CASES
 
 # Parentheses, precedence and widths: the C text is compiled and asked.
@@ -63,6 +64,7 @@ check T !(B == 4) || F > 10 && F / 4 % 2 == 1
 check T (G ? B + 65535 : B) < 70000
 check T B * 4 % A == 0
 check T F != 9 || B * F != 45 && (B + 1) * F != 72
+check T F + B * F * 2 <= 131070 && F != 31
 DEF
 cat >"$work/t.c" <<'C'
 #include <stdint.h>
@@ -77,7 +79,8 @@ int main(void)
         {9, 0, 3, 1, 1}, {8, 0, 3, 1, 0}, {9, 0, 4, 1, 0}, {13, 0, 4, 1, 1}, {17, 0, 4, 1, 0},
         {0, 0, 65535, 1, 1}, {0, 1, 4465, 1, 0}, {0, 1, 4464, 1, 1}, {9, 0, 6, 8, 1},
         {9, 0, 5, 8, 0}, {9, 0, 3, 6, 1}, {9, 0, 5, 6, 0}, {9, 0, 5, 1, 0}, {9, 0, 7, 1, 0},
-        {9, 0, 8, 1, 1}};
+        {9, 0, 8, 1, 1}, {43690, 0, 1, 1, 1}, {43691, 0, 1, 1, 0},
+        {131070, 0, 0, 1, 1}, {131071, 0, 0, 1, 0}, {31, 0, 0, 1, 0}};
     int wrong = 0;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         uint32_t c[16] = {1, 0, t[i].f, t[i].g};
@@ -108,7 +111,7 @@ module t;
       v[mr_pkg::V_A_LSB +: 6] = a;
       v[mr_pkg::V_B_LSB +: 16] = b;
       if ((mr_pkg::legal_command(c, v) &&
-           mr_pkg::legal_products(c, v, mr_pkg::products_of(c, v))) != legal) wrong = wrong + 1;
+           mr_pkg::legal_products(c[7:0], mr_pkg::products_of(c, v))) != legal) wrong = wrong + 1;
     end
   endtask
   initial begin
@@ -117,6 +120,8 @@ module t;
     try(17, 0, 4, 1, 0); try(0, 0, 65535, 1, 1); try(0, 1, 4465, 1, 0); try(0, 1, 4464, 1, 1);
     try(9, 0, 6, 8, 1); try(9, 0, 5, 8, 0); try(9, 0, 3, 6, 1); try(9, 0, 5, 6, 0);
     try(9, 0, 5, 1, 0); try(9, 0, 7, 1, 0); try(9, 0, 8, 1, 1);
+    try(43690, 0, 1, 1, 1); try(43691, 0, 1, 1, 0); try(131070, 0, 0, 1, 1);
+    try(131071, 0, 0, 1, 0); try(31, 0, 0, 1, 0);
     if (wrong == 0) $display("all right");
   end
 endmodule
