@@ -535,8 +535,7 @@ const struct cli_command cmd_train = {
     .about =
         "Learns to predict each token of a text. The text is cut into windows of --sequence "
         "tokens, and where a document ends (<|endoftext|>); a file of millrace data has its "
-        "windows "
-        "already, and what of them is learnt. DIR keeps weights, moments and the "
+        "windows already, and what of them is learnt. DIR keeps weights, moments and the "
         "step. The same command with the same DIR goes on there, bit by bit as if it had never "
         "stopped; more --steps go on, too. Ctrl-C ends after the step under way, a second one at "
         "once. docs/training.md has what a step does.",

@@ -102,6 +102,7 @@ mutants=(
     'work: the sum lacks what is read|train/work.c|s/sum->stash_read += w->stash_read;/;/|test_train_plan'
     # the streams
     'streams: segments over each other|store/streams.c|s/(uint64_t)segment \* bytes_of(&p->segment)/0/|test_store_streams'
+    'streams: odd blocks of a segment over even ones|store/streams.c|s/\*b %= MR_SEGMENT_KBLOCKS;/*b = *b % MR_SEGMENT_KBLOCKS \& ~1;/|test_store_streams'
     'streams: maxima of the first patch|store/streams.c|s/\*to = top\[c\] > \*to ? top\[c\] : \*to;/*to = *to ? *to : top[c];/|test_store_streams'
     'streams: maxima stay|store/streams.c|s/memset(base + piece_at(it, c), 0, MR_BEAT);/;/|test_store_streams'
     'streams: a bias is that of the first 64 outputs|store/streams.c|s/base + piece_at(it, (int)e) + MR_BEAT/base + piece_at(it, 0) + MR_BEAT/|test_store_streams'
