@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second step of mr_legal: from what the first one has in registers the verdict on a command, and
-// the verdicts on those that wait for the dispatcher. It is a module of its own for its timing: what
-// compares a product is late, and synthesis puts it last only where nothing deeper stands beside it.
+// The second step of mr_legal: from what the first one has in registers the verdict on a command,
+// and the verdicts on those that wait for the dispatcher. It is a module of its own for its timing:
+// what compares a product is late, and synthesis puts it last only where nothing deeper stands
+// beside it.
 // valid_i: a command's checks, windows and products are there; all of it is judged in this cycle.
 // take_i, bad_o, code_o, HELD: as in mr_legal.
 module mr_legal_verdict #(
