@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make test-full: its parts, each with a log in build/full; the result in docs/results/test-full.txt.
-# What several parts need is built first and "test" runs alone; the others, most of which keep one
-# core busy, run JOBS at a time. A part that make does not know has failed. PARTS="a b" runs only those
-# and writes the result beside the logs. usage: tests/full/run.sh (from the repository's root)
+# make test-full: its parts, each with a log in build/full and a line in docs/results/test-full.txt,
+# which names the revision. What several parts need is built first and "test" runs alone; the others,
+# most of which keep one core busy, run JOBS at a time. A part that make does not know has failed.
+# PARTS="a b" runs only those; the lines of the others stay.
+# usage: [RESULT=FILE] tests/full/run.sh (from the repository's root)
 set -u
 build=${BUILD:-build} make=${MAKE:-make} jobs=${JOBS:-2}
 logs=$build/full
@@ -11,8 +12,10 @@ rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
 all="prepare test debug mutants xrt driver synth timing netlist cards programs1 programs2 programs3 programs4 sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
-result=docs/results/test-full.txt
-[ -z "${PARTS:-}" ] || result=$logs/test-full.txt
+result=${RESULT:-docs/results/test-full.txt}
+# Changes that are not checked in are shown by a plus.
+revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- . ':!docs/results' || echo +)
+machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores"
 
 goal() {
     case $1 in
@@ -51,8 +54,9 @@ part() { # name jobs
     # A TAP line that failed counts even where the status does not say so.
     [ $status != 0 ] || ! grep -qE '^[[:space:]]*not ok ' "$log" || status=1
     [ $status = 0 ] || touch "$logs/$1.failed"
-    printf '%-10s %-7s %5d s  %s\n' "$1" "$([ $status = 0 ] && echo passed || echo FAILED)" \
-        $((SECONDS - start)) "$(grep -E '[0-9]+ passed, [0-9]+ failed' "$log" | tail -1)"
+    printf '%-10s %-7s %5d s  %s %s  %s\n' "$1" "$([ $status = 0 ] && echo passed || echo FAILED)" \
+        $((SECONDS - start)) "$revision" "$(date -u +%Y-%m-%d)" \
+        "$(grep -E '[0-9]+ passed, [0-9]+ failed' "$log" | tail -1)"
     [ $status = 0 ] || tail -20 "$log" | sed 's/^/    /' >&2
 }
 parts() { # name...
@@ -68,16 +72,26 @@ parts() { # name...
     done
     wait
 }
-{
-    echo "make test-full"
-    echo "date      $(date -u +%Y-%m-%dT%H:%M:%SZ)"
-    echo "revision  $(git rev-parse HEAD)$(git diff --quiet HEAD -- || echo ' with changes')"
-    echo "cpu       $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores"
+# The lines of this run in place of what the table had for their parts, in the order of $all.
+write_table() { # LINES
+    [ -e "$result" ] || : >"$result"
+    echo "make test-full: each part's last run, its revision and date"
+    echo "cpu       $machine"
     echo
-    # shellcheck disable=SC2086
-    parts ${PARTS:-$all}
-    echo
-    echo "$(find "$logs" -name '*.failed' | wc -l) parts failed, $SECONDS s"
-} | tee "$logs/result.tmp"
-mv "$logs/result.tmp" "$result"
-! grep -qE '^[a-z0-9]+ +FAILED' "$result" && grep -qE '^[a-z0-9]+ +passed' "$result"
+    awk -v all="$all" '
+        $2 != "passed" && $2 != "FAILED" || $4 != "s" { next }
+        { sub(/ +$/, ""); line[$1] = $0; seconds[$1] = $3; failed[$1] = $2 == "FAILED" }
+        END { n = split(all, part)
+              for (i = 1; i <= n; i++) if (part[i] in line) {
+                  print line[part[i]]
+                  parts++; bad += failed[part[i]]; sum += seconds[part[i]]
+              }
+              printf "\n%d parts, %d failed; %d s one after the other\n", parts, bad, sum }' "$result" "$1"
+}
+# shellcheck disable=SC2086
+parts ${PARTS:-$all} | tee "$logs/lines"
+echo "$(find "$logs" -name '*.failed' | wc -l) parts failed, $SECONDS s"
+# A whole run has no lines of before.
+[ -n "${PARTS:-}" ] || : >"$result"
+write_table "$logs/lines" >"$logs/table" && cp "$logs/table" "$result"
+! grep -qE '^[^ ]+ +FAILED' "$logs/lines" && grep -qE '^[^ ]+ +passed' "$logs/lines"
