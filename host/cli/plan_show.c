@@ -183,6 +183,13 @@ static void print_area(const struct plan *p)
         printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
 }
 
+const char *plan_clock_is(const struct plan *p)
+{
+    const struct plan_args *a = p->a;
+    return p->board && p->named && !a->config && a->clock <= 0 && !a->train ? "estimated"
+                                                                            : "assumed";
+}
+
 void plan_print_needs(const struct plan *p, const char *model)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
@@ -190,7 +197,7 @@ void plan_print_needs(const struct plan *p, const char *model)
     double all = b.weights + b.kv + b.windows;
     printf("%s in %s on %s (N %d, R %d, T %d): %s, %.0f MHz %s\n", model,
            p->format == MR_FORMAT_MXFP4 ? "mxfp4" : "mxint8", p->config, p->g.n, p->g.r, p->g.t,
-           p->memory.name, p->clock_mhz, d && p->a->clock <= 0 ? "estimated" : "assumed");
+           p->memory.name, p->clock_mhz, plan_clock_is(p));
     printf("  bandwidth  %d x %.1f GB/s at the pins, a sequential reader gets %.1f %%\n", p->g.n,
            p->memory.pin_rate * MR_BEAT * p->clock_mhz / 1e3,
            100 * p->memory.rate / p->memory.pin_rate);

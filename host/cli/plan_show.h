@@ -45,6 +45,10 @@ struct plan {
 json_t *plan_needs_json(const struct plan *p);
 void plan_print_needs(const struct plan *p, const char *model);
 
+// Is the clock what timing estimates of a board's own configuration, or assumed?
+// (docs/synthesis.md)
+const char *plan_clock_is(const struct plan *p);
+
 // A predicted point; `kind` is decode or prefill.
 json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
                         const struct mr_plan_run *r);

@@ -116,8 +116,7 @@ static void print_step(const struct step *s)
     double share[LIMITS], tokens = (double)j->rows * j->micro_batches;
     shares(s, share);
     printf("training of %s on %s (N %d, R %d, T %d): %s, %.0f MHz %s\n", s->model, p->config,
-           p->g.n, p->g.r, p->g.t, p->memory.name, p->clock_mhz,
-           p->board && p->a->clock <= 0 ? "estimated" : "assumed");
+           p->g.n, p->g.r, p->g.t, p->memory.name, p->clock_mhz, plan_clock_is(p));
     printf("  step       %d micro-batch%s of %d rows, sequences of %d: %.0f tokens\n",
            j->micro_batches, j->micro_batches == 1 ? "" : "es", j->rows,
            j->length < j->rows ? j->length : j->rows, tokens);

@@ -248,6 +248,7 @@ exits plan_prefill_beyond_the_model 2 'model has 512 positions' plan $demo --pre
 exits plan_of_a_model_too_large_for_the_configuration 3 'does not fit configuration' plan synthetic:gptj-6b --config tiny
 exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b,layers=2 --board ecp5-85
 ok plan_says_what_does_not_fit grep -q 'LFE5U-85F has 156: .*DOES NOT FIT' "$work/out"
+ok plan_says_that_a_clock_is_assumed grep -q ', 80 MHz assumed$' "$work/out"
 exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
 ln -s /dev/full "$work/full.svg"
 exits plan_picture_on_a_full_disk 3 'cannot be written: No space' plan $demo --svg "$work/full.svg"
@@ -283,6 +284,7 @@ ok json_of_plan_of_training is_json plan $demo --train --length 64 --config tiny
 exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2
 exits plan_on_a_board 0 '' plan $demo --board kv260
+ok plan_says_that_a_clock_is_estimated grep -q ', 300 MHz estimated$' "$work/out"
 ok plan_says_the_units_of_luts grep -qE 'thousand LUTs; XCK26 has 117: [0-9]+ %, fits' "$work/out"
 ok plan_leaves_no_picture_behind test -z "$(ls "$work" | grep 'x\.svg')"
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
