@@ -6,6 +6,7 @@
 #include "device/open.h"
 #include "millrace.h"
 #include "store/header.h"
+#include "store/origin.h"
 #include "train/step.h"
 
 _Static_assert(MR_TRAINER_NOTE == (int)MR_STORE_NOTE, "the store keeps the note");
@@ -28,13 +29,18 @@ int mr_trainer_create(const char *dir, const char *model, int positions, struct 
 static int open_store(struct mr_trainer *t, const char *dir, const struct mr_trainer_options *opt,
                       struct mr_error *err)
 {
-    const char *model = opt->model;
+    struct mr_store_options options = {.stop = &mr_device_stop};
+    struct mr_checkpoint *model;
     struct mr_config expected;
-    const struct mr_store_options options = {.expected = model ? &expected : NULL,
-                                             .stop = &mr_device_stop};
-    int rc = model ? mr_config_load_from(&expected, model, err) : 0;
-    if (rc == 0 && model)
-        rc = mr_config_set_positions(&expected, opt->positions, err);
+    int rc = opt->model ? mr_checkpoint_open(&model, opt->model, err) : 0;
+    if (rc == 0 && opt->model) {
+        expected = *mr_checkpoint_config(model);
+        options.expected = &expected;
+        rc = mr_store_origin(&options.origin, model, err);
+        mr_checkpoint_close(model);
+        if (rc == 0)
+            rc = mr_config_set_positions(&expected, opt->positions, err);
+    }
     return rc < 0 ? rc : mr_store_open(&t->store, dir, &options, err);
 }
 

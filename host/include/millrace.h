@@ -405,8 +405,8 @@ struct mr_trainer_options {
     // Layers keep no stash, and the backward pass makes it again: less memory, more work, the same
     // bits. A state does not know of it.
     bool recompute;
-    // NULL, or the Hugging Face directory that the state was made from: the state of another model
-    // is MR_ERR_FIT.
+    // NULL, or the Hugging Face directory that the state was made from, wherever it lies now: the
+    // state of another model, or of one with other weights, is MR_ERR_FIT.
     const char *model;
     int positions; // with `model`: as in mr_trainer_create()
 };

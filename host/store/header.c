@@ -62,8 +62,8 @@ static bool usable(double x, double low, double high)
 static bool consistent(const struct mr_store_header *h)
 {
     const struct mr_store_unit *unit = mr_store_units((struct mr_store_header *)(uintptr_t)h);
-    bool good = h->side <= 1 && h->updating <= 1 && h->decay_all <= 1 && h->zero == 0 &&
-                h->step < INT32_MAX;
+    bool good = h->side <= 1 && h->updating <= 1 && h->decay_all <= 1 && h->step < INT32_MAX &&
+                (h->origin == 0 || h->version > 1);
     if (h->updating)
         good = good && usable(h->rate, 0, 1) && usable(h->scale, 0, 1) && h->beta1 < 1 &&
                h->beta2 < 1 && usable(h->beta1, 0, 1) && usable(h->beta2, 0, 1) &&
@@ -74,13 +74,18 @@ static bool consistent(const struct mr_store_header *h)
     return good;
 }
 
+static bool known(uint32_t version)
+{
+    return version >= 1 && version <= MR_STORE_VERSION;
+}
+
 // The slot at `at`, or NULL if it is none.
 static const struct mr_store_header *slot(const struct mr_volume *v, uint32_t slot_bytes,
                                           uint32_t at)
 {
     const struct mr_store_header *h =
         (const struct mr_store_header *)(const void *)(v->data[MR_V_HEADER] + at);
-    return memcmp(h->magic, magic, sizeof magic) == 0 && h->version == MR_STORE_VERSION &&
+    return memcmp(h->magic, magic, sizeof magic) == 0 && known(h->version) &&
                    h->slot_bytes == slot_bytes && h->hash == hash_of(h)
                ? h
                : NULL;
@@ -96,9 +101,9 @@ static int find(const struct mr_store_header **found, const struct mr_volume *v,
                       (size < bytes + 16 || memcmp(data + bytes, magic, sizeof magic) != 0)))
         return damaged(where, "has no header of a training's state", err);
     memcpy(&version, data + sizeof magic, sizeof version);
-    if (version != MR_STORE_VERSION && (size != 2 * bytes || !slot(v, bytes, bytes)))
+    if (!known(version) && (size != 2 * bytes || !slot(v, bytes, bytes)))
         return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: has version %u of the format, this program reads version %d; use the "
+                       "%s: has version %u of the format, this program reads 1 to %d; use the "
                        "program that wrote it",
                        where, version, MR_STORE_VERSION);
     if (size != 2 * (uint64_t)bytes)

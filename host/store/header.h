@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a store, version 1 (docs/store.md): two slots, of which the newer valid one counts.
+// The header of a store, version 2 (docs/store.md): two slots, of which the newer valid one counts.
 // Writing one slot, with a sync before and behind it, is what makes a step atomic.
 #ifndef MILLRACE_STORE_HEADER_H
 #define MILLRACE_STORE_HEADER_H
@@ -9,8 +9,8 @@
 #include "store/volume.h"
 
 enum {
-    MR_STORE_VERSION = 1,
-    MR_STORE_NOTE = 256, // bytes of the caller's, which a step writes along
+    MR_STORE_VERSION = 2, // 1 is read, too: it has no origin
+    MR_STORE_NOTE = 256,  // bytes of the caller's, which a step writes along
     MR_STORE_CARRIED = 8,
     MR_UNIT_LIMIT = 400, // units are 2^-400 .. 2^400
 };
@@ -39,7 +39,8 @@ struct mr_store_header {
     uint64_t gradients; // hash of the hashes of their patches
     double rate, scale; // mr_adamw_of()
     double beta1, beta2, epsilon, decay;
-    uint32_t decay_all, zero;
+    uint32_t decay_all;
+    uint32_t origin; // mr_store_origin() of what it was made from; 0: it is not known
     struct mr_store_carried carried[MR_STORE_CARRIED];
     uint8_t note[MR_STORE_NOTE], next_note[MR_STORE_NOTE];
     // Behind it: struct mr_store_unit [tensors], zeros up to slot_bytes.

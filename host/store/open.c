@@ -7,6 +7,7 @@
 #include "common/file.h"
 #include "store/carried.h"
 #include "store/import.h"
+#include "store/origin.h"
 #include "store/patch.h"
 #include "store/streams.h"
 #include "store/turned.h"
@@ -66,6 +67,8 @@ static int fill(struct mr_store *s, const struct mr_checkpoint *checkpoint,
 {
     int rc = new_header(s, options->gap, err);
     if (rc == 0)
+        rc = mr_store_origin(&s->header->origin, checkpoint, err);
+    if (rc == 0)
         rc = mr_store_import(s, checkpoint, options->stop, err);
     if (rc == 0)
         rc = s->volume->sync(s->volume, MR_V_STATE, err);
@@ -92,9 +95,23 @@ static int check_patch(void *arg, size_t i, int worker, struct mr_error *err)
         mr_store_where(s), mr_store_tensor_name(s, s->layout.patch[i].tensor, name), what[c]);
 }
 
-static int check(struct mr_store *s, struct mr_error *err)
+// A state that does not say what it began from is taken.
+static int check_origin(const struct mr_store *s, uint32_t wanted, struct mr_error *err)
+{
+    uint32_t origin = s->header->origin;
+    if (wanted == 0 || origin == 0 || origin == wanted)
+        return 0;
+    return mr_fail(err, MR_ERR_FIT,
+                   "%s: is the state of another model: of the same sizes, but it began from other "
+                   "weights; name the model that it was made from, or another directory",
+                   mr_store_where(s));
+}
+
+static int check(struct mr_store *s, uint32_t origin, struct mr_error *err)
 {
     int rc = mr_store_header_read(&s->header, s->volume, &s->layout, mr_store_where(s), err);
+    if (rc == 0)
+        rc = check_origin(s, origin, err);
     if (rc == 0 && s->header->updating)
         rc = mr_store_complete(s, err);
     return rc < 0 ? rc : mr_store_tasks(s->pool, 0, s->layout.patches, check_patch, s, err);
@@ -141,7 +158,7 @@ static int open_store(struct mr_store **store, const char *dir, struct mr_volume
     if (rc == 0)
         rc = check_expected(s, options->expected, err);
     if (rc == 0)
-        rc = checkpoint ? fill(s, checkpoint, options, err) : check(s, err);
+        rc = checkpoint ? fill(s, checkpoint, options, err) : check(s, options->origin, err);
     if (rc == 0)
         mr_streams_make(s);
     if (rc < 0) {

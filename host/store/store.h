@@ -19,9 +19,10 @@ struct mr_volume;
 
 struct mr_store_options {
     const struct mr_config *expected; // NULL, or the model that the state must be of
-    int threads;                      // 0: mr_pool_default()
-    uint64_t gap;  // of a new one: bytes between two syncs of an update, 0: 256 MiB
-    int positions; // of a new one: more than the checkpoint has (mr_config_set_positions()), or 0
+    uint32_t origin; // 0, or mr_store_origin() of the weights that it must have begun from
+    int threads;     // 0: mr_pool_default()
+    uint64_t gap;    // of a new one: bytes between two syncs of an update, 0: 256 MiB
+    int positions;   // of a new one: more than the checkpoint has (mr_config_set_positions()), or 0
     const volatile sig_atomic_t *stop; // unless NULL, looked at while importing
 };
 

@@ -129,6 +129,7 @@ number=$((number + 1))
 ok a_full_disk_leaves_nothing test ! -e "$work/full"
 mkdir "$work/model" && cp $demo/* "$work/model" && sed -i 's/"n_positions": *512/"n_positions": 256/' "$work/model/config.json"
 exits train_the_state_of_another_model 3 'state of another model' train "$work/model" --data "$work/text" --sequence 32 --batch 2 --accumulate 2 -o "$work/b" --steps 5
+exits train_from_what_it_has_learnt 3 'it began from other weights' train "$work/out-b" --data "$work/text" --sequence 32 --batch 2 --accumulate 2 -o "$work/b" --steps 5
 printf '\377\377' | dd of="$work/b/state" bs=1 seek=70000 conv=notrunc status=none
 printf '\377\377' | dd of="$work/b/state" bs=1 seek=$(($(stat -c %s "$work/b/state") - 70000)) conv=notrunc status=none
 exits train_a_damaged_state 3 'checksum' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5

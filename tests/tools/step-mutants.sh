@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Do the tests notice when a step on a device is wrong? Each mutant is host/train or host/store with one
 # line changed: the pass and its programs, the step, its work, the streams, what is checked of a state.
-# A test of the unit tests pass, step, train_plan, store_streams, store or gpt2_train must fail. Prints TAP.
+# A unit test (pass, step, train_plan, store_streams, store, origin, gpt2_train) must fail. Prints TAP.
 # usage, from the repository's root: tests/tools/step-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/step-mutants
@@ -19,6 +19,7 @@ declare -A tests=(
         configuration_and_tokenizer_are_carried_along refuses_a_flipped_bit refuses_a_second_process
         refuses_the_state_of_another_model_or_version refuses_patches_of_another_place
         refuses_weights_that_are_not_finite_or_do_not_fit"
+    [test_origin]="every_tensor_counts_from_end_to_end other_weights_of_the_same_sizes_are_refused"
     [test_gpt2_train]="tensors_are_those_of_the_file gradients_are_those_of_the_file"
 )
 
@@ -111,11 +112,14 @@ mutants=(
     # what is checked of a state, and what it is made of
     'state: a patch of another place is taken|store/patch.c|s/return MR_PATCH_FOREIGN;/;/|test_store'
     'state: two processes have it|store/volume_files.c|s/if (flock(.*) == 0)/if (true)/|test_store'
-    'state: the version is not looked at|store/header.c|s/version != MR_STORE_VERSION \&\& (size/false \&\& (size/|test_store'
+    'state: the version is not looked at|store/header.c|s/!known(version) \&\& (size/false \&\& (size/|test_store'
     'state: the header of another model|store/header.c|s/if (h->model != mr_store_model(l->config))/if (false)/|test_store'
     'state: the hash of a header is not looked at|store/header.c|s/ \&\& h->hash == hash_of(h)//|test_store'
     'state: what is carried along is not looked at|store/carried.c|s/if (is\.size != want->size .. is\.hash != want->hash)/if (false)/|test_store'
     'state: the model that is named is not looked at|store/open.c|s/mr_store_model(&other) == mr_store_model(&s->config)/true/|test_store'
+    'state: other weights of the same sizes are taken|store/open.c|s/origin == wanted/true/|test_origin'
+    'state: it does not say what it began from|store/open.c|s/rc = mr_store_origin(&s->header->origin, checkpoint, err);/;/|test_origin'
+    'state: the first piece of a tensor alone is sampled|store/origin.c|s/k < pieces; k++/k < 1; k++/|test_origin'
     'state: infinite weights are taken|store/import.c|s/if (!isfinite(natural\[k\]))/if (false)/|test_store'
     'state: weights beyond fp16 are saved|store/import.c|s/mr_narrow(x->dtype, all, n, narrow) < n/mr_narrow(x->dtype, all, n, narrow) > n/|test_store'
     'state: heads are not padded|store/layout.c|s/mr_unpad(turned ? col : row, t->output_head/mr_unpad(turned ? col : row, 0/|test_store_streams'

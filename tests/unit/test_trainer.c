@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,6 +288,71 @@ static void devices_that_cannot_train_are_refused(void **state)
     drop(NULL, "state");
 }
 
+// A copy of MODEL whose config.json has so many positions.
+static void copy_model(const char *name, int positions)
+{
+    static const char *const names[] = {"config.json", "model.safetensors"};
+    char path[600];
+    struct mr_error err = {0};
+    assert_int_equal(mkdir(files_path(name), 0700), 0);
+    for (int i = 0; i < 2; i++) {
+        struct mr_file from;
+        char *text = NULL;
+        (void)snprintf(path, sizeof path, "%s/%s", MODEL, names[i]);
+        check(mr_file_map(&from, path, &err), &err);
+        (void)snprintf(path, sizeof path, "%s/%s", files_path(name), names[i]);
+        if (i == 0)
+            check(mr_config_with_integer(&text, (const char *)from.data, from.size, "n_positions",
+                                         positions, path, &err),
+                  &err);
+        FILE *f = fopen(path, "wb");
+        size_t n = text ? strlen(text) : from.size;
+        assert_non_null(f);
+        assert_int_equal(fwrite(text ? (const void *)text : from.data, 1, n, f), n);
+        assert_int_equal(fclose(f), 0);
+        mr_file_unmap(&from);
+        free(text);
+    }
+}
+
+static int open_as(const char *name, const char *model, struct mr_error *err)
+{
+    struct mr_trainer *t;
+    const struct mr_trainer_options o = {.model = files_path(model)};
+    int rc = mr_trainer_open(&t, files_path(name), "model:tinyt", &o, err);
+    if (rc == 0)
+        mr_trainer_close(t);
+    return rc;
+}
+
+// The model may have moved. A weight that differs, or what the state has learnt, is another model.
+static void states_that_began_from_other_weights_are_refused(void **state)
+{
+    (void)state;
+    static const char words[] = "is the state of another model: of the same sizes, but it began";
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("state");
+    check(mr_trainer_save(t, files_path("first"), MR_SAVE_F32, &err), &err);
+    (void)step(t, &plain, 1);
+    check(mr_trainer_save(t, files_path("tuned"), MR_SAVE_F32, &err), &err);
+    mr_trainer_close(t);
+    copy_model("moved", 24);
+    check(open_as("state", "moved", &err), &err);
+    check(open_as("state", "first", &err), &err);
+    assert_refused(open_as("state", "tuned", &err), MR_ERR_FIT, &err, words);
+    int fd = open(files_path("moved/model.safetensors"), O_RDWR);
+    struct stat st;
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    assert_int_equal(pwrite(fd, "\1", 1, st.st_size - 4), 1); // the last bits of a weight
+    assert_int_equal(close(fd), 0);
+    assert_refused(open_as("state", "moved", &err), MR_ERR_FIT, &err, words);
+    check(mr_trainer_open(&t, files_path("state"), "model:tinyt", NULL, &err), &err);
+    drop(t, "state"); // it is as it was
+    const char *const made[] = {"first", "tuned", "moved"};
+    for (int i = 0; i < 3; i++)
+        remove_dir(files_path(made[i]));
+}
+
 static void states_of_other_models_are_refused(void **state)
 {
     (void)state;
@@ -335,33 +401,6 @@ static void recomputation_changes_no_bit(void **state)
     }
     drop(a, "a");
     drop(b, "b");
-}
-
-// A copy of MODEL whose config.json has so many positions.
-static void copy_model(const char *name, int positions)
-{
-    static const char *const names[] = {"config.json", "model.safetensors"};
-    char path[600];
-    struct mr_error err = {0};
-    assert_int_equal(mkdir(files_path(name), 0700), 0);
-    for (int i = 0; i < 2; i++) {
-        struct mr_file from;
-        char *text = NULL;
-        (void)snprintf(path, sizeof path, "%s/%s", MODEL, names[i]);
-        check(mr_file_map(&from, path, &err), &err);
-        (void)snprintf(path, sizeof path, "%s/%s", files_path(name), names[i]);
-        if (i == 0)
-            check(mr_config_with_integer(&text, (const char *)from.data, from.size, "n_positions",
-                                         positions, path, &err),
-                  &err);
-        FILE *f = fopen(path, "wb");
-        size_t n = text ? strlen(text) : from.size;
-        assert_non_null(f);
-        assert_int_equal(fwrite(text ? (const void *)text : from.data, 1, n, f), n);
-        assert_int_equal(fclose(f), 0);
-        mr_file_unmap(&from);
-        free(text);
-    }
 }
 
 // Two steps with a sequence of 40, and the file that is saved.
@@ -494,6 +533,7 @@ int main(void)
         cmocka_unit_test(bad_batches_are_refused),
         cmocka_unit_test(devices_that_cannot_train_are_refused),
         cmocka_unit_test(states_of_other_models_are_refused),
+        cmocka_unit_test(states_that_began_from_other_weights_are_refused),
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(more_positions_are_as_if_always_there),
         cmocka_unit_test(positions_that_cannot_be_are_refused),
