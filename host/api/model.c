@@ -119,7 +119,8 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .f16_bytes = bytes_of(p, MR_DTYPE_F16),
         .bf16_bytes = bytes_of(p, MR_DTYPE_BF16),
         .file_bytes = p->map.size,
-        .embedding_bytes = p->embedding.bytes / (uint64_t)c->vocab_size,
+        .embedding_bytes = p->embedding.bytes / (uint64_t)c->vocab_size +
+                           p->positions.bytes / (uint64_t)c->n_positions,
         .vocab_size = c->vocab_size,
         .n_positions = c->n_positions,
         .n_embd = c->n_embd,

@@ -64,6 +64,8 @@ bool cli_is_synthetic(const char *model); // weights from a seed
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a
 // packed file contradicts are refused.
 int cli_load(const struct cli_common *c, struct mr_model **model);
+// 0, or the exit status where the model is a file: some commands need the directory.
+int cli_need_directory(const struct cli_command *cmd, const char *model);
 int cli_no_model(void); // says that there is none, and returns the exit status
 
 // Whole file or standard input ("-") as NUL-terminated text that the caller frees.

@@ -159,6 +159,25 @@ static int check_device(const struct cli_common *c)
     return EXIT_USAGE;
 }
 
+static bool is_packed(const char *path)
+{
+    char first[8] = "";
+    FILE *f = fopen(path, "rb");
+    bool packed = f && fread(first, 1, 8, f) == 8 && memcmp(first, "MILLRACE", 8) == 0;
+    if (f)
+        (void)fclose(f); // only read
+    return packed;
+}
+
+int cli_need_directory(const struct cli_command *cmd, const char *model)
+{
+    struct stat st;
+    if (stat(model, &st) < 0 || S_ISDIR(st.st_mode))
+        return EXIT_OK;
+    return cli_usage(cmd, "'%s' is %s; give the Hugging Face directory", model,
+                     is_packed(model) ? "packed already" : "a file");
+}
+
 bool cli_is_synthetic(const char *model)
 {
     return model && strncmp(model, "synthetic:", 10) == 0;

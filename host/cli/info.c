@@ -12,13 +12,14 @@ static const char *kind_name(enum mr_model_kind kind, bool json)
 static int print_json(const struct mr_model_info *i)
 {
     json_t *j = json_pack(
-        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:b, s:I, s:I}", "kind",
-        kind_name(i->kind, true), "parameters", (json_int_t)i->parameters, "vocab_size",
-        i->vocab_size, "n_positions", i->n_positions, "n_embd", i->n_embd, "n_layer", i->n_layer,
-        "n_head", i->n_head, "head_dim", i->head_dim, "rotary_dim", i->rotary_dim, "n_inner",
-        i->n_inner, "format", i->format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8", "smoothed",
-        i->smoothed, "calibrated", i->calibrated, "stream_bytes", (json_int_t)i->stream_bytes,
-        "kv_bytes", (json_int_t)i->kv_bytes);
+        "{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:b, s:I, s:I}", "kind",
+        kind_name(i->kind, true), "architecture", i->architecture, "parameters",
+        (json_int_t)i->parameters, "vocab_size", i->vocab_size, "n_positions", i->n_positions,
+        "n_embd", i->n_embd, "n_layer", i->n_layer, "n_head", i->n_head, "head_dim", i->head_dim,
+        "rotary_dim", i->rotary_dim, "n_inner", i->n_inner, "format",
+        i->format == MR_WEIGHTS_MXFP4 ? "mxfp4" : "mxint8", "smoothed", i->smoothed, "calibrated",
+        i->calibrated, "stream_bytes", (json_int_t)i->stream_bytes, "kv_bytes",
+        (json_int_t)i->kv_bytes);
     const struct {
         const char *key;
         uint64_t value;
@@ -75,8 +76,11 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
            (double)i->parameters / (small ? 1e3 : 1e6), small ? "thousand" : "million",
            kind_name(i->kind, false));
     printf(i->files > 1 ? ", %d files)\n" : ")\n", i->files);
-    printf("  layers %d, n_embd %d, heads %d x %d, rotary %d, n_inner %d\n", i->n_layer, i->n_embd,
-           i->n_head, i->head_dim, i->rotary_dim, i->n_inner);
+    printf("  layers %d, n_embd %d, heads %d x %d, ", i->n_layer, i->n_embd, i->n_head,
+           i->head_dim);
+    if (i->rotary_dim > 0)
+        printf("rotary %d, ", i->rotary_dim);
+    printf("n_inner %d\n", i->n_inner);
     printf("  vocabulary %d%s, positions %d\n", i->vocab_size,
            i->has_tokenizer ? "" : " (no tokenizer)", i->n_positions);
     print_storage(i);

@@ -134,16 +134,6 @@ static int pack(const struct cli_common *c, const struct wishes *w)
     return print(c, w, &s, took, plain, matrices);
 }
 
-static bool is_packed(const char *path)
-{
-    char first[8] = "";
-    FILE *f = fopen(path, "rb");
-    bool packed = f && fread(first, 1, 8, f) == 8 && memcmp(first, "MILLRACE", 8) == 0;
-    if (f)
-        (void)fclose(f); // only read
-    return packed;
-}
-
 static int run(int argc, char **argv)
 {
     struct wishes w = {0};
@@ -158,10 +148,8 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_pack, "the name of the packed file is missing");
     if (stat(w.output, &st) == 0 && S_ISDIR(st.st_mode)) // said now and not after minutes of work
         return cli_usage(&cmd_pack, "'%s' is a directory; name a file in it", w.output);
-    if (stat(model, &st) == 0 && !S_ISDIR(st.st_mode))
-        return cli_usage(&cmd_pack, "'%s' is %s; give the Hugging Face directory", model,
-                         is_packed(model) ? "packed already" : "a file");
-    return pack(&w.c, &w);
+    status = cli_need_directory(&cmd_pack, model);
+    return status == EXIT_OK ? pack(&w.c, &w) : status;
 }
 
 #define ARGS struct wishes

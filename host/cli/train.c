@@ -421,7 +421,9 @@ static int run(int argc, char **argv)
                          !a.data     ? "--data FILE"
                          : !a.output ? "-o DIR"
                                      : "--steps N");
-    status = make_rates(&a);
+    status = cli_need_directory(&cmd_train, a.c.model);
+    if (status == EXIT_OK)
+        status = make_rates(&a);
     if (status != EXIT_OK)
         return status;
     cli_catch_hangup();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millrace: GPT-J by weight streaming. The public C API; examples/generate.c is a 40-line use of
-// it.
+// Millrace: GPT-J and GPT-2 by weight streaming. The public C API; examples/generate.c is a 40-line
+// use of it.
 //
 // Conventions. Functions return 0 or a negative mr_status (millrace_status.h) and then leave one
 // line in *err, which may be NULL. Objects are made by *_open or *_load, which set the pointer to
@@ -72,7 +72,7 @@ struct mr_model_info {
     // Bytes of the checkpoint's tensors by type; of a packed file only those of the embedding.
     uint64_t f32_bytes, f16_bytes, bf16_bytes;
     uint64_t file_bytes;      // of a packed file, else 0
-    uint64_t embedding_bytes; // of one token's row
+    uint64_t embedding_bytes; // of one token's row, and its position's where there is such a table
     int vocab_size, n_positions, n_embd, n_layer, n_head, head_dim, rotary_dim, n_inner;
     int eos_token_id; // -1 if the model has none; the first of several (mr_model_is_eos())
     enum mr_weight_format format;

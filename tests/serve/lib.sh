@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the tests of `millrace serve`, behind tests/tools/tap.sh.
+# Sourced by the tests of `millrace serve`, behind tests/tools/tap.sh. $served: another model than the demo.
 build=${BUILD:-build}
 servers=
 trap 'for p in $servers; do kill -9 "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
-"$millrace" pack models/demo "$work/demo.mill" -q || exit 1
+"$millrace" pack "${served:-models/demo}" "$work/demo.mill" -q || exit 1
 
 # start OPTIONS...: a server on a free port; sets pid, port and url.
 start() {

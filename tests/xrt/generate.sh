@@ -8,8 +8,9 @@ set -u -o pipefail
 runs=${RUNS:-3}
 prompt=(-p "And it came to pass" -n 6 --json)
 timeless() { grep -v '"open_seconds":'; } # the one line that differs between two runs
+model=models/demo
 json() { # NAME DEVICE [XCLBIN]
-    MILLRACE_XCLBIN=${3:-$MILLRACE_XCLBIN} sim/xrt/run "$millrace" generate -m models/demo -q -d "$2" "${prompt[@]}" 2>"$work/err.$1" |
+    MILLRACE_XCLBIN=${3:-$MILLRACE_XCLBIN} sim/xrt/run "$millrace" generate -m "$model" -q -d "$2" "${prompt[@]}" 2>"$work/err.$1" |
         timeless >"$work/$1"
 }
 
@@ -25,6 +26,11 @@ same() { # NAME [REFERENCE]
 alike() { json "$@" && same "$1"; }
 ok xrt_text_bits_and_counters_equal_sim alike a xrt:
 ok xrt_weights_in_several_buffer_objects alike b xrt:0,bo=1
+# A GPT-2, whose rows the host adds up from two tables.
+. tests/tools/gpt2.sh
+"$millrace" generate -m "$gpt2" -q -d sim:tiny "${prompt[@]}" | timeless >"$work/sim-gpt2"
+of_gpt2() { local model=$gpt2 && json gpt2-xrt xrt: && same gpt2-xrt sim-gpt2; }
+ok xrt_of_a_gpt2_equals_sim of_gpt2
 # Four memories a channel: the weights' pages take turns, 4 KiB at a time. Memories of 6 MiB hold them so, and one of
 # them does not.
 four() { # NAME BANKS
