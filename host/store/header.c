@@ -146,10 +146,6 @@ int mr_store_header_read(struct mr_store_header **header, const struct mr_volume
     rc = check_size(v, MR_V_STATE, h->state_bytes + h->gap, where, err);
     if (rc == 0)
         rc = check_size(v, MR_V_GRADIENTS, l->elements * sizeof(int32_t), where, err);
-    if (rc == 0)
-        rc = check_size(v, MR_V_STREAM, mr_store_stream_bytes(l->config), where, err);
-    if (rc == 0)
-        rc = check_size(v, MR_V_TURNED, mr_store_turned_bytes(l->config), where, err);
     if (rc < 0)
         return rc;
     *header = malloc(h->slot_bytes);
@@ -157,6 +153,19 @@ int mr_store_header_read(struct mr_store_header **header, const struct mr_volume
         return mr_fail(err, MR_ERR_MEMORY, "%s: no memory for its header", where);
     memcpy(*header, h, h->slot_bytes);
     return 0;
+}
+
+int mr_store_streams_fit(struct mr_volume *v, const struct mr_store_layout *l, const char *where,
+                         struct mr_error *err)
+{
+    const uint64_t want[] = {mr_store_stream_bytes(l->config), mr_store_turned_bytes(l->config)};
+    int rc = 0;
+    for (int k = 0; k < 2 && rc == 0; k++) {
+        enum mr_volume_file f = k ? MR_V_TURNED : MR_V_STREAM;
+        rc = v->renew && v->size[f] != want[k] ? v->renew(v, f, want[k], err)
+                                               : check_size(v, f, want[k], where, err);
+    }
+    return rc;
 }
 
 int mr_store_header_write(struct mr_store_header *h, struct mr_volume *v, struct mr_error *err)

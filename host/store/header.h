@@ -68,6 +68,10 @@ uint32_t mr_store_slot_bytes(const struct mr_store_layout *l);
 int mr_store_header_read(struct mr_store_header **header, const struct mr_volume *v,
                          const struct mr_store_layout *l, const char *where, struct mr_error *err);
 
+// Makes streams anew that are missing or have another size. Their contents follow.
+int mr_store_streams_fit(struct mr_volume *v, const struct mr_store_layout *l, const char *where,
+                         struct mr_error *err);
+
 // Writes it over the older slot, with the next sequence, and syncs.
 int mr_store_header_write(struct mr_store_header *header, struct mr_volume *v,
                           struct mr_error *err);

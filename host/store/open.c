@@ -114,7 +114,9 @@ static int check(struct mr_store *s, uint32_t origin, struct mr_error *err)
         rc = check_origin(s, origin, err);
     if (rc == 0 && s->header->updating)
         rc = mr_store_complete(s, err);
-    return rc < 0 ? rc : mr_store_tasks(s->pool, 0, s->layout.patches, check_patch, s, err);
+    if (rc == 0)
+        rc = mr_store_tasks(s->pool, 0, s->layout.patches, check_patch, s, err);
+    return rc < 0 ? rc : mr_store_streams_fit(s->volume, &s->layout, mr_store_where(s), err);
 }
 
 // ---- both --------------------------------------------------------------------------------------

@@ -21,13 +21,16 @@ enum mr_volume_file {
 };
 
 struct mr_volume {
-    unsigned char *data[MR_V_FILES]; // mapped, 64-byte aligned
+    unsigned char *data[MR_V_FILES]; // mapped, 64-byte aligned; NULL: a stream that is missing
     uint64_t size[MR_V_FILES];
     // Several threads may write at the same time.
     int (*write)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, const void *data,
                  size_t size, struct mr_error *err);
     // On return all that was written before is safe.
     int (*sync)(struct mr_volume *v, enum mr_volume_file f, struct mr_error *err);
+    // Makes a stream that is missing, or has another size, anew: zeros, all of its room reserved.
+    // NULL: it cannot.
+    int (*renew)(struct mr_volume *v, enum mr_volume_file f, uint64_t size, struct mr_error *err);
     // These bytes will be read soon; their writing should begin. Both may be NULL.
     void (*soon)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, uint64_t size);
     void (*started)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, uint64_t size);
@@ -40,7 +43,8 @@ const char *mr_volume_name(enum mr_volume_file f);
 // Makes the files of a directory with these sizes, and reserves all of their room.
 int mr_volume_create(struct mr_volume **v, const char *dir, const uint64_t size[MR_V_FILES],
                      struct mr_error *err);
-// Opens what is there, whatever its size. Another process that has it open is an error.
+// Opens what is there, whatever its size; streams may be missing. Another process that has it open
+// is an error.
 int mr_volume_open(struct mr_volume **v, const char *dir, struct mr_error *err);
 
 // Zeros in memory.

@@ -102,12 +102,20 @@ static int lock(const struct files *d, struct mr_error *err)
                    d->path[MR_V_HEADER]);
 }
 
+// Of what the weights say, too.
+static bool follows(enum mr_volume_file f)
+{
+    return f == MR_V_STREAM || f == MR_V_TURNED;
+}
+
 static int map_file(struct files *d, enum mr_volume_file f, struct mr_error *err)
 {
     struct stat st;
     int protection = f == MR_V_HEADER || f == MR_V_STATE ? PROT_READ : PROT_READ | PROT_WRITE;
     if (fstat(d->fd[f], &st) != 0)
         return mr_fail(err, MR_ERR_IO, "%s: cannot read its size: %s", d->path[f], strerror(errno));
+    if (S_ISREG(st.st_mode) && st.st_size == 0 && follows(f))
+        return 0;
     if (!S_ISREG(st.st_mode) || st.st_size == 0)
         return mr_fail(err, MR_ERR_FORMAT, "%s: is empty or no regular file; %s", d->path[f],
                        "the state is damaged, take a copy or begin again");
@@ -119,6 +127,21 @@ static int map_file(struct files *d, enum mr_volume_file f, struct mr_error *err
     return 0;
 }
 
+static int renew(struct mr_volume *v, enum mr_volume_file f, uint64_t size, struct mr_error *err)
+{
+    struct files *d = (struct files *)v;
+    if (v->data[f])
+        (void)munmap(v->data[f], v->size[f]);
+    v->data[f] = NULL;
+    v->size[f] = 0;
+    if (d->fd[f] < 0)
+        d->fd[f] = open(d->path[f], O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
+    if (d->fd[f] < 0 || ftruncate(d->fd[f], 0) < 0)
+        return mr_fail(err, MR_ERR_IO, "%s: cannot make it anew: %s", d->path[f], strerror(errno));
+    int rc = reserve(d, f, size, err);
+    return rc < 0 ? rc : map_file(d, f, err);
+}
+
 static int open_files(struct files *d, const char *dir, const uint64_t *size, struct mr_error *err)
 {
     int rc = 0;
@@ -128,6 +151,8 @@ static int open_files(struct files *d, const char *dir, const uint64_t *size, st
             return MR_ERR_MEMORY;
         d->fd[f] =
             open(d->path[f], O_RDWR | O_CLOEXEC | O_NONBLOCK | (size ? O_CREAT | O_EXCL : 0), 0666);
+        if (d->fd[f] < 0 && errno == ENOENT && !size && follows((enum mr_volume_file)f))
+            continue; // renew() makes it
         if (d->fd[f] < 0)
             rc = mr_fail(err, MR_ERR_IO, "%s: cannot open: %s; %s", d->path[f], strerror(errno),
                          size ? "see to room and permissions"
@@ -151,6 +176,7 @@ static int open_all(struct mr_volume **v, const char *dir, const uint64_t *size,
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the state's files");
     d->volume = (struct mr_volume){.write = write_file,
                                    .sync = sync_file,
+                                   .renew = renew,
                                    .soon = soon,
                                    .started = started,
                                    .close = close_files};

@@ -17,6 +17,7 @@ declare -A tests=(
     [test_store_streams]="streams_are_those_of_pack streams_of_large_matrices"
     [test_store]="every_weight_has_one_place imports_and_exports_give_the_same_weights
         configuration_and_tokenizer_are_carried_along refuses_a_flipped_bit refuses_a_second_process
+        streams_are_made_anew
         refuses_the_state_of_another_model_or_version refuses_patches_of_another_place
         refuses_weights_that_are_not_finite_or_do_not_fit"
     [test_origin]="every_tensor_counts_from_end_to_end other_weights_of_the_same_sizes_are_refused"
@@ -120,6 +121,7 @@ mutants=(
     'state: other weights of the same sizes are taken|store/open.c|s/origin == wanted/true/|test_origin'
     'state: it does not say what it began from|store/open.c|s/rc = mr_store_origin(&s->header->origin, checkpoint, err);/;/|test_origin'
     'state: the first piece of a tensor alone is sampled|store/origin.c|s/k < pieces; k++/k < 1; k++/|test_origin'
+    'state: a stream that is made anew keeps what it had|store/volume_files.c|s/d->fd\[f\] < 0 .. ftruncate(d->fd\[f\], 0) < 0/d->fd[f] < 0/|test_store'
     'state: infinite weights are taken|store/import.c|s/if (!isfinite(natural\[k\]))/if (false)/|test_store'
     'state: weights beyond fp16 are saved|store/import.c|s/mr_narrow(x->dtype, all, n, narrow) < n/mr_narrow(x->dtype, all, n, narrow) > n/|test_store'
     'state: heads are not padded|store/layout.c|s/mr_unpad(turned ? col : row, t->output_head/mr_unpad(turned ? col : row, 0/|test_store_streams'
