@@ -132,8 +132,19 @@ static int find_architecture(const json_t *config, const char *path, const struc
     return 0;
 }
 
-static int check_setting(const json_t *config, const char *path, const struct mr_config_setting *s,
+static int refuse_string(const char *path, const struct mr_config_setting *s, const char *value,
                          struct mr_error *err)
+{
+    if (s->other)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s: %s \"%s\" is not supported; \"%s\" and \"%s\" are", path, s->message,
+                       mr_show(value).text, s->only, s->other);
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported; only \"%s\" is", path,
+                   s->message, mr_show(value).text, s->only);
+}
+
+static int read_setting(struct mr_config *c, const json_t *config, const char *path,
+                        const struct mr_config_setting *s, struct mr_error *err)
 {
     const json_t *value = json_object_get(config, s->key);
     if (!value)
@@ -143,9 +154,11 @@ static int check_setting(const json_t *config, const char *path, const struct mr
                        path, s->key, mr_json_kind(value));
     if (!s->only && !json_is_boolean(value))
         return mr_fail(err, MR_ERR_FORMAT, EXPECTED_BOOLEAN, path, s->key, mr_json_kind(value));
-    if (s->only && strcmp(json_string_value(value), s->only) != 0)
-        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported; only \"%s\" is",
-                       path, s->message, mr_show(json_string_value(value)).text, s->only);
+    bool other = s->only && s->other && strcmp(json_string_value(value), s->other) == 0;
+    if (s->only && !other && strcmp(json_string_value(value), s->only) != 0)
+        return refuse_string(path, s, json_string_value(value), err);
+    if (other)
+        *(bool *)(void *)((char *)c + s->at) = true;
     if (!s->only && json_is_true(value) != s->must)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s", path, s->message);
     return 0;
@@ -228,7 +241,7 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
         return rc;
     c->arch = arch;
     for (int i = 0; !rc && i < arch->n_settings; i++)
-        rc = check_setting(json, path, &arch->settings[i], err);
+        rc = read_setting(c, json, path, &arch->settings[i], err);
     if (!rc)
         rc = check_quantisation(json, path, err);
     for (int i = 0; !rc && i < arch->n_keys; i++)

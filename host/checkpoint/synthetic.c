@@ -121,6 +121,11 @@ static json_t *config_json(const struct mr_config *c)
         bool value = *(const bool *)(const void *)((const char *)c + arch->flags[i].at);
         json_object_set_new(root, arch->flags[i].key, json_boolean(value));
     }
+    for (int i = 0; i < arch->n_settings && root; i++) {
+        const struct mr_config_setting *s = &arch->settings[i];
+        if (s->other && *(const bool *)(const void *)((const char *)c + s->at))
+            json_object_set_new(root, s->key, json_string(s->other));
+    }
     json_object_set_new(root, "eos_token_id", eos);
     json_object_set_new(root, "bos_token_id", json_null());
     return root;

@@ -237,7 +237,8 @@ const struct cli_command cmd_bench = {
     .options = options,
     .size = sizeof(ARGS),
     .notes = "MODEL may be synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]: GPT-J-6B's shape (or "
-             "that of gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b) with weights from a seed; "
+             "that of gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b, cerebras-2.7b, cerebras-6.7b, "
+             "cerebras-13b) with weights from a seed; "
              "positions before the measured ones are then taken as they are.",
     .examples =
         "millrace bench synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0,1023,2047\n"

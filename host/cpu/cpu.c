@@ -452,7 +452,7 @@ static bool run_linear(struct mr_cpu *cpu, const struct mr_item *item, const str
         rotate_heads(cpu, out, p->n_rows);
     if (item->epilogue == MR_GELU_NEW) {
         show(cpu, p, MR_CPU_RAW, item->to, out);
-        mr_cpu_gelu(out, size);
+        (cpu->config->exact_gelu ? mr_cpu_gelu_exact : mr_cpu_gelu)(out, size);
     }
     for (size_t i = 0; out == s->product && i < size; i++)
         s->delta[i] += out[i];

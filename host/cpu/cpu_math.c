@@ -28,6 +28,13 @@ void mr_cpu_gelu(float *x, size_t n)
     }
 }
 
+void mr_cpu_gelu_exact(float *x, size_t n)
+{
+    const float sqrt_half = 0.70710678F;
+    for (size_t i = 0; i < n; i++) // 1 + erf(y) is erfc(-y), without the cancellation
+        x[i] *= 0.5F * erfcf(-sqrt_half * x[i]);
+}
+
 void mr_cpu_softmax(float *x, size_t n, float scale)
 {
     float max = x[0];

@@ -11,6 +11,8 @@ void mr_cpu_layer_norm(float *out, const float *in, size_t n, const float *gain,
 
 // x[n] in place: GELU by tanh (gelu_new).
 void mr_cpu_gelu(float *x, size_t n);
+// The exact one, by erf (gelu).
+void mr_cpu_gelu_exact(float *x, size_t n);
 
 // x[n] in place: exp(scale * (x - max)) / sum, n >= 1, scale > 0.
 void mr_cpu_softmax(float *x, size_t n, float scale);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmodel/num.h"
+#include "model/arch.h"
 #include "common/clock.h"
 #include "device/configs.h"
 #include "engine/deal.h"
@@ -86,6 +87,9 @@ int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct
                    bool two_pass, struct mr_error *err)
 {
     struct mr_engine_limit l[MR_ENGINE_LIMITS];
+    int rc = mr_config_on_engine(model, err);
+    if (rc < 0)
+        return rc;
     mr_engine_limits(g, model, two_pass, l);
     for (int i = 0; i < MR_ENGINE_LIMITS; i++)
         if (l[i].need > l[i].have)
@@ -112,7 +116,12 @@ void mr_engine_exceeds(const struct mr_config *model, char *text, size_t size)
         fewest = over < fewest ? over : fewest;
     }
     struct mr_engine_limit l[MR_ENGINE_LIMITS];
+    struct mr_error err = {0};
     size_t used = 0;
+    if (mr_config_on_engine(model, &err) < 0) {
+        (void)snprintf(text, size, "%s", err.text);
+        return;
+    }
     mr_engine_limits(&nearest->g, model, false, l);
     for (int k = 0; fewest > 0 && k < MR_ENGINE_LIMITS; k++)
         if (l[k].need > l[k].have && used < size) {

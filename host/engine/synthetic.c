@@ -156,10 +156,14 @@ static const struct mr_config *find_preset(const char *name, size_t size)
     return NULL;
 }
 
+struct names {
+    char text[256];
+};
+
 // "gptj-6b, gpt2, ..."
-static struct mr_shown known_presets(void)
+static struct names known_presets(void)
 {
-    struct mr_shown list = {0};
+    struct names list = {0};
     const struct mr_preset *p;
     size_t n = 0;
     for (int i = 0; (p = preset_at(i)) && n < sizeof list.text; i++)

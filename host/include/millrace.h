@@ -86,8 +86,8 @@ struct mr_model_info {
 
 // A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]":
 // GPT-J-6B's shape (28 layers, vocabulary 50400 by default) with weights from a seed, for
-// measurements; or that of gpt2, gpt2-xl, gpt3-xl, gpt3-175b or serial-6b. opt may be NULL (MXINT8,
-// smoothing).
+// measurements; or that of gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b, cerebras-2.7b,
+// cerebras-6.7b or cerebras-13b. opt may be NULL (MXINT8, smoothing).
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
                   struct mr_error *err);
 void mr_model_close(struct mr_model *model);

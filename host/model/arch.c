@@ -57,6 +57,15 @@ int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error 
     return 0;
 }
 
+int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
+{
+    return c->exact_gelu
+               ? mr_fail(err, MR_ERR_UNSUPPORTED,
+                         "activation function \"gelu\", the exact one by erf, runs on cpu: only; "
+                         "the engine has the table of \"gelu_new\"")
+               : 0;
+}
+
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
 {
     const struct mr_arch *arch = mr_arch_of(c);

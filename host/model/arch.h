@@ -23,6 +23,10 @@ const char *mr_arch_key(const struct mr_arch *arch, size_t member);
 // MR_ERR_USAGE for fewer, for more than MR_MAX_POSITIONS, and where positions are learned.
 int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error *err);
 
+// Whether the engine computes what the configuration says, at any size: MR_ERR_UNSUPPORTED, with
+// what it lacks. The fp32 reference computes all that a configuration can say.
+int mr_config_on_engine(const struct mr_config *c, struct mr_error *err);
+
 // The items of layer 0..n_layer - 1, or, for n_layer, those behind the last block.
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer);
 

@@ -31,6 +31,7 @@ struct mr_config {
                                 // 0 where nothing rotates
     int n_inner;                // width of the feed-forward, 1..MR_MAX_INNER
     bool scale_by_layer;        // scores of layer l are divided by l + 1 as well
+    bool exact_gelu;            // by erf, where the items say MR_GELU_NEW; cpu: has it
     float layer_norm_epsilon;   // > 0
     int bos_token_id;           // -1 if none; may lie outside the vocabulary, then it never occurs
     int eos_token_id;           // -1 if none; as above. The first, where config.json has a list

@@ -22,15 +22,21 @@ static const struct mr_config_rate dropout[] = {
     {"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
 
 static const struct mr_config_setting settings[] = {
-    {"activation_function", "gelu_new", false, "activation function"},
-    {"scale_attn_weights", NULL, true,
-     "scores that are not divided by the root of the head's width (\"scale_attn_weights\": false) "
-     "are not supported"},
-    {"add_cross_attention", NULL, false,
-     "cross-attention (\"add_cross_attention\": true) is not supported"},
-    {"tie_word_embeddings", NULL, true,
-     "a head of its own (\"tie_word_embeddings\": false) is not supported; GPT-2's is the "
-     "embedding"},
+    {.key = "activation_function",
+     .only = "gelu_new",
+     .message = "activation function",
+     .other = "gelu",
+     .at = MR_KEY(exact_gelu)},
+    {.key = "scale_attn_weights",
+     .must = true,
+     .message = "scores that are not divided by the root of the head's width "
+                "(\"scale_attn_weights\": false) are not supported"},
+    {.key = "add_cross_attention",
+     .message = "cross-attention (\"add_cross_attention\": true) is not supported"},
+    {.key = "tie_word_embeddings",
+     .must = true,
+     .message = "a head of its own (\"tie_word_embeddings\": false) is not supported; GPT-2's is "
+                "the embedding"},
 };
 
 static const char *const skipped[] = {"attn.bias", "attn.masked_bias"};
@@ -77,7 +83,10 @@ static const struct mr_preset presets[] = {
     {"gpt2-xl", SHAPE(48, 1600, 25, 50257, 1024)},
     {"gpt3-xl", SHAPE(24, 2048, 16, 50257, 2048)},
     {"gpt3-175b", SHAPE(96, 12288, 96, 50257, 2048)},
-    {"serial-6b", SHAPE(28, 4096, 16, 50400, 2048)}, // GPT-J-6B's sizes in a serial block
+    {"serial-6b", SHAPE(28, 4096, 16, 50400, 2048)},     // GPT-J-6B's sizes in a serial block
+    {"cerebras-2.7b", SHAPE(32, 2560, 32, 50257, 2048)}, // sizes; with the engine's GELU
+    {"cerebras-6.7b", SHAPE(32, 4096, 32, 50257, 2048)},
+    {"cerebras-13b", SHAPE(40, 5120, 40, 50257, 2048)},
 };
 
 const struct mr_arch mr_arch_gpt2 = {

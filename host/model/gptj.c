@@ -17,10 +17,10 @@ static const struct mr_config_rate dropout[] = {
     {"attn_pdrop", 0}, {"embd_pdrop", 0}, {"resid_pdrop", 0}};
 
 static const struct mr_config_setting settings[] = {
-    {"activation_function", "gelu_new", false, "activation function"},
-    {"tie_word_embeddings", NULL, false,
-     "tied embeddings (\"tie_word_embeddings\": true) are not supported; GPT-J has a separate "
-     "lm_head"},
+    {.key = "activation_function", .only = "gelu_new", .message = "activation function"},
+    {.key = "tie_word_embeddings",
+     .message = "tied embeddings (\"tie_word_embeddings\": true) are not supported; GPT-J has a "
+                "separate lm_head"},
 };
 
 static const char *const skipped[] = {"attn.bias", "attn.masked_bias", "attn.embed_positions"};

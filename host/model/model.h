@@ -94,12 +94,14 @@ struct mr_config_rate {
     double missing; // as transformers has it
 };
 
-// A key that, where it is there, must have one value.
+// A key that, where it is there, must have one value, or one of two strings.
 struct mr_config_setting {
     const char *key;
     const char *only;    // a string; NULL: a boolean,
     bool must;           // which must be this
     const char *message; // of a string "activation function", of a boolean what is not supported
+    const char *other;   // the second string, or NULL;
+    size_t at;           // it sets this bool in struct mr_config
 };
 
 struct mr_list {

@@ -166,7 +166,8 @@ static void linear(struct mr_backward *b, const struct pass *p, int i, const str
     if (item->epilogue == MR_ROTARY)
         turn_back(b, p, dy);
     if (item->epilogue == MR_GELU_NEW)
-        mr_gradient_gelu(dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
+        (b->config->exact_gelu ? mr_gradient_gelu_exact : mr_gradient_gelu)(
+            dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
     if (b->see)
         b->see(b->see_arg, p->layer, i, dy);
     if (item->bias) {

@@ -7,6 +7,7 @@
 
 #include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
+#include "model/arch.h"
 #include "engine/deal.h"
 #include "engine/program.h"
 #include "engine/rotary.h"
@@ -283,7 +284,9 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
     p->limit = INT32_MAX;
     p->recompute = options->recompute;
-    int rc = fits(p, err);
+    int rc = mr_config_on_engine(config, err);
+    if (rc == 0)
+        rc = fits(p, err);
     if (rc == 0)
         rc = place_all(p, err);
     size_t rows = (size_t)p->most_rows;

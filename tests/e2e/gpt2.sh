@@ -102,6 +102,22 @@ exits packed_files_do_not_learn 2 'is packed already; give the Hugging Face dire
 exits learned_positions_are_all_there_are 3 'the model has 96 positions' train "$gpt2" --data "$text" -o "$work/x" --steps 1 --sequence 97
 exits packed_files_are_not_for_the_reference 3 'give the Hugging Face directory' generate "$packed" -d cpu: x
 
+# ---- the exact GELU, by erf, which the engine does not have
+exact=$work/exact
+cp -r "$gpt2" "$exact" && sed -i 's/{/{"activation_function": "gelu",/' "$exact/config.json"
+loss() { "$millrace" eval "$1" --perplexity "$text" -d cpu: --json | sed -n 's/^ *"nats_per_token": \([0-9.]*\),*$/\1/p'; }
+ok exact_gelu_is_near_the_other_one awk -v a="$(loss "$gpt2")" -v b="$(loss "$exact")" 'BEGIN { d = a - b; exit !(a > 0 && d && d < 0.05 && d > -0.05) }'
+ok exact_gelu_writes said '^x' generate "$exact" -d cpu: -n 3 x
+for device in model: sim:tiny; do
+    exits "exact_gelu_is_refused_on_${device/:/_}" 3 '"gelu", the exact one by erf, runs on cpu: only; the engine has the table of "gelu_new"' \
+        generate "$exact" -d $device -n 3 x
+done
+exits exact_gelu_is_not_planned 3 'runs on cpu: only' plan "$exact"
+exits exact_gelu_does_not_learn 3 'runs on cpu: only' train "$exact" --data "$text" -o "$work/x" --steps 1 --sequence 16
+exits exact_gelu_does_not_begin_a_state 3 'runs on cpu: only' train "$exact" --data "$text" -o "$work/x" --steps 1 --sequence 16
+"$millrace" pack "$exact" "$work/exact.mill" >"$work/out" 2>"$work/err"
+ok exact_gelu_is_packed_with_a_warning test $? = 0 -a "$(grep -c 'warning: no shipped configuration .*runs on cpu: only' "$work/err")" = 1
+
 # ---- what is refused, by name
 # changed NAME SED WORDS: the model with another config.json.
 changed() {
@@ -109,6 +125,7 @@ changed() {
     exits "$1" 3 "$3" generate "$work/other" -d model: x
 }
 changed unknown_architecture 's/"gpt2"/"gpt_neox"/' 'architecture "gpt_neox" is not supported; this version runs "gptj" \(GPT-J\), "gpt2" \(GPT-2\)'
+changed unknown_activation 's/{/{"activation_function": "relu",/' 'activation function "relu" is not supported; "gelu_new" and "gelu" are'
 changed missing_tensor 's/"n_layer": 2/"n_layer": 3/' 'tensor transformer.h.2.ln_1.weight is missing'
 changed extra_tensor 's/"n_layer": 2/"n_layer": 1/' 'transformer.h.1.[a-z_.0-9]* is not part of a GPT-2 model with 1 layers'
 changed misshaped_tensor 's/"n_positions": 96/"n_positions": 97/' 'transformer.wpe.weight has shape \[96, 48\], but config.json implies \[97, 48\]'

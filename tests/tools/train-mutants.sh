@@ -9,7 +9,7 @@ folders=(train store)
 others=(host/{common,model,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c host/pack/layout.c)
 declare -A tests=(
     [test_train]="gradients_agree_with_pytorch ten_steps_of_adamw_agree_with_pytorch
-        gradients_agree_with_differences_in_double packing_does_not_change_gradients
+        gradients_agree_with_differences_in_double exact_gelu_agrees_with_differences_in_double packing_does_not_change_gradients
         masked_rows_have_no_gradient steps_that_are_not_finite_change_no_weight only_matrices_decay"
     [test_loss]="exponential_is_within_its_unit exponential_never_rises logarithm_is_that_of_double
         loss_and_gradient_are_those_of_long_double threads_and_order_do_not_matter
@@ -47,6 +47,8 @@ mutants=(
     # the element-wise operations
     'GELU: the inner derivative is a constant|train/gradient.c|s/(1\.0F + 3\.0F \* 0\.044715F \* square)/1.0F/|test_train'
     'GELU: without the derivative of tanh|train/gradient.c|s/(1\.0F - t \* t)/1.0F/|test_train'
+    'exact GELU: the gradient of the other|train/backward.c|s/b->config->exact_gelu ? mr_gradient_gelu_exact/0 ? mr_gradient_gelu_exact/|test_train'
+    'exact GELU: without the density|train/gradient.c|s/x\[i\] \* density/0 * density/|test_train'
     'LayerNorm: the mean does not move|train/gradient.c|s/dn - all \/ (double)n -/dn -/|test_train'
     'LayerNorm: the length does not move|train/gradient.c|s/ - normal \* (along \/ (double)n)//|test_train'
     'LayerNorm: a sign|train/gradient.c|s/ - normal \* (along/ + normal * (along/|test_train'

@@ -69,6 +69,10 @@ static void reads_the_settings_that_it_computes(void **state)
           &err);
     assert_int_equal(c.n_inner, 100);
     assert_true(c.scale_by_layer);
+    assert_false(c.exact_gelu);
+    check(parse(&c, ",\"activation_function\":\"gelu\"", &err), &err);
+    assert_true(c.exact_gelu);
+    c.scale_by_layer = true;
     for (int layer = 0; layer < 3; layer++)
         assert_true(mr_attention_root(&c, layer) == sqrt(24) * (layer + 1));
 }
@@ -80,8 +84,8 @@ static void refuses_settings_that_it_does_not_compute(void **state)
         const char *more, *words;
         int status;
     } cases[] = {
-        {",\"activation_function\":\"gelu\"", "function \"gelu\" is not supported; only \"gelu_new",
-         MR_ERR_UNSUPPORTED},
+        {",\"activation_function\":\"relu\"",
+         "function \"relu\" is not supported; \"gelu_new\" and \"gelu\" are", MR_ERR_UNSUPPORTED},
         {",\"scale_attn_weights\":false", "scale_attn_weights", MR_ERR_UNSUPPORTED},
         {",\"add_cross_attention\":true", "add_cross_attention", MR_ERR_UNSUPPORTED},
         {",\"tie_word_embeddings\":false", "tie_word_embeddings", MR_ERR_UNSUPPORTED},
@@ -371,10 +375,11 @@ static void presets_are_shapes_of_the_papers(void **state)
     static const struct {
         const char *name;
         int layers, embd, heads, head, positions;
-    } shapes[] = {{"gpt2", 12, 768, 12, 64, 1024},
-                  {"gpt2-xl", 48, 1600, 25, 64, 1024},
-                  {"gpt3-xl", 24, 2048, 16, 128, 2048},
-                  {"gpt3-175b", 96, 12288, 96, 128, 2048}};
+    } shapes[] = {
+        {"gpt2", 12, 768, 12, 64, 1024},           {"gpt2-xl", 48, 1600, 25, 64, 1024},
+        {"gpt3-xl", 24, 2048, 16, 128, 2048},      {"gpt3-175b", 96, 12288, 96, 128, 2048},
+        {"cerebras-2.7b", 32, 2560, 32, 80, 2048}, {"cerebras-6.7b", 32, 4096, 32, 128, 2048},
+        {"cerebras-13b", 40, 5120, 40, 128, 2048}};
     struct mr_config c;
     struct mr_error err = {0};
     uint64_t seed;
@@ -388,8 +393,10 @@ static void presets_are_shapes_of_the_papers(void **state)
         assert_int_equal(c.n_inner, 4 * shapes[i].embd);
         assert_int_equal(c.n_positions, shapes[i].positions);
     }
-    assert_refused(mr_synthetic_parse("gpt2-xxl", &c, &seed, &err), MR_ERR_USAGE, &err,
-                   "known are gptj-6b, gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b");
+    assert_refused(
+        mr_synthetic_parse("gpt2-xxl", &c, &seed, &err), MR_ERR_USAGE, &err,
+        "known are gptj-6b, gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b, cerebras-2.7b, "
+        "cerebras-6.7b, cerebras-13b");
     assert_refused(mr_synthetic_parse("gpt2,layers=13", &c, &seed, &err), MR_ERR_USAGE, &err,
                    "layers=1..12");
 }

@@ -176,7 +176,9 @@ static void linear_row(const struct model *m, int layer, const struct mr_item *i
         double sum = bias ? bias[o] : 0;
         for (int i = 0; i < in; i++)
             sum += w[(size_t)o * (size_t)in + (size_t)i] * x[i];
-        if (item->epilogue == MR_GELU_NEW)
+        if (item->epilogue == MR_GELU_NEW && m->c->exact_gelu)
+            sum *= 0.5 * (1 + erf(sum / sqrt(2)));
+        else if (item->epilogue == MR_GELU_NEW)
             sum *= 0.5 * (1 + tanh(sqrt(2 / acos(-1)) * (sum + 0.044715 * sum * sum * sum)));
         y[o] = item->to == MR_RESIDUAL ? y[o] + sum : sum;
     }
@@ -356,6 +358,25 @@ static void gradients_agree_with_differences_in_double(void **unused)
 {
     (void)unused;
     on_every_fixture(check_differences);
+}
+
+// Its weights with the exact GELU instead: loss and gradients.
+static void check_exact_gelu(struct fixture *f)
+{
+    static struct mr_config c;
+    struct mr_error err = {0};
+    c = *f->config;
+    c.exact_gelu = true;
+    mr_reference_close(f->reference);
+    f->config = f->weights.config = f->gradient.config = &c;
+    check(mr_reference_open(&f->reference, &f->weights, &err), &err);
+    check_differences(f);
+}
+
+static void exact_gelu_agrees_with_differences_in_double(void **unused)
+{
+    (void)unused;
+    run_on("toy-d10", check_exact_gelu);
 }
 
 // ---- batches ------------------------------------------------------------------------------------
@@ -654,6 +675,7 @@ int main(void)
         cmocka_unit_test(ten_steps_of_adamw_agree_with_pytorch),
         cmocka_unit_test(accumulated_gradients_are_those_of_one_batch),
         cmocka_unit_test(gradients_agree_with_differences_in_double),
+        cmocka_unit_test(exact_gelu_agrees_with_differences_in_double),
         cmocka_unit_test(packing_does_not_change_gradients),
         cmocka_unit_test(masked_rows_have_no_gradient),
         cmocka_unit_test(a_batch_is_learnt_by_heart),
