@@ -16,7 +16,7 @@
 #include "store/patch.h"
 #include "store/streams.h"
 
-enum { TILES_A_WRITE = 4 };
+enum { TILES_A_WRITE = 4, PIECE = 256 };
 
 static const int32_t *gradients_of(const struct mr_store *s, const struct mr_store_patch *p)
 {
@@ -132,6 +132,26 @@ static struct mr_adamw_options options_of(const struct mr_store_header *h)
     return (struct mr_adamw_options){h->beta1, h->beta2, h->epsilon, h->decay, h->decay_all != 0};
 }
 
+static void fetch(const void *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch((const char *)from + at);
+}
+
+// The update of a tile of n. Memory works meanwhile: it has what comes next, as much of it each
+// time as is updated.
+static void update_tile(const struct updating *u, bool decays, float *tile, const float *gradient,
+                        size_t n, const float *next, const int32_t *next_gradient)
+{
+    for (size_t e = 0; e < n; e += PIECE) {
+        size_t some = n - e < PIECE ? n - e : PIECE;
+        fetch(next + 3 * e, 3 * some * sizeof *next);
+        fetch(next_gradient + e, some * sizeof *next_gradient);
+        u->update(&u->factors[decays], tile + e, tile + n + e, tile + 2 * n + e, gradient + e,
+                  some);
+    }
+}
+
 // The new tiles of a patch, a few at a time.
 static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer *w, float *out,
                      struct mr_error *err)
@@ -148,13 +168,12 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
         float gradient[MR_TILE], *tile = out + used;
         size_t n = mr_store_tile_size(p, k);
         size_t ahead = k < tiles - 1 ? k + 1 : k;
-        const void *const next[2] = {mr_store_tile_at(s, p, ahead, s->header->side),
-                                     g + ahead * MR_TILE};
         memcpy(tile, mr_store_tile_at(s, p, k, s->header->side), 3 * n * sizeof *tile);
         u->kernels->widen(g + k * MR_TILE, n, unit, gradient);
-        u->update(&u->factors[decays], tile, tile + n, tile + 2 * n, gradient, n);
+        update_tile(u, decays, tile, gradient, n, mr_store_tile_at(s, p, ahead, s->header->side),
+                    g + ahead * MR_TILE);
         if (!u->found) // an open makes the streams when the step is complete
-            mr_streams_tile(s, i, k, tile, u->kernels, next);
+            mr_streams_tile(s, i, k, tile, u->kernels);
         used += 3 * n;
         if (k % TILES_A_WRITE == TILES_A_WRITE - 1 || k == tiles - 1) {
             rc = mr_store_write_put(w, out, used * sizeof *out, err);

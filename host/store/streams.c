@@ -123,7 +123,7 @@ static uint8_t *stream_of(const struct mr_store *s, const struct place *p, bool 
 }
 
 void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const float *weights,
-                     const struct mr_tile_kernels *kernels, const void *const next[2])
+                     const struct mr_tile_kernels *kernels)
 {
     const struct mr_store_patch *p = &s->layout.patch[patch];
     const struct mr_store_tensor *t = &s->layout.tensor[p->tensor];
@@ -137,7 +137,7 @@ void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const flo
         c = (int)k % wide * MR_TILE_COLS;
     if (k == 0)
         memset(top, 0, 2 * sizeof *top);
-    kernels->blocks(weights, &blocks, next);
+    kernels->blocks(weights, &blocks);
     int b = (p->row + r) / BLOCK;
     uint8_t *base = stream_of(s, place, !t->inputs_resident, &it, &b);
     put_blocks(&it, base, p->col + c, MR_TILE_COLS, b, blocks.down, blocks.down_code, top[0] + c);
@@ -231,7 +231,7 @@ static void make_patch(void *arg, int i, int worker)
     (void)worker;
     for (size_t k = 0; k * MR_TILE < p->count; k++)
         mr_streams_tile(m->s, (size_t)i, k, mr_store_tile_at(m->s, p, k, m->s->header->side),
-                        m->kernels, NULL);
+                        m->kernels);
 }
 
 void mr_streams_make(const struct mr_store *s)

@@ -7,9 +7,9 @@
 #include "store/tile_kernels.h"
 
 // Puts tile k of a patch, its new weights, into both streams. Tiles of different patches may come
-// at the same time. next: as for the kernels' blocks.
+// at the same time.
 void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const float *weights,
-                     const struct mr_tile_kernels *kernels, const void *const next[2]);
+                     const struct mr_tile_kernels *kernels);
 
 // Behind all tiles: the headers, from the largest codes, and all vectors.
 void mr_streams_finish(const struct mr_store *s);

@@ -114,25 +114,13 @@ INLINE void turn(const int8_t *in, size_t stride, int8_t *out, size_t to_stride)
         memcpy(out + i * to_stride, &a[i], sizeof a[i]);
 }
 
-// Of the 512 lines that are read next, four: `i` 0..127. Memory works while blocks are computed.
-INLINE void fetch(const void *const next[2], size_t i)
-{
-    const char *from =
-        i < 96 ? (const char *)next[0] + i * 256 : (const char *)next[1] + (i - 96) * 256;
-    for (size_t k = 0; k < 4; k++)
-        __builtin_prefetch(from + k * 64);
-}
-
-INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out,
-                 const void *const next[2])
+INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out)
 {
     uint32_t top[COLS] = {0};
     float scale[COLS];
     int8_t q[ROWS][COLS];
     bool plain = true;
     for (size_t r = 0; r < ROWS; r++) {
-        if (next)
-            fetch(next, r);
         for (size_t c = 0; c < COLS; c++) {
             uint32_t e = mr_bits(tile[r * COLS + c]) & 0x7F800000U;
             top[c] = e > top[c] ? e : top[c];
@@ -145,8 +133,6 @@ INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out
         out->down_code[c] = (uint8_t)code;
     }
     for (size_t r = 0; r < ROWS; r++) {
-        if (next)
-            fetch(next, ROWS + r);
         for (size_t c = 0; c < COLS; c++)
             q[r][c] = nearest(tile[r * COLS + c] * scale[c]);
     }
@@ -158,12 +144,9 @@ INLINE void down(const float *restrict tile, struct mr_tile_blocks *restrict out
             block_slowly(tile + c, COLS, out->down[c], &out->down_code[c]);
 }
 
-INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict out,
-                  const void *const next[2])
+INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict out)
 {
     for (size_t k = 0; k < COLS; k++) {
-        if (next)
-            fetch(next, 2 * ROWS + k);
         const float *in = tile + k % ROWS * COLS + k / ROWS * BLOCK;
         uint32_t top = 0;
         for (size_t i = 0; i < BLOCK; i++) {
@@ -197,11 +180,10 @@ INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict ou
     {                                                                                              \
         widen(in, n, unit, out);                                                                   \
     }                                                                                              \
-    attributes static void blocks_##name(const float *tile, struct mr_tile_blocks *out,            \
-                                         const void *const next[2])                                \
+    attributes static void blocks_##name(const float *tile, struct mr_tile_blocks *out)            \
     {                                                                                              \
-        down(tile, out, next);                                                                     \
-        along(tile, out, next);                                                                    \
+        down(tile, out);                                                                           \
+        along(tile, out);                                                                          \
     }                                                                                              \
     static const struct mr_tile_kernels kernels_##name = {add_##name, squares_##name,              \
                                                           widen_##name, blocks_##name};

@@ -24,9 +24,8 @@ struct mr_tile_kernels {
     uint32_t (*squares)(const int32_t *in, size_t n, uint64_t *low, uint64_t *high);
     // out[i] = in[i] as fp32, to nearest, x 2^unit, by rule 1 of docs/numerics.md.
     void (*widen)(const int32_t *in, size_t n, int unit, float *out);
-    // Both ways of a tile. What the caller reads next may be fetched into the caches meanwhile: a
-    // tile of w, m and v at next[0], one of gradients at next[1]; NULL: nothing.
-    void (*blocks)(const float *tile, struct mr_tile_blocks *out, const void *const next[2]);
+    // Both ways of a tile.
+    void (*blocks)(const float *tile, struct mr_tile_blocks *out);
 };
 
 // "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.

@@ -62,7 +62,7 @@ static void every_instruction_set_has_the_same_blocks(void **state)
         const struct mr_tile_kernels *k = mr_tile_kernels_named(names[n]);
         for (uint64_t r = 0; k && r < 600; r++) {
             fill_tile(tile, r);
-            k->blocks(tile, &b, NULL);
+            k->blocks(tile, &b);
             for (size_t c = 0; c < 64; c++) {
                 const float *row = tile + c % 32 * 64 + c / 32 * 32;
                 check_block(tile + c, 64, b.down[c], b.down_code[c], names[n], r);
