@@ -15,16 +15,16 @@ CFLAGS   ?= -O2 -g
 ALL_CFLAGS = $(CSTD) $(WARN) $(CFLAGS) -ffp-contract=off -fno-fast-math -fPIC -MMD -MP \
              -Ihost -Ihost/include -I$(BUILD)/gen -I. $(VISIBILITY) $(EXTRA_CFLAGS)
 # Of the command line alone: the editor of lines of `millrace chat`, HTTP of `millrace serve`, files of
-# `millrace data`.
-DATA_LIBS := -lhdf5_serial -lzstd
+# `millrace data`, configurations of `millrace train`.
+DATA_LIBS := -lhdf5_serial -lzstd -lyaml
 CLI_LIBS := -ledit -lmicrohttpd $(DATA_LIBS)
 LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/model/*.c host/checkpoint/*.c host/pack/*.c \
               host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
               host/trace/*.c host/plan/*.c host/store/*.c host/train/*.c) sim/memory/dram.c
-# Training data is read and made by the command line only, as HTTP below.
-DATA_SRC := $(wildcard host/data/*.c)
+# Training data and configurations are read by the command line only, as HTTP below.
+DATA_SRC := $(wildcard host/data/*.c host/config/*.c)
 CLI_SRC  := $(wildcard host/cli/*.c) $(DATA_SRC)
 # The HTTP server is a part of the command line only: programs that use the library need not link it.
 SERVE_SRC := $(wildcard host/serve/*.c)

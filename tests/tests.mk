@@ -43,7 +43,7 @@ UNIT_EXTRA_test_suite := $(filter-out host/cli/main.c,$(CLI_SRC)) $(SERVE_SRC) $
 UNIT_EXTRA_test_options := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_forecast := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_data := $(DATA_SRC) $(DATA_LIBS)
-$(BUILD)/unit/test_data: $(DATA_SRC) $(wildcard host/data/*.h)
+$(BUILD)/unit/test_data: $(DATA_SRC) $(wildcard host/data/*.h host/config/*.h)
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
 $(BUILD)/unit/test_suite $(BUILD)/unit/test_options $(BUILD)/unit/test_forecast: $(CLI_SRC) $(wildcard host/cli/*.h)
@@ -123,7 +123,7 @@ test-repeat: deps deps-xrt deps-driver
 
 ## deps: installs the Debian packages that demo and test need (quick when nothing is missing)
 DEPS := gcc g++ make pkg-config verilator clang-19 libclang-rt-19-dev libopenblas-dev libjansson-dev libpcre2-dev \
-        libcmocka-dev libmicrohttpd-dev curl libgmp-dev libxxhash-dev libzip-dev libedit-dev libhdf5-dev libzstd-dev zstd zlib1g-dev iverilog yosys z3 valgrind mandoc
+        libcmocka-dev libmicrohttpd-dev curl libgmp-dev libxxhash-dev libzip-dev libedit-dev libhdf5-dev libzstd-dev libyaml-dev zstd zlib1g-dev iverilog yosys z3 valgrind mandoc
 # Where another installation is under way, ten minutes for it to end.
 APT_WAITS := -o DPkg::Lock::Timeout=600
 .PHONY: deps

@@ -24,17 +24,25 @@ static struct mr_tensor_spec part_at(const struct mr_config *c, size_t i)
 struct weights {
     const struct mr_config *c;
     uint64_t seed;
-    bool start; // of a training, else of the usual size
+    const struct mr_synthetic_draw *draw; // of a training's start; NULL: of the usual size
 };
+
+static int draw_of(const struct mr_item *item)
+{
+    return item->kind == MR_EMBED    ? MR_DRAW_TABLE
+           : item->to == MR_RESIDUAL ? MR_DRAW_OUTPUT
+                                     : MR_DRAW_MATRIX;
+}
 
 // Mean and standard deviation. Of the usual size, outputs of matrices are as large as their inputs,
 // but for logits and scores, which are larger.
-static void sizes_of(const struct mr_tensor_spec *t, bool start, float *mean, float *scale)
+static void sizes_of(const struct mr_tensor_spec *t, const struct mr_synthetic_draw *draw,
+                     float *mean, float *scale)
 {
     const struct mr_item *item = t->item;
     *mean = item->kind == MR_NORM && t->part == MR_WEIGHT ? 1 : 0;
-    if (start)
-        *scale = t->part == MR_BIAS || item->kind == MR_NORM ? 0 : 0.02F;
+    if (draw)
+        *scale = t->part == MR_BIAS || item->kind == MR_NORM ? 0 : draw[draw_of(item)].deviation;
     else if (t->part == MR_BIAS)
         *scale = 0.1F;
     else if (item->kind == MR_NORM)
@@ -181,13 +189,17 @@ static char *header_text(const struct mr_config *c)
 }
 
 // `count` weights of a tensor of the list.
-static void write_run(FILE *f, const struct mr_tensor_spec *t, size_t count, bool start,
-                      uint64_t *state)
+static void write_run(FILE *f, const struct mr_tensor_spec *t, size_t count,
+                      const struct mr_synthetic_draw *draw, uint64_t *state)
 {
     float mean, scale;
-    sizes_of(t, start, &mean, &scale);
+    sizes_of(t, draw, &mean, &scale);
+    const struct mr_synthetic_draw *d = draw && scale > 0 ? &draw[draw_of(t->item)] : NULL;
     for (size_t k = 0; k < count; k++) {
-        uint16_t v = bf16(mean + scale * noise(state));
+        float x = scale * noise(state);
+        while (d && d->low < d->high && (x < d->low || x > d->high))
+            x = scale * noise(state);
+        uint16_t v = bf16(mean + x);
         fwrite(&v, sizeof v, 1, f);
     }
 }
@@ -210,7 +222,7 @@ static int write_weights(const char *dir, const struct weights *w, struct mr_err
             size_t shares = t.item->share > 0 ? 0 : (size_t)whole.shares;
             for (size_t k = 0; k < whole.lines * shares; k++) {
                 t = part_at(c, i + k % shares * whole.step);
-                write_run(f, &t, whole.run, w->start, &state);
+                write_run(f, &t, whole.run, w->draw, &state);
             }
         }
         rc = close_file(f, dir, file, err);
@@ -230,11 +242,13 @@ static int write_all(const char *dir, const struct weights *w, struct mr_error *
 int mr_synthetic_write(const char *dir, const struct mr_config *c, uint64_t seed,
                        struct mr_error *err)
 {
-    return write_all(dir, &(struct weights){c, seed, false}, err);
+    return write_all(dir, &(struct weights){c, seed, NULL}, err);
 }
 
 int mr_synthetic_start(const char *dir, const struct mr_config *c, uint64_t seed,
-                       struct mr_error *err)
+                       const struct mr_synthetic_draw draw[MR_DRAWS], struct mr_error *err)
 {
-    return write_all(dir, &(struct weights){c, seed, true}, err);
+    static const struct mr_synthetic_draw usual[MR_DRAWS] = {
+        {0.02F, 0, 0}, {0.02F, 0, 0}, {0.02F, 0, 0}};
+    return write_all(dir, &(struct weights){c, seed, draw ? draw : usual}, err);
 }

@@ -15,10 +15,17 @@
 int mr_synthetic_write(const char *dir, const struct mr_config *c, uint64_t seed,
                        struct mr_error *err);
 
-// The same with weights from which a training from scratch begins, as transformers makes them:
-// matrices and tables with a standard deviation of 0.02, gains of 1, biases of 0. All tokens are
+// How the weights of a training from scratch are drawn: about normally, and again where a draw is
+// not within low..high (both 0: all are good).
+enum { MR_DRAW_TABLE, MR_DRAW_MATRIX, MR_DRAW_OUTPUT, MR_DRAWS }; // OUTPUT adds to the residual
+struct mr_synthetic_draw {
+    float deviation, low, high;
+};
+
+// The same with weights from which a training from scratch begins: gains of 1, biases of 0, the
+// others drawn. NULL: as transformers makes them, with a standard deviation of 0.02. All tokens are
 // about equally likely then.
 int mr_synthetic_start(const char *dir, const struct mr_config *c, uint64_t seed,
-                       struct mr_error *err);
+                       const struct mr_synthetic_draw draw[MR_DRAWS], struct mr_error *err);
 
 #endif

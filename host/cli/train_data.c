@@ -33,7 +33,7 @@ static int divide(struct train_data *d, size_t windows, double share, struct mr_
     if (!d->order)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", windows);
     d->held_out = (size_t)ceil((double)windows * share);
-    if (windows <= d->held_out)
+    if (windows == 0 || (windows <= d->held_out && share < 1)) // 1: none is to be learnt
         return mr_fail(
             err, MR_ERR_USAGE,
             "the text is too short: its %zu tokens make %zu window%s, of which %zu would "
@@ -120,7 +120,7 @@ static void shuffle(struct train_data *d, uint64_t epoch)
     uint64_t state = d->seed ^ (epoch + 1) * 0xD1B54A32D192ED03u;
     for (size_t i = 0; i < d->learnt; i++)
         d->order[i] = i;
-    for (size_t i = d->learnt; i > 1; i--) {
+    for (size_t i = d->learnt; i > 1 && !d->in_order; i--) {
         size_t k = draw(&state) % i, was = d->order[k];
         d->order[k] = d->order[i - 1];
         d->order[i - 1] = was;
@@ -183,13 +183,13 @@ int train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t numb
     return rc;
 }
 
-int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first,
+int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first, size_t last,
                      struct mr_error *err)
 {
     size_t rows = 0;
     int rc = 0;
     b->batch.sequences = 0;
-    for (size_t k = first; k < d->held_out && b->batch.sequences < b->most && rc == 0; k++)
+    for (size_t k = first; k < last && b->batch.sequences < b->most && rc == 0; k++)
         rc = put(b, d, d->learnt + k, &rows, err);
     return rc < 0 ? rc : b->batch.sequences;
 }

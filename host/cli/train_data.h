@@ -16,6 +16,7 @@ struct train_data {
     size_t learnt, held_out;     // windows: the last ones are held out
     // The order of an epoch, which follows from seed and number.
     uint64_t seed, epoch;
+    bool in_order; // that of the data, in every epoch: may be set behind train_data_make()
     size_t *order; // [learnt]
 };
 
@@ -35,7 +36,7 @@ int train_data_check(const char *path, const char *text, size_t size, struct mr_
 
 // Tokenises a text. A document ends behind a token that ends texts, or with the text. Longer ones
 // than `sequence` become several windows without overlap. `share` of the windows is held out, at
-// least one unless share is 0.
+// least one unless share is 0; with 1 all of them are.
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,
                     int sequence, double share, uint64_t seed, struct mr_error *err);
 // Opens a file of `millrace data`, or what the Model Zoo writes.
@@ -55,8 +56,8 @@ void train_batch_free(struct train_batch *b);
 // Windows number .. of the training, which goes through the text again and again.
 int train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number,
                       struct mr_error *err);
-// Held-out windows from `first` on; returns how many.
-int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first,
+// Held-out windows from `first` on and before `last`; returns how many.
+int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first, size_t last,
                      struct mr_error *err);
 
 #endif

@@ -295,7 +295,9 @@ static int take_defaults(struct parse *p)
 static int check(const struct parse *p)
 {
     const struct mr_rate_part *a = p->part;
-    double highest = a->kind == MR_RATE_INVERSE_ROOT ? a->from * a->factor / sqrt(a->steps) : 0;
+    double highest = a->kind == MR_RATE_INVERSE_ROOT ? a->from * a->factor / sqrt(a->steps)
+                     : a->kind == MR_RATE_ONE_CYCLE  ? a->from / a->divisor
+                                                     : 0;
     if (a->kind == MR_RATE_PIECEWISE && a->values != a->milestones + 1)
         return mr_fail(p->err, MR_ERR_USAGE,
                        "the schedule %s has %d learning_rates and %d milestones; there is one rate "
@@ -303,8 +305,8 @@ static int check(const struct parse *p)
                        kind_of(p), a->values, a->milestones);
     if (highest > 1)
         return mr_fail(p->err, MR_ERR_USAGE,
-                       "the schedule %s begins with a learning rate of %g; at most 1", kind_of(p),
-                       highest);
+                       "the schedule %s %s with a learning rate of %g; at most 1", kind_of(p),
+                       a->kind == MR_RATE_ONE_CYCLE ? "ends" : "begins", highest);
     double top = a->share * a->steps - 1;
     if (a->kind == MR_RATE_ONE_CYCLE &&
         !(top > 0 && (a->three_phase ? 2 * top : top) < a->steps - 1))

@@ -179,6 +179,21 @@ def examples():
     put("examples", "ones", file([0, 2, 7, 3, 7, 0, 8, 9], 1))
 
 
+def training():
+    train, evaluate, both, every, file = (bytes([i]) for i in range(5))
+    fixtures = Path("tests/e2e/train-config")
+    put("training", "first", both + (fixtures / "first.yaml").read_bytes())
+    put("training", "second", every + (fixtures / "second.yaml").read_bytes())
+    data = b"train_input: {data_dir: a, batch_size: 12}\nrunconfig: {num_epochs: 2}\n"
+    put("training", "number", train + data + b"optimizer: {learning_rate: 1e-4, eps: 1e-9}\n")
+    put("training", "cycle", train + data + b"optimizer:\n  learning_rate:\n  - {scheduler: PiecewiseConstant, learning_rates: [1e-3, 1e-4], "
+        b"milestones: [5], total_iters: 9}\n  - {scheduler: OneCycle, initial_learning_rate: 1e-4, max_lr: 1e-3, total_steps: 50}\n")
+    put("training", "mode", file + b"runconfig: {mode: eval}\neval_input: &a {data_dir: [b], batch_size: ~}\nmodel: {}\n")
+    put("training", "bomb", evaluate + b"a: &a [1, 2]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\nd: [*c, *c, *c, *c]\n")
+    put("training", "deep", evaluate + b"a: " + b"[" * 40)
+    put("training", "wide", evaluate + "model: {ключ: 1, \"a\\0b\": 2}\n".encode())
+
+
 if __name__ == "__main__":
     safetensors()
     torch()
@@ -188,4 +203,5 @@ if __name__ == "__main__":
     store()
     records()
     examples()
+    training()
     packed(tokenizer())

@@ -51,6 +51,7 @@ planted completion host/serve/completion.c 's/n > MR_COMPLETION_STOPS/n > 1000/'
 planted records host/data/csv.c 's/if (c->fields == MR_CSV_FIELDS)/if (0)/' 'more fields than there is room for'
 planted examples host/data/examples.c 's/e->row = malloc(size \* sizeof \*e->row)/e->row = malloc(size)/' \
     'a row that is longer than the room for one'
+planted training host/config/yaml.c 's/rc == 0 \&\& p->depth == MR_YAML_DEPTH/0/' 'deeper than there is room for'
 echo "1..$n"
 [ $n -gt 0 ] && exit $failed
 exit 1

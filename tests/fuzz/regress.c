@@ -20,6 +20,7 @@ int fuzz_store(const uint8_t *data, size_t size);
 int fuzz_completion(const uint8_t *data, size_t size);
 int fuzz_records(const uint8_t *data, size_t size);
 int fuzz_examples(const uint8_t *data, size_t size);
+int fuzz_training(const uint8_t *data, size_t size);
 
 static const struct {
     const char *name;
@@ -36,6 +37,7 @@ static const struct {
     {"completion", fuzz_completion},
     {"records", fuzz_records},
     {"examples", fuzz_examples},
+    {"training", fuzz_training},
 };
 enum { TARGETS = sizeof targets / sizeof *targets, VARIANTS = 24 };
 

@@ -50,7 +50,7 @@ static const char *small_model(const char *dir, uint64_t seed)
     char *model = in(dir, "model");
     if (mkdir(model, 0700) < 0)
         check(mr_fail(&err, MR_ERR_IO, "%s: %s", model, strerror(errno)));
-    check(mr_synthetic_start(model, &c, seed, &err));
+    check(mr_synthetic_start(model, &c, seed, NULL, &err));
     return model;
 }
 

@@ -212,7 +212,7 @@ static void large_model(struct subject *s, int vocab)
                                 .n_inner = 64,
                                 .eos_token_id = -1};
     struct mr_error err = {0};
-    check(mr_synthetic_start(files_dir, &c, 5, &err), &err);
+    check(mr_synthetic_start(files_dir, &c, 5, NULL, &err), &err);
     subject_open(s, files_dir);
 }
 

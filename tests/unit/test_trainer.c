@@ -499,7 +499,7 @@ static void a_training_from_scratch_begins_at_chance(void **state)
     struct mr_batch_loss loss;
     double sum = 0, squares = 0;
     assert_int_equal(mkdir(files_path("model"), 0700), 0);
-    check(mr_synthetic_start(files_path("model"), &c, 1, &err), &err);
+    check(mr_synthetic_start(files_path("model"), &c, 1, NULL, &err), &err);
     check(mr_trainer_create(files_path("state"), files_path("model"), 0, &err), &err);
     check(mr_trainer_open(&t, files_path("state"), "model:tinyt", NULL, &err), &err);
     check(mr_trainer_evaluate(t, &plain, &loss, &err), &err);

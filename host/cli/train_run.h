@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `millrace train` does when it knows what is asked for: steps, evaluations, checkpoints.
+#ifndef MILLRACE_CLI_TRAIN_RUN_H
+#define MILLRACE_CLI_TRAIN_RUN_H
+
+#include "cli/cli.h"
+#include "cli/status_line.h"
+#include "cli/train_data.h"
+#include "config/training.h"
+
+struct train_args {
+    struct cli_common c;
+    struct mr_training t; // options of the short form go into it, as keys of a configuration do
+    const char *config;   // NULL: the short form
+    const char *set[64];
+    int n_set;
+    int mode, max_steps;
+    const char *checkpoint;
+    char *start; // weights from scratch that are no checkpoint yet
+    char *found; // the path of one that is
+    bool mode_given;
+    const char *export;
+    int format; // enum mr_save_format
+    int chunk;
+    bool recompute;
+    // Of the short form: what its rates are made of.
+    const char *schedule;
+    bool lr_given, least_given, warmup_given;
+    double rate, least;
+    int warmup;
+};
+
+struct train_run {
+    struct train_args *a;
+    struct mr_trainer *trainer;
+    struct mr_trainer_info info;
+    struct train_data data, held; // held: nothing where a part of the data is held out
+    struct train_batch batch;
+    struct cli_line line;
+    double start;
+    uint64_t tokens; // learnt from by this program
+    unsigned char note[MR_TRAINER_NOTE];
+};
+
+// Steps, with what stands between them.
+int train_run(struct train_run *r, struct mr_error *err);
+// Losses of held-out data alone: of the state, or of checkpoints.
+int train_run_eval(struct train_run *r, struct mr_error *err);
+// Also after a failure.
+void train_run_close(struct train_run *r);
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that a training is told: by the options of `millrace train`, or by a configuration
+// file of Cerebras' Model Zoo, of either generation (docs/train-config.md).
+#ifndef MILLRACE_CONFIG_TRAINING_H
+#define MILLRACE_CONFIG_TRAINING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/config.h"
+#include "store/rates.h"
+
+enum mr_training_mode { MR_TRAIN, MR_EVAL, MR_TRAIN_AND_EVAL, MR_EVAL_ALL, MR_TRAINING_MODES };
+
+// Where examples come from.
+struct mr_training_input {
+    const char *data;  // a text, a file of `millrace data`, or a directory of them
+    int batch;         // windows of a step; 0: not said
+    int micro;         // windows of a micro-batch; 0: not said
+    int sequence;      // tokens of a window of a text; 0: not said
+    bool shuffle;      // draw the order of each epoch
+    int64_t seed;      // of that order
+    const char *where; // "FILE:LINE: KEY" of `data`, for messages
+};
+enum { MR_HELD_FIT, MR_HELD_VALIDATE, MR_HELD_ALL, MR_HELD }; // inputs that are not learnt
+
+// Sizes that a model's configuration may say.
+enum mr_training_size {
+    MR_SIZE_VOCABULARY,
+    MR_SIZE_POSITIONS,
+    MR_SIZE_WIDTH,
+    MR_SIZE_LAYERS,
+    MR_SIZE_HEADS,
+    MR_SIZE_INNER,
+    MR_SIZE_ROTARY,
+    MR_TRAINING_SIZES,
+};
+
+// How weights from scratch are drawn.
+enum { MR_START_TABLE, MR_START_MATRIX, MR_START_OUTPUT, MR_TRAINING_STARTS };
+struct mr_training_start {
+    double deviation; // 0: not said
+    double low, high; // where the draw is cut off; both 0: nowhere
+};
+
+struct mr_training_model {
+    const char *type; // "gptj" or "gpt2"; NULL: there is no model in the configuration
+    int size[MR_TRAINING_SIZES];
+    const char *where[MR_TRAINING_SIZES]; // "FILE:LINE: KEY"; NULL: not said
+    double epsilon;                       // of LayerNorm; 0: not said
+    const char *epsilon_where;
+    double range; // deviation of weights that have no initialiser; 0: not said
+    struct mr_training_start start[MR_TRAINING_STARTS];
+};
+
+struct mr_training {
+    enum mr_training_mode mode;
+    // Data. Of `train`, steps have batch = micro * accumulate windows.
+    // Behind mr_training_load() held[0] is the one of the mode.
+    struct mr_training_input train, held[MR_HELD];
+    int accumulate;
+    double share; // of the training data that is held out, where there is no other
+    int positions;
+    // The optimizer.
+    double beta1, beta2, epsilon, decay, clip;
+    struct mr_rates rates;
+    int loss_scaling; // 0: by the targets of a step; 1: by its windows
+    double loss_weight;
+    // The run. The last step is `steps`, or so many more than there are, or ends so many epochs.
+    int steps, more_steps, epochs, epoch_steps;
+    int log_steps, eval_frequency, eval_steps, checkpoint_steps;
+    int64_t seed; // of weights from scratch
+    bool fresh;   // a state that exists is not gone on with
+    const char *checkpoint, *output;
+    struct mr_training_model model;
+    void *memory; // of what a file says
+};
+
+// A copy of a text that lives as long as the training. NULL: no memory.
+char *mr_training_text(struct mr_training *t, const char *text);
+// Releases what a configuration says, also after a failure.
+void mr_training_free(struct mr_training *t);
+
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a tree to the table of keys. Internal to host/config.
+#ifndef MILLRACE_CONFIG_WALK_H
+#define MILLRACE_CONFIG_WALK_H
+
+#include "config/key.h"
+
+// Goes through a tree whose root has the keys below r->path.
+int mr_keys_walk(struct mr_reader *r, const struct mr_yaml *value);
+
+// Makes a key that was given the one under way, for messages; false if it was not.
+bool mr_key_given(struct mr_reader *r, const char *name, size_t base);
+
+#endif

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# millrace train with configurations of both generations, on a model from scratch: the same bytes as the
+# short form, modes, what stands on the command line, refusals with line and key. Prints TAP; runs from
+# the repository's root. Takes some seconds.
+set -u
+. tests/tools/tap.sh
+root=$PWD
+case $millrace in /*) ;; *) millrace=$root/$millrace ;; esac
+cp tests/e2e/train-config/*.yaml "$work"
+head -c 4000 models/demo/heldout.txt >"$work/all"
+cd "$work" || exit 1
+head -c 3000 all >text
+tail -c 1000 all >held
+
+# ---- three ways to say the same
+run() { timeout 600 "$millrace" train "$@" >log 2>err; }
+run first.yaml -m train_and_eval -o first
+ok first_generation test $? = 0 -a ! -s err
+ok its_steps_and_evaluations test "$(sed -n 's/^step \([0-9]*\) *\(loss\|held\).*/\1\2/p' log | tr '\n' ' ')" = "0held 2loss 2held 4loss 4held "
+ok its_checkpoints test "$(echo first/checkpoint-*)" = "first/checkpoint-0 first/checkpoint-2 first/checkpoint-4"
+run second.yaml -m train -o second --set trainer.init.loop.max_steps=2
+ok second_generation_without_evaluations test $? = 0 -a "$(wc -l <log)" = 1
+run -m train second.yaml -o second
+ok it_goes_on_by_itself test $? = 0 -a "$(sed -n 's/^step \([0-9]*\).*/\1/p' log)" = 4
+ok the_generations_give_the_same_bytes cmp first/checkpoint-4/model.safetensors second/checkpoint-4/model.safetensors
+run first/checkpoint-0 --data text -o short --steps 4 --sequence 32 --batch 2 --accumulate 2 --seed 7 --heldout 0 --epsilon 1e-8 --decay 0.1 \
+    --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-2, total_iters=2), CosineDecay(initial_learning_rate=1e-2, end_learning_rate=1e-3, total_iters=10)'
+ok the_short_form_gives_the_same_bytes cmp first/state short/state
+run first.yaml -o begun --checkpoint_path first/checkpoint-0
+ok so_does_a_checkpoint_to_begin_with cmp first/checkpoint-4/model.safetensors begun/checkpoint-4/model.safetensors
+
+# ---- the other modes
+run first.yaml -m eval_all -o first
+sort log >all_of_them
+ok eval_all_goes_through_all test "$(sed -n 's/^step \([0-9]*\) .*/\1/p' log | tr -d '\n')" = 024
+run first.yaml -m eval -o first
+ok eval_is_the_last_of_them test $? = 0 -a "$(cat log)" = "$(tail -1 all_of_them)"
+run second.yaml -m eval -o first --checkpoint_path first/checkpoint-2
+ok eval_of_a_checkpoint test $? = 0 -a "$(cat log)" = "$(sed -n 2p all_of_them)"
+run first.yaml -m eval -o first --set eval_input.batch_size=3 --set runconfig.eval_steps=2
+ok eval_steps_are_batches test "$(sed -n 's/.*(\([0-9]*\) tokens)/\1/p' log)" = 192
+run first.yaml -o first --max_steps 5 -q
+ok max_steps_are_steps_in_all grep -q '^step 5 ' log
+run first.yaml -o first --set runconfig.max_steps=null --set runconfig.num_steps=1
+ok nothing_is_left_beside_states test "$(echo first.??????)" = 'first.??????'
+
+# ---- weights from scratch
+run first.yaml -o seed --set runconfig.seed=4 --max_steps 1
+ok another_seed_begins_elsewhere test -s seed/checkpoint-0/model.safetensors -a "$(cmp -s seed/checkpoint-0/model.safetensors first/checkpoint-0/model.safetensors; echo $?)" = 1
+
+# ---- refusals
+wrong() { # NAME STATUS WORDS, then lines of a file
+    local name=$1 status=$2 words=$3
+    shift 3
+    printf '%s\n' "$@" >wrong.yaml
+    exits "$name" "$status" "$words" train wrong.yaml -o none
+}
+more() { # NAME STATUS WORDS KEY=VALUE...: first.yaml with other values
+    local name=$1 status=$2 words=$3 set=()
+    shift 3
+    for s in "$@"; do set+=(--set "$s"); done
+    exits "$name" "$status" "$words" train first.yaml -o none "${set[@]}"
+}
+exits config_that_is_not_there 3 'No such file' train no.yaml -o none
+exits config_without_a_directory 2 '-o DIR is missing, and first.yaml has no model_dir' train first.yaml
+exits config_beside_options 2 '--config and --batch exclude each other: the file says it' train first.yaml -o none --batch 2
+exits mode_without_a_config 2 '--mode goes with --config' train -m eval "$root/models/demo"
+exits mode_that_does_not_exist 2 "--mode 'evil' is none of" train first.yaml -m evil -o none
+exits config_of_another_model 3 'first.yaml:1[0-9]: model.vocab_size: 257, and the checkpoint has 2048' train first.yaml -o none --checkpoint_path "$root/models/demo"
+exits config_with_a_checkpoint_of_the_model_zoo 3 'a.mdl: a checkpoint of the Model Zoo' train first.yaml -o none --checkpoint_path a.mdl
+exits config_with_another_order 2 'began with shuffle 1, not 0' train first.yaml -o first --set train_input.shuffle=false
+exits config_with_another_seed 2 'began with shuffle_seed 7, not 8' train first.yaml -o first --set train_input.shuffle_seed=8
+exits config_that_does_not_go_on 2 'autoload_last_checkpoint is false' train first.yaml -o first --set runconfig.autoload_last_checkpoint=no
+mkdir empty
+exits eval_of_nothing 2 'has no checkpoint-N' train first.yaml -m eval -o empty
+exits eval_all_of_nothing 2 'has no checkpoint-N; checkpoint_steps' train first.yaml -m eval_all -o empty --checkpoint_path first/checkpoint-0
+wrong yaml_with_a_misspelt_key 2 'wrong.yaml:2: runconfig.max_step: the key is not known; did you mean runconfig.max_steps' runconfig: '  max_step: 3'
+wrong yaml_with_a_key_in_another_place 2 'optimizer.max_steps: the key is not known here; did you mean runconfig.max_steps' 'optimizer: {max_steps: 3}'
+wrong yaml_with_a_misspelt_section 2 'trainer.init.lop: the key is not known; did you mean trainer.init.loop' 'trainer: {init: {lop: {max_steps: 3}}}'
+wrong yaml_of_another_type 2 "wrong.yaml:1: train_input.batch_size: 'many' is not a whole number from 1 to 1048576" 'train_input: {batch_size: many}'
+wrong yaml_out_of_range 2 "runconfig.max_steps: '0' is not a whole number" 'runconfig: {max_steps: 0}'
+wrong yaml_with_a_huge_number 2 "'99999999999999999999' is not a whole number" 'model: {vocab_size: 99999999999999999999}'
+wrong yaml_that_is_not_finite 2 "'.inf' is not a number" 'optimizer: {eps: .inf}'
+wrong yaml_with_a_list_for_keys 2 "wrong.yaml:1: model: 'a list' stands where keys should" 'model: [1, 2]'
+wrong yaml_with_aliases_of_a_key 2 'optimizer.epsilon: stands in line 1, too' 'optimizer: {eps: 1e-8, epsilon: 1e-8}'
+wrong yaml_with_a_key_twice 3 "wrong.yaml:2: the key 'model' stands in line 1, too" 'model: {}' 'model: {}'
+wrong yaml_of_both_generations 2 'model stands beside trainer' 'trainer: {}' 'model: {}'
+wrong yaml_with_two_documents 3 'a second document begins' 'model: {}' '---' 'model: {}'
+wrong yaml_with_a_tag 3 'tags are not taken' 'model: !!python/name:os.system {}'
+wrong yaml_with_a_merge_key 3 'merge keys' 'model: {<<: {a: 1}}'
+wrong yaml_with_a_tab 3 'wrong.yaml:2: is no YAML' model: "$(printf '\tname: gptj')"
+wrong yaml_that_is_empty 3 'is empty' ''
+printf 'model: {\000}' >nul.yaml
+exits yaml_with_a_nul 3 'is no YAML' train nul.yaml -o none
+wrong yaml_with_a_nul_in_a_text 3 'NUL character' 'model: {name: "a\0b"}'
+wrong yaml_that_is_too_deep 3 'nested deeper than 32' "model: $(printf '[%.0s' {1..40})"
+{ echo 'a: &a [1, 1, 1, 1, 1, 1, 1, 1]'; for i in {a..y}; do n=$(tr a-y b-z <<<"$i"); echo "$n: &$n [*$i, *$i, *$i, *$i, *$i, *$i, *$i, *$i]"; done; } >bomb.yaml
+(ulimit -v 4000000; exits yaml_with_a_bomb_of_aliases 3 'more than 4096 values' train bomb.yaml -o none; exit $failed) || failed=1
+number=$((number + 1))
+wrong yaml_with_an_alias_of_itself 3 'within its own value' 'a: &a [*a]'
+head -c 70000 /dev/zero | tr '\0' '#' >large.yaml
+exits yaml_that_is_too_large 3 'has 70000 bytes; a configuration has at most 65536' train large.yaml -o none
+more key_without_a_value 2 '--set runconfig.seed: is not KEY=VALUE' runconfig.seed
+more key_of_a_set_that_is_misspelt 2 '--set: model.vocab_sise: the key is not known; did you mean model.vocab_size' model.vocab_sise=3
+more dropout_is_refused 3 "model.embedding_dropout_rate: '0.1': there is no dropout yet" model.embedding_dropout_rate=0.1
+more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2 and gpt3 can be trained" model.name=bert
+more lora_is_refused 3 'LoRA is not there yet' 'model.lora_params={r: 8}'
+more another_bias_is_refused 3 "use_ffn_bias: 'false': it is true in GPT-J" model.use_ffn_bias=false
+more another_optimizer_is_refused 3 "'SGD': AdamW is the optimizer that is there" optimizer.optimizer_type=SGD
+more another_loss_is_refused 3 "'batch_size': the loss is the mean over a step's targets" model.loss_scaling=batch_size
+more an_initialiser_is_refused 3 "'xavier_uniform': normal and truncated_normal can be drawn" model.initializer=xavier_uniform
+more a_schedule_is_refused 2 "optimizer.learning_rate: the schedule 'Linar' is not known; did you mean Linear" 'optimizer.learning_rate=[{scheduler: Linar}]'
+more a_schedule_of_other_words_is_refused 2 'is no word of a schedule' 'optimizer.learning_rate="1e-3), Step("'
+more several_directories_are_refused 3 'is a list of several' 'train_input.data_dir=[a, b]'
+more parts_of_a_step_that_are_not_equal 2 'batch_size, 4, is no multiple of 3' train_input.micro_batch_size=3
+more two_ends_of_a_run 2 'one of max_steps, num_steps and num_epochs is enough' runconfig.num_epochs=2
+more heads_that_do_not_divide_the_width 2 '5 heads do not divide a width of 32' model.num_heads=5
+more data_that_is_not_there 3 'train_input.data_dir: no: No such file' train_input.data_dir=no
+more sequences_beyond_the_positions 3 'max_sequence_length 65: the model has 64 positions' train_input.max_sequence_length=65
+ok refusals_leave_nothing test -z "$(find . -maxdepth 1 -name 'none*')"
+done_testing
