@@ -35,7 +35,8 @@ static double cycles(const struct suite_result *r)
 static void percent(struct outcome *o, double bar)
 {
     snprintf(o->text, sizeof o->text, "%.2f %%", 100 * o->value);
-    snprintf(o->bar, sizeof o->bar, "%s %.4g %%", o->at_most ? "<=" : ">=", 100 * bar);
+    if (bar > 0)
+        snprintf(o->bar, sizeof o->bar, "%s %.4g %%", o->at_most ? "<=" : ">=", 100 * bar);
 }
 
 static void number(struct outcome *o, double bar, const char *unit)

@@ -4,6 +4,7 @@
 #include "cli/suite_table.h"
 
 #define LAYER "synthetic:gptj-6b,layers=1,vocab=64"
+#define XL    "synthetic:gpt3-xl,layers=1,vocab=64"
 
 // Fields: id, model, device, fp4, two_pass, batch, head, kind, at, n, suites, timed, note. The
 // longest come first, because two processes share them.
@@ -11,6 +12,8 @@ const struct suite_run suite_runs[] = {
     {"pre0", LAYER, "sim:", 0, 0, 1, 0, RUN_PREFILL, 0, 128, SUITE_FULL, 0, "prefill 128 at 0"},
     {"pre1024", LAYER, "sim:", 0, 0, 1, 0, RUN_PREFILL, 1024, 128, SUITE_FULL, 0,
      "prefill 128 at 1024"},
+    {"xlpre0", XL, "sim:", 0, 0, 1, 0, RUN_PREFILL, 0, 128, SUITE_FULL, 0,
+     "GPT-3 XL, prefill 128 at 0"},
     {"pre16", LAYER, "sim:", 0, 0, 1, 0, RUN_PREFILL, 0, 16, SUITE_QUICK, 0, "prefill 16 at 0"},
     {"s1", LAYER, "sim:", 0, 0, 1, 0, RUN_DECODE, 0, 1, SUITE_BOTH, 0, "decode, S = 1"},
     {"s2047", LAYER, "sim:", 0, 0, 1, 0, RUN_DECODE, 2046, 1, SUITE_BOTH, 0, "decode, S = 2047"},
@@ -49,6 +52,8 @@ const struct suite_run suite_runs[] = {
      "u280, S = 1"},
     {"u2802047", LAYER, "sim:u280,memory=hbm2", 0, 0, 1, 0, RUN_DECODE, 2046, 1, SUITE_FULL, 0,
      "u280, S = 2047"},
+    {"xl1", XL, "sim:", 0, 0, 1, 0, RUN_DECODE, 0, 1, SUITE_BOTH, 0, "GPT-3 XL, S = 1"},
+    {"xl2047", XL, "sim:", 0, 0, 1, 0, RUN_DECODE, 2046, 1, SUITE_BOTH, 0, "GPT-3 XL, S = 2047"},
     {"token", "synthetic:gptj-6b", "sim:", 0, 0, 1, 1, RUN_DECODE, 0, 1, SUITE_FULL, 1,
      "a whole GPT-J-6B token"},
     {"cpu1", LAYER, "model:", 0, 0, 1, 0, RUN_AGAINST, 0, 1, SUITE_BOTH, 1,
@@ -83,6 +88,8 @@ const struct suite_row suite_rows[] = {
     {1, "decode S = 1, u250, ddr4-2400", OF_SEQUENTIAL, "u250", 0, 0.99, PIN, SUITE_FULL},
     {1, "decode S = 1, u280, hbm2", OF_SEQUENTIAL, "u280", 0, 0.99, PIN, SUITE_FULL},
     {1, "decode S = 2047, u280, hbm2", OF_SEQUENTIAL, "u2802047", 0, 0.99, PIN, SUITE_FULL},
+    {1, "GPT-3 XL layer, decode S = 1", OF_SEQUENTIAL, "xl1", 0, 0.99, PIN, SUITE_BOTH},
+    {1, "GPT-3 XL layer, decode S = 2047", OF_SEQUENTIAL, "xl2047", 0, 0.99, PIN, SUITE_BOTH},
     {2, "MXFP4 over MXINT8, S = 1", SPEED_OVER_BYTES, "fp1", "s1", 0.985, "", SUITE_BOTH},
     {2, "MXFP4 over MXINT8, S = 512", SPEED_OVER_BYTES, "fp512", "s512", 0.985, "", SUITE_FULL},
     {2, "MXFP4 over MXINT8, S = 1024", SPEED_OVER_BYTES, "fp1024", "s1024", 0.985, "", SUITE_FULL},
@@ -96,6 +103,8 @@ const struct suite_row suite_rows[] = {
     {4, "prefill of 16 at position 0, MACs", OF_MACS, "pre16", 0, 0.97, MAC, SUITE_QUICK},
     {4, "prefill of 128 at position 0, MACs", OF_MACS, "pre0", 0, 0.97, MAC, SUITE_FULL},
     {4, "prefill of 128 at position 1024, MACs", OF_MACS, "pre1024", 0, 0.97, MAC, SUITE_FULL},
+    // A serial block: nothing runs beside attention.
+    {4, "GPT-3 XL layer, prefill of 128, MACs", OF_MACS, "xlpre0", 0, 0, MAC, SUITE_FULL},
     {5, "decode, 2 channels", OF_LINEAR, "n2", "s1", 0.97, "", SUITE_FULL},
     {5, "decode, 4 channels", OF_LINEAR, "n4", "s1", 0.97, "", SUITE_FULL},
     {5, "decode, 8 channels", OF_LINEAR, "n8", "s1", 0.97, "", SUITE_FULL},

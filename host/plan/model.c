@@ -163,6 +163,7 @@ int mr_plan_geometry_parse(struct mr_geometry *g, bool *pair, const char *text,
     g->w_max = power(at_least(d.w, 256));
     g->act_words = power(mr_program_places(model).act_words);
     g->qkv_words = power(mr_program_places(model).qkv_words);
+    g->ring = power(at_least(g->ring, 2 * (d.longest / 32)));
     return 0;
 }
 

@@ -59,6 +59,12 @@ for define in MILLRACE_NONE MILLRACE_VIEW MILLRACE_CLK_GATE; do
         "${files[@]}" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
     tap $? "verilator -Wall: millrace_core, tiny, $define" "$tmp/v"
 done
+# GPT-3's 175 billion parameters are 12288 wide. No configuration is; the parameters allow it.
+wide=$(params sim | sed 's/\(D_MAX\|W_MAX\)=[0-9]*/\1=12288/g; s/ACT_WORDS=[0-9]*/ACT_WORDS=4096/; s/QKV_WORDS=[0-9]*/QKV_WORDS=1024/')
+# shellcheck disable=SC2086
+verilator --lint-only -Wall --top-module millrace_core $wide -Irtl/fp "-I$build/gen" "${files[@]}" >"$tmp/v" 2>&1 &&
+    [ ! -s "$tmp/v" ] && grep -q 'D_MAX=12288 .*W_MAX=12288' <<<"$wide"
+tap $? "verilator -Wall: millrace_core with rows of 12288" "$tmp/v"
 
 # ---- a port is added in one place: with one more in each group of core_ports.def, the wrappers and what
 # stands in the core's place have it too, and no instance of the core leaves it out.

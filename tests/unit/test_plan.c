@@ -17,6 +17,7 @@
 #include "device/configs.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "engine/synthetic.h"
 #include "files.h"
 #include "plan/area.h"
 #include "plan/board.h"
@@ -374,6 +375,23 @@ static void nonsense_configuration_is_refused(void **unused)
     assert_true(g.n == 4 && g.r == 8 && g.t == 64 && pair);
 }
 
+// N, R and T that are given: the memories are as large as the model needs, tile ring included.
+static void free_geometry_holds_every_preset(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {"gptj-6b", "gpt3-xl", "cerebras-13b", "gpt3-175b"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct mr_config model;
+        struct mr_geometry g;
+        bool pair;
+        uint64_t seed;
+        struct mr_error err = {0};
+        check(mr_synthetic_parse(names[i], &model, &seed, &err), &err);
+        check(mr_plan_geometry_parse(&g, &pair, "n=8,r=16,t=256", &model, &err), &err);
+        check(mr_engine_fits(&g, names[i], &model, false, &err), &err);
+    }
+}
+
 static void unknown_memory_is_refused(void **unused)
 {
     (void)unused;
@@ -507,6 +525,7 @@ int main(void)
         cmocka_unit_test(nonsense_geometry_is_refused),
         cmocka_unit_test(geometry_with_a_key_twice_is_refused),
         cmocka_unit_test(nonsense_configuration_is_refused),
+        cmocka_unit_test(free_geometry_holds_every_preset),
         cmocka_unit_test(unknown_memory_is_refused),
         cmocka_unit_test(picture_that_cannot_be_written_is_an_error),
         cmocka_unit_test(dot_beyond_all_axes_is_refused),
