@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Do the tests notice when a step on a device is wrong? Each mutant is host/train or host/store with one
-# line changed: the pass and its programs, the step, its work, the streams, what is checked of a state.
-# A unit test (pass, step, train_plan, store_streams, store, origin, gpt2_train) must fail. Prints TAP.
+# Do the tests notice when a step on a device is wrong? Each mutant is host/train, host/store or
+# host/model with one line changed: the pass and its programs, the step, its work, the streams, what is
+# checked of a state. Of the unit tests that `tests` has, one must fail. Prints TAP.
 # usage, from the repository's root: tests/tools/step-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/step-mutants
-folders=(train store)
+folders=(train store model)
 others=()
 declare -A tests=(
     [test_pass]="batches_leave_nothing fixtures_have_the_gradient recomputation_changes_no_bit
-        large_vocabularies_have_the_gradient bits_are_the_same_everywhere"
+        large_vocabularies_have_the_gradient bits_are_the_same_everywhere
+        units_that_are_too_small_are_noted"
     [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere"
+    [test_store_train]="the_store_trains_as_the_loop_in_fp32"
+    [test_trainer]="positions_that_cannot_be_are_refused"
     [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices"
     [test_store_streams]="streams_are_those_of_pack streams_of_large_matrices"
     [test_store]="every_weight_has_one_place imports_and_exports_give_the_same_weights
@@ -76,6 +79,16 @@ mutants=(
     'host: rows without a target keep their logits|train/pass.c|s/memset(to, 0, width \* sizeof \*to);/;/|test_pass'
     'host: the first blocks of each segment|train/pass.c|s/write_logits(p, false, off, s \* MR_SEGMENT_KBLOCKS/write_logits(p, false, off, 0 * s/|test_pass'
     'host: Wt of the first segment|train/pass.c|s/^                to += (size_t)mr_item_beats.*/                ;/|test_pass'
+    # what a pass hands out, and what it plans
+    'result: a unit that is set stays as it was|train/pass_result.c|s/pass->tensors\[i\]\.unit = unit;/;/|test_step'
+    'result: a limit that is set stays as it was|train/pass_result.c|s/pass->limit = limit;/;/|test_pass'
+    'result: a sum that is too large is not noted|train/pass_result.c|s/t->flags \& 1/0/|test_pass'
+    'result: integers without their unit|train/pass_result.c|s/col % 64)\], g->unit)/col % 64)], -20)/|test_pass'
+    'result: rows of the first tile|train/pass_result.c|s/(size_t)(row \/ 32) \* (size_t)(g->cols \/ 64)/0/|test_pass'
+    'result: heads are not padded|train/pass_result.c|s/mr_unpad(o, m\.row_head, m\.rows)/mr_unpad(o, 0, m.rows)/|test_pass'
+    'result: all rows are those of token 0|train/pass_result.c|s/item->by == MR_BY_TOKEN ? batch->tokens\[r\]/item->by == MR_BY_TOKEN ? 0/|test_pass'
+    'plan: the forward pass alone|train/pass_plan.c|s/return rc == 0 ? pass_backward(pass, err) : rc;/return rc;/|test_train_plan'
+    'plan: all rows are one sequence|train/pass_plan.c|s/pass_place_rows(pass, lengths, n_sequences);/pass_place_rows(pass, (const int[]){(int)rows}, 1);/|test_train_plan'
     # the step
     'step: targets are not copied|train/step.c|s/memory + n + rows}, memory}/batch->targets}, memory}/|test_step'
     'step: tokens of the first micro-batch|train/step.c|s/run(s, &s->batches\[k\]\.batch, &loss, err)/run(s, \&s->batches[0].batch, \&loss, err)/|test_step'
@@ -110,6 +123,14 @@ mutants=(
     'streams: a bias is that of the first 64 outputs|store/streams.c|s/base + piece_at(it, (int)e) + MR_BEAT/base + piece_at(it, 0) + MR_BEAT/|test_store_streams'
     'streams: gain and bias at one place|store/streams.c|s/bias ? bytes_of(it) \/ 2 : 0/0/|test_store_streams'
     'streams: Wt has room for biases|store/turned.c|s/it\.bias = false;/;/|test_pass'
+    # the state in memory, the list of tensors
+    'memory: all is written at its beginning|store/volume_memory.c|s/v->data\[f\] + at, data/v->data[f], data/|test_store_train'
+    'memory: half of a write is lost|store/volume_memory.c|s/at, data, size);/at, data, size \/ 2);/|test_store_train'
+    'model: all blocks are the first|model/tensors.c|s/->block_prefix, layer, item->name/->block_prefix, 0, item->name/|test_store'
+    'model: biases have the names of weights|model/tensors.c|s/part == MR_WEIGHT ? "weight" : "bias"/"weight"/|test_store'
+    'model: columns of shares are rows|model/tensors.c|s/bool columns = t->cols > 0 \&\& item->transposed;/bool columns = false;/|test_gpt2_train'
+    'model: learned positions may be more|model/arch.c|s/^    if (table)$/    if (false)/|test_trainer'
+    'model: positions may be fewer|model/arch.c|s/if (positions < c->n_positions/if (false/|test_trainer'
     # what is checked of a state, and what it is made of
     'state: a patch of another place is taken|store/patch.c|s/return MR_PATCH_FOREIGN;/;/|test_store'
     'state: two processes have it|store/volume_files.c|s/if (flock(.*) == 0)/if (true)/|test_store'

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Do the tests notice when training is wrong? Each mutant is host/train or host/store with one line
-# changed; a test of the unit tests train, loss, adamw, store_step or store_crash must fail. Prints TAP.
+# Do the tests notice when training is wrong? Each mutant is host/train, host/store or host/model with
+# one line changed; of the unit tests that `tests` has, one must fail. Prints TAP.
 # usage, from the repository's root: tests/tools/train-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/train-mutants
-folders=(train store)
-others=(host/{common,model,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c host/pack/layout.c)
+folders=(train store model)
+others=(host/{common,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c host/pack/layout.c)
 declare -A tests=(
     [test_train]="gradients_agree_with_pytorch ten_steps_of_adamw_agree_with_pytorch
         gradients_agree_with_differences_in_double exact_gelu_agrees_with_differences_in_double packing_does_not_change_gradients
-        masked_rows_have_no_gradient steps_that_are_not_finite_change_no_weight only_matrices_decay"
+        masked_rows_have_no_gradient steps_that_are_not_finite_change_no_weight only_matrices_decay
+        refused_batches_change_nothing"
     [test_loss]="exponential_is_within_its_unit exponential_never_rises logarithm_is_that_of_double
         loss_and_gradient_are_those_of_long_double threads_and_order_do_not_matter
         losses_that_are_not_finite_are_refused extreme_rows"
@@ -34,6 +35,15 @@ mutants=(
     'rows without a target keep what stood there|train/backward.c|s/memset(d + r \* e, 0, e \* sizeof \*d);/;/|test_train'
     'rows with a target stay packed|train/backward.c|s/else if (--targets != r)/else if (--targets > r)/|test_train'
     'the last layer twice, the first never|train/backward.c|s/while (p\.layer-- > 0)/for (p.layer = b_layers; p.layer > 0; p.layer--)/; s/^    walk(backward, &p);/    int b_layers = backward->config->n_layer - 1;\n&/|test_train'
+    # the batch, the reference around the walk, and the description that both follow
+    'a batch without a target is taken|train/batch.c|s/if (wanted == 0)/if (false)/|test_train'
+    'rows without a target count as one|train/batch.c|s/wanted += batch->targets\[r\] != MR_NO_TARGET;/wanted++;/|test_train'
+    'the reference packs all sequences into one|train/reference.c|s/mr_cpu_row){sequences\[begun\]/mr_cpu_row){sequences[0]/|test_train'
+    'the reference learns its own tokens|train/reference.c|s/to\[n++\] = batch->targets\[r\];/to[n++] = batch->tokens[r];/|test_train'
+    'logits for gradients|train/reference.c|s/gradient != NULL, loss, err)/false, loss, err)/|test_train'
+    'keys are not rotated|model/gptj.c|s/\.to = MR_K, \.epilogue = MR_ROTARY/.to = MR_K/|test_train'
+    'the feed-forward has no GELU|model/gptj.c|s/, \.epilogue = MR_GELU_NEW//|test_train'
+    'scores without the root of the head|model/model.c|s/return sqrt((double)c->head_dim) \*/return 1.0 */|test_train'
     # matrices
     'dropped bias gradient|train/backward.c|s/if (item->bias) {/if (item->bias \&\& item->to != MR_HIDDEN) {/|test_train'
     'bias of the head dropped|train/backward.c|s/if (item->bias) {/if (item->bias \&\& item->to != MR_RESULT) {/|test_train'
