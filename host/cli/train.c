@@ -23,10 +23,12 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
     char *text = NULL;
     size_t size = 0;
     int given = in->sequence;
-    bool file = mr_examples_is(in->data);
+    const char *paths[MR_TRAINING_PATHS] = {in->data};
+    memcpy(paths + 1, in->others, sizeof in->others);
+    bool file = mr_examples_is(in->data) || in->more > 0; // texts are not strung together
     int rc = 0;
     if (file) {
-        rc = train_data_open(d, model, in->data, share, (uint64_t)in->seed, err);
+        rc = train_data_open(d, model, paths, in->more + 1, share, (uint64_t)in->seed, err);
         in->sequence = d->examples.length;
     } else {
         rc = cli_read_file(in->data, &text, &size, err);
@@ -49,6 +51,20 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
     return rc < 0 && in->where ? mr_fail_in(err, "%s", in->where) : rc;
 }
 
+// A loss by the windows of a step is one by its targets where each window has the same number of
+// them, and the weight is 1 / that number.
+static int check_loss(const struct mr_training *t, const struct train_data *d, struct mr_error *err)
+{
+    double share = t->loss_weight * t->train.sequence;
+    if (t->loss_scaling == 0 || (d->full && share > 0.999 && share < 1.001))
+        return 0;
+    return mr_fail(err, MR_ERR_UNSUPPORTED,
+                   "%s: 'batch_size': the loss is the mean over a step's targets, num_tokens; that "
+                   "is the same for full windows and a loss_weight of 1 / their %d tokens, and %s",
+                   t->loss_where, t->train.sequence,
+                   d->full ? "loss_weight is another" : "some are shorter");
+}
+
 static int open_all_data(struct train_run *r, struct mr_model *model, struct mr_error *err)
 {
     struct mr_training *t = &r->a->t;
@@ -57,6 +73,8 @@ static int open_all_data(struct train_run *r, struct mr_model *model, struct mr_
     int rc = train_data_positions(&info, r->a->c.model, t->positions, err);
     if (rc == 0 && (t->mode == MR_TRAIN || t->mode == MR_TRAIN_AND_EVAL))
         rc = open_data(&r->data, model, &info, &t->train, t->share, err);
+    if (rc == 0 && r->data.learnt > 0)
+        rc = check_loss(t, &r->data, err);
     if (rc == 0 && t->mode != MR_TRAIN && t->held[0].data)
         rc = open_data(&r->held, model, &info, &t->held[0], 1, err);
     return rc;
@@ -97,9 +115,26 @@ static int find_start(struct train_args *a, struct mr_error *err)
     return a->start ? train_start(&a->t, a->start, err) : err->status;
 }
 
+// Data that is not there is said before weights are drawn, which may be many.
+static int find_data(const struct mr_training_input *in, struct mr_error *err)
+{
+    int rc = 0;
+    for (int i = -1; i < in->more && in->data && rc == 0; i++) {
+        const char *path = i < 0 ? in->data : in->others[i];
+        if (strcmp(path, "-") != 0 && !mr_file_exists(path))
+            rc = mr_fail(err, MR_ERR_IO, "%s: %s: No such file or directory", in->where, path);
+    }
+    return rc;
+}
+
 // What a configuration trains: a checkpoint, or weights from scratch.
 static int find_model(struct train_args *a, struct mr_error *err)
 {
+    int found = find_data(&a->t.train, err);
+    if (found == 0 && a->t.mode != MR_TRAIN)
+        found = find_data(&a->t.held[0], err);
+    if (found < 0)
+        return found;
     const char *path = a->t.checkpoint;
     size_t n = path ? strlen(path) : 0;
     if (n > 4 && strcmp(path + n - 4, ".mdl") == 0)

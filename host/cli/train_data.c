@@ -72,16 +72,19 @@ int train_data_make(struct train_data *d, struct mr_model *model, const char *te
     if (!d->windows)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", windows);
     (void)cut_all(d, model, sequence, d->windows);
+    d->full = true;
+    for (size_t i = 0; i < windows; i++)
+        d->full &= d->windows[i].count == sequence;
     return divide(d, windows, share, err);
 }
 
-int train_data_open(struct train_data *d, const struct mr_model *model, const char *path,
-                    double share, uint64_t seed, struct mr_error *err)
+int train_data_open(struct train_data *d, const struct mr_model *model, const char *const *paths,
+                    int count, double share, uint64_t seed, struct mr_error *err)
 {
     struct mr_model_info info;
     mr_model_get_info(model, &info);
     *d = (struct train_data){.seed = seed, .epoch = UINT64_MAX};
-    int rc = mr_examples_open(&d->examples, path, info.vocab_size, err);
+    int rc = mr_examples_open_all(&d->examples, paths, count, info.vocab_size, err);
     if (rc < 0)
         return rc;
     if (d->examples.vocabulary != 0 &&
@@ -89,8 +92,9 @@ int train_data_open(struct train_data *d, const struct mr_model *model, const ch
         return mr_fail(err, MR_ERR_FIT,
                        "%s: was made with another tokenizer than the model's; make it again with "
                        "millrace data and this model",
-                       path);
+                       paths[0]);
     d->hash = d->examples.hash;
+    d->full = d->examples.targets == (uint64_t)d->examples.count * (uint64_t)d->examples.length;
     d->count = d->examples.tokens;
     return divide(d, d->examples.count, share, err);
 }

@@ -16,6 +16,7 @@ struct train_data {
     size_t learnt, held_out;     // windows: the last ones are held out
     // The order of an epoch, which follows from seed and number.
     uint64_t seed, epoch;
+    bool full;     // each window that is learnt has as many targets as the longest may have
     bool in_order; // that of the data, in every epoch: may be set behind train_data_make()
     size_t *order; // [learnt]
 };
@@ -39,9 +40,9 @@ int train_data_check(const char *path, const char *text, size_t size, struct mr_
 // least one unless share is 0; with 1 all of them are.
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,
                     int sequence, double share, uint64_t seed, struct mr_error *err);
-// Opens a file of `millrace data`, or what the Model Zoo writes.
-int train_data_open(struct train_data *d, const struct mr_model *model, const char *path,
-                    double share, uint64_t seed, struct mr_error *err);
+// Opens files of `millrace data`, or what the Model Zoo writes, one behind the other.
+int train_data_open(struct train_data *d, const struct mr_model *model, const char *const *paths,
+                    int count, double share, uint64_t seed, struct mr_error *err);
 void train_data_free(struct train_data *d); // also after a failure
 
 // A micro-batch of windows. Memory is the caller's.

@@ -8,6 +8,21 @@
 #include <string.h>
 #include <strings.h>
 
+struct place {
+    char text[512];
+};
+
+// "FILE:LINE"; what stands on the command line has no lines.
+static struct place place_of(const struct mr_reader *r)
+{
+    struct place p;
+    if (r->line > 0 && !r->again)
+        (void)snprintf(p.text, sizeof p.text, "%s:%d", r->where, r->line);
+    else
+        (void)snprintf(p.text, sizeof p.text, "%s", r->where);
+    return p;
+}
+
 int mr_key_fail(const struct mr_reader *r, int status, const char *fmt, ...)
 {
     char text[400];
@@ -15,11 +30,15 @@ int mr_key_fail(const struct mr_reader *r, int status, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    char line[16] = "";
-    if (r->line > 0)
-        (void)snprintf(line, sizeof line, ":%d", r->line);
-    return mr_fail(r->err, status, "%s%s: %s%s%s", r->where, line, mr_show(r->path).text,
+    struct place p = place_of(r);
+    return mr_fail(r->err, status, "%s: %s%s%s", p.text, mr_show(r->path).text,
                    *r->path ? ": " : "", text);
+}
+
+int mr_key_blame(const struct mr_reader *r)
+{
+    struct place p = place_of(r);
+    return mr_fail_in(r->err, "%s: %s", p.text, r->path);
 }
 
 char *mr_key_text(struct mr_reader *r, const char *text)
@@ -32,8 +51,9 @@ char *mr_key_text(struct mr_reader *r, const char *text)
 
 char *mr_key_where(struct mr_reader *r)
 {
-    char text[512];
-    (void)snprintf(text, sizeof text, "%s:%d: %s", r->where, r->line, r->path);
+    char text[sizeof(struct place) + MR_KEY_PATH + 2];
+    struct place p = place_of(r);
+    (void)snprintf(text, sizeof text, "%s: %s", p.text, r->path);
     return mr_key_text(r, text);
 }
 

@@ -57,7 +57,7 @@ struct mr_reader {
     const char *where; // the file
     char path[MR_KEY_PATH];
     int line;
-    bool again; // keys that were given may be given again
+    bool again; // on the command line, where keys that were given may be given again
     struct {
         const struct mr_key_place *place;
         const struct mr_key *key;
@@ -75,6 +75,8 @@ struct mr_reader {
 // "FILE:LINE: KEY" and the rest of the message.
 int mr_key_fail(const struct mr_reader *r, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+// Puts "FILE:LINE: KEY" in front of what a callee left in *r->err; returns its status.
+int mr_key_blame(const struct mr_reader *r);
 // Text that lives as long as the training; NULL without memory.
 char *mr_key_text(struct mr_reader *r, const char *text);
 // "FILE:LINE: KEY" of the key under way.

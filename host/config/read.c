@@ -138,12 +138,7 @@ static int judge_model(struct mr_reader *r)
 static int judge_loss(struct mr_reader *r)
 {
     const struct mr_training *t = r->t;
-    if (t->loss_scaling == 1 && mr_key_given(r, "loss_scaling", 0))
-        return mr_key_fail(r, MR_ERR_UNSUPPORTED,
-                           "'batch_size': the loss is the mean over a step's targets, num_tokens; "
-                           "with windows that are full, that is batch_size with a loss_weight of "
-                           "1 / their tokens");
-    if (t->loss_weight != 1 && mr_key_given(r, "loss_weight", 0))
+    if (t->loss_scaling == 0 && t->loss_weight != 1 && mr_key_given(r, "loss_weight", 0))
         return mr_key_fail(r, MR_ERR_UNSUPPORTED,
                            "'%g': with num_tokens the loss has a weight of 1", t->loss_weight);
     return 0;
@@ -211,6 +206,7 @@ static int read_all(struct mr_reader *r, const struct mr_yaml *root, const char 
     for (int i = 0; i < sets && rc == 0; i++)
         rc = take_set(r, set[i]);
     r->where = where;
+    r->again = false;
     return rc == 0 ? judge(r, new) : rc;
 }
 

@@ -24,21 +24,34 @@ static const char *text_of(const struct mr_reader *r, const struct mr_yaml *v, c
 
 // ---- data ---------------------------------------------------------------------------------------
 
+static int add_path(struct mr_reader *r, struct mr_training_input *in, const struct mr_yaml *v)
+{
+    const char *path = text_of(r, v, "a path"), *own = path ? mr_key_text(r, path) : NULL;
+    if (!own)
+        return path ? MR_ERR_MEMORY : MR_ERR_USAGE;
+    if (in->data && in->more + 1 == MR_TRAINING_PATHS)
+        return mr_key_fail(r, MR_ERR_USAGE, "has more than %d paths", MR_TRAINING_PATHS);
+    if (in->data)
+        in->others[in->more++] = own;
+    else
+        in->data = own;
+    return 0;
+}
+
 int mr_take_paths(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
 {
     struct mr_training_input *in = (void *)((char *)to - k->at);
-    if (v->kind == MR_YAML_LIST && v->first && v->first->next)
-        return mr_key_fail(r, MR_ERR_UNSUPPORTED,
-                           "is a list of several; one directory can be read, so put the files of "
-                           "all of them into one");
-    if (v->kind == MR_YAML_LIST && v->first)
-        v = v->first->value;
-    const char *path = text_of(r, v, "a path");
-    if (!path)
-        return MR_ERR_USAGE;
-    in->data = mr_key_text(r, path);
+    int rc =
+        v->kind == MR_YAML_LIST && !v->first ? mr_key_fail(r, MR_ERR_USAGE, "is an empty list") : 0;
+    in->data = NULL;
+    in->more = 0;
     in->where = mr_key_where(r);
-    return in->data && in->where ? 0 : MR_ERR_MEMORY;
+    if (v->kind != MR_YAML_LIST)
+        rc = add_path(r, in, v);
+    for (const struct mr_yaml_item *i = v->first; v->kind == MR_YAML_LIST && i && rc == 0;
+         i = i->next)
+        rc = add_path(r, in, i->value);
+    return rc == 0 && !in->where ? MR_ERR_MEMORY : rc;
 }
 
 int mr_take_micro(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
@@ -164,7 +177,7 @@ static int add_curve(struct rates *s, const char *name, const struct mr_yaml *ke
     }
     rc = rc == 0 ? add(s, ")", "", "") : rc;
     if (rc == 0 && mr_rates_parse(&alone, s->text + begin, s->r->err) < 0)
-        rc = mr_fail_in(s->r->err, "%s:%d: %s", s->r->where, keys->line, s->r->path);
+        rc = mr_key_blame(s->r);
     return rc;
 }
 
@@ -221,7 +234,7 @@ int mr_take_rates(struct mr_reader *r, const struct mr_key *k, void *to, const s
     }
     r->line = line;
     if (rc == 0 && mr_rates_parse(to, s.text, r->err) < 0)
-        rc = mr_fail_in(r->err, "%s:%d: %s", r->where, r->line, r->path);
+        rc = mr_key_blame(r);
     r->rates |= rc == 0;
     return rc;
 }
@@ -272,6 +285,20 @@ int mr_take_size(struct mr_reader *r, const struct mr_key *k, void *to, const st
     *(int *)to = (int)x;
     m->where[(int *)to - m->size] = mr_key_where(r);
     return m->where[(int *)to - m->size] ? 0 : MR_ERR_MEMORY;
+}
+
+int mr_take_loss(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
+{
+    const char *name = text_of(r, v, "num_tokens or batch_size");
+    (void)k;
+    if (!name)
+        return MR_ERR_USAGE;
+    *(int *)to = strcmp(name, "batch_size") == 0;
+    if (*(int *)to == 0 && strcmp(name, "num_tokens") != 0)
+        return mr_key_fail(r, MR_ERR_USAGE, "'%s' is neither num_tokens nor batch_size",
+                           mr_show(name).text);
+    r->t->loss_where = mr_key_where(r);
+    return r->t->loss_where ? 0 : MR_ERR_MEMORY;
 }
 
 int mr_take_epsilon(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)

@@ -19,6 +19,7 @@ mr_key_take mr_take_positions;   // rotary or learned
 mr_key_take mr_take_initialiser; // normal, or {name: normal, std: 0.02}
 mr_key_take mr_take_micro;       // windows, or a word that leaves it to us
 mr_key_take mr_take_size;        // of the model
+mr_key_take mr_take_loss;        // num_tokens or batch_size
 mr_key_take mr_take_epsilon;     // of its LayerNorm
 mr_key_take mr_take_flag;        // MR_FLAG_*, key->at
 mr_key_take mr_take_mode;        // train, eval, ...

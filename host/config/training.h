@@ -12,6 +12,8 @@
 
 enum mr_training_mode { MR_TRAIN, MR_EVAL, MR_TRAIN_AND_EVAL, MR_EVAL_ALL, MR_TRAINING_MODES };
 
+enum { MR_TRAINING_PATHS = 64 };
+
 // Where examples come from.
 struct mr_training_input {
     const char *data;  // a text, a file of `millrace data`, or a directory of them
@@ -21,6 +23,8 @@ struct mr_training_input {
     bool shuffle;      // draw the order of each epoch
     int64_t seed;      // of that order
     const char *where; // "FILE:LINE: KEY" of `data`, for messages
+    int more;          // behind `data`
+    const char *others[MR_TRAINING_PATHS - 1];
 };
 enum { MR_HELD_FIT, MR_HELD_VALIDATE, MR_HELD_ALL, MR_HELD }; // inputs that are not learnt
 
@@ -66,6 +70,7 @@ struct mr_training {
     struct mr_rates rates;
     int loss_scaling; // 0: by the targets of a step; 1: by its windows
     double loss_weight;
+    const char *loss_where; // "FILE:LINE: KEY" of `loss_scaling`
     // The run. The last step is `steps`, or so many more than there are, or ends so many epochs.
     int steps, more_steps, epochs, epoch_steps;
     int log_steps, eval_frequency, eval_steps, checkpoint_steps;

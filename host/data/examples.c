@@ -167,6 +167,8 @@ static int look_at(struct mr_examples *e, uint64_t number, int32_t *row, int voc
     for (int part = 0; part < 3; part++)
         e->hash = XXH3_64bits_withSeed(row + (ptrdiff_t)part * e->length,
                                        (size_t)count * sizeof *row, e->hash + (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        e->targets += (uint64_t)row[e->length + i];
     return keep(e, number, count, err);
 }
 
@@ -284,15 +286,28 @@ int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int 
     return finish(e, take(e, file, path, vocab, err), err);
 }
 
-int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
+int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int count, int vocab,
+                         struct mr_error *err)
 {
-    struct stat st;
-    bool directory = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    int rc = 0;
     *e = (struct mr_examples){0};
     (void)H5dont_atexit();
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    int rc = directory ? open_directory(e, path, vocab, err) : open_file(e, path, vocab, err);
+    for (int i = 0; i < count && rc == 0; i++) {
+        struct stat st;
+        bool directory = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode);
+        rc = directory ? open_directory(e, paths[i], vocab, err)
+                       : open_file(e, paths[i], vocab, err);
+        if (rc == 0 && e->n_files > MR_EXAMPLES_FILES)
+            rc = mr_fail(err, MR_ERR_FORMAT, "%s: with it there are %d files; %d can be taken",
+                         paths[i], e->n_files, MR_EXAMPLES_FILES);
+    }
     return finish(e, rc, err);
+}
+
+int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
+{
+    return mr_examples_open_all(e, &path, 1, vocab, err);
 }
 
 void mr_examples_close(struct mr_examples *e)

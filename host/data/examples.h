@@ -45,6 +45,7 @@ struct mr_examples {
     struct mr_example *list;
     size_t count, capacity;
     uint64_t tokens;     // of them together
+    uint64_t targets;    // that are learnt
     uint64_t hash;       // of all tokens and targets
     uint64_t vocabulary; // mr_vocabulary_hash() of the tokenizer; 0: not said
     int32_t *row;        // [3][length]
@@ -57,6 +58,9 @@ bool mr_examples_is(const char *path);
 // it once: every id and target is below `vocab`, the mask is 0 or 1. On success the caller owns *e
 // until mr_examples_close().
 int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err);
+// Several of them, one behind the other.
+int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int count, int vocab,
+                         struct mr_error *err);
 // The same of an open HDF5 file, which it takes over.
 int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
                      struct mr_error *err);

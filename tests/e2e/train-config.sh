@@ -49,6 +49,16 @@ ok nothing_is_left_beside_states test "$(echo first.??????)" = 'first.??????'
 run first.yaml -o seed --set runconfig.seed=4 --max_steps 1
 ok another_seed_begins_elsewhere test -s seed/checkpoint-0/model.safetensors -a "$(cmp -s seed/checkpoint-0/model.safetensors first/checkpoint-0/model.safetensors; echo $?)" = 1
 
+# ---- files of millrace data: a list, their directory; a loss by windows, which are full
+mkdir both
+for part in 1 2; do head -c $((part * 1025)) all | tail -c 1025 >part; "$millrace" data first/checkpoint-0 part -o both/$part.h5 --sequence 32 -q; done
+short=(--set train_input.max_sequence_length=null --max_steps 2)
+run first.yaml -o list "${short[@]}" --set 'train_input.data_dir=[both/1.h5, both/2.h5]'
+ok a_list_of_files test $? = 0
+run second.yaml -o directory "${short[@]}" --set train_input.data_dir=both --set model.loss_scaling=batch_size --set model.loss_weight=0.03125
+ok is_as_their_directory_also_with_a_loss_by_windows cmp list/state directory/state
+exits a_loss_of_another_weight_is_refused 3 'loss_weight is another' train first.yaml -o none "${short[@]}" --set train_input.data_dir=both --set model.loss_scaling=batch_size
+
 # ---- refusals
 wrong() { # NAME STATUS WORDS, then lines of a file
     local name=$1 status=$2 words=$3
@@ -108,11 +118,14 @@ more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2 and gpt3 can be 
 more lora_is_refused 3 'LoRA is not there yet' 'model.lora_params={r: 8}'
 more another_bias_is_refused 3 "use_ffn_bias: 'false': it is true in GPT-J" model.use_ffn_bias=false
 more another_optimizer_is_refused 3 "'SGD': AdamW is the optimizer that is there" optimizer.optimizer_type=SGD
-more another_loss_is_refused 3 "'batch_size': the loss is the mean over a step's targets" model.loss_scaling=batch_size
+more another_loss_is_refused 3 "--set: model.loss_scaling: 'batch_size': .*some are shorter" model.loss_scaling=batch_size model.loss_weight=0.03125
+more another_weight_is_refused 3 "model.loss_weight: '2': with num_tokens" model.loss_weight=2
 more an_initialiser_is_refused 3 "'xavier_uniform': normal and truncated_normal can be drawn" model.initializer=xavier_uniform
 more a_schedule_is_refused 2 "optimizer.learning_rate: the schedule 'Linar' is not known; did you mean Linear" 'optimizer.learning_rate=[{scheduler: Linar}]'
 more a_schedule_of_other_words_is_refused 2 'is no word of a schedule' 'optimizer.learning_rate="1e-3), Step("'
-more several_directories_are_refused 3 'is a list of several' 'train_input.data_dir=[a, b]'
+more several_texts_are_refused 3 'train_input.data_dir: text: ' 'train_input.data_dir=[text, held]'
+more a_list_with_what_is_not_there 3 'train_input.data_dir: no: No such file' 'train_input.data_dir=[text, no]'
+more a_list_of_nothing 2 'is an empty list' 'train_input.data_dir=[]'
 more parts_of_a_step_that_are_not_equal 2 'batch_size, 4, is no multiple of 3' train_input.micro_batch_size=3
 more two_ends_of_a_run 2 'one of max_steps, num_steps and num_epochs is enough' runconfig.num_epochs=2
 more heads_that_do_not_divide_the_width 2 '5 heads do not divide a width of 32' model.num_heads=5

@@ -13,6 +13,9 @@ static void check_input(const struct mr_training_input *in)
     fuzz_check(in->micro >= 0 && in->micro <= 1024, "micro_batch_size");
     fuzz_check(in->sequence >= 0 && in->sequence <= 1 << 20, "max_sequence_length");
     fuzz_check(in->seed >= 0, "shuffle_seed");
+    fuzz_check(in->more >= 0 && in->more < MR_TRAINING_PATHS, "paths");
+    for (int i = 0; i < in->more; i++)
+        fuzz_check(in->data && *in->others[i], "a path");
     fuzz_check(!in->data || (*in->data && in->where && strlen(in->where) > 0), "data_dir");
 }
 
