@@ -9,7 +9,7 @@ build=${BUILD:-build} runs_most=${FUZZ_RUNS:-10000000} cc=${FUZZ_CC:-clang-19} n
 only=" $* "
 work=$build/fuzz/planted
 mkdir -p "$work"
-libs="$(${MAKE:-make} -s --no-print-directory libs) -lhdf5_serial -lzstd"
+libs="$(${MAKE:-make} -s --no-print-directory libs) -lhdf5_serial -lzstd -lyaml"
 san="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
 planted() { # target file sed-expression what
