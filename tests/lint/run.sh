@@ -211,7 +211,7 @@ tests/lint/rules.sh 2>&1 | diff docs/commands.md - >"$tmp/rules"
 tap $? "docs/commands.md has the rules of device.def (make rules)" "$tmp/rules"
 
 # ---- prose, links and commands of the pages -----------------------------------------------------------
-pages='README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md models/demo/README.md tests/fixtures/README.md'
+pages='README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md hls/README.md models/demo/README.md tests/fixtures/README.md'
 # shellcheck disable=SC2086 # the pages are words
 awk -v words=tests/lint/prose.words -f tests/lint/prose.awk $pages >"$tmp/w"
 rule columns "no line of a page has more than 100 columns, tables and code apart"
@@ -242,11 +242,11 @@ if command -v clang-format-19 >/dev/null; then
     : >"$tmp/c"
     while IFS= read -r f; do
         clang-format-19 --dry-run -Werror "$f" >/dev/null 2>&1 || echo "$f: clang-format-19 -i $f"
-    done < <(find host sim -name '*.[ch]' -o -name '*.cpp' | sort) >>"$tmp/c"
+    done < <(find host sim hls -name '*.[ch]' -o -name '*.cpp' | sort) >>"$tmp/c"
     [ ! -s "$tmp/c" ]
-    tap $? "clang-format: host/, sim/" "$tmp/c"
+    tap $? "clang-format: host/, sim/, hls/" "$tmp/c"
 else
-    echo "# clang-format-19 is not installed: the layout of host/ and sim/ is not checked"
+    echo "# clang-format-19 is not installed: the layout of host/, sim/ and hls/ is not checked"
 fi
 
 echo "1..$n"
