@@ -285,7 +285,7 @@ static int check_note(struct train_run *r, struct mr_error *err)
 static int judge(const struct train_args *a, const struct mr_trainer_options *o, bool fresh,
                  struct mr_error *err)
 {
-    if (a->export && strcmp(a->export, a->t.output) == 0)
+    if (a->export && mr_path_same(a->export, a->t.output))
         return mr_fail(err, MR_ERR_USAGE, "%s: -o and --export are to be two directories",
                        a->export);
     int rc = a->export ? mr_directory_check(a->export, err) : 0;

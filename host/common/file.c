@@ -97,3 +97,35 @@ char *mr_path_join(const char *dir, const char *name, struct mr_error *err)
     memcpy(path + dir_length + slash, name, name_length + 1);
     return path;
 }
+
+// The path without links and dots; malloc'd. NULL if there is no such directory, or no memory.
+static char *place_of(const char *path)
+{
+    char *all = realpath(path, NULL), *joined = NULL;
+    if (all)
+        return all;
+    char *copy = strdup(path);
+    size_t n = copy ? strlen(copy) : 0;
+    while (n > 1 && copy[n - 1] == '/')
+        copy[--n] = 0;
+    char *slash = copy ? strrchr(copy, '/') : NULL;
+    const char *name = slash ? slash + 1 : copy, *above = slash == copy ? "/" : copy;
+    if (slash)
+        *slash = 0;
+    char *real = copy ? realpath(slash ? above : ".", NULL) : NULL;
+    struct mr_error err;
+    if (real)
+        joined = mr_path_join(real, name, &err);
+    free(real);
+    free(copy);
+    return joined;
+}
+
+bool mr_path_same(const char *a, const char *b)
+{
+    char *one = place_of(a), *other = place_of(b);
+    bool same = one && other && strcmp(one, other) == 0;
+    free(one);
+    free(other);
+    return same;
+}

@@ -78,9 +78,6 @@ static void close_files(struct mr_volume *v)
 static int reserve(const struct files *d, enum mr_volume_file f, uint64_t size,
                    struct mr_error *err)
 {
-    if (ftruncate(d->fd[f], (off_t)size) < 0)
-        return mr_fail(err, MR_ERR_IO, "%s: cannot have %llu bytes: %s", d->path[f],
-                       (unsigned long long)size, strerror(errno));
     int why = posix_fallocate(d->fd[f], 0, (off_t)size);
     if (why == 0)
         return 0;
@@ -119,6 +116,11 @@ static int map_file(struct files *d, enum mr_volume_file f, struct mr_error *err
     if (!S_ISREG(st.st_mode) || st.st_size == 0)
         return mr_fail(err, MR_ERR_FORMAT, "%s: is empty or no regular file; %s", d->path[f],
                        "the state is damaged, take a copy or begin again");
+    // A hole would be a signal when the disk is full: of a sparse copy, or of a process that ended
+    // while it made the file.
+    int rc = st.st_blocks * 512 < st.st_size ? reserve(d, f, (uint64_t)st.st_size, err) : 0;
+    if (rc < 0)
+        return rc;
     void *data = mmap(NULL, (size_t)st.st_size, protection, MAP_SHARED, d->fd[f], 0);
     if (data == MAP_FAILED)
         return mr_fail(err, MR_ERR_IO, "%s: cannot map: %s", d->path[f], strerror(errno));

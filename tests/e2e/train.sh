@@ -122,6 +122,7 @@ exits train_new_in_large_batches 3 'does not fit' train $demo --data "$work/text
 exits train_export_to_what_exists 3 'exists and is not empty' "${short[@]}" -o "$work/none" --steps 1 --export $demo
 exits train_export_nowhere 3 'No such file' "${short[@]}" -o "$work/none" --steps 1 --export "$work/no/x"
 exits train_export_into_the_state 2 'two directories' "${short[@]}" -o "$work/none" --steps 1 --export "$work/none"
+exits train_export_into_the_state_by_another_name 2 'two directories' "${short[@]}" -o "$work/none" --steps 1 --export "$work/./none/"
 ok refusals_leave_no_state test -z "$(find "$work" -maxdepth 1 -name 'none*')"
 exits train_nowhere 3 'No such file' "${short[@]}" -o "$work/no/x" --steps 1
 (ulimit -f 2000; exits train_on_a_full_disk 3 'File too large|No space' "${short[@]}" -o "$work/full" --steps 1; exit $failed) || failed=1
