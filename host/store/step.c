@@ -321,11 +321,13 @@ static int check_update(const struct mr_store *s, const struct mr_store_update *
     if (s->micro_batches == 0 || s->ended < s->micro_batches)
         return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", s->ended,
                        s->micro_batches);
-    if (!(u->rate >= 0 && u->rate <= 1 && u->clip >= 0 && u->clip < INFINITY && u->targets >= 1))
-        return mr_fail(err, MR_ERR_USAGE,
-                       "a learning rate of %g (0 to 1), a norm to clip at of %g (0 or more), %lld "
-                       "targets (1 or more)",
-                       u->rate, u->clip, (long long)u->targets);
+    if (!(u->rate >= 0 && u->rate <= 1))
+        return mr_fail(err, MR_ERR_USAGE, "a learning rate of %g; 0 to 1", u->rate);
+    if (!(u->clip >= 0 && u->clip < INFINITY))
+        return mr_fail(err, MR_ERR_USAGE, "a norm to clip at of %g; 0 (off) or more", u->clip);
+    if (u->targets < 1)
+        return mr_fail(err, MR_ERR_USAGE, "a step of %lld targets; 1 or more",
+                       (long long)u->targets);
     return mr_adamw_check(&u->adamw, err);
 }
 
