@@ -16,6 +16,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define THREAD_BYTES  ((size_t)256 << 20)
 #define LIBRARY_BYTES ((size_t)64 << 20)
 
+static int most; // threads of OpenBLAS, as it chose them
+
 static size_t threads(void)
 {
     const char *wanted = getenv("OPENBLAS_NUM_THREADS");
@@ -48,8 +50,14 @@ static int load(struct mr_error *err)
     const struct {
         const char *name;
         void *entry;
-    } entries[] = {{"cblas_sgemm", &b.sgemm}, {"cblas_sgemv", &b.sgemv}, {"cblas_ssyrk", &b.ssyrk},
-                   {"cblas_dgemm", &b.dgemm}, {"dpotrf_", &b.dpotrf},    {"dtrtri_", &b.dtrtri}};
+    } entries[] = {{"cblas_sgemm", &b.sgemm},
+                   {"cblas_sgemv", &b.sgemv},
+                   {"cblas_ssyrk", &b.ssyrk},
+                   {"cblas_dgemm", &b.dgemm},
+                   {"dpotrf_", &b.dpotrf},
+                   {"dtrtri_", &b.dtrtri},
+                   {"openblas_set_num_threads", &b.set_threads},
+                   {"openblas_get_num_threads", &b.threads}};
     int rc = check_room(err);
     if (rc < 0)
         return rc;
@@ -66,6 +74,7 @@ static int load(struct mr_error *err)
                            entries[i].name);
         }
     mr_blas = b;
+    most = b.threads();
     return 0;
 }
 
@@ -75,4 +84,11 @@ int mr_blas_load(struct mr_error *err)
     int rc = mr_blas.sgemm ? 0 : load(err);
     (void)pthread_mutex_unlock(&lock);
     return rc;
+}
+
+void mr_blas_size(double products)
+{
+    int n = products < 0x1p24 ? 1 : most;
+    if (n != mr_blas.threads())
+        mr_blas.set_threads(n);
 }
