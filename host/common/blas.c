@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -16,7 +17,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define THREAD_BYTES  ((size_t)256 << 20)
 #define LIBRARY_BYTES ((size_t)64 << 20)
 
-static int most; // threads of OpenBLAS, as it chose them
+// The library's own, and what sets how many threads it takes.
+static struct {
+    __typeof__(cblas_sgemm) *sgemm;
+    __typeof__(cblas_sgemv) *sgemv;
+    void (*set_threads)(int n);
+    int (*threads)(void);
+    int most; // as it chose
+} own;
 
 static size_t threads(void)
 {
@@ -44,20 +52,55 @@ static int check_room(struct mr_error *err)
     return 0;
 }
 
+// True: the product of so many multiply-accumulates is the caller's alone until restore().
+static bool alone(double products)
+{
+    bool small = products < 0x1p24 && own.most > 1;
+    if (small)
+        own.set_threads(1);
+    return small;
+}
+
+static void restore(bool small)
+{
+    if (small)
+        own.set_threads(own.most);
+}
+
+static void sgemm(const enum CBLAS_ORDER order, const enum CBLAS_TRANSPOSE turn_a,
+                  const enum CBLAS_TRANSPOSE turn_b, const blasint m, const blasint n,
+                  const blasint k, const float alpha, const float *a, const blasint lda,
+                  const float *b, const blasint ldb, const float beta, float *c, const blasint ldc)
+{
+    bool small = alone((double)m * n * k);
+    own.sgemm(order, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    restore(small);
+}
+
+static void sgemv(const enum CBLAS_ORDER order, const enum CBLAS_TRANSPOSE turn, const blasint m,
+                  const blasint n, const float alpha, const float *a, const blasint lda,
+                  const float *x, const blasint step_x, const float beta, float *y,
+                  const blasint step_y)
+{
+    bool small = alone((double)m * n);
+    own.sgemv(order, turn, m, n, alpha, a, lda, x, step_x, beta, y, step_y);
+    restore(small);
+}
+
 static int load(struct mr_error *err)
 {
     struct mr_blas b;
     const struct {
         const char *name;
         void *entry;
-    } entries[] = {{"cblas_sgemm", &b.sgemm},
-                   {"cblas_sgemv", &b.sgemv},
+    } entries[] = {{"cblas_sgemm", &own.sgemm},
+                   {"cblas_sgemv", &own.sgemv},
                    {"cblas_ssyrk", &b.ssyrk},
                    {"cblas_dgemm", &b.dgemm},
                    {"dpotrf_", &b.dpotrf},
                    {"dtrtri_", &b.dtrtri},
-                   {"openblas_set_num_threads", &b.set_threads},
-                   {"openblas_get_num_threads", &b.threads}};
+                   {"openblas_set_num_threads", &own.set_threads},
+                   {"openblas_get_num_threads", &own.threads}};
     int rc = check_room(err);
     if (rc < 0)
         return rc;
@@ -73,8 +116,10 @@ static int load(struct mr_error *err)
                            "OpenBLAS: libopenblas.so.0 has no %s; install Debian's libopenblas0",
                            entries[i].name);
         }
+    own.most = own.threads();
+    b.sgemm = sgemm;
+    b.sgemv = sgemv;
     mr_blas = b;
-    most = b.threads();
     return 0;
 }
 
@@ -84,11 +129,4 @@ int mr_blas_load(struct mr_error *err)
     int rc = mr_blas.sgemm ? 0 : load(err);
     (void)pthread_mutex_unlock(&lock);
     return rc;
-}
-
-void mr_blas_size(double products)
-{
-    int n = products < 0x1p24 ? 1 : most;
-    if (n != mr_blas.threads())
-        mr_blas.set_threads(n);
 }

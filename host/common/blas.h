@@ -10,7 +10,10 @@
 
 #include "common/error.h"
 
-// The entries that are used, with the types of cblas.h. NULL before mr_blas_load().
+// The entries that are used, with the types of cblas.h. NULL before mr_blas_load(). Small products
+// of fp32 take the caller's thread alone: OpenBLAS 0.3.21's threads wait in sched_yield(), so where
+// other processes want the processors each wait lasts as long as they run, thousands of times
+// longer than the product.
 struct mr_blas {
     __typeof__(cblas_sgemm) *sgemm;
     __typeof__(cblas_sgemv) *sgemv;
@@ -19,18 +22,11 @@ struct mr_blas {
     void (*dpotrf)(const char *uplo, const int *n, double *a, const int *lda, int *info);
     void (*dtrtri)(const char *uplo, const char *diag, const int *n, double *a, const int *lda,
                    int *info);
-    void (*set_threads)(int n);
-    int (*threads)(void);
 };
 extern struct mr_blas mr_blas;
 
 // Loads OpenBLAS, once; may be called from several threads. MR_ERR_MEMORY when the limit of address
 // space leaves no room for its threads, MR_ERR_IO when it is not installed.
 int mr_blas_load(struct mr_error *err);
-
-// Before products of so many multiply-accumulates each, which may take several threads or the
-// caller alone. OpenBLAS 0.3.21's threads wait in sched_yield(): where other processes want the
-// processors, each wait lasts as long as theirs, thousands of times longer than a small product.
-void mr_blas_size(double products);
 
 #endif

@@ -394,7 +394,6 @@ static bool run_attend(struct mr_cpu *cpu, const struct pass *p, float *out)
     }
     for (int r = 0; r < p->n_rows; r++) {
         const struct sequence *seq = &cpu->sequences[p->rows[r].seq];
-        mr_blas_size((double)(s->position[r] + 1) * c->head_dim);
         for (int h = 0; h < c->n_head; h++) {
             size_t head = (size_t)h * (size_t)c->head_dim;
             size_t at = (size_t)r * n_embd + head;

@@ -14,7 +14,6 @@ int mr_cpu_columns(int rows, int n_in)
 void mr_cpu_multiply(float *out, int stride, const float *in, const float *weights, int rows,
                      int n_out, int n_in)
 {
-    mr_blas_size((double)rows * n_out * n_in);
     if (rows == 1) { // which OpenBLAS 0.3.21 does in a third of its sgemm's time
         mr_blas.sgemv(CblasRowMajor, CblasNoTrans, n_out, n_in, 1.0F, weights, n_in, in, 1, 0.0F,
                       out, 1);
