@@ -63,7 +63,7 @@ static bool consistent(const struct mr_store_header *h)
 {
     const struct mr_store_unit *unit = mr_store_units((struct mr_store_header *)(uintptr_t)h);
     bool good = h->side <= 1 && h->updating <= 1 && h->decay_all <= 1 && h->step < INT32_MAX &&
-                (h->origin == 0 || h->version > 1);
+                (h->origin == 0 || h->version >= MR_STORE_ORIGIN);
     if (h->updating)
         good = good && usable(h->rate, 0, 1) && usable(h->scale, 0, 1) && h->beta1 < 1 &&
                h->beta2 < 1 && usable(h->beta1, 0, 1) && usable(h->beta2, 0, 1) &&
@@ -72,6 +72,14 @@ static bool consistent(const struct mr_store_header *h)
         good = good && usable(unit[i].now, -MR_UNIT_LIMIT, MR_UNIT_LIMIT) &&
                usable(unit[i].next, -MR_UNIT_LIMIT, MR_UNIT_LIMIT);
     return good;
+}
+
+// Older versions have padded elements where newer ones have the lineage.
+static bool fits(const struct mr_store_header *h, const struct mr_store_layout *l)
+{
+    return h->tensors == l->tensors && h->patches == l->patches && h->state_bytes == l->bytes &&
+           h->gap >= l->largest && h->gap % MR_PATCH_ALIGN == 0 && h->gap <= l->bytes &&
+           (h->version >= MR_STORE_LINEAGE || h->lineage == l->elements);
 }
 
 static bool known(uint32_t version)
@@ -139,9 +147,7 @@ int mr_store_header_read(struct mr_store_header **header, const struct mr_volume
                        "the directory as it was written",
                        where, (unsigned long long)h->model,
                        (unsigned long long)mr_store_model(l->config));
-    if (h->tensors != l->tensors || h->patches != l->patches || h->elements != l->elements ||
-        h->state_bytes != l->bytes || h->gap < l->largest || h->gap % MR_PATCH_ALIGN != 0 ||
-        h->gap > l->bytes || !consistent(h))
+    if (!fits(h, l) || !consistent(h))
         return damaged(where, "its header contradicts itself", err);
     rc = check_size(v, MR_V_STATE, h->state_bytes + h->gap, where, err);
     if (rc == 0)
@@ -152,6 +158,8 @@ int mr_store_header_read(struct mr_store_header **header, const struct mr_volume
     if (!*header)
         return mr_fail(err, MR_ERR_MEMORY, "%s: no memory for its header", where);
     memcpy(*header, h, h->slot_bytes);
+    if (h->version < MR_STORE_LINEAGE)
+        (*header)->lineage = 0;
     return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a store, version 2 (docs/store.md): two slots, of which the newer valid one counts.
+// The header of a store, version 3 (docs/store.md): two slots, of which the newer valid one counts.
 // Writing one slot, with a sync before and behind it, is what makes a step atomic.
 #ifndef MILLRACE_STORE_HEADER_H
 #define MILLRACE_STORE_HEADER_H
@@ -9,7 +9,9 @@
 #include "store/volume.h"
 
 enum {
-    MR_STORE_VERSION = 2, // 1 is read, too: it has no origin
+    MR_STORE_VERSION = 3, // those since 1 are read, too
+    MR_STORE_ORIGIN = 2,  // the first version that says what a state was made from
+    MR_STORE_LINEAGE = 3, // the first one that says which training it is of
     MR_STORE_NOTE = 256,  // bytes of the caller's, which a step writes along
     MR_STORE_CARRIED = 8,
     MR_UNIT_LIMIT = 400, // units are 2^-400 .. 2^400
@@ -30,7 +32,8 @@ struct mr_store_header {
     uint64_t hash;     // of the slot with this field zero
     uint64_t sequence; // the higher one is the newer
     uint64_t model;    // mr_store_model()
-    uint64_t tensors, patches, elements;
+    uint64_t tensors, patches;
+    uint64_t lineage;          // lineage.h; 0: it is not known
     uint64_t state_bytes, gap; // the file of the state has both
     uint64_t step;             // steps done
     uint32_t side;             // 0: the state begins at 0; 1: at `gap`
@@ -52,7 +55,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are read and wr
 // At the end of each patch of the state.
 struct mr_store_seal {
     uint64_t model, step, patch;
-    uint64_t zero[4];
+    uint64_t lineage; // of the state at that step
+    uint64_t zero[3];
     uint64_t hash; // of all bytes of the patch before it
 };
 
@@ -64,7 +68,7 @@ uint64_t mr_store_model(const struct mr_config *config);
 uint32_t mr_store_slot_bytes(const struct mr_store_layout *l);
 
 // Reads the newer valid slot of a header of this layout and model. *header is new memory of
-// slot_bytes. `where` names the store in messages.
+// slot_bytes; it keeps its version until it is written. `where` names the store in messages.
 int mr_store_header_read(struct mr_store_header **header, const struct mr_volume *v,
                          const struct mr_store_layout *l, const char *where, struct mr_error *err);
 

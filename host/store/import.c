@@ -26,7 +26,7 @@ static int import_patch(void *arg, size_t i, int worker, struct mr_error *err)
     const struct mr_store_tensor *t = &in->s->layout.tensor[p->tensor];
     struct mr_store_writer w;
     (void)worker;
-    int rc = mr_store_write_begin(&w, in->s, i, 0, 0, err);
+    int rc = mr_store_write_begin(&w, in->s, i, 0, mr_store_now(in->s->header), err);
     if (rc < 0)
         return rc;
     for (size_t e = 0, n; e < p->count && rc == 0; e += n) {

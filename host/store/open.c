@@ -56,7 +56,6 @@ static int new_header(struct mr_store *s, uint64_t gap, struct mr_error *err)
     h->model = mr_store_model(&s->config);
     h->tensors = l->tensors;
     h->patches = l->patches;
-    h->elements = l->elements;
     h->state_bytes = l->bytes;
     h->gap = gap_of(l, gap);
     return 0;
@@ -69,6 +68,8 @@ static int fill(struct mr_store *s, const struct mr_checkpoint *checkpoint,
     if (rc == 0)
         rc = mr_store_origin(&s->header->origin, checkpoint, err);
     if (rc == 0)
+        s->header->lineage = mr_store_begins(s->header).lineage;
+    if (rc == 0)
         rc = mr_store_import(s, checkpoint, options->stop, err);
     if (rc == 0)
         rc = s->volume->sync(s->volume, MR_V_STATE, err);
@@ -79,20 +80,11 @@ static int fill(struct mr_store *s, const struct mr_checkpoint *checkpoint,
 
 static int check_patch(void *arg, size_t i, int worker, struct mr_error *err)
 {
-    static const char *const what[] = {
-        [MR_PATCH_DAMAGED] = "is damaged (checksum)",
-        [MR_PATCH_FOREIGN] = "is of another state",
-        [MR_PATCH_STALE] = "is of another step than the header",
-    };
     const struct mr_store *s = arg;
-    char name[MR_NAME];
     (void)worker;
-    enum mr_store_condition c = mr_store_patch_check(s, i, s->header->side, s->header->step);
-    if (c == MR_PATCH_GOOD)
-        return 0;
-    return mr_fail(
-        err, MR_ERR_FORMAT, "%s: the state of %s %s; take a copy of the state, or begin again",
-        mr_store_where(s), mr_store_tensor_name(s, s->layout.patch[i].tensor, name), what[c]);
+    enum mr_store_condition c =
+        mr_store_patch_check(s, i, s->header->side, mr_store_now(s->header));
+    return c == MR_PATCH_GOOD ? 0 : mr_store_patch_refuse(s, i, c, "", err);
 }
 
 // A state that does not say what it began from is taken.

@@ -20,30 +20,52 @@ const float *mr_store_tile_at(const struct mr_store *s, const struct mr_store_pa
     return (const float *)(const void *)(s->volume->data[MR_V_STATE] + at);
 }
 
-static struct mr_store_seal seal_of(const struct mr_store *s, size_t patch, uint64_t step)
+static struct mr_store_seal seal_of(const struct mr_store *s, size_t patch,
+                                    struct mr_store_point point)
 {
-    return (struct mr_store_seal){.model = s->header->model, .step = step, .patch = patch};
+    return (struct mr_store_seal){
+        .model = s->header->model, .step = point.step, .patch = patch, .lineage = point.lineage};
 }
 
 enum mr_store_condition mr_store_patch_check(const struct mr_store *s, size_t patch, uint32_t side,
-                                             uint64_t step)
+                                             struct mr_store_point point)
 {
     const struct mr_store_patch *p = &s->layout.patch[patch];
     const unsigned char *data = s->volume->data[MR_V_STATE] + mr_store_patch_at(s, p, side);
-    struct mr_store_seal seal, want = seal_of(s, patch, step);
+    struct mr_store_seal seal, want = seal_of(s, patch, point);
     memcpy(&seal, data + p->bytes - sizeof seal, sizeof seal);
     if (XXH3_64bits(data, p->bytes - sizeof seal.hash) != seal.hash)
         return MR_PATCH_DAMAGED;
     if (seal.model != want.model || seal.patch != want.patch)
         return MR_PATCH_FOREIGN;
-    return seal.step == step ? MR_PATCH_GOOD : MR_PATCH_STALE;
+    if (seal.step != want.step)
+        return MR_PATCH_STALE;
+    return seal.lineage == want.lineage ? MR_PATCH_GOOD : MR_PATCH_SIBLING;
+}
+
+int mr_store_patch_refuse(const struct mr_store *s, size_t patch, enum mr_store_condition condition,
+                          const char *so, struct mr_error *err)
+{
+    static const char *const what[] = {
+        [MR_PATCH_DAMAGED] = "is damaged (checksum)",
+        [MR_PATCH_FOREIGN] = "is of another state",
+        [MR_PATCH_STALE] = "is of another step than the header",
+        [MR_PATCH_SIBLING] = "is of another training than the header",
+    };
+    char name[MR_NAME];
+    const char *advice = condition == MR_PATCH_STALE || condition == MR_PATCH_SIBLING
+                             ? "put files there that were written together"
+                             : "take a copy of the state";
+    return mr_fail(err, MR_ERR_FORMAT, "%s: the state of %s %s%s; %s, or begin again",
+                   mr_store_where(s), mr_store_tensor_name(s, s->layout.patch[patch].tensor, name),
+                   what[condition], so, advice);
 }
 
 int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
-                         uint32_t side, uint64_t step, struct mr_error *err)
+                         uint32_t side, struct mr_store_point point, struct mr_error *err)
 {
     const struct mr_store_patch *p = &s->layout.patch[patch];
-    *w = (struct mr_store_writer){s, patch, step, mr_store_patch_at(s, p, side), 0, NULL};
+    *w = (struct mr_store_writer){s, patch, point, mr_store_patch_at(s, p, side), 0, NULL};
     w->hash = XXH3_createState();
     if (!w->hash || XXH3_64bits_reset(w->hash) == XXH_ERROR) {
         XXH3_freeState(w->hash);
@@ -67,7 +89,7 @@ int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err)
     struct mr_volume *v = w->store->volume;
     const struct mr_store_patch *p = &w->store->layout.patch[w->patch];
     unsigned char tail[MR_PATCH_ALIGN + MR_PATCH_SEAL] = {0};
-    struct mr_store_seal seal = seal_of(w->store, w->patch, w->step);
+    struct mr_store_seal seal = seal_of(w->store, w->patch, w->point);
     size_t size = p->bytes - w->done;
     if (rc == 0) {
         memcpy(tail + size - sizeof seal, &seal, sizeof seal);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "store/header.h"
+#include "store/lineage.h"
 #include "store/store.h"
 
 // What a step has seen of a tensor's gradients.
@@ -41,20 +42,25 @@ enum mr_store_condition {
     MR_PATCH_DAMAGED, // its checksum differs
     MR_PATCH_FOREIGN, // of another model, or another place
     MR_PATCH_STALE,   // of another step
+    MR_PATCH_SIBLING, // of another training
 };
 enum mr_store_condition mr_store_patch_check(const struct mr_store *s, size_t patch, uint32_t side,
-                                             uint64_t step);
+                                             struct mr_store_point point);
+// The error of a patch in any other condition than the first; `so` is what follows from it.
+int mr_store_patch_refuse(const struct mr_store *s, size_t patch, enum mr_store_condition condition,
+                          const char *so, struct mr_error *err);
 
 // Writes a patch: its tiles by put(), zeros and its seal by end(). end() is called whatever `rc`
 // the others had, and returns it or its own.
 struct mr_store_writer {
     const struct mr_store *store;
     size_t patch;
-    uint64_t step, at, done;
+    struct mr_store_point point;
+    uint64_t at, done;
     void *hash;
 };
 int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
-                         uint32_t side, uint64_t step, struct mr_error *err);
+                         uint32_t side, struct mr_store_point point, struct mr_error *err);
 int mr_store_write_put(struct mr_store_writer *w, const void *data, size_t size,
                        struct mr_error *err);
 int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err);

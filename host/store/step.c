@@ -123,7 +123,7 @@ struct updating {
     const struct mr_tile_kernels *kernels;
     mr_adamw_update *update;
     struct mr_adamw factors[2]; // without and with decay
-    bool decay_all;
+    struct mr_store_point now, after;
     bool found; // an update that was under way: patches may be written already
 };
 
@@ -183,15 +183,6 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
     return rc;
 }
 
-static int refuse_patch(const struct mr_store *s, size_t i, struct mr_error *err)
-{
-    char name[MR_NAME];
-    return mr_fail(err, MR_ERR_FORMAT,
-                   "%s: the state of %s is damaged (checksum), and the step that was under way "
-                   "cannot be completed; take a copy of the state, or begin again",
-                   mr_store_where(s), mr_store_tensor_name(s, s->layout.patch[i].tensor, name));
-}
-
 static int update_patch(void *arg, size_t i, int worker, struct mr_error *err)
 {
     const struct updating *u = arg;
@@ -199,14 +190,17 @@ static int update_patch(void *arg, size_t i, int worker, struct mr_error *err)
     const struct mr_store_header *h = s->header;
     struct mr_store_writer w;
     (void)worker;
-    if (u->found && mr_store_patch_check(s, i, !h->side, h->step + 1) == MR_PATCH_GOOD)
+    if (u->found && mr_store_patch_check(s, i, !h->side, u->after) == MR_PATCH_GOOD)
         return 0;
-    if (u->found && mr_store_patch_check(s, i, h->side, h->step) != MR_PATCH_GOOD)
-        return refuse_patch(s, i, err);
+    enum mr_store_condition old =
+        u->found ? mr_store_patch_check(s, i, h->side, u->now) : MR_PATCH_GOOD;
+    if (old != MR_PATCH_GOOD)
+        return mr_store_patch_refuse(s, i, old,
+                                     ", and the step that was under way cannot be completed", err);
     float *out = aligned_alloc(64, TILES_A_WRITE * 3 * MR_TILE * sizeof *out);
     if (!out)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a patch of weights");
-    int rc = mr_store_write_begin(&w, s, i, !h->side, h->step + 1, err);
+    int rc = mr_store_write_begin(&w, s, i, !h->side, u->after, err);
     if (rc == 0)
         rc = mr_store_write_end(&w, put_tiles(u, i, &w, out, err), err);
     free(out);
@@ -269,6 +263,8 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     const struct mr_adamw_options o = options_of(h);
     struct updating u = {.s = s, .kernels = mr_tile_kernels(), .update = mr_adamw_best()};
     u.found = found;
+    u.now = mr_store_now(h);
+    u.after = mr_store_after(h);
     for (int k = 0; k < 2; k++)
         u.factors[k] = mr_adamw_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
     int rc = update_all(&u, err);
@@ -279,7 +275,8 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
         unit[i].now = unit[i].next;
     memcpy(h->note, h->next_note, sizeof h->note);
     memset(h->next_note, 0, sizeof h->next_note);
-    h->step++;
+    h->step = u.after.step;
+    h->lineage = u.after.lineage;
     h->side = !h->side;
     h->updating = 0;
     h->gradients = 0;
@@ -295,16 +292,18 @@ static const char completed[] = "the step is completed when the state is opened 
 int mr_store_complete(struct mr_store *s, struct mr_error *err)
 {
     struct patch_sum *sum;
+    const struct mr_store_point after = mr_store_after(s->header);
     size_t done = 0;
     while (done < s->layout.patches &&
-           mr_store_patch_check(s, done, !s->header->side, s->header->step + 1) == MR_PATCH_GOOD)
+           mr_store_patch_check(s, done, !s->header->side, after) == MR_PATCH_GOOD)
         done++;
     int rc = done == s->layout.patches ? 0 : sum_all(s, &sum, err);
     if (done < s->layout.patches) {
         if (rc == 0 && hash_of(s, sum) != s->header->gradients)
             rc = mr_fail(err, MR_ERR_FORMAT,
-                         "%s: its gradients are damaged (checksum), and the step that was under "
-                         "way cannot be completed; take a copy of the state, or begin again",
+                         "%s: its gradients are damaged (checksum) or of another training, and the "
+                         "step that was under way cannot be completed; take a copy of the state, "
+                         "or begin again",
                          mr_store_where(s));
         free(sum);
     }

@@ -26,13 +26,13 @@ static const struct mr_config config = {.vocab_size = 40,
                                         .bos_token_id = -1,
                                         .eos_token_id = -1};
 
-// Patches of step `step` on a side, as far as the file goes.
+// Patches of a step and a lineage on a side, as far as the file goes.
 static void seal_all(struct mr_volume *v, const struct mr_store_layout *l, uint64_t begin,
-                     uint64_t step)
+                     uint64_t step, uint64_t lineage)
 {
     for (size_t i = 0; i < l->patches; i++) {
         const struct mr_store_patch *p = &l->patch[i];
-        struct mr_store_seal seal = {mr_store_model(&config), step, i, {0}, 0};
+        struct mr_store_seal seal = {mr_store_model(&config), step, i, lineage, {0}, 0};
         if (begin > v->size[MR_V_STATE] || begin + p->at + p->bytes > v->size[MR_V_STATE])
             continue;
         unsigned char *data = v->data[MR_V_STATE] + begin + p->at;
@@ -107,8 +107,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mr_store_layout l;
     struct mr_volume *v;
     struct mr_store *s;
-    uint64_t sizes[MR_V_FILES], gap, step;
-    uint32_t side;
+    uint64_t sizes[MR_V_FILES], gap, step, lineage;
+    uint32_t side, version;
     struct mr_store_options options = {.threads = 1, .gap = 1};
     fuzz_check(mr_store_layout_make(&l, &config, &err) == 0, "the layout");
     size_t header = sizeof(struct mr_store_header) + l.tensors * sizeof(struct mr_store_unit);
@@ -118,13 +118,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(&gap, data + offsetof(struct mr_store_header, gap), sizeof gap);
     memcpy(&step, data + offsetof(struct mr_store_header, step), sizeof step);
+    memcpy(&lineage, data + offsetof(struct mr_store_header, lineage), sizeof lineage);
+    memcpy(&version, data + offsetof(struct mr_store_header, version), sizeof version);
     memcpy(&side, data + offsetof(struct mr_store_header, side), sizeof side);
     fuzz_check(mr_store_sizes(&config, options.gap, sizes, &err) == 0, "the sizes");
     if (gap < MOST) // the file that such a header wants
         sizes[MR_V_STATE] = l.bytes + gap;
     fuzz_check(mr_volume_memory(&v, sizes, &err) == 0, "memory");
     put_bytes(v, data + header, size - header);
-    seal_all(v, &l, side ? gap : 0, step);
+    seal_all(v, &l, side ? gap : 0, step, version < MR_STORE_LINEAGE ? 0 : lineage);
     put_header(v, &l, data, header);
     int rc = mr_store_open_volume(&s, v, &config, NULL, &options, &err);
     fuzz_check_outcome(rc, &err);

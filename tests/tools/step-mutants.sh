@@ -24,6 +24,7 @@ declare -A tests=(
         refuses_the_state_of_another_model_or_version refuses_patches_of_another_place
         refuses_weights_that_are_not_finite_or_do_not_fit"
     [test_origin]="every_tensor_counts_from_end_to_end other_weights_of_the_same_sizes_are_refused"
+    [test_lineage]="files_of_siblings_are_refused states_of_older_versions_open"
     [test_gpt2_train]="tensors_are_those_of_the_file gradients_are_those_of_the_file"
 )
 
@@ -141,6 +142,11 @@ mutants=(
     'state: the model that is named is not looked at|store/open.c|s/mr_store_model(&other) == mr_store_model(&s->config)/true/|test_store'
     'state: other weights of the same sizes are taken|store/open.c|s/origin == wanted/true/|test_origin'
     'state: it does not say what it began from|store/open.c|s/rc = mr_store_origin(&s->header->origin, checkpoint, err);/;/|test_origin'
+    'state: files of two trainings are one state|store/patch.c|s/seal\.lineage == want\.lineage/true/|test_lineage'
+    'state: the lineage knows no gradients and no factors|store/lineage.c|s/XXH3_64bits(slot + UPDATE, UPDATE_END - UPDATE)/0/|test_lineage'
+    'state: the lineage knows no note and no units|store/lineage.c|s/XXH3_64bits(slot + NEXT, h->slot_bytes - NEXT)/0/|test_lineage'
+    'state: the lineage is that of the last step|store/lineage.c|s/{h->lineage, XXH3/{0, XXH3/|test_lineage'
+    'state: elements of an older version are its lineage|store/header.c|s/(\*header)->lineage = 0;/;/|test_lineage'
     'state: the first piece of a tensor alone is sampled|store/origin.c|s/k < pieces; k++/k < 1; k++/|test_origin'
     'state: a stream that is made anew keeps what it had|store/volume_files.c|s/d->fd\[f\] < 0 .. ftruncate(d->fd\[f\], 0) < 0/d->fd[f] < 0/|test_store'
     'state: infinite weights are taken|store/import.c|s/if (!isfinite(natural\[k\]))/if (false)/|test_store'

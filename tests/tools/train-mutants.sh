@@ -23,7 +23,7 @@ declare -A tests=(
         rows_of_tables_are_summed_as_integers infinite_gradients_change_no_weight"
     [test_store_crash]="killed_at_every_write_of_a_step_upwards
         killed_at_every_write_of_a_step_downwards killed_again_while_the_step_is_completed
-        damaged_gradients_do_not_complete_a_step"
+        a_step_of_an_older_version_is_completed damaged_gradients_do_not_complete_a_step"
 )
 
 # "name|file below host/|sed expression|test"
@@ -128,7 +128,8 @@ mutants=(
     'store: patches upwards from the first|store/step.c|s/bool up = s->header->side == 0;/bool up = false;/; s/first = s->header->side == 0 ? s->layout.patches : 0/first = 0/|test_store_crash'
     'store: the older slot counts|store/header.c|s/a->sequence > b->sequence/a->sequence < b->sequence/|test_store_crash'
     'store: the seal is not looked at|store/patch.c|s/return MR_PATCH_DAMAGED;/;/|test_store_crash'
-    'store: patches of another step are taken|store/patch.c|s/seal\.step == step ?/true ?/|test_store_crash'
+    'store: patches of another step are taken|store/patch.c|s/seal\.step != want\.step/false/; s/seal\.lineage == want\.lineage/true/|test_store_crash'
+    'store: a step of an older program gets a lineage|store/lineage.c|s/bool knows = .*;/bool knows = true;/|test_store_crash'
     'store: units stay as they were|store/step.c|s/unit\[i\]\.now = unit\[i\]\.next;/;/|test_store_step'
     'store: hash of the gradients is not looked at|store/step.c|s/rc == 0 \&\& hash_of(s, sum) != s->header->gradients/0/|test_store_crash'
     # the loss

@@ -7,10 +7,9 @@
 #include <cmocka.h>
 
 #include "checkpoint/synthetic.h"
-#include "pack/hash.h"
-#include "store/header.h"
 #include "store/origin.h"
 #include "store_dirs.h"
+#include "store_older.h"
 
 static const struct mr_store_options one = {.threads = 1};
 
@@ -30,6 +29,25 @@ static void make_model(const char *name, uint64_t seed)
                                 .layer_norm_epsilon = 1e-5F};
     assert_int_equal(mkdir(files_path(name), 0700), 0);
     check(mr_synthetic_write(files_path(name), &c, seed, &err), &err);
+}
+
+// Two for each test.
+static int make_models(void **state)
+{
+    (void)state;
+    make_model("model", 1);
+    make_model("other", 2);
+    return 0;
+}
+
+static int remove_all(void **state)
+{
+    static const char *const made[] = {"model", "other", "state", "saved"};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        if (access(files_path(made[i]), F_OK) == 0)
+            remove_dir(files_path(made[i]));
+    return 0;
 }
 
 static uint32_t origin_of(const struct mr_checkpoint *checkpoint)
@@ -73,7 +91,6 @@ static void every_tensor_counts_from_end_to_end(void **state)
     struct mr_error err = {0};
     struct mr_checkpoint *checkpoint;
     size_t large = 0;
-    make_model("model", 1);
     check(mr_checkpoint_open(&checkpoint, files_path("model"), &err), &err);
     for (size_t i = 0; i < mr_checkpoint_count(checkpoint); i++) {
         size_t n = mr_checkpoint_at(checkpoint, i)->count;
@@ -92,7 +109,6 @@ static void every_tensor_counts_from_end_to_end(void **state)
     }
     assert_true(large > 0);
     mr_checkpoint_close(checkpoint);
-    remove_dir(files_path("model"));
 }
 
 // bf16 in the checkpoint, fp32 in the export: the same weights.
@@ -101,37 +117,12 @@ static void the_form_of_the_files_does_not_matter(void **state)
     (void)state;
     struct mr_error err = {0};
     struct mr_store *s;
-    make_model("model", 1);
-    make_model("other", 2);
     check(mr_store_create(files_path("state"), files_path("model"), &one, &err), &err);
     check(mr_store_open(&s, files_path("state"), &one, &err), &err);
     check(mr_store_export(s, files_path("saved"), MR_DTYPE_F32, NULL, &err), &err);
     mr_store_close(s);
     assert_int_equal(origin_in("model"), origin_in("saved"));
     assert_int_not_equal(origin_in("model"), origin_in("other"));
-    static const char *const made[] = {"model", "other", "state", "saved"};
-    for (int i = 0; i < 4; i++)
-        remove_dir(files_path(made[i]));
-}
-
-// As a program of version 1 wrote it: both slots.
-static void make_older(const char *path)
-{
-    size_t n;
-    char *data = files_read(path, &n);
-    for (size_t at = 0; at < n; at += n / 2) {
-        struct mr_store_header h;
-        memcpy(&h, data + at, sizeof h);
-        h.version = 1;
-        h.origin = 0;
-        h.hash = 0;
-        memcpy(data + at, &h, sizeof h);
-        h.hash = XXH3_64bits(data + at, n / 2);
-        memcpy(data + at, &h, sizeof h);
-    }
-    FILE *f = fopen(path, "wb");
-    assert_true(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
-    free(data);
 }
 
 static void other_weights_of_the_same_sizes_are_refused(void **state)
@@ -139,8 +130,6 @@ static void other_weights_of_the_same_sizes_are_refused(void **state)
     (void)state;
     struct mr_error err = {0};
     struct mr_store *s;
-    make_model("model", 1);
-    make_model("other", 2);
     check(mr_store_create(files_path("state"), files_path("model"), &one, &err), &err);
     struct mr_store_options same = {.threads = 1, .origin = origin_in("model")},
                             other = {.threads = 1, .origin = origin_in("other")};
@@ -148,21 +137,20 @@ static void other_weights_of_the_same_sizes_are_refused(void **state)
                    "it began from other weights; name the model that it was made from");
     check(mr_store_open(&s, files_path("state"), &same, &err), &err);
     mr_store_close(s);
-    make_older(files_path("state/header")); // does not say what it began from
+    make_older_in(files_path("state"), 1); // does not say what it began from
     check(mr_store_open(&s, files_path("state"), &other, &err), &err);
     assert_int_equal(mr_store_step(s), 0);
     mr_store_close(s);
-    static const char *const made[] = {"model", "other", "state"};
-    for (int i = 0; i < 3; i++)
-        remove_dir(files_path(made[i]));
 }
+
+#define ORIGIN_TEST(f) cmocka_unit_test_setup_teardown(f, make_models, remove_all)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_tensor_counts_from_end_to_end),
-        cmocka_unit_test(the_form_of_the_files_does_not_matter),
-        cmocka_unit_test(other_weights_of_the_same_sizes_are_refused),
+        ORIGIN_TEST(every_tensor_counts_from_end_to_end),
+        ORIGIN_TEST(the_form_of_the_files_does_not_matter),
+        ORIGIN_TEST(other_weights_of_the_same_sizes_are_refused),
     };
     return cmocka_run_group_tests_name("origin", tests, files_setup, files_teardown);
 }

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "checkpoint/synthetic.h"
-#include "store/volume.h"
+#include "store/patch.h"
+#include "store_older.h"
 #include "store_steps.h"
 
 // ---- the disk -----------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ static struct mr_store *open_disk(const struct mr_checkpoint *checkpoint)
 
 // All that a state is, wherever it lies in its files.
 struct picture {
-    uint64_t step;
+    uint64_t step, lineage;
     struct mr_params part[3];
     int units[64];
     char note[MR_STORE_NOTE];
@@ -107,6 +108,7 @@ static void take(struct picture *p, const struct mr_store *s)
 {
     struct mr_error err = {0};
     p->step = mr_store_step(s);
+    p->lineage = s->header->lineage;
     memcpy(p->note, mr_store_note(s), sizeof p->note);
     for (int k = 0; k < 3; k++) {
         check(mr_params_new(&p->part[k], &config, &err), &err);
@@ -123,9 +125,12 @@ static void drop(struct picture *p)
         mr_params_free(&p->part[k]);
 }
 
+static bool from_older; // by a program whose states have no lineage
+
 static bool same(const struct picture *a, const struct picture *b)
 {
-    bool equal = a->step == b->step && memcmp(a->note, b->note, sizeof a->note) == 0;
+    bool equal = a->step == b->step && (from_older || a->lineage == b->lineage);
+    equal = equal && memcmp(a->note, b->note, sizeof a->note) == 0;
     size_t n = a->part[0].first[a->part[0].count] * sizeof(float);
     equal = equal && memcmp(a->units, b->units, a->part[0].count * sizeof *a->units) == 0;
     for (int k = 0; k < 3; k++)
@@ -323,6 +328,49 @@ static void killed_again_while_the_step_is_completed(void **state)
     finish();
 }
 
+// A program of an older version began the step: the patches that it has written count.
+static void a_step_of_an_older_version_is_completed(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_store_layout l;
+    int all, operations, afters = 0;
+    prepare(0);
+    check(mr_store_layout_make(&l, &config, &err), &err);
+    assert_int_equal(step_until(NEVER, &all), 0);
+    from_older = true;
+    for (int until = 0; until < all; until += 7) {
+        (void)step_until(until, &operations);
+        crash(EVERYTHING, 1);
+        make_older(&disk.volume, &l, 2);
+        afters += check_state(false, "operation", until, EVERYTHING);
+    }
+    from_older = false;
+    assert_true(afters > 5);
+    mr_store_layout_free(&l);
+    finish();
+}
+
+// Nor do patches of another training complete a step.
+static void other_patches_do_not_complete_a_step(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_store_layout l;
+    struct mr_store *s;
+    int operations;
+    prepare(0);
+    check(mr_store_layout_make(&l, &config, &err), &err);
+    (void)step_until(3, &operations);
+    crash(EVERYTHING, 1);
+    reseal(&disk.volume, &l, before.lineage + 1);
+    assert_refused(mr_store_open_volume(&s, &disk.volume, &config, NULL, &one, &err), MR_ERR_FORMAT,
+                   &err,
+                   "another training than the header, and the step that was under way cannot");
+    mr_store_layout_free(&l);
+    finish();
+}
+
 // Gradients that are damaged while a step is under way cannot complete it; the error says so.
 static void damaged_gradients_do_not_complete_a_step(void **state)
 {
@@ -355,6 +403,8 @@ int main(void)
         cmocka_unit_test(killed_at_every_write_of_a_step_upwards),
         cmocka_unit_test(killed_at_every_write_of_a_step_downwards),
         cmocka_unit_test(killed_again_while_the_step_is_completed),
+        cmocka_unit_test(a_step_of_an_older_version_is_completed),
+        cmocka_unit_test(other_patches_do_not_complete_a_step),
         cmocka_unit_test(damaged_gradients_do_not_complete_a_step),
     };
     return cmocka_run_group_tests_name("store_crash", tests, files_setup, files_teardown);
