@@ -91,6 +91,7 @@ $(BUILD)/test-list: FORCE
 	   printf 'programs-stalls\t$(BUILD)/programs/fuzz cases=2000 seed=1000000 stalls=30\n'; \
 	   printf 'programs-rules\tbash tests/programs/rules.sh\n'; \
 	   printf 'mutants-apply\ttests/mutants/run.sh --check\n'; \
+	   printf 'planted-apply\tBUILD=$(BUILD) bash tests/fuzz/planted.sh --check\n'; \
 	   printf 'fuzz-corpus\t$(BUILD)/fuzz/regress tests/fuzz/corpus\n'; \
 	   printf 'reader-progress\tbash tests/formal/run.sh quick\n'; \
 	   for s in serve load; do printf 'serve-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/%s.sh\n' $$s $$s; done; \

@@ -4,8 +4,11 @@
 # that it reads or writes out of bounds; the target has so many executions to find it, from the corpus and with
 # the same seed each time. TAP.
 # usage: planted.sh [TARGET]... (from the root, after `make fuzz`' targets are built)
+#        planted.sh --check    only whether each expression still changes its file
 set -u
 build=${BUILD:-build} runs_most=${FUZZ_RUNS:-10000000} cc=${FUZZ_CC:-clang-19} n=0 failed=0
+check=0
+[ "${1:-}" = --check ] && check=1 && shift
 only=" $* "
 work=$build/fuzz/planted
 mkdir -p "$work"
@@ -20,8 +23,10 @@ planted() { # target file sed-expression what
     sed -e "$3" "$2" >"$dir/planted.c"
     cmp -s "$2" "$dir/planted.c" && ok=0 && echo "# the expression changes nothing in $2"
     # shellcheck disable=SC2086
-    if [ $ok = 1 ] && $cc -std=c17 -D_GNU_SOURCE -O1 -g -w -ffp-contract=off $san -fsanitize=fuzzer-no-link -Ihost \
-        -Ihost/include -I"$build/gen" -I. -I"$(dirname "$2")" -c -o "$dir/planted.o" "$dir/planted.c" &&
+    if [ $check = 1 ]; then
+        runs=none
+    elif [ $ok = 1 ] && $cc -std=c17 -D_GNU_SOURCE -O1 -g -w -ffp-contract=off $san -fsanitize=fuzzer-no-link -Ihost \
+        -Ihost/include -I"$build/gen" -I. -iquote "$(dirname "$2")" -c -o "$dir/planted.o" "$dir/planted.c" &&
         $cc $san -fsanitize=fuzzer -o "$dir/fuzz" "$build/fuzz/obj/tests/fuzz/$1.o" \
             "$build/fuzz/obj/tests/fuzz/fuzz.o" "$dir/planted.o" "$build/fuzz/libmillrace.a" -Wl,--wrap=mmap,--wrap=munmap $libs; then
         "$dir/fuzz" -seed=1 -runs="$runs_most" -timeout=600 -artifact_prefix="$dir/" "$dir/new" "tests/fuzz/corpus/$1" \
@@ -49,7 +54,7 @@ planted kv host/engine/kv_file.c 's/if (h.file_bytes != f->map.size)/if (0)/' 'a
 planted store host/store/header.c 's/if (v->size\[f\] == want)/if (1)/' 'a file may be shorter than the header says'
 planted completion host/serve/completion.c 's/n > MR_COMPLETION_STOPS/n > 1000/' 'more stop strings than there is room for'
 planted records host/data/csv.c 's/if (c->fields == MR_CSV_FIELDS)/if (0)/' 'more fields than there is room for'
-planted examples host/data/examples.c 's/e->row = malloc(size \* sizeof \*e->row)/e->row = malloc(size)/' \
+planted examples host/data/examples.c 's/malloc(3 \* (size_t)e->length \* sizeof \*e->row)/malloc(3 * (size_t)e->length)/' \
     'a row that is longer than the room for one'
 planted training host/config/yaml.c 's/rc == 0 \&\& p->depth == MR_YAML_DEPTH/0/' 'deeper than there is room for'
 echo "1..$n"
