@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# README and docs as HTML with a search field. usage: docs/site/build.sh DIRECTORY (from the root)
+# README, docs and the other pages (pages.sh) as HTML with a search field. usage: docs/site/build.sh DIRECTORY (from the root)
 # A page X.md becomes X.html and README.md index.html, at the same place; what pages link to beside
 # that (headers, scripts, pictures) is copied. Works without a server and without network.
 set -euo pipefail
@@ -9,7 +9,7 @@ command -v pandoc >/dev/null || { echo "docs: pandoc is not there; make deps-doc
 here=docs/site
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-pages="README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md $(echo docs/*.md)"
+pages=$(docs/site/pages.sh)
 rm -rf "$site"
 mkdir -p "$site/docs"
 
@@ -26,13 +26,14 @@ nav() { # ROOT
         grep -oE '\]\([a-z-]+\.md' docs/README.md | sed 's/^](/docs\//'
         echo CONTRIBUTING.md
         printf '%s\n' docs/*.md
+        tr ' ' '\n' <<<"$pages"
     } | awk '!seen[$0]++' | while read -r p; do
         printf '<li><a href="%s%s">%s</a></li>\n' "$1" "$(html "$p")" "$(title "$p")"
     done
 }
 for p in $pages; do
-    root=
-    [[ $p != docs/* ]] || root=../
+    root=$(sed 's/[^/]*$//; s/[^/]*\//..\//g' <<<"$p")
+    mkdir -p "$site/$(dirname "$p")"
     nav "$root" >"$work/nav"
     pandoc -f gfm -t html5 --template $here/page.html --lua-filter $here/links.lua --no-highlight \
         -V root="$root" -V pagetitle="$(title "$p")" -V nav="$(cat "$work/nav")" -o "$site/$(html "$p")" "$p"
@@ -43,9 +44,10 @@ awk -f $here/index.awk $pages >"$site/search-index.js"
 
 # What the pages link to and is not a page.
 cp docs/*.svg "$site/docs/"
-grep -ohE '(href|src)="[^"#:]+' "$site"/*.html | sed 's/^[a-z]*="//' >"$work/linked"
-grep -ohE '(href|src)="[^"#:]+' "$site"/docs/*.html | sed 's/^[a-z]*="//; s/^/docs\//' >>"$work/linked"
-grep -v '^\(docs/\)\?https\?$' "$work/linked" | sort -u | while read -r f; do
+for p in $pages; do
+    grep -ohE '(href|src)="[^"#:]+' "$site/$(html "$p")" | sed "s|^[a-z]*=\"||; /^https\?\$/d; s|^|$(dirname "$p")/|"
+done >"$work/linked"
+sort -u "$work/linked" | while read -r f; do
     f=$(realpath -m --relative-to=. "$f")
     [ ! -e "$site/$f" ] || continue
     [[ $f != */index.html ]] || f=${f%/index.html}

@@ -14,7 +14,8 @@ build=$(realpath -m "${BUILD:-build}")
 here=$root/tests/docs
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-[ $# -gt 0 ] || set -- README.md CONTRIBUTING.md docs/*.md
+# shellcheck disable=SC2046 # the pages are words
+[ $# -gt 0 ] || set -- $(docs/site/pages.sh)
 # What a terminal of the reader would not have set.
 unset MAKEFLAGS MFLAGS MAKELEVEL MILLRACE BUILD CI
 export LC_ALL=C.UTF-8 NO_COLOR=1 PATH=$build:$PATH

@@ -15,7 +15,7 @@ tap() { # status name [file that says why]
         [ -z "${3:-}" ] || head -5 "$3" | cut -c1-200 | sed 's/^/# /'
     fi
 }
-pages="README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md $(echo docs/*.md)"
+pages=$(docs/site/pages.sh)
 # shellcheck disable=SC2086 # the pages are words
 awk -f docs/site/index.awk $pages >"$work/index"
 

@@ -2,7 +2,8 @@
 # What can be checked of a page's prose. Prints rule, tab, place and fault; rules: columns, sentences,
 # words, commands, lists. usage: awk -v words=tests/lint/prose.words -f tests/lint/prose.awk PAGE...
 #
-# columns: a line has at most 100; tables, code and lines of one word or one code span apart.
+# columns: a line has at most 100; tables, code and lines of one word or one code span apart. So has a
+#   command of a console block ("$ " and "> "); what it prints is as wide as it is.
 # sentences: on a page they have 35 words at most on average. Paragraphs and items of lists count;
 #   tables, code and headings do not.
 # words: of prose.words (a pattern of whole words, tab, the better word) none occurs outside code.
@@ -51,6 +52,7 @@ FNR == 1 {
 { width = length($0) }
 /^ *```/ { flush_text(); fence = !fence; console = /```console/; blank = 0; next }
 fence {
+    if (console && /^ *[$>] / && width > 100) printf "columns\t%s:%d: %d columns in a command\n", FILENAME, FNR, width
     if (!console && /^ *(\$ )?(sudo |[A-Z_]+=[^ ]* )*(make|build\/millrace|millrace|sim\/[a-z]+\/[a-z]+) [^=]/)
         printf "commands\t%s:%d: not in a console block: %s\n", FILENAME, FNR, $0
     next

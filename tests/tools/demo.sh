@@ -7,8 +7,9 @@ millrace=${MILLRACE:-build/millrace}
 prompt=${PROMPT:-And it came to pass} tokens=${TOKENS:-40}
 model=${MODEL:-models/demo} device=${DEVICE:-sim:sim,check}
 cat <<END
-A GPT-J of 4 million parameters writes $tokens tokens. Verilator executes the RTL cycle by cycle ($device),
-and what each command leaves in the on-chip memories is compared with the C model, bit for bit.
+A GPT-J of 4 million parameters writes $tokens tokens. Verilator executes the RTL cycle by cycle
+($device), and what each command leaves in the on-chip memories is compared with the C model,
+bit for bit.
 
 END
 "$millrace" generate --model "$model" --device "$device" --prompt "$prompt" --max-tokens "$tokens" \
@@ -20,6 +21,7 @@ if [ $status != 0 ]; then
     exit $status
 fi
 cat <<END
-Every token above came out of the simulated RTL, and no command's result differed from the C model's.
-The cycles are exact; the clock that turns them into seconds on a board is an assumption. More: docs/README.md
+Every token above came out of the simulated RTL, and each command's result was the C model's.
+The cycles are exact; the clock that turns them into seconds on a board is an assumption.
+Next: 'make all', then the four commands of README.md. The other pages: docs/README.md
 END
