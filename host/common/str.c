@@ -30,3 +30,16 @@ struct mr_shown mr_show(const char *text)
 {
     return mr_show_bytes(text, strlen(text));
 }
+
+int mr_place_of(const char *words, const char *text,
+                int (*compare)(const char *, const char *, size_t))
+{
+    const char *end;
+    size_t n = strlen(text);
+    for (int i = 0; words && n > 0; i++, words = end ? end + 1 : NULL) {
+        end = strchr(words, '|');
+        if (compare(words, text, n) == 0 && (words[n] == '|' || !words[n]))
+            return i;
+    }
+    return -1;
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings from files, made fit for a one-line message.
+// Strings from files: made fit for a one-line message, and found among the words that are known.
 #ifndef MILLRACE_COMMON_STR_H
 #define MILLRACE_COMMON_STR_H
 
@@ -15,5 +15,10 @@ struct mr_shown {
 
 struct mr_shown mr_show(const char *text);
 struct mr_shown mr_show_bytes(const void *text, size_t size);
+
+// The place of `text` in "a|b|c", from 0; -1 if it is none of them, empty, or `words` is NULL.
+// `compare`: strncmp, or strncasecmp for letters of any case.
+int mr_place_of(const char *words, const char *text,
+                int (*compare)(const char *, const char *, size_t));
 
 #endif

@@ -6,25 +6,16 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/str.h"
 #include "common/suggest.h"
 #include "config/table.h"
 
 // ---- values -------------------------------------------------------------------------------------
 
-// The place of a word in "a|b|c", letters of any case; -1.
-static int place_of(const char *words, const char *text)
-{
-    size_t n = strlen(text);
-    for (int i = 0; words; i++, words = strchr(words, '|'), words += words != NULL)
-        if (n > 0 && strncasecmp(words, text, n) == 0 && (words[n] == '|' || !words[n]))
-            return i;
-    return -1;
-}
-
 static int take_word(const struct mr_reader *r, const struct mr_key *k, const struct mr_yaml *v,
                      int *to)
 {
-    *to = v->kind == MR_YAML_SCALAR ? place_of(k->words, v->text) : -1;
+    *to = v->kind == MR_YAML_SCALAR ? mr_place_of(k->words, v->text, strncasecmp) : -1;
     return *to >= 0
                ? 0
                : mr_key_fail(r, MR_ERR_USAGE, "'%s' is none of %s", mr_key_shown(v).text, k->words);
@@ -34,7 +25,7 @@ static int take_word(const struct mr_reader *r, const struct mr_key *k, const st
 static int take_fixed(const struct mr_reader *r, const struct mr_key *k, const struct mr_yaml *v)
 {
     char *end, *rest;
-    bool same = v->kind == MR_YAML_SCALAR && place_of(k->words, v->text) >= 0;
+    bool same = v->kind == MR_YAML_SCALAR && mr_place_of(k->words, v->text, strncasecmp) >= 0;
     if (!same && v->kind == MR_YAML_SCALAR && *v->text) {
         double is = strtod(v->text, &end), wanted = strtod(k->words, &rest);
         same = !*end && !*rest && is == wanted;
@@ -206,7 +197,8 @@ static const struct mr_key *find(const char *path, const struct mr_key_place **p
             continue;
         for (const struct mr_key *k = p->keys; k->name; k++) {
             *place = p;
-            if (strcmp(k->name, path + n) == 0 || place_of(k->aliases, path + n) >= 0)
+            if (strcmp(k->name, path + n) == 0 ||
+                mr_place_of(k->aliases, path + n, strncasecmp) >= 0)
                 return k;
         }
     }

@@ -160,16 +160,6 @@ static int word(struct parse *p, char *out, const char *what)
     return 0;
 }
 
-// Whether `name` is one of "a|b|c", and its place.
-static bool among(const char *list, const char *name, int *place)
-{
-    size_t n = strlen(name);
-    for (*place = 0; list; (*place)++, list = strchr(list, '|'), list += list != NULL)
-        if (strncmp(list, name, n) == 0 && (list[n] == '|' || !list[n]))
-            return true;
-    return false;
-}
-
 // ---- values -------------------------------------------------------------------------------------
 
 static int number(const struct parse *p, const struct key *k, const char *text, double *out)
@@ -189,12 +179,13 @@ static int one(struct parse *p, const struct key *k, const char *text)
 {
     char *to = (char *)p->part + k->at;
     double x = 0;
-    int place, rc = k->type == REAL || k->type == WHOLE ? number(p, k, text, &x) : 0;
+    int place = mr_place_of(k->type == FLAG ? "false|true|False|True" : k->words, text, strncmp);
+    int rc = k->type == REAL || k->type == WHOLE ? number(p, k, text, &x) : 0;
     if (k->type == REAL)
         *(double *)to = x;
     else if (k->type == WHOLE)
         *(int *)to = (int)x;
-    else if (!among(k->type == FLAG ? "false|true|False|True" : k->words, text, &place))
+    else if (place < 0)
         rc = mr_fail(p->err, MR_ERR_USAGE, "%s of the schedule is '%s'; %s", k->name, text,
                      k->type == FLAG ? "true or false" : k->words);
     else if (k->type == FLAG)
@@ -257,11 +248,11 @@ static int unknown_key(const struct parse *p, const char *name)
 static int take_key(struct parse *p)
 {
     char name[WORD_MOST], text[WORD_MOST];
-    int i = 0, place, rc = word(p, name, "a key");
+    int i = 0, rc = word(p, name, "a key");
     if (rc < 0)
         return rc;
     while (i < KEYS && p->keys[i].name && strcmp(p->keys[i].name, name) != 0 &&
-           !among(p->keys[i].aliases, name, &place))
+           mr_place_of(p->keys[i].aliases, name, strncmp) < 0)
         i++;
     if (i == KEYS || !p->keys[i].name)
         return unknown_key(p, name);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/config.h"
+#include "model/arch.h"
+#include "model/model.h"
 
 #include "fuzz.h"
 
@@ -16,7 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check(c.n_layer >= 1 && c.n_layer <= MR_MAX_LAYER, "n_layer");
     fuzz_check(c.n_head >= 1 && c.n_head <= MR_MAX_HEAD, "n_head");
     fuzz_check(c.n_embd <= MR_MAX_EMBD && c.n_embd == c.n_head * c.head_dim, "n_embd");
-    fuzz_check(c.rotary_dim >= 2 && c.rotary_dim % 2 == 0 && c.rotary_dim <= c.head_dim, "rotary");
+    bool rotates = !mr_arch_positions(mr_arch_of(&c));
+    fuzz_check(rotates ? c.rotary_dim >= 2 && c.rotary_dim % 2 == 0 && c.rotary_dim <= c.head_dim
+                       : c.rotary_dim == 0,
+               "rotary");
     fuzz_check(c.n_inner >= 1 && c.n_inner <= MR_MAX_INNER, "n_inner");
     fuzz_check(c.layer_norm_epsilon > 0 && c.layer_norm_epsilon <= 1, "layer_norm_epsilon");
     fuzz_check(c.bos_token_id >= -1 && c.eos_token_id >= -1, "token ids");
