@@ -27,7 +27,7 @@ driver-stage: dkms
 	@mkdir -p $(DRIVER_STAGE)/usr/src && cp -r $(BUILD)/dkms/$(DKMS_NAME) $(DRIVER_STAGE)$(DKMS_SRC)
 	@install -D -m 644 -t $(DRIVER_STAGE)$(PREFIX)/include/linux driver/include/uapi/millrace.h
 	@install -D -m 644 -t $(DRIVER_STAGE)$(UDEVDIR) driver/60-millrace.rules
-	@install -D -m 644 -t $(DRIVER_STAGE)$(DRIVER_DOC) docs/driver.md docs/driver.svg driver/Documentation/ABI/testing/*
+	@install -D -m 644 -t $(DRIVER_STAGE)$(DRIVER_DOC) docs/driver*.md docs/pcie-function.md docs/driver.svg driver/Documentation/ABI/testing/*
 
 ## install-driver: module, uapi header, udev rule, DKMS sources (KDIR=, DESTDIR=; DKMS=1: dkms builds the module)
 install-driver: driver-stage $(if $(filter 1,$(DKMS)),,install-module)

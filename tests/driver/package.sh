@@ -57,7 +57,7 @@ files >"$work/installed"
     echo "./etc/udev/rules.d/60-millrace.rules"
     echo "./lib/modules/$release/updates/millrace.ko"
     echo "./usr/local/include/linux/millrace.h"
-    for f in driver.md driver.svg debugfs-millrace sysfs-class-misc-millrace; do echo "./usr/local/share/doc/millrace/driver/$f"; done
+    for f in driver.md driver-faults.md driver-inside.md driver-uapi.md pcie-function.md driver.svg debugfs-millrace sysfs-class-misc-millrace; do echo "./usr/local/share/doc/millrace/driver/$f"; done
     (cd "$tree" && find . -type f | sed "s|^\.|./usr/src/millrace-$version|")
 } | sort >"$work/wanted"
 ok installed_is_what_the_document_says diff "$work/wanted" "$work/installed"

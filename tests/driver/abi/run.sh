@@ -79,8 +79,8 @@ grep -ohE 'debugfs_create_[a-z0-9]+\("[a-z_]+"' driver/*.c | sed 's/.*"\(.*\)"/\
 ok debugfs_text_and_code same "$work/text" "$work/code"
 ok there_are_attributes test "$(wc -l <"$work/code")" -ge 2
 
-# ---- docs/driver.md --------------------------------------------------------------------------------
-doc=docs/driver.md
+# ---- docs/driver.md and the pages that it leads to -----------------------------------------------------
+doc="docs/driver.md docs/driver-uapi.md" faults=docs/driver-faults.md
 uses() { # WORDS, each of which must stand in `...` in the document
     local word bad=0
     while read -r word; do
@@ -144,9 +144,9 @@ fault_rows() {
     [ $rows -ge 50 ] || { echo "# $rows rows"; bad=1; }
     return $bad
 }
-ok doc_fault_table_names_tests fault_rows $doc
-sed 's/wrong tag/wrong flag/' $doc >"$work/renamed.md"
-sed 's/^\(| a completion comes twice .*\) | `.*/\1 | |/' $doc >"$work/untested.md"
+ok doc_fault_table_names_tests fault_rows $faults
+sed 's/wrong tag/wrong flag/' $faults >"$work/renamed.md"
+sed 's/^\(| a completion comes twice .*\) | `.*/\1 | |/' $faults >"$work/untested.md"
 sees() { fault_rows "$1" >"$work/out" && return 1; [ "$(wc -l <"$work/out")" = 1 ]; }
 ok doc_fault_table_test_that_is_gone_is_seen sees "$work/renamed.md"
 ok doc_fault_table_row_without_test_is_seen sees "$work/untested.md"
