@@ -189,7 +189,9 @@ static void compare(const void *is, const void *want, uint64_t bytes, const char
                     int channels)
 {
     const uint8_t *a = is, *b = want;
-    for (uint64_t k = 0; memcmp(a, b, bytes) != 0 && k < bytes; k++)
+    if (memcmp(a, b, bytes) == 0)
+        return;
+    for (uint64_t k = 0; k < bytes; k++)
         if (a[k] != b[k])
             fail_msg("byte %llu of %s, %d channels, is %d; the store has %d", (unsigned long long)k,
                      what, channels, a[k], b[k]);

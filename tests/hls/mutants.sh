@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Do the tests notice a fault in hls/? Each mutant is one changed line of the kernel or of its list of
+# jobs, compiled with two lanes; the test of tests/unit/test_hls_update.c beside it must be green
+# without it and red with it. Prints TAP.
+# usage, from the repository's root: tests/hls/mutants.sh [BUILD_DIR [WORD]]
+set -u
+library=${1:-build}
+build=$library/hls-mutants
+cc=${CC:-gcc} cxx=${CXX:-g++}
+flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include "-I$library/gen" -Itests -Itests/unit)
+for lanes in 1 4 16; do flags+=("-Dmillrace_update_$lanes=millrace_update_2"); done
+libs=("$library/libmillrace.a" -lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm)
+numbers=numbers_are_those_of_the_rules
+steps=steps_of_fixtures_are_the_stores
+several=steps_of_several_patches_are_the_stores
+segments=steps_of_segments_are_the_stores
+
+# "name|file of hls/|sed expression|test"
+mutants=(
+    "arithmetic: ties are rounded up|datapath.h|s/half \&\& (more .. (sig \& 1U)) ? 1U : 0U;\$/half ? 1U : 0U;/|$numbers"
+    "arithmetic: a carry of rounding is lost|datapath.h|s/e += carry ? 1 : 0;/;/|$numbers"
+    "arithmetic: subnormal results stay|datapath.h|s/e <= 0 ? 0U/e < 0 ? 0U/|$numbers"
+    "arithmetic: any NaN stays as it is|datapath.h|s/size > INFINITE ? QNAN/size > INFINITE ? a/|$numbers"
+    "arithmetic: a sum forgets what it shifts out|datapath.h|s/cut .= (apart/cut += 0 * (apart/|$numbers"
+    "arithmetic: infinity less infinity|datapath.h|s/(minus \&\& exponent(y) == 255) ? QNAN/(minus \&\& false) ? QNAN/|$numbers"
+    "arithmetic: a quotient without its remainder|datapath.h|s/(quotient \& 1U) != 0, rest != 0/(quotient \& 1U) != 0, false/|$numbers"
+    "arithmetic: roots of odd powers|datapath.h|s/(power \& 1) ? 26 : 25/(power \& 1) ? 25 : 25/|$numbers"
+    "arithmetic: gradients lose their last bit|datapath.h|s/(all \& 0x7FU) != 0/(all \& 0x3FU) != 0/|$numbers"
+    "arithmetic: the second moment forgets as the first|datapath.h|s/multiply(old.v, f.keep2)/multiply(old.v, f.keep1)/|$numbers"
+    "blocks: elements of 128|datapath.h|s/size > 127U ? 127U/size > 128U ? 128U/|$steps"
+    "blocks: codes of the old weights|millrace_update.cpp|s/exponent(now\.w)/exponent(old.w)/|$steps"
+    "blocks: both halves of a row have one code|millrace_update.cpp|s/b = col \/ BLOCK + c % 2;/b = col \/ BLOCK;/|$steps"
+    "streams: headers begin with the last matrix'|millrace_update.cpp|s/ code = 0;/ ;/|$steps"
+    "streams: vectors are in the first channel|millrace_update.cpp|s/j % channels \* channel + to\.at + (uint64_t)(i \/ 16) \* to\.piece;/to.at + (uint64_t)(i \/ 16) * to.piece;/|$steps"
+    "streams: codes behind the last block|millrace_update.cpp|s/k \/ 4 < blocks ? s\.code\[g\]\[k\] : 0/s.code[g][k]/|$several"
+    "streams: a second patch stands on the first|jobs.c|s/\.first = (uint32_t)first \/ 4/.first = 0/|$several"
+    "streams: codes of all segments together|jobs.c|s/s\.top = (uint32_t)(segment \* it\.cols)/s.top = 0/|$segments"
+    "jobs: everything decays|jobs.c|s/\.decays = mr_adamw_decays(.*)};/.decays = 1};/|$steps"
+)
+
+# Builds the test in directory $1 of the sources in $1/hls.
+make_test() {
+    "$cxx" -std=c++14 -O1 -w -DMILLRACE_LANES=2 -Dmillrace_update=millrace_update_2 -c \
+        -o "$1/kernel.o" "$1/hls/millrace_update.cpp" &&
+        "$cc" "-I$1" "${flags[@]}" -o "$1/test" "$build/test.o" "$build/one.o" "$1/hls/jobs.c" \
+            "$1/kernel.o" "${libs[@]}"
+}
+run_test() { # directory test
+    ONE_TEST=$2 CMOCKA_MESSAGE_OUTPUT=TAP MILLRACE_THREADS=1 timeout 600 "$1/test" >"$1/log" 2>/dev/null
+    grep -qE "^ok [0-9]+ - $2\$" "$1/log" && return 0
+    grep -qE "^not ok [0-9]+ - $2\$" "$1/log" && return 1
+    return 2
+}
+bail() {
+    echo "Bail out! $1"
+    exit 1
+}
+
+rm -rf "$build" && mkdir -p "$build/none" && cp -r hls "$build/none/" || bail "cannot make $build"
+"$cc" "${flags[@]}" -I. -c -o "$build/test.o" tests/unit/test_hls_update.c &&
+    "$cc" "${flags[@]}" -c -o "$build/one.o" tests/tools/one-test.c &&
+    make_test "$build/none" || bail "the unchanged test does not build"
+for test in "$numbers" "$steps" "$several" "$segments"; do
+    run_test "$build/none" "$test" || bail "without a mutant $test fails"
+done
+
+number=0 failed=0
+for mutant in "${mutants[@]}"; do
+    IFS='|' read -r name file expression test <<<"$mutant"
+    [[ $name = *"${2:-}"* ]] || continue
+    number=$((number + 1))
+    dir=$build/$number why=
+    mkdir -p "$dir" && cp -r hls "$dir/" || bail "cannot make $dir"
+    sed "$expression" "hls/$file" >"$dir/hls/$file"
+    if cmp -s "$dir/hls/$file" "hls/$file"; then
+        why="the expression changes nothing in hls/$file; bring it up to date"
+    elif ! make_test "$dir"; then
+        why="the mutant does not build"
+    else
+        run_test "$dir" "$test"
+        case $? in
+        0) why="the tests do not notice" ;;
+        2) why="the program died" ;;
+        esac
+    fi
+    echo "$([ -z "$why" ] && echo ok || echo not ok) $number - mutant $name is caught by $test"
+    [ -z "$why" ] || { echo "# $why"; failed=1; }
+done
+echo "1..$number"
+exit $((failed || !number))
