@@ -74,12 +74,25 @@ inline fp32 subtract(fp32 a, fp32 b)
     return add(a, read(b) ^ SIGN);
 }
 
+// 24 by 17 bits, which one multiplier of a DSP slice takes. Who compiles this to Verilog by other
+// tools than Vitis has such a slice as a module (hls/xls/).
+#ifdef MILLRACE_HAS_PRODUCT
+extern "C" uint64_t product(uint32_t a, uint32_t b) __attribute__((const));
+#else
+inline uint64_t product(uint32_t a, uint32_t b)
+{
+    return (uint64_t)a * b;
+}
+#endif
+
 inline fp32 multiply(fp32 left, fp32 right)
 {
     fp32 a = read(left), b = read(right), sign = (a ^ b) & SIGN;
-    uint64_t product = (uint64_t)significand(a) * significand(b);
-    bool high = product >> 47 != 0;
-    uint64_t all = high ? product : product << 1; // 48 bits
+    uint32_t by = significand(b);
+    uint64_t low = product(significand(a), by & 0x1FFFFU), rest = product(significand(a), by >> 17);
+    uint64_t exact = low + (rest << 17);
+    bool high = exact >> 47 != 0;
+    uint64_t all = high ? exact : exact << 1; // 48 bits
     int e = (int)exponent(a) + (int)exponent(b) - 127 + (high ? 1 : 0);
     fp32 usual =
         pack(sign, e, (uint32_t)(all >> 24), (all >> 23 & 1U) != 0, (all & 0x7FFFFFU) != 0);
@@ -117,12 +130,12 @@ inline fp32 root(fp32 of)
 {
     fp32 a = read(of);
     int power = (int)exponent(a) - 127;
-    uint64_t square = (uint64_t)significand(a) << ((power & 1) ? 26 : 25), rest = 0;
-    uint32_t digits = 0; // 25 bits
+    uint64_t square = (uint64_t)significand(a) << ((power & 1) ? 26 : 25);
+    uint32_t digits = 0, rest = 0; // 25 bits; 26, and two more in a step
     for (int i = 24; i >= 0; i--) {
 #pragma HLS UNROLL
-        rest = rest << 2 | (square >> (2 * i) & 3U);
-        uint64_t next = (uint64_t)digits << 2 | 1U;
+        rest = rest << 2 | (uint32_t)(square >> (2 * i) & 3U);
+        uint32_t next = digits << 2 | 1U;
         bool fits = rest >= next;
         rest = fits ? rest - next : rest;
         digits = digits << 1 | (fits ? 1U : 0U);
