@@ -33,14 +33,15 @@ module mr_update_lane (
     output logic [31:0] m_o,
     output logic [31:0] v_o
 );
-  import mr_hls_pkg::*;
-
+  localparam int ADD_LAT = mr_hls_pkg::ADD_LAT;
+  localparam int MULTIPLY_LAT = mr_hls_pkg::MULTIPLY_LAT;
+  localparam int UPDATE_LAT = mr_hls_pkg::UPDATE_LAT;
   // Cycles from the operands to each value.
-  localparam int D_AT = WIDEN_LAT + MULTIPLY_LAT;
+  localparam int D_AT = mr_hls_pkg::WIDEN_LAT + MULTIPLY_LAT;
   localparam int M_AT = D_AT + MULTIPLY_LAT + ADD_LAT;
   localparam int V_AT = D_AT + 2 * MULTIPLY_LAT + ADD_LAT;
-  localparam int BELOW_AT = V_AT + ROOT_LAT + MULTIPLY_LAT + ADD_LAT;
-  localparam int MOVE_AT = BELOW_AT + DIVIDE_LAT + MULTIPLY_LAT;
+  localparam int BELOW_AT = V_AT + mr_hls_pkg::ROOT_LAT + MULTIPLY_LAT + ADD_LAT;
+  localparam int MOVE_AT = BELOW_AT + mr_hls_pkg::DIVIDE_LAT + MULTIPLY_LAT;
 
   logic [31:0] widened, d, d_part, d_square, square_part;
   logic [31:0] keep_m, keep_m_late, keep_v, keep_v_late, m, m_late, v;

@@ -10,3 +10,17 @@ $(BUILD)/hls/update_%.o: hls/millrace_update.cpp hls/millrace_update.h hls/datap
 	@$(CXX) $(HLS_FLAGS) $(if $(filter 2,$*),,$(SAN)) -DMILLRACE_LANES=$* -Dmillrace_update=millrace_update_$* -c -o $@ $<
 UNIT_EXTRA_test_hls_update := hls/jobs.c $(HLS_OBJ)
 $(BUILD)/unit/test_hls_update: hls/jobs.c hls/jobs.h hls/millrace_update.h $(HLS_OBJ)
+
+# The Verilog of the cores, made again with pinned versions of clang and of the packages from PyPI.
+.PHONY: test-hls hls-cores hls-venv
+hls-venv:
+	@$(MAKE) --no-print-directory deps DEPS="clang-19 python3-venv"
+	@tests/tools/venv.sh $(BUILD)/hls/venv hls/xls/requirements.txt test-hls
+## test-hls: hls/rtl/cores made again by clang and XLS (PyPI) and compared, byte for byte
+test-hls: hls-venv
+	@mkdir -p $(BUILD)
+	@printf 'hls-cores\tBUILD=$(BUILD) bash tests/hls/cores.sh\n' >$(BUILD)/test-hls-list
+	@tests/run.sh $(BUILD)/test-hls-list $(BUILD)/test-hls 1
+## hls-cores: writes hls/rtl/cores, after a change of hls/datapath.h or hls/xls
+hls-cores: hls-venv
+	@BUILD=$(BUILD) bash tests/hls/cores.sh --write

@@ -5,17 +5,7 @@
 set -u
 build=${BUILD:-build} venv=${INTEROP_VENV:-${BUILD:-build}/interop-venv}
 list=tests/interop/requirements.txt
-if ! [ -e "$venv/installed" ] || ! cmp -s "$list" "$venv/installed"; then
-    if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
-        echo "test-interop: python3 with venv and pip is needed: apt-get install python3-venv" >&2
-        exit 1
-    fi
-    # shellcheck disable=SC2086
-    if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q ${INTEROP_PIP:-} -r "$list" && cp "$list" "$venv/installed"; }; then
-        echo "test-interop: the environment of $list could not be made in $venv (network? disk? Python 3.11?)" >&2
-        exit 1
-    fi
-fi
+PIP_OPTIONS=${INTEROP_PIP:-} tests/tools/venv.sh "$venv" "$list" test-interop || exit 1
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
 export MILLRACE_LIBRARY
