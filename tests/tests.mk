@@ -68,7 +68,7 @@ $(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h
 	@$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
 define bench_rule
 $(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(RTL_GEN) $(BUILD)/gen/mr_device.h $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
-    $(wildcard tests/rtl/common/*) $(shell find rtl -name '*.sv' -o -name '*.svh')
+    $(wildcard tests/rtl/common/*) $(shell find rtl hls -name '*.sv' -o -name '*.svh' -o -path 'hls/*.h' -o -path 'hls/*.cpp')
 	@echo "BENCH $(1)"
 	@BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
 endef

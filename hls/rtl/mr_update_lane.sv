@@ -74,7 +74,8 @@ module mr_update_lane (
 
   // ---- the weight ----
   mr_hls_multiply u_shrink (.clk_i, .a_i(w_i), .b_i(decay_i), .y_o(shrink));
-  mr_hls_delay #(.N(MOVE_AT - MULTIPLY_LAT)) u_shrink_late (.clk_i, .d_i(shrink), .q_o(shrink_late));
+  mr_hls_delay #(.N(MOVE_AT - MULTIPLY_LAT))
+      u_shrink_late (.clk_i, .d_i(shrink), .q_o(shrink_late));
   mr_hls_add u_change (.clk_i, .a_i(move), .b_i(shrink_late), .y_o(change));
   mr_hls_delay #(.N(MOVE_AT + ADD_LAT)) u_w_late (.clk_i, .d_i(w_i), .q_o(w_late));
   mr_hls_add u_w (.clk_i, .a_i(w_late), .b_i({~change[31], change[30:0]}), .y_o(w_o));

@@ -131,8 +131,17 @@ for top in millrace_kernel millrace_pcie; do
     tap $? "yosys hierarchy, proc: $top, tiny; no latch, no asynchronous reset" "$tmp/y"
 done
 
+# ---- hls/: the lane of the optimizer and the cores that clang and XLS made; its bench has Verilator's -Wall
+hls=(hls/rtl/cores/mr_hls_pkg.sv $(find hls/rtl -name '*.sv' ! -name mr_hls_pkg.sv | sort))
+iverilog -g2012 -Wall -Wno-timescale -t null -s mr_update_lane "${hls[@]}" >"$tmp/i" 2>&1 && [ ! -s "$tmp/i" ]
+tap $? "iverilog -g2012: mr_update_lane" "$tmp/i"
+yosys -q -e 'multiple conflicting drivers|Latch inferred' -p "read_verilog -sv ${hls[*]}
+    hierarchy -check -top mr_update_lane; proc
+    select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr" >"$tmp/y" 2>&1
+tap $? "yosys hierarchy, proc: mr_update_lane; no latch, no asynchronous reset" "$tmp/y"
+
 # ---- layout of the RTL ------------------------------------------------------------------------------
-find rtl tests/formal \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"
+find rtl hls/rtl tests/formal -path hls/rtl/cores -prune -o \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"
 [ ! -s "$tmp/long" ]
 tap $? "no line of the RTL has more than 100 columns" "$tmp/long"
 

@@ -33,7 +33,7 @@ fuzz_cases=${FUZZ_CASES:-1000}
 if [ -z "$check" ]; then
     rm -rf "$tree"
     mkdir -p "$tree/build/gen" "$tree/tests/synth"
-    cp -r rtl host sim driver Makefile "$tree/"
+    cp -r rtl host hls sim driver Makefile "$tree/"
     cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
     cp -p "$build"/gen/* "$tree/build/gen/"
@@ -383,6 +383,22 @@ if has avx512_vnni; then
     kernel avx512_rows 'avx512, many tokens: high and low MXFP4 elements change places' \
         's/_mm256_or_si256(v, _mm256_slli_epi16(v, 4))/_mm256_or_si256(_mm256_slli_epi16(v, 8), _mm256_srli_epi16(v, 4))/'
 fi
+
+# ---- hls -----------------------------------------------------------------------------------------
+mutant 'hls: the second moment of the element before' hls/rtl/mr_update_lane.sv \
+    's/\.N(D_AT + MULTIPLY_LAT))/.N(D_AT + MULTIPLY_LAT - 1))/' rtl:hls@lane
+mutant 'hls: weights grow by decay' hls/rtl/mr_update_lane.sv \
+    's/{~change\[31\]/{change[31]/' rtl:hls@lane
+mutant 'hls: results of elements that were not there' hls/rtl/mr_update_lane.sv \
+    "s/valid_q\[UPDATE_LAT-2:0\], valid_i}/valid_q[UPDATE_LAT-2:0], 1'b1}/" rtl:hls@lane
+mutant 'hls: words leave a delay line a cycle late' hls/rtl/mr_hls_delay.sv \
+    's/line_q\[(N-1)\*W-1:0\], d_i}/line_q[(N-1)*W-1:0], line_q[W-1:0]}/' rtl:hls@lane
+mutant 'hls: the highest bit of a multiplier is lost' hls/rtl/mr_hls_product.sv \
+    "s/{24'd0, b_i}/{25'd0, b_i[15:0]}/" rtl:hls@lane
+mutant 'hls: a NaN of another kind' hls/rtl/cores/mr_hls_add.sv \
+    "s/32'h7fc0_0000/32'h7fc0_0001/" rtl:hls@lane
+mutant 'hls: a core takes a cycle less than the package says' hls/rtl/cores/mr_hls_pkg.sv \
+    's/MULTIPLY_LAT = 6/MULTIPLY_LAT = 5/' rtl:hls@lane
 
 # Programs: semaphores
 mutant 'program: what is still read may be written' host/engine/depend.c \
