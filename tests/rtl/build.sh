@@ -7,12 +7,13 @@ line=$(awk -v v="$variant" '$1 == v' "tests/rtl/$bench/bench.txt")
 top=$(sed -n 's/.*top=\([^ ]*\).*/\1/p' <<<"$line")
 params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
 srcs=$(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line")
+srcs=${srcs// host/ $PWD/host} # C files are built in another directory
 dir=$build/rtl/$bench@$variant
 mkdir -p "$dir"
 # shellcheck disable=SC2086
 verilator --cc --exe --build -j 1 --prefix Vdut --top-module "$top" $params -Wall \
     --x-assign unique --x-initial unique -O3 +incdir+rtl/fp "+incdir+$build/gen" -Mdir "$dir" -o tb \
-    -CFLAGS "-std=c++20 -O1 -DVARIANT_$variant -I$PWD -I$PWD/host -I$PWD/tests/rtl/common -I$PWD/tests" \
+    -CFLAGS "-std=c++20 -O1 -DVARIANT_$variant -I$PWD -I$PWD/host -I$PWD/$build/gen -I$PWD/tests/rtl/common -I$PWD/tests" \
     -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
     "$build/gen/mr_pkg.sv" $srcs "$PWD/tests/rtl/$bench/tb.cpp" "$PWD/$build/num.o" >"$dir/build.log" 2>&1 ||
     { tail -40 "$dir/build.log"; exit 1; }
