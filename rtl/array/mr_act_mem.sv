@@ -12,7 +12,7 @@
 // (< ACT_WORDS) of slot x_slot_i (< T). The row maximum {x_region_i, slot} becomes the code if
 // x_first_i, else the maximum of itself and the code. With x_lo_i (second pass, odd slot; it
 // follows its first-pass block) the even slot's maximum is copied instead: both slots of a pair end
-// with the first pass' maximum. A block accepted in cycle t is seen, with its maximum, by reads
+// with the first pass' maximum. With b_set_i the maximum becomes b_max_i. A block accepted in cycle t is seen, with its maximum, by reads
 // from t+3 on.
 //
 // Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank,
@@ -45,6 +45,8 @@ module mr_act_mem #(
   input  logic               b_first_i,
   input  logic               b_lo_i,
   input  logic [      263:0] b_data_i,
+  input  logic               b_set_i,
+  input  logic [        7:0] b_max_i,
 
   input  logic [      R-1:0] act_ren_i,
   input  logic [ ACT_AW-1:0] act_raddr_i,
@@ -64,7 +66,8 @@ module mr_act_mem #(
   assign b_ready_o = !a_valid_i;
 
   // ---- t+1: the accepted block ------------------------------------------------------------------
-  logic w_valid_q, w_first_q, w_lo_q;
+  logic w_valid_q, w_first_q, w_lo_q, w_set_q;
+  logic [7:0] w_max_q;
   logic [LS-1:0] w_slot_q;
   logic [ACT_AW-1:0] w_addr_q;
   logic [1:0] w_region_q;
@@ -106,6 +109,7 @@ module mr_act_mem #(
       w_region_q <= a_region_i;
       w_first_q  <= a_first_i;
       w_lo_q     <= a_lo_i;
+      w_set_q    <= 1'b0;
       w_data_q   <= a_data_i;
     end else if (b_valid_i) begin
       w_slot_q   <= LS'(b_slot_i);
@@ -113,6 +117,8 @@ module mr_act_mem #(
       w_region_q <= b_region_i;
       w_first_q  <= b_first_i;
       w_lo_q     <= b_lo_i;
+      w_set_q    <= b_set_i;
+      w_max_q    <= b_max_i;
       w_data_q   <= b_data_i;
     end
   end
@@ -160,9 +166,9 @@ module mr_act_mem #(
   logic [7:0] fwd_max_q, m_old, m_ram, m_new;
   always_ff @(posedge clk_w) begin
     if (w_valid_q) begin
-      m_first_q <= w_first_q;
+      m_first_q <= w_first_q || w_set_q;
       m_lo_q    <= w_lo_q;
-      m_code_q  <= w_data_q[263:256];
+      m_code_q  <= w_set_q ? w_max_q : w_data_q[263:256];
       m_waddr_q <= w_maddr;
       fwd_q     <= m_valid_q && (m_waddr_q == w_mread);
       fwd_max_q <= m_new;

@@ -195,6 +195,8 @@ module mr_matmul #(
     .b_first_i,
     .b_lo_i,
     .b_data_i,
+    .b_set_i     (1'b0),
+    .b_max_i     (8'd0),
     .act_ren_i   (act_ren),
     .act_raddr_i (act_raddr),
     .act_rdata_o (act_rdata),

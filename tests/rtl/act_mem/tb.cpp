@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mr_act_mem against a plain model: random writes of both ports (first and later blocks of rows, second
-// pass blocks behind their first pass), reads of both read ports at the same time, held read data.
-// Port b is the only one that can be stalled: a_ready_o is constantly 1 (checked in every cycle), the
-// read ports have no handshake: fixed latency.
+// mr_act_mem against a plain model: random writes of both ports (first and later blocks of rows,
+// maxima that are given, second pass blocks behind their first pass), reads of both read ports at the
+// same time, held read data. Port b is the only one that can be stalled: a_ready_o is constantly 1
+// (checked in every cycle), the read ports have no handshake: fixed latency.
 #include "Vdut.h"
 
 #include "bench.h"
@@ -31,6 +31,7 @@ struct Write {
     int slot, word, region;
     bool first, lo;
     Block data;
+    int set = -1; // the maximum, whatever the codes
 };
 
 // What a writer sends: rows in turn, so that the blocks of several rows mix, each with its second pass.
@@ -61,11 +62,14 @@ class Writer
         w.first = !started_[w.region][w.slot] || rng_.chance(15);
         w.lo = false;
         w.data = block();
+        if (region0_ == 2 && rng_.chance(20))
+            w.set = static_cast<int>(rng_.range(0, 255));
         started_[w.region][w.slot] = true;
         if (two) {
             lo_ = w;
             lo_.slot++;
             lo_.lo = true;
+            lo_.set = -1;
             lo_.data = block();
             has_lo_ = true;
             started_[w.region][w.slot + 1] = true;
@@ -139,6 +143,8 @@ class Bench
                 dut_->b_first_i = b.first;
                 dut_->b_lo_i = b.lo;
                 put(dut_->b_data_i, b.data);
+                dut_->b_set_i = b.set >= 0;
+                dut_->b_max_i = static_cast<uint8_t>(b.set >= 0 ? b.set : static_cast<int>(rng_.u32() & 255));
             }
             // Reads.
             unsigned ren = rng_.chance(70) ? rng_.u32() & ((1u << R) - 1) : 0;
@@ -248,6 +254,8 @@ class Bench
             uint8_t code = w.data.b[32], &m = rmax_[w.region][w.slot];
             if (w.lo)
                 m = rmax_[w.region][w.slot - 1];
+            else if (w.set >= 0)
+                m = static_cast<uint8_t>(w.set);
             else if (w.first || code > m)
                 m = code;
             max_valid_[w.region][w.slot] = true;
