@@ -11,10 +11,13 @@
 //   W_DEPTH, KV_DEPTH  beats of the FIFOs behind a reader, which are its credits
 //   RING               k-rows of a tile ring
 //   VEC_WORDS          words of V floats of gain, and as many of bias
+//   STASH              1: jobs with job_stash_i read another window, and parts of matrices
 //
 // Timing: that of mr_reader (job_, kv_, m_) and of mr_stream (sp_, vec_, ring_, tile_), whose
 // headers have it; job_ and sp_ are valid/ready for each channel with one payload. w_ and kv_ base
-// and limit must hold for the whole run.
+// and limit must hold for the whole run. With STASH a job of weights with job_stash_i is in the window
+// from s_base_i on, and whoever made a job has looked at its window; sp_first_i and sp_in_head_i are
+// mr_stream's cmd_first_i and cmd_in_head_i.
 // halt_i (level): takes no more jobs, and drops what is outstanding as it arrives. idle_o: nothing
 // is outstanding. m_rready_o is constantly 1: every beat has its place reserved.
 // err_: mr_reader's of each channel. cnt_: strobes of each channel, mr_reader's.
@@ -24,6 +27,7 @@ module mr_channels #(
   parameter int KV_DEPTH = 128,
   parameter int RING = 1024,
   parameter int VEC_WORDS = 1024,
+  parameter int STASH = 0,
   localparam int VEC_AW = $clog2(2 * VEC_WORDS),
   localparam int RING_AW = $clog2(RING)
 ) (
@@ -36,6 +40,8 @@ module mr_channels #(
   output logic [N-1:0]       job_ready_o,
   input  logic [31:0]        job_off_i,
   input  logic [31:0]        job_beats_i,
+  input  logic               job_stash_i,
+  input  logic [N*64-1:0]    s_base_i,
   input  logic [N*64-1:0]    w_base_i,
   input  logic [N*32-1:0]    w_limit_i,
   input  logic [N*64-1:0]    kv_base_i,
@@ -59,6 +65,8 @@ module mr_channels #(
   input  logic               sp_bias_i,
   input  logic [15:0]        sp_kblocks_i,
   input  logic [31:0]        sp_groups_i,
+  input  logic [3:0]         sp_first_i,
+  input  logic [3:0]         sp_in_head_i,
   output logic [N-1:0]       sp_done_o,
 
   // gain and bias for LayerNorm; tiles for the array
@@ -106,6 +114,14 @@ module mr_channels #(
     flush_q <= rst_ni && halt_i && !halt_q;
   end
 
+  if (STASH == 0) begin : gen_no_stash
+    logic unused;
+    assign unused = ^{job_stash_i, s_base_i};
+  end else begin : gen_stash
+    logic unused;
+    assign unused = ^w_limit_i;
+  end
+
   logic [N-1:0] w_valid, w_credit;
   assign m_ch_rready_o = '1;
   for (genvar c = 0; c < N; c = c + 1) begin : gen_channel
@@ -119,8 +135,8 @@ module mr_channels #(
       .w_job_ready_o (job_ready_o[c]),
       .w_job_off_i   (job_off_i),
       .w_job_beats_i (job_beats_i),
-      .w_base_i      (w_base_i[64*c+:64]),
-      .w_limit_i     (w_limit_i[32*c+:32]),
+      .w_base_i      ((STASH != 0 && job_stash_i) ? s_base_i[64*c+:64] : w_base_i[64*c+:64]),
+      .w_limit_i     ((STASH != 0) ? '1 : w_limit_i[32*c+:32]),
       .w_valid_o     (w_valid[c]),
       .w_credit_i    (w_credit[c]),
       .kv_job_valid_i(kv_job_valid_i[c] && !halt_i),
@@ -156,7 +172,8 @@ module mr_channels #(
     mr_stream #(
       .FIFO_DEPTH(W_DEPTH),
       .RING      (RING),
-      .VEC_WORDS (VEC_WORDS)
+      .VEC_WORDS (VEC_WORDS),
+      .PART      (STASH)
     ) u_stream (
       .clk_i,
       .rst_ni,
@@ -171,6 +188,8 @@ module mr_channels #(
       .cmd_bias_i     (sp_bias_i),
       .cmd_kblocks_i  (sp_kblocks_i),
       .cmd_groups_i   (sp_groups_i),
+      .cmd_first_i    (sp_first_i),
+      .cmd_in_head_i  (sp_in_head_i),
       .cmd_done_o     (sp_done_o[c]),
       .vec_ren_i,
       .vec_raddr_i,

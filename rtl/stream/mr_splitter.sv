@@ -7,10 +7,17 @@
 //   SECTION  k-blocks that share a beat of scale codes (16), a power of two
 //   HEADER   column groups that share a header (16), a power of two
 //   KW, GW   widths of the k-block and group counts (less only in proofs)
+//   PART     1: cmd_first_i and cmd_in_head_i count
 //
 // Command: valid/ready; cmd_ready_o is a register. A command with nothing to do (no beats, no
 // groups or no k-blocks) takes no beat and is done at once. done_o is a pulse in the cycle after
 // the command's last beat was taken.
+//
+// With PART a command may be a part of a matrix without biases: its groups begin inside a section,
+// at block cmd_first_i of it, and the first group is number cmd_in_head_i of its header. The beats
+// of a group are then those from the first section's scale codes on. Elements before the first block
+// are taken with no strobe, whatever the space. row_at_o, with scale_o: the block in its section
+// that comes next. group_at_o, with head_o: the group in its header that does.
 //
 // Beats: beat_valid_i says that a beat is there, beat_take_o that it is taken in this cycle; the
 // kind strobes are high only with beat_take_o, exactly one of them:
@@ -23,7 +30,8 @@ module mr_splitter #(
   parameter int SECTION = 16,
   parameter int HEADER = 16,
   parameter int KW = 16,
-  parameter int GW = 32
+  parameter int GW = 32,
+  parameter int PART = 0
 ) (
   input  logic          clk_i,
   input  logic          rst_ni,
@@ -36,6 +44,8 @@ module mr_splitter #(
   input  logic          cmd_bias_i,
   input  logic [KW-1:0] cmd_kblocks_i,
   input  logic [GW-1:0] cmd_groups_i,
+  input  logic [$clog2(SECTION)-1:0] cmd_first_i,
+  input  logic [$clog2(HEADER)-1:0] cmd_in_head_i,
   output logic          done_o,
 
   input  logic          beat_valid_i,
@@ -54,7 +64,9 @@ module mr_splitter #(
   output logic          row_o,
   output logic          hi_o,
   output logic          fp4_o,
-  output logic          has_bias_o
+  output logic          has_bias_o,
+  output logic [$clog2(SECTION)-1:0] row_at_o,
+  output logic [$clog2(HEADER)-1:0] group_at_o
 );
 
   localparam int SW = $clog2(SECTION);
@@ -77,7 +89,7 @@ module mr_splitter #(
   logic fp4_q, has_bias_q, hi_q, vec_bias_q, first_q, done_q;
 
   logic blocked, k_last, sec_last, group_end, cmd_empty, cmd_take, vec_last, finish;
-  assign blocked     = (state_q == Data && !ring_space_i) ||
+  assign blocked     = (state_q == Data && !skip && !ring_space_i) ||
                        (first_q && state_q == Scale && !tile_space_i);
   assign beat_take_o = beat_valid_i && state_q != Idle && !blocked;
   assign vec_o       = beat_take_o && state_q == Vec;
@@ -85,7 +97,7 @@ module mr_splitter #(
   assign bias_o      = beat_take_o && state_q == Bias;
   assign scale_o     = beat_take_o && state_q == Scale;
   assign group_o     = scale_o && first_q;
-  assign data_o      = beat_take_o && state_q == Data;
+  assign data_o      = beat_take_o && state_q == Data && !skip;
   assign row_o       = data_o && (fp4_q || hi_q);
   assign hi_o        = hi_q;
   assign fp4_o       = fp4_q;
@@ -103,6 +115,28 @@ module mr_splitter #(
   assign cmd_empty = cmd_vec_i ? cmd_vec_beats_i == '0 :
                        (cmd_kblocks_i == '0 || cmd_groups_i == '0);
   assign cmd_take  = cmd_valid_i && cmd_ready_o;
+
+  // A part: where its groups begin, and beats of a group that are left to be dropped.
+  logic [SW-1:0] first_blk;
+  logic          skip;
+  if (PART != 0) begin : gen_part
+    logic [SW-1:0] first_blk_q;
+    logic [SW:0]   skip_q;
+    assign first_blk  = first_blk_q;
+    assign skip       = skip_q != '0;
+    assign row_at_o   = first_q ? first_blk_q : '0;
+    assign group_at_o = in_head_q;
+    always_ff @(posedge clk_i) begin
+      if (cmd_take) first_blk_q <= cmd_vec_i ? '0 : cmd_first_i;
+      if (cmd_take) skip_q <= '0;
+      else if (group_o) skip_q <= {first_blk_q, 1'b0};
+      else if (beat_take_o && skip) skip_q <= skip_q - 1'b1;
+    end
+  end else begin : gen_whole
+    assign {first_blk, skip, row_at_o, group_at_o} = '0;
+    logic unused;
+    assign unused = ^{cmd_first_i, cmd_in_head_i};
+  end
 
   always_comb begin
     state_d = state_q;
@@ -139,8 +173,8 @@ module mr_splitter #(
       fp4_q      <= cmd_fp4_i;
       has_bias_q <= cmd_bias_i;
       vec_bias_q <= 1'b0;
-      in_sec_q   <= '0;
-      in_head_q  <= '0;
+      in_sec_q   <= (PART != 0) ? cmd_first_i : '0;
+      in_head_q  <= (PART != 0) ? cmd_in_head_i : '0;
       bias_q     <= '0;
       hi_q       <= 1'b0;
       first_q    <= 1'b1;
@@ -154,7 +188,7 @@ module mr_splitter #(
       if (data_o && !fp4_q) hi_q <= !hi_q;
       if (row_o) begin
         k_left_q <= k_last ? kblocks_q : k_left_q - 1'b1;
-        in_sec_q <= k_last ? '0 : in_sec_q + 1'b1;
+        in_sec_q <= k_last ? first_blk : in_sec_q + 1'b1;
         if (k_last) begin
           first_q   <= 1'b1;
           groups_q  <= groups_q - 1'b1;

@@ -7,6 +7,7 @@
 //   TILES       entries of the tile FIFO (column groups)
 //   VEC_WORDS   4-float words of gain (and of bias) per channel: D_MAX / (4 N),
 //               rounded up to a multiple of 4
+//   PART        1: parts of matrices, see mr_splitter
 //
 // Beats: w_valid_i with w_data_i, never refused; w_credit_o is a pulse for each beat that left the
 // FIFO.
@@ -36,7 +37,8 @@ module mr_stream #(
   parameter int FIFO_DEPTH = 256,
   parameter int RING = 1024,
   parameter int TILES = 64,
-  parameter int VEC_WORDS = 1024
+  parameter int VEC_WORDS = 1024,
+  parameter int PART = 0
 ) (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -53,6 +55,8 @@ module mr_stream #(
   input  logic                           cmd_bias_i,
   input  logic [15:0]                    cmd_kblocks_i,
   input  logic [31:0]                    cmd_groups_i,
+  input  logic [3:0]                     cmd_first_i,
+  input  logic [3:0]                     cmd_in_head_i,
   output logic                           cmd_done_o,
 
   input  logic                           vec_ren_i,
@@ -107,7 +111,10 @@ module mr_stream #(
   logic is_vec, vec_bias, is_head, is_bias, is_scale, is_group, is_data, is_row, hi, fp4, has_bias;
   logic [15:0] vec_index;
   logic full_q, tile_space, done;
-  mr_splitter u_splitter (
+  logic [3:0] row_at, group_at;
+  mr_splitter #(
+    .PART(PART)
+  ) u_splitter (
     .clk_i,
     .rst_ni,
     .cmd_valid_i,
@@ -118,6 +125,8 @@ module mr_stream #(
     .cmd_bias_i,
     .cmd_kblocks_i,
     .cmd_groups_i,
+    .cmd_first_i,
+    .cmd_in_head_i,
     .done_o      (done),
     .beat_valid_i(beat_valid),
     .beat_take_o (take),
@@ -134,8 +143,14 @@ module mr_stream #(
     .row_o       (is_row),
     .hi_o        (hi),
     .fp4_o       (fp4),
-    .has_bias_o  (has_bias)
+    .has_bias_o  (has_bias),
+    .row_at_o    (row_at),
+    .group_at_o  (group_at)
   );
+  if (PART == 0) begin : gen_whole
+    logic unused;
+    assign unused = ^{row_at, group_at};
+  end
 
   // Everything is written one cycle after the beat was taken, so done is late by one more.
   logic done_q;
@@ -160,11 +175,11 @@ module mr_stream #(
   always_ff @(posedge clk_i) begin
     if (is_head) begin
       bias_w_q <= '0;
-      group_q  <= '0;
+      group_q  <= (PART != 0) ? group_at : '0;
     end
     if (is_bias) bias_w_q <= bias_w_q + 1'b1;
     if (is_group) group_q <= group_q + 1'b1;
-    if (is_scale) row_k_q <= '0;
+    if (is_scale) row_k_q <= (PART != 0) ? row_at : '0;
     if (is_row) row_k_q <= row_k_q + 1'b1;
   end
   logic [127:0] group_bias;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mr_stream against a model written from the format in docs/commands.md: random matrices and vectors,
-// every element, scale code, column maximum and bias; stalls on both ends; one beat a cycle.
+// every element, scale code, column maximum and bias; stalls on both ends; one beat a cycle. The variant
+// part has PART, and parts of matrices among them: what of a matrix does not belong to the part is left
+// out, or dropped where it lies between codes and elements.
 #include "Vdut.h"
 #include "bench.h"
 
@@ -12,6 +14,9 @@ namespace {
 
 #ifdef VARIANT_small
 constexpr int kFifo = 24, kRing = 16, kVecWords = 20;
+constexpr bool kFull = false;
+#elif defined(VARIANT_part)
+constexpr int kFifo = 64, kRing = 64, kVecWords = 20;
 constexpr bool kFull = false;
 #else
 constexpr int kFifo = 256, kRing = 1024, kVecWords = 1024;
@@ -32,6 +37,7 @@ struct Tile {
 struct Cmd {
     bool vec = false, fp4 = false, bias = false;
     uint32_t vec_beats = 0, kblocks = 0, groups = 0;
+    uint32_t first = 0, in_head = 0; // of a part: block in its section, group in its header
     std::vector<Beat> beats;
     std::vector<Row> rows;
     std::vector<Tile> tiles;
@@ -62,15 +68,19 @@ void put32(Beat &b, int i, uint32_t x)
 }
 
 // Elements are taken from the matrix W[column][k], so the packing order is checked, not assumed.
-Cmd make_tiles(bench::Rng &rng, bool fp4, bool bias, uint32_t kblocks, uint32_t groups)
+// first, in_head: a part of a matrix that begins before it.
+Cmd make_tiles(bench::Rng &rng, bool fp4, bool bias, uint32_t kblocks, uint32_t groups, uint32_t first = 0,
+               uint32_t in_head = 0)
 {
     Cmd c;
+    c.first = first;
+    c.in_head = in_head;
     c.fp4 = fp4;
     c.bias = bias;
     c.kblocks = kblocks;
     c.groups = groups;
-    for (uint32_t g0 = 0; g0 < groups; g0 += 16) {
-        uint32_t n = groups - g0 < 16 ? groups - g0 : 16;
+    for (uint32_t g0 = 0, n; g0 < groups; g0 += n, in_head = 0) {
+        n = groups - g0 < 16 - in_head ? groups - g0 : 16 - in_head;
         Beat head, bb[4];
         for (int i = 0; i < 64; i++) {
             head[static_cast<std::size_t>(i)] = random_code(rng); // the unused rest is noise
@@ -82,26 +92,28 @@ Cmd make_tiles(bench::Rng &rng, bool fp4, bool bias, uint32_t kblocks, uint32_t 
         for (uint32_t g = 0; g < n; g++) {
             Tile t;
             for (uint32_t col = 0; col < 4; col++) {
-                uint32_t i = 4 * g + col;
+                uint32_t i = 4 * (in_head + g) + col;
                 t.max[col] = head[i];
                 t.bias[col] = 0;
                 if (bias)
                     memcpy(&t.bias[col], &bb[i / 16][4 * (i % 16)], 4);
             }
             c.tiles.push_back(t);
-            for (uint32_t k = 0; k < kblocks; k++) {
-                if (k % 16 == 0) {
+            for (uint32_t k = first; k < first + kblocks; k++) {
+                if (k % 16 == 0 || k == first) {
                     Beat s;
                     for (uint8_t &x : s)
                         x = random_code(rng);
                     c.beats.push_back(s);
+                    for (uint32_t i = 0; i < 2 * (k % 16); i++) // blocks before the first one
+                        c.beats.push_back(c.beats[rng.u32() % c.beats.size()]);
                 }
                 Row r;
                 const Beat &scales = c.beats[c.beats.size() - 1 - (fp4 ? 1 : 2) * (k % 16)];
                 for (uint32_t col = 0; col < 4; col++)
                     r.code[col] = scales[4 * (k % 16) + col];
-                r.first = k == 0;
-                r.last = k == kblocks - 1;
+                r.first = k == first;
+                r.last = k == first + kblocks - 1;
                 Beat d[2];
                 for (uint32_t col = 0; col < 4; col++)
                     for (uint32_t e = 0; e < 32; e++) {
@@ -269,7 +281,11 @@ struct Bench {
             dut->cmd_bias_i = c.bias;
             dut->cmd_kblocks_i = static_cast<uint16_t>(c.kblocks);
             dut->cmd_groups_i = c.groups;
+            dut->cmd_first_i = static_cast<uint8_t>(c.first);
+            dut->cmd_in_head_i = static_cast<uint8_t>(c.in_head);
         } else {
+            dut->cmd_first_i = rng.u32() & 15;
+            dut->cmd_in_head_i = rng.u32() & 15;
             dut->cmd_vec_i = rng.u32() & 1;
             dut->cmd_vec_beats_i = static_cast<uint16_t>(rng.u32());
             dut->cmd_fp4_i = rng.u32() & 1;
@@ -408,6 +424,12 @@ int main(int argc, char **argv)
             static const uint32_t kLens[] = {1, 2, 15, 16, 17, 31, 32, 33, 48, 64};
             uint32_t kb = rng.chance(60) ? kLens[rng.range(0, 9)] : static_cast<uint32_t>(rng.range(1, 70));
             uint32_t groups = static_cast<uint32_t>(rng.range(rng.chance(5) ? 0 : 1, kb > 20 ? 20 : 50));
+#ifdef VARIANT_part
+            if (rng.chance(70)) {
+                b.add(make_tiles(rng, false, false, kb, groups, rng.u32() & 15, rng.u32() & 15));
+                continue;
+            }
+#endif
             b.add(make_tiles(rng, rng.chance(50), rng.chance(50), kb, groups));
         }
         good = b.run(200000) && b.bad == 0;
