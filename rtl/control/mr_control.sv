@@ -11,7 +11,7 @@
 // Ports
 //   s_axil_   AXI4-Lite slave; irq_o level, busy_o STATUS.busy, finish_o pulse at a run's end
 //   rd_       a client of mr_host_port
-//   n_rows_o .. kv_limit_o   of the run: they hold while it lasts
+//   n_rows_o .. s_limit_o    of the run: they hold while it lasts; from train_o on with TRAIN
 //   issue_, cmd_, unit_done_i, unit_busy_o   queue q at bit q, 512 bits of cmd_o a queue from the
 //             array's on: mr_seq's. Q_ARRAY is the lowest: reader commands do not leave mr_seq
 //   job_, sp_ read jobs and what they bring, by channel: mr_channels'
@@ -38,7 +38,8 @@ module mr_control #(
   parameter int HP_MAX = 256,
   parameter int CTX_MAX = 4096,
   parameter int RING = 1024,
-  parameter int CLOCK_KHZ = 300000
+  parameter int CLOCK_KHZ = 300000,
+  parameter int TRAIN = 0
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -83,6 +84,11 @@ module mr_control #(
   output logic [N*32-1:0]      w_limit_o,
   output logic [N*64-1:0]      kv_base_o,
   output logic [N*32-1:0]      kv_limit_o,
+  output logic                 train_o,
+  output logic [63:0]          rows_base_o,
+  output logic [63:0]          grad_base_o,
+  output logic [N*64-1:0]      s_base_o,
+  output logic [31:0]          s_limit_o,
 
   output logic [4:1]           issue_valid_o,
   input  logic [4:1]           issue_ready_i,
@@ -96,6 +102,7 @@ module mr_control #(
   input  logic [N-1:0]         job_ready_i,
   output logic [31:0]          job_off_o,
   output logic [31:0]          job_beats_o,
+  output logic                 job_stash_o,
   output logic [N-1:0]         sp_valid_o,
   input  logic [N-1:0]         sp_ready_i,
   output logic                 sp_vec_o,
@@ -104,6 +111,8 @@ module mr_control #(
   output logic                 sp_bias_o,
   output logic [15:0]          sp_kblocks_o,
   output logic [31:0]          sp_groups_o,
+  output logic [3:0]           sp_first_o,
+  output logic [3:0]           sp_in_head_o,
   input  logic [N-1:0]         sp_done_i,
 
   input  logic [N+mr_pkg::UNITS-1:0] err_valid_i,
@@ -192,7 +201,8 @@ module mr_control #(
     .D_MAX    (D_MAX),
     .ROT_MAX  (ROT_MAX),
     .W_MAX    (W_MAX),
-    .RING     (RING)
+    .RING     (RING),
+    .TRAIN    (TRAIN)
   ) u_seq (
     .clk_i,
     .rst_ni,
@@ -228,6 +238,11 @@ module mr_control #(
     .w_limit_o,
     .kv_base_o,
     .kv_limit_o,
+    .train_o,
+    .rows_base_o,
+    .grad_base_o,
+    .s_base_o,
+    .s_limit_o,
     .issue_valid_o,
     .issue_ready_i,
     .cmd_o,
@@ -237,6 +252,7 @@ module mr_control #(
     .job_ready_i,
     .job_off_o,
     .job_beats_o,
+    .job_stash_o,
     .sp_valid_o,
     .sp_ready_i,
     .sp_vec_o,
@@ -245,6 +261,8 @@ module mr_control #(
     .sp_bias_o,
     .sp_kblocks_o,
     .sp_groups_o,
+    .sp_first_o,
+    .sp_in_head_o,
     .sp_done_i,
     .err_valid_i,
     .err_code_i,

@@ -3,6 +3,7 @@
 //
 // Parameters
 //   N, T   channels and row slots, for the descriptor's rules (mr_pkg::legal_run, legal_channel)
+//   TRAIN  1: runs of training, whose descriptors go on: train_o, rows_, grad_ and s_ are of these
 //
 // start_i is a pulse with addr_i; descriptor outputs are stable from desc_valid_o (level, until the
 // next start) on. cmd_valid_o/cmd_ready_i: commands in program order, n_cmds of them, each two
@@ -11,7 +12,8 @@
 // FIFO has room for every beat that is asked for.
 module mr_fetch #(
   parameter int N = 1,
-  parameter int T = 128
+  parameter int T = 128,
+  parameter int TRAIN = 0
 ) (
   input  logic            clk_i,
   input  logic            rst_ni,
@@ -41,6 +43,13 @@ module mr_fetch #(
   output logic [31:0]     w_limit_o,   // the smallest of all channels
   output logic [N*64-1:0] kv_base_o,
   output logic [31:0]     kv_limit_o,  // the smallest of all channels
+  output logic            train_o,
+  output logic [63:0]     rows_base_o,
+  output logic [31:0]     rows_limit_o,
+  output logic [63:0]     grad_base_o,
+  output logic [31:0]     grad_limit_o,
+  output logic [N*64-1:0] s_base_o,
+  output logic [31:0]     s_limit_o,   // the smallest of all channels
 
   output logic            fetched_o,   // hr_data_i is a command
   output logic            cmd_valid_o,
@@ -52,7 +61,8 @@ module mr_fetch #(
   localparam int DEPTH = 16;  // commands
   localparam int BURST = 8;   // half of them
 
-  localparam logic [2:0] IDLE = 0, DESC_REQ = 1, DESC = 2, CHECK = 3, CMD_REQ = 4, CMD = 5;
+  localparam logic [2:0] IDLE = 0, DESC_REQ = 1, DESC = 2, CHECK = 3, CMD_REQ = 4, CMD = 5,
+                         MORE_REQ = 6, MORE = 7;
   logic [2:0]  state_q;
   logic [7:0]  beat_q, want_q;   // beats received, asked for
   logic [63:0] next_q;           // address of the next command
@@ -63,6 +73,7 @@ module mr_fetch #(
   // The descriptor's first beat is judged from a register, while the next one is awaited.
   logic [511:0] desc_q;
   logic         bad_q, bad_channel_q;
+  logic         more, more_bad;  // the descriptor goes on; its rest is refused
 
   mr_fifo #(
     .W    (512),
@@ -83,18 +94,20 @@ module mr_fetch #(
   assign fetched_o = fifo_in;
 
   // What the descriptor's rules know beside its words: geometry, and where it was read.
-  function automatic logic [mr_pkg::VALUES_W-1:0] values(input logic [31:0] addr);
+  function automatic logic [mr_pkg::VALUES_W-1:0] values(input logic [31:0] addr,
+                                                         input logic train);
     values = '0;
     values[mr_pkg::V_N_LSB+:mr_pkg::V_N_W]               = 6'(N);
     values[mr_pkg::V_T_LSB+:mr_pkg::V_T_W]               = 16'(T);
     values[mr_pkg::V_RUN_ADDR_LSB+:mr_pkg::V_RUN_ADDR_W] = addr;
+    values[mr_pkg::V_TRAIN_LSB]                          = train;
   endfunction
   // Half of the FIFO is free: said by its bits, since a grant in this cycle depends on it.
   logic free;
   assign free           = room[4:3] == 2'd0 || room == 5'(BURST);
-  assign hr_req_valid_o = state_q == DESC_REQ || (state_q == CMD_REQ && free);
-  assign hr_req_addr_o  = next_q;
-  assign hr_req_beats_o = state_q == DESC_REQ ? 16'(DESC_BEATS) :
+  assign hr_req_valid_o = state_q == DESC_REQ || state_q == MORE_REQ || (state_q == CMD_REQ && free);
+  assign hr_req_addr_o  = state_q == MORE_REQ ? addr_i + 64'(64 * DESC_BEATS) : next_q;
+  assign hr_req_beats_o = state_q == DESC_REQ || state_q == MORE_REQ ? 16'(DESC_BEATS) :
                           left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];
 
   // Of a beat's two channels and those before. With one channel there is one.
@@ -119,9 +132,11 @@ module mr_fetch #(
         DESC: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
         CHECK: begin
           bad_o        <= bad_q || bad_channel_q;
-          desc_valid_o <= !bad_q && !bad_channel_q;
-          state_q      <= bad_q || bad_channel_q ? IDLE : CMD_REQ;
+          desc_valid_o <= !bad_q && !bad_channel_q && !more;
+          state_q      <= bad_q || bad_channel_q ? IDLE : more ? MORE_REQ : CMD_REQ;
         end
+        MORE_REQ: if (hr_req_ready_i) state_q <= MORE;
+        MORE: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
         CMD_REQ: if (hr_req_valid_o && hr_req_ready_i) state_q <= CMD;
         CMD: if (hr_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
         default: state_q <= IDLE;
@@ -157,13 +172,13 @@ module mr_fetch #(
       kv_pm_beats_o    <= hr_data_i[32 * mr_pkg::RUN_KV_PM_BEATS +: 32];
     end
     if (state_q == DESC && beat_q != '0) begin
-      bad_q <= !mr_pkg::legal_run(desc_q, values(addr_i[31:0]));
+      bad_q <= !mr_pkg::legal_run(desc_q, values(addr_i[31:0], train_o));
     end
     for (int ch = 0; ch < N; ch++) begin
       if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
         kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
-        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0]))) begin
+        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0], 1'b0))) begin
           bad_channel_q <= 1'b1;
         end
       end
@@ -175,6 +190,50 @@ module mr_fetch #(
       w_limit_o  <= '1;
       kv_limit_o <= '1;
     end
+    if (hr_valid_i && more_bad) bad_channel_q <= 1'b1;
+  end
+
+  // ---- runs of training -------------------------------------------------------------------------
+  if (TRAIN != 0) begin : gen_train
+    logic         had_q;  // the descriptor's rest is there
+    logic [N-1:0] stash_bad;
+    assign more = train_o && !had_q;
+    for (genvar ch = 0; ch < N; ch++) begin : gen_stash
+      assign stash_bad[ch] = beat_q == 8'(1 + ch / 2) &&
+          !mr_pkg::legal_stash(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0], 1'b1));
+      always_ff @(posedge clk_i) begin
+        if (hr_valid_i && state_q == MORE && beat_q == 8'(1 + ch / 2)) begin
+          s_base_o[64 * ch +: 64] <= hr_data_i[256 * (ch % 2) + 32 * mr_pkg::STASH_LO +: 64];
+        end
+      end
+    end
+    assign more_bad = state_q == MORE &&
+        (stash_bad != '0 || (beat_q == '0 &&
+                             !mr_pkg::legal_training(hr_data_i, values(addr_i[31:0], 1'b1))));
+    always_ff @(posedge clk_i) begin
+      if (state_q == DESC_REQ) begin
+        had_q     <= 1'b0;
+        s_limit_o <= '1;
+      end
+      if (hr_valid_i && state_q == DESC && beat_q == '0) begin
+        train_o <= (hr_data_i[32 * mr_pkg::RUN_FLAGS +: 32] & mr_pkg::FLAG_TRAIN) != '0;
+      end
+      if (hr_valid_i && state_q == MORE) begin
+        had_q <= 1'b1;
+        if (beat_q == '0) begin
+          rows_base_o  <= hr_data_i[32 * mr_pkg::TRAINING_ROWS_LO +: 64];
+          rows_limit_o <= hr_data_i[32 * mr_pkg::TRAINING_ROWS_BEATS +: 32];
+          grad_base_o  <= hr_data_i[32 * mr_pkg::TRAINING_GRAD_LO +: 64];
+          grad_limit_o <= hr_data_i[32 * mr_pkg::TRAINING_GRAD_BEATS +: 32];
+        end else begin
+          s_limit_o <= least(hr_data_i[32 * mr_pkg::STASH_BEATS +: 32],
+                             hr_data_i[256 + 32 * mr_pkg::STASH_BEATS +: 32], s_limit_o);
+        end
+      end
+    end
+  end else begin : gen_no_train
+    assign {more, more_bad, train_o, rows_base_o, rows_limit_o, grad_base_o, grad_limit_o, s_base_o,
+            s_limit_o} = '0;
   end
 
 endmodule

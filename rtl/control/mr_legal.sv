@@ -12,7 +12,8 @@
 //   code_o  why: COMMAND, WINDOW, or WATCHDOG if it waits for what nothing before it signals
 // Behind a command that is bad verdicts mean nothing.
 // HELD: commands between load_i and take_i, at most (a power of two).
-// n_rows_i, two_pass_i, input_beats_i, result_beats_i: stable from the first command on.
+// n_rows_i, two_pass_i, input_beats_i, result_beats_i: stable from the first command on. With TRAIN
+// also train_i (a run of training), rows_beats_i, grad_beats_i.
 module mr_legal #(
   parameter int N = 1,
   parameter int T = 128,
@@ -22,7 +23,8 @@ module mr_legal #(
   parameter int ROT_MAX = 256,
   parameter int W_MAX = 4096,
   parameter int RING = 1024,
-  parameter int HELD = 32
+  parameter int HELD = 32,
+  parameter int TRAIN = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -31,6 +33,9 @@ module mr_legal #(
   input  logic         two_pass_i,
   input  logic [31:0]  input_beats_i,
   input  logic [31:0]  result_beats_i,
+  input  logic         train_i,
+  input  logic [31:0]  rows_beats_i,
+  input  logic [31:0]  grad_beats_i,
 
   input  logic         load_i,
   input  logic [511:0] cmd_i,
@@ -64,13 +69,23 @@ module mr_legal #(
   // Semaphores: a count is what the commands have added less what they have taken. Each belongs to
   // the queue that first waited for it.
   logic [63:0]       sem_q;    // 4 bits each
+  // Of a run of training.
+  logic              train;
+  logic [31:0]       rows_beats, grad_beats;
+  if (TRAIN != 0) begin : gen_train
+    assign {train, rows_beats, grad_beats} = {train_i, rows_beats_i, grad_beats_i};
+  end else begin : gen_no_train
+    assign {train, rows_beats, grad_beats} = '0;
+    logic unused;
+    assign unused = ^{train_i, rows_beats_i, grad_beats_i};
+  end
   logic [79:0]       owner_q;  // 5 bits each
   function automatic logic [mr_pkg::VALUES_W-1:0] values(
       input logic [31:0] in_beats, input logic [31:0] out_beats, input logic two,
       input logic [15:0] rows, input logic [TW:0] tiles, input logic [TILE_W-1:0] tile,
-      input logic [15:0] exp_cols);
+      input logic [15:0] exp_cols, input logic [64:0] training);
     // The last value of device.def comes first.
-    values = {exp_cols, tile[0], tile[1], tile[33:2], tile[49:34], tiles, out_beats, in_beats, two,
+    values = {training, exp_cols, tile[0], tile[1], tile[33:2], tile[49:34], tiles, out_beats, in_beats, two,
               rows, 32'd0, 16'(RING), 16'(W_MAX), 16'(ROT_MAX), 16'(D_MAX), 16'(QKV_WORDS),
               16'(ACT_WORDS), 16'(T), 6'(N)};
   endfunction
@@ -98,8 +113,8 @@ module mr_legal #(
         logic       waits, signals, bad, missing;
         logic [3:0] sem;
         v = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, tiles_q,
-                   tile_mem[tile_r_q], exp_cols_q);
-        queue   = mr_pkg::queue_of(c[7:0]);
+                   tile_mem[tile_r_q], exp_cols_q, {grad_beats, rows_beats, train});
+        queue   = mr_pkg::queue_of(c[7:0], train);
         bad     = 1'b0;
         missing = 1'b0;
         for (int s = 0; s < 16; s++) begin
@@ -127,7 +142,13 @@ module mr_legal #(
             c[mr_pkg::STREAM_TILES_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_TILES_COLS_LSB+:32],
             c[mr_pkg::STREAM_TILES_FP4_LSB], c[mr_pkg::STREAM_TILES_BIAS_LSB]};
         end
-        if (c[7:0] == mr_pkg::OP_MATMUL[7:0]) begin
+        if (train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0]) begin
+          tiles_q  <= tiles_q + 1'b1;
+          tile_w_q <= tile_w_q + 1'b1;
+          tile_mem[tile_w_q] <= {
+            c[mr_pkg::STREAM_STASH_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_STASH_COLS_LSB+:32], 2'b00};
+        end
+        if (c[7:0] == mr_pkg::OP_MATMUL[7:0] || (train && c[7:0] == mr_pkg::OP_GRAD[7:0])) begin
           tiles_q  <= tiles_q - 1'b1;
           tile_r_q <= tile_r_q + 1'b1;
         end

@@ -4,6 +4,7 @@
 //
 // Parameters
 //   N, T .. RING  geometry, for the rules of mr_legal
+//   TRAIN         1: runs of training: train_o, rows_, grad_, s_ are of these, and commands too
 //
 // Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per
 // command, in order. The reader queue is served inside (mr_stream_ctl), the END command too.
@@ -28,6 +29,7 @@ module mr_seq #(
   parameter int ROT_MAX = 256,
   parameter int W_MAX = 4096,
   parameter int RING = 1024,
+  parameter int TRAIN = 0,
   localparam int ERRORS = N + mr_pkg::UNITS
 ) (
   input  logic                 clk_i,
@@ -71,6 +73,11 @@ module mr_seq #(
   output logic [N*32-1:0]      w_limit_o,
   output logic [N*64-1:0]      kv_base_o,
   output logic [N*32-1:0]      kv_limit_o,
+  output logic                 train_o,
+  output logic [63:0]          rows_base_o,
+  output logic [63:0]          grad_base_o,
+  output logic [N*64-1:0]      s_base_o,
+  output logic [31:0]          s_limit_o,
 
   // queues 1..4 (array, vector, attention, writer)
   output logic [4:1]           issue_valid_o,
@@ -84,6 +91,7 @@ module mr_seq #(
   input  logic [N-1:0]         job_ready_i,
   output logic [31:0]          job_off_o,
   output logic [31:0]          job_beats_o,
+  output logic                 job_stash_o,
   output logic [N-1:0]         sp_valid_o,
   input  logic [N-1:0]         sp_ready_i,
   output logic                 sp_vec_o,
@@ -92,6 +100,8 @@ module mr_seq #(
   output logic                 sp_bias_o,
   output logic [15:0]          sp_kblocks_o,
   output logic [31:0]          sp_groups_o,
+  output logic [3:0]           sp_first_o,
+  output logic [3:0]           sp_in_head_o,
   input  logic [N-1:0]         sp_done_i,
 
   // errors of the units: valid pulse, at the latest beside the command's done; code, queue whose
@@ -132,14 +142,15 @@ module mr_seq #(
   // ---- fetch and dispatch ---------------------------------------------------------------------
   logic         desc_bad, cmd_valid, cmd_ready;
   logic         desc_valid, fetched;
-  logic [31:0]  input_limit, w_limit, kv_limit;
+  logic [31:0]  input_limit, w_limit, kv_limit, rows_limit, grad_limit;
   assign w_limit_o  = {N{w_limit}};
   assign kv_limit_o = {N{kv_limit}};
   logic [15:0]  n_cmds_o;
   logic [511:0] cmd;
   mr_fetch #(
-    .N(N),
-    .T(T)
+    .N    (N),
+    .T    (T),
+    .TRAIN(TRAIN)
   ) u_fetch (
     .clk_i(clk_ctl),
     .rst_ni     (unit_rst_no),
@@ -167,6 +178,13 @@ module mr_seq #(
     .w_limit_o  (w_limit),
     .kv_base_o,
     .kv_limit_o (kv_limit),
+    .train_o,
+    .rows_base_o,
+    .rows_limit_o(rows_limit),
+    .grad_base_o,
+    .grad_limit_o(grad_limit),
+    .s_base_o,
+    .s_limit_o,
     .fetched_o  (fetched),
     .cmd_valid_o(cmd_valid),
     .cmd_ready_i(cmd_ready),
@@ -208,7 +226,7 @@ module mr_seq #(
     end
     if (cmd_valid && cmd_ready) begin
       d_cmd_q   <= cmd;
-      d_route_q <= mr_pkg::queue_of(cmd[7:0]);
+      d_route_q <= mr_pkg::queue_of(cmd[7:0], train_o);
     end
   end
 
@@ -220,7 +238,8 @@ module mr_seq #(
     .D_MAX    (D_MAX),
     .ROT_MAX  (ROT_MAX),
     .W_MAX    (W_MAX),
-    .RING     (RING)
+    .RING     (RING),
+    .TRAIN    (TRAIN)
   ) u_legal (
     .clk_i         (clk_ctl),
     .rst_ni        (unit_rst_no),
@@ -228,6 +247,9 @@ module mr_seq #(
     .two_pass_i    (two_pass_o),
     .input_beats_i (input_limit),
     .result_beats_i(result_limit_o),
+    .train_i       (train_o),
+    .rows_beats_i  (rows_limit),
+    .grad_beats_i  (grad_limit),
     .load_i        (fetched),
     .cmd_i         (hr_data_i),
     .take_i        (d_go),
@@ -280,11 +302,12 @@ module mr_seq #(
     .nonzero_o (sem_nonzero)
   );
 
-  logic stream_bad, stream_pending, stream_done;
+  logic stream_bad, stream_bad_stash, stream_pending, stream_done;
   logic [15:0] stream_index;
   logic [31:0] stream_off;
   mr_stream_ctl #(
-    .N(N)
+    .N    (N),
+    .TRAIN(TRAIN)
   ) u_stream_ctl (
     .clk_i(clk_ctl),
     .rst_ni       (unit_rst_no),
@@ -294,9 +317,11 @@ module mr_seq #(
     .cmd_i        (d_cmd_q),
     .index_i      (index_q),
     .limit_i      (w_limit),
+    .stash_limit_i(s_limit_o),
     .bad_o        (stream_bad),
     .bad_index_o  (stream_index),
     .bad_off_o    (stream_off),
+    .bad_stash_o  (stream_bad_stash),
     .pending_o    (stream_pending),
     .issue_valid_i(iss_valid[READER]),
     .issue_ready_o(iss_ready[READER]),
@@ -306,6 +331,7 @@ module mr_seq #(
     .job_ready_i,
     .job_off_o,
     .job_beats_o,
+    .job_stash_o,
     .sp_valid_o,
     .sp_ready_i,
     .sp_vec_o,
@@ -314,6 +340,8 @@ module mr_seq #(
     .sp_bias_o,
     .sp_kblocks_o,
     .sp_groups_o,
+    .sp_first_o,
+    .sp_in_head_o,
     .sp_done_i
   );
   assign unit_done[READER] = stream_done;
@@ -402,7 +430,8 @@ module mr_seq #(
           desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] : stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] :
           d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0], 8'd0,
           desc_bad ? run_addr_i :
-          stream_bad ? w_base_o[63:0] + {26'd0, stream_off, 6'd0} : 64'd0};
+          stream_bad ? (stream_bad_stash ? s_base_o[63:0] : w_base_o[63:0]) +
+              {26'd0, stream_off, 6'd0} : 64'd0};
       once1_q <= once;
     end
     if (v1_q) begin

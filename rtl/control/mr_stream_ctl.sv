@@ -5,6 +5,7 @@
 //
 // Parameters
 //   N      channels (a power of two)
+//   TRAIN  1: STREAM_STASH too (mr_stash_jobs); stash_limit_i is its window
 //
 // Commands are legal (mr_legal) but for their window: what they take from the stream must end in
 // the smallest weight window, limit_i (beats).
@@ -12,10 +13,14 @@
 // Timing: valid/ready at every port; per channel bits of job_valid_o and sp_valid_o fall as the
 // channels take the job or command, the next one follows when all have. done_o: all splitters have
 // finished. bad_o is a pulse, some cycles after the command: it lies outside. bad_index_o is its
-// index_i, bad_off_o where it would begin. Nothing of it is read, nor of those behind it.
+// index_i, bad_off_o where it would begin, bad_stash_o in which window. Nothing of it is read, nor of
+// those behind it.
+// A job with job_stash_o is in the stash. A STREAM_STASH without semaphores is read in its turn, as
+// weights are; one that waits is read when it is issued, and holds those behind it back.
 // pending_o: a command's window has not been looked at.
 module mr_stream_ctl #(
-  parameter int N = 1
+  parameter int N = 1,
+  parameter int TRAIN = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -27,9 +32,11 @@ module mr_stream_ctl #(
   input  logic [511:0] cmd_i,
   input  logic [15:0]  index_i,
   input  logic [31:0]  limit_i,
+  input  logic [31:0]  stash_limit_i,
   output logic         bad_o,
   output logic [15:0]  bad_index_o,
   output logic [31:0]  bad_off_o,
+  output logic         bad_stash_o,
   output logic         pending_o,
 
   // from the reader's mr_queue (after waiting)
@@ -42,6 +49,7 @@ module mr_stream_ctl #(
   input  logic [N-1:0] job_ready_i,
   output logic [31:0]  job_off_o,
   output logic [31:0]  job_beats_o,
+  output logic         job_stash_o,
 
   output logic [N-1:0] sp_valid_o,
   input  logic [N-1:0] sp_ready_i,
@@ -51,6 +59,8 @@ module mr_stream_ctl #(
   output logic         sp_bias_o,
   output logic [15:0]  sp_kblocks_o,
   output logic [31:0]  sp_groups_o,
+  output logic [3:0]   sp_first_o,
+  output logic [3:0]   sp_in_head_o,
   input  logic [N-1:0] sp_done_i
 );
 
@@ -61,11 +71,12 @@ module mr_stream_ctl #(
   // verilator lint_off UNUSED
   logic [511:0] c;
   // verilator lint_on UNUSED
-  logic        is_vec;
+  logic        is_vec, is_stash;
   logic [15:0] d, kb;
   logic [31:0] cols;
   assign c      = cmd_i;
   assign is_vec = c[7:0] == mr_pkg::OP_STREAM_VEC[7:0];
+  assign is_stash = TRAIN != 0 && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
   assign d      = c[mr_pkg::STREAM_VEC_D_LSB +: 16];
   assign kb     = c[mr_pkg::STREAM_TILES_KBLOCKS_LSB +: 16];
   assign cols   = c[mr_pkg::STREAM_TILES_COLS_LSB +: 32];
@@ -81,9 +92,12 @@ module mr_stream_ctl #(
   assign a_headers = (a_groups_q + 32'd15) >> 4;
   logic        j_in_valid, j_in_ready;
   logic [31:0] j_in_beats;
-  assign cmd_ready_o = !a_valid_q && !b_valid_q;
-  assign j_in_valid  = b_valid_q;
-  assign j_in_beats  = b_vec_q ? {15'd0, b_vec_beats_q, 1'b0}
+  logic        st_busy, st_good, st_bad, take;
+  // A command of the stash leaves a job of no beats among those of the weights: its turn.
+  assign cmd_ready_o = !a_valid_q && !b_valid_q && !st_busy;
+  assign take        = cmd_valid_i && cmd_ready_o;
+  assign j_in_valid  = b_valid_q || st_good;
+  assign j_in_beats  = st_good ? '0 : b_vec_q ? {15'd0, b_vec_beats_q, 1'b0}
                                : b_low_q + {b_high_q, 17'd0} + b_header_q;
 
   logic [15:0] a_index_q, b_index_q;
@@ -92,14 +106,14 @@ module mr_stream_ctl #(
       a_valid_q <= 1'b0;
       b_valid_q <= 1'b0;
     end else begin
-      if (cmd_valid_i && cmd_ready_o) a_valid_q <= 1'b1;
+      if (take && !is_stash) a_valid_q <= 1'b1;
       if (a_valid_q) begin
         a_valid_q <= 1'b0;
         b_valid_q <= 1'b1;
       end
       if (j_in_valid && j_in_ready) b_valid_q <= 1'b0;
     end
-    if (cmd_valid_i && cmd_ready_o) begin
+    if (take) begin
       a_index_q       <= index_i;
       a_vec_q         <= is_vec;
       a_bias_q        <= c[mr_pkg::STREAM_TILES_BIAS_LSB];
@@ -129,7 +143,7 @@ module mr_stream_ctl #(
   logic        j_in;
   assign j_in      = j_in_valid && j_in_ready;
   assign c_end     = {1'b0, end_q} + {1'b0, c_beats_q};
-  assign pending_o = a_valid_q || b_valid_q || c_valid_q;
+  assign pending_o = a_valid_q || b_valid_q || c_valid_q || st_busy;
   always_ff @(posedge clk_i) begin
     bad_o <= 1'b0;
     if (!rst_ni || clear_i) begin
@@ -145,6 +159,10 @@ module mr_stream_ctl #(
         bad_o     <= c_end > {1'b0, limit_i};
         end_q     <= c_end[31:0];
       end
+      if (st_bad && !outside_q) begin
+        outside_q <= 1'b1;
+        bad_o     <= 1'b1;
+      end
     end
     if (j_in) begin
       c_beats_q <= j_in_beats;
@@ -154,6 +172,14 @@ module mr_stream_ctl #(
       bad_job_q   <= in_q - 16'd1;
       bad_index_o <= c_index_q;
       bad_off_o   <= end_q;
+      bad_stash_o <= 1'b0;
+    end
+    // Nothing of it is in the FIFO: the next job would be its.
+    if (st_bad && !outside_q) begin
+      bad_job_q   <= in_q;
+      bad_index_o <= a_index_q;
+      bad_off_o   <= st_off;
+      bad_stash_o <= 1'b1;
     end
   end
 
@@ -178,7 +204,7 @@ module mr_stream_ctl #(
     .count_o    (unused_count)
   );
   assign job_valid_o = job_pend_q;
-  assign j_ready     = job_pend_q == '0 && !(outside_q && out_q == bad_job_q);
+  assign j_ready     = job_pend_q == '0 && !st_turn && !(outside_q && out_q == bad_job_q);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) begin
@@ -188,14 +214,82 @@ module mr_stream_ctl #(
     end else if (j_ready) begin
       if (j_valid) begin
         out_q       <= out_q + 16'd1;
-        job_pend_q  <= '1;
+        job_pend_q  <= (TRAIN != 0 && j_beats == '0) ? '0 : '1;
         job_off_o   <= off_q;
+        job_stash_o <= 1'b0;
         job_beats_o <= j_beats;
         off_q       <= off_q + j_beats;
       end
+    end else if (st_job) begin
+      job_pend_q  <= '1;
+      job_off_o   <= st_job_off;
+      job_beats_o <= st_job_beats;
+      job_stash_o <= 1'b1;
     end else begin
       job_pend_q <= job_pend_q & ~job_ready_i;
     end
+  end
+
+  // ---- the stash --------------------------------------------------------------------------------
+  // st_turn: the job at the head of the FIFO was of no beats, and its jobs are not all made.
+  logic        st_turn, st_job;
+  logic [31:0] st_off, st_job_off, st_job_beats;
+  if (TRAIN != 0) begin : gen_train
+    logic       ready, next, waits, go, valid, last, turn_q, run_q;
+    logic signed [6:0] issued_q;  // STREAM_STASHs that were issued, less those that had their turn
+    assign st_turn = turn_q;
+    assign st_job  = turn_q && valid && job_pend_q == '0;
+    assign go      = turn_q && !run_q && next && (!waits || issued_q > 7'sd0);
+    mr_stash_jobs #(
+      .N(N)
+    ) u_stash (
+      .clk_i,
+      .rst_ni            (rst_ni && !clear_i),
+      .cmd_valid_i       (take && is_stash),
+      .cmd_ready_o       (ready),
+      .cmd_kblocks_i     (c[mr_pkg::STREAM_STASH_KBLOCKS_LSB +: 16]),
+      .cmd_all_kblocks_i (c[mr_pkg::STREAM_STASH_ALL_KBLOCKS_LSB +: 16]),
+      .cmd_cols_i        (c[mr_pkg::STREAM_STASH_COLS_LSB +: 32]),
+      .cmd_first_col_i   (c[mr_pkg::STREAM_STASH_FIRST_COL_LSB +: 32]),
+      .cmd_off_i         (c[mr_pkg::STREAM_STASH_OFF_LSB +: 32]),
+      .cmd_first_kblock_i(c[mr_pkg::STREAM_STASH_FIRST_KBLOCK_LSB +: 16]),
+      .cmd_waits_i       (c[mr_pkg::CMD_WAIT_LSB +: 16] != '0),
+      .limit_i           (stash_limit_i),
+      .busy_o            (st_busy),
+      .good_o            (st_good),
+      .bad_o             (st_bad),
+      .off_o             (st_off),
+      .go_i              (go),
+      .next_o            (next),
+      .waits_o           (waits),
+      .job_valid_o       (valid),
+      .job_ready_i       (st_job),
+      .job_off_o         (st_job_off),
+      .job_beats_o       (st_job_beats),
+      .last_o            (last)
+    );
+    logic issued;
+    assign issued = issue_valid_i && issue_ready_o &&
+                    issue_cmd_i[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || clear_i) begin
+        turn_q   <= 1'b0;
+        run_q    <= 1'b0;
+        issued_q <= '0;
+      end else begin
+        if (j_ready && j_valid && j_beats == '0) turn_q <= 1'b1;
+        else if (st_job && last) turn_q <= 1'b0;
+        if (go) run_q <= 1'b1;
+        else if (st_job && last) run_q <= 1'b0;
+        issued_q <= issued_q + $signed({6'd0, issued}) - $signed({6'd0, go});
+      end
+    end
+    logic unused;
+    assign unused = ready;
+  end else begin : gen_no_train
+    assign {st_turn, st_job, st_off, st_job_off, st_job_beats, st_busy, st_good, st_bad} = '0;
+    logic unused;
+    assign unused = ^stash_limit_i;
   end
 
   // ---- splitter commands ----------------------------------------------------------------------
@@ -203,7 +297,8 @@ module mr_stream_ctl #(
   logic [511:0] s;
   // verilator lint_on UNUSED
   logic [N-1:0] sp_pend_q, sp_wait_q;
-  logic         sp_busy_q;
+  logic         sp_busy_q, s_stash;
+  assign s_stash       = TRAIN != 0 && s[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
   assign s             = issue_cmd_i;
   assign issue_ready_o = !sp_busy_q;
   assign sp_valid_o    = sp_pend_q;
@@ -231,11 +326,22 @@ module mr_stream_ctl #(
     if (issue_valid_i && !sp_busy_q) begin
       sp_vec_o       <= s[7:0] == mr_pkg::OP_STREAM_VEC[7:0];
       sp_vec_beats_o <= (s[mr_pkg::STREAM_VEC_D_LSB +: 16] + 16'(16 * N - 1)) >> (4 + LN);
-      sp_fp4_o       <= s[mr_pkg::STREAM_TILES_FP4_LSB];
-      sp_bias_o      <= s[mr_pkg::STREAM_TILES_BIAS_LSB];
+      sp_fp4_o       <= s[mr_pkg::STREAM_TILES_FP4_LSB] && !s_stash;
+      sp_bias_o      <= s[mr_pkg::STREAM_TILES_BIAS_LSB] && !s_stash;
       sp_kblocks_o   <= s[mr_pkg::STREAM_TILES_KBLOCKS_LSB +: 16];
       sp_groups_o    <= s[mr_pkg::STREAM_TILES_COLS_LSB +: 32] >> (2 + LN);
     end
+  end
+
+  if (TRAIN != 0) begin : gen_parts
+    always_ff @(posedge clk_i) begin
+      if (issue_valid_i && !sp_busy_q) begin
+        sp_first_o   <= s_stash ? s[mr_pkg::STREAM_STASH_FIRST_KBLOCK_LSB +: 4] : '0;
+        sp_in_head_o <= s_stash ? s[mr_pkg::STREAM_STASH_FIRST_COL_LSB + 2 + LN +: 4] : '0;
+      end
+    end
+  end else begin : gen_no_parts
+    assign {sp_first_o, sp_in_head_o} = '0;
   end
 
 endmodule

@@ -14,7 +14,7 @@ BEGIN {
 }
 FNR == 1 { training = 0 }
 $1 == "training" { training = 1; next }
-/^#/ || NF == 0 || (training && out == "sv") { next }
+/^#/ || NF == 0 { next }
 $1 == "const" { emit($2, $3) }
 $1 == "op" {
     emit("OP_" $2, $3)

@@ -3,7 +3,8 @@
 # (out=sv, behind gen_device.awk, inside mr_pkg), the tables of docs/commands.md (out=doc), or lists of
 # fields and rules for tests (out=rules; out=training: those of training only).
 #
-# What stands behind `training` is left out of the SystemVerilog, and holds in C where v->train is set.
+# What stands behind `training` holds where the value TRAIN is set. A device without it has the constant 0
+# there, so that nothing is left of it.
 #
 # In C each part of "a && b && c" is a rule of its own: an error says which is broken.
 #
@@ -105,7 +106,7 @@ function stage(n,   key) {
         prod_lsb[key] = products_w[subject] + 0
         products_w[subject] += nw[n]
         products_most = most(products_most, products_w[subject])
-        prod_op[n_prods + 0] = subject; prod_sv[n_prods + 0] = nsv[n]
+        prod_op[n_prods + 0] = subject; prod_sv[n_prods + 0] = nsv[n]; prod_training[n_prods + 0] = training
         prod_part[n_prods++] = prod_lsb[key] " +: " nw[n]
     }
     nbase[n] = "p[" prod_lsb[key]; nlsb[n] = 0
@@ -219,9 +220,11 @@ function split_rule(what, expression,   i, depth, two, from, n) {
     return n
 }
 # Parts of check i that have no product are of the first step; SystemVerilog has each as a bit or a condition.
-function late_check(i, what,   j, first) {
+# Those of training take along that this is a run of it.
+function late_check(i, what,   j, first, of) {
+    if (training) { of = node("", "v[V_TRAIN_LSB]", 1, ""); stage(of) }
     for (j = 0; j < ck_pieces[i]; j++)
-        if (late(piece[j])) late_sv[what, n_late[what]++] = truth(piece[j])
+        if (late(piece[j])) late_sv[what, n_late[what]++] = training ? "(!" nsv[of] " || " truth(piece[j]) ")" : truth(piece[j])
         else first = first (first == "" ? "" : " && ") truth(piece[j])
     ck_sv[i] = first
 }
@@ -240,7 +243,7 @@ function known(what) {
 
 FNR == 1 { training = 0 }
 $1 == "training" { training = 1 }
-/^#/ || NF == 0 || failed || (training && out == "sv") { next }
+/^#/ || NF == 0 || failed { next }
 $1 == "const" { consts[$2] = number_of($3) }
 $1 == "op" { op_training[$2] = training; op_code[$2] = $3; op_queue[$2] = $4; op_list[n_op_list++] = $2 }
 $1 == "field" {
@@ -356,6 +359,9 @@ function legal_c(   i, j, o) {
 }
 
 # ---- SystemVerilog
+# What holds in training only: a rule, and a value that is zero otherwise.
+function train_rule(of, sv) { return of ? "(!v[V_TRAIN_LSB] || " sv ")" : sv }
+function train_only(of, sv, zero) { return of ? "v[V_TRAIN_LSB] ? " sv " : " zero : sv }
 function legal_sv(   i, o, op, j, w, each, limit, first) {
     print "\n  // ---- legality: the rules of device.def. v is what the rules know beside the fields.\n" \
           "  // Of a command and of v each rule looks at some bits.\n  /* verilator lint_off UNUSED */"
@@ -363,14 +369,14 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
         printf "  localparam int V_%s_LSB = %d, V_%s_W = %d;\n", values[i], value_lsb[values[i]], values[i], value_width[values[i]]
     printf "  localparam int VALUES_W = %d;\n\n", values_w
 
-    print "  // A command's queue, one-hot; no bit for an opcode that does not exist."
-    print "  function automatic logic [4:0] queue_of(input logic [7:0] op);\n    unique case (op)"
+    print "  // A command's queue, one-hot; no bit for an opcode that does not exist. train: a run of training."
+    print "  function automatic logic [4:0] queue_of(input logic [7:0] op, input logic train);\n    unique case (op)"
     for (o = 0; o < n_op_list; o++)
-        printf "      8'h%s: queue_of = 5'd1 << QUEUE_%s;\n", substr(op_code[op_list[o]], 3), op_queue[op_list[o]]
+        printf "      8'h%s: queue_of = %s << QUEUE_%s;\n", substr(op_code[op_list[o]], 3), (op_training[op_list[o]] ? "{4'd0, train}" : "5'd1"), op_queue[op_list[o]]
     print "      default: queue_of = 5'd0;\n    endcase\n  endfunction\n"
 
     for (o = w = 0; o < n_op_list; o++) {
-        for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && ck_sv[i] != "") j++
+        for (i = j = 0; i < n_checks; i++) if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]]) j++
         w = most(w, j)
     }
     print "  // What a command's checks say, a bit each (ones where it has fewer); whether all hold can be\n" \
@@ -380,8 +386,14 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
     print "    checks_of = '1;\n    unique case (c[7:0])"
     for (o = 0; o < n_op_list; o++) {
         printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
+        if (op_training[op_list[o]]) print "        checks_of = {CHECKS_W{v[V_TRAIN_LSB]}};"
         for (i = j = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && ck_sv[i] != "") printf "        checks_of[%d] =\n          %s;\n", j++, ck_sv[i]
+            if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]])
+                printf "        checks_of[%d] =\n          %s;\n", j++, (ck_training[i] ? "v[V_TRAIN_LSB] && " ck_sv[i] : ck_sv[i])
+        # Rules that training adds share a bit, so that a device without it has no more of them.
+        for (i = 0; i < n_checks; i++)
+            if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] && !op_training[op_list[o]])
+                printf "        if (v[V_TRAIN_LSB] && !(%s))\n          checks_of[0] = 1'b0;\n", ck_sv[i]
         print "      end"
     }
     print "      default: checks_of = '0;\n    endcase\n  endfunction\n"
@@ -397,7 +409,7 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
         if (!products_w[op_list[o]]) continue
         printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
         for (i = 0; i < n_prods; i++)
-            if (prod_op[i] == op_list[o]) printf "        products_of[%s] = %s;\n", prod_part[i], prod_sv[i]
+            if (prod_op[i] == op_list[o]) printf "        products_of[%s] = %s;\n", prod_part[i], train_only(prod_training[i], prod_sv[i], "'0")
         print "      end"
     }
     print "      default: ;\n    endcase\n  endfunction\n"
@@ -427,8 +439,8 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
             op = wd_of[i] "_BEATS"
             limit = padded(sprintf("v[V_%s_LSB +: %d]", op, value_width[op]), value_width[op], w)
             first = wide(wd_off_n[i], w)
-            printf "        windows_of[%d +: %d] = {(%s - %s), (%s > %s), %s};\n", each * j++, each, limit, first, first, limit,
-                   wide(wd_beats_n[i], beats_w)
+            printf "        windows_of[%d +: %d] = %s;\n", each * j++, each, train_only(wd_training[i],
+                   sprintf("{(%s - %s), (%s > %s), %s}", limit, first, first, limit, wide(wd_beats_n[i], beats_w)), "'0")
         }
         print "      end"
     }
@@ -439,10 +451,10 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
         printf " &&\n        (!w[%d] && %s <= %s)", each * i + beats_w, padded("w[" each * i " +: " beats_w "]", beats_w, j), padded("w[" each * i + beats_w + 1 " +: " w "]", w, j)
     print ";\n  endfunction\n"
 
-    for (o = 0; o < 2; o++) {
-        op = o ? "CHANNEL" : "RUN"
-        printf "  function automatic logic legal_%s(input logic [%d:0] c, input logic [VALUES_W-1:0] v);\n    legal_%s = 1'b1", tolower(op), o ? 255 : 511, tolower(op)
-        for (i = 0; i < n_checks; i++) if (ck_op[i] == op) printf " &&\n        %s", ck_sv[i]
+    for (o = 0; o < 4; o++) {
+        op = o == 0 ? "RUN" : o == 1 ? "CHANNEL" : o == 2 ? "TRAINING" : "STASH"
+        printf "  function automatic logic legal_%s(input logic [%d:0] c, input logic [VALUES_W-1:0] v);\n    legal_%s = 1'b1", tolower(op), o % 2 ? 255 : 511, tolower(op)
+        for (i = 0; i < n_checks; i++) if (ck_op[i] == op) printf " &&\n        %s", train_rule(ck_training[i], ck_sv[i])
         print ";\n  endfunction"
     }
     for (o = 0; o < n_values; o++) {
@@ -452,7 +464,8 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
         printf "  function automatic logic [%d:0] after_%s(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", value_width[values[o]] - 1, tolower(values[o])
         print "    unique case (c[7:0])"
         for (i = 0; i < n_afters; i++)
-            if (af_value[i] == values[o]) printf "      8'h%s: after_%s = %s;\n", substr(op_code[af_op[i]], 3), tolower(values[o]), af_sv[i]
+            if (af_value[i] == values[o])
+                printf "      8'h%s: after_%s = %s;\n", substr(op_code[af_op[i]], 3), tolower(values[o]), train_only(af_training[i], af_sv[i], "v[V_" values[o] "_LSB +: " value_width[values[o]] "]")
         printf "      default: after_%s = v[V_%s_LSB +: %d];\n    endcase\n  endfunction\n", tolower(values[o]), values[o], value_width[values[o]]
     }
     print "  /* verilator lint_on UNUSED */"
