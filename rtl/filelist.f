@@ -62,6 +62,11 @@ rtl/tech/mr_dot_halves.sv
 rtl/tech/mr_dot_lane.sv
 rtl/tech/mr_dot_sum.sv
 rtl/tech/mr_dsp48e2.sv
+rtl/train/mr_grad_out.sv
+rtl/train/mr_load_act.sv
+rtl/train/mr_stash_jobs.sv
+rtl/train/mr_tiles_at.sv
+rtl/train/mr_train.sv
 rtl/vector/mr_epi_cmds.sv
 rtl/vector/mr_epi_lanes.sv
 rtl/vector/mr_epi_out.sv

@@ -9,6 +9,7 @@
 //   mr_results    epilogue and quantiser
 //   mr_vector     rows, LayerNorm, residual and rotary memory
 //   mr_kv         attention, KV store, q/k/v memory
+//   mr_train      with TRAIN: LOAD_ACT, results of GRAD
 //
 // Parameters and ports: rtl/spec/core_ports.def, from which they are included; configurations:
 // rtl/spec/configs.def. AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4
@@ -51,12 +52,18 @@ module millrace_core #(
   // the run and its commands, by queue
   localparam int ARRAY = mr_pkg::QUEUE_ARRAY, VECTOR = mr_pkg::QUEUE_VECTOR,
                  ATTENTION = mr_pkg::QUEUE_ATTENTION, WRITER = mr_pkg::QUEUE_WRITER;
-  logic             halt, unit_rst_n, two_pass;
+  logic             halt, unit_rst_n, two_pass, train;
   logic [15:0]      n_rows, n_logit_rows;
   logic [63:0]      input_base, result_base;
   logic [31:0]      result_limit, kv_layer_beats, kv_v_beats, kv_pm_beats;
   logic [N*64-1:0]  w_base, kv_base;
   logic [N*32-1:0]  w_limit, kv_limit;
+  // Of a run of training. Rows of the host come with a later command.
+  // verilator lint_off UNUSED
+  logic [63:0]      rows_base, grad_base;
+  logic [N*64-1:0]  s_base;
+  logic [31:0]      s_limit;
+  // verilator lint_on UNUSED
   logic [4:1]       issue_valid, issue_ready, unit_done;
   logic [2047:0]    cmds;
   // The counters do not ask for every queue.
@@ -73,20 +80,25 @@ module millrace_core #(
   logic [ERRORS*8-1:0]  e_code;
   logic [ERRORS*64-1:0] e_addr;
 
-  // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS; of the writes 0 the
-  // results, 1 the store
-  logic [1:0]    hr_req_valid, hr_req_ready, hr_valid;
-  logic [1:0]    wj_valid, wj_ready, wd_valid, wd_ready, wj_done;
-  logic [127:0]  hr_req_addr, wj_addr, wj_strb;
-  logic [31:0]   hr_req_beats, wj_beats;
-  logic [511:0]  hr_data;
-  logic [1023:0] wd_data;
+  // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS, 2 LOAD_ACT, 3 records of
+  // GRAD; of the writes 0 the results, 1 the store, 2 GRAD
+  localparam int READERS = (TRAIN != 0) ? 4 : 2, WRITERS = (TRAIN != 0) ? 3 : 2;
+  logic [READERS-1:0]     hr_req_valid, hr_req_ready, hr_valid;
+  logic [WRITERS-1:0]     wj_valid, wj_ready, wd_valid, wd_ready, wj_done;
+  logic [READERS*64-1:0]  hr_req_addr;
+  logic [WRITERS*64-1:0]  wj_addr, wj_strb;
+  logic [READERS*16-1:0]  hr_req_beats;
+  logic [WRITERS*16-1:0]  wj_beats;
+  logic [511:0]           hr_data;
+  logic [WRITERS*512-1:0] wd_data;
   logic          hr_idle, wr_idle;
 
   // channels
   logic [N-1:0]       job_valid, job_ready, sp_valid, sp_ready, sp_done, rd_idle, tile_valid;
   logic [N-1:0]       kv_job_valid, kv_job_ready, kv_valid, kv_credit;
   logic [31:0]        job_off, job_beats, sp_groups;
+  logic               job_stash;
+  logic [3:0]         sp_first, sp_in_head;
   logic [15:0]        sp_vec_beats, sp_kblocks;
   logic               sp_vec, sp_fp4, sp_bias, vec_ren, ring_ren, ring_free, tile_pop;
   logic [N*32-1:0]    kv_job_off, kv_job_beats, ring_rcode, tile_max;
@@ -104,6 +116,16 @@ module millrace_core #(
   logic [N*36-1:0]  dr_base;
   logic [N*4-1:0]   dr_nan;
   logic [N*128-1:0] dr_bias;
+
+  // LOAD_ACT and GRAD; la_op: the command at the head of the vector queue is LOAD_ACT
+  logic         la_op, la_ready, la_done, la_err_valid, vec_ready, vec_done, vec_err_valid;
+  logic [7:0]   la_err_code, vec_err_code;
+  logic [63:0]  la_err_addr, vec_err_addr;
+  logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done, epi_done;
+  logic [15:0]  ac_slot, ac_word;
+  logic [1:0]   ac_region, gr_flags;
+  logic [7:0]   ac_max;
+  logic [263:0] ac_data;
 
   // blocks into activation memory (aa_ vector path, ab_ attention), q/k/v memory, prefix maxima
   logic           aa_valid, aa_ready, aa_first, aa_lo, ab_valid, ab_ready, ab_first, ab_lo;
@@ -172,7 +194,8 @@ module millrace_core #(
   mr_control #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX),
-    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ)
+    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ),
+    .TRAIN(TRAIN)
   ) u_control (
     .clk_i, .rst_ni,
     // the host
@@ -188,14 +211,18 @@ module millrace_core #(
     .result_base_o(result_base), .result_limit_o(result_limit),
     .kv_layer_beats_o(kv_layer_beats), .kv_v_beats_o(kv_v_beats), .kv_pm_beats_o(kv_pm_beats),
     .w_base_o(w_base), .w_limit_o(w_limit), .kv_base_o(kv_base), .kv_limit_o(kv_limit),
+    .train_o(train), .rows_base_o(rows_base), .grad_base_o(grad_base), .s_base_o(s_base),
+    .s_limit_o(s_limit),
     .halt_o(halt), .unit_rst_no(unit_rst_n),
     // commands
     .issue_valid_o(issue_valid), .issue_ready_i(issue_ready), .cmd_o(cmds),
     .unit_done_i(unit_done), .unit_busy_o(unit_busy), .done_valid_o, .done_index_o,
     // read jobs
     .job_valid_o(job_valid), .job_ready_i(job_ready), .job_off_o(job_off), .job_beats_o(job_beats),
+    .job_stash_o(job_stash),
     .sp_valid_o(sp_valid), .sp_ready_i(sp_ready), .sp_vec_o(sp_vec), .sp_vec_beats_o(sp_vec_beats),
     .sp_fp4_o(sp_fp4), .sp_bias_o(sp_bias), .sp_kblocks_o(sp_kblocks), .sp_groups_o(sp_groups),
+    .sp_first_o(sp_first), .sp_in_head_o(sp_in_head),
     .sp_done_i(sp_done),
     // errors and progress
     .err_valid_i(e_valid), .err_code_i(e_code), .err_addr_i(e_addr),
@@ -211,18 +238,19 @@ module millrace_core #(
   );
 
   mr_channels #(
-    .N(N), .W_DEPTH(W_DEPTH), .KV_DEPTH(KV_DEPTH), .RING(RING), .VEC_WORDS(VEC_WORDS)
+    .N(N), .W_DEPTH(W_DEPTH), .KV_DEPTH(KV_DEPTH), .RING(RING), .VEC_WORDS(VEC_WORDS),
+    .STASH(TRAIN)
   ) u_channels (
     .clk_i, .rst_ni(unit_rst_n), .halt_i(halt),
     .job_valid_i(job_valid), .job_ready_o(job_ready), .job_off_i(job_off), .job_beats_i(job_beats),
-    .job_stash_i(1'b0), .s_base_i({N{64'd0}}),
+    .job_stash_i(job_stash), .s_base_i(s_base),
     .w_base_i(w_base), .w_limit_i(w_limit), .kv_base_i(kv_base), .kv_limit_i(kv_limit),
     .kv_job_valid_i(kv_job_valid), .kv_job_ready_o(kv_job_ready), .kv_job_off_i(kv_job_off),
     .kv_job_beats_i(kv_job_beats), .kv_valid_o(kv_valid), .kv_data_o(kv_data),
     .kv_credit_i(kv_credit),
     .sp_valid_i(sp_valid), .sp_ready_o(sp_ready), .sp_vec_i(sp_vec), .sp_vec_beats_i(sp_vec_beats),
     .sp_fp4_i(sp_fp4), .sp_bias_i(sp_bias), .sp_kblocks_i(sp_kblocks), .sp_groups_i(sp_groups),
-    .sp_first_i(4'd0), .sp_in_head_i(4'd0),
+    .sp_first_i(sp_first), .sp_in_head_i(sp_in_head),
     .sp_done_o(sp_done),
     .vec_ren_i(vec_ren), .vec_raddr_i(vec_raddr), .vec_rdata_o(vec_rdata),
     .ring_count_o(ring_count), .ring_ren_i(ring_ren), .ring_raddr_i(ring_raddr),
@@ -238,7 +266,7 @@ module millrace_core #(
   );
 
   mr_host_port #(
-    .READERS(2), .WRITERS(2)
+    .READERS(READERS), .WRITERS(WRITERS)
   ) u_host (
     .clk_i(clk_vec), .rst_ni(unit_rst_n), .flush_i(halt),
     .rd_valid_i(hr_req_valid), .rd_ready_o(hr_req_ready), .rd_addr_i(hr_req_addr),
@@ -257,7 +285,8 @@ module millrace_core #(
   );
 
   mr_matmul #(
-    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR)
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR),
+    .TRAIN(TRAIN)
   ) u_matmul (
     .clk_i, .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[ARRAY]), .cmd_ready_o(issue_ready[ARRAY]), .cmd_i(cmds[511:0]),
@@ -277,6 +306,10 @@ module millrace_core #(
     .a_region_i(aa_region), .a_first_i(aa_first), .a_lo_i(aa_lo), .a_data_i(aa_data),
     .b_valid_i(ab_valid), .b_ready_o(ab_ready), .b_slot_i(ab_slot), .b_word_i(ab_word),
     .b_region_i(ab_region), .b_first_i(ab_first), .b_lo_i(ab_lo), .b_data_i(ab_data),
+    .c_valid_i(ac_valid), .c_ready_o(ac_ready), .c_slot_i(ac_slot), .c_word_i(ac_word),
+    .c_region_i(ac_region), .c_max_i(ac_max), .c_data_i(ac_data),
+    .gr_cmd_valid_o(gr_cmd_valid), .gr_cmd_ready_i(gr_cmd_ready), .gr_valid_o(gr_valid),
+    .gr_ready_i(gr_ready), .gr_flags_o(gr_flags),
     .cnt_busy_o(c_arr_busy), .cnt_weights_o(c_arr_weights), .cnt_drain_o(c_arr_drain),
     .cnt_idle_o(c_arr_idle), .cnt_blocks_o(c_blocks)
   );
@@ -286,7 +319,7 @@ module millrace_core #(
   ) u_results (
     .clk_i(clk_epi), .rst_ni(unit_rst_n),
     .cfg_valid_i(cfg_valid), .cfg_ready_o(cfg_ready), .cfg_rows_i(cfg_rows), .cmd_i(cmds[511:0]),
-    .two_pass_i(two_pass), .done_o(unit_done[ARRAY]),
+    .two_pass_i(two_pass), .done_o(epi_done),
     .dr_valid_i(dr_valid), .dr_ready_o(dr_ready), .dr_acc_i(dr_acc), .dr_base_i(dr_base),
     .dr_nan_i(dr_nan), .dr_bias_i(dr_bias), .dr_token_i(dr_token), .dr_group_i(dr_group),
     .dr_fp4_i(dr_fp4), .dr_last_i(dr_last),
@@ -315,11 +348,11 @@ module millrace_core #(
     .VEC_WORDS(VEC_WORDS)
   ) u_vector (
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
-    .cmd_valid_i(issue_valid[VECTOR]), .cmd_ready_o(issue_ready[VECTOR]), .cmd_i(cmds[1023:512]),
-    .done_o(unit_done[VECTOR]), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
+    .cmd_valid_i(issue_valid[VECTOR] && !la_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
+    .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
     .input_base_i(input_base),
-    .err_valid_o(e_valid[E_ROWS]), .err_code_o(e_code[8*E_ROWS+:8]),
-    .err_addr_o(e_addr[64*E_ROWS+:64]), .ovf_o(ln_ovf), .nan_o(ln_nan),
+    .err_valid_o(vec_err_valid), .err_code_o(vec_err_code), .err_addr_o(vec_err_addr),
+    .ovf_o(ln_ovf), .nan_o(ln_nan),
     .rd_valid_o(hr_req_valid[1]), .rd_ready_i(hr_req_ready[1]), .rd_addr_o(hr_req_addr[127:64]),
     .rd_beats_o(hr_req_beats[31:16]), .rd_data_valid_i(hr_valid[1]), .rd_data_i(hr_data),
     .row_a_ren_i(row_a_ren), .row_a_raddr_i(row_a_raddr), .row_a_rdata_o(row_a_rdata),
@@ -369,6 +402,45 @@ module millrace_core #(
     .cnt_busy_o(c_at_busy), .cnt_idle_o(c_at_idle), .cnt_wait_kv_o(c_at_kv), .ovf_o(at_ovf),
     .nan_o(at_nan)
   );
+
+  // ---- training ---------------------------------------------------------------------------------
+  assign issue_ready[VECTOR]     = la_op ? la_ready : vec_ready;
+  assign unit_done[VECTOR]       = vec_done || la_done;
+  assign unit_done[ARRAY]        = epi_done || gr_done;
+  assign e_valid[E_ROWS]         = vec_err_valid || la_err_valid;
+  assign e_code[8*E_ROWS+:8]     = la_err_valid ? la_err_code : vec_err_code;
+  assign e_addr[64*E_ROWS+:64]   = la_err_valid ? la_err_addr : vec_err_addr;
+  if (TRAIN != 0) begin : gen_train
+    assign la_op = train && cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0];
+    mr_train #(
+      .N(N), .T(T)
+    ) u_train (
+      .clk_i, .rst_ni(unit_rst_n),
+      .la_valid_i(issue_valid[VECTOR] && la_op), .la_ready_o(la_ready), .la_cmd_i(cmds[1023:512]),
+      .la_done_o(la_done), .la_err_valid_o(la_err_valid), .la_err_code_o(la_err_code),
+      .la_err_addr_o(la_err_addr),
+      .c_valid_o(ac_valid), .c_ready_i(ac_ready), .c_slot_o(ac_slot), .c_word_o(ac_word),
+      .c_region_o(ac_region), .c_max_o(ac_max), .c_data_o(ac_data),
+      .gr_cmd_valid_i(gr_cmd_valid), .gr_cmd_ready_o(gr_cmd_ready), .gr_cmd_i(cmds[511:0]),
+      .gr_rows_i(cfg_rows), .gr_valid_i(gr_valid), .gr_ready_o(gr_ready), .gr_acc_i(dr_acc),
+      .gr_flags_i(gr_flags), .gr_token_i(dr_token), .gr_group_i(dr_group), .gr_last_i(dr_last),
+      .gr_done_o(gr_done),
+      .s_base_i(s_base), .s_limit_i(s_limit), .grad_base_i(grad_base),
+      .rd_valid_o(hr_req_valid[READERS-1:2]), .rd_ready_i(hr_req_ready[READERS-1:2]),
+      .rd_addr_o(hr_req_addr[READERS*64-1:128]), .rd_beats_o(hr_req_beats[READERS*16-1:32]),
+      .rd_data_valid_i(hr_valid[READERS-1:2]), .rd_data_i(hr_data),
+      .job_valid_o(wj_valid[WRITERS-1]), .job_ready_i(wj_ready[WRITERS-1]),
+      .job_addr_o(wj_addr[WRITERS*64-1:128]), .job_beats_o(wj_beats[WRITERS*16-1:32]),
+      .job_strb_o(wj_strb[WRITERS*64-1:128]), .data_valid_o(wd_valid[WRITERS-1]),
+      .data_ready_i(wd_ready[WRITERS-1]), .data_o(wd_data[WRITERS*512-1:1024]),
+      .job_done_i(wj_done[WRITERS-1])
+    );
+  end else begin : gen_no_train
+    assign {la_op, la_ready, la_done, la_err_valid, la_err_code, la_err_addr, ac_valid, ac_slot, ac_word,
+            ac_region, ac_max, ac_data, gr_cmd_ready, gr_ready, gr_done} = '0;
+    logic unused;
+    assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags};
+  end
 
 `ifdef MILLRACE_VIEW
   // What is counted in this cycle, for timelines (sim/verilator/observer.h has the layout).

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device with TRAIN has beside the other parts: LOAD_ACT, and the results of GRAD. Other
+// commands of training are not there yet.
+//
+// Parameters: N, T as everywhere.
+//
+// Ports
+//   la_      LOAD_ACT: valid/ready with the 512-bit command, done pulse; la_err_ beside it
+//   c_       its blocks, for mr_matmul
+//   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
+//   s_       stash windows, and the size of the smallest; grad_base_i the gradient window
+//   rd_      two clients of mr_host_port: 0 LOAD_ACT, 1 records
+//   job_, data_   a client of its writer
+module mr_train #(
+  parameter int N = 1,
+  parameter int T = 32,
+  localparam int V = 4 * N
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+
+  input  logic            la_valid_i,
+  output logic            la_ready_o,
+  // Of a command the fields of its op have a meaning.
+  // verilator lint_off UNUSED
+  input  logic [511:0]    la_cmd_i,
+  // verilator lint_on UNUSED
+  output logic            la_done_o,
+  output logic            la_err_valid_o,
+  output logic [7:0]      la_err_code_o,
+  output logic [63:0]     la_err_addr_o,
+
+  output logic            c_valid_o,
+  input  logic            c_ready_i,
+  output logic [15:0]     c_slot_o,
+  output logic [15:0]     c_word_o,
+  output logic [1:0]      c_region_o,
+  output logic [7:0]      c_max_o,
+  output logic [263:0]    c_data_o,
+
+  input  logic            gr_cmd_valid_i,
+  output logic            gr_cmd_ready_o,
+  // verilator lint_off UNUSED
+  input  logic [511:0]    gr_cmd_i,
+  // verilator lint_on UNUSED
+  input  logic [15:0]     gr_rows_i,
+  input  logic            gr_valid_i,
+  output logic            gr_ready_o,
+  input  logic [V*48-1:0] gr_acc_i,
+  input  logic [1:0]      gr_flags_i,
+  input  logic [15:0]     gr_token_i,
+  input  logic [15:0]     gr_group_i,
+  input  logic            gr_last_i,
+  output logic            gr_done_o,
+
+  input  logic [N*64-1:0] s_base_i,
+  input  logic [31:0]     s_limit_i,
+  input  logic [63:0]     grad_base_i,
+  output logic [1:0]      rd_valid_o,
+  input  logic [1:0]      rd_ready_i,
+  output logic [127:0]    rd_addr_o,
+  output logic [31:0]     rd_beats_o,
+  input  logic [1:0]      rd_data_valid_i,
+  input  logic [511:0]    rd_data_i,
+  output logic            job_valid_o,
+  input  logic            job_ready_i,
+  output logic [63:0]     job_addr_o,
+  output logic [15:0]     job_beats_o,
+  output logic [63:0]     job_strb_o,
+  output logic            data_valid_o,
+  input  logic            data_ready_i,
+  output logic [511:0]    data_o,
+  input  logic            job_done_i
+);
+
+  mr_load_act #(
+    .N(N)
+  ) u_load_act (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i       (la_valid_i),
+    .cmd_ready_o       (la_ready_o),
+    .cmd_kblocks_i     (la_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
+    .cmd_all_kblocks_i (la_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
+    .cmd_dst_base_i    (la_cmd_i[mr_pkg::LOAD_ACT_DST_BASE_LSB+:16]),
+    .cmd_dst_slot_i    (la_cmd_i[mr_pkg::LOAD_ACT_DST_SLOT_LSB+:2]),
+    .cmd_off_i         (la_cmd_i[mr_pkg::LOAD_ACT_OFF_LSB+:32]),
+    .cmd_first_kblock_i(la_cmd_i[mr_pkg::LOAD_ACT_FIRST_KBLOCK_LSB+:16]),
+    .cmd_rows_i        (la_cmd_i[mr_pkg::LOAD_ACT_ROWS_LSB+:16]),
+    .cmd_first_col_i   (la_cmd_i[mr_pkg::LOAD_ACT_FIRST_COL_LSB+:32]),
+    .base_i            (s_base_i),
+    .limit_i           (s_limit_i),
+    .done_o            (la_done_o),
+    .err_valid_o       (la_err_valid_o),
+    .err_code_o        (la_err_code_o),
+    .err_addr_o        (la_err_addr_o),
+    .rd_valid_o        (rd_valid_o[0]),
+    .rd_ready_i        (rd_ready_i[0]),
+    .rd_addr_o         (rd_addr_o[63:0]),
+    .rd_beats_o        (rd_beats_o[15:0]),
+    .rd_data_valid_i   (rd_data_valid_i[0]),
+    .rd_data_i,
+    .b_valid_o         (c_valid_o),
+    .b_ready_i         (c_ready_i),
+    .b_slot_o          (c_slot_o),
+    .b_word_o          (c_word_o),
+    .b_region_o        (c_region_o),
+    .b_max_o           (c_max_o),
+    .b_data_o          (c_data_o)
+  );
+
+  mr_grad_out #(
+    .N(N),
+    .T(T)
+  ) u_grad_out (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i    (gr_cmd_valid_i),
+    .cmd_ready_o    (gr_cmd_ready_o),
+    .cmd_rows_i     (gr_rows_i),
+    .cmd_cols_i     (gr_cmd_i[mr_pkg::GRAD_COLS_LSB+:32]),
+    .cmd_limit_i    (gr_cmd_i[mr_pkg::GRAD_LIMIT_LSB+:32]),
+    .cmd_off_i      (gr_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),
+    .cmd_record_i   (gr_cmd_i[mr_pkg::GRAD_RECORD_LSB+:32]),
+    .cmd_begin_i    (gr_cmd_i[mr_pkg::GRAD_BEGIN_LSB]),
+    .done_o         (gr_done_o),
+    .dr_valid_i     (gr_valid_i),
+    .dr_ready_o     (gr_ready_o),
+    .dr_acc_i       (gr_acc_i),
+    .dr_flags_i     (gr_flags_i),
+    .dr_token_i     (gr_token_i),
+    .dr_group_i     (gr_group_i),
+    .base_i         (grad_base_i),
+    .dr_last_i      (gr_last_i),
+    .rd_valid_o     (rd_valid_o[1]),
+    .rd_ready_i     (rd_ready_i[1]),
+    .rd_addr_o      (rd_addr_o[127:64]),
+    .rd_beats_o     (rd_beats_o[31:16]),
+    .rd_data_valid_i(rd_data_valid_i[1]),
+    .rd_data_i,
+    .job_valid_o,
+    .job_ready_i,
+    .job_addr_o,
+    .job_beats_o,
+    .job_strb_o,
+    .data_valid_o,
+    .data_ready_i,
+    .data_o,
+    .job_done_i
+  );
+
+endmodule
