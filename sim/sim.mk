@@ -45,7 +45,7 @@ sim-views: $(SIM_DEVICES:%.so=%-view.so)
 sim-traces: $(SIM_DEVICES:%.so=%-trace.so)
 # One configuration by name: sim-wide, view-tiny, ...
 # Those that the RTL has: without TRAIN.
-SIM_ALL := $(shell awk '!/^\#/ && NF && !$$15 { print $$1 }' rtl/spec/configs.def)
+SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
 .PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%) $(SIM_ALL:%=trace-%)
 $(foreach c,$(SIM_ALL),$(eval sim-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 $(foreach c,$(SIM_ALL),$(eval view-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c)-view.so))

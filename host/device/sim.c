@@ -372,10 +372,6 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
                            "ddr4-2400|hbm2, seed=N, stalls=0..90 and check",
                            args, p);
     }
-    if (mr_config_named(config) && mr_config_named(config)->g.train)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "sim:%s: the RTL cannot train yet; model:%s is the C model of it", args,
-                       config);
     if (!mr_config_named(config)) {
         char why[256];
         mr_config_unknown(why, sizeof why, false);

@@ -90,6 +90,17 @@ module mr_legal #(
               16'(ACT_WORDS), 16'(T), 6'(N)};
   endfunction
 
+  // What a run of training may ask for, and no unit does yet.
+  logic not_yet;
+  assign not_yet = train && (
+      c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] || c[7:0] == mr_pkg::OP_FETCH_ROWS[7:0] ||
+      c[7:0] == mr_pkg::OP_SAVE_ROWS[7:0] ||
+      (c[7:0] == mr_pkg::OP_ATTEND[7:0] && c[mr_pkg::ATTEND_KEEP_LSB]) ||
+      (c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
+       (c[mr_pkg::MATMUL_TILES_LSB] || c[mr_pkg::MATMUL_TURNED_LSB] || c[mr_pkg::MATMUL_ROW_LSB] ||
+        c[mr_pkg::MATMUL_SET_LSB] || c[mr_pkg::MATMUL_KEEP_SLOPE_LSB] ||
+        c[mr_pkg::MATMUL_SLOPE_LSB])));
+
   // ---- fields, order, windows -------------------------------------------------------------------
   logic                          w_valid_q, w_sem_bad_q, w_missing_q;
   logic [mr_pkg::CHECKS_W-1:0]   w_checks_q;
@@ -129,7 +140,7 @@ module mr_legal #(
           if (waits && !signals) sem_q[4*s+:4] <= sem - 4'd1;
         end
         w_checks_q  <= mr_pkg::checks_of(c, v);
-        w_sem_bad_q <= bad;
+        w_sem_bad_q <= bad || not_yet;
         w_missing_q <= missing;
         w_q         <= mr_pkg::windows_of(c, v);
         p_q         <= mr_pkg::products_of(c, v);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of training that the RTL has, in random programs on sim:tinyt and on model:tinyt: the
+// same bytes in all windows, or the same error. What the RTL does not have yet it refuses.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "cmodel/command.h"
+#include "cmodel/tiles.h"
+#include "device/open.h"
+
+enum { BEAT = 64, STASH = 6000, GRADS = 1200, RESULT = 400, COMMANDS = 64, ALL = 20, COLS = 448 };
+
+static uint64_t state = 1;
+
+static unsigned draw(unsigned n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33) % n;
+}
+
+struct twin {
+    struct mr_device *dev;
+    uint64_t desc, prog, input, result, weights, kv, rows, grad, stash;
+};
+
+static uint64_t buffer(const struct twin *t, size_t beats)
+{
+    struct mr_error err = {0};
+    uint64_t addr;
+    check(mr_device_alloc(t->dev, 0, beats * BEAT, NULL, &addr, &err), &err);
+    return addr;
+}
+
+static void twin_open(struct twin *t, const char *uri)
+{
+    struct mr_error err = {0};
+    check(mr_device_open(&t->dev, uri, &err), &err);
+    t->desc = buffer(t, 4);
+    t->prog = buffer(t, COMMANDS);
+    t->input = buffer(t, 64);
+    t->result = buffer(t, RESULT);
+    t->weights = buffer(t, 64);
+    t->kv = buffer(t, 64);
+    t->rows = buffer(t, 64);
+    t->grad = buffer(t, GRADS);
+    t->stash = buffer(t, STASH);
+}
+
+struct program {
+    struct mr_command cmds[COMMANDS];
+    int count, rows;
+    uint32_t stash_beats;
+};
+
+static struct mr_command *add(struct program *p, unsigned op, uint32_t wait, uint32_t signal)
+{
+    struct mr_command *c = &p->cmds[p->count++];
+    mr_command_set(c, MR_F_CMD_OPCODE, op);
+    mr_command_set(c, MR_F_CMD_WAIT, wait);
+    mr_command_set(c, MR_F_CMD_SIGNAL, signal);
+    return c;
+}
+
+static void put_u64(uint32_t *w, uint64_t x)
+{
+    w[0] = (uint32_t)x;
+    w[1] = (uint32_t)(x >> 32);
+}
+
+// MR_ERR_DEVICE's text, or "" where the program ends well.
+static void run(const struct twin *t, const struct program *p, char *text)
+{
+    struct mr_error err = {0};
+    uint32_t w[4 * 16] = {0};
+    w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
+    w[MR_RUN_N_CMDS] = (uint32_t)p->count;
+    w[MR_RUN_N_ROWS] = (uint32_t)p->rows;
+    w[MR_RUN_FLAGS] = MR_FLAG_TRAIN;
+    put_u64(w + MR_RUN_PROG_LO, t->prog);
+    put_u64(w + MR_RUN_INPUT_LO, t->input);
+    put_u64(w + MR_RUN_RESULT_LO, t->result);
+    w[MR_RUN_PROG_BEATS] = COMMANDS;
+    w[MR_RUN_INPUT_BEATS] = 64;
+    w[MR_RUN_RESULT_BEATS] = RESULT;
+    put_u64(w + 16, t->weights); // the channel's words
+    w[18] = 64;
+    put_u64(w + 20, t->kv);
+    w[22] = 64;
+    put_u64(w + 32 + MR_TRAINING_ROWS_LO, t->rows);
+    w[32 + MR_TRAINING_ROWS_BEATS] = 64;
+    put_u64(w + 32 + MR_TRAINING_GRAD_LO, t->grad);
+    w[32 + MR_TRAINING_GRAD_BEATS] = GRADS;
+    put_u64(w + 48 + MR_STASH_LO, t->stash);
+    w[48 + MR_STASH_BEATS] = p->stash_beats;
+    check(mr_device_write(t->dev, t->desc, w, sizeof w, &err), &err);
+    check(mr_device_write(t->dev, t->prog, p->cmds, sizeof p->cmds, &err), &err);
+    int rc = mr_device_run(t->dev, t->desc, &err);
+    snprintf(text, sizeof err.text, "%s", rc ? err.text : "");
+    assert_true(rc == 0 || rc == MR_ERR_DEVICE);
+}
+
+static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b, size_t beats)
+{
+    static uint8_t x[STASH * BEAT], y[STASH * BEAT];
+    struct mr_error err = {0};
+    check(mr_device_read(a->dev, at_a, x, beats * BEAT, &err), &err);
+    check(mr_device_read(b->dev, at_b, y, beats * BEAT, &err), &err);
+    for (size_t i = 0; i < beats * BEAT; i++)
+        if (x[i] != y[i])
+            fail_msg("byte %zu of beat %zu is %02x, in the model %02x", i % BEAT, i / BEAT, x[i], y[i]);
+}
+
+// Random elements; codes near each other or of any size, now and then no number; headers are random
+// too, so some are smaller than the codes.
+static void fill_stash(const struct twin *a, const struct twin *b)
+{
+    static uint8_t image[STASH * BEAT];
+    struct mr_error err = {0};
+    unsigned low = draw(2) ? 110 : 0, span = low ? 20 : 255;
+    for (size_t i = 0; i < sizeof image; i++)
+        image[i] = (uint8_t)draw(256);
+    const struct mr_tiles_shape t = {1, ALL, false};
+    for (int col = 0; col < COLS; col++)
+        for (int k = 0; k < ALL; k++) {
+            struct mr_tile_place at = mr_tile_place(&t, col, k);
+            image[at.code] = (uint8_t)(low + draw(span));
+            image[at.largest] = (uint8_t)(low + draw(span));
+            for (size_t e = 0; e < 32; e++) // rows' elements are never -128
+                image[at.elements + e] = (uint8_t)(draw(255) - 127);
+        }
+    struct mr_tile_place at = mr_tile_place(&t, (int)draw(COLS), (int)draw(ALL));
+    if (draw(3) == 0)
+        image[at.code] = 255;
+    check(mr_device_write(a->dev, a->stash, image, sizeof image, &err), &err);
+    check(mr_device_write(b->dev, b->stash, image, sizeof image, &err), &err);
+}
+
+static void twins_open(struct twin *rtl, struct twin *model, const char *uri)
+{
+    twin_open(rtl, uri);
+    twin_open(model, "model:tinyt");
+    fill_stash(rtl, model);
+}
+
+static void twins_close(const struct twin *rtl, const struct twin *model)
+{
+    mr_device_close(rtl->dev);
+    mr_device_close(model->dev);
+}
+
+// Products one after the other: rows from the stash, columns from the stash, to gradients or results.
+// Semaphore 0: rows are there; 1: they may be loaded anew; 2: a stream that waits may begin.
+static struct program random_program(void)
+{
+    struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
+    const struct mr_tiles_shape t = {1, ALL, false};
+    if (draw(5) == 0)
+        p.stash_beats = (uint32_t)mr_tiles_beats(&t, COLS) - draw(64);
+    for (int i = 0, n = 1 + (int)draw(5); i < n; i++) {
+        int kblocks = draw(2) ? ALL : 1 + (int)draw(ALL), first = (int)draw((unsigned)(ALL - kblocks + 1));
+        int rows = 1 + (int)draw(32), cols = 64 * (1 + (int)draw(4)), waits = (int)draw(2);
+        bool grad = draw(3) != 0;
+        if (!grad)
+            rows = p.rows;
+        struct mr_command *c = add(&p, MR_OP_LOAD_ACT, i ? 2 : 0, waits ? 5 : 1);
+        mr_command_set(c, MR_F_LOAD_ACT_KBLOCKS, (uint32_t)kblocks);
+        mr_command_set(c, MR_F_LOAD_ACT_ALL_KBLOCKS, ALL);
+        mr_command_set(c, MR_F_LOAD_ACT_FIRST_KBLOCK, (uint32_t)first);
+        mr_command_set(c, MR_F_LOAD_ACT_ROWS, (uint32_t)rows);
+        mr_command_set(c, MR_F_LOAD_ACT_FIRST_COL, draw((unsigned)(COLS - rows)));
+        mr_command_set(c, MR_F_LOAD_ACT_DST_BASE, (uint32_t)i);
+        mr_command_set(c, MR_F_LOAD_ACT_DST_SLOT, (uint32_t)i & 3);
+        c = add(&p, MR_OP_STREAM_STASH, waits ? 4 : 0, 0);
+        mr_command_set(c, MR_F_STREAM_STASH_KBLOCKS, (uint32_t)kblocks);
+        mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, ALL);
+        mr_command_set(c, MR_F_STREAM_STASH_FIRST_KBLOCK, draw((unsigned)(ALL - kblocks + 1)));
+        mr_command_set(c, MR_F_STREAM_STASH_COLS, (uint32_t)cols);
+        mr_command_set(c, MR_F_STREAM_STASH_FIRST_COL, 64 * draw((unsigned)(COLS - cols) / 64 + 1));
+        c = add(&p, grad ? MR_OP_GRAD : MR_OP_MATMUL, 1, 2);
+        mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)i);
+        mr_command_set(c, MR_F_MATMUL_KBLOCKS, (uint32_t)kblocks);
+        mr_command_set(c, MR_F_MATMUL_COLS, (uint32_t)cols);
+        if (grad) {
+            mr_command_set(c, MR_F_GRAD_ROWS, (uint32_t)rows);
+            mr_command_set(c, MR_F_GRAD_G, (uint16_t)(draw(4) ? -60 + (int)draw(60) : (int)draw(600) - 300));
+            mr_command_set(c, MR_F_GRAD_BEGIN, draw(2));
+            mr_command_set(c, MR_F_GRAD_LIMIT, draw(2) ? INT32_MAX : 1 + draw(1 << 20));
+            mr_command_set(c, MR_F_GRAD_OFF, 1 + draw(100));
+            mr_command_set(c, MR_F_GRAD_RECORD, draw(2) ? 0 : GRADS - 1);
+        } else {
+            mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RESULT);
+            mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)i & 3);
+            mr_command_set(c, MR_F_MATMUL_OUT_COLS, (uint32_t)cols);
+            mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (uint32_t)cols / 16 - (draw(20) == 0));
+        }
+    }
+    add(&p, MR_OP_END, 2, 0);
+    return p;
+}
+
+static void random_programs(void **unused)
+{
+    (void)unused;
+    static const char *const uris[] = {"sim:tinyt,memory=ideal", "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5"};
+    int good = 0, refused = 0;
+    for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
+        struct twin rtl, model;
+        twins_open(&rtl, &model, uris[u]);
+        for (int i = 0; i < 60; i++) {
+            if (i % 10 == 9)
+                fill_stash(&rtl, &model);
+            struct program p = random_program();
+            char a[sizeof(struct mr_error)], b[sizeof(struct mr_error)];
+            run(&rtl, &p, a);
+            run(&model, &p, b);
+            if (!*a != !*b)
+                fail_msg("program %d: '%s', the model says '%s'", i, a, b);
+            // Of one that fails the commands behind may have written.
+            if (*a) {
+                refused++;
+                twins_close(&rtl, &model);
+                twins_open(&rtl, &model, uris[u]);
+                continue;
+            }
+            good++;
+            compare(&rtl, &model, rtl.grad, model.grad, GRADS);
+            compare(&rtl, &model, rtl.result, model.result, RESULT);
+        }
+        compare(&rtl, &model, rtl.stash, model.stash, STASH);
+        twins_close(&rtl, &model);
+    }
+    printf("# %d programs with the same bytes, %d refused by both\n", good, refused);
+    assert_true(good > 40 && refused > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
