@@ -121,7 +121,8 @@ module millrace_core #(
   logic         la_op, la_ready, la_done, la_err_valid, vec_ready, vec_done, vec_err_valid;
   logic [7:0]   la_err_code, vec_err_code;
   logic [63:0]  la_err_addr, vec_err_addr;
-  logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done, epi_done;
+  logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done;
+  logic         epi_done;
   logic [15:0]  ac_slot, ac_word;
   logic [1:0]   ac_region, gr_flags;
   logic [7:0]   ac_max;
@@ -436,8 +437,8 @@ module millrace_core #(
       .job_done_i(wj_done[WRITERS-1])
     );
   end else begin : gen_no_train
-    assign {la_op, la_ready, la_done, la_err_valid, la_err_code, la_err_addr, ac_valid, ac_slot, ac_word,
-            ac_region, ac_max, ac_data, gr_cmd_ready, gr_ready, gr_done} = '0;
+    assign {la_op, la_ready, la_done, la_err_valid, la_err_code, la_err_addr, ac_valid, ac_slot,
+            ac_word, ac_region, ac_max, ac_data, gr_cmd_ready, gr_ready, gr_done} = '0;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags};
   end

@@ -12,8 +12,8 @@
 // (< ACT_WORDS) of slot x_slot_i (< T). The row maximum {x_region_i, slot} becomes the code if
 // x_first_i, else the maximum of itself and the code. With x_lo_i (second pass, odd slot; it
 // follows its first-pass block) the even slot's maximum is copied instead: both slots of a pair end
-// with the first pass' maximum. With b_set_i the maximum becomes b_max_i. A block accepted in cycle t is seen, with its maximum, by reads
-// from t+3 on.
+// with the first pass' maximum. With b_set_i the maximum becomes b_max_i. A block accepted in
+// cycle t is seen, with its maximum, by reads from t+3 on.
 //
 // Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank,
 // act_raddr_i = group * ACT_WORDS + word for all banks, act_rdata_o the elements and act_rcode_o

@@ -158,8 +158,8 @@ module mr_matmul #(
     assign b_valid    = b_valid_i;
     assign {b_slot, b_word, b_region, b_data} = {b_slot_i, b_word_i, b_region_i, b_data_i};
     logic unused;
-    assign unused = ^{dr_grad, gr_cmd_ready_i, gr_ready_i, c_valid_i, c_slot_i, c_word_i, c_region_i,
-                      c_max_i, c_data_i};
+    assign unused = ^{dr_grad, gr_cmd_ready_i, gr_ready_i, c_valid_i, c_slot_i, c_word_i,
+                      c_region_i, c_max_i, c_data_i};
   end
   assign b_ready_o = b_ready;
 

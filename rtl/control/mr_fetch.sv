@@ -73,7 +73,8 @@ module mr_fetch #(
   // The descriptor's first beat is judged from a register, while the next one is awaited.
   logic [511:0] desc_q;
   logic         bad_q, bad_channel_q;
-  logic         more, more_bad;  // the descriptor goes on; its rest is refused
+  // The descriptor goes on; its rest is asked for, comes, is refused.
+  logic         more, more_req, more_in, more_bad;
 
   mr_fifo #(
     .W    (512),
@@ -105,9 +106,9 @@ module mr_fetch #(
   // Half of the FIFO is free: said by its bits, since a grant in this cycle depends on it.
   logic free;
   assign free           = room[4:3] == 2'd0 || room == 5'(BURST);
-  assign hr_req_valid_o = state_q == DESC_REQ || state_q == MORE_REQ || (state_q == CMD_REQ && free);
-  assign hr_req_addr_o  = state_q == MORE_REQ ? addr_i + 64'(64 * DESC_BEATS) : next_q;
-  assign hr_req_beats_o = state_q == DESC_REQ || state_q == MORE_REQ ? 16'(DESC_BEATS) :
+  assign hr_req_valid_o = state_q == DESC_REQ || more_req || (state_q == CMD_REQ && free);
+  assign hr_req_addr_o  = more_req ? addr_i + 64'(64 * DESC_BEATS) : next_q;
+  assign hr_req_beats_o = state_q == DESC_REQ || more_req ? 16'(DESC_BEATS) :
                           left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];
 
   // Of a beat's two channels and those before. With one channel there is one.
@@ -135,11 +136,13 @@ module mr_fetch #(
           desc_valid_o <= !bad_q && !bad_channel_q && !more;
           state_q      <= bad_q || bad_channel_q ? IDLE : more ? MORE_REQ : CMD_REQ;
         end
-        MORE_REQ: if (hr_req_ready_i) state_q <= MORE;
-        MORE: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
         CMD_REQ: if (hr_req_valid_o && hr_req_ready_i) state_q <= CMD;
         CMD: if (hr_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
-        default: state_q <= IDLE;
+        default: begin
+          state_q <= IDLE;
+          if (more_req) state_q <= hr_req_ready_i ? MORE : MORE_REQ;
+          if (more_in) state_q <= hr_valid_i && beat_q == 8'(DESC_BEATS - 1) ? CHECK : MORE;
+        end
       endcase
     end
 
@@ -178,7 +181,8 @@ module mr_fetch #(
       if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
         kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
-        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0], 1'b0))) begin
+        if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256],
+                                   values(addr_i[31:0], 1'b0))) begin
           bad_channel_q <= 1'b1;
         end
       end
@@ -197,17 +201,19 @@ module mr_fetch #(
   if (TRAIN != 0) begin : gen_train
     logic         had_q;  // the descriptor's rest is there
     logic [N-1:0] stash_bad;
-    assign more = train_o && !had_q;
+    assign more     = train_o && !had_q;
+    assign more_req = state_q == MORE_REQ;
+    assign more_in  = state_q == MORE;
     for (genvar ch = 0; ch < N; ch++) begin : gen_stash
       assign stash_bad[ch] = beat_q == 8'(1 + ch / 2) &&
           !mr_pkg::legal_stash(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0], 1'b1));
       always_ff @(posedge clk_i) begin
-        if (hr_valid_i && state_q == MORE && beat_q == 8'(1 + ch / 2)) begin
+        if (hr_valid_i && more_in && beat_q == 8'(1 + ch / 2)) begin
           s_base_o[64 * ch +: 64] <= hr_data_i[256 * (ch % 2) + 32 * mr_pkg::STASH_LO +: 64];
         end
       end
     end
-    assign more_bad = state_q == MORE &&
+    assign more_bad = more_in &&
         (stash_bad != '0 || (beat_q == '0 &&
                              !mr_pkg::legal_training(hr_data_i, values(addr_i[31:0], 1'b1))));
     always_ff @(posedge clk_i) begin
@@ -218,7 +224,7 @@ module mr_fetch #(
       if (hr_valid_i && state_q == DESC && beat_q == '0) begin
         train_o <= (hr_data_i[32 * mr_pkg::RUN_FLAGS +: 32] & mr_pkg::FLAG_TRAIN) != '0;
       end
-      if (hr_valid_i && state_q == MORE) begin
+      if (hr_valid_i && more_in) begin
         had_q <= 1'b1;
         if (beat_q == '0) begin
           rows_base_o  <= hr_data_i[32 * mr_pkg::TRAINING_ROWS_LO +: 64];
@@ -232,8 +238,8 @@ module mr_fetch #(
       end
     end
   end else begin : gen_no_train
-    assign {more, more_bad, train_o, rows_base_o, rows_limit_o, grad_base_o, grad_limit_o, s_base_o,
-            s_limit_o} = '0;
+    assign {more, more_req, more_in, more_bad, train_o, rows_base_o, rows_limit_o, grad_base_o,
+            grad_limit_o, s_base_o, s_limit_o} = '0;
   end
 
 endmodule

@@ -85,8 +85,9 @@ module mr_legal #(
       input logic [15:0] rows, input logic [TW:0] tiles, input logic [TILE_W-1:0] tile,
       input logic [15:0] exp_cols, input logic [64:0] training);
     // The last value of device.def comes first.
-    values = {training, exp_cols, tile[0], tile[1], tile[33:2], tile[49:34], tiles, out_beats, in_beats, two,
-              rows, 32'd0, 16'(RING), 16'(W_MAX), 16'(ROT_MAX), 16'(D_MAX), 16'(QKV_WORDS),
+    values = {training, exp_cols, tile[0], tile[1], tile[33:2], tile[49:34], tiles, out_beats,
+              in_beats, two, rows, 32'd0, 16'(RING), 16'(W_MAX), 16'(ROT_MAX), 16'(D_MAX),
+              16'(QKV_WORDS),
               16'(ACT_WORDS), 16'(T), 6'(N)};
   endfunction
 

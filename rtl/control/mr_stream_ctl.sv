@@ -13,8 +13,8 @@
 // Timing: valid/ready at every port; per channel bits of job_valid_o and sp_valid_o fall as the
 // channels take the job or command, the next one follows when all have. done_o: all splitters have
 // finished. bad_o is a pulse, some cycles after the command: it lies outside. bad_index_o is its
-// index_i, bad_off_o where it would begin, bad_stash_o in which window. Nothing of it is read, nor of
-// those behind it.
+// index_i, bad_off_o where it would begin, bad_stash_o in which window. Nothing of it is read, nor
+// of those behind it.
 // A job with job_stash_o is in the stash. A STREAM_STASH without semaphores is read in its turn, as
 // weights are; one that waits is read when it is issued, and holds those behind it back.
 // pending_o: a command's window has not been looked at.

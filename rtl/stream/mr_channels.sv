@@ -15,9 +15,9 @@
 //
 // Timing: that of mr_reader (job_, kv_, m_) and of mr_stream (sp_, vec_, ring_, tile_), whose
 // headers have it; job_ and sp_ are valid/ready for each channel with one payload. w_ and kv_ base
-// and limit must hold for the whole run. With STASH a job of weights with job_stash_i is in the window
-// from s_base_i on, and whoever made a job has looked at its window; sp_first_i and sp_in_head_i are
-// mr_stream's cmd_first_i and cmd_in_head_i.
+// and limit must hold for the whole run. With STASH a job of weights with job_stash_i is in the
+// window from s_base_i on, and whoever made a job has looked at its window; sp_first_i and
+// sp_in_head_i are mr_stream's cmd_first_i and cmd_in_head_i.
 // halt_i (level): takes no more jobs, and drops what is outstanding as it arrives. idle_o: nothing
 // is outstanding. m_rready_o is constantly 1: every beat has its place reserved.
 // err_: mr_reader's of each channel. cnt_: strobes of each channel, mr_reader's.

@@ -15,9 +15,9 @@
 //
 // With PART a command may be a part of a matrix without biases: its groups begin inside a section,
 // at block cmd_first_i of it, and the first group is number cmd_in_head_i of its header. The beats
-// of a group are then those from the first section's scale codes on. Elements before the first block
-// are taken with no strobe, whatever the space. row_at_o, with scale_o: the block in its section
-// that comes next. group_at_o, with head_o: the group in its header that does.
+// of a group are then those from the first section's scale codes on. Elements before the first
+// block are taken with no strobe, whatever the space. row_at_o, with scale_o: the block in its
+// section that comes next. group_at_o, with head_o: the group in its header that does.
 //
 // Beats: beat_valid_i says that a beat is there, beat_take_o that it is taken in this cycle; the
 // kind strobes are high only with beat_take_o, exactly one of them:

@@ -4,8 +4,8 @@
 //
 // A sum is clamped to 32 bits, compared with the limit, and its size goes into the peak. Sums of 64
 // columns of all rows (a stripe) are gathered in a memory. A band of 32 rows of it leaves as one
-// write of 8 KiB, a beat a cycle, as soon as it is complete, while the array works on the next band;
-// rows behind the command's last are zeros.
+// write of 8 KiB, a beat a cycle, as soon as it is complete, while the array works on the next
+// band; rows behind the command's last are zeros.
 //
 // Parameters
 //   N  channels; V = 4 N lanes, at most 64
@@ -77,7 +77,7 @@ module mr_grad_out #(
   localparam int TW = $clog2(T);
   localparam int W64 = 64 / V;                        // words of V columns a row
   localparam int LW = $clog2(W64);
-  localparam int NB = (V < 16) ? 16 / V : 1;          // side by side, so that a beat is read at once
+  localparam int NB = (V < 16) ? 16 / V : 1;  // side by side: a beat is read at once
   localparam int LB = $clog2(NB);
   localparam int BANDS = T / 32;
   localparam int SB = (BANDS > 1) ? $clog2(BANDS) : 1;

@@ -12,7 +12,8 @@
 // Ports
 //   cmd_     valid/ready, the fields of a legal LOAD_ACT; done_o pulse when all blocks are in
 //            activation memory
-//   base_i, limit_i   stash windows of the channels, 64-byte aligned, and the smallest size, in beats
+//   base_i, limit_i   stash windows of the channels, 64-byte aligned, and the smallest size in
+//            beats
 //   err_     pulse beside done_o, WINDOW: the matrix does not end inside; nothing of it is read
 //   rd_      a client of mr_hostrd; no more is asked for than the buffer has room for
 //   b_       valid/ready, blocks for mr_act_mem. b_max_o is the row's maximum, with each of its

@@ -2,24 +2,25 @@
 // STREAM_STASH: read jobs for a part of a matrix of the stash, beside those of the weight stream in
 // mr_stream_ctl.
 //
-// A command is looked at when it is dealt out, and waits here for its turn among the streams. Of each
-// header that its columns have one beat is read, then its groups: all of them in one job where the
-// part has all blocks of the matrix; otherwise a job a group, from the codes of the first section
-// that is wanted to the last element. All channels read the same beats of their windows.
+// A command is looked at when it is dealt out, and waits here for its turn among the streams. Of
+// each header that its columns have one beat is read, then its groups: all of them in one job
+// where the part has all blocks of the matrix; otherwise a job a group, from the codes of the
+// first section that is wanted to the last element. All channels read the same beats of their
+// windows.
 //
 // Parameters
 //   N      channels
 //   DEPTH  commands that wait
 //
 // Ports
-//   cmd_      valid/ready, the fields of a legal STREAM_STASH; limit_i its smallest window, in beats
+//   cmd_      valid/ready, the fields of a legal STREAM_STASH; limit_i its smallest window in beats
 //   busy_o    a command is being looked at: its verdict is known some cycles later, by a pulse.
 //             good_o: it waits for its turn; bad_o: the matrix does not end inside, and it is
 //             forgotten. off_o is where it begins
-//   go_i      pulse, with next_o and no jobs left: the turn of the oldest one that waits. Its jobs follow, job_valid_o/job_ready_i;
-//             last_o with the last one
-//   next_o    one waits; waits_o: the oldest one has semaphores to wait for, so that its turn begins
-//             when it is issued
+//   go_i      pulse, with next_o and no jobs left: the turn of the oldest one that waits. Its jobs
+//             follow, job_valid_o/job_ready_i; last_o with the last one
+//   next_o    one waits; waits_o: the oldest one has semaphores to wait for, so that its turn
+//             begins when it is issued
 module mr_stash_jobs #(
   parameter int N = 1,
   parameter int DEPTH = 32
@@ -146,8 +147,8 @@ module mr_stash_jobs #(
     .clear_i    (1'b0),
     .in_valid_i (good_o),
     .in_ready_o (unused_ready),  // as many as the reader's queue holds
-    .in_data_i  ({waits_q, whole, at_q[3:0], groups({1'b0, cols_64_q}), group_beats_q, from_q, span_q,
-                  head[31:0] + off_o, group[31:0] + off_o}),
+    .in_data_i  ({waits_q, whole, at_q[3:0], groups({1'b0, cols_64_q}), group_beats_q, from_q,
+                  span_q, head[31:0] + off_o, group[31:0] + off_o}),
     .out_valid_o(h_valid),
     .out_ready_i(go_i),
     .out_data_o (h),
@@ -166,7 +167,8 @@ module mr_stash_jobs #(
   logic [4:0]  under;                   // groups under the header, from the first one on
   logic [21:0] all_beats;               // of them
   logic        take, one, part;
-  assign under     = (left_q < 20'd16 - {16'd0, in_head_q}) ? left_q[4:0] : 5'd16 - {1'b0, in_head_q};
+  assign under     = (left_q < 20'd16 - {16'd0, in_head_q}) ? left_q[4:0] :
+                     5'd16 - {1'b0, in_head_q};
   assign all_beats = 22'(under) * 22'(g_beats_q);
   assign one       = whole_q && in_head_q == '0;  // header and groups lie side by side
   assign part      = body_q && !whole_q;          // a job a group
