@@ -195,6 +195,32 @@ mutant 'flags of a gradient go on to the next sum' rtl/array/mr_array_ch.sv \
 mutant 'PE in DSPs does not clear its sum' rtl/tech/mr_dot_sum.sv \
     "s/!first_i, 5'b0/1'b1, 5'b0/" rtl:pe@dsp
 
+# ---- training ------------------------------------------------------------------------------------------
+mutant 'GRAD clamps to the most negative number' rtl/train/mr_grad_out.sv \
+    "s/acc\[47\] ? -size\[31:0\] : size\[31:0\]/acc[47] ? -size[31:0] - 32'(size == 48'h7FFFFFFF) : size[31:0]/" rtl:grad_out@n8
+mutant 'GRAD takes the limit itself as too large' rtl/train/mr_grad_out.sv \
+    "s/if (size_of(acc_q\[48\*i+:48\]) > {/if (size_of(acc_q[48*i+:48]) >= {/" rtl:grad_out@n8
+mutant 'GRAD writes rows that it does not have' rtl/train/mr_grad_out.sv \
+    "s/assign zero = .*/assign zero = 1'b0;/" rtl:grad_out@n8
+mutant 'GRAD forgets the record that it adds to' rtl/train/mr_grad_out.sv \
+    's/begin_q ? NEW : OLD/NEW/' rtl:grad_out@n8
+mutant 'GRAD overwrites a row that has not been read' rtl/train/mr_grad_out.sv \
+    "s/(LW - LB)) > 16'(dr_token_i/(LW - LB)) >= 16'(dr_token_i/" rtl:grad_out@n1
+mutant 'LOAD_ACT goes on in the header of the groups before' rtl/train/mr_load_act.sv \
+    "s/if (in_head_q == 4'd15) head_q <= /if (in_head_q == 4'd14) head_q <= /" rtl:load_act@n1
+mutant 'LOAD_ACT takes blocks before the first one' rtl/train/mr_load_act.sv \
+    "s/assign drop    = .*/assign drop    = 1'b0;/" rtl:load_act@n1
+mutant 'LOAD_ACT lets a matrix end one beat behind its window' rtl/train/mr_load_act.sv \
+    's/assign bad         = end_q > {7/assign bad         = end_q - 39'"'"'d1 > {7/' rtl:load_act@n1
+mutant 'a row maximum grows where it is given' rtl/array/mr_act_mem.sv \
+    's/w_first_q || w_set_q/w_first_q/' rtl:act_mem@r4
+mutant 'STREAM_STASH finds a group one header too early' rtl/train/mr_tiles_at.sv \
+    "s/n_q       <= group_i\[19:4\]/n_q       <= group_i[19:4] - 16'(group_i[3:0] == 4'd0)/" rtl:stash_jobs@n4
+mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_jobs.sv \
+    "s/{12'd0, last_k\[3:0\], 1'b0} + 18'd3/18'd33/" rtl:stash_jobs@n4
+mutant 'a part begins with the codes of its section' rtl/stream/mr_splitter.sv \
+    "s/row_at_o   = first_q ? first_blk_q : '0/row_at_o   = '0/" rtl:stream@part
+
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \
     's/scale_q\[32\*row_k_q+:32\]/scale_q[32*(row_k_q^1)+:32]/' rtl:stream@small
