@@ -38,6 +38,7 @@ static bool beats_ok(const struct millrace_extent *extents, unsigned int count,
 /*
  * The engine holds every access of a program to the windows of its descriptor,
  * so a context that has only its own memory in them cannot reach another's.
+ * A run of training has windows behind the channels' that nobody here knows.
  */
 bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 		     const __le32 *desc, unsigned int words, unsigned int channels)
@@ -46,6 +47,7 @@ bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 
 	if (words != millrace_run_words(channels) ||
 	    le32_to_cpu(desc[MR_RUN_MAGIC]) != MR_MAGIC_RUN ||
+	    le32_to_cpu(desc[MR_RUN_FLAGS]) & MR_FLAG_TRAIN ||
 	    !beats_ok(extents, count, get64(desc + MR_RUN_PROG_LO),
 		      le32_to_cpu(desc[MR_RUN_PROG_BEATS])) ||
 	    !beats_ok(extents, count, get64(desc + MR_RUN_INPUT_LO),

@@ -9,7 +9,8 @@ BEGIN {
     print "/* Word and lowest bit of a command's field. */"
     print "#define MR_FIELD(word, bit) ((word) << 8 | (bit))\n"
 }
-# Commands of training are no concern of the driver's.
+# Commands of training are no concern of the driver's: it refuses their runs.
+$1 == "const" && $2 == "FLAG_TRAIN" { emit("MR_" $2, $3) }
 FNR == 1 { training = 0 }
 $1 == "training" { training = 1 }
 training { next }

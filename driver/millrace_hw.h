@@ -7,7 +7,7 @@
 #define MR_FIELD(word, bit) ((word) << 8 | (bit))
 
 #define MR_VERSION_MAJOR             0
-#define MR_VERSION_MINOR             2
+#define MR_VERSION_MINOR             3
 #define MR_MAGIC_REG                 0x4c4c494d
 #define MR_MAGIC_RUN                 0x4e55524d
 #define MR_DST_QKV                   1
@@ -115,6 +115,7 @@
 #define MR_REG_ERROR_HI              0x068
 #define MR_REG_STICKY                0x06c
 #define MR_REG_COUNTERS              0x200
+#define MR_FLAG_TRAIN                2
 #define MR_PCIE_MAGIC                0x4350524d
 #define MR_PCIE_VERSION_MAJOR        1
 #define MR_PCIE_VERSION_MINOR        1

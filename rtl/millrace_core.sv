@@ -75,7 +75,9 @@ module millrace_core #(
   localparam int E_HOST = N + mr_pkg::UNIT_HOST_READ - 1, E_ROWS = N + mr_pkg::UNIT_LOAD_ROWS - 1,
                  E_MATMUL = N + mr_pkg::UNIT_MATMUL - 1, E_STORE = N + mr_pkg::UNIT_STORE - 1,
                  E_EPILOGUE = N + mr_pkg::UNIT_EPILOGUE - 1,
-                 E_ATTENTION = N + mr_pkg::UNIT_ATTENTION - 1, ERRORS = N + mr_pkg::UNITS;
+                 E_ATTENTION = N + mr_pkg::UNIT_ATTENTION - 1,
+                 E_LOAD_ACT = N + mr_pkg::UNIT_LOAD_ACT - 1,
+                 ERRORS = N + mr_pkg::UNITS + (TRAIN != 0 ? mr_pkg::TRAINING_UNITS : 0);
   logic [ERRORS-1:0]    e_valid;
   logic [ERRORS*8-1:0]  e_code;
   logic [ERRORS*64-1:0] e_addr;
@@ -118,9 +120,7 @@ module millrace_core #(
   logic [N*128-1:0] dr_bias;
 
   // LOAD_ACT and GRAD; la_op: the command at the head of the vector queue is LOAD_ACT
-  logic         la_op, la_ready, la_done, la_err_valid, vec_ready, vec_done, vec_err_valid;
-  logic [7:0]   la_err_code, vec_err_code;
-  logic [63:0]  la_err_addr, vec_err_addr;
+  logic         la_op, la_ready, la_done, vec_ready, vec_done;
   logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done;
   logic         epi_done;
   logic [15:0]  ac_slot, ac_word;
@@ -352,7 +352,8 @@ module millrace_core #(
     .cmd_valid_i(issue_valid[VECTOR] && !la_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
     .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
     .input_base_i(input_base),
-    .err_valid_o(vec_err_valid), .err_code_o(vec_err_code), .err_addr_o(vec_err_addr),
+    .err_valid_o(e_valid[E_ROWS]), .err_code_o(e_code[8*E_ROWS+:8]),
+    .err_addr_o(e_addr[64*E_ROWS+:64]),
     .ovf_o(ln_ovf), .nan_o(ln_nan),
     .rd_valid_o(hr_req_valid[1]), .rd_ready_i(hr_req_ready[1]), .rd_addr_o(hr_req_addr[127:64]),
     .rd_beats_o(hr_req_beats[31:16]), .rd_data_valid_i(hr_valid[1]), .rd_data_i(hr_data),
@@ -408,9 +409,6 @@ module millrace_core #(
   assign issue_ready[VECTOR]     = la_op ? la_ready : vec_ready;
   assign unit_done[VECTOR]       = vec_done || la_done;
   assign unit_done[ARRAY]        = epi_done || gr_done;
-  assign e_valid[E_ROWS]         = vec_err_valid || la_err_valid;
-  assign e_code[8*E_ROWS+:8]     = la_err_valid ? la_err_code : vec_err_code;
-  assign e_addr[64*E_ROWS+:64]   = la_err_valid ? la_err_addr : vec_err_addr;
   if (TRAIN != 0) begin : gen_train
     assign la_op = train && cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0];
     mr_train #(
@@ -418,8 +416,8 @@ module millrace_core #(
     ) u_train (
       .clk_i, .rst_ni(unit_rst_n),
       .la_valid_i(issue_valid[VECTOR] && la_op), .la_ready_o(la_ready), .la_cmd_i(cmds[1023:512]),
-      .la_done_o(la_done), .la_err_valid_o(la_err_valid), .la_err_code_o(la_err_code),
-      .la_err_addr_o(la_err_addr),
+      .la_done_o(la_done), .la_err_valid_o(e_valid[E_LOAD_ACT]),
+      .la_err_code_o(e_code[8*E_LOAD_ACT+:8]), .la_err_addr_o(e_addr[64*E_LOAD_ACT+:64]),
       .c_valid_o(ac_valid), .c_ready_i(ac_ready), .c_slot_o(ac_slot), .c_word_o(ac_word),
       .c_region_o(ac_region), .c_max_o(ac_max), .c_data_o(ac_data),
       .gr_cmd_valid_i(gr_cmd_valid), .gr_cmd_ready_o(gr_cmd_ready), .gr_cmd_i(cmds[511:0]),
@@ -437,8 +435,8 @@ module millrace_core #(
       .job_done_i(wj_done[WRITERS-1])
     );
   end else begin : gen_no_train
-    assign {la_op, la_ready, la_done, la_err_valid, la_err_code, la_err_addr, ac_valid, ac_slot,
-            ac_word, ac_region, ac_max, ac_data, gr_cmd_ready, gr_ready, gr_done} = '0;
+    assign {la_op, la_ready, la_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
+            gr_cmd_ready, gr_ready, gr_done} = '0;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags};
   end

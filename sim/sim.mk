@@ -44,7 +44,6 @@ sim-views: $(SIM_DEVICES:%.so=%-view.so)
 ## sim-traces: the same that can write waveforms, for trace --fst (trace-tiny: of one configuration)
 sim-traces: $(SIM_DEVICES:%.so=%-trace.so)
 # One configuration by name: sim-wide, view-tiny, ...
-# Those that the RTL has: without TRAIN.
 SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
 .PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%) $(SIM_ALL:%=trace-%)
 $(foreach c,$(SIM_ALL),$(eval sim-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))

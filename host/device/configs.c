@@ -22,13 +22,12 @@ const struct mr_config_entry *mr_config_named(const char *name)
     return NULL;
 }
 
-void mr_config_unknown(char *text, size_t size, bool train)
+void mr_config_unknown(char *text, size_t size)
 {
     const char *name[sizeof configs / sizeof *configs];
     int n = 0;
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
-        if (train || !configs[i].g.train)
-            name[n++] = configs[i].name;
+        name[n++] = configs[i].name;
     int used = snprintf(text, size, "no such configuration; ");
     for (int i = 0; i < n && used >= 0 && (size_t)used < size; i++)
         used += snprintf(text + used, size - (size_t)used, "%s%s", name[i],

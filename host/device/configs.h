@@ -9,7 +9,7 @@
 #include "cmodel/geometry.h"
 
 // A configuration of rtl/spec/configs.def by name, NULL if there is none; or by index, NULL at the
-// end. Those with TRAIN, which only the C model has, come last in the file and are found by name.
+// end. Those with TRAIN, which no card has, come last in the file and are found by name.
 struct mr_config_entry {
     const char *name;
     struct mr_geometry g;
@@ -19,8 +19,7 @@ struct mr_config_entry {
 const struct mr_config_entry *mr_config_named(const char *name);
 const struct mr_config_entry *mr_config_at(int index);
 
-// For a message: "no such configuration; tiny, sim and so on exist", with those of TRAIN or
-// without.
-void mr_config_unknown(char *text, size_t size, bool train);
+// For a message: "no such configuration; tiny, sim and so on exist".
+void mr_config_unknown(char *text, size_t size);
 
 #endif

@@ -102,7 +102,7 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
     const struct mr_config_entry *c = known ? mr_config_named(*name ? name : "sim") : NULL;
     if (!c) {
         char why[256];
-        mr_config_unknown(why, sizeof why, true);
+        mr_config_unknown(why, sizeof why);
         return mr_fail(err, MR_ERR_USAGE, "model:%s: %s", args, why);
     }
     struct model_device *d = calloc(1, sizeof *d);

@@ -3,10 +3,10 @@
 
 int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct mr_error *err)
 {
-    enum { MAGIC, VERSION, GEOMETRY, WORDS, ROWS, SCORES, RING, ATTENTION, CLOCK, COUNT };
+    enum { MAGIC, VERSION, GEOMETRY, WORDS, ROWS, SCORES, RING, FORMATS, ATTENTION, CLOCK, COUNT };
     static const uint32_t offset[COUNT] = {
-        MR_REG_MAGIC,  MR_REG_VERSION, MR_REG_GEOMETRY,  MR_REG_WORDS,     MR_REG_ROWS,
-        MR_REG_SCORES, MR_REG_RING,    MR_REG_ATTENTION, MR_REG_CLOCK_KHZ,
+        MR_REG_MAGIC,  MR_REG_VERSION, MR_REG_GEOMETRY, MR_REG_WORDS,     MR_REG_ROWS,
+        MR_REG_SCORES, MR_REG_RING,    MR_REG_FORMATS,  MR_REG_ATTENTION, MR_REG_CLOCK_KHZ,
     };
     uint32_t v[COUNT];
     for (int i = 0; i < COUNT; i++) {
@@ -32,7 +32,9 @@ int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct 
         .ring = (int)(v[RING] & 0xFFFF),
         .ctx_max = (int)(v[RING] >> 16),
         .w_max = (int)(v[ATTENTION] & 0xFFFF),
+        .train = (v[FORMATS] & MR_HAS_TRAINING) == MR_HAS_TRAINING,
     };
+    dev->info.trains_partly = v[FORMATS] & MR_HAS_TRAINING && !dev->info.g.train;
     dev->info.clock_khz = v[CLOCK];
     return 0;
 }

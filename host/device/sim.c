@@ -374,7 +374,7 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
     }
     if (!mr_config_named(config)) {
         char why[256];
-        mr_config_unknown(why, sizeof why, false);
+        mr_config_unknown(why, sizeof why);
         return mr_fail(err, MR_ERR_USAGE, "sim:%s: %s", args, why);
     }
     opt->preset = d->preset;

@@ -306,6 +306,13 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
                  const struct mr_pass_options *options, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(device);
+    if (info->trains_partly) {
+        *pass = NULL;
+        return mr_fail(err, MR_ERR_USAGE,
+                       "device %s cannot train: it has some commands of training only, without "
+                       "MOVE_ROWS, FETCH_ROWS and SAVE_ROWS; model:tinyt can",
+                       info->uri);
+    }
     int rc = pass_new(pass, &info->g, info->config, config, options, err);
     if (rc < 0)
         return rc;

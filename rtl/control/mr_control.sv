@@ -39,7 +39,8 @@ module mr_control #(
   parameter int CTX_MAX = 4096,
   parameter int RING = 1024,
   parameter int CLOCK_KHZ = 300000,
-  parameter int TRAIN = 0
+  parameter int TRAIN = 0,
+  localparam int ERRORS = N + mr_pkg::UNITS + (TRAIN != 0 ? mr_pkg::TRAINING_UNITS : 0)
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -115,9 +116,9 @@ module mr_control #(
   output logic [3:0]           sp_in_head_o,
   input  logic [N-1:0]         sp_done_i,
 
-  input  logic [N+mr_pkg::UNITS-1:0] err_valid_i,
-  input  logic [(N+mr_pkg::UNITS)*8-1:0] err_code_i,
-  input  logic [(N+mr_pkg::UNITS)*64-1:0] err_addr_i,
+  input  logic [ERRORS-1:0]    err_valid_i,
+  input  logic [ERRORS*8-1:0]  err_code_i,
+  input  logic [ERRORS*64-1:0] err_addr_i,
   output logic                 halt_o,
   output logic                 unit_rst_no,
   input  logic                 axi_idle_i,
@@ -152,7 +153,7 @@ module mr_control #(
   mr_regs #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX),
-    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ)
+    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ), .TRAIN(TRAIN)
   ) u_regs (
     .clk_i,
     .rst_ni,

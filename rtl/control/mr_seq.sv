@@ -30,7 +30,7 @@ module mr_seq #(
   parameter int W_MAX = 4096,
   parameter int RING = 1024,
   parameter int TRAIN = 0,
-  localparam int ERRORS = N + mr_pkg::UNITS
+  localparam int ERRORS = N + mr_pkg::UNITS + (TRAIN != 0 ? mr_pkg::TRAINING_UNITS : 0)
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -377,6 +377,9 @@ module mr_seq #(
   assign queues[3*(N+mr_pkg::UNIT_STORE-1)+:3]      = mr_pkg::QUEUE_WRITER[2:0];
   assign queues[3*(N+mr_pkg::UNIT_EPILOGUE-1)+:3]   = mr_pkg::QUEUE_ARRAY[2:0];
   assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
+  if (TRAIN != 0) begin : gen_train_units
+    assign queues[3*(N+mr_pkg::UNIT_LOAD_ACT-1)+:3] = mr_pkg::QUEUE_VECTOR[2:0];
+  end
 
   // Which error is the earliest: a step a cycle, each of one comparison. First what comes in this
   // cycle, by queue, the sequencer's own at QUEUES; then of two and two; then one.

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# configs.def -> rows of the C table (host/device/configs.c), or with -v config=NAME the -G flags. Of
-# configurations with TRAIN there are no flags: the RTL does not have it yet.
+# configs.def -> rows of the C table (host/device/configs.c), or with -v config=NAME the -G flags.
 /^#/ || NF == 0 { next }
 config == "" {
     printf "{\"%s\", {.n = %d, .r = %d, .t = %d, .act_words = %d, .qkv_words = %d, .d_max = %d, .rot_max = %d, " \

@@ -103,7 +103,7 @@ exits train_on_json_lines 3 'JSON lines by its name; millrace data' train $demo 
 exits train_text_too_short 2 'text is too short' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
-exits train_on_the_rtl 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d sim:tinyt
+exits train_on_the_rtl 2 'device sim:tinyt cannot train: it has some commands of training only, without MOVE_ROWS' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d sim:tinyt
 exits train_without_the_commands 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d model:sim
 exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --chunk 33
 exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7

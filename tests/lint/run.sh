@@ -19,7 +19,7 @@ tap() { # status name [log]: the log's end as comments when it failed
 
 mapfile -t files < <(echo "$build/gen/mr_pkg.sv"; grep -v '^ *\(//.*\)\?$' rtl/filelist.f)
 params() { awk -v config="$1" -f rtl/spec/gen_configs.awk rtl/spec/configs.def; } # -GN=1 -GR=4 ..
-configs=$(awk '!/^#/ && NF && !$15 { print $1 }' rtl/spec/configs.def) # those of the RTL, without TRAIN
+configs=$(awk '!/^#/ && NF { print $1 }' rtl/spec/configs.def)
 
 # ---- every RTL file is in the list, and the list names nothing else --------------------------------
 diff <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | sort) <(find rtl -name '*.sv' | sort) >"$tmp/list"
@@ -54,10 +54,12 @@ for c in tiny u280; do
     tap $? "verilator -Wall: millrace_pcie, $c" "$tmp/v"
 done
 for define in MILLRACE_NONE MILLRACE_VIEW MILLRACE_CLK_GATE; do
-    # shellcheck disable=SC2046
-    verilator --lint-only -Wall -D$define --top-module millrace_core $(params tiny) -Irtl/fp "-I$build/gen" \
-        "${files[@]}" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
-    tap $? "verilator -Wall: millrace_core, tiny, $define" "$tmp/v"
+    for c in tiny tinyt; do # without and with TRAIN
+        # shellcheck disable=SC2046
+        verilator --lint-only -Wall -D$define --top-module millrace_core $(params $c) -Irtl/fp "-I$build/gen" \
+            "${files[@]}" >"$tmp/v" 2>&1 && [ ! -s "$tmp/v" ]
+        tap $? "verilator -Wall: millrace_core, $c, $define" "$tmp/v"
+    done
 done
 # GPT-3's 175 billion parameters are 12288 wide. No configuration is; the parameters allow it.
 wide=$(params sim | sed 's/\(D_MAX\|W_MAX\)=[0-9]*/\1=12288/g; s/ACT_WORDS=[0-9]*/ACT_WORDS=4096/; s/QKV_WORDS=[0-9]*/QKV_WORDS=1024/')
@@ -100,13 +102,15 @@ tap $? "a port that core_ports.def gets is in every wrapper" "$tmp/v"
 tap $? "and the Vitis kernel passes it on" "$tmp/v"
 
 # ---- Icarus. "sorry" is about its own sensitivity lists, wider than needed: not a fault of the source.
-kernel tiny
-iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -Wno-sensitivity-entire-array \
-    -t null -Irtl/fp "-I$build/gen" -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
-status=$?
-grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
-[ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
-tap $? "iverilog -g2012: millrace_kernel, tiny; millrace_pcie" "$tmp/i2"
+for c in tinyt tiny; do
+    kernel $c
+    iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -Wno-sensitivity-entire-array \
+        -t null -Irtl/fp "-I$build/gen" -s millrace_kernel -s millrace_pcie "${files[@]}" "$tmp/millrace_kernel.v" >"$tmp/i" 2>&1
+    status=$?
+    grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
+    [ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
+    tap $? "iverilog -g2012: millrace_kernel, $c; millrace_pcie" "$tmp/i2"
+done
 
 # The form for DSP48E2, with the cell's model.
 dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,,_sum,_acc,_add}}.sv rtl/array/mr_pe.sv rtl/attention/mr_attn_mac.sv tests/synth/dsp48e2.v)
@@ -120,16 +124,19 @@ dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,
 tap $? "iverilog and verilator -Wall: mr_pe and mr_attn_mac in DSP48E2" "$tmp/i"
 
 # ---- Yosys: the same files; clocked by clk_i only, no latch, no asynchronous reset --------------------
-for top in millrace_kernel millrace_pcie; do
+while read -r top c; do
+    kernel "$c"
     {
         echo "read_verilog -sv -Irtl/fp -I$build/gen ${files[*]} $tmp/millrace_kernel.v"
-        [ $top = millrace_kernel ] || echo "chparam $(params tiny | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g') $top"
+        [ $top != millrace_pcie ] || echo "chparam $(params tiny | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g') $top"
         echo "hierarchy -check -top $top; proc"
         echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"
     } >"$tmp/y.ys"
     yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
-    tap $? "yosys hierarchy, proc: $top, tiny; no latch, no asynchronous reset" "$tmp/y"
-done
+    tap $? "yosys hierarchy, proc: $top, $c; no latch, no asynchronous reset" "$tmp/y"
+done <<<"millrace_kernel tiny
+millrace_pcie tiny
+millrace_kernel tinyt"
 
 # ---- hls/: the lane of the optimizer and the cores that clang and XLS made; its bench has Verilator's -Wall
 hls=(hls/rtl/cores/mr_hls_pkg.sv $(find hls/rtl -name '*.sv' ! -name mr_hls_pkg.sv | sort))

@@ -102,6 +102,11 @@ static void driver_run_descriptor(void **state)
         assert_false(millrace_run_ok(extents, EXTENTS, d, words + 16, channels));
         d[0] ^= 1;
         assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        fill(d, channels);
+        d[MR_RUN_FLAGS] = htole32(1); // two passes
+        assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        d[MR_RUN_FLAGS] = htole32(MR_FLAG_TRAIN); // has more windows
+        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
         // Each window: not aligned, elsewhere, one beat too many, and as many as there can be.
         for (unsigned k = 0; k < 3 + 2 * channels; k++) {
             unsigned at = k < 3 ? MR_RUN_PROG_LO + 2 * k : 16 + 4 * (k - 3);

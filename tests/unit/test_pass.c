@@ -436,8 +436,9 @@ static void refuses_devices_that_cannot_train(void **unused)
     struct mr_device *dev;
     struct subject s;
     subject_open(&s, fixtures[0]);
-    assert_int_equal(mr_device_open(&dev, "sim:tinyt", &err), MR_ERR_USAGE);
-    assert_non_null(strstr(err.text, "model:tinyt"));
+    assert_int_equal(opens(&s, "sim:tinyt", 64, 0, &err), MR_ERR_USAGE);
+    assert_non_null(strstr(err.text, "device sim:tinyt cannot train: it has some commands"));
+    assert_non_null(strstr(err.text, "model:tinyt can"));
     assert_int_equal(mr_device_open(&dev, "model:sim,trains", &err), MR_ERR_USAGE);
     assert_int_equal(opens(&s, "model:tiny", 64, 0, &err), MR_ERR_USAGE);
     assert_non_null(strstr(err.text, "cannot train"));
