@@ -58,7 +58,7 @@ module millrace_core #(
   logic [31:0]      result_limit, kv_layer_beats, kv_v_beats, kv_pm_beats;
   logic [N*64-1:0]  w_base, kv_base;
   logic [N*32-1:0]  w_limit, kv_limit;
-  // Of a run of training. Rows of the host come with a later command.
+  // Of a run of training.
   // verilator lint_off UNUSED
   logic [63:0]      rows_base, grad_base;
   logic [N*64-1:0]  s_base;
@@ -142,14 +142,14 @@ module millrace_core #(
 
   // rows: table, exponents, residual, rotary; LayerNorm's output
   logic            row_a_ren, row_b_ren, rexp_we, rexp_ren, rot_ren;
-  logic            epi_res_ren, epi_res_we, kv_res_ren;
+  logic            epi_res_ren, epi_res_we, kv_res_ren, kv_second;
   logic [TW-1:0]   row_a_raddr, row_b_raddr, rexp_waddr, rexp_raddr;
   logic [47:0]     row_a_rdata, row_b_rdata;
   logic [T-1:0]    row_continues;
   logic [7:0]      rexp_wdata, rexp_rdata;
   logic [ROTW-1:0] rot_raddr;
   logic [RESW-1:0] epi_res_raddr, epi_res_waddr, kv_res_raddr;
-  logic [V*32-1:0] rot_rdata, res_rdata, epi_res_wdata, ln_data;
+  logic [V*32-1:0] rot_rdata, res_rdata, kv_res_rdata, epi_res_wdata, ln_data;
   logic            ln_valid, ln_ready, ln_ack, ln_busy, epi_ack, epi_busy;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
 
@@ -346,12 +346,12 @@ module millrace_core #(
 
   mr_vector #(
     .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .CTX_MAX(CTX_MAX),
-    .VEC_WORDS(VEC_WORDS)
+    .VEC_WORDS(VEC_WORDS), .TRAIN(TRAIN)
   ) u_vector (
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[VECTOR] && !la_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
     .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
-    .input_base_i(input_base),
+    .input_base_i(input_base), .rows_base_i(rows_base),
     .err_valid_o(e_valid[E_ROWS]), .err_code_o(e_code[8*E_ROWS+:8]),
     .err_addr_o(e_addr[64*E_ROWS+:64]),
     .ovf_o(ln_ovf), .nan_o(ln_nan),
@@ -368,13 +368,14 @@ module millrace_core #(
     .rot_ren_i(rot_ren), .rot_raddr_i(rot_raddr), .rot_rdata_o(rot_rdata),
     .epi_res_ren_i(epi_res_ren), .epi_res_raddr_i(epi_res_raddr), .epi_res_we_i(epi_res_we),
     .epi_res_waddr_i(epi_res_waddr), .epi_res_wdata_i(epi_res_wdata), .kv_res_ren_i(kv_res_ren),
-    .kv_res_raddr_i(kv_res_raddr), .res_rdata_o(res_rdata)
+    .kv_res_raddr_i(kv_res_raddr), .kv_second_i(kv_second), .kv_res_rdata_o(kv_res_rdata),
+    .res_rdata_o(res_rdata)
   );
 
   mr_kv #(
     .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .PM_WORDS(PM_WORDS),
-    .KV_DEPTH(KV_DEPTH)
+    .KV_DEPTH(KV_DEPTH), .TRAIN(TRAIN)
   ) u_kv (
     .clk_i(clk_epi), .clk_attn_i(clk_at), .clk_store_i(clk_vec), .rst_ni(unit_rst_n),
     .at_valid_i(issue_valid[ATTENTION]), .at_ready_o(issue_ready[ATTENTION]),
@@ -386,7 +387,8 @@ module millrace_core #(
     .err_addr_o({e_addr[64*E_ATTENTION+:64], e_addr[64*E_STORE+:64]}),
     .n_rows_i(n_rows), .two_pass_i(two_pass), .kv_layer_beats_i(kv_layer_beats),
     .kv_v_beats_i(kv_v_beats), .kv_pm_beats_i(kv_pm_beats), .kv_base_i(kv_base),
-    .kv_limit_i(kv_limit), .result_base_i(result_base),
+    .kv_limit_i(kv_limit), .result_base_i(result_base), .rows_base_i(rows_base),
+    .res_second_o(kv_second),
     .row_a_ren_o(row_a_ren), .row_a_raddr_o(row_a_raddr), .row_a_rdata_i(row_a_rdata),
     .row_b_ren_o(row_b_ren), .row_b_raddr_o(row_b_raddr), .row_b_rdata_i(row_b_rdata),
     .row_continues_i(row_continues),
@@ -397,7 +399,7 @@ module millrace_core #(
     .blk_token_i(pmb_token), .blk_index_i(pmb_index), .blk_code_i(pmb_code),
     .act_valid_o(ab_valid), .act_ready_i(ab_ready), .act_slot_o(ab_slot), .act_word_o(ab_word),
     .act_region_o(ab_region), .act_first_o(ab_first), .act_lo_o(ab_lo), .act_data_o(ab_data),
-    .res_ren_o(kv_res_ren), .res_raddr_o(kv_res_raddr), .res_rdata_i(res_rdata),
+    .res_ren_o(kv_res_ren), .res_raddr_o(kv_res_raddr), .res_rdata_i(kv_res_rdata),
     .job_valid_o(wj_valid[1]), .job_ready_i(wj_ready[1]), .job_addr_o(wj_addr[64+:64]),
     .job_beats_o(wj_beats[16+:16]), .job_strb_o(wj_strb[64+:64]), .data_valid_o(wd_valid[1]),
     .data_ready_i(wd_ready[1]), .data_o(wd_data[512+:512]), .job_done_i(wj_done[1]),

@@ -310,7 +310,7 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
         *pass = NULL;
         return mr_fail(err, MR_ERR_USAGE,
                        "device %s cannot train: it has some commands of training only, without "
-                       "MOVE_ROWS, FETCH_ROWS and SAVE_ROWS; model:tinyt can",
+                       "MOVE_ROWS and what MATMUL keeps for the way back; model:tinyt can",
                        info->uri);
     }
     int rc = pass_new(pass, &info->g, info->config, config, options, err);

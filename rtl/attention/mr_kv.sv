@@ -6,7 +6,9 @@
 // into the KV store (and residual rows into the result); mr_attn reads q here and K and V as they
 // come from the channels, and writes blocks to activation memory.
 //
-// Parameters: N, T, SCORES, QKV_WORDS, W_MAX, CTX_MAX, D_MAX as everywhere; HEADS_MAX,
+// With TRAIN the store has SAVE_ROWS, a STORE_RES of either row memory to another window.
+//
+// Parameters: TRAIN, N, T, SCORES, QKV_WORDS, W_MAX, CTX_MAX, D_MAX as everywhere; HEADS_MAX,
 // HP_MAX, PM_WORDS, KV_DEPTH as mr_attn's.
 //
 // Ports
@@ -19,7 +21,8 @@
 //   kv_        jobs, beats and credits by channel: mr_reader's
 //   qkv_, blk_ from mr_vec_out: writes of the q/k/v memory; block codes for the prefix maxima
 //   act_       blocks to activation memory, valid/ready
-//   res_       RAM port of the residual
+//   res_       RAM port of the residual; res_second_o, stable for a command: of the second memory
+//   result_base_i, rows_base_i  windows of STORE_RES and SAVE_ROWS
 //   job_, data_  write jobs for mr_writer
 //   cnt_       strobes, mr_attn's; ovf_o, nan_o pulses for STICKY
 module mr_kv #(
@@ -34,6 +37,7 @@ module mr_kv #(
   parameter int HP_MAX = 256,
   parameter int PM_WORDS = 64,
   parameter int KV_DEPTH = 128,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V)),
@@ -68,6 +72,11 @@ module mr_kv #(
   input  logic [N*64-1:0]   kv_base_i,
   input  logic [N*32-1:0]   kv_limit_i,
   input  logic [63:0]       result_base_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic [63:0]       rows_base_i,
+  // verilator lint_on UNUSED
+  output logic              res_second_o,
 
   output logic              row_a_ren_o,
   output logic [TW-1:0]     row_a_raddr_o,
@@ -242,6 +251,25 @@ module mr_kv #(
   );
 
   // ---- store ------------------------------------------------------------------------------------
+  logic        is_save;
+  logic [63:0] res_base;
+  if (TRAIN != 0) begin : gen_save
+    logic save_q, second_q;
+    assign is_save      = st_cmd_i[7:0] == mr_pkg::OP_SAVE_ROWS[7:0];
+    assign res_base     = save_q ? rows_base_i : result_base_i;
+    assign res_second_o = second_q;
+    always_ff @(posedge clk_store_i) begin
+      if (st_valid_i && st_ready_o) begin
+        save_q   <= is_save;
+        second_q <= is_save && st_cmd_i[mr_pkg::SAVE_ROWS_ROW_LSB];
+      end
+    end
+  end else begin : gen_no_save
+    assign is_save      = 1'b0;
+    assign res_base     = result_base_i;
+    assign res_second_o = 1'b0;
+  end
+
   mr_kvstore #(
     .N        (N),
     .T        (T),
@@ -255,7 +283,7 @@ module mr_kv #(
     .rst_ni,
     .cmd_valid_i    (st_valid_i),
     .cmd_ready_o    (st_ready_o),
-    .cmd_res_i      (st_cmd_i[7:0] == mr_pkg::OP_STORE_RES[7:0]),
+    .cmd_res_i      (st_cmd_i[7:0] == mr_pkg::OP_STORE_RES[7:0] || is_save),
     .cmd_layer_i    (st_cmd_i[mr_pkg::STORE_KV_LAYER_LSB+:16]),
     .cmd_src_base_i (st_cmd_i[mr_pkg::STORE_KV_SRC_BASE_LSB+:16]),
     .cmd_wbeats_i   (st_cmd_i[mr_pkg::STORE_KV_WBEATS_LSB+:16]),
@@ -266,7 +294,7 @@ module mr_kv #(
     .cmd_two_pass_i (two_pass_i),
     .done_o         (st_done_o),
     .kv_base_i,
-    .res_base_i     (result_base_i),
+    .res_base_i     (res_base),
     .kv_limit_i,
     .kv_layer_beats_i,
     .kv_v_beats_i,

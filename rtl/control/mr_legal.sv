@@ -94,8 +94,8 @@ module mr_legal #(
   // What a run of training may ask for, and no unit does yet.
   logic not_yet;
   assign not_yet = train && (
-      c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] || c[7:0] == mr_pkg::OP_FETCH_ROWS[7:0] ||
-      c[7:0] == mr_pkg::OP_SAVE_ROWS[7:0] ||
+      c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] ||
+      (c[7:0] == mr_pkg::OP_FETCH_ROWS[7:0] && c[mr_pkg::FETCH_ROWS_ADD_LSB]) ||
       (c[7:0] == mr_pkg::OP_ATTEND[7:0] && c[mr_pkg::ATTEND_KEEP_LSB]) ||
       (c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
        (c[mr_pkg::MATMUL_TILES_LSB] || c[mr_pkg::MATMUL_TURNED_LSB] || c[mr_pkg::MATMUL_ROW_LSB] ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LOAD_ROWS: row table, rotary rows and residual rows of all tokens from the input window.
+// LOAD_ROWS: row table, rotary rows and residual rows of all tokens from the input window. With
+// TRAIN FETCH_ROWS too: residual rows alone.
 //
 // Parameters
 //   T        tokens
@@ -7,10 +8,12 @@
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
 //   CTX_MAX  positions are below it
+//   TRAIN    1: cmd_fetch_i is looked at
 //
 // Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse
 // when all is in the memories and registers. base_i (64-byte aligned): the input window. Fields and
-// what is read of the window are legal (mr_legal).
+// what is read of the window are legal (mr_legal). cmd_fetch_i: the row table is not read and what
+// it has left stays; cmd_rot_beats_i is 0 then.
 // Errors: err_valid_o pulse before done_o, COMMAND, address of the beat; loading goes on. Reserved
 // bits in the row table, pos >= CTX_MAX, continues on the first row or where region and position do
 // not. Only the first error is reported.
@@ -27,6 +30,7 @@ module mr_rows #(
   parameter int D_MAX = 64,
   parameter int ROT_MAX = 64,
   parameter int CTX_MAX = 4096,
+  parameter int TRAIN = 0,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V)),
   localparam int ROTW = $clog2(T * (ROT_MAX / V))
@@ -36,6 +40,10 @@ module mr_rows #(
 
   input  logic             cmd_valid_i,
   output logic             cmd_ready_o,
+  // Without TRAIN nobody asks.
+  // verilator lint_off UNUSED
+  input  logic             cmd_fetch_i,
+  // verilator lint_on UNUSED
   input  logic [31:0]      cmd_table_off_i,
   input  logic [31:0]      cmd_rot_off_i,
   input  logic [31:0]      cmd_res_off_i,
@@ -105,6 +113,14 @@ module mr_rows #(
     endcase
   end
 
+  logic fetch, fetch_q;
+  if (TRAIN != 0) begin : gen_fetch
+    assign fetch = cmd_fetch_i;
+    always_ff @(posedge clk_i) if (state_q == S_IDLE) fetch_q <= cmd_fetch_i;
+  end else begin : gen_no_fetch
+    assign {fetch, fetch_q} = '0;
+  end
+
   logic phase_end;  // the phase's last part has been taken from the buffer
   assign cmd_ready_o = (state_q == S_IDLE);
 
@@ -150,7 +166,7 @@ module mr_rows #(
         end
       end
       S_MUL: begin
-        beats_q[0]  <= (32'(rows_q) + 32'd3) >> 2;
+        beats_q[0]  <= fetch_q ? '0 : (32'(rows_q) + 32'd3) >> 2;
         beats_q[1]  <= 32'(rows_q) * 32'(rot_beats_q);
         beats_q[2]  <= 32'(rows_q) * 32'(res_beats_q);
       end
@@ -335,7 +351,7 @@ module mr_rows #(
       logit_q   <= '0;
       cont_q    <= '0;
       n_logit_q <= '0;
-    end else if (cmd_valid_i && cmd_ready_o) begin
+    end else if (cmd_valid_i && cmd_ready_o && !fetch) begin
       logit_q   <= '0;
       cont_q    <= '0;
       n_logit_q <= '0;

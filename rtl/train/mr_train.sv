@@ -40,6 +40,7 @@ module mr_train #(
 
   input  logic            gr_cmd_valid_i,
   output logic            gr_cmd_ready_o,
+  // Bits of a command that have no meaning here.
   // verilator lint_off UNUSED
   input  logic [511:0]    gr_cmd_i,
   // verilator lint_on UNUSED

@@ -6,7 +6,9 @@
 // epilogue and mr_kvstore use them through ports. The residual has one reader and one writer at a
 // time, which the program's order sees to, so its users need no arbiter.
 //
-// Parameters: N, T, D_MAX, ROT_MAX, CTX_MAX as everywhere; VEC_WORDS as mr_layernorm's.
+// With TRAIN FETCH_ROWS too, and a second row memory, which it fills and mr_kvstore reads.
+//
+// Parameters: N, T, D_MAX, ROT_MAX, CTX_MAX, TRAIN as everywhere; VEC_WORDS as mr_layernorm's.
 //
 // Ports
 //   clk_i     of the units; clk_mem_i of the memories, which run for the epilogue too
@@ -20,7 +22,9 @@
 //   vec_      gain and bias: RAM port, two cycles
 //   phase_i   alternates every cycle: LayerNorm reads gain and bias in every other one
 //   ln_       to the quantiser, valid/ready; ln_ack_i a pulse per block written
-//   rot_, epi_res_, kv_res_  RAM ports of the memories; one res_rdata_o for all its readers
+//   rot_, epi_res_, kv_res_  RAM ports of the memories; one res_rdata_o for all its readers but
+//             kv_res_, which has its own: kv_second_i, stable for a command, takes the second one
+//   rows_base_i  FETCH_ROWS' window
 module mr_vector #(
   parameter int N = 1,
   parameter int T = 128,
@@ -28,6 +32,7 @@ module mr_vector #(
   parameter int ROT_MAX = 256,
   parameter int CTX_MAX = 4096,
   parameter int VEC_WORDS = 1024,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V)),
@@ -49,6 +54,10 @@ module mr_vector #(
   input  logic [15:0]                     n_rows_i,
   input  logic                            two_pass_i,
   input  logic [63:0]                     input_base_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic [63:0]                     rows_base_i,
+  // verilator lint_on UNUSED
   output logic                            err_valid_o,
   output logic [7:0]                      err_code_o,
   output logic [63:0]                     err_addr_o,
@@ -98,16 +107,51 @@ module mr_vector #(
   input  logic [V*32-1:0]                 epi_res_wdata_i,
   input  logic                            kv_res_ren_i,
   input  logic [RESW-1:0]                 kv_res_raddr_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic                            kv_second_i,
+  // verilator lint_on UNUSED
+  output logic [V*32-1:0]                 kv_res_rdata_o,
   output logic [V*32-1:0]                 res_rdata_o
 );
 
   // ---- commands ---------------------------------------------------------------------------------
-  logic is_load, ld_cmd_ready, ln_cmd_ready, ld_done, ln_done;
-  assign is_load     = cmd_i[7:0] == mr_pkg::OP_LOAD_ROWS[7:0];
+  logic is_load, is_fetch, ld_cmd_ready, ln_cmd_ready, ld_done, ln_done;
+  assign is_load     = cmd_i[7:0] == mr_pkg::OP_LOAD_ROWS[7:0] || is_fetch;
   assign cmd_ready_o = is_load ? ld_cmd_ready : ln_cmd_ready;
   assign done_o      = ld_done || ln_done;
 
-  // ---- LOAD_ROWS --------------------------------------------------------------------------------
+  // ---- LOAD_ROWS, FETCH_ROWS --------------------------------------------------------------------
+  logic        second;  // FETCH_ROWS fills the second row memory
+  logic [31:0] res_off;
+  logic [15:0] res_beats, rot_beats;
+  logic [63:0] ld_base;
+  if (TRAIN != 0) begin : gen_fetch
+    logic fetch_q, second_q;
+    assign is_fetch  = cmd_i[7:0] == mr_pkg::OP_FETCH_ROWS[7:0];
+    assign res_off   = is_fetch ? cmd_i[mr_pkg::FETCH_ROWS_OFF_LSB+:32] :
+                       cmd_i[mr_pkg::LOAD_ROWS_RES_OFF_LSB+:32];
+    assign res_beats = is_fetch ? cmd_i[mr_pkg::FETCH_ROWS_BEATS_LSB+:16] :
+                       cmd_i[mr_pkg::LOAD_ROWS_RES_BEATS_LSB+:16];
+    assign rot_beats = is_fetch ? 16'd0 : cmd_i[mr_pkg::LOAD_ROWS_ROT_BEATS_LSB+:16];
+    assign ld_base   = fetch_q ? rows_base_i : input_base_i;
+    assign second    = second_q;
+    always_ff @(posedge clk_i) begin
+      if (cmd_valid_i && is_load && ld_cmd_ready) begin
+        fetch_q  <= is_fetch;
+        second_q <= is_fetch && cmd_i[mr_pkg::FETCH_ROWS_ROW_LSB];
+      end
+    end
+  end else begin : gen_no_fetch
+    assign is_fetch  = 1'b0;
+    assign res_off   = cmd_i[mr_pkg::LOAD_ROWS_RES_OFF_LSB+:32];
+    assign res_beats = cmd_i[mr_pkg::LOAD_ROWS_RES_BEATS_LSB+:16];
+    assign rot_beats = cmd_i[mr_pkg::LOAD_ROWS_ROT_BEATS_LSB+:16];
+    assign ld_base   = input_base_i;
+    assign second    = 1'b0;
+  end
+
+  logic            ld_rexp_we;
   logic [T-1:0]    row_logit;
   logic            rot_we, ld_res_we;
   logic [ROTW-1:0] rot_waddr;
@@ -118,20 +162,22 @@ module mr_vector #(
     .V      (V),
     .D_MAX  (D_MAX),
     .ROT_MAX(ROT_MAX),
-    .CTX_MAX(CTX_MAX)
+    .CTX_MAX(CTX_MAX),
+    .TRAIN  (TRAIN)
   ) u_rows (
     .clk_i,
     .rst_ni,
     .cmd_valid_i    (cmd_valid_i && is_load),
     .cmd_ready_o    (ld_cmd_ready),
+    .cmd_fetch_i    (is_fetch),
     .cmd_table_off_i(cmd_i[mr_pkg::LOAD_ROWS_TABLE_OFF_LSB+:32]),
     .cmd_rot_off_i  (cmd_i[mr_pkg::LOAD_ROWS_ROT_OFF_LSB+:32]),
-    .cmd_res_off_i  (cmd_i[mr_pkg::LOAD_ROWS_RES_OFF_LSB+:32]),
-    .cmd_res_beats_i(cmd_i[mr_pkg::LOAD_ROWS_RES_BEATS_LSB+:16]),
-    .cmd_rot_beats_i(cmd_i[mr_pkg::LOAD_ROWS_ROT_BEATS_LSB+:16]),
+    .cmd_res_off_i  (res_off),
+    .cmd_res_beats_i(res_beats),
+    .cmd_rot_beats_i(rot_beats),
     .cmd_rows_i     (n_rows_i),
     .done_o         (ld_done),
-    .base_i         (input_base_i),
+    .base_i         (ld_base),
     .err_valid_o,
     .err_code_o,
     .err_addr_o,
@@ -155,10 +201,13 @@ module mr_vector #(
     .res_we_o       (ld_res_we),
     .res_waddr_o    (ld_res_waddr),
     .wdata_o        (ld_wdata),
-    .rexp_we_o,
+    .rexp_we_o      (ld_rexp_we),
     .rexp_waddr_o,
     .rexp_wdata_o
   );
+
+  // Exponents are those of the first memory's rows.
+  assign rexp_we_o = ld_rexp_we && !second;
 
   // ---- LAYERNORM --------------------------------------------------------------------------------
   logic            ln_res_ren, unused_two_pass;
@@ -210,9 +259,10 @@ module mr_vector #(
   logic            res_ren, res_we;
   logic [RESW-1:0] res_raddr, res_waddr;
   logic [V*32-1:0] res_wdata;
-  assign res_ren   = epi_res_ren_i || ln_res_ren || kv_res_ren_i;
+  logic            kv_ren;
+  assign res_ren   = epi_res_ren_i || ln_res_ren || kv_ren;
   assign res_raddr = epi_res_ren_i ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr : kv_res_raddr_i;
-  assign res_we    = epi_res_we_i || ld_res_we;
+  assign res_we    = epi_res_we_i || (ld_res_we && !second);
   assign res_waddr = epi_res_we_i ? epi_res_waddr_i : ld_res_waddr;
   assign res_wdata = epi_res_we_i ? epi_res_wdata_i : ld_wdata;
   mr_ram_1r1w #(
@@ -227,6 +277,27 @@ module mr_vector #(
     .raddr_i(res_raddr),
     .rdata_o(res_rdata_o)
   );
+
+  if (TRAIN != 0) begin : gen_second
+    logic [V*32-1:0] rdata;
+    assign kv_ren         = kv_res_ren_i && !kv_second_i;
+    assign kv_res_rdata_o = kv_second_i ? rdata : res_rdata_o;
+    mr_ram_1r1w #(
+      .W    (V * 32),
+      .DEPTH(T * (D_MAX / V))
+    ) u_second (
+      .clk_i  (clk_mem_i),
+      .wen_i  (ld_res_we && second),
+      .waddr_i(ld_res_waddr),
+      .wdata_i(ld_wdata),
+      .ren_i  (kv_res_ren_i && kv_second_i),
+      .raddr_i(kv_res_raddr_i),
+      .rdata_o(rdata)
+    );
+  end else begin : gen_no_second
+    assign kv_ren         = kv_res_ren_i;
+    assign kv_res_rdata_o = res_rdata_o;
+  end
 
   mr_ram_1r1w #(
     .W    (V * 32),

@@ -16,7 +16,7 @@
 #include "device/open.h"
 #include "device/sim.h"
 
-enum { BEAT = 64, STASH = 6000, GRADS = 1200, RESULT = 400, COMMANDS = 64, ALL = 20, COLS = 448 };
+enum { BEAT = 64, STASH = 6000, GRADS = 1200, RESULT = 400, ROWS = 400, COMMANDS = 64, ALL = 20, COLS = 448 };
 
 static uint64_t state = 1;
 
@@ -49,7 +49,7 @@ static void twin_open(struct twin *t, const char *uri)
     t->result = buffer(t, RESULT);
     t->weights = buffer(t, 64);
     t->kv = buffer(t, 64);
-    t->rows = buffer(t, 64);
+    t->rows = buffer(t, ROWS);
     t->grad = buffer(t, GRADS);
     t->stash = buffer(t, STASH);
 }
@@ -95,7 +95,7 @@ static void run(const struct twin *t, const struct program *p, char *text)
     put_u64(w + 20, t->kv);
     w[22] = 64;
     put_u64(w + 32 + MR_TRAINING_ROWS_LO, t->rows);
-    w[32 + MR_TRAINING_ROWS_BEATS] = 64;
+    w[32 + MR_TRAINING_ROWS_BEATS] = ROWS;
     put_u64(w + 32 + MR_TRAINING_GRAD_LO, t->grad);
     w[32 + MR_TRAINING_GRAD_BEATS] = GRADS;
     put_u64(w + 48 + MR_STASH_LO, t->stash);
@@ -141,6 +141,8 @@ static void fill_stash(const struct twin *a, const struct twin *b)
         image[at.code] = 255;
     check(mr_device_write(a->dev, a->stash, image, sizeof image, &err), &err);
     check(mr_device_write(b->dev, b->stash, image, sizeof image, &err), &err);
+    check(mr_device_write(a->dev, a->rows, image, (size_t)ROWS * BEAT, &err), &err);
+    check(mr_device_write(b->dev, b->rows, image, (size_t)ROWS * BEAT, &err), &err);
 }
 
 static void twins_open(struct twin *rtl, struct twin *model, const char *uri)
@@ -154,6 +156,27 @@ static void twins_close(const struct twin *rtl, const struct twin *model)
 {
     mr_device_close(rtl->dev);
     mr_device_close(model->dev);
+}
+
+// Rows of both memories from the window, and back to other places of it. Semaphore 4: they are there.
+static void move_rows(struct program *p)
+{
+    uint32_t beats = 1 + draw(6), first = draw(2);
+    struct mr_command *c;
+    for (uint32_t i = 0; i < 2; i++) {
+        c = add(p, MR_OP_FETCH_ROWS, 0, i ? 16 : 0);
+        mr_command_set(c, MR_F_FETCH_ROWS_OFF, draw(ROWS - 32 * 6));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, beats);
+        mr_command_set(c, MR_F_FETCH_ROWS_ROW, first ^ i);
+    }
+    for (uint32_t i = 0, n = 1 + draw(3); i < n; i++) {
+        c = add(p, MR_OP_SAVE_ROWS, i ? 0 : 16, 0);
+        mr_command_set(c, MR_F_SAVE_ROWS_OFF, draw(ROWS - 32 * 6));
+        mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 1 + draw(beats));
+        mr_command_set(c, MR_F_SAVE_ROWS_ROW, draw(2));
+    }
+    if (draw(4) == 0) // up to the window's end, or beyond it
+        mr_command_set(c, MR_F_SAVE_ROWS_OFF, ROWS - (uint32_t)p->rows * mr_command_get(c, MR_F_SAVE_ROWS_BEATS) + draw(2));
 }
 
 // Products one after the other: rows from the stash, columns from the stash, to gradients or results.
@@ -202,6 +225,8 @@ static struct program random_program(void)
             mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (uint32_t)cols / 16 - (draw(20) == 0));
         }
     }
+    if (draw(2))
+        move_rows(&p);
     add(&p, MR_OP_END, 8, 0);
     return p;
 }
@@ -275,6 +300,7 @@ static void random_programs(void **unused)
             good++;
             compare(&rtl, &model, rtl.grad, model.grad, GRADS);
             compare(&rtl, &model, rtl.result, model.result, RESULT);
+            compare(&rtl, &model, rtl.rows, model.rows, ROWS);
         }
         compare(&rtl, &model, rtl.stash, model.stash, STASH);
         twins_close(&rtl, &model);
