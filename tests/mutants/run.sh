@@ -15,6 +15,7 @@
 #   programs-c         the program fuzzer with the mutated C model against the unchanged sim:tiny
 #   gates              unit test clk_gate: a sim:tiny of the mutated RTL against the unchanged one
 #                      without clock gates
+#   tinyt              unit test train_rtl: the unchanged C model against a sim:tinyt of the mutated RTL
 # A mutant that does not change its file, or does not build, has not been caught.
 set -uo pipefail
 check='' only=${1:-}
@@ -55,6 +56,7 @@ catcher() { # how a test is called in the test list
     rtl:*) echo "rtl-${1#rtl:}" ;;
     unit:*) echo "unit-test_${1#unit:}" ;;
     gates) echo "unit-test_clk_gate" ;;
+    tinyt) echo "unit-test_train_rtl" ;;
     programs | programs-c) echo "programs" ;;
     *) echo "selftest on sim:tiny" ;;
     esac
@@ -74,6 +76,7 @@ baseline() { # catcher
     rtl:*) timeout "$limit" "$build/rtl/${1#rtl:}/tb" ;;
     unit:*) timeout "$limit" "$build/unit/test_${1#unit:}" ;;
     gates) timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
+    tinyt) timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs | programs-c) timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     device: | sim) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
     esac >"$dir/baseline.log" 2>&1
@@ -101,8 +104,10 @@ make_test() { # catcher file
     programs-c)
         $cc $cflags -Itests/programs -w -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
         ;;
-    sim | gates | programs)
-        make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=tiny JOBS=1 build/sim/tiny/libmillrace-sim-tiny.so
+    sim | gates | programs | tinyt)
+        local c=tiny
+        [ "$1" != tinyt ] || c=tinyt
+        make -s BUILD=build SIM_CXX="$cxx" SIM_OPT=-O1 SIM_CONFIGS=$c JOBS=1 build/sim/$c/libmillrace-sim-$c.so
         ;;
     esac
 }
@@ -112,6 +117,7 @@ run_test() { # catcher
     unit:*) cd "$OLDPWD" && timeout "$limit" "$tree/build/test" ;;
     device:) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test selftest --device sim:tiny ;;
     gates) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/unit/test_clk_gate" '*tiny' ;;
+    tinyt) [ -r build/sim/tinyt/libmillrace-sim-tinyt.so ] && cd "$OLDPWD" && MILLRACE_SIM_DIR=$tree/build/sim/tinyt timeout "$limit" "$build/unit/test_train_rtl" ;;
     programs) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/programs/fuzz" cases=$fuzz_cases ;;
     programs-c) MILLRACE_SIM_DIR=$build/sim/tiny timeout "$limit" build/test cases=$fuzz_cases ;;
     sim) [ -r build/sim/tiny/libmillrace-sim-tiny.so ] && MILLRACE_SIM_DIR=$tree/build/sim/tiny timeout "$limit" "$build/millrace" selftest --device sim:tiny ;;
@@ -220,6 +226,17 @@ mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_jobs.sv \
     "s/{12'd0, last_k\[3:0\], 1'b0} + 18'd3/18'd33/" rtl:stash_jobs@n4
 mutant 'a part begins with the codes of its section' rtl/stream/mr_splitter.sv \
     "s/row_at_o   = first_q ? first_blk_q : '0/row_at_o   = '0/" rtl:stream@part
+
+mutant 'FETCH_ROWS reads a row table' rtl/control/mr_rows.sv \
+    "s/<= fetch_q ? '0 : (32/<= (32/" rtl:rows@v4train
+mutant 'FETCH_ROWS forgets which rows have logits' rtl/control/mr_rows.sv \
+    's/cmd_ready_o && !fetch) begin/cmd_ready_o) begin/' rtl:rows@v4train
+mutant 'FETCH_ROWS fills both row memories' rtl/vector/mr_vector.sv \
+    's/(ld_res_we && second)/(ld_res_we)/' tinyt
+mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
+    's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
+mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \
+    "s/second_q <= is_save && .*/second_q <= 1'b0;/" tinyt
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // mr_rows: LOAD_ROWS of random tables, rotary rows and residual rows. The bench is the host read port:
 // it answers requests in order with random pauses. Checks both memories, the exponents, the row
-// table ports and bits, and every error.
+// table ports and bits, and every error. With TRAIN a FETCH_ROWS behind each command: residual rows
+// alone, and the row table stays.
 #include "Vdut.h"
 #include "bench.h"
 #include "cmodel/num.h"
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -12,7 +14,13 @@
 
 using namespace bench;
 
-#if defined(VARIANT_v4)
+#if defined(VARIANT_v4train)
+constexpr unsigned T = 8, V = 4, D_MAX = 128, ROT_MAX = 64;
+#define TRAIN 1
+#elif defined(VARIANT_v64train)
+constexpr unsigned T = 16, V = 64, D_MAX = 1024, ROT_MAX = 128;
+#define TRAIN 1
+#elif defined(VARIANT_v4)
 constexpr unsigned T = 8, V = 4, D_MAX = 128, ROT_MAX = 64;
 #elif defined(VARIANT_v8)
 constexpr unsigned T = 8, V = 8, D_MAX = 192, ROT_MAX = 64;
@@ -41,6 +49,7 @@ struct Env {
         : tap(t), rng(a.seed), dut(a), req_ready(rng, "hr_req_ready"), data(rng, "hr_valid")
     {
         dut->cmd_valid_i = 0;
+        dut->cmd_fetch_i = 0;
         dut->hr_valid_i = 0;
         dut->row_a_ren_i = dut->row_b_ren_i = 0;
         dut.reset();
@@ -86,6 +95,7 @@ struct Env {
     }
     struct Cmd {
         unsigned table, rot, res, res_beats, rot_beats, rows;
+        bool fetch = false;
     };
     bool run(const Cmd &c)
     {
@@ -101,6 +111,7 @@ struct Env {
         dut->cmd_res_beats_i = static_cast<uint16_t>(c.res_beats);
         dut->cmd_rot_beats_i = static_cast<uint16_t>(c.rot_beats);
         dut->cmd_rows_i = static_cast<uint16_t>(c.rows);
+        dut->cmd_fetch_i = c.fetch;
         dut->cmd_valid_i = 1;
         bool taken = false;
         for (int i = 0; i < 100000 && !done; i++) {
@@ -114,6 +125,36 @@ struct Env {
     }
 };
 
+#ifdef TRAIN
+// FETCH_ROWS of random rows into random ones: words and exponents, and nothing else.
+static bool fetch_rows(Env &e)
+{
+    Rng &rng = e.rng;
+    Env::Cmd c{};
+    c.rows = static_cast<unsigned>(rng.range(1, T));
+    c.res_beats = 4 * static_cast<unsigned>(rng.range(1, D_MAX / 64));
+    c.table = static_cast<unsigned>(rng.range(0, 1 << 20)); // without a meaning
+    c.rot = static_cast<unsigned>(rng.range(0, 1 << 20));
+    c.res = static_cast<unsigned>(rng.range(0, 5));
+    c.fetch = true;
+    e.window.assign((c.res + c.rows * c.res_beats) * 16u, 0);
+    for (auto &w : e.window)
+        w = rng.u32();
+    bool ok = e.run(c) && e.errs == 0 && e.rot.empty() && e.rexp.size() == c.rows &&
+              e.res.size() == c.rows * c.res_beats * 16;
+    for (unsigned t = 0; t < c.rows && ok; t++) {
+        unsigned top = 0;
+        for (unsigned i = 0; i < c.res_beats * 16; i++) {
+            uint32_t w = e.window[(c.res + t * c.res_beats) * 16 + i];
+            top = std::max(top, static_cast<unsigned>(mr_expo(mr_float(w))));
+            ok &= e.res[t * D_MAX + i] == w;
+        }
+        ok &= e.rexp[t] == top;
+    }
+    return ok;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     Args args(argc, argv);
@@ -121,6 +162,7 @@ int main(int argc, char **argv)
     Env e(args, tap);
     Rng &rng = e.rng;
     bool mem_ok = true, exp_ok = true, table_ok = true, err_ok = true, finished = true;
+    [[maybe_unused]] bool fetch_ok = true;
     unsigned kinds = 0;
     int n = args.cases_or(40);
     for (int k = 0; k < n; k++) {
@@ -189,6 +231,7 @@ int main(int argc, char **argv)
         // What a row is changed to may be wrong for the one behind it; the address is the first's.
         kinds |= bad < 8 ? 1u << bad : 1;
 
+        const std::vector<uint32_t> table(e.window.begin() + c.table * 16, e.window.begin() + (c.table + tb) * 16);
         finished &= e.run(c);
         if (want_code == 0)
             err_ok &= e.errs == 0;
@@ -211,10 +254,14 @@ int main(int argc, char **argv)
             for (unsigned i = 0; i < c.rot_beats * 16; i++)
                 mem_ok &= e.rot[t * ROT_MAX + i] == e.window[(c.rot + t * c.rot_beats) * 16 + i];
         }
+#ifdef TRAIN
+        fetch_ok &= fetch_rows(e);
+#endif
         if (want_code)
             continue;
         for (unsigned t = 0; t < T; t++) {
-            const uint32_t *row = &e.window[c.table * 16 + t * 4];
+            static const uint32_t none[4] = {};
+            const uint32_t *row = t < tb * 4 ? &table[t * 4] : none;
             bool in = t < c.rows;
             table_ok &= get(e.dut->row_logit_o, int(t), 1) == (in ? row[2] & 1 : 0);
             table_ok &= get(e.dut->row_continues_o, int(t), 1) == (in ? row[2] >> 1 : 0);
@@ -237,6 +284,9 @@ int main(int argc, char **argv)
     tap.ok(exp_ok, "rows: largest exponents");
     tap.ok(table_ok, "rows: row table, logit and continues bits");
     tap.ok(err_ok && !e.outside, "rows: errors, and no request outside the window");
+#ifdef TRAIN
+    tap.ok(fetch_ok, "rows: FETCH_ROWS");
+#endif
     tap.note("error kinds seen %03x", kinds);
     tap.ok(e.req_ready.covered(tap) & e.data.covered(tap), "rows: every port stalled");
     return tap.done();
