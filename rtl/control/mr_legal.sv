@@ -69,6 +69,7 @@ module mr_legal #(
   // Semaphores: a count is what the commands have added less what they have taken. Each belongs to
   // the queue that first waited for it.
   logic [63:0]       sem_q;    // 4 bits each
+  logic [79:0]       owner_q;  // 5 bits each
   // Of a run of training.
   logic              train;
   logic [31:0]       rows_beats, grad_beats;
@@ -79,7 +80,6 @@ module mr_legal #(
     logic unused;
     assign unused = ^{train_i, rows_beats_i, grad_beats_i};
   end
-  logic [79:0]       owner_q;  // 5 bits each
   function automatic logic [mr_pkg::VALUES_W-1:0] values(
       input logic [31:0] in_beats, input logic [31:0] out_beats, input logic two,
       input logic [15:0] rows, input logic [TW:0] tiles, input logic [TILE_W-1:0] tile,
@@ -87,12 +87,12 @@ module mr_legal #(
     // The last value of device.def comes first.
     values = {training, exp_cols, tile[0], tile[1], tile[33:2], tile[49:34], tiles, out_beats,
               in_beats, two, rows, 32'd0, 16'(RING), 16'(W_MAX), 16'(ROT_MAX), 16'(D_MAX),
-              16'(QKV_WORDS),
-              16'(ACT_WORDS), 16'(T), 6'(N)};
+              16'(QKV_WORDS), 16'(ACT_WORDS), 16'(T), 6'(N)};
   endfunction
 
   // What a run of training may ask for, and no unit does yet.
-  logic not_yet;
+  logic not_yet, stash;
+  assign stash   = train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
   assign not_yet = train && (
       c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] ||
       (c[7:0] == mr_pkg::OP_FETCH_ROWS[7:0] && c[mr_pkg::FETCH_ROWS_ADD_LSB]) ||
@@ -147,18 +147,13 @@ module mr_legal #(
         p_q         <= mr_pkg::products_of(c, v);
         w_op_q      <= c[7:0];
         exp_cols_q  <= mr_pkg::after_exp_cols(c, v);
-        if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0]) begin
+        if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0] || stash) begin
           tiles_q  <= tiles_q + 1'b1;
           tile_w_q <= tile_w_q + 1'b1;
-          tile_mem[tile_w_q] <= {
+          tile_mem[tile_w_q] <= stash ? {
+            c[mr_pkg::STREAM_STASH_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_STASH_COLS_LSB+:32], 2'b00} : {
             c[mr_pkg::STREAM_TILES_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_TILES_COLS_LSB+:32],
             c[mr_pkg::STREAM_TILES_FP4_LSB], c[mr_pkg::STREAM_TILES_BIAS_LSB]};
-        end
-        if (train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0]) begin
-          tiles_q  <= tiles_q + 1'b1;
-          tile_w_q <= tile_w_q + 1'b1;
-          tile_mem[tile_w_q] <= {
-            c[mr_pkg::STREAM_STASH_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_STASH_COLS_LSB+:32], 2'b00};
         end
         if (c[7:0] == mr_pkg::OP_MATMUL[7:0] || (train && c[7:0] == mr_pkg::OP_GRAD[7:0])) begin
           tiles_q  <= tiles_q - 1'b1;

@@ -220,7 +220,7 @@ module mr_stream_ctl #(
         job_beats_o <= j_beats;
         off_q       <= off_q + j_beats;
       end
-    end else if (st_job) begin
+    end else if (TRAIN != 0 && st_job) begin
       job_pend_q  <= '1;
       job_off_o   <= st_job_off;
       job_beats_o <= st_job_beats;
