@@ -6,6 +6,7 @@
 //   R          banks = array rows (power of two); row slot s lies in bank s % R, group s / R
 //   T          row slots (power of two, multiple of R)
 //   ACT_WORDS  words of {code, 32 int8} a slot (power of two)
+//   SET        1: b_set_i and b_max_i count
 //   ACT_AW, RMAX_AW  (derived) address widths
 //
 // Write ports a_ and b_ (valid/ready; a_ wins, a_ready_o is always 1): one block at word x_word_i
@@ -22,6 +23,7 @@ module mr_act_mem #(
   parameter int R = 4,
   parameter int T = 128,
   parameter int ACT_WORDS = 64,
+  parameter int SET = 0,
   parameter int ACT_AW = $clog2(T / R * ACT_WORDS),
   parameter int RMAX_AW = $clog2(T / R * 4)
 ) (
@@ -61,6 +63,11 @@ module mr_act_mem #(
   localparam int LA = $clog2(ACT_WORDS);
   localparam int LS = $clog2(T);
   localparam int SAW = $clog2(T * 4);  // maxima by {region, slot}
+
+  if (SET == 0) begin : gen_no_set
+    logic unused;
+    assign unused = ^{b_set_i, b_max_i};
+  end
 
   assign a_ready_o = 1'b1;
   assign b_ready_o = !a_valid_i;
@@ -117,7 +124,7 @@ module mr_act_mem #(
       w_region_q <= b_region_i;
       w_first_q  <= b_first_i;
       w_lo_q     <= b_lo_i;
-      w_set_q    <= b_set_i;
+      w_set_q    <= SET != 0 ? b_set_i : 1'b0;
       w_max_q    <= b_max_i;
       w_data_q   <= b_data_i;
     end
@@ -166,9 +173,9 @@ module mr_act_mem #(
   logic [7:0] fwd_max_q, m_old, m_ram, m_new;
   always_ff @(posedge clk_w) begin
     if (w_valid_q) begin
-      m_first_q <= w_first_q || w_set_q;
+      m_first_q <= w_first_q || (SET != 0 ? w_set_q : 1'b0);
       m_lo_q    <= w_lo_q;
-      m_code_q  <= w_set_q ? w_max_q : w_data_q[263:256];
+      m_code_q  <= (SET != 0 ? w_set_q : 1'b0) ? w_max_q : w_data_q[263:256];
       m_waddr_q <= w_maddr;
       fwd_q     <= m_valid_q && (m_waddr_q == w_mread);
       fwd_max_q <= m_new;

@@ -159,7 +159,7 @@ module mr_matmul #(
     assign {b_slot, b_word, b_region, b_data} = {b_slot_i, b_word_i, b_region_i, b_data_i};
     logic unused;
     assign unused = ^{dr_grad, gr_cmd_ready_i, gr_ready_i, c_valid_i, c_slot_i, c_word_i,
-                      c_region_i, c_max_i, c_data_i};
+                      c_region_i, c_data_i};
   end
   assign b_ready_o = b_ready;
 
@@ -232,7 +232,8 @@ module mr_matmul #(
   mr_act_mem #(
     .R        (R),
     .T        (T),
-    .ACT_WORDS(ACT_WORDS)
+    .ACT_WORDS(ACT_WORDS),
+    .SET      (TRAIN)
   ) u_act_mem (
     .clk_i,
     .rst_ni,
@@ -253,7 +254,7 @@ module mr_matmul #(
     .b_lo_i      (b_lo_i && (TRAIN == 0 || b_valid_i)),
     .b_data_i    (b_data),
     .b_set_i     (TRAIN != 0 && !b_valid_i),
-    .b_max_i     (TRAIN != 0 ? c_max_i : 8'd0),
+    .b_max_i     (c_max_i),
     .act_ren_i   (act_ren),
     .act_raddr_i (act_raddr),
     .act_rdata_o (act_rdata),

@@ -47,6 +47,8 @@ module mr_legal #(
   localparam int TILES = mr_pkg::TILES_MAX;
   localparam int TW = $clog2(TILES);
   localparam int TILE_W = 16 + 32 + 2;
+  localparam int WINDOWS_W = TRAIN != 0 ? mr_pkg::TRAINING_WINDOWS_W : mr_pkg::WINDOWS_W;
+  localparam int PRODUCTS_W = TRAIN != 0 ? mr_pkg::TRAINING_PRODUCTS_W : mr_pkg::PRODUCTS_W;
 
   // Of a command the fields of its op have a meaning.
   // verilator lint_off UNUSED
@@ -105,8 +107,8 @@ module mr_legal #(
   // ---- fields, order, windows -------------------------------------------------------------------
   logic                          w_valid_q, w_sem_bad_q, w_missing_q;
   logic [mr_pkg::CHECKS_W-1:0]   w_checks_q;
-  logic [mr_pkg::WINDOWS_W-1:0]  w_q;
-  logic [mr_pkg::PRODUCTS_W-1:0] p_q;
+  logic [WINDOWS_W-1:0]          w_q;
+  logic [PRODUCTS_W-1:0]         p_q;
   logic [7:0]                    w_op_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -143,8 +145,10 @@ module mr_legal #(
         w_checks_q  <= mr_pkg::checks_of(c, v);
         w_sem_bad_q <= bad || not_yet;
         w_missing_q <= missing;
-        w_q         <= mr_pkg::windows_of(c, v);
-        p_q         <= mr_pkg::products_of(c, v);
+        w_q         <= TRAIN != 0 ? WINDOWS_W'(mr_pkg::training_windows_of(c, v))
+                                  : WINDOWS_W'(mr_pkg::windows_of(c, v));
+        p_q         <= TRAIN != 0 ? PRODUCTS_W'(mr_pkg::training_products_of(c, v))
+                                  : PRODUCTS_W'(mr_pkg::products_of(c, v));
         w_op_q      <= c[7:0];
         exp_cols_q  <= mr_pkg::after_exp_cols(c, v);
         if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0] || stash) begin
@@ -165,7 +169,8 @@ module mr_legal #(
 
   // ---- verdicts, up to the dispatcher -----------------------------------------------------------
   mr_legal_verdict #(
-    .HELD (HELD)
+    .HELD (HELD),
+    .TRAIN(TRAIN)
   ) u_verdict (
     .clk_i,
     .rst_ni,

@@ -4,9 +4,12 @@
 // what compares a product is late, and synthesis puts it last only where nothing deeper stands
 // beside it.
 // valid_i: a command's checks, windows and products are there; all of it is judged in this cycle.
-// take_i, bad_o, code_o, HELD: as in mr_legal.
+// take_i, bad_o, code_o, HELD, TRAIN: as in mr_legal.
 module mr_legal_verdict #(
-  parameter int HELD = 32
+  parameter int HELD = 32,
+  parameter int TRAIN = 0,
+  localparam int WINDOWS_W = TRAIN != 0 ? mr_pkg::TRAINING_WINDOWS_W : mr_pkg::WINDOWS_W,
+  localparam int PRODUCTS_W = TRAIN != 0 ? mr_pkg::TRAINING_PRODUCTS_W : mr_pkg::PRODUCTS_W
 ) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
@@ -15,9 +18,9 @@ module mr_legal_verdict #(
   input  logic [mr_pkg::CHECKS_W-1:0]   checks_i,
   input  logic                          sem_bad_i,
   input  logic                          missing_i,
-  input  logic [mr_pkg::WINDOWS_W-1:0]  windows_i,
+  input  logic [WINDOWS_W-1:0]          windows_i,
   input  logic [7:0]                    op_i,
-  input  logic [mr_pkg::PRODUCTS_W-1:0] products_i,
+  input  logic [PRODUCTS_W-1:0]         products_i,
 
   input  logic                          take_i,
   output logic                          bad_o,
@@ -38,8 +41,14 @@ module mr_legal_verdict #(
     end
     if (valid_i) begin : conclude
       logic command, window;
-      command = !(&checks_i) || sem_bad_i || !mr_pkg::legal_products(op_i, products_i);
-      window  = !mr_pkg::windows_legal(windows_i);
+      logic products_fit;
+      products_fit = TRAIN != 0 ?
+          mr_pkg::training_legal_products(op_i, mr_pkg::TRAINING_PRODUCTS_W'(products_i)) :
+          mr_pkg::legal_products(op_i, mr_pkg::PRODUCTS_W'(products_i));
+      command = !(&checks_i) || sem_bad_i || !products_fit;
+      window  = TRAIN != 0 ?
+          !mr_pkg::training_windows_legal(mr_pkg::TRAINING_WINDOWS_W'(windows_i)) :
+          !mr_pkg::windows_legal(mr_pkg::WINDOWS_W'(windows_i));
       verdict_mem[put_q] <= {command || window || missing_i, command, window};
     end
   end

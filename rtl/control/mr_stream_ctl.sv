@@ -172,14 +172,12 @@ module mr_stream_ctl #(
       bad_job_q   <= in_q - 16'd1;
       bad_index_o <= c_index_q;
       bad_off_o   <= end_q;
-      bad_stash_o <= 1'b0;
     end
     // Nothing of it is in the FIFO: the next job would be its.
-    if (st_bad && !outside_q) begin
+    if ((TRAIN != 0 ? st_bad : 1'b0) && !outside_q) begin
       bad_job_q   <= in_q;
       bad_index_o <= a_index_q;
       bad_off_o   <= st_off;
-      bad_stash_o <= 1'b1;
     end
   end
 
@@ -216,15 +214,13 @@ module mr_stream_ctl #(
         out_q       <= out_q + 16'd1;
         job_pend_q  <= (TRAIN != 0 && j_beats == '0) ? '0 : '1;
         job_off_o   <= off_q;
-        job_stash_o <= 1'b0;
         job_beats_o <= j_beats;
         off_q       <= off_q + j_beats;
       end
-    end else if (TRAIN != 0 && st_job) begin
+    end else if (TRAIN != 0 ? st_job : 1'b0) begin  // a constant before enables are found
       job_pend_q  <= '1;
       job_off_o   <= st_job_off;
       job_beats_o <= st_job_beats;
-      job_stash_o <= 1'b1;
     end else begin
       job_pend_q <= job_pend_q & ~job_ready_i;
     end
@@ -283,11 +279,15 @@ module mr_stream_ctl #(
         else if (st_job && last) run_q <= 1'b0;
         issued_q <= issued_q + $signed({6'd0, issued}) - $signed({6'd0, go});
       end
+      if (j_ready && j_valid) job_stash_o <= 1'b0;
+      else if (st_job) job_stash_o <= 1'b1;
+      if (!outside_q && (c_valid_q || st_bad)) bad_stash_o <= st_bad;
     end
     logic unused;
     assign unused = ready;
   end else begin : gen_no_train
     assign {st_turn, st_job, st_off, st_job_off, st_job_beats, st_busy, st_good, st_bad} = '0;
+    assign {job_stash_o, bad_stash_o} = '0;
     logic unused;
     assign unused = ^stash_limit_i;
   end

@@ -241,8 +241,17 @@ function known(what) {
     if (!(what in op_code) && what !~ /^(RUN|CHANNEL|TRAINING|STASH)$/) bad("no op, RUN, CHANNEL, TRAINING or STASH is called '" what "'")
 }
 
+# How much of products and windows a device without training has: what stands before that line.
+function without_training(   op) {
+    apart = 1
+    plain_products = products_most; plain_windows = windows_most
+    plain_off_w = off_w; plain_beats_w = beats_w; plain_limit_w = limit_w
+    for (op in n_late) plain_late[op] = n_late[op]
+}
+
 FNR == 1 { training = 0 }
 $1 == "training" { training = 1 }
+training && !apart { without_training() }
 /^#/ || NF == 0 || failed { next }
 $1 == "const" { consts[$2] = number_of($3) }
 $1 == "op" { op_training[$2] = training; op_code[$2] = $3; op_queue[$2] = $4; op_list[n_op_list++] = $2 }
@@ -362,7 +371,62 @@ function legal_c(   i, j, o) {
 # What holds in training only: a rule, and a value that is zero otherwise.
 function train_rule(of, sv) { return of ? "(!v[V_TRAIN_LSB] || " sv ")" : sv }
 function train_only(of, sv, zero) { return of ? "v[V_TRAIN_LSB] ? " sv " : " zero : sv }
-function legal_sv(   i, o, op, j, w, each, limit, first) {
+# Products and windows are there twice, since those of training are more and wider: without them (of 0)
+# under their own names, and all (of 1) under names that begin with training_.
+function products_sv(name, of, width,   i, o, n) {
+    print "  // The products that a command's other checks look at, and what they are compared with; then\n" \
+          "  // these checks."
+    printf "  localparam int %sPRODUCTS_W = %d;\n", toupper(name), most(width, 1)
+    printf "  function automatic logic [%sPRODUCTS_W-1:0] %sproducts_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", toupper(name), name
+    printf "    %sproducts_of = '0;\n    unique case (c[7:0])\n", name
+    for (o = 0; o < n_op_list; o++) {
+        for (i = n = 0; i < n_prods; i++)
+            if (prod_op[i] == op_list[o] && prod_training[i] <= of) {
+                if (!n++) printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
+                printf "        %sproducts_of[%s] = %s;\n", name, prod_part[i], train_only(prod_training[i], prod_sv[i], "'0")
+            }
+        if (n) print "      end"
+    }
+    print "      default: ;\n    endcase\n  endfunction\n"
+    printf "  function automatic logic %slegal_products(input logic [7:0] op, input logic [%sPRODUCTS_W-1:0] p);\n", name, toupper(name)
+    print "    unique case (op)"
+    for (o = 0; o < n_op_list; o++) {
+        n = of ? n_late[op_list[o]] : plain_late[op_list[o]]
+        if (!n) continue
+        printf "      8'h%s: %slegal_products =", substr(op_code[op_list[o]], 3), name
+        for (i = 0; i < n; i++) printf "%s\n        %s", (i ? " &&" : ""), late_sv[op_list[o], i]
+        print ";"
+    }
+    printf "      default: %slegal_products = 1'b1;\n    endcase\n  endfunction\n\n", name
+}
+# Each window of a command: {room behind the offset, offset > limit, beats}. An empty one fits everywhere.
+function windows_sv(name, of, most_windows, beats_w, w,   i, o, j, op, each, limit, first) {
+    each = w + 1 + beats_w
+    print "  // The windows that a command uses, as the room that is left from its offset on; then whether its\n" \
+          "  // beats fit. In two steps, for a register between them."
+    printf "  localparam int %sWINDOWS_W = %d;\n", toupper(name), most(most_windows * each, 1)
+    printf "  function automatic logic [%sWINDOWS_W-1:0] %swindows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", toupper(name), name
+    printf "    %swindows_of = '0;\n    unique case (c[7:0])\n", name
+    for (o = 0; o < n_op_list; o++) {
+        for (i = j = 0; i < n_windows; i++) {
+            if (wd_op[i] != op_list[o] || wd_training[i] > of) continue
+            if (!j) printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
+            op = wd_of[i] "_BEATS"
+            limit = padded(sprintf("v[V_%s_LSB +: %d]", op, value_width[op]), value_width[op], w)
+            first = wide(wd_off_n[i], w)
+            printf "        %swindows_of[%d +: %d] = %s;\n", name, each * j++, each, train_only(wd_training[i],
+                   sprintf("{(%s - %s), (%s > %s), %s}", limit, first, first, limit, wide(wd_beats_n[i], beats_w)), "'0")
+        }
+        if (j) print "      end"
+    }
+    print "      default: ;\n    endcase\n  endfunction\n"
+    j = most(beats_w, w)
+    printf "  function automatic logic %swindows_legal(input logic [%sWINDOWS_W-1:0] w);\n    %swindows_legal = 1'b1", name, toupper(name), name
+    for (i = 0; i < most_windows; i++)
+        printf " &&\n        (!w[%d] && %s <= %s)", each * i + beats_w, padded("w[" each * i " +: " beats_w "]", beats_w, j), padded("w[" each * i + beats_w + 1 " +: " w "]", w, j)
+    print ";\n  endfunction\n"
+}
+function legal_sv(   i, o, op, j, w) {
     print "\n  // ---- legality: the rules of device.def. v is what the rules know beside the fields.\n" \
           "  // Of a command and of v each rule looks at some bits.\n  /* verilator lint_off UNUSED */"
     for (i = 0; i < n_values; i++)
@@ -400,56 +464,11 @@ function legal_sv(   i, o, op, j, w, each, limit, first) {
     print "  function automatic logic legal_command(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
     print "    legal_command = &checks_of(c, v);\n  endfunction\n"
 
-    print "  // The products that a command's other checks look at, and what they are compared with; then\n" \
-          "  // these checks."
-    printf "  localparam int PRODUCTS_W = %d;\n", most(products_most, 1)
-    print "  function automatic logic [PRODUCTS_W-1:0] products_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
-    print "    products_of = '0;\n    unique case (c[7:0])"
-    for (o = 0; o < n_op_list; o++) {
-        if (!products_w[op_list[o]]) continue
-        printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
-        for (i = 0; i < n_prods; i++)
-            if (prod_op[i] == op_list[o]) printf "        products_of[%s] = %s;\n", prod_part[i], train_only(prod_training[i], prod_sv[i], "'0")
-        print "      end"
-    }
-    print "      default: ;\n    endcase\n  endfunction\n"
-    print "  function automatic logic legal_products(input logic [7:0] op, input logic [PRODUCTS_W-1:0] p);"
-    print "    unique case (op)"
-    for (o = 0; o < n_op_list; o++) {
-        if (!products_w[op_list[o]]) continue
-        printf "      8'h%s: legal_products =", substr(op_code[op_list[o]], 3)
-        for (i = 0; i < n_late[op_list[o]]; i++) printf "%s\n        %s", (i ? " &&" : ""), late_sv[op_list[o], i]
-        print ";"
-    }
-    print "      default: legal_products = 1'b1;\n    endcase\n  endfunction\n"
-
-    # Each window of a command: {room behind the offset, offset > limit, beats}. An empty one fits everywhere.
-    w = most(off_w, limit_w)
-    each = w + 1 + beats_w
-    print "  // The windows that a command uses, as the room that is left from its offset on; then whether its\n" \
-          "  // beats fit. In two steps, for a register between them."
-    printf "  localparam int WINDOWS_W = %d;\n", most(windows_most * each, 1)
-    print "  function automatic logic [WINDOWS_W-1:0] windows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
-    print "    windows_of = '0;\n    unique case (c[7:0])"
-    for (o = 0; o < n_op_list; o++) {
-        if (!op_windows[op_list[o]]) continue
-        printf "      8'h%s: begin\n", substr(op_code[op_list[o]], 3)
-        for (i = j = 0; i < n_windows; i++) {
-            if (wd_op[i] != op_list[o]) continue
-            op = wd_of[i] "_BEATS"
-            limit = padded(sprintf("v[V_%s_LSB +: %d]", op, value_width[op]), value_width[op], w)
-            first = wide(wd_off_n[i], w)
-            printf "        windows_of[%d +: %d] = %s;\n", each * j++, each, train_only(wd_training[i],
-                   sprintf("{(%s - %s), (%s > %s), %s}", limit, first, first, limit, wide(wd_beats_n[i], beats_w)), "'0")
-        }
-        print "      end"
-    }
-    print "      default: ;\n    endcase\n  endfunction\n"
-    j = most(beats_w, w)
-    printf "  function automatic logic windows_legal(input logic [WINDOWS_W-1:0] w);\n    windows_legal = 1'b1"
-    for (i = 0; i < windows_most; i++)
-        printf " &&\n        (!w[%d] && %s <= %s)", each * i + beats_w, padded("w[" each * i " +: " beats_w "]", beats_w, j), padded("w[" each * i + beats_w + 1 " +: " w "]", w, j)
-    print ";\n  endfunction\n"
+    if (!apart) without_training()
+    products_sv("", 0, plain_products)
+    products_sv("training_", 1, products_most)
+    windows_sv("", 0, plain_windows, plain_beats_w, most(plain_off_w, plain_limit_w))
+    windows_sv("training_", 1, windows_most, beats_w, most(off_w, limit_w))
 
     for (o = 0; o < 4; o++) {
         op = o == 0 ? "RUN" : o == 1 ? "CHANNEL" : o == 2 ? "TRAINING" : "STASH"
