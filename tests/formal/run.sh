@@ -108,7 +108,7 @@ handshakes() {
     fault width mr_width "-set IN 8 -set OUT 2" 8 "${width[0]}" "s/= out_ready_i && n_q == '0/= out_ready_i/" \
         "a word is taken while parts are left" "${width[@]}"
     prove splitter mr_splitter "$split_p" 6 "${split[@]}"
-    fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? '0 : in_sec_q/in_sec_q <= in_sec_q/" \
+    fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? first_blk : in_sec_q/in_sec_q <= in_sec_q/" \
         "section runs on into the next group" "${split[@]}"
     prove reader mr_reader "$reader_p" 5 "${reader[@]}"
     fault reader mr_reader "$reader_p" 12 "${reader[1]}" "s/w_have = 32'(w_credit_q) >=/w_have = 32'(w_credit_q) + 32'd1 >=/" \

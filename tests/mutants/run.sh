@@ -219,7 +219,7 @@ mutant 'LOAD_ACT takes blocks before the first one' rtl/train/mr_load_act.sv \
 mutant 'LOAD_ACT lets a matrix end one beat behind its window' rtl/train/mr_load_act.sv \
     's/assign bad         = end_q > {7/assign bad         = end_q - 39'"'"'d1 > {7/' rtl:load_act@n1
 mutant 'a row maximum grows where it is given' rtl/array/mr_act_mem.sv \
-    's/w_first_q || w_set_q/w_first_q/' rtl:act_mem@r4
+    's/w_first_q || (SET != 0 ? w_set_q : 1.b0)/w_first_q/' rtl:act_mem@r4
 mutant 'STREAM_STASH finds a group one header too early' rtl/train/mr_tiles_at.sv \
     "s/n_q       <= group_i\[19:4\]/n_q       <= group_i[19:4] - 16'(group_i[3:0] == 4'd0)/" rtl:stash_jobs@n4
 mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_jobs.sv \
