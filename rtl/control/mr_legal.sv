@@ -48,6 +48,8 @@ module mr_legal #(
   localparam int TW = $clog2(TILES);
   localparam int TILE_W = 16 + 32 + 2;
   localparam int WINDOWS_W = TRAIN != 0 ? mr_pkg::TRAINING_WINDOWS_W : mr_pkg::WINDOWS_W;
+  localparam int WINDOWS_MORE = mr_pkg::TRAINING_WINDOWS_W - mr_pkg::WINDOWS_W;
+  localparam int PRODUCTS_MORE = mr_pkg::TRAINING_PRODUCTS_W - mr_pkg::PRODUCTS_W;
   localparam int PRODUCTS_W = TRAIN != 0 ? mr_pkg::TRAINING_PRODUCTS_W : mr_pkg::PRODUCTS_W;
 
   // Of a command the fields of its op have a meaning.
@@ -123,6 +125,11 @@ module mr_legal #(
       w_valid_q <= c_valid_q;
       if (c_valid_q) begin : judge
         logic [mr_pkg::VALUES_W-1:0] v;
+        // Without TRAIN there are fewer.
+        // verilator lint_off UNUSED
+        logic [mr_pkg::TRAINING_WINDOWS_W-1:0]  windows;
+        logic [mr_pkg::TRAINING_PRODUCTS_W-1:0] products;
+        // verilator lint_on UNUSED
         logic [4:0] queue;
         logic       waits, signals, bad, missing;
         logic [3:0] sem;
@@ -145,10 +152,15 @@ module mr_legal #(
         w_checks_q  <= mr_pkg::checks_of(c, v);
         w_sem_bad_q <= bad || not_yet;
         w_missing_q <= missing;
-        w_q         <= TRAIN != 0 ? WINDOWS_W'(mr_pkg::training_windows_of(c, v))
-                                  : WINDOWS_W'(mr_pkg::windows_of(c, v));
-        p_q         <= TRAIN != 0 ? PRODUCTS_W'(mr_pkg::training_products_of(c, v))
-                                  : PRODUCTS_W'(mr_pkg::products_of(c, v));
+        if (TRAIN != 0) begin
+          windows  = mr_pkg::training_windows_of(c, v);
+          products = mr_pkg::training_products_of(c, v);
+        end else begin
+          windows  = {WINDOWS_MORE'(0), mr_pkg::windows_of(c, v)};
+          products = {PRODUCTS_MORE'(0), mr_pkg::products_of(c, v)};
+        end
+        w_q         <= windows[WINDOWS_W-1:0];
+        p_q         <= products[PRODUCTS_W-1:0];
         w_op_q      <= c[7:0];
         exp_cols_q  <= mr_pkg::after_exp_cols(c, v);
         if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0] || stash) begin
