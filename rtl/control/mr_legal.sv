@@ -166,10 +166,10 @@ module mr_legal #(
         if (c[7:0] == mr_pkg::OP_STREAM_TILES[7:0] || stash) begin
           tiles_q  <= tiles_q + 1'b1;
           tile_w_q <= tile_w_q + 1'b1;
-          tile_mem[tile_w_q] <= stash ? {
-            c[mr_pkg::STREAM_STASH_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_STASH_COLS_LSB+:32], 2'b00} : {
-            c[mr_pkg::STREAM_TILES_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_TILES_COLS_LSB+:32],
-            c[mr_pkg::STREAM_TILES_FP4_LSB], c[mr_pkg::STREAM_TILES_BIAS_LSB]};
+          tile_mem[tile_w_q] <= stash ?
+            {c[mr_pkg::STREAM_STASH_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_STASH_COLS_LSB+:32], 2'b00} :
+            {c[mr_pkg::STREAM_TILES_KBLOCKS_LSB+:16], c[mr_pkg::STREAM_TILES_COLS_LSB+:32],
+             c[mr_pkg::STREAM_TILES_FP4_LSB], c[mr_pkg::STREAM_TILES_BIAS_LSB]};
         end
         if (c[7:0] == mr_pkg::OP_MATMUL[7:0] || (train && c[7:0] == mr_pkg::OP_GRAD[7:0])) begin
           tiles_q  <= tiles_q - 1'b1;

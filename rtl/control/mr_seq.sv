@@ -433,7 +433,8 @@ module mr_seq #(
           desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] : stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] :
           d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0], 8'd0,
           desc_bad ? run_addr_i :
-          stream_bad ? ((TRAIN != 0 ? stream_bad_stash : 1'b0) ? s_base_o[63:0] : w_base_o[63:0]) +
+          stream_bad ?
+              ((TRAIN != 0 ? stream_bad_stash : 1'b0) ? s_base_o[63:0] : w_base_o[63:0]) +
               {26'd0, stream_off, 6'd0} : 64'd0};
       once1_q <= once;
     end
