@@ -63,7 +63,7 @@ module mr_attn_mac #(
   // slices are what the simulator is fast at; hardware does not mind.
   logic [3071:0] mem [0:(1<<AA)-1];
   logic [3071:0] rd_q;
-  logic dr_step_q, dr_load_q;
+  logic dr_step_q;
 
   assign busy_o = st_pv_i || s3_pv_q || s4_pv_q;
   logic unused_codes;
@@ -272,16 +272,16 @@ module mr_attn_mac #(
   // ---- drain: V values at a time of the word that was read ----
   localparam int Groups = 64 / V;
   localparam int GW = (Groups > 1) ? $clog2(Groups) : 1;
-  logic [GW-1:0] group_q, group;
+  logic [GW-1:0] group_q;
   logic [32*V-1:0] out_lo_q;
   logic [16*V-1:0] out_hi_q;
-  assign group = dr_load_q ? '0 : group_q;
   always_ff @(posedge clk_i) begin
-    if (dr_step_i) dr_load_q <= dr_load_i;
+    // The select comes from a register, with no LUT before it: the multiplexer of 48 V bits
+    // would be on the module's longest path else, where Yosys takes three times the LUTs.
+    if (dr_step_i) group_q <= dr_load_i ? '0 : group_q + 1'b1;
     if (dr_step_q) begin
-      group_q  <= group + 1'b1;
-      out_lo_q <= rd_q[32*V*32'(group)+:32*V];
-      out_hi_q <= rd_q[2048+16*V*32'(group)+:16*V];
+      out_lo_q <= rd_q[32*V*32'(group_q)+:32*V];
+      out_hi_q <= rd_q[2048+16*V*32'(group_q)+:16*V];
     end
   end
 
