@@ -34,7 +34,7 @@ netlist() { # bench variant flags
     srcs=${srcs//tests\/synth\/dsp48e2.v/}
     [ -z "$params" ] || params="chparam $params $top;"
     nice -n 10 yosys -q -l "$dir/$1@$2.log" -p "read_verilog -sv -Irtl/fp $defines $srcs; $params hierarchy -top $top; setattr -unset rom_style m:*; \
-        synth_xilinx -family xcup $3 -flatten -nobram -noiopad -noclkbuf -top $top; rename -top $top; \
+        synth_xilinx -family xcup $3 -flatten -nobram -noiopad -noclkbuf -top $top; opt_merge -share_all t:INV; opt_clean; rename -top $top; \
         check -assert; tee -o $dir/$1@$2.stat stat -tech xilinx; \
         techmap -map tests/synth/carry.v; splitnets; clean; write_verilog -noattr $dir/$1@$2.v" >/dev/null 2>&1
 }

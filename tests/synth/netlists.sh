@@ -17,14 +17,15 @@ narrow() { # module-in-Yosys
     return 1
 }
 
-# The steps of one module's synthesis; a part of the cache's key.
+# The steps of one module's synthesis; a part of the cache's key. Yosys gives a flip-flop whose reset or enable is low
+# an inverter of its own, and ABC does not see those: opt_merge leaves one for each net.
 recipe() { # rtlil module log json [module-in-Yosys]
     local rom='' wide=''
     ! many_ports "${5:-$2}" || rom=' setattr -set rom_style "logic" m:rom;'
     ! narrow "${5:-$2}" || wide=' -nowidelut'
     echo "read_rtlil $1; hierarchy -top $2;$rom synth_xilinx -family xcup -uram -noiopad -noclkbuf$wide -top $2;" \
         "setparam -unset INIT t:LUT*; setattr -unset src -unset module_not_derived */*;" \
-        "rename -enumerate -pattern c% t:LUT* t:INV t:MUXF* t:CARRY4 t:FD*;" \
+        "rename -enumerate -pattern c% t:LUT* t:INV t:MUXF* t:CARRY4 t:FD*; opt_merge -share_all t:INV; opt_clean;" \
         "select $2; tee -o $3 stat -tech xilinx; json -o $4"
 }
 yosys=$(yosys -V)
