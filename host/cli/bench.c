@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/flush.h"
+#include "cli/forecast.h"
 #include "cli/measure.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
@@ -158,6 +159,17 @@ static int bench(const struct args *a, struct mr_model *model)
     return status;
 }
 
+static void say_forecast(const struct args *a)
+{
+    struct mr_plan_point points[MAX_POINTS + 1];
+    int n = 0;
+    for (; n < a->n_decode; n++)
+        points[n] = (struct mr_plan_point){(int)a->batch, (int)a->decode[n], 1};
+    if (a->prefill > 0)
+        points[n++] = (struct mr_plan_point){(int)a->batch, (int)a->at, (int)a->prefill};
+    cli_say_points(&a->c, &(struct cli_points){points, n, !a->no_head, 0});
+}
+
 static int run(int argc, char **argv)
 {
     struct args a = {.start = mr_seconds()};
@@ -169,6 +181,7 @@ static int run(int argc, char **argv)
         return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
     if (a.n_decode == 0 && a.prefill == 0)
         a.n_decode = 1; // position 0
+    say_forecast(&a);
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK)
         status = bench(&a, model);

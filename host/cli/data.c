@@ -38,9 +38,9 @@ static void show(struct run *r)
     char line[160];
     const struct mr_source *s = &r->records.source;
     double passed = mr_seconds() - r->start, share = (double)s->taken / (double)s->size;
-    int n = snprintf(line, sizeof line, "%llu documents, %llu tokens, %.0f tokens/s",
-                     (unsigned long long)r->read, (unsigned long long)r->tokens,
-                     (double)r->tokens / passed);
+    int n = snprintf(line, sizeof line, "%llu document%s, %llu tokens, %.0f tokens/s",
+                     (unsigned long long)r->read, r->read == 1 ? "" : "s",
+                     (unsigned long long)r->tokens, (double)r->tokens / passed);
     if (s->size > 0 && share > 0 && n > 0 && (size_t)n < sizeof line)
         (void)snprintf(line + n, sizeof line - (size_t)n, ", %.0f %%, %.0f s left", 100 * share,
                        passed * (1 - share) / share);
@@ -117,9 +117,10 @@ static int print(const struct run *r)
                       (json_int_t)r->tokens, "learnt", (json_int_t)r->learnt));
     if (!r->a->c.quiet)
         printf(
-            "%s: %llu documents in %llu windows of %d; %llu tokens, %llu of them learnt; %.1f %% "
+            "%s: %llu document%s in %llu window%s of %d; %llu tokens, %llu of them learnt; %.1f %% "
             "padding\n",
-            r->a->output, (unsigned long long)r->read, (unsigned long long)r->windows_written,
+            r->a->output, (unsigned long long)r->read, r->read == 1 ? "" : "s",
+            (unsigned long long)r->windows_written, r->windows_written == 1 ? "" : "s",
             r->cut.sequence, (unsigned long long)r->tokens, (unsigned long long)r->learnt,
             100 * (all - (double)r->tokens) / all);
     return EXIT_OK;

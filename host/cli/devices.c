@@ -65,6 +65,10 @@ static void show_configurations(const struct list *l)
         (void)snprintf(uri, sizeof uri, "sim:%s", c->name);
         probe(l, uri, "Verilated RTL", c);
     }
+    for (int i = 0; (c = mr_config_train_at(i)); i++) {
+        (void)snprintf(uri, sizeof uri, "model:%s", c->name);
+        show(l, uri, "bit-exact C model, with training", c, &(struct mr_error){0});
+    }
 }
 
 static void show_xrt(const struct list *l)

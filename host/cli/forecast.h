@@ -4,6 +4,7 @@
 #define MILLRACE_CLI_FORECAST_H
 
 #include "cli/cli.h"
+#include "plan/point.h"
 
 // Tokens that are read, by themselves and so together, and then written one by one; so many times.
 struct cli_work {
@@ -21,6 +22,22 @@ struct cli_forecast {
 // no error, where that is not a simulation or cannot be planned: the command itself will say why.
 bool cli_forecast(struct cli_forecast *f, const struct cli_common *c, const struct cli_work *work);
 
+// Points that are measured, each with the positions before it, unless the model's weights are
+// synthetic.
+struct cli_points {
+    const struct mr_plan_point *point;
+    int count;
+    bool head;     // logits of each sequence's last token
+    double slower; // than the plain simulator, so many times; 0: one
+};
+
+bool cli_forecast_points(struct cli_forecast *f, const struct cli_common *c,
+                         const struct cli_points *points);
+
+// One line on standard error (not with -q) if it is a minute or more: cycles, time, and that plan
+// predicts the cycles at once.
+void cli_say_points(const struct cli_common *c, const struct cli_points *points);
+
 // One line on standard error (not with -q) if it is a minute or more: cycles, time, and that model:
 // gives the same text faster.
 void cli_say_forecast(const struct cli_common *c, const struct cli_work *work);
@@ -33,8 +50,9 @@ void cli_say_forecast_of(const struct cli_common *c, const struct cli_work *work
 void cli_say_batch_forecast(const struct cli_common *c, const char *path, int tokens,
                             int sequences);
 
-// The line's text.
-void cli_forecast_text(const struct cli_forecast *f, const char *device, char *text, size_t size);
+// The line's text; instead: what is faster.
+void cli_forecast_text(const struct cli_forecast *f, const char *device, const char *instead,
+                       char *text, size_t size);
 
 // A guess at the tokens of a text: four bytes each.
 double cli_guess_tokens(size_t bytes);

@@ -58,6 +58,16 @@ static double utilisation(const struct plan *p, const struct mr_plan_run *r)
     return r->mac_blocks / (r->cycles * p->g.r * 4 * p->g.n);
 }
 
+struct plan_figure plan_figure(double x, int digits)
+{
+    struct plan_figure f;
+    if (x >= pow(10, digits) - 0.5)
+        (void)snprintf(f.text, sizeof f.text, "%.0f", x);
+    else
+        (void)snprintf(f.text, sizeof f.text, "%.*g", digits, x);
+    return f;
+}
+
 json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
                         const struct mr_plan_run *r)
 {
@@ -94,10 +104,10 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
                         : 0,
            rate, 100 * utilisation(p, r));
     if (at->tokens > 1)
-        printf("  first token after %.3g s\n", r->cycles / (1e6 * p->clock_mhz));
+        printf("  first token after %s s\n", plan_figure(r->cycles / (1e6 * p->clock_mhz), 3).text);
     else if (p->board && p->board->watts > 0)
-        printf("  energy     at most %.3g J a token, if the board draws the %.0f W that it may\n",
-               p->board->watts / rate, p->board->watts);
+        printf("  energy     at most %s J a token, if the board draws the %.0f W that it may\n",
+               plan_figure(p->board->watts / rate, 3).text, p->board->watts);
     printf("  binds      %s; busy:", binding(r));
     for (int i = 0; i < UNITS; i++)
         printf(" %s %.1f %%", unit[i].name, 100 * unit[i].part);

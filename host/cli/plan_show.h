@@ -49,6 +49,12 @@ void plan_print_needs(const struct plan *p, const char *model);
 // (docs/synthesis.md)
 const char *plan_clock_is(const struct plan *p);
 
+// A figure in `digits` digits, with more of them and never an exponent where it is large.
+struct plan_figure {
+    char text[32];
+};
+struct plan_figure plan_figure(double x, int digits);
+
 // A predicted point; `kind` is decode or prefill.
 json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
                         const struct mr_plan_run *r);

@@ -104,9 +104,9 @@ static void print_link(const struct step *s)
         const struct mr_plan_link *l;
     } ways[] = {{"all layers", &s->t.link_whole}, {"two layers", &s->t.link_two}};
     for (int i = 0; i < 2; i++)
-        printf("  %-10s %s: %.3f GB up, %.3f down a step; hidden from %.3g GB/s on\n",
+        printf("  %-10s %s: %.3f GB up, %.3f down a step; hidden from %s GB/s on\n",
                i ? "" : "link", ways[i].text, ways[i].l->up / 1e9, ways[i].l->down / 1e9,
-               most(ways[i].l) / s->seconds / 1e9);
+               plan_figure(most(ways[i].l) / s->seconds / 1e9, 3).text);
 }
 
 static void print_step(const struct step *s)
@@ -123,15 +123,15 @@ static void print_step(const struct step *s)
     print_parts(s);
     print_memory(s);
     print_link(s);
-    printf("  binds      %s; memory busy %.1f %%, a link of %.3g GB/s %.1f %%, with two layers "
+    printf("  binds      %s; memory busy %.1f %%, a link of %s GB/s %.1f %%, with two layers "
            "%.1f %%\n",
-           binding(s), 100 * share[MEMORY], p->a->link, 100 * share[LINK_WHOLE],
-           100 * share[LINK_TWO]);
-    printf("  a step     %.0f cycles, %.4g s, %.4g tokens/s estimated", s->cycles, s->seconds,
-           tokens / s->seconds);
+           binding(s), 100 * share[MEMORY], plan_figure(p->a->link, 3).text,
+           100 * share[LINK_WHOLE], 100 * share[LINK_TWO]);
+    printf("  a step     %.0f cycles, %s s, %s tokens/s estimated", s->cycles,
+           plan_figure(s->seconds, 4).text, plan_figure(tokens / s->seconds, 4).text);
     if (p->board && p->board->watts > 0)
-        printf("; at most %.4g J at the board's %.0f W", p->board->watts * s->seconds,
-               p->board->watts);
+        printf("; at most %s J at the board's %.0f W",
+               plan_figure(p->board->watts * s->seconds, 4).text, p->board->watts);
     printf("\n");
 }
 

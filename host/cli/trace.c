@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/forecast.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/watch.h"
@@ -333,6 +334,15 @@ static int name_view(struct args *a, char **name)
     return EXIT_OK;
 }
 
+// The simulator with readable memories takes about twice as long as the plain one.
+static void say_forecast(const struct args *a)
+{
+    struct mr_plan_point point = {1, (int)a->decode, 1};
+    if (a->prefill)
+        point = (struct mr_plan_point){1, (int)a->at, (int)a->prefill};
+    cli_say_points(&a->c, &(struct cli_points){&point, 1, !a->no_head, 2});
+}
+
 static int run(int argc, char **argv)
 {
     struct args a = {.json = {.option = "--json"},
@@ -349,8 +359,10 @@ static int run(int argc, char **argv)
     status = name_view(&a, &view);
     if (status == EXIT_OK)
         status = check_window(&a);
-    if (status == EXIT_OK)
+    if (status == EXIT_OK) {
+        say_forecast(&a);
         status = cli_load(&a.c, &model);
+    }
     if (status == EXIT_OK)
         status = trace(&a, model);
     mr_model_close(model);

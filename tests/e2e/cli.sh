@@ -119,7 +119,7 @@ ok json_says_that_the_length_ended_it grep -q '"stop": "length"' "$work/out"
 "$millrace" generate -m $demo -d sim: -p "And the king said" -n 3 --ignore-eos --stats >"$work/out" 2>"$work/err"
 ok stats_tell_prefill_from_decode test "$(grep -cE '^(prefill: [3-9] tokens in 1|decode: 2 tokens in 2) device runs?, [0-9]+ cycles, .*tokens/s at' "$work/err")" = 2
 "$millrace" devices >"$work/out"
-for kind in cpu: model:tiny model:u280 sim:tiny sim:u280 xrt:0 pci:0; do
+for kind in cpu: model:tiny model:u280 model:tinyt sim:tiny sim:u280 xrt:0 pci:0; do
     ok "devices_lists_$kind" test "$(grep -c "^$kind " "$work/out")" = 1
 done
 MILLRACE_SIM_DIR= MILLRACE_XCLBIN= XCL_EMULATION_MODE= "$millrace" devices >"$work/out"
@@ -138,6 +138,8 @@ exits selftest_passes_on_the_model 0 '' selftest -d model:wide
 exits selftest_says_how_many_steps_passed 0 '^model:wide passed 5 of 5 steps$' selftest -d model:wide
 exits selftest_names_the_default_configuration 0 '^model:sim passed 5 of 5 steps$' selftest -d model:
 exits rates_of_a_large_engine_are_plain_numbers 0 ' [0-9]{5,} tokens/s' plan models/demo --config u280
+exits energy_of_a_large_step_is_a_plain_number 0 '; at most [0-9]{5,} J at' plan synthetic:gptj-6b --train --board u280
+ok no_figure_has_an_exponent bash -c "! grep -E '[0-9]e[+]' '$work/out'"
 exits rates_of_a_small_model_have_a_small_unit 0 '^read 8.41 MB in .*[0-9] [kMG]B/s;' pack models/demo "$work/rate.mill" --stats
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
 
@@ -153,6 +155,10 @@ is_said() {
     wait $pid
     grep -qE "$forecast" "$work/err"
 }
+points="^millrace: about [0-9.]+ (m|b)illion cycles on sim:, some [0-9]+ [a-z]+; 'millrace plan' predicts the cycles at once$"
+forecast=$points ok long_bench_is_said is_said bench synthetic:gptj-6b,layers=1,vocab=64 --prefill 1024
+forecast=$points ok long_trace_is_said is_said trace synthetic:gptj-6b,layers=2,vocab=64 --prefill 128
+exits short_bench_is_not_announced 0 '' bench $demo -d sim: --decode 0
 ok long_simulation_is_said is_said compare $demo --file $demo/heldout.txt
 # It would be said before the simulator is there.
 timeout 600 "$millrace" compare $demo --file $demo/heldout.txt -d sim: -q >"$work/out" 2>"$work/err" &

@@ -11,7 +11,7 @@ learn() { timeout 600 "$millrace" train $demo --batch 2 --steps 2 -q "$@" >"$wor
 # ---- a text: the same windows, so the same training
 "$millrace" data $demo "$work/text" -o "$work/text.h5" --sequence 32 >"$work/out" 2>"$work/err"
 ok a_text_becomes_windows test $? = 0 -a ! -s "$work/err"
-ok windows_are_counted grep -qE '^.*/text.h5: 1 documents in 2[0-9] windows of 32; ([0-9]+) tokens, \1 of them learnt; [0-9.]+ % padding$' "$work/out"
+ok windows_are_counted grep -qE '^.*/text.h5: 1 document in 2[0-9] windows of 32; ([0-9]+) tokens, \1 of them learnt; [0-9.]+ % padding$' "$work/out"
 learn --data "$work/text" --sequence 32 -o "$work/a"
 learn --data "$work/text.h5" -o "$work/b"
 ok training_is_that_of_the_text cmp "$work/a/state" "$work/b/state"

@@ -12,6 +12,7 @@
 #include "cli/watch.h"
 
 static const struct cli_work one_token = {1, 1, 1, 0};
+static const struct mr_plan_point one_point = {1, 0, 1};
 
 static struct cli_forecast forecast(const char *device, const struct cli_work *work)
 {
@@ -69,6 +70,48 @@ static void formats_and_passes(void **state)
     assert_true(fp4.cycles < 0.56 * plain.cycles);
 }
 
+static struct cli_forecast points(const char *model, const struct mr_plan_point *p, int n,
+                                  bool head)
+{
+    const struct cli_common c = {.model = model, .device = "sim:"};
+    struct cli_forecast f;
+    assert_true(cli_forecast_points(&f, &c, &(struct cli_points){p, n, head, 0}));
+    return f;
+}
+
+// What bench and trace measure: each point by itself, and the positions before it if they have to
+// be computed.
+static void points_that_are_measured(void **state)
+{
+    (void)state;
+    static const char gptj[] = "synthetic:gptj-6b,layers=1,vocab=64", demo[] = "models/demo";
+    const struct mr_plan_point p[] = {{1, 0, 1}, {1, 127, 1}, {1, 0, 128}, {1, 2047, 2}};
+    struct cli_forecast first = points(gptj, p, 1, false), second = points(gptj, p + 1, 1, false);
+    assert_true(first.cycles > 3.38e6 && first.cycles < 3.45e6); // 3,416,061 in docs/performance.md
+    assert_true(second.cycles > first.cycles && second.cycles < 1.01 * first.cycles);
+    struct cli_forecast both = points(gptj, p, 2, false);
+    assert_true(both.cycles == first.cycles + second.cycles);
+    assert_true(both.seconds == first.seconds + second.seconds);
+    assert_true(points(gptj, p, 1, true).cycles > first.cycles);
+    // A prefill of 128 has 50,734,405 cycles, and more of the array at work in each of them.
+    struct cli_forecast prefill = points(gptj, p + 2, 1, false);
+    assert_true(prefill.cycles > 50.2e6 && prefill.cycles < 51.2e6);
+    assert_true(prefill.seconds / prefill.cycles > 1.5 * first.seconds / first.cycles);
+    // Weights that mean something: the 127 positions before are computed, and take a prefill's
+    // time.
+    struct cli_forecast at0 = points(demo, p, 1, true), at127 = points(demo, p + 1, 1, true);
+    struct cli_forecast reads = points(demo, p + 2, 1, true);
+    assert_true(at127.cycles > 0.9 * (at0.cycles + reads.cycles));
+    assert_true(at127.cycles < 1.2 * (at0.cycles + reads.cycles));
+    // The simulator with readable memories.
+    const struct cli_common c = {.model = gptj, .device = "sim:"};
+    struct cli_forecast f;
+    assert_true(cli_forecast_points(&f, &c, &(struct cli_points){p, 1, false, 2}));
+    assert_true(f.cycles == first.cycles && f.seconds == 2 * first.seconds);
+    // A position that the model does not have is the command's to refuse.
+    assert_false(cli_forecast_points(&f, &c, &(struct cli_points){p, 4, false, 0}));
+}
+
 static void nothing_to_say(void **state)
 {
     (void)state;
@@ -79,6 +122,7 @@ static void nothing_to_say(void **state)
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         c.device = devices[i];
         assert_false(cli_forecast(&f, &c, &one_token));
+        assert_false(cli_forecast_points(&f, &c, &(struct cli_points){&one_point, 1, true, 0}));
     }
     c = (struct cli_common){.model = "/nonexistent", .device = "sim:"};
     assert_false(cli_forecast(&f, &c, &one_token));
@@ -101,7 +145,7 @@ static void words(void **state)
     };
     char text[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cli_forecast_text(&cases[i].f, "sim:", text, sizeof text);
+        cli_forecast_text(&cases[i].f, "sim:", "'-d model:' is faster", text, sizeof text);
         assert_non_null(strstr(text, cases[i].text));
     }
 }
@@ -157,11 +201,9 @@ static void progress_in_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_of_gptj),
-        cmocka_unit_test(options_of_the_device),
-        cmocka_unit_test(formats_and_passes),
-        cmocka_unit_test(nothing_to_say),
-        cmocka_unit_test(words),
+        cmocka_unit_test(a_token_of_gptj),    cmocka_unit_test(options_of_the_device),
+        cmocka_unit_test(formats_and_passes), cmocka_unit_test(points_that_are_measured),
+        cmocka_unit_test(nothing_to_say),     cmocka_unit_test(words),
         cmocka_unit_test(progress_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
