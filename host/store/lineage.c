@@ -8,7 +8,7 @@
 enum {
     UPDATE = offsetof(struct mr_store_header, gradients), // a hash of them, and all factors
     UPDATE_END = offsetof(struct mr_store_header, origin),
-    NEXT = offsetof(struct mr_store_header, next_note), // and the units behind it
+    UNITS = sizeof(struct mr_store_header),
 };
 
 static uint64_t known(XXH64_hash_t hash)
@@ -31,7 +31,7 @@ struct mr_store_point mr_store_after(const struct mr_store_header *h)
 {
     const unsigned char *slot = (const unsigned char *)h;
     const uint64_t parts[3] = {h->lineage, XXH3_64bits(slot + UPDATE, UPDATE_END - UPDATE),
-                               XXH3_64bits(slot + NEXT, h->slot_bytes - NEXT)};
+                               XXH3_64bits(slot + UNITS, h->slot_bytes - UNITS)};
     bool knows = h->version >= MR_STORE_LINEAGE;
     return (struct mr_store_point){h->step + 1,
                                    knows ? known(XXH3_64bits(parts, sizeof parts)) : 0};

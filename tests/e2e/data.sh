@@ -7,12 +7,6 @@ set -u
 demo=models/demo
 head -c 3000 $demo/heldout.txt >"$work/text"
 learn() { timeout 600 "$millrace" train $demo --batch 2 --steps 2 -q "$@" >"$work/log" 2>"$work/err"; }
-# Weights and moments are the same. What tells two trainings apart may differ: in each patch the lineage, which knows
-# how the data was given, and the hash over it (docs/store.md).
-same_training() { # STATE STATE
-    [ "$(stat -c %s "$1")" = "$(stat -c %s "$2")" ] && cmp -l "$1" "$2" |
-        awk '{ at = ($1 - 1) % 4096; if (at < 4056 || (at >= 4064 && at < 4088)) exit bad = 1 } END { exit bad }'
-}
 
 # ---- a text: the same windows, so the same training
 "$millrace" data $demo "$work/text" -o "$work/text.h5" --sequence 32 >"$work/out" 2>"$work/err"
@@ -20,7 +14,7 @@ ok a_text_becomes_windows test $? = 0 -a ! -s "$work/err"
 ok windows_are_counted grep -qE '^.*/text.h5: 1 document in 2[0-9] windows of 32; ([0-9]+) tokens, \1 of them learnt; [0-9.]+ % padding$' "$work/out"
 learn --data "$work/text" --sequence 32 -o "$work/a"
 learn --data "$work/text.h5" -o "$work/b"
-ok training_is_that_of_the_text same_training "$work/a/state" "$work/b/state"
+ok training_is_that_of_the_text cmp "$work/a/state" "$work/b/state"
 MILLRACE_THREADS=3 "$millrace" data $demo "$work/text" -o "$work/again.h5" --sequence 32 -q
 ok the_same_bytes_again cmp "$work/text.h5" "$work/again.h5"
 "$millrace" data $demo - --from text -o "$work/again.h5" --sequence 32 -q <"$work/text"
@@ -30,7 +24,7 @@ mkdir "$work/several" && cp "$work/text.h5" "$work/several/only.h5"
 learn --data "$work/several" -o "$work/d"
 ok a_directory_is_its_files cmp "$work/b/state" "$work/d/state"
 learn --data "$work/text" --sequence 32 --seed 1 -o "$work/e"
-ok another_order_is_another_training bash -c "$(declare -f same_training); ! same_training '$work/a/state' '$work/e/state'"
+ok another_order_is_another_training test "$(cmp "$work/a/state" "$work/e/state" 2>&1)"
 
 # ---- pairs: JSON lines, compressed and not, and CSV are the same file
 printf '%s\n' '{"prompt": "The LORD is", "completion": " my shepherd; I shall \"not\" want."}' '' \

@@ -144,7 +144,7 @@ mutants=(
     'state: it does not say what it began from|store/open.c|s/rc = mr_store_origin(&s->header->origin, checkpoint, err);/;/|test_origin'
     'state: files of two trainings are one state|store/patch.c|s/seal\.lineage == want\.lineage/true/|test_lineage'
     'state: the lineage knows no gradients and no factors|store/lineage.c|s/XXH3_64bits(slot + UPDATE, UPDATE_END - UPDATE)/0/|test_lineage'
-    'state: the lineage knows no note and no units|store/lineage.c|s/XXH3_64bits(slot + NEXT, h->slot_bytes - NEXT)/0/|test_lineage'
+    'state: the lineage knows no units|store/lineage.c|s/XXH3_64bits(slot + UNITS, h->slot_bytes - UNITS)/0/|test_lineage'
     'state: the lineage is that of the last step|store/lineage.c|s/{h->lineage, XXH3/{0, XXH3/|test_lineage'
     'state: elements of an older version are its lineage|store/header.c|s/(\*header)->lineage = 0;/;/|test_lineage'
     'state: the first piece of a tensor alone is sampled|store/origin.c|s/k < pieces; k++/k < 1; k++/|test_origin'
