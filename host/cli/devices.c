@@ -67,7 +67,9 @@ static void show_configurations(const struct list *l)
     }
     for (int i = 0; (c = mr_config_train_at(i)); i++) {
         (void)snprintf(uri, sizeof uri, "model:%s", c->name);
-        show(l, uri, "bit-exact C model, with training", c, &(struct mr_error){0});
+        show(l, uri, "bit-exact C model, trains", c, &(struct mr_error){0});
+        (void)snprintf(uri, sizeof uri, "sim:%s", c->name);
+        probe(l, uri, "Verilated RTL, some commands of training", c);
     }
 }
 

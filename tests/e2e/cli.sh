@@ -119,7 +119,7 @@ ok json_says_that_the_length_ended_it grep -q '"stop": "length"' "$work/out"
 "$millrace" generate -m $demo -d sim: -p "And the king said" -n 3 --ignore-eos --stats >"$work/out" 2>"$work/err"
 ok stats_tell_prefill_from_decode test "$(grep -cE '^(prefill: [3-9] tokens in 1|decode: 2 tokens in 2) device runs?, [0-9]+ cycles, .*tokens/s at' "$work/err")" = 2
 "$millrace" devices >"$work/out"
-for kind in cpu: model:tiny model:u280 model:tinyt sim:tiny sim:u280 xrt:0 pci:0; do
+for kind in cpu: model:tiny model:u280 model:tinyt sim:tinyt sim:tiny sim:u280 xrt:0 pci:0; do
     ok "devices_lists_$kind" test "$(grep -c "^$kind " "$work/out")" = 1
 done
 MILLRACE_SIM_DIR= MILLRACE_XCLBIN= XCL_EMULATION_MODE= "$millrace" devices >"$work/out"
