@@ -2,8 +2,8 @@
 // Kernel `millrace_update` in Vitis HLS C++: bursts of whole tiles in and out, the functions of
 // datapath.h on MILLRACE_LANES elements in each cycle, whole sections of both streams out
 // (hls/README.md). It is C++ without any vendor's header: pragmas are for Vitis, others skip them.
-#include "datapath.h"
 #include "millrace_update.h"
+#include "streams.h"
 
 #ifndef MILLRACE_LANES
 #define MILLRACE_LANES 2
@@ -15,10 +15,10 @@ using namespace millrace;
 namespace
 {
 
-// As in host/store/layout.h, where the layout is defined; 16 words a beat, 16 blocks a section.
-const uint32_t LANES = MILLRACE_LANES, WORDS = 16, SECTION = 16, BLOCK = 32;
+// As in host/store/layout.h, where the layout is defined.
+const uint32_t LANES = MILLRACE_LANES;
 const uint32_t TILE_ROWS = 32, TILE_COLS = 64, TILE = TILE_ROWS * TILE_COLS;
-const uint32_t TILE_BEATS = 3 * TILE / WORDS, SECTION_BEATS = 1 + 2 * SECTION, GROUPS = 512 / 4;
+const uint32_t TILE_BEATS = 3 * TILE / WORDS;
 
 struct old_tile {
     fp32 w[TILE], m[TILE], v[TILE];
@@ -30,10 +30,8 @@ struct new_tile {
     uint8_t down[TILE_COLS], along[TILE / BLOCK]; // largest exponents: the blocks' scale codes
 };
 
-// A patch's part of one stream: of each group of four columns a section, codes and elements.
-struct sections {
-    uint8_t code[GROUPS][64], element[GROUPS][SECTION * 4 * BLOCK];
-};
+// A patch's part of one stream.
+typedef part_of_stream<512 / 4> sections;
 
 // ---- tiles --------------------------------------------------------------------------------------
 
@@ -115,12 +113,6 @@ void store(const new_tile &tile, uint32_t n, mr_beat *state)
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-// Element `k` of block `block` of column `col` of a patch's part of a stream.
-uint8_t &place(sections &s, uint32_t col, uint32_t block, uint32_t k)
-{
-    return s.element[col / 4][(block * 4 + col % 4) * BLOCK + k];
-}
-
 // A tile whose first element stands at row `row` and column `col` of its patch, both ways.
 void quantise_tile(const new_tile &tile, uint32_t row, uint32_t col, sections &down,
                    sections &along)
@@ -138,27 +130,8 @@ void quantise_tile(const new_tile &tile, uint32_t row, uint32_t col, sections &d
     for (uint32_t c = 0; c < TILE_COLS; c++) {
 #pragma HLS PIPELINE II = 1
         uint32_t r = row + c / 2, b = col / BLOCK + c % 2;
-        down.code[(col + c) / 4][row / BLOCK * 4 + (col + c) % 4] = tile.down[c];
-        along.code[r / 4][b * 4 + r % 4] = tile.along[c];
-    }
-}
-
-// ---- vectors ------------------------------------------------------------------------------------
-
-// Floats 4j .. 4j + 3 are the next ones of channel j mod N.
-void put_vector(const new_tile &tile, uint32_t n, uint32_t first, const mr_update_side &to,
-                uint32_t channels, uint64_t channel, mr_quad *w)
-{
-    for (uint32_t q = 0; q < n / 4; q++) {
-#pragma HLS PIPELINE II = 1
-        uint32_t j = first / 4 + q, i = j / channels;
-        uint64_t beat = j % channels * channel + to.at + (uint64_t)(i / 16) * to.piece;
-        mr_quad quad;
-        for (uint32_t k = 0; k < 4; k++) {
-#pragma HLS UNROLL
-            quad.word[k] = tile.w[4 * q + k];
-        }
-        w[4 * beat + i % 16] = quad;
+        code(down, col + c, row / BLOCK) = tile.down[c];
+        code(along, r, b) = tile.along[c];
     }
 }
 
@@ -191,82 +164,15 @@ void update_patch(const mr_update_job &job, const factors &f, const mr_beat *old
         if (job.kind == MR_UPDATE_PATCH)
             quantise_tile(out, k / wide * TILE_ROWS, k % wide * TILE_COLS, down, along);
         if (job.kind == MR_UPDATE_VECTOR)
-            put_vector(out, n, k * TILE, job.down, channels, w_channel, w_vectors);
+            put_vector(out.w, n, k * TILE, job.down, channels, w_channel, w_vectors);
     }
-}
-
-// Beat `b` of a section: its codes, then two columns' elements of a block each.
-mr_beat section_beat(const uint8_t *code, const uint8_t *element, uint32_t b)
-{
-    mr_beat beat;
-    for (uint32_t i = 0; i < WORDS; i++) {
-#pragma HLS UNROLL
-        uint32_t word = 0;
-        for (uint32_t k = 0; k < 4; k++) {
-#pragma HLS UNROLL
-            uint32_t byte = b == 0 ? code[4 * i + k] : element[(b - 1) * 64 + 4 * i + k];
-            word |= byte << 8 * k;
-        }
-        beat.word[i] = word;
-    }
-    return beat;
-}
-
-// A burst of up to 33 beats for each group of four columns; what the largest codes are so far.
-void put_sections(const sections &s, const mr_update_side &to, uint32_t cols, uint32_t blocks,
-                  uint32_t channels, uint64_t channel, mr_beat *stream, uint8_t *top)
-{
-    for (uint32_t g = 0; g < cols / 4; g++) {
-        uint32_t j = to.first + g, i = j / channels;
-        uint64_t at = j % channels * channel + to.at + (uint64_t)(i / 16) * to.piece + to.header +
-                      (uint64_t)(i % 16) * to.group + (uint64_t)to.section * SECTION_BEATS;
-        uint8_t code[64];
-        for (uint32_t k = 0; k < 64; k++) {
-#pragma HLS UNROLL
-            code[k] = k / 4 < blocks ? s.code[g][k] : 0;
-        }
-        for (uint32_t b = 0; b < 1 + 2 * blocks; b++) {
-#pragma HLS PIPELINE II = 1
-            stream[at + b] = section_beat(code, s.element[g], b);
-        }
-        for (uint32_t c = 0; c < 4; c++) {
-#pragma HLS UNROLL
-            uint8_t &now = top[to.top + 4 * j + c];
-            for (uint32_t b = 0; b < SECTION; b++) {
-#pragma HLS UNROLL
-                now = code[4 * b + c] > now ? code[4 * b + c] : now;
-            }
-        }
-    }
-}
-
-// One beat for every 16 groups of a channel. The codes begin anew for the next matrix.
-void put_headers(const mr_update_side &to, uint32_t cols, uint32_t channels, uint64_t channel,
-                 mr_beat *stream, uint8_t *top)
-{
-    uint32_t groups = cols / 4 / channels;
-    for (uint32_t n = 0; n < channels; n++)
-        for (uint32_t first = 0; first < groups; first += 16) {
-            mr_beat beat;
-            for (uint32_t g = 0; g < 16; g++) {
-#pragma HLS PIPELINE II = 1
-                uint32_t word = 0;
-                for (uint32_t c = 0; c < 4 && first + g < groups; c++) {
-                    uint8_t &code = top[to.top + 4 * ((first + g) * channels + n) + c];
-                    word |= (uint32_t)code << 8 * c;
-                    code = 0;
-                }
-                beat.word[g] = word;
-            }
-            stream[n * channel + to.at + (uint64_t)(first / 16) * to.piece] = beat;
-        }
 }
 
 // What a job puts into one of the streams.
 void put_side(const mr_update_job &job, bool is_down, const sections &s, uint32_t channels,
-              const uint64_t channel[2], mr_beat *w, mr_beat *wt, uint8_t (*top)[MR_UPDATE_TOPS])
+              const uint64_t channel[2], mr_beat *w, mr_beat *wt, uint8_t (*top)[MR_STREAM_TOPS])
 {
-    const mr_update_side &to = is_down ? job.down : job.along;
+    const mr_stream_side &to = is_down ? job.down : job.along;
     mr_beat *stream = to.turned ? wt : w;
     uint32_t turned = to.turned ? 1 : 0, cols = is_down ? job.cols : job.rows;
     if (job.kind == MR_UPDATE_PATCH)
@@ -294,7 +200,7 @@ extern "C" void millrace_update(const mr_update_job *jobs, const mr_beat *old_st
 #pragma HLS INTERFACE m_axi port = w_vectors bundle = vectors offset = slave
 #pragma HLS INTERFACE m_axi port = wt bundle = wt offset = slave max_write_burst_length = 64
     static sections down, along;
-    static uint8_t top[2][MR_UPDATE_TOPS]; // zeros between two matrices
+    static uint8_t top[2][MR_STREAM_TOPS]; // zeros between two matrices
 #pragma HLS ARRAY_PARTITION variable = down.element cyclic factor = 64 dim = 2
 #pragma HLS ARRAY_PARTITION variable = along.element cyclic factor = 64 dim = 2
 #pragma HLS ARRAY_PARTITION variable = down.code complete dim = 2

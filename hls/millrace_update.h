@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel `millrace_update`: a step of the optimizer on a card (hls/README.md). What the host and
-// the kernel have in common, in C and C++. All places are in beats of 64 bytes from the start of a
-// port.
+// the kernel have in common, in C and C++.
 #ifndef MILLRACE_HLS_MILLRACE_UPDATE_H
 #define MILLRACE_HLS_MILLRACE_UPDATE_H
 
-#include <stdint.h>
-
-struct mr_beat {
-    uint32_t word[16];
-};
-struct mr_quad { // four floats: what a channel has of a vector, one after the other
-    uint32_t word[4];
-};
+#include "places.h"
 
 enum {
     MR_UPDATE_TABLE,   // a patch that is in no stream
@@ -20,21 +12,6 @@ enum {
     MR_UPDATE_VECTOR,  // a bias, or half of a pair of LayerNorm's
     MR_UPDATE_HEADERS, // behind all patches of a matrix: its headers in one of the streams
 };
-enum { MR_UPDATE_TOPS = 65536 }; // the most columns, over all segments, that one matrix may have
-
-// Where the blocks of a patch go in one of the streams: those down its columns, or along its rows.
-struct mr_update_side {
-    uint64_t at;      // where the matrix begins, in each channel
-    uint32_t piece;   // beats of a header and its 16 groups of four columns
-    uint32_t group;   // beats of a group
-    uint32_t header;  // beats of a header
-    uint32_t first;   // the first group, counted over all channels
-    uint32_t section; // of each group
-    uint32_t top;     // on the chip, where the largest codes of the matrix' columns begin
-    uint32_t turned;  // 0: in W, 1: in Wt
-    uint32_t zero;
-};
-
 struct mr_update_job {
     uint32_t kind;
     uint32_t decays;
@@ -43,9 +20,8 @@ struct mr_update_job {
     uint32_t zero;
     uint64_t from, to;  // the patch in the old and in the new state; they may be the same
     uint64_t gradients; // of the patch
-    // Headers have `down` alone. So has a vector: `at` is where its first quad goes, every 16 quads
-    // of a channel are `piece` beats apart.
-    struct mr_update_side down, along;
+    // Blocks down the columns, and along the rows; headers and vectors have `down` alone.
+    struct mr_stream_side down, along;
 };
 
 #ifdef __cplusplus

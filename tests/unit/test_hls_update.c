@@ -12,12 +12,11 @@
 
 #include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
-#include "engine/deal.h"
 #include "hls/jobs.h"
+#include "hls_streams.h"
 #include "memory_store.h"
 #include "store/patch.h"
 #include "store/tile_kernels.h"
-#include "store/turned.h"
 #include "store_steps.h"
 
 mr_update_kernel millrace_update_1, millrace_update_2, millrace_update_4, millrace_update_16;
@@ -164,39 +163,6 @@ static void *tiles_of(const struct mr_store *s, const struct mr_volume *v)
     return to;
 }
 
-// W or Wt, dealt to channels that begin `beats` apart.
-static void *dealt(const struct mr_store *s, bool turned, int channels, uint64_t beats)
-{
-    uint64_t bytes;
-    uint8_t *to = allocate((size_t)channels, beats * MR_BEAT);
-    const uint8_t *all = turned ? mr_store_turned(s, &bytes) : mr_store_stream(s, &bytes);
-    for (int c = 0; c < channels; c++) {
-        const uint8_t *in = all;
-        uint8_t *out = to + (uint64_t)c * beats * MR_BEAT;
-        for (int i = 0; i < mr_stream_items(&s->config); i++)
-            for (int k = 0; k < (turned ? mr_store_segments(&s->config, i) : 1); k++) {
-                struct mr_stream_item it = turned ? mr_store_turned_item(&s->config, i, k)
-                                                  : mr_stream_item(&s->config, MR_FORMAT_MXINT8, i);
-                in = mr_deal_item(&it, channels, c, in, out);
-                out += (uint64_t)mr_item_beats(&it, channels) * MR_BEAT;
-            }
-        assert_true(in == all + bytes);
-    }
-    return to;
-}
-
-static void compare(const void *is, const void *want, uint64_t bytes, const char *what,
-                    int channels)
-{
-    const uint8_t *a = is, *b = want;
-    if (memcmp(a, b, bytes) == 0)
-        return;
-    for (uint64_t k = 0; k < bytes; k++)
-        if (a[k] != b[k])
-            fail_msg("byte %llu of %s, %d channels, is %d; the store has %d", (unsigned long long)k,
-                     what, channels, a[k], b[k]);
-}
-
 struct way {
     mr_update_kernel *kernel;
     int channels;
@@ -338,7 +304,7 @@ static void other_sizes_are_refused(void **state)
             mr_update_jobs_free(&jobs);
     }
     mr_store_layout_free(&l);
-    c.vocab_size = MR_UPDATE_TOPS + 1;
+    c.vocab_size = MR_STREAM_TOPS + 1;
     check(mr_store_layout_make(&l, &c, &err), &err);
     assert_int_equal(mr_update_jobs_make(&jobs, &l, &o, unit, 1, 0, 0, &err), MR_ERR_FIT);
     assert_non_null(strstr(err.text, "65600 x 1024"));
