@@ -73,8 +73,8 @@ void mr_adamw_plain(const struct mr_adamw *a, float *w, float *m, float *v, cons
 }
 
 // ---- the same without branches, for vectors -----------------------------------------------------
-// ------------------------------------------------------ Of finite numbers and infinities; NaNs
-// become canonical at the end only.
+//
+// Of finite numbers and infinities; NaNs become canonical at the end only.
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -110,45 +110,117 @@ INLINE float over(float x, float y)
     return flush(x / y, fabsf(x) * 0x1p126F < y);
 }
 
-INLINE void update(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
-                   float *restrict v, const float *restrict g, size_t n)
+// Weight and moments of one element.
+struct element {
+    float w, m, v;
+};
+
+INLINE struct mr_adamw normal_factors(const struct mr_adamw *a)
 {
-    struct mr_adamw k = {normal(a->scale),   normal(a->keep1), normal(a->add1),
-                         normal(a->keep2),   normal(a->add2),  normal(a->root),
-                         normal(a->epsilon), normal(a->rate),  normal(a->decay)};
-    for (size_t i = 0; i < n; i++) {
-        float d = mul(normal(g[i]), k.scale), old = normal(w[i]);
-        float mean = add(mul(normal(m[i]), k.keep1), mul(d, k.add1));
-        float square = add(mul(normal(v[i]), k.keep2), mul(mul(d, d), k.add2));
-        float u = over(mean, add(mul(sqrtf(square), k.root), k.epsilon));
-        m[i] = canonical(mean);
-        v[i] = canonical(square);
-        w[i] = canonical(add(old, -add(mul(u, k.rate), mul(old, k.decay))));
-    }
+    return (struct mr_adamw){normal(a->scale),   normal(a->keep1), normal(a->add1),
+                             normal(a->keep2),   normal(a->add2),  normal(a->root),
+                             normal(a->epsilon), normal(a->rate),  normal(a->decay)};
+}
+
+INLINE struct element updated(const struct mr_adamw *k, struct element e, float g)
+{
+    float d = mul(normal(g), k->scale), old = normal(e.w);
+    float mean = add(mul(normal(e.m), k->keep1), mul(d, k->add1));
+    float square = add(mul(normal(e.v), k->keep2), mul(mul(d, d), k->add2));
+    float u = over(mean, add(mul(sqrtf(square), k->root), k->epsilon));
+    float w = add(old, -add(mul(u, k->rate), mul(old, k->decay)));
+    return (struct element){canonical(w), canonical(mean), canonical(square)};
 }
 
 // The same where the processor flushes as rule 1 does: operands that are subnormal, and results
-// that are below 2^-126 after rounding. Its mode is set around the loop alone, so nothing else
-// depends on it.
-INLINE void update_flushing(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
-                            float *restrict v, const float *restrict g, size_t n)
+// that are below 2^-126 after rounding. Its mode is set around loops alone, so nothing else depends
+// on it.
+INLINE struct element updated_flushing(const struct mr_adamw *k, struct element e, float g)
 {
-    const struct mr_adamw k = *a;
+    float d = g * k->scale;
+    float mean = e.m * k->keep1 + d * k->add1;
+    float square = e.v * k->keep2 + d * d * k->add2;
+    float u = mean / (sqrtf(square) * k->root + k->epsilon);
+    float w = e.w - (u * k->rate + e.w * k->decay);
+    return (struct element){canonical(w), canonical(mean), canonical(square)};
+}
+
+INLINE void update(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
+                   float *restrict v, const float *restrict g, size_t n, bool flushing)
+{
+    const struct mr_adamw k = flushing ? *a : normal_factors(a);
     for (size_t i = 0; i < n; i++) {
-        float d = g[i] * k.scale;
-        float mean = m[i] * k.keep1 + d * k.add1;
-        float square = v[i] * k.keep2 + d * d * k.add2;
-        float u = mean / (sqrtf(square) * k.root + k.epsilon);
-        m[i] = canonical(mean);
-        v[i] = canonical(square);
-        w[i] = canonical(w[i] - (u * k.rate + w[i] * k.decay));
+        const struct element old = {w[i], m[i], v[i]};
+        struct element e = flushing ? updated_flushing(&k, old, g[i]) : updated(&k, old, g[i]);
+        w[i] = e.w;
+        m[i] = e.m;
+        v[i] = e.v;
     }
+}
+
+// ---- integers x 2^unit ----
+
+INLINE float power(int e)
+{
+    return mr_float((uint32_t)(e + 127) << 23);
+}
+
+// Numbers below 1 pass 2^64 higher, where they are not subnormal yet.
+struct unit {
+    float first, second, least; // least: of what stays above 2^-126, 2^64 higher
+};
+
+INLINE struct unit unit_of(int unit)
+{
+    int low = unit < -190 ? -190 : unit, high = unit > 127 ? 127 : unit;
+    return (struct unit){.first = unit > 0 ? power(high) : power(low + 64),
+                         .second = unit > 0 ? 1.0F : 0x1p-64F,
+                         .least = unit > 0 ? 0.0F : 0x1p-62F};
+}
+
+INLINE float widened(int32_t g, struct unit u, bool flushing)
+{
+    float x = (float)g * u.first;
+    return (flushing ? x : flush(x, fabsf(x) < u.least)) * u.second;
+}
+
+// Lines of 16 elements.
+INLINE void lines(const struct mr_adamw *a, int unit, const float *restrict w,
+                  const float *restrict m, const float *restrict v, const int32_t *restrict g,
+                  const int32_t *next, float *restrict to_w, float *restrict to_m,
+                  float *restrict to_v, size_t n, bool flushing)
+{
+    enum { LINE = 16 };
+    const struct mr_adamw k = flushing ? *a : normal_factors(a);
+    const struct unit u = unit_of(unit);
+    for (size_t line = 0; line < n; line += LINE) {
+        __builtin_prefetch(next + line);
+        for (size_t i = line; i < line + LINE; i++) {
+            const struct element old = {w[i], m[i], v[i]};
+            float gradient = widened(g[i], u, flushing);
+            struct element e =
+                flushing ? updated_flushing(&k, old, gradient) : updated(&k, old, gradient);
+            to_w[i] = e.w;
+            to_m[i] = e.m;
+            to_v[i] = e.v;
+        }
+    }
+}
+
+INLINE void move(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n, bool flushing)
+{
+    lines(a, p->unit, p->w, p->m, p->v, p->g, p->next, p->to_w, p->to_m, p->to_v, n, flushing);
 }
 
 static void update_portable(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,
                             size_t n)
 {
-    update(a, w, m, v, g, n);
+    update(a, w, m, v, g, n, false);
+}
+
+static void move_portable(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n)
+{
+    move(a, p, n, false);
 }
 
 #if defined(__x86_64__)
@@ -160,7 +232,7 @@ enum { USUAL = 0x1F80, FLUSHING = 0x8040 }; // of MXCSR
     attributes __attribute__((noinline)) static void loop_##name(                                  \
         const struct mr_adamw *a, float *w, float *m, float *v, const float *g, size_t n)          \
     {                                                                                              \
-        update_flushing(a, w, m, v, g, n);                                                         \
+        update(a, w, m, v, g, n, true);                                                            \
     }                                                                                              \
     static void update_##name(const struct mr_adamw *a, float *w, float *m, float *v,              \
                               const float *g, size_t n)                                            \
@@ -168,6 +240,18 @@ enum { USUAL = 0x1F80, FLUSHING = 0x8040 }; // of MXCSR
         unsigned was = __builtin_ia32_stmxcsr();                                                   \
         __builtin_ia32_ldmxcsr(USUAL | FLUSHING);                                                  \
         loop_##name(a, w, m, v, g, n);                                                             \
+        __builtin_ia32_ldmxcsr(was);                                                               \
+    }                                                                                              \
+    attributes __attribute__((noinline)) static void lines_##name(                                 \
+        const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n)                         \
+    {                                                                                              \
+        move(a, p, n, true);                                                                       \
+    }                                                                                              \
+    static void move_##name(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n)     \
+    {                                                                                              \
+        unsigned was = __builtin_ia32_stmxcsr();                                                   \
+        __builtin_ia32_ldmxcsr(USUAL | FLUSHING);                                                  \
+        lines_##name(a, p, n);                                                                     \
         __builtin_ia32_ldmxcsr(was);                                                               \
     }
 
@@ -184,6 +268,14 @@ static mr_adamw_update *const updates[MR_SIMD_SETS] = {
 #endif
 };
 
+static mr_adamw_mover *const movers[MR_SIMD_SETS] = {
+    move_portable,
+#if defined(__x86_64__)
+    move_avx2,
+    move_avx512,
+#endif
+};
+
 mr_adamw_update *mr_adamw_named(const char *name)
 {
     int set = mr_simd_named(name);
@@ -193,4 +285,15 @@ mr_adamw_update *mr_adamw_named(const char *name)
 mr_adamw_update *mr_adamw_best(void)
 {
     return updates[mr_simd_best()];
+}
+
+mr_adamw_mover *mr_adamw_mover_named(const char *name)
+{
+    int set = mr_simd_named(name);
+    return set < 0 ? NULL : movers[set];
+}
+
+mr_adamw_mover *mr_adamw_mover_best(void)
+{
+    return movers[mr_simd_best()];
 }

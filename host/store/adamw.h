@@ -6,6 +6,7 @@
 #define MILLRACE_STORE_ADAMW_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/error.h"
 #include "model/tensors.h"
@@ -44,10 +45,23 @@ typedef void mr_adamw_update(const struct mr_adamw *a, float *w, float *m, float
 // The definition, with num.h's functions.
 mr_adamw_update mr_adamw_plain;
 
+// The same from one place to another, by gradients that are integers x 2^unit, in fp32 by rule 1.
+// Memory fetches what comes next meanwhile: `next` is as long as `g`.
+struct mr_adamw_move {
+    const float *w, *m, *v;
+    float *to_w, *to_m, *to_v;
+    const int32_t *g, *next;
+    int unit;
+};
+// n is a multiple of 16.
+typedef void mr_adamw_mover(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n);
+
 // "portable", "avx2", "avx512"; NULL if unknown or if this processor cannot.
 mr_adamw_update *mr_adamw_named(const char *name);
+mr_adamw_mover *mr_adamw_mover_named(const char *name);
 
 // The best, or the one that the environment variable MILLRACE_SIMD names.
 mr_adamw_update *mr_adamw_best(void);
+mr_adamw_mover *mr_adamw_mover_best(void);
 
 #endif

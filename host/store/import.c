@@ -26,9 +26,8 @@ static int import_patch(void *arg, size_t i, int worker, struct mr_error *err)
     const struct mr_store_tensor *t = &in->s->layout.tensor[p->tensor];
     struct mr_store_writer w;
     (void)worker;
-    int rc = mr_store_write_begin(&w, in->s, i, 0, mr_store_now(in->s->header), err);
-    if (rc < 0)
-        return rc;
+    int rc = 0;
+    mr_store_write_begin(&w, in->s, i, 0, mr_store_now(in->s->header));
     for (size_t e = 0, n; e < p->count && rc == 0; e += n) {
         float tile[3 * MR_TILE] = {0};
         n = mr_store_tile_size(p, e / MR_TILE);
@@ -36,6 +35,7 @@ static int import_patch(void *arg, size_t i, int worker, struct mr_error *err)
             size_t at = mr_store_natural(t, p, e + k);
             tile[k] = at == SIZE_MAX ? 0.0F : in->natural[at];
         }
+        mr_store_write_sum(&w, tile, 3 * n * sizeof *tile, NULL);
         rc = mr_store_write_put(&w, tile, 3 * n * sizeof *tile, err);
     }
     return mr_store_write_end(&w, rc, err);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which training a state is of: a number over what it was made from and every update since. Two
 // trainings whose updates differ have different ones from there on. One that was stopped and
-// resumed has that of one that was not, and a caller's notes are in none. Patches have it beside the header, so that files of
-// different trainings are not taken for one state (docs/store.md).
+// resumed has that of one that was not, and a caller's notes are in none. Patches have it beside
+// the header, so that files of different trainings are not taken for one state (docs/store.md).
 #ifndef MILLRACE_STORE_LINEAGE_H
 #define MILLRACE_STORE_LINEAGE_H
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "common/past.h"
 #include "pack/hash.h"
 
 uint64_t mr_store_patch_at(const struct mr_store *s, const struct mr_store_patch *p, uint32_t side)
@@ -61,24 +62,24 @@ int mr_store_patch_refuse(const struct mr_store *s, size_t patch, enum mr_store_
                    what[condition], so, advice);
 }
 
-int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
-                         uint32_t side, struct mr_store_point point, struct mr_error *err)
+void mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
+                          uint32_t side, struct mr_store_point point)
 {
     const struct mr_store_patch *p = &s->layout.patch[patch];
-    *w = (struct mr_store_writer){s, patch, point, mr_store_patch_at(s, p, side), 0, NULL};
-    w->hash = XXH3_createState();
-    if (!w->hash || XXH3_64bits_reset(w->hash) == XXH_ERROR) {
-        XXH3_freeState(w->hash);
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a checksum");
-    }
-    return 0;
+    *w = (struct mr_store_writer){
+        .store = s, .patch = patch, .point = point, .at = mr_store_patch_at(s, p, side)};
+    mr_stripes_begin(&w->hash);
+}
+
+void mr_store_write_sum(struct mr_store_writer *w, const void *data, size_t size, const void *next)
+{
+    mr_stripes_put(&w->hash, data, size, next);
 }
 
 int mr_store_write_put(struct mr_store_writer *w, const void *data, size_t size,
                        struct mr_error *err)
 {
     struct mr_volume *v = w->store->volume;
-    (void)XXH3_64bits_update(w->hash, data, size);
     int rc = v->write(v, MR_V_STATE, w->at + w->done, data, size, err);
     w->done += size;
     return rc;
@@ -93,14 +94,15 @@ int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err)
     size_t size = p->bytes - w->done;
     if (rc == 0) {
         memcpy(tail + size - sizeof seal, &seal, sizeof seal);
-        (void)XXH3_64bits_update(w->hash, tail, size - sizeof seal.hash);
-        seal.hash = XXH3_64bits_digest(w->hash);
+        mr_stripes_put(&w->hash, tail, size - sizeof seal, NULL);
+        seal.hash =
+            mr_stripes_end(&w->hash, tail + size - sizeof seal, sizeof seal - sizeof seal.hash);
         memcpy(tail + size - sizeof seal, &seal, sizeof seal);
         rc = v->write(v, MR_V_STATE, w->at + w->done, tail, size, err);
     }
+    mr_past_end();
     if (rc == 0 && v->started)
         v->started(v, MR_V_STATE, w->at, p->bytes);
-    XXH3_freeState(w->hash);
     return rc;
 }
 

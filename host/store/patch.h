@@ -8,6 +8,7 @@
 #include "store/header.h"
 #include "store/lineage.h"
 #include "store/store.h"
+#include "store/stripes.h"
 
 // What a step has seen of a tensor's gradients.
 struct mr_store_tally {
@@ -50,17 +51,19 @@ enum mr_store_condition mr_store_patch_check(const struct mr_store *s, size_t pa
 int mr_store_patch_refuse(const struct mr_store *s, size_t patch, enum mr_store_condition condition,
                           const char *so, struct mr_error *err);
 
-// Writes a patch: its tiles by put(), zeros and its seal by end(). end() is called whatever `rc`
-// the others had, and returns it or its own.
+// Writes a patch: its tiles by sum() and put(), in whole stripes, zeros and its seal by end().
+// sum() comes in pieces of any size; memory fetches as many bytes from `next` on meanwhile, unless
+// that is NULL. end() is called whatever `rc` the others had, and returns it or its own.
 struct mr_store_writer {
     const struct mr_store *store;
     size_t patch;
     struct mr_store_point point;
     uint64_t at, done;
-    void *hash;
+    struct mr_stripes hash;
 };
-int mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
-                         uint32_t side, struct mr_store_point point, struct mr_error *err);
+void mr_store_write_begin(struct mr_store_writer *w, const struct mr_store *s, size_t patch,
+                          uint32_t side, struct mr_store_point point);
+void mr_store_write_sum(struct mr_store_writer *w, const void *data, size_t size, const void *next);
 int mr_store_write_put(struct mr_store_writer *w, const void *data, size_t size,
                        struct mr_error *err);
 int mr_store_write_end(struct mr_store_writer *w, int rc, struct mr_error *err);

@@ -16,7 +16,10 @@
 #include "store/patch.h"
 #include "store/streams.h"
 
-enum { TILES_A_WRITE = 4, PIECE = 256 };
+enum {
+    SUMMED = 1024, // elements whose squares and hash are made at once
+    PIECE = 256,   // and that are updated while a piece of the tile before leaves
+};
 
 static const int32_t *gradients_of(const struct mr_store *s, const struct mr_store_patch *p)
 {
@@ -60,14 +63,19 @@ static int sum_patch(void *arg, size_t i, int worker, struct mr_error *err)
     const int32_t *g = gradients_of(x->s, p);
     uint64_t low = 0, high = 0; // of less than 2^31 elements
     uint32_t top = 0;
+    struct mr_stripes hash;
     (void)worker;
+    mr_stripes_begin(&hash);
     for (size_t e = 0, n; e < p->count; e += n) {
-        n = mr_store_tile_size(p, e / MR_TILE);
+        size_t left = p->count - e, held = left <= SUMMED ? MR_STRIPE : 0; // the end of the patch
+        n = left < SUMMED ? left : SUMMED;
+        mr_stripes_put(&hash, g + e, n * sizeof *g - held, left >= 3 * n ? g + e + 2 * n : NULL);
         uint32_t size = x->kernels->squares(g + e, n, &low, &high);
         top = size > top ? size : top;
     }
+    const int32_t *end = g + p->count - MR_STRIPE / sizeof *g;
     x->sum[i] = (struct patch_sum){((unsigned __int128)high << 32) + low,
-                                   XXH3_64bits(g, p->count * sizeof *g), top};
+                                   mr_stripes_end(&hash, end, MR_STRIPE), top};
     return check_padding(x->s, p, err);
 }
 
@@ -121,7 +129,7 @@ static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double
 struct updating {
     struct mr_store *s;
     const struct mr_tile_kernels *kernels;
-    mr_adamw_update *update;
+    mr_adamw_mover *move;
     struct mr_adamw factors[2]; // without and with decay
     struct mr_store_point now, after;
     bool found; // an update that was under way: patches may be written already
@@ -132,27 +140,31 @@ static struct mr_adamw_options options_of(const struct mr_store_header *h)
     return (struct mr_adamw_options){h->beta1, h->beta2, h->epsilon, h->decay, h->decay_all != 0};
 }
 
-static void fetch(const void *from, size_t bytes)
+// A tile whose update is done, on its way out.
+struct leaving {
+    const char *data;           // NULL: none
+    size_t bytes, summed, done; // of them are hashed, and written
+};
+
+// The next of so many pieces. Memory works meanwhile: it has what is updated next, as much of it.
+static int leave(struct leaving *l, struct mr_store_writer *w, size_t pieces, const float *next,
+                 struct mr_error *err)
 {
-    for (size_t at = 0; at < bytes; at += 64)
-        __builtin_prefetch((const char *)from + at);
+    size_t at = l->summed, rest = l->bytes - at;
+    size_t size = pieces > 1 ? rest / pieces / MR_STRIPE * MR_STRIPE : rest;
+    if (!l->data)
+        return 0;
+    mr_store_write_sum(w, l->data + at, size, next ? (const char *)next + at : NULL);
+    l->summed += size;
+    if (l->summed < l->bytes && !w->store->volume->memory)
+        return 0;
+    at = l->done;
+    l->done = l->summed;
+    return mr_store_write_put(w, l->data + at, l->done - at, err);
 }
 
-// The update of a tile of n. Memory works meanwhile: it has what comes next, as much of it each
-// time as is updated.
-static void update_tile(const struct updating *u, bool decays, float *tile, const float *gradient,
-                        size_t n, const float *next, const int32_t *next_gradient)
-{
-    for (size_t e = 0; e < n; e += PIECE) {
-        size_t some = n - e < PIECE ? n - e : PIECE;
-        fetch(next + 3 * e, 3 * some * sizeof *next);
-        fetch(next_gradient + e, some * sizeof *next_gradient);
-        u->update(&u->factors[decays], tile + e, tile + n + e, tile + 2 * n + e, gradient + e,
-                  some);
-    }
-}
-
-// The new tiles of a patch, a few at a time.
+// The new tiles of a patch. A tile is updated piece by piece, and between two pieces one of the
+// tile before is hashed and written, so that memory has to do all the time.
 static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer *w, float *out,
                      struct mr_error *err)
 {
@@ -161,26 +173,34 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
     const struct mr_adamw_options o = options_of(s->header);
     struct mr_tensor_spec t = mr_tensor_spec(&s->config, p->tensor);
     bool decays = mr_adamw_decays(&o, mr_arch_of(&s->config), t.item, t.part);
-    int unit = mr_store_unit(s, p->tensor), rc = 0;
-    const int32_t *g = gradients_of(s, p);
-    size_t tiles = (p->count + MR_TILE - 1) / MR_TILE, used = 0;
+    size_t tiles = (p->count + MR_TILE - 1) / MR_TILE, last = tiles - 1;
+    struct leaving before = {0};
+    int rc = 0;
     for (size_t k = 0; k < tiles && rc == 0; k++) {
-        float gradient[MR_TILE], *tile = out + used;
         size_t n = mr_store_tile_size(p, k);
-        size_t ahead = k < tiles - 1 ? k + 1 : k;
-        memcpy(tile, mr_store_tile_at(s, p, k, s->header->side), 3 * n * sizeof *tile);
-        u->kernels->widen(g + k * MR_TILE, n, unit, gradient);
-        update_tile(u, decays, tile, gradient, n, mr_store_tile_at(s, p, ahead, s->header->side),
-                    g + ahead * MR_TILE);
+        const float *from = mr_store_tile_at(s, p, k, s->header->side);
+        bool more = k < last && mr_store_tile_size(p, k + 1) == n; // a vector's last may be shorter
+        const float *next = more ? from + 3 * n : NULL;
+        const int32_t *g = gradients_of(s, p) + k * MR_TILE;
+        float *tile = out + k % 2 * 3 * MR_TILE;
+        for (size_t e = 0; e < n && rc == 0; e += PIECE) {
+            const struct mr_adamw_move move = {.w = from + e,
+                                               .m = from + n + e,
+                                               .v = from + 2 * n + e,
+                                               .to_w = tile + e,
+                                               .to_m = tile + n + e,
+                                               .to_v = tile + 2 * n + e,
+                                               .g = g + e,
+                                               .next = g + e + (more ? n : 0),
+                                               .unit = mr_store_unit(s, p->tensor)};
+            u->move(&u->factors[decays], &move, n - e < PIECE ? n - e : PIECE);
+            rc = leave(&before, w, (n - e + PIECE - 1) / PIECE, next, err);
+        }
         if (!u->found) // an open makes the streams when the step is complete
             mr_streams_tile(s, i, k, tile, u->kernels);
-        used += 3 * n;
-        if (k % TILES_A_WRITE == TILES_A_WRITE - 1 || k == tiles - 1) {
-            rc = mr_store_write_put(w, out, used * sizeof *out, err);
-            used = 0;
-        }
+        before = (struct leaving){(const char *)tile, 3 * n * sizeof *tile, 0, 0};
     }
-    return rc;
+    return rc < 0 ? rc : leave(&before, w, 1, NULL, err);
 }
 
 static int update_patch(void *arg, size_t i, int worker, struct mr_error *err)
@@ -197,12 +217,11 @@ static int update_patch(void *arg, size_t i, int worker, struct mr_error *err)
     if (old != MR_PATCH_GOOD)
         return mr_store_patch_refuse(s, i, old,
                                      ", and the step that was under way cannot be completed", err);
-    float *out = aligned_alloc(64, TILES_A_WRITE * 3 * MR_TILE * sizeof *out);
+    float *out = aligned_alloc(64, 2 * 3 * MR_TILE * sizeof *out);
     if (!out)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a patch of weights");
-    int rc = mr_store_write_begin(&w, s, i, !h->side, u->after, err);
-    if (rc == 0)
-        rc = mr_store_write_end(&w, put_tiles(u, i, &w, out, err), err);
+    mr_store_write_begin(&w, s, i, !h->side, u->after);
+    int rc = mr_store_write_end(&w, put_tiles(u, i, &w, out, err), err);
     free(out);
     return rc;
 }
@@ -261,7 +280,7 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
 {
     struct mr_store_header *h = s->header;
     const struct mr_adamw_options o = options_of(h);
-    struct updating u = {.s = s, .kernels = mr_tile_kernels(), .update = mr_adamw_best()};
+    struct updating u = {.s = s, .kernels = mr_tile_kernels(), .move = mr_adamw_mover_best()};
     u.found = found;
     u.now = mr_store_now(h);
     u.after = mr_store_after(h);

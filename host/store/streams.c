@@ -147,7 +147,6 @@ void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const flo
         put_blocks(&it, base, p->row + r, MR_TILE_ROWS, b, blocks.along + half * MR_TILE_ROWS,
                    blocks.along_code + half * MR_TILE_ROWS, top[1] + r);
     }
-    mr_past_end();
 }
 
 // ---- headers -----------------------------------------------------------------------------------
@@ -232,6 +231,7 @@ static void make_patch(void *arg, int i, int worker)
     for (size_t k = 0; k * MR_TILE < p->count; k++)
         mr_streams_tile(m->s, (size_t)i, k, mr_store_tile_at(m->s, p, k, m->s->header->side),
                         m->kernels);
+    mr_past_end();
 }
 
 void mr_streams_make(const struct mr_store *s)

@@ -40,24 +40,6 @@ INLINE uint32_t squares(const int32_t *in, size_t n, uint64_t *low, uint64_t *hi
     return top;
 }
 
-INLINE float power(int e)
-{
-    return mr_float((uint32_t)(e + 127) << 23);
-}
-
-// Numbers below 1 pass 2^64 higher, where they are not subnormal yet, to see which become zero.
-INLINE void widen(const int32_t *restrict in, size_t n, int unit, float *restrict out)
-{
-    int low = unit < -190 ? -190 : unit, high = unit > 127 ? 127 : unit;
-    float first = unit > 0 ? power(high) : power(low + 64);
-    float second = unit > 0 ? 1.0F : 0x1p-64F, least = unit > 0 ? 0.0F : 0x1p-62F;
-    for (size_t i = 0; i < n; i++) {
-        float x = (float)in[i] * first, size = x < 0 ? -x : x;
-        uint32_t keep = size < least ? 0x80000000U : 0xFFFFFFFFU;
-        out[i] = mr_float(mr_bits(x) & keep) * second;
-    }
-}
-
 // ---- blocks ----
 
 enum { ROWS = 32, COLS = 64, BLOCK = 32, SMALL = 9 };
@@ -176,17 +158,13 @@ INLINE void along(const float *restrict tile, struct mr_tile_blocks *restrict ou
     {                                                                                              \
         return squares(in, n, low, high);                                                          \
     }                                                                                              \
-    attributes static void widen_##name(const int32_t *in, size_t n, int unit, float *out)         \
-    {                                                                                              \
-        widen(in, n, unit, out);                                                                   \
-    }                                                                                              \
     attributes static void blocks_##name(const float *tile, struct mr_tile_blocks *out)            \
     {                                                                                              \
         down(tile, out);                                                                           \
         along(tile, out);                                                                          \
     }                                                                                              \
     static const struct mr_tile_kernels kernels_##name = {add_##name, squares_##name,              \
-                                                          widen_##name, blocks_##name};
+                                                          blocks_##name};
 
 KERNELS(portable, )
 #if defined(__x86_64__)

@@ -22,8 +22,6 @@ struct mr_tile_kernels {
     // Adds the squares: their low halves to *low, the high ones to *high. Returns the largest
     // |in[i]|.
     uint32_t (*squares)(const int32_t *in, size_t n, uint64_t *low, uint64_t *high);
-    // out[i] = in[i] as fp32, to nearest, x 2^unit, by rule 1 of docs/numerics.md.
-    void (*widen)(const int32_t *in, size_t n, int unit, float *out);
     // Both ways of a tile.
     void (*blocks)(const float *tile, struct mr_tile_blocks *out);
 };

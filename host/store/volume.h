@@ -23,7 +23,8 @@ enum mr_volume_file {
 struct mr_volume {
     unsigned char *data[MR_V_FILES]; // mapped, 64-byte aligned; NULL: a stream that is missing
     uint64_t size[MR_V_FILES];
-    // Several threads may write at the same time.
+    bool memory; // many small writes take no longer than a large one
+    // Several threads may write at the same time. Of the state others see it behind mr_past_end().
     int (*write)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, const void *data,
                  size_t size, struct mr_error *err);
     // On return all that was written before is safe.

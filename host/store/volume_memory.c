@@ -10,8 +10,10 @@ static int write_memory(struct mr_volume *v, enum mr_volume_file f, uint64_t at,
                         size_t size, struct mr_error *err)
 {
     (void)err; // cannot fail
-    mr_copy_past(v->data[f] + at, data, size);
-    mr_past_end();
+    if (f == MR_V_STATE)
+        mr_copy_past(v->data[f] + at, data, size);
+    else
+        memcpy(v->data[f] + at, data, size);
     return 0;
 }
 
@@ -36,7 +38,8 @@ int mr_volume_memory(struct mr_volume **v, const uint64_t size[MR_V_FILES], stru
     struct mr_volume *m = *v = calloc(1, sizeof *m);
     if (!m)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the state");
-    *m = (struct mr_volume){.write = write_memory, .sync = sync_memory, .close = close_memory};
+    *m = (struct mr_volume){
+        .memory = true, .write = write_memory, .sync = sync_memory, .close = close_memory};
     for (int f = 0; f < MR_V_FILES; f++) {
         void *data = NULL;
         size_t align = size[f] < HUGE_PAGE ? PAGE : HUGE_PAGE;

@@ -16,7 +16,8 @@ declare -A tests=(
         loss_and_gradient_are_those_of_long_double threads_and_order_do_not_matter
         losses_that_are_not_finite_are_refused extreme_rows"
     [test_adamw]="update_is_that_of_the_rule every_instruction_set_has_the_same_bits
-        factors_are_those_of_double rates_warm_up_and_follow_a_cosine"
+        integers_are_gradients factors_are_those_of_double rates_warm_up_and_follow_a_cosine"
+    [test_stripes]="hashes_are_those_of_the_library"
     [test_rates]="rates_are_those_of_pytorch"
     [test_store_step]="every_instruction_set_has_the_same_integers steps_are_those_of_plain_loops
         threads_order_and_resuming_do_not_matter saturation_raises_the_unit_and_repeats_the_step
@@ -96,7 +97,7 @@ mutants=(
     'AdamW: decay joins the gradient|store/adamw.c|s/mr_fmul(g\[i\], a->scale)/mr_fadd(mr_fmul(g[i], a->scale), mr_fmul(w[i], a->decay))/|test_adamw'
     'AdamW: decay of the new weight|store/adamw.c|s/mr_fadd(mr_fmul(u, a->rate), mr_fmul(w\[i\], a->decay))/mr_fadd(mr_fmul(u, a->rate), mr_fmul(mr_fsub(w[i], mr_fmul(u, a->rate)), a->decay))/|test_adamw'
     'AdamW: a fused multiply-add|store/adamw.c|s/m\[i\] = mr_fadd(mr_fmul(m\[i\], a->keep1), mr_fmul(d, a->add1))/m[i] = mr_in(fmaf(m[i], a->keep1, mr_fmul(d, a->add1)))/|test_adamw'
-    'AdamW: epsilon below the root|store/adamw.c|s/add(mul(sqrtf(square), k\.root), k\.epsilon)/mul(sqrtf(add(square, k.epsilon)), k.root)/|test_adamw'
+    'AdamW: epsilon below the root|store/adamw.c|s/add(mul(sqrtf(square), k->root), k->epsilon)/mul(sqrtf(add(square, k->epsilon)), k->root)/|test_adamw'
     'AdamW: vectors do not flush products|store/adamw.c|s/return flush(x \* y, .*/return x * y;/|test_adamw'
     'AdamW: vectors flush where fp32 has a subnormal|store/adamw.c|s/return flush(x \* y, .*/return normal(x * y);/|test_adamw'
     'AdamW: vectors flush quotients where fp32 has a subnormal|store/adamw.c|s/return flush(x \/ y, .*/return normal(x \/ y);/|test_adamw'
@@ -110,8 +111,9 @@ mutants=(
     'rates: powers are whole|store/series.c|s/rest = y - n/rest = 0/|test_rates'
     # the store: a step
     'store: squares lose their high halves|store/tile_kernels.c|s/hi += square >> 32;/;/|test_store_step'
+    'store: the last bytes of a patch are hashed as the others|store/stripes.c|s/LAST = SECRET - MR_STRIPE - 7/LAST = 0/|test_stripes'
     'store: a micro-batch replaces the one before|store/gradients.c|s/a\.more = s->ended > 0/a.more = s->ended > 5/|test_store_step'
-    'store: small gradients are subnormal|store/tile_kernels.c|s/: 0x1p-62F;/: 0.0F;/|test_store_step'
+    'store: small gradients are subnormal|store/adamw.c|s/\.least = unit > 0 ? 0\.0F : 0x1p-62F/.least = 0.0F/|test_adamw'
     'store: the unit of the next step without headroom|store/gradients.c|s/mr_store_limit(s, i)) + 3)/mr_store_limit(s, i)) + 2)/|test_store_step'
     'store: saturated sums update weights|store/gradients.c|s/if (t->flags \& LARGE)$/if (0)/; s/if (s->tally\[i\].flags \& LARGE) {/if (0) {/|test_store_step'
     'store: sums of the host are not looked at|store/gradients.c|s/if (peak > (uint32_t)mr_store_limit(s, i))/if (0)/|test_store_step'
