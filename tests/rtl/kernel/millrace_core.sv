@@ -27,7 +27,7 @@ module millrace_core #(
   mr_regs #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .RING(RING),
-    .CLOCK_KHZ(CLOCK_KHZ)
+    .CLOCK_KHZ(CLOCK_KHZ), .TRAIN(TRAIN)
   ) u_regs (
     .clk_i,
     .rst_ni,
