@@ -5,10 +5,11 @@
 # usage: [MILLRACE=build/millrace] [BUILD=build] tests/bench/instructions.sh (from the root)
 #
 # Counted is a decode step of the demo model as the difference of a run of three and a run of one,
-# so that start and loading drop out. The ceiling is 1 % above 7473: 7204 before the rules of
-# device.def were checked in hardware, 7264 with them, and the rest for shorter paths and less area.
+# so that start and loading drop out. The ceiling is 1 % above 7601: 7204 before the rules of
+# device.def were checked in hardware, 7264 with them, and the rest for shorter paths and less area,
+# of which 63 are the drain of mr_attn_mac: a select of its own took 2,000 LUTs off kv260.
 set -euo pipefail
-ceiling=7548
+ceiling=7677
 
 millrace=${MILLRACE:-build/millrace}
 work=$(mktemp -d)
