@@ -44,30 +44,42 @@ static int check_target(const struct mr_directory *d, struct mr_error *err)
     return entries <= 2 ? 0 : not_empty(d, err);
 }
 
+// Without slashes at its end.
+static int bare(const char *dir)
+{
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    return (int)n;
+}
+
+char *mr_directory_beside(const char *dir, struct mr_error *err)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%.*s.XXXXXX", bare(dir), dir) < 0) {
+        (void)mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
+        return NULL;
+    }
+    if (mkdtemp(path))
+        return path;
+    (void)mr_fail(err, MR_ERR_IO, "%s: cannot create a directory beside it: %s", dir,
+                  strerror(errno));
+    free(path);
+    return NULL;
+}
+
 int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,
                       struct mr_error *err)
 {
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/') // the temporary name goes behind it
-        n--;
     char *real = realpath(dir, NULL);
-    *d = (struct mr_directory){real ? real : strndup(dir, n), NULL, stop};
-    size_t room = d->dir ? strlen(d->dir) + sizeof ".XXXXXX" : 0;
-    char *tmp = d->dir ? malloc(room) : NULL;
-    if (!tmp) {
-        mr_directory_abandon(d);
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
-    }
-    (void)snprintf(tmp, room, "%s.XXXXXX", d->dir);
-    int rc = check_target(d, err);
-    if (rc == 0 && !mkdtemp(tmp))
-        rc = cannot(d, "create a directory there", "", err);
+    *d = (struct mr_directory){real ? real : strndup(dir, (size_t)bare(dir)), NULL, stop};
+    int rc = d->dir ? check_target(d, err) : mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
     if (rc == 0) {
-        d->tmp = tmp;
-    } else {
-        free(tmp);
-        mr_directory_abandon(d);
+        d->tmp = mr_directory_beside(d->dir, err);
+        rc = d->tmp ? 0 : err->status;
     }
+    if (rc < 0)
+        mr_directory_abandon(d);
     return rc;
 }
 

@@ -13,6 +13,9 @@ struct mr_directory {
     const volatile sig_atomic_t *stop; // unless NULL, looked at while writing
 };
 
+// Makes a new directory "DIR.XXXXXX" beside `dir`. The caller frees its path; NULL: *err is set.
+char *mr_directory_beside(const char *dir, struct mr_error *err);
+
 // Starts one beside `dir`, which must not exist or be empty; of a link to a directory, that is
 // replaced. Ends with mr_directory_commit() or mr_directory_abandon().
 int mr_directory_open(struct mr_directory *d, const char *dir, const volatile sig_atomic_t *stop,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "checkpoint/config.h"
+#include "checkpoint/directory.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/train_run.h"
@@ -110,7 +111,7 @@ static int find_start(struct train_args *a, struct mr_error *err)
     a->c.model = a->found;
     if (mr_file_exists(a->found))
         return 0;
-    a->start = train_beside(a->t.output, err);
+    a->start = mr_directory_beside(a->t.output, err);
     a->c.model = a->start;
     return a->start ? train_start(&a->t, a->start, err) : err->status;
 }

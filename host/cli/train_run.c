@@ -440,7 +440,7 @@ static int evaluate_checkpoint(struct train_run *r, const char *model, uint64_t 
                                struct mr_error *err)
 {
     const struct mr_training *t = &r->a->t;
-    char *beside = train_beside(t->output, err);
+    char *beside = mr_directory_beside(t->output, err);
     char *state = beside ? mr_path_join(beside, "state", err) : NULL;
     int rc = state ? mr_trainer_create(state, model, t->positions, err) : err->status;
     if (rc == 0)

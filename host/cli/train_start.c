@@ -16,26 +16,6 @@
 
 static const char prefix[] = "checkpoint-";
 
-char *train_beside(const char *dir, struct mr_error *err)
-{
-    char *path = malloc(strlen(dir) + 8);
-    if (!path) {
-        (void)mr_fail(err, MR_ERR_MEMORY, "no memory for a path");
-        return NULL;
-    }
-    (void)sprintf(path, "%s", dir);
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    memcpy(path + n, ".XXXXXX", 8);
-    if (mkdtemp(path))
-        return path;
-    (void)mr_fail(err, MR_ERR_IO, "%s: cannot make a directory beside it: %s", dir,
-                  strerror(errno));
-    free(path);
-    return NULL;
-}
-
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
     (void)st;

@@ -7,9 +7,7 @@
 #include "config/training.h"
 #include "millrace.h"
 
-// A new directory beside `dir`, whose path the caller frees. NULL: *err is set.
-char *train_beside(const char *dir, struct mr_error *err);
-// Removes it and all that is in it, and frees the path. NULL is allowed.
+// Removes a directory and all that is in it, and frees the path. NULL is allowed.
 void train_remove(char *path);
 
 // Weights as a configuration draws them, as a Hugging Face directory in the empty `dir`.
