@@ -32,6 +32,12 @@ static const struct mr_geometry *geometry_of(const struct row *r)
     return &mr_config_named(r->config)->g;
 }
 
+// Whether others are scaled from a row: it counts cells of UltraScale+, in the form for DSP48E2.
+static bool scales(const struct row *r, const char *without)
+{
+    return mr_config_named(r->config)->pair && !(without && strcmp(r->config, without) == 0);
+}
+
 static double pairs_of(const struct mr_geometry *g)
 {
     return g->r * 4.0 * g->n / 2;
@@ -61,7 +67,7 @@ static const struct row *nearest(const char *unit, int n, int but, const char *w
     const struct row *best = NULL;
     int least = 0;
     for (const struct row *r = rows; r < rows + ROWS; r++) {
-        if (!is(r, unit) || (without && strcmp(r->config, without) == 0))
+        if (!is(r, unit) || !scales(r, without))
             continue;
         int far = geometry_of(r)->n > n ? geometry_of(r)->n - n : n - geometry_of(r)->n;
         if (geometry_of(r)->n == but || (best && far >= least))
@@ -94,7 +100,7 @@ static double array_luts(const struct mr_geometry *g, const char *without)
 {
     double pp = 0, pc = 0, cc = 0, pl = 0, cl = 0;
     for (const struct row *r = rows; r < rows + ROWS; r++) {
-        if (!is(r, "mr_array") || (without && strcmp(r->config, without) == 0))
+        if (!is(r, "mr_array") || !scales(r, without))
             continue;
         double p = pairs_of(geometry_of(r)), c = geometry_of(r)->n, l = amount_of(r).luts;
         pp += p * p / l / l; // relative errors count
@@ -131,7 +137,8 @@ struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, cons
             a.counted = r->config;
             return a;
         }
-        first = first ? first : r->config;
+        if (!first && scales(r, without))
+            first = r->config;
     }
     for (const struct row *r = rows; r < rows + ROWS; r++) {
         if (strcmp(r->config, first) != 0 || is(r, "mr_array"))

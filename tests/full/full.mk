@@ -70,8 +70,8 @@ full-gates: $(BUILD)/unit/test_clk_gate $(foreach c,$(GATED),$(call SIM_SO,$(c))
 	for c in $(GATED); do CLK_GATE_CONFIG=$$c CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_clk_gate || exit 1; done
 # The configurations of boards and cards, at full width.
 .PHONY: full-cards
-full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS),$(call SIM_SO,$(c)))
-	MILLRACE=$(MILLRACE) bash tests/full/cards.sh $(CARD_CONFIGS)
+full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS) ecp5,$(call SIM_SO,$(c)))
+	MILLRACE=$(MILLRACE) bash tests/full/cards.sh $(CARD_CONFIGS) ecp5
 full-fp: $(filter $(BUILD)/rtl/fp@%,$(BENCH_BIN))
 	for b in $^; do $$b --cases 10000000 || exit 1; done
 

@@ -212,12 +212,15 @@ static const struct {
 
 enum { AREA_ROWS = sizeof area / sizeof *area };
 
-// The configurations that Yosys has counted, one after the other.
-static const struct mr_config_entry *counted_at(int i)
+// The configurations that Yosys has counted, one after the other; with `pair` those of UltraScale+,
+// from which others are scaled.
+static const struct mr_config_entry *counted_at(int i, bool pair)
 {
-    for (int k = 0; k < AREA_ROWS; k++)
-        if (strcmp(area[k].unit, "millrace_core") == 0 && i-- == 0)
-            return mr_config_named(area[k].config);
+    for (int k = 0; k < AREA_ROWS; k++) {
+        const struct mr_config_entry *c = mr_config_named(area[k].config);
+        if (strcmp(area[k].unit, "millrace_core") == 0 && (c->pair || !pair) && i-- == 0)
+            return c;
+    }
     return NULL;
 }
 
@@ -226,7 +229,7 @@ static void cost_is_what_synthesis_counts(void **unused)
 {
     (void)unused;
     const struct mr_config_entry *c;
-    for (int i = 0; (c = counted_at(i)); i++) {
+    for (int i = 0; (c = counted_at(i, false)); i++) {
         struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair);
         assert_string_equal(cost.counted, c->name);
         int found = 0;
@@ -243,7 +246,8 @@ static void cost_is_what_synthesis_counts(void **unused)
             // By the memories' sizes: tables that are only read are left out, and Yosys packs
             // UltraRAM a little closer than its 72 bits.
             assert_true(cost.use[MR_PLAN_BRAM] <= area[k].bram);
-            assert_true(cost.use[MR_PLAN_BRAM] >= 0.95 * area[k].bram);
+            // On ECP5 more of the tables lie in block RAM.
+            assert_true(cost.use[MR_PLAN_BRAM] >= (c->pair ? 0.95 : 0.9) * area[k].bram);
             assert_true(cost.use[MR_PLAN_URAM] >= area[k].uram);
             assert_true(cost.use[MR_PLAN_URAM] <= 1.1 * area[k].uram);
         }
@@ -255,7 +259,7 @@ static void cost_is_what_synthesis_counts(void **unused)
 static void cost_of_what_was_not_counted(void **unused)
 {
     (void)unused;
-    const struct mr_config_entry *c = counted_at(0);
+    const struct mr_config_entry *c = counted_at(0, true);
     assert_non_null(c);
     struct mr_plan_area one = mr_plan_area_of(&c->g, true, NULL);
     struct mr_geometry g = c->g;
@@ -268,7 +272,7 @@ static void cost_of_what_was_not_counted(void **unused)
     assert_true(two.array_multipliers == 34.0 * g.r * 4 * g.n / 2);
     assert_true(mr_plan_area_of(&g, false, NULL).array_multipliers == 32.0 * g.r * 4 * g.n);
     // Each as if it were not counted, where two others are: exact to a quarter.
-    for (int i = 0; counted_at(2) && (c = counted_at(i)); i++) {
+    for (int i = 0; counted_at(2, true) && (c = counted_at(i, true)); i++) {
         struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, NULL),
                             would = mr_plan_area_of(&c->g, c->pair, c->name);
         assert_null(would.counted);
