@@ -3,7 +3,7 @@
 // bytes in all. The library's own form for pieces takes twice as long as its form for one run; this
 // one keeps its sums in registers over a piece, and tells memory which bytes come next. With the
 // library in its place an update reached 0.44 of memcpy() on one thread, and 0.65 with this
-// (make bench-store in turns, three times each).
+// (make bench-store, alternately, three times each).
 #ifndef MILLRACE_STORE_STRIPES_H
 #define MILLRACE_STORE_STRIPES_H
 

@@ -80,7 +80,7 @@ static void compare(const char *name, uint64_t seed, int step, struct mr_loop *l
     struct mr_batch_loss one;
     double sum = 0;
     int64_t targets = 0;
-    for (size_t first = 0; train_batch_hold(b, d, first, &err) > 0;
+    for (size_t first = 0; train_batch_hold(b, d, first, d->held_out, &err) > 0;
          first += (size_t)b->batch.sequences) {
         struct mr_batch batch = batch_of(&b->batch);
         check(mr_loop_evaluate(loop, &batch, &fp32, &err));
