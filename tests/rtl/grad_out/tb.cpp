@@ -184,8 +184,8 @@ class Bench
     {
         static const int64_t edge[] = {0, 1, INT32_MAX, 1ll << 31, UINT32_MAX, 1ll << 32, (1ll << 47) - 1};
         int64_t x;
-        if (kind_ == 0) // below the limit, always
-            x = rng_.range(0, limit);
+        if (kind_ == 0) // never above the limit, which is not too large itself
+            x = rng_.chance(10) ? limit : rng_.range(0, limit);
         else if (kind_ == 1)
             x = limit + rng_.range(-1, 1);
         else if (kind_ == 2)
