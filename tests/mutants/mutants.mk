@@ -4,4 +4,4 @@ MUTANT_BENCHES := $(shell grep -o 'rtl:[a-z_0-9]*@[a-z0-9]*' tests/mutants/run.s
 .PHONY: test-mutants
 test-mutants: $(MUTANT_BENCHES:%=$(BUILD)/rtl/%/tb) $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny.so $(BUILD)/unit/test_clk_gate \
     $(BUILD)/unit/test_train_rtl $(BUILD)/programs/fuzz
-	@BUILD=$(BUILD) SIM_CXX=$(SIM_CXX) tests/mutants/run.sh
+	@BUILD=$(BUILD) SIM_CXX=$(SIM_CXX) CLI_LIBS="$(CLI_LIBS)" tests/mutants/run.sh

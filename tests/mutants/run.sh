@@ -25,6 +25,7 @@ cxx=${SIM_CXX:-$(command -v clang++-19 || echo g++)}
 cc=${CC:-gcc}
 dir=$build/mutants
 tree=$dir/tree
+cli_libs=${CLI_LIBS:--ledit -lmicrohttpd -lhdf5_serial -lzstd -lyaml}
 libs="-ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm"
 cflags="-std=c17 -D_GNU_SOURCE -O1 -ffp-contract=off -Ihost -Ihost/include -I$build/gen -I. -Itests"
 # A mutant that hangs is caught: it has ten times the processor's time of the test without it, and a minute, however
@@ -98,8 +99,8 @@ make_test() { # catcher file
         ;;
     device:)
         $cc $cflags -w -c -o build/mutant.o "$2" &&
-            $cc -o build/test "$build"/obj/host/{cli,serve}/*.o build/mutant.o "$build/libmillrace.a" \
-                -ledit -lmicrohttpd $libs
+            $cc -o build/test "$build"/obj/host/{cli,serve,data,config}/*.o build/mutant.o "$build/libmillrace.a" \
+                $libs $cli_libs
         ;;
     programs-c)
         $cc $cflags -Itests/programs -w -o build/test tests/programs/*.c "$2" "$build/libmillrace.a" $libs
