@@ -130,7 +130,7 @@ static void print_step(const struct step *s)
     printf("  a step     %.0f cycles, %s s, %s tokens/s estimated", s->cycles,
            plan_figure(s->seconds, 4).text, plan_figure(tokens / s->seconds, 4).text);
     if (p->board && p->board->watts > 0)
-        printf("; at most %s J at the board's %.0f W",
+        printf("\n  energy     at most %s J a step, if the board draws the %.0f W that it may",
                plan_figure(p->board->watts * s->seconds, 4).text, p->board->watts);
     printf("\n");
 }

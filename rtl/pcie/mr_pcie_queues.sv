@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command rings of millrace_pcie: their registers, and which of them has work (docs/driver.md).
+// Command rings of millrace_pcie: their registers, and which of them has work
+// (docs/pcie-function.md).
 //
 // Parameters
 //   QUEUES  rings, a power of two, 2..64

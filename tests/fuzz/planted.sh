@@ -18,13 +18,13 @@ san="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-fram
 planted() { # target file sed-expression what
     [ "$only" = "  " ] || [[ $only == *" $1 "* ]] || return 0
     n=$((n + 1))
-    local dir=$work/$1 ok=1 runs
+    local dir=$work/$1 ok=1 found
     rm -rf "$dir" && mkdir -p "$dir/new"
     sed -e "$3" "$2" >"$dir/planted.c"
     cmp -s "$2" "$dir/planted.c" && ok=0 && echo "# the expression changes nothing in $2"
     # shellcheck disable=SC2086
     if [ $check = 1 ]; then
-        runs=none
+        found="still changes its file"
     elif [ $ok = 1 ] && $cc -std=c17 -D_GNU_SOURCE -O1 -g -w -ffp-contract=off $san -fsanitize=fuzzer-no-link -Ihost \
         -Ihost/include -I"$build/gen" -I. -iquote "$(dirname "$2")" -c -o "$dir/planted.o" "$dir/planted.c" &&
         $cc $san -fsanitize=fuzzer -o "$dir/fuzz" "$build/fuzz/obj/tests/fuzz/$1.o" \
@@ -32,11 +32,12 @@ planted() { # target file sed-expression what
         "$dir/fuzz" -seed=1 -runs="$runs_most" -timeout=600 -artifact_prefix="$dir/" "$dir/new" "tests/fuzz/corpus/$1" \
             >"$dir/log" 2>&1 && ok=0 && echo "# nothing found in $runs_most executions"
         grep -qE 'ERROR: AddressSanitizer|runtime error' "$dir/log" || ok=0
-        runs=$(grep -oE '^#[0-9]+' "$dir/log" | tail -1)
+        found=$(grep -oE '^#[0-9]+' "$dir/log" | tail -1)
+        found="found after ${found:-#0} executions"
     else
         ok=0
     fi
-    [ $ok = 1 ] && echo "ok $n - planted in $1: $4 # found after ${runs:-#0} executions" && return
+    [ $ok = 1 ] && echo "ok $n - planted in $1: $4 # $found" && return
     failed=1
     echo "not ok $n - planted in $1: $4"
 }
