@@ -100,7 +100,7 @@ bool mr_splitter_is_word(struct mr_splitter *splitter, const unsigned char *char
                        splitter->match, NULL) > 0;
 }
 
-static bool is_space(unsigned c)
+bool mr_is_space(unsigned c)
 {
     return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
@@ -112,7 +112,7 @@ size_t mr_space_at_start(const unsigned char *text, size_t n)
     size_t size;
     if (n == 0 || mr_utf8_scan(text, n, &size) != MR_UTF8_CHAR)
         return 0;
-    return is_space(mr_utf8_code_point(text, size)) ? size : 0;
+    return mr_is_space(mr_utf8_code_point(text, size)) ? size : 0;
 }
 
 size_t mr_space_at_end(const unsigned char *text, size_t n)

@@ -22,6 +22,9 @@ int mr_splitter_next(struct mr_splitter *splitter, const unsigned char *text, si
 // True when the character (valid UTF-8, `size` bytes) is a word character in the sense of \w.
 bool mr_splitter_is_word(struct mr_splitter *splitter, const unsigned char *character, size_t size);
 
+// Unicode White_Space.
+bool mr_is_space(unsigned code_point);
+
 // The length of the white space character (Unicode White_Space) at the beginning or at the end of
 // n bytes, or 0 if there is none.
 size_t mr_space_at_start(const unsigned char *text, size_t n);

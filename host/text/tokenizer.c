@@ -7,6 +7,7 @@
 #include "text/tokenizer_impl.h"
 #include "text/tokenizer_load.h"
 #include "text/utf8.h"
+#include "text/wordpiece.h"
 
 // From the text of a tokenizer.json, or from files where `text` is NULL.
 static int open_from(struct mr_tokenizer **tokenizer, const void *text, size_t size,
@@ -43,6 +44,7 @@ void mr_tokenizer_close(struct mr_tokenizer *tokenizer)
 {
     if (!tokenizer)
         return;
+    mr_wordpiece_free(tokenizer->wordpiece);
     mr_bpe_free(tokenizer->bpe);
     mr_splitter_free(tokenizer->splitter);
     free(tokenizer->tokens);
@@ -84,6 +86,11 @@ int32_t mr_tokenizer_find(const struct mr_tokenizer *tokenizer, const void *byte
             return a->id;
     }
     return mr_tokenizer_find_bpe(tokenizer, bytes, size);
+}
+
+const struct mr_frame *mr_tokenizer_frame(const struct mr_tokenizer *tokenizer)
+{
+    return tokenizer->wordpiece ? &tokenizer->wordpiece->frame : NULL;
 }
 
 // ---- encoding ----
@@ -133,6 +140,8 @@ static int encode_utf8(struct encoding *e, const unsigned char *text, size_t siz
 static int encode_plain(struct encoding *e, const unsigned char *text, size_t size)
 {
     struct mr_buf *prefixed = &e->tokenizer->prefixed;
+    if (e->tokenizer->wordpiece)
+        return mr_wordpiece_encode(e->tokenizer, text, size, e->tokens, e->err);
     if (e->tokenizer->add_prefix_space && size > 0 && text[0] != ' ') {
         prefixed->size = 0;
         int rc = mr_buf_append(prefixed, " ", 1, e->err);
@@ -265,6 +274,7 @@ int mr_tokenizer_encode(struct mr_tokenizer *tokenizer, const void *text, size_t
 int mr_tokenizer_decode(const struct mr_tokenizer *tokenizer, const int32_t *ids, size_t count,
                         bool skip_special, struct mr_buf *text, struct mr_error *err)
 {
+    size_t done = 0;
     for (size_t i = 0; i < count; i++) {
         size_t size;
         const char *bytes = mr_tokenizer_bytes(tokenizer, ids[i], &size);
@@ -273,7 +283,9 @@ int mr_tokenizer_decode(const struct mr_tokenizer *tokenizer, const int32_t *ids
                            (int)ids[i], i);
         if (skip_special && mr_tokenizer_is_special(tokenizer, ids[i]))
             continue;
-        int rc = mr_buf_append(text, bytes, size, err);
+        int rc = tokenizer->wordpiece
+                     ? mr_wordpiece_decode(tokenizer->wordpiece, bytes, size, done++, text, err)
+                     : mr_buf_append(text, bytes, size, err);
         if (rc)
             return rc;
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2's byte-level BPE, which GPT-J uses, with the results of the `tokenizers` library.
+// GPT-2's byte-level BPE, which GPT-J uses, or BERT's WordPiece, with the results of the
+// `tokenizers` library.
 //
-// Any bytes can be encoded, and decoding gives the same bytes back. Where the text is not valid
+// BPE encodes any bytes, and decoding gives the same bytes back. Where the text is not valid
 // UTF-8, each longest run of bytes that belong to no character is a word of its own, and the text
 // on either side is split as if it stood alone. Character classes are those of the installed
-// PCRE2's Unicode version.
+// PCRE2's Unicode version. WordPiece loses case, accents and spaces, leaves out what is not UTF-8,
+// and its characters are those of the library.
 #ifndef MILLRACE_TEXT_TOKENIZER_H
 #define MILLRACE_TEXT_TOKENIZER_H
 
@@ -14,16 +16,17 @@
 
 #include "common/buf.h"
 #include "common/error.h"
+#include "text/frame.h"
 #include "text/tokens.h"
 
 // Encoding writes to a cache inside, so use one tokenizer from one thread at a time.
 struct mr_tokenizer;
 
 // Opens `path`: a tokenizer.json, or a directory with one, or a directory with vocab.json and
-// merges.txt (and added_tokens.json if it has one; "<|endoftext|>" is special). Settings that would
-// give other tokens than GPT-2's (normalizers, other pre-tokenizers, templates that add tokens)
-// are refused. On success the caller owns *tokenizer until mr_tokenizer_close(); on failure it is
-// NULL.
+// merges.txt (and added_tokens.json if it has one; "<|endoftext|>" is special), or with vocab.txt
+// (and tokenizer_config.json). Settings that would give other tokens than GPT-2's or BERT's (other
+// normalizers, pre-tokenizers or templates) are refused. On success the caller owns *tokenizer
+// until mr_tokenizer_close(); on failure it is NULL.
 int mr_tokenizer_open(struct mr_tokenizer **tokenizer, const char *path, struct mr_error *err);
 
 // The same from the text of a tokenizer.json in memory; `where` names it in messages.
@@ -31,7 +34,7 @@ int mr_tokenizer_parse(struct mr_tokenizer **tokenizer, const void *text, size_t
                        const char *where, struct mr_error *err);
 
 // Appends to *text a tokenizer.json that gives the same tokens as the files in `dir`: its own
-// tokenizer.json, or one made of vocab.json, merges.txt and added_tokens.json.
+// tokenizer.json, or one made of vocab.json, merges.txt and added_tokens.json, or of vocab.txt.
 int mr_tokenizer_text(const char *dir, struct mr_buf *text, struct mr_error *err);
 
 // NULL is allowed.
@@ -50,6 +53,10 @@ bool mr_tokenizer_is_special(const struct mr_tokenizer *tokenizer, int32_t id);
 // *size 0, for an unused id. Valid until the tokenizer is closed.
 const char *mr_tokenizer_bytes(const struct mr_tokenizer *tokenizer, int32_t id, size_t *size);
 
+// The tokens around a text, which are not part of what mr_tokenizer_encode() gives; NULL if the
+// tokenizer is byte-level BPE.
+const struct mr_frame *mr_tokenizer_frame(const struct mr_tokenizer *tokenizer);
+
 enum mr_special {
     MR_SPECIAL_PARSE,   // "<|endoftext|>" in the text becomes that token, as in `tokenizers`
     MR_SPECIAL_AS_TEXT, // it is text like any other: for input that must not steer the model
@@ -60,7 +67,8 @@ enum mr_special {
 int mr_tokenizer_encode(struct mr_tokenizer *tokenizer, const void *text, size_t size,
                         enum mr_special special, struct mr_tokens *tokens, struct mr_error *err);
 
-// Appends the bytes of the tokens to *text, exactly; special tokens are left out if asked. Unused
+// Appends the bytes of the tokens to *text, exactly (of WordPiece with a space before each token
+// that begins a word); special tokens are left out if asked. Unused
 // or negative ids (a model may be padded to more rows than it has tokens) are an error.
 int mr_tokenizer_decode(const struct mr_tokenizer *tokenizer, const int32_t *ids, size_t count,
                         bool skip_special, struct mr_buf *text, struct mr_error *err);

@@ -9,6 +9,8 @@
 #include "text/bpe.h"
 #include "text/split.h"
 
+struct mr_wordpiece; // text/wordpiece.h
+
 // What an id stands for. Unused ids have size 0 (no used token is empty).
 struct token {
     size_t offset; // into mr_tokenizer.bytes
@@ -31,12 +33,13 @@ struct added_token {
 };
 
 struct mr_tokenizer {
-    struct mr_bpe *bpe;
+    struct mr_wordpiece *wordpiece; // of BERT; NULL: byte-level BPE
+    struct mr_bpe *bpe;             // else NULL
     struct mr_splitter *splitter;
     struct token *tokens; // by id
     int n_tokens;
     struct mr_buf bytes;
-    int32_t *by_bytes; // open addressing, at most half full: ids of byte-level tokens, -1 if empty
+    int32_t *by_bytes; // open addressing, at most half full: ids of the vocabulary, -1 if empty
     size_t by_bytes_mask;
     struct added_token *added;
     size_t n_added;
@@ -47,7 +50,7 @@ struct mr_tokenizer {
     struct mr_buf prefixed; // scratch: a piece of text with its space in front
 };
 
-// The id of the token of the BPE vocabulary with these bytes, or -1.
+// The id of the token of the vocabulary, added ones apart, with these bytes, or -1.
 int32_t mr_tokenizer_find_bpe(const struct mr_tokenizer *tokenizer, const void *bytes, size_t size);
 
 // Enters tokens[id] into by_bytes, unless a token with the same bytes is there.

@@ -6,29 +6,17 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
-#include "text/tokenizer_impl.h"
+#include "text/loader.h"
 #include "text/tokenizer_load.h"
 #include "text/utf8.h"
-
-enum {
-    MAX_TOKEN_ID = (1 << 22) - 1, // ids index tables, so an absurd one would cost memory
-    BYTE_CHARS = 0x144,           // code points that GPT-2's alphabet uses lie below
-};
-
-// One loading: the tokenizer, its file and what is needed until it is complete.
-struct loader {
-    struct mr_tokenizer *tokenizer;
-    const char *path;
-    struct mr_error *err;
-    int16_t byte_of[BYTE_CHARS]; // GPT-2's alphabet: the byte that a code point stands for, or -1
-    struct mr_buf joined;        // scratch: left and right of a merge
-};
+#include "text/wordpiece_list.h"
+#include "text/wordpiece_load.h"
 
 // GPT-2 writes every byte as one printable character: printable Latin-1 as itself, the others,
 // in order, from U+0100 on.
-static void make_alphabet(struct loader *l)
+static void make_alphabet(struct mr_loader *l)
 {
-    for (int c = 0; c < BYTE_CHARS; c++)
+    for (int c = 0; c < MR_BYTE_CHARS; c++)
         l->byte_of[c] = -1;
     unsigned next = 0x100;
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -38,20 +26,13 @@ static void make_alphabet(struct loader *l)
     }
 }
 
-// Appends text to the tokenizer's bytes.
-static int store_text(struct loader *l, const char *text, size_t size, size_t *offset)
-{
-    *offset = l->tokenizer->bytes.size;
-    return mr_buf_append(&l->tokenizer->bytes, text, size, l->err);
-}
-
 // Records a vocabulary entry. Entries with characters outside the alphabet stand for themselves;
 // merging cannot make them.
-static int store_token(struct loader *l, int32_t id, const char *text, size_t size)
+static int store_token(struct mr_loader *l, int32_t id, const char *text, size_t size)
 {
     struct mr_tokenizer *t = l->tokenizer;
     struct token *token = &t->tokens[id];
-    int rc = store_text(l, text, size, &token->offset);
+    int rc = mr_loader_text(l, text, size, &token->offset);
     if (rc)
         return rc;
     token->size = (uint32_t)size;
@@ -63,7 +44,7 @@ static int store_token(struct loader *l, int32_t id, const char *text, size_t si
         const unsigned char *c = (const unsigned char *)text + at;
         (void)mr_utf8_scan(c, size - at, &length); // JSON strings are valid UTF-8
         unsigned code_point = mr_utf8_code_point(c, length);
-        if (code_point >= BYTE_CHARS || l->byte_of[code_point] < 0) {
+        if (code_point >= MR_BYTE_CHARS || l->byte_of[code_point] < 0) {
             memcpy(bytes, text, size);
             return 0;
         }
@@ -76,61 +57,7 @@ static int store_token(struct loader *l, int32_t id, const char *text, size_t si
     return 0;
 }
 
-static int check_id(const struct loader *l, const char *content, const json_t *value, int32_t *id)
-{
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) > MAX_TOKEN_ID)
-        return mr_fail(l->err, MR_ERR_FORMAT,
-                       "%s: the id of token \"%s\" is not an integer from 0 "
-                       "to %d",
-                       l->path, mr_show(content).text, MAX_TOKEN_ID);
-    *id = (int32_t)json_integer_value(value);
-    return 0;
-}
-
-// Allocates the tables for ids up to the largest in the vocabulary and among the added tokens.
-static int size_tables(struct loader *l, json_t *vocab, const json_t *added)
-{
-    struct mr_tokenizer *t = l->tokenizer;
-    int32_t id = -1;
-    const char *content;
-    json_t *value;
-    json_object_foreach(vocab, content, value)
-    {
-        int rc = check_id(l, content, value, &id);
-        if (rc)
-            return rc;
-        if (id >= t->n_tokens)
-            t->n_tokens = id + 1;
-    }
-    for (size_t i = 0; i < json_array_size(added); i++) {
-        const json_t *entry = json_array_get(added, i);
-        const char *name = json_string_value(json_object_get(entry, "content"));
-        if (!name || !*name)
-            return mr_fail(l->err, MR_ERR_FORMAT, "%s: added token %zu has no \"content\"", l->path,
-                           i);
-        int rc = check_id(l, name, json_object_get(entry, "id"), &id);
-        if (rc)
-            return rc;
-        if (id >= t->n_tokens)
-            t->n_tokens = id + 1;
-    }
-    size_t slots = 16;
-    while (slots / 2 < json_object_size(vocab))
-        slots *= 2;
-    t->by_bytes_mask = slots - 1;
-    t->by_bytes = malloc(slots * sizeof *t->by_bytes);
-    t->tokens = calloc((size_t)t->n_tokens + 1, sizeof *t->tokens);
-    t->added = calloc(json_array_size(added) + 1, sizeof *t->added);
-    if (!t->by_bytes || !t->tokens || !t->added)
-        return mr_fail(l->err, MR_ERR_MEMORY, "%s: out of memory for %d tokens", l->path,
-                       t->n_tokens);
-    for (size_t i = 0; i < slots; i++)
-        t->by_bytes[i] = -1;
-    return 0;
-}
-
-static int load_vocab(struct loader *l, json_t *vocab)
+static int load_vocab(struct mr_loader *l, json_t *vocab)
 {
     struct mr_tokenizer *t = l->tokenizer;
     const char *content;
@@ -162,7 +89,7 @@ static int load_vocab(struct loader *l, json_t *vocab)
 
 // ---- merges ----
 
-static int add_merge(struct loader *l, const json_t *vocab, size_t rank, const char *left,
+static int add_merge(struct mr_loader *l, const json_t *vocab, size_t rank, const char *left,
                      size_t left_size, const char *right, size_t right_size)
 {
     l->joined.size = 0;
@@ -188,7 +115,7 @@ static int add_merge(struct loader *l, const json_t *vocab, size_t rank, const c
 }
 
 // A merge in the form "left right".
-static int add_merge_line(struct loader *l, const json_t *vocab, size_t rank, const char *line,
+static int add_merge_line(struct mr_loader *l, const json_t *vocab, size_t rank, const char *line,
                           size_t size)
 {
     const char *space = memchr(line, ' ', size);
@@ -201,7 +128,7 @@ static int add_merge_line(struct loader *l, const json_t *vocab, size_t rank, co
     return add_merge(l, vocab, rank, line, left, space + 1, size - left - 1);
 }
 
-static int load_merges(struct loader *l, const json_t *vocab, const json_t *merges)
+static int load_merges(struct mr_loader *l, const json_t *vocab, const json_t *merges)
 {
     for (size_t i = 0; i < json_array_size(merges); i++) {
         const json_t *merge = json_array_get(merges, i);
@@ -224,122 +151,19 @@ static int load_merges(struct loader *l, const json_t *vocab, const json_t *merg
     return 0;
 }
 
-// ---- added tokens ----
-
-static int read_flag(const struct loader *l, const json_t *object, const char *key, bool *flag)
-{
-    const json_t *value = json_object_get(object, key);
-    if (value && !json_is_boolean(value))
-        return mr_fail(l->err, MR_ERR_FORMAT, "%s: \"%s\" is %s where true or false is expected",
-                       l->path, key, mr_json_kind(value));
-    if (value)
-        *flag = json_is_true(value);
-    return 0;
-}
-
-static int load_added(struct loader *l, const json_t *vocab, const json_t *entry)
-{
-    struct mr_tokenizer *t = l->tokenizer;
-    const json_t *content = json_object_get(entry, "content");
-    const char *text = json_string_value(content);
-    struct added_token a = {.id = (int32_t)json_integer_value(json_object_get(entry, "id"))};
-    int rc = read_flag(l, entry, "special", &a.special);
-    a.normalized = !a.special; // as in `tokenizers`, where the file does not say
-    if (!rc)
-        rc = read_flag(l, entry, "normalized", &a.normalized);
-    if (!rc)
-        rc = read_flag(l, entry, "single_word", &a.single_word);
-    if (!rc)
-        rc = read_flag(l, entry, "lstrip", &a.lstrip);
-    if (!rc)
-        rc = read_flag(l, entry, "rstrip", &a.rstrip);
-    if (rc)
-        return rc;
-
-    // Either the vocabulary has it under the same id, or its id is free.
-    const json_t *known = json_object_get(vocab, text);
-    if (known ? json_integer_value(known) != a.id
-              : t->tokens[a.id].size > 0 && !t->tokens[a.id].added)
-        return mr_fail(l->err, MR_ERR_FORMAT, "%s: added token \"%s\" has id %d, which %s", l->path,
-                       mr_show(text).text, a.id,
-                       known ? "is not its id in the vocabulary" : "belongs to another token");
-    if (t->tokens[a.id].added)
-        return mr_fail(l->err, MR_ERR_FORMAT, "%s: added token \"%s\" (id %d) occurs twice",
-                       l->path, mr_show(text).text, a.id);
-    a.size = (uint32_t)json_string_length(content);
-    rc = store_text(l, text, a.size, &a.offset);
-    if (rc)
-        return rc;
-    // It decodes to its text, since that is where it was found. But what merging can make keeps its
-    // bytes, or words would change.
-    if (!t->tokens[a.id].made) {
-        t->tokens[a.id].offset = a.offset;
-        t->tokens[a.id].size = a.size;
-    }
-    t->tokens[a.id].added = true;
-    t->tokens[a.id].special = a.special;
-    t->added_first[(unsigned char)text[0]] = true;
-    t->added[t->n_added++] = a;
-    return 0;
-}
-
-// `seen`: the ids of those before, by content. With two ids for one text the library that wrote the
-// file and the one that reads it may take different ones.
-static int check_content(const struct loader *l, const json_t *entry, json_t *seen)
-{
-    const char *text = json_string_value(json_object_get(entry, "content"));
-    json_t *id = json_object_get(entry, "id");
-    const json_t *before = json_object_get(seen, text);
-    if (before && json_integer_value(before) != json_integer_value(id))
-        return mr_fail(l->err, MR_ERR_FORMAT,
-                       "%s: added token \"%s\" has two ids, %" JSON_INTEGER_FORMAT
-                       " and %" JSON_INTEGER_FORMAT,
-                       l->path, mr_show(text).text, json_integer_value(before),
-                       json_integer_value(id));
-    return json_object_set(seen, text, id) == 0
-               ? 0
-               : mr_fail(l->err, MR_ERR_MEMORY, "%s: out of memory", l->path);
-}
-
-static int load_all_added(struct loader *l, const json_t *vocab, const json_t *added)
-{
-    json_t *seen = json_object();
-    int rc = seen ? 0 : mr_fail(l->err, MR_ERR_MEMORY, "%s: out of memory", l->path);
-    for (size_t i = 0; i < json_array_size(added) && !rc; i++) {
-        const json_t *entry = json_array_get(added, i);
-        rc = check_content(l, entry, seen);
-        if (!rc)
-            rc = load_added(l, vocab, entry);
-    }
-    json_decref(seen);
-    return rc;
-}
-
 // ---- tokenizer.json ----
 
-static int unsupported(const struct loader *l, const char *what, const char *why)
+static int unsupported(const struct mr_loader *l, const char *what, const char *why)
 {
     return mr_fail(l->err, MR_ERR_UNSUPPORTED, "%s: %s %s; GPT-2's byte-level BPE is expected",
                    l->path, what, why);
-}
-
-// NULL unless the object has a "type".
-static const char *type_of(const json_t *object)
-{
-    return json_string_value(json_object_get(object, "type"));
-}
-
-static bool is_type(const json_t *object, const char *type)
-{
-    const char *name = type_of(object);
-    return name && strcmp(name, type) == 0;
 }
 
 // A template that only passes the text on.
 static bool is_plain_template(const json_t *processor)
 {
     const json_t *single = json_object_get(processor, "single");
-    return is_type(processor, "TemplateProcessing") && json_array_size(single) == 1 &&
+    return mr_loader_is(processor, "TemplateProcessing") && json_array_size(single) == 1 &&
            json_object_get(json_array_get(single, 0), "Sequence");
 }
 
@@ -351,15 +175,16 @@ static bool is_unset(const json_t *value)
            (json_is_number(value) && json_number_value(value) == 0.0);
 }
 
-static int check_model(struct loader *l, const json_t *model)
+static int check_model(struct mr_loader *l, const json_t *model)
 {
     if (!json_is_object(model))
         return mr_fail(l->err, MR_ERR_FORMAT, "%s: \"model\" is %s where an object is expected",
                        l->path, mr_json_kind(model));
     // Old files leave the type out.
     const json_t *type = json_object_get(model, "type");
-    if (type && !json_is_null(type) && !is_type(model, "BPE"))
-        return unsupported(l, "the model's type", "is not BPE");
+    if (type && !json_is_null(type) && !mr_loader_is(model, "BPE"))
+        return mr_fail(l->err, MR_ERR_UNSUPPORTED,
+                       "%s: the model's type is neither BPE nor WordPiece", l->path);
     static const char *const unused[] = {"dropout", "continuing_subword_prefix",
                                          "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++) {
@@ -372,36 +197,38 @@ static int check_model(struct loader *l, const json_t *model)
     return 0;
 }
 
-static int check_pipeline(struct loader *l, const json_t *root)
+static int check_pipeline(struct mr_loader *l, const json_t *root)
 {
     struct mr_tokenizer *t = l->tokenizer;
     const json_t *normalizer = json_object_get(root, "normalizer");
     if (normalizer && !json_is_null(normalizer))
         return unsupported(l, "a normalizer", "is set");
     const json_t *split = json_object_get(root, "pre_tokenizer");
-    if (!is_type(split, "ByteLevel"))
+    if (!mr_loader_is(split, "ByteLevel"))
         return unsupported(l, "the pre-tokenizer", "is not ByteLevel");
     const json_t *processor = json_object_get(root, "post_processor");
-    if (processor && !json_is_null(processor) && !is_type(processor, "ByteLevel") &&
+    if (processor && !json_is_null(processor) && !mr_loader_is(processor, "ByteLevel") &&
         !is_plain_template(processor))
         return unsupported(l, "the post-processor", "adds tokens or is of another kind");
     const json_t *decoder = json_object_get(root, "decoder");
-    if (decoder && !json_is_null(decoder) && !is_type(decoder, "ByteLevel"))
+    if (decoder && !json_is_null(decoder) && !mr_loader_is(decoder, "ByteLevel"))
         return unsupported(l, "the decoder", "is not ByteLevel");
 
     t->add_prefix_space = true; // the defaults of `tokenizers`, where the file does not say
     t->split_words = true;
-    int rc = read_flag(l, split, "add_prefix_space", &t->add_prefix_space);
+    int rc = mr_loader_flag(l, split, "add_prefix_space", &t->add_prefix_space);
     if (!rc)
-        rc = read_flag(l, split, "use_regex", &t->split_words);
+        rc = mr_loader_flag(l, split, "use_regex", &t->split_words);
     if (!rc)
-        rc = read_flag(l, json_object_get(root, "model"), "ignore_merges", &t->ignore_merges);
+        rc = mr_loader_flag(l, json_object_get(root, "model"), "ignore_merges", &t->ignore_merges);
     return rc;
 }
 
-static int load_json(struct loader *l, const json_t *root)
+static int load_json(struct mr_loader *l, const json_t *root)
 {
     const json_t *model = json_object_get(root, "model");
+    if (mr_loader_is(model, "WordPiece"))
+        return mr_wordpiece_load(l, root);
     int rc = check_model(l, model);
     if (!rc)
         rc = check_pipeline(l, root);
@@ -418,17 +245,17 @@ static int load_json(struct loader *l, const json_t *root)
                        l->path, mr_json_kind(vocab), mr_json_kind(merges), mr_json_kind(added));
     rc = mr_bpe_new(&l->tokenizer->bpe, json_array_size(merges), l->err);
     if (!rc)
-        rc = size_tables(l, vocab, added);
+        rc = mr_loader_tables(l, vocab, added);
     if (!rc)
         rc = load_vocab(l, vocab);
     if (!rc)
         rc = load_merges(l, vocab, merges);
     if (!rc)
-        rc = load_all_added(l, vocab, added);
+        rc = mr_loader_added(l, vocab, added);
     return rc;
 }
 
-static int load_single_file(struct loader *l)
+static int load_single_file(struct mr_loader *l)
 {
     json_t *root;
     int rc = mr_json_load(&root, l->path, l->err);
@@ -442,7 +269,7 @@ static int load_single_file(struct loader *l)
 // ---- vocab.json and merges.txt ----
 
 // Calls add_merge_line() for each line; with `vocab` NULL only counts them.
-static int scan_merges(struct loader *l, const json_t *vocab, const struct mr_file *file,
+static int scan_merges(struct mr_loader *l, const json_t *vocab, const struct mr_file *file,
                        size_t *count)
 {
     const char *text = (const char *)file->data;
@@ -494,7 +321,7 @@ int mr_tokenizer_list_added(const json_t *vocab, json_t *more, json_t *list, con
 }
 
 // Messages about merges name the file that they come from.
-static int load_merges_file(struct loader *l, const json_t *vocab, const char *path,
+static int load_merges_file(struct mr_loader *l, const json_t *vocab, const char *path,
                             const struct mr_file *file)
 {
     const char *vocab_path = l->path;
@@ -505,7 +332,7 @@ static int load_merges_file(struct loader *l, const json_t *vocab, const char *p
     return rc;
 }
 
-static int load_from(struct loader *l, json_t *vocab, json_t *more, const char *merges_path)
+static int load_from(struct mr_loader *l, json_t *vocab, json_t *more, const char *merges_path)
 {
     json_t *added = json_array();
     if (!added)
@@ -520,19 +347,19 @@ static int load_from(struct loader *l, json_t *vocab, json_t *more, const char *
     if (!rc)
         rc = mr_bpe_new(&l->tokenizer->bpe, count, l->err);
     if (!rc)
-        rc = size_tables(l, vocab, added);
+        rc = mr_loader_tables(l, vocab, added);
     if (!rc)
         rc = load_vocab(l, vocab);
     if (!rc)
         rc = load_merges_file(l, vocab, merges_path, &merges);
     if (!rc)
-        rc = load_all_added(l, vocab, added);
+        rc = mr_loader_added(l, vocab, added);
     mr_file_unmap(&merges);
     json_decref(added);
     return rc;
 }
 
-static int load_two_files(struct loader *l, const char *dir)
+static int load_two_files(struct mr_loader *l, const char *dir)
 {
     json_t *vocab = NULL;
     json_t *more = NULL;
@@ -551,12 +378,24 @@ static int load_two_files(struct loader *l, const char *dir)
     return rc;
 }
 
-static int load_directory(struct loader *l, const char *dir)
+static int load_list(struct mr_loader *l, const char *dir)
+{
+    json_t *root;
+    int rc = mr_wordpiece_root(&root, dir, l->err);
+    if (rc)
+        return rc;
+    rc = load_json(l, root);
+    json_decref(root);
+    return rc;
+}
+
+static int load_directory(struct mr_loader *l, const char *dir)
 {
     char *single = mr_path_join(dir, "tokenizer.json", l->err);
     char *vocab = mr_path_join(dir, "vocab.json", l->err);
+    char *list = mr_path_join(dir, "vocab.txt", l->err);
     int rc;
-    if (!single || !vocab) {
+    if (!single || !vocab || !list) {
         rc = MR_ERR_MEMORY;
     } else if (mr_file_exists(single)) {
         l->path = single;
@@ -564,9 +403,14 @@ static int load_directory(struct loader *l, const char *dir)
     } else if (mr_file_exists(vocab)) {
         l->path = vocab;
         rc = load_two_files(l, dir);
+    } else if (mr_file_exists(list)) {
+        l->path = list;
+        rc = load_list(l, dir);
     } else {
-        rc = mr_fail(l->err, MR_ERR_IO, "%s: has neither tokenizer.json nor vocab.json", dir);
+        rc = mr_fail(l->err, MR_ERR_IO,
+                     "%s: has neither tokenizer.json nor vocab.json nor vocab.txt", dir);
     }
+    free(list);
     free(vocab);
     free(single);
     return rc;
@@ -574,7 +418,7 @@ static int load_directory(struct loader *l, const char *dir)
 
 int mr_tokenizer_load(struct mr_tokenizer *tokenizer, const char *path, struct mr_error *err)
 {
-    struct loader l = {.tokenizer = tokenizer, .path = path, .err = err};
+    struct mr_loader l = {.tokenizer = tokenizer, .path = path, .err = err};
     make_alphabet(&l);
     // A directory that does not exist falls to the second case, whose message says so.
     char *inside = mr_path_join(path, ".", err);
@@ -593,7 +437,7 @@ int mr_tokenizer_load(struct mr_tokenizer *tokenizer, const char *path, struct m
 int mr_tokenizer_load_text(struct mr_tokenizer *tokenizer, const void *text, size_t size,
                            const char *where, struct mr_error *err)
 {
-    struct loader l = {.tokenizer = tokenizer, .path = where, .err = err};
+    struct mr_loader l = {.tokenizer = tokenizer, .path = where, .err = err};
     json_t *root;
     make_alphabet(&l);
     int rc = mr_json_parse(&root, text, size, where, err);

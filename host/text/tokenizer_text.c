@@ -7,6 +7,7 @@
 #include "common/json.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_load.h"
+#include "text/wordpiece_list.h"
 
 // The lines of merges.txt as strings; what they say is checked when the result is parsed.
 static int list_merges(const char *path, json_t *list, struct mr_error *err)
@@ -78,10 +79,11 @@ static int from_two_files(const char *vocab_path, const char *merges_path, const
 int mr_tokenizer_text(const char *dir, struct mr_buf *text, struct mr_error *err)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "merges.txt",
-                                        "added_tokens.json"};
-    char *path[4];
+                                        "added_tokens.json", "vocab.txt"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char *path[NAMES];
     int rc = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < NAMES; i++) {
         path[i] = mr_path_join(dir, names[i], err);
         rc = path[i] ? rc : MR_ERR_MEMORY;
     }
@@ -91,10 +93,17 @@ int mr_tokenizer_text(const char *dir, struct mr_buf *text, struct mr_error *err
         if (rc == 0)
             rc = mr_buf_append(text, file.data, file.size, err);
         mr_file_unmap(&file);
+    } else if (rc == 0 && !mr_file_exists(path[1]) && mr_file_exists(path[4])) {
+        json_t *root;
+        rc = mr_wordpiece_root(&root, dir, err);
+        if (rc == 0) {
+            rc = append_json(root, path[4], text, err);
+            json_decref(root);
+        }
     } else if (rc == 0) {
         rc = from_two_files(path[1], path[2], path[3], text, err);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < NAMES; i++)
         free(path[i]);
     return rc;
 }

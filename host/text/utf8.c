@@ -56,13 +56,15 @@ unsigned mr_utf8_code_point(const unsigned char *text, size_t size)
     return value;
 }
 
-size_t mr_utf8_put_short(unsigned code_point, unsigned char out[2])
+size_t mr_utf8_put(unsigned code_point, unsigned char out[4])
 {
     if (code_point < 0x80) {
         out[0] = (unsigned char)code_point;
         return 1;
     }
-    out[0] = (unsigned char)(0xc0 | code_point >> 6);
-    out[1] = (unsigned char)(0x80 | (code_point & 0x3f));
-    return 2;
+    size_t size = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+    for (size_t i = size - 1; i > 0; i--, code_point >>= 6)
+        out[i] = (unsigned char)(0x80 | (code_point & 0x3f));
+    out[0] = (unsigned char)((0xf00U >> size & 0xf0U) | code_point);
+    return size;
 }

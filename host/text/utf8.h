@@ -21,7 +21,7 @@ size_t mr_utf8_valid_prefix(const unsigned char *text, size_t n);
 // The character that starts with `size` valid bytes, as a code point.
 unsigned mr_utf8_code_point(const unsigned char *text, size_t size);
 
-// Writes a code point below 0x800 as 1 or 2 bytes and returns their number.
-size_t mr_utf8_put_short(unsigned code_point, unsigned char out[2]);
+// Writes a code point as 1 to 4 bytes and returns their number.
+size_t mr_utf8_put(unsigned code_point, unsigned char out[4]);
 
 #endif

@@ -76,6 +76,13 @@ def tokenizer():
         ("<|endoftext|>", True, False, False, False, False), ("<x>", False, True, True, False, False),
         ("the", False, False, False, True, True)]))
     put("tokenizer", "no-vocabulary", '{"model":{"type":"BPE","vocab":{},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}')
+    put("tokenizer", "wordpiece", json.dumps({
+        "added_tokens": [{"id": 3, "content": "<x>", "special": True}], "normalizer": {"type": "BertNormalizer", "strip_accents": None},
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": {"type": "BertProcessing", "cls": ["[C]", 1], "sep": ["[S]", 2]},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", "unk_token": "[U]", "max_input_chars_per_word": 9, "continuing_subword_prefix": "##",
+                  "vocab": {"[U]": 0, "[C]": 1, "[S]": 2, "<x>": 3, "the": 4, "##the": 5, "##a": 6, "ete": 7, "a": 8, "##b": 9}}},
+        separators=(",", ":")))
     return plain
 
 

@@ -700,8 +700,8 @@ static void refuses_other_kinds_of_tokenizer(void **state)
 {
     (void)state;
     const int bad = MR_ERR_UNSUPPORTED;
-    refuse_with("model", "type", json_string("WordPiece"), bad, "is not BPE");
-    refuse_with("model", "type", json_integer(5), bad, "is not BPE");
+    refuse_with("model", "type", json_string("Unigram"), bad, "neither BPE nor WordPiece");
+    refuse_with("model", "type", json_integer(5), bad, "neither BPE nor WordPiece");
     refuse_with("model", "byte_fallback", json_string("x"), bad, "byte_fallback");
     refuse_with("model", "dropout", json_real(0.1), bad, "dropout is set");
     refuse_with("model", "end_of_word_suffix", json_string("</w>"), bad, "end_of_word_suffix");

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_TEXT_FRAME_H
+#define MILLRACE_TEXT_FRAME_H
+
+#include <stdint.h>
+
+// The tokens around the texts that BERT reads: [CLS] A [SEP], or [CLS] A [SEP] B [SEP], where B and
+// what follows it are of the second kind.
+struct mr_frame {
+    int32_t cls, sep;
+    int32_t mask; // [MASK]; -1 if there is none
+};
+
+#endif
