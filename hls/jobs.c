@@ -80,6 +80,9 @@ int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layou
     const struct mr_arch *arch = mr_arch_of(layout->config);
     int rc = 0;
     *jobs = (struct mr_update_jobs){.room = most_jobs(layout)};
+    if (options->kind != MR_ADAMW)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "the kernel has AdamW's update, not %s's",
+                       mr_update_name(options->kind));
     if (channels < 1 || 16 % channels != 0)
         return mr_fail(err, MR_ERR_USAGE, "streams of %d channels; 1, 2, 4, 8 or 16", channels);
     jobs->job = calloc(jobs->room, sizeof *jobs->job);

@@ -10,6 +10,8 @@
 #include "train/step.h"
 
 _Static_assert(MR_TRAINER_NOTE == (int)MR_STORE_NOTE, "the store keeps the note");
+_Static_assert((int)MR_OPTIMIZER_ADAM == MR_ADAM && (int)MR_OPTIMIZER_SGD == MR_SGD,
+               "families of the store have the same numbers");
 
 struct mr_trainer {
     struct mr_store *store;
@@ -133,7 +135,10 @@ void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_inf
                                      .vocab_size = c->vocab_size,
                                      .n_positions = c->n_positions,
                                      .tokens = trainer->tokens,
-                                     .device_bytes = mr_step_bytes(trainer->step)};
+                                     .device_bytes = mr_step_bytes(trainer->step),
+                                     .optimizer = MR_OPTIMIZERS};
+    if (info->step > 0)
+        info->optimizer = (enum mr_optimizer)mr_store_optimizer(trainer->store);
     for (size_t i = 0; i < mr_tensor_specs(c); i++) {
         info->tensors += elements_of(c, i) > 0;
         info->parameters += elements_of(c, i);
@@ -259,17 +264,33 @@ int mr_trainer_evaluate(struct mr_trainer *trainer, const struct mr_micro_batch 
     return with_batch(trainer, batch, loss, mr_step_evaluate, err);
 }
 
+// As the store has it: momentum and dampening stand where betas do.
+static int options_of(const struct mr_trainer_update *u, struct mr_adamw_options *o,
+                      struct mr_error *err)
+{
+    if ((unsigned)u->optimizer >= MR_OPTIMIZERS)
+        return mr_fail(err, MR_ERR_USAGE, "there is no optimizer %d", (int)u->optimizer);
+    *o = (struct mr_adamw_options){u->beta1, u->beta2,     u->epsilon,
+                                   u->decay, u->decay_all, (enum mr_update_kind)u->optimizer};
+    if (u->optimizer != MR_OPTIMIZER_SGD)
+        return u->momentum != 0 || u->dampening != 0 || u->nesterov
+                   ? mr_fail(err, MR_ERR_USAGE, "momentum, dampening and Nesterov are SGD's")
+                   : 0;
+    o->beta1 = u->momentum;
+    o->beta2 = u->dampening;
+    o->epsilon = 0;
+    o->kind = u->nesterov ? MR_SGD_NESTEROV : MR_SGD;
+    return 0;
+}
+
 int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update *u,
                      struct mr_trainer_done *done, struct mr_error *err)
 {
-    const struct mr_store_update update = {
-        .adamw = {u->beta1, u->beta2, u->epsilon, u->decay, u->decay_all},
-        .rate = u->rate,
-        .clip = u->clip,
-        .note = u->note,
-    };
+    struct mr_store_update update = {.rate = u->rate, .clip = u->clip, .note = u->note};
     struct mr_step_done d;
-    int rc = mr_step_apply(trainer->step, &update, &d, err);
+    int rc = options_of(u, &update.adamw, err);
+    if (rc == 0)
+        rc = mr_step_apply(trainer->step, &update, &d, err);
     if (rc == 0)
         *done = (struct mr_trainer_done){d.step, mr_loss_mean(&d.loss), d.loss.rows, d.norm,
                                          d.repeated};

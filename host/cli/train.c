@@ -193,6 +193,24 @@ static int make_rates(struct train_args *a)
     return EXIT_OK;
 }
 
+// An option of another optimizer, and numbers that do not go together. 0 or an exit status.
+static int check_optimizer(struct train_args *a)
+{
+    struct mr_error err = {0};
+    a->t.optimizer = (enum mr_update_kind)a->optimizer;
+    bool sgd = a->t.optimizer == MR_SGD, moments = false, other = a->t.nesterov;
+    for (int i = 0; i < 3; i++)
+        moments |= a->moments_given[i];
+    for (int i = 0; i < 2; i++)
+        other |= a->sgd_given[i];
+    if (sgd ? moments : other)
+        return cli_usage(&cmd_train, sgd ? "--beta1, --beta2 and --epsilon go with adamw and adam"
+                                         : "--momentum, --dampening and --nesterov go with "
+                                           "--optimizer sgd");
+    const struct mr_adamw_options o = mr_training_optimizer(&a->t);
+    return mr_adamw_check(&o, &err) < 0 ? cli_fail(&err) : EXIT_OK;
+}
+
 static int run_options(struct train_args *a)
 {
     struct mr_training *t = &a->t;
@@ -206,6 +224,8 @@ static int run_options(struct train_args *a)
     int status = cli_need_directory(&cmd_train, a->c.model);
     if (status == EXIT_OK)
         status = make_rates(a);
+    if (status == EXIT_OK)
+        status = check_optimizer(a);
     t->mode = MR_TRAIN_AND_EVAL;
     t->train.shuffle = true;
     t->train.batch = t->train.micro * t->accumulate;
@@ -337,8 +357,9 @@ static const struct cli_option options[] = {
      .value = "FILE",
      .help = "a configuration of the Model Zoo; the same as an argument whose name ends in .yaml "
              "(docs/train-config.md)",
-     .excludes = "model data steps lr schedule warmup min-lr beta1 beta2 epsilon decay clip "
-                 "sequence n-positions batch accumulate seed heldout eval-every log-every",
+     .excludes = "model data steps lr schedule warmup min-lr optimizer beta1 beta2 epsilon "
+                 "momentum dampening nesterov decay clip sequence n-positions batch accumulate "
+                 "seed heldout eval-every log-every",
      .because = "the file says it, or --set does",
      CLI_AT(ARGS, config)},
     {.name = "mode",
@@ -393,10 +414,30 @@ static const struct cli_option options[] = {
           CLI_GIVEN(ARGS, warmup_given)),
     REAL("min-lr", least, 0, 1, "0", "the share of it that a cosine ends with",
          CLI_GIVEN(ARGS, least_given)),
-    REAL("beta1", t.beta1, 0, 0.999999, "0.9", "AdamW: of the mean"),
-    REAL("beta2", t.beta2, 0, 0.999999, "0.95", "AdamW: of the squares"),
-    REAL("epsilon", t.epsilon, 1e-12, 1, "1e-8", "AdamW: added to the root"),
-    REAL("decay", t.decay, 0, 1, "0", "decay of matrices"),
+    {.name = "optimizer",
+     .kind = CLI_CHOICE,
+     .value = "NAME",
+     .help = "what moves the weights (docs/optimizers.md)",
+     .choices = "adamw|adam|sgd",
+     .def = "adamw",
+     CLI_AT(ARGS, optimizer)},
+    REAL("beta1", t.beta1, 0, 0.999999, "0.9", "AdamW, Adam: of the mean",
+         CLI_GIVEN(ARGS, moments_given[0])),
+    REAL("beta2", t.beta2, 0, 0.999999, "0.95", "AdamW, Adam: of the squares",
+         CLI_GIVEN(ARGS, moments_given[1])),
+    REAL("epsilon", t.epsilon, 1e-12, 1, "1e-8", "AdamW, Adam: added to the root",
+         CLI_GIVEN(ARGS, moments_given[2])),
+    REAL("momentum", t.momentum, 0, 0.999999, "0", "SGD: what a step keeps of the steps before",
+         CLI_GIVEN(ARGS, sgd_given[0])),
+    REAL("dampening", t.dampening, 0, 0.999999, "0",
+         "SGD: the share of the gradient that the momentum leaves out",
+         CLI_GIVEN(ARGS, sgd_given[1])),
+    {.name = "nesterov",
+     .kind = CLI_FLAG,
+     .help = "SGD: the way of the next step, with a momentum and without dampening",
+     CLI_AT(ARGS, t.nesterov)},
+    REAL("decay", t.decay, 0, 1, "0",
+         "decay of matrices; Adam and SGD add it to the gradient, AdamW to the update"),
     REAL("clip", t.clip, 0, 1e9, "1", "the most that the gradient's norm may be; 0: no limit"),
     WHOLE("sequence", t.train.sequence, 0, 1 << 20, "0",
           "tokens of a window; 0: 128, or the model's positions"),

@@ -128,7 +128,11 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
                                   .beta2 = t->beta2,
                                   .epsilon = t->epsilon,
                                   .decay = t->decay,
-                                  .clip = t->clip};
+                                  .clip = t->clip,
+                                  .optimizer = (enum mr_optimizer)t->optimizer,
+                                  .momentum = t->momentum,
+                                  .dampening = t->dampening,
+                                  .nesterov = t->nesterov};
     struct mr_trainer_done done;
     int rc = mr_trainer_begin(r->trainer, t->accumulate, err);
     for (int m = 0; m < t->accumulate && rc == 0; m++) {
@@ -258,6 +262,10 @@ static int check_note(struct train_run *r, struct mr_error *err)
                        "%s: its last step is another program's training, which may have learnt "
                        "anything; give another directory, or the weights that it saves as MODEL",
                        a->t.output);
+    if (r->info.optimizer != (enum mr_optimizer)t->optimizer)
+        return differs(a->t.output, "the optimizer",
+                       mr_update_name((enum mr_update_kind)r->info.optimizer),
+                       mr_update_name(t->optimizer), err);
     if (was.text != is.text)
         return mr_fail(err, MR_ERR_USAGE,
                        "%s: began with another text than %s; give the same, or another directory",

@@ -26,6 +26,8 @@ struct train_args {
     // Of the short form: what its rates are made of.
     const char *schedule;
     bool lr_given, least_given, warmup_given;
+    bool moments_given[3], sgd_given[2]; // options of AdamW and Adam, and of SGD
+    int optimizer;
     double rate, least;
     int warmup;
 };

@@ -144,9 +144,27 @@ static int judge_loss(struct mr_reader *r)
     return 0;
 }
 
+// Keys of another optimizer, and numbers that do not go together.
+static int judge_optimizer(struct mr_reader *r)
+{
+    static const char *const moments[] = {"betas", "beta1", "beta2", "eps", NULL}, *const sgd[] = {
+                                                                                       "momentum",
+                                                                                       "dampening",
+                                                                                       "nesterov",
+                                                                                       NULL};
+    bool is_sgd = r->t->optimizer == MR_SGD;
+    for (const char *const *name = is_sgd ? moments : sgd; *name; name++)
+        if (mr_key_given(r, *name, 0))
+            return mr_key_fail(r, MR_ERR_USAGE, "goes with %s; the optimizer is %s",
+                               is_sgd ? "AdamW and Adam" : "SGD", mr_update_name(r->t->optimizer));
+    const struct mr_adamw_options o = mr_training_optimizer(r->t);
+    return mr_adamw_check(&o, r->err) < 0 ? mr_fail_in(r->err, "%s", r->where) : 0;
+}
+
 static int judge(struct mr_reader *r, bool new)
 {
     int rc = judge_model(r);
+    rc = rc == 0 ? judge_optimizer(r) : rc;
     rc = rc == 0 ? judge_loss(r) : rc;
     rc = rc == 0 ? judge_steps(r, new) : rc;
     rc = rc == 0 ? judge_train(r, new) : rc;

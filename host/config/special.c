@@ -79,12 +79,17 @@ int mr_take_betas(struct mr_reader *r, const struct mr_key *k, void *to, const s
     return rc == 0 ? mr_key_number(r, &real, v->first->next->value, &r->t->beta2) : rc;
 }
 
-static int check_optimizer(const struct mr_reader *r, const char *name)
+static int take_kind(const struct mr_reader *r, const char *name)
 {
-    return strcasecmp(name, "adamw") == 0
-               ? 0
-               : mr_key_fail(r, MR_ERR_UNSUPPORTED, "'%s': AdamW is the optimizer that is there",
-                             mr_show(name).text);
+    static const enum mr_update_kind kinds[] = {MR_ADAMW, MR_ADAM, MR_SGD};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcasecmp(name, mr_update_name(kinds[i])) == 0) {
+            r->t->optimizer = kinds[i];
+            return 0;
+        }
+    return mr_key_fail(r, MR_ERR_UNSUPPORTED,
+                       "'%s': AdamW, Adam and SGD are the optimizers that are there",
+                       mr_show(name).text);
 }
 
 int mr_take_type(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
@@ -92,7 +97,7 @@ int mr_take_type(struct mr_reader *r, const struct mr_key *k, void *to, const st
     const char *name = text_of(r, v, "the name of an optimizer");
     (void)k;
     (void)to;
-    return name ? check_optimizer(r, name) : MR_ERR_USAGE;
+    return name ? take_kind(r, name) : MR_ERR_USAGE;
 }
 
 int mr_take_optimizer(struct mr_reader *r, const struct mr_key *k, void *to,
@@ -102,10 +107,11 @@ int mr_take_optimizer(struct mr_reader *r, const struct mr_key *k, void *to,
     (void)to;
     if (v->kind != MR_YAML_MAP || !v->first || v->first->next)
         return mr_key_fail(r, MR_ERR_USAGE, "is not one optimizer with its keys");
-    int rc = check_optimizer(r, v->first->key);
+    int rc = take_kind(r, v->first->key);
     if (rc < 0 || mr_yaml_is_null(v->first->value))
         return rc;
-    (void)snprintf(r->path, sizeof r->path, "trainer.init.optimizer.AdamW.");
+    (void)snprintf(r->path, sizeof r->path, "trainer.init.optimizer.%s.",
+                   mr_update_name(r->t->optimizer));
     return r->walk(r, v->first->value);
 }
 

@@ -133,16 +133,28 @@ static const struct mr_key model[] = {
     {0},
 };
 
-// Of AdamW, in both generations.
-static const struct mr_key adamw[] = {
+// Of AdamW and Adam, in both generations.
+static const struct mr_key moments[] = {
     SPECIAL("betas", mr_take_betas, .high = 0.999999),
     REAL("beta1", 0, 0.999999, AT(beta1)),
     REAL("beta2", 0, 0.999999, AT(beta2)),
     REAL("eps", 1e-12, 1, AT(epsilon), .aliases = "epsilon"),
-    REAL("weight_decay", 0, 1, AT(decay), .aliases = "weight_decay_rate"),
     FIXED("correct_bias", "true", "moments are corrected"),
     FIXED("use_bias_correction", "true", "moments are corrected"),
     FIXED("amsgrad", "false", "AMSGrad is not there"),
+    {0},
+};
+
+static const struct mr_key sgd[] = {
+    REAL("momentum", 0, 0.999999, AT(momentum)),
+    REAL("dampening", 0, 0.999999, AT(dampening)),
+    {.name = "nesterov", .kind = MR_KEY_FLAG, AT(nesterov)},
+    {0},
+};
+
+// Of all three.
+static const struct mr_key any_optimizer[] = {
+    REAL("weight_decay", 0, 1, AT(decay), .aliases = "weight_decay_rate|l2_regularization_rate"),
     FIXED("maximize", "false", "a loss is made small"),
     REFUSED("params", other_group),
     {0},
@@ -320,7 +332,9 @@ const struct mr_key_place mr_key_places[] = {
     {"eval_input.", input, OF(held[MR_HELD_FIT])},
     {"model.", model, 0},
     {"optimizer.", optimizer, 0},
-    {"optimizer.", adamw, 0},
+    {"optimizer.", moments, 0},
+    {"optimizer.", sgd, 0},
+    {"optimizer.", any_optimizer, 0},
     {"optimizer.", precision, 0},
     {"runconfig.", loop, 0},
     {"runconfig.", run, 0},
@@ -332,7 +346,12 @@ const struct mr_key_place mr_key_places[] = {
     {INIT, init, 0},
     {INIT, run, 0},
     {INIT "model.", model, 0},
-    {INIT "optimizer.AdamW.", adamw, 0},
+    {INIT "optimizer.AdamW.", moments, 0},
+    {INIT "optimizer.AdamW.", any_optimizer, 0},
+    {INIT "optimizer.Adam.", moments, 0},
+    {INIT "optimizer.Adam.", any_optimizer, 0},
+    {INIT "optimizer.SGD.", sgd, 0},
+    {INIT "optimizer.SGD.", any_optimizer, 0},
     {INIT "precision.", precision, 0},
     {INIT "loop.", loop, 0},
     {INIT "checkpoint.", steps, 0},

@@ -21,6 +21,15 @@ char *mr_training_text(struct mr_training *t, const char *text)
     return x->data;
 }
 
+struct mr_adamw_options mr_training_optimizer(const struct mr_training *t)
+{
+    if (t->optimizer != MR_SGD)
+        return (struct mr_adamw_options){t->beta1, t->beta2, t->epsilon,
+                                         t->decay, false,    t->optimizer};
+    return (struct mr_adamw_options){
+        t->momentum, t->dampening, 0, t->decay, false, t->nesterov ? MR_SGD_NESTEROV : MR_SGD};
+}
+
 void mr_training_free(struct mr_training *t)
 {
     for (struct text *x = t->memory, *next; x; x = next) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "model/config.h"
+#include "store/adamw.h"
 #include "store/rates.h"
 
 enum mr_training_mode { MR_TRAIN, MR_EVAL, MR_TRAIN_AND_EVAL, MR_EVAL_ALL, MR_TRAINING_MODES };
@@ -66,7 +67,10 @@ struct mr_training {
     double share; // of the training data that is held out, where there is no other
     int positions;
     // The optimizer.
+    enum mr_update_kind optimizer; // AdamW, Adam, or SGD without Nesterov
     double beta1, beta2, epsilon, decay, clip;
+    double momentum, dampening; // of SGD
+    bool nesterov;
     struct mr_rates rates;
     int loss_scaling; // 0: by the targets of a step; 1: by its windows
     double loss_weight;
@@ -80,6 +84,9 @@ struct mr_training {
     struct mr_training_model model;
     void *memory; // of what a file says
 };
+
+// What the optimizer is told, with momentum and dampening in the place of betas.
+struct mr_adamw_options mr_training_optimizer(const struct mr_training *t);
 
 // A copy of a text that lives as long as the training. NULL: no memory.
 char *mr_training_text(struct mr_training *t, const char *text);

@@ -425,6 +425,9 @@ void mr_trainer_close(struct mr_trainer *trainer);
 
 #define MR_TRAINER_NOTE 256
 
+// Of the Model Zoo's and PyTorch's names. A state keeps to the one that it began with.
+enum mr_optimizer { MR_OPTIMIZER_ADAMW, MR_OPTIMIZER_ADAM, MR_OPTIMIZER_SGD, MR_OPTIMIZERS };
+
 struct mr_trainer_info {
     uint64_t step;       // steps done
     uint64_t parameters; // of the model
@@ -433,6 +436,7 @@ struct mr_trainer_info {
     int tokens;                          // the most of a micro-batch
     uint64_t device_bytes;               // of device memory
     unsigned char note[MR_TRAINER_NOTE]; // of the last step's update; zeros if it has none
+    enum mr_optimizer optimizer;         // of the steps done; MR_OPTIMIZERS: there are none
 };
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
@@ -477,16 +481,19 @@ int mr_trainer_gradient(const struct mr_trainer *trainer, const char *name, floa
 int mr_trainer_weights(const struct mr_trainer *trainer, const char *name, float *out, size_t count,
                        struct mr_error *err);
 
-// AdamW of one step; the gradient is divided by the step's targets.
+// One step of an optimizer; the gradient is divided by the step's targets.
 struct mr_trainer_update {
     double rate;                  // learning rate, 0..1
     double beta1, beta2, epsilon; // 0.9, 0.95 and 1e-8 are usual
-    double decay;                 // of weights, decoupled
+    double decay;                 // of weights; decoupled with AdamW, else added to the gradient
     bool decay_all;               // of biases, LayerNorm and embeddings, too
     double clip;                  // the most that the norm of the gradient may be; 0: no limit
     // MR_TRAINER_NOTE bytes that the state keeps until the next step. NULL: zeros, so whoever keeps
     // a note finds out that somebody else has taken a step.
     const void *note;
+    enum mr_optimizer optimizer; // AdamW; SGD has neither betas nor epsilon
+    double momentum, dampening;  // of SGD, 0..1
+    bool nesterov;               // of SGD: needs a momentum, and no dampening
 };
 
 struct mr_trainer_done {

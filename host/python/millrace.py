@@ -97,7 +97,7 @@ class _TrainerOptions(Structure):
 
 class _TrainerInfo(Structure):
     _fields_ = [("step", c_uint64), ("parameters", c_uint64), ("tensors", c_size_t), ("vocab_size", c_int),
-                ("n_positions", c_int), ("tokens", c_int), ("device_bytes", c_uint64), ("note", c_ubyte * 256)]
+                ("n_positions", c_int), ("tokens", c_int), ("device_bytes", c_uint64), ("note", c_ubyte * 256), ("optimizer", c_int)]
 
 
 class _MicroBatch(Structure):
@@ -111,7 +111,8 @@ class _BatchLoss(Structure):
 
 class _TrainerUpdate(Structure):
     _fields_ = [("rate", c_double), ("beta1", c_double), ("beta2", c_double), ("epsilon", c_double), ("decay", c_double),
-                ("decay_all", c_bool), ("clip", c_double), ("note", c_void_p)]
+                ("decay_all", c_bool), ("clip", c_double), ("note", c_void_p), ("optimizer", c_int), ("momentum", c_double),
+                ("dampening", c_double), ("nesterov", c_bool)]
 
 
 class _TrainerDone(Structure):
@@ -345,9 +346,12 @@ class Trainer(_Object):
         """The weights of a tensor, likewise."""
         return self._tensor("mr_trainer_weights", name)
 
-    def apply(self, rate, beta1=0.9, beta2=0.95, epsilon=1e-8, decay=0.0, clip=1.0, decay_all=False):
-        """Ends the step: AdamW. Returns struct mr_trainer_done as a dictionary."""
-        update, done = _TrainerUpdate(rate, beta1, beta2, epsilon, decay, decay_all, clip, None), _TrainerDone()
+    def apply(self, rate, beta1=0.9, beta2=0.95, epsilon=1e-8, decay=0.0, clip=1.0, decay_all=False, optimizer="adamw",
+              momentum=0.0, dampening=0.0, nesterov=False):
+        """Ends the step: "adamw", "adam" or "sgd". Returns struct mr_trainer_done as a dictionary."""
+        kind = ["adamw", "adam", "sgd"].index(optimizer)
+        update, done = _TrainerUpdate(rate, beta1, beta2, epsilon, decay, decay_all, clip, None, kind, momentum, dampening,
+                                      nesterov), _TrainerDone()
         _call("mr_trainer_apply", self._handle, byref(update), byref(done))
         return {name: getattr(done, name) for name, _ in done._fields_}
 

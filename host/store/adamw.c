@@ -7,22 +7,70 @@
 #include "common/simd.h"
 #include "store/series.h"
 
+enum mr_update_kind mr_update_family(enum mr_update_kind kind)
+{
+    return kind == MR_SGD_NESTEROV ? MR_SGD : kind;
+}
+
+const char *mr_update_name(enum mr_update_kind kind)
+{
+    static const char *const names[] = {"AdamW", "Adam", "SGD", "SGD"};
+    return names[kind];
+}
+
+static int check_sgd(const struct mr_adamw_options *o, struct mr_error *err)
+{
+    bool nesterov = o->kind == MR_SGD_NESTEROV;
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->decay >= 0 &&
+          o->decay <= 1))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "SGD's momentum is %g, its dampening %g, its weight decay %g; 0 to 1, the "
+                       "first two without 1",
+                       o->beta1, o->beta2, o->decay);
+    return nesterov && !(o->beta1 > 0 && o->beta2 == 0)
+               ? mr_fail(err, MR_ERR_USAGE, "Nesterov's way needs a momentum, and no dampening")
+               : 0;
+}
+
 int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err)
 {
+    if ((unsigned)o->kind >= MR_UPDATE_KINDS)
+        return mr_fail(err, MR_ERR_USAGE, "there is no optimizer %d", (int)o->kind);
+    if (mr_update_family(o->kind) == MR_SGD)
+        return check_sgd(o, err);
+    const char *name = mr_update_name(o->kind);
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
-        return mr_fail(err, MR_ERR_USAGE, "AdamW's betas are %g and %g; 0 to 1, without 1",
+        return mr_fail(err, MR_ERR_USAGE, "%s's betas are %g and %g; 0 to 1, without 1", name,
                        o->beta1, o->beta2);
     if (!(o->epsilon > 0 && o->epsilon <= 1 && o->decay >= 0 && o->decay <= 1))
         return mr_fail(err, MR_ERR_USAGE,
-                       "AdamW's epsilon is %g, its weight decay %g; both end at 1, and epsilon is "
+                       "%s's epsilon is %g, its weight decay %g; both end at 1, and epsilon is "
                        "above 0",
-                       o->epsilon, o->decay);
+                       name, o->epsilon, o->decay);
     return 0;
+}
+
+// Without momentum, and in the first step, the gradient is the momentum whole, as in PyTorch.
+static struct mr_adamw sgd_of(const struct mr_adamw_options *o, int step, double rate, double scale,
+                              bool decays)
+{
+    bool whole = step == 1 || o->beta1 == 0;
+    return (struct mr_adamw){
+        .scale = mr_in((float)scale),
+        .keep1 = (float)o->beta1,
+        .add1 = whole ? 1 : (float)(1 - o->beta2),
+        .rate = mr_in((float)rate),
+        .join = decays ? mr_in((float)o->decay) : 0.0F,
+        .kind = o->kind,
+    };
 }
 
 struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double rate, double scale,
                             bool decays)
 {
+    if (mr_update_family(o->kind) == MR_SGD)
+        return sgd_of(o, step, rate, scale, decays);
+    bool joins = o->kind == MR_ADAM;
     return (struct mr_adamw){
         .scale = mr_in((float)scale),
         .keep1 = (float)o->beta1,
@@ -32,7 +80,9 @@ struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double r
         .root = (float)(1 / sqrt(1 - mr_whole_power(o->beta2, step))),
         .epsilon = mr_in((float)o->epsilon),
         .rate = mr_in((float)(rate / (1 - mr_whole_power(o->beta1, step)))),
-        .decay = decays ? mr_in((float)(rate * o->decay)) : 0.0F,
+        .decay = decays && !joins ? mr_in((float)(rate * o->decay)) : 0.0F,
+        .join = decays && joins ? mr_in((float)o->decay) : 0.0F,
+        .kind = o->kind,
     };
 }
 
@@ -64,11 +114,21 @@ void mr_adamw_plain(const struct mr_adamw *a, float *w, float *m, float *v, cons
                     size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        float d = mr_fmul(g[i], a->scale);
+        float d = mr_fmul(g[i], a->scale), u;
+        if (a->kind != MR_ADAMW)
+            d = mr_fadd(d, mr_fmul(w[i], a->join));
         m[i] = mr_fadd(mr_fmul(m[i], a->keep1), mr_fmul(d, a->add1));
-        v[i] = mr_fadd(mr_fmul(v[i], a->keep2), mr_fmul(mr_fmul(d, d), a->add2));
-        float u = divide(m[i], mr_fadd(mr_fmul(root(v[i]), a->root), a->epsilon));
-        w[i] = mr_fsub(w[i], mr_fadd(mr_fmul(u, a->rate), mr_fmul(w[i], a->decay)));
+        u = m[i];
+        if (a->kind == MR_SGD_NESTEROV)
+            u = mr_fadd(d, mr_fmul(m[i], a->keep1));
+        if (a->kind == MR_ADAMW || a->kind == MR_ADAM) {
+            v[i] = mr_fadd(mr_fmul(v[i], a->keep2), mr_fmul(mr_fmul(d, d), a->add2));
+            u = divide(m[i], mr_fadd(mr_fmul(root(v[i]), a->root), a->epsilon));
+        }
+        if (a->kind == MR_ADAMW)
+            w[i] = mr_fsub(w[i], mr_fadd(mr_fmul(u, a->rate), mr_fmul(w[i], a->decay)));
+        else
+            w[i] = mr_fsub(w[i], mr_fmul(u, a->rate));
     }
 }
 
@@ -119,44 +179,85 @@ INLINE struct mr_adamw normal_factors(const struct mr_adamw *a)
 {
     return (struct mr_adamw){normal(a->scale),   normal(a->keep1), normal(a->add1),
                              normal(a->keep2),   normal(a->add2),  normal(a->root),
-                             normal(a->epsilon), normal(a->rate),  normal(a->decay)};
+                             normal(a->epsilon), normal(a->rate),  normal(a->decay),
+                             normal(a->join),    a->kind};
 }
 
-INLINE struct element updated(const struct mr_adamw *k, struct element e, float g)
+// `kind` is a constant where this is inlined.
+INLINE struct element updated(const struct mr_adamw *k, struct element e, float g,
+                              enum mr_update_kind kind)
 {
     float d = mul(normal(g), k->scale), old = normal(e.w);
+    if (kind != MR_ADAMW)
+        d = add(d, mul(old, k->join));
     float mean = add(mul(normal(e.m), k->keep1), mul(d, k->add1));
+    if (kind == MR_SGD || kind == MR_SGD_NESTEROV) {
+        float way = kind == MR_SGD ? mean : add(d, mul(mean, k->keep1));
+        return (struct element){canonical(add(old, -mul(way, k->rate))), canonical(mean), e.v};
+    }
     float square = add(mul(normal(e.v), k->keep2), mul(mul(d, d), k->add2));
     float u = over(mean, add(mul(sqrtf(square), k->root), k->epsilon));
-    float w = add(old, -add(mul(u, k->rate), mul(old, k->decay)));
-    return (struct element){canonical(w), canonical(mean), canonical(square)};
+    float change = mul(u, k->rate);
+    if (kind == MR_ADAMW)
+        change = add(change, mul(old, k->decay));
+    return (struct element){canonical(add(old, -change)), canonical(mean), canonical(square)};
 }
 
 // The same where the processor flushes as rule 1 does: operands that are subnormal, and results
 // that are below 2^-126 after rounding. Its mode is set around loops alone, so nothing else depends
 // on it.
-INLINE struct element updated_flushing(const struct mr_adamw *k, struct element e, float g)
+INLINE struct element updated_flushing(const struct mr_adamw *k, struct element e, float g,
+                                       enum mr_update_kind kind)
 {
     float d = g * k->scale;
+    if (kind != MR_ADAMW)
+        d = d + e.w * k->join;
     float mean = e.m * k->keep1 + d * k->add1;
+    if (kind == MR_SGD || kind == MR_SGD_NESTEROV) {
+        float way = kind == MR_SGD ? mean : d + mean * k->keep1;
+        return (struct element){canonical(e.w - way * k->rate), canonical(mean), e.v};
+    }
     float square = e.v * k->keep2 + d * d * k->add2;
     float u = mean / (sqrtf(square) * k->root + k->epsilon);
-    float w = e.w - (u * k->rate + e.w * k->decay);
-    return (struct element){canonical(w), canonical(mean), canonical(square)};
+    float change = u * k->rate;
+    if (kind == MR_ADAMW)
+        change = change + e.w * k->decay;
+    return (struct element){canonical(e.w - change), canonical(mean), canonical(square)};
 }
 
-INLINE void update(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
-                   float *restrict v, const float *restrict g, size_t n, bool flushing)
+// Calls KERNEL with the kind as a constant, so that each has a loop of its own.
+#define OF_KIND(a, KERNEL, ...)                                                                    \
+    switch ((a)->kind) {                                                                           \
+    case MR_ADAMW:                                                                                 \
+        KERNEL(__VA_ARGS__, MR_ADAMW);                                                             \
+        break;                                                                                     \
+    case MR_ADAM:                                                                                  \
+        KERNEL(__VA_ARGS__, MR_ADAM);                                                              \
+        break;                                                                                     \
+    case MR_SGD:                                                                                   \
+        KERNEL(__VA_ARGS__, MR_SGD);                                                               \
+        break;                                                                                     \
+    default:                                                                                       \
+        KERNEL(__VA_ARGS__, MR_SGD_NESTEROV);                                                      \
+    }
+
+INLINE void elements(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
+                     float *restrict v, const float *restrict g, size_t n, bool flushing,
+                     enum mr_update_kind kind)
 {
     const struct mr_adamw k = flushing ? *a : normal_factors(a);
     for (size_t i = 0; i < n; i++) {
         const struct element old = {w[i], m[i], v[i]};
-        struct element e = flushing ? updated_flushing(&k, old, g[i]) : updated(&k, old, g[i]);
+        struct element e =
+            flushing ? updated_flushing(&k, old, g[i], kind) : updated(&k, old, g[i], kind);
         w[i] = e.w;
         m[i] = e.m;
         v[i] = e.v;
     }
 }
+
+INLINE void update(const struct mr_adamw *a, float *w, float *m, float *v, const float *g, size_t n,
+                   bool flushing){OF_KIND(a, elements, a, w, m, v, g, n, flushing)}
 
 // ---- integers x 2^unit ----
 
@@ -188,7 +289,7 @@ INLINE float widened(int32_t g, struct unit u, bool flushing)
 INLINE void lines(const struct mr_adamw *a, int unit, const float *restrict w,
                   const float *restrict m, const float *restrict v, const int32_t *restrict g,
                   const int32_t *next, float *restrict to_w, float *restrict to_m,
-                  float *restrict to_v, size_t n, bool flushing)
+                  float *restrict to_v, size_t n, bool flushing, enum mr_update_kind kind)
 {
     enum { LINE = 16 };
     const struct mr_adamw k = flushing ? *a : normal_factors(a);
@@ -198,8 +299,8 @@ INLINE void lines(const struct mr_adamw *a, int unit, const float *restrict w,
         for (size_t i = line; i < line + LINE; i++) {
             const struct element old = {w[i], m[i], v[i]};
             float gradient = widened(g[i], u, flushing);
-            struct element e =
-                flushing ? updated_flushing(&k, old, gradient) : updated(&k, old, gradient);
+            struct element e = flushing ? updated_flushing(&k, old, gradient, kind)
+                                        : updated(&k, old, gradient, kind);
             to_w[i] = e.w;
             to_m[i] = e.m;
             to_v[i] = e.v;
@@ -209,7 +310,8 @@ INLINE void lines(const struct mr_adamw *a, int unit, const float *restrict w,
 
 INLINE void move(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n, bool flushing)
 {
-    lines(a, p->unit, p->w, p->m, p->v, p->g, p->next, p->to_w, p->to_m, p->to_v, n, flushing);
+    OF_KIND(a, lines, a, p->unit, p->w, p->m, p->v, p->g, p->next, p->to_w, p->to_m, p->to_v, n,
+            flushing)
 }
 
 static void update_portable(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,

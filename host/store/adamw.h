@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW, element by element, with the same bits on every host and in every instruction set. The
-// order of operations is rule 14 of docs/numerics.md; each is one of num.h's, with a division and a
-// square root that round correctly too.
+// AdamW, Adam and SGD, element by element, with the same bits on every host and in every
+// instruction set. The order of operations is rule 14 of docs/numerics.md; each is one of num.h's,
+// with a division and a square root that round correctly too.
 #ifndef MILLRACE_STORE_ADAMW_H
 #define MILLRACE_STORE_ADAMW_H
 
@@ -11,12 +11,21 @@
 #include "common/error.h"
 #include "model/tensors.h"
 
+// Numbers that a state keeps: new ones come last, and kinds of one family share their moments.
+enum mr_update_kind { MR_ADAMW, MR_ADAM, MR_SGD, MR_SGD_NESTEROV, MR_UPDATE_KINDS };
+
 struct mr_adamw_options {
-    double beta1, beta2; // 0..1, without 1
-    double epsilon;      // > 0
-    double decay;        // weight decay, decoupled; 0: none
+    double beta1, beta2; // 0..1, without 1; SGD's momentum and dampening
+    double epsilon;      // > 0; SGD has none
+    double decay;        // weight decay, 0: none; decoupled with AdamW, else a part of the gradient
     bool decay_all;      // of biases, LayerNorm and tables as well
+    enum mr_update_kind kind;
 };
+
+// The kind whose moments it has: SGD, with and without Nesterov.
+enum mr_update_kind mr_update_family(enum mr_update_kind kind);
+// Of a family: "AdamW", "Adam", "SGD".
+const char *mr_update_name(enum mr_update_kind kind);
 
 // MR_ERR_USAGE, and what is wrong, if they cannot train.
 int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err);
@@ -24,10 +33,12 @@ int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err);
 // Factors of one step and tensor, rounded once from double.
 struct mr_adamw {
     float scale;         // of the gradient
-    float keep1, add1;   // beta1, 1 - beta1
+    float keep1, add1;   // beta1, 1 - beta1; SGD: momentum, 1 - dampening
     float keep2, add2;   // beta2, 1 - beta2
     float root, epsilon; // 1 / sqrt(1 - beta2^t)
-    float rate, decay;   // rate / (1 - beta1^t), rate * weight decay
+    float rate, decay;   // rate / (1 - beta1^t), rate * weight decay; SGD: the rate
+    float join;          // the weight decay that joins the gradient
+    enum mr_update_kind kind;
 };
 
 // Of step t = 1, 2, ... at this learning rate; every gradient is multiplied by `scale` first.
@@ -38,7 +49,7 @@ struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double r
 bool mr_adamw_decays(const struct mr_adamw_options *o, const struct mr_arch *arch,
                      const struct mr_item *item, enum mr_part part);
 
-// Updates n elements: weights w, moments m and v, by gradients g.
+// Updates n elements: weights w, moments m and v, by gradients g. SGD leaves v as it is.
 typedef void mr_adamw_update(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,
                              size_t n);
 

@@ -53,6 +53,11 @@ static int damaged(const char *where, const char *what, struct mr_error *err)
                    what);
 }
 
+enum mr_update_kind mr_store_kind(const struct mr_store_header *h)
+{
+    return (enum mr_update_kind)(h->rule / MR_RULE_KIND);
+}
+
 static bool usable(double x, double low, double high)
 {
     return x >= low && x <= high; // NaN is not
@@ -62,12 +67,15 @@ static bool usable(double x, double low, double high)
 static bool consistent(const struct mr_store_header *h)
 {
     const struct mr_store_unit *unit = mr_store_units((struct mr_store_header *)(uintptr_t)h);
-    bool good = h->side <= 1 && h->updating <= 1 && h->decay_all <= 1 && h->step < INT32_MAX &&
+    bool good = h->side <= 1 && h->updating <= 1 && h->step < INT32_MAX &&
+                h->rule / MR_RULE_KIND < MR_UPDATE_KINDS &&
+                (h->rule < MR_RULE_KIND || h->version >= MR_STORE_OPTIMIZER) &&
                 (h->origin == 0 || h->version >= MR_STORE_ORIGIN);
     if (h->updating)
         good = good && usable(h->rate, 0, 1) && usable(h->scale, 0, 1) && h->beta1 < 1 &&
                h->beta2 < 1 && usable(h->beta1, 0, 1) && usable(h->beta2, 0, 1) &&
-               usable(h->epsilon, 0, 1) && h->epsilon > 0 && usable(h->decay, 0, 1);
+               usable(h->epsilon, 0, 1) && usable(h->decay, 0, 1) &&
+               (h->epsilon > 0 || mr_update_family(mr_store_kind(h)) == MR_SGD);
     for (uint64_t i = 0; i < h->tensors; i++)
         good = good && usable(unit[i].now, -MR_UNIT_LIMIT, MR_UNIT_LIMIT) &&
                usable(unit[i].next, -MR_UNIT_LIMIT, MR_UNIT_LIMIT);
@@ -179,7 +187,7 @@ int mr_store_streams_fit(struct mr_volume *v, const struct mr_store_layout *l, c
 int mr_store_header_write(struct mr_store_header *h, struct mr_volume *v, struct mr_error *err)
 {
     memcpy(h->magic, magic, sizeof magic);
-    h->version = MR_STORE_VERSION;
+    h->version = h->rule < MR_RULE_KIND ? MR_STORE_LINEAGE : MR_STORE_OPTIMIZER;
     h->sequence++;
     h->hash = hash_of(h);
     int rc = v->write(v, MR_V_HEADER, h->sequence % 2 * h->slot_bytes, h, h->slot_bytes, err);

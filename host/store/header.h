@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a store, version 3 (docs/store.md): two slots, of which the newer valid one counts.
+// The header of a store, version 4 (docs/store.md): two slots, of which the newer valid one counts.
 // Writing one slot, with a sync before and behind it, is what makes a step atomic.
 #ifndef MILLRACE_STORE_HEADER_H
 #define MILLRACE_STORE_HEADER_H
@@ -9,13 +9,17 @@
 #include "store/volume.h"
 
 enum {
-    MR_STORE_VERSION = 3, // those since 1 are read, too
-    MR_STORE_ORIGIN = 2,  // the first version that says what a state was made from
-    MR_STORE_LINEAGE = 3, // the first one that says which training it is of
-    MR_STORE_NOTE = 256,  // bytes of the caller's, which a step writes along
+    MR_STORE_VERSION = 4,   // those since 1 are read, too
+    MR_STORE_ORIGIN = 2,    // the first version that says what a state was made from
+    MR_STORE_LINEAGE = 3,   // the first one that says which training it is of
+    MR_STORE_OPTIMIZER = 4, // the first one with other optimizers; AdamW's states stay version 3
+    MR_STORE_NOTE = 256,    // bytes of the caller's, which a step writes along
     MR_STORE_CARRIED = 8,
     MR_UNIT_LIMIT = 400, // units are 2^-400 .. 2^400
 };
+
+// What an update does: bit 0, everything decays; from bit 1 on its kind, AdamW's being 0.
+enum { MR_RULE_DECAY_ALL = 1, MR_RULE_KIND = 2 };
 
 struct mr_store_carried {
     uint64_t size, hash; // of a file beside the header; both 0: there is none
@@ -42,7 +46,7 @@ struct mr_store_header {
     uint64_t gradients; // hash of the hashes of their patches
     double rate, scale; // mr_adamw_of()
     double beta1, beta2, epsilon, decay;
-    uint32_t decay_all;
+    uint32_t rule;   // MR_RULE_*; between updates the family alone
     uint32_t origin; // mr_store_origin() of what it was made from; 0: it is not known
     struct mr_store_carried carried[MR_STORE_CARRIED];
     uint8_t note[MR_STORE_NOTE], next_note[MR_STORE_NOTE];
@@ -79,6 +83,9 @@ int mr_store_streams_fit(struct mr_volume *v, const struct mr_store_layout *l, c
 // Writes it over the older slot, with the next sequence, and syncs.
 int mr_store_header_write(struct mr_store_header *header, struct mr_volume *v,
                           struct mr_error *err);
+
+// Of the update that is under way, else the family that the moments are of.
+enum mr_update_kind mr_store_kind(const struct mr_store_header *header);
 
 struct mr_store_unit *mr_store_units(struct mr_store_header *header);
 

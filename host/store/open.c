@@ -284,6 +284,11 @@ uint64_t mr_store_step(const struct mr_store *s)
     return s->header->step;
 }
 
+enum mr_update_kind mr_store_optimizer(const struct mr_store *s)
+{
+    return s->header->step > 0 ? mr_store_kind(s->header) : MR_UPDATE_KINDS;
+}
+
 const void *mr_store_note(const struct mr_store *s)
 {
     return s->header->note;

@@ -137,7 +137,9 @@ struct updating {
 
 static struct mr_adamw_options options_of(const struct mr_store_header *h)
 {
-    return (struct mr_adamw_options){h->beta1, h->beta2, h->epsilon, h->decay, h->decay_all != 0};
+    return (struct mr_adamw_options){
+        h->beta1,        h->beta2, h->epsilon, h->decay, (h->rule & MR_RULE_DECAY_ALL) != 0,
+        mr_store_kind(h)};
 }
 
 // A tile whose update is done, on its way out.
@@ -300,7 +302,7 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     h->updating = 0;
     h->gradients = 0;
     h->rate = h->scale = h->beta1 = h->beta2 = h->epsilon = h->decay = 0;
-    h->decay_all = 0;
+    h->rule = mr_update_family(o.kind) * MR_RULE_KIND; // whose moments they are from now on
     if (!found)
         mr_streams_finish(s);
     return mr_store_header_write(h, s->volume, err);
@@ -346,7 +348,14 @@ static int check_update(const struct mr_store *s, const struct mr_store_update *
     if (u->targets < 1)
         return mr_fail(err, MR_ERR_USAGE, "a step of %lld targets; 1 or more",
                        (long long)u->targets);
-    return mr_adamw_check(&u->adamw, err);
+    int rc = mr_adamw_check(&u->adamw, err);
+    enum mr_update_kind was = mr_store_kind(s->header), is = u->adamw.kind;
+    if (rc == 0 && s->header->step > 0 && was != mr_update_family(is))
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     "the state's moments are %s's, not %s's; go on with that, or begin again with "
+                     "the weights",
+                     mr_update_name(was), mr_update_name(is));
+    return rc;
 }
 
 static int write_update(struct mr_store *s, const struct mr_store_update *u,
@@ -365,7 +374,7 @@ static int write_update(struct mr_store *s, const struct mr_store_update *u,
     h->beta2 = u->adamw.beta2;
     h->epsilon = u->adamw.epsilon;
     h->decay = u->adamw.decay;
-    h->decay_all = u->adamw.decay_all;
+    h->rule = (u->adamw.decay_all ? MR_RULE_DECAY_ALL : 0) + (uint32_t)u->adamw.kind * MR_RULE_KIND;
     memset(h->next_note, 0, sizeof h->next_note); // a note is of the step that it came with
     if (u->note)
         memcpy(h->next_note, u->note, sizeof h->next_note);

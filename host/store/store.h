@@ -51,6 +51,8 @@ void mr_store_close(struct mr_store *store); // NULL is allowed
 const struct mr_config *mr_store_config(const struct mr_store *store);
 uint64_t mr_store_step(const struct mr_store *store);    // steps done
 const void *mr_store_note(const struct mr_store *store); // MR_STORE_NOTE bytes of the last step's
+// Whose moments they are: a family; MR_UPDATE_KINDS before the first step, which may choose.
+enum mr_update_kind mr_store_optimizer(const struct mr_store *store);
 
 enum mr_store_part { MR_MASTER, MR_MEAN, MR_SQUARE, MR_GRADIENT };
 // Tensor i, [outputs][inputs] as in mr_params. MR_GRADIENT: the sum of the step's micro-batches so

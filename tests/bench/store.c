@@ -188,7 +188,7 @@ static struct seconds apply(struct mr_store *s, struct seconds best)
     struct mr_error err = {0};
     struct mr_store_done done;
     struct mr_store_update u = {
-        .adamw = {0.9, 0.95, 1e-8, 0.1, false}, .rate = 1e-4, .clip = 1, .targets = 1000};
+        .adamw = {0.9, 0.95, 1e-8, 0.1, false, MR_ADAMW}, .rate = 1e-4, .clip = 1, .targets = 1000};
     struct seconds begin = now();
     check(mr_store_apply(s, &u, &done, &err), &err);
     return least_since(begin, best);

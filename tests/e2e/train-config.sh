@@ -30,6 +30,23 @@ ok the_short_form_gives_the_same_bytes cmp first/state short/state
 run first.yaml -o begun --checkpoint_path first/checkpoint-0
 ok so_does_a_checkpoint_to_begin_with cmp first/checkpoint-4/model.safetensors begun/checkpoint-4/model.safetensors
 
+# ---- Adam and SGD: both generations and the short form
+run first.yaml -m train -o adam --max_steps 2 --set optimizer.optimizer_type=Adam --set optimizer.weight_decay=0.2
+sed '/AdamW:/,/weight_decay/d; s/^    optimizer:/    optimizer: {SGD: {momentum: 0.9, nesterov: true, weight_decay: 0.1}}/' second.yaml >sgd.yaml
+run sgd.yaml -m train -o sgd --max_steps 2
+sed '/betas:/d; / eps:/d; s/weight_decay_rate: 0.1/weight_decay: 0.1/; s/"adamw"/"sgd"/' first.yaml >sgd-first.yaml
+run sgd-first.yaml -m train -o sgd-first --max_steps 2 --checkpoint_path first/checkpoint-0 --set optimizer.momentum=0.9 --set optimizer.nesterov=true
+short_form() { # DIRECTORY OPTIONS
+    run first/checkpoint-0 --data text -o "$@" --steps 2 --sequence 32 --batch 2 --accumulate 2 --seed 7 --heldout 0 \
+        --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-2, total_iters=2), CosineDecay(initial_learning_rate=1e-2, end_learning_rate=1e-3, total_iters=10)'
+}
+short_form short-adam --optimizer adam --epsilon 1e-8 --decay 0.2
+short_form short-sgd --optimizer sgd --momentum 0.9 --nesterov --decay 0.1
+ok adam_is_that_of_the_short_form cmp adam/state short-adam/state
+ok sgd_is_that_of_the_short_form cmp sgd/state short-sgd/state
+ok sgd_of_the_first_generation cmp sgd/state sgd-first/state
+ok sgd_is_not_adam test "$(cmp -s sgd/state adam/state; echo $?)" = 1
+
 # ---- the other modes
 run first.yaml -m eval_all -o first
 sort log >all_of_them
@@ -117,7 +134,12 @@ more dropout_is_refused 3 "model.embedding_dropout_rate: '0.1': there is no drop
 more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2 and gpt3 can be trained" model.name=bert
 more lora_is_refused 3 'LoRA is not there yet' 'model.lora_params={r: 8}'
 more another_bias_is_refused 3 "use_ffn_bias: 'false': it is true in GPT-J" model.use_ffn_bias=false
-more another_optimizer_is_refused 3 "'SGD': AdamW is the optimizer that is there" optimizer.optimizer_type=SGD
+more another_optimizer_is_refused 3 "'Lion': AdamW, Adam and SGD are the optimizers that are there" optimizer.optimizer_type=Lion
+more betas_beside_sgd 2 'first.yaml:[0-9]*: optimizer.betas: goes with AdamW and Adam; the optimizer is SGD' optimizer.optimizer_type=SGD
+more momentum_beside_adam 2 'optimizer.momentum: goes with SGD; the optimizer is Adam' optimizer.optimizer_type=adam optimizer.momentum=0.9
+wrong nesterov_without_momentum 2 "wrong.yaml: Nesterov's way needs a momentum" 'trainer: {init: {optimizer: {SGD: {nesterov: true}}}}'
+wrong yaml_with_a_key_of_another_optimizer 2 'trainer.init.optimizer.SGD.eps: the key is not known' 'trainer: {init: {optimizer: {SGD: {eps: 1e-8}}}}'
+exits config_with_another_optimizer 2 'began with the optimizer AdamW, not Adam' train first.yaml -o first --set optimizer.optimizer_type=Adam
 more another_loss_is_refused 3 "--set: model.loss_scaling: 'batch_size': .*some are shorter" model.loss_scaling=batch_size model.loss_weight=0.03125
 more another_weight_is_refused 3 "model.loss_weight: '2': with num_tokens" model.loss_weight=2
 more an_initialiser_is_refused 3 "'xavier_uniform': normal and truncated_normal can be drawn" model.initializer=xavier_uniform

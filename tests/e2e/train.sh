@@ -35,6 +35,13 @@ exits nothing_left_to_do 0 '^$|held out' "${short[@]}" -o "$work/b" --steps 4 --
 learn -o "$work/rates" --steps 4 --log-every 1 --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-3, total_iters=2), StepLR(initial_learning_rate=1e-3, step_size=1, gamma=0.5)' >"$work/log" 2>"$work/err"
 ok rates_follow_the_schedule test "$(sed -n 's/.*rate //p' "$work/log" | tr '\n' ' ')" = "0.000e+00 5.000e-04 1.000e-03 5.000e-04 "
 
+# ---- SGD, stopped and gone on with
+sgd=(--optimizer sgd --momentum 0.9 --dampening 0.2 --decay 1e-3 --lr 1e-2 -q)
+learn -o "$work/s" --steps 3 "${sgd[@]}" --export "$work/out-s" >"$work/log" 2>&1
+learn -o "$work/s2" --steps 2 "${sgd[@]}" >"$work/log" 2>&1
+learn -o "$work/s2" --steps 3 "${sgd[@]}" --chunk 32 --export "$work/out-s2" >"$work/log" 2>&1
+ok sgd_goes_on_with_the_same_bytes cmp "$work/out-s/model.safetensors" "$work/out-s2/model.safetensors"
+
 # ---- dropout, of which there is none
 mkdir "$work/dropout" && cp $demo/* "$work/dropout" && sed -i 's/"\(attn\|resid\)_pdrop": *0.0/"\1_pdrop": 0.1/' "$work/dropout/config.json"
 timeout 600 "$millrace" train "$work/dropout" --data "$work/text" --sequence 32 --batch 2 -o "$work/d" --steps 1 -q --export "$work/out-d" >"$work/log" 2>"$work/err"
@@ -93,6 +100,10 @@ printf 'And' >"$work/word"
 exits train_without_steps 2 '--steps N is missing' "${short[@]}" -o "$work/x"
 exits train_with_two_rates 2 '--lr, --warmup and --min-lr go with constant and cosine' "${short[@]}" -o "$work/x" --steps 1 --lr 1e-3 --schedule 'Constant(learning_rate=1e-3)'
 exits train_with_a_misspelt_schedule 2 "schedule: the schedule 'Linar' is not known; did you mean Linear" "${short[@]}" -o "$work/x" --steps 1 --schedule 'Linar()'
+exits train_with_betas_of_sgd 2 '--beta1, --beta2 and --epsilon go with adamw and adam' "${short[@]}" -o "$work/x" --steps 1 --optimizer sgd --beta1 0.8
+exits train_with_momentum_of_adam 2 '--momentum, --dampening and --nesterov go with --optimizer sgd' "${short[@]}" -o "$work/x" --steps 1 --momentum 0.9
+exits train_nesterov_without_momentum 2 "Nesterov's way needs a momentum" "${short[@]}" -o "$work/x" --steps 1 --optimizer sgd --nesterov
+exits train_with_a_misspelt_optimizer 2 "optimizer 'lion' is none of" "${short[@]}" -o "$work/x" --steps 1 --optimizer lion
 exits train_without_a_directory 2 '-o DIR is missing' "${short[@]}" --steps 1
 exits train_without_a_text 2 '--data FILE is missing' train $demo -o "$work/x" --steps 1
 exits train_text_missing 3 'No such file' train $demo --data "$work/no" -o "$work/x" --steps 1
@@ -106,6 +117,7 @@ exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' tr
 exits train_on_the_rtl 2 'device sim:tinyt cannot train: it has some commands of training only, without MOVE_ROWS' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d sim:tinyt
 exits train_without_the_commands 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d model:sim
 exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --chunk 33
+exits train_with_another_optimizer 2 'began with the optimizer AdamW, not SGD' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --optimizer sgd
 exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7
 exits train_in_other_batches 2 'began with --batch 2, not 3' train $demo --data "$work/text" --sequence 32 --batch 3 -o "$work/b" --accumulate 2 --steps 5
 head -c 2900 $demo/heldout.txt >"$work/other"

@@ -59,7 +59,7 @@ static void close_all(struct training *t)
 static int steps(struct training *t, const struct mr_batch *batch, int n, double rate,
                  struct mr_error *err)
 {
-    const struct mr_store_update update = {.adamw = {0.9, 0.999, 1e-8, 0, false}, .rate = rate};
+    const struct mr_store_update update = {.adamw = {0.9, 0.999, 1e-8, 0, false, MR_ADAMW}, .rate = rate};
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
         struct mr_step_done done;

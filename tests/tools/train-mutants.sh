@@ -16,12 +16,14 @@ declare -A tests=(
         loss_and_gradient_are_those_of_long_double threads_and_order_do_not_matter
         losses_that_are_not_finite_are_refused extreme_rows"
     [test_adamw]="update_is_that_of_the_rule every_instruction_set_has_the_same_bits
-        integers_are_gradients factors_are_those_of_double rates_warm_up_and_follow_a_cosine"
+        integers_are_gradients updates_are_those_of_pytorch factors_are_those_of_double
+        rates_warm_up_and_follow_a_cosine"
     [test_stripes]="hashes_are_those_of_the_library"
     [test_rates]="rates_are_those_of_pytorch"
     [test_store_step]="every_instruction_set_has_the_same_integers steps_are_those_of_plain_loops
         threads_order_and_resuming_do_not_matter saturation_raises_the_unit_and_repeats_the_step
-        rows_of_tables_are_summed_as_integers infinite_gradients_change_no_weight"
+        rows_of_tables_are_summed_as_integers infinite_gradients_change_no_weight
+        moments_of_another_optimizer_are_refused"
     [test_store_crash]="killed_at_every_write_of_a_step_upwards
         killed_at_every_write_of_a_step_downwards killed_again_while_the_step_is_completed
         a_step_of_an_older_version_is_completed damaged_gradients_do_not_complete_a_step"
@@ -101,6 +103,15 @@ mutants=(
     'AdamW: vectors do not flush products|store/adamw.c|s/return flush(x \* y, .*/return x * y;/|test_adamw'
     'AdamW: vectors flush where fp32 has a subnormal|store/adamw.c|s/return flush(x \* y, .*/return normal(x * y);/|test_adamw'
     'AdamW: vectors flush quotients where fp32 has a subnormal|store/adamw.c|s/return flush(x \/ y, .*/return normal(x \/ y);/|test_adamw'
+    'Adam: decay behind the moments|store/adamw.c|s/d = mr_fadd(d, mr_fmul(w\[i\], a->join));/;/|test_adamw'
+    'Adam: decay with the update, too|store/adamw.c|s/decays \&\& !joins ? /decays ? /; s/if (a->kind == MR_ADAMW)$/if (1)/|test_adamw'
+    'SGD: no dampening|store/adamw.c|s/\.add1 = whole ? 1 : (float)(1 - o->beta2)/.add1 = 1/|test_adamw'
+    'SGD: the first step like the others|store/adamw.c|s/bool whole = step == 1 ||/bool whole =/|test_adamw'
+    'SGD: dampening without momentum|store/adamw.c|s/step == 1 || o->beta1 == 0;/step == 1;/|test_adamw'
+    'SGD: Nesterov without the gradient|store/adamw.c|s/u = mr_fadd(d, mr_fmul(m\[i\], a->keep1));/u = mr_fmul(m[i], a->keep1);/|test_adamw'
+    'SGD: vectors change the second moment|store/adamw.c|s/canonical(mean), e\.v};/canonical(mean), mean};/|test_adamw'
+    'store: moments of any optimizer are taken|store/step.c|s/was != mr_update_family(is)/0/|test_store_step'
+    'store: a state forgets its optimizer|store/step.c|s/h->rule = mr_update_family(o\.kind) \* MR_RULE_KIND;/h->rule = 0;/|test_store_step'
     'rates: warm-up from zero|store/schedule.c|s/\.first = 1/.first = 0/|test_adamw'
     'rates: the cosine begins at step 1|store/schedule.c|s/MR_RATE_CONSTANT, s->warmup)/MR_RATE_CONSTANT, 0)/|test_adamw'
     'rates: a curve goes on counting|store/rates.c|s/k - r->begin\[i\]/k/|test_rates'

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     uint64_t seed = strtoull(argv[7], NULL, 10);
     int size = atoi(argv[4]);
     const struct mr_loop_options o = {
-        .adamw = {0.9, 0.95, 1e-8, 0, false},
+        .adamw = {0.9, 0.95, 1e-8, 0, false, MR_ADAMW},
         .schedule = {MR_SCHEDULE_COSINE, strtod(argv[6], NULL), 0.1, WARMUP, atoi(argv[5])},
         .clip = 1};
     const struct mr_load_options describe = {.describe = true, .text = true};

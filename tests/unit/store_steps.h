@@ -51,9 +51,12 @@ static inline void *make_region(const struct mr_store *s, uint64_t step, int bat
     return region;
 }
 
+static enum mr_update_kind steps_kind; // AdamW, unless a test says otherwise
+
 static inline struct mr_store_update update_of(const struct mr_store *s, const void *note)
 {
-    return (struct mr_store_update){.adamw = {0.9, 0.99, 1e-8, 0.1, false},
+    double second = steps_kind == MR_SGD_NESTEROV ? 0 : 0.99;
+    return (struct mr_store_update){.adamw = {0.9, second, 1e-8, 0.1, false, steps_kind},
                                     .rate = 1e-2 / (double)(mr_store_step(s) + 1),
                                     .clip = mr_store_step(s) % 2 ? 0.5 : 0,
                                     .targets = TARGETS,

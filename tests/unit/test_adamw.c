@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW's update against rule 14 of docs/numerics.md computed once more in 113 bits, in every
-// instruction set, and the learning rates.
+// The update of AdamW, Adam and SGD against rule 14 of docs/numerics.md computed once more in 113
+// bits, in every instruction set and beside PyTorch, and the learning rates.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -116,11 +117,19 @@ static float root(float v)
 
 static void by_rule(const struct mr_adamw *a, float *w, float *m, float *v, float g)
 {
+    bool sgd = a->kind == MR_SGD || a->kind == MR_SGD_NESTEROV;
     float d = times(g, a->scale);
+    if (a->kind != MR_ADAMW)
+        d = plus(d, times(*w, a->join));
     *m = plus(times(*m, a->keep1), times(d, a->add1));
-    *v = plus(times(*v, a->keep2), times(times(d, d), a->add2));
-    float u = over(*m, plus(times(root(*v), a->root), a->epsilon));
-    float change = plus(times(u, a->rate), times(*w, a->decay));
+    float u = a->kind == MR_SGD_NESTEROV ? plus(d, times(*m, a->keep1)) : *m;
+    if (!sgd) {
+        *v = plus(times(*v, a->keep2), times(times(d, d), a->add2));
+        u = over(*m, plus(times(root(*v), a->root), a->epsilon));
+    }
+    float change = times(u, a->rate);
+    if (a->kind == MR_ADAMW)
+        change = plus(change, times(*w, a->decay));
     *w = plus(*w, mr_fneg(change));
 }
 
@@ -147,12 +156,13 @@ static float limit(void)
 
 static struct mr_adamw some_factors(int kind)
 {
+    enum mr_update_kind rule = (enum mr_update_kind)(draw() % MR_UPDATE_KINDS);
     if (kind == 3)
-        return (struct mr_adamw){limit(), limit(), limit(), limit(), limit(),
-                                 limit(), limit(), limit(), limit()};
+        return (struct mr_adamw){limit(), limit(), limit(), limit(), limit(), limit(),
+                                 limit(), limit(), limit(), limit(), rule};
     if (kind == 4) // w -= m / sqrt(v)
-        return (struct mr_adamw){1, 1, 0, 1, 0, 1, 0, 1, 0};
-    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false};
+        return (struct mr_adamw){1, 1, 0, 1, 0, 1, 0, 1, 0, 0, rule};
+    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false, rule};
     return mr_adamw_of(&o, 1 + (int)(draw() % 1000), 1e-4 * (1 + draw() % 100), 1.0 / 777,
                        draw() % 2);
 }
@@ -201,9 +211,9 @@ static void update_is_that_of_the_rule(void **unused)
 {
     (void)unused;
     struct elements e, was;
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 500; round++) {
         // Limits need many factors, and few elements.
-        int kind = round < 12 ? round % 3 : 3, n = round < 12 ? N : 50;
+        int kind = round < 24 ? round % 3 : 3, n = round < 24 ? N : 50;
         struct mr_adamw a = some_factors(kind);
         fill(&e, kind);
         was = e;
@@ -296,28 +306,123 @@ static void integers_are_gradients(void **unused)
 }
 
 // Of a hundred steps of usual values: a change of the rule, or a host that rounds otherwise, shows.
-static void bits_are_frozen(void **unused)
+static uint64_t hash_of_steps(const struct mr_adamw_options *o)
 {
-    (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.95, 1e-8, 0.1, false};
     struct elements e = {0};
     state = 7;
     for (int i = 0; i < N; i++)
         e.w[i] = uniform();
     for (int step = 1; step <= 100; step++) {
-        struct mr_adamw a = mr_adamw_of(&o, step, 1e-3, 1.0 / 4096, true);
+        struct mr_adamw a = mr_adamw_of(o, step, 1e-3, 1.0 / 4096, true);
         for (int i = 0; i < N; i++)
             e.g[i] = ldexpf(uniform(), i % 24 - 6);
         mr_adamw_best()(&a, e.w, e.m, e.v, e.g, N);
     }
-    assert_int_equal(XXH64(&e, 3 * sizeof e.w, 0), 0x59d0ac3dfda9f584);
+    return XXH64(&e, 3 * sizeof e.w, 0);
+}
+
+static void bits_are_frozen(void **unused)
+{
+    (void)unused;
+    static const struct {
+        struct mr_adamw_options o;
+        uint64_t hash;
+    } known[] = {{{0.9, 0.95, 1e-8, 0.1, false, MR_ADAMW}, 0x59d0ac3dfda9f584},
+                 {{0.9, 0.95, 1e-8, 0.1, false, MR_ADAM}, 0x4df7bbefbb5df46b},
+                 {{0.9, 0.25, 0, 0.1, false, MR_SGD}, 0x6c54f1b364d16f1f},
+                 {{0.9, 0, 0, 0.1, false, MR_SGD_NESTEROV}, 0x7b57e0ba70602f3f}};
+    int wrong = 0;
+    for (int i = 0; i < MR_UPDATE_KINDS; i++) {
+        uint64_t hash = hash_of_steps(&known[i].o);
+        if (hash != known[i].hash)
+            print_message("# kind %d: 0x%016llx\n", i, (unsigned long long)hash);
+        wrong += hash != known[i].hash;
+    }
+    assert_int_equal(wrong, 0);
+}
+
+// ---- PyTorch ------------------------------------------------------------------------------------
+
+#define FIXTURES "tests/fixtures/optimizers/"
+enum { STEPS = 50, WEIGHTS = 8 };
+
+static float *read_floats(const char *path, size_t *count)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    *count = (size_t)ftell(f) / sizeof(float);
+    rewind(f);
+    float *x = malloc(*count * sizeof *x);
+    assert_non_null(x);
+    assert_int_equal(fread(x, sizeof *x, *count, f), *count);
+    (void)fclose(f); // only read
+    return x;
+}
+
+static enum mr_update_kind kind_of(const char *name, bool nesterov)
+{
+    for (int k = 0; k < MR_SGD; k++)
+        if (strcmp(name, mr_update_name((enum mr_update_kind)k)) == 0)
+            return (enum mr_update_kind)k;
+    assert_string_equal(name, mr_update_name(MR_SGD));
+    return nesterov ? MR_SGD_NESTEROV : MR_SGD;
+}
+
+// The largest distance from PyTorch's weights, behind each of all steps.
+static double distance(const struct mr_adamw_options *o, double rate, const float *start,
+                       const float *gradients, const float *want)
+{
+    float w[WEIGHTS], m[WEIGHTS] = {0}, v[WEIGHTS] = {0};
+    double worst = 0;
+    memcpy(w, start, sizeof w);
+    for (int step = 1; step <= STEPS; step++) {
+        struct mr_adamw a = mr_adamw_of(o, step, rate, 1, true);
+        mr_adamw_best()(&a, w, m, v, gradients + (step - 1) * WEIGHTS, WEIGHTS);
+        for (int i = 0; i < WEIGHTS; i++)
+            worst = fmax(worst, fabs((double)w[i] - (double)want[(step - 1) * WEIGHTS + i]));
+    }
+    return worst;
+}
+
+static void updates_are_those_of_pytorch(void **unused)
+{
+    (void)unused;
+    FILE *texts = fopen(FIXTURES "optimizers.txt", "r");
+    size_t count, read = WEIGHTS + STEPS * WEIGHTS;
+    float *x = read_floats(FIXTURES "expected.f32", &count);
+    char name[16], line[160];
+    bool seen[MR_UPDATE_KINDS] = {0};
+    assert_non_null(texts);
+    for (; fgets(line, sizeof line, texts); read += STEPS * WEIGHTS) {
+        struct mr_adamw_options o = {0};
+        double rate;
+        int nesterov;
+        assert_int_equal(sscanf(line, "%15s %lf %lf %lf %lf %d %lf", name, &o.beta1, &o.beta2,
+                                &o.epsilon, &o.decay, &nesterov, &rate),
+                         7);
+        o.kind = kind_of(name, nesterov);
+        seen[o.kind] = true;
+        assert_true(read + STEPS * WEIGHTS <= count);
+        double d = distance(&o, rate, x, x + WEIGHTS, x + read);
+        line[strcspn(line, "\n")] = 0;
+        print_message("# %.1e of PyTorch's: %s\n", d, line);
+        // PyTorch's AdamW rounds 1 - rate x decay first.
+        if (!(d < (o.kind == MR_ADAMW ? 3e-6 : 5e-7)))
+            fail_msg("%s: %.2e beside PyTorch's", line, d);
+    }
+    assert_int_equal(read, count);
+    for (int k = 0; k < MR_UPDATE_KINDS; k++)
+        assert_true(seen[k]);
+    (void)fclose(texts); // only read
+    free(x);
 }
 
 // What the rule means: the usual formulas, in double.
 static void update_is_adamw(void **unused)
 {
     (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.98, 1e-6, 0.05, false};
+    const struct mr_adamw_options o = {0.9, 0.98, 1e-6, 0.05, false, MR_ADAMW};
     for (int i = 0; i < 1000; i++) {
         float w = uniform(), m = 0, v = 0;
         double dw = (double)w, dm = 0, dv = 0;
@@ -340,7 +445,7 @@ static void update_is_adamw(void **unused)
 static void small_decay_joins_the_update_before_rounding(void **unused)
 {
     (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false};
+    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
     double got = 0, want = 0;
     assert_true(1 - (double)(float)(1 - 1e-7) > 1.19e-7);
     for (int i = 0; i < 20000; i++) {
@@ -359,7 +464,7 @@ static void small_decay_joins_the_update_before_rounding(void **unused)
 static void factors_are_those_of_double(void **unused)
 {
     (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.9995, 1e-8, 0.1, false};
+    const struct mr_adamw_options o = {0.9, 0.9995, 1e-8, 0.1, false, MR_ADAMW};
     static const int steps[] = {1, 2, 3, 10, 999, 12345, 1000000, INT32_MAX};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int t = steps[i];
@@ -371,6 +476,29 @@ static void factors_are_those_of_double(void **unused)
         assert_true(a.epsilon == 1e-8F && a.decay == (float)(3e-4 * 0.1));
         assert_true(mr_adamw_of(&o, t, 3e-4, 0.5, false).decay == 0);
     }
+}
+
+static void options_that_cannot_train_are_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        struct mr_adamw_options o;
+        const char *words;
+    } wrong[] = {{{1, 0.9, 1e-8, 0, false, MR_ADAM}, "Adam's betas are 1 and 0.9"},
+                 {{0.9, 0.9, 0, 0, false, MR_ADAM}, "Adam's epsilon is 0"},
+                 {{1, 0, 0, 0, false, MR_SGD}, "SGD's momentum is 1"},
+                 {{0.9, NAN, 0, 0, false, MR_SGD}, "its dampening nan"},
+                 {{0.9, 0, 0, 2, false, MR_SGD}, "its weight decay 2"},
+                 {{0, 0, 0, 0, false, MR_SGD_NESTEROV}, "needs a momentum"},
+                 {{0.9, 0.1, 0, 0, false, MR_SGD_NESTEROV}, "and no dampening"},
+                 {{0.9, 0.1, 1, 0, false, MR_UPDATE_KINDS}, "there is no optimizer 4"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct mr_error err = {0};
+        assert_int_equal(mr_adamw_check(&wrong[i].o, &err), MR_ERR_USAGE);
+        assert_non_null(strstr(err.text, wrong[i].words));
+    }
+    const struct mr_adamw_options plain = {0, 0, 0, 0, false, MR_SGD};
+    assert_int_equal(mr_adamw_check(&plain, NULL), 0);
 }
 
 // ---- learning rates -----------------------------------------------------------------------------
@@ -405,6 +533,8 @@ int main(void)
         cmocka_unit_test(every_instruction_set_has_the_same_bits),
         cmocka_unit_test(integers_are_gradients),
         cmocka_unit_test(bits_are_frozen),
+        cmocka_unit_test(updates_are_those_of_pytorch),
+        cmocka_unit_test(options_that_cannot_train_are_refused),
         cmocka_unit_test(update_is_adamw),
         cmocka_unit_test(small_decay_joins_the_update_before_rounding),
         cmocka_unit_test(factors_are_those_of_double),

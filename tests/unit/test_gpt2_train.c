@@ -143,7 +143,7 @@ static void train(struct training *t, const char *model, const char *uri)
     struct mr_checkpoint *checkpoint;
     struct mr_volume *volume;
     const struct mr_pass_options o = {.rows = MOST};
-    const struct mr_store_update u = {.adamw = {0.9, 0.98, 1e-8, 0.05, false}, .rate = 5e-3};
+    const struct mr_store_update u = {.adamw = {0.9, 0.98, 1e-8, 0.05, false, MR_ADAMW}, .rate = 5e-3};
     check(mr_checkpoint_open(&checkpoint, model, &err), &err);
     t->store = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);

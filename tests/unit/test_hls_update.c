@@ -56,10 +56,10 @@ static float number(uint64_t r, int mode)
 
 static struct mr_adamw factors(uint64_t r, int mode)
 {
-    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false};
+    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
     struct mr_adamw a = mr_adamw_of(&o, 1 + (int)(mix(r) % 3000), 1e-3, 0.01, true);
     float *f = &a.scale;
-    for (size_t i = 0; i < sizeof a / sizeof *f && r % 3 == 2; i++)
+    for (size_t i = 0; i < offsetof(struct mr_adamw, join) / sizeof *f && r % 3 == 2; i++)
         f[i] = number(r * 16 + i, mode);
     return a;
 }
@@ -293,7 +293,7 @@ static void other_sizes_are_refused(void **state)
     struct mr_store_layout l;
     struct mr_update_jobs jobs;
     struct mr_config c = one_layer(1024, 16, 4, 4096);
-    const struct mr_adamw_options o = {0.9, 0.99, 1e-8, 0, false};
+    const struct mr_adamw_options o = {0.9, 0.99, 1e-8, 0, false, MR_ADAMW};
     static const int32_t unit[KEPT_TENSORS];
     check(mr_store_layout_make(&l, &c, &err), &err);
     for (int n = 0; n < 20; n++) {
@@ -303,6 +303,9 @@ static void other_sizes_are_refused(void **state)
         if (fits)
             mr_update_jobs_free(&jobs);
     }
+    const struct mr_adamw_options sgd = {.beta1 = 0.9, .kind = MR_SGD};
+    assert_int_equal(mr_update_jobs_make(&jobs, &l, &sgd, unit, 1, 0, 0, &err), MR_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "has AdamW's update, not SGD's"));
     mr_store_layout_free(&l);
     c.vocab_size = MR_STREAM_TOPS + 1;
     check(mr_store_layout_make(&l, &c, &err), &err);

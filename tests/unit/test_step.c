@@ -72,7 +72,7 @@ static void close_all(struct training *t)
 
 static struct mr_store_update update_of(const struct mr_store *s)
 {
-    return (struct mr_store_update){.adamw = {0.9, 0.99, 1e-8, 0.1, false},
+    return (struct mr_store_update){.adamw = {0.9, 0.99, 1e-8, 0.1, false, MR_ADAMW},
                                     .rate = 1e-2 / (double)(mr_store_step(s) + 1),
                                     .clip = mr_store_step(s) % 2 ? 0.5 : 0};
 }
@@ -355,7 +355,7 @@ static void a_batch_is_learnt(void **state)
     struct training t = {.store = store_of(models[0])};
     static struct numbers n;
     struct mr_step_done done;
-    struct mr_store_update u = {.adamw = {0.9, 0.99, 1e-8, 0, false}, .rate = 1e-2};
+    struct mr_store_update u = {.adamw = {0.9, 0.99, 1e-8, 0, false, MR_ADAMW}, .rate = 1e-2};
     open_device(&t, "model:tinyt", 0);
     make_batch(&n, mr_store_config(t.store), 0, 2);
     double before = loss_of(&t, &n);

@@ -268,14 +268,15 @@ static void finish(void)
     }
 }
 
-static void at_every_operation(int first)
+// Every `stride`-th of them, and the last.
+static void at_operations(int first, int stride)
 {
     int all, operations, afters = 0, states = 0;
     prepare(first);
     assert_int_equal(step_until(NEVER, &all), 0);
     assert_true(all > 40); // many patches, many syncs
-    for (int until = 0; until <= all; until++)
-        for (int leaves = NOTHING; leaves < LEAVES; leaves++) {
+    for (int k = 0; k < all + stride; k += stride)
+        for (int leaves = NOTHING, until = k < all ? k : all; leaves < LEAVES; leaves++) {
             int rc = step_until(until, &operations);
             assert_int_equal(rc == 0, until == all);
             crash((enum leaves)leaves, (uint64_t)until);
@@ -291,13 +292,23 @@ static void at_every_operation(int first)
 static void killed_at_every_write_of_a_step_upwards(void **state)
 {
     (void)state;
-    at_every_operation(0);
+    at_operations(0, 1);
 }
 
 static void killed_at_every_write_of_a_step_downwards(void **state)
 {
     (void)state;
-    at_every_operation(1);
+    at_operations(1, 1);
+}
+
+static void killed_in_a_step_of_another_optimizer(void **state)
+{
+    (void)state;
+    for (int kind = MR_ADAM; kind < MR_UPDATE_KINDS; kind++) {
+        steps_kind = (enum mr_update_kind)kind;
+        at_operations(kind % 2, 9);
+    }
+    steps_kind = MR_ADAMW;
 }
 
 // The open that completes a step is killed as well, at each of its own operations.
@@ -402,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_every_write_of_a_step_upwards),
         cmocka_unit_test(killed_at_every_write_of_a_step_downwards),
+        cmocka_unit_test(killed_in_a_step_of_another_optimizer),
         cmocka_unit_test(killed_again_while_the_step_is_completed),
         cmocka_unit_test(a_step_of_an_older_version_is_completed),
         cmocka_unit_test(other_patches_do_not_complete_a_step),

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "cmodel/num.h"
+#include "store/patch.h"
 #include "store/tile_kernels.h"
 #include "store_steps.h"
 
@@ -205,7 +206,11 @@ static void check_steps(const char *fixture)
 static void steps_are_those_of_plain_loops(void **state)
 {
     (void)state;
-    check_steps("gptj-d12-r4");
+    for (int kind = 0; kind < MR_UPDATE_KINDS; kind++) {
+        steps_kind = (enum mr_update_kind)kind;
+        check_steps("gptj-d12-r4");
+    }
+    steps_kind = MR_ADAMW;
     check_steps("toy-d10");
 }
 
@@ -494,6 +499,39 @@ static void refuses_steps_that_are_not_complete(void **state)
     remove_dir(dir);
 }
 
+// Moments are of the optimizer that made them; with and without Nesterov they are the same.
+static void moments_of_another_optimizer_are_refused(void **state)
+{
+    (void)state;
+    static const enum mr_update_kind others[] = {MR_ADAM, MR_ADAMW, MR_ADAMW, MR_ADAM};
+    for (int kind = 0; kind < MR_UPDATE_KINDS; kind++) {
+        struct mr_error err = {0};
+        struct mr_store_done done;
+        char words[80];
+        make_state("gptj-d12-r4");
+        struct mr_store *s = open_state(1);
+        assert_int_equal(mr_store_optimizer(s), MR_UPDATE_KINDS);
+        steps_kind = (enum mr_update_kind)kind;
+        check(one_step(s, 0, &done, &err), &err);
+        mr_store_close(s);
+        s = open_state(1);
+        assert_int_equal(mr_store_optimizer(s), mr_update_family(steps_kind));
+        assert_int_equal(s->header->version, kind == MR_ADAMW ? 3 : 4);
+        assert_int_equal(s->header->rule, 2 * mr_update_family(steps_kind));
+        steps_kind = others[kind];
+        (void)snprintf(words, sizeof words, "moments are %s's, not %s's",
+                       mr_update_name((enum mr_update_kind)kind), mr_update_name(others[kind]));
+        assert_refused(one_step(s, 0, &done, &err), MR_ERR_USAGE, &err, words);
+        assert_int_equal(mr_store_step(s), 1);
+        steps_kind = kind == MR_SGD ? MR_SGD_NESTEROV : (enum mr_update_kind)kind;
+        err = (struct mr_error){0};
+        check(one_step(s, 0, &done, &err), &err);
+        mr_store_close(s);
+        remove_dir(dir);
+    }
+    steps_kind = MR_ADAMW;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +543,7 @@ int main(void)
         cmocka_unit_test(refuses_rows_that_are_not_there_or_not_finite),
         cmocka_unit_test(infinite_gradients_change_no_weight),
         cmocka_unit_test(refuses_steps_that_are_not_complete),
+        cmocka_unit_test(moments_of_another_optimizer_are_refused),
     };
     return cmocka_run_group_tests_name("store_step", tests, files_setup, files_teardown);
 }

@@ -145,7 +145,7 @@ static void the_store_trains_as_the_loop_in_fp32(void **state)
 
 static void check_learning(struct fixture *f)
 {
-    struct training t = {.options = {.adamw = {0.9, 0.99, 1e-8, 0, false},
+    struct training t = {.options = {.adamw = {0.9, 0.99, 1e-8, 0, false, MR_ADAMW},
                                      .schedule = {MR_SCHEDULE_COSINE, 2e-2, 0, 5, 80}}};
     struct mr_error err = {0};
     struct mr_loss loss, after = {0};

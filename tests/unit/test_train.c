@@ -325,7 +325,7 @@ static void masked_rows_have_no_gradient(void **unused)
 static void check_learning(struct fixture *f)
 {
     struct mr_error err = {0};
-    struct mr_loop_options o = {.adamw = {0.9, 0.99, 1e-8, 0, false},
+    struct mr_loop_options o = {.adamw = {0.9, 0.99, 1e-8, 0, false, MR_ADAMW},
                                 .schedule = {MR_SCHEDULE_COSINE, 2e-2, 0, 5, 80}};
     struct mr_loop *loop;
     struct mr_loop_step done = {0};

@@ -525,6 +525,49 @@ static void a_training_from_scratch_begins_at_chance(void **state)
     drop(t, "state");
 }
 
+// SGD's first step is rate x gradient; the state keeps to SGD from then on.
+static void a_state_keeps_to_its_optimizer(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("sgd");
+    struct mr_trainer_info info;
+    struct mr_trainer_done done;
+    struct mr_trainer_update u = {
+        .rate = 0.5, .optimizer = MR_OPTIMIZER_SGD, .momentum = 0.9, .nesterov = true};
+    const char *name = "transformer.ln_f.weight";
+    mr_trainer_get_info(t, &info);
+    assert_int_equal(info.optimizer, MR_OPTIMIZERS);
+    check(mr_trainer_begin(t, 1, &err), &err);
+    check(mr_trainer_backward(t, &plain, NULL, &err), &err);
+    float *before = tensor(t, name, 36, false), *g = tensor(t, name, 36, true);
+    u.dampening = 0.1;
+    assert_refused(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE, &err, "no dampening");
+    u.dampening = 0;
+    u.optimizer = MR_OPTIMIZER_ADAM;
+    assert_refused(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE, &err, "are SGD's");
+    u.optimizer = MR_OPTIMIZERS;
+    assert_refused(mr_trainer_apply(t, &u, &done, &err), MR_ERR_USAGE, &err, "no optimizer 3");
+    u.optimizer = MR_OPTIMIZER_SGD;
+    err = (struct mr_error){0};
+    check(mr_trainer_begin(t, 1, &err), &err);
+    check(mr_trainer_backward(t, &plain, NULL, &err), &err);
+    check(mr_trainer_apply(t, &u, &done, &err), &err);
+    float *after = tensor(t, name, 36, false);
+    for (int i = 0; i < 36; i++) // with Nesterov, the gradient and 0.9 of it
+        assert_true(fabsf(after[i] - (before[i] - 0.5F * 1.9F * g[i] / 5)) < 1e-6F);
+    free(before);
+    free(after);
+    free(g);
+    mr_trainer_get_info(t, &info);
+    assert_int_equal(info.optimizer, MR_OPTIMIZER_SGD);
+    check(mr_trainer_begin(t, 1, &err), &err);
+    check(mr_trainer_backward(t, &plain, NULL, &err), &err);
+    assert_refused(mr_trainer_apply(t, &adamw, &done, &err), MR_ERR_USAGE, &err,
+                   "the state's moments are SGD's, not AdamW's");
+    drop(t, "sgd");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +582,7 @@ int main(void)
         cmocka_unit_test(more_positions_are_as_if_always_there),
         cmocka_unit_test(positions_that_cannot_be_are_refused),
         cmocka_unit_test(a_training_from_scratch_begins_at_chance),
+        cmocka_unit_test(a_state_keeps_to_its_optimizer),
     };
     if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
         return 1;

@@ -148,7 +148,7 @@ static inline struct mr_loop_options options_of(const struct fixture *f)
 {
     return (struct mr_loop_options){
         .adamw = {option(f, "beta1"), option(f, "beta2"), option(f, "epsilon"), option(f, "decay"),
-                  option(f, "decay_all") != 0},
+                  option(f, "decay_all") != 0, MR_ADAMW},
         .schedule = {option(f, "cosine") != 0 ? MR_SCHEDULE_COSINE : MR_SCHEDULE_CONSTANT,
                      option(f, "rate"), option(f, "least"), (int)option(f, "warmup"),
                      (int)option(f, "steps")},
