@@ -142,14 +142,14 @@ module millrace_core #(
 
   // rows: table, exponents, residual, rotary; LayerNorm's output
   logic            row_a_ren, row_b_ren, rexp_we, rexp_ren, rot_ren;
-  logic            epi_res_ren, epi_res_we, kv_res_ren, kv_second;
+  logic            epi_res_ren, epi_res_we, kv_res_ren, epi_second, kv_second;
   logic [TW-1:0]   row_a_raddr, row_b_raddr, rexp_waddr, rexp_raddr;
   logic [47:0]     row_a_rdata, row_b_rdata;
   logic [T-1:0]    row_continues;
   logic [7:0]      rexp_wdata, rexp_rdata;
   logic [ROTW-1:0] rot_raddr;
   logic [RESW-1:0] epi_res_raddr, epi_res_waddr, kv_res_raddr;
-  logic [V*32-1:0] rot_rdata, res_rdata, kv_res_rdata, epi_res_wdata, ln_data;
+  logic [V*32-1:0] rot_rdata, epi_res_rdata, kv_res_rdata, epi_res_wdata, ln_data;
   logic            ln_valid, ln_ready, ln_ack, ln_busy, epi_ack, epi_busy;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
 
@@ -316,19 +316,21 @@ module millrace_core #(
   );
 
   mr_results #(
-    .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS)
+    .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS),
+    .TRAIN(TRAIN)
   ) u_results (
     .clk_i(clk_epi), .rst_ni(unit_rst_n),
     .cfg_valid_i(cfg_valid), .cfg_ready_o(cfg_ready), .cfg_rows_i(cfg_rows), .cmd_i(cmds[511:0]),
-    .two_pass_i(two_pass), .done_o(epi_done),
+    .two_pass_i(two_pass), .train_i(train), .done_o(epi_done),
     .dr_valid_i(dr_valid), .dr_ready_o(dr_ready), .dr_acc_i(dr_acc), .dr_base_i(dr_base),
     .dr_nan_i(dr_nan), .dr_bias_i(dr_bias), .dr_token_i(dr_token), .dr_group_i(dr_group),
     .dr_fp4_i(dr_fp4), .dr_last_i(dr_last),
     .ln_valid_i(ln_valid), .ln_ready_o(ln_ready), .ln_data_i(ln_data), .ln_tag_i(ln_tag),
     .ln_ack_o(ln_ack),
-    .rot_ren_o(rot_ren), .rot_raddr_o(rot_raddr), .rot_rdata_i(rot_rdata), .res_ren_o(epi_res_ren),
-    .res_raddr_o(epi_res_raddr), .res_rdata_i(res_rdata), .res_we_o(epi_res_we),
-    .res_waddr_o(epi_res_waddr), .res_wdata_o(epi_res_wdata),
+    .rot_ren_o(rot_ren), .rot_raddr_o(rot_raddr), .rot_rdata_i(rot_rdata),
+    .res_second_o(epi_second), .res_ren_o(epi_res_ren), .res_raddr_o(epi_res_raddr),
+    .res_rdata_i(epi_res_rdata), .res_we_o(epi_res_we), .res_waddr_o(epi_res_waddr),
+    .res_wdata_o(epi_res_wdata),
     .rexp_we_i(rexp_we), .rexp_waddr_i(rexp_waddr), .rexp_wdata_i(rexp_wdata),
     .rexp_ren_i(rexp_ren), .rexp_raddr_i(rexp_raddr), .rexp_rdata_o(rexp_rdata),
     .act_valid_o(aa_valid), .act_ready_i(aa_ready), .act_slot_o(aa_slot), .act_word_o(aa_word),
@@ -366,10 +368,10 @@ module millrace_core #(
     .ln_valid_o(ln_valid), .ln_ready_i(ln_ready), .ln_data_o(ln_data), .ln_tag_o(ln_tag),
     .ln_ack_i(ln_ack),
     .rot_ren_i(rot_ren), .rot_raddr_i(rot_raddr), .rot_rdata_o(rot_rdata),
+    .epi_second_i(epi_second), .epi_res_rdata_o(epi_res_rdata),
     .epi_res_ren_i(epi_res_ren), .epi_res_raddr_i(epi_res_raddr), .epi_res_we_i(epi_res_we),
     .epi_res_waddr_i(epi_res_waddr), .epi_res_wdata_i(epi_res_wdata), .kv_res_ren_i(kv_res_ren),
-    .kv_res_raddr_i(kv_res_raddr), .kv_second_i(kv_second), .kv_res_rdata_o(kv_res_rdata),
-    .res_rdata_o(res_rdata)
+    .kv_res_raddr_i(kv_res_raddr), .kv_second_i(kv_second), .kv_res_rdata_o(kv_res_rdata)
   );
 
   mr_kv #(

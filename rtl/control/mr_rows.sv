@@ -8,12 +8,13 @@
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
 //   CTX_MAX  positions are below it
-//   TRAIN    1: cmd_fetch_i is looked at
+//   TRAIN    1: cmd_fetch_i and cmd_add_i are looked at
 //
 // Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse
 // when all is in the memories and registers. base_i (64-byte aligned): the input window. Fields and
 // what is read of the window are legal (mr_legal). cmd_fetch_i: the row table is not read and what
-// it has left stays; cmd_rot_beats_i is 0 then.
+// it has left stays; cmd_rot_beats_i is 0 then. With cmd_add_i the words are sums of the residual
+// memory's and the window's: the memory is read by res_ren_o, its word comes a cycle later.
 // Errors: err_valid_o pulse before done_o, COMMAND, address of the beat; loading goes on. Reserved
 // bits in the row table, pos >= CTX_MAX, continues on the first row or where region and position do
 // not. Only the first error is reported.
@@ -21,9 +22,9 @@
 // for.
 // Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o,
 // row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on, bits of tokens not
-// loaded are 0. rot_we_o: word to rotary memory, address token * (ROT_MAX/V) + word; res_we_o the
-// same with D_MAX; rexp_we_o: largest exponent field of the token's residual row, after its last
-// word.
+// loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token * (ROT_MAX/V) + word;
+// res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field of the token's
+// residual row, after its last word. ovf_o: pulse, a sum of finite values overflowed.
 module mr_rows #(
   parameter int T = 8,
   parameter int V = 4,
@@ -43,6 +44,7 @@ module mr_rows #(
   // Without TRAIN nobody asks.
   // verilator lint_off UNUSED
   input  logic             cmd_fetch_i,
+  input  logic             cmd_add_i,
   // verilator lint_on UNUSED
   input  logic [31:0]      cmd_table_off_i,
   input  logic [31:0]      cmd_rot_off_i,
@@ -79,9 +81,17 @@ module mr_rows #(
 
   output logic             rot_we_o,
   output logic [ROTW-1:0]  rot_waddr_o,
+  output logic [V*32-1:0]  rot_wdata_o,
+  output logic             res_ren_o,
+  output logic [RESW-1:0]  res_raddr_o,
+  // Without TRAIN nobody asks.
+  // verilator lint_off UNUSED
+  input  logic [V*32-1:0]  res_rdata_i,
+  // verilator lint_on UNUSED
   output logic             res_we_o,
   output logic [RESW-1:0]  res_waddr_o,
-  output logic [V*32-1:0]  wdata_o,  // of rot_we_o and res_we_o
+  output logic [V*32-1:0]  res_wdata_o,
+  output logic             ovf_o,
   output logic             rexp_we_o,
   output logic [TW-1:0]    rexp_waddr_o,
   output logic [7:0]       rexp_wdata_o
@@ -448,9 +458,52 @@ module mr_rows #(
   end
   assign rot_we_o    = rot_we_q;
   assign rot_waddr_o = rot_addr_q;
-  assign res_we_o    = res_we_q;
-  assign res_waddr_o = res_addr_q;
-  assign wdata_o     = wdata_q;
+  assign rot_wdata_o = wdata_q;
+
+  // A sum is written FADD_LAT + 1 cycles after the word that comes from the host would be; the
+  // words of a command have different addresses, so nothing is read that is still to be written.
+  logic            w_first, w_last;
+  logic [TW-1:0]   w_tok;
+  if (TRAIN != 0) begin : gen_add
+    localparam int LATE = 1 + mr_fp_pkg::FADD_LAT;
+    localparam int TAG_W = RESW + TW + 2;
+    logic                  add_q, read_q, sum_v;
+    logic [V*32-1:0]       add_b_q, sum;
+    logic [TAG_W-1:0]      tag;
+    logic [TAG_W*LATE-1:0] tags_q;
+    assign tag         = {res_addr_q, we_tok_q, we_first_q, we_last_q};
+    assign res_ren_o   = res_we_q && add_q;
+    assign res_raddr_o = res_addr_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) read_q <= 1'b0;
+      else read_q <= res_ren_o;
+    end
+    always_ff @(posedge clk_i) begin
+      if (state_q == S_IDLE) add_q <= cmd_fetch_i && cmd_add_i;
+      add_b_q <= wdata_q;
+      tags_q <= {tags_q[TAG_W*(LATE-1)-1:0], tag};
+    end
+    mr_vfadd #(
+      .LANES(V)
+    ) u_add (
+      .clk_i,
+      .rst_ni,
+      .valid_i(read_q),
+      .a_i    (res_rdata_i),
+      .b_i    (add_b_q),
+      .valid_o(sum_v),
+      .y_o    (sum),
+      .ovf_o
+    );
+    assign res_we_o    = add_q ? sum_v : res_we_q;
+    assign res_wdata_o = add_q ? sum : wdata_q;
+    assign {res_waddr_o, w_tok, w_first, w_last} = add_q ? tags_q[TAG_W*(LATE-1)+:TAG_W] : tag;
+  end else begin : gen_no_add
+    assign {res_ren_o, res_raddr_o, ovf_o} = '0;
+    assign res_we_o    = res_we_q;
+    assign res_wdata_o = wdata_q;
+    assign {res_waddr_o, w_tok, w_first, w_last} = {res_addr_q, we_tok_q, we_first_q, we_last_q};
+  end
 
   // ---- largest exponent of the row --------------------------------------------------------------
   logic          ex_v, ex1_first_q, ex1_last_q, ex2_first_q, ex2_last_q;
@@ -462,15 +515,15 @@ module mr_rows #(
   ) u_expmax (
     .clk_i,
     .rst_ni,
-    .valid_i(res_we_q),
-    .data_i (wdata_q),
+    .valid_i(res_we_o),
+    .data_i (res_wdata_o),
     .valid_o(ex_v),
     .max_o  (ex_max)
   );
   always_ff @(posedge clk_i) begin
-    ex1_first_q <= we_first_q;
-    ex1_last_q  <= we_last_q;
-    ex1_tok_q   <= we_tok_q;
+    ex1_first_q <= w_first;
+    ex1_last_q  <= w_last;
+    ex1_tok_q   <= w_tok;
     ex2_first_q <= ex1_first_q;
     ex2_last_q  <= ex1_last_q;
     ex2_tok_q   <= ex1_tok_q;

@@ -5,7 +5,7 @@
 // by the staging side for each of its units, and is done when all that came of it is stored. Up to
 // eight are inside.
 //
-// Parameters: N, T as mr_epilogue.
+// Parameters: N, T, TRAIN as mr_epilogue.
 //
 // Ports
 //   cfg_    valid/ready: see mr_epilogue
@@ -14,7 +14,7 @@
 //           the following cycle. c_empty_o: it has no rows; c_change_o: it is staged in another
 //           layout than the staged one before it. c_idx_o is its number. span: columns of a RESULT
 //           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
-//           memory
+//           memory. second, set: as cfg_, with TRAIN
 //   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on
 //   blk_i (two_i: both passes), job_i   pulses: blocks went to the quantiser, a write job to
 //           mr_writer; blk_ack_i, job_ack_i: they are stored
@@ -26,6 +26,7 @@
 module mr_epi_cmds #(
   parameter int N = 1,
   parameter int T = 8,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int PW = $clog2(2 * T + 1)
 ) (
@@ -50,6 +51,11 @@ module mr_epi_cmds #(
   input  logic [31:0]            cfg_out_off_i,
   input  logic [31:0]            cfg_out_stride_i,
   input  logic              cfg_two_pass_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic              cfg_second_i,
+  input  logic              cfg_set_i,
+  // verilator lint_on UNUSED
 
   output logic              c_valid_o,
   output logic              c_empty_o,
@@ -66,6 +72,8 @@ module mr_epi_cmds #(
   output logic [15:0]       c_rows_m1_o,
   output logic [15:0]       c_groups_m1_o,
   output logic [PW-1:0]     c_room_o,
+  output logic              c_second_o,
+  output logic              c_set_o,
 
   input  logic              u_ren_i,
   input  logic [2:0]        u_idx_i,
@@ -158,6 +166,15 @@ module mr_epi_cmds #(
       {c_empty_o, c_change_o, c_dst_o, c_track_o, c_span_o, c_bias_o, c_gelu_o, c_rot_dim_o,
        c_head_m1_o, c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
     end
+  end
+  if (TRAIN != 0) begin : gen_second
+    logic [7:0] second_q, set_q;
+    always_ff @(posedge clk_i) begin
+      if (push) {second_q[wr_q[2:0]], set_q[wr_q[2:0]]} <= {cfg_second_i, cfg_set_i};
+      if (c_load) {c_second_o, c_set_o} <= {second_q[c_next[2:0]], set_q[c_next[2:0]]};
+    end
+  end else begin : gen_one
+    assign {c_second_o, c_set_o} = 2'b00;
   end
   assign c_valid_o = c_valid_q;
   assign c_idx_o   = cur_q[2:0];

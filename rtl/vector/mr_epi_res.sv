@@ -12,6 +12,7 @@
 // Ports
 //   p_v_i, p_res_i, p_res_addr_i   at K_PICK - 1: a beat for the residual, and its word
 //   d_v_i, d_, val_i   at K_DST: the same beat and the lanes' result
+//   set_i   the word becomes the result, not the sum: result + (-0); stable for a command
 //   add_    GELU's addition: add_y_o is the sum FADD_LAT cycles after add_v_i, in that cycle only
 //   res_    RAM port and write port of the residual memory; the write is at K_RES
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
@@ -39,6 +40,7 @@ module mr_epi_res #(
   input  logic [TW-1:0]   d_tok_i,
   input  logic [RESW-1:0] d_res_addr_i,
   input  logic [V*32-1:0] val_i,
+  input  logic            set_i,
   input  logic            add_v_i,
   input  logic [V*32-1:0] add_a_i,
   input  logic [V*32-1:0] add_b_i,
@@ -78,7 +80,7 @@ module mr_epi_res #(
   end
 
   logic [V*32-1:0] res_y, sum_a, sum_b;
-  assign sum_a   = add_v_i ? add_a_i : word_q;
+  assign sum_a   = add_v_i ? add_a_i : set_i ? {V{32'h8000_0000}} : word_q;
   assign sum_b   = add_v_i ? add_b_i : val_i;
   assign add_y_o = res_y;
   // The valid bits below say the same.

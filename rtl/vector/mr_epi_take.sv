@@ -5,7 +5,7 @@
 // residual command, when the one before is written. What is taken runs through mr_epi_lanes without
 // a stall; its token, group and destination wait here and come out beside it.
 //
-// Parameters: N, T, D_MAX as mr_epilogue.
+// Parameters: N, T, D_MAX, TRAIN as mr_epilogue.
 //
 // Ports
 //   c_      the command at work: mr_epi_cmds'
@@ -14,6 +14,8 @@
 //   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
 //   v_i     stages K_PICK-3 to K_PICK hold a beat (mr_epi_lanes)
 //   p_      at K_PICK-1: it goes to the residual, and where
+//   second_o, set_o   with TRAIN: of the residual command whose beats are inside. There is one at a
+//           time, since the next one's beats wait until it is written
 //   d_      at K_DST: destination (residual, or staging and its address), first group of its row,
 //           last beat of its command, completes a unit, track its exponent, number of the command
 //   rd_i    pulse, from a register: in the cycle before a unit has left the staging memory
@@ -22,6 +24,7 @@ module mr_epi_take #(
   parameter int N = 1,
   parameter int T = 8,
   parameter int D_MAX = 64,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int RESW = $clog2(T * (D_MAX / V)),
   localparam int SAW = $clog2(T * (64 / V)),
@@ -44,6 +47,11 @@ module mr_epi_take #(
   input  logic [15:0]     c_rows_m1_i,
   input  logic [15:0]     c_groups_m1_i,
   input  logic [PW-1:0]   c_room_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic            c_second_i,
+  input  logic            c_set_i,
+  // verilator lint_on UNUSED
 
   input  logic            dr_valid_i,
   output logic            dr_ready_o,
@@ -68,6 +76,8 @@ module mr_epi_take #(
   output logic [15:0]     d_grp_o,
   output logic [RESW-1:0] d_res_addr_o,
   output logic [SAW-1:0]  d_stg_addr_o,
+  output logic            second_o,
+  output logic            set_o,
 
   input  logic            rd_i,
   input  logic            res_i
@@ -108,6 +118,14 @@ module mr_epi_take #(
       if (dr_last_i) hw_q <= '0;
       else if (tok_last) hw_q <= (hw_q == c_head_m1_i) ? '0 : hw_q + 16'd1;
     end
+  end
+
+  if (TRAIN != 0) begin : gen_second
+    always_ff @(posedge clk_i) begin
+      if (take_o && !staged) {second_o, set_o} <= {c_second_i, c_set_i};
+    end
+  end else begin : gen_one
+    assign {second_o, set_o} = 2'b00;
   end
 
   // Lanes of word hw of a head that rotate.

@@ -14,6 +14,8 @@
 //   T        tokens
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
+//   TRAIN    1: cfg_second_i (a residual command's rows are those of the second row memory) and
+//            cfg_set_i (its results replace them) are looked at
 //
 // Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i,
 // the tokens that the array drains for it (0 allowed: done at once, no beats). Eight commands from
@@ -32,7 +34,8 @@
 // Memories (RAM ports, data one cycle after ren): rot_raddr_o = token * (ROT_MAX/V) + word of the
 // head, res_raddr_o, res_waddr_o = token * (D_MAX/V) + group. The row exponents are inside:
 // rexp_we_i for mr_rows, rexp_ren_i for mr_layernorm; neither may overlap a RES command with
-// track_exp (the commands' semaphores see to that).
+// track_exp (the commands' semaphores see to that). res_second_o: which of two row memories is meant,
+// stable from a command's first read to its last write.
 //
 // ACT, QKV: q_ (valid/ready) to mr_vec_out, 32/V beats a block (V = 64: a beat is two blocks), tag
 // as in mr_vec_pkg; q_ack_i pulse per block written, both passes counted.
@@ -47,6 +50,7 @@ module mr_epilogue #(
   parameter int T = 8,
   parameter int D_MAX = 64,
   parameter int ROT_MAX = 64,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V)),
@@ -73,6 +77,8 @@ module mr_epilogue #(
   input  logic [31:0]                  cfg_out_off_i,
   input  logic [31:0]                  cfg_out_stride_i,
   input  logic                         cfg_two_pass_i,
+  input  logic                         cfg_second_i,
+  input  logic                         cfg_set_i,
   output logic                         done_o,
 
   input  logic                         dr_valid_i,
@@ -89,6 +95,7 @@ module mr_epilogue #(
   output logic                         rot_ren_o,
   output logic [ROTW-1:0]              rot_raddr_o,
   input  logic [V*32-1:0]              rot_rdata_i,
+  output logic                         res_second_o,
   output logic                         res_ren_o,
   output logic [RESW-1:0]              res_raddr_o,
   input  logic [V*32-1:0]              res_rdata_i,
@@ -133,6 +140,7 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
+  logic        c_second, c_set, set;
   logic [2:0]  c_idx, u_idx;
   logic [1:0]  c_dst, c_span, u_dst, u_slot, u_span;
   logic [15:0] c_rot_dim, c_head_m1, c_rows_m1, c_groups_m1, u_dbase;
@@ -160,18 +168,19 @@ module mr_epilogue #(
   logic [V*32-1:0] o_rdata;
 
   mr_epi_cmds #(
-    .N(N), .T(T)
+    .N(N), .T(T), .TRAIN(TRAIN)
   ) u_cmds (
     .clk_i, .rst_ni,
     .cfg_valid_i, .cfg_ready_o, .cfg_cols_i, .cfg_rows_i, .cfg_dst_i, .cfg_dst_base_i,
     .cfg_dst_slot_i, .cfg_bias_i, .cfg_rotary_i, .cfg_gelu_i, .cfg_prefix_max_i, .cfg_track_exp_i,
     .cfg_rotary_dim_i, .cfg_head_lanes_i, .cfg_out_cols_i, .cfg_out_off_i, .cfg_out_stride_i,
-    .cfg_two_pass_i,
+    .cfg_two_pass_i, .cfg_second_i, .cfg_set_i,
     .c_valid_o(c_valid), .c_empty_o(c_empty), .c_change_o(c_change), .c_end_i(c_end),
     .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
     .c_track_o(c_track), .c_bias_o(c_bias), .c_gelu_o(c_gelu), .c_rot_dim_o(c_rot_dim),
     .c_head_m1_o(c_head_m1), .c_rows_m1_o(c_rows_m1),
     .c_groups_m1_o(c_groups_m1), .c_room_o(c_room),
+    .c_second_o(c_second), .c_set_o(c_set),
     .u_ren_i(u_ren), .u_idx_i(u_idx), .u_dst_o(u_dst), .u_slot_o(u_slot), .u_span_o(u_span),
     .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
     .u_ooff_o(u_ooff), .u_ostride_o(u_ostride),
@@ -181,13 +190,14 @@ module mr_epilogue #(
   );
 
   mr_epi_take #(
-    .N(N), .T(T), .D_MAX(D_MAX)
+    .N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_take (
     .clk_i, .rst_ni,
     .c_valid_i(c_valid), .c_empty_i(c_empty), .c_change_i(c_change), .c_end_o(c_end),
     .c_idx_i(c_idx), .c_dst_i(c_dst), .c_gelu_i(c_gelu),
     .c_span_i(c_span), .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1),
     .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
+    .c_second_i(c_second), .c_set_i(c_set),
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
     .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
@@ -195,7 +205,7 @@ module mr_epilogue #(
     .d_res_o(d_res), .d_stg_o(d_stg), .d_track_o(d_track), .d_last_o(d_last), .d_final_o(d_final),
     .d_first_o(d_first), .d_idx_o(d_idx), .d_tok_o(d_tok), .d_grp_o(d_grp),
     .d_res_addr_o(d_res_addr), .d_stg_addr_o(d_stg_addr),
-    .rd_i(rd), .res_i(res_fin)
+    .second_o(res_second_o), .set_o(set), .rd_i(rd), .res_i(res_fin)
   );
 
   mr_epi_lanes #(
@@ -217,7 +227,7 @@ module mr_epilogue #(
     .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]),
     .d_res_i(d_res), .d_track_i(d_track), .d_last_i(d_last), .d_first_i(d_first),
     .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr), .val_i(val),
-    .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
+    .set_i(set), .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
     .res_ren_o, .res_raddr_o, .res_rdata_i, .res_we_o, .res_waddr_o, .res_wdata_o, .rexp_we_i,
     .rexp_waddr_i, .rexp_wdata_i, .rexp_ren_i, .rexp_raddr_i, .rexp_rdata_o,
     .fin_o(res_fin), .ovf_o(res_ovf)

@@ -5,15 +5,17 @@
 // hands them to mr_vec_out. That quantises them, and LayerNorm's output with them, and puts the
 // blocks into activation memory or q/k/v memory.
 //
-// Parameters: N, T, D_MAX, ROT_MAX, QKV_WORDS as everywhere; PM_WORDS words a token of the prefix
+// Parameters: N, T, D_MAX, ROT_MAX, QKV_WORDS, TRAIN as everywhere; PM_WORDS words a token of the prefix
 // maxima.
 //
 // Ports
+//   train_i  a run of training
 //   cfg_    the MATMUL command (cmd_i) that mr_matmul issues in this cycle; done_o pulse when all
 //           of it is stored
 //   dr_     the array's results, valid/ready
 //   ln_     LayerNorm's floats, valid/ready, ln_ack_o a pulse per block that has been written
-//   rot_, res_, rexp_  RAM ports: rotary and residual memory, the exponents of the rows
+//   rot_, res_, rexp_  RAM ports: rotary and residual memory (res_second_o: the second one), the
+//           exponents of the rows
 //   act_, qkv_, pm_    blocks out: mr_vec_out's
 //   job_, data_        write jobs for mr_writer; the window of results is result_base_i (64-byte
 //                      aligned) and result_limit_i (beats)
@@ -27,6 +29,7 @@ module mr_results #(
   parameter int ROT_MAX = 256,
   parameter int QKV_WORDS = 256,
   parameter int PM_WORDS = 64,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V)),
@@ -45,6 +48,7 @@ module mr_results #(
   input  logic [511:0]                    cmd_i,
   // verilator lint_on UNUSED
   input  logic                            two_pass_i,
+  input  logic                            train_i,
   output logic                            done_o,
 
   input  logic                            dr_valid_i,
@@ -67,6 +71,7 @@ module mr_results #(
   output logic                            rot_ren_o,
   output logic [ROTW-1:0]                 rot_raddr_o,
   input  logic [V*32-1:0]                 rot_rdata_i,
+  output logic                            res_second_o,
   output logic                            res_ren_o,
   output logic [RESW-1:0]                 res_raddr_o,
   input  logic [V*32-1:0]                 res_rdata_i,
@@ -127,7 +132,8 @@ module mr_results #(
     .N      (N),
     .T      (T),
     .D_MAX  (D_MAX),
-    .ROT_MAX(ROT_MAX)
+    .ROT_MAX(ROT_MAX),
+    .TRAIN  (TRAIN)
   ) u_epilogue (
     .clk_i,
     .rst_ni,
@@ -149,6 +155,8 @@ module mr_results #(
     .cfg_out_off_i   (cmd_i[mr_pkg::MATMUL_OUT_OFF_LSB+:32]),
     .cfg_out_stride_i(cmd_i[mr_pkg::MATMUL_OUT_STRIDE_LSB+:32]),
     .cfg_two_pass_i  (two_pass_i),
+    .cfg_second_i    (train_i && cmd_i[mr_pkg::MATMUL_ROW_LSB]),
+    .cfg_set_i       (train_i && cmd_i[mr_pkg::MATMUL_SET_LSB]),
     .done_o,
     .dr_valid_i,
     .dr_ready_o,
@@ -163,6 +171,7 @@ module mr_results #(
     .rot_ren_o,
     .rot_raddr_o,
     .rot_rdata_i,
+    .res_second_o,
     .res_ren_o,
     .res_raddr_o,
     .res_rdata_i,

@@ -6,7 +6,7 @@
 // epilogue and mr_kvstore use them through ports. The residual has one reader and one writer at a
 // time, which the program's order sees to, so its users need no arbiter.
 //
-// With TRAIN FETCH_ROWS too, and a second row memory, which it fills and mr_kvstore reads.
+// With TRAIN FETCH_ROWS too, and a second row memory with the same users except mr_layernorm.
 //
 // Parameters: N, T, D_MAX, ROT_MAX, CTX_MAX, TRAIN as everywhere; VEC_WORDS as mr_layernorm's.
 //
@@ -22,8 +22,8 @@
 //   vec_      gain and bias: RAM port, two cycles
 //   phase_i   alternates every cycle: LayerNorm reads gain and bias in every other one
 //   ln_       to the quantiser, valid/ready; ln_ack_i a pulse per block written
-//   rot_, epi_res_, kv_res_  RAM ports of the memories; one res_rdata_o for all its readers but
-//             kv_res_, which has its own: kv_second_i, stable for a command, takes the second one
+//   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
+//             memory, stable from a command's first read to its last write
 //   rows_base_i  FETCH_ROWS' window
 module mr_vector #(
   parameter int N = 1,
@@ -100,19 +100,23 @@ module mr_vector #(
   input  logic                            rot_ren_i,
   input  logic [ROTW-1:0]                 rot_raddr_i,
   output logic [V*32-1:0]                 rot_rdata_o,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic                            epi_second_i,
+  // verilator lint_on UNUSED
   input  logic                            epi_res_ren_i,
   input  logic [RESW-1:0]                 epi_res_raddr_i,
   input  logic                            epi_res_we_i,
   input  logic [RESW-1:0]                 epi_res_waddr_i,
   input  logic [V*32-1:0]                 epi_res_wdata_i,
+  output logic [V*32-1:0]                 epi_res_rdata_o,
   input  logic                            kv_res_ren_i,
   input  logic [RESW-1:0]                 kv_res_raddr_i,
   // With TRAIN.
   // verilator lint_off UNUSED
   input  logic                            kv_second_i,
   // verilator lint_on UNUSED
-  output logic [V*32-1:0]                 kv_res_rdata_o,
-  output logic [V*32-1:0]                 res_rdata_o
+  output logic [V*32-1:0]                 kv_res_rdata_o
 );
 
   // ---- commands ---------------------------------------------------------------------------------
@@ -153,10 +157,10 @@ module mr_vector #(
 
   logic            ld_rexp_we;
   logic [T-1:0]    row_logit;
-  logic            rot_we, ld_res_we;
+  logic            rot_we, ld_res_ren, ld_res_we, ld_ovf, ln_ovf;
   logic [ROTW-1:0] rot_waddr;
-  logic [RESW-1:0] ld_res_waddr;
-  logic [V*32-1:0] ld_wdata;
+  logic [RESW-1:0] ld_res_raddr, ld_res_waddr;
+  logic [V*32-1:0] rot_wdata, ld_res_rdata, ld_res_wdata;
   mr_rows #(
     .T      (T),
     .V      (V),
@@ -170,6 +174,7 @@ module mr_vector #(
     .cmd_valid_i    (cmd_valid_i && is_load),
     .cmd_ready_o    (ld_cmd_ready),
     .cmd_fetch_i    (is_fetch),
+    .cmd_add_i      (cmd_i[mr_pkg::FETCH_ROWS_ADD_LSB]),
     .cmd_table_off_i(cmd_i[mr_pkg::LOAD_ROWS_TABLE_OFF_LSB+:32]),
     .cmd_rot_off_i  (cmd_i[mr_pkg::LOAD_ROWS_ROT_OFF_LSB+:32]),
     .cmd_res_off_i  (res_off),
@@ -198,9 +203,14 @@ module mr_vector #(
     .n_logit_rows_o,
     .rot_we_o       (rot_we),
     .rot_waddr_o    (rot_waddr),
+    .rot_wdata_o    (rot_wdata),
+    .res_ren_o      (ld_res_ren),
+    .res_raddr_o    (ld_res_raddr),
+    .res_rdata_i    (ld_res_rdata),
     .res_we_o       (ld_res_we),
     .res_waddr_o    (ld_res_waddr),
-    .wdata_o        (ld_wdata),
+    .res_wdata_o    (ld_res_wdata),
+    .ovf_o          (ld_ovf),
     .rexp_we_o      (ld_rexp_we),
     .rexp_waddr_o,
     .rexp_wdata_o
@@ -239,7 +249,7 @@ module mr_vector #(
     .rexp_rdata_i,
     .res_ren_o       (ln_res_ren),
     .res_raddr_o     (ln_res_raddr),
-    .res_rdata_i     (res_rdata_o),
+    .res_rdata_i     (res_rdata),
     .vec_ren_o,
     .vec_raddr_o,
     .vec_rdata_i,
@@ -251,20 +261,21 @@ module mr_vector #(
     .wr_ack_i        (ln_ack_i),
     .done_o          (ln_done),
     .busy_o,
-    .ovf_o,
+    .ovf_o           (ln_ovf),
     .nan_o
   );
+  assign ovf_o = ln_ovf || ld_ovf;
 
   // ---- residual and rotary memory ---------------------------------------------------------------
-  logic            res_ren, res_we;
+  logic            res_ren, res_we, epi_ren, epi_we, ld_ren, kv_ren;  // the last four: of memory 1
   logic [RESW-1:0] res_raddr, res_waddr;
-  logic [V*32-1:0] res_wdata;
-  logic            kv_ren;
-  assign res_ren   = epi_res_ren_i || ln_res_ren || kv_ren;
-  assign res_raddr = epi_res_ren_i ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr : kv_res_raddr_i;
-  assign res_we    = epi_res_we_i || (ld_res_we && !second);
-  assign res_waddr = epi_res_we_i ? epi_res_waddr_i : ld_res_waddr;
-  assign res_wdata = epi_res_we_i ? epi_res_wdata_i : ld_wdata;
+  logic [V*32-1:0] res_wdata, res_rdata;
+  assign res_ren   = epi_ren || ln_res_ren || ld_ren || kv_ren;
+  assign res_raddr = epi_ren ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr :
+                     ld_ren ? ld_res_raddr : kv_res_raddr_i;
+  assign res_we    = epi_we || (ld_res_we && !second);
+  assign res_waddr = epi_we ? epi_res_waddr_i : ld_res_waddr;
+  assign res_wdata = epi_we ? epi_res_wdata_i : ld_res_wdata;
   mr_ram_1r1w #(
     .W    (V * 32),
     .DEPTH(T * (D_MAX / V))
@@ -275,28 +286,44 @@ module mr_vector #(
     .wdata_i(res_wdata),
     .ren_i  (res_ren),
     .raddr_i(res_raddr),
-    .rdata_o(res_rdata_o)
+    .rdata_o(res_rdata)
   );
 
   if (TRAIN != 0) begin : gen_second
+    logic            epi_ren2, epi_we2, ld_ren2;
     logic [V*32-1:0] rdata;
-    assign kv_ren         = kv_res_ren_i && !kv_second_i;
-    assign kv_res_rdata_o = kv_second_i ? rdata : res_rdata_o;
+    assign epi_ren          = epi_res_ren_i && !epi_second_i;
+    assign epi_ren2         = epi_res_ren_i && epi_second_i;
+    assign epi_we           = epi_res_we_i && !epi_second_i;
+    assign epi_we2          = epi_res_we_i && epi_second_i;
+    assign ld_ren           = ld_res_ren && !second;
+    assign ld_ren2          = ld_res_ren && second;
+    assign kv_ren           = kv_res_ren_i && !kv_second_i;
+    assign epi_res_rdata_o  = epi_second_i ? rdata : res_rdata;
+    assign kv_res_rdata_o   = kv_second_i ? rdata : res_rdata;
+    assign ld_res_rdata     = second ? rdata : res_rdata;
     mr_ram_1r1w #(
       .W    (V * 32),
       .DEPTH(T * (D_MAX / V))
     ) u_second (
       .clk_i  (clk_mem_i),
-      .wen_i  (ld_res_we && second),
-      .waddr_i(ld_res_waddr),
-      .wdata_i(ld_wdata),
-      .ren_i  (kv_res_ren_i && kv_second_i),
-      .raddr_i(kv_res_raddr_i),
+      .wen_i  (epi_we2 || (ld_res_we && second)),
+      .waddr_i(epi_we2 ? epi_res_waddr_i : ld_res_waddr),
+      .wdata_i(epi_we2 ? epi_res_wdata_i : ld_res_wdata),
+      .ren_i  (epi_ren2 || ld_ren2 || (kv_res_ren_i && kv_second_i)),
+      .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr : kv_res_raddr_i),
       .rdata_o(rdata)
     );
   end else begin : gen_no_second
-    assign kv_ren         = kv_res_ren_i;
-    assign kv_res_rdata_o = res_rdata_o;
+    assign epi_ren         = epi_res_ren_i;
+    assign epi_we          = epi_res_we_i;
+    assign ld_ren          = 1'b0;
+    assign kv_ren          = kv_res_ren_i;
+    assign epi_res_rdata_o = res_rdata;
+    assign kv_res_rdata_o  = res_rdata;
+    assign ld_res_rdata    = '0;
+    logic unused;
+    assign unused = ^{ld_res_ren, ld_res_raddr};
   end
 
   mr_ram_1r1w #(
@@ -306,7 +333,7 @@ module mr_vector #(
     .clk_i  (clk_mem_i),
     .wen_i  (rot_we),
     .waddr_i(rot_waddr),
-    .wdata_i(ld_wdata),
+    .wdata_i(rot_wdata),
     .ren_i  (rot_ren_i),
     .raddr_i(rot_raddr_i),
     .rdata_o(rot_rdata_o)

@@ -16,7 +16,7 @@
 #include "device/open.h"
 #include "device/sim.h"
 
-enum { BEAT = 64, STASH = 6000, GRADS = 1200, RESULT = 400, ROWS = 400, COMMANDS = 64, ALL = 20, COLS = 448 };
+enum { BEAT = 64, STASH = 6000, GRADS = 1200, RESULT = 400, ROWS = 1100, COMMANDS = 64, ALL = 20, COLS = 448 };
 
 static uint64_t state = 1;
 
@@ -169,6 +169,14 @@ static void move_rows(struct program *p)
         mr_command_set(c, MR_F_FETCH_ROWS_BEATS, beats);
         mr_command_set(c, MR_F_FETCH_ROWS_ROW, first ^ i);
     }
+    for (uint32_t i = 0, n = draw(3); i < n; i++) { // sums, of a part of the columns too
+        mr_command_set(c, MR_F_CMD_SIGNAL, 0);
+        c = add(p, MR_OP_FETCH_ROWS, 0, 16);
+        mr_command_set(c, MR_F_FETCH_ROWS_OFF, draw(ROWS - 32 * 6));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, 1 + draw(beats));
+        mr_command_set(c, MR_F_FETCH_ROWS_ROW, draw(2));
+        mr_command_set(c, MR_F_FETCH_ROWS_ADD, 1);
+    }
     for (uint32_t i = 0, n = 1 + draw(3); i < n; i++) {
         c = add(p, MR_OP_SAVE_ROWS, i ? 0 : 16, 0);
         mr_command_set(c, MR_F_SAVE_ROWS_OFF, draw(ROWS - 32 * 6));
@@ -179,6 +187,44 @@ static void move_rows(struct program *p)
         mr_command_set(c, MR_F_SAVE_ROWS_OFF, ROWS - (uint32_t)p->rows * mr_command_get(c, MR_F_SAVE_ROWS_BEATS) + draw(2));
 }
 
+// Both row memories hold the same in the device and in the model: 16 beats of each row.
+static void fill_rows(struct program *p)
+{
+    for (uint32_t second = 0; second < 2; second++) {
+        struct mr_command *c = add(p, MR_OP_FETCH_ROWS, 0, 0);
+        mr_command_set(c, MR_F_FETCH_ROWS_OFF, draw(ROWS - 32 * 16));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, 16);
+        mr_command_set(c, MR_F_FETCH_ROWS_ROW, second);
+    }
+}
+
+// And what is in them when the last product is there, which semaphore 3 says.
+static void save_all_rows(struct program *p)
+{
+    for (uint32_t second = 0; second < 2; second++) {
+        struct mr_command *c = add(p, MR_OP_SAVE_ROWS, second ? 0 : 8, 0);
+        mr_command_set(c, MR_F_SAVE_ROWS_OFF, second * ROWS / 2);
+        mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 16);
+        mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
+    }
+}
+
+// Where the product goes: to the results, or to one of the row memories, as sums or in their place.
+static void give_to(struct mr_command *c, bool to_rows, uint32_t cols)
+{
+    if (to_rows) {
+        uint32_t second = draw(2);
+        mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
+        mr_command_set(c, MR_F_MATMUL_ROW, second);
+        mr_command_set(c, MR_F_MATMUL_SET, draw(2));
+        mr_command_set(c, MR_F_MATMUL_TRACK_EXP, !second && draw(2));
+        return;
+    }
+    mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RESULT);
+    mr_command_set(c, MR_F_MATMUL_OUT_COLS, cols);
+    mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, cols / 16 - (draw(20) == 0));
+}
+
 // Products one after the other: rows from the stash, columns from the stash, to gradients or results.
 // Semaphore 0: rows are there; 1: they may be loaded anew; 2: a stream that waits may begin; 3: the end.
 static struct program random_program(void)
@@ -187,6 +233,9 @@ static struct program random_program(void)
     const struct mr_tiles_shape t = {1, ALL, false};
     if (draw(5) == 0)
         p.stash_beats = (uint32_t)mr_tiles_beats(&t, COLS) - draw(64);
+    bool of_rows = draw(2);
+    if (of_rows)
+        fill_rows(&p);
     for (int i = 0, n = 1 + (int)draw(5); i < n; i++) {
         int kblocks = draw(2) ? ALL : 1 + (int)draw(ALL), first = (int)draw((unsigned)(ALL - kblocks + 1));
         int rows = 1 + (int)draw(32), cols = 64 * (1 + (int)draw(4)), waits = (int)draw(2);
@@ -219,15 +268,15 @@ static struct program random_program(void)
             mr_command_set(c, MR_F_GRAD_OFF, 1 + draw(100));
             mr_command_set(c, MR_F_GRAD_RECORD, draw(2) ? 0 : GRADS - 1);
         } else {
-            mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RESULT);
             mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)i & 3);
-            mr_command_set(c, MR_F_MATMUL_OUT_COLS, (uint32_t)cols);
-            mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (uint32_t)cols / 16 - (draw(20) == 0));
+            give_to(c, of_rows && draw(3), (uint32_t)cols);
         }
     }
-    if (draw(2))
+    if (of_rows)
+        save_all_rows(&p);
+    else if (draw(2))
         move_rows(&p);
-    add(&p, MR_OP_END, 8, 0);
+    add(&p, MR_OP_END, of_rows ? 0 : 8, 0);
     return p;
 }
 

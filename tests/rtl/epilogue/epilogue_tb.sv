@@ -8,6 +8,7 @@ module epilogue_tb #(
   parameter int ROT_MAX = 128,
   parameter int QKV_WORDS = 32,
   parameter int PM_WORDS = 8,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V)),
@@ -36,6 +37,8 @@ module epilogue_tb #(
   input  logic [31:0]                  cfg_out_off_i,
   input  logic [31:0]                  cfg_out_stride_i,
   input  logic                         cfg_two_pass_i,
+  input  logic                         cfg_second_i,
+  input  logic                         cfg_set_i,
   output logic                         done_o,
 
   input  logic                         dr_valid_i,
@@ -52,6 +55,7 @@ module epilogue_tb #(
   output logic                         rot_ren_o,
   output logic [ROTW-1:0]              rot_raddr_o,
   input  logic [V*32-1:0]              rot_rdata_i,
+  output logic                         res_second_o,
   output logic                         res_ren_o,
   output logic [RESW-1:0]              res_raddr_o,
   input  logic [V*32-1:0]              res_rdata_i,
@@ -125,7 +129,8 @@ module epilogue_tb #(
     .N      (N),
     .T      (T),
     .D_MAX  (D_MAX),
-    .ROT_MAX(ROT_MAX)
+    .ROT_MAX(ROT_MAX),
+    .TRAIN  (TRAIN)
   ) u_epilogue (
     .clk_i,
     .rst_ni,
@@ -147,6 +152,8 @@ module epilogue_tb #(
     .cfg_out_off_i,
     .cfg_out_stride_i,
     .cfg_two_pass_i,
+    .cfg_second_i,
+    .cfg_set_i,
     .done_o,
     .dr_valid_i,
     .dr_ready_o,
@@ -161,6 +168,7 @@ module epilogue_tb #(
     .rot_ren_o,
     .rot_raddr_o,
     .rot_rdata_i,
+    .res_second_o,
     .res_ren_o,
     .res_raddr_o,
     .res_rdata_i,

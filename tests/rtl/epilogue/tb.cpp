@@ -3,7 +3,8 @@
 // step on host/cmodel/num. Batches of commands run back to back, with random flags, values from
 // ordinary to NaN, and random stalls everywhere; LayerNorm's blocks cut in. Compared: the sequence
 // of blocks with addresses and flags, every residual word, exponent and prefix maximum, every byte of the
-// result window, and that done comes in order and not early.
+// result window, and that done comes in order and not early. With TRAIN residual commands are for one
+// of two row memories, and some of them set its words.
 #include "Vdut.h"
 #include "bench.h"
 extern "C" {
@@ -17,7 +18,14 @@ extern "C" {
 
 using namespace bench;
 
-#if defined(VARIANT_n1)
+#if defined(VARIANT_n2train)
+constexpr unsigned N = 2, T = 40;
+constexpr bool TRAIN = true;
+#else
+constexpr bool TRAIN = false;
+#endif
+#if defined(VARIANT_n2train)
+#elif defined(VARIANT_n1)
 constexpr unsigned N = 1, T = 8;
 #elif defined(VARIANT_n2)
 constexpr unsigned N = 2, T = 40; // more units than the reader's queue holds
@@ -31,7 +39,7 @@ enum { ACT, QKV, RES, RESULT };
 
 struct Cmd {
     unsigned cols, rows, dst, base, slot, rotary_dim, head_lanes, out_cols, out_off, stride;
-    bool bias, rotary, gelu, pmax, track, fp4;
+    bool bias, rotary, gelu, pmax, track, fp4, second, set;
     // Counted since the start of the test when the command is stored.
     uint64_t blocks_end = 0, words_end = 0, jobs_end = 0;
 };
@@ -72,7 +80,7 @@ struct Env {
     Dut<Vdut> dut;
     Stall cfg, dr, act, ln, jr, data;
     // device state
-    std::vector<uint32_t> rot, res, res_model;
+    std::vector<uint32_t> rot, res, res_model; // the second row memory behind the first one
     std::map<unsigned, unsigned> rexp_model;
     std::vector<uint8_t> pm_model;
     std::map<uint64_t, uint8_t> out, out_model; // result window by byte
@@ -102,7 +110,7 @@ struct Env {
     Env(Args &a, Tap &t)
         : tap(t), rng(a.seed), dut(a), cfg(rng, "cfg_valid"), dr(rng, "dr_valid"),
           act(rng, "act_ready"), ln(rng, "ln_valid"), jr(rng, "job_ready"), data(rng, "data_ready"),
-          rot(T * ROT_MAX), res(T * D_MAX), res_model(T * D_MAX), pm_model(T * PM_WORDS * 2)
+          rot(T * ROT_MAX), res(2 * T * D_MAX), res_model(2 * T * D_MAX), pm_model(T * PM_WORDS * 2)
     {
         dut->cfg_valid_i = dut->dr_valid_i = dut->ln_valid_i = 0;
         dut->ld_we_i = dut->rexp_we_i = dut->rexp_ren_i = dut->pm_a_ren_i = dut->pm_b_ren_i = 0;
@@ -144,6 +152,8 @@ struct Env {
             dut->cfg_out_off_i = c.out_off;
             dut->cfg_out_stride_i = c.stride;
             dut->cfg_two_pass_i = two_pass;
+            dut->cfg_second_i = c.second;
+            dut->cfg_set_i = c.set;
         }
         dut->cfg_valid_i = cfg_on;
         go = dr.want();
@@ -183,8 +193,9 @@ struct Env {
         rot_r = dut->rot_ren_o;
         rot_a = dut->rot_raddr_o;
         res_r = dut->res_ren_o;
-        res_a = dut->res_raddr_o;
-        if (res_r && dut->res_we_o && dut->res_waddr_o == res_a)
+        const unsigned memory = dut->res_second_o ? T * D_MAX / V : 0;
+        res_a = memory + dut->res_raddr_o;
+        if (res_r && dut->res_we_o && memory + dut->res_waddr_o == res_a)
             bad_done++; // a hazard that the unit must exclude
         if (cfg_on && dut->cfg_ready_o) {
             cfg_on = false;
@@ -234,7 +245,7 @@ struct Env {
         if (dut->res_we_o) {
             words++;
             for (unsigned i = 0; i < V; i++)
-                res[dut->res_waddr_o * V + i] =
+                res[(memory + dut->res_waddr_o) * V + i] =
                     static_cast<uint32_t>(get(dut->res_wdata_o, static_cast<int>(32 * i), 32));
         }
         if (dut->job_done_i) {
@@ -349,8 +360,8 @@ struct Env {
         } else if (c.dst == RES) {
             for (unsigned t = 0; t < c.rows; t++)
                 for (unsigned k = 0; k < c.cols; k++) {
-                    uint32_t &r = res_model[t * D_MAX + k];
-                    r = mr_bits(mr_fadd(mr_float(r), y[t][k]));
+                    uint32_t &r = res_model[(c.second ? T * D_MAX : 0) + t * D_MAX + k];
+                    r = mr_bits(c.set ? y[t][k] : mr_fadd(mr_float(r), y[t][k]));
                     if (c.track) {
                         unsigned e = mr_expo(mr_float(r));
                         if (k == 0)
@@ -427,7 +438,7 @@ int main(int argc, char **argv)
     g_rng = &rng;
     e.ln.density(60); // its blocks are few
     bool res_ok = true, rexp_ok = true, pm_ok = true, out_ok = true, finished = true;
-    unsigned total = 0, dsts = 0, spans = 0, two = 0, zero = 0;
+    unsigned total = 0, dsts = 0, spans = 0, two = 0, zero = 0, kinds = 0;
     int n = args.cases_or(N == 1 ? 60 : 30);
     uint64_t err_jobs = 0;
     for (int k = 0; k < n && finished; k++) {
@@ -494,6 +505,8 @@ int main(int argc, char **argv)
             c.pmax = rng.chance(50);
             c.track = rng.chance(60);
             c.fp4 = rng.chance(30);
+            c.second = TRAIN && rng.chance(50);
+            c.set = TRAIN && rng.chance(50);
             c.head_lanes = 64 * static_cast<unsigned>(rng.range(1, 4));
             c.rotary_dim = 2 * static_cast<unsigned>(rng.range(1, std::min(ROT_MAX, c.head_lanes) / 2));
             if (rng.chance(20))
@@ -519,7 +532,10 @@ int main(int argc, char **argv)
                 c.track = true;
                 c.gelu = false;
             }
+            c.track &= !c.second; // a rule of MATMUL
             dsts |= 1u << c.dst;
+            if (c.dst == RES)
+                kinds |= 1u << (2 * c.second + c.set);
             e.dut->out_limit_i = e.out_limit;
             e.add(c);
             if (e.out_limit != 100000 && c.dst == RESULT) {
@@ -604,6 +620,7 @@ int main(int argc, char **argv)
     tap.ok(e.bad_block == 0 && e.blocks == e.want_blocks, "epilogue: quantised blocks, in order");
     tap.ok(e.ln_acks == e.ln_blocks && e.ln_blocks > 0, "epilogue: LayerNorm shares the quantiser");
     tap.ok(res_ok && e.words == e.want_words, "epilogue: residual");
+    tap.ok(kinds == (TRAIN ? 15 : 1), "epilogue: both row memories, sums and words that are set");
     tap.ok(rexp_ok, "epilogue: row exponents");
     tap.ok(pm_ok, "epilogue: prefix maxima");
     tap.ok(out_ok && e.acked == e.want_jobs, "epilogue: results, pads unwritten");

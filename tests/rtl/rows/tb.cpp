@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mr_rows: LOAD_ROWS of random tables, rotary rows and residual rows. The bench is the host read port:
 // it answers requests in order with random pauses. Checks both memories, the exponents, the row
-// table ports and bits, and every error. With TRAIN a FETCH_ROWS behind each command: residual rows
-// alone, and the row table stays.
+// table ports and bits, and every error. With TRAIN a FETCH_ROWS behind each command, with and
+// without ADD: residual rows alone, and the row table stays.
 #include "Vdut.h"
 #include "bench.h"
 #include "cmodel/num.h"
@@ -40,16 +40,20 @@ struct Env {
     uint64_t base = 0x7F00000000ull;
     std::deque<unsigned> queue; // beats to deliver
     std::map<unsigned, uint32_t> rot, res;
+    std::vector<uint32_t> memory; // residual words as they are read for sums
+    uint64_t sums = 0, overflows = 0;
     std::map<unsigned, unsigned> rexp;
     unsigned errs = 0, code = 0, outstanding = 0, most = 0;
     uint64_t addr = 0;
-    bool outside = false, done = false;
+    bool outside = false, done = false, read_now = false;
+    unsigned read_at = 0;
 
     Env(Args &a, Tap &t)
-        : tap(t), rng(a.seed), dut(a), req_ready(rng, "hr_req_ready"), data(rng, "hr_valid")
+        : tap(t), rng(a.seed), dut(a), req_ready(rng, "hr_req_ready"), data(rng, "hr_valid"),
+          memory(T * D_MAX)
     {
         dut->cmd_valid_i = 0;
-        dut->cmd_fetch_i = 0;
+        dut->cmd_fetch_i = dut->cmd_add_i = 0;
         dut->hr_valid_i = 0;
         dut->row_a_ren_i = dut->row_b_ren_i = 0;
         dut.reset();
@@ -62,7 +66,13 @@ struct Env {
         dut->hr_valid_i = go && !queue.empty();
         for (size_t i = 0; i < 16; i++)
             dut->hr_data_i[i] = dut->hr_valid_i ? window[queue.front() * 16 + i] : rng.u32();
+        for (unsigned i = 0; i < V; i++)
+            set(dut->res_rdata_i, int(32 * i), 32, read_now ? memory[read_at * V + i] : rng.u32());
         dut.settle();
+        read_now = dut->res_ren_o;
+        read_at = dut->res_raddr_o;
+        sums += read_now;
+        overflows += dut->ovf_o;
         if (dut->hr_valid_i) {
             queue.pop_front();
         }
@@ -77,10 +87,10 @@ struct Env {
         }
         if (dut->rot_we_o)
             for (unsigned i = 0; i < V; i++)
-                rot[dut->rot_waddr_o * V + i] = static_cast<uint32_t>(get(dut->wdata_o, int(32 * i), 32));
+                rot[dut->rot_waddr_o * V + i] = static_cast<uint32_t>(get(dut->rot_wdata_o, int(32 * i), 32));
         if (dut->res_we_o)
             for (unsigned i = 0; i < V; i++)
-                res[dut->res_waddr_o * V + i] = static_cast<uint32_t>(get(dut->wdata_o, int(32 * i), 32));
+                res[dut->res_waddr_o * V + i] = static_cast<uint32_t>(get(dut->res_wdata_o, int(32 * i), 32));
         if (dut->rexp_we_o)
             rexp[dut->rexp_waddr_o] = dut->rexp_wdata_o;
         if (dut->err_valid_o) {
@@ -95,7 +105,7 @@ struct Env {
     }
     struct Cmd {
         unsigned table, rot, res, res_beats, rot_beats, rows;
-        bool fetch = false;
+        bool fetch = false, add = false;
     };
     bool run(const Cmd &c)
     {
@@ -112,6 +122,7 @@ struct Env {
         dut->cmd_rot_beats_i = static_cast<uint16_t>(c.rot_beats);
         dut->cmd_rows_i = static_cast<uint16_t>(c.rows);
         dut->cmd_fetch_i = c.fetch;
+        dut->cmd_add_i = c.add;
         dut->cmd_valid_i = 1;
         bool taken = false;
         for (int i = 0; i < 100000 && !done; i++) {
@@ -126,8 +137,18 @@ struct Env {
 };
 
 #ifdef TRAIN
+// A word of any kind: the memory's and the window's are near each other in size, so that sums cancel,
+// or of all sizes, with infinities, NaN, subnormals and the largest among them.
+static uint32_t word(Rng &rng, bool odd)
+{
+    uint32_t w = rng.u32();
+    if (odd && !rng.chance(10))
+        return w;
+    return (w & 0x807FFFFF) | static_cast<uint32_t>(odd ? 254 : rng.range(120, 130)) << 23;
+}
+
 // FETCH_ROWS of random rows into random ones: words and exponents, and nothing else.
-static bool fetch_rows(Env &e)
+static bool fetch_rows(Env &e, bool add)
 {
     Rng &rng = e.rng;
     Env::Cmd c{};
@@ -137,15 +158,23 @@ static bool fetch_rows(Env &e)
     c.rot = static_cast<unsigned>(rng.range(0, 1 << 20));
     c.res = static_cast<unsigned>(rng.range(0, 5));
     c.fetch = true;
+    c.add = add;
+    bool odd = rng.chance(40);
     e.window.assign((c.res + c.rows * c.res_beats) * 16u, 0);
     for (auto &w : e.window)
-        w = rng.u32();
+        w = word(rng, odd);
+    for (auto &w : e.memory)
+        w = word(rng, odd);
+    uint64_t before = e.sums;
     bool ok = e.run(c) && e.errs == 0 && e.rot.empty() && e.rexp.size() == c.rows &&
-              e.res.size() == c.rows * c.res_beats * 16;
+              e.res.size() == c.rows * c.res_beats * 16 &&
+              e.sums - before == (add ? c.rows * c.res_beats * 16 / V : 0);
     for (unsigned t = 0; t < c.rows && ok; t++) {
         unsigned top = 0;
         for (unsigned i = 0; i < c.res_beats * 16; i++) {
             uint32_t w = e.window[(c.res + t * c.res_beats) * 16 + i];
+            if (add)
+                w = mr_bits(mr_fadd(mr_float(e.memory[t * D_MAX + i]), mr_float(w)));
             top = std::max(top, static_cast<unsigned>(mr_expo(mr_float(w))));
             ok &= e.res[t * D_MAX + i] == w;
         }
@@ -162,7 +191,7 @@ int main(int argc, char **argv)
     Env e(args, tap);
     Rng &rng = e.rng;
     bool mem_ok = true, exp_ok = true, table_ok = true, err_ok = true, finished = true;
-    [[maybe_unused]] bool fetch_ok = true;
+    [[maybe_unused]] bool fetch_ok = true, sum_ok = true;
     unsigned kinds = 0;
     int n = args.cases_or(40);
     for (int k = 0; k < n; k++) {
@@ -255,7 +284,8 @@ int main(int argc, char **argv)
                 mem_ok &= e.rot[t * ROT_MAX + i] == e.window[(c.rot + t * c.rot_beats) * 16 + i];
         }
 #ifdef TRAIN
-        fetch_ok &= fetch_rows(e);
+        fetch_ok &= fetch_rows(e, false);
+        sum_ok &= fetch_rows(e, true);
 #endif
         if (want_code)
             continue;
@@ -286,6 +316,9 @@ int main(int argc, char **argv)
     tap.ok(err_ok && !e.outside, "rows: errors, and no request outside the window");
 #ifdef TRAIN
     tap.ok(fetch_ok, "rows: FETCH_ROWS");
+    tap.ok(sum_ok && e.overflows > 0, "rows: FETCH_ROWS with ADD");
+    tap.note("%llu sums of words, %llu overflow", static_cast<unsigned long long>(e.sums),
+             static_cast<unsigned long long>(e.overflows));
 #endif
     tap.note("error kinds seen %03x", kinds);
     tap.ok(e.req_ready.covered(tap) & e.data.covered(tap), "rows: every port stalled");
