@@ -34,8 +34,8 @@
 // Memories (RAM ports, data one cycle after ren): rot_raddr_o = token * (ROT_MAX/V) + word of the
 // head, res_raddr_o, res_waddr_o = token * (D_MAX/V) + group. The row exponents are inside:
 // rexp_we_i for mr_rows, rexp_ren_i for mr_layernorm; neither may overlap a RES command with
-// track_exp (the commands' semaphores see to that). res_second_o: which of two row memories is meant,
-// stable from a command's first read to its last write.
+// track_exp (the commands' semaphores see to that). res_second_o: which of two row memories is
+// meant, stable from a command's first read to its last write.
 //
 // ACT, QKV: q_ (valid/ready) to mr_vec_out, 32/V beats a block (V = 64: a beat is two blocks), tag
 // as in mr_vec_pkg; q_ack_i pulse per block written, both passes counted.

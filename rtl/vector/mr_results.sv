@@ -5,8 +5,8 @@
 // hands them to mr_vec_out. That quantises them, and LayerNorm's output with them, and puts the
 // blocks into activation memory or q/k/v memory.
 //
-// Parameters: N, T, D_MAX, ROT_MAX, QKV_WORDS, TRAIN as everywhere; PM_WORDS words a token of the prefix
-// maxima.
+// Parameters: N, T, D_MAX, ROT_MAX, QKV_WORDS, TRAIN as everywhere; PM_WORDS words a token of the
+// prefix maxima.
 //
 // Ports
 //   train_i  a run of training
