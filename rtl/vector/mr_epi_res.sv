@@ -7,12 +7,12 @@
 // back three cycles later. With track, the row's exponent is the largest of its words': it is kept
 // here, where LayerNorm reads it and mr_rows writes it for rows that come from the host.
 //
-// Parameters: N, T, D_MAX as mr_epilogue.
+// Parameters: N, T, D_MAX, TRAIN as mr_epilogue.
 //
 // Ports
 //   p_v_i, p_res_i, p_res_addr_i   at K_PICK - 1: a beat for the residual, and its word
 //   d_v_i, d_, val_i   at K_DST: the same beat and the lanes' result
-//   set_i   the word becomes the result, not the sum: result + (-0); stable for a command
+//   set_i   with TRAIN: the word becomes the result, not the sum: result + (-0); stable for a command
 //   add_    GELU's addition: add_y_o is the sum FADD_LAT cycles after add_v_i, in that cycle only
 //   res_    RAM port and write port of the residual memory; the write is at K_RES
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
@@ -22,6 +22,7 @@ module mr_epi_res #(
   parameter int N = 1,
   parameter int T = 8,
   parameter int D_MAX = 64,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
   localparam int RESW = $clog2(T * (D_MAX / V))
@@ -40,7 +41,9 @@ module mr_epi_res #(
   input  logic [TW-1:0]   d_tok_i,
   input  logic [RESW-1:0] d_res_addr_i,
   input  logic [V*32-1:0] val_i,
+  // verilator lint_off UNUSED
   input  logic            set_i,
+  // verilator lint_on UNUSED
   input  logic            add_v_i,
   input  logic [V*32-1:0] add_a_i,
   input  logic [V*32-1:0] add_b_i,
@@ -80,7 +83,7 @@ module mr_epi_res #(
   end
 
   logic [V*32-1:0] res_y, sum_a, sum_b;
-  assign sum_a   = add_v_i ? add_a_i : set_i ? {V{32'h8000_0000}} : word_q;
+  assign sum_a   = add_v_i ? add_a_i : (TRAIN != 0 && set_i) ? {V{32'h8000_0000}} : word_q;
   assign sum_b   = add_v_i ? add_b_i : val_i;
   assign add_y_o = res_y;
   // The valid bits below say the same.

@@ -221,7 +221,7 @@ module mr_epilogue #(
   );
 
   mr_epi_res #(
-    .N(N), .T(T), .D_MAX(D_MAX)
+    .N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_res (
     .clk_i, .rst_ni,
     .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]),

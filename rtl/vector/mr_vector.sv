@@ -264,7 +264,7 @@ module mr_vector #(
     .ovf_o           (ln_ovf),
     .nan_o
   );
-  assign ovf_o = ln_ovf || ld_ovf;
+  assign ovf_o = ln_ovf || (TRAIN != 0 && ld_ovf);
 
   // ---- residual and rotary memory ---------------------------------------------------------------
   logic            res_ren, res_we, epi_ren, epi_we, ld_ren, kv_ren;  // the last four: of memory 1

@@ -237,13 +237,15 @@ mutant 'FETCH_ROWS adds the word of the row memory that comes next' rtl/control/
 mutant "an exponent of FETCH_ROWS with ADD is the window's" rtl/control/mr_rows.sv \
     's/\.data_i (res_wdata_o)/.data_i (wdata_q)/' rtl:rows@v4train
 mutant 'MATMUL with SET adds' rtl/vector/mr_epi_res.sv \
-    "s/set_i ? {V{32'h8000_0000}} : word_q/word_q/" rtl:epilogue@n2train
+    "s/(TRAIN != 0 \&\& set_i) ? {V{32'h8000_0000}} : word_q/word_q/" rtl:epilogue@n2train
 mutant "a result that is set adds to +0, so that -0 is lost" rtl/vector/mr_epi_res.sv \
     "s/32'h8000_0000/32'h0000_0000/" rtl:epilogue@n2train
 mutant 'MATMUL with ROW takes the row memory of the command that comes next' rtl/vector/mr_epi_take.sv \
     's/if (take_o \&\& !staged) {second_o, set_o}/{second_o, set_o}/' rtl:epilogue@n2train
 mutant 'FETCH_ROWS fills both row memories' rtl/vector/mr_vector.sv \
     's/(ld_res_we && second)/(ld_res_we)/' tinyt
+mutant 'rows of the second memory have exponents' rtl/vector/mr_vector.sv \
+    's/assign rexp_we_o = ld_rexp_we && !second/assign rexp_we_o = ld_rexp_we/' tinyt
 mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
     's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
 mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \

@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "cmodel/command.h"
+#include "cmodel/num.h"
 #include "cmodel/tiles.h"
 #include "device/open.h"
 #include "device/sim.h"
@@ -358,8 +359,78 @@ static void random_programs(void **unused)
     assert_true(good > 40 && refused > 0 && of_rows > 0);
 }
 
+// Small floats in the first half of the rows window, large ones behind them, gain and bias.
+static void fill_norm(const struct twin *t, const uint32_t *rows, const uint32_t *vectors)
+{
+    struct mr_error err = {0};
+    check(mr_device_write(t->dev, t->rows, rows, (size_t)ROWS * BEAT, &err), &err);
+    check(mr_device_write(t->dev, t->weights, vectors, (size_t)64 * BEAT, &err), &err);
+}
+
+// LAYERNORM takes a row's largest exponent from whoever wrote the row last. The second row memory has
+// none: small rows in the first memory, large ones into the second, and the norm is that of the small.
+static struct program norm_program(void)
+{
+    struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
+    uint32_t lanes = 64 * (1 + draw(4)), beats = lanes / 16;
+    const struct mr_ln_const k = mr_ln_consts((int)(lanes - draw(16)), 1e-5f);
+    mr_command_set(add(&p, MR_OP_STREAM_VEC, 0, 1), MR_F_STREAM_VEC_D, lanes);
+    uint32_t sum = draw(2);
+    for (uint32_t i = 0; i < 3 + sum; i++) { // first, second; the sum; second
+        bool first = i == 0 || (sum && i == 2);
+        struct mr_command *c = add(&p, MR_OP_FETCH_ROWS, 0, 0);
+        mr_command_set(c, MR_F_FETCH_ROWS_OFF, (first ? 0 : ROWS / 2) + draw(ROWS / 2 - 32 * 16));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, first ? beats : 1 + draw(16));
+        mr_command_set(c, MR_F_FETCH_ROWS_ROW, !first);
+        mr_command_set(c, MR_F_FETCH_ROWS_ADD, i == 2 && draw(2));
+    }
+    struct mr_command *c = add(&p, MR_OP_LAYERNORM, 1, 2);
+    mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, lanes / 32);
+    mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
+    mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
+    mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
+    mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
+    c = add(&p, MR_OP_STREAM_STASH, 0, 0);
+    mr_command_set(c, MR_F_STREAM_STASH_KBLOCKS, lanes / 32);
+    mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, ALL);
+    mr_command_set(c, MR_F_STREAM_STASH_COLS, 64);
+    mr_command_set(c, MR_F_STREAM_STASH_FIRST_COL, 64 * draw(COLS / 64));
+    c = add(&p, MR_OP_MATMUL, 2, 8);
+    mr_command_set(c, MR_F_MATMUL_KBLOCKS, lanes / 32);
+    mr_command_set(c, MR_F_MATMUL_COLS, 64);
+    give_to(c, false, 64);
+    mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, 4);
+    add(&p, MR_OP_END, 8, 0);
+    return p;
+}
+
+static void norm_is_of_the_first_rows(void **unused)
+{
+    (void)unused;
+    static uint32_t rows[ROWS * 16], vectors[64 * 16];
+    for (int i = 0; i < ROWS * 16; i++)
+        rows[i] = (draw(1u << 24) | draw(2) << 31) + ((i < ROWS * 8 ? 120 : 180) + draw(8)) * (1u << 23);
+    for (int i = 0; i < 64 * 16; i++)
+        vectors[i] = (draw(1u << 23) | draw(2) << 31) + (120 + draw(8)) * (1u << 23);
+    struct twin rtl, model;
+    twins_open(&rtl, &model, "sim:tinyt,memory=ddr4-2400,stalls=20,seed=7");
+    fill_norm(&rtl, rows, vectors);
+    fill_norm(&model, rows, vectors);
+    for (int i = 0; i < 12; i++) {
+        struct program p = norm_program();
+        char a[sizeof(struct mr_error)], b[sizeof(struct mr_error)];
+        run(&rtl, &p, a);
+        run(&model, &p, b);
+        if (*a || *b)
+            fail_msg("program %d: '%s', the model says '%s'", i, a, b);
+        compare(&rtl, &model, rtl.result, model.result, RESULT);
+    }
+    twins_close(&rtl, &model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_it_has), cmocka_unit_test(random_programs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_it_has), cmocka_unit_test(random_programs),
+                                       cmocka_unit_test(norm_is_of_the_first_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
