@@ -311,7 +311,7 @@ static void says_what_it_has(void **unused)
     struct twin t;
     struct mr_device *dev;
     twin_open(&t, "sim:tinyt,memory=ideal");
-    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | MR_HAS_STREAMS);
+    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | MR_HAS_STREAMS | MR_HAS_ROWS);
     assert_true(mr_device_info(t.dev)->trains_partly);
     assert_int_equal(mr_device_info(t.dev)->g.train, 0);
     mr_device_close(t.dev);

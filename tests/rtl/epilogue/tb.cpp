@@ -101,7 +101,7 @@ struct Env {
     std::deque<Job> jobs;
     unsigned acks = 0;
     bool cfg_on = false, dr_on = false, ln_on = false;
-    uint64_t blocks = 0, words = 0, acked = 0, want_blocks = 0, want_words = 0, want_jobs = 0;
+    uint64_t blocks = 0, words = 0, acked = 0, want_blocks = 0, want_words = 0, want_jobs = 0, minus_zeros = 0;
     uint64_t ln_acks = 0, ln_blocks = 0, errs = 0, sticky_nan = 0, sticky_ovf = 0;
     unsigned bad_block = 0, bad_done = 0, done = 0, longest_job = 0;
     bool rot_r = false, res_r = false;
@@ -325,6 +325,8 @@ struct Env {
                     b.acc[i] = rng.chance(4) ? 0 : a;
                     b.base[i] = static_cast<unsigned>(weird && rng.chance(5) ? rng.range(0, 510)
                                                                              : rng.range(245, 275));
+                    if (c.set && rng.chance(5)) // some become -0
+                        b.base[i] = static_cast<unsigned>(rng.range(0, 40));
                     b.nan[i] = weird && rng.chance(1);
                     b.bias[i] = c.bias ? bias[j * V + i] : rng.u32();
                     float x = b.nan[i] ? mr_qnan()
@@ -361,6 +363,7 @@ struct Env {
             for (unsigned t = 0; t < c.rows; t++)
                 for (unsigned k = 0; k < c.cols; k++) {
                     uint32_t &r = res_model[(c.second ? T * D_MAX : 0) + t * D_MAX + k];
+                    minus_zeros += c.set && mr_bits(y[t][k]) == 0x80000000u;
                     r = mr_bits(c.set ? y[t][k] : mr_fadd(mr_float(r), y[t][k]));
                     if (c.track) {
                         unsigned e = mr_expo(mr_float(r));
@@ -620,7 +623,8 @@ int main(int argc, char **argv)
     tap.ok(e.bad_block == 0 && e.blocks == e.want_blocks, "epilogue: quantised blocks, in order");
     tap.ok(e.ln_acks == e.ln_blocks && e.ln_blocks > 0, "epilogue: LayerNorm shares the quantiser");
     tap.ok(res_ok && e.words == e.want_words, "epilogue: residual");
-    tap.ok(kinds == (TRAIN ? 15 : 1), "epilogue: both row memories, sums and words that are set");
+    tap.ok(kinds == (TRAIN ? 15 : 1) && (e.minus_zeros != 0) == TRAIN,
+           "epilogue: both row memories, sums and words that are set, -0 among them");
     tap.ok(rexp_ok, "epilogue: row exponents");
     tap.ok(pm_ok, "epilogue: prefix maxima");
     tap.ok(out_ok && e.acked == e.want_jobs, "epilogue: results, pads unwritten");
