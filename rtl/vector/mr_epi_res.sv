@@ -12,7 +12,8 @@
 // Ports
 //   p_v_i, p_res_i, p_res_addr_i   at K_PICK - 1: a beat for the residual, and its word
 //   d_v_i, d_, val_i   at K_DST: the same beat and the lanes' result
-//   set_i   with TRAIN: the word becomes the result, not the sum: result + (-0); stable for a command
+//   set_i   with TRAIN: the word becomes the result, not the sum: result + (-0); stable for a
+//           command
 //   add_    GELU's addition: add_y_o is the sum FADD_LAT cycles after add_v_i, in that cycle only
 //   res_    RAM port and write port of the residual memory; the write is at K_RES
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
