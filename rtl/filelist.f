@@ -3,6 +3,7 @@ rtl/stream/mr_mx_pkg.sv
 rtl/vector/mr_vec_pkg.sv
 rtl/vector/mr_epi_pkg.sv
 rtl/tech/mr_tech_pkg.sv
+rtl/train/mr_stash_pkg.sv
 rtl/array/mr_act_mem.sv
 rtl/array/mr_array.sv
 rtl/array/mr_array_ch.sv

@@ -89,10 +89,6 @@ module mr_load_act #(
     .end_o  (over)
   );
 
-  // Of a section 33 beats: {codes, elements of 16 blocks}.
-  function automatic logic [17:0] sections(input logic [11:0] n);
-    sections = {1'b0, n, 5'd0} + {6'd0, n};
-  endfunction
   logic [15:0] last_k;
   logic [17:0] from_q, span_q;  // beats of a group before what is wanted; wanted
   // verilator lint_off UNUSED
@@ -144,9 +140,9 @@ module mr_load_act #(
       col_q       <= cmd_first_col_i[21:0];
     end
     if (state_q == SIZE) begin
-      group_beats_q <= {2'd0, 16'((17'(all_q) + 17'd15) >> 4)} + {1'b0, all_q, 1'b0};
-      from_q        <= sections(first_q[15:4]);
-      span_q        <= sections(last_k[15:4]) + {12'd0, last_k[3:0], 1'b0} + 18'd3;
+      group_beats_q <= mr_stash_pkg::group_beats(all_q);
+      from_q        <= mr_stash_pkg::sections(first_q[15:4]);
+      span_q        <= mr_stash_pkg::to_block(last_k);
       at_q          <= 20'({3'd0, col_end[22:6]} << (4 - LN));
     end
     if (state_q == END) begin

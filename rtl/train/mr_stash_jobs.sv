@@ -81,10 +81,6 @@ module mr_stash_jobs #(
     .end_o  (over)
   );
 
-  // Of a section 33 beats: {codes, elements of 16 blocks}.
-  function automatic logic [17:0] sections(input logic [11:0] n);
-    sections = {1'b0, n, 5'd0} + {6'd0, n};
-  endfunction
   // Groups a channel of n times 64 columns.
   function automatic logic [19:0] groups(input logic [14:0] n);
     groups = 20'({5'd0, n} << (4 - LN));
@@ -118,9 +114,9 @@ module mr_stash_jobs #(
       waits_q   <= cmd_waits_i;
     end
     if (state_q == SIZE) begin
-      group_beats_q <= {2'd0, 16'((17'(all_q) + 17'd15) >> 4)} + {1'b0, all_q, 1'b0};
-      from_q        <= sections(first_q[15:4]);
-      span_q        <= sections(last_k[15:4]) + {12'd0, last_k[3:0], 1'b0} + 18'd3;
+      group_beats_q <= mr_stash_pkg::group_beats(all_q);
+      from_q        <= mr_stash_pkg::sections(first_q[15:4]);
+      span_q        <= mr_stash_pkg::to_block(last_k);
       at_q          <= groups({1'b0, from_64_q} + {1'b0, cols_64_q});
     end
     if (state_q == END) begin

@@ -2,9 +2,9 @@
 // Where a column group lies in a matrix of tiles (docs/commands.md, "Weight stream"): beats from
 // the matrix' beginning in its channel to the group's header and to the group.
 //
-// group_i is the group's number in its channel, beats_i the beats of a group (beats_of). Both stand
-// from cycle t on, head_o and group_o from t+2 on. The beats of a matrix of G groups a channel are
-// end_o for G.
+// group_i is the group's number in its channel, beats_i the beats of a group, as
+// mr_stash_pkg::group_beats gives them. Both stand from cycle t on, head_o and group_o from t+2 on.
+// The beats of a matrix of G groups a channel are end_o for G.
 module mr_tiles_at (
   input  logic        clk_i,
   input  logic [19:0] group_i,

@@ -223,8 +223,8 @@ mutant 'a row maximum grows where it is given' rtl/array/mr_act_mem.sv \
     's/w_first_q || (SET != 0 ? w_set_q : 1.b0)/w_first_q/' rtl:act_mem@r4
 mutant 'STREAM_STASH finds a group one header too early' rtl/train/mr_tiles_at.sv \
     "s/n_q       <= group_i\[19:4\]/n_q       <= group_i[19:4] - 16'(group_i[3:0] == 4'd0)/" rtl:stash_jobs@n4
-mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_jobs.sv \
-    "s/{12'd0, last_k\[3:0\], 1'b0} + 18'd3/18'd33/" rtl:stash_jobs@n4
+mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_pkg.sv \
+    "s/{13'd0, k\[3:0\], 1'b0} + 18'd3/18'd33/" rtl:stash_jobs@n4
 mutant 'a part begins with the codes of its section' rtl/stream/mr_splitter.sv \
     "s/row_at_o   = first_q ? first_blk_q : '0/row_at_o   = '0/" rtl:stream@part
 
