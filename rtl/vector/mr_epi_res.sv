@@ -42,6 +42,7 @@ module mr_epi_res #(
   input  logic [TW-1:0]   d_tok_i,
   input  logic [RESW-1:0] d_res_addr_i,
   input  logic [V*32-1:0] val_i,
+  // With TRAIN.
   // verilator lint_off UNUSED
   input  logic            set_i,
   // verilator lint_on UNUSED
