@@ -43,6 +43,7 @@ module millrace_core #(
     if ((N & (N - 1)) != 0 || N > 16 || (R & (R - 1)) != 0 || R > 32 || (T & (T - 1)) != 0 ||
         T < 2 || T % R != 0 || D_MAX % 64 != 0 || W_MAX % 64 != 0 || ROT_MAX % 64 != 0 ||
         CTX_MAX > 4096 || SCORES < CTX_MAX || (PAIR != 0 && R % 2 != 0) || D_MAX / 32 > RING / 2 ||
+        (FOLD != 1 && (FOLD != 4 || PAIR != 0 || TRAIN != 0)) ||
         W_MAX / 32 > RING / 2 || RING > 1024) begin : gen_illegal
       millrace_illegal_configuration u_illegal ();
     end
@@ -286,7 +287,7 @@ module millrace_core #(
   );
 
   mr_matmul #(
-    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR),
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR), .FOLD(FOLD),
     .TRAIN(TRAIN)
   ) u_matmul (
     .clk_i, .rst_ni(unit_rst_n),

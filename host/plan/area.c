@@ -127,13 +127,17 @@ struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, cons
     if (!pair)
         a.array_multipliers += PORTABLE_MULTIPLIERS * pairs_of(g);
     const char *first = NULL;
+    int array = 0;
     for (const struct row *r = rows; r < rows + ROWS; r++) {
         if (without && strcmp(r->config, without) == 0)
             continue;
+        if (is(r, "mr_array")) // before its whole; with FOLD it has fewer
+            array = r->multipliers;
         if (is(r, "millrace_core") && same(geometry_of(r), g) &&
             mr_config_named(r->config)->pair == pair) {
             a.luts = r->luts + r->ram;
             a.multipliers = r->multipliers;
+            a.array_multipliers = array;
             a.counted = r->config;
             return a;
         }

@@ -11,6 +11,9 @@
 //   PAIR       1: two products a DSP48E2, columns in pairs (mr_dot); same bits
 //   DF         depth of the result FIFO in tokens (power of two, >= 2 R; 2 R + 14 and more hide
 //              the drain)
+//   FOLD       cycles of a step: 1, or 4 with a PE a row and channel, whose columns take turns; then
+//              what follows a step or the last one comes FOLD - 1 cycles later than said below.
+//              With 4, PAIR and GRAD are 0
 //   GRAD       1: commands with cmd_grad_i too (training; not in a configuration yet)
 //   ACT_AW, RMAX_AW, RING_AW  (derived) address widths
 //
@@ -57,6 +60,7 @@ module mr_array #(
   parameter int RING = 1024,
   parameter int PAIR = 0,
   parameter int DF = 1 << $clog2(2 * R + 14),
+  parameter int FOLD = 1,
   parameter int GRAD = 0,
   parameter int ACT_AW = $clog2(T / R * ACT_WORDS),
   parameter int RMAX_AW = $clog2(T / R * 4),
@@ -133,6 +137,7 @@ module mr_array #(
     .ACT_WORDS(ACT_WORDS),
     .RING     (RING),
     .DF       (DF),
+    .FOLD     (FOLD),
     .GRAD     (GRAD)
   ) u_ctrl (
     .clk_i,
@@ -186,11 +191,11 @@ module mr_array #(
   // first and last of a step, delayed to the accumulator (f+7) and to the capture (f+8). first is
   // only looked at under a row's enable, so it needs no reset.
   logic [4:0] first_q;
-  logic [5:0] last_q;
+  logic [4+FOLD:0] last_q;
   always_ff @(posedge clk_i) begin
     first_q <= {first_q[3:0], first};
     if (!rst_ni) last_q <= '0;
-    else last_q <= {last_q[4:0], last};
+    else last_q <= {last_q[3+FOLD:0], last};
   end
 
   logic take, add, f_wen, f_ren;
@@ -208,14 +213,14 @@ module mr_array #(
     assign later = 1'b0;
   end
   mr_clk_gate #(
-    .HOLD(8)
+    .HOLD(7 + FOLD)
   ) u_gate_rows (
     .clk_i,
     .active_i(!rst_ni || later),
     .clk_o   (clk_rows)
   );
   mr_clk_gate #(
-    .HOLD(12)
+    .HOLD(11 + FOLD)
   ) u_gate_drain (
     .clk_i,
     .active_i(!rst_ni || meta_valid || drain_busy),
@@ -227,6 +232,7 @@ module mr_array #(
       .R   (R),
       .PAIR(PAIR),
       .DF  (DF),
+      .FOLD(FOLD),
       .GRAD(GRAD)
     ) u_ch (
       .clk_i,
@@ -235,7 +241,7 @@ module mr_array #(
       .rst_ni,
       .v_i    (v),
       .first_i(first_q[4]),
-      .last_i (last_q[5]),
+      .last_i (last_q[4+FOLD]),
       .act_i  (act_rdata_i),
       .acode_i(act_rcode_i),
       .rmax_i (rmax_rdata_i),
@@ -260,6 +266,7 @@ module mr_array #(
     .N   (N),
     .R   (R),
     .DF  (DF),
+    .FOLD(FOLD),
     .GRAD(GRAD)
   ) u_drain (
     .clk_i       (clk_drain),

@@ -7,6 +7,7 @@
 //   R     token rows
 //   PAIR  1: columns 2i and 2i+1 share their multipliers where there are DSP48E2 (mr_dot)
 //   DF    depth of the result FIFO in tokens (power of two)
+//   FOLD  1; or 4: a PE a row, whose columns take turns in four cycles (PAIR and GRAD 0)
 //   GRAD  1: steps of GRAD too; SW (derived) bits of an exponent difference
 //
 // With GRAD, a step with grad_i is one of a sum of gradients with the unit 2^g_i: each term is
@@ -22,6 +23,8 @@
 //   t+7  take_i adds the shadow of row_i to (add_i), or loads it into, the result register
 //   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM
 //   port.
+// With FOLD 4 steps come four cycles apart at least. Their operands stay at the inputs, and column c
+// has the times above c cycles later: last_i comes at t+9, take_i at t+10.
 // A row without a live slot does nothing: each stage of a row has its own enable. In decode all but
 // the first row stand still and have their own clock, and so have drain and FIFO: see
 // mr_clk_gate. The gates are outside, one for all channels:
@@ -31,6 +34,7 @@ module mr_array_ch #(
   parameter int R = 4,
   parameter int PAIR = 0,
   parameter int DF = 32,
+  parameter int FOLD = 1,
   parameter int GRAD = 0,
   localparam int SW = (GRAD != 0) ? 11 : 6
 ) (
@@ -88,14 +92,32 @@ module mr_array_ch #(
     col_term = (GRAD != 0 && grad) ? grad_col(code) : SW'(diff38(top, code));
   endfunction
 
+  // Columns of a cycle, the first of them, and the rows that are live in it.
+  localparam int COLS = 4 / FOLD;
+  logic [1:0] column;
+  logic [R-1:0] v;
+  if (FOLD > 1) begin : gen_fold
+    logic [3*R-1:0] turns_q;  // live rows of the steps one, two and three cycles ago
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) turns_q <= '0;
+      else turns_q <= {turns_q[2*R-1:0], v_i};
+    end
+    assign v = v_i | turns_q[R-1:0] | turns_q[2*R-1:R] | turns_q[3*R-1:2*R];
+    assign column = {turns_q[R] || turns_q[2*R], turns_q[0] || turns_q[2*R]};
+  end else begin : gen_no_fold
+    assign v = v_i;
+    assign column = 2'd0;
+  end
+
   // Column exponents. Row 0 is live whenever any row is, so its enables serve the columns.
   logic [1:0] v0;
-  logic [4*SW-1:0] dc1_q, dc2_q, dc3_q;
+  logic [COLS*SW-1:0] dc1_q, dc2_q, dc3_q;
   logic grad;  // of the steps in their third cycle
   always_ff @(posedge clk_i) begin
-    if (v_i[0]) begin
-      for (int c = 0; c < 4; c++) begin
-        dc1_q[SW*c+:SW] <= col_term(grad_i, cmax_i[8*c+:8], wcode_i[8*c+:8]);
+    if (v[0]) begin
+      for (int c = 0; c < COLS; c++) begin
+        dc1_q[SW*c+:SW] <= col_term(grad_i, cmax_i[8*(32'(column)+c)+:8],
+                                    wcode_i[8*(32'(column)+c)+:8]);
       end
     end
     if (v0[0]) dc2_q <= dc1_q;
@@ -135,15 +157,38 @@ module mr_array_ch #(
 
     always_ff @(posedge clk) begin
       if (!rst_ni) v_q <= 6'd0;
-      else v_q <= {v_q[4:0], v_i[r]};
+      else v_q <= {v_q[4:0], v[r]};
     end
     always_ff @(posedge clk) begin
-      if (v_i[r]) dr1_q <= row_term(grad_i, g_i, rmax_i[8*r+:8], acode_i[8*r+:8]);
+      if (v[r]) dr1_q <= row_term(grad_i, g_i, rmax_i[8*r+:8], acode_i[8*r+:8]);
       if (v_q[0]) dr2_q <= dr1_q;
       if (v_q[1]) dr3_q <= dr2_q;
     end
     logic [3:0] below;  // of the step in its fifth cycle
-    for (genvar p = 0; p < 2; p++) begin : gen_pe
+    if (FOLD > 1) begin : gen_fold
+      logic [191:0] acc;
+      mr_pe #(
+        .FOLD(FOLD)
+      ) u_pe (
+        .clk_i  (clk),
+        .v_i    ({v_q[4:0], v[r]}),
+        .first_i,
+        .grad_i (grad),
+        .a_i    (act_i[256*r+:256]),
+        .w_i    ({256'd0, w_i[256*32'(column)+:256]}),
+        .dr_i   (dr3_q),
+        .dc_i   ({6'd0, dc3_q}),
+        .acc_o  (acc),
+        .below_o(below[1:0])
+      );
+      assign below[3:2] = 2'd0;
+      always_ff @(posedge clk_drain_i) begin
+        if (last_i && v_q[5]) begin
+          for (int c = 0; c < 4; c++) shadow_q[4*r+c] <= acc[48*(3-c)+:48];
+        end
+      end
+    end
+    for (genvar p = 0; p < COLS / 2; p++) begin : gen_pe
       logic [95:0] acc;
       mr_pe #(
         .DSP (PAIR),

@@ -8,6 +8,7 @@
 //   RING  k-rows of the weight ring (power of two, <= 2^15)
 //   N     channels
 //   DF    tokens of the result FIFO: credits
+//   FOLD  cycles of a step (mr_array_ch): the next one fires no earlier
 //   GRAD  1: cmd_grad_i and cmd_g_i count, and go with the steps and the results
 //
 // Order of the steps: groups, then row groups of R slots, then k-blocks. A step waits for its k-row
@@ -28,6 +29,7 @@ module mr_array_ctrl #(
   parameter int ACT_WORDS = 64,
   parameter int RING = 1024,
   parameter int DF = 32,
+  parameter int FOLD = 1,
   parameter int GRAD = 0,
   parameter int ACT_AW = $clog2(T / R * ACT_WORDS),
   parameter int RMAX_AW = $clog2(T / R * 4)
@@ -166,7 +168,20 @@ module mr_array_ctrl #(
   assign have_w = (common_q != krow_q) && (!tfirst_q || ((&tile_valid_i) && !tile_pop_o));
   assign room   = credit_q >= CW'(tokens) || (back_q && credit_q + CW'(1) == CW'(tokens));
   assign have_d = !acc_last || (busy_q == 6'd0 && room);
-  assign fire = c_valid_q && have_w && have_d;
+  logic folded;  // the step before still takes its columns
+  if (FOLD > 1) begin : gen_fold
+    localparam int LF = $clog2(FOLD);
+    logic [LF-1:0] fold_q;
+    assign folded = fold_q != '0;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) fold_q <= '0;
+      else if (fire) fold_q <= LF'(FOLD - 1);
+      else if (folded) fold_q <= fold_q - 1'b1;
+    end
+  end else begin : gen_no_fold
+    assign folded = 1'b0;
+  end
+  assign fire = c_valid_q && have_w && have_d && !folded;
   assign fire_last = fire && acc_last;
   assign cmd_end = fire && klast && glast_q && (left_q == 32'd0);
   assign load = n_valid_q && (cmd_end || !c_valid_q);
@@ -341,10 +356,10 @@ module mr_array_ctrl #(
       cnt_idle_o    <= 1'b1;
       cnt_blocks_o  <= 16'd0;
     end else begin
-      cnt_busy_o    <= fire;
-      cnt_weights_o <= c_valid_q && !have_w;
-      cnt_drain_o   <= c_valid_q && have_w && !have_d;
-      cnt_idle_o    <= !c_valid_q;
+      cnt_busy_o    <= fire || folded;
+      cnt_weights_o <= c_valid_q && !have_w && !folded;
+      cnt_drain_o   <= c_valid_q && have_w && !have_d && !folded;
+      cnt_idle_o    <= !c_valid_q && !folded;
       cnt_blocks_o  <= fire ? 16'(live) * 16'(4 * N) : 16'd0;
     end
   end

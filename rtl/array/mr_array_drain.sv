@@ -4,6 +4,7 @@
 //
 // Parameters
 //   N   channels; R  token rows; DF  depth of the FIFO in tokens (power of two)
+//   FOLD  cycles of a step (mr_array_ch): the sums are there FOLD - 1 cycles later than said below
 //   GRAD  1: grad_i and flags_i, two bits a channel, go with the results
 //
 // A row group's description (meta_*) comes in cycle f+2 of its last step (see mr_array_ctrl), its
@@ -18,6 +19,7 @@ module mr_array_drain #(
   parameter int N = 1,
   parameter int R = 4,
   parameter int DF = 32,
+  parameter int FOLD = 1,
   parameter int GRAD = 0
 ) (
   input  logic                  clk_i,
@@ -94,14 +96,15 @@ module mr_array_drain #(
   // ---- emptying the shadows ---------------------------------------------------------------------
   // {pair, slots} of a row group travels beside its last step: from f+2 to f+8, the cycle of
   // capture.
-  logic [41:0] pipe_q;
+  localparam int PW = 7 * (5 + FOLD);
+  logic [PW-1:0] pipe_q;
   logic cap, pair_q, odd_q, push_q, endf_q;
   logic [5:0] slots_q;  // slots left
   logic [5:0] slot_q;   // row of the next one
-  assign cap = (pipe_q[40:35] != 6'd0);
+  assign cap = (pipe_q[PW-2-:6] != 6'd0);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) pipe_q <= '0;
-    else pipe_q <= {pipe_q[34:0], pair_i, n_i};
+    else pipe_q <= {pipe_q[PW-8:0], pair_i, n_i};
   end
 
   assign take_o = (slots_q != 6'd0);
@@ -113,7 +116,7 @@ module mr_array_drain #(
       push_q  <= 1'b0;
       waddr_o <= '0;
     end else begin
-      if (cap) slots_q <= pipe_q[40:35];
+      if (cap) slots_q <= pipe_q[PW-2-:6];
       else if (take_o) slots_q <= slots_q - 6'd1;
       push_q <= take_o && (!pair_q || odd_q);
       if (push_q) waddr_o <= waddr_o + 1'b1;
@@ -121,7 +124,7 @@ module mr_array_drain #(
   end
   always_ff @(posedge clk_i) begin
     if (cap) begin
-      pair_q <= pipe_q[41];
+      pair_q <= pipe_q[PW-1];
       odd_q  <= 1'b0;
       slot_q <= 6'd0;
     end else if (take_o) begin

@@ -28,6 +28,7 @@ module mr_matmul #(
   parameter int ACT_WORDS = 1024,
   parameter int RING = 1024,
   parameter int PAIR = 0,
+  parameter int FOLD = 1,
   parameter int TRAIN = 0,
   localparam int RING_AW = $clog2(RING)
 ) (
@@ -177,6 +178,7 @@ module mr_matmul #(
     .ACT_WORDS(ACT_WORDS),
     .RING     (RING),
     .PAIR     (PAIR),
+    .FOLD     (FOLD),
     .GRAD     (TRAIN)
   ) u_array (
     .clk_i,

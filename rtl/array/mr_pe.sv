@@ -13,12 +13,17 @@
 // (starts a new sum) to bit 5. acc_o holds the sums from the cycle after a step's bit 5. No enables
 // are generated here: one pipeline of them serves a whole row.
 //
+// FOLD 4: one processing element, whose columns take turns in four steps. w_i and dc_i have the
+// turn's column in their low half, the other is 0; acc_o all four sums, the newest in the low bits.
+//
 // GRAD 1 (training; not in a configuration yet): grad_i, with dr_i and dc_i, which are signed then,
 // makes a step round as mr_dot_acc says; below_o, a bit a column, is high in the next cycle where
 // the step's shift was negative.
 module mr_pe #(
   parameter int DSP = 0,
+  parameter int FOLD = 1,
   parameter int GRAD = 0,
+  localparam int PES = (FOLD > 1) ? 1 : 2,
   localparam int SW = (GRAD != 0) ? 11 : 6
 ) (
   input  logic            clk_i,
@@ -29,7 +34,7 @@ module mr_pe #(
   input  logic            grad_i,
   input  logic [  SW-1:0] dr_i,
   input  logic [2*SW-1:0] dc_i,
-  output logic [    95:0] acc_o,
+  output logic [48*FOLD*PES-1:0] acc_o,
   output logic [     1:0] below_o
 );
   /*verilator no_inline_module*/  // one body that the C++ compiler can vectorise
@@ -37,7 +42,8 @@ module mr_pe #(
   logic [63:0] d;
 
   mr_dot #(
-    .DSP(DSP)
+    .DSP(DSP),
+    .PES(PES)
   ) u_dot (
     .clk_i,
     .v_i   (v_i[3:0]),
@@ -47,9 +53,10 @@ module mr_pe #(
     .d_hi_o(d[63:32])
   );
 
-  for (genvar c = 0; c < 2; c++) begin : gen_acc
+  for (genvar c = 0; c < PES; c++) begin : gen_acc
     mr_dot_acc #(
       .DSP (DSP),
+      .FOLD(FOLD),
       .GRAD(GRAD)
     ) u_acc (
       .clk_i,
@@ -59,9 +66,14 @@ module mr_pe #(
       .dr_i,
       .dc_i   (dc_i[SW*c+:SW]),
       .d_i    ($signed(d[32*c+:32])),
-      .acc_o  (acc_o[48*c+:48]),
+      .acc_o  (acc_o[48*FOLD*c+:48*FOLD]),
       .below_o(below_o[c])
     );
+  end
+  if (FOLD > 1) begin : gen_fold
+    assign below_o[1] = 1'b0;
+    logic unused;
+    assign unused = ^{d[63:32], dc_i[2*SW-1:SW]};
   end
 
 endmodule

@@ -13,11 +13,16 @@
 //                      partial sums have their registers inside the DSPs. The portable form is
 //                      taken where the build has no MILLRACE_DSP48E2 (mr_tech_pkg).
 //
+// Parameters
+//   DSP   the form
+//   PES   2; or 1 (portable): there is no hi, d_hi_o is 0
+//
 // Timing: v_i holds the enables of four stages, which a step passes in consecutive cycles: 0
 // operands (a_i and w_i belong to it), 1 products, 2 sums of four lanes, 3 sums. d_lo_o and d_hi_o
 // hold the step's sums from the cycle after its bit 3 until the next step's.
 module mr_dot #(
-  parameter int DSP = 0
+  parameter int DSP = 0,
+  parameter int PES = 2
 ) (
   input  logic               clk_i,
   input  logic        [ 3:0] v_i,
@@ -87,7 +92,7 @@ module mr_dot #(
             for (int j = 0; j < 8; j++) begin
               p_q[8*b+j] <= 32'($signed(a_q[32*j+8*b+:8])) * 32'($signed(w_q[32*j+8*b+:8]));
             end
-            for (int j = 0; j < 8; j++) begin
+            for (int j = 0; PES > 1 && j < 8; j++) begin
               p_q[32+8*b+j] <=
                   32'($signed(a_q[32*j+8*b+:8])) * 32'($signed(w_q[256+32*j+8*b+:8]));
             end
@@ -97,14 +102,14 @@ module mr_dot #(
           for (int j = 0; j < 8; j++) begin
             s_q[j] <= (p_q[j] + p_q[8+j]) + (p_q[16+j] + p_q[24+j]);
           end
-          for (int j = 0; j < 8; j++) begin
+          for (int j = 0; PES > 1 && j < 8; j++) begin
             s_q[8+j] <= (p_q[32+j] + p_q[40+j]) + (p_q[48+j] + p_q[56+j]);
           end
         end
         if (v_i[3]) begin
           lo_q <= ((s_q[0] + s_q[1]) + (s_q[2] + s_q[3])) + ((s_q[4] + s_q[5]) + (s_q[6] + s_q[7]));
-          hi_q <= ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
-                  ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15]));
+          hi_q <= (PES > 1) ? ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
+                                  ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15])) : 32'd0;
         end
       end
     end

@@ -12,6 +12,7 @@
 //
 // Parameters
 //   DSP   1: term register and accumulator in a DSP48E2
+//   FOLD  sums that take turns (DSP 0 only): a step works on the one of FOLD steps ago
 //   GRAD  1: gradients; SW (derived) bits of a difference
 //
 // Forms, with the same bits in the same cycles: portable (DSP 0), or with term register and
@@ -21,9 +22,10 @@
 // Timing: v_i holds the enables of three stages, which a step passes in consecutive cycles. Bit 0:
 // d_i is not there yet, dr_i, dc_i and grad_i are (without grad_i each difference is already
 // limited to 38). Bit 1: d_i is valid, 20 bits signed. Bit 2, with first_i: accumulate; acc_o is
-// the new sum in the next cycle. below_o: of the step that had bit 0 in the cycle before.
+// the new sum in the next cycle, in its low 48 bits, above it those of the steps before. below_o: of the step that had bit 0 in the cycle before.
 module mr_dot_acc #(
   parameter int DSP = 0,
+  parameter int FOLD = 1,
   parameter int GRAD = 0,
   localparam int SW = (GRAD != 0) ? 11 : 6
 ) (
@@ -34,7 +36,7 @@ module mr_dot_acc #(
   input  logic      [SW-1:0] dr_i,
   input  logic      [SW-1:0] dc_i,
   input  logic signed [31:0] d_i,
-  output logic        [47:0] acc_o,
+  output logic [48*FOLD-1:0] acc_o,
   output logic               below_o
 );
 
@@ -100,7 +102,8 @@ module mr_dot_acc #(
         if (v_i[0]) sh_q <= 6'(shift(dr_i, dc_i));
         if (v_i[1]) m_q <= ($signed({{26{d_i[19]}}, d_i[19:0], 18'd0}) >>> sh_q) +
                               $signed({63'd0, round});
-        if (v_i[2]) acc_o <= m_q[47:0] + (first_i ? 48'd0 : acc_o);  // one LUT a bit
+        // one LUT a bit
+        if (v_i[2]) acc_o <= (48*FOLD)'({acc_o, m_q[47:0] + (first_i ? 48'd0 : acc_o[48*FOLD-1-:48])});
       end
     end
     logic unused;

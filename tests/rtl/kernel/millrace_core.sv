@@ -108,6 +108,6 @@ module millrace_core #(
           m_host_wstrb_o, m_host_wlast_o, m_host_bready_o} = '0;
   assign {done_valid_o, done_index_o} = '0;
   logic unused;
-  assign unused = PAIR != 0;
+  assign unused = PAIR != 0 || FOLD != 1;
 
 endmodule
