@@ -43,7 +43,7 @@ module millrace_core #(
     if ((N & (N - 1)) != 0 || N > 16 || (R & (R - 1)) != 0 || R > 32 || (T & (T - 1)) != 0 ||
         T < 2 || T % R != 0 || D_MAX % 64 != 0 || W_MAX % 64 != 0 || ROT_MAX % 64 != 0 ||
         CTX_MAX > 4096 || SCORES < CTX_MAX || (PAIR != 0 && R % 2 != 0) || D_MAX / 32 > RING / 2 ||
-        (FOLD != 1 && (FOLD != 4 || PAIR != 0 || TRAIN != 0)) ||
+        (FOLD != 1 && (FOLD != 4 || N > 4 || PAIR != 0 || TRAIN != 0)) ||
         W_MAX / 32 > RING / 2 || RING > 1024) begin : gen_illegal
       millrace_illegal_configuration u_illegal ();
     end
@@ -378,7 +378,7 @@ module millrace_core #(
   mr_kv #(
     .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .PM_WORDS(PM_WORDS),
-    .KV_DEPTH(KV_DEPTH), .TRAIN(TRAIN)
+    .KV_DEPTH(KV_DEPTH), .FOLD(FOLD), .TRAIN(TRAIN)
   ) u_kv (
     .clk_i(clk_epi), .clk_attn_i(clk_at), .clk_store_i(clk_vec), .rst_ni(unit_rst_n),
     .at_valid_i(issue_valid[ATTENTION]), .at_ready_o(issue_ready[ATTENTION]),

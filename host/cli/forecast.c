@@ -89,7 +89,8 @@ static bool plan_of(struct planned *p, const struct cli_common *c)
                                   .g = &e->g,
                                   .memory = &p->memory,
                                   .two_pass = c->session.two_pass,
-                                  .head = true};
+                                  .head = true,
+                                  .fold = e->fold};
     return true;
 }
 

@@ -36,6 +36,7 @@ static int take_config(struct plan *p, struct mr_error *err)
     } else {
         p->g = c->g;
         p->pair = c->pair;
+        p->fold = c->fold;
         p->clock_mhz = c->clock_khz / 1e3;
     }
     if (!a->train)
@@ -102,7 +103,8 @@ static int set_up(struct plan *p, struct mr_error *err)
                                   .g = &p->g,
                                   .memory = &p->memory,
                                   .two_pass = a->c.session.two_pass,
-                                  .head = !a->no_head};
+                                  .head = !a->no_head,
+                                  .fold = p->fold};
     return 0;
 }
 

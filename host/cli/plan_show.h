@@ -33,6 +33,7 @@ struct plan {
     bool named;      // it is one of configs.def
     struct mr_geometry g;
     bool pair;
+    int fold;
     struct mr_plan_memory memory;
     const struct mr_plan_board *board;
     double clock_mhz;

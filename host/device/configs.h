@@ -15,6 +15,7 @@ struct mr_config_entry {
     struct mr_geometry g;
     unsigned clock_khz;
     bool pair; // two products a multiplier
+    int fold;  // cycles of a step of the array; with more than 1, attention takes turns too
 };
 const struct mr_config_entry *mr_config_named(const char *name);
 const struct mr_config_entry *mr_config_at(int index);

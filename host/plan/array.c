@@ -16,10 +16,16 @@ static void reach(struct walk *w, double at, enum mr_plan_state why)
     }
 }
 
-static void step(struct walk *w, double steps)
+// Cycles of a step.
+static int fold(const struct walk *w)
 {
-    w->a.time += steps;
-    w->out->state[MR_PLAN_STEP] += steps;
+    return w->job->fold > 1 ? w->job->fold : 1;
+}
+
+static void step(struct walk *w, int steps)
+{
+    w->a.time += (double)steps * fold(w);
+    w->out->state[MR_PLAN_STEP] += (double)steps * fold(w);
 }
 
 // The MATMUL in work.
@@ -74,7 +80,7 @@ static void row_group(struct walk *w, const struct matmul *x, int live)
     w->a.live = live;
     bool staged = x->dst != MR_DST_RES;
     for (int i = 0; i < tokens; i++) {
-        double take = w->a.time + L_RESULT + i * live / tokens;
+        double take = w->a.time + L_RESULT + fold(w) - 1 + i * live / tokens;
         take = take > w->a.take + 1 ? take : w->a.take + 1;
         int64_t unit = w->a.units; // complete so far
         if (staged && x->unit_last && unit >= JOBS && w->a.unit[(unit - JOBS) % UNITS] > take)
@@ -172,7 +178,7 @@ bool mr_array_advance(struct walk *w)
         more_row_groups(w, &x);
         int64_t rows = 0;
         for (int64_t i = w->s.used - 1; i >= w->a.tile_chunk; i--) {
-            chunk(w, i)->freed = w->a.time + L_FREE - (double)rows;
+            chunk(w, i)->freed = w->a.time + L_FREE - (double)(rows * fold(w));
             rows += chunk(w, i)->rows;
         }
     } else {

@@ -65,7 +65,9 @@ static void begin_pass(struct walk *w, const struct cmd *c, bool pv)
     w->t.pv = pv;
     w->t.left = (int64_t)s.lane * (s.scales + s.words);
     w->t.beats = (double)w->t.left;
-    w->t.per_beat = (double)(s.scales + s.words * rows) / (s.scales + s.words);
+    // With FOLD a row's work on a beat of data takes turns (mr_attn_mac).
+    int turns = w->job->fold > 1 ? 64 / w->v : 1;
+    w->t.per_beat = (double)(s.scales + s.words * rows * turns) / (s.scales + s.words);
 }
 
 // Group at t.token, t.head: loaded, and its QK pass begun when the one before has left the lanes.

@@ -31,6 +31,7 @@ struct mr_plan_job {
     const struct mr_geometry *g;
     const struct mr_plan_memory *memory;
     bool two_pass, head;
+    int fold; // FOLD of the configuration; 0 is 1
 };
 
 struct mr_plan_run {

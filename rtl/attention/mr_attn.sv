@@ -15,6 +15,7 @@
 //   PM_WORDS   16-bit words of prefix maxima per token
 //   W_MAX      largest heads * HP; HEADS_MAX most heads; HP_MAX largest HP; CTX_MAX most positions
 //   KV_DEPTH   beats of a lane's KV FIFO: the credits the reader starts with
+//   FOLD       1; with more (N <= 4), a row's work on a beat takes 64 / V cycles (mr_attn_mac)
 //
 // Timing
 //   cmd_valid_i/cmd_ready_o: one command at a time, taken when idle. n_rows_i, two_pass_i and
@@ -38,6 +39,7 @@
 //   + r w p + r h + r p HP/64    load, merge, last head's sums
 //   + 92 - s + 3 log2 N + 2 max(8 / N, 1)   pipelines, to the first block on b_
 //   + (2 r w - 1) max(8 / N, 1) + 2   other blocks, done_o (one pass; about twice that with two)
+// With FOLD, r w (p + 1) in the first line is 64 / V times as much.
 // More groups: the load of the next runs beside PV, its QK pass beside the drain.
 module mr_attn #(
   parameter int N = 1,
@@ -50,7 +52,8 @@ module mr_attn #(
   parameter int HEADS_MAX = 16,
   parameter int HP_MAX = 256,
   parameter int CTX_MAX = 2048,
-  parameter int KV_DEPTH = 128
+  parameter int KV_DEPTH = 128,
+  parameter int FOLD = 1
 ) (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -122,8 +125,8 @@ module mr_attn #(
   localparam int CA = (N > 1) ? LN : 1;
   localparam int PA = $clog2(T * PM_WORDS);
 
-  if (CTX_MAX > SCORES || SCORES % N != 0 || 64 % V != 0 || W_MAX % 64 != 0 || HP_MAX % 64 != 0)
-  begin : gen_illegal
+  if (CTX_MAX > SCORES || SCORES % N != 0 || 64 % V != 0 || W_MAX % 64 != 0 || HP_MAX % 64 != 0 ||
+      (FOLD > 1 && V > 16)) begin : gen_illegal
     mr_attn_illegal_parameters u_illegal ();
   end
 
@@ -521,7 +524,8 @@ module mr_attn #(
       .W_MAX    (W_MAX),
       .HEADS_MAX(HEADS_MAX),
       .HP_MAX   (HP_MAX),
-      .KV_DEPTH (KV_DEPTH)
+      .KV_DEPTH (KV_DEPTH),
+      .FOLD     (FOLD)
     ) u_lane (
       .clk_i,
       .rst_ni,

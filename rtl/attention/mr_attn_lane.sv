@@ -8,6 +8,7 @@
 //   SCORES      score buffer entries over all channels (SCORES/N here)
 //   W_MAX       largest attention width (multiple of 64); HEADS_MAX heads; HP_MAX largest HP
 //   KV_DEPTH    beats of the KV FIFO
+//   FOLD        1; with more a step of data takes 64 / V cycles (mr_attn_mac)
 //
 // Timing
 //   kv_valid_i/kv_data_i: never refused; kv_credit_o pulses when a beat has left the FIFO.
@@ -20,7 +21,7 @@
 //     fp32. pv_start_i runs the PV pass with the same configuration; pv_done_o likewise. qk_start_i
 //     may come once pv_done_o is high.
 //   A pass takes positions * (scale beats + words * rows [* 2 in a two-pass QK]) steps, one a cycle
-//     unless a beat (or the first p) is missing.
+//     unless a beat (or the first p) is missing. With FOLD one of data takes 64 / V cycles.
 //   dr_*, sum_*: see mr_attn_mac, mr_attn_prob.
 //   pm_take_i: the beat at the FIFO's head (pm_valid_o) is taken by the controller.
 module mr_attn_lane #(
@@ -32,6 +33,7 @@ module mr_attn_lane #(
   parameter int HEADS_MAX = 16,
   parameter int HP_MAX = 256,
   parameter int KV_DEPTH = 128,
+  parameter int FOLD = 1,
   localparam int WW = W_MAX / 64,
   localparam int WA = (WW > 1) ? $clog2(WW) : 1,
   localparam int HA = (HEADS_MAX > 1) ? $clog2(HEADS_MAX) : 1
@@ -102,7 +104,7 @@ module mr_attn_lane #(
   input  logic            pm_take_i,
   output logic [511:0]    pm_data_o,
   // counters
-  output logic            step_o,        // a step in this cycle
+  output logic            step_o,        // a step in this cycle, or turns of one
   output logic            starve_o,      // wants a beat and has none
   output logic            ovf_o
 );
@@ -200,12 +202,13 @@ module mr_attn_lane #(
   logic [15:0] left_q;
   logic [7:0] sj_q, hb_q;
   logic [WA:0] word_q;
-  logic step, beat_new, need_p, p_valid, p_pop;
+  logic step, folded, beat_new, need_p, p_valid, p_pop;
+  logic qk_pre, qk_st;
   logic half_last, row_last, hb_last, word_last, beat_last;
 
   assign beat_new  = scale_q || (row_q == 2'd0 && !half_q);
   assign need_p    = mode_q && !scale_q && hb_q == 8'd0;
-  assign step      = act_q && (!beat_new || f_valid) && (!need_p || p_valid);
+  assign step      = act_q && (!beat_new || f_valid) && (!need_p || p_valid) && !folded;
   assign p_pop     = step && need_p;
   assign f_pop     = (step && beat_new) || pm_take_i;
   assign half_last = mode_q || half_q || !two_q;
@@ -213,8 +216,33 @@ module mr_attn_lane #(
   assign hb_last   = (hb_q + 8'd1 == hpw_q);
   assign word_last = (word_q + 1'b1 == words_q);
   assign beat_last = half_last && row_last;
-  assign step_o    = step;
-  assign starve_o  = act_q && beat_new && !f_valid;
+  assign step_o    = step || folded;
+  assign starve_o  = act_q && beat_new && !f_valid && !folded;
+
+  // Steps of data are TURNS cycles apart; mr_attn_qk sees one when its products are nearly done.
+  localparam int TURNS = (FOLD > 1) ? 64 / V : 1;
+  if (FOLD > 1) begin : gen_fold
+    logic [$clog2(TURNS)-1:0] left_turns_q;
+    logic [TURNS-2:0] qk_q;  // steps of QK, one bit a cycle since their pre_valid
+    assign folded = left_turns_q != '0;
+    assign qk_pre = qk_q[TURNS-2];
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        left_turns_q <= '0;
+        qk_q         <= '0;
+        qk_st        <= 1'b0;
+      end else begin
+        if (step && !scale_q) left_turns_q <= '1;
+        else if (folded) left_turns_q <= left_turns_q - 1'b1;
+        qk_q  <= (TURNS - 1)'({qk_q, s1_v_q && !s1_mode_q});
+        qk_st <= qk_pre;
+      end
+    end
+  end else begin : gen_no_fold
+    assign folded = 1'b0;
+    assign qk_pre = s1_v_q && !s1_mode_q;
+    assign qk_st  = s2_qk_q;
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) act_q <= 1'b0;
@@ -371,9 +399,9 @@ module mr_attn_lane #(
     .mq_we_i,
     .mq_waddr_i,
     .mq_wdata_i,
-    .pre_valid_i(s1_v_q && !s1_mode_q),
+    .pre_valid_i(qk_pre),
     .qcode_i    ({q_rdata[527:520], q_rdata[263:256]}),
-    .st_valid_i (s2_qk_q),
+    .st_valid_i (qk_st),
     .st_new_i   (s2_new_q),
     .st_hfirst_i(s2_hfirst_q),
     .st_hlast_i (s2_hlast_q),
@@ -511,8 +539,9 @@ module mr_attn_lane #(
 
   // Multipliers of both passes, and PV's sums.
   mr_attn_mac #(
-    .V (V),
-    .AA(WA + 2)
+    .V   (V),
+    .AA  (WA + 2),
+    .FOLD(TURNS)
   ) u_mac (
     .clk_i,
     .rst_ni,

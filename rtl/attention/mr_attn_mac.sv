@@ -9,6 +9,8 @@
 // Parameters
 //   V     lanes of the drain (divides 64)
 //   AA    address bits of the accumulator memory
+//   FOLD  cycles of a step: 1; or 64 / V (portable), with V multipliers for both passes, whose lanes
+//         take turns, and a word of V sums
 //
 // There are two forms with the same bits in the same cycles. The portable one has multipliers for
 // each pass and shifts each product of PV. The other is for DSP48E2 (mr_tech_pkg), whose
@@ -23,9 +25,13 @@
 // consecutive cycles (in between there is always a scale beat), two cycles apart is right. Drain:
 // dr_step_i in t (with dr_load_i: a new word at dr_addr_i; without: the next V values of the word),
 // dr_o in t+2 has the V accumulators. No steps of PV while draining.
+// With FOLD > 1 steps come FOLD cycles apart at least, and what comes with a step stays until the
+// next one. What follows a step comes FOLD - 1 cycles later than said; d0_o and d1_o are there in
+// that one cycle.
 module mr_attn_mac #(
   parameter int V = 4,
-  parameter int AA = 8
+  parameter int AA = 8,
+  parameter int FOLD = 1
 ) (
   input  logic            clk_i,
   input  logic            rst_ni,
@@ -57,15 +63,19 @@ module mr_attn_mac #(
     end
   endfunction
 
+  localparam int G = 64 / FOLD;            // lanes of a cycle
+  localparam int AM = AA + $clog2(FOLD);   // address bits of their sums: {word, turn}
+  logic st_qk, st_pv;                      // a turn of a step
+  logic [AM-1:0] st_addr, dr_addr;
   logic s3_qk_q, s4_qk_q, s3_pv_q, s4_pv_q, s3_first_q, s4_first_q;
-  logic [AA-1:0] s3_addr_q, s4_addr_q;
-  // Accumulator of lane k: low half in bits [32k +: 32], high half in [2048 + 16k +: 16]: aligned
+  logic [AM-1:0] s3_addr_q, s4_addr_q;
+  // Accumulator of lane k: low half in bits [32k +: 32], high half in [32L + 16k +: 16]: aligned
   // slices are what the simulator is fast at; hardware does not mind.
-  logic [3071:0] mem [0:(1<<AA)-1];
-  logic [3071:0] rd_q;
+  logic [48*G-1:0] mem [0:(1<<AM)-1];
+  logic [48*G-1:0] rd_q;
   logic dr_step_q;
 
-  assign busy_o = st_pv_i || s3_pv_q || s4_pv_q;
+  assign busy_o = st_pv || s3_pv_q || s4_pv_q;
   logic unused_codes;
   assign unused_codes = ^{q_i[527:520], q_i[263:256]};
 
@@ -77,18 +87,18 @@ module mr_attn_mac #(
       s4_pv_q   <= 1'b0;
       dr_step_q <= 1'b0;
     end else begin
-      s3_qk_q   <= st_qk_i;
+      s3_qk_q   <= st_qk;
       s4_qk_q   <= s3_qk_q;
-      s3_pv_q   <= st_pv_i;
+      s3_pv_q   <= st_pv;
       s4_pv_q   <= s3_pv_q;
       dr_step_q <= dr_step_i;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (st_pv_i) begin
+    if (st_pv) begin
       s3_first_q <= st_first_i;
-      s3_addr_q  <= st_addr_i;
+      s3_addr_q  <= st_addr;
     end
     if (s3_pv_q) begin
       s4_first_q <= s3_first_q;
@@ -96,7 +106,52 @@ module mr_attn_mac #(
     end
   end
 
-  if (mr_tech_pkg::Have != 0) begin : gen_dsp48e2
+  // ---- turns: in turn t, lanes G t to G t + G - 1 of the step. The operands' turn is one ahead. ----
+  localparam int TW = (FOLD > 1) ? $clog2(FOLD) : 1;
+  logic pre_valid, pv;  // operands; the turn is one of PV, if it is one
+  logic [TW-1:0] pre_turn, turn;
+  if (FOLD > 1) begin : gen_turns
+    logic valid_q, pv_q;
+    logic [TW-1:0] pre_q, turn_q;
+    assign pre_valid = pre_valid_i || pre_q != '0;
+    assign pre_turn  = pre_q;
+    assign turn      = turn_q;
+    assign pv        = st_pv_i || (pv_q && !st_qk_i);
+    assign st_qk     = valid_q && !pv;
+    assign st_pv     = valid_q && pv;
+    assign st_addr   = {st_addr_i, turn};
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        valid_q <= 1'b0;
+        pre_q   <= '0;
+      end else begin
+        valid_q <= pre_valid;
+        if (pre_valid) pre_q <= pre_q + 1'b1;
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      turn_q <= pre_q;
+      pv_q   <= pv;
+    end
+    logic [AM-1:0] next_q;
+    assign dr_addr = dr_load_i ? {dr_addr_i, TW'(0)} : next_q;
+    always_ff @(posedge clk_i) begin
+      if (dr_step_i) next_q <= dr_addr + 1'b1;
+    end
+  end else begin : gen_whole
+    assign pre_valid = pre_valid_i;
+    assign pre_turn  = '0;
+    assign turn      = '0;
+    assign pv        = st_pv_i;
+    assign st_qk     = st_qk_i;
+    assign st_pv     = st_pv_i;
+    assign st_addr   = st_addr_i;
+    assign dr_addr   = dr_addr_i;
+  end
+
+  if (FOLD == 1 && mr_tech_pkg::Have != 0) begin : gen_dsp48e2
+    logic unused_turn;
+    assign unused_turn = ^{pre_valid, pv, pre_turn, turn};
     // floor(p * v * 2^12 / 2^s) = floor((p * 2^f) * v * 2^2 / 2^(11 c)), f = 10 - s + 11 c. {c, f}:
     function automatic logic [5:0] split(input logic [5:0] s);
       // Modulo 16, which is enough for f.
@@ -197,67 +252,110 @@ module mr_attn_mac #(
     endfunction
 
     // 32 and 64 bits: no masks in the simulator, trimmed by synthesis.
-    logic [511:0] kv_q, q_q;
-    logic signed [31:0] p_q [0:63];
-    logic signed [31:0] s_q [0:15];
     logic signed [31:0] d0_q, d1_q;
-    always_ff @(posedge clk_i) begin
-      if (pre_valid_i) begin
-        kv_q <= kv_i;
-        q_q  <= {q_i[519:264], q_i[255:0]};
+    logic signed [31:0] prod_q [0:G-1];  // of PV; with turns of both passes
+    logic signed [63:0] term_q [0:G-1];
+    logic [5:0] sh0_q, sh1_q;            // of blocks 0 and 1; with turns sh0_q of the turn's
+    if (FOLD > 1) begin : gen_turn
+      logic [511:0] q;
+      logic [8*G-1:0] kv_q, q_q;
+      logic [5:0] pre_sh_q;
+      logic signed [31:0] sum, sum_q;
+      logic first, s3_new_q, s4_new_q;  // a block's first turn
+      assign q     = {q_i[519:264], q_i[255:0]};
+      assign first = turn[TW-2:0] == '0;
+      always_comb begin
+        sum = '0;
+        for (int k = 0; k < G; k++) sum = sum + prod_q[k];
       end
-      if (st_qk_i) begin
-        for (int i = 0; i < 64; i++) p_q[i] <= $signed(kv_q[8*i+:8]) * $signed(q_q[8*i+:8]);
+      always_ff @(posedge clk_i) begin
+        if (pre_valid) begin
+          kv_q     <= kv_i[8*G*32'(pre_turn)+:8*G];
+          q_q      <= q[8*G*32'(pre_turn)+:8*G];
+          pre_sh_q <= pre_turn[TW-1] ? clamp38(pm_i[15:8], vcode_i[15:8]) :
+                                       clamp38(pm_i[7:0], vcode_i[7:0]);
+        end
+        if (st_qk || st_pv) begin
+          for (int k = 0; k < G; k++) begin
+            prod_q[k] <= $signed(kv_q[8*k+:8]) *
+                         $signed(pv ? {1'b0, st_p_i} : {{9{q_q[8*k+7]}}, q_q[8*k+:8]});
+          end
+          sh0_q    <= pre_sh_q;
+          s3_new_q <= first;
+        end
+        if (s3_qk_q) begin
+          sum_q    <= sum;
+          s4_new_q <= s3_new_q;
+        end
+        if (s4_qk_q) begin
+          d1_q <= sum_q + (s4_new_q ? 32'sd0 : d1_q);
+          if (s4_new_q) d0_q <= d1_q;
+        end
       end
-      if (s3_qk_q) begin
-        for (int i = 0; i < 16; i++)
-          s_q[i] <= (p_q[4*i] + p_q[4*i+1]) + (p_q[4*i+2] + p_q[4*i+3]);
+      assign sh1_q = '0;
+    end else begin : gen_step
+      logic [511:0] kv_q, q_q;
+      logic signed [31:0] p_q [0:63];
+      logic signed [31:0] s_q [0:15];
+      always_ff @(posedge clk_i) begin
+        if (pre_valid_i) begin
+          kv_q <= kv_i;
+          q_q  <= {q_i[519:264], q_i[255:0]};
+        end
+        if (st_qk_i) begin
+          for (int i = 0; i < 64; i++) p_q[i] <= $signed(kv_q[8*i+:8]) * $signed(q_q[8*i+:8]);
+        end
+        if (s3_qk_q) begin
+          for (int i = 0; i < 16; i++)
+            s_q[i] <= (p_q[4*i] + p_q[4*i+1]) + (p_q[4*i+2] + p_q[4*i+3]);
+        end
+        if (s4_qk_q) begin
+          d0_q <= ((s_q[0] + s_q[1]) + (s_q[2] + s_q[3])) +
+                  ((s_q[4] + s_q[5]) + (s_q[6] + s_q[7]));
+          d1_q <= ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
+                  ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15]));
+        end
       end
-      if (s4_qk_q) begin
-        d0_q <= ((s_q[0] + s_q[1]) + (s_q[2] + s_q[3])) + ((s_q[4] + s_q[5]) + (s_q[6] + s_q[7]));
-        d1_q <= ((s_q[8] + s_q[9]) + (s_q[10] + s_q[11])) +
-                ((s_q[12] + s_q[13]) + (s_q[14] + s_q[15]));
+
+      logic [5:0] pre0_q, pre1_q;
+      always_ff @(posedge clk_i) begin
+        if (pre_valid_i) begin
+          pre0_q <= clamp38(pm_i[7:0], vcode_i[7:0]);
+          pre1_q <= clamp38(pm_i[15:8], vcode_i[15:8]);
+        end
+        if (st_pv_i) begin
+          for (int k = 0; k < 64; k++)
+            prod_q[k] <= $signed({1'b0, st_p_i}) * $signed(kv_q[8*k+:8]);
+          sh0_q <= pre0_q;
+          sh1_q <= pre1_q;
+        end
       end
+      logic unused_turn;
+      assign unused_turn = ^{pre_valid, pv, pre_turn, turn};
     end
     assign d0_o = d0_q[20:0];
     assign d1_o = d1_q[20:0];
     logic unused;
     assign unused = ^{d0_q[31:21], d1_q[31:21]};  // sign extension only
 
-    logic [5:0] pre0_q, pre1_q, sh0_q, sh1_q;
-    logic signed [31:0] prod_q [0:63];
-    logic signed [63:0] term_q [0:63];
     always_ff @(posedge clk_i) begin
-      if (pre_valid_i) begin
-        pre0_q <= clamp38(pm_i[7:0], vcode_i[7:0]);
-        pre1_q <= clamp38(pm_i[15:8], vcode_i[15:8]);
-      end
-      if (st_pv_i) begin
-        for (int k = 0; k < 64; k++)
-          prod_q[k] <= $signed({1'b0, st_p_i}) * $signed(kv_q[8*k+:8]);
-        sh0_q <= pre0_q;
-        sh1_q <= pre1_q;
-      end
       if (s3_pv_q) begin
-        for (int k = 0; k < 32; k++) begin
-          term_q[k]    <= align(prod_q[k], sh0_q);
-          term_q[32+k] <= align(prod_q[32+k], sh1_q);
-        end
+        for (int k = 0; k < G; k++) term_q[k] <= align(prod_q[k], k < 32 ? sh0_q : sh1_q);
       end
     end
 
     // The addition, with blocking assignments to `word` alone (one wide write).
-    logic [3071:0] word;
+    logic [48*G-1:0] word;
     logic [47:0] acc;
     always_ff @(posedge clk_i) begin
       if (s4_pv_q) begin
         /* verilator lint_off BLKSEQ */  // temporaries of this block
-        for (int k = 0; k < 64; k++) begin
-          acc = {rd_q[2048+16*k+:16], rd_q[32*k+:32]};
+        for (int k = 0; k < G; k++) begin
+          acc = {rd_q[32*G+16*k+:16], rd_q[32*k+:32]};
           // The carry chain takes the term as it is; clearing the sum is a LUT a bit of its own.
           acc = term_q[k][47:0] + (s4_first_q ? 48'd0 : acc);
           word[32*k+:32] = acc[31:0];
-          word[2048+16*k+:16] = acc[47:32];
+          word[32*G+16*k+:16] = acc[47:32];
         end
         /* verilator lint_on BLKSEQ */
         mem[s4_addr_q] <= word;
@@ -266,11 +364,13 @@ module mr_attn_mac #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (s3_pv_q || (dr_step_i && dr_load_i)) rd_q <= mem[s3_pv_q ? s3_addr_q : dr_addr_i];
+    if (s3_pv_q || (dr_step_i && (dr_load_i || FOLD > 1))) begin
+      rd_q <= mem[s3_pv_q ? s3_addr_q : dr_addr];
+    end
   end
 
   // ---- drain: V values at a time of the word that was read ----
-  localparam int Groups = 64 / V;
+  localparam int Groups = G / V;
   localparam int GW = (Groups > 1) ? $clog2(Groups) : 1;
   logic [GW-1:0] group_q;
   logic [32*V-1:0] out_lo_q;
@@ -278,10 +378,10 @@ module mr_attn_mac #(
   always_ff @(posedge clk_i) begin
     // The select comes from a register, with no LUT before it: the multiplexer of 48 V bits
     // would be on the module's longest path else, where Yosys takes three times the LUTs.
-    if (dr_step_i) group_q <= dr_load_i ? '0 : group_q + 1'b1;
+    if (dr_step_i) group_q <= (dr_load_i || Groups == 1) ? '0 : group_q + 1'b1;
     if (dr_step_q) begin
       out_lo_q <= rd_q[32*V*32'(group_q)+:32*V];
-      out_hi_q <= rd_q[2048+16*V*32'(group_q)+:16*V];
+      out_hi_q <= rd_q[32*G+16*V*32'(group_q)+:16*V];
     end
   end
 

@@ -9,7 +9,7 @@
 // With TRAIN the store has SAVE_ROWS, a STORE_RES of either row memory to another window.
 //
 // Parameters: TRAIN, N, T, SCORES, QKV_WORDS, W_MAX, CTX_MAX, D_MAX as everywhere; HEADS_MAX,
-// HP_MAX, PM_WORDS, KV_DEPTH as mr_attn's.
+// HP_MAX, PM_WORDS, KV_DEPTH, FOLD as mr_attn's.
 //
 // Ports
 //   clk_i      of the memories; clk_attn_i of mr_attn, clk_store_i of mr_kvstore
@@ -37,6 +37,7 @@ module mr_kv #(
   parameter int HP_MAX = 256,
   parameter int PM_WORDS = 64,
   parameter int KV_DEPTH = 128,
+  parameter int FOLD = 1,
   parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int TW = $clog2(T),
@@ -192,7 +193,8 @@ module mr_kv #(
     .HEADS_MAX(HEADS_MAX),
     .HP_MAX   (HP_MAX),
     .CTX_MAX  (CTX_MAX),
-    .KV_DEPTH (KV_DEPTH)
+    .KV_DEPTH (KV_DEPTH),
+    .FOLD     (FOLD)
   ) u_attn (
     .clk_i         (clk_attn_i),
     .rst_ni,

@@ -60,8 +60,8 @@ full-programs: $(BUILD)/full/programs $(call SIM_SO,tiny)
 $(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny)
 	JOBS=$(JOBS) SHARD=$*/4 bash tests/full/programs.sh $< $(PROGRAMS_CASES)
 # The analytic model at more points, and with more channels.
-full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide,$(call SIM_SO,$(c)))
-	for c in sim,7,40 tiny,7,40 wide,3,12; do \
+full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide ecp5,$(call SIM_SO,$(c)))
+	for c in sim,7,40 tiny,7,40 wide,3,12 ecp5,7,12; do \
 	  IFS=, read -r config seed points <<<"$$c"; \
 	  PLAN_CONFIG=$$config PLAN_SEED=$$seed PLAN_POINTS=$$points CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_plan || exit 1; done
 # The configurations whose figures make bench gives beside sim: with and without clock gates.

@@ -188,7 +188,17 @@ mutant 'PE takes weights as unsigned' rtl/tech/mr_dot.sv \
 mutant 'PE aligns by one bit too much' rtl/tech/mr_dot_acc.sv \
     "s/>>> sh_q)/>>> (sh_q + 6'd1))/" rtl:pe@portable
 mutant 'PE accumulates without the first clear' rtl/tech/mr_dot_acc.sv \
-    "s/(first_i ? 48'd0 : acc_o)/acc_o/" rtl:pe@portable
+    "s/(first_i ? 48'd0 : acc_o\(\[[^]]*\]\))/acc_o\1/" rtl:pe@portable
+mutant 'a folded step is a cycle short' rtl/array/mr_array_ctrl.sv \
+    "s/fold_q <= LF'(FOLD - 1)/fold_q <= LF'(FOLD - 2)/" rtl:array@n1r2fold
+mutant 'a folded row leaves out its last column' rtl/array/mr_array_ch.sv \
+    's/assign v = v_i | \(.*\) | turns_q\[3\*R-1:2\*R\];/assign v = v_i | \1;/' rtl:array@n1r2fold
+mutant 'a folded row delivers its columns backwards' rtl/array/mr_array_ch.sv \
+    's/acc\[48\*(3-c)+:48\]/acc[48*c+:48]/' rtl:array@n1r2fold
+mutant 'a folded column has the exponent of the first' rtl/array/mr_array_ch.sv \
+    "s/wcode_i\[8\*(32'(column)+c)+:8\]/wcode_i[8*c+:8]/" rtl:array@n1r2fold
+mutant 'the drain takes folded sums a cycle early' rtl/array/mr_array_drain.sv \
+    's/localparam int PW = 7 \* (5 + FOLD)/localparam int PW = 7 * (FOLD > 1 ? 4 + FOLD : 6)/' rtl:array@n1r2fold
 mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \
     "s/48'h4_0001_0000/48'h4_0000_0000/" rtl:pe@dsp
 mutant 'PE rounds half of a gradient up' rtl/tech/mr_dot_acc.sv \
@@ -298,6 +308,12 @@ mutant 'conversion: -1 is 0' rtl/fp/mr_fp_pkg.sv \
     's/if (none \&\& !s\[37\])/if (none)/' rtl:fp@l4
 
 # ---- attention -----------------------------------------------------------------------------------------
+mutant 'turns of attention share the first block of codes' rtl/attention/mr_attn_mac.sv \
+    's/pre_sh_q <= pre_turn\[TW-1\] ?/pre_sh_q <= pre_turn[0] \&\& !pre_turn[0] ?/' rtl:attn@n1fold
+mutant 'turns of attention do not begin the second dot product' rtl/attention/mr_attn_mac.sv \
+    "s/assign first = turn\[TW-2:0\] == '0;/assign first = turn == '0;/" rtl:attn@n1fold
+mutant 'the drain of turns reads a word twice' rtl/attention/mr_attn_mac.sv \
+    "s/next_q <= dr_addr + 1'b1;/next_q <= dr_addr;/" rtl:attn@n1fold
 mutant 'attention masks its own position' rtl/attention/mr_attn_prob.sv \
     's/(e_pos_q > cfg_pos_i/(e_pos_q >= cfg_pos_i/' rtl:attn@small
 mutant 'attention maximum sees the future' rtl/attention/mr_attn_lane.sv \

@@ -70,7 +70,8 @@ static bool draw(struct drawn *d, const char *only)
                                   .g = &mr_config_named(d->config)->g,
                                   .memory = &d->m,
                                   .two_pass = range(0, 3) == 0,
-                                  .head = range(0, 3) > 0};
+                                  .head = range(0, 3) > 0,
+                                  .fold = mr_config_named(d->config)->fold};
     int room = d->job.two_pass ? d->job.g->t / 2 : d->job.g->t, kind = range(0, 2);
     d->at = (struct mr_plan_point){1, 0, 1};
     if (kind == 1)

@@ -16,7 +16,7 @@ extern "C" {
 #include <map>
 #include <vector>
 
-#if defined VARIANT_n1 || defined VARIANT_n1dsp
+#if defined VARIANT_n1 || defined VARIANT_n1dsp || defined VARIANT_n1fold
 struct P { static constexpr int N = 1, T = 32, SCORES = 2048, W_MAX = 1024, HEADS = 16, HP = 256; };
 #elif defined VARIANT_n2
 struct P { static constexpr int N = 2, T = 32, SCORES = 4096, W_MAX = 1024, HEADS = 16, HP = 256; };
@@ -729,11 +729,18 @@ class Bench {
 static constexpr long kLog2N = N == 1 ? 0 : N == 2 ? 1 : N == 4 ? 2 : N == 8 ? 3 : 4;
 static constexpr long kFirstBlock = 91 + 3 * kLog2N + 2 * (N >= 8 ? 1 : 8 / N), kDone = 2;
 
+// Cycles of a step on a beat of data.
+#if defined VARIANT_n1fold
+static constexpr long kTurns = 16;
+#else
+static constexpr long kTurns = 1;
+#endif
+
 // The formula of mr_attn's header for a group of `rows`, up to the first block on b_, and from there.
 static long first_block_cycles(const Case &c, int rows, int lanes)
 {
     long np = c.two ? 2 : 1, wr = c.words() * rows;
-    return lanes * (2L * c.sbw() + wr * np + wr) + wr * np + c.heads * rows + c.hp / 64 * rows * np +
+    return lanes * (2L * c.sbw() + kTurns * (wr * np + wr)) + wr * np + c.heads * rows + c.hp / 64 * rows * np +
            kFirstBlock - (c.sbw() - 1); // V's scale beats are taken while the first p is on its way
 }
 

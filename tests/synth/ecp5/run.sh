@@ -13,12 +13,7 @@ write=
 [ "${1:-}" != --write ] || { write=1; shift; }
 [ $# -gt 0 ] || { echo "usage: tests/synth/ecp5/run.sh [--write] MODULE[:PARAMETER=value].." >&2; exit 2; }
 mkdir -p "$dir"
-if ! [ -e "$venv/installed" ] || ! cmp -s "$list" "$venv/installed"; then
-    if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q -r "$list" && cp "$list" "$venv/installed"; }; then
-        echo "timing-ecp5: the environment of $list could not be made in $venv (network? python3-venv?)" >&2
-        exit 1
-    fi
-fi
+tests/tools/venv.sh "$venv" "$list" timing-ecp5 || exit 1
 BUILD=$build bash tests/synth/elaborate.sh tiny "$e" || exit 1
 n=0 bad=0
 : >"$dir/rows"
