@@ -48,7 +48,7 @@ planted zip host/checkpoint/torch_zip.c 's/size += strlen(zip->members\[i\].name
     'no room for the NUL behind a name'
 planted pickle host/checkpoint/torch_pickle.c 's/if (n > m->size - m->at)/if (n > m->size)/' \
     'an operand may go beyond the end'
-planted tokenizer host/text/tokenizer_load.c 's/|| json_integer_value(value) < 0 ||/||/' 'negative ids index a table'
+planted tokenizer host/text/loader.c 's/|| json_integer_value(value) < 0 ||/||/' 'negative ids index a table'
 planted config host/common/str.c 's/size < MR_SHOWN ? size : MR_SHOWN - 4/size/' 'a long name goes into a message whole'
 planted packed host/pack/packed_read.c 's/ || s->size > r->file->size - start)/)/' 'a section may end behind the file'
 planted kv host/engine/kv_file.c 's/if (h.file_bytes != f->map.size)/if (0)/' 'a file may be shorter than it says'
