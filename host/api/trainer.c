@@ -99,7 +99,7 @@ int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *de
     if (rc == 0)
         rc = mr_device_open(&t->dev, device, err);
     if (rc == 0)
-        rc = mr_step_open(&t->step, t->store, t->dev, &pass, err);
+        rc = mr_step_open(&t->step, t->store, t->dev, &pass, NULL, err);
     if (rc < 0) {
         mr_trainer_close(t);
         *trainer = NULL;

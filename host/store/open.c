@@ -7,6 +7,7 @@
 #include "common/file.h"
 #include "store/carried.h"
 #include "store/import.h"
+#include "store/mirror.h"
 #include "store/origin.h"
 #include "store/patch.h"
 #include "store/streams.h"
@@ -130,9 +131,9 @@ static int check_expected(const struct mr_store *s, const struct mr_config *expe
                    mr_store_where(s));
 }
 
-static int open_store(struct mr_store **store, const char *dir, struct mr_volume *volume,
-                      const struct mr_config *config, const struct mr_checkpoint *checkpoint,
-                      const struct mr_store_options *options, struct mr_error *err)
+// A store of these files, which it takes over, without a header.
+static int new_store(struct mr_store **store, const char *dir, struct mr_volume *volume,
+                     const struct mr_config *config, int threads, struct mr_error *err)
 {
     struct mr_store *s = *store = calloc(1, sizeof *s);
     if (!s) {
@@ -142,15 +143,29 @@ static int open_store(struct mr_store **store, const char *dir, struct mr_volume
     s->volume = volume;
     s->config = *config;
     s->dir = dir ? strdup(dir) : NULL;
-    s->pool = mr_pool_new(options->threads > 0 ? options->threads : mr_pool_default());
+    s->pool = mr_pool_new(threads > 0 ? threads : mr_pool_default());
     int rc = s->pool && (s->dir || !dir) ? mr_store_layout_make(&s->layout, &s->config, err)
                                          : mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
     if (rc == 0 && !(s->tally = calloc(s->layout.tensors, sizeof *s->tally)))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
     if (rc == 0)
         rc = mr_streams_new(&s->streams, &s->layout, err);
-    if (rc == 0)
-        rc = check_expected(s, options->expected, err);
+    if (rc < 0) {
+        mr_store_close(s);
+        *store = NULL;
+    }
+    return rc;
+}
+
+static int open_store(struct mr_store **store, const char *dir, struct mr_volume *volume,
+                      const struct mr_config *config, const struct mr_checkpoint *checkpoint,
+                      const struct mr_store_options *options, struct mr_error *err)
+{
+    int rc = new_store(store, dir, volume, config, options->threads, err);
+    struct mr_store *s = *store;
+    if (rc < 0)
+        return rc;
+    rc = check_expected(s, options->expected, err);
     if (rc == 0)
         rc = checkpoint ? fill(s, checkpoint, options, err) : check(s, options->origin, err);
     if (rc == 0)
@@ -167,6 +182,26 @@ int mr_store_open_volume(struct mr_store **store, struct mr_volume *volume,
                          const struct mr_store_options *options, struct mr_error *err)
 {
     return open_store(store, NULL, volume, config, checkpoint, options, err);
+}
+
+int mr_store_mirror(struct mr_store **store, const struct mr_config *config, int threads,
+                    struct mr_error *err)
+{
+    uint64_t size[MR_V_FILES];
+    struct mr_volume *volume;
+    *store = NULL;
+    int rc = mr_store_sizes(config, 0, size, err);
+    if (rc == 0)
+        rc = mr_volume_untouched(&volume, size, err);
+    if (rc == 0)
+        rc = new_store(store, NULL, volume, config, threads, err);
+    if (rc == 0)
+        rc = new_header(*store, 0, err);
+    if (rc < 0) {
+        mr_store_close(*store);
+        *store = NULL;
+    }
+    return rc;
 }
 
 void mr_store_close(struct mr_store *s)

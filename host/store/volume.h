@@ -50,5 +50,8 @@ int mr_volume_open(struct mr_volume **v, const char *dir, struct mr_error *err);
 
 // Zeros in memory.
 int mr_volume_memory(struct mr_volume **v, const uint64_t size[MR_V_FILES], struct mr_error *err);
+// The same, but what is never written takes no memory: for mirrors (mirror.h).
+int mr_volume_untouched(struct mr_volume **v, const uint64_t size[MR_V_FILES],
+                        struct mr_error *err);
 
 #endif

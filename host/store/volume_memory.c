@@ -56,3 +56,33 @@ int mr_volume_memory(struct mr_volume **v, const uint64_t size[MR_V_FILES], stru
     }
     return 0;
 }
+
+static void close_untouched(struct mr_volume *v)
+{
+    for (int f = 0; f < MR_V_FILES; f++)
+        if (v->data[f])
+            (void)munmap(v->data[f], v->size[f]); // cannot fail
+    free(v);
+}
+
+int mr_volume_untouched(struct mr_volume **v, const uint64_t size[MR_V_FILES], struct mr_error *err)
+{
+    struct mr_volume *m = *v = calloc(1, sizeof *m);
+    if (!m)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a mirror of the state");
+    *m = (struct mr_volume){
+        .memory = true, .write = write_memory, .sync = sync_memory, .close = close_untouched};
+    for (int f = 0; f < MR_V_FILES; f++) {
+        void *data = mmap(NULL, size[f], PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (data == MAP_FAILED) {
+            close_untouched(m);
+            *v = NULL;
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for %llu bytes of a mirror of the state",
+                           (unsigned long long)size[f]);
+        }
+        m->data[f] = data;
+        m->size[f] = size[f];
+    }
+    return 0;
+}

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/mirror.h"
+
 struct kept_batch {
     struct mr_batch batch;
     int *memory; // lengths, tokens, targets
@@ -14,11 +16,13 @@ struct kept_batch {
 struct mr_step {
     struct mr_store *store;
     struct mr_pass *pass;
+    const struct mr_ranks *ranks;
     const struct mr_config *config;
     size_t tensors;
-    // The step under way. batches[count] were added, of `most`; 0: none has begun.
+    // The step under way, of `most` micro-batches; 0: none has begun. `added` were, and
+    // batches[count] of these are this rank's.
     struct kept_batch *batches;
-    int count, most;
+    int count, added, most;
     struct mr_loss loss;
     bool measures; // no unit is known: the micro-batches so far said which they want
     int *wanted;   // [tensors] the largest
@@ -32,16 +36,18 @@ static void forget(struct mr_step *s)
         free(s->batches[i].memory);
     free(s->batches);
     s->batches = NULL;
-    s->count = s->most = 0;
+    s->count = s->added = s->most = 0;
 }
 
 int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
-                 const struct mr_pass_options *options, struct mr_error *err)
+                 const struct mr_pass_options *options, const struct mr_ranks *ranks,
+                 struct mr_error *err)
 {
     struct mr_step *s = *step = calloc(1, sizeof *s);
     if (!s)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     s->store = store;
+    s->ranks = ranks ? ranks : &mr_ranks_one;
     s->config = mr_store_config(store);
     s->tensors = mr_tensor_specs(s->config);
     s->wanted = calloc(s->tensors, sizeof *s->wanted);
@@ -219,19 +225,64 @@ static int take_units(struct mr_step *s, struct mr_error *err)
 
 // ---- the step ----------------------------------------------------------------------------------
 
-static int add(struct mr_step *s, struct mr_loss *loss, struct mr_error *err)
+// What every rank wants of the first units, and the losses: of all ranks.
+static int share(struct mr_step *s, struct mr_error *err)
 {
-    const struct mr_batch *batch = &s->batches[s->count - 1].batch;
-    int rc = s->measures ? measure(s, batch, loss, err) : run(s, batch, loss, err);
-    if (s->count < s->most || rc < 0)
-        return rc;
-    if (s->measures)
+    size_t n = s->tensors, ranks = (size_t)s->ranks->count;
+    int *wanted = calloc(ranks * n, sizeof *wanted);
+    struct mr_loss *loss = calloc(ranks, sizeof *loss), own = s->loss;
+    int rc = wanted && loss ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for %zu ranks", ranks);
+    if (rc == 0) {
+        mr_ranks_gather(s->ranks, s->wanted, wanted, n * sizeof *wanted);
+        mr_ranks_gather(s->ranks, &own, loss, sizeof own);
+        s->loss = (struct mr_loss){0};
+    }
+    for (size_t k = 0; rc == 0 && k < ranks * n; k++)
+        s->wanted[k % n] = wanted[k] > s->wanted[k % n] ? wanted[k] : s->wanted[k % n];
+    for (size_t k = 0; rc == 0 && k < ranks; k++)
+        mr_loss_add(&s->loss, loss + k);
+    free(wanted);
+    free(loss);
+    return rc;
+}
+
+// Behind the last micro-batch: until each sum of each rank holds, then all sums to rank 0.
+static int finish(struct mr_step *s, struct mr_error *err)
+{
+    int rc = share(s, err);
+    if (rc == 0 && s->measures)
         rc = take_units(s, err);
-    for (size_t raised; rc == 0 && (raised = mr_store_raise(s->store)) > 0;) {
+    while (rc == 0 && (rc = mr_store_share(s->store, s->ranks, err)) == 0) {
+        size_t raised = mr_store_raise(s->store);
+        if (raised == 0)
+            break;
         s->repeated++;
         s->raised += raised;
         rc = run_all_again(s, err);
     }
+    if (rc == 0)
+        mr_store_collect(s->store, s->ranks);
+    return rc;
+}
+
+static int add(struct mr_step *s, const struct mr_batch *batch, struct mr_loss *loss,
+               struct mr_error *err)
+{
+    bool own = s->added % s->ranks->count == s->ranks->rank;
+    int rc = own ? keep(s, batch, err) : 0;
+    if (rc < 0)
+        return rc;
+    s->added++;
+    if (own)
+        batch = &s->batches[s->count - 1].batch;
+    if (own)
+        rc = s->measures ? measure(s, batch, loss, err) : run(s, batch, loss, err);
+    if (rc == 0)
+        mr_loss_add(&s->loss, loss);
+    if (rc == 0 && s->added == s->most)
+        rc = finish(s, err);
+    if (rc < 0)
+        forget(s);
     return rc;
 }
 
@@ -239,39 +290,35 @@ int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_lo
                 struct mr_error *err)
 {
     struct mr_loss own = {0};
-    if (step->count >= step->most)
+    if (step->added >= step->most)
         return mr_fail(err, MR_ERR_USAGE,
                        "a micro-batch before a step begins, or behind its last one (%d)",
                        step->most);
-    int rc = keep(step, batch, err);
-    if (rc < 0)
-        return rc;
-    rc = add(step, &own, err);
-    if (rc < 0) {
-        forget(step);
-        return rc;
-    }
-    mr_loss_add(&step->loss, &own);
-    if (loss)
+    int rc = add(step, batch, &own, err);
+    if (rc == 0 && loss)
         *loss = own;
-    return 0;
+    return rc;
 }
 
 bool mr_step_whole(const struct mr_step *step)
 {
-    return step->most > 0 && step->count == step->most;
+    return step->most > 0 && step->added == step->most;
 }
 
 int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
                   struct mr_step_done *done, struct mr_error *err)
 {
     struct mr_store_update u = *update;
-    struct mr_store_done stored;
+    struct mr_store_done stored = {0};
     if (!mr_step_whole(step))
-        return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", step->count,
+        return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", step->added,
                        step->most);
     u.targets = step->loss.rows;
-    int rc = mr_store_apply(step->store, &u, &stored, err);
+    int rc = step->ranks->rank == 0 ? mr_store_apply(step->store, &u, &stored, err) : 0;
+    if (rc == 0) {
+        mr_ranks_send(step->ranks, &stored, sizeof stored);
+        rc = mr_store_spread(step->store, step->ranks, err);
+    }
     *done = (struct mr_step_done){.step = stored.step,
                                   .loss = step->loss,
                                   .norm = stored.norm,

@@ -4,13 +4,17 @@
 #ifndef MILLRACE_TRAIN_STEP_H
 #define MILLRACE_TRAIN_STEP_H
 
+#include "common/ranks.h"
 #include "train/pass.h"
 
 struct mr_step;
 
-// Store and device are borrowed.
+// Store and device are borrowed, and so are the ranks that share each step (NULL: there are none).
+// Each has a device and takes every ranks->count-th micro-batch; rank 0's store is the one that is
+// updated, and the others have mirrors of it (store/mirror.h), which have been spread.
 int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
-                 const struct mr_pass_options *options, struct mr_error *err);
+                 const struct mr_pass_options *options, const struct mr_ranks *ranks,
+                 struct mr_error *err);
 void mr_step_close(struct mr_step *step);           // NULL is allowed
 uint64_t mr_step_bytes(const struct mr_step *step); // of device memory
 
@@ -21,6 +25,9 @@ int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
 // is refused changes nothing; any other error ends the step. With the last micro-batch the
 // gradients are whole: where a sum was too large for its unit, and in a training's first step,
 // which has no units yet, all micro-batches are run again.
+//
+// Every rank is given every micro-batch of a step in the same order. Of one that is another rank's
+// *loss says nothing. An error is of this rank alone: it has to end the others.
 int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
                 struct mr_error *err);
 

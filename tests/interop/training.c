@@ -44,7 +44,7 @@ static int open_all(struct training *t, const char *model, const char *device, i
         rc = mr_store_open_volume(&t->store, volume, config, t->checkpoint, &options, err);
     if (rc == 0)
         rc = mr_device_open(&t->device, device, err);
-    return rc == 0 ? mr_step_open(&t->step, t->store, t->device, &pass, err) : rc;
+    return rc == 0 ? mr_step_open(&t->step, t->store, t->device, &pass, NULL, err) : rc;
 }
 
 static void close_all(struct training *t)

@@ -14,6 +14,7 @@ declare -A tests=(
         units_that_are_too_small_are_noted"
     [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere"
+    [test_ranks]="any_number_makes_the_bytes_of_one one_rank_that_saturates_repeats_all"
     [test_store_train]="the_store_trains_as_the_loop_in_fp32"
     [test_trainer]="positions_that_cannot_be_are_refused"
     [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices"
@@ -98,11 +99,18 @@ mutants=(
     'step: the first step is not measured|train/step.c|s/mr_store_step(step->store) == 0/false/|test_step'
     'step: units of the last micro-batch|train/step.c|s/unit > s->wanted\[i\] ? unit : s->wanted\[i\]/unit/|test_step'
     'step: a guess of rows that is too small|train/step.c|s/exponent + bits + 1 - limit/exponent - limit - 8/|test_step'
-    'step: sums that are too large end it|train/step.c|s/rc == 0 \&\& (raised = mr_store_raise(s->store)) > 0/rc == 0 \&\& (raised = 0) > 0/|test_step'
+    'step: sums that are too large end it|train/step.c|s/raised = mr_store_raise(s->store);/raised = 0;/|test_step'
     'step: the units that were raised last|train/step.c|s/s->raised += raised/s->raised = raised/|test_step'
-    'step: it goes on after an error|train/step.c|/rc = add(step/,/return rc/s/forget(step);/;/|test_step'
-    'step: the loss of the last micro-batch|train/step.c|s/mr_loss_add(&step->loss, &own)/step->loss = own/|test_step'
+    'step: it goes on after an error|train/step.c|s/^        forget(s);/        ;/|test_step'
+    'step: the loss of the last micro-batch|train/step.c|s/mr_loss_add(&s->loss, loss);/s->loss = *loss;/|test_step'
     'step: the device keeps the old weights|train/step.c|s/return rc == 0 ? mr_pass_weights(step->pass, step->store, err) : rc;/return rc;/|test_step'
+    'ranks: units that this one wants|train/step.c|s/wanted\[k\] > s->wanted\[k % n\] ? wanted\[k\] : s->wanted\[k % n\]/s->wanted[k % n]/|test_ranks'
+    'ranks: losses of this one|train/step.c|s/mr_loss_add(&s->loss, loss + k);/s->loss = own;/|test_ranks'
+    'ranks: sums of the step before|store/mirror.c|s/if (s->ended == 0)/if (s->ended < 0)/|test_ranks'
+    'ranks: sums that were too large for this one|store/mirror.c|s/t->flags |= all\[k\].flags;/;/|test_ranks'
+    'ranks: the largest sum of this one|store/mirror.c|s/all\[k\].peak > t->peak ? all\[k\].peak : t->peak/t->peak/|test_ranks'
+    'ranks: tables of the step before|store/mirror.c|s/return spread_tables(s, ranks, err)/return s->header->step > 1 ? 0 : spread_tables(s, ranks, err)/|test_ranks'
+    'ranks: Wt of the step before|store/mirror.c|s/f <= MR_V_TURNED/f < MR_V_TURNED/|test_ranks'
     # its work
     'work: a block has 32 bytes|train/work.c|s/n \* 33/n * 32/|test_train_plan'
     'work: codes of the last section|train/work.c|s/(first + kblocks + 15) \/ 16 - first \/ 16/(kblocks + 15) \/ 16/|test_train_plan'

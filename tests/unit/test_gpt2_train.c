@@ -148,7 +148,7 @@ static void train(struct training *t, const char *model, const char *uri)
     t->store = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);
     check(mr_device_open(&t->dev, uri, &err), &err);
-    check(mr_step_open(&t->step, t->store, t->dev, &o, &err), &err);
+    check(mr_step_open(&t->step, t->store, t->dev, &o, NULL, &err), &err);
     for (int s = 0; s < 4; s++) {
         struct mr_step_done done;
         struct numbers n;

@@ -60,7 +60,7 @@ static void open_device(struct training *t, const char *uri, int chunk)
     struct mr_error err = {0};
     struct mr_pass_options o = {.rows = ROWS, .chunk = chunk};
     check(mr_device_open(&t->dev, uri, &err), &err);
-    check(mr_step_open(&t->step, t->store, t->dev, &o, &err), &err);
+    check(mr_step_open(&t->step, t->store, t->dev, &o, NULL, &err), &err);
 }
 
 static void close_all(struct training *t)
