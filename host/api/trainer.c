@@ -19,6 +19,7 @@ struct mr_trainer {
     struct mr_step *step;
     const struct mr_config *config;
     int tokens;
+    uint8_t *choice; // of each tensor
     char name[MR_NAME];
 };
 
@@ -59,6 +60,18 @@ static int pass_options(struct mr_pass_options *pass, const struct mr_config *co
                : mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", pass->rows);
 }
 
+// What the patterns choose. The caller frees *choice.
+static int choose(uint8_t **choice, const struct mr_config *config,
+                  const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    *choice = calloc(mr_tensor_specs(config), 1);
+    if (!*choice)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    int rc = mr_choose(*choice, config, MR_CHOICE_FROZEN, opt->freeze, "freeze", err);
+    return rc == 0 ? mr_choose(*choice, config, MR_CHOICE_NO_DECAY, opt->no_decay, "no decay", err)
+                   : rc;
+}
+
 int mr_trainer_check(const char *model, const char *device, const struct mr_trainer_options *opt,
                      struct mr_error *err)
 {
@@ -66,6 +79,7 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
     struct mr_pass_options options;
     struct mr_device *dev = NULL;
     struct mr_pass *pass = NULL;
+    uint8_t *choice = NULL;
     opt = opt ? opt : &usual;
     int rc = mr_config_load_from(&config, model, err);
     if (rc == 0)
@@ -73,9 +87,12 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
     if (rc == 0)
         rc = pass_options(&options, &config, opt, err);
     if (rc == 0)
+        rc = choose(&choice, &config, opt, err);
+    if (rc == 0)
         rc = mr_device_open(&dev, device, err);
     if (rc == 0)
         rc = mr_pass_open(&pass, dev, &config, &options, err);
+    free(choice);
     mr_pass_close(pass);
     if (dev)
         mr_device_close(dev);
@@ -97,6 +114,8 @@ int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *de
         t->tokens = pass.rows;
     }
     if (rc == 0)
+        rc = choose(&t->choice, t->config, opt, err);
+    if (rc == 0)
         rc = mr_device_open(&t->dev, device, err);
     if (rc == 0)
         rc = mr_step_open(&t->step, t->store, t->dev, &pass, NULL, err);
@@ -115,6 +134,7 @@ void mr_trainer_close(struct mr_trainer *trainer)
     if (trainer->dev)
         mr_device_close(trainer->dev);
     mr_store_close(trainer->store);
+    free(trainer->choice);
     free(trainer);
 }
 
@@ -286,7 +306,8 @@ static int options_of(const struct mr_trainer_update *u, struct mr_adamw_options
 int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update *u,
                      struct mr_trainer_done *done, struct mr_error *err)
 {
-    struct mr_store_update update = {.rate = u->rate, .clip = u->clip, .note = u->note};
+    struct mr_store_update update = {
+        .rate = u->rate, .clip = u->clip, .note = u->note, .choice = trainer->choice};
     struct mr_step_done d;
     int rc = options_of(u, &update.adamw, err);
     if (rc == 0)

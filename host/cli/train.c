@@ -345,6 +345,10 @@ static int run(int argc, char **argv)
      .def = DEFAULT,                                                                               \
      CLI_AT(ARGS, MEMBER),                                                                         \
      __VA_ARGS__}
+// One fewer than there is room for: NULL ends them.
+#define PATTERNS_AT(LIST, COUNT)                                                                   \
+    .at = offsetof(ARGS, LIST), .size = sizeof(const char *), .most = MR_TRAINING_PATTERNS,        \
+    .count = offsetof(ARGS, COUNT)
 
 static const struct cli_option options[] = {
     {.name = "model",
@@ -358,7 +362,8 @@ static const struct cli_option options[] = {
      .help = "a configuration of the Model Zoo; the same as an argument whose name ends in .yaml "
              "(docs/train-config.md)",
      .excludes = "model data steps lr schedule warmup min-lr optimizer beta1 beta2 epsilon "
-                 "momentum dampening nesterov decay clip sequence n-positions batch accumulate "
+                 "momentum dampening nesterov decay freeze no-decay clip sequence n-positions "
+                 "batch accumulate "
                  "seed heldout eval-every log-every",
      .because = "the file says it, or --set does",
      CLI_AT(ARGS, config)},
@@ -438,6 +443,18 @@ static const struct cli_option options[] = {
      CLI_AT(ARGS, t.nesterov)},
     REAL("decay", t.decay, 0, 1, "0",
          "decay of matrices; Adam and SGD add it to the gradient, AdamW to the update"),
+    {.name = "freeze",
+     .kind = CLI_TEXTS,
+     .value = "PATTERN",
+     .help =
+         "tensors that stay as they are, by their names: 'transformer.h.0.*'; '!' in front takes "
+         "tensors out again; as often as there are patterns",
+     PATTERNS_AT(t.frozen, t.n_frozen)},
+    {.name = "no-decay",
+     .kind = CLI_TEXTS,
+     .value = "PATTERN",
+     .help = "tensors without decay, likewise",
+     PATTERNS_AT(t.no_decay, t.n_no_decay)},
     REAL("clip", t.clip, 0, 1e9, "1", "the most that the gradient's norm may be; 0: no limit"),
     WHOLE("sequence", t.train.sequence, 0, 1 << 20, "0",
           "tokens of a window; 0: 128, or the model's positions"),

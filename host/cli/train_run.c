@@ -310,7 +310,9 @@ static struct mr_trainer_options train_options(const struct train_run *r)
                                        .chunk = a->chunk,
                                        .recompute = a->recompute,
                                        .model = a->c.model,
-                                       .positions = a->t.positions};
+                                       .positions = a->t.positions,
+                                       .freeze = a->t.frozen,
+                                       .no_decay = a->t.no_decay};
 }
 
 // Steps that are given as more of them, or as epochs.

@@ -115,6 +115,28 @@ int mr_take_optimizer(struct mr_reader *r, const struct mr_key *k, void *to,
     return r->walk(r, v->first->value);
 }
 
+int mr_take_patterns(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
+{
+    const char **out = to;
+    int n = 0, rc = 0;
+    (void)k;
+    if (v->kind != MR_YAML_LIST) {
+        const char *text = text_of(r, v, "a pattern of names");
+        out[0] = text ? mr_key_text(r, text) : NULL;
+        out[1] = NULL;
+        return !text ? MR_ERR_USAGE : out[0] ? 0 : MR_ERR_MEMORY;
+    }
+    for (const struct mr_yaml_item *i = v->first; i && rc == 0; i = i->next) {
+        const char *text = text_of(r, i->value, "a pattern of names");
+        if (text && n == MR_TRAINING_PATTERNS)
+            return mr_key_fail(r, MR_ERR_USAGE, "has more than %d patterns", MR_TRAINING_PATTERNS);
+        out[n++] = text ? mr_key_text(r, text) : NULL;
+        rc = !text ? MR_ERR_USAGE : out[n - 1] ? 0 : MR_ERR_MEMORY;
+    }
+    out[n] = NULL;
+    return rc;
+}
+
 // ---- learning rates: in the words of mr_rates_parse()
 // ---------------------------------------------
 

@@ -155,6 +155,8 @@ static const struct mr_key sgd[] = {
 // Of all three.
 static const struct mr_key any_optimizer[] = {
     REAL("weight_decay", 0, 1, AT(decay), .aliases = "weight_decay_rate|l2_regularization_rate"),
+    SPECIAL("freeze", mr_take_patterns, AT(frozen)),
+    SPECIAL("no_decay", mr_take_patterns, AT(no_decay)),
     FIXED("maximize", "false", "a loss is made small"),
     REFUSED("params", other_group),
     {0},

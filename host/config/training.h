@@ -13,7 +13,7 @@
 
 enum mr_training_mode { MR_TRAIN, MR_EVAL, MR_TRAIN_AND_EVAL, MR_EVAL_ALL, MR_TRAINING_MODES };
 
-enum { MR_TRAINING_PATHS = 64 };
+enum { MR_TRAINING_PATHS = 64, MR_TRAINING_PATTERNS = 64 };
 
 // Where examples come from.
 struct mr_training_input {
@@ -72,6 +72,9 @@ struct mr_training {
     double momentum, dampening; // of SGD
     bool nesterov;
     struct mr_rates rates;
+    const char *frozen[MR_TRAINING_PATTERNS + 1]; // of tensors' names; NULL behind them
+    const char *no_decay[MR_TRAINING_PATTERNS + 1];
+    int n_frozen, n_no_decay;
     int loss_scaling; // 0: by the targets of a step; 1: by its windows
     double loss_weight;
     const char *loss_where; // "FILE:LINE: KEY" of `loss_scaling`

@@ -409,6 +409,10 @@ struct mr_trainer_options {
     // state of another model, or of one with other weights, is MR_ERR_FIT.
     const char *model;
     int positions; // with `model`: as in mr_trainer_create()
+    // Patterns of tensors' names, as a shell has them, each with '!' in front to take tensors out
+    // again; the last one that matches counts. NULL ends them, and NULL is none. What is frozen
+    // keeps its weights, and its gradient is not in the norm.
+    const char *const *freeze, *const *no_decay;
 };
 
 // Whether mr_trainer_open() will have a device for the training of this model with these options:

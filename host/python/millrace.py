@@ -92,7 +92,7 @@ class _Generated(Structure):
 
 class _TrainerOptions(Structure):
     _fields_ = [("tokens", c_int), ("chunk", c_int), ("recompute", c_bool), ("model", c_char_p),
-                ("positions", c_int)]
+                ("positions", c_int), ("freeze", POINTER(c_char_p)), ("no_decay", POINTER(c_char_p))]
 
 
 class _TrainerInfo(Structure):
@@ -272,15 +272,18 @@ lib.mr_trainer_tensor.restype = c_char_p
 class Trainer(_Object):
     """The training of a model, whose state is a directory. `model`, a Hugging Face directory, is what a new state is made
     from; a state that is there goes on, and has to be of that model. `tokens`: the most of a micro-batch, 0: as many as the
-    model has positions. `recompute`: layers keep no stash, which needs less memory; it changes no bit, as `chunk`. `positions`: more of them than the model
-    has, for a model that rotates (GPT-J); 0: its own."""
+    model has positions. `recompute`: layers keep no stash, which needs less memory; it changes no bit, as `chunk`.
+    `positions`: more of them than the model has, for a model that rotates (GPT-J); 0: its own. `freeze`, `no_decay`:
+    patterns of names of tensors that keep their weights, or do not decay."""
     _close = staticmethod(lambda handle: lib.mr_trainer_close(handle))
 
     def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0, recompute=False,
-                 positions=0):
+                 positions=0, freeze=(), no_decay=()):
+        def patterns(texts):
+            return (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts))
         self._handle = c_void_p()
         options = _TrainerOptions(tokens, chunk, recompute, None if model is None else os.fsencode(model),
-                                  positions)
+                                  positions, patterns(freeze), patterns(no_decay))
         if model is not None and not os.path.exists(os.path.join(os.fspath(state), "header")):
             _call("mr_trainer_check", os.fsencode(model), device.encode(), byref(options))
             _call("mr_trainer_create", os.fsencode(state), os.fsencode(model), positions)

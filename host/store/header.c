@@ -53,6 +53,32 @@ static int damaged(const char *where, const char *what, struct mr_error *err)
                    what);
 }
 
+enum { CHOICE = 4096 }; // units are below half of it
+
+int mr_store_coded(int unit, int choice)
+{
+    return unit + choice * CHOICE;
+}
+
+int mr_store_choice(const struct mr_store_unit *unit)
+{
+    return (int)(((int64_t)unit->next + CHOICE / 2) >> 12);
+}
+
+int mr_store_unit_next(const struct mr_store_unit *unit)
+{
+    return unit->next - mr_store_choice(unit) * CHOICE;
+}
+
+static bool chooses(const struct mr_store_header *h)
+{
+    const struct mr_store_unit *unit = mr_store_units((struct mr_store_header *)(uintptr_t)h);
+    for (uint64_t i = 0; i < h->tensors; i++)
+        if (mr_store_choice(&unit[i]) != 0)
+            return true;
+    return false;
+}
+
 enum mr_update_kind mr_store_kind(const struct mr_store_header *h)
 {
     return (enum mr_update_kind)(h->rule / MR_RULE_KIND);
@@ -78,8 +104,9 @@ static bool consistent(const struct mr_store_header *h)
                (h->epsilon > 0 || mr_update_family(mr_store_kind(h)) == MR_SGD);
     for (uint64_t i = 0; i < h->tensors; i++)
         good = good && usable(unit[i].now, -MR_UNIT_LIMIT, MR_UNIT_LIMIT) &&
-               usable(unit[i].next, -MR_UNIT_LIMIT, MR_UNIT_LIMIT);
-    return good;
+               usable(mr_store_choice(&unit[i]), 0, MR_CHOICES - 1) &&
+               usable(mr_store_unit_next(&unit[i]), -MR_UNIT_LIMIT, MR_UNIT_LIMIT);
+    return good && (!chooses(h) || (h->updating && h->version >= MR_STORE_OPTIMIZER));
 }
 
 // Older versions have padded elements where newer ones have the lineage.
@@ -187,7 +214,8 @@ int mr_store_streams_fit(struct mr_volume *v, const struct mr_store_layout *l, c
 int mr_store_header_write(struct mr_store_header *h, struct mr_volume *v, struct mr_error *err)
 {
     memcpy(h->magic, magic, sizeof magic);
-    h->version = h->rule < MR_RULE_KIND ? MR_STORE_LINEAGE : MR_STORE_OPTIMIZER;
+    bool older = h->rule < MR_RULE_KIND && !chooses(h);
+    h->version = older ? MR_STORE_LINEAGE : MR_STORE_OPTIMIZER;
     h->sequence++;
     h->hash = hash_of(h);
     int rc = v->write(v, MR_V_HEADER, h->sequence % 2 * h->slot_bytes, h, h->slot_bytes, err);

@@ -5,6 +5,7 @@
 #define MILLRACE_STORE_HEADER_H
 
 #include "store/adamw.h"
+#include "store/choice.h"
 #include "store/layout.h"
 #include "store/volume.h"
 
@@ -12,7 +13,8 @@ enum {
     MR_STORE_VERSION = 4,   // those since 1 are read, too
     MR_STORE_ORIGIN = 2,    // the first version that says what a state was made from
     MR_STORE_LINEAGE = 3,   // the first one that says which training it is of
-    MR_STORE_OPTIMIZER = 4, // the first one with other optimizers; AdamW's states stay version 3
+    MR_STORE_OPTIMIZER = 4, // the first one with other optimizers, and choices of tensors; states
+                            // and updates without them stay version 3
     MR_STORE_NOTE = 256,    // bytes of the caller's, which a step writes along
     MR_STORE_CARRIED = 8,
     MR_UNIT_LIMIT = 400, // units are 2^-400 .. 2^400
@@ -27,7 +29,7 @@ struct mr_store_carried {
 
 // Of a tensor: its gradients' unit is 2^unit.
 struct mr_store_unit {
-    int32_t now, next; // next: when the update is complete
+    int32_t now, next; // next: when the update is complete; until then with the tensor's choice
 };
 
 struct mr_store_header {
@@ -83,6 +85,11 @@ int mr_store_streams_fit(struct mr_volume *v, const struct mr_store_layout *l, c
 // Writes it over the older slot, with the next sequence, and syncs.
 int mr_store_header_write(struct mr_store_header *header, struct mr_volume *v,
                           struct mr_error *err);
+
+// `next` of an update: a unit, and MR_CHOICE_* in front of its bits.
+int mr_store_coded(int unit, int choice);
+int mr_store_choice(const struct mr_store_unit *unit);
+int mr_store_unit_next(const struct mr_store_unit *unit);
 
 // Of the update that is under way, else the family that the moments are of.
 enum mr_update_kind mr_store_kind(const struct mr_store_header *header);

@@ -100,8 +100,8 @@ static uint64_t hash_of(const struct mr_store *s, const struct patch_sum *sum)
 }
 
 // The norm of the whole gradient, exact but for a rounding a tensor and one each to add it.
-static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double *norm,
-                   struct mr_error *err)
+static int norm_of(const struct mr_store *s, const struct patch_sum *sum, const uint8_t *choice,
+                   double *norm, struct mr_error *err)
 {
     double all = 0;
     char name[MR_NAME];
@@ -110,6 +110,8 @@ static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double
         int unit = mr_store_unit(s, i);
         unsigned __int128 squares = 0;
         uint32_t top = 0;
+        if (choice && choice[i] & MR_CHOICE_FROZEN)
+            continue;
         for (size_t k = t->patch; k < t->patch + t->patches; k++) {
             squares += sum[k].squares;
             top = sum[k].top > top ? sum[k].top : top;
@@ -140,6 +142,15 @@ static struct mr_adamw_options options_of(const struct mr_store_header *h)
     return (struct mr_adamw_options){
         h->beta1,        h->beta2, h->epsilon, h->decay, (h->rule & MR_RULE_DECAY_ALL) != 0,
         mr_store_kind(h)};
+}
+
+// What is frozen moves as it is.
+static void keep(const struct mr_adamw *unused, const struct mr_adamw_move *p, size_t n)
+{
+    (void)unused;
+    memcpy(p->to_w, p->w, n * sizeof *p->w);
+    memcpy(p->to_m, p->m, n * sizeof *p->m);
+    memcpy(p->to_v, p->v, n * sizeof *p->v);
 }
 
 // A tile whose update is done, on its way out.
@@ -174,7 +185,10 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
     const struct mr_store_patch *p = &s->layout.patch[i];
     const struct mr_adamw_options o = options_of(s->header);
     struct mr_tensor_spec t = mr_tensor_spec(&s->config, p->tensor);
-    bool decays = mr_adamw_decays(&o, mr_arch_of(&s->config), t.item, t.part);
+    int choice = mr_store_choice(&mr_store_units(s->header)[p->tensor]);
+    bool decays = mr_adamw_decays(&o, mr_arch_of(&s->config), t.item, t.part) &&
+                  !(choice & MR_CHOICE_NO_DECAY);
+    mr_adamw_mover *move_some = choice & MR_CHOICE_FROZEN ? keep : u->move;
     size_t tiles = (p->count + MR_TILE - 1) / MR_TILE, last = tiles - 1;
     struct leaving before = {0};
     int rc = 0;
@@ -195,7 +209,7 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
                                                .g = g + e,
                                                .next = g + e + (more ? n : 0),
                                                .unit = mr_store_unit(s, p->tensor)};
-            u->move(&u->factors[decays], &move, n - e < PIECE ? n - e : PIECE);
+            move_some(&u->factors[decays], &move, n - e < PIECE ? n - e : PIECE);
             rc = leave(&before, w, (n - e + PIECE - 1) / PIECE, next, err);
         }
         if (!u->found) // an open makes the streams when the step is complete
@@ -293,7 +307,7 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
         return rc;
     struct mr_store_unit *unit = mr_store_units(h);
     for (size_t i = 0; i < s->layout.tensors; i++)
-        unit[i].now = unit[i].next;
+        unit[i].now = unit[i].next = mr_store_unit_next(&unit[i]);
     memcpy(h->note, h->next_note, sizeof h->note);
     memset(h->next_note, 0, sizeof h->next_note);
     h->step = u.after.step;
@@ -365,7 +379,8 @@ static int write_update(struct mr_store *s, const struct mr_store_update *u,
     struct mr_store_unit *unit = mr_store_units(h);
     double factor = u->clip > 0 && norm > u->clip ? u->clip / norm : 1.0;
     for (size_t i = 0; i < s->layout.tensors; i++)
-        unit[i].next = mr_store_next_unit(s, i);
+        unit[i].next =
+            mr_store_coded(mr_store_next_unit(s, i), u->choice ? u->choice[i] % MR_CHOICES : 0);
     h->updating = 1;
     h->gradients = hash_of(s, sum);
     h->rate = u->rate;
@@ -407,7 +422,7 @@ int mr_store_apply(struct mr_store *s, const struct mr_store_update *u, struct m
     if (rc == 0 && done->saturated == 0) {
         rc = sum_all(s, &sum, err);
         if (rc == 0)
-            rc = norm_of(s, sum, &norm, err);
+            rc = norm_of(s, sum, u->choice, &norm, err);
         done->norm = norm / (double)u->targets;
         if (rc == 0)
             rc = write_update(s, u, sum, done->norm, err);

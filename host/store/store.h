@@ -119,6 +119,9 @@ struct mr_store_update {
     double clip;      // the most that the norm of the whole gradient may be; 0: no limit
     int64_t targets;  // that the sums are divided by
     const void *note; // MR_STORE_NOTE bytes that the step writes along; NULL: zeros
+    // MR_CHOICE_* of each tensor; NULL: zeros. Frozen ones keep weights and moments, and their
+    // gradients are not in the norm.
+    const uint8_t *choice;
 };
 
 struct mr_store_done {

@@ -31,6 +31,8 @@ run first.yaml -o begun --checkpoint_path first/checkpoint-0
 ok so_does_a_checkpoint_to_begin_with cmp first/checkpoint-4/model.safetensors begun/checkpoint-4/model.safetensors
 
 # ---- Adam and SGD: both generations and the short form
+run first.yaml -m train -o frozen --max_steps 1 --set 'optimizer.freeze=["*", "!*.h.1.*"]' --set 'optimizer.no_decay="*.fc_in.*"'
+ok a_configuration_freezes test $? = 0
 run first.yaml -m train -o adam --max_steps 2 --set optimizer.optimizer_type=Adam --set optimizer.weight_decay=0.2
 sed '/AdamW:/,/weight_decay/d; s/^    optimizer:/    optimizer: {SGD: {momentum: 0.9, nesterov: true, weight_decay: 0.1}}/' second.yaml >sgd.yaml
 run sgd.yaml -m train -o sgd --max_steps 2
@@ -140,6 +142,8 @@ more momentum_beside_adam 2 'optimizer.momentum: goes with SGD; the optimizer is
 wrong nesterov_without_momentum 2 "wrong.yaml: Nesterov's way needs a momentum" 'trainer: {init: {optimizer: {SGD: {nesterov: true}}}}'
 wrong yaml_with_a_key_of_another_optimizer 2 'trainer.init.optimizer.SGD.eps: the key is not known' 'trainer: {init: {optimizer: {SGD: {eps: 1e-8}}}}'
 exits config_with_another_optimizer 2 'began with the optimizer AdamW, not Adam' train first.yaml -o first --set optimizer.optimizer_type=Adam
+more freezing_what_is_not_there 2 "freeze 'no': no tensor has such a name" optimizer.freeze=no
+more freezing_by_a_map 2 'optimizer.freeze: a map stands where a pattern of names should' 'optimizer.freeze={a: b}'
 more another_loss_is_refused 3 "--set: model.loss_scaling: 'batch_size': .*some are shorter" model.loss_scaling=batch_size model.loss_weight=0.03125
 more another_weight_is_refused 3 "model.loss_weight: '2': with num_tokens" model.loss_weight=2
 more an_initialiser_is_refused 3 "'xavier_uniform': normal and truncated_normal can be drawn" model.initializer=xavier_uniform

@@ -42,6 +42,14 @@ learn -o "$work/s2" --steps 2 "${sgd[@]}" >"$work/log" 2>&1
 learn -o "$work/s2" --steps 3 "${sgd[@]}" --chunk 32 --export "$work/out-s2" >"$work/log" 2>&1
 ok sgd_goes_on_with_the_same_bytes cmp "$work/out-s/model.safetensors" "$work/out-s2/model.safetensors"
 
+# ---- frozen tensors, and some without decay
+learn -o "$work/f" --steps 1 --freeze '*' -q >"$work/log" 2>&1
+ok what_is_frozen_has_no_norm grep -q '^step 1 .* norm 0.0000 ' "$work/log"
+learn -o "$work/f2" --steps 2 -q --decay 0.1 --lr 1e-2 --freeze '*.h.[01].*' --no-decay '*.fc_*' --export "$work/out-f2" >"$work/log" 2>&1
+learn -o "$work/f3" --steps 2 -q --decay 0.1 --lr 1e-2 --freeze '*.h.[01].*' --export "$work/out-f3" >"$work/log" 2>&1
+ok some_do_not_decay test "$(cmp -s "$work/out-f2/model.safetensors" "$work/out-f3/model.safetensors"; echo $?)" = 1
+exits train_freezing_what_is_not_there 2 "freeze 'no': no tensor has such a name; the last one is" "${short[@]}" -o "$work/none" --steps 1 --freeze no
+
 # ---- dropout, of which there is none
 mkdir "$work/dropout" && cp $demo/* "$work/dropout" && sed -i 's/"\(attn\|resid\)_pdrop": *0.0/"\1_pdrop": 0.1/' "$work/dropout/config.json"
 timeout 600 "$millrace" train "$work/dropout" --data "$work/text" --sequence 32 --batch 2 -o "$work/d" --steps 1 -q --export "$work/out-d" >"$work/log" 2>"$work/err"

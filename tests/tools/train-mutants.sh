@@ -23,7 +23,7 @@ declare -A tests=(
     [test_store_step]="every_instruction_set_has_the_same_integers steps_are_those_of_plain_loops
         threads_order_and_resuming_do_not_matter saturation_raises_the_unit_and_repeats_the_step
         rows_of_tables_are_summed_as_integers infinite_gradients_change_no_weight
-        moments_of_another_optimizer_are_refused"
+        moments_of_another_optimizer_are_refused chosen_tensors_stay_or_do_not_decay"
     [test_store_crash]="killed_at_every_write_of_a_step_upwards
         killed_at_every_write_of_a_step_downwards killed_again_while_the_step_is_completed
         a_step_of_an_older_version_is_completed damaged_gradients_do_not_complete_a_step"
@@ -110,6 +110,10 @@ mutants=(
     'SGD: dampening without momentum|store/adamw.c|s/step == 1 .. o->beta1 == 0;/step == 1;/|test_adamw'
     'SGD: Nesterov without the gradient|store/adamw.c|s/u = mr_fadd(d, mr_fmul(m\[i\], a->keep1));/u = mr_fmul(m[i], a->keep1);/|test_adamw'
     'SGD: vectors change the second moment|store/adamw.c|s/canonical(mean), e\.v};/canonical(mean), mean};/|test_adamw'
+    'store: frozen tensors are in the norm|store/step.c|s/if (choice \&\& choice\[i\] \& MR_CHOICE_FROZEN)/if (0)/|test_store_step'
+    'store: frozen tensors move|store/step.c|s/choice \& MR_CHOICE_FROZEN ? keep : u->move/u->move/|test_store_step'
+    'store: what is not to decay decays|store/step.c|s/!(choice \& MR_CHOICE_NO_DECAY)/true/|test_store_step'
+    'store: choices are forgotten when a step is completed|store/header.c|s/return (int)(((int64_t)unit->next + CHOICE \/ 2) >> 12);/return 0;/|test_store_step'
     'store: moments of any optimizer are taken|store/step.c|s/was != mr_update_family(is)/0/|test_store_step'
     'store: a state forgets its optimizer|store/step.c|s/h->rule = mr_update_family(o\.kind) \* MR_RULE_KIND;/h->rule = 0;/|test_store_step'
     'rates: warm-up from zero|store/schedule.c|s/\.first = 1/.first = 0/|test_adamw'

@@ -52,6 +52,7 @@ static inline void *make_region(const struct mr_store *s, uint64_t step, int bat
 }
 
 static enum mr_update_kind steps_kind; // AdamW, unless a test says otherwise
+static const uint8_t *steps_choice;    // of tensors, likewise
 
 static inline struct mr_store_update update_of(const struct mr_store *s, const void *note)
 {
@@ -60,7 +61,8 @@ static inline struct mr_store_update update_of(const struct mr_store *s, const v
                                     .rate = 1e-2 / (double)(mr_store_step(s) + 1),
                                     .clip = mr_store_step(s) % 2 ? 0.5 : 0,
                                     .targets = TARGETS,
-                                    .note = note};
+                                    .note = note,
+                                    .choice = steps_choice};
 }
 
 // Regions are made once, for tests that do the same step again and again with the same model.

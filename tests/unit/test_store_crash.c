@@ -312,6 +312,18 @@ static void killed_in_a_step_of_another_optimizer(void **state)
 }
 
 // The open that completes a step is killed as well, at each of its own operations.
+// What is chosen is in the header while the step is under way.
+static void killed_in_a_step_with_choices(void **state)
+{
+    (void)state;
+    static uint8_t choice[KEPT_TENSORS];
+    for (int i = 0; i < KEPT_TENSORS; i++)
+        choice[i] = (uint8_t)(i * 3 % MR_CHOICES);
+    steps_choice = choice;
+    at_operations(1, 9);
+    steps_choice = NULL;
+}
+
 static void killed_again_while_the_step_is_completed(void **state)
 {
     (void)state;
@@ -414,6 +426,7 @@ int main(void)
         cmocka_unit_test(killed_at_every_write_of_a_step_upwards),
         cmocka_unit_test(killed_at_every_write_of_a_step_downwards),
         cmocka_unit_test(killed_in_a_step_of_another_optimizer),
+        cmocka_unit_test(killed_in_a_step_with_choices),
         cmocka_unit_test(killed_again_while_the_step_is_completed),
         cmocka_unit_test(a_step_of_an_older_version_is_completed),
         cmocka_unit_test(other_patches_do_not_complete_a_step),

@@ -137,15 +137,18 @@ static double step_plain(struct plain *p, const struct mr_store *s, const struct
                   &next[i]);
         for (size_t k = 0; k < mr_params_size(&p->w, i); k++)
             squares += (unsigned __int128)(sum[i][k] * (__int128)sum[i][k]);
-        all += ldexp((double)squares, 2 * p->unit[i]);
+        if (!u->choice || u->choice[i] < MR_CHOICE_FROZEN)
+            all += ldexp((double)squares, 2 * p->unit[i]);
     }
     double norm = sqrt(all) / (double)u->targets;
     double scale = (u->clip > 0 && norm > u->clip ? u->clip / norm : 1.0) / (double)u->targets;
     for (size_t i = 0; i < p->w.count; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(c, i);
-        struct mr_adamw f = mr_adamw_of(&u->adamw, (int)mr_store_step(s) + 1, u->rate, scale,
-                                        mr_adamw_decays(&u->adamw, mr_arch_of(c), t.item, t.part));
-        for (size_t k = 0; k < mr_params_size(&p->w, i); k++) {
+        int choice = u->choice ? u->choice[i] : 0;
+        bool decays = mr_adamw_decays(&u->adamw, mr_arch_of(c), t.item, t.part) && choice % 2 == 0;
+        struct mr_adamw f =
+            mr_adamw_of(&u->adamw, (int)mr_store_step(s) + 1, u->rate, scale, decays);
+        for (size_t k = 0; k < mr_params_size(&p->w, i) && choice < MR_CHOICE_FROZEN; k++) {
             float g = mr_fscale((float)sum[i][k], p->unit[i]);
             mr_adamw_plain(&f, mr_params_at(&p->w, i) + k, mr_params_at(&p->m, i) + k,
                            mr_params_at(&p->v, i) + k, &g, 1);
@@ -212,6 +215,33 @@ static void steps_are_those_of_plain_loops(void **state)
     }
     steps_kind = MR_ADAMW;
     check_steps("toy-d10");
+}
+
+// Every tensor has another of the four choices than its neighbours.
+static void chosen_tensors_stay_or_do_not_decay(void **state)
+{
+    (void)state;
+    static uint8_t choice[KEPT_TENSORS];
+    for (int i = 0; i < KEPT_TENSORS; i++)
+        choice[i] = (uint8_t)(i * 3 % MR_CHOICES);
+    steps_choice = choice;
+    check_steps("gptj-d12-r4");
+    check_steps("toy-d10");
+    steps_choice = NULL;
+    // AdamW's state says nothing of it when the step is done, and its format stays.
+    struct mr_error err = {0};
+    struct mr_store_done done;
+    make_state("gptj-d12-r4");
+    struct mr_store *s = open_state(1);
+    steps_choice = choice;
+    check(one_step(s, 0, &done, &err), &err);
+    steps_choice = NULL;
+    for (size_t i = 0; i < mr_tensor_specs(mr_store_config(s)); i++)
+        assert_int_equal(mr_store_units(s->header)[i].next, mr_store_unit(s, i));
+    assert_int_equal(s->header->version, 3);
+    mr_store_close(s);
+    forget_regions();
+    remove_dir(dir);
 }
 
 // ---- the same bytes -----------------------------------------------------------------------------
@@ -537,6 +567,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction_set_has_the_same_integers),
         cmocka_unit_test(steps_are_those_of_plain_loops),
+        cmocka_unit_test(chosen_tensors_stay_or_do_not_decay),
         cmocka_unit_test(threads_order_and_resuming_do_not_matter),
         cmocka_unit_test(saturation_raises_the_unit_and_repeats_the_step),
         cmocka_unit_test(rows_of_tables_are_summed_as_integers),

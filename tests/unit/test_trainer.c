@@ -568,6 +568,44 @@ static void a_state_keeps_to_its_optimizer(void **unused)
     drop(t, "sgd");
 }
 
+// Names of the tensors that a step with these patterns moves: those of layer 1's norm alone.
+static void patterns_freeze_by_name(void **unused)
+{
+    (void)unused;
+    static const char *const freeze[] = {"*", "!transformer.h.1.ln_?.*", NULL},
+                             *const none[] = {"transformer.h.7.*", NULL};
+    const struct mr_trainer_options o = {.freeze = freeze}, wrong = {.freeze = none},
+                                    wrong_too = {.no_decay = none};
+    struct mr_error err = {0};
+    struct mr_trainer *t = open_new("frozen");
+    struct mr_trainer_info info;
+    mr_trainer_close(t);
+    assert_refused(mr_trainer_check(MODEL, "model:tinyt", &wrong, &err), MR_ERR_USAGE, &err,
+                   "freeze 'transformer.h.7.*': no tensor has such a name; the last one is");
+    assert_refused(mr_trainer_open(&t, files_path("frozen"), "model:tinyt", &wrong_too, &err),
+                   MR_ERR_USAGE, &err, "no decay 'transformer.h.7.*'");
+    check(mr_trainer_open(&t, files_path("frozen"), "model:tinyt", &o, &err), &err);
+    mr_trainer_get_info(t, &info);
+    float **before = allocate(info.tensors, sizeof *before);
+    size_t n;
+    char name[256];
+    for (size_t i = 0; i < info.tensors; i++) {
+        (void)snprintf(name, sizeof name, "%s", mr_trainer_tensor(t, i, &n));
+        before[i] = tensor(t, name, n, false);
+    }
+    (void)step(t, &plain, 1);
+    for (size_t i = 0; i < info.tensors; i++) {
+        (void)snprintf(name, sizeof name, "%s", mr_trainer_tensor(t, i, &n));
+        float *now = tensor(t, name, n, false);
+        bool moves = strncmp(name, "transformer.h.1.ln_", 19) == 0;
+        assert_int_equal(memcmp(before[i], now, n * sizeof *now) != 0, moves);
+        free(now);
+        free(before[i]);
+    }
+    free(before);
+    drop(t, "frozen");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +621,7 @@ int main(void)
         cmocka_unit_test(positions_that_cannot_be_are_refused),
         cmocka_unit_test(a_training_from_scratch_begins_at_chance),
         cmocka_unit_test(a_state_keeps_to_its_optimizer),
+        cmocka_unit_test(patterns_freeze_by_name),
     };
     if (setenv("MILLRACE_THREADS", "1", 1) || setenv("OPENBLAS_NUM_THREADS", "1", 1))
         return 1;
