@@ -11,9 +11,9 @@
 //   PAIR       1: two products a DSP48E2, columns in pairs (mr_dot); same bits
 //   DF         depth of the result FIFO in tokens (power of two, >= 2 R; 2 R + 14 and more hide
 //              the drain)
-//   FOLD       cycles of a step: 1, or 4 with a PE a row and channel, whose columns take turns; then
-//              what follows a step or the last one comes FOLD - 1 cycles later than said below.
-//              With 4, PAIR and GRAD are 0
+//   FOLD       cycles of a step: 1, or 4 with a PE a row and channel, whose columns take turns.
+//              Then what follows a step or the last one comes FOLD - 1 cycles later than said
+//              below. With 4, PAIR and GRAD are 0
 //   GRAD       1: commands with cmd_grad_i too (training; not in a configuration yet)
 //   ACT_AW, RMAX_AW, RING_AW  (derived) address widths
 //

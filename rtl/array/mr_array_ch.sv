@@ -23,8 +23,8 @@
 //   t+7  take_i adds the shadow of row_i to (add_i), or loads it into, the result register
 //   wen_i writes the result register, one cycle after its take_i at the earliest; ren_i/rdata_o RAM
 //   port.
-// With FOLD 4 steps come four cycles apart at least. Their operands stay at the inputs, and column c
-// has the times above c cycles later: last_i comes at t+9, take_i at t+10.
+// With FOLD 4 steps come four cycles apart at least. Their operands stay at the inputs, and column
+// c has the times above c cycles later: last_i comes at t+9, take_i at t+10.
 // A row without a live slot does nothing: each stage of a row has its own enable. In decode all but
 // the first row stand still and have their own clock, and so have drain and FIFO: see
 // mr_clk_gate. The gates are outside, one for all channels:

@@ -9,8 +9,8 @@
 // Parameters
 //   V     lanes of the drain (divides 64)
 //   AA    address bits of the accumulator memory
-//   FOLD  cycles of a step: 1; or 64 / V (portable), with V multipliers for both passes, whose lanes
-//         take turns, and a word of V sums
+//   FOLD  cycles of a step: 1; or 64 / V (portable), with V multipliers for both passes, whose
+//         lanes take turns, and a word of V sums
 //
 // There are two forms with the same bits in the same cycles. The portable one has multipliers for
 // each pass and shifts each product of PV. The other is for DSP48E2 (mr_tech_pkg), whose
@@ -106,7 +106,7 @@ module mr_attn_mac #(
     end
   end
 
-  // ---- turns: in turn t, lanes G t to G t + G - 1 of the step. The operands' turn is one ahead. ----
+  // ---- turns: in turn t, lanes G t to G t + G - 1 of the step. The operands' turn is one ahead
   localparam int TW = (FOLD > 1) ? $clog2(FOLD) : 1;
   logic pre_valid, pv;  // operands; the turn is one of PV, if it is one
   logic [TW-1:0] pre_turn, turn;

@@ -22,8 +22,8 @@
 // Timing: v_i holds the enables of three stages, which a step passes in consecutive cycles. Bit 0:
 // d_i is not there yet, dr_i, dc_i and grad_i are (without grad_i each difference is already
 // limited to 38). Bit 1: d_i is valid, 20 bits signed. Bit 2, with first_i: accumulate; acc_o is
-// the new sum in the next cycle, in its low 48 bits, above it those of the steps before. below_o: of
-// the step that had bit 0 in the cycle before.
+// the new sum in the next cycle, in its low 48 bits, above it those of the steps before. below_o:
+// of the step that had bit 0 in the cycle before.
 module mr_dot_acc #(
   parameter int DSP = 0,
   parameter int FOLD = 1,
