@@ -6,6 +6,8 @@
 #include "hls/places_of.h"
 #include "store/turned.h"
 
+enum { BLOCK = 32, MOST_CHANNELS = 16 };
+
 struct making {
     struct mr_update_jobs *jobs;
     const struct mr_store_layout *layout;
@@ -49,7 +51,7 @@ static int put_tensor(const struct making *m, size_t i, const struct mr_stream_p
     const struct mr_store_tensor *t = &m->layout->tensor[i];
     int outputs = t->inputs_resident ? t->cols : t->rows;
     int inputs = t->inputs_resident ? t->rows : t->cols;
-    int segments = p->known && !t->vector ? mr_segments(outputs / 32) : 0;
+    int segments = p->known && !t->vector ? mr_segments(outputs / BLOCK) : 0;
     if (segments * (int64_t)inputs > MR_STREAM_TOPS || (segments && outputs > MR_STREAM_TOPS))
         return mr_fail(err, MR_ERR_FIT,
                        "a matrix of %d x %d has more columns than the kernel has room for, %d",
@@ -67,8 +69,9 @@ static size_t most_jobs(const struct mr_store_layout *l)
 {
     size_t n = l->patches;
     for (size_t i = 0; i < l->tensors; i++)
-        n += 1 + (size_t)mr_segments(
-                     (l->tensor[i].inputs_resident ? l->tensor[i].cols : l->tensor[i].rows) / 32);
+        n +=
+            1 + (size_t)mr_segments(
+                    (l->tensor[i].inputs_resident ? l->tensor[i].cols : l->tensor[i].rows) / BLOCK);
     return n;
 }
 
@@ -83,7 +86,7 @@ int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layou
     if (options->kind != MR_ADAMW)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "the kernel has AdamW's update, not %s's",
                        mr_update_name(options->kind));
-    if (channels < 1 || 16 % channels != 0)
+    if (channels < 1 || MOST_CHANNELS % channels != 0)
         return mr_fail(err, MR_ERR_USAGE, "streams of %d channels; 1, 2, 4, 8 or 16", channels);
     jobs->job = calloc(jobs->room, sizeof *jobs->job);
     struct mr_stream_place *place = calloc(layout->tensors, sizeof *place);

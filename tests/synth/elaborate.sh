@@ -9,8 +9,8 @@ set -euo pipefail
 config=$1 dir=$2 build=${BUILD:-build}
 if [ "$config" = hls ]; then # a lane of the optimizer's kernel, which has no parameters
     top=mr_update_lane chparam=
-    files=(hls/rtl/cores/mr_hls_pkg.sv $(find hls/rtl -name '*.sv' ! -name mr_hls_pkg.sv | sort))
-    inline=(hls/rtl/mr_hls_{delay,product}.sv)
+    mapfile -t files < <(tests/synth/hls-files.sh)
+    inline=(rtl/common/*.sv hls/rtl/mr_hls_{delay,product}.sv hls/rtl/mr_update_slice.sv)
 else
     top=millrace_core inline=(rtl/common/*.sv)
     params=$(awk -v config="$config" -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')

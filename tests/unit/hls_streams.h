@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streams of a store as kernels of hls/ must write them. Include <cmocka.h> and what it needs
-// first.
+// What tests of the kernels of hls/ share: the streams of a store as they must write them, and a
+// model for them. Include <cmocka.h> and what it needs first.
 #ifndef MILLRACE_TESTS_UNIT_HLS_STREAMS_H
 #define MILLRACE_TESTS_UNIT_HLS_STREAMS_H
 
 #include <string.h>
 
 #include "check.h"
+#include "checkpoint/synthetic.h"
 #include "engine/deal.h"
 #include "store/patch.h"
 #include "store/turned.h"
+#include "store_dirs.h"
+
+// More than a patch either way, with rests of 64 and of 128, and heads that are padded.
+static const struct mr_config several_patches = {.vocab_size = 70,
+                                                 .n_positions = 8,
+                                                 .n_embd = 514,
+                                                 .n_layer = 1,
+                                                 .n_head = 2,
+                                                 .rotary_dim = 4,
+                                                 .n_inner = 1030,
+                                                 .eos_token_id = -1};
+
+// A checkpoint in a directory of its own, whose path goes into `path`.
+static inline void write_model(char path[512], const struct mr_config *c)
+{
+    struct mr_error err = {0};
+    (void)snprintf(path, 512, "%s", files_path("model"));
+    assert_int_equal(mkdir(path, 0700), 0);
+    check(mr_synthetic_write(path, c, 7, &err), &err);
+}
 
 // W or Wt, dealt to channels that begin `beats` apart.
 static inline void *dealt(const struct mr_store *s, bool turned, int channels, uint64_t beats)

@@ -10,12 +10,10 @@
 
 #include <math.h>
 
-#include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
 #include "hls/pack_jobs.h"
 #include "hls_streams.h"
 #include "memory_store.h"
-#include "store_dirs.h"
 
 enum { HALVES = 65536, RUN = 512 };
 
@@ -127,19 +125,8 @@ static void streams_of_fixtures_are_the_stores(void **state)
 static void streams_of_several_patches_are_the_stores(void **state)
 {
     (void)state;
-    static const struct mr_config c = {.vocab_size = 70,
-                                       .n_positions = 8,
-                                       .n_embd = 514,
-                                       .n_layer = 1,
-                                       .n_head = 2,
-                                       .rotary_dim = 4,
-                                       .n_inner = 1030,
-                                       .eos_token_id = -1};
-    struct mr_error err = {0};
     char model[512];
-    (void)snprintf(model, sizeof model, "%s", files_path("model"));
-    assert_int_equal(mkdir(model, 0700), 0);
-    check(mr_synthetic_write(model, &c, 7, &err), &err);
+    write_model(model, &several_patches);
     stream_of(model);
     remove_dir(model);
 }

@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#include "checkpoint/synthetic.h"
 #include "cmodel/num.h"
 #include "hls/jobs.h"
 #include "hls_streams.h"
@@ -246,11 +245,8 @@ static void steps_of_fixtures_are_the_stores(void **state)
 
 static void steps_of_size(const struct mr_config *c, struct way way)
 {
-    struct mr_error err = {0};
     char model[512];
-    (void)snprintf(model, sizeof model, "%s", files_path("model"));
-    assert_int_equal(mkdir(model, 0700), 0);
-    check(mr_synthetic_write(model, c, 7, &err), &err);
+    write_model(model, c);
     steps_of(model, &way, 1, 1);
     remove_dir(model);
 }
@@ -259,15 +255,7 @@ static void steps_of_size(const struct mr_config *c, struct way way)
 static void steps_of_several_patches_are_the_stores(void **state)
 {
     (void)state;
-    static const struct mr_config c = {.vocab_size = 70,
-                                       .n_positions = 8,
-                                       .n_embd = 514,
-                                       .n_layer = 1,
-                                       .n_head = 2,
-                                       .rotary_dim = 4,
-                                       .n_inner = 1030,
-                                       .eos_token_id = -1};
-    steps_of_size(&c, (struct way){millrace_update_2, 8});
+    steps_of_size(&several_patches, (struct way){millrace_update_2, 8});
 }
 
 // A head of more outputs than a segment of Wt has.
