@@ -128,6 +128,10 @@ void mr_session_get_stats(const struct mr_session *session, struct mr_stats *sta
     stats->pin_rate = info->pin_rate;
     stats->sequential_rate = info->sequential_rate;
     memcpy(stats->counter, b.counter, sizeof b.counter);
+    stats->units = b.units;
+    stats->streamed = b.streamed;
+    stats->link_bytes = b.link_bytes;
+    memcpy(stats->link_waited, b.link_waited, sizeof b.link_waited);
 }
 
 const char *mr_stats_name(int index)

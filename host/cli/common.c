@@ -279,6 +279,14 @@ json_t *cli_stats_json(const struct mr_stats *s)
             json_object_set_new(o, "tokens_per_second",
                                 json_real(1e3 * s->clock_khz * (double)s->tokens / cycles));
     }
+    if (s->units) {
+        json_object_set_new(o, "units", json_integer(s->units));
+        json_object_set_new(o, "streamed", json_integer(s->streamed));
+        json_object_set_new(o, "link_bytes", json_integer((json_int_t)s->link_bytes));
+    }
+    for (int i = 0; s->units && s->counts && i < 2; i++)
+        json_object_set_new(o, i == 0 ? "waited_12_gb_s" : "waited_24_gb_s",
+                            json_integer((json_int_t)s->link_waited[i]));
     return o;
 }
 
@@ -296,6 +304,26 @@ void cli_stats_subtract(struct mr_stats *s, const struct mr_stats *before)
     s->tokens -= before->tokens;
     for (int i = 0; mr_stats_name(i); i++)
         s->counter[i] -= before->counter[i];
+    s->link_bytes -= before->link_bytes;
+    for (int i = 0; i < 2; i++)
+        s->link_waited[i] -= before->link_waited[i];
+}
+
+// What came over the link, and what that would cost beside `cycles`.
+static void print_link(FILE *out, const struct mr_stats *prefill, const struct mr_stats *decode,
+                       double cycles)
+{
+    if (!prefill->units)
+        return;
+    fprintf(out,
+            "weights from the host: %s in all, %d of %d layers and pieces of the head a pass\n",
+            cli_size((double)(prefill->link_bytes + decode->link_bytes)).text, prefill->streamed,
+            prefill->units);
+    for (int i = 0; cycles > 0 && i < 2; i++) {
+        double waited = prefill->link_waited[i] + decode->link_waited[i];
+        fprintf(out, "a link of %d GB/s: %.0f cycles more, %.1f %%\n", i == 0 ? 12 : 24, waited,
+                100 * waited / cycles);
+    }
 }
 
 static void print_part(FILE *out, const char *name, const struct mr_stats *s)
@@ -324,6 +352,7 @@ void cli_stats_table(FILE *out, const struct mr_stats *prefill, const struct mr_
                           cli_counter(s, "host_beats") + cli_counter(s, "write_beats"));
     }
     fprintf(out, "%.2f s wall\n", seconds);
+    print_link(out, prefill, decode, prefill->counts ? cycles : 0);
     if (!prefill->counts || cycles == 0)
         return;
     fprintf(out, "%.0f bytes moved, %.3f beats of 64 bytes per cycle\n", 64 * beats,

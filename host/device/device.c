@@ -21,7 +21,17 @@ const struct mr_device_info *mr_device_info(const struct mr_device *dev)
 int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                     uint64_t *addr, struct mr_error *err)
 {
-    return dev->ops->alloc(dev, channel, bytes, map, addr, err);
+    uint64_t room = dev->info.room, *used = &dev->used[channel < 0 || channel > 63 ? 0 : channel];
+    uint64_t whole = (bytes + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
+    if (room && whole > room - *used)
+        return mr_fail(err, MR_ERR_MEMORY,
+                       "%s: %llu bytes are wanted on channel %d, and of its %llu bytes of memory "
+                       "%llu are free",
+                       dev->info.uri, (unsigned long long)whole, channel, (unsigned long long)room,
+                       (unsigned long long)(room - *used));
+    int rc = dev->ops->alloc(dev, channel, bytes, map, addr, err);
+    *used += rc < 0 ? 0 : whole;
+    return rc;
 }
 
 int mr_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's seam to hardware: a device has memory channels, runs programs (docs/commands.md) and
 // counts what it did. URIs: "sim:[config][,memory=ideal|ddr4-2400|hbm2][,...]", "model:[config]",
-// "xrt:[index][,...]", "pci:[number]".
+// "xrt:[index][,...]", "pci:[number]"; each with ",capacity=SIZE" for less memory than it has.
 #ifndef MILLRACE_DEVICE_DEVICE_H
 #define MILLRACE_DEVICE_DEVICE_H
 
@@ -23,14 +23,24 @@ struct mr_device_info {
     bool trains_partly;               // it has some of the commands of training, g.train is 0
     bool counts_cycles;               // else it counts commands, weights and MACs alone
     double pin_rate, sequential_rate; // of a simulated channel, in beats a cycle; 0: not known
-    bool copies; // bytes to be mapped are copied: the caller may free them after alloc
+    bool copies;   // bytes to be mapped are copied: the caller may free them after alloc
+    bool overlaps; // mr_device_write() and _read() may be called by a thread while another one runs
+    uint64_t room; // bytes of memory on each channel that buffers may take; 0: not limited
 };
+
+// Links between host and device that costs are stated for, in GB/s each way.
+enum { MR_LINKS = 2 };
+#define MR_LINK_RATES {12, 24}
+
+// What buffers count as: whole ones of these.
+#define MR_DEVICE_GRAIN ((uint64_t)4096)
 
 void mr_device_close(struct mr_device *dev);
 const struct mr_device_info *mr_device_info(const struct mr_device *dev);
 
 // A device buffer on channel 0..N-1, zeroed; with `map` it holds those bytes, which stay valid and
-// unchanged until the device is closed (unless info.copies), and is read-only.
+// unchanged until the device is closed (unless info.copies), and is read-only. MR_ERR_MEMORY where
+// info.room is used up.
 int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                     uint64_t *addr, struct mr_error *err);
 int mr_device_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
@@ -57,6 +67,7 @@ struct mr_upload {
     void *arg;
     size_t done, total;
     uint64_t identity; // of the weights, 0: none; by it a device may find what it has kept
+    bool later;        // buffers are for weights, which will be written: where weights are read
 };
 
 // What a run says of itself while it goes on. Zero: not known.
@@ -88,6 +99,7 @@ struct mr_device {
     struct mr_device_error last_error; // of the last run that failed
     struct mr_upload upload;
     struct mr_device_watch watch;
+    uint64_t used[64]; // of info.room, each channel
 };
 
 // Whether run() should tell the watcher where it is: a few times a second.

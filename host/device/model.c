@@ -108,7 +108,8 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
     struct model_device *d = calloc(1, sizeof *d);
     if (!d)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
-    d->base = (struct mr_device){.ops = &ops, .info = {.g = c->g, .clock_khz = c->clock_khz}};
+    d->base = (struct mr_device){.ops = &ops,
+                                 .info = {.g = c->g, .clock_khz = c->clock_khz, .overlaps = true}};
     strncpy(d->base.info.config, c->name, sizeof d->base.info.config - 1);
     d->base.info.g.train |= option != NULL;
     int rc = mr_machine_new(&d->machine, &d->base.info.g, &d->mem, err);

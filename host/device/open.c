@@ -19,10 +19,13 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
                  {"sim:", mr_device_sim_open},
                  {"xrt:", mr_device_xrt_open},
                  {"pci:", mr_device_pci_open}};
-    char unit[MR_DEVICE_URI], one[MR_DEVICE_URI];
+    char limited[MR_DEVICE_URI], unit[MR_DEVICE_URI], one[MR_DEVICE_URI];
     int units; // a session uses one, whichever number there is
+    uint64_t capacity;
     *dev = NULL;
-    int rc = mr_device_without_units(uri, unit, sizeof unit, &units, err);
+    int rc = mr_device_without_units(uri, limited, sizeof limited, &units, err);
+    if (rc == 0)
+        rc = mr_device_without_capacity(limited, unit, sizeof unit, &capacity, err);
     if (rc < 0)
         return rc;
     mr_device_name(unit, one);
@@ -31,9 +34,14 @@ int mr_device_open(struct mr_device **dev, const char *uri, struct mr_error *err
         if (strncmp(one, kinds[i].scheme, n) != 0)
             continue;
         rc = kinds[i].open(dev, one + n, err);
-        if (rc == 0)
-            snprintf((*dev)->info.uri, sizeof(*dev)->info.uri, "%s", one);
-        return rc;
+        if (rc < 0)
+            return rc;
+        struct mr_device_info *info = &(*dev)->info;
+        snprintf(info->uri, sizeof info->uri, "%s", capacity ? limited : one);
+        uint64_t room = capacity / (uint64_t)info->g.n;
+        if (capacity && (!info->room || room < info->room))
+            info->room = room < 1 ? 1 : room;
+        return 0;
     }
     return mr_fail(err, MR_ERR_USAGE,
                    "device '%s' is not known; 'millrace devices' lists what there is", uri);

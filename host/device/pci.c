@@ -354,6 +354,7 @@ static int take_info(struct pci_device *d, struct mr_error *err)
     int rc = mr_pci_check(&d->driver, info->uri, err);
     if (rc == 0)
         rc = mr_registers_identify(&d->base, info_read, err);
+    info->room = d->driver.channel_bytes;
     snprintf(info->config, sizeof info->config, "unnamed");
     const struct mr_config_entry *c;
     for (int i = 0; rc == 0 && (c = mr_config_at(i)); i++)

@@ -26,6 +26,25 @@ static const char *option(const char *uri, const char *name)
     return p ? p + 1 : NULL;
 }
 
+// `uri` without the option at p, whose value ends at `end`: one of the two commas around it goes
+// with it. MR_ERR_USAGE if it is there again.
+static int without(const char *uri, const char *p, const char *end, char *out, size_t size,
+                   struct mr_error *err)
+{
+    char name[32];
+    size_t before = (size_t)(p - uri);
+    if (p[-1] == ',')
+        before--;
+    else if (*end == ',')
+        end++;
+    (void)snprintf(out, size, "%.*s%s", (int)before, uri, end);
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(p, "=") + 1, p);
+    return option(out, name)
+               ? mr_fail(err, MR_ERR_USAGE, "%s: '%.*s' is there twice; leave one out", uri,
+                         (int)strcspn(p, "="), p)
+               : 0;
+}
+
 int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
                             struct mr_error *err)
 {
@@ -43,16 +62,32 @@ int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
     if (*value < '0' || *value > '9' || (*end && *end != ',') || n < 1 || n > MOST_UNITS)
         return mr_fail(err, MR_ERR_USAGE, "%s: units= is a number from 1 to %d", uri, MOST_UNITS);
     *units = (int)n;
-    // One of the two commas around it goes with it.
-    size_t before = (size_t)(p - uri);
-    if (p[-1] == ',')
-        before--;
-    else if (*end == ',')
-        end++;
-    (void)snprintf(out, size, "%.*s%s", (int)before, uri, end);
-    return option(out, "units=")
-               ? mr_fail(err, MR_ERR_USAGE, "%s: 'units' is there twice; leave one out", uri)
-               : 0;
+    return without(uri, p, end, out, size, err);
+}
+
+int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t *capacity,
+                               struct mr_error *err)
+{
+    static const char units[] = "KMG";
+    const char *p = option(uri, "capacity=");
+    *capacity = 0;
+    if (strlen(uri) >= size)
+        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", uri);
+    if (!p) {
+        strcpy(out, uri);
+        return 0;
+    }
+    char *end;
+    const char *value = p + strlen("capacity=");
+    unsigned long long n = strtoull(value, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    end += unit != NULL;
+    if (*value < '0' || *value > '9' || (*end && *end != ',') || n < 1 || n > 1ull << (50 - shift))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: capacity= is a number of bytes, or with K, M or G such as 512M", uri);
+    *capacity = n << shift;
+    return without(uri, p, end, out, size, err);
 }
 
 void mr_device_name(const char *uri, char name[MR_DEVICE_URI])

@@ -4,6 +4,7 @@
 #define MILLRACE_DEVICE_UNITS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/error.h"
 
@@ -11,6 +12,11 @@
 // to units.
 int mr_device_without_units(const char *uri, char *out, size_t size, int *units,
                             struct mr_error *err);
+
+// `uri` without the option "capacity=SIZE", which all devices have: bytes of memory, as a number
+// with K, M or G for powers of 1024, to *capacity, else 0.
+int mr_device_without_capacity(const char *uri, char *out, size_t size, uint64_t *capacity,
+                               struct mr_error *err);
 
 // What stands for itself when nothing is said: "sim:sim" of "sim:", "xrt:0" of "xrt:".
 void mr_device_name(const char *uri, char name[MR_DEVICE_URI]);

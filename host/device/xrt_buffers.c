@@ -222,7 +222,7 @@ static int set_arguments(struct mr_xrt_device *d, int channel, struct mr_xrt_are
 {
     static const unsigned host[] = {MR_KARG_PROGRAM_ID, MR_KARG_ROWS_ID, MR_KARG_RESULTS_ID};
     int rc = 0;
-    if (!b->writable) {
+    if (b->weights) {
         for (unsigned k = 0; rc == 0 && k < MR_WEIGHT_PAGES; k++)
             rc = set_argument(d, mr_xrt_channel_arg(channel, MR_KARG_WEIGHTS_ID + k),
                               &b->bo[k < (unsigned)b->bos ? k : 0], err);
@@ -345,9 +345,10 @@ int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const 
         d->capacity = capacity;
     }
     struct mr_xrt_area *b = &d->buffers[d->count++];
-    *b = (struct mr_xrt_area){.bytes = bytes, .writable = !map};
+    *b =
+        (struct mr_xrt_area){.bytes = bytes, .writable = !map, .weights = map || dev->upload.later};
     int group[MR_WEIGHT_PAGES];
-    int rc = groups_of(d, channel, map != NULL, group, err);
+    int rc = groups_of(d, channel, b->weights, group, err);
     d->call.key = (struct mr_xrt_key){dev->upload.identity, channel, group[0], bytes, d->largest};
     bool keep = map && dev->upload.identity;
     if (rc == 0 && keep)

@@ -25,6 +25,7 @@ struct mr_xrt_area {
     size_t skip;        // of the first bo, before addr
     size_t bytes;
     bool writable;
+    bool weights;                // where the kernel reads them, filled or to be written
     bool kept;                   // xrt_kept.h
     size_t dirty_from, dirty_to; // not yet on the card
 };

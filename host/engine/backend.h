@@ -14,6 +14,11 @@
 struct mr_backend_stats {
     uint64_t steps, tokens; // runs of the device, rows
     uint64_t counter[MR_COUNTERS];
+    // Where weights come over the link in each pass (docs/streaming.md): of `units` layers and
+    // pieces of the head, which all are about as large, those that do.
+    int units, streamed;
+    uint64_t link_bytes;
+    double link_waited[2]; // cycles, at each of MR_LINK_RATES
 };
 
 struct mr_backend;

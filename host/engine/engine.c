@@ -9,58 +9,19 @@
 #include "model/arch.h"
 #include "common/clock.h"
 #include "device/configs.h"
-#include "engine/deal.h"
-#include "engine/program.h"
+#include "engine/engine_impl.h"
 #include "engine/rotary.h"
-#include "pack/identity.h"
 
-enum { BEAT = MR_BEAT_BYTES, DESC_WORDS = 16 * 9 };
-
-struct seq {
-    bool used;
-    int pos;
-};
-
-struct engine {
-    struct mr_backend base;
-    const struct mr_packed *packed;
-    struct mr_device *dev;
-    struct mr_engine_options opt;
-    int n, chunk;              // channels, rows a step
-    struct mr_program prog[2]; // without and with the head
-    uint64_t prog_addr[2];
-    uint64_t weight_addr[64], kv_addr[64];
-    uint64_t input_addr, result_addr, desc_addr;
-    uint32_t input_beats, result_beats, weight_beats, kv_beats; // kv: of one channel
-    uint32_t kv_rec, kv_scale; // beats of a record, and of its scales
-    uint32_t kv_positions;     // per channel
-    uint32_t kv_layer, kv_seq; // beats per channel
-    struct seq *seqs;
-    float *rotary; // [n_positions][rot_floats]
-    float *emb;    // [d], zero beyond n_embd
-    float *row;    // [n_embd]: of a table
-    struct mr_backend_stats stats;
-    uint8_t *dealt[64];      // host copies where the device maps them
-    struct place *places[2]; // [commands + 1] of each program; made when somebody watches
-};
-
-// What lies in front of a command of a program.
-struct place {
-    int layer;      // of the command
-    uint64_t beats; // of weights, of one channel
-};
+enum { DESC_WORDS = 16 * 9 };
 
 // A run that is watched.
 struct watched {
     struct engine *e;
-    int head, rows;
+    struct task *task;
+    int end; // of the pass's tasks
+    int rows;
     double start;
 };
-
-static struct engine *self(struct mr_backend *b)
-{
-    return (struct engine *)b;
-}
 
 void mr_engine_limits(const struct mr_geometry *g, const struct mr_config *model, bool two_pass,
                       struct mr_engine_limit limits[MR_ENGINE_LIMITS])
@@ -131,40 +92,7 @@ void mr_engine_exceeds(const struct mr_config *model, char *text, size_t size)
         }
 }
 
-static int upload_weights(struct engine *e, struct mr_error *err)
-{
-    const struct mr_packed *p = e->packed;
-    int64_t beats = mr_stream_beats(&p->config, p->format, e->n);
-    if (beats > UINT32_MAX)
-        return mr_fail(err, MR_ERR_FIT, "the weight stream has more than 2^32 beats a channel");
-    e->weight_beats = (uint32_t)beats;
-    e->dev->upload.total = (size_t)e->n * (size_t)beats * BEAT;
-    if (p->map.data) { // of a packed file it costs nothing
-        int rc = mr_packed_identity(p, &e->dev->upload.identity, err);
-        if (rc < 0)
-            return rc;
-    }
-    for (int c = 0; c < e->n; c++) {
-        const void *stream = p->stream;
-        if (e->n > 1) {
-            e->dealt[c] = aligned_alloc(4096, ((size_t)beats * BEAT + 4095) / 4096 * 4096);
-            if (!e->dealt[c])
-                return mr_fail(err, MR_ERR_MEMORY, "no memory for the weights of channel %d", c);
-            mr_deal_channel(p, e->n, c, e->dealt[c]);
-            stream = e->dealt[c];
-        }
-        int rc = mr_device_alloc(e->dev, c, (size_t)beats * BEAT, stream, &e->weight_addr[c], err);
-        if (mr_device_info(e->dev)->copies) {
-            free(e->dealt[c]);
-            e->dealt[c] = NULL;
-        }
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int alloc_kv(struct engine *e, struct mr_error *err)
+static int size_kv(struct engine *e, struct mr_error *err)
 {
     const struct mr_config *c = &e->base.config;
     uint32_t wbeats = (uint32_t)mr_dims_of(c).w / 64;
@@ -179,31 +107,47 @@ static int alloc_kv(struct engine *e, struct mr_error *err)
                        e->opt.max_seqs);
     e->kv_seq = (uint32_t)seq;
     e->kv_beats = (uint32_t)all;
-    for (int i = 0; i < e->n; i++) {
-        int rc = mr_device_alloc(e->dev, i, (size_t)all * BEAT, NULL, &e->kv_addr[i], err);
-        if (rc < 0)
-            return rc;
-    }
     return 0;
+}
+
+// Each in a buffer of its own, those of stages one behind the other.
+static int alloc_programs(struct engine *e, struct mr_error *err)
+{
+    size_t all = 0, used = 0;
+    uint64_t addr = 0;
+    int rc = 0;
+    for (int i = 0; i < e->n_tasks; i++)
+        all += (size_t)e->tasks[i].program.count * BEAT;
+    if (e->stages)
+        rc = mr_device_alloc(e->dev, 0, all, NULL, &addr, err);
+    for (int i = 0; rc == 0 && i < e->n_tasks; i++) {
+        struct task *t = &e->tasks[i];
+        size_t bytes = (size_t)t->program.count * BEAT;
+        t->prog_addr = addr + used;
+        if (!e->stages)
+            rc = mr_device_alloc(e->dev, 0, bytes, NULL, &t->prog_addr, err);
+        if (rc == 0)
+            rc = mr_device_write(e->dev, t->prog_addr, t->program.cmds, bytes, err);
+        used += bytes;
+    }
+    return rc;
 }
 
 static int alloc_run(struct engine *e, struct mr_error *err)
 {
-    const struct mr_program *p = &e->prog[1];
-    e->input_beats = (uint32_t)(p->res_off + e->chunk * p->res_beats);
-    e->result_beats = (uint32_t)(p->out_beats * e->chunk);
-    int rc = mr_device_alloc(e->dev, 0, (size_t)e->input_beats * BEAT, NULL, &e->input_addr, err);
+    size_t side = (size_t)e->side_beats * BEAT;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < e->n; i++)
+        rc = mr_device_alloc(e->dev, i, (size_t)e->kv_beats * BEAT, NULL, &e->kv_addr[i], err);
+    if (rc == 0)
+        rc = mr_device_alloc(e->dev, 0, side + (size_t)e->input_beats * BEAT, NULL, &e->side_addr,
+                             err);
+    e->input_addr = e->side_addr + side;
     if (rc == 0)
         rc = mr_device_alloc(e->dev, 0, (size_t)e->result_beats * BEAT, NULL, &e->result_addr, err);
     if (rc == 0)
         rc = mr_device_alloc(e->dev, 0, DESC_WORDS * 4, NULL, &e->desc_addr, err);
-    for (int i = 0; rc == 0 && i < 2; i++) {
-        size_t bytes = (size_t)e->prog[i].count * BEAT;
-        rc = mr_device_alloc(e->dev, 0, bytes, NULL, &e->prog_addr[i], err);
-        if (rc == 0)
-            rc = mr_device_write(e->dev, e->prog_addr[i], e->prog[i].cmds, bytes, err);
-    }
-    return rc;
+    return rc == 0 ? alloc_programs(e, err) : rc;
 }
 
 static void put_u64(uint32_t *w, uint64_t v)
@@ -212,26 +156,31 @@ static void put_u64(uint32_t *w, uint64_t v)
     w[1] = (uint32_t)(v >> 32);
 }
 
-static int write_descriptor(struct engine *e, int n_rows, int head, struct mr_error *err)
+static int write_descriptor(struct engine *e, const struct task *t, const uint64_t *weights,
+                            int n_rows, struct mr_error *err)
 {
     uint32_t w[DESC_WORDS] = {0};
+    const struct mr_program_stage *stage = &t->stage.what;
+    uint32_t rows = (uint32_t)t->program.res_off; // where they are in the input window
+    // Rows that are saved go to where they have not come from.
+    uint64_t saved = stage->shift ? e->input_addr + (uint64_t)rows * BEAT : e->side_addr;
     w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
-    w[MR_RUN_N_CMDS] = (uint32_t)e->prog[head].count;
+    w[MR_RUN_N_CMDS] = (uint32_t)t->program.count;
     w[MR_RUN_N_ROWS] = (uint32_t)n_rows;
     w[MR_RUN_FLAGS] = e->opt.two_pass;
-    put_u64(w + MR_RUN_PROG_LO, e->prog_addr[head]);
-    put_u64(w + MR_RUN_INPUT_LO, e->input_addr);
-    put_u64(w + MR_RUN_RESULT_LO, e->result_addr);
-    w[MR_RUN_PROG_BEATS] = (uint32_t)e->prog[head].count;
-    w[MR_RUN_INPUT_BEATS] = e->input_beats;
-    w[MR_RUN_RESULT_BEATS] = e->result_beats;
+    put_u64(w + MR_RUN_PROG_LO, t->prog_addr);
+    put_u64(w + MR_RUN_INPUT_LO, stage->shift ? e->side_addr : e->input_addr);
+    put_u64(w + MR_RUN_RESULT_LO, stage->save ? saved : e->result_addr);
+    w[MR_RUN_PROG_BEATS] = (uint32_t)t->program.count;
+    w[MR_RUN_INPUT_BEATS] = stage->shift ? e->side_beats + rows : e->input_beats;
+    w[MR_RUN_RESULT_BEATS] = stage->save ? e->side_beats : e->result_beats;
     w[MR_RUN_KV_LAYER_BEATS] = e->kv_layer;
     w[MR_RUN_KV_V_BEATS] = e->kv_positions * e->kv_rec;
     w[MR_RUN_KV_PM_BEATS] = 2 * e->kv_positions * e->kv_rec;
     for (int c = 0; c < e->n; c++) {
         uint32_t *ch = w + 16 + 8 * c;
-        put_u64(ch, e->weight_addr[c]);
-        ch[2] = e->weight_beats;
+        put_u64(ch, weights[c]);
+        ch[2] = (uint32_t)t->stage.beats;
         put_u64(ch + 4, e->kv_addr[c]);
         ch[6] = e->kv_beats;
     }
@@ -258,7 +207,7 @@ static int look_up(struct engine *e, int token, int position, struct mr_error *e
 static int write_row(struct engine *e, int i, const struct mr_row *row, bool continues,
                      struct mr_error *err)
 {
-    const struct mr_program *p = &e->prog[1];
+    const struct mr_program *p = &e->tasks[0].program;
     struct seq *s = &e->seqs[row->seq];
     uint32_t table[4] = {(uint32_t)row->seq * e->kv_seq, (uint32_t)s->pos,
                          (uint32_t)row->want_logits | (uint32_t)continues << 1, 0};
@@ -296,23 +245,25 @@ static void group_rows(const struct mr_row *rows, int n, int *order)
 
 // ---- progress -----------------------------------------------------------------------------------
 
-static bool find_places(struct engine *e, int head)
+static bool find_places(struct engine *e, struct task *t)
 {
-    const struct mr_program *p = &e->prog[head];
-    struct place *at = e->places[head] ? NULL : calloc((size_t)p->count + 1, sizeof *at);
+    const struct mr_program *p = &t->program;
+    struct place *at = t->places ? NULL : calloc((size_t)p->count + 1, sizeof *at);
     int items = 0;
     if (!at)
-        return e->places[head] != NULL;
+        return t->places != NULL;
+    at[0].layer = t->stage.what.first;
     for (int i = 0; i < p->count; i++) {
         unsigned op = mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE);
         at[i + 1] = at[i];
         if (op != MR_OP_STREAM_VEC && op != MR_OP_STREAM_TILES)
             continue;
-        struct mr_stream_item item = mr_stream_item(&e->base.config, e->packed->format, items++);
+        struct mr_stream_item item =
+            mr_stage_item(&e->base.config, e->packed->format, &t->stage.what, items++);
         at[i].layer = at[i + 1].layer = item.layer;
         at[i + 1].beats += (uint64_t)mr_item_beats(&item, e->n);
     }
-    e->places[head] = at;
+    t->places = at;
     return true;
 }
 
@@ -321,30 +272,37 @@ static int tell(void *arg, const struct mr_device_moment *m)
 {
     const struct watched *w = arg;
     struct engine *e = w->e;
-    const struct place *at = e->places[w->head];
-    int count = e->prog[w->head].count;
+    const struct task *t = w->task;
+    const struct place *at = t->places;
+    int count = t->program.count, before = 0, all = 0;
     int done = m->commands < (unsigned)count ? (int)m->commands : count;
-    double all = (double)at[count].beats, read = (double)at[done].beats;
+    double beats = 0, read = (double)at[done].beats;
+    if (m->weight_beats)
+        read = (double)m->weight_beats / e->n;
+    for (int i = e->stages ? 0 : w->end - 1; i < w->end; i++) { // the pass's tasks
+        const struct task *each = &e->tasks[i];
+        before += each < t ? each->program.count : 0;
+        all += each->program.count;
+        read += each < t ? (double)each->stage.beats : 0;
+        beats += e->stages ? (double)each->stage.beats : (double)at[count].beats;
+    }
     struct mr_progress p = {.tokens = e->stats.tokens,
                             .rows = w->rows,
-                            .commands = m->commands ? count : 0,
-                            .done = done,
+                            .commands = m->commands ? all : 0,
+                            .done = m->commands ? before + done : 0,
                             .layer = at[done].layer,
                             .layers = e->base.config.n_layer,
                             .cycles = m->cycles,
                             .seconds = mr_seconds() - w->start};
-    if (m->weight_beats)
-        read = (double)m->weight_beats / e->n;
-    p.share = read < all ? read / all : 1;
+    p.share = read < beats ? read / beats : 1;
     return e->base.watch(e->base.watch_arg, &p);
 }
 
-static int run_watched(struct engine *e, int head, int rows, struct mr_error *err)
+static int run_watched(struct engine *e, struct watched *w, struct mr_error *err)
 {
-    struct watched w = {e, head, rows, mr_seconds()};
-    if (e->base.watch && find_places(e, head)) {
+    if (e->base.watch && find_places(e, w->task)) {
         e->dev->watch.call = tell;
-        e->dev->watch.arg = &w;
+        e->dev->watch.arg = w;
     }
     int rc = mr_device_run(e->dev, e->desc_addr, err);
     e->dev->watch.call = NULL;
@@ -352,18 +310,42 @@ static int run_watched(struct engine *e, int head, int rows, struct mr_error *er
 }
 
 // A device error names a command; say which one it is.
-static int run_device(struct engine *e, int head, int rows, struct mr_error *err)
+static int run_device(struct engine *e, struct watched *w, struct mr_error *err)
 {
+    const struct mr_program *p = &w->task->program;
     e->dev->last_error.code = 0;
-    int rc = run_watched(e, head, rows, err);
+    int rc = run_watched(e, w, err);
     unsigned at = e->dev->last_error.command;
-    if (rc == MR_ERR_DEVICE && e->dev->last_error.code && at < (unsigned)e->prog[head].count)
-        return mr_fail_in(err, "%s",
-                          mr_opcode_name(mr_command_get(&e->prog[head].cmds[at], MR_F_CMD_OPCODE)));
+    if (rc == MR_ERR_DEVICE && e->dev->last_error.code && at < (unsigned)p->count)
+        return mr_fail_in(err, "%s", mr_opcode_name(mr_command_get(&p->cmds[at], MR_F_CMD_OPCODE)));
     return rc;
 }
 
-// One run of the device: at most e->chunk rows.
+// The tasks of a pass, one after the other.
+static int run_tasks(struct engine *e, bool head, int rows, struct mr_error *err)
+{
+    int end = e->first[head] + e->count[head], rc = 0;
+    double start = mr_seconds();
+    for (int i = e->first[head]; rc == 0 && i < end; i++) {
+        struct watched w = {e, &e->tasks[i], end, rows, start};
+        uint64_t counter[MR_COUNTERS];
+        const uint64_t *weights;
+        rc = weights_take(e, i, end, &weights, err);
+        if (rc == 0)
+            rc = write_descriptor(e, w.task, weights, rows, err);
+        if (rc == 0)
+            rc = run_device(e, &w, err);
+        if (rc == 0)
+            rc = mr_device_counters(e->dev, counter, err);
+        for (int k = 0; rc == 0 && k < (int)MR_COUNTERS; k++)
+            e->stats.counter[k] += counter[k];
+        if (rc == 0)
+            weights_ran(e, counter[MR_CNT_CYCLES]);
+    }
+    return rc;
+}
+
+// One pass over the model: at most e->chunk rows.
 static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *logits,
                     struct mr_error *err)
 {
@@ -375,62 +357,71 @@ static int run_rows(struct engine *e, const struct mr_row *rows, int n, float *l
         rc = write_row(e, i, &rows[order[i]], i > 0 && rows[order[i]].seq == rows[order[i - 1]].seq,
                        err);
     if (rc == 0)
-        rc = write_descriptor(e, n, wanted > 0, err);
-    if (rc == 0)
-        rc = run_device(e, wanted > 0, n, err);
+        rc = run_tasks(e, wanted > 0, n, err);
     size_t vocab = (size_t)e->base.config.vocab_size;
+    uint64_t out = (uint64_t)e->tasks[0].program.out_beats * BEAT;
     for (int i = 0, k = 0; rc == 0 && i < n; i++) // the device's rows of logits are in its order
         if (place[order[i]] >= 0)
-            rc = mr_device_read(
-                e->dev, e->result_addr + (uint64_t)k++ * (uint64_t)e->prog[1].out_beats * BEAT,
-                logits + (size_t)place[order[i]] * vocab, vocab * sizeof *logits, err);
-    uint64_t counter[MR_COUNTERS];
-    if (rc == 0)
-        rc = mr_device_counters(e->dev, counter, err);
+            rc = mr_device_read(e->dev, e->result_addr + (uint64_t)k++ * out,
+                                logits + (size_t)place[order[i]] * vocab, vocab * sizeof *logits,
+                                err);
     if (rc < 0)
         return rc;
     e->stats.steps++;
     e->stats.tokens += (uint64_t)n;
-    for (int i = 0; i < (int)MR_COUNTERS; i++)
-        e->stats.counter[i] += counter[i];
     return wanted;
 }
 
+// Everything is checked before the first row is appended.
+static int check_rows(const struct engine *e, const struct mr_row *rows, int n, const int *length,
+                      int *added, struct mr_error *err)
+{
+    const struct mr_config *c = &e->base.config;
+    if (n < 1)
+        return mr_fail(err, MR_ERR_USAGE, "a step needs at least one row");
+    for (int i = 0; i < n; i++) {
+        int s = rows[i].seq;
+        if (s < 0 || s >= e->opt.max_seqs || !e->seqs[s].used)
+            return mr_fail(err, MR_ERR_USAGE, "row %d: there is no sequence %d", i, s);
+        if (rows[i].token < 0 || rows[i].token >= c->vocab_size)
+            return mr_fail(err, MR_ERR_USAGE, "row %d: token %d is outside the vocabulary of %d", i,
+                           rows[i].token, c->vocab_size);
+        if (length[s] + ++added[s] > c->n_positions)
+            return mr_fail(err, MR_ERR_FIT, "the sequence is longer than the model's %d positions",
+                           c->n_positions);
+    }
+    return 0;
+}
+
+// A step that fails changes nothing: what its runs have put into the KV store lies behind the
+// sequences' ends.
 static int engine_step(struct mr_backend *b, const struct mr_row *rows, int n, float *logits,
                        struct mr_error *err)
 {
-    struct engine *e = self(b);
-    // Everything is checked before the first row is appended, so that an error changes nothing.
-    int *len = calloc((size_t)e->opt.max_seqs, sizeof *len);
-    if (!len)
+    struct engine *e = engine_of(b);
+    int seqs = e->opt.max_seqs;
+    int *length = calloc(2 * (size_t)seqs, sizeof *length);
+    if (!length)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a step");
-    int rc = n >= 1 ? 0 : mr_fail(err, MR_ERR_USAGE, "a step needs at least one row");
-    for (int i = 0; rc == 0 && i < n; i++) {
-        int s = rows[i].seq;
-        if (s < 0 || s >= e->opt.max_seqs || !e->seqs[s].used)
-            rc = mr_fail(err, MR_ERR_USAGE, "row %d: there is no sequence %d", i, s);
-        else if (rows[i].token < 0 || rows[i].token >= b->config.vocab_size)
-            rc = mr_fail(err, MR_ERR_USAGE, "row %d: token %d is outside the vocabulary of %d", i,
-                         rows[i].token, b->config.vocab_size);
-        else if (e->seqs[s].pos + ++len[s] > b->config.n_positions)
-            rc = mr_fail(err, MR_ERR_FIT, "the sequence is longer than the model's %d positions",
-                         b->config.n_positions);
-    }
-    free(len);
+    for (int s = 0; s < seqs; s++)
+        length[s] = e->seqs[s].pos;
+    int rc = check_rows(e, rows, n, length, length + seqs, err);
     for (int done = 0; rc == 0 && done < n;) {
         int k = n - done < e->chunk ? n - done : e->chunk;
         int wanted = run_rows(e, rows + done, k, logits, err);
-        if (wanted < 0)
-            return wanted;
-        logits += (size_t)wanted * (size_t)b->config.vocab_size;
+        rc = wanted < 0 ? wanted : 0;
+        logits += rc == 0 ? (size_t)wanted * (size_t)b->config.vocab_size : 0;
         done += k;
     }
+    for (int s = 0; rc < 0 && s < seqs; s++)
+        e->seqs[s].pos = length[s];
+    free(length);
     return rc;
 }
 
 static int engine_seq_new(struct mr_backend *b, int *seq, struct mr_error *err)
 {
-    struct engine *e = self(b);
+    struct engine *e = engine_of(b);
     for (int i = 0; i < e->opt.max_seqs; i++)
         if (!e->seqs[i].used) {
             e->seqs[i] = (struct seq){.used = true};
@@ -442,23 +433,24 @@ static int engine_seq_new(struct mr_backend *b, int *seq, struct mr_error *err)
 
 static void engine_seq_free(struct mr_backend *b, int seq)
 {
-    self(b)->seqs[seq].used = false;
+    engine_of(b)->seqs[seq].used = false;
 }
 
 static void engine_stats(struct mr_backend *b, struct mr_backend_stats *s)
 {
-    *s = self(b)->stats;
+    const struct engine *e = engine_of(b);
+    *s = e->stats;
+    if (!e->stages)
+        return;
+    struct mr_mover_stats m = mr_mover_stats(e->mover);
+    s->link_bytes = m.up + m.down;
+    memcpy(s->link_waited, m.waited, sizeof s->link_waited);
 }
 
 static void engine_close(struct mr_backend *b)
 {
-    struct engine *e = self(b);
-    for (int i = 0; i < 2; i++) {
-        mr_program_free(&e->prog[i]);
-        free(e->places[i]);
-    }
-    for (int c = 0; c < 64; c++)
-        free(e->dealt[c]);
+    struct engine *e = engine_of(b);
+    weights_free(e);
     free(e->seqs);
     free(e->rotary);
     free(e->emb);
@@ -489,10 +481,12 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
     struct mr_dims d = mr_dims_of(&packed->config);
     int positions = packed->config.n_positions;
     int rc = opt->max_seqs >= 1 ? 0 : mr_fail(err, MR_ERR_USAGE, "max_seqs must be at least 1");
-    for (int i = 0; rc == 0 && i < 2; i++)
-        rc = mr_program_build(&e->prog[i], &packed->config, packed->format, i == 1, err);
     if (rc == 0)
         rc = mr_engine_fits(g, mr_device_info(dev)->config, &packed->config, opt->two_pass, err);
+    if (rc == 0)
+        rc = size_kv(e, err);
+    if (rc == 0)
+        rc = weights_tasks(e, err);
     if (rc == 0) {
         e->seqs = calloc((size_t)opt->max_seqs, sizeof *e->seqs);
         e->rotary = malloc(((size_t)positions * (size_t)d.rot_floats + 1) * sizeof(float));
@@ -505,9 +499,7 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
         mr_rotary_row(i, packed->config.rotary_dim, d.rot_floats,
                       e->rotary + (size_t)i * (size_t)d.rot_floats);
     if (rc == 0)
-        rc = upload_weights(e, err);
-    if (rc == 0)
-        rc = alloc_kv(e, err);
+        rc = weights_upload(e, err);
     if (rc == 0)
         rc = alloc_run(e, err);
     if (rc < 0) {
@@ -520,7 +512,7 @@ int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
 
 int mr_engine_seq_set_length(struct mr_backend *backend, int seq, int length, struct mr_error *err)
 {
-    struct engine *e = self(backend);
+    struct engine *e = engine_of(backend);
     if (seq < 0 || seq >= e->opt.max_seqs || !e->seqs[seq].used || length < 0 ||
         length > backend->config.n_positions)
         return mr_fail(err, MR_ERR_USAGE, "sequence %d cannot be %d positions long", seq, length);
@@ -539,100 +531,8 @@ bool mr_engine_two_pass(const struct mr_backend *backend)
     return ((const struct engine *)backend)->opt.two_pass;
 }
 
-int mr_engine_kv_record(const struct mr_backend *backend)
-{
-    return (int)((const struct engine *)backend)->kv_rec * BEAT;
-}
-
-// Part 0: K, 1: V, 2: prefix maxima of a sequence's layer: where channel c has them, one behind the
-// other. Position p is on channel p mod N.
-static uint64_t kv_part(const struct engine *e, int seq, int layer, int part, int c)
-{
-    uint64_t beat = (uint64_t)seq * e->kv_seq + (uint64_t)layer * e->kv_layer +
-                    (uint64_t)part * e->kv_positions * e->kv_rec;
-    return e->kv_addr[c] + beat * BEAT;
-}
-
-// Between records[count][bytes] and the channels.
-static int kv_move(struct engine *e, int seq, int layer, int part, int count, size_t bytes,
-                   uint8_t *records, bool write, struct mr_error *err)
-{
-    uint8_t *piece = malloc(((size_t)count / (size_t)e->n + 1) * bytes);
-    int rc = piece ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for KV records");
-    for (int c = 0; rc == 0 && c < e->n && c < count; c++) {
-        size_t mine = (size_t)(count - c + e->n - 1) / (size_t)e->n;
-        uint64_t at = kv_part(e, seq, layer, part, c);
-        if (!write)
-            rc = mr_device_read(e->dev, at, piece, mine * bytes, err);
-        for (size_t i = 0; rc == 0 && i < mine; i++) {
-            uint8_t *record = records + (i * (size_t)e->n + (size_t)c) * bytes;
-            memcpy(write ? piece + i * bytes : record, write ? record : piece + i * bytes, bytes);
-        }
-        if (write)
-            rc = mr_device_write(e->dev, at, piece, mine * bytes, err);
-    }
-    free(piece);
-    return rc;
-}
-
-int mr_engine_kv_read(struct mr_backend *backend, int seq, int layer, int count, uint8_t *records,
-                      struct mr_error *err)
-{
-    struct engine *e = self(backend);
-    size_t bytes = (size_t)e->kv_rec * BEAT;
-    int rc = kv_move(e, seq, layer, 0, count, bytes, records, false, err);
-    if (rc == 0)
-        rc = kv_move(e, seq, layer, 1, count, bytes, records + (size_t)count * bytes, false, err);
-    return rc;
-}
-
-int mr_engine_kv_write(struct mr_backend *backend, int seq, int layer, int count,
-                       const uint8_t *records, struct mr_error *err)
-{
-    struct engine *e = self(backend);
-    size_t bytes = (size_t)e->kv_rec * BEAT, scales = (size_t)e->kv_scale * BEAT;
-    const uint8_t *v = records + (size_t)count * bytes;
-    uint8_t *maxima = calloc((size_t)count, scales);
-    if (!maxima)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the prefix maxima of %d positions",
-                       count);
-    for (int p = 0; p < count; p++)
-        for (size_t b = 0; b < scales; b++) {
-            uint8_t code = v[(size_t)p * bytes + b];
-            uint8_t before = p ? maxima[(size_t)(p - 1) * scales + b] : 0;
-            maxima[(size_t)p * scales + b] = code > before ? code : before;
-        }
-    int rc = kv_move(e, seq, layer, 0, count, bytes, (uint8_t *)(uintptr_t)records, true, err);
-    if (rc == 0)
-        rc = kv_move(e, seq, layer, 1, count, bytes, (uint8_t *)(uintptr_t)v, true, err);
-    if (rc == 0)
-        rc = kv_move(e, seq, layer, 2, count, scales, maxima, true, err);
-    free(maxima);
-    return rc;
-}
-
 const struct mr_program *mr_engine_program(const struct mr_backend *backend, bool head)
 {
-    return &((const struct engine *)backend)->prog[head];
-}
-
-int mr_engine_kv_hash(struct mr_backend *backend, int seq, uint64_t *hash, struct mr_error *err)
-{
-    struct engine *e = self(backend);
-    uint64_t h = 0xCBF29CE484222325u;
-    uint8_t *rec = malloc((size_t)e->kv_rec * BEAT);
-    int rc = rec ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for a KV record");
-    for (int l = 0; rc == 0 && l < backend->config.n_layer; l++)
-        for (int pos = 0; rc == 0 && pos < e->seqs[seq].pos; pos++)
-            for (int part = 0; rc == 0 && part < 3; part++) { // K, V, prefix maxima
-                uint32_t beats = part == 2 ? e->kv_scale : e->kv_rec;
-                uint64_t at = kv_part(e, seq, l, part, pos % e->n);
-                rc = mr_device_read(e->dev, at + (uint64_t)(pos / e->n) * beats * BEAT, rec,
-                                    (size_t)beats * BEAT, err);
-                for (size_t i = 0; rc == 0 && i < (size_t)beats * BEAT; i++)
-                    h = (h ^ rec[i]) * 0x100000001B3u;
-            }
-    free(rec);
-    *hash = h;
-    return rc;
+    const struct engine *e = (const struct engine *)backend;
+    return e->stages ? NULL : &e->tasks[head].program;
 }

@@ -5,17 +5,14 @@
 
 #include "device/device.h"
 #include "engine/backend.h"
+#include "engine/options.h"
 #include "engine/program.h"
 #include "pack/packed.h"
 
-struct mr_engine_options {
-    int max_seqs;  // KV stores to make room for, >= 1
-    int chunk;     // most rows a step; 0: all that fit the device
-    bool two_pass; // second pass over the residue of activations
-};
-
-// Puts the model on the device. `packed` and `dev` must outlive the backend, which owns neither.
-// MR_ERR_FIT, with what is too large, if the device's configuration does not hold the model.
+// Puts the model on the device; where memory (mr_device_info.room) does not hold its weights, as
+// many layers as it holds, and the others come in each step (docs/streaming.md). `packed` and `dev`
+// must outlive the backend, which owns neither. MR_ERR_FIT, with what is too large, if the device's
+// configuration does not hold the model, or its memory not two layers.
 int mr_engine_open(struct mr_backend **backend, const struct mr_packed *packed,
                    struct mr_device *dev, const struct mr_engine_options *opt,
                    struct mr_error *err);
@@ -56,7 +53,8 @@ int mr_engine_kv_read(struct mr_backend *backend, int seq, int layer, int count,
 int mr_engine_kv_write(struct mr_backend *backend, int seq, int layer, int count,
                        const uint8_t *records, struct mr_error *err);
 
-// The program of a step without or with logits; it lives as long as the backend.
+// The program of a step without or with logits; it lives as long as the backend. NULL: a step is
+// several programs, because device memory does not hold all weights.
 const struct mr_program *mr_engine_program(const struct mr_backend *backend, bool head);
 
 // FNV-1a over the KV records of a sequence, position by position, in a form that does not depend on

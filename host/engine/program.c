@@ -52,7 +52,8 @@ struct builder {
     struct mr_program_places places;
     struct mr_depend *depend;
     enum mr_format layers;
-    int stream;  // items of the weight stream so far
+    const struct mr_program_stage *stage;
+    int stream;  // items of its weights so far
     bool loaded; // the prefix maxima of this block
     int rc;      // first failure
     struct mr_error *err;
@@ -94,12 +95,19 @@ static void stream_tiles(struct builder *b, const struct mr_stream_item *it)
 static void load_rows(struct builder *b)
 {
     const struct mr_program *p = b->p;
+    int shift = b->stage->shift;
     struct mr_command *c = add(b, MR_OP_LOAD_ROWS, 0, bit(MR_MEM_ROWS) | place(MR_RESIDUAL));
-    mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)p->table_off);
-    mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)p->rot_off);
-    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->res_off);
+    mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)(p->table_off + shift));
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)(p->rot_off + shift));
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, shift ? 0 : (uint32_t)p->res_off);
     mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, (uint32_t)p->res_beats);
     mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->rot_beats);
+}
+
+static void save_rows(struct builder *b)
+{
+    struct mr_command *c = add(b, MR_OP_STORE_RES, bit(MR_MEM_ROWS) | place(MR_RESIDUAL), 0);
+    mr_command_set(c, MR_F_STORE_RES_BEATS, (uint32_t)b->p->res_beats);
 }
 
 // Once a block, before the first command that waits for another: it runs ahead.
@@ -213,7 +221,9 @@ static void matrix(struct builder *b, const struct mr_stream_item *it)
         mr_command_set(c, MR_F_MATMUL_HEAD_LANES, (uint32_t)b->d.head_lanes);
     }
     if (item->to == MR_RESULT) {
-        mr_command_set(c, MR_F_MATMUL_OUT_COLS, (uint32_t)b->c->vocab_size);
+        int left = b->c->vocab_size - b->stage->first_col;
+        mr_command_set(c, MR_F_MATMUL_OUT_COLS, (uint32_t)(left < it->cols ? left : it->cols));
+        mr_command_set(c, MR_F_MATMUL_OUT_OFF, (uint32_t)b->stage->first_col / 16);
         mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (uint32_t)b->p->out_beats);
     }
     if (item->to == MR_K || item->to == MR_V)
@@ -230,7 +240,7 @@ static void add_items(struct builder *b, int layer)
             attend(b, layer, item);
             continue;
         }
-        struct mr_stream_item it = mr_stream_item(b->c, b->layers, b->stream++);
+        struct mr_stream_item it = mr_stage_item(b->c, b->layers, b->stage, b->stream++);
         if (item->kind == MR_NORM)
             norm(b, layer, item);
         else
@@ -239,24 +249,52 @@ static void add_items(struct builder *b, int layer)
 }
 
 // An item is three commands at most: STREAM_VEC, PM_LOAD and LAYERNORM, or STREAM_TILES, MATMUL and
-// STORE_KV; a block may begin with PM_LOAD.
-static int most_commands(const struct mr_config *c)
+// STORE_KV; a block may begin with PM_LOAD. Beside the items are LOAD_ROWS, STORE_RES and END.
+static int most_commands(const struct mr_config *c, const struct mr_program_stage *stage)
 {
     const struct mr_arch *arch = mr_arch_of(c);
-    return c->n_layer * (3 * arch->block.count + 1) + 3 * arch->tail.count + 2;
+    return (stage->last - stage->first) * (3 * arch->block.count + 1) + 3 * arch->tail.count + 3;
+}
+
+int mr_stage_first(const struct mr_config *c, const struct mr_program_stage *stage)
+{
+    return stage->first * mr_stream_block_items(mr_arch_of(c));
+}
+
+int mr_stage_items(const struct mr_config *c, const struct mr_program_stage *stage)
+{
+    int end = stage->last * mr_stream_block_items(mr_arch_of(c));
+    return (stage->last > c->n_layer ? mr_stream_items(c) : end) - mr_stage_first(c, stage);
+}
+
+struct mr_stream_item mr_stage_item(const struct mr_config *c, enum mr_format layers,
+                                    const struct mr_program_stage *stage, int i)
+{
+    struct mr_stream_item it = mr_stream_item(c, layers, mr_stage_first(c, stage) + i);
+    if (it.item->to == MR_RESULT && stage->cols)
+        it.cols = stage->cols;
+    return it;
 }
 
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                      bool head, struct mr_error *err)
+{
+    const struct mr_program_stage all = {.last = c->n_layer + head};
+    return mr_program_build_stage(p, c, layers, &all, err);
+}
+
+int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
+                           const struct mr_program_stage *stage, struct mr_error *err)
 {
     struct builder b = {.p = p,
                         .c = c,
                         .d = mr_dims_of(c),
                         .places = mr_program_places(c),
                         .layers = layers,
+                        .stage = stage,
                         .err = err};
     *p = (struct mr_program){
-        .capacity = most_commands(c),
+        .capacity = most_commands(c, stage),
         .act_words = b.places.act_words,
         .qkv_words = b.places.qkv_words,
         .res_beats = b.d.d / 16,
@@ -271,11 +309,13 @@ int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_fo
         mr_depend_free(b.depend);
         mr_program_free(p);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands",
-                       most_commands(c));
+                       most_commands(c, stage));
     }
     load_rows(&b);
-    for (int l = 0; l < c->n_layer + head; l++)
+    for (int l = stage->first; l < stage->last; l++)
         add_items(&b, l);
+    if (stage->save)
+        save_rows(&b);
     (void)add(&b, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
     if (b.rc == 0)
         b.rc = mr_depend_check(b.depend, err);

@@ -23,6 +23,24 @@ enum { MR_PROGRAM_ROWS = 512 }; // room for rows in the input window: the larges
 // store is all that is left.
 int mr_program_build(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                      bool head, struct mr_error *err);
+
+// A part of a pass that is a run of its own: blocks first..last - 1, or the tail (n_layer,
+// n_layer + 1) for some columns of the result.
+struct mr_program_stage {
+    int first, last;
+    int first_col, cols; // of the result, multiples of 64; cols 0: all
+    bool save;           // at the end the residual rows go to the result window
+    int shift;           // 0: they come from res_off; else all else lies so many beats further on
+};
+int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
+                           const struct mr_program_stage *stage, struct mr_error *err);
+
+// Item i of the stage's weights, with its columns; mr_stage_items() of them, from mr_stage_first()
+// on.
+int mr_stage_first(const struct mr_config *c, const struct mr_program_stage *stage);
+int mr_stage_items(const struct mr_config *c, const struct mr_program_stage *stage);
+struct mr_stream_item mr_stage_item(const struct mr_config *c, enum mr_format layers,
+                                    const struct mr_program_stage *stage, int i);
 void mr_program_free(struct mr_program *p);
 
 // Where a row slot has the places of items, in words of their memory, and the row-maximum slot of

@@ -161,7 +161,9 @@ struct mr_session_options {
 
 // device: "cpu:" (fp32 reference; needs a Hugging Face directory), "model:[config]" (bit-exact C
 // model), "sim:[config][,memory=ideal|ddr4-2400|hbm2][,seed=N][,stalls=PERCENT][,check]" (the
-// Verilated RTL), "xrt:[index][,unit=N][,bo=MIB]" (an Alveo card or its emulation, docs/xrt.md).
+// Verilated RTL), "xrt:[index][,unit=N][,bo=MIB]" (an Alveo card or its emulation, docs/xrt.md),
+// "pci:[number]" (docs/driver.md); all but cpu: with ",capacity=SIZE" (512M, 8G) for less memory
+// than there is: a model that is larger streams from the host in each pass (docs/streaming.md).
 // sim: and model: with "units=N" stand for N engines of that kind (below), of which a session uses
 // one. opt may be NULL. The model must outlive the session.
 int mr_session_open(struct mr_session **session, struct mr_model *model, const char *device,
@@ -199,7 +201,8 @@ struct mr_row {
 };
 
 // Appends rows to their sequences, in order (prefill and decode are the same) and writes
-// logits[rows that want them][vocab_size] in order of the rows. A refused step changes nothing.
+// logits[rows that want them][vocab_size] in order of the rows. On a device, a step that fails
+// changes nothing and may be repeated; on cpu: a refused one.
 int mr_session_step(struct mr_session *session, const struct mr_row *rows, int count, float *logits,
                     struct mr_error *err);
 
@@ -534,6 +537,13 @@ struct mr_stats {
     double pin_rate;        // of a simulated channel, of 64 bytes a cycle; 0: not known
     double sequential_rate; // the same for a plain sequential reader
     uint64_t counter[64];   // in the order of mr_stats_name(), totals over steps
+    // Where the device's memory does not hold all weights: of `units`, layers and pieces of the
+    // head about as large, those that come over the link in each pass; the bytes so far; and the
+    // cycles in which the engine waits for a link of 12 GB/s and of 24, which are beside those
+    // counted (docs/streaming.md). All 0 elsewhere.
+    int units, streamed;
+    uint64_t link_bytes;
+    double link_waited[2];
 };
 
 void mr_session_get_stats(const struct mr_session *session, struct mr_stats *stats);

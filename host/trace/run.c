@@ -105,8 +105,13 @@ static int prepare(struct run *r, const struct mr_packed *p, struct mr_error *er
     t->from = o->layer >= 0 ? UINT64_MAX : o->from;
     t->to = o->layer >= 0 ? UINT64_MAX : o->to;
     t->max_slices = o->max_slices;
-    return mr_trace_commands(t, mr_engine_program(r->session->backend, o->head), &p->config,
-                             p->format, err);
+    const struct mr_program *program = mr_engine_program(r->session->backend, o->head);
+    if (!program)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: a timeline is of one device run, and this memory holds the model in "
+                       "stages; leave capacity= out or make it larger",
+                       mr_device_info(r->session->dev)->uri);
+    return mr_trace_commands(t, program, &p->config, p->format, err);
 }
 
 static int measure(struct run *r, struct mr_error *err)

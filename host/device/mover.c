@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/mover.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { UP, DOWN, WAYS };
+
+struct mr_mover {
+    bool thread; // else copies are made by the caller
+    pthread_t worker;
+    pthread_mutex_t lock;
+    pthread_cond_t more, done;
+    struct mr_move *first, *last; // waiting
+    bool quit;
+    // the link: in cycles, of the caller only
+    double per_byte[MR_LINKS], now[MR_LINKS], free_at[MR_LINKS][WAYS];
+    struct mr_mover_stats stats;
+};
+
+static void *work(void *arg)
+{
+    struct mr_mover *m = arg;
+    (void)pthread_mutex_lock(&m->lock);
+    while (!m->quit) {
+        struct mr_move *move = m->first;
+        if (!move) {
+            (void)pthread_cond_wait(&m->more, &m->lock);
+            continue;
+        }
+        m->first = move->next;
+        move->state = MR_MOVE_WORKS;
+        (void)pthread_mutex_unlock(&m->lock);
+        int rc = move->work(move->arg, &move->err);
+        (void)pthread_mutex_lock(&m->lock);
+        move->rc = rc;
+        move->state = MR_MOVE_DONE;
+        (void)pthread_cond_broadcast(&m->done);
+    }
+    (void)pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, struct mr_error *err)
+{
+    static const double rates[MR_LINKS] = MR_LINK_RATES;
+    struct mr_mover *m = *mover = calloc(1, sizeof *m);
+    if (!m)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for copies");
+    for (int i = 0; i < MR_LINKS; i++)
+        m->per_byte[i] = mr_device_info(dev)->clock_khz / (rates[i] * 1e6);
+    (void)pthread_mutex_init(&m->lock, NULL);
+    (void)pthread_cond_init(&m->more, NULL);
+    (void)pthread_cond_init(&m->done, NULL);
+    // Without a thread all is the same, but slower.
+    m->thread = mr_device_info(dev)->overlaps && pthread_create(&m->worker, NULL, work, m) == 0;
+    return 0;
+}
+
+void mr_mover_free(struct mr_mover *m)
+{
+    if (!m)
+        return;
+    if (m->thread) {
+        (void)pthread_mutex_lock(&m->lock);
+        m->quit = true;
+        (void)pthread_cond_signal(&m->more);
+        (void)pthread_mutex_unlock(&m->lock);
+        (void)pthread_join(m->worker, NULL);
+    }
+    (void)pthread_cond_destroy(&m->more);
+    (void)pthread_cond_destroy(&m->done);
+    (void)pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+// When a link of each rate has carried it.
+static void carry(struct mr_mover *m, struct mr_move *move)
+{
+    const uint64_t bytes[WAYS] = {move->up, move->down};
+    for (int i = 0; i < MR_LINKS; i++) {
+        move->end[i] = m->now[i];
+        for (int way = 0; way < WAYS; way++) {
+            double *at = &m->free_at[i][way];
+            if (!bytes[way])
+                continue;
+            *at = (*at > m->now[i] ? *at : m->now[i]) + m->per_byte[i] * (double)bytes[way];
+            move->end[i] = *at > move->end[i] ? *at : move->end[i];
+        }
+    }
+    m->stats.up += move->up;
+    m->stats.down += move->down;
+}
+
+void mr_mover_begin(struct mr_mover *m, struct mr_move *move)
+{
+    carry(m, move);
+    move->err = (struct mr_error){0};
+    move->next = NULL;
+    if (!m->thread) {
+        move->rc = move->work(move->arg, &move->err);
+        move->state = MR_MOVE_DONE;
+        return;
+    }
+    (void)pthread_mutex_lock(&m->lock);
+    move->state = MR_MOVE_WAITS;
+    if (m->first)
+        m->last->next = move;
+    else
+        m->first = move;
+    m->last = move;
+    (void)pthread_cond_signal(&m->more);
+    (void)pthread_mutex_unlock(&m->lock);
+}
+
+int mr_mover_end(struct mr_mover *m, struct mr_move *move, struct mr_error *err)
+{
+    (void)pthread_mutex_lock(&m->lock);
+    while (move->state != MR_MOVE_DONE)
+        (void)pthread_cond_wait(&m->done, &m->lock);
+    (void)pthread_mutex_unlock(&m->lock);
+    move->state = MR_MOVE_NONE;
+    for (int i = 0; i < MR_LINKS; i++)
+        if (move->end[i] > m->now[i]) {
+            m->stats.waited[i] += move->end[i] - m->now[i];
+            m->now[i] = move->end[i];
+        }
+    if (move->rc < 0 && err)
+        *err = move->err;
+    return move->rc;
+}
+
+void mr_mover_ran(struct mr_mover *m, uint64_t cycles)
+{
+    for (int i = 0; i < MR_LINKS; i++)
+        m->now[i] += (double)cycles;
+}
+
+void mr_mover_rest(struct mr_mover *m)
+{
+    for (int i = 0; i < MR_LINKS; i++)
+        m->now[i] = m->free_at[i][UP] = m->free_at[i][DOWN] = 0;
+    m->stats = (struct mr_mover_stats){0};
+}
+
+struct mr_mover_stats mr_mover_stats(struct mr_mover *m)
+{
+    return m->stats;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between host and device while the engine works: one after the other, by a thread of their
+// own where the device allows that (mr_device_info.overlaps), else at once by the caller.
+//
+// Beside that it says what a link of a given rate would cost. Time is counted in the engine's
+// cycles, from what the caller says its runs took: both directions at the same time, in each one
+// copy after the other. No clock of this machine is in it.
+#ifndef MILLRACE_DEVICE_MOVER_H
+#define MILLRACE_DEVICE_MOVER_H
+
+#include "device/device.h"
+
+struct mr_mover;
+
+// A copy. `work` and what it works on must stay until mr_mover_end().
+struct mr_move {
+    int (*work)(void *arg, struct mr_error *err);
+    void *arg;
+    uint64_t up, down; // bytes to the device and from it
+    // the mover's
+    enum { MR_MOVE_NONE, MR_MOVE_WAITS, MR_MOVE_WORKS, MR_MOVE_DONE } state;
+    int rc;
+    struct mr_error err;
+    double end[MR_LINKS];
+    struct mr_move *next;
+};
+
+int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, struct mr_error *err);
+// Waits for the copy under way; those that have not begun are left out. NULL is allowed.
+void mr_mover_free(struct mr_mover *mover);
+
+void mr_mover_begin(struct mr_mover *mover, struct mr_move *move);
+// Waits for it and returns its result; the move may be used again.
+int mr_mover_end(struct mr_mover *mover, struct mr_move *move, struct mr_error *err);
+
+// A run of the device took so many cycles.
+void mr_mover_ran(struct mr_mover *mover, uint64_t cycles);
+// What is on its way is there, in cycles: before the first run.
+void mr_mover_rest(struct mr_mover *mover);
+
+struct mr_mover_stats {
+    uint64_t up, down;       // bytes
+    double waited[MR_LINKS]; // cycles in which the engine had to wait for a link of that rate
+};
+struct mr_mover_stats mr_mover_stats(struct mr_mover *mover);
+
+#endif
