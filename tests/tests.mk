@@ -46,6 +46,8 @@ UNIT_EXTRA_test_options := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_forecast := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_data := $(DATA_SRC) $(DATA_LIBS)
 $(BUILD)/unit/test_data: $(DATA_SRC) $(wildcard host/data/*.h host/config/*.h)
+UNIT_EXTRA_test_training := $(wildcard host/config/*.c) -lyaml
+$(BUILD)/unit/test_training: $(wildcard host/config/*.[ch])
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c
 $(BUILD)/unit/test_eval: $(UNIT_EXTRA_test_eval) $(wildcard host/cli/*.h)
 $(BUILD)/unit/test_suite $(BUILD)/unit/test_options $(BUILD)/unit/test_forecast: $(CLI_SRC) $(wildcard host/cli/*.h)
@@ -103,7 +105,7 @@ $(BUILD)/test-list: FORCE
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
 	   printf 'driver-uapi\tbash tests/driver/abi/run.sh\n'; \
 	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \
-	   for s in back cpu data step train; do printf '%s-mutants\tbash tests/tools/%s-mutants.sh $(BUILD)\n' $$s $$s; done; \
+	   for s in back config cpu data step train; do printf '%s-mutants\tbash tests/tools/%s-mutants.sh $(BUILD)\n' $$s $$s; done; \
 	   printf 'hls-mutants\tbash tests/hls/mutants.sh $(BUILD)\n'; \
 	   printf 'last-bad-input\tbash tests/tools/bad-input.sh $(BUILD)/test\n'; \
 	   for s in tests/e2e/*.sh; do n=$$(basename $$s .sh); cli=$(MILLRACE); \

@@ -291,18 +291,52 @@ static bool is_yaml(const char *word)
     return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-// The first argument that is named so is a configuration. `out` has room for one word more.
-static int name_config(int argc, char **argv, char **out)
+static bool is_option(const char *name)
 {
-    static char option[] = "--config";
-    int n = 0;
-    bool named = false;
+    for (const struct cli_option *o = cmd_train.options; o->name; o++)
+        if (!o->argument && strncmp(name, o->name, strcspn(name, "=")) == 0)
+            return true;
+    return false;
+}
+
+// "--optimizer.eps" and "--num_steps" are keys of a configuration. Writes the key, without "=".
+static bool is_key(const char *word, char *key, size_t size)
+{
+    static const char *const sections[] = {"train_input.", "eval_input.", "model.",
+                                           "optimizer.",   "runconfig.",  "trainer."};
+    const char *name = word + 2;
+    int n = (int)strcspn(name, "=");
+    if (strncmp(word, "--", 2) != 0 || n == 0)
+        return false;
+    (void)snprintf(key, size, "%.*s", n, name);
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (strncmp(key, sections[i], strlen(sections[i])) == 0)
+            return true;
+    (void)snprintf(key, size, "runconfig.%.*s", n, name);
+    return !is_option(name) && mr_training_knows(key);
+}
+
+// Words as the parser wants them: the first argument that is named so is a configuration, and its
+// keys become --set KEY=VALUE. `out` has room for twice as many; what it makes is in *text.
+static int name_config(int argc, char **argv, char **out, char *text)
+{
+    static char option[] = "--config", set[] = "--set";
+    int n = 0, config = 1;
+    char key[160];
+    while (config < argc && !(is_yaml(argv[config]) && !takes_value(argv[config - 1])))
+        config++;
     for (int i = 0; i < argc; i++) {
-        if (i > 0 && !named && is_yaml(argv[i]) && !takes_value(argv[i - 1])) {
+        const char *equals = strchr(argv[i], '=');
+        if (i == config)
             out[n++] = option;
-            named = true;
+        if (config == argc || i == config || i == 0 || !is_key(argv[i], key, sizeof key) ||
+            (!equals && i + 1 == argc)) {
+            out[n++] = argv[i];
+            continue;
         }
-        out[n++] = argv[i];
+        out[n++] = set;
+        out[n++] = text;
+        text += sprintf(text, "%s=%s", key, equals ? equals + 1 : argv[++i]) + 1;
     }
     out[n] = NULL;
     return n;
@@ -312,15 +346,20 @@ static int run(int argc, char **argv)
 {
     struct train_args a = {0};
     int status;
-    char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (!words)
-        return cli_usage(&cmd_train, "no memory for %d words", argc);
-    bool go = cli_parse(&cmd_train, name_config(argc, argv, words), words, &a, &status);
+    size_t bytes = 0;
+    for (int i = 0; i < argc; i++)
+        bytes += strlen(argv[i]) + sizeof "runconfig.";
+    char **words = calloc(2 * (size_t)argc + 2, sizeof *words), *text = malloc(bytes);
+    bool memory = words && text;
+    bool go =
+        memory && cli_parse(&cmd_train, name_config(argc, argv, words, text), words, &a, &status);
     free(words);
-    if (!go)
-        return status;
-    cli_catch_hangup();
-    return a.config ? run_config(&a) : run_options(&a);
+    if (go) {
+        cli_catch_hangup();
+        status = a.config ? run_config(&a) : run_options(&a);
+    }
+    free(text);
+    return memory ? status : cli_usage(&cmd_train, "no memory for %d words", argc);
 }
 
 #define ARGS struct train_args
@@ -381,7 +420,7 @@ static const struct cli_option options[] = {
      .kind = CLI_TEXTS,
      .value = "KEY=VALUE",
      .help = "another value for a key of the configuration, such as optimizer.eps=1e-8; as often "
-             "as there are keys",
+             "as there are keys; --optimizer.eps 1e-8 is the same",
      .needs = "config",
      CLI_LIST_AT(ARGS, set, n_set)},
     WHOLE("max_steps", max_steps, 1, 1 << 30, NULL, "the same as --set runconfig.max_steps=N",

@@ -2,13 +2,13 @@
 #include "cli/train_run.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/config.h"
 #include "checkpoint/directory.h"
 #include "cli/flush.h"
-#include "cli/train_start.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -92,7 +92,8 @@ static size_t held_windows(const struct train_run *r, const struct train_data *d
 }
 
 // The loss of the held-out part. Ctrl-C ends it; then there is none, and *whole is false.
-static int evaluate(struct train_run *r, uint64_t step, bool *whole, struct mr_error *err)
+static int evaluate(struct train_run *r, uint64_t step, bool *whole, double *loss,
+                    struct mr_error *err)
 {
     struct train_data *d = r->held.held_out > 0 ? &r->held : &r->data;
     struct mr_batch_loss all = {0}, one;
@@ -100,6 +101,7 @@ static int evaluate(struct train_run *r, uint64_t step, bool *whole, struct mr_e
     size_t last = held_windows(r, d);
     int n = 0;
     *whole = false;
+    *loss = INFINITY;
     for (size_t first = 0; first < last; first += (size_t)n) {
         if (cli_interrupted() || cli_pipe_closed())
             return 0;
@@ -116,7 +118,7 @@ static int evaluate(struct train_run *r, uint64_t step, bool *whole, struct mr_e
     *whole = true;
     if (all.targets == 0)
         return 0;
-    all.loss = sum / (double)all.targets;
+    *loss = all.loss = sum / (double)all.targets;
     print_heldout(r, step, &all);
     return 0;
 }
@@ -176,12 +178,20 @@ static int between(struct train_run *r, uint64_t step, bool *whole, struct mr_er
 {
     const struct mr_training *t = &r->a->t;
     uint64_t steps = (uint64_t)t->steps;
+    double loss = INFINITY;
     int rc = 0;
-    if (step > 0 && t->checkpoint_steps > 0 && due(step, t->checkpoint_steps, steps))
+    bool kept = step > 0 && t->checkpoint_steps > 0 && due(step, t->checkpoint_steps, steps);
+    if (kept)
         rc = put_checkpoint(r, step, err);
     if (rc == 0 && t->mode == MR_TRAIN_AND_EVAL &&
         (step == 0 || due(step, t->eval_frequency, steps)))
-        rc = evaluate(r, step, whole, err);
+        rc = evaluate(r, step, whole, &loss, err);
+    if (rc == 0 && kept && loss < (r->best.step > 0 ? r->best.loss : INFINITY)) {
+        r->best = (struct train_best){step, loss};
+        rc = train_best_write(r->a->t.output, &r->best, err);
+    }
+    if (rc == 0 && kept && t->max_checkpoints > 0)
+        rc = train_prune(r->a->t.output, t->max_checkpoints, &r->best, err);
     return rc;
 }
 
@@ -377,6 +387,8 @@ static int open_state(struct train_run *r, struct mr_error *err)
         return rc;
     mr_trainer_get_info(r->trainer, &r->info);
     rc = count_steps(r, err);
+    if (rc == 0)
+        rc = train_best_read(a->t.output, &r->best, err);
     return rc == 0 ? check_note(r, err) : rc;
 }
 
@@ -432,11 +444,12 @@ static int evaluate_state(struct train_run *r, const char *dir, const uint64_t *
 {
     struct mr_trainer_options o = train_options(r);
     bool whole = true;
+    double loss;
     o.model = NULL; // whatever it began with
     int rc = mr_trainer_open(&r->trainer, dir, r->a->c.device, &o, err);
     if (rc == 0) {
         mr_trainer_get_info(r->trainer, &r->info);
-        rc = evaluate(r, step ? *step : r->info.step, &whole, err);
+        rc = evaluate(r, step ? *step : r->info.step, &whole, &loss, err);
     }
     mr_trainer_close(r->trainer);
     r->trainer = NULL;

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/status_line.h"
 #include "cli/train_data.h"
+#include "cli/train_start.h"
 #include "config/training.h"
 
 struct train_args {
@@ -38,6 +39,7 @@ struct train_run {
     struct mr_trainer_info info;
     struct train_data data, held; // held: nothing where a part of the data is held out
     struct train_batch batch;
+    struct train_best best;
     struct cli_line line;
     double start;
     uint64_t tokens; // learnt from by this program

@@ -105,3 +105,75 @@ int train_checkpoints(const char *dir, uint64_t **steps, size_t *count, struct m
         qsort(*steps, *count, sizeof **steps, compare);
     return rc;
 }
+
+// ---- those that stay ----------------------------------------------------------------------------
+
+static const char best_name[] = "best-checkpoint";
+
+int train_best_read(const char *dir, struct train_best *best, struct mr_error *err)
+{
+    char *path = mr_path_join(dir, best_name, err);
+    unsigned long long step;
+    *best = (struct train_best){0};
+    if (!path)
+        return MR_ERR_MEMORY;
+    FILE *f = fopen(path, "r");
+    int rc = 0;
+    if (f && fscanf(f, "%llu %lf", &step, &best->loss) == 2 && step < 1ULL << 40)
+        best->step = step;
+    else if (f || errno != ENOENT)
+        rc =
+            mr_fail(err, MR_ERR_FORMAT,
+                    "%s: does not say which checkpoint is the best; remove it to begin anew", path);
+    if (f)
+        (void)fclose(f); // only read
+    free(path);
+    return rc;
+}
+
+int train_best_write(const char *dir, const struct train_best *best, struct mr_error *err)
+{
+    char *path = mr_path_join(dir, best_name, err);
+    char *beside = path ? mr_path_join(dir, "best-checkpoint.new", err) : NULL;
+    FILE *f = beside ? fopen(beside, "w") : NULL;
+    int rc = beside ? 0 : MR_ERR_MEMORY;
+    bool good = f && fprintf(f, "%llu %.17g\n", (unsigned long long)best->step, best->loss) > 0;
+    good = f && fclose(f) == 0 && good && rename(beside, path) == 0;
+    if (beside && !good)
+        rc = mr_fail(err, MR_ERR_IO, "%s: %s", path, strerror(errno));
+    free(path);
+    free(beside);
+    return rc;
+}
+
+// It loses its name first, so that none is found half removed.
+static int drop(const char *dir, uint64_t step, struct mr_error *err)
+{
+    char *path = train_checkpoint(dir, step, err);
+    char *away = path ? mr_path_join(dir, "removed-checkpoint", err) : NULL;
+    int rc = away ? 0 : MR_ERR_MEMORY;
+    if (away && rename(path, away) != 0)
+        rc = mr_fail(err, MR_ERR_IO, "%s: cannot be removed: %s", path, strerror(errno));
+    free(path);
+    if (rc == 0)
+        train_remove(away);
+    else
+        free(away);
+    return rc;
+}
+
+int train_prune(const char *dir, int most, const struct train_best *best, struct mr_error *err)
+{
+    uint64_t *steps;
+    size_t count;
+    char *left = mr_path_join(dir, "removed-checkpoint", err);
+    train_remove(left); // of a program that was killed meanwhile
+    int rc = left ? train_checkpoints(dir, &steps, &count, err) : MR_ERR_MEMORY;
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i + (size_t)most < count && rc == 0; i++)
+        if (steps[i] != 0 && steps[i] != best->step)
+            rc = drop(dir, steps[i], err);
+    free(steps);
+    return rc;
+}

@@ -64,6 +64,12 @@ struct mr_reader {
         int line;
     } given[MR_KEYS_GIVEN];
     int n_given;
+    // Keys that the command line gives, whose values in the file do not count.
+    struct {
+        const struct mr_key_place *place;
+        const struct mr_key *key;
+    } *over;
+    int n_over;
     int flag[MR_FLAGS];   // of the model; 0: not said, 1: false, 2: true
     const char *rotating; // "rotary" or "learned"; NULL: not said
     bool rates, mode;     // are given

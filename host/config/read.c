@@ -219,6 +219,12 @@ static int read_all(struct mr_reader *r, const struct mr_yaml *root, const char 
     bool new = false;
     int rc = generation(r, root, &new);
     r->line = root->line;
+    for (int i = 0; i < sets; i++) {
+        char path[MR_KEY_PATH];
+        size_t n = strcspn(set[i], "=");
+        (void)snprintf(path, sizeof path, "%.*s", n < sizeof path ? (int)n : 0, set[i]);
+        mr_keys_override(r, path);
+    }
     rc = rc == 0 ? mr_keys_walk(r, root) : rc;
     r->again = true;
     for (int i = 0; i < sets && rc == 0; i++)
@@ -236,11 +242,14 @@ static int read_tree(struct mr_training *t, int mode, const struct mr_yaml *root
     if (!r)
         return mr_fail(err, MR_ERR_MEMORY, "%s: no memory for the configuration", where);
     r->t = t;
+    r->over = calloc((size_t)sets + 1, sizeof *r->over);
     r->where = where;
     r->mode = mode != MR_TRAINING_MODES;
     r->walk = mr_keys_walk;
     r->err = err;
-    int rc = read_all(r, root, set, sets);
+    int rc = r->over ? read_all(r, root, set, sets)
+                     : mr_fail(err, MR_ERR_MEMORY, "%s: no memory for the configuration", where);
+    free(r->over);
     free(r);
     if (rc < 0)
         mr_training_free(t);

@@ -201,6 +201,7 @@ static const struct mr_key loop[] = {
 
 static const struct mr_key checkpoint[] = {
     {.name = "autoload_last_checkpoint", .kind = MR_KEY_SPECIAL, .take = mr_take_autoload},
+    STEPS("max_checkpoints", 1, AT(max_checkpoints), .aliases = "keep_checkpoint_max"),
     IGNORED("save_initial_checkpoint"),
     IGNORED("disable_strict_checkpoint_loading"),
     FIXED("checkpoint_root", "", "checkpoints are in the directory of -o"),
@@ -241,8 +242,6 @@ static const struct mr_key runconfig[] = {
     FIXED("validate_only", "false", "nothing is compiled"),
     FIXED("enable_distributed", "false", "one engine can be used"),
     FIXED("use_cs_grad_accum", "true|false", ""),
-    IGNORED("max_checkpoints"),
-    IGNORED("keep_checkpoint_max"),
     IGNORED("precision_opt_level"),
     IGNORED("num_act_servers"),
     IGNORED("num_wgt_servers"),

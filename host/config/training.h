@@ -81,8 +81,9 @@ struct mr_training {
     // The run. The last step is `steps`, or so many more than there are, or ends so many epochs.
     int steps, more_steps, epochs, epoch_steps;
     int log_steps, eval_frequency, eval_steps, checkpoint_steps;
-    int64_t seed; // of weights from scratch
-    bool fresh;   // a state that exists is not gone on with
+    int max_checkpoints; // that stay, beside the first and the best one; 0: all
+    int64_t seed;        // of weights from scratch
+    bool fresh;          // a state that exists is not gone on with
     const char *checkpoint, *output;
     struct mr_training_model model;
     void *memory; // of what a file says

@@ -8,6 +8,7 @@
 
 #include "common/str.h"
 #include "common/suggest.h"
+#include "config/read.h"
 #include "config/table.h"
 
 // ---- values -------------------------------------------------------------------------------------
@@ -205,10 +206,35 @@ static const struct mr_key *find(const char *path, const struct mr_key_place **p
     return NULL;
 }
 
+void mr_keys_override(struct mr_reader *r, const char *path)
+{
+    const struct mr_key_place *place;
+    const struct mr_key *k = find(path, &place);
+    if (!k)
+        return; // the message comes when it is taken
+    r->over[r->n_over].place = place;
+    r->over[r->n_over++].key = k;
+}
+
+bool mr_training_knows(const char *key)
+{
+    const struct mr_key_place *place;
+    return find(key, &place) != NULL;
+}
+
+static bool overridden(const struct mr_reader *r, const struct mr_key_place *p,
+                       const struct mr_key *k)
+{
+    for (int i = 0; i < r->n_over && !r->again; i++)
+        if (r->over[i].key == k && r->over[i].place->base == p->base)
+            return true;
+    return false;
+}
+
 static int take_key(struct mr_reader *r, const struct mr_key_place *p, const struct mr_key *k,
                     const struct mr_yaml *v)
 {
-    if (mr_yaml_is_null(v))
+    if (mr_yaml_is_null(v) || overridden(r, p, k))
         return 0;
     int rc = note_given(r, p, k);
     return rc == 0 ? take_value(r, k, (char *)r->t + p->base + k->at, v) : rc;

@@ -30,6 +30,31 @@ ok the_short_form_gives_the_same_bytes cmp first/state short/state
 run first.yaml -o begun --checkpoint_path first/checkpoint-0
 ok so_does_a_checkpoint_to_begin_with cmp first/checkpoint-4/model.safetensors begun/checkpoint-4/model.safetensors
 
+# ---- keys as options, in the place of those of the file
+run first.yaml -m train -o bare --max_steps 1 --optimizer.weight_decay_rate 0.2 --train_input.shuffle_seed=7
+run first.yaml -m train -o set --max_steps 1 --set optimizer.weight_decay=0.2
+ok keys_are_options cmp bare/state set/state
+run first.yaml -m train -o bare --runconfig.max_steps null --num_steps 1
+ok so_are_those_of_the_run_without_their_place grep -q '^step 2 ' log
+sed 's/embedding_dropout_rate: 0.0/embedding_dropout_rate: 0.1/' first.yaml >dropout.yaml
+run dropout.yaml -m train -o undropped --max_steps 1 --model.embedding_dropout_rate 0
+ok what_is_replaced_is_not_refused test $? = 0
+
+# ---- the best checkpoint and the last ones
+few=(-m train_and_eval -o few --checkpoint_steps 1 --runconfig.eval_frequency 1 --max_checkpoints 1)
+few+=(--optimizer.learning_rate '[{scheduler: PiecewiseConstant, values: [1e-2, 1], milestones: [2]}]')
+kept() { find few -maxdepth 1 -name '*checkpoint*' | sort | sed 's/.*checkpoint-//' | tr '\n' ' '; }
+run first.yaml --max_steps 4 "${few[@]}"
+best=$(sed -n 's/^step \([1-4]\) *held out \([0-9.]*\).*/\2 \1/p' log | sort -g | head -1 | cut -d' ' -f2)
+ok the_best_is_not_the_last test "${best:-4}" -lt 4
+ok the_first_the_best_and_the_last_stay test "$(kept)" = "few/best-checkpoint 0 $best 4 "
+run first.yaml --max_steps 5 "${few[@]}"
+ok also_when_it_goes_on test "$(kept)" = "few/best-checkpoint 0 $best 5 "
+run first.yaml --max_steps 6 "${few[@]}" --max_checkpoints 2
+ok as_many_as_asked_for test "$(kept)" = "few/best-checkpoint 0 $best 5 6 "
+echo many >few/best-checkpoint
+exits a_damaged_best_is_refused 3 'does not say which checkpoint is the best' train first.yaml --max_steps 7 "${few[@]}"
+
 # ---- Adam and SGD: both generations and the short form
 run first.yaml -m train -o frozen --max_steps 1 --set 'optimizer.freeze=["*", "!*.h.1.*"]' --set 'optimizer.no_decay="*.fc_in.*"'
 ok a_configuration_freezes test $? = 0
@@ -132,6 +157,9 @@ head -c 70000 /dev/zero | tr '\0' '#' >large.yaml
 exits yaml_that_is_too_large 3 'has 70000 bytes; a configuration has at most 65536' train large.yaml -o none
 more key_without_a_value 2 '--set runconfig.seed: is not KEY=VALUE' runconfig.seed
 more key_of_a_set_that_is_misspelt 2 '--set: model.vocab_sise: the key is not known; did you mean model.vocab_size' model.vocab_sise=3
+exits key_as_an_option_that_is_misspelt 2 'optimizer.ep: the key is not known; did you mean optimizer.eps' train first.yaml -o none --optimizer.ep 1
+exits key_as_an_option_without_a_value 2 'optimizer.eps' train first.yaml -o none --optimizer.eps
+exits key_as_an_option_without_a_config 2 'optimizer.eps' train "$root/models/demo" -o none --optimizer.eps 1
 more dropout_is_refused 3 "model.embedding_dropout_rate: '0.1': there is no dropout yet" model.embedding_dropout_rate=0.1
 more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2 and gpt3 can be trained" model.name=bert
 more lora_is_refused 3 'LoRA is not there yet' 'model.lora_params={r: 8}'
