@@ -46,6 +46,8 @@ UNIT_EXTRA_test_options := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_forecast := $(UNIT_EXTRA_test_suite)
 UNIT_EXTRA_test_data := $(DATA_SRC) $(DATA_LIBS)
 $(BUILD)/unit/test_data: $(DATA_SRC) $(wildcard host/data/*.h host/config/*.h)
+UNIT_EXTRA_test_train_log := host/cli/train_log.c
+$(BUILD)/unit/test_train_log: host/cli/train_log.c host/cli/train_log.h
 UNIT_EXTRA_test_training := $(wildcard host/config/*.c) -lyaml
 $(BUILD)/unit/test_training: $(wildcard host/config/*.[ch])
 UNIT_EXTRA_test_eval := host/cli/eval_score.c host/cli/eval_split.c host/cli/eval_tasks.c host/cli/lines.c

@@ -250,9 +250,14 @@ static int read_config(struct train_args *a, struct mr_error *err)
         return rc;
     a->t.output = output ? output : a->t.output;
     a->t.checkpoint = a->checkpoint ? a->checkpoint : a->t.checkpoint;
-    return a->t.output ? 0
-                       : mr_fail(err, MR_ERR_USAGE, "-o DIR is missing, and %s has no model_dir",
-                                 a->config);
+    if (!a->t.output)
+        return mr_fail(err, MR_ERR_USAGE, "-o DIR is missing, and %s has no model_dir", a->config);
+    if (a->events || !a->t.events)
+        return 0;
+    char *beside = mr_path_join(a->t.output, "events", err);
+    a->events = *a->t.events ? a->t.events : beside ? mr_training_text(&a->t, beside) : NULL;
+    free(beside);
+    return a->events ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for the name of event files");
 }
 
 static int run_config(struct train_args *a)
@@ -512,6 +517,16 @@ static const struct cli_option options[] = {
     WHOLE("eval-every", t.eval_frequency, 0, 1 << 30, "0",
           "steps between losses of the held-out part; 0: at the beginning and the end"),
     WHOLE("log-every", t.log_steps, 1, 1 << 30, "1", "steps between lines"),
+    {.name = "events",
+     .kind = CLI_OUTPUT,
+     .value = "DIR",
+     .help = "event files of losses, norms and rates there, for TensorBoard",
+     CLI_AT(ARGS, events)},
+    {.name = "csv",
+     .kind = CLI_OUTPUT,
+     .value = "FILE",
+     .help = "adds a row for each step and evaluation to it",
+     CLI_AT(ARGS, csv)},
     {.name = "export",
      .kind = CLI_OUTPUT,
      .value = "DIR",

@@ -120,7 +120,7 @@ static int evaluate(struct train_run *r, uint64_t step, bool *whole, double *los
         return 0;
     *loss = all.loss = sum / (double)all.targets;
     print_heldout(r, step, &all);
-    return 0;
+    return train_log_held(&r->log, train_log_now(), step, all.loss, err);
 }
 
 static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
@@ -151,9 +151,10 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
     u.note = r->note;
     if (rc == 0)
         rc = mr_trainer_apply(r->trainer, &u, &done, err);
-    if (rc == 0 && (done.step % (uint64_t)t->log_steps == 0 || done.step == (uint64_t)t->steps))
-        print_step(r, &done, u.rate);
-    return rc;
+    if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
+        return rc;
+    print_step(r, &done, u.rate);
+    return train_log_step(&r->log, train_log_now(), done.step, done.loss, done.norm, u.rate, err);
 }
 
 // Every `every` steps, and the last one.
@@ -418,6 +419,8 @@ int train_run(struct train_run *r, struct mr_error *err)
         rc = open_state(r, err);
     if (rc == 0)
         rc = say_dropout(a, err);
+    if (rc == 0)
+        rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
     if (rc < 0)
         return rc;
     cli_interrupt_waits(true);
@@ -513,6 +516,7 @@ int train_run_eval(struct train_run *r, struct mr_error *err)
 
 void train_run_close(struct train_run *r)
 {
+    train_log_close(&r->log);
     mr_trainer_close(r->trainer);
     train_batch_free(&r->batch);
     train_data_free(&r->data);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/status_line.h"
 #include "cli/train_data.h"
+#include "cli/train_log.h"
 #include "cli/train_start.h"
 #include "config/training.h"
 
@@ -21,7 +22,8 @@ struct train_args {
     char *found; // the path of one that is
     bool mode_given;
     const char *export;
-    int format; // enum mr_save_format
+    const char *events, *csv; // of curves; NULL: none
+    int format;               // enum mr_save_format
     int chunk;
     bool recompute;
     // Of the short form: what its rates are made of.
@@ -40,6 +42,7 @@ struct train_run {
     struct train_data data, held; // held: nothing where a part of the data is held out
     struct train_batch batch;
     struct train_best best;
+    struct train_log log;
     struct cli_line line;
     double start;
     uint64_t tokens; // learnt from by this program

@@ -461,3 +461,12 @@ int mr_take_list(struct mr_reader *r, const struct mr_key *k, void *to, const st
     }
     return rc;
 }
+
+int mr_take_events(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
+{
+    const struct mr_yaml *dir = v->kind == MR_YAML_MAP ? mr_yaml_member(v, "summary_dir") : NULL;
+    const char *text = dir && !mr_yaml_is_null(dir) ? text_of(r, dir, "a directory") : "";
+    (void)k;
+    *(const char **)to = text ? mr_key_text(r, text) : NULL;
+    return !text ? MR_ERR_USAGE : *(const char **)to ? 0 : MR_ERR_MEMORY;
+}

@@ -13,6 +13,7 @@ mr_key_take mr_take_paths;       // a path, or a list of one
 mr_key_take mr_take_betas;       // [beta1, beta2]
 mr_key_take mr_take_rates;       // a number, a schedule, or a list of them
 mr_key_take mr_take_optimizer;   // {AdamW: {...}}, {SGD: {...}}
+mr_key_take mr_take_events;      // TensorBoardLogger, with a summary_dir or without
 mr_key_take mr_take_patterns;    // of tensors' names: one, or a list
 mr_key_take mr_take_type;        // of the optimizer
 mr_key_take mr_take_name;        // of the model

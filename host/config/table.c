@@ -302,7 +302,7 @@ static const struct mr_key callbacks[] = {
 
 static const struct mr_key loggers[] = {
     IGNORED("ProgressLogger"),
-    REFUSED("TensorBoardLogger", "event files are not there yet; --json prints the same numbers"),
+    SPECIAL("TensorBoardLogger", mr_take_events, AT(events)),
     REFUSED("WandbLogger", "nothing is sent anywhere; --json prints the same numbers"),
     {0},
 };

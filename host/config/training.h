@@ -85,6 +85,7 @@ struct mr_training {
     int64_t seed;        // of weights from scratch
     bool fresh;          // a state that exists is not gone on with
     const char *checkpoint, *output;
+    const char *events; // where event files go; "": beside the state; NULL: there are none
     struct mr_training_model model;
     void *memory; // of what a file says
 };

@@ -40,6 +40,11 @@ sed 's/embedding_dropout_rate: 0.0/embedding_dropout_rate: 0.1/' first.yaml >dro
 run dropout.yaml -m train -o undropped --max_steps 1 --model.embedding_dropout_rate 0
 ok what_is_replaced_is_not_refused test $? = 0
 
+run second.yaml -m train -o logged --trainer.init.loop.max_steps 1 --trainer.init.loggers '[ProgressLogger, TensorBoardLogger]'
+ok a_configuration_writes_events test -s logged/events/events.out.tfevents.0000000000.millrace
+run second.yaml -m train -o logged --trainer.init.loop.max_steps 2 --trainer.init.loggers '[TensorBoardLogger: {summary_dir: elsewhere}]'
+ok also_where_it_says test -s elsewhere/events.out.tfevents.0000000001.millrace
+
 # ---- the best checkpoint and the last ones
 few=(-m train_and_eval -o few --checkpoint_steps 1 --runconfig.eval_frequency 1 --max_checkpoints 1)
 few+=(--optimizer.learning_rate '[{scheduler: PiecewiseConstant, values: [1e-2, 1], milestones: [2]}]')

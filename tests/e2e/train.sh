@@ -50,6 +50,14 @@ learn -o "$work/f3" --steps 2 -q --decay 0.1 --lr 1e-2 --freeze '*.h.[01].*' --e
 ok some_do_not_decay test "$(cmp -s "$work/out-f2/model.safetensors" "$work/out-f3/model.safetensors"; echo $?)" = 1
 exits train_freezing_what_is_not_there 2 "freeze 'no': no tensor has such a name; the last one is" "${short[@]}" -o "$work/none" --steps 1 --freeze no
 
+# ---- what curves are drawn from
+learn -o "$work/g" --steps 2 --events "$work/ev" --csv "$work/csv" -q >"$work/log" 2>&1
+learn -o "$work/g" --steps 3 --events "$work/ev" --csv "$work/csv" -q >"$work/log" 2>&1
+ok csv_has_a_row_for_each_line test "$(cut -d, -f1 "$work/csv" | tr '\n' ' ')" = "step 0 1 2 2 3 3 "
+ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.out.tfevents.0000000000.millrace events.out.tfevents.0000000002.millrace "
+exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
+exits train_csv_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --csv "$work/no/csv"
+
 # ---- dropout, of which there is none
 mkdir "$work/dropout" && cp $demo/* "$work/dropout" && sed -i 's/"\(attn\|resid\)_pdrop": *0.0/"\1_pdrop": 0.1/' "$work/dropout/config.json"
 timeout 600 "$millrace" train "$work/dropout" --data "$work/text" --sequence 32 --batch 2 -o "$work/d" --steps 1 -q --export "$work/out-d" >"$work/log" 2>"$work/err"

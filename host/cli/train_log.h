@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training's curves are drawn from: event files, as TensorBoard reads them, and CSV.
+#ifndef MILLRACE_CLI_TRAIN_LOG_H
+#define MILLRACE_CLI_TRAIN_LOG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/error.h"
+
+struct train_log {
+    FILE *events, *csv;
+    const char *events_dir, *csv_path; // of messages
+};
+
+// Events go into a new file of `events`, a directory that is made unless it is there, whose name
+// has the step; rows are added to `csv`, below a first one with the names. Either may be NULL.
+int train_log_open(struct train_log *log, const char *events, const char *csv, uint64_t step,
+                   struct mr_error *err);
+// A step, at so many seconds since 1970.
+int train_log_step(struct train_log *log, double now, uint64_t step, double loss, double norm,
+                   double rate, struct mr_error *err);
+int train_log_held(struct train_log *log, double now, uint64_t step, double loss,
+                   struct mr_error *err);
+double train_log_now(void);                  // seconds since 1970
+void train_log_close(struct train_log *log); // of zeros, too
+
+#endif
