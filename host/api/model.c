@@ -95,16 +95,6 @@ static enum mr_model_kind kind_of(const struct mr_packed *p)
                                                                     : MR_KIND_SAFETENSORS;
 }
 
-static uint64_t parameters_of(const struct mr_config *c)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < mr_tensor_specs(c); i++) {
-        struct mr_tensor_spec t = mr_tensor_spec(c, i);
-        sum += (uint64_t)t.rows * (uint64_t)(t.cols ? t.cols : 1);
-    }
-    return sum;
-}
-
 void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
 {
     const struct mr_packed *p = &model->packed;
@@ -135,7 +125,7 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .calibrated = p->calibrated,
         .packed_file = !p->checkpoint,
         .has_tokenizer = p->tokenizer != NULL,
-        .parameters = parameters_of(c),
+        .parameters = mr_config_parameters(c),
         .stream_bytes = p->stream_bytes,
         .architecture = mr_arch_of(c)->title,
         .kv_bytes = (uint64_t)c->n_layer * (2 * (wbeats + scales) + scales) * MR_BEAT,

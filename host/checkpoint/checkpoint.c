@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "checkpoint/foreign.h"
+#include "checkpoint/heads.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/torch.h"
 #include "common/file.h"
@@ -29,6 +30,7 @@ struct mr_checkpoint {
     size_t n_files;
     const struct mr_tensor **tensors; // the file's, in order of mr_tensor_spec(), NULL until found
     size_t n_tensors;
+    const struct mr_tensor **heads;  // of an encoder, in order of its list
     const struct mr_tensor *copy;    // of the tied matrix, if a file has one
     const struct mr_tensor **stored; // [n_stored]: `tensors`, but each once
     size_t n_stored;
@@ -57,7 +59,7 @@ static const struct mr_tensor *file_find(const struct weights *w, const char *na
     return w->torch ? mr_torch_find(w->torch, name) : mr_safetensors_find(w->safetensors, name);
 }
 
-enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2, SLOT_COPY = -3 };
+enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2, SLOT_COPY = -3, SLOT_HEAD = -4 };
 
 // The slot of the block's tensor `name` in layer 0, or one of the SLOT_ values.
 static int block_slot(const struct mr_checkpoint *c, const char *name)
@@ -86,32 +88,25 @@ static int layer_slot(const struct mr_checkpoint *c, int layer, const char *name
     return slot < 0 ? slot : slot + layer * mr_block_tensors(c->config.arch);
 }
 
-// `name` without `start`, of which the first `optional` characters may be missing; else NULL.
-static const char *behind(const char *name, const char *start, size_t optional)
-{
-    if (strncmp(name, start, strlen(start)) == 0)
-        return name + strlen(start);
-    start += optional;
-    return strncmp(name, start, strlen(start)) == 0 ? name + strlen(start) : NULL;
-}
-
 // Where the tensor of this name belongs in c->tensors (of shares, where the first does), or one of
 // the SLOT_ values.
 static int slot_of(const struct mr_checkpoint *c, const char *name)
 {
     const struct mr_arch *arch = c->config.arch;
-    size_t prefix = strlen(arch->prefix);
     for (int i = 0; i < mr_model_tensors(arch); i++) {
         char full[MR_NAME];
         struct mr_tensor_spec t = mr_tensor_spec(&c->config, (size_t)i);
         (void)mr_tensor_name(&c->config, -1, t.item, t.part, full);
-        const char *rest = behind(name, full, strncmp(full, arch->prefix, prefix) ? 0 : prefix);
-        if (rest && *rest == 0)
+        if (mr_name_is(arch, name, full))
             return i;
     }
+    if (arch->buffer && mr_name_is(arch, name, arch->buffer))
+        return SLOT_BUFFER;
+    if (mr_head_find(arch, name) >= 0)
+        return SLOT_HEAD;
     if (arch->tied_copy && strcmp(name, arch->tied_copy) == 0)
         return SLOT_COPY;
-    const char *rest = behind(name, arch->block_prefix, prefix);
+    const char *rest = mr_name_behind(name, arch->block_prefix, strlen(arch->prefix));
     if (!rest)
         return SLOT_UNKNOWN;
     int layer = 0;
@@ -145,13 +140,12 @@ static struct mr_shown show_shape(const int64_t *shape, int rank)
     return shown;
 }
 
-static int check_tensor(const struct mr_checkpoint *c, size_t slot, const struct mr_tensor *t,
-                        const char *path, struct mr_error *err)
+// No columns: a vector.
+static int check_tensor(int rows, int cols, const struct mr_tensor *t, const char *path,
+                        struct mr_error *err)
 {
-    struct mr_tensor_spec spec = mr_tensor_spec(&c->config, slot);
-    struct mr_file_tensor whole = mr_file_tensor(&spec);
-    const int64_t shape[2] = {whole.rows, whole.cols};
-    int rank = whole.cols ? 2 : 1;
+    const int64_t shape[2] = {rows, cols};
+    int rank = cols ? 2 : 1;
     if (t->rank != rank || t->shape[0] != shape[0] || (rank == 2 && t->shape[1] != shape[1]))
         return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s has shape %s, but config.json implies %s",
                        path, mr_show(t->name).text, show_shape(t->shape, t->rank).text,
@@ -176,15 +170,32 @@ static int refuse_unknown(const struct mr_checkpoint *c, const char *name, const
                    path, mr_show(name).text, c->config.arch->title, c->config.n_layer);
 }
 
+static int add_head(struct mr_checkpoint *c, const struct mr_tensor *t, int i, const char *path,
+                    struct mr_error *err)
+{
+    if (c->heads[i])
+        return mr_fail(err, MR_ERR_FORMAT, "%s: tensor %s occurs twice in this checkpoint", path,
+                       mr_show(t->name).text);
+    c->heads[i] = t;
+    return check_tensor(mr_head_rows(&c->config, i), mr_head_cols(&c->config, i), t, path, err);
+}
+
 // Files every tensor of an open file under its slot.
 static int add_tensors(struct mr_checkpoint *c, const struct weights *file, const char *path,
                        struct mr_error *err)
 {
     for (size_t i = 0; i < file_count(file); i++) {
         const struct mr_tensor *t = file_at(file, i);
-        int slot = slot_of(c, t->name);
+        char name[MR_NAME];
+        int slot = slot_of(c, mr_name_today(c->config.arch, t->name, name));
         if (slot == SLOT_BUFFER)
             continue;
+        if (slot == SLOT_HEAD) {
+            int rc = add_head(c, t, mr_head_find(c->config.arch, name), path, err);
+            if (rc)
+                return rc;
+            continue;
+        }
         if (slot < 0 && slot != SLOT_COPY)
             return refuse_unknown(c, t->name, path, err);
         const struct mr_tensor **place = slot == SLOT_COPY ? &c->copy : &c->tensors[slot];
@@ -194,7 +205,7 @@ static int add_tensors(struct mr_checkpoint *c, const struct weights *file, cons
         size_t like = slot == SLOT_COPY ? 0 : (size_t)slot; // the first is the table of tokens
         struct mr_tensor_spec spec = mr_tensor_spec(&c->config, like);
         struct mr_file_tensor whole = mr_file_tensor(&spec);
-        int rc = check_tensor(c, like, t, path, err);
+        int rc = check_tensor(whole.rows, whole.cols, t, path, err);
         if (rc)
             return rc;
         for (int k = 0; k < whole.shares; k++)
@@ -254,21 +265,7 @@ static int view_tensors(struct mr_checkpoint *c, const char *dir, struct mr_erro
 static int check_copy(const struct mr_checkpoint *c, const char *dir, struct mr_error *err)
 {
     const struct mr_tensor *a = c->tensors[0], *b = c->copy;
-    if (!b || (a->data == b->data && a->dtype == b->dtype && !a->strided && !b->strided))
-        return 0;
-    size_t n = (size_t)a->shape[1], bytes = a->bytes / a->count * n;
-    unsigned char *rows = malloc(2 * bytes);
-    bool same = a->dtype == b->dtype;
-    for (size_t at = 0; rows && same && at < a->count; at += n)
-        same = mr_tensor_copy(a, at, n, rows) == 0 && mr_tensor_copy(b, at, n, rows + bytes) == 0 &&
-               memcmp(rows, rows + bytes, bytes) == 0;
-    free(rows);
-    if (!rows)
-        return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for a row", dir);
-    return same ? 0
-                : mr_fail(err, MR_ERR_UNSUPPORTED,
-                          "%s: tensor %s differs from %s; a head of its own is not supported", dir,
-                          mr_show(b->name).text, mr_show(a->name).text);
+    return b ? mr_tensors_equal(a, b, dir, err) : 0;
 }
 
 static int add_file(struct mr_checkpoint *c, const char *path, struct mr_error *err)
@@ -444,7 +441,8 @@ static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_erro
     return rc;
 }
 
-static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+static int open_checkpoint(struct mr_checkpoint *c, const char *dir, bool encoder,
+                           struct mr_error *err)
 {
     char *path = mr_path_join(dir, "config.json", err);
     if (!path)
@@ -455,13 +453,14 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_e
         rc = mr_fail(err, MR_ERR_IO, "%s: %s; give the directory of a Hugging Face checkpoint", dir,
                      access(dir, F_OK) < 0 ? "there is no such directory" : "has no config.json");
     if (!rc)
-        rc = mr_config_load(&c->config, path, err);
+        rc = (encoder ? mr_config_load_encoder : mr_config_load)(&c->config, path, err);
     free(path);
     if (rc)
         return rc;
     c->n_tensors = mr_tensor_specs(&c->config);
     c->tensors = calloc(c->n_tensors, sizeof(struct mr_tensor *));
-    if (!c->tensors)
+    c->heads = calloc((size_t)c->config.arch->n_heads + 1, sizeof(struct mr_tensor *));
+    if (!c->tensors || !c->heads)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for %zu tensors", dir, c->n_tensors);
     rc = open_weights(c, dir, err);
     for (size_t i = 0; i < c->n_tensors && !rc; i++) {
@@ -470,16 +469,19 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, struct mr_e
     }
     if (!rc)
         rc = check_copy(c, dir, err);
+    if (!rc && encoder)
+        rc = mr_heads_complete(&c->config, c->heads, c->tensors[0], dir, err);
     return rc ? rc : view_tensors(c, dir, err);
 }
 
-int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
+static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, bool encoder,
+                     struct mr_error *err)
 {
     *checkpoint = NULL;
     struct mr_checkpoint *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    int rc = open_checkpoint(c, dir, err);
+    int rc = open_checkpoint(c, dir, encoder, err);
     if (rc) {
         mr_checkpoint_close(c);
         if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO || rc == MR_ERR_UNSUPPORTED)
@@ -488,6 +490,22 @@ int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struc
     }
     *checkpoint = c;
     return 0;
+}
+
+int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
+{
+    return open_kind(checkpoint, dir, false, err);
+}
+
+int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
+                               struct mr_error *err)
+{
+    return open_kind(checkpoint, dir, true, err);
+}
+
+const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i)
+{
+    return checkpoint->heads[i];
 }
 
 void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
@@ -500,6 +518,7 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
     }
     free(checkpoint->files);
     free(checkpoint->tensors);
+    free(checkpoint->heads);
     free(checkpoint->stored);
     free(checkpoint->views);
     free(checkpoint);

@@ -20,6 +20,14 @@ enum mr_checkpoint_kind { MR_CHECKPOINT_SAFETENSORS, MR_CHECKPOINT_TORCH };
 // On success the caller owns *checkpoint until mr_checkpoint_close(); on failure it is NULL.
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err);
 
+// The same for an encoder (BERT), which the above refuses, and for nothing else. Which heads it has
+// is in its configuration: each is complete, and those of its class ("architectures") are there.
+int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
+                               struct mr_error *err);
+
+// Tensor i of the architecture's heads; NULL if the model does not have that head.
+const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i);
+
 // Invalidates the configuration and all views. NULL is allowed.
 void mr_checkpoint_close(struct mr_checkpoint *checkpoint);
 

@@ -179,12 +179,13 @@ static int check_quantisation(const json_t *config, const char *path, struct mr_
                                           : "\"quantization_config\"");
 }
 
-static int read_epsilon(const json_t *config, const char *path, const char *key, float *out,
-                        struct mr_error *err)
+static int read_epsilon(const json_t *config, const char *path, const struct mr_arch *arch,
+                        float *out, struct mr_error *err)
 {
+    const char *key = arch->epsilon;
     const json_t *value = json_object_get(config, key);
     if (!value) {
-        *out = 1e-5F;
+        *out = arch->epsilon_missing > 0 ? arch->epsilon_missing : 1e-5F;
         return 0;
     }
     if (!json_is_number(value))
@@ -233,6 +234,54 @@ static int check_heads(struct mr_config *c, const char *path, struct mr_error *e
     return 0;
 }
 
+// The first of "architectures": which heads there must be. A checkpoint without the key has those
+// whose tensors are there.
+static int read_class(struct mr_config *c, const json_t *json, const char *path,
+                      struct mr_error *err)
+{
+    const json_t *list = json_object_get(json, "architectures");
+    const char *name = json_string_value(json_array_get(list, 0));
+    if (!list || json_is_null(list))
+        return 0;
+    if (!name)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"architectures\" is %s where a list with a name is expected; " CORRECT,
+                       path, mr_json_kind(list));
+    for (int i = 0; i < c->arch->n_classes; i++)
+        if (strcmp(c->arch->classes[i].name, name) == 0) {
+            c->heads = c->arch->classes[i].heads;
+            c->by_token = c->arch->classes[i].by_token;
+            return 0;
+        }
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: a \"%s\" is not supported; \"%s\" to \"%s\" are",
+                   path, mr_show(name).text, c->arch->classes[0].name,
+                   c->arch->classes[c->arch->n_classes - 1].name);
+}
+
+// How many labels a classifier has: the names of "id2label", or "num_labels", or two.
+static int read_labels(struct mr_config *c, const json_t *json, const char *path,
+                       struct mr_error *err)
+{
+    const json_t *names = json_object_get(json, "id2label");
+    const json_t *kind = json_object_get(json, "problem_type");
+    c->n_labels = 2;
+    if (names && !json_is_null(names) && !json_is_object(names))
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"id2label\" is %s where an object is expected; " CORRECT, path,
+                       mr_json_kind(names));
+    if (json_object_size(names) > MR_MAX_LABELS)
+        return mr_fail(err, MR_ERR_FORMAT,
+                       "%s: \"id2label\" has %zu labels; at most %d are supported", path,
+                       json_object_size(names), MR_MAX_LABELS);
+    c->independent =
+        json_is_string(kind) && strcmp(json_string_value(kind), "multi_label_classification") == 0;
+    if (json_object_size(names) > 0)
+        c->n_labels = (int)json_object_size(names);
+    else if (json_object_get(json, "num_labels"))
+        return read_int(json, path, "num_labels", 1, MR_MAX_LABELS, &c->n_labels, err);
+    return 0;
+}
+
 static int parse(struct mr_config *c, const json_t *json, const char *path, struct mr_error *err)
 {
     const struct mr_arch *arch = NULL;
@@ -251,17 +300,35 @@ static int parse(struct mr_config *c, const json_t *json, const char *path, stru
     if (!rc)
         rc = check_heads(c, path, err);
     if (!rc)
-        rc = read_epsilon(json, path, arch->epsilon, &c->layer_norm_epsilon, err);
+        rc = read_epsilon(json, path, arch, &c->layer_norm_epsilon, err);
     if (!rc)
         rc = read_token_id(json, path, "bos_token_id", c->vocab_size, arch->bos, &c->bos_token_id,
                            err);
     if (!rc)
         rc = read_eos(json, path, c, err);
+    if (!rc && arch->encoder)
+        rc = read_class(c, json, path, err);
+    if (!rc && arch->encoder)
+        rc = read_labels(c, json, path, err);
     return rc;
 }
 
-int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
-                    struct mr_error *err)
+static int refuse_kind(const struct mr_config *c, const char *where, struct mr_error *err)
+{
+    const char *title = c->arch->title;
+    return c->arch->encoder
+               ? mr_fail(err, MR_ERR_UNSUPPORTED,
+                         "%s: %s reads texts and writes none; \"embed\", \"fill-mask\" and "
+                         "\"classify\" run it",
+                         where, title)
+               : mr_fail(err, MR_ERR_UNSUPPORTED,
+                         "%s: %s writes text; \"embed\", \"fill-mask\" and \"classify\" take "
+                         "encoders, such as BERT",
+                         where, title);
+}
+
+static int parse_kind(struct mr_config *config, const void *text, size_t size, const char *where,
+                      bool encoder, struct mr_error *err)
 {
     *config = (struct mr_config){0};
     json_t *json;
@@ -270,19 +337,35 @@ int mr_config_parse(struct mr_config *config, const void *text, size_t size, con
         return rc;
     rc = parse(config, json, where, err);
     json_decref(json);
-    return rc;
+    return !rc && config->arch->encoder != encoder ? refuse_kind(config, where, err) : rc;
 }
 
-int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
+int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
+                    struct mr_error *err)
+{
+    return parse_kind(config, text, size, where, false, err);
+}
+
+static int load_kind(struct mr_config *config, const char *path, bool encoder, struct mr_error *err)
 {
     *config = (struct mr_config){0};
     struct mr_file file;
     int rc = mr_file_map(&file, path, err);
     if (rc)
         return rc;
-    rc = mr_config_parse(config, file.data, file.size, path, err);
+    rc = parse_kind(config, file.data, file.size, path, encoder, err);
     mr_file_unmap(&file);
     return rc;
+}
+
+int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
+{
+    return load_kind(config, path, false, err);
+}
+
+int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err)
+{
+    return load_kind(config, path, true, err);
 }
 
 int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)

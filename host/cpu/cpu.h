@@ -10,44 +10,9 @@
 #define MILLRACE_CPU_CPU_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "checkpoint/checkpoint.h"
-
-struct mr_cpu;
-
-// Prepares the model: weights are kept in fp32 (used in place when the file has them aligned as
-// F32). The checkpoint is borrowed and must stay open for the life of *cpu. On failure *cpu is
-// NULL.
-int mr_cpu_open(struct mr_cpu **cpu, const struct mr_checkpoint *checkpoint, struct mr_error *err);
-
-// The same with weights from elsewhere: find(arg, layer, item, part) gives the tensor that
-// mr_checkpoint_item() would. All are borrowed.
-struct mr_cpu_source {
-    const struct mr_config *config;
-    const struct mr_tensor *(*find)(const void *arg, int layer, const struct mr_item *item,
-                                    enum mr_part part);
-    const void *arg;
-};
-
-int mr_cpu_open_source(struct mr_cpu **cpu, const struct mr_cpu_source *source,
-                       struct mr_error *err);
-
-// Frees the model and all its sequences. NULL is allowed.
-void mr_cpu_close(struct mr_cpu *cpu);
-
-// Starts an empty sequence. *seq is a small non-negative number; numbers of freed sequences are
-// used again.
-int mr_cpu_seq_new(struct mr_cpu *cpu, int *seq, struct mr_error *err);
-
-// Frees a sequence and its keys and values. Numbers that are not in use are ignored.
-void mr_cpu_seq_free(struct mr_cpu *cpu, int seq);
-
-// Tokens in the sequence so far, or -1 if there is no such sequence.
-int mr_cpu_seq_length(const struct mr_cpu *cpu, int seq);
-
-// Makes a sequence shorter, or longer without computing: the new positions have zeros for keys and
-// values (for measurements at a position).
-int mr_cpu_seq_set_length(struct mr_cpu *cpu, int seq, int length, struct mr_error *err);
+#include "cpu/cpu_open.h"
 
 struct mr_cpu_row {
     int seq;          // from mr_cpu_seq_new()
@@ -62,12 +27,17 @@ struct mr_cpu_row {
 int mr_cpu_step(struct mr_cpu *cpu, int n_rows, const struct mr_cpu_row *rows, float *logits,
                 struct mr_error *err);
 
-// What an observer of the forward pass sees of an item, data[rows][width].
-enum mr_cpu_seen {
-    MR_CPU_READ,    // the residual, as a norm reads it
-    MR_CPU_RAW,     // a matrix' result before its GELU
-    MR_CPU_WRITTEN, // what an item has written anywhere but to the residual and the result
+// A text of an encoder: its tokens, [CLS] and [SEP] among them, and their types.
+struct mr_cpu_text {
+    const int32_t *tokens;
+    const int32_t *types; // NULL: all 0
+    int count;            // 1..n_positions
 };
+
+// An encoder's last rows, rows[sum of counts][n_embd], text by text. Texts of different lengths go
+// through the layers together, without padding. Sequences and steps are not for encoders.
+int mr_cpu_encode(struct mr_cpu *cpu, int count, const struct mr_cpu_text *texts, float *rows,
+                  struct mr_error *err);
 
 // Calls `see` during each step for the items of mr_items_of(config, layer); data is valid during
 // the call. Of the tail (layer n_layer) these are the rows that want logits. A step of many rows

@@ -35,6 +35,12 @@ void mr_cpu_gelu_exact(float *x, size_t n)
         x[i] *= 0.5F * erfcf(-sqrt_half * x[i]);
 }
 
+void mr_cpu_relu(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] < 0.0F ? 0.0F : x[i]; // a NaN stays one
+}
+
 void mr_cpu_softmax(float *x, size_t n, float scale)
 {
     float max = x[0];

@@ -14,6 +14,9 @@ void mr_cpu_gelu(float *x, size_t n);
 // The exact one, by erf (gelu).
 void mr_cpu_gelu_exact(float *x, size_t n);
 
+// x[n] in place: what is negative becomes 0.
+void mr_cpu_relu(float *x, size_t n);
+
 // x[n] in place: exp(scale * (x - max)) / sum, n >= 1, scale > 0.
 void mr_cpu_softmax(float *x, size_t n, float scale);
 

@@ -526,6 +526,73 @@ enum mr_save_format { MR_SAVE_F32, MR_SAVE_BF16, MR_SAVE_F16 };
 int mr_trainer_save(const struct mr_trainer *trainer, const char *dir, enum mr_save_format format,
                     struct mr_error *err);
 
+// ---- encoders ----------------------------------------------------------------------------------
+
+// BERT and its like, which read texts and write none. docs/bert.md.
+struct mr_encoder;
+
+enum mr_pooling { MR_POOLING_MEAN, MR_POOLING_CLS };
+
+struct mr_encoder_info {
+    const char *architecture; // "BERT"
+    uint64_t parameters;      // without heads
+    int vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
+    int max_tokens;          // of a text, with those around it
+    enum mr_pooling pooling; // as the directory says, else the mean
+    bool words;              // mr_encoder_fill() works
+    int n_labels;            // of its classifier; 0: it has none
+    bool by_token;           // which is for each token
+};
+
+// A Hugging Face directory of an encoder with its tokenizer. The only device is "cpu:" so far.
+int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
+                    struct mr_error *err);
+void mr_encoder_close(struct mr_encoder *encoder);
+void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_info *info);
+// The name of label 0..n_labels - 1, valid until the encoder is closed.
+const char *mr_encoder_label(const struct mr_encoder *encoder, int label);
+
+// A text, or two of which one belongs to the other (a question and a passage). With `cut` a text
+// that is too long loses its end (of two, the longer one); without, it is refused.
+struct mr_encoder_text {
+    const char *text, *pair; // pair NULL: none
+    size_t size, pair_size;
+    bool cut;
+};
+
+struct mr_embed_options {
+    enum mr_pooling pooling;
+    bool no_normalize; // else each row has length 1
+};
+
+// rows[count][n_embd], and in tokens[count], unless NULL, how many tokens each text has. Texts of
+// different lengths go through the model together, without padding. opt NULL: as the info says.
+int mr_encoder_embed(struct mr_encoder *encoder, const struct mr_encoder_text *texts, int count,
+                     const struct mr_embed_options *opt, float *rows, int *tokens,
+                     struct mr_error *err);
+
+// A word in the place of a [MASK].
+struct mr_filled {
+    int mask; // which [MASK] of the text, from 0
+    int32_t token;
+    float probability;
+    const char *text; // valid until the encoder is closed; size bytes
+    size_t size;
+};
+
+// The `most` likeliest tokens for each [MASK] of the text, which has one at least: *list[*count] in
+// order of masks and probabilities, for the caller to free().
+int mr_encoder_fill(struct mr_encoder *encoder, const struct mr_encoder_text *text, int most,
+                    struct mr_filled **list, size_t *count, struct mr_error *err);
+
+// Probabilities of a text's labels: *out[*rows][n_labels], for the caller to free(). They sum to 1,
+// unless the model has one label, or its labels are independent. A model that labels each token
+// gives a row for each, with its id in *ids (else NULL), for the caller to free(); others one row.
+int mr_encoder_classify(struct mr_encoder *encoder, const struct mr_encoder_text *text, float **out,
+                        int32_t **ids, int *rows, struct mr_error *err);
+// The text of a token, valid until the encoder is closed.
+const char *mr_encoder_token(const struct mr_encoder *encoder, int32_t id, size_t *size);
+
 // ---- what the device did ------------------------------------------------------------------------
 
 struct mr_stats {

@@ -4,12 +4,13 @@
 
 #include <string.h>
 
+#include "model/bert.h"
 #include "model/gpt2.h"
 #include "model/gptj.h"
 
 enum { ROOM = 16, LONGEST_NAME = 40 };
 
-static const struct mr_arch *known[ROOM + 1] = {&mr_arch_gptj, &mr_arch_gpt2};
+static const struct mr_arch *known[ROOM + 1] = {&mr_arch_gptj, &mr_arch_gpt2, &mr_arch_bert};
 
 const struct mr_arch *mr_arch_at(int index)
 {
@@ -59,6 +60,11 @@ int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error 
 
 int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
 {
+    if (mr_arch_of(c)->encoder)
+        return mr_fail(err, MR_ERR_UNSUPPORTED,
+                       "%s runs on cpu: only: the engine's attention is causal, and its norms do "
+                       "not write the residual",
+                       mr_arch_of(c)->title);
     return c->exact_gelu
                ? mr_fail(err, MR_ERR_UNSUPPORTED,
                          "activation function \"gelu\", the exact one by erf, runs on cpu: only; "
@@ -106,7 +112,8 @@ static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *
         return "is no part of a tensor whose parts stand one behind the other";
     switch (item->kind) {
     case MR_NORM:
-        return item->from == MR_RESIDUAL && item->to == MR_X && !item->transposed
+        return item->from == MR_RESIDUAL && item->to == MR_X && !item->transposed &&
+                       (!item->back || arch->encoder)
                    ? NULL
                    : "must normalise the residual into X";
     case MR_ATTEND:
@@ -119,7 +126,8 @@ static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *
     case MR_LINEAR:
         if (item->from != MR_X && item->from != MR_ATTENTION && item->from != MR_HIDDEN)
             return "must read X, ATTENTION or HIDDEN";
-        if (mr_item_writer(list, i, item->from) < 0)
+        // What an encoder's block reads first is the last norm's before it.
+        if (mr_item_writer(list, i, item->from) < 0 && !(arch->encoder && item->from == MR_X))
             return "reads what nothing before it wrote";
         if (item->to == MR_X || item->to == MR_ATTENTION)
             return "cannot write there";
@@ -129,7 +137,7 @@ static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *
             return "belongs into the block";
         if (item->epilogue == MR_ROTARY && item->to != MR_Q && item->to != MR_K)
             return "rotates what is neither Q nor K";
-        if (item->epilogue == MR_GELU_NEW && item->to != MR_HIDDEN)
+        if ((item->epilogue == MR_GELU_NEW || item->epilogue == MR_GELU) && item->to != MR_HIDDEN)
             return "has GELU, but does not write HIDDEN";
         return NULL;
     default:
@@ -160,19 +168,39 @@ static int check_list(const struct mr_arch *arch, const struct mr_list *list, co
 
 static int check_tables(const struct mr_arch *arch, struct mr_error *err)
 {
-    int by[2] = {0};
+    int by[3] = {0};
     for (int i = 0; i < arch->tables.count; i++) {
         const struct mr_item *t = &arch->tables.items[i];
         if (t->kind != MR_EMBED || !t->name || strlen(t->name) > LONGEST_NAME ||
-            t->to != MR_RESIDUAL || (t->by != (i ? MR_BY_POSITION : MR_BY_TOKEN)) || by[t->by]++)
+            t->to != MR_RESIDUAL || i > (arch->encoder ? MR_BY_TYPE : MR_BY_POSITION) ||
+            t->by != (enum mr_by)i || by[t->by]++)
             return mr_fail(err, MR_ERR_USAGE,
                            "architecture \"%s\": table %d; expected the one by token, then perhaps "
-                           "one by position",
+                           "one by position, and of an encoder one by type",
                            arch->type, i);
     }
     return by[MR_BY_TOKEN] ? 0
                            : mr_fail(err, MR_ERR_USAGE,
                                      "architecture \"%s\": has no table of tokens", arch->type);
+}
+
+// What stands before the first block and behind the last.
+static int check_ends(const struct mr_arch *arch, struct mr_error *err)
+{
+    const struct mr_list *tail = &arch->tail, *front = &arch->front;
+    if (arch->encoder ? tail->count > 0
+                      : tail->count == 0 || tail->items[tail->count - 1].to != MR_RESULT)
+        return mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": its tail has %s result", arch->type,
+                       arch->encoder ? "a" : "no");
+    if (arch->encoder != (front->count > 0))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "architecture \"%s\": an encoder, and nothing else, has items in front",
+                       arch->type);
+    for (int i = 0; i < front->count; i++)
+        if (front->items[i].kind != MR_NORM)
+            return mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": item %d in front is no norm",
+                           arch->type, i);
+    return check_list(arch, front, "front", err);
 }
 
 int mr_arch_register(const struct mr_arch *arch, struct mr_error *err)
@@ -196,9 +224,8 @@ int mr_arch_register(const struct mr_arch *arch, struct mr_error *err)
         rc = check_list(arch, &arch->block, "block", err);
     if (rc == 0)
         rc = check_list(arch, &arch->tail, "tail", err);
-    const struct mr_list *tail = &arch->tail;
-    if (rc == 0 && (tail->count == 0 || tail->items[tail->count - 1].to != MR_RESULT))
-        rc = mr_fail(err, MR_ERR_USAGE, "architecture \"%s\": its tail has no result", arch->type);
+    if (rc == 0)
+        rc = check_ends(arch, err);
     if (rc == 0)
         known[n] = arch;
     return rc;

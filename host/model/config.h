@@ -16,7 +16,9 @@ enum {
     MR_MAX_LAYER = 512,
     MR_MAX_HEAD = 1024,
     MR_MAX_INNER = 4 * MR_MAX_EMBD,
-    MR_MAX_EOS = 16, // ids in a list of eos_token_id
+    MR_MAX_EOS = 16,   // ids in a list of eos_token_id
+    MR_MAX_TYPES = 16, // of tokens
+    MR_MAX_LABELS = 4096,
 };
 
 struct mr_config {
@@ -32,9 +34,16 @@ struct mr_config {
     int n_inner;                // width of the feed-forward, 1..MR_MAX_INNER
     bool scale_by_layer;        // scores of layer l are divided by l + 1 as well
     bool exact_gelu;            // by erf, where the items say MR_GELU_NEW; cpu: has it
-    float layer_norm_epsilon;   // > 0
-    int bos_token_id;           // -1 if none; may lie outside the vocabulary, then it never occurs
-    int eos_token_id;           // -1 if none; as above. The first, where config.json has a list
+    // Of an encoder:
+    int n_types;              // rows of the table of token types
+    int n_labels;             // of its classifier
+    bool relu;                // where the items say MR_GELU
+    bool by_token;            // its classifier is for each token, not for the whole
+    bool independent;         // its labels are independent of each other
+    unsigned heads;           // those that it has: bits of 1 << enum mr_head
+    float layer_norm_epsilon; // > 0
+    int bos_token_id;         // -1 if none; may lie outside the vocabulary, then it never occurs
+    int eos_token_id;         // -1 if none; as above. The first, where config.json has a list
     int more_eos_ids[MR_MAX_EOS - 1], n_more_eos; // the rest of the list, which end a text as well
 };
 

@@ -42,10 +42,11 @@ enum mr_place {
 enum mr_epilogue {
     MR_PLAIN,
     MR_ROTARY,   // of Q and K
-    MR_GELU_NEW, // by tanh
+    MR_GELU_NEW, // by tanh, or by erf where the configuration says so
+    MR_GELU,     // by erf, or relu where the configuration says so
 };
 
-enum mr_by { MR_BY_TOKEN, MR_BY_POSITION };
+enum mr_by { MR_BY_TOKEN, MR_BY_POSITION, MR_BY_TYPE };
 
 struct mr_item {
     enum mr_kind kind;
@@ -63,6 +64,8 @@ struct mr_item {
     // its equal parts, along the outputs, is this one's, from 0. Such items have the same name and
     // stand one behind the other. shares 0: the tensor is the item's own.
     int shares, share;
+    // Of a norm of an encoder: what it writes is the residual from there on, too (post-LN).
+    bool back;
 };
 
 // ---- architectures -----------------------------------------------------------------------------
@@ -111,6 +114,33 @@ struct mr_list {
 
 #define MR_LIST(array) {array, sizeof(array) / sizeof *(array)}
 
+// What stands on top of an encoder; the host computes it.
+enum mr_head {
+    MR_HEAD_POOLER, // of the first row: a matrix and tanh
+    MR_HEAD_WORDS,  // the masked word: a matrix, GELU, LayerNorm, and the table of tokens
+    MR_HEAD_NEXT,   // of the pooler: do the two texts follow each other?
+    MR_HEAD_LABELS, // of the pooler, or of each row
+    MR_HEAD_SPAN,   // of each row: does the answer begin here, does it end here?
+    MR_HEADS,
+};
+
+enum mr_head_size { MR_SIZE_NONE, MR_SIZE_EMBD, MR_SIZE_VOCAB, MR_SIZE_LABELS, MR_SIZE_TWO };
+
+// A tensor of a head. A head's tensors are all there, or none of them is.
+struct mr_head_tensor {
+    enum mr_head head;
+    const char *name;             // the whole one
+    enum mr_head_size rows, cols; // cols MR_SIZE_NONE: a vector
+    const char *copy_of;          // it may be missing: it is this one once more; else NULL
+};
+
+// An entry of "architectures" in config.json, and the heads that such a model must have.
+struct mr_class {
+    const char *name;
+    unsigned heads; // bits of 1 << enum mr_head
+    bool by_token;
+};
+
 // A shape that "synthetic:<name>" stands for.
 struct mr_preset {
     const char *name;
@@ -128,7 +158,8 @@ struct mr_arch {
     int n_settings;
     const struct mr_config_rate *dropout;
     int n_dropout;
-    const char *epsilon; // key of LayerNorm's epsilon, 1e-5 where it is missing
+    const char *epsilon;   // key of LayerNorm's epsilon
+    float epsilon_missing; // its value where the key is missing; 0: 1e-5
     // Token ids where bos_token_id and eos_token_id are missing; -1: none.
     int bos, eos;
     const char *prefix;       // of the names of tensors; files may leave it out
@@ -138,7 +169,17 @@ struct mr_arch {
     int n_skipped;
     // A name under which files may have the tied matrix once more, equal to its table; or NULL.
     const char *tied_copy;
+    // Reads texts in both directions and writes none: `millrace embed` and its like. Its result is
+    // the last X, so it has no tail.
+    bool encoder;
+    bool old_norms;     // files may say gamma and beta for a norm's weight and bias
+    const char *buffer; // a name of the model that is skipped; may be NULL
+    const struct mr_head_tensor *heads;
+    int n_heads;
+    const struct mr_class *classes;
+    int n_classes;
     struct mr_list tables; // MR_EMBED, first the one by token
+    struct mr_list front;  // of an encoder: norms of their sum
     struct mr_list block;
     struct mr_list tail; // behind the last block, for rows that want a result
     const struct mr_preset *presets;

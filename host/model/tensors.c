@@ -15,7 +15,8 @@ static int parts_of(const struct mr_arch *arch, const struct mr_list *list)
 
 int mr_model_tensors(const struct mr_arch *arch)
 {
-    return parts_of(arch, &arch->tables) + parts_of(arch, &arch->tail);
+    return parts_of(arch, &arch->tables) + parts_of(arch, &arch->front) +
+           parts_of(arch, &arch->tail);
 }
 
 int mr_block_tensors(const struct mr_arch *arch)
@@ -38,7 +39,9 @@ static void set_shape(struct mr_tensor_spec *t, const struct mr_config *c)
     if (t->part == MR_BIAS || item->kind == MR_NORM)
         return;
     if (item->kind == MR_EMBED) {
-        t->rows = item->by == MR_BY_TOKEN ? c->vocab_size : c->n_positions;
+        t->rows = item->by == MR_BY_TOKEN      ? c->vocab_size
+                  : item->by == MR_BY_POSITION ? c->n_positions
+                                               : c->n_types;
         t->cols = out;
         return;
     }
@@ -111,7 +114,8 @@ struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i)
 {
     const struct mr_arch *arch = mr_arch_of(c);
     struct mr_tensor_spec t = {.layer = -1};
-    if (find(&t, c, &arch->tables, &i) || find(&t, c, &arch->tail, &i))
+    if (find(&t, c, &arch->tables, &i) || find(&t, c, &arch->front, &i) ||
+        find(&t, c, &arch->tail, &i))
         return t;
     size_t block = (size_t)mr_block_tensors(arch);
     t.layer = (int)(i / block);
@@ -150,4 +154,40 @@ const char *mr_tensor_name(const struct mr_config *c, int layer, const struct mr
     (void)snprintf(name, MR_NAME, "%.*s.%s", MR_NAME - 8, item_name(c, layer, item, plain),
                    part == MR_WEIGHT ? "weight" : "bias");
     return name;
+}
+
+static int head_size(const struct mr_config *c, enum mr_head_size size)
+{
+    switch (size) {
+    case MR_SIZE_EMBD:
+        return c->n_embd;
+    case MR_SIZE_VOCAB:
+        return c->vocab_size;
+    case MR_SIZE_LABELS:
+        return c->n_labels;
+    case MR_SIZE_TWO:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+int mr_head_rows(const struct mr_config *c, int i)
+{
+    return head_size(c, mr_arch_of(c)->heads[i].rows);
+}
+
+int mr_head_cols(const struct mr_config *c, int i)
+{
+    return head_size(c, mr_arch_of(c)->heads[i].cols);
+}
+
+uint64_t mr_config_parameters(const struct mr_config *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < mr_tensor_specs(c); i++) {
+        struct mr_tensor_spec t = mr_tensor_spec(c, i);
+        sum += (uint64_t)t.rows * (uint64_t)(t.cols ? t.cols : 1);
+    }
+    return sum;
 }

@@ -3,6 +3,8 @@
 #ifndef MILLRACE_MODEL_TENSORS_H
 #define MILLRACE_MODEL_TENSORS_H
 
+#include <stdint.h>
+
 #include "model/arch.h"
 
 enum { MR_NAME = 96 };
@@ -29,11 +31,17 @@ int mr_block_tensors(const struct mr_arch *arch);
 // Tensor i: those of the model in order of tables and tail, then block by block.
 struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i);
 size_t mr_tensor_specs(const struct mr_config *c);
+// Elements of all of them.
+uint64_t mr_config_parameters(const struct mr_config *c);
 // The tensor of an item of layer 0..n_layer - 1 or, for n_layer, of the tables or the tail.
 struct mr_tensor_spec mr_item_spec(const struct mr_config *c, int layer, const struct mr_item *item,
                                    enum mr_part part);
 // What the file has for a tensor.
 struct mr_file_tensor mr_file_tensor(const struct mr_tensor_spec *t);
+
+// The shape of tensor i of the heads; no columns: a vector.
+int mr_head_rows(const struct mr_config *c, int i);
+int mr_head_cols(const struct mr_config *c, int i);
 
 // "transformer.h.3.ln_1.weight" of GPT-J; the shares of a tensor have its name. mr_item_label() is
 // it without the part, "transformer.h.3.ln_1", and tells shares apart: "...h.3.attn.c_attn (q)".

@@ -39,7 +39,7 @@ for c in generate chat eval info pack unpack compare bench plan trace selftest d
     exits "excess_argument_of_$c" 2 'too many' $c x y z
 done
 # Options that a help text, and with it man page and completion, names: "generate --model PATH".
-for c in $("$millrace" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for c in $("$millrace" --help | sed -n '/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
     "$millrace" $c --help | sed -n "s/^ *\(-.,\)\{0,1\} *\(--[a-z0-9-]*\)\( [^ ]\{1,\}\)\{0,1\}\(  .*\)\{0,1\}$/$c \2\3/p"
 done >"$work/options"
 ok help_names_options test "$(wc -l <"$work/options")" -gt 90
@@ -326,8 +326,8 @@ for uri in sim,tiny sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=id
 done
 exits synthetic_option_given_twice 2 'each at most once' info synthetic:gptj-6b,layers=1,layers=2,vocab=64
 exits prompt_file_is_a_directory 3 "Is a directory; name a file" generate -m $demo -d model: -f "$work"
-mkdir "$work/other" && echo '{"model_type": "bert"}' >"$work/other/config.json"
-exits unknown_architecture 3 'architecture "bert" is not supported' info "$work/other"
+mkdir "$work/other" && echo '{"model_type": "llama"}' >"$work/other/config.json"
+exits unknown_architecture 3 'architecture "llama" is not supported' info "$work/other"
 head -c 100000 "$work/demo.mill" >"$work/short.mill"
 exits truncated_packed_file 3 'truncated: 100000 bytes' info "$work/short.mill"
 "$millrace" info $demo >/dev/full 2>"$work/err"

@@ -5,6 +5,6 @@ $(INTEROP_BIN): $(BUILD)/interop/%: tests/interop/%.c $(LIB)
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -o $@ $< $(LIB) $(LIBS)
 .PHONY: test-interop
-## test-interop: unpacked models and the tokenizers against transformers and tokenizers, the Python binding, eval against lm-evaluation-harness, learning rates, configurations of the Model Zoo, training data with h5py, speed beside ggml, training beside PyTorch, in a Python environment of its own
+## test-interop: unpacked models and the tokenizers against transformers and tokenizers, encoders beside transformers, the Python binding, eval against lm-evaluation-harness, learning rates, configurations of the Model Zoo, training data with h5py, speed beside ggml, training beside PyTorch, in a Python environment of its own
 test-interop: $(MILLRACE) $(BUILD)/libmillrace.so $(BUILD)/sim/tiny/libmillrace-sim-tiny.so $(INTEROP_BIN)
 	@BUILD=$(BUILD) INTEROP_PIP="$(INTEROP_PIP)" INTEROP_TESTS="$(INTEROP_TESTS)" bash tests/interop/run.sh

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind struct mr_encoder, and its texts as tokens; not for callers.
+#ifndef MILLRACE_API_ENCODER_IMPL_H
+#define MILLRACE_API_ENCODER_IMPL_H
+
+#include <jansson.h>
+
+#include "cpu/cpu.h"
+#include "cpu/heads.h"
+#include "millrace.h"
+#include "text/tokenizer.h"
+
+struct mr_encoder {
+    struct mr_checkpoint *checkpoint;
+    const struct mr_config *config;
+    struct mr_cpu *cpu;
+    struct mr_cpu_heads *heads;
+    struct mr_tokenizer *tokenizer;
+    const struct mr_frame *frame;
+    json_t *labels;    // "id2label" of config.json, or NULL
+    char (*names)[24]; // of labels without one: "LABEL_3"
+    int max_tokens;
+    enum mr_pooling pooling;
+};
+
+// A text as the model reads it: [CLS] text [SEP], and pair [SEP] of type 1. Zero-initialise.
+struct mr_framed {
+    struct mr_tokens tokens, types;
+};
+
+int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *text,
+                     struct mr_framed *framed, struct mr_error *err);
+void mr_framed_free(struct mr_framed *framed);
+
+// Can the model do what needs this head?
+int mr_encoder_need(const struct mr_encoder *e, enum mr_head head, const char *what,
+                    struct mr_error *err);
+
+#endif

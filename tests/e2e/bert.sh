@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What an encoder answers: embed, fill-mask and classify on cpu:, and what they refuse. Prints TAP; runs from the
+# repository's root.
+set -u
+. tests/tools/tap.sh
+build=${BUILD:-build}
+vocab=tests/fixtures/wordpiece/vocab.txt
+${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
+    "$build/libmillrace.a" -ljansson -lm || exit 1
+
+# model NAME CLASS [MORE]: a BERT in $work/NAME.
+model() {
+    mkdir "$work/$1" && "$work/bert-model" "$work/$1" $vocab "$2" "${3:-}" || exit 1
+}
+model plain BertModel
+model words BertForMaskedLM
+model labels BertForSequenceClassification ',"id2label":{"0":"no","1":"maybe","2":"yes"}'
+model tags BertForTokenClassification ',"id2label":{"0":"O","1":"NAME"}'
+model many BertForSequenceClassification ',"problem_type":"multi_label_classification","num_labels":4'
+
+# refused STATUS WORDS ARGUMENTS...: one line on standard error, none on standard output.
+refused() {
+    local status=$1 words=$2
+    shift 2
+    "$millrace" "$@" >"$work/out" 2>"$work/err" </dev/null
+    [ $? = "$status" ] && [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] && grep -qF -e "$words" "$work/err" && return
+    sed 's/^/# /' "$work/out" "$work/err" | head -8
+    return 1
+}
+# near FILE FILE: the same numbers, but for the last digits.
+near() {
+    paste -d' ' "$1" "$2" | awk '{ n = NF / 2; for (i = 1; i <= n; i++) { d = $i - $(i + n); if (d * d > 1e-10) exit 1; seen++ } } END { exit !seen }'
+}
+row() { # MODEL TEXT [OPTIONS]
+    "$millrace" embed "$work/$1" "${@:2}"
+}
+
+# ---- embed
+row plain "the mill stands" >"$work/one"
+ok a_row_has_n_embd_numbers test "$(wc -w <"$work/one")" = 20
+ok a_row_has_length_1 awk '{ for (i = 1; i <= NF; i++) s += $i * $i; exit !(s > 0.99999 && s < 1.00001) }' "$work/one"
+row plain $'THE m\xc3\xafll  stands' >"$work/loud"
+ok case_and_accents_are_lost cmp "$work/loud" "$work/one"
+printf 'the mill stands\nthe water runs where the wheel turns, and runs\n\nthe\n' >"$work/lines"
+row plain -f "$work/lines" >"$work/four"
+ok a_line_for_each_text test "$(wc -l <"$work/four")" = 4
+head -1 "$work/four" >"$work/first"
+ok texts_do_not_change_each_other near "$work/one" "$work/first"
+row plain "the mill stands" --no-normalize >"$work/raw"
+ok without_normalising_it_is_longer awk '{ for (i = 1; i <= NF; i++) s += $i * $i; exit !(s > 1.1) }' "$work/raw"
+row plain "the mill stands" --pooling cls >"$work/cls"
+ok cls_is_not_the_mean bash -c "! cmp -s '$work/cls' '$work/one'"
+cp -r "$work/plain" "$work/st"
+mkdir "$work/st/1_Pooling"
+cat >"$work/st/modules.json" <<'END'
+[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+ {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+ {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
+END
+echo '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}' >"$work/st/1_Pooling/config.json"
+echo '{"max_seq_length": 6}' >"$work/st/sentence_bert_config.json"
+row st "the" >"$work/st-row"
+row plain "the" --pooling cls >"$work/cls-row"
+ok the_directory_says_how_rows_become_one cmp "$work/st-row" "$work/cls-row"
+ok json_has_tokens_and_numbers bash -c "'$millrace' embed '$work/plain' the --json | grep -qE '^\{\"text\":\"the\",\"tokens\":3,\"embedding\":\[-?[0-9.e-]+(,-?[0-9.e-]+){19}\]\}$'"
+
+# ---- texts that are too long
+ok refuses_texts_too_long_for_an_encoder refused 3 'too long: the model reads 6' embed "$work/st" "the water runs where the wheel turns"
+ok truncate_cuts_them bash -c "'$millrace' embed '$work/st' 'the water runs where the wheel turns' --truncate --json | grep -q '\"tokens\":6'"
+
+# ---- fill-mask
+"$millrace" fill-mask "$work/words" "the [MASK] stands where the [MASK] runs" -k 3 >"$work/filled"
+ok words_for_each_mask test "$(grep -c '^0\.[0-9]* ..*$' "$work/filled")" = 6
+ok the_likeliest_first bash -c "head -3 '$work/filled' | sort -rnc"
+ok json_has_masks bash -c "'$millrace' fill-mask '$work/words' 'the [MASK]' -k 2 --json | grep -qE '\"masks\":\[\[\{\"word\":.*\},\{.*\}\]\]\}$'"
+ok refuses_texts_without_a_mask refused 2 'no [MASK]' fill-mask "$work/words" "the mill"
+
+# ---- classify
+ok a_label_by_its_name bash -c "'$millrace' classify '$work/labels' 'the mill' | grep -qE '^0\.[0-9]{4} (no|maybe|yes)$'"
+sum() { # of the probabilities of a text's labels
+    "$millrace" classify "$work/$1" "the mill" --json | grep -oE '":[0-9.e-]+' | cut -c3- | awk '{ s += $1 } END { print s }'
+}
+ok probabilities_sum_to_1 awk -v s="$(sum labels)" 'BEGIN { exit !(s > 0.9999 && s < 1.0001) }'
+ok but_not_where_labels_are_independent awk -v s="$(sum many)" 'BEGIN { exit !(s > 0 && (s < 0.999 || s > 1.001)) }'
+"$millrace" classify "$work/labels" "the mill" --pair "the wheel" --json >"$work/pair"
+"$millrace" classify "$work/labels" "the mill the wheel" --json >"$work/whole"
+ok a_pair_is_not_one_text bash -c "! cmp -s <(cut -d, -f2- '$work/pair') <(cut -d, -f2- '$work/whole')"
+ok each_token_has_its_label bash -c "'$millrace' classify '$work/tags' 'the the' | cut -d' ' -f3 | tr '\n' ' ' | grep -qxF '[CLS] the the [SEP] '"
+
+# ---- what they refuse
+ok refuses_fill_mask_without_its_head refused 3 'no head for masked words' fill-mask "$work/plain" "the [MASK]"
+ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/words" "the"
+ok refuses_encoders_on_other_devices refused 3 'cpu: only' embed "$work/plain" the -d model:
+ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
+for command in generate info pack plan eval; do
+    case $command in
+    generate) more=(the) ;;
+    pack) more=("$work/x.mill") ;;
+    eval) more=(--perplexity "$work/lines") ;;
+    *) more=() ;;
+    esac
+    ok "refuses_an_encoder_in_$command" refused 3 'BERT reads texts and writes none' $command "$work/plain" "${more[@]}"
+done
+echo '[{"path": "", "type": "x.Transformer"}, {"path": "2_Dense", "type": "x.Dense"}]' >"$work/st/modules.json"
+ok refuses_other_modules refused 3 'x.Dense' embed "$work/st" the
+echo '[{"path": "../plain", "type": "x.Pooling"}]' >"$work/st/modules.json"
+ok refuses_a_pooling_outside_the_directory refused 3 'is not a folder' embed "$work/st" the
+echo '[{"path": "1_Pooling", "type": "x.Pooling"}]' >"$work/st/modules.json"
+echo '{"pooling_mode_max_tokens": true}' >"$work/st/1_Pooling/config.json"
+ok refuses_other_kinds_of_pooling refused 3 'max_tokens' embed "$work/st" the
+echo '{"max_seq_length": "x"}' >"$work/st/sentence_bert_config.json"
+echo '{"pooling_mode_cls_token": true}' >"$work/st/1_Pooling/config.json"
+ok refuses_a_limit_that_is_no_number refused 3 'max_seq_length' embed "$work/st" the
+rm "$work/plain/vocab.txt"
+ok refuses_an_encoder_without_a_tokenizer refused 3 'vocab.txt' embed "$work/plain" the
+done_testing
