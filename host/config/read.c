@@ -282,6 +282,11 @@ int mr_training_parse(struct mr_training *t, int mode, const void *text, size_t 
     return rc;
 }
 
+bool mr_training_knows(const char *key)
+{
+    return mr_key_known(key);
+}
+
 // ---- the model ----------------------------------------------------------------------------------
 
 static int size_of(const struct mr_config *c, int size)

@@ -8,7 +8,6 @@
 
 #include "common/str.h"
 #include "common/suggest.h"
-#include "config/read.h"
 #include "config/table.h"
 
 // ---- values -------------------------------------------------------------------------------------
@@ -216,10 +215,10 @@ void mr_keys_override(struct mr_reader *r, const char *path)
     r->over[r->n_over++].key = k;
 }
 
-bool mr_training_knows(const char *key)
+bool mr_key_known(const char *path)
 {
     const struct mr_key_place *place;
-    return find(key, &place) != NULL;
+    return find(path, &place) != NULL;
 }
 
 static bool overridden(const struct mr_reader *r, const struct mr_key_place *p,
