@@ -14,10 +14,16 @@ struct making {
     int channels;
 };
 
-static void put_headers(const struct making *m, const struct mr_stream_place *p, bool turned,
-                        int segment, int cols)
+static struct mr_update_job *put(const struct making *m, size_t tensor)
 {
-    struct mr_update_job *job = &m->jobs->job[m->jobs->count++];
+    m->jobs->tensor[m->jobs->count] = tensor;
+    return &m->jobs->job[m->jobs->count++];
+}
+
+static void put_headers(const struct making *m, size_t tensor, const struct mr_stream_place *p,
+                        bool turned, int segment, int cols)
+{
+    struct mr_update_job *job = put(m, tensor);
     *job = (struct mr_update_job){.kind = MR_UPDATE_HEADERS, .cols = (uint32_t)cols};
     job->down = mr_stream_side_of(m->layout->config, m->channels, p, turned, segment, 0);
 }
@@ -42,7 +48,7 @@ static void put_patch(const struct making *m, const struct mr_store_patch *patch
         job.along =
             mr_stream_side_at(c, m->channels, p, t->inputs_resident, patch->col, patch->row);
     }
-    m->jobs->job[m->jobs->count++] = job;
+    *put(m, patch->tensor) = job;
 }
 
 static int put_tensor(const struct making *m, size_t i, const struct mr_stream_place *p,
@@ -59,9 +65,9 @@ static int put_tensor(const struct making *m, size_t i, const struct mr_stream_p
     for (size_t k = 0; k < t->patches; k++)
         put_patch(m, &m->layout->patch[t->patch + k], p, job);
     if (segments)
-        put_headers(m, p, false, 0, outputs);
+        put_headers(m, i, p, false, 0, outputs);
     for (int k = 0; k < segments; k++)
-        put_headers(m, p, true, k, inputs);
+        put_headers(m, i, p, true, k, inputs);
     return 0;
 }
 
@@ -89,8 +95,9 @@ int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layou
     if (channels < 1 || MOST_CHANNELS % channels != 0)
         return mr_fail(err, MR_ERR_USAGE, "streams of %d channels; 1, 2, 4, 8 or 16", channels);
     jobs->job = calloc(jobs->room, sizeof *jobs->job);
+    jobs->tensor = calloc(jobs->room, sizeof *jobs->tensor);
     struct mr_stream_place *place = calloc(layout->tensors, sizeof *place);
-    if (!jobs->job || !place)
+    if (!jobs->job || !jobs->tensor || !place)
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %zu patches", jobs->room);
     if (rc == 0)
         mr_stream_places(layout->config, channels, place, jobs->beats);
@@ -108,8 +115,42 @@ int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layou
     return rc;
 }
 
+void mr_update_jobs_choose(struct mr_update_jobs *jobs, const uint8_t *choice)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < jobs->count; i++) {
+        int own = choice[jobs->tensor[i]];
+        if (own & MR_CHOICE_FROZEN)
+            continue;
+        jobs->job[n] = jobs->job[i];
+        jobs->job[n].decays &= !(own & MR_CHOICE_NO_DECAY);
+        jobs->tensor[n++] = jobs->tensor[i];
+    }
+    jobs->count = n;
+}
+
+static uint64_t placed(const struct mr_update_piece *piece, size_t pieces, uint64_t beats)
+{
+    size_t k = pieces;
+    while (k > 1 && beats * MR_BEAT < piece[k - 1].from)
+        k--;
+    return beats + (piece[k - 1].addr - piece[k - 1].from) / MR_BEAT;
+}
+
+void mr_update_jobs_place(struct mr_update_jobs *jobs, const struct mr_update_places *places)
+{
+    for (size_t i = 0; i < jobs->count; i++) {
+        struct mr_update_job *job = &jobs->job[i];
+        job->from = job->to = placed(places->state, places->pieces, job->from);
+        job->gradients = placed(places->gradients, places->pieces, job->gradients);
+        job->down.at += places->stream[job->down.turned] / MR_BEAT;
+        job->along.at += places->stream[job->along.turned] / MR_BEAT;
+    }
+}
+
 void mr_update_jobs_free(struct mr_update_jobs *jobs)
 {
     free(jobs->job);
+    free(jobs->tensor);
     *jobs = (struct mr_update_jobs){0};
 }

@@ -103,7 +103,7 @@ $(BUILD)/test-list: FORCE
 	   printf 'reader-progress\tbash tests/formal/run.sh quick\n'; \
 	   for s in serve load; do printf 'serve-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/serve/%s.sh\n' $$s $$s; done; \
 	   printf 'bench-instructions\tMILLRACE=$(MILLRACE) bash tests/bench/instructions.sh\n'; \
-	   for s in generate errors library package; do printf 'xrt-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/%s.sh\n' $$s $$s; done; \
+	   for s in generate errors library update package; do printf 'xrt-%s\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/xrt/%s.sh\n' $$s $$s; done; \
 	   printf 'driver\tMILLRACE=$(MILLRACE) BUILD=$(BUILD) bash tests/driver/run.sh quick\n'; \
 	   printf 'driver-uapi\tbash tests/driver/abi/run.sh\n'; \
 	   for s in check package; do printf 'driver-%s\tBUILD=$(BUILD) KDIR=$(KDIR) bash tests/driver/%s.sh quick\n' $$s $$s; done; \

@@ -166,6 +166,13 @@ void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_inf
     memcpy(info->note, mr_store_note(trainer->store), sizeof info->note);
 }
 
+bool mr_trainer_on_device(const struct mr_trainer *trainer, enum mr_optimizer optimizer,
+                          const char **why)
+{
+    const char *unused;
+    return mr_step_on_device(trainer->step, (enum mr_update_kind)optimizer, why ? why : &unused);
+}
+
 const char *mr_trainer_tensor(struct mr_trainer *trainer, size_t index, size_t *elements)
 {
     const struct mr_config *c = trainer->config;

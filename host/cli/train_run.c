@@ -414,6 +414,7 @@ static int open_batch(struct train_run *r, struct mr_error *err)
 int train_run(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
+    const char *why;
     int rc = open_batch(r, err);
     if (rc == 0)
         rc = open_state(r, err);
@@ -423,12 +424,15 @@ int train_run(struct train_run *r, struct mr_error *err)
         rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
     if (rc < 0)
         return rc;
+    bool on_device = mr_trainer_on_device(r->trainer, (enum mr_optimizer)a->t.optimizer, &why);
+    if (!on_device && *why)
+        fprintf(stderr, "millrace: weights are updated on the host: %s\n", why);
     cli_interrupt_waits(true);
     cli_note(&a->c,
-             "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d; %llu bytes of "
-             "device memory",
+             "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d; weights are updated "
+             "on the %s; %llu bytes of device memory",
              r->data.count, r->data.learnt, r->data.held_out + r->held.held_out,
-             (unsigned long long)r->info.step, a->t.steps,
+             (unsigned long long)r->info.step, a->t.steps, on_device ? "device" : "host",
              (unsigned long long)r->info.device_bytes);
     cli_line_open(&r->line, a->c.quiet, false);
     r->start = mr_seconds();

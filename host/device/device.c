@@ -18,19 +18,29 @@ const struct mr_device_info *mr_device_info(const struct mr_device *dev)
     return &dev->info;
 }
 
+// What a buffer takes of a channel's memory, 0 if that is not there.
+static uint64_t take(const struct mr_device *dev, int channel, size_t bytes, struct mr_error *err)
+{
+    uint64_t room = dev->info.room, used = dev->used[channel < 0 || channel > 63 ? 0 : channel];
+    uint64_t whole = (bytes + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
+    if (!room || whole <= room - used)
+        return whole;
+    (void)mr_fail(err, MR_ERR_MEMORY,
+                  "%s: %llu bytes are wanted on channel %d, and of its %llu bytes of memory %llu "
+                  "are free",
+                  dev->info.uri, (unsigned long long)whole, channel, (unsigned long long)room,
+                  (unsigned long long)(room - used));
+    return 0;
+}
+
 int mr_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                     uint64_t *addr, struct mr_error *err)
 {
-    uint64_t room = dev->info.room, *used = &dev->used[channel < 0 || channel > 63 ? 0 : channel];
-    uint64_t whole = (bytes + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
-    if (room && whole > room - *used)
-        return mr_fail(err, MR_ERR_MEMORY,
-                       "%s: %llu bytes are wanted on channel %d, and of its %llu bytes of memory "
-                       "%llu are free",
-                       dev->info.uri, (unsigned long long)whole, channel, (unsigned long long)room,
-                       (unsigned long long)(room - *used));
+    uint64_t whole = take(dev, channel, bytes, err);
+    if (bytes && !whole)
+        return MR_ERR_MEMORY;
     int rc = dev->ops->alloc(dev, channel, bytes, map, addr, err);
-    *used += rc < 0 ? 0 : whole;
+    dev->used[channel < 0 || channel > 63 ? 0 : channel] += rc < 0 ? 0 : whole;
     return rc;
 }
 
@@ -90,4 +100,32 @@ int mr_device_report(struct mr_device *dev, const struct mr_device_error *e, str
 #undef X
     return mr_fail(err, MR_ERR_DEVICE, "%s: %s (code %u) at command %u, address 0x%llx",
                    dev->info.uri, text, e->code, e->command, (unsigned long long)e->addr);
+}
+
+bool mr_device_updates(const struct mr_device *dev, const char **why)
+{
+    *why = dev->no_update;
+    return dev->update_ops != NULL;
+}
+
+int mr_device_update_alloc(struct mr_device *dev, enum mr_device_side side, size_t bytes,
+                           uint64_t *addr, struct mr_error *err)
+{
+    if (!dev->update_ops)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: the device has no update of weights",
+                       dev->info.uri);
+    uint64_t whole = take(dev, 0, bytes, err);
+    if (bytes && !whole)
+        return MR_ERR_MEMORY;
+    int rc = dev->update_ops->alloc(dev, side, bytes, addr, err);
+    dev->used[0] += rc < 0 ? 0 : whole;
+    return rc;
+}
+
+int mr_device_update(struct mr_device *dev, const struct mr_device_update *u, struct mr_error *err)
+{
+    if (!dev->update_ops)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: the device has no update of weights",
+                       dev->info.uri);
+    return dev->update_ops->run(dev, u, err);
 }

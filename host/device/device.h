@@ -26,6 +26,7 @@ struct mr_device_info {
     bool copies;   // bytes to be mapped are copied: the caller may free them after alloc
     bool overlaps; // mr_device_write() and _read() may be called by a thread while another one runs
     uint64_t room; // bytes of memory on each channel that buffers may take; 0: not limited
+    size_t largest; // buffer; 0: there is no limit
 };
 
 // Links between host and device that costs are stated for, in GB/s each way.
@@ -57,6 +58,30 @@ extern volatile sig_atomic_t mr_device_stop;
 
 // Counters of the last run, in the order of MR_COUNTER_LIST.
 int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct mr_error *err);
+
+// ---- the update of weights beside the engine (hls/README.md) ------------------------------------
+
+// Whether the device has it. If not, `why` says so in a few words, or is NULL where no device of
+// its kind has it.
+bool mr_device_updates(const struct mr_device *dev, const char **why);
+
+// Memory that it reaches, zeroed, for mr_device_write() and mr_device_read(). It counts as the
+// first channel's.
+enum mr_device_side { MR_DEVICE_STATE, MR_DEVICE_GRADIENTS };
+int mr_device_update_alloc(struct mr_device *dev, enum mr_device_side side, size_t bytes,
+                           uint64_t *addr, struct mr_error *err);
+
+struct mr_update_job; // hls/millrace_update.h
+struct mr_device_update {
+    const struct mr_update_job *jobs; // their places are device addresses, in beats
+    size_t count;
+    uint64_t elements;  // of all jobs: how long it may take
+    uint32_t channels;  // of the streams
+    uint64_t apart;     // beats from a channel of W and Wt to the next one
+    uint32_t factor[9]; // the kernel's: scale .. decay
+};
+// Does the jobs to their end. After an error their patches are old, new or neither.
+int mr_device_update(struct mr_device *dev, const struct mr_device_update *u, struct mr_error *err);
 
 // ---- for device implementations ----------------------------------------------------------------
 
@@ -93,8 +118,15 @@ struct mr_device_ops {
     void (*close)(struct mr_device *);
 };
 
+struct mr_device_update_ops {
+    int (*alloc)(struct mr_device *, enum mr_device_side, size_t, uint64_t *, struct mr_error *);
+    int (*run)(struct mr_device *, const struct mr_device_update *, struct mr_error *);
+};
+
 struct mr_device {
     const struct mr_device_ops *ops;
+    const struct mr_device_update_ops *update_ops; // NULL: the device has no update
+    const char *no_update;                         // why, or NULL
     struct mr_device_info info;
     struct mr_device_error last_error; // of the last run that failed
     struct mr_upload upload;

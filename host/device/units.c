@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/xclbin.h"
+#include "device/xrt_api.h"
 #include "millrace.h"
 
 enum { MOST_UNITS = 64 }; // of units=N; each is an engine with its own memory
@@ -107,7 +108,7 @@ int mr_device_units(const char *device, int *units, struct mr_error *err)
     mr_device_name(device, name);
     rc = mr_xclbin_find(xclbin, sizeof xclbin, name, err);
     if (rc == 0)
-        rc = mr_xclbin_units(xclbin, units, err);
+        rc = mr_xclbin_units(xclbin, mr_xrt_kernel_name(MR_XRT_ENGINE), units, err);
     if (rc == 0 && *units == 0)
         rc = mr_fail(err, MR_ERR_DEVICE, "%s: no compute unit millrace_kernel_1 in it", xclbin);
     return rc;

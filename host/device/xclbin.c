@@ -98,11 +98,12 @@ static bool banks_possible(const struct sections *s)
     return true;
 }
 
-static int count_units(const unsigned char *ip, uint64_t size)
+static int count_units(const unsigned char *ip, uint64_t size, const char *kernel)
 {
-    static const char prefix[] = "millrace_kernel:millrace_kernel_";
     enum { NAME = MR_AXLF_IP_SIZE - MR_AXLF_IP_NAME };
     bool there[UNITS] = {false};
+    char prefix[NAME + 1];
+    size_t length = (size_t)snprintf(prefix, sizeof prefix, "%s:%s_", kernel, kernel);
     uint64_t entries = ip ? u32(ip) : 0;
     for (uint64_t i = 0; i < entries; i++) {
         uint64_t at = MR_AXLF_IP_ENTRIES + i * MR_AXLF_IP_SIZE;
@@ -111,9 +112,8 @@ static int count_units(const unsigned char *ip, uint64_t size)
         if (at + MR_AXLF_IP_SIZE > size)
             break;
         memcpy(name, ip + at + MR_AXLF_IP_NAME, NAME);
-        if (u32(ip + at) == MR_AXLF_IP_KERNEL && strncmp(name, prefix, sizeof prefix - 1) == 0 &&
-            sscanf(name + sizeof prefix - 1, "%4u%c", &number, &end) == 1 && number >= 1 &&
-            number <= UNITS)
+        if (u32(ip + at) == MR_AXLF_IP_KERNEL && strncmp(name, prefix, length) == 0 &&
+            sscanf(name + length, "%4u%c", &number, &end) == 1 && number >= 1 && number <= UNITS)
             there[number - 1] = true;
     }
     int n = 0;
@@ -123,7 +123,7 @@ static int count_units(const unsigned char *ip, uint64_t size)
 }
 
 // XRT's shim would crash on a file that is not whole.
-int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
+int mr_xclbin_units(const char *path, const char *kernel, int *units, struct mr_error *err)
 {
     struct mr_file file = {0};
     struct sections s;
@@ -142,7 +142,7 @@ int mr_xclbin_units(const char *path, int *units, struct mr_error *err)
         rc = mr_fail(err, MR_ERR_FORMAT,
                      "%.300s: its memory banks are not possible: build or copy it again", path);
     else
-        *units = count_units(s.ip, s.ip_bytes);
+        *units = count_units(s.ip, s.ip_bytes, kernel);
     mr_file_unmap(&file);
     return rc;
 }

@@ -34,8 +34,8 @@ enum {
 // 'make xclbin-emu' has built beside the program.
 int mr_xclbin_find(char *path, size_t size, const char *uri, struct mr_error *err);
 
-// Compute units millrace_kernel_1, _2 and so on without a gap; 0 if it has none of them.
-// MR_ERR_FORMAT if the file is no xclbin, or cut off.
-int mr_xclbin_units(const char *path, int *units, struct mr_error *err);
+// Compute units KERNEL_1, _2 and so on without a gap; 0 if it has none of them. MR_ERR_FORMAT if
+// the file is no xclbin, or cut off.
+int mr_xclbin_units(const char *path, const char *kernel, int *units, struct mr_error *err);
 
 #endif

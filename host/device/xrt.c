@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "xrt:[index][,unit=N][,bo=MIB]": compute unit N of an Alveo card, or of XRT's hardware emulation,
-// with the xclbin that MILLRACE_XCLBIN names: opening and closing.
+// "xrt:[index][,unit=N][,bo=MIB][,update=SECONDS]": compute unit N of an Alveo card, or of XRT's
+// hardware emulation, with the xclbin that MILLRACE_XCLBIN names: opening and closing.
 #include "device/xrt.h"
 
 #include <pthread.h>
@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmodel/memory.h"
 #include "device/configs.h"
 #include "device/xclbin.h"
 #include "device/xrt_buffers.h"
 #include "device/xrt_emulation.h"
 #include "device/xrt_kept.h"
 #include "device/xrt_run.h"
+#include "device/xrt_update.h"
 
 // Units of one card may be opened and closed by several threads: one after the other.
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
@@ -25,8 +27,8 @@ static int work_open(void *arg, struct mr_error *err)
     struct mr_xrt_device *d = arg;
     int rc = mr_xrt_open(&d->card, d->index, d->xclbin, err);
     if (rc == 0)
-        rc = mr_xrt_unit_open(&d->unit, d->card, d->number, err);
-    return rc;
+        rc = mr_xrt_unit_open(&d->unit, d->card, MR_XRT_ENGINE, d->number, err);
+    return rc == 0 ? mr_xrt_update_open(d, err) : rc;
 }
 
 static int work_close(void *arg, struct mr_error *err)
@@ -40,6 +42,7 @@ static int work_close(void *arg, struct mr_error *err)
         for (int k = 0; k < b->bos && !b->kept; k++)
             mr_xrt_free(&b->bo[k]);
     }
+    mr_xrt_update_close(d);
     mr_xrt_unit_close(d->unit);
     mr_xrt_close(d->card);
     return 0;
@@ -107,10 +110,12 @@ static int parse(struct mr_xrt_device *d, const char *args, struct mr_error *err
             d->number = (unsigned)n;
         else if (number && eq && strcmp(p, "bo") == 0 && n >= 1 && n <= 4096)
             d->largest = (size_t)n << 20;
+        else if (number && eq && strcmp(p, "update") == 0 && n >= 1 && n <= 86400)
+            d->updates.seconds = (double)n;
         else
             return mr_fail(err, MR_ERR_USAGE,
                            "xrt:%s: '%s' is not an option, or its value is out of range; known are "
-                           "the card's index, unit=N and bo=MIB (1..4096)",
+                           "the card's index, unit=N, bo=MIB (1..4096) and update=SECONDS",
                            args, p);
         first = false;
     }
@@ -188,12 +193,11 @@ int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
     d->base = (struct mr_device){.ops = &ops, .info = {.counts_cycles = true, .copies = true}};
     (void)snprintf(d->base.info.uri, sizeof d->base.info.uri, "xrt:%s", args);
-    int units;
     int rc = parse(d, args, err);
     if (rc == 0)
         rc = mr_xclbin_find(d->xclbin, sizeof d->xclbin, d->base.info.uri, err);
     if (rc == 0)
-        rc = mr_xclbin_units(d->xclbin, &units, err); // XRT says it if there is no such unit
+        rc = mr_xclbin_units(d->xclbin, mr_xrt_kernel_name(MR_XRT_UPDATE), &d->updates.units, err);
     if (rc == 0)
         rc = open_card(d, err);
     if (rc == 0)
@@ -205,6 +209,8 @@ int mr_device_xrt_open(struct mr_device **dev, const char *args, struct mr_error
         return rc;
     }
     name_configuration(&d->base.info);
+    d->base.info.largest = d->largest - MR_MEMORY_TURN;
+    mr_xrt_update_announce(d);
     *dev = &d->base;
     return 0;
 }

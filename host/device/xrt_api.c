@@ -28,13 +28,13 @@ struct mr_xrt_card {
     char *xclbin;
     void *device;
     unsigned char uuid[16];
-    bool taken[UNITS]; // by a unit of this process
+    bool taken[MR_XRT_KERNELS][UNITS]; // by a unit of this process
     struct mr_xrt_card *next;
 };
 
 struct mr_xrt_unit {
     struct mr_xrt_card *card;
-    unsigned number;
+    bool *taken;
     void *kernel, *run;
     unsigned ends_seen;
 };
@@ -220,36 +220,48 @@ static void on_end(void *run, unsigned state, void *unused)
     (void)pthread_mutex_unlock(&ends);
 }
 
-int mr_xrt_unit_open(struct mr_xrt_unit **out, struct mr_xrt_card *card, unsigned number,
-                     struct mr_error *err)
+const char *mr_xrt_kernel_name(enum mr_xrt_kernel kernel)
 {
-    char name[64], why[128];
+    static const char *const name[] = {"millrace_kernel", "millrace_update"};
+    return name[kernel];
+}
+
+// False if it is taken already.
+static bool take(bool *taken)
+{
+    (void)pthread_mutex_lock(&lock);
+    bool free_now = !*taken;
+    *taken = true;
+    (void)pthread_mutex_unlock(&lock);
+    return free_now;
+}
+
+int mr_xrt_unit_open(struct mr_xrt_unit **out, struct mr_xrt_card *card, enum mr_xrt_kernel kernel,
+                     unsigned number, struct mr_error *err)
+{
+    char full[64], why[128];
+    const char *name = mr_xrt_kernel_name(kernel);
     if (number >= UNITS)
         return mr_fail(err, MR_ERR_USAGE, "compute unit %u: there are at most %d", number, UNITS);
     struct mr_xrt_unit *unit = calloc(1, sizeof *unit);
     if (!unit)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a device");
-    (void)pthread_mutex_lock(&lock);
-    bool taken = card->taken[number];
-    card->taken[number] = true;
-    (void)pthread_mutex_unlock(&lock);
-    if (taken) {
+    unit->card = card;
+    unit->taken = &card->taken[kernel][number];
+    if (!take(unit->taken)) {
         free(unit);
         return mr_fail(err, MR_ERR_DEVICE, "xrt:%u: this process uses compute unit %u already",
                        card->index, number);
     }
-    unit->card = card;
-    unit->number = number;
-    (void)snprintf(name, sizeof name, "millrace_kernel:{millrace_kernel_%u}", number + 1);
+    (void)snprintf(full, sizeof full, "%s:{%s_%u}", name, name, number + 1);
     errno = 0;
-    unit->kernel = xrt.xrtPLKernelOpenExclusive(card->device, card->uuid, name);
+    unit->kernel = xrt.xrtPLKernelOpenExclusive(card->device, card->uuid, full);
     if (unit->kernel)
         unit->run = xrt.xrtRunOpen(unit->kernel);
     if (!unit->run) {
-        int rc =
-            mr_fail(err, MR_ERR_DEVICE,
-                    "%s: no compute unit millrace_kernel_%u in it, or another process uses it%s",
-                    card->xclbin, number + 1, reason(why));
+        int rc = mr_fail(err, MR_ERR_DEVICE,
+                         "%s: no compute unit %s_%u in it, or another process uses it%s",
+                         card->xclbin, name, number + 1, reason(why));
         mr_xrt_unit_close(unit);
         return rc;
     }
@@ -268,7 +280,7 @@ void mr_xrt_unit_close(struct mr_xrt_unit *unit)
     if (unit->kernel)
         (void)xrt.xrtKernelClose(unit->kernel);
     (void)pthread_mutex_lock(&lock);
-    unit->card->taken[unit->number] = false;
+    *unit->taken = false;
     (void)pthread_mutex_unlock(&lock);
     free(unit);
 }

@@ -37,9 +37,12 @@ void mr_xrt_close(struct mr_xrt_card *card);
 // Whether this process has card `index` open with another xclbin.
 bool mr_xrt_other_xclbin(unsigned index, const char *xclbin);
 
-// Compute unit `number` (from 0) of the kernel millrace_kernel.
-int mr_xrt_unit_open(struct mr_xrt_unit **unit, struct mr_xrt_card *card, unsigned number,
-                     struct mr_error *err);
+enum mr_xrt_kernel { MR_XRT_ENGINE, MR_XRT_UPDATE, MR_XRT_KERNELS };
+const char *mr_xrt_kernel_name(enum mr_xrt_kernel kernel);
+
+// Compute unit `number` (from 0) of a kernel.
+int mr_xrt_unit_open(struct mr_xrt_unit **unit, struct mr_xrt_card *card, enum mr_xrt_kernel kernel,
+                     unsigned number, struct mr_error *err);
 void mr_xrt_unit_close(struct mr_xrt_unit *unit);
 
 // The memory group that an argument's buffer must lie in; and where its register is.

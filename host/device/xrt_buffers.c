@@ -329,6 +329,36 @@ static int groups_of(struct mr_xrt_device *d, int channel, bool weights, int gro
     return rc;
 }
 
+// One more buffer, or NULL.
+static struct mr_xrt_area *new_area(struct mr_xrt_device *d, size_t bytes, bool writable,
+                                    struct mr_error *err)
+{
+    if (d->count == d->capacity) {
+        int capacity = d->capacity ? 2 * d->capacity : 16;
+        struct mr_xrt_area *more = realloc(d->buffers, (size_t)capacity * sizeof *more);
+        if (!more) {
+            (void)mr_fail(err, MR_ERR_MEMORY, "no memory for the device's buffer list");
+            return NULL;
+        }
+        d->buffers = more;
+        d->capacity = capacity;
+    }
+    d->buffers[d->count] = (struct mr_xrt_area){.bytes = bytes, .writable = writable};
+    return &d->buffers[d->count++];
+}
+
+int mr_xrt_device_alloc_in(struct mr_xrt_device *d, int group, size_t bytes, uint64_t *addr,
+                           struct mr_error *err)
+{
+    struct mr_xrt_area *b = new_area(d, bytes, true, err);
+    int rc = b ? alloc_whole(d, b, group, err) : MR_ERR_MEMORY;
+    if (rc == 0)
+        rc = upload(d, b, 0, NULL, bytes, err);
+    if (rc == 0)
+        *addr = b->addr;
+    return rc;
+}
+
 int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const void *map,
                         uint64_t *addr, struct mr_error *err)
 {
@@ -336,17 +366,10 @@ int mr_xrt_device_alloc(struct mr_device *dev, int channel, size_t bytes, const 
     if (channel < 0 || channel >= dev->info.g.n || bytes == 0)
         return mr_fail(err, MR_ERR_USAGE, "a buffer of %zu bytes on channel %d is not possible",
                        bytes, channel);
-    if (d->count == d->capacity) {
-        int capacity = d->capacity ? 2 * d->capacity : 16;
-        struct mr_xrt_area *more = realloc(d->buffers, (size_t)capacity * sizeof *more);
-        if (!more)
-            return mr_fail(err, MR_ERR_MEMORY, "no memory for the device's buffer list");
-        d->buffers = more;
-        d->capacity = capacity;
-    }
-    struct mr_xrt_area *b = &d->buffers[d->count++];
-    *b =
-        (struct mr_xrt_area){.bytes = bytes, .writable = !map, .weights = map || dev->upload.later};
+    struct mr_xrt_area *b = new_area(d, bytes, !map, err);
+    if (!b)
+        return MR_ERR_MEMORY;
+    b->weights = map || dev->upload.later;
     int group[MR_WEIGHT_PAGES];
     int rc = groups_of(d, channel, b->weights, group, err);
     d->call.key = (struct mr_xrt_key){dev->upload.identity, channel, group[0], bytes, d->largest};
@@ -375,9 +398,15 @@ int mr_xrt_device_write(struct mr_device *dev, uint64_t addr, const void *data, 
     if (!b || !b->writable)
         return mr_fail(err, MR_ERR_USAGE, "no writable device buffer of %zu bytes at 0x%llx", bytes,
                        (unsigned long long)addr);
+    // What lies between two writes is the same on both sides: the engine does not write to buffers
+    // that the host writes to. In training it does.
+    bool apart = at > b->dirty_to || at + bytes < b->dirty_from;
+    if (dev->info.g.train && apart && b->dirty_from < b->dirty_to) {
+        int rc = mr_xrt_call(mr_xrt_self(dev), work_flush, MR_XRT_CALL_SECONDS, err);
+        if (rc < 0)
+            return rc;
+    }
     memcpy(b->bo[0].data + b->skip + at, data, bytes);
-    // What lies between two writes is the same on both sides: the device does not write to buffers
-    // that the host writes to.
     if (b->dirty_from >= b->dirty_to) {
         b->dirty_from = at;
         b->dirty_to = at + bytes;

@@ -37,6 +37,18 @@ struct mr_xrt_key {
     size_t bytes, largest; // of all; of a buffer object
 };
 
+enum { MR_XRT_UPDATE_PORTS = 7 }; // the update's arguments that are memory
+
+// The update beside the engine (xrt_update.h).
+struct mr_xrt_updates {
+    int units;      // that the xclbin has
+    double seconds; // that a run may take; 0: as many as its elements need
+    struct mr_xrt_unit *unit;
+    int group[MR_XRT_UPDATE_PORTS];
+    struct mr_xrt_buffer anchor[MR_XRT_UPDATE_PORTS]; // the first one has the jobs
+    char why[160];                                    // there is no update
+};
+
 // A call of the worker's. One at a time.
 struct mr_xrt_call {
     struct mr_xrt_buffer *bo;
@@ -49,6 +61,7 @@ struct mr_xrt_call {
     int found;
     struct mr_xrt_area *area;
     struct mr_xrt_key key;
+    const struct mr_device_update *update;
 };
 
 struct mr_xrt_device {
@@ -56,6 +69,7 @@ struct mr_xrt_device {
     struct mr_worker *worker;
     struct mr_xrt_card *card;
     struct mr_xrt_unit *unit;
+    struct mr_xrt_updates updates;
     unsigned index, number;
     size_t largest; // buffer object
     char xclbin[4096];
@@ -66,6 +80,7 @@ struct mr_xrt_device {
     bool kv_arg[64];
     bool failed;  // the last run did not end well
     bool counted; // call.counters are those of the last run
+    bool wanted;  // somebody has asked for those of the last run: the next one's are read at once
     struct mr_xrt_call call;
     unsigned patience; // looks at a call since the user wants an end
 };

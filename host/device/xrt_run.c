@@ -41,8 +41,8 @@ static int work_counters(void *arg, struct mr_error *err)
     return mr_registers_counters(&d->base, read_here, d->call.counters, err);
 }
 
-// Waits for a moment; with the end of a run its status and counters are read at once, because each
-// call of the worker's costs two changes of threads.
+// Waits for a moment; with the end of a run its status is read at once, and its counters if those
+// of the run before were asked for, because each call of the worker's costs two changes of threads.
 static int work_wait(void *arg, struct mr_error *err)
 {
     struct mr_xrt_device *d = arg;
@@ -50,9 +50,10 @@ static int work_wait(void *arg, struct mr_error *err)
     if (d->call.found <= 0)
         return d->call.found;
     int rc = mr_xrt_read(d->unit, MR_REG_STATUS, &d->call.value, err);
-    if (rc == 0 && (d->call.value & (STATUS_DONE | STATUS_ERROR)) == STATUS_DONE) {
+    if (rc == 0 && d->wanted && (d->call.value & (STATUS_DONE | STATUS_ERROR)) == STATUS_DONE) {
         rc = work_counters(d, err);
         d->counted = rc == 0;
+        d->wanted = false;
     }
     return rc;
 }
@@ -178,6 +179,7 @@ int mr_xrt_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error 
 int mr_xrt_device_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
 {
     struct mr_xrt_device *d = mr_xrt_self(dev);
+    d->wanted = true;
     int rc = d->counted ? 0 : mr_xrt_call(d, work_counters, MR_XRT_CALL_SECONDS, err);
     memcpy(out, d->call.counters, sizeof d->call.counters);
     return rc;

@@ -448,6 +448,11 @@ struct mr_trainer_info {
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
 
+// Whether the device itself does the updates of that optimizer; the bits are those of the host. If
+// not, *why (unless NULL) says why in a few words; it is "" where no device of its kind does any.
+bool mr_trainer_on_device(const struct mr_trainer *trainer, enum mr_optimizer optimizer,
+                          const char **why);
+
 // The name of a tensor, as a checkpoint has it: 0..tensors - 1. Good until the next call with the
 // same trainer. *elements may be NULL. NULL: there is no such tensor.
 const char *mr_trainer_tensor(struct mr_trainer *trainer, size_t index, size_t *elements);

@@ -17,7 +17,8 @@ struct mr_store_tally {
     bool region, rows; // had in this micro-batch
 };
 
-struct mr_streams; // streams.h
+struct mr_streams;      // streams.h
+struct mr_store_target; // target.h
 
 struct mr_store {
     struct mr_config config;
@@ -30,6 +31,7 @@ struct mr_store {
     int micro_batches, ended;     // of the step; 0: none has begun
     struct mr_store_tally *tally; // [tensors]
     struct mr_streams *streams;
+    const struct mr_store_target *target; // NULL: the host
 };
 
 // Where a patch lies in the state's file, on a side of it; and tile k of the patch: master, mean

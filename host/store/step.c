@@ -15,6 +15,7 @@
 #include "pack/hash.h"
 #include "store/patch.h"
 #include "store/streams.h"
+#include "store/target.h"
 
 enum {
     SUMMED = 1024, // elements whose squares and hash are made at once
@@ -135,6 +136,7 @@ struct updating {
     struct mr_adamw factors[2]; // without and with decay
     struct mr_store_point now, after;
     bool found; // an update that was under way: patches may be written already
+    const struct mr_store_target *target; // has done the step, or NULL
 };
 
 static struct mr_adamw_options options_of(const struct mr_store_header *h)
@@ -242,6 +244,27 @@ static int update_patch(void *arg, size_t i, int worker, struct mr_error *err)
     return rc;
 }
 
+// Patches that a target has updated, one after the other.
+static int fetch_patches(const struct updating *u, size_t first, size_t count, struct mr_error *err)
+{
+    const struct mr_store *s = u->s;
+    unsigned char *out = aligned_alloc(64, s->layout.largest);
+    int rc = out ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for a patch of weights");
+    for (size_t i = first; i < first + count && rc == 0; i++) {
+        const struct mr_store_patch *p = &s->layout.patch[i];
+        struct mr_store_writer w;
+        mr_store_write_begin(&w, s, i, !s->header->side, u->after);
+        rc = u->target->read(u->target->arg, p, out, err);
+        if (rc == 0) {
+            mr_store_write_sum(&w, out, p->count * 12, NULL);
+            rc = mr_store_write_put(&w, out, p->count * 12, err);
+        }
+        rc = mr_store_write_end(&w, rc, err);
+    }
+    free(out);
+    return rc;
+}
+
 // The next patches in the order of writing, at most `gap` bytes of them: [*first, *first + *count).
 static void next_batch(const struct mr_store *s, size_t *first, size_t *count)
 {
@@ -282,12 +305,39 @@ static int update_all(struct updating *u, struct mr_error *err)
         size_t next = first, more = count;
         next_batch(s, &next, &more);
         expect(s, next, more);
-        rc = mr_store_tasks(s->pool, first, count, update_patch, u, err);
+        rc = u->target ? fetch_patches(u, first, count, err)
+                       : mr_store_tasks(s->pool, first, count, update_patch, u, err);
         if (rc == 0)
             rc = s->volume->sync(s->volume, MR_V_STATE, err);
         first = next;
         count = more;
     }
+    return rc;
+}
+
+// All patches by the target.
+static int update_on_target(struct updating *u, struct mr_error *err)
+{
+    const struct mr_store *s = u->s;
+    uint8_t *choice = calloc(s->layout.tensors, sizeof *choice);
+    if (!choice)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %zu tensors",
+                       s->layout.tensors);
+    for (size_t i = 0; i < s->layout.tensors; i++)
+        choice[i] = (uint8_t)mr_store_choice(&mr_store_units(s->header)[i]);
+    const struct mr_store_work work = {
+        .layout = &s->layout,
+        .state = s->volume->data[MR_V_STATE] + (s->header->side ? s->header->gap : 0),
+        .gradients = (const int32_t *)(const void *)s->volume->data[MR_V_GRADIENTS],
+        .options = options_of(s->header),
+        .factors = u->factors[1],
+        .choice = choice,
+        .now = u->now,
+        .after = u->after,
+    };
+    u->target = s->target;
+    int rc = u->target->update(u->target->arg, &work, err);
+    free(choice);
     return rc;
 }
 
@@ -302,7 +352,10 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     u.after = mr_store_after(h);
     for (int k = 0; k < 2; k++)
         u.factors[k] = mr_adamw_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
-    int rc = update_all(&u, err);
+    bool on_target = s->target && s->target->kind == o.kind && !found;
+    int rc = on_target ? update_on_target(&u, err) : 0;
+    if (rc == 0)
+        rc = update_all(&u, err);
     if (rc < 0)
         return rc;
     struct mr_store_unit *unit = mr_store_units(h);
@@ -317,7 +370,9 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     h->gradients = 0;
     h->rate = h->scale = h->beta1 = h->beta2 = h->epsilon = h->decay = 0;
     h->rule = mr_update_family(o.kind) * MR_RULE_KIND; // whose moments they are from now on
-    if (!found)
+    if (u.target)
+        mr_streams_leave(s);
+    else if (!found)
         mr_streams_finish(s);
     return mr_store_header_write(h, s->volume, err);
 }
@@ -345,6 +400,11 @@ int mr_store_complete(struct mr_store *s, struct mr_error *err)
     if (rc == 0)
         rc = update(s, true, err);
     return rc < 0 ? mr_advise(err, completed) : 0;
+}
+
+void mr_store_set_target(struct mr_store *s, const struct mr_store_target *target)
+{
+    s->target = target;
 }
 
 // ---- the step ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ struct place {
 };
 
 struct mr_streams {
+    bool old;            // than the state
     struct place *place; // [tensors]
     // The largest codes of each patch: of its columns (blocks down), then of its rows (along).
     uint8_t (*top)[2][MR_PATCH];
@@ -208,6 +209,7 @@ static void put_vector(const struct mr_store *s, size_t i)
 
 void mr_streams_finish(const struct mr_store *s)
 {
+    s->streams->old = false;
     for (size_t i = 0; i < s->layout.tensors; i++) {
         if (s->streams->place[i].item == NONE)
             continue;
@@ -241,14 +243,25 @@ void mr_streams_make(const struct mr_store *s)
     mr_streams_finish(s);
 }
 
+void mr_streams_leave(struct mr_store *s)
+{
+    s->streams->old = true;
+}
+
+static const uint8_t *stream(const struct mr_store *s, enum mr_volume_file f, uint64_t *bytes)
+{
+    if (s->streams->old)
+        mr_streams_make(s);
+    *bytes = s->volume->size[f];
+    return s->volume->data[f];
+}
+
 const uint8_t *mr_store_stream(const struct mr_store *s, uint64_t *bytes)
 {
-    *bytes = s->volume->size[MR_V_STREAM];
-    return s->volume->data[MR_V_STREAM];
+    return stream(s, MR_V_STREAM, bytes);
 }
 
 const uint8_t *mr_store_turned(const struct mr_store *s, uint64_t *bytes)
 {
-    *bytes = s->volume->size[MR_V_TURNED];
-    return s->volume->data[MR_V_TURNED];
+    return stream(s, MR_V_TURNED, bytes);
 }

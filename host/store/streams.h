@@ -14,6 +14,9 @@ void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const flo
 // Behind all tiles: the headers, from the largest codes, and all vectors.
 void mr_streams_finish(const struct mr_store *s);
 
+// Both streams are older than the state: they are made when somebody asks for them.
+void mr_streams_leave(struct mr_store *s);
+
 // All of it, from the state.
 void mr_streams_make(const struct mr_store *s);
 

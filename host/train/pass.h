@@ -31,6 +31,14 @@ void mr_pass_close(struct mr_pass *pass); // NULL is allowed
 // next call, for the tables.
 int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err);
 
+// Where the device has both streams: the addresses of W and Wt in the first channel, and bytes to
+// the same in the next one. channels is 0 where those are not equally far apart.
+struct mr_pass_streams {
+    int channels;
+    uint64_t stream[2], apart;
+};
+struct mr_pass_streams mr_pass_streams(const struct mr_pass *pass);
+
 // Whether a batch can be run: mr_batch_check(), and not too many rows. MR_ERR_USAGE.
 int mr_pass_check(const struct mr_pass *pass, const struct mr_batch *batch, size_t *rows,
                   struct mr_error *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "store/mirror.h"
+#include "train/card.h"
 
 struct kept_batch {
     struct mr_batch batch;
@@ -17,6 +18,8 @@ struct mr_step {
     struct mr_store *store;
     struct mr_pass *pass;
     const struct mr_ranks *ranks;
+    struct mr_card_update *card; // NULL: the host updates the weights, as host[] says
+    char host[160];
     const struct mr_config *config;
     size_t tensors;
     // The step under way, of `most` micro-batches; 0: none has begun. `added` were, and
@@ -39,6 +42,19 @@ static void forget(struct mr_step *s)
     s->count = s->added = s->most = 0;
 }
 
+// Streams that other ranks need, too, are made by the host.
+static int update_where(struct mr_step *s, struct mr_device *device, struct mr_error *err)
+{
+    static const char several[] = "several ranks share its steps";
+    const struct mr_pass_streams streams = mr_pass_streams(s->pass);
+    const char *why;
+    if (s->ranks->count > 1) {
+        memcpy(s->host, several, mr_device_updates(device, &why) ? sizeof several : 0);
+        return 0;
+    }
+    return mr_card_update_open(&s->card, s->store, device, &streams, s->host, err);
+}
+
 int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
                  const struct mr_pass_options *options, const struct mr_ranks *ranks,
                  struct mr_error *err)
@@ -56,6 +72,8 @@ int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device
         rc = mr_pass_open(&s->pass, device, s->config, options, err);
     if (rc == 0)
         rc = mr_pass_weights(s->pass, store, err);
+    if (rc == 0)
+        rc = update_where(s, device, err);
     if (rc < 0) {
         mr_step_close(s);
         *step = NULL;
@@ -68,6 +86,7 @@ void mr_step_close(struct mr_step *step)
     if (!step)
         return;
     forget(step);
+    mr_card_update_close(step->card);
     mr_pass_close(step->pass);
     free(step->wanted);
     free(step);
@@ -76,7 +95,13 @@ void mr_step_close(struct mr_step *step)
 uint64_t mr_step_bytes(const struct mr_step *step)
 {
     const struct mr_pass_memory m = mr_pass_memory(step->pass);
-    return mr_pass_bytes(&m);
+    return mr_pass_bytes(&m) + mr_card_update_bytes(step->card);
+}
+
+bool mr_step_on_device(const struct mr_step *step, enum mr_update_kind kind, const char **why)
+{
+    *why = step->card ? "its kernel has AdamW's update alone" : step->host;
+    return step->card && kind == MR_ADAMW;
 }
 
 int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
@@ -310,6 +335,7 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
 {
     struct mr_store_update u = *update;
     struct mr_store_done stored = {0};
+    const char *why;
     if (!mr_step_whole(step))
         return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", step->added,
                        step->most);
@@ -325,7 +351,9 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
                                   .repeated = step->repeated,
                                   .raised = step->raised};
     forget(step);
-    return rc == 0 ? mr_pass_weights(step->pass, step->store, err) : rc;
+    if (rc == 0 && !mr_step_on_device(step, u.adamw.kind, &why))
+        rc = mr_pass_weights(step->pass, step->store, err);
+    return rc;
 }
 
 int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,

@@ -17,6 +17,9 @@ int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device
                  struct mr_error *err);
 void mr_step_close(struct mr_step *step);           // NULL is allowed
 uint64_t mr_step_bytes(const struct mr_step *step); // of device memory
+// Whether the device does updates of that kind. If not, *why says why; it is empty where no device
+// of its kind does any.
+bool mr_step_on_device(const struct mr_step *step, enum mr_update_kind kind, const char **why);
 
 // Begins a step of so many micro-batches anew.
 int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err);

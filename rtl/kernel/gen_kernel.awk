@@ -2,9 +2,11 @@
 # configs.def, kernel.def and core_ports.def (in this order) -> what a configuration's Vitis kernel consists of:
 #   out=top       the top module millrace_kernel (Verilog): mr_kernel with Vitis' port names
 #   out=package   kernel.xml for package_xo
-#   out=metadata  the xclbin's embedded metadata, for emulation (cus=N compute units)
+#   out=metadata  the xclbin's embedded metadata, for emulation (cus=N compute units); with gen_update.awk and the
+#                 header of hls/ also that of millrace_update, as many
 #   out=adapter   the simulator's top: millrace_kernel behind the ports of millrace_core
-# usage: awk -v config=NAME -v out=KIND [-v cus=N] -f gen_kernel.awk configs.def kernel.def core_ports.def
+# usage: awk -v config=NAME -v out=KIND [-v cus=N] -f gen_kernel.awk -f gen_update.awk configs.def kernel.def \
+#            core_ports.def [hls/millrace_update.h]
 function p(text) { print text }
 
 # One signal of an AXI port, as Vitis sees it: kind m (from the kernel), s (to the kernel).
@@ -151,7 +153,7 @@ function emit_metadata(   i) {
     p("<project name=\"millrace\">\n  <platform vendor=\"millrace\" boardid=\"emulation\" name=\"emulation\" featureRomTime=\"0\">")
     p("    <version major=\"1\" minor=\"0\"/>\n    <description/>\n    <board name=\"emulation\" vendor=\"millrace\" fpga=\"\"/>")
     p("    <device name=\"fpga0\" fpgaDevice=\"\" addrWidth=\"0\">")
-    p("      <core name=\"OCL_REGION_0\" target=\"hw_em\" type=\"clc_region\" clockFreq=\"0MHz\" numComputeUnits=\"" cus "\">")
+    p("      <core name=\"OCL_REGION_0\" target=\"hw_em\" type=\"clc_region\" clockFreq=\"0MHz\" numComputeUnits=\"" cus * (signature ? 2 : 1) "\">")
     p("        <kernelClocks>\n          <clock port=\"KERNEL_CLK\" frequency=\"" clock_khz / 1000 ".0MHz\"/>\n        </kernelClocks>")
     p("        <kernel name=\"millrace_kernel\" language=\"ip_c\" vlnv=\"millrace:kernel:millrace_kernel:1.0\" type=\"pl\"")
     p("                preferredWorkGroupSizeMultiple=\"0\" workGroupSize=\"1\" interrupt=\"true\" hwControlProtocol=\"ap_ctrl_hs\">")
@@ -159,7 +161,9 @@ function emit_metadata(   i) {
     each_arg("metadata")
     for (i = 1; i <= cus; i++)
         p(sprintf("          <instance name=\"millrace_kernel_%d\">\n            <addrRemap base=\"0x%X\" port=\"s_axi_control\"/>\n          </instance>", i, 25165824 + 65536 * (i - 1)))
-    p("        </kernel>\n      </core>\n    </device>\n  </platform>\n</project>")
+    p("        </kernel>")
+    if (signature) emit_update()
+    p("      </core>\n    </device>\n  </platform>\n</project>")
 }
 
 BEGIN {

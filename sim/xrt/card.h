@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated card: compute units (the Verilated millrace_kernel) and the memory behind them.
+// The emulated card: compute units (the Verilated millrace_kernel, and beside each of them
+// millrace_update as C++) and the memory behind them.
 //
-// Addresses, as the xclbin announces them: compute unit u's control registers at MR_CARD_UNIT(u);
-// bank of channel c of unit u at MR_CARD_BANK(c, u). Channel c's ports reach addresses whose bits
-// from 36 on are c (sim/memory/memory.h); the units' banks are apart, so that each has its own.
+// Addresses, as the xclbin announces them: compute unit u's control registers at MR_CARD_UNIT(u),
+// those of the update beside it at MR_CARD_UPDATE(u); bank of channel c of unit u at
+// MR_CARD_BANK(c, u). Channel c's ports reach addresses whose bits from 36 on are c
+// (sim/memory/memory.h); the units' banks are apart, so that each has its own. An update reaches
+// all memory.
 #ifndef MILLRACE_SIM_XRT_CARD_H
 #define MILLRACE_SIM_XRT_CARD_H
 
@@ -15,6 +18,7 @@
 
 #define MR_CARD_UNITS      4
 #define MR_CARD_UNIT(u)    (0x1800000 + (uint64_t)(u) * 0x10000)
+#define MR_CARD_UPDATE(u)  (0x1A00000 + (uint64_t)(u) * 0x10000)
 #define MR_CARD_BANK_LOG2  34
 #define MR_CARD_BANK(c, u) ((uint64_t)(c) << 36 | (uint64_t)(u) << MR_CARD_BANK_LOG2)
 #define MR_CARD_OVERRIDES  8
@@ -30,6 +34,7 @@ struct mr_card_options {
         uint32_t offset, value;
     } override[MR_CARD_OVERRIDES];
     unsigned overrides;
+    bool update_hangs; // for tests: an update that is started does not end
 };
 
 int mr_card_open(struct mr_card **card, const struct mr_card_options *options,
@@ -46,10 +51,11 @@ uint8_t *mr_card_at(struct mr_card *card, uint64_t addr, uint64_t size);
 int mr_card_write(struct mr_card *card, uint64_t addr, uint32_t value, struct mr_error *err);
 int mr_card_read(struct mr_card *card, uint64_t addr, uint32_t *value, struct mr_error *err);
 
-// Lets the units that are busy run for `cycles`. 1 while one is, 0 when all are idle.
+// Lets the units that are busy run for `cycles`, updates for a job. 1 while one is, 0 when all are
+// idle.
 int mr_card_run(struct mr_card *card, int64_t cycles, struct mr_error *err);
 // Whether the unit of that control address has a run under way.
-bool mr_card_busy(const struct mr_card *card, uint64_t addr);
+bool mr_card_busy(struct mr_card *card, uint64_t addr);
 
 uint64_t mr_card_cycles(const struct mr_card *card); // of unit 0
 

@@ -2,10 +2,10 @@
 // The simulator that XRT's hw_emu shim starts from an xclbin: answers its requests with the
 // emulated card. Ends with the host, whichever way that ends.
 //
-// usage: millrace-emulator [--units N] [--register OFFSET=VALUE]...; libmillrace-kernel.so beside
-// it. Environment: EMULATION_SOCKETID and USER (from the shim: where its sockets are);
-// MILLRACE_EMU_MEMORY, the memory's timing (ddr4-2400); MILLRACE_EMU_DIR, the host's working
-// directory, which is removed when the host ends without closing the device.
+// usage: millrace-emulator [--units N] [--register OFFSET=VALUE]... [--update-hangs];
+// libmillrace-kernel.so beside it. Environment: EMULATION_SOCKETID and USER (from the shim: where
+// its sockets are); MILLRACE_EMU_MEMORY, the memory's timing (ddr4-2400); MILLRACE_EMU_DIR, the
+// host's working directory, which is removed when the host ends without closing the device.
 #include <dlfcn.h>
 #include <ftw.h>
 #include <poll.h>
@@ -207,7 +207,9 @@ static int parse(struct mr_card_options *o, int argc, char **argv, struct mr_err
             o->override[o->overrides].offset = offset;
             o->override[o->overrides++].value = value;
             i++;
-        } else
+        } else if (strcmp(argv[i], "--update-hangs") == 0)
+            o->update_hangs = true;
+        else
             return mr_fail(err, MR_ERR_USAGE, "argument '%s' is not known", argv[i]);
     }
     return 0;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes an .xclbin for hardware emulation on the structures of XRT's xclbin.h (libxrt-dev): what
-// the kernel is (XML of gen_kernel.awk), its compute units, memory banks and which argument lies in
-// which bank, and the simulator as a zip file. No vendor tool takes part; Debian's xclbinutil is a
-// script around a program that Debian does not ship.
+// the kernels are (XML of gen_kernel.awk), their compute units, memory banks and which argument
+// lies in which bank, and the simulator as a zip file. No vendor tool takes part; Debian's
+// xclbinutil is a script around a program that Debian does not ship.
 //
 // usage: mkxclbin OUT METADATA.xml PAYLOAD.zip CHANNELS UNITS [BANK_KIB [BANKS]]
 //   BANKS  a channel's memory is so many banks (1 or 4); of 4, each page of weights has its own, as
 //          on a card with HBM
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,18 +77,21 @@ static struct section memory(unsigned channels, unsigned units, uint64_t kib, un
     return (struct section){MEM_TOPOLOGY, m, size};
 }
 
-static struct section compute_units(unsigned units)
+// Engines, behind them as many updates if there are any.
+static struct section compute_units(unsigned units, bool updates)
 {
-    size_t size = offsetof(struct ip_layout, m_ip_data) + units * sizeof(struct ip_data);
+    unsigned n = updates ? 2 * units : units;
+    size_t size = offsetof(struct ip_layout, m_ip_data) + n * sizeof(struct ip_data);
     struct ip_layout *ip = allocate(size + sizeof *ip);
-    ip->m_count = (int32_t)units;
-    for (unsigned u = 0; u < units; u++) {
-        struct ip_data *cu = &ip->m_ip_data[u];
+    ip->m_count = (int32_t)n;
+    for (unsigned i = 0; i < n; i++) {
+        struct ip_data *cu = &ip->m_ip_data[i];
+        unsigned u = i % units;
+        const char *name = i < units ? "millrace_kernel" : "millrace_update";
         cu->m_type = IP_KERNEL;
         cu->properties = IP_INT_ENABLE_MASK | AP_CTRL_HS << IP_CONTROL_SHIFT;
-        cu->m_base_address = MR_CARD_UNIT(u);
-        (void)snprintf((char *)cu->m_name, sizeof cu->m_name, "millrace_kernel:millrace_kernel_%u",
-                       u + 1);
+        cu->m_base_address = i < units ? MR_CARD_UNIT(u) : MR_CARD_UPDATE(u);
+        (void)snprintf((char *)cu->m_name, sizeof cu->m_name, "%s:%s_%u", name, name, u + 1);
     }
     return (struct section){IP_LAYOUT, ip, size};
 }
@@ -98,11 +102,13 @@ static unsigned bank_of(unsigned arg, unsigned each)
     return each > 1 && arg >= MR_KARG_WEIGHTS_ID ? arg - MR_KARG_WEIGHTS_ID : 0;
 }
 
-static struct section connections(unsigned channels, unsigned units, unsigned each)
+// All that an update has lies in its first channel's first bank; it reaches the others from there.
+static struct section connections(unsigned channels, unsigned units, unsigned each, bool updates)
 {
     static const unsigned host[] = {MR_KARG_PROGRAM_ID, MR_KARG_ROWS_ID, MR_KARG_RESULTS_ID};
-    enum { HOST_ARGS = sizeof host / sizeof *host };
-    unsigned n = units * (HOST_ARGS + channels * MR_KARGS_PER_CHANNEL), k = 0;
+    enum { HOST_ARGS = sizeof host / sizeof *host, UPDATE_ARGS = 7 };
+    unsigned n = units * (HOST_ARGS + channels * MR_KARGS_PER_CHANNEL + UPDATE_ARGS * updates);
+    unsigned k = 0;
     size_t size = offsetof(struct connectivity, m_connection) + n * sizeof(struct connection);
     struct connectivity *c = allocate(size + sizeof *c);
     c->m_count = (int32_t)n;
@@ -115,6 +121,9 @@ static struct section connections(unsigned channels, unsigned units, unsigned ea
                 (struct connection){(int32_t)(MR_KARG_CHANNEL_ID + i), (int32_t)u,
                                     (int32_t)((u * channels + i / MR_KARGS_PER_CHANNEL) * each +
                                               bank_of(i % MR_KARGS_PER_CHANNEL, each))};
+        for (unsigned i = 0; i < UPDATE_ARGS * updates; i++)
+            c->m_connection[k++] = (struct connection){(int32_t)i, (int32_t)(units + u),
+                                                       (int32_t)(u * channels * each)};
     }
     return (struct section){CONNECTIVITY, c, size};
 }
@@ -195,11 +204,14 @@ int main(int argc, char **argv)
     unsigned each = argc == 8 ? (unsigned)number(argv[7], 1, MR_WEIGHT_PAGES) : 1;
     if (each != 1 && each != MR_WEIGHT_PAGES)
         die(argv[7], "1 or 4 banks a channel");
+    struct section metadata = from_file(EMBEDDED_METADATA, argv[2]);
+    static const char update[] = "name=\"millrace_update\"";
+    bool updates = memmem(metadata.data, metadata.size, update, sizeof update - 1) != NULL;
     struct section s[SECTIONS] = {
-        from_file(EMBEDDED_METADATA, argv[2]),
+        metadata,
         memory(channels, units, kib, each),
-        compute_units(units),
-        connections(channels, units, each),
+        compute_units(units, updates),
+        connections(channels, units, each, updates),
         from_file(BITSTREAM, argv[3]),
     };
     write_file(argv[1], s, SECTIONS);

@@ -2,8 +2,8 @@
 # The Vitis kernel and its emulation: build/sim/<config>/libmillrace-kernel-<config>.so is the Verilated
 # millrace_kernel behind the interface of sim/verilator/simlib.h, build/xrt/millrace-<config>.xclbin what
 # XRT's hw_emu runs (docs/xrt.md).
-KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
-KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
+KERNEL_GEN  = awk -v config=$(1) -v out=$(2) $(3) -f rtl/kernel/gen_kernel.awk -f rtl/kernel/gen_update.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
+KERNEL_SPEC := rtl/kernel/gen_kernel.awk rtl/kernel/gen_update.awk rtl/spec/configs.def rtl/spec/kernel.def rtl/spec/core_ports.def
 KERNEL_SO    = $(BUILD)/sim/$(1)/libmillrace-kernel-$(1).so
 
 define kernel_config
@@ -34,10 +34,19 @@ CHANNELS_OF   = $(shell awk '$$1 == "$(1)" { print $$2 }' rtl/spec/configs.def)
 # An xclbin for emulation: configuration $(1) with $(2) compute units.
 XCLBIN_EMU    = $(XRT_BUILD)/millrace-$(1)$(if $(filter-out 1,$(2)),-x$(2)).xclbin
 
-$(XRT_EMULATOR): $(wildcard sim/xrt/*.[ch]) host/common/error.c host/common/buf.c $(SIM_HDR) $(BUILD)/gen/mr_device.h
+# millrace_update as C++, an object for each compute unit: each has memories of its own.
+UPDATE_UNITS := $(foreach u,0 1 2 3,$(XRT_BUILD)/update-$(u).o)
+$(XRT_BUILD)/update.o: hls/millrace_update.cpp hls/millrace_update.h hls/datapath.h hls/streams.h hls/places.h
+	@mkdir -p $(@D)
+	@echo "CXX   $@"
+	@$(CXX) $(HLS_FLAGS) -c -o $@ $<
+$(UPDATE_UNITS): $(XRT_BUILD)/update-%.o: $(XRT_BUILD)/update.o
+	@objcopy --redefine-sym millrace_update=millrace_update_unit$* $< $@
+EMULATOR_SRC := sim/xrt/emulator.c sim/xrt/card.c sim/xrt/update_unit.c sim/xrt/rpc.c host/common/error.c host/common/buf.c
+$(XRT_EMULATOR): $(wildcard sim/xrt/*.[ch]) $(EMULATOR_SRC) $(SIM_HDR) $(BUILD)/gen/mr_device.h hls/millrace_update.h hls/places.h $(UPDATE_UNITS)
 	@mkdir -p $(@D)
 	@echo "CC    $@"
-	@$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ sim/xrt/emulator.c sim/xrt/card.c sim/xrt/rpc.c host/common/error.c host/common/buf.c -ldl
+	@$(CC) $(ALL_CFLAGS) -MF $@.d -o $@ $(EMULATOR_SRC) $(UPDATE_UNITS) -ldl
 $(XRT_TOOL): sim/xrt/mkxclbin.c sim/xrt/card.h $(BUILD)/gen/mr_device.h
 	@mkdir -p $(@D)
 	@echo "CC    $@"
@@ -50,15 +59,34 @@ $(XRT_NOSLEEP): sim/xrt/nosleep.c
 
 # $(1) configuration, $(2) compute units
 define xclbin_emu
-$(call KERNEL_XML,$(1),$(2)): $(KERNEL_SPEC)
+$(call KERNEL_XML,$(1),$(2)): $(KERNEL_SPEC) hls/millrace_update.h
 	@mkdir -p $$(@D)
-	@$(call KERNEL_GEN,$(1),metadata,-v cus=$(2)) >$$@.tmp && mv $$@.tmp $$@
+	@$(call KERNEL_GEN,$(1),metadata,-v cus=$(2)) hls/millrace_update.h >$$@.tmp && mv $$@.tmp $$@
 $(call XCLBIN_EMU,$(1),$(2)): $(XRT_TOOL) $(XRT_EMULATOR) $(call KERNEL_SO,$(1)) $(call KERNEL_XML,$(1),$(2)) sim/xrt/payload.sh
 	@echo "XCLBIN $$@"
 	@sim/xrt/payload.sh $$@.zip $(XRT_EMULATOR) $(call KERNEL_SO,$(1)) --units $(2)
 	@$(XRT_TOOL) $$@.tmp $(call KERNEL_XML,$(1),$(2)) $$@.zip $(call CHANNELS_OF,$(1)) $(2) && mv $$@.tmp $$@
 endef
 $(foreach c,$(SIM_ALL),$(foreach u,1 2,$(eval $(call xclbin_emu,$(c),$(u)))))
+
+# The same with the C model as the engine: it has the commands of training that the RTL lacks.
+MODEL_SO     = $(BUILD)/sim/$(1)/libmillrace-kernel-model-$(1).so
+MODEL_XCLBIN = $(XRT_BUILD)/millrace-model-$(1).xclbin
+MODEL_EMUS  := tinyt sim2
+define model_emu
+$(BUILD)/gen/kernel/$(1)/model.h: $(BUILD)/gen/mr_configs.inc
+	@mkdir -p $$(@D)
+	@sed -n 's/^{\("$(1)"\), \({[^}]*}\), \([0-9]*\),.*/#define MODEL_CONFIG \1\n#define MODEL_GEOMETRY \2\n#define MODEL_CLOCK_KHZ \3/p' $$< >$$@.tmp && mv $$@.tmp $$@
+$(call MODEL_SO,$(1)): sim/xrt/model_kernel.c $(SIM_HDR) $(BUILD)/gen/kernel/$(1)/model.h $(LIB)
+	@mkdir -p $$(@D)
+	@echo "LINK  $$@"
+	@$(CC) $(ALL_CFLAGS) -include $(BUILD)/gen/kernel/$(1)/model.h -MF $$@.d -shared -Wl,--exclude-libs,ALL -Wl,--as-needed -o $$@ $$< $(LIB) $(LIBS)
+$(call MODEL_XCLBIN,$(1)): $(XRT_TOOL) $(XRT_EMULATOR) $(call MODEL_SO,$(1)) $(call KERNEL_XML,$(1),1) sim/xrt/payload.sh
+	@echo "XCLBIN $$@"
+	@sim/xrt/payload.sh $$@.zip $(XRT_EMULATOR) $(call MODEL_SO,$(1)) --units 1
+	@$(XRT_TOOL) $$@.tmp $(call KERNEL_XML,$(1),1) $$@.zip $(call CHANNELS_OF,$(1)) 1 && mv $$@.tmp $$@
+endef
+$(foreach c,$(MODEL_EMUS),$(eval $(call model_emu,$(c))))
 
 .PHONY: xclbin-emu
 ## xclbin-emu: what XRT's hw_emu runs, for every configuration of SIM_CONFIGS
@@ -88,8 +116,8 @@ $(XRT_BUILD)/prototypes.o: tests/xrt/prototypes.c host/device/xrt_functions.h ho
 .SECONDEXPANSION:
 .PHONY: xrt-tests
 xrt-tests: $$(XRT_TESTS) $(XRT_NOSLEEP) $(foreach u,1 2,$(call XCLBIN_EMU,tiny,$(u)))
-XRT_TESTS += $(XRT_BUILD)/test_xrt
-$(XRT_BUILD)/test_xrt: tests/xrt/test_xrt.c tests/unit/fixtures.h tests/unit/simulated.h $(LIB)
+XRT_TESTS += $(XRT_BUILD)/test_xrt $(XRT_BUILD)/test_update $(foreach c,$(MODEL_EMUS),$(call MODEL_XCLBIN,$(c)))
+$(XRT_BUILD)/test_%: tests/xrt/test_%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -Itests/unit -MF $@.d -o $@ $< $(LIB) -lcmocka $(LIBS)

@@ -13,8 +13,8 @@ $(BUILD)/hls/pack.o: hls/millrace_pack.cpp hls/millrace_pack.h $(HLS_SHARED)
 	@mkdir -p $(@D)
 	@echo "CXX   $@"
 	@$(CXX) $(HLS_FLAGS) $(SAN) -c -o $@ $<
-UNIT_EXTRA_test_hls_update := hls/jobs.c hls/places_of.c $(HLS_OBJ)
-UNIT_EXTRA_test_hls_pack := hls/pack_jobs.c hls/places_of.c $(BUILD)/hls/pack.o
+UNIT_EXTRA_test_hls_update := $(HLS_OBJ)
+UNIT_EXTRA_test_hls_pack := hls/pack_jobs.c $(BUILD)/hls/pack.o
 $(BUILD)/unit/test_hls_update: hls/jobs.c hls/jobs.h hls/millrace_update.h $(HLS_OBJ)
 $(BUILD)/unit/test_hls_pack: hls/pack_jobs.c hls/pack_jobs.h hls/millrace_pack.h $(BUILD)/hls/pack.o
 $(BUILD)/unit/test_hls_update $(BUILD)/unit/test_hls_pack: hls/places_of.c hls/places_of.h hls/places.h

@@ -89,10 +89,10 @@ xclbin() {
     shift
     rm -rf "$dir" && mkdir -p "$dir/behav_waveform/xsim"
     cp "$xrt/millrace-emulator" "$build/xrt/garbage" "$dir/behav_waveform/xsim/"
-    cp "$build/sim/tiny/libmillrace-kernel-tiny.so" "$dir/behav_waveform/xsim/libmillrace-kernel.so"
+    cp "${kernel_so:-$build/sim/tiny/libmillrace-kernel-tiny.so}" "$dir/behav_waveform/xsim/libmillrace-kernel.so"
     printf '%s\n' '#!/bin/sh' "$@" >"$dir/behav_waveform/xsim/launch_hw_emu.sh"
     chmod +x "$dir/behav_waveform/xsim/launch_hw_emu.sh"
     (cd "$dir" && rm -f ../"$name".zip && zip -q -r ../"$name".zip behav_waveform)
-    "$xrt/mkxclbin" "$work/$name.xclbin" "${metadata:-$build/gen/kernel/tiny/metadata-1.xml}" "$work/$name.zip" 1 1 ${bank_kib:-}
+    "$xrt/mkxclbin" "$work/$name.xclbin" "${metadata:-$build/gen/kernel/tiny/metadata-1.xml}" "$work/$name.zip" "${channels:-1}" 1 ${bank_kib:-}
     rm -rf "$dir"
 }

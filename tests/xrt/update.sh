@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# xrt: millrace_update as the second kernel of an xclbin, in emulation: steps of a store on the card, a training
+# through stock XRT, and xclbins whose second kernel is not right. The engine of a training is the C model, in the
+# emulator's place of the RTL: the RTL does not have all commands of training.
+set -u
+. tests/tools/tap.sh
+. tests/xrt/lib.sh
+export XCLBINS="$xrt/millrace-tiny.xclbin $xrt/millrace-model-sim2.xclbin"
+export TRAINING=$xrt/millrace-model-tinyt.xclbin
+
+number=$(CMOCKA_MESSAGE_OUTPUT=TAP sim/xrt/run "$xrt/test_update" 2>"$work/err" | tee "$work/tap" | grep -c '^\(not \)\?ok [0-9]')
+grep -v '^1\.\.\|^# \(not \)\?ok - ' "$work/tap"
+grep -q '^ok 4 ' "$work/tap" && ! grep -q '^not ok' "$work/tap" || { failed=1; sed 's/^/# /' "$work/err"; }
+
+# ---- the command: who updates the weights ----------------------------------------------------------------
+# A state whose steps are done, so that it is only opened.
+head -c 1000 models/demo/heldout.txt >"$work/text"
+learn() { # DEVICE
+    sim/xrt/run "$millrace" train models/demo --data "$work/text" --sequence 32 --batch 1 --heldout 0 -o "$work/state" \
+        --steps 1 -d "$1" -v >"$work/log" 2>"$work/err" && return
+    sed 's/^/# /' "$work/err"
+    return 1
+}
+says() { # XCLBIN WORDS WHERE
+    MILLRACE_XCLBIN=$1 learn xrt: && grep -q "; weights are updated on the $3; " "$work/err" &&
+        [ "$(grep -c 'on the host: ' "$work/err")" = "$([ "$3" = host ] && echo 1 || echo 0)" ] && grep -q "$2" "$work/err" && return
+    sed 's/^/# /' "$work/err"
+    return 1
+}
+learn model:sim2,train || failed=1
+ok xrt_training_says_that_the_card_updates says "$xrt/millrace-model-sim2.xclbin" . device
+xml=$build/gen/kernel/sim2/metadata-1.xml
+with() { # NAME WORDS
+    metadata=$work/$1.xml channels=2 kernel_so=$build/sim/sim2/libmillrace-kernel-model-sim2.so xclbin "$1" 'exec ./millrace-emulator' &&
+        says "$work/$1.xclbin" "^millrace: weights are updated on the host: $2\$" host
+}
+sed '/<kernel name="millrace_update"/,/<\/kernel>/d; s/numComputeUnits="2"/numComputeUnits="1"/' "$xml" >"$work/none.xml"
+ok xrt_xclbin_without_the_update with none "the xclbin has no compute unit millrace_update_1"
+sed '/name="decay"/s/offset="0x0CC"/offset="0x0D4"/' "$xml" >"$work/other.xml"
+ok xrt_update_of_another_version with other "its kernel millrace_update is of another version"
+cp "$xml" "$work/room.xml"
+bank_kib=65536 ok xrt_no_room_for_the_state with room "xrt:0: no memory of [0-9]* bytes in memory group 0 of the card.*"
+
+# ---- a kernel that never ends ------------------------------------------------------------------------------
+hangs() {
+    xclbin hangs 'exec ./millrace-emulator --update-hangs'
+    MILLRACE_XCLBIN=$work/hangs.xclbin XRT_PARTS=hangs sim/xrt/run "$xrt/test_update" >"$work/out" 2>"$work/err" && return
+    sed 's/^/# /' "$work/out" "$work/err"
+    return 1
+}
+ok xrt_update_that_hangs hangs
+done_testing
