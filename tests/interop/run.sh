@@ -14,11 +14,7 @@ if ! tests/interop/ggml/build.sh "$venv" "$build/interop-ggml"; then
     echo "test-interop: ggml could not be built in $build/interop-ggml (network? g++?)" >&2
     exit 1
 fi
-<<<<<<< HEAD
-for test in ${INTEROP_TESTS:-binding evaluate serve interop wordpiece schedules optimizers events configs data speed train scratch}; do
-=======
-for test in ${INTEROP_TESTS:-binding evaluate serve interop wordpiece bert schedules optimizers configs data speed train scratch}; do
->>>>>>> b33d1be (BERT on cpu:, with embed, fill-mask and classify)
+for test in ${INTEROP_TESTS:-binding evaluate serve interop wordpiece bert schedules optimizers events configs data speed train scratch}; do
     "$venv/bin/python" tests/interop/$test.py "$build" || status=1
 done
 exit $status
