@@ -67,6 +67,7 @@ rtl/train/mr_grad_out.sv
 rtl/train/mr_load_act.sv
 rtl/train/mr_stash_jobs.sv
 rtl/train/mr_tiles_at.sv
+rtl/train/mr_turn.sv
 rtl/train/mr_train.sv
 rtl/vector/mr_epi_cmds.sv
 rtl/vector/mr_epi_lanes.sv

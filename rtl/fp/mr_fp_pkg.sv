@@ -33,6 +33,7 @@ package mr_fp_pkg;
   localparam int MUL2_W = 61;   // {kind 2, sign, exp 10, product 48}
   localparam int CVT1_W = 48;   // {sign, exp 11, bytes moved 3, lost, magnitude's upper bits 32}
   localparam int CVT2_W = 38;   // {sign, exp - 174 12, significand 24, increment}
+  localparam int QUANT_W = 30;  // {sign, live, shift 4, significand 24}
 
   // ---- without a pipeline ----------------------------------------------------------------------
 
@@ -408,6 +409,39 @@ package mr_fp_pkg;
       if (low || high || none) cvt_s3[22:0] = 23'd0;
       if (gone) cvt_s3[30:23] = 8'd0;
       if (none && !s[37]) cvt_s3 = 33'd0;
+    end
+  endfunction
+
+  // ---- MXINT8: a float and its block's code become an element ----------------------------------
+
+  // shift = code - exponent; from 9 on the element is 0, which `live` says together with a zero
+  // value.
+  function automatic [QUANT_W-1:0] quant_s1(input [31:0] v, input [7:0] code);
+    logic [7:0] d;
+    begin
+      d = code - v[30:23];
+      quant_s1 = {v[31], v[30:23] != 8'd0 && code != 8'd255 && d < 8'd9, d > 8'd15 ? 4'd15 : d[3:0],
+                  v[30:23] != 8'd0, v[22:0]};
+    end
+  endfunction
+
+  // 64 v / X in 7.25 bits.
+  function automatic [31:0] quant_fixed(input [27:0] c);
+    quant_fixed = {c[23:0], 8'd0} >> c[27:24];
+  endfunction
+
+  // Whether it is rounded up: to nearest, ties to even, and no further than 127.
+  function automatic quant_up(input [31:0] x);
+    quant_up = x[24] && (x[23:0] != 24'd0 || x[25]) && x[31:25] != 7'd127;
+  endfunction
+
+  function automatic [7:0] quant_s2(input [QUANT_W-1:0] c);
+    logic [31:0] x;
+    begin
+      // Rounded up and negated by one addition: -(x + up) is ~x + 1 - up.
+      x = quant_fixed(c[27:0]);
+      quant_s2 = ({1'b0, x[31:25]} ^ {8{c[29]}}) + {7'd0, quant_up(x) ^ c[29]};
+      if (!c[28]) quant_s2 = 8'd0;
     end
   endfunction
 

@@ -148,36 +148,7 @@ module mr_quant #(
 
   // ---- convert ---------------------------------------------------------------------------------
 
-  // {sign, live, shift 4, significand 24}: shift = code - exponent; from 9 on the element is 0,
-  // which `live` says together with a zero value.
-  localparam int C1 = 30;
-  function automatic [C1-1:0] align(input [31:0] v, input [7:0] code);
-    logic [7:0] d;
-    begin
-      d = code - v[30:23];
-      align = {v[31], v[30:23] != 8'd0 && code != 8'd255 && d < 8'd9, d > 8'd15 ? 4'd15 : d[3:0],
-               v[30:23] != 8'd0, v[22:0]};
-    end
-  endfunction
-
-  // 64 v / X in 7.25 bits.
-  function automatic [31:0] fixed(input [27:0] c);
-    fixed = {c[23:0], 8'd0} >> c[27:24];
-  endfunction
-
-  function automatic round_up(input [31:0] x);
-    round_up = x[24] && (x[23:0] != 24'd0 || x[25]) && x[31:25] != 7'd127;
-  endfunction
-
-  function automatic [7:0] element(input [C1-1:0] c);
-    logic [31:0] x;
-    begin
-      // Rounded up and negated by one addition: -(x + up) is ~x + 1 - up.
-      x = fixed(c[27:0]);
-      element = ({1'b0, x[31:25]} ^ {8{c[29]}}) + {7'd0, round_up(x) ^ c[29]};
-      if (!c[28]) element = 8'd0;
-    end
-  endfunction
+  localparam int C1 = mr_fp_pkg::QUANT_W;
 
   // What the element leaves, {sign, exact, magnitude 25} in units of 2^-25 of the element's. The
   // value itself (exact = 0, 24-bit significand) if the element is 0 for its size.
@@ -186,8 +157,8 @@ module mr_quant #(
     logic [31:0] x;
     logic up;
     begin
-      x = fixed(c[27:0]);
-      up = round_up(x);
+      x = mr_fp_pkg::quant_fixed(c[27:0]);
+      up = mr_fp_pkg::quant_up(x);
       if (!c[28]) rest = {c[29], 1'b0, 1'b0, c[23:0]};
       else rest = {c[29] ^ up, 1'b1, up ? 25'd0 - x[24:0] : x[24:0]};
     end
@@ -250,9 +221,10 @@ module mr_quant #(
   for (genvar l = 0; l < L; l++) begin : gen_lane
     always_ff @(posedge clk_i) begin
       if (v0_q) begin
-        c1_q[C1*l+:C1] <= align(lo0_q ? lo_data[32*l+:32] : hi_data[32*l+:32], code0_q);
+        c1_q[C1*l+:C1] <= mr_fp_pkg::quant_s1(
+            lo0_q ? lo_data[32*l+:32] : hi_data[32*l+:32], code0_q);
       end
-      if (v1_q) blk_q[256-8*L+8*l+:8] <= element(c1_q[C1*l+:C1]);
+      if (v1_q) blk_q[256-8*L+8*l+:8] <= mr_fp_pkg::quant_s2(c1_q[C1*l+:C1]);
     end
   end
   if (BEATS > 1) begin : gen_shift

@@ -239,6 +239,14 @@ mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_pkg.sv \
 mutant 'a part begins with the codes of its section' rtl/stream/mr_splitter.sv \
     "s/row_at_o   = first_q ? first_blk_q : '0/row_at_o   = '0/" rtl:stream@part
 
+mutant 'a turned block has the code of the set that comes next' rtl/train/mr_turn.sv \
+    's/code0_q    <= code_q\[read_q\]/code0_q    <= code_q[w_half_q]/' rtl:turn@n1
+mutant 'rows behind the last of a turned set are those of the set before' rtl/train/mr_turn.sv \
+    "s/zero0_q <= .*/zero0_q <= 1'b0;/" rtl:turn@n1
+mutant 'a turned set is overwritten while it is read' rtl/train/mr_turn.sv \
+    's/row_q < at_q)/row_q <= at_q)/' rtl:turn@n1
+mutant 'a turned set that nobody takes goes on' rtl/train/mr_turn.sv \
+    "s/assign go    = .*/assign go    = 1'b1;/" rtl:turn@n1
 mutant 'FETCH_ROWS reads a row table' rtl/control/mr_rows.sv \
     "s/<= fetch_q ? '0 : (32/<= (32/" rtl:rows@v4train
 mutant 'FETCH_ROWS forgets which rows have logits' rtl/control/mr_rows.sv \
@@ -279,9 +287,9 @@ mutant 'reader: a turn of KV has no end' rtl/stream/mr_reader.sv \
     's/(used || !k_busy || k_block_q)/(!k_busy || k_block_q)/; s/ \&\& !(sel_q \&\& used \&\& w_ok_q)//' rtl:reader@default
 
 # ---- quantiser, LayerNorm, epilogue ----------------------------------------------------------------------
-mutant 'quantiser truncates' rtl/vector/mr_quant.sv \
-    "s/round_up = x\\[24\\] && .*/round_up = 1'b0;/" rtl:quant@v4
-mutant 'quantiser clamps to 128' rtl/vector/mr_quant.sv \
+mutant 'quantiser truncates' rtl/fp/mr_fp_pkg.sv \
+    "s/quant_up = x\\[24\\] && .*/quant_up = 1'b0;/" rtl:quant@v4
+mutant 'quantiser clamps to 128' rtl/fp/mr_fp_pkg.sv \
     "s/ && x\\[31:25\\] != 7'd127;/;/" rtl:quant@v4
 mutant 'LayerNorm variance without n' rtl/vector/mr_layernorm.sv \
     "s/digit_q <= n_q;/digit_q <= 16'd1;/" rtl:layernorm@v4
