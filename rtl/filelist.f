@@ -66,6 +66,7 @@ rtl/tech/mr_dsp48e2.sv
 rtl/train/mr_grad_out.sv
 rtl/train/mr_load_act.sv
 rtl/train/mr_stash_jobs.sv
+rtl/train/mr_stash_put.sv
 rtl/train/mr_tiles_at.sv
 rtl/train/mr_turn.sv
 rtl/train/mr_train.sv

@@ -247,6 +247,16 @@ mutant 'a turned set is overwritten while it is read' rtl/train/mr_turn.sv \
     's/row_q < at_q)/row_q <= at_q)/' rtl:turn@n1
 mutant 'a turned set that nobody takes goes on' rtl/train/mr_turn.sv \
     "s/assign go    = .*/assign go    = 1'b1;/" rtl:turn@n1
+mutant 'maxima of the stash always begin anew' rtl/train/mr_stash_put.sv \
+    's/fresh\[b\] ? most\[8\*b+:8\] : larger(most\[8\*b+:8\], old_q\[8\*b+:8\])/most[8*b+:8]/' rtl:stash_put@n1
+mutant 'a header of the stash is written whole' rtl/train/mr_stash_put.sv \
+    "s/(state_q == HEAD) ? used_strb : '1/'1/" rtl:stash_put@n1
+mutant 'elements of the stash behind the first section lie without its codes' rtl/train/mr_stash_put.sv \
+    's/{15.d0, n, 5.d0} + {20.d0, n}/{15'"'"'d0, n, 5'"'"'d0}/' rtl:stash_put@n1
+mutant 'the stash is done before its writes are acknowledged' rtl/train/mr_stash_put.sv \
+    "s/default: if (jobs_q == '0) begin/default: begin/" rtl:stash_put@n1
+mutant 'a header of the stash is not written behind its sixteenth group' rtl/train/mr_stash_put.sv \
+    "s/assign flush        = .*/assign flush        = end_q \&\& last_q;/" rtl:stash_put@n1
 mutant 'FETCH_ROWS reads a row table' rtl/control/mr_rows.sv \
     "s/<= fetch_q ? '0 : (32/<= (32/" rtl:rows@v4train
 mutant 'FETCH_ROWS forgets which rows have logits' rtl/control/mr_rows.sv \

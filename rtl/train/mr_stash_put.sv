@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of columns into a matrix of the stash (docs/commands.md, "Training"): what mr_turn gives
+// becomes elements, codes and largest codes, as mr_machine_stash_turn of the C model writes them.
+//
+// A set has one k-block of V columns: of a column group in each of the N channels, which all write
+// the same beats of their windows. Of each channel a set makes two writes: a part of a beat of
+// codes, and two beats of elements. The largest codes of the groups that share a header are kept,
+// and written behind the last of them; where maxima of before count, the header is read first.
+//
+// Parameters
+//   N  channels; V = 4 N lanes
+//
+// Ports
+//   cmd_      valid/ready: where the matrix begins in the windows, its blocks a column, and the
+//             first column whose maximum begins anew. One command is inside at a time, from here to
+//             done_o, a pulse when all that it writes is acknowledged
+//   in_       valid/ready, the sets of the command: lane c of group j is column j V + c of the
+//             matrix. Sets of a group follow each other, in_end_i is its last one; groups come in
+//             their order; in_last_i ends the command, with in_end_i
+//   s_base_i  the stash windows, 64-byte aligned; the matrix lies in them
+//   rd_       a client of mr_hostrd: a header
+//   job_, data_, job_done_i   a client of mr_writer
+module mr_stash_put #(
+  parameter int N = 1,
+  localparam int V = 4 * N
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  input  logic             cmd_valid_i,
+  output logic             cmd_ready_o,
+  input  logic [31:0]      cmd_off_i,
+  input  logic [15:0]      cmd_kblocks_i,
+  input  logic [31:0]      cmd_begin_i,
+  output logic             done_o,
+
+  input  logic             in_valid_i,
+  output logic             in_ready_o,
+  input  logic [V*256-1:0] in_data_i,
+  input  logic [V*8-1:0]   in_code_i,
+  input  logic [19:0]      in_group_i,
+  input  logic [15:0]      in_kblock_i,
+  input  logic             in_end_i,
+  input  logic             in_last_i,
+  // verilator lint_off UNUSED
+  input  logic [N*64-1:0]  s_base_i,
+  // verilator lint_on UNUSED
+
+  output logic             rd_valid_o,
+  input  logic             rd_ready_i,
+  output logic [63:0]      rd_addr_o,
+  output logic [15:0]      rd_beats_o,
+  input  logic             rd_data_valid_i,
+  input  logic [511:0]     rd_data_i,
+
+  output logic             job_valid_o,
+  input  logic             job_ready_i,
+  output logic [63:0]      job_addr_o,
+  output logic [15:0]      job_beats_o,
+  output logic [63:0]      job_strb_o,
+  output logic             data_valid_o,
+  input  logic             data_ready_i,
+  output logic [511:0]     data_o,
+  input  logic             job_done_i
+);
+
+  localparam int CW = (N > 1) ? $clog2(N) : 1;
+  localparam int VW = $clog2(V);
+
+  // A set: AT until its place is known; then of each channel CODES and ELEMS. Behind the last set
+  // of a header's groups, of each channel: READ where maxima of before count, HEAD.
+  localparam logic [2:0] IDLE = 3'd0, SETS = 3'd1, AT = 3'd2, CODES = 3'd3, ELEMS = 3'd4,
+                         READ = 3'd5, HEAD = 3'd6, ACKS = 3'd7;
+  logic [2:0]       state_q;
+  logic [1:0]       step_q;
+  logic             sent_q, second_q;  // the job is taken; the second beat of elements
+  logic             asked_q;
+  logic [CW-1:0]    channel_q;
+  logic [31:0]      off_q;
+  logic [16:0]      begin_q;           // the first group with columns that begin, and their lane
+  logic [VW-1:0]    begin_lane_q;
+  logic [17:0]      group_beats_q;
+  logic [V*256-1:0] data_q;
+  logic [V*8-1:0]   code_q;
+  logic [19:0]      group_q;
+  logic [15:0]      kblock_q;
+  logic             end_q, last_q;
+  logic [9:0]       jobs_q;            // that are not acknowledged
+
+  logic channel_last, take, flush, job_go, beat_go, part_end;
+  assign channel_last = channel_q == CW'(N - 1);
+  assign cmd_ready_o  = state_q == IDLE;
+  assign in_ready_o   = state_q == SETS;
+  assign take         = in_valid_i && in_ready_o;
+  assign flush        = end_q && (last_q || group_q[3:0] == '1);
+  assign job_go       = job_valid_o && job_ready_i;
+  assign beat_go      = data_valid_o && data_ready_i;
+  assign part_end     = beat_go && (state_q != ELEMS || second_q);  // its last beat
+
+  // ---- places -----------------------------------------------------------------------------------
+  // Beats of a group: a beat of codes for 16 blocks, two of elements for each.
+  // verilator lint_off UNUSED
+  logic [37:0] head, group, unused_end;  // of what lies inside a window, 32 bits count
+  // verilator lint_on UNUSED
+  mr_tiles_at u_at (
+    .clk_i,
+    .group_i(group_q),
+    .beats_i(group_beats_q),
+    .head_o (head),
+    .group_o(group),
+    .end_o  (unused_end)
+  );
+  logic [31:0] head_q, codes_q, elems_q;
+  logic [3:0]  in_sec;
+  assign in_sec = kblock_q[3:0];
+  function automatic logic [31:0] sections(input logic [11:0] n);  // of 33 beats
+    sections = {15'd0, n, 5'd0} + {20'd0, n};
+  endfunction
+
+  logic [57:0] window;
+  always_comb begin
+    window = s_base_i[63:6];
+    for (int c = 1; c < N; c++) if (channel_q == CW'(c)) window = s_base_i[64*c+6+:58];
+  end
+
+  // ---- largest codes ----------------------------------------------------------------------------
+  logic [N*512-1:0] most_q;
+  logic [N*64-1:0]  new_q;   // columns that begin anew
+  logic [15:0]      used_q;  // groups of the header that the command has
+  logic [511:0]     old_q;   // the header as it was, or zeros
+  logic             anew;
+  assign anew = &(new_q | ~used_n);
+  logic [N*64-1:0]  used_n;
+  logic [63:0]      used_strb;
+  for (genvar g = 0; g < 16; g++) begin : gen_used
+    assign used_strb[4*g+:4] = {4{used_q[g]}};
+  end
+  assign used_n = {N{used_strb}};
+
+  function automatic logic [7:0] larger(input logic [7:0] a, input logic [7:0] b);
+    larger = (a > b) ? a : b;
+  endfunction
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || (state_q == HEAD && part_end && channel_last)) begin
+      used_q <= '0;
+    end else if (state_q == AT && step_q == 2'd3) begin
+      used_q[group_q[3:0]] <= 1'b1;
+    end
+    if (state_q == AT && step_q == 2'd3) begin
+      for (int c = 0; c < N; c++) begin
+        for (int g = 0; g < 16; g++) begin
+          if (group_q[3:0] == 4'(g)) begin
+            for (int l = 0; l < 4; l++) begin
+              most_q[512*c+32*g+8*l+:8] <= used_q[g] ?
+                  larger(most_q[512*c+32*g+8*l+:8], code_q[32*c+8*l+:8]) : code_q[32*c+8*l+:8];
+              new_q[64*c+4*g+l] <= group_q > {3'd0, begin_q} ||
+                  (group_q == {3'd0, begin_q} && VW'(4 * c + l) >= begin_lane_q);
+            end
+          end
+        end
+      end
+    end
+  end
+
+  logic [511:0] most, merged;
+  logic [63:0]  fresh;
+  always_comb begin
+    most  = most_q[511:0];
+    fresh = new_q[63:0];
+    for (int c = 1; c < N; c++) begin
+      if (channel_q == CW'(c)) begin
+        most  = most_q[512*c+:512];
+        fresh = new_q[64*c+:64];
+      end
+    end
+    for (int b = 0; b < 64; b++) begin
+      merged[8*b+:8] = fresh[b] ? most[8*b+:8] : larger(most[8*b+:8], old_q[8*b+:8]);
+    end
+  end
+
+  // ---- memory -----------------------------------------------------------------------------------
+  logic [31:0] place;
+  assign place        = (state_q == CODES) ? codes_q : (state_q == ELEMS) ? elems_q : head_q;
+  assign rd_valid_o   = state_q == READ && !asked_q && !anew;
+  assign rd_addr_o    = {window + {26'd0, head_q}, 6'd0};
+  assign rd_beats_o   = 16'd1;
+  assign job_valid_o  = (state_q == CODES || state_q == ELEMS || state_q == HEAD) && !sent_q;
+  assign job_addr_o   = {window + {26'd0, place}, 6'd0};
+  assign job_beats_o  = (state_q == ELEMS) ? 16'd2 : 16'd1;
+  assign job_strb_o   = (state_q == CODES) ? 64'hF << {in_sec, 2'd0} :
+                        (state_q == HEAD) ? used_strb : '1;
+  assign data_valid_o = sent_q;
+  assign data_o       = (state_q == CODES) ? {16{code_q[31:0]}} :
+                        (state_q == HEAD) ? merged : second_q ? data_q[1023:512] : data_q[511:0];
+
+  always_ff @(posedge clk_i) begin
+    done_o <= 1'b0;
+    if (!rst_ni) begin
+      state_q  <= IDLE;
+      sent_q   <= 1'b0;
+      second_q <= 1'b0;
+      jobs_q   <= '0;
+    end else begin
+      unique case (state_q)
+        IDLE: if (cmd_valid_i) state_q <= SETS;
+        SETS: if (in_valid_i) state_q <= AT;
+        AT: if (step_q == 2'd3) state_q <= CODES;
+        CODES: if (part_end) state_q <= ELEMS;
+        ELEMS: if (part_end) state_q <= !channel_last ? CODES : !flush ? SETS : READ;
+        READ: if (anew || rd_data_valid_i) state_q <= HEAD;
+        HEAD: if (part_end) state_q <= !channel_last ? READ : last_q ? ACKS : SETS;
+        default: if (jobs_q == '0) begin
+          state_q <= IDLE;
+          done_o  <= 1'b1;
+        end
+      endcase
+      if (job_go) sent_q <= 1'b1;
+      else if (part_end) sent_q <= 1'b0;
+      if (beat_go) second_q <= state_q == ELEMS && !second_q;
+      jobs_q <= jobs_q + 10'(job_go) - 10'(job_done_i);
+    end
+    step_q  <= (state_q == AT) ? step_q + 2'd1 : '0;
+    asked_q <= state_q == READ && (asked_q || rd_ready_i);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (cmd_valid_i && cmd_ready_o) begin
+      off_q         <= cmd_off_i;
+      group_beats_q <= {2'd0, (cmd_kblocks_i + 16'd15) >> 4} + {1'b0, cmd_kblocks_i, 1'b0};
+      begin_q       <= (cmd_begin_i >> VW) > 32'h1FFFF ? '1 : 17'(cmd_begin_i >> VW);
+      begin_lane_q  <= cmd_begin_i[VW-1:0];
+    end
+    if (take) begin
+      data_q   <= in_data_i;
+      code_q   <= in_code_i;
+      group_q  <= in_group_i;
+      kblock_q <= in_kblock_i;
+      end_q    <= in_end_i;
+      last_q   <= in_last_i;
+    end else if (N > 1 && state_q == ELEMS && part_end) begin
+      data_q <= data_q >> 1024;
+      code_q <= code_q >> 32;
+    end
+    if (state_q == AT && step_q == 2'd3) begin
+      head_q  <= off_q + head[31:0];
+      codes_q <= off_q + group[31:0] + sections(kblock_q[15:4]);
+      elems_q <= off_q + group[31:0] + sections(kblock_q[15:4]) + {27'd0, in_sec, 1'b0} + 32'd1;
+    end
+    if (take) channel_q <= '0;
+    else if (part_end && (state_q == ELEMS || state_q == HEAD)) begin
+      channel_q <= channel_last ? '0 : channel_q + 1'b1;
+    end
+    if (state_q == READ) old_q <= rd_data_i;
+  end
+
+endmodule
