@@ -9,7 +9,7 @@
 //   mr_results    epilogue and quantiser
 //   mr_vector     rows, LayerNorm, residual and rotary memory
 //   mr_kv         attention, KV store, q/k/v memory
-//   mr_train      with TRAIN: LOAD_ACT, results of GRAD
+//   mr_train      with TRAIN: LOAD_ACT, results of GRAD, those that go to the stash turned
 //
 // Parameters and ports: rtl/spec/core_ports.def, from which they are included; configurations:
 // rtl/spec/configs.def. AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4
@@ -84,8 +84,8 @@ module millrace_core #(
   logic [ERRORS*64-1:0] e_addr;
 
   // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS, 2 LOAD_ACT, 3 records of
-  // GRAD; of the writes 0 the results, 1 the store, 2 GRAD
-  localparam int READERS = (TRAIN != 0) ? 4 : 2, WRITERS = (TRAIN != 0) ? 3 : 2;
+  // GRAD, 4 headers for TURNED; of the writes 0 the results, 1 the store, 2 GRAD, 3 TURNED
+  localparam int READERS = (TRAIN != 0) ? 5 : 2, WRITERS = (TRAIN != 0) ? 4 : 2;
   logic [READERS-1:0]     hr_req_valid, hr_req_ready, hr_valid;
   logic [WRITERS-1:0]     wj_valid, wj_ready, wd_valid, wd_ready, wj_done;
   logic [READERS*64-1:0]  hr_req_addr;
@@ -128,6 +128,12 @@ module millrace_core #(
   logic [1:0]   ac_region, gr_flags;
   logic [7:0]   ac_max;
   logic [263:0] ac_data;
+
+  // results that go to the stash turned: of the command that is issued; a beat is taken; it comes
+  logic            tn_cmd, tn_take, tn_room, tn_valid, tn_last, tn_done, tn_bad, tn_busy;
+  logic [V*32-1:0] tn_data;
+  logic [15:0]     tn_token, tn_group;
+  logic [63:0]     tn_bad_addr;
 
   // blocks into activation memory (aa_ vector path, ab_ attention), q/k/v memory, prefix maxima
   logic           aa_valid, aa_ready, aa_first, aa_lo, ab_valid, ab_ready, ab_first, ab_lo;
@@ -181,7 +187,7 @@ module millrace_core #(
   assign act_vec = !unit_rst_n || halt || act_at || issue_valid[VECTOR] || unit_busy[VECTOR] ||
                    ln_busy || issue_valid[WRITER] || unit_busy[WRITER] || !hr_idle ||
                    hr_req_valid != '0 || !wr_idle || wj_valid != '0 || wd_valid != '0;
-  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wj_done[0];
+  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wj_done[0] || tn_busy;
   // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
   // whose state stands still when it is idle cannot count that itself.
   logic ln_phase_q;
@@ -342,6 +348,9 @@ module millrace_core #(
     .job_valid_o(wj_valid[0]), .job_ready_i(wj_ready[0]), .job_addr_o(wj_addr[0+:64]),
     .job_beats_o(wj_beats[0+:16]), .job_strb_o(wj_strb[0+:64]), .data_valid_o(wd_valid[0]),
     .data_ready_i(wd_ready[0]), .data_o(wd_data[0+:512]), .job_done_i(wj_done[0]),
+    .tn_cmd_o(tn_cmd), .tn_take_o(tn_take), .tn_room_i(tn_room), .tn_valid_o(tn_valid),
+    .tn_data_o(tn_data), .tn_token_o(tn_token), .tn_group_o(tn_group), .tn_last_o(tn_last),
+    .tn_done_i(tn_done), .tn_bad_i(tn_bad), .tn_bad_addr_i(tn_bad_addr),
     .err_valid_o(e_valid[E_EPILOGUE]), .err_code_o(e_code[8*E_EPILOGUE+:8]),
     .err_addr_o(e_addr[64*E_EPILOGUE+:64]),
     .acks_o(epi_ack), .busy_o(epi_busy), .ovf_o(epi_ovf), .nan_o(epi_nan)
@@ -425,25 +434,30 @@ module millrace_core #(
       .la_err_code_o(e_code[8*E_LOAD_ACT+:8]), .la_err_addr_o(e_addr[64*E_LOAD_ACT+:64]),
       .c_valid_o(ac_valid), .c_ready_i(ac_ready), .c_slot_o(ac_slot), .c_word_o(ac_word),
       .c_region_o(ac_region), .c_max_o(ac_max), .c_data_o(ac_data),
-      .gr_cmd_valid_i(gr_cmd_valid), .gr_cmd_ready_o(gr_cmd_ready), .gr_cmd_i(cmds[511:0]),
-      .gr_rows_i(cfg_rows), .gr_valid_i(gr_valid), .gr_ready_o(gr_ready), .gr_acc_i(dr_acc),
+      .mm_cmd_i(cmds[511:0]), .mm_rows_i(cfg_rows),
+      .gr_cmd_valid_i(gr_cmd_valid), .gr_cmd_ready_o(gr_cmd_ready), .gr_valid_i(gr_valid), .gr_ready_o(gr_ready), .gr_acc_i(dr_acc),
       .gr_flags_i(gr_flags), .gr_token_i(dr_token), .gr_group_i(dr_group), .gr_last_i(dr_last),
       .gr_done_o(gr_done),
+      .tn_cmd_valid_i(tn_cmd), .tn_take_i(tn_take), .tn_room_o(tn_room), .tn_valid_i(tn_valid),
+      .tn_data_i(tn_data), .tn_token_i(tn_token), .tn_group_i(tn_group), .tn_last_i(tn_last),
+      .tn_done_o(tn_done), .tn_err_valid_o(tn_bad), .tn_err_addr_o(tn_bad_addr),
+      .tn_busy_o(tn_busy),
       .s_base_i(s_base), .s_limit_i(s_limit), .grad_base_i(grad_base),
       .rd_valid_o(hr_req_valid[READERS-1:2]), .rd_ready_i(hr_req_ready[READERS-1:2]),
       .rd_addr_o(hr_req_addr[READERS*64-1:128]), .rd_beats_o(hr_req_beats[READERS*16-1:32]),
       .rd_data_valid_i(hr_valid[READERS-1:2]), .rd_data_i(hr_data),
-      .job_valid_o(wj_valid[WRITERS-1]), .job_ready_i(wj_ready[WRITERS-1]),
+      .job_valid_o(wj_valid[WRITERS-1:2]), .job_ready_i(wj_ready[WRITERS-1:2]),
       .job_addr_o(wj_addr[WRITERS*64-1:128]), .job_beats_o(wj_beats[WRITERS*16-1:32]),
-      .job_strb_o(wj_strb[WRITERS*64-1:128]), .data_valid_o(wd_valid[WRITERS-1]),
-      .data_ready_i(wd_ready[WRITERS-1]), .data_o(wd_data[WRITERS*512-1:1024]),
-      .job_done_i(wj_done[WRITERS-1])
+      .job_strb_o(wj_strb[WRITERS*64-1:128]), .data_valid_o(wd_valid[WRITERS-1:2]),
+      .data_ready_i(wd_ready[WRITERS-1:2]), .data_o(wd_data[WRITERS*512-1:1024]),
+      .job_done_i(wj_done[WRITERS-1:2])
     );
   end else begin : gen_no_train
     assign {la_op, la_ready, la_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
-            gr_cmd_ready, gr_ready, gr_done} = '0;
+            gr_cmd_ready, gr_ready, gr_done, tn_room, tn_done, tn_bad, tn_bad_addr, tn_busy} = '0;
     logic unused;
-    assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags};
+    assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, tn_cmd, tn_take, tn_valid,
+                      tn_data, tn_token, tn_group, tn_last};
   end
 
 `ifdef MILLRACE_VIEW

@@ -11,13 +11,16 @@
 //   N  channels; V = 4 N lanes
 //
 // Ports
-//   cmd_      valid/ready: where the matrix begins in the windows, its blocks a column, and the
-//             first column whose maximum begins anew. One command is inside at a time, from here to
-//             done_o, a pulse when all that it writes is acknowledged
+//   cmd_      valid/ready: where the matrix begins in the windows, its blocks a column, the groups
+//             a channel up to its end, and the first column whose maximum begins anew. One command
+//             is inside at a time, from here to done_o, a pulse when all that it writes is
+//             acknowledged
+//   err_      pulse beside done_o, WINDOW: the matrix does not end inside; the sets were taken, and
+//             nothing was written
 //   in_       valid/ready, the sets of the command: lane c of group j is column j V + c of the
 //             matrix. Sets of a group follow each other, in_end_i is its last one; groups come in
 //             their order; in_last_i ends the command, with in_end_i
-//   s_base_i  the stash windows, 64-byte aligned; the matrix lies in them
+//   s_base_i, s_limit_i   the stash windows, 64-byte aligned, and the smallest size in beats
 //   rd_       a client of mr_hostrd: a header
 //   job_, data_, job_done_i   a client of mr_writer
 module mr_stash_put #(
@@ -31,8 +34,11 @@ module mr_stash_put #(
   output logic             cmd_ready_o,
   input  logic [31:0]      cmd_off_i,
   input  logic [15:0]      cmd_kblocks_i,
+  input  logic [19:0]      cmd_groups_i,
   input  logic [31:0]      cmd_begin_i,
   output logic             done_o,
+  output logic             err_valid_o,
+  output logic [63:0]      err_addr_o,
 
   input  logic             in_valid_i,
   output logic             in_ready_o,
@@ -45,6 +51,7 @@ module mr_stash_put #(
   // verilator lint_off UNUSED
   input  logic [N*64-1:0]  s_base_i,
   // verilator lint_on UNUSED
+  input  logic [31:0]      s_limit_i,
 
   output logic             rd_valid_o,
   input  logic             rd_ready_i,
@@ -67,17 +74,18 @@ module mr_stash_put #(
   localparam int CW = (N > 1) ? $clog2(N) : 1;
   localparam int VW = $clog2(V);
 
-  // A set: AT until its place is known; then of each channel CODES and ELEMS. Behind the last set
-  // of a header's groups, of each channel: READ where maxima of before count, HEAD.
-  localparam logic [2:0] IDLE = 3'd0, SETS = 3'd1, AT = 3'd2, CODES = 3'd3, ELEMS = 3'd4,
-                         READ = 3'd5, HEAD = 3'd6, ACKS = 3'd7;
-  logic [2:0]       state_q;
+  // END until it is known where the matrix ends; SKIP: outside, sets go nowhere. A set: AT until its
+  // place is known; then of each channel CODES and ELEMS. Behind the last set of a header's groups,
+  // of each channel: READ where maxima of before count, HEAD.
+  localparam logic [3:0] IDLE = 4'd0, END = 4'd1, SKIP = 4'd2, SETS = 4'd3, AT = 4'd4, CODES = 4'd5,
+                         ELEMS = 4'd6, READ = 4'd7, HEAD = 4'd8, ACKS = 4'd9;
+  logic [3:0]       state_q;
   logic [1:0]       step_q;
   logic             sent_q, second_q;  // the job is taken; the second beat of elements
   logic             asked_q;
   logic [CW-1:0]    channel_q;
   logic [31:0]      off_q;
-  logic [16:0]      begin_q;           // the first group with columns that begin, and their lane
+  logic [19:0]      begin_q;           // the first group with columns that begin, and their lane
   logic [VW-1:0]    begin_lane_q;
   logic [17:0]      group_beats_q;
   logic [V*256-1:0] data_q;
@@ -90,7 +98,7 @@ module mr_stash_put #(
   logic channel_last, take, flush, job_go, beat_go, part_end;
   assign channel_last = channel_q == CW'(N - 1);
   assign cmd_ready_o  = state_q == IDLE;
-  assign in_ready_o   = state_q == SETS;
+  assign in_ready_o   = state_q == SETS || state_q == SKIP;
   assign take         = in_valid_i && in_ready_o;
   assign flush        = end_q && (last_q || group_q[3:0] == '1);
   assign job_go       = job_valid_o && job_ready_i;
@@ -100,22 +108,23 @@ module mr_stash_put #(
   // ---- places -----------------------------------------------------------------------------------
   // Beats of a group: a beat of codes for 16 blocks, two of elements for each.
   // verilator lint_off UNUSED
-  logic [37:0] head, group, unused_end;  // of what lies inside a window, 32 bits count
+  logic [37:0] head, group;  // of what lies inside a window, 32 bits count
   // verilator lint_on UNUSED
+  logic [37:0] over;
+  logic [38:0] over_q;
   mr_tiles_at u_at (
     .clk_i,
     .group_i(group_q),
     .beats_i(group_beats_q),
     .head_o (head),
     .group_o(group),
-    .end_o  (unused_end)
+    .end_o  (over)
   );
-  logic [31:0] head_q, codes_q, elems_q;
+  logic [31:0] head_q, codes_q, elems_q, section;
   logic [3:0]  in_sec;
-  assign in_sec = kblock_q[3:0];
-  function automatic logic [31:0] sections(input logic [11:0] n);  // of 33 beats
-    sections = {15'd0, n, 5'd0} + {20'd0, n};
-  endfunction
+  assign in_sec     = kblock_q[3:0];
+  assign section    = off_q + group[31:0] + {14'd0, mr_stash_pkg::sections(kblock_q[15:4])};
+  assign err_addr_o = {s_base_i[63:6] + {26'd0, off_q}, 6'd0};
 
   logic [57:0] window;
   always_comb begin
@@ -153,8 +162,8 @@ module mr_stash_put #(
             for (int l = 0; l < 4; l++) begin
               most_q[512*c+32*g+8*l+:8] <= used_q[g] ?
                   larger(most_q[512*c+32*g+8*l+:8], code_q[32*c+8*l+:8]) : code_q[32*c+8*l+:8];
-              new_q[64*c+4*g+l] <= group_q > {3'd0, begin_q} ||
-                  (group_q == {3'd0, begin_q} && VW'(4 * c + l) >= begin_lane_q);
+              new_q[64*c+4*g+l] <= group_q > begin_q ||
+                  (group_q == begin_q && VW'(4 * c + l) >= begin_lane_q);
             end
           end
         end
@@ -194,7 +203,8 @@ module mr_stash_put #(
                         (state_q == HEAD) ? merged : second_q ? data_q[1023:512] : data_q[511:0];
 
   always_ff @(posedge clk_i) begin
-    done_o <= 1'b0;
+    done_o      <= 1'b0;
+    err_valid_o <= 1'b0;
     if (!rst_ni) begin
       state_q  <= IDLE;
       sent_q   <= 1'b0;
@@ -202,7 +212,13 @@ module mr_stash_put #(
       jobs_q   <= '0;
     end else begin
       unique case (state_q)
-        IDLE: if (cmd_valid_i) state_q <= SETS;
+        IDLE: if (cmd_valid_i) state_q <= END;
+        END: if (step_q == 2'd3) state_q <= (over_q > {7'd0, s_limit_i}) ? SKIP : SETS;
+        SKIP: if (in_valid_i && in_last_i) begin
+          state_q     <= IDLE;
+          done_o      <= 1'b1;
+          err_valid_o <= 1'b1;
+        end
         SETS: if (in_valid_i) state_q <= AT;
         AT: if (step_q == 2'd3) state_q <= CODES;
         CODES: if (part_end) state_q <= ELEMS;
@@ -219,15 +235,16 @@ module mr_stash_put #(
       if (beat_go) second_q <= state_q == ELEMS && !second_q;
       jobs_q <= jobs_q + 10'(job_go) - 10'(job_done_i);
     end
-    step_q  <= (state_q == AT) ? step_q + 2'd1 : '0;
+    step_q  <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
     asked_q <= state_q == READ && (asked_q || rd_ready_i);
   end
 
   always_ff @(posedge clk_i) begin
     if (cmd_valid_i && cmd_ready_o) begin
       off_q         <= cmd_off_i;
-      group_beats_q <= {2'd0, (cmd_kblocks_i + 16'd15) >> 4} + {1'b0, cmd_kblocks_i, 1'b0};
-      begin_q       <= (cmd_begin_i >> VW) > 32'h1FFFF ? '1 : 17'(cmd_begin_i >> VW);
+      group_beats_q <= mr_stash_pkg::group_beats(cmd_kblocks_i);
+      group_q       <= cmd_groups_i;
+      begin_q       <= (cmd_begin_i >> VW) > 32'hFFFFF ? '1 : 20'(cmd_begin_i >> VW);
       begin_lane_q  <= cmd_begin_i[VW-1:0];
     end
     if (take) begin
@@ -241,10 +258,11 @@ module mr_stash_put #(
       data_q <= data_q >> 1024;
       code_q <= code_q >> 32;
     end
+    over_q <= {1'b0, over} + {7'd0, off_q};
     if (state_q == AT && step_q == 2'd3) begin
       head_q  <= off_q + head[31:0];
-      codes_q <= off_q + group[31:0] + sections(kblock_q[15:4]);
-      elems_q <= off_q + group[31:0] + sections(kblock_q[15:4]) + {27'd0, in_sec, 1'b0} + 32'd1;
+      codes_q <= section;
+      elems_q <= section + {27'd0, in_sec, 1'b0} + 32'd1;
     end
     if (take) channel_q <= '0;
     else if (part_end && (state_q == ELEMS || state_q == HEAD)) begin

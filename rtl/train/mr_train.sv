@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device with TRAIN has beside the other parts: LOAD_ACT, and the results of GRAD. Other
-// commands of training are not there yet.
+// What a device with TRAIN has beside the other parts: LOAD_ACT, the results of GRAD, and those of
+// MATMUL that go to the stash turned. Other commands of training are not there yet.
 //
 // Parameters: N, T as everywhere.
 //
@@ -8,9 +8,11 @@
 //   la_      LOAD_ACT: valid/ready with the 512-bit command, done pulse; la_err_ beside it
 //   c_       its blocks, for mr_matmul
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
+//   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
+//   tn_      MATMUL with TURNED: mr_turned's
 //   s_       stash windows, and the size of the smallest; grad_base_i the gradient window
-//   rd_      two clients of mr_host_port: 0 LOAD_ACT, 1 records
-//   job_, data_   a client of its writer
+//   rd_      three clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED
+//   job_, data_   two clients of its writer: 0 GRAD, 1 TURNED
 module mr_train #(
   parameter int N = 1,
   parameter int T = 32,
@@ -42,9 +44,9 @@ module mr_train #(
   output logic            gr_cmd_ready_o,
   // Bits of a command that have no meaning here.
   // verilator lint_off UNUSED
-  input  logic [511:0]    gr_cmd_i,
+  input  logic [511:0]    mm_cmd_i,
   // verilator lint_on UNUSED
-  input  logic [15:0]     gr_rows_i,
+  input  logic [15:0]     mm_rows_i,
   input  logic            gr_valid_i,
   output logic            gr_ready_o,
   input  logic [V*48-1:0] gr_acc_i,
@@ -54,24 +56,37 @@ module mr_train #(
   input  logic            gr_last_i,
   output logic            gr_done_o,
 
+  input  logic            tn_cmd_valid_i,
+  input  logic            tn_take_i,
+  output logic            tn_room_o,
+  input  logic            tn_valid_i,
+  input  logic [V*32-1:0] tn_data_i,
+  input  logic [15:0]     tn_token_i,
+  input  logic [15:0]     tn_group_i,
+  input  logic            tn_last_i,
+  output logic            tn_done_o,
+  output logic            tn_err_valid_o,
+  output logic [63:0]     tn_err_addr_o,
+  output logic            tn_busy_o,
+
   input  logic [N*64-1:0] s_base_i,
   input  logic [31:0]     s_limit_i,
   input  logic [63:0]     grad_base_i,
-  output logic [1:0]      rd_valid_o,
-  input  logic [1:0]      rd_ready_i,
-  output logic [127:0]    rd_addr_o,
-  output logic [31:0]     rd_beats_o,
-  input  logic [1:0]      rd_data_valid_i,
+  output logic [2:0]      rd_valid_o,
+  input  logic [2:0]      rd_ready_i,
+  output logic [191:0]    rd_addr_o,
+  output logic [47:0]     rd_beats_o,
+  input  logic [2:0]      rd_data_valid_i,
   input  logic [511:0]    rd_data_i,
-  output logic            job_valid_o,
-  input  logic            job_ready_i,
-  output logic [63:0]     job_addr_o,
-  output logic [15:0]     job_beats_o,
-  output logic [63:0]     job_strb_o,
-  output logic            data_valid_o,
-  input  logic            data_ready_i,
-  output logic [511:0]    data_o,
-  input  logic            job_done_i
+  output logic [1:0]      job_valid_o,
+  input  logic [1:0]      job_ready_i,
+  output logic [127:0]    job_addr_o,
+  output logic [31:0]     job_beats_o,
+  output logic [127:0]    job_strb_o,
+  output logic [1:0]      data_valid_o,
+  input  logic [1:0]      data_ready_i,
+  output logic [1023:0]   data_o,
+  input  logic [1:0]      job_done_i
 );
 
   mr_load_act #(
@@ -118,12 +133,12 @@ module mr_train #(
     .rst_ni,
     .cmd_valid_i    (gr_cmd_valid_i),
     .cmd_ready_o    (gr_cmd_ready_o),
-    .cmd_rows_i     (gr_rows_i),
-    .cmd_cols_i     (gr_cmd_i[mr_pkg::GRAD_COLS_LSB+:32]),
-    .cmd_limit_i    (gr_cmd_i[mr_pkg::GRAD_LIMIT_LSB+:32]),
-    .cmd_off_i      (gr_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),
-    .cmd_record_i   (gr_cmd_i[mr_pkg::GRAD_RECORD_LSB+:32]),
-    .cmd_begin_i    (gr_cmd_i[mr_pkg::GRAD_BEGIN_LSB]),
+    .cmd_rows_i     (mm_rows_i),
+    .cmd_cols_i     (mm_cmd_i[mr_pkg::GRAD_COLS_LSB+:32]),
+    .cmd_limit_i    (mm_cmd_i[mr_pkg::GRAD_LIMIT_LSB+:32]),
+    .cmd_off_i      (mm_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),
+    .cmd_record_i   (mm_cmd_i[mr_pkg::GRAD_RECORD_LSB+:32]),
+    .cmd_begin_i    (mm_cmd_i[mr_pkg::GRAD_BEGIN_LSB]),
     .done_o         (gr_done_o),
     .dr_valid_i     (gr_valid_i),
     .dr_ready_o     (gr_ready_o),
@@ -139,15 +154,53 @@ module mr_train #(
     .rd_beats_o     (rd_beats_o[31:16]),
     .rd_data_valid_i(rd_data_valid_i[1]),
     .rd_data_i,
-    .job_valid_o,
-    .job_ready_i,
-    .job_addr_o,
-    .job_beats_o,
-    .job_strb_o,
-    .data_valid_o,
-    .data_ready_i,
-    .data_o,
-    .job_done_i
+    .job_valid_o    (job_valid_o[0]),
+    .job_ready_i    (job_ready_i[0]),
+    .job_addr_o     (job_addr_o[63:0]),
+    .job_beats_o    (job_beats_o[15:0]),
+    .job_strb_o     (job_strb_o[63:0]),
+    .data_valid_o   (data_valid_o[0]),
+    .data_ready_i   (data_ready_i[0]),
+    .data_o         (data_o[511:0]),
+    .job_done_i     (job_done_i[0])
+  );
+
+  mr_turned #(
+    .N(N)
+  ) u_turned (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i    (tn_cmd_valid_i),
+    .cmd_i          (mm_cmd_i),
+    .cmd_rows_i     (mm_rows_i),
+    .take_i         (tn_take_i),
+    .room_o         (tn_room_o),
+    .b_valid_i      (tn_valid_i),
+    .b_data_i       (tn_data_i),
+    .b_token_i      (tn_token_i),
+    .b_group_i      (tn_group_i),
+    .b_last_i       (tn_last_i),
+    .done_o         (tn_done_o),
+    .err_valid_o    (tn_err_valid_o),
+    .err_addr_o     (tn_err_addr_o),
+    .busy_o         (tn_busy_o),
+    .s_base_i,
+    .s_limit_i,
+    .rd_valid_o     (rd_valid_o[2]),
+    .rd_ready_i     (rd_ready_i[2]),
+    .rd_addr_o      (rd_addr_o[191:128]),
+    .rd_beats_o     (rd_beats_o[47:32]),
+    .rd_data_valid_i(rd_data_valid_i[2]),
+    .rd_data_i,
+    .job_valid_o    (job_valid_o[1]),
+    .job_ready_i    (job_ready_i[1]),
+    .job_addr_o     (job_addr_o[127:64]),
+    .job_beats_o    (job_beats_o[31:16]),
+    .job_strb_o     (job_strb_o[127:64]),
+    .data_valid_o   (data_valid_o[1]),
+    .data_ready_i   (data_ready_i[1]),
+    .data_o         (data_o[1023:512]),
+    .job_done_i     (job_done_i[1])
   );
 
 endmodule

@@ -14,7 +14,7 @@
 //           the following cycle. c_empty_o: it has no rows; c_change_o: it is staged in another
 //           layout than the staged one before it. c_idx_o is its number. span: columns of a RESULT
 //           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
-//           memory. second, set: as cfg_, with TRAIN
+//           memory. second, set, turned: as cfg_, with TRAIN. turned_o: of each number
 //   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on
 //   blk_i (two_i: both passes), job_i   pulses: blocks went to the quantiser, a write job to
 //           mr_writer; blk_ack_i, job_ack_i: they are stored
@@ -22,7 +22,10 @@
 //           or before) as blocks
 //   res_i   pulse: a residual command is written
 //   bad_i   pulse: something of command bad_idx_i could not be stored
-//   done_o  pulse per command, in order; err_o beside it: bad_i came for the command
+//   tn_done_i   with TRAIN, pulse in the order of such commands: what goes to the stash turned is
+//           stored, or, with tn_bad_i, cannot be
+//   done_o  pulse per command, in order; err_o beside it: bad_i or tn_bad_i came for the command.
+//           err_turned_o: tn_bad_i alone
 module mr_epi_cmds #(
   parameter int N = 1,
   parameter int T = 8,
@@ -55,6 +58,9 @@ module mr_epi_cmds #(
   // verilator lint_off UNUSED
   input  logic              cfg_second_i,
   input  logic              cfg_set_i,
+  input  logic              cfg_turned_i,
+  input  logic              tn_done_i,
+  input  logic              tn_bad_i,
   // verilator lint_on UNUSED
 
   output logic              c_valid_o,
@@ -74,6 +80,8 @@ module mr_epi_cmds #(
   output logic [PW-1:0]     c_room_o,
   output logic              c_second_o,
   output logic              c_set_o,
+  output logic              c_turned_o,
+  output logic [7:0]        turned_o,
 
   input  logic              u_ren_i,
   input  logic [2:0]        u_idx_i,
@@ -98,7 +106,8 @@ module mr_epi_cmds #(
   input  logic              bad_i,
   input  logic [2:0]        bad_idx_i,
   output logic              done_o,
-  output logic              err_o
+  output logic              err_o,
+  output logic              err_turned_o
 );
 
   localparam int BPU = (V > 32) ? V / 32 : 1;  // blocks of a word
@@ -168,13 +177,20 @@ module mr_epi_cmds #(
     end
   end
   if (TRAIN != 0) begin : gen_second
-    logic [7:0] second_q, set_q;
+    logic [7:0] second_q, set_q, turned_q;
     always_ff @(posedge clk_i) begin
-      if (push) {second_q[wr_q[2:0]], set_q[wr_q[2:0]]} <= {cfg_second_i, cfg_set_i};
-      if (c_load) {c_second_o, c_set_o} <= {second_q[c_next[2:0]], set_q[c_next[2:0]]};
+      if (push) begin
+        {second_q[wr_q[2:0]], set_q[wr_q[2:0]], turned_q[wr_q[2:0]]} <=
+            {cfg_second_i, cfg_set_i, cfg_turned_i};
+      end
+      if (c_load) begin
+        {c_second_o, c_set_o, c_turned_o} <=
+            {second_q[c_next[2:0]], set_q[c_next[2:0]], turned_q[c_next[2:0]]};
+      end
     end
+    assign turned_o = turned_q;
   end else begin : gen_one
-    assign {c_second_o, c_set_o} = 2'b00;
+    assign {c_second_o, c_set_o, c_turned_o, turned_o} = '0;
   end
   assign c_valid_o = c_valid_q;
   assign c_idx_o   = cur_q[2:0];
@@ -207,7 +223,7 @@ module mr_epi_cmds #(
   logic [2:0]  mark_w_q, mark_r_q;
   logic [3:0]  mark_n_q, res_fin_q;
   logic [7:0]  bad_q;
-  logic        fr_res, fr_out, fr_empty, fr_none, reached, fr_done;
+  logic        fr_res, fr_out, fr_empty, fr_none, reached, turn_done, turn_bad, fr_done;
   logic [23:0] fr_mark;
   // Only the sign counts.
   // verilator lint_off UNUSED
@@ -222,7 +238,35 @@ module mr_epi_cmds #(
   // Ahead of the mark, or at it, modulo 2^24.
   assign fr_ahead  = (fr_out ? job_ack_q : blk_ack_q) - fr_mark;
   assign reached   = (mark_n_q != '0) && !fr_ahead[23];
-  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached));
+  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached)) && turn_done;
+
+  // TURNED: what was said of such commands that are not done yet, oldest first.
+  if (TRAIN != 0) begin : gen_turned
+    logic [7:0] told_bad_q;
+    logic [2:0] tw_q, tr_q;
+    logic [3:0] told_q;
+    logic       turned, pop;
+    assign turned    = turned_o[fr_q[2:0]];
+    assign turn_done = !turned || told_q != '0;
+    assign turn_bad  = turned && told_bad_q[tr_q];
+    assign pop       = fr_done && turned;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        tw_q         <= '0;
+        tr_q         <= '0;
+        told_q       <= '0;
+        err_turned_o <= 1'b0;
+      end else begin
+        tw_q         <= tw_q + 3'(tn_done_i);
+        tr_q         <= tr_q + 3'(pop);
+        told_q       <= told_q + 4'(tn_done_i) - 4'(pop);
+        err_turned_o <= fr_done && turn_bad && !bad_q[fr_q[2:0]];
+      end
+      if (tn_done_i) told_bad_q[tw_q] <= tn_bad_i;
+    end
+  end else begin : gen_not_turned
+    assign {turn_done, turn_bad, err_turned_o} = 3'b100;
+  end
 
   always_ff @(posedge clk_i) begin
     if (last_i) mark_mem[mark_w_q] <= out_i ? job_out_q : blk_next;
@@ -243,7 +287,7 @@ module mr_epi_cmds #(
       res_fin_q <= '0;
     end else begin
       done_o <= fr_done;
-      err_o  <= fr_done && bad_q[fr_q[2:0]];
+      err_o  <= fr_done && (bad_q[fr_q[2:0]] || turn_bad);
       if (push) bad_q[wr_q[2:0]] <= 1'b0;
       if (bad_i) bad_q[bad_idx_i] <= 1'b1;
       if (fr_done) fr_q <= fr_q + 4'd1;

@@ -9,6 +9,7 @@
 //
 // Ports
 //   c_      the command at work: mr_epi_cmds'
+//   tn_room_i   mr_turned has room for a beat: with TRAIN and c_turned_i one is taken only then
 //   dr_     valid/ready and token, group and last of the beat, as mr_array; dr_ready_o depends on
 //           registers only
 //   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
@@ -51,6 +52,8 @@ module mr_epi_take #(
   // verilator lint_off UNUSED
   input  logic            c_second_i,
   input  logic            c_set_i,
+  input  logic            c_turned_i,
+  input  logic            tn_room_i,
   // verilator lint_on UNUSED
 
   input  logic            dr_valid_i,
@@ -89,7 +92,7 @@ module mr_epi_take #(
   localparam int RES_TOK = D_MAX / V;
 
   // ---- beats ------------------------------------------------------------------------------------
-  logic        staged, final_w, tok_last;
+  logic        staged, final_w, tok_last, place_ready;
   logic [15:0] w_mask;          // last word of the unit
   logic [15:0] hw_q;            // word inside the head
   assign staged   = (c_dst_i != mr_pkg::DST_RES[1:0]);
@@ -107,7 +110,7 @@ module mr_epi_take #(
   ) u_place (
     .clk_i, .rst_ni,
     .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_gelu_i, .c_change_i, .c_room_i,
-    .ready_o(dr_ready_o), .take_i(take_o), .tok_last_i(tok_last), .final_i(final_w),
+    .ready_o(place_ready), .take_i(take_o), .tok_last_i(tok_last), .final_i(final_w),
     .last_i(dr_last_i), .rd_i, .res_i
   );
 
@@ -121,10 +124,12 @@ module mr_epi_take #(
   end
 
   if (TRAIN != 0) begin : gen_second
+    assign dr_ready_o = place_ready && (!c_turned_i || tn_room_i);
     always_ff @(posedge clk_i) begin
       if (take_o && !staged) {second_o, set_o} <= {c_second_i, c_set_i};
     end
   end else begin : gen_one
+    assign dr_ready_o = place_ready;
     assign {second_o, set_o} = 2'b00;
   end
 

@@ -14,8 +14,8 @@
 //   T        tokens
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
-//   TRAIN    1: cfg_second_i (a residual command's rows are those of the second row memory) and
-//            cfg_set_i (its results replace them) are looked at
+//   TRAIN    1: cfg_second_i (a residual command's rows are those of the second row memory),
+//            cfg_set_i (its results replace them) and cfg_turned_i are looked at
 //
 // Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i,
 // the tokens that the array drains for it (0 allowed: done at once, no beats). Eight commands from
@@ -43,6 +43,10 @@
 // gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left
 // out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside is not written, and
 // err_valid_o, WINDOW, comes beside the command's done_o with the address of such a job.
+// cfg_turned_i: all beats of the command go to mr_turned as well: tn_take_o, pulse, one is taken, if
+// tn_room_i; tn_valid_o 26 cycles later, with data, token, group and the command's last. The command
+// is done when tn_done_i, a pulse in the order of such commands, has come too. tn_bad_i beside it:
+// err_valid_o, with tn_bad_addr_i unless a job was outside too.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(
@@ -79,6 +83,7 @@ module mr_epilogue #(
   input  logic                         cfg_two_pass_i,
   input  logic                         cfg_second_i,
   input  logic                         cfg_set_i,
+  input  logic                         cfg_turned_i,
   output logic                         done_o,
 
   input  logic                         dr_valid_i,
@@ -127,6 +132,20 @@ module mr_epilogue #(
   output logic [511:0]                 data_o,
   input  logic                         job_done_i,
 
+  output logic                         tn_take_o,
+  input  logic                         tn_room_i,
+  output logic                         tn_valid_o,
+  output logic [V*32-1:0]              tn_data_o,
+  output logic [15:0]                  tn_token_o,
+  output logic [15:0]                  tn_group_o,
+  output logic                         tn_last_o,
+  input  logic                         tn_done_i,
+  input  logic                         tn_bad_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic [63:0]                  tn_bad_addr_i,
+  // verilator lint_on UNUSED
+
   output logic                         out_busy_o,
   output logic                         err_valid_o,
   output logic [7:0]                   err_code_o,
@@ -140,12 +159,16 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, set;
+  logic        c_second, c_set, c_turned, set, err_turned;
+  // verilator lint_off UNUSED
+  logic [7:0]  turned;  // with TRAIN: of each command
+  // verilator lint_on UNUSED
   logic [2:0]  c_idx, u_idx;
   logic [1:0]  c_dst, c_span, u_dst, u_slot, u_span;
   logic [15:0] c_rot_dim, c_head_m1, c_rows_m1, c_groups_m1, u_dbase;
   logic [PW-1:0] c_room;
   logic [31:0] u_ocols, u_ooff, u_ostride;
+  logic [63:0] o_bad_addr;
   // A beat's way: taken, in the lanes, at its destination.
   logic            take, p_res, d_res, d_stg, d_track, d_last, d_final, d_first, lanes_ovf;
   logic [15:0]     head_word, d_tok, d_grp;
@@ -174,19 +197,20 @@ module mr_epilogue #(
     .cfg_valid_i, .cfg_ready_o, .cfg_cols_i, .cfg_rows_i, .cfg_dst_i, .cfg_dst_base_i,
     .cfg_dst_slot_i, .cfg_bias_i, .cfg_rotary_i, .cfg_gelu_i, .cfg_prefix_max_i, .cfg_track_exp_i,
     .cfg_rotary_dim_i, .cfg_head_lanes_i, .cfg_out_cols_i, .cfg_out_off_i, .cfg_out_stride_i,
-    .cfg_two_pass_i, .cfg_second_i, .cfg_set_i,
+    .cfg_two_pass_i, .cfg_second_i, .cfg_set_i, .cfg_turned_i,
     .c_valid_o(c_valid), .c_empty_o(c_empty), .c_change_o(c_change), .c_end_i(c_end),
     .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
     .c_track_o(c_track), .c_bias_o(c_bias), .c_gelu_o(c_gelu), .c_rot_dim_o(c_rot_dim),
     .c_head_m1_o(c_head_m1), .c_rows_m1_o(c_rows_m1),
     .c_groups_m1_o(c_groups_m1), .c_room_o(c_room),
-    .c_second_o(c_second), .c_set_o(c_set),
+    .c_second_o(c_second), .c_set_o(c_set), .c_turned_o(c_turned), .turned_o(turned),
     .u_ren_i(u_ren), .u_idx_i(u_idx), .u_dst_o(u_dst), .u_slot_o(u_slot), .u_span_o(u_span),
     .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
     .u_ooff_o(u_ooff), .u_ostride_o(u_ostride),
     .blk_i(blk), .two_i(two), .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i),
     .job_ack_i(job_done_i), .last_i(last), .out_i(out),
-    .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .done_o, .err_o(err_valid_o)
+    .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .tn_done_i, .tn_bad_i,
+    .done_o, .err_o(err_valid_o), .err_turned_o(err_turned)
   );
 
   mr_epi_take #(
@@ -197,7 +221,7 @@ module mr_epilogue #(
     .c_idx_i(c_idx), .c_dst_i(c_dst), .c_gelu_i(c_gelu),
     .c_span_i(c_span), .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1),
     .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
-    .c_second_i(c_second), .c_set_i(c_set),
+    .c_second_i(c_second), .c_set_i(c_set), .c_turned_i(c_turned), .tn_room_i,
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
     .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
@@ -258,9 +282,29 @@ module mr_epilogue #(
     .base_i(out_base_i), .limit_i(out_limit_i),
     .job_valid_o, .job_ready_i, .job_addr_o, .job_beats_o, .job_strb_o, .data_valid_o,
     .data_ready_i, .data_o,
-    .busy_o(out_busy_o), .bad_o(o_bad), .bad_addr_o(err_addr_o), .clear_i(err_valid_o)
+    .busy_o(out_busy_o), .bad_o(o_bad), .bad_addr_o(o_bad_addr), .clear_i(err_valid_o)
   );
   assign err_code_o = mr_pkg::DEVERR_WINDOW[7:0];
+
+  if (TRAIN != 0) begin : gen_turned
+    // The address of the first one until it is reported.
+    logic        bad_q;
+    logic [63:0] addr_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || err_valid_o) bad_q <= 1'b0;
+      else if (tn_bad_i) bad_q <= 1'b1;
+      if (tn_bad_i && !bad_q) addr_q <= tn_bad_addr_i;
+    end
+    assign err_addr_o = err_turned ? addr_q : o_bad_addr;
+    assign tn_take_o  = take && c_turned;
+    assign tn_valid_o = v[K_DST] && turned[d_idx];
+    assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {val, d_tok, d_grp, d_last};
+  end else begin : gen_not_turned
+    assign err_addr_o = o_bad_addr;
+    assign {tn_take_o, tn_valid_o, tn_data_o, tn_token_o, tn_group_o, tn_last_o} = '0;
+    logic unused;
+    assign unused = ^{c_turned, err_turned};
+  end
 
   logic ovf_q;
   always_ff @(posedge clk_i) begin

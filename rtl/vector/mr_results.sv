@@ -19,6 +19,7 @@
 //   act_, qkv_, pm_    blocks out: mr_vec_out's
 //   job_, data_        write jobs for mr_writer; the window of results is result_base_i (64-byte
 //                      aligned) and result_limit_i (beats)
+//   tn_     with TRAIN: MATMUL's TURNED, to mr_turned. tn_cmd_o beside cfg_: the command has it
 //   acks_o  what the epilogue's own writes in activation or q/k/v memory count as progress
 //   busy_o  a block is between the units or a span is at work, for the clock gate
 //   ovf_o, nan_o  pulses: a finite operation overflowed, a result is NaN
@@ -113,6 +114,18 @@ module mr_results #(
   output logic [511:0]                    data_o,
   input  logic                            job_done_i,
 
+  output logic                            tn_cmd_o,
+  output logic                            tn_take_o,
+  input  logic                            tn_room_i,
+  output logic                            tn_valid_o,
+  output logic [V*32-1:0]                 tn_data_o,
+  output logic [15:0]                     tn_token_o,
+  output logic [15:0]                     tn_group_o,
+  output logic                            tn_last_o,
+  input  logic                            tn_done_i,
+  input  logic                            tn_bad_i,
+  input  logic [63:0]                     tn_bad_addr_i,
+
   output logic                            err_valid_o,
   output logic [7:0]                      err_code_o,
   output logic [63:0]                     err_addr_o,
@@ -125,7 +138,10 @@ module mr_results #(
   logic                         epi_valid, epi_ready, epi_ack;
   logic [V*32-1:0]              epi_data;
   logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
-  assign acks_o = epi_ack;
+  logic                         turned;
+  assign turned   = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_TURNED_LSB];
+  assign tn_cmd_o = cfg_valid_i && cfg_ready_o && turned;
+  assign acks_o   = epi_ack;
   logic                         out_busy;
   assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o || out_busy;
   mr_epilogue #(
@@ -157,6 +173,7 @@ module mr_results #(
     .cfg_two_pass_i  (two_pass_i),
     .cfg_second_i    (TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_ROW_LSB]),
     .cfg_set_i       (TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_SET_LSB]),
+    .cfg_turned_i    (turned),
     .done_o,
     .dr_valid_i,
     .dr_ready_o,
@@ -200,6 +217,16 @@ module mr_results #(
     .data_ready_i,
     .data_o,
     .job_done_i,
+    .tn_take_o,
+    .tn_room_i,
+    .tn_valid_o,
+    .tn_data_o,
+    .tn_token_o,
+    .tn_group_o,
+    .tn_last_o,
+    .tn_done_i,
+    .tn_bad_i,
+    .tn_bad_addr_i,
     .out_busy_o      (out_busy),
     .err_valid_o,
     .err_code_o,

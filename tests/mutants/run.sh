@@ -252,7 +252,9 @@ mutant 'maxima of the stash always begin anew' rtl/train/mr_stash_put.sv \
 mutant 'a header of the stash is written whole' rtl/train/mr_stash_put.sv \
     "s/(state_q == HEAD) ? used_strb : '1/'1/" rtl:stash_put@n1
 mutant 'elements of the stash behind the first section lie without its codes' rtl/train/mr_stash_put.sv \
-    's/{15.d0, n, 5.d0} + {20.d0, n}/{15'"'"'d0, n, 5'"'"'d0}/' rtl:stash_put@n1
+    "s/mr_stash_pkg::sections(kblock_q\[15:4\])/18'(kblock_q[15:4]) << 5/" rtl:stash_put@n1
+mutant 'a matrix of the stash may end one beat behind its window' rtl/train/mr_stash_put.sv \
+    "s/(over_q > {7'd0, s_limit_i})/(over_q - 39'd1 > {7'd0, s_limit_i})/" rtl:stash_put@n1
 mutant 'the stash is done before its writes are acknowledged' rtl/train/mr_stash_put.sv \
     "s/default: if (jobs_q == '0) begin/default: begin/" rtl:stash_put@n1
 mutant 'a header of the stash is not written behind its sixteenth group' rtl/train/mr_stash_put.sv \
@@ -271,6 +273,18 @@ mutant "a result that is set adds to +0, so that -0 is lost" rtl/vector/mr_epi_r
     "s/32'h8000_0000/32'h0000_0000/" rtl:epilogue@n2train
 mutant 'MATMUL with ROW takes the row memory of the command that comes next' rtl/vector/mr_epi_take.sv \
     's/if (take_o \&\& !staged) {second_o, set_o}/{second_o, set_o}/' rtl:epilogue@n2train
+mutant 'MATMUL with TURNED is done before the stash has its columns' rtl/vector/mr_epi_cmds.sv \
+    "s/assign turn_done = !turned || told_q != '0;/assign turn_done = 1'b1;/" rtl:epilogue@n2train
+mutant 'MATMUL with TURNED keeps to itself that the stash has no room' rtl/vector/mr_epi_cmds.sv \
+    "s/assign turn_bad  = .*/assign turn_bad  = 1'b0;/" rtl:epilogue@n2train
+mutant 'a beat for mr_turn is taken where it has no room' rtl/vector/mr_epi_take.sv \
+    "s/(!c_turned_i || tn_room_i)/1'b1/" rtl:epilogue@n2train
+mutant 'results with another destination go to the stash too' rtl/vector/mr_epilogue.sv \
+    's/v\[K_DST\] \&\& turned\[d_idx\]/v[K_DST] \&\& |turned/' rtl:epilogue@n2train
+mutant "turned columns begin at the matrix' first" rtl/train/mr_turned.sv \
+    's/c_first + {/{/' tinyt
+mutant "turned blocks begin at the matrix' first" rtl/train/mr_turned.sv \
+    's/c_at + {/{/' tinyt
 mutant 'FETCH_ROWS fills both row memories' rtl/vector/mr_vector.sv \
     's/(ld_res_we && second)/(ld_res_we)/' tinyt
 mutant 'rows of the second memory have exponents' rtl/vector/mr_vector.sv \

@@ -4,7 +4,8 @@
 // ordinary to NaN, and random stalls everywhere; LayerNorm's blocks cut in. Compared: the sequence
 // of blocks with addresses and flags, every residual word, exponent and prefix maximum, every byte of the
 // result window, and that done comes in order and not early. With TRAIN residual commands are for one
-// of two row memories, and some of them set its words.
+// of two row memories, and some of them set its words; the results of some commands leave for mr_turn
+// as well, which has room for a beat or not, and done waits for what comes of them.
 #include "Vdut.h"
 #include "bench.h"
 extern "C" {
@@ -39,9 +40,14 @@ enum { ACT, QKV, RES, RESULT };
 
 struct Cmd {
     unsigned cols, rows, dst, base, slot, rotary_dim, head_lanes, out_cols, out_off, stride;
-    bool bias, rotary, gelu, pmax, track, fp4, second, set;
+    bool bias, rotary, gelu, pmax, track, fp4, second, set, turned, turn_bad;
     // Counted since the start of the test when the command is stored.
-    uint64_t blocks_end = 0, words_end = 0, jobs_end = 0;
+    uint64_t blocks_end = 0, words_end = 0, jobs_end = 0, turns_end = 0;
+};
+struct TurnBeat {
+    std::array<uint32_t, V> v;
+    unsigned token, group;
+    bool last, bad; // bad: what comes of the command cannot be stored
 };
 struct DrBeat {
     std::array<int64_t, V> acc;
@@ -78,13 +84,14 @@ struct Env {
     Tap &tap;
     Rng rng;
     Dut<Vdut> dut;
-    Stall cfg, dr, act, ln, jr, data;
+    Stall cfg, dr, act, ln, jr, data, room;
     // device state
     std::vector<uint32_t> rot, res, res_model; // the second row memory behind the first one
     std::map<unsigned, unsigned> rexp_model;
     std::vector<uint8_t> pm_model;
     std::map<uint64_t, uint8_t> out, out_model; // result window by byte
     uint64_t out_base = 0x123456000ull;
+    static constexpr uint64_t kTurnAddr = 0x98765440ull;
     uint32_t out_limit = 0;
     bool two_pass = false;
     uint64_t continues = 0;
@@ -100,6 +107,10 @@ struct Env {
     };
     std::deque<Job> jobs;
     unsigned acks = 0;
+    std::deque<TurnBeat> want_turn;
+    std::deque<uint64_t> turn_at;              // when beats that were taken come
+    std::deque<std::pair<int, bool>> turn_ends; // commands whose beats came: cycles to done, bad
+    uint64_t turns = 0, want_turns = 0, bad_turn = 0;
     bool cfg_on = false, dr_on = false, ln_on = false;
     uint64_t blocks = 0, words = 0, acked = 0, want_blocks = 0, want_words = 0, want_jobs = 0, minus_zeros = 0;
     uint64_t ln_acks = 0, ln_blocks = 0, errs = 0, sticky_nan = 0, sticky_ovf = 0;
@@ -109,7 +120,7 @@ struct Env {
 
     Env(Args &a, Tap &t)
         : tap(t), rng(a.seed), dut(a), cfg(rng, "cfg_valid"), dr(rng, "dr_valid"),
-          act(rng, "act_ready"), ln(rng, "ln_valid"), jr(rng, "job_ready"), data(rng, "data_ready"),
+          act(rng, "act_ready"), ln(rng, "ln_valid"), jr(rng, "job_ready"), data(rng, "data_ready"), room(rng, "tn_room"),
           rot(T * ROT_MAX), res(2 * T * D_MAX), res_model(2 * T * D_MAX), pm_model(T * PM_WORDS * 2)
     {
         dut->cfg_valid_i = dut->dr_valid_i = dut->ln_valid_i = 0;
@@ -132,6 +143,10 @@ struct Env {
         dut->job_ready_i = jr.want() && jobs.empty();
         dut->data_ready_i = data.want() && !jobs.empty();
         dut->job_done_i = acks > 0 && rng.chance(20);
+        dut->tn_room_i = room.want();
+        dut->tn_done_i = !turn_ends.empty() && turn_ends.front().first <= 0;
+        dut->tn_bad_i = dut->tn_done_i && turn_ends.front().second;
+        dut->tn_bad_addr_i = dut->tn_bad_i ? kTurnAddr : rng.u64();
         bool go = cfg.want();
         if (!cfg_on && go && !cfgs.empty()) {
             cfg_on = true;
@@ -154,6 +169,7 @@ struct Env {
             dut->cfg_two_pass_i = two_pass;
             dut->cfg_second_i = c.second;
             dut->cfg_set_i = c.set;
+            dut->cfg_turned_i = c.turned;
         }
         dut->cfg_valid_i = cfg_on;
         go = dr.want();
@@ -221,6 +237,7 @@ struct Env {
             }
         }
         ln_acks += dut->ln_ack_o;
+        turned();
         errs += dut->err_valid_o;
         sticky_nan += dut->sticky_nan_o;
         sticky_ovf += dut->sticky_ovf_o;
@@ -275,12 +292,46 @@ struct Env {
                 bad_done++;
             } else {
                 const Cmd &c = running.front();
-                if (blocks < c.blocks_end || words < c.words_end || acked < c.jobs_end)
+                if (blocks < c.blocks_end || words < c.words_end || acked < c.jobs_end || turns < c.turns_end)
+                    bad_done++;
+                if (c.turn_bad && (!dut->err_valid_o || dut->err_addr_o != kTurnAddr))
                     bad_done++;
                 running.pop_front();
             }
         }
         dut.edge();
+    }
+    // Beats for mr_turn: where there is room, 26 cycles after they are taken.
+    void turned()
+    {
+        for (auto &t : turn_ends)
+            t.first--;
+        if (dut->tn_done_i) {
+            turn_ends.pop_front();
+            turns++;
+        }
+        room.saw(!want_turn.empty());
+        if (dut->tn_take_o) {
+            bad_turn += !dut->tn_room_i || !TRAIN;
+            turn_at.push_back(dut.cycles() + 26);
+        }
+        if (!dut->tn_valid_o)
+            return;
+        bool same = !want_turn.empty() && !turn_at.empty() && turn_at.front() == dut.cycles() &&
+                    want_turn.front().token == dut->tn_token_o && want_turn.front().group == dut->tn_group_o &&
+                    want_turn.front().last == dut->tn_last_o;
+        for (unsigned i = 0; i < V && same; i++)
+            same = get(dut->tn_data_o, static_cast<int>(32 * i), 32) == want_turn.front().v[i];
+        bad_turn += !same;
+        if (!same && bad_turn < 3)
+            tap.note("beat for mr_turn: token %u group %u last %u, %zu wanted, %zu taken", dut->tn_token_o,
+                     dut->tn_group_o, dut->tn_last_o, want_turn.size(), turn_at.size());
+        if (dut->tn_last_o && !want_turn.empty())
+            turn_ends.push_back({static_cast<int>(rng.range(0, rng.chance(50) ? 10 : 1000)), want_turn.front().bad});
+        if (!want_turn.empty())
+            want_turn.pop_front();
+        if (!turn_at.empty())
+            turn_at.pop_front();
     }
     void see(Block b, bool is_ln)
     {
@@ -352,6 +403,14 @@ struct Env {
                 for (auto &x : y[t])
                     x = mr_gelu(x);
         }
+        for (unsigned j = 0; j < groups && c.turned; j++)
+            for (unsigned t = 0; t < c.rows; t++) {
+                TurnBeat b{{}, t, j, j + 1 == groups && t + 1 == c.rows, c.turn_bad};
+                for (unsigned i = 0; i < V; i++)
+                    b.v[i] = mr_bits(y[t][j * V + i]);
+                want_turn.push_back(b);
+            }
+        want_turns += c.turned;
         if (c.dst == ACT || c.dst == QKV) {
             for (unsigned g = 0; g < c.cols / std::max(32u, V); g++)
                 for (unsigned t = 0; t < c.rows; t++)
@@ -391,6 +450,7 @@ struct Env {
         c.blocks_end = want_blocks;
         c.words_end = want_words;
         c.jobs_end = want_jobs;
+        c.turns_end = want_turns;
         cfgs.push_back(c);
     }
     void block(const Cmd &c, unsigned t, unsigned b, const float *x)
@@ -428,7 +488,7 @@ struct Env {
     bool idle() const
     {
         return cfgs.empty() && running.empty() && beats.empty() && ln_in.empty() && want_ln.empty() &&
-               want_epi.empty();
+               want_epi.empty() && want_turn.empty() && turn_ends.empty();
     }
 };
 
@@ -536,6 +596,9 @@ int main(int argc, char **argv)
                 c.gelu = false;
             }
             c.track &= !c.second; // a rule of MATMUL
+            c.turned = TRAIN && c.rows == rows && rng.chance(50);
+            c.turn_bad = c.turned && e.out_limit == 100000 && rng.chance(5);
+            err_jobs += c.turn_bad;
             dsts |= 1u << c.dst;
             if (c.dst == RES)
                 kinds |= 1u << (2 * c.second + c.set);
@@ -629,11 +692,13 @@ int main(int argc, char **argv)
     tap.ok(pm_ok, "epilogue: prefix maxima");
     tap.ok(out_ok && e.acked == e.want_jobs, "epilogue: results, pads unwritten");
     tap.ok(e.errs == err_jobs, "epilogue: a window error for each command with one");
+    tap.ok(e.bad_turn == 0 && e.turns == e.want_turns && (e.turns != 0) == TRAIN,
+           "epilogue: beats for mr_turn, in order and where there is room");
     tap.ok(dsts == 15 && spans == 7, "epilogue: all destinations and spans");
     tap.ok(e.sticky_nan > 0 && e.sticky_ovf > 0, "epilogue: sticky flags");
 
     // Rate: one command without stalls takes a beat a cycle, the next one follows without a gap.
-    for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data})
+    for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data, &e.room})
         s->density(100);
     e.two_pass = false;
     e.dut->cfg_two_pass_i = 0;
@@ -656,7 +721,7 @@ int main(int argc, char **argv)
     // The quantiser takes two cycles for a beat of 64 lanes.
     tap.ok(e.idle() && took <= beats * (V > 32 ? 2 : 1) + beats / 8 + 80, "epilogue: rate");
     bool cov = e.cfg.covered(tap) & e.dr.covered(tap) & e.act.covered(tap) & e.ln.covered(tap) &
-               e.jr.covered(tap) & e.data.covered(tap);
+               e.jr.covered(tap) & e.data.covered(tap) & (!TRAIN || e.room.covered(tap));
     tap.ok(cov, "epilogue: every port stalled");
     return tap.done();
 }
