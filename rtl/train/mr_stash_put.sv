@@ -48,6 +48,7 @@ module mr_stash_put #(
   input  logic [15:0]      in_kblock_i,
   input  logic             in_end_i,
   input  logic             in_last_i,
+  // The low bits are zero.
   // verilator lint_off UNUSED
   input  logic [N*64-1:0]  s_base_i,
   // verilator lint_on UNUSED
@@ -74,9 +75,9 @@ module mr_stash_put #(
   localparam int CW = (N > 1) ? $clog2(N) : 1;
   localparam int VW = $clog2(V);
 
-  // END until it is known where the matrix ends; SKIP: outside, sets go nowhere. A set: AT until its
-  // place is known; then of each channel CODES and ELEMS. Behind the last set of a header's groups,
-  // of each channel: READ where maxima of before count, HEAD.
+  // END until it is known where the matrix ends; SKIP: outside, sets go nowhere. A set: AT until
+  // its place is known; then of each channel CODES and ELEMS. Behind the last set of a header's
+  // groups, of each channel: READ where maxima of before count, HEAD.
   localparam logic [3:0] IDLE = 4'd0, END = 4'd1, SKIP = 4'd2, SETS = 4'd3, AT = 4'd4, CODES = 4'd5,
                          ELEMS = 4'd6, READ = 4'd7, HEAD = 4'd8, ACKS = 4'd9;
   logic [3:0]       state_q;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATMUL's TURNED: the finished columns go to a matrix of the stash too, with blocks along the rows.
+// MATMUL's TURNED: the finished columns go to a matrix of the stash too, in blocks along the rows.
 // mr_turn makes the blocks and mr_stash_put writes them.
 //
 // Parameters

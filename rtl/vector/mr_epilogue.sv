@@ -43,10 +43,10 @@
 // gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left
 // out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside is not written, and
 // err_valid_o, WINDOW, comes beside the command's done_o with the address of such a job.
-// cfg_turned_i: all beats of the command go to mr_turned as well: tn_take_o, pulse, one is taken, if
-// tn_room_i; tn_valid_o 26 cycles later, with data, token, group and the command's last. The command
-// is done when tn_done_i, a pulse in the order of such commands, has come too. tn_bad_i beside it:
-// err_valid_o, with tn_bad_addr_i unless a job was outside too.
+// cfg_turned_i: all beats of the command go to mr_turned as well: tn_take_o, pulse, one is taken,
+// if tn_room_i; tn_valid_o 26 cycles later, with data, token, group and the command's last. The
+// command is done when tn_done_i, a pulse in the order of such commands, has come too. tn_bad_i
+// beside it: err_valid_o, with tn_bad_addr_i unless a job was outside too.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(

@@ -320,15 +320,24 @@ static uint32_t reg(const struct twin *t, uint32_t at)
     return value;
 }
 
-// Whether LOAD_ACT failed with what only it can tell: then it says so by its number.
-static bool load_act_failed(const struct twin *rtl, const struct program *p)
+// Whether a command failed with a window that only its unit looks at: then that says so by its number.
+static bool failed_at(const struct twin *rtl, const struct program *p, unsigned op, unsigned unit)
 {
     uint32_t error = reg(rtl, MR_REG_ERROR);
     const struct mr_command *c = &p->cmds[error >> 16];
-    bool here = (error & 255) == MR_DEVERR_WINDOW && mr_command_get(c, MR_F_CMD_OPCODE) == MR_OP_LOAD_ACT;
+    bool here = (error & 255) == MR_DEVERR_WINDOW && mr_command_get(c, MR_F_CMD_OPCODE) == op;
     if (here)
-        assert_int_equal(error >> 8 & 255, mr_device_info(rtl->dev)->g.n + MR_UNIT_LOAD_ACT);
+        assert_int_equal(error >> 8 & 255, (unsigned)mr_device_info(rtl->dev)->g.n + unit);
     return here;
+}
+
+static bool turns(const struct program *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL &&
+            mr_command_get(&p->cmds[i], MR_F_MATMUL_TURNED))
+            return true;
+    return false;
 }
 
 // What it has, and that it is not all.
@@ -353,7 +362,7 @@ static void random_programs(void **unused)
 {
     (void)unused;
     static const char *const uris[] = {"sim:tinyt,memory=ideal", "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5"};
-    int good = 0, refused = 0, of_rows = 0;
+    int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0;
     for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
         struct twin rtl, model;
         twins_open(&rtl, &model, uris[u]);
@@ -370,12 +379,14 @@ static void random_programs(void **unused)
             // Of one that fails the commands behind may have written.
             if (*a) {
                 refused++;
-                of_rows += load_act_failed(&rtl, &p);
+                of_rows += failed_at(&rtl, &p, MR_OP_LOAD_ACT, MR_UNIT_LOAD_ACT);
+                of_columns += failed_at(&rtl, &p, MR_OP_MATMUL, MR_UNIT_EPILOGUE);
                 twins_close(&rtl, &model);
                 twins_open(&rtl, &model, uris[u]);
                 continue;
             }
             good++;
+            turned += turns(&p);
             compare(&rtl, &model, rtl.grad, model.grad, GRADS);
             compare(&rtl, &model, rtl.result, model.result, RESULT);
             compare(&rtl, &model, rtl.rows, model.rows, ROWS);
@@ -383,8 +394,9 @@ static void random_programs(void **unused)
         }
         twins_close(&rtl, &model);
     }
-    printf("# %d programs with the same bytes, %d refused by both, %d at LOAD_ACT\n", good, refused, of_rows);
-    assert_true(good > 40 && refused > 0 && of_rows > 0);
+    printf("# %d programs with the same bytes, %d of them turn, %d refused by both, %d at LOAD_ACT, %d at MATMUL\n", good,
+           turned, refused, of_rows, of_columns);
+    assert_true(good > 40 && turned > 20 && refused > 0 && of_rows > 0 && of_columns > 0);
 }
 
 // Small floats in the first half of the rows window, large ones behind them, gain and bias.
