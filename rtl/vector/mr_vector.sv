@@ -160,7 +160,7 @@ module mr_vector #(
   logic            rot_we, ld_res_ren, ld_res_we, ld_ovf, ln_ovf;
   logic [ROTW-1:0] rot_waddr;
   logic [RESW-1:0] ld_res_raddr, ld_res_waddr;
-  logic [V*32-1:0] rot_wdata, ld_res_rdata, ld_res_wdata;
+  logic [V*32-1:0] rot_wdata, ld_res_rdata, ld_res_wdata, res_rdata;  // the last: of memory 1
   mr_rows #(
     .T      (T),
     .V      (V),
@@ -269,7 +269,7 @@ module mr_vector #(
   // ---- residual and rotary memory ---------------------------------------------------------------
   logic            res_ren, res_we, epi_ren, epi_we, ld_ren, kv_ren;  // the last four: of memory 1
   logic [RESW-1:0] res_raddr, res_waddr;
-  logic [V*32-1:0] res_wdata, res_rdata;
+  logic [V*32-1:0] res_wdata;
   assign res_ren   = epi_ren || ln_res_ren || ld_ren || kv_ren;
   assign res_raddr = epi_ren ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr :
                      ld_ren ? ld_res_raddr : kv_res_raddr_i;
