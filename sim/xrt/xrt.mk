@@ -146,7 +146,9 @@ card-files: $(RTL_GEN)
 	    c=$(abspath $(CARD_DIR))/rtl/$${f##*/}; { echo '`define MILLRACE_DSP48E2'; cat $$f; } >$$c; f=$$c; fi; echo $$f; \
 	  done >$(CARD_DIR)/sources
 	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS)) >>$(CARD_DIR)/sources
-## xclbin: the kernel for a card, with Vitis (PLATFORM=xilinx_u280_... or its .xpfm; hours)
+# With UPDATE=1 the second kernel, millrace_update, is compiled by Vitis HLS and linked beside the engine.
+UPDATE_XO    = $(if $(UPDATE),$(CARD_DIR)/millrace_update.xo)
+## xclbin: the kernel for a card, with Vitis (PLATFORM=xilinx_u280_... or its .xpfm; hours; UPDATE=1: and millrace_update)
 xclbin:
 	@[ -n "$(CARD)" ] || { echo "make xclbin: PLATFORM='$(PLATFORM)' names no known card; PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS)" >&2; exit 1; }
 	@for t in vivado v++; do command -v $$t >/dev/null || { echo "make xclbin: $$t is not on the path: source the settings64.sh of Vitis" >&2; exit 1; }; done
@@ -154,8 +156,9 @@ xclbin:
 	vivado -mode batch -nojournal -log $(CARD_DIR)/vivado.log -source rtl/kernel/package/package_kernel.tcl -tclargs \
 	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) "$(abspath rtl/fp $(BUILD)/gen)" \
 	  $$(cat $(CARD_DIR)/sources)
-	v++ -t hw --link --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) --config rtl/kernel/package/$(CARD).cfg $(FLOORPLAN_$(CARD)) --temp_dir $(CARD_DIR)/link \
-	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo
+	$(if $(UPDATE),v++ -c -t hw --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) -k millrace_update -Ihls --temp_dir $(CARD_DIR)/hls -o $(UPDATE_XO) hls/millrace_update.cpp)
+	v++ -t hw --link --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) --config rtl/kernel/package/$(CARD).cfg $(if $(UPDATE),--config rtl/kernel/package/update-$(CARD).cfg) $(FLOORPLAN_$(CARD)) --temp_dir $(CARD_DIR)/link \
+	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo $(UPDATE_XO)
 .PHONY: full-xrt
 # 200 runs one after the other, the wall time of a token, two channels (simulators that take minutes to build),
 # and nothing preloaded.

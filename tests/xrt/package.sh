@@ -81,6 +81,22 @@ banks() { # card: every channel's arguments once, no bank of two channels, as ma
              END { for (b = 0; b < all; b++) if (!(b in host) || !(b in of)) { print "# memory " b " is not used"; failed = 1 }
                    exit failed }' "$work/sp"
 }
+update_banks() { # card: each memory argument of millrace_update once, none else; both states in one memory; memories of the card
+    local cfg=rtl/kernel/package/update-$1.cfg most
+    case $1 in
+    u50) most="HBM 32" ;;
+    u250) most="DDR 4" ;;
+    u280) most="HBM 32 DDR 2" ;;
+    esac
+    sed -n 's/^sp=millrace_update_1\.\([a-z_]*\):\([A-Z]*\)\[\([0-9]*\):*\([0-9]*\)\]$/\1 \2 \3 \4/p' "$cfg" >"$work/sp"
+    [ "$(grep -c '^sp=' "$cfg")" = "$(wc -l <"$work/sp")" ] && grep -q '^nk=millrace_update:1:millrace_update_1$' "$cfg" &&
+        sed -n '/^typedef void mr_update_kernel(/,/;/p' hls/millrace_update.h | grep -oE '\*[a-z_]+' | tr -d '*' | sort >"$work/pointers" &&
+        [ -s "$work/pointers" ] && awk '{ print $1 }' "$work/sp" | sort | diff "$work/pointers" - &&
+        awk -v most="$most" 'BEGIN { n = split(most, m); for (i = 1; i < n; i += 2) of[m[i]] = m[i + 1] }
+             { last = $4 == "" ? $3 : $4; if (!($2 in of) || last >= of[$2] || last < $3) { print "# " $0; bad = 1 } }
+             $1 ~ /_state$/ { if (state != "" && state != $2 $3 $4) bad = 1; state = $2 $3 $4 }
+             END { exit bad || state == "" }' "$work/sp"
+}
 arguments_of() { # card: "argument port" of those that are memory
     sed -n 's/.*<arg name="\([a-z0-9_]*\)" addressQualifier="1" .* port="\([a-z0-9_]*\)".*/\1 \2/p' "$build/card/$1/kernel.xml"
 }
@@ -89,6 +105,7 @@ for card in u50 u250 u280; do
     ok "package_${card}_xml_has_the_ports_of_the_rtl" xml_matches_rtl "$card"
     ok "package_${card}_arguments_fit_the_register_map" arguments "$card"
     ok "package_${card}_banks_fit_the_configuration" banks "$card"
+    ok "package_${card}_banks_of_the_update_are_the_card_s" update_banks "$card"
 done
 
 # The script runs to its end on commands that only note what they were called with.
