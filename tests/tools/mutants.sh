@@ -8,7 +8,7 @@
 # One thread, unless a test sets its own: no verdict follows from which thread comes first.
 export MILLRACE_THREADS=1 OPENBLAS_NUM_THREADS=1
 cc=${CC:-gcc}
-flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include "-I$build/../gen" -Itests -Itests/unit)
+flags=(-std=c17 -D_GNU_SOURCE -O1 -w -ffp-contract=off -Ihost -Ihost/include "-I$build/../gen" -I. -Itests -Itests/unit)
 # What the folders need beside `others` comes from the library.
 # shellcheck disable=SC2206 # more libraries are words
 libs=("$build/../libmillrace.a" -lcmocka -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm ${more-})
