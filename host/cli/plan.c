@@ -105,6 +105,8 @@ static int set_up(struct plan *p, struct mr_error *err)
                                   .two_pass = a->c.session.two_pass,
                                   .head = !a->no_head,
                                   .fold = p->fold};
+    double capacity = 0x1p30 * (a->capacity > 0 ? a->capacity : p->board ? p->board->capacity : 0);
+    p->streams = capacity > 0 && !mr_plan_holds(&p->job, capacity, (int)a->batch, &p->room);
     return 0;
 }
 
@@ -143,10 +145,15 @@ static int one_point(struct plan *p, const char *kind, const struct mr_plan_poin
     int rc = mr_plan_point_run(&r, &p->job, at, err);
     if (rc < 0)
         return rc;
+    struct mr_plan_streaming s = {0};
+    if (plan_streams(p))
+        rc = mr_plan_streaming_of(&s, &p->job, p->room, p->clock_mhz, at, err);
+    if (rc < 0)
+        return rc;
     if (p->a->c.json)
-        json_array_append_new(list, plan_point_json(p, kind, at, &r));
+        json_array_append_new(list, plan_point_json(p, kind, at, &r, &s));
     else
-        plan_print_point(p, kind, at, &r);
+        plan_print_point(p, kind, at, &r, &s);
     return p->a->measure ? measure_point(p, at, strcmp(kind, "decode") != 0, err) : 0;
 }
 
@@ -347,6 +354,14 @@ static const struct cli_option options[] = {
      .high = 512,
      .def = "1",
      CLI_AT(ARGS, batch)},
+    {.name = "capacity",
+     .kind = CLI_NUMBER,
+     .value = "GIB",
+     .help = "memory of the device: what it does not hold streams from the host (default: the "
+             "board's)",
+     .low = 0.000001,
+     .high = 1048576,
+     CLI_AT(ARGS, capacity)},
     CLI_PREFILL(ARGS),
     CLI_FORMAT(ARGS, "mxint8 or mxfp4; a packed file has its own"),
     CLI_TWO_PASS(ARGS),
@@ -372,7 +387,7 @@ static const struct cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "a step of training instead; configurations are those with ,train behind them "
              "(default sim,train, or the board's), and tinyt",
-     .excludes = "positions batch prefill format two-pass no-head svg measure",
+     .excludes = "positions capacity batch prefill format two-pass no-head svg measure",
      CLI_AT(ARGS, train)},
     {.name = "length",
      .kind = CLI_INT,

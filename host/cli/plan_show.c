@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/plan_show.h"
+#include "engine/stages.h"
 
 // ---- a point ------------------------------------------------------------------------------------
 
@@ -69,7 +70,7 @@ struct plan_figure plan_figure(double x, int digits)
 }
 
 json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
-                        const struct mr_plan_run *r)
+                        const struct mr_plan_run *r, const struct mr_plan_streaming *s)
 {
     struct share unit[UNITS], out[EXPOSED];
     shares(r, unit, out);
@@ -78,17 +79,43 @@ json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_
         json_object_set_new(busy, unit[i].name, json_real(unit[i].part));
     for (int i = 0; i < EXPOSED; i++)
         json_object_set_new(exposed, out[i].name, json_real(out[i].part));
-    return json_pack(
+    json_t *point = json_pack(
         "{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "kind",
         kind, "sequences", at->seqs, "position", at->pos, "tokens", at->tokens, "cycles",
         round(r->cycles), "tokens_per_second", tokens_a_second(p, at, r), "mac_utilisation",
         utilisation(p, r), "binds", binding(r), "busy", busy, "exposed", exposed, "weight_beats",
         r->weight_beats, "kv_beats", r->kv_beats, "host_beats", r->host_beats, "write_beats",
         r->write_beats, "mac_blocks", r->mac_blocks, "macs_per_byte", mr_plan_intensity(r));
+    if (s->units)
+        json_object_set_new(point, "streaming",
+                            json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "units", s->units,
+                                      "streamed", s->streamed, "runs", s->runs, "link_bytes",
+                                      s->bytes, "cycles", round(s->cycles), "memory_cycles",
+                                      round(s->memory), "waited_12_gb_s", round(s->waited[0]),
+                                      "waited_24_gb_s", round(s->waited[1])));
+    return point;
+}
+
+bool plan_streams(const struct plan *p)
+{
+    return p->streams && p->room >= mr_stages_least(&p->model, p->format, p->g.n);
+}
+
+static void print_streaming(const struct mr_plan_streaming *s)
+{
+    if (!s->units)
+        return;
+    printf("  streams    %d of %d layers and pieces of the head, %.3f GB; %.0f cycles in %d runs\n",
+           s->streamed, s->units, s->bytes / 1e9, s->cycles, s->runs);
+    printf("             a link of 12 GB/s: %.0f more, %.1f %%; of 24 GB/s: %.0f, %.1f %%\n",
+           s->waited[0], 100 * s->waited[0] / s->cycles, s->waited[1],
+           100 * s->waited[1] / s->cycles);
+    printf("             copies keep the memory busy for %.0f, %.1f %%, in none of these figures\n",
+           s->memory, 100 * s->memory / s->cycles);
 }
 
 void plan_print_point(const struct plan *p, const char *kind, const struct mr_plan_point *at,
-                      const struct mr_plan_run *r)
+                      const struct mr_plan_run *r, const struct mr_plan_streaming *s)
 {
     struct share unit[UNITS], out[EXPOSED];
     shares(r, unit, out);
@@ -115,6 +142,7 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
     for (int i = 0; i < EXPOSED; i++)
         printf(", %s %.2f %%", out[i].name, 100 * out[i].part);
     printf("\n");
+    print_streaming(s);
 }
 
 // ---- board and memory ---------------------------------------------------------------------------
@@ -218,6 +246,9 @@ void plan_print_needs(const struct plan *p, const char *model)
         printf("; %s has %.2f GB: %s", d->name, d->capacity * 0x1p30 / 1e9,
                verdict(all <= d->capacity * 0x1p30));
     printf("\n");
+    if (p->streams && !plan_streams(p))
+        printf("  streams    not: there is no room for two layers, which take %.3f GB\n",
+               1e-9 * p->g.n * (double)mr_stages_least(&p->model, p->format, p->g.n));
     print_area(p);
     if (d && p->g.n > d->channels)
         printf("  channels   N is %d; %s has %d: DOES NOT FIT\n", p->g.n, d->name, d->channels);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "plan/board.h"
 #include "plan/point.h"
+#include "plan/streaming.h"
 #include "plan/svg.h"
 
 // Measured points: those of a bench, --measure's, and room for the two curves.
@@ -18,6 +19,7 @@ struct plan_args {
     int n_positions;
     double clock;
     bool no_head, measure;
+    double capacity; // GiB of memory, 0: the board's
     // of a step of training
     bool train, recompute;
     int model_positions; // --n-positions
@@ -38,6 +40,8 @@ struct plan {
     const struct mr_plan_board *board;
     double clock_mhz;
     struct mr_plan_job job;
+    bool streams;  // memory does not hold the model
+    uint64_t room; // then: on a channel, for weights
     struct mr_plan_dot dots[PLAN_DOTS];
     int n_dots;
 };
@@ -58,9 +62,12 @@ struct plan_figure plan_figure(double x, int digits);
 
 // A predicted point; `kind` is decode or prefill.
 json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
-                        const struct mr_plan_run *r);
+                        const struct mr_plan_run *r, const struct mr_plan_streaming *s);
 void plan_print_point(const struct plan *p, const char *kind, const struct mr_plan_point *at,
-                      const struct mr_plan_run *r);
+                      const struct mr_plan_run *r, const struct mr_plan_streaming *s);
+
+// Memory does not hold the model, but two of its layers.
+bool plan_streams(const struct plan *p);
 
 // The step of training that --train asks for (plan_train.c).
 int plan_training(const struct plan *p, const char *model, struct mr_error *err);

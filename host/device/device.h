@@ -29,10 +29,6 @@ struct mr_device_info {
     size_t largest; // buffer; 0: there is no limit
 };
 
-// Links between host and device that costs are stated for, in GB/s each way.
-enum { MR_LINKS = 2 };
-#define MR_LINK_RATES {12, 24}
-
 // What buffers count as: whole ones of these.
 #define MR_DEVICE_GRAIN ((uint64_t)4096)
 

@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { UP, DOWN, WAYS };
-
 struct mr_mover {
     bool thread; // else copies are made by the caller
     pthread_t worker;
@@ -13,9 +11,8 @@ struct mr_mover {
     pthread_cond_t more, done;
     struct mr_move *first, *last; // waiting
     bool quit;
-    // the link: in cycles, of the caller only
-    double per_byte[MR_LINKS], now[MR_LINKS], free_at[MR_LINKS][WAYS];
-    struct mr_mover_stats stats;
+    struct mr_link links[MR_LINKS]; // of the caller only
+    uint64_t up, down;
 };
 
 static void *work(void *arg)
@@ -48,7 +45,7 @@ int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, struct mr_error
     if (!m)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for copies");
     for (int i = 0; i < MR_LINKS; i++)
-        m->per_byte[i] = mr_device_info(dev)->clock_khz / (rates[i] * 1e6);
+        m->links[i] = mr_link_of(rates[i], mr_device_info(dev)->clock_khz);
     (void)pthread_mutex_init(&m->lock, NULL);
     (void)pthread_cond_init(&m->more, NULL);
     (void)pthread_cond_init(&m->done, NULL);
@@ -74,27 +71,12 @@ void mr_mover_free(struct mr_mover *m)
     free(m);
 }
 
-// When a link of each rate has carried it.
-static void carry(struct mr_mover *m, struct mr_move *move)
-{
-    const uint64_t bytes[WAYS] = {move->up, move->down};
-    for (int i = 0; i < MR_LINKS; i++) {
-        move->end[i] = m->now[i];
-        for (int way = 0; way < WAYS; way++) {
-            double *at = &m->free_at[i][way];
-            if (!bytes[way])
-                continue;
-            *at = (*at > m->now[i] ? *at : m->now[i]) + m->per_byte[i] * (double)bytes[way];
-            move->end[i] = *at > move->end[i] ? *at : move->end[i];
-        }
-    }
-    m->stats.up += move->up;
-    m->stats.down += move->down;
-}
-
 void mr_mover_begin(struct mr_mover *m, struct mr_move *move)
 {
-    carry(m, move);
+    for (int i = 0; i < MR_LINKS; i++)
+        move->end[i] = mr_link_carry(&m->links[i], move->up, move->down);
+    m->up += move->up;
+    m->down += move->down;
     move->err = (struct mr_error){0};
     move->next = NULL;
     if (!m->thread) {
@@ -121,10 +103,7 @@ int mr_mover_end(struct mr_mover *m, struct mr_move *move, struct mr_error *err)
     (void)pthread_mutex_unlock(&m->lock);
     move->state = MR_MOVE_NONE;
     for (int i = 0; i < MR_LINKS; i++)
-        if (move->end[i] > m->now[i]) {
-            m->stats.waited[i] += move->end[i] - m->now[i];
-            m->now[i] = move->end[i];
-        }
+        mr_link_wait(&m->links[i], move->end[i]);
     if (move->rc < 0 && err)
         *err = move->err;
     return move->rc;
@@ -133,17 +112,20 @@ int mr_mover_end(struct mr_mover *m, struct mr_move *move, struct mr_error *err)
 void mr_mover_ran(struct mr_mover *m, uint64_t cycles)
 {
     for (int i = 0; i < MR_LINKS; i++)
-        m->now[i] += (double)cycles;
+        mr_link_ran(&m->links[i], (double)cycles);
 }
 
 void mr_mover_rest(struct mr_mover *m)
 {
     for (int i = 0; i < MR_LINKS; i++)
-        m->now[i] = m->free_at[i][UP] = m->free_at[i][DOWN] = 0;
-    m->stats = (struct mr_mover_stats){0};
+        m->links[i] = (struct mr_link){.per_byte = m->links[i].per_byte};
+    m->up = m->down = 0;
 }
 
-struct mr_mover_stats mr_mover_stats(struct mr_mover *m)
+struct mr_mover_stats mr_mover_stats(const struct mr_mover *m)
 {
-    return m->stats;
+    struct mr_mover_stats s = {.up = m->up, .down = m->down};
+    for (int i = 0; i < MR_LINKS; i++)
+        s.waited[i] = m->links[i].waited;
+    return s;
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between host and device while the engine works: one after the other, by a thread of their
 // own where the device allows that (mr_device_info.overlaps), else at once by the caller.
-//
-// Beside that it says what a link of a given rate would cost. Time is counted in the engine's
-// cycles, from what the caller says its runs took: both directions at the same time, in each one
-// copy after the other. No clock of this machine is in it.
+// Beside that it says what links would cost, from what the caller says its runs took (link.h).
 #ifndef MILLRACE_DEVICE_MOVER_H
 #define MILLRACE_DEVICE_MOVER_H
 
 #include "device/device.h"
+#include "device/link.h"
 
 struct mr_mover;
 
@@ -42,6 +40,6 @@ struct mr_mover_stats {
     uint64_t up, down;       // bytes
     double waited[MR_LINKS]; // cycles in which the engine had to wait for a link of that rate
 };
-struct mr_mover_stats mr_mover_stats(struct mr_mover *mover);
+struct mr_mover_stats mr_mover_stats(const struct mr_mover *mover);
 
 #endif

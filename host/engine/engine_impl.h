@@ -9,7 +9,7 @@
 #include "engine/stages.h"
 #include "pack/packed.h"
 
-enum { BEAT = MR_BEAT, SLOTS = 2 };
+enum { BEAT = MR_BEAT };
 
 struct seq {
     bool used;
@@ -64,8 +64,8 @@ struct engine {
     struct mr_backend_stats stats;
     uint8_t *dealt[64]; // host copies where the device maps them
     // of stages
-    struct slot slots[SLOTS];
-    int64_t slot_beats; // of a channel
+    struct mr_stages plan;
+    struct slot slots[MR_SLOTS];
     struct mr_mover *mover;
     uint64_t *offsets; // mr_stages_offsets()
     uint8_t *room;     // a slot's bytes of a channel, of the mover's thread

@@ -111,6 +111,46 @@ void mr_stages_free(struct mr_stages *stages)
     *stages = (struct mr_stages){0};
 }
 
+// The stages that want slots after stage i. -1: there are no more.
+static int wanted(const struct mr_stages *p, int i, int end, int nth)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        for (i++; i < end; i++)
+            if (p->list[i].streamed && nth-- == 0)
+                return i;
+        i = -1;
+        end = p->layers;
+    }
+    return -1;
+}
+
+unsigned mr_stages_ahead(const struct mr_stages *stages, int i, int end, int held[MR_SLOTS])
+{
+    bool uses = i >= 0 && stages->list[i].streamed;
+    int next[MR_SLOTS], n = uses ? MR_SLOTS - 1 : MR_SLOTS;
+    unsigned changed = 0, keeps = 0; // slots
+    for (int k = 0; k < n; k++) {
+        next[k] = wanted(stages, i, end, k);
+        for (int s = 0; s < MR_SLOTS; s++)
+            if (held[s] >= 0 && (held[s] == next[k] || (uses && held[s] == i)))
+                keeps |= 1u << s;
+    }
+    for (int k = 0; k < n; k++) {
+        bool there = next[k] < 0;
+        for (int s = 0; s < MR_SLOTS; s++)
+            there |= held[s] == next[k];
+        for (int s = 0; s < MR_SLOTS && !there; s++) {
+            if (keeps >> s & 1)
+                continue;
+            held[s] = next[k];
+            keeps |= 1u << s;
+            changed |= 1u << s;
+            there = true;
+        }
+    }
+    return changed;
+}
+
 uint64_t *mr_stages_offsets(const struct mr_config *c, enum mr_format layers)
 {
     int n = mr_stream_items(c);

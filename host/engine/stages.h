@@ -30,6 +30,13 @@ int mr_stages_make(struct mr_stages *stages, const struct mr_config *c, enum mr_
                    int channels, uint64_t room, int side_beats, struct mr_error *err);
 void mr_stages_free(struct mr_stages *stages);
 
+// What the slots are to hold while stage i runs (-1: before the first), of a pass that ends before
+// `end`: what comes next in it, then in the pass after it, which has the same layers. held[s]:
+// whose weights slot s has or gets, -1 nobody's; what is to be copied is put there. Returns a mask
+// of the slots that have changed.
+enum { MR_SLOTS = 2 };
+unsigned mr_stages_ahead(const struct mr_stages *stages, int i, int end, int held[MR_SLOTS]);
+
 // The stage's bytes on a channel: at `room`, dealt from the one-channel stream, or where they lie
 // behind each other in it. offsets: mr_stages_offsets().
 const void *mr_stage_bytes(const struct mr_stage *stage, const struct mr_config *c,

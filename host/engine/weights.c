@@ -61,21 +61,19 @@ static int add_tasks(struct engine *e, const struct mr_stage *list, int n, struc
 static int add_stages(struct engine *e, uint64_t room, struct mr_error *err)
 {
     const struct mr_packed *p = e->packed;
-    struct mr_stages stages;
-    int rc = mr_stages_make(&stages, &p->config, p->format, e->n, room, (int)e->side_beats, err);
+    struct mr_stages *all = &e->plan;
+    int rc = mr_stages_make(all, &p->config, p->format, e->n, room, (int)e->side_beats, err);
     if (rc == 0)
-        rc = add_tasks(e, stages.list, stages.count, err);
+        rc = add_tasks(e, all->list, all->count, err);
     e->stages = true;
-    e->count[0] = stages.layers;
-    e->count[1] = stages.count;
-    for (int s = 0; s < SLOTS; s++)
+    e->count[0] = all->layers;
+    e->count[1] = all->count;
+    for (int s = 0; s < MR_SLOTS; s++)
         e->slots[s] = (struct slot){.e = e, .task = -1};
-    e->stats.units = stages.units;
-    e->stats.streamed = stages.streamed;
+    e->stats.units = all->units;
+    e->stats.streamed = all->streamed;
     e->offsets = mr_stages_offsets(&p->config, p->format);
-    e->room = malloc((size_t)stages.slot_beats * BEAT);
-    e->slot_beats = stages.slot_beats;
-    mr_stages_free(&stages);
+    e->room = malloc((size_t)all->slot_beats * BEAT);
     if (rc == 0 && (!e->offsets || !e->room))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a layer's weights");
     return rc == 0 ? mr_mover_new(&e->mover, e->dev, err) : rc;
@@ -203,48 +201,23 @@ static int finish(struct engine *e, struct slot *s, struct mr_error *err)
 
 static struct slot *slot_of(struct engine *e, int task)
 {
-    for (int s = 0; s < SLOTS; s++)
+    for (int s = 0; s < MR_SLOTS; s++)
         if (e->slots[s].task == task)
             return &e->slots[s];
     return NULL;
-}
-
-// The tasks that want slots after task i, in order: first of this pass, then of the next one, which
-// has the same layers. -1: there are no more.
-static int wanted(const struct engine *e, int i, int end, int nth)
-{
-    for (int turn = 0; turn < 2; turn++) {
-        for (i++; i < end; i++)
-            if (e->tasks[i].stage.streamed && nth-- == 0)
-                return i;
-        i = -1;
-        end = e->count[0];
-    }
-    return -1;
 }
 
 // Fills the slots beside that of task i with what comes next. One on its way stays: a copy is not
 // broken off.
 static void ahead(struct engine *e, int i, int end)
 {
-    int next[SLOTS], n = 0;
-    for (int s = 0; s < SLOTS; s++)
-        n += e->slots[s].task != i || i < 0 || !e->tasks[i].stage.streamed;
-    for (int k = 0; k < n; k++)
-        next[k] = wanted(e, i, end, k);
-    for (int k = 0; k < n; k++) {
-        struct slot *room = NULL;
-        if (next[k] < 0 || next[k] == i || slot_of(e, next[k]))
-            continue;
-        for (int s = 0; s < SLOTS && !room; s++) {
-            bool keeps = e->slots[s].task >= 0 && e->slots[s].task == i;
-            for (int j = 0; j < n; j++)
-                keeps |= e->slots[s].task >= 0 && e->slots[s].task == next[j];
-            room = keeps || e->slots[s].moving ? NULL : &e->slots[s];
-        }
-        if (room)
-            begin(e, room, next[k]);
-    }
+    int held[MR_SLOTS];
+    for (int s = 0; s < MR_SLOTS; s++)
+        held[s] = e->slots[s].task;
+    unsigned changed = mr_stages_ahead(&e->plan, i, end, held);
+    for (int s = 0; s < MR_SLOTS; s++)
+        if (changed >> s & 1 && !e->slots[s].moving)
+            begin(e, &e->slots[s], held[s]);
 }
 
 int weights_take(struct engine *e, int i, int end, const uint64_t **addr, struct mr_error *err)
@@ -276,7 +249,7 @@ void weights_ran(struct engine *e, uint64_t cycles)
         mr_mover_ran(e->mover, cycles);
 }
 
-static int upload_stages(struct engine *e, int64_t slot_beats, struct mr_error *err)
+static int upload_stages(struct engine *e, struct mr_error *err)
 {
     int rc = 0;
     e->dev->upload.total = 0;
@@ -284,10 +257,10 @@ static int upload_stages(struct engine *e, int64_t slot_beats, struct mr_error *
     for (int i = 0; i < e->n_tasks; i++)
         if (!e->tasks[i].stage.streamed)
             e->dev->upload.total += (size_t)e->tasks[i].stage.beats * BEAT * (size_t)e->n;
-    for (int s = 0; rc == 0 && s < SLOTS; s++)
+    for (int s = 0; rc == 0 && s < MR_SLOTS; s++)
         for (int c = 0; rc == 0 && c < e->n; c++)
-            rc = mr_device_alloc(e->dev, c, (size_t)slot_beats * BEAT, NULL, &e->slots[s].addr[c],
-                                 err);
+            rc = mr_device_alloc(e->dev, c, (size_t)e->plan.slot_beats * BEAT, NULL,
+                                 &e->slots[s].addr[c], err);
     for (int i = 0; rc == 0 && i < e->n_tasks; i++)
         if (!e->tasks[i].stage.streamed)
             rc = upload_stage(e, &e->tasks[i], err);
@@ -295,7 +268,7 @@ static int upload_stages(struct engine *e, int64_t slot_beats, struct mr_error *
     if (rc < 0)
         return rc;
     ahead(e, -1, e->count[0]);
-    for (int s = 0; rc == 0 && s < SLOTS; s++)
+    for (int s = 0; rc == 0 && s < MR_SLOTS; s++)
         rc = finish(e, &e->slots[s], err);
     mr_mover_rest(e->mover); // what is moved before the first step is no step's
     return rc;
@@ -303,7 +276,7 @@ static int upload_stages(struct engine *e, int64_t slot_beats, struct mr_error *
 
 int weights_upload(struct engine *e, struct mr_error *err)
 {
-    return e->stages ? upload_stages(e, e->slot_beats, err) : upload_all(e, err);
+    return e->stages ? upload_stages(e, err) : upload_all(e, err);
 }
 
 void weights_free(struct engine *e)
@@ -314,6 +287,7 @@ void weights_free(struct engine *e)
         free(e->tasks[i].places);
     }
     free(e->tasks);
+    mr_stages_free(&e->plan);
     free(e->offsets);
     free(e->room);
     for (int c = 0; c < 64; c++)

@@ -4,6 +4,7 @@
 #define MILLRACE_PLAN_JOB_H
 
 #include "cmodel/geometry.h"
+#include "engine/program.h"
 #include "pack/layout.h"
 #include "plan/memory.h"
 
@@ -31,7 +32,8 @@ struct mr_plan_job {
     const struct mr_geometry *g;
     const struct mr_plan_memory *memory;
     bool two_pass, head;
-    int fold; // FOLD of the configuration; 0 is 1
+    int fold;                             // FOLD of the configuration; 0 is 1
+    const struct mr_program_stage *stage; // of a pass; NULL: all of it
 };
 
 struct mr_plan_run {

@@ -8,6 +8,19 @@
 #include "engine/engine.h"
 #include "engine/synthetic.h"
 
+bool mr_plan_point_rows(struct mr_plan_row *rows, const struct mr_plan_job *job,
+                        const struct mr_plan_point *p, int from, int n)
+{
+    bool head = false;
+    for (int i = 0; i < n; i++) {
+        int token = (from + i) % p->tokens;
+        rows[i] = (struct mr_plan_row){p->pos + token, token > 0 && i > 0,
+                                       job->head && token == p->tokens - 1};
+        head |= rows[i].logits;
+    }
+    return head;
+}
+
 int mr_plan_point_run(struct mr_plan_run *out, const struct mr_plan_job *job,
                       const struct mr_plan_point *p, struct mr_error *err)
 {
@@ -20,13 +33,7 @@ int mr_plan_point_run(struct mr_plan_run *out, const struct mr_plan_job *job,
     for (int from = 0; rc == 0 && from < all; from += room) {
         int n = all - from < room ? all - from : room;
         struct mr_plan_job run = *job;
-        run.head = false;
-        for (int i = 0; i < n; i++) {
-            int token = (from + i) % p->tokens;
-            rows[i] = (struct mr_plan_row){p->pos + token, token > 0 && i > 0,
-                                           job->head && token == p->tokens - 1};
-            run.head |= rows[i].logits;
-        }
+        run.head = mr_plan_point_rows(rows, job, p, from, n);
         struct mr_plan_run r;
         rc = mr_plan_run(&r, &run, rows, n, err);
         double *sum = (double *)out;

@@ -10,6 +10,10 @@ struct mr_plan_point {
     int seqs, pos, tokens;
 };
 
+// Rows from..from + n - 1 of the point, a run's; whether one of them wants logits.
+bool mr_plan_point_rows(struct mr_plan_row *rows, const struct mr_plan_job *job,
+                        const struct mr_plan_point *p, int from, int n);
+
 // All runs of the device that the point takes; logits (job->head) of each sequence's last token.
 int mr_plan_point_run(struct mr_plan_run *out, const struct mr_plan_job *job,
                       const struct mr_plan_point *p, struct mr_error *err);

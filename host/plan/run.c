@@ -246,7 +246,9 @@ static int walk(struct mr_plan_run *out, const struct mr_plan_job *job,
     w->bus.turn = QUANTUM;
     for (int i = 0; i < n; i++)
         w->n_logits += rows[i].logits;
-    int rc = mr_program_build(&w->program, job->model, job->format, job->head, err);
+    const struct mr_program_stage all = {.last = job->model->n_layer + job->head};
+    int rc = mr_program_build_stage(&w->program, job->model, job->format,
+                                    job->stage ? job->stage : &all, err);
     if (rc == 0 && load_commands(w) < 0)
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
     if (rc == 0) {
@@ -281,18 +283,25 @@ int mr_plan_run(struct mr_plan_run *out, const struct mr_plan_job *job,
                 const struct mr_plan_row *rows, int n, struct mr_error *err)
 {
     enum { FOLLOWED = 4 }; // layers; from the second on they are alike
-    if (job->model->n_layer <= FOLLOWED + 2)
+    struct mr_program_stage stage = {0};
+    if (job->stage)
+        stage = *job->stage;
+    int layers = job->stage ? stage.last - stage.first : job->model->n_layer;
+    if (layers <= FOLLOWED + 2)
         return walk(out, job, rows, n, err);
     struct mr_plan_run a, b;
     struct mr_config model = *job->model;
     struct mr_plan_job part = *job;
-    part.model = &model;
+    part.stage = job->stage ? &stage : NULL;
+    part.model = job->stage ? job->model : &model;
     model.n_layer = FOLLOWED;
+    stage.last = stage.first + FOLLOWED;
     int rc = walk(&a, &part, rows, n, err);
     model.n_layer = FOLLOWED - 1;
+    stage.last = stage.first + FOLLOWED - 1;
     if (rc == 0)
         rc = walk(&b, &part, rows, n, err);
     if (rc == 0)
-        extend(out, &a, &b, job->model->n_layer - FOLLOWED);
+        extend(out, &a, &b, layers - FOLLOWED);
     return rc;
 }

@@ -97,6 +97,19 @@ void mr_writer_written(struct walk *w, double at)
     mr_walk_done(w, id, w->store.time + 2);
 }
 
+// STORE_RES: a word of V floats a cycle.
+static void store_rows(struct walk *w, int id, double ready)
+{
+    int beats = (int)mr_command_get(w->cmds[id].c, MR_F_STORE_RES_BEATS);
+    w->store.busy = true;
+    w->store.time = ready;
+    w->store.left = w->n_rows;
+    for (int i = 0; i < w->n_rows; i++) {
+        w->store.time += L_RECORD + (w->v < 16 ? beats * (16 / w->v) : beats);
+        mr_walk_ask(w, w->store.time + L_WRITE, beats, id, true, true);
+    }
+}
+
 bool mr_writer_advance(struct walk *w)
 {
     int id = mr_walk_head(w, MR_QUEUE_WRITER);
@@ -110,6 +123,10 @@ bool mr_writer_advance(struct walk *w)
         mr_walk_take(w, id);
         mr_walk_done(w, id, ready);
         w->end = ready + 2;
+        return true;
+    }
+    if (c->op == MR_OP_STORE_RES) {
+        store_rows(w, id, ready);
         return true;
     }
     int data = (int)mr_command_get(c->c, MR_F_STORE_KV_WBEATS), codes = (data + 31) / 32;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights that come over the link in each pass: the bits of a device that holds them all, what a
 // link costs, and what happens when a copy fails.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include "engine/synthetic.h"
 #include "fixtures.h"
 #include "model/gptj.h"
+#include "plan/streaming.h"
 
 struct limited {
     struct mr_device *dev;
@@ -257,6 +259,54 @@ static void a_prompt_hides_the_link(void **state)
     close_fixture(&f);
 }
 
+// The third token after a prompt of 16 of the demo model.
+static void plan_predicts_cycles_and_waiting(void **state)
+{
+    enum { PROMPT = 16 };
+    struct mr_engine_options opt = {.max_seqs = 1};
+    struct mr_pack_options pack = {.smooth = true};
+    struct mr_plan_memory memory;
+    struct mr_plan_streaming s;
+    struct mr_packed packed;
+    struct limited l;
+    struct mr_backend_stats stats[2];
+    struct mr_row rows[PROMPT];
+    (void)state;
+    check(mr_pack_directory(&packed, "models/demo", &pack, &l.err), &l.err);
+    uint64_t room = least_room(&packed, "model:sim", &opt);
+    check(open_limited(&l, &packed, "sim:sim", room, &opt), &l.err);
+    float *logits = allocate((size_t)packed.config.vocab_size, sizeof *logits);
+    for (int i = 0; i < PROMPT; i++)
+        rows[i] = (struct mr_row){l.seq[0], i, i == PROMPT - 1};
+    check(mr_backend_step(l.b, rows, PROMPT, logits, &l.err), &l.err);
+    rows[0].want_logits = true;
+    for (int token = 0; token < 3; token++) {
+        mr_backend_stats(l.b, &stats[0]);
+        check(mr_backend_step(l.b, rows, 1, logits, &l.err), &l.err);
+    }
+    mr_backend_stats(l.b, &stats[1]);
+    check(mr_plan_memory_of(&memory, "ddr4-2400", &l.err), &l.err);
+    const struct mr_plan_job job = {
+        .model = &packed.config, .g = &mr_device_info(l.dev)->g, .memory = &memory, .head = true};
+    const struct mr_plan_point at = {1, PROMPT + 2, 1};
+    uint64_t least = mr_stages_least(&packed.config, packed.format, 1);
+    check(mr_plan_streaming_of(&s, &job, least, 300, &at, &l.err), &l.err);
+    assert_int_equal(s.units, stats[1].units);
+    assert_int_equal(s.streamed, stats[1].streamed);
+    assert_true(s.bytes == (double)(stats[1].link_bytes - stats[0].link_bytes));
+    double cycles = (double)(stats[1].counter[MR_CNT_CYCLES] - stats[0].counter[MR_CNT_CYCLES]);
+    print_message("# %.0f cycles, planned %.0f\n", cycles, s.cycles);
+    assert_true(fabs(s.cycles - cycles) <= 0.01 * cycles);
+    for (int i = 0; i < MR_LINKS; i++) {
+        double waited = stats[1].link_waited[i] - stats[0].link_waited[i];
+        print_message("# waited %.0f, planned %.0f\n", waited, s.waited[i]);
+        assert_true(fabs(s.waited[i] - waited) <= 0.01 * cycles);
+    }
+    free(logits);
+    close_limited(&l);
+    mr_packed_close(&packed);
+}
+
 // ---- faults ------------------------------------------------------------------------------------
 
 static const struct mr_device_ops *sound;
@@ -351,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_head_comes_in_pieces),
         cmocka_unit_test(waiting_is_counted_in_cycles),
         cmocka_unit_test(a_prompt_hides_the_link),
+        cmocka_unit_test(plan_predicts_cycles_and_waiting),
         cmocka_unit_test(a_failed_copy_loses_nothing),
         cmocka_unit_test(capacity_is_an_option_of_all_devices),
     };
