@@ -7,8 +7,8 @@
 # usage: [BUILD=build] [defines=-D..] tests/synth/elaborate.sh CONFIG DIR   (from the root; after make has written build/gen)
 set -euo pipefail
 config=$1 dir=$2 build=${BUILD:-build}
-if [ "$config" = hls ]; then # a lane of the optimizer's kernel, which has no parameters
-    top=mr_update_lane chparam=
+if [ "$config" = hls ]; then # the optimizer's kernel, with two lanes
+    top=mr_update chparam=
     mapfile -t files < <(tests/synth/hls-files.sh)
     inline=(rtl/common/*.sv hls/rtl/mr_hls_{delay,product}.sv hls/rtl/mr_update_slice.sv)
 else
