@@ -129,6 +129,7 @@ $(MILLRACE): $(CLI_OBJ) $(LIB)
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
 include sim/sim.mk
+include host/mpi/mpi.mk
 include host/install.mk
 include sim/xrt/xrt.mk
 include sim/pci/pci.mk

@@ -35,7 +35,7 @@ stage: all sim-views
 	@ln -s libmillrace.so.$(VERSION) $(STAGE)$(LIBDIR)/libmillrace.so.$(SOVERSION)
 	@ln -s libmillrace.so.$(VERSION) $(STAGE)$(LIBDIR)/libmillrace.so
 	@install -D -m 644 -t $(STAGE)$(PREFIX)/lib/millrace $(SIM_DEVICES) $(SIM_DEVICES:%.so=%-view.so) \
-	  $(wildcard $(SIM_DEVICES:%.so=%-trace.so))
+	  $(wildcard $(SIM_DEVICES:%.so=%-trace.so)) $(MPI_MODULE)
 	@mkdir -p $(STAGE)$(LIBDIR)/pkgconfig
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
 	  host/millrace.pc.in >$(STAGE)$(LIBDIR)/pkgconfig/millrace.pc

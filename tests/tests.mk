@@ -117,7 +117,7 @@ $(BUILD)/test-list: FORCE
 FORCE:
 
 ## test: everything that must hold, in minutes; ends with "N passed, N failed"
-test: deps deps-xrt
+test: deps deps-xrt deps-mpi
 	@$(MAKE) --no-print-directory deps-driver || echo "make test: no virtual machine, its tests will be skipped"
 	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
@@ -125,7 +125,7 @@ test: deps deps-xrt
 
 ## test-repeat: the tests again and again: quiet, on one processor, beside a load (TIMES=10 MODES="quiet one load" SUITES="driver serve-")
 .PHONY: test-repeat
-test-repeat: deps deps-xrt deps-driver
+test-repeat: deps deps-xrt deps-mpi deps-driver
 	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
 	@LOGS=$(BUILD)/repeat tests/repeat.sh $(BUILD)/test-list $(SUITES)

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // mr_trainer_*: a store, a device and the steps between them.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/trainer_shared.h"
 #include "device/open.h"
 #include "millrace.h"
+#include "model/arch.h"
 #include "store/header.h"
+#include "store/mirror.h"
 #include "store/origin.h"
 #include "train/step.h"
 
@@ -99,15 +103,44 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
     return rc;
 }
 
+// Rank 0's store becomes the others' mirrors.
+static int open_mirror(struct mr_trainer *t, const struct mr_ranks *ranks, struct mr_error *err)
+{
+    char type[64] = "";
+    struct mr_config config = {0};
+    int rc = 0;
+    if (ranks->count == 1)
+        return 0;
+    if (ranks->rank == 0) {
+        config = *mr_store_config(t->store);
+        (void)snprintf(type, sizeof type, "%s", mr_arch_of(&config)->type);
+    }
+    mr_ranks_send(ranks, type, sizeof type);
+    mr_ranks_send(ranks, &config, sizeof config);
+    config.arch = mr_arch_find(type); // where this process has it
+    if (ranks->rank > 0)
+        rc = mr_store_mirror(&t->store, &config, 0, err);
+    return rc == 0 ? mr_store_spread(t->store, ranks, err) : rc;
+}
+
 int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *device,
                     const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    return mr_trainer_open_shared(trainer, dir, device, opt, &mr_ranks_one, err);
+}
+
+int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const char *device,
+                           const struct mr_trainer_options *opt, const struct mr_ranks *ranks,
+                           struct mr_error *err)
 {
     struct mr_pass_options pass;
     struct mr_trainer *t = *trainer = calloc(1, sizeof *t);
     if (!t)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     opt = opt ? opt : &usual;
-    int rc = open_store(t, dir, opt, err);
+    int rc = ranks->rank == 0 ? open_store(t, dir, opt, err) : 0;
+    if (rc == 0)
+        rc = open_mirror(t, ranks, err);
     if (rc == 0) {
         t->config = mr_store_config(t->store);
         rc = pass_options(&pass, t->config, opt, err);
@@ -118,7 +151,7 @@ int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *de
     if (rc == 0)
         rc = mr_device_open(&t->dev, device, err);
     if (rc == 0)
-        rc = mr_step_open(&t->step, t->store, t->dev, &pass, NULL, err);
+        rc = mr_step_open(&t->step, t->store, t->dev, &pass, ranks, err);
     if (rc < 0) {
         mr_trainer_close(t);
         *trainer = NULL;

@@ -39,6 +39,9 @@ struct cli_common {
 
 // Prints "millrace: text" to stderr and returns the exit status that belongs to it.
 int cli_fail(const struct mr_error *err);
+// From here on such messages begin with "rank 1 on HOST: ".
+void cli_fail_as(int rank, const char *host);
+void cli_fail_as_one(void); // what all ranks have agreed on
 int cli_usage(const struct cli_command *cmd, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -93,6 +96,7 @@ int cli_report_print(const struct mr_quality *list, size_t count);
 
 void cli_catch_signals(void);
 void cli_catch_hangup(void);       // SIGHUP is an interrupt for commands that have files to remove
+void cli_catch_as_rank(int rank);  // of several: SIGUSR1 is rank 0's Ctrl-C, SIGTERM ends at once
 void cli_interrupt_waits(bool on); // the first interrupt is only noted, the second one tells the
                                    // library
 bool cli_pipe_closed(void);        // whoever read our output has gone

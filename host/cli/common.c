@@ -11,10 +11,22 @@
 #include "common/clock.h"
 #include "common/suggest.h"
 
+static char who[160]; // speaks: one of several ranks
+
+void cli_fail_as(int rank, const char *host)
+{
+    (void)snprintf(who, sizeof who, "rank %d on %s: ", rank, host);
+}
+
+void cli_fail_as_one(void)
+{
+    *who = 0;
+}
+
 int cli_fail(const struct mr_error *err)
 {
-    fprintf(stderr, "%smillrace:%s %s\n", cli_style(stderr, STYLE_ERROR),
-            cli_style(stderr, STYLE_PLAIN), err->text);
+    fprintf(stderr, "%smillrace:%s %s%s\n", cli_style(stderr, STYLE_ERROR),
+            cli_style(stderr, STYLE_PLAIN), who, err->text);
     switch (err->status) {
     case MR_ERR_USAGE:
         return EXIT_USAGE;

@@ -57,6 +57,15 @@ void cli_catch_hangup(void)
         (void)sigaction(SIGHUP, &stop, NULL);                            // cannot fail
 }
 
+// mpirun forwards SIGUSR1, and sends SIGTERM when it ends all ranks; rank 0 decides for all.
+void cli_catch_as_rank(int rank)
+{
+    struct sigaction stop = {.sa_handler = rank == 0 ? on_signal : SIG_IGN};
+    sigemptyset(&stop.sa_mask);
+    if (sigaction(SIGUSR1, &stop, NULL) < 0 || signal(SIGTERM, SIG_DFL) == SIG_ERR)
+        perror("millrace: sigaction");
+}
+
 void cli_interrupt_waits(bool on)
 {
     waits = on;

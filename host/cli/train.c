@@ -6,6 +6,7 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/directory.h"
+#include "cli/engines.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/train_run.h"
@@ -166,6 +167,11 @@ static int with_model(struct train_args *a)
     if (rc == 0)
         rc = eval ? train_run_eval(&r, &err) : train_run(&r, &err);
     train_run_close(&r);
+    if (rc == MR_ERR_INTERRUPTED && r.stop && a->ranks.count > 1) {
+        cli_fail_as_one();
+        a->ended = true;
+        return a->ranks.rank == 0 ? cli_fail(&err) : EXIT_OK;
+    }
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
@@ -347,6 +353,44 @@ static int name_config(int argc, char **argv, char **out, char *text)
     return n;
 }
 
+// ---- several engines ---------------------------------------------------------------------------
+
+static int start_engines(struct train_args *a, char **argv)
+{
+    struct mr_error err = {0};
+    char *device;
+    const char *state = a->t.output ? a->t.output : "the directory of the state";
+    if (a->t.train.data && strcmp(a->t.train.data, "-") == 0)
+        return cli_usage(&cmd_train, "--engines: each of them reads --data; give a file");
+    int rc = engines_device(a->c.device, 0, a->engines, &device, &err);
+    free(device);
+    return rc < 0 ? cli_fail(&err) : engines_start(a->engines, a->hosts, state, argv);
+}
+
+// As one of several, or by itself.
+static int run_here(struct train_args *a)
+{
+    struct mr_error err = {0};
+    char *device = NULL;
+    const char *list = a->c.device;
+    a->ranks = mr_ranks_one;
+    int rc = engines_is_rank() || getenv("MILLRACE_ENGINES")
+                 ? engines_join(&a->ranks, a->engines, &err)
+                 : 0;
+    if (rc == 0)
+        rc = engines_device(list, a->ranks.rank, a->ranks.count, &device, &err);
+    a->c.device = device;
+    a->c.quiet |= a->ranks.rank > 0;
+    a->c.verbose &= a->ranks.rank == 0;
+    int status = rc < 0 ? cli_fail(&err) : a->config ? run_config(a) : run_options(a);
+    free(device);
+    if (status != EXIT_OK && !a->ended && a->ranks.quit)
+        a->ranks.quit(a->ranks.arg, status);
+    if (a->ranks.leave)
+        a->ranks.leave(a->ranks.arg);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     struct train_args a = {0};
@@ -361,7 +405,8 @@ static int run(int argc, char **argv)
     free(words);
     if (go) {
         cli_catch_hangup();
-        status = a.config ? run_config(&a) : run_options(&a);
+        bool parent = a.engines > 1 && !engines_is_rank() && !getenv("MILLRACE_ENGINES");
+        status = parent ? start_engines(&a, argv) : run_here(&a);
     }
     free(text);
     return memory ? status : cli_usage(&cmd_train, "no memory for %d words", argc);
@@ -539,8 +584,19 @@ static const struct cli_option options[] = {
      .choices = "f32|bf16|f16",
      .def = "f32",
      CLI_AT(ARGS, format)},
+    WHOLE("engines", engines, 1, ENGINES_MOST, NULL,
+          "the same on so many engines at once, a process each (docs/engines.md)"),
+    WHOLE("num_csx", engines, 1, ENGINES_MOST, NULL, "the same as --engines",
+          .excludes = "engines"),
+    {.name = "hosts",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "where they run: a host file of Open MPI; without it all run on this machine",
+     .needs = "engines",
+     CLI_AT(ARGS, hosts)},
     CLI_ON_DEVICE(ARGS,
-                  "model:tinyt, or any other configuration of the C model as model:CONFIG,train",
+                  "model:tinyt, or any other configuration of the C model as model:CONFIG,train; "
+                  "of --engines a list, one each in turn, as xrt:0,xrt:1",
                   "model:sim,train"),
     WHOLE("chunk", chunk, 0, 512, "0", "tokens a device run, a multiple of 32; changes no bit"),
     {.name = "recompute",

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/trainer_shared.h"
 #include "checkpoint/config.h"
 #include "checkpoint/directory.h"
+#include "cli/engines.h"
 #include "cli/flush.h"
+#include "cli/train_compare.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -22,6 +25,23 @@ struct note {
 };
 static const char magic[8] = "MRTRAIN";
 
+// ---- several ranks -----------------------------------------------------------------------------
+
+// It prints, and has the state.
+static bool is_first(const struct train_run *r)
+{
+    return r->a->ranks.rank == 0;
+}
+
+// Whether to stop here: all ranks do, or none.
+static bool stops(struct train_run *r)
+{
+    int told[2] = {cli_interrupted(), cli_pipe_closed()};
+    mr_ranks_send(&r->a->ranks, told, sizeof told);
+    r->stop = told[0];
+    return told[0] || told[1];
+}
+
 // ---- what is printed ---------------------------------------------------------------------------
 
 // A JSON object a line.
@@ -34,6 +54,8 @@ static void print_line(json_t *o)
 
 static void print_step(struct train_run *r, const struct mr_trainer_done *d, double rate)
 {
+    if (!is_first(r))
+        return;
     cli_line_wipe(&r->line);
     if (r->a->c.json)
         print_line(json_pack("{s:I, s:f, s:I, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
@@ -47,6 +69,8 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
 
 static void print_heldout(struct train_run *r, uint64_t step, const struct mr_batch_loss *l)
 {
+    if (!is_first(r))
+        return;
     cli_line_wipe(&r->line);
     if (r->a->c.json)
         print_line(json_pack("{s:I, s:f, s:I}", "step", (json_int_t)step, "heldout_loss", l->loss,
@@ -91,34 +115,49 @@ static size_t held_windows(const struct train_run *r, const struct train_data *d
     return most > 0 && most < d->held_out ? most : d->held_out;
 }
 
+// Adds the losses of the next micro-batches, one a rank.
+static int evaluate_some(struct train_run *r, uint64_t step, struct train_data *d, size_t *first,
+                         size_t last, struct mr_batch_loss *sum, struct mr_error *err)
+{
+    const struct mr_ranks *ranks = &r->a->ranks;
+    struct mr_batch_loss own = {0}, all[ENGINES_MOST];
+    for (int k = 0, n; k < ranks->count && *first < last; k++, *first += (size_t)n) {
+        n = train_batch_hold(&r->batch, d, *first, last, err);
+        if (n < 0)
+            return n;
+        show_heldout(r, step, *first, last);
+        int rc = k == ranks->rank ? mr_trainer_evaluate(r->trainer, &r->batch.batch, &own, err) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    mr_ranks_gather(ranks, &own, all, sizeof own);
+    for (int k = 0; k < ranks->count; k++) { // in the order of the windows, so the same for any
+        sum->loss += all[k].loss * (double)all[k].targets;
+        sum->targets += all[k].targets;
+    }
+    return 0;
+}
+
 // The loss of the held-out part. Ctrl-C ends it; then there is none, and *whole is false.
 static int evaluate(struct train_run *r, uint64_t step, bool *whole, double *loss,
                     struct mr_error *err)
 {
     struct train_data *d = r->held.held_out > 0 ? &r->held : &r->data;
-    struct mr_batch_loss all = {0}, one;
-    double sum = 0;
+    struct mr_batch_loss all = {0};
     size_t last = held_windows(r, d);
-    int n = 0;
     *whole = false;
     *loss = INFINITY;
-    for (size_t first = 0; first < last; first += (size_t)n) {
-        if (cli_interrupted() || cli_pipe_closed())
+    for (size_t first = 0; first < last;) {
+        if (stops(r))
             return 0;
-        n = train_batch_hold(&r->batch, d, first, last, err);
-        if (n < 0)
-            return n;
-        show_heldout(r, step, first, last);
-        int rc = mr_trainer_evaluate(r->trainer, &r->batch.batch, &one, err);
+        int rc = evaluate_some(r, step, d, &first, last, &all, err);
         if (rc < 0)
             return rc;
-        sum += one.loss * (double)one.targets;
-        all.targets += one.targets;
     }
     *whole = true;
     if (all.targets == 0)
         return 0;
-    *loss = all.loss = sum / (double)all.targets;
+    *loss = all.loss /= (double)all.targets;
     print_heldout(r, step, &all);
     return train_log_held(&r->log, train_log_now(), step, all.loss, err);
 }
@@ -138,19 +177,18 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
     struct mr_trainer_done done;
     int rc = mr_trainer_begin(r->trainer, t->accumulate, err);
     for (int m = 0; m < t->accumulate && rc == 0; m++) {
-        struct mr_batch_loss loss;
         show(r, step, m);
         rc = train_batch_learn(
             &r->batch, &r->data,
             (step * (uint64_t)t->accumulate + (uint64_t)m) * (uint64_t)t->train.micro, err);
         if (rc == 0)
-            rc = mr_trainer_backward(r->trainer, &r->batch.batch, &loss, err);
-        r->tokens += rc == 0 ? (uint64_t)loss.targets : 0;
+            rc = mr_trainer_backward(r->trainer, &r->batch.batch, NULL, err);
     }
     u.rate = mr_rates_at(&t->rates, (int)step + 1);
     u.note = r->note;
     if (rc == 0)
         rc = mr_trainer_apply(r->trainer, &u, &done, err);
+    r->tokens += rc == 0 ? (uint64_t)done.targets : 0;
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
     print_step(r, &done, u.rate);
@@ -166,6 +204,8 @@ static bool due(uint64_t step, int every, uint64_t last)
 // The weights of this step as a Hugging Face directory, unless there is one already.
 static int put_checkpoint(struct train_run *r, uint64_t step, struct mr_error *err)
 {
+    if (!is_first(r))
+        return 0;
     char *path = train_checkpoint(r->a->t.output, step, err);
     int rc = path ? 0 : MR_ERR_MEMORY;
     if (rc == 0 && !mr_file_exists(path))
@@ -187,6 +227,8 @@ static int between(struct train_run *r, uint64_t step, bool *whole, struct mr_er
     if (rc == 0 && t->mode == MR_TRAIN_AND_EVAL &&
         (step == 0 || due(step, t->eval_frequency, steps)))
         rc = evaluate(r, step, whole, &loss, err);
+    if (!is_first(r)) // whose checkpoints they are
+        return rc;
     if (rc == 0 && kept && loss < (r->best.step > 0 ? r->best.loss : INFINITY)) {
         r->best = (struct train_best){step, loss};
         rc = train_best_write(r->a->t.output, &r->best, err);
@@ -202,14 +244,14 @@ static int all_steps(struct train_run *r, struct mr_error *err)
     uint64_t step = r->info.step, steps = (uint64_t)a->t.steps;
     bool whole = true; // nothing of what was to be evaluated is missing
     int rc = step == 0 || step >= steps ? between(r, step < steps ? step : steps, &whole, err) : 0;
-    while (step < steps && rc == 0 && !cli_interrupted() && !cli_pipe_closed()) {
+    while (step < steps && rc == 0 && !stops(r)) {
         rc = one_step(r, step, err);
         step += rc == 0;
         if (rc == 0)
             rc = between(r, step, &whole, err);
     }
     cli_line_wipe(&r->line);
-    if (rc == 0 && cli_interrupted() && (step < steps || !whole))
+    if (rc == 0 && r->stop && (step < steps || !whole))
         rc = mr_fail(err, MR_ERR_INTERRUPTED,
                      "stopped after step %llu of %d; %s has its state, and the same command goes "
                      "on",
@@ -362,12 +404,13 @@ static int keep_start(struct train_args *a, struct mr_error *err)
     return 0;
 }
 
-static int open_state(struct train_run *r, struct mr_error *err)
+// A new state, or one that goes on. Rank 0's matter.
+static int find_state(struct train_run *r, struct mr_error *err)
 {
     struct train_args *a = r->a;
-    char *header = mr_path_join(a->t.output, "header", err);
+    char *header = is_first(r) ? mr_path_join(a->t.output, "header", err) : NULL;
     if (!header)
-        return MR_ERR_MEMORY;
+        return is_first(r) ? MR_ERR_MEMORY : 0;
     bool fresh = !mr_file_exists(header);
     free(header);
     if (!fresh && a->t.fresh)
@@ -379,18 +422,23 @@ static int open_state(struct train_run *r, struct mr_error *err)
     int rc = judge(a, &before, fresh, err);
     if (rc == 0 && fresh)
         rc = mr_trainer_create(a->t.output, a->c.model, a->t.positions, err);
-    if (rc == 0 && a->start)
-        rc = keep_start(a, err);
+    return rc == 0 && a->start ? keep_start(a, err) : rc;
+}
+
+static int open_state(struct train_run *r, struct mr_error *err)
+{
+    struct train_args *a = r->a;
+    int rc = find_state(r, err);
     const struct mr_trainer_options o = train_options(r); // of the model where it is now
     if (rc == 0)
-        rc = mr_trainer_open(&r->trainer, a->t.output, a->c.device, &o, err);
+        rc = mr_trainer_open_shared(&r->trainer, a->t.output, a->c.device, &o, &a->ranks, err);
     if (rc < 0)
         return rc;
     mr_trainer_get_info(r->trainer, &r->info);
     rc = count_steps(r, err);
-    if (rc == 0)
+    if (rc == 0 && is_first(r))
         rc = train_best_read(a->t.output, &r->best, err);
-    return rc == 0 ? check_note(r, err) : rc;
+    return rc == 0 && is_first(r) ? check_note(r, err) : rc;
 }
 
 // The rules of training have no dropout, and checkpoints of GPT-2 usually ask for some.
@@ -415,17 +463,19 @@ int train_run(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
     const char *why;
-    int rc = open_batch(r, err);
+    int rc = train_compare(r, err);
+    if (rc == 0)
+        rc = open_batch(r, err);
     if (rc == 0)
         rc = open_state(r, err);
-    if (rc == 0)
+    if (rc == 0 && is_first(r))
         rc = say_dropout(a, err);
-    if (rc == 0)
+    if (rc == 0 && is_first(r))
         rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
     if (rc < 0)
         return rc;
     bool on_device = mr_trainer_on_device(r->trainer, (enum mr_optimizer)a->t.optimizer, &why);
-    if (!on_device && *why)
+    if (!on_device && *why && is_first(r))
         fprintf(stderr, "millrace: weights are updated on the host: %s\n", why);
     cli_interrupt_waits(true);
     cli_note(&a->c,
@@ -438,7 +488,7 @@ int train_run(struct train_run *r, struct mr_error *err)
     r->start = mr_seconds();
     rc = all_steps(r, err);
     cli_interrupt_waits(false);
-    if (rc == 0 && a->export)
+    if (rc == 0 && a->export && is_first(r))
         rc = mr_trainer_save(r->trainer, a->export, (enum mr_save_format)a->format, err);
     return rc;
 }
@@ -453,7 +503,7 @@ static int evaluate_state(struct train_run *r, const char *dir, const uint64_t *
     bool whole = true;
     double loss;
     o.model = NULL; // whatever it began with
-    int rc = mr_trainer_open(&r->trainer, dir, r->a->c.device, &o, err);
+    int rc = mr_trainer_open_shared(&r->trainer, dir, r->a->c.device, &o, &r->a->ranks, err);
     if (rc == 0) {
         mr_trainer_get_info(r->trainer, &r->info);
         rc = evaluate(r, step ? *step : r->info.step, &whole, &loss, err);
@@ -470,6 +520,8 @@ static int evaluate_checkpoint(struct train_run *r, const char *model, uint64_t 
                                struct mr_error *err)
 {
     const struct mr_training *t = &r->a->t;
+    if (!is_first(r))
+        return evaluate_state(r, NULL, &step, err);
     char *beside = mr_directory_beside(t->output, err);
     char *state = beside ? mr_path_join(beside, "state", err) : NULL;
     int rc = state ? mr_trainer_create(state, model, t->positions, err) : err->status;
@@ -504,7 +556,9 @@ int train_run_eval(struct train_run *r, struct mr_error *err)
     const struct train_args *a = r->a;
     char *header = mr_path_join(a->t.output, "header", err);
     bool state = header && !a->checkpoint && mr_file_exists(header);
-    int rc = header ? open_batch(r, err) : MR_ERR_MEMORY;
+    int rc = header ? train_compare(r, err) : MR_ERR_MEMORY;
+    if (rc == 0)
+        rc = open_batch(r, err);
     free(header);
     cli_interrupt_waits(true);
     cli_line_open(&r->line, a->c.quiet, false);

@@ -8,6 +8,7 @@
 #include "cli/train_data.h"
 #include "cli/train_log.h"
 #include "cli/train_start.h"
+#include "common/ranks.h"
 #include "config/training.h"
 
 struct train_args {
@@ -33,6 +34,11 @@ struct train_args {
     int optimizer;
     double rate, least;
     int warmup;
+    // Of several engines.
+    int engines; // 0: nobody said how many
+    const char *hosts;
+    struct mr_ranks ranks; // this process and the others
+    bool ended;            // all of them end here, with one message
 };
 
 struct train_run {
@@ -44,6 +50,7 @@ struct train_run {
     struct train_best best;
     struct train_log log;
     struct cli_line line;
+    int stop; // the signal after which all ranks stop, as rank 0 has said
     double start;
     uint64_t tokens; // learnt from by this program
     unsigned char note[MR_TRAINER_NOTE];

@@ -19,6 +19,8 @@ struct mr_ranks {
     void (*gather)(void *arg, const void *own, void *all, size_t bytes);
     // Ends all ranks with this exit status; does not return.
     void (*quit)(void *arg, int status);
+    // The last that each of them says; NULL: nothing is to be said.
+    void (*leave)(void *arg);
 };
 
 // A process by itself.

@@ -237,7 +237,7 @@ static const struct mr_key run[] = {
 
 static const struct mr_key runconfig[] = {
     SPECIAL("mode", mr_take_mode, AT(mode)),
-    FIXED("num_csx", "1", "one engine can be used"),
+    FIXED("num_csx", "1", "--engines N says how many"),
     FIXED("compile_only", "false", "nothing is compiled"),
     FIXED("validate_only", "false", "nothing is compiled"),
     FIXED("enable_distributed", "false", "one engine can be used"),

@@ -94,8 +94,13 @@ static inline void run_ranks(int count, void (*run)(const struct mr_ranks *, voi
         abort();
     for (int k = 0; k < count; k++) {
         r[k] = (struct rank_thread){.group = &group, .run = run, .arg = arg};
-        r[k].ranks = (struct mr_ranks){k,           count,          &r[k],       threads_send,
-                                       threads_sum, threads_gather, threads_quit};
+        r[k].ranks = (struct mr_ranks){.rank = k,
+                                       .count = count,
+                                       .arg = &r[k],
+                                       .send = threads_send,
+                                       .sum = threads_sum,
+                                       .gather = threads_gather,
+                                       .quit = threads_quit};
         if (pthread_create(&r[k].thread, NULL, run_rank, &r[k]) != 0)
             abort();
     }

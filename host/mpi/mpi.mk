@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Several engines by MPI (docs/engines.md): a module that `millrace train --engines` opens. It is
+# built where Open MPI's headers are; nothing else needs them.
+DEPS_MPI := openmpi-bin libopenmpi-dev
+MPI_CFLAGS := $(shell pkg-config --cflags ompi-c 2>/dev/null)
+MPI_LIBS   := $(shell pkg-config --libs ompi-c 2>/dev/null)
+MPI_MODULE := $(if $(MPI_LIBS),$(BUILD)/libmillrace-mpi.so)
+
+ifneq ($(MPI_MODULE),)
+all: $(MPI_MODULE)
+$(MPI_MODULE): host/mpi/ranks_mpi.c host/mpi/ranks_mpi.h host/common/ranks.h
+	@mkdir -p $(@D)
+	@echo "LINK  $@"
+	@$(CC) $(CSTD) $(WARN) $(CFLAGS) -fPIC -Ihost $(patsubst -I%,-isystem %,$(MPI_CFLAGS)) -shared -o $@ $< $(MPI_LIBS)
+endif
+
+.PHONY: deps-mpi demo-engines
+## deps-mpi: installs what training on several engines needs
+deps-mpi:
+	@$(MAKE) --no-print-directory deps DEPS="$(DEPS_MPI)"
+
+## demo-engines: two engines train the demo model, with the bytes of one
+demo-engines: deps deps-mpi
+	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(BUILD)/libmillrace-mpi.so
+	@MILLRACE=$(MILLRACE) bash tests/tools/demo-engines.sh
