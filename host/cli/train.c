@@ -9,6 +9,7 @@
 #include "cli/engines.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "cli/train_compare.h"
 #include "cli/train_run.h"
 #include "cli/train_start.h"
 #include "common/error.h"
@@ -164,6 +165,8 @@ static int with_model(struct train_args *a)
     bool eval = a->t.mode == MR_EVAL || a->t.mode == MR_EVAL_ALL;
     int rc = open_all_data(&r, model, &err);
     mr_model_close(model);
+    if (rc == 0)
+        rc = train_compare(&r, &err);
     if (rc == 0)
         rc = eval ? train_run_eval(&r, &err) : train_run(&r, &err);
     train_run_close(&r);

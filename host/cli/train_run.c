@@ -11,7 +11,6 @@
 #include "checkpoint/directory.h"
 #include "cli/engines.h"
 #include "cli/flush.h"
-#include "cli/train_compare.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -463,9 +462,7 @@ int train_run(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
     const char *why;
-    int rc = train_compare(r, err);
-    if (rc == 0)
-        rc = open_batch(r, err);
+    int rc = open_batch(r, err);
     if (rc == 0)
         rc = open_state(r, err);
     if (rc == 0 && is_first(r))
@@ -556,9 +553,7 @@ int train_run_eval(struct train_run *r, struct mr_error *err)
     const struct train_args *a = r->a;
     char *header = mr_path_join(a->t.output, "header", err);
     bool state = header && !a->checkpoint && mr_file_exists(header);
-    int rc = header ? train_compare(r, err) : MR_ERR_MEMORY;
-    if (rc == 0)
-        rc = open_batch(r, err);
+    int rc = header ? open_batch(r, err) : MR_ERR_MEMORY;
     free(header);
     cli_interrupt_waits(true);
     cli_line_open(&r->line, a->c.quiet, false);

@@ -8,10 +8,10 @@ MPI_MODULE := $(if $(MPI_LIBS),$(BUILD)/libmillrace-mpi.so)
 
 ifneq ($(MPI_MODULE),)
 all: $(MPI_MODULE)
-$(MPI_MODULE): host/mpi/ranks_mpi.c host/mpi/ranks_mpi.h host/common/ranks.h
-	@mkdir -p $(@D)
+$(BUILD)/obj/host/mpi/ranks_mpi.o: override EXTRA_CFLAGS += $(patsubst -I%,-isystem %,$(filter -I%,$(MPI_CFLAGS)))
+$(MPI_MODULE): $(BUILD)/obj/host/mpi/ranks_mpi.o
 	@echo "LINK  $@"
-	@$(CC) $(CSTD) $(WARN) $(CFLAGS) -fPIC -Ihost $(patsubst -I%,-isystem %,$(MPI_CFLAGS)) -shared -o $@ $< $(MPI_LIBS)
+	@$(CC) $(CFLAGS) $(EXTRA_CFLAGS) -shared -o $@ $< $(MPI_LIBS)
 endif
 
 .PHONY: deps-mpi demo-engines
