@@ -67,6 +67,7 @@ rtl/train/mr_grad_out.sv
 rtl/train/mr_load_act.sv
 rtl/train/mr_stash_jobs.sv
 rtl/train/mr_stash_put.sv
+rtl/train/mr_tiles.sv
 rtl/train/mr_tiles_at.sv
 rtl/train/mr_turn.sv
 rtl/train/mr_turned.sv

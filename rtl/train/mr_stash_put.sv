@@ -3,23 +3,24 @@
 // becomes elements, codes and largest codes, as mr_machine_stash_turn of the C model writes them.
 //
 // A set has one k-block of V columns: of a column group in each of the N channels, which all write
-// the same beats of their windows. Of each channel a set makes two writes: a part of a beat of
-// codes, and two beats of elements. The largest codes of the groups that share a header are kept,
-// and written behind the last of them; where maxima of before count, the header is read first.
+// the same beats of their windows. Of each channel a set makes three writes: a part of a beat of
+// codes, and two beats of elements. The largest codes of the columns that share a header are kept,
+// and written where the set says so; where maxima of before count, the header is read first.
 //
 // Parameters
 //   N  channels; V = 4 N lanes
 //
 // Ports
-//   cmd_      valid/ready: where the matrix begins in the windows, its blocks a column, the groups
-//             a channel up to its end, and the first column whose maximum begins anew. One command
-//             is inside at a time, from here to done_o, a pulse when all that it writes is
-//             acknowledged
+//   cmd_      valid/ready: where the matrix begins in the windows, its blocks a column, and the
+//             groups a channel up to its end. One command is inside at a time, from here to done_o,
+//             a pulse when all that it writes is acknowledged
 //   err_      pulse beside done_o, WINDOW: the matrix does not end inside; the sets were taken, and
 //             nothing was written
 //   in_       valid/ready, the sets of the command: lane c of group j is column j V + c of the
-//             matrix. Sets of a group follow each other, in_end_i is its last one; groups come in
-//             their order; in_last_i ends the command, with in_end_i
+//             matrix. in_mask_i: lanes that are written; in_new_i: those whose maximum begins anew,
+//             in the column's first set since its header was written. in_flush_i: the header is
+//             written behind this set, as is due before a set under another one; in_last_i ends the
+//             command, with in_flush_i
 //   s_base_i, s_limit_i   the stash windows, 64-byte aligned, and the smallest size in beats
 //   rd_       a client of mr_hostrd: a header
 //   job_, data_, job_done_i   a client of mr_writer
@@ -35,7 +36,6 @@ module mr_stash_put #(
   input  logic [31:0]      cmd_off_i,
   input  logic [15:0]      cmd_kblocks_i,
   input  logic [19:0]      cmd_groups_i,
-  input  logic [31:0]      cmd_begin_i,
   output logic             done_o,
   output logic             err_valid_o,
   output logic [63:0]      err_addr_o,
@@ -46,7 +46,9 @@ module mr_stash_put #(
   input  logic [V*8-1:0]   in_code_i,
   input  logic [19:0]      in_group_i,
   input  logic [15:0]      in_kblock_i,
-  input  logic             in_end_i,
+  input  logic [V-1:0]     in_mask_i,
+  input  logic [V-1:0]     in_new_i,
+  input  logic             in_flush_i,
   input  logic             in_last_i,
   // The low bits are zero.
   // verilator lint_off UNUSED
@@ -73,7 +75,6 @@ module mr_stash_put #(
 );
 
   localparam int CW = (N > 1) ? $clog2(N) : 1;
-  localparam int VW = $clog2(V);
 
   // END until it is known where the matrix ends; SKIP: outside, sets go nowhere. A set: AT until
   // its place is known; then of each channel CODES and ELEMS. Behind the last set of a header's
@@ -86,22 +87,20 @@ module mr_stash_put #(
   logic             asked_q;
   logic [CW-1:0]    channel_q;
   logic [31:0]      off_q;
-  logic [19:0]      begin_q;           // the first group with columns that begin, and their lane
-  logic [VW-1:0]    begin_lane_q;
   logic [17:0]      group_beats_q;
   logic [V*256-1:0] data_q;
   logic [V*8-1:0]   code_q;
   logic [19:0]      group_q;
   logic [15:0]      kblock_q;
-  logic             end_q, last_q;
+  logic [V-1:0]     mask_q, fresh_q;   // of the channels that are left; of all
+  logic             flush_q, last_q;
   logic [9:0]       jobs_q;            // that are not acknowledged
 
-  logic channel_last, take, flush, job_go, beat_go, part_end;
+  logic channel_last, take, job_go, beat_go, part_end;
   assign channel_last = channel_q == CW'(N - 1);
   assign cmd_ready_o  = state_q == IDLE;
   assign in_ready_o   = state_q == SETS || state_q == SKIP;
   assign take         = in_valid_i && in_ready_o;
-  assign flush        = end_q && (last_q || group_q[3:0] == '1);
   assign job_go       = job_valid_o && job_ready_i;
   assign beat_go      = data_valid_o && data_ready_i;
   assign part_end     = beat_go && (state_q != ELEMS || second_q);  // its last beat
@@ -136,16 +135,10 @@ module mr_stash_put #(
   // ---- largest codes ----------------------------------------------------------------------------
   logic [N*512-1:0] most_q;
   logic [N*64-1:0]  new_q;   // columns that begin anew
-  logic [15:0]      used_q;  // groups of the header that the command has
-  logic [511:0]     old_q;   // the header as it was, or zeros
+  logic [N*64-1:0]  used_q;  // columns of the header that sets had
+  logic [511:0]     old_q;   // the header as it was, or anything
   logic             anew;
-  assign anew = &(new_q | ~used_n);
-  logic [N*64-1:0]  used_n;
-  logic [63:0]      used_strb;
-  for (genvar g = 0; g < 16; g++) begin : gen_used
-    assign used_strb[4*g+:4] = {4{used_q[g]}};
-  end
-  assign used_n = {N{used_strb}};
+  assign anew = &(new_q | ~used_q);
 
   function automatic logic [7:0] larger(input logic [7:0] a, input logic [7:0] b);
     larger = (a > b) ? a : b;
@@ -154,17 +147,20 @@ module mr_stash_put #(
     if (!rst_ni || (state_q == HEAD && part_end && channel_last)) begin
       used_q <= '0;
     end else if (state_q == AT && step_q == 2'd3) begin
-      used_q[group_q[3:0]] <= 1'b1;
+      for (int c = 0; c < N; c++) begin
+        for (int g = 0; g < 16; g++) begin
+          if (group_q[3:0] == 4'(g)) used_q[64*c+4*g+:4] <= used_q[64*c+4*g+:4] | mask_q[4*c+:4];
+        end
+      end
     end
     if (state_q == AT && step_q == 2'd3) begin
       for (int c = 0; c < N; c++) begin
         for (int g = 0; g < 16; g++) begin
-          if (group_q[3:0] == 4'(g)) begin
-            for (int l = 0; l < 4; l++) begin
-              most_q[512*c+32*g+8*l+:8] <= used_q[g] ?
+          for (int l = 0; l < 4; l++) begin
+            if (group_q[3:0] == 4'(g) && mask_q[4*c+l]) begin
+              most_q[512*c+32*g+8*l+:8] <= used_q[64*c+4*g+l] ?
                   larger(most_q[512*c+32*g+8*l+:8], code_q[32*c+8*l+:8]) : code_q[32*c+8*l+:8];
-              new_q[64*c+4*g+l] <= group_q > begin_q ||
-                  (group_q == begin_q && VW'(4 * c + l) >= begin_lane_q);
+              if (!used_q[64*c+4*g+l]) new_q[64*c+4*g+l] <= fresh_q[4*c+l];
             end
           end
         end
@@ -173,14 +169,16 @@ module mr_stash_put #(
   end
 
   logic [511:0] most, merged;
-  logic [63:0]  fresh;
+  logic [63:0]  fresh, used;
   always_comb begin
     most  = most_q[511:0];
     fresh = new_q[63:0];
+    used  = used_q[63:0];
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c)) begin
         most  = most_q[512*c+:512];
         fresh = new_q[64*c+:64];
+        used  = used_q[64*c+:64];
       end
     end
     for (int b = 0; b < 64; b++) begin
@@ -190,15 +188,19 @@ module mr_stash_put #(
 
   // ---- memory -----------------------------------------------------------------------------------
   logic [31:0] place;
-  assign place        = (state_q == CODES) ? codes_q : (state_q == ELEMS) ? elems_q : head_q;
+  logic [63:0] elems_strb;
+  assign place        = (state_q == CODES) ? codes_q :
+                        (state_q == ELEMS) ? elems_q + 32'(second_q) : head_q;
+  assign elems_strb   = second_q ? {{32{mask_q[3]}}, {32{mask_q[2]}}} :
+                        {{32{mask_q[1]}}, {32{mask_q[0]}}};
   assign rd_valid_o   = state_q == READ && !asked_q && !anew;
   assign rd_addr_o    = {window + {26'd0, head_q}, 6'd0};
   assign rd_beats_o   = 16'd1;
   assign job_valid_o  = (state_q == CODES || state_q == ELEMS || state_q == HEAD) && !sent_q;
   assign job_addr_o   = {window + {26'd0, place}, 6'd0};
-  assign job_beats_o  = (state_q == ELEMS) ? 16'd2 : 16'd1;
-  assign job_strb_o   = (state_q == CODES) ? 64'hF << {in_sec, 2'd0} :
-                        (state_q == HEAD) ? used_strb : '1;
+  assign job_beats_o  = 16'd1;
+  assign job_strb_o   = (state_q == CODES) ? {60'd0, mask_q[3:0]} << {in_sec, 2'd0} :
+                        (state_q == HEAD) ? used : elems_strb;
   assign data_valid_o = sent_q;
   assign data_o       = (state_q == CODES) ? {16{code_q[31:0]}} :
                         (state_q == HEAD) ? merged : second_q ? data_q[1023:512] : data_q[511:0];
@@ -223,7 +225,7 @@ module mr_stash_put #(
         SETS: if (in_valid_i) state_q <= AT;
         AT: if (step_q == 2'd3) state_q <= CODES;
         CODES: if (part_end) state_q <= ELEMS;
-        ELEMS: if (part_end) state_q <= !channel_last ? CODES : !flush ? SETS : READ;
+        ELEMS: if (part_end) state_q <= !channel_last ? CODES : !flush_q ? SETS : READ;
         READ: if (anew || rd_data_valid_i) state_q <= HEAD;
         HEAD: if (part_end) state_q <= !channel_last ? READ : last_q ? ACKS : SETS;
         default: if (jobs_q == '0) begin
@@ -232,7 +234,7 @@ module mr_stash_put #(
         end
       endcase
       if (job_go) sent_q <= 1'b1;
-      else if (part_end) sent_q <= 1'b0;
+      else if (beat_go) sent_q <= 1'b0;
       if (beat_go) second_q <= state_q == ELEMS && !second_q;
       jobs_q <= jobs_q + 10'(job_go) - 10'(job_done_i);
     end
@@ -245,19 +247,20 @@ module mr_stash_put #(
       off_q         <= cmd_off_i;
       group_beats_q <= mr_stash_pkg::group_beats(cmd_kblocks_i);
       group_q       <= cmd_groups_i;
-      begin_q       <= (cmd_begin_i >> VW) > 32'hFFFFF ? '1 : 20'(cmd_begin_i >> VW);
-      begin_lane_q  <= cmd_begin_i[VW-1:0];
     end
     if (take) begin
       data_q   <= in_data_i;
       code_q   <= in_code_i;
       group_q  <= in_group_i;
       kblock_q <= in_kblock_i;
-      end_q    <= in_end_i;
+      mask_q   <= in_mask_i;
+      fresh_q  <= in_new_i;
+      flush_q  <= in_flush_i;
       last_q   <= in_last_i;
     end else if (N > 1 && state_q == ELEMS && part_end) begin
       data_q <= data_q >> 1024;
       code_q <= code_q >> 32;
+      mask_q <= mask_q >> 4;
     end
     over_q <= {1'b0, over} + {7'd0, off_q};
     if (state_q == AT && step_q == 2'd3) begin

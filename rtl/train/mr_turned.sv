@@ -168,7 +168,9 @@ module mr_turned #(
     .out_code_o (t_code),
     .out_tag_o  (t_tag)
   );
+  logic [19:0]      group;
   assign {t_group, t_kblock, t_end, t_last} = t_tag;
+  assign group = c_first + {4'd0, t_group};
 
   mr_stash_put #(
     .N(N)
@@ -180,7 +182,6 @@ module mr_turned #(
     .cmd_off_i    (c_off),
     .cmd_kblocks_i(c_kblocks),
     .cmd_groups_i (c_groups),
-    .cmd_begin_i  ({32{!c_begin}}),
     .done_o,
     .err_valid_o,
     .err_addr_o,
@@ -188,9 +189,11 @@ module mr_turned #(
     .in_ready_o   (t_ready),
     .in_data_i    (t_data),
     .in_code_i    (t_code),
-    .in_group_i   (c_first + {4'd0, t_group}),
+    .in_group_i   (group),
     .in_kblock_i  (c_at + {5'd0, t_kblock}),
-    .in_end_i     (t_end),
+    .in_mask_i    ({V{1'b1}}),
+    .in_new_i     ({V{c_begin}}),
+    .in_flush_i   (t_end && (t_last || group[3:0] == '1)),
     .in_last_i    (t_last),
     .s_base_i,
     .s_limit_i,

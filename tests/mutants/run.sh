@@ -249,16 +249,22 @@ mutant 'a turned set that nobody takes goes on' rtl/train/mr_turn.sv \
     "s/assign go    = .*/assign go    = 1'b1;/" rtl:turn@n1
 mutant 'maxima of the stash always begin anew' rtl/train/mr_stash_put.sv \
     's/fresh\[b\] ? most\[8\*b+:8\] : larger(most\[8\*b+:8\], old_q\[8\*b+:8\])/most[8*b+:8]/' rtl:stash_put@n1
+mutant 'maxima of the stash begin anew with each block' rtl/train/mr_stash_put.sv \
+    "s/if (!used_q\[64\*c+4\*g+l\]) new_q/new_q/" rtl:stash_put@n1
+mutant 'elements of the stash are written whole' rtl/train/mr_stash_put.sv \
+    "s/(state_q == HEAD) ? used : elems_strb/(state_q == HEAD) ? used : '1/" rtl:stash_put@n1
 mutant 'a header of the stash is written whole' rtl/train/mr_stash_put.sv \
-    "s/(state_q == HEAD) ? used_strb : '1/'1/" rtl:stash_put@n1
+    "s/(state_q == HEAD) ? used : elems_strb/(state_q == HEAD) ? '1 : elems_strb/" rtl:stash_put@n1
 mutant 'elements of the stash behind the first section lie without its codes' rtl/train/mr_stash_put.sv \
     "s/mr_stash_pkg::sections(kblock_q\[15:4\])/18'(kblock_q[15:4]) << 5/" rtl:stash_put@n1
 mutant 'a matrix of the stash may end one beat behind its window' rtl/train/mr_stash_put.sv \
     "s/(over_q > {7'd0, s_limit_i})/(over_q - 39'd1 > {7'd0, s_limit_i})/" rtl:stash_put@n1
 mutant 'the stash is done before its writes are acknowledged' rtl/train/mr_stash_put.sv \
     "s/default: if (jobs_q == '0) begin/default: begin/" rtl:stash_put@n1
-mutant 'a header of the stash is not written behind its sixteenth group' rtl/train/mr_stash_put.sv \
-    "s/assign flush        = .*/assign flush        = end_q \&\& last_q;/" rtl:stash_put@n1
+mutant 'a header of the stash is written behind the last set alone' rtl/train/mr_stash_put.sv \
+    "s/flush_q  <= in_flush_i/flush_q  <= in_last_i/" rtl:stash_put@n1
+mutant 'a header of turned columns is written with the sixteenth group of the command' rtl/train/mr_turned.sv \
+    "s/group\[3:0\] == '1/t_group[3:0] == '1/" tinyt
 mutant 'FETCH_ROWS reads a row table' rtl/control/mr_rows.sv \
     "s/<= fetch_q ? '0 : (32/<= (32/" rtl:rows@v4train
 mutant 'FETCH_ROWS forgets which rows have logits' rtl/control/mr_rows.sv \
