@@ -79,6 +79,7 @@ rtl/vector/mr_epi_res.sv
 rtl/vector/mr_epi_stage.sv
 rtl/vector/mr_epi_place.sv
 rtl/vector/mr_epi_take.sv
+rtl/vector/mr_epi_told.sv
 rtl/vector/mr_epilogue.sv
 rtl/vector/mr_expmax.sv
 rtl/vector/mr_layernorm.sv

@@ -44,7 +44,7 @@ module millrace_core #(
         T < 2 || T % R != 0 || D_MAX % 64 != 0 || W_MAX % 64 != 0 || ROT_MAX % 64 != 0 ||
         CTX_MAX > 4096 || SCORES < CTX_MAX || (PAIR != 0 && R % 2 != 0) || D_MAX / 32 > RING / 2 ||
         (FOLD != 1 && (FOLD != 4 || N > 4 || PAIR != 0 || TRAIN != 0)) ||
-        W_MAX / 32 > RING / 2 || RING > 1024) begin : gen_illegal
+        W_MAX / 32 > RING / 2 || RING > 1024 || (TRAIN != 0 && N > 8)) begin : gen_illegal
       millrace_illegal_configuration u_illegal ();
     end
   endgenerate
@@ -84,8 +84,9 @@ module millrace_core #(
   logic [ERRORS*64-1:0] e_addr;
 
   // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS, 2 LOAD_ACT, 3 records of
-  // GRAD, 4 headers for TURNED; of the writes 0 the results, 1 the store, 2 GRAD, 3 TURNED
-  localparam int READERS = (TRAIN != 0) ? 5 : 2, WRITERS = (TRAIN != 0) ? 4 : 2;
+  // GRAD, 4 headers for TURNED, 5 for TILES; of the writes 0 the results, 1 the store, 2 GRAD,
+  // 3 TURNED, 4 TILES
+  localparam int READERS = (TRAIN != 0) ? 6 : 2, WRITERS = (TRAIN != 0) ? 5 : 2;
   logic [READERS-1:0]     hr_req_valid, hr_req_ready, hr_valid;
   logic [WRITERS-1:0]     wj_valid, wj_ready, wd_valid, wd_ready, wj_done;
   logic [READERS*64-1:0]  hr_req_addr;
@@ -134,6 +135,11 @@ module millrace_core #(
   logic [V*32-1:0] tn_data;
   logic [15:0]     tn_token, tn_group;
   logic [63:0]     tn_bad_addr;
+
+  // blocks that go to the stash too: of the command that is issued; one begins; it comes
+  logic         tl_cmd, tl_take, tl_room, tl_valid, tl_done, tl_bad, tl_busy;
+  logic [263:0] tl_data;
+  logic [63:0]  tl_bad_addr;
 
   // blocks into activation memory (aa_ vector path, ab_ attention), q/k/v memory, prefix maxima
   logic           aa_valid, aa_ready, aa_first, aa_lo, ab_valid, ab_ready, ab_first, ab_lo;
@@ -187,7 +193,8 @@ module millrace_core #(
   assign act_vec = !unit_rst_n || halt || act_at || issue_valid[VECTOR] || unit_busy[VECTOR] ||
                    ln_busy || issue_valid[WRITER] || unit_busy[WRITER] || !hr_idle ||
                    hr_req_valid != '0 || !wr_idle || wj_valid != '0 || wd_valid != '0;
-  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wj_done[0] || tn_busy;
+  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wj_done[0] || tn_busy ||
+                   tl_busy;
   // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
   // whose state stands still when it is idle cannot count that itself.
   logic ln_phase_q;
@@ -351,6 +358,8 @@ module millrace_core #(
     .tn_cmd_o(tn_cmd), .tn_take_o(tn_take), .tn_room_i(tn_room), .tn_valid_o(tn_valid),
     .tn_data_o(tn_data), .tn_token_o(tn_token), .tn_group_o(tn_group), .tn_last_o(tn_last),
     .tn_done_i(tn_done), .tn_bad_i(tn_bad), .tn_bad_addr_i(tn_bad_addr),
+    .tl_cmd_o(tl_cmd), .tl_take_o(tl_take), .tl_room_i(tl_room), .tl_valid_o(tl_valid),
+    .tl_data_o(tl_data), .tl_done_i(tl_done), .tl_bad_i(tl_bad), .tl_bad_addr_i(tl_bad_addr),
     .err_valid_o(e_valid[E_EPILOGUE]), .err_code_o(e_code[8*E_EPILOGUE+:8]),
     .err_addr_o(e_addr[64*E_EPILOGUE+:64]),
     .acks_o(epi_ack), .busy_o(epi_busy), .ovf_o(epi_ovf), .nan_o(epi_nan)
@@ -442,6 +451,9 @@ module millrace_core #(
       .tn_data_i(tn_data), .tn_token_i(tn_token), .tn_group_i(tn_group), .tn_last_i(tn_last),
       .tn_done_o(tn_done), .tn_err_valid_o(tn_bad), .tn_err_addr_o(tn_bad_addr),
       .tn_busy_o(tn_busy),
+      .tl_cmd_valid_i(tl_cmd), .tl_take_i(tl_take), .tl_room_o(tl_room), .tl_valid_i(tl_valid),
+      .tl_data_i(tl_data), .tl_done_o(tl_done), .tl_err_valid_o(tl_bad),
+      .tl_err_addr_o(tl_bad_addr), .tl_busy_o(tl_busy),
       .s_base_i(s_base), .s_limit_i(s_limit), .grad_base_i(grad_base),
       .rd_valid_o(hr_req_valid[READERS-1:2]), .rd_ready_i(hr_req_ready[READERS-1:2]),
       .rd_addr_o(hr_req_addr[READERS*64-1:128]), .rd_beats_o(hr_req_beats[READERS*16-1:32]),
@@ -454,10 +466,11 @@ module millrace_core #(
     );
   end else begin : gen_no_train
     assign {la_op, la_ready, la_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
-            gr_cmd_ready, gr_ready, gr_done, tn_room, tn_done, tn_bad, tn_bad_addr, tn_busy} = '0;
+            gr_cmd_ready, gr_ready, gr_done, tn_room, tn_done, tn_bad, tn_bad_addr, tn_busy,
+            tl_room, tl_done, tl_bad, tl_bad_addr, tl_busy} = '0;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, tn_cmd, tn_take, tn_valid,
-                      tn_data, tn_token, tn_group, tn_last};
+                      tn_data, tn_token, tn_group, tn_last, tl_cmd, tl_take, tl_valid, tl_data};
   end
 
 `ifdef MILLRACE_VIEW

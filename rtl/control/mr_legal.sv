@@ -101,7 +101,8 @@ module mr_legal #(
       c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] ||
       (c[7:0] == mr_pkg::OP_ATTEND[7:0] && c[mr_pkg::ATTEND_KEEP_LSB]) ||
       (c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
-       (c[mr_pkg::MATMUL_TILES_LSB] || c[mr_pkg::MATMUL_KEEP_SLOPE_LSB] ||
+       ((c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1]) || // of no program
+        c[mr_pkg::MATMUL_KEEP_SLOPE_LSB] ||
         c[mr_pkg::MATMUL_SLOPE_LSB])));
 
   // ---- fields, order, windows -------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device with TRAIN has beside the other parts: LOAD_ACT, the results of GRAD, and those of
-// MATMUL that go to the stash turned. Other commands of training are not there yet.
+// MATMUL that go to the stash, turned or as tiles. Other commands of training are not there yet.
 //
 // Parameters: N, T as everywhere.
 //
@@ -9,10 +9,10 @@
 //   c_       its blocks, for mr_matmul
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
 //   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
-//   tn_      MATMUL with TURNED: mr_turned's
+//   tn_, tl_ MATMUL with TURNED and with TILES: mr_turned's, mr_tiles'
 //   s_       stash windows, and the size of the smallest; grad_base_i the gradient window
-//   rd_      three clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED
-//   job_, data_   two clients of its writer: 0 GRAD, 1 TURNED
+//   rd_      four clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for TILES
+//   job_, data_   three clients of its writer: 0 GRAD, 1 TURNED, 2 TILES
 module mr_train #(
   parameter int N = 1,
   parameter int T = 32,
@@ -68,25 +68,34 @@ module mr_train #(
   output logic            tn_err_valid_o,
   output logic [63:0]     tn_err_addr_o,
   output logic            tn_busy_o,
+  input  logic            tl_cmd_valid_i,
+  input  logic            tl_take_i,
+  output logic            tl_room_o,
+  input  logic            tl_valid_i,
+  input  logic [263:0]    tl_data_i,
+  output logic            tl_done_o,
+  output logic            tl_err_valid_o,
+  output logic [63:0]     tl_err_addr_o,
+  output logic            tl_busy_o,
 
   input  logic [N*64-1:0] s_base_i,
   input  logic [31:0]     s_limit_i,
   input  logic [63:0]     grad_base_i,
-  output logic [2:0]      rd_valid_o,
-  input  logic [2:0]      rd_ready_i,
-  output logic [191:0]    rd_addr_o,
-  output logic [47:0]     rd_beats_o,
-  input  logic [2:0]      rd_data_valid_i,
+  output logic [3:0]      rd_valid_o,
+  input  logic [3:0]      rd_ready_i,
+  output logic [255:0]    rd_addr_o,
+  output logic [63:0]     rd_beats_o,
+  input  logic [3:0]      rd_data_valid_i,
   input  logic [511:0]    rd_data_i,
-  output logic [1:0]      job_valid_o,
-  input  logic [1:0]      job_ready_i,
-  output logic [127:0]    job_addr_o,
-  output logic [31:0]     job_beats_o,
-  output logic [127:0]    job_strb_o,
-  output logic [1:0]      data_valid_o,
-  input  logic [1:0]      data_ready_i,
-  output logic [1023:0]   data_o,
-  input  logic [1:0]      job_done_i
+  output logic [2:0]      job_valid_o,
+  input  logic [2:0]      job_ready_i,
+  output logic [191:0]    job_addr_o,
+  output logic [47:0]     job_beats_o,
+  output logic [191:0]    job_strb_o,
+  output logic [2:0]      data_valid_o,
+  input  logic [2:0]      data_ready_i,
+  output logic [1535:0]   data_o,
+  input  logic [2:0]      job_done_i
 );
 
   mr_load_act #(
@@ -201,6 +210,41 @@ module mr_train #(
     .data_ready_i   (data_ready_i[1]),
     .data_o         (data_o[1023:512]),
     .job_done_i     (job_done_i[1])
+  );
+
+  mr_tiles #(
+    .N(N)
+  ) u_tiles (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i    (tl_cmd_valid_i),
+    .cmd_i          (mm_cmd_i),
+    .cmd_rows_i     (mm_rows_i),
+    .take_i         (tl_take_i),
+    .room_o         (tl_room_o),
+    .b_valid_i      (tl_valid_i),
+    .b_data_i       (tl_data_i),
+    .done_o         (tl_done_o),
+    .err_valid_o    (tl_err_valid_o),
+    .err_addr_o     (tl_err_addr_o),
+    .busy_o         (tl_busy_o),
+    .s_base_i,
+    .s_limit_i,
+    .rd_valid_o     (rd_valid_o[3]),
+    .rd_ready_i     (rd_ready_i[3]),
+    .rd_addr_o      (rd_addr_o[255:192]),
+    .rd_beats_o     (rd_beats_o[63:48]),
+    .rd_data_valid_i(rd_data_valid_i[3]),
+    .rd_data_i,
+    .job_valid_o    (job_valid_o[2]),
+    .job_ready_i    (job_ready_i[2]),
+    .job_addr_o     (job_addr_o[191:128]),
+    .job_beats_o    (job_beats_o[47:32]),
+    .job_strb_o     (job_strb_o[191:128]),
+    .data_valid_o   (data_valid_o[2]),
+    .data_ready_i   (data_ready_i[2]),
+    .data_o         (data_o[1535:1024]),
+    .job_done_i     (job_done_i[2])
   );
 
 endmodule

@@ -15,17 +15,17 @@
 //           layout than the staged one before it. c_idx_o is its number. span: columns of a RESULT
 //           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
 //           memory. second, set, turned: as cfg_, with TRAIN. turned_o: of each number
-//   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on
+//   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on. tiles: with TRAIN
 //   blk_i (two_i: both passes), job_i   pulses: blocks went to the quantiser, a write job to
 //           mr_writer; blk_ack_i, job_ack_i: they are stored
 //   last_i  pulse, out_i: the command's last unit has gone out, by job or (blk_i in the same cycle
 //           or before) as blocks
 //   res_i   pulse: a residual command is written
 //   bad_i   pulse: something of command bad_idx_i could not be stored
-//   tn_done_i   with TRAIN, pulse in the order of such commands: what goes to the stash turned is
-//           stored, or, with tn_bad_i, cannot be
-//   done_o  pulse per command, in order; err_o beside it: bad_i or tn_bad_i came for the command.
-//           err_turned_o: tn_bad_i alone
+//   tn_done_i, tl_done_i   with TRAIN, pulse in the order of such commands: what goes to the stash
+//           turned, or as tiles, is stored, or, with tn_bad_i or tl_bad_i, cannot be
+//   done_o  pulse per command, in order; err_o beside it: bad_i, tn_bad_i or tl_bad_i came for the
+//           command. err_tiles_o: tl_bad_i; err_turned_o: tn_bad_i alone
 module mr_epi_cmds #(
   parameter int N = 1,
   parameter int T = 8,
@@ -59,8 +59,11 @@ module mr_epi_cmds #(
   input  logic              cfg_second_i,
   input  logic              cfg_set_i,
   input  logic              cfg_turned_i,
+  input  logic              cfg_tiles_i,
   input  logic              tn_done_i,
   input  logic              tn_bad_i,
+  input  logic              tl_done_i,
+  input  logic              tl_bad_i,
   // verilator lint_on UNUSED
 
   output logic              c_valid_o,
@@ -94,6 +97,7 @@ module mr_epi_cmds #(
   output logic [31:0]       u_ocols_o,
   output logic [31:0]       u_ooff_o,
   output logic [31:0]       u_ostride_o,
+  output logic              u_tiles_o,
 
   input  logic              blk_i,
   input  logic              two_i,
@@ -107,7 +111,8 @@ module mr_epi_cmds #(
   input  logic [2:0]        bad_idx_i,
   output logic              done_o,
   output logic              err_o,
-  output logic              err_turned_o
+  output logic              err_turned_o,
+  output logic              err_tiles_o
 );
 
   localparam int BPU = (V > 32) ? V / 32 : 1;  // blocks of a word
@@ -176,6 +181,9 @@ module mr_epi_cmds #(
        c_head_m1_o, c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
     end
   end
+  // verilator lint_off UNUSED
+  logic [7:0] tiles_q;  // with TRAIN
+  // verilator lint_on UNUSED
   if (TRAIN != 0) begin : gen_second
     logic [7:0] second_q, set_q, turned_q;
     always_ff @(posedge clk_i) begin
@@ -188,9 +196,13 @@ module mr_epi_cmds #(
             {second_q[c_next[2:0]], set_q[c_next[2:0]], turned_q[c_next[2:0]]};
       end
     end
+    always_ff @(posedge clk_i) begin
+      if (push) tiles_q[wr_q[2:0]] <= cfg_tiles_i;
+      if (u_ren_i) u_tiles_o <= tiles_q[u_idx_i];
+    end
     assign turned_o = turned_q;
   end else begin : gen_one
-    assign {c_second_o, c_set_o, c_turned_o, turned_o} = '0;
+    assign {c_second_o, c_set_o, c_turned_o, turned_o, u_tiles_o, tiles_q} = '0;
   end
   assign c_valid_o = c_valid_q;
   assign c_idx_o   = cur_q[2:0];
@@ -223,7 +235,7 @@ module mr_epi_cmds #(
   logic [2:0]  mark_w_q, mark_r_q;
   logic [3:0]  mark_n_q, res_fin_q;
   logic [7:0]  bad_q;
-  logic        fr_res, fr_out, fr_empty, fr_none, reached, turn_done, turn_bad, fr_done;
+  logic        fr_res, fr_out, fr_empty, fr_none, reached, told_done, told_bad, fr_done;
   logic [23:0] fr_mark;
   // Only the sign counts.
   // verilator lint_off UNUSED
@@ -238,34 +250,26 @@ module mr_epi_cmds #(
   // Ahead of the mark, or at it, modulo 2^24.
   assign fr_ahead  = (fr_out ? job_ack_q : blk_ack_q) - fr_mark;
   assign reached   = (mark_n_q != '0) && !fr_ahead[23];
-  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached)) && turn_done;
+  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached)) && told_done;
 
-  // TURNED: what was said of such commands that are not done yet, oldest first.
-  if (TRAIN != 0) begin : gen_turned
-    logic [7:0] told_bad_q;
-    logic [2:0] tw_q, tr_q;
-    logic [3:0] told_q;
-    logic       turned, pop;
-    assign turned    = turned_o[fr_q[2:0]];
-    assign turn_done = !turned || told_q != '0;
-    assign turn_bad  = turned && told_bad_q[tr_q];
-    assign pop       = fr_done && turned;
+  if (TRAIN != 0) begin : gen_told
+    logic tn_ok, tl_ok, tn_bad, tl_bad;
+    mr_epi_told u_turned (
+      .clk_i, .rst_ni, .told_i(tn_done_i), .bad_i(tn_bad_i), .has_i(turned_o[fr_q[2:0]]),
+      .done_i(fr_done), .ok_o(tn_ok), .bad_o(tn_bad)
+    );
+    mr_epi_told u_tiles (
+      .clk_i, .rst_ni, .told_i(tl_done_i), .bad_i(tl_bad_i), .has_i(tiles_q[fr_q[2:0]]),
+      .done_i(fr_done), .ok_o(tl_ok), .bad_o(tl_bad)
+    );
+    assign told_done = tn_ok && tl_ok;
+    assign told_bad  = tn_bad || tl_bad;
     always_ff @(posedge clk_i) begin
-      if (!rst_ni) begin
-        tw_q         <= '0;
-        tr_q         <= '0;
-        told_q       <= '0;
-        err_turned_o <= 1'b0;
-      end else begin
-        tw_q         <= tw_q + 3'(tn_done_i);
-        tr_q         <= tr_q + 3'(pop);
-        told_q       <= told_q + 4'(tn_done_i) - 4'(pop);
-        err_turned_o <= fr_done && turn_bad && !bad_q[fr_q[2:0]];
-      end
-      if (tn_done_i) told_bad_q[tw_q] <= tn_bad_i;
+      err_tiles_o  <= tl_bad;
+      err_turned_o <= tn_bad && !tl_bad && !bad_q[fr_q[2:0]];
     end
-  end else begin : gen_not_turned
-    assign {turn_done, turn_bad, err_turned_o} = 3'b100;
+  end else begin : gen_not_told
+    assign {told_done, told_bad, err_turned_o, err_tiles_o} = 4'b1000;
   end
 
   always_ff @(posedge clk_i) begin
@@ -287,7 +291,7 @@ module mr_epi_cmds #(
       res_fin_q <= '0;
     end else begin
       done_o <= fr_done;
-      err_o  <= fr_done && (bad_q[fr_q[2:0]] || turn_bad);
+      err_o  <= fr_done && (bad_q[fr_q[2:0]] || told_bad);
       if (push) bad_q[wr_q[2:0]] <= 1'b0;
       if (bad_i) bad_q[bad_idx_i] <= 1'b1;
       if (fr_done) fr_q <= fr_q + 4'd1;

@@ -6,12 +6,14 @@
 // is complete. Blocks are sent to the quantiser from here; spans are read by mr_epi_out through
 // this module's read port.
 //
-// Parameters: N, T as mr_epilogue.
+// Parameters: N, T, TRAIN as mr_epilogue.
 //
 // Ports
 //   d_v_i, d_, val_i   at K_DST: a beat for the staging memory (d_stg_i), its address, and whether
 //           it completes a unit (d_final_i) and a command (d_last_i)
 //   u_      look-up of a unit's command in mr_epi_cmds: data in the next cycle, held
+//   tl_room_i   with TRAIN: a block of a command with u_tiles_i is sent on only if it is there.
+//   tl_take_o   pulse: a block begins; tl_tiles_o: of such a command
 //   q_      valid/ready, 32/V beats a block; the tag is mr_vec_pkg's
 //   o_      a RESULT unit is at work (o_valid_o): the memory is mr_epi_out's, whose o_ren_i reads
 //           the next word into rdata_o, and o_end_i ends it. o_take_o pulse: the next unit begins,
@@ -22,6 +24,7 @@
 module mr_epi_stage #(
   parameter int N = 1,
   parameter int T = 8,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int SAW = $clog2(T * (64 / V))
 ) (
@@ -46,6 +49,13 @@ module mr_epi_stage #(
   input  logic                         u_pmax_i,
   input  logic                         u_two_i,
   input  logic [15:0]                  u_dbase_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic                         u_tiles_i,
+  input  logic                         tl_room_i,
+  // verilator lint_on UNUSED
+  output logic                         tl_take_o,
+  output logic                         tl_tiles_o,
 
   output logic                         q_valid_o,
   input  logic                         q_ready_i,
@@ -163,7 +173,14 @@ module mr_epi_stage #(
   endfunction
 
   assign unit_end = q_end || o_end_i;
-  assign j_take   = n_valid_q && (!j_valid_q || unit_end);
+  if (TRAIN != 0) begin : gen_tiles
+    assign j_take     = n_valid_q && (!j_valid_q || unit_end) && (!u_tiles_i || tl_room_i);
+    assign tl_take_o  = j_take && u_dst_i != mr_pkg::DST_RESULT[1:0];
+    assign tl_tiles_o = u_tiles_i;
+  end else begin : gen_no_tiles
+    assign j_take     = n_valid_q && (!j_valid_q || unit_end);
+    assign {tl_take_o, tl_tiles_o} = '0;
+  end
   assign q_ren    = j_valid_q && !j_out_q && (!ov_q || q_ready_i);
   assign q_end    = q_ren && (j_left_q == 4'd1);
   assign stg_ren   = q_ren || o_ren_i;

@@ -15,7 +15,7 @@
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
 //   TRAIN    1: cfg_second_i (a residual command's rows are those of the second row memory),
-//            cfg_set_i (its results replace them) and cfg_turned_i are looked at
+//            cfg_set_i (its results replace them), cfg_turned_i and cfg_tiles_i are looked at
 //
 // Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i,
 // the tokens that the array drains for it (0 allowed: done at once, no beats). Eight commands from
@@ -47,6 +47,8 @@
 // if tn_room_i; tn_valid_o 26 cycles later, with data, token, group and the command's last. The
 // command is done when tn_done_i, a pulse in the order of such commands, has come too. tn_bad_i
 // beside it: err_valid_o, with tn_bad_addr_i unless a job was outside too.
+// cfg_tiles_i, with ACT and QKV: a block is sent to the quantiser if tl_room_i, tl_take_o with
+// tl_tiles_o; tl_take_o alone says so of other commands. tl_done_i, tl_bad_i: as tn_.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(
@@ -84,6 +86,7 @@ module mr_epilogue #(
   input  logic                         cfg_second_i,
   input  logic                         cfg_set_i,
   input  logic                         cfg_turned_i,
+  input  logic                         cfg_tiles_i,
   output logic                         done_o,
 
   input  logic                         dr_valid_i,
@@ -141,9 +144,15 @@ module mr_epilogue #(
   output logic                         tn_last_o,
   input  logic                         tn_done_i,
   input  logic                         tn_bad_i,
+  output logic                         tl_take_o,
+  output logic                         tl_tiles_o,
+  input  logic                         tl_room_i,
+  input  logic                         tl_done_i,
+  input  logic                         tl_bad_i,
   // With TRAIN.
   // verilator lint_off UNUSED
   input  logic [63:0]                  tn_bad_addr_i,
+  input  logic [63:0]                  tl_bad_addr_i,
   // verilator lint_on UNUSED
 
   output logic                         out_busy_o,
@@ -159,7 +168,7 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, c_turned, set, err_turned;
+  logic        c_second, c_set, c_turned, set, err_turned, err_tiles, u_tiles;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
   // verilator lint_on UNUSED
@@ -198,6 +207,7 @@ module mr_epilogue #(
     .cfg_dst_slot_i, .cfg_bias_i, .cfg_rotary_i, .cfg_gelu_i, .cfg_prefix_max_i, .cfg_track_exp_i,
     .cfg_rotary_dim_i, .cfg_head_lanes_i, .cfg_out_cols_i, .cfg_out_off_i, .cfg_out_stride_i,
     .cfg_two_pass_i, .cfg_second_i, .cfg_set_i, .cfg_turned_i,
+    .cfg_tiles_i,
     .c_valid_o(c_valid), .c_empty_o(c_empty), .c_change_o(c_change), .c_end_i(c_end),
     .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
     .c_track_o(c_track), .c_bias_o(c_bias), .c_gelu_o(c_gelu), .c_rot_dim_o(c_rot_dim),
@@ -206,11 +216,12 @@ module mr_epilogue #(
     .c_second_o(c_second), .c_set_o(c_set), .c_turned_o(c_turned), .turned_o(turned),
     .u_ren_i(u_ren), .u_idx_i(u_idx), .u_dst_o(u_dst), .u_slot_o(u_slot), .u_span_o(u_span),
     .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
-    .u_ooff_o(u_ooff), .u_ostride_o(u_ostride),
+    .u_ooff_o(u_ooff), .u_ostride_o(u_ostride), .u_tiles_o(u_tiles),
     .blk_i(blk), .two_i(two), .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i),
     .job_ack_i(job_done_i), .last_i(last), .out_i(out),
     .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .tn_done_i, .tn_bad_i,
-    .done_o, .err_o(err_valid_o), .err_turned_o(err_turned)
+    .tl_done_i, .tl_bad_i,
+    .done_o, .err_o(err_valid_o), .err_turned_o(err_turned), .err_tiles_o(err_tiles)
   );
 
   mr_epi_take #(
@@ -258,13 +269,14 @@ module mr_epilogue #(
   );
 
   mr_epi_stage #(
-    .N(N), .T(T)
+    .N(N), .T(T), .TRAIN(TRAIN)
   ) u_stage (
     .clk_i, .rst_ni,
     .d_v_i(v[K_DST]), .d_stg_i(d_stg), .d_last_i(d_last), .d_final_i(d_final), .d_idx_i(d_idx),
     .d_tok_i(d_tok), .d_grp_i(d_grp), .d_stg_addr_i(d_stg_addr), .val_i(val),
     .u_ren_o(u_ren), .u_idx_o(u_idx), .u_dst_i(u_dst), .u_slot_i(u_slot), .u_span_i(u_span),
     .u_pmax_i(u_pmax), .u_two_i(u_two), .u_dbase_i(u_dbase),
+    .u_tiles_i(u_tiles), .tl_room_i, .tl_take_o, .tl_tiles_o,
     .q_valid_o, .q_ready_i, .q_data_o, .q_tag_o,
     .o_take_o(o_take), .o_idx_o(o_idx), .o_tok_o(o_tok), .o_grp_o(o_grp),
     .o_valid_o(o_valid), .o_ren_i(o_ren),
@@ -288,14 +300,15 @@ module mr_epilogue #(
 
   if (TRAIN != 0) begin : gen_turned
     // The address of the first one until it is reported.
-    logic        bad_q;
-    logic [63:0] addr_q;
+    logic        tn_bad_q, tl_bad_q;
+    logic [63:0] tn_addr_q, tl_addr_q;
     always_ff @(posedge clk_i) begin
-      if (!rst_ni || err_valid_o) bad_q <= 1'b0;
-      else if (tn_bad_i) bad_q <= 1'b1;
-      if (tn_bad_i && !bad_q) addr_q <= tn_bad_addr_i;
+      if (!rst_ni || err_valid_o) {tn_bad_q, tl_bad_q} <= '0;
+      else {tn_bad_q, tl_bad_q} <= {tn_bad_q || tn_bad_i, tl_bad_q || tl_bad_i};
+      if (tn_bad_i && !tn_bad_q) tn_addr_q <= tn_bad_addr_i;
+      if (tl_bad_i && !tl_bad_q) tl_addr_q <= tl_bad_addr_i;
     end
-    assign err_addr_o = err_turned ? addr_q : o_bad_addr;
+    assign err_addr_o = err_tiles ? tl_addr_q : err_turned ? tn_addr_q : o_bad_addr;
     assign tn_take_o  = take && c_turned;
     assign tn_valid_o = v[K_DST] && turned[d_idx];
     assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {val, d_tok, d_grp, d_last};
@@ -303,7 +316,7 @@ module mr_epilogue #(
     assign err_addr_o = o_bad_addr;
     assign {tn_take_o, tn_valid_o, tn_data_o, tn_token_o, tn_group_o, tn_last_o} = '0;
     logic unused;
-    assign unused = ^{c_turned, err_turned};
+    assign unused = ^{c_turned, err_turned, err_tiles};
   end
 
   logic ovf_q;

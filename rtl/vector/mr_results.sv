@@ -19,7 +19,8 @@
 //   act_, qkv_, pm_    blocks out: mr_vec_out's
 //   job_, data_        write jobs for mr_writer; the window of results is result_base_i (64-byte
 //                      aligned) and result_limit_i (beats)
-//   tn_     with TRAIN: MATMUL's TURNED, to mr_turned. tn_cmd_o beside cfg_: the command has it
+//   tn_, tl_  with TRAIN: MATMUL's TURNED, to mr_turned, and TILES, to mr_tiles. tn_cmd_o, tl_cmd_o
+//           beside cfg_: the command has it
 //   acks_o  what the epilogue's own writes in activation or q/k/v memory count as progress
 //   busy_o  a block is between the units or a span is at work, for the clock gate
 //   ovf_o, nan_o  pulses: a finite operation overflowed, a result is NaN
@@ -125,6 +126,17 @@ module mr_results #(
   input  logic                            tn_done_i,
   input  logic                            tn_bad_i,
   input  logic [63:0]                     tn_bad_addr_i,
+  output logic                            tl_cmd_o,
+  output logic                            tl_take_o,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic                            tl_room_i,
+  // verilator lint_on UNUSED
+  output logic                            tl_valid_o,
+  output logic [263:0]                    tl_data_o,
+  input  logic                            tl_done_i,
+  input  logic                            tl_bad_i,
+  input  logic [63:0]                     tl_bad_addr_i,
 
   output logic                            err_valid_o,
   output logic [7:0]                      err_code_o,
@@ -138,7 +150,9 @@ module mr_results #(
   logic                         epi_valid, epi_ready, epi_ack;
   logic [V*32-1:0]              epi_data;
   logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
-  logic                         turned;
+  logic                         turned, tiles, blk_take, blk_tiles;
+  assign tiles    = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_TILES_LSB];
+  assign tl_cmd_o = cfg_valid_i && cfg_ready_o && tiles;
   assign turned   = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_TURNED_LSB];
   assign tn_cmd_o = cfg_valid_i && cfg_ready_o && turned;
   assign acks_o   = epi_ack;
@@ -174,6 +188,7 @@ module mr_results #(
     .cfg_second_i    (TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_ROW_LSB]),
     .cfg_set_i       (TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_SET_LSB]),
     .cfg_turned_i    (turned),
+    .cfg_tiles_i     (tiles),
     .done_o,
     .dr_valid_i,
     .dr_ready_o,
@@ -227,6 +242,12 @@ module mr_results #(
     .tn_done_i,
     .tn_bad_i,
     .tn_bad_addr_i,
+    .tl_take_o       (blk_take),
+    .tl_tiles_o      (blk_tiles),
+    .tl_room_i,
+    .tl_done_i,
+    .tl_bad_i,
+    .tl_bad_addr_i,
     .out_busy_o      (out_busy),
     .err_valid_o,
     .err_code_o,
@@ -234,6 +255,45 @@ module mr_results #(
     .sticky_ovf_o    (ovf_o),
     .sticky_nan_o    (nan_o)
   );
+
+  if (TRAIN != 0) begin : gen_tiles
+    // Blocks in the quantiser, oldest first: whether mr_tiles wants it. Of two passes, the first.
+    logic         f_valid, f_ready, f_tiles, f_in, lo_q;
+    logic [4:0]   f_count;
+    logic [263:0] act_q;
+    // verilator lint_off UNUSED
+    logic         unused;
+    assign unused = ^{f_valid, f_in, f_count};
+    // verilator lint_on UNUSED
+    assign f_ready = epi_ack && (lo_q || !two_pass_i);
+    mr_fifo #(
+      .W    (1),
+      .DEPTH(16)
+    ) u_blocks (
+      .clk_i,
+      .rst_ni,
+      .clear_i    (1'b0),
+      .in_valid_i (blk_take),
+      .in_ready_o (f_in),
+      .in_data_i  (blk_tiles),
+      .out_valid_o(f_valid),
+      .out_ready_i(f_ready),
+      .out_data_o (f_tiles),
+      .count_o    (f_count)
+    );
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) lo_q <= 1'b0;
+      else if (epi_ack && two_pass_i) lo_q <= !lo_q;
+      act_q <= act_data_o;
+    end
+    assign tl_take_o  = blk_take && blk_tiles;
+    assign tl_valid_o = epi_ack && f_tiles && !lo_q;
+    assign tl_data_o  = (qkv_we_o != '0) ? qkv_wdata_o[263:0] : act_q;
+  end else begin : gen_no_tiles
+    assign {tl_take_o, tl_valid_o, tl_data_o} = '0;
+    logic unused;
+    assign unused = ^{blk_take, blk_tiles};
+  end
 
   mr_vec_out #(
     .V        (V),

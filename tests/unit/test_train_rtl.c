@@ -17,9 +17,10 @@
 #include "device/open.h"
 #include "device/sim.h"
 
-// The stash: a matrix of ALL blocks and COLS columns from the host, and behind it what MATMUL turns.
-enum { BEAT = 64, STASH = 6000, GRADS = 1200, RESULT = 400, ROWS = 1100, COMMANDS = 64, ALL = 20, COLS = 448 };
-enum { TURNED = 4720, TURNED_ALL = 8, TURNED_COLS = 256 };
+// The stash: a matrix of ALL blocks and COLS columns from the host, behind it what MATMUL turns, and
+// matrices of rows.
+enum { BEAT = 64, STASH = 7400, GRADS = 1200, RESULT = 400, ROWS = 1100, COMMANDS = 64, ALL = 20, COLS = 448 };
+enum { TURNED = 4720, TURNED_ALL = 8, TURNED_COLS = 256, TILES = 5820, TILES_COLS = 128 };
 
 static uint64_t state = 1;
 
@@ -240,6 +241,25 @@ static void turn(struct mr_command *c, uint32_t cols, int rows)
     mr_command_set(c, MR_F_MATMUL_BEGIN, draw(2));
 }
 
+// The product's blocks go to matrices of rows too, one behind the other: besides to the activation or to
+// the q/k/v memory, where nobody reads them.
+static void to_tiles(struct mr_command *c, uint32_t cols, int rows, int i)
+{
+    uint32_t kblocks = 1 + draw(4), first = draw(7), all = (first + cols / 32 - 1) / kblocks + 1;
+    const struct mr_tiles_shape t = {1, (int)kblocks, false};
+    uint32_t beats = all * (uint32_t)mr_tiles_beats(&t, TILES_COLS);
+    bool qkv = draw(2);
+    mr_command_set(c, MR_F_MATMUL_DST, qkv ? MR_DST_QKV : MR_DST_ACT);
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, qkv ? 0 : 64);
+    mr_command_set(c, MR_F_MATMUL_DST_SLOT, (uint32_t)(i + 1) & 3);
+    mr_command_set(c, MR_F_MATMUL_TILES, 1);
+    mr_command_set(c, MR_F_MATMUL_TILES_OFF, draw(20) ? TILES : STASH - beats + draw(2));
+    mr_command_set(c, MR_F_MATMUL_TILES_KBLOCKS, kblocks);
+    mr_command_set(c, MR_F_MATMUL_FIRST_KBLOCK, first);
+    mr_command_set(c, MR_F_MATMUL_ALL_COLS, TILES_COLS);
+    mr_command_set(c, MR_F_MATMUL_AT_ROW, draw((uint32_t)(TILES_COLS - rows + 1)));
+}
+
 // LOAD_ACT of what was turned, where the next product would read the host's matrix.
 static void load_turned(struct mr_command *c, int rows, int kblocks)
 {
@@ -297,7 +317,9 @@ static struct program random_program(void)
             mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)i & 3);
             give_to(c, of_rows && draw(3), (uint32_t)cols);
             mr_command_set(c, MR_F_MATMUL_GELU, draw(3) == 0);
-            if (p.stash_beats == STASH && draw(2))
+            if (p.stash_beats == STASH && draw(3) == 0)
+                to_tiles(c, (uint32_t)cols, rows, i);
+            else if (p.stash_beats == STASH && draw(2))
                 turn(c, (uint32_t)cols, rows);
         }
     }
@@ -331,11 +353,10 @@ static bool failed_at(const struct twin *rtl, const struct program *p, unsigned 
     return here;
 }
 
-static bool turns(const struct program *p)
+static bool has(const struct program *p, unsigned field)
 {
     for (int i = 0; i < p->count; i++)
-        if (mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL &&
-            mr_command_get(&p->cmds[i], MR_F_MATMUL_TURNED))
+        if (mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL && mr_command_get(&p->cmds[i], field))
             return true;
     return false;
 }
@@ -362,7 +383,7 @@ static void random_programs(void **unused)
 {
     (void)unused;
     static const char *const uris[] = {"sim:tinyt,memory=ideal", "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5"};
-    int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0;
+    int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0, tiles = 0;
     for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
         struct twin rtl, model;
         twins_open(&rtl, &model, uris[u]);
@@ -386,7 +407,8 @@ static void random_programs(void **unused)
                 continue;
             }
             good++;
-            turned += turns(&p);
+            turned += has(&p, MR_F_MATMUL_TURNED);
+            tiles += has(&p, MR_F_MATMUL_TILES);
             compare(&rtl, &model, rtl.grad, model.grad, GRADS);
             compare(&rtl, &model, rtl.result, model.result, RESULT);
             compare(&rtl, &model, rtl.rows, model.rows, ROWS);
@@ -394,9 +416,10 @@ static void random_programs(void **unused)
         }
         twins_close(&rtl, &model);
     }
-    printf("# %d programs with the same bytes, %d of them turn, %d refused by both, %d at LOAD_ACT, %d at MATMUL\n", good,
-           turned, refused, of_rows, of_columns);
-    assert_true(good > 40 && turned > 20 && refused > 0 && of_rows > 0 && of_columns > 0);
+    printf("# %d programs with the same bytes, %d of them turn, %d write tiles, %d refused by both, %d at LOAD_ACT, %d at "
+           "MATMUL\n",
+           good, turned, tiles, refused, of_rows, of_columns);
+    assert_true(good > 40 && turned > 10 && tiles > 10 && refused > 0 && of_rows > 0 && of_columns > 0);
 }
 
 // Small floats in the first half of the rows window, large ones behind them, gain and bias.
