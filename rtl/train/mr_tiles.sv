@@ -76,7 +76,8 @@ module mr_tiles #(
   // verilator lint_off UNUSED
   logic             unused_ready;
   // verilator lint_on UNUSED
-  assign cmd = {cmd_i[mr_pkg::MATMUL_TILES_OFF_LSB+:32], cmd_i[mr_pkg::MATMUL_TILES_KBLOCKS_LSB+:16],
+  assign cmd = {cmd_i[mr_pkg::MATMUL_TILES_OFF_LSB+:32],
+                cmd_i[mr_pkg::MATMUL_TILES_KBLOCKS_LSB+:16],
                 cmd_i[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16],
                 cmd_i[mr_pkg::MATMUL_COLS_LSB+5+:16] - 16'd1,
                 cmd_i[mr_pkg::MATMUL_ALL_COLS_LSB+:16], cmd_i[mr_pkg::MATMUL_AT_ROW_LSB+:16],
@@ -114,6 +115,7 @@ module mr_tiles #(
   assign rest = {block_q, matrix_q[15]} - {1'b0, c_kblocks};
   assign ends = left_q[17] || left_q == '0;
   assign bad  = end_q > {24'd0, s_limit_i};
+  // The end alone is asked for.
   // verilator lint_off UNUSED
   logic [37:0] unused_head, unused_group;
   // verilator lint_on UNUSED

@@ -261,10 +261,8 @@ module mr_results #(
     logic         f_valid, f_ready, f_tiles, f_in, lo_q;
     logic [4:0]   f_count;
     logic [263:0] act_q;
-    // verilator lint_off UNUSED
-    logic         unused;
+    logic         unused;  // an acknowledgement is of a block that is there
     assign unused = ^{f_valid, f_in, f_count};
-    // verilator lint_on UNUSED
     assign f_ready = epi_ack && (lo_q || !two_pass_i);
     mr_fifo #(
       .W    (1),

@@ -280,13 +280,27 @@ mutant "a result that is set adds to +0, so that -0 is lost" rtl/vector/mr_epi_r
 mutant 'MATMUL with ROW takes the row memory of the command that comes next' rtl/vector/mr_epi_take.sv \
     's/if (take_o \&\& !staged) {second_o, set_o}/{second_o, set_o}/' rtl:epilogue@n2train
 mutant 'MATMUL with TURNED is done before the stash has its columns' rtl/vector/mr_epi_cmds.sv \
-    "s/assign turn_done = !turned || told_q != '0;/assign turn_done = 1'b1;/" rtl:epilogue@n2train
+    's/assign told_done = tn_ok \&\& tl_ok/assign told_done = tl_ok/' rtl:epilogue@n2train
 mutant 'MATMUL with TURNED keeps to itself that the stash has no room' rtl/vector/mr_epi_cmds.sv \
-    "s/assign turn_bad  = .*/assign turn_bad  = 1'b0;/" rtl:epilogue@n2train
+    's/assign told_bad  = .*/assign told_bad  = tl_bad;/' rtl:epilogue@n2train
 mutant 'a beat for mr_turn is taken where it has no room' rtl/vector/mr_epi_take.sv \
     "s/(!c_turned_i || tn_room_i)/1'b1/" rtl:epilogue@n2train
 mutant 'results with another destination go to the stash too' rtl/vector/mr_epilogue.sv \
     's/v\[K_DST\] \&\& turned\[d_idx\]/v[K_DST] \&\& |turned/' rtl:epilogue@n2train
+mutant 'a block for mr_tiles is sent where it has no room' rtl/vector/mr_epi_stage.sv \
+    's/ \&\& (!u_tiles_i || tl_room_i)//' rtl:epilogue@n2train
+mutant 'tiles of a command that goes nowhere are those of the next one' rtl/train/mr_tiles.sv \
+    "s/if (set_go || state_q == IDLE) mask_q/if (set_go) mask_q/" rtl:tiles@n4
+mutant 'tiles of the next command are taken early' rtl/train/mr_tiles.sv \
+    's/(set_go \&\& !command_end)/set_go/' rtl:tiles@n1
+mutant 'tiles: maxima grow where block 0 is written' rtl/train/mr_tiles.sv \
+    "s/{V{block_q == '0}}/{V{1'b0}}/" rtl:tiles@n1
+mutant 'tiles: all blocks are of the first matrix' rtl/train/mr_tiles.sv \
+    's/if (matrix_q\[0\]) at_q <= at_q + part_q;//' rtl:tiles@n1
+mutant 'tiles: a header is written with the command alone' rtl/train/mr_tiles.sv \
+    's/matrix_end || command_end || under_next/matrix_end || command_end/' rtl:tiles@n1
+mutant 'tiles: blocks of other commands are written too' rtl/vector/mr_results.sv \
+    's/epi_ack \&\& f_tiles \&\& !lo_q/epi_ack \&\& !lo_q/' tinyt
 mutant "turned columns begin at the matrix' first" rtl/train/mr_turned.sv \
     's/c_first + {/{/' tinyt
 mutant "turned blocks begin at the matrix' first" rtl/train/mr_turned.sv \

@@ -40,9 +40,9 @@ enum { ACT, QKV, RES, RESULT };
 
 struct Cmd {
     unsigned cols, rows, dst, base, slot, rotary_dim, head_lanes, out_cols, out_off, stride;
-    bool bias, rotary, gelu, pmax, track, fp4, second, set, turned, turn_bad;
+    bool bias, rotary, gelu, pmax, track, fp4, second, set, turned, turn_bad, tiles, tile_bad;
     // Counted since the start of the test when the command is stored.
-    uint64_t blocks_end = 0, words_end = 0, jobs_end = 0, turns_end = 0;
+    uint64_t blocks_end = 0, words_end = 0, jobs_end = 0, turns_end = 0, tiles_end = 0;
 };
 struct TurnBeat {
     std::array<uint32_t, V> v;
@@ -84,14 +84,14 @@ struct Env {
     Tap &tap;
     Rng rng;
     Dut<Vdut> dut;
-    Stall cfg, dr, act, ln, jr, data, room;
+    Stall cfg, dr, act, ln, jr, data, room, tile_room;
     // device state
     std::vector<uint32_t> rot, res, res_model; // the second row memory behind the first one
     std::map<unsigned, unsigned> rexp_model;
     std::vector<uint8_t> pm_model;
     std::map<uint64_t, uint8_t> out, out_model; // result window by byte
     uint64_t out_base = 0x123456000ull;
-    static constexpr uint64_t kTurnAddr = 0x98765440ull;
+    static constexpr uint64_t kTurnAddr = 0x98765440ull, kTileAddr = 0x12345678940ull;
     uint32_t out_limit = 0;
     bool two_pass = false;
     uint64_t continues = 0;
@@ -111,6 +111,9 @@ struct Env {
     std::deque<uint64_t> turn_at;              // when beats that were taken come
     std::deque<std::pair<int, bool>> turn_ends; // commands whose beats came: cycles to done, bad
     uint64_t turns = 0, want_turns = 0, bad_turn = 0;
+    std::deque<std::pair<unsigned, bool>> want_tiles; // of each command the blocks that have not begun
+    std::deque<std::pair<int, bool>> tile_ends;
+    uint64_t tiles = 0, want_tile_cmds = 0;
     bool cfg_on = false, dr_on = false, ln_on = false;
     uint64_t blocks = 0, words = 0, acked = 0, want_blocks = 0, want_words = 0, want_jobs = 0, minus_zeros = 0;
     uint64_t ln_acks = 0, ln_blocks = 0, errs = 0, sticky_nan = 0, sticky_ovf = 0;
@@ -120,7 +123,7 @@ struct Env {
 
     Env(Args &a, Tap &t)
         : tap(t), rng(a.seed), dut(a), cfg(rng, "cfg_valid"), dr(rng, "dr_valid"),
-          act(rng, "act_ready"), ln(rng, "ln_valid"), jr(rng, "job_ready"), data(rng, "data_ready"), room(rng, "tn_room"),
+          act(rng, "act_ready"), ln(rng, "ln_valid"), jr(rng, "job_ready"), data(rng, "data_ready"), room(rng, "tn_room"), tile_room(rng, "tl_room"),
           rot(T * ROT_MAX), res(2 * T * D_MAX), res_model(2 * T * D_MAX), pm_model(T * PM_WORDS * 2)
     {
         dut->cfg_valid_i = dut->dr_valid_i = dut->ln_valid_i = 0;
@@ -147,6 +150,10 @@ struct Env {
         dut->tn_done_i = !turn_ends.empty() && turn_ends.front().first <= 0;
         dut->tn_bad_i = dut->tn_done_i && turn_ends.front().second;
         dut->tn_bad_addr_i = dut->tn_bad_i ? kTurnAddr : rng.u64();
+        dut->tl_room_i = tile_room.want();
+        dut->tl_done_i = !tile_ends.empty() && tile_ends.front().first <= 0;
+        dut->tl_bad_i = dut->tl_done_i && tile_ends.front().second;
+        dut->tl_bad_addr_i = dut->tl_bad_i ? kTileAddr : rng.u64();
         bool go = cfg.want();
         if (!cfg_on && go && !cfgs.empty()) {
             cfg_on = true;
@@ -170,6 +177,7 @@ struct Env {
             dut->cfg_second_i = c.second;
             dut->cfg_set_i = c.set;
             dut->cfg_turned_i = c.turned;
+            dut->cfg_tiles_i = c.tiles;
         }
         dut->cfg_valid_i = cfg_on;
         go = dr.want();
@@ -292,9 +300,11 @@ struct Env {
                 bad_done++;
             } else {
                 const Cmd &c = running.front();
-                if (blocks < c.blocks_end || words < c.words_end || acked < c.jobs_end || turns < c.turns_end)
+                if (blocks < c.blocks_end || words < c.words_end || acked < c.jobs_end || turns < c.turns_end ||
+                    tiles < c.tiles_end)
                     bad_done++;
-                if (c.turn_bad && (!dut->err_valid_o || dut->err_addr_o != kTurnAddr))
+                if ((c.turn_bad || c.tile_bad) &&
+                    (!dut->err_valid_o || dut->err_addr_o != (c.tile_bad ? kTileAddr : kTurnAddr)))
                     bad_done++;
                 running.pop_front();
             }
@@ -309,6 +319,20 @@ struct Env {
         if (dut->tn_done_i) {
             turn_ends.pop_front();
             turns++;
+        }
+        for (auto &t : tile_ends)
+            t.first--;
+        if (dut->tl_done_i) {
+            tile_ends.pop_front();
+            tiles++;
+        }
+        tile_room.saw(!want_tiles.empty());
+        if (dut->tl_take_o && dut->tl_tiles_o) {
+            bad_turn += !dut->tl_room_i || !TRAIN || want_tiles.empty();
+            if (!want_tiles.empty() && --want_tiles.front().first == 0) {
+                tile_ends.push_back({static_cast<int>(rng.range(0, rng.chance(50) ? 10 : 1000)), want_tiles.front().second});
+                want_tiles.pop_front();
+            }
         }
         room.saw(!want_turn.empty());
         if (dut->tn_take_o) {
@@ -411,6 +435,9 @@ struct Env {
                 want_turn.push_back(b);
             }
         want_turns += c.turned;
+        want_tile_cmds += c.tiles;
+        if (c.tiles)
+            want_tiles.push_back({c.rows * c.cols / 32, c.tile_bad});
         if (c.dst == ACT || c.dst == QKV) {
             for (unsigned g = 0; g < c.cols / std::max(32u, V); g++)
                 for (unsigned t = 0; t < c.rows; t++)
@@ -451,6 +478,7 @@ struct Env {
         c.words_end = want_words;
         c.jobs_end = want_jobs;
         c.turns_end = want_turns;
+        c.tiles_end = want_tile_cmds;
         cfgs.push_back(c);
     }
     void block(const Cmd &c, unsigned t, unsigned b, const float *x)
@@ -488,7 +516,8 @@ struct Env {
     bool idle() const
     {
         return cfgs.empty() && running.empty() && beats.empty() && ln_in.empty() && want_ln.empty() &&
-               want_epi.empty() && want_turn.empty() && turn_ends.empty();
+               want_epi.empty() && want_turn.empty() && turn_ends.empty() &&
+               want_tiles.empty() && tile_ends.empty();
     }
 };
 
@@ -598,7 +627,9 @@ int main(int argc, char **argv)
             c.track &= !c.second; // a rule of MATMUL
             c.turned = TRAIN && c.rows == rows && rng.chance(50);
             c.turn_bad = c.turned && e.out_limit == 100000 && rng.chance(5);
-            err_jobs += c.turn_bad;
+            c.tiles = TRAIN && (c.dst == ACT || c.dst == QKV) && rng.chance(50);
+            c.tile_bad = c.tiles && e.out_limit == 100000 && rng.chance(5);
+            err_jobs += c.turn_bad || c.tile_bad;
             dsts |= 1u << c.dst;
             if (c.dst == RES)
                 kinds |= 1u << (2 * c.second + c.set);
@@ -694,11 +725,12 @@ int main(int argc, char **argv)
     tap.ok(e.errs == err_jobs, "epilogue: a window error for each command with one");
     tap.ok(e.bad_turn == 0 && e.turns == e.want_turns && (e.turns != 0) == TRAIN,
            "epilogue: beats for mr_turn, in order and where there is room");
+    tap.ok(e.tiles == e.want_tile_cmds && (e.tiles != 0) == TRAIN, "epilogue: blocks for mr_tiles");
     tap.ok(dsts == 15 && spans == 7, "epilogue: all destinations and spans");
     tap.ok(e.sticky_nan > 0 && e.sticky_ovf > 0, "epilogue: sticky flags");
 
     // Rate: one command without stalls takes a beat a cycle, the next one follows without a gap.
-    for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data, &e.room})
+    for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data, &e.room, &e.tile_room})
         s->density(100);
     e.two_pass = false;
     e.dut->cfg_two_pass_i = 0;
@@ -721,7 +753,7 @@ int main(int argc, char **argv)
     // The quantiser takes two cycles for a beat of 64 lanes.
     tap.ok(e.idle() && took <= beats * (V > 32 ? 2 : 1) + beats / 8 + 80, "epilogue: rate");
     bool cov = e.cfg.covered(tap) & e.dr.covered(tap) & e.act.covered(tap) & e.ln.covered(tap) &
-               e.jr.covered(tap) & e.data.covered(tap) & (!TRAIN || e.room.covered(tap));
+               e.jr.covered(tap) & e.data.covered(tap) & (!TRAIN || (e.room.covered(tap) & e.tile_room.covered(tap)));
     tap.ok(cov, "epilogue: every port stalled");
     return tap.done();
 }
