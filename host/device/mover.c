@@ -38,7 +38,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, struct mr_error *err)
+int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, bool idle, struct mr_error *err)
 {
     static const double rates[MR_LINKS] = MR_LINK_RATES;
     struct mr_mover *m = *mover = calloc(1, sizeof *m);
@@ -50,7 +50,8 @@ int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, struct mr_error
     (void)pthread_cond_init(&m->more, NULL);
     (void)pthread_cond_init(&m->done, NULL);
     // Without a thread all is the same, but slower.
-    m->thread = mr_device_info(dev)->overlaps && pthread_create(&m->worker, NULL, work, m) == 0;
+    m->thread =
+        (idle || mr_device_info(dev)->overlaps) && pthread_create(&m->worker, NULL, work, m) == 0;
     return 0;
 }
 

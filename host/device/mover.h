@@ -23,7 +23,8 @@ struct mr_move {
     struct mr_move *next;
 };
 
-int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, struct mr_error *err);
+// idle: no run of the device will be under way beside a copy, so that every device allows a thread.
+int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, bool idle, struct mr_error *err);
 // Waits for the copy under way; those that have not begun are left out. NULL is allowed.
 void mr_mover_free(struct mr_mover *mover);
 

@@ -76,7 +76,7 @@ static int add_stages(struct engine *e, uint64_t room, struct mr_error *err)
     e->room = malloc((size_t)all->slot_beats * BEAT);
     if (rc == 0 && (!e->offsets || !e->room))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a layer's weights");
-    return rc == 0 ? mr_mover_new(&e->mover, e->dev, err) : rc;
+    return rc == 0 ? mr_mover_new(&e->mover, e->dev, false, err) : rc;
 }
 
 int weights_tasks(struct engine *e, struct mr_error *err)

@@ -137,6 +137,7 @@ struct updating {
     struct mr_store_point now, after;
     bool found; // an update that was under way: patches may be written already
     const struct mr_store_target *target; // has done the step, or NULL
+    size_t finished;                      // tensors whose streams are, in the order of writing
 };
 
 static struct mr_adamw_options options_of(const struct mr_store_header *h)
@@ -294,6 +295,25 @@ static void expect(const struct mr_store *s, size_t first, size_t count)
             (b->first + b->count - a->first) * sizeof(int32_t));
 }
 
+// Streams of the tensors whose last patches have been written now.
+static void finish_tensors(struct updating *u, size_t first, size_t count)
+{
+    const struct mr_store *s = u->s;
+    const struct mr_store_tensor *t = s->layout.tensor;
+    bool up = s->header->side == 0; // from the last tensor on
+    size_t n = s->layout.tensors, from = u->finished, to = from;
+    while (to < n &&
+           (up ? t[n - 1 - to].patch >= first : t[to].patch + t[to].patches <= first + count))
+        to++;
+    if (u->found || u->target || to == from)
+        return;
+    size_t begin = up ? n - to : from, end = up ? n - from : to;
+    u->finished = to;
+    mr_streams_finish_some(s, begin, end, !s->header->side);
+    if (s->target && s->target->ready)
+        s->target->ready(s->target->arg, begin, end - begin);
+}
+
 static int update_all(struct updating *u, struct mr_error *err)
 {
     struct mr_store *s = u->s;
@@ -307,6 +327,8 @@ static int update_all(struct updating *u, struct mr_error *err)
         expect(s, next, more);
         rc = u->target ? fetch_patches(u, first, count, err)
                        : mr_store_tasks(s->pool, first, count, update_patch, u, err);
+        if (rc == 0)
+            finish_tensors(u, first, count);
         if (rc == 0)
             rc = s->volume->sync(s->volume, MR_V_STATE, err);
         first = next;
@@ -352,7 +374,7 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     u.after = mr_store_after(h);
     for (int k = 0; k < 2; k++)
         u.factors[k] = mr_adamw_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
-    bool on_target = s->target && s->target->kind == o.kind && !found;
+    bool on_target = s->target && s->target->update && s->target->kind == o.kind && !found;
     int rc = on_target ? update_on_target(&u, err) : 0;
     if (rc == 0)
         rc = update_all(&u, err);
@@ -370,10 +392,8 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     h->gradients = 0;
     h->rate = h->scale = h->beta1 = h->beta2 = h->epsilon = h->decay = 0;
     h->rule = mr_update_family(o.kind) * MR_RULE_KIND; // whose moments they are from now on
-    if (u.target)
-        mr_streams_leave(s);
-    else if (!found)
-        mr_streams_finish(s);
+    if (!found)
+        mr_streams_leave(s, u.target != NULL);
     return mr_store_header_write(h, s->volume, err);
 }
 

@@ -192,7 +192,7 @@ static void finish_matrix(const struct mr_store *s, size_t i)
 }
 
 // A bias behind the maxima of 64 columns each, or half of a pair of LayerNorm's vectors.
-static void put_vector(const struct mr_store *s, size_t i)
+static void put_vector(const struct mr_store *s, size_t i, uint32_t side)
 {
     const struct mr_store_patch *p = &s->layout.patch[s->layout.tensor[i].patch];
     const struct place *place = &s->streams->place[i];
@@ -200,24 +200,29 @@ static void put_vector(const struct mr_store *s, size_t i)
     bool bias = mr_tensor_spec(&s->config, i).part == MR_BIAS;
     uint8_t *base = s->volume->data[MR_V_STREAM] + place->at;
     for (size_t e = 0; e < p->count; e += 64) {
-        const float *tile = mr_store_tile_at(s, p, e / MR_TILE, s->header->side);
+        const float *tile = mr_store_tile_at(s, p, e / MR_TILE, side);
         uint8_t *to = it->cols ? base + piece_at(it, (int)e) + MR_BEAT
                                : base + (bias ? bytes_of(it) / 2 : 0) + e * sizeof *tile;
         memcpy(to, tile + e % MR_TILE, 64 * sizeof *tile);
     }
 }
 
-void mr_streams_finish(const struct mr_store *s)
+void mr_streams_finish_some(const struct mr_store *s, size_t first, size_t end, uint32_t side)
 {
-    s->streams->old = false;
-    for (size_t i = 0; i < s->layout.tensors; i++) {
+    for (size_t i = first; i < end; i++) {
         if (s->streams->place[i].item == NONE)
             continue;
         if (s->layout.tensor[i].vector)
-            put_vector(s, i);
+            put_vector(s, i, side);
         else
             finish_matrix(s, i);
     }
+}
+
+void mr_streams_finish(const struct mr_store *s)
+{
+    s->streams->old = false;
+    mr_streams_finish_some(s, 0, s->layout.tensors, s->header->side);
 }
 
 struct making {
@@ -243,9 +248,9 @@ void mr_streams_make(const struct mr_store *s)
     mr_streams_finish(s);
 }
 
-void mr_streams_leave(struct mr_store *s)
+void mr_streams_leave(struct mr_store *s, bool old)
 {
-    s->streams->old = true;
+    s->streams->old = old;
 }
 
 static const uint8_t *stream(const struct mr_store *s, enum mr_volume_file f, uint64_t *bytes)

@@ -24,7 +24,11 @@ struct mr_store_work {
 
 struct mr_store_target {
     void *arg;
-    enum mr_update_kind kind; // of the steps that it does; the host does all others
+    // Both streams of these tensors are those of the step, while the host still updates others.
+    // NULL: nobody wants to know.
+    void (*ready)(void *arg, size_t first, size_t count);
+    // NULL: the host does all steps. Else what follows is there, and
+    enum mr_update_kind kind; // of the steps that the target does; the host does all others
     // Does the step, and puts the new weights where the engine reads them. The store's streams are
     // not made, unless somebody asks for them.
     int (*update)(void *arg, const struct mr_store_work *work, struct mr_error *err);

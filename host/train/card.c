@@ -185,7 +185,7 @@ int mr_card_update_open(struct mr_card_update **card, struct mr_store *store, st
     c->dev = dev;
     c->streams = *streams;
     c->held.step = UINT64_MAX;
-    c->target = (struct mr_store_target){c, MR_ADAMW, update, read_patch};
+    c->target = (struct mr_store_target){c, NULL, MR_ADAMW, update, read_patch};
     int rc = mr_store_layout_make(&c->layout, mr_store_config(store), &local);
     if (rc == 0)
         rc = allocate(c, &local);

@@ -8,7 +8,6 @@
 #include "cmodel/kernel_select.h"
 #include "cmodel/num.h"
 #include "model/arch.h"
-#include "engine/deal.h"
 #include "engine/program.h"
 #include "engine/rotary.h"
 #include "train/pass_impl.h"
@@ -344,41 +343,6 @@ void mr_pass_close(struct mr_pass *pass)
         free(pass->image[c]);
     mr_pool_free(pass->pool);
     free(pass);
-}
-
-int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err)
-{
-    struct mr_pass *p = pass;
-    uint64_t bytes;
-    int rc = 0;
-    p->weights = store;
-    for (int c = 0; c < p->g.n && rc == 0; c++) {
-        const uint8_t *w = mr_store_stream(store, &bytes), *wt = mr_store_turned(store, &bytes);
-        for (int s = 0; s < mr_stream_items(p->c); s++) {
-            struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
-            uint8_t *to = p->image[c] + p->wt_off[s] * MR_BEAT;
-            w = mr_deal_item(&it, p->g.n, c, w, p->image[c] + p->w_off[s] * MR_BEAT);
-            for (int k = 0; k < mr_store_segments(p->c, s); k++) {
-                it = mr_store_turned_item(p->c, s, k);
-                wt = mr_deal_item(&it, p->g.n, c, wt, to);
-                to += (size_t)mr_item_beats(&it, p->g.n) * MR_BEAT;
-            }
-        }
-        rc = mr_device_write(p->dev, p->weight_addr[c], p->image[c],
-                             (size_t)p->weight_beats * MR_BEAT, err);
-    }
-    return rc;
-}
-
-struct mr_pass_streams mr_pass_streams(const struct mr_pass *pass)
-{
-    const uint64_t *at = pass->weight_addr;
-    uint64_t apart = pass->g.n > 1 ? at[1] - at[0] : 0;
-    for (int c = 2; c < pass->g.n; c++)
-        if (at[c] - at[c - 1] != apart)
-            return (struct mr_pass_streams){0};
-    return (struct mr_pass_streams){
-        pass->g.n, {at[0] + pass->w_off[0] * MR_BEAT, at[0] + pass->wt_off[0] * MR_BEAT}, apart};
 }
 
 // ---- a batch -----------------------------------------------------------------------------------

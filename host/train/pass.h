@@ -31,6 +31,11 @@ void mr_pass_close(struct mr_pass *pass); // NULL is allowed
 // next call, for the tables.
 int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err);
 
+// The same of one item of the streams (mr_stream_items()), into the device's memory at once. Not
+// beside a run.
+int mr_pass_item_weights(struct mr_pass *pass, const struct mr_store *store, int item,
+                         struct mr_error *err);
+
 // Where the device has both streams: the addresses of W and Wt in the first channel, and bytes to
 // the same in the next one. channels is 0 where those are not equally far apart.
 struct mr_pass_streams {

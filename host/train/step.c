@@ -8,6 +8,7 @@
 
 #include "store/mirror.h"
 #include "train/card.h"
+#include "train/upload.h"
 
 struct kept_batch {
     struct mr_batch batch;
@@ -18,7 +19,8 @@ struct mr_step {
     struct mr_store *store;
     struct mr_pass *pass;
     const struct mr_ranks *ranks;
-    struct mr_card_update *card; // NULL: the host updates the weights, as host[] says
+    struct mr_card_update *card;     // NULL: the host updates the weights, as host[] says
+    struct mr_weight_upload *upload; // NULL: only behind a step
     char host[160];
     const struct mr_config *config;
     size_t tensors;
@@ -74,6 +76,8 @@ int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device
         rc = mr_pass_weights(s->pass, store, err);
     if (rc == 0)
         rc = update_where(s, device, err);
+    if (rc == 0 && !s->card && s->ranks->rank == 0)
+        rc = mr_weight_upload_open(&s->upload, store, device, s->pass, err);
     if (rc < 0) {
         mr_step_close(s);
         *step = NULL;
@@ -87,6 +91,7 @@ void mr_step_close(struct mr_step *step)
         return;
     forget(step);
     mr_card_update_close(step->card);
+    mr_weight_upload_close(step->upload);
     mr_pass_close(step->pass);
     free(step->wanted);
     free(step);
@@ -340,7 +345,13 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
         return mr_fail(err, MR_ERR_USAGE, "the step has %d of its %d micro-batches", step->added,
                        step->most);
     u.targets = step->loss.rows;
+    struct mr_error upload = {0};
     int rc = step->ranks->rank == 0 ? mr_store_apply(step->store, &u, &stored, err) : 0;
+    int sent = step->upload ? mr_weight_upload_end(step->upload, &upload) : 0;
+    if (rc == 0 && sent < 0) {
+        *err = upload;
+        rc = sent;
+    }
     if (rc == 0) {
         mr_ranks_send(step->ranks, &stored, sizeof stored);
         rc = mr_store_spread(step->store, step->ranks, err);
@@ -351,7 +362,7 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
                                   .repeated = step->repeated,
                                   .raised = step->raised};
     forget(step);
-    if (rc == 0 && !mr_step_on_device(step, u.adamw.kind, &why))
+    if (rc == 0 && sent == 0 && !mr_step_on_device(step, u.adamw.kind, &why))
         rc = mr_pass_weights(step->pass, step->store, err);
     return rc;
 }
