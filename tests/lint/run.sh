@@ -37,7 +37,7 @@ tap $? "each module of rtl/ is instantiated in another one" "$tmp/lonely"
 # simulator's ports around it.
 kernel() { # config [ports]
     local ports=${2:-rtl/spec/core_ports.def}
-    gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk rtl/spec/configs.def rtl/spec/kernel.def "$ports"; }
+    gen() { awk -v config="$1" -v out="$2" -f rtl/kernel/gen_kernel.awk -f rtl/kernel/gen_update.awk rtl/spec/configs.def rtl/spec/kernel.def "$ports"; }
     gen "$1" top >"$tmp/millrace_kernel.v" && gen "$1" adapter >"$tmp/mr_kernel_sim.sv"
 }
 for c in $configs; do
