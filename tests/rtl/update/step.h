@@ -61,6 +61,16 @@ struct Step {
 
     void put_jobs() { memcpy(&memory[at[JOBS]], list.job, list.count * sizeof *list.job); }
 
+    // Beats that the whole list reads.
+    uint64_t reads() const
+    {
+        uint64_t beats = 2 * list.count;
+        for (uint32_t i = 0; i < list.count; i++)
+            if (list.job[i].kind != MR_UPDATE_HEADERS)
+                beats += uint64_t{list.job[i].rows} * list.job[i].cols / 4;
+        return beats;
+    }
+
   private:
     // Weights and moments as they are, with a few of any bits between them; any gradients.
     void fill(uint64_t seed)
