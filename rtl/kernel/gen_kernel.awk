@@ -186,7 +186,7 @@ BEGIN {
     if (!cus) cus = 1
 }
 $1 == "#" && $2 == "name" { columns = NF - 1; for (i = 3; i <= NF; i++) { name[i - 1] = $i; if ($i == "CLOCK_KHZ") clock_column = i - 1 } }
-$1 == config && !found { found = 1; for (i = 2; i <= columns; i++) value[i] = $i; N = $2; clock_khz = $clock_column }
+NF && $1 == config && !found { found = 1; for (i = 2; i <= columns; i++) value[i] = $i; N = $2; clock_khz = $clock_column }
 $1 == "const" && $2 == "KERNEL_RANGE" { kernel_range = $3 }
 # core_ports.def. From the kernel is m, to the kernel s, whichever side of a bus that is.
 $1 == "port" && $2 == "axil" { lite_kind[lites] = $3 == "out" ? "m" : "s"; lite_width[lites] = $4; lite_name[lites++] = $5 }

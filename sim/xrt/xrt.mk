@@ -134,10 +134,16 @@ CARD_MHZ     = $(shell awk '$$2 == "name" { for (i = 3; i <= NF; i++) if ($$i ==
 # Cards with HBM: parts of the engine by die. v++ places that of the U250, whose banks lie on all dies, alone.
 FLOORPLAN_u50  := --vivado.prop run.impl_1.STEPS.PLACE_DESIGN.TCL.PRE=$(abspath rtl/kernel/package/floorplan.tcl)
 FLOORPLAN_u280 := $(FLOORPLAN_u50)
-.PHONY: xclbin card-files
+.PHONY: xclbin card-files known-card
+# First of all, and once: what follows is made for a card by its name.
+known-card:
+	@[ -n "$(CARD)" ] || { echo "make $(or $(firstword $(filter xclbin card-files,$(MAKECMDGOALS))),$@):" \
+	  $(if $(findstring kv260,$(PLATFORM)),"a KV260 has no XRT shell to load a kernel into: docs/faq.md#can-i-run-this-on-my-kv260",\
+	    $(if $(PLATFORM),"PLATFORM='$(PLATFORM)' names no known card;","give the platform of a card:") \
+	    "PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS) (docs/xrt.md#platform-names)") >&2; exit 1; }
 # What does not need Vitis: top module, XML, and the list of what is packed. What asks for MILLRACE_DSP48E2 is a copy
 # that begins with it: a project's own defines do not go with a packed IP.
-card-files: $(RTL_GEN)
+card-files: known-card $(RTL_GEN)
 	@rm -rf $(CARD_DIR)/rtl && mkdir -p $(CARD_DIR)/rtl
 	@$(call KERNEL_GEN,$(CARD),top) >$(CARD_DIR)/millrace_kernel.v
 	@$(call KERNEL_GEN,$(CARD),package) >$(CARD_DIR)/kernel.xml
@@ -146,19 +152,20 @@ card-files: $(RTL_GEN)
 	    c=$(abspath $(CARD_DIR))/rtl/$${f##*/}; { echo '`define MILLRACE_DSP48E2'; cat $$f; } >$$c; f=$$c; fi; echo $$f; \
 	  done >$(CARD_DIR)/sources
 	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS)) >>$(CARD_DIR)/sources
+	@echo "$(CARD_DIR): kernel.xml, millrace_kernel.v, sources ($$(wc -l <$(CARD_DIR)/sources) files)"
 # With UPDATE=1 the second kernel, millrace_update, is compiled by Vitis HLS and linked beside the engine.
 UPDATE_XO    = $(if $(UPDATE),$(CARD_DIR)/millrace_update.xo)
 ## xclbin: the kernel for a card, with Vitis (PLATFORM=xilinx_u280_... or its .xpfm; hours; UPDATE=1: and millrace_update)
-xclbin:
-	@[ -n "$(CARD)" ] || { echo "make xclbin: PLATFORM='$(PLATFORM)' names no known card; PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1 and others with $(CARDS)" >&2; exit 1; }
+xclbin: known-card
 	@for t in vivado v++; do command -v $$t >/dev/null || { echo "make xclbin: $$t is not on the path: source the settings64.sh of Vitis" >&2; exit 1; }; done
-	@$(MAKE) --no-print-directory card-files PLATFORM=$(PLATFORM)
+	@$(MAKE) --no-print-directory card-files PLATFORM=$(PLATFORM) && mkdir -p $(BUILD)/xrt
 	vivado -mode batch -nojournal -log $(CARD_DIR)/vivado.log -source rtl/kernel/package/package_kernel.tcl -tclargs \
 	  $(abspath $(CARD_DIR)/millrace.xo) $(abspath $(CARD_DIR)/kernel.xml) $(PART_$(CARD)) $(abspath $(CARD_DIR)) "$(abspath rtl/fp $(BUILD)/gen)" \
 	  $$(cat $(CARD_DIR)/sources)
 	$(if $(UPDATE),v++ -c -t hw --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) -k millrace_update -Ihls --temp_dir $(CARD_DIR)/hls -o $(UPDATE_XO) hls/millrace_update.cpp)
 	v++ -t hw --link --platform $(PLATFORM) --kernel_frequency $(CARD_MHZ) --config rtl/kernel/package/$(CARD).cfg $(if $(UPDATE),--config rtl/kernel/package/update-$(CARD).cfg) $(FLOORPLAN_$(CARD)) --temp_dir $(CARD_DIR)/link \
 	  -o $(BUILD)/xrt/millrace-$(CARD).xclbin $(CARD_DIR)/millrace.xo $(UPDATE_XO)
+	@echo "$(BUILD)/xrt/millrace-$(CARD).xclbin: $$(stat -c %s $(BUILD)/xrt/millrace-$(CARD).xclbin) bytes, for $(notdir $(PLATFORM))"
 .PHONY: full-xrt
 # 200 runs one after the other, the wall time of a token, two channels (simulators that take minutes to build),
 # and nothing preloaded.

@@ -6,7 +6,10 @@ set -u
 . tests/tools/tap.sh
 build=$(realpath "${BUILD:-build}")
 
-files() { make --no-print-directory card-files PLATFORM="x_$1_y" BUILD="$build" >/dev/null; }
+files() { # what it says last is what there is
+    make --no-print-directory card-files PLATFORM="x_$1_y" BUILD="$build" >"$work/out" || return 1
+    [ "$(tail -n 1 "$work/out")" = "$build/card/$1: kernel.xml, millrace_kernel.v, sources ($(wc -l <"$build/card/$1/sources") files)" ]
+}
 # "name width direction" of every port, by Verilator.
 ports() {
     awk '/^  (input|output)/ { sub(/,$/, ""); w = 1; if (match($0, /\[[0-9]+:0\]/)) w = substr($0, RSTART + 1) + 1
@@ -156,12 +159,35 @@ dsp_form() {
         { tail -3 "$work/out" | sed 's/^/# /'; return 1; }
 }
 ok package_has_the_form_for_dsp48e2 dsp_form
-says() { # WORDS ARGUMENTS...
+says() { # WORDS ARGUMENTS...: refused in one line beside make's own, and nothing is made
     local words=$1
     shift
-    PATH=/usr/bin:/bin make --no-print-directory "$@" >"$work/out" 2>&1 && return 1
-    grep -q "$words" "$work/out"
+    PATH=/usr/bin:/bin make --no-print-directory BUILD="$work/refused" "$@" >"$work/out" 2>&1 && return 1
+    grep -q -- "$words" "$work/out" && [ "$(grep -cv '^make: \*\*\*' "$work/out")" = 1 ] && [ ! -e "$work/refused/card" ]
 }
-ok xclbin_without_vitis_is_refused says "vivado is not on the path" xclbin PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1
-ok xclbin_for_an_unknown_card_is_refused says "names no known card" xclbin PLATFORM=xilinx_vck5000
+ok xclbin_without_vitis_is_refused says "make xclbin: vivado is not on the path" xclbin PLATFORM=xilinx_u280_gen3x16_xdma_1_202211_1
+for target in xclbin card-files; do
+    ok "${target}_for_no_card_is_refused" says "^make $target: give the platform of a card: PLATFORM=xilinx_" $target
+    ok "${target}_for_an_unknown_card_is_refused" says "^make $target: PLATFORM='xilinx_vck5000' names no known card" $target PLATFORM=xilinx_vck5000
+    ok "${target}_for_a_kv260_says_why_not" says "^make $target: a KV260 has no XRT shell .*faq.md#can-i-run" $target PLATFORM=xilinx_kv260_base
+done
+no_configuration() { # the generator alone: an empty name is none, either
+    for config in '' huge; do
+        awk -v config=$config -v out=top -f rtl/kernel/gen_kernel.awk -f rtl/kernel/gen_update.awk rtl/spec/configs.def \
+            rtl/spec/kernel.def rtl/spec/core_ports.def >"$work/out" 2>&1 && return 1
+        grep -q 'no configuration' "$work/out" || return 1
+    done
+}
+ok kernel_of_no_configuration_is_refused no_configuration
+# With stand-ins for Vitis' programs: the last line says what was linked.
+mkdir "$work/vitis"
+printf '#!/bin/sh\nexit 0\n' >"$work/vitis/vivado"
+printf '#!/bin/sh\nwhile [ $# -gt 1 ]; do [ "$1" != -o ] || printf kernel >"$2"; shift; done\n' >"$work/vitis/v++"
+chmod +x "$work/vitis"/*
+linked() {
+    local built=$work/built
+    PATH="$work/vitis:$PATH" make --no-print-directory xclbin PLATFORM=/p/x_u50_y.xpfm BUILD="$built" >"$work/out" 2>&1 &&
+        [ "$(tail -n 1 "$work/out")" = "$built/xrt/millrace-u50.xclbin: 6 bytes, for x_u50_y.xpfm" ]
+}
+ok xclbin_says_what_was_linked linked
 done_testing
