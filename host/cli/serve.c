@@ -11,6 +11,7 @@
 #include "cli/shared_options.h"
 #include "cli/watch.h"
 #include "common/error.h"
+#include "device/units.h"
 #include "serve/names.h"
 #include "serve/serve.h"
 #include "text/turns.h"
@@ -129,14 +130,20 @@ static void say(void *arg, const char *line)
 
 // Who asked for port 0 knows the address from this line only: if it does not arrive, main() says
 // so.
-static bool announce(const struct args *a, const struct mr_serve *server)
+static bool announce(const struct args *a, const struct mr_serve *server, int positions)
 {
     const char *host = a->serve.host;
     bool six = strchr(host, ':') != NULL;
-    printf("millrace: serving %s on http://%s%s%s:%d\n", a->serve.model_id, six ? "[" : "", host,
-           six ? "]" : "", mr_serve_port(server));
+    int texts = mr_serve_texts(server);
+    printf("millrace: serving %s (%s, %d positions, %d text%s at a time, %s) on http://%s%s%s:%d\n",
+           a->serve.model_id, a->serve.format, positions, texts, texts == 1 ? "" : "s",
+           a->serve.device, six ? "[" : "", host, six ? "]" : "", mr_serve_port(server));
     if (cli_flush() != 0)
         return false;
+    if (strncmp(a->serve.device, "sim:", 4) == 0 && !a->c.quiet)
+        fprintf(stderr,
+                "millrace: %s is the simulated RTL, and slow; -d model: gives the same text\n",
+                a->serve.device);
     if (!mr_serve_is_local(server) && !a->serve.api_key && !a->c.quiet)
         fprintf(stderr,
                 "millrace: %s can be reached by others, and no --api-key-file is "
@@ -171,7 +178,15 @@ static int serve(struct args *a, struct mr_model *model)
     struct mr_session *sessions[MR_SERVE_UNITS] = {NULL};
     struct mr_serve *server = NULL;
     struct screen screen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct mr_model_info info;
+    char device[MR_DEVICE_URI];
     int units = 0;
+    mr_model_get_info(model, &info);
+    mr_device_name(a->c.device, device);
+    a->serve.device = device;
+    a->serve.format = strcmp(device, "cpu:") == 0       ? "fp32"
+                      : info.format == MR_WEIGHTS_MXFP4 ? "mxfp4"
+                                                        : "mxint8";
     cli_line_open(&screen.line, a->c.quiet, false);
     a->serve.progress = screen.line.on ? show_step : NULL;
     a->serve.say = say;
@@ -187,7 +202,7 @@ static int serve(struct args *a, struct mr_model *model)
         if (cli_interrupted()) // before these handlers were there
             mr_serve_stop();
         else
-            run = announce(a, server);
+            run = announce(a, server, info.n_positions);
         if (run)
             rc = mr_serve_run(server, &err);
     }
@@ -233,7 +248,7 @@ static int run(int argc, char **argv)
 
 static const struct cli_option options[] = {
     CLI_MODEL(ARGS, "Hugging Face directory or packed file; the same as the argument"),
-    CLI_ON_DEVICE(ARGS, CLI_DEVICES ". All its units are used", "sim:"),
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES ". All its units are used", "model:"),
     {.name = "host",
      .kind = CLI_TEXT,
      .value = "ADDRESS",
@@ -339,7 +354,7 @@ const struct cli_command cmd_serve = {
         "SIGTERM or Ctrl-C: accepted requests are finished, then it ends; the second one ends it "
         "at once.",
     .examples =
-        "millrace serve models/demo -d model: --port 8080\n"
+        "millrace serve models/demo --port 8080\n"
         "curl -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/completions \\\n"
         "  -d '{\"model\": \"demo\", \"prompt\": \"In the beginning\", \"max_tokens\": 20}'",
     .run = run,

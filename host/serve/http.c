@@ -317,8 +317,13 @@ static enum MHD_Result show_models(struct exchange *x, const char *url)
     bool list = strcmp(url, "/v1/models") == 0;
     if (!list && strcmp(url + strlen("/v1/models/"), s->opt.model_id) != 0)
         return refuse(x, 404, "there is no such model", "model", "model_not_found");
-    if (mr_reply_models(&x->out, s->opt.model_id, s->created, s->model->packed.config.n_positions,
-                        list, NULL) < 0)
+    const struct mr_reply_model m = {.id = s->opt.model_id,
+                                     .format = s->opt.format,
+                                     .device = s->opt.device,
+                                     .created = s->created,
+                                     .n_positions = s->model->packed.config.n_positions,
+                                     .texts = s->max_seqs};
+    if (mr_reply_models(&x->out, &m, list, NULL) < 0)
         return refuse(x, 500, "no memory for the response", NULL, NULL);
     return reply(x, 200, "application/json");
 }

@@ -24,13 +24,14 @@ struct mr_serve_options {
     // refused if there are any, or if there is no key and this machine alone can reach the server.
     const char *names[MR_SERVE_NAMES];
     int n_names;
-    const char *model_id; // what requests call the model
-    const char *api_key;  // NULL: none asked for
-    const char *chat;     // template of conversations (text/turns.h); NULL: the default
-    int queue;            // texts that may wait
-    int timeout;          // seconds from a whole request to its end
-    int read_timeout;     // seconds for a request to arrive, and for a client to take what it gets
-    size_t max_body;      // bytes of a request
+    const char *model_id;        // what requests call the model
+    const char *format, *device; // of its weights, and where it runs: to be shown, and no more
+    const char *api_key;         // NULL: none asked for
+    const char *chat;            // template of conversations (text/turns.h); NULL: the default
+    int queue;                   // texts that may wait
+    int timeout;                 // seconds from a whole request to its end
+    int read_timeout; // seconds for a request to arrive, and for a client to take what it gets
+    size_t max_body;  // bytes of a request
     int max_connections;
     bool log; // a line a response on standard error
     // Called by the threads of the units a few times a second while they compute, and with NULL

@@ -304,12 +304,13 @@ int mr_reply_events(struct mr_buf *out, struct mr_job *job, const char *model, b
     return rc == 0 ? mr_buf_append(out, "data: [DONE]\n\n", 14, err) : rc;
 }
 
-int mr_reply_models(struct mr_buf *out, const char *model, long created, int n_positions, bool list,
+int mr_reply_models(struct mr_buf *out, const struct mr_reply_model *m, bool list,
                     struct mr_error *err)
 {
     json_t *one =
-        json_pack("{s:s, s:s, s:I, s:s, s:i}", "id", model, "object", "model", "created",
-                  (json_int_t)created, "owned_by", "millrace", "max_model_len", n_positions);
+        json_pack("{s:s, s:s, s:I, s:s, s:i, s:i, s:s, s:s}", "id", m->id, "object", "model",
+                  "created", (json_int_t)m->created, "owned_by", "millrace", "max_model_len",
+                  m->n_positions, "max_seqs", m->texts, "format", m->format, "device", m->device);
     return mr_reply_json(out, list ? json_pack("{s:s, s:[o]}", "object", "list", "data", one) : one,
                          err);
 }

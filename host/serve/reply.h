@@ -21,7 +21,13 @@ int mr_reply_completion(struct mr_buf *out, const struct mr_job *job, const char
 int mr_reply_events(struct mr_buf *out, struct mr_job *job, const char *model, bool *ended,
                     struct mr_error *err);
 
-int mr_reply_models(struct mr_buf *out, const char *model, long created, int n_positions, bool list,
+struct mr_reply_model {
+    const char *id, *format, *device;
+    long created;
+    int n_positions, texts; // at a time
+};
+// The model, or a list of it alone.
+int mr_reply_models(struct mr_buf *out, const struct mr_reply_model *model, bool list,
                     struct mr_error *err);
 
 #endif

@@ -28,6 +28,11 @@ int mr_serve_port(const struct mr_serve *serve)
     return serve->port;
 }
 
+int mr_serve_texts(const struct mr_serve *serve)
+{
+    return serve->max_seqs;
+}
+
 bool mr_serve_is_local(const struct mr_serve *serve)
 {
     return serve->local;

@@ -16,6 +16,7 @@ int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
                   struct mr_session *const *sessions, int units, const struct mr_serve_options *opt,
                   struct mr_error *err);
 int mr_serve_port(const struct mr_serve *serve);
+int mr_serve_texts(const struct mr_serve *serve);     // at a time, on all units
 bool mr_serve_is_local(const struct mr_serve *serve); // this machine alone can reach it
 
 // Serves until mr_serve_stop(), then no longer accepts and returns when all accepted requests have

@@ -36,7 +36,7 @@ page '```console' '$ echo x >file' '```' '```console' '$ cat file' 'x' '```'
 ok commands_of_a_page_share_files green
 not_left() { [ ! -e file ]; }
 ok nothing_is_left_in_the_tree not_left
-page '```console' '$ build/millrace serve models/demo -d model: --port 8080 &' 'millrace: serving demo on http://127.0.0.1:8080' \
+page '```console' '$ build/millrace serve models/demo --port 8080 &' 'millrace: serving demo (mxint8, 512 positions, 8 texts at a time, model:sim) on http://127.0.0.1:8080' \
     '$ curl -s http://127.0.0.1:8080/health' '{"status":"ok"}' '```'
 ok server_runs_beside_the_next_command green
 page '<!-- docs: not here: needs a board -->' '```console' '$ false' '```' '```console' '$ true' '```'

@@ -66,6 +66,8 @@ def load(b, url):
 
 def test_text(b, server, downloads):
     load(b, server.url + "/")
+    ok(b.js("return document.getElementById('model').textContent") == "demo · mxint8 · 512 positions · 8 texts at a time · model:sim",
+       "text: the head says what writes")
     put(b, temperature="0", max_tokens="24", prompt="And the king said")
     want = server.ask("/v1/completions", prompt="And the king said", max_tokens=24, temperature=0)["text"]
     b.click("#go")

@@ -26,7 +26,10 @@ start --max-seqs 4 --queue 60
 # ---- the other paths
 ok health_is_ok bash -c "curl -s $url/health | grep -q '\"ok\"'"
 ok models_are_listed bash -c "curl -s $url/v1/models | grep -q '\"id\":\"demo\"'"
-ok a_model_is_described bash -c "curl -s $url/v1/models/demo | grep -q '\"max_model_len\":512'"
+ok a_model_is_described bash -c "curl -s $url/v1/models/demo | grep -q '\"max_model_len\":512,\"max_seqs\":4,\"format\":\"mxint8\",\"device\":\"model:sim\"'"
+ok the_start_line_says_what_is_served_and_where test "$(cat "$work/address")" = \
+    "millrace: serving demo (mxint8, 512 positions, 4 texts at a time, model:sim) on $url"
+ok nothing_else_is_said_at_the_start test ! -s "$work/log"
 ok head_has_no_body test "$(curl -sI -o /dev/null -w '%{http_code} %{size_download}' "$url/health")" = '200 0'
 ok unknown_path_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v2")" = 404
 ok unknown_model_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/models/gpt-4")" = 404
@@ -378,7 +381,10 @@ ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,
 grep -oE '"choices":.*,"usage"' "$work/reply" >"$work/model"
 ok simulated_rtl_gives_the_same_bits cmp "$work/sim" "$work/model"
 stop
-start -d sim:tiny,units=2 --max-seqs 1 2>/dev/null
+start -d sim:tiny,units=2 --max-seqs 1
+ok the_start_line_counts_the_texts_of_all_units grep -q '(mxint8, 512 positions, 2 texts at a time, sim:tiny,units=2) on' "$work/address"
+ok the_simulated_rtl_is_called_slow test "$(cat "$work/log")" = \
+    "millrace: sim:tiny,units=2 is the simulated RTL, and slow; -d model: gives the same text"
 ask '{"model":"demo","prompt":"In the beginning","max_tokens":3,"temperature":0,"logprobs":1,"n":2}' >/dev/null
 grep -oE '"choices":.*,"usage"' "$work/reply" >"$work/sim"
 ok two_units_give_the_same_bits cmp "$work/sim" "$work/model"
@@ -419,6 +425,19 @@ for name in a:80 http://a 'a b' '*'; do
 done
 
 # ---- starting
+# What is shown of a device: the default one, and one with other weights.
+says() { # ARGUMENTS...: the line of a server, which is ended
+    "$millrace" serve "$@" --port 0 >"$work/address" 2>/dev/null &
+    pid=$!
+    servers="$servers $pid"
+    for _ in $(seq 3000); do [ -s "$work/address" ] && break || sleep 0.1; done
+    stop
+    sed 's/ on http.*//' "$work/address"
+}
+ok the_default_device_gives_text_soon test "$(says "$work/demo.mill")" = \
+    "millrace: serving demo (mxint8, 512 positions, 8 texts at a time, model:sim)"
+ok the_reference_serves_fp32 test "$(says models/demo -d cpu: --max-seqs 1)" = \
+    "millrace: serving demo (fp32, 512 positions, 1 text at a time, cpu:)"
 start --max-seqs 2
 exits port_in_use 3 'cannot listen on 127.0.0.1 port' serve "$work/demo.mill" -d model: --port "$port"
 exits address_of_nobody 2 'give an address' serve "$work/demo.mill" -d model: --host not.an.address.invalid

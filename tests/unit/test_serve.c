@@ -93,6 +93,8 @@ static void start_on(struct server *s, int units, int max_seqs, int queue)
 {
     const struct mr_session_options seqs = {.max_seqs = max_seqs};
     const struct mr_serve_options opt = {.host = "127.0.0.1",
+                                         .format = "mxint8",
+                                         .device = "model:tiny",
                                          .model_id = "tiny",
                                          .queue = queue,
                                          .timeout = HANGS_S,
@@ -333,6 +335,8 @@ static void closing_ends_what_is_in_flight(void **state)
     (void)state;
     const struct mr_session_options seqs = {.max_seqs = 2};
     const struct mr_serve_options opt = {.host = "localhost",
+                                         .format = "mxint8",
+                                         .device = "model:tiny",
                                          .model_id = "tiny",
                                          .queue = 1000,
                                          .timeout = HANGS_S,
