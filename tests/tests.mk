@@ -72,14 +72,23 @@ BENCH_BIN := $(BENCHES:%=$(BUILD)/rtl/%/tb)
 $(BUILD)/num.o: host/cmodel/num.c host/cmodel/num.h host/cmodel/tables.h
 	@mkdir -p $(@D)
 	@$(CC) $(CSTD) $(WARN) -O2 -ffp-contract=off -Ihost -c -o $@ $<
+# Verilator's run-time library, for all of them. The definitions are those of its own makefiles.
+$(BUILD)/rtl/runtime.a: $(SIM_TARGET)
+	@mkdir -p $(@D)
+	@for f in verilated verilated_threads; do \
+	   $(SIM_CXX) -std=c++20 -Os -I$(SIM_VROOT)/include -I$(SIM_VROOT)/include/vltstd -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 \
+	     -c -o $(@D)/$$f.o $(SIM_VROOT)/include/$$f.cpp || exit 1; done
+	@rm -f $@ && ar rcs $@ $(@D)/verilated.o $(@D)/verilated_threads.o
+# A bench is made again when something changes that it was made from: its tb.d, by tests/rtl/build.sh.
 define bench_rule
-$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(RTL_GEN) $(BUILD)/gen/mr_device.h $(wildcard tests/rtl/$(firstword $(subst @, ,$(1)))/*) \
-    $(wildcard tests/rtl/common/*) $(shell find rtl hls -name '*.sv' -o -name '*.svh' -o -path 'hls/*.h' -o -path 'hls/*.cpp')
+$(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/rtl/runtime.a $(RTL_GEN) $(BUILD)/gen/mr_device.h tests/rtl/build.sh \
+    tests/rtl/$(firstword $(subst @, ,$(1)))/bench.txt
 	@echo "BENCH $(1)"
-	@BUILD=$(BUILD) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
+	@BUILD=$(BUILD) CC=$(CC) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
 endef
 $(foreach b,$(ALL_BENCHES),$(eval $(call bench_rule,$(b))))
-$(filter $(BUILD)/rtl/update@%,$(ALL_BENCHES:%=$(BUILD)/rtl/%/tb)): $(BUILD)/libmillrace.a $(wildcard hls/*.[ch] sim/memory/*.[ch])
+$(filter $(BUILD)/rtl/update@%,$(ALL_BENCHES:%=$(BUILD)/rtl/%/tb)): $(BUILD)/libmillrace.a
+-include $(wildcard $(ALL_BENCHES:%=$(BUILD)/rtl/%/tb.d))
 
 .PHONY: rtl-benches unit-tests test
 rtl-benches: $(BENCH_BIN)

@@ -40,6 +40,7 @@ if [ -z "$check" ]; then
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
     cp -p "$build"/gen/* "$tree/build/gen/"
     cp -p "$build/libmillrace.a" "$tree/build/" # for benches that say library=
+    mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
     sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
 fi

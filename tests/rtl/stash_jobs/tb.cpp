@@ -7,7 +7,9 @@
 
 #include "bench.h"
 
+extern "C" {
 #include "cmodel/tiles.h"
+}
 
 #include <algorithm>
 #include <deque>

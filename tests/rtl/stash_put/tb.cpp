@@ -9,7 +9,9 @@
 #include "bench.h"
 #include "windows.h"
 
-#include "cmodel/tiles.h" // built as C++ with the bench
+extern "C" {
+#include "cmodel/tiles.h"
+}
 
 #include <algorithm>
 #include <vector>

@@ -9,8 +9,10 @@
 #include "bench.h"
 #include "windows.h"
 
-#include "cmodel/command.h" // both built as C++ with the bench
+extern "C" {
+#include "cmodel/command.h"
 #include "cmodel/tiles.h"
+}
 
 #include <algorithm>
 #include <array>
