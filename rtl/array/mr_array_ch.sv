@@ -127,25 +127,35 @@ module mr_array_ch #(
   logic [47:0] shadow_q [0:4*R-1];  // by row and column
   logic [2*R-1:0] flags;             // by row, as shadow_q
 
-  // A step of GRAD, and whether a column of it is not a number.
-  logic col_nan;
+  // A step of GRAD, its unit, and whether a column of it is not a number.
+  logic col_nan, grad1;  // grad1, g1: of the steps in their second cycle
+  logic [15:0] g1;
   if (GRAD != 0) begin : gen_grad
     logic grad1_q, grad2_q, grad3_q;
+    logic [15:0] g1_q;
     always_ff @(posedge clk_i) begin
-      if (v_i[0]) grad1_q <= grad_i;
+      if (v_i[0]) begin
+        grad1_q <= grad_i;
+        g1_q    <= g_i;
+      end
       if (v0[0]) grad2_q <= grad1_q;
       if (v0[1]) grad3_q <= grad2_q;
     end
     assign grad    = grad3_q;
+    assign grad1   = grad1_q;
+    assign g1      = g1_q;
     assign col_nan = &wcode_i[7:0] || &wcode_i[15:8] || &wcode_i[23:16] || &wcode_i[31:24];
   end else begin : gen_no_grad
     assign grad    = 1'b0;
+    assign grad1   = 1'b0;
+    assign g1      = 16'd0;
     assign col_nan = 1'b0;
   end
 
   for (genvar r = 0; r < R; r++) begin : gen_row
     logic [5:0] v_q;  // enables of the stages after the inputs
-    logic [SW-1:0] dr1_q, dr2_q, dr3_q;
+    logic [7:0] rmax_q, acode_q;  // as they come out of memory, whose read takes most of a cycle
+    logic [SW-1:0] dr2_q, dr3_q;
 
     logic clk;
     if (r == 0) begin : gen_first
@@ -160,8 +170,11 @@ module mr_array_ch #(
       else v_q <= {v_q[4:0], v[r]};
     end
     always_ff @(posedge clk) begin
-      if (v[r]) dr1_q <= row_term(grad_i, g_i, rmax_i[8*r+:8], acode_i[8*r+:8]);
-      if (v_q[0]) dr2_q <= dr1_q;
+      if (v[r]) begin
+        rmax_q  <= rmax_i[8*r+:8];
+        acode_q <= acode_i[8*r+:8];
+      end
+      if (v_q[0]) dr2_q <= row_term(grad1, g1, rmax_q, acode_q);
       if (v_q[1]) dr3_q <= dr2_q;
     end
     logic [3:0] below;  // of the step in its fifth cycle
