@@ -2,12 +2,15 @@
 #include "cli/train_log.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "common/error.h"
 #include "common/file.h"
 
 // ---- event files: records of a length, its checksum, a protocol buffer and its checksum ---------
@@ -96,6 +99,43 @@ static bool write_record(FILE *f, const struct buffer *b)
 static int failed(const char *path, struct mr_error *err)
 {
     return mr_fail(err, MR_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+// 0 or an errno: whether `path`, a directory or a file, can be written or made.
+static int may_be_made(const char *path, bool directory, const char *state)
+{
+    struct stat st;
+    if (stat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode) != directory)
+            return directory ? ENOTDIR : EISDIR;
+        return access(path, directory ? W_OK | X_OK : W_OK) == 0 ? 0 : errno;
+    }
+    char *copy = strdup(path);
+    if (!copy)
+        return ENOMEM;
+    const char *above = dirname(copy);
+    bool later = mr_path_same(above, state);
+    int rc = later || access(above, W_OK | X_OK) == 0 ? 0 : errno;
+    if (rc == 0 && !later && stat(above, &st) == 0 && !S_ISDIR(st.st_mode))
+        rc = ENOTDIR;
+    free(copy);
+    return rc;
+}
+
+int train_log_check(const char *events, const char *csv, const char *state, struct mr_error *err)
+{
+    int why = events ? may_be_made(events, true, state) : 0;
+    if (why)
+        return mr_fail(err, MR_ERR_IO,
+                       "--events %s: %s; name a directory, or a new one in a directory that is "
+                       "there and may be written",
+                       events, strerror(why));
+    why = csv ? may_be_made(csv, false, state) : 0;
+    if (why)
+        return mr_fail(err, MR_ERR_IO,
+                       "--csv %s: %s; name a file in a directory that is there and may be written",
+                       csv, strerror(why));
+    return 0;
 }
 
 static int open_events(struct train_log *log, const char *dir, uint64_t step, struct mr_error *err)

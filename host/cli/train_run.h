@@ -3,58 +3,7 @@
 #ifndef MILLRACE_CLI_TRAIN_RUN_H
 #define MILLRACE_CLI_TRAIN_RUN_H
 
-#include "cli/cli.h"
-#include "cli/status_line.h"
-#include "cli/train_data.h"
-#include "cli/train_log.h"
-#include "cli/train_start.h"
-#include "common/ranks.h"
-#include "config/training.h"
-
-struct train_args {
-    struct cli_common c;
-    struct mr_training t; // options of the short form go into it, as keys of a configuration do
-    const char *config;   // NULL: the short form
-    const char *set[64];
-    int n_set;
-    int mode, max_steps;
-    const char *checkpoint;
-    char *start; // weights from scratch that are no checkpoint yet
-    char *found; // the path of one that is
-    bool mode_given;
-    const char *export;
-    const char *events, *csv; // of curves; NULL: none
-    int format;               // enum mr_save_format
-    int chunk;
-    bool recompute;
-    // Of the short form: what its rates are made of.
-    const char *schedule;
-    bool lr_given, least_given, warmup_given;
-    bool moments_given[3], sgd_given[2]; // options of AdamW and Adam, and of SGD
-    int optimizer;
-    double rate, least;
-    int warmup;
-    // Of several engines.
-    int engines; // 0: nobody said how many
-    const char *hosts;
-    struct mr_ranks ranks; // this process and the others
-    bool ended;            // all of them end here, with one message
-};
-
-struct train_run {
-    struct train_args *a;
-    struct mr_trainer *trainer;
-    struct mr_trainer_info info;
-    struct train_data data, held; // held: nothing where a part of the data is held out
-    struct train_batch batch;
-    struct train_best best;
-    struct train_log log;
-    struct cli_line line;
-    int stop; // the signal after which all ranks stop, as rank 0 has said
-    double start;
-    uint64_t tokens; // learnt from by this program
-    unsigned char note[MR_TRAINER_NOTE];
-};
+#include "cli/train_args.h"
 
 // Steps, with what stands between them.
 int train_run(struct train_run *r, struct mr_error *err);

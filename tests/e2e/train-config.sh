@@ -130,6 +130,9 @@ exits config_of_another_model 3 'first.yaml:1[0-9]: model.vocab_size: 257, and t
 exits config_with_a_checkpoint_of_the_model_zoo 3 'a.mdl: a checkpoint of the Model Zoo' train first.yaml -o none --checkpoint_path a.mdl
 exits config_with_another_order 2 'began with shuffle 1, not 0' train first.yaml -o first --set train_input.shuffle=false
 exits config_with_another_seed 2 'began with shuffle_seed 7, not 8' train first.yaml -o first --set train_input.shuffle_seed=8
+exits config_with_fewer_steps 2 'first: has [0-9]+ steps already; max_steps 3 is less' train first.yaml -o first --max_steps 3 --checkpoint_steps 3
+ok no_checkpoint_of_other_weights test ! -e first/checkpoint-3
+exits config_with_fewer_epochs 2 'first: has [0-9]+ steps already; num_epochs, steps: 1 is less' train first.yaml -o first --runconfig.max_steps null --set runconfig.num_epochs=1 --set runconfig.steps_per_epoch=1
 exits config_that_does_not_go_on 2 'autoload_last_checkpoint is false' train first.yaml -o first --set runconfig.autoload_last_checkpoint=no
 mkdir empty
 exits eval_of_nothing 2 'has no checkpoint-N' train first.yaml -m eval -o empty

@@ -29,7 +29,11 @@ less=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
 learn -o "$work/b" --steps 4 --accumulate 2 -d model:wide,train -v >"$work/log" 2>"$work/err"
 kept=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
 ok recomputation_takes_less_memory test "${less:-0}" -gt 0 -a "${kept:-0}" -gt "${less:-0}"
-exits nothing_left_to_do 0 '^$|held out' "${short[@]}" -o "$work/b" --steps 4 --accumulate 2
+exits nothing_left_to_do 0 'b: has its 4 steps; nothing to learn' "${short[@]}" -o "$work/b" --steps 4 --accumulate 2
+cp "$work/b/header" "$work/header"
+exits fewer_steps_than_a_state_has 2 'b: has 4 steps already; --steps 3 is less: give more, or another directory' \
+    "${short[@]}" -o "$work/b" --steps 3 --accumulate 2 --csv "$work/low.csv" --events "$work/low"
+ok they_label_no_loss_and_change_no_state test ! -s "$work/out" -a ! -e "$work/low.csv" -a ! -e "$work/low" -a "$(cmp "$work/b/header" "$work/header" 2>&1)" = ""
 
 # ---- rates of a sequence
 learn -o "$work/rates" --steps 4 --log-every 1 --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-3, total_iters=2), StepLR(initial_learning_rate=1e-3, step_size=1, gamma=0.5)' >"$work/log" 2>"$work/err"
@@ -52,11 +56,26 @@ exits train_freezing_what_is_not_there 2 "freeze 'no': no tensor has such a name
 
 # ---- what curves are drawn from
 learn -o "$work/g" --steps 2 --events "$work/ev" --csv "$work/csv" -q >"$work/log" 2>&1
-learn -o "$work/g" --steps 3 --events "$work/ev" --csv "$work/csv" -q >"$work/log" 2>&1
+learn -o "$work/g" --steps 3 --events "$work/ev" --csv "$work/csv" >"$work/log" 2>"$work/err"
+ok going_on_is_said grep -q 'g: goes on at step 3 of 3$' "$work/err"
 ok csv_has_a_row_for_each_line test "$(cut -d, -f1 "$work/csv" | tr '\n' ' ')" = "step 0 1 2 2 3 3 "
 ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.out.tfevents.0000000000.millrace events.out.tfevents.0000000002.millrace "
 exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
 exits train_csv_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --csv "$work/no/csv"
+exits train_new_with_csv_nowhere 3 '^millrace: --csv .*/no/csv: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --csv "$work/no/csv"
+exits train_new_with_csv_in_the_place_of_a_directory 3 '^millrace: --csv .*: Is a directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --csv "$work/g"
+exits train_new_with_events_in_a_file 3 '^millrace: --events .*/text: Not a directory; name a directory' "${short[@]}" -o "$work/none" --steps 1 --events "$work/text"
+learn -o "$work/curved" --steps 1 --csv "$work/curved/csv" --events "$work/curved/events" -q >"$work/log" 2>&1
+ok curves_may_stand_in_the_new_state test $? = 0 -a -s "$work/curved/csv"
+
+# ---- a model that is wrong leaves no state
+mkdir "$work/infinite"
+mkdir "$work/words" && cp $demo/* "$work/words" && sed -i 's/"attn_pdrop": *0.0/"attn_pdrop": "x"/' "$work/words/config.json"
+exits train_a_dropout_that_is_no_number 3 'attn_pdrop' train "$work/words" --data "$work/text" --sequence 32 --batch 2 -o "$work/none" --steps 1
+cp $demo/* "$work/infinite" && { head -c 4000000 $demo/model.safetensors; head -c $(($(stat -c %s $demo/model.safetensors) - 4000000)) /dev/zero | tr '\0' '\177'; } >"$work/infinite/model.safetensors"
+for heldout in 0 0.1; do
+    exits "train_weights_without_a_loss_$heldout" 3 'is infinite or not a number' train "$work/infinite" --data "$work/text" --sequence 32 --batch 2 --heldout $heldout -q -o "$work/none" --steps 1
+done
 
 # ---- dropout, of which there is none
 mkdir "$work/dropout" && cp $demo/* "$work/dropout" && sed -i 's/"\(attn\|resid\)_pdrop": *0.0/"\1_pdrop": 0.1/' "$work/dropout/config.json"

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/trainer_shared.h"
+#include "checkpoint/config.h"
+#include "checkpoint/directory.h"
+#include "common/error.h"
+#include "common/file.h"
+
+// What a state notes of how it is trained: the same command goes on, another one is refused.
+struct note {
+    char magic[8];
+    uint64_t seed, text, sequence, batch, accumulate;
+    double heldout;
+    uint64_t in_order; // 0: windows are shuffled
+};
+static const char magic[8] = "MRTRAIN";
+
+struct mr_trainer_options train_options(const struct train_run *r)
+{
+    const struct train_args *a = r->a;
+    int sequence = a->t.train.sequence;
+    if (a->t.held[0].sequence > sequence)
+        sequence = a->t.held[0].sequence;
+    return (struct mr_trainer_options){.tokens = a->t.train.micro * sequence,
+                                       .chunk = a->chunk,
+                                       .recompute = a->recompute,
+                                       .model = a->c.model,
+                                       .positions = a->t.positions,
+                                       .freeze = a->t.frozen,
+                                       .no_decay = a->t.no_decay};
+}
+
+// ---- the state ---------------------------------------------------------------------------------
+
+static int differs(const char *dir, const char *what, const char *was, const char *is,
+                   struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_USAGE,
+                   "%s: began with %s %s, not %s; give the same, or another directory", dir, what,
+                   was, is);
+}
+
+enum { NUMBER = 32 }; // bytes of a number as text
+
+// The shortest text that reads back as the same number.
+static const char *shortest(double x, char out[NUMBER])
+{
+    int digits = 1;
+    do
+        (void)snprintf(out, NUMBER, "%.*g", digits, x);
+    while (digits++ < 17 && strtod(out, NULL) != x);
+    return out;
+}
+
+static int same_whole(const char *dir, const char *what, uint64_t was, uint64_t is,
+                      struct mr_error *err)
+{
+    char text[2][NUMBER];
+    if (was == is)
+        return 0;
+    (void)snprintf(text[0], NUMBER, "%llu", (unsigned long long)was);
+    (void)snprintf(text[1], NUMBER, "%llu", (unsigned long long)is);
+    return differs(dir, what, text[0], text[1], err);
+}
+
+// Writes the note of this command, and compares it with that of the state.
+static int check_note(struct train_run *r, struct mr_error *err)
+{
+    const struct train_args *a = r->a;
+    const struct mr_training *t = &a->t;
+    struct note is = {.seed = (uint64_t)t->train.seed,
+                      .text = r->data.hash,
+                      .sequence = (uint64_t)t->train.sequence,
+                      .batch = (uint64_t)t->train.micro,
+                      .accumulate = (uint64_t)t->accumulate,
+                      .heldout = t->share,
+                      .in_order = !t->train.shuffle},
+                was;
+    memcpy(is.magic, magic, sizeof magic);
+    memcpy(r->note, &is, sizeof is);
+    memcpy(&was, r->info.note, sizeof was);
+    if (r->info.step == 0)
+        return 0;
+    if (memcmp(was.magic, magic, sizeof magic) != 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: its last step is another program's training, which may have learnt "
+                       "anything; give another directory, or the weights that it saves as MODEL",
+                       a->t.output);
+    if (r->info.optimizer != (enum mr_optimizer)t->optimizer)
+        return differs(a->t.output, "the optimizer",
+                       mr_update_name((enum mr_update_kind)r->info.optimizer),
+                       mr_update_name(t->optimizer), err);
+    if (was.text != is.text)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: began with another text than %s; give the same, or another directory",
+                       a->t.output, a->t.train.data);
+    const struct {
+        const char *option, *key;
+        uint64_t was, is;
+    } items[] = {{"--sequence", "max_sequence_length", was.sequence, is.sequence},
+                 {"--batch", "micro_batch_size", was.batch, is.batch},
+                 {"--accumulate", "micro-batches a step", was.accumulate, is.accumulate},
+                 {"--seed", "shuffle_seed", was.seed, is.seed},
+                 {"shuffle", "shuffle", !was.in_order, !is.in_order}};
+    int rc = 0;
+    for (size_t i = 0; i < sizeof items / sizeof *items && rc == 0; i++)
+        rc = same_whole(a->t.output, a->config ? items[i].key : items[i].option, items[i].was,
+                        items[i].is, err);
+    char text[2][NUMBER];
+    if (rc == 0 && was.heldout != is.heldout)
+        rc = differs(a->t.output, "--heldout", shortest(was.heldout, text[0]),
+                     shortest(is.heldout, text[1]), err);
+    return rc;
+}
+
+// What is wrong with a device, sizes or the export is said before a state is made or a step done.
+static int judge(const struct train_args *a, const struct mr_trainer_options *o, bool fresh,
+                 struct mr_error *err)
+{
+    if (a->export && mr_path_same(a->export, a->t.output))
+        return mr_fail(err, MR_ERR_USAGE, "%s: -o and --export are to be two directories",
+                       a->export);
+    int rc = a->export ? mr_directory_check(a->export, err) : 0;
+    return rc == 0 && fresh ? mr_trainer_check(a->c.model, a->c.device, o, err) : rc;
+}
+
+// Steps that are given as more of them, or as epochs.
+static int count_steps(struct train_run *r, struct mr_error *err)
+{
+    struct mr_training *t = &r->a->t;
+    uint64_t steps = (uint64_t)t->steps;
+    size_t epoch =
+        t->epoch_steps > 0 ? (size_t)t->epoch_steps : r->data.learnt / (size_t)t->train.batch;
+    if (t->more_steps > 0)
+        steps = r->info.step + (uint64_t)t->more_steps;
+    else if (t->epochs > 0)
+        steps = (uint64_t)t->epochs * (epoch > 0 ? epoch : 1);
+    if (steps > 1U << 30)
+        return mr_fail(err, MR_ERR_USAGE, "the training has %llu steps; at most %u",
+                       (unsigned long long)steps, 1U << 30);
+    t->steps = (int)steps;
+    return 0;
+}
+
+// What the number of steps means for a state that has some. Fewer would give its losses, and a
+// checkpoint of its weights, another step's number.
+static int compare_steps(const struct train_run *r, struct mr_error *err)
+{
+    const struct train_args *a = r->a;
+    unsigned long long has = r->info.step;
+    int steps = a->t.steps;
+    const char *what = a->t.epochs > 0 ? "num_epochs, steps:" : a->config ? "max_steps" : "--steps";
+    const char *s = has == 1 ? "" : "s";
+    if (has > (unsigned long long)steps)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: has %llu step%s already; %s %d is less: give more, or another "
+                       "directory",
+                       a->t.output, has, s, what, steps);
+    if (has == 0 || a->c.quiet)
+        return 0;
+    if (has == (unsigned long long)steps)
+        fprintf(stderr, "millrace: %s: has its %llu step%s; nothing to learn\n", a->t.output, has,
+                s);
+    else
+        fprintf(stderr, "millrace: %s: goes on at step %llu of %d\n", a->t.output, has + 1, steps);
+    return 0;
+}
+
+// Weights from scratch become the new state's checkpoint-0.
+static int keep_start(struct train_args *a, struct mr_error *err)
+{
+    char *to = train_checkpoint(a->t.output, 0, err);
+    if (!to)
+        return MR_ERR_MEMORY;
+    if (rename(a->start, to) != 0) {
+        int rc = mr_fail(err, MR_ERR_IO, "%s: cannot get its name: %s", to, strerror(errno));
+        free(to);
+        return rc;
+    }
+    free(a->start);
+    a->start = NULL;
+    free(a->found);
+    a->c.model = a->found = to;
+    return 0;
+}
+
+// Nothing of the model or of the curves is found to be wrong when the state is there already.
+static int judge_rest(struct train_args *a, struct mr_error *err)
+{
+    char rates[MR_DROPOUT_TEXT];
+    int rc = mr_config_dropout(a->c.model, rates, err);
+    // The rules of training have no dropout, and checkpoints of GPT-2 usually ask for some.
+    if (rc == 0 && rates[0])
+        fprintf(stderr,
+                "millrace: the model's config has %s; there is no dropout yet: trained without\n",
+                rates);
+    return rc == 0 ? train_log_check(a->events, a->csv, a->t.output, err) : rc;
+}
+
+// A new state, or one that goes on. Rank 0's matter.
+static int find_state(struct train_run *r, struct mr_error *err)
+{
+    struct train_args *a = r->a;
+    char *header = train_is_first(r) ? mr_path_join(a->t.output, "header", err) : NULL;
+    if (!header)
+        return train_is_first(r) ? MR_ERR_MEMORY : 0;
+    bool fresh = r->fresh = !mr_file_exists(header);
+    free(header);
+    if (!fresh && a->t.fresh)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: has a state, and autoload_last_checkpoint is false; give another "
+                       "directory",
+                       a->t.output);
+    const struct mr_trainer_options before = train_options(r);
+    int rc = judge(a, &before, fresh, err);
+    if (rc == 0)
+        rc = judge_rest(a, err);
+    if (rc == 0 && fresh)
+        rc = mr_trainer_create(a->t.output, a->c.model, a->t.positions, err);
+    return rc == 0 && a->start ? keep_start(a, err) : rc;
+}
+
+int train_state_open(struct train_run *r, struct mr_error *err)
+{
+    struct train_args *a = r->a;
+    int rc = find_state(r, err);
+    const struct mr_trainer_options o = train_options(r); // of the model where it is now
+    if (rc == 0)
+        rc = mr_trainer_open_shared(&r->trainer, a->t.output, a->c.device, &o, &a->ranks, err);
+    if (rc < 0)
+        return rc;
+    mr_trainer_get_info(r->trainer, &r->info);
+    rc = count_steps(r, err);
+    if (rc == 0 && train_is_first(r))
+        rc = train_best_read(a->t.output, &r->best, err);
+    if (rc == 0 && train_is_first(r))
+        rc = check_note(r, err);
+    return rc == 0 && train_is_first(r) ? compare_steps(r, err) : rc;
+}
