@@ -62,12 +62,22 @@ $(SIM_TARGET): FORCE
 	@{ echo '$(SIM_CXX) $(SIM_HOT) $(SIM_VFLAGS) $(SIM_VCFLAGS)'; $(SIM_CXX) $(SIM_MARCH) -dM -E -x c++ /dev/null | sort; } >$@.$$PPID
 	@if cmp -s $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
 
+# Verilator's run-time library, for all models but those with a profile or waveforms, which have their own.
+SIM_RUNTIME := $(BUILD)/sim/runtime/Vruntime.a
+$(SIM_RUNTIME): $(SIM_TARGET)
+	@mkdir -p $(@D)
+	@for f in verilated verilated_threads; do \
+	   $(SIM_CXX) -I$(SIM_VROOT)/include -I$(SIM_VROOT)/include/vltstd -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 $(SIM_VCFLAGS) -O2 \
+	     -c -o $(@D)/$$f.o $(SIM_VROOT)/include/$$f.cpp || exit 1; done
+	@rm -f $@ && ar rcs $@ $(@D)/verilated.o $(@D)/verilated_threads.o
+
 # Compiles and links: $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) flags of
 # the wrapper, $(6) 1: FST, $(7) flags of everything that is hot.
 define sim_compile
 @mkdir -p $(dir $(2))
 +@$(MAKE) --no-print-directory -s -C $(1) -f Vcore.mk -f $(abspath sim/verilator/objects.mk) -j$(JOBS) \
-  CXX=$(SIM_CXX) OPT_FAST="$(SIM_HOT) $(7)" OPT_SLOW=-O1 OPT_GLOBAL="-O2 $(7)" objects \
+  CXX=$(SIM_CXX) OPT_FAST="$(SIM_HOT) $(7)" OPT_SLOW=-O1 OPT_GLOBAL="-O2 $(7)" \
+  RUNTIME=$(if $(6)$(7),,$(abspath $(SIM_RUNTIME))) objects \
   >$(1)/build.log 2>&1 || { tail -40 $(1)/build.log; exit 1; }
 @$(SIM_CXX) $(SIM_CXXFLAGS) $(SIM_MARCH) $(SIM_LAYOUT) -O2 -DVM_TRACE=$(if $(6),1,0) $(5) $(7) \
   -DMR_SIM_CONFIG='"$(3)"' -DMR_SIM_TOP='"$(4)"' -I$(1) -isystem $(SIM_VROOT)/include \
@@ -97,7 +107,7 @@ $(if $(9),$(1)/profile: $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SI
 	@LLVM_PROFILE_FILE=$(1)/train/%m.profraw MILLRACE_SIM_DIR=$(1)/train $$(BUILD)/millrace bench $$(SIM_TRAIN) -d sim:$(3) >$(1)/train.log 2>&1 || { tail -40 $(1)/train.log; exit 1; }
 	@$$(SIM_PROFDATA) merge -o $$@ $(1)/train/*.profraw
 	@rm -rf $(1)/*.o $(1)/*.a)
-$(2): $(1)/Vcore.mk $(if $(9),$(1)/profile) sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
+$(2): $(1)/Vcore.mk $(if $(9),$(1)/profile) $$(SIM_RUNTIME) sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)
 	@echo "SIM   $$@ (compiles the simulator of $(3): a minute or two, wide ones longer)"
 	$$(call sim_compile,$(1),$(2),$(3),$(4),$(7),$(8),$(if $(9),-fprofile-use=$$(abspath $(1)/profile)))
 endef

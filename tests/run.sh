@@ -3,19 +3,22 @@
 # Runs test programs that print TAP and adds their results up.
 # usage: tests/run.sh LIST LOGDIR [JOBS]   LIST: lines of "name<TAB>command"
 # Last line: "N passed, N failed". A program that prints no test, dies, or skips (in CI) has failed.
+# LOGDIR/times.txt: seconds by the clock and of processors of each, the longest first; BEFORE, a file of lines "wall user
+# system name", is what came before.
 set -u
 # What a test makes is a make of its own, not a part of the one that called.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 list=$1 logs=$2 jobs=${3:-2}
 mkdir -p "$logs"
-rm -f "$logs"/*.log "$logs"/*.sum
+rm -f "$logs"/*.log "$logs"/*.sum "$logs"/*.time
 export logs
 
 run_one() {
     name=${1%%$'\t'*} cmd=${1#*$'\t'}
-    start=$(date +%s)
-    timeout "${TEST_TIMEOUT:-3600}" bash -c "$cmd" >"$logs/$name.log" 2>&1 </dev/null
+    TIMEFORMAT="%R %U %S $name"
+    { time timeout "${TEST_TIMEOUT:-3600}" bash -c "$cmd" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$logs/$name.time"
     status=$?
+    read -r seconds _ <"$logs/$name.time"
     awk -v status="$status" -v ci="${CI:-}" '
         /^[ \t]*ok /     { if (ci != "" && /# *[Ss][Kk][Ii][Pp]/) { failed++; next } passed++ }
         /^[ \t]*not ok / { failed++ }
@@ -23,7 +26,7 @@ run_one() {
               if (passed + failed == 0) failed = 1
               print passed + 0, failed + 0 }' "$logs/$name.log" >"$logs/$name.sum"
     read -r p f <"$logs/$name.sum"
-    printf '%-36s %4d passed %3d failed  %4d s\n' "$name" "$p" "$f" $(($(date +%s) - start))
+    printf '%-36s %4d passed %3d failed  %4d s\n' "$name" "$p" "$f" "${seconds%.*}"
     if [ "$f" != 0 ]; then
         echo "---- $name: exit status $status; last lines of $logs/$name.log"
         { grep -E '^[ \t]*not ok ' "$logs/$name.log" | head -10; tail -15 "$logs/$name.log"; } |
@@ -45,4 +48,11 @@ grep -lv ' 0$' "$logs"/*.sum | while read -r sum; do
     echo "failed: $(basename "$sum" .sum)"
     grep -E '^[ \t]*not ok ' "$log" | head -10 | sed 's/^[ \t]*/    /'
 done
+{
+    echo '# wall s, processor s, what'
+    cat ${BEFORE:+"$BEFORE"} "$logs"/*.time |
+        awk '{ printf "%8.1f %8.1f %s\n", $1, $2 + $3, $4; wall += $1; cpu += $2 + $3 }
+             END { printf "%8.1f %8.1f %s\n", wall, cpu, "sum" }' | sort -k2,2nr
+} >"$logs/times.txt"
+awk '$3 == "sum" { printf "processor time: %d s, by suite in %s\n", $2, FILENAME }' "$logs/times.txt"
 cat "$logs"/*.sum | awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f != 0 || p == 0 }'

@@ -128,9 +128,10 @@ FORCE:
 ## test: everything that must hold, in minutes; ends with "N passed, N failed"
 test: deps deps-xrt deps-mpi
 	@$(MAKE) --no-print-directory deps-driver || echo "make test: no virtual machine, its tests will be skipped"
-	@$(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests
+	@mkdir -p $(BUILD) && TIMEFORMAT='%R %U %S build' && exec 3>&2 && \
+	{ time $(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests 2>&3; } 2>$(BUILD)/build.time
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
-	@tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
+	@BEFORE=$(BUILD)/build.time tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
 
 ## test-repeat: the tests again and again: quiet, on one processor, beside a load (TIMES=10 MODES="quiet one load" SUITES="driver serve-")
 .PHONY: test-repeat

@@ -15,10 +15,10 @@ $(BUILD)/sim/$(1)/obj-pci/Vcore.mk: $$(SIM_RTL) $$(RTL_GEN) sim/sim.mk sim/veril
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $$(@D) --top-module millrace_pcie -DMILLRACE_CLK_GATE \
 	  -GMEM_LOG2=30 $$$$(awk -v config=$(1) -f rtl/spec/gen_configs.awk rtl/spec/configs.def) $$(SIM_FILES)
 	@touch $$@
-$(BUILD)/sim/$(1)/obj-pci/Vcore__ALL.a: $(BUILD)/sim/$(1)/obj-pci/Vcore.mk
+$(BUILD)/sim/$(1)/obj-pci/Vcore__ALL.a: $(BUILD)/sim/$(1)/obj-pci/Vcore.mk $$(SIM_RUNTIME)
 	@echo "CC    $$@ (compiles the device of the virtual machine: a minute or two)"
 	+@$$(MAKE) --no-print-directory -s -C $$(@D) -f Vcore.mk -f $$(abspath sim/verilator/objects.mk) \
-	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 objects >$$(@D)/build.log 2>&1 || { tail -40 $$(@D)/build.log; exit 1; }
+	  -j$$(JOBS) CXX=$$(SIM_CXX) LINK=$$(SIM_CXX) OPT_FAST="$$(SIM_HOT)" OPT_SLOW=-O1 OPT_GLOBAL=-O2 RUNTIME=$$(abspath $$(SIM_RUNTIME)) objects >$$(@D)/build.log 2>&1 || { tail -40 $$(@D)/build.log; exit 1; }
 $(BUILD)/sim/$(1)/millrace-vm-$(1): $(BUILD)/sim/$(1)/obj-pci/Vcore__ALL.a $(wildcard sim/pci/*.cpp) $$(VM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) $$(VM_HDR)
 	@echo "LINK  $$@"
 	@$$(SIM_CXX) $$(SIM_CXXFLAGS) -Werror $$(SIM_MARCH) $$(SIM_LAYOUT) -O2 -I$(BUILD)/sim/$(1)/obj-pci -I$(BUILD)/gen -isystem $$(SIM_VROOT)/include \
