@@ -76,6 +76,12 @@ static int choose(uint8_t **choice, const struct mr_config *config,
                    : rc;
 }
 
+static int open_device(struct mr_device **dev, const char *uri, struct mr_error *err)
+{
+    int rc = mr_pass_kind(uri, err);
+    return rc == 0 ? mr_device_open(dev, uri, err) : rc;
+}
+
 int mr_trainer_check(const char *model, const char *device, const struct mr_trainer_options *opt,
                      struct mr_error *err)
 {
@@ -93,7 +99,7 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
     if (rc == 0)
         rc = choose(&choice, &config, opt, err);
     if (rc == 0)
-        rc = mr_device_open(&dev, device, err);
+        rc = open_device(&dev, device, err);
     if (rc == 0)
         rc = mr_pass_open(&pass, dev, &config, &options, err);
     free(choice);
@@ -149,7 +155,7 @@ int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const c
     if (rc == 0)
         rc = choose(&t->choice, t->config, opt, err);
     if (rc == 0)
-        rc = mr_device_open(&t->dev, device, err);
+        rc = open_device(&t->dev, device, err);
     if (rc == 0)
         rc = mr_step_open(&t->step, t->store, t->dev, &pass, ranks, err);
     if (rc < 0) {

@@ -20,7 +20,7 @@ int engines_device(const char *list, int rank, int count, char **device, struct 
 
 // Starts this program again with the same words as `count` ranks, on the hosts of a file or, with
 // NULL, on this one; forwards Ctrl-C, says what went wrong in one line, and returns the exit
-// status. `state` is what another run goes on with.
+// status. `state` is the directory with which another run goes on, NULL: not known here.
 int engines_start(int count, const char *hosts, const char *state, char **words);
 
 // Joins the others. `count` is --engines, or 0.

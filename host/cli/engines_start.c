@@ -34,6 +34,17 @@ struct engines {
     double deadline;            // for that
 };
 
+// "; DIR has the steps that were done", if there is a state: one that was to be made may not be.
+static const char *steps_done(const struct engines *e, char *text, size_t size)
+{
+    char header[4096];
+    const char *state = e->state ? e->state : "the directory of the state";
+    (void)snprintf(header, sizeof header, "%s/header", state);
+    bool there = !e->state || access(header, F_OK) == 0;
+    (void)snprintf(text, size, there ? "; %s has the steps that were done" : "", state);
+    return text;
+}
+
 // ---- what mpirun says --------------------------------------------------------------------------
 
 static void keep(char kept[KEPT], const char *line)
@@ -51,16 +62,15 @@ static void say(struct engines *e, const char *line)
 // "mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9 (Killed)."
 static bool judge_killed(struct engines *e)
 {
-    char node[128], line[LINE];
+    char node[128], line[LINE], done[LINE / 2];
     int rank, sig;
     const char *at = strstr(e->text, "process rank ");
     if (!at || sscanf(at, "process rank %d with PID %*d on node %127s exited on signal %d", &rank,
                       node, &sig) != 3)
         return false;
-    (void)snprintf(line, sizeof line,
-                   "millrace: rank %d on %s: was ended by signal %d (%s); %s has the steps that "
-                   "were done, and the same command goes on",
-                   rank, node, sig, strsignal(sig), e->state);
+    (void)snprintf(line, sizeof line, "millrace: rank %d on %s: was ended by signal %d (%s)%s%s",
+                   rank, node, sig, strsignal(sig), steps_done(e, done, sizeof done),
+                   *done ? ", and the same command goes on" : "");
     if (!*e->said && !e->asked)
         say(e, line);
     return true;
@@ -248,6 +258,7 @@ static int watch(struct engines *e)
 
 static int finish(struct engines *e, int status)
 {
+    char done[LINE];
     if (*e->temporary)
         (void)nftw(e->temporary, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (e->asked == 2 || (e->asked && !*e->said))
@@ -255,21 +266,38 @@ static int finish(struct engines *e, int status)
     if (status == EXIT_OK || *e->said)
         return status;
     if (e->asked)
-        fprintf(stderr, "millrace: interrupted; %s has the steps that were done\n", e->state);
+        fprintf(stderr, "millrace: interrupted%s\n", steps_done(e, done, sizeof done));
     else if (status == NOT_FOUND)
         fprintf(stderr, "millrace: --engines: there is no mpirun; install the packages openmpi-bin "
                         "and libopenmpi3\n");
     else
-        fprintf(stderr,
-                "%smillrace: mpirun ended with status %d; %s has the steps that were done\n",
-                e->own, status, e->state);
+        fprintf(stderr, "%smillrace: mpirun ended with status %d%s\n", e->own, status,
+                steps_done(e, done, sizeof done));
     return status == NOT_FOUND ? EXIT_DEVICE : status;
+}
+
+// mpirun's own words on it are a dozen lines, with "should be reported to the developers".
+static int check_hosts(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    int e = f && (fgetc(f) != EOF || !ferror(f)) ? 0 : errno;
+    if (f)
+        (void)fclose(f); // only read
+    if (e == 0)
+        return EXIT_OK;
+    fprintf(stderr,
+            "millrace: --hosts %s: %s; give a file with a line for each machine: NAME slots=N "
+            "(docs/engines.md)\n",
+            path, strerror(e));
+    return EXIT_INPUT;
 }
 
 int engines_start(int count, const char *hosts, const char *state, char **words)
 {
     static struct engines e;
     int ends[2];
+    if (hosts && check_hosts(hosts) != EXIT_OK)
+        return EXIT_INPUT;
     e.state = state;
     if (pipe(ends) < 0) {
         fprintf(stderr, "millrace: --engines: %s\n", strerror(errno));

@@ -266,9 +266,39 @@ static bool take_given(struct parse *p, int i, char *text)
 
 // ---- what getopt_long() says --------------------------------------------------------------------
 
+const struct cli_foreign *cli_foreign(const struct cli_command *cmd, const char *word)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    if (cli_option_named(cmd, name)) // one of its own may have '_'
+        return NULL;
+    for (char *c = name; *c; c++)
+        *c = (char)(*c == '_' ? '-' : *c);
+    for (const struct cli_foreign *f = cli_foreign_names; f->name; f++)
+        if (strcmp(f->name, name) == 0 && (!f->option || cli_option_named(cmd, f->option)))
+            return f;
+    return NULL;
+}
+
+// Never with its value, which may be a key.
+static void name_foreign(const struct parse *p, const struct cli_foreign *f)
+{
+    const char *hint = f->hint ? f->hint : "";
+    if (f->option)
+        cli_usage(p->cmd, "option '--%s' is not known; give --%s%s%s", f->name, f->option,
+                  *hint ? ": " : "", hint);
+    else
+        cli_usage(p->cmd, "option '--%s' is not known: %s", f->name, hint);
+}
+
 static void unknown(const struct parse *p, const char *word)
 {
     char name[64];
+    const struct cli_foreign *f = cli_foreign(p->cmd, word);
+    if (f) {
+        name_foreign(p, f);
+        return;
+    }
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     struct mr_suggestion s = {.word = name};
     int begin = 0; // options that begin so: getopt_long() takes one, not several
@@ -310,6 +340,17 @@ static int index_of(const struct cli_command *cmd, int opt)
     return opt - FIRST;
 }
 
+// getopt_long() takes "--api-key KEY" for "--api-key-file KEY". The option, which has no letter,
+// stands in the word before `next`, or before its value.
+static bool is_foreign(const struct parse *p, char **argv, int next)
+{
+    const char *word = argv[next - (optarg && optarg == argv[next - 1] ? 2 : 1)];
+    const struct cli_foreign *f = strncmp(word, "--", 2) == 0 ? cli_foreign(p->cmd, word) : NULL;
+    if (f)
+        name_foreign(p, f);
+    return f != NULL;
+}
+
 static bool take_options(struct parse *p, int argc, char **argv, int *status)
 {
     static char nothing[] = "";
@@ -339,6 +380,8 @@ static bool take_options(struct parse *p, int argc, char **argv, int *status)
             refuse(p, opt, optind > at ? argv[optind - 1] : argv[optind]);
             return false;
         }
+        if (opt >= FIRST && is_foreign(p, argv, optind))
+            return false;
         if (opt == 'h') {
             help_print(p->cmd);
             *status = EXIT_OK;

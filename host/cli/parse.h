@@ -4,6 +4,7 @@
 #define MILLRACE_CLI_PARSE_H
 
 #include "cli/cli.h"
+#include "cli/foreign.h"
 
 // Fills the command's structure `args`, zeroed by the caller: defaults, options, arguments. True to
 // go on; else *status is what to leave with: EXIT_USAGE after one line that says which option, what
@@ -16,5 +17,8 @@ const struct cli_option *cli_option_named(const struct cli_command *cmd, const c
 // The word `i` of a list with `separator` between, at most size - 1 bytes of it; false behind the
 // last.
 bool cli_word(const char *list, char separator, int i, char *word, size_t size);
+
+// The row for an option of this command, given as "--name" or "--name=value"; NULL: there is none.
+const struct cli_foreign *cli_foreign(const struct cli_command *cmd, const char *word);
 
 #endif

@@ -14,6 +14,7 @@
 #include "cli/train_start.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/suggest.h"
 #include "config/read.h"
 #include "store/schedule.h"
 
@@ -195,6 +196,12 @@ static int make_rates(struct train_args *a)
         return cli_usage(&cmd_train,
                          "--lr, --warmup and --min-lr go with constant and cosine; another "
                          "--schedule has rates of its own");
+    struct mr_suggestion meant = {.word = a->schedule};
+    mr_suggest_offer(&meant, "constant");
+    mr_suggest_offer(&meant, "cosine");
+    if (meant.best)
+        return cli_usage(&cmd_train, "--schedule '%s' is not known; did you mean %s", a->schedule,
+                         meant.best);
     if (mr_rates_parse(&a->t.rates, a->schedule, &err) < 0) {
         (void)mr_fail_in(&err, "--schedule");
         return cli_fail(&err);
@@ -362,12 +369,11 @@ static int start_engines(struct train_args *a, char **argv)
 {
     struct mr_error err = {0};
     char *device;
-    const char *state = a->t.output ? a->t.output : "the directory of the state";
     if (a->t.train.data && strcmp(a->t.train.data, "-") == 0)
         return cli_usage(&cmd_train, "--engines: each of them reads --data; give a file");
     int rc = engines_device(a->c.device, 0, a->engines, &device, &err);
     free(device);
-    return rc < 0 ? cli_fail(&err) : engines_start(a->engines, a->hosts, state, argv);
+    return rc < 0 ? cli_fail(&err) : engines_start(a->engines, a->hosts, a->t.output, argv);
 }
 
 // As one of several, or by itself.

@@ -226,7 +226,7 @@ static int fits(const struct mr_pass *p, struct mr_error *err)
     int widest = p->d.f > p->d.w ? p->d.f : p->d.w, blocks = blocks_of(p->most_rows);
     widest = (widest > p->d.d ? widest : p->d.d) / 32;
     if (!p->g.train)
-        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:tinyt can", p->name);
+        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim,train can", p->name);
     if (p->g.t < 32)
         return mr_fail(err, MR_ERR_FIT, "device %s has %d rows; training needs 32 at a time",
                        p->name, p->g.t);
@@ -301,16 +301,31 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     return rc;
 }
 
+static int trains_partly(const char *uri, struct mr_error *err)
+{
+    return mr_fail(err, MR_ERR_USAGE,
+                   "device %s cannot train: it has some commands of training only, without "
+                   "MOVE_ROWS and what MATMUL keeps for the way back; model:%s can",
+                   uri, strncmp(uri, "sim:tinyt", 9) == 0 ? "tinyt" : "sim,train");
+}
+
+int mr_pass_kind(const char *uri, struct mr_error *err)
+{
+    if (strncmp(uri, "cpu:", 4) == 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "device %s cannot train: it is the reference for inference; "
+                       "model:sim,train can",
+                       uri);
+    return strncmp(uri, "sim:", 4) == 0 ? trains_partly(uri, err) : 0;
+}
+
 int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
                  const struct mr_pass_options *options, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(device);
     if (info->trains_partly) {
         *pass = NULL;
-        return mr_fail(err, MR_ERR_USAGE,
-                       "device %s cannot train: it has some commands of training only, without "
-                       "MOVE_ROWS and what MATMUL keeps for the way back; model:tinyt can",
-                       info->uri);
+        return trains_partly(info->uri, err);
     }
     int rc = pass_new(pass, &info->g, info->config, config, options, err);
     if (rc < 0)

@@ -29,6 +29,8 @@ exits command_that_is_nearly_one 2 "no command 'genrate'; did you mean generate;
 exits option_without_a_command_that_is_nearly_one 2 "'--versoin'; did you mean --version;" --versoin
 exits help_that_is_nearly_one 2 "'hlep'; did you mean help;" hlep
 exits option_that_is_nearly_one 2 "'--tempreature' is not known; did you mean --temperature;" generate --tempreature 1
+exits option_by_another_programs_name 2 "'--learning-rate' is not known; give --lr;" train --learning-rate 1e-3
+exits option_that_is_no_choice_here 2 "'--ctx-size' is not known: a text may have all positions of the model" serve models/demo --ctx-size 512
 exits help_of_an_unknown_command 2 "no command 'trcae'; did you mean trace;" help trcae
 exits help_of_two_commands 2 "'plan' is one argument too many" help trace plan
 for c in generate chat eval info pack unpack compare bench plan trace selftest devices serve; do

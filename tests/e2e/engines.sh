@@ -94,6 +94,9 @@ ok nothing_stays_behind test -z "$(ls -A "$TMPDIR")"
 exits engines_and_standard_input 2 'each of them reads --data' "${words[@]}" --data - -o "$work/x" --steps 1 --engines 2
 exits more_devices_than_engines 2 '3 devices, and there are 2 engines; --engines 3' "${words[@]}" "${data[@]}" -d model:tinyt,model:tinyt,model:sim,train -o "$work/x" --steps 1 --engines 2
 exits a_device_for_each_and_one_engine 2 '2 devices, and there is 1 engine; --engines 2' "${words[@]}" "${data[@]}" -d model:tinyt,model:tinyt -o "$work/x" --steps 1
+exits ranks_on_a_device_that_cannot_train 2 "^millrace: rank [01] on $(hostname): device cpu: cannot train: .*; model:sim,train can\$" "${words[@]}" "${data[@]}" -d cpu: -o "$work/x" --steps 1 --engines 2
+exits hosts_of_a_file_that_is_not_there 3 "^millrace: --hosts $work/none: No such file or directory; " "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2 --hosts "$work/none"
+exits hosts_of_a_directory 3 "^millrace: --hosts $work: Is a directory; " "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2 --hosts "$work"
 exits no_engines 2 'engines' "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 0
 # by_path PATH EXITS...: with another PATH for the program.
 case $millrace in /*) program=$millrace ;; *) program=$PWD/$millrace ;; esac
@@ -108,6 +111,11 @@ by_path "$work/empty" exits no_mpirun 4 'openmpi-bin' "${words[@]}" "${data[@]}"
 printf '#!/bin/sh\nwhile [ "$1" != -n ]; do shift; done; shift 2\nexec "$@"\n' >"$work/bin/mpirun.openmpi"
 chmod +x "$work/bin/mpirun.openmpi"
 by_path "$work/bin:$PATH" exits mpirun_of_another_mpi 4 "is not Open MPI's" "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2
+# One that fails before a rank has begun: no state is named that is not there.
+printf '#!/bin/sh\nexit 7\n' >"$work/bin/mpirun.openmpi"
+by_path "$work/bin:$PATH" exits mpirun_that_fails 7 '^millrace: mpirun ended with status 7$' "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2
+by_path "$work/bin:$PATH" exits mpirun_that_fails_beside_a_state 7 "status 7; $work/one has the steps that were done\$" \
+    "${words[@]}" "${data[@]}" -o "$work/one" --steps 3 --engines 2
 cp "$millrace" "$work/alone/millrace"
 millrace="$work/alone/millrace" exits no_module 4 'libmillrace-mpi.so cannot be opened; install the package libopenmpi3' \
     "${words[@]}" "${data[@]}" -o "$work/x" --steps 1 --engines 2

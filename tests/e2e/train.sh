@@ -134,6 +134,7 @@ ok it_says_what_was_done grep -q 'stopped after step 0 of 2' "$work/err-d"
 printf 'And' >"$work/word"
 exits train_without_steps 2 '--steps N is missing' "${short[@]}" -o "$work/x"
 exits train_with_two_rates 2 '--lr, --warmup and --min-lr go with constant and cosine' "${short[@]}" -o "$work/x" --steps 1 --lr 1e-3 --schedule 'Constant(learning_rate=1e-3)'
+exits train_with_a_schedule_that_is_nearly_one 2 "schedule 'cosin' is not known; did you mean cosine;" "${short[@]}" -o "$work/x" --steps 1 --schedule cosin
 exits train_with_a_misspelt_schedule 2 "schedule: the schedule 'Linar' is not known; did you mean Linear" "${short[@]}" -o "$work/x" --steps 1 --schedule 'Linar()'
 exits train_with_betas_of_sgd 2 '--beta1, --beta2 and --epsilon go with adamw and adam' "${short[@]}" -o "$work/x" --steps 1 --optimizer sgd --beta1 0.8
 exits train_with_momentum_of_adam 2 '--momentum, --dampening and --nesterov go with --optimizer sgd' "${short[@]}" -o "$work/x" --steps 1 --momentum 0.9
@@ -151,6 +152,10 @@ exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
 exits train_on_the_rtl 2 'device sim:tinyt cannot train: it has some commands of training only, without MOVE_ROWS' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d sim:tinyt
 exits train_without_the_commands 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d model:sim
+ok and_it_says_which_have_them grep -q 'device sim cannot train; model:sim,train can$' "$work/err"
+for d in cpu: sim: sim:sim,train sim:tiny; do # whether or not a simulator is built
+    exits "train_on_$d" 2 "device $d cannot train: .*; model:sim,train can\$" "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d $d
+done
 exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --chunk 33
 exits train_with_another_optimizer 2 'began with the optimizer AdamW, not SGD' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --optimizer sgd
 exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7

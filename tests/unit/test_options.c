@@ -113,6 +113,15 @@ static int walk(each *look)
     return rows;
 }
 
+static const struct cli_command *command_named(const char *name)
+{
+    for (int i = 0; cli_commands[i]; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    fail_msg("there is no command %s", name);
+    return NULL;
+}
+
 // ---- the tables themselves ----------------------------------------------------------------------
 
 static void check_names(const struct cli_command *cmd, const char *names)
@@ -439,6 +448,53 @@ static void what_does_not_fit_is_said(void **state)
     refused(&own, 1, (const char *[]){"--frobnicate"}, "'--frobnicate'", "is not known; 'millrace");
 }
 
+// ---- names of other programs --------------------------------------------------------------------
+
+static void names_of_other_programs(void **state)
+{
+    (void)state;
+    for (const struct cli_foreign *f = cli_foreign_names; f->name; f++) {
+        char word[80], want[80];
+        int commands = 0;
+        (void)snprintf(word, sizeof word, "--%s", f->name);
+        for (int i = 0; cli_commands[i]; i++) {
+            const struct cli_command *cmd = cli_commands[i];
+            if (cli_option_named(cmd, f->name) || cli_foreign(cmd, word) != f)
+                continue;
+            commands++;
+            (void)snprintf(want, sizeof want, "%s%s", f->option ? "; give --" : ": ",
+                           f->option ? f->option : f->hint);
+            refused(cmd, 2, (const char *[]){word, "3"}, word, want);
+            refused(cmd, 1, (const char *[]){strcat(strcpy(want, word), "=3")}, word,
+                    f->hint ? f->hint : f->option);
+        }
+        if (commands == 0 || (!f->option && !f->hint))
+            fail_msg("no command takes the row of --%s", f->name);
+    }
+}
+
+// An abbreviation would open the key as a file, and print it.
+static void a_key_is_not_shown(void **state)
+{
+    (void)state;
+    const struct cli_command *serve = command_named("serve");
+    static const char *const forms[][2] = {{"--api-key", "sesame"}, {"--api-key=sesame", ""}};
+    for (size_t i = 0; i < 2; i++) {
+        struct outcome o = parsed(serve, *forms[i][1] ? 2 : 1, forms[i]);
+        assert_false(o.goes_on);
+        assert_null(strstr(o.text, "sesame"));
+        assert_non_null(strstr(o.text, "--api-key-file: everybody"));
+        free(o.args);
+    }
+    // What it is the beginning of may be shortened otherwise, and values look as they like.
+    struct outcome o =
+        parsed(serve, 4, (const char *[]){"--api-key-f", "x", "--name", "--threads"});
+    assert_true(o.goes_on);
+    free(o.args);
+    refused(command_named("train"), 2, (const char *[]){"--learning_rate", "1"}, "--learning-rate",
+            "--lr");
+}
+
 // ---- did you mean -------------------------------------------------------------------------------
 
 static const struct cli_option *option_of(const char *command, const char *name)
@@ -479,8 +535,9 @@ static void distances(void **state)
     assert_int_equal(mr_suggest_distance("plaan", "plan"), 1);
     assert_int_equal(mr_suggest_distance("plam", "plan"), 1);
     assert_int_equal(mr_suggest_distance("kitten", "sitting"), 3);
-    assert_int_equal(mr_suggest_distance("ca", "abc"), 3); // optimal string alignment, not Damerau's 2
-    char a[200], b[200];                                // longer ones are cut
+    assert_int_equal(mr_suggest_distance("ca", "abc"),
+                     3); // optimal string alignment, not Damerau's 2
+    char a[200], b[200]; // longer ones are cut
     memset(a, 'x', sizeof a - 1);
     memset(b, 'x', sizeof b - 1);
     a[sizeof a - 1] = b[sizeof b - 1] = 0;
@@ -518,6 +575,8 @@ int main(void)
         cmocka_unit_test(options_that_exclude_each_other),
         cmocka_unit_test(defaults_and_values_arrive),
         cmocka_unit_test(what_does_not_fit_is_said),
+        cmocka_unit_test(names_of_other_programs),
+        cmocka_unit_test(a_key_is_not_shown),
         cmocka_unit_test(every_configuration_is_named),
         cmocka_unit_test(distances),
         cmocka_unit_test(suggestions),
