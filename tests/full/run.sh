@@ -11,7 +11,7 @@ logs=$build/full
 rm -f "$logs"/*.failed
 mkdir -p "$logs" docs/results
 # The longest first, so that the lanes end together.
-all="prepare test debug mutants xrt driver synth timing netlist cards programs1 programs2 programs3 programs4 sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
+all="prepare test debug mutants xrt driver synth timing timing-u280 timing-u250 timing-u50 timing-sim timing-kv260 timing-tinyt netlist cards programs1 programs2 programs3 programs4 sweep plan gates fuzz planted benches serve pack24 accuracy waves formal docs fp dist"
 result=${RESULT:-docs/results/test-full.txt}
 # Changes that are not checked in are shown by a plus.
 revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- . ':!docs/results' || echo +)
@@ -33,6 +33,7 @@ goal() {
         planted) echo fuzz-planted ;;
         synth) echo synth ;;
         timing) echo timing ;;
+        timing-*) echo "full-$1" ;;
         netlist) echo test-netlist ;;
         mutants) echo test-mutants ;;
         accuracy) echo full-accuracy ;;
@@ -54,7 +55,7 @@ part() { # name jobs
     # A TAP line that failed counts even where the status does not say so.
     [ $status != 0 ] || ! grep -qE '^[[:space:]]*not ok ' "$log" || status=1
     [ $status = 0 ] || touch "$logs/$1.failed"
-    printf '%-10s %-7s %5d s  %s %s  %s\n' "$1" "$([ $status = 0 ] && echo passed || echo FAILED)" \
+    printf '%-12s %-7s %5d s  %s %s  %s\n' "$1" "$([ $status = 0 ] && echo passed || echo FAILED)" \
         $((SECONDS - start)) "$revision" "$(date -u +%Y-%m-%d)" \
         "$(grep -E '[0-9]+ passed, [0-9]+ failed' "$log" | tail -1)"
     [ $status = 0 ] || tail -20 "$log" | sed 's/^/    /' >&2

@@ -15,6 +15,9 @@ write=false
 [ $# -gt 0 ] || { echo "usage: tests/synth/area.sh [--write] CONFIG.." >&2; exit 2; }
 mkdir -p "$cache"
 . tests/synth/netlists.sh
+configurations "$@" || exit 2
+out=$build/timing/area/$(IFS=+ && echo "$*")
+enter "$out"
 n=0 bad=0
 tap() { # status name [log]
     n=$((n + 1))
@@ -25,26 +28,30 @@ tap() { # status name [log]
     fi
 }
 
-: >"$build/timing/area.tsv"
-for config; do
-    dir=$build/timing/$config
-    mkdir -p "$dir"
-    family='' form=-DMILLRACE_DSP48E2
+: >"$out/area.tsv"
+count() { # config
+    local config=$1 dir=$build/timing/$1 family='' form=-DMILLRACE_DSP48E2
     [ "$config" != ecp5 ] || { family=ecp5; form=''; }
     { defines=$form BUILD=$build bash tests/synth/elaborate.sh "$config" "$dir" && netlists "$dir" &&
         sed 's/json$/stat/' "$dir/files" | xargs awk -v config="$config" -f tests/synth/cells.awk -f tests/synth/area.awk \
-            "$dir/modules" | sort -t$'\t' -k2,2 >"$dir/area.tsv"; } 2>"$dir/err"
-    tap $? "$config is counted" "$dir/err"
+            "$dir/modules" | sort -t$'\t' -k2,2 >"$dir/area.tsv"; } 2>"$out/err"
+    tap $? "$config is counted" "$out/err"
     # The whole last.
-    { grep -v -w millrace_core "$dir/area.tsv"; grep -w millrace_core "$dir/area.tsv"; } >>"$build/timing/area.tsv"
+    { grep -v -w millrace_core "$dir/area.tsv"; grep -w millrace_core "$dir/area.tsv"; } >>"$out/area.tsv"
+}
+for config; do
+    enter "$build/timing/$config"
+    count "$config"
+    leave
 done
 
+enter "$build/timing/written"
 {
     sed -n '/^\/\//p' "$def"
     # Other configurations stay.
     awk -F'"' -v configs="$*" 'BEGIN { split(configs, c, " "); for (i in c) out[c[i]] = 1 } /^AREA/ && !($2 in out)' "$def"
-    awk -F'\t' '{ printf "AREA(\"%s\", \"%s\", %d, %d, %d, %d, %d, %g, %d, %d)\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }' "$build/timing/area.tsv"
-} >"$build/timing/area.def"
+    awk -F'\t' '{ printf "AREA(\"%s\", \"%s\", %d, %d, %d, %d, %d, %g, %d, %d)\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }' "$out/area.tsv"
+} >"$out/area.def"
 # A row for each unit, and for each configuration its LUTs (those that are memory too), DSP48E2, block RAMs and UltraRAMs.
 awk -F'[(," )]+' '/^AREA/ { if (!($2 in seen)) { seen[$2] = 1; config[++configs] = $2 }
         if (!($3 in known)) { known[$3] = 1; if ($3 != "millrace_core") unit[++units] = $3 }
@@ -53,14 +60,14 @@ awk -F'[(," )]+' '/^AREA/ { if (!($2 in seen)) { seen[$2] = 1; config[++configs]
         printf "\n|---|"; for (i = 1; i <= configs; i++) printf "---:|"; print ""
         unit[++units] = "millrace_core"
         for (u = 1; u <= units; u++) { printf "| `%s` |", unit[u]
-            for (i = 1; i <= configs; i++) printf " %s |", cell[config[i], unit[u]]; print "" } }' "$build/timing/area.def" >"$build/timing/area.md"
+            for (i = 1; i <= configs; i++) printf " %s |", cell[config[i], unit[u]]; print "" } }' "$out/area.def" >"$out/area.md"
 if $write && [ $bad = 0 ]; then
-    cp "$build/timing/area.def" "$def"
-    awk -v t="$build/timing/area.md" '/<!-- area -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
-        /<!-- end of area -->/ { skip = 0 } !skip && !/<!-- area -->/' docs/synthesis.md >"$build/timing/doc.md" &&
-        cp "$build/timing/doc.md" docs/synthesis.md
+    cp "$out/area.def" "$def"
+    awk -v t="$out/area.md" '/<!-- area -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
+        /<!-- end of area -->/ { skip = 0 } !skip && !/<!-- area -->/' docs/synthesis.md >"$out/doc.md" &&
+        cp "$out/doc.md" docs/synthesis.md
 else
-    cmp -s "$build/timing/area.def" "$def" || echo "# $def has other figures: make area-doc"
+    cmp -s "$out/area.def" "$def" || echo "# $def has other figures: make area-doc"
 fi
 echo "1..$n"
 exit $((bad != 0))

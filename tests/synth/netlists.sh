@@ -36,28 +36,56 @@ recipe() { # rtlil module log json [module-in-Yosys]
 }
 yosys=$(yosys -V)
 
-# The file of a module's netlist in the cache; made if it is not there.
+# The netlist of a module gets a file in the cache if it has none; $file is its name, $made the seconds that it took.
+# Runs beside each other do not make one twice: the second waits for the first.
 netlist() { # directory number module-in-Yosys
-    local il=$1/$2.il hash
+    local il=$1/$2.il hash lock start=$SECONDS
     hash=$({ echo "$yosys"; recipe IL MODULE LOG JSON "$3"; cat "$il"; } | sha256sum | cut -c1-32)
-    if [ ! -s "$cache/$hash.json" ]; then
-        local start=$SECONDS
+    file=$cache/$hash.json made=
+    [ ! -s "$file" ] || return 0
+    exec {lock}>>"$cache/$hash.out"
+    flock "$lock"
+    if [ ! -s "$file" ]; then
         # 8 GB at most: more would stop others.
         (ulimit -v 8388608
             exec nice -n 10 yosys -q -l "$cache/$hash.log" -p "$(recipe "$il" "$3" "$cache/$hash.stat" "$cache/$hash.tmp")") \
-            >"$cache/$hash.out" 2>&1 || { tail -3 "$cache/$hash.out" >&2; return 1; }
-        mv "$cache/$hash.tmp" "$cache/$hash.json"
-        echo "# synthesised ${3##*\\}, $((SECONDS - start)) s" >&2
+            >"$cache/$hash.out" 2>&1 && mv "$cache/$hash.tmp" "$file" || { tail -3 "$cache/$hash.out" >&2; file=; }
+        made=$((SECONDS - start))
     fi
-    echo "$cache/$hash.json"
+    exec {lock}>&-
+    [ -n "$file" ]
 }
 
-# DIR/files gets the netlists of the modules of DIR/modules (elaborate.sh), in their order.
+# DIR/files gets the netlists of the modules of DIR/modules (elaborate.sh), in their order; standard output says how far
+# it is.
 netlists() { # directory
-    local number module status=0
-    : >"$1/files"
+    local number module of i=0 status=0 list
+    of=$(wc -l <"$1/modules")
+    list=$(mktemp "$1/files.XXXXXX") || return 1
     while IFS=$'\t' read -r number module _; do
-        netlist "$1" "$number" "$module" >>"$1/files" </dev/null || { status=1; echo "# $module does not synthesise"; }
+        i=$((i + 1))
+        netlist "$1" "$number" "$module" </dev/null || { status=1; echo "# $module does not synthesise"; continue; }
+        echo "$file" >>"$list"
+        [ -z "$made" ] || echo "# ${1##*/}: synthesised $i of $of modules, the last in $made s"
     done <"$1/modules"
+    mv "$list" "$1/files"
     return $status
 }
+
+# Whether all these configurations exist; says which does not, and which do.
+configurations() { # name..
+    local names config
+    names=$(awk '!/^#/ && NF { print $1 }' rtl/spec/configs.def)
+    for config; do
+        [ "$config" = hls ] || grep -qx -e "$config" <<<"$names" ||
+            { echo "$config: no such configuration; there are ${names//$'\n'/, } and hls (the kernel millrace_update)" >&2; return 2; }
+    done
+}
+
+# Only one run at a time works in a directory: others wait until this one leaves it, or has ended.
+enter() { # directory
+    mkdir -p "$1"
+    exec {entered}>"$1/lock"
+    flock -n "$entered" || { echo "# another run works in $1: waiting"; flock "$entered"; }
+}
+leave() { exec {entered}>&-; }

@@ -6,15 +6,20 @@
 #   --ceilings  tests/synth/timing.tsv gets this run's figures
 # Each module is synthesised alone, once for each set of parameters, with its children as black boxes; netlists are
 # kept in $BUILD/timing/cache (netlists.sh). The analyser puts them together, so that paths through
-# the ports of modules are measured like others.
+# the ports of modules are measured like others. Figures of this run: $BUILD/timing/of/CONFIG+CONFIG../all.tsv.
 set -uo pipefail
 build=${BUILD:-build} sta=${BUILD:-build}/synth/sta
-dir=$build/timing cache=$build/timing/cache
+cache=$build/timing/cache
 ceilings=tests/synth/timing.tsv allowed=tests/synth/through.tsv
 mode=check
 case ${1:-} in --write | --ceilings) mode=${1#--}; shift ;; esac
 [ $# -gt 0 ] || { echo "usage: tests/synth/timing.sh [--write | --ceilings] CONFIG.." >&2; exit 2; }
+. tests/synth/netlists.sh
+configurations "$@" || exit 2
+# Figures of a run lie apart from those of runs of other configurations.
+dir=$build/timing/of/$(IFS=+ && echo "$*")
 mkdir -p "$cache"
+enter "$dir"
 n=0 bad=0
 tap() { # status name [log]
     n=$((n + 1))
@@ -25,19 +30,18 @@ tap() { # status name [log]
     fi
 }
 
-. tests/synth/netlists.sh
 : >"$dir/all.tsv"
 : >"$dir/through"
-for config; do
-    e=$dir/$config
+measure() { # config
+    local config=$1 e=$build/timing/$1 status
     defines=-DMILLRACE_DSP48E2 BUILD=$build bash tests/synth/elaborate.sh "$config" "$e" 2>"$dir/err"
     status=$?
     tap $status "$config elaborates" "$dir/err"
-    [ $status = 0 ] || continue
+    [ $status = 0 ] || return
     netlists "$e"
     status=$?
     tap $status "$config: $(wc -l <"$e/modules") modules synthesise"
-    [ $status = 0 ] || continue
+    [ $status = 0 ] || return
     xargs "$sta" <"$e/files" >"$e/sta.tsv" 2>"$dir/err"
     tap $? "$config: no combinational loop, no cell that the model does not know" "$dir/err"
     awk -F'\t' -v OFS='\t' -v config="$config" 'FNR == NR { params[$2] = $4; next }
@@ -45,11 +49,17 @@ for config; do
     # Outputs of units that depend on an input within the cycle.
     awk -F'\t' 'FNR == NR { if ($5) block[$2] = 1; next }
         $1 == "through" && ($2 in block) { print $3 "\t" $4 "\t" $5 "\t" $6 }' "$e/modules" "$e/sta.tsv" >>"$dir/through"
+}
+for config; do
+    enter "$build/timing/$config"
+    measure "$config"
+    leave
 done
 
 # ---- ceilings: the longest path of a module's sets of parameters ----------------------------------------------
 awk -F'\t' -v OFS='\t' '{ k = $1 OFS $2; if (!(k in w) || $15 > w[k]) w[k] = $15 } END { for (k in w) print k, w[k] }' "$dir/all.tsv" |
     sort >"$dir/worst"
+enter "$build/timing/written"
 limit=3.23 # ns: 300 MHz and 0.10 ns of uncertainty
 if [ $mode = ceilings ]; then
     # Those of other configurations stay.
@@ -86,8 +96,9 @@ if [ $mode = write ]; then
     awk -v t="$dir/table.md" '/<!-- timing -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
         /<!-- end of timing -->/ { skip = 0 } !skip && !/<!-- timing -->/' docs/synthesis.md >"$dir/doc.md" &&
         cp "$dir/doc.md" docs/synthesis.md
-else
-    awk '/<!-- timing -->/ { on = 1; next } /<!-- end of timing -->/ { on = 0 } on' docs/synthesis.md | cmp -s - "$dir/table.md" ||
+else # of the same configurations
+    awk '/<!-- timing -->/ { on = 1; next } /<!-- end of timing -->/ { on = 0 } on' docs/synthesis.md >"$dir/page.md"
+    [ "$(grep '^| module' "$dir/page.md")" != "$(grep '^| module' "$dir/table.md")" ] || cmp -s "$dir/page.md" "$dir/table.md" ||
         echo "# docs/synthesis.md has other figures: make timing-doc"
 fi
 echo "1..$n"
