@@ -67,6 +67,9 @@ const struct cli_foreign cli_foreign_names[] = {
     {"parallel", "max-seqs", NULL},
     {"max-num-seqs", "max-seqs", NULL},
     {"alias", "name", NULL},
+    {"cors", "allow-origin", NULL},
+    {"allowed-origins", "allow-origin", NULL},
+    {"cors-allow-origins", "allow-origin", NULL},
     {"served-model-name", "name", NULL},
     // weights
     {"quantization", "format", NULL},

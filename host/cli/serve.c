@@ -43,6 +43,13 @@ static int check_names(const struct mr_serve_options *o)
                              "--allow-host '%s' is not a host name: letters, digits, '-', '_' and "
                              "'.', without a port",
                              o->names[i]);
+    for (int i = 0; i < o->n_origins; i++)
+        if (!mr_origin_is_valid(o->origins[i]))
+            return cli_usage(
+                &cmd_serve,
+                "--allow-origin '%s' is no origin: http:// or https://, a name and "
+                "perhaps a port, without a path; '*' would be every page that you visit",
+                o->origins[i]);
     return EXIT_OK;
 }
 
@@ -268,6 +275,12 @@ static const struct cli_option options[] = {
      .value = "NAME",
      .help = "a name in Host that is answered, beside localhost and --host; up to 16 times",
      CLI_LIST_AT(ARGS, serve.names, serve.n_names)},
+    {.name = "allow-origin",
+     .kind = CLI_TEXTS,
+     .value = "URL",
+     .help =
+         "pages from there may ask from a browser (CORS): http://localhost:3000; up to 16 times",
+     CLI_LIST_AT(ARGS, serve.origins, serve.n_origins)},
     {.name = "name",
      .kind = CLI_TEXT,
      .value = "NAME",

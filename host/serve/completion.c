@@ -8,6 +8,7 @@
 
 #include "common/json.h"
 #include "common/str.h"
+#include "common/suggest.h"
 #include "serve/messages.h"
 
 // One argument: what is wrong is said by name.
@@ -172,22 +173,12 @@ static int take_stream_options(struct mr_completion *c, const struct field *f, c
     return 0;
 }
 
-// What would change the text and is not built is refused, unless it asks for nothing.
-static int take_nothing(struct mr_completion *c, const struct field *f, const json_t *value,
-                        struct mr_error *err)
-{
-    (void)c;
-    if (json_is_object(value) && json_object_size(value) == 0)
-        return 0;
-    return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported; leave it out", f->name);
-}
-
 static int take_best_of(struct mr_completion *c, const struct field *f, const json_t *value,
                         struct mr_error *err)
 {
     if (json_is_integer(value) && json_integer_value(value) == c->n)
         return 0;
-    return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported beyond 'n'; leave it out",
+    return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported here beyond 'n'; leave it out",
                    f->name);
 }
 
@@ -301,22 +292,95 @@ static const struct field fields[] = {
     {"stop", take_stop, 0, 0, 0, BOTH},
     {"ignore_eos", take_bool, 0, 0, IN(ignore_eos), BOTH},
     {"user", take_user, 0, 0, 0, BOTH},
-    {"logit_bias", take_nothing, 0, 0, 0, BOTH},
-    {"suffix", take_nothing, 0, 0, 0, TEXT},
     {"messages", take_list, 0, 0, 0, CHAT},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
+
+// What clients of OpenAI and of other servers send and is not built: refused, unless it asks for
+// nothing. NULL: nothing that is sent back depends on the value.
+static const struct unbuilt {
+    const char *name;
+    int where;
+    const char *neutral; // an array of the values that ask for nothing
+} unbuilt[] = {
+    {"logit_bias", BOTH, "[{}]"},
+    {"suffix", TEXT, "[{}, \"\"]"},
+    {"tools", CHAT, "[[]]"},
+    {"tool_choice", CHAT, "[\"none\", \"auto\"]"},
+    {"parallel_tool_calls", CHAT, "[true, false]"},
+    {"functions", CHAT, "[[]]"},
+    {"function_call", CHAT, "[\"none\", \"auto\"]"},
+    {"response_format", BOTH, "[{\"type\": \"text\"}]"},
+    {"reasoning_effort", CHAT, "[\"none\"]"},
+    {"verbosity", CHAT, "[\"medium\"]"},
+    {"modalities", CHAT, "[[\"text\"]]"},
+    {"audio", CHAT, "[{}]"},
+    {"prediction", CHAT, "[{}]"},
+    {"web_search_options", CHAT, "[]"},
+    {"store", CHAT, "[false]"},
+    {"service_tier", BOTH, "[\"auto\", \"default\"]"},
+    {"metadata", BOTH, NULL},
+    {"safety_identifier", BOTH, NULL},
+    {"prompt_cache_key", BOTH, NULL},
+    // of other servers
+    {"min_p", BOTH, "[0, 0.0]"},
+    {"typical_p", BOTH, "[1, 1.0]"},
+    {"mirostat", BOTH, "[0]"},
+    {"min_tokens", BOTH, "[0]"},
+    {"length_penalty", BOTH, "[1, 1.0]"},
+    {"use_beam_search", BOTH, "[false]"},
+    {"grammar", BOTH, "[\"\"]"},
+    {"json_schema", BOTH, "[{}]"},
+    {"cache_prompt", BOTH, NULL},
+};
+enum { UNBUILT = sizeof unbuilt / sizeof *unbuilt };
+
+static int check_unbuilt(const json_t *root, int where, const char **param, struct mr_error *err)
+{
+    for (int i = 0; i < UNBUILT; i++) {
+        const struct unbuilt *u = &unbuilt[i];
+        const json_t *value = u->where & where ? json_object_get(root, u->name) : NULL;
+        if (!value || json_is_null(value) || !u->neutral)
+            continue;
+        json_t *neutral = json_loads(u->neutral, 0, NULL);
+        if (!neutral)
+            return no_memory(err);
+        bool asks = true;
+        for (size_t k = 0; k < json_array_size(neutral); k++)
+            asks &= !json_equal(value, json_array_get(neutral, k));
+        json_decref(neutral);
+        *param = u->name;
+        if (asks)
+            return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported here; leave it out",
+                           u->name);
+    }
+    *param = NULL;
+    return 0;
+}
+
+static bool is_known(const char *key, int where)
+{
+    bool known = false;
+    for (int i = 0; i < FIELDS; i++)
+        known |= fields[i].where & where && strcmp(fields[i].name, key) == 0;
+    for (int i = 0; i < UNBUILT; i++)
+        known |= unbuilt[i].where & where && strcmp(unbuilt[i].name, key) == 0;
+    return known;
+}
 
 static int find_unknown(const json_t *root, int where, struct mr_error *err)
 {
     for (void *it = json_object_iter((json_t *)root); it;
          it = json_object_iter_next((json_t *)root, it)) {
         const char *key = json_object_iter_key(it);
-        int i = 0;
-        while (i < FIELDS && (!(fields[i].where & where) || strcmp(fields[i].name, key) != 0))
-            i++;
-        if (i == FIELDS)
-            return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'", mr_show(key).text);
+        struct mr_suggestion s = {.word = key};
+        if (is_known(key, where))
+            continue;
+        for (int i = 0; i < FIELDS; i++)
+            if (fields[i].where & where)
+                mr_suggest_offer(&s, fields[i].name);
+        return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'%s%s%s", mr_show(key).text,
+                       s.best ? "; did you mean '" : "", s.best ? s.best : "", s.best ? "'?" : "");
     }
     return 0;
 }
@@ -342,6 +406,8 @@ static int take_all(struct mr_completion *c, const struct mr_turns *turns, const
                     const char **param, struct mr_error *err)
 {
     int where = turns ? CHAT : TEXT, rc = find_unknown(root, where, err);
+    if (rc == 0)
+        rc = check_unbuilt(root, where, param, err);
     for (int i = 0; rc == 0 && i < FIELDS; i++) {
         const json_t *value =
             fields[i].where & where ? json_object_get(root, fields[i].name) : NULL;

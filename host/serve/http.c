@@ -73,6 +73,11 @@ static enum MHD_Result queue(struct exchange *x, int status, struct MHD_Response
     for (const char *const *h = mr_page_headers(x->path == MR_PATH_PAGE && status == 200); *h;
          h += 2)
         (void)MHD_add_response_header(r, h[0], h[1]);
+    const char *origin = mr_request_origin(x);
+    if (x->serve->opt.n_origins > 0)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_VARY, "Origin");
+    if (origin)
+        (void)MHD_add_response_header(r, "Access-Control-Allow-Origin", origin);
     if (status == 429 || status == 503)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == 405)
@@ -260,6 +265,19 @@ static enum MHD_Result show_page(struct exchange *x)
     return queue(x, 200, r, "text/html; charset=utf-8");
 }
 
+// A browser asks on behalf of a page whether it may ask.
+static enum MHD_Result allow_page(struct exchange *x)
+{
+    struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (r) {
+        (void)MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, HEAD, POST");
+        (void)MHD_add_response_header(r, "Access-Control-Allow-Headers",
+                                      "Authorization, Content-Type");
+        (void)MHD_add_response_header(r, "Access-Control-Max-Age", "600");
+    }
+    return queue(x, 204, r, "text/plain");
+}
+
 static enum MHD_Result convert(struct exchange *x)
 {
     const char *param, *body = x->body.data ? x->body.data : "";
@@ -399,6 +417,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     (void)pthread_mutex_unlock(&s->lock);
     if (resumed || late)
         return carry_out(x, &v);
+    if (mr_request_is_preflight(x, method))
+        return allow_page(x);
     int status = mr_request_screen(x, method, &message);
     if (status != 0)
         return refuse(x, status, message, NULL, NULL);

@@ -56,19 +56,37 @@ static int end_line(struct mr_buf *text, struct mr_error *err)
     return open ? mr_buf_append(text, "\n", 1, err) : 0;
 }
 
+// The contents of a message and of its neighbours of the same role, a line end between them; *next
+// is behind the last.
+static int add_neighbours(struct mr_buf *text, const json_t *messages, enum role role, size_t *next,
+                          struct mr_error *err)
+{
+    enum role other = role;
+    int rc = add_content(text, json_object_get(json_array_get(messages, *next), "content"), err);
+    for (++*next; rc == 0 && *next < json_array_size(messages); ++*next) {
+        const json_t *message = json_array_get(messages, *next);
+        rc = role_of(message, &other, err);
+        if (rc < 0 || other != role)
+            break;
+        rc = end_line(text, err);
+        if (rc == 0)
+            rc = add_content(text, json_object_get(message, "content"), err);
+    }
+    return rc;
+}
+
 // System messages stand in front, then user and assistant take turns: with any other order nobody
 // could say where a reply ends.
-static int add_message(const struct mr_turns *turns, struct mr_buf *text, const json_t *message,
-                       enum role *last, bool first, struct mr_error *err)
+static int add_turn(const struct mr_turns *turns, struct mr_buf *text, const json_t *messages,
+                    size_t *next, enum role *last, struct mr_error *err)
 {
     struct mr_buf content = {0};
     enum role role = SYSTEM;
-    int rc = role_of(message, &role, err);
+    bool first = *next == 0;
+    int rc = role_of(json_array_get(messages, *next), &role, err);
     if (rc == 0)
-        rc = add_content(&content, json_object_get(message, "content"), err);
-    bool fits = role == SYSTEM ? first || *last == SYSTEM
-                : role == USER ? first || *last != USER
-                               : !first && *last == USER;
+        rc = add_neighbours(&content, messages, role, next, err);
+    bool fits = role == SYSTEM ? first : role == USER || (!first && *last == USER);
     if (rc == 0 && !fits)
         rc = mr_fail(err, MR_ERR_USAGE,
                      "'messages' must begin with 'system', if there is one, and then take turns, "
@@ -98,8 +116,8 @@ int mr_messages_text(const json_t *messages, const struct mr_turns *turns, struc
     int rc = json_array_size(messages) > 0
                  ? 0
                  : mr_fail(err, MR_ERR_USAGE, "'messages' is empty; give one of the user");
-    for (size_t i = 0; rc == 0 && i < json_array_size(messages); i++)
-        rc = add_message(turns, text, json_array_get(messages, i), &last, i == 0, err);
+    for (size_t i = 0; rc == 0 && i < json_array_size(messages);)
+        rc = add_turn(turns, text, messages, &i, &last, err);
     if (rc == 0 && last != USER)
         rc = mr_fail(err, MR_ERR_USAGE, "'messages' must end with one of the user");
     return rc;

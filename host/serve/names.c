@@ -23,6 +23,30 @@ bool mr_name_is_valid(const char *name)
     return n > 0 && n <= NAME_MOST && name[n] == 0;
 }
 
+bool mr_origin_is_valid(const char *origin)
+{
+    char name[NAME_MOST + 1];
+    const char *host = strncmp(origin, "https://", 8) == 0  ? origin + 8
+                       : strncmp(origin, "http://", 7) == 0 ? origin + 7
+                                                            : "";
+    size_t size = strcspn(host, ":");
+    const char *port = host + size;
+    if (size == 0 || size > NAME_MOST ||
+        (*port && (!port[1] || strspn(port + 1, "0123456789") != strlen(port + 1))))
+        return false;
+    memcpy(name, host, size);
+    name[size] = 0;
+    return mr_name_is_valid(name);
+}
+
+const char *mr_origin_of(const char *origin, const char *const *origins, int n)
+{
+    for (int i = 0; origin && i < n; i++)
+        if (strcasecmp(origin, origins[i]) == 0)
+            return origins[i];
+    return NULL;
+}
+
 bool mr_host_is_ours(const char *host, const char *bound, const char *const *names, int n)
 {
     char name[NAME_MOST + 1];

@@ -18,4 +18,10 @@ bool mr_name_is_valid(const char *name);
 // one of `names`; with or without a port. Numbers are safe: nobody can point them elsewhere.
 bool mr_host_is_ours(const char *host, const char *bound, const char *const *names, int n);
 
+// What --allow-origin takes: "https://name" or "http://name:port", as browsers send it in Origin.
+bool mr_origin_is_valid(const char *origin);
+
+// The entry of `origins` that `origin` is; NULL: none, or there is no such header.
+const char *mr_origin_of(const char *origin, const char *const *origins, int n);
+
 #endif

@@ -24,6 +24,9 @@ struct mr_serve_options {
     // refused if there are any, or if there is no key and this machine alone can reach the server.
     const char *names[MR_SERVE_NAMES];
     int n_names;
+    // Pages of these origins may ask from a browser (CORS); others may not.
+    const char *origins[MR_SERVE_NAMES];
+    int n_origins;
     const char *model_id;        // what requests call the model
     const char *format, *device; // of its weights, and where it runs: to be shown, and no more
     const char *api_key;         // NULL: none asked for

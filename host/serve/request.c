@@ -95,7 +95,7 @@ int mr_request_frame(const struct mr_serve *s, struct MHD_Connection *connection
                    "Transfer-Encoding";
         return 400;
     }
-    *message = "the request is too large";
+    *message = s->too_large;
     return f.far ? 413 : 0;
 }
 
@@ -126,13 +126,27 @@ static bool is_json(const char *type)
     return type && strncasecmp(type, "application/json", 16) == 0 && strchr("; \t", type[16]);
 }
 
+const char *mr_request_origin(const struct exchange *x)
+{
+    const struct mr_serve_options *o = &x->serve->opt;
+    return mr_origin_of(o->n_origins > 0 ? header(x, MHD_HTTP_HEADER_ORIGIN) : NULL, o->origins,
+                        o->n_origins);
+}
+
+bool mr_request_is_preflight(const struct exchange *x, const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0 && x->path != MR_PATH_OTHER &&
+           mr_request_origin(x) && header(x, "Access-Control-Request-Method");
+}
+
 int mr_request_screen(const struct exchange *x, const char *method, const char **message)
 {
     bool post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
     bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, "HEAD") == 0;
     const char *type = header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
     if (x->path == MR_PATH_OTHER) {
-        *message = "there is nothing here; see /, /v1/completions and /v1/models";
+        *message = "there is nothing here; see /, /v1/completions, /v1/chat/completions, "
+                   "/v1/tokenize, /v1/detokenize and /v1/models";
         return 404;
     }
     if (mr_request_is_post(x->path) ? !post : !get) {
@@ -149,7 +163,7 @@ int mr_request_screen(const struct exchange *x, const char *method, const char *
         return 415;
     }
     if (x->too_large) {
-        *message = "the request is too large";
+        *message = x->serve->too_large;
         return 413;
     }
     *message = NULL;

@@ -125,6 +125,8 @@ int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
     s->model = model;
     s->listening = -1;
     s->created = (long)time(NULL);
+    (void)snprintf(s->too_large, sizeof s->too_large,
+                   "the request is too large: --max-body is %zu bytes", opt->max_body);
     mr_metrics_open(&s->metrics);
     (void)pthread_mutex_init(&s->lock, NULL); // cannot fail with default attributes
     (void)pthread_cond_init(&s->work, NULL);

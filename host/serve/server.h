@@ -67,6 +67,7 @@ struct mr_serve {
     int listening, port;
     bool local, asks_name; // this machine alone can reach it; a request must call it by its name
     long created;
+    char too_large[64]; // what 413 says
     pthread_mutex_t lock;
     pthread_cond_t work; // for the units
     struct mr_job *jobs; // that units have or are to take

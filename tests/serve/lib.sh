@@ -9,7 +9,7 @@ trap 'for p in $servers; do kill -9 "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
 start() {
     : >"$work/address"
     local device=model:
-    [ "$1" != -d ] || { device=$2; shift 2; }
+    [ "${1:-}" != -d ] || { device=$2; shift 2; }
     "$millrace" serve "$work/demo.mill" -d "$device" --port 0 "$@" >"$work/address" 2>"$work/log" &
     pid=$!
     servers="$servers $pid"

@@ -31,6 +31,10 @@ ok the_start_line_says_what_is_served_and_where test "$(cat "$work/address")" = 
     "millrace: serving demo (mxint8, 512 positions, 4 texts at a time, model:sim) on $url"
 ok nothing_else_is_said_at_the_start test ! -s "$work/log"
 ok head_has_no_body test "$(curl -sI -o /dev/null -w '%{http_code} %{size_download}' "$url/health")" = '200 0'
+curl -s "$url/v2" >"$work/reply"
+for path in /v1/completions /v1/chat/completions /v1/tokenize /v1/detokenize /v1/models; do
+    ok "unknown_path_is_told_of_$path" grep -qE "[ ]$path(,| and|\")" "$work/reply"
+done
 ok unknown_path_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v2")" = 404
 ok unknown_model_is_404 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/models/gpt-4")" = 404
 ok wrong_method_is_405 test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions")" = 405
@@ -174,11 +178,34 @@ chat messages_of_another_type 400 "'messages' must be an array" '{"model":"demo"
 chat message_without_content 400 "'content' is missing" '{"model":"demo","messages":[{"role":"user"}]}'
 chat unknown_role 400 "'role' is tool" '{"model":"demo","messages":[{"role":"tool","content":"x"}]}'
 chat picture_in_a_message 400 "reads text only" '{"model":"demo","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}'
-chat two_of_the_user 400 "take turns" '{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"user","content":"y"}]}'
+# Neighbours of one role are one message, with a line end between them.
+at /v1/chat/completions '{"temperature":0,"max_tokens":9,"messages":[{"role":"system","content":"A"},{"role":"developer","content":"talk.\n"},{"role":"user","content":"Who art"},{"role":"user","content":"thou?\n"},{"role":"user","content":"Say."},{"role":"assistant","content":"I"},{"role":"assistant","content":"am."},{"role":"user","content":"And?"}]}' >/dev/null
+joined=$(content "$work/reply")$(grep -o '"prompt_tokens":[0-9]*' "$work/reply")
+ask '{"temperature":0,"max_tokens":9,"prompt":"A\ntalk.\nUser: Who art\nthou?\nSay.\nAssistant: I\nam.\nUser: And?\nAssistant:","stop":"\nUser:"}' >/dev/null
+ok neighbours_of_one_role_are_one_message test "$joined" = "$(text "$work/reply" | sed 's/^ *//')$(grep -o '"prompt_tokens":[0-9]*' "$work/reply")" -a -n "$joined"
+chat assistant_first 400 "take turns" '{"messages":[{"role":"assistant","content":"x"},{"role":"user","content":"y"}]}'
 chat late_system_message 400 "take turns" '{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"system","content":"y"}]}'
 chat ends_with_the_assistant 400 "must end with one of the user" '{"model":"demo","messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}'
 chat prompt_of_a_conversation 400 "no argument 'prompt'" '{"model":"demo","prompt":"x"}'
-chat tools 400 "no argument 'tools'" '{"model":"demo","messages":[{"role":"user","content":"x"}],"tools":[]}'
+# What today's clients send: taken where it asks for nothing, else refused by its name.
+said='"max_tokens":1,"messages":[{"role":"user","content":"x"}]'
+chat arguments_that_ask_for_nothing 200 '"role":"assistant"' "{$said,\"tools\":[],\"tool_choice\":\"none\",\"parallel_tool_calls\":false,\"functions\":null,
+    \"response_format\":{\"type\":\"text\"},\"reasoning_effort\":null,\"modalities\":[\"text\"],\"store\":false,\"service_tier\":\"auto\",
+    \"metadata\":{\"a\":\"b\"},\"min_p\":0.0,\"typical_p\":1,\"grammar\":\"\",\"cache_prompt\":true,\"logit_bias\":{}}"
+while read -r name value; do
+    chat "argument_${name}_that_asks_for_something" 400 "'$name' is not supported here; leave it out.*\"param\":\"$name\"" "{$said,\"$name\":$value}"
+done <<'END'
+tools [{"type":"function","function":{"name":"f"}}]
+tool_choice "required"
+response_format {"type":"json_object"}
+reasoning_effort "high"
+min_p 0.1
+grammar "root ::= x"
+logit_bias {"5":1}
+store true
+END
+status an_argument_of_conversations 400 "no argument 'tools'" '{"prompt":"x","tools":[]}'
+status an_argument_that_is_nearly_one 400 "no argument 'tempreature'; did you mean 'temperature'" '{"prompt":"x","tempreature":1}'
 chat top_logprobs_alone 400 "needs 'logprobs'" '{"model":"demo","messages":[{"role":"user","content":"x"}],"top_logprobs":2}'
 chat a_conversation_too_long 400 context_length_exceeded "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"$(printf 'Zx%.0s' $(seq 600))\"}]}"
 ok wrong_method_of_chat test "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/chat/completions")" = 405
@@ -239,10 +266,10 @@ type='Content-Type: Application/JSON; charset=utf-8' status content_type_with_a_
 type='Content-Type: text/plain' status another_content_type 415 'Content-Type' '{"model":"demo","prompt":"x"}'
 status more_texts_than_may_wait 400 'more texts' '{"model":"demo","prompt":"x","n":65}'
 head -c 1100000 /dev/zero | tr '\0' ' ' >"$work/large"
-status large_body 413 'too large' "@$work/large"
+status large_body 413 'too large: --max-body is 1048576 bytes' "@$work/large"
 status large_body_in_chunks 413 'too large' "@$work/large" -H 'Transfer-Encoding: chunked'
 head -c 20000000 /dev/zero | tr '\0' ' ' >"$work/large"
-status far_too_large_body 413 'too large' "@$work/large"
+status far_too_large_body 413 'too large: --max-body is 1048576 bytes' "@$work/large"
 ok body_that_breaks_off bash -c "printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{' | timeout 600 bash -c 'cat >/dev/tcp/127.0.0.1/$port'"
 ok no_http bash -c "exec 3<>/dev/tcp/127.0.0.1/$port; printf 'hello\r\n\r\n' >&3; timeout 600 cat <&3 >/dev/null; true"
 ok the_server_still_answers test "$(ask '{"model":"demo","prompt":"x","max_tokens":1}')" = 200
@@ -422,6 +449,36 @@ fi
 exits empty_name_of_a_host 2 'empty' serve "$work/demo.mill" -d model: --allow-host ''
 for name in a:80 http://a 'a b' '*'; do
     exits "no_name_of_a_host_$name" 2 'not a host name' serve "$work/demo.mill" -d model: --allow-host "$name"
+done
+
+# ---- pages of other origins (CORS)
+# asks ORIGIN [CURL OPTIONS]: what a browser does before a page of that origin may ask.
+asks() {
+    local origin=$1
+    shift
+    curl -s -m 600 -o "$work/reply" -D "$work/head" -w '%{http_code}' -X OPTIONS -H "Origin: $origin" \
+        -H 'Access-Control-Request-Method: POST' -H 'Access-Control-Request-Headers: content-type' "$@" "$url/v1/completions"
+}
+allows() { tr -d '\r' <"$work/head" | sed -n 's/^Access-Control-Allow-Origin: //ip'; }
+start
+ok no_page_of_another_origin_may_ask test "$(asks http://localhost:3000)$(allows)" = 405
+stop
+start --allow-origin http://localhost:3000 --allow-origin https://app.example --api-key-file "$work/host-key"
+ok a_page_that_may_ask test "$(asks http://localhost:3000) $(allows)" = '204 http://localhost:3000'
+ok it_may_send_json_and_a_key grep -qi '^Access-Control-Allow-Headers: Authorization, Content-Type' "$work/head"
+ok it_may_post grep -qi '^Access-Control-Allow-Methods: .*POST' "$work/head"
+ok another_page_that_may_ask test "$(asks https://APP.example) $(allows)" = '204 https://app.example'
+for origin in http://localhost:3001 https://localhost:3000 http://app.example https://app.example.attacker.example null '*'; do
+    ok "a_page_that_may_not_ask_$origin" test "$(asks "$origin")$(allows)" = 405
+done
+ok answers_are_for_the_page test "$(ask '{"prompt":"x","max_tokens":1}' -H 'Origin: https://app.example' -H 'Authorization: Bearer secret') $(allows)" = '200 https://app.example'
+ok errors_are_too test "$(ask '{}' -H 'Origin: https://app.example') $(allows)" = '401 https://app.example'
+ok caches_are_told grep -qi '^Vary: Origin' "$work/head"
+ok others_are_answered_as_before test "$(ask '{"prompt":"x","max_tokens":1}' -H 'Origin: http://x.example' -H 'Authorization: Bearer secret')$(allows)" = 200
+ok no_preflight_of_a_path_that_is_not_there test "$(curl -s -m 600 -o /dev/null -w '%{http_code}' -X OPTIONS -H 'Origin: https://app.example' -H 'Access-Control-Request-Method: GET' "$url/v2")" = 404
+stop
+for origin in '*' null app.example https://app.example/ http://app.example:x http:// 'http://a b'; do
+    exits "no_origin_$origin" 2 'is no origin' serve "$work/demo.mill" --allow-origin "$origin"
 done
 
 # ---- starting
