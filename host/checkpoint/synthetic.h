@@ -8,10 +8,11 @@
 
 #include "checkpoint/config.h"
 
-// Writes config.json, tokenizer.json (one token for each byte, then "<|endoftext|>"; only if the
-// vocabulary has room for these 257) and model.safetensors (bf16) into the existing directory
-// `dir`. Of `c` the sizes count; eos_token_id is written as it is, -1 as null,
-// and as a list if there are more_eos_ids.
+enum { MR_SYNTHETIC_BYTES = 257 }; // tokens: one for each byte, then "<|endoftext|>"
+
+// Writes config.json, tokenizer.json (only if the vocabulary has room for these tokens) and
+// model.safetensors (bf16) into the existing directory `dir`. Of `c` the sizes count; eos_token_id
+// is written as it is, -1 as null, and as a list if there are more_eos_ids.
 int mr_synthetic_write(const char *dir, const struct mr_config *c, uint64_t seed,
                        struct mr_error *err);
 

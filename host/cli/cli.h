@@ -73,6 +73,8 @@ int cli_no_model(void); // says that there is none, and returns the exit status
 
 // Whole file or standard input ("-") as NUL-terminated text that the caller frees.
 int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err);
+// The same of a text that is learnt or measured: nothing else is taken (text/look.h).
+int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *err);
 
 // Prints and frees a JSON object.
 int cli_print_json(json_t *object);

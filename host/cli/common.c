@@ -9,7 +9,9 @@
 
 #include "cli/cli.h"
 #include "common/clock.h"
+#include "common/error.h"
 #include "common/suggest.h"
+#include "text/look.h"
 
 static char who[160]; // speaks: one of several ranks
 
@@ -222,7 +224,8 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
     return check_packed(c, *model);
 }
 
-int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err)
+// The whole of it; `look`: unless its beginning is no text's.
+static int read_whole(const char *path, bool look, char **text, size_t *size, struct mr_error *err)
 {
     bool std = strcmp(path, "-") == 0;
     FILE *f = std ? stdin : fopen(path, "rb");
@@ -234,7 +237,7 @@ int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *
         goto io;
     do {
         if (n + 1 >= capacity) {
-            capacity = capacity ? 2 * capacity : 65536;
+            capacity = capacity ? 2 * capacity : MR_LOOK_BYTES + 1;
             char *more = realloc(buf, capacity);
             if (!more) {
                 err->status = rc = MR_ERR_MEMORY;
@@ -245,7 +248,14 @@ int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *
         }
         got = fread(buf + n, 1, capacity - 1 - n, f);
         n += got;
-    } while (got > 0);
+        // The first round has as much as is looked at, or all.
+        if (look && n == got && (rc = mr_text_look(path, buf, n, err)) < 0)
+            goto out;
+    } while (got > 0 && !cli_interrupted());
+    if (cli_interrupted()) {
+        rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
+        goto out;
+    }
     if (ferror(f))
         goto io;
     buf[n] = 0;
@@ -263,6 +273,16 @@ out:
     if (f && !std)
         (void)fclose(f); // only read
     return rc;
+}
+
+int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *err)
+{
+    return read_whole(path, false, text, size, err);
+}
+
+int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *err)
+{
+    return read_whole(path, true, text, size, err);
 }
 
 int cli_print_json(json_t *object)

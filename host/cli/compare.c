@@ -208,7 +208,7 @@ static int run(int argc, char **argv)
         return status;
     if (!a.file)
         return cli_usage(&cmd_compare, "--file with the text is missing");
-    if (cli_read_file(a.file, &text, &size, &err) < 0)
+    if (cli_read_text(a.file, &text, &size, &err) < 0)
         return cli_fail(&err);
     if (size == 0) {
         free(text);

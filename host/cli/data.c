@@ -95,8 +95,8 @@ static int convert(struct run *r, struct mr_error *err)
             rc = write_batch(r, err);
     }
     cli_line_wipe(&r->line);
-    if (cli_interrupted()) // whatever it was that gave up first
-        rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted; %s is not written", r->a->output);
+    if (rc == 0 && cli_interrupted())
+        rc = MR_ERR_INTERRUPTED;
     if (rc == 0 && r->windows_written == 0)
         rc = mr_fail(err, MR_ERR_FORMAT,
                      "%s: has nothing to learn: %llu documents, none of two tokens", r->a->input,
@@ -151,6 +151,8 @@ static int make(struct run *r, const struct mr_model *model, const char *end, si
         else
             mr_examples_abandon(&r->writer);
     }
+    if (rc < 0 && cli_interrupted()) // whatever it was that gave up first
+        rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted; %s is not written", a->output);
     mr_documents_close(&r->documents);
     mr_records_close(&r->records);
     free(r->windows);
@@ -229,7 +231,7 @@ static const struct cli_option options[] = {
     {.name = "from",
      .kind = CLI_CHOICE,
      .value = "F",
-     .help = "what the input is; auto: by its name",
+     .help = "what the input is; auto: by its name; text takes any bytes",
      .choices = "auto|text|jsonl|csv",
      .def = "auto",
      CLI_AT(ARGS, format)},
@@ -266,8 +268,11 @@ const struct cli_command cmd_data = {
         "Tokenises documents and cuts them into windows. A text is cut where documents end "
         "(<|endoftext|>). A line of JSON, or a row of CSV, is a document: its text, or a prompt "
         "and a completion, of which the completion alone is learnt. What zstd has compressed is "
-        "read as it is. FILE appears only when it is complete; train --data takes it, and so does "
-        "Cerebras' Model Zoo. docs/data.md describes it.",
+        "read as it is. What is no text by its first bytes is refused, unless --from text takes "
+        "it; "
+        "several texts are one input as 'cat *.txt | millrace data MODEL -'. FILE appears only "
+        "when it is complete, in the place of one that is there; train --data takes it, and so "
+        "does Cerebras' Model Zoo. docs/data.md describes it.",
     .arguments = "model input",
     .options = options,
     .size = sizeof(ARGS),

@@ -242,7 +242,7 @@ static int run(int argc, char **argv)
         return status;
     if (!a.text && !a.tasks)
         return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
-    if (a.text && cli_read_file(a.text, &text, &size, &err) < 0)
+    if (a.text && cli_read_text(a.text, &text, &size, &err) < 0)
         return cli_fail(&err);
     if (a.text && size == 0) {
         free(text);

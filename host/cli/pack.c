@@ -181,8 +181,9 @@ const struct cli_command cmd_pack = {
     .summary = "a Hugging Face directory as one file that loads at once",
     .synopsis = "DIRECTORY FILE [OPTIONS]",
     .about =
-        "Quantises the checkpoint and writes FILE, which appears only when it is complete. The "
-        "other commands take it wherever they take a model, except for the device cpu:. The "
+        "Quantises the checkpoint and writes FILE, which appears only when it is complete, in the "
+        "place of one that is there. The other commands take it wherever they take a model, except "
+        "for the device cpu:. The "
         "model is never in memory as a whole.",
     .arguments = "model output",
     .options = options,

@@ -6,12 +6,14 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/synthetic.h"
 #include "cli/engines.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/train_compare.h"
 #include "cli/train_run.h"
 #include "cli/train_start.h"
+#include "cli/train_words.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/suggest.h"
@@ -35,9 +37,9 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
         rc = train_data_open(d, model, paths, in->more + 1, share, (uint64_t)in->seed, err);
         in->sequence = d->examples.length;
     } else {
-        rc = cli_read_file(in->data, &text, &size, err);
+        rc = cli_read_text(in->data, &text, &size, err);
         if (rc == 0)
-            rc = train_data_check(in->data, text, size, err);
+            rc = train_data_check(in->data, err);
         if (given == 0)
             in->sequence = train_data_sequence(info);
     }
@@ -131,6 +133,18 @@ static int find_data(const struct mr_training_input *in, struct mr_error *err)
     return rc;
 }
 
+// A text needs a tokenizer, tokens do not.
+static bool is_text(const struct mr_training_input *in)
+{
+    return in->data && in->more == 0 && !mr_examples_is(in->data);
+}
+
+static bool has_text(const struct mr_training *t)
+{
+    bool learns = t->mode == MR_TRAIN || t->mode == MR_TRAIN_AND_EVAL;
+    return (learns && is_text(&t->train)) || (t->mode != MR_TRAIN && is_text(&t->held[0]));
+}
+
 // What a configuration trains: a checkpoint, or weights from scratch.
 static int find_model(struct train_args *a, struct mr_error *err)
 {
@@ -147,6 +161,13 @@ static int find_model(struct train_args *a, struct mr_error *err)
                        "directory of it, which can be read",
                        path);
     a->c.model = path;
+    if (!path && has_text(&a->t) && a->t.model.where[MR_SIZE_VOCABULARY] &&
+        a->t.model.size[MR_SIZE_VOCABULARY] < MR_SYNTHETIC_BYTES)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: %d: the bytes of a text need %d; give that many, or data_dir with "
+                       "tokens",
+                       a->t.model.where[MR_SIZE_VOCABULARY], a->t.model.size[MR_SIZE_VOCABULARY],
+                       MR_SYNTHETIC_BYTES);
     bool eval = a->t.mode == MR_EVAL || a->t.mode == MR_EVAL_ALL;
     int rc = path ? 0 : eval ? find_last(a, err) : find_start(a, err);
     struct mr_config config;
@@ -158,7 +179,8 @@ static int with_model(struct train_args *a)
 {
     struct mr_error err = {0};
     struct mr_model *model;
-    a->c.load.text = a->c.load.describe = true;
+    a->c.load.describe = true;
+    a->c.load.text = has_text(&a->t);
     int status = cli_load(&a->c, &model);
     if (status != EXIT_OK)
         return status;
@@ -294,75 +316,6 @@ static int run_config(struct train_args *a)
     return status;
 }
 
-// ---- the command -------------------------------------------------------------------------------
-
-static bool takes_value(const char *word)
-{
-    for (const struct cli_option *o = cmd_train.options; o->name; o++)
-        if (o->kind != CLI_FLAG &&
-            ((word[0] == '-' && word[1] == o->letter && o->letter && !word[2]) ||
-             (strncmp(word, "--", 2) == 0 && strcmp(word + 2, o->name) == 0)))
-            return true;
-    return false;
-}
-
-static bool is_yaml(const char *word)
-{
-    const char *dot = *word == '-' ? NULL : strrchr(word, '.');
-    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-}
-
-static bool is_option(const char *name)
-{
-    for (const struct cli_option *o = cmd_train.options; o->name; o++)
-        if (!o->argument && strncmp(name, o->name, strcspn(name, "=")) == 0)
-            return true;
-    return false;
-}
-
-// "--optimizer.eps" and "--num_steps" are keys of a configuration. Writes the key, without "=".
-static bool is_key(const char *word, char *key, size_t size)
-{
-    static const char *const sections[] = {"train_input.", "eval_input.", "model.",
-                                           "optimizer.",   "runconfig.",  "trainer."};
-    const char *name = word + 2;
-    int n = (int)strcspn(name, "=");
-    if (strncmp(word, "--", 2) != 0 || n == 0)
-        return false;
-    (void)snprintf(key, size, "%.*s", n, name);
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (strncmp(key, sections[i], strlen(sections[i])) == 0)
-            return true;
-    (void)snprintf(key, size, "runconfig.%.*s", n, name);
-    return !is_option(name) && mr_training_knows(key);
-}
-
-// Words as the parser wants them: the first argument that is named so is a configuration, and its
-// keys become --set KEY=VALUE. `out` has room for twice as many; what it makes is in *text.
-static int name_config(int argc, char **argv, char **out, char *text)
-{
-    static char option[] = "--config", set[] = "--set";
-    int n = 0, config = 1;
-    char key[160];
-    while (config < argc && !(is_yaml(argv[config]) && !takes_value(argv[config - 1])))
-        config++;
-    for (int i = 0; i < argc; i++) {
-        const char *equals = strchr(argv[i], '=');
-        if (i == config)
-            out[n++] = option;
-        if (config == argc || i == config || i == 0 || !is_key(argv[i], key, sizeof key) ||
-            (!equals && i + 1 == argc)) {
-            out[n++] = argv[i];
-            continue;
-        }
-        out[n++] = set;
-        out[n++] = text;
-        text += sprintf(text, "%s=%s", key, equals ? equals + 1 : argv[++i]) + 1;
-    }
-    out[n] = NULL;
-    return n;
-}
-
 // ---- several engines ---------------------------------------------------------------------------
 
 static int start_engines(struct train_args *a, char **argv)
@@ -410,7 +363,8 @@ static int run(int argc, char **argv)
     char **words = calloc(2 * (size_t)argc + 2, sizeof *words), *text = malloc(bytes);
     bool memory = words && text;
     bool go =
-        memory && cli_parse(&cmd_train, name_config(argc, argv, words, text), words, &a, &status);
+        memory && cli_parse(&cmd_train, train_words(cmd_train.options, argc, argv, words, text),
+                            words, &a, &status);
     free(words);
     if (go) {
         cli_catch_hangup();

@@ -43,20 +43,14 @@ static int divide(struct train_data *d, size_t windows, double share, struct mr_
     return 0;
 }
 
-int train_data_check(const char *path, const char *text, size_t size, struct mr_error *err)
+int train_data_check(const char *path, struct mr_error *err)
 {
-    static const unsigned char zstd[] = {0x28, 0xB5, 0x2F, 0xFD};
-    const char *what = NULL;
-    if (size >= sizeof zstd && memcmp(text, zstd, sizeof zstd) == 0)
-        what = "compressed with zstd";
-    else if (mr_data_format_of(path) == MR_DATA_JSONL)
-        what = "JSON lines by its name";
-    else if (mr_data_format_of(path) == MR_DATA_CSV)
-        what = "CSV by its name";
-    if (!what)
+    enum mr_data_format format = mr_data_format_of(path);
+    if (format != MR_DATA_JSONL && format != MR_DATA_CSV)
         return 0;
     return mr_fail(err, MR_ERR_FORMAT,
-                   "%s: is %s; millrace data makes a file of it that --data takes", path, what);
+                   "%s: is %s by its name; millrace data makes a file of it that --data takes",
+                   path, format == MR_DATA_CSV ? "CSV" : "JSON lines");
 }
 
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,
@@ -87,8 +81,8 @@ int train_data_open(struct train_data *d, const struct mr_model *model, const ch
     int rc = mr_examples_open_all(&d->examples, paths, count, info.vocab_size, err);
     if (rc < 0)
         return rc;
-    if (d->examples.vocabulary != 0 &&
-        d->examples.vocabulary != mr_vocabulary_hash(model, info.vocab_size))
+    uint64_t own = d->examples.vocabulary != 0 ? mr_vocabulary_hash(model, info.vocab_size) : 0;
+    if (own != 0 && d->examples.vocabulary != own)
         return mr_fail(err, MR_ERR_FIT,
                        "%s: was made with another tokenizer than the model's; make it again with "
                        "millrace data and this model",

@@ -4,25 +4,28 @@
 #include "common/file.h"
 #include "common/str.h"
 
-static int parse_with(json_t **object, const void *text, size_t size, size_t flags,
-                      const char *where, struct mr_error *err)
+static json_t *load(const void *text, size_t size, size_t flags, json_error_t *parse)
 {
-    json_error_t parse;
+    return json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, parse);
+}
+
+// What came of it: the object, or why there is none.
+static int finish(json_t **object, json_t *value, const json_error_t *parse, const char *where,
+                  struct mr_error *err)
+{
     *object = NULL;
-    json_t *value =
-        json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | flags, &parse);
     if (!value) {
         // Without a line, jansson did not get as far as the text.
-        if (json_error_code(&parse) == json_error_out_of_memory || parse.line < 0)
+        if (json_error_code(parse) == json_error_out_of_memory || parse->line < 0)
             return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory for its JSON", where);
         // Valid JSON, but nothing that has a use for it here.
-        if (json_error_code(&parse) == json_error_null_character ||
-            json_error_code(&parse) == json_error_null_byte_in_key)
+        if (json_error_code(parse) == json_error_null_character ||
+            json_error_code(parse) == json_error_null_byte_in_key)
             return mr_fail(err, MR_ERR_FORMAT,
                            "%s: has the character \\u0000 at line %d, column %d; leave it out",
-                           where, parse.line, parse.column);
+                           where, parse->line, parse->column);
         return mr_fail(err, MR_ERR_FORMAT, "%s: not valid JSON at line %d, column %d: %s", where,
-                       parse.line, parse.column, mr_show(parse.text).text);
+                       parse->line, parse->column, mr_show(parse->text).text);
     }
     if (!json_is_object(value)) {
         const char *kind = mr_json_kind(value);
@@ -32,6 +35,14 @@ static int parse_with(json_t **object, const void *text, size_t size, size_t fla
     }
     *object = value;
     return 0;
+}
+
+static int parse_with(json_t **object, const void *text, size_t size, size_t flags,
+                      const char *where, struct mr_error *err)
+{
+    json_error_t parse;
+    json_t *value = load(text, size, flags, &parse);
+    return finish(object, value, &parse, where, err);
 }
 
 int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
@@ -44,6 +55,16 @@ int mr_json_parse_nul(json_t **object, const void *text, size_t size, const char
                       struct mr_error *err)
 {
     return parse_with(object, text, size, JSON_ALLOW_NUL, where, err);
+}
+
+int mr_json_parse_large(json_t **object, const void *text, size_t size, const char *where,
+                        struct mr_error *err)
+{
+    json_error_t parse;
+    json_t *value = load(text, size, JSON_ALLOW_NUL, &parse);
+    if (!value && json_error_code(&parse) == json_error_numeric_overflow)
+        value = load(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &parse);
+    return finish(object, value, &parse, where, err);
 }
 
 int mr_json_load(json_t **object, const char *path, struct mr_error *err)

@@ -18,6 +18,10 @@ int mr_json_parse(json_t **object, const void *text, size_t size, const char *wh
 int mr_json_parse_nul(json_t **object, const void *text, size_t size, const char *where,
                       struct mr_error *err);
 
+// The same, and integers beyond 64 bits are taken as fractional numbers.
+int mr_json_parse_large(json_t **object, const void *text, size_t size, const char *where,
+                        struct mr_error *err);
+
 // The same as the first for a whole file.
 int mr_json_load(json_t **object, const char *path, struct mr_error *err);
 

@@ -6,20 +6,42 @@
 #include <hdf5/serial/hdf5.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "common/file.h"
+#include "common/str.h"
+#include "device/device.h"
 #include "pack/hash.h"
 
 enum { BLOCK = 1 << 18 }; // numbers that are read at a time
 #define AS_IT_IS "give a file as millrace data or Cerebras' Model Zoo writes it"
+
+static bool is_named_so(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (strcasecmp(dot, ".h5") == 0 || strcasecmp(dot, ".hdf5") == 0);
+}
+
+// "MILLRDAT" alone: the rest may be damaged.
+static bool has_front(const char *path)
+{
+    char first[8] = "";
+    FILE *f = fopen(path, "rb");
+    bool has = f && fread(first, 1, sizeof first, f) == sizeof first &&
+               memcmp(first, "MILLRDAT", sizeof first) == 0;
+    if (f)
+        (void)fclose(f); // only read
+    return has;
+}
 
 bool mr_examples_is(const char *path)
 {
     struct stat st;
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return stat(path, &st) == 0 &&
-           (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0));
+           (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && (is_named_so(path) || has_front(path) ||
+                                                            H5Fis_hdf5(path) > 0)));
 }
 
 // ---- what stands in front -----------------------------------------------------------------------
@@ -27,10 +49,16 @@ bool mr_examples_is(const char *path)
 static int check_front(const struct mr_file *file, const char *path, struct mr_error *err)
 {
     struct mr_examples_front f;
-    if (file->size < sizeof f || memcmp(file->data, "MILLRDAT", 8) != 0)
+    bool named = file->size >= 8 && memcmp(file->data, "MILLRDAT", 8) == 0,
+         whole = file->size >= sizeof f;
+    if (whole)
+        memcpy(&f, file->data, sizeof f);
+    // Its first bytes may be the ones that are damaged.
+    if (!named && !(whole && ((f.version == MR_EXAMPLES_VERSION && f.bytes == sizeof f) ||
+                              f.size == file->size)))
         return 0; // from somebody else
-    memcpy(&f, file->data, sizeof f);
-    const char *what = f.check != XXH3_64bits(&f, offsetof(struct mr_examples_front, check))
+    const char *what = !whole ? "it is not as long as it was"
+                       : f.check != XXH3_64bits(&f, offsetof(struct mr_examples_front, check))
                            ? "the checksum of its beginning is wrong"
                        : f.version != MR_EXAMPLES_VERSION ? "it is of another version"
                        : f.size != file->size             ? "it is not as long as it was"
@@ -69,6 +97,24 @@ static int get_number(hid_t file, const char *name, uint64_t *value)
     return ok ? 1 : -1;
 }
 
+enum { DEFLATE_MOST = 1032 }; // bytes that zlib makes of one, at most
+
+// Rows that the file's bytes cannot hold would be read for hours: HDF5 makes them up.
+static int check_room(const struct mr_examples_file *f, uint64_t rows, int length,
+                      struct mr_error *err)
+{
+    hid_t type = H5Dget_type(f->data);
+    double bytes = (double)rows * 3 * length * (double)H5Tget_size(type),
+           stored = (double)H5Dget_storage_size(f->data);
+    (void)H5Tclose(type);
+    return bytes <= stored * DEFLATE_MOST
+               ? 0
+               : mr_fail(
+                     err, MR_ERR_FORMAT,
+                     "%s: claims %llu rows, which its %.0f bytes of data cannot hold; " AS_IT_IS,
+                     f->path, (unsigned long long)rows, stored);
+}
+
 // The shape of `data`: rows, and the length of one.
 static int get_shape(struct mr_examples_file *f, uint64_t *rows, int *length, struct mr_error *err)
 {
@@ -93,7 +139,30 @@ static int get_shape(struct mr_examples_file *f, uint64_t *rows, int *length, st
         return wrong(f, err, "n_examples is not the number of rows");
     *rows = size[0];
     *length = (int)size[2];
-    return 0;
+    return check_room(f, *rows, *length, err);
+}
+
+// Why rows cannot be read: a compression that the library lacks, or bytes that are wrong.
+static int unreadable(const struct mr_examples_file *f, struct mr_error *err)
+{
+    hid_t how = H5Dget_create_plist(f->data);
+    char name[32] = "";
+    int filters = how >= 0 ? H5Pget_nfilters(how) : 0;
+    unsigned flags, config;
+    H5Z_filter_t missing = H5Z_FILTER_NONE;
+    for (int i = 0; i < filters && missing == H5Z_FILTER_NONE; i++) {
+        size_t none = 0;
+        H5Z_filter_t id =
+            H5Pget_filter2(how, (unsigned)i, &flags, &none, NULL, sizeof name, name, &config);
+        missing = id > 0 && H5Zfilter_avail(id) <= 0 ? id : missing;
+    }
+    (void)H5Pclose(how);
+    if (missing == H5Z_FILTER_NONE)
+        return wrong(f, err, "rows cannot be read: it is damaged or cut off");
+    name[sizeof name - 1] = 0;
+    return mr_fail(err, MR_ERR_UNSUPPORTED,
+                   "%s: is compressed by a filter that is not here: %s (%d); write it with gzip",
+                   f->path, *name ? mr_show(name).text : "it has no name", (int)missing);
 }
 
 static int read_rows(const struct mr_examples *e, int file, uint64_t first, uint64_t count,
@@ -107,7 +176,7 @@ static int read_rows(const struct mr_examples *e, int file, uint64_t first, uint
               H5Dread(f->data, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, to) >= 0;
     (void)H5Sclose(memory);
     (void)H5Sclose(space);
-    return ok ? 0 : wrong(f, err, "rows cannot be read: it is damaged or cut off");
+    return ok ? 0 : unreadable(f, err);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -135,6 +204,20 @@ static int tokens_of(const int32_t *mask, int length)
     return length;
 }
 
+// Number i of a row as it stands in the file, where 32 bits have cut it off.
+static long long exact(const struct mr_examples_file *f, uint64_t row, int part, int i)
+{
+    const hsize_t from[3] = {row, (hsize_t)part, (hsize_t)i}, one[3] = {1, 1, 1};
+    long long value = -1;
+    hid_t memory = H5Screate_simple(3, one, NULL), space = H5Dget_space(f->data);
+    if (memory >= 0 && space >= 0 &&
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, one, NULL) >= 0)
+        (void)H5Dread(f->data, H5T_NATIVE_LLONG, memory, space, H5P_DEFAULT, &value); // was read
+    (void)H5Sclose(memory);
+    (void)H5Sclose(space);
+    return value;
+}
+
 // A row as it stands in the file: all that is used of it is in range.
 static int check_row(const struct mr_examples *e, uint64_t number, const int32_t *row, int count,
                      int vocab, struct mr_error *err)
@@ -147,12 +230,13 @@ static int check_row(const struct mr_examples *e, uint64_t number, const int32_t
             return mr_fail(err, MR_ERR_FORMAT,
                            "%s: row %llu: the mask is %d at %d, neither 0 nor 1", path,
                            (unsigned long long)number, mask[i], i);
-        if (row[i] < 0 || row[i] >= vocab || (learnt && (targets[i] < 0 || targets[i] >= vocab)))
+        bool id = row[i] < 0 || row[i] >= vocab;
+        if (id || (learnt && (targets[i] < 0 || targets[i] >= vocab)))
             return mr_fail(err, MR_ERR_FIT,
-                           "%s: row %llu: token %d is not one of the model's %d; the data was made "
-                           "for another tokenizer",
+                           "%s: row %llu: token %lld is not one of the model's %d; the data was "
+                           "made for another tokenizer",
                            path, (unsigned long long)number,
-                           row[i] < 0 || row[i] >= vocab ? row[i] : targets[i], vocab);
+                           exact(&e->files[e->n_files - 1], number, id ? 0 : 2, i), vocab);
     }
     return 0;
 }
@@ -180,7 +264,8 @@ static int look_over(struct mr_examples *e, uint64_t rows, int vocab, struct mr_
     int rc = many ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for %zu rows", block);
     for (uint64_t first = 0; first < rows && rc == 0; first += block) {
         uint64_t n = rows - first < block ? rows - first : block;
-        rc = read_rows(e, e->n_files - 1, first, n, many, err);
+        rc = mr_device_stop ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted")
+                            : read_rows(e, e->n_files - 1, first, n, many, err);
         for (uint64_t i = 0; i < n && rc == 0; i++)
             rc = look_at(e, first + i, many + i * size, vocab, err);
     }
@@ -254,8 +339,11 @@ static int open_directory(struct mr_examples *e, const char *dir, int vocab, str
     if (n < 0)
         return mr_fail(err, MR_ERR_IO, "%s: %s", dir, strerror(errno));
     if (n == 0 || n > MR_EXAMPLES_FILES)
-        rc = mr_fail(err, MR_ERR_FORMAT, "%s: has %d .h5 files; 1 to %d can be taken", dir, n,
-                     MR_EXAMPLES_FILES);
+        rc = mr_fail(
+            err, MR_ERR_FORMAT,
+            "%s: has %d .h5 files; 1 to %d can be taken; of texts, 'cat %s/*.txt |' and '-' in "
+            "the place of the file make one",
+            dir, n, MR_EXAMPLES_FILES, dir);
     for (int i = 0; i < n; i++) {
         char *path = rc == 0 ? mr_path_join(dir, names[i]->d_name, err) : NULL;
         if (rc == 0)

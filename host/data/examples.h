@@ -51,7 +51,8 @@ struct mr_examples {
     int32_t *row;        // [3][length]
 };
 
-// Is there a file, and is it HDF5? Or a directory?
+// Is there a file, and is it HDF5, or was it, by its name or by what stands in front? Or a
+// directory?
 bool mr_examples_is(const char *path);
 
 // Opens the file, or all .h5 files of the directory, in the order of their names, and reads all of
@@ -70,7 +71,7 @@ void mr_examples_close(struct mr_examples *e);
 int mr_examples_read(struct mr_examples *e, size_t i, int32_t *tokens, int32_t *targets,
                      struct mr_error *err);
 
-// What each token of the model stands for, as a hash.
+// What each token of the model stands for, as a hash; 0: it has no tokenizer.
 struct mr_model;
 uint64_t mr_vocabulary_hash(const struct mr_model *model, int vocab);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "data/examples.h"
+#include "device/device.h"
 #include "pack/hash.h"
 
 enum { CHUNK = 1 << 16, LEVEL = 4 }; // numbers of a chunk; how hard zlib tries
@@ -162,6 +163,8 @@ int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_no
     ok &= H5Fclose(w->file) >= 0;
     w->data = w->file = -1;
     int rc = ok ? write_front(w, err) : failed(w, err);
+    if (rc == 0 && mr_device_stop) // the last moment to be told
+        rc = mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     if (rc == 0)
         rc = mr_output_commit(&w->out, err);
     mr_examples_abandon(w);

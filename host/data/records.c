@@ -2,10 +2,12 @@
 #include "data/records.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "common/json.h"
 #include "common/str.h"
 #include "common/suggest.h"
+#include "text/look.h"
 
 enum { TEXT, PROMPT, COMPLETION };
 
@@ -19,11 +21,11 @@ enum mr_data_format mr_data_format_of(const char *path)
                  {".json", MR_DATA_JSONL},
                  {".csv", MR_DATA_CSV}};
     size_t n = strlen(path);
-    if (n > 4 && strcmp(path + n - 4, ".zst") == 0)
+    if (n > 4 && strcasecmp(path + n - 4, ".zst") == 0)
         n -= 4;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t m = strlen(known[i].suffix);
-        if (n >= m && memcmp(path + n - m, known[i].suffix, m) == 0)
+        if (n >= m && strncasecmp(path + n - m, known[i].suffix, m) == 0)
             return known[i].format;
     }
     return MR_DATA_TEXT;
@@ -159,7 +161,7 @@ static int next_object(struct mr_records *r, struct mr_record *record, struct mr
         return more;
     (void)snprintf(where, sizeof where, "%.300s: line %llu", r->source.name,
                    (unsigned long long)r->number);
-    int rc = mr_json_parse_nul(&r->object, r->line.data, r->line.size, where, err);
+    int rc = mr_json_parse_large(&r->object, r->line.data, r->line.size, where, err);
     return rc < 0 ? rc : of_object(r, record, err);
 }
 
@@ -242,9 +244,14 @@ int mr_records_open(struct mr_records *r, enum mr_data_format format,
     r->line = (struct mr_buf){0};
     r->object = NULL;
     r->number = 0;
+    // Who says that it is a text may have reasons.
+    int rc = format == MR_DATA_TEXT || mr_source_peek(&r->source) == MR_SOURCE_END
+                 ? 0
+                 : mr_text_look(r->source.name, r->source.bytes + r->source.at,
+                                r->source.count - r->source.at, err);
     if (r->format != MR_DATA_TEXT)
         skip_mark(&r->source);
-    return r->format == MR_DATA_CSV ? read_header(r, err) : 0;
+    return rc == 0 && r->format == MR_DATA_CSV ? read_header(r, err) : rc;
 }
 
 int mr_records_next(struct mr_records *r, struct mr_record *record, struct mr_error *err)

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
+#include "device/device.h"
+
 static void ends(struct mr_source *s, int status, const char *why, const char *advice)
 {
     s->rc = mr_fail(&s->err, status, "%.300s: %s; %s", s->name, why, advice);
@@ -14,6 +16,10 @@ static void ends(struct mr_source *s, int status, const char *why, const char *a
 static void refill(struct mr_source *s)
 {
     errno = 0;
+    if (mr_device_stop) { // a device file, or a pipe, may have no end
+        s->rc = mr_fail(&s->err, MR_ERR_INTERRUPTED, "interrupted");
+        return;
+    }
     s->in_at = 0;
     s->in_count = fread(s->in, 1, sizeof s->in, s->file);
     s->taken += s->in_count;

@@ -8,6 +8,7 @@
 #include "common/blas.h"
 #include "common/file.h"
 #include "cpu/cpu.h"
+#include "text/look.h"
 
 enum {
     SELF_TOKENS = 8192, // at most; and no more than 32 for each input of the widest matrix
@@ -140,7 +141,9 @@ static int read_text(struct mr_calibration *cal, struct mr_tokenizer *tokenizer,
     int rc = mr_file_map(&file, path, err);
     if (rc < 0)
         return rc;
-    rc = mr_tokenizer_encode(tokenizer, file.data, file.size, MR_SPECIAL_PARSE, &tokens, err);
+    rc = mr_text_look(path, file.data, file.size, err);
+    if (rc == 0)
+        rc = mr_tokenizer_encode(tokenizer, file.data, file.size, MR_SPECIAL_PARSE, &tokens, err);
     mr_file_unmap(&file);
     if (rc == 0 && tokens.count == 0)
         rc = mr_fail(err, MR_ERR_USAGE, "%s: the calibration text is empty", path);

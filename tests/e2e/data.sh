@@ -45,6 +45,13 @@ sed 's/"prompt"/"in"/; s/"completion"/"out"/' "$work/pairs.jsonl" >"$work/named.
 "$millrace" data $demo "$work/named.jsonl" -o "$work/named.h5" --sequence 16 --overlap 4 --prompt-field in --completion-field out -q
 ok fields_have_the_names_that_are_given cmp "$work/pairs.jsonl.h5" "$work/named.h5"
 
+sed '1s/{/{"id": 18446744073709551616, /' "$work/pairs.jsonl" >"$work/numbered.jsonl"
+"$millrace" data $demo "$work/numbered.jsonl" -o "$work/numbered.h5" --sequence 16 --overlap 4 -q
+ok large_numbers_are_passed_over cmp "$work/pairs.jsonl.h5" "$work/numbered.h5"
+printf 'a\0b, and some more' >"$work/forced"
+"$millrace" data $demo "$work/forced" --from text -o "$work/forced.h5" -q
+ok a_text_is_one_if_somebody_says_so test -s "$work/forced.h5"
+
 # ---- refusals of data
 exits data_without_input 2 'the input is missing' data $demo -o "$work/x.h5"
 exits data_without_output 2 '-o FILE is missing' data $demo "$work/text"
@@ -63,6 +70,18 @@ exits data_nowhere 3 'No such file' data $demo "$work/text" -o "$work/no/x.h5"
 exits data_onto_a_directory 3 'no regular file' data $demo "$work/text" -o "$work/a"
 (ulimit -f 4; exits data_on_a_full_disk 3 'File too large|No space' data $demo "$work/text" -o "$work/x.h5" --sequence 32; exit $failed) || failed=1
 number=$((number + 1))
+gzip -nc "$work/pairs.jsonl" >"$work/pairs.jsonl.gz"
+cp "$work/pairs.csv" "$work/D.CSV"
+exits data_of_gzip 3 'pairs.jsonl.gz: is gzip; unpack it' data $demo "$work/pairs.jsonl.gz" -o "$work/x.h5"
+exits data_of_safetensors 3 'is safetensors; a model is no text' data $demo $demo/model.safetensors -o "$work/x.h5"
+exits data_of_a_data_file 3 'is a file of millrace data; train --data takes it' data $demo "$work/text.h5" -o "$work/x.h5"
+exits data_of_a_device_without_end 3 '/dev/full: has NUL bytes' data $demo /dev/full -o "$work/x.h5"
+"$millrace" data $demo /dev/full --from text -o "$work/x.h5" -q 2>"$work/err" &
+pid=$!
+until [ "$(sed -n 's/^rchar: //p' /proc/$pid/io)" -gt 20000000 ]; do kill -0 $pid || break; done 2>/dev/null
+kill -INT $pid
+wait $pid
+ok a_text_without_end_is_interrupted test $? = 130
 ok refused_data_leaves_nothing test -z "$(find "$work" -name 'x.h5*')"
 
 # ---- refusals of train
@@ -71,6 +90,24 @@ exits train_data_that_is_other 2 'began with another text' train $demo --data "$
 cp "$work/text.h5" "$work/bad.h5"
 printf '\377' | dd of="$work/bad.h5" bs=1 seek=3000 conv=notrunc status=none
 exits train_data_damaged 3 'its checksum is wrong; make it again' train $demo --data "$work/bad.h5" -o "$work/x" --steps 1
+for at in 3 512 515; do
+    cp "$work/text.h5" "$work/bad" # another name than HDF5's
+    printf '\210' | dd of="$work/bad" bs=1 seek=$at conv=notrunc status=none
+    exits "train_data_damaged_at_$at" 3 'make it again with millrace data' train $demo --data "$work/bad" -o "$work/x" --steps 1
+done
+head -c 300 "$work/text.h5" >"$work/bad"
+exits train_data_cut_at_300 3 'not as long as it was' train $demo --data "$work/bad" -o "$work/x" --steps 1
+cp "$work/text" "$work/text-by-name.h5"
+exits train_on_a_text_that_is_called_h5 3 'is no HDF5 file that can be read' train $demo --data "$work/text-by-name.h5" -o "$work/x" --steps 1
+exits train_on_gzip 3 'pairs.jsonl.gz: is gzip; unpack it' train $demo --data "$work/pairs.jsonl.gz" -o "$work/x" --steps 1
+exits train_on_safetensors 3 'is safetensors' train $demo --data $demo/model.safetensors -o "$work/x" --steps 1
+exits train_on_a_csv_in_capitals 3 'D.CSV: is CSV by its name' train $demo --data "$work/D.CSV" -o "$work/x" --steps 1
+exits train_on_a_device_without_end 3 '/dev/full: has NUL bytes' train $demo --data /dev/full -o "$work/x" --steps 1
+exits eval_of_gzip 3 'pairs.jsonl.gz: is gzip' eval $demo --perplexity "$work/pairs.jsonl.gz" -d model:
+exits compare_of_gzip 3 'pairs.jsonl.gz: is gzip' compare $demo --file "$work/pairs.jsonl.gz"
+exits calibration_of_gzip 3 'pairs.jsonl.gz: is gzip' pack $demo -o "$work/x" --format mxfp4 --calibrate "$work/pairs.jsonl.gz"
+mkdir "$work/texts" && cp "$work/text" "$work/texts/a.txt"
+exits train_on_a_directory_of_texts 3 "has 0 .h5 files; .* 'cat .*/texts/\*.txt \|' and '-'" train $demo --data "$work/texts" -o "$work/x" --steps 1
 mkdir "$work/model" && cp $demo/* "$work/model" && sed -i 's/<|endoftext|>/<|endofbook|>/g' "$work/model/tokenizer.json"
 exits train_data_of_another_tokenizer 3 'made with another tokenizer' train "$work/model" --data "$work/text.h5" -o "$work/x" --steps 1
 ok refused_trainings_leave_nothing test ! -e "$work/x"

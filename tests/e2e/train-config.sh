@@ -108,6 +108,13 @@ run second.yaml -o directory "${short[@]}" --set train_input.data_dir=both --set
 ok is_as_their_directory_also_with_a_loss_by_windows cmp list/state directory/state
 exits a_loss_of_another_weight_is_refused 3 'loss_weight is another' train first.yaml -o none "${short[@]}" --set train_input.data_dir=both --set model.loss_scaling=batch_size
 
+# ---- a vocabulary without a tokenizer learns tokens
+sed 's/vocab_size: 257/vocab_size: 200/' first.yaml >small.yaml
+"$millrace" data first/checkpoint-0 text -o tokens.h5 --sequence 32 -q
+run small.yaml -m train -o small --max_steps 2 --set train_input.max_sequence_length=null --set train_input.data_dir=tokens.h5
+ok tokens_need_no_tokenizer test $? = 0 -a ! -e small/checkpoint-0/tokenizer.json -a -s small/checkpoint-2/model.safetensors
+exits a_text_needs_one 2 'small.yaml:[0-9]*: model.vocab_size: 200: the bytes of a text need 257; .* data_dir with tokens' train small.yaml -o none
+
 # ---- refusals
 wrong() { # NAME STATUS WORDS, then lines of a file
     local name=$1 status=$2 words=$3

@@ -9,7 +9,8 @@ folders=(data)
 others=()
 more='-lhdf5_serial -lzstd'
 declare -A tests=([test_data]="records_are_read wrong_records_are_refused compressed_text_is_read each_target_is_learnt_once
-    files_are_read_back damaged_files_are_refused other_files_are_read_or_refused directories_are_read")
+    files_are_read_back damaged_files_are_refused other_files_are_read_or_refused directories_are_read what_is_no_text_is_named
+    rows_that_cannot_be_there_are_refused other_compression_is_named interrupts_are_heard")
 
 # "name|file below host/|sed expression|test"
 mutants=(
@@ -22,9 +23,12 @@ mutants=(
     'csv: CR LF is one character of a field|data/csv.c|s/if (b == .\\r. \&\& mr_source_peek(c->source) == .\\n.)/if (0)/|test_data'
     'records: the mark of UTF-8 is text|data/records.c|s/s->at += 3/;/|test_data'
     'records: a text goes before a pair|data/records.c|s/if (prompt \&\& completion)/if (!text \&\& prompt)/|test_data'
+    'records: gzip is a text|data/records.c|s/int rc = format == MR_DATA_TEXT/int rc = 1/|test_data'
     'zstd: an end within a frame is an end|data/source.c|s/s->more = left != 0/s->more = false/|test_data'
     'zstd: the second frame is lost|data/source.c|s/s->in_at = in\.pos/s->in_at = left ? in.pos : s->in_count/|test_data'
     'files: the checksum is not compared|data/examples.c|s/f\.hash != XXH3/0 != XXH3/; s/: 0 != XXH3_64bits(file->data + sizeof f, file->size - sizeof f)/: 0/|test_data'
+    'files: a damaged name is somebody else|data/examples.c|s/f\.bytes == sizeof f/0/; s/f\.size == file->size))/0))/|test_data'
+    'files: Ctrl-C is too late|data/examples_write.c|s/rc == 0 \&\& mr_device_stop/0/|test_data'
     'files: the mask is not looked at|data/examples.c|s/targets\[k\] = e->row\[e->length + k\] ?/targets[k] = 1 ?/|test_data'
     'files: any mask is one|data/examples.c|s/if (!learnt \&\& mask\[i\] != 0)/if (0)/|test_data'
     'files: ids beyond the vocabulary|data/examples.c|s/row\[i\] >= vocab/0/|test_data'
