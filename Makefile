@@ -89,8 +89,7 @@ $(BUILD)/gen/mr_page.inc: host/serve/page.html
 	  { echo "#define MR_PAGE_SCRIPT \"sha256-$$(hash script)\""; \
 	    echo "#define MR_PAGE_STYLE \"sha256-$$(hash style)\""; echo '#define MR_PAGE_BYTES \'; \
 	    od -An -v -tu1 $< | sed 's/  *\([0-9][0-9]*\)/\1,/g; s/$$/ \\/'; echo; } >$@.tmp && mv $@.tmp $@
-$(BUILD)/obj/host/serve/page.o $(BUILD)/san/host/serve/page.o $(BUILD)/unit/test_serve \
-    $(BUILD)/unit/test_suite $(BUILD)/unit/test_options $(BUILD)/unit/test_forecast: $(BUILD)/gen/mr_page.inc
+$(BUILD)/obj/host/serve/page.o $(BUILD)/san/host/serve/page.o: $(BUILD)/gen/mr_page.inc
 
 ## tables: the checked-in function tables, made again (shows a difference if there is one)
 .PHONY: tables
