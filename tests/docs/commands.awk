@@ -12,6 +12,11 @@ function finish() {
     if (n == 0 || !open) return
     close(dir "/" n ".cmd")
     close(dir "/" n ".want")
+    if (shown ~ /\[\.\.\.\]/ && shown ~ /^(\[?\.\.\.\]?\n)+$/) {
+        printf "%s:%d: output that is [...] alone shows nothing: leave it out, or say more\n", FILENAME, line >"/dev/stderr"
+        bad = 1
+    }
+    shown = ""
     printf "%d\t%d\t%d\t%s\t%s\n", n, line, status, when, why
     open = 0
 }
@@ -54,7 +59,7 @@ block == 2 {
         printf "" >(dir "/" n ".want")
         more = 1
     } else if (more && text ~ /^> /) print substr(text, 3) >(dir "/" n ".cmd")
-    else if (open) { print text >(dir "/" n ".want"); more = 0 }
+    else if (open) { print text >(dir "/" n ".want"); shown = shown text "\n"; more = 0 }
     else { printf "%s:%d: output without a command\n", FILENAME, FNR >"/dev/stderr"; bad = 1 }
     next
 }

@@ -55,7 +55,7 @@ page() { # PAGE
         sed -i "s/\\b8080\\b/$port/g" "$dir/parts/$n.cmd" "$dir/parts/$n.want"
         if grep -q ' &$' "$dir/parts/$n.cmd"; then
             sed -i 's/ &$//; 1s/^/exec /' "$dir/parts/$n.cmd"
-            (cd "$dir/root" && exec timeout 600 bash "$dir/parts/$n.cmd") >"$dir/out" 2>&1 </dev/null &
+            (cd "$dir/root" && exec timeout 600 bash -o pipefail "$dir/parts/$n.cmd") >"$dir/out" 2>&1 </dev/null &
             server=$!
             # It answers, and has printed what the page shows: either may come first.
             until { answers $port && awk -f "$here/same.awk" "$dir/parts/$n.want" "$dir/out" >/dev/null; } ||
@@ -63,7 +63,7 @@ page() { # PAGE
             kill -0 $server 2>/dev/null
         else
             if grep -q '^make' "$dir/parts/$n.cmd"; then cd "$root"; else cd "$dir/root"; fi
-            timeout 600 bash "$dir/parts/$n.cmd" >"$dir/out" 2>&1 </dev/null
+            timeout 600 bash -o pipefail "$dir/parts/$n.cmd" >"$dir/out" 2>&1 </dev/null
         fi
         got=$? verdict=0
         if [ "$got" != "$status" ]; then

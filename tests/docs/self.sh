@@ -46,4 +46,14 @@ page '```console' '$ true' '$ echo something' '```'
 ok output_that_the_page_does_not_show_is_green green
 page 'text without commands'
 ok page_without_commands_is_red red 'there are commands'
+page '```console' '$ false | cat' '```'
+ok failure_in_front_of_a_pipe_is_red red 'exit status 1 instead of 0'
+page '```console' '$ echo one' '[...]' '```'
+ok output_that_is_elided_alone_is_red red 'shows nothing'
+page '```console' '$ echo one' '...' '[...]' '```'
+ok also_with_elided_lines red 'shows nothing'
+page '```console' '$ printf "one\nmillrace eval: no such option\n"' 'one' '[...]option' '```'
+ok an_error_is_no_elided_text red 'output: millrace eval'
+page '```console' '$ printf "millrace: no such option\n"' 'millrace: [...]option' '```'
+ok unless_the_page_shows_one green
 done_testing

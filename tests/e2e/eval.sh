@@ -60,4 +60,5 @@ exits eval_question_malformed 3 'q: line 6: "gold" is not the number of a choice
 rm "$work/details"
 exits eval_details_only_when_all_is_well 3 'line 6' eval $demo --tasks "$work/q" --details "$work/details"
 ok nothing_is_left_of_details test ! -e "$work/details"
+exits eval_of_a_text_by_another_name 2 "option '--text' is not known; give --perplexity" eval $demo --text "$work/text" -d model:
 done_testing
