@@ -7,6 +7,9 @@ moments lie in the state's directory, from which a second call goes on.
 import sys
 from pathlib import Path
 
+if __name__ == "__main__" and len(sys.argv) != 4:  # before torch, which takes its time
+    sys.exit("usage: train.py MODEL TEXT STATE   (a Hugging Face directory, a text, a directory that is made)")
+
 import torch
 from torch.utils.data import DataLoader, Dataset
 

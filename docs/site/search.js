@@ -19,15 +19,20 @@
     return rest.length > 0 ? rest : all;
   }
   const starts = (w) => new RegExp("(^|[^a-z0-9_])" + w.replace(/[.\-]/g, "\\$&"), "g");
+  // What readers of other manuals type, and what it is called here.
+  const same = { resume: ["goes on", "going on", "go on"], embedding: ["encoder"], wandb: ["tensorboard"], cors: ["allow-origin"] };
   // Most words first; a heading counts more than text, a word's beginning more than its inside.
   function score(row, words) {
     const heading = (row.title + " " + row.heading).toLowerCase();
     let sum = 0, hits = 0;
-    for (const w of words) {
-      if (!row.low.includes(w)) continue;
-      const begins = (row.low.match(starts(w)) || []).length;
-      hits++;
-      sum += (begins > 0 ? 1 : 0.3) + (starts(w).test(heading) ? 10 : heading.includes(w) ? 3 : 0) + Math.min(2 * begins, 8);
+    for (const word of words) {
+      const best = Math.max(...[word, ...(same[word] || [])].map((w) => {
+        if (!row.low.includes(w)) return 0;
+        const begins = (row.low.match(starts(w)) || []).length;
+        return (begins > 0 ? 1 : 0.3) + (starts(w).test(heading) ? 10 : heading.includes(w) ? 3 : 0) + Math.min(2 * begins, 8);
+      }));
+      hits += best > 0;
+      sum += best;
     }
     return sum * (hits / words.length) ** 3 * (row.title === "Changelog" ? 0.2 : 1);
   }

@@ -104,8 +104,19 @@ static const char commands[] = "/reset         forget the conversation\n"
                                "/quit          the end, as Ctrl-D\n"
                                "//TEXT         TEXT with a slash in front of it, to the model\n";
 
-// A line that begins with a slash. *quit: it was /quit.
-static int command(struct conversation *c, char *line, bool *quit, struct mr_error *err)
+static int save(const struct args *a, struct conversation *c, const char *file,
+                struct mr_error *err)
+{
+    int rc = conversation_save(c, file, err);
+    if (rc == 0 && !a->c.quiet)
+        fprintf(stderr, "millrace: %s: has the conversation, %zu tokens; /load goes on from it\n",
+                file, c->count);
+    return rc;
+}
+
+// A line that begins with a slash. *quit: it was /quit. *unknown: it was no command.
+static int command(const struct args *a, struct conversation *c, char *line, bool *quit,
+                   bool *unknown, struct mr_error *err)
 {
     char *name = line + 1, *file = name + strcspn(name, " \t");
     if (*file)
@@ -115,7 +126,7 @@ static int command(struct conversation *c, char *line, bool *quit, struct mr_err
     if (with_file && !*file)
         return mr_fail(err, MR_ERR_USAGE, "/%s needs the name of a file", name);
     if (strcmp(name, "save") == 0)
-        return conversation_save(c, file, err);
+        return save(a, c, file, err);
     if (strcmp(name, "load") == 0)
         return conversation_load(c, file, err);
     if (strcmp(name, "reset") == 0)
@@ -123,25 +134,30 @@ static int command(struct conversation *c, char *line, bool *quit, struct mr_err
     *quit = strcmp(name, "quit") == 0;
     if (strcmp(name, "help") == 0)
         printf("%s", commands);
-    else if (!*quit)
-        return mr_fail(err, MR_ERR_USAGE, "there is no command /%s; /help lists them", name);
+    else if (!*quit) {
+        *unknown = true;
+        return mr_fail(err, MR_ERR_USAGE,
+                       "there is no command /%s; /help lists them, and //%s is text for the model",
+                       name, name);
+    }
     return 0;
 }
 
 // Errors of a line are said, and the conversation goes on where somebody types. A script ends with
-// the first.
+// the first, unless that was no command: nothing follows from it, but it decides the status.
 static int talk(const struct args *a, struct conversation *c)
 {
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO), quit = false;
-    int status = EXIT_OK;
+    int status = EXIT_OK, wrong = EXIT_OK;
     char *line;
     if (terminal && !a->c.quiet)
         printf("%s", commands);
     while (!quit && !ferror(stdout) && (line = chat_line("> ", terminal))) {
         struct mr_error err = {0};
+        bool unknown = false;
         int rc = 0;
         if (*line == '/' && line[1] != '/')
-            rc = command(c, line, &quit, &err);
+            rc = command(a, c, line, &quit, &unknown, &err);
         else if (*line)
             rc = turn(a, c, *line == '/' ? line + 1 : line, &err);
         free(line);
@@ -150,13 +166,14 @@ static int talk(const struct args *a, struct conversation *c)
             cli_interrupt_taken(); // Ctrl-C ends the reply only
         else if (rc < 0)
             status = cli_fail(&err);
-        if (rc < 0 && !terminal)
+        if (rc < 0 && !terminal && !unknown)
             return status;
+        wrong = terminal ? EXIT_OK : rc < 0 ? status : wrong;
         status = EXIT_OK;
     }
     if (!quit && terminal)
         printf("\n");
-    return cli_interrupted() ? EXIT_INTERRUPTED : status;
+    return cli_interrupted() ? EXIT_INTERRUPTED : wrong;
 }
 
 static int run(int argc, char **argv)

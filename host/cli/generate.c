@@ -185,8 +185,10 @@ static int generate(struct generate_args *a, struct mr_model *model, const char 
     int status = EXIT_OK;
     if (rc == 0)
         status = report(&j, &echo);
-    else if (echo.shown)
+    else if (echo.shown) {
         printf("\n");
+        (void)cli_flush(); // before the message on standard error; main() checks
+    }
     if (rc == 0 && a->save_kv) // the prompt's, so that any text may follow it
         rc = mr_session_seq_save(j.session, j.seq, j.tokens, j.count, a->save_kv, &err);
     if (rc < 0)

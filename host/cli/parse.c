@@ -351,6 +351,21 @@ static bool is_foreign(const struct parse *p, char **argv, int next)
     return f != NULL;
 }
 
+// "--train --svg f": the next option is not the value of this one, unless it may be any text.
+static bool is_option(const struct parse *p, const struct cli_option *o, const char *text)
+{
+    char name[64];
+    if (o->kind == CLI_FLAG || o->kind == CLI_TEXT || o->kind == CLI_ESCAPED ||
+        o->kind == CLI_TEXTS || strncmp(text, "--", 2) != 0)
+        return false;
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+    const struct cli_option *other = cli_option_named(p->cmd, name);
+    if (!other || other->argument)
+        return false;
+    cli_usage(p->cmd, "option '--%s' needs a value, and '--%s' is an option", o->name, name);
+    return true;
+}
+
 static bool take_options(struct parse *p, int argc, char **argv, int *status)
 {
     static char nothing[] = "";
@@ -387,7 +402,9 @@ static bool take_options(struct parse *p, int argc, char **argv, int *status)
             *status = EXIT_OK;
             return false;
         }
-        if (!take_given(p, index_of(p->cmd, opt), optarg ? optarg : nothing))
+        int i = index_of(p->cmd, opt);
+        if (is_option(p, &o[i], optarg ? optarg : nothing) ||
+            !take_given(p, i, optarg ? optarg : nothing))
             return false;
     }
 }

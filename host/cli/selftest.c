@@ -11,6 +11,7 @@
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "common/clock.h"
+#include "device/open.h"
 #include "engine/engine.h"
 
 enum { TOKENS = 20, VOCAB = 83 };
@@ -139,6 +140,17 @@ static void remove_model(const char *dir)
     (void)rmdir(dir);
 }
 
+// A device that is not there has no steps: no "failed" stands before the reason.
+static int absent(const struct cli_common *c, const struct mr_error *err)
+{
+    int status = cli_fail(err);
+    if (!c->json)
+        return status;
+    int printed = cli_print_json(json_pack("{s:s, s:b, s:[], s:s}", "device", c->device, "ok", 0,
+                                           "steps", "error", err->text));
+    return printed == EXIT_OK ? status : printed;
+}
+
 static int selftest(const struct cli_common *c)
 {
     static const struct mr_config config = {
@@ -157,6 +169,10 @@ static int selftest(const struct cli_common *c)
     const char *tmp = getenv("TMPDIR");
     char *dir = mr_path_join(tmp && *tmp ? tmp : "/tmp", "millrace-selftest-XXXXXX", &err);
     int status = EXIT_OK;
+    if (dir && mr_device_probe(c->device, &err) < 0) {
+        free(dir);
+        return absent(c, &err);
+    }
     if (!dir)
         return cli_fail(&err);
     if (!mkdtemp(dir)) {

@@ -41,6 +41,10 @@ ok preamble_comes_first cmp "$work/a" "$work/b"
 lines "And the king said" "/reset" "And the king said" | chat "${raw[@]}" >"$work/a"
 ok reset_forgets test "$(sed -n 1p "$work/a")" = "$(sed -n 2p "$work/a")"
 lines "And the king said" "/save $work/kv" " And he went" | chat "${raw[@]}" >"$work/a"
+lines "And the king said" "/save $work/kv" | chat "${raw[@]}" 2>"$work/err" >"$work/b"
+ok save_says_what_it_has grep -qE "^millrace: $work/kv: has the conversation, [0-9]+ tokens; /load goes on from it\$" "$work/err"
+lines "And the king said" "/save $work/kv" | chat "${raw[@]}" -q 2>"$work/err" >"$work/b"
+ok save_is_quiet_with_q test ! -s "$work/err"
 lines " And he went" | chat --template '{}' -n 12 -d model:wide --load-kv "$work/kv" >"$work/b"
 ok saved_conversation_goes_on_elsewhere test "$(sed -n 2p "$work/a")" = "$(cat "$work/b")"
 lines "Something else" "/load $work/kv" " And he went" | chat "${raw[@]}" | tail -1 >"$work/c"
@@ -54,6 +58,10 @@ refuses() { # name status words lines...
     ok "$name" test "${PIPESTATUS[1]}" = "$status" -a "$(grep -cE "^millrace: .*$words" "$work/err")" = 1 -a "$(wc -l <"$work/err")" = 1
 }
 refuses chat_command_unknown 2 'no command /frobnicate' /frobnicate
+lines "And the king said" " And he went" | chat "${raw[@]}" >"$work/a"
+lines "And the king said" "/frobnicate" " And he went" | chat "${raw[@]}" 2>"$work/err" >"$work/b"
+ok chat_goes_on_behind_an_unknown_command test "${PIPESTATUS[1]}" = 2 -a "$(wc -l <"$work/b")" = 2 -a "$(wc -l <"$work/err")" = 1
+ok and_its_text_is_as_without_it cmp "$work/a" "$work/b"
 refuses chat_save_without_a_file 2 'needs the name' /save
 refuses chat_save_of_nothing 2 'nothing to save' "/save $work/x"
 refuses chat_save_where_nothing_can_be_written 3 'No such file' And "/save $work/no/x"

@@ -344,6 +344,13 @@ for run in "generate $demo hi -d model: -n 2" "chat $demo -d model: -n 2" "gener
         "3 millrace: standard output: No space left on device"
 done
 
+# Nothing of a device that is not there is tested, and an option is not the value of another one.
+exits selftest_of_an_absent_device 4 "xrt:0: name the xclbin" selftest -d xrt:0
+ok and_no_step_of_it_is_shown test ! -s "$work/out"
+exits option_in_place_of_a_value 2 "option '--train' needs a value, and '--svg' is an option" trace $demo --train --svg x.svg
+ok and_it_makes_no_file test ! -e x.svg
+exits option_in_place_of_a_file 2 "option '--svg' needs a value, and '--json' is an option" plan $demo --svg --json
+
 # ---- signals
 # On the RTL, which takes seconds for so many tokens: the signal comes once there is text.
 # Without what an earlier test left there, so that the signal cannot meet the shell's own child.
@@ -354,6 +361,7 @@ for _ in $(seq 3000); do [ -s "$work/out" ] && break || sleep 0.1; done
 kill -INT $pid
 wait $pid
 ok interrupt_ends_with_130 test $? = 130 -a "$(cat "$work/err")" = "millrace: interrupted"
+ok interrupted_text_ends_its_line test -z "$(tail -c 1 "$work/out")"
 # A terminal that closes: what was begun is removed. The signal comes once the temporary directory is there.
 for _ in $(seq 50); do
     "$millrace" unpack "$work/demo.mill" "$work/hup" >/dev/null 2>"$work/err" &

@@ -35,4 +35,8 @@ for script in examples/*.sh; do
     ok "${name}_without_a_model_says_so" test $? = 3 -a "$(cut -c1-38 "$work/err")" = "millrace: no-such-model: No such file "
 done
 ok every_example_is_here test "$(ls examples/*.sh | wc -l)" = 7
+# Without arguments: how to call it, before torch is looked for.
+mkdir "$work/torch" && echo 'raise SystemExit("torch was looked for")' >"$work/torch/torch.py"
+usage() { PYTHONPATH=$work/torch python3 examples/train.py 2>&1 | grep -q '^usage: train.py MODEL TEXT STATE '; }
+if command -v python3 >/dev/null; then ok train_py_without_arguments_says_how_it_is_called usage; fi
 done_testing

@@ -254,6 +254,13 @@ tap $? "these five rules find seeded faults" "$tmp/fd"
 awk -f tests/lint/links.awk $(git ls-files '*.md' 2>/dev/null || find . -name '*.md' -not -path './build/*') >"$tmp/links"
 [ ! -s "$tmp/links" ]
 tap $? "links lead to files and headings that are there" "$tmp/links"
+numbers() { awk '!/^\| [0-9]+\. /{ if ($0 !~ /^\|/) n = 0; next } $2 + 0 != ++n { print FILENAME ": " $2 " " $3 " is number " n; n = $2 + 0 }' "$@"; }
+numbers docs/README.md >"$tmp/numbers"
+[ ! -s "$tmp/numbers" ]
+tap $? "the pages of a path in docs/README.md are numbered" "$tmp/numbers"
+printf '| 1. a |\n| 2. b |\n\n| 1. c |\n| 1. d |\n' >"$tmp/fault.md"
+[ "$(numbers "$tmp/fault.md" | wc -l)" = 1 ]
+tap $? "a number that is there twice is found"
 for f in docs/pictures/*.txt; do
     awk -f docs/pictures/draw.awk "$f" | cmp - "docs/$(basename "$f" .txt).svg" || echo "make pictures draws it anew"
 done >"$tmp/pictures" 2>&1

@@ -8,6 +8,9 @@ ASKED = {
     "how much memory does gpt-j-6b need": "docs/faq.html#how-much-memory-and-disk-does-gpt-j-6b-need",
     "what happens when the device hangs": "docs/faq.html#what-happens-when-the-device-hangs",
     "RTL and C model differ": "docs/testing.html#when-rtl-and-c-model-differ",
+    "resume training": "docs/training.html#training-a-model",
+    "embeddings": "docs/bert.html#encoders-bert-minilm-bge-e5",
+    "wandb": "docs/train-config.html#keys",
     "glossary": "docs/glossary.html#glossary",
 }
 HITS = "return [...document.querySelectorAll('#found a')].map(a => a.href)"

@@ -198,6 +198,8 @@ static void refuses_its_errors(const struct cli_command *cmd, const struct cli_o
     }
     refused(cmd, 1, (const char *[]){name}, quoted, "needs a value");
     refused(cmd, 2, (const char *[]){name, ""}, o->name, "is empty");
+    if (o->kind != CLI_TEXT && o->kind != CLI_ESCAPED && o->kind != CLI_TEXTS)
+        refused(cmd, 2, (const char *[]){name, name}, quoted, "needs a value, and");
     if (o->kind != CLI_TEXTS) {
         const char *value = good_value(o);
         refused(cmd, 4, (const char *[]){name, value, name, value}, o->name, "is given twice");
