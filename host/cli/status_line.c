@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/flush.h"
+#include "common/clock.h"
 
 enum { TAB = 8 };
 
@@ -21,6 +22,7 @@ void cli_line_open(struct cli_line *l, bool quiet, bool text)
     const char *term = getenv("TERM");
     *l = (struct cli_line){.on = !quiet && isatty(STDERR_FILENO) &&
                                  !(term && strcmp(term, "dumb") == 0)};
+    l->last = mr_seconds();
     l->below = l->on && text && isatty(STDOUT_FILENO);
 }
 
@@ -49,8 +51,13 @@ static int room(const char *line, size_t most)
 void cli_line_show(struct cli_line *l, const char *line)
 {
     size_t most = width() - 1; // in the last column a terminal may begin the next line
-    if (!l->on)
+    if (!l->on) {
+        if (l->every > 0 && mr_seconds() - l->last >= l->every) {
+            fprintf(stderr, "millrace: %s\n", line);
+            l->last = mr_seconds();
+        }
         return;
+    }
     // Behind a full line the cursor is neither here nor there; the next token takes it away.
     if (l->below && l->column > 0 && l->column % (most + 1) == 0)
         return;
@@ -69,6 +76,7 @@ void cli_line_wipe(struct cli_line *l)
     if (l->shown)
         fputs(l->below ? GO_BELOW "\033[K" GO_BACK : "\r\033[K", stderr);
     (void)fflush(stderr);
+    l->last = mr_seconds();
     l->shown = false;
     on_screen = NOTHING;
 }

@@ -416,7 +416,7 @@ static const struct cli_option options[] = {
      .excludes = "model data steps lr schedule warmup min-lr optimizer beta1 beta2 epsilon "
                  "momentum dampening nesterov decay freeze no-decay clip sequence n-positions "
                  "batch accumulate "
-                 "seed heldout eval-every log-every",
+                 "seed heldout eval-every eval-windows log-every",
      .because = "the file says it, or --set does",
      CLI_AT(ARGS, config)},
     {.name = "mode",
@@ -524,6 +524,8 @@ static const struct cli_option options[] = {
     REAL("heldout", t.share, 0, 0.9, "0.1", "the share of the text, its end, that is not learnt"),
     WHOLE("eval-every", t.eval_frequency, 0, 1 << 30, "0",
           "steps between losses of the held-out part; 0: at the beginning and the end"),
+    WHOLE("eval-windows", t.eval_windows, 0, 1 << 30, "256",
+          "held-out windows that such a loss is of, spread evenly; 0: all of them"),
     WHOLE("log-every", t.log_steps, 1, 1 << 30, "1", "steps between lines"),
     {.name = "events",
      .kind = CLI_OUTPUT,

@@ -52,6 +52,8 @@ struct train_run {
     struct cli_line line;
     int stop; // the signal after which all ranks stop, as rank 0 has said
     double start;
+    double first_loss;           // of a step of this program; 0: none yet
+    bool diverged;               // and that was said
     bool fresh;                  // the state is this program's
     uint64_t steps_done, tokens; // by this program; what they learnt from
     unsigned char note[MR_TRAINER_NOTE];

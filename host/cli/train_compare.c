@@ -39,10 +39,10 @@ static int look_at_settings(const struct train_args *a, struct fingerprint *f, s
 {
     const struct mr_training *t = &a->t;
     const int64_t numbers[] = {
-        t->mode,           t->steps,      t->more_steps,    t->epochs,
-        t->epoch_steps,    t->accumulate, t->train.micro,   t->train.sequence,
-        t->train.batch,    t->train.seed, t->train.shuffle, t->positions,
-        t->eval_frequency, t->eval_steps, t->held[0].batch, t->held[0].sequence};
+        t->mode,          t->steps,           t->more_steps,     t->epochs,      t->epoch_steps,
+        t->accumulate,    t->train.micro,     t->train.sequence, t->train.batch, t->train.seed,
+        t->train.shuffle, t->positions,       t->eval_frequency, t->eval_steps,  t->eval_windows,
+        t->held[0].batch, t->held[0].sequence};
     f->settings = XXH3_64bits(numbers, sizeof numbers);
     struct mr_file file = {0};
     int rc = a->config ? mr_file_map(&file, a->config, err) : 0;

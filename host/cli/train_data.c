@@ -188,7 +188,7 @@ int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first, 
     int rc = 0;
     b->batch.sequences = 0;
     for (size_t k = first; k < last && b->batch.sequences < b->most && rc == 0; k++)
-        rc = put(b, d, d->learnt + k, &rows, err);
+        rc = put(b, d, d->learnt + (d->spread ? k * d->held_out / d->spread : k), &rows, err);
     return rc < 0 ? rc : b->batch.sequences;
 }
 

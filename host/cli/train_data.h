@@ -14,6 +14,7 @@ struct train_data {
     struct mr_window *windows;
     struct mr_examples examples; // or a file of `millrace data`, whose windows are read when needed
     size_t learnt, held_out;     // windows: the last ones are held out
+    size_t spread;               // held-out windows that are looked at; 0: all
     // The order of an epoch, which follows from seed and number.
     uint64_t seed, epoch;
     bool full;     // each window that is learnt has as many targets as the longest may have
@@ -57,7 +58,8 @@ void train_batch_free(struct train_batch *b);
 // Windows number .. of the training, which goes through the text again and again.
 int train_batch_learn(struct train_batch *b, struct train_data *d, uint64_t number,
                       struct mr_error *err);
-// Held-out windows from `first` on and before `last`; returns how many.
+// Held-out windows from `first` on and before `last`; returns how many. Of d->spread, if that is
+// not 0, which lie evenly among all.
 int train_batch_hold(struct train_batch *b, struct train_data *d, size_t first, size_t last,
                      struct mr_error *err);
 

@@ -52,17 +52,23 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
     (void)cli_flush(); // the end of the program says what failed
 }
 
-static void print_heldout(struct train_run *r, uint64_t step, const struct mr_batch_loss *l)
+// `last` windows of those that are held out.
+static void print_heldout(struct train_run *r, uint64_t step, const struct mr_batch_loss *l,
+                          size_t last, size_t held_out)
 {
+    char part[80] = "";
     if (!train_is_first(r))
         return;
     cli_line_wipe(&r->line);
+    if (last < held_out)
+        (void)snprintf(part, sizeof part, ", %zu of %zu windows", last, held_out);
     if (r->a->c.json)
-        print_line(json_pack("{s:I, s:f, s:I}", "step", (json_int_t)step, "heldout_loss", l->loss,
-                             "targets", (json_int_t)l->targets));
+        print_line(json_pack("{s:I, s:f, s:I, s:I, s:I}", "step", (json_int_t)step, "heldout_loss",
+                             l->loss, "targets", (json_int_t)l->targets, "windows",
+                             (json_int_t)last, "held_out", (json_int_t)held_out));
     else
-        printf("step %-6llu held out %.6f (%lld tokens)\n", (unsigned long long)step, l->loss,
-               (long long)l->targets);
+        printf("step %-6llu held out %.6f (%lld tokens%s)\n", (unsigned long long)step, l->loss,
+               (long long)l->targets, part);
     (void)cli_flush(); // the end of the program says what failed
 }
 
@@ -91,10 +97,14 @@ static void show_heldout(struct train_run *r, uint64_t step, size_t first, size_
 
 // ---- steps -------------------------------------------------------------------------------------
 
-// As many as `eval_steps` batches have, if there is such a number.
-static size_t held_windows(const struct train_run *r, const struct train_data *d)
+// As many as are asked for, or as `eval_steps` batches have, if there is such a number.
+static size_t held_windows(const struct train_run *r, struct train_data *d)
 {
     const struct mr_training *t = &r->a->t;
+    size_t some = (size_t)t->eval_windows;
+    d->spread = some < d->held_out ? some : 0;
+    if (d->spread > 0)
+        return some;
     int batch = t->held[0].batch > 0 ? t->held[0].batch : t->train.batch;
     size_t most = (size_t)t->eval_steps * (size_t)batch;
     return most > 0 && most < d->held_out ? most : d->held_out;
@@ -143,8 +153,25 @@ static int evaluate(struct train_run *r, uint64_t step, bool *whole, double *los
     if (all.targets == 0)
         return 0;
     *loss = all.loss /= (double)all.targets;
-    print_heldout(r, step, &all);
+    print_heldout(r, step, &all, last, d->held_out);
     return train_log_held(&r->log, train_log_now(), step, all.loss, err);
+}
+
+// A loss far above the first one is on its way to infinity. Said once.
+static void watch_loss(struct train_run *r, double loss)
+{
+    if (r->first_loss == 0)
+        r->first_loss = loss;
+    if (r->diverged || loss < 2 * r->first_loss || loss < r->first_loss + 3)
+        return;
+    r->diverged = true;
+    if (!train_is_first(r))
+        return;
+    cli_line_wipe(&r->line);
+    fprintf(stderr,
+            "millrace: the loss has grown from %.2f to %.2f, the training diverges; take a lower "
+            "--lr, or more --warmup\n",
+            r->first_loss, loss);
 }
 
 static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
@@ -174,6 +201,8 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
     if (rc == 0)
         rc = mr_trainer_apply(r->trainer, &u, &done, err);
     r->tokens += rc == 0 ? (uint64_t)done.targets : 0;
+    if (rc == 0)
+        watch_loss(r, done.loss);
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
     print_step(r, &done, u.rate);
@@ -266,13 +295,20 @@ int train_run(struct train_run *r, struct mr_error *err)
     if (!on_device && *why && train_is_first(r))
         fprintf(stderr, "millrace: weights are updated on the host: %s\n", why);
     cli_interrupt_waits(true);
-    cli_note(&a->c,
-             "%zu tokens; %zu windows to learn, %zu held out; step %llu of %d; weights are updated "
-             "on the %s; %llu bytes of device memory",
-             r->data.count, r->data.learnt, r->data.held_out + r->held.held_out,
+    if (!a->c.quiet && !a->c.json && train_is_first(r) && r->info.step < (uint64_t)a->t.steps) {
+        printf("%zu tokens; %zu windows to learn, %zu held out\n", r->data.count, r->data.learnt,
+               r->data.held_out + r->held.held_out);
+        (void)cli_flush(); // the end of the program says what failed
+    }
+    if (!a->config && a->warmup >= a->t.steps && train_is_first(r))
+        fprintf(stderr,
+                "millrace: --warmup %d: the learning rate still grows at the last of %d steps\n",
+                a->warmup, a->t.steps);
+    cli_note(&a->c, "step %llu of %d; weights are updated on the %s; %llu bytes of device memory",
              (unsigned long long)r->info.step, a->t.steps, on_device ? "device" : "host",
              (unsigned long long)r->info.device_bytes);
     cli_line_open(&r->line, a->c.quiet, false);
+    r->line.every = a->c.quiet ? 0 : 30;
     r->start = mr_seconds();
     rc = all_steps(r, err);
     cli_interrupt_waits(false);

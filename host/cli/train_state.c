@@ -166,8 +166,8 @@ static int compare_steps(const struct train_run *r, struct mr_error *err)
     if (has == (unsigned long long)steps)
         fprintf(stderr, "millrace: %s: has its %llu step%s; nothing to learn\n", a->t.output, has,
                 s);
-    else
-        fprintf(stderr, "millrace: %s: goes on at step %llu of %d\n", a->t.output, has + 1, steps);
+    else if (!a->c.json)
+        printf("%s: goes on at step %llu of %d\n", a->t.output, has + 1, steps);
     return 0;
 }
 

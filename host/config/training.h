@@ -81,6 +81,7 @@ struct mr_training {
     // The run. The last step is `steps`, or so many more than there are, or ends so many epochs.
     int steps, more_steps, epochs, epoch_steps;
     int log_steps, eval_frequency, eval_steps, checkpoint_steps;
+    int eval_windows;    // held-out windows of an evaluation, evenly spread; 0: as eval_steps says
     int max_checkpoints; // that stay, beside the first and the best one; 0: all
     int64_t seed;        // of weights from scratch
     bool fresh;          // a state that exists is not gone on with

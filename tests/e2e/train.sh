@@ -12,6 +12,7 @@ short=(train $demo --data "$work/text" --sequence 32 --batch 2)
 # ---- steps
 learn -o "$work/a" --steps 4 --lr 1e-3 --accumulate 2 --eval-every 2 --export "$work/out-a" >"$work/log" 2>"$work/err"
 ok four_steps test $? = 0 -a ! -s "$work/err"
+ok the_windows_come_first test "$(head -n 1 "$work/log" | grep -cE '^[0-9]+ tokens; [0-9]+ windows to learn, [0-9]+ held out$')" = 1
 ok a_line_a_step test "$(grep -cE '^step [1-4] +loss [0-9.]+ +norm [0-9.]+ +rate 1.000e-03$' "$work/log")" = 4
 ok held_out_at_the_beginning_between_and_at_the_end test "$(sed -n 's/^step \([0-9]\) *held out .*/\1/p' "$work/log" | tr -d '\n')" = 024
 ok held_out_loss_falls test "$(sed -n 's/^step [04] *held out \([0-9.]*\).*/\1/p' "$work/log" | sort -gr | head -1)" = \
@@ -35,6 +36,19 @@ exits fewer_steps_than_a_state_has 2 'b: has 4 steps already; --steps 3 is less:
     "${short[@]}" -o "$work/b" --steps 3 --accumulate 2 --csv "$work/low.csv" --events "$work/low"
 ok they_label_no_loss_and_change_no_state test ! -s "$work/out" -a ! -e "$work/low.csv" -a ! -e "$work/low" -a "$(cmp "$work/b/header" "$work/header" 2>&1)" = ""
 
+# ---- evaluations of some windows, which lie evenly
+for n in 3 0; do learn -o "$work/some$n" --steps 1 --heldout 0.4 --eval-windows $n --json -q; done >"$work/json" 2>"$work/err"
+learn -o "$work/some" --steps 1 --heldout 0.4 --eval-windows 3 -q >"$work/log" 2>>"$work/err"
+all=$(sed -n '/"step":0.*held_out/s/.*"held_out":\([0-9]*\).*/\1/p' "$work/json" | sort -u)
+ok some_windows_are_evaluated test "$(sed -n '/"step":0/s/.*"windows":\([0-9]*\).*/\1/p' "$work/json" | tr '\n' ' ')" = "3 $all " -a "${all:-0}" -gt 9
+ok and_the_line_says_of_how_many grep -qE "^step 0 +held out [0-9.]+ \([0-9]+ tokens, 3 of $all windows\)$" "$work/log"
+
+# ---- a training that diverges, and a warm-up that does not end
+learn -o "$work/wild" --steps 4 --lr 1 -q >"$work/log" 2>"$work/err"
+ok a_training_that_diverges_is_said_to test "$(grep -cE '^millrace: the loss has grown from [34][0-9.]+ to [0-9.]+, the training diverges; take a lower --lr' "$work/err")" = 1
+ok others_are_not test -z "$(learn -o "$work/calm" --steps 2 --lr 1e-3 -q 2>&1 >/dev/null)"
+exits a_warm_up_of_all_steps 0 'millrace: --warmup 5: the learning rate still grows at the last of 1 steps' "${short[@]}" -o "$work/warm" --steps 1 --warmup 5 -q
+
 # ---- rates of a sequence
 learn -o "$work/rates" --steps 4 --log-every 1 --schedule 'Linear(initial_learning_rate=0, end_learning_rate=1e-3, total_iters=2), StepLR(initial_learning_rate=1e-3, step_size=1, gamma=0.5)' >"$work/log" 2>"$work/err"
 ok rates_follow_the_schedule test "$(sed -n 's/.*rate //p' "$work/log" | tr '\n' ' ')" = "0.000e+00 5.000e-04 1.000e-03 5.000e-04 "
@@ -57,7 +71,7 @@ exits train_freezing_what_is_not_there 2 "freeze 'no': no tensor has such a name
 # ---- what curves are drawn from
 learn -o "$work/g" --steps 2 --events "$work/ev" --csv "$work/csv" -q >"$work/log" 2>&1
 learn -o "$work/g" --steps 3 --events "$work/ev" --csv "$work/csv" >"$work/log" 2>"$work/err"
-ok going_on_is_said grep -q 'g: goes on at step 3 of 3$' "$work/err"
+ok going_on_is_said grep -q 'g: goes on at step 3 of 3$' "$work/log"
 ok csv_has_a_row_for_each_line test "$(cut -d, -f1 "$work/csv" | tr '\n' ' ')" = "step 0 1 2 2 3 3 "
 ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.out.tfevents.0000000000.millrace events.out.tfevents.0000000002.millrace "
 exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
@@ -121,13 +135,13 @@ for _ in 1 2 3 4 5; do cat $demo/heldout.txt; done >"$work/long"
 "$millrace" train $demo --data "$work/long" --sequence 32 --batch 1 --heldout 0.9 -v -o "$work/held" --steps 2 >"$work/log" 2>"$work/err-d" &
 pid=$!
 for _ in $(seq 6000); do
-    grep -qs 'windows to learn' "$work/err-d" && break
+    grep -qs 'windows to learn' "$work/log" && break
     kill -0 $pid || break
     sleep 0.05
 done
 kill -INT $pid
 wait $pid
-ok evaluation_interrupted test $? = 130 -a ! -s "$work/log"
+ok evaluation_interrupted test $? = 130 -a "$(wc -l <"$work/log")" = 1
 ok it_says_what_was_done grep -q 'stopped after step 0 of 2' "$work/err-d"
 
 # ---- refusals

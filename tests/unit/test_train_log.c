@@ -8,7 +8,10 @@
 
 #include <cmocka.h>
 
+#include <unistd.h>
+
 #include "check.h"
+#include "cli/status_line.h"
 #include "cli/train_log.h"
 #include "common/error.h"
 #include "files.h"
@@ -199,12 +202,39 @@ static void places_that_are_not_there_are_refused(void **unused)
     train_log_close(&log);
 }
 
+// Without a terminal: a line for each time that nothing was printed for so long.
+static void long_work_is_no_silence(void **unused)
+{
+    (void)unused;
+    char got[200] = "";
+    const char *name = files_path("stderr");
+    int kept = dup(STDERR_FILENO);
+    assert_true(kept >= 0 && freopen(name, "wb", stderr));
+    struct cli_line l;
+    cli_line_open(&l, false, false);
+    cli_line_show(&l, "never");
+    l.every = 1000;
+    cli_line_show(&l, "not yet");
+    l.last -= 1001;
+    cli_line_show(&l, "window 7 of 9");
+    cli_line_show(&l, "said just now");
+    l.last -= 1001;
+    cli_line_wipe(&l); // something else is printed
+    cli_line_show(&l, "nor now");
+    (void)fflush(stderr);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0 && close(kept) == 0);
+    FILE *f = fopen(name, "rb");
+    assert_true(f && fread(got, 1, sizeof got - 1, f) > 0 && fclose(f) == 0);
+    assert_string_equal(got, "millrace: window 7 of 9\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_are_read_back),
         cmocka_unit_test(rows_are_added),
         cmocka_unit_test(places_that_are_not_there_are_refused),
+        cmocka_unit_test(long_work_is_no_silence),
     };
     return cmocka_run_group_tests_name("train_log", tests, files_setup, files_teardown);
 }
