@@ -11,8 +11,8 @@ struct cli_line {
     bool on;    // standard error is a terminal, and somebody wants to see it
     bool below; // text goes to the same terminal
     bool shown;
-    double every; // seconds; without a terminal a line of its own is printed if nothing else was
-                  // for so long; 0: never
+    double every;  // seconds; without a terminal a line of its own is printed if nothing else was
+                   // for so long; 0: never
     double last;   // when something was
     size_t column; // of the text: where its next character goes
 };
