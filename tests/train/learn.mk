@@ -24,4 +24,5 @@ learns: $(BUILD)/train/learn $(BUILD)/train/bible.txt
 	   [ $$n = demo ] && what="models/demo models/demo/heldout.txt 16 $(TUNE_STEPS) 1e-4" || \
 	     what="scratch $(BUILD)/train/bible.txt 32 $(SCRATCH_STEPS) 4e-3"; \
 	   $(BUILD)/train/learn $$n $$what $$s $$d >>$(BUILD)/train/lines || exit 1; rm -rf $$d; done; done
-	@awk -F, -v svg=$(BUILD)/train/curves.svg -f tests/train/learn.awk $(BUILD)/train/lines
+	@awk -F, -f tests/train/curves.awk $(BUILD)/train/lines >$(BUILD)/train/curves.svg
+	@awk -F, -f tests/train/learn.awk $(BUILD)/train/lines
