@@ -400,6 +400,20 @@ static int look_for(const char *dir, const char *name, char **path, bool *found,
     return *path ? 0 : MR_ERR_MEMORY;
 }
 
+// What host/store makes has these names.
+static bool is_state(const char *dir)
+{
+    static const char *const names[] = {"header", "state"};
+    struct mr_error unused;
+    bool all = true;
+    for (int i = 0; i < 2 && all; i++) {
+        char *path = mr_path_join(dir, names[i], &unused);
+        all = path && mr_file_exists(path);
+        free(path);
+    }
+    return all;
+}
+
 // In the order in which transformers looks for them.
 static const struct {
     const char *name;
@@ -433,7 +447,12 @@ static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_erro
     free(path);
     if (!rc && !found)
         rc = mr_refuse_foreign_directory(dir, err);
-    if (!rc && !found)
+    if (!rc && !found && is_state(dir))
+        rc = mr_fail(err, MR_ERR_FORMAT,
+                     "%s: is a training's state and no model; 'millrace export %s DIR' writes the "
+                     "model of it",
+                     dir, dir);
+    else if (!rc && !found)
         rc = mr_fail(err, MR_ERR_IO,
                      "%s: has neither model.safetensors nor pytorch_model.bin, nor an index of "
                      "shards (model.safetensors.index.json, pytorch_model.bin.index.json)",

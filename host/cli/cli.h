@@ -23,7 +23,8 @@ enum {
 
 extern const struct cli_command cmd_info, cmd_pack, cmd_unpack, cmd_generate, cmd_compare,
     cmd_bench, cmd_plan, cmd_trace, cmd_selftest, cmd_devices, cmd_chat, cmd_eval, cmd_serve,
-    cmd_train, cmd_data, cmd_embed, cmd_fill_mask, cmd_classify, cmd_man, cmd_completion;
+    cmd_train, cmd_data, cmd_export, cmd_embed, cmd_fill_mask, cmd_classify, cmd_man,
+    cmd_completion;
 
 extern const struct cli_command *const cli_commands[]; // those that --help lists; then NULL
 extern const char cli_summary[];                       // of the program, one line

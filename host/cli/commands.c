@@ -2,10 +2,10 @@
 #include "cli/cli.h"
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_generate, &cmd_chat,      &cmd_serve,    &cmd_info,  &cmd_pack,
-    &cmd_unpack,   &cmd_compare,   &cmd_eval,     &cmd_data,  &cmd_train,
-    &cmd_embed,    &cmd_fill_mask, &cmd_classify, &cmd_bench, &cmd_trace,
-    &cmd_plan,     &cmd_selftest,  &cmd_devices,  NULL,
+    &cmd_generate, &cmd_chat,    &cmd_serve,     &cmd_info,     &cmd_pack,
+    &cmd_unpack,   &cmd_compare, &cmd_eval,      &cmd_data,     &cmd_train,
+    &cmd_export,   &cmd_embed,   &cmd_fill_mask, &cmd_classify, &cmd_bench,
+    &cmd_trace,    &cmd_plan,    &cmd_selftest,  &cmd_devices,  NULL,
 };
 
 const char cli_summary[] = "GPT-J and GPT-2 by weight streaming on an FPGA engine, simulated cycle "

@@ -20,6 +20,17 @@ ok held_out_loss_falls test "$(sed -n 's/^step [04] *held out \([0-9.]*\).*/\1/p
 "$millrace" generate "$work/out-a" "And the king" -n 4 -d model: >"$work/out" 2>"$work/err"
 ok the_export_generates test $? = 0 -a "$(wc -c <"$work/out")" -gt 12
 
+# ---- a state is no model, and becomes one without its data
+for format in f32 bf16; do "$millrace" export "$work/a" "$work/again-$format" --format $format; done >"$work/log" 2>"$work/err"
+ok export_needs_neither_data_nor_options test "$(cat "$work/log")" = "$work/again-f32: the weights of step 4, f32
+$work/again-bf16: the weights of step 4, bf16" -a ! -s "$work/err"
+ok it_writes_what_train_does test "$(diff -r "$work/out-a" "$work/again-f32" && echo same)" = same
+ok half_of_it_in_bf16 test $((2 * $(stat -c %s "$work/again-bf16/model.safetensors"))) -lt $(($(stat -c %s "$work/again-f32/model.safetensors") + 20000))
+exits a_state_is_no_model 3 "a: is a training's state and no model; 'millrace export .*/a DIR'" generate "$work/a" "And the king" -d model:
+exits export_without_a_directory 2 'the directory to write is missing' export "$work/a"
+exits export_of_a_model 3 'header' export $demo "$work/none"
+exits export_to_what_is_there 3 'exists and is not empty' export "$work/a" "$work/out-a"
+
 # ---- stopped, on another device, in other chunks: the same bytes
 learn -o "$work/b" --steps 1 --lr 1e-3 --accumulate 2 -q >"$work/log" 2>&1
 learn -o "$work/b" --steps 3 --lr 1e-3 --accumulate 2 --chunk 32 -q --json >"$work/json" 2>&1

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// `millrace export`: the weights of a training's state as a Hugging Face directory.
+#include "cli/parse.h"
+#include "cli/shared_options.h"
+#include "device/device.h"
+#include "store/store.h"
+
+struct args {
+    struct cli_common c;
+    const char *state, *output;
+    int format; // enum mr_save_format
+};
+
+static int export(const struct args *a)
+{
+    static const enum mr_dtype dtypes[] = {MR_DTYPE_F32, MR_DTYPE_BF16, MR_DTYPE_F16};
+    static const char *const names[] = {"f32", "bf16", "f16"};
+    const struct mr_store_options options = {.stop = &mr_device_stop};
+    struct mr_error err = {0};
+    struct mr_store *store;
+    int rc = mr_store_open(&store, a->state, &options, &err);
+    if (rc < 0)
+        return cli_fail(&err);
+    uint64_t step = mr_store_step(store);
+    rc = mr_store_export(store, a->output, dtypes[a->format], &mr_device_stop, &err);
+    mr_store_close(store);
+    if (rc < 0)
+        return cli_fail(&err);
+    if (a->c.json)
+        return cli_print_json(json_pack("{s:s, s:I, s:s}", "directory", a->output, "step",
+                                        (json_int_t)step, "format", names[a->format]));
+    if (!a->c.quiet)
+        printf("%s: the weights of step %llu, %s\n", a->output, (unsigned long long)step,
+               names[a->format]);
+    return EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    struct args a = {0};
+    int status;
+    if (!cli_parse(&cmd_export, argc, argv, &a, &status))
+        return status;
+    if (!a.state || !a.output)
+        return cli_usage(&cmd_export, "the %s is missing",
+                         a.state ? "directory to write" : "state of a training");
+    cli_catch_hangup();
+    return export(&a);
+}
+
+#define ARGS struct args
+
+static const struct cli_option options[] = {
+    {.name = "state",
+     .kind = CLI_PATH,
+     .value = "STATE",
+     .help = "what train -o names; the same as the first argument",
+     CLI_AT(ARGS, state)},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_OUTPUT,
+     .value = "DIR",
+     .help = "the same as the second argument",
+     CLI_AT(ARGS, output)},
+    {.name = "format",
+     .kind = CLI_CHOICE,
+     .value = "F",
+     .help = "of the weights",
+     .choices = "f32|bf16|f16",
+     .def = "f32",
+     CLI_AT(ARGS, format)},
+    CLI_JSON(ARGS),
+    CLI_QUIET(ARGS, "no result"),
+    {0},
+};
+
+const struct cli_command cmd_export = {
+    .name = "export",
+    .summary = "the weights of a training as a Hugging Face directory",
+    .synopsis = "STATE DIR [OPTIONS]",
+    .about =
+        "Writes the weights that a training's state has now, as train --export does at its end. It "
+        "needs neither the data nor the options of the training. DIR must not exist or be empty, "
+        "and appears only when it is complete. A training that runs keeps its state to itself.",
+    .arguments = "state output",
+    .options = options,
+    .size = sizeof(ARGS),
+    .examples = "millrace export state tuned\n"
+                "millrace export state tuned --format bf16",
+    .run = run,
+};
