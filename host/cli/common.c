@@ -11,6 +11,8 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/suggest.h"
+#include "engine/synthetic.h"
+#include "model/tensors.h"
 #include "text/look.h"
 
 static char who[160]; // speaks: one of several ranks
@@ -197,6 +199,21 @@ bool cli_is_synthetic(const char *model)
     return model && strncmp(model, "synthetic:", 10) == 0;
 }
 
+// Weights from a seed take their time to make: gigabytes are announced, also off a terminal.
+static void say_random(const struct cli_common *c)
+{
+    struct mr_config config;
+    uint64_t drawn;
+    if (c->quiet || mr_synthetic_parse(c->model + strlen("synthetic:"), &config, &drawn, NULL) < 0)
+        return;
+    double bits = c->load.format == MR_WEIGHTS_MXFP4 ? 4.25 : 8.25;
+    double table = (double)config.vocab_size * config.n_embd; // is not drawn
+    double bytes = ((double)mr_config_parameters(&config) - table) * bits / 8;
+    if (bytes > 5e8)
+        fprintf(stderr, "millrace: %s: makes about %s of random weights\n", c->model,
+                cli_size(bytes).text);
+}
+
 int cli_load(const struct cli_common *c, struct mr_model **model)
 {
     struct mr_error err = {0};
@@ -212,6 +229,8 @@ int cli_load(const struct cli_common *c, struct mr_model **model)
         return cli_no_model();
     if (check_device(c) != EXIT_OK)
         return EXIT_USAGE;
+    if (seed && !load.text) // which they have not
+        say_random(c);
     int rc = mr_model_load(model, c->model, &load, &err);
     cli_end_progress(&progress);
     if (rc == 0 && cli_interrupted()) { // at the very end

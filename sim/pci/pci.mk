@@ -50,7 +50,7 @@ $(VM_BUILD)/vmlinuz: $(VM_BUILD)/release
 
 DRIVER_SRC := $(shell find driver -type f)
 $(BUILD)/driver/millrace.ko: $(DRIVER_SRC) $(VM_BUILD)/release
-	@echo "KO    $@"
+	@echo "KO    $@ (the kernel module: a minute or two)"
 	@rm -rf $(BUILD)/driver && mkdir -p $(BUILD)/driver && cp -r driver/. $(BUILD)/driver/
 	@$(MAKE) --no-print-directory -s -C $(KDIR) M=$(abspath $(BUILD)/driver) W=1 modules >$(BUILD)/driver/build.log 2>&1 || { tail -40 $(BUILD)/driver/build.log; exit 1; }
 	@if grep -E 'warning|error' $(BUILD)/driver/build.log; then exit 1; fi

@@ -351,6 +351,22 @@ exits option_in_place_of_a_value 2 "option '--train' needs a value, and '--svg' 
 ok and_it_makes_no_file test ! -e x.svg
 exits option_in_place_of_a_file 2 "option '--svg' needs a value, and '--json' is an option" plan $demo --svg --json
 
+# What takes long is announced, off a terminal too; less is not.
+memory=$(ulimit -Sv)
+ulimit -Sv 2000000 # too little for them: they are not made here
+"$millrace" bench synthetic:gptj-6b -d model: --decode 0 >"$work/out" 2>"$work/err"
+ok random_weights_are_announced grep -qx 'millrace: synthetic:gptj-6b: makes about 6.03 GB of random weights' "$work/err"
+ulimit -Sv "$memory"
+exits few_random_weights_are_not 0 '' bench synthetic:gptj-6b,layers=1,vocab=64 -d model: --no-head
+# The table of test-full beside a revision that is not here, and beside today's.
+printf 'fp passed 9 s %s 2026-01-01\nsynth passed 9 s 0123456789ab 2026-01-01\ndocs passed 9 s %s+ 2026-01-01\n' \
+    "$(git rev-parse HEAD)" "$(git rev-parse HEAD)" >"$work/full.txt"
+RESULT=$work/full.txt bash tests/full/stale.sh >"$work/out"
+ok results_older_than_their_sources_are_listed test $? = 1 -a "$(cut -d' ' -f1 "$work/out" | tr '\n' ' ')" = 'synth docs 3 '
+printf 'bert passed 3 ok\n' >"$work/interop.txt" && printf 'speed FAILED 1 ok\n' >"$work/lines"
+bash tests/interop/table.sh 'bert data speed' "$work/interop.txt" "$work/lines"
+ok suites_of_interop_keep_their_lines test "$(sed -n '3,$p' "$work/interop.txt" | tr '\n' '/')" = 'bert passed 3 ok/speed FAILED 1 ok//2 of 3 suites, 1 failed/'
+
 # ---- signals
 # On the RTL, which takes seconds for so many tokens: the signal comes once there is text.
 # Without what an earlier test left there, so that the signal cannot meet the shell's own child.

@@ -86,6 +86,10 @@ bench-tokenizer: $(BUILD)/full/tokenizer
 ## test-full: test, and all that takes longer; result in docs/results/test-full.txt (an hour)
 test-full: deps
 	@BUILD=$(BUILD) JOBS=$(JOBS) MAKE="$(MAKE)" bash tests/full/run.sh
+## test-full-stale: the parts whose last result is older than their sources
+.PHONY: test-full-stale
+test-full-stale:
+	@bash tests/full/stale.sh
 # What parts that run side by side would otherwise build twice.
 .PHONY: full-prepare
 full-prepare: all $(BUILD)/full/sweep $(BUILD)/full/programs $(SIM_TESTS) rtl-benches $(foreach c,tiny sim wide,$(call SIM_SO,$(c))) \

@@ -10,11 +10,25 @@ export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 MILLRACE_LIBRARY=$(realpath "$build/libmillrace.so")
 export MILLRACE_LIBRARY
 status=0
+all="binding evaluate serve interop wordpiece bert schedules optimizers events configs data speed train scratch"
+result=docs/results/interop.txt
+lines=$(mktemp) || exit 1
+trap 'rm -f "$lines"' EXIT
+revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- . ':!docs/results' || echo +)
 if ! tests/interop/ggml/build.sh "$venv" "$build/interop-ggml"; then
     echo "test-interop: ggml could not be built in $build/interop-ggml (network? g++?)" >&2
     exit 1
 fi
-for test in ${INTEROP_TESTS:-binding evaluate serve interop wordpiece bert schedules optimizers events configs data speed train scratch}; do
-    "$venv/bin/python" tests/interop/$test.py "$build" || status=1
+mkdir -p "$build/interop"
+for test in ${INTEROP_TESTS:-$all}; do
+    log=$build/interop/$test.log
+    "$venv/bin/python" tests/interop/$test.py "$build" 2>&1 | tee "$log"
+    ended=${PIPESTATUS[0]}
+    grep -q '^not ok ' "$log" && ended=1
+    [ "$ended" = 0 ] || status=1
+    printf '%-11s %s  %4d ok %3d not ok  %s %s\n' "$test" "$([ "$ended" = 0 ] && echo passed || echo FAILED)" \
+        "$(grep -c '^ok ' "$log")" "$(grep -c '^not ok ' "$log")" "$revision" "$(date -u +%Y-%m-%d)" >>"$lines"
 done
+# The lines of this run in place of those of before.
+tests/interop/table.sh "$all" "$result" "$lines"
 exit $status
