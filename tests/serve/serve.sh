@@ -484,6 +484,7 @@ done
 # ---- starting
 # What is shown of a device: the default one, and one with other weights.
 says() { # ARGUMENTS...: the line of a server, which is ended
+    rm -f "$work/address" # of the server before
     "$millrace" serve "$@" --port 0 >"$work/address" 2>/dev/null &
     pid=$!
     servers="$servers $pid"
