@@ -59,8 +59,8 @@ static int take_board(struct plan *p, struct mr_error *err)
     char list[128] = "";
     const struct mr_plan_board *b;
     for (int i = 0; (b = mr_plan_board_at(i)); i++)
-        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
-                       b->name);
+        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s%s%s", i ? ", " : "",
+                       b->name, b->also ? " or " : "", b->also ? b->also : "");
     return mr_fail(err, MR_ERR_USAGE, "board '%.40s' is not known; there are %s", p->a->board,
                    list);
 }
@@ -150,6 +150,11 @@ static int one_point(struct plan *p, const char *kind, const struct mr_plan_poin
         rc = mr_plan_streaming_of(&s, &p->job, p->room, p->clock_mhz, at, err);
     if (rc < 0)
         return rc;
+    // Copies take the memory's idle cycles first; the rest makes the point longer.
+    s.beyond = fmax(0, s.memory - (r.cycles - r.memory));
+    r.cycles += s.beyond;
+    r.state[MR_PLAN_WEIGHTS] += s.beyond;
+    r.memory += s.memory;
     if (p->a->c.json)
         json_array_append_new(list, plan_point_json(p, kind, at, &r, &s));
     else

@@ -87,18 +87,20 @@ json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_
         r->weight_beats, "kv_beats", r->kv_beats, "host_beats", r->host_beats, "write_beats",
         r->write_beats, "mac_blocks", r->mac_blocks, "macs_per_byte", mr_plan_intensity(r));
     if (s->units)
-        json_object_set_new(point, "streaming",
-                            json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "units", s->units,
-                                      "streamed", s->streamed, "runs", s->runs, "link_bytes",
-                                      s->bytes, "cycles", round(s->cycles), "memory_cycles",
-                                      round(s->memory), "waited_12_gb_s", round(s->waited[0]),
-                                      "waited_24_gb_s", round(s->waited[1])));
+        json_object_set_new(
+            point, "streaming",
+            json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "units", s->units,
+                      "streamed", s->streamed, "runs", s->runs, "link_bytes", s->bytes, "cycles",
+                      round(s->cycles), "memory_cycles", round(s->memory),
+                      "memory_cycles_beyond_idle", round(s->beyond), "waited_12_gb_s",
+                      round(s->waited[0]), "waited_24_gb_s", round(s->waited[1])));
     return point;
 }
 
 bool plan_streams(const struct plan *p)
 {
-    return p->streams && p->room >= mr_stages_least(&p->model, p->format, p->g.n);
+    return p->streams && (!p->board || p->board->link > 0) &&
+           p->room >= mr_stages_least(&p->model, p->format, p->g.n);
 }
 
 static void print_streaming(const struct mr_plan_streaming *s)
@@ -110,8 +112,71 @@ static void print_streaming(const struct mr_plan_streaming *s)
     printf("             a link of 12 GB/s: %.0f more, %.1f %%; of 24 GB/s: %.0f, %.1f %%\n",
            s->waited[0], 100 * s->waited[0] / s->cycles, s->waited[1],
            100 * s->waited[1] / s->cycles);
-    printf("             copies keep the memory busy for %.0f, %.1f %%, in none of these figures\n",
-           s->memory, 100 * s->memory / s->cycles);
+    printf(
+        "             copies keep the memory busy for %.0f, %.1f %%; %.0f find it busy, and are in "
+        "the point's cycles\n",
+        s->memory, 100 * s->memory / s->cycles, s->beyond);
+}
+
+// ---- what fits ----------------------------------------------------------------------------------
+
+static const struct {
+    const char *json, *text, *name;
+    double unit;
+} kinds[MR_PLAN_KINDS] = {[MR_PLAN_LUTS] = {"luts", "thousand LUTs", "LUTs", 1e3},
+                          [MR_PLAN_MULTIPLIERS] = {"multipliers", "multipliers", "multipliers", 1},
+                          [MR_PLAN_BRAM] = {"block_rams", "block RAMs of 36 Kb", "block RAM", 1},
+                          [MR_PLAN_URAM] = {"ultra_rams", "UltraRAMs", "UltraRAM", 1}};
+
+static bool known(const struct mr_plan_cost *c, enum mr_plan_kind k)
+{
+    return c->known || (k != MR_PLAN_LUTS && k != MR_PLAN_MULTIPLIERS);
+}
+
+static bool holds_model(const struct plan *p)
+{
+    struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
+    return b.weights + b.kv + b.windows <= p->board->capacity * 0x1p30;
+}
+
+static bool holds_engine(const struct plan *p, const struct mr_plan_cost *c)
+{
+    bool fits = p->g.n <= p->board->channels;
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
+        fits &= mr_plan_part_of(p->board, c, k).fits;
+    return fits;
+}
+
+// Whether nothing that is known keeps the model from running on the board.
+static bool runs(const struct plan *p)
+{
+    if (!p->board)
+        return true;
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
+    return holds_engine(p, &c) && (holds_model(p) || p->a->capacity > 0 || plan_streams(p));
+}
+
+// What keeps it from that, in a line; a board's only statement on the whole.
+static void print_verdict(const struct plan *p)
+{
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
+    const char *what[MR_PLAN_KINDS + 2];
+    int n = 0;
+    if (!holds_model(p) && p->a->capacity <= 0 && !plan_streams(p))
+        what[n++] = "memory";
+    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
+        if (!mr_plan_part_of(p->board, &c, k).fits)
+            what[n++] = kinds[k].name;
+    if (p->g.n > p->board->channels)
+        what[n++] = "channels";
+    printf("  verdict    %s", n > 0     ? "does not fit ("
+                              : c.known ? "fits"
+                                        : "not known (LUTs and multipliers are not counted");
+    for (int i = 0; i < n; i++)
+        printf("%s%s", i ? ", " : "", what[i]);
+    if (n == 0 && plan_streams(p))
+        printf("%s layers stream from the host", c.known ? ";" : ",");
+    printf("%s\n", n > 0 || !c.known ? ")" : "");
 }
 
 void plan_print_point(const struct plan *p, const char *kind, const struct mr_plan_point *at,
@@ -124,7 +189,8 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
     else
         printf("prefill of %d at position %d: ", at->tokens, at->pos);
     double rate = tokens_a_second(p, at, r);
-    printf("%.0f cycles, %.*f tokens/s estimated, MACs %.1f %%\n", r->cycles,
+    printf("%s%.0f cycles, %.*f tokens/s estimated, MACs %.1f %%\n", runs(p) ? "" : "would be ",
+           r->cycles,
            rate < 10    ? 3
            : rate < 100 ? 2
            : rate < 1e3 ? 1
@@ -147,43 +213,28 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 
 // ---- board and memory ---------------------------------------------------------------------------
 
-static const struct {
-    const char *json, *text;
-    double unit;
-} kinds[MR_PLAN_KINDS] = {[MR_PLAN_LUTS] = {"luts", "thousand LUTs", 1e3},
-                          [MR_PLAN_MULTIPLIERS] = {"multipliers", "multipliers", 1},
-                          [MR_PLAN_BRAM] = {"block_rams", "block RAMs of 36 Kb", 1},
-                          [MR_PLAN_URAM] = {"ultra_rams", "UltraRAMs", 1}};
-
-static bool holds_engine(const struct plan *p, const struct mr_plan_cost *c)
-{
-    bool fits = p->g.n <= p->board->channels;
-    for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
-        fits &= mr_plan_part_of(p->board, c, k).fits;
-    return fits;
-}
-
 json_t *plan_needs_json(const struct plan *p)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair);
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
     json_t *o = json_pack("{s:f, s:f, s:f, s:i, s:f, s:s?}", "weight_bytes", b.weights, "kv_bytes",
                           b.kv, "window_bytes", b.windows, "array_multipliers", c.array_multipliers,
                           "on_chip_bytes", c.on_chip, "counted", c.counted);
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++)
-        json_object_set_new(o, kinds[k].json, json_real(c.use[k]));
+        json_object_set_new(o, kinds[k].json, known(&c, k) ? json_real(c.use[k]) : json_null());
     const struct mr_plan_board *d = p->board;
     if (!d)
         return o;
-    json_t *board = json_pack("{s:s, s:f, s:i, s:b, s:b}", "name", d->name, "memory_bytes",
-                              d->capacity * 0x1p30, "channels", d->channels, "holds_model",
-                              b.weights + b.kv + b.windows <= d->capacity * 0x1p30, "holds_engine",
-                              holds_engine(p, &c));
+    json_t *board = json_pack("{s:s, s:f, s:i, s:f, s:b, s:b, s:b}", "name", d->name,
+                              "memory_bytes", d->capacity * 0x1p30, "channels", d->channels,
+                              "link_gb_s", d->link, "holds_model", holds_model(p), "holds_engine",
+                              holds_engine(p, &c), "fits", runs(p));
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
         struct mr_plan_part part = mr_plan_part_of(d, &c, k);
-        json_object_set_new(board, kinds[k].json,
-                            json_pack("{s:f, s:f, s:b}", "has", mr_plan_board_has(d, k), "percent",
-                                      part.percent, "leaves_room", part.room));
+        if (known(&c, k))
+            json_object_set_new(board, kinds[k].json,
+                                json_pack("{s:f, s:f, s:b}", "has", mr_plan_board_has(d, k),
+                                          "percent", part.percent, "leaves_room", part.room));
     }
     json_object_set_new(o, "board", board);
     return o;
@@ -196,11 +247,16 @@ static const char *verdict(bool fits)
 
 static void print_area(const struct plan *p)
 {
-    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair);
+    struct mr_plan_cost c = mr_plan_cost_of(&p->g, p->pair, p->board);
     const struct mr_plan_board *d = p->board;
+    if (!c.known)
+        printf("  logic      not counted for %s; counts of other chips are not scaled to it\n",
+               d->chip);
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
+        if (!known(&c, k) || (d && c.use[k] <= 0 && mr_plan_board_has(d, k) <= 0))
+            continue;
         printf("  %-11s%.*f %s",
-               k == 0              ? "logic"
+               k == MR_PLAN_LUTS   ? "logic"
                : k == MR_PLAN_BRAM ? "on chip"
                                    : "",
                k == MR_PLAN_LUTS ? 1 : 0, c.use[k] / kinds[k].unit, kinds[k].text);
@@ -217,15 +273,15 @@ static void print_area(const struct plan *p)
     }
     if (c.counted)
         printf("             LUTs and multipliers as Yosys counts %s\n", c.counted);
-    else
+    else if (c.known)
         printf("             LUTs and multipliers scaled from Yosys' counts of others\n");
 }
 
 const char *plan_clock_is(const struct plan *p)
 {
     const struct plan_args *a = p->a;
-    return p->board && p->named && !a->config && a->clock <= 0 && !a->train ? "estimated"
-                                                                            : "assumed";
+    return p->board && p->named && p->pair && !a->config && a->clock <= 0 && !a->train ? "estimated"
+                                                                                       : "assumed";
 }
 
 void plan_print_needs(const struct plan *p, const char *model)
@@ -246,10 +302,14 @@ void plan_print_needs(const struct plan *p, const char *model)
         printf("; %s has %.2f GB: %s", d->name, d->capacity * 0x1p30 / 1e9,
                verdict(all <= d->capacity * 0x1p30));
     printf("\n");
-    if (p->streams && !plan_streams(p))
+    if (p->streams && d && d->link <= 0)
+        printf("  streams    not: %s has no link to a host beside it\n", d->name);
+    else if (p->streams && !plan_streams(p))
         printf("  streams    not: there is no room for two layers, which take %.3f GB\n",
                1e-9 * p->g.n * (double)mr_stages_least(&p->model, p->format, p->g.n));
     print_area(p);
     if (d && p->g.n > d->channels)
         printf("  channels   N is %d; %s has %d: DOES NOT FIT\n", p->g.n, d->name, d->channels);
+    if (d)
+        print_verdict(p);
 }

@@ -2,6 +2,7 @@
 #include "plan/area.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/configs.h"
@@ -32,10 +33,18 @@ static const struct mr_geometry *geometry_of(const struct row *r)
     return &mr_config_named(r->config)->g;
 }
 
-// Whether others are scaled from a row: it counts cells of UltraScale+, in the form for DSP48E2.
+static enum mr_plan_cells cells_of(const struct row *r)
+{
+    return strcmp(r->config, "ecp5") == 0 ? MR_PLAN_ECP5 : MR_PLAN_ULTRASCALE;
+}
+
+// Whether others are scaled from a row: it counts cells of UltraScale+, of an array in the form for
+// DSP48E2.
 static bool scales(const struct row *r, const char *without)
 {
-    return mr_config_named(r->config)->pair && !(without && strcmp(r->config, without) == 0);
+    return cells_of(r) == MR_PLAN_ULTRASCALE &&
+           (mr_config_named(r->config)->pair || !is(r, "mr_array")) &&
+           !(without && strcmp(r->config, without) == 0);
 }
 
 static double pairs_of(const struct mr_geometry *g)
@@ -60,37 +69,39 @@ static struct amount amount_of(const struct row *r)
     return a;
 }
 
-// Of the configurations that have been counted, the unit's row in that whose N is nearest to n and
-// not `but`; NULL.
-static const struct row *nearest(const char *unit, int n, int but, const char *without)
+static int far_from(const struct row *r, const struct mr_geometry *g)
+{
+    return abs(geometry_of(r)->n - g->n) * 256 + abs(geometry_of(r)->r - g->r);
+}
+
+// Of the configurations that have been counted, the unit's row in that whose N, and then R, is
+// nearest and whose N is not `but`; NULL.
+static const struct row *nearest(const char *unit, const struct mr_geometry *g, int but,
+                                 const char *without)
 {
     const struct row *best = NULL;
-    int least = 0;
     for (const struct row *r = rows; r < rows + ROWS; r++) {
         if (!is(r, unit) || !scales(r, without))
             continue;
-        int far = geometry_of(r)->n > n ? geometry_of(r)->n - n : n - geometry_of(r)->n;
-        if (geometry_of(r)->n == but || (best && far >= least))
-            continue;
-        best = r;
-        least = far;
+        if (geometry_of(r)->n != but && (!best || far_from(r, g) < far_from(best, g)))
+            best = r;
     }
     return best;
 }
 
-// A unit in a configuration of n channels: on the line through the two counted configurations whose
-// N are nearest; in proportion where all have one N.
-static struct amount scaled(const char *unit, int n, const char *without)
+// A unit in another configuration: on the line through the two counted ones whose N are nearest; in
+// proportion where all have one N.
+static struct amount scaled(const char *unit, const struct mr_geometry *g, const char *without)
 {
-    const struct row *near = nearest(unit, n, 0, without);
+    const struct row *near = nearest(unit, g, 0, without);
     int from = geometry_of(near)->n, to = 0;
-    const struct row *next = nearest(unit, n, from, without);
+    const struct row *next = nearest(unit, g, from, without);
     struct amount a = amount_of(near), b = {0};
     if (next) {
         b = amount_of(next);
         to = geometry_of(next)->n;
     }
-    double k = (double)(n - from) / (to - from);
+    double k = (double)(g->n - from) / (to - from);
     return (struct amount){a.luts + k * (b.luts - a.luts),
                            a.multipliers + k * (b.multipliers - a.multipliers)};
 }
@@ -121,15 +132,17 @@ static bool same(const struct mr_geometry *a, const struct mr_geometry *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, const char *without)
+struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
+                                    enum mr_plan_cells cells, const char *without)
 {
-    struct mr_plan_area a = {.array_multipliers = PAIR_MULTIPLIERS * pairs_of(g)};
+    struct mr_plan_area a = {.known = true, .array_multipliers = PAIR_MULTIPLIERS * pairs_of(g)};
     if (!pair)
         a.array_multipliers += PORTABLE_MULTIPLIERS * pairs_of(g);
     const char *first = NULL;
     int array = 0;
     for (const struct row *r = rows; r < rows + ROWS; r++) {
-        if (without && strcmp(r->config, without) == 0)
+        if ((without && strcmp(r->config, without) == 0) ||
+            (cells != MR_PLAN_ANY && cells_of(r) != cells))
             continue;
         if (is(r, "mr_array")) // before its whole; with FOLD it has fewer
             array = r->multipliers;
@@ -144,10 +157,12 @@ struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, cons
         if (!first && scales(r, without))
             first = r->config;
     }
+    if (!first)
+        return (struct mr_plan_area){0};
     for (const struct row *r = rows; r < rows + ROWS; r++) {
         if (strcmp(r->config, first) != 0 || is(r, "mr_array"))
             continue;
-        struct amount unit = scaled(r->unit, g->n, without);
+        struct amount unit = scaled(r->unit, g, without);
         a.luts += unit.luts;
         a.multipliers += unit.multipliers;
     }

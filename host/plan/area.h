@@ -7,13 +7,19 @@
 
 #include "cmodel/geometry.h"
 
+// Families of chips, whose cells are counted apart; ANY: no board has been named.
+enum mr_plan_cells { MR_PLAN_ANY, MR_PLAN_ULTRASCALE, MR_PLAN_ECP5 };
+
 struct mr_plan_area {
+    bool known;  // false: the family has no counts to make it from
     double luts; // with those that are memory
     double multipliers, array_multipliers;
     const char *counted; // the configuration that Yosys has counted; NULL: made from others' counts
 };
 
-// `without` (or NULL) names a counted configuration that is not to be used.
-struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair, const char *without);
+// In cells of one family: nothing is scaled from one to another. `without` (or NULL) names a
+// counted configuration that is not to be used.
+struct mr_plan_area mr_plan_area_of(const struct mr_geometry *g, bool pair,
+                                    enum mr_plan_cells cells, const char *without);
 
 #endif

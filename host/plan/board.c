@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/program.h"
-#include "plan/area.h"
 #include "plan/memories.h"
 
 // What the shell of an Alveo card's platform takes of the device, in percent of LUTs, multipliers,
@@ -13,44 +12,44 @@
 #define ALVEO_SHELL {17.2, 14.0, 13.9, 16.7}
 
 // A port of HBM moves 256 bits at 450 MHz, 14.4 GB/s, to whichever pseudo-channels it reaches.
+// The cards' link is PCIe of 16 lanes of the third generation, or 8 of the fourth: 12 GB/s.
 static const struct mr_plan_board boards[] = {
-    {"kv260",
-     "XCK26",
-     "ddr4-2400",
-     1,
-     19.2,
-     4,
-     "DSP48E2",
-     1248,
-     117120,
-     144,
-     64,
-     {0},
-     "kv260",
-     200,
-     36},
-    {"u50", "XCU50", "hbm2", 16, 14.4, 8, "DSP48E2", 5952, 872000, 1344, 640, ALVEO_SHELL, "u50",
-     200, 75},
-    {"u250", "XCU250", "ddr4-2400", 4, 19.2, 64, "DSP48E2", 12288, 1728000, 2688, 1280, ALVEO_SHELL,
-     "u250", 200, 225},
-    {"u280", "XCU280", "hbm2", 16, 14.4, 8, "DSP48E2", 9024, 1304000, 2016, 960, ALVEO_SHELL,
-     "u280", 200, 225},
+    {.name = "kv260",
+     .chip = "XCK26",
+     .cells = MR_PLAN_ULTRASCALE,
+     .memory = "ddr4-2400",
+     .channels = 1,
+     .gigabytes = 19.2,
+     .capacity = 4,
+     .multiplier = "DSP48E2",
+     .multipliers = 1248,
+     .luts = 117120,
+     .bram = 144,
+     .uram = 64,
+     .config = "kv260",
+     .clock_mhz = 200,
+     .watts = 36},
+    {"u50", "XCU50", MR_PLAN_ULTRASCALE, "hbm2", 16, 14.4, 8, "DSP48E2", 5952, 872000, 1344, 640,
+     ALVEO_SHELL, "u50", 200, 75, 12, NULL},
+    {"u250", "XCU250", MR_PLAN_ULTRASCALE, "ddr4-2400", 4, 19.2, 64, "DSP48E2", 12288, 1728000,
+     2688, 1280, ALVEO_SHELL, "u250", 200, 225, 12, NULL},
+    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16, 14.4, 8, "DSP48E2", 9024, 1304000, 2016, 960,
+     ALVEO_SHELL, "u280", 200, 225, 12, NULL},
     // DDR3-800, 16 bits wide, 512 MiB, as boards with this chip have it; 208 block RAMs of 18 Kb.
-    {"ecp5-85",
-     "LFE5U-85F",
-     "ddr4-2400",
-     1,
-     1.6,
-     0.5,
-     "MULT18X18D",
-     156,
-     84000,
-     104,
-     0,
-     {0},
-     "n=1,r=1,t=8",
-     80,
-     0},
+    {.name = "ecp5-85",
+     .also = "ecp5",
+     .chip = "LFE5U-85F",
+     .cells = MR_PLAN_ECP5,
+     .memory = "ddr4-2400",
+     .channels = 1,
+     .gigabytes = 1.6,
+     .capacity = 0.5,
+     .multiplier = "MULT18X18D",
+     .multipliers = 156,
+     .luts = 83640,
+     .bram = 104,
+     .config = "ecp5",
+     .clock_mhz = 60},
 };
 
 const struct mr_plan_board *mr_plan_board_at(int index)
@@ -61,7 +60,8 @@ const struct mr_plan_board *mr_plan_board_at(int index)
 const struct mr_plan_board *mr_plan_board_named(const char *name)
 {
     for (size_t i = 0; i < sizeof boards / sizeof *boards; i++)
-        if (strcmp(boards[i].name, name) == 0)
+        if (strcmp(boards[i].name, name) == 0 ||
+            (boards[i].also && strcmp(boards[i].also, name) == 0))
             return &boards[i];
     return NULL;
 }
@@ -70,9 +70,10 @@ const struct mr_plan_board *mr_plan_board_named(const char *name)
 static const double share[] = {
     [MR_PLAN_LUTS] = 52, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 70, [MR_PLAN_URAM] = 70};
 
-struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair)
+struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
+                                    const struct mr_plan_board *b)
 {
-    struct mr_plan_area a = mr_plan_area_of(g, pair, NULL);
+    struct mr_plan_area a = mr_plan_area_of(g, pair, b ? b->cells : MR_PLAN_ANY, NULL);
     struct mr_plan_memories m = mr_plan_memories_of(g);
     return (struct mr_plan_cost){.array_multipliers = (int)a.array_multipliers,
                                  .use = {[MR_PLAN_LUTS] = a.luts,
@@ -80,6 +81,7 @@ struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair)
                                          [MR_PLAN_BRAM] = m.bram,
                                          [MR_PLAN_URAM] = m.uram},
                                  .on_chip = m.bytes,
+                                 .known = a.known,
                                  .counted = a.counted};
 }
 

@@ -8,11 +8,13 @@
 #include "checkpoint/config.h"
 #include "cmodel/geometry.h"
 #include "pack/layout.h"
+#include "plan/area.h"
 
 enum mr_plan_kind { MR_PLAN_LUTS, MR_PLAN_MULTIPLIERS, MR_PLAN_BRAM, MR_PLAN_URAM, MR_PLAN_KINDS };
 
 struct mr_plan_board {
     const char *name, *chip;
+    enum mr_plan_cells cells;
     const char *memory;     // preset whose timing it has (plan/memory.h)
     int channels;           // memory ports of the engine that it can feed
     double gigabytes;       // a second, pins of one channel
@@ -24,6 +26,8 @@ struct mr_plan_board {
     const char *config;          // taken for it when none is given: a name or "n=,r=,t="
     double clock_mhz;            // for geometries that are not in configs.def
     double watts;                // what the board may draw at most, 0: not known
+    double link;                 // GB/s to and from a host beside it; 0: none
+    const char *also;            // another name
 };
 
 const struct mr_plan_board *mr_plan_board_named(const char *name);
@@ -33,11 +37,13 @@ struct mr_plan_cost {
     int array_multipliers;
     double use[MR_PLAN_KINDS];
     double on_chip;      // bytes of memories
+    bool known;          // LUTs and multipliers, which are 0 otherwise
     const char *counted; // configuration whose LUTs and multipliers Yosys has counted, or NULL
 };
 
-// From Yosys' counts (plan/area.h) and the memories' sizes (plan/memories.h).
-struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair);
+// From Yosys' counts (plan/area.h) and the memories' sizes (plan/memories.h); of a board's family.
+struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
+                                    const struct mr_plan_board *b);
 
 double mr_plan_board_has(const struct mr_plan_board *b, enum mr_plan_kind kind);
 

@@ -13,6 +13,7 @@ struct mr_plan_streaming {
     double cycles;             // of the point, without waiting
     double waited[MR_LINKS];   // beside these, at each of MR_LINK_RATES, in a row of such points
     double memory;             // cycles in which copies keep device memory busy; in none of these
+    double beyond;             // of these, what a point's idle memory has no room for
 };
 
 // Whether `capacity` bytes over all channels hold weights, the KV stores of `seqs` sequences and

@@ -140,7 +140,7 @@ exits selftest_passes_on_the_model 0 '' selftest -d model:wide
 exits selftest_says_how_many_steps_passed 0 '^model:wide passed 5 of 5 steps$' selftest -d model:wide
 exits selftest_names_the_default_configuration 0 '^model:sim passed 5 of 5 steps$' selftest -d model:
 exits rates_of_a_large_engine_are_plain_numbers 0 ' [0-9]{5,} tokens/s' plan models/demo --config u280
-exits energy_of_a_large_step_is_a_plain_number 0 'at most [0-9]{5,} J a step' plan synthetic:gptj-6b --train --board u280
+exits energy_of_a_large_step_is_a_plain_number 0 'at most [0-9]{5,} J a step' plan synthetic:gptj-6b --train --board u280 --micro-batches 4
 ok no_figure_has_an_exponent bash -c "! grep -E '[0-9]e[+]' '$work/out'"
 exits rates_of_a_small_model_have_a_small_unit 0 '^read 8.41 MB in .*[0-9] [kMG]B/s;' pack models/demo "$work/rate.mill" --stats
 exits selftest_is_not_for_cpu 2 'cpu: is fp32' selftest -d cpu:
@@ -254,9 +254,21 @@ exits plan_on_an_unknown_memory 2 "memory 'sdram' is not known" plan $demo --mem
 exits plan_position_beyond_the_model 2 'positions 0..511' plan $demo --positions 512
 exits plan_prefill_beyond_the_model 2 'model has 512 positions' plan $demo --prefill 128 --at 400
 exits plan_of_a_model_too_large_for_the_configuration 3 'does not fit configuration' plan synthetic:gptj-6b --config tiny
-exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b,layers=2 --board ecp5-85
+exits plan_of_an_engine_too_large_for_the_board_is_said 0 '' plan $demo --board ecp5
 ok plan_says_what_does_not_fit grep -q 'LFE5U-85F has 156: .*DOES NOT FIT' "$work/out"
-ok plan_says_that_a_clock_is_assumed grep -q ', 80 MHz assumed$' "$work/out"
+ok plan_says_that_a_clock_is_assumed grep -q ', 60 MHz assumed$' "$work/out"
+ok plan_has_one_verdict test "$(grep -c '^  verdict    does not fit (LUTs, multipliers)$' "$work/out")" = 1
+ok plan_of_what_does_not_run_says_would_be grep -q '^decode at position 0, batch 1: would be [0-9]* cycles' "$work/out"
+exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board ecp5-85 --config n=1,r=1,t=16
+ok plan_says_that_nothing_was_counted grep -q 'not counted for LFE5U-85F' "$work/out"
+ok plan_has_no_luts_then test -z "$(grep 'thousand LUTs' "$work/out")"
+exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b --board kv260
+ok plan_of_a_board_without_a_link_streams_nothing grep -q '^  streams    not: kv260 has no link' "$work/out"
+ok plan_says_that_its_memory_is_too_small grep -q '^  verdict    does not fit (memory)$' "$work/out"
+exits plan_of_a_board_that_streams 0 '' plan synthetic:gptj-6b --board u50 --capacity 4
+ok plan_of_streams_says_so grep -q '^  verdict    fits; layers stream from the host$' "$work/out"
+# A token's 34 M cycles keep the memory busy, and its copies half as long again.
+ok plan_has_the_copies_in_its_figures awk '/^decode/ { c = $7 } END { exit !(c > 48e6 && c < 53e6) }' "$work/out"
 exits plan_picture_that_cannot_be_written 3 'none/x.svg: cannot create a file there: No such' plan $demo --svg "$work/none/x.svg"
 ln -s /dev/full "$work/full.svg"
 exits plan_picture_on_a_full_disk 3 'cannot be written: No space' plan $demo --svg "$work/full.svg"
@@ -293,6 +305,7 @@ exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2
 exits plan_on_a_board 0 '' plan $demo --board kv260
 ok plan_says_that_a_clock_is_estimated grep -q ', 300 MHz estimated$' "$work/out"
+ok plan_of_a_board_ends_its_needs_with_a_verdict grep -q '^  verdict    fits$' "$work/out"
 ok plan_says_the_units_of_luts grep -qE 'thousand LUTs; XCK26 has 117: [0-9]+ %, fits' "$work/out"
 ok plan_leaves_no_picture_behind test -z "$(ls "$work" | grep 'x\.svg')"
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512

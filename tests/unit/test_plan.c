@@ -231,7 +231,7 @@ static void cost_is_what_synthesis_counts(void **unused)
     (void)unused;
     const struct mr_config_entry *c;
     for (int i = 0; (c = counted_at(i, false)); i++) {
-        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair);
+        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, NULL);
         assert_string_equal(cost.counted, c->name);
         int found = 0;
         for (int k = 0; k < AREA_ROWS; k++) {
@@ -262,20 +262,27 @@ static void cost_of_what_was_not_counted(void **unused)
     (void)unused;
     const struct mr_config_entry *c = counted_at(0, true);
     assert_non_null(c);
-    struct mr_plan_area one = mr_plan_area_of(&c->g, true, NULL);
+    struct mr_plan_area one = mr_plan_area_of(&c->g, true, MR_PLAN_ULTRASCALE, NULL);
     struct mr_geometry g = c->g;
     g.n = 2;
-    struct mr_plan_area two = mr_plan_area_of(&g, true, NULL);
+    struct mr_plan_area two = mr_plan_area_of(&g, true, MR_PLAN_ANY, NULL);
     assert_null(two.counted);
     assert_true(two.luts > one.luts && two.luts <= 2 * one.luts);
     assert_true(two.multipliers > one.multipliers && two.multipliers <= 2 * one.multipliers);
     // Two PEs are 34 multipliers when they share them, and 64 when they do not.
     assert_true(two.array_multipliers == 34.0 * g.r * 4 * g.n / 2);
-    assert_true(mr_plan_area_of(&g, false, NULL).array_multipliers == 32.0 * g.r * 4 * g.n);
+    assert_true(mr_plan_area_of(&g, false, MR_PLAN_ANY, NULL).array_multipliers ==
+                32.0 * g.r * 4 * g.n);
+    // Of a family with one count nothing is made, and no count of another family is taken.
+    assert_false(mr_plan_area_of(&g, true, MR_PLAN_ECP5, NULL).known);
+    assert_false(mr_plan_area_of(&c->g, true, MR_PLAN_ECP5, NULL).known);
+    const struct mr_config_entry *ecp5 = mr_config_named("ecp5");
+    assert_true(mr_plan_area_of(&ecp5->g, false, MR_PLAN_ECP5, NULL).known);
+    assert_null(mr_plan_area_of(&ecp5->g, false, MR_PLAN_ULTRASCALE, NULL).counted);
     // Each as if it were not counted, where two others are: exact to a quarter.
     for (int i = 0; counted_at(2, true) && (c = counted_at(i, true)); i++) {
-        struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, NULL),
-                            would = mr_plan_area_of(&c->g, c->pair, c->name);
+        struct mr_plan_area is = mr_plan_area_of(&c->g, c->pair, MR_PLAN_ANY, NULL),
+                            would = mr_plan_area_of(&c->g, c->pair, MR_PLAN_ANY, c->name);
         assert_null(would.counted);
         print_message("# %s: %.0f LUTs counted, %.0f from the others\n", c->name, is.luts,
                       would.luts);
@@ -291,17 +298,19 @@ static void boards(void **unused)
     for (int i = 0; (b = mr_plan_board_at(i)); i++) {
         const struct mr_config_entry *c = mr_config_named(b->config);
         bool ecp5 = strcmp(b->name, "ecp5-85") == 0;
-        assert_true(ecp5 ? !c : c && c->pair && c->g.t % 32 == 0 && c->g.n <= b->channels);
-        if (!c)
-            continue;
-        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair);
+        assert_true(c && (ecp5 || (c->pair && c->g.t % 32 == 0)) && c->g.n <= b->channels);
+        struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, b);
+        assert_string_equal(cost.counted, b->config); // counted, not scaled
         for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
             struct mr_plan_part part = mr_plan_part_of(b, &cost, k);
+            if (mr_plan_board_has(b, k) <= 0)
+                continue;
             double want = 100 * cost.use[k] / mr_plan_board_has(b, k) + b->shell[k];
             assert_true(fabs(part.percent - want) < 1e-9);
             assert_true(part.fits == (want <= 100) && (!part.room || part.fits));
         }
     }
+    assert_ptr_equal(mr_plan_board_named("ecp5"), mr_plan_board_named("ecp5-85"));
     // Without UltraRAM, block RAM takes its place.
     struct mr_plan_cost cost = {.use = {[MR_PLAN_BRAM] = 24, [MR_PLAN_URAM] = 10}};
     b = mr_plan_board_named("ecp5-85");

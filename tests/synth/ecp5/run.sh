@@ -2,27 +2,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # Modules placed and routed for Lattice's LFE5UM5G-85F, speed grade 8, and the frequency that each reaches: measured by
 # nextpnr on a finished routing, not estimated. Debian's Yosys makes the netlist; nextpnr comes from PyPI, in an
-# environment of its own in $BUILD/timing/venv. TAP on stdout; the table in $BUILD/timing/ecp5/table.md.
-# usage: [BUILD=build] tests/synth/ecp5/run.sh [--write] MODULE[:PARAMETER=value]..   (from the root)
-#   modules are those of `tiny`; a parameter picks one of several sets. --write: the table goes into docs/synthesis.md.
+# environment of its own in $BUILD/timing/venv. TAP on stdout; the table in $BUILD/route/table.md.
+# usage: [BUILD=build] tests/synth/ecp5/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
+#   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
+#   --write: the table goes into docs/synthesis.md, and with revision and date into docs/results/route-ecp5.txt
 # What was routed once is not again while the module's elaboration stays the same.
 set -uo pipefail
-build=${BUILD:-build} venv=${BUILD:-build}/timing/venv dir=$build/timing/ecp5 e=$build/timing/tiny
+build=${BUILD:-build} venv=${BUILD:-build}/timing/venv dir=$build/route
 list=tests/synth/ecp5/requirements.txt
 write=
 [ "${1:-}" != --write ] || { write=1; shift; }
-[ $# -gt 0 ] || { echo "usage: tests/synth/ecp5/run.sh [--write] MODULE[:PARAMETER=value].." >&2; exit 2; }
-mkdir -p "$dir"
-tests/tools/venv.sh "$venv" "$list" timing-ecp5 || exit 1
-BUILD=$build bash tests/synth/elaborate.sh tiny "$e" || exit 1
+[ $# -gt 0 ] || { echo "usage: tests/synth/ecp5/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value].." >&2; exit 2; }
+. tests/synth/netlists.sh
+for want; do
+    case $want in */*) configurations "${want%%/*}" || exit 2 ;; esac
+done
+tests/tools/venv.sh "$venv" "$list" "make route" || exit 1
+enter "$dir"
 n=0 bad=0
 : >"$dir/rows"
 for want; do
     n=$((n + 1))
-    IFS=$'\t' read -r number type name params < <(awk -F'\t' -v m="${want%%:*}" -v p="${want#*:}" -v any="${want##*:*}" \
-        '$3 == m && (any != "" || index("," $4 ",", "," p ",")) { print $1 "\t" $2 "\t" $3 "\t" $4 }' "$e/modules")
+    config=tiny
+    case $want in */*) config=${want%%/*} ;; esac
+    module=${want#*/} e=$dir/$config
+    BUILD=$build bash tests/synth/elaborate.sh "$config" "$e" || exit 1
+    IFS=$'\t' read -r number type name < <(awk -F'\t' -v m="${module%%:*}" -v p="${module#*:}" -v any="${module##*:*}" \
+        '$3 == m && (any != "" || index("," $4 ",", "," p ",")) { print $1 "\t" $2 "\t" $3 }' "$e/modules")
     if [ -z "${number:-}" ]; then
-        echo "not ok $n - no module $want in tiny"
+        echo "not ok $n - no module $module in $config"
         bad=1
         continue
     fi
@@ -30,6 +38,7 @@ for want; do
     out=$dir/$(cat "$e/$number.il" "$e/key" "$list" tests/synth/ecp5/wrap.awk | sha256sum | cut -c1-16).$name
     start=$SECONDS
     if [ ! -s "$out.json" ]; then
+        echo "# $want: $n of $#"
         awk -f tests/synth/ecp5/wrap.awk "$e/$number.il" >"$out.v" &&
             nice -n 10 yosys -q -l "$out.log" -p "read_rtlil $e/all.il; setattr -mod -unset keep_hierarchy *; rename $type dut;
                 read_verilog $out.v; hierarchy -check -top wrap; flatten; synth_ecp5 -top wrap -json $out.net" >"$out.out" 2>&1 &&
@@ -42,19 +51,23 @@ for want; do
         bad=1
         continue
     fi
-    row=$("$venv/bin/python" tests/synth/ecp5/report.py "$out.json" "$name" "$params") || bad=1
+    parameters=
+    case $module in *:*) parameters=${module#*:} ;; esac
+    row=$("$venv/bin/python" tests/synth/ecp5/report.py "$out.json" "$name" "$config" "$parameters") || bad=1
     echo "$row" >>"$dir/rows"
-    echo "ok $n - $want: $(cut -d'|' -f4 <<<"$row") MHz"
-    echo "# $((SECONDS - start)) s"
+    echo "ok $n - $want: $(cut -d'|' -f5 <<<"$row") MHz"
+    [ $((SECONDS - start)) = 0 ] || echo "# $((SECONDS - start)) s"
 done
 {
-    echo "Measured by nextpnr-ecp5 ($(sed -n 's/^[^#].*==//p' "$list")) on the routed netlist of $(yosys -V | cut -d' ' -f1,2), one seed:"
+    echo "Measured by nextpnr-ecp5 ($(sed -n 's/^[^#].*==//p' "$list")) on the routed netlist of $(yosys -V | cut -d' ' -f1,2), one"
+    echo "seed, on revision $(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- rtl || echo +):"
     echo
-    echo "| module | parameters | MHz | TRELLIS_COMB | FF | MULT18X18D | DP16KD | routing's share of the path | path |"
-    echo "|---|---|---:|---:|---:|---:|---:|---:|---|"
-    sort -t'|' -k4,4n "$dir/rows"
+    echo "| module | of | parameters | MHz | TRELLIS_COMB | FF | MULT18X18D | DP16KD | routing's share of the path | path |"
+    echo "|---|---|---|---:|---:|---:|---:|---:|---:|---|"
+    sort -t'|' -k3,3r -k5,5n "$dir/rows"
 } >"$dir/table.md"
 if [ -n "$write" ]; then
+    cp "$dir/table.md" docs/results/route-ecp5.txt
     awk -v t="$dir/table.md" '/<!-- ecp5 -->/ { print; while ((getline l < t) > 0) print l; skip = 1 }
         /<!-- end of ecp5 -->/ { skip = 0 } !skip && !/<!-- ecp5 -->/' docs/synthesis.md >"$dir/doc.md" && cp "$dir/doc.md" docs/synthesis.md
 fi
