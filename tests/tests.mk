@@ -35,7 +35,8 @@ $(BUILD)/libmillrace-san.a: $(SAN_OBJ)
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
-	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS)
+	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS) \
+	  -Wl,-t,-t >$@.linked && sed -n '\|^($(BUILD)/|p' $@.linked >$@.parts || { rm -f $@; exit 1; }
 # The command line with sanitizers: generate, chat, eval and the examples are tested with it.
 SAN_CLI_OBJ := $(CLI_OBJ:$(BUILD)/obj/%=$(BUILD)/san/%)
 $(BUILD)/san/millrace: $(SAN_CLI_OBJ) $(BUILD)/libmillrace-san.a
@@ -95,6 +96,7 @@ $(BUILD)/test-list: FORCE
 	   for t in $(UNIT_BIN); do printf 'unit-%s\tCMOCKA_MESSAGE_OUTPUT=TAP %s\n' $$(basename $$t) $$t; done; \
 	   for b in $(BENCHES); do printf 'rtl-%s\t$(BUILD)/rtl/%s/tb\n' $$b $$b; done; \
 	   printf 'docs\tBUILD=$(BUILD) SIM_CXX="$(SIM_CXX)" MARCH="$(MARCH)" CC="$(CC)" bash tests/docs/run.sh quick\n'; \
+	   printf 'check\tBUILD=$(BUILD) bash tests/tools/check.sh\n'; \
 	   printf 'docs-runner\tbash tests/docs/self.sh\n'; \
 	   printf 'docs-search\tbash tests/docs/search.sh\n'; \
 	   printf 'programs\t$(BUILD)/programs/fuzz cases=10000\n'; \
@@ -127,6 +129,16 @@ test: deps deps-xrt deps-mpi
 	{ time $(MAKE) --no-print-directory -j$(JOBS) all unit-tests rtl-benches xrt-tests driver-tests 2>&3; } 2>$(BUILD)/build.time
 	@$(MAKE) --no-print-directory $(BUILD)/test-list
 	@BEFORE=$(BUILD)/build.time tests/run.sh $(BUILD)/test-list $(BUILD)/test $(JOBS)
+
+.PHONY: check hooks
+## check: before a commit, three minutes: cheap lint, and the suites whose sources differ from BASE=REV
+check:
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/check.sh
+## hooks: git runs make check before each commit of this clone (git commit --no-verify leaves it out)
+hooks:
+	@hook=$$(git rev-parse --git-path hooks/pre-commit) && \
+	if [ -e "$$hook" ] && ! grep -q 'make check' "$$hook"; then echo "make hooks: $$hook is there already: add 'make check BASE=HEAD' to it" >&2; exit 1; fi && \
+	printf '#!/bin/sh\nexec make check BASE=HEAD\n' >"$$hook" && chmod +x "$$hook" && echo "make hooks: $$hook runs make check"
 
 ## test-repeat: the tests again and again: quiet, on one processor, beside a load (TIMES=10 MODES="quiet one load" SUITES="driver serve-")
 .PHONY: test-repeat
