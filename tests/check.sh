@@ -29,7 +29,7 @@ concerned() { # files..
         tests/serve/* | host/serve/*) echo "40	serve-serve" ;;
         tests/xrt/* | sim/xrt/*) echo "40	xrt-generate" ;;
         driver/*) printf '30\tdriver-uapi\n50\tdriver-check\n60\tdriver\n' ;;
-        *.md) echo "50	docs" ;;
+        *.md) docs/site/pages.sh | tr ' ' '\n' | grep -qxF "$f" && echo "50	docs" ;;
         esac
         case $f in
         host/cli/*.c) # suites that call the command
@@ -78,6 +78,7 @@ while read -r suite; do
         left+=("$suite")
         continue
     fi
+    [ "$suite" != docs ] || command+=" $(printf '%s\n' "${files[@]}" | grep -xF "$(docs/site/pages.sh | tr ' ' '\n')" | tr '\n' ' ')"
     case $suite in
     unit-*) made=$build/unit/${suite#unit-} ;;
     rtl-*) made=$build/rtl/${suite#rtl-}/tb ;;

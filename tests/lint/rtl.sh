@@ -93,19 +93,24 @@ dsp=(rtl/tech/mr_tech_pkg.sv rtl/tech/{mr_dsp48e2,mr_dot{_lane,_cascade,_halves,
 tap $? "iverilog and verilator -Wall: mr_pe and mr_attn_mac in DSP48E2" "$tmp/i"
 
 # ---- Yosys: the same files; clocked by clk_i only, no latch, no asynchronous reset --------------------
-while read -r top c; do
-    kernel "$c"
-    {
-        echo "read_verilog -sv -Irtl/fp -I$build/gen ${files[*]} $tmp/millrace_kernel.v"
-        [ $top != millrace_pcie ] || echo "chparam $(params tiny | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g') $top"
-        echo "hierarchy -check -top $top; proc"
-        echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"
-    } >"$tmp/y.ys"
-    yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
-    tap $? "yosys hierarchy, proc: $top, $c; no latch, no asynchronous reset" "$tmp/y"
-done <<<"millrace_kernel tiny
-millrace_pcie tiny
-millrace_kernel tinyt"
+# The tops stand in one module, without their ports: modules that they share are read and elaborated once.
+{
+    for c in tiny tinyt; do
+        kernel $c
+        sed "s/^module millrace_kernel\b/module millrace_kernel_$c/" "$tmp/millrace_kernel.v" >"$tmp/kernel_$c.v"
+        echo "read_verilog -sv $tmp/kernel_$c.v"
+    done
+    echo "read_verilog -sv -Irtl/fp -I$build/gen ${files[*]} $tmp/tops.v"
+    echo "hierarchy -check -top tops; proc"
+    for top in millrace_kernel_tiny millrace_kernel_tinyt millrace_pcie; do echo "select -assert-min 1 tops/t:*$top*"; done
+    echo "select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr"
+} >"$tmp/y.ys"
+{
+    echo "module tops; millrace_kernel_tiny u_tiny (); millrace_kernel_tinyt u_tinyt ();"
+    echo "millrace_pcie #($(params tiny | sed 's/-G\([A-Z_0-9]*\)=\([^ ]*\)/.\1(\2)/g; s/) *\./), ./g')) u_pcie (); endmodule"
+} >"$tmp/tops.v"
+yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
+tap $? "yosys hierarchy, proc: millrace_kernel of tiny and tinyt, millrace_pcie of tiny; no latch, no asynchronous reset" "$tmp/y"
 
 # ---- hls/: the kernel of the optimizer, with the cores that clang and XLS made. Every file stands below millrace_update.
 mapfile -t hls < <(tests/synth/hls-files.sh)
