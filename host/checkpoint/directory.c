@@ -27,6 +27,9 @@ static int check_target(const struct mr_directory *d, struct mr_error *err)
 {
     struct stat st, here;
     DIR *dir = opendir(d->dir);
+    if (!dir && errno == ENOENT && lstat(d->dir, &st) == 0)
+        return mr_fail(err, MR_ERR_IO,
+                       "%s: is a link to what is not there; remove it, or make its target", d->dir);
     if (!dir)
         return errno == ENOENT ? 0 : cannot(d, "write there", "", err);
     if (fstat(dirfd(dir), &st) == 0 && stat(".", &here) == 0 && st.st_dev == here.st_dev &&

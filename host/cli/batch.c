@@ -270,7 +270,7 @@ static int open_unit(struct unit *u, struct batch *b, int k, struct mr_error *er
     if (rc == 0)
         rc = mr_session_open(&u->session, b->model, u->uri, &o, err);
     cli_end_progress(&progress);
-    if (rc == 0 && b->line.on)
+    if (rc == 0 && cli_line_wanted(&b->line))
         mr_session_watch(u->session, take_progress, u);
     return rc < 0 ? rc : mr_scheduler_open(&u->scheduler, u->session, NULL, err);
 }

@@ -167,7 +167,8 @@ static int check_device(const struct cli_common *c)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kind, kinds[i]) == 0)
             return EXIT_OK;
-        mr_suggest_offer(&s, kinds[i]);
+        if (*kind == *kinds[i]) // gpu: is not cpu: misspelt
+            mr_suggest_offer(&s, kinds[i]);
     }
     fprintf(stderr,
             "millrace: device '%s' is not known; %s%s%s'millrace devices' lists what there is\n",

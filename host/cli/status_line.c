@@ -11,7 +11,7 @@
 #include "cli/flush.h"
 #include "common/clock.h"
 
-enum { TAB = 8 };
+enum { TAB = 8, EVERY = 30 };
 
 // What cli_line_abandon() has to write.
 enum { NOTHING, OWN_LINE, LINE_BELOW };
@@ -21,7 +21,8 @@ void cli_line_open(struct cli_line *l, bool quiet, bool text)
 {
     const char *term = getenv("TERM");
     *l = (struct cli_line){.on = !quiet && isatty(STDERR_FILENO) &&
-                                 !(term && strcmp(term, "dumb") == 0)};
+                                 !(term && strcmp(term, "dumb") == 0),
+                           .every = quiet ? 0 : EVERY};
     l->last = mr_seconds();
     l->below = l->on && text && isatty(STDOUT_FILENO);
 }

@@ -12,13 +12,19 @@ struct cli_line {
     bool below; // text goes to the same terminal
     bool shown;
     double every;  // seconds; without a terminal a line of its own is printed if nothing else was
-                   // for so long; 0: never
+                   // for so long; 30, or 0 of who is to be quiet: never
     double last;   // when something was
     size_t column; // of the text: where its next character goes
 };
 
 // text: what is printed on standard output while the line may be shown, piece by piece.
 void cli_line_open(struct cli_line *l, bool quiet, bool text);
+
+// Whether anybody will see what is shown, at once or each so many seconds.
+static inline bool cli_line_wanted(const struct cli_line *l)
+{
+    return l->on || l->every > 0;
+}
 
 void cli_line_show(struct cli_line *l, const char *line);
 void cli_line_wipe(struct cli_line *l);

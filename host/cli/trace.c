@@ -244,7 +244,7 @@ static int trace(struct args *a, struct mr_model *model)
     int status = open_outputs(a);
     o->waves = a->waves.temporary;
     cli_line_open(&screen.line, a->c.quiet, false);
-    o->progress = screen.line.on ? show : NULL;
+    o->progress = cli_line_wanted(&screen.line) ? show : NULL;
     o->arg = &screen;
     if (status == EXIT_OK) {
         int rc = mr_trace_run(&t, model, o, &err);

@@ -280,6 +280,16 @@ static int open_batch(struct train_run *r, struct mr_error *err)
     return train_batch_new(&r->batch, r->a->t.train.micro, o.tokens / r->a->t.train.micro, err);
 }
 
+// A state that this run made and that has no step would only be in the way of the next try.
+static void remove_unused(struct train_run *r)
+{
+    if (!r->fresh || r->steps_done > 0 || !train_is_first(r))
+        return;
+    mr_trainer_close(r->trainer);
+    r->trainer = NULL;
+    train_remove(strdup(r->a->t.output)); // NULL is allowed
+}
+
 int train_run(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
@@ -287,10 +297,14 @@ int train_run(struct train_run *r, struct mr_error *err)
     int rc = open_batch(r, err);
     if (rc == 0)
         rc = train_state_open(r, err);
-    if (rc == 0 && train_is_first(r))
-        rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
     if (rc < 0)
         return rc;
+    if (train_is_first(r))
+        rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
+    if (rc < 0) {
+        remove_unused(r);
+        return rc;
+    }
     bool on_device = mr_trainer_on_device(r->trainer, (enum mr_optimizer)a->t.optimizer, &why);
     if (!on_device && *why && train_is_first(r))
         fprintf(stderr, "millrace: weights are updated on the host: %s\n", why);
@@ -308,16 +322,11 @@ int train_run(struct train_run *r, struct mr_error *err)
              (unsigned long long)r->info.step, a->t.steps, on_device ? "device" : "host",
              (unsigned long long)r->info.device_bytes);
     cli_line_open(&r->line, a->c.quiet, false);
-    r->line.every = a->c.quiet ? 0 : 30;
     r->start = mr_seconds();
     rc = all_steps(r, err);
     cli_interrupt_waits(false);
-    // Weights that have no loss: a state without a step would only be in the way.
-    if (rc == MR_ERR_FORMAT && r->fresh && r->steps_done == 0 && train_is_first(r)) {
-        mr_trainer_close(r->trainer);
-        r->trainer = NULL;
-        train_remove(strdup(a->t.output)); // NULL is allowed
-    }
+    if (rc == MR_ERR_FORMAT) // weights that have no loss
+        remove_unused(r);
     if (rc == 0 && a->export && train_is_first(r))
         rc = mr_trainer_save(r->trainer, a->export, (enum mr_save_format)a->format, err);
     return rc;

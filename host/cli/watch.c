@@ -133,7 +133,7 @@ static void begin(struct cli_watch *w, struct mr_session *session)
     w->session = session;
     w->start = mr_seconds();
     w->count = 0;
-    if (!w->line.on)
+    if (!cli_line_wanted(&w->line))
         return;
     mr_session_get_stats(session, &s);
     w->before = s.tokens;
@@ -148,7 +148,8 @@ void cli_watch_text(struct cli_watch *w, struct mr_session *session, size_t prom
     w->most = most;
     w->total = 0;
     w->plan_prompt = w->plan_token = 0;
-    if (w->line.on && cli_forecast(&a, w->common, &one) && cli_forecast(&b, w->common, &two)) {
+    if (cli_line_wanted(&w->line) && cli_forecast(&a, w->common, &one) &&
+        cli_forecast(&b, w->common, &two)) {
         w->plan_prompt = a.seconds;
         w->plan_token = b.seconds - a.seconds;
     }
@@ -169,7 +170,7 @@ void cli_watch_token(struct cli_watch *w)
 
 void cli_watch_end(struct cli_watch *w)
 {
-    if (w->session && w->line.on)
+    if (w->session && cli_line_wanted(&w->line))
         mr_session_watch(w->session, NULL, NULL);
     w->session = NULL;
     cli_line_wipe(&w->line);

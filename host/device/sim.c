@@ -349,7 +349,8 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
             d->build = *p == 'v' ? "view" : "trace"; // millrace trace asks for these
         } else if (!eq && *p && strlen(p) < 32) {
             given = &named;
-            strcpy(config, p);
+            if (!named)
+                strcpy(config, p);
         } else if (eq && strcmp(p, "memory") == 0 && *value && strlen(value) < sizeof d->preset) {
             given = &memory;
             strcpy(d->preset, value);
@@ -360,9 +361,15 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
             given = &stalls;
             opt->stalls = (unsigned)n;
         }
+        if (given == &named && *given)
+            return mr_fail(err, MR_ERR_USAGE,
+                           "sim:%s: '%s' is not an option, and the configuration is '%s' already%s",
+                           args, p, config,
+                           strcmp(p, "train") == 0 ? "; the RTL has training's commands in 'tinyt'"
+                                                   : "");
         if (given && *given)
             return mr_fail(err, MR_ERR_USAGE, "sim:%s: '%s' is there twice; leave one out", args,
-                           given == &named ? "a configuration" : p);
+                           p);
         if (given)
             *given = true;
         else

@@ -14,11 +14,6 @@
 
 // ---- where things are --------------------------------------------------------------------------
 
-static int blocks_of(int rows)
-{
-    return (rows + 31) / 32;
-}
-
 static uint64_t take(uint64_t *end, uint64_t beats)
 {
     uint64_t at = *end;
@@ -29,7 +24,7 @@ static uint64_t take(uint64_t *end, uint64_t beats)
 // A matrix with blocks along the rows; `count` with a row of the batch in each column.
 static uint64_t take_turned(struct mr_pass *p, int cols)
 {
-    const struct mr_tiles_shape t = {p->g.n, blocks_of(p->most_rows), false};
+    const struct mr_tiles_shape t = {p->g.n, pass_blocks(p->most_rows), false};
     return take(&p->stash_beats, mr_tiles_beats(&t, cols));
 }
 
@@ -113,7 +108,7 @@ static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *ite
     t->rows = vector ? 1 : t->inputs_are_rows ? in : out;
     t->cols = vector ? out : t->inputs_are_rows ? out : in;
     t->unit = NO_UNIT;
-    uint64_t tiles = (uint64_t)blocks_of(t->rows) * (uint64_t)(t->cols / 64);
+    uint64_t tiles = (uint64_t)pass_blocks(t->rows) * (uint64_t)(t->cols / 64);
     t->off = take(&p->grad_beats, 128 * tiles);
     t->record = take(&p->grad_beats, 1);
 }
@@ -218,38 +213,6 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
     return rc;
 }
 
-// What a contraction may have, beside what inference asks of a device.
-static int fits(const struct mr_pass *p, struct mr_error *err)
-{
-    struct mr_program_places places = mr_program_places(p->c);
-    int stream = p->g.ring / 2, words = p->g.act_words;
-    int widest = p->d.f > p->d.w ? p->d.f : p->d.w, blocks = blocks_of(p->most_rows);
-    widest = (widest > p->d.d ? widest : p->d.d) / 32;
-    if (!p->g.train)
-        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim,train can", p->name);
-    if (p->g.t < 32)
-        return mr_fail(err, MR_ERR_FIT, "device %s has %d rows; training needs 32 at a time",
-                       p->name, p->g.t);
-    if (p->chunk % 32 || p->chunk <= 0 || p->chunk > p->g.t)
-        return mr_fail(err, MR_ERR_USAGE, "chunks of %d rows: a multiple of 32 up to %d is needed",
-                       p->chunk, p->g.t);
-    if (places.act_words > p->g.act_words || places.qkv_words > p->g.qkv_words ||
-        p->d.d > p->g.d_max || p->d.w > p->g.w_max || p->d.w > p->g.d_max ||
-        p->d.rot_floats > p->g.rot_max || widest + p->d.d / 32 > words || widest > stream ||
-        p->c->n_positions > p->g.ctx_max)
-        return mr_fail(err, MR_ERR_FIT, "the model does not fit device %s for training", p->name);
-    if (mr_segment_kblocks(p->d.vocab / 32, 0) > words)
-        return mr_fail(err, MR_ERR_FIT, "the vocabulary of %d does not fit device %s for training",
-                       p->c->vocab_size, p->name);
-    if (blocks + p->d.head_lanes / 32 > words || blocks > stream || blocks > MR_GRAD_KBLOCKS)
-        return mr_fail(err, MR_ERR_FIT, "a micro-batch of %d rows does not fit device %s",
-                       p->most_rows, p->name);
-    if (p->c->n_positions + pass_whole(p) + p->chunk + 64 > p->g.d_max)
-        return mr_fail(err, MR_ERR_FIT, "scores of %d positions do not fit device %s",
-                       p->c->n_positions, p->name);
-    return 0;
-}
-
 // A row of ones: the only column of a matrix whose sums are those of its rows.
 static int write_ones(struct mr_pass *p, struct mr_error *err)
 {
@@ -285,7 +248,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->recompute = options->recompute;
     int rc = mr_config_on_engine(config, err);
     if (rc == 0)
-        rc = fits(p, err);
+        rc = pass_fits(p, err);
     if (rc == 0)
         rc = place_all(p, err);
     size_t rows = (size_t)p->most_rows;
@@ -415,7 +378,7 @@ void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences)
         }
     }
     p->rows = row;
-    p->kblocks = blocks_of(p->rows);
+    p->kblocks = pass_blocks(p->rows);
     p->cols = (p->rows + 63) / 64 * 64;
 }
 

@@ -99,6 +99,11 @@ static inline int pass_chunk_rows(const struct mr_pass *p, int first)
     return p->rows - first < p->chunk ? p->rows - first : p->chunk;
 }
 
+static inline int pass_blocks(int rows)
+{
+    return (rows + 31) / 32;
+}
+
 // Rows that are whole chunks and whole groups of columns of all channels.
 static inline int pass_whole(const struct mr_pass *p)
 {
@@ -112,6 +117,9 @@ static inline int place_lanes(const struct mr_pass *p, enum mr_place place)
 {
     return mr_axis_padded(&p->d, mr_place_axis(place));
 }
+
+// Refuses a model, a micro-batch or a chunk that the device does not hold (pass_fits.c).
+int pass_fits(const struct mr_pass *p, struct mr_error *err);
 
 // ---- a program and its run (pass_run.c) --------------------------------------------------------
 

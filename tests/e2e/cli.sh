@@ -199,7 +199,7 @@ exits directory_without_a_config 3 'nothing: has no config.json; give the direct
 [ -e /dev/millrace0 ] || exits device_has_its_name_in_errors 4 '^millrace: pci:0: ' generate $demo x -d pci:
 exits model_that_does_not_exist 3 'no-such-model: No such file or directory; give a' generate -m no-such-model -d model: -p x
 exits file_that_is_no_model 3 'not a packed model' info Makefile
-exits unknown_device 2 "device 'gpu:0' is not known" generate -m $demo -d gpu:0 -p x
+exits unknown_device 2 "device 'gpu:0' is not known; 'millrace devices'" generate -m $demo -d gpu:0 -p x
 exits device_that_is_nearly_one 2 "device 'modle:tiny' is not known; did you mean model:;" generate $demo x -d modle:tiny
 exits device_without_its_colon 2 "device 'sim' is not known; did you mean sim:;" chat $demo -d sim
 exits device_before_the_model_is_loaded 2 "device 'nonesuch:0' is not known; 'millrace" generate nowhere x -d nonesuch:0
@@ -336,7 +336,9 @@ exits option_given_twice 2 "option 'max-tokens' is given twice" generate -m $dem
 for uri in sim, sim,,seed=1 sim,seed= sim,memory= sim,stalls=5x; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is not an option' generate -m $demo -d "sim:$uri" -p x
 done
-for uri in sim,tiny sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=ideal; do
+exits two_configurations_of_the_simulator 2 "'tiny' is not an option, and the configuration is 'sim' already" generate -m $demo -d sim:sim,tiny -p x
+exits simulator_with_train 2 "training's commands in 'tinyt'" generate -m $demo -d sim:sim,train -p x
+for uri in sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=ideal; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is there twice; leave one out' generate -m $demo -d "sim:$uri" -p x
 done
 exits synthetic_option_given_twice 2 'each at most once' info synthetic:gptj-6b,layers=1,layers=2,vocab=64

@@ -91,6 +91,8 @@ ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.o
 exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
 exits train_csv_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --csv "$work/no/csv"
 exits train_new_with_csv_nowhere 3 '^millrace: --csv .*/no/csv: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --csv "$work/no/csv"
+exits train_new_with_csv_on_a_full_device 3 'full: No space left' "${short[@]}" -o "$work/none" --steps 1 --csv /dev/full
+ok a_state_without_a_step_is_not_left test ! -e "$work/none"
 exits train_new_with_csv_in_the_place_of_a_directory 3 '^millrace: --csv .*: Is a directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --csv "$work/g"
 exits train_new_with_events_in_a_file 3 '^millrace: --events .*/text: Not a directory; name a directory' "${short[@]}" -o "$work/none" --steps 1 --events "$work/text"
 learn -o "$work/curved" --steps 1 --csv "$work/curved/csv" --events "$work/curved/events" -q >"$work/log" 2>&1
@@ -199,6 +201,8 @@ exits train_without_the_header 3 'headless/header: is missing' "${short[@]}" -o 
 exits train_new_on_no_device 2 'nope' "${short[@]}" -o "$work/none" --steps 1 -d model:nope
 exits train_new_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/none" --steps 1 --chunk 16
 exits train_new_in_large_batches 3 'does not fit' train $demo --data "$work/text" --sequence 512 --batch 1024 -o "$work/none" --steps 1
+ln -s nowhere "$work/dangling"
+exits train_into_a_dangling_link 3 'dangling: is a link to what is not there; remove it' "${short[@]}" -o "$work/dangling" --steps 1
 exits train_export_to_what_exists 3 'exists and is not empty' "${short[@]}" -o "$work/none" --steps 1 --export $demo
 exits train_export_nowhere 3 'No such file' "${short[@]}" -o "$work/none" --steps 1 --export "$work/no/x"
 exits train_export_into_the_state 2 'two directories' "${short[@]}" -o "$work/none" --steps 1 --export "$work/none"

@@ -461,6 +461,7 @@ static void refuses_micro_batches_that_do_not_fit(void **unused)
     wide.n_inner = 8192;
     s.config = &wide;
     assert_int_equal(opens(&s, "model:tinyt", 64, 0, &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "for training: activation memory in words is "));
     wide.n_inner = 1024;
     wide.vocab_size = 32 * 256;
     assert_int_equal(opens(&s, "model:tinyt", 64, 0, &err), 0);

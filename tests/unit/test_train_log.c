@@ -213,6 +213,7 @@ static void long_work_is_no_silence(void **unused)
     struct cli_line l;
     cli_line_open(&l, false, false);
     cli_line_show(&l, "never");
+    assert_true(l.every == 30);
     l.every = 1000;
     cli_line_show(&l, "not yet");
     l.last -= 1001;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a device holds a model's training, and what is too small if not.
+#include "common/error.h"
+#include "engine/program.h"
+#include "store/turned.h"
+#include "train/pass_impl.h"
+
+// What a contraction may have, beside what inference asks of a device.
+int pass_fits(const struct mr_pass *p, struct mr_error *err)
+{
+    struct mr_program_places places = mr_program_places(p->c);
+    int stream = p->g.ring / 2, words = p->g.act_words;
+    int widest = p->d.f > p->d.w ? p->d.f : p->d.w, blocks = pass_blocks(p->most_rows);
+    widest = (widest > p->d.d ? widest : p->d.d) / 32;
+    if (!p->g.train)
+        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim,train can", p->name);
+    if (p->g.t < 32)
+        return mr_fail(err, MR_ERR_FIT, "device %s has %d rows; training needs 32 at a time",
+                       p->name, p->g.t);
+    if (p->chunk % 32 || p->chunk <= 0 || p->chunk > p->g.t)
+        return mr_fail(err, MR_ERR_USAGE, "chunks of %d rows: a multiple of 32 up to %d is needed",
+                       p->chunk, p->g.t);
+    const struct {
+        const char *what;
+        int need, have;
+    } limits[] = {
+        {"n_embd (padded)", p->d.d, p->g.d_max},
+        {"width of all heads (padded)", p->d.w, p->g.w_max < p->g.d_max ? p->g.w_max : p->g.d_max},
+        {"rotary dimensions (padded)", p->d.rot_floats, p->g.rot_max},
+        {"n_positions", p->c->n_positions, p->g.ctx_max},
+        {"activation memory in words", places.act_words, p->g.act_words},
+        {"memory of q, k and v in words", places.qkv_words, p->g.qkv_words},
+        {"blocks of a row of gradients", widest + p->d.d / 32, words},
+        {"blocks of the widest row", widest, stream},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].need > limits[i].have)
+            return mr_fail(err, MR_ERR_FIT,
+                           "the model does not fit device %s for training: %s is %d, the device "
+                           "has %d; use a larger configuration ('millrace devices' lists them)",
+                           p->name, limits[i].what, limits[i].need, limits[i].have);
+    if (mr_segment_kblocks(p->d.vocab / 32, 0) > words)
+        return mr_fail(err, MR_ERR_FIT, "the vocabulary of %d does not fit device %s for training",
+                       p->c->vocab_size, p->name);
+    if (blocks + p->d.head_lanes / 32 > words || blocks > stream || blocks > MR_GRAD_KBLOCKS)
+        return mr_fail(err, MR_ERR_FIT, "a micro-batch of %d rows does not fit device %s",
+                       p->most_rows, p->name);
+    if (p->c->n_positions + pass_whole(p) + p->chunk + 64 > p->g.d_max)
+        return mr_fail(err, MR_ERR_FIT, "scores of %d positions do not fit device %s",
+                       p->c->n_positions, p->name);
+    return 0;
+}
