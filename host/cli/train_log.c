@@ -165,31 +165,40 @@ int train_log_open(struct train_log *log, const char *events, const char *csv, u
     if (rc < 0 || !csv)
         return rc;
     log->csv_path = csv;
-    log->csv = fopen(csv, "a");
+    static const char names[] = "step,loss,norm,rate,heldout_loss,repeated\n";
+    char first[sizeof names] = "";
+    log->csv = fopen(csv, "a+");
     if (!log->csv || fseek(log->csv, 0, SEEK_END) != 0)
         return failed(csv, err);
-    bool fresh = ftell(log->csv) == 0;
-    return fresh && (fputs("step,loss,norm,rate,heldout_loss\n", log->csv) < 0 ||
-                     fflush(log->csv) != 0)
-               ? failed(csv, err)
-               : 0;
+    if (ftell(log->csv) == 0)
+        return fputs(names, log->csv) < 0 || fflush(log->csv) != 0 ? failed(csv, err) : 0;
+    rewind(log->csv);
+    bool known = fgets(first, sizeof first, log->csv) && strcmp(first, names) == 0;
+    if (fseek(log->csv, 0, SEEK_END) != 0) // from reading to writing
+        return failed(csv, err);
+    return known ? 0
+                 : mr_fail(err, MR_ERR_FORMAT,
+                           "%s: its first row is not '%.*s'; name another file for the rows", csv,
+                           (int)strlen(names) - 1, names);
 }
 
-int train_log_step(struct train_log *log, double now, uint64_t step, double loss, double norm,
+int train_log_step(struct train_log *log, double now, const struct mr_trainer_done *step,
                    double rate, struct mr_error *err)
 {
     if (log->events) {
-        struct buffer e = event_at(now, step), summary = {.size = 0};
-        put_value(&summary, "loss", loss);
-        put_value(&summary, "gradient_norm", norm);
+        struct buffer e = event_at(now, step->step), summary = {.size = 0};
+        put_value(&summary, "loss", step->loss);
+        put_value(&summary, "gradient_norm", step->norm);
         put_value(&summary, "learning_rate", rate);
+        put_value(&summary, "repeated", step->repeated);
         put_text(&e, 5, summary.data, summary.size);
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv && (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,\n", (unsigned long long)step, loss,
-                                norm, rate) < 0 ||
-                        fflush(log->csv) != 0)
+    return log->csv &&
+                   (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d\n", (unsigned long long)step->step,
+                            step->loss, step->norm, rate, step->repeated) < 0 ||
+                    fflush(log->csv) != 0)
                ? failed(log->csv_path, err)
                : 0;
 }
@@ -204,7 +213,7 @@ int train_log_held(struct train_log *log, double now, uint64_t step, double loss
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv && (fprintf(log->csv, "%llu,,,,%.9g\n", (unsigned long long)step, loss) < 0 ||
+    return log->csv && (fprintf(log->csv, "%llu,,,,%.9g,\n", (unsigned long long)step, loss) < 0 ||
                         fflush(log->csv) != 0)
                ? failed(log->csv_path, err)
                : 0;

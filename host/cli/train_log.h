@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/error.h"
+#include "millrace.h"
 
 struct train_log {
     FILE *events, *csv;
@@ -18,11 +19,12 @@ struct train_log {
 int train_log_check(const char *events, const char *csv, const char *state, struct mr_error *err);
 
 // Events go into a new file of `events`, a directory that is made unless it is there, whose name
-// has the step; rows are added to `csv`, below a first one with the names. Either may be NULL.
+// has the step; rows are added to `csv`, below a first one with the names, and to no file
+// that has another first row. Either may be NULL.
 int train_log_open(struct train_log *log, const char *events, const char *csv, uint64_t step,
                    struct mr_error *err);
 // A step, at so many seconds since 1970.
-int train_log_step(struct train_log *log, double now, uint64_t step, double loss, double norm,
+int train_log_step(struct train_log *log, double now, const struct mr_trainer_done *step,
                    double rate, struct mr_error *err);
 int train_log_held(struct train_log *log, double now, uint64_t step, double loss,
                    struct mr_error *err);

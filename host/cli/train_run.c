@@ -206,7 +206,7 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
     print_step(r, &done, u.rate);
-    return train_log_step(&r->log, train_log_now(), done.step, done.loss, done.norm, u.rate, err);
+    return train_log_step(&r->log, train_log_now(), &done, u.rate, err);
 }
 
 // Every `every` steps, and the last one.

@@ -46,6 +46,11 @@ bool mr_item_has(const struct mr_item *item, enum mr_part part)
     return part == MR_WEIGHT || item->kind == MR_NORM || item->bias;
 }
 
+bool mr_item_gradient_is_zero(const struct mr_item *item, enum mr_part part)
+{
+    return part == MR_BIAS && item->to == MR_K && item->epilogue != MR_ROTARY;
+}
+
 bool mr_item_tied(const struct mr_arch *arch, const struct mr_item *item)
 {
     if (item->kind != MR_LINEAR || item->to != MR_RESULT)

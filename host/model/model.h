@@ -201,6 +201,10 @@ enum mr_part { MR_WEIGHT, MR_BIAS, MR_PARTS };
 // Has the item such a tensor?
 bool mr_item_has(const struct mr_item *item, enum mr_part part);
 
+// Is its gradient 0 whatever the batch? The bias of K is where K does not rotate: it adds the same
+// to all scores of a row, which softmax does not see. What a sum of gradients has is rounding.
+bool mr_item_gradient_is_zero(const struct mr_item *item, enum mr_part part);
+
 // Is there anything of it in the weight stream?
 bool mr_item_streams(const struct mr_item *item);
 

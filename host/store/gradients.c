@@ -37,6 +37,13 @@ static bool is_tied(const struct mr_store *s, size_t i)
     return tied;
 }
 
+// Nobody sums such a gradient.
+static bool is_always_zero(const struct mr_store *s, size_t i)
+{
+    struct mr_tensor_spec t = mr_tensor_spec(&s->config, i);
+    return mr_item_gradient_is_zero(t.item, t.part);
+}
+
 int32_t mr_store_limit(const struct mr_store *s, size_t i)
 {
     return s->micro_batches ? INT32_MAX / s->micro_batches / (is_tied(s, i) ? 2 : 1) : 0;
@@ -125,7 +132,7 @@ int mr_store_begin(struct mr_store *s, int micro_batches, struct mr_error *err)
     s->ended = 0;
     memset(s->tally, 0, s->layout.tensors * sizeof *s->tally);
     for (size_t i = 0; i < s->layout.tensors; i++) // rows are added where there may be none yet
-        if (is_table(s, i))
+        if (is_table(s, i) || is_always_zero(s, i))
             memset(sums_of(s) + s->layout.tensor[i].first, 0,
                    s->layout.tensor[i].count * sizeof(int32_t));
     return 0;
@@ -140,7 +147,7 @@ int mr_store_end(struct mr_store *s, struct mr_error *err)
     for (size_t i = 0; i < s->layout.tensors; i++) {
         const struct mr_store_tally *t = &s->tally[i];
         bool whole = is_tied(s, i) ? t->region && t->rows : t->region || t->rows;
-        if (!whole)
+        if (!whole && !is_always_zero(s, i))
             return mr_fail(err, MR_ERR_USAGE, "the micro-batch has no gradient of %s",
                            mr_store_tensor_name(s, i, name));
     }

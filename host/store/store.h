@@ -102,7 +102,8 @@ int mr_store_add_rows(struct mr_store *store, size_t i, const int *index, size_t
 void mr_store_round(const struct mr_store *store, size_t i, const float *gradient, void *region);
 
 // Ends a micro-batch. Each tensor must have had its gradient: tables without a tied head by either
-// function, those with one by both, all others by mr_store_add().
+// function, those with one by both, all others by mr_store_add(), but for those that are always 0
+// (mr_item_gradient_is_zero()).
 int mr_store_end(struct mr_store *store, struct mr_error *err);
 
 // Takes new units from the largest sums so far, and begins anew: for the first step, whose units

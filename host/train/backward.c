@@ -170,7 +170,7 @@ static void linear(struct mr_backward *b, const struct pass *p, int i, const str
             dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
     if (b->see)
         b->see(b->see_arg, p->layer, i, dy);
-    if (item->bias) {
+    if (item->bias && !mr_item_gradient_is_zero(item, MR_BIAS)) {
         memset(b->sums, 0, n_out * sizeof *b->sums);
         mr_gradient_bias(b->sums, dy, p->rows, n_out);
         add_sums(gradient_of(p, item, MR_BIAS), b->sums, n_out);

@@ -108,6 +108,8 @@ static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *ite
     t->rows = vector ? 1 : t->inputs_are_rows ? in : out;
     t->cols = vector ? out : t->inputs_are_rows ? out : in;
     t->unit = NO_UNIT;
+    if (mr_item_gradient_is_zero(item, part))
+        return;
     uint64_t tiles = (uint64_t)pass_blocks(t->rows) * (uint64_t)(t->cols / 64);
     t->off = take(&p->grad_beats, 128 * tiles);
     t->record = take(&p->grad_beats, 1);

@@ -66,7 +66,7 @@ int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct 
 // are those of the smaller axis, on a tie the inputs. Of a vector it is row 0. GRAD's record stands
 // behind the tiles, as mr_store_add() takes them.
 struct mr_pass_gradient {
-    const int32_t *tiles; // NULL: the tensor has none, as that of a table that is only looked up
+    const int32_t *tiles; // NULL: a table that is only looked up, or 0 by rule 15
     int rows, cols;
     bool inputs_are_rows; // of a matrix
     int unit;

@@ -120,7 +120,7 @@ static int linear(struct walk *w, int i)
     bool inputs = p->tensors[weight].inputs_are_rows;
     if (rc == 0)
         rc = pass_grad(p, weight, inputs ? x : dy, inputs ? dy : x, w->err);
-    if (rc == 0 && item->bias)
+    if (rc == 0 && item->bias && !mr_item_gradient_is_zero(item, MR_BIAS))
         rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->ones, dy, w->err);
     return rc;
 }

@@ -68,6 +68,8 @@ static void add_vector(const struct mr_pass *p, const struct mr_stream_item *it,
 {
     struct mr_pass_gradient g =
         mr_pass_gradient(p, mr_params_index(p->c, it->layer, it->item, part));
+    if (!g.tiles)
+        return;
     enum mr_axis axis = mr_place_axis(it->item->to);
     int head = axis == MR_AXIS_HEADS ? p->c->head_dim : 0, n = mr_axis_length(p->c, axis);
     for (int i = 0; i < g.cols; i++) {

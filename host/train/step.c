@@ -232,7 +232,9 @@ static int measure(struct mr_step *s, const struct mr_batch *batch, struct mr_lo
         rc = mr_store_begin(s->store, s->most, err);
     for (size_t i = 0; i < s->tensors && rc == 0; i++) {
         struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
-        rc = mr_store_set_unit(s->store, i, g.tiles ? g.unit : guess_of_rows(s, i, batch), err);
+        bool looked_up = mr_tensor_spec(s->config, i).item->kind == MR_EMBED;
+        int unit = g.tiles ? g.unit : looked_up ? guess_of_rows(s, i, batch) : 0;
+        rc = mr_store_set_unit(s->store, i, unit, err);
     }
     if (rc == 0)
         rc = add_gradients(s, batch, err);

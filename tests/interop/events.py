@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tap import done, ok
 
-NAMES = {"loss": "loss", "norm": "gradient_norm", "rate": "learning_rate", "heldout_loss": "heldout_loss"}
+NAMES = {"loss": "loss", "norm": "gradient_norm", "rate": "learning_rate", "heldout_loss": "heldout_loss", "repeated": "repeated"}
 
 
 def main():

@@ -13,7 +13,8 @@ declare -A tests=(
         large_vocabularies_have_the_gradient bits_are_the_same_everywhere
         units_that_are_too_small_are_noted"
     [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
-        refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere"
+        refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere
+        few_steps_are_repeated"
     [test_ranks]="any_number_makes_the_bytes_of_one one_rank_that_saturates_repeats_all"
     [test_store_train]="the_store_trains_as_the_loop_in_fp32"
     [test_trainer]="positions_that_cannot_be_are_refused"
@@ -73,6 +74,7 @@ mutants=(
     'commands: rows of the first chunk|train/pass_run.c|s/(uint32_t)first \/ 4/0/|test_pass'
     'commands: angles of the first chunk|train/pass_run.c|s/p->rot_off\[rotary\] + (uint64_t)first \* p->rot_beats/p->rot_off[rotary]/|test_pass'
     'commands: angles of the forward pass|train/pass_run.c|s/uint64_t rot = p->rot_off\[rotary\]/uint64_t rot = p->rot_off[0]/|test_pass'
+    'commands: the noise of keys is summed|model/model.c|s/return part == MR_BIAS /return part == MR_PARTS /|test_step'
     # what the host writes
     'host: ones are halves|train/pass.c|s/at\.elements, 64, 32/at.elements, 32, 32/|test_pass'
     'host: angles are not turned back|train/pass.c|s/i < p->d\.rot_floats \&\& back/i < p->d.rot_floats \&\& 0/|test_pass'

@@ -193,7 +193,7 @@ static void check_differences(struct fixture *f)
         for (int way = 0; way < 3; way++) {
             double got = 0, length = 0;
             for (size_t k = 0; k < n; k++) {
-                d[k] = way == 0 ? (double)g[k] / (size + 1e-30) : noise();
+                d[k] = way == 0 && size > 0 ? (double)g[k] / size : noise();
                 got += d[k] * (double)g[k];
                 length += d[k] * d[k];
             }

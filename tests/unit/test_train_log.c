@@ -140,8 +140,10 @@ static void write_run(const char *dir, const char *csv, double now)
     struct train_log log;
     check(train_log_open(&log, files_path(dir), csv, 41, &err), &err);
     check(train_log_held(&log, now, 41, 3.5, &err), &err);
-    check(train_log_step(&log, now + 1, 42, 2.25, 0.125, 1e-3, &err), &err);
-    check(train_log_step(&log, now + 2, 1ULL << 40, 1e-9, 1e9, 0, &err), &err);
+    static const struct mr_trainer_done small = {42, 2.25, 7, 0.125, 2},
+                                        large = {1ULL << 40, 1e-9, 7, 1e9, 0};
+    check(train_log_step(&log, now + 1, &small, 1e-3, &err), &err);
+    check(train_log_step(&log, now + 2, &large, 0, &err), &err);
     train_log_close(&log);
 }
 
@@ -149,7 +151,7 @@ static void events_are_read_back(void **unused)
 {
     (void)unused;
     static const struct value want[] = {
-        {"loss", 2.25F}, {"gradient_norm", 0.125F}, {"learning_rate", 1e-3F}};
+        {"loss", 2.25F}, {"gradient_norm", 0.125F}, {"learning_rate", 1e-3F}, {"repeated", 2}};
     struct event e[8];
     assert_int_equal(remainder_of((const unsigned char *)"123456789", 9), 0xE3069283);
     write_run("events", NULL, 100.5);
@@ -159,8 +161,8 @@ static void events_are_read_back(void **unused)
     assert_true(e[0].step == 41 && e[0].values == 0 && e[1].step == 41 && e[1].now == 100.5);
     assert_true(e[1].values == 1 && e[1].value[0].x == 3.5F);
     assert_string_equal(e[1].value[0].tag, "heldout_loss");
-    assert_true(e[2].step == 42 && e[2].now == 101.5 && e[2].values == 3);
-    for (int i = 0; i < 3; i++) {
+    assert_true(e[2].step == 42 && e[2].now == 101.5 && e[2].values == 4);
+    for (int i = 0; i < 4; i++) {
         assert_string_equal(e[2].value[i].tag, want[i].tag);
         assert_true(e[2].value[i].x == want[i].x);
     }
@@ -172,16 +174,24 @@ static void events_are_read_back(void **unused)
 static void rows_are_added(void **unused)
 {
     (void)unused;
-    static const char rows[] = "41,,,,3.5\n42,2.25,0.125,0.001,\n1099511627776,1e-09,1e+09,0,\n";
+    static const char rows[] =
+        "41,,,,3.5,\n42,2.25,0.125,0.001,,2\n1099511627776,1e-09,1e+09,0,,0\n";
     char want[300];
     size_t n;
     const char *path = files_path("rows.csv");
     write_run("events", path, 1);
     write_run("events", path, 2);
-    (void)snprintf(want, sizeof want, "step,loss,norm,rate,heldout_loss\n%s%s", rows, rows);
+    (void)snprintf(want, sizeof want, "step,loss,norm,rate,heldout_loss,repeated\n%s%s", rows,
+                   rows);
     char *is = files_read(path, &n);
     assert_string_equal(is, want);
     free(is);
+    struct mr_error err = {0};
+    struct train_log log;
+    files_write("rows.csv", "step,loss,norm,rate,heldout_loss\n", 33);
+    assert_int_equal(train_log_open(&log, NULL, path, 0, &err), MR_ERR_FORMAT);
+    assert_non_null(strstr(err.text, "its first row is not 'step,loss,norm,rate,heldout_loss,rep"));
+    train_log_close(&log);
     remove(path);
     remove(files_path("events/events.out.tfevents.0000000041.millrace"));
     assert_int_equal(rmdir(files_path("events")), 0);
