@@ -74,8 +74,8 @@ with tempfile.TemporaryDirectory() as work:
     state, model, rows = f"{work}/state", "tests/fixtures/train/gptj-d12-r4", [[5, 6, 7], [1, 2, 3, 4]]
     with millrace.Trainer(state, model, device="model:tinyt") as trainer:
         before = trainer.evaluate(rows)
-        done = [trainer.step([rows, rows], rate=1e-2) for _ in range(3)]
-        ok(done[0]["loss"] == before and done[2]["step"] == 3 and trainer.evaluate(rows) < before - 1, "binding: training")
+        steps = [trainer.step([rows, rows], rate=1e-2) for _ in range(3)]
+        ok(steps[0]["loss"] == before and steps[2]["step"] == 3 and trainer.evaluate(rows) < before - 1, "binding: training")
         trainer.begin(1)
         masked = trainer.backward(rows, mask=[[1, 0, 0], [0, 0, 1, 0]])
         named = trainer.evaluate(rows, targets=[[6, -1, -1], [-1, -1, 4, -1]])

@@ -24,7 +24,9 @@ def git(repository, *args):
 def clone():
     there = Path(os.environ.get("MODELZOO") or BUILD / "interop-modelzoo")
     if not there.exists():
-        subprocess.run(["git", "clone", "-q", "--filter=blob:none", "--no-checkout", URL, str(there)], check=True)
+        command = ["git", "clone", "-q", "--filter=blob:none", "--no-checkout", URL, str(there)]
+        if subprocess.run(command, check=False).returncode != 0:
+            sys.exit(f"not ok - {URL} cannot be cloned; name a clone in MODELZOO")
     return there
 
 
