@@ -48,7 +48,7 @@ measure() { # config
         FNR > 1 && $1 != "through" { print config, $2, params[$1], $0 }' "$e/modules" "$e/sta.tsv" >>"$dir/all.tsv"
     # Outputs of units that depend on an input within the cycle.
     awk -F'\t' 'FNR == NR { if ($5) block[$2] = 1; next }
-        $1 == "through" && ($2 in block) { print $3 "\t" $4 "\t" $5 "\t" $6 }' "$e/modules" "$e/sta.tsv" >>"$dir/through"
+        $1 == "through" && ($2 in block) { print $3 "\t" $4 "\t" $5 "\t" $6 "\t" config }' config="$config" "$e/modules" "$e/sta.tsv" >>"$dir/through"
 }
 for config; do
     enter "$build/timing/$config"
@@ -83,10 +83,11 @@ done
 
 # ---- outputs of units are registered -----------------------------------------------------------------------------
 awk -F'\t' -v engine="${*//hls/}" '/^#/ { next }
-    FNR == NR { reason[$1, $2] = $3; if ($3 == "") { print $1 "." $2 " is allowed without a reason"; bad = 1 } next }
-    ($1, $2) in reason { seen[$1, $2] = 1; next }
+    FNR == NR { reason[$1, $2] = $3; only[$1, $2] = $4; if ($3 == "") { print $1 "." $2 " is allowed without a reason"; bad = 1 } next }
+    ($1, $2) in reason && (only[$1, $2] == "" || only[$1, $2] == $5) { seen[$1, $2] = 1; next }
     { print $1 ": " $2 " depends on " $3 " within the cycle (" $4 " ns)"; bad = 1 }
-    END { for (k in reason) if (engine ~ /[a-z]/ && !(k in seen)) { split(k, p, SUBSEP); print p[1] "." p[2] " is registered now: take it out of the list"; bad = 1 }
+    END { for (k in reason) if (engine ~ /[a-z]/ && !(k in seen) && (only[k] == "" || index(" " engine " ", " " only[k] " "))) {
+              split(k, p, SUBSEP); print p[1] "." p[2] " is registered now: take it out of the list"; bad = 1 }
           exit bad }' "$allowed" "$dir/through" | sort -u >"$dir/unregistered"
 tap "${PIPESTATUS[0]}" "outputs of units do not depend on inputs within the cycle, but for those in $allowed" "$dir/unregistered"
 
