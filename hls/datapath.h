@@ -159,22 +159,6 @@ inline fp32 widen(int32_t gradient, int unit)
     return size == 0 ? 0U : usual;
 }
 
-// IEEE's binary16 as fp32, exactly; NaNs keep their sign and what fits of their bits.
-inline fp32 from_half(uint16_t a)
-{
-    uint32_t sign = (uint32_t)(a & 0x8000U) << 16, size = a & 0x7FFFU, low = size & 0x3FFU;
-    int zeros = low ? __builtin_clz(low) - 21 : 0; // of a subnormal: 1 .. 10
-    uint32_t small = low ? (uint32_t)(113 - zeros) << 23 | ((low << zeros & 0x3FFU) << 13) : 0U;
-    uint32_t usual = (size << 13) + (112U << 23);
-    uint32_t none = INFINITE | low << 13;
-    return sign | (size < 0x400U ? small : size < 0x7C00U ? usual : none);
-}
-
-inline fp32 from_bfloat(uint16_t a)
-{
-    return (uint32_t)a << 16;
-}
-
 // What a step and a tensor have in common (rule 14).
 struct factors {
     fp32 scale;         // of the gradient: clips it, and divides it by the targets

@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# C simulation of the kernels of hls/: as C++, the first with several lanes (tests/unit/test_hls_*.c).
-# They know no vendor's header; the pragmas are for Vitis.
+# C simulation of the kernel of hls/: as C++, with several lanes (tests/unit/test_hls_update.c). It
+# knows no vendor's header; the pragmas are for Vitis.
 HLS_LANES := 1 2 4 16
 HLS_OBJ   := $(HLS_LANES:%=$(BUILD)/hls/update_%.o)
 HLS_FLAGS := -std=c++14 -Wall -Wextra -Werror -Wno-unknown-pragmas -O2 -g
-HLS_SHARED := hls/datapath.h hls/streams.h hls/places.h
-$(BUILD)/hls/update_%.o: hls/millrace_update.cpp hls/millrace_update.h $(HLS_SHARED)
+$(BUILD)/hls/update_%.o: hls/millrace_update.cpp hls/millrace_update.h hls/datapath.h hls/streams.h hls/places.h
 	@mkdir -p $(@D)
 	@echo "CXX   $@"
 	@$(CXX) $(HLS_FLAGS) $(if $(filter 2,$*),,$(SAN)) -DMILLRACE_LANES=$* -Dmillrace_update=millrace_update_$* -c -o $@ $<
-$(BUILD)/hls/pack.o: hls/millrace_pack.cpp hls/millrace_pack.h $(HLS_SHARED)
-	@mkdir -p $(@D)
-	@echo "CXX   $@"
-	@$(CXX) $(HLS_FLAGS) $(SAN) -c -o $@ $<
 UNIT_EXTRA_test_hls_update := $(HLS_OBJ)
-UNIT_EXTRA_test_hls_pack := hls/pack_jobs.c $(BUILD)/hls/pack.o
 $(BUILD)/unit/test_hls_update: hls/jobs.c hls/jobs.h hls/millrace_update.h $(HLS_OBJ)
-$(BUILD)/unit/test_hls_pack: hls/pack_jobs.c hls/pack_jobs.h hls/millrace_pack.h $(BUILD)/hls/pack.o
-$(BUILD)/unit/test_hls_update $(BUILD)/unit/test_hls_pack: hls/places_of.c hls/places_of.h hls/places.h
+$(BUILD)/unit/test_hls_update: hls/places_of.c hls/places_of.h hls/places.h
 
 # The Verilog of the cores, made again with pinned versions of clang and of the packages from PyPI.
 .PHONY: test-hls hls-cores hls-venv

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Do the tests notice a fault in hls/? Each mutant is one changed line of a kernel or of its list of
-# jobs, compiled with two lanes; the test of tests/unit/test_hls_update.c or test_hls_pack.c beside it
-# must be green without it and red with it. Prints TAP.
+# jobs, compiled with two lanes; the test of tests/unit/test_hls_update.c beside it must be green
+# without it and red with it. Prints TAP.
 # usage, from the repository's root: tests/hls/mutants.sh [BUILD_DIR [WORD]]
 set -u
 library=${1:-build}
@@ -15,10 +15,6 @@ numbers=numbers_are_those_of_the_rules
 steps=steps_of_fixtures_are_the_stores
 several=steps_of_several_patches_are_the_stores
 segments=steps_of_segments_are_the_stores
-halves=halves_are_read_as_the_host_reads_them # from here on of test_hls_pack.c
-checkpoints=streams_of_fixtures_are_the_stores
-patches=streams_of_several_patches_are_the_stores
-nans=weights_that_are_no_numbers_are_counted
 
 # "name|file of hls/|sed expression|test"
 mutants=(
@@ -40,31 +36,18 @@ mutants=(
     "streams: codes behind the last block|streams.h|s/k \/ 4 < blocks ? s\.code\[g\]\[k\] : 0/s.code[g][k]/|$several"
     "streams: a second patch stands on the first|places_of.c|s/\.first = (uint32_t)first \/ 4/.first = 0/|$several"
     "streams: codes of all segments together|places_of.c|s/s\.top = (uint32_t)(segment \* it\.cols)/s.top = 0/|$segments"
-    "pack: subnormal halves are zeros|datapath.h|s/size < 0x400U ? small/size < 0x400U ? 0U/|$halves"
-    "pack: bfloats are halves|millrace_pack.cpp|s/type == MR_PACK_BF16 ? from_bfloat/false ? from_bfloat/|$halves"
-    "pack: a run begins with its beat|millrace_pack.cpp|s/skip = from % 64 \/ size/skip = 0/|$halves"
-    "pack: a patch keeps what the one before had|millrace_pack.cpp|s/^        clear(p);//|$patches"
-    "pack: NaNs are weights|millrace_pack.cpp|s/exponent(x) == 255 ? 1U/exponent(x) > 255 ? 1U/|$nans"
-    "pack: Conv1D is read as Linear|pack_jobs.c|s/outputs_run = t->output == t->size .*;/outputs_run = false;/|$checkpoints"
-    "pack: heads without their padding|pack_jobs.c|s/mr_unpad(to, a.head, a.n)/mr_unpad(to, 0, a.n)/|$checkpoints"
     "jobs: everything decays|jobs.c|s/\.decays = mr_adamw_decays(.*)};/.decays = 1};/|$steps"
 )
 
-unit_of() { # test: the kernel that it is of
-    case $1 in "$halves" | "$checkpoints" | "$patches" | "$nans") echo pack ;; *) echo update ;; esac
-}
-# Builds the program with test $2 in directory $1, of the sources in $1/hls.
+# Builds the program in a directory, of the sources in its hls/.
 make_test() {
-    local unit jobs=jobs
-    unit=$(unit_of "$2")
-    [ "$unit" = update ] || jobs=pack_jobs
     "$cxx" -std=c++14 -O1 -w -DMILLRACE_LANES=2 -Dmillrace_update=millrace_update_2 -c \
-        -o "$1/kernel.o" "$1/hls/millrace_$unit.cpp" &&
-        "$cc" "-I$1" "${flags[@]}" -o "$1/$unit" "$build/$unit.o" "$build/one.o" "$1/hls/$jobs.c" \
+        -o "$1/kernel.o" "$1/hls/millrace_update.cpp" &&
+        "$cc" "-I$1" "${flags[@]}" -o "$1/update" "$build/update.o" "$build/one.o" "$1/hls/jobs.c" \
             "$1/hls/places_of.c" "$1/kernel.o" "${libs[@]}"
 }
 run_test() { # directory test
-    ONE_TEST=$2 CMOCKA_MESSAGE_OUTPUT=TAP MILLRACE_THREADS=1 timeout 600 "$1/$(unit_of "$2")" >"$1/log" 2>/dev/null
+    ONE_TEST=$2 CMOCKA_MESSAGE_OUTPUT=TAP MILLRACE_THREADS=1 timeout 600 "$1/update" >"$1/log" 2>/dev/null
     grep -qE "^ok [0-9]+ - $2\$" "$1/log" && return 0
     grep -qE "^not ok [0-9]+ - $2\$" "$1/log" && return 1
     return 2
@@ -75,12 +58,10 @@ bail() {
 }
 
 rm -rf "$build" && mkdir -p "$build/none" && cp -r hls "$build/none/" || bail "cannot make $build"
-for unit in update pack; do
-    "$cc" "${flags[@]}" -I. -c -o "$build/$unit.o" "tests/unit/test_hls_$unit.c" || bail "the test of $unit does not build"
-done
-"$cc" "${flags[@]}" -c -o "$build/one.o" tests/tools/one-test.c &&
-    make_test "$build/none" "$numbers" && make_test "$build/none" "$halves" || bail "the unchanged tests do not build"
-for test in "$numbers" "$steps" "$several" "$segments" "$halves" "$checkpoints" "$patches" "$nans"; do
+"$cc" "${flags[@]}" -I. -c -o "$build/update.o" tests/unit/test_hls_update.c &&
+    "$cc" "${flags[@]}" -c -o "$build/one.o" tests/tools/one-test.c &&
+    make_test "$build/none" || bail "the unchanged test does not build"
+for test in "$numbers" "$steps" "$several" "$segments"; do
     run_test "$build/none" "$test" || bail "without a mutant $test fails"
 done
 
@@ -94,7 +75,7 @@ for mutant in "${mutants[@]}"; do
     sed "$expression" "hls/$file" >"$dir/hls/$file"
     if cmp -s "$dir/hls/$file" "hls/$file"; then
         why="the expression changes nothing in hls/$file; bring it up to date"
-    elif ! make_test "$dir" "$test"; then
+    elif ! make_test "$dir"; then
         why="the mutant does not build"
     else
         run_test "$dir" "$test"
