@@ -274,6 +274,7 @@ const struct cli_command cmd_data = {
         "when it is complete, in the place of one that is there; train --data takes it, and so "
         "does Cerebras' Model Zoo. docs/data.md describes it.",
     .arguments = "model input",
+    .too_many = "several texts are one input as 'cat FILE... | millrace data MODEL - -o FILE'",
     .options = options,
     .size = sizeof(ARGS),
     .examples = "millrace data models/demo models/demo/heldout.txt -o psalms.h5 --sequence 64\n"

@@ -63,6 +63,7 @@ struct cli_command {
     const char *synopsis;  // behind the name; a second line is a second form
     const char *about;     // paragraphs, an empty line between; NULL: none
     const char *arguments; // names of options whose values may also stand alone, in this order
+    const char *too_many;  // told to who gives one argument more than these; NULL: nothing
     const struct cli_option *options;
     size_t size;          // of the structure that they go into
     const char *notes;    // as `about`, behind the options

@@ -422,7 +422,8 @@ static bool take_arguments(struct parse *p, int argc, char **argv)
             return false;
     }
     if (optind < argc)
-        cli_usage(p->cmd, "'%s' is one argument too many", argv[optind]);
+        cli_usage(p->cmd, "'%s' is one argument too many%s%s", argv[optind],
+                  p->cmd->too_many ? "; " : "", p->cmd->too_many ? p->cmd->too_many : "");
     return optind == argc;
 }
 

@@ -55,6 +55,7 @@ ok a_text_is_one_if_somebody_says_so test -s "$work/forced.h5"
 # ---- refusals of data
 exits data_without_input 2 'the input is missing' data $demo -o "$work/x.h5"
 exits data_without_output 2 '-o FILE is missing' data $demo "$work/text"
+exits data_of_two_texts 2 "'b' is one argument too many; several texts are one input as 'cat FILE... |" data $demo a b -o "$work/x.h5"
 exits data_input_missing 3 'No such file' data $demo "$work/no" -o "$work/x.h5"
 exits data_of_a_directory 3 'Is a directory' data $demo "$work" -o "$work/x.h5"
 exits data_with_too_much_overlap 2 '--overlap 32: windows have 32 tokens' data $demo "$work/text" -o "$work/x.h5" --sequence 32 --overlap 32
