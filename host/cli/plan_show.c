@@ -103,15 +103,29 @@ bool plan_streams(const struct plan *p)
            p->room >= mr_stages_least(&p->model, p->format, p->g.n);
 }
 
-static void print_streaming(const struct mr_plan_streaming *s)
+// Of a board its own link counts.
+static void print_links(const struct plan *p, const struct mr_plan_streaming *s)
+{
+    static const double rates[] = {12, 24};
+    bool first = true;
+    for (int i = 0; i < 2; i++) {
+        if (p->board && p->board->link != rates[i])
+            continue;
+        printf(first ? "             a link of %.0f GB/s: %.0f more, %.1f %%"
+                     : "; of %.0f GB/s: %.0f, %.1f %%",
+               rates[i], s->waited[i], 100 * s->waited[i] / s->cycles);
+        first = false;
+    }
+    printf("\n");
+}
+
+static void print_streaming(const struct plan *p, const struct mr_plan_streaming *s)
 {
     if (!s->units)
         return;
     printf("  streams    %d of %d layers and pieces of the head, %.3f GB; %.0f cycles in %d runs\n",
            s->streamed, s->units, s->bytes / 1e9, s->cycles, s->runs);
-    printf("             a link of 12 GB/s: %.0f more, %.1f %%; of 24 GB/s: %.0f, %.1f %%\n",
-           s->waited[0], 100 * s->waited[0] / s->cycles, s->waited[1],
-           100 * s->waited[1] / s->cycles);
+    print_links(p, s);
     printf(
         "             copies keep the memory busy for %.0f, %.1f %%; %.0f find it busy, and are in "
         "the point's cycles\n",
@@ -208,7 +222,7 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
     for (int i = 0; i < EXPOSED; i++)
         printf(", %s %.2f %%", out[i].name, 100 * out[i].part);
     printf("\n");
-    print_streaming(s);
+    print_streaming(p, s);
 }
 
 // ---- board and memory ---------------------------------------------------------------------------

@@ -49,11 +49,16 @@ static bool fits(const struct step *s, const struct mr_pass_memory *m)
     return !b || (double)mr_pass_bytes(m) <= b->capacity * 0x1p30;
 }
 
+static bool no_link(const struct step *s)
+{
+    return s->p->board && s->p->board->link <= 0;
+}
+
 static const char *binding(const struct step *s)
 {
     double share[LIMITS];
     shares(s, share);
-    double link = share[fits(s, &s->t.whole) ? LINK_WHOLE : LINK_TWO];
+    double link = no_link(s) ? 0 : share[fits(s, &s->t.whole) ? LINK_WHOLE : LINK_TWO];
     return link > 1 ? "link" : share[MEMORY] > 0.95 ? "memory" : "array";
 }
 
@@ -103,7 +108,9 @@ static void print_link(const struct step *s)
         const char *text;
         const struct mr_plan_link *l;
     } ways[] = {{"all layers", &s->t.link_whole}, {"two layers", &s->t.link_two}};
-    for (int i = 0; i < 2; i++)
+    if (no_link(s))
+        printf("  link       none: %s has no link to a host beside it\n", s->p->board->name);
+    for (int i = 0; i < 2 && !no_link(s); i++)
         printf("  %-10s %s: %.3f GB up, %.3f down a step; hidden from %s GB/s on\n",
                i ? "" : "link", ways[i].text, ways[i].l->up / 1e9, ways[i].l->down / 1e9,
                plan_figure(most(ways[i].l) / s->seconds / 1e9, 3).text);
@@ -123,10 +130,11 @@ static void print_step(const struct step *s)
     print_parts(s);
     print_memory(s);
     print_link(s);
-    printf("  binds      %s; memory busy %.1f %%, a link of %s GB/s %.1f %%, with two layers "
-           "%.1f %%\n",
-           binding(s), 100 * share[MEMORY], plan_figure(p->a->link, 3).text,
-           100 * share[LINK_WHOLE], 100 * share[LINK_TWO]);
+    printf("  binds      %s; memory busy %.1f %%", binding(s), 100 * share[MEMORY]);
+    if (!no_link(s))
+        printf(", a link of %s GB/s %.1f %%, with two layers %.1f %%",
+               plan_figure(p->a->link, 3).text, 100 * share[LINK_WHOLE], 100 * share[LINK_TWO]);
+    printf("\n");
     printf("  a step     %.0f cycles, %s s, %s tokens/s estimated", s->cycles,
            plan_figure(s->seconds, 4).text, plan_figure(tokens / s->seconds, 4).text);
     if (p->board && p->board->watts > 0)
