@@ -48,8 +48,8 @@ mutants=(
     'the feed-forward has no GELU|model/gptj.c|s/, \.epilogue = MR_GELU_NEW//|test_train'
     'scores without the root of the head|model/model.c|s/return sqrt((double)c->head_dim) \*/return 1.0 */|test_train'
     # matrices
-    'dropped bias gradient|train/backward.c|s/if (item->bias) {/if (item->bias \&\& item->to != MR_HIDDEN) {/|test_train'
-    'bias of the head dropped|train/backward.c|s/if (item->bias) {/if (item->bias \&\& item->to != MR_RESULT) {/|test_train'
+    'dropped bias gradient|train/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_HIDDEN \&\& /|test_train'
+    'bias of the head dropped|train/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_RESULT \&\& /|test_train'
     'weights of the transposed matrix|train/backward.c|s/mr_blas\.sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, in, out, 1\.0F, dy, out,/mr_blas.sgemm(CblasRowMajor, CblasNoTrans, in == out ? CblasTrans : CblasNoTrans, rows, in, out, 1.0F, dy, out,/|test_train'
     'gradient of a matrix replaces that of the batch before|train/backward.c|s/item->from), in, 1\.0F,/item->from), in, 0.0F,/|test_train'
     'rotary is not turned back|train/backward.c|s/if (item->epilogue == MR_ROTARY)/if (0)/|test_train'
