@@ -80,6 +80,7 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         base = (int)mr_field(cmd, MR_F_LAYERNORM_DST_BASE);
     int region = (int)mr_field(cmd, MR_F_LAYERNORM_DST_SLOT);
     bool logit_rows = mr_field(cmd, MR_F_LAYERNORM_LOGIT_ROWS);
+    bool keep = m->legal.v.train && mr_field(cmd, MR_F_LAYERNORM_KEEP);
     struct mr_ln_const c = {
         (int)mr_field(cmd, MR_F_LAYERNORM_N),
         field_f32(cmd, MR_F_LAYERNORM_INV_N),
@@ -98,6 +99,8 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         for (int b = 0; b < blocks; b++)
             put_act(m, slot_of(m, i), base, b, m->line + 32 * b);
         set_row_max(m, slot_of(m, i), base, region, blocks);
+        if (keep)
+            memcpy(row_at(m, true, i), m->line, 32 * (size_t)blocks * sizeof *m->line);
     }
     return 0;
 }
@@ -291,6 +294,7 @@ static void free_scratch(struct mr_machine *m)
         free(m->scratch[i].top);
         free(m->scratch[i].shares);
         free(m->scratch[i].scores);
+        free(m->scratch[i].row);
     }
     free(m->scratch);
     mr_pool_free(m->pool);
@@ -317,8 +321,9 @@ static bool new_scratch(struct mr_machine *m)
         s->top = calloc(ctx, 1);
         s->shares = calloc(longest, sizeof *s->shares);
         s->scores = calloc(longest, sizeof *s->scores);
+        s->row = calloc(m->g.train ? width : 1, sizeof *s->row);
         ok = s->columns && s->grads && s->tile && s->part && s->sums && s->top && s->shares &&
-             s->scores;
+             s->scores && s->row;
     }
     return ok;
 }
@@ -338,7 +343,6 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
     m->kernels = mr_kernels();
     m->res = calloc(t * (size_t)g->d_max, sizeof(float));
     m->second = calloc(g->train ? t * (size_t)g->d_max : 1, sizeof(float));
-    m->moved = calloc(g->train ? t * (size_t)g->d_max : 1, sizeof(float));
     m->rot = calloc(t * (size_t)g->rot_max, sizeof(float));
     m->act = calloc(t * (size_t)g->act_words, 32);
     m->act_code = calloc(t * (size_t)g->act_words, 1);
@@ -364,8 +368,8 @@ int mr_machine_new(struct mr_machine **out, const struct mr_geometry *g, struct 
     m->sum = calloc(t * kblocks, sizeof *m->sum);
     ok &= m->panel.blocks && m->panel.row_max && m->operands && m->below && m->sum;
     ok &= new_scratch(m);
-    if (!ok || !m->second || !m->moved || !m->res || !m->rot || !m->act || !m->act_code ||
-        !m->qkv || !m->qkv_code || !m->pm || !m->gain || !m->bias || !m->rows || !m->logit_tokens ||
+    if (!ok || !m->second || !m->res || !m->rot || !m->act || !m->act_code || !m->qkv ||
+        !m->qkv_code || !m->pm || !m->gain || !m->bias || !m->rows || !m->logit_tokens ||
         !m->line || !m->keys || !m->values) {
         mr_machine_free(m);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the device model's on-chip memories");
@@ -380,7 +384,6 @@ void mr_machine_free(struct mr_machine *m)
         return;
     free(m->res);
     free(m->second);
-    free(m->moved);
     free(m->rot);
     free(m->act);
     free(m->act_code);

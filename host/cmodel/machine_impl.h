@@ -55,6 +55,7 @@ struct scratch {
     uint8_t *top; // largest code of a key
     int32_t *shares;
     float *scores;
+    float *row; // [d_max] of MOVE_ROWS, with TRAIN
 };
 
 struct mr_machine {
@@ -71,7 +72,6 @@ struct mr_machine {
     // on-chip memories
     float *res;        // [t][d_max]
     float *second;     // the same again; with TRAIN
-    float *moved;      // [t][d_max] rows on their way, with TRAIN
     float *rot;        // [t][rot_max]
     int8_t *act, *qkv; // [t][act_words][32], [t][2 qkv_words][32]
     uint8_t *act_code, *qkv_code;

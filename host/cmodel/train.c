@@ -33,51 +33,60 @@ int mr_machine_save_rows(struct mr_machine *m, const uint32_t *cmd)
     return to ? 0 : MR_ERR_DEVICE;
 }
 
+// ---- MOVE_ROWS ---------------------------------------------------------------------------------
+
 struct move {
     struct mr_machine *m;
     unsigned work;
-    bool second; // where the row is that MOVE_COPY and MOVE_NORM read
+    bool second; // the row memory that is written, or that a copy reads
     int cols, own_col;
     struct mr_ln_const norm;
     float scale, grad_scale;
-    // of TURNED
+    // of a copy
+    int base, slot; // activation memory
     struct stash_matrix turned;
     int first_col, begin, kblock;
 };
 
-// Row i of what the command computes, into m->moved.
-static void move_row(void *arg, int i, int worker)
+// Row i of what the command computes, in place.
+static void work_row(void *arg, int i, int worker)
 {
     const struct move *w = arg;
     const struct mr_machine *m = w->m;
+    const struct mr_back_kernels *back = m->kernels->back;
     struct scratch *s = &m->scratch[worker];
     const float *first = row_at(m, false, i), *second = row_at(m, true, i);
-    float *to = m->moved + (size_t)i * (size_t)m->g.d_max;
     int own = w->own_col + i, pos = m->rows[i].pos;
     const struct mr_softmax_row row = {
         first, pos > own ? 0 : own - pos, own, w->scale, s->scores, s->shares};
     switch (w->work) {
-    case MR_MOVE_NORM:
-        m->kernels->lanes->layernorm(&w->norm, w->second ? second : first, m->gain, m->bias,
-                                     w->cols, to);
-        break;
     case MR_MOVE_NORM_BACK:
-        m->kernels->back->norm_back(&w->norm, first, second, m->gain, w->cols, to);
+        back->norm_back(&w->norm, first, second, m->gain, w->cols, s->row);
         break;
     case MR_MOVE_NORM_GAIN:
-        m->kernels->back->norm_gain(&w->norm, first, second, w->cols, to);
+        back->norm_gain(&w->norm, first, second, w->cols, s->row);
         break;
     case MR_MOVE_SOFTMAX:
-        m->kernels->back->softmax(&row, w->cols, to);
-        break;
-    case MR_MOVE_SOFTMAX_BACK:
-        m->kernels->back->softmax_back(&row, second, w->grad_scale, w->cols, to);
+        back->softmax(&row, w->cols, s->row);
         break;
     default:
-        memcpy(to, w->second ? second : first, (size_t)w->cols * sizeof *to);
+        back->softmax_back(&row, second, w->grad_scale, w->cols, s->row);
         break;
     }
-    note_nan(m, s, to, w->cols);
+    note_nan(m, s, s->row, w->cols);
+    memcpy(row_at(m, w->second, i), s->row, (size_t)w->cols * sizeof *s->row);
+}
+
+// Row i of a copy into activation memory.
+static void copy_row(void *arg, int i, int worker)
+{
+    const struct move *w = arg;
+    const float *row = row_at(w->m, w->second, i);
+    int blocks = w->cols / MR_BLOCK;
+    (void)worker;
+    for (int b = 0; b < blocks; b++)
+        put_act(w->m, i, w->base, b, row + MR_BLOCK * b);
+    set_row_max(w->m, i, w->base, w->slot, blocks);
 }
 
 static void turn_columns(void *arg, int block, int worker)
@@ -85,21 +94,26 @@ static void turn_columns(void *arg, int block, int worker)
     const struct move *w = arg;
     (void)worker;
     mr_machine_stash_turn(w->m, &w->turned, w->first_col + MR_BLOCK * block, w->kblock, w->begin,
-                          w->m->moved + (size_t)(MR_BLOCK * block), w->m->n_rows, w->m->g.d_max);
+                          row_at(w->m, w->second, 0) + MR_BLOCK * (size_t)block, w->m->n_rows,
+                          w->m->g.d_max);
 }
 
 static struct move move_of(struct mr_machine *m, const uint32_t *cmd)
 {
+    unsigned work = mr_field(cmd, MR_F_MOVE_ROWS_WORK);
     return (struct move){
         .m = m,
-        .work = mr_field(cmd, MR_F_MOVE_ROWS_WORK),
-        .second = mr_field(cmd, MR_F_MOVE_ROWS_SRC),
+        .work = work,
+        .second = work == MR_MOVE_COPY ? mr_field(cmd, MR_F_MOVE_ROWS_SRC)
+                                       : work == MR_MOVE_NORM_BACK || work == MR_MOVE_SOFTMAX_BACK,
         .cols = (int)mr_field(cmd, MR_F_MOVE_ROWS_COLS),
         .own_col = (int)mr_field(cmd, MR_F_MOVE_ROWS_OWN_COL),
         .norm = {(int)mr_field(cmd, MR_F_MOVE_ROWS_N), field_f32(cmd, MR_F_MOVE_ROWS_INV_N),
                  field_f32(cmd, MR_F_MOVE_ROWS_INV_N2), field_f32(cmd, MR_F_MOVE_ROWS_EPS)},
         .scale = field_f32(cmd, MR_F_MOVE_ROWS_SCALE),
         .grad_scale = field_f32(cmd, MR_F_MOVE_ROWS_GRAD_SCALE),
+        .base = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_BASE),
+        .slot = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_SLOT),
         .first_col = (int)mr_field(cmd, MR_F_MOVE_ROWS_FIRST_COL),
         .begin = (int)mr_field(cmd, MR_F_MOVE_ROWS_BEGIN_COL),
         .kblock = (int)mr_field(cmd, MR_F_MOVE_ROWS_AT_ROW) / MR_BLOCK,
@@ -109,29 +123,23 @@ static struct move move_of(struct mr_machine *m, const uint32_t *cmd)
 int mr_machine_move_rows(struct mr_machine *m, const uint32_t *cmd)
 {
     struct move w = move_of(m, cmd);
+    bool shared = worth_sharing((uint64_t)m->n_rows * (uint64_t)w.cols);
     bool turned = mr_field(cmd, MR_F_MOVE_ROWS_TURNED);
-    int rc = 0, blocks = w.cols / MR_BLOCK, base = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_BASE);
+    int rc = 0;
+    if (w.work != MR_MOVE_COPY) {
+        mr_pool_run(m->pool, m->n_rows, work_row, &w, shared);
+        return 0;
+    }
     if (turned)
         rc = mr_machine_stash_look(m, mr_field(cmd, MR_F_MOVE_ROWS_TURNED_OFF),
                                    (int)mr_field(cmd, MR_F_MOVE_ROWS_ALL_KBLOCKS),
                                    w.first_col + w.cols, 1, true, &w.turned);
     if (rc < 0)
         return rc;
-    bool shared = worth_sharing((uint64_t)m->n_rows * (uint64_t)w.cols);
-    mr_pool_run(m->pool, m->n_rows, move_row, &w, shared);
-    for (int i = 0; i < m->n_rows; i++) {
-        const float *row = m->moved + (size_t)i * (size_t)m->g.d_max;
-        if (mr_field(cmd, MR_F_MOVE_ROWS_TO_ROW))
-            memcpy(row_at(m, mr_field(cmd, MR_F_MOVE_ROWS_ROW), i), row,
-                   (size_t)w.cols * sizeof *row);
-        if (!mr_field(cmd, MR_F_MOVE_ROWS_TO_ACT))
-            continue;
-        for (int b = 0; b < blocks; b++)
-            put_act(m, i, base, b, row + MR_BLOCK * b);
-        set_row_max(m, i, base, (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_SLOT), blocks);
-    }
+    if (mr_field(cmd, MR_F_MOVE_ROWS_TO_ACT))
+        mr_pool_run(m->pool, m->n_rows, copy_row, &w, shared);
     if (turned)
-        mr_pool_run(m->pool, blocks, turn_columns, &w, shared);
+        mr_pool_run(m->pool, w.cols / MR_BLOCK, turn_columns, &w, shared);
     return 0;
 }
 

@@ -14,10 +14,14 @@
 // Commands in the order of the program, each in its queue and behind what its semaphores say, with
 // the durations below. Latencies of pipelines and of reading a program are left out.
 
-// Passes over a row that MOVE_ROWS makes, at V = 4 N floats a cycle.
+// Passes over a row that MOVE_ROWS makes, at V = 4 N floats a cycle: NORM_GAIN's sums 1 and result
+// 2; NORM_BACK's sums 1, A and B 2, result 4; SOFTMAX's maximum 1, sum 1, result 2; SOFTMAX_BACK's
+// maxima 1, sums 1, result 4. One adder and one multiplier a lane. A copy: 1 a destination.
 static const int passes[] = {
-    [MR_MOVE_COPY] = 1,      [MR_MOVE_NORM] = 2,    [MR_MOVE_NORM_BACK] = 3,
-    [MR_MOVE_NORM_GAIN] = 2, [MR_MOVE_SOFTMAX] = 3, [MR_MOVE_SOFTMAX_BACK] = 6,
+    [MR_MOVE_NORM_BACK] = 7,
+    [MR_MOVE_NORM_GAIN] = 3,
+    [MR_MOVE_SOFTMAX] = 4,
+    [MR_MOVE_SOFTMAX_BACK] = 6,
 };
 
 enum { BETWEEN_ROWS = 45, MATRICES = 64 }; // cycles between rows of LayerNorm; streams on their way
@@ -54,8 +58,10 @@ static double row_cycles(const struct schedule *s, int rows, double floats)
 static double moved(const struct schedule *s, const struct mr_command *c, int rows)
 {
     unsigned work = mr_command_get(c, MR_F_MOVE_ROWS_WORK);
-    double all = passes[work] * row_cycles(s, rows, get(c, MR_F_MOVE_ROWS_COLS));
-    return work == MR_MOVE_COPY || work >= MR_MOVE_SOFTMAX ? all : all + BETWEEN_ROWS * rows;
+    double pass = row_cycles(s, rows, get(c, MR_F_MOVE_ROWS_COLS));
+    if (work == MR_MOVE_COPY)
+        return pass * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED));
+    return pass * passes[work] + BETWEEN_ROWS * rows;
 }
 
 // The lanes of attention: a beat of K and one of V for each position and 64 lanes.

@@ -27,12 +27,11 @@ static unsigned get(const struct mr_command *c, unsigned field)
 // ---- shapes -------------------------------------------------------------------------------------
 
 static const char *const moves[] = {
-    [MR_MOVE_COPY] = "copy",
-    [MR_MOVE_NORM] = "LayerNorm",
-    [MR_MOVE_NORM_BACK] = "LayerNorm backwards",
-    [MR_MOVE_NORM_GAIN] = "gain's gradient",
-    [MR_MOVE_SOFTMAX] = "softmax",
-    [MR_MOVE_SOFTMAX_BACK] = "softmax backwards",
+    [MR_MOVE_COPY] = "copy of row",
+    [MR_MOVE_NORM_BACK] = "LayerNorm backwards in row",
+    [MR_MOVE_NORM_GAIN] = "gain's gradient in row",
+    [MR_MOVE_SOFTMAX] = "softmax in row",
+    [MR_MOVE_SOFTMAX_BACK] = "softmax backwards in row",
 };
 
 static void shape_of_matmul(const struct mr_command *c, int rows, char *text)
@@ -58,12 +57,11 @@ static void shape_of_matmul(const struct mr_command *c, int rows, char *text)
 
 static void shape_of_move(const struct mr_command *c, int rows, char *text)
 {
-    (void)snprintf(text, SHAPE, "%d x %u, %s%s%s%s", rows, get(c, MR_F_MOVE_ROWS_COLS),
-                   moves[get(c, MR_F_MOVE_ROWS_WORK)],
-                   !get(c, MR_F_MOVE_ROWS_TO_ROW) ? ""
-                   : get(c, MR_F_MOVE_ROWS_ROW)   ? " -> row 2"
-                                                  : " -> row 1",
-                   get(c, MR_F_MOVE_ROWS_TO_ACT) ? " -> activations" : "",
+    unsigned work = get(c, MR_F_MOVE_ROWS_WORK);
+    bool second = work == MR_MOVE_COPY ? get(c, MR_F_MOVE_ROWS_SRC)
+                                       : work == MR_MOVE_NORM_BACK || work == MR_MOVE_SOFTMAX_BACK;
+    (void)snprintf(text, SHAPE, "%d x %u, %s %d%s%s", rows, get(c, MR_F_MOVE_ROWS_COLS),
+                   moves[work], 1 + second, get(c, MR_F_MOVE_ROWS_TO_ACT) ? " -> activations" : "",
                    get(c, MR_F_MOVE_ROWS_TURNED) ? ", turned" : "");
 }
 

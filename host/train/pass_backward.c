@@ -36,11 +36,9 @@ static void load_result(struct run *r, enum mr_place to, int first, int segment,
     uint64_t off = p->grad[to].tiles;
     if (to == MR_RESIDUAL) {
         run_fetch(r, p->residual, first, false, false);
-        struct mr_command *c =
-            run_move(r, MR_MOVE_COPY, p->d.d, run_place(MR_RESIDUAL), run_place(MR_X));
-        mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, 1);
+        struct mr_command *c = run_copy(r, false, p->d.d, run_place(MR_X));
         mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
-        run_move_turned(r, c, p->grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
+        run_copy_turned(r, c, p->grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
         return;
     }
     for (int s = 0; s < segment; s++) {
@@ -132,29 +130,24 @@ static int norm_chunk(struct walk *w, int i, int first)
     struct mr_pass *p = w->p;
     const struct mr_item *item = &w->list->items[i];
     const struct kept *kept = pass_item(p, w->layer, i);
-    unsigned both = run_place(MR_RESIDUAL) | run_memory(MR_MEM_SECOND);
     int begin = first == 0 ? 0 : INT32_MAX;
     struct run r;
     p->now.part = MR_PASS_NORMS;
     p->now.first = first;
-    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 8, p->w_off[kept->stream], w->err);
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 12, p->w_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
     struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
     run_fetch(&r, kept->row, first, false, false);
     run_fetch(&r, p->dx, first, true, false);
-    c = run_move(&r, MR_MOVE_COPY, p->d.d, both, 0);
-    mr_command_set(c, MR_F_MOVE_ROWS_SRC, 1);
-    run_move_turned(&r, c, p->grad[item->to].turned, first, 0, begin);
-    c = run_move(&r, MR_MOVE_NORM_GAIN, p->d.d, both, 0);
-    run_move_norm(&r, c);
-    run_move_turned(&r, c, p->gain_turned, first, 0, begin);
-    c = run_move(&r, MR_MOVE_NORM_BACK, p->d.d, both | run_memory(MR_MEM_VECTORS),
-                 run_memory(MR_MEM_SECOND));
-    run_move_norm(&r, c);
-    mr_command_set(c, MR_F_MOVE_ROWS_TO_ROW, 1);
-    mr_command_set(c, MR_F_MOVE_ROWS_ROW, 1);
+    c = run_copy(&r, true, p->d.d, NO_MEMORY);
+    run_copy_turned(&r, c, p->grad[item->to].turned, first, 0, begin);
+    run_norm_work(&r, MR_MOVE_NORM_GAIN);
+    c = run_copy(&r, false, p->d.d, NO_MEMORY);
+    run_copy_turned(&r, c, p->gain_turned, first, 0, begin);
+    run_fetch(&r, kept->row, first, false, false); // again: the gain's gradient took its place
+    run_norm_work(&r, MR_MOVE_NORM_BACK);
     if (p->live[MR_RESIDUAL])
         run_fetch(&r, p->residual, first, true, true);
     run_save(&r, p->residual, first, true);
@@ -213,22 +206,15 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
     mr_command_set(c, MR_F_MATMUL_SET, 1);
 }
 
-void run_softmax(struct run *r, bool back, int layer, int first, int key, int n)
+void run_softmax(struct run *r, int layer, int first, int key, int n)
 {
     const struct mr_pass *p = r->p;
-    unsigned reads =
-        run_memory(MR_MEM_ROWS) | run_place(MR_RESIDUAL) | (back ? run_memory(MR_MEM_SECOND) : 0);
-    struct mr_command *c = run_move(r, back ? MR_MOVE_SOFTMAX_BACK : MR_MOVE_SOFTMAX, n, reads,
-                                    back ? run_place(MR_HIDDEN) : 0);
-    double root = mr_attention_root(p->c, layer);
-    mr_command_set(c, MR_F_MOVE_ROWS_OWN_COL, (uint32_t)(first - key));
-    mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits((float)(1.4426950408889634 / root)));
-    mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits((float)(1.0 / root)));
-    run_move_turned(r, c, back ? p->ds_turned : p->p_turned, first, key, first);
-    if (!back)
-        return;
-    mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, 1);
+    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, layer, first - key, n);
+    struct mr_command *c = run_copy(r, true, n, run_place(MR_HIDDEN));
     mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
+    run_copy_turned(r, c, p->ds_turned, first, key, first);
+    run_softmax_work(r, MR_MOVE_SOFTMAX, layer, first - key, n);
+    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->p_turned, first, key, first);
 }
 
 // A product whose columns are a head's lanes, for the gradient of Q, K or V.
@@ -265,8 +251,7 @@ static int queries(struct walk *w, int i, int head, int first)
                      head_tiles(p, kept_of(w, i, MR_K, false), head), first, key, n, false);
     run_head_product(&r, head_tiles(p, p->grad[MR_ATTENTION].tiles, head),
                      head_tiles(p, kept_of(w, i, MR_V, false), head), first, key, n, true);
-    run_softmax(&r, false, w->layer, first, key, n);
-    run_softmax(&r, true, w->layer, first, key, n);
+    run_softmax(&r, w->layer, first, key, n);
     head_gradient(&r, MR_Q, MR_HIDDEN, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
     return run_end(&r);
 }

@@ -25,7 +25,7 @@ static void norm(struct forward *f, int i)
     struct mr_ln_const k = mr_ln_consts(p->c->n_embd, p->c->layer_norm_epsilon);
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
     run_save(&f->run, kept->row, f->first, false);
-    c = run_add(&f->run, MR_OP_LAYERNORM, reads, run_place(item->to));
+    c = run_add(&f->run, MR_OP_LAYERNORM, reads, run_place(item->to) | run_memory(MR_MEM_SECOND));
     mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)f->places.base[item->to]);
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)p->d.d / 32);
     mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
@@ -33,9 +33,9 @@ static void norm(struct forward *f, int i)
     mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
-    c = run_move(&f->run, MR_MOVE_NORM, p->d.d, reads, 0);
-    run_move_norm(&f->run, c);
-    run_move_turned(&f->run, c, kept->turned, f->first, 0, f->first == 0 ? 0 : INT32_MAX);
+    mr_command_set(c, MR_F_LAYERNORM_KEEP, 1);
+    c = run_copy(&f->run, true, p->d.d, NO_MEMORY);
+    run_copy_turned(&f->run, c, kept->turned, f->first, 0, f->first == 0 ? 0 : INT32_MAX);
 }
 
 static void attend(struct forward *f, int i)
@@ -54,9 +54,8 @@ static void attend(struct forward *f, int i)
     mr_command_set(c, MR_F_ATTEND_DST_BASE, (uint32_t)f->places.base[item->to]);
     mr_command_set(c, MR_F_ATTEND_DST_SLOT, (uint32_t)f->places.slot[item->to]);
     mr_command_set(c, MR_F_ATTEND_KEEP, 1);
-    c = run_move(&f->run, MR_MOVE_COPY, p->d.w, run_memory(MR_MEM_SECOND), 0);
-    mr_command_set(c, MR_F_MOVE_ROWS_SRC, 1);
-    run_move_turned(&f->run, c, pass_item(p, f->layer, i)->turned, f->first, 0,
+    c = run_copy(&f->run, true, p->d.w, NO_MEMORY);
+    run_copy_turned(&f->run, c, pass_item(p, f->layer, i)->turned, f->first, 0,
                     f->first == 0 ? 0 : INT32_MAX);
 }
 

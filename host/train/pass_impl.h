@@ -154,11 +154,15 @@ void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kb
 // Columns of a matrix as rows of activation memory; where: MR_X, MR_ATTENTION or MR_HIDDEN.
 void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                   int first_col, int rows, enum mr_place where, int base, int slot);
-struct mr_command *run_move(struct run *r, unsigned work, int cols, unsigned reads,
-                            unsigned writes);
-void run_move_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+// Columns of a row memory: to activation memory where `writes` names its region; to the stash by
+// run_copy_turned().
+struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes);
+void run_copy_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
                      int first_col, int begin);
-void run_move_norm(const struct run *r, struct mr_command *c);
+// MR_MOVE_NORM_GAIN or _BACK; MR_MOVE_SOFTMAX or _BACK. In place: GAIN and SOFTMAX in the first row
+// memory, the others in the second.
+void run_norm_work(struct run *r, unsigned work);
+void run_softmax_work(struct run *r, unsigned work, int layer, int own_col, int cols);
 struct mr_command *run_matmul(struct run *r, int kblocks, int cols, unsigned reads,
                               unsigned writes);
 void run_matmul_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
@@ -173,8 +177,9 @@ void run_matmul_rotary(struct run *r, struct mr_command *c);
 // probabilities, of columns key..key + n - 1.
 void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
                       bool second);
-// P, or dS and that as rows of activation memory as well; both turned.
-void run_softmax(struct run *r, bool back, int layer, int first, int key, int n);
+// dS in place of those and then P in place of the scores; dS as rows of activation memory, both
+// turned to the stash.
+void run_softmax(struct run *r, int layer, int first, int key, int n);
 
 // ---- passes ------------------------------------------------------------------------------------
 

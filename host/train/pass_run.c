@@ -205,7 +205,8 @@ void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock
 
 // ---- MOVE_ROWS ---------------------------------------------------------------------------------
 
-struct mr_command *run_move(struct run *r, unsigned work, int cols, unsigned reads, unsigned writes)
+static struct mr_command *move(struct run *r, unsigned work, int cols, unsigned reads,
+                               unsigned writes)
 {
     struct mr_command *c = run_add(r, MR_OP_MOVE_ROWS, reads, writes);
     mr_command_set(c, MR_F_MOVE_ROWS_WORK, work);
@@ -213,7 +214,16 @@ struct mr_command *run_move(struct run *r, unsigned work, int cols, unsigned rea
     return c;
 }
 
-void run_move_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
+struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes)
+{
+    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
+    struct mr_command *c = move(r, MR_MOVE_COPY, cols, row, writes);
+    mr_command_set(c, MR_F_MOVE_ROWS_SRC, second);
+    mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, writes != NO_MEMORY);
+    return c;
+}
+
+void run_copy_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
                      int first_col, int begin)
 {
     mr_command_set(c, MR_F_MOVE_ROWS_TURNED, 1);
@@ -224,13 +234,30 @@ void run_move_turned(struct run *r, struct mr_command *c, uint64_t off, int firs
     mr_command_set(c, MR_F_MOVE_ROWS_BEGIN_COL, (uint32_t)begin);
 }
 
-void run_move_norm(const struct run *r, struct mr_command *c)
+void run_norm_work(struct run *r, unsigned work)
 {
+    unsigned both = run_place(MR_RESIDUAL) | run_memory(MR_MEM_SECOND);
+    bool back = work == MR_MOVE_NORM_BACK;
+    struct mr_command *c = move(r, work, r->p->d.d, both | (back ? run_memory(MR_MEM_VECTORS) : 0),
+                                back ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL));
     struct mr_ln_const k = mr_ln_consts(r->p->c->n_embd, r->p->c->layer_norm_epsilon);
     mr_command_set(c, MR_F_MOVE_ROWS_N, (uint32_t)k.n);
     mr_command_set(c, MR_F_MOVE_ROWS_INV_N, mr_bits(k.inv_n));
     mr_command_set(c, MR_F_MOVE_ROWS_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_MOVE_ROWS_EPS, mr_bits(k.eps));
+}
+
+void run_softmax_work(struct run *r, unsigned work, int layer, int own_col, int cols)
+{
+    unsigned first = run_place(MR_RESIDUAL), second = run_memory(MR_MEM_SECOND);
+    bool back = work == MR_MOVE_SOFTMAX_BACK;
+    struct mr_command *c =
+        move(r, work, cols, run_memory(MR_MEM_ROWS) | first | (back ? second : 0),
+             back ? second : first);
+    double root = mr_attention_root(r->p->c, layer);
+    mr_command_set(c, MR_F_MOVE_ROWS_OWN_COL, (uint32_t)own_col);
+    mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits((float)(1.4426950408889634 / root)));
+    mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits((float)(1.0 / root)));
 }
 
 // ---- MATMUL ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@
 // What a run reads and writes. The stash has regions, so that no command writes what it streams:
 // then any order would be right.
 enum { T_DESC, T_PROGRAM, T_INPUT, T_RESULT, T_WEIGHTS, T_KV, T_ROWS, T_STASH, T_GRAD, T_PARTS };
-enum { REGIONS = 3, REGION = 2048, T_DESC_WORDS = 64, T_COMMANDS = 24, RECORD = 900 };
+enum { REGIONS = 3, REGION = 2048, T_DESC_WORDS = 64, T_COMMANDS = 26, RECORD = 900 };
 static const uint32_t t_beats[T_PARTS] = {4, 64, 1024, 1024, 512, 256, 1024, REGIONS *REGION, 1024};
 
 struct training_case {
@@ -161,12 +161,11 @@ static void move(struct training_case *c)
 {
     struct mr_command *cmd = append(c, MR_OP_MOVE_ROWS);
     uint32_t cols = 64 * (1 + below(c, 4)), n = cols - below(c, 40);
-    SET(cmd, MOVE_ROWS_WORK, below(c, MR_MOVES));
-    SET(cmd, MOVE_ROWS_SRC, below(c, 2));
-    SET(cmd, MOVE_ROWS_TO_ROW, below(c, 2));
-    SET(cmd, MOVE_ROWS_ROW, below(c, 2));
-    SET(cmd, MOVE_ROWS_TO_ACT, below(c, 2));
-    SET(cmd, MOVE_ROWS_TURNED, 1);
+    uint32_t work = below(c, MR_MOVES), to = 1 + below(c, 3);
+    SET(cmd, MOVE_ROWS_WORK, work);
+    SET(cmd, MOVE_ROWS_SRC, work == MR_MOVE_COPY && below(c, 2));
+    SET(cmd, MOVE_ROWS_TO_ACT, work == MR_MOVE_COPY && to & 1);
+    SET(cmd, MOVE_ROWS_TURNED, work == MR_MOVE_COPY && to & 2);
     SET(cmd, MOVE_ROWS_COLS, cols);
     SET(cmd, MOVE_ROWS_DST_BASE, below(c, 24));
     SET(cmd, MOVE_ROWS_DST_SLOT, below(c, 4));
@@ -182,6 +181,24 @@ static void move(struct training_case *c)
     SET(cmd, MOVE_ROWS_INV_N, number(1 / (float)n));
     SET(cmd, MOVE_ROWS_INV_N2, number(1 / ((float)n * (float)n)));
     SET(cmd, MOVE_ROWS_EPS, number(below(c, 2) ? 1e-5F : 0));
+}
+
+// FETCH_ROWS notes how long the row is whose LayerNorm is kept.
+static void normalise(struct training_case *c)
+{
+    uint32_t beats = 4 * (1 + below(c, 4)), n = 16 * beats - below(c, 40);
+    struct mr_command *cmd = append(c, MR_OP_FETCH_ROWS);
+    SET(cmd, FETCH_ROWS_OFF, below(c, t_beats[T_ROWS] - c->rows * beats));
+    SET(cmd, FETCH_ROWS_BEATS, beats);
+    cmd = append(c, MR_OP_LAYERNORM);
+    SET(cmd, LAYERNORM_DST_BASE, below(c, 24));
+    SET(cmd, LAYERNORM_DST_SLOT, below(c, 4));
+    SET(cmd, LAYERNORM_DBLOCKS, beats / 2);
+    SET(cmd, LAYERNORM_N, n);
+    SET(cmd, LAYERNORM_INV_N, number(1 / (float)n));
+    SET(cmd, LAYERNORM_INV_N2, number(1 / ((float)n * (float)n)));
+    SET(cmd, LAYERNORM_EPS, number(1e-5F));
+    SET(cmd, LAYERNORM_KEEP, 1);
 }
 
 static void attend_and_keep(struct training_case *c)
@@ -312,6 +329,8 @@ static void make_training(struct training_case *c, uint64_t seed, const uint64_t
         default:
             move(c);
         }
+    if (below(c, 2))
+        normalise(c);
     move_saved(c, false);
     (void)append(c, MR_OP_END);
     c->damaged = below(c, 2);

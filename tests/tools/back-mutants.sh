@@ -79,10 +79,13 @@ mutants=(
     'ATTEND: results of the first head|cmodel/attend.c|s/row_at(m, true, w->token) + 32 \* (size_t)first/row_at(m, true, w->token)/|test_pass'
     'FETCH_ROWS: what is there is lost|cmodel/train.c|s/^        if (add)/        if (0)/|test_pass'
     'SAVE_ROWS: always the first row memory|cmodel/train.c|s/memcpy(to, row_at(m, mr_field(cmd, MR_F_SAVE_ROWS_ROW), i)/memcpy(to, row_at(m, 0, i)/|test_train_commands'
-    'MOVE_ROWS: copies the first row memory|cmodel/train.c|s/memcpy(to, w->second ? second : first/memcpy(to, first/|test_pass'
+    'LAYERNORM: keeps the first row of all|cmodel/machine.c|s/memcpy(row_at(m, true, i), m->line/memcpy(row_at(m, true, 0), m->line/|test_pass'
+    'MOVE_ROWS: turns the first row memory|cmodel/train.c|s/row_at(w->m, w->second, 0) + MR_BLOCK/row_at(w->m, false, 0) + MR_BLOCK/|test_pass'
+    'MOVE_ROWS: the first row memory to activations|cmodel/train.c|s/const float \*row = row_at(w->m, w->second, i);/const float *row = row_at(w->m, false, i);/|test_pass'
+    'MOVE_ROWS: works on the other row memory|cmodel/train.c|s/memcpy(row_at(m, w->second, i), s->row/memcpy(row_at(m, !w->second, i), s->row/|test_pass'
     'MOVE_ROWS: a token sees the next one|cmodel/train.c|s/int own = w->own_col + i,/int own = w->own_col + i + 1,/|test_pass'
     'MOVE_ROWS: a token sees the sequence before|cmodel/train.c|s/pos > own ? 0 : own - pos, own/0, own/|test_pass'
-    'MOVE_ROWS: activations have the maximum of another command|cmodel/train.c|s/set_row_max(m, i, base, (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_SLOT), blocks);//|test_pass'
+    'MOVE_ROWS: activations have the maximum of another command|cmodel/train.c|s/set_row_max(w->m, i, w->base, w->slot, blocks);//|test_pass'
 )
 
 . tests/tools/mutants.sh

@@ -348,8 +348,8 @@ static void turn_rows(struct device *d)
         struct run r;
         check(run_begin(&r, d->p, pass_chunk_rows(d->p, first), 8, 0, &err), &err);
         run_fetch(&r, d->p->residual, first, false, false);
-        struct mr_command *c = run_move(&r, MR_MOVE_COPY, COLS, run_place(MR_RESIDUAL), 0);
-        run_move_turned(&r, c, d->p->gain_turned, first, 0, first == 0 ? 0 : INT32_MAX);
+        struct mr_command *c = run_copy(&r, false, COLS, NO_MEMORY);
+        run_copy_turned(&r, c, d->p->gain_turned, first, 0, first == 0 ? 0 : INT32_MAX);
         check(run_end(&r), &err);
     }
 }

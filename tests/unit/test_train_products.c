@@ -82,8 +82,7 @@ static void turn(const struct measured *m, const float *x, int width, uint64_t o
     write_rows(m, x, width);
     check(run_begin(&r, m->p, ROWS, 8, 0, &err), &err);
     fetch(&r, width);
-    struct mr_command *c = run_move(&r, MR_MOVE_COPY, width, run_place(MR_RESIDUAL), 0);
-    run_move_turned(&r, c, off, 0, 0, 0);
+    run_copy_turned(&r, run_copy(&r, false, width, NO_MEMORY), off, 0, 0, 0);
     check(run_end(&r), &err);
 }
 
@@ -107,9 +106,7 @@ static void input_gradient(struct measured *m, const struct mr_stream_item *it, 
     write_rows(m, dy, it->cols);
     check(run_begin(&r, m->p, ROWS, 8, m->p->wt_off[stream], &err), &err);
     fetch(&r, it->cols);
-    struct mr_command *c =
-        run_move(&r, MR_MOVE_COPY, it->cols, run_place(MR_RESIDUAL), run_place(MR_X));
-    mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, 1);
+    (void)run_copy(&r, false, it->cols, run_place(MR_X));
     run_stream_weights(&r, it->cols / 32, it->k, false);
     product_to_rows(&r, it->cols / 32, it->k);
     check(run_end(&r), &err);
@@ -179,13 +176,10 @@ static void head_on_device(struct measured *m, const struct head *h, int first_c
     write_rows(m, rows, ROWS);
     check(run_begin(&r, p, ROWS, 8, 0, &err), &err);
     fetch(&r, ROWS);
-    if (product == DQ) {
-        struct mr_command *c =
-            run_move(&r, MR_MOVE_COPY, ROWS, run_place(MR_RESIDUAL), run_place(MR_X));
-        mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, 1);
-    } else {
+    if (product == DQ)
+        (void)run_copy(&r, false, ROWS, run_place(MR_X));
+    else
         run_load_act(&r, p->ds_turned, p->kblocks, 0, p->kblocks, 0, ROWS, MR_X, 0, 0);
-    }
     run_stream_stash(&r, turned, p->kblocks, 0, p->kblocks, first_col, p->d.head_lanes);
     product_to_rows(&r, p->kblocks, p->d.head_lanes);
     check(run_end(&r), &err);

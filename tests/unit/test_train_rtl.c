@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of training that the RTL has, in random programs on sim:tinyt and on model:tinyt: the
-// same bytes in all windows, or the same error. What the RTL does not have yet it refuses.
+// The commands of training that the RTL has, in random programs on sim:tinyt and on model:tinyt:
+// the same bytes in all windows, or the same error. What the RTL does not have yet it refuses.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +17,18 @@
 #include "device/open.h"
 #include "device/sim.h"
 
-// The stash: a matrix of ALL blocks and COLS columns from the host, behind it what MATMUL turns, and
-// matrices of rows.
-enum { BEAT = 64, STASH = 7400, GRADS = 1200, RESULT = 400, ROWS = 1100, COMMANDS = 64, ALL = 20, COLS = 448 };
+// The stash: a matrix of ALL blocks and COLS columns from the host, behind it what MATMUL turns,
+// and matrices of rows.
+enum {
+    BEAT = 64,
+    STASH = 7400,
+    GRADS = 1200,
+    RESULT = 400,
+    ROWS = 1100,
+    COMMANDS = 64,
+    ALL = 20,
+    COLS = 448
+};
 enum { TURNED = 4720, TURNED_ALL = 8, TURNED_COLS = 256, TILES = 5820, TILES_COLS = 128 };
 
 static uint64_t state = 1;
@@ -111,7 +120,8 @@ static void run(const struct twin *t, const struct program *p, char *text)
     assert_true(rc == 0 || rc == MR_ERR_DEVICE);
 }
 
-static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b, size_t beats)
+static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b,
+                    size_t beats)
 {
     static uint8_t x[STASH * BEAT], y[STASH * BEAT];
     struct mr_error err = {0};
@@ -119,7 +129,8 @@ static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, u
     check(mr_device_read(b->dev, at_b, y, beats * BEAT, &err), &err);
     for (size_t i = 0; i < beats * BEAT; i++)
         if (x[i] != y[i])
-            fail_msg("byte %zu of beat %zu is %02x, in the model %02x", i % BEAT, i / BEAT, x[i], y[i]);
+            fail_msg("byte %zu of beat %zu is %02x, in the model %02x", i % BEAT, i / BEAT, x[i],
+                     y[i]);
 }
 
 // Random elements; codes near each other or of any size, now and then no number; headers are random
@@ -160,7 +171,8 @@ static void twins_close(const struct twin *rtl, const struct twin *model)
     mr_device_close(model->dev);
 }
 
-// Rows of both memories from the window, and back to other places of it. Semaphore 4: they are there.
+// Rows of both memories from the window, and back to other places of it. Semaphore 4: they are
+// there.
 static void move_rows(struct program *p)
 {
     uint32_t beats = 1 + draw(6), first = draw(2);
@@ -186,7 +198,9 @@ static void move_rows(struct program *p)
         mr_command_set(c, MR_F_SAVE_ROWS_ROW, draw(2));
     }
     if (draw(4) == 0) // up to the window's end, or beyond it
-        mr_command_set(c, MR_F_SAVE_ROWS_OFF, ROWS - (uint32_t)p->rows * mr_command_get(c, MR_F_SAVE_ROWS_BEATS) + draw(2));
+        mr_command_set(c, MR_F_SAVE_ROWS_OFF,
+                       ROWS - (uint32_t)p->rows * mr_command_get(c, MR_F_SAVE_ROWS_BEATS) +
+                           draw(2));
 }
 
 // Both row memories hold the same in the device and in the model: 16 beats of each row.
@@ -241,8 +255,8 @@ static void turn(struct mr_command *c, uint32_t cols, int rows)
     mr_command_set(c, MR_F_MATMUL_BEGIN, draw(2));
 }
 
-// The product's blocks go to matrices of rows too, one behind the other: besides to the activation or to
-// the q/k/v memory, where nobody reads them.
+// The product's blocks go to matrices of rows too, one behind the other: besides to the activation
+// or to the q/k/v memory, where nobody reads them.
 static void to_tiles(struct mr_command *c, uint32_t cols, int rows, int i)
 {
     uint32_t kblocks = 1 + draw(4), first = draw(7), all = (first + cols / 32 - 1) / kblocks + 1;
@@ -269,8 +283,9 @@ static void load_turned(struct mr_command *c, int rows, int kblocks)
     mr_command_set(c, MR_F_LOAD_ACT_FIRST_COL, draw((uint32_t)(TURNED_COLS - rows)));
 }
 
-// Products one after the other: rows from the stash, columns from the stash, to gradients or results.
-// Semaphore 0: rows are there; 1: they may be loaded anew; 2: a stream that waits may begin; 3: the end.
+// Products one after the other: rows from the stash, columns from the stash, to gradients or
+// results. Semaphore 0: rows are there; 1: they may be loaded anew; 2: a stream that waits may
+// begin; 3: the end.
 static struct program random_program(void)
 {
     struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
@@ -281,7 +296,8 @@ static struct program random_program(void)
     if (of_rows)
         fill_rows(&p);
     for (int i = 0, n = 1 + (int)draw(5); i < n; i++) {
-        int kblocks = draw(2) ? ALL : 1 + (int)draw(ALL), first = (int)draw((unsigned)(ALL - kblocks + 1));
+        int kblocks = draw(2) ? ALL : 1 + (int)draw(ALL),
+            first = (int)draw((unsigned)(ALL - kblocks + 1));
         int rows = 1 + (int)draw(32), cols = 64 * (1 + (int)draw(4)), waits = (int)draw(2);
         bool grad = draw(3) != 0;
         if (!grad)
@@ -308,7 +324,8 @@ static struct program random_program(void)
         mr_command_set(c, MR_F_MATMUL_COLS, (uint32_t)cols);
         if (grad) {
             mr_command_set(c, MR_F_GRAD_ROWS, (uint32_t)rows);
-            mr_command_set(c, MR_F_GRAD_G, (uint16_t)(draw(4) ? -60 + (int)draw(60) : (int)draw(600) - 300));
+            mr_command_set(c, MR_F_GRAD_G,
+                           (uint16_t)(draw(4) ? -60 + (int)draw(60) : (int)draw(600) - 300));
             mr_command_set(c, MR_F_GRAD_BEGIN, draw(2));
             mr_command_set(c, MR_F_GRAD_LIMIT, draw(2) ? INT32_MAX : 1 + draw(1 << 20));
             mr_command_set(c, MR_F_GRAD_OFF, 1 + draw(100));
@@ -342,7 +359,8 @@ static uint32_t reg(const struct twin *t, uint32_t at)
     return value;
 }
 
-// Whether a command failed with a window that only its unit looks at: then that says so by its number.
+// Whether a command failed with a window that only its unit looks at: then that says so by its
+// number.
 static bool failed_at(const struct twin *rtl, const struct program *p, unsigned op, unsigned unit)
 {
     uint32_t error = reg(rtl, MR_REG_ERROR);
@@ -356,7 +374,8 @@ static bool failed_at(const struct twin *rtl, const struct program *p, unsigned 
 static bool has(const struct program *p, unsigned field)
 {
     for (int i = 0; i < p->count; i++)
-        if (mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL && mr_command_get(&p->cmds[i], field))
+        if (mr_command_get(&p->cmds[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL &&
+            mr_command_get(&p->cmds[i], field))
             return true;
     return false;
 }
@@ -369,7 +388,7 @@ static void says_what_it_has(void **unused)
     struct twin t;
     struct mr_device *dev;
     twin_open(&t, "sim:tinyt,memory=ideal");
-    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | MR_HAS_STREAMS | MR_HAS_ROWS);
+    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH);
     assert_true(mr_device_info(t.dev)->trains_partly);
     assert_int_equal(mr_device_info(t.dev)->g.train, 0);
     mr_device_close(t.dev);
@@ -382,7 +401,8 @@ static void says_what_it_has(void **unused)
 static void random_programs(void **unused)
 {
     (void)unused;
-    static const char *const uris[] = {"sim:tinyt,memory=ideal", "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5"};
+    static const char *const uris[] = {"sim:tinyt,memory=ideal",
+                                       "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5"};
     int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0, tiles = 0;
     for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
         struct twin rtl, model;
@@ -416,10 +436,12 @@ static void random_programs(void **unused)
         }
         twins_close(&rtl, &model);
     }
-    printf("# %d programs with the same bytes, %d of them turn, %d write tiles, %d refused by both, %d at LOAD_ACT, %d at "
+    printf("# %d programs with the same bytes, %d of them turn, %d write tiles, %d refused by "
+           "both, %d at LOAD_ACT, %d at "
            "MATMUL\n",
            good, turned, tiles, refused, of_rows, of_columns);
-    assert_true(good > 40 && turned > 10 && tiles > 10 && refused > 0 && of_rows > 0 && of_columns > 0);
+    assert_true(good > 40 && turned > 10 && tiles > 10 && refused > 0 && of_rows > 0 &&
+                of_columns > 0);
 }
 
 // Small floats in the first half of the rows window, large ones behind them, gain and bias.
@@ -430,8 +452,9 @@ static void fill_norm(const struct twin *t, const uint32_t *rows, const uint32_t
     check(mr_device_write(t->dev, t->weights, vectors, (size_t)64 * BEAT, &err), &err);
 }
 
-// LAYERNORM takes a row's largest exponent from whoever wrote the row last. The second row memory has
-// none: small rows in the first memory, large ones into the second, and the norm is that of the small.
+// LAYERNORM takes a row's largest exponent from whoever wrote the row last. The second row memory
+// has none: small rows in the first memory, large ones into the second, and the norm is that of the
+// small.
 static struct program norm_program(void)
 {
     struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
@@ -472,7 +495,8 @@ static void norm_is_of_the_first_rows(void **unused)
     (void)unused;
     static uint32_t rows[ROWS * 16], vectors[64 * 16];
     for (int i = 0; i < ROWS * 16; i++)
-        rows[i] = (draw(1u << 24) | draw(2) << 31) + ((i < ROWS * 8 ? 120 : 180) + draw(8)) * (1u << 23);
+        rows[i] =
+            (draw(1u << 24) | draw(2) << 31) + ((i < ROWS * 8 ? 120 : 180) + draw(8)) * (1u << 23);
     for (int i = 0; i < 64 * 16; i++)
         vectors[i] = (draw(1u << 23) | draw(2) << 31) + (120 + draw(8)) * (1u << 23);
     struct twin rtl, model;
@@ -493,7 +517,8 @@ static void norm_is_of_the_first_rows(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_it_has), cmocka_unit_test(random_programs),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_it_has),
+                                       cmocka_unit_test(random_programs),
                                        cmocka_unit_test(norm_is_of_the_first_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,8 +112,8 @@ static void move(struct program *p, unsigned work)
     struct mr_command *c = add(p, MR_OP_MOVE_ROWS);
     SET(c, MOVE_ROWS_WORK, work);
     SET(c, MOVE_ROWS_COLS, 128);
-    SET(c, MOVE_ROWS_TO_ACT, 1);
-    SET(c, MOVE_ROWS_TURNED, 1);
+    SET(c, MOVE_ROWS_TO_ACT, work == MR_MOVE_COPY);
+    SET(c, MOVE_ROWS_TURNED, work == MR_MOVE_COPY);
     SET(c, MOVE_ROWS_N, 100);
     SET(c, MOVE_ROWS_OWN_COL, 64);
     SET(c, MOVE_ROWS_AT_ROW, 32);
@@ -154,9 +154,14 @@ static void build(struct program *p, int rows)
     SET(c, LOAD_ACT_ROWS, 32);
     c = add(p, MR_OP_FETCH_ROWS);
     SET(c, FETCH_ROWS_BEATS, 8);
+    c = add(p, MR_OP_LAYERNORM);
+    SET(c, LAYERNORM_DBLOCKS, 4);
+    SET(c, LAYERNORM_N, 100);
+    SET(c, LAYERNORM_KEEP, 1);
     matmul(p, true);
     matmul(p, false);
     row_product(p);
+    move(p, MR_MOVE_COPY);
     move(p, MR_MOVE_NORM_BACK);
     move(p, MR_MOVE_SOFTMAX);
     grad(p, false);
