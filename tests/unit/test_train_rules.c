@@ -266,6 +266,12 @@ static void turn_others(struct seen *seen, const struct program *base)
     SET(&p.cmds[0], MOVE_ROWS_TURNED, 0);
     one(seen, &p);
     p = *base;
+    p.count = 2; // FETCH_ROWS and LAYERNORM
+    p.cmds[0] = p.cmds[1];
+    p.cmds[1] = p.cmds[2];
+    SET(&p.cmds[1], LAYERNORM_LOGIT_ROWS, 1);
+    one(seen, &p);
+    p = *base;
     static const int words[] = {32 + MR_TRAINING_ROWS_LO, 32 + MR_TRAINING_GRAD_LO,
                                 48 + MR_STASH_LO};
     for (int i = 0; i < 3; i++) {
