@@ -372,7 +372,7 @@ module millrace_core #(
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[VECTOR] && !la_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
     .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
-    .input_base_i(input_base), .rows_base_i(rows_base),
+    .input_base_i(input_base), .train_i(train), .rows_base_i(rows_base),
     .err_valid_o(e_valid[E_ROWS]), .err_code_o(e_code[8*E_ROWS+:8]),
     .err_addr_o(e_addr[64*E_ROWS+:64]),
     .ovf_o(ln_ovf), .nan_o(ln_nan),

@@ -6,7 +6,8 @@
 // epilogue and mr_kvstore use them through ports. The residual has one reader and one writer at a
 // time, which the program's order sees to, so its users need no arbiter.
 //
-// With TRAIN FETCH_ROWS too, and a second row memory with the same users except mr_layernorm.
+// With TRAIN FETCH_ROWS too, and a second row memory with the same users, except that mr_layernorm
+// writes it alone: its output, with KEEP.
 //
 // Parameters: N, T, D_MAX, ROT_MAX, CTX_MAX, TRAIN as everywhere; VEC_WORDS as mr_layernorm's.
 //
@@ -24,7 +25,7 @@
 //   ln_       to the quantiser, valid/ready; ln_ack_i a pulse per block written
 //   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
 //             memory, stable from a command's first read to its last write
-//   rows_base_i  FETCH_ROWS' window
+//   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
 module mr_vector #(
   parameter int N = 1,
   parameter int T = 128,
@@ -56,6 +57,7 @@ module mr_vector #(
   input  logic [63:0]                     input_base_i,
   // With TRAIN.
   // verilator lint_off UNUSED
+  input  logic                            train_i,
   input  logic [63:0]                     rows_base_i,
   // verilator lint_on UNUSED
   output logic                            err_valid_o,
@@ -220,13 +222,14 @@ module mr_vector #(
   assign rexp_we_o = ld_rexp_we && !second;
 
   // ---- LAYERNORM --------------------------------------------------------------------------------
-  logic            ln_res_ren, unused_two_pass;
-  logic [RESW-1:0] ln_res_raddr;
+  logic            ln_res_ren, ln_keep_we, unused_two_pass;
+  logic [RESW-1:0] ln_res_raddr, ln_keep_waddr;
   mr_layernorm #(
     .V        (V),
     .T        (T),
     .D_MAX    (D_MAX),
-    .VEC_WORDS(VEC_WORDS)
+    .VEC_WORDS(VEC_WORDS),
+    .TRAIN    (TRAIN)
   ) u_layernorm (
     .clk_i,
     .rst_ni,
@@ -237,6 +240,7 @@ module mr_vector #(
     .cmd_n_i         (cmd_i[mr_pkg::LAYERNORM_N_LSB+:16]),
     .cmd_dst_slot_i  (cmd_i[mr_pkg::LAYERNORM_DST_SLOT_LSB+:2]),
     .cmd_logit_rows_i(cmd_i[mr_pkg::LAYERNORM_LOGIT_ROWS_LSB]),
+    .cmd_keep_i      (TRAIN != 0 && train_i && cmd_i[mr_pkg::LAYERNORM_KEEP_LSB]),
     .cmd_inv_n_i     (cmd_i[mr_pkg::LAYERNORM_INV_N_LSB+:32]),
     .cmd_inv_n2_i    (cmd_i[mr_pkg::LAYERNORM_INV_N2_LSB+:32]),
     .cmd_eps_i       (cmd_i[mr_pkg::LAYERNORM_EPS_LSB+:32]),
@@ -258,6 +262,8 @@ module mr_vector #(
     .q_data_o        (ln_data_o),
     .q_two_pass_o    (unused_two_pass),
     .q_tag_o         (ln_tag_o),
+    .keep_we_o       (ln_keep_we),
+    .keep_waddr_o    (ln_keep_waddr),
     .wr_ack_i        (ln_ack_i),
     .done_o          (ln_done),
     .busy_o,
@@ -292,6 +298,18 @@ module mr_vector #(
   if (TRAIN != 0) begin : gen_second
     logic            epi_ren2, epi_we2, ld_ren2;
     logic [V*32-1:0] rdata;
+    // What is kept comes from far, and has time.
+    logic            keep_we_q;
+    logic [RESW-1:0] keep_waddr_q;
+    logic [V*32-1:0] keep_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) keep_we_q <= 1'b0;
+      else keep_we_q <= ln_keep_we;
+      if (ln_keep_we) begin
+        keep_waddr_q <= ln_keep_waddr;
+        keep_q       <= ln_data_o;
+      end
+    end
     assign epi_ren          = epi_res_ren_i && !epi_second_i;
     assign epi_ren2         = epi_res_ren_i && epi_second_i;
     assign epi_we           = epi_res_we_i && !epi_second_i;
@@ -307,9 +325,9 @@ module mr_vector #(
       .DEPTH(T * (D_MAX / V))
     ) u_second (
       .clk_i  (clk_mem_i),
-      .wen_i  (epi_we2 || (ld_res_we && second)),
-      .waddr_i(epi_we2 ? epi_res_waddr_i : ld_res_waddr),
-      .wdata_i(epi_we2 ? epi_res_wdata_i : ld_res_wdata),
+      .wen_i  (epi_we2 || keep_we_q || (ld_res_we && second)),
+      .waddr_i(epi_we2 ? epi_res_waddr_i : keep_we_q ? keep_waddr_q : ld_res_waddr),
+      .wdata_i(epi_we2 ? epi_res_wdata_i : keep_we_q ? keep_q : ld_res_wdata),
       .ren_i  (epi_ren2 || ld_ren2 || (kv_res_ren_i && kv_second_i)),
       .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr : kv_res_raddr_i),
       .rdata_o(rdata)
@@ -323,7 +341,7 @@ module mr_vector #(
     assign kv_res_rdata_o  = res_rdata;
     assign ld_res_rdata    = '0;
     logic unused;
-    assign unused = ^{ld_res_ren, ld_res_raddr};
+    assign unused = ^{ld_res_ren, ld_res_raddr, ln_keep_we, ln_keep_waddr};
   end
 
   mr_ram_1r1w #(

@@ -312,6 +312,14 @@ mutant 'FETCH_ROWS fills both row memories' rtl/vector/mr_vector.sv \
     's/(ld_res_we && second)/(ld_res_we)/' tinyt
 mutant 'rows of the second memory have exponents' rtl/vector/mr_vector.sv \
     's/assign rexp_we_o = ld_rexp_we && !second/assign rexp_we_o = ld_rexp_we/' tinyt
+mutant 'LAYERNORM keeps all rows in the place of the first' rtl/vector/mr_layernorm.sv \
+    "s/ base_q <= base_q + RES_AW'(ROW);/ base_q <= base_q;/" rtl:layernorm@v16train
+mutant 'LAYERNORM keeps what it need not' rtl/vector/mr_layernorm.sv \
+    's/keep_we_o <= fetch \&\& keep_q/keep_we_o <= fetch/' rtl:layernorm@v16train
+mutant 'LAYERNORM keeps words where FETCH_ROWS ended' rtl/vector/mr_vector.sv \
+    's/ : keep_we_q ? keep_waddr_q : / : /' tinyt
+mutant "LAYERNORM's KEEP is not looked at" rtl/vector/mr_vector.sv \
+    's/train_i \&\& cmd_i\[mr_pkg::LAYERNORM_KEEP_LSB\]/train_i/' tinyt
 mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
     's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
 mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \

@@ -214,15 +214,21 @@ static void fill_rows(struct program *p)
     }
 }
 
+// 16 beats of each row of the second memory.
+static void save_second(struct program *p, uint32_t wait)
+{
+    struct mr_command *c = add(p, MR_OP_SAVE_ROWS, wait, 0);
+    mr_command_set(c, MR_F_SAVE_ROWS_OFF, ROWS / 2);
+    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 16);
+    mr_command_set(c, MR_F_SAVE_ROWS_ROW, 1);
+}
+
 // And what is in them when the last product is there, which semaphore 3 says.
 static void save_all_rows(struct program *p)
 {
-    for (uint32_t second = 0; second < 2; second++) {
-        struct mr_command *c = add(p, MR_OP_SAVE_ROWS, second ? 0 : 8, 0);
-        mr_command_set(c, MR_F_SAVE_ROWS_OFF, second * ROWS / 2);
-        mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 16);
-        mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
-    }
+    struct mr_command *c = add(p, MR_OP_SAVE_ROWS, 8, 0);
+    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 16);
+    save_second(p, 0);
 }
 
 // Where the product goes: to the results, or to one of the row memories, as sums or in their place.
@@ -454,7 +460,7 @@ static void fill_norm(const struct twin *t, const uint32_t *rows, const uint32_t
 
 // LAYERNORM takes a row's largest exponent from whoever wrote the row last. The second row memory
 // has none: small rows in the first memory, large ones into the second, and the norm is that of the
-// small.
+// small. With KEEP it goes to the second memory too, whatever was there.
 static struct program norm_program(void)
 {
     struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
@@ -466,16 +472,18 @@ static struct program norm_program(void)
         bool first = i == 0 || (sum && i == 2);
         struct mr_command *c = add(&p, MR_OP_FETCH_ROWS, 0, 0);
         mr_command_set(c, MR_F_FETCH_ROWS_OFF, (first ? 0 : ROWS / 2) + draw(ROWS / 2 - 32 * 16));
-        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, first ? beats : 1 + draw(16));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, first ? beats : i == 1 ? 16 : 1 + draw(16));
         mr_command_set(c, MR_F_FETCH_ROWS_ROW, !first);
         mr_command_set(c, MR_F_FETCH_ROWS_ADD, i == 2 && draw(2));
     }
-    struct mr_command *c = add(&p, MR_OP_LAYERNORM, 1, 2);
+    struct mr_command *c = add(&p, MR_OP_LAYERNORM, 1, 2 | 4);
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, lanes / 32);
     mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
     mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
+    mr_command_set(c, MR_F_LAYERNORM_KEEP, draw(3) != 0);
+    save_second(&p, 4);
     c = add(&p, MR_OP_STREAM_STASH, 0, 0);
     mr_command_set(c, MR_F_STREAM_STASH_KBLOCKS, lanes / 32);
     mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, ALL);
@@ -501,9 +509,9 @@ static void norm_is_of_the_first_rows(void **unused)
         vectors[i] = (draw(1u << 23) | draw(2) << 31) + (120 + draw(8)) * (1u << 23);
     struct twin rtl, model;
     twins_open(&rtl, &model, "sim:tinyt,memory=ddr4-2400,stalls=20,seed=7");
-    fill_norm(&rtl, rows, vectors);
-    fill_norm(&model, rows, vectors);
     for (int i = 0; i < 12; i++) {
+        fill_norm(&rtl, rows, vectors);
+        fill_norm(&model, rows, vectors);
         struct program p = norm_program();
         char a[sizeof(struct mr_error)], b[sizeof(struct mr_error)];
         run(&rtl, &p, a);
@@ -511,6 +519,7 @@ static void norm_is_of_the_first_rows(void **unused)
         if (*a || *b)
             fail_msg("program %d: '%s', the model says '%s'", i, a, b);
         compare(&rtl, &model, rtl.result, model.result, RESULT);
+        compare(&rtl, &model, rtl.rows, model.rows, ROWS);
     }
     twins_close(&rtl, &model);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mr_layernorm against mr_layernorm of the C model: rows of every kind, all lengths, logit rows, two
-// passes; stalls of the quantiser and of the acknowledgements; then cycles without stalls. RAM data
+// passes, what is kept; stalls of the quantiser and of the acknowledgements; then cycles without stalls. RAM data
 // are garbage in every cycle but the promised one.
 #include "Vdut.h"
 #include "bench.h"
@@ -17,12 +17,17 @@ namespace {
 
 #if defined(VARIANT_v4)
 constexpr int kV = 4, kT = 8, kDMax = 256, kVecWords = 64, kCases = 1000;
-#elif defined(VARIANT_v16)
+#elif defined(VARIANT_v16) || defined(VARIANT_v16train)
 constexpr int kV = 16, kT = 5, kDMax = 320, kVecWords = 20, kCases = 1000;
-#elif defined(VARIANT_v64)
+#elif defined(VARIANT_v64) || defined(VARIANT_v64train)
 constexpr int kV = 64, kT = 4, kDMax = 512, kVecWords = 16, kCases = 1000;
 #else
 constexpr int kV = 8, kT = 2, kDMax = 16384, kVecWords = 2048, kCases = 150;
+#endif
+#if defined(VARIANT_v16train) || defined(VARIANT_v64train)
+constexpr bool kTrain = true;
+#else
+constexpr bool kTrain = false;
 #endif
 constexpr int kRow = kDMax / kV;
 constexpr int kSubs = kV > 32 ? kV / 32 : 1;
@@ -35,7 +40,7 @@ struct Beat {
 
 struct Command {
     int d = 64, n = 64, rows = 1, dst_base = 0, dst_slot = 0;
-    bool logit_rows = false, two_pass = false;
+    bool logit_rows = false, two_pass = false, keep = false;
     bool foreign = false; // not zeros behind the n floats that count
     float eps = 1e-5f;
     uint64_t logit = 0;
@@ -132,6 +137,8 @@ class Bench {
                         static_cast<uint64_t>(c.dst_slot) << 1 | (block == 0);
                 b.block_end = (i + kV) % 32 == 0;
                 want_.push_back(b);
+                if (c.keep && kTrain)
+                    kept_.emplace_back(t * kRow + i / kV, b);
             }
             slot++;
         }
@@ -157,6 +164,7 @@ class Bench {
         dut_->cmd_n_i = static_cast<uint16_t>(c.n);
         dut_->cmd_dst_slot_i = static_cast<uint8_t>(c.dst_slot);
         dut_->cmd_logit_rows_i = c.logit_rows;
+        dut_->cmd_keep_i = c.keep;
         dut_->cmd_inv_n_i = mr_bits(lc.inv_n);
         dut_->cmd_inv_n2_i = mr_bits(lc.inv_n2);
         dut_->cmd_eps_i = mr_bits(lc.eps);
@@ -173,22 +181,24 @@ class Bench {
         dut_->cmd_rows_i = static_cast<uint16_t>(rng_.u32());
         dut_->cmd_two_pass_i = !c.two_pass;
         dut_->cmd_logit_rows_i = !c.logit_rows;
+        dut_->cmd_keep_i = !c.keep;
         uint64_t start = dut_.cycles(), limit = start + 40000 + 100 * want_.size();
         done_ = 0;
         while (!done_ && dut_.cycles() < limit)
             cycle();
         uint64_t took = dut_.cycles() - start;
-        if (done_ != 1 || !want_.empty() || acks_ != 0) {
+        if (done_ != 1 || !want_.empty() || !kept_.empty() || acks_ != 0) {
             if (bad_++ < 5)
-                tap_.note("done %d, %zu beats and %d acknowledgements left", done_, want_.size(),
-                          acks_);
+                tap_.note("done %d, %zu beats, %zu to keep and %d acknowledgements left", done_,
+                          want_.size(), kept_.size(), acks_);
         }
         want_.clear();
+        kept_.clear();
         acks_ = 0;
         return took;
     }
 
-    long bad_ = 0, nan_rows_ = 0, zero_rows_ = 0, rows_ = 0, beats_ = 0, nans_ = 0;
+    long bad_ = 0, nan_rows_ = 0, zero_rows_ = 0, rows_ = 0, beats_ = 0, nans_ = 0, kept_beats_ = 0;
     bool covered() { return q_.covered(tap_) & ack_.covered(tap_); }
 
   private:
@@ -203,12 +213,14 @@ class Bench {
         q_.saw(dut_->q_valid_o);
         if (ack)
             acks_--;
+        if (dut_->keep_we_o)
+            check_kept();
         if (dut_->q_valid_o && check(dut_->q_ready_i))
             acks_ += kSubs * (cmd_.two_pass ? 2 : 1);
         if (dut_->done_o) {
             done_++;
-            if (acks_ != 0 && bad_++ < 5)
-                tap_.note("done before the last acknowledgement");
+            if ((acks_ != 0 || !kept_.empty()) && bad_++ < 5)
+                tap_.note("done before the last acknowledgement, or the last beat to keep");
         }
         nans_ += dut_->nan_o;
         if (dut_->cmd_valid_i && !dut_->cmd_ready_o && bad_++ < 5)
@@ -233,6 +245,18 @@ class Bench {
         }
         vec1_ = vec;
         vec1_a_ = vec_a;
+    }
+
+    void check_kept()
+    {
+        bool good = !kept_.empty() && static_cast<int>(dut_->keep_waddr_o) == kept_.front().first;
+        for (int l = 0; good && l < kV; l++)
+            good = bench::get(dut_->q_data_o, 32 * l, 32) == kept_.front().second.word[l];
+        if (!good && bad_++ < 5)
+            tap_.note("kept at %d: not what was wanted", static_cast<int>(dut_->keep_waddr_o));
+        if (!kept_.empty())
+            kept_.pop_front();
+        kept_beats_++;
     }
 
     // True if a block has now been handed over.
@@ -273,6 +297,7 @@ class Bench {
     std::vector<float> x_, gain_, bias_;
     std::vector<uint8_t> rexp_;
     std::deque<Beat> want_;
+    std::deque<std::pair<int, Beat>> kept_; // by place
     Command cmd_;
     bool vec1_ = false;
     uint64_t vec1_a_ = 0;
@@ -306,6 +331,7 @@ int main(int argc, char **argv)
         // However few the cases are (a netlist simulates some thousand times slower).
         if (k < 2)
             c.logit_rows = false;
+        c.keep = !c.logit_rows && (k == 0 || r.chance(50)); // without TRAIN it has no meaning
         b.prepare(c, k == 0 ? 0 : k == 1 ? 9 : -1);
         b.run(c, true);
     }
@@ -313,6 +339,7 @@ int main(int argc, char **argv)
                                             std::to_string(b.beats_) + " beats as the C model");
     tap.ok(b.zero_rows_ != 0 && b.nan_rows_ != 0 && b.nans_ == b.nan_rows_,
            "zero rows and NaN rows among them, NaN reported");
+    tap.ok((b.kept_beats_ != 0) == kTrain, std::to_string(b.kept_beats_) + " beats kept");
     tap.ok(b.covered(), "quantiser and acknowledgements held it up");
 
     // Largest sums.
