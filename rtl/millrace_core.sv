@@ -153,16 +153,16 @@ module millrace_core #(
   logic [BW-1:0]  pmb_index;
   logic [7:0]     pmb_code;
 
-  // rows: table, exponents, residual, rotary; LayerNorm's output
+  // rows: table, exponents, residual, rotary; LayerNorm's output; what attention keeps
   logic            row_a_ren, row_b_ren, rexp_we, rexp_ren, rot_ren;
-  logic            epi_res_ren, epi_res_we, kv_res_ren, epi_second, kv_second;
+  logic            epi_res_ren, epi_res_we, kv_res_ren, epi_second, kv_second, keep_we;
   logic [TW-1:0]   row_a_raddr, row_b_raddr, rexp_waddr, rexp_raddr;
   logic [47:0]     row_a_rdata, row_b_rdata;
   logic [T-1:0]    row_continues;
   logic [7:0]      rexp_wdata, rexp_rdata;
   logic [ROTW-1:0] rot_raddr;
-  logic [RESW-1:0] epi_res_raddr, epi_res_waddr, kv_res_raddr;
-  logic [V*32-1:0] rot_rdata, epi_res_rdata, kv_res_rdata, epi_res_wdata, ln_data;
+  logic [RESW-1:0] epi_res_raddr, epi_res_waddr, kv_res_raddr, keep_waddr;
+  logic [V*32-1:0] rot_rdata, epi_res_rdata, kv_res_rdata, epi_res_wdata, ln_data, keep_wdata;
   logic            ln_valid, ln_ready, ln_ack, ln_busy, epi_ack, epi_busy;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
 
@@ -390,7 +390,8 @@ module millrace_core #(
     .epi_second_i(epi_second), .epi_res_rdata_o(epi_res_rdata),
     .epi_res_ren_i(epi_res_ren), .epi_res_raddr_i(epi_res_raddr), .epi_res_we_i(epi_res_we),
     .epi_res_waddr_i(epi_res_waddr), .epi_res_wdata_i(epi_res_wdata), .kv_res_ren_i(kv_res_ren),
-    .kv_res_raddr_i(kv_res_raddr), .kv_second_i(kv_second), .kv_res_rdata_o(kv_res_rdata)
+    .kv_res_raddr_i(kv_res_raddr), .kv_second_i(kv_second), .kv_res_rdata_o(kv_res_rdata),
+    .at_keep_we_i(keep_we), .at_keep_waddr_i(keep_waddr), .at_keep_wdata_i(keep_wdata)
   );
 
   mr_kv #(
@@ -408,7 +409,8 @@ module millrace_core #(
     .err_addr_o({e_addr[64*E_ATTENTION+:64], e_addr[64*E_STORE+:64]}),
     .n_rows_i(n_rows), .two_pass_i(two_pass), .kv_layer_beats_i(kv_layer_beats),
     .kv_v_beats_i(kv_v_beats), .kv_pm_beats_i(kv_pm_beats), .kv_base_i(kv_base),
-    .kv_limit_i(kv_limit), .result_base_i(result_base), .rows_base_i(rows_base),
+    .kv_limit_i(kv_limit), .result_base_i(result_base), .train_i(train), .rows_base_i(rows_base),
+    .keep_we_o(keep_we), .keep_waddr_o(keep_waddr), .keep_wdata_o(keep_wdata),
     .res_second_o(kv_second),
     .row_a_ren_o(row_a_ren), .row_a_raddr_o(row_a_raddr), .row_a_rdata_i(row_a_rdata),
     .row_b_ren_o(row_b_ren), .row_b_raddr_o(row_b_raddr), .row_b_rdata_i(row_b_rdata),

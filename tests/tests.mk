@@ -60,7 +60,7 @@ UNIT_EXTRA_test_output := $(addprefix -Wl$(comma)--wrap=,open pwrite fallocate f
 BENCHES   := $(shell for f in tests/rtl/*/bench.txt; do [ -f $$f ] || continue; b=$$(basename $$(dirname $$f)); \
                awk -v b=$$b 'NF && !/^\#/ { print b "@" $$1 }' $$f; done)
 # Wide variants take most of a minute each to build; test-full has them.
-SLOW_BENCHES := $(addprefix array@,n8r4) $(addprefix attn@,n8 n16 wide) $(addprefix epilogue@,n8 n16) \
+SLOW_BENCHES := $(addprefix array@,n8r4) $(addprefix attn@,n8 n8train n16 wide) $(addprefix epilogue@,n8 n16) \
                 kvstore@n16 $(addprefix layernorm@,v64 v64train long) quant@v64 $(addprefix update@,l1 l4)
 ALL_BENCHES  := $(BENCHES)
 BENCHES      := $(filter-out $(SLOW_BENCHES),$(ALL_BENCHES))

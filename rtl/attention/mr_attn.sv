@@ -15,6 +15,7 @@
 //   PM_WORDS   16-bit words of prefix maxima per token
 //   W_MAX      largest heads * HP; HEADS_MAX most heads; HP_MAX largest HP; CTX_MAX most positions
 //   KV_DEPTH   beats of a lane's KV FIFO: the credits the reader starts with
+//   TRAIN      1: cmd_keep_i is looked at; D_MAX: floats of a token in the row memory
 //   FOLD       1; with more (N <= 4), a row's work on a beat takes 64 / V cycles (mr_attn_mac)
 //
 // Timing
@@ -28,6 +29,8 @@
 //   kv_job_*: to the readers, valid/ready; kv_valid_i beats are never refused; kv_credit_o: pulse
 //     per beat freed.
 //   b_*: valid/ready to activation memory; b_word_o is dst_base + block, b_first_o is block 0.
+//   keep_*: with cmd_keep_i, all words of V floats that are quantised, once each and before done_o:
+//     a write port of the second row memory. heads * HP is at most D_MAX then.
 //   cnt_busy_o, cnt_wait_kv_o, cnt_idle_o: exactly one is high in each cycle. Waits for KV: some
 //     lane has run out of beats and no lane moves.
 //   ovf_o, nan_o: pulses for the sticky flags.
@@ -53,7 +56,9 @@ module mr_attn #(
   parameter int HP_MAX = 256,
   parameter int CTX_MAX = 2048,
   parameter int KV_DEPTH = 128,
-  parameter int FOLD = 1
+  parameter int FOLD = 1,
+  parameter int D_MAX = 4096,
+  parameter int TRAIN = 0
 ) (
   input  logic                           clk_i,
   input  logic                           rst_ni,
@@ -69,6 +74,7 @@ module mr_attn #(
   input  logic [15:0]                    cmd_q_base_i,
   input  logic [15:0]                    cmd_dst_base_i,
   input  logic [1:0]                     cmd_dst_slot_i,
+  input  logic                           cmd_keep_i,
   output logic                           done_o,
   input  logic [15:0]                    n_rows_i,
   input  logic                           two_pass_i,
@@ -110,6 +116,10 @@ module mr_attn #(
   output logic                           b_first_o,
   output logic                           b_lo_o,
   output logic [263:0]                   b_data_o,
+  // second row memory
+  output logic                           keep_we_o,
+  output logic [$clog2(T*(D_MAX/V))-1:0] keep_waddr_o,
+  output logic [V*32-1:0]                keep_wdata_o,
   // counters, sticky flags
   output logic                           cnt_busy_o,
   output logic                           cnt_idle_o,
@@ -166,6 +176,17 @@ module mr_attn #(
       dst_base_q <= cmd_dst_base_i;
       dst_slot_q <= cmd_dst_slot_i;
     end
+  end
+
+  logic keep;
+  if (TRAIN != 0) begin : gen_keep
+    logic keep_q;
+    assign keep = keep_q;
+    always_ff @(posedge clk_i) if (cmd_valid_i && !busy_q) keep_q <= cmd_keep_i;
+  end else begin : gen_no_keep
+    logic unused_keep;
+    assign unused_keep = cmd_keep_i;
+    assign keep = 1'b0;
   end
 
   // ---- plan ----
@@ -472,7 +493,10 @@ module mr_attn #(
     .N        (N),
     .V        (V),
     .W_MAX    (W_MAX),
-    .HEADS_MAX(HEADS_MAX)
+    .HEADS_MAX(HEADS_MAX),
+    .T        (T),
+    .D_MAX    (D_MAX),
+    .TRAIN    (TRAIN)
   ) u_out (
     .clk_i,
     .rst_ni,
@@ -488,6 +512,7 @@ module mr_attn #(
     .cfg_par_i     (b_par_q),
     .cfg_dst_base_i(dst_base_q),
     .cfg_dst_slot_i(dst_slot_q),
+    .cfg_keep_i    (keep),
     .busy_o        (unused_out_busy),
     .done_o        (out_done),
     .lp_valid_i    (lp_valid),
@@ -508,6 +533,9 @@ module mr_attn #(
     .b_first_o,
     .b_lo_o,
     .b_data_o,
+    .keep_we_o,
+    .keep_waddr_o,
+    .keep_wdata_o,
     .ovf_o         (out_ovf),
     .nan_o         (out_nan)
   );

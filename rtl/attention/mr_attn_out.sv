@@ -5,6 +5,7 @@
 //
 // Parameters
 //   N, V        channels, lanes (V = 4N divides 64); W_MAX, HEADS_MAX as in mr_attn
+//   TRAIN       1: cfg_keep_i is looked at; T, D_MAX as in mr_attn
 //
 // Timing: start_i (pulse) with cfg_* (taken over at once); busy_o high from the next cycle until
 // the last block was accepted on b_, done_o pulses in the last cycle of busy. rows * heads + 20 +
@@ -12,11 +13,17 @@
 // rate), as long as b_ready_i is high. b_*: valid/ready, one block of 32.
 //   lp_*: prefix maxima as in mr_attn_lane; dr_*, sum_*: to the lanes (mr_attn_lane), packed by
 //     channel.
+//   keep_*: with cfg_keep_i, the values before the quantiser, a pulse for each beat; keep_waddr_o
+//     is token * D_MAX/V + word. The last one comes before done_o.
 module mr_attn_out #(
   parameter int N = 1,
   parameter int V = 4,
   parameter int W_MAX = 4096,
   parameter int HEADS_MAX = 16,
+  parameter int T = 8,
+  parameter int D_MAX = 4096,
+  parameter int TRAIN = 0,
+  localparam int RESW = $clog2(T * (D_MAX / V)),
   localparam int WW = W_MAX / 64,
   localparam int WA = (WW > 1) ? $clog2(WW) : 1,
   localparam int HA = (HEADS_MAX > 1) ? $clog2(HEADS_MAX) : 1
@@ -35,6 +42,10 @@ module mr_attn_out #(
   input  logic              cfg_par_i,
   input  logic [15:0]       cfg_dst_base_i,
   input  logic [1:0]        cfg_dst_slot_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic              cfg_keep_i,
+  // verilator lint_on UNUSED
   output logic              busy_o,
   output logic              done_o,
   input  logic              lp_valid_i,
@@ -55,6 +66,9 @@ module mr_attn_out #(
   output logic              b_first_o,
   output logic              b_lo_o,
   output logic [263:0]      b_data_o,
+  output logic              keep_we_o,
+  output logic [RESW-1:0]   keep_waddr_o,
+  output logic [V*32-1:0]   keep_wdata_o,
   output logic              ovf_o,          // pulse: a value overflowed to infinity
   output logic              nan_o           // pulse: a NaN was produced
 );
@@ -416,6 +430,34 @@ module mr_attn_out #(
         if (t_word_last) t_row_q <= t_row_q + 2'd1;
       end
     end
+  end
+
+  if (TRAIN != 0) begin : gen_keep
+    localparam int ROW = D_MAX / V;
+    logic keep_q;
+    logic [RESW-1:0] start, row_at_q, at_q;
+    assign start = RESW'(cfg_tok_i) * RESW'(ROW) + (RESW'(cfg_word0_i) << $clog2(SUBS));
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) keep_we_o <= 1'b0;
+      else keep_we_o <= q_valid && q_ready && keep_q;
+    end
+    always_ff @(posedge clk_i) begin
+      if (start_i) begin
+        keep_q   <= cfg_keep_i;
+        row_at_q <= start;
+        at_q     <= start;
+      end else if (q_valid && q_ready) begin
+        keep_waddr_o <= at_q;
+        keep_wdata_o <= q_data;
+        at_q         <= at_q + 1'b1;
+        if (t_sub_last && t_word_last) begin
+          row_at_q <= row_at_q + RESW'(ROW);
+          at_q     <= row_at_q + RESW'(ROW);
+        end
+      end
+    end
+  end else begin : gen_no_keep
+    assign {keep_we_o, keep_waddr_o, keep_wdata_o} = '0;
   end
 
   mr_quant #(

@@ -6,7 +6,8 @@
 // into the KV store (and residual rows into the result); mr_attn reads q here and K and V as they
 // come from the channels, and writes blocks to activation memory.
 //
-// With TRAIN the store has SAVE_ROWS, a STORE_RES of either row memory to another window.
+// With TRAIN the store has SAVE_ROWS, a STORE_RES of either row memory to another window, and
+// ATTEND has KEEP.
 //
 // Parameters: TRAIN, N, T, SCORES, QKV_WORDS, W_MAX, CTX_MAX, D_MAX as everywhere; HEADS_MAX,
 // HP_MAX, PM_WORDS, KV_DEPTH, FOLD as mr_attn's.
@@ -21,8 +22,9 @@
 //   kv_        jobs, beats and credits by channel: mr_reader's
 //   qkv_, blk_ from mr_vec_out: writes of the q/k/v memory; block codes for the prefix maxima
 //   act_       blocks to activation memory, valid/ready
+//   keep_      write port of the second row memory: what ATTEND keeps
 //   res_       RAM port of the residual; res_second_o, stable for a command: of the second memory
-//   result_base_i, rows_base_i  windows of STORE_RES and SAVE_ROWS
+//   result_base_i, rows_base_i  windows of STORE_RES and SAVE_ROWS; train_i: a run of training
 //   job_, data_  write jobs for mr_writer
 //   cnt_       strobes, mr_attn's; ovf_o, nan_o pulses for STICKY
 module mr_kv #(
@@ -75,6 +77,7 @@ module mr_kv #(
   input  logic [63:0]       result_base_i,
   // With TRAIN.
   // verilator lint_off UNUSED
+  input  logic              train_i,
   input  logic [63:0]       rows_base_i,
   // verilator lint_on UNUSED
   output logic              res_second_o,
@@ -112,6 +115,9 @@ module mr_kv #(
   output logic              act_lo_o,
   output logic [263:0]      act_data_o,
 
+  output logic              keep_we_o,
+  output logic [RESW-1:0]   keep_waddr_o,
+  output logic [V*32-1:0]   keep_wdata_o,
   output logic              res_ren_o,
   output logic [RESW-1:0]   res_raddr_o,
   input  logic [V*32-1:0]   res_rdata_i,
@@ -194,7 +200,9 @@ module mr_kv #(
     .HP_MAX   (HP_MAX),
     .CTX_MAX  (CTX_MAX),
     .KV_DEPTH (KV_DEPTH),
-    .FOLD     (FOLD)
+    .FOLD     (FOLD),
+    .D_MAX    (D_MAX),
+    .TRAIN    (TRAIN)
   ) u_attn (
     .clk_i         (clk_attn_i),
     .rst_ni,
@@ -209,6 +217,7 @@ module mr_kv #(
     .cmd_q_base_i  (at_cmd_i[mr_pkg::ATTEND_Q_BASE_LSB+:16]),
     .cmd_dst_base_i(at_cmd_i[mr_pkg::ATTEND_DST_BASE_LSB+:16]),
     .cmd_dst_slot_i(at_cmd_i[mr_pkg::ATTEND_DST_SLOT_LSB+:2]),
+    .cmd_keep_i    (TRAIN != 0 && train_i && at_cmd_i[mr_pkg::ATTEND_KEEP_LSB]),
     .done_o        (at_done_o),
     .n_rows_i,
     .two_pass_i,
@@ -245,6 +254,9 @@ module mr_kv #(
     .b_first_o     (act_first_o),
     .b_lo_o        (act_lo_o),
     .b_data_o      (act_data_o),
+    .keep_we_o,
+    .keep_waddr_o,
+    .keep_wdata_o,
     .cnt_busy_o,
     .cnt_idle_o,
     .cnt_wait_kv_o,

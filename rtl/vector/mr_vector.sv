@@ -7,7 +7,7 @@
 // time, which the program's order sees to, so its users need no arbiter.
 //
 // With TRAIN FETCH_ROWS too, and a second row memory with the same users, except that mr_layernorm
-// writes it alone: its output, with KEEP.
+// only writes it, and attention too: what KEEP keeps.
 //
 // Parameters: N, T, D_MAX, ROT_MAX, CTX_MAX, TRAIN as everywhere; VEC_WORDS as mr_layernorm's.
 //
@@ -25,6 +25,7 @@
 //   ln_       to the quantiser, valid/ready; ln_ack_i a pulse per block written
 //   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
 //             memory, stable from a command's first read to its last write
+//   at_keep_  a write port of the second row memory, one cycle late
 //   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
 module mr_vector #(
   parameter int N = 1,
@@ -118,7 +119,13 @@ module mr_vector #(
   // verilator lint_off UNUSED
   input  logic                            kv_second_i,
   // verilator lint_on UNUSED
-  output logic [V*32-1:0]                 kv_res_rdata_o
+  output logic [V*32-1:0]                 kv_res_rdata_o,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic                            at_keep_we_i,
+  input  logic [RESW-1:0]                 at_keep_waddr_i,
+  input  logic [V*32-1:0]                 at_keep_wdata_i
+  // verilator lint_on UNUSED
 );
 
   // ---- commands ---------------------------------------------------------------------------------
@@ -304,10 +311,10 @@ module mr_vector #(
     logic [V*32-1:0] keep_q;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) keep_we_q <= 1'b0;
-      else keep_we_q <= ln_keep_we;
-      if (ln_keep_we) begin
-        keep_waddr_q <= ln_keep_waddr;
-        keep_q       <= ln_data_o;
+      else keep_we_q <= ln_keep_we || at_keep_we_i;
+      if (ln_keep_we || at_keep_we_i) begin
+        keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i;
+        keep_q       <= ln_keep_we ? ln_data_o : at_keep_wdata_i;
       end
     end
     assign epi_ren          = epi_res_ren_i && !epi_second_i;

@@ -320,6 +320,18 @@ mutant 'LAYERNORM keeps words where FETCH_ROWS ended' rtl/vector/mr_vector.sv \
     's/ : keep_we_q ? keep_waddr_q : / : /' tinyt
 mutant "LAYERNORM's KEEP is not looked at" rtl/vector/mr_vector.sv \
     's/train_i \&\& cmd_i\[mr_pkg::LAYERNORM_KEEP_LSB\]/train_i/' tinyt
+mutant "LAYERNORM's KEEP counts in a run without training" rtl/vector/mr_vector.sv \
+    's/TRAIN != 0 \&\& train_i \&\& cmd_i/TRAIN != 0 \&\& cmd_i/' tinyt
+mutant "ATTEND's KEEP counts in a run without training" rtl/attention/mr_kv.sv \
+    's/TRAIN != 0 \&\& train_i \&\& at_cmd_i/TRAIN != 0 \&\& at_cmd_i/' tinyt
+mutant 'ATTEND keeps rows without a gap' rtl/attention/mr_attn_out.sv \
+    "s/ at_q     <= row_at_q + RESW'(ROW);/ at_q     <= at_q + 1'b1;/" rtl:attn@n2train
+mutant 'ATTEND keeps each group of heads as if it were the first' rtl/attention/mr_attn_out.sv \
+    "s/ + (RESW'(cfg_word0_i) << \$clog2(SUBS))//" rtl:attn@n2train
+mutant 'ATTEND keeps a beat as long as the quantiser waits' rtl/attention/mr_attn_out.sv \
+    's/keep_we_o <= q_valid \&\& q_ready \&\& keep_q/keep_we_o <= q_valid \&\& keep_q/' rtl:attn@n2train
+mutant 'what ATTEND keeps goes where LAYERNORM kept last' rtl/vector/mr_vector.sv \
+    's/keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i/keep_waddr_q <= ln_keep_waddr/' tinyt
 mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
     's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
 mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \

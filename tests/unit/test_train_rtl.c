@@ -16,160 +16,7 @@
 #include "cmodel/tiles.h"
 #include "device/open.h"
 #include "device/sim.h"
-
-// The stash: a matrix of ALL blocks and COLS columns from the host, behind it what MATMUL turns,
-// and matrices of rows.
-enum {
-    BEAT = 64,
-    STASH = 7400,
-    GRADS = 1200,
-    RESULT = 400,
-    ROWS = 1100,
-    COMMANDS = 64,
-    ALL = 20,
-    COLS = 448
-};
-enum { TURNED = 4720, TURNED_ALL = 8, TURNED_COLS = 256, TILES = 5820, TILES_COLS = 128 };
-
-static uint64_t state = 1;
-
-static unsigned draw(unsigned n)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(state >> 33) % n;
-}
-
-struct twin {
-    struct mr_device *dev;
-    uint64_t desc, prog, input, result, weights, kv, rows, grad, stash;
-};
-
-static uint64_t buffer(const struct twin *t, size_t beats)
-{
-    struct mr_error err = {0};
-    uint64_t addr;
-    check(mr_device_alloc(t->dev, 0, beats * BEAT, NULL, &addr, &err), &err);
-    return addr;
-}
-
-static void twin_open(struct twin *t, const char *uri)
-{
-    struct mr_error err = {0};
-    check(mr_device_open(&t->dev, uri, &err), &err);
-    t->desc = buffer(t, 4);
-    t->prog = buffer(t, COMMANDS);
-    t->input = buffer(t, 64);
-    t->result = buffer(t, RESULT);
-    t->weights = buffer(t, 64);
-    t->kv = buffer(t, 64);
-    t->rows = buffer(t, ROWS);
-    t->grad = buffer(t, GRADS);
-    t->stash = buffer(t, STASH);
-}
-
-struct program {
-    struct mr_command cmds[COMMANDS];
-    int count, rows;
-    uint32_t stash_beats;
-};
-
-static struct mr_command *add(struct program *p, unsigned op, uint32_t wait, uint32_t signal)
-{
-    struct mr_command *c = &p->cmds[p->count++];
-    mr_command_set(c, MR_F_CMD_OPCODE, op);
-    mr_command_set(c, MR_F_CMD_WAIT, wait);
-    mr_command_set(c, MR_F_CMD_SIGNAL, signal);
-    return c;
-}
-
-static void put_u64(uint32_t *w, uint64_t x)
-{
-    w[0] = (uint32_t)x;
-    w[1] = (uint32_t)(x >> 32);
-}
-
-// MR_ERR_DEVICE's text, or "" where the program ends well.
-static void run(const struct twin *t, const struct program *p, char *text)
-{
-    struct mr_error err = {0};
-    uint32_t w[4 * 16] = {0};
-    w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
-    w[MR_RUN_N_CMDS] = (uint32_t)p->count;
-    w[MR_RUN_N_ROWS] = (uint32_t)p->rows;
-    w[MR_RUN_FLAGS] = MR_FLAG_TRAIN;
-    put_u64(w + MR_RUN_PROG_LO, t->prog);
-    put_u64(w + MR_RUN_INPUT_LO, t->input);
-    put_u64(w + MR_RUN_RESULT_LO, t->result);
-    w[MR_RUN_PROG_BEATS] = COMMANDS;
-    w[MR_RUN_INPUT_BEATS] = 64;
-    w[MR_RUN_RESULT_BEATS] = RESULT;
-    put_u64(w + 16, t->weights); // the channel's words
-    w[18] = 64;
-    put_u64(w + 20, t->kv);
-    w[22] = 64;
-    put_u64(w + 32 + MR_TRAINING_ROWS_LO, t->rows);
-    w[32 + MR_TRAINING_ROWS_BEATS] = ROWS;
-    put_u64(w + 32 + MR_TRAINING_GRAD_LO, t->grad);
-    w[32 + MR_TRAINING_GRAD_BEATS] = GRADS;
-    put_u64(w + 48 + MR_STASH_LO, t->stash);
-    w[48 + MR_STASH_BEATS] = p->stash_beats;
-    check(mr_device_write(t->dev, t->desc, w, sizeof w, &err), &err);
-    check(mr_device_write(t->dev, t->prog, p->cmds, sizeof p->cmds, &err), &err);
-    int rc = mr_device_run(t->dev, t->desc, &err);
-    snprintf(text, sizeof err.text, "%s", rc ? err.text : "");
-    assert_true(rc == 0 || rc == MR_ERR_DEVICE);
-}
-
-static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b,
-                    size_t beats)
-{
-    static uint8_t x[STASH * BEAT], y[STASH * BEAT];
-    struct mr_error err = {0};
-    check(mr_device_read(a->dev, at_a, x, beats * BEAT, &err), &err);
-    check(mr_device_read(b->dev, at_b, y, beats * BEAT, &err), &err);
-    for (size_t i = 0; i < beats * BEAT; i++)
-        if (x[i] != y[i])
-            fail_msg("byte %zu of beat %zu is %02x, in the model %02x", i % BEAT, i / BEAT, x[i],
-                     y[i]);
-}
-
-// Random elements; codes near each other or of any size, now and then no number; headers are random
-// too, so some are smaller than the codes.
-static void fill_stash(const struct twin *a, const struct twin *b)
-{
-    static uint8_t image[STASH * BEAT];
-    struct mr_error err = {0};
-    unsigned low = draw(2) ? 110 : 0, span = low ? 20 : 255;
-    for (size_t i = 0; i < sizeof image; i++)
-        image[i] = (uint8_t)(draw(255) - 127); // elements are never -128
-    const struct mr_tiles_shape t = {1, ALL, false};
-    for (int col = 0; col < COLS; col++)
-        for (int k = 0; k < ALL; k++) {
-            struct mr_tile_place at = mr_tile_place(&t, col, k);
-            image[at.code] = (uint8_t)(low + draw(span));
-            image[at.largest] = (uint8_t)(low + draw(span));
-        }
-    struct mr_tile_place at = mr_tile_place(&t, (int)draw(COLS), (int)draw(ALL));
-    if (draw(3) == 0)
-        image[at.code] = 255;
-    check(mr_device_write(a->dev, a->stash, image, sizeof image, &err), &err);
-    check(mr_device_write(b->dev, b->stash, image, sizeof image, &err), &err);
-    check(mr_device_write(a->dev, a->rows, image, (size_t)ROWS * BEAT, &err), &err);
-    check(mr_device_write(b->dev, b->rows, image, (size_t)ROWS * BEAT, &err), &err);
-}
-
-static void twins_open(struct twin *rtl, struct twin *model, const char *uri)
-{
-    twin_open(rtl, uri);
-    twin_open(model, "model:tinyt");
-    fill_stash(rtl, model);
-}
-
-static void twins_close(const struct twin *rtl, const struct twin *model)
-{
-    mr_device_close(rtl->dev);
-    mr_device_close(model->dev);
-}
+#include "train_twins.h"
 
 // Rows of both memories from the window, and back to other places of it. Semaphore 4: they are
 // there.
@@ -394,7 +241,8 @@ static void says_what_it_has(void **unused)
     struct twin t;
     struct mr_device *dev;
     twin_open(&t, "sim:tinyt,memory=ideal");
-    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH);
+    assert_int_equal(reg(&t, MR_REG_FORMATS),
+                     7 | MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH | MR_HAS_KEEP);
     assert_true(mr_device_info(t.dev)->trains_partly);
     assert_int_equal(mr_device_info(t.dev)->g.train, 0);
     mr_device_close(t.dev);
@@ -513,21 +361,141 @@ static void norm_is_of_the_first_rows(void **unused)
         fill_norm(&rtl, rows, vectors);
         fill_norm(&model, rows, vectors);
         struct program p = norm_program();
-        char a[sizeof(struct mr_error)], b[sizeof(struct mr_error)];
-        run(&rtl, &p, a);
-        run(&model, &p, b);
-        if (*a || *b)
-            fail_msg("program %d: '%s', the model says '%s'", i, a, b);
-        compare(&rtl, &model, rtl.result, model.result, RESULT);
-        compare(&rtl, &model, rtl.rows, model.rows, ROWS);
+        run_both(&rtl, &model, &p);
+    }
+    twins_close(&rtl, &model);
+}
+
+// Two sequences' K and V, each of 10 positions of 128 lanes: codes near each other, and prefix
+// maxima above all of them. Each row has a sequence and a position, and 64 floats.
+static void fill_attention(const struct twin *a, const struct twin *b, int rows)
+{
+    static uint8_t kv[KV * BEAT];
+    static uint32_t input[INPUT * 16];
+    for (size_t i = 0; i < sizeof kv; i++) {
+        size_t beat = i / BEAT % (KV / 2);
+        bool code = beat < KV / 4 && beat % (KV / 8) % 3 == 0;
+        kv[i] = (uint8_t)(beat >= KV / 4 ? 140 : code ? 100 + draw(30) : draw(255) - 127);
+    }
+    if (draw(3) == 0)
+        kv[draw(4) * KV / 8 * BEAT + draw(4)] = 255; // a code of position 0
+    for (int i = 0; i < rows; i++) {
+        input[4 * i] = draw(2) * KV / 2;
+        input[4 * i + 1] = 1 + draw(9);
+    }
+    for (int i = 8 * 16; i < INPUT * 16; i++)
+        input[i] = (draw(1u << 24) | draw(2) << 31) + (120 + draw(8)) * (1u << 23);
+    for (int i = 0; i < 2; i++) {
+        struct mr_error err = {0};
+        const struct twin *t = i ? a : b;
+        check(mr_device_write(t->dev, t->kv, kv, sizeof kv, &err), &err);
+        check(mr_device_write(t->dev, t->input, input, sizeof input, &err), &err);
+    }
+}
+
+static struct mr_command *load_rows(struct program *p, uint32_t signal)
+{
+    struct mr_command *c = add(p, MR_OP_LOAD_ROWS, 0, signal);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, 8);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, 4);
+    return c;
+}
+
+// Where q is, and where the results go, is the same in all programs.
+static void attend(struct program *p, uint32_t loaded, uint32_t wait, uint32_t signal)
+{
+    uint32_t heads = 1 + draw(2);
+    mr_command_set(add(p, MR_OP_PM_LOAD, loaded, 0), MR_F_PM_LOAD_WBEATS, 2);
+    struct mr_command *c = add(p, MR_OP_ATTEND, wait, signal);
+    mr_command_set(c, MR_F_ATTEND_HEADS, heads);
+    mr_command_set(c, MR_F_ATTEND_HEAD_BEATS, 2 / heads);
+    mr_command_set(c, MR_F_ATTEND_SCALE, mr_bits(0.125F));
+    mr_command_set(c, MR_F_ATTEND_DST_BASE, 64);
+    mr_command_set(c, MR_F_ATTEND_DST_SLOT, 1);
+    mr_command_set(c, MR_F_ATTEND_KEEP, p->plain || draw(4));
+}
+
+static void product(struct program *p, uint32_t kblocks, uint32_t cols)
+{
+    struct mr_command *c = add(p, MR_OP_STREAM_STASH, 0, 0);
+    mr_command_set(c, MR_F_STREAM_STASH_KBLOCKS, kblocks);
+    mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, ALL);
+    mr_command_set(c, MR_F_STREAM_STASH_COLS, cols);
+    mr_command_set(c, MR_F_STREAM_STASH_FIRST_COL, 64 * draw(5));
+}
+
+// q from the stash, attention, and a product of what it makes. KEEP: the second row memory too.
+static struct program attend_program(void)
+{
+    struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
+    uint32_t kblocks = 1 + draw(ALL);
+    fill_rows(&p);
+    load_rows(&p, 1);
+    struct mr_command *c = add(&p, MR_OP_LOAD_ACT, 0, 2);
+    mr_command_set(c, MR_F_LOAD_ACT_KBLOCKS, kblocks);
+    mr_command_set(c, MR_F_LOAD_ACT_ALL_KBLOCKS, ALL);
+    mr_command_set(c, MR_F_LOAD_ACT_ROWS, (uint32_t)p.rows);
+    mr_command_set(c, MR_F_LOAD_ACT_FIRST_COL, draw((unsigned)(COLS - p.rows)));
+    product(&p, kblocks, 128);
+    c = add(&p, MR_OP_MATMUL, 2, 4);
+    mr_command_set(c, MR_F_MATMUL_KBLOCKS, kblocks);
+    mr_command_set(c, MR_F_MATMUL_COLS, 128);
+    mr_command_set(c, MR_F_MATMUL_DST, MR_DST_QKV);
+    attend(&p, 1, 4, 8 | 16);
+    save_second(&p, 16);
+    product(&p, 4, 64);
+    c = add(&p, MR_OP_MATMUL, 8, 32);
+    mr_command_set(c, MR_F_MATMUL_SRC_BASE, 64);
+    mr_command_set(c, MR_F_MATMUL_SRC_SLOT, 1);
+    mr_command_set(c, MR_F_MATMUL_KBLOCKS, 4);
+    mr_command_set(c, MR_F_MATMUL_COLS, 64);
+    give_to(c, false, 64);
+    mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, 4);
+    add(&p, MR_OP_END, 32, 0);
+    return p;
+}
+
+// Attention and a norm in a run without training: their KEEP has no meaning.
+static struct program plain_program(int rows)
+{
+    struct program p = {.rows = rows, .stash_beats = STASH, .plain = true};
+    const struct mr_ln_const k = mr_ln_consts(64, 1e-5f);
+    mr_command_set(add(&p, MR_OP_STREAM_VEC, 0, 2), MR_F_STREAM_VEC_D, 64);
+    load_rows(&p, 1);
+    struct mr_command *c = add(&p, MR_OP_LAYERNORM, 2, 4);
+    mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, 2);
+    mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
+    mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
+    mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
+    mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
+    mr_command_set(c, MR_F_LAYERNORM_KEEP, 1);
+    attend(&p, 1, 4, 8);
+    add(&p, MR_OP_END, 8, 0);
+    return p;
+}
+
+static void attention_is_kept(void **unused)
+{
+    (void)unused;
+    struct twin rtl, model;
+    twins_open(&rtl, &model, "sim:tinyt,memory=ddr4-2400,stalls=20,seed=9");
+    for (int i = 0; i < 12; i++) {
+        struct program p = attend_program(), plain = plain_program(p.rows), end = {.rows = p.rows};
+        fill_stash(&rtl, &model);
+        fill_attention(&rtl, &model, p.rows);
+        run_both(&rtl, &model, &p);
+        run_both(&rtl, &model, &plain);
+        save_second(&end, 0);
+        add(&end, MR_OP_END, 0, 0);
+        run_both(&rtl, &model, &end);
     }
     twins_close(&rtl, &model);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_it_has),
-                                       cmocka_unit_test(random_programs),
-                                       cmocka_unit_test(norm_is_of_the_first_rows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_it_has), cmocka_unit_test(random_programs),
+        cmocka_unit_test(norm_is_of_the_first_rows), cmocka_unit_test(attention_is_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,9 @@ extern "C" {
 
 #if defined VARIANT_n1 || defined VARIANT_n1dsp || defined VARIANT_n1fold
 struct P { static constexpr int N = 1, T = 32, SCORES = 2048, W_MAX = 1024, HEADS = 16, HP = 256; };
-#elif defined VARIANT_n2
+#elif defined VARIANT_n2 || defined VARIANT_n2train
 struct P { static constexpr int N = 2, T = 32, SCORES = 4096, W_MAX = 1024, HEADS = 16, HP = 256; };
-#elif defined VARIANT_n8
+#elif defined VARIANT_n8 || defined VARIANT_n8train
 struct P { static constexpr int N = 8, T = 32, SCORES = 8192, W_MAX = 512, HEADS = 8, HP = 128; };
 #elif defined VARIANT_n16
 struct P { static constexpr int N = 16, T = 32, SCORES = 4096, W_MAX = 256, HEADS = 4, HP = 128; };
@@ -30,6 +30,14 @@ struct P { static constexpr int N = 1, T = 8, SCORES = 2048, W_MAX = 4096, HEADS
 struct P { static constexpr int N = 1, T = 32, SCORES = 2048, W_MAX = 64, HEADS = 1, HP = 64; };
 #else
 #error "no variant"
+#endif
+// Floats of a row of the memory that what is kept goes to; 0: without TRAIN.
+#if defined VARIANT_n2train
+static constexpr int ROW = 1088;
+#elif defined VARIANT_n8train
+static constexpr int ROW = 576;
+#else
+static constexpr int ROW = 0;
 #endif
 static constexpr int N = P::N, T = P::T, QKV_WORDS = 128, PM_WORDS = P::W_MAX / 64, KV_DEPTH = 128;
 
@@ -55,7 +63,7 @@ struct Row {
 
 struct Case {
     int heads = 1, hp = 64, layer = 0;
-    bool two = false;
+    bool two = false, keep = false;
     float scale = 0.1f;
     int q_base = 0, dst_base = 0, dst_slot = 0;
     uint32_t layer_beats = 0, v_beats = 0, pm_beats = 0;
@@ -153,7 +161,10 @@ static uint8_t prefix_max(const Seq &s, int pos, int b)
     return m;
 }
 
-static OutMap reference(const Case &c)
+// What is kept, by place in floats.
+using KeptMap = std::map<int, uint32_t>;
+
+static OutMap reference(const Case &c, KeptMap &kept)
 {
     OutMap out;
     int per_head = c.hp / 32;
@@ -210,6 +221,8 @@ static OutMap reference(const Case &c)
                 }
             }
         }
+        for (size_t e = 0; c.keep && ROW && e < y.size(); e++)
+            kept[static_cast<int>(i) * ROW + static_cast<int>(e)] = mr_bits(y[e]);
         for (int b = 0; b < c.blocks(); b++) {
             int slot = static_cast<int>(i) * (c.two ? 2 : 1);
             Out o{{}, b == 0, false};
@@ -263,6 +276,7 @@ class World {
     bool good = true;
     std::string why;
     uint64_t busy = 0, idle = 0, wait = 0;
+    KeptMap kept;
     uint64_t first_block = 0; // cycle of the last command's first block, like run()'s result
     bool saw_nan = false, saw_ovf = false;
 
@@ -372,6 +386,8 @@ class World {
         dut_->cmd_q_base_i = static_cast<uint16_t>(c.q_base);
         dut_->cmd_dst_base_i = static_cast<uint16_t>(c.dst_base);
         dut_->cmd_dst_slot_i = static_cast<uint8_t>(c.dst_slot);
+        dut_->cmd_keep_i = c.keep;
+        kept.clear();
         dut_->cmd_valid_i = 1;
         uint64_t start = 0;
         first_block = 0;
@@ -392,8 +408,10 @@ class World {
                 start = dut_.cycles();
                 taken = true;
                 dut_->cmd_valid_i = 0;
+                dut_->cmd_keep_i = !c.keep;
             }
         }
+        size_t before = kept.size();
         if (!done)
             fail("no done");
         for (int ch = 0; ch < N; ch++) {
@@ -410,6 +428,8 @@ class World {
         for (int ch = 0; ch < N; ch++)
             if (ch_[ch].credit != KV_DEPTH)
                 fail("credits lost");
+        if (kept.size() != before)
+            fail("something kept behind done");
         return limit;
     }
     uint64_t kv_beats(int ch) const { return ch_[ch].beats; }
@@ -493,6 +513,11 @@ class World {
                 fail("prefix maximum written twice");
             else
                 (*pm_out)[static_cast<int>(dut_->pm_waddr_o)] = dut_->pm_wdata_o;
+        }
+        for (int l = 0; dut_->keep_we_o && l < 4 * N; l++) {
+            int at = static_cast<int>(dut_->keep_waddr_o) * 4 * N + l;
+            if (!kept.emplace(at, bench::get(dut_->keep_wdata_o, 32 * l, 32)).second)
+                fail("kept twice");
         }
         errs += dut_->err_o;
         busy += dut_->cnt_busy_o;
@@ -607,6 +632,7 @@ static Case shape(Rng &r, int heads, int hp, bool two)
     c.scale = static_cast<float>(0.02 + 0.2 * r.unit());
     c.q_base = static_cast<int>(r.range(0, QKV_WORDS - c.words()));
     c.dst_base = static_cast<int>(r.range(0, 200));
+    c.keep = c.dst_base & 1;
     c.dst_slot = static_cast<int>(r.range(0, 3));
     return c;
 }
@@ -625,7 +651,7 @@ class Bench {
     Rng rng;
     World world;
     bench::Tap tap;
-    uint64_t cycles = 0, nan_blocks = 0, all_blocks = 0, zero_blocks = 0;
+    uint64_t cycles = 0, nan_blocks = 0, all_blocks = 0, zero_blocks = 0, kept_floats = 0;
 
     // The smallest window that holds all that a command reads, in beats of the fullest channel.
     static uint64_t need(const Case &c, bool pm)
@@ -665,7 +691,8 @@ class Bench {
 
     bool attend(const Case &c)
     {
-        OutMap want = reference(c), got;
+        KeptMap keep;
+        OutMap want = reference(c, keep), got;
         bool good = one_beat_short(c, false);
         world.load(c);
         world.window(need(c, false));
@@ -690,6 +717,11 @@ class Bench {
                          c.hp, c.two);
             good &= same;
         }
+        if (keep != world.kept) {
+            tap.note("%zu floats kept, expected %zu", world.kept.size(), keep.size());
+            good = false;
+        }
+        kept_floats += keep.size();
         if (got.size() != want.size()) {
             tap.note("%zu blocks, expected %zu", got.size(), want.size());
             good = false;
@@ -923,6 +955,8 @@ int main(int argc, char **argv)
     b.tap.ok(good && timed > 0, "attn: chunk cycles");
     b.tap.note("busy %llu wait %llu idle %llu", static_cast<unsigned long long>(b.world.busy),
                static_cast<unsigned long long>(b.world.wait), static_cast<unsigned long long>(b.world.idle));
+    b.tap.ok(good && (b.kept_floats != 0) == (ROW != 0),
+             "attn: " + std::to_string(b.kept_floats) + " floats kept");
     b.tap.ok(good && b.outside > 0, "attn: windows that are a beat short");
     b.tap.ok(b.world.covered(b.tap), "attn: stalls covered");
     return b.tap.done();
