@@ -11,7 +11,7 @@ struct extras {
     int at_row, first_kblock, tiles_kblocks, all_cols;
     uint64_t tiles_beats;              // of one matrix
     struct stash_matrix rows, columns; // of TILES, of TURNED
-    uint8_t *slopes;                   // [cols / 64][tokens][64] of 16 bits
+    uint8_t *slopes;                   // [cols / 4 N][tokens][4 N] of 16 bits, as the array drains
 };
 
 struct matmul {
@@ -65,24 +65,32 @@ static void put_block(const struct matmul *w, int i, int block, const float *v)
     }
 }
 
-// Where the slopes of 32 columns of token i are.
-static uint8_t *slopes_of(const struct matmul *w, int i, int block)
+// Where the slopes of columns first.. of token i are, and how many of them lie side by side.
+static uint8_t *slopes_of(const struct matmul *w, int i, int first, int *n)
 {
-    size_t stripe = (size_t)(block / 2) * (size_t)w->tokens;
-    return w->extras.slopes + 2 * (64 * (stripe + (size_t)i) + 32 * (size_t)(block % 2));
+    int lanes = 4 * w->m->g.n;
+    size_t group = (size_t)(first / lanes) * (size_t)w->tokens + (size_t)i;
+    *n = lanes < MR_BLOCK_COLUMNS ? lanes : MR_BLOCK_COLUMNS;
+    return w->extras.slopes + 2 * (group * (size_t)lanes + (size_t)(first % lanes));
 }
 
 static void keep_slopes(const struct matmul *w, int i, int block, const float *y)
 {
     int16_t slope[MR_BLOCK_COLUMNS];
     w->m->kernels->back->slopes(y, slope);
-    memcpy(slopes_of(w, i, block), slope, sizeof slope);
+    for (int c = 0, n; c < MR_BLOCK_COLUMNS; c += n) {
+        uint8_t *at = slopes_of(w, i, MR_BLOCK_COLUMNS * block + c, &n);
+        memcpy(at, slope + c, (size_t)n * sizeof *slope);
+    }
 }
 
 static void times_slopes(const struct matmul *w, int i, int block, float *y)
 {
     int16_t slope[MR_BLOCK_COLUMNS];
-    memcpy(slope, slopes_of(w, i, block), sizeof slope);
+    for (int c = 0, n; c < MR_BLOCK_COLUMNS; c += n) {
+        const uint8_t *at = slopes_of(w, i, MR_BLOCK_COLUMNS * block + c, &n);
+        memcpy(slope + c, at, (size_t)n * sizeof *slope);
+    }
     w->m->kernels->back->slope_times(y, slope);
 }
 

@@ -383,21 +383,26 @@ static void compare_turned(const struct device *d)
     free(image);
 }
 
-// Columns 5.. as rows against columns 64..127, blocks 1 and 2 of three: what a part of a matrix
-// gives, with maxima of the whole.
-static void compare_product(struct device *d)
+// Columns 5.. as rows against columns 64..127, blocks 1 and 2 of three, to the second row memory.
+// GELU's slopes lie behind the rows: kept of a product that goes there too, or taken from there.
+enum { WIDE = 64, SLOPES_AT_ROW = 64 };
+
+static void product(struct device *d, unsigned slopes, float got[32][COLS])
 {
     struct mr_error err = {0};
-    enum { OUT = 64 };
     struct run r;
-    float got[32][COLS];
+    uint32_t at = (uint32_t)(d->p->dx + SLOPES_AT_ROW * (uint64_t)d->p->d.d / 16);
     check(run_begin(&r, d->p, 32, 8, 0, &err), &err);
     run_load_act(&r, d->p->gain_turned, KB, 1, KB - 1, 5, 32, MR_X, 0, 0);
-    run_stream_stash(&r, d->p->gain_turned, KB, 1, KB - 1, 64, OUT);
-    struct mr_command *c = run_matmul(&r, KB - 1, OUT, run_place(MR_X), run_memory(MR_MEM_SECOND));
+    run_stream_stash(&r, d->p->gain_turned, KB, 1, KB - 1, 64, WIDE);
+    struct mr_command *c = run_matmul(&r, KB - 1, WIDE, run_place(MR_X), run_memory(MR_MEM_SECOND));
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
     mr_command_set(c, MR_F_MATMUL_ROW, 1);
     mr_command_set(c, MR_F_MATMUL_SET, 1);
+    mr_command_set(c, MR_F_MATMUL_GELU, slopes == MR_F_MATMUL_KEEP_SLOPE);
+    mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, at);
+    if (slopes)
+        mr_command_set(c, slopes, 1);
     run_save(&r, d->p->dx, 0, true);
     check(run_end(&r), &err);
     for (int i = 0; i < 32; i++)
@@ -405,8 +410,38 @@ static void compare_product(struct device *d)
                   d->dev, d->p->rows_addr + d->p->dx * 64 + (uint64_t)i * (uint64_t)d->p->d.d * 4,
                   got[i], sizeof got[i], &err),
               &err);
+}
+
+// Slopes are kept in the order of the array's drain, and taken from there.
+static void compare_slopes(struct device *d, float x[32][COLS])
+{
+    struct mr_error err = {0};
+    float y[32][COLS];
+    int16_t slopes[32 * WIDE];
+    int lanes = 4 * mr_device_info(d->dev)->g.n;
+    product(d, MR_F_MATMUL_KEEP_SLOPE, y);
+    check(mr_device_read(d->dev,
+                         d->p->rows_addr + d->p->dx * 64 +
+                             SLOPES_AT_ROW * (uint64_t)d->p->d.d * sizeof(float),
+                         slopes, sizeof slopes, &err),
+          &err);
+    product(d, MR_F_MATMUL_SLOPE, y);
     for (int i = 0; i < 32; i++)
-        for (int o = 0; o < OUT; o++) {
+        for (int o = 0; o < WIDE; o++) {
+            int16_t slope = slopes[(o / lanes * 32 + i) * lanes + o % lanes];
+            assert_int_equal(slope, mr_gelu_slope(x[i][o]));
+            assert_true(y[i][o] == mr_slope_times(x[i][o], slope));
+        }
+}
+
+// What a part of a matrix gives, with maxima of the whole.
+static void compare_product(struct device *d)
+{
+    float got[32][COLS];
+    product(d, 0, got);
+    compare_slopes(d, got);
+    for (int i = 0; i < 32; i++)
+        for (int o = 0; o < WIDE; o++) {
             int base_a = 0, base_w = 0;
             int64_t acc = 0;
             for (int k = 0; k < KB; k++) {

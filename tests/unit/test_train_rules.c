@@ -328,6 +328,12 @@ static void turn_products(struct seen *seen, const struct program *base)
     matmul(&p, false);
     SET(&p.cmds[1], MATMUL_GELU, 1);
     one(seen, &p);
+    p.count = 0;
+    matmul(&p, false);
+    SET(&p.cmds[1], MATMUL_ROTARY, 1);
+    SET(&p.cmds[1], MATMUL_HEAD_LANES, 64);
+    SET(&p.cmds[1], MATMUL_ROTARY_DIM, 64);
+    one(seen, &p);
     p = *base; // wider than a row: a device with a short row memory
     struct mr_legal l = legal_of(true);
     l.v.d_max = 32;
