@@ -50,6 +50,7 @@ rtl/fp/mr_vacc2f.sv
 rtl/fp/mr_vfadd.sv
 rtl/fp/mr_vfmul.sv
 rtl/fp/mr_vgelu.sv
+rtl/fp/mr_vslope.sv
 rtl/stream/mr_channels.sv
 rtl/stream/mr_read_jobs.sv
 rtl/stream/mr_reader.sv
@@ -65,6 +66,7 @@ rtl/tech/mr_dot_sum.sv
 rtl/tech/mr_dsp48e2.sv
 rtl/train/mr_grad_out.sv
 rtl/train/mr_load_act.sv
+rtl/train/mr_slopes.sv
 rtl/train/mr_stash_jobs.sv
 rtl/train/mr_stash_put.sv
 rtl/train/mr_tiles.sv

@@ -84,9 +84,9 @@ module millrace_core #(
   logic [ERRORS*64-1:0] e_addr;
 
   // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS, 2 LOAD_ACT, 3 records of
-  // GRAD, 4 headers for TURNED, 5 for TILES; of the writes 0 the results, 1 the store, 2 GRAD,
-  // 3 TURNED, 4 TILES
-  localparam int READERS = (TRAIN != 0) ? 6 : 2, WRITERS = (TRAIN != 0) ? 5 : 2;
+  // GRAD, 4 headers for TURNED, 5 for TILES, 6 SLOPE; of the writes 0 the results, 1 the store,
+  // 2 GRAD, 3 TURNED, 4 TILES, 5 KEEP_SLOPE
+  localparam int READERS = (TRAIN != 0) ? 7 : 2, WRITERS = (TRAIN != 0) ? 6 : 2;
   logic [READERS-1:0]     hr_req_valid, hr_req_ready, hr_valid;
   logic [WRITERS-1:0]     wj_valid, wj_ready, wd_valid, wd_ready, wj_done;
   logic [READERS*64-1:0]  hr_req_addr;
@@ -141,6 +141,11 @@ module millrace_core #(
   logic [263:0] tl_data;
   logic [63:0]  tl_bad_addr;
 
+  // slopes: of the command that is issued; a beat is taken that leaves some, or needs some; values
+  // of which they are; factors
+  logic            sl_cmd, sl_take, sl_room, sl_x_valid, sl_done, sl_use, sl_has, sl_pop, sl_busy;
+  logic [V*32-1:0] sl_x, sl_f;
+
   // blocks into activation memory (aa_ vector path, ab_ attention), q/k/v memory, prefix maxima
   logic           aa_valid, aa_ready, aa_first, aa_lo, ab_valid, ab_ready, ab_first, ab_lo;
   logic [15:0]    aa_slot, aa_word, ab_slot, ab_word;
@@ -194,7 +199,7 @@ module millrace_core #(
                    ln_busy || issue_valid[WRITER] || unit_busy[WRITER] || !hr_idle ||
                    hr_req_valid != '0 || !wr_idle || wj_valid != '0 || wd_valid != '0;
   assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wj_done[0] || tn_busy ||
-                   tl_busy;
+                   tl_busy || sl_busy;
   // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
   // whose state stands still when it is idle cannot count that itself.
   logic ln_phase_q;
@@ -358,6 +363,9 @@ module millrace_core #(
     .tn_cmd_o(tn_cmd), .tn_take_o(tn_take), .tn_room_i(tn_room), .tn_valid_o(tn_valid),
     .tn_data_o(tn_data), .tn_token_o(tn_token), .tn_group_o(tn_group), .tn_last_o(tn_last),
     .tn_done_i(tn_done), .tn_bad_i(tn_bad), .tn_bad_addr_i(tn_bad_addr),
+    .sl_cmd_o(sl_cmd), .sl_take_o(sl_take), .sl_room_i(sl_room), .sl_x_valid_o(sl_x_valid),
+    .sl_x_o(sl_x), .sl_done_i(sl_done), .sl_use_o(sl_use), .sl_has_i(sl_has), .sl_pop_o(sl_pop),
+    .sl_f_i(sl_f),
     .tl_cmd_o(tl_cmd), .tl_take_o(tl_take), .tl_room_i(tl_room), .tl_valid_o(tl_valid),
     .tl_data_o(tl_data), .tl_done_i(tl_done), .tl_bad_i(tl_bad), .tl_bad_addr_i(tl_bad_addr),
     .err_valid_o(e_valid[E_EPILOGUE]), .err_code_o(e_code[8*E_EPILOGUE+:8]),
@@ -456,6 +464,9 @@ module millrace_core #(
       .tl_cmd_valid_i(tl_cmd), .tl_take_i(tl_take), .tl_room_o(tl_room), .tl_valid_i(tl_valid),
       .tl_data_i(tl_data), .tl_done_o(tl_done), .tl_err_valid_o(tl_bad),
       .tl_err_addr_o(tl_bad_addr), .tl_busy_o(tl_busy),
+      .sl_cmd_valid_i(sl_cmd), .sl_take_i(sl_take), .sl_room_o(sl_room), .sl_x_valid_i(sl_x_valid),
+      .sl_x_i(sl_x), .sl_done_o(sl_done), .sl_use_i(sl_use), .sl_has_o(sl_has), .sl_pop_i(sl_pop),
+      .sl_f_o(sl_f), .sl_busy_o(sl_busy), .rows_base_i(rows_base),
       .s_base_i(s_base), .s_limit_i(s_limit), .grad_base_i(grad_base),
       .rd_valid_o(hr_req_valid[READERS-1:2]), .rd_ready_i(hr_req_ready[READERS-1:2]),
       .rd_addr_o(hr_req_addr[READERS*64-1:128]), .rd_beats_o(hr_req_beats[READERS*16-1:32]),
@@ -469,10 +480,12 @@ module millrace_core #(
   end else begin : gen_no_train
     assign {la_op, la_ready, la_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
             gr_cmd_ready, gr_ready, gr_done, tn_room, tn_done, tn_bad, tn_bad_addr, tn_busy,
-            tl_room, tl_done, tl_bad, tl_bad_addr, tl_busy} = '0;
+            tl_room, tl_done, tl_bad, tl_bad_addr, tl_busy, sl_room, sl_done, sl_has, sl_f,
+            sl_busy} = '0;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, tn_cmd, tn_take, tn_valid,
-                      tn_data, tn_token, tn_group, tn_last, tl_cmd, tl_take, tl_valid, tl_data};
+                      tn_data, tn_token, tn_group, tn_last, tl_cmd, tl_take, tl_valid, tl_data,
+                      sl_cmd, sl_take, sl_x_valid, sl_x, sl_use, sl_pop};
   end
 
 `ifdef MILLRACE_VIEW

@@ -270,7 +270,7 @@ static int trains_partly(const char *uri, struct mr_error *err)
 {
     return mr_fail(err, MR_ERR_USAGE,
                    "device %s cannot train: it has some commands of training only, without "
-                   "MOVE_ROWS and what MATMUL keeps for the way back; model:%s can",
+                   "MOVE_ROWS; model:%s can",
                    uri, strncmp(uri, "sim:tinyt", 9) == 0 ? "tinyt" : "sim,train");
 }
 

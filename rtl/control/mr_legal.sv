@@ -100,9 +100,7 @@ module mr_legal #(
   assign not_yet = train && (
       c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] ||
       (c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
-       ((c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1]) || // of no program
-        c[mr_pkg::MATMUL_KEEP_SLOPE_LSB] ||
-        c[mr_pkg::MATMUL_SLOPE_LSB])));
+       c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1])); // of no program
 
   // ---- fields, order, windows -------------------------------------------------------------------
   logic                          w_valid_q, w_sem_bad_q, w_missing_q;

@@ -157,6 +157,21 @@ package mr_fp_pkg;
     end
   endfunction
 
+  // floor(|x| 2^20), 3.20 bits; 0 (where GELU's g is 0) from 5 on, for Inf and for NaN.
+  function automatic [22:0] gelu_index(input [30:0] x);
+    logic [23:0] sig;
+    logic [7:0] sh;
+    begin
+      sig = {1'b1, x[22:0]} >> 1;
+      sh = 8'd129 - x[30:23];
+      if (x >= 31'h40A00000 || sh > 8'd23) gelu_index = 23'd0;
+      else begin
+        sig = sig >> sh[4:0];
+        gelu_index = sig[22:0];
+      end
+    end
+  endfunction
+
   // a < b, in gates.
   function automatic below(input [1:0] a, input [1:0] b);
     below = (!a[1] && b[1]) || ((!a[1] || b[1]) && !a[0] && b[0]);

@@ -43,21 +43,6 @@ module mr_vgelu #(
     end
   endfunction
 
-  // floor(|x| 2^20), 3.20 bits; 0 (where g is 0) from 5 on, for Inf and for NaN.
-  function automatic [22:0] index(input [30:0] x);
-    logic [23:0] sig;
-    logic [7:0] sh;
-    begin
-      sig = {1'b1, x[22:0]} >> 1;
-      sh = 8'd129 - x[30:23];
-      if (x >= 31'h40A00000 || sh > 8'd23) index = 23'd0;
-      else begin
-        sig = sig >> sh[4:0];
-        index = sig[22:0];
-      end
-    end
-  endfunction
-
   always_ff @(posedge clk_i) begin
     if (valid_i) begin
       for (int l = 0; l < LANES; l++) pos1_q[32*l+:32] <= relu(x_i[32*l+:32]);
@@ -93,7 +78,7 @@ module mr_vgelu #(
     assign unused_top = word3_q[41];
 
     always_ff @(posedge clk_i) begin
-      if (valid_i) n_q <= index(x_i[32*l+:31]);
+      if (valid_i) n_q <= mr_fp_pkg::gelu_index(x_i[32*l+:31]);
       if (valid_q[0]) begin
         word_q <= rom[n_q[22:14]];
         t_q <= n_q[13:0];

@@ -111,6 +111,7 @@ int main(int argc, char **argv)
     }
     return sv_rom(argv[2], "exp2", EXP_N, 20, exp_value, 14, exp_drop) ||
            sv_rom(argv[2], "gelu", GELU_N, 23, gelu_value, 19, gelu_slope) ||
+           sv_rom(argv[2], "slope", GELU_N, 21, slope_value, 15, slope_step) ||
            sv_rom(argv[2], "rsqrt", SEED_N, 17, rsqrt_seed, 0, NULL) ||
            sv_rom(argv[2], "recip", SEED_N, 17, recip_seed, 0, NULL);
 }

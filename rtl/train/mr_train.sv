@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device with TRAIN has beside the other parts: LOAD_ACT, the results of GRAD, and those of
-// MATMUL that go to the stash, turned or as tiles. Other commands of training are not there yet.
+// MATMUL that go to the stash, turned or as tiles, and GELU's slopes. MOVE_ROWS is not there yet.
 //
 // Parameters: N, T as everywhere.
 //
@@ -10,9 +10,12 @@
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
 //   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
 //   tn_, tl_ MATMUL with TURNED and with TILES: mr_turned's, mr_tiles'
-//   s_       stash windows, and the size of the smallest; grad_base_i the gradient window
-//   rd_      four clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for TILES
-//   job_, data_   three clients of its writer: 0 GRAD, 1 TURNED, 2 TILES
+//   sl_      MATMUL with KEEP_SLOPE or SLOPE: mr_slopes'
+//   s_       stash windows, and the size of the smallest; grad_base_i the gradient window,
+//            rows_base_i the rows window
+//   rd_      five clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for
+//            TILES, 4 SLOPE
+//   job_, data_   four clients of its writer: 0 GRAD, 1 TURNED, 2 TILES, 3 KEEP_SLOPE
 module mr_train #(
   parameter int N = 1,
   parameter int T = 32,
@@ -77,25 +80,37 @@ module mr_train #(
   output logic            tl_err_valid_o,
   output logic [63:0]     tl_err_addr_o,
   output logic            tl_busy_o,
+  input  logic            sl_cmd_valid_i,
+  input  logic            sl_take_i,
+  output logic            sl_room_o,
+  input  logic            sl_x_valid_i,
+  input  logic [V*32-1:0] sl_x_i,
+  output logic            sl_done_o,
+  input  logic            sl_use_i,
+  output logic            sl_has_o,
+  input  logic            sl_pop_i,
+  output logic [V*32-1:0] sl_f_o,
+  output logic            sl_busy_o,
 
   input  logic [N*64-1:0] s_base_i,
   input  logic [31:0]     s_limit_i,
   input  logic [63:0]     grad_base_i,
-  output logic [3:0]      rd_valid_o,
-  input  logic [3:0]      rd_ready_i,
-  output logic [255:0]    rd_addr_o,
-  output logic [63:0]     rd_beats_o,
-  input  logic [3:0]      rd_data_valid_i,
+  input  logic [63:0]     rows_base_i,
+  output logic [4:0]      rd_valid_o,
+  input  logic [4:0]      rd_ready_i,
+  output logic [319:0]    rd_addr_o,
+  output logic [79:0]     rd_beats_o,
+  input  logic [4:0]      rd_data_valid_i,
   input  logic [511:0]    rd_data_i,
-  output logic [2:0]      job_valid_o,
-  input  logic [2:0]      job_ready_i,
-  output logic [191:0]    job_addr_o,
-  output logic [47:0]     job_beats_o,
-  output logic [191:0]    job_strb_o,
-  output logic [2:0]      data_valid_o,
-  input  logic [2:0]      data_ready_i,
-  output logic [1535:0]   data_o,
-  input  logic [2:0]      job_done_i
+  output logic [3:0]      job_valid_o,
+  input  logic [3:0]      job_ready_i,
+  output logic [255:0]    job_addr_o,
+  output logic [63:0]     job_beats_o,
+  output logic [255:0]    job_strb_o,
+  output logic [3:0]      data_valid_o,
+  input  logic [3:0]      data_ready_i,
+  output logic [2047:0]   data_o,
+  input  logic [3:0]      job_done_i
 );
 
   mr_load_act #(
@@ -245,6 +260,42 @@ module mr_train #(
     .data_ready_i   (data_ready_i[2]),
     .data_o         (data_o[1535:1024]),
     .job_done_i     (job_done_i[2])
+  );
+
+  mr_slopes #(
+    .N(N)
+  ) u_slopes (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i    (sl_cmd_valid_i),
+    .cmd_i          (mm_cmd_i),
+    .cmd_rows_i     (mm_rows_i),
+    .take_i         (sl_take_i),
+    .room_o         (sl_room_o),
+    .x_valid_i      (sl_x_valid_i),
+    .x_i            (sl_x_i),
+    .use_i          (sl_use_i),
+    .has_o          (sl_has_o),
+    .pop_i          (sl_pop_i),
+    .f_o            (sl_f_o),
+    .done_o         (sl_done_o),
+    .busy_o         (sl_busy_o),
+    .base_i         (rows_base_i),
+    .rd_valid_o     (rd_valid_o[4]),
+    .rd_ready_i     (rd_ready_i[4]),
+    .rd_addr_o      (rd_addr_o[319:256]),
+    .rd_beats_o     (rd_beats_o[79:64]),
+    .rd_data_valid_i(rd_data_valid_i[4]),
+    .rd_data_i,
+    .job_valid_o    (job_valid_o[3]),
+    .job_ready_i    (job_ready_i[3]),
+    .job_addr_o     (job_addr_o[255:192]),
+    .job_beats_o    (job_beats_o[63:48]),
+    .job_strb_o     (job_strb_o[255:192]),
+    .data_valid_o   (data_valid_o[3]),
+    .data_ready_i   (data_ready_i[3]),
+    .data_o         (data_o[2047:1536]),
+    .job_done_i     (job_done_i[3])
   );
 
 endmodule

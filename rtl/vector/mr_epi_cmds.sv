@@ -14,7 +14,8 @@
 //           the following cycle. c_empty_o: it has no rows; c_change_o: it is staged in another
 //           layout than the staged one before it. c_idx_o is its number. span: columns of a RESULT
 //           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
-//           memory. second, set, turned: as cfg_, with TRAIN. turned_o: of each number
+//           memory. second, set, turned, keep, slope: as cfg_, with TRAIN. turned_o: of each
+//           number
 //   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on. tiles: with TRAIN
 //   blk_i (two_i: both passes), job_i   pulses: blocks went to the quantiser, a write job to
 //           mr_writer; blk_ack_i, job_ack_i: they are stored
@@ -24,6 +25,7 @@
 //   bad_i   pulse: something of command bad_idx_i could not be stored
 //   tn_done_i, tl_done_i   with TRAIN, pulse in the order of such commands: what goes to the stash
 //           turned, or as tiles, is stored, or, with tn_bad_i or tl_bad_i, cannot be
+//   sl_done_i   with TRAIN, pulse in the order of commands with cfg_keep_i: their slopes are stored
 //   done_o  pulse per command, in order; err_o beside it: bad_i, tn_bad_i or tl_bad_i came for the
 //           command. err_tiles_o: tl_bad_i; err_turned_o: tn_bad_i alone
 module mr_epi_cmds #(
@@ -60,10 +62,13 @@ module mr_epi_cmds #(
   input  logic              cfg_set_i,
   input  logic              cfg_turned_i,
   input  logic              cfg_tiles_i,
+  input  logic              cfg_keep_i,
+  input  logic              cfg_slope_i,
   input  logic              tn_done_i,
   input  logic              tn_bad_i,
   input  logic              tl_done_i,
   input  logic              tl_bad_i,
+  input  logic              sl_done_i,
   // verilator lint_on UNUSED
 
   output logic              c_valid_o,
@@ -84,6 +89,8 @@ module mr_epi_cmds #(
   output logic              c_second_o,
   output logic              c_set_o,
   output logic              c_turned_o,
+  output logic              c_keep_o,
+  output logic              c_slope_o,
   output logic [7:0]        turned_o,
 
   input  logic              u_ren_i,
@@ -182,10 +189,10 @@ module mr_epi_cmds #(
     end
   end
   // verilator lint_off UNUSED
-  logic [7:0] tiles_q;  // with TRAIN
+  logic [7:0] tiles_q, keep_q;  // with TRAIN
   // verilator lint_on UNUSED
   if (TRAIN != 0) begin : gen_second
-    logic [7:0] second_q, set_q, turned_q;
+    logic [7:0] second_q, set_q, turned_q, slope_q;
     always_ff @(posedge clk_i) begin
       if (push) begin
         {second_q[wr_q[2:0]], set_q[wr_q[2:0]], turned_q[wr_q[2:0]]} <=
@@ -197,12 +204,17 @@ module mr_epi_cmds #(
       end
     end
     always_ff @(posedge clk_i) begin
-      if (push) tiles_q[wr_q[2:0]] <= cfg_tiles_i;
+      if (push) begin
+        {tiles_q[wr_q[2:0]], keep_q[wr_q[2:0]], slope_q[wr_q[2:0]]} <=
+            {cfg_tiles_i, cfg_keep_i, cfg_slope_i};
+      end
+      if (c_load) {c_keep_o, c_slope_o} <= {keep_q[c_next[2:0]], slope_q[c_next[2:0]]};
       if (u_ren_i) u_tiles_o <= tiles_q[u_idx_i];
     end
     assign turned_o = turned_q;
   end else begin : gen_one
-    assign {c_second_o, c_set_o, c_turned_o, turned_o, u_tiles_o, tiles_q} = '0;
+    assign {c_second_o, c_set_o, c_turned_o, c_keep_o, c_slope_o, turned_o, u_tiles_o, tiles_q,
+            keep_q} = '0;
   end
   assign c_valid_o = c_valid_q;
   assign c_idx_o   = cur_q[2:0];
@@ -253,7 +265,7 @@ module mr_epi_cmds #(
   assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached)) && told_done;
 
   if (TRAIN != 0) begin : gen_told
-    logic tn_ok, tl_ok, tn_bad, tl_bad;
+    logic tn_ok, tl_ok, sl_ok, tn_bad, tl_bad, unused_bad;
     mr_epi_told u_turned (
       .clk_i, .rst_ni, .told_i(tn_done_i), .bad_i(tn_bad_i), .has_i(turned_o[fr_q[2:0]]),
       .done_i(fr_done), .ok_o(tn_ok), .bad_o(tn_bad)
@@ -262,7 +274,11 @@ module mr_epi_cmds #(
       .clk_i, .rst_ni, .told_i(tl_done_i), .bad_i(tl_bad_i), .has_i(tiles_q[fr_q[2:0]]),
       .done_i(fr_done), .ok_o(tl_ok), .bad_o(tl_bad)
     );
-    assign told_done = tn_ok && tl_ok;
+    mr_epi_told u_slopes (
+      .clk_i, .rst_ni, .told_i(sl_done_i), .bad_i(1'b0), .has_i(keep_q[fr_q[2:0]]),
+      .done_i(fr_done), .ok_o(sl_ok), .bad_o(unused_bad)
+    );
+    assign told_done = tn_ok && tl_ok && sl_ok;
     assign told_bad  = tn_bad || tl_bad;
     always_ff @(posedge clk_i) begin
       err_tiles_o  <= tl_bad;

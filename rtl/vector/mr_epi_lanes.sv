@@ -5,11 +5,14 @@
 // and takes as long: no bias is -0, a lane that does not rotate is x * 1 + (-0), no GELU a delay. A
 // NaN row or column comes in as a NaN bias.
 //
-// Parameters: N, T, ROT_MAX as mr_epilogue.
+// Parameters: N, T, ROT_MAX, TRAIN as mr_epilogue.
 //
 // Ports
 //   take_i    a beat comes in: dr_ of mr_array, its word in the head, how many of its low lanes
 //             rotate, whether bias and GELU are on
+//   keep_on_i, slope_on_i   with TRAIN: what enters GELU also leaves, x_o with x_valid_o; the lanes
+//             are multiplied by sl_f_i in rotary's place (they do not rotate), which comes two
+//             cycles after sl_pop_o
 //   rot_      RAM port of the rotary memory, token * (ROT_MAX/V) + word of the head: cosine and
 //             sine of a pair of lanes in the pair's places
 //   v_o       bit k: the beat that was taken k cycles ago (mr_epi_pkg has the stages)
@@ -20,6 +23,7 @@ module mr_epi_lanes #(
   parameter int N = 1,
   parameter int T = 8,
   parameter int ROT_MAX = 64,
+  parameter int TRAIN = 0,
   localparam int V = 4 * N,
   localparam int ROTW = $clog2(T * (ROT_MAX / V)),
   localparam int K_TOP = mr_epi_pkg::K_TOP
@@ -30,6 +34,15 @@ module mr_epi_lanes #(
   input  logic             take_i,
   input  logic             bias_on_i,
   input  logic             gelu_on_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic             keep_on_i,
+  input  logic             slope_on_i,
+  input  logic [V*32-1:0]  sl_f_i,
+  // verilator lint_on UNUSED
+  output logic             sl_pop_o,
+  output logic             x_valid_o,
+  output logic [V*32-1:0]  x_o,
   input  logic [15:0]      head_word_i,
   input  logic [6:0]       rotate_i,
   input  logic [V*48-1:0]  dr_acc_i,
@@ -170,19 +183,37 @@ module mr_epi_lanes #(
   assign rot_ren_o   = v_q[K_PREP-1] && (rotn_q[6:0] != '0);
   assign rot_raddr_o = rot_addr_q;
 
+  // What a lane that does not rotate is multiplied by; what enters GELU.
+  logic [V*32-1:0] factor, rot_y;
+  if (TRAIN != 0) begin : gen_slopes
+    logic [K_PREP:1] s_q;
+    logic [K_GELU:1] k_q;
+    always_ff @(posedge clk_i) begin
+      s_q <= {s_q[K_PREP-1:1], slope_on_i};
+      k_q <= {k_q[K_GELU-1:1], keep_on_i};
+    end
+    assign sl_pop_o  = v_q[K_PREP-2] && s_q[K_PREP-2];
+    assign factor    = s_q[K_PREP] ? sl_f_i : {V{32'h3F80_0000}};
+    assign x_valid_o = v_q[K_GELU] && k_q[K_GELU];
+    assign x_o       = rot_y;
+  end else begin : gen_no_slopes
+    assign factor = {V{32'h3F80_0000}};
+    assign {sl_pop_o, x_valid_o, x_o} = '0;
+  end
+
   logic [V*32-1:0] mx_q, mp_q, mc_q, ms_q;  // own and partner's value, cosine, sine
   always_ff @(posedge clk_i) begin
     if (v_q[K_PREP]) begin
       mx_q <= bias_y;
       for (int l = 0; l < V; l++) begin
         mp_q[32*l+:32] <= bias_y[32*(l^1)+:32];
-        mc_q[32*l+:32] <= (7'(l) < prep_n) ? rot_rdata_i[32*(l&~1)+:32] : 32'h3F80_0000;
+        mc_q[32*l+:32] <= (7'(l) < prep_n) ? rot_rdata_i[32*(l&~1)+:32] : factor[32*l+:32];
         ms_q[32*l+:32] <= (7'(l) < prep_n) ? rot_rdata_i[32*(l|1)+:32] : 32'd0;
       end
     end
   end
 
-  logic [V*32-1:0] mulc_y, muls_y, rot_y;
+  logic [V*32-1:0] mulc_y, muls_y;
   logic            mulc_ovf, muls_ovf, rot_ovf;
   mr_vfmul #(
     .LANES(V)

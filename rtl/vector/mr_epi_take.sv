@@ -10,6 +10,8 @@
 // Ports
 //   c_      the command at work: mr_epi_cmds'
 //   tn_room_i   mr_turned has room for a beat: with TRAIN and c_turned_i one is taken only then
+//   sl_room_i, sl_has_i   mr_slopes has room for what a beat of c_keep_i leaves, and what one of
+//           c_slope_i needs; asked as tn_room_i is
 //   dr_     valid/ready and token, group and last of the beat, as mr_array; dr_ready_o depends on
 //           registers only
 //   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
@@ -54,6 +56,10 @@ module mr_epi_take #(
   input  logic            c_set_i,
   input  logic            c_turned_i,
   input  logic            tn_room_i,
+  input  logic            c_keep_i,
+  input  logic            c_slope_i,
+  input  logic            sl_room_i,
+  input  logic            sl_has_i,
   // verilator lint_on UNUSED
 
   input  logic            dr_valid_i,
@@ -124,7 +130,8 @@ module mr_epi_take #(
   end
 
   if (TRAIN != 0) begin : gen_second
-    assign dr_ready_o = place_ready && (!c_turned_i || tn_room_i);
+    assign dr_ready_o = place_ready && (!c_turned_i || tn_room_i) && (!c_keep_i || sl_room_i) &&
+                        (!c_slope_i || sl_has_i);
     always_ff @(posedge clk_i) begin
       if (take_o && !staged) {second_o, set_o} <= {c_second_i, c_set_i};
     end

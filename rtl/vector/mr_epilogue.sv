@@ -15,7 +15,8 @@
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
 //   TRAIN    1: cfg_second_i (a residual command's rows are those of the second row memory),
-//            cfg_set_i (its results replace them), cfg_turned_i and cfg_tiles_i are looked at
+//            cfg_set_i (its results replace them), cfg_turned_i, cfg_tiles_i, cfg_keep_i and
+//            cfg_slope_i are looked at
 //
 // Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i,
 // the tokens that the array drains for it (0 allowed: done at once, no beats). Eight commands from
@@ -49,6 +50,10 @@
 // beside it: err_valid_o, with tn_bad_addr_i unless a job was outside too.
 // cfg_tiles_i, with ACT and QKV: a block is sent to the quantiser if tl_room_i, tl_take_o with
 // tl_tiles_o; tl_take_o alone says so of other commands. tl_done_i, tl_bad_i: as tn_.
+// cfg_keep_i, with GELU: sl_take_o, pulse, a beat is taken, if sl_room_i; sl_x_valid_o 15 cycles
+// later with what enters GELU. The command is done when sl_done_i has come too, as tn_done_i.
+// cfg_slope_i, without rotary: sl_use_o, pulse, a beat is taken, if sl_has_i; sl_pop_o five cycles
+// later, and two cycles after that sl_f_i, by which it is multiplied.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 module mr_epilogue #(
@@ -87,6 +92,8 @@ module mr_epilogue #(
   input  logic                         cfg_set_i,
   input  logic                         cfg_turned_i,
   input  logic                         cfg_tiles_i,
+  input  logic                         cfg_keep_i,
+  input  logic                         cfg_slope_i,
   output logic                         done_o,
 
   input  logic                         dr_valid_i,
@@ -155,6 +162,16 @@ module mr_epilogue #(
   input  logic [63:0]                  tl_bad_addr_i,
   // verilator lint_on UNUSED
 
+  output logic                         sl_take_o,
+  input  logic                         sl_room_i,
+  output logic                         sl_x_valid_o,
+  output logic [V*32-1:0]              sl_x_o,
+  input  logic                         sl_done_i,
+  output logic                         sl_use_o,
+  input  logic                         sl_has_i,
+  output logic                         sl_pop_o,
+  input  logic [V*32-1:0]              sl_f_i,
+
   output logic                         out_busy_o,
   output logic                         err_valid_o,
   output logic [7:0]                   err_code_o,
@@ -168,7 +185,7 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, c_turned, set, err_turned, err_tiles, u_tiles;
+  logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_turned, err_tiles, u_tiles;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
   // verilator lint_on UNUSED
@@ -207,20 +224,21 @@ module mr_epilogue #(
     .cfg_dst_slot_i, .cfg_bias_i, .cfg_rotary_i, .cfg_gelu_i, .cfg_prefix_max_i, .cfg_track_exp_i,
     .cfg_rotary_dim_i, .cfg_head_lanes_i, .cfg_out_cols_i, .cfg_out_off_i, .cfg_out_stride_i,
     .cfg_two_pass_i, .cfg_second_i, .cfg_set_i, .cfg_turned_i,
-    .cfg_tiles_i,
+    .cfg_tiles_i, .cfg_keep_i, .cfg_slope_i,
     .c_valid_o(c_valid), .c_empty_o(c_empty), .c_change_o(c_change), .c_end_i(c_end),
     .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
     .c_track_o(c_track), .c_bias_o(c_bias), .c_gelu_o(c_gelu), .c_rot_dim_o(c_rot_dim),
     .c_head_m1_o(c_head_m1), .c_rows_m1_o(c_rows_m1),
     .c_groups_m1_o(c_groups_m1), .c_room_o(c_room),
-    .c_second_o(c_second), .c_set_o(c_set), .c_turned_o(c_turned), .turned_o(turned),
+    .c_second_o(c_second), .c_set_o(c_set), .c_turned_o(c_turned), .c_keep_o(c_keep),
+    .c_slope_o(c_slope), .turned_o(turned),
     .u_ren_i(u_ren), .u_idx_i(u_idx), .u_dst_o(u_dst), .u_slot_o(u_slot), .u_span_o(u_span),
     .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
     .u_ooff_o(u_ooff), .u_ostride_o(u_ostride), .u_tiles_o(u_tiles),
     .blk_i(blk), .two_i(two), .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i),
     .job_ack_i(job_done_i), .last_i(last), .out_i(out),
     .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .tn_done_i, .tn_bad_i,
-    .tl_done_i, .tl_bad_i,
+    .tl_done_i, .tl_bad_i, .sl_done_i,
     .done_o, .err_o(err_valid_o), .err_turned_o(err_turned), .err_tiles_o(err_tiles)
   );
 
@@ -233,6 +251,7 @@ module mr_epilogue #(
     .c_span_i(c_span), .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1),
     .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
     .c_second_i(c_second), .c_set_i(c_set), .c_turned_i(c_turned), .tn_room_i,
+    .c_keep_i(c_keep), .c_slope_i(c_slope), .sl_room_i, .sl_has_i,
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
     .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
@@ -244,11 +263,12 @@ module mr_epilogue #(
   );
 
   mr_epi_lanes #(
-    .N(N), .T(T), .ROT_MAX(ROT_MAX)
+    .N(N), .T(T), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)
   ) u_lanes (
     .clk_i, .rst_ni,
     .take_i(take), .bias_on_i(c_bias), .gelu_on_i(c_gelu), .head_word_i(head_word),
-    .rotate_i(rotate),
+    .rotate_i(rotate), .keep_on_i(c_keep), .slope_on_i(c_slope), .sl_f_i, .sl_pop_o,
+    .x_valid_o(sl_x_valid_o), .x_o(sl_x_o),
     .dr_acc_i, .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
     .rot_ren_o, .rot_raddr_o, .rot_rdata_i,
     .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),
@@ -309,14 +329,16 @@ module mr_epilogue #(
       if (tl_bad_i && !tl_bad_q) tl_addr_q <= tl_bad_addr_i;
     end
     assign err_addr_o = err_tiles ? tl_addr_q : err_turned ? tn_addr_q : o_bad_addr;
+    assign {sl_take_o, sl_use_o} = {take && c_keep, take && c_slope};
     assign tn_take_o  = take && c_turned;
     assign tn_valid_o = v[K_DST] && turned[d_idx];
     assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {val, d_tok, d_grp, d_last};
   end else begin : gen_not_turned
     assign err_addr_o = o_bad_addr;
-    assign {tn_take_o, tn_valid_o, tn_data_o, tn_token_o, tn_group_o, tn_last_o} = '0;
+    assign {tn_take_o, tn_valid_o, tn_data_o, tn_token_o, tn_group_o, tn_last_o, sl_take_o,
+            sl_use_o} = '0;
     logic unused;
-    assign unused = ^{c_turned, err_turned, err_tiles};
+    assign unused = ^{c_turned, c_keep, c_slope, err_turned, err_tiles};
   end
 
   logic ovf_q;

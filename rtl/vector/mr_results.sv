@@ -21,6 +21,7 @@
 //                      aligned) and result_limit_i (beats)
 //   tn_, tl_  with TRAIN: MATMUL's TURNED, to mr_turned, and TILES, to mr_tiles. tn_cmd_o, tl_cmd_o
 //           beside cfg_: the command has it
+//   sl_     with TRAIN: KEEP_SLOPE and SLOPE of MATMUL, to mr_slopes, the same
 //   acks_o  what the epilogue's own writes in activation or q/k/v memory count as progress
 //   busy_o  a block is between the units or a span is at work, for the clock gate
 //   ovf_o, nan_o  pulses: a finite operation overflowed, a result is NaN
@@ -138,6 +139,17 @@ module mr_results #(
   input  logic                            tl_bad_i,
   input  logic [63:0]                     tl_bad_addr_i,
 
+  output logic                            sl_cmd_o,
+  output logic                            sl_take_o,
+  input  logic                            sl_room_i,
+  output logic                            sl_x_valid_o,
+  output logic [V*32-1:0]                 sl_x_o,
+  input  logic                            sl_done_i,
+  output logic                            sl_use_o,
+  input  logic                            sl_has_i,
+  output logic                            sl_pop_o,
+  input  logic [V*32-1:0]                 sl_f_i,
+
   output logic                            err_valid_o,
   output logic [7:0]                      err_code_o,
   output logic [63:0]                     err_addr_o,
@@ -150,11 +162,14 @@ module mr_results #(
   logic                         epi_valid, epi_ready, epi_ack;
   logic [V*32-1:0]              epi_data;
   logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
-  logic                         turned, tiles, blk_take, blk_tiles;
+  logic                         turned, tiles, keep, slope, blk_take, blk_tiles;
   assign tiles    = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_TILES_LSB];
   assign tl_cmd_o = cfg_valid_i && cfg_ready_o && tiles;
   assign turned   = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_TURNED_LSB];
   assign tn_cmd_o = cfg_valid_i && cfg_ready_o && turned;
+  assign keep     = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB];
+  assign slope    = TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_SLOPE_LSB];
+  assign sl_cmd_o = cfg_valid_i && cfg_ready_o && (keep || slope);
   assign acks_o   = epi_ack;
   logic                         out_busy;
   assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o || out_busy;
@@ -189,6 +204,8 @@ module mr_results #(
     .cfg_set_i       (TRAIN != 0 && train_i && cmd_i[mr_pkg::MATMUL_SET_LSB]),
     .cfg_turned_i    (turned),
     .cfg_tiles_i     (tiles),
+    .cfg_keep_i      (keep),
+    .cfg_slope_i     (slope),
     .done_o,
     .dr_valid_i,
     .dr_ready_o,
@@ -248,6 +265,15 @@ module mr_results #(
     .tl_done_i,
     .tl_bad_i,
     .tl_bad_addr_i,
+    .sl_take_o,
+    .sl_room_i,
+    .sl_x_valid_o,
+    .sl_x_o,
+    .sl_done_i,
+    .sl_use_o,
+    .sl_has_i,
+    .sl_pop_o,
+    .sl_f_i,
     .out_busy_o      (out_busy),
     .err_valid_o,
     .err_code_o,

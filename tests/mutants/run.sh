@@ -332,6 +332,28 @@ mutant 'ATTEND keeps a beat as long as the quantiser waits' rtl/attention/mr_att
     's/keep_we_o <= q_valid \&\& q_ready \&\& keep_q/keep_we_o <= q_valid \&\& keep_q/' rtl:attn@n2train
 mutant 'what ATTEND keeps goes where LAYERNORM kept last' rtl/vector/mr_vector.sv \
     's/keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i/keep_waddr_q <= ln_keep_waddr/' tinyt
+mutant 'slopes: from 5 on as at 0' rtl/fp/mr_vslope.sv \
+    "s/kind4_q\[1\] ? 16'd0 : //" rtl:slopes@n1
+mutant 'slopes: cut off, not rounded' rtl/fp/mr_vslope.sv \
+    "s/ + 21'sd32//" rtl:slopes@n1
+mutant 'slopes: the factor of a NaN is a number' rtl/train/mr_slopes.sv \
+    's/nan_q ? mr_fp_pkg::QNAN : //' rtl:slopes@n1
+mutant 'slopes: the next command begins before the last one is written' rtl/train/mr_slopes.sv \
+    's/state_q <= keep_q ? S_ACK : S_NEXT/state_q <= S_NEXT/' rtl:slopes@n1
+mutant 'slopes: a job is asked for before its data is there' rtl/train/mr_slopes.sv \
+    "s/keep_q ? count >= 7'(n) : count/keep_q || count/" rtl:slopes@n1
+mutant 'slopes: beats are taken without room' rtl/train/mr_slopes.sv \
+    "s/assign room_o       = room_q != '0/assign room_o = 1'b1/" rtl:slopes@n8
+mutant 'slopes: beats are taken before their factors are there' rtl/train/mr_slopes.sv \
+    "s/assign has_o        = has_q != '0/assign has_o = !keep_q/" rtl:slopes@n1
+mutant 'a beat is multiplied by the slopes of the next one' rtl/vector/mr_epi_lanes.sv \
+    's/sl_pop_o  = v_q\[K_PREP-2\] \&\& s_q\[K_PREP-2\]/sl_pop_o = v_q[K_PREP-3] \&\& s_q[K_PREP-3]/' rtl:epilogue@n2train
+mutant 'MATMUL is done before its slopes are written' rtl/vector/mr_epi_cmds.sv \
+    's/tn_ok \&\& tl_ok \&\& sl_ok/tn_ok \&\& tl_ok/' rtl:epilogue@n2train
+mutant 'KEEP_SLOPE takes beats without room for their slopes' rtl/vector/mr_epi_take.sv \
+    's/ \&\& (!c_keep_i || sl_room_i)//' rtl:epilogue@n2train
+mutant 'slopes lie in the results window' rtl/millrace_core.sv \
+    's/sl_busy), .rows_base_i(rows_base)/sl_busy), .rows_base_i(result_base)/' tinyt
 mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
     's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
 mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \
@@ -372,7 +394,7 @@ mutant 'the epilogue counts a place for each word' rtl/vector/mr_epi_place.sv \
     "s/base_q <= tok_last_i/base_q <= !final_i ? now - PW'(1) : tok_last_i/" rtl:epilogue@n1
 mutant 'prefix maximum forgets the past' rtl/vector/mr_prefix_max.sv \
     's/(code2_q > prior) ? code2_q : prior/code2_q/' rtl:epilogue@n1
-mutant 'GELU becomes ReLU at 4.5 instead of 5' rtl/fp/mr_vgelu.sv \
+mutant 'GELU becomes ReLU at 4.5 instead of 5' rtl/fp/mr_fp_pkg.sv \
     "s/x >= 31'h40A00000 || sh/x >= 31'h40900000 || sh/" rtl:fp@l4
 mutant 'NaN has its sign set' rtl/fp/mr_fp_pkg.sv \
     "s/^  localparam logic \\[31:0\\] QNAN = 32'h7FC00000/  localparam logic [31:0] QNAN = 32'hFFC00000/" rtl:fp@l4

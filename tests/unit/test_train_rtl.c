@@ -46,7 +46,7 @@ static void move_rows(struct program *p)
     }
     if (draw(4) == 0) // up to the window's end, or beyond it
         mr_command_set(c, MR_F_SAVE_ROWS_OFF,
-                       ROWS - (uint32_t)p->rows * mr_command_get(c, MR_F_SAVE_ROWS_BEATS) +
+                       ROWS_END - (uint32_t)p->rows * mr_command_get(c, MR_F_SAVE_ROWS_BEATS) +
                            draw(2));
 }
 
@@ -92,6 +92,19 @@ static void give_to(struct mr_command *c, bool to_rows, uint32_t cols)
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RESULT);
     mr_command_set(c, MR_F_MATMUL_OUT_COLS, cols);
     mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, cols / 16 - (draw(20) == 0));
+}
+
+// GELU, whose slopes may be kept behind the rows; or slopes from there, which a product before may
+// have kept. Now and then they end beyond the window.
+static void slopes(struct mr_command *c, uint32_t cols, int rows)
+{
+    uint32_t beats = (uint32_t)rows * cols / 32;
+    bool gelu = draw(3) == 0;
+    mr_command_set(c, MR_F_MATMUL_GELU, gelu);
+    mr_command_set(c, gelu ? MR_F_MATMUL_KEEP_SLOPE : MR_F_MATMUL_SLOPE, draw(2));
+    mr_command_set(c, MR_F_MATMUL_SLOPE_OFF,
+                   draw(40) ? ROWS + draw(2) * draw(ROWS_END - ROWS - beats + 1)
+                            : ROWS_END - beats + 1);
 }
 
 // The product's columns go to the stash too, turned; now and then beyond the window's end.
@@ -186,7 +199,7 @@ static struct program random_program(void)
         } else {
             mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)i & 3);
             give_to(c, of_rows && draw(3), (uint32_t)cols);
-            mr_command_set(c, MR_F_MATMUL_GELU, draw(3) == 0);
+            slopes(c, (uint32_t)cols, rows);
             if (p.stash_beats == STASH && draw(3) == 0)
                 to_tiles(c, (uint32_t)cols, rows, i);
             else if (p.stash_beats == STASH && draw(2))
@@ -242,7 +255,7 @@ static void says_what_it_has(void **unused)
     struct mr_device *dev;
     twin_open(&t, "sim:tinyt,memory=ideal");
     assert_int_equal(reg(&t, MR_REG_FORMATS),
-                     7 | MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH | MR_HAS_KEEP);
+                     7 | MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH | MR_HAS_SLOPES | MR_HAS_KEEP);
     assert_true(mr_device_info(t.dev)->trains_partly);
     assert_int_equal(mr_device_info(t.dev)->g.train, 0);
     mr_device_close(t.dev);
@@ -257,7 +270,8 @@ static void random_programs(void **unused)
     (void)unused;
     static const char *const uris[] = {"sim:tinyt,memory=ideal",
                                        "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5"};
-    int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0, tiles = 0;
+    int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0, tiles = 0, slopes_kept = 0,
+        slopes_used = 0;
     for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
         struct twin rtl, model;
         twins_open(&rtl, &model, uris[u]);
@@ -283,19 +297,22 @@ static void random_programs(void **unused)
             good++;
             turned += has(&p, MR_F_MATMUL_TURNED);
             tiles += has(&p, MR_F_MATMUL_TILES);
+            slopes_kept += has(&p, MR_F_MATMUL_KEEP_SLOPE);
+            slopes_used += has(&p, MR_F_MATMUL_SLOPE);
             compare(&rtl, &model, rtl.grad, model.grad, GRADS);
             compare(&rtl, &model, rtl.result, model.result, RESULT);
-            compare(&rtl, &model, rtl.rows, model.rows, ROWS);
+            compare(&rtl, &model, rtl.rows, model.rows, ROWS_END);
             compare(&rtl, &model, rtl.stash, model.stash, STASH);
         }
         twins_close(&rtl, &model);
     }
-    printf("# %d programs with the same bytes, %d of them turn, %d write tiles, %d refused by "
+    printf("# %d programs with the same bytes, %d of them turn, %d write tiles, %d keep slopes, %d "
+           "use some, %d refused by "
            "both, %d at LOAD_ACT, %d at "
            "MATMUL\n",
-           good, turned, tiles, refused, of_rows, of_columns);
-    assert_true(good > 40 && turned > 10 && tiles > 10 && refused > 0 && of_rows > 0 &&
-                of_columns > 0);
+           good, turned, tiles, slopes_kept, slopes_used, refused, of_rows, of_columns);
+    assert_true(good > 40 && turned > 10 && tiles > 10 && slopes_kept > 5 && slopes_used > 5 &&
+                refused > 0 && of_rows > 0 && of_columns > 0);
 }
 
 // Small floats in the first half of the rows window, large ones behind them, gain and bias.

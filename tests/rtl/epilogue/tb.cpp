@@ -5,7 +5,8 @@
 // of blocks with addresses and flags, every residual word, exponent and prefix maximum, every byte of the
 // result window, and that done comes in order and not early. With TRAIN residual commands are for one
 // of two row memories, and some of them set its words; the results of some commands leave for mr_turn
-// as well, which has room for a beat or not, and done waits for what comes of them.
+// as well, which has room for a beat or not, and done waits for what comes of them. What enters GELU
+// leaves for mr_slopes, or factors come from it.
 #include "Vdut.h"
 #include "bench.h"
 extern "C" {
@@ -40,9 +41,9 @@ enum { ACT, QKV, RES, RESULT };
 
 struct Cmd {
     unsigned cols, rows, dst, base, slot, rotary_dim, head_lanes, out_cols, out_off, stride;
-    bool bias, rotary, gelu, pmax, track, fp4, second, set, turned, turn_bad, tiles, tile_bad;
+    bool bias, rotary, gelu, pmax, track, fp4, second, set, turned, turn_bad, tiles, tile_bad, keep, slope;
     // Counted since the start of the test when the command is stored.
-    uint64_t blocks_end = 0, words_end = 0, jobs_end = 0, turns_end = 0, tiles_end = 0;
+    uint64_t blocks_end = 0, words_end = 0, jobs_end = 0, turns_end = 0, tiles_end = 0, keeps_end = 0;
 };
 struct TurnBeat {
     std::array<uint32_t, V> v;
@@ -84,7 +85,7 @@ struct Env {
     Tap &tap;
     Rng rng;
     Dut<Vdut> dut;
-    Stall cfg, dr, act, ln, jr, data, room, tile_room;
+    Stall cfg, dr, act, ln, jr, data, room, tile_room, slope_room, slope_has;
     // device state
     std::vector<uint32_t> rot, res, res_model; // the second row memory behind the first one
     std::map<unsigned, unsigned> rexp_model;
@@ -114,6 +115,14 @@ struct Env {
     std::deque<std::pair<unsigned, bool>> want_tiles; // of each command the blocks that have not begun
     std::deque<std::pair<int, bool>> tile_ends;
     uint64_t tiles = 0, want_tile_cmds = 0;
+    using Word = std::array<uint32_t, V>;
+    std::deque<std::pair<Word, bool>> want_x; // what enters GELU of beats whose slopes are kept; the last one
+    std::deque<Word> factors;
+    std::deque<uint64_t> x_at, pop_at;
+    std::deque<int> keep_ends;
+    Word factor1{}, factor2{}; // popped a cycle and two cycles ago
+    bool popped1 = false, popped2 = false;
+    uint64_t keeps = 0, want_keeps = 0, pops = 0, bad_slope = 0;
     bool cfg_on = false, dr_on = false, ln_on = false;
     uint64_t blocks = 0, words = 0, acked = 0, want_blocks = 0, want_words = 0, want_jobs = 0, minus_zeros = 0;
     uint64_t ln_acks = 0, ln_blocks = 0, errs = 0, sticky_nan = 0, sticky_ovf = 0;
@@ -124,6 +133,7 @@ struct Env {
     Env(Args &a, Tap &t)
         : tap(t), rng(a.seed), dut(a), cfg(rng, "cfg_valid"), dr(rng, "dr_valid"),
           act(rng, "act_ready"), ln(rng, "ln_valid"), jr(rng, "job_ready"), data(rng, "data_ready"), room(rng, "tn_room"), tile_room(rng, "tl_room"),
+          slope_room(rng, "sl_room"), slope_has(rng, "sl_has"),
           rot(T * ROT_MAX), res(2 * T * D_MAX), res_model(2 * T * D_MAX), pm_model(T * PM_WORDS * 2)
     {
         dut->cfg_valid_i = dut->dr_valid_i = dut->ln_valid_i = 0;
@@ -154,6 +164,11 @@ struct Env {
         dut->tl_done_i = !tile_ends.empty() && tile_ends.front().first <= 0;
         dut->tl_bad_i = dut->tl_done_i && tile_ends.front().second;
         dut->tl_bad_addr_i = dut->tl_bad_i ? kTileAddr : rng.u64();
+        dut->sl_room_i = slope_room.want();
+        dut->sl_has_i = slope_has.want();
+        dut->sl_done_i = !keep_ends.empty() && keep_ends.front() <= 0;
+        for (unsigned i = 0; i < V; i++)
+            set(dut->sl_f_i, static_cast<int>(32 * i), 32, popped2 ? factor2[i] : rng.u32());
         bool go = cfg.want();
         if (!cfg_on && go && !cfgs.empty()) {
             cfg_on = true;
@@ -178,6 +193,8 @@ struct Env {
             dut->cfg_set_i = c.set;
             dut->cfg_turned_i = c.turned;
             dut->cfg_tiles_i = c.tiles;
+            dut->cfg_keep_i = c.keep;
+            dut->cfg_slope_i = c.slope;
         }
         dut->cfg_valid_i = cfg_on;
         go = dr.want();
@@ -246,6 +263,7 @@ struct Env {
         }
         ln_acks += dut->ln_ack_o;
         turned();
+        slopes();
         errs += dut->err_valid_o;
         sticky_nan += dut->sticky_nan_o;
         sticky_ovf += dut->sticky_ovf_o;
@@ -301,7 +319,7 @@ struct Env {
             } else {
                 const Cmd &c = running.front();
                 if (blocks < c.blocks_end || words < c.words_end || acked < c.jobs_end || turns < c.turns_end ||
-                    tiles < c.tiles_end)
+                    tiles < c.tiles_end || keeps < c.keeps_end)
                     bad_done++;
                 if ((c.turn_bad || c.tile_bad) &&
                     (!dut->err_valid_o || dut->err_addr_o != (c.tile_bad ? kTileAddr : kTurnAddr)))
@@ -356,6 +374,52 @@ struct Env {
             want_turn.pop_front();
         if (!turn_at.empty())
             turn_at.pop_front();
+    }
+    // Slopes: where there is room, 15 cycles after a beat is taken; factors where there are some, asked
+    // for five cycles after.
+    void slopes()
+    {
+        for (auto &k : keep_ends)
+            k--;
+        if (dut->sl_done_i) {
+            keep_ends.pop_front();
+            keeps++;
+        }
+        slope_room.saw(!want_x.empty());
+        slope_has.saw(!factors.empty());
+        if (dut->sl_take_o) {
+            bad_slope += !dut->sl_room_i || !TRAIN;
+            x_at.push_back(dut.cycles() + 15);
+        }
+        if (dut->sl_use_o) {
+            bad_slope += !dut->sl_has_i || !TRAIN;
+            pop_at.push_back(dut.cycles() + 5);
+        }
+        popped2 = popped1;
+        factor2 = factor1;
+        popped1 = dut->sl_pop_o;
+        if (popped1) {
+            bool same = !factors.empty() && !pop_at.empty() && pop_at.front() == dut.cycles();
+            bad_slope += !same;
+            pops++;
+            if (same) {
+                factor1 = factors.front();
+                factors.pop_front();
+                pop_at.pop_front();
+            }
+        }
+        if (!dut->sl_x_valid_o)
+            return;
+        bool same = !want_x.empty() && !x_at.empty() && x_at.front() == dut.cycles();
+        for (unsigned i = 0; i < V && same; i++)
+            same = get(dut->sl_x_o, static_cast<int>(32 * i), 32) == want_x.front().first[i];
+        bad_slope += !same;
+        if (same) {
+            if (want_x.front().second)
+                keep_ends.push_back(static_cast<int>(rng.range(0, rng.chance(50) ? 10 : 1000)));
+            want_x.pop_front();
+            x_at.pop_front();
+        }
     }
     void see(Block b, bool is_ln)
     {
@@ -423,10 +487,24 @@ struct Env {
                     y[t][k] = mr_fsub(mr_fmul(x0, co), mr_fmul(x1, si));
                     y[t][k + 1] = mr_fadd(mr_fmul(x1, co), mr_fmul(x0, si));
                 }
-            if (c.gelu)
-                for (auto &x : y[t])
-                    x = mr_gelu(x);
         }
+        for (unsigned j = 0; j < groups; j++)
+            for (unsigned t = 0; t < c.rows; t++) {
+                Word w;
+                for (unsigned i = 0; i < V; i++) {
+                    float &x = y[t][j * V + i];
+                    w[i] = c.slope ? odd_float(weird) : mr_bits(x);
+                    if (c.slope)
+                        x = mr_fmul(x, mr_float(w[i]));
+                    if (c.gelu)
+                        x = mr_gelu(x);
+                }
+                if (c.keep)
+                    want_x.push_back({w, j + 1 == groups && t + 1 == c.rows});
+                if (c.slope)
+                    factors.push_back(w);
+            }
+        want_keeps += c.keep;
         for (unsigned j = 0; j < groups && c.turned; j++)
             for (unsigned t = 0; t < c.rows; t++) {
                 TurnBeat b{{}, t, j, j + 1 == groups && t + 1 == c.rows, c.turn_bad};
@@ -479,6 +557,7 @@ struct Env {
         c.jobs_end = want_jobs;
         c.turns_end = want_turns;
         c.tiles_end = want_tile_cmds;
+        c.keeps_end = want_keeps;
         cfgs.push_back(c);
     }
     void block(const Cmd &c, unsigned t, unsigned b, const float *x)
@@ -517,7 +596,8 @@ struct Env {
     {
         return cfgs.empty() && running.empty() && beats.empty() && ln_in.empty() && want_ln.empty() &&
                want_epi.empty() && want_turn.empty() && turn_ends.empty() &&
-               want_tiles.empty() && tile_ends.empty();
+               want_tiles.empty() && tile_ends.empty() && want_x.empty() && keep_ends.empty() &&
+               factors.empty();
     }
 };
 
@@ -630,6 +710,9 @@ int main(int argc, char **argv)
             c.tiles = TRAIN && (c.dst == ACT || c.dst == QKV) && rng.chance(50);
             c.tile_bad = c.tiles && e.out_limit == 100000 && rng.chance(5);
             err_jobs += c.turn_bad || c.tile_bad;
+            c.keep = TRAIN && c.rows == rows && c.gelu && rng.chance(60);
+            c.slope = TRAIN && c.rows == rows && !c.gelu && rng.chance(30);
+            c.rotary &= !c.slope; // a rule of MATMUL
             dsts |= 1u << c.dst;
             if (c.dst == RES)
                 kinds |= 1u << (2 * c.second + c.set);
@@ -726,11 +809,13 @@ int main(int argc, char **argv)
     tap.ok(e.bad_turn == 0 && e.turns == e.want_turns && (e.turns != 0) == TRAIN,
            "epilogue: beats for mr_turn, in order and where there is room");
     tap.ok(e.tiles == e.want_tile_cmds && (e.tiles != 0) == TRAIN, "epilogue: blocks for mr_tiles");
+    tap.ok(e.bad_slope == 0 && e.keeps == e.want_keeps && (e.keeps != 0) == TRAIN && (e.pops != 0) == TRAIN,
+           "epilogue: values for mr_slopes and factors from it, in order and where there is room");
     tap.ok(dsts == 15 && spans == 7, "epilogue: all destinations and spans");
     tap.ok(e.sticky_nan > 0 && e.sticky_ovf > 0, "epilogue: sticky flags");
 
     // Rate: one command without stalls takes a beat a cycle, the next one follows without a gap.
-    for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data, &e.room, &e.tile_room})
+    for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data, &e.room, &e.tile_room, &e.slope_room, &e.slope_has})
         s->density(100);
     e.two_pass = false;
     e.dut->cfg_two_pass_i = 0;
@@ -753,7 +838,7 @@ int main(int argc, char **argv)
     // The quantiser takes two cycles for a beat of 64 lanes.
     tap.ok(e.idle() && took <= beats * (V > 32 ? 2 : 1) + beats / 8 + 80, "epilogue: rate");
     bool cov = e.cfg.covered(tap) & e.dr.covered(tap) & e.act.covered(tap) & e.ln.covered(tap) &
-               e.jr.covered(tap) & e.data.covered(tap) & (!TRAIN || (e.room.covered(tap) & e.tile_room.covered(tap)));
+               e.jr.covered(tap) & e.data.covered(tap) & (!TRAIN || (e.room.covered(tap) & e.tile_room.covered(tap) & e.slope_room.covered(tap) & e.slope_has.covered(tap)));
     tap.ok(cov, "epilogue: every port stalled");
     return tap.done();
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// GELU's slopes between MATMUL's epilogue and the rows window: KEEP_SLOPE writes them, SLOPE reads
+// them. In the order of the array's drain they are one run of words of V x 16 bits, so each way is
+// a buffer of beats and a width converter.
+//
+// Commands are worked on one after the other: what one writes is there before the next one reads.
+//
+// Parameters: N as everywhere.
+//
+// Ports
+//   cmd_     a MATMUL with KEEP_SLOPE or SLOPE, and its rows; at most eight are not done
+//   take_i   a beat of KEEP_SLOPE is taken from the array, if room_o; x_valid_i later, in the same
+//            order: what enters GELU
+//   use_i    a beat of SLOPE is taken from the array, if has_o; pop_i later, in the same order: f_o
+//            has its slopes two cycles after it
+//   done_o   pulse: all of a KEEP_SLOPE is written. busy_o: a command is inside
+//   base_i   the rows window; what is read and written lies in it (mr_legal)
+//   rd_      a client of mr_host_port; job_, data_   a client of its writer
+// Timing: a beat a cycle both ways, as long as the host's port keeps up, 16 beats at a time.
+module mr_slopes #(
+  parameter int N = 1,
+  localparam int V = 4 * N
+) (
+  input  logic            clk_i,
+  input  logic            rst_ni,
+
+  input  logic            cmd_valid_i,
+  // Bits of a command that have no meaning here.
+  // verilator lint_off UNUSED
+  input  logic [511:0]    cmd_i,
+  // verilator lint_on UNUSED
+  input  logic [15:0]     cmd_rows_i,
+
+  input  logic            take_i,
+  output logic            room_o,
+  input  logic            x_valid_i,
+  input  logic [V*32-1:0] x_i,
+  input  logic            use_i,
+  output logic            has_o,
+  input  logic            pop_i,
+  output logic [V*32-1:0] f_o,
+  output logic            done_o,
+  output logic            busy_o,
+
+  input  logic [63:0]     base_i,
+  output logic            rd_valid_o,
+  input  logic            rd_ready_i,
+  output logic [63:0]     rd_addr_o,
+  output logic [15:0]     rd_beats_o,
+  input  logic            rd_data_valid_i,
+  input  logic [511:0]    rd_data_i,
+  output logic            job_valid_o,
+  input  logic            job_ready_i,
+  output logic [63:0]     job_addr_o,
+  output logic [15:0]     job_beats_o,
+  output logic [63:0]     job_strb_o,
+  output logic            data_valid_o,
+  input  logic            data_ready_i,
+  output logic [511:0]    data_o,
+  input  logic            job_done_i
+);
+
+  localparam int PARTS = 32 / V;  // words of a beat
+  localparam int DEPTH = 64;      // beats of the buffer
+  localparam int CHUNK = 16;      // of a job and of a request
+  localparam int WW = $clog2(DEPTH * PARTS + 1);
+
+  // ---- commands ---------------------------------------------------------------------------------
+  localparam int CMD_W = 1 + 32 + 16 + 16;
+  logic        c_valid, c_keep, start;
+  logic [31:0] c_off;
+  logic [15:0] c_blocks, c_rows;
+  logic [3:0]  c_count;
+  // verilator lint_off UNUSED
+  logic        unused_ready;  // there is room
+  // verilator lint_on UNUSED
+  mr_fifo #(
+    .W    (CMD_W),
+    .DEPTH(8)
+  ) u_cmds (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (1'b0),
+    .in_valid_i (cmd_valid_i),
+    .in_ready_o (unused_ready),
+    .in_data_i  ({cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], cmd_i[mr_pkg::MATMUL_SLOPE_OFF_LSB+:32],
+                  cmd_i[mr_pkg::MATMUL_COLS_LSB+5+:16], cmd_rows_i}),
+    .out_valid_o(c_valid),
+    .out_ready_i(start),
+    .out_data_o ({c_keep, c_off, c_blocks, c_rows}),
+    .count_o    (c_count)
+  );
+
+  localparam logic [2:0] S_IDLE = 3'd0, S_SIZE = 3'd1, S_NEXT = 3'd2, S_ASK = 3'd3, S_MOVE = 3'd4,
+                         S_ACK = 3'd5;
+  logic [2:0]  state_q;
+  logic        keep_q, moved, last, fits;
+  logic [63:0] addr_q;
+  logic [31:0] left_q;
+  logic [15:0] rows_q, blocks_q;
+  logic [4:0]  n_q, n, to_move_q;
+  logic [6:0]  count;
+  assign start  = state_q == S_IDLE && c_valid;
+  assign n      = (left_q[31:4] != '0) ? 5'(CHUNK) : {1'b0, left_q[3:0]};
+  assign last   = left_q == '0;
+  assign fits   = keep_q ? count >= 7'(n) : count <= 7'(DEPTH - CHUNK);
+  assign moved  = keep_q ? data_valid_o && data_ready_i : rd_data_valid_i;
+  assign busy_o = cmd_valid_i || c_count != '0 || state_q != S_IDLE || done_o;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= S_IDLE;
+      done_o  <= 1'b0;
+    end else begin
+      done_o <= 1'b0;
+      case (state_q)
+        S_IDLE: if (c_valid) state_q <= S_SIZE;
+        S_SIZE: state_q <= S_NEXT;
+        S_NEXT: begin
+          if (!last) begin
+            if (fits) state_q <= S_ASK;
+          end else if (keep_q || count == '0) begin
+            state_q <= S_IDLE;
+            done_o  <= keep_q;
+          end
+        end
+        S_ASK: if (keep_q ? job_ready_i : rd_ready_i) state_q <= S_MOVE;
+        S_MOVE: if (moved && to_move_q == 5'd1) state_q <= keep_q ? S_ACK : S_NEXT;
+        default: if (job_done_i) state_q <= S_NEXT;
+      endcase
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      keep_q   <= c_keep;
+      addr_q   <= base_i + {26'd0, c_off, 6'd0};
+      rows_q   <= c_rows;
+      blocks_q <= c_blocks;
+    end
+    if (state_q == S_SIZE) left_q <= {16'd0, rows_q} * {16'd0, blocks_q};
+    if (state_q == S_NEXT) n_q <= n;
+    if (state_q == S_ASK) begin
+      to_move_q <= n_q;
+      if (keep_q ? job_ready_i : rd_ready_i) begin
+        left_q <= left_q - 32'(n_q);
+        addr_q <= addr_q + {53'd0, n_q, 6'd0};
+      end
+    end
+    if (state_q == S_MOVE && moved) to_move_q <= to_move_q - 5'd1;
+  end
+  assign rd_valid_o  = state_q == S_ASK && !keep_q;
+  assign rd_addr_o   = addr_q;
+  assign rd_beats_o  = 16'(n_q);
+  assign job_valid_o = state_q == S_ASK && keep_q;
+  assign job_addr_o  = addr_q;
+  assign job_beats_o = 16'(n_q);
+  assign job_strb_o  = '1;
+
+  // ---- slopes of what enters GELU, to beats -----------------------------------------------------
+  logic            e_valid, k_valid;
+  logic [V*16-1:0] e;
+  logic [511:0]    k_data;
+  // verilator lint_off UNUSED
+  logic            unused_k_ready, unused_b_ready;  // room_o and fits see to it
+  // verilator lint_on UNUSED
+  mr_vslope #(
+    .LANES(V)
+  ) u_slope (
+    .clk_i,
+    .rst_ni,
+    .valid_i(x_valid_i),
+    .x_i,
+    .valid_o(e_valid),
+    .e_o    (e)
+  );
+  mr_width #(
+    .IN (V * 16),
+    .OUT(512)
+  ) u_join (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (1'b0),
+    .in_valid_i (e_valid),
+    .in_ready_o (unused_k_ready),
+    .in_data_i  (e),
+    .out_valid_o(k_valid),
+    .out_ready_i(1'b1),
+    .out_data_o (k_data)
+  );
+
+  // ---- the buffer, of either way ----------------------------------------------------------------
+  logic          b_valid, b_ready, s_ready;
+  logic [511:0]  b_data;
+  logic [WW-1:0] room_q, has_q;
+  assign b_ready      = keep_q ? state_q == S_MOVE && data_ready_i : s_ready;
+  assign data_valid_o = state_q == S_MOVE && keep_q && b_valid;
+  assign data_o       = b_data;
+  assign room_o       = room_q != '0;
+  assign has_o        = has_q != '0;
+  mr_fifo #(
+    .W    (512),
+    .DEPTH(DEPTH)
+  ) u_beats (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (1'b0),
+    .in_valid_i (k_valid || rd_data_valid_i),
+    .in_ready_o (unused_b_ready),
+    .in_data_i  (k_valid ? k_data : rd_data_i),
+    .out_valid_o(b_valid),
+    .out_ready_i(b_ready),
+    .out_data_o (b_data),
+    .count_o    (count)
+  );
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      room_q <= WW'(DEPTH * PARTS);
+      has_q  <= '0;
+    end else begin
+      room_q <= room_q - WW'(take_i) + (data_valid_o && data_ready_i ? WW'(PARTS) : '0);
+      has_q  <= has_q - WW'(use_i) + (rd_data_valid_i ? WW'(PARTS) : '0);
+    end
+  end
+
+  // ---- beats to floats --------------------------------------------------------------------------
+  logic            unused_s_valid, pop_q;
+  logic [V*16-1:0] s;
+  mr_width #(
+    .IN (512),
+    .OUT(V * 16)
+  ) u_split (
+    .clk_i,
+    .rst_ni,
+    .clear_i    (1'b0),
+    .in_valid_i (b_valid && !keep_q),
+    .in_ready_o (s_ready),
+    .in_data_i  (b_data),
+    .out_valid_o(unused_s_valid),
+    .out_ready_i(pop_i),
+    .out_data_o (s)
+  );
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) pop_q <= 1'b0;
+    else pop_q <= pop_i;
+  end
+
+  // {sign, 127 - places, fraction} of a size of 15 bits, 14 of them fraction.
+  function automatic [31:0] float_of(input logic sign, input logic [14:0] size);
+    logic [4:0]  places;
+    logic [23:0] y;
+    begin
+      {places, y} = mr_fp_pkg::norm25({size, 10'd0}, mr_fp_pkg::zeros24({size, 9'd0}));
+      float_of = y[23] ? {sign, 8'd127 - 8'(places), y[22:0]} : 32'd0;
+    end
+  endfunction
+  for (genvar l = 0; l < V; l++) begin : gen_lane
+    logic        nan_q, sign_q;
+    logic [14:0] size_q;
+    always_ff @(posedge clk_i) begin
+      if (pop_i) begin
+        nan_q  <= s[16*l+:16] == 16'h8000;
+        sign_q <= s[16*l+15];
+        size_q <= s[16*l+15] ? 15'd0 - s[16*l+:15] : s[16*l+:15];
+      end
+      if (pop_q) f_o[32*l+:32] <= nan_q ? mr_fp_pkg::QNAN : float_of(sign_q, size_q);
+    end
+  end
+
+endmodule
