@@ -454,10 +454,13 @@ function legal_sv(   i, o, op, j, w) {
         for (i = j = 0; i < n_checks; i++)
             if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] == op_training[op_list[o]])
                 printf "        checks_of[%d] =\n          %s;\n", j++, (ck_training[i] ? "v[V_TRAIN_LSB] && " ck_sv[i] : ck_sv[i])
-        # Rules that training adds share a bit, so that a device without it has no more of them.
-        for (i = 0; i < n_checks; i++)
-            if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] && !op_training[op_list[o]])
-                printf "        if (v[V_TRAIN_LSB] && !(%s))\n          checks_of[0] = 1'b0;\n", ck_sv[i]
+        # Rules that training adds share the others' bits, so that a device without it has no more of
+        # them: one each from the highest on, which few commands use.
+        for (i = more = 0; i < n_checks; i++)
+            if (ck_op[i] == op_list[o] && ck_sv[i] != "" && ck_training[i] && !op_training[op_list[o]]) {
+                more = (more ? more : most(w, 1)) - 1
+                printf "        if (v[V_TRAIN_LSB] && !(%s))\n          checks_of[%d] = 1'b0;\n", ck_sv[i], more
+            }
         print "      end"
     }
     print "      default: checks_of = '0;\n    endcase\n  endfunction\n"
