@@ -3,6 +3,7 @@
 #include "cmodel/backward.h"
 #include "cmodel/kernel_plain.h"
 #include "cmodel/machine_impl.h"
+#include "cmodel/row_work.h"
 
 // ---- rows --------------------------------------------------------------------------------------
 
@@ -35,52 +36,57 @@ int mr_machine_save_rows(struct mr_machine *m, const uint32_t *cmd)
 
 // ---- MOVE_ROWS ---------------------------------------------------------------------------------
 
-struct move {
+// Rows are worked on in place.
+struct work {
     struct mr_machine *m;
-    unsigned work;
-    bool second; // the row memory that is written, or that a copy reads
-    int cols, own_col;
-    struct mr_ln_const norm;
-    float scale, grad_scale;
-    // of a copy
+    struct mr_row_work row;
+    bool second; // the row memory that is written
+};
+
+static void work_row(void *arg, int i, int worker)
+{
+    const struct work *w = arg;
+    const struct mr_machine *m = w->m;
+    struct scratch *s = &m->scratch[worker];
+    const struct mr_row_room room = {s->scores, s->shares};
+    size_t cols = (size_t)w->row.cols;
+    mr_row_work(&w->row, i, m->rows[i].pos, row_at(m, false, i), row_at(m, true, i), &room, s->row);
+    note_nan(m, s, s->row, w->row.cols);
+    memcpy(row_at(m, w->second, i), s->row, cols * sizeof *s->row);
+}
+
+static void work_on_rows(struct mr_machine *m, const uint32_t *cmd)
+{
+    struct work w = {.m = m};
+    w.row = (struct mr_row_work){
+        .kernels = m->kernels->back,
+        .work = mr_field(cmd, MR_F_MOVE_ROWS_WORK),
+        .cols = (int)mr_field(cmd, MR_F_MOVE_ROWS_COLS),
+        .norm = {(int)mr_field(cmd, MR_F_MOVE_ROWS_N), field_f32(cmd, MR_F_MOVE_ROWS_INV_N),
+                 field_f32(cmd, MR_F_MOVE_ROWS_INV_N2), field_f32(cmd, MR_F_MOVE_ROWS_EPS)},
+        .gain = m->gain,
+        .own_col = (int)mr_field(cmd, MR_F_MOVE_ROWS_OWN_COL),
+        .scale = field_f32(cmd, MR_F_MOVE_ROWS_SCALE),
+        .grad_scale = field_f32(cmd, MR_F_MOVE_ROWS_GRAD_SCALE),
+    };
+    w.second = mr_row_work_writes(w.row.work) == 2;
+    mr_pool_run(m->pool, m->n_rows, work_row, &w,
+                worth_sharing((uint64_t)m->n_rows * (uint64_t)w.row.cols));
+}
+
+struct copy {
+    struct mr_machine *m;
+    bool second;
+    int cols;
     int base, slot; // activation memory
     struct stash_matrix turned;
     int first_col, begin, kblock;
 };
 
-// Row i of what the command computes, in place.
-static void work_row(void *arg, int i, int worker)
-{
-    const struct move *w = arg;
-    const struct mr_machine *m = w->m;
-    const struct mr_back_kernels *back = m->kernels->back;
-    struct scratch *s = &m->scratch[worker];
-    const float *first = row_at(m, false, i), *second = row_at(m, true, i);
-    int own = w->own_col + i, pos = m->rows[i].pos;
-    const struct mr_softmax_row row = {
-        first, pos > own ? 0 : own - pos, own, w->scale, s->scores, s->shares};
-    switch (w->work) {
-    case MR_MOVE_NORM_BACK:
-        back->norm_back(&w->norm, first, second, m->gain, w->cols, s->row);
-        break;
-    case MR_MOVE_NORM_GAIN:
-        back->norm_gain(&w->norm, first, second, w->cols, s->row);
-        break;
-    case MR_MOVE_SOFTMAX:
-        back->softmax(&row, w->cols, s->row);
-        break;
-    default:
-        back->softmax_back(&row, second, w->grad_scale, w->cols, s->row);
-        break;
-    }
-    note_nan(m, s, s->row, w->cols);
-    memcpy(row_at(m, w->second, i), s->row, (size_t)w->cols * sizeof *s->row);
-}
-
 // Row i of a copy into activation memory.
 static void copy_row(void *arg, int i, int worker)
 {
-    const struct move *w = arg;
+    const struct copy *w = arg;
     const float *row = row_at(w->m, w->second, i);
     int blocks = w->cols / MR_BLOCK;
     (void)worker;
@@ -91,45 +97,28 @@ static void copy_row(void *arg, int i, int worker)
 
 static void turn_columns(void *arg, int block, int worker)
 {
-    const struct move *w = arg;
+    const struct copy *w = arg;
     (void)worker;
     mr_machine_stash_turn(w->m, &w->turned, w->first_col + MR_BLOCK * block, w->kblock, w->begin,
                           row_at(w->m, w->second, 0) + MR_BLOCK * (size_t)block, w->m->n_rows,
                           w->m->g.d_max);
 }
 
-static struct move move_of(struct mr_machine *m, const uint32_t *cmd)
+static int copy_rows(struct mr_machine *m, const uint32_t *cmd)
 {
-    unsigned work = mr_field(cmd, MR_F_MOVE_ROWS_WORK);
-    return (struct move){
+    struct copy w = {
         .m = m,
-        .work = work,
-        .second = work == MR_MOVE_COPY ? mr_field(cmd, MR_F_MOVE_ROWS_SRC)
-                                       : work == MR_MOVE_NORM_BACK || work == MR_MOVE_SOFTMAX_BACK,
+        .second = mr_field(cmd, MR_F_MOVE_ROWS_SRC),
         .cols = (int)mr_field(cmd, MR_F_MOVE_ROWS_COLS),
-        .own_col = (int)mr_field(cmd, MR_F_MOVE_ROWS_OWN_COL),
-        .norm = {(int)mr_field(cmd, MR_F_MOVE_ROWS_N), field_f32(cmd, MR_F_MOVE_ROWS_INV_N),
-                 field_f32(cmd, MR_F_MOVE_ROWS_INV_N2), field_f32(cmd, MR_F_MOVE_ROWS_EPS)},
-        .scale = field_f32(cmd, MR_F_MOVE_ROWS_SCALE),
-        .grad_scale = field_f32(cmd, MR_F_MOVE_ROWS_GRAD_SCALE),
         .base = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_BASE),
         .slot = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_SLOT),
         .first_col = (int)mr_field(cmd, MR_F_MOVE_ROWS_FIRST_COL),
         .begin = (int)mr_field(cmd, MR_F_MOVE_ROWS_BEGIN_COL),
         .kblock = (int)mr_field(cmd, MR_F_MOVE_ROWS_AT_ROW) / MR_BLOCK,
     };
-}
-
-int mr_machine_move_rows(struct mr_machine *m, const uint32_t *cmd)
-{
-    struct move w = move_of(m, cmd);
     bool shared = worth_sharing((uint64_t)m->n_rows * (uint64_t)w.cols);
     bool turned = mr_field(cmd, MR_F_MOVE_ROWS_TURNED);
     int rc = 0;
-    if (w.work != MR_MOVE_COPY) {
-        mr_pool_run(m->pool, m->n_rows, work_row, &w, shared);
-        return 0;
-    }
     if (turned)
         rc = mr_machine_stash_look(m, mr_field(cmd, MR_F_MOVE_ROWS_TURNED_OFF),
                                    (int)mr_field(cmd, MR_F_MOVE_ROWS_ALL_KBLOCKS),
@@ -140,6 +129,14 @@ int mr_machine_move_rows(struct mr_machine *m, const uint32_t *cmd)
         mr_pool_run(m->pool, m->n_rows, copy_row, &w, shared);
     if (turned)
         mr_pool_run(m->pool, w.cols / MR_BLOCK, turn_columns, &w, shared);
+    return 0;
+}
+
+int mr_machine_move_rows(struct mr_machine *m, const uint32_t *cmd)
+{
+    if (mr_field(cmd, MR_F_MOVE_ROWS_WORK) == MR_MOVE_COPY)
+        return copy_rows(m, cmd);
+    work_on_rows(m, cmd);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cmodel/row_work.h"
 #include "common/error.h"
 #include "train/work.h"
 
@@ -58,8 +59,7 @@ static void shape_of_matmul(const struct mr_command *c, int rows, char *text)
 static void shape_of_move(const struct mr_command *c, int rows, char *text)
 {
     unsigned work = get(c, MR_F_MOVE_ROWS_WORK);
-    bool second = work == MR_MOVE_COPY ? get(c, MR_F_MOVE_ROWS_SRC)
-                                       : work == MR_MOVE_NORM_BACK || work == MR_MOVE_SOFTMAX_BACK;
+    bool second = work == MR_MOVE_COPY ? get(c, MR_F_MOVE_ROWS_SRC) : mr_row_work_writes(work) == 2;
     (void)snprintf(text, SHAPE, "%d x %u, %s %d%s%s", rows, get(c, MR_F_MOVE_ROWS_COLS),
                    moves[work], 1 + second, get(c, MR_F_MOVE_ROWS_TO_ACT) ? " -> activations" : "",
                    get(c, MR_F_MOVE_ROWS_TURNED) ? ", turned" : "");

@@ -167,6 +167,7 @@ static int place_all(struct mr_pass *p, struct mr_error *err)
     for (int layer = 0; layer <= p->c->n_layer; layer++)
         place_layer(p, layer);
     place_windows(p);
+    pass_place_rows_on_host(p);
     return 0;
 }
 
@@ -210,6 +211,8 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
     p->row_grad = calloc((rows + 1) * (uint64_t)p->d.d, sizeof *p->row_grad);
     p->logits = calloc(p->result_beats * 16, sizeof *p->logits);
     p->pool = mr_pool_new(mr_pool_default());
+    if (rc == 0)
+        rc = pass_new_rows_on_host(p, err);
     if (rc == 0 && (!p->tiles || !p->row_grad || !p->logits || !p->pool))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     return rc;
@@ -248,6 +251,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
     p->limit = INT32_MAX;
     p->recompute = options->recompute;
+    p->on_host = options->on_host;
     int rc = mr_config_on_engine(config, err);
     if (rc == 0)
         rc = pass_fits(p, err);
@@ -288,11 +292,13 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
                  const struct mr_pass_options *options, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(device);
-    if (info->trains_partly) {
+    if (info->training && !info->g.train) {
         *pass = NULL;
         return trains_partly(info->uri, err);
     }
-    int rc = pass_new(pass, &info->g, info->config, config, options, err);
+    struct mr_pass_options o = *options;
+    o.on_host |= ~info->training & MR_HAS_WORKS;
+    int rc = pass_new(pass, &info->g, info->config, config, &o, err);
     if (rc < 0)
         return rc;
     (*pass)->dev = device;
@@ -308,6 +314,7 @@ void mr_pass_close(struct mr_pass *pass)
 {
     if (!pass)
         return;
+    pass_free_rows_on_host(pass);
     free(pass->kept);
     free(pass->w_off);
     free(pass->wt_off);

@@ -143,11 +143,11 @@ static int norm_chunk(struct walk *w, int i, int first)
     run_fetch(&r, p->dx, first, true, false);
     c = run_copy(&r, true, p->d.d, NO_MEMORY);
     run_copy_turned(&r, c, p->grad[item->to].turned, first, 0, begin);
-    run_norm_work(&r, MR_MOVE_NORM_GAIN);
+    run_norm_work(&r, MR_MOVE_NORM_GAIN, first);
     c = run_copy(&r, false, p->d.d, NO_MEMORY);
     run_copy_turned(&r, c, p->gain_turned, first, 0, begin);
     run_fetch(&r, kept->row, first, false, false); // again: the gain's gradient took its place
-    run_norm_work(&r, MR_MOVE_NORM_BACK);
+    run_norm_work(&r, MR_MOVE_NORM_BACK, first);
     if (p->live[MR_RESIDUAL])
         run_fetch(&r, p->residual, first, true, true);
     run_save(&r, p->residual, first, true);
@@ -209,11 +209,11 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
 void run_softmax(struct run *r, int layer, int first, int key, int n)
 {
     const struct mr_pass *p = r->p;
-    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, layer, first - key, n);
+    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, layer, first, key, n);
     struct mr_command *c = run_copy(r, true, n, run_place(MR_HIDDEN));
     mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
     run_copy_turned(r, c, p->ds_turned, first, key, first);
-    run_softmax_work(r, MR_MOVE_SOFTMAX, layer, first - key, n);
+    run_softmax_work(r, MR_MOVE_SOFTMAX, layer, first, key, n);
     run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->p_turned, first, key, first);
 }
 

@@ -4,6 +4,7 @@
 #define MILLRACE_TRAIN_PASS_IMPL_H
 
 #include "cmodel/command.h"
+#include "cmodel/row_work.h"
 #include "cmodel/tiles.h"
 #include "common/pool.h"
 #include "device/device.h"
@@ -65,6 +66,9 @@ struct mr_pass {
     uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
     uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
     uint64_t residual, dx;                    // rows window
+    uint32_t on_host;                         // works that the host does, bits of MR_HAS_WORKS
+    uint64_t host_off[2];                     // their rows of both memories, a chunk of the widest
+    struct rows_on_host *rows_on_host;
     uint64_t *entry; // [n_layer + 1] what enters each layer; the residual, where it need not stay
     // what is where
     int n_items;
@@ -137,6 +141,7 @@ struct run {
 enum { NO_MEMORY = 0 };
 unsigned run_memory(int memory);
 unsigned run_place(enum mr_place place);
+unsigned run_row_memory(bool second);
 
 // A run of `rows` rows; `most` commands.
 int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t weights,
@@ -144,10 +149,16 @@ int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t wei
 struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes);
 // END, and to the device. Frees what run_begin() took.
 int run_end(struct run *r);
+// The same, and begins the next program: on-chip memories stay as they are. Not between a stream
+// and its product, nor before LAYERNORM or ATTEND.
+void run_cut(struct run *r);
 
 void run_load_rows(struct run *r, int first, int rotary); // table and rotary of the batch's rows
+// Rows of the model's width at row `first` of a region of the rows window; of any width.
 void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add);
 void run_save(struct run *r, uint64_t off, int first, bool second);
+void run_fetch_cols(struct run *r, uint64_t off, int cols, bool second);
+void run_save_cols(struct run *r, uint64_t off, int cols, bool second);
 void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols);
@@ -159,10 +170,6 @@ void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock
 struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes);
 void run_copy_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
                      int first_col, int begin);
-// MR_MOVE_NORM_GAIN or _BACK; MR_MOVE_SOFTMAX or _BACK. In place: GAIN and SOFTMAX in the first row
-// memory, the others in the second.
-void run_norm_work(struct run *r, unsigned work);
-void run_softmax_work(struct run *r, unsigned work, int layer, int own_col, int cols);
 struct mr_command *run_matmul(struct run *r, int kblocks, int cols, unsigned reads,
                               unsigned writes);
 void run_matmul_turned(struct run *r, struct mr_command *c, uint64_t off, int first_row,
@@ -170,6 +177,17 @@ void run_matmul_turned(struct run *r, struct mr_command *c, uint64_t off, int fi
 void run_matmul_tiles(struct run *r, struct mr_command *c, uint64_t off, int first_row,
                       int first_kblock, int tiles_kblocks);
 void run_matmul_rotary(struct run *r, struct mr_command *c);
+
+// ---- works of MOVE_ROWS (pass_works.c) ---------------------------------------------------------
+
+// A work on rows `first`.. of the batch, in place (mr_row_work_writes()), by the device or the
+// host. NORM_BACK's gain is, on the host, read where the run's stream begins.
+void run_norm_work(struct run *r, unsigned work, int first);
+void run_softmax_work(struct run *r, unsigned work, int layer, int first, int key, int cols);
+// What the host needs for the works that are its own.
+void pass_place_rows_on_host(struct mr_pass *p);
+int pass_new_rows_on_host(struct mr_pass *p, struct mr_error *err);
+void pass_free_rows_on_host(struct mr_pass *p);
 
 // ---- attention, a head (pass_backward.c) -------------------------------------------------------
 

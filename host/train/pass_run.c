@@ -18,6 +18,11 @@ unsigned run_place(enum mr_place place)
     return 1u << (MR_MEM_PLACES + (int)place);
 }
 
+unsigned run_row_memory(bool second)
+{
+    return second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
+}
+
 int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t weights,
               struct mr_error *err)
 {
@@ -110,7 +115,7 @@ static int show(const struct run *r)
     return p->show(p->show_arg, &program);
 }
 
-int run_end(struct run *r)
+static void finish(struct run *r)
 {
     struct mr_pass *p = r->p;
     (void)run_add(r, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
@@ -123,9 +128,24 @@ int run_end(struct run *r)
         r->rc = p->dev ? execute(r) : 0;
     if (r->rc == 0 && p->show)
         r->rc = show(r);
+}
+
+int run_end(struct run *r)
+{
+    finish(r);
     free(r->cmds);
     mr_depend_free(r->depend);
     return r->rc;
+}
+
+void run_cut(struct run *r)
+{
+    finish(r);
+    r->count = 0;
+    mr_depend_free(r->depend);
+    r->depend = mr_depend_new(r->most);
+    if (r->rc == 0 && !r->depend)
+        r->rc = mr_fail(r->err, MR_ERR_MEMORY, "no memory for a program of %d commands", r->most);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -144,25 +164,43 @@ void run_load_rows(struct run *r, int first, int rotary)
     mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, p->g.n > 4 ? (uint32_t)p->g.n / 4 : 1);
 }
 
-void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add)
+static void fetch(struct run *r, uint64_t off, int beats, bool second, bool add)
 {
-    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
-    uint32_t beats = (uint32_t)r->p->d.d / 16;
+    unsigned row = run_row_memory(second);
     struct mr_command *c = run_add(r, MR_OP_FETCH_ROWS, add ? row : 0, row);
-    mr_command_set(c, MR_F_FETCH_ROWS_OFF, (uint32_t)(off + (uint64_t)first * beats));
-    mr_command_set(c, MR_F_FETCH_ROWS_BEATS, beats);
+    mr_command_set(c, MR_F_FETCH_ROWS_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_FETCH_ROWS_BEATS, (uint32_t)beats);
     mr_command_set(c, MR_F_FETCH_ROWS_ROW, second);
     mr_command_set(c, MR_F_FETCH_ROWS_ADD, add);
 }
 
+void run_fetch_cols(struct run *r, uint64_t off, int cols, bool second)
+{
+    fetch(r, off, cols / 16, second, false);
+}
+
+void run_save_cols(struct run *r, uint64_t off, int cols, bool second)
+{
+    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, run_row_memory(second), 0);
+    mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)off);
+    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, (uint32_t)cols / 16);
+    mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
+}
+
+// Where row `first` of a region is.
+static uint64_t row_off(const struct run *r, uint64_t off, int first)
+{
+    return off + (uint64_t)first * (uint64_t)(r->p->d.d / 16);
+}
+
+void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add)
+{
+    fetch(r, row_off(r, off, first), r->p->d.d / 16, second, add);
+}
+
 void run_save(struct run *r, uint64_t off, int first, bool second)
 {
-    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
-    uint32_t beats = (uint32_t)r->p->d.d / 16;
-    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, row, 0);
-    mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)(off + (uint64_t)first * beats));
-    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, beats);
-    mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
+    run_save_cols(r, row_off(r, off, first), r->p->d.d, second);
 }
 
 // ---- operands ----------------------------------------------------------------------------------
@@ -203,21 +241,14 @@ void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock
     mr_command_set(c, MR_F_LOAD_ACT_DST_SLOT, (uint32_t)slot);
 }
 
-// ---- MOVE_ROWS ---------------------------------------------------------------------------------
-
-static struct mr_command *move(struct run *r, unsigned work, int cols, unsigned reads,
-                               unsigned writes)
-{
-    struct mr_command *c = run_add(r, MR_OP_MOVE_ROWS, reads, writes);
-    mr_command_set(c, MR_F_MOVE_ROWS_WORK, work);
-    mr_command_set(c, MR_F_MOVE_ROWS_COLS, (uint32_t)cols);
-    return c;
-}
+// ---- copies of rows
+// ------------------------------------------------------------------------------
 
 struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes)
 {
-    unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
-    struct mr_command *c = move(r, MR_MOVE_COPY, cols, row, writes);
+    struct mr_command *c = run_add(r, MR_OP_MOVE_ROWS, run_row_memory(second), writes);
+    mr_command_set(c, MR_F_MOVE_ROWS_WORK, MR_MOVE_COPY);
+    mr_command_set(c, MR_F_MOVE_ROWS_COLS, (uint32_t)cols);
     mr_command_set(c, MR_F_MOVE_ROWS_SRC, second);
     mr_command_set(c, MR_F_MOVE_ROWS_TO_ACT, writes != NO_MEMORY);
     return c;
@@ -232,32 +263,6 @@ void run_copy_turned(struct run *r, struct mr_command *c, uint64_t off, int firs
     mr_command_set(c, MR_F_MOVE_ROWS_AT_ROW, (uint32_t)first_row);
     mr_command_set(c, MR_F_MOVE_ROWS_FIRST_COL, (uint32_t)first_col);
     mr_command_set(c, MR_F_MOVE_ROWS_BEGIN_COL, (uint32_t)begin);
-}
-
-void run_norm_work(struct run *r, unsigned work)
-{
-    unsigned both = run_place(MR_RESIDUAL) | run_memory(MR_MEM_SECOND);
-    bool back = work == MR_MOVE_NORM_BACK;
-    struct mr_command *c = move(r, work, r->p->d.d, both | (back ? run_memory(MR_MEM_VECTORS) : 0),
-                                back ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL));
-    struct mr_ln_const k = mr_ln_consts(r->p->c->n_embd, r->p->c->layer_norm_epsilon);
-    mr_command_set(c, MR_F_MOVE_ROWS_N, (uint32_t)k.n);
-    mr_command_set(c, MR_F_MOVE_ROWS_INV_N, mr_bits(k.inv_n));
-    mr_command_set(c, MR_F_MOVE_ROWS_INV_N2, mr_bits(k.inv_n2));
-    mr_command_set(c, MR_F_MOVE_ROWS_EPS, mr_bits(k.eps));
-}
-
-void run_softmax_work(struct run *r, unsigned work, int layer, int own_col, int cols)
-{
-    unsigned first = run_place(MR_RESIDUAL), second = run_memory(MR_MEM_SECOND);
-    bool back = work == MR_MOVE_SOFTMAX_BACK;
-    struct mr_command *c =
-        move(r, work, cols, run_memory(MR_MEM_ROWS) | first | (back ? second : 0),
-             back ? second : first);
-    double root = mr_attention_root(r->p->c, layer);
-    mr_command_set(c, MR_F_MOVE_ROWS_OWN_COL, (uint32_t)own_col);
-    mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits((float)(1.4426950408889634 / root)));
-    mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits((float)(1.0 / root)));
 }
 
 // ---- MATMUL ------------------------------------------------------------------------------------

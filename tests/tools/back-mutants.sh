@@ -84,8 +84,8 @@ mutants=(
     'MOVE_ROWS: turns the first row memory|cmodel/train.c|s/row_at(w->m, w->second, 0) + MR_BLOCK/row_at(w->m, false, 0) + MR_BLOCK/|test_pass'
     'MOVE_ROWS: the first row memory to activations|cmodel/train.c|s/const float \*row = row_at(w->m, w->second, i);/const float *row = row_at(w->m, false, i);/|test_pass'
     'MOVE_ROWS: works on the other row memory|cmodel/train.c|s/memcpy(row_at(m, w->second, i), s->row/memcpy(row_at(m, !w->second, i), s->row/|test_pass'
-    'MOVE_ROWS: a token sees the next one|cmodel/train.c|s/int own = w->own_col + i,/int own = w->own_col + i + 1,/|test_pass'
-    'MOVE_ROWS: a token sees the sequence before|cmodel/train.c|s/pos > own ? 0 : own - pos, own/0, own/|test_pass'
+    'MOVE_ROWS: a token sees the next one|cmodel/row_work.c|s/int own = w->own_col + i;/int own = w->own_col + i + 1;/|test_pass'
+    'MOVE_ROWS: a token sees the sequence before|cmodel/row_work.c|s/pos > own ? 0 : own - pos, own/0, own/|test_pass'
     'MOVE_ROWS: activations have the maximum of another command|cmodel/train.c|s/set_row_max(w->m, i, w->base, w->slot, blocks);//|test_pass'
 )
 

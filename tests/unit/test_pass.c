@@ -88,16 +88,22 @@ struct trained {
     struct mr_loss loss;
 };
 
-static void train_by(struct trained *t, const struct subject *s, const char *uri, int chunk,
-                     bool recompute)
+static void train_with(struct trained *t, const struct subject *s, const char *uri,
+                       struct mr_pass_options o)
 {
     struct mr_error err = {0};
-    struct mr_pass_options o = {.rows = s->rows + 40, .chunk = chunk, .recompute = recompute};
+    o.rows = s->rows + 40;
     *t = (struct trained){0};
     check(mr_device_open(&t->dev, uri, &err), &err);
     check(mr_pass_open(&t->pass, t->dev, s->config, &o, &err), &err);
     check(mr_pass_weights(t->pass, s->store, &err), &err);
     check(mr_pass_run(t->pass, &s->batch, &t->loss, &err), &err);
+}
+
+static void train_by(struct trained *t, const struct subject *s, const char *uri, int chunk,
+                     bool recompute)
+{
+    train_with(t, s, uri, (struct mr_pass_options){.chunk = chunk, .recompute = recompute});
 }
 
 static void train(struct trained *t, const struct subject *s, const char *uri, int chunk)
@@ -283,6 +289,38 @@ static void bits_are_the_same_everywhere(void **unused)
         }
         assert_int_equal(setenv("MILLRACE_THREADS", "1", 1), 0);
         assert_int_equal(unsetenv("MILLRACE_SIMD"), 0);
+        trained_close(&first);
+        subject_close(&s);
+    }
+}
+
+// Works that a device lacks, by the host: one at a time, and all.
+static void works_on_the_host_give_the_same_bits(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *uri;
+        int chunk;
+        uint32_t works;
+    } ways[] = {
+        {"model:tinyt", 0, MR_HAS_WORKS},        {"model:sim,train", 96, MR_HAS_WORKS},
+        {"model:wide,train", 0, MR_HAS_WORKS},   {"model:tinyt", 0, MR_HAS_NORM_BACK},
+        {"model:tinyt", 0, MR_HAS_NORM_GAIN},    {"model:tinyt", 0, MR_HAS_SOFTMAX},
+        {"model:tinyt", 0, MR_HAS_SOFTMAX_BACK},
+    };
+    for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
+        struct subject s;
+        struct trained first;
+        subject_open(&s, fixtures[f]);
+        take_lengths(&s, lengths, 5);
+        train(&first, &s, "model:tinyt", 0);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            struct trained t;
+            train_with(&t, &s, ways[i].uri,
+                       (struct mr_pass_options){.chunk = ways[i].chunk, .on_host = ways[i].works});
+            same_bits(&s, &first, &t);
+            trained_close(&t);
+        }
         trained_close(&first);
         subject_close(&s);
     }
@@ -501,6 +539,7 @@ int main(void)
         cmocka_unit_test(demo_has_the_gradient),
         cmocka_unit_test(large_vocabularies_have_the_gradient),
         cmocka_unit_test(bits_are_the_same_everywhere),
+        cmocka_unit_test(works_on_the_host_give_the_same_bits),
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(batches_leave_nothing),
         cmocka_unit_test(units_that_are_too_small_are_noted),

@@ -254,13 +254,13 @@ static void says_what_it_has(void **unused)
     struct twin t;
     struct mr_device *dev;
     twin_open(&t, "sim:tinyt,memory=ideal");
-    assert_int_equal(reg(&t, MR_REG_FORMATS),
-                     7 | MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH | MR_HAS_SLOPES | MR_HAS_KEEP);
-    assert_true(mr_device_info(t.dev)->trains_partly);
+    const uint32_t has = MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH | MR_HAS_SLOPES | MR_HAS_KEEP;
+    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | has);
+    assert_int_equal(mr_device_info(t.dev)->training, has);
     assert_int_equal(mr_device_info(t.dev)->g.train, 0);
     mr_device_close(t.dev);
     check(mr_device_open(&dev, "model:tinyt", &err), &err);
-    assert_false(mr_device_info(dev)->trains_partly);
+    assert_int_equal(mr_device_info(dev)->training, MR_HAS_TRAINING);
     assert_int_equal(mr_device_info(dev)->g.train, 1);
     mr_device_close(dev);
 }
