@@ -22,8 +22,8 @@ LIBS     := -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lpthread -lm
 
 LIB_SRC  := $(wildcard host/common/*.c host/text/*.c host/model/*.c host/checkpoint/*.c host/pack/*.c \
               host/cmodel/*.c host/engine/*.c host/device/*.c host/cpu/*.c host/api/*.c \
-              host/trace/*.c host/plan/*.c host/store/*.c host/train/*.c) sim/memory/dram.c \
-              hls/jobs.c hls/places_of.c
+              host/trace/*.c host/plan/*.c host/store/*.c host/card/*.c host/train/*.c) \
+              sim/memory/dram.c
 # Training data and configurations are read by the command line only, as HTTP below.
 DATA_SRC := $(wildcard host/data/*.c host/config/*.c)
 CLI_SRC  := $(wildcard host/cli/*.c) $(DATA_SRC)

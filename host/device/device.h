@@ -67,6 +67,13 @@ enum mr_device_side { MR_DEVICE_STATE, MR_DEVICE_GRADIENTS };
 int mr_device_update_alloc(struct mr_device *dev, enum mr_device_side side, size_t bytes,
                            uint64_t *addr, struct mr_error *err);
 
+// Where a device has both streams of weights: the addresses of W and Wt in the first channel, and
+// bytes to the same in the next one. channels is 0 where those are not equally far apart.
+struct mr_device_streams {
+    int channels;
+    uint64_t stream[2], apart;
+};
+
 struct mr_update_job; // hls/millrace_update.h
 struct mr_device_update {
     const struct mr_update_job *jobs; // their places are device addresses, in beats

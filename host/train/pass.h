@@ -40,13 +40,8 @@ int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct m
 int mr_pass_item_weights(struct mr_pass *pass, const struct mr_store *store, int item,
                          struct mr_error *err);
 
-// Where the device has both streams: the addresses of W and Wt in the first channel, and bytes to
-// the same in the next one. channels is 0 where those are not equally far apart.
-struct mr_pass_streams {
-    int channels;
-    uint64_t stream[2], apart;
-};
-struct mr_pass_streams mr_pass_streams(const struct mr_pass *pass);
+// Where the device has both streams.
+struct mr_device_streams mr_pass_streams(const struct mr_pass *pass);
 
 // Whether a batch can be run: mr_batch_check(), and not too many rows. MR_ERR_USAGE.
 int mr_pass_check(const struct mr_pass *pass, const struct mr_batch *batch, size_t *rows,

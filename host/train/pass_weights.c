@@ -70,13 +70,13 @@ int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct m
     return rc;
 }
 
-struct mr_pass_streams mr_pass_streams(const struct mr_pass *pass)
+struct mr_device_streams mr_pass_streams(const struct mr_pass *pass)
 {
     const uint64_t *at = pass->weight_addr;
     uint64_t apart = pass->g.n > 1 ? at[1] - at[0] : 0;
     for (int c = 2; c < pass->g.n; c++)
         if (at[c] - at[c - 1] != apart)
-            return (struct mr_pass_streams){0};
-    return (struct mr_pass_streams){
+            return (struct mr_device_streams){0};
+    return (struct mr_device_streams){
         pass->g.n, {at[0] + pass->w_off[0] * MR_BEAT, at[0] + pass->wt_off[0] * MR_BEAT}, apart};
 }

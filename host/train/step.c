@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/update.h"
+#include "card/upload.h"
 #include "store/mirror.h"
-#include "train/card.h"
-#include "train/upload.h"
 
 struct kept_batch {
     struct mr_batch batch;
@@ -48,13 +48,19 @@ static void forget(struct mr_step *s)
 static int update_where(struct mr_step *s, struct mr_device *device, struct mr_error *err)
 {
     static const char several[] = "several ranks share its steps";
-    const struct mr_pass_streams streams = mr_pass_streams(s->pass);
+    const struct mr_device_streams streams = mr_pass_streams(s->pass);
     const char *why;
     if (s->ranks->count > 1) {
         memcpy(s->host, several, mr_device_updates(device, &why) ? sizeof several : 0);
         return 0;
     }
     return mr_card_update_open(&s->card, s->store, device, &streams, s->host, err);
+}
+
+static int send_item(void *arg, int item, struct mr_error *err)
+{
+    struct mr_step *s = arg;
+    return mr_pass_item_weights(s->pass, s->store, item, err);
 }
 
 int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
@@ -77,7 +83,7 @@ int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device
     if (rc == 0)
         rc = update_where(s, device, err);
     if (rc == 0 && !s->card && s->ranks->rank == 0)
-        rc = mr_weight_upload_open(&s->upload, store, device, s->pass, err);
+        rc = mr_weight_upload_open(&s->upload, store, device, send_item, s, err);
     if (rc < 0) {
         mr_step_close(s);
         *step = NULL;

@@ -9,8 +9,7 @@ $(BUILD)/hls/update_%.o: hls/millrace_update.cpp hls/millrace_update.h hls/datap
 	@echo "CXX   $@"
 	@$(CXX) $(HLS_FLAGS) $(if $(filter 2,$*),,$(SAN)) -DMILLRACE_LANES=$* -Dmillrace_update=millrace_update_$* -c -o $@ $<
 UNIT_EXTRA_test_hls_update := $(HLS_OBJ)
-$(BUILD)/unit/test_hls_update: hls/jobs.c hls/jobs.h hls/millrace_update.h $(HLS_OBJ)
-$(BUILD)/unit/test_hls_update: hls/places_of.c hls/places_of.h hls/places.h
+$(BUILD)/unit/test_hls_update: hls/millrace_update.h hls/places.h $(HLS_OBJ)
 
 # The Verilog of the cores, made again with pinned versions of clang and of the packages from PyPI.
 .PHONY: test-hls hls-cores hls-venv

@@ -109,7 +109,7 @@ mutants=(
     'step: the units that were raised last|train/step.c|s/s->raised += raised/s->raised = raised/|test_step'
     'step: it goes on after an error|train/step.c|s/^        forget(s);/        ;/|test_step'
     'step: the loss of the last micro-batch|train/step.c|s/mr_loss_add(&s->loss, loss);/s->loss = *loss;/|test_step'
-    'step: the device keeps the old weights|train/upload.c|s/return mr_pass_item_weights(.*);/return 0;/|test_step'
+    'step: the device keeps the old weights|train/step.c|s/return mr_pass_item_weights(.*);/return 0;/|test_step'
     'ranks: units that this one wants|train/step.c|s/wanted\[k\] > s->wanted\[k % n\] ? wanted\[k\] : s->wanted\[k % n\]/s->wanted[k % n]/|test_ranks'
     'ranks: losses of this one|train/step.c|s/mr_loss_add(&s->loss, loss + k);/s->loss = own;/|test_ranks'
     'ranks: the last sums are of this one|store/mirror.c|s/mr_ranks_sum(ranks, sums, s->layout.elements);/mr_ranks_sum(ranks, sums, s->layout.elements - 512);/|test_ranks'

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "cmodel/num.h"
-#include "hls/jobs.h"
+#include "card/jobs.h"
 #include "hls_streams.h"
 #include "memory_store.h"
 #include "store/patch.h"

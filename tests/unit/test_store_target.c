@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hls/places_of.h"
+#include "card/places.h"
 #include "pack/layout.h"
 #include "store/target.h"
 #include "store/turned.h"

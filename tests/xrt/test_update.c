@@ -12,12 +12,12 @@
 
 #include <stdlib.h>
 
+#include "card/update.h"
 #include "checkpoint/synthetic.h"
 #include "device/open.h"
 #include "hls_streams.h"
 #include "memory_store.h"
 #include "store_steps.h"
-#include "train/card.h"
 #include "train/step.h"
 
 enum { MOST_CHANNELS = 2 };
@@ -26,7 +26,7 @@ enum { MOST_CHANNELS = 2 };
 struct card {
     struct mr_device *dev;
     uint64_t addr[MOST_CHANNELS], beats[2];
-    struct mr_pass_streams streams;
+    struct mr_device_streams streams;
     struct mr_card_update *update;
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hls/jobs.h"
+#include "card/jobs.h"
 
 static const char *fill(struct update_list *list, const struct mr_store_layout *layout,
                         int channels, struct mr_error *err)

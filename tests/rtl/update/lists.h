@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of a model as the kernel `millrace_update` gets it: hls/jobs.c's list, sizes of what it
-// works on, and the factors of the optimizer. In C and C++.
+// A step of a model as the kernel `millrace_update` gets it: the list of host/card/jobs.c, sizes of
+// what it works on, and the factors of the optimizer. In C and C++.
 #ifndef MILLRACE_TESTS_RTL_UPDATE_LISTS_H
 #define MILLRACE_TESTS_RTL_UPDATE_LISTS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// millrace_update as RTL against hls/millrace_update.cpp: steps of models by hls/jobs.c's lists, on
-// one memory with everything in it, compared as a whole; random stalls on every channel, errors of
+// millrace_update as RTL against hls/millrace_update.cpp: steps of models by host/card/jobs.c's
+// lists, on one memory with everything in it, compared as a whole; random stalls on every channel, errors of
 // memory and of the host, the registers. Then bytes a cycle on the engine's memory model, beside a
 // stream of reads and writes that does nothing else.
 #include "Vdut.h"

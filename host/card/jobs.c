@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hls/jobs.h"
+#include "card/jobs.h"
 
 #include <stdlib.h>
 
-#include "hls/places_of.h"
+#include "card/places.h"
 #include "store/turned.h"
 
 enum { BLOCK = 32, MOST_CHANNELS = 16 };

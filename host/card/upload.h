@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // New weights on their way to a device while the host still updates others: each item of the
 // streams goes as soon as the store has it, by a thread of its own. For devices without the update.
-#ifndef MILLRACE_TRAIN_UPLOAD_H
-#define MILLRACE_TRAIN_UPLOAD_H
+#ifndef MILLRACE_CARD_UPLOAD_H
+#define MILLRACE_CARD_UPLOAD_H
 
 #include "device/device.h"
 #include "store/store.h"
-#include "train/pass.h"
 
 struct mr_weight_upload;
+
+// Writes an item of both streams (mr_stream_items()) into the device's memory.
+typedef int mr_weight_send(void *arg, int item, struct mr_error *err);
 
 // From now on the store's steps hand over their streams; all are borrowed. No run of the device may
 // be under way in a step's update.
 int mr_weight_upload_open(struct mr_weight_upload **upload, struct mr_store *store,
-                          struct mr_device *dev, struct mr_pass *pass, struct mr_error *err);
+                          struct mr_device *dev, mr_weight_send *send, void *arg,
+                          struct mr_error *err);
 void mr_weight_upload_close(struct mr_weight_upload *upload); // NULL is allowed
 // Behind mr_store_apply(), whatever that returned: waits. 1: the device has all new weights, 0: not
 // all were handed over.

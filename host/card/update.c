@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/card.h"
+#include "card/update.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hls/jobs.h"
+#include "card/jobs.h"
 #include "pack/layout.h"
 #include "store/target.h"
 
@@ -18,7 +18,7 @@ struct piece {
 struct mr_card_update {
     struct mr_store *store;
     struct mr_device *dev;
-    struct mr_pass_streams streams;
+    struct mr_device_streams streams;
     struct mr_store_target target;
     struct mr_store_layout layout; // the store's
     size_t pieces;
@@ -112,7 +112,7 @@ static int send(struct mr_card_update *c, const struct mr_store_work *work, stru
 static int update(void *arg, const struct mr_store_work *work, struct mr_error *err)
 {
     struct mr_card_update *c = arg;
-    const struct mr_pass_streams *streams = &c->streams;
+    const struct mr_device_streams *streams = &c->streams;
     struct mr_update_jobs jobs;
     struct mr_device_update run = {.elements = c->layout.elements,
                                    .channels = (uint32_t)streams->channels,
@@ -168,7 +168,8 @@ static int possible(struct mr_card_update *c, struct mr_error *err)
 }
 
 int mr_card_update_open(struct mr_card_update **card, struct mr_store *store, struct mr_device *dev,
-                        const struct mr_pass_streams *streams, char why[160], struct mr_error *err)
+                        const struct mr_device_streams *streams, char why[160],
+                        struct mr_error *err)
 {
     const char *none;
     struct mr_error local = {0};

@@ -2,12 +2,11 @@
 // A step's update on the device that trains (hls/README.md): weights and both moments lie in its
 // memory, its kernel writes both streams where the engine reads them. What the host has of a step
 // goes there, its gradients, and what a step makes safe comes back, the new state.
-#ifndef MILLRACE_TRAIN_CARD_H
-#define MILLRACE_TRAIN_CARD_H
+#ifndef MILLRACE_CARD_UPDATE_H
+#define MILLRACE_CARD_UPDATE_H
 
 #include "device/device.h"
 #include "store/store.h"
-#include "train/pass.h"
 
 struct mr_card_update;
 
@@ -15,7 +14,8 @@ struct mr_card_update;
 // the device cannot, or has no room, *card is NULL and `why` says so in a few words; it is empty
 // where no device of its kind can. Store and device are borrowed.
 int mr_card_update_open(struct mr_card_update **card, struct mr_store *store, struct mr_device *dev,
-                        const struct mr_pass_streams *streams, char why[160], struct mr_error *err);
+                        const struct mr_device_streams *streams, char why[160],
+                        struct mr_error *err);
 void mr_card_update_close(struct mr_card_update *card);           // NULL is allowed
 uint64_t mr_card_update_bytes(const struct mr_card_update *card); // of device memory
 

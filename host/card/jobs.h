@@ -2,8 +2,8 @@
 // The list of jobs by which the kernel `millrace_update` does a step of a store: the host's side of
 // it. Where patches lie in the state follows from host/store/layout.h, where matrices lie in the
 // streams of N channels from host/pack/layout.h.
-#ifndef MILLRACE_HLS_JOBS_H
-#define MILLRACE_HLS_JOBS_H
+#ifndef MILLRACE_CARD_JOBS_H
+#define MILLRACE_CARD_JOBS_H
 
 #include "hls/millrace_update.h"
 #include "store/adamw.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a model's weights lie in the streams of N channels: the host's side of hls/places.h, from
 // host/pack/layout.h and, for Wt, host/store/turned.h.
-#ifndef MILLRACE_HLS_PLACES_OF_H
-#define MILLRACE_HLS_PLACES_OF_H
+#ifndef MILLRACE_CARD_PLACES_H
+#define MILLRACE_CARD_PLACES_H
 
 #include <stdbool.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/upload.h"
+#include "card/upload.h"
 
 #include <stdlib.h>
 
 #include "device/mover.h"
-#include "hls/places_of.h"
+#include "card/places.h"
 #include "pack/layout.h"
 #include "store/target.h"
 
@@ -17,7 +17,8 @@ struct item {
 
 struct mr_weight_upload {
     struct mr_store *store;
-    struct mr_pass *pass;
+    mr_weight_send *send;
+    void *arg;
     struct mr_mover *mover;
     struct mr_store_target target;
     struct mr_stream_place *place; // [tensors]
@@ -25,10 +26,10 @@ struct mr_weight_upload {
     int items;
 };
 
-static int send(void *arg, struct mr_error *err)
+static int send_item(void *arg, struct mr_error *err)
 {
     struct item *i = arg;
-    return mr_pass_item_weights(i->upload->pass, i->upload->store, i->number, err);
+    return i->upload->send(i->upload->arg, i->number, err);
 }
 
 static void ready(void *arg, size_t first, size_t count)
@@ -44,7 +45,8 @@ static void ready(void *arg, size_t first, size_t count)
 }
 
 int mr_weight_upload_open(struct mr_weight_upload **upload, struct mr_store *store,
-                          struct mr_device *dev, struct mr_pass *pass, struct mr_error *err)
+                          struct mr_device *dev, mr_weight_send *send, void *arg,
+                          struct mr_error *err)
 {
     const struct mr_config *c = mr_store_config(store);
     uint64_t beats[2];
@@ -53,7 +55,8 @@ int mr_weight_upload_open(struct mr_weight_upload **upload, struct mr_store *sto
     if (!u)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     u->store = store;
-    u->pass = pass;
+    u->send = send;
+    u->arg = arg;
     u->items = mr_stream_items(c);
     u->place = calloc(tensors, sizeof *u->place);
     u->item = calloc((size_t)u->items, sizeof *u->item);
@@ -72,7 +75,7 @@ int mr_weight_upload_open(struct mr_weight_upload **upload, struct mr_store *sto
         u->item[i].upload = u;
         u->item[i].number = i;
         u->item[i].left = u->item[i].parts;
-        u->item[i].move = (struct mr_move){.work = send, .arg = &u->item[i]};
+        u->item[i].move = (struct mr_move){.work = send_item, .arg = &u->item[i]};
     }
     u->target = (struct mr_store_target){.arg = u, .ready = ready};
     mr_store_set_target(store, &u->target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hls/places_of.h"
+#include "card/places.h"
 
 #include "pack/layout.h"
 #include "store/params.h"
