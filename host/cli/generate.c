@@ -285,6 +285,7 @@ static const struct cli_option options[] = {
      .kind = CLI_OUTPUT,
      .value = "FILE",
      .help = "the prompt's KV store to FILE",
+     .onto = "load-kv",
      CLI_AT(ARGS, save_kv)},
     {.name = "load-kv",
      .kind = CLI_PATH,

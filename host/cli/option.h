@@ -44,6 +44,7 @@ struct cli_option {
     const char *only_with; // it can stand with these alone
     const char *because;   // why, for the message; NULL: it explains itself
     const char *needs;     // name of the option without which it means nothing
+    const char *onto;      // of CLI_OUTPUT: name of the option whose file it may replace
 };
 
 #define CLI_AT(TYPE, MEMBER)    .at = offsetof(TYPE, MEMBER), .size = sizeof(((TYPE *)NULL)->MEMBER)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/help.h"
+#include "common/output.h"
 #include "common/suggest.h"
 
 // getopt_long()'s number of the table's first option; letters are below.
@@ -493,10 +494,31 @@ static bool take_defaults(const struct parse *p)
     return true;
 }
 
+// A file is replaced when the work is done: not one that the work has read.
+static bool check_outputs(const struct parse *p)
+{
+    char name[64];
+    const struct cli_option *o = p->cmd->options;
+    for (int i = 0; o[i].name; i++) {
+        // A directory never replaces a file; the command says so.
+        bool file = o[i].kind == CLI_OUTPUT && strcmp(o[i].value, "DIR") != 0;
+        const char *output = file ? *(char **)place(p, o[i].at) : NULL;
+        for (int k = 0; output && o[k].name; k++) {
+            const char *input = o[k].kind == CLI_PATH ? *(char **)place(p, o[k].at) : NULL;
+            if (!input || stands_in(o[i].onto, o[k].name) || !mr_output_is_input(output, input))
+                continue;
+            cli_usage(p->cmd, "%s %s: is the input, which would be replaced; name another file",
+                      shown(&o[i], name, sizeof name), output);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool cli_parse(const struct cli_command *cmd, int argc, char **argv, void *args, int *status)
 {
     struct parse p = {.cmd = cmd, .args = args};
     *status = EXIT_USAGE;
     return take_defaults(&p) && take_options(&p, argc, argv, status) &&
-           take_arguments(&p, argc, argv) && check_together(&p);
+           take_arguments(&p, argc, argv) && check_together(&p) && check_outputs(&p);
 }

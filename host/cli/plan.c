@@ -298,8 +298,6 @@ static int run(int argc, char **argv)
         return status;
     if (!a.c.model && !a.geometry)
         return cli_usage(&cmd_plan, "a model or --geometry, one of them, is needed");
-    if (a.measured && mr_output_same(a.measured, a.svg))
-        return cli_usage(&cmd_plan, "--measured and --svg name the same file, %s", a.svg);
     if (a.n_positions == 0 && a.prefill == 0)
         a.n_positions = 1; // position 0
     return plan(&a);

@@ -13,6 +13,41 @@
 
 enum { ATTEMPTS = 100, SUFFIX = 17 };
 
+static bool same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Names of a model's files. Others in its directory may well be outputs of before.
+static bool of_model(const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return strcmp(name, "config.json") == 0 || strncmp(name, "tokenizer", 9) == 0 ||
+           strncmp(name, "pytorch_model", 13) == 0 || (end && strcmp(end, ".safetensors") == 0) ||
+           (strncmp(name, "model", 5) == 0 && end && strcmp(end, ".json") == 0);
+}
+
+static bool in_model(const char *output, const struct stat *dir)
+{
+    struct stat parent;
+    char *path = realpath(output, NULL), *slash = path ? strrchr(path, '/') : NULL;
+    bool is = slash && of_model(slash + 1);
+    if (slash)
+        slash[slash == path] = '\0';
+    is = is && stat(path, &parent) == 0 && same(&parent, dir);
+    free(path);
+    return is;
+}
+
+bool mr_output_is_input(const char *output, const char *input)
+{
+    struct stat to, from;
+    int got = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &from) : stat(input, &from);
+    if (got != 0 || stat(output, &to) != 0 || !S_ISREG(to.st_mode))
+        return false;
+    return S_ISDIR(from.st_mode) ? in_model(output, &from) : same(&to, &from);
+}
+
 static int failed(const struct mr_output *out, const char *what, struct mr_error *err)
 {
     return mr_fail(err, MR_ERR_IO, "%s: %s: %s; give another place, or see to room and permissions",

@@ -3,10 +3,15 @@
 #ifndef MILLRACE_COMMON_OUTPUT_H
 #define MILLRACE_COMMON_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
+
+// Whether writing `output` would replace the file at `input` ("-": standard input), by whatever
+// names, or a file of the model whose directory that is.
+bool mr_output_is_input(const char *output, const char *input);
 
 struct mr_output {
     int fd;

@@ -288,7 +288,7 @@ exits plan_of_measured_points_beyond_the_memory 3 'more than 1 channel can move'
 point 9007199254740992 61200 1
 exits plan_of_measured_points_far_from_the_roofs 3 'x.svg: .* too far from the roofs' plan $demo --svg "$work/x.svg" --measured "$work/bench.json"
 point 65116 61200 119808
-exits plan_picture_onto_its_points 2 'name the same file' plan $demo --svg "$work/bench.json" --measured "$work/bench.json"
+exits plan_picture_onto_its_points 2 '--svg .*: is the input, which would be replaced' plan $demo --svg "$work/bench.json" --measured "$work/bench.json"
 exits plan_of_measured_points 0 '' plan $demo --svg "$work/y.svg" --measured "$work/bench.json"
 ok plan_draws_measured_points grep -q 'measured by the device' "$work/y.svg"
 exits plan_picture_on_standard_output 2 'standard output is not for files' plan $demo --svg -

@@ -108,6 +108,17 @@ exits eval_of_gzip 3 'pairs.jsonl.gz: is gzip' eval $demo --perplexity "$work/pa
 exits compare_of_gzip 3 'pairs.jsonl.gz: is gzip' compare $demo --file "$work/pairs.jsonl.gz"
 exits calibration_of_gzip 3 'pairs.jsonl.gz: is gzip' pack $demo -o "$work/x" --format mxfp4 --calibrate "$work/pairs.jsonl.gz"
 mkdir "$work/texts" && cp "$work/text" "$work/texts/a.txt"
+cp "$work/pairs.jsonl" "$work/own.jsonl" && ln "$work/own.jsonl" "$work/same.jsonl"
+cp -r $demo "$work/own"
+exits data_over_its_own_input 2 'is the input, which would be replaced' data $demo "$work/own.jsonl" -o "$work/own.jsonl"
+"$millrace" data $demo - -o "$work/own.jsonl" --from jsonl <"$work/own.jsonl" 2>"$work/err"
+ok data_over_its_standard_input grep -q 'is the input, which would be replaced' "$work/err"
+exits data_over_it_by_another_name 2 'is the input, which would be replaced' data $demo "$work/own.jsonl" -o "$work/same.jsonl"
+exits pack_over_its_model 2 '--output .*model.safetensors: is the input' pack "$work/own" -o "$work/own/model.safetensors"
+exits trace_over_its_models_configuration 2 '--svg .*config.json: is the input' trace "$work/own" --svg "$work/own/config.json"
+exits rows_over_the_text_to_learn 2 '--csv .*own.jsonl: is the input' train $demo --data "$work/own.jsonl" -o "$work/x" --csv "$work/own.jsonl"
+ok the_model_is_as_it_was diff -r $demo "$work/own"
+ok its_input_is_as_it_was cmp "$work/pairs.jsonl" "$work/own.jsonl"
 exits train_on_a_directory_of_texts 3 "has 0 .h5 files; .* 'cat .*/texts/\*.txt \|' and '-'" train $demo --data "$work/texts" -o "$work/x" --steps 1
 mkdir "$work/model" && cp $demo/* "$work/model" && sed -i 's/<|endoftext|>/<|endofbook|>/g' "$work/model/tokenizer.json"
 exits train_data_of_another_tokenizer 3 'made with another tokenizer' train "$work/model" --data "$work/text.h5" -o "$work/x" --steps 1

@@ -147,6 +147,9 @@ exits store_of_another_format 3 'another model' generate -m $demo -d model: --fo
 exits store_with_two_passes 3 'without --two-pass' generate -m $demo -d model: --two-pass --load-kv "$work/kv"
 exits store_that_is_none 3 'is not a saved KV store' generate -m $demo -d model: --load-kv Makefile
 exits store_on_cpu 3 'fp32' generate -m $demo -d cpu: --load-kv "$work/kv"
+cp "$work/kv" "$work/kv3"
+model --load-kv "$work/kv3" " And then" --save-kv "$work/kv3" -n 1 >/dev/null
+ok a_store_may_replace_the_one_it_continues cmp "$work/kv2" "$work/kv3"
 exits store_where_nothing_can_be_written 3 'No such file' generate -m $demo -d model: -p x --save-kv "$work/no/kv"
 exits store_on_standard_output 2 'standard output is not for files' generate -m $demo -p x --save-kv -
 
