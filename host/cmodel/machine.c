@@ -410,8 +410,8 @@ void mr_machine_free(struct mr_machine *m)
 
 struct mr_machine_run mr_machine_state(const struct mr_machine *m)
 {
-    return (struct mr_machine_run){m->prog,   m->n_cmds,   m->next,
-                                   m->n_rows, m->n_logits, m->two_pass};
+    return (struct mr_machine_run){m->prog,     m->n_cmds,   m->next,         m->n_rows,
+                                   m->n_logits, m->two_pass, m->legal.v.train};
 }
 
 struct mr_machine_counts mr_machine_counts(const struct mr_machine *m)
@@ -443,9 +443,9 @@ const int8_t *mr_machine_qkv(const struct mr_machine *m, int slot, int block, ui
     return q;
 }
 
-const float *mr_machine_residual(const struct mr_machine *m, int token)
+const float *mr_machine_row(const struct mr_machine *m, bool second, int token)
 {
-    return m->res + (size_t)token * (size_t)m->g.d_max;
+    return row_at(m, second, token);
 }
 
 const uint8_t *mr_machine_prefix_max(const struct mr_machine *m, int token)

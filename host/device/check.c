@@ -7,20 +7,23 @@
 
 #include "cmodel/command.h"
 #include "cmodel/num.h"
+#include "cmodel/row_work.h"
 
 enum { BLOCK_BYTES = 33 }; // 32 elements and the scale code
 
 // Which part of the on-chip memories a command writes.
-enum area { AREA_NONE, AREA_ACT, AREA_QKV, AREA_RES };
+enum area { AREA_NONE, AREA_ACT, AREA_QKV, AREA_ROWS, AREA_SECOND };
 
 struct dest {
     enum area area;
-    int base, count; // ACT, QKV: first block and blocks a slot; RES: floats a token
+    int base, count; // ACT, QKV: first block and blocks a slot; row memories: floats a token
     int rows;        // tokens
     bool lo;         // second passes are there too
 };
 
-// What the model left in a command's destination, kept until the device has completed the command.
+enum { DESTS = 2 }; // what a command keeps it also writes elsewhere
+
+// What the model left in a command's destinations, kept until the device has completed the command.
 struct snapshot {
     struct dest dest;
     uint8_t *bytes;
@@ -33,9 +36,9 @@ struct mr_check {
     struct mr_memory *ref;
     struct mr_machine *machine;
     struct mr_machine_run run;
-    struct snapshot *snaps; // [n_commands]
-    struct mr_error err;    // of the callback
-    bool finished;          // the model has reached END
+    struct snapshot (*snaps)[DESTS]; // [n_commands]
+    struct mr_error err;             // of the callback
+    bool finished;                   // the model has reached END
 };
 
 static const struct mr_command *command(const struct mr_check *c, unsigned i)
@@ -43,53 +46,95 @@ static const struct mr_command *command(const struct mr_check *c, unsigned i)
     return (const struct mr_command *)(c->run.commands + (size_t)i * MR_CMD_WORDS);
 }
 
-static struct dest dest_of(const struct mr_check *c, unsigned i)
+static bool is_rows(const struct dest *d)
+{
+    return d->area == AREA_ROWS || d->area == AREA_SECOND;
+}
+
+static struct dest row_dest(bool second, uint32_t floats)
+{
+    return (struct dest){.area = second ? AREA_SECOND : AREA_ROWS, .count = (int)floats};
+}
+
+static struct dest matmul_dest(const struct mr_command *m, bool training)
+{
+    uint32_t cols = mr_command_get(m, MR_F_MATMUL_COLS);
+    int base = (int)mr_command_get(m, MR_F_MATMUL_DST_BASE);
+    switch (mr_command_get(m, MR_F_MATMUL_DST)) {
+    case MR_DST_ACT:
+        return (struct dest){.area = AREA_ACT, .base = base, .count = (int)cols / 32};
+    case MR_DST_QKV:
+        return (struct dest){.area = AREA_QKV, .base = 2 * base, .count = (int)cols / 32};
+    case MR_DST_RES:
+        return row_dest(training && mr_command_get(m, MR_F_MATMUL_ROW), cols);
+    default:
+        return (struct dest){0}; // results are compared in memory at the end
+    }
+}
+
+static struct dest move_dest(const struct mr_command *m)
+{
+    unsigned work = mr_command_get(m, MR_F_MOVE_ROWS_WORK);
+    uint32_t cols = mr_command_get(m, MR_F_MOVE_ROWS_COLS);
+    if (work != MR_MOVE_COPY)
+        return row_dest(mr_row_work_writes(work) == 2, cols);
+    if (!mr_command_get(m, MR_F_MOVE_ROWS_TO_ACT))
+        return (struct dest){0};
+    return (struct dest){.area = AREA_ACT,
+                         .base = (int)mr_command_get(m, MR_F_MOVE_ROWS_DST_BASE),
+                         .count = (int)cols / 32};
+}
+
+static void dests_of(const struct mr_check *c, unsigned i, struct dest d[DESTS])
 {
     const struct mr_command *m = command(c, i);
     struct mr_machine_run r = mr_machine_state(c->machine);
-    struct dest d = {.rows = r.n_rows};
+    int rows = r.n_rows;
+    memset(d, 0, DESTS * sizeof *d);
     switch (mr_command_get(m, MR_F_CMD_OPCODE)) {
     case MR_OP_LOAD_ROWS:
-        d.area = AREA_RES;
-        d.count = 16 * (int)mr_command_get(m, MR_F_LOAD_ROWS_RES_BEATS);
+        d[0] = row_dest(false, 16 * mr_command_get(m, MR_F_LOAD_ROWS_RES_BEATS));
         break;
     case MR_OP_LAYERNORM:
-        d.area = AREA_ACT;
-        d.base = (int)mr_command_get(m, MR_F_LAYERNORM_DST_BASE);
-        d.count = (int)mr_command_get(m, MR_F_LAYERNORM_DBLOCKS);
+        d[0].area = AREA_ACT;
+        d[0].base = (int)mr_command_get(m, MR_F_LAYERNORM_DST_BASE);
+        d[0].count = (int)mr_command_get(m, MR_F_LAYERNORM_DBLOCKS);
         if (mr_command_get(m, MR_F_LAYERNORM_LOGIT_ROWS))
-            d.rows = r.n_logits;
+            rows = r.n_logits;
+        if (r.training && mr_command_get(m, MR_F_LAYERNORM_KEEP))
+            d[1] = row_dest(true, 32 * (uint32_t)d[0].count);
         break;
     case MR_OP_ATTEND:
-        d.area = AREA_ACT;
-        d.base = (int)mr_command_get(m, MR_F_ATTEND_DST_BASE);
-        d.count = 2 * (int)(mr_command_get(m, MR_F_ATTEND_HEADS) *
-                            mr_command_get(m, MR_F_ATTEND_HEAD_BEATS));
+        d[0].area = AREA_ACT;
+        d[0].base = (int)mr_command_get(m, MR_F_ATTEND_DST_BASE);
+        d[0].count = 2 * (int)(mr_command_get(m, MR_F_ATTEND_HEADS) *
+                               mr_command_get(m, MR_F_ATTEND_HEAD_BEATS));
+        if (r.training && mr_command_get(m, MR_F_ATTEND_KEEP))
+            d[1] = row_dest(true, 32 * (uint32_t)d[0].count);
         break;
     case MR_OP_MATMUL:
-        d.base = (int)mr_command_get(m, MR_F_MATMUL_DST_BASE);
-        d.count = (int)mr_command_get(m, MR_F_MATMUL_COLS) / 32;
-        switch (mr_command_get(m, MR_F_MATMUL_DST)) {
-        case MR_DST_ACT:
-            d.area = AREA_ACT;
-            break;
-        case MR_DST_QKV:
-            d.area = AREA_QKV;
-            d.base *= 2;
-            break;
-        case MR_DST_RES:
-            d.area = AREA_RES;
-            d.count *= 32;
-            break;
-        default:
-            break; // results are compared in memory at the end
-        }
+        d[0] = matmul_dest(m, r.training);
+        break;
+    case MR_OP_LOAD_ACT:
+        d[0].area = AREA_ACT;
+        d[0].base = (int)mr_command_get(m, MR_F_LOAD_ACT_DST_BASE);
+        d[0].count = (int)mr_command_get(m, MR_F_LOAD_ACT_KBLOCKS);
+        rows = (int)mr_command_get(m, MR_F_LOAD_ACT_ROWS);
+        break;
+    case MR_OP_FETCH_ROWS:
+        d[0] = row_dest(mr_command_get(m, MR_F_FETCH_ROWS_ROW),
+                        16 * mr_command_get(m, MR_F_FETCH_ROWS_BEATS));
+        break;
+    case MR_OP_MOVE_ROWS:
+        d[0] = move_dest(m);
         break;
     default:
         break;
     }
-    d.lo = r.two_pass && d.area != AREA_RES;
-    return d;
+    for (int k = 0; k < DESTS; k++) {
+        d[k].rows = rows;
+        d[k].lo = r.two_pass && !is_rows(&d[k]);
+    }
 }
 
 static int slots(const struct dest *d)
@@ -99,7 +144,7 @@ static int slots(const struct dest *d)
 
 static size_t row_bytes(const struct dest *d)
 {
-    return (size_t)d->count * (d->area == AREA_RES ? 4 : BLOCK_BYTES);
+    return (size_t)d->count * (is_rows(d) ? 4 : BLOCK_BYTES);
 }
 
 static void model_block(const struct mr_check *c, const struct dest *d, int slot, int i,
@@ -112,23 +157,22 @@ static void model_block(const struct mr_check *c, const struct dest *d, int slot
     out[32] = code;
 }
 
-static int take_snapshot(struct mr_check *c, unsigned i)
+static int take_snapshot(struct mr_check *c, struct snapshot *s)
 {
-    struct snapshot *s = &c->snaps[i];
-    s->dest = dest_of(c, i);
-    if (s->dest.area == AREA_NONE)
+    const struct dest *d = &s->dest;
+    if (d->area == AREA_NONE)
         return 0;
-    size_t bytes = row_bytes(&s->dest);
-    s->bytes = malloc(bytes * (size_t)slots(&s->dest) + 1);
+    size_t bytes = row_bytes(d);
+    s->bytes = malloc(bytes * (size_t)slots(d) + 1);
     if (!s->bytes)
-        return mr_fail(&c->err, MR_ERR_MEMORY, "no memory for the comparison of command %u", i);
-    for (int r = 0; r < slots(&s->dest); r++) {
+        return mr_fail(&c->err, MR_ERR_MEMORY, "no memory for the comparison of a command");
+    for (int r = 0; r < slots(d); r++) {
         uint8_t *out = s->bytes + (size_t)r * bytes;
-        if (s->dest.area == AREA_RES)
-            memcpy(out, mr_machine_residual(c->machine, r), bytes);
+        if (is_rows(d))
+            memcpy(out, mr_machine_row(c->machine, d->area == AREA_SECOND, r), bytes);
         else
-            for (int b = 0; b < s->dest.count; b++)
-                model_block(c, &s->dest, r, b, out + (size_t)b * BLOCK_BYTES);
+            for (int b = 0; b < d->count; b++)
+                model_block(c, d, r, b, out + (size_t)b * BLOCK_BYTES);
     }
     return 0;
 }
@@ -183,14 +227,16 @@ static int compare_blocks(struct mr_check *c, unsigned i, const struct snapshot 
     return 0;
 }
 
-static int compare_residual(struct mr_check *c, unsigned i, const struct snapshot *s)
+static int compare_rows(struct mr_check *c, unsigned i, const struct snapshot *s)
 {
     int v = 4 * c->g.n;
+    bool second = s->dest.area == AREA_SECOND;
+    const char *name = second ? "u_vector.gen_second.u_second.mem" : "u_vector.u_residual.mem";
     for (int r = 0; r < s->dest.rows; r++)
         for (int w = 0; w < s->dest.count / v; w++) {
             float got[64], ref[64];
-            int n = c->api->peek(c->sim, "u_vector.u_residual.mem",
-                                 (uint32_t)(r * (c->g.d_max / v) + w), got, sizeof got, &c->err);
+            int n = c->api->peek(c->sim, name, (uint32_t)(r * (c->g.d_max / v) + w), got,
+                                 sizeof got, &c->err);
             if (n < 0)
                 return n;
             memcpy(ref, s->bytes + (size_t)r * row_bytes(&s->dest) + (size_t)(4 * v * w),
@@ -198,10 +244,17 @@ static int compare_residual(struct mr_check *c, unsigned i, const struct snapsho
             for (int e = 0; e < v; e++)
                 // A flushed subnormal in the input is the same number to both.
                 if (mr_bits(mr_in(got[e])) != mr_bits(mr_in(ref[e])))
-                    return differs(c, i, "residual", r, v * w + e, "element", (double)got[e],
-                                   (double)ref[e]);
+                    return differs(c, i, second ? "second row memory" : "residual", r, v * w + e,
+                                   "element", (double)got[e], (double)ref[e]);
         }
     return 0;
+}
+
+static int compare(struct mr_check *c, unsigned i, const struct snapshot *s)
+{
+    if (!s->bytes)
+        return 0;
+    return is_rows(&s->dest) ? compare_rows(c, i, s) : compare_blocks(c, i, s);
 }
 
 static int model_until(struct mr_check *c, unsigned index)
@@ -213,9 +266,14 @@ static int model_until(struct mr_check *c, unsigned index)
         if (rc < 0)
             return rc;
         c->finished = rc == 1;
-        rc = take_snapshot(c, i);
-        if (rc < 0)
-            return rc;
+        struct dest d[DESTS];
+        dests_of(c, i, d);
+        for (int k = 0; k < DESTS; k++) {
+            c->snaps[i][k].dest = d[k];
+            rc = take_snapshot(c, &c->snaps[i][k]);
+            if (rc < 0)
+                return rc;
+        }
     }
     return 0;
 }
@@ -227,34 +285,39 @@ static int on_done(void *user, unsigned queue, unsigned index)
     if (c->err.status != 0 || index >= c->run.n_commands)
         return 1;
     int rc = model_until(c, index);
-    struct snapshot *s = &c->snaps[index];
-    if (rc == 0 && s->bytes)
-        rc = s->dest.area == AREA_RES ? compare_residual(c, index, s) : compare_blocks(c, index, s);
-    free(s->bytes);
-    s->bytes = NULL;
+    for (int k = 0; k < DESTS; k++) {
+        struct snapshot *s = &c->snaps[index][k];
+        if (rc == 0)
+            rc = compare(c, index, s);
+        free(s->bytes);
+        s->bytes = NULL;
+    }
     return rc < 0;
 }
 
 static void drop_snapshots(struct mr_check *c)
 {
     for (unsigned i = 0; c->snaps && i < c->run.n_commands; i++)
-        free(c->snaps[i].bytes);
+        for (int k = 0; k < DESTS; k++)
+            free(c->snaps[i][k].bytes);
     free(c->snaps);
     c->snaps = NULL;
 }
 
-int mr_check_new(struct mr_check **check, const struct mr_geometry *g, const struct mr_sim_api *api,
-                 struct mr_sim *sim, struct mr_memory *ref, struct mr_error *err)
+int mr_check_new(struct mr_check **check, const struct mr_device_info *info,
+                 const struct mr_sim_api *api, struct mr_sim *sim, struct mr_memory *ref,
+                 struct mr_error *err)
 {
     *check = NULL;
     struct mr_check *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the comparison");
-    c->g = *g;
+    c->g = info->g;
+    c->g.train = info->training != 0;
     c->api = api;
     c->sim = sim;
     c->ref = ref;
-    int rc = mr_machine_new(&c->machine, g, ref, err);
+    int rc = mr_machine_new(&c->machine, &c->g, ref, err);
     if (rc < 0) {
         free(c);
         return rc;

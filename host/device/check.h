@@ -5,13 +5,16 @@
 #define MILLRACE_DEVICE_CHECK_H
 
 #include "cmodel/machine.h"
+#include "device/device.h"
 #include "sim/verilator/simlib.h"
 
 struct mr_check;
 
 // `ref` is the model's own memory: the same buffers at the same addresses as the device's.
-int mr_check_new(struct mr_check **check, const struct mr_geometry *g, const struct mr_sim_api *api,
-                 struct mr_sim *sim, struct mr_memory *ref, struct mr_error *err);
+// A device with a part of training's commands is compared with a model that has them all.
+int mr_check_new(struct mr_check **check, const struct mr_device_info *info,
+                 const struct mr_sim_api *api, struct mr_sim *sim, struct mr_memory *ref,
+                 struct mr_error *err);
 void mr_check_free(struct mr_check *check);
 
 // Before the device starts the run: begins it on the model and listens for completed commands.

@@ -420,7 +420,7 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
         rc = reg_write(d, MR_REG_IRQ_ENABLE, 1, err);
     d->base.info.overlaps = !d->want_check; // which has a copy of memory
     if (rc == 0 && d->want_check)
-        rc = mr_check_new(&d->check, &d->base.info.g, d->api, d->sim, &d->ref, err);
+        rc = mr_check_new(&d->check, &d->base.info, d->api, d->sim, &d->ref, err);
     if (rc < 0) {
         sim_close(&d->base);
         return rc;
