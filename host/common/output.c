@@ -107,8 +107,15 @@ static int check_place(struct mr_output *out, struct mr_error *err)
     size_t n = strlen(out->path);
     if (n == 0 || out->path[n - 1] == '/')
         return mr_fail(err, MR_ERR_IO, "\"%s\": is not the name of a file; name one", out->path);
-    if (stat(out->path, &st) != 0)
-        return errno == ENOENT ? 0 : failed(out, "cannot create a file there", err);
+    if (stat(out->path, &st) != 0) {
+        if (errno != ENOENT)
+            return failed(out, "cannot create a file there", err);
+        if (lstat(out->path, &st) != 0)
+            return 0;
+        return mr_fail(err, MR_ERR_IO,
+                       "%s: is a link to what is not there; remove it, or make its target",
+                       out->path);
+    }
     if (!S_ISREG(st.st_mode)) // a device would be lost for good
         return mr_fail(err, MR_ERR_IO, "%s: is no regular file and would be replaced; name a file",
                        out->path);

@@ -318,6 +318,9 @@ exits bench_save_where_nothing_can_be_written 3 'none/s.json: .*No such file' be
 exits bench_save_to_standard_output 2 'standard output is not for files' bench --suite quick --save -
 exits bench_at_without_a_prefill 2 'goes with --prefill' bench $demo -d model: --at 4
 exits bench_batch_of_none 2 'not a whole number' bench $demo -d model: --batch 0
+ln -s nowhere "$work/dangling"
+exits pack_into_a_dangling_link 3 'dangling: is a link to what is not there; remove it' pack $demo "$work/dangling"
+ok the_link_is_still_there test -L "$work/dangling"
 exits pack_into_a_directory 2 'is a directory' pack $demo "$work"
 exits unpack_of_a_directory 2 'only a packed file' unpack $demo "$work/new"
 exits unpack_into_a_full_directory 3 'is not empty' unpack "$work/demo.mill" "$work"

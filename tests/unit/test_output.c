@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "checkpoint/synthetic.h"
+#include "common/output_file.h"
 #include "files.h"
 #include "pack/pack_memory.h"
 #include "pack/packed_write.h"
@@ -326,6 +327,23 @@ static void the_file_behind_a_link_is_replaced(void **state)
     assert_int_equal(remove(files_path("a.mill")), 0);
 }
 
+// The link would be replaced, not what it means.
+static void a_link_to_nothing_is_refused(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct mr_output_file file;
+    struct stat st;
+    assert_int_equal(symlink("nowhere", files_path("link")), 0);
+    assert_refused(pack("link", &err), MR_ERR_IO, &err, "is a link to what is not there");
+    assert_refused(mr_output_file_open(&file, files_path("link"), &err), MR_ERR_IO, &err,
+                   "is a link to what is not there");
+    assert_int_equal(entries(), 1);
+    assert_int_equal(lstat(files_path("link"), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(remove(files_path("link")), 0);
+}
+
 static int die(void *arg, size_t done, size_t total)
 {
     (void)total;
@@ -383,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup(broken_disk_leaves_nothing, reset),
         cmocka_unit_test_setup(names_of_no_file_are_refused_at_once, reset),
         cmocka_unit_test_setup(the_file_behind_a_link_is_replaced, reset),
+        cmocka_unit_test_setup(a_link_to_nothing_is_refused, reset),
         cmocka_unit_test_setup(killed_while_packing_leaves_nothing, reset),
         cmocka_unit_test_setup(stopped_while_packing_leaves_nothing, reset),
     };
