@@ -43,8 +43,8 @@ sim-devices: $(SIM_DEVICES)
 sim-views: $(SIM_DEVICES:%.so=%-view.so)
 ## sim-traces: the same that can write waveforms, for trace --fst (trace-tiny: of one configuration)
 sim-traces: $(SIM_DEVICES:%.so=%-trace.so)
-# One configuration by name: sim-wide, view-tiny, ...
-SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1 }' rtl/spec/configs.def)
+# One configuration by name: sim-wide, view-tiny, ...; sim-sim-train is sim:sim,train.
+SIM_ALL := $(shell awk '!/^\#/ && NF { print $$1; if (!$$15) print $$1 "-train" }' rtl/spec/configs.def)
 .PHONY: $(SIM_ALL:%=sim-%) $(SIM_ALL:%=view-%) $(SIM_ALL:%=trace-%)
 $(foreach c,$(SIM_ALL),$(eval sim-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 $(foreach c,$(SIM_ALL),$(eval view-$(c): $(BUILD)/sim/$(c)/libmillrace-sim-$(c)-view.so))

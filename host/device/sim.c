@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// "sim:[config][,memory=PRESET][,seed=N][,stalls=PERCENT][,check]": the Verilated RTL in this
-// process, loaded from libmillrace-sim-<config>.so beside the program (or in MILLRACE_SIM_DIR).
+// "sim:[config][,train][,memory=PRESET][,seed=N][,stalls=PERCENT][,check]": the Verilated RTL in
+// this process, loaded from libmillrace-sim-<config>.so (with train <config>-train) beside the
+// program or in MILLRACE_SIM_DIR.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct sim_device {
     char preset[32];
     bool want_check;
     const char *build;    // "sim", "view" or "trace": which library, and what make calls it
+    char library[40];     // its configuration, with "-train" where that is an option
     struct mr_memory ref; // check: the model's copy of all buffers
     struct mr_check *check;
     bool failed;   // the last run did not end well
@@ -41,10 +43,10 @@ static struct sim_device *self(struct mr_device *dev)
 // ---- finding the simulator
 // -----------------------------------------------------------------------
 
-static bool try_path(struct sim_device *d, const char *dir, const char *sub, const char *config)
+static bool try_path(struct sim_device *d, const char *dir, const char *sub)
 {
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s%s/libmillrace-sim-%s%s.so", dir, sub, config,
+    int n = snprintf(path, sizeof path, "%s%s/libmillrace-sim-%s%s.so", dir, sub, d->library,
                      strcmp(d->build, "view") == 0    ? "-view"
                      : strcmp(d->build, "trace") == 0 ? "-trace"
                                                       : "");
@@ -58,7 +60,7 @@ static bool try_path(struct sim_device *d, const char *dir, const char *sub, con
 
 // Where the simulators are, seen from the program or from libmillrace.so: in the build tree, also
 // from test programs one or two folders deeper, and installed.
-static bool search_from(struct sim_device *d, char *file, const char *config)
+static bool search_from(struct sim_device *d, char *file)
 {
     static const char *const built[] = {"/sim/", "/../sim/", "/../../sim/"};
     static const char *const installed[] = {"/../sim", "/../lib/millrace", "/millrace",
@@ -69,58 +71,55 @@ static bool search_from(struct sim_device *d, char *file, const char *config)
         return false;
     *slash = 0;
     for (size_t i = 0; i < sizeof built / sizeof *built; i++) {
-        (void)snprintf(sub, sizeof sub, "%s%s", built[i], config);
-        if (try_path(d, file, sub, config))
+        (void)snprintf(sub, sizeof sub, "%s%s", built[i], d->library);
+        if (try_path(d, file, sub))
             return true;
     }
     for (size_t i = 0; i < sizeof installed / sizeof *installed; i++)
-        if (try_path(d, file, installed[i], config))
+        if (try_path(d, file, installed[i]))
             return true;
     return false;
 }
 
-static int load(struct sim_device *d, const char *config, struct mr_error *err)
+static int load(struct sim_device *d, struct mr_error *err)
 {
     char file[4096];
     const char *dir = getenv("MILLRACE_SIM_DIR");
-    bool found = dir && try_path(d, dir, "", config);
+    bool found = dir && try_path(d, dir, "");
     ssize_t n = readlink("/proc/self/exe", file, sizeof file - 1);
     if (!found && n > 0) {
         file[n] = 0;
-        found = search_from(d, file, config);
+        found = search_from(d, file);
     }
     Dl_info at; // of libmillrace.so where the program is another's, such as python3
     if (!found && dladdr((void *)&mr_device_sim_open, &at) && at.dli_fname &&
         realpath(at.dli_fname, file))
-        found = search_from(d, file, config);
+        found = search_from(d, file);
     if (!found)
         return mr_fail(err, MR_ERR_DEVICE,
-                       "sim:%s: libmillrace-sim-%s%s%s.so is not there; build it with 'make %s-%s' "
-                       "or name its "
-                       "directory in MILLRACE_SIM_DIR",
-                       config, config, *d->build == 's' ? "" : "-",
-                       *d->build == 's' ? "" : d->build, d->build, config);
+                       "%s: libmillrace-sim-%s%s%s.so is not there; build it with 'make %s-%s' or "
+                       "name its directory in MILLRACE_SIM_DIR",
+                       d->base.info.uri, d->library, *d->build == 's' ? "" : "-",
+                       *d->build == 's' ? "" : d->build, d->build, d->library);
     if (!d->so)
-        return mr_fail(err, MR_ERR_DEVICE, "sim:%s: %s", config, dlerror());
+        return mr_fail(err, MR_ERR_DEVICE, "%s: %s", d->base.info.uri, dlerror());
     mr_sim_get_api_fn *get;
     *(void **)&get = dlsym(d->so, "mr_sim_get_api");
     d->api = get ? get() : NULL;
     if (!d->api || d->api->abi != MR_SIM_ABI)
         return mr_fail(err, MR_ERR_DEVICE,
-                       "sim:%s: the simulator is of another version; build it again with 'make "
-                       "%s-%s'",
-                       config, d->build, config);
+                       "%s: the simulator is of another version; build it again with 'make %s-%s'",
+                       d->base.info.uri, d->build, d->library);
     return 0;
 }
 
 // `make all` does not build the view and trace libraries: they may be older than the program.
-static int identify(struct sim_device *d, const char *config, mr_register_read *read,
-                    struct mr_error *err)
+static int identify(struct sim_device *d, mr_register_read *read, struct mr_error *err)
 {
     int rc = mr_registers_identify(&d->base, read, err);
     if (rc < 0)
         (void)mr_fail_in(err, "the simulator does not fit; build it again with 'make %s-%s'",
-                         d->build, config);
+                         d->build, d->library);
     return rc;
 }
 
@@ -324,7 +323,8 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
                  char config[32], struct mr_error *err)
 {
     char copy[256], *rest = copy, *p;
-    bool first = true, named = false, memory = false, seed = false, stalls = false, built = false;
+    bool first = true, named = false, memory = false, seed = false, stalls = false, built = false,
+         train = false;
     if (strlen(args) >= sizeof copy)
         return mr_fail(err, MR_ERR_USAGE, "sim:%s: too long", args);
     strcpy(copy, args);
@@ -344,6 +344,8 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         bool *given = NULL;
         if (!eq && strcmp(p, "check") == 0) {
             given = &d->want_check;
+        } else if (!eq && strcmp(p, "train") == 0) {
+            given = &train;
         } else if (!eq && (strcmp(p, "view") == 0 || strcmp(p, "waves") == 0)) {
             given = &built;
             d->build = *p == 'v' ? "view" : "trace"; // millrace trace asks for these
@@ -363,10 +365,8 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         }
         if (given == &named && *given)
             return mr_fail(err, MR_ERR_USAGE,
-                           "sim:%s: '%s' is not an option, and the configuration is '%s' already%s",
-                           args, p, config,
-                           strcmp(p, "train") == 0 ? "; the RTL has training's commands in 'tinyt'"
-                                                   : "");
+                           "sim:%s: '%s' is not an option, and the configuration is '%s' already",
+                           args, p, config);
         if (given && *given)
             return mr_fail(err, MR_ERR_USAGE, "sim:%s: '%s' is there twice; leave one out", args,
                            p);
@@ -375,15 +375,18 @@ static int parse(struct sim_device *d, const char *args, struct mr_sim_options *
         else
             return mr_fail(err, MR_ERR_USAGE,
                            "sim:%s: '%s' is not an option, or its value is out of range; known are "
-                           "a configuration's name, memory=ideal|"
-                           "ddr4-2400|hbm2, seed=N, stalls=0..90 and check",
+                           "a configuration's name, train, memory=ideal|ddr4-2400|hbm2, seed=N, "
+                           "stalls=0..90 and check",
                            args, p);
     }
-    if (!mr_config_named(config)) {
+    const struct mr_config_entry *c = mr_config_named(config);
+    if (!c) {
         char why[256];
         mr_config_unknown(why, sizeof why);
         return mr_fail(err, MR_ERR_USAGE, "sim:%s: %s", args, why);
     }
+    (void)snprintf(d->library, sizeof d->library, "%s%s", config,
+                   train && !c->g.train ? "-train" : "");
     opt->preset = d->preset;
     if (d->want_check && *d->build == 's')
         d->build = "view";
@@ -402,7 +405,7 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
     snprintf(d->base.info.uri, sizeof d->base.info.uri, "sim:%s", args);
     int rc = parse(d, args, &opt, config, err);
     if (rc == 0)
-        rc = load(d, config, err);
+        rc = load(d, err);
     if (rc == 0) {
         snprintf(d->base.info.config, sizeof d->base.info.config, "%s", config);
         d->sim = d->api->open(&opt, err);
@@ -410,9 +413,7 @@ int mr_device_sim_open(struct mr_device **dev, const char *args, struct mr_error
             d->base.info.pin_rate = d->api->pin_rate(d->sim);
             d->base.info.sequential_rate = d->api->sequential_rate(d->sim);
         }
-        rc = d->sim               ? identify(d, config, reg_read, err)
-             : err && err->status ? err->status
-                                  : MR_ERR_DEVICE;
+        rc = d->sim ? identify(d, reg_read, err) : err && err->status ? err->status : MR_ERR_DEVICE;
     }
     if (rc == 0)
         rc = reg_write(d, MR_REG_WATCHDOG, WATCHDOG_LOG2, err);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# configs.def -> rows of the C table (host/device/configs.c), or with -v config=NAME the -G flags.
+# configs.def -> rows of the C table (host/device/configs.c), or with -v config=NAME the -G flags;
+# NAME-train has the commands of training too.
+BEGIN { train = sub(/-train$/, "", config) }
 /^#/ || NF == 0 { next }
 config == "" {
     printf "{\"%s\", {.n = %d, .r = %d, .t = %d, .act_words = %d, .qkv_words = %d, .d_max = %d, .rot_max = %d, " \
@@ -7,5 +9,5 @@ config == "" {
 }
 config == $1 {
     printf "-GN=%d -GR=%d -GT=%d -GACT_WORDS=%d -GQKV_WORDS=%d -GD_MAX=%d -GROT_MAX=%d -GSCORES=%d -GW_MAX=%d -GCTX_MAX=%d -GRING=%d -GPAIR=%d -GCLOCK_KHZ=%d -GTRAIN=%d -GFOLD=%d\n", \
-           $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
+           $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 || train, $16
 }

@@ -341,7 +341,7 @@ for uri in sim, sim,,seed=1 sim,seed= sim,memory= sim,stalls=5x; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is not an option' generate -m $demo -d "sim:$uri" -p x
 done
 exits two_configurations_of_the_simulator 2 "'tiny' is not an option, and the configuration is 'sim' already" generate -m $demo -d sim:sim,tiny -p x
-exits simulator_with_train 2 "training's commands in 'tinyt'" generate -m $demo -d sim:sim,train -p x
+exits simulator_with_train 4 "sim:ecp5,train: libmillrace-sim-ecp5-train.so is not there; build it with 'make sim-ecp5-train'" generate -m $demo -d sim:ecp5,train -p x
 for uri in sim,seed=1,seed=2 sim,check,check sim,memory=ideal,memory=ideal; do
     exits "device_uri_${uri//[^a-z0-9]/_}_is_refused" 2 'is there twice; leave one out' generate -m $demo -d "sim:$uri" -p x
 done

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of training that the RTL has, in random programs on sim:tinyt and on model:tinyt:
-// the same bytes in all windows, or the same error. What the RTL does not have yet it refuses.
+// The commands of training that the RTL has, in random programs on sim:tinyt and on model:tinyt, or
+// on those of TRAIN_CONFIG (sim,train): the same bytes in all windows, or the same
+// error. What the RTL does not have yet it refuses.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -22,7 +24,7 @@
 // there.
 static void move_rows(struct program *p)
 {
-    uint32_t beats = 1 + draw(6), first = draw(2);
+    uint32_t beats = whole_beats(1 + draw(6)), first = draw(2);
     struct mr_command *c;
     for (uint32_t i = 0; i < 2; i++) {
         c = add(p, MR_OP_FETCH_ROWS, 0, i ? 16 : 0);
@@ -34,14 +36,14 @@ static void move_rows(struct program *p)
         mr_command_set(c, MR_F_CMD_SIGNAL, 0);
         c = add(p, MR_OP_FETCH_ROWS, 0, 16);
         mr_command_set(c, MR_F_FETCH_ROWS_OFF, draw(ROWS - 32 * 6));
-        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, 1 + draw(beats));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, whole_beats(1 + draw(beats)));
         mr_command_set(c, MR_F_FETCH_ROWS_ROW, draw(2));
         mr_command_set(c, MR_F_FETCH_ROWS_ADD, 1);
     }
     for (uint32_t i = 0, n = 1 + draw(3); i < n; i++) {
         c = add(p, MR_OP_SAVE_ROWS, i ? 0 : 16, 0);
         mr_command_set(c, MR_F_SAVE_ROWS_OFF, draw(ROWS - 32 * 6));
-        mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 1 + draw(beats));
+        mr_command_set(c, MR_F_SAVE_ROWS_BEATS, whole_beats(1 + draw(beats)));
         mr_command_set(c, MR_F_SAVE_ROWS_ROW, draw(2));
     }
     if (draw(4) == 0) // up to the window's end, or beyond it
@@ -110,7 +112,7 @@ static void slopes(struct mr_command *c, uint32_t cols, int rows)
 // The product's columns go to the stash too, turned; now and then beyond the window's end.
 static void turn(struct mr_command *c, uint32_t cols, int rows)
 {
-    const struct mr_tiles_shape t = {1, TURNED_ALL, false};
+    const struct mr_tiles_shape t = shape(TURNED_ALL);
     uint32_t first = 64 * draw((TURNED_COLS - cols) / 64 + 1), blocks = (uint32_t)(rows + 31) / 32;
     uint32_t beats = (uint32_t)mr_tiles_beats(&t, (int)(first + cols));
     mr_command_set(c, MR_F_MATMUL_TURNED, 1);
@@ -126,7 +128,7 @@ static void turn(struct mr_command *c, uint32_t cols, int rows)
 static void to_tiles(struct mr_command *c, uint32_t cols, int rows, int i)
 {
     uint32_t kblocks = 1 + draw(4), first = draw(7), all = (first + cols / 32 - 1) / kblocks + 1;
-    const struct mr_tiles_shape t = {1, (int)kblocks, false};
+    const struct mr_tiles_shape t = shape((int)kblocks);
     uint32_t beats = all * (uint32_t)mr_tiles_beats(&t, TILES_COLS);
     bool qkv = draw(2);
     mr_command_set(c, MR_F_MATMUL_DST, qkv ? MR_DST_QKV : MR_DST_ACT);
@@ -155,7 +157,7 @@ static void load_turned(struct mr_command *c, int rows, int kblocks)
 static struct program random_program(void)
 {
     struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
-    const struct mr_tiles_shape t = {1, ALL, false};
+    const struct mr_tiles_shape t = shape(ALL);
     if (draw(5) == 0)
         p.stash_beats = (uint32_t)mr_tiles_beats(&t, COLS) - draw(64);
     bool of_rows = draw(2);
@@ -250,32 +252,27 @@ static bool has(const struct program *p, unsigned field)
 static void says_what_it_has(void **unused)
 {
     (void)unused;
-    struct mr_error err = {0};
-    struct twin t;
-    struct mr_device *dev;
-    twin_open(&t, "sim:tinyt,memory=ideal");
+    struct twin rtl, model;
+    twins_open(&rtl, &model, "memory=ideal");
     const uint32_t has = MR_HAS_STREAMS | MR_HAS_ROWS | MR_HAS_STASH | MR_HAS_SLOPES | MR_HAS_KEEP;
-    assert_int_equal(reg(&t, MR_REG_FORMATS), 7 | has);
-    assert_int_equal(mr_device_info(t.dev)->training, has);
-    assert_int_equal(mr_device_info(t.dev)->g.train, 0);
-    mr_device_close(t.dev);
-    check(mr_device_open(&dev, "model:tinyt", &err), &err);
-    assert_int_equal(mr_device_info(dev)->training, MR_HAS_TRAINING);
-    assert_int_equal(mr_device_info(dev)->g.train, 1);
-    mr_device_close(dev);
+    assert_int_equal(reg(&rtl, MR_REG_FORMATS), 7 | has);
+    assert_int_equal(mr_device_info(rtl.dev)->training, has);
+    assert_int_equal(mr_device_info(rtl.dev)->g.train, 0);
+    assert_int_equal(mr_device_info(model.dev)->training, MR_HAS_TRAINING);
+    assert_int_equal(mr_device_info(model.dev)->g.train, 1);
+    twins_close(&rtl, &model);
 }
 
 static void random_programs(void **unused)
 {
     (void)unused;
-    static const char *const uris[] = {"sim:tinyt,memory=ideal",
-                                       "sim:tinyt,memory=ddr4-2400,stalls=30,seed=5",
-                                       "sim:tinyt,check,memory=ideal,stalls=10"};
+    static const char *const options[] = {"memory=ideal", "memory=ddr4-2400,stalls=30,seed=5",
+                                          "check,memory=ideal,stalls=10"};
     int good = 0, refused = 0, of_rows = 0, of_columns = 0, turned = 0, tiles = 0, slopes_kept = 0,
         slopes_used = 0;
-    for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
+    for (size_t u = 0; u < sizeof options / sizeof *options; u++) {
         struct twin rtl, model;
-        twins_open(&rtl, &model, uris[u]);
+        twins_open(&rtl, &model, options[u]);
         for (int i = 0; i < (u < 2 ? 60 : 30); i++) {
             if (i % 10 == 9)
                 fill_stash(&rtl, &model);
@@ -290,11 +287,11 @@ static void random_programs(void **unused)
             if (*a) {
                 refused++;
                 // Where the model is ahead, its error ends the run.
-                bool alone = !strstr(uris[u], "check");
+                bool alone = !strstr(options[u], "check");
                 of_rows += alone && failed_at(&rtl, &p, MR_OP_LOAD_ACT, MR_UNIT_LOAD_ACT);
                 of_columns += alone && failed_at(&rtl, &p, MR_OP_MATMUL, MR_UNIT_EPILOGUE);
                 twins_close(&rtl, &model);
-                twins_open(&rtl, &model, uris[u]);
+                twins_open(&rtl, &model, options[u]);
                 continue;
             }
             good++;
@@ -305,7 +302,7 @@ static void random_programs(void **unused)
             compare(&rtl, &model, rtl.grad, model.grad, GRADS);
             compare(&rtl, &model, rtl.result, model.result, RESULT);
             compare(&rtl, &model, rtl.rows, model.rows, ROWS_END);
-            compare(&rtl, &model, rtl.stash, model.stash, STASH);
+            compare_stash(&rtl, &model);
         }
         twins_close(&rtl, &model);
     }
@@ -323,7 +320,8 @@ static void fill_norm(const struct twin *t, const uint32_t *rows, const uint32_t
 {
     struct mr_error err = {0};
     check(mr_device_write(t->dev, t->rows, rows, (size_t)ROWS * BEAT, &err), &err);
-    check(mr_device_write(t->dev, t->weights, vectors, (size_t)64 * BEAT, &err), &err);
+    for (int c = 0; c < channels; c++)
+        check(mr_device_write(t->dev, t->weights[c], vectors, (size_t)VECTORS * BEAT, &err), &err);
 }
 
 // LAYERNORM takes a row's largest exponent from whoever wrote the row last. The second row memory
@@ -340,7 +338,10 @@ static struct program norm_program(void)
         bool first = i == 0 || (sum && i == 2);
         struct mr_command *c = add(&p, MR_OP_FETCH_ROWS, 0, 0);
         mr_command_set(c, MR_F_FETCH_ROWS_OFF, (first ? 0 : ROWS / 2) + draw(ROWS / 2 - 32 * 16));
-        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, first ? beats : i == 1 ? 16 : 1 + draw(16));
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS,
+                       first    ? beats
+                       : i == 1 ? 16
+                                : whole_beats(1 + draw(16)));
         mr_command_set(c, MR_F_FETCH_ROWS_ROW, !first);
         mr_command_set(c, MR_F_FETCH_ROWS_ADD, i == 2 && draw(2));
     }
@@ -376,7 +377,7 @@ static void norm_is_of_the_first_rows(void **unused)
     for (int i = 0; i < 64 * 16; i++)
         vectors[i] = (draw(1u << 23) | draw(2) << 31) + (120 + draw(8)) * (1u << 23);
     struct twin rtl, model;
-    twins_open(&rtl, &model, "sim:tinyt,check,memory=ddr4-2400,stalls=20,seed=7");
+    twins_open(&rtl, &model, "check,memory=ddr4-2400,stalls=20,seed=7");
     for (int i = 0; i < 12; i++) {
         fill_norm(&rtl, rows, vectors);
         fill_norm(&model, rows, vectors);
@@ -392,25 +393,23 @@ static void fill_attention(const struct twin *a, const struct twin *b, int rows)
 {
     static uint8_t kv[KV * BEAT];
     static uint32_t input[INPUT * 16];
-    for (size_t i = 0; i < sizeof kv; i++) {
-        size_t beat = i / BEAT % (KV / 2);
-        bool code = beat < KV / 4 && beat % (KV / 8) % 3 == 0;
-        kv[i] = (uint8_t)(beat >= KV / 4 ? 140 : code ? 100 + draw(30) : draw(255) - 127);
+    for (int c = 0; c < channels; c++) {
+        for (size_t i = 0; i < sizeof kv; i++) {
+            size_t beat = i / BEAT % (KV / 2);
+            bool code = beat < KV / 4 && beat % (KV / 8) % 3 == 0;
+            kv[i] = (uint8_t)(beat >= KV / 4 ? 140 : code ? 100 + draw(30) : draw(255) - 127);
+        }
+        if (c == 0 && draw(3) == 0)
+            kv[draw(4) * KV / 8 * BEAT + draw(4)] = 255; // a code of position 0
+        write_both(a, b, a->kv[c], b->kv[c], kv, KV);
     }
-    if (draw(3) == 0)
-        kv[draw(4) * KV / 8 * BEAT + draw(4)] = 255; // a code of position 0
     for (int i = 0; i < rows; i++) {
         input[4 * i] = draw(2) * KV / 2;
         input[4 * i + 1] = 1 + draw(9);
     }
     for (int i = 8 * 16; i < INPUT * 16; i++)
         input[i] = (draw(1u << 24) | draw(2) << 31) + (120 + draw(8)) * (1u << 23);
-    for (int i = 0; i < 2; i++) {
-        struct mr_error err = {0};
-        const struct twin *t = i ? a : b;
-        check(mr_device_write(t->dev, t->kv, kv, sizeof kv, &err), &err);
-        check(mr_device_write(t->dev, t->input, input, sizeof input, &err), &err);
-    }
+    write_both(a, b, a->input, b->input, input, INPUT);
 }
 
 static struct mr_command *load_rows(struct program *p, uint32_t signal)
@@ -498,7 +497,7 @@ static void attention_is_kept(void **unused)
 {
     (void)unused;
     struct twin rtl, model;
-    twins_open(&rtl, &model, "sim:tinyt,memory=ddr4-2400,stalls=20,seed=9");
+    twins_open(&rtl, &model, "memory=ddr4-2400,stalls=20,seed=9");
     for (int i = 0; i < 12; i++) {
         struct program p = attend_program(), plain = plain_program(p.rows), end = {.rows = p.rows};
         fill_stash(&rtl, &model);
@@ -514,6 +513,8 @@ static void attention_is_kept(void **unused)
 
 int main(void)
 {
+    if (getenv("TRAIN_CONFIG"))
+        of_config = getenv("TRAIN_CONFIG");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_it_has), cmocka_unit_test(random_programs),
         cmocka_unit_test(norm_is_of_the_first_rows), cmocka_unit_test(attention_is_kept)};

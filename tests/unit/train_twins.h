@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device of the RTL and the C model beside it, with the same buffers, and programs that both run.
+// A device of the RTL and the C model beside it, with the same buffers, and programs that both run;
+// on any number of channels.
 // Include <cmocka.h> and what it needs first.
 #ifndef MILLRACE_TESTS_UNIT_TRAIN_TWINS_H
 #define MILLRACE_TESTS_UNIT_TRAIN_TWINS_H
@@ -25,10 +26,14 @@ enum {
     ALL = 20,
     COLS = 448,
     INPUT = 160,
-    KV = 256
+    KV = 256,
+    VECTORS = 64,
+    MOST_CHANNELS = 8,
+    DESCRIPTOR = 2 + MOST_CHANNELS
 };
 enum { TURNED = 4720, TURNED_ALL = 8, TURNED_COLS = 256, TILES = 5820, TILES_COLS = 128 };
 
+static int channels = 1; // of both
 static uint64_t state = 1;
 
 static unsigned draw(unsigned n)
@@ -39,14 +44,15 @@ static unsigned draw(unsigned n)
 
 struct twin {
     struct mr_device *dev;
-    uint64_t desc, prog, input, result, weights, kv, rows, grad, stash;
+    uint64_t desc, prog, input, result, rows, grad;
+    uint64_t weights[MOST_CHANNELS], kv[MOST_CHANNELS], stash[MOST_CHANNELS];
 };
 
-static uint64_t buffer(const struct twin *t, size_t beats)
+static uint64_t buffer(const struct twin *t, int channel, size_t beats)
 {
     struct mr_error err = {0};
     uint64_t addr;
-    check(mr_device_alloc(t->dev, 0, beats * BEAT, NULL, &addr, &err), &err);
+    check(mr_device_alloc(t->dev, channel, beats * BEAT, NULL, &addr, &err), &err);
     return addr;
 }
 
@@ -54,15 +60,31 @@ static void twin_open(struct twin *t, const char *uri)
 {
     struct mr_error err = {0};
     check(mr_device_open(&t->dev, uri, &err), &err);
-    t->desc = buffer(t, 4);
-    t->prog = buffer(t, COMMANDS);
-    t->input = buffer(t, INPUT);
-    t->result = buffer(t, RESULT);
-    t->weights = buffer(t, 64);
-    t->kv = buffer(t, KV);
-    t->rows = buffer(t, ROWS_END);
-    t->grad = buffer(t, GRADS);
-    t->stash = buffer(t, STASH);
+    channels = mr_device_info(t->dev)->g.n;
+    assert_in_range(channels, 1, MOST_CHANNELS);
+    t->desc = buffer(t, 0, DESCRIPTOR);
+    t->prog = buffer(t, 0, COMMANDS);
+    t->input = buffer(t, 0, INPUT);
+    t->result = buffer(t, 0, RESULT);
+    t->rows = buffer(t, 0, ROWS_END);
+    t->grad = buffer(t, 0, GRADS);
+    for (int c = 0; c < channels; c++) {
+        t->weights[c] = buffer(t, c, VECTORS);
+        t->kv[c] = buffer(t, c, KV);
+        t->stash[c] = buffer(t, c, STASH);
+    }
+}
+
+static struct mr_tiles_shape shape(int kblocks)
+{
+    return (struct mr_tiles_shape){channels, kblocks, false};
+}
+
+// The fewest beats that are whole words of all channels, and as many as that at least.
+static uint32_t whole_beats(uint32_t beats)
+{
+    uint32_t least = channels > 4 ? (uint32_t)channels / 4 : 1;
+    return (beats + least - 1) / least * least;
 }
 
 struct program {
@@ -91,7 +113,7 @@ static void put_u64(uint32_t *w, uint64_t x)
 static void run(const struct twin *t, const struct program *p, char *text)
 {
     struct mr_error err = {0};
-    uint32_t w[4 * 16] = {0};
+    uint32_t w[DESCRIPTOR * 16] = {0}, *more = w + 16 * (1 + (channels + 1) / 2);
     w[MR_RUN_MAGIC] = MR_MAGIC_RUN;
     w[MR_RUN_N_CMDS] = (uint32_t)p->count;
     w[MR_RUN_N_ROWS] = (uint32_t)p->rows;
@@ -105,16 +127,19 @@ static void run(const struct twin *t, const struct program *p, char *text)
     w[MR_RUN_PROG_BEATS] = COMMANDS;
     w[MR_RUN_INPUT_BEATS] = INPUT;
     w[MR_RUN_RESULT_BEATS] = RESULT;
-    put_u64(w + 16, t->weights); // the channel's words
-    w[18] = 64;
-    put_u64(w + 20, t->kv);
-    w[22] = KV;
-    put_u64(w + 32 + MR_TRAINING_ROWS_LO, t->rows);
-    w[32 + MR_TRAINING_ROWS_BEATS] = ROWS_END;
-    put_u64(w + 32 + MR_TRAINING_GRAD_LO, t->grad);
-    w[32 + MR_TRAINING_GRAD_BEATS] = GRADS;
-    put_u64(w + 48 + MR_STASH_LO, t->stash);
-    w[48 + MR_STASH_BEATS] = p->stash_beats;
+    put_u64(more + MR_TRAINING_ROWS_LO, t->rows);
+    more[MR_TRAINING_ROWS_BEATS] = ROWS_END;
+    put_u64(more + MR_TRAINING_GRAD_LO, t->grad);
+    more[MR_TRAINING_GRAD_BEATS] = GRADS;
+    for (int c = 0; c < channels; c++) {
+        uint32_t *ch = w + 16 + 8 * c, *stash = more + 16 + 8 * c;
+        put_u64(ch, t->weights[c]);
+        ch[2] = VECTORS;
+        put_u64(ch + 4, t->kv[c]);
+        ch[6] = KV;
+        put_u64(stash + MR_STASH_LO, t->stash[c]);
+        stash[MR_STASH_BEATS] = p->stash_beats;
+    }
     check(mr_device_write(t->dev, t->desc, w, sizeof w, &err), &err);
     check(mr_device_write(t->dev, t->prog, p->cmds, sizeof p->cmds, &err), &err);
     int rc = mr_device_run(t->dev, t->desc, &err);
@@ -147,35 +172,54 @@ static void run_both(const struct twin *rtl, const struct twin *model, const str
     compare(rtl, model, rtl->rows, model->rows, ROWS_END);
 }
 
+static void write_both(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b,
+                       const void *data, size_t beats)
+{
+    struct mr_error err = {0};
+    check(mr_device_write(a->dev, at_a, data, beats * BEAT, &err), &err);
+    check(mr_device_write(b->dev, at_b, data, beats * BEAT, &err), &err);
+}
+
 // Random elements; codes near each other or of any size, now and then no number; headers are random
 // too, so some are smaller than the codes.
 static void fill_stash(const struct twin *a, const struct twin *b)
 {
-    static uint8_t image[STASH * BEAT];
-    struct mr_error err = {0};
+    static uint8_t image[MOST_CHANNELS][STASH * BEAT];
     unsigned low = draw(2) ? 110 : 0, span = low ? 20 : 255;
-    for (size_t i = 0; i < sizeof image; i++)
-        image[i] = (uint8_t)(draw(255) - 127); // elements are never -128
-    const struct mr_tiles_shape t = {1, ALL, false};
+    for (int c = 0; c < channels; c++)
+        for (size_t i = 0; i < sizeof image[c]; i++)
+            image[c][i] = (uint8_t)(draw(255) - 127); // elements are never -128
+    const struct mr_tiles_shape t = shape(ALL);
     for (int col = 0; col < COLS; col++)
         for (int k = 0; k < ALL; k++) {
             struct mr_tile_place at = mr_tile_place(&t, col, k);
-            image[at.code] = (uint8_t)(low + draw(span));
-            image[at.largest] = (uint8_t)(low + draw(span));
+            image[at.channel][at.code] = (uint8_t)(low + draw(span));
+            image[at.channel][at.largest] = (uint8_t)(low + draw(span));
         }
     struct mr_tile_place at = mr_tile_place(&t, (int)draw(COLS), (int)draw(ALL));
     if (draw(3) == 0)
-        image[at.code] = 255;
-    check(mr_device_write(a->dev, a->stash, image, sizeof image, &err), &err);
-    check(mr_device_write(b->dev, b->stash, image, sizeof image, &err), &err);
-    check(mr_device_write(a->dev, a->rows, image, (size_t)ROWS_END * BEAT, &err), &err);
-    check(mr_device_write(b->dev, b->rows, image, (size_t)ROWS_END * BEAT, &err), &err);
+        image[at.channel][at.code] = 255;
+    for (int c = 0; c < channels; c++)
+        write_both(a, b, a->stash[c], b->stash[c], image[c], STASH);
+    write_both(a, b, a->rows, b->rows, image[0], ROWS_END);
 }
 
-static void twins_open(struct twin *rtl, struct twin *model, const char *uri)
+static void compare_stash(const struct twin *a, const struct twin *b)
 {
+    for (int c = 0; c < channels; c++)
+        compare(a, b, a->stash[c], b->stash[c], STASH);
+}
+
+// Which configuration the RTL and the model have: "tinyt", "sim,train".
+static const char *of_config = "tinyt";
+
+static void twins_open(struct twin *rtl, struct twin *model, const char *options)
+{
+    char uri[128];
+    snprintf(uri, sizeof uri, "sim:%s,%s", of_config, options);
     twin_open(rtl, uri);
-    twin_open(model, "model:tinyt");
+    snprintf(uri, sizeof uri, "model:%s", of_config);
+    twin_open(model, uri);
     fill_stash(rtl, model);
 }
 
