@@ -4,8 +4,8 @@
 //
 // A set has one k-block of V columns: of a column group in each of the N channels, which all write
 // the same beats of their windows. Of each channel a set makes three writes: a part of a beat of
-// codes, and two beats of elements. The largest codes of the columns that share a header are kept,
-// and written where the set says so; where maxima of before count, the header is read first.
+// codes, and two beats of elements. A RAM keeps the largest codes of the columns that share a header.
+// They are written where the set says so; where maxima of before count, the header is read first.
 //
 // Parameters
 //   N  channels; V = 4 N lanes
@@ -24,6 +24,9 @@
 //   s_base_i, s_limit_i   the stash windows, 64-byte aligned, and the smallest size in beats
 //   rd_       a client of mr_hostrd: a header
 //   job_, data_, job_done_i   a client of mr_writer
+//
+// Timing: a set takes 5 cycles and 9 for each channel, a header 22 for each channel, if writes are
+// taken at once; where maxima of before count, the header's read comes on top.
 module mr_stash_put #(
   parameter int N = 1,
   localparam int V = 4 * N
@@ -78,9 +81,9 @@ module mr_stash_put #(
 
   // END until it is known where the matrix ends; SKIP: outside, sets go nowhere. A set: AT until
   // its place is known; then of each channel CODES and ELEMS. Behind the last set of a header's
-  // groups, of each channel: READ where maxima of before count, HEAD.
+  // groups, of each channel: READ where maxima of before count, MERGE, HEAD.
   localparam logic [3:0] IDLE = 4'd0, END = 4'd1, SKIP = 4'd2, SETS = 4'd3, AT = 4'd4, CODES = 4'd5,
-                         ELEMS = 4'd6, READ = 4'd7, HEAD = 4'd8, ACKS = 4'd9;
+                         ELEMS = 4'd6, READ = 4'd7, MERGE = 4'd8, HEAD = 4'd9, ACKS = 4'd10;
   logic [3:0]       state_q;
   logic [1:0]       step_q;
   logic             sent_q, second_q;  // the job is taken; the second beat of elements
@@ -92,7 +95,7 @@ module mr_stash_put #(
   logic [V*8-1:0]   code_q;
   logic [19:0]      group_q;
   logic [15:0]      kblock_q;
-  logic [V-1:0]     mask_q, fresh_q;   // of the channels that are left; of all
+  logic [V-1:0]     mask_q, fresh_q;   // the first of the channels that are left; of all
   logic             flush_q, last_q;
   logic [9:0]       jobs_q;            // that are not acknowledged
 
@@ -133,77 +136,123 @@ module mr_stash_put #(
   end
 
   // ---- largest codes ----------------------------------------------------------------------------
-  logic [N*512-1:0] most_q;
-  logic [N*64-1:0]  new_q;   // columns that begin anew
-  logic [N*64-1:0]  used_q;  // columns of the header that sets had
-  logic [511:0]     old_q;   // the header as it was, or anything
-  logic             anew;
-  assign anew = &(new_q | ~used_q);
+  // Of each of a header's 16 groups a word: of each lane its largest code, whether it begins anew,
+  // and whether there is one.
+  // A set's word is read in AT, and written at its end; a header's words one after the other.
+  localparam int WORD = V * 10;
+  logic [15:0]     had_q;   // groups whose words count
+  logic [N-1:0]    due_q;   // channels with a column whose maximum of before counts
+  logic [4:0]      turn_q;  // words of a header that were asked for
+  logic            put, ask, got_q, valid_q;
+  logic [3:0]      word;
+  logic [WORD-1:0] was, now;
+  assign put  = state_q == AT && step_q == 2'd3;
+  assign ask  = (state_q == AT && step_q == '0) || (state_q == MERGE && !turn_q[4]);
+  assign word = (state_q == AT) ? group_q[3:0] : turn_q[3:0];
+  mr_ram_1r1w #(
+    .W    (WORD),
+    .DEPTH(16)
+  ) u_most (
+    .clk_i,
+    .wen_i  (put),
+    .waddr_i(group_q[3:0]),
+    .wdata_i(now),
+    .ren_i  (ask),
+    .raddr_i(word),
+    .rdata_o(was)
+  );
 
   function automatic logic [7:0] larger(input logic [7:0] a, input logic [7:0] b);
     larger = (a > b) ? a : b;
   endfunction
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || (state_q == HEAD && part_end && channel_last)) begin
-      used_q <= '0;
-    end else if (state_q == AT && step_q == 2'd3) begin
-      for (int c = 0; c < N; c++) begin
-        for (int g = 0; g < 16; g++) begin
-          if (group_q[3:0] == 4'(g)) used_q[64*c+4*g+:4] <= used_q[64*c+4*g+:4] | mask_q[4*c+:4];
-        end
-      end
-    end
-    if (state_q == AT && step_q == 2'd3) begin
-      for (int c = 0; c < N; c++) begin
-        for (int g = 0; g < 16; g++) begin
-          for (int l = 0; l < 4; l++) begin
-            if (group_q[3:0] == 4'(g) && mask_q[4*c+l]) begin
-              most_q[512*c+32*g+8*l+:8] <= used_q[64*c+4*g+l] ?
-                  larger(most_q[512*c+32*g+8*l+:8], code_q[32*c+8*l+:8]) : code_q[32*c+8*l+:8];
-              if (!used_q[64*c+4*g+l]) new_q[64*c+4*g+l] <= fresh_q[4*c+l];
-            end
-          end
-        end
+  logic [V-1:0] used;  // of the word that was read
+  logic [N-1:0] due;
+  always_comb begin
+    due = due_q;
+    for (int l = 0; l < V; l++) begin
+      used[l] = valid_q && was[10*l+9];
+      now[10*l+:10] = {used[l], was[10*l+:9]};
+      if (mask_q[l] && used[l]) begin
+        now[10*l+:8] = larger(was[10*l+:8], code_q[8*l+:8]);
+      end else if (mask_q[l]) begin
+        now[10*l+:10] = {1'b1, fresh_q[l], code_q[8*l+:8]};
+        if (!fresh_q[l]) due[l/4] = 1'b1;
       end
     end
   end
+  logic head_end;
+  assign head_end = state_q == HEAD && part_end && channel_last;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || head_end) begin
+      had_q <= '0;
+      due_q <= '0;
+    end else if (put) begin
+      had_q[group_q[3:0]] <= 1'b1;
+      due_q               <= due;
+    end
+    if (ask) valid_q <= had_q[word];
+    got_q  <= state_q == MERGE && ask;
+    turn_q <= (state_q == MERGE) ? turn_q + 5'(ask) : '0;
+  end
 
-  logic [511:0] most, merged;
-  logic [63:0]  fresh, used;
+  // A channel's header goes round once, and meets the words on its way; it was read where maxima of
+  // before count.
+  logic [511:0] head_beat_q;
+  logic [63:0]  head_used_q;
+  logic [31:0]  merged;
+  logic [39:0]  lanes;
+  logic [3:0]   merged_used;
+  logic         due_here;
   always_comb begin
-    most  = most_q[511:0];
-    fresh = new_q[63:0];
-    used  = used_q[63:0];
+    lanes       = was[39:0];
+    merged_used = used[3:0];
+    due_here    = due_q[0];
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c)) begin
-        most  = most_q[512*c+:512];
-        fresh = new_q[64*c+:64];
-        used  = used_q[64*c+:64];
+        lanes       = was[40*c+:40];
+        merged_used = used[4*c+:4];
+        due_here    = due_q[c];
       end
     end
-    for (int b = 0; b < 64; b++) begin
-      merged[8*b+:8] = fresh[b] ? most[8*b+:8] : larger(most[8*b+:8], old_q[8*b+:8]);
+    for (int l = 0; l < 4; l++) begin
+      merged[8*l+:8] = lanes[10*l+8] ? lanes[10*l+:8] :
+                       larger(lanes[10*l+:8], head_beat_q[8*l+:8]);
     end
+  end
+  always_ff @(posedge clk_i) begin
+    if (state_q == READ) head_beat_q <= rd_data_i;
+    else if (got_q) head_beat_q <= {merged, head_beat_q[511:32]};
+    if (got_q) head_used_q <= {merged_used, head_used_q[63:4]};
   end
 
   // ---- memory -----------------------------------------------------------------------------------
-  logic [31:0] place;
-  logic [63:0] elems_strb;
-  assign place        = (state_q == CODES) ? codes_q :
-                        (state_q == ELEMS) ? elems_q + 32'(second_q) : head_q;
-  assign elems_strb   = second_q ? {{32{mask_q[3]}}, {32{mask_q[2]}}} :
-                        {{32{mask_q[1]}}, {32{mask_q[0]}}};
-  assign rd_valid_o   = state_q == READ && !asked_q && !anew;
+  // A beat is chosen while its job is asked for.
+  logic [31:0]   place;
+  logic [63:0]   elems_strb;
+  logic [1023:0] elems;  // of the channel
+  assign place       = (state_q == CODES) ? codes_q :
+                       (state_q == ELEMS) ? elems_q + 32'(second_q) : head_q;
+  assign elems_strb  = second_q ? {{32{mask_q[3]}}, {32{mask_q[2]}}} :
+                       {{32{mask_q[1]}}, {32{mask_q[0]}}};
+  always_comb begin
+    elems = data_q[1023:0];
+    for (int c = 1; c < N; c++) if (channel_q == CW'(c)) elems = data_q[1024*c+:1024];
+  end
+  assign rd_valid_o   = state_q == READ && !asked_q && due_here;
   assign rd_addr_o    = {window + {26'd0, head_q}, 6'd0};
   assign rd_beats_o   = 16'd1;
   assign job_valid_o  = (state_q == CODES || state_q == ELEMS || state_q == HEAD) && !sent_q;
   assign job_addr_o   = {window + {26'd0, place}, 6'd0};
   assign job_beats_o  = 16'd1;
   assign job_strb_o   = (state_q == CODES) ? {60'd0, mask_q[3:0]} << {in_sec, 2'd0} :
-                        (state_q == HEAD) ? used : elems_strb;
+                        (state_q == HEAD) ? head_used_q : elems_strb;
   assign data_valid_o = sent_q;
-  assign data_o       = (state_q == CODES) ? {16{code_q[31:0]}} :
-                        (state_q == HEAD) ? merged : second_q ? data_q[1023:512] : data_q[511:0];
+  always_ff @(posedge clk_i) begin
+    if (job_go) begin
+      data_o <= (state_q == CODES) ? {16{code_q[31:0]}} : (state_q == HEAD) ? head_beat_q :
+                second_q ? elems[1023:512] : elems[511:0];
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     done_o      <= 1'b0;
@@ -226,7 +275,8 @@ module mr_stash_put #(
         AT: if (step_q == 2'd3) state_q <= CODES;
         CODES: if (part_end) state_q <= ELEMS;
         ELEMS: if (part_end) state_q <= !channel_last ? CODES : !flush_q ? SETS : READ;
-        READ: if (anew || rd_data_valid_i) state_q <= HEAD;
+        READ: if (!due_here || rd_data_valid_i) state_q <= MERGE;
+        MERGE: if (got_q && turn_q[4]) state_q <= HEAD;
         HEAD: if (part_end) state_q <= !channel_last ? READ : last_q ? ACKS : SETS;
         default: if (jobs_q == '0) begin
           state_q <= IDLE;
@@ -258,7 +308,6 @@ module mr_stash_put #(
       flush_q  <= in_flush_i;
       last_q   <= in_last_i;
     end else if (N > 1 && state_q == ELEMS && part_end) begin
-      data_q <= data_q >> 1024;
       code_q <= code_q >> 32;
       mask_q <= mask_q >> 4;
     end
@@ -272,7 +321,6 @@ module mr_stash_put #(
     else if (part_end && (state_q == ELEMS || state_q == HEAD)) begin
       channel_q <= channel_last ? '0 : channel_q + 1'b1;
     end
-    if (state_q == READ) old_q <= rd_data_i;
   end
 
 endmodule

@@ -251,13 +251,17 @@ mutant 'a turned set is overwritten while it is read' rtl/train/mr_turn.sv \
 mutant 'a turned set that nobody takes goes on' rtl/train/mr_turn.sv \
     "s/assign go    = .*/assign go    = 1'b1;/" rtl:turn@n1
 mutant 'maxima of the stash always begin anew' rtl/train/mr_stash_put.sv \
-    's/fresh\[b\] ? most\[8\*b+:8\] : larger(most\[8\*b+:8\], old_q\[8\*b+:8\])/most[8*b+:8]/' rtl:stash_put@n1
+    's/if (!fresh_q\[l\]) due/if (1'"'"'b0) due/' rtl:stash_put@n1
+mutant 'maxima of the stash never begin anew' rtl/train/mr_stash_put.sv \
+    's/lanes\[10\*l+8\] ? lanes\[10\*l+:8\] ://' rtl:stash_put@n1
 mutant 'maxima of the stash begin anew with each block' rtl/train/mr_stash_put.sv \
-    "s/if (!used_q\[64\*c+4\*g+l\]) new_q/new_q/" rtl:stash_put@n1
+    's/if (mask_q\[l\] \&\& used\[l\]) begin/if (mask_q[l] \&\& 1'"'"'b0) begin/' rtl:stash_put@n1
+mutant 'maxima of the stash go on in the next header' rtl/train/mr_stash_put.sv \
+    's/if (!rst_ni || head_end) begin/if (!rst_ni) begin/' rtl:stash_put@n4
 mutant 'elements of the stash are written whole' rtl/train/mr_stash_put.sv \
-    "s/(state_q == HEAD) ? used : elems_strb/(state_q == HEAD) ? used : '1/" rtl:stash_put@n1
+    "s/(state_q == HEAD) ? head_used_q : elems_strb/(state_q == HEAD) ? head_used_q : '1/" rtl:stash_put@n1
 mutant 'a header of the stash is written whole' rtl/train/mr_stash_put.sv \
-    "s/(state_q == HEAD) ? used : elems_strb/(state_q == HEAD) ? '1 : elems_strb/" rtl:stash_put@n1
+    "s/(state_q == HEAD) ? head_used_q : elems_strb/(state_q == HEAD) ? '1 : elems_strb/" rtl:stash_put@n1
 mutant 'elements of the stash behind the first section lie without its codes' rtl/train/mr_stash_put.sv \
     "s/mr_stash_pkg::sections(kblock_q\[15:4\])/18'(kblock_q[15:4]) << 5/" rtl:stash_put@n1
 mutant 'a matrix of the stash may end one beat behind its window' rtl/train/mr_stash_put.sv \
