@@ -62,7 +62,7 @@ BENCHES   := $(shell for f in tests/rtl/*/bench.txt; do [ -f $$f ] || continue; 
                awk -v b=$$b 'NF && !/^\#/ { print b "@" $$1 }' $$f; done)
 # Wide variants take most of a minute each to build; test-full has them.
 SLOW_BENCHES := $(addprefix array@,n8r4) $(addprefix attn@,n8 n8train n16 wide) $(addprefix epilogue@,n8 n16) \
-                kvstore@n16 $(addprefix layernorm@,v64 v64train long) quant@v64 $(addprefix update@,l1 l4)
+                kvstore@n16 $(addprefix layernorm@,v64 v64train long) quant@v64
 ALL_BENCHES  := $(BENCHES)
 BENCHES      := $(filter-out $(SLOW_BENCHES),$(ALL_BENCHES))
 BENCH_BIN := $(BENCHES:%=$(BUILD)/rtl/%/tb)
@@ -84,7 +84,6 @@ $(BUILD)/rtl/$(1)/tb: $(BUILD)/num.o $(BUILD)/rtl/runtime.a $(RTL_GEN) $(BUILD)/
 	@BUILD=$(BUILD) CC=$(CC) CXX=$(SIM_CXX) tests/rtl/build.sh $(firstword $(subst @, ,$(1))) $(lastword $(subst @, ,$(1)))
 endef
 $(foreach b,$(ALL_BENCHES),$(eval $(call bench_rule,$(b))))
-$(filter $(BUILD)/rtl/update@%,$(ALL_BENCHES:%=$(BUILD)/rtl/%/tb)): $(BUILD)/libmillrace.a
 -include $(wildcard $(ALL_BENCHES:%=$(BUILD)/rtl/%/tb.d))
 
 .PHONY: rtl-benches unit-tests test

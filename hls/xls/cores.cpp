@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes a pipeline of its own: the functions of datapath.h, on scalars. hls/xls/generate.py
-// makes Verilog of each; tests/hls/cores.cpp compares it with these.
+// makes Verilog of each; tests/hls/tb.cpp compares it with these.
 #include "hls/xls/cores.h"
 
 #include "hls/datapath.h"

@@ -7,7 +7,7 @@ usage, from the repository's root: hls/xls/generate.py OUT_DIR [CORE..]
 
 XLS knows no FPGA. Its model of a 130 nm process tells it how long operations take beside each
 other, and each core has a period of its own in that model, by which its stages keep 300 MHz in
-`make timing`. The same versions of clang and of requirements.txt give the same bytes.
+`make test-hls`. The same versions of clang and of requirements.txt give the same bytes.
 """
 import os
 import re
@@ -43,9 +43,6 @@ PACKAGE = '''// SPDX-License-Identifier: Apache-2.0
 // Made by hls/xls/generate.py: cycles from the operands of a core to its result.
 package mr_hls_pkg;
 {lines}
-  // Of mr_update_lane: the longest way, by the second moment.
-  localparam int UPDATE_LAT =
-      WIDEN_LAT + 5 * MULTIPLY_LAT + 4 * ADD_LAT + ROOT_LAT + DIVIDE_LAT;
 endpackage
 '''
 

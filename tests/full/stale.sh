@@ -5,7 +5,7 @@
 # usage: [RESULT=FILE] tests/full/stale.sh (make test-full-stale). Status 1 if there is one.
 set -u
 result=${RESULT:-docs/results/test-full.txt}
-rtl="rtl hls" host="host Makefile" devices="rtl sim hls host Makefile"
+rtl="rtl" host="host Makefile" devices="rtl sim hls host Makefile"
 
 sources() { # part: where the files are that its result depends on, apart from its own test
     case $1 in

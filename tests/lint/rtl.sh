@@ -111,21 +111,3 @@ tap $? "iverilog and verilator -Wall: mr_pe and mr_attn_mac in DSP48E2" "$tmp/i"
 } >"$tmp/tops.v"
 yosys -q -e 'multiple conflicting drivers|Latch inferred' -s "$tmp/y.ys" >"$tmp/y" 2>&1
 tap $? "yosys hierarchy, proc: millrace_kernel of tiny and tinyt, millrace_pcie of tiny; no latch, no asynchronous reset" "$tmp/y"
-
-# ---- hls/: the kernel of the optimizer, with the cores that clang and XLS made. Every file stands below millrace_update.
-mapfile -t hls < <(tests/synth/hls-files.sh)
-for lanes in 1 2 4; do
-    verilator --lint-only -Wall -GLANES=$lanes --top-module millrace_update "$build/gen/mr_pkg.sv" "${hls[@]}" || break
-done >"$tmp/v" 2>&1
-[ ! -s "$tmp/v" ]
-tap $? "verilator -Wall: millrace_update, one, two and four lanes" "$tmp/v"
-iverilog -g2012 -Wall -Wno-timescale -Wno-sensitivity-entire-vector -t null -s millrace_update "$build/gen/mr_pkg.sv" "${hls[@]}" \
-    >"$tmp/i" 2>&1
-status=$?
-grep -v ': sorry: constant selects in always_' "$tmp/i" >"$tmp/i2"
-[ $status = 0 ] && ! grep -q -i 'error\|sorry' "$tmp/i2"
-tap $? "iverilog -g2012: millrace_update" "$tmp/i2"
-yosys -q -e 'multiple conflicting drivers|Latch inferred' -p "read_verilog -sv $build/gen/mr_pkg.sv ${hls[*]}
-    hierarchy -check -top millrace_update; proc
-    select -assert-none t:\$dlatch t:\$adlatch t:\$dlatchsr t:\$sr t:\$adff t:\$adffe t:\$aldff t:\$dffsr" >"$tmp/y" 2>&1
-tap $? "yosys hierarchy, proc: millrace_update; no latch, no asynchronous reset" "$tmp/y"

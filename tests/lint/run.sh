@@ -40,12 +40,12 @@ tap $? "each module of rtl/ is instantiated in another one" "$tmp/lonely"
 [ "$quick" = quick ] || . tests/lint/rtl.sh
 
 # ---- layout of the RTL ------------------------------------------------------------------------------
-find rtl hls/rtl tests/formal -path hls/rtl/cores -prune -o \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"
+find rtl hls tests/formal \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^.{101,}$' {} + >"$tmp/long"
 [ ! -s "$tmp/long" ]
 tap $? "no line of the RTL has more than 100 columns" "$tmp/long"
 
 # ---- waivers, DPI, public ---------------------------------------------------------------------------
-find rtl hls/rtl -path hls/rtl/cores -prune -o \( -name '*.sv' -o -name '*.svh' -o -name '*.v' -o -name '*.vlt' \) -print0 |
+find rtl hls \( -name '*.sv' -o -name '*.svh' -o -name '*.v' -o -name '*.vlt' \) -print0 |
     xargs -0 awk -f tests/lint/waivers.awk "$build/gen/mr_pkg.sv" >"$tmp/w"
 rule() { # rule name
     awk -F'\t' -v r="$1" '$1 == r { print $2; n = 1 } END { exit n }' "$tmp/w" >"$tmp/r"

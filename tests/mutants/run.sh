@@ -39,7 +39,6 @@ if [ -z "$check" ]; then
     cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
     cp -p "$build"/gen/* "$tree/build/gen/"
-    cp -p "$build/libmillrace.a" "$tree/build/" # for benches that say library=
     mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"
     # A mutant may leave a signal unused or of the wrong width: that alone must not stop its build.
     sed -i 's/ params=/ params=-Wno-fatal /' "$tree"/tests/rtl/*/bench.txt
@@ -557,56 +556,6 @@ if has avx512_vnni; then
     kernel avx512_rows 'avx512, many tokens: high and low MXFP4 elements change places' \
         's/_mm256_or_si256(v, _mm256_slli_epi16(v, 4))/_mm256_or_si256(_mm256_slli_epi16(v, 8), _mm256_srli_epi16(v, 4))/'
 fi
-
-# ---- hls -----------------------------------------------------------------------------------------
-mutant 'hls: the second moment of the element before' hls/rtl/mr_update_lane.sv \
-    's/\.N(D_AT + MULTIPLY_LAT))/.N(D_AT + MULTIPLY_LAT - 1))/' rtl:hls@lane
-mutant 'hls: weights grow by decay' hls/rtl/mr_update_lane.sv \
-    's/{~change\[31\]/{change[31]/' rtl:hls@lane
-mutant 'hls: results of elements that were not there' hls/rtl/mr_update_lane.sv \
-    "s/valid_q\[UPDATE_LAT-2:0\], valid_i}/valid_q[UPDATE_LAT-2:0], 1'b1}/" rtl:hls@lane
-mutant 'hls: words leave a delay line a cycle late' hls/rtl/mr_hls_delay.sv \
-    's/line_q\[(N-1)\*W-1:0\], d_i}/line_q[(N-1)*W-1:0], line_q[W-1:0]}/' rtl:hls@lane
-mutant 'hls: the highest bit of a multiplier is lost' hls/rtl/mr_hls_product.sv \
-    "s/{24'd0, b_i}/{25'd0, b_i[15:0]}/" rtl:hls@lane
-mutant 'hls: a NaN of another kind' hls/rtl/cores/mr_hls_add.sv \
-    "s/32'h7fc0_0000/32'h7fc0_0001/" rtl:hls@lane
-mutant 'hls: a core takes a cycle less than the package says' hls/rtl/cores/mr_hls_pkg.sv \
-    's/MULTIPLY_LAT = 6/MULTIPLY_LAT = 5/' rtl:hls@lane
-
-# The kernel around the lanes.
-mutant 'update: a tile more is read than there are places' hls/rtl/mr_update_load.sv \
-    "s/free_q  <= 3'(SLOTS);/free_q  <= 3'(SLOTS + 1);/" rtl:update@l2
-mutant 'update: a patch of any size' hls/rtl/mr_update_jobs.sv \
-    's/!tiles_q || !patch_q/!tiles_q/' rtl:update@l2
-mutant 'update: columns keep the codes of the tile before' hls/rtl/mr_update_compute.sv \
-    "s/beat_q\[6:2\] == '0 ? out/1'b0 ? out/" rtl:update@l2
-mutant 'update: runs keep the code of the run before' hls/rtl/mr_update_compute.sv \
-    's/run_first_q ? most_q : larger/larger/' rtl:update@l2
-mutant 'update: everything decays' hls/rtl/mr_update_compute.sv \
-    "s/tag\[16\] ? decay_i : 32'd0/decay_i/" rtl:update@l2
-mutant 'update: a row of tiles is quantised into a buffer that is not read' hls/rtl/mr_update_blocks.sv \
-    "s/(!needs_al || al_free_q != '0)/1'b1/" rtl:update@l2
-mutant 'update: codes behind the last block' hls/rtl/mr_update_sections.sv \
-    "s/5'(k) >= blocks_q ? '0 :/1'b0 ? '0 :/" rtl:update@l2
-mutant 'update: one set of largest codes for both streams' hls/rtl/mr_update_tops.sv \
-    "s/at_q <= {turned_i, word_i}/at_q <= {1'b0, word_i}/" rtl:update@l2
-mutant 'update: headers begin with those of the matrix before' hls/rtl/mr_update_tops.sv \
-    's/clearing_q || read_q || valid_q/clearing_q || valid_q/' rtl:update@l2
-mutant 'update: headers stand one behind the other' hls/rtl/mr_update_place.sv \
-    "s/turns = pieces_q || nth_o == '1/turns = nth_o == '1/" rtl:update@l2
-mutant 'update: sections of 32 beats' hls/rtl/mr_update_place.sv \
-    "s/SECTION_BEATS = 58'd33/SECTION_BEATS = 58'd32/" rtl:update@l2
-mutant 'update: vectors are written by whole beats' hls/rtl/mr_update_put.sv \
-    "s/own \&\& vector_q ? 64'hFFFF << {place_nth\[1:0\], 4'd0} : '1/'1/" rtl:update@l2
-mutant 'update: headers do not wait for sections' hls/rtl/mr_update_put.sv \
-    "s/quiet       = idle == '1 \&\& section_q/quiet       = section_q/" rtl:update@l2
-mutant 'update: errors of writes are overlooked' hls/rtl/mr_update.sv \
-    's/if (rd_err || wr_err || bad_job) state_q/if (rd_err || bad_job) state_q/' rtl:update@l2
-mutant 'update: a run ends before its writes' hls/rtl/mr_update.sv \
-    "s/blocks_q == '0 \&\& rd_idle \&\& wr_idle/blocks_q == '0 \&\& rd_idle/" rtl:update@l2
-mutant 'update: done is not cleared by reading' hls/rtl/mr_update_regs.sv \
-    's/done_q  <= done_i || (done_q .*/done_q  <= done_i || done_q;/' rtl:update@l2
 
 # Programs: semaphores
 mutant 'program: what is still read may be written' host/engine/depend.c \

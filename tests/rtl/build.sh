@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Verilates one variant of an RTL bench and compiles it, as one file: that takes half of the time of several, which all
 # read the same headers. Verilator's run-time library is there already (BUILD/rtl/runtime.a), and so is mr_pkg. C files
-# among srcs= are compiled and linked; those of library=A.c,B.c likewise, with libmillrace behind them. tb.d says what
-# the bench was made from. usage: tests/rtl/build.sh BENCH VARIANT (from the root)
+# among srcs= are compiled and linked. tb.d says what the bench was made from.
+# usage: tests/rtl/build.sh BENCH VARIANT (from the root)
 set -euo pipefail
 bench=$1 variant=$2 build=${BUILD:-build} cxx=${CXX:-g++}
 line=$(awk -v v="$variant" '$1 == v' "tests/rtl/$bench/bench.txt")
 field() { sed -n "s/.* $1=\([^ ]*\).*/\1/p" <<<"$line"; }
-top=$(field top) library=$(field library)
+top=$(field top)
 params=$(sed -n 's/.*params=\(.*\) srcs=.*/\1/p' <<<"$line")
 dir=$build/rtl/$bench@$variant
 include=(-I. -Ihost -Ihost/include "-I$build/gen" -Itests/rtl/common -Itests)
@@ -22,7 +22,7 @@ compile() { # C file
     objects+=("$o")
 }
 everything() {
-    for f in $(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line") ${library//,/ }; do
+    for f in $(sed -n 's/.*srcs=\(.*\)/\1/p' <<<"$line"); do
         case $f in *.c) compile "$f" ;; *) rtl+=("$f") ;; esac
     done
     # shellcheck disable=SC2086
@@ -36,8 +36,6 @@ everything() {
     sed -n "s|^[^:]*:|$dir/tb:|p" "$dir/Vdut__ver.d" >"$dir/tb.d"
     sed 's/^[^:]*://; s/\\$//' "$dir/Vdut__ver.d" | tr -s ' ' '\n' | sed -n 's/..*/&:/p' >>"$dir/tb.d"
     cat "$dir"/all.d "${objects[@]/%.o/.d}" >>"$dir/tb.d"
-    # shellcheck disable=SC2046
-    "$cxx" -o "$dir/tb" "$dir/all.o" "${objects[@]}" $([ -z "$library" ] || echo "$build/libmillrace.a") "$build/num.o" \
-        "$build/rtl/runtime.a" $([ -z "$library" ] || echo -ljansson -lpcre2-8 -lxxhash -lzip -ldl -lm) -lpthread
+    "$cxx" -o "$dir/tb" "$dir/all.o" "${objects[@]}" "$build/num.o" "$build/rtl/runtime.a" -lpthread
 }
 everything >"$dir/build.log" 2>&1 || { tail -40 "$dir/build.log"; exit 1; }

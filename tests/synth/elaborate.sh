@@ -7,26 +7,18 @@
 # usage: [BUILD=build] [defines=-D..] tests/synth/elaborate.sh CONFIG DIR   (from the root; after make has written build/gen)
 set -euo pipefail
 config=$1 dir=$2 build=${BUILD:-build}
-if [ "$config" = hls ]; then # the optimizer's kernel, with two lanes
-    top=mr_update chparam=
-    mapfile -t files < <(tests/synth/hls-files.sh)
-    inline=(rtl/common/*.sv hls/rtl/mr_hls_{delay,product}.sv hls/rtl/mr_update_slice.sv)
-else
-    top=millrace_core inline=(rtl/common/*.sv)
-    params=$(awk -v config="$config" -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
-    [ -n "$params" ] || { echo "elaborate.sh: no configuration $config in configs.def" >&2; exit 1; }
-    chparam="chparam $params $top"
-    mapfile -t files < <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | grep -v '^rtl/\(kernel\|pcie\)/')
-fi
-key=$({ echo "$chparam ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
+params=$(awk -v config="$config" -f rtl/spec/gen_configs.awk rtl/spec/configs.def | sed 's/-G\([A-Z_0-9]*\)=/-set \1 /g')
+[ -n "$params" ] || { echo "elaborate.sh: no configuration $config in configs.def" >&2; exit 1; }
+mapfile -t files < <(grep -v '^ *\(//.*\)\?$' rtl/filelist.f | grep -v '^rtl/\(kernel\|pcie\)/')
+key=$({ echo "$params ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/*.svh "${BASH_SOURCE[0]}" tests/synth/split.awk; } | sha256sum)
 mkdir -p "$dir"
 [ "$(cat "$dir/key" 2>/dev/null)" != "$key" ] || exit 0
 rm -f "$dir"/*.il "$dir/modules" "$dir/key"
-inlined=$(basename -s .sv "${inline[@]}" | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
+inlined=$(basename -s .sv rtl/common/*.sv | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
 nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
     read_verilog -lib +/xilinx/cells_xtra.v
-    $chparam
-    hierarchy -check -purge_lib -top $top
+    chparam $params millrace_core
+    hierarchy -check -purge_lib -top millrace_core
     proc
     setattr -mod -set keep_hierarchy 1 *
     $inlined

@@ -25,7 +25,7 @@ test-netlist: $(BUILD)/num.o
 	@BUILD=$(BUILD) SIM_CXX=$(SIM_CXX) tests/synth/netlist.sh
 
 # Static timing. What Yosys has synthesised once stays in build/timing/cache.
-TIMING_CONFIGS ?= tiny hls
+TIMING_CONFIGS ?= tiny
 STA_SRC := $(wildcard tests/synth/sta/*.c)
 STA_LIB := $(filter-out %/main.c,$(STA_SRC))
 $(BUILD)/synth/sta: $(STA_SRC) $(wildcard tests/synth/sta/*.h)

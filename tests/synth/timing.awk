@@ -4,7 +4,7 @@
 #   ALL.tsv: configuration, module, parameters, then what tests/synth/sta/main.c prints
 function mhz(ns) { return int(1000 / (ns + 0.10)) }
 function code(s) { return s == "-" ? "" : "`" s "`" }
-function whole(config) { return ns[config, config == "hls" ? "mr_update" : "millrace_core"] }
+function whole(config) { return ns[config, "millrace_core"] }
 {
     if (!($2 in top) || $15 > top[$2]) { top[$2] = $15; levels[$2] = $16; from[$2] = $17; via[$2] = $18; to[$2] = $19 }
     if (!(($1, $2) in ns) || $15 > ns[$1, $2]) ns[$1, $2] = $15
