@@ -4,8 +4,9 @@
 //
 // A set has one k-block of V columns: of a column group in each of the N channels, which all write
 // the same beats of their windows. Of each channel a set makes three writes: a part of a beat of
-// codes, and two beats of elements. A RAM keeps the largest codes of the columns that share a header.
-// They are written where the set says so; where maxima of before count, the header is read first.
+// codes, and two beats of elements. A RAM keeps the largest codes of the columns that share a
+// header. They are written where the set says so; where maxima of before count, the header is read
+// first.
 //
 // Parameters
 //   N  channels; V = 4 N lanes
