@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/json.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/buf.h"
 #include "common/file.h"
 #include "common/str.h"
 
@@ -51,10 +58,43 @@ int mr_json_parse(json_t **object, const void *text, size_t size, const char *wh
     return parse_with(object, text, size, 0, where, err);
 }
 
-int mr_json_parse_nul(json_t **object, const void *text, size_t size, const char *where,
-                      struct mr_error *err)
+// Copies a number. Jansson refuses whole numbers beyond 64 bits, and what is infinite as a double:
+// those get a point, or become the largest power of ten.
+static int copy_number(struct mr_buf *to, const char *text, size_t n, struct mr_error *err)
 {
-    return parse_with(object, text, size, JSON_ALLOW_NUL, where, err);
+    size_t start = to->size;
+    if (mr_buf_append(to, text, n, err) < 0 || mr_buf_append(to, "", 1, err) < 0)
+        return MR_ERR_MEMORY;
+    to->size--; // the NUL is for the two below
+    const char *copy = to->data + start;
+    errno = 0;
+    (void)strtoll(copy, NULL, 10);
+    bool large = errno == ERANGE && strlen(copy) == strspn(copy, "-0123456789");
+    double v = strtod(copy, NULL);
+    if (!isinf(v))
+        return large ? mr_buf_append(to, ".0", 2, err) : 0;
+    to->size = start;
+    return v < 0 ? mr_buf_append(to, "-1e308", 6, err) : mr_buf_append(to, "1e308", 5, err);
+}
+
+// A copy in which no number overflows.
+static int copy_large(struct mr_buf *to, const char *text, size_t size, struct mr_error *err)
+{
+    bool string = false;
+    int rc = 0;
+    for (size_t i = 0, n; rc == 0 && i < size; i += n) {
+        n = 1;
+        if (!string && (text[i] == '-' || isdigit((unsigned char)text[i]))) {
+            while (i + n < size && memchr("+-.eE0123456789", text[i + n], 15))
+                n++;
+            rc = copy_number(to, text + i, n, err);
+            continue;
+        }
+        n += string && text[i] == '\\' && i + 1 < size;
+        string ^= text[i] == '"';
+        rc = mr_buf_append(to, text + i, n, err);
+    }
+    return rc;
 }
 
 int mr_json_parse_large(json_t **object, const void *text, size_t size, const char *where,
@@ -62,9 +102,20 @@ int mr_json_parse_large(json_t **object, const void *text, size_t size, const ch
 {
     json_error_t parse;
     json_t *value = load(text, size, JSON_ALLOW_NUL, &parse);
-    if (!value && json_error_code(&parse) == json_error_numeric_overflow)
-        value = load(text, size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &parse);
-    return finish(object, value, &parse, where, err);
+    if (value || json_error_code(&parse) != json_error_numeric_overflow)
+        return finish(object, value, &parse, where, err);
+    struct mr_buf copy = {0};
+    *object = NULL;
+    int rc = copy_large(&copy, text, size, err);
+    if (rc == 0)
+        rc = parse_with(object, copy.data, copy.size, JSON_ALLOW_NUL, where, err);
+    mr_buf_free(&copy);
+    return rc;
+}
+
+bool mr_json_is_large(const json_t *value)
+{
+    return json_is_real(value) && fabs(json_real_value(value)) >= 0x1p63;
 }
 
 int mr_json_load(json_t **object, const char *path, struct mr_error *err)
@@ -93,7 +144,7 @@ const char *mr_json_kind(const json_t *value)
     case JSON_INTEGER:
         return "an integer";
     case JSON_REAL:
-        return "a fractional number";
+        return mr_json_is_large(value) ? "a number beyond 64 bits" : "a fractional number";
     case JSON_TRUE:
     case JSON_FALSE:
         return "true or false";

@@ -5,6 +5,7 @@
 #define MILLRACE_COMMON_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -14,16 +15,16 @@
 int mr_json_parse(json_t **object, const void *text, size_t size, const char *where,
                   struct mr_error *err);
 
-// The same where a string may have NUL characters in it ("\u0000"): look at json_string_length().
-int mr_json_parse_nul(json_t **object, const void *text, size_t size, const char *where,
-                      struct mr_error *err);
-
-// The same, and integers beyond 64 bits are taken as fractional numbers.
+// The same, where a string may have NUL characters in it ("\u0000"; look at json_string_length()),
+// and a number beyond 64 bits is a real one, of which mr_json_is_large() is true. Others are as
+// they are.
 int mr_json_parse_large(json_t **object, const void *text, size_t size, const char *where,
                         struct mr_error *err);
 
 // The same as the first for a whole file.
 int mr_json_load(json_t **object, const char *path, struct mr_error *err);
+
+bool mr_json_is_large(const json_t *value);
 
 // "an object", "a string", ...: what a value is, for messages.
 const char *mr_json_kind(const json_t *value);

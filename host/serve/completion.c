@@ -41,6 +41,8 @@ static void *at(struct mr_completion *c, const struct field *f)
 static int take_int(struct mr_completion *c, const struct field *f, const json_t *value,
                     struct mr_error *err)
 {
+    if (mr_json_is_large(value))
+        return out_of_range(f, err);
     if (!json_is_integer(value))
         return wrong(f, value, "a whole number", err);
     json_int_t v = json_integer_value(value);
@@ -75,6 +77,9 @@ static int take_bool(struct mr_completion *c, const struct field *f, const json_
 static int take_seed(struct mr_completion *c, const struct field *f, const json_t *value,
                      struct mr_error *err)
 {
+    if (mr_json_is_large(value))
+        return mr_fail(err, MR_ERR_USAGE, "'%s' must be between %lld and %lld", f->name,
+                       (long long)INT64_MIN, (long long)INT64_MAX);
     if (!json_is_integer(value))
         return wrong(f, value, "a whole number", err);
     c->sampling.seed = (uint64_t)json_integer_value(value);
@@ -221,7 +226,7 @@ static int take_prompt(struct mr_completion *c, const struct field *f, const jso
                        struct mr_error *err)
 {
     const json_t *first = json_array_get(value, 0);
-    bool several = first && !json_is_integer(first);
+    bool several = first && !json_is_number(first);
     size_t n = several ? json_array_size(value) : 1;
     if (!json_is_string(value) && !first)
         return wrong(f, value, "a string, an array of strings, token ids, or arrays of those", err);
@@ -300,46 +305,45 @@ enum { FIELDS = sizeof fields / sizeof *fields };
 // nothing. NULL: nothing that is sent back depends on the value.
 static const struct unbuilt {
     const char *name;
-    int where;
     const char *neutral; // an array of the values that ask for nothing
 } unbuilt[] = {
-    {"logit_bias", BOTH, "[{}]"},
-    {"suffix", TEXT, "[{}, \"\"]"},
-    {"tools", CHAT, "[[]]"},
-    {"tool_choice", CHAT, "[\"none\", \"auto\"]"},
-    {"parallel_tool_calls", CHAT, "[true, false]"},
-    {"functions", CHAT, "[[]]"},
-    {"function_call", CHAT, "[\"none\", \"auto\"]"},
-    {"response_format", BOTH, "[{\"type\": \"text\"}]"},
-    {"reasoning_effort", CHAT, "[\"none\"]"},
-    {"verbosity", CHAT, "[\"medium\"]"},
-    {"modalities", CHAT, "[[\"text\"]]"},
-    {"audio", CHAT, "[{}]"},
-    {"prediction", CHAT, "[{}]"},
-    {"web_search_options", CHAT, "[]"},
-    {"store", CHAT, "[false]"},
-    {"service_tier", BOTH, "[\"auto\", \"default\"]"},
-    {"metadata", BOTH, NULL},
-    {"safety_identifier", BOTH, NULL},
-    {"prompt_cache_key", BOTH, NULL},
+    {"logit_bias", "[{}]"},
+    {"suffix", "[{}, \"\"]"},
+    {"tools", "[[]]"},
+    {"tool_choice", "[\"none\", \"auto\"]"},
+    {"parallel_tool_calls", "[true, false]"},
+    {"functions", "[[]]"},
+    {"function_call", "[\"none\", \"auto\"]"},
+    {"response_format", "[{\"type\": \"text\"}]"},
+    {"reasoning_effort", "[\"none\"]"},
+    {"verbosity", "[\"medium\"]"},
+    {"modalities", "[[\"text\"]]"},
+    {"audio", "[{}]"},
+    {"prediction", "[{}]"},
+    {"web_search_options", "[]"},
+    {"store", "[false]"},
+    {"service_tier", "[\"auto\", \"default\"]"},
+    {"metadata", NULL},
+    {"safety_identifier", NULL},
+    {"prompt_cache_key", NULL},
     // of other servers
-    {"min_p", BOTH, "[0, 0.0]"},
-    {"typical_p", BOTH, "[1, 1.0]"},
-    {"mirostat", BOTH, "[0]"},
-    {"min_tokens", BOTH, "[0]"},
-    {"length_penalty", BOTH, "[1, 1.0]"},
-    {"use_beam_search", BOTH, "[false]"},
-    {"grammar", BOTH, "[\"\"]"},
-    {"json_schema", BOTH, "[{}]"},
-    {"cache_prompt", BOTH, NULL},
+    {"min_p", "[0, 0.0]"},
+    {"typical_p", "[1, 1.0]"},
+    {"mirostat", "[0]"},
+    {"min_tokens", "[0]"},
+    {"length_penalty", "[1, 1.0]"},
+    {"use_beam_search", "[false]"},
+    {"grammar", "[\"\"]"},
+    {"json_schema", "[{}]"},
+    {"cache_prompt", NULL},
 };
 enum { UNBUILT = sizeof unbuilt / sizeof *unbuilt };
 
-static int check_unbuilt(const json_t *root, int where, const char **param, struct mr_error *err)
+static int check_unbuilt(const json_t *root, struct mr_shown *param, struct mr_error *err)
 {
     for (int i = 0; i < UNBUILT; i++) {
         const struct unbuilt *u = &unbuilt[i];
-        const json_t *value = u->where & where ? json_object_get(root, u->name) : NULL;
+        const json_t *value = json_object_get(root, u->name);
         if (!value || json_is_null(value) || !u->neutral)
             continue;
         json_t *neutral = json_loads(u->neutral, 0, NULL);
@@ -349,12 +353,12 @@ static int check_unbuilt(const json_t *root, int where, const char **param, stru
         for (size_t k = 0; k < json_array_size(neutral); k++)
             asks &= !json_equal(value, json_array_get(neutral, k));
         json_decref(neutral);
-        *param = u->name;
-        if (asks)
-            return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported here; leave it out",
-                           u->name);
+        if (!asks)
+            continue;
+        *param = mr_show(u->name);
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "'%s' is not supported here; leave it out",
+                       u->name);
     }
-    *param = NULL;
     return 0;
 }
 
@@ -364,11 +368,11 @@ static bool is_known(const char *key, int where)
     for (int i = 0; i < FIELDS; i++)
         known |= fields[i].where & where && strcmp(fields[i].name, key) == 0;
     for (int i = 0; i < UNBUILT; i++)
-        known |= unbuilt[i].where & where && strcmp(unbuilt[i].name, key) == 0;
+        known |= strcmp(unbuilt[i].name, key) == 0;
     return known;
 }
 
-static int find_unknown(const json_t *root, int where, struct mr_error *err)
+static int find_unknown(const json_t *root, int where, struct mr_shown *param, struct mr_error *err)
 {
     for (void *it = json_object_iter((json_t *)root); it;
          it = json_object_iter_next((json_t *)root, it)) {
@@ -379,23 +383,25 @@ static int find_unknown(const json_t *root, int where, struct mr_error *err)
         for (int i = 0; i < FIELDS; i++)
             if (fields[i].where & where)
                 mr_suggest_offer(&s, fields[i].name);
-        return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'%s%s%s", mr_show(key).text,
+        *param = mr_show(key);
+        return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'%s%s%s", param->text,
                        s.best ? "; did you mean '" : "", s.best ? s.best : "", s.best ? "'?" : "");
     }
     return 0;
 }
 
-static int check_all(const struct mr_completion *c, const char **param, struct mr_error *err)
+static int check_all(const struct mr_completion *c, struct mr_shown *param, struct mr_error *err)
 {
-    *param = c->prompts ? NULL : c->chat ? "messages" : "prompt";
-    if (*param)
-        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing", *param);
+    if (!c->prompts) {
+        *param = mr_show(c->chat ? "messages" : "prompt");
+        return mr_fail(err, MR_ERR_USAGE, "'%s' is missing", param->text);
+    }
     if (c->max_tokens == 0 && !c->echo) {
-        *param = "max_tokens";
+        *param = mr_show("max_tokens");
         return mr_fail(err, MR_ERR_USAGE, "'max_tokens' may be 0 only with 'echo'");
     }
     if (c->n_prompts * c->n > MR_COMPLETION_CHOICES) {
-        *param = "n";
+        *param = mr_show("n");
         return mr_fail(err, MR_ERR_USAGE, "'n' times %d prompts is more than %d", c->n_prompts,
                        MR_COMPLETION_CHOICES);
     }
@@ -403,11 +409,11 @@ static int check_all(const struct mr_completion *c, const char **param, struct m
 }
 
 static int take_all(struct mr_completion *c, const struct mr_turns *turns, const json_t *root,
-                    const char **param, struct mr_error *err)
+                    struct mr_shown *param, struct mr_error *err)
 {
-    int where = turns ? CHAT : TEXT, rc = find_unknown(root, where, err);
+    int where = turns ? CHAT : TEXT, rc = find_unknown(root, where, param, err);
     if (rc == 0)
-        rc = check_unbuilt(root, where, param, err);
+        rc = check_unbuilt(root, param, err);
     for (int i = 0; rc == 0 && i < FIELDS; i++) {
         const json_t *value =
             fields[i].where & where ? json_object_get(root, fields[i].name) : NULL;
@@ -415,22 +421,23 @@ static int take_all(struct mr_completion *c, const struct mr_turns *turns, const
             continue;
         rc = fields[i].take(c, &fields[i], value, err);
         if (rc < 0)
-            *param = fields[i].name;
+            *param = mr_show(fields[i].name);
     }
     const json_t *messages = turns ? json_object_get(root, "messages") : NULL;
     if (rc == 0 && messages && !json_is_null(messages)) {
-        *param = "messages";
         rc = take_messages(c, turns, messages, err);
+        if (rc < 0)
+            *param = mr_show("messages");
     }
     return rc < 0 ? rc : check_all(c, param, err);
 }
 
 static int parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
-                 size_t size, const char **param, struct mr_error *err)
+                 size_t size, struct mr_shown *param, struct mr_error *err)
 {
     json_t *root = NULL;
-    *param = NULL;
-    int rc = mr_json_parse_nul(&root, body, size, "the request's body", err);
+    *param = (struct mr_shown){0};
+    int rc = mr_json_parse_large(&root, body, size, "the request's body", err);
     if (rc == 0)
         rc = take_all(c, turns, root, param, err);
     json_decref(root);
@@ -439,8 +446,8 @@ static int parse(struct mr_completion *c, const struct mr_turns *turns, const vo
     return rc;
 }
 
-int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
-                        struct mr_error *err)
+int mr_completion_parse(struct mr_completion *c, const void *body, size_t size,
+                        struct mr_shown *param, struct mr_error *err)
 {
     // OpenAI's defaults.
     *c = (struct mr_completion){
@@ -449,7 +456,7 @@ int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, 
 }
 
 int mr_chat_parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
-                  size_t size, const char **param, struct mr_error *err)
+                  size_t size, struct mr_shown *param, struct mr_error *err)
 {
     *c = (struct mr_completion){.n = 1,
                                 .max_tokens = MR_CHAT_MAX_TOKENS,

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/str.h"
 #include "millrace.h"
 #include "text/turns.h"
 
@@ -36,13 +37,13 @@ struct mr_completion {
     int n_stop;
 };
 
-// On failure *param is the name of the argument that is wrong, or NULL, and nothing is left to
+// On failure *param is the name of the argument that is wrong, or empty, and nothing is left to
 // free.
-int mr_completion_parse(struct mr_completion *c, const void *body, size_t size, const char **param,
-                        struct mr_error *err);
+int mr_completion_parse(struct mr_completion *c, const void *body, size_t size,
+                        struct mr_shown *param, struct mr_error *err);
 // The same for a conversation, put to the model as `turns` says.
 int mr_chat_parse(struct mr_completion *c, const struct mr_turns *turns, const void *body,
-                  size_t size, const char **param, struct mr_error *err);
+                  size_t size, struct mr_shown *param, struct mr_error *err);
 void mr_completion_free(struct mr_completion *c);
 
 #endif

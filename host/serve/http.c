@@ -108,7 +108,7 @@ static enum MHD_Result refuse(struct exchange *x, int status, const char *messag
                               const char *param, const char *code)
 {
     x->out.size = 0;
-    if (mr_reply_error(&x->out, status, message, param, code, NULL) < 0)
+    if (mr_reply_error(&x->out, status, message, param && *param ? param : NULL, code, NULL) < 0)
         return MHD_NO;
     return reply(x, status, "application/json");
 }
@@ -230,13 +230,13 @@ static enum MHD_Result complete(struct exchange *x)
     struct mr_completion spec;
     struct mr_error err = {0};
     struct mr_job *job;
-    const char *param;
+    struct mr_shown param;
     const char *body = x->body.data ? x->body.data : "";
     int rc = x->path == MR_PATH_CHAT
                  ? mr_chat_parse(&spec, &s->turns, body, x->body.size, &param, &err)
                  : mr_completion_parse(&spec, body, x->body.size, &param, &err);
     if (rc < 0)
-        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param, NULL);
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param.text, NULL);
     mr_buf_free(&x->body);
     if (spec.model && strcmp(spec.model, s->opt.model_id) != 0) {
         mr_completion_free(&spec);
@@ -280,13 +280,14 @@ static enum MHD_Result allow_page(struct exchange *x)
 
 static enum MHD_Result convert(struct exchange *x)
 {
-    const char *param, *body = x->body.data ? x->body.data : "";
+    struct mr_shown param;
+    const char *body = x->body.data ? x->body.data : "";
     struct mr_error err = {0};
     int rc = x->path == MR_PATH_TOKENIZE
                  ? mr_tokenize(x->serve->model, body, x->body.size, &x->out, &param, &err)
                  : mr_detokenize(x->serve->model, body, x->body.size, &x->out, &param, &err);
     if (rc < 0)
-        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param, NULL);
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param.text, NULL);
     return reply(x, 200, "application/json");
 }
 

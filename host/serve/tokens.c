@@ -11,7 +11,8 @@
 #include "text/tokenizer.h"
 
 // The only arguments that there may be; the first two are names for one thing.
-static int check_names(const json_t *root, const char *const *names, struct mr_error *err)
+static int check_names(const json_t *root, const char *const *names, struct mr_shown *param,
+                       struct mr_error *err)
 {
     for (void *it = json_object_iter((json_t *)root); it;
          it = json_object_iter_next((json_t *)root, it)) {
@@ -19,13 +20,15 @@ static int check_names(const json_t *root, const char *const *names, struct mr_e
         int i = 0;
         while (names[i] && strcmp(names[i], key) != 0)
             i++;
-        if (!names[i])
-            return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'", mr_show(key).text);
+        if (names[i])
+            continue;
+        *param = mr_show(key);
+        return mr_fail(err, MR_ERR_USAGE, "there is no argument '%s'", param->text);
     }
     return 0;
 }
 
-static int read_flag(const json_t *root, const char *name, bool *flag, const char **param,
+static int read_flag(const json_t *root, const char *name, bool *flag, struct mr_shown *param,
                      struct mr_error *err)
 {
     const json_t *value = json_object_get(root, name);
@@ -34,19 +37,21 @@ static int read_flag(const json_t *root, const char *name, bool *flag, const cha
     *flag = json_is_true(value);
     if (json_is_boolean(value))
         return 0;
-    *param = name;
+    *param = mr_show(name);
     return mr_fail(err, MR_ERR_USAGE, "'%s' must be true or false, not %s", name,
                    mr_json_kind(value));
 }
 
 static int begin(const struct mr_model *model, const void *body, size_t size,
-                 const char *const *names, json_t **root, struct mr_error *err)
+                 const char *const *names, json_t **root, struct mr_shown *param,
+                 struct mr_error *err)
 {
+    *param = (struct mr_shown){0};
     *root = NULL;
     if (!model->packed.tokenizer)
         return mr_fail(err, MR_ERR_UNSUPPORTED, "the model has no tokenizer");
-    int rc = mr_json_parse_nul(root, body, size, "the request's body", err);
-    return rc < 0 ? rc : check_names(*root, names, err);
+    int rc = mr_json_parse_large(root, body, size, "the request's body", err);
+    return rc < 0 ? rc : check_names(*root, names, param, err);
 }
 
 // A piece as a string, or where it is no whole characters as a list of its bytes, as llama.cpp.
@@ -64,7 +69,7 @@ static json_t *piece_json(const struct mr_tokenizer *tokenizer, int32_t id)
 }
 
 int mr_tokenize(struct mr_model *model, const void *body, size_t size, struct mr_buf *out,
-                const char **param, struct mr_error *err)
+                struct mr_shown *param, struct mr_error *err)
 {
     static const char *const names[] = {"content",       "prompt",      "model", "add_special",
                                         "parse_special", "with_pieces", NULL};
@@ -72,12 +77,11 @@ int mr_tokenize(struct mr_model *model, const void *body, size_t size, struct mr
     int32_t *ids = NULL;
     size_t n = 0;
     json_t *root;
-    *param = NULL;
-    int rc = begin(model, body, size, names, &root, err);
+    int rc = begin(model, body, size, names, &root, param, err);
     const json_t *text = json_object_get(root, "content");
     text = text ? text : json_object_get(root, "prompt");
     if (rc == 0 && !json_is_string(text)) {
-        *param = "content";
+        *param = mr_show("content");
         rc = mr_fail(err, MR_ERR_USAGE, "'content' (or 'prompt') must be a string, not %s",
                      mr_json_kind(text));
     }
@@ -133,16 +137,15 @@ static int decode(const struct mr_tokenizer *tokenizer, const json_t *list, stru
 }
 
 int mr_detokenize(const struct mr_model *model, const void *body, size_t size, struct mr_buf *out,
-                  const char **param, struct mr_error *err)
+                  struct mr_shown *param, struct mr_error *err)
 {
     static const char *const names[] = {"tokens", "model", NULL};
     struct mr_buf text = {0};
     json_t *root;
-    *param = NULL;
-    int rc = begin(model, body, size, names, &root, err);
+    int rc = begin(model, body, size, names, &root, param, err);
     const json_t *list = json_object_get(root, "tokens");
     if (rc == 0)
-        *param = "tokens";
+        *param = mr_show("tokens");
     if (rc == 0 && !json_is_array(list))
         rc = mr_fail(err, MR_ERR_USAGE, "'tokens' must be an array of token ids, not %s",
                      mr_json_kind(list));

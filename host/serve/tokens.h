@@ -5,12 +5,13 @@
 #define MILLRACE_SERVE_TOKENS_H
 
 #include "common/buf.h"
+#include "common/str.h"
 #include "millrace.h"
 
-// On failure *param is the argument that is wrong, or NULL, and *out is as before.
+// On failure *param is the argument that is wrong, or empty, and *out is as before.
 int mr_tokenize(struct mr_model *model, const void *body, size_t size, struct mr_buf *out,
-                const char **param, struct mr_error *err);
+                struct mr_shown *param, struct mr_error *err);
 int mr_detokenize(const struct mr_model *model, const void *body, size_t size, struct mr_buf *out,
-                  const char **param, struct mr_error *err);
+                  struct mr_shown *param, struct mr_error *err);
 
 #endif

@@ -24,14 +24,14 @@ static void check_prompts(const struct mr_completion *c)
 static void read_one(const struct mr_turns *turns, const uint8_t *data, size_t size)
 {
     struct mr_error err = {0};
-    const char *param = "";
+    struct mr_shown param;
     // In memory of its own, so that AddressSanitizer sees what is written behind it.
     struct mr_completion *c = malloc(sizeof *c);
     fuzz_check(c != NULL, "memory");
     int rc = turns ? mr_chat_parse(c, turns, data, size, &param, &err)
                    : mr_completion_parse(c, data, size, &param, &err);
     fuzz_check_outcome(rc, &err);
-    fuzz_check(rc == 0 || !param || strlen(param) > 0, "param");
+    fuzz_check(rc == 0 || memchr(param.text, 0, sizeof param.text), "param");
     if (rc == 0) {
         const struct mr_sampling *s = &c->sampling;
         fuzz_check(!c->model || strlen(c->model) <= size, "model");

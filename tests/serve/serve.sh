@@ -204,7 +204,8 @@ grammar "root ::= x"
 logit_bias {"5":1}
 store true
 END
-status an_argument_of_conversations 400 "no argument 'tools'" '{"prompt":"x","tools":[]}'
+status arguments_of_conversations_that_ask_for_nothing 200 'text_completion' '{"model":"demo","prompt":"x","max_tokens":1,"tools":[],"parallel_tool_calls":false}'
+status an_argument_of_conversations 400 "'reasoning_effort' is not supported here; leave it out.*\"param\":\"reasoning_effort\"" '{"model":"demo","prompt":"x","reasoning_effort":"low"}'
 status an_argument_that_is_nearly_one 400 "no argument 'tempreature'; did you mean 'temperature'" '{"prompt":"x","tempreature":1}'
 chat top_logprobs_alone 400 "needs 'logprobs'" '{"model":"demo","messages":[{"role":"user","content":"x"}],"top_logprobs":2}'
 chat a_conversation_too_long 400 context_length_exceeded "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"$(printf 'Zx%.0s' $(seq 600))\"}]}"
@@ -227,10 +228,11 @@ at /tokenize '{"content":"<|endoftext|>","parse_special":false}' >/dev/null
 ok special_tokens_may_be_text bash -c "! grep -q '\"count\":1,' '$work/reply'"
 status_at tokenize_of_a_number 400 "'content' .* must be a string, not an integer" /tokenize '{"content":1}'
 status_at tokenize_of_nothing 400 'not missing' /tokenize '{}'
-status_at tokenize_with_another_argument 400 "no argument 'contents'" /tokenize '{"contents":"x"}'
+status_at tokenize_with_another_argument 400 "no argument 'contents'.*\"param\":\"contents\"" /tokenize '{"contents":"x"}'
 status_at tokenize_with_a_wrong_flag 400 "'with_pieces' must be true or false" /tokenize '{"content":"x","with_pieces":1}'
 status_at detokenize_of_no_token 400 '"tokens\[1\]: 99999 is not a token of the model \(0 to [0-9]+\)"' /detokenize '{"tokens":[1,99999]}'
 status_at detokenize_of_a_string_in_the_array 400 'tokens\[0\] must be a token id .* not a string' /detokenize '{"tokens":["x"]}'
+status_at detokenize_of_a_huge_token 400 'tokens\[0\] must be a token id .* not a number beyond 64 bits' /detokenize '{"tokens":[18446744073709551616]}'
 status_at detokenize_of_a_string 400 'must be an array' /detokenize '{"tokens":"x"}'
 
 # ---- requests that are refused, in OpenAI's form
@@ -242,7 +244,7 @@ status broken_utf8 400 'JSON' "$(printf '{"model":"demo","prompt":"\xff"}')"
 status missing_prompt 400 "'prompt' is missing" '{"model":"demo"}'
 status another_model 404 'model_not_found' '{"model":"gpt-4","prompt":"x"}'
 status model_without_a_name 404 'model_not_found' '{"model":"","prompt":"x"}'
-status unknown_argument 400 "no argument 'tempreature'" '{"model":"demo","prompt":"x","tempreature":1}'
+status unknown_argument 400 "no argument 'tempreature'.*\"param\":\"tempreature\"" '{"model":"demo","prompt":"x","tempreature":1}'
 status wrong_type 400 "'max_tokens' must be a whole number.*\"param\":\"max_tokens\"" '{"model":"demo","prompt":"x","max_tokens":"9"}'
 status wrong_prompt 400 "'prompt' must be" '{"model":"demo","prompt":{"a":1}}'
 status mixed_prompts 400 "mixes" '{"model":"demo","prompt":["x",[1]]}'
@@ -250,7 +252,12 @@ status empty_prompt 400 "empty" '{"model":"demo","prompt":""}'
 status token_outside_the_vocabulary 400 "token 99999" '{"model":"demo","prompt":[1,99999]}'
 status negative_token 400 "no token id" '{"model":"demo","prompt":[-1]}'
 status number_too_large 400 "'temperature' must be between" '{"model":"demo","prompt":"x","temperature":1e30}'
-status huge_whole_number 400 'JSON' '{"model":"demo","prompt":"x","seed":99999999999999999999999}'
+status huge_whole_number 400 "'seed' must be between -9223372036854775808 and 9223372036854775807.*\"param\":\"seed\"" '{"model":"demo","prompt":"x","seed":99999999999999999999999}'
+status huge_max_tokens 400 "'max_tokens' must be between 0 and 1000000" '{"model":"demo","prompt":"x","max_tokens":18446744073709551616}'
+status huge_user 400 "'user' must be a string, not a number beyond 64 bits" '{"model":"demo","prompt":"x","user":-18446744073709551616}'
+status huge_number_of_metadata 200 text_completion '{"model":"demo","prompt":"x","metadata":{"\"1":[9223372036854775808,1e999,-0]},"seed":9223372036854775807,"max_tokens":1}'
+status huge_token 400 "no token id" '{"model":"demo","prompt":[18446744073709551616,1]}'
+status huge_number_and_no_json 400 'not valid JSON' '{"prompt":18446744073709551616'
 status max_tokens_of_nothing 400 "only with 'echo'" '{"model":"demo","prompt":"x","max_tokens":0}'
 status nul_in_a_stop_string 400 "'stop' has the character .*u0000" '{"model":"demo","prompt":"x","stop":"a\u0000"}'
 status nul_in_the_model 400 "'model' has the character .*u0000" '{"model":"demo\u0000","prompt":"x"}'
