@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Millrace: GPT-J and GPT-2 by weight streaming. The public C API; examples/generate.c is a 40-line
+// Millrace: GPT-J and GPT-2 by weight streaming. The public C API; examples/generate.c is a short
 // use of it.
 //
 // Conventions. Functions return 0 or a negative mr_status (millrace_status.h) and then leave one

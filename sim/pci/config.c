@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function's configuration space, of 256 bytes: QEMU forwards every access to it.
+#include "sim/pci/config.h"
+
 #include <string.h>
 
 #include "mr_device.h"
+#include "sim/pci/qemu.h"
 #include "sim/pci/vm.h"
 
 enum {

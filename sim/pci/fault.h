@@ -3,8 +3,9 @@
 // that answers whatever else has failed; it strikes at the chance after `skip` others, `times`
 // times, and is gone then.
 //
-//   fault.c        arming, the back door, registers, reset and link
-//   fault_dma.c    accesses to host memory, completions, interrupts
+//   fault_function.c  the back door, registers, reset and link
+//   fault_dma.c       accesses to host memory, completions, interrupts
+//   fault_state.c     those that are armed
 //
 // Back door, 32-bit words of configuration space (the guest's root writes them through sysfs):
 //   0xE0  code: writing it arms a fault with the words below, 0 ends all; read: faults still armed

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function's accesses to host memory, told apart by what the rings' registers and the entry in
 // work say.
+#include "sim/pci/fault_dma.h"
+
 #include <string.h>
 #include <time.h>
 
 #include "mr_device.h"
+#include "sim/pci/config.h"
 #include "sim/pci/fault.h"
 #include "sim/pci/fault_state.h"
+#include "sim/pci/ram.h"
 #include "sim/pci/vm.h"
 
 enum { RINGS = 16, BEAT = 64, LATER_MAX = 4, RECORD_CODES = 6 };
@@ -72,7 +76,7 @@ void vm_fault_watch_rings(uint32_t offset, uint32_t value)
             l->due = 0;
 }
 
-void vm_fault_dma_again(void)
+static void again(void)
 {
     last.gpa = ~0ull;
 }
@@ -82,7 +86,7 @@ void vm_fault_dma_begin(uint32_t status)
 {
     unsigned ring =
         status & MR_PCIE_STATUS_BUSY ? status >> MR_PCIE_STATUS_QUEUE & 0xFF : (unsigned)RINGS;
-    vm_fault_dma_again();
+    again();
     if (entry.ring == ring)
         return;
     memset(&entry, 0, sizeof entry);
@@ -96,7 +100,7 @@ void vm_fault_dma_reset(void)
     memset(&held, 0, sizeof held);
     memset(later, 0, sizeof later);
     memset(&flip, 0, sizeof flip);
-    vm_fault_dma_again();
+    again();
 }
 
 // The ring in whose memory of `each` bytes an entry, named by the register `reg`, an address lies.
@@ -181,7 +185,7 @@ void vm_fault_dma_settle(void)
     if (!held.there)
         return;
     held.there = false;
-    vm_fault_dma_again();
+    again();
     switch (f->code) {
     case VM_FAULT_WORD:
         *word = vm_fault_changed(f, right);
@@ -226,9 +230,9 @@ static void *hold(uint64_t gpa, unsigned ring)
     return NULL;
 }
 
-bool vm_fault_dma_pending(void)
+bool vm_fault_any(void)
 {
-    bool pending = held.there || flip.until;
+    bool pending = vm_faults.armed || vm_mute || vm_faults.link_reads || held.there || flip.until;
     for (const struct later *l = later; l < later + LATER_MAX; l++)
         pending |= l->due != 0;
     return pending;
@@ -238,7 +242,7 @@ int vm_fault_timeout(void)
 {
     uint64_t first = flip.until ? 1 : 0, t;
     for (const struct later *l = later; l < later + LATER_MAX; l++)
-        if (l->due && l->struck <= vm_fault_struck() && (!first || l->due < first))
+        if (l->due && l->struck <= vm_faults.struck && (!first || l->due < first))
             first = l->due;
     if (!first)
         return -1;
@@ -262,7 +266,7 @@ void vm_fault_tick(void)
             flip.until = 0;
     }
     for (struct later *l = later; l < later + LATER_MAX; l++)
-        if (l->due && l->struck <= vm_fault_struck() && l->due <= t) {
+        if (l->due && l->struck <= vm_faults.struck && l->due <= t) {
             l->due = 0;
             put(l->gpa, &l->record);
             if (l->interrupt)
@@ -282,7 +286,7 @@ static void *faulty(uint64_t gpa, uint64_t bytes, bool write)
         vm_mute = true;
     if (vm_mute)
         return nowhere;
-    if (vm_fault_link_lost() || vm_fault_strikes(VM_FAULT_REFUSE, kind, ring, &f))
+    if (vm_faults.link_reads || vm_fault_strikes(VM_FAULT_REFUSE, kind, ring, &f))
         return NULL;
     if (kind == VM_AT_COMPLETION && gpa % MR_PCIE_CPL_BYTES == MR_PCIE_CPL_STATUS &&
         (record = hold(gpa, ring)))
@@ -307,7 +311,7 @@ void vm_interrupt(unsigned vector)
 {
     struct fault f;
     vm_fault_dma_settle();
-    if (vm_mute || vm_fault_link_lost() || vm_fault_strikes(VM_FAULT_IRQ_LOST, 0, vector, &f))
+    if (vm_mute || vm_faults.link_reads || vm_fault_strikes(VM_FAULT_IRQ_LOST, 0, vector, &f))
         return;
     if (vm_fault_strikes(VM_FAULT_IRQ_TWICE, 0, vector, &f))
         vm_config_interrupt(vector);

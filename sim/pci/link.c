@@ -14,18 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/pci/config.h"
 #include "sim/pci/fault.h"
-#include "sim/pci/vm.h"
+#include "sim/pci/fault_dma.h"
+#include "sim/pci/fault_function.h"
+#include "sim/pci/qemu.h"
+#include "sim/pci/ram.h"
 
 enum command { SYNC_SYSMEM, RET, CFG_WRITE, CFG_READ, BAR_WRITE, BAR_READ, SET_IRQFD, RESET };
-enum {
-    MAX_FDS = 8,
-    CHILD_PROXY = 3,
-    CHILD_QTEST = 4,
-    CHILD_QMP = 5,
-    PASS_BIT = 0x20,
-    UNANSWERED_MAX = 64
-};
+enum { MAX_FDS = 8, CHILD_PROXY = 3, CHILD_QTEST = 4, CHILD_QMP = 5, PASS_BIT = 0x20 };
 
 struct header {
     int32_t command;
@@ -50,28 +47,8 @@ union payload {
 };
 _Static_assert(sizeof(struct header) == 16 && sizeof(union payload) == 192, "QEMU's layout");
 
-struct vm_counts vm_counts;
 static const struct vm_function *function;
 static int proxy = -1, qtest = -1, qmp = -1;
-static int unanswered; // commands to qtest
-static bool broken;    // a socket: the machine is at its end
-static bool replug;    // the function, when it has gone
-
-static bool send_all(int fd, const void *data, size_t bytes)
-{
-    for (const char *p = data; bytes;) {
-        ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            broken = true;
-            return false;
-        }
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
 
 static bool receive_all(int fd, void *data, size_t bytes)
 {
@@ -80,7 +57,7 @@ static bool receive_all(int fd, void *data, size_t bytes)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            broken = true;
+            vm_broken = true;
             return false;
         }
         p += n;
@@ -89,93 +66,22 @@ static bool receive_all(int fd, void *data, size_t bytes)
     return true;
 }
 
-// ---- interrupts
-// ----------------------------------------------------------------------------------
-
-// qtest answers each command with a line.
-static void qtest_read(void)
-{
-    char text[512];
-    ssize_t n = read(qtest, text, sizeof text - 1);
-    if (n <= 0) {
-        broken = true;
-        return;
-    }
-    text[n] = 0;
-    for (ssize_t i = 0; i < n; i++)
-        unanswered -= text[i] == '\n';
-    if (strstr(text, "FAIL"))
-        fprintf(stderr, "vm: qtest: %s", text);
-}
-
-void vm_message(uint64_t addr, uint32_t data)
-{
-    char text[64];
-    int n = snprintf(text, sizeof text, "writel 0x%llx 0x%x\n", (unsigned long long)addr, data);
-    vm_counts.interrupts++;
-    if (send_all(qtest, text, (size_t)n))
-        unanswered++;
-    while (unanswered > UNANSWERED_MAX && !broken) // QEMU stops for answers that nobody takes
-        qtest_read();
-}
-
-// ---- orders
-// --------------------------------------------------------------------------------------
-
-// A line for QEMU's monitor, and a descriptor beside it (-1: none).
-static void monitor(const char *line, int fd)
-{
-    char control[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec iov = {(void *)(uintptr_t)line, strlen(line)};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fd < 0) {
-        (void)send_all(qmp, line, strlen(line));
-        return;
-    }
-    m.msg_control = control;
-    m.msg_controllen = sizeof control;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    if (sendmsg(qmp, &m, MSG_NOSIGNAL) != (ssize_t)strlen(line))
-        broken = true;
-}
-
-void vm_order(unsigned order)
-{
-#define AER(error)                                                                                 \
-    "{\"execute\":\"human-monitor-command\",\"arguments\":"                                        \
-    "{\"command-line\":\"pcie_aer_inject_error rp0 " error "\"}}\n"
-    static const char unplug[] = "{\"execute\":\"device_del\",\"arguments\":{\"id\":\"acc0\"}}\n";
-    static const char *const orders[VM_ORDERS] = {
-        [VM_ORDER_UNPLUG] = unplug,
-        [VM_ORDER_REPLUG] = unplug,
-        [VM_ORDER_AER_NONFATAL] = AER("COMP_TIME"),
-        [VM_ORDER_AER_FATAL] = AER("MALF_TLP"),
-    };
-    if (order < VM_ORDERS && orders[order])
-        monitor(orders[order], -1);
-    replug = order == VM_ORDER_REPLUG;
-}
-
 // The function, as a new one, in its slot.
 static void plug(void)
 {
     int p[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p)) {
         perror("vm: socketpair");
-        broken = true;
+        vm_broken = true;
         return;
     }
     proxy = p[0];
     vm_config_reset();
     function->reset();
-    monitor("{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"acc\"}}\n", p[1]);
-    monitor("{\"execute\":\"device_add\",\"arguments\":{\"driver\":\"x-pci-proxy-dev\","
-            "\"id\":\"acc0\",\"bus\":\"rp0\",\"fd\":\"acc\"}}\n",
-            -1);
+    vm_monitor("{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"acc\"}}\n", p[1]);
+    vm_monitor("{\"execute\":\"device_add\",\"arguments\":{\"driver\":\"x-pci-proxy-dev\","
+               "\"id\":\"acc0\",\"bus\":\"rp0\",\"fd\":\"acc\"}}\n",
+               -1);
     close(p[1]);
 }
 
@@ -188,7 +94,7 @@ static void answer(uint64_t value)
         struct header h;
         uint64_t value;
     } reply = {{RET, 0, 8}, value};
-    (void)send_all(proxy, &reply, sizeof reply);
+    (void)vm_send(proxy, &reply, sizeof reply);
 }
 
 static uint32_t word_read(uint32_t offset)
@@ -209,8 +115,7 @@ static uint64_t bar_read(uint64_t addr, unsigned bytes)
         value >>= 8 * (offset & 3);
     }
     // A completion pushes the interrupts that were sent before it.
-    while (unanswered > 0 && !broken)
-        qtest_read();
+    vm_qtest_wait();
     return value;
 }
 
@@ -341,31 +246,15 @@ static pid_t start(char *const *argv)
     proxy = p[0];
     qtest = t[0];
     qmp = q[0];
+    vm_qemu_init(qtest, qmp);
     return pid;
-}
-
-// A machine that is suspended to RAM is woken: it has no button that somebody could press.
-static void qmp_read(bool verbose)
-{
-    char text[4096];
-    ssize_t n = read(qmp, text, sizeof text - 1);
-    if (n <= 0) {
-        broken = true;
-        return;
-    }
-    text[n] = 0;
-    if (verbose)
-        fprintf(stderr, "vm: qmp: %s", text);
-    if (strstr(text, "\"event\": \"SUSPEND\""))
-        monitor("{\"execute\":\"system_wakeup\"}\n", -1);
 }
 
 // The function's socket has ended: false at the end of the machine.
 static bool gone(void)
 {
-    if (!replug || broken)
+    if (vm_broken || !vm_replug())
         return false;
-    replug = false;
     close(proxy);
     proxy = -1;
     return true;
@@ -373,16 +262,16 @@ static bool gone(void)
 
 static void loop(bool verbose)
 {
-    for (bool work = false; !broken;) {
+    for (bool work = false; !vm_broken;) {
         struct pollfd p[3] = {{proxy, POLLIN, 0}, {qtest, POLLIN, 0}, {qmp, POLLIN, 0}};
         int n = poll(p, 3, work ? 0 : proxy < 0 ? VM_REPLUG_MS : vm_fault_timeout());
         if (n < 0 && errno != EINTR)
             return;
         vm_fault_tick();
         if (p[1].revents & POLLIN)
-            qtest_read();
+            vm_qtest_read();
         if (p[2].revents)
-            qmp_read(verbose);
+            vm_qmp_read(verbose);
         if (p[0].revents) { // the guest first
             work = serve();
             if (!work && !gone())
@@ -404,7 +293,7 @@ int vm_run(const struct vm_function *f, const struct vm_options *options)
     pid_t pid = start(options->qemu);
     if (pid < 0)
         return 128;
-    (void)send_all(qmp, hello, sizeof hello - 1);
+    vm_monitor(hello, -1);
     loop(options->verbose);
     close(proxy);
     if (waitpid(pid, &status, 0) != pid) {

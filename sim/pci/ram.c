@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/pci/ram.h"
+
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sim/pci/config.h"
 #include "sim/pci/vm.h"
 
 static struct {

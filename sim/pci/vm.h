@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PCI function of ours in a stock QEMU: the function's process is the parent, QEMU its child.
 //
-//   link.c   the child, and the three sockets to it: the function's accesses (-device
-//            x-pci-proxy-dev), interrupts (-object qtest), pause and unplug (QMP)
-//   ram.c    guest memory, as QEMU hands it over
-//   config.c configuration space: BAR 0, MSI, MSI-X, PCI Express capability with FLR
-//   fault.h  faults of the function, which the guest's tests order through a back door: a window of
-//            configuration space from 0xE0 on
+//   link.c    the child, and the function's accesses (-device x-pci-proxy-dev)
+//   fault*.c  faults of the function (fault.h), which the guest's tests order through a back door:
+//             a window of configuration space from 0xE0 on
+//   ram.c     guest memory, as QEMU hands it over
+//   config.c  configuration space: BAR 0, MSI, MSI-X, PCI Express capability with FLR
+//   qemu.c    interrupts (-object qtest), pause and unplug (QMP)
+//
+// Each uses those below it alone.
 //
 // QEMU's own interrupt path for such a device needs KVM. A message signalled interrupt is a 4-byte
 // write to 0xFEE00000 and above, so qtest's writel delivers it as hardware would.
@@ -61,38 +63,6 @@ extern bool vm_mute;
 // Signals an interrupt on a vector: as MSI-X or MSI, as the guest has set it up; without either,
 // nothing. A masked one stays pending.
 void vm_interrupt(unsigned vector);
-
-// ---- between the files
-// ---------------------------------------------------------------------------
-
-void vm_config_init(unsigned caps, unsigned vectors);
-uint32_t vm_config_read(uint32_t at, unsigned bytes); // from 0xC0 on: vm_counts, for tests
-// True when the write asked for a function level reset.
-bool vm_config_write(uint32_t at, uint32_t value, unsigned bytes);
-void vm_config_reset(void);
-void vm_config_interrupt(unsigned vector);
-bool vm_config_master(void);
-// Offset within BAR 0 of a guest physical address, or false.
-bool vm_config_bar(uint64_t addr, uint32_t *offset);
-// Accesses to MSI-X table and PBA; false when the offset is neither.
-bool vm_msix_read(uint32_t offset, uint32_t *value);
-bool vm_msix_write(uint32_t offset, uint32_t value);
-
-bool vm_ram_map(unsigned count, const uint64_t *gpa, const uint64_t *size, const int64_t *offset,
-                const int *fds);
-void *vm_ram(uint64_t gpa, uint64_t bytes, bool write); // vm_dma() without faults
-void vm_message(uint64_t addr, uint32_t data);          // a message signalled interrupt, to QEMU
-
-// The function with faults around it.
-const struct vm_function *vm_fault_init(const struct vm_function *function);
-bool vm_fault_link_lost(void);
-bool vm_fault_bar_access(bool read); // true: it is lost
-// Accesses of the back door, and those that are lost; false: the function's.
-bool vm_fault_config_read(uint32_t at, unsigned bytes, uint32_t *value);
-bool vm_fault_config_write(uint32_t at, uint32_t value, unsigned bytes);
-int vm_fault_timeout(void); // ms until vm_fault_tick() has something to do; -1: nothing
-void vm_fault_tick(void);
-void vm_order(unsigned order); // VM_ORDER_*, to QEMU's monitor
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The graph of the host's files: prints "FROM TO WHY" for each #include, and for each symbol that a file
-# uses and another one defines (nm over the objects of BUILD/obj, which must be built). A node is a unit:
-# x.c, x.cpp and x.h together. usage: [BUILD=build] tests/lint/edges.sh FOLDER.. (from the root)
+# The graph of files: prints "FROM TO WHY" for each #include, and for each symbol that a file uses and
+# another one defines: of host/ by nm over the objects of BUILD/obj, which must be built, of others by
+# their text (names.awk). A node is a unit: x.c, x.cpp and x.h together. usage: [BUILD=build] tests/lint/edges.sh FOLDER.. (from the root)
 set -euo pipefail
 build=${BUILD:-build}
 
@@ -23,13 +23,19 @@ awk '
     }' "${files[@]}"
 
 # Objects of sources that are no longer there do not count.
-objects=()
+objects=() texts=()
 for f in "${files[@]}"; do
-    [[ $f == *.c && $f == host/* ]] || continue
-    o=$build/obj/${f%.c}.o
-    [ -e "$o" ] || { echo "edges.sh: $o is not there; make all" >&2; exit 1; }
-    objects+=("$o")
+    case $f in
+    host/*.c)
+        o=$build/obj/${f%.c}.o
+        [ -e "$o" ] || { echo "edges.sh: $o is not there; make all" >&2; exit 1; }
+        objects+=("$o")
+        ;;
+    *.h) ;;
+    *) texts+=("$f") ;;
+    esac
 done
+[ ${#texts[@]} = 0 ] || awk -f "$(dirname "$0")/names.awk" "${texts[@]}"
 [ ${#objects[@]} = 0 ] || nm -A -P "${objects[@]}" | awk -v prefix="$build/obj/" '
     function unit(f) { f = substr(f, length(prefix) + 1); sub(/\.o:.*/, "", f); return f }
     $3 ~ /^[TDBRVWC]$/ { where[$2] = unit($1) }

@@ -3,7 +3,7 @@
 .PHONY: rules
 rules:
 	@tests/lint/rules.sh >docs/commands.md.new && mv docs/commands.md.new docs/commands.md
-## lint: the RTL in Verilator -Wall, Icarus and Yosys; waivers; circles of host files; layout of the C files; the pages
+## lint: the RTL in Verilator -Wall, Icarus and Yosys; waivers; circles of files; layout of the C files; the pages
 .PHONY: lint
 lint: $(RTL_GEN) $(LIB_OBJ) $(CLI_OBJ)
 	@BUILD=$(BUILD) tests/lint/run.sh

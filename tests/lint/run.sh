@@ -76,13 +76,13 @@ echo "tests/fixtures: $bytes bytes" >"$tmp/size"
 [ "$bytes" -lt 4000000 ]
 tap $? "tests/fixtures is below 4 MB" "$tmp/size"
 
-# ---- files of the host: no circles, and folders in layers ----------------------------------------------
-BUILD=$build tests/lint/edges.sh host sim >"$tmp/edges" 2>"$tmp/edges-bad" && [ -s "$tmp/edges" ]
-tap $? "the graph of host/ and sim/" "$tmp/edges-bad"
+# ---- files of host/, sim/ and hls/: no circles, and folders in layers ------------------------------------
+BUILD=$build tests/lint/edges.sh host sim hls >"$tmp/edges" 2>"$tmp/edges-bad" && [ -s "$tmp/edges" ]
+tap $? "the graph of host/, sim/ and hls/" "$tmp/edges-bad"
 awk -f tests/lint/circles.awk "$tmp/edges" >"$tmp/circles"
-tap $? "no circle of files in host/ and sim/" "$tmp/circles"
+tap $? "no circle of files in host/, sim/ and hls/" "$tmp/circles"
 awk -f tests/lint/layers.awk tests/lint/layers.txt "$tmp/edges" >"$tmp/layers"
-tap $? "folders of host/ and sim/ use those below them alone" "$tmp/layers"
+tap $? "folders of host/, sim/ and hls/ use those below them alone" "$tmp/layers"
 grep -v '^#' tests/lint/layers.txt | while IFS= read -r line; do
     grep -qE "^    $line( |\$)" docs/architecture.md || echo "docs/architecture.md lacks the layer: $line"
 done >"$tmp/layers-doc"
@@ -93,6 +93,16 @@ printf '%s\n' 'a/x a/y f' 'a/y b/z z.h' 'b/z a/x g' 'b/z a/x h' 'a/x c/w w' 'c/w
 printf '%s\n' 'circle of 3: a/x a/y b/z' '  a/x -> a/y: f' '  a/y -> b/z: z.h' '  b/z -> a/x: g, h' >"$tmp/want"
 awk -f tests/lint/circles.awk "$tmp/seeded" >"$tmp/got" ; [ $? = 1 ] && diff "$tmp/got" "$tmp/want" >"$tmp/seen"
 tap $? "a seeded circle is found" "$tmp/seen"
+mkdir "$tmp/seeded-tree" && cp -r sim hls "$tmp/seeded-tree/" &&
+    printf '\nvoid up(void)\n{\n    (void)vm_run(0, 0);\n}\n' >>"$tmp/seeded-tree/sim/pci/config.c" &&
+    printf '\nnamespace\n{\nvoid store()\n{\n}\n} // namespace\nuint32_t down()\n{\n    return core_add(0, 0);\n}\n' >>"$tmp/seeded-tree/hls/millrace_update.cpp" &&
+    printf '\nuint32_t core_up()\n{\n    store();\n    return down();\n}\n' >>"$tmp/seeded-tree/hls/xls/cores.cpp" &&
+    (cd "$tmp/seeded-tree" && "$OLDPWD/tests/lint/edges.sh" sim hls) | awk -f tests/lint/circles.awk >"$tmp/got"
+printf '%s\n' 'circle of 2: hls/millrace_update hls/xls/cores' '  hls/millrace_update -> hls/xls/cores: core_add' \
+    '  hls/xls/cores -> hls/millrace_update: down' '  sim/pci/config -> sim/pci/link: vm_run' \
+    'circle of 5: sim/pci/config sim/pci/fault_dma sim/pci/fault_function sim/pci/link sim/pci/ram' | sort >"$tmp/want"
+grep '^circle\|: vm_run$\|hls' "$tmp/got" | sort | diff - "$tmp/want" >"$tmp/seen"
+tap $? "seeded circles of sim/ and hls/ are found, by their text" "$tmp/seen"
 printf '%s\n' a b >"$tmp/seeded-layers"
 printf '%s\n' 'b/z uses a/x (g), which is above it in tests/lint/layers.txt' \
     'b/z uses a/x (h), which is above it in tests/lint/layers.txt' \

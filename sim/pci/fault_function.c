@@ -1,87 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
+#include "sim/pci/fault_function.h"
 
 #include "mr_device.h"
+#include "sim/pci/config.h"
 #include "sim/pci/fault.h"
+#include "sim/pci/fault_dma.h"
 #include "sim/pci/fault_state.h"
-#include "sim/pci/vm.h"
+#include "sim/pci/qemu.h"
 
-enum { FAULTS_MAX = 8, STUCK_SLICES = 16 };
+enum { STUCK_SLICES = 16 };
 
-bool vm_mute;
-static struct fault armed[FAULTS_MAX];
-static unsigned armed_count;
-static uint32_t struck, door[(VM_DOOR_END - VM_DOOR_CODE) / 4];
+static uint32_t door[(VM_DOOR_END - VM_DOOR_CODE) / 4];
 static const struct vm_function *inner;
-static unsigned link_reads;  // that are still lost; 0: the link is there
-static bool link_resets;     // when it comes back
+static bool link_resets;     // the function, when the link comes back
 static unsigned idle_slices; // since the last access, of a function that is stuck
-
-static bool is_armed(const struct fault *f)
-{
-    return f->code != VM_FAULT_NONE;
-}
-
-bool vm_fault_any(void)
-{
-    return armed_count || vm_mute || link_reads || vm_fault_dma_pending();
-}
-
-bool vm_fault_strikes(unsigned code, unsigned at, unsigned ring, struct fault *out)
-{
-    bool offset = code == VM_FAULT_READ || code == VM_FAULT_WRITE; // where 0 is one
-    for (struct fault *f = armed; f < armed + FAULTS_MAX; f++) {
-        if (f->code != code || f->flags & VM_FLAG_NEXT ||
-            (f->at != at && (offset || (f->at && at))) ||
-            (f->ring != VM_RING_ANY && ring != VM_RING_ANY && f->ring != ring))
-            continue;
-        if (f->skip) {
-            f->skip--;
-            continue;
-        }
-        struck++;
-        *out = *f;
-        if (f->times != VM_TIMES_ALWAYS && --f->times == 0) {
-            f->code = VM_FAULT_NONE;
-            armed_count--;
-        }
-        return true;
-    }
-    return false;
-}
-
-uint32_t vm_fault_struck(void)
-{
-    return struck;
-}
-
-uint32_t vm_fault_changed(const struct fault *f, uint32_t word)
-{
-    return f->flags & VM_FLAG_ADD ? word + f->value : f->value;
-}
-
-static void arm(const struct fault *fault)
-{
-    for (struct fault *f = armed; f < armed + FAULTS_MAX; f++)
-        if (!is_armed(f)) {
-            *f = *fault;
-            f->times = f->times ? f->times : 1;
-            armed_count++;
-            return;
-        }
-}
-
-static void disarm(bool all)
-{
-    for (struct fault *f = armed; f < armed + FAULTS_MAX; f++) {
-        if (is_armed(f) && (all || !(f->flags & (VM_FLAG_STAYS | VM_FLAG_NEXT)))) {
-            f->code = VM_FAULT_NONE;
-            armed_count--;
-        } else if (f->flags & VM_FLAG_NEXT) {
-            f->flags = (uint8_t)((f->flags & ~VM_FLAG_NEXT) | VM_FLAG_STAYS);
-        }
-    }
-}
 
 // ---- reset and link
 // ------------------------------------------------------------------------------
@@ -89,9 +21,10 @@ static void disarm(bool all)
 static void reset(void)
 {
     struct fault f;
-    if (link_reads || (armed_count && vm_fault_strikes(VM_FAULT_RESET, 0, VM_RING_ANY, &f)))
+    if (vm_faults.link_reads ||
+        (vm_faults.armed && vm_fault_strikes(VM_FAULT_RESET, 0, VM_RING_ANY, &f)))
         return;
-    disarm(false);
+    vm_fault_disarm(false);
     vm_mute = false;
     vm_fault_dma_reset();
     inner->reset();
@@ -99,7 +32,7 @@ static void reset(void)
 
 static void link_up(void)
 {
-    link_reads = 0;
+    vm_faults.link_reads = 0;
     if (link_resets) {
         vm_config_reset();
         reset();
@@ -110,26 +43,18 @@ static void link_up(void)
 static bool lost(bool read)
 {
     struct fault f;
-    if (!link_reads && armed_count && vm_fault_strikes(VM_FAULT_LINK, 0, VM_RING_ANY, &f)) {
+    if (!vm_faults.link_reads && vm_faults.armed &&
+        vm_fault_strikes(VM_FAULT_LINK, 0, VM_RING_ANY, &f)) {
         // Its chances are accesses, its times are reads that are lost.
-        for (struct fault *g = armed; g < armed + FAULTS_MAX; g++)
-            if (g->code == VM_FAULT_LINK) {
-                g->code = VM_FAULT_NONE;
-                armed_count--;
-            }
-        link_reads = f.times;
+        vm_fault_drop(VM_FAULT_LINK);
+        vm_faults.link_reads = f.times;
         link_resets = f.value & 1;
     }
-    if (!link_reads)
+    if (!vm_faults.link_reads)
         return false;
-    if (read && link_reads != VM_TIMES_ALWAYS && --link_reads == 0)
+    if (read && vm_faults.link_reads != VM_TIMES_ALWAYS && --vm_faults.link_reads == 0)
         link_up();
     return true;
-}
-
-bool vm_fault_link_lost(void)
-{
-    return link_reads != 0;
 }
 
 // ---- the function's calls
@@ -141,7 +66,7 @@ static uint32_t read(uint32_t offset)
     idle_slices = 0;
     uint32_t value = inner->read(offset);
     vm_fault_dma_settle();
-    return armed_count && vm_fault_strikes(VM_FAULT_READ, offset, VM_RING_ANY, &f)
+    return vm_faults.armed && vm_fault_strikes(VM_FAULT_READ, offset, VM_RING_ANY, &f)
                ? vm_fault_changed(&f, value)
                : value;
 }
@@ -150,7 +75,7 @@ static void write(uint32_t offset, uint32_t value, unsigned strobes)
 {
     struct fault f;
     idle_slices = 0;
-    if (armed_count && vm_fault_strikes(VM_FAULT_WRITE, offset, VM_RING_ANY, &f))
+    if (vm_faults.armed && vm_fault_strikes(VM_FAULT_WRITE, offset, VM_RING_ANY, &f))
         return;
     vm_fault_watch_rings(offset, value);
     inner->write(offset, value, strobes);
@@ -195,9 +120,9 @@ bool vm_fault_config_read(uint32_t at, unsigned bytes, uint32_t *value)
     }
     uint32_t word = door[(at - VM_DOOR_CODE) / 4];
     if (at >= VM_DOOR_STRUCK && at < VM_DOOR_STRUCK + 4)
-        word = struck;
+        word = vm_faults.struck;
     else if (at < VM_DOOR_AT)
-        word = armed_count;
+        word = vm_faults.armed;
     *value = word >> (8 * (at & 3));
     (void)bytes;
     return true;
@@ -218,19 +143,19 @@ static void order(uint32_t code)
     };
     vm_fault_dma_begin(inner->read(MR_PCIE_REG_STATUS));
     if (code == VM_FAULT_NONE) {
-        disarm(true);
+        vm_fault_disarm(true);
         vm_fault_dma_release();
-        struck = 0;
-        if (link_reads)
+        vm_faults.struck = 0;
+        if (vm_faults.link_reads)
             link_up();
     } else if (code == VM_FAULT_BAR) {
-        struck++;
+        vm_faults.struck++;
         (void)vm_config_write(0x10, 0, 4);
     } else if (code == VM_FAULT_IRQ_STORM) {
-        struck++;
+        vm_faults.struck++;
         vm_fault_storm(f.value);
     } else if (code < VM_FAULTS) {
-        arm(&f);
+        vm_fault_arm(&f);
     }
 }
 
