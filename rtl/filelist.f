@@ -73,6 +73,7 @@ rtl/train/mr_tiles.sv
 rtl/train/mr_tiles_at.sv
 rtl/train/mr_turn.sv
 rtl/train/mr_turned.sv
+rtl/train/mr_row_copy.sv
 rtl/train/mr_train.sv
 rtl/vector/mr_epi_cmds.sv
 rtl/vector/mr_epi_lanes.sv

@@ -9,7 +9,7 @@
 //   mr_results    epilogue and quantiser
 //   mr_vector     rows, LayerNorm, residual and rotary memory
 //   mr_kv         attention, KV store, q/k/v memory
-//   mr_train      with TRAIN: LOAD_ACT, results of GRAD, those that go to the stash turned
+//   mr_train      with TRAIN: LOAD_ACT, COPY, results of GRAD, those that go to the stash turned
 //
 // Parameters and ports: rtl/spec/core_ports.def, from which they are included; configurations:
 // rtl/spec/configs.def. AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4
@@ -84,9 +84,9 @@ module millrace_core #(
   logic [ERRORS*64-1:0] e_addr;
 
   // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS, 2 LOAD_ACT, 3 records of
-  // GRAD, 4 headers for TURNED, 5 for TILES, 6 SLOPE; of the writes 0 the results, 1 the store,
-  // 2 GRAD, 3 TURNED, 4 TILES, 5 KEEP_SLOPE
-  localparam int READERS = (TRAIN != 0) ? 7 : 2, WRITERS = (TRAIN != 0) ? 6 : 2;
+  // GRAD, 4 headers for TURNED, 5 for TILES, 6 SLOPE, 7 headers for COPY; of the writes 0 the
+  // results, 1 the store, 2 GRAD, 3 TURNED, 4 TILES, 5 KEEP_SLOPE, 6 COPY
+  localparam int READERS = (TRAIN != 0) ? 8 : 2, WRITERS = (TRAIN != 0) ? 7 : 2;
   logic [READERS-1:0]     hr_req_valid, hr_req_ready, hr_valid;
   logic [WRITERS-1:0]     wj_valid, wj_ready, wd_valid, wd_ready, wj_done;
   logic [READERS*64-1:0]  hr_req_addr;
@@ -121,8 +121,8 @@ module millrace_core #(
   logic [N*4-1:0]   dr_nan;
   logic [N*128-1:0] dr_bias;
 
-  // LOAD_ACT and GRAD; la_op: the command at the head of the vector queue is LOAD_ACT
-  logic         la_op, la_ready, la_done, vec_ready, vec_done;
+  // LOAD_ACT, COPY and GRAD; vq_op: the command at the head of the vector queue is mr_train's
+  logic         vq_op, vq_ready, vq_done, vec_ready, vec_done;
   logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done;
   logic         epi_done;
   logic [15:0]  ac_slot, ac_word;
@@ -170,6 +170,12 @@ module millrace_core #(
   logic [V*32-1:0] rot_rdata, epi_res_rdata, kv_res_rdata, epi_res_wdata, ln_data, keep_wdata;
   logic            ln_valid, ln_ready, ln_ack, ln_busy, epi_ack, epi_busy;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
+
+  // COPY: words of a row memory, and its way to the quantiser
+  logic            cp_on, cp_ren, cp_second, cp_grant, cp_valid;
+  logic [RESW-1:0] cp_raddr;
+  logic [V*32-1:0] cp_rdata, cp_data;
+  logic [mr_vec_pkg::TAG_LN_W-1:0] cp_tag;
 
   // what is counted
   logic [N-1:0] c_w_beat, c_kv_beat;
@@ -378,7 +384,7 @@ module millrace_core #(
     .VEC_WORDS(VEC_WORDS), .TRAIN(TRAIN)
   ) u_vector (
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
-    .cmd_valid_i(issue_valid[VECTOR] && !la_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
+    .cmd_valid_i(issue_valid[VECTOR] && !vq_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
     .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
     .input_base_i(input_base), .train_i(train), .rows_base_i(rows_base),
     .err_valid_o(e_valid[E_ROWS]), .err_code_o(e_code[8*E_ROWS+:8]),
@@ -399,7 +405,10 @@ module millrace_core #(
     .epi_res_ren_i(epi_res_ren), .epi_res_raddr_i(epi_res_raddr), .epi_res_we_i(epi_res_we),
     .epi_res_waddr_i(epi_res_waddr), .epi_res_wdata_i(epi_res_wdata), .kv_res_ren_i(kv_res_ren),
     .kv_res_raddr_i(kv_res_raddr), .kv_second_i(kv_second), .kv_res_rdata_o(kv_res_rdata),
-    .at_keep_we_i(keep_we), .at_keep_waddr_i(keep_waddr), .at_keep_wdata_i(keep_wdata)
+    .at_keep_we_i(keep_we), .at_keep_waddr_i(keep_waddr), .at_keep_wdata_i(keep_wdata),
+    .cp_on_i(cp_on), .cp_ren_i(cp_ren), .cp_second_i(cp_second), .cp_raddr_i(cp_raddr),
+    .cp_valid_i(cp_valid), .cp_data_i(cp_data), .cp_tag_i(cp_tag), .cp_grant_o(cp_grant),
+    .cp_rdata_o(cp_rdata)
   );
 
   mr_kv #(
@@ -439,18 +448,22 @@ module millrace_core #(
   );
 
   // ---- training ---------------------------------------------------------------------------------
-  assign issue_ready[VECTOR]     = la_op ? la_ready : vec_ready;
-  assign unit_done[VECTOR]       = vec_done || la_done;
+  assign issue_ready[VECTOR]     = vq_op ? vq_ready : vec_ready;
+  assign unit_done[VECTOR]       = vec_done || vq_done;
   assign unit_done[ARRAY]        = epi_done || gr_done;
   if (TRAIN != 0) begin : gen_train
-    assign la_op = train && cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0];
+    assign vq_op = train && (cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
+                             cmds[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
     mr_train #(
-      .N(N), .T(T)
+      .N(N), .T(T), .D_MAX(D_MAX)
     ) u_train (
       .clk_i, .rst_ni(unit_rst_n),
-      .la_valid_i(issue_valid[VECTOR] && la_op), .la_ready_o(la_ready), .la_cmd_i(cmds[1023:512]),
-      .la_done_o(la_done), .la_err_valid_o(e_valid[E_LOAD_ACT]),
-      .la_err_code_o(e_code[8*E_LOAD_ACT+:8]), .la_err_addr_o(e_addr[64*E_LOAD_ACT+:64]),
+      .vq_valid_i(issue_valid[VECTOR] && vq_op), .vq_ready_o(vq_ready), .vq_cmd_i(cmds[1023:512]),
+      .vq_rows_i(n_rows), .vq_done_o(vq_done), .vq_err_valid_o(e_valid[E_LOAD_ACT]),
+      .vq_err_code_o(e_code[8*E_LOAD_ACT+:8]), .vq_err_addr_o(e_addr[64*E_LOAD_ACT+:64]),
+      .cp_on_o(cp_on), .cp_ren_o(cp_ren), .cp_second_o(cp_second), .cp_grant_i(cp_grant),
+      .cp_raddr_o(cp_raddr), .cp_rdata_i(cp_rdata), .cp_valid_o(cp_valid), .cp_ready_i(ln_ready),
+      .cp_data_o(cp_data), .cp_tag_o(cp_tag), .cp_ack_i(ln_ack),
       .c_valid_o(ac_valid), .c_ready_i(ac_ready), .c_slot_o(ac_slot), .c_word_o(ac_word),
       .c_region_o(ac_region), .c_max_o(ac_max), .c_data_o(ac_data),
       .mm_cmd_i(cmds[511:0]), .mm_rows_i(cfg_rows),
@@ -478,14 +491,14 @@ module millrace_core #(
       .job_done_i(wj_done[WRITERS-1:2])
     );
   end else begin : gen_no_train
-    assign {la_op, la_ready, la_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
+    assign {vq_op, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
             gr_cmd_ready, gr_ready, gr_done, tn_room, tn_done, tn_bad, tn_bad_addr, tn_busy,
             tl_room, tl_done, tl_bad, tl_bad_addr, tl_busy, sl_room, sl_done, sl_has, sl_f,
-            sl_busy} = '0;
+            sl_busy, cp_on, cp_ren, cp_second, cp_raddr, cp_valid, cp_data, cp_tag} = '0;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, tn_cmd, tn_take, tn_valid,
                       tn_data, tn_token, tn_group, tn_last, tl_cmd, tl_take, tl_valid, tl_data,
-                      sl_cmd, sl_take, sl_x_valid, sl_x, sl_use, sl_pop};
+                      sl_cmd, sl_take, sl_x_valid, sl_x, sl_use, sl_pop, cp_grant, cp_rdata};
   end
 
 `ifdef MILLRACE_VIEW

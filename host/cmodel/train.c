@@ -106,6 +106,7 @@ static void turn_columns(void *arg, int block, int worker)
 
 static int copy_rows(struct mr_machine *m, const uint32_t *cmd)
 {
+    uint32_t begin = mr_field(cmd, MR_F_MOVE_ROWS_BEGIN_COL);
     struct copy w = {
         .m = m,
         .second = mr_field(cmd, MR_F_MOVE_ROWS_SRC),
@@ -113,7 +114,7 @@ static int copy_rows(struct mr_machine *m, const uint32_t *cmd)
         .base = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_BASE),
         .slot = (int)mr_field(cmd, MR_F_MOVE_ROWS_DST_SLOT),
         .first_col = (int)mr_field(cmd, MR_F_MOVE_ROWS_FIRST_COL),
-        .begin = (int)mr_field(cmd, MR_F_MOVE_ROWS_BEGIN_COL),
+        .begin = begin < INT32_MAX ? (int)begin : INT32_MAX,
         .kblock = (int)mr_field(cmd, MR_F_MOVE_ROWS_AT_ROW) / MR_BLOCK,
     };
     bool shared = worth_sharing((uint64_t)m->n_rows * (uint64_t)w.cols);

@@ -98,7 +98,8 @@ module mr_legal #(
   logic not_yet, stash;
   assign stash   = train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
   assign not_yet = train && (
-      c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] ||
+      (c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] &&
+       c[mr_pkg::MOVE_ROWS_WORK_LSB+:8] != mr_pkg::MOVE_COPY[7:0]) ||
       (c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
        c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1])); // of no program
 

@@ -1,39 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device with TRAIN has beside the other parts: LOAD_ACT, the results of GRAD, and those of
-// MATMUL that go to the stash, turned or as tiles, and GELU's slopes. MOVE_ROWS is not there yet.
+// What a device with TRAIN has beside the other parts: LOAD_ACT, COPY of MOVE_ROWS, the results of
+// GRAD, and those of MATMUL that go to the stash, turned or as tiles, and GELU's slopes. The works
+// of MOVE_ROWS are not there yet.
 //
-// Parameters: N, T as everywhere.
+// Parameters: N, T, D_MAX as everywhere.
 //
 // Ports
-//   la_      LOAD_ACT: valid/ready with the 512-bit command, done pulse; la_err_ beside it
-//   c_       its blocks, for mr_matmul
+//   vq_      LOAD_ACT and COPY, of one queue: valid/ready with the 512-bit command and the run's
+//            rows, done pulse; vq_err_ up to it
+//   c_       LOAD_ACT's blocks, for mr_matmul
+//   cp_      COPY: mr_row_copy's ports of the row memories and of the quantiser; cp_on_o: one works
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
 //   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
 //   tn_, tl_ MATMUL with TURNED and with TILES: mr_turned's, mr_tiles'
 //   sl_      MATMUL with KEEP_SLOPE or SLOPE: mr_slopes'
 //   s_       stash windows, and the size of the smallest; grad_base_i the gradient window,
 //            rows_base_i the rows window
-//   rd_      five clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for
-//            TILES, 4 SLOPE
-//   job_, data_   four clients of its writer: 0 GRAD, 1 TURNED, 2 TILES, 3 KEEP_SLOPE
+//   rd_      six clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for TILES,
+//            4 SLOPE, 5 headers for COPY
+//   job_, data_   five clients of its writer: 0 GRAD, 1 TURNED, 2 TILES, 3 KEEP_SLOPE, 4 COPY
 module mr_train #(
   parameter int N = 1,
   parameter int T = 32,
-  localparam int V = 4 * N
+  parameter int D_MAX = 256,
+  localparam int V = 4 * N,
+  localparam int RESW = $clog2(T * (D_MAX / V))
 ) (
   input  logic            clk_i,
   input  logic            rst_ni,
 
-  input  logic            la_valid_i,
-  output logic            la_ready_o,
+  input  logic            vq_valid_i,
+  output logic            vq_ready_o,
   // Of a command the fields of its op have a meaning.
   // verilator lint_off UNUSED
-  input  logic [511:0]    la_cmd_i,
+  input  logic [511:0]    vq_cmd_i,
   // verilator lint_on UNUSED
-  output logic            la_done_o,
-  output logic            la_err_valid_o,
-  output logic [7:0]      la_err_code_o,
-  output logic [63:0]     la_err_addr_o,
+  input  logic [15:0]     vq_rows_i,
+  output logic            vq_done_o,
+  output logic            vq_err_valid_o,
+  output logic [7:0]      vq_err_code_o,
+  output logic [63:0]     vq_err_addr_o,
 
   output logic            c_valid_o,
   input  logic            c_ready_i,
@@ -42,6 +48,18 @@ module mr_train #(
   output logic [1:0]      c_region_o,
   output logic [7:0]      c_max_o,
   output logic [263:0]    c_data_o,
+
+  output logic            cp_on_o,
+  output logic            cp_ren_o,
+  output logic            cp_second_o,
+  input  logic            cp_grant_i,
+  output logic [RESW-1:0] cp_raddr_o,
+  input  logic [V*32-1:0] cp_rdata_i,
+  output logic            cp_valid_o,
+  input  logic            cp_ready_i,
+  output logic [V*32-1:0] cp_data_o,
+  output logic [mr_vec_pkg::TAG_LN_W-1:0] cp_tag_o,
+  input  logic            cp_ack_i,
 
   input  logic            gr_cmd_valid_i,
   output logic            gr_cmd_ready_o,
@@ -96,44 +114,57 @@ module mr_train #(
   input  logic [31:0]     s_limit_i,
   input  logic [63:0]     grad_base_i,
   input  logic [63:0]     rows_base_i,
-  output logic [4:0]      rd_valid_o,
-  input  logic [4:0]      rd_ready_i,
-  output logic [319:0]    rd_addr_o,
-  output logic [79:0]     rd_beats_o,
-  input  logic [4:0]      rd_data_valid_i,
+  output logic [5:0]      rd_valid_o,
+  input  logic [5:0]      rd_ready_i,
+  output logic [383:0]    rd_addr_o,
+  output logic [95:0]     rd_beats_o,
+  input  logic [5:0]      rd_data_valid_i,
   input  logic [511:0]    rd_data_i,
-  output logic [3:0]      job_valid_o,
-  input  logic [3:0]      job_ready_i,
-  output logic [255:0]    job_addr_o,
-  output logic [63:0]     job_beats_o,
-  output logic [255:0]    job_strb_o,
-  output logic [3:0]      data_valid_o,
-  input  logic [3:0]      data_ready_i,
-  output logic [2047:0]   data_o,
-  input  logic [3:0]      job_done_i
+  output logic [4:0]      job_valid_o,
+  input  logic [4:0]      job_ready_i,
+  output logic [319:0]    job_addr_o,
+  output logic [79:0]     job_beats_o,
+  output logic [319:0]    job_strb_o,
+  output logic [4:0]      data_valid_o,
+  input  logic [4:0]      data_ready_i,
+  output logic [2559:0]   data_o,
+  input  logic [4:0]      job_done_i
 );
+
+  localparam int LN = $clog2(N);
+
+  // ---- the vector queue -------------------------------------------------------------------------
+  logic        is_copy, la_ready, la_done, la_err, cp_ready, cp_done, cp_err;
+  logic [7:0]  la_err_code;
+  logic [63:0] la_err_addr, cp_err_addr;
+  assign is_copy        = vq_cmd_i[7:0] == mr_pkg::OP_MOVE_ROWS[7:0];
+  assign vq_ready_o     = is_copy ? cp_ready : la_ready;
+  assign vq_done_o      = la_done || cp_done;
+  assign vq_err_valid_o = la_err || cp_err;
+  assign vq_err_code_o  = cp_err ? mr_pkg::DEVERR_WINDOW[7:0] : la_err_code;
+  assign vq_err_addr_o  = cp_err ? cp_err_addr : la_err_addr;
 
   mr_load_act #(
     .N(N)
   ) u_load_act (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i       (la_valid_i),
-    .cmd_ready_o       (la_ready_o),
-    .cmd_kblocks_i     (la_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
-    .cmd_all_kblocks_i (la_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
-    .cmd_dst_base_i    (la_cmd_i[mr_pkg::LOAD_ACT_DST_BASE_LSB+:16]),
-    .cmd_dst_slot_i    (la_cmd_i[mr_pkg::LOAD_ACT_DST_SLOT_LSB+:2]),
-    .cmd_off_i         (la_cmd_i[mr_pkg::LOAD_ACT_OFF_LSB+:32]),
-    .cmd_first_kblock_i(la_cmd_i[mr_pkg::LOAD_ACT_FIRST_KBLOCK_LSB+:16]),
-    .cmd_rows_i        (la_cmd_i[mr_pkg::LOAD_ACT_ROWS_LSB+:16]),
-    .cmd_first_col_i   (la_cmd_i[mr_pkg::LOAD_ACT_FIRST_COL_LSB+:32]),
+    .cmd_valid_i       (vq_valid_i && !is_copy),
+    .cmd_ready_o       (la_ready),
+    .cmd_kblocks_i     (vq_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
+    .cmd_all_kblocks_i (vq_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
+    .cmd_dst_base_i    (vq_cmd_i[mr_pkg::LOAD_ACT_DST_BASE_LSB+:16]),
+    .cmd_dst_slot_i    (vq_cmd_i[mr_pkg::LOAD_ACT_DST_SLOT_LSB+:2]),
+    .cmd_off_i         (vq_cmd_i[mr_pkg::LOAD_ACT_OFF_LSB+:32]),
+    .cmd_first_kblock_i(vq_cmd_i[mr_pkg::LOAD_ACT_FIRST_KBLOCK_LSB+:16]),
+    .cmd_rows_i        (vq_cmd_i[mr_pkg::LOAD_ACT_ROWS_LSB+:16]),
+    .cmd_first_col_i   (vq_cmd_i[mr_pkg::LOAD_ACT_FIRST_COL_LSB+:32]),
     .base_i            (s_base_i),
     .limit_i           (s_limit_i),
-    .done_o            (la_done_o),
-    .err_valid_o       (la_err_valid_o),
-    .err_code_o        (la_err_code_o),
-    .err_addr_o        (la_err_addr_o),
+    .done_o            (la_done),
+    .err_valid_o       (la_err),
+    .err_code_o        (la_err_code),
+    .err_addr_o        (la_err_addr),
     .rd_valid_o        (rd_valid_o[0]),
     .rd_ready_i        (rd_ready_i[0]),
     .rd_addr_o         (rd_addr_o[63:0]),
@@ -149,6 +180,51 @@ module mr_train #(
     .b_data_o          (c_data_o)
   );
 
+  mr_row_copy #(
+    .N    (N),
+    .T    (T),
+    .D_MAX(D_MAX)
+  ) u_row_copy (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i    (vq_valid_i && is_copy),
+    .cmd_ready_o    (cp_ready),
+    .cmd_i          (vq_cmd_i),
+    .cmd_rows_i     (vq_rows_i),
+    .done_o         (cp_done),
+    .err_valid_o    (cp_err),
+    .err_addr_o     (cp_err_addr),
+    .busy_o         (cp_on_o),
+    .res_ren_o      (cp_ren_o),
+    .res_second_o   (cp_second_o),
+    .res_grant_i    (cp_grant_i),
+    .res_raddr_o    (cp_raddr_o),
+    .res_rdata_i    (cp_rdata_i),
+    .q_valid_o      (cp_valid_o),
+    .q_ready_i      (cp_ready_i),
+    .q_data_o       (cp_data_o),
+    .q_tag_o        (cp_tag_o),
+    .q_ack_i        (cp_ack_i),
+    .s_base_i,
+    .s_limit_i,
+    .rd_valid_o     (rd_valid_o[5]),
+    .rd_ready_i     (rd_ready_i[5]),
+    .rd_addr_o      (rd_addr_o[383:320]),
+    .rd_beats_o     (rd_beats_o[95:80]),
+    .rd_data_valid_i(rd_data_valid_i[5]),
+    .rd_data_i,
+    .job_valid_o    (job_valid_o[4]),
+    .job_ready_i    (job_ready_i[4]),
+    .job_addr_o     (job_addr_o[319:256]),
+    .job_beats_o    (job_beats_o[79:64]),
+    .job_strb_o     (job_strb_o[319:256]),
+    .data_valid_o   (data_valid_o[4]),
+    .data_ready_i   (data_ready_i[4]),
+    .data_o         (data_o[2559:2048]),
+    .job_done_i     (job_done_i[4])
+  );
+
+  // ---- the array's results ----------------------------------------------------------------------
   mr_grad_out #(
     .N(N),
     .T(T)
@@ -189,13 +265,19 @@ module mr_train #(
     .job_done_i     (job_done_i[0])
   );
 
+  // Of 32 columns 8 groups, of all channels.
   mr_turned #(
     .N(N)
   ) u_turned (
     .clk_i,
     .rst_ni,
     .cmd_valid_i    (tn_cmd_valid_i),
-    .cmd_i          (mm_cmd_i),
+    .cmd_off_i      (mm_cmd_i[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
+    .cmd_kblocks_i  (mm_cmd_i[mr_pkg::MATMUL_ALL_KBLOCKS_LSB+:16]),
+    .cmd_at_i       (mm_cmd_i[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]),
+    .cmd_first_i    (20'({1'b0, mm_cmd_i[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16], 3'd0} >> LN)),
+    .cmd_groups_i   (20'(mm_cmd_i[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN))),
+    .cmd_begin_i    ({!mm_cmd_i[mr_pkg::MATMUL_BEGIN_LSB], 16'd0}),
     .cmd_rows_i     (mm_rows_i),
     .take_i         (tn_take_i),
     .room_o         (tn_room_o),

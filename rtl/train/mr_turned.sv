@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATMUL's TURNED: the finished columns go to a matrix of the stash too, in blocks along the rows.
+// TURNED of MATMUL and of COPY: columns go to a matrix of the stash, in blocks along the rows.
 // mr_turn makes the blocks and mr_stash_put writes them.
 //
 // Parameters
 //   N  channels; V = 4 N columns a beat
 //
 // Ports
-//   cmd_     pulse: such a MATMUL is issued, with its rows; as many are inside as mr_epilogue has
-//            room for
-//   take_i   pulse: the epilogue takes a beat of it, which comes some cycles later; room_o: it may
+//   cmd_     pulse: a command; as many are inside as mr_epilogue has room for. Where the matrix
+//            begins in the windows, its blocks a column, the block that row 0 is in; the first
+//            column's group in its channel, groups a channel; rows. cmd_begin_i: from which of the
+//            command's columns on maxima begin anew; bit 16: of none
+//   take_i   pulse: a beat of it is taken, which comes some cycles later; room_o: it may be
 //   b_       that beat: V floats of a token, its group, the command's last. Commands come one after
 //            the other, tokens of a group in their order
 //   done_o   pulse when all that a command writes is acknowledged, in the order of commands. err_
@@ -26,10 +28,12 @@ module mr_turned #(
   input  logic            rst_ni,
 
   input  logic            cmd_valid_i,
-  // The fields of TURNED have a meaning here.
-  // verilator lint_off UNUSED
-  input  logic [511:0]    cmd_i,
-  // verilator lint_on UNUSED
+  input  logic [31:0]     cmd_off_i,
+  input  logic [15:0]     cmd_kblocks_i,
+  input  logic [10:0]     cmd_at_i,
+  input  logic [19:0]     cmd_first_i,
+  input  logic [19:0]     cmd_groups_i,
+  input  logic [16:0]     cmd_begin_i,
   input  logic [15:0]     cmd_rows_i,
   input  logic            take_i,
   output logic            room_o,
@@ -62,30 +66,26 @@ module mr_turned #(
   input  logic            job_done_i
 );
 
-  localparam int LN = $clog2(N);
+  localparam int LV = $clog2(V);
   localparam int COMMANDS = 8;
   localparam int BEATS = 64;  // taken and not in mr_turn: more than the epilogue's stages
 
   // ---- commands ---------------------------------------------------------------------------------
-  localparam int CMD_W = 32 + 1 + 16 + 16 + 20 + 20;
+  localparam int CMD_W = 32 + 17 + 16 + 11 + 20 + 20;
   logic              c_valid, c_ready, p_ready, run_q;
   logic [CMD_W-1:0]  cmd, c;
-  logic [19:0]       first, groups;  // columns, in groups a channel
   logic [31:0]       c_off;
-  logic              c_begin;
-  logic [15:0]       c_kblocks, c_at;
+  logic [16:0]       c_begin;
+  logic [15:0]       c_kblocks;
+  logic [10:0]       c_at;
   logic [19:0]       c_first, c_groups;
   logic [3:0]        c_count;
   logic [6:0]        used_q;         // beats that are taken and not in mr_turn
   // verilator lint_off UNUSED
   logic              unused_ready;   // there is room
   // verilator lint_on UNUSED
-  // Of 32 columns 8 groups, of all channels.
-  assign first  = 20'({1'b0, cmd_i[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16], 3'd0} >> LN);
-  assign groups = 20'(cmd_i[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN));
-  assign cmd    = {cmd_i[mr_pkg::MATMUL_TURNED_OFF_LSB+:32], cmd_i[mr_pkg::MATMUL_BEGIN_LSB],
-                   cmd_i[mr_pkg::MATMUL_ALL_KBLOCKS_LSB+:16],
-                   {5'd0, cmd_i[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]}, first, first + groups};
+  assign cmd = {cmd_off_i, cmd_begin_i, cmd_kblocks_i, cmd_at_i, cmd_first_i,
+                cmd_first_i + cmd_groups_i};
   assign {c_off, c_begin, c_kblocks, c_at, c_first, c_groups} = c;
   mr_fifo #(
     .W    (CMD_W),
@@ -171,6 +171,11 @@ module mr_turned #(
   logic [19:0]      group;
   assign {t_group, t_kblock, t_end, t_last} = t_tag;
   assign group = c_first + {4'd0, t_group};
+  logic [15:0]      new_group;  // that begins anew in a part of its columns
+  logic [V-1:0]     fresh;
+  assign new_group = c_begin[15:0] >> LV;
+  assign fresh     = (c_begin[16] || t_group < new_group) ? '0 :
+                     (t_group == new_group) ? {V{1'b1}} << c_begin[LV-1:0] : '1;
 
   mr_stash_put #(
     .N(N)
@@ -190,9 +195,9 @@ module mr_turned #(
     .in_data_i    (t_data),
     .in_code_i    (t_code),
     .in_group_i   (group),
-    .in_kblock_i  (c_at + {5'd0, t_kblock}),
+    .in_kblock_i  ({5'd0, c_at} + {5'd0, t_kblock}),
     .in_mask_i    ({V{1'b1}}),
-    .in_new_i     ({V{c_begin}}),
+    .in_new_i     (fresh),
     .in_flush_i   (t_end && (t_last || group[3:0] == '1)),
     .in_last_i    (t_last),
     .s_base_i,

@@ -74,7 +74,7 @@ module mr_epi_res #(
   // The word is in its register when val_i comes.
   logic            read_q;
   logic [V*32-1:0] word_q;
-  assign res_ren_o   = p_v_i && p_res_i;
+  assign res_ren_o   = p_v_i && p_res_i && !(TRAIN != 0 && set_i);
   assign res_raddr_o = p_res_addr_i;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) read_q <= 1'b0;

@@ -26,6 +26,9 @@
 //   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
 //             memory, stable from a command's first read to its last write
 //   at_keep_  a write port of the second row memory, one cycle late
+//   cp_      COPY while cp_on_i, when mr_layernorm and mr_rows rest: LayerNorm's way to the
+//            quantiser, and a RAM port of row memory cp_second_i in cycles in which nobody else
+//            reads it, as cp_grant_o says
 //   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
 module mr_vector #(
   parameter int N = 1,
@@ -124,8 +127,17 @@ module mr_vector #(
   // verilator lint_off UNUSED
   input  logic                            at_keep_we_i,
   input  logic [RESW-1:0]                 at_keep_waddr_i,
-  input  logic [V*32-1:0]                 at_keep_wdata_i
+  input  logic [V*32-1:0]                 at_keep_wdata_i,
+  input  logic                            cp_on_i,
+  input  logic                            cp_ren_i,
+  input  logic                            cp_second_i,
+  input  logic [RESW-1:0]                 cp_raddr_i,
+  input  logic                            cp_valid_i,
+  input  logic [V*32-1:0]                 cp_data_i,
+  input  logic [mr_vec_pkg::TAG_LN_W-1:0] cp_tag_i,
   // verilator lint_on UNUSED
+  output logic                            cp_grant_o,
+  output logic [V*32-1:0]                 cp_rdata_o
 );
 
   // ---- commands ---------------------------------------------------------------------------------
@@ -229,7 +241,9 @@ module mr_vector #(
   assign rexp_we_o = ld_rexp_we && !second;
 
   // ---- LAYERNORM --------------------------------------------------------------------------------
-  logic            ln_res_ren, ln_keep_we, unused_two_pass;
+  logic            ln_res_ren, ln_keep_we, unused_two_pass, ln_valid, ln_ack;
+  logic [V*32-1:0] ln_data;
+  logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
   logic [RESW-1:0] ln_res_raddr, ln_keep_waddr;
   mr_layernorm #(
     .V        (V),
@@ -264,14 +278,14 @@ module mr_vector #(
     .vec_ren_o,
     .vec_raddr_o,
     .vec_rdata_i,
-    .q_valid_o       (ln_valid_o),
+    .q_valid_o       (ln_valid),
     .q_ready_i       (ln_ready_i),
-    .q_data_o        (ln_data_o),
+    .q_data_o        (ln_data),
     .q_two_pass_o    (unused_two_pass),
-    .q_tag_o         (ln_tag_o),
+    .q_tag_o         (ln_tag),
     .keep_we_o       (ln_keep_we),
     .keep_waddr_o    (ln_keep_waddr),
-    .wr_ack_i        (ln_ack_i),
+    .wr_ack_i        (ln_ack),
     .done_o          (ln_done),
     .busy_o,
     .ovf_o           (ln_ovf),
@@ -281,11 +295,12 @@ module mr_vector #(
 
   // ---- residual and rotary memory ---------------------------------------------------------------
   logic            res_ren, res_we, epi_ren, epi_we, ld_ren, kv_ren;  // the last four: of memory 1
+  logic            cp_ren;
   logic [RESW-1:0] res_raddr, res_waddr;
   logic [V*32-1:0] res_wdata;
-  assign res_ren   = epi_ren || ln_res_ren || ld_ren || kv_ren;
+  assign res_ren   = epi_ren || ln_res_ren || ld_ren || kv_ren || cp_ren;
   assign res_raddr = epi_ren ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr :
-                     ld_ren ? ld_res_raddr : kv_res_raddr_i;
+                     ld_ren ? ld_res_raddr : (TRAIN != 0 && !kv_ren) ? cp_raddr_i : kv_res_raddr_i;
   assign res_we    = epi_we || (ld_res_we && !second);
   assign res_waddr = epi_we ? epi_res_waddr_i : ld_res_waddr;
   assign res_wdata = epi_we ? epi_res_wdata_i : ld_res_wdata;
@@ -303,7 +318,7 @@ module mr_vector #(
   );
 
   if (TRAIN != 0) begin : gen_second
-    logic            epi_ren2, epi_we2, ld_ren2;
+    logic            epi_ren2, epi_we2, ld_ren2, kv_ren2;
     logic [V*32-1:0] rdata;
     // What is kept comes from far, and has time.
     logic            keep_we_q;
@@ -314,7 +329,7 @@ module mr_vector #(
       else keep_we_q <= ln_keep_we || at_keep_we_i;
       if (ln_keep_we || at_keep_we_i) begin
         keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i;
-        keep_q       <= ln_keep_we ? ln_data_o : at_keep_wdata_i;
+        keep_q       <= ln_keep_we ? ln_data : at_keep_wdata_i;
       end
     end
     assign epi_ren          = epi_res_ren_i && !epi_second_i;
@@ -324,8 +339,25 @@ module mr_vector #(
     assign ld_ren           = ld_res_ren && !second;
     assign ld_ren2          = ld_res_ren && second;
     assign kv_ren           = kv_res_ren_i && !kv_second_i;
+    assign kv_ren2          = kv_res_ren_i && kv_second_i;
+    assign cp_ren           = cp_ren_i && !cp_second_i;
+    assign cp_grant_o       = cp_second_i ? !epi_ren2 && !kv_ren2 : !epi_ren && !kv_ren;
+    assign cp_rdata_o       = cp_second_i ? rdata : res_rdata;
+    assign ln_valid_o       = cp_on_i ? cp_valid_i : ln_valid;
+    assign ln_data_o        = cp_on_i ? cp_data_i : ln_data;
+    assign ln_tag_o         = cp_on_i ? cp_tag_i : ln_tag;
+    assign ln_ack           = ln_ack_i && !cp_on_i;
     assign epi_res_rdata_o  = epi_second_i ? rdata : res_rdata;
-    assign kv_res_rdata_o   = kv_second_i ? rdata : res_rdata;
+    // The store may leave its word in the memory's output, and COPY reads on.
+    logic            kv_read_q;
+    logic [V*32-1:0] kv_word, kv_word_q;
+    assign kv_word          = kv_second_i ? rdata : res_rdata;
+    assign kv_res_rdata_o   = kv_read_q ? kv_word : kv_word_q;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) kv_read_q <= 1'b0;
+      else kv_read_q <= kv_res_ren_i;
+      if (kv_read_q) kv_word_q <= kv_word;
+    end
     assign ld_res_rdata     = second ? rdata : res_rdata;
     mr_ram_1r1w #(
       .W    (V * 32),
@@ -335,8 +367,9 @@ module mr_vector #(
       .wen_i  (epi_we2 || keep_we_q || (ld_res_we && second)),
       .waddr_i(epi_we2 ? epi_res_waddr_i : keep_we_q ? keep_waddr_q : ld_res_waddr),
       .wdata_i(epi_we2 ? epi_res_wdata_i : keep_we_q ? keep_q : ld_res_wdata),
-      .ren_i  (epi_ren2 || ld_ren2 || (kv_res_ren_i && kv_second_i)),
-      .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr : kv_res_raddr_i),
+      .ren_i  (epi_ren2 || ld_ren2 || kv_ren2 || (cp_ren_i && cp_second_i)),
+      .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr :
+               kv_ren2 ? kv_res_raddr_i : cp_raddr_i),
       .rdata_o(rdata)
     );
   end else begin : gen_no_second
@@ -347,6 +380,11 @@ module mr_vector #(
     assign epi_res_rdata_o = res_rdata;
     assign kv_res_rdata_o  = res_rdata;
     assign ld_res_rdata    = '0;
+    assign ln_valid_o      = ln_valid;
+    assign ln_data_o       = ln_data;
+    assign ln_tag_o        = ln_tag;
+    assign ln_ack          = ln_ack_i;
+    assign {cp_ren, cp_grant_o, cp_rdata_o} = '0;
     logic unused;
     assign unused = ^{ld_res_ren, ld_res_raddr, ln_keep_we, ln_keep_waddr};
   end

@@ -307,10 +307,30 @@ mutant 'tiles: a header is written with the command alone' rtl/train/mr_tiles.sv
     's/matrix_end || command_end || under_next/matrix_end || command_end/' rtl:tiles@n1
 mutant 'tiles: blocks of other commands are written too' rtl/vector/mr_results.sv \
     's/epi_ack \&\& f_tiles \&\& !lo_q/epi_ack \&\& !lo_q/' tinyt
+mutant 'COPY turns the rows of the memory below each other' rtl/train/mr_row_copy.sv \
+    "s/at_q + (to_act ? RESW'(1) : RESW'(ROW))/at_q + RESW'(1)/" rtl:row_copy@n1
+mutant 'COPY takes a word that another reader has' rtl/train/mr_row_copy.sv \
+    's/res_ren_o \&\& res_grant_i;/res_ren_o;/' rtl:row_copy@n1
+mutant 'COPY is done before activation memory is' rtl/train/mr_row_copy.sv \
+    "s/if (!turned_q \&\& pending_q == '0) begin/if (!turned_q) begin/" rtl:row_copy@n1
+mutant 'COPY is done before the stash is' rtl/train/mr_row_copy.sv \
+    "s/if (!turned_q \&\& pending_q == '0) begin/if (pending_q == '0) begin/" rtl:row_copy@n1
+mutant 'COPY: maxima begin anew from the first column on' rtl/train/mr_row_copy.sv \
+    's/begin_q\[32\] ? 17.d0 : {begin_q\[31:16\] != .0, begin_q\[15:0\]}/17'"'"'d0/' rtl:row_copy@n1
+mutant 'COPY: maxima begin anew for whole groups' rtl/train/mr_turned.sv \
+    "s/{V{1'b1}} << c_begin\[LV-1:0\]/{V{1'b1}}/" rtl:row_copy@n1
+mutant 'COPY reads the first row memory' rtl/train/mr_row_copy.sv \
+    's/res_second_o <= cmd_i\[mr_pkg::MOVE_ROWS_SRC_LSB\]/res_second_o <= 1'"'"'b0/' rtl:row_copy@n1
+mutant 'COPY reads where somebody else does' rtl/vector/mr_vector.sv \
+    's/assign cp_grant_o       = .*/assign cp_grant_o       = 1'"'"'b1;/' tinyt
+mutant "COPY takes the store's word away" rtl/vector/mr_vector.sv \
+    's/assign kv_res_rdata_o   = kv_read_q ? kv_word : kv_word_q;/assign kv_res_rdata_o = kv_word;/' tinyt
+mutant "LAYERNORM counts the blocks of a COPY" rtl/vector/mr_vector.sv \
+    's/assign ln_ack           = ln_ack_i \&\& !cp_on_i/assign ln_ack           = ln_ack_i/' tinyt
 mutant "turned columns begin at the matrix' first" rtl/train/mr_turned.sv \
     's/c_first + {/{/' tinyt
 mutant "turned blocks begin at the matrix' first" rtl/train/mr_turned.sv \
-    's/c_at + {/{/' tinyt
+    "s/({5'd0, c_at} + {/({/" tinyt
 mutant 'FETCH_ROWS fills both row memories' rtl/vector/mr_vector.sv \
     's/(ld_res_we && second)/(ld_res_we)/' tinyt
 mutant 'rows of the second memory have exponents' rtl/vector/mr_vector.sv \
