@@ -359,8 +359,9 @@ int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update 
     if (rc == 0)
         rc = mr_step_apply(trainer->step, &update, &d, err);
     if (rc == 0)
-        *done = (struct mr_trainer_done){d.step, mr_loss_mean(&d.loss), d.loss.rows, d.norm,
-                                         d.repeated};
+        *done = (struct mr_trainer_done){
+            d.step,   mr_loss_mean(&d.loss), d.loss.rows, d.norm, d.repeated,
+            d.cycles, d.mac_utilisation};
     return rc;
 }
 

@@ -282,8 +282,7 @@ static int list_programs(const struct args *a, const struct mr_config *model, st
     if (strncmp(a->c.device, "model:", 6) != 0)
         return mr_fail(
             err, MR_ERR_USAGE,
-            "device '%.100s' cannot train; -d model:tinyt lists the programs of one that "
-            "can",
+            "trace --train lists the programs of a C model, not of '%.100s'; use -d model:tinyt",
             a->c.device);
     rc = mr_device_open(&dev, a->c.device, err);
     if (rc < 0)

@@ -42,13 +42,23 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
     if (!train_is_first(r))
         return;
     cli_line_wipe(&r->line);
-    if (r->a->c.json)
-        print_line(json_pack("{s:I, s:f, s:I, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
-                             d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate",
-                             rate, "repeated", d->repeated));
-    else
-        printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s\n", (unsigned long long)d->step,
-               d->loss, d->norm, rate, d->repeated ? "  (repeated with larger units)" : "");
+    if (r->a->c.json) {
+        json_t *o = json_pack("{s:I, s:f, s:I, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
+                              d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate",
+                              rate, "repeated", d->repeated);
+        if (o && d->cycles > 0)
+            (void)json_object_update_new(o, json_pack("{s:I, s:f}", "cycles", (json_int_t)d->cycles,
+                                                      "mac_utilisation", d->mac_utilisation));
+        print_line(o);
+    } else {
+        char counted[64] = "";
+        if (d->cycles > 0)
+            (void)snprintf(counted, sizeof counted, "  %.2f M cycles, MACs %.1f %%",
+                           (double)d->cycles / 1e6, 100 * d->mac_utilisation);
+        printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s%s\n", (unsigned long long)d->step,
+               d->loss, d->norm, rate, counted,
+               d->repeated ? "  (repeated with larger units)" : "");
+    }
     (void)cli_flush(); // the end of the program says what failed
 }
 

@@ -514,6 +514,10 @@ struct mr_trainer_done {
     int64_t targets;
     double norm;  // of the gradient of the mean loss, before clipping
     int repeated; // times that the step was run again, because a sum was too large for its unit
+    // Of this engine, with what was repeated; 0 where the device counts no cycles. 0..1: the share
+    // of the array's multipliers that had work.
+    uint64_t cycles;
+    double mac_utilisation;
 };
 
 // Ends the step: all weights change, or none.

@@ -116,7 +116,8 @@ class _TrainerUpdate(Structure):
 
 
 class _TrainerDone(Structure):
-    _fields_ = [("step", c_uint64), ("loss", c_double), ("targets", c_int64), ("norm", c_double), ("repeated", c_int)]
+    _fields_ = [("step", c_uint64), ("loss", c_double), ("targets", c_int64), ("norm", c_double), ("repeated", c_int),
+                ("cycles", c_uint64), ("mac_utilisation", c_double)]
 
 
 class Error(Exception):

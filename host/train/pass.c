@@ -270,14 +270,6 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     return rc;
 }
 
-static int trains_partly(const char *uri, struct mr_error *err)
-{
-    return mr_fail(err, MR_ERR_USAGE,
-                   "device %s cannot train: it has some commands of training only, without "
-                   "MOVE_ROWS; model:%s can",
-                   uri, strncmp(uri, "sim:tinyt", 9) == 0 ? "tinyt" : "sim,train");
-}
-
 int mr_pass_kind(const char *uri, struct mr_error *err)
 {
     if (strncmp(uri, "cpu:", 4) == 0)
@@ -285,17 +277,13 @@ int mr_pass_kind(const char *uri, struct mr_error *err)
                        "device %s cannot train: it is the reference for inference; "
                        "model:sim,train can",
                        uri);
-    return strncmp(uri, "sim:", 4) == 0 ? trains_partly(uri, err) : 0;
+    return 0;
 }
 
 int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
                  const struct mr_pass_options *options, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(device);
-    if (info->training && !info->g.train) {
-        *pass = NULL;
-        return trains_partly(info->uri, err);
-    }
     struct mr_pass_options o = *options;
     o.on_host |= ~info->training & MR_HAS_WORKS;
     int rc = pass_new(pass, &info->g, info->config, config, &o, err);
@@ -308,6 +296,11 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
     mr_pass_close(*pass);
     *pass = NULL;
     return rc;
+}
+
+struct mr_pass_counts mr_pass_counts(const struct mr_pass *pass)
+{
+    return pass->counts;
 }
 
 void mr_pass_close(struct mr_pass *pass)

@@ -71,6 +71,8 @@ struct mr_pass_gradient {
 };
 struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i);
 
+struct mr_pass_counts mr_pass_counts(const struct mr_pass *pass);
+
 // The unit of a tensor's next passes. Without it, or after mr_pass_guess_units(), the next pass
 // chooses one that holds whatever its operands are.
 void mr_pass_set_unit(struct mr_pass *pass, size_t i, int unit);

@@ -24,7 +24,6 @@ static void norm(struct forward *f, int i)
     struct mr_command *c = run_add(&f->run, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
     struct mr_ln_const k = mr_ln_consts(p->c->n_embd, p->c->layer_norm_epsilon);
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
-    run_save(&f->run, kept->row, f->first, false);
     c = run_add(&f->run, MR_OP_LAYERNORM, reads, run_place(item->to) | run_memory(MR_MEM_SECOND));
     mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)f->places.base[item->to]);
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)p->d.d / 32);
@@ -34,6 +33,7 @@ static void norm(struct forward *f, int i)
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
     mr_command_set(c, MR_F_LAYERNORM_KEEP, 1);
+    run_save(&f->run, kept->row, f->first, false);
     c = run_copy(&f->run, true, p->d.d, NO_MEMORY);
     run_copy_turned(&f->run, c, kept->turned, f->first, 0, f->first == 0 ? 0 : INT32_MAX);
 }

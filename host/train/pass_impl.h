@@ -50,6 +50,7 @@ struct mr_pass {
     mr_pass_show *show;    // NULL: to nobody
     void *show_arg;
     struct mr_pass_program now; // the program in work, but for its commands
+    struct mr_pass_counts counts;
     struct mr_geometry g;
     const struct mr_config *c;
     struct mr_dims d;

@@ -94,6 +94,17 @@ static int write_descriptor(const struct run *r)
     return mr_device_write(p->dev, p->desc_addr, w, (size_t)64 * (size_t)(2 + 2 * pairs), r->err);
 }
 
+static int count(struct mr_pass *p, struct mr_error *err)
+{
+    uint64_t counter[MR_COUNTERS];
+    int rc = mr_device_counters(p->dev, counter, err);
+    if (rc < 0)
+        return rc;
+    p->counts.cycles += counter[MR_CNT_CYCLES];
+    p->counts.mac_blocks += counter[MR_CNT_MAC_BLOCKS];
+    return 0;
+}
+
 static int execute(struct run *r)
 {
     struct mr_pass *p = r->p;
@@ -101,7 +112,9 @@ static int execute(struct run *r)
     int rc = mr_device_write(p->dev, p->prog_addr, r->cmds, bytes, r->err);
     if (rc == 0)
         rc = write_descriptor(r);
-    return rc == 0 ? mr_device_run(p->dev, p->desc_addr, r->err) : rc;
+    if (rc == 0)
+        rc = mr_device_run(p->dev, p->desc_addr, r->err);
+    return rc == 0 && mr_device_info(p->dev)->counts_cycles ? count(p, r->err) : rc;
 }
 
 static int show(const struct run *r)
@@ -181,7 +194,9 @@ void run_fetch_cols(struct run *r, uint64_t off, int cols, bool second)
 
 void run_save_cols(struct run *r, uint64_t off, int cols, bool second)
 {
-    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, run_row_memory(second), 0);
+    // A row memory has one reader at a time, so other readers wait as for a write.
+    unsigned row = run_row_memory(second);
+    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, row, row);
     mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)off);
     mr_command_set(c, MR_F_SAVE_ROWS_BEATS, (uint32_t)cols / 16);
     mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);

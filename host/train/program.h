@@ -16,6 +16,12 @@ enum mr_pass_part {
     MR_PASS_PARTS,
 };
 
+// What the device has counted in all runs since the pass was opened; zeros of a device that counts
+// no cycles.
+struct mr_pass_counts {
+    uint64_t cycles, mac_blocks; // the latter of 32 products each
+};
+
 // One program of a pass.
 struct mr_pass_program {
     enum mr_pass_part part;

@@ -33,6 +33,8 @@ struct mr_step {
     int *wanted;   // [tensors] the largest
     int repeated;
     size_t raised;
+    struct mr_pass_counts before; // of the device's counts, what is not the step's
+    double products;              // of the array in a cycle, in blocks of 32
 };
 
 static void forget(struct mr_step *s)
@@ -78,6 +80,8 @@ int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device
     int rc = s->wanted ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     if (rc == 0)
         rc = mr_pass_open(&s->pass, device, s->config, options, err);
+    const struct mr_geometry *g = &mr_device_info(device)->g;
+    s->products = (double)g->r * 4 * g->n;
     if (rc == 0)
         rc = mr_pass_weights(s->pass, store, err);
     if (rc == 0)
@@ -129,6 +133,7 @@ int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
     step->loss = (struct mr_loss){0};
     step->repeated = 0;
     step->raised = 0;
+    step->before = mr_pass_counts(step->pass);
     step->measures = mr_store_step(step->store) == 0;
     for (size_t i = 0; i < step->tensors; i++)
         step->wanted[i] = INT_MIN;
@@ -364,11 +369,17 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
         mr_ranks_send(step->ranks, &stored, sizeof stored);
         rc = mr_store_spread(step->store, step->ranks, err);
     }
+    const struct mr_pass_counts after = mr_pass_counts(step->pass);
+    const uint64_t cycles = after.cycles - step->before.cycles;
+    const double blocks = (double)(after.mac_blocks - step->before.mac_blocks);
     *done = (struct mr_step_done){.step = stored.step,
                                   .loss = step->loss,
                                   .norm = stored.norm,
                                   .repeated = step->repeated,
-                                  .raised = step->raised};
+                                  .raised = step->raised,
+                                  .cycles = cycles,
+                                  .mac_utilisation =
+                                      cycles > 0 ? blocks / (step->products * (double)cycles) : 0};
     forget(step);
     if (rc == 0 && sent == 0 && !mr_step_on_device(step, u.adamw.kind, &why))
         rc = mr_pass_weights(step->pass, step->store, err);
@@ -378,5 +389,10 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
 int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct mr_loss *loss,
                      struct mr_error *err)
 {
-    return mr_pass_evaluate(step->pass, batch, loss, err);
+    const struct mr_pass_counts from = mr_pass_counts(step->pass);
+    int rc = mr_pass_evaluate(step->pass, batch, loss, err);
+    const struct mr_pass_counts to = mr_pass_counts(step->pass);
+    step->before.cycles += to.cycles - from.cycles; // not the step's
+    step->before.mac_blocks += to.mac_blocks - from.mac_blocks;
+    return rc;
 }

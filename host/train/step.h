@@ -38,11 +38,13 @@ int mr_step_add(struct mr_step *step, const struct mr_batch *batch, struct mr_lo
 bool mr_step_whole(const struct mr_step *step);
 
 struct mr_step_done {
-    uint64_t step;       // steps done
-    struct mr_loss loss; // of all micro-batches, before the update
-    double norm;         // of the gradient of the mean loss, before clipping
-    int repeated;        // times that all micro-batches were run again with larger units
-    size_t raised;       // units that were raised for that
+    uint64_t step;          // steps done
+    struct mr_loss loss;    // of all micro-batches, before the update
+    double norm;            // of the gradient of the mean loss, before clipping
+    int repeated;           // times that all micro-batches were run again with larger units
+    size_t raised;          // units that were raised for that
+    uint64_t cycles;        // of this rank's device, what was repeated included; 0: it counts none
+    double mac_utilisation; // the share of its multipliers' cycles, then
 };
 
 // Ends the step, as mr_store_apply(). update->targets is not looked at.

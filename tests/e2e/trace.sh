@@ -69,7 +69,7 @@ ok list_has_attention_head_by_head grep -q '^layer 3, attention of .*, head 3, d
 exits trace_lists_a_layer_of_training 0 '' trace $demo --train 40,7 -d model:tinyt --layer 4 --chunk 32
 ok layer_of_the_list_is_no_other test -z "$(grep '^layer' "$work/out" | grep -v '^layer 4,')"
 exits trace_lists_recomputation 0 'layer 0, forward again, rows 0..31' trace $demo --train 40 -d model:tinyt --recompute
-exits trace_of_training_on_the_rtl 2 "device 'sim:' cannot train; -d model:tinyt lists" trace $demo --train 40
+exits trace_of_training_on_the_rtl 2 "lists the programs of a C model, not of 'sim:'; use -d model:tinyt" trace $demo --train 40
 exits trace_of_training_without_its_commands 2 'device tiny cannot train' trace $demo --train 40 -d model:tiny
 exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 512' trace $demo --train 600 -d model:tinyt
 exits trace_of_training_of_no_layer 2 'layer 5: the model has layers 0..3' trace $demo --train 40 -d model:tinyt --layer 5
