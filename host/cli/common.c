@@ -302,7 +302,12 @@ int cli_read_file(const char *path, char **text, size_t *size, struct mr_error *
 
 int cli_read_text(const char *path, char **text, size_t *size, struct mr_error *err)
 {
-    return read_whole(path, true, text, size, err);
+    int rc = read_whole(path, true, text, size, err);
+    if (rc < 0 || *size > 0)
+        return rc;
+    free(*text);
+    *text = NULL;
+    return mr_fail(err, MR_ERR_FORMAT, "%.300s: the text is empty; give another", path);
 }
 
 int cli_print_json(json_t *object)

@@ -210,10 +210,6 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_compare, "--file with the text is missing");
     if (cli_read_text(a.file, &text, &size, &err) < 0)
         return cli_fail(&err);
-    if (size == 0) {
-        free(text);
-        return cli_usage(&cmd_compare, "the text is empty");
-    }
     double tokens = a.tokens > 0 ? (double)a.tokens : cli_guess_tokens(size);
     a.c.load.text = true;
     cli_say_forecast(&a.c, &(struct cli_work){.prompt = tokens, .times = 1});

@@ -244,10 +244,6 @@ static int run(int argc, char **argv)
         return cli_usage(&cmd_eval, "give either --perplexity FILE or --tasks FILE");
     if (a.text && cli_read_text(a.text, &text, &size, &err) < 0)
         return cli_fail(&err);
-    if (a.text && size == 0) {
-        free(text);
-        return cli_usage(&cmd_eval, "the text is empty");
-    }
     a.c.load.text = true;
     status = cli_load(&a.c, &model);
     if (status == EXIT_OK) {

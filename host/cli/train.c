@@ -52,6 +52,8 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
                      info->n_positions);
     if (rc == 0 && !file)
         rc = train_data_make(d, model, text, size, in->sequence, share, (uint64_t)in->seed, err);
+    if (rc == MR_ERR_FORMAT && text)
+        rc = mr_fail_in(err, "%.300s", in->data);
     free(text);
     d->in_order = !in->shuffle;
     return rc < 0 && in->where ? mr_fail_in(err, "%s", in->where) : rc;

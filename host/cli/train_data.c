@@ -33,7 +33,10 @@ static int divide(struct train_data *d, size_t windows, double share, struct mr_
     if (!d->order)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu windows", windows);
     d->held_out = (size_t)ceil((double)windows * share);
-    if (windows == 0 || (windows <= d->held_out && share < 1)) // 1: none is to be learnt
+    if (windows == 0)
+        return mr_fail(err, MR_ERR_FORMAT, "the text is too short: its %zu token%s no window",
+                       d->count, d->count == 1 ? " makes" : "s make");
+    if (windows <= d->held_out && share < 1) // 1: none is to be learnt
         return mr_fail(
             err, MR_ERR_USAGE,
             "the text is too short: its %zu tokens make %zu window%s, of which %zu would "

@@ -146,7 +146,7 @@ static int read_text(struct mr_calibration *cal, struct mr_tokenizer *tokenizer,
         rc = mr_tokenizer_encode(tokenizer, file.data, file.size, MR_SPECIAL_PARSE, &tokens, err);
     mr_file_unmap(&file);
     if (rc == 0 && tokens.count == 0)
-        rc = mr_fail(err, MR_ERR_USAGE, "%s: the calibration text is empty", path);
+        rc = mr_fail(err, MR_ERR_FORMAT, "%s: the calibration text is empty", path);
     for (size_t i = 0; rc == 0 && i < tokens.count; i++)
         if (tokens.ids[i] >= cal->config->vocab_size)
             rc = mr_fail(err, MR_ERR_FORMAT, "%s: token %d is outside the vocabulary of %d", path,

@@ -218,8 +218,8 @@ exits prompt_that_is_an_empty_argument 2 "$empty" generate $demo '' -d model:
 exits prompt_from_an_empty_file 2 "$empty" generate $demo -d model: -f "$work/empty"
 exits prompt_from_nothing 2 "$empty" generate $demo -d model:
 exits model_that_is_empty 2 'the model is empty' generate '' x -d model:
-exits compare_with_an_empty_text 2 'the text is empty' compare $demo --file "$work/empty"
-exits perplexity_of_an_empty_text 2 'the text is empty' eval $demo --perplexity "$work/empty"
+exits compare_with_an_empty_text 3 'empty: the text is empty' compare $demo --file "$work/empty"
+exits perplexity_of_an_empty_text 3 'empty: the text is empty' eval $demo --perplexity "$work/empty"
 printf '\n' >"$work/one-token"
 exits perplexity_of_one_token 2 'one token is too short' eval $demo --perplexity "$work/one-token"
 # What has no tokenizer is refused before its weights are made or looked at.

@@ -64,6 +64,7 @@ exits data_of_an_unknown_kind 2 "'json' is none of auto, text, jsonl or csv" dat
 exits data_of_no_json 3 "text: line 1" data $demo "$work/text" -o "$work/x.h5" --from jsonl
 exits data_without_the_field 3 "line 1: has neither 'ou' nor 'prompt' and 'completion', but out" data $demo "$work/named.jsonl" -o "$work/x.h5" --text-field ou
 : >"$work/empty"
+exits calibration_with_nothing 3 'empty: the calibration text is empty' pack $demo -o "$work/x" --format mxfp4 --calibrate "$work/empty"
 exits data_of_nothing 3 'has nothing to learn: 0 documents' data $demo "$work/empty" -o "$work/x.h5"
 head -c 100 "$work/pairs.jsonl.zst" >"$work/cut.jsonl.zst"
 exits data_cut_off 3 'ends within compressed data' data $demo "$work/cut.jsonl.zst" -o "$work/x.h5"

@@ -186,7 +186,9 @@ printf '\050\265\057\375and' >"$work/zstd"
 cp "$work/text" "$work/text.jsonl"
 exits train_on_compressed_text 3 'compressed with zstd; millrace data' train $demo --data "$work/zstd" -o "$work/x" --steps 1
 exits train_on_json_lines 3 'JSON lines by its name; millrace data' train $demo --data "$work/text.jsonl" -o "$work/x" --steps 1
-exits train_text_too_short 2 'text is too short' train $demo --data "$work/word" -o "$work/x" --steps 1
+: >"$work/empty.txt"
+exits train_text_that_is_empty 3 'empty.txt: the text is empty' train $demo --data "$work/empty.txt" -o "$work/x" --steps 1
+exits train_text_too_short 3 'word: the text is too short: its 1 token makes no window' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
 exits train_without_the_commands 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d model:sim
