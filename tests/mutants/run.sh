@@ -270,7 +270,7 @@ mutant 'the stash is done before its writes are acknowledged' rtl/train/mr_stash
 mutant 'a header of the stash is written behind the last set alone' rtl/train/mr_stash_put.sv \
     "s/flush_q  <= in_flush_i/flush_q  <= in_last_i/" rtl:stash_put@n1
 mutant 'a header of turned columns is written with the sixteenth group of the command' rtl/train/mr_turned.sv \
-    "s/group\[3:0\] == '1/t_group[3:0] == '1/" tinyt
+    "s/group\[3:0\] == '1/t_group[3:0] == '1/" rtl:row_copy@n8
 mutant 'FETCH_ROWS reads a row table' rtl/control/mr_rows.sv \
     "s/<= fetch_q ? '0 : (32/<= (32/" rtl:rows@v4train
 mutant 'FETCH_ROWS forgets which rows have logits' rtl/control/mr_rows.sv \
