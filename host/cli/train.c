@@ -50,10 +50,11 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
     if (rc == 0 && in->sequence > info->n_positions)
         rc = mr_fail(err, MR_ERR_FIT, "%s %d: the model has %d positions", what, in->sequence,
                      info->n_positions);
-    if (rc == 0 && !file)
+    if (rc == 0 && !file) {
         rc = train_data_make(d, model, text, size, in->sequence, share, (uint64_t)in->seed, err);
-    if (rc == MR_ERR_FORMAT && text)
-        rc = mr_fail_in(err, "%.300s", in->data);
+        if (rc == MR_ERR_FORMAT) // of the text alone; the messages before this have its name
+            rc = mr_fail_in(err, "%.300s", in->data);
+    }
     free(text);
     d->in_order = !in->shuffle;
     return rc < 0 && in->where ? mr_fail_in(err, "%s", in->where) : rc;

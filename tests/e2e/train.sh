@@ -187,6 +187,8 @@ cp "$work/text" "$work/text.jsonl"
 exits train_on_compressed_text 3 'compressed with zstd; millrace data' train $demo --data "$work/zstd" -o "$work/x" --steps 1
 exits train_on_json_lines 3 'JSON lines by its name; millrace data' train $demo --data "$work/text.jsonl" -o "$work/x" --steps 1
 : >"$work/empty.txt"
+cp "$work/word" "$work/word.csv"
+exits train_text_that_is_csv 3 '^millrace: [^ ]*word.csv: is CSV by its name' train $demo --data "$work/word.csv" -o "$work/x" --steps 1
 exits train_text_that_is_empty 3 'empty.txt: the text is empty' train $demo --data "$work/empty.txt" -o "$work/x" --steps 1
 exits train_text_too_short 3 'word: the text is too short: its 1 token makes no window' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
