@@ -347,7 +347,7 @@ static void refuses_calibration_texts(void **state)
         {FIXTURES "/bf16-d32-r6", "models/demo/heldout.txt", "tokenizer", MR_ERR_FORMAT},
         {"models/demo", "no-such-file", "no-such-file: ", MR_ERR_IO},
         {"models/demo", "/dev/null", "/dev/null", MR_ERR_IO},
-        {"models/demo", NULL, "empty", MR_ERR_USAGE},
+        {"models/demo", NULL, "empty.txt: the calibration text is empty", MR_ERR_FORMAT},
     };
     const char *empty = files_write("empty.txt", "", 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
