@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # The graph of files: prints "FROM TO WHY" for each #include, and for each symbol that a file uses and
 # another one defines: of host/ by nm over the objects of BUILD/obj, which must be built, of others by
-# their text (names.awk). A node is a unit: x.c, x.cpp and x.h together. usage: [BUILD=build] tests/lint/edges.sh FOLDER.. (from the root)
+# their text (names.awk). Of .sv, for each module or package that a file names and another one has.
+# A node is a unit: x.c, x.cpp and x.h together.
+# usage: [BUILD=build] tests/lint/edges.sh FOLDER.. (from the root)
 set -euo pipefail
 build=${BUILD:-build}
 
+mapfile -t rtl < <(find "$@" -name '*.sv' | sort)
+[ ${#rtl[@]} = 0 ] || awk -f "$(dirname "$0")/modules.awk" "${rtl[@]}" all=1 "${rtl[@]}"
+
 mapfile -t files < <(find "$@" -name '*.[ch]' -o -name '*.cpp' | sort)
+[ ${#files[@]} -gt 0 ] || exit 0
 
 # As the compiler looks for them: beside the file, then -Ihost -Ihost/include -I.
 awk '

@@ -17,7 +17,7 @@ FNR == NR {
     for (i = 1; i <= 2; i++) {
         f = i == 1 ? from : to
         if (!(f in layer) && !(f in told)) {
-            print f " has no layer: give it one in tests/lint/layers.txt and docs/architecture.md"
+            print f " has no layer: give it one in tests/lint/layers.txt and its page"
             told[f]
             bad = 1
         }

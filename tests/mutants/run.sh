@@ -234,9 +234,9 @@ mutant 'LOAD_ACT lets a matrix end one beat behind its window' rtl/train/mr_load
     's/assign bad         = end_q > {7/assign bad         = end_q - 39'"'"'d1 > {7/' rtl:load_act@n1
 mutant 'a row maximum grows where it is given' rtl/array/mr_act_mem.sv \
     's/w_first_q || (SET != 0 ? w_set_q : 1.b0)/w_first_q/' rtl:act_mem@r4
-mutant 'STREAM_STASH finds a group one header too early' rtl/train/mr_tiles_at.sv \
+mutant 'STREAM_STASH finds a group one header too early' rtl/stream/mr_tiles_at.sv \
     "s/n_q       <= group_i\[19:4\]/n_q       <= group_i[19:4] - 16'(group_i[3:0] == 4'd0)/" rtl:stash_jobs@n4
-mutant 'STREAM_STASH reads whole sections' rtl/train/mr_stash_pkg.sv \
+mutant 'STREAM_STASH reads whole sections' rtl/stream/mr_stash_pkg.sv \
     "s/{13'd0, k\[3:0\], 1'b0} + 18'd3/18'd33/" rtl:stash_jobs@n4
 mutant 'a part begins with the codes of its section' rtl/stream/mr_splitter.sv \
     "s/row_at_o   = first_q ? first_blk_q : '0/row_at_o   = '0/" rtl:stream@part
@@ -271,13 +271,13 @@ mutant 'a header of the stash is written behind the last set alone' rtl/train/mr
     "s/flush_q  <= in_flush_i/flush_q  <= in_last_i/" rtl:stash_put@n1
 mutant 'a header of turned columns is written with the sixteenth group of the command' rtl/train/mr_turned.sv \
     "s/group\[3:0\] == '1/t_group[3:0] == '1/" rtl:row_copy@n8
-mutant 'FETCH_ROWS reads a row table' rtl/control/mr_rows.sv \
+mutant 'FETCH_ROWS reads a row table' rtl/vector/mr_rows.sv \
     "s/<= fetch_q ? '0 : (32/<= (32/" rtl:rows@v4train
-mutant 'FETCH_ROWS forgets which rows have logits' rtl/control/mr_rows.sv \
+mutant 'FETCH_ROWS forgets which rows have logits' rtl/vector/mr_rows.sv \
     's/cmd_ready_o && !fetch) begin/cmd_ready_o) begin/' rtl:rows@v4train
-mutant 'FETCH_ROWS adds the word of the row memory that comes next' rtl/control/mr_rows.sv \
+mutant 'FETCH_ROWS adds the word of the row memory that comes next' rtl/vector/mr_rows.sv \
     's/assign res_raddr_o = res_addr_q;/assign res_raddr_o = res_addr_q + 1'"'"'b1;/' rtl:rows@v4train
-mutant "an exponent of FETCH_ROWS with ADD is the window's" rtl/control/mr_rows.sv \
+mutant "an exponent of FETCH_ROWS with ADD is the window's" rtl/vector/mr_rows.sv \
     's/\.data_i (res_wdata_o)/.data_i (wdata_q)/' rtl:rows@v4train
 mutant 'MATMUL with SET adds' rtl/vector/mr_epi_res.sv \
     "s/(TRAIN != 0 \&\& set_i) ? {V{32'h8000_0000}} : word_q/word_q/" rtl:epilogue@n2train
@@ -415,7 +415,7 @@ mutant 'the epilogue changes the layout while units wait' rtl/vector/mr_epi_plac
     "s/change ? drained : place_ok/change || place_ok/" rtl:epilogue@n1
 mutant 'the epilogue counts a place for each word' rtl/vector/mr_epi_place.sv \
     "s/base_q <= tok_last_i/base_q <= !final_i ? now - PW'(1) : tok_last_i/" rtl:epilogue@n1
-mutant 'prefix maximum forgets the past' rtl/vector/mr_prefix_max.sv \
+mutant 'prefix maximum forgets the past' rtl/quant/mr_prefix_max.sv \
     's/(code2_q > prior) ? code2_q : prior/code2_q/' rtl:epilogue@n1
 mutant 'GELU becomes ReLU at 4.5 instead of 5' rtl/fp/mr_fp_pkg.sv \
     "s/x >= 31'h40A00000 || sh/x >= 31'h40900000 || sh/" rtl:fp@l4
@@ -449,7 +449,7 @@ mutant 'attention in DSPs adds up the products of PV' rtl/tech/mr_dot_lane.sv \
     "s/|| link_i;/|| 1'b1;/" rtl:attn_lane@macdsp
 
 # ---- control ---------------------------------------------------------------------------------------------
-mutant 'KV record offset without the scale beats' rtl/control/mr_kvstore.sv \
+mutant 'KV record offset without the scale beats' rtl/attention/mr_kvstore.sv \
     "s/32'(local_pos) \\* 32'(rbeats_q)/32'(local_pos) * 32'(wbeats_q)/" rtl:kvstore@n1
 mutant 'semaphores are never taken' rtl/control/mr_sems.sv \
     "s/ - 6'(ones(down))//" sim
@@ -513,7 +513,7 @@ mutant 'a NaN of MATMUL is not in STICKY' rtl/vector/mr_epi_lanes.sv \
     "s/assign nan_o = nan_q;/assign nan_o = 1'b0;/" programs
 mutant 'attention looks at K alone' rtl/attention/mr_attn_plan.sv \
     "s/50'(kv_q) + v_off_q + 50'(span_q)/50'(kv_q) + 50'(k_off_q) + 50'(span_q)/" programs
-mutant 'LOAD_ROWS takes rows that lie apart' rtl/control/mr_rows.sv \
+mutant 'LOAD_ROWS takes rows that lie apart' rtl/vector/mr_rows.sv \
     "s/before_q\[63:32\] + 32'd1/row_q[63:32]/" programs
 mutant 'C model: a semaphore counts to 16' host/cmodel/legal.c 's/SEM_MOST = 15/SEM_MOST = 16/' programs-c
 mutant 'C model: END with a matrix left over' host/cmodel/legal.c \
