@@ -377,11 +377,30 @@ ulimit -Sv 2000000 # too little for them: they are not made here
 ok random_weights_are_announced grep -qx 'millrace: synthetic:gptj-6b: makes about 6.03 GB of random weights' "$work/err"
 ulimit -Sv "$memory"
 exits few_random_weights_are_not 0 '' bench synthetic:gptj-6b,layers=1,vocab=64 -d model: --no-head
-# The table of test-full beside a revision that is not here, and beside today's.
-printf 'fp passed 9 s %s 2026-01-01\nsynth passed 9 s 0123456789ab 2026-01-01\ndocs passed 9 s %s+ 2026-01-01\n' \
-    "$(git rev-parse HEAD)" "$(git rev-parse HEAD)" >"$work/full.txt"
-RESULT=$work/full.txt bash tests/full/stale.sh >"$work/out"
-ok results_older_than_their_sources_are_listed test $? = 1 -a "$(cut -d' ' -f1 "$work/out" | tr '\n' ' ')" = 'synth docs 3 '
+# The tables of test-full and of its part interop beside a revision that is not here, and beside today's. A result itself,
+# and the changelog, are no sources.
+head=$(git rev-parse HEAD)
+sed -n 's/^all="\(.*\)"$/\1/p' tests/full/run.sh | tr ' ' '\n' | grep -vxE 'interop|fp' | sed "s/\$/ passed 9 s $head 2026-01-01/;
+    s/^\(synth .* s \)[^ ]*/\10123456789ab/; s/^docs .*$head/&+/" >"$work/full.txt"
+sed -n 's/^all="\(.*\)"$/\1/p' tests/interop/run.sh | tr ' ' '\n' | sed "s/\$/ passed 4 ok 0 not ok $head 2026-01-01/;
+    s/^\(speed .* ok \)[^ ]*/\10123456789ab/" >"$work/interop.txt"
+RESULT=$work/full.txt INTEROP=$work/interop.txt bash tests/full/stale.sh >"$work/out"
+ok results_older_than_their_sources_are_listed test $? = 1 -a "$(sed '$d; s/  *[^ ]* [-0-9]*  / /; s/:.*//' "$work/out" | tr '\n' '/')" = \
+    'synth older than its sources/docs older than its sources/fp no result/interop-speed older than its sources/'
+git init -q "$work/tree" && mkdir -p "$work/tree"/{docs/results,host,tests/full,tests/interop}
+echo 'all="test"' >"$work/tree/tests/full/run.sh" && : >"$work/tree/tests/interop/run.sh"
+for f in host/x docs/results/x CHANGELOG.md host/y; do
+    : >"$work/tree/$f" && git -C "$work/tree" add "$f" && git -C "$work/tree" -c user.name=x -c user.email=x commit -qm "$f"
+done
+stale=$PWD/tests/full/stale.sh
+since() { # revision, until: how the result of a revision is listed
+    echo "test passed 9 s $(git -C "$work/tree" rev-parse "$1") 2026-01-01" >"$work/full.txt"
+    git -C "$work/tree" checkout -q "$2"
+    (cd "$work/tree" && RESULT=$work/full.txt INTEROP=/dev/null bash "$stale" | sed -n 's/^test.*  //p')
+}
+main=$(git -C "$work/tree" rev-parse HEAD)
+ok a_changed_source_makes_a_result_old test "$(since "$main~3" "$main")" = 'older than its sources: 1 commits'
+ok results_and_changelog_do_not test "$(since "$main~3" "$main~1")" = ''
 printf 'bert passed 3 ok\n' >"$work/interop.txt" && printf 'speed FAILED 1 ok\n' >"$work/lines"
 bash tests/interop/table.sh 'bert data speed' "$work/interop.txt" "$work/lines"
 ok suites_of_interop_keep_their_lines test "$(sed -n '3,$p' "$work/interop.txt" | tr '\n' '/')" = 'bert passed 3 ok/speed FAILED 1 ok//2 of 3 suites, 1 failed/'

@@ -55,10 +55,12 @@ tests/synth/area.sh tiny >"$work/third" 2>&1 &
 wait
 ok runs_beside_each_other_count_once counts tiny
 ok and_so_does_one_of_another_configuration counts sim
+ok reading_the_files_is_announced grep -qxE '# tiny: Yosys reads [0-9]+ files, in up to half a minute' "$work/first" "$work/third"
 ok no_netlist_is_made_twice test "$(wc -l <"$FAKE_LOG")" = 3
 ok a_run_says_how_far_it_is grep -qh '^# [a-z]*: synthesised 3 of 3 modules' "$work/first" "$work/second" "$work/third"
 : >"$FAKE_LOG"
-ok a_second_run_makes_nothing bash -c "tests/synth/area.sh tiny && test ! -s $FAKE_LOG"
+ok a_second_run_makes_nothing bash -c "tests/synth/area.sh tiny | tee $work/again && test ! -s $FAKE_LOG"
+ok and_reads_nothing bash -c "! grep reads $work/again"
 
 refused() { # script
     "tests/synth/$1.sh" tiny tinny >"$work/refused" 2>&1

@@ -14,6 +14,7 @@ key=$({ echo "$params ${defines-}"; cat "$build"/gen/*.sv* "${files[@]}" rtl/fp/
 mkdir -p "$dir"
 [ "$(cat "$dir/key" 2>/dev/null)" != "$key" ] || exit 0
 rm -f "$dir"/*.il "$dir/modules" "$dir/key"
+echo "# $config: Yosys reads ${#files[@]} files, in up to half a minute"
 inlined=$(basename -s .sv rtl/common/*.sv | sed 's/.*/setattr -mod -unset keep_hierarchy *&*;/')
 nice -n 10 yosys -q -l "$dir/log" -p "read_verilog -sv ${defines-} -Irtl/fp -I$build/gen $build/gen/mr_pkg.sv ${files[*]}
     read_verilog -lib +/xilinx/cells_xtra.v
