@@ -269,7 +269,7 @@ static int read_whole(const char *path, bool look, char **text, size_t *size, st
         got = fread(buf + n, 1, capacity - 1 - n, f);
         n += got;
         // The first round has as much as is looked at, or all.
-        if (look && n == got && (rc = mr_text_look(path, buf, n, err)) < 0)
+        if (look && n == got && (rc = mr_text_look_plain(path, buf, n, err)) < 0)
             goto out;
     } while (got > 0 && !cli_interrupted());
     if (cli_interrupted()) {

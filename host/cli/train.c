@@ -38,8 +38,6 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
         in->sequence = d->examples.length;
     } else {
         rc = cli_read_text(in->data, &text, &size, err);
-        if (rc == 0)
-            rc = train_data_check(in->data, err);
         if (given == 0)
             in->sequence = train_data_sequence(info);
     }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "data/records.h"
 #include "model/arch.h"
 #include "pack/hash.h"
 #include "plan/model.h"
@@ -44,16 +43,6 @@ static int divide(struct train_data *d, size_t windows, double share, struct mr_
             d->count, windows, windows == 1 ? "" : "s", d->held_out);
     d->learnt = windows - d->held_out;
     return 0;
-}
-
-int train_data_check(const char *path, struct mr_error *err)
-{
-    enum mr_data_format format = mr_data_format_of(path);
-    if (format != MR_DATA_JSONL && format != MR_DATA_CSV)
-        return 0;
-    return mr_fail(err, MR_ERR_FORMAT,
-                   "%s: is %s by its name; millrace data makes a file of it that --data takes",
-                   path, format == MR_DATA_CSV ? "CSV" : "JSON lines");
 }
 
 int train_data_make(struct train_data *d, struct mr_model *model, const char *text, size_t size,

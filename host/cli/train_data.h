@@ -32,10 +32,6 @@ static inline int train_data_sequence(const struct mr_model_info *model)
     return model->n_positions < 128 ? model->n_positions : 128;
 }
 
-// MR_ERR_FORMAT if a file is not the text that it would be learnt as: by its name (of "-": none)
-// JSON lines or CSV. `millrace data` reads both.
-int train_data_check(const char *path, struct mr_error *err);
-
 // Tokenises a text. A document ends behind a token that ends texts, or with the text. Longer ones
 // than `sequence` become several windows without overlap. `share` of the windows is held out, at
 // least one unless share is 0; with 1 all of them are.

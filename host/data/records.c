@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/records.h"
 
+#include <assert.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/json.h"
 #include "common/str.h"
@@ -13,22 +13,9 @@ enum { TEXT, PROMPT, COMPLETION };
 
 enum mr_data_format mr_data_format_of(const char *path)
 {
-    static const struct {
-        const char *suffix;
-        enum mr_data_format format;
-    } known[] = {{".jsonl", MR_DATA_JSONL},
-                 {".ndjson", MR_DATA_JSONL},
-                 {".json", MR_DATA_JSONL},
-                 {".csv", MR_DATA_CSV}};
-    size_t n = strlen(path);
-    if (n > 4 && strcasecmp(path + n - 4, ".zst") == 0)
-        n -= 4;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        size_t m = strlen(known[i].suffix);
-        if (n >= m && strncasecmp(path + n - m, known[i].suffix, m) == 0)
-            return known[i].format;
-    }
-    return MR_DATA_TEXT;
+    static_assert(MR_DATA_TEXT + MR_TEXT_JSONL == MR_DATA_JSONL, "their order");
+    static_assert(MR_DATA_TEXT + MR_TEXT_CSV == MR_DATA_CSV, "their order");
+    return MR_DATA_TEXT + mr_text_form_of(path);
 }
 
 static int source_failed(const struct mr_records *r, struct mr_error *err)

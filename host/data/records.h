@@ -34,8 +34,7 @@ struct mr_records {
     uint64_t number; // of the line
 };
 
-// By the name, in letters of any case: .jsonl, .ndjson and .json, .csv, anything else is text; .zst
-// behind it is passed over.
+// By the name: mr_text_form_of.
 enum mr_data_format mr_data_format_of(const char *path);
 
 // r->source is open; the other arguments must stay valid. MR_DATA_AUTO goes by the source's name.

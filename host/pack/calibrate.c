@@ -141,7 +141,7 @@ static int read_text(struct mr_calibration *cal, struct mr_tokenizer *tokenizer,
     int rc = mr_file_map(&file, path, err);
     if (rc < 0)
         return rc;
-    rc = mr_text_look(path, file.data, file.size, err);
+    rc = mr_text_look_plain(path, file.data, file.size, err);
     if (rc == 0)
         rc = mr_tokenizer_encode(tokenizer, file.data, file.size, MR_SPECIAL_PARSE, &tokens, err);
     mr_file_unmap(&file);

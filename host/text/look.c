@@ -2,6 +2,7 @@
 #include "text/look.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "text/utf8.h"
 
@@ -70,4 +71,36 @@ int mr_text_look(const char *name, const void *bytes, size_t size, struct mr_err
                        "iconv" AS_IT_IS,
                        name, invalid, size);
     return 0;
+}
+
+enum mr_text_form mr_text_form_of(const char *path)
+{
+    static const struct {
+        const char *suffix;
+        enum mr_text_form form;
+    } known[] = {{".jsonl", MR_TEXT_JSONL},
+                 {".ndjson", MR_TEXT_JSONL},
+                 {".json", MR_TEXT_JSONL},
+                 {".csv", MR_TEXT_CSV}};
+    size_t n = strlen(path);
+    if (n > 4 && strcasecmp(path + n - 4, ".zst") == 0)
+        n -= 4;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t m = strlen(known[i].suffix);
+        if (n >= m && strncasecmp(path + n - m, known[i].suffix, m) == 0)
+            return known[i].form;
+    }
+    return MR_TEXT_PLAIN;
+}
+
+int mr_text_look_plain(const char *path, const void *bytes, size_t size, struct mr_error *err)
+{
+    enum mr_text_form form = mr_text_form_of(path);
+    int rc = mr_text_look(path, bytes, size, err);
+    if (rc < 0 || form == MR_TEXT_PLAIN)
+        return rc;
+    return mr_fail(err, MR_ERR_FORMAT,
+                   "%.300s: is %s by its name; millrace data makes a file of it that train --data "
+                   "takes; named .txt it is a text",
+                   path, form == MR_TEXT_CSV ? "CSV" : "JSON lines");
 }

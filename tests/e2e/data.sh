@@ -106,6 +106,9 @@ exits train_on_safetensors 3 'is safetensors' train $demo --data $demo/model.saf
 exits train_on_a_csv_in_capitals 3 'D.CSV: is CSV by its name' train $demo --data "$work/D.CSV" -o "$work/x" --steps 1
 exits train_on_a_device_without_end 3 '/dev/full: has NUL bytes' train $demo --data /dev/full -o "$work/x" --steps 1
 exits eval_of_gzip 3 'pairs.jsonl.gz: is gzip' eval $demo --perplexity "$work/pairs.jsonl.gz" -d model:
+exits eval_of_a_csv_in_capitals 3 'D.CSV: is CSV by its name' eval $demo --perplexity "$work/D.CSV" -d model:
+exits compare_of_json_lines 3 'pairs.jsonl: is JSON lines by its name' compare $demo --file "$work/pairs.jsonl"
+exits calibration_of_json_lines 3 'pairs.jsonl: is JSON lines by its name' pack $demo -o "$work/x" --format mxfp4 --calibrate "$work/pairs.jsonl"
 exits compare_of_gzip 3 'pairs.jsonl.gz: is gzip' compare $demo --file "$work/pairs.jsonl.gz"
 exits calibration_of_gzip 3 'pairs.jsonl.gz: is gzip' pack $demo -o "$work/x" --format mxfp4 --calibrate "$work/pairs.jsonl.gz"
 mkdir "$work/texts" && cp "$work/text" "$work/texts/a.txt"
