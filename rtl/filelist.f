@@ -24,6 +24,7 @@ rtl/attention/mr_attn_qk.sv
 rtl/attention/mr_attn_tree.sv
 rtl/attention/mr_kv.sv
 rtl/attention/mr_kvstore.sv
+rtl/attention/mr_row_beats.sv
 rtl/common/mr_clk_gate.sv
 rtl/common/mr_cut_4k.sv
 rtl/common/mr_fifo.sv
@@ -32,6 +33,7 @@ rtl/common/mr_width.sv
 rtl/control/mr_control.sv
 rtl/control/mr_counters.sv
 rtl/control/mr_fetch.sv
+rtl/control/mr_first_error.sv
 rtl/control/mr_legal.sv
 rtl/control/mr_legal_verdict.sv
 rtl/control/mr_queue.sv

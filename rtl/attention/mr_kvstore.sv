@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // STORE_KV and STORE_RES: quantised K or V records, prefix maxima and residual rows to mr_writer.
+// mr_row_beats reads the rows.
 //
 // Parameters
 //   N          channels, a power of two: position p lies on channel p mod N, at local index p / N
@@ -88,9 +89,6 @@ module mr_kvstore #(
 );
 
   localparam int LN = $clog2(N);
-  localparam int PARTS = (V < 16) ? 16 / V : 1;   // words of a beat
-  localparam int GATHER = (V > 16) ? V / 16 : 1;  // beats of a word
-  localparam int RES_TOK = D_MAX / V;
 
   localparam logic [3:0] S_IDLE = 4'd0, S_PREP = 4'd1, S_TOKEN = 4'd2, S_ROW = 4'd3, S_MUL = 4'd4,
                          S_ADD = 4'd5, S_SUM = 4'd6, S_CHECK = 4'd7, S_JOB = 4'd8, S_CODES = 4'd9,
@@ -132,7 +130,7 @@ module mr_kvstore #(
   logic [31:0] kind_off;
   assign kind_off = pm_q ? kv_pm_beats_i : is_v_q ? kv_v_beats_i : 32'd0;
 
-  logic out_free, w_ready, fill_end, data_end, res_end;
+  logic out_free, fill_end, data_end, res_end;
   logic [15:0] jobs_q;  // not yet acknowledged
   logic job_fire, tok_last;
   assign job_fire = job_valid_o && job_ready_i;
@@ -265,23 +263,17 @@ module mr_kvstore #(
   logic           rv_q, ren, grab;
   logic           rv_zero_q;  // beyond the record's end: zero codes
   logic           more_q;     // words of the data are still to be read
-  logic           ren_codes, ren_data, ren_res;
+  logic           ren_codes, ren_data;
   logic [15:0]    code_word_q;
   logic [QAW-1:0] qkv_row_q;
   logic [PAW-1:0] pm_row_q;
-  logic [RAW-1:0] res_row_q;
   logic [5:0]     issue_q;    // codes asked for
-
-  logic [15:0] res_words, words;
-  assign res_words = (V <= 16) ? res_beats_q * 16'(PARTS) : res_beats_q / 16'(GATHER);
-  assign words     = is_res_q ? res_words : wbeats_q;
 
   // Whether the writer takes a beat is known late in the cycle, so little is behind it: codes never
   // wait for it.
   assign ren_codes = (state_q == S_CODES) && !issue_q[5];
   assign ren_data  = (state_q == S_DATA) && more_q && (!rv_q || out_free);
-  assign ren_res   = (state_q == S_RES) && more_q && (!rv_q || w_ready);
-  assign ren       = ren_codes || ren_data || ren_res;
+  assign ren       = ren_codes || ren_data;
 
   logic           code_in;
   logic [QAW-1:0] qkv_word;
@@ -289,10 +281,8 @@ module mr_kvstore #(
   assign code_in       = (code_word_q < wbeats_q);
   assign qkv_ren_o     = ren_data || (ren_codes && !pm_q && code_in);
   assign pm_ren_o      = ren_codes && pm_q && code_in;
-  assign res_m_ren_o   = ren_res;
   assign qkv_raddr_o   = qkv_row_q + qkv_word;
   assign pm_raddr_o    = pm_row_q + PAW'(code_word_q);
-  assign res_m_raddr_o = res_row_q + RAW'(word_q);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -307,11 +297,10 @@ module mr_kvstore #(
     if (state_q == S_ADD) begin
       qkv_row_q <= QAW'(32'(slot) * QKV_WORDS) + QAW'(src_q);
       pm_row_q  <= PAW'(32'(tok_q) * PM_WORDS);
-      res_row_q <= RAW'(32'(tok_q) * RES_TOK);
     end
     if (state_q == S_JOB) begin
       word_q      <= '0;
-      more_q      <= (words != '0);
+      more_q      <= (wbeats_q != '0);
       code_word_q <= '0;
       issue_q     <= '0;
       fill_q      <= '0;
@@ -324,9 +313,9 @@ module mr_kvstore #(
         code_word_q <= code_word_q + 16'd1;
         rv_zero_q   <= !code_in;
       end
-      if (ren_data || ren_res) begin
+      if (ren_data) begin
         word_q <= word_q + 16'd1;
-        more_q <= (word_q + 16'd1 != words);
+        more_q <= (word_q + 16'd1 != wbeats_q);
       end
       if (grab && (state_q == S_CODES)) fill_q <= fill_q + 6'd1;
     end
@@ -343,20 +332,22 @@ module mr_kvstore #(
                     {qkv_rdata_i[527:520], qkv_rdata_i[263:256]};
   assign fill_end = (fill_q == 6'd32);
 
-  // Words of a residual row on their way to beats.
-  logic         w_valid;
+  logic         res_valid;
   logic [511:0] res_beat;
-  mr_width #(
-    .IN (V * 32),
-    .OUT(512)
-  ) u_width (
+  mr_row_beats #(
+    .T    (T),
+    .V    (V),
+    .D_MAX(D_MAX)
+  ) u_row_beats (
     .clk_i,
     .rst_ni,
-    .clear_i    (state_q == S_JOB),
-    .in_valid_i (rv_q && (state_q == S_RES)),
-    .in_ready_o (w_ready),
-    .in_data_i  (res_m_rdata_i),
-    .out_valid_o(w_valid),
+    .start_i    (is_res_q && (state_q == S_JOB)),
+    .tok_i      (tok_q),
+    .beats_i    (res_beats_q),
+    .ren_o      (res_m_ren_o),
+    .raddr_o    (res_m_raddr_o),
+    .rdata_i    (res_m_rdata_i),
+    .out_valid_o(res_valid),
     .out_ready_i(out_free && (state_q == S_RES)),
     .out_data_o (res_beat)
   );
@@ -376,8 +367,8 @@ module mr_kvstore #(
         load = grab;
       end
       S_RES: begin
-        grab = rv_q && w_ready;
-        load = w_valid && out_free;
+        grab = 1'b0;
+        load = res_valid && out_free;
       end
       default: begin
         grab = 1'b0;

@@ -366,89 +366,41 @@ module mr_seq #(
   logic hit;
   assign hit = desc_bad || d_bad || stream_bad || err_valid_i != '0 || no_end_q || dog;
 
-  logic [ERRORS*3-1:0] queues;
-  for (genvar c = 0; c < N; c = c + 1) begin : gen_reader
-    assign queues[3*c+:3] = mr_pkg::QUEUE_READER[2:0];
-  end
-  assign queues[3*(N+mr_pkg::UNIT_HOST_READ-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_HOST_WRITE-1)+:3] = mr_pkg::QUEUE_WRITER[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_LOAD_ROWS-1)+:3]  = mr_pkg::QUEUE_VECTOR[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_MATMUL-1)+:3]     = mr_pkg::QUEUE_ARRAY[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_STORE-1)+:3]      = mr_pkg::QUEUE_WRITER[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_EPILOGUE-1)+:3]   = mr_pkg::QUEUE_ARRAY[2:0];
-  assign queues[3*(N+mr_pkg::UNIT_ATTENTION-1)+:3]  = mr_pkg::QUEUE_ATTENTION[2:0];
-  if (TRAIN != 0) begin : gen_train_units
-    assign queues[3*(N+mr_pkg::UNIT_LOAD_ACT-1)+:3] = mr_pkg::QUEUE_VECTOR[2:0];
-  end
-
-  // Which error is the earliest: a step a cycle, each of one comparison. First what comes in this
-  // cycle, by queue, the sequencer's own at QUEUES; then of two and two; then one.
-  // An error: {1; 0 if of memory or descriptor, which come before all others; index; code; unit;
-  // address}.
-  // at_once: it ends the run.
-  localparam int QUEUES = mr_pkg::QUEUES, E_W = 2 + 16 + 8 + 8 + 64;  // the high bit: there is one
-  function automatic logic [E_W-1:0] first_of(input logic [E_W-1:0] a, input logic [E_W-1:0] b);
-    first_of = a[E_W-1] && (!b[E_W-1] || a[E_W-2-:17] <= b[E_W-2-:17]) ? a : b;
-  endfunction
-  logic [(QUEUES+1)*E_W-1:0] e1_q;
-  logic [3*E_W-1:0]          e2_q;
-  // Who is first needs the two high bits no more.
-  // verilator lint_off UNUSED
-  logic [E_W-1:0]            e3_q;
-  // verilator lint_on UNUSED
-  logic                      v1_q, v2_q, v3_q, once1_q, once2_q, once3_q;
-  always_ff @(posedge clk_i) begin
-    if (state_q != RUN) begin
-      v1_q <= 1'b0;
-      v2_q <= 1'b0;
-      v3_q <= 1'b0;
-    end else begin
-      v1_q <= hit;
-      v2_q <= v1_q;
-      v3_q <= v2_q;
-    end
-    if (hit) begin : gather
-      logic           once, memory;
-      logic [15:0]    index;
-      logic [E_W-1:0] e;
-      once = desc_bad || dog;
-      for (int k = 0; k < QUEUES; k++) begin
-        e = '0;
-        // Memory fails also where the queue has no command.
-        index = oldest[16*k+:16] < index_q ? oldest[16*k+:16] : index_q;
-        for (int i = 0; i < ERRORS; i++) begin
-          memory = err_code_i[8*i+:8] == mr_pkg::DEVERR_READ[7:0] ||
-                   err_code_i[8*i+:8] == mr_pkg::DEVERR_WRITE[7:0];
-          if (err_valid_i[i] && queues[3*i+:3] == 3'(k)) begin
-            e = {1'b1, !memory, index, err_code_i[8*i+:8], 8'(i + 1), err_addr_i[64*i+:64]};
-            once = once || memory;
-          end
-        end
-        e1_q[E_W*k+:E_W] <= e;
-      end
-      // All others have been dealt out.
-      e1_q[E_W*QUEUES+:E_W] <= {
-          desc_bad || d_bad || stream_bad || no_end_q || dog, !desc_bad,
-          stream_bad ? stream_index : index_q,
-          desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] : stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] :
-          d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0], 8'd0,
-          desc_bad ? run_addr_i :
-          stream_bad ?
-              ((TRAIN != 0 ? stream_bad_stash : 1'b0) ? s_base_o[63:0] : w_base_o[63:0]) +
-              {26'd0, stream_off, 6'd0} : 64'd0};
-      once1_q <= once;
-    end
-    if (v1_q) begin
-      for (int k = 0; k < 3; k++) begin
-        e2_q[E_W*k+:E_W] <= first_of(e1_q[2*E_W*k+:E_W], e1_q[2*E_W*k+E_W+:E_W]);
-      end
-      once2_q <= once1_q;
-    end
-    if (v2_q) begin
-      e3_q    <= first_of(first_of(e2_q[0+:E_W], e2_q[E_W+:E_W]), e2_q[2*E_W+:E_W]);
-      once3_q <= once2_q;
-    end
-  end
+  // All other commands have been dealt out before the sequencer's own error.
+  logic        first_v, first_once;
+  logic [15:0] first_index;
+  logic [7:0]  first_code, first_unit;
+  logic [63:0] first_addr, stream_addr;
+  assign stream_addr = ((TRAIN != 0 ? stream_bad_stash : 1'b0) ? s_base_o[63:0] : w_base_o[63:0]) +
+                       {26'd0, stream_off, 6'd0};
+  mr_first_error #(
+    .N     (N),
+    .TRAIN (TRAIN),
+    .ERRORS(ERRORS)
+  ) u_first_error (
+    .clk_i,
+    .run_i     (state_q == RUN),
+    .hit_i     (hit),
+    .once_i    (desc_bad || dog),
+    .index_i   (index_q),
+    .oldest_i  (oldest),
+    .err_valid_i,
+    .err_code_i,
+    .err_addr_i,
+    .own_v_i    (desc_bad || d_bad || stream_bad || no_end_q || dog),
+    .own_desc_i (desc_bad),
+    .own_index_i(stream_bad ? stream_index : index_q),
+    .own_code_i (desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] :
+                 stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] :
+                 d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0]),
+    .own_addr_i (desc_bad ? run_addr_i : stream_bad ? stream_addr : 64'd0),
+    .valid_o    (first_v),
+    .once_o     (first_once),
+    .index_o    (first_index),
+    .code_o     (first_code),
+    .unit_o     (first_unit),
+    .addr_o     (first_addr)
+  );
 
   // A command before number `index` has not finished. Those of the reader's queue are not asked:
   // they fail only where they are dealt out, and STREAM_TILES ends with a MATMUL that may not come.
@@ -509,10 +461,11 @@ module mr_seq #(
         end
         RUN: begin
           if (hit) fail_q <= 1'b1;
-          if (v3_q) begin
+          if (first_v) begin
             held_q <= 1'b1;
-            if (!held_q || e3_q[E_W-3-:16] < err_index_o) begin
-              {err_index_o, err_code_o, err_unit_o, err_addr_o} <= e3_q[E_W-3:0];
+            if (!held_q || first_index < err_index_o) begin
+              {err_index_o, err_code_o} <= {first_index, first_code};
+              {err_unit_o, err_addr_o}  <= {first_unit, first_addr};
             end
           end
           // A queue shows a command some cycles after it was dealt out.
@@ -520,7 +473,7 @@ module mr_seq #(
             wait_q <= stream_pending || earlier(waiting[4:1] | unit_busy_o[4:1], oldest[79:16],
                                                 err_index_o) ? '0 : wait_q + 4'd1;
           end
-          if (reset_i || (v3_q && once3_q) || (fail_q && wait_q == 4'd15)) begin
+          if (reset_i || (first_v && first_once) || (fail_q && wait_q == 4'd15)) begin
             failed_q <= hit || fail_q;
             ended_q  <= hit || fail_q;
             fail_q   <= 1'b0;
