@@ -6,7 +6,7 @@
     split($0, w, " ")
     $0 = "4.2 million parameters,1," w[3] + 0 "," w[6] "," w[9]
 }
-/^#/ || NF != 5 { next } # a text's unigram entropy has four
+/^#/ || NF != 5 { next } # unigram entropies have four, losses of steps six
 {
     if (!($1 in panel)) { panel[$1] = ++panels; name[panels] = $1; high[$1] = low[$1] = $4 }
     if (!(($1, $2) in curve)) { curve[$1, $2] = ++curves[$1]; seed[$1, curves[$1]] = $2 }

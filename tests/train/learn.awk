@@ -2,6 +2,7 @@
 # Judges the lines of tests/train/learn.c, TAP on standard output. curves.awk draws them.
 # usage: awk -F, -f learn.awk LINES
 $3 == "unigram" { entropy[$1] = $4; next }
+NF != 5 { next } # losses of steps
 {
     if (!($1 in seen)) { seen[$1] = 1; names[++n_names] = $1 }
     if (!(($1, $2) in known)) { known[$1, $2] = 1; seeds[$1, ++n_seeds[$1]] = $2 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One training twice, with the same batches: in fp32 on the reference, and on a device. Prints the
-// losses of the held-out part as lines "name,seed,step,fp32,device", and the text's unigram entropy
-// as "name,seed,unigram,nats".
+// losses of the held-out part as lines "name,seed,step,fp32,device", those of the steps as
+// "name,seed,loss,step,fp32,device", and the text's unigram entropy as "name,seed,unigram,nats".
 // usage: learn NAME MODEL|scratch TEXT BATCH STEPS RATE SEED DIR [DEVICE]
 // MODEL is a Hugging Face directory; scratch: a small GPT-J with weights from the seed, as
 // transformers begins (0.02 N(0, 1)), which reads bytes. BATCH: windows of 64 tokens in a step.
@@ -115,6 +115,8 @@ static void learn(const char *name, uint64_t seed, int size, const struct mr_loo
         check(mr_trainer_begin(trainer, 1, &err));
         check(mr_trainer_backward(trainer, &b.batch, NULL, &err));
         check(mr_trainer_apply(trainer, &u, &done, &err));
+        printf("%s,%llu,loss,%d,%.6f,%.6f\n", name, (unsigned long long)seed, step,
+               mr_loss_mean(&fp32.loss), done.loss);
         if (step % every == 0 || step == steps)
             compare(name, seed, step, loop, trainer, &b, d);
     }

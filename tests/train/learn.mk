@@ -26,3 +26,15 @@ learns: $(BUILD)/train/learn $(BUILD)/train/bible.txt
 	   $(BUILD)/train/learn $$n $$what $$s $$d >>$(BUILD)/train/lines || exit 1; rm -rf $$d; done; done
 	@awk -F, -f tests/train/curves.awk $(BUILD)/train/lines >$(BUILD)/train/curves.svg
 	@awk -F, -f tests/train/learn.awk $(BUILD)/train/lines
+
+## demo-train: the demo model learns a page on the simulated RTL, two minutes on two cores (STEPS=, DEVICE=, ENGINES=)
+.PHONY: demo-train demo-train-record
+demo-train: deps deps-mpi
+	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(BUILD)/libmillrace-mpi.so $(call SIM_SO,sim-train)
+	@MILLRACE=$(MILLRACE) bash tests/tools/demo-train.sh
+# What fp32 makes of the same steps.
+demo-train-record: $(BUILD)/train/learn
+	@rm -rf $(BUILD)/train/pages && mkdir -p $(BUILD)/train/pages
+	@$(BUILD)/train/learn pages models/demo examples/train/pages.txt 4 20 1e-3 1 $(BUILD)/train/pages >$(BUILD)/train/pages.lines
+	@awk -F, -f tests/train/record.awk $(BUILD)/train/pages.lines >examples/train/pages-fp32.csv
+	@rm -rf $(BUILD)/train/pages

@@ -14,6 +14,6 @@ for file; do
     head -c "${kib}K" -- "$file" >"$work/$name.txt" && mkdir "$work/$name" || exit 1
     "$build/train/learn" "$name" models/demo "$work/$name.txt" "$batch" "$steps" "$rate" 1 "$work/$name" >"$work/lines" || exit 1
     cat "$work/lines"
-    awk -F, '$3 != "unigram" { if (!n++) a = $4; b = $4; c = $5 }
+    awk -F, 'NF == 5 { if (!n++) a = $4; b = $4; c = $5 }
         END { printf "# %s: held-out loss %.4f before; %.4f after in fp32, %.4f on model:\n", $1, a, b, c }' "$work/lines"
 done
