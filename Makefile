@@ -77,8 +77,13 @@ CORE_PORTS := $(patsubst %,$(BUILD)/gen/core_%.svh,params params_pass ports bus_
 $(CORE_PORTS): $(BUILD)/gen/%.svh: rtl/spec/core_ports.def rtl/spec/gen_ports.awk
 	@mkdir -p $(@D)
 	@awk -v out=$* -f rtl/spec/gen_ports.awk $< >$@.tmp && mv $@.tmp $@
+# Ports of its modules that go together: rtl/spec/bundles.def.
+BUNDLES := $(BUILD)/gen/mr_bundles.svh
+$(BUNDLES): rtl/spec/bundles.def rtl/spec/gen_bundles.awk
+	@mkdir -p $(@D)
+	@awk -f rtl/spec/gen_bundles.awk $< >$@.tmp && mv $@.tmp $@
 # What the RTL needs besides rtl/.
-RTL_GEN := $(BUILD)/gen/mr_pkg.sv $(CORE_PORTS)
+RTL_GEN := $(BUILD)/gen/mr_pkg.sv $(CORE_PORTS) $(BUNDLES)
 
 # The page of `millrace serve` as bytes, and the hashes by which its content security policy allows
 # what stands between <script> and </script>, and between <style> and </style>.

@@ -19,6 +19,7 @@
 // Read ports (RAM ports, data one cycle after the enable, held): act_ren_i one enable a bank,
 // act_raddr_i = group * ACT_WORDS + word for all banks, act_rdata_o the elements and act_rcode_o
 // the codes (bank 0 low); rmax_raddr_i = {region, group}, one byte a bank.
+`include "mr_bundles.svh"
 module mr_act_mem #(
   parameter int R = 4,
   parameter int T = 128,
@@ -30,23 +31,9 @@ module mr_act_mem #(
   input  logic               clk_i,
   input  logic               rst_ni,
 
-  input  logic               a_valid_i,
-  output logic               a_ready_o,
-  input  logic [       15:0] a_slot_i,
-  input  logic [       15:0] a_word_i,
-  input  logic [        1:0] a_region_i,
-  input  logic               a_first_i,
-  input  logic               a_lo_i,
-  input  logic [      263:0] a_data_i,
+  `MR_BLK_S(a_),
 
-  input  logic               b_valid_i,
-  output logic               b_ready_o,
-  input  logic [       15:0] b_slot_i,
-  input  logic [       15:0] b_word_i,
-  input  logic [        1:0] b_region_i,
-  input  logic               b_first_i,
-  input  logic               b_lo_i,
-  input  logic [      263:0] b_data_i,
+  `MR_BLK_S(b_),
   input  logic               b_set_i,
   input  logic [        7:0] b_max_i,
 
@@ -54,9 +41,7 @@ module mr_act_mem #(
   input  logic [ ACT_AW-1:0] act_raddr_i,
   output logic [  R*256-1:0] act_rdata_o,
   output logic [    R*8-1:0] act_rcode_o,
-  input  logic               rmax_ren_i,
-  input  logic [RMAX_AW-1:0] rmax_raddr_i,
-  output logic [    R*8-1:0] rmax_rdata_o
+  `MR_RAM_R_S(rmax_, RMAX_AW, R*8)
 );
 
   localparam int LR = $clog2(R);

@@ -52,6 +52,7 @@
 // Counters (registered strobes): exactly one of busy (a step), weights (waits for a k-row or tile
 // entry), drain (waits for result space), idle (no command) each cycle; cnt_blocks_o: live rows x C
 // per step.
+`include "mr_bundles.svh"
 module mr_array #(
   parameter int N = 1,
   parameter int R = 4,
@@ -69,55 +70,21 @@ module mr_array #(
   input  logic                clk_i,
   input  logic                rst_ni,
 
-  input  logic                cmd_valid_i,
-  output logic                cmd_ready_o,
-  input  logic [        15:0] cmd_src_base_i,
-  input  logic [        15:0] cmd_kblocks_i,
-  input  logic [        31:0] cmd_groups_i,
-  input  logic [         1:0] cmd_src_slot_i,
-  input  logic                cmd_fp4_i,
-  input  logic [        15:0] cmd_rows_i,
-  input  logic                cmd_two_pass_i,
-  input  logic                cmd_grad_i,
-  input  logic [        15:0] cmd_g_i,
+  `MR_ARRAY_CMD_S(cmd_),
 
-  input  logic [    N*16-1:0] ring_count_i,
-  output logic                ring_ren_o,
-  output logic [ RING_AW-1:0] ring_raddr_o,
-  input  logic [  N*1024-1:0] ring_rdata_i,
-  input  logic [    N*32-1:0] ring_rcode_i,
-  output logic                ring_free_o,
-  input  logic [       N-1:0] tile_valid_i,
-  input  logic [    N*32-1:0] tile_max_i,
-  input  logic [   N*128-1:0] tile_bias_i,
-  output logic                tile_pop_o,
+  `MR_TILE_S(, N, RING_AW),
 
   output logic [       R-1:0] act_ren_o,
   output logic [  ACT_AW-1:0] act_raddr_o,
   input  logic [   R*256-1:0] act_rdata_i,
   input  logic [     R*8-1:0] act_rcode_i,
-  output logic                rmax_ren_o,
-  output logic [ RMAX_AW-1:0] rmax_raddr_o,
-  input  logic [     R*8-1:0] rmax_rdata_i,
+  `MR_RAM_R_M(rmax_, RMAX_AW, R*8),
 
-  output logic                dr_valid_o,
-  input  logic                dr_ready_i,
-  output logic [   N*192-1:0] dr_acc_o,
-  output logic [    N*36-1:0] dr_base_o,
-  output logic [     N*4-1:0] dr_nan_o,
-  output logic [   N*128-1:0] dr_bias_o,
-  output logic [        15:0] dr_token_o,
-  output logic [        15:0] dr_group_o,
-  output logic                dr_fp4_o,
-  output logic                dr_last_o,
+  `MR_DR_M(dr_),
   output logic                dr_grad_o,
   output logic [         1:0] dr_flags_o,
 
-  output logic                cnt_busy_o,
-  output logic                cnt_weights_o,
-  output logic                cnt_drain_o,
-  output logic                cnt_idle_o,
-  output logic [        15:0] cnt_blocks_o
+  `MR_ARRAY_CNT_M(cnt_)
 );
 
   localparam int FW = $clog2(DF);
@@ -142,17 +109,7 @@ module mr_array #(
   ) u_ctrl (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i,
-    .cmd_ready_o,
-    .cmd_src_base_i,
-    .cmd_kblocks_i,
-    .cmd_groups_i,
-    .cmd_src_slot_i,
-    .cmd_fp4_i,
-    .cmd_rows_i,
-    .cmd_two_pass_i,
-    .cmd_grad_i,
-    .cmd_g_i,
+    `MR_ARRAY_CMD_S_TO(cmd_, cmd_),
     .ring_count_i,
     .ring_ren_o,
     .ring_raddr_o,
@@ -181,11 +138,7 @@ module mr_array #(
     .meta_grad_o (meta_grad),
     .meta_last_o (meta_last),
     .credit_i    (credit),
-    .cnt_busy_o,
-    .cnt_weights_o,
-    .cnt_drain_o,
-    .cnt_idle_o,
-    .cnt_blocks_o
+    `MR_ARRAY_CNT_M_TO(cnt_, cnt_)
   );
 
   // first and last of a step, delayed to the accumulator (f+7) and to the capture (f+8). first is
@@ -293,16 +246,7 @@ module mr_array #(
     .raddr_o     (f_raddr),
     .rdata_i     (f_rdata),
     .flags_i     (f_flags),
-    .dr_valid_o,
-    .dr_ready_i,
-    .dr_acc_o,
-    .dr_base_o,
-    .dr_nan_o,
-    .dr_bias_o,
-    .dr_token_o,
-    .dr_group_o,
-    .dr_fp4_o,
-    .dr_last_o,
+    `MR_DR_M_TO(dr_, dr_),
     .dr_grad_o,
     .dr_flags_o
   );

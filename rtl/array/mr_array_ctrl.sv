@@ -22,6 +22,7 @@
 // f+2: the k-row has been read. n_o (slots of the finished row group, 0 if none) with meta_valid_o
 // in f+2 too. A command accepted in cycle a has its first step in a+2 at the earliest; one command
 // waits behind the running one.
+`include "mr_bundles.svh"
 module mr_array_ctrl #(
   parameter int N = 1,
   parameter int R = 4,
@@ -37,17 +38,7 @@ module mr_array_ctrl #(
   input  logic                    clk_i,
   input  logic                    rst_ni,
   // commands
-  input  logic                    cmd_valid_i,
-  output logic                    cmd_ready_o,
-  input  logic [            15:0] cmd_src_base_i,
-  input  logic [            15:0] cmd_kblocks_i,
-  input  logic [            31:0] cmd_groups_i,
-  input  logic [             1:0] cmd_src_slot_i,
-  input  logic                    cmd_fp4_i,
-  input  logic [            15:0] cmd_rows_i,
-  input  logic                    cmd_two_pass_i,
-  input  logic                    cmd_grad_i,
-  input  logic [            15:0] cmd_g_i,
+  `MR_ARRAY_CMD_S(cmd_),
   // rings
   input  logic [        N*16-1:0] ring_count_i,
   output logic                    ring_ren_o,
@@ -81,11 +72,7 @@ module mr_array_ctrl #(
   output logic                    meta_last_o,
   input  logic                    credit_i,
   // counters
-  output logic                    cnt_busy_o,
-  output logic                    cnt_weights_o,
-  output logic                    cnt_drain_o,
-  output logic                    cnt_idle_o,
-  output logic [            15:0] cnt_blocks_o
+  `MR_ARRAY_CNT_M(cnt_)
 );
 
   localparam int LR = $clog2(R);

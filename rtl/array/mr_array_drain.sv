@@ -15,6 +15,7 @@
 // Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first
 // beat 13 cycles after the last step's fire (one more with pair_i), then one a cycle. busy_o: from
 // the first slot taken to the last beat.
+`include "mr_bundles.svh"
 module mr_array_drain #(
   parameter int N = 1,
   parameter int R = 4,
@@ -48,16 +49,7 @@ module mr_array_drain #(
   input  logic [     N*192-1:0] rdata_i,
   input  logic [       N*2-1:0] flags_i,
   // results
-  output logic                  dr_valid_o,
-  input  logic                  dr_ready_i,
-  output logic [     N*192-1:0] dr_acc_o,
-  output logic [      N*36-1:0] dr_base_o,
-  output logic [       N*4-1:0] dr_nan_o,
-  output logic [     N*128-1:0] dr_bias_o,
-  output logic [          15:0] dr_token_o,
-  output logic [          15:0] dr_group_o,
-  output logic                  dr_fp4_o,
-  output logic                  dr_last_o,
+  `MR_DR_M(dr_),
   output logic                  dr_grad_o,
   output logic [           1:0] dr_flags_o
 );

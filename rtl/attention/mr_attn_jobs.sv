@@ -11,23 +11,14 @@
 // Timing: passes are queued 4 deep (`jd_valid_i/jd_ready_o`), jobs leave in order by
 // `job_valid_o/job_ready_i` (payload stable while waiting). A pass without positions makes no job.
 // jd_one_i: a single record at jd_base_i whatever `positions` says (prefix maxima).
+`include "mr_bundles.svh"
 module mr_attn_jobs #(
   parameter int N = 1,
   parameter int CH = 0
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
-  input  logic        jd_valid_i,
-  output logic        jd_ready_o,
-  input  logic        jd_one_i,
-  input  logic        jd_whole_i,       // whole records
-  input  logic [31:0] jd_base_i,        // beats: first record of the region
-  input  logic [15:0] jd_positions_i,
-  input  logic [15:0] jd_rec_i,         // beats of a record
-  input  logic [7:0]  jd_sc_off_i,      // slices: first scale beat in the record, number of them
-  input  logic [7:0]  jd_sc_beats_i,
-  input  logic [15:0] jd_dat_off_i,     // slices: first data beat in the record, number of them
-  input  logic [15:0] jd_dat_beats_i,
+  `MR_ATTN_JD_S(jd_, 1),
   output logic        job_valid_o,
   input  logic        job_ready_i,
   output logic [31:0] job_off_o,

@@ -24,6 +24,7 @@
 //     unless a beat (or the first p) is missing. With FOLD one of data takes 64 / V cycles.
 //   dr_*, sum_*: see mr_attn_mac, mr_attn_prob.
 //   pm_take_i: the beat at the FIFO's head (pm_valid_o) is taken by the controller.
+`include "mr_bundles.svh"
 module mr_attn_lane #(
   parameter int N = 1,
   parameter int CH = 0,
@@ -41,24 +42,8 @@ module mr_attn_lane #(
   input  logic            clk_i,
   input  logic            rst_ni,
   // KV beats and jobs
-  output logic            kv_job_valid_o,
-  input  logic            kv_job_ready_i,
-  output logic [31:0]     kv_job_off_o,
-  output logic [31:0]     kv_job_beats_o,
-  input  logic            kv_valid_i,
-  input  logic [511:0]    kv_data_i,
-  output logic            kv_credit_o,
-  input  logic            jd_valid_i,
-  output logic            jd_ready_o,
-  input  logic            jd_one_i,
-  input  logic            jd_whole_i,
-  input  logic [31:0]     jd_base_i,
-  input  logic [15:0]     jd_positions_i,
-  input  logic [15:0]     jd_rec_i,
-  input  logic [7:0]      jd_sc_off_i,
-  input  logic [7:0]      jd_sc_beats_i,
-  input  logic [15:0]     jd_dat_off_i,
-  input  logic [15:0]     jd_dat_beats_i,
+  `MR_KV_M(kv_, 1),
+  `MR_ATTN_JD_S(jd_, 1),
   // loads
   input  logic            ld_valid_i,
   input  logic [WA+2:0]   ld_addr_i,
@@ -66,9 +51,7 @@ module mr_attn_lane #(
   input  logic            lp_valid_i,
   input  logic [WA+2:0]   lp_addr_i,
   input  logic [15:0]     lp_data_i,
-  input  logic            mq_we_i,
-  input  logic [HA+1:0]   mq_waddr_i,
-  input  logic [7:0]      mq_wdata_i,
+  `MR_RAM_W_S(mq_, HA+2, 8),
   // passes
   input  logic            qk_start_i,
   input  logic            pv_start_i,
@@ -85,9 +68,7 @@ module mr_attn_lane #(
   output logic            qk_done_o,
   output logic            pv_done_o,
   // maxima
-  input  logic            mx_ren_i,
-  input  logic [HA+1:0]   mx_raddr_i,
-  output logic [31:0]     mx_rdata_o,
+  `MR_RAM_R_S(mx_, HA+2, 32),
   input  logic            mxw_valid_i,
   input  logic [HA+1:0]   mxw_addr_i,
   input  logic [31:0]     mxw_data_i,
@@ -96,9 +77,7 @@ module mr_attn_lane #(
   input  logic            dr_load_i,
   input  logic [WA+1:0]   dr_addr_i,
   output logic [V*48-1:0] dr_o,
-  input  logic            sum_ren_i,
-  input  logic [HA+1:0]   sum_raddr_i,
-  output logic [31:0]     sum_rdata_o,
+  `MR_RAM_R_S(sum_, HA+2, 32),
   // prefix maxima of PM_LOAD
   output logic            pm_valid_o,
   input  logic            pm_take_i,
@@ -122,17 +101,7 @@ module mr_attn_lane #(
   ) u_jobs (
     .clk_i,
     .rst_ni,
-    .jd_valid_i,
-    .jd_ready_o,
-    .jd_one_i,
-    .jd_whole_i,
-    .jd_base_i,
-    .jd_positions_i,
-    .jd_rec_i,
-    .jd_sc_off_i,
-    .jd_sc_beats_i,
-    .jd_dat_off_i,
-    .jd_dat_beats_i,
+    `MR_ATTN_JD_S_TO(jd_, jd_),
     .job_valid_o(kv_job_valid_o),
     .job_ready_i(kv_job_ready_i),
     .job_off_o  (kv_job_off_o),
@@ -396,9 +365,7 @@ module mr_attn_lane #(
     .cfg_hg_i   (hg_q),
     .cfg_hpw_i  (hpw_q),
     .cfg_scale_i,
-    .mq_we_i,
-    .mq_waddr_i,
-    .mq_wdata_i,
+    `MR_RAM_W_S_TO(mq_, mq_),
     .pre_valid_i(qk_pre),
     .qcode_i    ({q_rdata[527:520], q_rdata[263:256]}),
     .st_valid_i (qk_st),
@@ -523,18 +490,14 @@ module mr_attn_lane #(
     .cfg_nr_i  (nr_q),
     .cfg_hg_i  (hg_q),
     .cfg_pos_i (pos_q),
-    .sc_ren_o  (sc_ren),
-    .sc_raddr_o(sc_raddr),
-    .sc_rdata_i(sc_rdata),
+    `MR_RAM_R_M_ON(sc_, sc_),
     .mx_ren_o  (pmx_ren),
     .mx_raddr_o(pmx_raddr),
     .mx_rdata_i(mx_rdata),
     .p_valid_o (p_valid),
     .p_pop_i   (p_pop),
     .p_o       (p_head),
-    .sum_ren_i,
-    .sum_raddr_i,
-    .sum_rdata_o
+    `MR_RAM_R_S_TO(sum_, sum_)
   );
 
   // Multipliers of both passes, and PV's sums.

@@ -7,6 +7,7 @@
 //
 // Timing: start_i (pulse) with cfg_* stable until done_o (pulse, all writes have left);
 // rows * passes * words + 6 cycles. q_* and pm_* are RAM ports.
+`include "mr_bundles.svh"
 module mr_attn_load #(
   parameter int T = 8,
   parameter int QKV_WORDS = 64,
@@ -31,21 +32,15 @@ module mr_attn_load #(
   input  logic [15:0]   cfg_q_base_i,
   input  logic          cfg_par_i,
   output logic          done_o,
-  output logic          q_ren_o,
-  output logic [QA-1:0] q_raddr_o,
-  input  logic [527:0]  q_rdata_i,
-  output logic          pm_ren_o,
-  output logic [PA-1:0] pm_raddr_o,
-  input  logic [15:0]   pm_rdata_i,
+  `MR_RAM_R_M(q_, QA, 528),
+  `MR_RAM_R_M(pm_, PA, 16),
   output logic          ld_valid_o,
   output logic [WA+2:0] ld_addr_o,     // {row, half, word}
   output logic [527:0]  ld_data_o,
   output logic          lp_valid_o,
   output logic [WA+2:0] lp_addr_o,     // {parity, row, word}
   output logic [15:0]   lp_data_o,
-  output logic          mq_we_o,
-  output logic [HA+1:0] mq_waddr_o,    // {row, head}
-  output logic [7:0]    mq_wdata_o
+  `MR_RAM_W_M(mq_, HA+2, 8)  // {row, head}
 );
 
   // ---- walk ----

@@ -15,6 +15,7 @@
 //     channel.
 //   keep_*: with cfg_keep_i, the values before the quantiser, a pulse for each beat; keep_waddr_o
 //     is token * D_MAX/V + word. The last one comes before done_o.
+`include "mr_bundles.svh"
 module mr_attn_out #(
   parameter int N = 1,
   parameter int V = 4,
@@ -51,24 +52,13 @@ module mr_attn_out #(
   input  logic              lp_valid_i,
   input  logic [WA+2:0]     lp_addr_i,
   input  logic [15:0]       lp_data_i,
-  output logic              sum_ren_o,
-  output logic [HA+1:0]     sum_raddr_o,
-  input  logic [N*32-1:0]   sum_rdata_i,
+  `MR_RAM_R_M(sum_, HA+2, N*32),
   output logic              dr_step_o,
   output logic              dr_load_o,
   output logic [WA+1:0]     dr_addr_o,
   input  logic [N*V*48-1:0] dr_i,
-  output logic              b_valid_o,
-  input  logic              b_ready_i,
-  output logic [15:0]       b_slot_o,
-  output logic [15:0]       b_word_o,
-  output logic [1:0]        b_region_o,
-  output logic              b_first_o,
-  output logic              b_lo_o,
-  output logic [263:0]      b_data_o,
-  output logic              keep_we_o,
-  output logic [RESW-1:0]   keep_waddr_o,
-  output logic [V*32-1:0]   keep_wdata_o,
+  `MR_BLK_M(b_),
+  `MR_RAM_W_M(keep_, RESW, V*32),
   output logic              ovf_o,          // pulse: a value overflowed to infinity
   output logic              nan_o           // pulse: a NaN was produced
 );

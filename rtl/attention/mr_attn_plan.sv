@@ -18,6 +18,7 @@
 // Timing: start_i with cfg_* stable until idle_o. g_valid_o/g_ready_i: groups in order (payload
 // stable while waiting); jd_valid_o is offered to a channel until its jd_ready_i, one pass at a
 // time.
+`include "mr_bundles.svh"
 module mr_attn_plan #(
   parameter int N = 1,
   parameter int T = 8,
@@ -40,28 +41,14 @@ module mr_attn_plan #(
   input  logic [7:0]    cfg_hpw_i,
   input  logic [15:0]   cfg_pm_words_i,    // PM_LOAD: W/64
   input  logic [15:0]   cfg_rows_i,
-  input  logic [31:0]   kv_layer_beats_i,
-  input  logic [31:0]   kv_v_beats_i,
-  input  logic [31:0]   kv_pm_beats_i,
+  `MR_KV_AT_S(kv_),
   input  logic [31:0]   kv_limit_i,
   output logic          err_o,
   // row table
-  output logic          row_ren_o,
-  output logic [TA-1:0] row_raddr_o,
-  input  logic [47:0]   row_rdata_i,       // {pos, kv_off}
+  `MR_RAM_R_M(row_, TA, 48),  // {pos, kv_off}
   input  logic [T-1:0]  row_continues_i,
   // passes, to the lanes
-  output logic [N-1:0]  jd_valid_o,
-  input  logic [N-1:0]  jd_ready_i,
-  output logic          jd_one_o,
-  output logic          jd_whole_o,
-  output logic [31:0]   jd_base_o,
-  output logic [15:0]   jd_positions_o,
-  output logic [15:0]   jd_rec_o,
-  output logic [7:0]    jd_sc_off_o,
-  output logic [7:0]    jd_sc_beats_o,
-  output logic [15:0]   jd_dat_off_o,
-  output logic [15:0]   jd_dat_beats_o,
+  `MR_ATTN_JD_M(jd_, N),
   // groups, to the executor
   output logic          g_valid_o,
   input  logic          g_ready_i,

@@ -16,6 +16,7 @@
 // is read a step ahead, from start_i on (one too many in the end), and has a register behind the
 // memory. The sums are complete when the last p has been popped; RAM port sum_*_i/sum_rdata_o
 // outside a pass.
+`include "mr_bundles.svh"
 module mr_attn_prob #(
   parameter int N = 1,
   parameter int CH = 0,
@@ -31,18 +32,12 @@ module mr_attn_prob #(
   input  logic [2:0]    cfg_nr_i,
   input  logic [HA:0]   cfg_hg_i,
   input  logic [15:0]   cfg_pos_i,    // position of row 0
-  output logic          sc_ren_o,
-  output logic [SA-1:0] sc_raddr_o,
-  input  logic [31:0]   sc_rdata_i,
-  output logic          mx_ren_o,
-  output logic [HA+1:0] mx_raddr_o,   // {row, head}
-  input  logic [31:0]   mx_rdata_i,
+  `MR_RAM_R_M(sc_, SA, 32),
+  `MR_RAM_R_M(mx_, HA+2, 32),  // {row, head}
   output logic          p_valid_o,
   input  logic          p_pop_i,
   output logic [15:0]   p_o,
-  input  logic          sum_ren_i,
-  input  logic [HA+1:0] sum_raddr_i,
-  output logic [31:0]   sum_rdata_o
+  `MR_RAM_R_S(sum_, HA+2, 32)
 );
 
   localparam int DEPTH = 32;  // more than the latency from issue to pop

@@ -16,6 +16,7 @@
 // t_valid_o/t_o: one score per (head, row) in the order of the steps, never refused. cfg_* and the
 // maximum q codes (mq_* writes that of {row, head}) are stable from the first step to the last
 // score.
+`include "mr_bundles.svh"
 module mr_attn_qk #(
   parameter int HEADS_MAX = 16,
   parameter int HP_MAX = 256,
@@ -31,9 +32,7 @@ module mr_attn_qk #(
   input  logic [HA:0]   cfg_hg_i,
   input  logic [7:0]    cfg_hpw_i,     // HP / 64
   input  logic [31:0]   cfg_scale_i,
-  input  logic          mq_we_i,
-  input  logic [HA+1:0] mq_waddr_i,
-  input  logic [7:0]    mq_wdata_i,
+  `MR_RAM_W_S(mq_, HA+2, 8),
   input  logic          pre_valid_i,   // a step follows
   input  logic [15:0]   qcode_i,       // of both blocks
   input  logic          st_valid_i,

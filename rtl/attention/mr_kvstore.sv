@@ -22,6 +22,7 @@
 // Fields are legal, and residual rows lie in the result window (mr_legal).
 // Errors: err_valid_o pulse, WINDOW: a record outside its KV window, err_addr_o where it would
 // start. The command stops there, waits for what is under way and gives done_o.
+`include "mr_bundles.svh"
 module mr_kvstore #(
   parameter int N = 1,
   parameter int T = 8,
@@ -57,35 +58,15 @@ module mr_kvstore #(
   input  logic [63:0]      res_base_i,
   // verilator lint_on UNUSED
   input  logic [N*32-1:0]  kv_limit_i,
-  input  logic [31:0]      kv_layer_beats_i,
-  input  logic [31:0]      kv_v_beats_i,
-  input  logic [31:0]      kv_pm_beats_i,
-  output logic             err_valid_o,
-  output logic [7:0]       err_code_o,
-  output logic [63:0]      err_addr_o,
+  `MR_KV_AT_S(kv_),
+  `MR_ERR_M(err_, 1),
 
-  output logic             row_ren_o,
-  output logic [TW-1:0]    row_raddr_o,
-  input  logic [47:0]      row_rdata_i,    // {pos, kv_off}
-  output logic             qkv_ren_o,
-  output logic [QAW-1:0]   qkv_raddr_o,
-  input  logic [527:0]     qkv_rdata_i,
-  output logic             pm_ren_o,
-  output logic [PAW-1:0]   pm_raddr_o,
-  input  logic [15:0]      pm_rdata_i,
-  output logic             res_m_ren_o,
-  output logic [RAW-1:0]   res_m_raddr_o,
-  input  logic [V*32-1:0]  res_m_rdata_i,
+  `MR_RAM_R_M(row_, TW, 48),  // {pos, kv_off}
+  `MR_RAM_R_M(qkv_, QAW, 528),
+  `MR_RAM_R_M(pm_, PAW, 16),
+  `MR_RAM_R_M(res_m_, RAW, V*32),
 
-  output logic             job_valid_o,
-  input  logic             job_ready_i,
-  output logic [63:0]      job_addr_o,
-  output logic [15:0]      job_beats_o,
-  output logic [63:0]      job_strb_o,
-  output logic             data_valid_o,
-  input  logic             data_ready_i,
-  output logic [511:0]     data_o,
-  input  logic             job_done_i
+  `MR_WR_M(, 1)
 );
 
   localparam int LN = $clog2(N);

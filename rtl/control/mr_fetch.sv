@@ -10,6 +10,7 @@
 // cycles or more after its fetched_o. bad_o is a pulse: the descriptor is refused, nothing more is
 // fetched. Requests go to a client port of mr_hostrd, whose beats are never refused: the command
 // FIFO has room for every beat that is asked for.
+`include "mr_bundles.svh"
 module mr_fetch #(
   parameter int N = 1,
   parameter int T = 128,
@@ -20,36 +21,17 @@ module mr_fetch #(
   input  logic            start_i,
   input  logic [63:0]     addr_i,
 
-  output logic            hr_req_valid_o,
-  input  logic            hr_req_ready_i,
-  output logic [63:0]     hr_req_addr_o,
-  output logic [15:0]     hr_req_beats_o,
-  input  logic            hr_valid_i,
-  input  logic [511:0]    hr_data_i,
+  `MR_RD_M(hr_, 1),
 
   output logic            bad_o,
   output logic            desc_valid_o,
   output logic [15:0]     n_cmds_o,
-  output logic [15:0]     n_rows_o,
-  output logic            two_pass_o,
-  output logic [63:0]     input_base_o,
+  `MR_RUN_M(),  // the smallest of all channels
   output logic [31:0]     input_limit_o,
-  output logic [63:0]     result_base_o,
-  output logic [31:0]     result_limit_o,
-  output logic [31:0]     kv_layer_beats_o,
-  output logic [31:0]     kv_v_beats_o,
-  output logic [31:0]     kv_pm_beats_o,
-  output logic [N*64-1:0] w_base_o,
   output logic [31:0]     w_limit_o,   // the smallest of all channels
-  output logic [N*64-1:0] kv_base_o,
   output logic [31:0]     kv_limit_o,  // the smallest of all channels
-  output logic            train_o,
-  output logic [63:0]     rows_base_o,
   output logic [31:0]     rows_limit_o,
-  output logic [63:0]     grad_base_o,
   output logic [31:0]     grad_limit_o,
-  output logic [N*64-1:0] s_base_o,
-  output logic [31:0]     s_limit_o,   // the smallest of all channels
 
   output logic            fetched_o,   // hr_data_i is a command
   output logic            cmd_valid_o,
@@ -91,7 +73,7 @@ module mr_fetch #(
     .out_data_o (cmd_o),
     .count_o    (room)
   );
-  assign fifo_in   = hr_valid_i && state_q == CMD;
+  assign fifo_in   = hr_data_valid_i && state_q == CMD;
   assign fetched_o = fifo_in;
 
   // What the descriptor's rules know beside its words: geometry, and where it was read.
@@ -106,9 +88,9 @@ module mr_fetch #(
   // Half of the FIFO is free: said by its bits, since a grant in this cycle depends on it.
   logic free;
   assign free           = room[4:3] == 2'd0 || room == 5'(BURST);
-  assign hr_req_valid_o = state_q == DESC_REQ || more_req || (state_q == CMD_REQ && free);
-  assign hr_req_addr_o  = more_req ? addr_i + 64'(64 * DESC_BEATS) : next_q;
-  assign hr_req_beats_o = state_q == DESC_REQ || more_req ? 16'(DESC_BEATS) :
+  assign hr_valid_o = state_q == DESC_REQ || more_req || (state_q == CMD_REQ && free);
+  assign hr_addr_o  = more_req ? addr_i + 64'(64 * DESC_BEATS) : next_q;
+  assign hr_beats_o = state_q == DESC_REQ || more_req ? 16'(DESC_BEATS) :
                           left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];
 
   // Of a beat's two channels and those before. With one channel there is one.
@@ -129,36 +111,36 @@ module mr_fetch #(
           state_q      <= DESC_REQ;
           desc_valid_o <= 1'b0;
         end
-        DESC_REQ: if (hr_req_ready_i) state_q <= DESC;
-        DESC: if (hr_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
+        DESC_REQ: if (hr_ready_i) state_q <= DESC;
+        DESC: if (hr_data_valid_i && beat_q == 8'(DESC_BEATS - 1)) state_q <= CHECK;
         CHECK: begin
           bad_o        <= bad_q || bad_channel_q;
           desc_valid_o <= !bad_q && !bad_channel_q && !more;
           state_q      <= bad_q || bad_channel_q ? IDLE : more ? MORE_REQ : CMD_REQ;
         end
-        CMD_REQ: if (hr_req_valid_o && hr_req_ready_i) state_q <= CMD;
-        CMD: if (hr_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
+        CMD_REQ: if (hr_valid_o && hr_ready_i) state_q <= CMD;
+        CMD: if (hr_data_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
         default: begin
           state_q <= IDLE;
-          if (more_req) state_q <= hr_req_ready_i ? MORE : MORE_REQ;
-          if (more_in) state_q <= hr_valid_i && beat_q == 8'(DESC_BEATS - 1) ? CHECK : MORE;
+          if (more_req) state_q <= hr_ready_i ? MORE : MORE_REQ;
+          if (more_in) state_q <= hr_data_valid_i && beat_q == 8'(DESC_BEATS - 1) ? CHECK : MORE;
         end
       endcase
     end
 
     if (state_q == IDLE) next_q <= addr_i;
-    if (hr_req_valid_o && hr_req_ready_i) begin
+    if (hr_valid_o && hr_ready_i) begin
       beat_q <= '0;
-      want_q <= hr_req_beats_o[7:0];
+      want_q <= hr_beats_o[7:0];
       if (state_q == CMD_REQ) begin
-        left_q <= left_q - {16'd0, hr_req_beats_o};
-        next_q <= next_q + {42'd0, hr_req_beats_o, 6'd0};
+        left_q <= left_q - {16'd0, hr_beats_o};
+        next_q <= next_q + {42'd0, hr_beats_o, 6'd0};
       end
-    end else if (hr_valid_i) begin
+    end else if (hr_data_valid_i) begin
       beat_q <= beat_q + 8'd1;
     end
 
-    if (hr_valid_i && state_q == DESC && beat_q == '0) begin
+    if (hr_data_valid_i && state_q == DESC && beat_q == '0) begin
       desc_q           <= hr_data_i;
       bad_channel_q    <= 1'b0;
       n_cmds_o         <= hr_data_i[32 * mr_pkg::RUN_N_CMDS +: 16];
@@ -178,7 +160,7 @@ module mr_fetch #(
       bad_q <= !mr_pkg::legal_run(desc_q, values(addr_i[31:0], train_o));
     end
     for (int ch = 0; ch < N; ch++) begin
-      if (hr_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
+      if (hr_data_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
         kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
         if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256],
@@ -187,14 +169,14 @@ module mr_fetch #(
         end
       end
     end
-    if (hr_valid_i && state_q == DESC && beat_q != '0) begin
+    if (hr_data_valid_i && state_q == DESC && beat_q != '0) begin
       w_limit_o  <= least(hr_data_i[64 +: 32], hr_data_i[256 + 64 +: 32], w_limit_o);
       kv_limit_o <= least(hr_data_i[192 +: 32], hr_data_i[256 + 192 +: 32], kv_limit_o);
     end else if (state_q == DESC_REQ) begin
       w_limit_o  <= '1;
       kv_limit_o <= '1;
     end
-    if (hr_valid_i && more_bad) bad_channel_q <= 1'b1;
+    if (hr_data_valid_i && more_bad) bad_channel_q <= 1'b1;
   end
 
   // ---- runs of training -------------------------------------------------------------------------
@@ -208,7 +190,7 @@ module mr_fetch #(
       assign stash_bad[ch] = beat_q == 8'(1 + ch / 2) &&
           !mr_pkg::legal_stash(hr_data_i[256 * (ch % 2) +: 256], values(addr_i[31:0], 1'b1));
       always_ff @(posedge clk_i) begin
-        if (hr_valid_i && more_in && beat_q == 8'(1 + ch / 2)) begin
+        if (hr_data_valid_i && more_in && beat_q == 8'(1 + ch / 2)) begin
           s_base_o[64 * ch +: 64] <= hr_data_i[256 * (ch % 2) + 32 * mr_pkg::STASH_LO +: 64];
         end
       end
@@ -221,10 +203,10 @@ module mr_fetch #(
         had_q     <= 1'b0;
         s_limit_o <= '1;
       end
-      if (hr_valid_i && state_q == DESC && beat_q == '0) begin
+      if (hr_data_valid_i && state_q == DESC && beat_q == '0) begin
         train_o <= (hr_data_i[32 * mr_pkg::RUN_FLAGS +: 32] & mr_pkg::FLAG_TRAIN) != '0;
       end
-      if (hr_valid_i && more_in) begin
+      if (hr_data_valid_i && more_in) begin
         had_q <= 1'b1;
         if (beat_q == '0) begin
           rows_base_o  <= hr_data_i[32 * mr_pkg::TRAINING_ROWS_LO +: 64];

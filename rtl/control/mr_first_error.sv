@@ -12,6 +12,7 @@
 //   err_      of the units, as mr_seq has them
 //   own_      of the sequencer itself; own_desc_i: of the descriptor, which comes before all others
 //   valid_o   three cycles behind hit_i, with once_o, the command's index_o, code, unit and address
+`include "mr_bundles.svh"
 module mr_first_error #(
   parameter int N = 1,
   parameter int TRAIN = 0,
@@ -23,9 +24,7 @@ module mr_first_error #(
   input  logic                 once_i,
   input  logic [15:0]          index_i,
   input  logic [79:0]          oldest_i,
-  input  logic [ERRORS-1:0]    err_valid_i,
-  input  logic [ERRORS*8-1:0]  err_code_i,
-  input  logic [ERRORS*64-1:0] err_addr_i,
+  `MR_ERR_S(err_, ERRORS),
   input  logic                 own_v_i,
   input  logic                 own_desc_i,
   input  logic [15:0]          own_index_i,

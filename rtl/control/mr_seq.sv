@@ -20,6 +20,7 @@
 // place of i's. What commands behind i do is not looked at. A unit that finds an error goes on to
 // the end of its command, so that this always ends. Errors of the memory (READ, WRITE) and the
 // watchdog end the run at once.
+`include "mr_bundles.svh"
 module mr_seq #(
   parameter int N = 1,
   parameter int T = 128,
@@ -52,32 +53,13 @@ module mr_seq #(
   output logic                 counters_run_o,
 
   // fetch client of mr_hostrd
-  output logic                 hr_req_valid_o,
-  input  logic                 hr_req_ready_i,
-  output logic [63:0]          hr_req_addr_o,
-  output logic [15:0]          hr_req_beats_o,
-  input  logic                 hr_valid_i,
-  input  logic [511:0]         hr_data_i,
+  `MR_RD_M(hr_, 1),
 
   // the run
-  output logic [15:0]          n_rows_o,
-  output logic                 two_pass_o,
-  output logic [63:0]          input_base_o,
-  output logic [63:0]          result_base_o,
-  output logic [31:0]          result_limit_o,
-  output logic [31:0]          kv_layer_beats_o,
-  output logic [31:0]          kv_v_beats_o,
-  output logic [31:0]          kv_pm_beats_o,
-  output logic [N*64-1:0]      w_base_o,
+  `MR_RUN_M(),
   // Sizes of windows are those of the smallest, for all channels.
   output logic [N*32-1:0]      w_limit_o,
-  output logic [N*64-1:0]      kv_base_o,
   output logic [N*32-1:0]      kv_limit_o,
-  output logic                 train_o,
-  output logic [63:0]          rows_base_o,
-  output logic [63:0]          grad_base_o,
-  output logic [N*64-1:0]      s_base_o,
-  output logic [31:0]          s_limit_o,
 
   // queues 1..4 (array, vector, attention, writer)
   output logic [4:1]           issue_valid_o,
@@ -87,28 +69,12 @@ module mr_seq #(
   output logic [4:0]           unit_busy_o,
 
   // readers and splitters
-  output logic [N-1:0]         job_valid_o,
-  input  logic [N-1:0]         job_ready_i,
-  output logic [31:0]          job_off_o,
-  output logic [31:0]          job_beats_o,
-  output logic                 job_stash_o,
-  output logic [N-1:0]         sp_valid_o,
-  input  logic [N-1:0]         sp_ready_i,
-  output logic                 sp_vec_o,
-  output logic [15:0]          sp_vec_beats_o,
-  output logic                 sp_fp4_o,
-  output logic                 sp_bias_o,
-  output logic [15:0]          sp_kblocks_o,
-  output logic [31:0]          sp_groups_o,
-  output logic [3:0]           sp_first_o,
-  output logic [3:0]           sp_in_head_o,
-  input  logic [N-1:0]         sp_done_i,
+  `MR_WJOB_M(job_),
+  `MR_SP_M(sp_, N),
 
   // errors of the units: valid pulse, at the latest beside the command's done; code, queue whose
   // command it concerns (its oldest in the unit), address
-  input  logic [ERRORS-1:0]    err_valid_i,
-  input  logic [ERRORS*8-1:0]  err_code_i,
-  input  logic [ERRORS*64-1:0] err_addr_i,
+  `MR_ERR_S(err_, ERRORS),
   input  logic                 progress_i,  // any beat moved or block computed in this cycle
   input  logic                 axi_idle_i,
   output logic                 halt_o,
@@ -134,7 +100,7 @@ module mr_seq #(
   // Commands come and go rarely. See mr_clk_gate.
   logic clk_ctl, act_ctl;
   mr_clk_gate u_gate_ctl (.clk_i, .active_i(act_ctl), .clk_o(clk_ctl));
-  assign act_ctl = !unit_rst_no || fetch_start_q || hr_req_valid_o || hr_valid_i || d_room ||
+  assign act_ctl = !unit_rst_no || fetch_start_q || hr_valid_o || hr_data_valid_i || d_room ||
                    fail_q || (cmd_valid && cmd_ready) || (iss_valid & iss_ready) != '0 ||
                    unit_done != '0 || sp_done_i != '0 || (job_valid_o & job_ready_i) != '0 ||
                    (sp_valid_o & sp_ready_i) != '0;
@@ -152,43 +118,24 @@ module mr_seq #(
     .T    (T),
     .TRAIN(TRAIN)
   ) u_fetch (
-    .clk_i(clk_ctl),
-    .rst_ni     (unit_rst_no),
-    .start_i    (fetch_start_q),
-    .addr_i     (run_addr_i),
-    .hr_req_valid_o,
-    .hr_req_ready_i,
-    .hr_req_addr_o,
-    .hr_req_beats_o,
-    .hr_valid_i,
-    .hr_data_i,
-    .bad_o      (desc_bad),
-    .desc_valid_o(desc_valid),
+    .clk_i        (clk_ctl),
+    .rst_ni       (unit_rst_no),
+    .start_i      (fetch_start_q),
+    .addr_i       (run_addr_i),
+    `MR_RD_M_TO(hr_, hr_),
+    .bad_o        (desc_bad),
+    .desc_valid_o (desc_valid),
     .n_cmds_o,
-    .n_rows_o,
-    .two_pass_o,
-    .input_base_o,
+    `MR_RUN_M_TO(, ),
     .input_limit_o(input_limit),
-    .result_base_o,
-    .result_limit_o,
-    .kv_layer_beats_o,
-    .kv_v_beats_o,
-    .kv_pm_beats_o,
-    .w_base_o,
-    .w_limit_o  (w_limit),
-    .kv_base_o,
-    .kv_limit_o (kv_limit),
-    .train_o,
-    .rows_base_o,
-    .rows_limit_o(rows_limit),
-    .grad_base_o,
-    .grad_limit_o(grad_limit),
-    .s_base_o,
-    .s_limit_o,
-    .fetched_o  (fetched),
-    .cmd_valid_o(cmd_valid),
-    .cmd_ready_i(cmd_ready),
-    .cmd_o      (cmd)
+    .w_limit_o    (w_limit),
+    .kv_limit_o   (kv_limit),
+    .rows_limit_o (rows_limit),
+    .grad_limit_o (grad_limit),
+    .fetched_o    (fetched),
+    .cmd_valid_o  (cmd_valid),
+    .cmd_ready_i  (cmd_ready),
+    .cmd_o        (cmd)
   );
 
   // A command sits in a register while it is routed; both parts of the reader queue take it
@@ -309,7 +256,7 @@ module mr_seq #(
     .N    (N),
     .TRAIN(TRAIN)
   ) u_stream_ctl (
-    .clk_i(clk_ctl),
+    .clk_i        (clk_ctl),
     .rst_ni       (unit_rst_no),
     .clear_i      (1'b0),
     .cmd_valid_i  (q_valid[READER]),
@@ -327,22 +274,8 @@ module mr_seq #(
     .issue_ready_o(iss_ready[READER]),
     .issue_cmd_i  (iss_cmd[512*READER+:512]),
     .done_o       (stream_done),
-    .job_valid_o,
-    .job_ready_i,
-    .job_off_o,
-    .job_beats_o,
-    .job_stash_o,
-    .sp_valid_o,
-    .sp_ready_i,
-    .sp_vec_o,
-    .sp_vec_beats_o,
-    .sp_fp4_o,
-    .sp_bias_o,
-    .sp_kblocks_o,
-    .sp_groups_o,
-    .sp_first_o,
-    .sp_in_head_o,
-    .sp_done_i
+    `MR_WJOB_M_TO(job_, job_),
+    `MR_SP_M_TO(sp_, sp_)
   );
   assign unit_done[READER] = stream_done;
 
@@ -379,14 +312,12 @@ module mr_seq #(
     .ERRORS(ERRORS)
   ) u_first_error (
     .clk_i,
-    .run_i     (state_q == RUN),
-    .hit_i     (hit),
-    .once_i    (desc_bad || dog),
-    .index_i   (index_q),
-    .oldest_i  (oldest),
-    .err_valid_i,
-    .err_code_i,
-    .err_addr_i,
+    .run_i      (state_q == RUN),
+    .hit_i      (hit),
+    .once_i     (desc_bad || dog),
+    .index_i    (index_q),
+    .oldest_i   (oldest),
+    `MR_ERR_S_TO(err_, err_),
     .own_v_i    (desc_bad || d_bad || stream_bad || no_end_q || dog),
     .own_desc_i (desc_bad),
     .own_index_i(stream_bad ? stream_index : index_q),

@@ -18,6 +18,7 @@
 // A job with job_stash_o is in the stash. A STREAM_STASH without semaphores is read in its turn, as
 // weights are; one that waits is read when it is issued, and holds those behind it back.
 // pending_o: a command's window has not been looked at.
+`include "mr_bundles.svh"
 module mr_stream_ctl #(
   parameter int N = 1,
   parameter int TRAIN = 0
@@ -45,23 +46,9 @@ module mr_stream_ctl #(
   input  logic [511:0] issue_cmd_i,
   output logic         done_o,
 
-  output logic [N-1:0] job_valid_o,
-  input  logic [N-1:0] job_ready_i,
-  output logic [31:0]  job_off_o,
-  output logic [31:0]  job_beats_o,
-  output logic         job_stash_o,
+  `MR_WJOB_M(job_),
 
-  output logic [N-1:0] sp_valid_o,
-  input  logic [N-1:0] sp_ready_i,
-  output logic         sp_vec_o,
-  output logic [15:0]  sp_vec_beats_o,
-  output logic         sp_fp4_o,
-  output logic         sp_bias_o,
-  output logic [15:0]  sp_kblocks_o,
-  output logic [31:0]  sp_groups_o,
-  output logic [3:0]   sp_first_o,
-  output logic [3:0]   sp_in_head_o,
-  input  logic [N-1:0] sp_done_i
+  `MR_SP_M(sp_, N)
 );
 
   localparam int LN = $clog2(N);

@@ -18,6 +18,7 @@
 // delivered. flush_i (level): takes no request, drops what is left of the current one; outstanding
 // beats arrive and are dropped. idle_o: nothing left and nothing outstanding. cnt_beat_o: a beat
 // arrived.
+`include "mr_bundles.svh"
 module mr_hostrd #(
   parameter int CLIENTS = 2,
   parameter int OUTSTANDING = 8
@@ -35,19 +36,10 @@ module mr_hostrd #(
   output logic [511:0]          data_o,
 
   output logic                  idle_o,
-  output logic                  err_valid_o,
-  output logic [7:0]            err_code_o,
-  output logic [63:0]           err_addr_o,
+  `MR_ERR_M(err_, 1),
   output logic                  cnt_beat_o,
 
-  output logic                  m_arvalid_o,
-  input  logic                  m_arready_i,
-  output logic [63:0]           m_araddr_o,
-  output logic [7:0]            m_arlen_o,
-  input  logic                  m_rvalid_i,
-  input  logic [511:0]          m_rdata_i,
-  input  logic [1:0]            m_rresp_i,
-  input  logic                  m_rlast_i
+  `MR_AXI_R_M(m_, 1)
 );
 
   localparam int IW = (CLIENTS > 1) ? $clog2(CLIENTS) : 1;

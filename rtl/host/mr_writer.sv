@@ -19,6 +19,7 @@
 // flush_i (level): drops the job that is being collected and takes no other; complete bursts go
 // out and are acknowledged, without done_o. idle_o: nothing collected, nothing outstanding.
 // cnt_beat_o: a W beat was accepted.
+`include "mr_bundles.svh"
 module mr_writer #(
   parameter int CLIENTS = 2,
   parameter int BURSTS = 16,
@@ -39,23 +40,10 @@ module mr_writer #(
   output logic [CLIENTS-1:0]     done_o,
 
   output logic                   idle_o,
-  output logic                   err_valid_o,
-  output logic [7:0]             err_code_o,
-  output logic [63:0]            err_addr_o,
+  `MR_ERR_M(err_, 1),
   output logic                   cnt_beat_o,
 
-  output logic                   m_awvalid_o,
-  input  logic                   m_awready_i,
-  output logic [63:0]            m_awaddr_o,
-  output logic [7:0]             m_awlen_o,
-  output logic                   m_wvalid_o,
-  input  logic                   m_wready_i,
-  output logic [511:0]           m_wdata_o,
-  output logic [63:0]            m_wstrb_o,
-  output logic                   m_wlast_o,
-  input  logic                   m_bvalid_i,
-  output logic                   m_bready_o,
-  input  logic [1:0]             m_bresp_i
+  `MR_AXI_W_M(m_, 1)
 );
 
   localparam int IW = (CLIENTS > 1) ? $clog2(CLIENTS) : 1;

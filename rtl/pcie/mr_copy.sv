@@ -16,6 +16,7 @@
 // copy goes on to its end, so that there is nothing to take back.
 // AXI: one ID, INCR, <= 64 beats of 64 bytes, never across 4 KiB; AW comes with the burst's first
 // W beat at the earliest.
+`include "mr_bundles.svh"
 module mr_copy #(
   parameter int BURSTS = 8
 ) (
@@ -46,18 +47,7 @@ module mr_copy #(
   output logic         m_rready_o,
   input  logic [511:0] m_rdata_i,
   input  logic [1:0]   m_rresp_i,
-  output logic         m_awvalid_o,
-  input  logic         m_awready_i,
-  output logic [63:0]  m_awaddr_o,
-  output logic [7:0]   m_awlen_o,
-  output logic         m_wvalid_o,
-  input  logic         m_wready_i,
-  output logic [511:0] m_wdata_o,
-  output logic [63:0]  m_wstrb_o,
-  output logic         m_wlast_o,
-  input  logic         m_bvalid_i,
-  output logic         m_bready_o,
-  input  logic [1:0]   m_bresp_i
+  `MR_AXI_W_M(m_, 1)
 );
 
   function automatic [6:0] burst_beats(input logic [5:0] offset, input logic [12:0] bytes);

@@ -15,6 +15,7 @@
 // STATUS.busy) this block waits without a change of its state: idle_o is high then, and without an
 // entry, until something has to be done. With scrub_en_i, the run at
 // scrub_addr_i comes before an entry's run where q_owner_i is low; q_own_o (pulse): it ended well.
+`include "mr_bundles.svh"
 module mr_pcie_exec #(
   parameter int N = 1,
   parameter int QUEUES = 16,
@@ -61,10 +62,8 @@ module mr_pcie_exec #(
   input  logic [63:0]               cp_rerr_addr_i,
   input  logic [63:0]               cp_werr_addr_i,
 
-  output logic                      l_ren_o,
-  output logic [5:0]                l_raddr_o,
   // verilator lint_off UNUSED
-  input  logic [511:0]              l_rdata_i,  // entries and segments have words for later
+  `MR_RAM_R_M(l_, 6, 512),  // entries and segments have words for later
   // verilator lint_on UNUSED
   output logic                      l_wen_o,
   output logic [5:0]                l_waddr_o,

@@ -17,6 +17,7 @@
 // Read ports a, b: RAM ports by word address. A read uses the port's own copy; port a shares its
 // copy with the read of the unit itself, so it must be idle while blocks arrive (the data hazard
 // says so too).
+`include "mr_bundles.svh"
 module mr_prefix_max #(
   parameter int T = 8,
   parameter int PM_WORDS = 8,
@@ -28,22 +29,13 @@ module mr_prefix_max #(
   input  logic          clk_i,
   input  logic          rst_ni,
 
-  input  logic          blk_valid_i,
-  input  logic [TW-1:0] blk_token_i,
-  input  logic [BW-1:0] blk_index_i,
-  input  logic [7:0]    blk_code_i,
+  `MR_PM_S(blk_, TW, BW),
   input  logic [T-1:0]  row_continues_i,
 
-  input  logic          ld_we_i,
-  input  logic [AW-1:0] ld_waddr_i,
-  input  logic [15:0]   ld_wdata_i,
+  `MR_RAM_W_S(ld_, AW, 16),
 
-  input  logic          a_ren_i,
-  input  logic [AW-1:0] a_raddr_i,
-  output logic [15:0]   a_rdata_o,
-  input  logic          b_ren_i,
-  input  logic [AW-1:0] b_raddr_i,
-  output logic [15:0]   b_rdata_o
+  `MR_RAM_R_S(a_, AW, 16),
+  `MR_RAM_R_S(b_, AW, 16)
 );
 
   localparam int SW = (SUBS > 1) ? $clog2(SUBS) : 1;

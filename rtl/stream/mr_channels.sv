@@ -21,6 +21,7 @@
 // halt_i (level): takes no more jobs, and drops what is outstanding as it arrives. idle_o: nothing
 // is outstanding. m_rready_o is constantly 1: every beat has its place reserved.
 // err_: mr_reader's of each channel. cnt_: strobes of each channel, mr_reader's.
+`include "mr_bundles.svh"
 module mr_channels #(
   parameter int N = 1,
   parameter int W_DEPTH = 256,
@@ -36,11 +37,7 @@ module mr_channels #(
   input  logic               halt_i,
 
   // read jobs of the weights, and where the windows are
-  input  logic [N-1:0]       job_valid_i,
-  output logic [N-1:0]       job_ready_o,
-  input  logic [31:0]        job_off_i,
-  input  logic [31:0]        job_beats_i,
-  input  logic               job_stash_i,
+  `MR_WJOB_S(job_),
   input  logic [N*64-1:0]    s_base_i,
   input  logic [N*64-1:0]    w_base_i,
   input  logic [N*32-1:0]    w_limit_i,
@@ -48,62 +45,21 @@ module mr_channels #(
   input  logic [N*32-1:0]    kv_limit_i,
 
   // KV: read jobs and beats
-  input  logic [N-1:0]       kv_job_valid_i,
-  output logic [N-1:0]       kv_job_ready_o,
-  input  logic [N*32-1:0]    kv_job_off_i,
-  input  logic [N*32-1:0]    kv_job_beats_i,
-  output logic [N-1:0]       kv_valid_o,
-  output logic [N*512-1:0]   kv_data_o,
-  input  logic [N-1:0]       kv_credit_i,
+  `MR_KV_S(kv_, N),
 
   // what the weights that come are
-  input  logic [N-1:0]       sp_valid_i,
-  output logic [N-1:0]       sp_ready_o,
-  input  logic               sp_vec_i,
-  input  logic [15:0]        sp_vec_beats_i,
-  input  logic               sp_fp4_i,
-  input  logic               sp_bias_i,
-  input  logic [15:0]        sp_kblocks_i,
-  input  logic [31:0]        sp_groups_i,
-  input  logic [3:0]         sp_first_i,
-  input  logic [3:0]         sp_in_head_i,
-  output logic [N-1:0]       sp_done_o,
+  `MR_SP_S(sp_, N),
 
   // gain and bias for LayerNorm; tiles for the array
-  input  logic               vec_ren_i,
-  input  logic [VEC_AW-1:0]  vec_raddr_i,
-  output logic [N*128-1:0]   vec_rdata_o,
-  output logic [N*16-1:0]    ring_count_o,
-  input  logic               ring_ren_i,
-  input  logic [RING_AW-1:0] ring_raddr_i,
-  output logic [N*1024-1:0]  ring_rdata_o,
-  output logic [N*32-1:0]    ring_rcode_o,
-  input  logic               ring_free_i,
-  output logic [N-1:0]       tile_valid_o,
-  output logic [N*32-1:0]    tile_max_o,
-  output logic [N*128-1:0]   tile_bias_o,
-  input  logic               tile_pop_i,
+  `MR_RAM_R_S(vec_, VEC_AW, N*128),
+  `MR_TILE_M(, N, RING_AW),
 
   output logic [N-1:0]       idle_o,
-  output logic [N-1:0]       err_valid_o,
-  output logic [N*8-1:0]     err_code_o,
-  output logic [N*64-1:0]    err_addr_o,
-  output logic [N-1:0]       cnt_nocredit_o,
-  output logic [N-1:0]       cnt_wait_o,
-  output logic [N-1:0]       cnt_idle_o,
-  output logic [N-1:0]       cnt_issue_o,
-  output logic [N-1:0]       cnt_w_beat_o,
-  output logic [N-1:0]       cnt_kv_beat_o,
+  `MR_ERR_M(err_, N),
+  `MR_READER_CNT_M(cnt_, N),
 
-  output logic [N-1:0]       m_ch_arvalid_o,
-  input  logic [N-1:0]       m_ch_arready_i,
-  output logic [N*64-1:0]    m_ch_araddr_o,
-  output logic [N*8-1:0]     m_ch_arlen_o,
-  input  logic [N-1:0]       m_ch_rvalid_i,
-  output logic [N-1:0]       m_ch_rready_o,
-  input  logic [N*512-1:0]   m_ch_rdata_i,
-  input  logic [N*2-1:0]     m_ch_rresp_i,
-  input  logic [N-1:0]       m_ch_rlast_i
+  `MR_AXI_R_M(m_ch_, N),
+  output logic [N-1:0]       m_ch_rready_o
 );
 
   // A reader drops what is outstanding on a pulse and then waits for jobs, which halt holds back.
@@ -177,32 +133,22 @@ module mr_channels #(
     ) u_stream (
       .clk_i,
       .rst_ni,
-      .w_valid_i      (w_valid[c]),
-      .w_data_i       (kv_data_o[512*c+:512]),
-      .w_credit_o     (w_credit[c]),
-      .cmd_valid_i    (sp_valid_i[c]),
-      .cmd_ready_o    (sp_ready_o[c]),
-      .cmd_vec_i      (sp_vec_i),
-      .cmd_vec_beats_i(sp_vec_beats_i),
-      .cmd_fp4_i      (sp_fp4_i),
-      .cmd_bias_i     (sp_bias_i),
-      .cmd_kblocks_i  (sp_kblocks_i),
-      .cmd_groups_i   (sp_groups_i),
-      .cmd_first_i    (sp_first_i),
-      .cmd_in_head_i  (sp_in_head_i),
-      .cmd_done_o     (sp_done_o[c]),
+      .w_valid_i   (w_valid[c]),
+      .w_data_i    (kv_data_o[512*c+:512]),
+      .w_credit_o  (w_credit[c]),
+      `MR_SP_S_TO_AT(cmd_, sp_, c),
       .vec_ren_i,
       .vec_raddr_i,
-      .vec_rdata_o    (vec_rdata_o[128*c+:128]),
-      .ring_count_o   (ring_count_o[16*c+:16]),
+      .vec_rdata_o (vec_rdata_o[128*c+:128]),
+      .ring_count_o(ring_count_o[16*c+:16]),
       .ring_ren_i,
       .ring_raddr_i,
-      .ring_rdata_o   (ring_rdata_o[1024*c+:1024]),
-      .ring_rcode_o   (ring_rcode_o[32*c+:32]),
+      .ring_rdata_o(ring_rdata_o[1024*c+:1024]),
+      .ring_rcode_o(ring_rcode_o[32*c+:32]),
       .ring_free_i,
-      .tile_valid_o   (tile_valid_o[c]),
-      .tile_max_o     (tile_max_o[32*c+:32]),
-      .tile_bias_o    (tile_bias_o[128*c+:128]),
+      .tile_valid_o(tile_valid_o[c]),
+      .tile_max_o  (tile_max_o[32*c+:32]),
+      .tile_bias_o (tile_bias_o[128*c+:128]),
       .tile_pop_i
     );
   end

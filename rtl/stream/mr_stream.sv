@@ -33,6 +33,7 @@
 // only with tile_valid_o. The entry of a group is in the FIFO before its first k-row is counted.
 //
 // Reset drops everything; for a flush after an error assert it together with the reader's flush_i.
+`include "mr_bundles.svh"
 module mr_stream #(
   parameter int FIFO_DEPTH = 256,
   parameter int RING = 1024,
@@ -47,33 +48,12 @@ module mr_stream #(
   input  logic [511:0]                   w_data_i,
   output logic                           w_credit_o,
 
-  input  logic                           cmd_valid_i,
-  output logic                           cmd_ready_o,
-  input  logic                           cmd_vec_i,
-  input  logic [15:0]                    cmd_vec_beats_i,
-  input  logic                           cmd_fp4_i,
-  input  logic                           cmd_bias_i,
-  input  logic [15:0]                    cmd_kblocks_i,
-  input  logic [31:0]                    cmd_groups_i,
-  input  logic [3:0]                     cmd_first_i,
-  input  logic [3:0]                     cmd_in_head_i,
-  output logic                           cmd_done_o,
+  `MR_SP_S(cmd_, 1),
 
-  input  logic                           vec_ren_i,
-  input  logic [$clog2(2*VEC_WORDS)-1:0] vec_raddr_i,
-  output logic [127:0]                   vec_rdata_o,
+  `MR_RAM_R_S(vec_, $clog2(2*VEC_WORDS), 128),
 
-  output logic [15:0]                    ring_count_o,
-  input  logic                           ring_ren_i,
-  input  logic [$clog2(RING)-1:0]        ring_raddr_i,
-  output logic [1023:0]                  ring_rdata_o,
-  output logic [31:0]                    ring_rcode_o,
-  input  logic                           ring_free_i,
+  `MR_TILE_M(, 1, $clog2(RING))
 
-  output logic                           tile_valid_o,
-  output logic [31:0]                    tile_max_o,
-  output logic [127:0]                   tile_bias_o,
-  input  logic                           tile_pop_i
 );
 
   localparam int RW = $clog2(RING);

@@ -21,6 +21,7 @@
 //   base_i   the gradient window, 64-byte aligned; the command lies in it (mr_legal)
 //   rd_      a client of mr_hostrd: the record as it was, without begin
 //   job_, data_   a client of mr_writer
+`include "mr_bundles.svh"
 module mr_grad_out #(
   parameter int N = 1,
   parameter int T = 32,
@@ -54,24 +55,11 @@ module mr_grad_out #(
   // verilator lint_on UNUSED
   input  logic            dr_last_i,
 
-  output logic            rd_valid_o,
-  input  logic            rd_ready_i,
-  output logic [63:0]     rd_addr_o,
-  output logic [15:0]     rd_beats_o,
-  input  logic            rd_data_valid_i,
   // verilator lint_off UNUSED
-  input  logic [511:0]    rd_data_i,  // a record has two words
+  `MR_RD_M(rd_, 1),  // a record has two words
   // verilator lint_on UNUSED
 
-  output logic            job_valid_o,
-  input  logic            job_ready_i,
-  output logic [63:0]     job_addr_o,
-  output logic [15:0]     job_beats_o,
-  output logic [63:0]     job_strb_o,
-  output logic            data_valid_o,
-  input  logic            data_ready_i,
-  output logic [511:0]    data_o,
-  input  logic            job_done_i
+  `MR_WR_M(, 1)
 );
 
   localparam int TW = $clog2(T);

@@ -19,6 +19,7 @@
 //   b_       valid/ready, blocks for mr_act_mem. b_max_o is the row's maximum, with each of its
 //            blocks
 // Timing: with a memory that answers at once ROWS x KBLOCKS cycles and about 20.
+`include "mr_bundles.svh"
 module mr_load_act #(
   parameter int N = 1
 ) (
@@ -42,16 +43,9 @@ module mr_load_act #(
   // verilator lint_on UNUSED
   input  logic [31:0]     limit_i,
   output logic            done_o,
-  output logic            err_valid_o,
-  output logic [7:0]      err_code_o,
-  output logic [63:0]     err_addr_o,
+  `MR_ERR_M(err_, 1),
 
-  output logic            rd_valid_o,
-  input  logic            rd_ready_i,
-  output logic [63:0]     rd_addr_o,
-  output logic [15:0]     rd_beats_o,
-  input  logic            rd_data_valid_i,
-  input  logic [511:0]    rd_data_i,
+  `MR_RD_M(rd_, 1),
 
   output logic            b_valid_o,
   input  logic            b_ready_i,

@@ -18,6 +18,7 @@
 //   s_, rd_, job_, data_   as mr_stash_put
 //
 // Timing: a word a cycle as long as it is taken, rows times words for each destination.
+`include "mr_bundles.svh"
 module mr_row_copy #(
   parameter int N = 1,
   parameter int T = 32,
@@ -41,34 +42,15 @@ module mr_row_copy #(
   output logic [63:0]                     err_addr_o,
   output logic                            busy_o,
 
-  output logic                            res_ren_o,
+  `MR_RAM_R_M(res_, RESW, V*32),
   output logic                            res_second_o,
   input  logic                            res_grant_i,
-  output logic [RESW-1:0]                 res_raddr_o,
-  input  logic [V*32-1:0]                 res_rdata_i,
-  output logic                            q_valid_o,
-  input  logic                            q_ready_i,
-  output logic [V*32-1:0]                 q_data_o,
-  output logic [mr_vec_pkg::TAG_LN_W-1:0] q_tag_o,
-  input  logic                            q_ack_i,
+  `MR_LN_M(q_),
 
   input  logic [N*64-1:0]                 s_base_i,
   input  logic [31:0]                     s_limit_i,
-  output logic                            rd_valid_o,
-  input  logic                            rd_ready_i,
-  output logic [63:0]                     rd_addr_o,
-  output logic [15:0]                     rd_beats_o,
-  input  logic                            rd_data_valid_i,
-  input  logic [511:0]                    rd_data_i,
-  output logic                            job_valid_o,
-  input  logic                            job_ready_i,
-  output logic [63:0]                     job_addr_o,
-  output logic [15:0]                     job_beats_o,
-  output logic [63:0]                     job_strb_o,
-  output logic                            data_valid_o,
-  input  logic                            data_ready_i,
-  output logic [511:0]                    data_o,
-  input  logic                            job_done_i
+  `MR_RD_M(rd_, 1),
+  `MR_WR_M(, 1)
 );
 
   localparam int LV = $clog2(V);
@@ -245,21 +227,8 @@ module mr_row_copy #(
     .busy_o       (unused_busy),
     .s_base_i,
     .s_limit_i,
-    .rd_valid_o,
-    .rd_ready_i,
-    .rd_addr_o,
-    .rd_beats_o,
-    .rd_data_valid_i,
-    .rd_data_i,
-    .job_valid_o,
-    .job_ready_i,
-    .job_addr_o,
-    .job_beats_o,
-    .job_strb_o,
-    .data_valid_o,
-    .data_ready_i,
-    .data_o,
-    .job_done_i
+    `MR_RD_M_TO(rd_, rd_),
+    `MR_WR_M_TO(, )
   );
 
 endmodule

@@ -17,6 +17,7 @@
 //   base_i   the rows window; what is read and written lies in it (mr_legal)
 //   rd_      a client of mr_host_port; job_, data_   a client of its writer
 // Timing: a beat a cycle both ways, as long as the host's port keeps up, 16 beats at a time.
+`include "mr_bundles.svh"
 module mr_slopes #(
   parameter int N = 1,
   localparam int V = 4 * N
@@ -43,21 +44,8 @@ module mr_slopes #(
   output logic            busy_o,
 
   input  logic [63:0]     base_i,
-  output logic            rd_valid_o,
-  input  logic            rd_ready_i,
-  output logic [63:0]     rd_addr_o,
-  output logic [15:0]     rd_beats_o,
-  input  logic            rd_data_valid_i,
-  input  logic [511:0]    rd_data_i,
-  output logic            job_valid_o,
-  input  logic            job_ready_i,
-  output logic [63:0]     job_addr_o,
-  output logic [15:0]     job_beats_o,
-  output logic [63:0]     job_strb_o,
-  output logic            data_valid_o,
-  input  logic            data_ready_i,
-  output logic [511:0]    data_o,
-  input  logic            job_done_i
+  `MR_RD_M(rd_, 1),
+  `MR_WR_M(, 1)
 );
 
   localparam int PARTS = 32 / V;  // words of a beat

@@ -28,6 +28,7 @@
 //
 // Timing: a set takes 5 cycles and 9 for each channel, a header 22 for each channel, if writes are
 // taken at once; where maxima of before count, the header's read comes on top.
+`include "mr_bundles.svh"
 module mr_stash_put #(
   parameter int N = 1,
   localparam int V = 4 * N
@@ -60,22 +61,9 @@ module mr_stash_put #(
   // verilator lint_on UNUSED
   input  logic [31:0]      s_limit_i,
 
-  output logic             rd_valid_o,
-  input  logic             rd_ready_i,
-  output logic [63:0]      rd_addr_o,
-  output logic [15:0]      rd_beats_o,
-  input  logic             rd_data_valid_i,
-  input  logic [511:0]     rd_data_i,
+  `MR_RD_M(rd_, 1),
 
-  output logic             job_valid_o,
-  input  logic             job_ready_i,
-  output logic [63:0]      job_addr_o,
-  output logic [15:0]      job_beats_o,
-  output logic [63:0]      job_strb_o,
-  output logic             data_valid_o,
-  input  logic             data_ready_i,
-  output logic [511:0]     data_o,
-  input  logic             job_done_i
+  `MR_WR_M(, 1)
 );
 
   localparam int CW = (N > 1) ? $clog2(N) : 1;

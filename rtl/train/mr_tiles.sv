@@ -20,6 +20,7 @@
 //   s_, rd_, job_, data_   as mr_stash_put
 //
 // Timing: some 50 cycles a command before its first set, and one for each matrix.
+`include "mr_bundles.svh"
 module mr_tiles #(
   parameter int N = 1
 ) (
@@ -43,21 +44,8 @@ module mr_tiles #(
 
   input  logic [N*64-1:0] s_base_i,
   input  logic [31:0]     s_limit_i,
-  output logic            rd_valid_o,
-  input  logic            rd_ready_i,
-  output logic [63:0]     rd_addr_o,
-  output logic [15:0]     rd_beats_o,
-  input  logic            rd_data_valid_i,
-  input  logic [511:0]    rd_data_i,
-  output logic            job_valid_o,
-  input  logic            job_ready_i,
-  output logic [63:0]     job_addr_o,
-  output logic [15:0]     job_beats_o,
-  output logic [63:0]     job_strb_o,
-  output logic            data_valid_o,
-  input  logic            data_ready_i,
-  output logic [511:0]    data_o,
-  input  logic            job_done_i
+  `MR_RD_M(rd_, 1),
+  `MR_WR_M(, 1)
 );
 
   localparam int V = 4 * N;
@@ -304,21 +292,8 @@ module mr_tiles #(
     .in_last_i    (matrix_end || command_end),
     .s_base_i,
     .s_limit_i,
-    .rd_valid_o,
-    .rd_ready_i,
-    .rd_addr_o,
-    .rd_beats_o,
-    .rd_data_valid_i,
-    .rd_data_i,
-    .job_valid_o,
-    .job_ready_i,
-    .job_addr_o,
-    .job_beats_o,
-    .job_strb_o,
-    .data_valid_o,
-    .data_ready_i,
-    .data_o,
-    .job_done_i
+    `MR_RD_M_TO(rd_, rd_),
+    `MR_WR_M_TO(, )
   );
 
 endmodule

@@ -19,6 +19,7 @@
 //   val_o     its result, at K_DST, held to the next one
 //   add_      GELU's addition, in the adder of mr_epi_res: add_y_i is the sum FADD_LAT cycles later
 //   ovf_o     a finite operation overflowed, nan_o (two cycles behind val_o): a result is NaN
+`include "mr_bundles.svh"
 module mr_epi_lanes #(
   parameter int N = 1,
   parameter int T = 8,
@@ -52,9 +53,7 @@ module mr_epi_lanes #(
   input  logic [15:0]      dr_token_i,
   input  logic             dr_fp4_i,
 
-  output logic             rot_ren_o,
-  output logic [ROTW-1:0]  rot_raddr_o,
-  input  logic [V*32-1:0]  rot_rdata_i,
+  `MR_RAM_R_M(rot_, ROTW, V*32),
 
   output logic [K_TOP:1]   v_o,
   output logic [V*32-1:0]  val_o,

@@ -19,6 +19,7 @@
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
 //   fin_o   pulse at K_TOP: the last beat of a command is written
 //   ovf_o   pulse: a sum of finite values overflowed
+`include "mr_bundles.svh"
 module mr_epi_res #(
   parameter int N = 1,
   parameter int T = 8,
@@ -51,18 +52,10 @@ module mr_epi_res #(
   input  logic [V*32-1:0] add_b_i,
   output logic [V*32-1:0] add_y_o,
 
-  output logic            res_ren_o,
-  output logic [RESW-1:0] res_raddr_o,
-  input  logic [V*32-1:0] res_rdata_i,
-  output logic            res_we_o,
-  output logic [RESW-1:0] res_waddr_o,
-  output logic [V*32-1:0] res_wdata_o,
-  input  logic            rexp_we_i,
-  input  logic [TW-1:0]   rexp_waddr_i,
-  input  logic [7:0]      rexp_wdata_i,
-  input  logic            rexp_ren_i,
-  input  logic [TW-1:0]   rexp_raddr_i,
-  output logic [7:0]      rexp_rdata_o,
+  `MR_RAM_R_M(res_, RESW, V*32),
+  `MR_RAM_W_M(res_, RESW, V*32),
+  `MR_RAM_W_S(rexp_, TW, 8),
+  `MR_RAM_R_S(rexp_, TW, 8),
 
   output logic            fin_o,
   output logic            ovf_o

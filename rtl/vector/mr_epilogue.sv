@@ -56,6 +56,7 @@
 // later, and two cycles after that sl_f_i, by which it is multiplied.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
+`include "mr_bundles.svh"
 module mr_epilogue #(
   parameter int N = 1,
   parameter int T = 8,
@@ -96,33 +97,14 @@ module mr_epilogue #(
   input  logic                         cfg_slope_i,
   output logic                         done_o,
 
-  input  logic                         dr_valid_i,
-  output logic                         dr_ready_o,
-  input  logic [V*48-1:0]              dr_acc_i,
-  input  logic [V*9-1:0]               dr_base_i,
-  input  logic [V-1:0]                 dr_nan_i,
-  input  logic [V*32-1:0]              dr_bias_i,
-  input  logic [15:0]                  dr_token_i,
-  input  logic [15:0]                  dr_group_i,
-  input  logic                         dr_fp4_i,
-  input  logic                         dr_last_i,
+  `MR_DR_S(dr_),
 
-  output logic                         rot_ren_o,
-  output logic [ROTW-1:0]              rot_raddr_o,
-  input  logic [V*32-1:0]              rot_rdata_i,
+  `MR_RAM_R_M(rot_, ROTW, V*32),
   output logic                         res_second_o,
-  output logic                         res_ren_o,
-  output logic [RESW-1:0]              res_raddr_o,
-  input  logic [V*32-1:0]              res_rdata_i,
-  output logic                         res_we_o,
-  output logic [RESW-1:0]              res_waddr_o,
-  output logic [V*32-1:0]              res_wdata_o,
-  input  logic                         rexp_we_i,
-  input  logic [TW-1:0]                rexp_waddr_i,
-  input  logic [7:0]                   rexp_wdata_i,
-  input  logic                         rexp_ren_i,
-  input  logic [TW-1:0]                rexp_raddr_i,
-  output logic [7:0]                   rexp_rdata_o,
+  `MR_RAM_R_M(res_, RESW, V*32),
+  `MR_RAM_W_M(res_, RESW, V*32),
+  `MR_RAM_W_S(rexp_, TW, 8),
+  `MR_RAM_R_S(rexp_, TW, 8),
 
   output logic                         q_valid_o,
   input  logic                         q_ready_i,
@@ -132,15 +114,7 @@ module mr_epilogue #(
 
   input  logic [63:0]                  out_base_i,
   input  logic [31:0]                  out_limit_i,
-  output logic                         job_valid_o,
-  input  logic                         job_ready_i,
-  output logic [63:0]                  job_addr_o,
-  output logic [15:0]                  job_beats_o,
-  output logic [63:0]                  job_strb_o,
-  output logic                         data_valid_o,
-  input  logic                         data_ready_i,
-  output logic [511:0]                 data_o,
-  input  logic                         job_done_i,
+  `MR_WR_M(, 1),
 
   output logic                         tn_take_o,
   input  logic                         tn_room_i,
@@ -173,9 +147,7 @@ module mr_epilogue #(
   input  logic [V*32-1:0]              sl_f_i,
 
   output logic                         out_busy_o,
-  output logic                         err_valid_o,
-  output logic [7:0]                   err_code_o,
-  output logic [63:0]                  err_addr_o,
+  `MR_ERR_M(err_, 1),
   output logic                         sticky_ovf_o,
   output logic                         sticky_nan_o
 );
@@ -270,7 +242,7 @@ module mr_epilogue #(
     .rotate_i(rotate), .keep_on_i(c_keep), .slope_on_i(c_slope), .sl_f_i, .sl_pop_o,
     .x_valid_o(sl_x_valid_o), .x_o(sl_x_o),
     .dr_acc_i, .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
-    .rot_ren_o, .rot_raddr_o, .rot_rdata_i,
+    `MR_RAM_R_M_TO(rot_, rot_),
     .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),
     .ovf_o(lanes_ovf), .nan_o(sticky_nan_o)
   );
@@ -283,8 +255,10 @@ module mr_epilogue #(
     .d_res_i(d_res), .d_track_i(d_track), .d_last_i(d_last), .d_first_i(d_first),
     .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr), .val_i(val),
     .set_i(set), .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
-    .res_ren_o, .res_raddr_o, .res_rdata_i, .res_we_o, .res_waddr_o, .res_wdata_o, .rexp_we_i,
-    .rexp_waddr_i, .rexp_wdata_i, .rexp_ren_i, .rexp_raddr_i, .rexp_rdata_o,
+    `MR_RAM_R_M_TO(res_, res_),
+    `MR_RAM_W_M_TO(res_, res_),
+    `MR_RAM_W_S_TO(rexp_, rexp_),
+    `MR_RAM_R_S_TO(rexp_, rexp_),
     .fin_o(res_fin), .ovf_o(res_ovf)
   );
 

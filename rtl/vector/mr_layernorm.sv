@@ -28,6 +28,7 @@
 // wr_ack_i: pulse for each block of this unit that activation memory has taken, residue blocks
 // included. done_o: pulse after the last one (at once if no token was to be processed).
 // busy_o: from the command to done_o. ovf_o, nan_o: pulses, an overflow to infinity, a row of NaN.
+`include "mr_bundles.svh"
 module mr_layernorm #(
     parameter int V = 4,
     parameter int T = 8,
@@ -61,15 +62,9 @@ module mr_layernorm #(
     input  logic [T-1:0]       row_logit_i,
     input  logic               phase_i,
     // memories
-    output logic               rexp_ren_o,
-    output logic [REXP_AW-1:0] rexp_raddr_o,
-    input  logic [7:0]         rexp_rdata_i,
-    output logic               res_ren_o,
-    output logic [RES_AW-1:0]  res_raddr_o,
-    input  logic [V*32-1:0]    res_rdata_i,
-    output logic               vec_ren_o,
-    output logic [VEC_AW-1:0]  vec_raddr_o,
-    input  logic [V*32-1:0]    vec_rdata_i,
+    `MR_RAM_R_M(rexp_, REXP_AW, 8),
+    `MR_RAM_R_M(res_, RES_AW, V*32),
+    `MR_RAM_R_M(vec_, VEC_AW, V*32),
     // to mr_quant
     output logic               q_valid_o,
     input  logic               q_ready_i,

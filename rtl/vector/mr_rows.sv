@@ -25,6 +25,7 @@
 // loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token * (ROT_MAX/V) + word;
 // res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field of the token's
 // residual row, after its last word. ovf_o: pulse, a sum of finite values overflowed.
+`include "mr_bundles.svh"
 module mr_rows #(
   parameter int T = 8,
   parameter int V = 4,
@@ -58,43 +59,24 @@ module mr_rows #(
   // verilator lint_off UNUSED
   input  logic [63:0]      base_i,
   // verilator lint_on UNUSED
-  output logic             err_valid_o,
-  output logic [7:0]       err_code_o,
-  output logic [63:0]      err_addr_o,
+  `MR_ERR_M(err_, 1),
 
-  output logic             hr_req_valid_o,
-  input  logic             hr_req_ready_i,
-  output logic [63:0]      hr_req_addr_o,
-  output logic [15:0]      hr_req_beats_o,
-  input  logic             hr_valid_i,
-  input  logic [511:0]     hr_data_i,
+  `MR_RD_M(hr_, 1),
 
-  input  logic             row_a_ren_i,
-  input  logic [TW-1:0]    row_a_raddr_i,
-  output logic [47:0]      row_a_rdata_o,
-  input  logic             row_b_ren_i,
-  input  logic [TW-1:0]    row_b_raddr_i,
-  output logic [47:0]      row_b_rdata_o,
+  `MR_RAM_R_S(row_a_, TW, 48),
+  `MR_RAM_R_S(row_b_, TW, 48),
   output logic [T-1:0]     row_logit_o,
   output logic [T-1:0]     row_continues_o,
   output logic [15:0]      n_logit_rows_o,
 
-  output logic             rot_we_o,
-  output logic [ROTW-1:0]  rot_waddr_o,
-  output logic [V*32-1:0]  rot_wdata_o,
-  output logic             res_ren_o,
-  output logic [RESW-1:0]  res_raddr_o,
+  `MR_RAM_W_M(rot_, ROTW, V*32),
   // Without TRAIN nobody asks.
   // verilator lint_off UNUSED
-  input  logic [V*32-1:0]  res_rdata_i,
+  `MR_RAM_R_M(res_, RESW, V*32),
   // verilator lint_on UNUSED
-  output logic             res_we_o,
-  output logic [RESW-1:0]  res_waddr_o,
-  output logic [V*32-1:0]  res_wdata_o,
+  `MR_RAM_W_M(res_, RESW, V*32),
   output logic             ovf_o,
-  output logic             rexp_we_o,
-  output logic [TW-1:0]    rexp_waddr_o,
-  output logic [7:0]       rexp_wdata_o
+  `MR_RAM_W_M(rexp_, TW, 8)
 );
 
   localparam int BUF = 128;
@@ -202,7 +184,7 @@ module mr_rows #(
   logic [31:0] want_of;
   assign want_of  = (state_q == S_START) ? cur_beats : req_left_q;
   assign req_next = (state_q == S_RUN) && !req_v_q && (want_q != '0) && (room_q >= 8'(want_q));
-  assign req_fire = req_v_q && hr_req_ready_i;
+  assign req_fire = req_v_q && hr_ready_i;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -228,9 +210,9 @@ module mr_rows #(
       req_addr_q <= req_addr_q + 58'(req_beats_q);
     end
   end
-  assign hr_req_valid_o = req_v_q;
-  assign hr_req_addr_o  = {req_addr_q, 6'b0};
-  assign hr_req_beats_o = 16'(req_beats_q);
+  assign hr_valid_o = req_v_q;
+  assign hr_addr_o  = {req_addr_q, 6'b0};
+  assign hr_beats_o = 16'(req_beats_q);
 
   // ---- buffer -----------------------------------------------------------------------------------
   logic         f_valid, f_ready;
@@ -244,7 +226,7 @@ module mr_rows #(
     .clk_i,
     .rst_ni,
     .clear_i    (1'b0),
-    .in_valid_i (hr_valid_i),
+    .in_valid_i (hr_data_valid_i),
     .in_ready_o (),
     .in_data_i  (hr_data_i),
     .out_valid_o(f_valid),

@@ -17,6 +17,7 @@
 // pulse: a block for mr_prefix_max. epi_ack_o, ln_ack_o: pulse per block written, one cycle after
 // the write (two passes: two blocks). All outputs but q_ready come from registers, act_* from
 // mr_quant's.
+`include "mr_bundles.svh"
 module mr_vec_out #(
   parameter int V = 4,
   parameter int T = 8,
@@ -38,29 +39,15 @@ module mr_vec_out #(
   input  logic [mr_vec_pkg::TAG_W-1:0] epi_tag_i,
   output logic                         epi_ack_o,
 
-  input  logic                            ln_valid_i,
-  output logic                            ln_ready_o,
-  input  logic [V*32-1:0]                 ln_data_i,
-  input  logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag_i,
-  output logic                            ln_ack_o,
+  `MR_LN_S(ln_),
 
-  output logic                         act_valid_o,
-  input  logic                         act_ready_i,
-  output logic [15:0]                  act_slot_o,
-  output logic [15:0]                  act_word_o,
-  output logic [1:0]                   act_region_o,
-  output logic                         act_first_o,
-  output logic                         act_lo_o,
-  output logic [263:0]                 act_data_o,
+  `MR_BLK_M(act_),
 
   output logic [1:0]                   qkv_we_o,
   output logic [QAW-1:0]               qkv_waddr_o,
   output logic [527:0]                 qkv_wdata_o,
 
-  output logic                         pm_valid_o,
-  output logic [TW-1:0]                pm_token_o,
-  output logic [BW-1:0]                pm_index_o,
-  output logic [7:0]                   pm_code_o
+  `MR_PM_M(pm_, TW, BW)
 );
 
   localparam int BEATS = (V < 32) ? 32 / V : 1;

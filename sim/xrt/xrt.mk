@@ -151,7 +151,7 @@ card-files: known-card $(RTL_GEN)
 	  if grep -q 'def MILLRACE_DSP48E2' $$f; then \
 	    c=$(abspath $(CARD_DIR))/rtl/$${f##*/}; { echo '`define MILLRACE_DSP48E2'; cat $$f; } >$$c; f=$$c; fi; echo $$f; \
 	  done >$(CARD_DIR)/sources
-	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS)) >>$(CARD_DIR)/sources
+	@printf '%s\n' $(abspath $(CARD_DIR)/millrace_kernel.v $(wildcard rtl/fp/*.svh) $(CORE_PORTS) $(BUNDLES)) >>$(CARD_DIR)/sources
 	@echo "$(CARD_DIR): kernel.xml, millrace_kernel.v, sources ($$(wc -l <$(CARD_DIR)/sources) files)"
 # With UPDATE=1 the second kernel, millrace_update, is compiled by Vitis HLS and linked beside the engine.
 UPDATE_XO    = $(if $(UPDATE),$(CARD_DIR)/millrace_update.xo)

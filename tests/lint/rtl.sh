@@ -49,6 +49,7 @@ for f in "$build"/gen/core_*.svh; do
     o=$(basename "$f" .svh)
     awk -v out="$o" -f rtl/spec/gen_ports.awk "$tmp/ports/core_ports.def" >"$tmp/ports/$o.svh"
 done
+cp "$build/gen/mr_bundles.svh" "$tmp/ports/"
 kernel tiny "$tmp/ports/core_ports.def"
 more() { # top files..: every warning but that nobody drives or reads the new ports
     verilator --lint-only -Wall -Wno-UNDRIVEN -Wno-UNUSED --top-module "$1" -Irtl/fp "-I$tmp/ports" "${@:2}"

@@ -44,6 +44,10 @@ find rtl hls tests/formal \( -name '*.sv' -o -name '*.svh' \) -exec grep -nHE '^
 [ ! -s "$tmp/long" ]
 tap $? "no line of the RTL has more than 100 columns" "$tmp/long"
 
+# ---- wiring -----------------------------------------------------------------------------------------
+mapfile -t rtl < <(find rtl -name '*.sv')
+echo "# module headers and instances are $(awk -f tests/lint/wiring.awk "${rtl[@]}") % of the lines of rtl/"
+
 # ---- waivers, DPI, public ---------------------------------------------------------------------------
 find rtl hls \( -name '*.sv' -o -name '*.svh' -o -name '*.v' -o -name '*.vlt' \) -print0 |
     xargs -0 awk -f tests/lint/waivers.awk "$build/gen/mr_pkg.sv" >"$tmp/w"

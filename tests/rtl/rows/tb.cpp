@@ -49,23 +49,23 @@ struct Env {
     unsigned read_at = 0;
 
     Env(Args &a, Tap &t)
-        : tap(t), rng(a.seed), dut(a), req_ready(rng, "hr_req_ready"), data(rng, "hr_valid"),
+        : tap(t), rng(a.seed), dut(a), req_ready(rng, "hr_ready"), data(rng, "hr_data_valid"),
           memory(T * D_MAX)
     {
         dut->cmd_valid_i = 0;
         dut->cmd_fetch_i = dut->cmd_add_i = 0;
-        dut->hr_valid_i = 0;
+        dut->hr_data_valid_i = 0;
         dut->row_a_ren_i = dut->row_b_ren_i = 0;
         dut.reset();
     }
     void cycle()
     {
-        dut->hr_req_ready_i = req_ready.want();
+        dut->hr_ready_i = req_ready.want();
         bool go = data.want();
         data.saw(!queue.empty());
-        dut->hr_valid_i = go && !queue.empty();
+        dut->hr_data_valid_i = go && !queue.empty();
         for (size_t i = 0; i < 16; i++)
-            dut->hr_data_i[i] = dut->hr_valid_i ? window[queue.front() * 16 + i] : rng.u32();
+            dut->hr_data_i[i] = dut->hr_data_valid_i ? window[queue.front() * 16 + i] : rng.u32();
         for (unsigned i = 0; i < V; i++)
             set(dut->res_rdata_i, int(32 * i), 32, read_now ? memory[read_at * V + i] : rng.u32());
         dut.settle();
@@ -73,16 +73,16 @@ struct Env {
         read_at = dut->res_raddr_o;
         sums += read_now;
         overflows += dut->ovf_o;
-        if (dut->hr_valid_i) {
+        if (dut->hr_data_valid_i) {
             queue.pop_front();
         }
-        req_ready.saw(dut->hr_req_valid_o);
-        if (dut->hr_req_valid_o && dut->hr_req_ready_i) {
-            uint64_t off = (dut->hr_req_addr_o - base) / 64;
-            if (off + dut->hr_req_beats_o > window.size() / 16 || dut->hr_req_beats_o == 0)
+        req_ready.saw(dut->hr_valid_o);
+        if (dut->hr_valid_o && dut->hr_ready_i) {
+            uint64_t off = (dut->hr_addr_o - base) / 64;
+            if (off + dut->hr_beats_o > window.size() / 16 || dut->hr_beats_o == 0)
                 outside = true;
             else
-                for (unsigned i = 0; i < dut->hr_req_beats_o; i++)
+                for (unsigned i = 0; i < dut->hr_beats_o; i++)
                     queue.push_back(static_cast<unsigned>(off) + i);
         }
         if (dut->rot_we_o)
