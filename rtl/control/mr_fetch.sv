@@ -119,7 +119,9 @@ module mr_fetch #(
           state_q      <= bad_q || bad_channel_q ? IDLE : more ? MORE_REQ : CMD_REQ;
         end
         CMD_REQ: if (hr_valid_o && hr_ready_i) state_q <= CMD;
-        CMD: if (hr_data_valid_i && beat_q == want_q - 8'd1) state_q <= left_q == '0 ? IDLE : CMD_REQ;
+        CMD: if (hr_data_valid_i && beat_q == want_q - 8'd1) begin
+          state_q <= left_q == '0 ? IDLE : CMD_REQ;
+        end
         default: begin
           state_q <= IDLE;
           if (more_req) state_q <= hr_ready_i ? MORE : MORE_REQ;
