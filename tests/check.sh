@@ -84,7 +84,7 @@ concerned_by() { # file
         grep -lE "(MILLRACE\"?|millrace) ${name%%_*}\b" tests/e2e/*.sh | sed 's|.*/|20	e2e-|; s/\.sh$//' ;;
     esac
     case $f in
-    host/*.[ch] | sim/memory/*.[ch])
+    host/*.[ch] | sim/memory/*.[ch] | tests/reference/*.[ch])
         objects_of "$f" | sort -u | while read -r o; do
             grep -lF ")$o" "$build"/unit/*.parts 2>/dev/null | while read -r parts; do
                 printf '%d\tunit-%s\n' $((1 + $(wc -l <"$parts"))) "$(basename "$parts" .parts)"
@@ -92,8 +92,8 @@ concerned_by() { # file
         done ;;
     esac
     case $f in
-    rtl/* | host/* | hls/*) # mutants of it: those that run, and those that only have to apply
-        grep -lF -e "|$f|" -e "|${f#host/}|" tests/tools/*-mutants.sh | sed 's|.*/|70	|; s/\.sh$//'
+    rtl/* | host/* | hls/* | tests/reference/*) # mutants of it: those that run, and those that only have to apply
+        grep -lF -e "|$f|" -e "|${f#*/}|" tests/tools/*-mutants.sh | sed 's|.*/|70	|; s/\.sh$//'
         grep -qF "|$f|" tests/hls/mutants.sh && echo "70	hls-mutants"
         grep -qF "$f" tests/mutants/run.sh && echo "10	mutants-apply"
         grep -qF " $f " tests/fuzz/planted.sh && echo "10	planted-apply" ;;

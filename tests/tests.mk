@@ -38,6 +38,15 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libmillrace-san.a
 	@echo "LINK  $@"
 	@$(CC) $(ALL_CFLAGS) -O1 $(SAN) -Itests -o $@ $< $(UNIT_EXTRA_$*) $(BUILD)/libmillrace-san.a -lcmocka $(LIBS) \
 	  -Wl,-t,-t >$@.linked && sed -n '\|^($(BUILD)/|p' $@.linked >$@.parts || { rm -f $@; exit 1; }
+# Training in fp32, which tests compare the device's with.
+REFERENCE_SRC := $(wildcard tests/reference/*.c)
+$(BUILD)/san/tests/reference/%.o: override EXTRA_CFLAGS += -Itests
+$(BUILD)/libmillrace-reference-san.a: $(REFERENCE_SRC:%.c=$(BUILD)/san/%.o)
+	@echo "AR    $@"
+	@rm -f $@ && ar rcs $@ $^
+UNIT_REFERENCE := gpt2_train pass step store_train train train_products
+$(UNIT_REFERENCE:%=$(BUILD)/unit/test_%): $(BUILD)/libmillrace-reference-san.a
+$(foreach t,$(UNIT_REFERENCE),$(eval UNIT_EXTRA_test_$(t) := $(BUILD)/libmillrace-reference-san.a))
 # The command line with sanitizers: generate, chat, eval and the examples are tested with it.
 SAN_CLI_OBJ := $(CLI_OBJ:$(BUILD)/obj/%=$(BUILD)/san/%)
 $(BUILD)/san/millrace: $(SAN_CLI_OBJ) $(BUILD)/libmillrace-san.a

@@ -6,7 +6,7 @@
 set -u
 build=${1:-build}/back-mutants
 folders=(cmodel)
-others=()
+others=(tests/reference/*.c)
 declare -A tests=(
     [test_train_commands]="sums_of_gradients slopes_of_gelu layer_norm_backwards softmax_backwards
         commands_have_the_bits"

@@ -25,7 +25,7 @@ expect host/cli/chat.c e2e-chat e2e-synth-runs
 expect driver/check.c driver-check rtl-writer@c2
 expect docs/faq.md docs e2e-chat
 expect tests/tools/train-mutants.sh train-mutants step-mutants
-expect host/train/backward.c train-mutants unit-test_sta
+expect tests/reference/backward.c train-mutants unit-test_sta
 expect rtl/fp/mr_vslope.sv mutants-apply unit-test_sta
 expect tests/check.sh check lint
 expect sim/pci/link.c driver xrt-generate

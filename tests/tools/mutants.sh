@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Faults in folders of host/ that unit tests must notice; back-, cpu-, data-, step- and
 # train-mutants.sh use it. Of a header the program is compiled anew, and the last file that includes it.
-# They set: build, a directory for it; folders, those below host/ that are changed; others, sources
+# They set: build, a directory for it; folders, those below host/ or tests/ that are changed; others, sources
 # that they need and that stay; tests[PROGRAM], the names among the tests of tests/unit/PROGRAM.c of
 # which one must fail, tried in this order; mutants, "name|file below host/|sed expression|PROGRAM".
 # The second argument, if there is one, is a word in the names of those to run.
@@ -41,7 +41,10 @@ same=$(compile "$build/same" tests/tools/one-test.c "${others[@]}") || bail "the
 for program in "${!used[@]}"; do
     compile "$build/$program" "tests/unit/$program.c" >/dev/null || bail "tests/unit/$program.c does not compile"
 done
-whole=$(compile "$build/whole" $(printf 'host/%s/*.c ' "${folders[@]}")) || bail "host/ does not compile"
+# Where a file or folder lies.
+below() { if [ -e "host/$1" ]; then echo "host/$1"; else echo "tests/$1"; fi; }
+# shellcheck disable=SC2046 # the patterns are words
+whole=$(compile "$build/whole" $(for f in "${folders[@]}"; do echo "$(below "$f")"/*.c; done)) || bail "a folder does not compile"
 
 # Links program $1 with the unchanged objects, but for those of the same names in directory $2.
 link() {
@@ -62,7 +65,7 @@ change() {
         return
     fi
     # shellcheck disable=SC2046 # the patterns are words
-    for source in $(grep -l "^#include \"$2\"" $(printf 'host/%s/*.c ' "${folders[@]}") | tail -1) "tests/unit/$3.c"; do
+    for source in $(grep -l "^#include \"$2\"" $(for f in "${folders[@]}"; do echo "$(below "$f")"/*.c; done) | tail -1) "tests/unit/$3.c"; do
         "$cc" "-I$1" "${flags[@]}" -c -o "$1/$(tr / - <<<"${source#*/}").o" "$source" || return 1
     done
 }
@@ -93,10 +96,11 @@ for mutant in "${chosen[@]}"; do
     dir=$build/$number
     rm -rf "$dir"
     mkdir -p "$dir/${file%/*}" || bail "cannot make $dir"
-    sed "$expression" "host/$file" >"$dir/$file"
+    source=$(below "$file")
+    sed "$expression" "$source" >"$dir/$file"
     verdict="not ok" why=
-    if cmp -s "$dir/$file" "host/$file"; then
-        why="the expression changes nothing in host/$file; bring it up to date"
+    if cmp -s "$dir/$file" "$source"; then
+        why="the expression changes nothing in $source; bring it up to date"
     elif ! change "$dir" "$file" "$program" || ! link "$program" "$dir"; then
         why="the mutant does not build"
     else

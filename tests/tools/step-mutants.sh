@@ -7,7 +7,7 @@
 set -u
 build=${1:-build}/step-mutants
 folders=(train store model)
-others=()
+others=(tests/reference/*.c)
 declare -A tests=(
     [test_pass]="batches_leave_nothing fixtures_have_the_gradient recomputation_changes_no_bit
         large_vocabularies_have_the_gradient bits_are_the_same_everywhere

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Do the tests notice when training is wrong? Each mutant is host/train, host/store or host/model with
-# one line changed; of the unit tests that `tests` has, one must fail. Prints TAP.
+# Do the tests notice when training is wrong? Each mutant is host/train, host/store, host/model or
+# tests/reference with one line changed; of the unit tests that `tests` has, one must fail. Prints TAP.
 # usage, from the repository's root: tests/tools/train-mutants.sh [BUILD_DIR [WORD]]
 set -u
 build=${1:-build}/train-mutants
-folders=(train store model)
+folders=(train store model reference)
 others=(host/{common,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c host/pack/layout.c)
 declare -A tests=(
     [test_train]="gradients_agree_with_pytorch ten_steps_of_adamw_agree_with_pytorch
@@ -29,68 +29,68 @@ declare -A tests=(
         a_step_of_an_older_version_is_completed damaged_gradients_do_not_complete_a_step"
 )
 
-# "name|file below host/|sed expression|test"
+# "name|file below host/ or tests/|sed expression|test"
 mutants=(
     # the walk
-    'items from the first to the last|train/backward.c|s/for (int i = list->count - 1; i >= 0; i--)/for (int i = 0; i < list->count; i++)/|test_train'
-    'a gradient that an item adds replaces the others|train/backward.c|s/b->live\[item->from\] ? 1\.0F : 0\.0F/0.0F/|test_train'
-    'a gradient is added to that of the layer above|train/backward.c|s/b->live\[item->to\] = item->to == MR_RESIDUAL;/b->live[item->to] = true;/|test_train'
-    'rows without a target keep what stood there|train/backward.c|s/memset(d + r \* e, 0, e \* sizeof \*d);/;/|test_train'
-    'rows with a target stay packed|train/backward.c|s/else if (--targets != r)/else if (--targets > r)/|test_train'
-    'the last layer twice, the first never|train/backward.c|s/while (p\.layer-- > 0)/for (p.layer = b_layers; p.layer > 0; p.layer--)/; s/^    walk(backward, &p);/    int b_layers = backward->config->n_layer - 1;\n&/|test_train'
+    'items from the first to the last|reference/backward.c|s/for (int i = list->count - 1; i >= 0; i--)/for (int i = 0; i < list->count; i++)/|test_train'
+    'a gradient that an item adds replaces the others|reference/backward.c|s/b->live\[item->from\] ? 1\.0F : 0\.0F/0.0F/|test_train'
+    'a gradient is added to that of the layer above|reference/backward.c|s/b->live\[item->to\] = item->to == MR_RESIDUAL;/b->live[item->to] = true;/|test_train'
+    'rows without a target keep what stood there|reference/backward.c|s/memset(d + r \* e, 0, e \* sizeof \*d);/;/|test_train'
+    'rows with a target stay packed|reference/backward.c|s/else if (--targets != r)/else if (--targets > r)/|test_train'
+    'the last layer twice, the first never|reference/backward.c|s/while (p\.layer-- > 0)/for (p.layer = b_layers; p.layer > 0; p.layer--)/; s/^    walk(backward, &p);/    int b_layers = backward->config->n_layer - 1;\n&/|test_train'
     # the batch, the reference around the walk, and the description that both follow
     'a batch without a target is taken|train/batch.c|s/if (wanted == 0)/if (false)/|test_train'
     'rows without a target count as one|train/batch.c|s/wanted += batch->targets\[r\] != MR_NO_TARGET;/wanted++;/|test_train'
-    'the reference packs all sequences into one|train/reference.c|s/mr_cpu_row){sequences\[begun\]/mr_cpu_row){sequences[0]/|test_train'
-    'the reference learns its own tokens|train/reference.c|s/to\[n++\] = batch->targets\[r\];/to[n++] = batch->tokens[r];/|test_train'
-    'logits for gradients|train/reference.c|s/gradient != NULL, loss, err)/false, loss, err)/|test_train'
+    'the reference packs all sequences into one|reference/reference.c|s/mr_cpu_row){sequences\[begun\]/mr_cpu_row){sequences[0]/|test_train'
+    'the reference learns its own tokens|reference/reference.c|s/to\[n++\] = batch->targets\[r\];/to[n++] = batch->tokens[r];/|test_train'
+    'logits for gradients|reference/reference.c|s/gradient != NULL, loss, err)/false, loss, err)/|test_train'
     'keys are not rotated|model/gptj.c|s/\.to = MR_K, \.epilogue = MR_ROTARY/.to = MR_K/|test_train'
     'the feed-forward has no GELU|model/gptj.c|s/, \.epilogue = MR_GELU_NEW//|test_train'
     'scores without the root of the head|model/model.c|s/return sqrt((double)c->head_dim) \*/return 1.0 */|test_train'
     # matrices
-    'dropped bias gradient|train/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_HIDDEN \&\& /|test_train'
-    'bias of the head dropped|train/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_RESULT \&\& /|test_train'
-    'weights of the transposed matrix|train/backward.c|s/mr_blas\.sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, in, out, 1\.0F, dy, out,/mr_blas.sgemm(CblasRowMajor, CblasNoTrans, in == out ? CblasTrans : CblasNoTrans, rows, in, out, 1.0F, dy, out,/|test_train'
-    'gradient of a matrix replaces that of the batch before|train/backward.c|s/item->from), in, 1\.0F,/item->from), in, 0.0F,/|test_train'
-    'rotary is not turned back|train/backward.c|s/if (item->epilogue == MR_ROTARY)/if (0)/|test_train'
-    'rotary of keys is not turned back|train/backward.c|s/if (item->epilogue == MR_ROTARY)/if (item->epilogue == MR_ROTARY \&\& item->to == MR_Q)/|test_train'
-    'rotary is turned on|train/backward.c|s/angles\[k\] = -angles\[k\]/angles[k] = angles[k]/|test_train'
-    'rotary by the row, not the position|train/backward.c|s/(size_t)t \* (size_t)c->rotary_dim/(size_t)((t + s) % c->n_positions) * (size_t)c->rotary_dim/|test_train'
-    'GELU without its derivative|train/backward.c|s/if (item->epilogue == MR_GELU_NEW)/if (0)/|test_train'
+    'dropped bias gradient|reference/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_HIDDEN \&\& /|test_train'
+    'bias of the head dropped|reference/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_RESULT \&\& /|test_train'
+    'weights of the transposed matrix|reference/backward.c|s/mr_blas\.sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, in, out, 1\.0F, dy, out,/mr_blas.sgemm(CblasRowMajor, CblasNoTrans, in == out ? CblasTrans : CblasNoTrans, rows, in, out, 1.0F, dy, out,/|test_train'
+    'gradient of a matrix replaces that of the batch before|reference/backward.c|s/item->from), in, 1\.0F,/item->from), in, 0.0F,/|test_train'
+    'rotary is not turned back|reference/backward.c|s/if (item->epilogue == MR_ROTARY)/if (0)/|test_train'
+    'rotary of keys is not turned back|reference/backward.c|s/if (item->epilogue == MR_ROTARY)/if (item->epilogue == MR_ROTARY \&\& item->to == MR_Q)/|test_train'
+    'rotary is turned on|reference/backward.c|s/angles\[k\] = -angles\[k\]/angles[k] = angles[k]/|test_train'
+    'rotary by the row, not the position|reference/backward.c|s/(size_t)t \* (size_t)c->rotary_dim/(size_t)((t + s) % c->n_positions) * (size_t)c->rotary_dim/|test_train'
+    'GELU without its derivative|reference/backward.c|s/if (item->epilogue == MR_GELU_NEW)/if (0)/|test_train'
     # the element-wise operations
-    'GELU: the inner derivative is a constant|train/gradient.c|s/(1\.0F + 3\.0F \* 0\.044715F \* square)/1.0F/|test_train'
-    'GELU: without the derivative of tanh|train/gradient.c|s/(1\.0F - t \* t)/1.0F/|test_train'
-    'exact GELU: the gradient of the other|train/backward.c|s/b->config->exact_gelu ? mr_gradient_gelu_exact/0 ? mr_gradient_gelu_exact/|test_train'
-    'exact GELU: without the density|train/gradient.c|s/x\[i\] \* density/0 * density/|test_train'
-    'LayerNorm: the mean does not move|train/gradient.c|s/dn - all \/ (double)n -/dn -/|test_train'
-    'LayerNorm: the length does not move|train/gradient.c|s/ - normal \* (along \/ (double)n)//|test_train'
-    'LayerNorm: a sign|train/gradient.c|s/ - normal \* (along/ + normal * (along/|test_train'
-    'LayerNorm: without gain|train/gradient.c|s/(double)dy\[i\] \* (double)gain\[i\]/(double)dy[i]/|test_train'
-    'LayerNorm: epsilon ignored|train/gradient.c|s/(double)n + (double)epsilon/(double)n + 1e-5/|test_train'
-    'LayerNorm: gain of what was read|train/gradient.c|s/dgain\[i\] += (double)dy\[i\] \* normal/dgain[i] += (double)dy[i] * (double)x[i]/|test_train'
-    'LayerNorm: replaces the gradient of the residual|train/gradient.c|s/dx\[i\] += (float)(scale/dx[i] = (float)(scale/|test_train'
+    'GELU: the inner derivative is a constant|reference/gradient.c|s/(1\.0F + 3\.0F \* 0\.044715F \* square)/1.0F/|test_train'
+    'GELU: without the derivative of tanh|reference/gradient.c|s/(1\.0F - t \* t)/1.0F/|test_train'
+    'exact GELU: the gradient of the other|reference/backward.c|s/b->config->exact_gelu ? mr_gradient_gelu_exact/0 ? mr_gradient_gelu_exact/|test_train'
+    'exact GELU: without the density|reference/gradient.c|s/x\[i\] \* density/0 * density/|test_train'
+    'LayerNorm: the mean does not move|reference/gradient.c|s/dn - all \/ (double)n -/dn -/|test_train'
+    'LayerNorm: the length does not move|reference/gradient.c|s/ - normal \* (along \/ (double)n)//|test_train'
+    'LayerNorm: a sign|reference/gradient.c|s/ - normal \* (along/ + normal * (along/|test_train'
+    'LayerNorm: without gain|reference/gradient.c|s/(double)dy\[i\] \* (double)gain\[i\]/(double)dy[i]/|test_train'
+    'LayerNorm: epsilon ignored|reference/gradient.c|s/(double)n + (double)epsilon/(double)n + 1e-5/|test_train'
+    'LayerNorm: gain of what was read|reference/gradient.c|s/dgain\[i\] += (double)dy\[i\] \* normal/dgain[i] += (double)dy[i] * (double)x[i]/|test_train'
+    'LayerNorm: replaces the gradient of the residual|reference/gradient.c|s/dx\[i\] += (float)(scale/dx[i] = (float)(scale/|test_train'
     # attention
-    'attention: without the mean of the row|train/gradient.c|s/(dp\[i\] - (float)mean)/dp[i]/|test_train'
-    'attention: a sign|train/gradient.c|s/(dp\[i\] - (float)mean)/((float)mean - dp[i])/|test_train'
-    'attention: without 1/sqrt(d)|train/gradient.c|s/(dp\[i\] - (float)mean) \* scale/(dp[i] - (float)mean)/|test_train'
-    'attention: hidden keys get a gradient|train/backward.c|s/memset(dp + visible, 0, hidden \* sizeof \*dp);/;/|test_train'
-    'attention: hidden values get a gradient|train/backward.c|s/memset(p + visible, 0, hidden \* sizeof \*p);/;/|test_train'
-    'attention: one key fewer|train/backward.c|s/(size_t)(from + r + 1)/(size_t)(from + r + (from + r == 0))/|test_train'
-    'attention: values by the gradient of scores|train/backward.c|s/CblasTrans, CblasNoTrans, to, head_dim, n, 1\.0F, b->p, to,/CblasTrans, CblasNoTrans, to, head_dim, n, 1.0F, b->dp, to,/|test_train'
-    'attention: the last queries only|train/backward.c|s/h->dv, e);/h->dv, e); if (from > 0) memset(h->dk, 0, 4 * sizeof(float));/|test_train'
-    'attention: queries of other sequences add up|train/backward.c|s/^        row += (size_t)length;/        row += (size_t)length - (s == 0);/|test_train'
+    'attention: without the mean of the row|reference/gradient.c|s/(dp\[i\] - (float)mean)/dp[i]/|test_train'
+    'attention: a sign|reference/gradient.c|s/(dp\[i\] - (float)mean)/((float)mean - dp[i])/|test_train'
+    'attention: without 1/sqrt(d)|reference/gradient.c|s/(dp\[i\] - (float)mean) \* scale/(dp[i] - (float)mean)/|test_train'
+    'attention: hidden keys get a gradient|reference/backward.c|s/memset(dp + visible, 0, hidden \* sizeof \*dp);/;/|test_train'
+    'attention: hidden values get a gradient|reference/backward.c|s/memset(p + visible, 0, hidden \* sizeof \*p);/;/|test_train'
+    'attention: one key fewer|reference/backward.c|s/(size_t)(from + r + 1)/(size_t)(from + r + (from + r == 0))/|test_train'
+    'attention: values by the gradient of scores|reference/backward.c|s/CblasTrans, CblasNoTrans, to, head_dim, n, 1\.0F, b->p, to,/CblasTrans, CblasNoTrans, to, head_dim, n, 1.0F, b->dp, to,/|test_train'
+    'attention: the last queries only|reference/backward.c|s/h->dv, e);/h->dv, e); if (from > 0) memset(h->dk, 0, 4 * sizeof(float));/|test_train'
+    'attention: queries of other sequences add up|reference/backward.c|s/^        row += (size_t)length;/        row += (size_t)length - (s == 0);/|test_train'
     # tables and parameters
-    'tables: positions by the row of the batch|train/backward.c|s/p->batch->tokens\[r\] : t;/p->batch->tokens[r] : (int)r % b->config->n_positions;/|test_train'
-    'tables: the last occurrence of a token|train/backward.c|s/table\[(size_t)row \* e + k\] += b->d/table[(size_t)row * e + k] = b->d/|test_train'
+    'tables: positions by the row of the batch|reference/backward.c|s/p->batch->tokens\[r\] : t;/p->batch->tokens[r] : (int)r % b->config->n_positions;/|test_train'
+    'tables: the last occurrence of a token|reference/backward.c|s/table\[(size_t)row \* e + k\] += b->d/table[(size_t)row * e + k] = b->d/|test_train'
     'tied matrix: the first table of all|store/params.c|s/while (strcmp(arch->tables\.items\[i\]\.name, tied->name) != 0)/while (i + 1 < arch->tables.count)/|test_train'
     'Conv1D is exported as it is kept|store/params.c|s/out\[r \* outputs + c\] = in\[c \* inputs + r\]/out[r * outputs + c] = in[r * outputs + c]/|test_train'
     'parameters of a layer in the next one|store/params.c|s/i + (size_t)layer \* (size_t)mr_block_tensors(arch)/i + (size_t)((layer + 1) % config->n_layer) * (size_t)mr_block_tensors(arch)/|test_train'
     # the step
-    'stash: every part of a batch over the first|train/stash.c|s/s->filled += n;/s->filled += 0;/|test_train'
-    'gradients of the mean of a micro-batch|train/loop.c|s/factor \/ (double)loss\.rows/factor/|test_train'
-    'gradients are not cleared|train/loop.c|s/^    memset(g->data, 0, .*/    ;/|test_train'
-    'not clipped|train/loop.c|s/clip > 0 \&\& norm > clip ? clip \/ norm : 1\.0/1.0/|test_train'
-    'infinite gradients update weights|train/loop.c|s/if (!isfinite(own))/if (0)/|test_train'
+    'stash: every part of a batch over the first|reference/stash.c|s/s->filled += n;/s->filled += 0;/|test_train'
+    'gradients of the mean of a micro-batch|reference/loop.c|s/factor \/ (double)loss\.rows/factor/|test_train'
+    'gradients are not cleared|reference/loop.c|s/^    memset(g->data, 0, .*/    ;/|test_train'
+    'not clipped|reference/loop.c|s/clip > 0 \&\& norm > clip ? clip \/ norm : 1\.0/1.0/|test_train'
+    'infinite gradients update weights|reference/loop.c|s/if (!isfinite(own))/if (0)/|test_train'
     'everything decays|store/adamw.c|s/return o->decay_all/return true/|test_train'
     'tied tables decay|store/adamw.c|s/ \&\& !mr_item_tied(arch, item))/)/|test_train'
     # AdamW and the rates

@@ -16,7 +16,7 @@
 #include "checkpoint/synthetic.h"
 #include "cli/train_data.h"
 #include "common/file.h"
-#include "train/loop.h"
+#include "reference/loop.h"
 
 enum { WINDOW = 64, WARMUP = 10, POINTS = 10 };
 

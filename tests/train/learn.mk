@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Trainings beside fp32: the demo model fine-tuned, and a small GPT-J from scratch.
-$(BUILD)/train/learn: tests/train/learn.c host/cli/train_data.c $(DATA_SRC) $(LIB)
+$(BUILD)/train/learn: tests/train/learn.c $(REFERENCE_SRC) host/cli/train_data.c $(DATA_SRC) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
-	@$(CC) $(ALL_CFLAGS) -o $@ $(filter %.c,$^) $(LIB) $(LIBS) $(DATA_LIBS)
+	@$(CC) $(ALL_CFLAGS) -Itests -o $@ $(filter %.c,$^) $(LIB) $(LIBS) $(DATA_LIBS)
 # make test only builds it, so that it does not fall behind the interface.
 unit-tests: $(BUILD)/train/learn
 

@@ -21,7 +21,7 @@
 #include "toy_model.h"
 #include "train/pass.h"
 #include "train/pass_impl.h"
-#include "train/reference.h"
+#include "reference/reference.h"
 
 #define FIXTURES "tests/fixtures/train/"
 enum { MOST = 512 };

@@ -16,7 +16,7 @@
 #include "device/open.h"
 #include "memory_store.h"
 #include "store_dirs.h"
-#include "train/reference.h"
+#include "reference/reference.h"
 #include "train/step.h"
 
 enum { STEPS = 10, MICRO_BATCHES = 3, ROWS = 160 };

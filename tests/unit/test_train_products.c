@@ -19,7 +19,7 @@
 #include "spoken.h"
 #include "train/pass.h"
 #include "train/pass_impl.h"
-#include "train/reference.h"
+#include "reference/reference.h"
 
 enum { ROWS = 64, BATCHES = 8, WIDE = 2048 };
 enum { DX, DW, DQ, DK, DV, PRODUCTS };

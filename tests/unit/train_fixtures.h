@@ -12,8 +12,8 @@
 #include "check.h"
 #include "checkpoint/safetensors.h"
 #include "toy_model.h"
-#include "train/loop.h"
-#include "train/reference.h"
+#include "reference/loop.h"
+#include "reference/reference.h"
 
 #define FIXTURES "tests/fixtures/train"
 enum { STEPS = 10, MOST = 512 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums in double: a reference should not add an error of its own that grows with their length.
-#include "train/gradient.h"
+#include "reference/gradient.h"
 
 #include <math.h>
 

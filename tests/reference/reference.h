@@ -6,7 +6,7 @@
 #ifndef MILLRACE_TRAIN_REFERENCE_H
 #define MILLRACE_TRAIN_REFERENCE_H
 
-#include "train/backward.h"
+#include "reference/backward.h"
 #include "train/loss.h"
 
 struct mr_reference;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/backward.h"
+#include "reference/backward.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "common/blas.h"
 #include "cpu/cpu_math.h"
-#include "train/gradient.h"
+#include "reference/gradient.h"
 
 // Queries that meet their keys together.
 #define QUERIES 128

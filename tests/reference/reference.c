@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/reference.h"
+#include "reference/reference.h"
 
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
-#include "train/stash.h"
+#include "reference/stash.h"
 
 struct mr_reference {
     const struct mr_params *weights;

@@ -5,7 +5,7 @@
 
 #include "store/params.h"
 #include "train/batch.h"
-#include "train/stash.h"
+#include "reference/stash.h"
 
 struct mr_backward;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/stash.h"
+#include "reference/stash.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/loop.h"
+#include "reference/loop.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/pool.h"
-#include "train/reference.h"
+#include "reference/reference.h"
 
 enum { SHARE = 1 << 15 }; // parameters that a thread updates at a time
 
