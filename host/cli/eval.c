@@ -119,11 +119,12 @@ static int perplexity(struct run *r, const char *text, size_t size, int *status,
     struct eval_item *items = NULL;
     double loglik = 0;
     int rc = mr_model_encode(r->model, text, size, true, &ids, &count, err);
+    if (rc == 0 && count < 2)
+        rc = mr_fail(err, MR_ERR_FORMAT,
+                     "%.300s: one token is too short: perplexity is of the tokens that follow",
+                     a->text);
     if (rc == 0 && a->tokens && count > (size_t)a->tokens)
         count = (size_t)a->tokens;
-    if (rc == 0 && count < 2)
-        rc = mr_fail(err, MR_ERR_USAGE,
-                     "one token is too short: perplexity is of the tokens that follow");
     if (rc == 0)
         rc = count_bytes(r, ids + 1, count - 1, &bytes, err);
     if (rc == 0) {

@@ -105,7 +105,9 @@ static int set_up(struct plan *p, struct mr_error *err)
                                   .two_pass = a->c.session.two_pass,
                                   .head = !a->no_head,
                                   .fold = p->fold};
-    double capacity = 0x1p30 * (a->capacity > 0 ? a->capacity : p->board ? p->board->capacity : 0);
+    double capacity = a->capacity > 0 ? 0x1p30 * a->capacity
+                      : p->board      ? mr_plan_board_free(p->board)
+                                      : 0;
     p->streams = capacity > 0 && !mr_plan_holds(&p->job, capacity, (int)a->batch, &p->room);
     return 0;
 }

@@ -150,7 +150,7 @@ static bool known(const struct mr_plan_cost *c, enum mr_plan_kind k)
 static bool holds_model(const struct plan *p)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
-    return b.weights + b.kv + b.windows <= p->board->capacity * 0x1p30;
+    return b.weights + b.kv + b.windows <= mr_plan_board_free(p->board);
 }
 
 static bool holds_engine(const struct plan *p, const struct mr_plan_cost *c)
@@ -239,10 +239,11 @@ json_t *plan_needs_json(const struct plan *p)
     const struct mr_plan_board *d = p->board;
     if (!d)
         return o;
-    json_t *board = json_pack("{s:s, s:f, s:i, s:f, s:b, s:b, s:b}", "name", d->name,
-                              "memory_bytes", d->capacity * 0x1p30, "channels", d->channels,
-                              "link_gb_s", d->link, "holds_model", holds_model(p), "holds_engine",
-                              holds_engine(p, &c), "fits", runs(p));
+    json_t *board =
+        json_pack("{s:s, s:f, s:f, s:i, s:f, s:b, s:b, s:b}", "name", d->name, "memory_bytes",
+                  d->capacity * 0x1p30, "processor_bytes", d->host * 0x1p30, "channels",
+                  d->channels, "link_gb_s", d->link, "holds_model", holds_model(p), "holds_engine",
+                  holds_engine(p, &c), "fits", runs(p));
     for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
         struct mr_plan_part part = mr_plan_part_of(d, &c, k);
         if (known(&c, k))
@@ -252,6 +253,14 @@ json_t *plan_needs_json(const struct plan *p)
     }
     json_object_set_new(o, "board", board);
     return o;
+}
+
+void plan_print_memory_of(const struct mr_plan_board *b, const char *verdict)
+{
+    printf("; %s has %.2f GB", b->name, b->capacity * 0x1p30 / 1e9);
+    if (b->host > 0)
+        printf(", %.2f of them for its processor (assumed)", b->host * 0x1p30 / 1e9);
+    printf(": %s", verdict);
 }
 
 static const char *verdict(bool fits)
@@ -313,8 +322,7 @@ void plan_print_needs(const struct plan *p, const char *model)
            all / 1e9, b.weights / 1e9, p->a->batch, p->model.n_positions, b.kv / 1e9,
            b.windows / 1e9);
     if (d)
-        printf("; %s has %.2f GB: %s", d->name, d->capacity * 0x1p30 / 1e9,
-               verdict(all <= d->capacity * 0x1p30));
+        plan_print_memory_of(d, verdict(all <= mr_plan_board_free(d)));
     printf("\n");
     if (p->streams && d && d->link <= 0)
         printf("  streams    not: %s has no link to a host beside it\n", d->name);

@@ -69,6 +69,9 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
 // Memory does not hold the model, but two of its layers.
 bool plan_streams(const struct plan *p);
 
+// What a board has of memory, and how what it is to hold fits.
+void plan_print_memory_of(const struct mr_plan_board *b, const char *verdict);
+
 // The step of training that --train asks for (plan_train.c).
 int plan_training(const struct plan *p, const char *model, struct mr_error *err);
 

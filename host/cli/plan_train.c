@@ -46,7 +46,7 @@ static void shares(const struct step *s, double share[LIMITS])
 static bool fits(const struct step *s, const struct mr_pass_memory *m)
 {
     const struct mr_plan_board *b = s->p->board;
-    return !b || (double)mr_pass_bytes(m) <= b->capacity * 0x1p30;
+    return !b || (double)mr_pass_bytes(m) <= mr_plan_board_free(b);
 }
 
 static bool no_link(const struct step *s)
@@ -94,10 +94,9 @@ static void print_memory(const struct step *s)
            (double)(t->whole.kv + t->whole.windows) / 1e9);
     printf("\n             two layers at a time %.3f GB", two / 1e9);
     if (b)
-        printf("; %s has %.2f GB: %s", b->name, b->capacity * 0x1p30 / 1e9,
-               fits(s, &t->whole) ? "fits"
-               : fits(s, &t->two) ? "two layers fit"
-                                  : "DOES NOT FIT");
+        plan_print_memory_of(b, fits(s, &t->whole) ? "fits"
+                                : fits(s, &t->two) ? "two layers fit"
+                                                   : "DOES NOT FIT");
     printf("\n  store      %.3f GB: weights and moments %.3f; beside it %.3f GB of host memory\n",
            t->disk / 1e9, t->at_rest / 1e9, t->host / 1e9);
 }

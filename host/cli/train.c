@@ -50,7 +50,8 @@ static int open_data(struct train_data *d, struct mr_model *model, const struct 
                      info->n_positions);
     if (rc == 0 && !file) {
         rc = train_data_make(d, model, text, size, in->sequence, share, (uint64_t)in->seed, err);
-        if (rc == MR_ERR_FORMAT) // of the text alone; the messages before this have its name
+        if (rc == MR_ERR_FORMAT ||
+            rc == MR_ERR_USAGE) // of the text alone; the messages before this have its name
             rc = mr_fail_in(err, "%.300s", in->data);
     }
     free(text);

@@ -82,7 +82,8 @@ int train_data_open(struct train_data *d, const struct mr_model *model, const ch
     d->hash = d->examples.hash;
     d->full = d->examples.targets == (uint64_t)d->examples.count * (uint64_t)d->examples.length;
     d->count = d->examples.tokens;
-    return divide(d, d->examples.count, share, err);
+    rc = divide(d, d->examples.count, share, err);
+    return rc < 0 ? mr_fail_in(err, "%.300s", paths[0]) : rc;
 }
 
 void train_data_free(struct train_data *d)

@@ -18,7 +18,7 @@ struct mr_plan_board {
     const char *memory;     // preset whose timing it has (plan/memory.h)
     int channels;           // memory ports of the engine that it can feed
     double gigabytes;       // a second, pins of one channel
-    double capacity;        // GiB on all channels
+    double capacity;        // GiB on all channels, the host's share among them
     const char *multiplier; // the block that multiplies
     int multipliers, luts;
     int bram, uram;              // of 36 and of 288 Kb
@@ -28,7 +28,13 @@ struct mr_plan_board {
     double watts;                // what the board may draw at most, 0: not known
     double link;                 // GB/s to and from a host beside it; 0: none
     const char *also;            // another name
+    double host;                 // GiB of the memory that the board's own processor keeps: assumed
 };
+
+static inline double mr_plan_board_free(const struct mr_plan_board *b) // bytes for the engine
+{
+    return (b->capacity - b->host) * 0x1p30;
+}
 
 const struct mr_plan_board *mr_plan_board_named(const char *name);
 const struct mr_plan_board *mr_plan_board_at(int index); // NULL behind the last

@@ -221,7 +221,7 @@ exits model_that_is_empty 2 'the model is empty' generate '' x -d model:
 exits compare_with_an_empty_text 3 'empty: the text is empty' compare $demo --file "$work/empty"
 exits perplexity_of_an_empty_text 3 'empty: the text is empty' eval $demo --perplexity "$work/empty"
 printf '\n' >"$work/one-token"
-exits perplexity_of_one_token 2 'one token is too short' eval $demo --perplexity "$work/one-token"
+exits perplexity_of_one_token 3 'one-token: one token is too short' eval $demo --perplexity "$work/one-token"
 # What has no tokenizer is refused before its weights are made or looked at.
 memory=$(ulimit -Sv)
 ulimit -Sv 4000000 # too little for them
@@ -265,6 +265,8 @@ ok plan_has_no_luts_then test -z "$(grep 'thousand LUTs' "$work/out")"
 exits plan_of_a_model_too_large_for_the_board_is_said 0 '' plan synthetic:gptj-6b --board kv260
 ok plan_of_a_board_without_a_link_streams_nothing grep -q '^  streams    not: kv260 has no link' "$work/out"
 ok plan_says_that_its_memory_is_too_small grep -q '^  verdict    does not fit (memory)$' "$work/out"
+exits plan_with_the_processor_of_a_board 0 '' plan synthetic:gptj-6b --format mxfp4 --batch 2 --board kv260
+ok plan_keeps_its_memory_for_it grep -q '^  memory     4\.203 GB: .* has 4\.29 GB, 0\.54 of them for its processor (assumed): DOES NOT FIT$' "$work/out"
 exits plan_of_a_board_that_streams 0 '' plan synthetic:gptj-6b --board u50 --capacity 4
 ok plan_of_streams_says_so grep -q '^  verdict    fits; layers stream from the host$' "$work/out"
 # A token's 34 M cycles keep the memory busy, and its copies half as long again.

@@ -48,7 +48,7 @@ ok summary_is_a_table test "$(grep -cE '^  acc(_norm|_bytes)? +(0\.5000 \+- 0\.5
 exits eval_of_nothing 2 'either --perplexity FILE or --tasks FILE' eval $demo
 exits eval_of_both 2 'either' eval $demo --perplexity x --tasks y
 exits eval_text_missing 3 'No such file' eval $demo --perplexity "$work/no"
-exits eval_text_of_one_token 2 'one token is too short' eval $demo --perplexity <(printf 'a')
+exits eval_text_of_one_token 3 '/dev/fd/[0-9]*: one token is too short' eval $demo --perplexity <(printf 'a')
 exits eval_window_beyond_the_model 3 'model has 512 positions' eval $demo --perplexity $demo/heldout.txt --window 513
 exits eval_stride_as_long_as_the_window 2 'not below --window' eval $demo --perplexity $demo/heldout.txt --window 64 --stride 64
 exits eval_window_of_questions 2 'goes with --perplexity' eval $demo --tasks "$work/q" --window 5

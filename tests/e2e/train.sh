@@ -190,6 +190,8 @@ exits train_on_json_lines 3 'JSON lines by its name; millrace data' train $demo 
 cp "$work/word" "$work/word.csv"
 exits train_text_that_is_csv 3 '^millrace: [^ ]*word.csv: is CSV by its name' train $demo --data "$work/word.csv" -o "$work/x" --steps 1
 exits train_text_that_is_empty 3 'empty.txt: the text is empty' train $demo --data "$work/empty.txt" -o "$work/x" --steps 1
+printf 'in the beginning' >"$work/beginning"
+exits train_text_all_of_it_held_out 2 'beginning: the text is too short: its 4 tokens make 1 window, of which 1' train $demo --data "$work/beginning" -o "$work/x" --steps 1
 exits train_text_too_short 3 'word: the text is too short: its 1 token makes no window' train $demo --data "$work/word" -o "$work/x" --steps 1
 exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz 1
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
