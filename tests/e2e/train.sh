@@ -21,13 +21,24 @@ ok held_out_loss_falls test "$(sed -n 's/^step [04] *held out \([0-9.]*\).*/\1/p
 ok the_export_generates test $? = 0 -a "$(wc -c <"$work/out")" -gt 12
 
 # ---- the simulated RTL gives the same weights, and counts
-words=(train $demo --data "$work/text" --sequence 16 --batch 1 --steps 2 --eval-windows 1 --json)
-"$millrace" "${words[@]}" -d model:tinyt -o "$work/by-model" --export "$work/model-out" >"$work/log-model" 2>"$work/err"
-"$millrace" "${words[@]}" -d sim:tinyt -o "$work/by-rtl" --export "$work/rtl-out" >"$work/log-rtl" 2>>"$work/err"
+words=(train $demo --data "$work/text" --sequence 16 --batch 1 --eval-windows 1 --json)
+"$millrace" "${words[@]}" --steps 2 -d model:tinyt -o "$work/by-model" --export "$work/model-out" >"$work/log-model" 2>"$work/err"
+"$millrace" "${words[@]}" --steps 2 -d sim:tinyt -o "$work/by-rtl" --export "$work/rtl-out" >"$work/log-rtl" 2>>"$work/err"
 ok the_rtl_trains test $? = 0 -a ! -s "$work/err"
 ok the_rtl_gives_the_same_weights test "$(diff -r "$work/model-out" "$work/rtl-out" && echo same)" = same
 ok the_rtl_counts_its_cycles test "$(grep -cE '"repeated":[01],"cycles":[0-9]{6,},"mac_utilisation":0\.[0-9]+' "$work/log-rtl")" = 2
 ok and_gives_the_same_losses test "$(sed 's/,"cycles":.*/}/' "$work/log-rtl")" = "$(cat "$work/log-model")"
+
+# ---- killed within a step on the RTL: the state is that of the step before, and goes on
+cp -r "$work/by-rtl" "$work/killed"
+"$millrace" "${words[@]}" -d sim:tinyt -o "$work/killed" --steps 1000 >"$work/log-rtl" 2>"$work/err" &
+pid=$!
+until_simulating $pid && sleep 1 && kill -KILL $pid
+wait $pid 2>"$work/waited"
+ok a_killed_simulation test $? = 137 -a ! -s "$work/log-rtl"
+for f in header state; do ok "its_${f}_stays" cmp "$work/killed/$f" "$work/by-rtl/$f"; done
+for d in killed by-model; do "$millrace" "${words[@]}" -d model:tinyt -o "$work/$d" --steps 3; done >"$work/log" 2>"$work/err"
+ok and_goes_on_with_the_same_bytes test "$(grep -c "\"step\":3,\"loss" "$work/log")" = 2 -a "$(cmp "$work/killed/state" "$work/by-model/state" && echo same)" = same
 
 # ---- a state is no model, and becomes one without its data
 for format in f32 bf16; do "$millrace" export "$work/a" "$work/again-$format" --format $format; done >"$work/log" 2>"$work/err"

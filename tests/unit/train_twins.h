@@ -81,7 +81,7 @@ static struct mr_tiles_shape shape(int kblocks)
 }
 
 // The fewest beats that are whole words of all channels, and as many as that at least.
-static uint32_t whole_beats(uint32_t beats)
+static inline uint32_t whole_beats(uint32_t beats)
 {
     uint32_t least = channels > 4 ? (uint32_t)channels / 4 : 1;
     return (beats + least - 1) / least * least;
