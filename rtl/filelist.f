@@ -78,6 +78,7 @@ rtl/train/mr_slopes.sv
 rtl/train/mr_stash_put.sv
 rtl/train/mr_tiles.sv
 rtl/train/mr_train.sv
+rtl/train/mr_train_done.sv
 rtl/train/mr_turn.sv
 rtl/train/mr_turned.sv
 rtl/vector/mr_epi_cmds.sv
@@ -87,7 +88,6 @@ rtl/vector/mr_epi_place.sv
 rtl/vector/mr_epi_res.sv
 rtl/vector/mr_epi_stage.sv
 rtl/vector/mr_epi_take.sv
-rtl/vector/mr_epi_told.sv
 rtl/vector/mr_epilogue.sv
 rtl/vector/mr_layernorm.sv
 rtl/vector/mr_results.sv

@@ -131,21 +131,15 @@ module millrace_core #(
   logic [7:0]   ac_max;
   logic [263:0] ac_data;
 
-  // results that go to the stash turned: of the command that is issued; a beat is taken; it comes
-  logic            tn_cmd, tn_take, tn_room, tn_valid, tn_last, tn_done, tn_bad, tn_busy;
-  logic [V*32-1:0] tn_data;
-  logic [15:0]     tn_token, tn_group;
-  logic [63:0]     tn_bad_addr;
-
-  // blocks that go to the stash too: of the command that is issued; one begins; it comes
-  logic         tl_cmd, tl_take, tl_room, tl_valid, tl_done, tl_bad, tl_busy;
-  logic [263:0] tl_data;
-  logic [63:0]  tl_bad_addr;
-
-  // slopes: of the command that is issued; a beat is taken that leaves some, or needs some; values
-  // of which they are; factors
-  logic            sl_cmd, sl_take, sl_room, sl_x_valid, sl_done, sl_use, sl_has, sl_pop, sl_busy;
-  logic [V*32-1:0] sl_x, sl_f;
+  // what MATMUL gives to units of training
+  logic            side_push, side_next, side_ok, side_last, side_pop, side_busy;
+  logic [1:0]      side_bad;
+  logic [2:0]      side_valid;
+  logic [3:0]      side_take, side_room;
+  logic [15:0]     side_token, side_group;
+  logic [63:0]     side_bad_addr;
+  logic [V*32-1:0] side_data, side_x, side_f;
+  logic [263:0]    side_block;
 
   // blocks into activation memory (aa_ vector path, ab_ attention), q/k/v memory, prefix maxima
   logic           aa_valid, aa_ready, aa_first, aa_lo, ab_valid, ab_ready, ab_first, ab_lo;
@@ -205,8 +199,7 @@ module millrace_core #(
   assign act_vec = !unit_rst_n || halt || act_at || issue_valid[VECTOR] || unit_busy[VECTOR] ||
                    ln_busy || issue_valid[WRITER] || unit_busy[WRITER] || !hr_idle ||
                    hr_valid != '0 || !wr_idle || wr_job_valid != '0 || wr_data_valid != '0;
-  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wr_job_done[0] || tn_busy ||
-                   tl_busy || sl_busy;
+  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wr_job_done[0] || side_busy;
   // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
   // whose state stands still when it is idle cannot count that itself.
   logic ln_phase_q;
@@ -327,14 +320,8 @@ module millrace_core #(
     `MR_PM_M_ON(pm_, pmb_),
     .result_base_i(result_base), .result_limit_i(result_limit),
     `MR_WR_M_ON_AT(, wr_, 0),
-    .tn_cmd_o(tn_cmd), .tn_take_o(tn_take), .tn_room_i(tn_room), .tn_valid_o(tn_valid),
-    .tn_data_o(tn_data), .tn_token_o(tn_token), .tn_group_o(tn_group), .tn_last_o(tn_last),
-    .tn_done_i(tn_done), .tn_bad_i(tn_bad), .tn_bad_addr_i(tn_bad_addr),
-    .sl_cmd_o(sl_cmd), .sl_take_o(sl_take), .sl_room_i(sl_room), .sl_x_valid_o(sl_x_valid),
-    .sl_x_o(sl_x), .sl_done_i(sl_done), .sl_use_o(sl_use), .sl_has_i(sl_has), .sl_pop_o(sl_pop),
-    .sl_f_i(sl_f),
-    .tl_cmd_o(tl_cmd), .tl_take_o(tl_take), .tl_room_i(tl_room), .tl_valid_o(tl_valid),
-    .tl_data_o(tl_data), .tl_done_i(tl_done), .tl_bad_i(tl_bad), .tl_bad_addr_i(tl_bad_addr),
+    `MR_SIDE_M_ON(side_, side_),
+    .side_block_o(side_block),
     `MR_ERR_M_ON_AT(err_, e_, E_EPILOGUE),
     .acks_o(epi_ack), .busy_o(epi_busy), .ovf_o(epi_ovf), .nan_o(epi_nan)
   );
@@ -428,16 +415,8 @@ module millrace_core #(
       .gr_cmd_valid_i(gr_cmd_valid), .gr_cmd_ready_o(gr_cmd_ready), .gr_valid_i(gr_valid),
       .gr_ready_o(gr_ready), .gr_acc_i(dr_acc), .gr_flags_i(gr_flags), .gr_token_i(dr_token),
       .gr_group_i(dr_group), .gr_last_i(dr_last), .gr_done_o(gr_done),
-      .tn_cmd_valid_i(tn_cmd), .tn_take_i(tn_take), .tn_room_o(tn_room), .tn_valid_i(tn_valid),
-      .tn_data_i(tn_data), .tn_token_i(tn_token), .tn_group_i(tn_group), .tn_last_i(tn_last),
-      .tn_done_o(tn_done), .tn_err_valid_o(tn_bad), .tn_err_addr_o(tn_bad_addr),
-      .tn_busy_o(tn_busy),
-      .tl_cmd_valid_i(tl_cmd), .tl_take_i(tl_take), .tl_room_o(tl_room), .tl_valid_i(tl_valid),
-      .tl_data_i(tl_data), .tl_done_o(tl_done), .tl_err_valid_o(tl_bad),
-      .tl_err_addr_o(tl_bad_addr), .tl_busy_o(tl_busy),
-      .sl_cmd_valid_i(sl_cmd), .sl_take_i(sl_take), .sl_room_o(sl_room), .sl_x_valid_i(sl_x_valid),
-      .sl_x_i(sl_x), .sl_done_o(sl_done), .sl_use_i(sl_use), .sl_has_o(sl_has), .sl_pop_i(sl_pop),
-      .sl_f_o(sl_f), .sl_busy_o(sl_busy), .rows_base_i(rows_base),
+      `MR_SIDE_S_ON(side_, side_),
+      .side_block_i(side_block), .side_busy_o(side_busy), .rows_base_i(rows_base),
       .s_base_i(s_base), .s_limit_i(s_limit), .grad_base_i(grad_base),
       .rd_valid_o(hr_valid[READERS-1:2]), .rd_ready_i(hr_ready[READERS-1:2]),
       .rd_addr_o(hr_addr[READERS*64-1:128]), .rd_beats_o(hr_beats[READERS*16-1:32]),
@@ -450,13 +429,13 @@ module millrace_core #(
     );
   end else begin : gen_no_train
     assign {vq_op, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
-            gr_cmd_ready, gr_ready, gr_done, tn_room, tn_done, tn_bad, tn_bad_addr, tn_busy,
-            tl_room, tl_done, tl_bad, tl_bad_addr, tl_busy, sl_room, sl_done, sl_has, sl_f,
-            sl_busy, cp_on, cp_ren, cp_second, cp_raddr, cp_valid, cp_data, cp_tag} = '0;
+            gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
+            side_busy, cp_on, cp_ren, cp_second, cp_raddr, cp_valid, cp_data, cp_tag} = '0;
+    assign side_ok = 1'b1;
     logic unused;
-    assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, tn_cmd, tn_take, tn_valid,
-                      tn_data, tn_token, tn_group, tn_last, tl_cmd, tl_take, tl_valid, tl_data,
-                      sl_cmd, sl_take, sl_x_valid, sl_x, sl_use, sl_pop, cp_grant, cp_rdata};
+    assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, side_push, side_next,
+                      side_take, side_valid, side_data, side_token, side_group, side_last, side_x,
+                      side_pop, side_block, cp_grant, cp_rdata};
   end
 
 `ifdef MILLRACE_VIEW

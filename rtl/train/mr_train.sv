@@ -12,8 +12,7 @@
 //   cp_      COPY: mr_row_copy's ports of the row memories and of the quantiser; cp_on_o: one works
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
 //   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
-//   tn_, tl_ MATMUL with TURNED and with TILES: mr_turned's, mr_tiles'
-//   sl_      MATMUL with KEEP_SLOPE or SLOPE: mr_slopes'
+//   side_    what MATMUL gives to mr_turned, mr_tiles and mr_slopes; side_busy_o: they work
 //   s_       stash windows, and the size of the smallest; grad_base_i the gradient window,
 //            rows_base_i the rows window
 //   rd_      six clients of mr_host_port: 0 LOAD_ACT, 1 records, 2 headers for TURNED, 3 for TILES,
@@ -70,38 +69,9 @@ module mr_train #(
   input  logic            gr_last_i,
   output logic            gr_done_o,
 
-  input  logic            tn_cmd_valid_i,
-  input  logic            tn_take_i,
-  output logic            tn_room_o,
-  input  logic            tn_valid_i,
-  input  logic [V*32-1:0] tn_data_i,
-  input  logic [15:0]     tn_token_i,
-  input  logic [15:0]     tn_group_i,
-  input  logic            tn_last_i,
-  output logic            tn_done_o,
-  output logic            tn_err_valid_o,
-  output logic [63:0]     tn_err_addr_o,
-  output logic            tn_busy_o,
-  input  logic            tl_cmd_valid_i,
-  input  logic            tl_take_i,
-  output logic            tl_room_o,
-  input  logic            tl_valid_i,
-  input  logic [263:0]    tl_data_i,
-  output logic            tl_done_o,
-  output logic            tl_err_valid_o,
-  output logic [63:0]     tl_err_addr_o,
-  output logic            tl_busy_o,
-  input  logic            sl_cmd_valid_i,
-  input  logic            sl_take_i,
-  output logic            sl_room_o,
-  input  logic            sl_x_valid_i,
-  input  logic [V*32-1:0] sl_x_i,
-  output logic            sl_done_o,
-  input  logic            sl_use_i,
-  output logic            sl_has_o,
-  input  logic            sl_pop_i,
-  output logic [V*32-1:0] sl_f_o,
-  output logic            sl_busy_o,
+  `MR_SIDE_S(side_),
+  input  logic [263:0]    side_block_i,
+  output logic            side_busy_o,
 
   input  logic [N*64-1:0] s_base_i,
   input  logic [31:0]     s_limit_i,
@@ -208,13 +178,36 @@ module mr_train #(
     `MR_WR_M_TO_AT(, , 0)
   );
 
+  // ---- what MATMUL gives ----------------------------------------------------------------------
+  logic [2:0]  has, told, busy;
+  logic [1:0]  bad;
+  logic [63:0] tn_bad_addr, tl_bad_addr;
+  logic        slope;
+  assign has   = {mm_cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], mm_cmd_i[mr_pkg::MATMUL_TILES_LSB],
+                  mm_cmd_i[mr_pkg::MATMUL_TURNED_LSB]};
+  assign slope = mm_cmd_i[mr_pkg::MATMUL_SLOPE_LSB];
+  assign side_busy_o = busy != '0;
+  mr_train_done u_done (
+    .clk_i,
+    .rst_ni,
+    .push_i    (side_push_i),
+    .has_i     (has),
+    .next_i    (side_next_i),
+    .told_i    (told),
+    .bad_i     (bad),
+    .bad_addr_i({tl_bad_addr, tn_bad_addr}),
+    .ok_o      (side_ok_o),
+    .bad_o     (side_bad_o),
+    .bad_addr_o(side_bad_addr_o)
+  );
+
   // Of 32 columns 8 groups, of all channels.
   mr_turned #(
     .N(N)
   ) u_turned (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i  (tn_cmd_valid_i),
+    .cmd_valid_i  (side_push_i && has[0]),
     .cmd_off_i    (mm_cmd_i[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
     .cmd_kblocks_i(mm_cmd_i[mr_pkg::MATMUL_ALL_KBLOCKS_LSB+:16]),
     .cmd_at_i     (mm_cmd_i[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]),
@@ -222,17 +215,17 @@ module mr_train #(
     .cmd_groups_i (20'(mm_cmd_i[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN))),
     .cmd_begin_i  ({!mm_cmd_i[mr_pkg::MATMUL_BEGIN_LSB], 16'd0}),
     .cmd_rows_i   (mm_rows_i),
-    .take_i       (tn_take_i),
-    .room_o       (tn_room_o),
-    .b_valid_i    (tn_valid_i),
-    .b_data_i     (tn_data_i),
-    .b_token_i    (tn_token_i),
-    .b_group_i    (tn_group_i),
-    .b_last_i     (tn_last_i),
-    .done_o       (tn_done_o),
-    .err_valid_o  (tn_err_valid_o),
-    .err_addr_o   (tn_err_addr_o),
-    .busy_o       (tn_busy_o),
+    .take_i       (side_take_i[0]),
+    .room_o       (side_room_o[0]),
+    .b_valid_i    (side_valid_i[0]),
+    .b_data_i     (side_data_i),
+    .b_token_i    (side_token_i),
+    .b_group_i    (side_group_i),
+    .b_last_i     (side_last_i),
+    .done_o       (told[0]),
+    .err_valid_o  (bad[0]),
+    .err_addr_o   (tn_bad_addr),
+    .busy_o       (busy[0]),
     .s_base_i,
     .s_limit_i,
     `MR_RD_M_TO_AT(rd_, rd_, 2),
@@ -244,17 +237,17 @@ module mr_train #(
   ) u_tiles (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i(tl_cmd_valid_i),
+    .cmd_valid_i(side_push_i && has[1]),
     .cmd_i      (mm_cmd_i),
     .cmd_rows_i (mm_rows_i),
-    .take_i     (tl_take_i),
-    .room_o     (tl_room_o),
-    .b_valid_i  (tl_valid_i),
-    .b_data_i   (tl_data_i),
-    .done_o     (tl_done_o),
-    .err_valid_o(tl_err_valid_o),
-    .err_addr_o (tl_err_addr_o),
-    .busy_o     (tl_busy_o),
+    .take_i     (side_take_i[1]),
+    .room_o     (side_room_o[1]),
+    .b_valid_i  (side_valid_i[1]),
+    .b_data_i   (side_block_i),
+    .done_o     (told[1]),
+    .err_valid_o(bad[1]),
+    .err_addr_o (tl_bad_addr),
+    .busy_o     (busy[1]),
     .s_base_i,
     .s_limit_i,
     `MR_RD_M_TO_AT(rd_, rd_, 3),
@@ -266,19 +259,19 @@ module mr_train #(
   ) u_slopes (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i(sl_cmd_valid_i),
+    .cmd_valid_i(side_push_i && (has[2] || slope)),
     .cmd_i      (mm_cmd_i),
     .cmd_rows_i (mm_rows_i),
-    .take_i     (sl_take_i),
-    .room_o     (sl_room_o),
-    .x_valid_i  (sl_x_valid_i),
-    .x_i        (sl_x_i),
-    .use_i      (sl_use_i),
-    .has_o      (sl_has_o),
-    .pop_i      (sl_pop_i),
-    .f_o        (sl_f_o),
-    .done_o     (sl_done_o),
-    .busy_o     (sl_busy_o),
+    .take_i     (side_take_i[2]),
+    .room_o     (side_room_o[2]),
+    .x_valid_i  (side_valid_i[2]),
+    .x_i        (side_x_i),
+    .use_i      (side_take_i[3]),
+    .has_o      (side_room_o[3]),
+    .pop_i      (side_pop_i),
+    .f_o        (side_f_o),
+    .done_o     (told[2]),
+    .busy_o     (busy[2]),
     .base_i     (rows_base_i),
     `MR_RD_M_TO_AT(rd_, rd_, 4),
     `MR_WR_M_TO_AT(, , 3)

@@ -8,14 +8,13 @@
 // Parameters: N, T, TRAIN as mr_epilogue.
 //
 // Ports
-//   cfg_    valid/ready: see mr_epilogue
+//   cfg_    valid/ready with the command, cmd_i, its rows and the run's flags: see mr_epilogue
 //   c_      the command whose beats are taken, its fields from registers. c_valid_o: there is one;
 //           c_end_i pulse: its last beat is taken (or it has none), the next one may be there in
 //           the following cycle. c_empty_o: it has no rows; c_change_o: it is staged in another
 //           layout than the staged one before it. c_idx_o is its number. span: columns of a RESULT
 //           unit, log2 less 6; head_m1: words of a head less 1; room: units that fit the staging
-//           memory. second, set, turned, keep, slope: as cfg_, with TRAIN. turned_o: of each
-//           number
+//           memory. second .. slope: fields ROW .. SLOPE, with TRAIN. turned_o: of each number
 //   u_      look-up by number u_idx_i under u_ren_i, held from the next cycle on. tiles: with TRAIN
 //   blk_i (two_i: both passes), job_i   pulses: blocks went to the quantiser, a write job to
 //           mr_writer; blk_ack_i, job_ack_i: they are stored
@@ -23,11 +22,10 @@
 //           or before) as blocks
 //   res_i   pulse: a residual command is written
 //   bad_i   pulse: something of command bad_idx_i could not be stored
-//   tn_done_i, tl_done_i   with TRAIN, pulse in the order of such commands: what goes to the stash
-//           turned, or as tiles, is stored, or, with tn_bad_i or tl_bad_i, cannot be
-//   sl_done_i   with TRAIN, pulse in the order of commands with cfg_keep_i: their slopes are stored
-//   done_o  pulse per command, in order; err_o beside it: bad_i, tn_bad_i or tl_bad_i came for the
-//           command. err_tiles_o: tl_bad_i; err_turned_o: tn_bad_i alone
+//   side_   see rtl/spec/bundles.def
+//   done_o  pulse per command, in order; err_o beside it: bad_i or side_bad_i came for the command.
+//           err_side_o: it is the side's address that counts
+`include "mr_bundles.svh"
 module mr_epi_cmds #(
   parameter int N = 1,
   parameter int T = 8,
@@ -40,71 +38,25 @@ module mr_epi_cmds #(
 
   input  logic              cfg_valid_i,
   output logic              cfg_ready_o,
-  input  logic [31:0]            cfg_cols_i,
-  input  logic [15:0]            cfg_rows_i,
-  input  logic [1:0]             cfg_dst_i,
-  input  logic [15:0]            cfg_dst_base_i,
-  input  logic [1:0]             cfg_dst_slot_i,
-  input  logic              cfg_bias_i,
-  input  logic              cfg_rotary_i,
-  input  logic              cfg_gelu_i,
-  input  logic              cfg_prefix_max_i,
-  input  logic              cfg_track_exp_i,
-  input  logic [15:0]            cfg_rotary_dim_i,
-  input  logic [15:0]            cfg_head_lanes_i,
-  input  logic [31:0]            cfg_out_cols_i,
-  input  logic [31:0]            cfg_out_off_i,
-  input  logic [31:0]            cfg_out_stride_i,
-  input  logic              cfg_two_pass_i,
-  // With TRAIN.
+  input  logic [15:0]       cfg_rows_i,
+  // The bits that have a meaning here.
   // verilator lint_off UNUSED
-  input  logic              cfg_second_i,
-  input  logic              cfg_set_i,
-  input  logic              cfg_turned_i,
-  input  logic              cfg_tiles_i,
-  input  logic              cfg_keep_i,
-  input  logic              cfg_slope_i,
-  input  logic              tn_done_i,
-  input  logic              tn_bad_i,
-  input  logic              tl_done_i,
-  input  logic              tl_bad_i,
-  input  logic              sl_done_i,
+  input  logic [511:0]      cmd_i,
   // verilator lint_on UNUSED
+  input  logic              two_pass_i,
+  input  logic              train_i,
+  input  logic              side_ok_i,
+  input  logic [1:0]        side_bad_i,
+  output logic              side_next_o,
 
-  output logic              c_valid_o,
-  output logic              c_empty_o,
-  output logic              c_change_o,
-  input  logic              c_end_i,
-  output logic [2:0]        c_idx_o,
-  output logic [1:0]        c_dst_o,
-  output logic [1:0]        c_span_o,
-  output logic              c_track_o,
+  `MR_EPI_C_M(c_, PW),
   output logic              c_bias_o,
-  output logic              c_gelu_o,
-  output logic [15:0]       c_rot_dim_o,
-  output logic [15:0]       c_head_m1_o,
-  output logic [15:0]       c_rows_m1_o,
-  output logic [15:0]       c_groups_m1_o,
-  output logic [PW-1:0]     c_room_o,
-  output logic              c_second_o,
-  output logic              c_set_o,
-  output logic              c_turned_o,
-  output logic              c_keep_o,
-  output logic              c_slope_o,
   output logic [7:0]        turned_o,
 
-  input  logic              u_ren_i,
-  input  logic [2:0]        u_idx_i,
-  output logic [1:0]        u_dst_o,
-  output logic [1:0]        u_slot_o,
-  output logic [1:0]        u_span_o,
-  output logic              u_pmax_o,
-  output logic              u_two_o,
-  output logic [15:0]       u_dbase_o,
+  `MR_EPI_U_S(u_),
   output logic [31:0]       u_ocols_o,
   output logic [31:0]       u_ooff_o,
   output logic [31:0]       u_ostride_o,
-  output logic              u_tiles_o,
 
   input  logic              blk_i,
   input  logic              two_i,
@@ -118,9 +70,16 @@ module mr_epi_cmds #(
   input  logic [2:0]        bad_idx_i,
   output logic              done_o,
   output logic              err_o,
-  output logic              err_turned_o,
-  output logic              err_tiles_o
+  output logic              err_side_o
 );
+
+  logic [31:0] cols;
+  logic [15:0] rotary_dim, head_lanes;
+  logic [1:0]  dst;
+  assign cols       = cmd_i[mr_pkg::MATMUL_COLS_LSB+:32];
+  assign dst        = cmd_i[mr_pkg::MATMUL_DST_LSB+:2];
+  assign rotary_dim = cmd_i[mr_pkg::MATMUL_ROTARY_DIM_LSB+:16];
+  assign head_lanes = cmd_i[mr_pkg::MATMUL_HEAD_LANES_LSB+:16];
 
   localparam int BPU = (V > 32) ? V / 32 : 1;  // blocks of a word
   localparam int UNITS = (V > 32) ? 1 : 2;     // blocks (or pairs) a token in the staging memory
@@ -149,30 +108,30 @@ module mr_epi_cmds #(
 
   // How units lie in the staging memory: {RESULT, span, rows}; of the last staged command.
   logic [18:0] layout, layout_q;
-  assign layout = (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? {1'b1, span_of(cfg_rows_i), cfg_rows_i} :
+  assign layout = (dst == mr_pkg::DST_RESULT[1:0]) ? {1'b1, span_of(cfg_rows_i), cfg_rows_i} :
                   {3'b0, cfg_rows_i};
   always_ff @(posedge clk_i) begin
     if (!rst_ni) layout_q <= '0;
-    else if (push && cfg_dst_i != mr_pkg::DST_RES[1:0] && cfg_rows_i != '0) layout_q <= layout;
+    else if (push && dst != mr_pkg::DST_RES[1:0] && cfg_rows_i != '0) layout_q <= layout;
   end
 
   always_ff @(posedge clk_i) begin
     if (push) begin
       cfg_d_mem[wr_q[2:0]] <= {
-        cfg_rows_i == '0, layout != layout_q, cfg_dst_i,
-        cfg_track_exp_i && (cfg_dst_i == mr_pkg::DST_RES[1:0]),
-        (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0, cfg_bias_i, cfg_gelu_i,
-        cfg_rotary_i ? cfg_rotary_dim_i : 16'd0, (cfg_head_lanes_i / 16'(V)) - 16'd1,
-        cfg_rows_i - 16'd1, 16'(cfg_cols_i / V) - 16'd1,
-        (cfg_dst_i == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? PW'(cfg_rows_i) :
+        cfg_rows_i == '0, layout != layout_q, dst,
+        cmd_i[mr_pkg::MATMUL_TRACK_EXP_LSB] && (dst == mr_pkg::DST_RES[1:0]),
+        (dst == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0, cmd_i[mr_pkg::MATMUL_BIAS_LSB], cmd_i[mr_pkg::MATMUL_GELU_LSB],
+        cmd_i[mr_pkg::MATMUL_ROTARY_LSB] ? rotary_dim : 16'd0, (head_lanes / 16'(V)) - 16'd1,
+        cfg_rows_i - 16'd1, 16'(cols / V) - 16'd1,
+        (dst == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? PW'(cfg_rows_i) :
             PW'({cfg_rows_i[14:0], 1'b0})};
       cfg_u_mem[wr_q[2:0]] <= {
-        cfg_dst_i, cfg_dst_slot_i,
-        (cfg_dst_i == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
-        cfg_prefix_max_i && (cfg_dst_i == mr_pkg::DST_QKV[1:0]), cfg_two_pass_i, cfg_dst_base_i,
-        min32(cfg_out_cols_i, cfg_cols_i), cfg_out_off_i, cfg_out_stride_i};
-      cfg_res_q[wr_q[2:0]]   <= (cfg_dst_i == mr_pkg::DST_RES[1:0]);
-      cfg_out_q[wr_q[2:0]]   <= (cfg_dst_i == mr_pkg::DST_RESULT[1:0]);
+        dst, cmd_i[mr_pkg::MATMUL_DST_SLOT_LSB+:2],
+        (dst == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
+        cmd_i[mr_pkg::MATMUL_PREFIX_MAX_LSB] && (dst == mr_pkg::DST_QKV[1:0]), two_pass_i, cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16],
+        min32(cmd_i[mr_pkg::MATMUL_OUT_COLS_LSB+:32], cols), cmd_i[mr_pkg::MATMUL_OUT_OFF_LSB+:32], cmd_i[mr_pkg::MATMUL_OUT_STRIDE_LSB+:32]};
+      cfg_res_q[wr_q[2:0]]   <= (dst == mr_pkg::DST_RES[1:0]);
+      cfg_out_q[wr_q[2:0]]   <= (dst == mr_pkg::DST_RESULT[1:0]);
       cfg_empty_q[wr_q[2:0]] <= (cfg_rows_i == '0);
     end
   end
@@ -188,15 +147,13 @@ module mr_epi_cmds #(
        c_head_m1_o, c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
     end
   end
-  // verilator lint_off UNUSED
-  logic [7:0] tiles_q, keep_q;  // with TRAIN
-  // verilator lint_on UNUSED
   if (TRAIN != 0) begin : gen_second
-    logic [7:0] second_q, set_q, turned_q, slope_q;
+    logic [7:0] second_q, set_q, turned_q, tiles_q, keep_q, slope_q;
     always_ff @(posedge clk_i) begin
       if (push) begin
         {second_q[wr_q[2:0]], set_q[wr_q[2:0]], turned_q[wr_q[2:0]]} <=
-            {cfg_second_i, cfg_set_i, cfg_turned_i};
+            {train_i && cmd_i[mr_pkg::MATMUL_ROW_LSB], train_i && cmd_i[mr_pkg::MATMUL_SET_LSB],
+             train_i && cmd_i[mr_pkg::MATMUL_TURNED_LSB]};
       end
       if (c_load) begin
         {c_second_o, c_set_o, c_turned_o} <=
@@ -206,15 +163,16 @@ module mr_epi_cmds #(
     always_ff @(posedge clk_i) begin
       if (push) begin
         {tiles_q[wr_q[2:0]], keep_q[wr_q[2:0]], slope_q[wr_q[2:0]]} <=
-            {cfg_tiles_i, cfg_keep_i, cfg_slope_i};
+            {train_i && cmd_i[mr_pkg::MATMUL_TILES_LSB],
+             train_i && cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB],
+             train_i && cmd_i[mr_pkg::MATMUL_SLOPE_LSB]};
       end
       if (c_load) {c_keep_o, c_slope_o} <= {keep_q[c_next[2:0]], slope_q[c_next[2:0]]};
       if (u_ren_i) u_tiles_o <= tiles_q[u_idx_i];
     end
     assign turned_o = turned_q;
   end else begin : gen_one
-    assign {c_second_o, c_set_o, c_turned_o, c_keep_o, c_slope_o, turned_o, u_tiles_o, tiles_q,
-            keep_q} = '0;
+    assign {c_second_o, c_set_o, c_turned_o, c_keep_o, c_slope_o, turned_o, u_tiles_o} = '0;
   end
   assign c_valid_o = c_valid_q;
   assign c_idx_o   = cur_q[2:0];
@@ -247,7 +205,7 @@ module mr_epi_cmds #(
   logic [2:0]  mark_w_q, mark_r_q;
   logic [3:0]  mark_n_q, res_fin_q;
   logic [7:0]  bad_q;
-  logic        fr_res, fr_out, fr_empty, fr_none, reached, told_done, told_bad, fr_done;
+  logic        fr_res, fr_out, fr_empty, fr_none, reached, fr_done;
   logic [23:0] fr_mark;
   // Only the sign counts.
   // verilator lint_off UNUSED
@@ -262,31 +220,10 @@ module mr_epi_cmds #(
   // Ahead of the mark, or at it, modulo 2^24.
   assign fr_ahead  = (fr_out ? job_ack_q : blk_ack_q) - fr_mark;
   assign reached   = (mark_n_q != '0) && !fr_ahead[23];
-  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached)) && told_done;
+  assign fr_done   = !fr_none && (fr_empty || (fr_res ? (res_fin_q != '0) : reached)) && side_ok_i;
 
-  if (TRAIN != 0) begin : gen_told
-    logic tn_ok, tl_ok, sl_ok, tn_bad, tl_bad, unused_bad;
-    mr_epi_told u_turned (
-      .clk_i, .rst_ni, .told_i(tn_done_i), .bad_i(tn_bad_i), .has_i(turned_o[fr_q[2:0]]),
-      .done_i(fr_done), .ok_o(tn_ok), .bad_o(tn_bad)
-    );
-    mr_epi_told u_tiles (
-      .clk_i, .rst_ni, .told_i(tl_done_i), .bad_i(tl_bad_i), .has_i(tiles_q[fr_q[2:0]]),
-      .done_i(fr_done), .ok_o(tl_ok), .bad_o(tl_bad)
-    );
-    mr_epi_told u_slopes (
-      .clk_i, .rst_ni, .told_i(sl_done_i), .bad_i(1'b0), .has_i(keep_q[fr_q[2:0]]),
-      .done_i(fr_done), .ok_o(sl_ok), .bad_o(unused_bad)
-    );
-    assign told_done = tn_ok && tl_ok && sl_ok;
-    assign told_bad  = tn_bad || tl_bad;
-    always_ff @(posedge clk_i) begin
-      err_tiles_o  <= tl_bad;
-      err_turned_o <= tn_bad && !tl_bad && !bad_q[fr_q[2:0]];
-    end
-  end else begin : gen_not_told
-    assign {told_done, told_bad, err_turned_o, err_tiles_o} = 4'b1000;
-  end
+  assign side_next_o = TRAIN != 0 && train_i && fr_done;
+  always_ff @(posedge clk_i) err_side_o <= side_bad_i[1] || (side_bad_i[0] && !bad_q[fr_q[2:0]]);
 
   always_ff @(posedge clk_i) begin
     if (last_i) mark_mem[mark_w_q] <= out_i ? job_out_q : blk_next;
@@ -307,7 +244,7 @@ module mr_epi_cmds #(
       res_fin_q <= '0;
     end else begin
       done_o <= fr_done;
-      err_o  <= fr_done && (bad_q[fr_q[2:0]] || told_bad);
+      err_o  <= fr_done && (bad_q[fr_q[2:0]] || side_bad_i != '0);
       if (push) bad_q[wr_q[2:0]] <= 1'b0;
       if (bad_i) bad_q[bad_idx_i] <= 1'b1;
       if (fr_done) fr_q <= fr_q + 4'd1;

@@ -12,8 +12,8 @@
 //   d_v_i, d_, val_i   at K_DST: a beat for the staging memory (d_stg_i), its address, and whether
 //           it completes a unit (d_final_i) and a command (d_last_i)
 //   u_      look-up of a unit's command in mr_epi_cmds: data in the next cycle, held
-//   tl_room_i   with TRAIN: a block of a command with u_tiles_i is sent on only if it is there.
-//   tl_take_o   pulse: a block begins; tl_tiles_o: of such a command
+//   t_room_i   with TRAIN: a block of a command with u_tiles_i is sent on only if it is there.
+//   t_take_o   pulse: a block begins; t_tiles_o: of such a command
 //   q_      valid/ready, 32/V beats a block; the tag is mr_vec_pkg's
 //   o_      a RESULT unit is at work (o_valid_o): the memory is mr_epi_out's, whose o_ren_i reads
 //           the next word into rdata_o, and o_end_i ends it. o_take_o pulse: the next unit begins,
@@ -21,6 +21,7 @@
 //   blk_o, two_o   pulse: a block went out, in both passes; last_o pulse with out_o: a command's
 //           last unit has gone out
 //   rd_o    pulse, from a register: a unit has left in the cycle before
+`include "mr_bundles.svh"
 module mr_epi_stage #(
   parameter int N = 1,
   parameter int T = 8,
@@ -41,21 +42,13 @@ module mr_epi_stage #(
   input  logic [SAW-1:0]               d_stg_addr_i,
   input  logic [V*32-1:0]              val_i,
 
-  output logic                         u_ren_o,
-  output logic [2:0]                   u_idx_o,
-  input  logic [1:0]                   u_dst_i,
-  input  logic [1:0]                   u_slot_i,
-  input  logic [1:0]                   u_span_i,
-  input  logic                         u_pmax_i,
-  input  logic                         u_two_i,
-  input  logic [15:0]                  u_dbase_i,
   // With TRAIN.
   // verilator lint_off UNUSED
-  input  logic                         u_tiles_i,
-  input  logic                         tl_room_i,
+  `MR_EPI_U_M(u_),
+  input  logic                         t_room_i,
   // verilator lint_on UNUSED
-  output logic                         tl_take_o,
-  output logic                         tl_tiles_o,
+  output logic                         t_take_o,
+  output logic                         t_tiles_o,
 
   output logic                         q_valid_o,
   input  logic                         q_ready_i,
@@ -174,12 +167,12 @@ module mr_epi_stage #(
 
   assign unit_end = q_end || o_end_i;
   if (TRAIN != 0) begin : gen_tiles
-    assign j_take     = n_valid_q && (!j_valid_q || unit_end) && (!u_tiles_i || tl_room_i);
-    assign tl_take_o  = j_take && u_dst_i != mr_pkg::DST_RESULT[1:0];
-    assign tl_tiles_o = u_tiles_i;
+    assign j_take    = n_valid_q && (!j_valid_q || unit_end) && (!u_tiles_i || t_room_i);
+    assign t_take_o  = j_take && u_dst_i != mr_pkg::DST_RESULT[1:0];
+    assign t_tiles_o = u_tiles_i;
   end else begin : gen_no_tiles
-    assign j_take     = n_valid_q && (!j_valid_q || unit_end);
-    assign {tl_take_o, tl_tiles_o} = '0;
+    assign j_take    = n_valid_q && (!j_valid_q || unit_end);
+    assign {t_take_o, t_tiles_o} = '0;
   end
   assign q_ren    = j_valid_q && !j_out_q && (!ov_q || q_ready_i);
   assign q_end    = q_ren && (j_left_q == 4'd1);

@@ -9,9 +9,8 @@
 //
 // Ports
 //   c_      the command at work: mr_epi_cmds'
-//   tn_room_i   mr_turned has room for a beat: with TRAIN and c_turned_i one is taken only then
-//   sl_room_i, sl_has_i   mr_slopes has room for what a beat of c_keep_i leaves, and what one of
-//           c_slope_i needs; asked as tn_room_i is
+//   room_i   with TRAIN: a beat is taken only if there is room for what c_turned_i (bit 0) and
+//           c_keep_i (1) leave, and what c_slope_i (2) needs
 //   dr_     valid/ready and token, group and last of the beat, as mr_array; dr_ready_o depends on
 //           registers only
 //   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
@@ -23,6 +22,7 @@
 //           last beat of its command, completes a unit, track its exponent, number of the command
 //   rd_i    pulse, from a register: in the cycle before a unit has left the staging memory
 //   res_i   pulse: a residual command is written
+`include "mr_bundles.svh"
 module mr_epi_take #(
   parameter int N = 1,
   parameter int T = 8,
@@ -36,30 +36,10 @@ module mr_epi_take #(
   input  logic            clk_i,
   input  logic            rst_ni,
 
-  input  logic            c_valid_i,
-  input  logic            c_empty_i,
-  input  logic            c_change_i,
-  output logic            c_end_o,
-  input  logic [2:0]      c_idx_i,
-  input  logic [1:0]      c_dst_i,
-  input  logic            c_gelu_i,
-  input  logic [1:0]      c_span_i,
-  input  logic            c_track_i,
-  input  logic [15:0]     c_rot_dim_i,
-  input  logic [15:0]     c_head_m1_i,
-  input  logic [15:0]     c_rows_m1_i,
-  input  logic [15:0]     c_groups_m1_i,
-  input  logic [PW-1:0]   c_room_i,
   // With TRAIN.
   // verilator lint_off UNUSED
-  input  logic            c_second_i,
-  input  logic            c_set_i,
-  input  logic            c_turned_i,
-  input  logic            tn_room_i,
-  input  logic            c_keep_i,
-  input  logic            c_slope_i,
-  input  logic            sl_room_i,
-  input  logic            sl_has_i,
+  `MR_EPI_C_S(c_, PW),
+  input  logic [2:0]      room_i,
   // verilator lint_on UNUSED
 
   input  logic            dr_valid_i,
@@ -130,8 +110,8 @@ module mr_epi_take #(
   end
 
   if (TRAIN != 0) begin : gen_second
-    assign dr_ready_o = place_ready && (!c_turned_i || tn_room_i) && (!c_keep_i || sl_room_i) &&
-                        (!c_slope_i || sl_has_i);
+    assign dr_ready_o = place_ready && (!c_turned_i || room_i[0]) && (!c_keep_i || room_i[1]) &&
+                        (!c_slope_i || room_i[2]);
     always_ff @(posedge clk_i) begin
       if (take_o && !staged) {second_o, set_o} <= {c_second_i, c_set_i};
     end

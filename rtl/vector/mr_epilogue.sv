@@ -14,14 +14,12 @@
 //   T        tokens
 //   D_MAX    floats a token in the residual memory, a multiple of V
 //   ROT_MAX  floats a token in the rotary memory, a multiple of V
-//   TRAIN    1: cfg_second_i (a residual command's rows are those of the second row memory),
-//            cfg_set_i (its results replace them), cfg_turned_i, cfg_tiles_i, cfg_keep_i and
-//            cfg_slope_i are looked at
+//   TRAIN    1: in a run of training (train_i) fields ROW, SET, TURNED, TILES, KEEP_SLOPE and SLOPE
+//            have a meaning
 //
-// Configuration (cfg_, valid/ready): the MATMUL command's fields in command order and cfg_rows_i,
-// the tokens that the array drains for it (0 allowed: done at once, no beats). Eight commands from
-// cfg to done. cfg_cols_i is a multiple of 64, cfg_head_lanes_i of V. cfg_two_pass_i is the run's
-// flag. done_o: pulse per command, in command order, when all of it is stored: ACT, QKV: three
+// Configuration (cfg_, valid/ready): a MATMUL (cmd_i) and cfg_rows_i, the tokens that the array
+// drains for it (0 allowed: done at once, no beats). Eight commands from cfg to done. COLS is a
+// multiple of 64, HEAD_LANES of V. two_pass_i and train_i are the run's flags. done_o: pulse per command, in command order, when all of it is stored: ACT, QKV: three
 // cycles and more after the last q_ack_i; RES: residual and exponent written; RESULT: acknowledged
 // by mr_writer.
 //
@@ -41,19 +39,13 @@
 // ACT, QKV: q_ (valid/ready) to mr_vec_out, 32/V beats a block (V = 64: a beat is two blocks), tag
 // as in mr_vec_pkg; q_ack_i pulse per block written, both passes counted.
 // RESULT: per token up to 256 columns (256 if rows <= T/4, 128 if rows <= T/2, else 64) are
-// gathered into one job of mr_writer (job_, data_, job_done_i), columns >= cfg_out_cols_i are left
+// gathered into one job of mr_writer (job_, data_, job_done_i), columns >= OUT_COLS are left
 // out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside is not written, and
 // err_valid_o, WINDOW, comes beside the command's done_o with the address of such a job.
-// cfg_turned_i: all beats of the command go to mr_turned as well: tn_take_o, pulse, one is taken,
-// if tn_room_i; tn_valid_o 26 cycles later, with data, token, group and the command's last. The
-// command is done when tn_done_i, a pulse in the order of such commands, has come too. tn_bad_i
-// beside it: err_valid_o, with tn_bad_addr_i unless a job was outside too.
-// cfg_tiles_i, with ACT and QKV: a block is sent to the quantiser if tl_room_i, tl_take_o with
-// tl_tiles_o; tl_take_o alone says so of other commands. tl_done_i, tl_bad_i: as tn_.
-// cfg_keep_i, with GELU: sl_take_o, pulse, a beat is taken, if sl_room_i; sl_x_valid_o 15 cycles
-// later with what enters GELU. The command is done when sl_done_i has come too, as tn_done_i.
-// cfg_slope_i, without rotary: sl_use_o, pulse, a beat is taken, if sl_has_i; sl_pop_o five cycles
-// later, and two cycles after that sl_f_i, by which it is multiplied.
+// side_ (rtl/spec/bundles.def): TURNED: valid 26 cycles after take. TILES, with ACT and QKV: valid
+// beside the block's q_ack_i. KEEP_SLOPE, with GELU: valid 15 cycles after take. SLOPE, without
+// rotary: pop five cycles after take. If something of a command cannot be stored, err_valid_o comes
+// beside its done_o, with side_bad_addr_i unless a job was outside and tiles were stored.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 `include "mr_bundles.svh"
@@ -73,28 +65,10 @@ module mr_epilogue #(
 
   input  logic                         cfg_valid_i,
   output logic                         cfg_ready_o,
-  input  logic [31:0]                  cfg_cols_i,
   input  logic [15:0]                  cfg_rows_i,
-  input  logic [1:0]                   cfg_dst_i,
-  input  logic [15:0]                  cfg_dst_base_i,
-  input  logic [1:0]                   cfg_dst_slot_i,
-  input  logic                         cfg_bias_i,
-  input  logic                         cfg_rotary_i,
-  input  logic                         cfg_gelu_i,
-  input  logic                         cfg_prefix_max_i,
-  input  logic                         cfg_track_exp_i,
-  input  logic [15:0]                  cfg_rotary_dim_i,
-  input  logic [15:0]                  cfg_head_lanes_i,
-  input  logic [31:0]                  cfg_out_cols_i,
-  input  logic [31:0]                  cfg_out_off_i,
-  input  logic [31:0]                  cfg_out_stride_i,
-  input  logic                         cfg_two_pass_i,
-  input  logic                         cfg_second_i,
-  input  logic                         cfg_set_i,
-  input  logic                         cfg_turned_i,
-  input  logic                         cfg_tiles_i,
-  input  logic                         cfg_keep_i,
-  input  logic                         cfg_slope_i,
+  input  logic [511:0]                 cmd_i,
+  input  logic                         two_pass_i,
+  input  logic                         train_i,
   output logic                         done_o,
 
   `MR_DR_S(dr_),
@@ -116,36 +90,7 @@ module mr_epilogue #(
   input  logic [31:0]                  out_limit_i,
   `MR_WR_M(, 1),
 
-  output logic                         tn_take_o,
-  input  logic                         tn_room_i,
-  output logic                         tn_valid_o,
-  output logic [V*32-1:0]              tn_data_o,
-  output logic [15:0]                  tn_token_o,
-  output logic [15:0]                  tn_group_o,
-  output logic                         tn_last_o,
-  input  logic                         tn_done_i,
-  input  logic                         tn_bad_i,
-  output logic                         tl_take_o,
-  output logic                         tl_tiles_o,
-  input  logic                         tl_room_i,
-  input  logic                         tl_done_i,
-  input  logic                         tl_bad_i,
-  // With TRAIN.
-  // verilator lint_off UNUSED
-  input  logic [63:0]                  tn_bad_addr_i,
-  input  logic [63:0]                  tl_bad_addr_i,
-  // verilator lint_on UNUSED
-
-  output logic                         sl_take_o,
-  input  logic                         sl_room_i,
-  output logic                         sl_x_valid_o,
-  output logic [V*32-1:0]              sl_x_o,
-  input  logic                         sl_done_i,
-  output logic                         sl_use_o,
-  input  logic                         sl_has_i,
-  output logic                         sl_pop_o,
-  input  logic [V*32-1:0]              sl_f_i,
-
+  `MR_SIDE_M(side_),
   output logic                         out_busy_o,
   `MR_ERR_M(err_, 1),
   output logic                         sticky_ovf_o,
@@ -157,7 +102,7 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_turned, err_tiles, u_tiles;
+  logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_side, u_tiles, t_take, t_tiles, x_valid;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
   // verilator lint_on UNUSED
@@ -192,38 +137,26 @@ module mr_epilogue #(
     .N(N), .T(T), .TRAIN(TRAIN)
   ) u_cmds (
     .clk_i, .rst_ni,
-    .cfg_valid_i, .cfg_ready_o, .cfg_cols_i, .cfg_rows_i, .cfg_dst_i, .cfg_dst_base_i,
-    .cfg_dst_slot_i, .cfg_bias_i, .cfg_rotary_i, .cfg_gelu_i, .cfg_prefix_max_i, .cfg_track_exp_i,
-    .cfg_rotary_dim_i, .cfg_head_lanes_i, .cfg_out_cols_i, .cfg_out_off_i, .cfg_out_stride_i,
-    .cfg_two_pass_i, .cfg_second_i, .cfg_set_i, .cfg_turned_i,
-    .cfg_tiles_i, .cfg_keep_i, .cfg_slope_i,
-    .c_valid_o(c_valid), .c_empty_o(c_empty), .c_change_o(c_change), .c_end_i(c_end),
-    .c_idx_o(c_idx), .c_dst_o(c_dst), .c_span_o(c_span),
-    .c_track_o(c_track), .c_bias_o(c_bias), .c_gelu_o(c_gelu), .c_rot_dim_o(c_rot_dim),
-    .c_head_m1_o(c_head_m1), .c_rows_m1_o(c_rows_m1),
-    .c_groups_m1_o(c_groups_m1), .c_room_o(c_room),
-    .c_second_o(c_second), .c_set_o(c_set), .c_turned_o(c_turned), .c_keep_o(c_keep),
-    .c_slope_o(c_slope), .turned_o(turned),
-    .u_ren_i(u_ren), .u_idx_i(u_idx), .u_dst_o(u_dst), .u_slot_o(u_slot), .u_span_o(u_span),
-    .u_pmax_o(u_pmax), .u_two_o(u_two), .u_dbase_o(u_dbase), .u_ocols_o(u_ocols),
-    .u_ooff_o(u_ooff), .u_ostride_o(u_ostride), .u_tiles_o(u_tiles),
+    .cfg_valid_i, .cfg_ready_o, .cfg_rows_i, .cmd_i, .two_pass_i, .train_i,
+    .side_ok_i, .side_bad_i, .side_next_o,
+    `MR_EPI_C_M_ON(c_, c_),
+    .c_bias_o(c_bias),
+    .turned_o(turned),
+    `MR_EPI_U_S_ON(u_, u_),
+    .u_ocols_o(u_ocols),
+    .u_ooff_o(u_ooff), .u_ostride_o(u_ostride),
     .blk_i(blk), .two_i(two), .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i),
     .job_ack_i(job_done_i), .last_i(last), .out_i(out),
-    .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .tn_done_i, .tn_bad_i,
-    .tl_done_i, .tl_bad_i, .sl_done_i,
-    .done_o, .err_o(err_valid_o), .err_turned_o(err_turned), .err_tiles_o(err_tiles)
+    .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx),
+    .done_o, .err_o(err_valid_o), .err_side_o(err_side)
   );
 
   mr_epi_take #(
     .N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_take (
     .clk_i, .rst_ni,
-    .c_valid_i(c_valid), .c_empty_i(c_empty), .c_change_i(c_change), .c_end_o(c_end),
-    .c_idx_i(c_idx), .c_dst_i(c_dst), .c_gelu_i(c_gelu),
-    .c_span_i(c_span), .c_track_i(c_track), .c_rot_dim_i(c_rot_dim), .c_head_m1_i(c_head_m1),
-    .c_rows_m1_i(c_rows_m1), .c_groups_m1_i(c_groups_m1), .c_room_i(c_room),
-    .c_second_i(c_second), .c_set_i(c_set), .c_turned_i(c_turned), .tn_room_i,
-    .c_keep_i(c_keep), .c_slope_i(c_slope), .sl_room_i, .sl_has_i,
+    `MR_EPI_C_S_ON(c_, c_),
+    .room_i({side_room_i[3:2], side_room_i[0]}),
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
     .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
@@ -239,8 +172,8 @@ module mr_epilogue #(
   ) u_lanes (
     .clk_i, .rst_ni,
     .take_i(take), .bias_on_i(c_bias), .gelu_on_i(c_gelu), .head_word_i(head_word),
-    .rotate_i(rotate), .keep_on_i(c_keep), .slope_on_i(c_slope), .sl_f_i, .sl_pop_o,
-    .x_valid_o(sl_x_valid_o), .x_o(sl_x_o),
+    .rotate_i(rotate), .keep_on_i(c_keep), .slope_on_i(c_slope), .sl_f_i(side_f_i),
+    .sl_pop_o(side_pop_o), .x_valid_o(x_valid), .x_o(side_x_o),
     .dr_acc_i, .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
     `MR_RAM_R_M_TO(rot_, rot_),
     .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),
@@ -268,9 +201,8 @@ module mr_epilogue #(
     .clk_i, .rst_ni,
     .d_v_i(v[K_DST]), .d_stg_i(d_stg), .d_last_i(d_last), .d_final_i(d_final), .d_idx_i(d_idx),
     .d_tok_i(d_tok), .d_grp_i(d_grp), .d_stg_addr_i(d_stg_addr), .val_i(val),
-    .u_ren_o(u_ren), .u_idx_o(u_idx), .u_dst_i(u_dst), .u_slot_i(u_slot), .u_span_i(u_span),
-    .u_pmax_i(u_pmax), .u_two_i(u_two), .u_dbase_i(u_dbase),
-    .u_tiles_i(u_tiles), .tl_room_i, .tl_take_o, .tl_tiles_o,
+    `MR_EPI_U_M_ON(u_, u_),
+    .t_room_i(side_room_i[1]), .t_take_o(t_take), .t_tiles_o(t_tiles),
     .q_valid_o, .q_ready_i, .q_data_o, .q_tag_o,
     .o_take_o(o_take), .o_idx_o(o_idx), .o_tok_o(o_tok), .o_grp_o(o_grp),
     .o_valid_o(o_valid), .o_ren_i(o_ren),
@@ -292,27 +224,42 @@ module mr_epilogue #(
   );
   assign err_code_o = mr_pkg::DEVERR_WINDOW[7:0];
 
-  if (TRAIN != 0) begin : gen_turned
-    // The address of the first one until it is reported.
-    logic        tn_bad_q, tl_bad_q;
-    logic [63:0] tn_addr_q, tl_addr_q;
+  assign err_addr_o = err_side ? side_bad_addr_i : o_bad_addr;
+
+  assign {side_data_o, side_token_o, side_group_o, side_last_o} = {val, d_tok, d_grp, d_last};
+  if (TRAIN != 0) begin : gen_side
+    // Blocks in the quantiser, oldest first: whether mr_tiles wants it. Of two passes, the first.
+    logic       f_valid, f_ready, f_tiles, f_in, lo_q;
+    logic [4:0] f_count;
+    logic       unused;  // an acknowledgement is of a block that is there
+    assign unused  = ^{f_valid, f_in, f_count};
+    assign f_ready = q_ack_i && (lo_q || !two_pass_i);
+    mr_fifo #(
+      .W    (1),
+      .DEPTH(16)
+    ) u_blocks (
+      .clk_i,
+      .rst_ni,
+      .clear_i    (1'b0),
+      .in_valid_i (t_take),
+      .in_ready_o (f_in),
+      .in_data_i  (t_tiles),
+      .out_valid_o(f_valid),
+      .out_ready_i(f_ready),
+      .out_data_o (f_tiles),
+      .count_o    (f_count)
+    );
     always_ff @(posedge clk_i) begin
-      if (!rst_ni || err_valid_o) {tn_bad_q, tl_bad_q} <= '0;
-      else {tn_bad_q, tl_bad_q} <= {tn_bad_q || tn_bad_i, tl_bad_q || tl_bad_i};
-      if (tn_bad_i && !tn_bad_q) tn_addr_q <= tn_bad_addr_i;
-      if (tl_bad_i && !tl_bad_q) tl_addr_q <= tl_bad_addr_i;
+      if (!rst_ni) lo_q <= 1'b0;
+      else if (q_ack_i && two_pass_i) lo_q <= !lo_q;
     end
-    assign err_addr_o = err_tiles ? tl_addr_q : err_turned ? tn_addr_q : o_bad_addr;
-    assign {sl_take_o, sl_use_o} = {take && c_keep, take && c_slope};
-    assign tn_take_o  = take && c_turned;
-    assign tn_valid_o = v[K_DST] && turned[d_idx];
-    assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {val, d_tok, d_grp, d_last};
-  end else begin : gen_not_turned
-    assign err_addr_o = o_bad_addr;
-    assign {tn_take_o, tn_valid_o, tn_data_o, tn_token_o, tn_group_o, tn_last_o, sl_take_o,
-            sl_use_o} = '0;
+    assign side_push_o  = train_i && cfg_valid_i && cfg_ready_o;
+    assign side_take_o  = {take && c_slope, take && c_keep, t_take && t_tiles, take && c_turned};
+    assign side_valid_o = {x_valid, q_ack_i && f_tiles && !lo_q, v[K_DST] && turned[d_idx]};
+  end else begin : gen_no_side
+    assign {side_push_o, side_take_o, side_valid_o} = '0;
     logic unused;
-    assign unused = ^{c_turned, c_keep, c_slope, err_turned, err_tiles};
+    assign unused = ^{c_turned, c_keep, c_slope, t_take, t_tiles, x_valid};
   end
 
   logic ovf_q;

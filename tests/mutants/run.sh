@@ -285,16 +285,16 @@ mutant "a result that is set adds to +0, so that -0 is lost" rtl/vector/mr_epi_r
     "s/32'h8000_0000/32'h0000_0000/" rtl:epilogue@n2train
 mutant 'MATMUL with ROW takes the row memory of the command that comes next' rtl/vector/mr_epi_take.sv \
     's/if (take_o \&\& !staged) {second_o, set_o}/{second_o, set_o}/' rtl:epilogue@n2train
-mutant 'MATMUL with TURNED is done before the stash has its columns' rtl/vector/mr_epi_cmds.sv \
-    's/assign told_done = tn_ok \&\& tl_ok/assign told_done = tl_ok/' rtl:epilogue@n2train
+mutant 'MATMUL with TURNED is done before the stash has its columns' rtl/train/mr_train_done.sv \
+    's/assign ok_o = .*/assign ok_o = \&ok[2:1];/' rtl:epilogue@n2train
 mutant 'MATMUL with TURNED keeps to itself that the stash has no room' rtl/vector/mr_epi_cmds.sv \
-    's/assign told_bad  = .*/assign told_bad  = tl_bad;/' rtl:epilogue@n2train
+    "s/|| side_bad_i != '0/|| side_bad_i[1]/" rtl:epilogue@n2train
 mutant 'a beat for mr_turn is taken where it has no room' rtl/vector/mr_epi_take.sv \
-    "s/(!c_turned_i || tn_room_i)/1'b1/" rtl:epilogue@n2train
+    "s/(!c_turned_i || room_i\[0\])/1'b1/" rtl:epilogue@n2train
 mutant 'results with another destination go to the stash too' rtl/vector/mr_epilogue.sv \
     's/v\[K_DST\] \&\& turned\[d_idx\]/v[K_DST] \&\& |turned/' rtl:epilogue@n2train
 mutant 'a block for mr_tiles is sent where it has no room' rtl/vector/mr_epi_stage.sv \
-    's/ \&\& (!u_tiles_i || tl_room_i)//' rtl:epilogue@n2train
+    's/ \&\& (!u_tiles_i || t_room_i)//' rtl:epilogue@n2train
 mutant 'tiles of a command that goes nowhere are those of the next one' rtl/train/mr_tiles.sv \
     "s/if (set_go || state_q == IDLE) mask_q/if (set_go) mask_q/" rtl:tiles@n4
 mutant 'tiles of the next command are taken early' rtl/train/mr_tiles.sv \
@@ -305,8 +305,8 @@ mutant 'tiles: all blocks are of the first matrix' rtl/train/mr_tiles.sv \
     's/if (matrix_q\[0\]) at_q <= at_q + part_q;//' rtl:tiles@n1
 mutant 'tiles: a header is written with the command alone' rtl/train/mr_tiles.sv \
     's/matrix_end || command_end || under_next/matrix_end || command_end/' rtl:tiles@n1
-mutant 'tiles: blocks of other commands are written too' rtl/vector/mr_results.sv \
-    's/epi_ack \&\& f_tiles \&\& !lo_q/epi_ack \&\& !lo_q/' tinyt
+mutant 'tiles: blocks of other commands are written too' rtl/vector/mr_epilogue.sv \
+    's/q_ack_i \&\& f_tiles \&\& !lo_q/q_ack_i \&\& !lo_q/' tinyt
 mutant 'COPY turns the rows of the memory below each other' rtl/train/mr_row_copy.sv \
     "s/at_q + (to_act ? RESW'(1) : RESW'(ROW))/at_q + RESW'(1)/" rtl:row_copy@n1
 mutant 'COPY takes a word that another reader has' rtl/train/mr_row_copy.sv \
@@ -371,12 +371,12 @@ mutant 'slopes: beats are taken before their factors are there' rtl/train/mr_slo
     "s/assign has_o        = has_q != '0/assign has_o = !keep_q/" rtl:slopes@n1
 mutant 'a beat is multiplied by the slopes of the next one' rtl/vector/mr_epi_lanes.sv \
     's/sl_pop_o  = v_q\[K_PREP-2\] \&\& s_q\[K_PREP-2\]/sl_pop_o = v_q[K_PREP-3] \&\& s_q[K_PREP-3]/' rtl:epilogue@n2train
-mutant 'MATMUL is done before its slopes are written' rtl/vector/mr_epi_cmds.sv \
-    's/tn_ok \&\& tl_ok \&\& sl_ok/tn_ok \&\& tl_ok/' rtl:epilogue@n2train
+mutant 'MATMUL is done before its slopes are written' rtl/train/mr_train_done.sv \
+    's/assign ok_o = .*/assign ok_o = \&ok[1:0];/' rtl:epilogue@n2train
 mutant 'KEEP_SLOPE takes beats without room for their slopes' rtl/vector/mr_epi_take.sv \
-    's/ \&\& (!c_keep_i || sl_room_i)//' rtl:epilogue@n2train
+    's/ \&\& (!c_keep_i || room_i\[1\])//' rtl:epilogue@n2train
 mutant 'slopes lie in the results window' rtl/millrace_core.sv \
-    's/sl_busy), .rows_base_i(rows_base)/sl_busy), .rows_base_i(result_base)/' tinyt
+    's/side_busy), .rows_base_i(rows_base)/side_busy), .rows_base_i(result_base)/' tinyt
 mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
     's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
 mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \

@@ -22,28 +22,9 @@ module epilogue_tb #(
 
   input  logic                         cfg_valid_i,
   output logic                         cfg_ready_o,
-  input  logic [31:0]                  cfg_cols_i,
   input  logic [15:0]                  cfg_rows_i,
-  input  logic [1:0]                   cfg_dst_i,
-  input  logic [15:0]                  cfg_dst_base_i,
-  input  logic [1:0]                   cfg_dst_slot_i,
-  input  logic                         cfg_bias_i,
-  input  logic                         cfg_rotary_i,
-  input  logic                         cfg_gelu_i,
-  input  logic                         cfg_prefix_max_i,
-  input  logic                         cfg_track_exp_i,
-  input  logic [15:0]                  cfg_rotary_dim_i,
-  input  logic [15:0]                  cfg_head_lanes_i,
-  input  logic [31:0]                  cfg_out_cols_i,
-  input  logic [31:0]                  cfg_out_off_i,
-  input  logic [31:0]                  cfg_out_stride_i,
-  input  logic                         cfg_two_pass_i,
-  input  logic                         cfg_second_i,
-  input  logic                         cfg_set_i,
-  input  logic                         cfg_turned_i,
-  input  logic                         cfg_tiles_i,
-  input  logic                         cfg_keep_i,
-  input  logic                         cfg_slope_i,
+  input  logic [511:0]                 cmd_i,
+  input  logic                         two_pass_i,
   output logic                         done_o,
 
   `MR_DR_S(dr_),
@@ -71,7 +52,6 @@ module epilogue_tb #(
   input  logic                         tn_bad_i,
   input  logic [63:0]                  tn_bad_addr_i,
   output logic                         tl_take_o,
-  output logic                         tl_tiles_o,
   input  logic                         tl_room_i,
   input  logic                         tl_done_i,
   input  logic                         tl_bad_i,
@@ -109,6 +89,36 @@ module epilogue_tb #(
   logic [BW-1:0] pm_index;
   logic [7:0] pm_code;
 
+  logic            side_push, side_next, side_ok;
+  logic [1:0]      side_bad;
+  logic [2:0]      side_valid;
+  logic [3:0]      side_take, side_room;
+  logic [15:0]     side_token, side_group;
+  logic [63:0]     side_bad_addr;
+  logic [V*32-1:0] side_data, side_x, side_f;
+  logic            side_last, side_pop, tl_valid_o;
+  assign {sl_use_o, sl_take_o, tl_take_o, tn_take_o} = side_take;
+  assign {sl_x_valid_o, tl_valid_o, tn_valid_o}      = side_valid;
+  assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {side_data, side_token, side_group,
+                                                           side_last};
+  assign {sl_x_o, sl_pop_o} = {side_x, side_pop};
+  assign side_room = {sl_has_i, sl_room_i, tl_room_i, tn_room_i};
+  assign side_f    = sl_f_i;
+  mr_train_done u_done (
+    .clk_i,
+    .rst_ni,
+    .push_i    (side_push),
+    .has_i     ({cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], cmd_i[mr_pkg::MATMUL_TILES_LSB],
+                 cmd_i[mr_pkg::MATMUL_TURNED_LSB]}),
+    .next_i    (side_next),
+    .told_i    ({sl_done_i, tl_done_i, tn_done_i}),
+    .bad_i     ({tl_bad_i, tn_bad_i}),
+    .bad_addr_i({tl_bad_addr_i, tn_bad_addr_i}),
+    .ok_o      (side_ok),
+    .bad_o     (side_bad),
+    .bad_addr_o(side_bad_addr)
+  );
+
   logic unused_busy;
   mr_epilogue #(
     .N      (N),
@@ -121,28 +131,10 @@ module epilogue_tb #(
     .rst_ni,
     .cfg_valid_i,
     .cfg_ready_o,
-    .cfg_cols_i,
     .cfg_rows_i,
-    .cfg_dst_i,
-    .cfg_dst_base_i,
-    .cfg_dst_slot_i,
-    .cfg_bias_i,
-    .cfg_rotary_i,
-    .cfg_gelu_i,
-    .cfg_prefix_max_i,
-    .cfg_track_exp_i,
-    .cfg_rotary_dim_i,
-    .cfg_head_lanes_i,
-    .cfg_out_cols_i,
-    .cfg_out_off_i,
-    .cfg_out_stride_i,
-    .cfg_two_pass_i,
-    .cfg_second_i,
-    .cfg_set_i,
-    .cfg_turned_i,
-    .cfg_tiles_i,
-    .cfg_keep_i,
-    .cfg_slope_i,
+    .cmd_i,
+    .two_pass_i,
+    .train_i(TRAIN != 0),
     .done_o,
     `MR_DR_S_TO(dr_, dr_),
     `MR_RAM_R_M_TO(rot_, rot_),
@@ -154,31 +146,7 @@ module epilogue_tb #(
     .out_base_i,
     .out_limit_i,
     `MR_WR_M_TO(, ),
-    .tn_take_o,
-    .tn_room_i,
-    .tn_valid_o,
-    .tn_data_o,
-    .tn_token_o,
-    .tn_group_o,
-    .tn_last_o,
-    .tn_done_i,
-    .tn_bad_i,
-    .tn_bad_addr_i,
-    .tl_take_o,
-    .tl_tiles_o,
-    .tl_room_i,
-    .tl_done_i,
-    .tl_bad_i,
-    .tl_bad_addr_i,
-    .sl_take_o,
-    .sl_room_i,
-    .sl_x_valid_o,
-    .sl_x_o,
-    .sl_done_i,
-    .sl_use_o,
-    .sl_has_i,
-    .sl_pop_o,
-    .sl_f_i,
+    `MR_SIDE_M_ON(side_, side_),
     .out_busy_o(unused_busy),
     `MR_ERR_M_TO(err_, err_),
     .sticky_ovf_o,
@@ -200,7 +168,7 @@ module epilogue_tb #(
   ) u_out (
     .clk_i,
     .rst_ni,
-    .two_pass_i (cfg_two_pass_i),
+    .two_pass_i,
     .epi_valid_i(q_valid),
     .epi_ready_o(q_ready),
     .epi_data_i (q_data),

@@ -10,6 +10,9 @@
 #include "Vdut.h"
 #include "bench.h"
 extern "C" {
+extern "C" {
+#include "cmodel/command.h"
+}
 #include "cmodel/num.h"
 }
 #include <algorithm>
@@ -173,28 +176,22 @@ struct Env {
         if (!cfg_on && go && !cfgs.empty()) {
             cfg_on = true;
             const Cmd &c = cfgs.front();
-            dut->cfg_cols_i = c.cols;
+            struct mr_command cmd = {};
+            const std::pair<unsigned, uint32_t> fields[] = {
+                {MR_F_MATMUL_COLS, c.cols}, {MR_F_MATMUL_DST, c.dst}, {MR_F_MATMUL_DST_BASE, c.base},
+                {MR_F_MATMUL_DST_SLOT, c.slot}, {MR_F_MATMUL_BIAS, c.bias}, {MR_F_MATMUL_ROTARY, c.rotary},
+                {MR_F_MATMUL_GELU, c.gelu}, {MR_F_MATMUL_PREFIX_MAX, c.pmax}, {MR_F_MATMUL_TRACK_EXP, c.track},
+                {MR_F_MATMUL_ROTARY_DIM, c.rotary_dim}, {MR_F_MATMUL_HEAD_LANES, c.head_lanes},
+                {MR_F_MATMUL_OUT_COLS, c.out_cols}, {MR_F_MATMUL_OUT_OFF, c.out_off},
+                {MR_F_MATMUL_OUT_STRIDE, c.stride}, {MR_F_MATMUL_ROW, c.second}, {MR_F_MATMUL_SET, c.set},
+                {MR_F_MATMUL_TURNED, c.turned}, {MR_F_MATMUL_TILES, c.tiles}, {MR_F_MATMUL_KEEP_SLOPE, c.keep},
+                {MR_F_MATMUL_SLOPE, c.slope}};
+            for (auto [field, value] : fields)
+                mr_command_set(&cmd, field, value);
+            for (int i = 0; i < 16; i++)
+                set(dut->cmd_i, 32 * i, 32, cmd.word[i]);
             dut->cfg_rows_i = static_cast<uint16_t>(c.rows);
-            dut->cfg_dst_i = static_cast<uint8_t>(c.dst);
-            dut->cfg_dst_base_i = static_cast<uint16_t>(c.base);
-            dut->cfg_dst_slot_i = static_cast<uint8_t>(c.slot);
-            dut->cfg_bias_i = c.bias;
-            dut->cfg_rotary_i = c.rotary;
-            dut->cfg_gelu_i = c.gelu;
-            dut->cfg_prefix_max_i = c.pmax;
-            dut->cfg_track_exp_i = c.track;
-            dut->cfg_rotary_dim_i = static_cast<uint16_t>(c.rotary_dim);
-            dut->cfg_head_lanes_i = static_cast<uint16_t>(c.head_lanes);
-            dut->cfg_out_cols_i = c.out_cols;
-            dut->cfg_out_off_i = c.out_off;
-            dut->cfg_out_stride_i = c.stride;
-            dut->cfg_two_pass_i = two_pass;
-            dut->cfg_second_i = c.second;
-            dut->cfg_set_i = c.set;
-            dut->cfg_turned_i = c.turned;
-            dut->cfg_tiles_i = c.tiles;
-            dut->cfg_keep_i = c.keep;
-            dut->cfg_slope_i = c.slope;
+            dut->two_pass_i = two_pass;
         }
         dut->cfg_valid_i = cfg_on;
         go = dr.want();
@@ -345,7 +342,7 @@ struct Env {
             tiles++;
         }
         tile_room.saw(!want_tiles.empty());
-        if (dut->tl_take_o && dut->tl_tiles_o) {
+        if (dut->tl_take_o) {
             bad_turn += !dut->tl_room_i || !TRAIN || want_tiles.empty();
             if (!want_tiles.empty() && --want_tiles.front().first == 0) {
                 tile_ends.push_back({static_cast<int>(rng.range(0, rng.chance(50) ? 10 : 1000)), want_tiles.front().second});
@@ -634,7 +631,7 @@ int main(int argc, char **argv)
         if (rng.chance(20))
             e.continues = (1ull << T) - 2;
         set(e.dut->row_continues_i, 0, T, e.continues);
-        e.dut->cfg_two_pass_i = e.two_pass;
+        e.dut->two_pass_i = e.two_pass;
         for (auto &x : e.rot)
             x = rng.chance(1) ? odd_float(50)
                               : mr_bits(static_cast<float>(rng.unit() * 2 - 1));
@@ -818,7 +815,7 @@ int main(int argc, char **argv)
     for (Stall *s : {&e.cfg, &e.dr, &e.act, &e.jr, &e.data, &e.room, &e.tile_room, &e.slope_room, &e.slope_has})
         s->density(100);
     e.two_pass = false;
-    e.dut->cfg_two_pass_i = 0;
+    e.dut->two_pass_i = 0;
     for (int i = 0; i < 2; i++) {
         Cmd c{};
         c.dst = ACT;
