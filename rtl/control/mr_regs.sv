@@ -7,6 +7,7 @@
 // One access at a time. Writes take address and data in any order; responses are always OKAY;
 // unknown addresses read zero and ignore writes. Words are written whole whatever the strobe says:
 // mr_kernel and mr_pcie_bar hold partial ones back. start_o, reset_o and irq_clear_o are pulses.
+`include "mr_bundles.svh"
 module mr_regs #(
   parameter int N = 1,
   parameter int R = 4,
@@ -27,23 +28,7 @@ module mr_regs #(
   input  logic        clk_i,
   input  logic        rst_ni,
 
-  input  logic        awvalid_i,
-  output logic        awready_o,
-  input  logic [11:0] awaddr_i,
-  input  logic        wvalid_i,
-  output logic        wready_o,
-  input  logic [31:0] wdata_i,
-  input  logic [3:0]  wstrb_i,
-  output logic        bvalid_o,
-  input  logic        bready_i,
-  output logic [1:0]  bresp_o,
-  input  logic        arvalid_i,
-  output logic        arready_o,
-  input  logic [11:0] araddr_i,
-  output logic        rvalid_o,
-  input  logic        rready_i,
-  output logic [31:0] rdata_o,
-  output logic [1:0]  rresp_o,
+  `MR_AXIL_S(, 12),
 
   output logic        start_o,
   output logic        reset_o,

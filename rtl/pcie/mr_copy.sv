@@ -39,14 +39,7 @@ module mr_copy #(
   output logic [63:0]  rerr_addr_o,
   output logic [63:0]  werr_addr_o,
 
-  output logic         m_arvalid_o,
-  input  logic         m_arready_i,
-  output logic [63:0]  m_araddr_o,
-  output logic [7:0]   m_arlen_o,
-  input  logic         m_rvalid_i,
-  output logic         m_rready_o,
-  input  logic [511:0] m_rdata_i,
-  input  logic [1:0]   m_rresp_i,
+  `MR_AXI_CR_M(m_),
   `MR_AXI_W_M(m_, 1)
 );
 
