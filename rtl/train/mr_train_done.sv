@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what MATMULs give to mr_turned, mr_tiles and mr_slopes is stored: the epilogue asks before
-// it says that one is done. Up to eight are inside.
+// Whether what MATMULs give to mr_turned, mr_tiles and mr_slopes is stored: the epilogue asks
+// before it says that one is done. Up to eight are inside.
 //
 // Ports
 //   push_i  a MATMUL is issued; has_i: it has TURNED, TILES, KEEP_SLOPE, from bit 0

@@ -120,7 +120,8 @@ module mr_epi_cmds #(
       cfg_d_mem[wr_q[2:0]] <= {
         cfg_rows_i == '0, layout != layout_q, dst,
         cmd_i[mr_pkg::MATMUL_TRACK_EXP_LSB] && (dst == mr_pkg::DST_RES[1:0]),
-        (dst == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0, cmd_i[mr_pkg::MATMUL_BIAS_LSB], cmd_i[mr_pkg::MATMUL_GELU_LSB],
+        (dst == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
+        cmd_i[mr_pkg::MATMUL_BIAS_LSB], cmd_i[mr_pkg::MATMUL_GELU_LSB],
         cmd_i[mr_pkg::MATMUL_ROTARY_LSB] ? rotary_dim : 16'd0, (head_lanes / 16'(V)) - 16'd1,
         cfg_rows_i - 16'd1, 16'(cols / V) - 16'd1,
         (dst == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? PW'(cfg_rows_i) :
@@ -128,8 +129,10 @@ module mr_epi_cmds #(
       cfg_u_mem[wr_q[2:0]] <= {
         dst, cmd_i[mr_pkg::MATMUL_DST_SLOT_LSB+:2],
         (dst == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
-        cmd_i[mr_pkg::MATMUL_PREFIX_MAX_LSB] && (dst == mr_pkg::DST_QKV[1:0]), two_pass_i, cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16],
-        min32(cmd_i[mr_pkg::MATMUL_OUT_COLS_LSB+:32], cols), cmd_i[mr_pkg::MATMUL_OUT_OFF_LSB+:32], cmd_i[mr_pkg::MATMUL_OUT_STRIDE_LSB+:32]};
+        cmd_i[mr_pkg::MATMUL_PREFIX_MAX_LSB] && (dst == mr_pkg::DST_QKV[1:0]), two_pass_i,
+        cmd_i[mr_pkg::MATMUL_DST_BASE_LSB+:16],
+        min32(cmd_i[mr_pkg::MATMUL_OUT_COLS_LSB+:32], cols),
+        cmd_i[mr_pkg::MATMUL_OUT_OFF_LSB+:32], cmd_i[mr_pkg::MATMUL_OUT_STRIDE_LSB+:32]};
       cfg_res_q[wr_q[2:0]]   <= (dst == mr_pkg::DST_RES[1:0]);
       cfg_out_q[wr_q[2:0]]   <= (dst == mr_pkg::DST_RESULT[1:0]);
       cfg_empty_q[wr_q[2:0]] <= (cfg_rows_i == '0);

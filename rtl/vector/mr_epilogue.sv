@@ -19,9 +19,9 @@
 //
 // Configuration (cfg_, valid/ready): a MATMUL (cmd_i) and cfg_rows_i, the tokens that the array
 // drains for it (0 allowed: done at once, no beats). Eight commands from cfg to done. COLS is a
-// multiple of 64, HEAD_LANES of V. two_pass_i and train_i are the run's flags. done_o: pulse per command, in command order, when all of it is stored: ACT, QKV: three
-// cycles and more after the last q_ack_i; RES: residual and exponent written; RESULT: acknowledged
-// by mr_writer.
+// multiple of 64, HEAD_LANES of V. two_pass_i and train_i are the run's flags. done_o: pulse per
+// command, in command order, when all of it is stored: ACT, QKV: three cycles and more after the
+// last q_ack_i; RES: residual and exponent written; RESULT: acknowledged by mr_writer.
 //
 // Drain (dr_): valid/ready, as mr_array; lane c of group j is column j * C + c. dr_ready_o depends
 // on registers only. A beat is taken when a configuration is there, its place in the staging memory
@@ -102,7 +102,8 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_side, u_tiles, t_take, t_tiles, x_valid;
+  logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_side, u_tiles;
+  logic        t_take, t_tiles, x_valid;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
   // verilator lint_on UNUSED
