@@ -253,6 +253,8 @@ static int read_whole(const char *path, bool look, char **text, size_t *size, st
     size_t n = 0, capacity = 0, got;
     int rc = 0;
     *text = NULL;
+    if (!f && cli_interrupted()) // a pipe that nobody writes to
+        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     if (!f)
         goto io;
     do {

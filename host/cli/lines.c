@@ -18,6 +18,8 @@ int cli_lines_open(struct cli_lines *l, const char *path, struct mr_error *err)
 {
     *l = (struct cli_lines){.path = path};
     l->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!l->file && errno == EINTR) // a pipe that nobody writes to
+        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     return l->file ? 0 : failed(l, err);
 }
 

@@ -5,12 +5,20 @@
 
 #include "cli/cli.h"
 #include "cli/status_line.h"
+#include "common/clock.h"
+
+// Whoever tells a process and its group, as timeout does, tells it twice within this time.
+static const double once = 0.1;
 
 static volatile sig_atomic_t interrupted, pipe_closed, waits;
+static volatile double since; // of both signals' handlers, which do not interrupt each other
 
 // The first Ctrl-C ends the run in good order, the second at once.
 static void on_signal(int sig)
 {
+    if (interrupted && !waits && mr_seconds() - since < once)
+        return;
+    since = mr_seconds();
     if (waits && !interrupted) {
         interrupted = sig;
         return;
@@ -42,6 +50,8 @@ void cli_catch_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_signal}, closed = {.sa_handler = on_pipe};
     sigemptyset(&stop.sa_mask);
+    sigaddset(&stop.sa_mask, SIGINT);
+    sigaddset(&stop.sa_mask, SIGTERM);
     sigemptyset(&closed.sa_mask);
     if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0 ||
         sigaction(SIGPIPE, &closed, NULL) < 0 ||

@@ -92,6 +92,8 @@ int mr_source_open(struct mr_source *s, const char *path, struct mr_error *err)
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (file)
         return mr_source_from(s, file, path, err);
+    if (errno == EINTR) // a pipe that nobody writes to
+        return mr_fail(err, MR_ERR_INTERRUPTED, "interrupted");
     return mr_fail(err, MR_ERR_IO, "%.300s: %s; name a file, or '-' for standard input", path,
                    strerror(errno));
 }

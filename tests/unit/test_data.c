@@ -10,6 +10,9 @@
 #include <cmocka.h>
 
 #include <hdf5/serial/hdf5.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -418,6 +421,28 @@ static void other_compression_is_named(void **unused)
 }
 
 // Ctrl-C: rows are not read to their end, nor input, and a file that is finished does not appear.
+static void on_alarm(int sig)
+{
+    (void)sig;
+}
+
+static void a_pipe_that_nobody_writes_to_is_left(void **unused)
+{
+    (void)unused;
+    const struct sigaction heard = {.sa_handler = on_alarm};
+    const struct itimerval again = {{0, 10000}, {0, 10000}}, never = {{0}, {0}};
+    struct mr_source s;
+    struct mr_error err = {0};
+    (void)unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(sigaction(SIGALRM, &heard, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &again, NULL), 0);
+    int rc = mr_source_open(&s, path, &err);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(rc, MR_ERR_INTERRUPTED);
+    (void)unlink(path);
+}
+
 static void interrupts_are_heard(void **unused)
 {
     (void)unused;
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test(rows_that_cannot_be_there_are_refused),
         cmocka_unit_test(other_compression_is_named),
         cmocka_unit_test(interrupts_are_heard),
+        cmocka_unit_test(a_pipe_that_nobody_writes_to_is_left),
         cmocka_unit_test(directories_are_read),
     };
     return cmocka_run_group_tests_name("data", tests, setup, files_teardown);
