@@ -56,10 +56,12 @@ bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 		      le32_to_cpu(desc[MR_RUN_RESULT_BEATS])))
 		return false;
 	for (c = 0; c < channels; c++) {
-		const __le32 *w = desc + 16 + 8 * c;
+		const __le32 *w = desc + MR_RUN_CHANNEL(c);
 
-		if (!beats_ok(extents, count, get64(w), le32_to_cpu(w[2])) ||
-		    !beats_ok(extents, count, get64(w + 4), le32_to_cpu(w[6])))
+		if (!beats_ok(extents, count, get64(w + MR_CHANNEL_WEIGHTS_LO),
+			      le32_to_cpu(w[MR_CHANNEL_WEIGHTS_BEATS])) ||
+		    !beats_ok(extents, count, get64(w + MR_CHANNEL_KV_LO),
+			      le32_to_cpu(w[MR_CHANNEL_KV_BEATS])))
 			return false;
 	}
 	return true;

@@ -14,13 +14,15 @@ $1 == "const" && $2 == "FLAG_TRAIN" { emit("MR_" $2, $3) }
 FNR == 1 { training = 0 }
 $1 == "training" { training = 1 }
 training { next }
-$1 == "const" && $2 ~ /^(PCIE_|MAGIC_|VERSION_|DST_QKV)/ { emit("MR_" $2, $3) }
+$1 == "const" && $2 ~ /^(PCIE_|MAGIC_|VERSION_|DST_QKV|RUN_WORDS|CHANNEL_WORDS)/ { emit("MR_" $2, $3) }
 $1 == "op" { emit("MR_OP_" $2, $3) }
 $1 == "field" { emit("MR_F_" $2 "_" $3, sprintf("MR_FIELD(%d, %d)", $4, $5)) }
 $1 == "reg" { emit("MR_REG_" $2, $3) }
 $1 == "desc" { emit("MR_RUN_" $2, $3) }
+$1 == "channel_desc" { emit("MR_CHANNEL_" $2, $3) }
 $1 == "counter" { counters++ }
 END {
     emit("MR_COUNTERS", counters)
+    emit("MR_RUN_CHANNEL(c)", "(MR_RUN_WORDS + MR_CHANNEL_WORDS * (c))")
     print "\n#endif"
 }

@@ -10,6 +10,8 @@
 #define MR_VERSION_MINOR             4
 #define MR_MAGIC_REG                 0x4c4c494d
 #define MR_MAGIC_RUN                 0x4e55524d
+#define MR_RUN_WORDS                 16
+#define MR_CHANNEL_WORDS             8
 #define MR_DST_QKV                   1
 #define MR_OP_STREAM_VEC             0x10
 #define MR_OP_STREAM_TILES           0x11
@@ -93,6 +95,12 @@
 #define MR_RUN_KV_LAYER_BEATS        13
 #define MR_RUN_KV_V_BEATS            14
 #define MR_RUN_KV_PM_BEATS           15
+#define MR_CHANNEL_WEIGHTS_LO        0
+#define MR_CHANNEL_WEIGHTS_HI        1
+#define MR_CHANNEL_WEIGHTS_BEATS     2
+#define MR_CHANNEL_KV_LO             4
+#define MR_CHANNEL_KV_HI             5
+#define MR_CHANNEL_KV_BEATS          6
 #define MR_REG_MAGIC                 0x010
 #define MR_REG_VERSION               0x014
 #define MR_REG_GEOMETRY              0x018
@@ -193,5 +201,6 @@
 #define MR_PCIE_E_CANCELLED          7
 #define MR_PCIE_E_DOORBELL           8
 #define MR_COUNTERS                  22
+#define MR_RUN_CHANNEL(c)            (MR_RUN_WORDS + MR_CHANNEL_WORDS * (c))
 
 #endif

@@ -152,9 +152,11 @@ void millrace_scrub_descriptor(const u32 *engine, __le32 *desc, u64 program, u32
 	desc[MR_RUN_INPUT_BEATS] = cpu_to_le32(beats);
 	put64(desc + MR_RUN_RESULT_LO, zeros[0]);
 	for (i = 0; i < g.channels; i++) {
-		put64(desc + 16 + 8 * i, zeros[i]);
-		desc[18 + 8 * i] = cpu_to_le32(beats);
-		put64(desc + 20 + 8 * i, zeros[i]);
-		desc[22 + 8 * i] = cpu_to_le32(beats);
+		__le32 *ch = desc + MR_RUN_CHANNEL(i);
+
+		put64(ch + MR_CHANNEL_WEIGHTS_LO, zeros[i]);
+		ch[MR_CHANNEL_WEIGHTS_BEATS] = cpu_to_le32(beats);
+		put64(ch + MR_CHANNEL_KV_LO, zeros[i]);
+		ch[MR_CHANNEL_KV_BEATS] = cpu_to_le32(beats);
 	}
 }

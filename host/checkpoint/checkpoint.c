@@ -9,24 +9,17 @@
 
 #include "checkpoint/foreign.h"
 #include "checkpoint/heads.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/torch.h"
+#include "checkpoint/weights.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
 
 #define MAX_SHARDS 4096
 
-// One of the two.
-struct weights {
-    struct mr_safetensors *safetensors;
-    struct mr_torch *torch;
-};
-
 struct mr_checkpoint {
     struct mr_config config;
     enum mr_checkpoint_kind kind;
-    struct weights *files;
+    struct mr_weights *files;
     size_t n_files;
     const struct mr_tensor **tensors; // the file's, in order of mr_tensor_spec(), NULL until found
     size_t n_tensors;
@@ -36,28 +29,6 @@ struct mr_checkpoint {
     size_t n_stored;
     struct mr_tensor *views; // [n_tensors]: where the file has [inputs][outputs], or several in one
 };
-
-static int open_file(struct weights *w, enum mr_checkpoint_kind kind, const char *path,
-                     struct mr_error *err)
-{
-    return kind == MR_CHECKPOINT_TORCH ? mr_torch_open(&w->torch, path, err)
-                                       : mr_safetensors_open(&w->safetensors, path, err);
-}
-
-static size_t file_count(const struct weights *w)
-{
-    return w->torch ? mr_torch_count(w->torch) : mr_safetensors_count(w->safetensors);
-}
-
-static const struct mr_tensor *file_at(const struct weights *w, size_t index)
-{
-    return w->torch ? mr_torch_at(w->torch, index) : mr_safetensors_at(w->safetensors, index);
-}
-
-static const struct mr_tensor *file_find(const struct weights *w, const char *name)
-{
-    return w->torch ? mr_torch_find(w->torch, name) : mr_safetensors_find(w->safetensors, name);
-}
 
 enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2, SLOT_COPY = -3, SLOT_HEAD = -4 };
 
@@ -181,11 +152,11 @@ static int add_head(struct mr_checkpoint *c, const struct mr_tensor *t, int i, c
 }
 
 // Files every tensor of an open file under its slot.
-static int add_tensors(struct mr_checkpoint *c, const struct weights *file, const char *path,
+static int add_tensors(struct mr_checkpoint *c, const struct mr_weights *file, const char *path,
                        struct mr_error *err)
 {
-    for (size_t i = 0; i < file_count(file); i++) {
-        const struct mr_tensor *t = file_at(file, i);
+    for (size_t i = 0; i < mr_weights_count(file); i++) {
+        const struct mr_tensor *t = mr_weights_at(file, i);
         char name[MR_NAME];
         int slot = slot_of(c, mr_name_today(c->config.arch, t->name, name));
         if (slot == SLOT_BUFFER)
@@ -270,8 +241,8 @@ static int check_copy(const struct mr_checkpoint *c, const char *dir, struct mr_
 
 static int add_file(struct mr_checkpoint *c, const char *path, struct mr_error *err)
 {
-    struct weights *file = &c->files[c->n_files]; // has room: the callers allocate it
-    int rc = open_file(file, c->kind, path, err);
+    struct mr_weights *file = &c->files[c->n_files]; // has room: the callers allocate it
+    int rc = mr_weights_open(file, c->kind == MR_CHECKPOINT_TORCH, path, err);
     if (rc)
         return rc;
     c->n_files++;
@@ -304,14 +275,14 @@ static int check_weight_map(const struct mr_checkpoint *c, json_t *map, json_t *
     json_object_foreach(map, name, shard)
     {
         json_int_t number = json_integer_value(json_object_get(shards, json_string_value(shard)));
-        if (!file_find(&c->files[number], name))
+        if (!mr_weights_find(&c->files[number], name))
             return mr_fail(err, MR_ERR_FORMAT, "%s: lists tensor %s in %s, which does not have it",
                            path, mr_show(name).text, mr_show(json_string_value(shard)).text);
         listed++;
     }
     size_t present = 0;
     for (size_t i = 0; i < c->n_files; i++)
-        present += file_count(&c->files[i]);
+        present += mr_weights_count(&c->files[i]);
     if (present != listed)
         return mr_fail(err, MR_ERR_FORMAT, "%s: lists %zu tensors, but its files have %zu", path,
                        listed, present);

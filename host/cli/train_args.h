@@ -41,6 +41,9 @@ struct train_args {
     bool ended;            // all of them end here, with one message
 };
 
+// Ends with a row without a name.
+extern const struct cli_option train_table[];
+
 struct train_run {
     struct train_args *a;
     struct mr_trainer *trainer;

@@ -158,30 +158,34 @@ static inline uint8_t *result_window(struct mr_machine *m, uint64_t off, uint64_
 
 static inline uint8_t *stream_window(struct mr_machine *m, int c, uint64_t off, uint64_t beats)
 {
-    const unsigned w = 16 + 8 * (unsigned)c;
-    return window(m, desc_u64(m, w), m->desc[w + 2], off, beats, false);
+    const unsigned w = MR_RUN_CHANNEL((unsigned)c);
+    return window(m, desc_u64(m, w + MR_CHANNEL_WEIGHTS_LO), m->desc[w + MR_CHANNEL_WEIGHTS_BEATS],
+                  off, beats, false);
 }
 
 // The smallest KV window says how far all go.
 static inline uint32_t kv_limit(const struct mr_machine *m)
 {
     uint32_t least = UINT32_MAX;
-    for (int c = 0; c < m->g.n; c++)
-        if (m->desc[16 + 8 * c + 6] < least)
-            least = m->desc[16 + 8 * c + 6];
+    for (int c = 0; c < m->g.n; c++) {
+        uint32_t beats = m->desc[MR_RUN_CHANNEL(c) + MR_CHANNEL_KV_BEATS];
+        least = beats < least ? beats : least;
+    }
     return least;
 }
 
 static inline uint8_t *kv_window(struct mr_machine *m, int c, uint64_t off, uint64_t beats,
                                  bool write)
 {
-    return window(m, desc_u64(m, 16 + 8 * (unsigned)c + 4), kv_limit(m), off, beats, write);
+    return window(m, desc_u64(m, MR_RUN_CHANNEL((unsigned)c) + MR_CHANNEL_KV_LO), kv_limit(m), off,
+                  beats, write);
 }
 
 // As kv_window() to read, without an error.
 static inline const uint8_t *kv_look(struct mr_machine *m, int c, uint64_t off, uint64_t beats)
 {
-    return look(m, desc_u64(m, 16 + 8 * (unsigned)c + 4), kv_limit(m), off, beats, false);
+    return look(m, desc_u64(m, MR_RUN_CHANNEL((unsigned)c) + MR_CHANNEL_KV_LO), kv_limit(m), off,
+                beats, false);
 }
 
 static inline uint8_t *rows_window(struct mr_machine *m, uint64_t off, uint64_t beats, bool write)

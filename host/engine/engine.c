@@ -178,11 +178,11 @@ static int write_descriptor(struct engine *e, const struct task *t, const uint64
     w[MR_RUN_KV_V_BEATS] = e->kv_positions * e->kv_rec;
     w[MR_RUN_KV_PM_BEATS] = 2 * e->kv_positions * e->kv_rec;
     for (int c = 0; c < e->n; c++) {
-        uint32_t *ch = w + 16 + 8 * c;
-        put_u64(ch, weights[c]);
-        ch[2] = (uint32_t)t->stage.beats;
-        put_u64(ch + 4, e->kv_addr[c]);
-        ch[6] = e->kv_beats;
+        uint32_t *ch = w + MR_RUN_CHANNEL(c);
+        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, weights[c]);
+        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)t->stage.beats;
+        put_u64(ch + MR_CHANNEL_KV_LO, e->kv_addr[c]);
+        ch[MR_CHANNEL_KV_BEATS] = e->kv_beats;
     }
     return mr_device_write(e->dev, e->desc_addr, w, sizeof w, err);
 }

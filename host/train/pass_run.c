@@ -83,11 +83,11 @@ static int write_descriptor(const struct run *r)
     put_u64(more + MR_TRAINING_GRAD_LO, p->grad_addr);
     more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->grad_beats;
     for (int c = 0; c < p->g.n; c++) {
-        uint32_t *ch = w + 16 + 8 * c, *stash = more + 16 + 8 * c;
-        put_u64(ch, p->weight_addr[c] + r->weights * MR_BEAT);
-        ch[2] = (uint32_t)(p->weight_beats - r->weights);
-        put_u64(ch + 4, p->kv_addr[c]);
-        ch[6] = p->kv_layer;
+        uint32_t *ch = w + MR_RUN_CHANNEL(c), *stash = more + MR_RUN_CHANNEL(c);
+        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, p->weight_addr[c] + r->weights * MR_BEAT);
+        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)(p->weight_beats - r->weights);
+        put_u64(ch + MR_CHANNEL_KV_LO, p->kv_addr[c]);
+        ch[MR_CHANNEL_KV_BEATS] = p->kv_layer;
         put_u64(stash + MR_STASH_LO, p->stash_addr[c]);
         stash[MR_STASH_BEATS] = (uint32_t)p->stash_beats;
     }

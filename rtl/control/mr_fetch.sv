@@ -164,7 +164,7 @@ module mr_fetch #(
     for (int ch = 0; ch < N; ch++) begin
       if (hr_data_valid_i && state_q == DESC && beat_q == 8'(1 + ch / 2)) begin
         w_base_o[64 * ch +: 64]   <= hr_data_i[256 * (ch % 2) +: 64];
-        kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 128 +: 64];
+        kv_base_o[64 * ch +: 64]  <= hr_data_i[256 * (ch % 2) + 32 * mr_pkg::CHANNEL_KV_LO +: 64];
         if (!mr_pkg::legal_channel(hr_data_i[256 * (ch % 2) +: 256],
                                    values(addr_i[31:0], 1'b0))) begin
           bad_channel_q <= 1'b1;

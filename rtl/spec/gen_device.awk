@@ -26,6 +26,7 @@ $1 == "field" {
     else printf "  localparam int %s_LSB = %d, %s_W = %d;\n", name, 32 * $4 + $5, name, $6
 }
 $1 == "desc" { emit("RUN_" $2, $3) }
+$1 == "channel_desc" { emit("CHANNEL_" $2, $3) }
 $1 == "training_desc" { emit("TRAINING_" $2, $3) }
 $1 == "stash_desc" { emit($2, $3) }
 $1 == "reg" { emit("REG_" $2, $3) }
@@ -43,6 +44,8 @@ END {
     emit("KARGS_PER_CHANNEL", chargs + 0)
     if (failed) exit 1
     if (out == "c") {
+        print "\n// Where the words of channel c stand in a descriptor, or behind them those of its stash."
+        print "#define MR_RUN_CHANNEL(c) (MR_RUN_WORDS + MR_CHANNEL_WORDS * (c))"
         printf "\n// X(code, text) for each device error; X(index, name) for each counter and opcode.\n"
         printf "#define MR_DEVERR_LIST(X) \\\n%s\n", errs
         printf "#define MR_COUNTER_LIST(X) \\\n%s\n", cnts

@@ -132,11 +132,11 @@ static void run(const struct twin *t, const struct program *p, char *text)
     put_u64(more + MR_TRAINING_GRAD_LO, t->grad);
     more[MR_TRAINING_GRAD_BEATS] = GRADS;
     for (int c = 0; c < channels; c++) {
-        uint32_t *ch = w + 16 + 8 * c, *stash = more + 16 + 8 * c;
-        put_u64(ch, t->weights[c]);
-        ch[2] = VECTORS;
-        put_u64(ch + 4, t->kv[c]);
-        ch[6] = KV;
+        uint32_t *ch = w + MR_RUN_CHANNEL(c), *stash = more + MR_RUN_CHANNEL(c);
+        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, t->weights[c]);
+        ch[MR_CHANNEL_WEIGHTS_BEATS] = VECTORS;
+        put_u64(ch + MR_CHANNEL_KV_LO, t->kv[c]);
+        ch[MR_CHANNEL_KV_BEATS] = KV;
         put_u64(stash + MR_STASH_LO, t->stash[c]);
         stash[MR_STASH_BEATS] = p->stash_beats;
     }
