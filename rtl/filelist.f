@@ -4,6 +4,7 @@ rtl/vector/mr_vec_pkg.sv
 rtl/vector/mr_epi_pkg.sv
 rtl/tech/mr_tech_pkg.sv
 rtl/stream/mr_stash_pkg.sv
+rtl/train/mr_row_pkg.sv
 rtl/array/mr_act_mem.sv
 rtl/array/mr_array.sv
 rtl/array/mr_array_ch.sv
@@ -73,7 +74,11 @@ rtl/tech/mr_dot_sum.sv
 rtl/tech/mr_dsp48e2.sv
 rtl/train/mr_grad_out.sv
 rtl/train/mr_load_act.sv
+rtl/train/mr_row_alu.sv
 rtl/train/mr_row_copy.sv
+rtl/train/mr_row_lanes.sv
+rtl/train/mr_row_max.sv
+rtl/train/mr_row_sum.sv
 rtl/train/mr_slopes.sv
 rtl/train/mr_stash_put.sv
 rtl/train/mr_tiles.sv
@@ -90,6 +95,7 @@ rtl/vector/mr_epi_stage.sv
 rtl/vector/mr_epi_take.sv
 rtl/vector/mr_epilogue.sv
 rtl/vector/mr_layernorm.sv
+rtl/vector/mr_norm_stats.sv
 rtl/vector/mr_results.sv
 rtl/vector/mr_rows.sv
 rtl/vector/mr_vec_out.sv

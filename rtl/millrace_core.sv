@@ -9,7 +9,7 @@
 //   mr_results    epilogue and quantiser
 //   mr_vector     rows, LayerNorm, residual and rotary memory
 //   mr_kv         attention, KV store, q/k/v memory
-//   mr_train      with TRAIN: LOAD_ACT, COPY, results of GRAD, those that go to the stash turned
+//   mr_train      with TRAIN: LOAD_ACT, MOVE_ROWS, results of GRAD, what goes to the stash turned
 //
 // Parameters and ports: rtl/spec/core_ports.def, from which they are included; configurations:
 // rtl/spec/configs.def. AXI4-Lite slave s_axil_; N AXI4 read masters m_ch_ packed by channel; AXI4
@@ -122,7 +122,7 @@ module millrace_core #(
   logic [N*4-1:0]   dr_nan;
   logic [N*128-1:0] dr_bias;
 
-  // LOAD_ACT, COPY and GRAD; vq_op: the command at the head of the vector queue is mr_train's
+  // LOAD_ACT, MOVE_ROWS and GRAD; vq_op: the command at the head of the vector queue is mr_train's
   logic         vq_op, vq_ready, vq_done, vec_ready, vec_done;
   logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done;
   logic         epi_done;
@@ -166,11 +166,16 @@ module millrace_core #(
   logic            ln_valid, ln_ready, ln_ack, ln_busy, epi_ack, epi_busy;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
 
-  // COPY: words of a row memory, and its way to the quantiser
-  logic            cp_on, cp_ren, cp_second, cp_grant, cp_valid;
-  logic [RESW-1:0] cp_raddr;
-  logic [V*32-1:0] cp_rdata, cp_data;
-  logic [mr_vec_pkg::TAG_LN_W-1:0] cp_tag;
+  // MOVE_ROWS: words of the row memories, positions, gains, and its way to the quantiser
+  logic            mv_on, mv_vec_ren, mv_row_ren, mv_ovf, mv_nan, mq_valid, mq_ready, mq_ack;
+  logic [1:0]      mv_ren, mv_rd_grant, mv_we, mv_wr_grant;
+  logic [RESW-1:0] mv_raddr, mv_waddr;
+  logic [V*32-1:0] mv_wdata, mv_vec_rdata, mq_data;
+  logic [V*64-1:0] mv_rdata;
+  logic [VEC_AW-1:0] mv_vec_raddr;
+  logic [TW-1:0]   mv_row_raddr;
+  logic [15:0]     mv_row_rdata;
+  logic [mr_vec_pkg::TAG_LN_W-1:0] mq_tag;
 
   // what is counted
   logic [N-1:0] c_w_beat, c_kv_beat;
@@ -208,7 +213,7 @@ module millrace_core #(
   // For the watchdog.
   logic progress;
   assign progress = c_w_beat != '0 || c_kv_beat != '0 || c_hr_beat || c_wr_beat || c_arr_busy ||
-                    c_at_busy || ln_ack || epi_ack;
+                    c_at_busy || ln_ack || epi_ack || (mv_ren & mv_rd_grant) != 2'd0;
 
   // ---- the parts --------------------------------------------------------------------------------
   mr_control #(
@@ -236,7 +241,8 @@ module millrace_core #(
     // errors and progress
     `MR_ERR_S_ON(err_, e_),
     .axi_idle_i(&rd_idle && hr_idle && wr_idle), .progress_i(progress),
-    .ovf_i(ln_ovf || at_ovf || epi_ovf), .nan_i(ln_nan || at_nan || epi_nan),
+    .ovf_i(ln_ovf || at_ovf || epi_ovf || mv_ovf),
+    .nan_i(ln_nan || at_nan || epi_nan || mv_nan),
     // counters
     .cnt_w_beat_i(c_w_beat), .cnt_kv_beat_i(c_kv_beat), .cnt_read_beat_i(c_hr_beat),
     .cnt_write_beat_i(c_wr_beat), .cnt_blocks_i(c_arr_blocks),
@@ -352,10 +358,10 @@ module millrace_core #(
     `MR_RAM_R_S_ON(kv_res_, kv_res_),
     .kv_second_i(kv_second),
     `MR_RAM_W_S_ON(at_keep_, keep_),
-    .cp_on_i(cp_on),
-    `MR_RAM_R_S_ON(cp_, cp_),
-    .cp_second_i(cp_second),
-    .cp_valid_i(cp_valid), .cp_data_i(cp_data), .cp_tag_i(cp_tag), .cp_grant_o(cp_grant)
+    `MR_MV_S_ON(mv_, mv_),
+    `MR_RAM_R_S_ON(mv_vec_, mv_vec_),
+    `MR_RAM_R_S_ON(mv_row_, mv_row_),
+    `MR_LN_S_ON(mq_, mq_)
   );
 
   mr_kv #(
@@ -398,17 +404,17 @@ module millrace_core #(
     assign vq_op = train && (cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
                              cmds[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
     mr_train #(
-      .N(N), .T(T), .D_MAX(D_MAX)
+      .N(N), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)
     ) u_train (
       .clk_i, .rst_ni(unit_rst_n),
       .vq_valid_i(issue_valid[VECTOR] && vq_op), .vq_ready_o(vq_ready), .vq_cmd_i(cmds[1023:512]),
       .vq_rows_i(n_rows), .vq_done_o(vq_done),
       `MR_ERR_M_ON_AT(vq_err_, e_, E_LOAD_ACT),
-      .cp_on_o(cp_on),
-      `MR_RAM_R_M_ON(cp_, cp_),
-      .cp_second_o(cp_second), .cp_grant_i(cp_grant),
-      .cp_valid_o(cp_valid), .cp_ready_i(ln_ready),
-      .cp_data_o(cp_data), .cp_tag_o(cp_tag), .cp_ack_i(ln_ack),
+      `MR_MV_M_ON(mv_, mv_),
+      `MR_RAM_R_M_ON(mv_vec_, mv_vec_),
+      `MR_RAM_R_M_ON(mv_row_, mv_row_),
+      `MR_LN_M_ON(mq_, mq_),
+      .mv_ovf_o(mv_ovf), .mv_nan_o(mv_nan),
       .c_valid_o(ac_valid), .c_ready_i(ac_ready), .c_slot_o(ac_slot), .c_word_o(ac_word),
       .c_region_o(ac_region), .c_max_o(ac_max), .c_data_o(ac_data),
       .mm_cmd_i(cmds[511:0]), .mm_rows_i(cfg_rows),
@@ -430,12 +436,14 @@ module millrace_core #(
   end else begin : gen_no_train
     assign {vq_op, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
             gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
-            side_busy, cp_on, cp_ren, cp_second, cp_raddr, cp_valid, cp_data, cp_tag} = '0;
+            side_busy, mv_on, mv_ren, mv_raddr, mv_we, mv_waddr, mv_wdata, mv_vec_ren,
+            mv_vec_raddr, mv_row_ren, mv_row_raddr, mq_valid, mq_data, mq_tag, mv_ovf, mv_nan} = '0;
     assign side_ok = 1'b1;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, side_push, side_next,
                       side_take, side_valid, side_data, side_token, side_group, side_last, side_x,
-                      side_pop, side_block, cp_grant, cp_rdata};
+                      side_pop, side_block, mv_rd_grant, mv_rdata, mv_wr_grant, mv_vec_rdata,
+                      mv_row_rdata, mq_ready, mq_ack};
   end
 
 `ifdef MILLRACE_VIEW

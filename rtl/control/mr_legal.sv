@@ -94,14 +94,11 @@ module mr_legal #(
               16'(QKV_WORDS), 16'(ACT_WORDS), 16'(T), 6'(N)};
   endfunction
 
-  // What a run of training may ask for, and no unit does yet.
+  // What a run of training may ask for, no unit does, and no program has.
   logic not_yet, stash;
   assign stash   = train && c[7:0] == mr_pkg::OP_STREAM_STASH[7:0];
-  assign not_yet = train && (
-      (c[7:0] == mr_pkg::OP_MOVE_ROWS[7:0] &&
-       c[mr_pkg::MOVE_ROWS_WORK_LSB+:8] != mr_pkg::MOVE_COPY[7:0]) ||
-      (c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
-       c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1])); // of no program
+  assign not_yet = train && c[7:0] == mr_pkg::OP_MATMUL[7:0] &&
+                   c[mr_pkg::MATMUL_TILES_LSB] && c[mr_pkg::MATMUL_DST_LSB+1];
 
   // ---- fields, order, windows -------------------------------------------------------------------
   logic                          w_valid_q, w_sem_bad_q, w_missing_q;

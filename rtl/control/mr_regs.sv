@@ -135,8 +135,7 @@ module mr_regs #(
       mr_pkg::REG_SCORES[11:0]:     value = 32'(SCORES);
       mr_pkg::REG_RING[11:0]:       value = {16'(CTX_MAX), 16'(RING)};
       mr_pkg::REG_FORMATS[11:0]:    value = (T > 1 ? 32'd7 : 32'd3) |
-          (TRAIN != 0 ? mr_pkg::HAS_STREAMS | mr_pkg::HAS_ROWS | mr_pkg::HAS_STASH |
-                        mr_pkg::HAS_SLOPES | mr_pkg::HAS_KEEP | mr_pkg::HAS_COPY : 32'd0);
+          (TRAIN != 0 ? mr_pkg::HAS_TRAINING : 32'd0);
       mr_pkg::REG_CLOCK_KHZ[11:0]:  value = 32'(CLOCK_KHZ);
       mr_pkg::REG_ATTENTION[11:0]:  value = {8'(HP_MAX / 64), 8'(HEADS_MAX), 16'(W_MAX)};
       mr_pkg::REG_STATUS[11:0]:     value = {29'd0, status};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device with TRAIN has beside the other parts: LOAD_ACT, COPY of MOVE_ROWS, the results of
-// GRAD, and those of MATMUL that go to the stash, turned or as tiles, and GELU's slopes. The works
-// of MOVE_ROWS are not there yet.
+// What a device with TRAIN has beside the other parts: LOAD_ACT, MOVE_ROWS, the results of GRAD,
+// those of MATMUL that go to the stash, turned or as tiles, and GELU's slopes.
 //
-// Parameters: N, T, D_MAX as everywhere.
+// Parameters: N, T, D_MAX as everywhere; VEC_WORDS as mr_layernorm's.
 //
 // Ports
-//   vq_      LOAD_ACT and COPY, of one queue: valid/ready with the 512-bit command and the run's
-//            rows, done pulse; vq_err_ up to it
+//   vq_      LOAD_ACT and MOVE_ROWS, of one queue: valid/ready with the 512-bit command and the
+//            run's rows, done pulse; vq_err_ up to it
 //   c_       LOAD_ACT's blocks, for mr_matmul
-//   cp_      COPY: mr_row_copy's ports of the row memories and of the quantiser; cp_on_o: one works
+//   mv_, mq_   MOVE_ROWS: ports of mr_row_copy and mr_row_alu at mr_vector, mv_on_o: one works;
+//            to the quantiser; mv_ovf_o, mv_nan_o: mr_row_alu's
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
 //   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
 //   side_    what MATMUL gives to mr_turned, mr_tiles and mr_slopes; side_busy_o: they work
@@ -23,8 +23,11 @@ module mr_train #(
   parameter int N = 1,
   parameter int T = 32,
   parameter int D_MAX = 256,
+  parameter int VEC_WORDS = 64,
   localparam int V = 4 * N,
-  localparam int RESW = $clog2(T * (D_MAX / V))
+  localparam int TW = $clog2(T),
+  localparam int RESW = $clog2(T * (D_MAX / V)),
+  localparam int VEC_AW = $clog2(2 * VEC_WORDS)
 ) (
   input  logic            clk_i,
   input  logic            rst_ni,
@@ -47,11 +50,12 @@ module mr_train #(
   output logic [7:0]      c_max_o,
   output logic [263:0]    c_data_o,
 
-  output logic            cp_on_o,
-  `MR_RAM_R_M(cp_, RESW, V*32),
-  output logic            cp_second_o,
-  input  logic            cp_grant_i,
-  `MR_LN_M(cp_),
+  `MR_MV_M(mv_),
+  `MR_RAM_R_M(mv_vec_, VEC_AW, V*32),
+  `MR_RAM_R_M(mv_row_, TW, 16),
+  `MR_LN_M(mq_),
+  output logic            mv_ovf_o,
+  output logic            mv_nan_o,
 
   input  logic            gr_cmd_valid_i,
   output logic            gr_cmd_ready_o,
@@ -84,12 +88,14 @@ module mr_train #(
   localparam int LN = $clog2(N);
 
   // ---- the vector queue -------------------------------------------------------------------------
-  logic        is_copy, la_ready, la_done, la_err, cp_ready, cp_done, cp_err;
+  logic        is_move, is_copy, la_ready, la_done, la_err, cp_ready, cp_done, cp_err, alu_ready;
+  logic        alu_done;
   logic [7:0]  la_err_code;
   logic [63:0] la_err_addr, cp_err_addr;
-  assign is_copy        = vq_cmd_i[7:0] == mr_pkg::OP_MOVE_ROWS[7:0];
-  assign vq_ready_o     = is_copy ? cp_ready : la_ready;
-  assign vq_done_o      = la_done || cp_done;
+  assign is_move        = vq_cmd_i[7:0] == mr_pkg::OP_MOVE_ROWS[7:0];
+  assign is_copy        = vq_cmd_i[mr_pkg::MOVE_ROWS_WORK_LSB+:8] == mr_pkg::MOVE_COPY[7:0];
+  assign vq_ready_o     = !is_move ? la_ready : is_copy ? cp_ready : alu_ready;
+  assign vq_done_o      = la_done || cp_done || alu_done;
   assign vq_err_valid_o = la_err || cp_err;
   assign vq_err_code_o  = cp_err ? mr_pkg::DEVERR_WINDOW[7:0] : la_err_code;
   assign vq_err_addr_o  = cp_err ? cp_err_addr : la_err_addr;
@@ -99,7 +105,7 @@ module mr_train #(
   ) u_load_act (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i       (vq_valid_i && !is_copy),
+    .cmd_valid_i       (vq_valid_i && !is_move),
     .cmd_ready_o       (la_ready),
     .cmd_kblocks_i     (vq_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
     .cmd_all_kblocks_i (vq_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
@@ -125,6 +131,13 @@ module mr_train #(
     .b_data_o          (c_data_o)
   );
 
+  // ---- MOVE_ROWS --------------------------------------------------------------------------------
+  logic            cp_busy, cp_ren, cp_second, alu_busy;
+  logic [1:0]      alu_ren;
+  logic [RESW-1:0] cp_raddr, alu_raddr;
+  assign mv_on_o    = cp_busy || alu_busy;
+  assign mv_ren_o   = cp_busy ? {cp_ren && cp_second, cp_ren && !cp_second} : alu_ren;
+  assign mv_raddr_o = cp_busy ? cp_raddr : alu_raddr;
   mr_row_copy #(
     .N    (N),
     .T    (T),
@@ -132,22 +145,53 @@ module mr_train #(
   ) u_row_copy (
     .clk_i,
     .rst_ni,
-    .cmd_valid_i (vq_valid_i && is_copy),
+    .cmd_valid_i (vq_valid_i && is_move && is_copy),
     .cmd_ready_o (cp_ready),
     .cmd_i       (vq_cmd_i),
     .cmd_rows_i  (vq_rows_i),
     .done_o      (cp_done),
     .err_valid_o (cp_err),
     .err_addr_o  (cp_err_addr),
-    .busy_o      (cp_on_o),
-    `MR_RAM_R_M_TO(res_, cp_),
-    .res_second_o(cp_second_o),
-    .res_grant_i (cp_grant_i),
-    `MR_LN_M_TO(q_, cp_),
+    .busy_o      (cp_busy),
+    .res_ren_o   (cp_ren),
+    .res_raddr_o (cp_raddr),
+    .res_rdata_i (cp_second ? mv_rdata_i[V*64-1:V*32] : mv_rdata_i[V*32-1:0]),
+    .res_second_o(cp_second),
+    .res_grant_i (cp_second ? mv_rd_grant_i[1] : mv_rd_grant_i[0]),
+    `MR_LN_M_TO(q_, mq_),
     .s_base_i,
     .s_limit_i,
     `MR_RD_M_TO_AT(rd_, rd_, 5),
     `MR_WR_M_TO_AT(, , 4)
+  );
+
+  mr_row_alu #(
+    .N        (N),
+    .T        (T),
+    .D_MAX    (D_MAX),
+    .VEC_WORDS(VEC_WORDS)
+  ) u_row_alu (
+    .clk_i,
+    .rst_ni,
+    .cmd_valid_i (vq_valid_i && is_move && !is_copy),
+    .cmd_ready_o (alu_ready),
+    .cmd_i       (vq_cmd_i),
+    .cmd_rows_i  (vq_rows_i),
+    .done_o      (alu_done),
+    .busy_o      (alu_busy),
+    `MR_RAM_R_M_TO(row_, mv_row_),
+    .res_ren_o   (alu_ren),
+    .res_grant_i (mv_rd_grant_i),
+    .res_raddr_o (alu_raddr),
+    .res1_rdata_i(mv_rdata_i[V*32-1:0]),
+    .res2_rdata_i(mv_rdata_i[V*64-1:V*32]),
+    `MR_RAM_R_M_TO(vec_, mv_vec_),
+    .wr_en_o     (mv_we_o),
+    .wr_grant_i  (mv_wr_grant_i),
+    .wr_addr_o   (mv_waddr_o),
+    .wr_data_o   (mv_wdata_o),
+    .ovf_o       (mv_ovf_o),
+    .nan_o       (mv_nan_o)
   );
 
   // ---- the array's results ----------------------------------------------------------------------

@@ -20,11 +20,12 @@
 // not. Only the first error is reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
 // for.
-// Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token. row_logit_o,
-// row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on, bits of tokens not
-// loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token * (ROT_MAX/V) + word;
-// res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field of the token's
-// residual row, after its last word. ovf_o: pulse, a sum of finite values overflowed.
+// Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token; row_c_: of pos, with
+// TRAIN. row_logit_o, row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on,
+// bits of tokens not loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token *
+// (ROT_MAX/V) + word; res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field
+// of the token's residual row, after its last word. ovf_o: pulse, a sum of finite values
+// overflowed.
 `include "mr_bundles.svh"
 module mr_rows #(
   parameter int T = 8,
@@ -65,6 +66,10 @@ module mr_rows #(
 
   `MR_RAM_R_S(row_a_, TW, 48),
   `MR_RAM_R_S(row_b_, TW, 48),
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  `MR_RAM_R_S(row_c_, TW, 16),
+  // verilator lint_on UNUSED
   output logic [T-1:0]     row_logit_o,
   output logic [T-1:0]     row_continues_o,
   output logic [15:0]      n_logit_rows_o,
@@ -382,6 +387,22 @@ module mr_rows #(
     .raddr_i(row_b_raddr_i),
     .rdata_o(row_b_rdata_o)
   );
+  if (TRAIN != 0) begin : gen_row_c
+    mr_ram_1r1w #(
+      .W    (16),
+      .DEPTH(T)
+    ) u_row_c (
+      .clk_i,
+      .wen_i  (row_v_q),
+      .waddr_i(row_tok_q),
+      .wdata_i(row_q[47:32]),
+      .ren_i  (row_c_ren_i),
+      .raddr_i(row_c_raddr_i),
+      .rdata_o(row_c_rdata_o)
+    );
+  end else begin : gen_no_row_c
+    assign row_c_rdata_o = '0;
+  end
 
   // A row that continues is of the same region as the row before, one position on.
   logic        row_bad, apart;

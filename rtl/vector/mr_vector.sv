@@ -26,9 +26,10 @@
 //   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
 //             memory, stable from a command's first read to its last write
 //   at_keep_  a write port of the second row memory, one cycle late
-//   cp_      COPY while cp_on_i, when mr_layernorm and mr_rows rest: LayerNorm's way to the
-//            quantiser, and a RAM port of row memory cp_second_i in cycles in which nobody else
-//            reads it, as cp_grant_o says
+//   mv_, mq_   MOVE_ROWS while mv_on_i, when mr_layernorm and mr_rows rest: of both row memories,
+//            bit 0 the first, a RAM port of one address, and a write port, in cycles in which
+//            nobody else has them, as mv_rd_grant_o and mv_wr_grant_o say; RAM ports of gains and
+//            positions; LayerNorm's way to the quantiser
 //   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
 `include "mr_bundles.svh"
 module mr_vector #(
@@ -95,14 +96,11 @@ module mr_vector #(
   // verilator lint_off UNUSED
   input  logic                            kv_second_i,
   `MR_RAM_W_S(at_keep_, RESW, V*32),
-  input  logic                            cp_on_i,
-  `MR_RAM_R_S(cp_, RESW, V*32),
-  input  logic                            cp_second_i,
-  input  logic                            cp_valid_i,
-  input  logic [V*32-1:0]                 cp_data_i,
-  input  logic [mr_vec_pkg::TAG_LN_W-1:0] cp_tag_i,
+  `MR_MV_S(mv_),
+  `MR_RAM_R_S(mv_vec_, VEC_AW, V*32),
+  `MR_RAM_R_S(mv_row_, TW, 16),
+  `MR_LN_S(mq_)
   // verilator lint_on UNUSED
-  output logic                            cp_grant_o
 );
 
   // ---- commands ---------------------------------------------------------------------------------
@@ -173,6 +171,7 @@ module mr_vector #(
     `MR_RD_M_TO(hr_, rd_),
     `MR_RAM_R_S_TO(row_a_, row_a_),
     `MR_RAM_R_S_TO(row_b_, row_b_),
+    `MR_RAM_R_S_TO(row_c_, mv_row_),
     .row_logit_o    (row_logit),
     .row_continues_o,
     .n_logit_rows_o,
@@ -189,6 +188,8 @@ module mr_vector #(
   assign rexp_we_o = ld_rexp_we && !second;
 
   // ---- LAYERNORM --------------------------------------------------------------------------------
+  logic            ln_vec_ren;
+  logic [VEC_AW-1:0] ln_vec_raddr;
   logic            ln_res_ren, ln_keep_we, unused_two_pass, ln_valid, ln_ack;
   logic [V*32-1:0] ln_data;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
@@ -221,7 +222,9 @@ module mr_vector #(
     .res_ren_o       (ln_res_ren),
     .res_raddr_o     (ln_res_raddr),
     .res_rdata_i     (res_rdata),
-    `MR_RAM_R_M_TO(vec_, vec_),
+    .vec_ren_o       (ln_vec_ren),
+    .vec_raddr_o     (ln_vec_raddr),
+    .vec_rdata_i,
     .q_valid_o       (ln_valid),
     .q_ready_i       (ln_ready_i),
     .q_data_o        (ln_data),
@@ -239,15 +242,15 @@ module mr_vector #(
 
   // ---- residual and rotary memory ---------------------------------------------------------------
   logic            res_ren, res_we, epi_ren, epi_we, ld_ren, kv_ren;  // the last four: of memory 1
-  logic            cp_ren;
+  logic            mv_ren, mv_we;
   logic [RESW-1:0] res_raddr, res_waddr;
   logic [V*32-1:0] res_wdata;
-  assign res_ren   = epi_ren || ln_res_ren || ld_ren || kv_ren || cp_ren;
+  assign res_ren   = epi_ren || ln_res_ren || ld_ren || kv_ren || mv_ren;
   assign res_raddr = epi_ren ? epi_res_raddr_i : ln_res_ren ? ln_res_raddr :
-                     ld_ren ? ld_res_raddr : (TRAIN != 0 && !kv_ren) ? cp_raddr_i : kv_res_raddr_i;
-  assign res_we    = epi_we || (ld_res_we && !second);
-  assign res_waddr = epi_we ? epi_res_waddr_i : ld_res_waddr;
-  assign res_wdata = epi_we ? epi_res_wdata_i : ld_res_wdata;
+                     ld_ren ? ld_res_raddr : (TRAIN != 0 && !kv_ren) ? mv_raddr_i : kv_res_raddr_i;
+  assign res_we    = epi_we || (ld_res_we && !second) || mv_we;
+  assign res_waddr = epi_we ? epi_res_waddr_i : mv_we ? mv_waddr_i : ld_res_waddr;
+  assign res_wdata = epi_we ? epi_res_wdata_i : mv_we ? mv_wdata_i : ld_res_wdata;
   mr_ram_1r1w #(
     .W    (V * 32),
     .DEPTH(T * (D_MAX / V))
@@ -284,15 +287,22 @@ module mr_vector #(
     assign ld_ren2          = ld_res_ren && second;
     assign kv_ren           = kv_res_ren_i && !kv_second_i;
     assign kv_ren2          = kv_res_ren_i && kv_second_i;
-    assign cp_ren           = cp_ren_i && !cp_second_i;
-    assign cp_grant_o       = cp_second_i ? !epi_ren2 && !kv_ren2 : !epi_ren && !kv_ren;
-    assign cp_rdata_o       = cp_second_i ? rdata : res_rdata;
-    assign ln_valid_o       = cp_on_i ? cp_valid_i : ln_valid;
-    assign ln_data_o        = cp_on_i ? cp_data_i : ln_data;
-    assign ln_tag_o         = cp_on_i ? cp_tag_i : ln_tag;
-    assign ln_ack           = ln_ack_i && !cp_on_i;
+    assign mv_ren           = mv_ren_i[0];
+    assign mv_we            = mv_we_i[0];
+    assign mv_rd_grant_o    = {!epi_ren2 && !kv_ren2, !epi_ren && !kv_ren};
+    assign mv_wr_grant_o    = {!epi_we2 && !keep_we_q, !epi_we};
+    assign mv_rdata_o       = {rdata, res_rdata};
+    assign vec_ren_o        = ln_vec_ren || mv_vec_ren_i;
+    assign vec_raddr_o      = mv_vec_ren_i ? mv_vec_raddr_i : ln_vec_raddr;
+    assign mv_vec_rdata_o   = vec_rdata_i;
+    assign ln_valid_o       = mv_on_i ? mq_valid_i : ln_valid;
+    assign ln_data_o        = mv_on_i ? mq_data_i : ln_data;
+    assign ln_tag_o         = mv_on_i ? mq_tag_i : ln_tag;
+    assign mq_ready_o       = ln_ready_i;
+    assign mq_ack_o         = ln_ack_i;
+    assign ln_ack           = ln_ack_i && !mv_on_i;
     assign epi_res_rdata_o  = epi_second_i ? rdata : res_rdata;
-    // The store may leave its word in the memory's output, and COPY reads on.
+    // The store may leave its word in the memory's output, and MOVE_ROWS reads on.
     logic            kv_read_q;
     logic [V*32-1:0] kv_word, kv_word_q;
     assign kv_word          = kv_second_i ? rdata : res_rdata;
@@ -308,12 +318,14 @@ module mr_vector #(
       .DEPTH(T * (D_MAX / V))
     ) u_second (
       .clk_i  (clk_mem_i),
-      .wen_i  (epi_we2 || keep_we_q || (ld_res_we && second)),
-      .waddr_i(epi_we2 ? epi_res_waddr_i : keep_we_q ? keep_waddr_q : ld_res_waddr),
-      .wdata_i(epi_we2 ? epi_res_wdata_i : keep_we_q ? keep_q : ld_res_wdata),
-      .ren_i  (epi_ren2 || ld_ren2 || kv_ren2 || (cp_ren_i && cp_second_i)),
+      .wen_i  (epi_we2 || keep_we_q || mv_we_i[1] || (ld_res_we && second)),
+      .waddr_i(epi_we2 ? epi_res_waddr_i : keep_we_q ? keep_waddr_q :
+               mv_we_i[1] ? mv_waddr_i : ld_res_waddr),
+      .wdata_i(epi_we2 ? epi_res_wdata_i : keep_we_q ? keep_q :
+               mv_we_i[1] ? mv_wdata_i : ld_res_wdata),
+      .ren_i  (epi_ren2 || ld_ren2 || kv_ren2 || mv_ren_i[1]),
       .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr :
-               kv_ren2 ? kv_res_raddr_i : cp_raddr_i),
+               kv_ren2 ? kv_res_raddr_i : mv_raddr_i),
       .rdata_o(rdata)
     );
   end else begin : gen_no_second
@@ -328,7 +340,10 @@ module mr_vector #(
     assign ln_data_o       = ln_data;
     assign ln_tag_o        = ln_tag;
     assign ln_ack          = ln_ack_i;
-    assign {cp_ren, cp_grant_o, cp_rdata_o} = '0;
+    assign vec_ren_o       = ln_vec_ren;
+    assign vec_raddr_o     = ln_vec_raddr;
+    assign {mv_ren, mv_we, mv_rd_grant_o, mv_rdata_o, mv_wr_grant_o, mv_vec_rdata_o, mq_ready_o,
+            mq_ack_o} = '0;
     logic unused;
     assign unused = ^{ld_res_ren, ld_res_raddr, ln_keep_we, ln_keep_waddr};
   end

@@ -307,6 +307,36 @@ mutant 'tiles: a header is written with the command alone' rtl/train/mr_tiles.sv
     's/matrix_end || command_end || under_next/matrix_end || command_end/' rtl:tiles@n1
 mutant 'tiles: blocks of other commands are written too' rtl/vector/mr_epilogue.sv \
     's/q_ack_i \&\& f_tiles \&\& !lo_q/q_ack_i \&\& !lo_q/' tinyt
+mutant "a row's NaN is the next row's too" rtl/train/mr_row_alu.sv \
+    "s/if (state_q == POS) nan_q <= 1'b0;/if (start) nan_q <= 1'b0;/" rtl:row_alu@n1
+mutant 'a work begins with words of the one before' rtl/train/mr_row_alu.sv \
+    's/(state_q == CLEAR || row_end)/(state_q == CLEAR)/' rtl:row_alu@n1
+mutant 'a word of a work is read while another has the memory' rtl/train/mr_row_alu.sv \
+    "s/res_ren_o\[0\] \&\& (need \& ~res_grant_i) == 2'd0/res_ren_o[0] \&\& res_grant_i[0]/" rtl:row_alu@n1
+mutant 'a work is done before its words are written' rtl/train/mr_row_alu.sv \
+    's/ \&\& (!last_row || empty);/;/' rtl:row_alu@n1
+mutant 'more words of a work than there is room for' rtl/train/mr_row_alu.sv \
+    "s/held_q != 5'(FIFO)/held_q != 5'(FIFO + 4)/" rtl:row_alu@n1
+mutant 'softmax sees one column more' rtl/train/mr_row_alu.sv \
+    "s/'0 : own - row_rdata_i;/'0 : own - row_rdata_i - 16'd1;/" rtl:row_alu@n1
+mutant 'long sums of a work lose what is below' rtl/train/mr_row_alu.sv \
+    "s/prod\[17\] || prod\[16:0\] != '0}/prod[17]}/" rtl:row_alu@n8
+mutant "a work's wide sums are taken for short ones" rtl/train/mr_row_alu.sv \
+    's/{18{prod\[63\]}};/{18{prod[63]}} \&\& prod[62];/' rtl:row_alu@n8
+mutant 'the gains do not count for the unit' rtl/train/mr_row_alu.sv \
+    "s/ + 11'({3'd0, top_g}) - 11'd275/ - 11'd148/" rtl:row_alu@n1
+mutant 'LayerNorm backwards takes the sum of another pass' rtl/train/mr_row_lanes.sv \
+    's/v_q \& {LAST{!clear_i}}/v_q/' rtl:row_alu@n1
+mutant 'a normalised value of 2^9 is a number' rtl/train/mr_row_lanes.sv \
+    "s/mul_e >= 8'd136/mul_e >= 8'd137/" rtl:row_alu@n1
+mutant 'integers of a work are cut off' rtl/train/mr_row_lanes.sv \
+    "s/x\[1\] \&\& (x\[2\] || x\[0\])/1'b0/" rtl:row_alu@n1
+mutant 'probabilities of columns that are not seen count' rtl/train/mr_row_lanes.sv \
+    's/ \& {16{live_p\[l\]}}//' rtl:row_alu@n1
+mutant 'negative scores are in reverse order' rtl/train/mr_row_max.sv \
+    's/key = x\[31\] ? ~x :/key = x[31] ? {1'"'"'b0, x[30:0]} :/' rtl:row_alu@n1
+mutant 'a sum of lanes is of the word before' rtl/train/mr_row_sum.sv \
+    "s/else if (v_q\[LOG-1\]) sum_o/else if (valid_i) sum_o/" rtl:row_alu@n1
 mutant 'COPY turns the rows of the memory below each other' rtl/train/mr_row_copy.sv \
     "s/at_q + (to_act ? RESW'(1) : RESW'(ROW))/at_q + RESW'(1)/" rtl:row_copy@n1
 mutant 'COPY takes a word that another reader has' rtl/train/mr_row_copy.sv \
@@ -322,11 +352,11 @@ mutant 'COPY: maxima begin anew for whole groups' rtl/train/mr_turned.sv \
 mutant 'COPY reads the first row memory' rtl/train/mr_row_copy.sv \
     's/res_second_o <= cmd_i\[mr_pkg::MOVE_ROWS_SRC_LSB\]/res_second_o <= 1'"'"'b0/' rtl:row_copy@n1
 mutant 'COPY reads where somebody else does' rtl/vector/mr_vector.sv \
-    's/assign cp_grant_o       = .*/assign cp_grant_o       = 1'"'"'b1;/' tinyt
+    's/assign mv_rd_grant_o    = .*/assign mv_rd_grant_o    = 2'"'"'b11;/' tinyt
 mutant "COPY takes the store's word away" rtl/vector/mr_vector.sv \
     's/assign kv_res_rdata_o   = kv_read_q ? kv_word : kv_word_q;/assign kv_res_rdata_o = kv_word;/' tinyt
 mutant "LAYERNORM counts the blocks of a COPY" rtl/vector/mr_vector.sv \
-    's/assign ln_ack           = ln_ack_i \&\& !cp_on_i/assign ln_ack           = ln_ack_i/' tinyt
+    's/assign ln_ack           = ln_ack_i \&\& !mv_on_i/assign ln_ack           = ln_ack_i/' tinyt
 mutant "turned columns begin at the matrix' first" rtl/train/mr_turned.sv \
     's/c_first + {/{/' tinyt
 mutant "turned blocks begin at the matrix' first" rtl/train/mr_turned.sv \
@@ -340,7 +370,7 @@ mutant 'LAYERNORM keeps all rows in the place of the first' rtl/vector/mr_layern
 mutant 'LAYERNORM keeps what it need not' rtl/vector/mr_layernorm.sv \
     's/keep_we_o <= fetch \&\& keep_q/keep_we_o <= fetch/' rtl:layernorm@v16train
 mutant 'LAYERNORM keeps words where FETCH_ROWS ended' rtl/vector/mr_vector.sv \
-    's/ : keep_we_q ? keep_waddr_q : / : /' tinyt
+    's/ : keep_we_q ? keep_waddr_q :/ :/' tinyt
 mutant "LAYERNORM's KEEP is not looked at" rtl/vector/mr_vector.sv \
     's/train_i \&\& cmd_i\[mr_pkg::LAYERNORM_KEEP_LSB\]/train_i/' tinyt
 mutant "LAYERNORM's KEEP counts in a run without training" rtl/vector/mr_vector.sv \
@@ -403,10 +433,10 @@ mutant 'quantiser truncates' rtl/fp/mr_fp_pkg.sv \
     "s/quant_up = x\\[24\\] && .*/quant_up = 1'b0;/" rtl:quant@v4
 mutant 'quantiser clamps to 128' rtl/fp/mr_fp_pkg.sv \
     "s/ && x\\[31:25\\] != 7'd127;/;/" rtl:quant@v4
-mutant 'LayerNorm variance without n' rtl/vector/mr_layernorm.sv \
-    "s/digit_q <= n_q;/digit_q <= 16'd1;/" rtl:layernorm@v4
-mutant 'LayerNorm takes 1/n^2 for the mean' rtl/vector/mr_layernorm.sv \
-    's/seq_q\[4\] ? inv_n_q : inv_n2_q/seq_q[4] ? inv_n2_q : inv_n_q/' rtl:layernorm@v4
+mutant 'LayerNorm variance without n' rtl/vector/mr_norm_stats.sv \
+    "s/digit_q <= n_i;/digit_q <= 16'd1;/" rtl:layernorm@v4
+mutant 'LayerNorm takes 1/n^2 for the mean' rtl/vector/mr_norm_stats.sv \
+    's/seq_q\[4\] ? inv_n_i : inv_n2_i/seq_q[4] ? inv_n2_i : inv_n_i/' rtl:layernorm@v4
 mutant 'rotary turns the other way' rtl/vector/mr_epi_lanes.sv \
     's/((l & 1) == 0), muls_y/((l \& 1) == 1), muls_y/' rtl:epilogue@n1
 mutant 'epilogue drops the bias' rtl/vector/mr_epi_lanes.sv \

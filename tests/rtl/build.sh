@@ -38,4 +38,6 @@ everything() {
     cat "$dir"/all.d "${objects[@]/%.o/.d}" >>"$dir/tb.d"
     "$cxx" -o "$dir/tb" "$dir/all.o" "${objects[@]}" "$build/num.o" "$build/rtl/runtime.a" -lpthread
 }
-everything >"$dir/build.log" 2>&1 || { tail -40 "$dir/build.log"; exit 1; }
+# Not `everything ||`: bash would go on behind a command of it that fails.
+everything >"$dir/build.log" 2>&1 &
+wait "$!" || { tail -40 "$dir/build.log"; exit 1; }
