@@ -120,7 +120,7 @@ $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard host/cmodel/kernel*.c)): override EXT
 $(BUILD)/obj/host/checkpoint/tensor.o: CFLAGS += -O3
 $(BUILD)/obj/host/pack/row_kernels.o: CFLAGS += -O3 -fno-trapping-math
 # The update of weights, likewise. Behind -fno-fast-math, which would take the last two back.
-$(BUILD)/obj/host/store/adamw.o $(BUILD)/obj/host/store/tile_kernels.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+$(BUILD)/obj/host/store/update.o $(BUILD)/obj/host/store/tile_kernels.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 
 $(LIB): $(LIB_OBJ)
 	@echo "AR    $@"

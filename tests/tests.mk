@@ -29,7 +29,7 @@ $(BUILD)/san/%.o: %.c $(GEN)
 # sanitizers every test that runs the C model takes several times as long.
 $(patsubst %.c,$(BUILD)/san/%.o,$(wildcard host/cmodel/kernel*.c)): SAN :=
 # The update of weights as the library has it: in vectors, which sanitizers would keep it from.
-$(BUILD)/san/host/store/adamw.o $(BUILD)/san/host/store/tile_kernels.o: SAN := -O3 -fno-trapping-math -fno-math-errno
+$(BUILD)/san/host/store/update.o $(BUILD)/san/host/store/tile_kernels.o: SAN := -O3 -fno-trapping-math -fno-math-errno
 $(BUILD)/libmillrace-san.a: $(SAN_OBJ)
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $(SAN_OBJ)

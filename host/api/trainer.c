@@ -331,13 +331,13 @@ int mr_trainer_evaluate(struct mr_trainer *trainer, const struct mr_micro_batch 
 }
 
 // As the store has it: momentum and dampening stand where betas do.
-static int options_of(const struct mr_trainer_update *u, struct mr_adamw_options *o,
+static int options_of(const struct mr_trainer_update *u, struct mr_update_options *o,
                       struct mr_error *err)
 {
     if ((unsigned)u->optimizer >= MR_OPTIMIZERS)
         return mr_fail(err, MR_ERR_USAGE, "there is no optimizer %d", (int)u->optimizer);
-    *o = (struct mr_adamw_options){u->beta1, u->beta2,     u->epsilon,
-                                   u->decay, u->decay_all, (enum mr_update_kind)u->optimizer};
+    *o = (struct mr_update_options){u->beta1, u->beta2,     u->epsilon,
+                                    u->decay, u->decay_all, (enum mr_update_kind)u->optimizer};
     if (u->optimizer != MR_OPTIMIZER_SGD)
         return u->momentum != 0 || u->dampening != 0 || u->nesterov
                    ? mr_fail(err, MR_ERR_USAGE, "momentum, dampening and Nesterov are SGD's")

@@ -82,7 +82,7 @@ static size_t most_jobs(const struct mr_store_layout *l)
 }
 
 int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layout *layout,
-                        const struct mr_adamw_options *options, const int32_t *unit, int channels,
+                        const struct mr_update_options *options, const int32_t *unit, int channels,
                         uint64_t old_at, uint64_t new_at, struct mr_error *err)
 {
     struct making m = {jobs, layout, channels};
@@ -106,7 +106,7 @@ int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layou
         struct mr_update_job job = {.unit = unit[i],
                                     .from = old_at / MR_BEAT,
                                     .to = new_at / MR_BEAT,
-                                    .decays = mr_adamw_decays(options, arch, t.item, t.part)};
+                                    .decays = mr_update_decays(options, arch, t.item, t.part)};
         rc = put_tensor(&m, i, &place[i], job, err);
     }
     free(place);

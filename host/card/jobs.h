@@ -6,7 +6,7 @@
 #define MILLRACE_CARD_JOBS_H
 
 #include "hls/millrace_update.h"
-#include "store/adamw.h"
+#include "store/update.h"
 #include "store/choice.h"
 #include "store/layout.h"
 
@@ -20,7 +20,7 @@ struct mr_update_jobs {
 // unit[tensors]: the step's units of gradients. old_at, new_at: bytes before the state that is read
 // and before the one that is written. On failure there is nothing to free.
 int mr_update_jobs_make(struct mr_update_jobs *jobs, const struct mr_store_layout *layout,
-                        const struct mr_adamw_options *options, const int32_t *unit, int channels,
+                        const struct mr_update_options *options, const int32_t *unit, int channels,
                         uint64_t old_at, uint64_t new_at, struct mr_error *err);
 // Leaves out tensors that stay as they are; others do not decay. choice[tensors]: MR_CHOICE_*.
 void mr_update_jobs_choose(struct mr_update_jobs *jobs, const uint8_t *choice);

@@ -117,7 +117,8 @@ static int update(void *arg, const struct mr_store_work *work, struct mr_error *
     struct mr_device_update run = {.elements = c->layout.elements,
                                    .channels = (uint32_t)streams->channels,
                                    .apart = streams->apart / MR_BEAT};
-    _Static_assert(sizeof run.factor == offsetof(struct mr_adamw, join), "AdamW's, as bits");
+    _Static_assert(sizeof run.factor == offsetof(struct mr_update_factors, join),
+                   "AdamW's, as bits");
     memcpy(run.factor, &work->factors, sizeof run.factor);
     for (size_t i = 0; i < c->layout.tensors; i++)
         c->unit[i] = mr_store_unit(c->store, i);
@@ -157,7 +158,7 @@ static int read_patch(void *arg, const struct mr_store_patch *patch, void *tiles
 // can write them.
 static int possible(struct mr_card_update *c, struct mr_error *err)
 {
-    static const struct mr_adamw_options none;
+    static const struct mr_update_options none;
     struct mr_update_jobs jobs;
     if (c->streams.channels == 0)
         return mr_fail(err, MR_ERR_FIT, "the channels' streams are not equally far apart");

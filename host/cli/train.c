@@ -246,8 +246,8 @@ static int check_optimizer(struct train_args *a)
         return cli_usage(&cmd_train, sgd ? "--beta1, --beta2 and --epsilon go with adamw and adam"
                                          : "--momentum, --dampening and --nesterov go with "
                                            "--optimizer sgd");
-    const struct mr_adamw_options o = mr_training_optimizer(&a->t);
-    return mr_adamw_check(&o, &err) < 0 ? cli_fail(&err) : EXIT_OK;
+    const struct mr_update_options o = mr_training_optimizer(&a->t);
+    return mr_update_check(&o, &err) < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
 static int run_options(struct train_args *a)

@@ -157,8 +157,8 @@ static int judge_optimizer(struct mr_reader *r)
         if (mr_key_given(r, *name, 0))
             return mr_key_fail(r, MR_ERR_USAGE, "goes with %s; the optimizer is %s",
                                is_sgd ? "AdamW and Adam" : "SGD", mr_update_name(r->t->optimizer));
-    const struct mr_adamw_options o = mr_training_optimizer(r->t);
-    return mr_adamw_check(&o, r->err) < 0 ? mr_fail_in(r->err, "%s", r->where) : 0;
+    const struct mr_update_options o = mr_training_optimizer(r->t);
+    return mr_update_check(&o, r->err) < 0 ? mr_fail_in(r->err, "%s", r->where) : 0;
 }
 
 static int judge(struct mr_reader *r, bool new)

@@ -21,12 +21,12 @@ char *mr_training_text(struct mr_training *t, const char *text)
     return x->data;
 }
 
-struct mr_adamw_options mr_training_optimizer(const struct mr_training *t)
+struct mr_update_options mr_training_optimizer(const struct mr_training *t)
 {
     if (t->optimizer != MR_SGD)
-        return (struct mr_adamw_options){t->beta1, t->beta2, t->epsilon,
-                                         t->decay, false,    t->optimizer};
-    return (struct mr_adamw_options){
+        return (struct mr_update_options){t->beta1, t->beta2, t->epsilon,
+                                          t->decay, false,    t->optimizer};
+    return (struct mr_update_options){
         t->momentum, t->dampening, 0, t->decay, false, t->nesterov ? MR_SGD_NESTEROV : MR_SGD};
 }
 

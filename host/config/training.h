@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "model/config.h"
-#include "store/adamw.h"
+#include "store/update.h"
 #include "store/rates.h"
 
 enum mr_training_mode { MR_TRAIN, MR_EVAL, MR_TRAIN_AND_EVAL, MR_EVAL_ALL, MR_TRAINING_MODES };
@@ -92,7 +92,7 @@ struct mr_training {
 };
 
 // What the optimizer is told, with momentum and dampening in the place of betas.
-struct mr_adamw_options mr_training_optimizer(const struct mr_training *t);
+struct mr_update_options mr_training_optimizer(const struct mr_training *t);
 
 // A copy of a text that lives as long as the training. NULL: no memory.
 char *mr_training_text(struct mr_training *t, const char *text);

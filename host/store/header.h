@@ -4,7 +4,7 @@
 #ifndef MILLRACE_STORE_HEADER_H
 #define MILLRACE_STORE_HEADER_H
 
-#include "store/adamw.h"
+#include "store/update.h"
 #include "store/choice.h"
 #include "store/layout.h"
 #include "store/volume.h"
@@ -46,7 +46,7 @@ struct mr_store_header {
     uint32_t updating;         // 1: an update to step + 1 and the other side is under way
     // What the update needs, besides the gradients. Of none all is zero.
     uint64_t gradients; // hash of the hashes of their patches
-    double rate, scale; // mr_adamw_of()
+    double rate, scale; // mr_update_factors_of()
     double beta1, beta2, epsilon, decay;
     uint32_t rule;   // MR_RULE_*; between updates the family alone
     uint32_t origin; // mr_store_origin() of what it was made from; 0: it is not known

@@ -132,23 +132,23 @@ static int norm_of(const struct mr_store *s, const struct patch_sum *sum, const 
 struct updating {
     struct mr_store *s;
     const struct mr_tile_kernels *kernels;
-    mr_adamw_mover *move;
-    struct mr_adamw factors[2]; // without and with decay
+    mr_update_mover *move;
+    struct mr_update_factors factors[2]; // without and with decay
     struct mr_store_point now, after;
     bool found; // an update that was under way: patches may be written already
     const struct mr_store_target *target; // has done the step, or NULL
     size_t finished;                      // tensors whose streams are, in the order of writing
 };
 
-static struct mr_adamw_options options_of(const struct mr_store_header *h)
+static struct mr_update_options options_of(const struct mr_store_header *h)
 {
-    return (struct mr_adamw_options){
+    return (struct mr_update_options){
         h->beta1,        h->beta2, h->epsilon, h->decay, (h->rule & MR_RULE_DECAY_ALL) != 0,
         mr_store_kind(h)};
 }
 
 // What is frozen moves as it is.
-static void keep(const struct mr_adamw *unused, const struct mr_adamw_move *p, size_t n)
+static void keep(const struct mr_update_factors *unused, const struct mr_update_move *p, size_t n)
 {
     (void)unused;
     memcpy(p->to_w, p->w, n * sizeof *p->w);
@@ -186,12 +186,12 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
 {
     const struct mr_store *s = u->s;
     const struct mr_store_patch *p = &s->layout.patch[i];
-    const struct mr_adamw_options o = options_of(s->header);
+    const struct mr_update_options o = options_of(s->header);
     struct mr_tensor_spec t = mr_tensor_spec(&s->config, p->tensor);
     int choice = mr_store_choice(&mr_store_units(s->header)[p->tensor]);
-    bool decays = mr_adamw_decays(&o, mr_arch_of(&s->config), t.item, t.part) &&
+    bool decays = mr_update_decays(&o, mr_arch_of(&s->config), t.item, t.part) &&
                   !(choice & MR_CHOICE_NO_DECAY);
-    mr_adamw_mover *move_some = choice & MR_CHOICE_FROZEN ? keep : u->move;
+    mr_update_mover *move_some = choice & MR_CHOICE_FROZEN ? keep : u->move;
     size_t tiles = (p->count + MR_TILE - 1) / MR_TILE, last = tiles - 1;
     struct leaving before = {0};
     int rc = 0;
@@ -203,15 +203,15 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
         const int32_t *g = gradients_of(s, p) + k * MR_TILE;
         float *tile = out + k % 2 * 3 * MR_TILE;
         for (size_t e = 0; e < n && rc == 0; e += PIECE) {
-            const struct mr_adamw_move move = {.w = from + e,
-                                               .m = from + n + e,
-                                               .v = from + 2 * n + e,
-                                               .to_w = tile + e,
-                                               .to_m = tile + n + e,
-                                               .to_v = tile + 2 * n + e,
-                                               .g = g + e,
-                                               .next = g + e + (more ? n : 0),
-                                               .unit = mr_store_unit(s, p->tensor)};
+            const struct mr_update_move move = {.w = from + e,
+                                                .m = from + n + e,
+                                                .v = from + 2 * n + e,
+                                                .to_w = tile + e,
+                                                .to_m = tile + n + e,
+                                                .to_v = tile + 2 * n + e,
+                                                .g = g + e,
+                                                .next = g + e + (more ? n : 0),
+                                                .unit = mr_store_unit(s, p->tensor)};
             move_some(&u->factors[decays], &move, n - e < PIECE ? n - e : PIECE);
             rc = leave(&before, w, (n - e + PIECE - 1) / PIECE, next, err);
         }
@@ -367,13 +367,13 @@ static int update_on_target(struct updating *u, struct mr_error *err)
 static int update(struct mr_store *s, bool found, struct mr_error *err)
 {
     struct mr_store_header *h = s->header;
-    const struct mr_adamw_options o = options_of(h);
-    struct updating u = {.s = s, .kernels = mr_tile_kernels(), .move = mr_adamw_mover_best()};
+    const struct mr_update_options o = options_of(h);
+    struct updating u = {.s = s, .kernels = mr_tile_kernels(), .move = mr_update_mover_best()};
     u.found = found;
     u.now = mr_store_now(h);
     u.after = mr_store_after(h);
     for (int k = 0; k < 2; k++)
-        u.factors[k] = mr_adamw_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
+        u.factors[k] = mr_update_factors_of(&o, (int)h->step + 1, h->rate, h->scale, k == 1);
     bool on_target = s->target && s->target->update && s->target->kind == o.kind && !found;
     int rc = on_target ? update_on_target(&u, err) : 0;
     if (rc == 0)
@@ -442,7 +442,7 @@ static int check_update(const struct mr_store *s, const struct mr_store_update *
     if (u->targets < 1)
         return mr_fail(err, MR_ERR_USAGE, "a step of %lld targets; 1 or more",
                        (long long)u->targets);
-    int rc = mr_adamw_check(&u->adamw, err);
+    int rc = mr_update_check(&u->adamw, err);
     enum mr_update_kind was = mr_store_kind(s->header), is = u->adamw.kind;
     if (rc == 0 && s->header->step > 0 && was != mr_update_family(is))
         rc = mr_fail(err, MR_ERR_USAGE,

@@ -10,7 +10,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "common/pool.h"
-#include "store/adamw.h"
+#include "store/update.h"
 
 struct mr_store;
 struct mr_volume;
@@ -115,7 +115,7 @@ int mr_store_settle(struct mr_store *store, struct mr_error *err);
 size_t mr_store_raise(struct mr_store *store);
 
 struct mr_store_update {
-    struct mr_adamw_options adamw;
+    struct mr_update_options adamw;
     double rate;      // of this step
     double clip;      // the most that the norm of the whole gradient may be; 0: no limit
     int64_t targets;  // that the sums are divided by

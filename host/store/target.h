@@ -5,7 +5,7 @@
 #ifndef MILLRACE_STORE_TARGET_H
 #define MILLRACE_STORE_TARGET_H
 
-#include "store/adamw.h"
+#include "store/update.h"
 #include "store/layout.h"
 #include "store/lineage.h"
 
@@ -16,9 +16,9 @@ struct mr_store_work {
     const struct mr_store_layout *layout;
     const unsigned char *state; // all patches as they were before, each at its `at`
     const int32_t *gradients;   // of all elements
-    struct mr_adamw_options options;
-    struct mr_adamw factors; // of what decays
-    const uint8_t *choice;   // MR_CHOICE_* of each tensor
+    struct mr_update_options options;
+    struct mr_update_factors factors; // of what decays
+    const uint8_t *choice;            // MR_CHOICE_* of each tensor
     struct mr_store_point now, after;
 };
 

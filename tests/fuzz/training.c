@@ -34,8 +34,8 @@ static void check_training(const struct mr_training *t)
     fuzz_check(t->log_steps > 0 && t->eval_frequency >= 0 && t->checkpoint_steps >= 0, "counts");
     fuzz_check(t->beta1 >= 0 && t->beta1 < 1 && t->beta2 >= 0 && t->beta2 < 1, "betas");
     fuzz_check(t->epsilon > 0 && t->decay >= 0 && t->decay <= 1 && t->clip >= 0, "AdamW");
-    const struct mr_adamw_options o = mr_training_optimizer(t);
-    fuzz_check(mr_adamw_check(&o, NULL) == 0, "the optimizer");
+    const struct mr_update_options o = mr_training_optimizer(t);
+    fuzz_check(mr_update_check(&o, NULL) == 0, "the optimizer");
     for (int step = 1; step < 1 << 20 && train; step *= 3) {
         double rate = mr_rates_at(&t->rates, step);
         fuzz_check(isfinite(rate) && rate >= 0 && rate <= 1, "a rate");

@@ -36,7 +36,7 @@ mutants=(
     "streams: codes behind the last block|hls/streams.h|s/k \/ 4 < blocks ? s\.code\[g\]\[k\] : 0/s.code[g][k]/|$several"
     "streams: a second patch stands on the first|host/card/places.c|s/\.first = (uint32_t)first \/ 4/.first = 0/|$several"
     "streams: codes of all segments together|host/card/places.c|s/s\.top = (uint32_t)(segment \* it\.cols)/s.top = 0/|$segments"
-    "jobs: everything decays|host/card/jobs.c|s/\.decays = mr_adamw_decays(.*)};/.decays = 1};/|$steps"
+    "jobs: everything decays|host/card/jobs.c|s/\.decays = mr_update_decays(.*)};/.decays = 1};/|$steps"
 )
 
 # Builds the program in a directory, of the sources in its hls/ and host/card/.

@@ -23,7 +23,7 @@ struct mr_loop {
 static int check_options(const struct mr_loop_options *o, struct mr_error *err)
 {
     const struct mr_schedule *s = &o->schedule;
-    int rc = mr_adamw_check(&o->adamw, err);
+    int rc = mr_update_check(&o->adamw, err);
     if (rc)
         return rc;
     if (!(s->rate > 0 && s->rate <= 1 && s->least >= 0 && s->least <= 1 && s->warmup >= 0))
@@ -112,8 +112,8 @@ static int squares(const struct mr_loop *l, double *sum, struct mr_error *err)
 struct work {
     struct mr_loop *loop;
     size_t tensor;
-    struct mr_adamw factors;
-    mr_adamw_update *update;
+    struct mr_update_factors factors;
+    mr_update_elements *update;
 };
 
 static void some_parameters(void *arg, int task, int worker)
@@ -131,9 +131,9 @@ static void update(struct mr_loop *l, double rate, double scale)
 {
     for (size_t i = 0; i < l->weights.count; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(&l->config, i);
-        bool decays = mr_adamw_decays(&l->options.adamw, mr_arch_of(&l->config), t.item, t.part);
-        struct work w = {l, i, mr_adamw_of(&l->options.adamw, l->step, rate, scale, decays),
-                         mr_adamw_best()};
+        bool decays = mr_update_decays(&l->options.adamw, mr_arch_of(&l->config), t.item, t.part);
+        struct work w = {l, i, mr_update_factors_of(&l->options.adamw, l->step, rate, scale, decays),
+                         mr_update_best()};
         mr_pool_run(l->pool, (int)((mr_params_size(&l->weights, i) + SHARE - 1) / SHARE),
                     some_parameters, &w, true);
     }

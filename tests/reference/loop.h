@@ -4,14 +4,14 @@
 #ifndef MILLRACE_TRAIN_LOOP_H
 #define MILLRACE_TRAIN_LOOP_H
 
-#include "store/adamw.h"
+#include "store/update.h"
 #include "store/params.h"
 #include "store/schedule.h"
 #include "train/batch.h"
 #include "train/loss.h"
 
 struct mr_loop_options {
-    struct mr_adamw_options adamw;
+    struct mr_update_options adamw;
     struct mr_schedule schedule;
     double clip; // the most that the norm of the whole gradient may be; 0: no limit
 };

@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 #include "cmodel/num.h"
-#include "store/adamw.h"
+#include "store/update.h"
 #include "store/schedule.h"
 
 static uint64_t state = 1;
@@ -115,7 +115,7 @@ static float root(float v)
     return r;
 }
 
-static void by_rule(const struct mr_adamw *a, float *w, float *m, float *v, float g)
+static void by_rule(const struct mr_update_factors *a, float *w, float *m, float *v, float g)
 {
     bool sgd = a->kind == MR_SGD || a->kind == MR_SGD_NESTEROV;
     float d = times(g, a->scale);
@@ -154,16 +154,16 @@ static float limit(void)
     return x[draw() % (sizeof x / sizeof *x)];
 }
 
-static struct mr_adamw some_factors(int kind)
+static struct mr_update_factors some_factors(int kind)
 {
     enum mr_update_kind rule = (enum mr_update_kind)(draw() % MR_UPDATE_KINDS);
     if (kind == 3)
-        return (struct mr_adamw){limit(), limit(), limit(), limit(), limit(), limit(),
+        return (struct mr_update_factors){limit(), limit(), limit(), limit(), limit(), limit(),
                                  limit(), limit(), limit(), limit(), rule};
     if (kind == 4) // w -= m / sqrt(v)
-        return (struct mr_adamw){1, 1, 0, 1, 0, 1, 0, 1, 0, 0, rule};
-    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false, rule};
-    return mr_adamw_of(&o, 1 + (int)(draw() % 1000), 1e-4 * (1 + draw() % 100), 1.0 / 777,
+        return (struct mr_update_factors){1, 1, 0, 1, 0, 1, 0, 1, 0, 0, rule};
+    const struct mr_update_options o = {0.9, 0.999, 1e-8, 0.1, false, rule};
+    return mr_update_factors_of(&o, 1 + (int)(draw() % 1000), 1e-4 * (1 + draw() % 100), 1.0 / 777,
                        draw() % 2);
 }
 
@@ -214,10 +214,10 @@ static void update_is_that_of_the_rule(void **unused)
     for (int round = 0; round < 500; round++) {
         // Limits need many factors, and few elements.
         int kind = round < 24 ? round % 3 : 3, n = round < 24 ? N : 50;
-        struct mr_adamw a = some_factors(kind);
+        struct mr_update_factors a = some_factors(kind);
         fill(&e, kind);
         was = e;
-        mr_adamw_plain(&a, e.w, e.m, e.v, e.g, (size_t)n);
+        mr_update_plain(&a, e.w, e.m, e.v, e.g, (size_t)n);
         for (int i = 0; i < n; i++) {
             float w = was.w[i], m = was.m[i], v = was.v[i];
             by_rule(&a, &w, &m, &v, was.g[i]);
@@ -237,15 +237,15 @@ static void every_instruction_set_has_the_same_bits(void **unused)
     struct elements e, want, was;
     int tried = 0;
     for (int k = 0; k < 3; k++) {
-        mr_adamw_update *update = mr_adamw_named(names[k]);
+        mr_update_elements *update = mr_update_named(names[k]);
         tried += update != NULL;
         for (int round = 0; update && round < 400; round++) {
-            struct mr_adamw a = some_factors(round % KINDS);
+            struct mr_update_factors a = some_factors(round % KINDS);
             // Not all of them, and not from the beginning.
             int from = (int)(draw() % 9), n = N - from - (int)(draw() % (round < 200 ? 20 : N - 9));
             fill(&e, round % KINDS);
             was = want = e;
-            mr_adamw_plain(&a, want.w + from, want.m + from, want.v + from, want.g + from,
+            mr_update_plain(&a, want.w + from, want.m + from, want.v + from, want.g + from,
                            (size_t)n);
             update(&a, e.w + from, e.m + from, e.v + from, e.g + from, (size_t)n);
             if (memcmp(&e, &want, sizeof e) != 0)
@@ -259,7 +259,7 @@ static void every_instruction_set_has_the_same_bits(void **unused)
         }
     }
     assert_true(tried >= 1);
-    assert_null(mr_adamw_named("mmx"));
+    assert_null(mr_update_named("mmx"));
 }
 
 // From one place to another, by integers x 2^unit: as if these were fp32 before.
@@ -271,8 +271,8 @@ static void integers_are_gradients(void **unused)
     int32_t g[MOVED];
     struct elements e, want, to;
     for (int r = 0; r < 3 * 400; r++) {
-        mr_adamw_mover *move = mr_adamw_mover_named(names[r % 3]);
-        struct mr_adamw a = some_factors(r % KINDS);
+        mr_update_mover *move = mr_update_mover_named(names[r % 3]);
+        struct mr_update_factors a = some_factors(r % KINDS);
         bool edge = r % 24 < 3;
         int unit = edge ? -150 : (int)(draw() % 426) - 330; // beyond 2^96 a step is refused before
         a.scale = edge ? 0x1p60F : a.scale;
@@ -289,8 +289,8 @@ static void integers_are_gradients(void **unused)
             e.g[i] = mr_fscale((float)g[i], unit);
         }
         want = to = e;
-        mr_adamw_plain(&a, want.w, want.m, want.v, want.g, n);
-        const struct mr_adamw_move p = {e.w, e.m, e.v, to.w, to.m, to.v, g, g, unit};
+        mr_update_plain(&a, want.w, want.m, want.v, want.g, n);
+        const struct mr_update_move p = {e.w, e.m, e.v, to.w, to.m, to.v, g, g, unit};
         if (!move)
             continue;
         move(&a, &p, n);
@@ -302,21 +302,21 @@ static void integers_are_gradients(void **unused)
                          unit, (double)to.w[i], (double)to.m[i], (double)to.v[i], (double)want.w[i],
                          (double)want.m[i], (double)want.v[i]);
     }
-    assert_null(mr_adamw_mover_named("mmx"));
+    assert_null(mr_update_mover_named("mmx"));
 }
 
 // Of a hundred steps of usual values: a change of the rule, or a host that rounds otherwise, shows.
-static uint64_t hash_of_steps(const struct mr_adamw_options *o)
+static uint64_t hash_of_steps(const struct mr_update_options *o)
 {
     struct elements e = {0};
     state = 7;
     for (int i = 0; i < N; i++)
         e.w[i] = uniform();
     for (int step = 1; step <= 100; step++) {
-        struct mr_adamw a = mr_adamw_of(o, step, 1e-3, 1.0 / 4096, true);
+        struct mr_update_factors a = mr_update_factors_of(o, step, 1e-3, 1.0 / 4096, true);
         for (int i = 0; i < N; i++)
             e.g[i] = ldexpf(uniform(), i % 24 - 6);
-        mr_adamw_best()(&a, e.w, e.m, e.v, e.g, N);
+        mr_update_best()(&a, e.w, e.m, e.v, e.g, N);
     }
     return XXH64(&e, 3 * sizeof e.w, 0);
 }
@@ -325,7 +325,7 @@ static void bits_are_frozen(void **unused)
 {
     (void)unused;
     static const struct {
-        struct mr_adamw_options o;
+        struct mr_update_options o;
         uint64_t hash;
     } known[] = {{{0.9, 0.95, 1e-8, 0.1, false, MR_ADAMW}, 0x59d0ac3dfda9f584},
                  {{0.9, 0.95, 1e-8, 0.1, false, MR_ADAM}, 0x4df7bbefbb5df46b},
@@ -370,15 +370,15 @@ static enum mr_update_kind kind_of(const char *name, bool nesterov)
 }
 
 // The largest distance from PyTorch's weights, behind each of all steps.
-static double distance(const struct mr_adamw_options *o, double rate, const float *start,
+static double distance(const struct mr_update_options *o, double rate, const float *start,
                        const float *gradients, const float *want)
 {
     float w[WEIGHTS], m[WEIGHTS] = {0}, v[WEIGHTS] = {0};
     double worst = 0;
     memcpy(w, start, sizeof w);
     for (int step = 1; step <= STEPS; step++) {
-        struct mr_adamw a = mr_adamw_of(o, step, rate, 1, true);
-        mr_adamw_best()(&a, w, m, v, gradients + (step - 1) * WEIGHTS, WEIGHTS);
+        struct mr_update_factors a = mr_update_factors_of(o, step, rate, 1, true);
+        mr_update_best()(&a, w, m, v, gradients + (step - 1) * WEIGHTS, WEIGHTS);
         for (int i = 0; i < WEIGHTS; i++)
             worst = fmax(worst, fabs((double)w[i] - (double)want[(step - 1) * WEIGHTS + i]));
     }
@@ -395,7 +395,7 @@ static void updates_are_those_of_pytorch(void **unused)
     bool seen[MR_UPDATE_KINDS] = {0};
     assert_non_null(texts);
     for (; fgets(line, sizeof line, texts); read += STEPS * WEIGHTS) {
-        struct mr_adamw_options o = {0};
+        struct mr_update_options o = {0};
         double rate;
         int nesterov;
         assert_int_equal(sscanf(line, "%15s %lf %lf %lf %lf %d %lf", name, &o.beta1, &o.beta2,
@@ -422,14 +422,14 @@ static void updates_are_those_of_pytorch(void **unused)
 static void update_is_adamw(void **unused)
 {
     (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.98, 1e-6, 0.05, false, MR_ADAMW};
+    const struct mr_update_options o = {0.9, 0.98, 1e-6, 0.05, false, MR_ADAMW};
     for (int i = 0; i < 1000; i++) {
         float w = uniform(), m = 0, v = 0;
         double dw = (double)w, dm = 0, dv = 0;
         for (int t = 1; t <= 20; t++) {
             float g = uniform() * 0.01F;
-            struct mr_adamw a = mr_adamw_of(&o, t, 1e-3, 0.25, i % 2);
-            mr_adamw_plain(&a, &w, &m, &v, &g, 1);
+            struct mr_update_factors a = mr_update_factors_of(&o, t, 1e-3, 0.25, i % 2);
+            mr_update_plain(&a, &w, &m, &v, &g, 1);
             double d = 0.25 * (double)g;
             dm = 0.9 * dm + 0.1 * d;
             dv = 0.98 * dv + 0.02 * d * d;
@@ -445,15 +445,15 @@ static void update_is_adamw(void **unused)
 static void small_decay_joins_the_update_before_rounding(void **unused)
 {
     (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
+    const struct mr_update_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
     double got = 0, want = 0;
     assert_true(1 - (double)(float)(1 - 1e-7) > 1.19e-7);
     for (int i = 0; i < 20000; i++) {
         float start = 1.5F + 0.5F * uniform(), mean = uniform(), w[2] = {start, start};
         for (int decays = 0; decays < 2; decays++) {
-            struct mr_adamw a = mr_adamw_of(&o, 1, 1e-6, 1, decays);
+            struct mr_update_factors a = mr_update_factors_of(&o, 1, 1e-6, 1, decays);
             float m = mean, v = 0.001F, g = 0;
-            mr_adamw_plain(&a, &w[decays], &m, &v, &g, 1);
+            mr_update_plain(&a, &w[decays], &m, &v, &g, 1);
         }
         got += (double)w[0] - (double)w[1];
         want += 1e-7 * (double)start;
@@ -464,17 +464,17 @@ static void small_decay_joins_the_update_before_rounding(void **unused)
 static void factors_are_those_of_double(void **unused)
 {
     (void)unused;
-    const struct mr_adamw_options o = {0.9, 0.9995, 1e-8, 0.1, false, MR_ADAMW};
+    const struct mr_update_options o = {0.9, 0.9995, 1e-8, 0.1, false, MR_ADAMW};
     static const int steps[] = {1, 2, 3, 10, 999, 12345, 1000000, INT32_MAX};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int t = steps[i];
-        struct mr_adamw a = mr_adamw_of(&o, t, 3e-4, 0.5, true);
+        struct mr_update_factors a = mr_update_factors_of(&o, t, 3e-4, 0.5, true);
         assert_true(fabs((double)a.root * sqrt(1 - pow(0.9995, t)) - 1) < 1e-7);
         assert_true(fabs((double)a.rate * (1 - pow(0.9, t)) / 3e-4 - 1) < 1e-7);
         assert_true(a.scale == 0.5F && a.keep1 == 0.9F && a.keep2 == 0.9995F);
         assert_true(a.add1 == (float)(1 - 0.9) && a.add2 == (float)(1 - 0.9995));
         assert_true(a.epsilon == 1e-8F && a.decay == (float)(3e-4 * 0.1));
-        assert_true(mr_adamw_of(&o, t, 3e-4, 0.5, false).decay == 0);
+        assert_true(mr_update_factors_of(&o, t, 3e-4, 0.5, false).decay == 0);
     }
 }
 
@@ -482,7 +482,7 @@ static void options_that_cannot_train_are_refused(void **unused)
 {
     (void)unused;
     static const struct {
-        struct mr_adamw_options o;
+        struct mr_update_options o;
         const char *words;
     } wrong[] = {{{1, 0.9, 1e-8, 0, false, MR_ADAM}, "Adam's betas are 1 and 0.9"},
                  {{0.9, 0.9, 0, 0, false, MR_ADAM}, "Adam's epsilon is 0"},
@@ -494,11 +494,11 @@ static void options_that_cannot_train_are_refused(void **unused)
                  {{0.9, 0.1, 1, 0, false, MR_UPDATE_KINDS}, "there is no optimizer 4"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct mr_error err = {0};
-        assert_int_equal(mr_adamw_check(&wrong[i].o, &err), MR_ERR_USAGE);
+        assert_int_equal(mr_update_check(&wrong[i].o, &err), MR_ERR_USAGE);
         assert_non_null(strstr(err.text, wrong[i].words));
     }
-    const struct mr_adamw_options plain = {0, 0, 0, 0, false, MR_SGD};
-    assert_int_equal(mr_adamw_check(&plain, NULL), 0);
+    const struct mr_update_options plain = {0, 0, 0, 0, false, MR_SGD};
+    assert_int_equal(mr_update_check(&plain, NULL), 0);
 }
 
 // ---- learning rates -----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel `millrace_update` (hls/) as C++, with 1, 2, 4 and 16 lanes: its arithmetic against
-// mr_adamw_plain() and num.h over random and extreme numbers; whole steps against the store, whose
+// mr_update_plain() and num.h over random and extreme numbers; whole steps against the store, whose
 // state and streams, dealt to N channels, it must write byte for byte, and nothing else.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ mr_update_kernel millrace_update_1, millrace_update_2, millrace_update_4, millra
 static void run(mr_update_kernel *kernel, const struct mr_update_job *jobs, size_t count,
                 const void *old_state, const void *gradients, void *new_state,
                 void *const stream[2], uint32_t channels, const uint64_t channel[2],
-                const struct mr_adamw *a, float decay)
+                const struct mr_update_factors *a, float decay)
 {
     kernel(jobs, old_state, gradients, new_state, stream[0], stream[0], stream[1], (uint32_t)count,
            channels, channel[0], channel[1], mr_bits(a->scale), mr_bits(a->keep1), mr_bits(a->add1),
@@ -53,12 +53,12 @@ static float number(uint64_t r, int mode)
     return mr_float(u);
 }
 
-static struct mr_adamw factors(uint64_t r, int mode)
+static struct mr_update_factors factors(uint64_t r, int mode)
 {
-    const struct mr_adamw_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
-    struct mr_adamw a = mr_adamw_of(&o, 1 + (int)(mix(r) % 3000), 1e-3, 0.01, true);
+    const struct mr_update_options o = {0.9, 0.999, 1e-8, 0.1, false, MR_ADAMW};
+    struct mr_update_factors a = mr_update_factors_of(&o, 1 + (int)(mix(r) % 3000), 1e-3, 0.01, true);
     float *f = &a.scale;
-    for (size_t i = 0; i < offsetof(struct mr_adamw, join) / sizeof *f && r % 3 == 2; i++)
+    for (size_t i = 0; i < offsetof(struct mr_update_factors, join) / sizeof *f && r % 3 == 2; i++)
         f[i] = number(r * 16 + i, mode);
     return a;
 }
@@ -78,7 +78,7 @@ static void numbers_of_round(mr_update_kernel *kernel, uint64_t r)
     static float state[3 * ELEMENTS], want[3 * ELEMENTS], wide[MR_TILE];
     static int32_t g[ELEMENTS];
     int mode = (int)(r % 4), unit = (int)(mix(r) % 300) - 204;
-    struct mr_adamw a = factors(r, mode);
+    struct mr_update_factors a = factors(r, mode);
     struct mr_update_job job = {
         .kind = MR_UPDATE_TABLE, .decays = r % 2, .unit = unit, .rows = 1, .cols = ELEMENTS};
     for (size_t e = 0; e < sizeof state / sizeof *state; e++)
@@ -96,7 +96,7 @@ static void numbers_of_round(mr_update_kernel *kernel, uint64_t r)
         n = ELEMENTS - e < MR_TILE ? ELEMENTS - e : MR_TILE;
         for (size_t k = 0; k < n; k++)
             wide[k] = mr_fscale((float)g[e + k], unit);
-        mr_adamw_plain(&a, tile, tile + n, tile + 2 * n, wide, n);
+        mr_update_plain(&a, tile, tile + n, tile + 2 * n, wide, n);
         for (size_t k = 0; k < 3 * n; k++)
             same(state + 3 * e + k, tile + k, k < n ? "w" : k < 2 * n ? "m" : "v", e + k % n, r);
     }
@@ -168,7 +168,7 @@ struct way {
 };
 
 static void same_step(const struct mr_store *s, const struct mr_volume *v, const struct before *b,
-                      const struct mr_adamw_options *o, const struct mr_adamw *a, struct way way)
+                      const struct mr_update_options *o, const struct mr_update_factors *a, struct way way)
 {
     struct mr_error err = {0};
     struct mr_update_jobs jobs;
@@ -218,8 +218,8 @@ static void steps_of(const char *from, const struct way *ways, size_t n_ways, in
             b.unit[i] = mr_store_unit(s, i);
         check(mr_store_apply(s, &u, &done, &err), &err);
         double factor = u.clip > 0 && done.norm > u.clip ? u.clip / done.norm : 1.0;
-        struct mr_adamw a =
-            mr_adamw_of(&u.adamw, step + 1, u.rate, factor / (double)u.targets, true);
+        struct mr_update_factors a =
+            mr_update_factors_of(&u.adamw, step + 1, u.rate, factor / (double)u.targets, true);
         for (size_t k = 0; k < n_ways; k++)
             same_step(s, v, &b, &u.adamw, &a, ways[k]);
         free(b.state);
@@ -281,7 +281,7 @@ static void other_sizes_are_refused(void **state)
     struct mr_store_layout l;
     struct mr_update_jobs jobs;
     struct mr_config c = one_layer(1024, 16, 4, 4096);
-    const struct mr_adamw_options o = {0.9, 0.99, 1e-8, 0, false, MR_ADAMW};
+    const struct mr_update_options o = {0.9, 0.99, 1e-8, 0, false, MR_ADAMW};
     static const int32_t unit[KEPT_TENSORS];
     check(mr_store_layout_make(&l, &c, &err), &err);
     for (int n = 0; n < 20; n++) {
@@ -291,7 +291,7 @@ static void other_sizes_are_refused(void **state)
         if (fits)
             mr_update_jobs_free(&jobs);
     }
-    const struct mr_adamw_options sgd = {.beta1 = 0.9, .kind = MR_SGD};
+    const struct mr_update_options sgd = {.beta1 = 0.9, .kind = MR_SGD};
     assert_int_equal(mr_update_jobs_make(&jobs, &l, &sgd, unit, 1, 0, 0, &err), MR_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "has AdamW's update, not SGD's"));
     mr_store_layout_free(&l);

@@ -145,12 +145,12 @@ static double step_plain(struct plain *p, const struct mr_store *s, const struct
     for (size_t i = 0; i < p->w.count; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(c, i);
         int choice = u->choice ? u->choice[i] : 0;
-        bool decays = mr_adamw_decays(&u->adamw, mr_arch_of(c), t.item, t.part) && choice % 2 == 0;
-        struct mr_adamw f =
-            mr_adamw_of(&u->adamw, (int)mr_store_step(s) + 1, u->rate, scale, decays);
+        bool decays = mr_update_decays(&u->adamw, mr_arch_of(c), t.item, t.part) && choice % 2 == 0;
+        struct mr_update_factors f =
+            mr_update_factors_of(&u->adamw, (int)mr_store_step(s) + 1, u->rate, scale, decays);
         for (size_t k = 0; k < mr_params_size(&p->w, i) && choice < MR_CHOICE_FROZEN; k++) {
             float g = mr_fscale((float)sum[i][k], p->unit[i]);
-            mr_adamw_plain(&f, mr_params_at(&p->w, i) + k, mr_params_at(&p->m, i) + k,
+            mr_update_plain(&f, mr_params_at(&p->w, i) + k, mr_params_at(&p->m, i) + k,
                            mr_params_at(&p->v, i) + k, &g, 1);
         }
         p->unit[i] = next[i];

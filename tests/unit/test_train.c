@@ -504,7 +504,7 @@ static void only_matrices_decay(void **unused)
         "attn.out_proj.weight mlp.fc_in.weight mlp.fc_out.weight ",
         "attn.q.weight attn.k.weight attn.v.weight attn.proj.weight mlp.up.weight "
         "mlp.down.weight "};
-    const struct mr_adamw_options some = {0}, all = {.decay_all = true};
+    const struct mr_update_options some = {0}, all = {.decay_all = true};
     for (int m = 0; m < 2; m++) {
         struct fixture f = {0};
         char got[400] = "";
@@ -513,8 +513,8 @@ static void only_matrices_decay(void **unused)
             struct mr_tensor_spec t = mr_tensor_spec(f.config, i);
             char name[MR_NAME];
             const char *full = name_of(f.config, i, name), *h = strstr(full, "h.1.");
-            assert_true(mr_adamw_decays(&all, mr_arch_of(f.config), t.item, t.part));
-            if (t.layer != 0 && mr_adamw_decays(&some, mr_arch_of(f.config), t.item, t.part)) {
+            assert_true(mr_update_decays(&all, mr_arch_of(f.config), t.item, t.part));
+            if (t.layer != 0 && mr_update_decays(&some, mr_arch_of(f.config), t.item, t.part)) {
                 size_t n = strlen(got);
                 (void)snprintf(got + n, sizeof got - n, "%s ", h ? h + 4 : full);
             }
@@ -524,7 +524,7 @@ static void only_matrices_decay(void **unused)
         const struct mr_item *head = &arch->tail.items[arch->tail.count - 1];
         bool tied = mr_item_tied(arch, head);
         assert_int_equal(tied, m == 1);
-        assert_int_equal(mr_adamw_decays(&some, arch, head, MR_WEIGHT), !tied);
+        assert_int_equal(mr_update_decays(&some, arch, head, MR_WEIGHT), !tied);
         close_fixture(&f);
     }
 }

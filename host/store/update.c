@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/adamw.h"
+#include "store/update.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ const char *mr_update_name(enum mr_update_kind kind)
     return names[kind];
 }
 
-static int check_sgd(const struct mr_adamw_options *o, struct mr_error *err)
+static int check_sgd(const struct mr_update_options *o, struct mr_error *err)
 {
     bool nesterov = o->kind == MR_SGD_NESTEROV;
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->decay >= 0 &&
@@ -32,7 +32,7 @@ static int check_sgd(const struct mr_adamw_options *o, struct mr_error *err)
                : 0;
 }
 
-int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err)
+int mr_update_check(const struct mr_update_options *o, struct mr_error *err)
 {
     if ((unsigned)o->kind >= MR_UPDATE_KINDS)
         return mr_fail(err, MR_ERR_USAGE, "there is no optimizer %d", (int)o->kind);
@@ -51,11 +51,11 @@ int mr_adamw_check(const struct mr_adamw_options *o, struct mr_error *err)
 }
 
 // Without momentum, and in the first step, the gradient is the momentum whole, as in PyTorch.
-static struct mr_adamw sgd_of(const struct mr_adamw_options *o, int step, double rate, double scale,
-                              bool decays)
+static struct mr_update_factors sgd_of(const struct mr_update_options *o, int step, double rate,
+                                       double scale, bool decays)
 {
     bool whole = step == 1 || o->beta1 == 0;
-    return (struct mr_adamw){
+    return (struct mr_update_factors){
         .scale = mr_in((float)scale),
         .keep1 = (float)o->beta1,
         .add1 = whole ? 1 : (float)(1 - o->beta2),
@@ -65,13 +65,13 @@ static struct mr_adamw sgd_of(const struct mr_adamw_options *o, int step, double
     };
 }
 
-struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double rate, double scale,
-                            bool decays)
+struct mr_update_factors mr_update_factors_of(const struct mr_update_options *o, int step,
+                                              double rate, double scale, bool decays)
 {
     if (mr_update_family(o->kind) == MR_SGD)
         return sgd_of(o, step, rate, scale, decays);
     bool joins = o->kind == MR_ADAM;
-    return (struct mr_adamw){
+    return (struct mr_update_factors){
         .scale = mr_in((float)scale),
         .keep1 = (float)o->beta1,
         .add1 = (float)(1 - o->beta1),
@@ -86,8 +86,8 @@ struct mr_adamw mr_adamw_of(const struct mr_adamw_options *o, int step, double r
     };
 }
 
-bool mr_adamw_decays(const struct mr_adamw_options *o, const struct mr_arch *arch,
-                     const struct mr_item *item, enum mr_part part)
+bool mr_update_decays(const struct mr_update_options *o, const struct mr_arch *arch,
+                      const struct mr_item *item, enum mr_part part)
 {
     return o->decay_all ||
            (item->kind == MR_LINEAR && part == MR_WEIGHT && !mr_item_tied(arch, item));
@@ -110,8 +110,8 @@ static float root(float v)
     return mr_in((float)sqrt((double)mr_in(v)));
 }
 
-void mr_adamw_plain(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,
-                    size_t n)
+void mr_update_plain(const struct mr_update_factors *a, float *w, float *m, float *v,
+                     const float *g, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float d = mr_fmul(g[i], a->scale), u;
@@ -175,16 +175,16 @@ struct element {
     float w, m, v;
 };
 
-INLINE struct mr_adamw normal_factors(const struct mr_adamw *a)
+INLINE struct mr_update_factors normal_factors(const struct mr_update_factors *a)
 {
-    return (struct mr_adamw){normal(a->scale),   normal(a->keep1), normal(a->add1),
-                             normal(a->keep2),   normal(a->add2),  normal(a->root),
-                             normal(a->epsilon), normal(a->rate),  normal(a->decay),
-                             normal(a->join),    a->kind};
+    return (struct mr_update_factors){normal(a->scale),   normal(a->keep1), normal(a->add1),
+                                      normal(a->keep2),   normal(a->add2),  normal(a->root),
+                                      normal(a->epsilon), normal(a->rate),  normal(a->decay),
+                                      normal(a->join),    a->kind};
 }
 
 // `kind` is a constant where this is inlined.
-INLINE struct element updated(const struct mr_adamw *k, struct element e, float g,
+INLINE struct element updated(const struct mr_update_factors *k, struct element e, float g,
                               enum mr_update_kind kind)
 {
     float d = mul(normal(g), k->scale), old = normal(e.w);
@@ -206,7 +206,7 @@ INLINE struct element updated(const struct mr_adamw *k, struct element e, float 
 // The same where the processor flushes as rule 1 does: operands that are subnormal, and results
 // that are below 2^-126 after rounding. Its mode is set around loops alone, so nothing else depends
 // on it.
-INLINE struct element updated_flushing(const struct mr_adamw *k, struct element e, float g,
+INLINE struct element updated_flushing(const struct mr_update_factors *k, struct element e, float g,
                                        enum mr_update_kind kind)
 {
     float d = g * k->scale;
@@ -241,11 +241,11 @@ INLINE struct element updated_flushing(const struct mr_adamw *k, struct element 
         KERNEL(__VA_ARGS__, MR_SGD_NESTEROV);                                                      \
     }
 
-INLINE void elements(const struct mr_adamw *restrict a, float *restrict w, float *restrict m,
-                     float *restrict v, const float *restrict g, size_t n, bool flushing,
-                     enum mr_update_kind kind)
+INLINE void elements(const struct mr_update_factors *restrict a, float *restrict w,
+                     float *restrict m, float *restrict v, const float *restrict g, size_t n,
+                     bool flushing, enum mr_update_kind kind)
 {
-    const struct mr_adamw k = flushing ? *a : normal_factors(a);
+    const struct mr_update_factors k = flushing ? *a : normal_factors(a);
     for (size_t i = 0; i < n; i++) {
         const struct element old = {w[i], m[i], v[i]};
         struct element e =
@@ -256,8 +256,8 @@ INLINE void elements(const struct mr_adamw *restrict a, float *restrict w, float
     }
 }
 
-INLINE void update(const struct mr_adamw *a, float *w, float *m, float *v, const float *g, size_t n,
-                   bool flushing){OF_KIND(a, elements, a, w, m, v, g, n, flushing)}
+INLINE void update(const struct mr_update_factors *a, float *w, float *m, float *v, const float *g,
+                   size_t n, bool flushing){OF_KIND(a, elements, a, w, m, v, g, n, flushing)}
 
 // ---- integers x 2^unit ----
 
@@ -286,13 +286,13 @@ INLINE float widened(int32_t g, struct unit u, bool flushing)
 }
 
 // Lines of 16 elements.
-INLINE void lines(const struct mr_adamw *a, int unit, const float *restrict w,
+INLINE void lines(const struct mr_update_factors *a, int unit, const float *restrict w,
                   const float *restrict m, const float *restrict v, const int32_t *restrict g,
                   const int32_t *next, float *restrict to_w, float *restrict to_m,
                   float *restrict to_v, size_t n, bool flushing, enum mr_update_kind kind)
 {
     enum { LINE = 16 };
-    const struct mr_adamw k = flushing ? *a : normal_factors(a);
+    const struct mr_update_factors k = flushing ? *a : normal_factors(a);
     const struct unit u = unit_of(unit);
     for (size_t line = 0; line < n; line += LINE) {
         __builtin_prefetch(next + line);
@@ -308,19 +308,21 @@ INLINE void lines(const struct mr_adamw *a, int unit, const float *restrict w,
     }
 }
 
-INLINE void move(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n, bool flushing)
+INLINE void move(const struct mr_update_factors *a, const struct mr_update_move *p, size_t n,
+                 bool flushing)
 {
     OF_KIND(a, lines, a, p->unit, p->w, p->m, p->v, p->g, p->next, p->to_w, p->to_m, p->to_v, n,
             flushing)
 }
 
-static void update_portable(const struct mr_adamw *a, float *w, float *m, float *v, const float *g,
-                            size_t n)
+static void update_portable(const struct mr_update_factors *a, float *w, float *m, float *v,
+                            const float *g, size_t n)
 {
     update(a, w, m, v, g, n, false);
 }
 
-static void move_portable(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n)
+static void move_portable(const struct mr_update_factors *a, const struct mr_update_move *p,
+                          size_t n)
 {
     move(a, p, n, false);
 }
@@ -332,11 +334,11 @@ enum { USUAL = 0x1F80, FLUSHING = 0x8040 }; // of MXCSR
 // it into vectors: -O3, comparisons that cannot trap, and a square root without errno.
 #define UPDATE(name, attributes)                                                                   \
     attributes __attribute__((noinline)) static void loop_##name(                                  \
-        const struct mr_adamw *a, float *w, float *m, float *v, const float *g, size_t n)          \
+        const struct mr_update_factors *a, float *w, float *m, float *v, const float *g, size_t n) \
     {                                                                                              \
         update(a, w, m, v, g, n, true);                                                            \
     }                                                                                              \
-    static void update_##name(const struct mr_adamw *a, float *w, float *m, float *v,              \
+    static void update_##name(const struct mr_update_factors *a, float *w, float *m, float *v,     \
                               const float *g, size_t n)                                            \
     {                                                                                              \
         unsigned was = __builtin_ia32_stmxcsr();                                                   \
@@ -345,11 +347,12 @@ enum { USUAL = 0x1F80, FLUSHING = 0x8040 }; // of MXCSR
         __builtin_ia32_ldmxcsr(was);                                                               \
     }                                                                                              \
     attributes __attribute__((noinline)) static void lines_##name(                                 \
-        const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n)                         \
+        const struct mr_update_factors *a, const struct mr_update_move *p, size_t n)               \
     {                                                                                              \
         move(a, p, n, true);                                                                       \
     }                                                                                              \
-    static void move_##name(const struct mr_adamw *a, const struct mr_adamw_move *p, size_t n)     \
+    static void move_##name(const struct mr_update_factors *a, const struct mr_update_move *p,     \
+                            size_t n)                                                              \
     {                                                                                              \
         unsigned was = __builtin_ia32_stmxcsr();                                                   \
         __builtin_ia32_ldmxcsr(USUAL | FLUSHING);                                                  \
@@ -362,7 +365,7 @@ UPDATE(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))))
 #endif
 
 // By instruction set.
-static mr_adamw_update *const updates[MR_SIMD_SETS] = {
+static mr_update_elements *const updates[MR_SIMD_SETS] = {
     update_portable,
 #if defined(__x86_64__)
     update_avx2,
@@ -370,7 +373,7 @@ static mr_adamw_update *const updates[MR_SIMD_SETS] = {
 #endif
 };
 
-static mr_adamw_mover *const movers[MR_SIMD_SETS] = {
+static mr_update_mover *const movers[MR_SIMD_SETS] = {
     move_portable,
 #if defined(__x86_64__)
     move_avx2,
@@ -378,24 +381,24 @@ static mr_adamw_mover *const movers[MR_SIMD_SETS] = {
 #endif
 };
 
-mr_adamw_update *mr_adamw_named(const char *name)
+mr_update_elements *mr_update_named(const char *name)
 {
     int set = mr_simd_named(name);
     return set < 0 ? NULL : updates[set];
 }
 
-mr_adamw_update *mr_adamw_best(void)
+mr_update_elements *mr_update_best(void)
 {
     return updates[mr_simd_best()];
 }
 
-mr_adamw_mover *mr_adamw_mover_named(const char *name)
+mr_update_mover *mr_update_mover_named(const char *name)
 {
     int set = mr_simd_named(name);
     return set < 0 ? NULL : movers[set];
 }
 
-mr_adamw_mover *mr_adamw_mover_best(void)
+mr_update_mover *mr_update_mover_best(void)
 {
     return movers[mr_simd_best()];
 }
