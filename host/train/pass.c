@@ -270,16 +270,6 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     return rc;
 }
 
-int mr_pass_kind(const char *uri, struct mr_error *err)
-{
-    if (strncmp(uri, "cpu:", 4) == 0)
-        return mr_fail(err, MR_ERR_USAGE,
-                       "device %s cannot train: it is the reference for inference; "
-                       "model:sim,train can",
-                       uri);
-    return 0;
-}
-
 int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
                  const struct mr_pass_options *options, struct mr_error *err)
 {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a device holds a model's training, and what is too small if not.
+// Whether a device trains and holds a model's training, and what is too small if not.
+#include <stdio.h>
+#include <string.h>
+
 #include "common/error.h"
+#include "device/configs.h"
 #include "engine/program.h"
 #include "store/turned.h"
+#include "train/pass.h"
 #include "train/pass_impl.h"
 
 // What a contraction may have, beside what inference asks of a device.
@@ -48,5 +53,33 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
     if (p->c->n_positions + pass_whole(p) + p->chunk + 64 > p->g.d_max)
         return mr_fail(err, MR_ERR_FIT, "scores of %d positions do not fit device %s",
                        p->c->n_positions, p->name);
+    return 0;
+}
+
+// Whether the first part of "sim:..." is a configuration without TRAIN, and no other adds it.
+static bool simulated_without(const char *args)
+{
+    char name[32];
+    size_t n = strcspn(args, ",");
+    (void)snprintf(name, sizeof name, "%.*s", (int)n, args);
+    const struct mr_config_entry *config = mr_config_named(n > 0 ? name : "sim");
+    for (const char *at = args + n; *at; at += 1 + strcspn(at + 1, ","))
+        if (strncmp(at, ",train", 6) == 0 && (at[6] == 0 || at[6] == ','))
+            return false;
+    return config && !config->g.train;
+}
+
+int mr_pass_kind(const char *uri, struct mr_error *err)
+{
+    if (strncmp(uri, "cpu:", 4) == 0)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "device %s cannot train: it is the reference for inference; "
+                       "model:sim,train can",
+                       uri);
+    if (strncmp(uri, "sim:", 4) == 0 && simulated_without(uri + 4))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "device %.300s cannot train; with ',train' it can, and "
+                       "model:sim,train can",
+                       uri);
     return 0;
 }

@@ -268,12 +268,14 @@ static void devices_that_cannot_train_are_refused(void **state)
     struct mr_trainer *t = open_new("state");
     mr_trainer_close(t);
     const struct mr_trainer_options none = {.tokens = -1}, odd = {.chunk = 33};
-    static const char *const uris[] = {"model:tiny", "cpu:", "nonesuch:"};
+    static const char *const uris[] = {"model:tiny", "cpu:", "nonesuch:", "sim:u50,memory=hbm2"};
     for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
         int rc = mr_trainer_open(&t, files_path("state"), uris[i], NULL, &err);
         assert_true(rc < 0);
         assert_null(t);
         assert_true(i != 1 || strstr(err.text, "device cpu: cannot train"));
+        assert_true(i != 3 ||
+                    strstr(err.text, "hbm2 cannot train; with ',train'"));  // not: build it
         assert_int_equal(mr_trainer_check(MODEL, uris[i], NULL, &err), rc); // without a state
     }
     assert_int_equal(mr_trainer_check(MODEL, "model:tinyt", &none, &err), MR_ERR_USAGE);
