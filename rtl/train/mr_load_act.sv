@@ -341,4 +341,8 @@ module mr_load_act #(
     end
   end
 
+`ifdef FORMAL
+  `include "mr_load_act_props.svh"
+`endif
+
 endmodule

@@ -177,4 +177,8 @@ module mr_turn #(
   end
   assign out_data_o = block_q;
 
+`ifdef FORMAL
+  `include "mr_turn_props.svh"
+`endif
+
 endmodule

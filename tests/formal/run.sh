@@ -21,7 +21,7 @@ tap() { # status name
 model() {
     local name=$1 top=$2 params=$3 defines=$4
     shift 4
-    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -I$props $pkg $*; ${params:+chparam $params $top;} \
+    timeout 600 yosys -q -p "read_verilog -formal -sv $defines -I$props -I$tmp $pkg $*; ${params:+chparam $params $top;} \
         prep -top $top; memory_map; flatten; opt; async2sync; dffunmap; opt_clean; \
         write_smt2 -wires $tmp/$name.smt2" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 1; }
     sed -i 's/QF_AUFBV/QF_UFBV/' "$tmp/$name.smt2"
@@ -83,11 +83,15 @@ fifo=(rtl/common/mr_ram_1r1w.sv rtl/common/mr_fifo.sv)
 split=(rtl/stream/mr_splitter.sv)
 pkg=$tmp/mr_pkg.sv
 awk -v out=sv -f rtl/spec/gen_device.awk -f rtl/spec/gen_legal.awk rtl/spec/device.def >"$pkg"
+awk -f rtl/spec/gen_bundles.awk rtl/spec/bundles.def >"$tmp/mr_bundles.svh"
 cut=(rtl/common/mr_cut_4k.sv)
 width=(rtl/common/mr_width.sv)
 reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv "${cut[@]}")
 cut_p="-set PAGE_LOG2 3 -set ADDR 8 -set LEFT 6 -set MOST 8"
 split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
+ram=(rtl/common/mr_ram_1r1w.sv)
+turn=(rtl/fp/mr_fp_pkg.sv "${ram[@]}" rtl/train/mr_turn.sv)
+load=(rtl/stream/mr_stash_pkg.sv "$props/any_fifo.sv" rtl/stream/mr_tiles_at.sv rtl/train/mr_load_act.sv)
 reader_p="-set DW 12 -set W_DEPTH 4 -set KV_DEPTH 2 -set W_BURST 4 -set KV_BURST 2 -set QUANTUM 4 -set OUTSTANDING 2"
 
 handshakes() {
@@ -119,6 +123,20 @@ handshakes() {
         "burst across 4 KiB" "${reader[@]}"
     fault reader mr_reader "$reader_p" 12 "${cut[0]}" "s/assign low .*/assign low = {1'b0, addr_q[P-1:0]} + (P + 1)'(4);/" \
         "beats left out after a short burst" "${reader[@]}"
+    prove turn mr_turn "-set V 2 -set TAG 2" 6 "${turn[@]}"
+    fault turn mr_turn "-set V 2 -set TAG 2" 44 "${turn[2]}" 's/ && run_q && row_q < at_q//' \
+        "a row in the place of one that is not read yet" "${turn[@]}"
+    fault turn mr_turn "-set V 2 -set TAG 2" 10 "${turn[2]}" 's/!sets_q\[0\] && run_q/run_q/' \
+        "a fourth set is taken" "${turn[@]}"
+    fault turn mr_turn "-set V 2 -set TAG 2" 40 "${turn[2]}" 's/go    = !(out_valid_o && !out_ready_i)/go    = 1'"'"'b1/' \
+        "a set does not wait until it is taken" "${turn[@]}"
+    for c in 1 2; do
+        prove load mr_load_act "-set N $c" 6 "${load[@]}"
+    done
+    fault load mr_load_act "-set N 1" 40 "${load[3]}" 's/room_q >= {1/room_q + 7'"'"'d1 >= {1/' \
+        "a beat more than there is room for" "${load[@]}"
+    fault load mr_load_act "-set N 1" 40 "${load[3]}" 's/else if (rd_ready_i) req_q/else req_q/' \
+        "a request is withdrawn" "${load[@]}"
 }
 # The correction of two products in one multiplier; no state, so the base case is all.
 dots() {

@@ -68,10 +68,12 @@ full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide ecp5,$(call SIM_SO,
 GATED := wide sim2 sim4
 full-gates: $(BUILD)/unit/test_clk_gate $(foreach c,$(GATED),$(call SIM_SO,$(c)) $(call SIM_VIEW,$(c)))
 	for c in $(GATED); do CLK_GATE_CONFIG=$$c CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_clk_gate || exit 1; done
-# Random programs of training on one channel and on eight.
+# Random programs of training, faults and whole passes, on one channel and on eight.
 .PHONY: full-train
-full-train: $(BUILD)/unit/test_train_rtl $(foreach c,sim wide,$(call SIM_SO,$(c)-train) $(call SIM_VIEW,$(c)-train))
-	for c in sim wide; do TRAIN_CONFIG=$$c,train CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_train_rtl || exit 1; done
+full-train: $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(foreach c,sim wide,$(call SIM_SO,$(c)-train) $(call SIM_VIEW,$(c)-train))
+	for c in sim wide; do export TRAIN_CONFIG=$$c,train CMOCKA_MESSAGE_OUTPUT=TAP; \
+	  $(BUILD)/unit/test_train_rtl && $(BUILD)/unit/test_train_faults && \
+	  $(BUILD)/unit/test_pass the_rtl_gives_the_same_bits || exit 1; done
 # The configurations of boards and cards, at full width.
 .PHONY: full-cards
 full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS) ecp5,$(call SIM_SO,$(c)))

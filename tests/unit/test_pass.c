@@ -558,8 +558,10 @@ static void refuses_losses_that_are_no_numbers(void **unused)
     subject_close(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixtures_have_the_gradient),
         cmocka_unit_test(demo_has_the_gradient),
