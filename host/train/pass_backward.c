@@ -33,17 +33,17 @@ static size_t tensor_of(const struct walk *w, const struct mr_item *item, enum m
 static void load_result(struct run *r, enum mr_place to, int first, int segment, int kblocks)
 {
     struct mr_pass *p = r->p;
-    uint64_t off = p->grad[to].tiles;
+    uint64_t off = p->at.grad[to].tiles;
     if (to == MR_RESIDUAL) {
-        run_fetch(r, p->residual, first, false, false);
+        run_fetch(r, p->at.residual, first, false, false);
         struct mr_command *c = run_copy(r, false, p->d.d, run_place(MR_X));
         mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
-        run_copy_turned(r, c, p->grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
+        run_copy_turned(r, c, p->at.grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
         return;
     }
     for (int s = 0; s < segment; s++) {
         const struct mr_tiles_shape t = {p->g.n, MR_SEGMENT_KBLOCKS, false};
-        off += mr_tiles_beats(&t, p->cols);
+        off += mr_tiles_beats(&t, p->batch.cols);
     }
     run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, MR_X, 0, READ_SLOT);
 }
@@ -53,7 +53,7 @@ static void store_input(struct run *r, struct mr_command *c, const struct mr_ite
                         int base, uint64_t slope)
 {
     struct mr_pass *p = r->p;
-    const struct place_grad *to = &p->grad[item->from];
+    const struct place_grad *to = &p->at.grad[item->from];
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_ACT);
     mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)base);
     mr_command_set(c, MR_F_MATMUL_DST_SLOT, WRITTEN_SLOT);
@@ -78,13 +78,13 @@ static int input_gradient(struct walk *w, int i, int first)
     p->now.part = MR_PASS_INPUTS;
     p->now.first = first;
     struct run r;
-    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 3 * segments + 8, p->wt_off[kept->stream],
-                       w->err);
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 3 * segments + 8,
+                       p->at.wt_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
     int writer = mr_item_writer(w->list, i, item->from);
-    if (rows && p->live[MR_X])
-        run_fetch(&r, p->dx, first, true, false);
+    if (rows && p->batch.live[MR_X])
+        run_fetch(&r, p->at.dx, first, true, false);
     for (int s = 0; s < segments; s++) {
         int kblocks = mr_segment_kblocks(it.cols / 32, s);
         load_result(&r, item->to, first, s, kblocks);
@@ -98,10 +98,10 @@ static int input_gradient(struct walk *w, int i, int first)
         }
         mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
         mr_command_set(c, MR_F_MATMUL_ROW, 1);
-        mr_command_set(c, MR_F_MATMUL_SET, !p->live[MR_X] && s == 0);
+        mr_command_set(c, MR_F_MATMUL_SET, !p->batch.live[MR_X] && s == 0);
     }
     if (rows)
-        run_save(&r, p->dx, first, true);
+        run_save(&r, p->at.dx, first, true);
     return run_end(&r);
 }
 
@@ -110,16 +110,16 @@ static int linear(struct walk *w, int i)
     struct mr_pass *p = w->p;
     const struct mr_item *item = &w->list->items[i];
     int writer = mr_item_writer(w->list, i, item->from), rc = 0;
-    for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
         rc = input_gradient(w, i, first);
-    p->live[item->from] = true;
-    uint64_t x = pass_item(p, w->layer, writer)->turned, dy = p->grad[item->to].turned;
+    p->batch.live[item->from] = true;
+    uint64_t x = pass_item(p, w->layer, writer)->turned, dy = p->at.grad[item->to].turned;
     size_t weight = tensor_of(w, item, MR_WEIGHT);
-    bool inputs = p->tensors[weight].inputs_are_rows;
+    bool inputs = p->host.tensors[weight].inputs_are_rows;
     if (rc == 0)
         rc = pass_grad(p, weight, inputs ? x : dy, inputs ? dy : x, w->err);
     if (rc == 0 && item->bias && !mr_item_gradient_is_zero(item, MR_BIAS))
-        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->ones, dy, w->err);
+        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->at.ones, dy, w->err);
     return rc;
 }
 
@@ -134,23 +134,23 @@ static int norm_chunk(struct walk *w, int i, int first)
     struct run r;
     p->now.part = MR_PASS_NORMS;
     p->now.first = first;
-    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 12, p->w_off[kept->stream], w->err);
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 12, p->at.w_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
     struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
     run_fetch(&r, kept->row, first, false, false);
-    run_fetch(&r, p->dx, first, true, false);
+    run_fetch(&r, p->at.dx, first, true, false);
     c = run_copy(&r, true, p->d.d, NO_MEMORY);
-    run_copy_turned(&r, c, p->grad[item->to].turned, first, 0, begin);
+    run_copy_turned(&r, c, p->at.grad[item->to].turned, first, 0, begin);
     run_norm_work(&r, MR_MOVE_NORM_GAIN, first);
     c = run_copy(&r, false, p->d.d, NO_MEMORY);
-    run_copy_turned(&r, c, p->gain_turned, first, 0, begin);
+    run_copy_turned(&r, c, p->at.gain_turned, first, 0, begin);
     run_fetch(&r, kept->row, first, false, false); // again: the gain's gradient took its place
     run_norm_work(&r, MR_MOVE_NORM_BACK, first);
-    if (p->live[MR_RESIDUAL])
-        run_fetch(&r, p->residual, first, true, true);
-    run_save(&r, p->residual, first, true);
+    if (p->batch.live[MR_RESIDUAL])
+        run_fetch(&r, p->at.residual, first, true, true);
+    run_save(&r, p->at.residual, first, true);
     return run_end(&r);
 }
 
@@ -159,13 +159,14 @@ static int norm(struct walk *w, int i)
     struct mr_pass *p = w->p;
     const struct mr_item *item = &w->list->items[i];
     int rc = 0;
-    for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
         rc = norm_chunk(w, i, first);
-    p->live[MR_RESIDUAL] = true;
+    p->batch.live[MR_RESIDUAL] = true;
     if (rc == 0)
-        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->ones, p->grad[item->to].turned, w->err);
+        rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->at.ones, p->at.grad[item->to].turned,
+                       w->err);
     if (rc == 0)
-        rc = pass_grad(p, tensor_of(w, item, MR_WEIGHT), p->ones, p->gain_turned, w->err);
+        rc = pass_grad(p, tensor_of(w, item, MR_WEIGHT), p->at.ones, p->at.gain_turned, w->err);
     return rc;
 }
 
@@ -176,14 +177,14 @@ static int norm(struct walk *w, int i)
 static int first_key(const struct mr_pass *p, int first)
 {
     int whole = pass_whole(p);
-    return p->start[first] / whole * whole;
+    return p->batch.start[first] / whole * whole;
 }
 
 // A head's matrix of Q, K, V or the gradient of the attention.
 static uint64_t head_tiles(const struct mr_pass *p, uint64_t off, int head)
 {
     const struct mr_tiles_shape t = {p->g.n, p->d.head_lanes / 32, false};
-    return off + (uint64_t)head * mr_tiles_beats(&t, p->cols);
+    return off + (uint64_t)head * mr_tiles_beats(&t, p->batch.cols);
 }
 
 static uint64_t kept_of(const struct walk *w, int i, enum mr_place place, bool turned)
@@ -212,9 +213,9 @@ void run_softmax(struct run *r, int layer, int first, int key, int n)
     run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, layer, first, key, n);
     struct mr_command *c = run_copy(r, true, n, run_place(MR_HIDDEN));
     mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
-    run_copy_turned(r, c, p->ds_turned, first, key, first);
+    run_copy_turned(r, c, p->at.ds_turned, first, key, first);
     run_softmax_work(r, MR_MOVE_SOFTMAX, layer, first, key, n);
-    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->p_turned, first, key, first);
+    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->at.p_turned, first, key, first);
 }
 
 // A product whose columns are a head's lanes, for the gradient of Q, K or V.
@@ -223,15 +224,15 @@ static void head_gradient(struct run *r, enum mr_place place, enum mr_place sour
 {
     struct mr_pass *p = r->p;
     int lanes = p->d.head_lanes, at = head * lanes / 32;
-    run_stream_stash(r, turned, p->kblocks, first_kblock, kblocks, head * lanes, lanes);
+    run_stream_stash(r, turned, p->batch.kblocks, first_kblock, kblocks, head * lanes, lanes);
     struct mr_command *c =
         run_matmul(r, kblocks, lanes, run_place(source), run_place(MR_ATTENTION));
     mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_ACT);
     mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)(p->g.act_words - lanes / 32));
     mr_command_set(c, MR_F_MATMUL_DST_SLOT, WRITTEN_SLOT);
-    run_matmul_tiles(r, c, p->grad[place].tiles, first, at, p->grad[place].tiles_kblocks);
-    run_matmul_turned(r, c, p->grad[place].turned, first, at);
+    run_matmul_tiles(r, c, p->at.grad[place].tiles, first, at, p->at.grad[place].tiles_kblocks);
+    run_matmul_turned(r, c, p->at.grad[place].turned, first, at);
     if (place != MR_V && p->c->rotary_dim > 0 && mr_arch_rotates(mr_arch_of(p->c)))
         run_matmul_rotary(r, c);
 }
@@ -241,7 +242,7 @@ static int queries(struct walk *w, int i, int head, int first)
     struct mr_pass *p = w->p;
     int rows = pass_chunk_rows(p, first), key = first_key(p, first);
     int n = (first + rows - key + 63) / 64 * 64;
-    int kblocks = last_of((key + n) / 32, p->kblocks) - key / 32;
+    int kblocks = last_of((key + n) / 32, p->batch.kblocks) - key / 32;
     struct run r;
     int rc = run_begin(&r, p, rows, 16, 0, w->err);
     if (rc < 0)
@@ -249,7 +250,7 @@ static int queries(struct walk *w, int i, int head, int first)
     run_load_rows(&r, first, 1);
     run_head_product(&r, head_tiles(p, kept_of(w, i, MR_Q, false), head),
                      head_tiles(p, kept_of(w, i, MR_K, false), head), first, key, n, false);
-    run_head_product(&r, head_tiles(p, p->grad[MR_ATTENTION].tiles, head),
+    run_head_product(&r, head_tiles(p, p->at.grad[MR_ATTENTION].tiles, head),
                      head_tiles(p, kept_of(w, i, MR_V, false), head), first, key, n, true);
     run_softmax(&r, w->layer, first, key, n);
     head_gradient(&r, MR_Q, MR_HIDDEN, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
@@ -260,15 +261,17 @@ static int keys(struct walk *w, int i, int head, int first)
 {
     struct mr_pass *p = w->p;
     int rows = pass_chunk_rows(p, first), at = first / 32;
-    int kblocks = (p->end[first + rows - 1] + 31) / 32 - at;
+    int kblocks = (p->batch.end[first + rows - 1] + 31) / 32 - at;
     struct run r;
     int rc = run_begin(&r, p, rows, 16, 0, w->err);
     if (rc < 0)
         return rc;
     run_load_rows(&r, first, 1);
-    run_load_act(&r, p->p_turned, p->kblocks, at, kblocks, first, rows, MR_X, 0, READ_SLOT);
-    head_gradient(&r, MR_V, MR_X, p->grad[MR_ATTENTION].turned, head, first, at, kblocks);
-    run_load_act(&r, p->ds_turned, p->kblocks, at, kblocks, first, rows, MR_X, 0, READ_SLOT);
+    run_load_act(&r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, rows, MR_X, 0,
+                 READ_SLOT);
+    head_gradient(&r, MR_V, MR_X, p->at.grad[MR_ATTENTION].turned, head, first, at, kblocks);
+    run_load_act(&r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, rows, MR_X, 0,
+                 READ_SLOT);
     head_gradient(&r, MR_K, MR_X, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
     return run_end(&r);
 }
@@ -286,16 +289,16 @@ static int attend(struct walk *w, int i)
     struct mr_pass *p = w->p;
     int rc = 0;
     for (int head = 0; head < p->c->n_head && rc == 0; head++) {
-        for (int first = 0; first < p->rows && rc == 0; first += p->chunk) {
+        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
             attention_begins(p, head, first, false);
             rc = queries(w, i, head, first);
         }
-        for (int first = 0; first < p->rows && rc == 0; first += p->chunk) {
+        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
             attention_begins(p, head, first, true);
             rc = keys(w, i, head, first);
         }
     }
-    p->live[MR_Q] = p->live[MR_K] = p->live[MR_V] = true;
+    p->batch.live[MR_Q] = p->batch.live[MR_K] = p->batch.live[MR_V] = true;
     return rc;
 }
 
@@ -305,21 +308,21 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
     for (int place = 0; place < MR_PLACES; place++)
-        p->live[place] = place == MR_RESULT;
+        p->batch.live[place] = place == MR_RESULT;
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
         struct walk w = {p, mr_items_of(p->c, layer), layer, err};
         if (p->recompute && layer < p->c->n_layer - 1)
             rc = pass_layer_again(p, layer, err);
         for (int i = w.list->count - 1; i >= 0 && rc == 0; i--) {
             const struct mr_item *item = &w.list->items[i];
-            if (!p->live[item->to])
+            if (!p->batch.live[item->to])
                 continue; // nothing reads it
             p->now = (struct mr_pass_program){.layer = layer, .item = item};
             rc = item->kind == MR_NORM     ? norm(&w, i)
                  : item->kind == MR_ATTEND ? attend(&w, i)
                                            : linear(&w, i);
             if (item->to != MR_RESIDUAL)
-                p->live[item->to] = false;
+                p->batch.live[item->to] = false;
         }
     }
     return rc;

@@ -7,7 +7,6 @@
 #include "device/configs.h"
 #include "engine/program.h"
 #include "store/turned.h"
-#include "train/pass.h"
 #include "train/pass_impl.h"
 
 // What a contraction may have, beside what inference asks of a device.

@@ -144,11 +144,11 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, s
     p->now = (struct mr_pass_program){
         .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
     int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), 4 * f.list->count + 8,
-                       p->w_off[stream], err);
+                       p->at.w_off[stream], err);
     if (rc < 0)
         return rc;
     run_load_rows(&f.run, first, 0);
-    run_fetch(&f.run, p->entry[layer], first, false, false);
+    run_fetch(&f.run, p->at.entry[layer], first, false, false);
     if (layer < p->c->n_layer) {
         struct mr_command *c =
             run_add(&f.run, MR_OP_PM_LOAD, run_memory(MR_MEM_ROWS), run_memory(MR_MEM_MAXIMA));
@@ -164,7 +164,7 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, s
             matrix(&f, i);
     }
     if (layer < p->c->n_layer && !again)
-        run_save(&f.run, p->entry[layer + 1], first, false);
+        run_save(&f.run, p->at.entry[layer + 1], first, false);
     return run_end(&f.run);
 }
 
@@ -172,7 +172,7 @@ int pass_forward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
     for (int layer = 0; layer <= p->c->n_layer && rc == 0; layer++)
-        for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
             rc = chunk_of_layer(p, layer, first, false, err);
     return rc;
 }
@@ -180,7 +180,7 @@ int pass_forward(struct mr_pass *p, struct mr_error *err)
 int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err)
 {
     int rc = 0;
-    for (int first = 0; first < p->rows && rc == 0; first += p->chunk)
+    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
         rc = chunk_of_layer(p, layer, first, true, err);
     return rc;
 }

@@ -13,6 +13,8 @@
 #include "store/params.h"
 #include "store/store.h"
 #include "store/turned.h"
+#include "train/batch.h"
+#include "train/loss.h"
 #include "train/program.h"
 
 enum {
@@ -44,6 +46,47 @@ struct tensor_grad {
     uint32_t flags, peak;
 };
 
+// Memory of the device: addresses, and beats of each window.
+struct pass_memory {
+    uint64_t weight_addr[PASS_CHANNELS], stash_addr[PASS_CHANNELS], kv_addr[PASS_CHANNELS];
+    uint64_t input_addr, result_addr, rows_addr, grad_addr, desc_addr, prog_addr;
+    uint64_t weight_beats, stash_beats, input_beats, result_beats, rows_beats, grad_beats;
+    int prog_most;
+};
+
+// What is where in the windows.
+struct pass_places {
+    uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
+    uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
+    uint64_t residual, dx;                    // rows window
+    uint64_t host_off[2]; // of the host's works, rows of both memories, a chunk of the widest
+    uint64_t *entry;      // [n_layer + 1] what enters each layer; the residual, where it may
+    int n_items;
+    struct kept *kept; // [n_items], pass_item()
+    uint64_t *w_off, *wt_off;
+    struct place_grad grad[MR_PLACES];
+    uint64_t gain_turned, p_turned, ds_turned, ones;
+};
+
+// Memory of the host, and the works that are its own.
+struct pass_host {
+    uint32_t on_host; // bits of MR_HAS_WORKS
+    struct rows_on_host *rows_on_host;
+    struct tensor_grad *tensors;
+    int32_t *tiles; // the gradient window
+    float *row_grad;
+    float *logits;
+    uint8_t *image[PASS_CHANNELS]; // of a matrix that the host writes
+    size_t image_bytes;
+};
+
+// The micro-batch in work.
+struct pass_batch {
+    int rows, kblocks, cols; // cols: of matrices whose columns are rows
+    int *pos, *start, *end;  // [most_rows] of each row's sequence: rows of the batch
+    bool live[MR_PLACES];
+};
+
 struct mr_pass {
     struct mr_device *dev; // NULL: programs are only shown
     const char *name;      // of the device, for messages
@@ -59,34 +102,10 @@ struct mr_pass {
     int most_rows, chunk;
     bool recompute;
     uint32_t limit;
-    // memory
-    uint64_t weight_addr[PASS_CHANNELS], stash_addr[PASS_CHANNELS], kv_addr[PASS_CHANNELS];
-    uint64_t input_addr, result_addr, rows_addr, grad_addr, desc_addr, prog_addr;
-    uint64_t weight_beats, stash_beats, input_beats, result_beats, rows_beats, grad_beats;
-    int prog_most;
-    uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
-    uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
-    uint64_t residual, dx;                    // rows window
-    uint32_t on_host;                         // works that the host does, bits of MR_HAS_WORKS
-    uint64_t host_off[2];                     // their rows of both memories, a chunk of the widest
-    struct rows_on_host *rows_on_host;
-    uint64_t *entry; // [n_layer + 1] what enters each layer; the residual, where it need not stay
-    // what is where
-    int n_items;
-    struct kept *kept; // [n_items], pass_item()
-    uint64_t *w_off, *wt_off;
-    struct place_grad grad[MR_PLACES];
-    uint64_t gain_turned, p_turned, ds_turned, ones;
-    struct tensor_grad *tensors;
-    int32_t *tiles; // the gradient window
-    float *row_grad;
-    float *logits;
-    uint8_t *image[PASS_CHANNELS]; // of a matrix that the host writes
-    size_t image_bytes;
-    // the batch
-    int rows, kblocks, cols; // cols: of matrices whose columns are rows
-    int *pos, *start, *end;  // [most_rows] of each row's sequence: rows of the batch
-    bool live[MR_PLACES];
+    struct pass_memory mem;
+    struct pass_places at;
+    struct pass_host host;
+    struct pass_batch batch;
 };
 
 static inline int bit_length(uint32_t n)
@@ -96,12 +115,12 @@ static inline int bit_length(uint32_t n)
 
 static inline struct kept *pass_item(const struct mr_pass *p, int layer, int item)
 {
-    return &p->kept[layer * mr_arch_of(p->c)->block.count + item];
+    return &p->at.kept[layer * mr_arch_of(p->c)->block.count + item];
 }
 
 static inline int pass_chunk_rows(const struct mr_pass *p, int first)
 {
-    return p->rows - first < p->chunk ? p->rows - first : p->chunk;
+    return p->batch.rows - first < p->chunk ? p->batch.rows - first : p->chunk;
 }
 
 static inline int pass_blocks(int rows)
@@ -210,6 +229,14 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
 int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err);
 // Where each row of the batch is; there is room for all.
 void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences);
+// The windows of everything (pass_place.c).
+int pass_place(struct mr_pass *p, struct mr_error *err);
+// A micro-batch to the device; its loss, and for a gradient logits become it, zero where there is
+// no target; that to the device (pass_batch.c).
+int pass_write_batch(struct mr_pass *p, const struct mr_batch *batch, struct mr_error *err);
+int pass_loss(struct mr_pass *p, const struct mr_batch *batch, bool gradient, struct mr_loss *loss,
+              struct mr_error *err);
+int pass_write_logits_gradient(struct mr_pass *p, struct mr_error *err);
 int pass_forward(struct mr_pass *p, struct mr_error *err);
 // The forward pass of a layer once more, for its stash.
 int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err);

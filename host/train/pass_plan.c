@@ -36,12 +36,13 @@ struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass)
     const struct mr_pass *p = pass;
     uint64_t channels = (uint64_t)p->g.n * MR_BEAT;
     return (struct mr_pass_memory){
-        .weights = channels * p->weight_beats,
-        .stash = channels * p->stash_beats,
-        .kv = channels * p->kv_layer,
-        .rows = MR_BEAT * p->rows_beats,
-        .gradients = MR_BEAT * p->grad_beats,
-        .windows = MR_BEAT * (p->input_beats + p->result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
+        .weights = channels * p->mem.weight_beats,
+        .stash = channels * p->mem.stash_beats,
+        .kv = channels * p->at.kv_layer,
+        .rows = MR_BEAT * p->mem.rows_beats,
+        .gradients = MR_BEAT * p->mem.grad_beats,
+        .windows =
+            MR_BEAT * (p->mem.input_beats + p->mem.result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
     };
 }
 

@@ -7,13 +7,13 @@
 
 void mr_pass_set_unit(struct mr_pass *pass, size_t i, int unit)
 {
-    pass->tensors[i].unit = unit;
+    pass->host.tensors[i].unit = unit;
 }
 
 void mr_pass_guess_units(struct mr_pass *pass)
 {
     for (size_t i = 0; i < mr_tensor_specs(pass->c); i++)
-        pass->tensors[i].unit = NO_UNIT;
+        pass->host.tensors[i].unit = NO_UNIT;
 }
 
 void mr_pass_set_limit(struct mr_pass *pass, uint32_t limit)
@@ -23,7 +23,7 @@ void mr_pass_set_limit(struct mr_pass *pass, uint32_t limit)
 
 struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i)
 {
-    const struct tensor_grad *t = &pass->tensors[i];
+    const struct tensor_grad *t = &pass->host.tensors[i];
     struct mr_pass_gradient g = {.rows = t->rows,
                                  .cols = t->cols,
                                  .inputs_are_rows = t->inputs_are_rows,
@@ -31,14 +31,14 @@ struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i)
                                  .peak = t->peak,
                                  .too_large = t->flags & 1};
     if (t->record)
-        g.tiles = pass->tiles + t->off * (MR_BEAT / 4);
+        g.tiles = pass->host.tiles + t->off * (MR_BEAT / 4);
     return g;
 }
 
 const float *mr_pass_row_gradient(const struct mr_pass *pass, size_t *stride)
 {
     *stride = (size_t)pass->d.d;
-    return pass->row_grad;
+    return pass->host.row_grad;
 }
 
 // ---- as floats ---------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ static void add_tables(const struct mr_pass *p, const struct mr_batch *batch,
     for (int t = 0; t < tables->count; t++) {
         const struct mr_item *item = &tables->items[t];
         float *to = mr_params_at(gradient, mr_params_index(p->c, p->c->n_layer, item, MR_WEIGHT));
-        for (int r = 0; r < p->rows; r++) {
-            int at = item->by == MR_BY_TOKEN ? batch->tokens[r] : p->pos[r];
+        for (int r = 0; r < p->batch.rows; r++) {
+            int at = item->by == MR_BY_TOKEN ? batch->tokens[r] : p->batch.pos[r];
             for (size_t k = 0; k < n; k++)
-                to[(size_t)at * n + k] += p->row_grad[(size_t)r * (size_t)p->d.d + k];
+                to[(size_t)at * n + k] += p->host.row_grad[(size_t)r * (size_t)p->d.d + k];
         }
     }
 }

@@ -29,7 +29,7 @@ int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t wei
     *r = (struct run){.p = p, .most = most + 1, .rows = rows, .weights = weights, .err = err};
     r->cmds = calloc((size_t)r->most, sizeof *r->cmds);
     r->depend = mr_depend_new(r->most);
-    if (r->cmds && r->depend && r->most <= p->prog_most)
+    if (r->cmds && r->depend && r->most <= p->mem.prog_most)
         return 0;
     free(r->cmds);
     mr_depend_free(r->depend);
@@ -69,29 +69,30 @@ static int write_descriptor(const struct run *r)
     w[MR_RUN_N_CMDS] = (uint32_t)r->count;
     w[MR_RUN_N_ROWS] = (uint32_t)r->rows;
     w[MR_RUN_FLAGS] = MR_FLAG_TRAIN;
-    put_u64(w + MR_RUN_PROG_LO, p->prog_addr);
-    put_u64(w + MR_RUN_INPUT_LO, p->input_addr);
-    put_u64(w + MR_RUN_RESULT_LO, p->result_addr);
-    w[MR_RUN_PROG_BEATS] = (uint32_t)p->prog_most;
-    w[MR_RUN_INPUT_BEATS] = (uint32_t)p->input_beats;
-    w[MR_RUN_RESULT_BEATS] = (uint32_t)p->result_beats;
-    w[MR_RUN_KV_LAYER_BEATS] = p->kv_layer;
-    w[MR_RUN_KV_V_BEATS] = p->kv_records;
-    w[MR_RUN_KV_PM_BEATS] = 2 * p->kv_records;
-    put_u64(more + MR_TRAINING_ROWS_LO, p->rows_addr);
-    more[MR_TRAINING_ROWS_BEATS] = (uint32_t)p->rows_beats;
-    put_u64(more + MR_TRAINING_GRAD_LO, p->grad_addr);
-    more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->grad_beats;
+    put_u64(w + MR_RUN_PROG_LO, p->mem.prog_addr);
+    put_u64(w + MR_RUN_INPUT_LO, p->mem.input_addr);
+    put_u64(w + MR_RUN_RESULT_LO, p->mem.result_addr);
+    w[MR_RUN_PROG_BEATS] = (uint32_t)p->mem.prog_most;
+    w[MR_RUN_INPUT_BEATS] = (uint32_t)p->mem.input_beats;
+    w[MR_RUN_RESULT_BEATS] = (uint32_t)p->mem.result_beats;
+    w[MR_RUN_KV_LAYER_BEATS] = p->at.kv_layer;
+    w[MR_RUN_KV_V_BEATS] = p->at.kv_records;
+    w[MR_RUN_KV_PM_BEATS] = 2 * p->at.kv_records;
+    put_u64(more + MR_TRAINING_ROWS_LO, p->mem.rows_addr);
+    more[MR_TRAINING_ROWS_BEATS] = (uint32_t)p->mem.rows_beats;
+    put_u64(more + MR_TRAINING_GRAD_LO, p->mem.grad_addr);
+    more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->mem.grad_beats;
     for (int c = 0; c < p->g.n; c++) {
         uint32_t *ch = w + MR_RUN_CHANNEL(c), *stash = more + MR_RUN_CHANNEL(c);
-        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, p->weight_addr[c] + r->weights * MR_BEAT);
-        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)(p->weight_beats - r->weights);
-        put_u64(ch + MR_CHANNEL_KV_LO, p->kv_addr[c]);
-        ch[MR_CHANNEL_KV_BEATS] = p->kv_layer;
-        put_u64(stash + MR_STASH_LO, p->stash_addr[c]);
-        stash[MR_STASH_BEATS] = (uint32_t)p->stash_beats;
+        put_u64(ch + MR_CHANNEL_WEIGHTS_LO, p->mem.weight_addr[c] + r->weights * MR_BEAT);
+        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)(p->mem.weight_beats - r->weights);
+        put_u64(ch + MR_CHANNEL_KV_LO, p->mem.kv_addr[c]);
+        ch[MR_CHANNEL_KV_BEATS] = p->at.kv_layer;
+        put_u64(stash + MR_STASH_LO, p->mem.stash_addr[c]);
+        stash[MR_STASH_BEATS] = (uint32_t)p->mem.stash_beats;
     }
-    return mr_device_write(p->dev, p->desc_addr, w, (size_t)64 * (size_t)(2 + 2 * pairs), r->err);
+    return mr_device_write(p->dev, p->mem.desc_addr, w, (size_t)64 * (size_t)(2 + 2 * pairs),
+                           r->err);
 }
 
 static int count(struct mr_pass *p, struct mr_error *err)
@@ -109,11 +110,11 @@ static int execute(struct run *r)
 {
     struct mr_pass *p = r->p;
     size_t bytes = (size_t)r->count * sizeof *r->cmds;
-    int rc = mr_device_write(p->dev, p->prog_addr, r->cmds, bytes, r->err);
+    int rc = mr_device_write(p->dev, p->mem.prog_addr, r->cmds, bytes, r->err);
     if (rc == 0)
         rc = write_descriptor(r);
     if (rc == 0)
-        rc = mr_device_run(p->dev, p->desc_addr, r->err);
+        rc = mr_device_run(p->dev, p->mem.desc_addr, r->err);
     return rc == 0 && mr_device_info(p->dev)->counts_cycles ? count(p, r->err) : rc;
 }
 
@@ -122,7 +123,7 @@ static int show(const struct run *r)
     const struct mr_pass *p = r->p;
     struct mr_pass_program program = p->now;
     program.rows = r->rows;
-    program.pos = p->pos + program.first;
+    program.pos = p->batch.pos + program.first;
     program.commands = r->cmds;
     program.count = r->count;
     return p->show(p->show_arg, &program);
@@ -168,12 +169,12 @@ void run_load_rows(struct run *r, int first, int rotary)
     const struct mr_pass *p = r->p;
     struct mr_command *c =
         run_add(r, MR_OP_LOAD_ROWS, 0, run_memory(MR_MEM_ROWS) | run_place(MR_RESIDUAL));
-    uint64_t rot = p->rot_off[rotary] + (uint64_t)first * p->rot_beats;
+    uint64_t rot = p->at.rot_off[rotary] + (uint64_t)first * p->at.rot_beats;
     mr_command_set(c, MR_F_LOAD_ROWS_TABLE_OFF, (uint32_t)first / 4);
     mr_command_set(c, MR_F_LOAD_ROWS_ROT_OFF, (uint32_t)rot);
-    mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->rot_beats);
+    mr_command_set(c, MR_F_LOAD_ROWS_ROT_BEATS, (uint32_t)p->at.rot_beats);
     // Rows come by FETCH_ROWS; here the least that may be.
-    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->rot_off[rotary]);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, (uint32_t)p->at.rot_off[rotary]);
     mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, p->g.n > 4 ? (uint32_t)p->g.n / 4 : 1);
 }
 
@@ -274,7 +275,7 @@ void run_copy_turned(struct run *r, struct mr_command *c, uint64_t off, int firs
 {
     mr_command_set(c, MR_F_MOVE_ROWS_TURNED, 1);
     mr_command_set(c, MR_F_MOVE_ROWS_TURNED_OFF, (uint32_t)off);
-    mr_command_set(c, MR_F_MOVE_ROWS_ALL_KBLOCKS, (uint32_t)r->p->kblocks);
+    mr_command_set(c, MR_F_MOVE_ROWS_ALL_KBLOCKS, (uint32_t)r->p->batch.kblocks);
     mr_command_set(c, MR_F_MOVE_ROWS_AT_ROW, (uint32_t)first_row);
     mr_command_set(c, MR_F_MOVE_ROWS_FIRST_COL, (uint32_t)first_col);
     mr_command_set(c, MR_F_MOVE_ROWS_BEGIN_COL, (uint32_t)begin);
@@ -295,7 +296,7 @@ void run_matmul_turned(struct run *r, struct mr_command *c, uint64_t off, int fi
 {
     mr_command_set(c, MR_F_MATMUL_TURNED, 1);
     mr_command_set(c, MR_F_MATMUL_TURNED_OFF, (uint32_t)off);
-    mr_command_set(c, MR_F_MATMUL_ALL_KBLOCKS, (uint32_t)r->p->kblocks);
+    mr_command_set(c, MR_F_MATMUL_ALL_KBLOCKS, (uint32_t)r->p->batch.kblocks);
     mr_command_set(c, MR_F_MATMUL_AT_ROW, (uint32_t)first_row);
     mr_command_set(c, MR_F_MATMUL_FIRST_KBLOCK, (uint32_t)first_kblock);
     mr_command_set(c, MR_F_MATMUL_BEGIN, first_row == 0);
@@ -309,7 +310,7 @@ void run_matmul_tiles(struct run *r, struct mr_command *c, uint64_t off, int fir
     mr_command_set(c, MR_F_MATMUL_TILES_KBLOCKS, (uint32_t)tiles_kblocks);
     mr_command_set(c, MR_F_MATMUL_AT_ROW, (uint32_t)first_row);
     mr_command_set(c, MR_F_MATMUL_FIRST_KBLOCK, (uint32_t)first_kblock);
-    mr_command_set(c, MR_F_MATMUL_ALL_COLS, (uint32_t)r->p->cols);
+    mr_command_set(c, MR_F_MATMUL_ALL_COLS, (uint32_t)r->p->batch.cols);
 }
 
 void run_matmul_rotary(struct run *r, struct mr_command *c)

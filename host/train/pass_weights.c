@@ -22,8 +22,8 @@ static uint64_t item_beats(const struct mr_pass *p, int s, bool turned, int chan
 static void deal(const struct mr_pass *p, int s, int c, const uint8_t **w, const uint8_t **wt)
 {
     struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
-    uint8_t *to = p->image[c] + p->wt_off[s] * MR_BEAT;
-    *w = mr_deal_item(&it, p->g.n, c, *w, p->image[c] + p->w_off[s] * MR_BEAT);
+    uint8_t *to = p->host.image[c] + p->at.wt_off[s] * MR_BEAT;
+    *w = mr_deal_item(&it, p->g.n, c, *w, p->host.image[c] + p->at.w_off[s] * MR_BEAT);
     for (int k = 0; k < mr_store_segments(p->c, s); k++) {
         it = mr_store_turned_item(p->c, s, k);
         *wt = mr_deal_item(&it, p->g.n, c, *wt, to);
@@ -45,10 +45,11 @@ int mr_pass_item_weights(struct mr_pass *pass, const struct mr_store *store, int
         const uint8_t *wt = mr_store_turned(store, &bytes) + at[1];
         deal(p, item, c, &w, &wt);
         for (int turned = 0; turned < 2 && rc == 0; turned++) {
-            uint64_t off = (turned ? p->wt_off : p->w_off)[item] * MR_BEAT;
+            uint64_t off = (turned ? p->at.wt_off : p->at.w_off)[item] * MR_BEAT;
             uint64_t size = item_beats(p, item, turned, p->g.n) * MR_BEAT;
             if (size > 0)
-                rc = mr_device_write(p->dev, p->weight_addr[c] + off, p->image[c] + off, size, err);
+                rc = mr_device_write(p->dev, p->mem.weight_addr[c] + off, p->host.image[c] + off,
+                                     size, err);
         }
     }
     return rc;
@@ -64,19 +65,21 @@ int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct m
         const uint8_t *w = mr_store_stream(store, &bytes), *wt = mr_store_turned(store, &bytes);
         for (int s = 0; s < mr_stream_items(p->c); s++)
             deal(p, s, c, &w, &wt);
-        rc = mr_device_write(p->dev, p->weight_addr[c], p->image[c],
-                             (size_t)p->weight_beats * MR_BEAT, err);
+        rc = mr_device_write(p->dev, p->mem.weight_addr[c], p->host.image[c],
+                             (size_t)p->mem.weight_beats * MR_BEAT, err);
     }
     return rc;
 }
 
 struct mr_device_streams mr_pass_streams(const struct mr_pass *pass)
 {
-    const uint64_t *at = pass->weight_addr;
+    const uint64_t *at = pass->mem.weight_addr;
     uint64_t apart = pass->g.n > 1 ? at[1] - at[0] : 0;
     for (int c = 2; c < pass->g.n; c++)
         if (at[c] - at[c - 1] != apart)
             return (struct mr_device_streams){0};
     return (struct mr_device_streams){
-        pass->g.n, {at[0] + pass->w_off[0] * MR_BEAT, at[0] + pass->wt_off[0] * MR_BEAT}, apart};
+        pass->g.n,
+        {at[0] + pass->at.w_off[0] * MR_BEAT, at[0] + pass->at.wt_off[0] * MR_BEAT},
+        apart};
 }

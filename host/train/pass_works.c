@@ -22,8 +22,8 @@ struct rows_on_host {
 void pass_place_rows_on_host(struct mr_pass *p)
 {
     uint64_t beats = (uint64_t)p->chunk * (uint64_t)(p->g.d_max / 16);
-    for (int i = 0; i < 2 && p->on_host; i++, p->rows_beats += beats)
-        p->host_off[i] = p->rows_beats;
+    for (int i = 0; i < 2 && p->host.on_host; i++, p->mem.rows_beats += beats)
+        p->at.host_off[i] = p->mem.rows_beats;
 }
 
 int pass_new_rows_on_host(struct mr_pass *p, struct mr_error *err)
@@ -31,9 +31,9 @@ int pass_new_rows_on_host(struct mr_pass *p, struct mr_error *err)
     size_t room = (size_t)p->g.d_max, rows = (size_t)p->chunk * room,
            threads = (size_t)mr_pool_workers(p->pool);
     struct rows_on_host *h;
-    if (!p->on_host)
+    if (!p->host.on_host)
         return 0;
-    p->rows_on_host = h = calloc(1, sizeof *h);
+    p->host.rows_on_host = h = calloc(1, sizeof *h);
     if (h) {
         h->room = room;
         h->rows[0] = malloc(rows * sizeof(float));
@@ -50,7 +50,7 @@ int pass_new_rows_on_host(struct mr_pass *p, struct mr_error *err)
 
 void pass_free_rows_on_host(struct mr_pass *p)
 {
-    struct rows_on_host *h = p->rows_on_host;
+    struct rows_on_host *h = p->host.rows_on_host;
     if (!h)
         return;
     free(h->rows[0]);
@@ -70,7 +70,8 @@ static int read_gain(const struct run *r, struct rows_on_host *h)
     int n = p->g.n, groups = p->d.d / 4, rc = 0;
     for (int c = 0; c < n && rc == 0; c++) {
         size_t bytes = (size_t)((groups - c + n - 1) / n) * 4 * sizeof(float);
-        rc = mr_device_read(p->dev, p->weight_addr[c] + r->weights * MR_BEAT, share, bytes, r->err);
+        rc = mr_device_read(p->dev, p->mem.weight_addr[c] + r->weights * MR_BEAT, share, bytes,
+                            r->err);
         for (int j = c, i = 0; j < groups && rc == 0; j += n, i++)
             memcpy(h->gain + 4 * j, share + 4 * i, 4 * sizeof(float));
     }
@@ -92,8 +93,8 @@ static int move_rows(struct run *r, struct rows_on_host *h, const struct mr_row_
     int rc = w->work == MR_MOVE_NORM_BACK ? read_gain(r, h) : 0;
     for (int i = 0; i < 2 && rc == 0; i++)
         if (mr_row_work_reads(w->work) >> i & 1)
-            rc = mr_device_read(p->dev, p->rows_addr + p->host_off[i] * MR_BEAT, h->rows[i], bytes,
-                                r->err);
+            rc = mr_device_read(p->dev, p->mem.rows_addr + p->at.host_off[i] * MR_BEAT, h->rows[i],
+                                bytes, r->err);
     if (rc < 0)
         return rc;
     h->work = *w;
@@ -101,30 +102,31 @@ static int move_rows(struct run *r, struct rows_on_host *h, const struct mr_row_
     h->work.gain = h->gain;
     mr_pool_run(p->pool, r->rows, work_row, h, true);
     int to = mr_row_work_writes(w->work) == 2;
-    return mr_device_write(p->dev, p->rows_addr + p->host_off[to] * MR_BEAT, h->out, bytes, r->err);
+    return mr_device_write(p->dev, p->mem.rows_addr + p->at.host_off[to] * MR_BEAT, h->out, bytes,
+                           r->err);
 }
 
 static void on_host(struct run *r, const struct mr_row_work *w, int first)
 {
     struct mr_pass *p = r->p;
-    struct rows_on_host *h = p->rows_on_host;
+    struct rows_on_host *h = p->host.rows_on_host;
     unsigned reads = mr_row_work_reads(w->work);
     int to = mr_row_work_writes(w->work) == 2;
     for (int i = 0; i < 2; i++)
         if (reads >> i & 1)
-            run_save_cols(r, p->host_off[i], w->cols, i == 1);
+            run_save_cols(r, p->at.host_off[i], w->cols, i == 1);
     run_cut(r);
     if (r->rc == 0 && p->dev) {
-        h->pos = p->pos + first;
+        h->pos = p->batch.pos + first;
         r->rc = move_rows(r, h, w);
     }
-    run_fetch_cols(r, p->host_off[to], w->cols, to);
+    run_fetch_cols(r, p->at.host_off[to], w->cols, to);
 }
 
 // The work itself, by the device or by the host; `reads`: beside the rows.
 static void work_on_rows(struct run *r, const struct mr_row_work *w, int first, unsigned reads)
 {
-    if (r->p->on_host & MR_HAS_NORM_BACK << (w->work - MR_MOVE_NORM_BACK)) {
+    if (r->p->host.on_host & MR_HAS_NORM_BACK << (w->work - MR_MOVE_NORM_BACK)) {
         on_host(r, w, first);
         return;
     }

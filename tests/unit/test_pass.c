@@ -386,13 +386,13 @@ static void recomputation_changes_no_bit(void **unused)
 static void spoil(const struct mr_pass *p)
 {
     struct mr_error err = {0};
-    size_t most = (size_t)(p->stash_beats > p->rows_beats ? p->stash_beats : p->rows_beats) * 64;
+    size_t most = (size_t)(p->mem.stash_beats > p->mem.rows_beats ? p->mem.stash_beats : p->mem.rows_beats) * 64;
     uint8_t *pattern = malloc(most);
     assert_non_null(pattern);
     memset(pattern, 224, most);
     for (int c = 0; c < p->g.n; c++)
-        check(mr_device_write(p->dev, p->stash_addr[c], pattern, p->stash_beats * 64, &err), &err);
-    check(mr_device_write(p->dev, p->rows_addr, pattern, p->rows_beats * 64, &err), &err);
+        check(mr_device_write(p->dev, p->mem.stash_addr[c], pattern, p->mem.stash_beats * 64, &err), &err);
+    check(mr_device_write(p->dev, p->mem.rows_addr, pattern, p->mem.rows_beats * 64, &err), &err);
     free(pattern);
 }
 

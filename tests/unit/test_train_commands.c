@@ -278,7 +278,7 @@ static void write_rows(const struct device *d)
     struct mr_error err = {0};
     uint64_t bytes = (uint64_t)d->p->d.d * 4;
     for (int i = 0; i < ROWS; i++)
-        check(mr_device_write(d->dev, d->p->rows_addr + d->p->residual * 64 + (uint64_t)i * bytes,
+        check(mr_device_write(d->dev, d->p->mem.rows_addr + d->p->at.residual * 64 + (uint64_t)i * bytes,
                               d->y[i], sizeof d->y[i], &err),
               &err);
 }
@@ -291,9 +291,9 @@ static void device_open(struct device *d, const char *uri, int chunk)
     check(mr_checkpoint_open(&d->checkpoint, "models/demo", &err), &err);
     check(mr_device_open(&d->dev, uri, &err), &err);
     check(mr_pass_open(&d->p, d->dev, mr_checkpoint_config(d->checkpoint), &o, &err), &err);
-    d->p->rows = ROWS;
-    d->p->kblocks = KB;
-    d->p->cols = 128;
+    d->p->batch.rows = ROWS;
+    d->p->batch.kblocks = KB;
+    d->p->batch.cols = 128;
     for (int i = 0; i < ROWS; i++)
         for (int c = 0; c < COLS; c++)
             d->y[i][c] = draw(9) ? some(-(int)draw(6)) : 0;
@@ -347,9 +347,9 @@ static void turn_rows(struct device *d)
     for (int first = 0; first < ROWS; first += d->p->chunk) {
         struct run r;
         check(run_begin(&r, d->p, pass_chunk_rows(d->p, first), 8, 0, &err), &err);
-        run_fetch(&r, d->p->residual, first, false, false);
+        run_fetch(&r, d->p->at.residual, first, false, false);
         struct mr_command *c = run_copy(&r, false, COLS, NO_MEMORY);
-        run_copy_turned(&r, c, d->p->gain_turned, first, 0, first == 0 ? 0 : INT32_MAX);
+        run_copy_turned(&r, c, d->p->at.gain_turned, first, 0, first == 0 ? 0 : INT32_MAX);
         check(run_end(&r), &err);
     }
 }
@@ -363,7 +363,7 @@ static void compare_turned(const struct device *d)
     uint8_t *image = malloc(bytes * (size_t)d->p->g.n);
     assert_non_null(image);
     for (int c = 0; c < d->p->g.n; c++)
-        check(mr_device_read(d->dev, d->p->stash_addr[c] + d->p->gain_turned * 64,
+        check(mr_device_read(d->dev, d->p->mem.stash_addr[c] + d->p->at.gain_turned * 64,
                              image + (size_t)c * bytes, bytes, &err),
               &err);
     for (int col = 0; col < COLS; col++) {
@@ -391,10 +391,10 @@ static void product(struct device *d, unsigned slopes, float got[32][COLS])
 {
     struct mr_error err = {0};
     struct run r;
-    uint32_t at = (uint32_t)(d->p->dx + SLOPES_AT_ROW * (uint64_t)d->p->d.d / 16);
+    uint32_t at = (uint32_t)(d->p->at.dx + SLOPES_AT_ROW * (uint64_t)d->p->d.d / 16);
     check(run_begin(&r, d->p, 32, 8, 0, &err), &err);
-    run_load_act(&r, d->p->gain_turned, KB, 1, KB - 1, 5, 32, MR_X, 0, 0);
-    run_stream_stash(&r, d->p->gain_turned, KB, 1, KB - 1, 64, WIDE);
+    run_load_act(&r, d->p->at.gain_turned, KB, 1, KB - 1, 5, 32, MR_X, 0, 0);
+    run_stream_stash(&r, d->p->at.gain_turned, KB, 1, KB - 1, 64, WIDE);
     struct mr_command *c = run_matmul(&r, KB - 1, WIDE, run_place(MR_X), run_memory(MR_MEM_SECOND));
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
     mr_command_set(c, MR_F_MATMUL_ROW, 1);
@@ -403,11 +403,11 @@ static void product(struct device *d, unsigned slopes, float got[32][COLS])
     mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, at);
     if (slopes)
         mr_command_set(c, slopes, 1);
-    run_save(&r, d->p->dx, 0, true);
+    run_save(&r, d->p->at.dx, 0, true);
     check(run_end(&r), &err);
     for (int i = 0; i < 32; i++)
         check(mr_device_read(
-                  d->dev, d->p->rows_addr + d->p->dx * 64 + (uint64_t)i * (uint64_t)d->p->d.d * 4,
+                  d->dev, d->p->mem.rows_addr + d->p->at.dx * 64 + (uint64_t)i * (uint64_t)d->p->d.d * 4,
                   got[i], sizeof got[i], &err),
               &err);
 }
@@ -421,7 +421,7 @@ static void compare_slopes(struct device *d, float x[32][COLS])
     int lanes = 4 * mr_device_info(d->dev)->g.n;
     product(d, MR_F_MATMUL_KEEP_SLOPE, y);
     check(mr_device_read(d->dev,
-                         d->p->rows_addr + d->p->dx * 64 +
+                         d->p->mem.rows_addr + d->p->at.dx * 64 +
                              SLOPES_AT_ROW * (uint64_t)d->p->d.d * sizeof(float),
                          slopes, sizeof slopes, &err),
           &err);
@@ -468,8 +468,8 @@ static void compare_grad(struct device *d, int resident, int unit, uint32_t limi
     uint32_t record[2], peak = 0, flags = 0;
     struct run r;
     check(run_begin(&r, d->p, 1, 8, 0, &err), &err);
-    run_load_act(&r, d->p->gain_turned, KB, 0, KB, 3, resident, MR_X, 0, 0);
-    run_stream_stash(&r, d->p->gain_turned, KB, 0, KB, 64, OUT);
+    run_load_act(&r, d->p->at.gain_turned, KB, 0, KB, 3, resident, MR_X, 0, 0);
+    run_stream_stash(&r, d->p->at.gain_turned, KB, 0, KB, 64, OUT);
     struct mr_command *c = run_add(&r, MR_OP_GRAD, run_place(MR_X), 0);
     mr_command_set(c, MR_F_GRAD_KBLOCKS, KB);
     mr_command_set(c, MR_F_GRAD_COLS, OUT);
@@ -480,8 +480,8 @@ static void compare_grad(struct device *d, int resident, int unit, uint32_t limi
     mr_command_set(c, MR_F_GRAD_OFF, 0);
     mr_command_set(c, MR_F_GRAD_RECORD, 2 * 128);
     check(run_end(&r), &err);
-    check(mr_device_read(d->dev, d->p->grad_addr, tiles, sizeof tiles, &err), &err);
-    check(mr_device_read(d->dev, d->p->grad_addr + 2 * 8192, record, sizeof record, &err), &err);
+    check(mr_device_read(d->dev, d->p->mem.grad_addr, tiles, sizeof tiles, &err), &err);
+    check(mr_device_read(d->dev, d->p->mem.grad_addr + 2 * 8192, record, sizeof record, &err), &err);
     for (int i = 0; i < 32; i++)
         for (int o = 0; o < OUT; o++) {
             __int128 sum = 0;

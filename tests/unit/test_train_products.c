@@ -50,7 +50,7 @@ static void add(struct measured *m, int product, double want, double got)
 static void write_rows(const struct measured *m, const float *x, int width)
 {
     struct mr_error err = {0};
-    check(mr_device_write(m->dev, m->p->rows_addr, x, ROWS * (size_t)width * sizeof *x, &err),
+    check(mr_device_write(m->dev, m->p->mem.rows_addr, x, ROWS * (size_t)width * sizeof *x, &err),
           &err);
 }
 
@@ -71,7 +71,7 @@ static void read_rows(const struct measured *m, int width)
 {
     struct mr_error err = {0};
     check(
-        mr_device_read(m->dev, m->p->rows_addr, m->got, ROWS * (size_t)width * sizeof(float), &err),
+        mr_device_read(m->dev, m->p->mem.rows_addr, m->got, ROWS * (size_t)width * sizeof(float), &err),
         &err);
 }
 
@@ -104,7 +104,7 @@ static void input_gradient(struct measured *m, const struct mr_stream_item *it, 
     struct mr_error err = {0};
     struct run r;
     write_rows(m, dy, it->cols);
-    check(run_begin(&r, m->p, ROWS, 8, m->p->wt_off[stream], &err), &err);
+    check(run_begin(&r, m->p, ROWS, 8, m->p->at.wt_off[stream], &err), &err);
     fetch(&r, it->cols);
     (void)run_copy(&r, false, it->cols, run_place(MR_X));
     run_stream_weights(&r, it->cols / 32, it->k, false);
@@ -128,8 +128,8 @@ static void weight_gradient(struct measured *m, const struct mr_stream_item *it,
 {
     struct mr_error err = {0};
     struct mr_pass *p = m->p;
-    struct tensor_grad *t = &p->tensors[tensor];
-    uint64_t in = p->grad[MR_HIDDEN].turned, out = p->grad[MR_RESULT].turned;
+    struct tensor_grad *t = &p->host.tensors[tensor];
+    uint64_t in = p->at.grad[MR_HIDDEN].turned, out = p->at.grad[MR_RESULT].turned;
     turn(m, x, it->k, in);
     turn(m, dy, it->cols, out);
     t->unit = NO_UNIT;
@@ -142,7 +142,7 @@ static void weight_gradient(struct measured *m, const struct mr_stream_item *it,
           &err);
     assert_int_equal(t->flags, 0);
     size_t bytes = (size_t)(t->rows / 32) * (size_t)(t->cols / 64) * 8192;
-    check(mr_device_read(m->dev, p->grad_addr + t->off * 64, p->tiles, bytes, &err), &err);
+    check(mr_device_read(m->dev, p->mem.grad_addr + t->off * 64, p->host.tiles, bytes, &err), &err);
     for (int row = 0; row < t->rows; row += 31)
         for (int col = 0; col < t->cols; col++) {
             int o = t->inputs_are_rows ? col : row, k = t->inputs_are_rows ? row : col;
@@ -151,7 +151,7 @@ static void weight_gradient(struct measured *m, const struct mr_stream_item *it,
                 want += (double)dy[i * it->cols + o] * x[i * it->k + k];
             size_t at = 2048 * (size_t)(row / 32 * (t->cols / 64) + col / 64) +
                         (size_t)(row % 32 * 64 + col % 64);
-            add(m, DW, want, ldexp(p->tiles[at], t->unit));
+            add(m, DW, want, ldexp(p->host.tiles[at], t->unit));
         }
 }
 
@@ -172,16 +172,16 @@ static void head_on_device(struct measured *m, const struct head *h, int first_c
     struct run r;
     const float *rows = product == DV ? h->p : h->ds;
     if (product != DQ)
-        turn(m, rows, ROWS, p->ds_turned);
+        turn(m, rows, ROWS, p->at.ds_turned);
     write_rows(m, rows, ROWS);
     check(run_begin(&r, p, ROWS, 8, 0, &err), &err);
     fetch(&r, ROWS);
     if (product == DQ)
         (void)run_copy(&r, false, ROWS, run_place(MR_X));
     else
-        run_load_act(&r, p->ds_turned, p->kblocks, 0, p->kblocks, 0, ROWS, MR_X, 0, 0);
-    run_stream_stash(&r, turned, p->kblocks, 0, p->kblocks, first_col, p->d.head_lanes);
-    product_to_rows(&r, p->kblocks, p->d.head_lanes);
+        run_load_act(&r, p->at.ds_turned, p->batch.kblocks, 0, p->batch.kblocks, 0, ROWS, MR_X, 0, 0);
+    run_stream_stash(&r, turned, p->batch.kblocks, 0, p->batch.kblocks, first_col, p->d.head_lanes);
+    product_to_rows(&r, p->batch.kblocks, p->d.head_lanes);
     check(run_end(&r), &err);
     read_rows(m, p->d.head_lanes);
 }
@@ -226,8 +226,8 @@ static void attend(struct measured *m, int layer, int i, const float *dy)
 {
     const struct mr_stash *stash = mr_reference_stash(m->reference);
     static double want[3][ROWS * MR_HEAD_LANES_MAX];
-    uint64_t dy_turned = m->p->grad[MR_ATTENTION].turned, q_turned = m->p->grad[MR_Q].turned,
-             k_turned = m->p->grad[MR_K].turned;
+    uint64_t dy_turned = m->p->at.grad[MR_ATTENTION].turned, q_turned = m->p->at.grad[MR_Q].turned,
+             k_turned = m->p->at.grad[MR_K].turned;
     const float *q = mr_stash_input(stash, layer, i, MR_Q),
                 *k = mr_stash_input(stash, layer, i, MR_K),
                 *v = mr_stash_input(stash, layer, i, MR_V);
@@ -289,8 +289,8 @@ static void products_are_good(void **unused)
     struct mr_store *store = memory_store(s.checkpoint, &volume);
     check(mr_pass_weights(m.p, store, &err), &err);
     mr_reference_observe(m.reference, see, &m);
-    m.p->rows = m.p->cols = ROWS;
-    m.p->kblocks = ROWS / 32;
+    m.p->batch.rows = m.p->batch.cols = ROWS;
+    m.p->batch.kblocks = ROWS / 32;
     for (int b = 0; b < BATCHES; b++) {
         struct mr_loss loss = {0};
         spoken_batch(&s, 100 + (unsigned)b);
