@@ -11,6 +11,7 @@
 #include "store/header.h"
 #include "store/mirror.h"
 #include "store/origin.h"
+#include "train/pass_fits.h"
 #include "train/step.h"
 
 _Static_assert(MR_TRAINER_NOTE == (int)MR_STORE_NOTE, "the store keeps the note");

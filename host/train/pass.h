@@ -22,9 +22,6 @@ struct mr_pass_options {
     uint32_t on_host; // works that the host does though the device has them, bits of MR_HAS_WORKS
 };
 
-// MR_ERR_USAGE for the name of a device of which none can train, so that it need not be opened.
-int mr_pass_kind(const char *uri, struct mr_error *err);
-
 // The device and the configuration are borrowed. MR_ERR_USAGE if the device cannot train,
 // MR_ERR_FIT if the model does not fit it.
 int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a device trains and holds a model's training, and what is too small if not.
+#include "train/pass_fits.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "device/configs.h"
 #include "engine/program.h"
 #include "store/turned.h"

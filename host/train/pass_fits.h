@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef MILLRACE_TRAIN_PASS_FITS_H
+#define MILLRACE_TRAIN_PASS_FITS_H
+
+#include "common/error.h"
+
+// MR_ERR_USAGE for the name of a device of which none can train, so that it need not be opened.
+int mr_pass_kind(const char *uri, struct mr_error *err);
+
+#endif
