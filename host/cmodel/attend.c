@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention lanes: ATTEND.
 #include "cmodel/machine_impl.h"
+#include "cmodel/places.h"
+#include "cmodel/windows.h"
 
 struct attend {
     struct mr_machine *m;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "cmodel/machine_impl.h"
+#include "cmodel/places.h"
+#include "cmodel/windows.h"
 
 // ---- commands ----------------------------------------------------------------------------------
 

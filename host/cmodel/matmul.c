@@ -4,6 +4,8 @@
 
 #include "cmodel/backward.h"
 #include "cmodel/machine_impl.h"
+#include "cmodel/places.h"
+#include "cmodel/windows.h"
 
 // What a run of training has beside.
 struct extras {

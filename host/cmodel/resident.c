@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of activation memory that a MATMUL or GRAD multiplies, as the inner loops take them.
 #include "cmodel/machine_impl.h"
+#include "cmodel/places.h"
 
 void mr_machine_fill_operands(struct mr_machine *m, const struct resident *r)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices in memory: those of the weight stream and those of the stash, which the device writes.
 #include "cmodel/machine_impl.h"
+#include "cmodel/places.h"
+#include "cmodel/windows.h"
 
 static const uint32_t *stash_words(const struct mr_machine *m, int c)
 {

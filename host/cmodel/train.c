@@ -3,6 +3,8 @@
 #include "cmodel/backward.h"
 #include "cmodel/kernel_plain.h"
 #include "cmodel/machine_impl.h"
+#include "cmodel/places.h"
+#include "cmodel/windows.h"
 #include "cmodel/row_work.h"
 
 // ---- rows --------------------------------------------------------------------------------------
