@@ -57,13 +57,7 @@ module mr_matmul #(
 
   `MR_BLK_S(a_),
   `MR_BLK_S(b_),
-  input  logic               c_valid_i,
-  output logic               c_ready_o,
-  input  logic [15:0]        c_slot_i,
-  input  logic [15:0]        c_word_i,
-  input  logic [1:0]         c_region_i,
-  input  logic [7:0]         c_max_i,
-  input  logic [263:0]       c_data_i,
+  `MR_BLK_SET_S(c_),
 
   output logic               gr_cmd_valid_o,
   input  logic               gr_cmd_ready_i,

@@ -203,18 +203,7 @@ module mr_attn #(
     `MR_RAM_R_M_TO(row_, row_),
     .row_continues_i,
     `MR_ATTN_JD_M_ON(jd_, jd_),
-    .g_valid_o     (g_valid),
-    .g_ready_i     (g_ready),
-    .g_tok_o       (g_tok),
-    .g_zero_o      (g_zero),
-    .g_lane_o      (g_lane),
-    .g_nr_o        (g_nr),
-    .g_pos_o       (g_pos),
-    .g_hg_o        (g_hg),
-    .g_words_o     (g_words),
-    .g_word0_o     (g_word0),
-    .g_sc_beats_o  (g_sc_beats),
-    .g_sc_first_o  (g_sc_first)
+    `MR_ATTN_G_M_ON(g_, g_)
   );
 
   // ---- front: takes a group, loads its rows, runs its QK pass; PM_LOAD ----
@@ -336,12 +325,8 @@ module mr_attn #(
     .done_o      (ld_done),
     `MR_RAM_R_M_TO(q_, q_),
     `MR_RAM_R_M_TO(pm_, pm_),
-    .ld_valid_o  (ld_valid),
-    .ld_addr_o   (ld_addr),
-    .ld_data_o   (ld_data),
-    .lp_valid_o  (lp_valid),
-    .lp_addr_o   (lp_addr),
-    .lp_data_o   (lp_data),
+    `MR_WORD_M_ON(ld_, ld_),
+    `MR_WORD_M_ON(lp_, lp_),
     `MR_RAM_W_M_ON(mq_, mq_)
   );
 
@@ -471,9 +456,7 @@ module mr_attn #(
     .cfg_keep_i    (keep),
     .busy_o        (unused_out_busy),
     .done_o        (out_done),
-    .lp_valid_i    (lp_valid),
-    .lp_addr_i     (lp_addr),
-    .lp_data_i     (lp_data),
+    `MR_WORD_S_ON(lp_, lp_),
     `MR_RAM_R_M_ON(sum_, sum_),
     .dr_step_o     (dr_step),
     .dr_load_o     (dr_load),
@@ -504,12 +487,8 @@ module mr_attn #(
       .rst_ni,
       `MR_KV_M_TO_AT(kv_, kv_, c),
       `MR_ATTN_JD_S_ON_AT(jd_, jd_, c),
-      .ld_valid_i    (ld_valid),
-      .ld_addr_i     (ld_addr),
-      .ld_data_i     (ld_data),
-      .lp_valid_i    (lp_valid),
-      .lp_addr_i     (lp_addr),
-      .lp_data_i     (lp_data),
+      `MR_WORD_S_ON(ld_, ld_),
+      `MR_WORD_S_ON(lp_, lp_),
       `MR_RAM_W_S_ON(mq_, mq_),
       .qk_start_i    (qk_start),
       .pv_start_i    (pv_start),

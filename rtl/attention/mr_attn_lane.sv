@@ -45,12 +45,8 @@ module mr_attn_lane #(
   `MR_KV_M(kv_, 1),
   `MR_ATTN_JD_S(jd_, 1),
   // loads
-  input  logic            ld_valid_i,
-  input  logic [WA+2:0]   ld_addr_i,
-  input  logic [527:0]    ld_data_i,
-  input  logic            lp_valid_i,
-  input  logic [WA+2:0]   lp_addr_i,
-  input  logic [15:0]     lp_data_i,
+  `MR_WORD_S(ld_, WA+3, 528),
+  `MR_WORD_S(lp_, WA+3, 16),
   `MR_RAM_W_S(mq_, HA+2, 8),
   // passes
   input  logic            qk_start_i,
@@ -69,9 +65,7 @@ module mr_attn_lane #(
   output logic            pv_done_o,
   // maxima
   `MR_RAM_R_S(mx_, HA+2, 32),
-  input  logic            mxw_valid_i,
-  input  logic [HA+1:0]   mxw_addr_i,
-  input  logic [31:0]     mxw_data_i,
+  `MR_WORD_S(mxw_, HA+2, 32),
   // drain
   input  logic            dr_step_i,
   input  logic            dr_load_i,

@@ -34,12 +34,8 @@ module mr_attn_load #(
   output logic          done_o,
   `MR_RAM_R_M(q_, QA, 528),
   `MR_RAM_R_M(pm_, PA, 16),
-  output logic          ld_valid_o,
-  output logic [WA+2:0] ld_addr_o,     // {row, half, word}
-  output logic [527:0]  ld_data_o,
-  output logic          lp_valid_o,
-  output logic [WA+2:0] lp_addr_o,     // {parity, row, word}
-  output logic [15:0]   lp_data_o,
+  `MR_WORD_M(ld_, WA+3, 528),  // {row, half, word}
+  `MR_WORD_M(lp_, WA+3, 16),  // {parity, row, word}
   `MR_RAM_W_M(mq_, HA+2, 8)  // {row, head}
 );
 

@@ -49,9 +49,7 @@ module mr_attn_out #(
   // verilator lint_on UNUSED
   output logic              busy_o,
   output logic              done_o,
-  input  logic              lp_valid_i,
-  input  logic [WA+2:0]     lp_addr_i,
-  input  logic [15:0]       lp_data_i,
+  `MR_WORD_S(lp_, WA+3, 16),
   `MR_RAM_R_M(sum_, HA+2, N*32),
   output logic              dr_step_o,
   output logic              dr_load_o,

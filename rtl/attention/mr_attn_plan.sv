@@ -50,18 +50,7 @@ module mr_attn_plan #(
   // passes, to the lanes
   `MR_ATTN_JD_M(jd_, N),
   // groups, to the executor
-  output logic          g_valid_o,
-  input  logic          g_ready_i,
-  output logic [15:0]   g_tok_o,
-  output logic          g_zero_o,          // PM_LOAD: no earlier position
-  output logic [CA-1:0] g_lane_o,          // PM_LOAD: channel of position pos - 1
-  output logic [2:0]    g_nr_o,
-  output logic [15:0]   g_pos_o,           // of row 0
-  output logic [HA:0]   g_hg_o,
-  output logic [WA:0]   g_words_o,
-  output logic [WA:0]   g_word0_o,
-  output logic [7:0]    g_sc_beats_o,
-  output logic [4:0]    g_sc_first_o
+  `MR_ATTN_G_M(g_, CA, HA+1, WA+1)
 );
 
   localparam logic [4:0] IDLE = 5'd0, MUL = 5'd1, BASE = 5'd2, ROW = 5'd3, READ = 5'd4, TAKE = 5'd5,

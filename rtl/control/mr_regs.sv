@@ -39,10 +39,7 @@ module mr_regs #(
   input  logic        done_i,        // level: the last run ended well
   input  logic        error_i,       // level: the last run ended in an error
   input  logic        finish_i,      // pulse: a run ended, either way
-  input  logic [7:0]  err_code_i,
-  input  logic [7:0]  err_unit_i,
-  input  logic [15:0] err_index_i,
-  input  logic [63:0] err_addr_i,
+  `MR_FIRST_S(err_),
   input  logic [1:0]  sticky_i,
   output logic [4:0]  cnt_addr_o,
   input  logic [47:0] cnt_data_i

@@ -45,10 +45,7 @@ module mr_seq #(
   output logic                 done_o,
   output logic                 error_o,
   output logic                 finish_o,
-  output logic [7:0]           err_code_o,
-  output logic [7:0]           err_unit_o,
-  output logic [15:0]          err_index_o,
-  output logic [63:0]          err_addr_o,
+  `MR_FIRST_M(err_),
   output logic                 counters_clear_o,
   output logic                 counters_run_o,
 

@@ -47,13 +47,7 @@ module mr_load_act #(
 
   `MR_RD_M(rd_, 1),
 
-  output logic            b_valid_o,
-  input  logic            b_ready_i,
-  output logic [15:0]     b_slot_o,
-  output logic [15:0]     b_word_o,
-  output logic [1:0]      b_region_o,
-  output logic [7:0]      b_max_o,
-  output logic [263:0]    b_data_o
+  `MR_BLK_SET_M(b_)
 );
 
   localparam int LN = $clog2(N);

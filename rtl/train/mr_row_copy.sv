@@ -47,8 +47,7 @@ module mr_row_copy #(
   input  logic                            res_grant_i,
   `MR_LN_M(q_),
 
-  input  logic [N*64-1:0]                 s_base_i,
-  input  logic [31:0]                     s_limit_i,
+  `MR_STASH_S(s_),
   `MR_RD_M(rd_, 1),
   `MR_WR_M(, 1)
 );
@@ -225,8 +224,7 @@ module mr_row_copy #(
     .err_valid_o,
     .err_addr_o,
     .busy_o       (unused_busy),
-    .s_base_i,
-    .s_limit_i,
+    `MR_STASH_S_TO(s_, s_),
     `MR_RD_M_TO(rd_, rd_),
     `MR_WR_M_TO(, )
   );

@@ -57,9 +57,8 @@ module mr_stash_put #(
   input  logic             in_last_i,
   // The low bits are zero.
   // verilator lint_off UNUSED
-  input  logic [N*64-1:0]  s_base_i,
+  `MR_STASH_S(s_),
   // verilator lint_on UNUSED
-  input  logic [31:0]      s_limit_i,
 
   `MR_RD_M(rd_, 1),
 

@@ -42,8 +42,7 @@ module mr_tiles #(
   output logic [63:0]     err_addr_o,
   output logic            busy_o,
 
-  input  logic [N*64-1:0] s_base_i,
-  input  logic [31:0]     s_limit_i,
+  `MR_STASH_S(s_),
   `MR_RD_M(rd_, 1),
   `MR_WR_M(, 1)
 );
@@ -290,8 +289,7 @@ module mr_tiles #(
     .in_new_i     ({V{block_q == '0}}),
     .in_flush_i   (matrix_end || command_end || under_next),
     .in_last_i    (matrix_end || command_end),
-    .s_base_i,
-    .s_limit_i,
+    `MR_STASH_S_TO(s_, s_),
     `MR_RD_M_TO(rd_, rd_),
     `MR_WR_M_TO(, )
   );

@@ -42,13 +42,7 @@ module mr_train #(
   output logic            vq_done_o,
   `MR_ERR_M(vq_err_, 1),
 
-  output logic            c_valid_o,
-  input  logic            c_ready_i,
-  output logic [15:0]     c_slot_o,
-  output logic [15:0]     c_word_o,
-  output logic [1:0]      c_region_o,
-  output logic [7:0]      c_max_o,
-  output logic [263:0]    c_data_o,
+  `MR_BLK_SET_M(c_),
 
   `MR_MV_M(mv_),
   `MR_RAM_R_M(mv_vec_, VEC_AW, V*32),
@@ -77,8 +71,7 @@ module mr_train #(
   input  logic [263:0]    side_block_i,
   output logic            side_busy_o,
 
-  input  logic [N*64-1:0] s_base_i,
-  input  logic [31:0]     s_limit_i,
+  `MR_STASH_S(s_),
   input  logic [63:0]     grad_base_i,
   input  logic [63:0]     rows_base_i,
   `MR_RD_M(rd_, 6),
@@ -122,13 +115,7 @@ module mr_train #(
     .err_code_o        (la_err_code),
     .err_addr_o        (la_err_addr),
     `MR_RD_M_TO_AT(rd_, rd_, 0),
-    .b_valid_o         (c_valid_o),
-    .b_ready_i         (c_ready_i),
-    .b_slot_o          (c_slot_o),
-    .b_word_o          (c_word_o),
-    .b_region_o        (c_region_o),
-    .b_max_o           (c_max_o),
-    .b_data_o          (c_data_o)
+    `MR_BLK_SET_M_TO(b_, c_)
   );
 
   // ---- MOVE_ROWS --------------------------------------------------------------------------------
@@ -159,8 +146,7 @@ module mr_train #(
     .res_second_o(cp_second),
     .res_grant_i (cp_second ? mv_rd_grant_i[1] : mv_rd_grant_i[0]),
     `MR_LN_M_TO(q_, mq_),
-    .s_base_i,
-    .s_limit_i,
+    `MR_STASH_S_TO(s_, s_),
     `MR_RD_M_TO_AT(rd_, rd_, 5),
     `MR_WR_M_TO_AT(, , 4)
   );
@@ -270,8 +256,7 @@ module mr_train #(
     .err_valid_o  (bad[0]),
     .err_addr_o   (tn_bad_addr),
     .busy_o       (busy[0]),
-    .s_base_i,
-    .s_limit_i,
+    `MR_STASH_S_TO(s_, s_),
     `MR_RD_M_TO_AT(rd_, rd_, 2),
     `MR_WR_M_TO_AT(, , 1)
   );
@@ -292,8 +277,7 @@ module mr_train #(
     .err_valid_o(bad[1]),
     .err_addr_o (tl_bad_addr),
     .busy_o     (busy[1]),
-    .s_base_i,
-    .s_limit_i,
+    `MR_STASH_S_TO(s_, s_),
     `MR_RD_M_TO_AT(rd_, rd_, 3),
     `MR_WR_M_TO_AT(, , 2)
   );

@@ -48,8 +48,7 @@ module mr_turned #(
   output logic [63:0]     err_addr_o,
   output logic            busy_o,
 
-  input  logic [N*64-1:0] s_base_i,
-  input  logic [31:0]     s_limit_i,
+  `MR_STASH_S(s_),
   `MR_RD_M(rd_, 1),
   `MR_WR_M(, 1)
 );
@@ -188,8 +187,7 @@ module mr_turned #(
     .in_new_i     (fresh),
     .in_flush_i   (t_end && (t_last || group[3:0] == '1)),
     .in_last_i    (t_last),
-    .s_base_i,
-    .s_limit_i,
+    `MR_STASH_S_TO(s_, s_),
     `MR_RD_M_TO(rd_, rd_),
     `MR_WR_M_TO(, )
   );
