@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MOVE_ROWS makes of a row (docs/commands.md): for the C model's machine, and for a host whose
-// device lacks the work.
+// What MOVE_ROWS makes of a row (docs/commands.md).
 #ifndef MILLRACE_CMODEL_ROW_WORK_H
 #define MILLRACE_CMODEL_ROW_WORK_H
 

@@ -313,7 +313,6 @@ int mr_check_new(struct mr_check **check, const struct mr_device_info *info,
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the comparison");
     c->g = info->g;
-    c->g.train = info->training != 0;
     c->api = api;
     c->sim = sim;
     c->ref = ref;

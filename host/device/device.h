@@ -20,8 +20,7 @@ struct mr_device_info {
     char config[32];
     struct mr_geometry g;
     unsigned clock_khz;
-    uint32_t training;  // bits MR_HAS_*: what of training it has. g.train: all that a host needs
-    bool counts_cycles; // else it counts commands, weights and MACs alone
+    bool counts_cycles;               // else it counts commands, weights and MACs alone
     double pin_rate, sequential_rate; // of a simulated channel, in beats a cycle; 0: not known
     bool copies;   // bytes to be mapped are copied: the caller may free them after alloc
     bool overlaps; // mr_device_write() and _read() may be called by a thread while another one runs

@@ -112,7 +112,6 @@ int mr_device_model_open(struct mr_device **dev, const char *args, struct mr_err
                                  .info = {.g = c->g, .clock_khz = c->clock_khz, .overlaps = true}};
     strncpy(d->base.info.config, c->name, sizeof d->base.info.config - 1);
     d->base.info.g.train |= option != NULL;
-    d->base.info.training = d->base.info.g.train ? MR_HAS_TRAINING : 0;
     int rc = mr_machine_new(&d->machine, &d->base.info.g, &d->mem, err);
     if (rc < 0) {
         free(d);

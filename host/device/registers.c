@@ -32,9 +32,8 @@ int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct 
         .ring = (int)(v[RING] & 0xFFFF),
         .ctx_max = (int)(v[RING] >> 16),
         .w_max = (int)(v[ATTENTION] & 0xFFFF),
-        .train = (~v[FORMATS] & MR_HAS_TRAINING & ~MR_HAS_WORKS) == 0,
+        .train = (~v[FORMATS] & MR_HAS_TRAINING) == 0,
     };
-    dev->info.training = v[FORMATS] & MR_HAS_TRAINING;
     dev->info.clock_khz = v[CLOCK];
     return 0;
 }

@@ -14,14 +14,15 @@
 // Commands in the order of the program, each in its queue and behind what its semaphores say, with
 // the durations below. Latencies of pipelines and of reading a program are left out.
 
-// Passes over a row that MOVE_ROWS makes, at V = 4 N floats a cycle: NORM_GAIN's sums 1 and result
-// 2; NORM_BACK's sums 1, A and B 2, result 4; SOFTMAX's maximum 1, sum 1, result 2; SOFTMAX_BACK's
-// maxima 1, sums 1, result 4. One adder and one multiplier a lane. A copy: 1 a destination.
-static const int passes[] = {
-    [MR_MOVE_NORM_BACK] = 7,
-    [MR_MOVE_NORM_GAIN] = 3,
-    [MR_MOVE_SOFTMAX] = 4,
-    [MR_MOVE_SOFTMAX_BACK] = 6,
+// Cycles of MOVE_ROWS' works (mr_row_alu): for each word of V = 4 N floats, for each that its row
+// sees, and for each row beside them.
+static const struct {
+    int word, seen, row;
+} works[] = {
+    [MR_MOVE_NORM_BACK] = {8, 0, 105},
+    [MR_MOVE_NORM_GAIN] = {4, 0, 70},
+    [MR_MOVE_SOFTMAX] = {2, 2, 75},
+    [MR_MOVE_SOFTMAX_BACK] = {4, 2, 90},
 };
 
 enum { BETWEEN_ROWS = 45, MATRICES = 64 }; // cycles between rows of LayerNorm; streams on their way
@@ -55,13 +56,26 @@ static double row_cycles(const struct schedule *s, int rows, double floats)
     return rows * floats / (4 * s->job->g->n);
 }
 
-static double moved(const struct schedule *s, const struct mr_command *c, int rows)
+// Words with columns that row i sees: from its own one less its position on.
+static int seen_words(const struct schedule *s, const struct mr_command *c, int i, int pos)
+{
+    int own = (int)mr_command_get(c, MR_F_MOVE_ROWS_OWN_COL) + i, first = pos > own ? 0 : own - pos,
+        v = 4 * s->job->g->n;
+    return own / v - first / v + 1;
+}
+
+// A copy takes a cycle a word for each destination.
+static double moved(const struct schedule *s, const struct mr_command *c,
+                    const struct mr_pass_program *p)
 {
     unsigned work = mr_command_get(c, MR_F_MOVE_ROWS_WORK);
-    double pass = row_cycles(s, rows, get(c, MR_F_MOVE_ROWS_COLS));
+    double words = row_cycles(s, p->rows, get(c, MR_F_MOVE_ROWS_COLS));
     if (work == MR_MOVE_COPY)
-        return pass * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED));
-    return pass * passes[work] + BETWEEN_ROWS * rows;
+        return words * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED));
+    double cycles = words * works[work].word + (double)works[work].row * p->rows;
+    for (int i = 0; i < p->rows && works[work].seen; i++)
+        cycles += (double)works[work].seen * seen_words(s, c, i, p->pos[i]);
+    return cycles;
 }
 
 // The lanes of attention: a beat of K and one of V for each position and 64 lanes.
@@ -100,7 +114,7 @@ static double duration(struct schedule *s, const struct mr_command *c,
         return 2 * row_cycles(s, p->rows, 32 * get(c, MR_F_LAYERNORM_DBLOCKS)) +
                BETWEEN_ROWS * p->rows;
     case MR_OP_MOVE_ROWS:
-        return moved(s, c, p->rows);
+        return moved(s, c, p);
     case MR_OP_ATTEND:
         return attended(s, c, p);
     case MR_OP_LOAD_ROWS:

@@ -53,8 +53,6 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
     p->host.row_grad = calloc((rows + 1) * (uint64_t)p->d.d, sizeof *p->host.row_grad);
     p->host.logits = calloc(p->mem.result_beats * 16, sizeof *p->host.logits);
     p->pool = mr_pool_new(mr_pool_default());
-    if (rc == 0)
-        rc = pass_new_rows_on_host(p, err);
     if (rc == 0 && (!p->host.tiles || !p->host.row_grad || !p->host.logits || !p->pool))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     return rc;
@@ -75,7 +73,6 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
     p->limit = INT32_MAX;
     p->recompute = options->recompute;
-    p->host.on_host = options->on_host;
     int rc = mr_config_on_engine(config, err);
     if (rc == 0)
         rc = pass_fits(p, err);
@@ -98,9 +95,7 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
                  const struct mr_pass_options *options, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(device);
-    struct mr_pass_options o = *options;
-    o.on_host |= ~info->training & MR_HAS_WORKS;
-    int rc = pass_new(pass, &info->g, info->config, config, &o, err);
+    int rc = pass_new(pass, &info->g, info->config, config, options, err);
     if (rc < 0)
         return rc;
     (*pass)->dev = device;
@@ -121,7 +116,6 @@ void mr_pass_close(struct mr_pass *pass)
 {
     if (!pass)
         return;
-    pass_free_rows_on_host(pass);
     free(pass->at.kept);
     free(pass->at.w_off);
     free(pass->at.wt_off);

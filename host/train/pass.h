@@ -16,10 +16,9 @@
 struct mr_pass;
 
 struct mr_pass_options {
-    int rows;         // the most of a micro-batch
-    int chunk;        // rows at a time, a multiple of 32; 0: as many as the device holds
-    bool recompute;   // layers keep no stash, the backward pass makes it again: the same bits
-    uint32_t on_host; // works that the host does though the device has them, bits of MR_HAS_WORKS
+    int rows;       // the most of a micro-batch
+    int chunk;      // rows at a time, a multiple of 32; 0: as many as the device holds
+    bool recompute; // layers keep no stash, the backward pass makes it again: the same bits
 };
 
 // The device and the configuration are borrowed. MR_ERR_USAGE if the device cannot train,

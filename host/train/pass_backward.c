@@ -143,11 +143,11 @@ static int norm_chunk(struct walk *w, int i, int first)
     run_fetch(&r, p->at.dx, first, true, false);
     c = run_copy(&r, true, p->d.d, NO_MEMORY);
     run_copy_turned(&r, c, p->at.grad[item->to].turned, first, 0, begin);
-    run_norm_work(&r, MR_MOVE_NORM_GAIN, first);
+    run_norm_work(&r, MR_MOVE_NORM_GAIN);
     c = run_copy(&r, false, p->d.d, NO_MEMORY);
     run_copy_turned(&r, c, p->at.gain_turned, first, 0, begin);
     run_fetch(&r, kept->row, first, false, false); // again: the gain's gradient took its place
-    run_norm_work(&r, MR_MOVE_NORM_BACK, first);
+    run_norm_work(&r, MR_MOVE_NORM_BACK);
     if (p->batch.live[MR_RESIDUAL])
         run_fetch(&r, p->at.residual, first, true, true);
     run_save(&r, p->at.residual, first, true);

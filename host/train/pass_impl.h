@@ -59,8 +59,7 @@ struct pass_places {
     uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
     uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
     uint64_t residual, dx;                    // rows window
-    uint64_t host_off[2]; // of the host's works, rows of both memories, a chunk of the widest
-    uint64_t *entry;      // [n_layer + 1] what enters each layer; the residual, where it may
+    uint64_t *entry; // [n_layer + 1] what enters each layer; the residual, where it may
     int n_items;
     struct kept *kept; // [n_items], pass_item()
     uint64_t *w_off, *wt_off;
@@ -68,10 +67,8 @@ struct pass_places {
     uint64_t gain_turned, p_turned, ds_turned, ones;
 };
 
-// Memory of the host, and the works that are its own.
+// Memory of the host.
 struct pass_host {
-    uint32_t on_host; // bits of MR_HAS_WORKS
-    struct rows_on_host *rows_on_host;
     struct tensor_grad *tensors;
     int32_t *tiles; // the gradient window
     float *row_grad;
@@ -169,16 +166,11 @@ int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t wei
 struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes);
 // END, and to the device. Frees what run_begin() took.
 int run_end(struct run *r);
-// The same, and begins the next program: on-chip memories stay as they are. Not between a stream
-// and its product, nor before LAYERNORM or ATTEND.
-void run_cut(struct run *r);
 
 void run_load_rows(struct run *r, int first, int rotary); // table and rotary of the batch's rows
-// Rows of the model's width at row `first` of a region of the rows window; of any width.
+// Rows of the model's width at row `first` of a region of the rows window.
 void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add);
 void run_save(struct run *r, uint64_t off, int first, bool second);
-void run_fetch_cols(struct run *r, uint64_t off, int cols, bool second);
-void run_save_cols(struct run *r, uint64_t off, int cols, bool second);
 void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols);
@@ -198,16 +190,10 @@ void run_matmul_tiles(struct run *r, struct mr_command *c, uint64_t off, int fir
                       int first_kblock, int tiles_kblocks);
 void run_matmul_rotary(struct run *r, struct mr_command *c);
 
-// ---- works of MOVE_ROWS (pass_works.c) ---------------------------------------------------------
-
-// A work on rows `first`.. of the batch, in place (mr_row_work_writes()), by the device or the
-// host. NORM_BACK's gain is, on the host, read where the run's stream begins.
-void run_norm_work(struct run *r, unsigned work, int first);
+// Works of MOVE_ROWS, in place (mr_row_work_writes()): of a norm, and of scores of rows `first`..
+// of the batch, whose columns are keys `key`.. .
+void run_norm_work(struct run *r, unsigned work);
 void run_softmax_work(struct run *r, unsigned work, int layer, int first, int key, int cols);
-// What the host needs for the works that are its own.
-void pass_place_rows_on_host(struct mr_pass *p);
-int pass_new_rows_on_host(struct mr_pass *p, struct mr_error *err);
-void pass_free_rows_on_host(struct mr_pass *p);
 
 // ---- attention, a head (pass_backward.c) -------------------------------------------------------
 

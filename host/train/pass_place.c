@@ -158,6 +158,5 @@ int pass_place(struct mr_pass *p, struct mr_error *err)
     for (int layer = 0; layer <= p->c->n_layer; layer++)
         place_layer(p, layer);
     place_windows(p);
-    pass_place_rows_on_host(p);
     return 0;
 }

@@ -129,7 +129,7 @@ static int show(const struct run *r)
     return p->show(p->show_arg, &program);
 }
 
-static void finish(struct run *r)
+int run_end(struct run *r)
 {
     struct mr_pass *p = r->p;
     (void)run_add(r, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
@@ -142,24 +142,9 @@ static void finish(struct run *r)
         r->rc = p->dev ? execute(r) : 0;
     if (r->rc == 0 && p->show)
         r->rc = show(r);
-}
-
-int run_end(struct run *r)
-{
-    finish(r);
     free(r->cmds);
     mr_depend_free(r->depend);
     return r->rc;
-}
-
-void run_cut(struct run *r)
-{
-    finish(r);
-    r->count = 0;
-    mr_depend_free(r->depend);
-    r->depend = mr_depend_new(r->most);
-    if (r->rc == 0 && !r->depend)
-        r->rc = mr_fail(r->err, MR_ERR_MEMORY, "no memory for a program of %d commands", r->most);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -178,31 +163,6 @@ void run_load_rows(struct run *r, int first, int rotary)
     mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, p->g.n > 4 ? (uint32_t)p->g.n / 4 : 1);
 }
 
-static void fetch(struct run *r, uint64_t off, int beats, bool second, bool add)
-{
-    unsigned row = run_row_memory(second);
-    struct mr_command *c = run_add(r, MR_OP_FETCH_ROWS, add ? row : 0, row);
-    mr_command_set(c, MR_F_FETCH_ROWS_OFF, (uint32_t)off);
-    mr_command_set(c, MR_F_FETCH_ROWS_BEATS, (uint32_t)beats);
-    mr_command_set(c, MR_F_FETCH_ROWS_ROW, second);
-    mr_command_set(c, MR_F_FETCH_ROWS_ADD, add);
-}
-
-void run_fetch_cols(struct run *r, uint64_t off, int cols, bool second)
-{
-    fetch(r, off, cols / 16, second, false);
-}
-
-void run_save_cols(struct run *r, uint64_t off, int cols, bool second)
-{
-    // A row memory has one reader at a time, so other readers wait as for a write.
-    unsigned row = run_row_memory(second);
-    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, row, row);
-    mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)off);
-    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, (uint32_t)cols / 16);
-    mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
-}
-
 // Where row `first` of a region is.
 static uint64_t row_off(const struct run *r, uint64_t off, int first)
 {
@@ -211,12 +171,22 @@ static uint64_t row_off(const struct run *r, uint64_t off, int first)
 
 void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add)
 {
-    fetch(r, row_off(r, off, first), r->p->d.d / 16, second, add);
+    unsigned row = run_row_memory(second);
+    struct mr_command *c = run_add(r, MR_OP_FETCH_ROWS, add ? row : 0, row);
+    mr_command_set(c, MR_F_FETCH_ROWS_OFF, (uint32_t)row_off(r, off, first));
+    mr_command_set(c, MR_F_FETCH_ROWS_BEATS, (uint32_t)r->p->d.d / 16);
+    mr_command_set(c, MR_F_FETCH_ROWS_ROW, second);
+    mr_command_set(c, MR_F_FETCH_ROWS_ADD, add);
 }
 
 void run_save(struct run *r, uint64_t off, int first, bool second)
 {
-    run_save_cols(r, row_off(r, off, first), r->p->d.d, second);
+    // A row memory has one reader at a time, so other readers wait as for a write.
+    unsigned row = run_row_memory(second);
+    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, row, row);
+    mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)row_off(r, off, first));
+    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, (uint32_t)r->p->d.d / 16);
+    mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
 }
 
 // ---- operands ----------------------------------------------------------------------------------
@@ -318,4 +288,38 @@ void run_matmul_rotary(struct run *r, struct mr_command *c)
     mr_command_set(c, MR_F_MATMUL_ROTARY, 1);
     mr_command_set(c, MR_F_MATMUL_ROTARY_DIM, (uint32_t)r->p->c->rotary_dim);
     mr_command_set(c, MR_F_MATMUL_HEAD_LANES, (uint32_t)r->p->d.head_lanes);
+}
+
+// ---- works of MOVE_ROWS ------------------------------------------------------------------------
+
+// `reads`: beside the rows.
+static struct mr_command *move_rows(struct run *r, unsigned work, int cols, unsigned reads)
+{
+    reads |= run_row_memory(false) | (mr_row_work_reads(work) & 2 ? run_row_memory(true) : 0);
+    struct mr_command *c =
+        run_add(r, MR_OP_MOVE_ROWS, reads, run_row_memory(mr_row_work_writes(work) == 2));
+    mr_command_set(c, MR_F_MOVE_ROWS_WORK, work);
+    mr_command_set(c, MR_F_MOVE_ROWS_COLS, (uint32_t)cols);
+    return c;
+}
+
+void run_norm_work(struct run *r, unsigned work)
+{
+    const struct mr_config *config = r->p->c;
+    const struct mr_ln_const norm = mr_ln_consts(config->n_embd, config->layer_norm_epsilon);
+    struct mr_command *c =
+        move_rows(r, work, r->p->d.d, work == MR_MOVE_NORM_BACK ? run_memory(MR_MEM_VECTORS) : 0);
+    mr_command_set(c, MR_F_MOVE_ROWS_N, (uint32_t)norm.n);
+    mr_command_set(c, MR_F_MOVE_ROWS_INV_N, mr_bits(norm.inv_n));
+    mr_command_set(c, MR_F_MOVE_ROWS_INV_N2, mr_bits(norm.inv_n2));
+    mr_command_set(c, MR_F_MOVE_ROWS_EPS, mr_bits(norm.eps));
+}
+
+void run_softmax_work(struct run *r, unsigned work, int layer, int first, int key, int cols)
+{
+    double root = mr_attention_root(r->p->c, layer);
+    struct mr_command *c = move_rows(r, work, cols, run_memory(MR_MEM_ROWS));
+    mr_command_set(c, MR_F_MOVE_ROWS_OWN_COL, (uint32_t)(first - key));
+    mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits((float)(1.4426950408889634 / root)));
+    mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits((float)(1.0 / root)));
 }

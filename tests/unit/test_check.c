@@ -220,11 +220,10 @@ static int peek(struct mr_sim *sim, const char *name, uint32_t index, void *buf,
 static int run(int index, const char *lies, bool only_count, struct mr_error *err)
 {
     static const struct mr_sim_api api = {.on_done = sim_on_done, .peek = peek};
-    struct mr_device_info info = {.g = b.g, .training = MR_HAS_STREAMS};
+    struct mr_device_info info = {.g = b.g};
     struct mr_memory ref = {0};
     struct mr_device_error dev = {0};
     struct mr_check *c;
-    info.g.train = 0; // it has only a part of training
     assert_true(fill(&ref) == b.desc);
     check(mr_check_new(&c, &info, &api, NULL, &ref, err), err);
     check(mr_machine_begin(b.device, b.desc, &dev, err), err);

@@ -323,38 +323,6 @@ static void the_rtl_gives_the_same_bits(void **unused)
     }
 }
 
-// Works that a device lacks, by the host: one at a time, and all.
-static void works_on_the_host_give_the_same_bits(void **unused)
-{
-    (void)unused;
-    static const struct {
-        const char *uri;
-        int chunk;
-        uint32_t works;
-    } ways[] = {
-        {"model:tinyt", 0, MR_HAS_WORKS},        {"model:sim,train", 96, MR_HAS_WORKS},
-        {"model:wide,train", 0, MR_HAS_WORKS},   {"model:tinyt", 0, MR_HAS_NORM_BACK},
-        {"model:tinyt", 0, MR_HAS_NORM_GAIN},    {"model:tinyt", 0, MR_HAS_SOFTMAX},
-        {"model:tinyt", 0, MR_HAS_SOFTMAX_BACK},
-    };
-    for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
-        struct subject s;
-        struct trained first;
-        subject_open(&s, fixtures[f]);
-        take_lengths(&s, lengths, 5);
-        train(&first, &s, "model:tinyt", 0);
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            struct trained t;
-            train_with(&t, &s, ways[i].uri,
-                       (struct mr_pass_options){.chunk = ways[i].chunk, .on_host = ways[i].works});
-            same_bits(&s, &first, &t);
-            trained_close(&t);
-        }
-        trained_close(&first);
-        subject_close(&s);
-    }
-}
-
 // Without the layers' stash, which is made again: the same bits. Models of one layer and of
 // several, parallel blocks and serial ones.
 static void recomputation_changes_no_bit(void **unused)
@@ -568,7 +536,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(large_vocabularies_have_the_gradient),
         cmocka_unit_test(bits_are_the_same_everywhere),
         cmocka_unit_test(the_rtl_gives_the_same_bits),
-        cmocka_unit_test(works_on_the_host_give_the_same_bits),
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(batches_leave_nothing),
         cmocka_unit_test(units_that_are_too_small_are_noted),
