@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cli/option.h"
+#include "cli/status_line.h"
 #include "millrace.h"
 
 // Exit statuses (docs/cli.md).
@@ -52,17 +53,19 @@ struct cli_size {
 };
 struct cli_size cli_size(double bytes);
 
-// The load options with progress on a terminal: share, rate and the time left, after half a second.
+// The load options with progress: share, rate and the time left, on a terminal after half a second,
+// otherwise each 30 seconds.
 struct cli_progress {
     const char *what;   // "packing"
     double start, last; // last: when it was shown, 0 for never
+    struct cli_line line;
 };
 struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_progress *p,
                                          const char *what);
 // The same for the session's options.
 struct mr_session_options cli_session_progress(const struct cli_common *c, struct cli_progress *p,
                                                const char *what);
-void cli_end_progress(const struct cli_progress *p); // takes it off the screen
+void cli_end_progress(struct cli_progress *p); // takes it off the screen
 
 bool cli_is_synthetic(const char *model); // weights from a seed
 // Loads the model with progress on a terminal. 0 or an exit status: options for directories that a

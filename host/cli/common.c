@@ -73,21 +73,23 @@ static int show_progress(void *arg, size_t done, size_t total)
 {
     struct cli_progress *p = arg;
     double now = mr_seconds(), passed = now - p->start;
+    char line[120];
     if (passed < 0.5 || now - p->last < 0.2 || total == 0)
         return 0; // nothing is shown for what is quick
-    fprintf(stderr, "\r%s %3.0f %%", p->what, 100.0 * (double)done / (double)total);
+    int n = snprintf(line, sizeof line, "%s %3.0f %% of %s", p->what,
+                     100.0 * (double)done / (double)total, cli_size((double)total).text);
     if (done > 0)
-        fprintf(stderr, ", %s/s, %.0f s left", cli_size((double)done / passed).text,
-                passed * (double)(total - done) / (double)done);
-    fprintf(stderr, "\033[K");
+        (void)snprintf(line + n, sizeof line - (size_t)n, ", %s/s, %.0f s left",
+                       cli_size((double)done / passed).text,
+                       passed * (double)(total - done) / (double)done);
+    cli_line_show(&p->line, line);
     p->last = now;
     return 0;
 }
 
-void cli_end_progress(const struct cli_progress *p)
+void cli_end_progress(struct cli_progress *p)
 {
-    if (p->last > 0)
-        fprintf(stderr, "\r\033[K");
+    cli_line_end(&p->line);
 }
 
 // A packed file has its own weights: what it does not have cannot be asked for.
@@ -121,7 +123,8 @@ struct mr_load_options cli_with_progress(const struct cli_common *c, struct cli_
 {
     struct mr_load_options load = c->load;
     *p = (struct cli_progress){.what = what, .start = mr_seconds()};
-    if (!c->quiet && isatty(STDERR_FILENO)) {
+    cli_line_open(&p->line, c->quiet, false);
+    if (cli_line_wanted(&p->line)) {
         load.progress = show_progress;
         load.arg = p;
     }

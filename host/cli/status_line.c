@@ -17,13 +17,16 @@ enum { TAB = 8, EVERY = 30 };
 enum { NOTHING, OWN_LINE, LINE_BELOW };
 static volatile sig_atomic_t on_screen;
 
+static double ended = -1e9, silent_since; // a line that nothing was printed behind
+
 void cli_line_open(struct cli_line *l, bool quiet, bool text)
 {
     const char *term = getenv("TERM");
     *l = (struct cli_line){.on = !quiet && isatty(STDERR_FILENO) &&
                                  !(term && strcmp(term, "dumb") == 0),
                            .every = quiet ? 0 : EVERY};
-    l->last = mr_seconds();
+    double now = mr_seconds();
+    l->last = now - ended < 1 ? silent_since : now;
     l->below = l->on && text && isatty(STDOUT_FILENO);
 }
 
@@ -80,6 +83,14 @@ void cli_line_wipe(struct cli_line *l)
     l->last = mr_seconds();
     l->shown = false;
     on_screen = NOTHING;
+}
+
+void cli_line_end(struct cli_line *l)
+{
+    silent_since = l->last;
+    if (l->shown)
+        cli_line_wipe(l);
+    ended = mr_seconds();
 }
 
 void cli_line_text(struct cli_line *l, const char *text, size_t size)

@@ -27,7 +27,9 @@ static inline bool cli_line_wanted(const struct cli_line *l)
 }
 
 void cli_line_show(struct cli_line *l, const char *line);
-void cli_line_wipe(struct cli_line *l);
+void cli_line_wipe(struct cli_line *l); // for something else that is printed
+// The work is over, and nothing is printed: for a line that is opened now, the silence goes on.
+void cli_line_end(struct cli_line *l);
 
 // Before text is printed: takes the line off and notes where the text will end.
 void cli_line_text(struct cli_line *l, const char *text, size_t size);

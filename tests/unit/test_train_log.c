@@ -232,11 +232,19 @@ static void long_work_is_no_silence(void **unused)
     l.last -= 1001;
     cli_line_wipe(&l); // something else is printed
     cli_line_show(&l, "nor now");
+    cli_line_open(&l, false, false); // two pieces of work that follow each other, both too short
+    l.every = 1000;
+    l.last -= 600;
+    cli_line_end(&l);
+    cli_line_open(&l, false, false);
+    l.every = 1000;
+    l.last -= 600;
+    cli_line_show(&l, "uploading 7 %");
     (void)fflush(stderr);
     assert_true(dup2(kept, STDERR_FILENO) >= 0 && close(kept) == 0);
     FILE *f = fopen(name, "rb");
     assert_true(f && fread(got, 1, sizeof got - 1, f) > 0 && fclose(f) == 0);
-    assert_string_equal(got, "millrace: window 7 of 9\n");
+    assert_string_equal(got, "millrace: window 7 of 9\nmillrace: uploading 7 %\n");
 }
 
 int main(void)
