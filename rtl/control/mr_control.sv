@@ -89,7 +89,6 @@ module mr_control #(
   input  logic                 nan_i
 );
 
-
   // ---- registers --------------------------------------------------------------------------------
   logic        start, soft_reset, run_done, run_error;
   logic [63:0] run_addr, err_addr;
@@ -124,7 +123,6 @@ module mr_control #(
   );
 
   // ---- sequencer --------------------------------------------------------------------------------
-  // The queue whose command an error concerns, three bits a source.
   mr_seq #(
     .N        (N),
     .T        (T),

@@ -73,5 +73,4 @@ module mr_sems #(
     end
   endgenerate
 
-
 endmodule

@@ -269,7 +269,6 @@ module mr_writer #(
   assign m_wstrb_o  = wstrb_q;
   assign m_bready_o = 1'b1;
 
-
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       rw_q     <= '0;

@@ -46,7 +46,10 @@ tap $? "no line of the RTL has more than 100 columns" "$tmp/long"
 
 # ---- wiring -----------------------------------------------------------------------------------------
 mapfile -t rtl < <(find rtl -name '*.sv')
-echo "# module headers and instances are $(awk -f tests/lint/wiring.awk "${rtl[@]}") % of the lines of rtl/"
+share=$(awk -f tests/lint/wiring.awk "${rtl[@]}")
+echo "# module headers and instances are $share % of the lines of rtl/" | tee "$tmp/wiring"
+awk -v share="$share" 'BEGIN { exit share > 32 }'
+tap $? "at most 32 % of the lines of rtl/ are wiring: ports that go together are bundles" "$tmp/wiring"
 
 # ---- waivers, DPI, public ---------------------------------------------------------------------------
 find rtl hls \( -name '*.sv' -o -name '*.svh' -o -name '*.v' -o -name '*.vlt' \) -print0 |
