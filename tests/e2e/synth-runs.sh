@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make area and make timing beside themselves: runs in one build folder give the counts of one run alone, and make no
-# netlist twice; how far a run is, is said; a configuration that does not exist is refused before anything is done.
+# netlist twice; how far a run is, is said; a configuration that does not exist is refused before anything is done; what
+# make route writes.
 # A stand-in for Yosys makes three small modules, slowly. TAP.
 set -u
 work=$(mktemp -d)
@@ -70,5 +71,12 @@ refused() { # script
 }
 ok area_refuses_a_configuration_that_does_not_exist refused area
 ok timing_refuses_a_configuration_that_does_not_exist refused timing
+
+# make route --write: rows of modules that were not run stay, those of another set of parameters too.
+head='| module | of | parameters | MHz |'
+printf '%s\n' "$head" '| `mr_a` | `tiny` |  | 1 |' '| `mr_a` | `ecp5` |  | 2 |' '| `mr_b` | `tiny` | LANES=1 | 3 |' '| `mr_b` | `tiny` | LANES=2 | 4 |' >"$work/old"
+printf '%s\n' '| `mr_a` | `tiny` |  | 5 |' '| `mr_b` | `tiny` | LANES=2 | 6 |' >"$work/new"
+ok routed_modules_take_the_place_of_their_rows test "$(awk -f tests/synth/ecp5/rows.awk "$work/new" "$work/old" | awk -F'|' '{ printf "%d ", $5 }')" = '5 6 2 3 '
+ok none_routed_leaves_all test "$(awk -f tests/synth/ecp5/rows.awk /dev/null "$work/old" | wc -l)" = 4
 echo "1..$n"
 exit $bad

@@ -5,7 +5,8 @@
 # environment of its own in $BUILD/timing/venv. TAP on stdout; the table in $BUILD/route/table.md.
 # usage: [BUILD=build] tests/synth/ecp5/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value]..   (from the root)
 #   modules are those of `tiny` if no configuration is named; a parameter picks one of several sets.
-#   --write: the table goes into docs/synthesis.md, and with revision and date into docs/results/route-ecp5.txt
+#   --write: the rows go into docs/results/route-ecp5.txt, in the place of those of the same modules, and into
+#            docs/synthesis.md; each has the revision that it was routed of
 # What was routed once is not again while the module's elaboration stays the same.
 set -uo pipefail
 build=${BUILD:-build} venv=${BUILD:-build}/timing/venv dir=$build/route
@@ -20,6 +21,7 @@ done
 tests/tools/venv.sh "$venv" "$list" "make route" || exit 1
 enter "$dir"
 n=0 bad=0
+revision=$(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- rtl || echo +)
 : >"$dir/rows"
 for want; do
     n=$((n + 1))
@@ -54,17 +56,22 @@ for want; do
     parameters=
     case $module in *:*) parameters=${module#*:} ;; esac
     row=$("$venv/bin/python" tests/synth/ecp5/report.py "$out.json" "$name" "$config" "$parameters") || bad=1
-    echo "$row" >>"$dir/rows"
+    echo "$row \`$revision\` |" >>"$dir/rows"
     echo "ok $n - $want: $(cut -d'|' -f5 <<<"$row") MHz"
     [ $((SECONDS - start)) = 0 ] || echo "# $((SECONDS - start)) s"
 done
+rows=$dir/rows
+if [ -n "$write" ]; then
+    rows=$dir/all-rows
+    awk -f tests/synth/ecp5/rows.awk "$dir/rows" docs/results/route-ecp5.txt >"$rows"
+fi
 {
     echo "Measured by nextpnr-ecp5 ($(sed -n 's/^[^#].*==//p' "$list")) on the routed netlist of $(yosys -V | cut -d' ' -f1,2), one"
-    echo "seed, on revision $(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD -- rtl || echo +):"
+    echo "seed:"
     echo
-    echo "| module | of | parameters | MHz | TRELLIS_COMB | FF | MULT18X18D | DP16KD | routing's share of the path | path |"
-    echo "|---|---|---|---:|---:|---:|---:|---:|---:|---|"
-    sort -t'|' -k3,3r -k5,5n "$dir/rows"
+    echo "| module | of | parameters | MHz | TRELLIS_COMB | FF | MULT18X18D | DP16KD | routing's share of the path | path | revision |"
+    echo "|---|---|---|---:|---:|---:|---:|---:|---:|---|---|"
+    sort -t'|' -k3,3r -k5,5n "$rows"
 } >"$dir/table.md"
 if [ -n "$write" ]; then
     cp "$dir/table.md" docs/results/route-ecp5.txt
