@@ -18,7 +18,8 @@ start=$SECONDS
 echo "1..$lanes"
 for ((i = 0; i < lanes; i++)); do
     from=$((first + i * each))
-    "$fuzz" cases=$((from + each > last + 1 ? last + 1 - from : each)) seed=$from >"$work/$i" 2>&1 &
+    some=$((from + each > last + 1 ? last + 1 - from : each))
+    "$fuzz" cases=$some training=$((some / 10)) seed=$from >"$work/$i" 2>&1 &
     pids[i]=$!
 done
 bad=0

@@ -243,7 +243,7 @@ static unsigned probe_limit(void *arg, struct program_case *c)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = 1, cases = 20000, stalls = 0;
+    uint64_t seed = 1, cases = 20000, stalls = 0, training = UINT64_MAX;
     bool say = false;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "cases=", 6) == 0)
@@ -252,10 +252,13 @@ int main(int argc, char **argv)
             seed = strtoull(argv[i] + 5, NULL, 0);
         else if (strncmp(argv[i], "stalls=", 7) == 0)
             stalls = strtoull(argv[i] + 7, NULL, 0);
+        else if (strncmp(argv[i], "training=", 9) == 0)
+            training = strtoull(argv[i] + 9, NULL, 0);
         else if (strcmp(argv[i], "say") == 0)
             say = true;
         else {
-            fprintf(stderr, "usage: fuzz [cases=N] [seed=FIRST] [stalls=PERCENT] [say]\n");
+            fprintf(stderr,
+                    "usage: fuzz [cases=N] [training=N] [seed=FIRST] [stalls=PERCENT] [say]\n");
             return 2;
         }
     }
@@ -301,8 +304,9 @@ int main(int argc, char **argv)
                  (3 * t.computed > t.cases && t.codes[1] && t.codes[2] && t.codes[3] && t.codes[6]);
     printf("%sok 4 - a third of them computes something, and all kinds of refusal came\n",
            worth ? "" : "not ");
-    bool trained = training_programs((cases + 19) / 20, seed);
-    printf("%sok 5 - model:tinyt ends programs of training alike with other kernels and threads\n",
+    training = training == UINT64_MAX ? (cases + 19) / 20 : training;
+    bool trained = training_programs(training, seed, stalls);
+    printf("%sok 5 - model:tinyt, with any kernels and threads, and sim:tinyt agree on training\n",
            trained ? "" : "not ");
     for (int i = 0; i < PARTS; i++)
         free(c.bytes[i]);

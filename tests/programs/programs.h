@@ -39,9 +39,8 @@ bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], un
 bool make_base(struct program_case *c, int number, const uint64_t at[PARTS]);
 void refill(struct program_case *c);
 
-// Programs of training (training.c), one for twenty of the others: false if one ended otherwise the
-// second time.
-bool training_programs(uint64_t cases, uint64_t seed);
+// Programs of training (training.c): false if one ended otherwise the second time, or on sim:tinyt.
+bool training_programs(uint64_t cases, uint64_t seed, uint64_t stalls);
 
 // ---- for those who make one
 uint64_t random64(uint64_t *state);

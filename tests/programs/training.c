@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of training on model:tinyt, which has no simulator beside it: legal ones give the same
-// memory with other kernels and other threads, damaged ones end twice with the same code at the
-// same command and the same memory. The sanitizers watch.
+// Programs of training on model:tinyt: legal ones give the same memory with other kernels and other
+// threads, damaged ones end twice with the same code at the same command and the same memory. The
+// sanitizers watch. And on sim:tinyt they end with the same code at the same command, legal ones
+// with the same memory.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/model.h"
 #include "device/open.h"
+#include "device/sim.h"
 #include "programs.h"
 
 // What a run reads and writes. The stash has regions, so that no command writes what it streams:
 // then any order would be right.
 enum { T_DESC, T_PROGRAM, T_INPUT, T_RESULT, T_WEIGHTS, T_KV, T_ROWS, T_STASH, T_GRAD, T_PARTS };
-enum { REGIONS = 3, REGION = 2048, T_DESC_WORDS = 64, T_COMMANDS = 26, RECORD = 900 };
+enum {
+    REGIONS = 3,
+    REGION = 2048,
+    T_DESC_WORDS = 64,
+    T_COMMANDS = 46,
+    RECORD = 900,
+    T_WATCHDOG = 12
+};
 static const uint32_t t_beats[T_PARTS] = {4, 64, 1024, 1024, 512, 256, 1024, REGIONS *REGION, 1024};
 
 struct training_case {
@@ -112,12 +121,22 @@ static void product(struct training_case *c)
 {
     uint32_t kblocks = 1 + below(c, 5), cols = 64, region = below(c, REGIONS), dst = below(c, 4);
     bool gelu = below(c, 3) == 0, tiles = below(c, 2), turned = below(c, 2);
+    uint32_t base = below(c, 20), slot = below(c, 2);
+    // A slot's maxima are those of the blocks that are read by it.
+    struct mr_command *cmd = append(c, MR_OP_LOAD_ACT);
+    SET(cmd, LOAD_ACT_KBLOCKS, kblocks);
+    SET(cmd, LOAD_ACT_ALL_KBLOCKS, kblocks + below(c, 3));
+    SET(cmd, LOAD_ACT_OFF, REGION * below(c, REGIONS));
+    SET(cmd, LOAD_ACT_FIRST_COL, below(c, 32));
+    SET(cmd, LOAD_ACT_ROWS, 32);
+    SET(cmd, LOAD_ACT_DST_BASE, base);
+    SET(cmd, LOAD_ACT_DST_SLOT, slot);
     stream_columns(c, region, kblocks, cols);
-    struct mr_command *cmd = append(c, MR_OP_MATMUL);
+    cmd = append(c, MR_OP_MATMUL);
     SET(cmd, MATMUL_KBLOCKS, kblocks);
     SET(cmd, MATMUL_COLS, cols);
-    SET(cmd, MATMUL_SRC_BASE, below(c, 20));
-    SET(cmd, MATMUL_SRC_SLOT, below(c, 2));
+    SET(cmd, MATMUL_SRC_BASE, base);
+    SET(cmd, MATMUL_SRC_SLOT, slot);
     SET(cmd, MATMUL_DST, dst);
     SET(cmd, MATMUL_DST_BASE, dst == MR_DST_ACT ? 32 + below(c, 200) : below(c, 16));
     SET(cmd, MATMUL_DST_SLOT, 2 + below(c, 2));
@@ -213,6 +232,51 @@ static void attend_and_keep(struct training_case *c)
     SET(cmd, ATTEND_KEEP, below(c, 2));
 }
 
+// What is in the memories on the chip: of a device nothing is known, and the others read it.
+static void fill_memories(struct training_case *c)
+{
+    struct mr_command *cmd = append(c, MR_OP_STREAM_VEC);
+    SET(cmd, STREAM_VEC_D, 256);
+    load_all_rows(c);
+    cmd = append(c, MR_OP_FETCH_ROWS);
+    SET(cmd, FETCH_ROWS_BEATS, 16);
+    SET(cmd, FETCH_ROWS_ROW, 1);
+    cmd = append(c, MR_OP_LOAD_ACT);
+    SET(cmd, LOAD_ACT_KBLOCKS, 28);
+    SET(cmd, LOAD_ACT_ALL_KBLOCKS, 28);
+    SET(cmd, LOAD_ACT_ROWS, 32);
+    cmd = append(c, MR_OP_STREAM_STASH);
+    SET(cmd, STREAM_STASH_KBLOCKS, 1);
+    SET(cmd, STREAM_STASH_ALL_KBLOCKS, 1);
+    SET(cmd, STREAM_STASH_COLS, 576);
+    cmd = append(c, MR_OP_MATMUL);
+    SET(cmd, MATMUL_KBLOCKS, 1);
+    SET(cmd, MATMUL_COLS, 576);
+    SET(cmd, MATMUL_DST, MR_DST_QKV);
+    cmd = append(c, MR_OP_PM_LOAD);
+    SET(cmd, PM_LOAD_WBEATS, 1);
+}
+
+// Each command waits for the one before it: nothing is left to chance. A stream ends when its
+// product has taken it, so that waits for the command before the stream. A semaphore is one
+// queue's.
+static void one_by_one(struct training_case *c)
+{
+    int before = 0;
+    for (int i = 1; i < c->count; i++) {
+        unsigned op = mr_command_get(&c->cmds[i], MR_F_CMD_OPCODE), queue = 0;
+#define IS(code, name, number)                                                                     \
+    if (op == (code))                                                                              \
+        queue = (number);
+        MR_OP_LIST(IS)
+#undef IS
+        uint32_t all = mr_command_get(&c->cmds[before], MR_F_CMD_SIGNAL) | 1u << queue;
+        mr_command_set(&c->cmds[before], MR_F_CMD_SIGNAL, all);
+        mr_command_set(&c->cmds[i], MR_F_CMD_WAIT, 1u << queue);
+        before = op == MR_OP_STREAM_STASH ? before : i;
+    }
+}
+
 // ---- cases --------------------------------------------------------------------------------------
 
 // Floats of usual sizes, now and then one that is none; stash and KV are bytes, of which codes are
@@ -227,10 +291,17 @@ static void fill_bytes(struct training_case *c)
                 u = (u & 0x807FFFFFu) | (118 + (u >> 23 & 15)) << 23;
             else if (i / 64 % 3 == 0)
                 u = (u & 0x0F0F0F0Fu) + 0x70707070u;
+            if (part == T_KV && i / 64 >= 128) // prefix maxima are above all codes
+                u = 0x8C8C8C8Cu;
             if (odd && below(c, 4000) == 0)
                 u = below(c, 2) ? 0xFFFFFFFFu : 0x7F800000u;
             memcpy(c->bytes[part] + i, &u, sizeof u);
         }
+    for (int part = T_KV; part <= T_STASH; part += T_STASH - T_KV)
+        for (uint32_t i = 0; i < 64 * t_beats[part]; i++)
+            c->bytes[part][i] |= c->bytes[part][i] == 0x80; // no element is -128
+    for (uint32_t i = RECORD; i < RECORD + 8; i++)          // as a GRAD leaves them
+        memset(c->bytes[T_GRAD] + 64 * i, 0, 64);
     uint32_t *table = (void *)c->bytes[T_INPUT];
     for (uint32_t i = 0, pos = below(c, 8); i < c->rows; i++, pos++) {
         bool next = i > 0 && below(c, 8) == 0;
@@ -306,7 +377,7 @@ static void make_training(struct training_case *c, uint64_t seed, const uint64_t
     c->rng = seed * 0x2545F4914F6CDD1Du + 3;
     c->count = 0;
     c->rows = 1 + below(c, 32);
-    load_all_rows(c);
+    fill_memories(c);
     for (uint32_t n = 2 + below(c, 8); n > 0; n--)
         switch (below(c, 8)) {
         case 0:
@@ -333,6 +404,7 @@ static void make_training(struct training_case *c, uint64_t seed, const uint64_t
         normalise(c);
     move_saved(c, false);
     (void)append(c, MR_OP_END);
+    one_by_one(c);
     c->damaged = below(c, 2);
     for (uint32_t n = c->damaged ? 1 + below(c, 2) : 0; n > 0; n--)
         damage(c);
@@ -350,33 +422,59 @@ static void must(int rc, const struct mr_error *err)
     }
 }
 
+// What no program of the host has, and mr_legal refuses: tiles of what goes to rows or results.
+static bool rtl_has_it(const struct training_case *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (mr_command_get(&c->cmds[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL &&
+            mr_command_get(&c->cmds[i], MR_F_MATMUL_TILES) &&
+            mr_command_get(&c->cmds[i], MR_F_MATMUL_DST) > MR_DST_QKV)
+            return false;
+    return true;
+}
+
+// On a device at these addresses, which are the same everywhere; false: it does not have all of it.
+static bool run_on(struct ending *e, struct training_case *c, const char *uri, uint64_t at[T_PARTS],
+                   uint64_t seed)
+{
+    struct mr_error err = {0};
+    struct mr_device *dev;
+    struct mr_sim *sim;
+    must(mr_device_open(&dev, uri, &err), &err);
+    for (int i = 0; i < T_PARTS; i++)
+        must(mr_device_alloc(dev, 0, 64 * t_beats[i], NULL, &at[i], &err), &err);
+    make_training(c, seed, at);
+    const struct mr_sim_api *api = mr_device_sim_of(dev, &sim);
+    bool has = !api || rtl_has_it(c);
+    if (has) {
+        if (api)
+            must(api->reg_write(sim, MR_REG_WATCHDOG, T_WATCHDOG, &err), &err);
+        for (int i = 0; i < T_PARTS; i++)
+            must(mr_device_write(dev, at[i], c->bytes[i], 64 * t_beats[i], &err), &err);
+        e->rc = mr_device_run(dev, at[T_DESC], &err);
+        e->code = e->rc < 0 ? dev->last_error.code : 0;
+        e->command = e->rc < 0 ? dev->last_error.command : 0;
+        e->nan = !api && mr_machine_nan(mr_device_model_of(dev));
+        for (int i = T_RESULT; i < T_PARTS; i++)
+            must(mr_device_read(dev, at[i], e->after[i], 64 * t_beats[i], &err), &err);
+    }
+    mr_device_close(dev);
+    return has;
+}
+
 static void run_training(struct ending *e, struct training_case *c, const char *kernels,
                          const char *threads, uint64_t at[T_PARTS], uint64_t seed)
 {
     struct mr_error err = {.text = "setenv"};
-    struct mr_device *dev;
     must(setenv("MILLRACE_SIMD", kernels, 1), &err);
     must(setenv("MILLRACE_THREADS", threads, 1), &err);
-    must(mr_device_open(&dev, "model:tinyt", &err), &err);
-    for (int i = 0; i < T_PARTS; i++)
-        must(mr_device_alloc(dev, 0, 64 * t_beats[i], NULL, &at[i], &err), &err);
-    make_training(c, seed, at);
-    for (int i = 0; i < T_PARTS; i++)
-        must(mr_device_write(dev, at[i], c->bytes[i], 64 * t_beats[i], &err), &err);
-    e->rc = mr_device_run(dev, at[T_DESC], &err);
-    e->code = e->rc < 0 ? dev->last_error.code : 0;
-    e->command = e->rc < 0 ? dev->last_error.command : 0;
-    e->nan = mr_machine_nan(mr_device_model_of(dev));
-    for (int i = T_RESULT; i < T_PARTS; i++)
-        must(mr_device_read(dev, at[i], e->after[i], 64 * t_beats[i], &err), &err);
-    mr_device_close(dev);
+    (void)run_on(e, c, "model:tinyt", at, seed);
 }
 
-static bool same_ending(const struct ending *a, const struct ending *b)
+static bool same_ending(const struct ending *a, const struct ending *b, bool bytes)
 {
-    bool same =
-        a->rc == b->rc && a->code == b->code && a->command == b->command && a->nan == b->nan;
-    for (int i = T_RESULT; i < T_PARTS; i++)
+    bool same = a->rc == b->rc && a->code == b->code && a->command == b->command;
+    for (int i = T_RESULT; i < T_PARTS && bytes; i++)
         same &= memcmp(a->after[i], b->after[i], 64 * t_beats[i]) == 0;
     return same;
 }
@@ -386,18 +484,22 @@ static void show_ending(const char *side, const struct ending *e)
     printf("# %s: code %u at command %u, NaN %d\n", side, e->code, e->command, e->nan);
 }
 
-bool training_programs(uint64_t cases, uint64_t seed)
+bool training_programs(uint64_t cases, uint64_t seed, uint64_t stalls)
 {
     static const char *const names[] = {"portable", "avx2", "avx512"};
     struct training_case c = {0};
-    struct ending a = {0}, b = {0};
-    uint64_t at[T_PARTS], ran = 0, refused = 0, nans = 0, wrong = 0, whole = 0;
+    struct ending a = {0}, b = {0}, r = {0};
+    uint64_t at[T_PARTS], ran = 0, refused = 0, nans = 0, wrong = 0, whole = 0, simulated = 0;
+    char sim[64];
+    (void)snprintf(sim, sizeof sim, "sim:tinyt,memory=ideal,stalls=%llu",
+                   (unsigned long long)stalls);
     bool room = true;
     for (int i = 0; i < T_PARTS; i++) {
         c.bytes[i] = calloc(t_beats[i], 64);
         a.after[i] = calloc(t_beats[i], 64);
         b.after[i] = calloc(t_beats[i], 64);
-        room = room && c.bytes[i] && a.after[i] && b.after[i];
+        r.after[i] = calloc(t_beats[i], 64);
+        room = room && c.bytes[i] && a.after[i] && b.after[i] && r.after[i];
     }
     for (uint64_t i = 0; i < cases && room; i++) {
         uint64_t s = seed + i;
@@ -408,24 +510,32 @@ bool training_programs(uint64_t cases, uint64_t seed)
         refused += a.rc < 0;
         whole += a.rc == 0 && other;
         nans += a.nan;
-        if (same_ending(&a, &b) && (a.rc == 0 || c.damaged))
+        bool of_rtl = run_on(&r, &c, sim, at, s);
+        simulated += of_rtl;
+        if (same_ending(&a, &b, true) && a.nan == b.nan && (a.rc == 0 || c.damaged) &&
+            (!of_rtl || same_ending(&a, &r, other)))
             continue;
         if (wrong++ < 5) {
             printf("# training, seed %llu%s:\n", (unsigned long long)s,
                    c.damaged ? ", damaged" : "");
             show_ending("first", &a);
             show_ending("again", &b);
+            if (of_rtl)
+                show_ending(sim, &r);
         }
     }
-    printf("# of training: %llu ran, %llu of them whole, %llu with NaN; %llu were refused\n",
+    printf("# of training: %llu ran, %llu of them whole, %llu with NaN; %llu were refused; "
+           "%llu on %s too\n",
            (unsigned long long)ran, (unsigned long long)whole, (unsigned long long)nans,
-           (unsigned long long)refused);
+           (unsigned long long)refused, (unsigned long long)simulated, sim);
     for (int i = 0; i < T_PARTS; i++) {
         free(c.bytes[i]);
         free(a.after[i]);
         free(b.after[i]);
+        free(r.after[i]);
     }
     // Of few programs no share is asked for.
-    bool worth = cases < 100 || (4 * whole > cases && 8 * refused > cases && 50 * nans > cases);
+    bool worth = cases < 100 || (4 * whole > cases && 8 * refused > cases && 50 * nans > cases &&
+                                 4 * simulated > cases);
     return room && wrong == 0 && worth;
 }
