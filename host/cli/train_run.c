@@ -37,15 +37,16 @@ static void print_line(json_t *o)
     json_decref(o);
 }
 
-static void print_step(struct train_run *r, const struct mr_trainer_done *d, double rate)
+static void print_step(struct train_run *r, const struct mr_trainer_done *d, double rate,
+                       double seconds)
 {
     if (!train_is_first(r))
         return;
     cli_line_wipe(&r->line);
     if (r->a->c.json) {
-        json_t *o = json_pack("{s:I, s:f, s:I, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
-                              d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate",
-                              rate, "repeated", d->repeated);
+        json_t *o = json_pack("{s:I, s:f, s:I, s:f, s:f, s:f, s:i}", "step", (json_int_t)d->step,
+                              "loss", d->loss, "targets", (json_int_t)d->targets, "norm", d->norm,
+                              "rate", rate, "seconds", seconds, "repeated", d->repeated);
         if (o && d->cycles > 0)
             (void)json_object_update_new(o, json_pack("{s:I, s:f}", "cycles", (json_int_t)d->cycles,
                                                       "mac_utilisation", d->mac_utilisation));
@@ -197,6 +198,7 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
                                   .dampening = t->dampening,
                                   .nesterov = t->nesterov};
     struct mr_trainer_done done;
+    double start = mr_seconds();
     int rc = mr_trainer_begin(r->trainer, t->accumulate, err);
     for (int m = 0; m < t->accumulate && rc == 0; m++) {
         show(r, step, m);
@@ -215,7 +217,7 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
         watch_loss(r, done.loss);
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
-    print_step(r, &done, u.rate);
+    print_step(r, &done, u.rate, mr_seconds() - start);
     return train_log_step(&r->log, train_log_now(), &done, u.rate, err);
 }
 

@@ -2,7 +2,7 @@
 #include "plan/board.h"
 
 #include <stddef.h>
-#include <string.h>
+#include <strings.h>
 
 #include "engine/program.h"
 #include "plan/memories.h"
@@ -61,8 +61,8 @@ const struct mr_plan_board *mr_plan_board_at(int index)
 const struct mr_plan_board *mr_plan_board_named(const char *name)
 {
     for (size_t i = 0; i < sizeof boards / sizeof *boards; i++)
-        if (strcmp(boards[i].name, name) == 0 ||
-            (boards[i].also && strcmp(boards[i].also, name) == 0))
+        if (strcasecmp(boards[i].name, name) == 0 ||
+            (boards[i].also && strcasecmp(boards[i].also, name) == 0))
             return &boards[i];
     return NULL;
 }

@@ -249,6 +249,7 @@ exits plan_without_a_model 2 'a model or --geometry' plan
 exits plan_of_nonsense_geometry 2 'geometry: d is 100; give a multiple of heads' plan --geometry d=100,heads=3
 exits plan_format_of_a_packed_file_is_fixed 2 "weights are mxint8" plan "$work/demo.mill" --format mxfp4
 exits plan_on_an_unknown_board 2 "board 'de10' is not known; there are kv260" plan $demo --board de10
+exits plan_on_a_board_in_capitals 0 '' plan $demo --board KV260
 exits plan_on_an_unknown_configuration 2 "configuration 'huge' is not known" plan $demo --config huge
 exits plan_on_an_unknown_memory 2 "memory 'sdram' is not known" plan $demo --memory sdram
 exits plan_position_beyond_the_model 2 'positions 0..511' plan $demo --positions 512
