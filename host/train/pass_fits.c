@@ -10,13 +10,45 @@
 #include "store/turned.h"
 #include "train/pass_impl.h"
 
+enum { LIMITS = 8 };
+struct limit {
+    const char *what;
+    int need, have;
+};
+
+// What the model asks of a device of this geometry.
+static void limits_of(const struct mr_pass *p, const struct mr_geometry *g,
+                      struct limit out[LIMITS])
+{
+    struct mr_program_places places = mr_program_places(p->c);
+    int widest = p->d.f > p->d.w ? p->d.f : p->d.w;
+    widest = (widest > p->d.d ? widest : p->d.d) / 32;
+    const struct limit limits[LIMITS] = {
+        {"n_embd (padded)", p->d.d, g->d_max},
+        {"width of all heads (padded)", p->d.w, g->w_max < g->d_max ? g->w_max : g->d_max},
+        {"rotary dimensions (padded)", p->d.rot_floats, g->rot_max},
+        {"n_positions", p->c->n_positions, g->ctx_max},
+        {"activation memory in words", places.act_words, g->act_words},
+        {"memory of q, k and v in words", places.qkv_words, g->qkv_words},
+        {"blocks of a row of gradients", widest + p->d.d / 32, g->act_words},
+        {"blocks of the widest row", widest, g->ring / 2},
+    };
+    memcpy(out, limits, sizeof limits);
+}
+
+static const struct limit *too_small(const struct limit limits[LIMITS])
+{
+    for (int i = 0; i < LIMITS; i++)
+        if (limits[i].need > limits[i].have)
+            return &limits[i];
+    return NULL;
+}
+
 // What a contraction may have, beside what inference asks of a device.
 int pass_fits(const struct mr_pass *p, struct mr_error *err)
 {
-    struct mr_program_places places = mr_program_places(p->c);
-    int stream = p->g.ring / 2, words = p->g.act_words;
-    int widest = p->d.f > p->d.w ? p->d.f : p->d.w, blocks = pass_blocks(p->most_rows);
-    widest = (widest > p->d.d ? widest : p->d.d) / 32;
+    int stream = p->g.ring / 2, words = p->g.act_words, blocks = pass_blocks(p->most_rows);
+    struct limit limits[LIMITS], of_sim[LIMITS];
     if (!p->g.train)
         return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim,train can", p->name);
     if (p->g.t < 32)
@@ -25,25 +57,16 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
     if (p->chunk % 32 || p->chunk <= 0 || p->chunk > p->g.t)
         return mr_fail(err, MR_ERR_USAGE, "chunks of %d rows: a multiple of 32 up to %d is needed",
                        p->chunk, p->g.t);
-    const struct {
-        const char *what;
-        int need, have;
-    } limits[] = {
-        {"n_embd (padded)", p->d.d, p->g.d_max},
-        {"width of all heads (padded)", p->d.w, p->g.w_max < p->g.d_max ? p->g.w_max : p->g.d_max},
-        {"rotary dimensions (padded)", p->d.rot_floats, p->g.rot_max},
-        {"n_positions", p->c->n_positions, p->g.ctx_max},
-        {"activation memory in words", places.act_words, p->g.act_words},
-        {"memory of q, k and v in words", places.qkv_words, p->g.qkv_words},
-        {"blocks of a row of gradients", widest + p->d.d / 32, words},
-        {"blocks of the widest row", widest, stream},
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].need > limits[i].have)
-            return mr_fail(err, MR_ERR_FIT,
-                           "the model does not fit device %s for training: %s is %d, the device "
-                           "has %d; use a larger configuration ('millrace devices' lists them)",
-                           p->name, limits[i].what, limits[i].need, limits[i].have);
+    limits_of(p, &p->g, limits);
+    limits_of(p, &mr_config_named("sim")->g, of_sim); // no configuration has more
+    const struct limit *l = too_small(limits);
+    if (l)
+        return mr_fail(err, MR_ERR_FIT,
+                       "the model does not fit device %s for training: %s is %d, the device has "
+                       "%d; %s",
+                       p->name, l->what, l->need, l->have,
+                       too_small(of_sim) ? "no configuration holds it"
+                                         : "model:sim,train holds it");
     if (mr_segment_kblocks(p->d.vocab / 32, 0) > words)
         return mr_fail(err, MR_ERR_FIT, "the vocabulary of %d does not fit device %s for training",
                        p->c->vocab_size, p->name);

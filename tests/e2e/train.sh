@@ -208,6 +208,19 @@ exits train_misspelt 2 'did you mean --steps' "${short[@]}" -o "$work/x" --stepz
 exits train_sequence_too_long 3 '--sequence 513: the model has 512 positions' train $demo --data "$work/text" -o "$work/x" --steps 1 --sequence 513
 exits train_without_the_commands 2 'cannot train' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d model:sim
 ok and_it_says_which_have_them grep -q 'device sim cannot train; model:sim,train can$' "$work/err"
+for width in 2048 5120; do
+    cat >"$work/$width.yaml" <<END
+train_input: {data_dir: $work/text, batch_size: 1, max_sequence_length: 8}
+model: {name: gptj, vocab_size: 257, hidden_size: $width, num_hidden_layers: 1, num_heads: 8,
+  filter_size: 64, rotary_dim: 8, max_position_embeddings: 64}
+optimizer: {optimizer_type: AdamW, learning_rate: 1e-3}
+runconfig: {max_steps: 1}
+END
+done
+exits train_a_model_too_wide_for_the_device 3 'n_embd .padded. is 2048, the device has 1024; model:sim,train holds it$' \
+    train "$work/2048.yaml" -o "$work/x" -d model:tinyt
+exits train_a_model_too_wide_for_all 3 'n_embd .padded. is 5120, the device has 1024; no configuration holds it$' \
+    train "$work/5120.yaml" -o "$work/x" -d model:tinyt
 for d in cpu: sim: sim:tiny; do
     exits "train_on_$d" 2 "device $d cannot train[:;] .* model:sim,train can\$" "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d $d
 done

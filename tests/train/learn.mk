@@ -27,7 +27,7 @@ learns: $(BUILD)/train/learn $(BUILD)/train/bible.txt
 	@awk -F, -f tests/train/curves.awk $(BUILD)/train/lines >$(BUILD)/train/curves.svg
 	@awk -F, -f tests/train/learn.awk $(BUILD)/train/lines
 
-## demo-train: the demo model learns a page on the simulated RTL, two minutes on two cores (STEPS=, DEVICE=, ENGINES=)
+## demo-train: the demo model learns a page on the simulated RTL, six minutes on two cores (STEPS=, DEVICE=, ENGINES=)
 .PHONY: demo-train demo-train-record
 demo-train: deps deps-mpi
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(BUILD)/libmillrace-mpi.so $(call SIM_SO,sim-train)
