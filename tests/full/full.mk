@@ -70,9 +70,9 @@ full-gates: $(BUILD)/unit/test_clk_gate $(foreach c,$(GATED),$(call SIM_SO,$(c))
 	for c in $(GATED); do CLK_GATE_CONFIG=$$c CMOCKA_MESSAGE_OUTPUT=TAP $(BUILD)/unit/test_clk_gate || exit 1; done
 # Random programs of training, faults and whole passes, on one channel and on eight.
 .PHONY: full-train
-full-train: $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(foreach c,sim wide,$(call SIM_SO,$(c)-train) $(call SIM_VIEW,$(c)-train))
+full-train: $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(foreach c,sim wide,$(call SIM_SO,$(c)-train) $(call SIM_VIEW,$(c)-train))
 	for c in sim wide; do export TRAIN_CONFIG=$$c,train CMOCKA_MESSAGE_OUTPUT=TAP; \
-	  $(BUILD)/unit/test_train_rtl && $(BUILD)/unit/test_train_faults && \
+	  $(BUILD)/unit/test_train_rtl && $(BUILD)/unit/test_train_works && $(BUILD)/unit/test_train_faults && \
 	  $(BUILD)/unit/test_pass the_rtl_gives_the_same_bits || exit 1; done
 # The configurations of boards and cards, at full width.
 .PHONY: full-cards

@@ -96,9 +96,9 @@ module epilogue_tb #(
   logic [15:0]     side_token, side_group;
   logic [63:0]     side_bad_addr;
   logic [V*32-1:0] side_data, side_x, side_f;
-  logic            side_last, side_pop, tl_valid_o;
+  logic            side_last, side_pop, unused_tl_valid;  // blocks come by q_
   assign {sl_use_o, sl_take_o, tl_take_o, tn_take_o} = side_take;
-  assign {sl_x_valid_o, tl_valid_o, tn_valid_o}      = side_valid;
+  assign {sl_x_valid_o, unused_tl_valid, tn_valid_o} = side_valid;
   assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {side_data, side_token, side_group,
                                                            side_last};
   assign {sl_x_o, sl_pop_o} = {side_x, side_pop};
