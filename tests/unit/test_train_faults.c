@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cmodel/command.h"
+#include "cmodel/num.h"
 #include "cmodel/tiles.h"
 #include "device/open.h"
 #include "device/sim.h"
@@ -24,16 +25,54 @@
 
 // ---- programs with one command that matters -----------------------------------------------------
 
-enum kind { LOADS, GRADIENT, IN_TILES, IN_COLUMNS, SLOPES, COPIES, MOVES, KINDS };
+// WORKS and behind: the works of MOVE_ROWS, but COPY.
+enum kind { LOADS, GRADIENT, IN_TILES, IN_COLUMNS, SLOPES, COPIES, MOVES, WORKS };
+enum { KINDS = WORKS + MR_MOVES - MR_MOVE_NORM_BACK };
 
-static const char *const names[] = {"LOAD_ACT",      "GRAD", "MATMUL to tiles", "MATMUL turned",
-                                    "GELU's slopes", "COPY", "rows to and fro"};
+static const char *const names[KINDS] = {
+    "LOAD_ACT", "GRAD",      "MATMUL to tiles", "MATMUL turned", "GELU's slopes", "COPY",
+    "rows",     "NORM_BACK", "NORM_GAIN",       "SOFTMAX",       "SOFTMAX_BACK"};
+
+// Rows of both memories, of 256 columns, and back.
+static struct program work_program(unsigned work)
+{
+    struct program p = {.rows = 32, .stash_beats = STASH};
+    struct mr_command *c = add(&p, MR_OP_STREAM_VEC, 0, 1);
+    mr_command_set(c, MR_F_STREAM_VEC_D, 256);
+    c = add(&p, MR_OP_LOAD_ROWS, 0, 0);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_OFF, 8);
+    mr_command_set(c, MR_F_LOAD_ROWS_RES_BEATS, 4);
+    for (uint32_t second = 0; second < 2; second++) {
+        c = add(&p, MR_OP_FETCH_ROWS, 0, 0);
+        mr_command_set(c, MR_F_FETCH_ROWS_BEATS, 16);
+        mr_command_set(c, MR_F_FETCH_ROWS_ROW, second);
+    }
+    c = add(&p, MR_OP_MOVE_ROWS, 1, 2);
+    mr_command_set(c, MR_F_MOVE_ROWS_WORK, work);
+    mr_command_set(c, MR_F_MOVE_ROWS_COLS, 256);
+    mr_command_set(c, MR_F_MOVE_ROWS_N, 256);
+    mr_command_set(c, MR_F_MOVE_ROWS_INV_N, mr_bits(1.0F / 256));
+    mr_command_set(c, MR_F_MOVE_ROWS_INV_N2, mr_bits(1.0F / 65536));
+    mr_command_set(c, MR_F_MOVE_ROWS_EPS, mr_bits(1e-5F));
+    mr_command_set(c, MR_F_MOVE_ROWS_SCALE, mr_bits(0.18F));
+    mr_command_set(c, MR_F_MOVE_ROWS_GRAD_SCALE, mr_bits(0.125F));
+    for (uint32_t second = 0; second < 2; second++) {
+        c = add(&p, MR_OP_SAVE_ROWS, second ? 0 : 2, 0);
+        mr_command_set(c, MR_F_SAVE_ROWS_OFF, 32 * 16);
+        mr_command_set(c, MR_F_SAVE_ROWS_BEATS, 16);
+        mr_command_set(c, MR_F_SAVE_ROWS_ROW, second ^ (work == MR_MOVE_NORM_BACK));
+    }
+    add(&p, MR_OP_END, 0, 0);
+    return p;
+}
 
 // Semaphore 0: rows are in activation memory, or in row memory; 1: the product is there.
 static struct program program_of(enum kind kind)
 {
     struct program p = {.rows = 32, .stash_beats = STASH};
     struct mr_command *c;
+    if (kind >= WORKS)
+        return work_program(MR_MOVE_NORM_BACK + kind - WORKS);
     if (kind == COPIES || kind == MOVES) {
         c = add(&p, MR_OP_FETCH_ROWS, 0, kind == MOVES);
         mr_command_set(c, MR_F_FETCH_ROWS_BEATS, 16);
@@ -151,15 +190,14 @@ static uint64_t touched(const struct twin *t, enum kind kind, bool write)
     struct mr_tile_place at = mr_tile_place(&all, kind == LOADS ? 0 : 255, ALL - 1);
     uint64_t to = 0;
     if (!write)
-        return kind == COPIES || kind == MOVES ? t->rows + BEAT
-                                               : (t->stash[at.channel] + at.code) & ~63ULL;
+        return kind >= COPIES ? t->rows + BEAT : (t->stash[at.channel] + at.code) & ~63ULL;
     switch (kind) {
+    case MOVES:
+        return t->rows + (uint64_t)(32 * 16 + 1) * BEAT;
     case GRADIENT:
         return t->grad + BEAT;
     case SLOPES:
         return t->rows + (uint64_t)ROWS * BEAT;
-    case MOVES:
-        return t->rows + (uint64_t)(32 * 16 + 1) * BEAT;
     case IN_TILES:
         at = mr_tile_place(&tiles, 0, 0);
         to = TILES;
@@ -198,7 +236,7 @@ static void faults_of_memory(const char *options)
 {
     struct twin rtl, model;
     open_with(&rtl, &model, options, 12);
-    for (int k = 0; k < KINDS; k++)
+    for (int k = 0; k < WORKS; k++) // works touch no memory outside
         for (int write = k == LOADS ? 0 : 1; write >= 0; write--) {
             fails_with(&rtl, (enum kind)k, write ? MR_MEM_FAULT_WRITE : MR_MEM_FAULT_READ, write);
             the_same_bytes(&rtl, &model, (enum kind)k);
