@@ -167,17 +167,16 @@ module mr_row_alu #(
   end
 
   // ---- the columns that count: first and last one -----------------------------------------------
-  logic [15:0]   own, lo_q, hi_q;
+  logic [15:0]   lo_q, hi_q;
   logic [V-1:0]  lo_mask_q, hi_mask_q;
-  assign own         = own_q;
   assign row_ren_o   = state_q == POS;
   assign row_raddr_o = row_q[TW-1:0];
   always_ff @(posedge clk_i) begin
     if (start) own_q <= cmd_i[mr_pkg::MOVE_ROWS_OWN_COL_LSB+:16];
     else if (row_end) own_q <= own_q + 16'd1;
     if (state_q == LIMITS) begin
-      lo_q <= (!soft_q || row_rdata_i > own) ? '0 : own - row_rdata_i;
-      hi_q <= soft_q ? own : n_m1_q;
+      lo_q <= (!soft_q || row_rdata_i > own_q) ? '0 : own_q - row_rdata_i;
+      hi_q <= soft_q ? own_q : n_m1_q;
     end
     if (state_q == MASKS) begin
       lo_mask_q <= {V{1'b1}} << lo_q[LV-1:0];
@@ -221,7 +220,7 @@ module mr_row_alu #(
   logic [31:0]        mean, r, cvt_y, mul_y, recip_y, ma_q, mb_q, by_q, d_q;
   logic [47:0]        sum, win_q;
   logic [63:0]        prod;
-  logic               wide, wide_q, nan_q, lanes_bad, lanes_nan, ab, recip_done;
+  logic               wide, wide_q, nan_q, lanes_bad, ab, recip_done;
   logic               stats_ovf, lanes_ovf, cvt_ovf, mul_ovf, unused_cvt, unused_mul;
   logic signed [10:0] unit_q;
   logic [9:0]         fix_q;
@@ -347,11 +346,10 @@ module mr_row_alu #(
     .bad_o       (lanes_bad),
     .out_valid_o (out_valid),
     .out_o       (out),
-    .nan_o       (lanes_nan),
+    .nan_o,
     .ovf_o       (lanes_ovf)
   );
   assign vec_raddr_o = VEC_AW'(vec_word_q);
-  assign nan_o       = lanes_nan;
   assign ovf_o       = stats_ovf || lanes_ovf || cvt_ovf || mul_ovf;
   always_ff @(posedge clk_i) begin
     if (state_q == CLEAR) vec_word_q <= '0;

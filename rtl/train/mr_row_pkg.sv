@@ -44,8 +44,8 @@ package mr_row_pkg;
   localparam int DS_OUT = 28;     // times scale
   localparam int LAST = 32;       // the last result of all
 
-  // A sum or a maximum over the lanes is there so many cycles behind the offset, plus log2(V).
-  localparam int PROD_LAT = 4, KEY_LAT = 2;
+  // A sum over the lanes is there so many cycles behind its offset, plus log2(V).
+  localparam int PROD_LAT = 4;
 
   /* verilator lint_on UNUSEDPARAM */
 endpackage

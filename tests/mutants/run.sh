@@ -318,7 +318,7 @@ mutant 'a work is done before its words are written' rtl/train/mr_row_alu.sv \
 mutant 'more words of a work than there is room for' rtl/train/mr_row_alu.sv \
     "s/held_q != 5'(FIFO)/held_q != 5'(FIFO + 4)/" rtl:row_alu@n1
 mutant 'softmax sees one column more' rtl/train/mr_row_alu.sv \
-    "s/'0 : own - row_rdata_i;/'0 : own - row_rdata_i - 16'd1;/" rtl:row_alu@n1
+    "s/'0 : own_q - row_rdata_i;/'0 : own_q - row_rdata_i - 16'd1;/" rtl:row_alu@n1
 mutant 'long sums of a work lose what is below' rtl/train/mr_row_alu.sv \
     "s/prod\[17\] || prod\[16:0\] != '0}/prod[17]}/" rtl:row_alu@n8
 mutant "a work's wide sums are taken for short ones" rtl/train/mr_row_alu.sv \

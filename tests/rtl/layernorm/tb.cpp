@@ -4,6 +4,7 @@
 // are garbage in every cycle but the promised one.
 #include "Vdut.h"
 #include "bench.h"
+#include "rows.h"
 
 #include <cmath>
 #include <deque>
@@ -46,38 +47,6 @@ struct Command {
     uint64_t logit = 0;
 };
 
-float random_value(bench::Rng &r, int kind, int base)
-{
-    uint32_t sign = r.u32() & 0x80000000u, m = r.u32() & 0x7FFFFF;
-    int e = base - static_cast<int>(r.range(0, 4));
-    switch (kind) {
-    case 0: // all zeros of either sign, and subnormals
-        return mr_float(sign | (r.chance(30) ? m : 0));
-    case 1: // one value throughout
-        return mr_float(static_cast<uint32_t>(base) << 23 | 0x7FFFFF);
-    case 2: // wide range
-        e = base - static_cast<int>(r.range(0, 40));
-        break;
-    case 3: // an outlier now and then
-        e = r.chance(2) ? base + 8 : e;
-        break;
-    case 4: // few bits: ties of the rounding
-        m &= r.chance(50) ? 0x700000u : 0x7FFFFFu;
-        e = base - static_cast<int>(r.range(0, 26));
-        m |= r.chance(50) ? 1u : 0u;
-        break;
-    case 5: // all of one sign, large sums
-        sign = 0;
-        e = base;
-        m |= 0x7F0000;
-        break;
-    default:
-        break;
-    }
-    e = e < 0 ? 0 : e > 254 ? 254 : e;
-    return mr_float(sign | static_cast<uint32_t>(e) << 23 | m);
-}
-
 class Bench {
   public:
     Bench(bench::Args &args, bench::Tap &tap)
@@ -112,7 +81,7 @@ class Bench {
                                                           : rng_.range(230, 254));
             float *x = &x_[t * kDMax];
             for (int i = 0; i < kDMax; i++)
-                x[i] = i < c.n || c.foreign ? random_value(rng_, k, base) : 0.0f;
+                x[i] = i < c.n || c.foreign ? bench::random_value(rng_, k, base) : 0.0f;
             if (k == 9 && (kind == 9 || rng_.chance(50))) {
                 static const uint32_t kBad[] = {0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001};
                 x[rng_.range(0, c.n - 1)] = mr_float(kBad[rng_.range(0, 3)]);
