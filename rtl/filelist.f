@@ -83,6 +83,7 @@ rtl/train/mr_slopes.sv
 rtl/train/mr_stash_put.sv
 rtl/train/mr_tiles.sv
 rtl/train/mr_train.sv
+rtl/train/mr_train_counts.sv
 rtl/train/mr_train_done.sv
 rtl/train/mr_turn.sv
 rtl/train/mr_turned.sv

@@ -124,7 +124,7 @@ module millrace_core #(
 
   // LOAD_ACT, MOVE_ROWS and GRAD; vq_op: the command at the head of the vector queue is mr_train's
   logic         vq_op, vq_ready, vq_done, vec_ready, vec_done;
-  logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done;
+  logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done, gr_in;
   logic         epi_done;
   logic [15:0]  ac_slot, ac_word;
   logic [1:0]   ac_region, gr_flags;
@@ -186,7 +186,9 @@ module millrace_core #(
   // verilator lint_on UNUSED
   logic         c_hr_beat, c_wr_beat, c_arr_busy, c_arr_weights, c_arr_drain, c_arr_idle;
   logic         c_at_busy, c_at_idle, c_at_kv, ln_ovf, ln_nan, at_ovf, at_nan, epi_ovf, epi_nan;
-  logic [15:0]  c_arr_blocks;
+  logic [15:0]  c_arr_blocks, c_tr_grad_blocks;
+  logic [31:0]  c_tr_stash_beats;
+  logic [5:0]   c_tr_cycles;
 
   // ---- clocks -----------------------------------------------------------------------------------
   // One clock; see mr_clk_gate.
@@ -249,7 +251,9 @@ module millrace_core #(
     .cnt_array_i({c_arr_idle, c_arr_drain, c_arr_weights, c_arr_busy}),
     .cnt_vector_i(unit_busy[VECTOR] || ln_busy), .cnt_attention_i({c_at_kv, c_at_idle, c_at_busy}),
     .cnt_writer_i(unit_busy[WRITER]),
-    .cnt_reader_i({c_issue[0], c_idle[0], c_wait[0], c_nocredit[0]}), .cnt_run_o(cnt_run)
+    .cnt_reader_i({c_issue[0], c_idle[0], c_wait[0], c_nocredit[0]}),
+    `MR_TRAIN_CNT_S_ON(cnt_train_, c_tr_),
+    .cnt_run_o(cnt_run)
   );
 
   mr_channels #(
@@ -301,7 +305,7 @@ module millrace_core #(
     `MR_BLK_S_ON(b_, ab_),
     `MR_BLK_SET_S_ON(c_, ac_),
     .gr_cmd_valid_o(gr_cmd_valid), .gr_cmd_ready_i(gr_cmd_ready), .gr_valid_o(gr_valid),
-    .gr_ready_i(gr_ready), .gr_flags_o(gr_flags),
+    .gr_ready_i(gr_ready), .gr_flags_o(gr_flags), .gr_in_o(gr_in),
     `MR_ARRAY_CNT_M_ON(cnt_, c_arr_)
   );
 
@@ -432,17 +436,32 @@ module millrace_core #(
       .data_ready_i(wr_data_ready[WRITERS-1:2]), .data_o(wr_data[WRITERS*512-1:1024]),
       .job_done_i(wr_job_done[WRITERS-1:2])
     );
+    mr_train_counts u_counts (
+      .clk_i, .rst_ni(unit_rst_n), .train_i(train),
+      .vec_issue_i(issue_valid[VECTOR] && issue_ready[VECTOR]), .vec_op_i(cmds[512+:8]),
+      .vec_busy_i(unit_busy[VECTOR]),
+      .wr_issue_i(issue_valid[WRITER] && issue_ready[WRITER]), .wr_op_i(cmds[1536+:8]),
+      .wr_busy_i(unit_busy[WRITER]),
+      .gr_in_i(gr_in), .blocks_i(c_arr_blocks), .gr_valid_i(gr_valid), .gr_ready_i(gr_ready),
+      .job_take_i(job_valid[0] && job_ready[0]), .job_stash_i(job_stash),
+      .job_beats_i(job_beats << $clog2(N)),
+      // TURNED, TILES, COPY
+      .put_i(wr_data_valid[3] && wr_data_ready[3] || wr_data_valid[4] && wr_data_ready[4] ||
+             wr_data_valid[6] && wr_data_ready[6]),
+      `MR_TRAIN_CNT_M_ON(cnt_, c_tr_)
+    );
   end else begin : gen_no_train
     assign {vq_op, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
             gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
             side_busy, mv_on, mv_ren, mv_raddr, mv_we, mv_waddr, mv_wdata, mv_vec_ren,
-            mv_vec_raddr, mv_row_ren, mv_row_raddr, mq_valid, mq_data, mq_tag, mv_ovf, mv_nan} = '0;
+            mv_vec_raddr, mv_row_ren, mv_row_raddr, mq_valid, mq_data, mq_tag, mv_ovf, mv_nan,
+            c_tr_stash_beats, c_tr_grad_blocks, c_tr_cycles} = '0;
     assign side_ok = 1'b1;
     logic unused;
     assign unused = ^{train, ac_ready, gr_cmd_valid, gr_valid, gr_flags, side_push, side_next,
                       side_take, side_valid, side_data, side_token, side_group, side_last, side_x,
                       side_pop, side_block, mv_rd_grant, mv_rdata, mv_wr_grant, mv_vec_rdata,
-                      mv_row_rdata, mq_ready, mq_ack};
+                      mv_row_rdata, mq_ready, mq_ack, gr_in};
   end
 
 `ifdef MILLRACE_VIEW
@@ -450,6 +469,9 @@ module millrace_core #(
   logic [63:0] view_units /*verilator public_flat_rd*/;
   logic [63:0] view_readers /*verilator public_flat_rd*/;
   logic [63:0] view_beats /*verilator public_flat_rd*/;
+  logic [63:0] view_train /*verilator public_flat_rd*/;
+  logic [N-1:0] job_take;
+  assign job_take = job_valid & job_ready;
   assign view_units = {
     32'd0, c_arr_blocks, wr_idle, c_wr_beat, hr_idle, c_hr_beat,
     !unit_busy[WRITER], unit_busy[WRITER], c_at_kv, c_at_idle, c_at_busy,
@@ -458,6 +480,9 @@ module millrace_core #(
   };
   assign view_readers = {16'(c_issue), 16'(c_idle), 16'(c_wait), 16'(c_nocredit)};
   assign view_beats   = {32'd0, 16'(c_kv_beat), 16'(c_w_beat)};
+  assign view_train   = {
+    job_beats[28:0], 16'(job_take), job_stash, c_tr_grad_blocks[11:0], c_tr_cycles
+  };
 `endif
 
 endmodule

@@ -182,6 +182,7 @@ int mr_machine_begin(struct mr_machine *m, uint64_t run_addr, struct mr_device_e
     m->next = 0;
     m->stream_beat = 0;
     m->mac_blocks = 0;
+    m->grad_blocks = 0;
     m->n_pending = 0;
     m->n_logits = 0;
     for (int i = 0; i < mr_pool_workers(m->pool); i++)
@@ -418,7 +419,8 @@ struct mr_machine_run mr_machine_state(const struct mr_machine *m)
 
 struct mr_machine_counts mr_machine_counts(const struct mr_machine *m)
 {
-    return (struct mr_machine_counts){m->next, m->stream_beat * (uint64_t)m->g.n, m->mac_blocks};
+    return (struct mr_machine_counts){m->next, m->stream_beat * (uint64_t)m->g.n, m->mac_blocks,
+                                      m->grad_blocks};
 }
 
 bool mr_machine_nan(const struct mr_machine *m)

@@ -37,7 +37,8 @@ struct mr_machine_run mr_machine_state(const struct mr_machine *m);
 
 // What the run has counted so far: of the device's counters, those that no clock is needed for.
 struct mr_machine_counts {
-    uint64_t commands, weight_beats, mac_blocks;
+    uint64_t commands, weight_beats; // the latter without those of the stash
+    uint64_t mac_blocks, grad_blocks;
 };
 struct mr_machine_counts mr_machine_counts(const struct mr_machine *m);
 

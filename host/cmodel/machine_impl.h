@@ -90,7 +90,7 @@ struct mr_machine {
     int n_rows;
     bool two_pass;
     uint64_t stream_beat;
-    uint64_t mac_blocks; // so far
+    uint64_t mac_blocks, grad_blocks; // so far
     struct pending pending[MR_TILES_MAX];
     int n_pending;
     struct mr_legal legal;

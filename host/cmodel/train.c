@@ -278,6 +278,7 @@ int mr_machine_grad(struct mr_machine *m, const uint32_t *cmd)
     uint64_t work = (uint64_t)w.p.kblocks * (uint64_t)w.p.cols * (uint64_t)w.resident.rows;
     mr_pool_run(m->pool, w.p.cols / MR_BLOCK_COLUMNS, grad_columns, &w, worth_sharing(work));
     m->mac_blocks += work;
+    m->grad_blocks += work;
     for (int i = 0; i < mr_pool_workers(m->pool); i++) {
         const struct scratch *s = &m->scratch[i];
         words[0] |= s->flags;

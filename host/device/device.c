@@ -63,7 +63,7 @@ int mr_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err
     return dev->ops->run(dev, run_addr, err);
 }
 
-int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct mr_error *err)
+int mr_device_counters(struct mr_device *dev, uint64_t out[MR_ALL_COUNTERS], struct mr_error *err)
 {
     return dev->ops->counters(dev, out, err);
 }

@@ -51,8 +51,9 @@ int mr_device_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err
 // Set (by a signal handler) to end runs early; looked at by all devices.
 extern volatile sig_atomic_t mr_device_stop;
 
-// Counters of the last run, in the order of MR_COUNTER_LIST.
-int mr_device_counters(struct mr_device *dev, uint64_t out[MR_COUNTERS], struct mr_error *err);
+// Counters of the last run, in the order of MR_COUNTER_LIST and, behind them, of
+// MR_TRAIN_COUNTER_LIST: those are 0 of a device without TRAIN.
+int mr_device_counters(struct mr_device *dev, uint64_t out[MR_ALL_COUNTERS], struct mr_error *err);
 
 // ---- the update of weights beside the engine (hls/README.md) ------------------------------------
 

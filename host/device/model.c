@@ -75,10 +75,11 @@ static int model_counters(struct mr_device *dev, uint64_t *out, struct mr_error 
 {
     struct mr_machine_counts c = mr_machine_counts(self(dev)->machine);
     (void)err;
-    memset(out, 0, MR_COUNTERS * sizeof *out);
+    memset(out, 0, MR_ALL_COUNTERS * sizeof *out);
     out[MR_CNT_COMMANDS] = c.commands;
     out[MR_CNT_WEIGHT_BEATS] = c.weight_beats;
     out[MR_CNT_MAC_BLOCKS] = c.mac_blocks;
+    out[MR_CNT_GRAD_BLOCKS] = c.grad_blocks;
     return 0;
 }
 

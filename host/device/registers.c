@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/registers.h"
 
+#include <string.h>
+
 int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct mr_error *err)
 {
     enum { MAGIC, VERSION, GEOMETRY, WORDS, ROWS, SCORES, RING, FORMATS, ATTENTION, CLOCK, COUNT };
@@ -52,17 +54,20 @@ int mr_registers_error(struct mr_device *dev, mr_register_read *read, struct mr_
     return mr_device_report(dev, &e, err);
 }
 
-int mr_registers_counters(struct mr_device *dev, mr_register_read *read, uint64_t out[MR_COUNTERS],
-                          struct mr_error *err)
+int mr_registers_counters(struct mr_device *dev, mr_register_read *read,
+                          uint64_t out[MR_ALL_COUNTERS], struct mr_error *err)
 {
-    // A register is a round trip where the device is far (hw_emu: 200 us). All but mac_blocks count
-    // at most a few events a cycle, so that after a short run their upper words are zero.
+    // A register is a round trip where the device is far (hw_emu: 200 us). All but blocks and the
+    // stash's beats count at most a few events a cycle, so that after a short run their upper words
+    // are zero.
     const uint64_t few = 16, end = UINT64_C(1) << 32;
-    for (uint32_t i = 0; i < MR_COUNTERS; i++) {
+    const uint32_t n = dev->info.g.train ? MR_ALL_COUNTERS : MR_COUNTERS;
+    memset(out, 0, MR_ALL_COUNTERS * sizeof *out);
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t lo, hi = 0;
         int rc = read(dev, MR_REG_COUNTERS + 8 * i, &lo, err);
-        if (rc == 0 &&
-            (i == MR_CNT_CYCLES || i == MR_CNT_MAC_BLOCKS || out[MR_CNT_CYCLES] >= end / few))
+        if (rc == 0 && (i == MR_CNT_CYCLES || i == MR_CNT_MAC_BLOCKS || i == MR_CNT_STASH_BEATS ||
+                        i == MR_CNT_GRAD_BLOCKS || out[MR_CNT_CYCLES] >= end / few))
             rc = read(dev, MR_REG_COUNTERS + 8 * i + 4, &hi, err);
         if (rc < 0)
             return rc;

@@ -14,8 +14,8 @@ int mr_registers_identify(struct mr_device *dev, mr_register_read *read, struct 
 // Reports the error of the last run (mr_device_report).
 int mr_registers_error(struct mr_device *dev, mr_register_read *read, struct mr_error *err);
 
-int mr_registers_counters(struct mr_device *dev, mr_register_read *read, uint64_t out[MR_COUNTERS],
-                          struct mr_error *err);
+int mr_registers_counters(struct mr_device *dev, mr_register_read *read,
+                          uint64_t out[MR_ALL_COUNTERS], struct mr_error *err);
 
 // Where a run is that is under way.
 int mr_registers_moment(struct mr_device *dev, mr_register_read *read, struct mr_device_moment *m,

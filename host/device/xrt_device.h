@@ -57,7 +57,7 @@ struct mr_xrt_call {
     bool to_device;
     uint32_t reg, value;
     uint64_t run_addr;
-    uint64_t counters[MR_COUNTERS];
+    uint64_t counters[MR_ALL_COUNTERS];
     int found;
     struct mr_xrt_area *area;
     struct mr_xrt_key key;

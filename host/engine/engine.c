@@ -328,7 +328,7 @@ static int run_tasks(struct engine *e, bool head, int rows, struct mr_error *err
     double start = mr_seconds();
     for (int i = e->first[head]; rc == 0 && i < end; i++) {
         struct watched w = {e, &e->tasks[i], end, rows, start};
-        uint64_t counter[MR_COUNTERS];
+        uint64_t counter[MR_ALL_COUNTERS];
         const uint64_t *weights;
         rc = weights_take(e, i, end, &weights, err);
         if (rc == 0)

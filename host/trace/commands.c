@@ -75,20 +75,22 @@ static const char *giver(const struct mr_trace_command *from, const struct mr_tr
 }
 
 // A semaphore that several kinds of commands signal has all their names.
-static void name_semaphores(struct mr_trace *t, const struct mr_program *p)
+void mr_trace_name_semaphores(struct mr_trace *t, const struct mr_command *cmds, int count)
 {
+    const struct mr_trace_command *commands = t->commands + t->first;
+    memset(t->semaphore, 0, sizeof t->semaphore);
     for (int s = 0; s < (int)MR_SEMAPHORES; s++) {
         char *name = t->semaphore[s];
         int to = -1;
-        for (int i = 0; i < p->count; i++) {
-            if (!(mr_command_get(&p->cmds[i], MR_F_CMD_SIGNAL) >> s & 1))
+        for (int i = 0; i < count; i++) {
+            if (!(mr_command_get(&cmds[i], MR_F_CMD_SIGNAL) >> s & 1))
                 continue;
             // The i-th wait is for the i-th signal.
-            for (to++; to < p->count && !(mr_command_get(&p->cmds[to], MR_F_CMD_WAIT) >> s & 1);)
+            for (to++; to < count && !(mr_command_get(&cmds[to], MR_F_CMD_WAIT) >> s & 1);)
                 to++;
-            if (to == p->count)
+            if (to == count)
                 break;
-            const char *part = giver(&t->commands[i], &t->commands[to]);
+            const char *part = giver(&commands[i], &commands[to]);
             size_t n = strlen(name);
             if (!strstr(name, part))
                 snprintf(name + n, sizeof t->semaphore[s] - n, "%s%s", n ? "/" : "", part);
@@ -100,6 +102,10 @@ const char *mr_semaphore_names(const struct mr_trace *t, unsigned mask, char *bu
 {
     size_t n = 0;
     buf[0] = 0;
+    if (t->train) { // each program has names of its own
+        snprintf(buf, size, "an earlier command");
+        return buf;
+    }
     for (unsigned i = 0; i < MR_SEMAPHORES && n < size; i++)
         if (mask >> i & 1)
             n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", t->semaphore[i]);
@@ -123,6 +129,6 @@ int mr_trace_commands(struct mr_trace *t, const struct mr_program *p, const stru
         describe(to, &p->cmds[i], c, layers, t->channels, &at);
         t->to_come += mr_trace_in_layer(t, to);
     }
-    name_semaphores(t, p);
+    mr_trace_name_semaphores(t, p->cmds, p->count);
     return 0;
 }

@@ -50,6 +50,27 @@ static const struct mr_lane_kind kinds[] = {
      {"empty", "semaphore", "unit"},
      {"no command waits", "the next command waits for a semaphore",
       "the next command waits for its unit"}},
+    {"GRAD alone",
+     1,
+     1,
+     MR_CNT_GRAD_ALONE,
+     {"busy"},
+     {"a GRAD is in the array and no block is multiplied"}},
+    {"GRAD waits",
+     1,
+     1,
+     MR_CNT_GRAD_WRITES,
+     {"busy"},
+     {"sums of GRAD wait for the band before, which is being written"}},
+    {"LOAD_ACT", 1, 1, MR_CNT_ACT_LOADS, {"busy"}, {"in work"}},
+    {"stash puts",
+     1,
+     1,
+     MR_CNT_STASH_PUTS,
+     {"busy"},
+     {"a beat of TURNED, TILES or COPY was written"}},
+    {"MOVE_ROWS", 1, 1, MR_CNT_MOVE_BUSY, {"busy"}, {"in work"}},
+    {"rows", 1, 1, MR_CNT_ROWS_BUSY, {"busy"}, {"FETCH_ROWS or SAVE_ROWS in work"}},
     {"reader",
      4,
      2,
@@ -63,16 +84,20 @@ static const char *const queues[] = {"reader", "array", "vector", "attention", "
 
 const struct mr_lane_kind *mr_lane_kind(unsigned lane)
 {
-    return lane >= MR_LANE_READER ? &kinds[7] : lane >= MR_LANE_QUEUE ? &kinds[6] : &kinds[lane];
+    enum { QUEUE = 6, TRAIN, READER = TRAIN + MR_TRAIN_LANES };
+    return &kinds[lane >= MR_LANE_READER  ? READER
+                  : lane >= MR_LANE_TRAIN ? TRAIN + (lane - MR_LANE_TRAIN)
+                  : lane >= MR_LANE_QUEUE ? QUEUE
+                                          : lane];
 }
 
 const char *mr_lane_name(unsigned lane, char *buf, size_t size)
 {
     if (lane >= MR_LANE_READER)
         snprintf(buf, size, "reader %u", lane - MR_LANE_READER);
-    else if (lane >= MR_LANE_QUEUE)
+    else if (lane >= MR_LANE_QUEUE && lane < MR_LANE_TRAIN)
         snprintf(buf, size, "%s queue", queues[lane - MR_LANE_QUEUE]);
     else
-        snprintf(buf, size, "%s", kinds[lane].name);
+        snprintf(buf, size, "%s", mr_lane_kind(lane)->name);
     return buf;
 }

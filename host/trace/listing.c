@@ -6,6 +6,7 @@
 
 #include "cmodel/row_work.h"
 #include "common/error.h"
+#include "trace/programs.h"
 #include "train/work.h"
 
 enum { SHAPE = 96 };
@@ -15,9 +16,6 @@ struct listing {
     FILE *out;
     struct mr_work sum;
     uint64_t programs, commands;
-    // of the program: the next item of a forward pass that has a matrix, and the next that is a
-    // norm
-    int matrix, norm;
 };
 
 static unsigned get(const struct mr_command *c, unsigned field)
@@ -132,41 +130,14 @@ static void shape_of(const struct mr_command *c, int rows, char text[SHAPE])
     }
 }
 
-// ---- names --------------------------------------------------------------------------------------
-
-static const char *const parts[MR_PASS_PARTS] = {
-    [MR_PASS_FORWARD] = "forward",     [MR_PASS_AGAIN] = "forward again",
-    [MR_PASS_INPUTS] = "dX",           [MR_PASS_WEIGHTS] = "dW",
-    [MR_PASS_ATTENTION] = "attention", [MR_PASS_NORMS] = "LayerNorm backwards",
-};
-
-// The item of a forward program that a command belongs to; they are in the order of the list.
-static const char *item_of(struct listing *x, const struct mr_pass_program *p, unsigned opcode)
-{
-    const struct mr_list *list = mr_items_of(x->l->model, p->layer);
-    bool matrix = opcode == MR_OP_MATMUL;
-    int *at = matrix ? &x->matrix : &x->norm;
-    if (p->item || (!matrix && opcode != MR_OP_LAYERNORM))
-        return "";
-    while (list->items[*at].kind != (matrix ? MR_LINEAR : MR_NORM))
-        ++*at;
-    return list->items[(*at)++].label;
-}
-
 static void print_head(const struct listing *x, const struct mr_pass_program *p)
 {
-    fprintf(x->out, "layer %d, %s", p->layer, parts[p->part]);
-    if (p->item)
-        fprintf(x->out, " of %s", p->item->label);
-    if (p->part == MR_PASS_ATTENTION)
-        fprintf(x->out, ", head %d, %s", p->head, p->by_keys ? "dV and dK" : "scores and dQ");
+    char name[96];
+    fprintf(x->out, "layer %d, %s, ", p->layer, mr_program_name(p, name, sizeof name));
     if (p->part == MR_PASS_WEIGHTS)
-        fprintf(x->out, ", %s, all rows\n",
-                p->tensor == MR_BIAS       ? "bias"
-                : p->item->kind == MR_NORM ? "gain"
-                                           : "weights");
+        fprintf(x->out, "all rows\n");
     else
-        fprintf(x->out, ", rows %d..%d\n", p->first, p->first + p->rows - 1);
+        fprintf(x->out, "rows %d..%d\n", p->first, p->first + p->rows - 1);
 }
 
 static void print_work(const struct listing *x, const char *name, const char *item,
@@ -189,7 +160,7 @@ static void print_work(const struct listing *x, const char *name, const char *it
 static int show(void *arg, const struct mr_pass_program *p)
 {
     struct listing *x = arg;
-    x->matrix = x->norm = 0;
+    struct mr_program_walk walk = {0};
     if (x->l->layer >= 0 && p->layer != x->l->layer)
         return 0;
     print_head(x, p);
@@ -199,7 +170,8 @@ static int show(void *arg, const struct mr_pass_program *p)
         struct mr_work w = mr_work_of(c, x->l->g->n, p->rows);
         char shape[SHAPE];
         shape_of(c, p->rows, shape);
-        print_work(x, mr_opcode_name(opcode), item_of(x, p, opcode), shape, &w);
+        print_work(x, mr_opcode_name(opcode), mr_program_item(&walk, x->l->model, p, opcode), shape,
+                   &w);
         mr_work_add(&x->sum, &w);
     }
     x->programs++;

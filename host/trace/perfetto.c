@@ -179,9 +179,12 @@ static void sums(struct writer *w)
         snprintf(text, sizeof text, "channel %u: beats in 1000 cycles", c);
         for (unsigned i = 0; i < t->bins; i++) {
             const struct mr_trace_bin *b = &t->bin[i];
-            put(w, json_pack("{s:s, s:i, s:s, s:I, s:{s:f, s:f}}", "ph", "C", "pid", CHANNELS,
-                             "name", text, "ts", number(b->from > t->from ? b->from : t->from),
-                             "args", "weights", rate(b->weights[c], b), "KV", rate(b->kv[c], b)));
+            json_t *args =
+                json_pack("{s:f, s:f}", "weights", rate(b->weights[c], b), "KV", rate(b->kv[c], b));
+            if (args && t->train)
+                json_object_set_new(args, "stash", json_real(rate(b->stash[c], b)));
+            put(w, json_pack("{s:s, s:i, s:s, s:I, s:o}", "ph", "C", "pid", CHANNELS, "name", text,
+                             "ts", number(b->from > t->from ? b->from : t->from), "args", args));
         }
     }
     for (unsigned i = 0; i < t->bins; i++) {
@@ -213,9 +216,9 @@ static void names(struct writer *w)
         mr_lane_name(l, lane, sizeof lane);
         if (l >= MR_LANE_READER) {
             name(w, "thread_name", CHANNELS, l - MR_LANE_READER + 1, lane);
-        } else if (l < MR_LANE_QUEUE) {
+        } else if (mr_trace_is_unit(w->t, l)) {
             name(w, "thread_name", UNITS, l + 1, lane);
-        } else {
+        } else if (l < MR_LANE_TRAIN) {
             unsigned tid = 10 * (l - MR_LANE_QUEUE) + 1;
             snprintf(text, sizeof text, "%s: waits", lane);
             name(w, "thread_name", COMMANDS, tid + TRACKS, text);
@@ -232,8 +235,12 @@ static json_t *about(const struct mr_trace *t, const char *title)
                  "'mixed', whose args have the cycles of each state; sums are exact",
                  (unsigned long long)t->resolution);
     json_t *counters = json_object(), *meaning = json_object();
-    for (int i = 0; mr_stats_name(i); i++)
-        json_object_set_new(counters, mr_stats_name(i), json_integer(number(t->counters[i])));
+#define X(i, name) json_object_set_new(counters, name, json_integer(number(t->counters[i])));
+    MR_COUNTER_LIST(X)
+    if (t->train) {
+        MR_TRAIN_COUNTER_LIST(X)
+    }
+#undef X
     for (unsigned l = 0; l <= MR_LANE_READER; l++) {
         const struct mr_lane_kind *k = mr_lane_kind(l);
         char text[64];
@@ -259,7 +266,7 @@ int mr_trace_json(const struct mr_trace *t, const char *title, FILE *out, struct
     json_decref(other);
     names(&w);
     for (unsigned l = 0; l < mr_trace_lanes(t); l++)
-        if (l < MR_LANE_QUEUE || l >= MR_LANE_READER)
+        if (mr_trace_is_unit(w.t, l))
             unit(&w, l);
     for (unsigned q = 0; q < MR_SIM_QUEUES; q++) {
         commands(&w, q);

@@ -141,6 +141,7 @@ int mr_trace_run(struct mr_trace *t, struct mr_model *model, const struct mr_tra
         rc = prepare(&r, &model->packed, err);
     if (rc == 0)
         rc = measure(&r, err);
+    mr_trace_end(t);
     if (rc == 0 && t->from >= t->to)
         rc =
             mr_fail(err, MR_ERR_USAGE, "the window begins at cycle %llu, but the run has only %llu",

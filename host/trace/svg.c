@@ -131,25 +131,32 @@ static void bandwidth(struct picture *p, unsigned channel)
 {
     const double height = 36;
     const struct mr_trace *t = p->t;
-    struct mr_columns weights = {0}, both = {0};
-    double w = 0, kv = 0, cycles = 0;
-    char text[32];
+    struct mr_columns weights = {0}, stash = {0}, both = {0};
+    double w = 0, s = 0, kv = 0, cycles = 0;
+    char text[32], part[32] = "";
     row(p, height);
     snprintf(text, sizeof text, "bandwidth %u", channel);
     label(p, height, text);
     for (unsigned i = 0; i < t->bins; i++) {
         const struct mr_trace_bin *b = &t->bin[i];
-        mr_columns_add(&weights, &p->c, b->from, b->cycles, b->weights[channel]);
-        mr_columns_add(&both, &p->c, b->from, b->cycles, b->weights[channel] + b->kv[channel]);
+        double beats = b->weights[channel];
+        mr_columns_add(&weights, &p->c, b->from, b->cycles, beats);
+        beats += b->stash[channel];
+        mr_columns_add(&stash, &p->c, b->from, b->cycles, beats);
+        mr_columns_add(&both, &p->c, b->from, b->cycles, beats + b->kv[channel]);
         w += b->weights[channel];
+        s += b->stash[channel];
         kv += b->kv[channel];
         cycles += (double)b->cycles;
     }
     mr_canvas_area(&p->c, &both, p->y, height, GREEN);
+    mr_canvas_area(&p->c, &stash, p->y, height, PURPLE);
     mr_canvas_area(&p->c, &weights, p->y, height, SKY);
     double limit = p->y - height * t->sequential_rate;
     fprintf(p->c.out, "<path class=\"l\" d=\"M%d %gH%d\"/>\n", MR_PLOT_LEFT, limit, RIGHT);
-    stats(p, height, "weights %.1f %%, KV %.1f %% of 64 bytes a cycle", 100 * w / cycles,
+    if (t->train)
+        snprintf(part, sizeof part, "stash %.1f %%, ", 100 * s / cycles);
+    stats(p, height, "weights %.1f %%, %sKV %.1f %% of 64 bytes a cycle", 100 * w / cycles, part,
           100 * kv / cycles);
 }
 
@@ -181,6 +188,10 @@ static const char *class_of(const struct mr_trace_command *c)
     case MR_OP_MATMUL:
     case MR_OP_STREAM_TILES:
         return "m";
+    case MR_OP_GRAD:
+    case MR_OP_STREAM_STASH:
+    case MR_OP_LOAD_ACT:
+        return "d";
     case MR_OP_LAYERNORM:
     case MR_OP_STREAM_VEC:
         return "n";
@@ -189,27 +200,75 @@ static const char *class_of(const struct mr_trace_command *c)
         return "a";
     case MR_OP_STORE_KV:
     case MR_OP_STORE_RES:
+    case MR_OP_FETCH_ROWS:
+    case MR_OP_SAVE_ROWS:
         return "w";
     default:
         return "o";
     }
 }
 
-static void command(struct picture *p, const struct mr_trace_command *c, uint64_t from,
-                    double height)
+// Commands side by side that look alike and are narrower than this are one box.
+#define NARROW 0.7
+
+struct box {
+    const struct mr_trace_command *first;
+    double x, end;
+    unsigned count;
+};
+
+static void draw_box(struct picture *p, const struct box *b, double height)
+{
+    const struct mr_trace_command *c = b->first;
+    char layer[24] = "", tip[128];
+    if (b->count == 0)
+        return;
+    if (c->layer >= 0)
+        snprintf(layer, sizeof layer, "layer %d ", c->layer);
+    if (b->count > 1)
+        snprintf(tip, sizeof tip, "%u commands from cycle %llu on", b->count,
+                 (unsigned long long)c->issue);
+    else
+        snprintf(tip, sizeof tip, "%s%s: cycles %llu to %llu", layer, c->label,
+                 (unsigned long long)c->issue, (unsigned long long)c->done);
+    mr_canvas_box(&p->c, b->x, p->y, b->end - b->x, height, class_of(c), tip);
+    if (b->end - b->x > 6.6 * (double)strlen(c->label) + 4 && b->count == 1)
+        mr_canvas_text(&p->c, (b->x + b->end) / 2, p->y - height / 2 + 4, "class=\"c\"", c->label);
+}
+
+static void command(struct picture *p, struct box *b, const struct mr_trace_command *c,
+                    uint64_t from, double height)
 {
     const struct mr_trace *t = p->t;
     uint64_t to = c->done < t->to ? c->done : t->to;
     from = from > t->from ? from : t->from;
-    double x = mr_canvas_x(&p->c, (double)from), w = mr_canvas_x(&p->c, (double)to) - x;
-    char layer[24] = "", tip[128];
-    if (c->layer >= 0)
-        snprintf(layer, sizeof layer, "layer %d ", c->layer);
-    snprintf(tip, sizeof tip, "%s%s: cycles %llu to %llu", layer, c->label,
-             (unsigned long long)c->issue, (unsigned long long)c->done);
-    mr_canvas_box(&p->c, x, p->y, w, height, class_of(c), tip);
-    if (w > 6.6 * (double)strlen(c->label) + 4)
-        mr_canvas_text(&p->c, x + w / 2, p->y - height / 2 + 4, "class=\"c\"", c->label);
+    double x = mr_canvas_x(&p->c, (double)from), end = mr_canvas_x(&p->c, (double)to);
+    if (b->count > 0 && end - x < NARROW && x - b->end < NARROW && b->end - b->x < 8 * NARROW &&
+        strcmp(class_of(b->first), class_of(c)) == 0) {
+        b->end = end;
+        b->count++;
+        return;
+    }
+    draw_box(p, b, height);
+    *b = (struct box){c, x, end, 1};
+}
+
+// For whom the array is idle, the two that cost most.
+static void idle_array(struct picture *p, double height)
+{
+    struct mr_trace_wait none = {"none", 0};
+    const struct mr_trace_wait *most = &none, *next = &none;
+    for (unsigned i = 0; i < p->t->n_waits; i++) {
+        const struct mr_trace_wait *w = &p->t->waits[i];
+        if (w->cycles > most->cycles) {
+            next = most;
+            most = w;
+        } else if (w->cycles > next->cycles) {
+            next = w;
+        }
+    }
+    stats(p, height, "array idle for %s %.1f %%, %s %.1f %%", most->name,
+          percent((double)most->cycles, p), next->name, percent((double)next->cycles, p));
 }
 
 // The commands of a queue, each from where it was issued or the one before was done; below, where
@@ -220,6 +279,7 @@ static void queue(struct picture *p, unsigned q)
     const struct mr_trace *t = p->t;
     const struct mr_trace_lane *l = &t->lane[MR_LANE_QUEUE + q];
     struct mr_columns waits = {0};
+    struct box box = {0};
     char name[32];
     uint64_t before = 0, in[MR_TRACE_STATES];
     row(p, height);
@@ -230,42 +290,57 @@ static void queue(struct picture *p, unsigned q)
             continue;
         uint64_t from = c->issue > before ? c->issue : before;
         if (c->done > t->from && from < t->to)
-            command(p, c, from, height);
+            command(p, &box, c, from, height);
         before = c->done;
     }
+    draw_box(p, &box, height);
     for (size_t i = 0; i < l->count; i++)
         mr_columns_add(&waits, &p->c, l->slices[i].from, l->slices[i].cycles,
                        (double)l->slices[i].in[MR_HEAD_SEMAPHORE]);
     mr_trace_window_total(t, MR_LANE_QUEUE + q, in);
-    stats(p, height, "waits for a semaphore %.1f %%", percent((double)in[MR_HEAD_SEMAPHORE], p));
+    if (t->train && q == MR_QUEUE_ARRAY)
+        idle_array(p, height);
+    else
+        stats(p, height, "waits for a semaphore %.1f %%",
+              percent((double)in[MR_HEAD_SEMAPHORE], p));
     p->y += strip + 1;
     mr_canvas_area(&p->c, &waits, p->y, strip, GREY);
 }
 
-// Where each layer's first LAYERNORM begins.
+// A line at a cycle, and a text where there is room for it from *free_from on.
+static void mark(struct picture *p, uint64_t cycle, const char *text, double *free_from)
+{
+    double x = mr_canvas_x(&p->c, (double)cycle);
+    if (cycle < p->t->from || cycle >= p->t->to)
+        return;
+    fprintf(p->c.out, "<path class=\"y\" d=\"M%.1f %gV%g\"/>\n", x, p->top - 8, p->y);
+    if (x < *free_from)
+        return;
+    mr_canvas_text(&p->c, x + 3, p->top, "class=\"s\"", text);
+    *free_from = x + 6.5 * (double)strlen(text) + 8;
+}
+
+// Where each layer's first LAYERNORM begins; where each part of a step of training does.
 static void layers(struct picture *p)
 {
     const struct mr_trace *t = p->t;
     int last = -1;
     double free_from = 0;
     char text[32];
+    for (unsigned i = 0; i < t->n_marks; i++)
+        mark(p, t->marks[i].from, t->marks[i].text, &free_from);
+    if (t->train)
+        return;
     for (unsigned i = 0; i < t->n_commands; i++) {
         const struct mr_trace_command *c = &t->commands[i];
         if (c->opcode != MR_OP_LAYERNORM || !c->issued || c->layer == last)
             continue;
         last = c->layer;
-        if (c->issue < t->from || c->issue >= t->to)
-            continue;
-        double x = mr_canvas_x(&p->c, (double)c->issue);
-        fprintf(p->c.out, "<path class=\"y\" d=\"M%.1f %gV%g\"/>\n", x, p->top - 8, p->y);
         if (c->layer >= 0)
             snprintf(text, sizeof text, "layer %d", c->layer);
         else
             snprintf(text, sizeof text, "head");
-        if (x >= free_from)
-            mr_canvas_text(&p->c, x + 3, p->top, "class=\"s\"", text);
-        if (x >= free_from)
-            free_from = x + 60;
+        mark(p, c->issue, text, &free_from);
     }
 }
 
@@ -313,6 +388,8 @@ static void legend(struct picture *p)
     key(p, n++, GREY, "the queue's next command waits for a semaphore");
     key(p, n++, SKY, "beats of weights");
     key(p, n++, GREEN, "beats of K and V (bandwidth)");
+    if (p->t->train)
+        key(p, n++, PURPLE, "beats of the stash (bandwidth)");
     p->y += (n + 2) / 3 * 18;
     mr_canvas_text(
         &p->c, MR_PLOT_LEFT, p->y, "class=\"s\"",
@@ -353,6 +430,8 @@ static void rows(struct picture *p)
     states(p, MR_LANE_WRITER, 18, "KV writer");
     states(p, MR_LANE_HOST_READ, 14, "host port reads");
     states(p, MR_LANE_HOST_WRITE, 14, "host port writes");
+    for (unsigned i = 0; p->t->train && i < MR_TRAIN_LANES; i++)
+        states(p, MR_LANE_TRAIN + i, 14, mr_lane_name(MR_LANE_TRAIN + i, text, sizeof text));
     heading(p, p->t->channels > 1 ? "Memory channels" : "Memory channel");
     for (unsigned c = 0; c < p->t->channels; c++) {
         states(p, MR_LANE_READER + c, 18, mr_lane_name(MR_LANE_READER + c, text, sizeof text));
@@ -363,7 +442,8 @@ static void rows(struct picture *p)
 static double height_of(const struct mr_trace *t)
 {
     return 70 + 3 * 30 + 5 * 28 + (36 + 22 + 18 + 22 + 18 + 14 + 14 + 7 * 6) +
-           t->channels * (18 + 36 + 12) + 40 + 22 + 4 * 18 + 26;
+           (t->train ? MR_TRAIN_LANES * 20 : 0) + t->channels * (18 + 36 + 12) + 40 + 22 +
+           (t->train ? 5 : 4) * 18 + 26;
 }
 
 static const char style[] =
@@ -371,7 +451,7 @@ static const char style[] =
     ".h{font:bold 13px sans-serif}.s{font-size:11px;fill:#444}"
     ".t{font-size:11px;fill:#444;text-anchor:middle}.c{font-size:11px;text-anchor:middle}"
     ".m{fill:#cfe3f1;stroke:#0072b2}.n{fill:#fbe6bd;stroke:#b87f00}.a{fill:#c9eadf;stroke:#009e73}"
-    ".w{fill:#f1d9e6;stroke:#a8517f}.o{fill:#e4e4e4;stroke:#777}"
+    ".d{fill:#dfe8a8;stroke:#6f7d00}.w{fill:#f1d9e6;stroke:#a8517f}.o{fill:#e4e4e4;stroke:#777}"
     "rect[class]{stroke-width:.6}path{stroke:none}.g{stroke:#000;stroke-opacity:.13}"
     ".y{stroke:#000;stroke-opacity:.4}.l{stroke:#000;stroke-dasharray:4 3;fill:none}</style>\n";
 

@@ -2,6 +2,7 @@
 #include "trace/timeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { LONGEST = 4 }; // a merged slice is closed at this many times the resolution
 
@@ -72,16 +73,32 @@ static bool room(struct mr_trace_lane *l)
     return true;
 }
 
+// The array is idle, and the head of its queue waits for the first of the missing semaphores.
+static void add_wait(struct mr_trace *t, unsigned missing, uint64_t cycles)
+{
+    const char *name = t->semaphore[__builtin_ctz(missing)];
+    unsigned i = 0;
+    while (i < t->n_waits && strcmp(t->waits[i].name, name) != 0)
+        i++;
+    if (i == MR_TRACE_WAITS)
+        return;
+    if (i == t->n_waits)
+        memcpy(t->waits[t->n_waits++].name, name, sizeof t->waits[0].name);
+    t->waits[i].cycles += cycles;
+}
+
 static void add_span(struct mr_trace *t, const struct mr_sim_span *span)
 {
     struct mr_trace_lane *l = &t->lane[span->lane];
     int state = span->state < MR_TRACE_NONE ? span->state : MR_TRACE_NONE;
     l->total[state] += span->cycles;
-    uint64_t end = span->from + span->cycles;
-    uint64_t from = span->from > t->from ? span->from : t->from;
+    uint64_t from = t->base + span->from, end = from + span->cycles;
+    from = from > t->from ? from : t->from;
     end = end < t->to ? end : t->to;
     if (from >= end)
         return;
+    if (t->train && span->lane == MR_LANE_ARRAY && span->detail)
+        add_wait(t, span->detail, end - from);
     struct mr_trace_slice s = {.from = from, .cycles = end - from, .detail = span->detail};
     s.in[state] = s.cycles;
     if (!room(l)) {
@@ -94,10 +111,12 @@ static void add_span(struct mr_trace *t, const struct mr_sim_span *span)
 static void on_spans(void *user, const struct mr_sim_span *spans, size_t n)
 {
     struct mr_trace *t = user;
+    if (t->train && !t->keep)
+        return;
     for (size_t i = 0; i < n && t->status == 0; i++)
         add_span(t, &spans[i]);
     // A lane has at least one slice, and a bound below that would never be reached.
-    while (slices(t) > t->max_slices && t->resolution <= t->cycles + spans[n - 1].from)
+    while (slices(t) > t->max_slices && t->resolution <= t->base + t->cycles + spans[n - 1].from)
         coarsen(t);
 }
 
@@ -113,17 +132,17 @@ bool mr_trace_in_layer(const struct mr_trace *t, const struct mr_trace_command *
 static void on_command(void *user, const struct mr_sim_event *e)
 {
     struct mr_trace *t = user;
-    if (e->index >= t->n_commands)
+    if ((t->train && !t->keep) || t->first + e->index >= t->n_commands)
         return;
-    struct mr_trace_command *c = &t->commands[e->index];
+    struct mr_trace_command *c = &t->commands[t->first + e->index];
     bool mine = mr_trace_in_layer(t, c);
     if (e->done) {
-        c->done = e->cycle + 1; // that cycle is its last
+        c->done = t->base + e->cycle + 1; // that cycle is its last
         c->finished = true;
         if (mine && --t->to_come == 0)
             t->to = c->done;
     } else {
-        c->issue = e->cycle;
+        c->issue = t->base + e->cycle;
         c->issued = true;
         if (mine && t->from == UINT64_MAX)
             t->from = e->cycle;
@@ -137,25 +156,34 @@ static void add_bin(struct mr_trace_bin *to, const struct mr_trace_bin *b)
 {
     to->cycles += b->cycles;
     to->mac_blocks += b->mac_blocks;
+    to->grad_blocks += b->grad_blocks;
     to->host_read += b->host_read;
     to->host_write += b->host_write;
     for (int c = 0; c < MR_MEM_MAX_CHANNELS; c++) {
         to->weights[c] += b->weights[c];
         to->kv[c] += b->kv[c];
+        to->stash[c] += b->stash[c];
     }
 }
 
 static void on_sample(void *user, const struct mr_sim_sample *s)
 {
     struct mr_trace *t = user;
-    struct mr_trace_bin b = {s->from, s->cycles, s->mac_blocks, s->host_read, s->host_write,
-                             {0},     {0}};
+    struct mr_trace_bin b = {.from = t->base + s->from,
+                             .cycles = s->cycles,
+                             .mac_blocks = s->mac_blocks,
+                             .grad_blocks = s->grad_blocks,
+                             .host_read = s->host_read,
+                             .host_write = s->host_write};
+    if (t->train && !t->keep)
+        return;
     for (int c = 0; c < MR_MEM_MAX_CHANNELS; c++) {
         b.weights[c] = s->weights[c];
         b.kv[c] = s->kv[c];
+        b.stash[c] = s->stash[c];
     }
     add_bin(&t->total, &b);
-    if (s->from + s->cycles <= t->from || s->from >= t->to)
+    if (b.from + b.cycles <= t->from || b.from >= t->to)
         return;
     // All bins but the last are equally long: twice as long each time there is no room.
     struct mr_trace_bin *last = t->bins ? &t->bin[t->bins - 1] : NULL;
@@ -176,8 +204,13 @@ static void on_sample(void *user, const struct mr_sim_sample *s)
 static void on_end(void *user, uint64_t cycles)
 {
     struct mr_trace *t = user;
-    t->cycles = cycles;
-    t->to = t->to < cycles ? t->to : cycles;
+    if (!t->train || t->keep)
+        t->cycles = t->base + cycles;
+}
+
+void mr_trace_end(struct mr_trace *t)
+{
+    t->to = t->to < t->cycles ? t->to : t->cycles;
     t->from = t->from < t->to ? t->from : t->to;
 }
 
@@ -203,10 +236,11 @@ static int same(const char *what, const char *state, uint64_t here, uint64_t dev
 int mr_trace_compare(const struct mr_trace *t, struct mr_error *err)
 {
     const uint64_t *n = t->counters;
-    uint64_t weights = 0, kv = 0;
+    uint64_t weights = 0, kv = 0, stash = 0;
     for (unsigned c = 0; c < t->channels; c++) {
         weights += t->total.weights[c];
         kv += t->total.kv[c];
+        stash += t->total.stash[c];
     }
     int rc = same("run", "cycles", t->cycles, n[MR_CNT_CYCLES], err);
     for (unsigned l = 0; rc == 0 && l <= MR_LANE_READER; l++) { // of the readers, channel 0
@@ -215,7 +249,11 @@ int mr_trace_compare(const struct mr_trace *t, struct mr_error *err)
             rc = same(k->name, k->state[s], t->lane[l].total[s], n[k->counter + s], err);
     }
     if (rc == 0)
-        rc = same("weight", "beats", weights, n[MR_CNT_WEIGHT_BEATS], err);
+        rc = same("weight", "beats", weights + stash, n[MR_CNT_WEIGHT_BEATS], err);
+    if (rc == 0)
+        rc = same("stash", "beats", stash, n[MR_CNT_STASH_BEATS], err);
+    if (rc == 0)
+        rc = same("GRAD's", "block products", t->total.grad_blocks, n[MR_CNT_GRAD_BLOCKS], err);
     if (rc == 0)
         rc = same("KV", "beats", kv, n[MR_CNT_KV_BEATS], err);
     if (rc == 0)
@@ -240,5 +278,6 @@ void mr_trace_free(struct mr_trace *t)
     for (unsigned i = 0; i < MR_TRACE_LANES; i++)
         free(t->lane[i].slices);
     free(t->commands);
+    free(t->marks);
     *t = (struct mr_trace){0};
 }

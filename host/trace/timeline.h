@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline of one device run: slices of each lane, commands, sums over steps. It is filled
-// while the simulation runs and never grows beyond a bound: when there are too many slices, runs of
-// short ones become one that knows the share of each state. No cycle is lost by that: totals stay
-// exact.
+// The timeline of a device run, or of those of a step of training: slices of each lane, commands,
+// sums over steps. It is filled while the simulation runs and never grows beyond a bound: when
+// there are too many slices, runs of short ones become one that knows the share of each state. No
+// cycle is lost by that: totals stay exact.
 #ifndef MILLRACE_TRACE_TIMELINE_H
 #define MILLRACE_TRACE_TIMELINE_H
 
@@ -13,7 +13,7 @@
 #include "mr_device.h"
 #include "trace/lanes.h"
 
-enum { MR_TRACE_BINS = 2048 };
+enum { MR_TRACE_BINS = 2048, MR_TRACE_WAITS = 32 };
 
 struct mr_trace_slice {
     uint64_t from, cycles;
@@ -38,11 +38,32 @@ struct mr_trace_command {
 };
 
 struct mr_trace_bin {
-    uint64_t from, cycles, mac_blocks, host_read, host_write;
-    uint32_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS];
+    uint64_t from, cycles, mac_blocks, grad_blocks, host_read, host_write;
+    uint32_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS], stash[MR_MEM_MAX_CHANNELS];
+};
+
+// From which cycle on the runs belong to another part of a step of training.
+struct mr_trace_mark {
+    uint64_t from;
+    char text[32];
+};
+
+// What the idle array's next command waited for.
+struct mr_trace_wait {
+    char name[32]; // who gives the semaphore
+    uint64_t cycles;
 };
 
 struct mr_trace {
+    // A step of training: many runs, one behind the other; what follows is of those that are kept.
+    bool train, keep;
+    uint64_t base;  // cycles of the runs before
+    unsigned first; // the run's first command
+    struct mr_trace_mark *marks;
+    unsigned n_marks;
+    struct mr_trace_wait waits[MR_TRACE_WAITS];
+    unsigned n_waits;
+
     unsigned channels, rows, columns, clock_khz;
     double sequential_rate; // beats a cycle that a plain sequential reader gets of a channel
     uint64_t cycles;        // of the run
@@ -57,9 +78,9 @@ struct mr_trace {
     unsigned to_come;                  // layer: its commands that are not done
     struct mr_trace_bin bin[MR_TRACE_BINS];
     unsigned bins;
-    struct mr_trace_bin total;      // of the whole run
-    uint64_t counters[MR_COUNTERS]; // the device's own, after the run
-    int status;                     // first failure while collecting
+    struct mr_trace_bin total;          // of the whole run
+    uint64_t counters[MR_ALL_COUNTERS]; // the device's own, after the run
+    int status;                         // first failure while collecting
 };
 
 // The callbacks of the simulator, with `t` as their user.
@@ -68,6 +89,9 @@ struct mr_sim_timeline mr_trace_listener(struct mr_trace *t);
 // Whether a command is one of those whose first and last cycle bound the layer's window. Readers
 // and PM_LOAD run ahead: they are done for a layer while another one is in work.
 bool mr_trace_in_layer(const struct mr_trace *t, const struct mr_trace_command *c);
+
+// Behind the last run: cuts the window to what there was.
+void mr_trace_end(struct mr_trace *t);
 
 // 0, or MR_ERR_DIFF if the timeline's totals are not the device's counters.
 int mr_trace_compare(const struct mr_trace *t, struct mr_error *err);
@@ -81,6 +105,13 @@ int mr_trace_state(const struct mr_trace_slice *s);
 static inline unsigned mr_trace_lanes(const struct mr_trace *t)
 {
     return MR_LANE_READER + t->channels;
+}
+
+// Whether a lane has intervals of its own to show: all but the queues', which go with commands, and
+// those of units that the device does not have.
+static inline bool mr_trace_is_unit(const struct mr_trace *t, unsigned lane)
+{
+    return lane < MR_LANE_QUEUE || lane >= (t->train ? MR_LANE_TRAIN : MR_LANE_READER);
 }
 
 void mr_trace_free(struct mr_trace *t);

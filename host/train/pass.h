@@ -85,8 +85,9 @@ void mr_pass_add(const struct mr_pass *pass, const struct mr_batch *batch,
 
 // ---- programs ----------------------------------------------------------------------------------
 
-// mr_pass_run() shows each program when it has run. A return of other than 0 ends the pass with it.
-void mr_pass_watch(struct mr_pass *pass, mr_pass_show *show, void *arg);
+// mr_pass_run() shows each program before it runs (`begin`, or NULL) and when it has run. A return
+// of other than 0 ends the pass with it.
+void mr_pass_watch(struct mr_pass *pass, mr_pass_show *begin, mr_pass_show *show, void *arg);
 
 // A pass without a device, for plans and listings: nothing is allocated but what says where things
 // are. The name stands in messages. Errors are those of mr_pass_open().

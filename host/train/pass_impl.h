@@ -85,9 +85,9 @@ struct pass_batch {
 };
 
 struct mr_pass {
-    struct mr_device *dev; // NULL: programs are only shown
-    const char *name;      // of the device, for messages
-    mr_pass_show *show;    // NULL: to nobody
+    struct mr_device *dev;      // NULL: programs are only shown
+    const char *name;           // of the device, for messages
+    mr_pass_show *begin, *show; // NULL: to nobody
     void *show_arg;
     struct mr_pass_program now; // the program in work, but for its commands
     struct mr_pass_counts counts;

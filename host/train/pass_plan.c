@@ -10,8 +10,9 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
     return pass_new(pass, g, name, config, options, err);
 }
 
-void mr_pass_watch(struct mr_pass *pass, mr_pass_show *show, void *arg)
+void mr_pass_watch(struct mr_pass *pass, mr_pass_show *begin, mr_pass_show *show, void *arg)
 {
+    pass->begin = begin;
     pass->show = show;
     pass->show_arg = arg;
 }
@@ -25,7 +26,7 @@ int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, 
     int rc = pass_holds(pass, rows, err);
     if (rc < 0)
         return rc;
-    mr_pass_watch(pass, show, arg);
+    mr_pass_watch(pass, NULL, show, arg);
     pass_place_rows(pass, lengths, n_sequences);
     rc = pass_forward(pass, err);
     return rc == 0 ? pass_backward(pass, err) : rc;

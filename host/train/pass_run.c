@@ -97,13 +97,11 @@ static int write_descriptor(const struct run *r)
 
 static int count(struct mr_pass *p, struct mr_error *err)
 {
-    uint64_t counter[MR_COUNTERS];
+    uint64_t counter[MR_ALL_COUNTERS];
     int rc = mr_device_counters(p->dev, counter, err);
-    if (rc < 0)
-        return rc;
-    p->counts.cycles += counter[MR_CNT_CYCLES];
-    p->counts.mac_blocks += counter[MR_CNT_MAC_BLOCKS];
-    return 0;
+    for (int i = 0; rc == 0 && i < (int)MR_ALL_COUNTERS; i++)
+        p->counts.counter[i] += counter[i];
+    return rc;
 }
 
 static int execute(struct run *r)
@@ -118,7 +116,7 @@ static int execute(struct run *r)
     return rc == 0 && mr_device_info(p->dev)->counts_cycles ? count(p, r->err) : rc;
 }
 
-static int show(const struct run *r)
+static int show(const struct run *r, mr_pass_show *to)
 {
     const struct mr_pass *p = r->p;
     struct mr_pass_program program = p->now;
@@ -126,7 +124,7 @@ static int show(const struct run *r)
     program.pos = p->batch.pos + program.first;
     program.commands = r->cmds;
     program.count = r->count;
-    return p->show(p->show_arg, &program);
+    return to ? to(p->show_arg, &program) : 0;
 }
 
 int run_end(struct run *r)
@@ -139,9 +137,11 @@ int run_end(struct run *r)
     if (r->rc == 0)
         r->rc = mr_depend_check(r->depend, r->err);
     if (r->rc == 0)
+        r->rc = show(r, p->begin);
+    if (r->rc == 0)
         r->rc = p->dev ? execute(r) : 0;
-    if (r->rc == 0 && p->show)
-        r->rc = show(r);
+    if (r->rc == 0)
+        r->rc = show(r, p->show);
     free(r->cmds);
     mr_depend_free(r->depend);
     return r->rc;

@@ -16,10 +16,10 @@ enum mr_pass_part {
     MR_PASS_PARTS,
 };
 
-// What the device has counted in all runs since the pass was opened; zeros of a device that counts
-// no cycles.
+// What the device has counted in all runs since the pass was opened, by MR_CNT_*; zeros of a device
+// that counts no cycles.
 struct mr_pass_counts {
-    uint64_t cycles, mac_blocks; // the latter of 32 products each
+    uint64_t counter[MR_ALL_COUNTERS];
 };
 
 // One program of a pass.

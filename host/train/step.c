@@ -348,6 +348,12 @@ bool mr_step_whole(const struct mr_step *step)
     return step->most > 0 && step->added == step->most;
 }
 
+// Of the step, not of what was before.
+static uint64_t counted(const struct mr_step *step, const struct mr_pass_counts *now, int counter)
+{
+    return now->counter[counter] - step->before.counter[counter];
+}
+
 int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
                   struct mr_step_done *done, struct mr_error *err)
 {
@@ -370,8 +376,8 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
         rc = mr_store_spread(step->store, step->ranks, err);
     }
     const struct mr_pass_counts after = mr_pass_counts(step->pass);
-    const uint64_t cycles = after.cycles - step->before.cycles;
-    const double blocks = (double)(after.mac_blocks - step->before.mac_blocks);
+    const uint64_t cycles = counted(step, &after, MR_CNT_CYCLES);
+    const double blocks = (double)counted(step, &after, MR_CNT_MAC_BLOCKS);
     *done = (struct mr_step_done){.step = stored.step,
                                   .loss = step->loss,
                                   .norm = stored.norm,
@@ -392,7 +398,7 @@ int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct 
     const struct mr_pass_counts from = mr_pass_counts(step->pass);
     int rc = mr_pass_evaluate(step->pass, batch, loss, err);
     const struct mr_pass_counts to = mr_pass_counts(step->pass);
-    step->before.cycles += to.cycles - from.cycles; // not the step's
-    step->before.mac_blocks += to.mac_blocks - from.mac_blocks;
+    for (int i = 0; i < (int)MR_ALL_COUNTERS; i++) // not the step's
+        step->before.counter[i] += to.counter[i] - from.counter[i];
     return rc;
 }

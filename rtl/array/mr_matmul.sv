@@ -19,7 +19,7 @@
 //   c_        blocks with their row maxima from mr_load_act, behind those of attention
 //   gr_       of GRAD: gr_cmd_valid_o when it is issued (cmd_i, rows in cfg_rows_o), if
 //             gr_cmd_ready_i; then the sums, valid/ready, with dr_acc_o, dr_token_o, dr_group_o and
-//             dr_last_o as for a MATMUL
+//             dr_last_o as for a MATMUL; gr_in_o: a GRAD is inside, strobes of cnt_ are its
 //   cnt_      strobes: mr_array's
 `include "mr_bundles.svh"
 module mr_matmul #(
@@ -64,6 +64,7 @@ module mr_matmul #(
   output logic               gr_valid_o,
   input  logic               gr_ready_i,
   output logic [1:0]         gr_flags_o,
+  output logic               gr_in_o,
 
   `MR_ARRAY_CNT_M(cnt_)
 );
@@ -100,6 +101,7 @@ module mr_matmul #(
     end
     assign is_grad        = cmd_i[7:0] == mr_pkg::OP_GRAD[7:0];
     assign turn           = !grad_in_q || !busy_i;
+    assign gr_in_o        = grad_in_q && busy_i;
     assign gr_cmd_valid_o = cmd_valid_i && is_grad && !busy_i && array_ready && gr_cmd_ready_i;
     assign gr_valid_o     = a_dr_valid && dr_grad;
     assign dr_valid_o     = a_dr_valid && !dr_grad;
@@ -109,7 +111,7 @@ module mr_matmul #(
     assign {b_slot, b_word, b_region, b_data} = b_valid_i ?
         {b_slot_i, b_word_i, b_region_i, b_data_i} : {c_slot_i, c_word_i, c_region_i, c_data_i};
   end else begin : gen_no_train
-    assign {is_grad, gr_cmd_valid_o, gr_valid_o, c_ready_o} = '0;
+    assign {is_grad, gr_cmd_valid_o, gr_valid_o, gr_in_o, c_ready_o} = '0;
     assign turn       = 1'b1;
     assign dr_valid_o = a_dr_valid;
     assign a_dr_ready = dr_ready_i;

@@ -22,7 +22,7 @@
 //   progress_i  something moved: the watchdog waits again
 //   cnt_      strobes, each a cycle; cnt_array_i {idle, drain, weights, busy}, cnt_attention_i
 //             {wait for KV, idle, busy}, cnt_reader_i {issue, idle, wait, no credit}; cnt_vector_i,
-//             cnt_writer_i: the unit works; cnt_run_o: they count
+//             cnt_writer_i: the unit works; cnt_train_: mr_train_counts'; cnt_run_o: they count
 //   ovf_i, nan_i  pulses for STICKY
 `include "mr_bundles.svh"
 module mr_control #(
@@ -84,6 +84,7 @@ module mr_control #(
   input  logic [2:0]           cnt_attention_i,
   input  logic                 cnt_writer_i,
   input  logic [3:0]           cnt_reader_i,
+  `MR_TRAIN_CNT_S(cnt_train_),
   output logic                 cnt_run_o,
   input  logic                 ovf_i,
   input  logic                 nan_i
@@ -180,7 +181,8 @@ module mr_control #(
     for (int i = 0; i < mr_pkg::QUEUES; i++) done_count = done_count + {2'd0, done_q[i]};
   end
   mr_counters #(
-    .N(N)
+    .N    (N),
+    .TRAIN(TRAIN)
   ) u_counters (
     .clk_i,
     .rst_ni,
@@ -197,6 +199,7 @@ module mr_control #(
     .attention_i (cnt_attention_i),
     .writer_i    ({!cnt_writer_i, cnt_writer_i}),
     .reader_i    (cnt_reader_i),
+    `MR_TRAIN_CNT_S_TO(train_, cnt_train_),
     .rd_addr_i   (cnt_addr),
     .rd_data_o   (cnt_data)
   );

@@ -3,11 +3,14 @@
 // and are cleared by clear_i, so after a run they stand still and are read as one snapshot.
 //
 // Parameters
-//   N  channels
+//   N      channels
+//   TRAIN  1: with those of training
 //
 // rd_addr_i selects a counter, rd_data_o follows one cycle later.
+`include "mr_bundles.svh"
 module mr_counters #(
-  parameter int N = 1
+  parameter int N = 1,
+  parameter int TRAIN = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -24,11 +27,12 @@ module mr_counters #(
   input  logic [2:0]   attention_i,  // busy, idle, waits for KV
   input  logic [1:0]   writer_i,     // busy, idle
   input  logic [3:0]   reader_i,     // credit, memory, idle, issue
+  `MR_TRAIN_CNT_S(train_),
   input  logic [4:0]   rd_addr_i,
   output logic [47:0]  rd_data_o
 );
 
-  localparam int COUNTERS = 22;
+  localparam int COUNTERS = 22, TRAIN_COUNTERS = 8;
   logic [47:0] count_q[COUNTERS];
 
   function automatic [7:0] ones(input logic [N-1:0] v);
@@ -36,8 +40,9 @@ module mr_counters #(
     for (int i = 0; i < N; i++) ones = ones + {7'd0, v[i]};
   endfunction
 
+  logic [47:0] train_data;
   always_ff @(posedge clk_i) begin
-    rd_data_o <= rd_addr_i < 5'(COUNTERS) ? count_q[rd_addr_i] : '0;
+    rd_data_o <= rd_addr_i < 5'(COUNTERS) ? count_q[rd_addr_i] : train_data;
     if (!rst_ni || clear_i) begin
       for (int i = 0; i < COUNTERS; i++) count_q[i] <= '0;
     end else if (run_i) begin
@@ -54,6 +59,26 @@ module mr_counters #(
       for (int i = 0; i < 2; i++) if (writer_i[i]) count_q[16+i] <= count_q[16+i] + 48'd1;
       for (int i = 0; i < 4; i++) if (reader_i[i]) count_q[18+i] <= count_q[18+i] + 48'd1;
     end
+  end
+
+  if (TRAIN != 0) begin : gen_train
+    logic [47:0] train_q[TRAIN_COUNTERS];
+    logic [4:0]  at;
+    assign at         = rd_addr_i - 5'(COUNTERS);
+    assign train_data = at < 5'(TRAIN_COUNTERS) ? train_q[at[2:0]] : '0;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni || clear_i) begin
+        for (int i = 0; i < TRAIN_COUNTERS; i++) train_q[i] <= '0;
+      end else if (run_i) begin
+        if (train_stash_beats_i != '0) train_q[0] <= train_q[0] + 48'(train_stash_beats_i);
+        if (train_grad_blocks_i != '0) train_q[1] <= train_q[1] + 48'(train_grad_blocks_i);
+        for (int i = 0; i < 6; i++) if (train_cycles_i[i]) train_q[2+i] <= train_q[2+i] + 48'd1;
+      end
+    end
+  end else begin : gen_no_train
+    assign train_data = '0;
+    logic unused;
+    assign unused = ^{train_stash_beats_i, train_grad_blocks_i, train_cycles_i};
   end
 
 endmodule

@@ -39,8 +39,11 @@ $1 == "arg" { emit("KARG_" toupper($2), $3); emit("KARG_" toupper($2) "_ID", arg
 $1 == "channel" { emit("KARG_CHANNEL", $2); emit("KARG_CHANNEL_STRIDE", $3); emit("KARG_CHANNEL_ID", args + 0) }
 $1 == "charg" { emit("KARG_" toupper($2), $3); emit("KARG_" toupper($2) "_ID", chargs++) }
 $1 == "counter" { emit("CNT_" $2, n_cnt + 0); cnts = cnts sprintf("    X(%d, \"%s\") \\\n", n_cnt, tolower($2)); n_cnt++ }
+# Those of a device with TRAIN are behind the ones that all have.
+$1 == "train_counter" { emit("CNT_" $2, n_cnt + n_train); trains = trains sprintf("    X(%d, \"%s\") \\\n", n_cnt + n_train, tolower($2)); n_train++ }
 END {
     emit("COUNTERS", n_cnt)
+    emit("ALL_COUNTERS", n_cnt + n_train)
     emit("KARGS_PER_CHANNEL", chargs + 0)
     if (failed) exit 1
     if (out == "c") {
@@ -49,6 +52,7 @@ END {
         printf "\n// X(code, text) for each device error; X(index, name) for each counter and opcode.\n"
         printf "#define MR_DEVERR_LIST(X) \\\n%s\n", errs
         printf "#define MR_COUNTER_LIST(X) \\\n%s\n", cnts
+        printf "#define MR_TRAIN_COUNTER_LIST(X) \\\n%s\n", trains
         printf "#define MR_OP_LIST(X) \\\n"
         for (i = 0; i < n_ops; i++) printf "    X(MR_OP_%s, \"%s\", MR_QUEUE_%s) \\\n", ops[i], ops[i], queue[ops[i]]
         legal_list_c()

@@ -8,6 +8,9 @@
 //               14 host write beat, idle | 16..31 block products
 // view_readers  16 bits, one a channel, for each of: credit, memory, idle, issue
 // view_beats    the same for beats of weights, of KV
+// view_train    0..5 cycles of GRAD_ALONE and the counters behind it | 6..17 block products of GRAD
+// |
+//               18 the read job is the stash's | 19..34 channels that take it | 35..63 its beats
 // view (queue)  0..15 semaphores that the head still needs | 16 head valid | 17 room in the unit |
 //               18 issue | 19 done | 32..47 index of the head | 48..63 of what is done
 #ifndef MILLRACE_SIM_OBSERVER_H
@@ -15,6 +18,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <string>
 
 #include "sim/verilator/timeline.h"
@@ -32,7 +36,8 @@ class Observer
         units_ = find(context, top, "view_units");
         readers_ = find(context, top, "view_readers");
         beats_ = find(context, top, "view_beats");
-        bool all = units_ && readers_ && beats_;
+        train_ = find(context, top, "view_train");
+        bool all = units_ && readers_ && beats_ && train_;
         for (unsigned q = 0; q < MR_SIM_QUEUES; q++) {
             queue_[q] =
                 find(context, top + ".u_control.u_seq.gen_queue[" + std::to_string(q) + "].u_queue",
@@ -72,9 +77,10 @@ class Observer
         }
         if (!running_)
             begin();
-        units();
-        readers();
         queues();
+        units();
+        training();
+        readers();
         if (++now_ == sample_.from + step)
             give_sample();
     }
@@ -115,6 +121,10 @@ class Observer
         for (unsigned l = 0; l < MR_LANE_READER + channels_; l++)
             lane_[l] = {0, 0, MR_SIM_STATE_NONE};
         last_units_ = ~*units_;
+        last_train_ = ~*train_;
+        missing_ = last_missing_ = 0;
+        for (auto &jobs : jobs_)
+            jobs.clear();
         last_readers_ = ~*readers_;
         for (unsigned q = 0; q < MR_SIM_QUEUES; q++)
             last_queue_[q] = ~*queue_[q];
@@ -155,9 +165,11 @@ class Observer
     void units()
     {
         uint64_t u = *units_;
-        if ((u ^ last_units_) & 0xFFFF) {
+        if ((u ^ last_units_) & 0xFFFF || missing_ != last_missing_) {
             last_units_ = u;
-            set(MR_LANE_ARRAY, which(u >> 1 & 15));
+            last_missing_ = missing_;
+            uint8_t array = which(u >> 1 & 15);
+            set(MR_LANE_ARRAY, array, array == MR_ARRAY_IDLE ? missing_ : 0);
             set(MR_LANE_VECTOR, which(u >> 5 & 3));
             set(MR_LANE_ATTENTION, which(u >> 7 & 7));
             set(MR_LANE_WRITER, which(u >> 10 & 3));
@@ -169,11 +181,38 @@ class Observer
         sample_.host_write += u >> 14 & 1;
     }
 
+    void training()
+    {
+        uint64_t t = *train_;
+        if (t == last_train_ && !(t >> 6 & 0x1FFFEFFF))
+            return;
+        if ((t ^ last_train_) & 63)
+            for (unsigned i = 0; i < MR_TRAIN_LANES; i++)
+                set(MR_LANE_TRAIN + i, t >> i & 1 ? 0 : MR_SIM_STATE_NONE);
+        last_train_ = t;
+        sample_.grad_blocks += t >> 6 & 0xFFF;
+        for (unsigned c = 0; t >> 19 & 0xFFFF && c < channels_; c++)
+            if (t >> (19 + c) & 1)
+                jobs_[c].push_back({t >> 35, bool(t >> 18 & 1)});
+    }
+
+    // Whether a beat of weights is one of the stash: a channel's come in the order of its jobs.
+    bool stash_beat(unsigned c)
+    {
+        if (jobs_[c].empty())
+            return false;
+        bool stash = jobs_[c].front().stash;
+        if (--jobs_[c].front().beats == 0)
+            jobs_[c].pop_front();
+        return stash;
+    }
+
     void readers()
     {
         uint64_t r = *readers_, b = *beats_;
         for (unsigned c = 0; b && c < channels_; c++) {
-            sample_.weights[c] += b >> c & 1;
+            if (b >> c & 1)
+                (stash_beat(c) ? sample_.stash : sample_.weights)[c]++;
             sample_.kv[c] += b >> (16 + c) & 1;
         }
         if (r == last_readers_)
@@ -199,6 +238,8 @@ class Observer
             last_queue_[q] = v;
             bool head = v >> 16 & 1, room = v >> 17 & 1;
             uint16_t missing = head && room ? v & 0xFFFF : 0;
+            if (q == MR_SIM_ARRAY_QUEUE)
+                missing_ = missing;
             set(MR_LANE_QUEUE + q,
                 !head     ? MR_HEAD_EMPTY
                 : missing ? MR_HEAD_SEMAPHORE
@@ -231,9 +272,15 @@ class Observer
     }
 
     unsigned channels_ = 0;
-    const uint64_t *units_ = nullptr, *readers_ = nullptr, *beats_ = nullptr;
+    const uint64_t *units_ = nullptr, *readers_ = nullptr, *beats_ = nullptr, *train_ = nullptr;
     const uint64_t *queue_[MR_SIM_QUEUES] = {};
-    uint64_t last_units_ = 0, last_readers_ = 0, last_queue_[MR_SIM_QUEUES] = {};
+    uint64_t last_units_ = 0, last_readers_ = 0, last_train_ = 0, last_queue_[MR_SIM_QUEUES] = {};
+    uint16_t missing_ = 0, last_missing_ = 0; // by the head of the array's queue
+    struct Job {
+        uint64_t beats;
+        bool stash;
+    };
+    std::deque<Job> jobs_[MR_MEM_MAX_CHANNELS]; // read jobs of weights whose beats are to come
     mr_sim_timeline sink_ = {};
     bool listening_ = false, running_ = false;
     uint64_t now_ = 0; // cycles of the run

@@ -26,7 +26,7 @@ extern "C" {
 
 #include "common/error.h"
 
-#define MR_SIM_ABI 3
+#define MR_SIM_ABI 4
 
 struct mr_sim; // one simulated device
 

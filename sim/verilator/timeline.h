@@ -10,7 +10,8 @@
 
 #include "sim/memory/address.h"
 
-#define MR_SIM_QUEUES 5 // reader, array, vector, attention, writer
+#define MR_SIM_QUEUES      5 // reader, array, vector, attention, writer
+#define MR_SIM_ARRAY_QUEUE 1
 
 // What has intervals. A unit's states are in the order of its counters in rtl/spec/device.def.
 enum mr_sim_lane {
@@ -21,15 +22,28 @@ enum mr_sim_lane {
     MR_LANE_HOST_READ, // MR_PORT_*
     MR_LANE_HOST_WRITE,
     MR_LANE_QUEUE,                                 // + queue: MR_HEAD_*
-    MR_LANE_READER = MR_LANE_QUEUE + MR_SIM_QUEUES // + channel: credit, memory, idle, issue
+    MR_LANE_TRAIN = MR_LANE_QUEUE + MR_SIM_QUEUES, // + MR_TRAIN_*: busy
+    MR_LANE_READER = MR_LANE_TRAIN + 6             // + channel: credit, memory, idle, issue
 };
+enum { MR_ARRAY_IDLE = 3 };
 enum { MR_SIM_STATE_NONE = 7 }; // none of a unit's counters counts
 enum { MR_PORT_BEAT, MR_PORT_WAITS, MR_PORT_IDLE };
+// Of a device with TRAIN, in the order of its counters from GRAD_ALONE on.
+enum {
+    MR_TRAIN_GRAD_ALONE,
+    MR_TRAIN_GRAD_WRITES,
+    MR_TRAIN_ACT_LOADS,
+    MR_TRAIN_PUTS,
+    MR_TRAIN_MOVE,
+    MR_TRAIN_ROWS,
+    MR_TRAIN_LANES,
+};
 enum { MR_HEAD_EMPTY, MR_HEAD_SEMAPHORE, MR_HEAD_UNIT }; // what its first command waits for
 
 struct mr_sim_span {
     uint64_t from, cycles;
-    uint16_t detail; // MR_HEAD_SEMAPHORE: the mask of those that are missing
+    uint16_t detail; // MR_HEAD_SEMAPHORE: the mask of those that are missing; MR_ARRAY_IDLE: those
+                     // that the head of its queue waits for
     uint8_t lane, state;
 };
 
@@ -44,8 +58,8 @@ struct mr_sim_event {
 // Sums over a few cycles.
 struct mr_sim_sample {
     uint64_t from;
-    uint32_t cycles, mac_blocks, host_read, host_write; // beats
-    uint16_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS];
+    uint32_t cycles, mac_blocks, grad_blocks, host_read, host_write; // beats
+    uint16_t weights[MR_MEM_MAX_CHANNELS], kv[MR_MEM_MAX_CHANNELS], stash[MR_MEM_MAX_CHANNELS];
 };
 
 struct mr_sim_timeline {

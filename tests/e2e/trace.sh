@@ -8,17 +8,28 @@ demo=models/demo
 
 cat >"$work/check.c" <<'C'
 #include "trace_events.h"
-// check TRACE.json [BENCH.json]: without a fault, and with the counters of bench's first point
+// check TRACE.json [BENCH.json | train]: without a fault, and with the counters of bench's first
+// point; commands of training take as long as their counters say, the one of the issue left out
 int main(int n, char **v)
 {
     json_t *trace = n > 1 ? json_load_file(v[1], JSON_REJECT_DUPLICATES, NULL) : NULL;
-    json_t *bench = n > 2 ? json_load_file(v[2], JSON_REJECT_DUPLICATES, NULL) : NULL;
+    int train = n > 2 && strcmp(v[2], "train") == 0, found[2];
+    json_t *bench = n > 2 && !train ? json_load_file(v[2], JSON_REJECT_DUPLICATES, NULL) : NULL;
     const char *fault = trace ? events_fault(trace) : "no JSON", *name;
     json_t *point = json_array_get(json_object_get(bench, "points"), 0), *value;
     json_t *counters = json_object_get(json_object_get(trace, "otherData"), "counters");
     json_object_foreach(counters, name, value)
-        if (n > 2 && !fault && !json_equal(value, json_object_get(point, name)))
+        if (bench && !fault && !json_equal(value, json_object_get(point, name)))
             fault = name;
+    if (train && !fault) {
+        json_int_t loads = event_commands(trace, "LOAD_ACT", &found[0]);
+        json_int_t moves = event_commands(trace, "MOVE_ROWS", &found[1]);
+        printf("# LOAD_ACT %d, %lld cycles; MOVE_ROWS %d, %lld\n", found[0], (long long)loads, found[1], (long long)moves);
+        if (!found[0] || loads - event_int(counters, "act_loads") != found[0])
+            fault = "LOAD_ACT";
+        if (!found[1] || moves - event_int(counters, "move_busy") != found[1])
+            fault = "MOVE_ROWS";
+    }
     if (fault)
         printf("# %s: %s\n", v[1], fault);
     json_decref(trace);
@@ -69,11 +80,27 @@ ok list_has_attention_head_by_head grep -q '^layer 3, attention of .*, head 3, d
 exits trace_lists_a_layer_of_training 0 '' trace $demo --train 40,7 -d model:tinyt --layer 4 --chunk 32
 ok layer_of_the_list_is_no_other test -z "$(grep '^layer' "$work/out" | grep -v '^layer 4,')"
 exits trace_lists_recomputation 0 'layer 0, forward again, rows 0..31' trace $demo --train 40 -d model:tinyt --recompute
-exits trace_of_training_on_the_rtl 2 "lists the programs of a C model, not of 'sim:'; use -d model:tinyt" trace $demo --train 40
+exits trace_of_training_of_a_device_without_it 2 "sim: cannot train; with ',train' it can" trace $demo --train 40
 exits trace_of_training_without_its_commands 2 'device tiny cannot train' trace $demo --train 40 -d model:tiny
 exits trace_of_training_beyond_the_positions 2 'sequence of 600; the model has 512' trace $demo --train 600 -d model:tinyt
 exits trace_of_training_of_no_layer 2 'layer 5: the model has layers 0..3' trace $demo --train 40 -d model:tinyt --layer 5
-exits trace_of_training_as_a_picture 2 'train and --svg exclude each other' trace $demo --train 40 --svg "$work/t.svg"
+exits trace_of_a_list_as_a_picture 2 'lists programs; a timeline needs -d sim:sim,train' trace $demo --train 40 -d model:tinyt --svg "$work/t.svg"
+exits trace_of_training_on_the_cpu 2 "draws what sim: does, or lists the programs of model:, not 'cpu:'" trace $demo --train 40 -d cpu:
+
+# ---- training as it runs ---------------------------------------------------------------------------
+learner=tests/fixtures/train/gptj-d12-r4
+exits trace_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --json "$work/n.json" --svg "$work/n.svg"
+ok training_says_what_the_array_waits_for grep -qE '^  the idle array waits for .*MOVE_ROWS [0-9.]+ %' "$work/out"
+ok training_adds_up_to_the_counters "$work/check" "$work/n.json" train
+ok training_is_drawn is_picture "$work/n.svg" '>MOVE_ROWS<'
+ok commands_of_training_are_named grep -q '"name":"layer 1 dW fc_in"' "$work/n.json"
+exits trace_of_a_layer_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --layer 1 --json "$work/m.json"
+ok layer_of_training_adds_up "$work/check" "$work/m.json" train
+ok layer_of_training_is_no_other test -z "$(grep '"layer":0' "$work/m.json")" -a -n "$(grep '"layer":1' "$work/m.json")"
+exits trace_of_a_window_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --from 1000 --to 9000 --json "$work/m.json"
+ok window_of_training_is_cut "$work/check" "$work/m.json"
+exits trace_of_training_behind_its_end 2 'begins at cycle 900000000, but the programs' trace $learner --train 20 -d sim:tinyt --from 900000000
+exits trace_of_training_that_is_synthetic 2 'needs the weights of a checkpoint' trace synthetic:gptj-6b,layers=1,vocab=64 --train 20 -d sim:tinyt
 
 # ---- refusals ------------------------------------------------------------------------------------
 exits trace_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --svg "$work/none/t.svg"

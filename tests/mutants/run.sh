@@ -411,6 +411,14 @@ mutant 'SAVE_ROWS writes where results go' rtl/attention/mr_kv.sv \
     's/save_q ? rows_base_i : result_base_i/result_base_i/' tinyt
 mutant "SAVE_ROWS saves the first memory's rows alone" rtl/attention/mr_kv.sv \
     "s/second_q <= is_save && .*/second_q <= 1'b0;/" tinyt
+mutant 'products of MATMUL count as those of GRAD' rtl/train/mr_train_counts.sv \
+    's/rst_ni \&\& gr_in_i ? blocks_i/rst_ni ? blocks_i/' tinyt
+mutant 'beats of weights count as the stash' rtl/train/mr_train_counts.sv \
+    's/job_take_i \&\& job_stash_i ?/job_take_i ?/' tinyt
+mutant 'cycles of LOAD_ACT count as those of MOVE_ROWS' rtl/train/mr_train_counts.sv \
+    's/OP_MOVE_ROWS\[7:0\]/OP_LOAD_ACT[7:0]/' tinyt
+mutant 'SAVE_ROWS does not count' rtl/train/mr_train_counts.sv \
+    's/OP_SAVE_ROWS\[7:0\]/OP_STORE_KV[7:0]/' tinyt
 
 # ---- stream and reader ---------------------------------------------------------------------------------
 mutant 'scale codes in the wrong order' rtl/stream/mr_stream.sv \

@@ -23,7 +23,7 @@ enum { STEPS = 64, WEIGHTS = 640, WATCHDOG = 12, PAUSE = 1000 };
 
 struct moment { // after a step
     int rc;
-    uint64_t cycles, logits, counter[MR_COUNTERS];
+    uint64_t cycles, logits, counter[MR_ALL_COUNTERS];
     struct mr_mem_counts memory;
 };
 
@@ -184,7 +184,7 @@ static void same(const struct fixture *f, const struct way *w)
         if (x->rc != y->rc || x->logits != y->logits)
             fail_msg("%s on %s, step %d: other %s with gates", f->name, w->device, i,
                      x->rc != y->rc ? "status" : "logits");
-        for (int c = 0; c < MR_COUNTERS; c++)
+        for (int c = 0; c < (int)MR_ALL_COUNTERS; c++)
             if (x->counter[c] != y->counter[c])
                 fail_msg("%s on %s, step %d: counter %d is %llu with gates, %llu without", f->name,
                          w->device, i, c, (unsigned long long)x->counter[c],

@@ -65,8 +65,10 @@ static void give_lanes(struct mr_trace *t, uint64_t cycles, uint64_t *seed)
                 t->counters[MR_CNT_WRITE_BEATS] += n;
             at += n;
             uint8_t before = state; // neighbours differ
-            while (state == before)
-                state = (uint8_t)(draw(seed) % (uint32_t)k->states);
+            while (state == before) {
+                state = (uint8_t)(draw(seed) % (uint32_t)(k->states + 1));
+                state = state < k->states ? state : MR_SIM_STATE_NONE;
+            }
         }
     }
 }
@@ -76,10 +78,13 @@ static void give_sums(struct mr_trace *t, uint64_t cycles)
     struct mr_sim_timeline to = mr_trace_listener(t);
     for (uint64_t at = 0; at < cycles; at += 100) {
         uint32_t n = cycles - at < 100 ? (uint32_t)(cycles - at) : 100;
-        struct mr_sim_sample s = {.from = at, .cycles = n, .mac_blocks = 3 * n};
+        struct mr_sim_sample s = {.from = at, .cycles = n, .mac_blocks = 3 * n, .grad_blocks = n};
         for (unsigned c = 0; c < t->channels; c++) {
             s.weights[c] = (uint16_t)(n / 2);
             s.kv[c] = (uint16_t)(n / 4);
+            s.stash[c] = (uint16_t)(n / 8);
+            t->counters[MR_CNT_WEIGHT_BEATS] += n / 8;
+            t->counters[MR_CNT_STASH_BEATS] += n / 8;
             t->counters[MR_CNT_WEIGHT_BEATS] += n / 2;
             t->counters[MR_CNT_KV_BEATS] += n / 4;
         }
@@ -88,10 +93,12 @@ static void give_sums(struct mr_trace *t, uint64_t cycles)
             s.host_write = (uint32_t)t->counters[MR_CNT_WRITE_BEATS];
         }
         t->counters[MR_CNT_MAC_BLOCKS] += 3 * n;
+        t->counters[MR_CNT_GRAD_BLOCKS] += n;
         to.sample(to.user, &s);
     }
     t->counters[MR_CNT_CYCLES] = cycles;
     to.end(to.user, cycles);
+    mr_trace_end(t);
 }
 
 // Commands of a queue overlap by a few cycles; the last one is never done.
@@ -168,6 +175,31 @@ static size_t count_slices(const struct mr_trace *t)
     return n;
 }
 
+// Runs one behind the other are one timeline, and what is not kept leaves nothing.
+static void runs_are_put_together(void **state)
+{
+    (void)state;
+    struct mr_trace t;
+    uint64_t seed = 11;
+    setup_trace(&t, 2, 30);
+    t.train = true;
+    for (int run = 0; run < 6; run++) {
+        t.keep = run % 3 != 1;
+        t.base = t.cycles;
+        uint64_t counters[MR_ALL_COUNTERS], cycles = 5000 + 1000 * (uint64_t)run;
+        memcpy(counters, t.counters, sizeof counters);
+        memset(t.counters, 0, sizeof t.counters);
+        give_lanes(&t, cycles, &seed);
+        give_sums(&t, cycles);
+        for (int i = 0; i < (int)MR_ALL_COUNTERS; i++)
+            t.counters[i] = counters[i] + (t.keep ? t.counters[i] : 0);
+    }
+    assert_int_equal(t.cycles, 5000 + 7000 + 8000 + 10000);
+    assert_int_equal(mr_trace_compare(&t, &err), 0);
+    assert_no_fault(&t);
+    mr_trace_free(&t);
+}
+
 // However small the bound: exact sums, lanes without a gap, long intervals untouched.
 static void merging_is_bounded_and_loses_no_cycle(void **state)
 {
@@ -202,8 +234,9 @@ static void a_difference_from_the_counters_is_an_error(void **state)
 {
     (void)state;
     static const unsigned counters[] = {
-        MR_CNT_CYCLES,   MR_CNT_ARRAY_DRAIN, MR_CNT_ATTENTION_KV, MR_CNT_READER_ISSUE,
-        MR_CNT_KV_BEATS, MR_CNT_MAC_BLOCKS,  MR_CNT_HOST_BEATS,   MR_CNT_WRITE_BEATS};
+        MR_CNT_CYCLES,     MR_CNT_ARRAY_DRAIN, MR_CNT_ATTENTION_KV, MR_CNT_READER_ISSUE,
+        MR_CNT_KV_BEATS,   MR_CNT_MAC_BLOCKS,  MR_CNT_HOST_BEATS,   MR_CNT_WRITE_BEATS,
+        MR_CNT_GRAD_ALONE, MR_CNT_MOVE_BUSY,   MR_CNT_STASH_BEATS,  MR_CNT_GRAD_BLOCKS};
     struct mr_trace t;
     setup_trace(&t, 1, 5);
     fill(&t, 5000, 3);
@@ -324,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_add_up_to_the_counters),
+        cmocka_unit_test(runs_are_put_together),
         cmocka_unit_test(merging_is_bounded_and_loses_no_cycle),
         cmocka_unit_test(a_difference_from_the_counters_is_an_error),
         cmocka_unit_test(a_window_cuts),

@@ -169,7 +169,7 @@ static void long_commands_are_no_hang(void **unused)
 {
     (void)unused;
     for (int k = 0; k < KINDS; k++) {
-        uint64_t counter[MR_COUNTERS];
+        uint64_t counter[MR_ALL_COUNTERS];
         struct mr_error err = {0};
         struct twin rtl, model;
         open_with(&rtl, &model, "memory=ideal", 9);

@@ -38,7 +38,7 @@ static int note(void *arg, const struct mr_pass_program *p)
 {
     struct counts *x = arg;
     struct mr_error err = {0};
-    uint64_t counter[MR_COUNTERS];
+    uint64_t counter[MR_ALL_COUNTERS];
     struct mr_work sum = {0};
     assert_true(x->n < RUNS);
     if (x->device) {
@@ -105,7 +105,7 @@ static uint64_t compare(const struct subject *s, const char *uri, const int *len
     counted = (struct counts){.device = dev};
     check(mr_pass_open(&pass, dev, s->config, &o, &err), &err);
     check(mr_pass_weights(pass, s->store, &err), &err);
-    mr_pass_watch(pass, note, &counted);
+    mr_pass_watch(pass, NULL, note, &counted);
     check(mr_pass_run(pass, &batch, &loss, &err), &err);
     mr_pass_close(pass);
     check(mr_pass_plan(&pass, g, uri, s->config, &o, &err), &err);

@@ -300,6 +300,7 @@ static void random_programs(void **unused)
             compare(&rtl, &model, rtl.result, model.result, RESULT);
             compare(&rtl, &model, rtl.rows, model.rows, ROWS_END);
             compare_stash(&rtl, &model);
+            compare_counts(&rtl, &model, &p);
         }
         twins_close(&rtl, &model);
     }

@@ -49,6 +49,24 @@ static inline json_int_t event_sum(const json_t *events, int pid, int tid, const
     return sum;
 }
 
+// Cycles from issue to done of the commands with an opcode, and how many there are.
+static inline json_int_t event_commands(const json_t *file, const char *opcode, int *n)
+{
+    size_t i;
+    json_t *e;
+    json_int_t sum = 0;
+    *n = 0;
+    json_array_foreach(json_object_get(file, "traceEvents"), i, e)
+    {
+        const json_t *args = json_object_get(e, "args");
+        if (strcmp(event_text(args, "opcode"), opcode) != 0)
+            continue;
+        sum += event_int(args, "done") - event_int(args, "issue");
+        ++*n;
+    }
+    return sum;
+}
+
 static inline const char *slice_fault(const json_t *e, struct event_track *track, json_int_t from,
                                       json_int_t to)
 {
@@ -82,6 +100,9 @@ static inline const char *events_fault(const json_t *file)
         {1, 4, "busy", "writer_busy"},     {1, 5, "beat", "host_beats"},
         {1, 6, "beat", "write_beats"},     {2, 1, "issue", "reader_issue"},
         {2, 1, "memory", "reader_memory"}, {2, 1, "credit", "reader_credit"},
+        {1, 12, "busy", "grad_alone"},     {1, 13, "busy", "grad_writes"}, // of training
+        {1, 14, "busy", "act_loads"},      {1, 15, "busy", "stash_puts"},
+        {1, 16, "busy", "move_busy"},      {1, 17, "busy", "rows_busy"},
     };
     const json_t *events = json_object_get(file, "traceEvents");
     const json_t *about = json_object_get(file, "otherData");

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs of a pass and their commands are called.
+#ifndef MILLRACE_TRACE_PROGRAMS_H
+#define MILLRACE_TRACE_PROGRAMS_H
+
+#include <stddef.h>
+
+#include "train/program.h"
+
+// "forward", "dX of fc_out", "attention, head 2, dV and dK".
+const char *mr_program_name(const struct mr_pass_program *p, char *buf, size_t size);
+
+// Goes through a program: zeros at first.
+struct mr_program_walk {
+    int matrix, norm; // of a forward pass: the next item that has a matrix, or is a norm
+};
+
+// The item that the program's next command belongs to, or "".
+const char *mr_program_item(struct mr_program_walk *w, const struct mr_config *model,
+                            const struct mr_pass_program *p, unsigned opcode);
+
+#endif

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/train_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/open.h"
+#include "device/sim.h"
+#include "store/store.h"
+#include "store/volume.h"
+#include "trace/commands.h"
+#include "trace/programs.h"
+#include "train/pass_fits.h"
+#include "train/work.h"
+
+struct run {
+    const struct mr_trace_train_options *o;
+    struct mr_trace *t;
+    struct mr_config config;
+    struct mr_store *store;
+    struct mr_device *dev;
+    struct mr_pass *pass;
+    long done, all; // programs
+    struct mr_error *err;
+};
+
+// ---- a program before and behind its run --------------------------------------------------------
+
+static int no_memory(struct run *r)
+{
+    return mr_fail(r->err, MR_ERR_MEMORY, "no memory for the timeline");
+}
+
+static void describe(struct mr_trace_command *to, const struct mr_pass_program *p,
+                     const struct mr_command *c, const char *item, unsigned channels)
+{
+    const struct mr_work w = mr_work_of(c, (int)channels, p->rows);
+    bool matmul = to->opcode == MR_OP_MATMUL;
+    to->beats = (long)((w.weights + (to->queue == MR_QUEUE_READER ? w.stash_read : 0)) / channels);
+    if (matmul || to->opcode == MR_OP_GRAD) {
+        to->k = 32 * (int)mr_command_get(c, matmul ? MR_F_MATMUL_KBLOCKS : MR_F_GRAD_KBLOCKS);
+        to->cols = (int)mr_command_get(c, matmul ? MR_F_MATMUL_COLS : MR_F_GRAD_COLS);
+    }
+    if (*item)
+        (void)snprintf(to->label, sizeof to->label, "%s", item);
+    else if (p->item && (matmul || to->opcode == MR_OP_GRAD))
+        (void)snprintf(to->label, sizeof to->label, "%s %s", matmul ? "dX" : "dW", p->item->label);
+    else
+        (void)snprintf(to->label, sizeof to->label, "%s", mr_opcode_name(to->opcode));
+}
+
+static int add_commands(struct run *r, const struct mr_pass_program *p)
+{
+    struct mr_trace *t = r->t;
+    struct mr_program_walk walk = {0};
+    size_t n = t->n_commands + (size_t)p->count;
+    struct mr_trace_command *more = realloc(t->commands, n * sizeof *more);
+    if (!more)
+        return no_memory(r);
+    t->commands = more;
+    t->first = t->n_commands;
+    memset(more + t->first, 0, (size_t)p->count * sizeof *more);
+    for (int i = 0; i < p->count; i++) {
+        struct mr_trace_command *to = &more[t->first + (unsigned)i];
+        to->opcode = (uint8_t)mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
+        to->queue = (uint8_t)mr_opcode_queue(to->opcode);
+        to->layer = p->layer < r->config.n_layer ? p->layer : -1;
+        describe(to, p, &p->commands[i], mr_program_item(&walk, &r->config, p, to->opcode),
+                 t->channels);
+    }
+    t->n_commands = (unsigned)n;
+    mr_trace_name_semaphores(t, p->commands, p->count);
+    return 0;
+}
+
+// A mark where layer or part are not those of the program before.
+static int add_mark(struct run *r, const struct mr_pass_program *p)
+{
+    struct mr_trace *t = r->t;
+    static const char *const parts[MR_PASS_PARTS] = {
+        [MR_PASS_FORWARD] = "forward", [MR_PASS_AGAIN] = "again",     [MR_PASS_INPUTS] = "dX",
+        [MR_PASS_WEIGHTS] = "dW",      [MR_PASS_ATTENTION] = "heads", [MR_PASS_NORMS] = "norms",
+    };
+    struct mr_trace_mark mark = {.from = t->base};
+    if (p->layer < r->config.n_layer)
+        (void)snprintf(mark.text, sizeof mark.text, "%d %s", p->layer, parts[p->part]);
+    else
+        (void)snprintf(mark.text, sizeof mark.text, "tail %s", parts[p->part]);
+    if (t->n_marks > 0 && strcmp(t->marks[t->n_marks - 1].text, mark.text) == 0)
+        return 0;
+    struct mr_trace_mark *more = realloc(t->marks, (t->n_marks + 1) * sizeof *more);
+    if (!more)
+        return no_memory(r);
+    t->marks = more;
+    t->marks[t->n_marks++] = mark;
+    return 0;
+}
+
+static int before(void *arg, const struct mr_pass_program *p)
+{
+    struct run *r = arg;
+    const struct mr_trace_train_options *o = r->o;
+    if (o->progress)
+        o->progress(o->arg, p, r->done, r->all);
+    r->done++;
+    r->t->base = r->t->cycles;
+    r->t->keep = o->layer < 0 || o->layer == p->layer;
+    int rc = r->t->keep ? add_commands(r, p) : 0;
+    return rc == 0 && r->t->keep ? add_mark(r, p) : rc;
+}
+
+static int behind(void *arg, const struct mr_pass_program *p)
+{
+    struct run *r = arg;
+    uint64_t counter[MR_ALL_COUNTERS];
+    (void)p;
+    if (r->t->status < 0)
+        return no_memory(r);
+    if (!r->t->keep)
+        return 0;
+    int rc = mr_device_counters(r->dev, counter, r->err);
+    for (int i = 0; rc == 0 && i < (int)MR_ALL_COUNTERS; i++)
+        r->t->counters[i] += counter[i];
+    return rc;
+}
+
+static int count(void *arg, const struct mr_pass_program *p)
+{
+    (void)p;
+    ++*(long *)arg;
+    return 0;
+}
+
+// ---- the micro-batch ----------------------------------------------------------------------------
+
+static int open_store(struct run *r, struct mr_error *err)
+{
+    struct mr_checkpoint *checkpoint;
+    struct mr_volume *volume = NULL;
+    uint64_t size[MR_V_FILES];
+    const struct mr_store_options options = {0};
+    int rc = mr_checkpoint_open(&checkpoint, r->o->model, err);
+    if (rc < 0)
+        return rc;
+    r->config = *mr_checkpoint_config(checkpoint);
+    rc = mr_config_set_positions(&r->config, r->o->positions, err);
+    if (rc == 0)
+        rc = mr_store_sizes(&r->config, 0, size, err);
+    if (rc == 0)
+        rc = mr_volume_memory(&volume, size, err);
+    if (rc == 0) // takes the volume, whatever comes back
+        rc = mr_store_open_volume(&r->store, volume, &r->config, checkpoint, &options, err);
+    mr_checkpoint_close(checkpoint);
+    return rc;
+}
+
+static int open_device(struct run *r, struct mr_error *err)
+{
+    char uri[512];
+    const char *device = r->o->device;
+    int n = snprintf(uri, sizeof uri, "%s%sview", device, device[4] ? "," : "");
+    if (n < 0 || (size_t)n >= sizeof uri)
+        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", device);
+    int rc = mr_pass_kind(device, err);
+    if (rc == 0)
+        rc = mr_device_open(&r->dev, uri, err);
+    if (rc < 0)
+        return rc;
+    struct mr_sim *sim;
+    const struct mr_sim_api *api = mr_device_sim_of(r->dev, &sim);
+    const struct mr_device_info *info = mr_device_info(r->dev);
+    struct mr_sim_timeline to = mr_trace_listener(r->t);
+    *r->t = (struct mr_trace){.train = true,
+                              .channels = (unsigned)info->g.n,
+                              .rows = (unsigned)info->g.r,
+                              .columns = 4 * (unsigned)info->g.n,
+                              .clock_khz = info->clock_khz,
+                              .sequential_rate = api->sequential_rate(sim),
+                              .from = r->o->from,
+                              .to = r->o->to,
+                              .layer = -1,
+                              .max_slices = r->o->max_slices};
+    return api->timeline(sim, &to, err);
+}
+
+static int run_batch(struct run *r, int rows, struct mr_error *err)
+{
+    int *tokens = malloc(2 * (size_t)rows * sizeof *tokens);
+    const struct mr_batch batch = {r->o->n_sequences, r->o->lengths, tokens, tokens + rows};
+    struct mr_loss loss = {0};
+    if (!tokens)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch");
+    for (int i = 0; i < 2 * rows; i++)
+        tokens[i] = (int)((uint32_t)(i + 1) * 2654435761u % (uint32_t)r->config.vocab_size);
+    mr_pass_watch(r->pass, before, behind, r);
+    int rc = mr_pass_run(r->pass, &batch, &loss, err);
+    free(tokens);
+    return rc;
+}
+
+int mr_trace_train(struct mr_trace *t, const struct mr_trace_train_options *o, struct mr_error *err)
+{
+    struct run r = {.o = o, .t = t, .err = err};
+    struct mr_pass_options options = o->o;
+    struct mr_pass *plan = NULL;
+    *t = (struct mr_trace){.layer = -1};
+    options.rows = 0;
+    for (int i = 0; i < o->n_sequences; i++)
+        options.rows += o->lengths[i];
+    int rc = open_store(&r, err);
+    if (rc == 0)
+        rc = open_device(&r, err);
+    if (rc == 0)
+        rc = mr_pass_plan(&plan, &mr_device_info(r.dev)->g, o->device, &r.config, &options, err);
+    if (rc == 0)
+        rc = mr_pass_programs(plan, o->lengths, o->n_sequences, count, &r.all, err);
+    mr_pass_close(plan);
+    if (rc == 0)
+        rc = mr_pass_open(&r.pass, r.dev, &r.config, &options, err);
+    if (rc == 0)
+        rc = mr_pass_weights(r.pass, r.store, err);
+    if (rc == 0)
+        rc = run_batch(&r, options.rows, err);
+    mr_trace_end(t);
+    if (rc == 0 && t->from >= t->to)
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     "the window begins at cycle %llu, but the programs have only %llu",
+                     (unsigned long long)o->from, (unsigned long long)t->cycles);
+    if (rc == 0)
+        rc = mr_trace_compare(t, err);
+    mr_pass_close(r.pass);
+    if (r.dev)
+        mr_device_close(r.dev);
+    mr_store_close(r.store);
+    return rc;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// One micro-batch of training on a simulated device, with its timeline: its programs, one behind
+// the other, without the time between them.
+#ifndef MILLRACE_TRACE_TRAIN_RUN_H
+#define MILLRACE_TRACE_TRAIN_RUN_H
+
+#include "trace/timeline.h"
+#include "train/pass.h"
+
+struct mr_trace_train_options {
+    const char *model;  // a Hugging Face directory
+    const char *device; // "sim:..." with TRAIN; the view build of it is loaded
+    const int *lengths; // of the sequences; tokens are some that do not matter
+    int n_sequences, positions;
+    int layer;                // only its programs, n_layer for the tail's; -1: all
+    struct mr_pass_options o; // rows is set
+    uint64_t from, to;        // the window, in cycles of what is kept
+    size_t max_slices;
+    // Before each program, of so many. May be NULL.
+    void (*progress)(void *arg, const struct mr_pass_program *p, long done, long all);
+    void *arg;
+};
+
+// Fills *t, which the caller frees with mr_trace_free() whatever comes back. MR_ERR_DIFF if the
+// timeline does not add up to the device's counters.
+int mr_trace_train(struct mr_trace *t, const struct mr_trace_train_options *o,
+                   struct mr_error *err);
+
+#endif
