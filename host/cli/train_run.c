@@ -264,6 +264,18 @@ static int between(struct train_run *r, uint64_t step, bool *whole, struct mr_er
     return rc;
 }
 
+// Weights that have no loss, or no gradient: those of the model, or those of a training that has
+// diverged.
+static int name_step(const struct train_run *r, uint64_t step, struct mr_error *err)
+{
+    const struct train_args *a = r->a;
+    if (err->status != MR_ERR_FORMAT)
+        return err->status;
+    return r->fresh && r->steps_done == 0
+               ? mr_fail_in(err, "%s", a->c.model)
+               : mr_fail_in(err, "%s, step %llu", a->t.output, (unsigned long long)step);
+}
+
 static int all_steps(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
@@ -278,7 +290,9 @@ static int all_steps(struct train_run *r, struct mr_error *err)
             rc = between(r, step, &whole, err);
     }
     cli_line_wipe(&r->line);
-    if (rc == 0 && r->stop && (step < steps || !whole))
+    if (rc < 0)
+        return name_step(r, step < steps ? step + 1 : step, err);
+    if (r->stop && (step < steps || !whole))
         rc = mr_fail(err, MR_ERR_INTERRUPTED,
                      "stopped after step %llu of %d; %s has its state, and the same command goes "
                      "on",
@@ -378,6 +392,8 @@ static int evaluate_checkpoint(struct train_run *r, const char *model, uint64_t 
     int rc = state ? mr_trainer_create(state, model, t->positions, err) : err->status;
     if (rc == 0)
         rc = evaluate_state(r, state, &step, err);
+    if (rc == MR_ERR_FORMAT)
+        (void)mr_fail_in(err, "%s", model);
     free(state);
     train_remove(beside);
     return rc;

@@ -83,6 +83,9 @@ ok sgd_is_not_adam test "$(cmp -s sgd/state adam/state; echo $?)" = 1
 run first.yaml -m eval_all -o first
 sort log >all_of_them
 ok eval_all_goes_through_all test "$(sed -n 's/^step \([0-9]*\) .*/\1/p' log | tr -d '\n')" = 024
+cp -r first damaged && size=$(stat -c %s damaged/checkpoint-2/model.safetensors) &&
+    { head -c $((size / 2)) first/checkpoint-2/model.safetensors; head -c $((size - size / 2)) /dev/zero | tr '\0' '\177'; } >damaged/checkpoint-2/model.safetensors
+exits eval_all_names_weights_without_a_loss 3 '^millrace: damaged/checkpoint-2: the loss of row' train first.yaml -m eval_all -o damaged
 run first.yaml -m eval -o first
 ok eval_is_the_last_of_them test $? = 0 -a "$(cat log)" = "$(tail -1 all_of_them)"
 run second.yaml -m eval -o first --checkpoint_path first/checkpoint-2

@@ -124,8 +124,18 @@ mkdir "$work/words" && cp $demo/* "$work/words" && sed -i 's/"attn_pdrop": *0.0/
 exits train_a_dropout_that_is_no_number 3 'attn_pdrop' train "$work/words" --data "$work/text" --sequence 32 --batch 2 -o "$work/none" --steps 1
 cp $demo/* "$work/infinite" && { head -c 4000000 $demo/model.safetensors; head -c $(($(stat -c %s $demo/model.safetensors) - 4000000)) /dev/zero | tr '\0' '\177'; } >"$work/infinite/model.safetensors"
 for heldout in 0 0.1; do
-    exits "train_weights_without_a_loss_$heldout" 3 'is infinite or not a number' train "$work/infinite" --data "$work/text" --sequence 32 --batch 2 --heldout $heldout -q -o "$work/none" --steps 1
+    exits "train_weights_without_a_loss_$heldout" 3 '^millrace: .*/infinite: the loss of row 0 is infinite or not a number' train "$work/infinite" --data "$work/text" --sequence 32 --batch 2 --heldout $heldout -q -o "$work/none" --steps 1
 done
+
+# ---- a training that diverges until it has no loss: the state has the step before, and its files are whole
+lost=(--lr 1 --optimizer sgd --momentum 0.9 --clip 0 --heldout 0)
+learn -o "$work/lost" --steps 60 "${lost[@]}" >"$work/log" 2>"$work/err"
+status=$? last=$(tail -n 1 "$work/log" | sed 's/^step \([0-9]*\) .*/\1/')
+ok a_loss_that_becomes_infinite_ends_the_training test $status = 3
+ok it_is_said_to_diverge_before grep -q 'the training diverges; take a lower --lr' "$work/err"
+ok the_step_is_named grep -qE "^millrace: .*/lost, step $((last + 1)): the (loss of row|gradient of) .* is infinite or not a number" "$work/err"
+exits so_it_is_when_it_goes_on 3 "/lost, step $((last + 1)): the" "${short[@]}" -o "$work/lost" --steps 60 "${lost[@]}"
+exits the_state_has_the_steps_before 0 "its $last steps; nothing to learn" "${short[@]}" -o "$work/lost" --steps "$last" "${lost[@]}"
 
 # ---- dropout, of which there is none
 mkdir "$work/dropout" && cp $demo/* "$work/dropout" && sed -i 's/"\(attn\|resid\)_pdrop": *0.0/"\1_pdrop": 0.1/' "$work/dropout/config.json"

@@ -121,6 +121,18 @@ def test_text(b, server, downloads):
     ok(b.js("return document.getElementById('alert').textContent") == "The prompt is empty.", "text: an empty prompt is said")
 
 
+def test_rate(b):
+    """With a server and a clock that keep to a script."""
+    want = {"in one read": "60 tokens, first after 0.10 s, ended by its length; prompt 3 tokens",
+            "most at first": "50 tokens, 20.0 tokens/s, first after 0.10 s, ended by its length",
+            "one by one": "11 tokens, 10.0 tokens/s, first after 0.10 s, ended by its length",
+            "ended late": "11 tokens, 10.0 tokens/s, first after 0.10 s, ended by its length; prompt 3 tokens",
+            "in two close reads": "60 tokens, first after 0.10 s, ended by its length"}
+    shown = dict(b.js("return (async () => {" + (Path(__file__).parent / "rate.js").read_text() + "})()"))
+    for what, line in want.items():
+        ok(shown.get(what) == line, f"rate: of tokens that come {what}", repr(shown.get(what)))
+
+
 def until(condition):
     for _ in range(3000):
         if value := condition():
@@ -348,6 +360,7 @@ def main():
             browser.size(1280, 900)
             with Server("-d", "model:") as server:
                 test_text(browser, server, downloads)
+                test_rate(browser)
                 test_keyboard(browser, server)
                 test_chat(browser, server, downloads)
                 test_layout(browser, pictures)
