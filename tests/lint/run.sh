@@ -130,6 +130,13 @@ mkdir "$tmp/seeded-driver" && cp driver/*.[ch] driver/Kbuild "$tmp/seeded-driver
 ! tests/lint/driver-layers.sh "$tmp/seeded-driver" >"$tmp/seen" 2>&1 && grep -q '^circle of 2: card context$' "$tmp/seen" &&
     grep -q '^card uses context (millrace_context_down), which stands behind it' "$tmp/seen"
 tap $? "a seeded call upwards in the driver is found" "$tmp/seen"
+# ---- what training must not change ------------------------------------------------------------------------
+if [ -z "$quick" ]; then
+    tests/lint/cells.sh 2>"$tmp/cells.err" | diff - tests/cells.tsv >"$tmp/cells"
+    cat "$tmp/cells.err" >>"$tmp/cells"
+    [ ! -s "$tmp/cells" ]
+    tap $? "cells of tiny are those of tests/cells.tsv (tests/lint/cells.sh --write renews it)" "$tmp/cells"
+fi
 # ---- the Python binding ---------------------------------------------------------------------------------
 awk -f tests/lint/binding.awk host/include/millrace.h host/python/millrace.py >"$tmp/binding"
 [ ! -s "$tmp/binding" ]

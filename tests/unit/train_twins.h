@@ -161,6 +161,36 @@ static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, u
 }
 
 // A program that ends well, with the same results and rows.
+// Counters that the model has too are equal, and those of a command's cycles count if it is there.
+static inline void compare_counts(const struct twin *rtl, const struct twin *model,
+                                  const struct program *p)
+{
+    static const struct {
+        unsigned counter, op[2];
+    } of[] = {{MR_CNT_STASH_BEATS, {MR_OP_STREAM_STASH}},
+              {MR_CNT_GRAD_ALONE, {MR_OP_GRAD}},
+              {MR_CNT_ACT_LOADS, {MR_OP_LOAD_ACT}},
+              {MR_CNT_MOVE_BUSY, {MR_OP_MOVE_ROWS}},
+              {MR_CNT_ROWS_BUSY, {MR_OP_FETCH_ROWS, MR_OP_SAVE_ROWS}}};
+    uint64_t a[MR_ALL_COUNTERS], b[MR_ALL_COUNTERS];
+    struct mr_error err = {0};
+    check(mr_device_counters(rtl->dev, a, &err), &err);
+    check(mr_device_counters(model->dev, b, &err), &err);
+    assert_int_equal(a[MR_CNT_MAC_BLOCKS], b[MR_CNT_MAC_BLOCKS]);
+    assert_int_equal(a[MR_CNT_GRAD_BLOCKS], b[MR_CNT_GRAD_BLOCKS]);
+    assert_int_equal(a[MR_CNT_WEIGHT_BEATS] - a[MR_CNT_STASH_BEATS], b[MR_CNT_WEIGHT_BEATS]);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        bool there = false;
+        for (int k = 0; k < p->count; k++) {
+            unsigned op = mr_command_get(&p->cmds[k], MR_F_CMD_OPCODE);
+            there = there || op == of[i].op[0] || (of[i].op[1] && op == of[i].op[1]);
+        }
+        if ((a[of[i].counter] > 0) != there)
+            fail_msg("counter %u is %llu, and its command %s", of[i].counter,
+                     (unsigned long long)a[of[i].counter], there ? "was there" : "was not");
+    }
+}
+
 static void run_both(const struct twin *rtl, const struct twin *model, const struct program *p)
 {
     char a[sizeof(struct mr_error)], b[sizeof(struct mr_error)];
@@ -170,6 +200,7 @@ static void run_both(const struct twin *rtl, const struct twin *model, const str
         fail_msg("'%s', the model says '%s'", a, b);
     compare(rtl, model, rtl->result, model->result, RESULT);
     compare(rtl, model, rtl->rows, model->rows, ROWS_END);
+    compare_counts(rtl, model, p);
 }
 
 static void write_both(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b,
@@ -212,36 +243,6 @@ static void compare_stash(const struct twin *a, const struct twin *b)
 
 // Which configuration the RTL and the model have: "tinyt", "sim,train".
 static const char *of_config = "tinyt";
-
-// Counters that the model has too are equal, and those of a command's cycles count if it is there.
-static inline void compare_counts(const struct twin *rtl, const struct twin *model,
-                                  const struct program *p)
-{
-    static const struct {
-        unsigned counter, op[2];
-    } of[] = {{MR_CNT_STASH_BEATS, {MR_OP_STREAM_STASH}},
-              {MR_CNT_GRAD_ALONE, {MR_OP_GRAD}},
-              {MR_CNT_ACT_LOADS, {MR_OP_LOAD_ACT}},
-              {MR_CNT_MOVE_BUSY, {MR_OP_MOVE_ROWS}},
-              {MR_CNT_ROWS_BUSY, {MR_OP_FETCH_ROWS, MR_OP_SAVE_ROWS}}};
-    uint64_t a[MR_ALL_COUNTERS], b[MR_ALL_COUNTERS];
-    struct mr_error err = {0};
-    check(mr_device_counters(rtl->dev, a, &err), &err);
-    check(mr_device_counters(model->dev, b, &err), &err);
-    assert_int_equal(a[MR_CNT_MAC_BLOCKS], b[MR_CNT_MAC_BLOCKS]);
-    assert_int_equal(a[MR_CNT_GRAD_BLOCKS], b[MR_CNT_GRAD_BLOCKS]);
-    assert_int_equal(a[MR_CNT_WEIGHT_BEATS] - a[MR_CNT_STASH_BEATS], b[MR_CNT_WEIGHT_BEATS]);
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        bool there = false;
-        for (int k = 0; k < p->count; k++) {
-            unsigned op = mr_command_get(&p->cmds[k], MR_F_CMD_OPCODE);
-            there = there || op == of[i].op[0] || (of[i].op[1] && op == of[i].op[1]);
-        }
-        if ((a[of[i].counter] > 0) != there)
-            fail_msg("counter %u is %llu, and its command %s", of[i].counter,
-                     (unsigned long long)a[of[i].counter], there ? "was there" : "was not");
-    }
-}
 
 static void twins_open(struct twin *rtl, struct twin *model, const char *options)
 {
