@@ -78,7 +78,7 @@ static void print_parts(const struct step *s)
                100 * (double)x->work.mac_blocks / (x->cycles * pes),
                (unsigned long long)x->programs);
     }
-    printf("  estimate   %.3f of the three products at a block a PE and cycle; no RTL has run it\n",
+    printf("  estimate   %.3f of the three products at a block a PE and cycle\n",
            t->sum.cycles / t->ideal);
 }
 

@@ -8,124 +8,18 @@
 #include "engine/program.h"
 #include "store/store.h"
 #include "store/volume.h"
+#include "train/cycles.h"
 
 // ---- the time of a program ----------------------------------------------------------------------
 //
 // Commands in the order of the program, each in its queue and behind what its semaphores say, with
 // the durations below. Latencies of pipelines and of reading a program are left out.
 
-// Cycles of MOVE_ROWS' works (mr_row_alu): for each word of V = 4 N floats, for each that its row
-// sees, and for each row beside them.
-static const struct {
-    int word, seen, row;
-} works[] = {
-    [MR_MOVE_NORM_BACK] = {8, 0, 105},
-    [MR_MOVE_NORM_GAIN] = {4, 0, 70},
-    [MR_MOVE_SOFTMAX] = {2, 2, 75},
-    [MR_MOVE_SOFTMAX_BACK] = {4, 2, 90},
-};
-
-enum { BETWEEN_ROWS = 45, MATRICES = 64 }; // cycles between rows of LayerNorm; streams on their way
-
 struct schedule {
-    const struct mr_plan_train_job *job;
-    double beat;                 // cycles of a beat of one channel
-    double free[MR_QUEUES];      // when the queue is done with its last command
-    double streams[MATRICES];    // cycles of matrices whose product has not come
-    int first_stream, n_streams; // a ring
+    double free[MR_QUEUES]; // when the queue is done with its last command
     double (*signal)[MR_SEMAPHORES];
     int signals[MR_SEMAPHORES], waits[MR_SEMAPHORES];
-    double array;
 };
-
-static double get(const struct mr_command *c, unsigned field)
-{
-    return mr_command_get(c, field);
-}
-
-// A step is a k-block of R rows and V columns; a group of rows takes as many as it has results.
-static double product(const struct schedule *s, double kblocks, double cols, int rows)
-{
-    const struct mr_geometry *g = s->job->g;
-    int live = rows < g->r ? rows : g->r;
-    return ceil((double)rows / g->r) * fmax(kblocks, live) * cols / (4 * g->n);
-}
-
-static double row_cycles(const struct schedule *s, int rows, double floats)
-{
-    return rows * floats / (4 * s->job->g->n);
-}
-
-// Words with columns that row i sees: from its own one less its position on.
-static int seen_words(const struct schedule *s, const struct mr_command *c, int i, int pos)
-{
-    int own = (int)mr_command_get(c, MR_F_MOVE_ROWS_OWN_COL) + i, first = pos > own ? 0 : own - pos,
-        v = 4 * s->job->g->n;
-    return own / v - first / v + 1;
-}
-
-// A copy takes a cycle a word for each destination.
-static double moved(const struct schedule *s, const struct mr_command *c,
-                    const struct mr_pass_program *p)
-{
-    unsigned work = mr_command_get(c, MR_F_MOVE_ROWS_WORK);
-    double words = row_cycles(s, p->rows, get(c, MR_F_MOVE_ROWS_COLS));
-    if (work == MR_MOVE_COPY)
-        return words * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED));
-    double cycles = words * works[work].word + (double)works[work].row * p->rows;
-    for (int i = 0; i < p->rows && works[work].seen; i++)
-        cycles += (double)works[work].seen * seen_words(s, c, i, p->pos[i]);
-    return cycles;
-}
-
-// The lanes of attention: a beat of K and one of V for each position and 64 lanes.
-static double attended(const struct schedule *s, const struct mr_command *c,
-                       const struct mr_pass_program *p)
-{
-    double positions = 0;
-    for (int i = 0; i < p->rows; i++)
-        positions += p->pos[i] + 1;
-    return 2 * positions * get(c, MR_F_ATTEND_HEADS) * get(c, MR_F_ATTEND_HEAD_BEATS) /
-           s->job->g->n;
-}
-
-static double duration(struct schedule *s, const struct mr_command *c,
-                       const struct mr_pass_program *p, const struct mr_work *w)
-{
-    double cycles, n = s->job->g->n;
-    switch (mr_command_get(c, MR_F_CMD_OPCODE)) {
-    case MR_OP_MATMUL:
-    case MR_OP_GRAD:
-        cycles = mr_command_get(c, MR_F_CMD_OPCODE) == MR_OP_GRAD
-                     ? product(s, get(c, MR_F_GRAD_KBLOCKS), get(c, MR_F_GRAD_COLS),
-                               (int)get(c, MR_F_GRAD_ROWS))
-                     : product(s, get(c, MR_F_MATMUL_KBLOCKS), get(c, MR_F_MATMUL_COLS), p->rows);
-        s->array += cycles;
-        s->n_streams--;
-        return fmax(cycles, s->streams[s->first_stream++ % MATRICES]);
-    case MR_OP_STREAM_TILES:
-    case MR_OP_STREAM_STASH:
-        s->streams[(s->first_stream + s->n_streams++) % MATRICES] =
-            (double)(w->weights + w->stash_read) / n * s->beat;
-        return 0; // its product takes the time
-    case MR_OP_LOAD_ACT:
-        return (double)w->stash_read / n * s->beat;
-    case MR_OP_LAYERNORM:
-        return 2 * row_cycles(s, p->rows, 32 * get(c, MR_F_LAYERNORM_DBLOCKS)) +
-               BETWEEN_ROWS * p->rows;
-    case MR_OP_MOVE_ROWS:
-        return moved(s, c, p);
-    case MR_OP_ATTEND:
-        return attended(s, c, p);
-    case MR_OP_LOAD_ROWS:
-    case MR_OP_FETCH_ROWS:
-        return row_cycles(s, 1, 16 * (double)w->host_read);
-    case MR_OP_SAVE_ROWS:
-        return row_cycles(s, 1, 16 * (double)w->host_written);
-    default:
-        return (double)(w->kv_written) / n;
-    }
-}
 
 static void schedule_command(struct schedule *s, const struct mr_command *c, double cycles)
 {
@@ -156,28 +50,37 @@ static double channel_cycles(const struct mr_plan_train_job *job, const struct m
     return (each / job->g->n + (double)(w->host_read + w->host_written)) / job->memory->rate;
 }
 
+// A part of a sum of gradients is dW's, in whatever program.
 static int count(void *arg, const struct mr_pass_program *p)
 {
     struct counting *x = arg;
-    struct mr_plan_train_part *part = &x->out->part[p->part];
-    struct schedule s = {.job = x->job, .beat = 1 / x->job->memory->rate};
+    const struct mr_geometry *g = x->job->g;
+    struct mr_plan_train_part *part = &x->out->part[p->part], *dw = &x->out->part[MR_PASS_WEIGHTS];
+    struct schedule s = {.free = {0}};
     struct mr_work sum = {0};
+    double sums = 0;
     s.signal = calloc((size_t)p->count, sizeof *s.signal);
     if (!s.signal)
         return mr_fail(x->err, MR_ERR_MEMORY, "no memory for a plan");
     for (int i = 0; i < p->count; i++) {
         const struct mr_command *c = &p->commands[i];
-        struct mr_work w = mr_work_of(c, x->job->g->n, p->rows);
+        struct mr_work w = mr_work_of(c, g->n, p->rows);
+        double cycles = mr_command_cycles(c, g, 1 / x->job->memory->rate, p->rows, p->pos);
+        bool array = mr_opcode_queue(mr_command_get(c, MR_F_CMD_OPCODE)) == MR_QUEUE_ARRAY;
+        struct mr_plan_train_part *of = p->tensors[i] < 0 ? part : dw;
         mr_work_add(&sum, &w);
-        schedule_command(&s, c, duration(&s, c, p, &w));
+        mr_work_add(&of->work, &w);
+        schedule_command(&s, c, cycles);
+        of->array += array ? cycles : 0;
+        sums += array && p->tensors[i] >= 0 ? cycles : 0;
     }
     double cycles = channel_cycles(x->job, &sum);
     for (int q = 0; q < (int)MR_QUEUES; q++)
         cycles = fmax(cycles, s.free[q]);
     free(s.signal);
-    mr_work_add(&part->work, &sum);
-    part->array += s.array;
-    part->cycles += cycles;
+    sums = part == dw ? cycles : fmin(sums, cycles);
+    dw->cycles += sums;
+    part->cycles += cycles - sums;
     part->programs++;
     part->commands += (uint64_t)p->count;
     return 0;

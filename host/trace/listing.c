@@ -170,8 +170,7 @@ static int show(void *arg, const struct mr_pass_program *p)
         struct mr_work w = mr_work_of(c, x->l->g->n, p->rows);
         char shape[SHAPE];
         shape_of(c, p->rows, shape);
-        print_work(x, mr_opcode_name(opcode), mr_program_item(&walk, x->l->model, p, opcode), shape,
-                   &w);
+        print_work(x, mr_opcode_name(opcode), mr_program_item(&walk, x->l->model, p, i), shape, &w);
         mr_work_add(&x->sum, &w);
     }
     x->programs++;

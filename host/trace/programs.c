@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "model/arch.h"
+#include "model/tensors.h"
 
 static const char *const parts[MR_PASS_PARTS] = {
     [MR_PASS_FORWARD] = "forward",     [MR_PASS_AGAIN] = "forward again",
@@ -13,12 +14,9 @@ static const char *const parts[MR_PASS_PARTS] = {
 
 const char *mr_program_name(const struct mr_pass_program *p, char *buf, size_t size)
 {
-    const char *tensor = p->part != MR_PASS_WEIGHTS ? ""
-                         : p->tensor == MR_BIAS     ? ", bias"
-                         : p->item->kind == MR_NORM ? ", gain"
-                                                    : ", weights";
-    int n = snprintf(buf, size, "%s%s%s%s", parts[p->part], p->item ? " of " : "",
-                     p->item ? p->item->label : "", tensor);
+    bool of = p->item && p->part != MR_PASS_WEIGHTS;
+    int n =
+        snprintf(buf, size, "%s%s%s", parts[p->part], of ? " of " : "", of ? p->item->label : "");
     if (p->part == MR_PASS_ATTENTION && n > 0 && (size_t)n < size)
         (void)snprintf(buf + n, size - (size_t)n, ", head %d, %s", p->head,
                        p->by_keys ? "dV and dK" : "scores and dQ");
@@ -26,11 +24,14 @@ const char *mr_program_name(const struct mr_pass_program *p, char *buf, size_t s
 }
 
 const char *mr_program_item(struct mr_program_walk *w, const struct mr_config *model,
-                            const struct mr_pass_program *p, unsigned opcode)
+                            const struct mr_pass_program *p, int i)
 {
+    unsigned opcode = mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
     const struct mr_list *list = mr_items_of(model, p->layer);
     bool matrix = opcode == MR_OP_MATMUL;
     int *at = matrix ? &w->matrix : &w->norm;
+    if (p->tensors[i] >= 0)
+        return mr_tensor_spec(model, (size_t)p->tensors[i]).item->label;
     if (p->item || (!matrix && opcode != MR_OP_LAYERNORM))
         return "";
     while (*at < list->count && list->items[*at].kind != (matrix ? MR_LINEAR : MR_NORM))

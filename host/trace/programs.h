@@ -15,8 +15,9 @@ struct mr_program_walk {
     int matrix, norm; // of a forward pass: the next item that has a matrix, or is a norm
 };
 
-// The item that the program's next command belongs to, or "".
+// The item that the program's next command, number i, belongs to, or "". Of a sum of gradients it
+// is the item whose tensor it is.
 const char *mr_program_item(struct mr_program_walk *w, const struct mr_config *model,
-                            const struct mr_pass_program *p, unsigned opcode);
+                            const struct mr_pass_program *p, int i);
 
 #endif

@@ -42,10 +42,12 @@ static void describe(struct mr_trace_command *to, const struct mr_pass_program *
         to->k = 32 * (int)mr_command_get(c, matmul ? MR_F_MATMUL_KBLOCKS : MR_F_GRAD_KBLOCKS);
         to->cols = (int)mr_command_get(c, matmul ? MR_F_MATMUL_COLS : MR_F_GRAD_COLS);
     }
-    if (*item)
+    if (to->opcode == MR_OP_GRAD)
+        (void)snprintf(to->label, sizeof to->label, "dW %s", item);
+    else if (*item)
         (void)snprintf(to->label, sizeof to->label, "%s", item);
-    else if (p->item && (matmul || to->opcode == MR_OP_GRAD))
-        (void)snprintf(to->label, sizeof to->label, "%s %s", matmul ? "dX" : "dW", p->item->label);
+    else if (p->item && matmul)
+        (void)snprintf(to->label, sizeof to->label, "dX %s", p->item->label);
     else
         (void)snprintf(to->label, sizeof to->label, "%s", mr_opcode_name(to->opcode));
 }
@@ -66,8 +68,7 @@ static int add_commands(struct run *r, const struct mr_pass_program *p)
         to->opcode = (uint8_t)mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
         to->queue = (uint8_t)mr_opcode_queue(to->opcode);
         to->layer = p->layer < r->config.n_layer ? p->layer : -1;
-        describe(to, p, &p->commands[i], mr_program_item(&walk, &r->config, p, to->opcode),
-                 t->channels);
+        describe(to, p, &p->commands[i], mr_program_item(&walk, &r->config, p, i), t->channels);
     }
     t->n_commands = (unsigned)n;
     mr_trace_name_semaphores(t, p->commands, p->count);

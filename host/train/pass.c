@@ -82,7 +82,8 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->batch.pos = calloc(rows, sizeof *p->batch.pos);
     p->batch.start = calloc(rows, sizeof *p->batch.start);
     p->batch.end = calloc(rows, sizeof *p->batch.end);
-    if (rc == 0 && (!p->batch.pos || !p->batch.start || !p->batch.end))
+    p->sums.of = calloc(mr_tensor_specs(config), sizeof *p->sums.of);
+    if (rc == 0 && (!p->batch.pos || !p->batch.start || !p->batch.end || !p->sums.of))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     if (rc == 0)
         return 0;
@@ -120,6 +121,7 @@ void mr_pass_close(struct mr_pass *pass)
     free(pass->at.w_off);
     free(pass->at.wt_off);
     free(pass->host.tensors);
+    free(pass->sums.of);
     free(pass->at.entry);
     free(pass->batch.pos);
     free(pass->batch.start);
@@ -192,10 +194,9 @@ int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_lo
     if (rc == 0)
         rc = pass_backward(p, err);
     if (rc == 0)
-        rc = refuse_infinite(p, err);
+        rc = pass_read_gradients(p, err);
     if (rc == 0)
-        rc = mr_device_read(p->dev, p->mem.grad_addr, p->host.tiles,
-                            (size_t)p->mem.grad_beats * MR_BEAT, err);
+        rc = refuse_infinite(p, err);
     if (rc == 0)
         rc = mr_device_read(p->dev, p->mem.rows_addr + p->at.residual * MR_BEAT, p->host.row_grad,
                             (size_t)p->batch.rows * (size_t)p->d.d * sizeof(float), err);

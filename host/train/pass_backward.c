@@ -38,7 +38,8 @@ static void load_result(struct run *r, enum mr_place to, int first, int segment,
         run_fetch(r, p->at.residual, first, false, false);
         struct mr_command *c = run_copy(r, false, p->d.d, run_place(MR_X));
         mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
-        run_copy_turned(r, c, p->at.grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
+        if (!p->batch.residual_turned)
+            run_copy_turned(r, c, p->at.grad[to].turned, first, 0, first == 0 ? 0 : INT32_MAX);
         return;
     }
     for (int s = 0; s < segment; s++) {
@@ -78,8 +79,7 @@ static int input_gradient(struct walk *w, int i, int first)
     p->now.part = MR_PASS_INPUTS;
     p->now.first = first;
     struct run r;
-    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 3 * segments + 8,
-                       p->at.wt_off[kept->stream], w->err);
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), p->at.wt_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
     int writer = mr_item_writer(w->list, i, item->from);
@@ -110,9 +110,14 @@ static int linear(struct walk *w, int i)
     struct mr_pass *p = w->p;
     const struct mr_item *item = &w->list->items[i];
     int writer = mr_item_writer(w->list, i, item->from), rc = 0;
+    if (item->to == MR_RESIDUAL && !p->batch.residual_turned)
+        rc = pass_sums(p, p->at.grad[MR_RESIDUAL].turned, w->err);
+    if (rc == 0 && item->from != MR_X)
+        rc = pass_sums(p, p->at.grad[item->from].turned, w->err);
     for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
         rc = input_gradient(w, i, first);
     p->batch.live[item->from] = true;
+    p->batch.residual_turned |= item->to == MR_RESIDUAL;
     uint64_t x = pass_item(p, w->layer, writer)->turned, dy = p->at.grad[item->to].turned;
     size_t weight = tensor_of(w, item, MR_WEIGHT);
     bool inputs = p->host.tensors[weight].inputs_are_rows;
@@ -134,7 +139,7 @@ static int norm_chunk(struct walk *w, int i, int first)
     struct run r;
     p->now.part = MR_PASS_NORMS;
     p->now.first = first;
-    int rc = run_begin(&r, p, pass_chunk_rows(p, first), 12, p->at.w_off[kept->stream], w->err);
+    int rc = run_begin(&r, p, pass_chunk_rows(p, first), p->at.w_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
     struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
@@ -158,10 +163,13 @@ static int norm(struct walk *w, int i)
 {
     struct mr_pass *p = w->p;
     const struct mr_item *item = &w->list->items[i];
-    int rc = 0;
+    int rc = pass_sums(p, p->at.grad[item->to].turned, w->err);
+    if (rc == 0)
+        rc = pass_sums(p, p->at.gain_turned, w->err);
     for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
         rc = norm_chunk(w, i, first);
     p->batch.live[MR_RESIDUAL] = true;
+    p->batch.residual_turned = false;
     if (rc == 0)
         rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->at.ones, p->at.grad[item->to].turned,
                        w->err);
@@ -229,7 +237,7 @@ static void head_gradient(struct run *r, enum mr_place place, enum mr_place sour
         run_matmul(r, kblocks, lanes, run_place(source), run_place(MR_ATTENTION));
     mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_ACT);
-    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)(p->g.act_words - lanes / 32));
+    mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)kblocks); // nobody reads it
     mr_command_set(c, MR_F_MATMUL_DST_SLOT, WRITTEN_SLOT);
     run_matmul_tiles(r, c, p->at.grad[place].tiles, first, at, p->at.grad[place].tiles_kblocks);
     run_matmul_turned(r, c, p->at.grad[place].turned, first, at);
@@ -244,7 +252,7 @@ static int queries(struct walk *w, int i, int head, int first)
     int n = (first + rows - key + 63) / 64 * 64;
     int kblocks = last_of((key + n) / 32, p->batch.kblocks) - key / 32;
     struct run r;
-    int rc = run_begin(&r, p, rows, 16, 0, w->err);
+    int rc = run_begin(&r, p, rows, 0, w->err);
     if (rc < 0)
         return rc;
     run_load_rows(&r, first, 1);
@@ -263,7 +271,7 @@ static int keys(struct walk *w, int i, int head, int first)
     int rows = pass_chunk_rows(p, first), at = first / 32;
     int kblocks = (p->batch.end[first + rows - 1] + 31) / 32 - at;
     struct run r;
-    int rc = run_begin(&r, p, rows, 16, 0, w->err);
+    int rc = run_begin(&r, p, rows, 0, w->err);
     if (rc < 0)
         return rc;
     run_load_rows(&r, first, 1);
@@ -287,7 +295,10 @@ static void attention_begins(struct mr_pass *p, int head, int first, bool by_key
 static int attend(struct walk *w, int i)
 {
     struct mr_pass *p = w->p;
+    static const enum mr_place to[] = {MR_Q, MR_K, MR_V};
     int rc = 0;
+    for (int k = 0; k < 3 && rc == 0; k++)
+        rc = pass_sums(p, p->at.grad[to[k]].turned, w->err);
     for (int head = 0; head < p->c->n_head && rc == 0; head++) {
         for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
             attention_begins(p, head, first, false);
@@ -307,12 +318,17 @@ static int attend(struct walk *w, int i)
 int pass_backward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
+    p->sums.first = p->sums.count = 0;
+    p->batch.residual_turned = false;
     for (int place = 0; place < MR_PLACES; place++)
         p->batch.live[place] = place == MR_RESULT;
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
         struct walk w = {p, mr_items_of(p->c, layer), layer, err};
-        if (p->recompute && layer < p->c->n_layer - 1)
-            rc = pass_layer_again(p, layer, err);
+        if (p->recompute && layer < p->c->n_layer - 1) {
+            rc = pass_sums(p, EVERYTHING, err);
+            if (rc == 0)
+                rc = pass_layer_again(p, layer, err);
+        }
         for (int i = w.list->count - 1; i >= 0 && rc == 0; i--) {
             const struct mr_item *item = &w.list->items[i];
             if (!p->batch.live[item->to])
@@ -325,5 +341,5 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
                 p->batch.live[item->to] = false;
         }
     }
-    return rc;
+    return rc == 0 ? pass_sums(p, EVERYTHING, err) : rc;
 }

@@ -143,8 +143,7 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, s
     f.places = mr_program_places(p->c);
     p->now = (struct mr_pass_program){
         .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
-    int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), 4 * f.list->count + 8,
-                       p->at.w_off[stream], err);
+    int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), p->at.w_off[stream], err);
     if (rc < 0)
         return rc;
     run_load_rows(&f.run, first, 0);

@@ -77,11 +77,25 @@ struct pass_host {
     size_t image_bytes;
 };
 
+// A sum of gradients that waits until its sides' place is needed, or is done (pass_gradient.c).
+struct pass_sum {
+    struct mr_pass_program program; // whose item it is of
+    size_t tensor;
+    uint64_t rows_off, cols_off; // the two sides, `turned`
+    int row, col;                // up to here it is done: rows, and columns of the next 32
+};
+
+struct pass_sums {
+    struct pass_sum *of; // [tensors] in the order in which they came
+    int first, count;    // those before `first` are done
+};
+
 // The micro-batch in work.
 struct pass_batch {
     int rows, kblocks, cols; // cols: of matrices whose columns are rows
     int *pos, *start, *end;  // [most_rows] of each row's sequence: rows of the batch
     bool live[MR_PLACES];
+    bool residual_turned; // its gradient is in the stash as it is now
 };
 
 struct mr_pass {
@@ -103,6 +117,7 @@ struct mr_pass {
     struct pass_places at;
     struct pass_host host;
     struct pass_batch batch;
+    struct pass_sums sums;
 };
 
 static inline int bit_length(uint32_t n)
@@ -144,12 +159,39 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err);
 
 // ---- a program and its run (pass_run.c) --------------------------------------------------------
 
+// When commands begin and end, by estimate: in time for what a program has to wait for.
+struct run_time {
+    double free[MR_QUEUES];                         // the queue's last command is done
+    double written[MR_MEMORIES], read[MR_MEMORIES]; // the last that does so is done
+    unsigned reads, writes;                         // of the command whose time is not known
+    int known;                                      // commands whose is
+};
+
+// Rows of a sum in activation memory.
+enum { RUN_PARTS = 4 };
+struct run_part {
+    int sum, row, rows; // rows 0: none
+};
+
+struct run_parts {
+    int places, base; // in activation memory, one behind the other
+    struct run_part part[RUN_PARTS];
+    int oldest;
+    int sum, row;  // what is loaded next; row -1: what the sum has left
+    uint64_t only; // of sums that read this
+    bool all;      // a program of nothing else
+    bool busy;
+};
+
 struct run {
     struct mr_pass *p;
-    struct mr_command *cmds;
+    struct mr_command *cmds, stream; // stream: of the next product
     struct mr_depend *depend;
-    int count, most, rows;
+    int16_t *tensors; // [count] of sums, the tensor
+    int count, rows, tensor;
     uint64_t weights; // where its stream begins
+    struct run_time time;
+    struct run_parts parts;
     int rc;
     struct mr_error *err;
 };
@@ -160,12 +202,18 @@ unsigned run_memory(int memory);
 unsigned run_place(enum mr_place place);
 unsigned run_row_memory(bool second);
 
-// A run of `rows` rows; `most` commands.
-int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t weights,
-              struct mr_error *err);
+// A run of `rows` rows.
+int run_begin(struct run *r, struct mr_pass *p, int rows, uint64_t weights, struct mr_error *err);
 struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes);
 // END, and to the device. Frees what run_begin() took.
 int run_end(struct run *r);
+// The time of all commands so far, whose fields are set.
+void run_time(struct run *r);
+
+// Parts of sums that wait, for a program as it begins; and before its next command in `queue`,
+// which has to wait until `needs` for others (pass_gradient.c).
+void run_takes_parts(struct run *r);
+void run_fill(struct run *r, int queue, double needs);
 
 void run_load_rows(struct run *r, int first, int rotary); // table and rotary of the batch's rows
 // Rows of the model's width at row `first` of a region of the rows window.
@@ -227,8 +275,13 @@ int pass_forward(struct mr_pass *p, struct mr_error *err);
 // The forward pass of a layer once more, for its stash.
 int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err);
 int pass_backward(struct mr_pass *p, struct mr_error *err);
-// The gradient of tensor i from the matrices of two sides, `turned` both.
+// The gradient of tensor i from the matrices of two sides, `turned` both: one more sum that waits.
 int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols_off,
               struct mr_error *err);
+// Now those that read this matrix, because something else takes its place.
+#define EVERYTHING UINT64_MAX
+int pass_sums(struct mr_pass *p, uint64_t off, struct mr_error *err);
+// Sums and their records to the host.
+int pass_read_gradients(struct mr_pass *p, struct mr_error *err);
 
 #endif

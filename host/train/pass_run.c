@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of training, command by command, and their runs.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmodel/num.h"
+#include "train/cycles.h"
 #include "train/pass_impl.h"
 
 enum { DESC_WORDS = 16 * (2 + 2 * ((PASS_CHANNELS + 1) / 2)) };
@@ -23,33 +25,88 @@ unsigned run_row_memory(bool second)
     return second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
 }
 
-int run_begin(struct run *r, struct mr_pass *p, int rows, int most, uint64_t weights,
-              struct mr_error *err)
+static int release(struct run *r)
 {
-    *r = (struct run){.p = p, .most = most + 1, .rows = rows, .weights = weights, .err = err};
-    r->cmds = calloc((size_t)r->most, sizeof *r->cmds);
-    r->depend = mr_depend_new(r->most);
-    if (r->cmds && r->depend && r->most <= p->mem.prog_most)
-        return 0;
     free(r->cmds);
+    free(r->tensors);
     mr_depend_free(r->depend);
-    return mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands", r->most);
+    return r->rc;
 }
 
-static struct mr_command *append(struct run *r, unsigned op)
+int run_begin(struct run *r, struct mr_pass *p, int rows, uint64_t weights, struct mr_error *err)
 {
-    struct mr_command *c = &r->cmds[r->count < r->most ? r->count : r->most - 1];
-    *c = (struct mr_command){{0}};
+    *r = (struct run){.p = p, .rows = rows, .tensor = -1, .weights = weights, .err = err};
+    r->cmds = calloc(PASS_PROGRAM, sizeof *r->cmds);
+    r->tensors = calloc(PASS_PROGRAM, sizeof *r->tensors);
+    r->depend = mr_depend_new(PASS_PROGRAM);
+    run_takes_parts(r);
+    if (r->cmds && r->tensors && r->depend)
+        return 0;
+    r->rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands", PASS_PROGRAM);
+    return release(r);
+}
+
+// ---- commands, and when they run ---------------------------------------------------------------
+
+static struct mr_command *append(struct run *r, const struct mr_command *command)
+{
+    int at = r->count < PASS_PROGRAM ? r->count : PASS_PROGRAM - 1;
+    r->cmds[at] = *command;
+    r->tensors[at] = (int16_t)r->tensor;
     r->count++;
-    mr_command_set(c, MR_F_CMD_OPCODE, op);
-    return c;
+    return &r->cmds[at];
+}
+
+// When a command has what it waits for in others' memories.
+static double needs(const struct run_time *t, unsigned reads, unsigned writes)
+{
+    double at = 0;
+    for (int m = 0; m < MR_MEMORIES; m++) {
+        if ((reads | writes) >> m & 1)
+            at = fmax(at, t->written[m]);
+        if (writes >> m & 1)
+            at = fmax(at, t->read[m]);
+    }
+    return at;
+}
+
+void run_time(struct run *r)
+{
+    const struct mr_pass *p = r->p;
+    struct run_time *t = &r->time;
+    if (t->known == r->count || r->count > PASS_PROGRAM)
+        return;
+    const struct mr_command *c = &r->cmds[r->count - 1];
+    int queue = mr_opcode_queue(mr_command_get(c, MR_F_CMD_OPCODE));
+    double done = fmax(t->free[queue], needs(t, t->reads, t->writes)) +
+                  mr_command_cycles(c, &p->g, 1, r->rows, p->batch.pos + p->now.first);
+    t->known = r->count;
+    t->free[queue] = done;
+    for (int m = 0; m < MR_MEMORIES; m++) {
+        if (t->reads >> m & 1)
+            t->read[m] = fmax(t->read[m], done);
+        if (t->writes >> m & 1)
+            t->written[m] = done;
+    }
 }
 
 struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned writes)
 {
-    struct mr_command *c = append(r, op);
-    if (r->rc == 0 && r->count <= r->most)
+    int queue = mr_opcode_queue(op);
+    struct mr_command stream = r->stream, command = {{0}};
+    mr_command_set(&command, MR_F_CMD_OPCODE, op);
+    run_time(r);
+    run_fill(r, queue, needs(&r->time, reads, writes));
+    r->stream = stream;
+    if (queue == MR_QUEUE_ARRAY && mr_command_get(&stream, MR_F_CMD_OPCODE)) {
+        (void)append(r, &stream);
+        r->stream = (struct mr_command){{0}};
+    }
+    struct mr_command *c = append(r, &command);
+    if (r->rc == 0 && r->count <= PASS_PROGRAM)
         r->rc = mr_depend_note(r->depend, r->cmds, r->count - 1, reads, writes, r->err);
+    r->time.reads = reads;
+    r->time.writes = writes;
     return c;
 }
 
@@ -123,6 +180,7 @@ static int show(const struct run *r, mr_pass_show *to)
     program.rows = r->rows;
     program.pos = p->batch.pos + program.first;
     program.commands = r->cmds;
+    program.tensors = r->tensors;
     program.count = r->count;
     return to ? to(p->show_arg, &program) : 0;
 }
@@ -130,10 +188,15 @@ static int show(const struct run *r, mr_pass_show *to)
 int run_end(struct run *r)
 {
     struct mr_pass *p = r->p;
+    double end = 0;
+    run_time(r);
+    for (int q = 0; q < (int)MR_QUEUES; q++)
+        end = fmax(end, r->time.free[q]);
+    run_fill(r, MR_QUEUE_ARRAY, end);
     (void)run_add(r, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
-    if (r->rc == 0 && r->count > r->most)
+    if (r->rc == 0 && r->count > PASS_PROGRAM)
         r->rc = mr_fail(r->err, MR_ERR_UNSUPPORTED, "a program of %d commands, of %d", r->count,
-                        r->most);
+                        PASS_PROGRAM);
     if (r->rc == 0)
         r->rc = mr_depend_check(r->depend, r->err);
     if (r->rc == 0)
@@ -142,9 +205,7 @@ int run_end(struct run *r)
         r->rc = p->dev ? execute(r) : 0;
     if (r->rc == 0)
         r->rc = show(r, p->show);
-    free(r->cmds);
-    mr_depend_free(r->depend);
-    return r->rc;
+    return release(r);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -192,10 +253,17 @@ void run_save(struct run *r, uint64_t off, int first, bool second)
 // ---- operands ----------------------------------------------------------------------------------
 
 // Streams without semaphores: the ring's space holds the reader back, and what a run reads of the
-// stash an earlier run has written.
+// stash an earlier run has written. They stand before their product.
+static struct mr_command *stream(struct run *r, unsigned op)
+{
+    r->stream = (struct mr_command){{0}};
+    mr_command_set(&r->stream, MR_F_CMD_OPCODE, op);
+    return &r->stream;
+}
+
 void run_stream_weights(struct run *r, int kblocks, int cols, bool bias)
 {
-    struct mr_command *c = append(r, MR_OP_STREAM_TILES);
+    struct mr_command *c = stream(r, MR_OP_STREAM_TILES);
     mr_command_set(c, MR_F_STREAM_TILES_KBLOCKS, (uint32_t)kblocks);
     mr_command_set(c, MR_F_STREAM_TILES_COLS, (uint32_t)cols);
     mr_command_set(c, MR_F_STREAM_TILES_BIAS, bias);
@@ -204,7 +272,7 @@ void run_stream_weights(struct run *r, int kblocks, int cols, bool bias)
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols)
 {
-    struct mr_command *c = append(r, MR_OP_STREAM_STASH);
+    struct mr_command *c = stream(r, MR_OP_STREAM_STASH);
     mr_command_set(c, MR_F_STREAM_STASH_OFF, (uint32_t)off);
     mr_command_set(c, MR_F_STREAM_STASH_ALL_KBLOCKS, (uint32_t)all_kblocks);
     mr_command_set(c, MR_F_STREAM_STASH_FIRST_KBLOCK, (uint32_t)first_kblock);

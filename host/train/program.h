@@ -27,12 +27,12 @@ struct mr_pass_program {
     enum mr_pass_part part;
     int layer;                  // n_layer: behind the last block
     const struct mr_item *item; // NULL in the forward pass: all items of the layer
-    int first, rows;            // of the micro-batch; of a sum over all rows 0, 1
-    enum mr_part tensor;        // of a sum: of the item's weights or gain, or of its bias
+    int first, rows;            // of the micro-batch; of sums over all rows 0, 1
     int head;                   // of attention
     bool by_keys;               // of attention: for dK and dV, else for scores and dQ
     const int *pos;             // [rows] positions in their sequences
     const struct mr_command *commands;
+    const int16_t *tensors; // [count] a part of this one's sum, of any program; -1: it is not
     int count;
 };
 

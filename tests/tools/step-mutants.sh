@@ -11,6 +11,7 @@ others=(tests/reference/*.c)
 declare -A tests=(
     [test_pass]="batches_leave_nothing fixtures_have_the_gradient recomputation_changes_no_bit
         large_vocabularies_have_the_gradient bits_are_the_same_everywhere
+        sums_wait_where_there_is_no_room
         units_that_are_too_small_are_noted"
     [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere
@@ -18,7 +19,7 @@ declare -A tests=(
     [test_ranks]="any_number_makes_the_bytes_of_one one_rank_that_saturates_repeats_all"
     [test_store_train]="the_store_trains_as_the_loop_in_fp32"
     [test_trainer]="positions_that_cannot_be_are_refused"
-    [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices"
+    [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices sums_fill_the_pauses"
     [test_store_streams]="streams_are_those_of_pack streams_of_large_matrices"
     [test_store]="every_weight_has_one_place imports_and_exports_give_the_same_weights
         configuration_and_tokenizer_are_carried_along refuses_a_flipped_bit refuses_a_second_process
@@ -66,8 +67,20 @@ mutants=(
     # sums of gradients
     'gradients: a unit that is too small|train/pass_gradient.c|s/a + b - 246/a + b - 276/|test_pass'
     'gradients: columns of the first 32 rows|train/pass_gradient.c|s/t->off + 128 \* tiles/t->off/|test_pass'
-    'gradients: the record of the last rows|train/pass_gradient.c|s/MR_F_GRAD_BEGIN, first == 0/MR_F_GRAD_BEGIN, 1/|test_pass'
-    'gradients: the record goes on from the pass before|train/pass_gradient.c|s/MR_F_GRAD_BEGIN, first == 0/MR_F_GRAD_BEGIN, 0/|test_pass'
+    'gradients: the record of the last rows|train/pass_gradient.c|s/MR_F_GRAD_BEGIN, s->row == 0.*/MR_F_GRAD_BEGIN, 1);/|test_pass'
+    'parts: each has the first columns|train/pass_gradient.c|s/kblocks, s->col, cols);/kblocks, 0, cols);/|test_pass'
+    'parts: columns are not counted in tiles|train/pass_gradient.c|s/ + (uint64_t)(s->col \/ 64);/;/|test_pass'
+    'parts: all have the first rows|train/pass_gradient.c|s/kblocks, row, rows, place_of(i)/kblocks, 0, rows, place_of(i)/|test_pass'
+    'parts: none fills a pause|train/pass_gradient.c|s/LEAST = 1500,/LEAST = 1 << 30,/|test_train_plan'
+    'parts: none beside the end of a program|train/pass_run.c|s/run_fill(r, MR_QUEUE_ARRAY, end);/;/|test_train_plan'
+    'parts: sums of GELU wait when their place is taken|train/pass_backward.c|s/rc = pass_sums(p, p->at\.grad\[item->from\]\.turned, w->err);/rc = 0;/|test_pass'
+    'parts: sums of the residual wait when their place is taken|train/pass_backward.c|s/rc = pass_sums(p, p->at\.grad\[MR_RESIDUAL\]\.turned, w->err);/rc = 0;/|test_pass'
+    'parts: sums of a norm wait when their place is taken|train/pass_backward.c|s/int rc = pass_sums(p, p->at\.grad\[item->to\]\.turned, w->err);/int rc = 0;/|test_pass'
+    'parts: sums of a gain wait when their place is taken|train/pass_backward.c|s/rc = pass_sums(p, p->at\.gain_turned, w->err);/rc = 0;/|test_pass'
+    'parts: sums of heads wait when their place is taken|train/pass_backward.c|s/rc = pass_sums(p, p->at\.grad\[to\[k\]\]\.turned, w->err);/rc = 0;/|test_pass'
+    'parts: sums wait while their layer runs again|train/pass_backward.c|s/            rc = pass_sums(p, EVERYTHING, err);/            rc = 0;/|test_pass'
+    'parts: the residual stays turned behind a norm|train/pass_backward.c|s/p->batch\.residual_turned = false;/;/|test_pass'
+    'gradients: the record goes on from the pass before|train/pass_gradient.c|s/MR_F_GRAD_BEGIN, s->row == 0.*/MR_F_GRAD_BEGIN, 0);/|test_pass'
     # commands
     'commands: maxima begin anew in each chunk|train/pass_run.c|s/MR_F_MATMUL_BEGIN, first_row == 0/MR_F_MATMUL_BEGIN, 1/|test_pass'
     'commands: maxima never begin anew|train/pass_run.c|s/MR_F_MATMUL_BEGIN, first_row == 0/MR_F_MATMUL_BEGIN, 0/|test_pass'

@@ -208,12 +208,12 @@ static void demo_has_the_gradient(void **unused)
 }
 
 // A vocabulary whose gradient is contracted in two segments, the second one shorter.
-static void large_model(struct subject *s, int vocab)
+static void large_model(struct subject *s, int vocab, int layers)
 {
     const struct mr_config c = {.vocab_size = vocab,
                                 .n_positions = 40,
                                 .n_embd = 32,
-                                .n_layer = 1,
+                                .n_layer = layers,
                                 .n_head = 2,
                                 .rotary_dim = 8,
                                 .n_inner = 64,
@@ -229,7 +229,7 @@ static void large_vocabularies_have_the_gradient(void **unused)
     struct subject s;
     struct trained t;
     double worst;
-    large_model(&s, 16384 + 4000);
+    large_model(&s, 16384 + 4000, 1);
     take_lengths(&s, lengths, 2);
     train(&t, &s, "model:sim,train", 32);
     double db = whole(&s, &t, &worst);
@@ -396,6 +396,26 @@ static void recomputation_changes_no_bit(void **unused)
         trained_close(&again);
         subject_close(&s);
     }
+}
+
+// A vocabulary that takes all of tinyt's activation memory leaves no room for parts of sums in other
+// programs: each waits until its place is needed, and has the bits of a device with room.
+static void sums_wait_where_there_is_no_room(void **unused)
+{
+    (void)unused;
+    struct subject s;
+    struct trained room, none, again;
+    large_model(&s, 32 * 256, 3);
+    take_lengths(&s, lengths, 2);
+    train(&room, &s, "model:sim,train", 0);
+    train(&none, &s, "model:tinyt", 0);
+    train_by(&again, &s, "model:tinyt", 0, true);
+    same_bits(&s, &room, &none);
+    same_bits(&s, &room, &again);
+    trained_close(&room);
+    trained_close(&none);
+    trained_close(&again);
+    subject_close(&s);
 }
 
 // Codes of 2^97 where the passes before have left smaller ones.
@@ -588,6 +608,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bits_are_the_same_everywhere),
         cmocka_unit_test(the_rtl_gives_the_same_bits),
         cmocka_unit_test(recomputation_changes_no_bit),
+        cmocka_unit_test(sums_wait_where_there_is_no_room),
         cmocka_unit_test(batches_leave_nothing),
         cmocka_unit_test(units_that_are_too_small_are_noted),
         cmocka_unit_test(evaluation_has_the_loss),

@@ -80,7 +80,7 @@ static void turn(const struct measured *m, const float *x, int width, uint64_t o
     struct mr_error err = {0};
     struct run r;
     write_rows(m, x, width);
-    check(run_begin(&r, m->p, ROWS, 8, 0, &err), &err);
+    check(run_begin(&r, m->p, ROWS, 0, &err), &err);
     fetch(&r, width);
     run_copy_turned(&r, run_copy(&r, false, width, NO_MEMORY), off, 0, 0, 0);
     check(run_end(&r), &err);
@@ -104,7 +104,7 @@ static void input_gradient(struct measured *m, const struct mr_stream_item *it, 
     struct mr_error err = {0};
     struct run r;
     write_rows(m, dy, it->cols);
-    check(run_begin(&r, m->p, ROWS, 8, m->p->at.wt_off[stream], &err), &err);
+    check(run_begin(&r, m->p, ROWS, m->p->at.wt_off[stream], &err), &err);
     fetch(&r, it->cols);
     (void)run_copy(&r, false, it->cols, run_place(MR_X));
     run_stream_weights(&r, it->cols / 32, it->k, false);
@@ -122,6 +122,14 @@ static void input_gradient(struct measured *m, const struct mr_stream_item *it, 
     }
 }
 
+static void sum(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols_off)
+{
+    struct mr_error err = {0};
+    check(pass_grad(p, tensor, rows_off, cols_off, &err), &err);
+    check(pass_sums(p, EVERYTHING, &err), &err);
+    check(pass_read_gradients(p, &err), &err);
+}
+
 // dW = dY^T X
 static void weight_gradient(struct measured *m, const struct mr_stream_item *it, size_t tensor,
                             const float *dy, const float *x)
@@ -133,13 +141,11 @@ static void weight_gradient(struct measured *m, const struct mr_stream_item *it,
     turn(m, x, it->k, in);
     turn(m, dy, it->cols, out);
     t->unit = NO_UNIT;
-    check(pass_grad(p, tensor, t->inputs_are_rows ? in : out, t->inputs_are_rows ? out : in, &err),
-          &err);
+    sum(p, tensor, t->inputs_are_rows ? in : out, t->inputs_are_rows ? out : in);
     assert_int_equal(t->flags, 0);
     // A second time with the unit that the rule gives.
     t->unit += bit_length(t->peak) - bit_length(p->limit) + 3; // as the next step has it
-    check(pass_grad(p, tensor, t->inputs_are_rows ? in : out, t->inputs_are_rows ? out : in, &err),
-          &err);
+    sum(p, tensor, t->inputs_are_rows ? in : out, t->inputs_are_rows ? out : in);
     assert_int_equal(t->flags, 0);
     size_t bytes = (size_t)(t->rows / 32) * (size_t)(t->cols / 64) * 8192;
     check(mr_device_read(m->dev, p->mem.grad_addr + t->off * 64, p->host.tiles, bytes, &err), &err);
@@ -174,7 +180,7 @@ static void head_on_device(struct measured *m, const struct head *h, int first_c
     if (product != DQ)
         turn(m, rows, ROWS, p->at.ds_turned);
     write_rows(m, rows, ROWS);
-    check(run_begin(&r, p, ROWS, 8, 0, &err), &err);
+    check(run_begin(&r, p, ROWS, 0, &err), &err);
     fetch(&r, ROWS);
     if (product == DQ)
         (void)run_copy(&r, false, ROWS, run_place(MR_X));

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a command of a program of training is at work, by an estimate from its fields.
+#ifndef MILLRACE_TRAIN_CYCLES_H
+#define MILLRACE_TRAIN_CYCLES_H
+
+#include "cmodel/command.h"
+#include "device/device.h"
+
+// Of a product in the array: a k-block of R rows and V columns is a step.
+double mr_product_cycles(const struct mr_geometry *g, double kblocks, double cols, int rows);
+
+// In a run of `rows` rows at positions pos[rows] of their sequences; a beat of a channel takes
+// `beat` cycles. Streams take no time: their product does.
+double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g, double beat,
+                         int rows, const int *pos);
+
+#endif
