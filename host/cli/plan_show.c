@@ -215,6 +215,8 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
     else if (p->board && p->board->watts > 0)
         printf("  energy     at most %s J a token, if the board draws the %.0f W that it may\n",
                plan_figure(p->board->watts / rate, 3).text, p->board->watts);
+    else if (p->board)
+        printf("  energy     not known: nothing here says what %s may draw\n", p->board->name);
     printf("  binds      %s; busy:", binding(r));
     for (int i = 0; i < UNITS; i++)
         printf(" %s %.1f %%", unit[i].name, 100 * unit[i].part);
@@ -307,14 +309,23 @@ const char *plan_clock_is(const struct plan *p)
                                                                                        : "assumed";
 }
 
+// What the memory is, and whose timing is taken.
+void plan_print_memory_kind(const struct plan *p)
+{
+    const struct mr_plan_board *b = p->board;
+    if (b && b->dram && strcmp(b->memory, p->memory.name) == 0)
+        printf("%s with the timing of ", b->dram);
+    printf("%s, %.0f MHz %s\n", p->memory.name, p->clock_mhz, plan_clock_is(p));
+}
+
 void plan_print_needs(const struct plan *p, const char *model)
 {
     struct mr_plan_bytes b = mr_plan_bytes_of(&p->model, p->format, &p->g, (int)p->a->batch);
     const struct mr_plan_board *d = p->board;
     double all = b.weights + b.kv + b.windows;
-    printf("%s in %s on %s (N %d, R %d, T %d): %s, %.0f MHz %s\n", model,
-           p->format == MR_FORMAT_MXFP4 ? "mxfp4" : "mxint8", p->config, p->g.n, p->g.r, p->g.t,
-           p->memory.name, p->clock_mhz, plan_clock_is(p));
+    printf("%s in %s on %s (N %d, R %d, T %d): ", model,
+           p->format == MR_FORMAT_MXFP4 ? "mxfp4" : "mxint8", p->config, p->g.n, p->g.r, p->g.t);
+    plan_print_memory_kind(p);
     printf("  bandwidth  %d x %.1f GB/s at the pins, a sequential reader gets %.1f %%\n", p->g.n,
            p->memory.pin_rate * MR_BEAT * p->clock_mhz / 1e3,
            100 * p->memory.rate / p->memory.pin_rate);

@@ -121,8 +121,9 @@ static void print_step(const struct step *s)
     const struct mr_plan_train_job *j = &s->job;
     double share[LIMITS], tokens = (double)j->rows * j->micro_batches;
     shares(s, share);
-    printf("training of %s on %s (N %d, R %d, T %d): %s, %.0f MHz %s\n", s->model, p->config,
-           p->g.n, p->g.r, p->g.t, p->memory.name, p->clock_mhz, plan_clock_is(p));
+    printf("training of %s on %s (N %d, R %d, T %d): ", s->model, p->config, p->g.n, p->g.r,
+           p->g.t);
+    plan_print_memory_kind(p);
     printf("  step       %d micro-batch%s of %d rows, sequences of %d: %.0f tokens\n",
            j->micro_batches, j->micro_batches == 1 ? "" : "es", j->rows,
            j->length < j->rows ? j->length : j->rows, tokens);

@@ -28,6 +28,7 @@ struct mr_plan_board {
     double watts;                // what the board may draw at most, 0: not known
     double link;                 // GB/s to and from a host beside it; 0: none
     const char *also;            // another name
+    const char *dram;            // the memory's kind where only the timing is the preset's
     double host;                 // GiB of the memory that the board's own processor keeps: assumed
 };
 

@@ -258,6 +258,8 @@ exits plan_of_a_model_too_large_for_the_configuration 3 'does not fit configurat
 exits plan_of_an_engine_too_large_for_the_board_is_said 0 '' plan $demo --board ecp5
 ok plan_says_what_does_not_fit grep -q 'LFE5U-85F has 156: .*DOES NOT FIT' "$work/out"
 ok plan_says_that_a_clock_is_assumed grep -q ', 60 MHz assumed$' "$work/out"
+ok plan_says_whose_timing_a_memory_has grep -q ': DDR3-800 with the timing of ddr4-2400, ' "$work/out"
+ok plan_says_that_energy_is_not_known grep -q '^  energy     not known: nothing here says what ecp5-85 may draw$' "$work/out"
 ok plan_has_one_verdict test "$(grep -c '^  verdict    does not fit (LUTs, multipliers)$' "$work/out")" = 1
 ok plan_of_what_does_not_run_says_would_be grep -q '^decode at position 0, batch 1: would be [0-9]* cycles' "$work/out"
 exits plan_scales_no_counts_to_another_family 0 '' plan $demo --board ecp5-85 --config n=1,r=1,t=16
