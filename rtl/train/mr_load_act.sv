@@ -94,7 +94,7 @@ module mr_load_act #(
   always_ff @(posedge clk_i) begin
     done_o      <= 1'b0;
     err_valid_o <= 1'b0;
-    step_q      <= step_q + 2'd1;
+    step_q      <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
     if (!rst_ni) begin
       state_q <= IDLE;
     end else begin
@@ -114,10 +114,9 @@ module mr_load_act #(
         end
       endcase
     end
-    if (state_q == SIZE || state_q == FROM) step_q <= '0;
   end
   always_ff @(posedge clk_i) begin
-    if (cmd_ready_o) begin
+    if (cmd_valid_i && cmd_ready_o) begin
       kblocks_q   <= cmd_kblocks_i;
       all_q       <= cmd_all_kblocks_i;
       word_base_q <= cmd_dst_base_i;

@@ -80,6 +80,19 @@ module mr_train #(
 
   localparam int LN = $clog2(N);
 
+  // ---- clocks -----------------------------------------------------------------------------------
+  // One clock; see mr_clk_gate. A unit without a command rests; mr_slopes gives what it has read
+  // behind its command too. HOLD: more than mr_row_lanes is long; the others come to rest sooner.
+  logic clk_la, clk_cp, clk_alu, clk_gr, clk_tn, clk_tl, clk_sl;
+  logic act_la, act_cp, act_alu, act_gr, act_tn, act_tl, act_sl;
+  mr_clk_gate u_gate_la (.clk_i, .active_i(!rst_ni || act_la), .clk_o(clk_la));
+  mr_clk_gate u_gate_cp (.clk_i, .active_i(!rst_ni || act_cp), .clk_o(clk_cp));
+  mr_clk_gate u_gate_alu (.clk_i, .active_i(!rst_ni || act_alu), .clk_o(clk_alu));
+  mr_clk_gate u_gate_gr (.clk_i, .active_i(!rst_ni || act_gr), .clk_o(clk_gr));
+  mr_clk_gate u_gate_tn (.clk_i, .active_i(!rst_ni || act_tn), .clk_o(clk_tn));
+  mr_clk_gate u_gate_tl (.clk_i, .active_i(!rst_ni || act_tl), .clk_o(clk_tl));
+  mr_clk_gate u_gate_sl (.clk_i, .active_i(!rst_ni || act_sl), .clk_o(clk_sl));
+
   // ---- the vector queue -------------------------------------------------------------------------
   logic        is_move, is_copy, la_ready, la_done, la_err, cp_ready, cp_done, cp_err, alu_ready;
   logic        alu_done;
@@ -92,11 +105,12 @@ module mr_train #(
   assign vq_err_valid_o = la_err || cp_err;
   assign vq_err_code_o  = cp_err ? mr_pkg::DEVERR_WINDOW[7:0] : la_err_code;
   assign vq_err_addr_o  = cp_err ? cp_err_addr : la_err_addr;
+  assign act_la         = (vq_valid_i && !is_move) || !la_ready;
 
   mr_load_act #(
     .N(N)
   ) u_load_act (
-    .clk_i,
+    .clk_i             (clk_la),
     .rst_ni,
     .cmd_valid_i       (vq_valid_i && !is_move),
     .cmd_ready_o       (la_ready),
@@ -125,12 +139,14 @@ module mr_train #(
   assign mv_on_o    = cp_busy || alu_busy;
   assign mv_ren_o   = cp_busy ? {cp_ren && cp_second, cp_ren && !cp_second} : alu_ren;
   assign mv_raddr_o = cp_busy ? cp_raddr : alu_raddr;
+  assign act_cp     = (vq_valid_i && is_move && is_copy) || cp_busy;
+  assign act_alu    = (vq_valid_i && is_move && !is_copy) || alu_busy;
   mr_row_copy #(
     .N    (N),
     .T    (T),
     .D_MAX(D_MAX)
   ) u_row_copy (
-    .clk_i,
+    .clk_i       (clk_cp),
     .rst_ni,
     .cmd_valid_i (vq_valid_i && is_move && is_copy),
     .cmd_ready_o (cp_ready),
@@ -157,7 +173,7 @@ module mr_train #(
     .D_MAX    (D_MAX),
     .VEC_WORDS(VEC_WORDS)
   ) u_row_alu (
-    .clk_i,
+    .clk_i       (clk_alu),
     .rst_ni,
     .cmd_valid_i (vq_valid_i && is_move && !is_copy),
     .cmd_ready_o (alu_ready),
@@ -181,11 +197,12 @@ module mr_train #(
   );
 
   // ---- the array's results ----------------------------------------------------------------------
+  assign act_gr = gr_cmd_valid_i || !gr_cmd_ready_o;
   mr_grad_out #(
     .N(N),
     .T(T)
   ) u_grad_out (
-    .clk_i,
+    .clk_i       (clk_gr),
     .rst_ni,
     .cmd_valid_i (gr_cmd_valid_i),
     .cmd_ready_o (gr_cmd_ready_o),
@@ -217,6 +234,9 @@ module mr_train #(
                   mm_cmd_i[mr_pkg::MATMUL_TURNED_LSB]};
   assign slope = mm_cmd_i[mr_pkg::MATMUL_SLOPE_LSB];
   assign side_busy_o = busy != '0;
+  assign act_tn      = busy[0];
+  assign act_tl      = busy[1];
+  assign act_sl      = busy[2] || side_take_i[3] || side_pop_i;
   mr_train_done u_done (
     .clk_i,
     .rst_ni,
@@ -235,7 +255,7 @@ module mr_train #(
   mr_turned #(
     .N(N)
   ) u_turned (
-    .clk_i,
+    .clk_i        (clk_tn),
     .rst_ni,
     .cmd_valid_i  (side_push_i && has[0]),
     .cmd_off_i    (mm_cmd_i[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
@@ -264,7 +284,7 @@ module mr_train #(
   mr_tiles #(
     .N(N)
   ) u_tiles (
-    .clk_i,
+    .clk_i      (clk_tl),
     .rst_ni,
     .cmd_valid_i(side_push_i && has[1]),
     .cmd_i      (mm_cmd_i),
@@ -285,7 +305,7 @@ module mr_train #(
   mr_slopes #(
     .N(N)
   ) u_slopes (
-    .clk_i,
+    .clk_i      (clk_sl),
     .rst_ni,
     .cmd_valid_i(side_push_i && (has[2] || slope)),
     .cmd_i      (mm_cmd_i),

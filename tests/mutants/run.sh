@@ -519,6 +519,12 @@ mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv
     "s/left_q <= 8'(HOLD);/left_q <= 8'd1;/" gates
 mutant 'a command does not wake attention' rtl/millrace_core.sv \
     's/issue_valid\[ATTENTION\] || unit_busy\[ATTENTION\] ||/unit_busy[ATTENTION] ||/' gates
+mutant 'a command does not wake LOAD_ACT' rtl/train/mr_train.sv \
+    's/= (vq_valid_i \&\& !is_move) || !la_ready;/= !la_ready;/' tinyt
+mutant 'the clock of a COPY stops while it waits' rtl/train/mr_train.sv \
+    's/is_copy) || cp_busy;/is_copy);/' tinyt
+mutant 'slopes that were read are taken without a clock' rtl/train/mr_train.sv \
+    's/busy\[2\] || side_take_i\[3\] || side_pop_i;/busy[2];/' tinyt
 mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
     's/meta_valid || drain_busy/drain_busy/' gates
 mutant 'an access does not wake BAR 0' rtl/pcie/mr_pcie_bar.sv \

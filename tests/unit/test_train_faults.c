@@ -140,16 +140,19 @@ static struct program program_of(enum kind kind)
     return p;
 }
 
-static const struct mr_sim_api *api;
-static struct mr_sim *sim;
+// With clock gates and without.
+static const struct mr_sim_api *apis[2];
+static struct mr_sim *sims[2];
 
 static void open_with(struct twin *rtl, struct twin *model, const char *options, uint32_t watchdog)
 {
     struct mr_error err = {0};
     twins_open(rtl, model, options);
-    api = mr_device_sim_of(rtl->dev, &sim);
-    assert_non_null(api);
-    check(api->reg_write(sim, MR_REG_WATCHDOG, watchdog, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        apis[i] = mr_device_sim_of(i ? rtl->bare : rtl->dev, &sims[i]);
+        assert_non_null(apis[i]);
+        check(apis[i]->reg_write(sims[i], MR_REG_WATCHDOG, watchdog, &err), &err);
+    }
 }
 
 static void the_same_bytes(const struct twin *rtl, const struct twin *model, enum kind kind)
@@ -220,7 +223,8 @@ static void fails_with(const struct twin *rtl, enum kind kind, enum mr_mem_fault
                    silent  ? MR_DEVERR_WATCHDOG
                    : write ? MR_DEVERR_WRITE
                            : MR_DEVERR_READ);
-    check(api->fault(sim, fault, touched(rtl, kind, write), &err), &err);
+    for (int i = 0; i < 2; i++)
+        check(apis[i]->fault(sims[i], fault, touched(rtl, kind, write), &err), &err);
     run(rtl, &p, text);
     if (!strstr(text, want))
         fail_msg("%s, %s: expected %s, got '%s'", names[kind], write ? "writing" : "reading", want,
@@ -229,7 +233,8 @@ static void fails_with(const struct twin *rtl, enum kind kind, enum mr_mem_fault
         run(rtl, &p, text);
         assert_non_null(strstr(text, "still busy"));
     }
-    api->clear_faults(sim);
+    for (int i = 0; i < 2; i++)
+        apis[i]->clear_faults(sims[i]);
 }
 
 static void faults_of_memory(const char *options)
@@ -273,6 +278,9 @@ static int stop_at_once(void *user, unsigned queue, unsigned index)
     mr_device_stop = 1;
     return 0;
 }
+
+static const struct mr_sim_api *api;
+static struct mr_sim *sim;
 
 static int struck_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *err)
 {

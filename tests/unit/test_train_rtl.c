@@ -316,10 +316,9 @@ static void random_programs(void **unused)
 // Small floats in the first half of the rows window, large ones behind them, gain and bias.
 static void fill_norm(const struct twin *t, const uint32_t *rows, const uint32_t *vectors)
 {
-    struct mr_error err = {0};
-    check(mr_device_write(t->dev, t->rows, rows, (size_t)ROWS * BEAT, &err), &err);
+    put(t, t->rows, rows, (size_t)ROWS * BEAT);
     for (int c = 0; c < channels; c++)
-        check(mr_device_write(t->dev, t->weights[c], vectors, (size_t)VECTORS * BEAT, &err), &err);
+        put(t, t->weights[c], vectors, (size_t)VECTORS * BEAT);
 }
 
 // A COPY of either memory's rows, whose turned matrix is where no product has one; now and then it

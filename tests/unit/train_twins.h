@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device of the RTL and the C model beside it, with the same buffers, and programs that both run;
-// on any number of channels.
+// on any number of channels. Where the RTL is not checked command by command, it is there twice: with
+// clock gates and without, and a program takes both to the same end, cycle and counters.
 // Include <cmocka.h> and what it needs first.
 #ifndef MILLRACE_TESTS_UNIT_TRAIN_TWINS_H
 #define MILLRACE_TESTS_UNIT_TRAIN_TWINS_H
@@ -12,6 +13,7 @@
 #include "cmodel/command.h"
 #include "cmodel/tiles.h"
 #include "device/open.h"
+#include "device/sim.h"
 
 // The stash: a matrix of ALL blocks and COLS columns from the host, behind it what MATMUL turns,
 // and matrices of rows.
@@ -43,7 +45,7 @@ static unsigned draw(unsigned n)
 }
 
 struct twin {
-    struct mr_device *dev;
+    struct mr_device *dev, *bare; // bare: of the RTL without clock gates, or NULL
     uint64_t desc, prog, input, result, rows, grad;
     uint64_t weights[MOST_CHANNELS], kv[MOST_CHANNELS], stash[MOST_CHANNELS];
 };
@@ -53,13 +55,30 @@ static uint64_t buffer(const struct twin *t, int channel, size_t beats)
     struct mr_error err = {0};
     uint64_t addr;
     check(mr_device_alloc(t->dev, channel, beats * BEAT, NULL, &addr, &err), &err);
+    if (t->bare) {
+        uint64_t same;
+        check(mr_device_alloc(t->bare, channel, beats * BEAT, NULL, &same, &err), &err);
+        assert_true(same == addr);
+    }
     return addr;
 }
 
-static void twin_open(struct twin *t, const char *uri)
+static void put(const struct twin *t, uint64_t at, const void *data, size_t bytes)
+{
+    struct mr_error err = {0};
+    check(mr_device_write(t->dev, at, data, bytes, &err), &err);
+    if (t->bare)
+        check(mr_device_write(t->bare, at, data, bytes, &err), &err);
+}
+
+// `bare`: the RTL without clock gates too, or NULL.
+static void twin_open(struct twin *t, const char *uri, const char *bare)
 {
     struct mr_error err = {0};
     check(mr_device_open(&t->dev, uri, &err), &err);
+    t->bare = NULL;
+    if (bare)
+        check(mr_device_open(&t->bare, bare, &err), &err);
     channels = mr_device_info(t->dev)->g.n;
     assert_in_range(channels, 1, MOST_CHANNELS);
     t->desc = buffer(t, 0, DESCRIPTOR);
@@ -109,6 +128,13 @@ static void put_u64(uint32_t *w, uint64_t x)
     w[1] = (uint32_t)(x >> 32);
 }
 
+static uint64_t cycle(struct mr_device *dev)
+{
+    struct mr_sim *sim;
+    const struct mr_sim_api *api = mr_device_sim_of(dev, &sim);
+    return api->cycles(sim);
+}
+
 // MR_ERR_DEVICE's text, or "" where the program ends well.
 static void run(const struct twin *t, const struct program *p, char *text)
 {
@@ -140,11 +166,17 @@ static void run(const struct twin *t, const struct program *p, char *text)
         put_u64(stash + MR_STASH_LO, t->stash[c]);
         stash[MR_STASH_BEATS] = p->stash_beats;
     }
-    check(mr_device_write(t->dev, t->desc, w, sizeof w, &err), &err);
-    check(mr_device_write(t->dev, t->prog, p->cmds, sizeof p->cmds, &err), &err);
+    put(t, t->desc, w, sizeof w);
+    put(t, t->prog, p->cmds, sizeof p->cmds);
     int rc = mr_device_run(t->dev, t->desc, &err);
     snprintf(text, sizeof err.text, "%s", rc ? err.text : "");
     assert_true(rc == 0 || rc == MR_ERR_DEVICE);
+    if (t->bare) {
+        assert_int_equal(mr_device_run(t->bare, t->desc, &err), rc);
+        if (rc)
+            assert_string_equal(strchr(err.text, ' '), strchr(text, ' '));
+        assert_int_equal(cycle(t->dev), cycle(t->bare));
+    }
 }
 
 static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b,
@@ -160,7 +192,18 @@ static void compare(const struct twin *a, const struct twin *b, uint64_t at_a, u
                      y[i]);
 }
 
-// A program that ends well, with the same results and rows.
+// Those of both RTLs, which are the same.
+static void counters(const struct twin *t, uint64_t *a)
+{
+    uint64_t b[MR_ALL_COUNTERS];
+    struct mr_error err = {0};
+    check(mr_device_counters(t->dev, a, &err), &err);
+    if (!t->bare)
+        return;
+    check(mr_device_counters(t->bare, b, &err), &err);
+    assert_memory_equal(a, b, sizeof b);
+}
+
 // Counters that the model has too are equal, and those of a command's cycles count if it is there.
 static inline void compare_counts(const struct twin *rtl, const struct twin *model,
                                   const struct program *p)
@@ -173,9 +216,8 @@ static inline void compare_counts(const struct twin *rtl, const struct twin *mod
               {MR_CNT_MOVE_BUSY, {MR_OP_MOVE_ROWS}},
               {MR_CNT_ROWS_BUSY, {MR_OP_FETCH_ROWS, MR_OP_SAVE_ROWS}}};
     uint64_t a[MR_ALL_COUNTERS], b[MR_ALL_COUNTERS];
-    struct mr_error err = {0};
-    check(mr_device_counters(rtl->dev, a, &err), &err);
-    check(mr_device_counters(model->dev, b, &err), &err);
+    counters(rtl, a);
+    counters(model, b);
     assert_int_equal(a[MR_CNT_MAC_BLOCKS], b[MR_CNT_MAC_BLOCKS]);
     assert_int_equal(a[MR_CNT_GRAD_BLOCKS], b[MR_CNT_GRAD_BLOCKS]);
     assert_int_equal(a[MR_CNT_WEIGHT_BEATS] - a[MR_CNT_STASH_BEATS], b[MR_CNT_WEIGHT_BEATS]);
@@ -191,6 +233,7 @@ static inline void compare_counts(const struct twin *rtl, const struct twin *mod
     }
 }
 
+// A program that ends well, with the same results and rows.
 static void run_both(const struct twin *rtl, const struct twin *model, const struct program *p)
 {
     char a[sizeof(struct mr_error)], b[sizeof(struct mr_error)];
@@ -206,9 +249,8 @@ static void run_both(const struct twin *rtl, const struct twin *model, const str
 static void write_both(const struct twin *a, const struct twin *b, uint64_t at_a, uint64_t at_b,
                        const void *data, size_t beats)
 {
-    struct mr_error err = {0};
-    check(mr_device_write(a->dev, at_a, data, beats * BEAT, &err), &err);
-    check(mr_device_write(b->dev, at_b, data, beats * BEAT, &err), &err);
+    put(a, at_a, data, beats * BEAT);
+    put(b, at_b, data, beats * BEAT);
 }
 
 // Random elements; codes near each other or of any size, now and then no number; headers are random
@@ -246,17 +288,19 @@ static const char *of_config = "tinyt";
 
 static void twins_open(struct twin *rtl, struct twin *model, const char *options)
 {
-    char uri[128];
+    char uri[128], bare[128];
     snprintf(uri, sizeof uri, "sim:%s,%s", of_config, options);
-    twin_open(rtl, uri);
+    snprintf(bare, sizeof bare, "sim:%s,view,%s", of_config, options);
+    twin_open(rtl, uri, strstr(options, "check") ? NULL : bare);
     snprintf(uri, sizeof uri, "model:%s", of_config);
-    twin_open(model, uri);
+    twin_open(model, uri, NULL);
     fill_stash(rtl, model);
 }
 
 static void twins_close(const struct twin *rtl, const struct twin *model)
 {
     mr_device_close(rtl->dev);
+    mr_device_close(rtl->bare);
     mr_device_close(model->dev);
 }
 
