@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bench_train.h"
 #include "cli/flush.h"
 #include "cli/forecast.h"
 #include "cli/measure.h"
@@ -19,10 +20,12 @@ struct args {
     long decode[MAX_POINTS];
     int n_decode;
     long prefill;
-    long at;    // position where the prefill starts
-    long batch; // sequences
-    bool no_head;
-    const char *suite, *save;
+    long at;                       // position where the prefill starts
+    long batch;                    // sequences
+    long lengths[BENCH_SEQUENCES]; // of --train
+    int n_lengths;
+    bool no_head, recompute;
+    const char *suite, *save, *part;
     double start; // of the command
 };
 
@@ -179,6 +182,9 @@ static int run(int argc, char **argv)
         return status;
     if (a.suite)
         return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
+    if (a.n_lengths > 0)
+        return bench_training(
+            &(struct bench_train){&a.c, a.lengths, a.n_lengths, a.part, a.recompute});
     if (a.n_decode == 0 && a.prefill == 0)
         a.n_decode = 1; // position 0
     say_forecast(&a);
@@ -213,6 +219,28 @@ static const struct cli_option options[] = {
      .high = MAX_BATCH,
      .def = "1",
      CLI_AT(ARGS, batch)},
+    {.name = "train",
+     .kind = CLI_LIST,
+     .value = "LIST",
+     .help = "a micro-batch of training instead, of sequences of these lengths, with weights of "
+             "zeros: its parts beside what plan says; -d sim:sim,train",
+     .low = 1,
+     .high = CLI_POSITION_MOST,
+     .excludes = "decode prefill at batch no-head two-pass check format no-smoothing calibrate "
+                 "verbose chunk suite",
+     CLI_LIST_AT(ARGS, lengths, n_lengths)},
+    {.name = "part",
+     .kind = CLI_WORD,
+     .value = "NAME",
+     .choices = "forward|dX|dW|heads|norms|again",
+     .help = "forward, dX, dW, heads, norms or again: the programs of this part alone",
+     .needs = "train",
+     CLI_AT(ARGS, part)},
+    {.name = "recompute",
+     .kind = CLI_FLAG,
+     .help = "layers keep no stash: the backward pass makes it again",
+     .needs = "train",
+     CLI_AT(ARGS, recompute)},
     CLI_RUNS(ARGS),
     CLI_PACKING(ARGS),
     CLI_JSON(ARGS),

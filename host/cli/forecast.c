@@ -14,8 +14,7 @@
 #define PREFILL_NS 550.0
 #define LONG       60.0 // seconds
 
-// "sim:wide,memory=hbm2": the configuration, and the memory. False for other devices.
-static bool read_device(const char *uri, char config[32], char memory[32])
+bool cli_simulated(const char *uri, char config[32], char memory[32])
 {
     if (!uri || strncmp(uri, "sim:", 4) != 0)
         return false;
@@ -78,7 +77,7 @@ static bool plan_of(struct planned *p, const struct cli_common *c)
 {
     char config[32], memory[32];
     enum mr_format format = c->load.format == MR_WEIGHTS_MXFP4 ? MR_FORMAT_MXFP4 : MR_FORMAT_MXINT8;
-    if (!c->model || !read_device(c->device, config, memory))
+    if (!c->model || !cli_simulated(c->device, config, memory))
         return false;
     const struct mr_config_entry *e = mr_config_named(config);
     if (!e || mr_plan_model_of(&p->model, &format, c->model, NULL) < 0 ||

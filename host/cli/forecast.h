@@ -18,6 +18,9 @@ struct cli_forecast {
                     // (docs/performance.md)
 };
 
+// "sim:wide,memory=hbm2": the configuration, and the memory. False for other devices.
+bool cli_simulated(const char *uri, char config[32], char memory[32]);
+
 // Predicts the work on c->device for the model at c->model, whose weights are not read. False, and
 // no error, where that is not a simulation or cannot be planned: the command itself will say why.
 bool cli_forecast(struct cli_forecast *f, const struct cli_common *c, const struct cli_work *work);

@@ -79,7 +79,6 @@ static void show(void *arg, const struct mr_pass_program *p, long done, long all
         return;
     (void)snprintf(line, sizeof line, "program %ld of %ld: layer %d, %s", done + 1, all, p->layer,
                    mr_program_name(p, name, sizeof name));
-    cli_watch_left(line, sizeof line, done > 0 ? spent / (double)done * (double)(all - done) : -1);
     cli_line_show(&s->line, line);
 }
 
@@ -102,18 +101,19 @@ static int draw(struct trace_args *a, const struct job *job)
     struct mr_error err = {0};
     struct mr_trace t = {0};
     char title[512];
-    const struct mr_trace_train_options o = {.model = a->c.model,
-                                             .device = a->c.device,
-                                             .lengths = job->lengths,
-                                             .n_sequences = a->n_lengths,
-                                             .positions = a->model_positions,
-                                             .layer = job->layer,
-                                             .o = job->o,
-                                             .from = (uint64_t)a->from,
-                                             .to = a->to_given ? (uint64_t)a->to : UINT64_MAX,
-                                             .max_slices = (size_t)a->max_events,
-                                             .progress = show,
-                                             .arg = &screen};
+    const struct mr_trace_train_options o = {
+        .trial = {.weights = cli_is_synthetic(a->c.model) ? NULL : a->c.model,
+                  .config = &job->model,
+                  .device = a->c.device,
+                  .lengths = job->lengths,
+                  .n_sequences = a->n_lengths,
+                  .o = job->o},
+        .layer = job->layer,
+        .from = (uint64_t)a->from,
+        .to = a->to_given ? (uint64_t)a->to : UINT64_MAX,
+        .max_slices = (size_t)a->max_events,
+        .progress = show,
+        .arg = &screen};
     make_title(a, job, title, sizeof title);
     int status = trace_open_outputs(a);
     cli_line_open(&screen.line, a->c.quiet, false);
@@ -147,11 +147,6 @@ int trace_training(const struct cli_command *command, struct trace_args *a)
                          "trace --train draws what sim: does, or lists the programs of model:, not "
                          "'%.100s'",
                          a->c.device);
-    if (!lists && cli_is_synthetic(a->c.model))
-        return cli_usage(command,
-                         "a timeline of training needs the weights of a checkpoint, not '%.100s'; "
-                         "-d model:sim,train lists its programs",
-                         a->c.model);
     int rc = take(&job, a, &err);
     if (rc == 0 && !lists)
         return draw(a, &job);

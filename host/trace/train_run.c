@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/open.h"
 #include "device/sim.h"
-#include "store/store.h"
-#include "store/volume.h"
 #include "trace/commands.h"
 #include "trace/programs.h"
 #include "train/pass_fits.h"
@@ -17,11 +14,8 @@
 struct run {
     const struct mr_trace_train_options *o;
     struct mr_trace *t;
-    struct mr_config config;
-    struct mr_store *store;
-    struct mr_device *dev;
-    struct mr_pass *pass;
-    long done, all; // programs
+    struct mr_trial trial;
+    long done; // programs
     struct mr_error *err;
 };
 
@@ -67,8 +61,9 @@ static int add_commands(struct run *r, const struct mr_pass_program *p)
         struct mr_trace_command *to = &more[t->first + (unsigned)i];
         to->opcode = (uint8_t)mr_command_get(&p->commands[i], MR_F_CMD_OPCODE);
         to->queue = (uint8_t)mr_opcode_queue(to->opcode);
-        to->layer = p->layer < r->config.n_layer ? p->layer : -1;
-        describe(to, p, &p->commands[i], mr_program_item(&walk, &r->config, p, i), t->channels);
+        to->layer = p->layer < r->trial.options.config->n_layer ? p->layer : -1;
+        describe(to, p, &p->commands[i], mr_program_item(&walk, r->trial.options.config, p, i),
+                 t->channels);
     }
     t->n_commands = (unsigned)n;
     mr_trace_name_semaphores(t, p->commands, p->count);
@@ -84,7 +79,7 @@ static int add_mark(struct run *r, const struct mr_pass_program *p)
         [MR_PASS_WEIGHTS] = "dW",      [MR_PASS_ATTENTION] = "heads", [MR_PASS_NORMS] = "norms",
     };
     struct mr_trace_mark mark = {.from = t->base};
-    if (p->layer < r->config.n_layer)
+    if (p->layer < r->trial.options.config->n_layer)
         (void)snprintf(mark.text, sizeof mark.text, "%d %s", p->layer, parts[p->part]);
     else
         (void)snprintf(mark.text, sizeof mark.text, "tail %s", parts[p->part]);
@@ -103,10 +98,12 @@ static int before(void *arg, const struct mr_pass_program *p)
     struct run *r = arg;
     const struct mr_trace_train_options *o = r->o;
     if (o->progress)
-        o->progress(o->arg, p, r->done, r->all);
+        o->progress(o->arg, p, r->done, r->trial.programs);
     r->done++;
     r->t->base = r->t->cycles;
     r->t->keep = o->layer < 0 || o->layer == p->layer;
+    if (!r->t->keep && !r->trial.options.weights)
+        return MR_PASS_SKIP; // of zeros nothing is learnt
     int rc = r->t->keep ? add_commands(r, p) : 0;
     return rc == 0 && r->t->keep ? add_mark(r, p) : rc;
 }
@@ -120,57 +117,19 @@ static int behind(void *arg, const struct mr_pass_program *p)
         return no_memory(r);
     if (!r->t->keep)
         return 0;
-    int rc = mr_device_counters(r->dev, counter, r->err);
+    int rc = mr_device_counters(r->trial.dev, counter, r->err);
     for (int i = 0; rc == 0 && i < (int)MR_ALL_COUNTERS; i++)
         r->t->counters[i] += counter[i];
     return rc;
 }
 
-static int count(void *arg, const struct mr_pass_program *p)
-{
-    (void)p;
-    ++*(long *)arg;
-    return 0;
-}
-
 // ---- the micro-batch ----------------------------------------------------------------------------
 
-static int open_store(struct run *r, struct mr_error *err)
+static int listen(struct run *r, struct mr_error *err)
 {
-    struct mr_checkpoint *checkpoint;
-    struct mr_volume *volume = NULL;
-    uint64_t size[MR_V_FILES];
-    const struct mr_store_options options = {0};
-    int rc = mr_checkpoint_open(&checkpoint, r->o->model, err);
-    if (rc < 0)
-        return rc;
-    r->config = *mr_checkpoint_config(checkpoint);
-    rc = mr_config_set_positions(&r->config, r->o->positions, err);
-    if (rc == 0)
-        rc = mr_store_sizes(&r->config, 0, size, err);
-    if (rc == 0)
-        rc = mr_volume_memory(&volume, size, err);
-    if (rc == 0) // takes the volume, whatever comes back
-        rc = mr_store_open_volume(&r->store, volume, &r->config, checkpoint, &options, err);
-    mr_checkpoint_close(checkpoint);
-    return rc;
-}
-
-static int open_device(struct run *r, struct mr_error *err)
-{
-    char uri[512];
-    const char *device = r->o->device;
-    int n = snprintf(uri, sizeof uri, "%s%sview", device, device[4] ? "," : "");
-    if (n < 0 || (size_t)n >= sizeof uri)
-        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", device);
-    int rc = mr_pass_kind(device, err);
-    if (rc == 0)
-        rc = mr_device_open(&r->dev, uri, err);
-    if (rc < 0)
-        return rc;
     struct mr_sim *sim;
-    const struct mr_sim_api *api = mr_device_sim_of(r->dev, &sim);
-    const struct mr_device_info *info = mr_device_info(r->dev);
+    const struct mr_sim_api *api = mr_device_sim_of(r->trial.dev, &sim);
+    const struct mr_device_info *info = mr_device_info(r->trial.dev);
     struct mr_sim_timeline to = mr_trace_listener(r->t);
     *r->t = (struct mr_trace){.train = true,
                               .channels = (unsigned)info->g.n,
@@ -182,47 +141,27 @@ static int open_device(struct run *r, struct mr_error *err)
                               .to = r->o->to,
                               .layer = -1,
                               .max_slices = r->o->max_slices};
+    mr_pass_watch(r->trial.pass, before, behind, r);
     return api->timeline(sim, &to, err);
-}
-
-static int run_batch(struct run *r, int rows, struct mr_error *err)
-{
-    int *tokens = malloc(2 * (size_t)rows * sizeof *tokens);
-    const struct mr_batch batch = {r->o->n_sequences, r->o->lengths, tokens, tokens + rows};
-    struct mr_loss loss = {0};
-    if (!tokens)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch");
-    for (int i = 0; i < 2 * rows; i++)
-        tokens[i] = (int)((uint32_t)(i + 1) * 2654435761u % (uint32_t)r->config.vocab_size);
-    mr_pass_watch(r->pass, before, behind, r);
-    int rc = mr_pass_run(r->pass, &batch, &loss, err);
-    free(tokens);
-    return rc;
 }
 
 int mr_trace_train(struct mr_trace *t, const struct mr_trace_train_options *o, struct mr_error *err)
 {
     struct run r = {.o = o, .t = t, .err = err};
-    struct mr_pass_options options = o->o;
-    struct mr_pass *plan = NULL;
+    struct mr_trial_options options = o->trial;
+    char uri[512];
     *t = (struct mr_trace){.layer = -1};
-    options.rows = 0;
-    for (int i = 0; i < o->n_sequences; i++)
-        options.rows += o->lengths[i];
-    int rc = open_store(&r, err);
+    int n = snprintf(uri, sizeof uri, "%s%sview", options.device, options.device[4] ? "," : "");
+    if (n < 0 || (size_t)n >= sizeof uri)
+        return mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", options.device);
+    int rc = mr_pass_kind(options.device, err); // before the view is looked for
+    options.device = uri;
     if (rc == 0)
-        rc = open_device(&r, err);
+        rc = mr_trial_open(&r.trial, &options, err);
     if (rc == 0)
-        rc = mr_pass_plan(&plan, &mr_device_info(r.dev)->g, o->device, &r.config, &options, err);
+        rc = listen(&r, err);
     if (rc == 0)
-        rc = mr_pass_programs(plan, o->lengths, o->n_sequences, count, &r.all, err);
-    mr_pass_close(plan);
-    if (rc == 0)
-        rc = mr_pass_open(&r.pass, r.dev, &r.config, &options, err);
-    if (rc == 0)
-        rc = mr_pass_weights(r.pass, r.store, err);
-    if (rc == 0)
-        rc = run_batch(&r, options.rows, err);
+        rc = mr_trial_run(&r.trial, err);
     mr_trace_end(t);
     if (rc == 0 && t->from >= t->to)
         rc = mr_fail(err, MR_ERR_USAGE,
@@ -230,9 +169,6 @@ int mr_trace_train(struct mr_trace *t, const struct mr_trace_train_options *o, s
                      (unsigned long long)o->from, (unsigned long long)t->cycles);
     if (rc == 0)
         rc = mr_trace_compare(t, err);
-    mr_pass_close(r.pass);
-    if (r.dev)
-        mr_device_close(r.dev);
-    mr_store_close(r.store);
+    mr_trial_close(&r.trial);
     return rc;
 }

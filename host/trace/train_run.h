@@ -5,16 +5,12 @@
 #define MILLRACE_TRACE_TRAIN_RUN_H
 
 #include "trace/timeline.h"
-#include "train/pass.h"
+#include "train/trial.h"
 
 struct mr_trace_train_options {
-    const char *model;  // a Hugging Face directory
-    const char *device; // "sim:..." with TRAIN; the view build of it is loaded
-    const int *lengths; // of the sequences; tokens are some that do not matter
-    int n_sequences, positions;
-    int layer;                // only its programs, n_layer for the tail's; -1: all
-    struct mr_pass_options o; // rows is set
-    uint64_t from, to;        // the window, in cycles of what is kept
+    struct mr_trial_options trial; // device: "sim:..." with TRAIN; its view build is loaded
+    int layer;                     // only its programs, n_layer for the tail's; -1: all
+    uint64_t from, to;             // the window, in cycles of what is kept
     size_t max_slices;
     // Before each program, of so many. May be NULL.
     void (*progress)(void *arg, const struct mr_pass_program *p, long done, long all);

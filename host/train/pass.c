@@ -65,6 +65,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     struct mr_pass *p = *pass = calloc(1, sizeof *p);
     if (!p)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    p->filler = pass_fills_pauses;
     p->name = name;
     p->g = *g;
     p->c = config;

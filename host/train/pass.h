@@ -85,8 +85,9 @@ void mr_pass_add(const struct mr_pass *pass, const struct mr_batch *batch,
 
 // ---- programs ----------------------------------------------------------------------------------
 
-// mr_pass_run() shows each program before it runs (`begin`, or NULL) and when it has run. A return
-// of other than 0 ends the pass with it.
+// mr_pass_run() shows each program before it runs (`begin`, or NULL) and when it has run. A
+// negative return ends the pass with it; of `begin` MR_PASS_SKIP leaves the program out, for who
+// wants the cycles of some.
 void mr_pass_watch(struct mr_pass *pass, mr_pass_show *begin, mr_pass_show *show, void *arg);
 
 // A pass without a device, for plans and listings: nothing is allocated but what says where things

@@ -110,7 +110,7 @@ static int memory_of(int i)
     return MR_MEM_PLACES + (int)place_of(i);
 }
 
-void run_takes_parts(struct run *r)
+static void takes_parts(struct run *r)
 {
     const struct mr_pass *p = r->p;
     int widest = p->d.f > p->d.w ? p->d.f : p->d.w, kblocks = p->batch.kblocks;
@@ -217,7 +217,7 @@ static void add_parts(struct run *r, double end)
     }
 }
 
-void run_fill(struct run *r, int queue, double needs)
+static void fill(struct run *r, int queue, double needs)
 {
     struct run_parts *x = &r->parts;
     if (x->places == 0 || x->busy || x->all || r->count + 16 > PASS_PROGRAM ||
@@ -234,6 +234,8 @@ void run_fill(struct run *r, int queue, double needs)
     }
     x->busy = false;
 }
+
+const struct pass_filler pass_fills_pauses = {takes_parts, fill};
 
 // ---- all that is left of them ------------------------------------------------------------------
 

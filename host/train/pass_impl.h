@@ -98,7 +98,19 @@ struct pass_batch {
     bool residual_turned; // its gradient is in the stash as it is now
 };
 
+struct run;
+
+// Puts parts of sums that wait into programs: `begin` as one begins; `fill` before its next command
+// in `queue`, which has to wait until `needs` for others. Called by way of this, since what is left
+// of the sums makes programs of its own.
+struct pass_filler {
+    void (*begin)(struct run *r);
+    void (*fill)(struct run *r, int queue, double needs);
+};
+extern const struct pass_filler pass_fills_pauses; // pass_gradient.c
+
 struct mr_pass {
+    struct pass_filler filler;
     struct mr_device *dev;      // NULL: programs are only shown
     const char *name;           // of the device, for messages
     mr_pass_show *begin, *show; // NULL: to nobody
@@ -209,11 +221,6 @@ struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned 
 int run_end(struct run *r);
 // The time of all commands so far, whose fields are set.
 void run_time(struct run *r);
-
-// Parts of sums that wait, for a program as it begins; and before its next command in `queue`,
-// which has to wait until `needs` for others (pass_gradient.c).
-void run_takes_parts(struct run *r);
-void run_fill(struct run *r, int queue, double needs);
 
 void run_load_rows(struct run *r, int first, int rotary); // table and rotary of the batch's rows
 // Rows of the model's width at row `first` of a region of the rows window.

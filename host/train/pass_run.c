@@ -39,7 +39,7 @@ int run_begin(struct run *r, struct mr_pass *p, int rows, uint64_t weights, stru
     r->cmds = calloc(PASS_PROGRAM, sizeof *r->cmds);
     r->tensors = calloc(PASS_PROGRAM, sizeof *r->tensors);
     r->depend = mr_depend_new(PASS_PROGRAM);
-    run_takes_parts(r);
+    p->filler.begin(r);
     if (r->cmds && r->tensors && r->depend)
         return 0;
     r->rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a program of %d commands", PASS_PROGRAM);
@@ -96,7 +96,7 @@ struct mr_command *run_add(struct run *r, unsigned op, unsigned reads, unsigned 
     struct mr_command stream = r->stream, command = {{0}};
     mr_command_set(&command, MR_F_CMD_OPCODE, op);
     run_time(r);
-    run_fill(r, queue, needs(&r->time, reads, writes));
+    r->p->filler.fill(r, queue, needs(&r->time, reads, writes));
     r->stream = stream;
     if (queue == MR_QUEUE_ARRAY && mr_command_get(&stream, MR_F_CMD_OPCODE)) {
         (void)append(r, &stream);
@@ -192,7 +192,7 @@ int run_end(struct run *r)
     run_time(r);
     for (int q = 0; q < (int)MR_QUEUES; q++)
         end = fmax(end, r->time.free[q]);
-    run_fill(r, MR_QUEUE_ARRAY, end);
+    p->filler.fill(r, MR_QUEUE_ARRAY, end);
     (void)run_add(r, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
     if (r->rc == 0 && r->count > PASS_PROGRAM)
         r->rc = mr_fail(r->err, MR_ERR_UNSUPPORTED, "a program of %d commands, of %d", r->count,
@@ -205,6 +205,7 @@ int run_end(struct run *r)
         r->rc = p->dev ? execute(r) : 0;
     if (r->rc == 0)
         r->rc = show(r, p->show);
+    r->rc = r->rc == MR_PASS_SKIP ? 0 : r->rc;
     return release(r);
 }
 

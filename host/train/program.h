@@ -36,6 +36,7 @@ struct mr_pass_program {
     int count;
 };
 
+enum { MR_PASS_SKIP = 1 }; // mr_pass_watch()
 typedef int mr_pass_show(void *arg, const struct mr_pass_program *program);
 
 #endif

@@ -11,3 +11,9 @@ $(BUILD)/bench/store: tests/bench/store.c $(LIB)
 STORE_DIR ?= /tmp
 bench-store: $(BUILD)/bench/store
 	@$(BUILD)/bench/store $(STORE_DIR)
+
+## bench-train: a layer in training, part by part, against its bars (an hour on two cores; what is measured is kept)
+.PHONY: bench-train
+bench-train: deps deps-bench
+	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/millrace $(call BENCH_SO,sim-train wide-train)
+	@BUILD=$(BUILD) MILLRACE=$(BUILD)/bench/millrace JOBS=$(JOBS) tests/bench/train.sh --write

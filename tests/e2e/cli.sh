@@ -314,6 +314,24 @@ ok plan_says_that_a_clock_is_estimated grep -q ', 300 MHz estimated$' "$work/out
 ok plan_of_a_board_ends_its_needs_with_a_verdict grep -q '^  verdict    fits$' "$work/out"
 ok plan_says_the_units_of_luts grep -qE 'thousand LUTs; XCK26 has 117: [0-9]+ %, fits' "$work/out"
 ok plan_leaves_no_picture_behind test -z "$(ls "$work" | grep 'x\.svg')"
+learner=tests/fixtures/train/gptj-d12-r4
+exits bench_of_training 0 '' bench $learner --train 20,9 -d sim:tinyt
+cp "$work/out" "$work/parts"
+# The parts add up to the whole, and one alone has its programs' cycles.
+adds_up() { awk '$1 ~ /^(forward|dX|dW|heads|norms)$/ { sum += $3; n++ } $1 == "all" { all = $3 } END { exit !(n == 5 && all > 0 && (sum - all) ^ 2 < 9) }' "$1"; }
+ok parts_of_training_add_up adds_up "$work/parts"
+ok training_is_measured_beside_the_plan grep -qE '^  measured +[0-9.]+ of the three products .*; planned [0-9.]+$' "$work/parts"
+exits bench_of_a_part_of_training 0 '' bench $learner --train 20,9 -d sim:tinyt --part forward
+same_forward() { diff <(grep '^  forward' "$work/out") <(grep '^  forward' "$work/parts"); }
+ok part_of_training_alone_is_the_same same_forward
+json_of_training() { "$millrace" bench $learner --train 20,9 -d sim:tinyt --json -q >"$work/json" && grep -q '"move_busy": [1-9]' "$work/json"; }
+ok json_of_training_has_the_counters json_of_training
+exits bench_of_training_without_cycles 2 "counts no cycles; bench --train needs sim:tinyt" bench $learner --train 20 -d model:tinyt
+exits bench_of_training_without_its_commands 2 'cannot train' bench $learner --train 20 -d sim:tiny
+exits bench_of_training_of_several_lengths 2 'sequences of one length' bench $learner --train 9,20,9 -d sim:tinyt
+exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has 24' bench $learner --train 600 -d sim:tinyt
+exits bench_of_an_unknown_part 2 'is none of forward, dX' bench $learner --train 20 -d sim:tinyt --part all
+exits bench_of_a_part_of_decoding 2 'goes with --train' bench $demo --part dX
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
 exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
 exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo

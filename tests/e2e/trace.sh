@@ -100,7 +100,6 @@ ok layer_of_training_is_no_other test -z "$(grep '"layer":0' "$work/m.json")" -a
 exits trace_of_a_window_of_training 0 '' trace $learner --train 20,9 -d sim:tinyt --from 1000 --to 9000 --json "$work/m.json"
 ok window_of_training_is_cut "$work/check" "$work/m.json"
 exits trace_of_training_behind_its_end 2 'begins at cycle 900000000, but the programs' trace $learner --train 20 -d sim:tinyt --from 900000000
-exits trace_of_training_that_is_synthetic 2 'needs the weights of a checkpoint' trace synthetic:gptj-6b,layers=1,vocab=64 --train 20 -d sim:tinyt
 
 # ---- refusals ------------------------------------------------------------------------------------
 exits trace_into_no_directory 3 '\-\-svg: .*none/t.svg: .*No such file' trace $demo --svg "$work/none/t.svg"

@@ -72,7 +72,7 @@ mutants=(
     'parts: columns are not counted in tiles|train/pass_gradient.c|s/ + (uint64_t)(s->col \/ 64);/;/|test_pass'
     'parts: all have the first rows|train/pass_gradient.c|s/kblocks, row, rows, place_of(i)/kblocks, 0, rows, place_of(i)/|test_pass'
     'parts: none fills a pause|train/pass_gradient.c|s/LEAST = 1500,/LEAST = 1 << 30,/|test_train_plan'
-    'parts: none beside the end of a program|train/pass_run.c|s/run_fill(r, MR_QUEUE_ARRAY, end);/;/|test_train_plan'
+    'parts: none beside the end of a program|train/pass_run.c|s/p->filler.fill(r, MR_QUEUE_ARRAY, end);/;/|test_train_plan'
     'parts: sums of GELU wait when their place is taken|train/pass_backward.c|s/rc = pass_sums(p, p->at\.grad\[item->from\]\.turned, w->err);/rc = 0;/|test_pass'
     'parts: sums of the residual wait when their place is taken|train/pass_backward.c|s/rc = pass_sums(p, p->at\.grad\[MR_RESIDUAL\]\.turned, w->err);/rc = 0;/|test_pass'
     'parts: sums of a norm wait when their place is taken|train/pass_backward.c|s/int rc = pass_sums(p, p->at\.grad\[item->to\]\.turned, w->err);/int rc = 0;/|test_pass'
