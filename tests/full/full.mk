@@ -73,6 +73,10 @@ full-train: $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)
 	for c in sim wide; do export TRAIN_CONFIG=$$c,train CMOCKA_MESSAGE_OUTPUT=TAP; \
 	  $(BUILD)/unit/test_train_rtl && $(BUILD)/unit/test_train_works && $(BUILD)/unit/test_train_faults && \
 	  $(BUILD)/unit/test_pass the_rtl_gives_the_same_bits || exit 1; done
+# A step of a model of 124 million parameters on the RTL.
+.PHONY: full-whole
+full-whole: $(MILLRACE) $(call SIM_SO,sim-train)
+	MILLRACE=$(MILLRACE) bash tests/full/whole.sh
 # The configurations of boards and cards, at full width.
 .PHONY: full-cards
 full-cards: $(MILLRACE) $(foreach c,$(CARD_CONFIGS) ecp5,$(call SIM_SO,$(c)))
