@@ -18,7 +18,8 @@
 //             good_o: it waits for its turn; bad_o: the matrix does not end inside, and it is
 //             forgotten. off_o is where it begins
 //   go_i      pulse, with next_o and no jobs left: the turn of the oldest one that waits. Its jobs
-//             follow, job_valid_o/job_ready_i; last_o with the last one
+//             follow, job_valid_o/job_ready_i, those of a header two cycles after the one before;
+//             last_o with the last one
 //   next_o    one waits; waits_o: the oldest one has semaphores to wait for, so that its turn
 //             begins when it is issued
 module mr_stash_jobs #(
@@ -160,45 +161,51 @@ module mr_stash_jobs #(
   logic [4:0]  here_q;                  // of them under this header, when body_q
   logic [17:0] g_beats_q, g_from_q, g_span_q;
   logic [31:0] head_q, group_q;
-  logic [4:0]  under;                   // groups under the header, from the first one on
-  logic [21:0] all_beats;               // of them
+  // Groups under the header, from the first one on, and their beats: each has a cycle, prep_q of
+  // them are left when a header begins.
+  logic [4:0]  under, under_q;
+  logic [21:0] all_beats_q;
+  logic [1:0]  prep_q;
   logic        take, one, part;
   assign under     = (left_q < 20'd16 - {16'd0, in_head_q}) ? left_q[4:0] :
                      5'd16 - {1'b0, in_head_q};
-  assign all_beats = 22'(under) * 22'(g_beats_q);
   assign one       = whole_q && in_head_q == '0;  // header and groups lie side by side
   assign part      = body_q && !whole_q;          // a job a group
   assign take      = job_valid_o && job_ready_i;
 
-  assign job_valid_o = run_q;
+  assign job_valid_o = run_q && prep_q == '0;
   assign job_off_o   = !body_q ? head_q : whole_q ? group_q : group_q + {14'd0, g_from_q};
-  assign job_beats_o = !body_q ? (one ? {10'd0, all_beats} + 32'd1 : 32'd1) :
-                       whole_q ? {10'd0, all_beats} : {14'd0, g_span_q};
+  assign job_beats_o = !body_q ? (one ? {10'd0, all_beats_q} + 32'd1 : 32'd1) :
+                       whole_q ? {10'd0, all_beats_q} : {14'd0, g_span_q};
   logic header_end;  // this job is the last one under its header
   assign header_end  = one || (body_q && (whole_q || here_q == 5'd1));
-  assign last_o      = header_end && (part ? left_q == 20'd1 : left_q == {15'd0, under});
+  assign last_o      = header_end && (part ? left_q == 20'd1 : left_q == {15'd0, under_q});
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) run_q <= 1'b0;
     else if (go_i) run_q <= 1'b1;
     else if (take && last_o) run_q <= 1'b0;
+    under_q     <= under;
+    all_beats_q <= 22'(under_q) * 22'(g_beats_q);
+    if (go_i || (take && header_end)) prep_q <= 2'd2;
+    else if (prep_q != '0) prep_q <= prep_q - 2'd1;
     if (go_i) begin
       {whole_q, in_head_q, left_q, g_beats_q, g_from_q, g_span_q, head_q, group_q} <= h[W-2:0];
       body_q <= 1'b0;
     end else if (take) begin
       body_q <= !header_end;
-      if (!body_q) here_q <= under;
+      if (!body_q) here_q <= under_q;
       if (part) begin
         here_q  <= here_q - 5'd1;
         left_q  <= left_q - 20'd1;
         group_q <= group_q + {14'd0, g_beats_q} + 32'(header_end);
       end else if (header_end) begin
-        left_q  <= left_q - {15'd0, under};
-        group_q <= group_q + {10'd0, all_beats} + 32'd1;
+        left_q  <= left_q - {15'd0, under_q};
+        group_q <= group_q + {10'd0, all_beats_q} + 32'd1;
       end
       if (header_end) begin
         in_head_q <= '0;
-        head_q    <= group_q + (part ? {14'd0, g_beats_q} : {10'd0, all_beats});
+        head_q    <= group_q + (part ? {14'd0, g_beats_q} : {10'd0, all_beats_q});
       end
     end
   end
