@@ -38,11 +38,11 @@ static enum mr_plan_cells cells_of(const struct row *r)
     return strcmp(r->config, "ecp5") == 0 ? MR_PLAN_ECP5 : MR_PLAN_ULTRASCALE;
 }
 
-// Whether others are scaled from a row: it counts cells of UltraScale+, of an array in the form for
-// DSP48E2.
+// Whether others are scaled from a row: it counts cells of UltraScale+, without training, of an
+// array in the form for DSP48E2.
 static bool scales(const struct row *r, const char *without)
 {
-    return cells_of(r) == MR_PLAN_ULTRASCALE &&
+    return cells_of(r) == MR_PLAN_ULTRASCALE && !geometry_of(r)->train &&
            (mr_config_named(r->config)->pair || !is(r, "mr_array")) &&
            !(without && strcmp(r->config, without) == 0);
 }

@@ -63,5 +63,10 @@ struct mr_plan_memories mr_plan_memories_of(const struct mr_geometry *g)
     add(&m, n, 32, g->scores / n);
     add(&m, n, 3072, 4 * words);
     add(&m, 2 * n, 16, 8 * words);
+    if (g->train) { // rows again, and the gradients of 64 columns
+        long width = 32 * v > 512 ? 32 * v : 512;
+        add(&m, 1, 32 * v, t * g->d_max / v);
+        add(&m, 1, width, t * 64 * 32 / width);
+    }
     return m;
 }

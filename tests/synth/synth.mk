@@ -11,7 +11,7 @@ area: $(RTL_GEN)
 # The same, for docs/synthesis.md and millrace plan: all that they have.
 SYNTH_DOC_CONFIGS := tiny sim kv260 u50 u250 u280
 area-doc: $(RTL_GEN)
-	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) ecp5
+	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) ecp5 tinyt
 .PHONY: synth synth-doc synth-units test-netlist timing timing-doc timing-ceilings route
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
