@@ -153,18 +153,27 @@ module mr_load_act #(
   logic [5:0]    req_beats_q;
   logic [6:0]    room_q;
   logic          ask, group_end, pop;
-  logic [17:0]   rest;
-  logic [5:0]    want;
-  logic [57:0]   bases, base;
-  assign rest      = span_q - asked_q;
-  assign want      = !body_q ? 6'd1 : (rest > 18'(PIECE)) ? 6'(PIECE) : rest[5:0];
-  assign ask       = begun_q && groups_q != '0 && !req_q && room_q >= {1'b0, want};
-  assign group_end = ask && body_q && rest <= 18'(PIECE);
+  // The next request, two cycles behind the last one, which is never sooner: its beats, whether the
+  // group ends with it, and its place.
+  logic          ready_q, last_q;
+  logic [17:0]   rest_q;       // beats of the group that have not been asked for
+  logic [5:0]    want_q;
+  logic [37:0]   body_at_q, place_q;
+  logic [57:0]   bases, base_q;
+  assign ask       = ready_q && begun_q && groups_q != '0 && !req_q && room_q >= {1'b0, want_q};
+  assign group_end = ask && body_q && last_q;
   always_comb begin
     bases = base_i[63:6];
     for (int c = 1; c < N; c++) if (c_q == CW'(c)) bases = base_i[64*c+6+:58];
   end
-  assign base = bases + {26'd0, off_q};
+  always_ff @(posedge clk_i) begin
+    ready_q   <= begun_q;
+    last_q    <= rest_q <= 18'(PIECE);
+    want_q    <= !body_q ? 6'd1 : (rest_q > 18'(PIECE)) ? 6'(PIECE) : rest_q[5:0];
+    body_at_q <= group_q + 38'(from_q);
+    place_q   <= body_q ? body_at_q + 38'(asked_q) : head_q;
+    base_q    <= bases + {26'd0, off_q};
+  end
 
   assign lanes = {1'b0, rows_q} + {15'd0, col_q[1:0]} + 17'd3;
   always_ff @(posedge clk_i) begin
@@ -176,7 +185,7 @@ module mr_load_act #(
       begun_q <= state_q == RUN && !finish;
       if (ask) req_q <= 1'b1;
       else if (rd_ready_i) req_q <= 1'b0;
-      room_q <= room_q - (ask ? {1'b0, want} : 7'd0) + {6'd0, pop};
+      room_q <= room_q - (ask ? {1'b0, want_q} : 7'd0) + {6'd0, pop};
     end
     if (state_q == RUN && !begun_q) begin
       c_q       <= (N > 1) ? CW'(col_q >> 2) : '0;
@@ -186,11 +195,13 @@ module mr_load_act #(
       groups_q  <= {1'b0, lanes[16:2]};
       body_q    <= 1'b0;
       asked_q   <= '0;
+      rest_q    <= span_q;
     end else if (ask) begin
       body_q      <= !group_end;
       asked_q     <= body_q && !group_end ? asked_q + 18'(PIECE) : '0;
-      req_addr_q  <= base + (body_q ? 58'(group_q) + 58'(from_q) + 58'(asked_q) : 58'(head_q));
-      req_beats_q <= want;
+      rest_q      <= body_q && !group_end ? rest_q - 18'(PIECE) : span_q;
+      req_addr_q  <= base_q + 58'(place_q);
+      req_beats_q <= want_q;
       if (group_end) begin
         groups_q <= groups_q - 16'd1;
         c_q      <= c_q + CW'(N > 1);

@@ -30,7 +30,7 @@ always @* begin
     if (f_valid) assume (f_count != '0);
     assert (8'(room_q) + (req_q ? 8'(req_beats_q) : 8'd0) + f_owed + f_count == 8'(BUF));
     assert (f_owed <= 8'(BUF) && f_count <= 8'(BUF));
-    assert (room_q <= 7'(BUF) && (!req_q || req_beats_q <= 6'(PIECE)));
+    assert (room_q <= 7'(BUF) && want_q <= 6'(PIECE) && (!req_q || req_beats_q <= 6'(PIECE)));
     if (rd_data_valid_i) assert (f_count < 8'(BUF));
     if (f_wait) assert (rd_valid_o && req_addr_q == f_addr && req_beats_q == f_beats);
   end
