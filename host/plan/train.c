@@ -29,6 +29,9 @@ static void schedule_command(struct schedule *s, const struct mr_command *c, dou
     for (int i = 0; i < (int)MR_SEMAPHORES; i++)
         if (wait >> i & 1)
             start = fmax(start, s->signal[s->waits[i]++][i]);
+    if (mr_command_get(c, MR_F_CMD_OPCODE) == MR_OP_MOVE_ROWS &&
+        mr_command_get(c, MR_F_MOVE_ROWS_TURNED))
+        start = fmax(start, s->free[MR_QUEUE_WRITER]); // SAVE_ROWS has the port
     s->free[queue] = start + cycles;
     for (int i = 0; i < (int)MR_SEMAPHORES; i++)
         if (signal >> i & 1)
@@ -59,13 +62,17 @@ static int count(void *arg, const struct mr_pass_program *p)
     struct schedule s = {.free = {0}};
     struct mr_work sum = {0};
     double sums = 0;
+    int first = 0;
+    for (int q = 0; q < (int)MR_QUEUES; q++)
+        s.free[q] = MR_PROGRAM_CYCLES;
     s.signal = calloc((size_t)p->count, sizeof *s.signal);
     if (!s.signal)
         return mr_fail(x->err, MR_ERR_MEMORY, "no memory for a plan");
     for (int i = 0; i < p->count; i++) {
         const struct mr_command *c = &p->commands[i];
         struct mr_work w = mr_work_of(c, g->n, p->rows);
-        double cycles = mr_command_cycles(c, g, 1 / x->job->memory->rate, p->rows, p->pos);
+        mr_command_rows(c, &first);
+        double cycles = mr_command_cycles(c, g, 1 / x->job->memory->rate, p->rows, p->pos + first);
         bool array = mr_opcode_queue(mr_command_get(c, MR_F_CMD_OPCODE)) == MR_QUEUE_ARRAY;
         struct mr_plan_train_part *of = p->tensors[i] < 0 ? part : dw;
         mr_work_add(&sum, &w);

@@ -136,6 +136,8 @@ static void print_head(const struct listing *x, const struct mr_pass_program *p)
     fprintf(x->out, "layer %d, %s, ", p->layer, mr_program_name(p, name, sizeof name));
     if (p->part == MR_PASS_WEIGHTS)
         fprintf(x->out, "all rows\n");
+    else if (p->part == MR_PASS_ATTENTION)
+        fprintf(x->out, "%d rows at a time\n", p->rows);
     else
         fprintf(x->out, "rows %d..%d\n", p->first, p->first + p->rows - 1);
 }

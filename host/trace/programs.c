@@ -15,11 +15,7 @@ static const char *const parts[MR_PASS_PARTS] = {
 const char *mr_program_name(const struct mr_pass_program *p, char *buf, size_t size)
 {
     bool of = p->item && p->part != MR_PASS_WEIGHTS;
-    int n =
-        snprintf(buf, size, "%s%s%s", parts[p->part], of ? " of " : "", of ? p->item->label : "");
-    if (p->part == MR_PASS_ATTENTION && n > 0 && (size_t)n < size)
-        (void)snprintf(buf + n, size - (size_t)n, ", head %d, %s", p->head,
-                       p->by_keys ? "dV and dK" : "scores and dQ");
+    (void)snprintf(buf, size, "%s%s%s", parts[p->part], of ? " of " : "", of ? p->item->label : "");
     return buf;
 }
 

@@ -7,7 +7,7 @@
 
 #include "train/program.h"
 
-// "forward", "dX of fc_out", "attention, head 2, dV and dK".
+// "forward", "dX of fc_out", "attention of ATTEND".
 const char *mr_program_name(const struct mr_pass_program *p, char *buf, size_t size);
 
 // Goes through a program: zeros at first.

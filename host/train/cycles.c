@@ -17,7 +17,23 @@ static const struct {
     [MR_MOVE_SOFTMAX_BACK] = {4, 2, 90},
 };
 
-enum { BETWEEN_ROWS = 45 }; // cycles between rows of LayerNorm
+// What else the RTL takes, measured on sim,train and tinyt (docs/plan.md#training).
+enum {
+    BETWEEN_ROWS = 45,  // rows of LayerNorm
+    BETWEEN_HEADS = 13, // of ATTEND, in each row
+    OF_PRODUCT = 50,    // the way through array and epilogue
+    OF_SUM = 400,       // the same of GRAD, which is alone there, and its record
+    OF_BAND = 9,        // of GRAD, for 64 columns: each 32 rows, and once more
+    OF_TILE = 97,       // of GRAD, behind its 32 rows; but no less than its beats take
+    TILE_WRITTEN = 256,
+    OF_SET = 19,  // V columns of 32 rows to the stash, beside nine a channel
+    OF_LOAD = 50, // LOAD_ACT; a group of four columns takes no less than OF_GROUP
+    OF_GROUP = 11,
+    OF_ROWS = 140,      // LOAD_ROWS and FETCH_ROWS
+    BETWEEN_SAVED = 14, // rows of SAVE_ROWS
+    OF_HEADER = 200,    // of a turned copy
+    OF_RECORD = 43,     // of STORE_KV, and once more the maxima
+};
 
 static double get(const struct mr_command *c, unsigned field)
 {
@@ -32,8 +48,8 @@ double mr_product_cycles(const struct mr_geometry *g, double kblocks, double col
 }
 
 // Or as long as its matrix is on its way.
-static double product(const struct mr_geometry *g, double beat, uint32_t kblocks, uint32_t cols,
-                      bool bias, int rows)
+static double streamed(const struct mr_geometry *g, double beat, uint32_t kblocks, uint32_t cols,
+                       bool bias, int rows)
 {
     struct mr_command stream = {{0}};
     mr_command_set(&stream, MR_F_CMD_OPCODE, MR_OP_STREAM_TILES);
@@ -42,6 +58,34 @@ static double product(const struct mr_geometry *g, double beat, uint32_t kblocks
     mr_command_set(&stream, MR_F_STREAM_TILES_BIAS, bias);
     return fmax(mr_product_cycles(g, kblocks, cols, rows),
                 (double)mr_legal_stream_beats(stream.word, (unsigned)g->n) * beat);
+}
+
+// Sets of columns that go to the stash, and slopes, take their time, too, and each hinders the
+// other where both take about as long. Results of the head go to memory V at a time.
+static double product(const struct mr_command *c, const struct mr_geometry *g, double beat,
+                      int rows)
+{
+    uint32_t kblocks = mr_command_get(c, MR_F_MATMUL_KBLOCKS),
+             cols = mr_command_get(c, MR_F_MATMUL_COLS);
+    double cycles = streamed(g, beat, kblocks, cols, mr_command_get(c, MR_F_MATMUL_BIAS), rows);
+    double sets =
+        ceil(rows / 32.0) * cols / (4 * g->n) *
+        (get(c, MR_F_MATMUL_TILES) + get(c, MR_F_MATMUL_TURNED) + get(c, MR_F_MATMUL_KEEP_SLOPE));
+    double put = sets * (OF_SET + 9 * g->n);
+    if (get(c, MR_F_MATMUL_DST) == MR_DST_RESULT)
+        cycles = fmax(cycles, 3.2 * rows * cols / (4 * g->n));
+    return pow(pow(cycles, 4) + pow(put, 4), 0.25) + OF_PRODUCT;
+}
+
+// Tiles of 32 rows and 64 columns: their sums leave V a cycle, and then the tile as beats.
+static double sum(const struct mr_command *c, const struct mr_geometry *g, double beat)
+{
+    int rows = (int)mr_command_get(c, MR_F_GRAD_ROWS);
+    uint32_t cols = mr_command_get(c, MR_F_GRAD_COLS);
+    double tile = 16.0 * (rows < 32 ? rows : 32) / g->n + OF_TILE, bands = ceil(rows / 32.0);
+    double products = streamed(g, beat, mr_command_get(c, MR_F_GRAD_KBLOCKS), cols, false, rows);
+    return OF_SUM + fmax(products + OF_BAND * (1 + bands) * cols / 64,
+                         bands * cols / 64 * fmax(tile, TILE_WRITTEN));
 }
 
 static double row_cycles(const struct mr_geometry *g, int rows, double floats)
@@ -64,7 +108,8 @@ static double moved(const struct mr_command *c, const struct mr_geometry *g, int
     unsigned work = mr_command_get(c, MR_F_MOVE_ROWS_WORK);
     double words = row_cycles(g, rows, get(c, MR_F_MOVE_ROWS_COLS));
     if (work == MR_MOVE_COPY)
-        return words * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED));
+        return words * (get(c, MR_F_MOVE_ROWS_TO_ACT) + get(c, MR_F_MOVE_ROWS_TURNED)) +
+               OF_HEADER * get(c, MR_F_MOVE_ROWS_TURNED) * get(c, MR_F_MOVE_ROWS_COLS) / 64;
     double cycles = words * works[work].word + (double)works[work].row * rows;
     for (int i = 0; i < rows && works[work].seen; i++)
         cycles += (double)works[work].seen * seen_words(g, c, i, pos[i]);
@@ -78,7 +123,21 @@ static double attended(const struct mr_command *c, const struct mr_geometry *g, 
     double positions = 0;
     for (int i = 0; i < rows; i++)
         positions += pos[i] + 1;
-    return 2 * positions * get(c, MR_F_ATTEND_HEADS) * get(c, MR_F_ATTEND_HEAD_BEATS) / g->n;
+    return 2 * positions * get(c, MR_F_ATTEND_HEADS) * get(c, MR_F_ATTEND_HEAD_BEATS) / g->n +
+           BETWEEN_HEADS * get(c, MR_F_ATTEND_HEADS) * rows;
+}
+
+// The buffer fills while blocks are written; a block a cycle.
+static double loaded(const struct mr_command *c, double beats)
+{
+    double rows = get(c, MR_F_LOAD_ACT_ROWS);
+    return OF_LOAD + fmax(beats, fmax(rows * get(c, MR_F_LOAD_ACT_KBLOCKS), OF_GROUP * rows / 4));
+}
+
+void mr_command_rows(const struct mr_command *c, int *first)
+{
+    if (mr_command_get(c, MR_F_CMD_OPCODE) == MR_OP_LOAD_ROWS)
+        *first = 4 * (int)mr_command_get(c, MR_F_LOAD_ROWS_TABLE_OFF);
 }
 
 double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g, double beat,
@@ -87,18 +146,14 @@ double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g
     const struct mr_work w = mr_work_of(c, g->n, rows);
     switch (mr_command_get(c, MR_F_CMD_OPCODE)) {
     case MR_OP_MATMUL:
-        return product(g, beat, mr_command_get(c, MR_F_MATMUL_KBLOCKS),
-                       mr_command_get(c, MR_F_MATMUL_COLS), mr_command_get(c, MR_F_MATMUL_BIAS),
-                       rows);
+        return product(c, g, beat, rows);
     case MR_OP_GRAD:
-        return product(g, beat, mr_command_get(c, MR_F_GRAD_KBLOCKS),
-                       mr_command_get(c, MR_F_GRAD_COLS), false,
-                       (int)mr_command_get(c, MR_F_GRAD_ROWS));
+        return sum(c, g, beat);
     case MR_OP_STREAM_TILES:
     case MR_OP_STREAM_STASH:
         return 0;
     case MR_OP_LOAD_ACT:
-        return (double)w.stash_read / g->n * beat;
+        return loaded(c, (double)w.stash_read / g->n * beat);
     case MR_OP_LAYERNORM:
         return 2 * row_cycles(g, rows, 32 * get(c, MR_F_LAYERNORM_DBLOCKS)) + BETWEEN_ROWS * rows;
     case MR_OP_MOVE_ROWS:
@@ -107,10 +162,12 @@ double mr_command_cycles(const struct mr_command *c, const struct mr_geometry *g
         return attended(c, g, rows, pos);
     case MR_OP_LOAD_ROWS:
     case MR_OP_FETCH_ROWS:
-        return row_cycles(g, 1, 16 * (double)w.host_read);
+        return row_cycles(g, 1, 16 * (double)w.host_read) + OF_ROWS;
     case MR_OP_SAVE_ROWS:
-        return row_cycles(g, 1, 16 * (double)w.host_written);
+        return row_cycles(g, 1, 16 * (double)w.host_written) + BETWEEN_SAVED * rows;
+    case MR_OP_STORE_KV:
+        return (double)w.kv_written / g->n + OF_RECORD * (1 + get(c, MR_F_STORE_KV_IS_V)) * rows;
     default:
-        return (double)w.kv_written / g->n;
+        return 0;
     }
 }

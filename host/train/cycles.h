@@ -6,8 +6,14 @@
 #include "cmodel/command.h"
 #include "device/device.h"
 
+// From the start of a program to its first command, and from the last one to its end.
+enum { MR_PROGRAM_CYCLES = 106 };
+
 // Of a product in the array: a k-block of R rows and V columns is a step.
 double mr_product_cycles(const struct mr_geometry *g, double kblocks, double cols, int rows);
+
+// Row 0 of the run is row *first of the micro-batch from LOAD_ROWS on; else nothing changes.
+void mr_command_rows(const struct mr_command *c, int *first);
 
 // In a run of `rows` rows at positions pos[rows] of their sequences; a beat of a channel takes
 // `beat` cycles. Streams take no time: their product does.

@@ -215,26 +215,14 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
     mr_command_set(c, MR_F_MATMUL_SET, 1);
 }
 
-void run_softmax(struct run *r, int layer, int first, int key, int n)
-{
-    const struct mr_pass *p = r->p;
-    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, layer, first, key, n);
-    struct mr_command *c = run_copy(r, true, n, run_place(MR_HIDDEN));
-    mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
-    run_copy_turned(r, c, p->at.ds_turned, first, key, first);
-    run_softmax_work(r, MR_MOVE_SOFTMAX, layer, first, key, n);
-    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->at.p_turned, first, key, first);
-}
-
 // A product whose columns are a head's lanes, for the gradient of Q, K or V.
-static void head_gradient(struct run *r, enum mr_place place, enum mr_place source, uint64_t turned,
-                          int head, int first, int first_kblock, int kblocks)
+static void head_gradient(struct run *r, enum mr_place place, uint64_t turned, int head, int first,
+                          int first_kblock, int kblocks)
 {
     struct mr_pass *p = r->p;
     int lanes = p->d.head_lanes, at = head * lanes / 32;
     run_stream_stash(r, turned, p->batch.kblocks, first_kblock, kblocks, head * lanes, lanes);
-    struct mr_command *c =
-        run_matmul(r, kblocks, lanes, run_place(source), run_place(MR_ATTENTION));
+    struct mr_command *c = run_matmul(r, kblocks, lanes, run_place(MR_X), run_place(MR_ATTENTION));
     mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_ACT);
     mr_command_set(c, MR_F_MATMUL_DST_BASE, (uint32_t)kblocks); // nobody reads it
@@ -245,72 +233,71 @@ static void head_gradient(struct run *r, enum mr_place place, enum mr_place sour
         run_matmul_rotary(r, c);
 }
 
-static int queries(struct walk *w, int i, int head, int first)
+// dS in place of the gradients of the probabilities, and then P in place of the scores; both turned
+// to the stash, and dS as rows for dQ, whose product runs beside the other work.
+static void queries(struct run *r, struct walk *w, int i, int head, int first)
 {
     struct mr_pass *p = w->p;
-    int rows = pass_chunk_rows(p, first), key = first_key(p, first);
-    int n = (first + rows - key + 63) / 64 * 64;
+    int key = first_key(p, first), n = (first + r->rows - key + 63) / 64 * 64;
     int kblocks = last_of((key + n) / 32, p->batch.kblocks) - key / 32;
-    struct run r;
-    int rc = run_begin(&r, p, rows, 0, w->err);
-    if (rc < 0)
-        return rc;
-    run_load_rows(&r, first, 1);
-    run_head_product(&r, head_tiles(p, kept_of(w, i, MR_Q, false), head),
+    run_head_product(r, head_tiles(p, kept_of(w, i, MR_Q, false), head),
                      head_tiles(p, kept_of(w, i, MR_K, false), head), first, key, n, false);
-    run_head_product(&r, head_tiles(p, p->at.grad[MR_ATTENTION].tiles, head),
+    run_head_product(r, head_tiles(p, p->at.grad[MR_ATTENTION].tiles, head),
                      head_tiles(p, kept_of(w, i, MR_V, false), head), first, key, n, true);
-    run_softmax(&r, w->layer, first, key, n);
-    head_gradient(&r, MR_Q, MR_HIDDEN, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
-    return run_end(&r);
+    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, w->layer, first, key, n);
+    struct mr_command *c = run_copy(r, true, n, run_place(MR_X));
+    mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
+    run_copy_turned(r, c, p->at.ds_turned, first, key, first);
+    head_gradient(r, MR_Q, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
+    run_softmax_work(r, MR_MOVE_SOFTMAX, w->layer, first, key, n);
+    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->at.p_turned, first, key, first);
 }
 
-static int keys(struct walk *w, int i, int head, int first)
+static void keys(struct run *r, struct walk *w, int i, int head, int first)
 {
     struct mr_pass *p = w->p;
-    int rows = pass_chunk_rows(p, first), at = first / 32;
-    int kblocks = (p->batch.end[first + rows - 1] + 31) / 32 - at;
-    struct run r;
-    int rc = run_begin(&r, p, rows, 0, w->err);
-    if (rc < 0)
-        return rc;
-    run_load_rows(&r, first, 1);
-    run_load_act(&r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, rows, MR_X, 0,
+    int at = first / 32, kblocks = (p->batch.end[first + r->rows - 1] + 31) / 32 - at;
+    run_load_act(r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, r->rows, MR_X, 0,
                  READ_SLOT);
-    head_gradient(&r, MR_V, MR_X, p->at.grad[MR_ATTENTION].turned, head, first, at, kblocks);
-    run_load_act(&r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, rows, MR_X, 0,
+    head_gradient(r, MR_V, p->at.grad[MR_ATTENTION].turned, head, first, at, kblocks);
+    run_load_act(r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, r->rows, MR_X, 0,
                  READ_SLOT);
-    head_gradient(&r, MR_K, MR_X, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
-    return run_end(&r);
+    head_gradient(r, MR_K, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
 }
 
-static void attention_begins(struct mr_pass *p, int head, int first, bool by_keys)
-{
-    p->now.part = MR_PASS_ATTENTION;
-    p->now.head = head;
-    p->now.first = first;
-    p->now.by_keys = by_keys;
-}
-
+// The chunks of all heads, each first as queries and then as keys: what LOAD_ACT reads of P and dS
+// stands in the vector's queue behind the copies that write it. A program has chunks of as many
+// rows. Of parts of sums there are fewer places, since semaphores are 16.
 static int attend(struct walk *w, int i)
 {
     struct mr_pass *p = w->p;
     static const enum mr_place to[] = {MR_Q, MR_K, MR_V};
-    int rc = 0;
+    struct run r = {.rows = 0};
+    int chunks = (p->batch.rows + p->chunk - 1) / p->chunk, table = -1, rc = 0;
     for (int k = 0; k < 3 && rc == 0; k++)
         rc = pass_sums(p, p->at.grad[to[k]].turned, w->err);
-    for (int head = 0; head < p->c->n_head && rc == 0; head++) {
-        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
-            attention_begins(p, head, first, false);
-            rc = queries(w, i, head, first);
+    for (int n = 0; n < 2 * chunks * p->c->n_head && rc == 0; n++) {
+        int head = n / (2 * chunks), first = n % chunks * p->chunk;
+        int rows = pass_chunk_rows(p, first);
+        if (r.rows && (r.rows != rows || r.count > PASS_PROGRAM / 2)) {
+            rc = run_end(&r);
+            r.rows = 0;
         }
-        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk) {
-            attention_begins(p, head, first, true);
-            rc = keys(w, i, head, first);
+        if (rc == 0 && !r.rows) {
+            p->now.part = MR_PASS_ATTENTION;
+            p->now.first = first;
+            rc = run_begin(&r, p, rows, 0, w->err);
+            r.parts.places = r.parts.places > 2 ? 2 : r.parts.places;
+            table = -1;
         }
+        if (rc < 0)
+            return rc;
+        if (table != first)
+            run_load_rows(&r, table = first, 1);
+        (n / chunks % 2 ? keys : queries)(&r, w, i, head, first);
     }
     p->batch.live[MR_Q] = p->batch.live[MR_K] = p->batch.live[MR_V] = true;
-    return rc;
+    return rc == 0 ? run_end(&r) : rc;
 }
 
 // ---- the pass ----------------------------------------------------------------------------------

@@ -177,6 +177,7 @@ struct run_time {
     double written[MR_MEMORIES], read[MR_MEMORIES]; // the last that does so is done
     unsigned reads, writes;                         // of the command whose time is not known
     int known;                                      // commands whose is
+    int first;                                      // row of the batch that is row 0
 };
 
 // Rows of a sum in activation memory.
@@ -256,9 +257,6 @@ void run_softmax_work(struct run *r, unsigned work, int layer, int first, int ke
 // probabilities, of columns key..key + n - 1.
 void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
                       bool second);
-// dS in place of those and then P in place of the scores; dS as rows of activation memory, both
-// turned to the stash.
-void run_softmax(struct run *r, int layer, int first, int key, int n);
 
 // ---- passes ------------------------------------------------------------------------------------
 

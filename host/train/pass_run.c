@@ -78,8 +78,9 @@ void run_time(struct run *r)
         return;
     const struct mr_command *c = &r->cmds[r->count - 1];
     int queue = mr_opcode_queue(mr_command_get(c, MR_F_CMD_OPCODE));
+    mr_command_rows(c, &t->first);
     double done = fmax(t->free[queue], needs(t, t->reads, t->writes)) +
-                  mr_command_cycles(c, &p->g, 1, r->rows, p->batch.pos + p->now.first);
+                  mr_command_cycles(c, &p->g, 1, r->rows, p->batch.pos + t->first);
     t->known = r->count;
     t->free[queue] = done;
     for (int m = 0; m < MR_MEMORIES; m++) {
@@ -178,7 +179,7 @@ static int show(const struct run *r, mr_pass_show *to)
     const struct mr_pass *p = r->p;
     struct mr_pass_program program = p->now;
     program.rows = r->rows;
-    program.pos = p->batch.pos + program.first;
+    program.pos = p->batch.pos;
     program.commands = r->cmds;
     program.tensors = r->tensors;
     program.count = r->count;

@@ -27,10 +27,9 @@ struct mr_pass_program {
     enum mr_pass_part part;
     int layer;                  // n_layer: behind the last block
     const struct mr_item *item; // NULL in the forward pass: all items of the layer
-    int first, rows;            // of the micro-batch; of sums over all rows 0, 1
-    int head;                   // of attention
-    bool by_keys;               // of attention: for dK and dV, else for scores and dQ
-    const int *pos;             // [rows] positions in their sequences
+    int first, rows;            // of the micro-batch; of sums over all rows 0, 1. Of attention
+                                // the first chunk of as many rows
+    const int *pos;             // positions of all rows in their sequences
     const struct mr_command *commands;
     const int16_t *tensors; // [count] a part of this one's sum, of any program; -1: it is not
     int count;

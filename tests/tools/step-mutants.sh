@@ -62,7 +62,7 @@ mutants=(
     'attention: scores without 1\/sqrt(d)|train/pass_run.c|s/(float)(1\.0 \/ root)/1.0F/|test_pass'
     'attention: a token sees the next one|train/pass_run.c|s/(uint32_t)(first - key)/(uint32_t)(first - key + 1)/|test_pass'
     'attention: keys of the chunk alone|train/pass_backward.c|s/p->batch.start\[first\] \/ whole \* whole/first \/ whole * whole/|test_pass'
-    'attention: queries of the chunk alone|train/pass_backward.c|s/(p->batch.end\[first + rows - 1\] + 31)/(first + rows + 31)/|test_pass'
+    'attention: queries of the chunk alone|train/pass_backward.c|s/(p->batch.end\[first + r->rows - 1\] + 31)/(first + r->rows + 31)/|test_pass'
     'attention: keys from their second block on|train/pass_backward.c|s/kept_of(w, i, MR_Q, true), head, first, at, kblocks/kept_of(w, i, MR_Q, true), head, first, at + (kblocks > 1), kblocks - (kblocks > 1)/|test_pass'
     # sums of gradients
     'gradients: a unit that is too small|train/pass_gradient.c|s/a + b - 246/a + b - 276/|test_pass'
