@@ -106,12 +106,17 @@ module mr_tiles #(
   // verilator lint_off UNUSED
   logic [37:0] unused_head, unused_group;
   // verilator lint_on UNUSED
-  logic [19:0] groups;  // of a matrix, a channel
-  assign groups = {4'd0, c_cols} >> VW;
+  // Groups of a matrix in a channel and beats of one, known long before DIV ends.
+  logic [19:0] groups_q;
+  logic [17:0] group_beats_q;
+  always_ff @(posedge clk_i) begin
+    groups_q      <= {4'd0, c_cols} >> VW;
+    group_beats_q <= mr_stash_pkg::group_beats(c_kblocks);
+  end
   mr_tiles_at u_at (
     .clk_i,
-    .group_i(groups),
-    .beats_i(mr_stash_pkg::group_beats(c_kblocks)),
+    .group_i(groups_q),
+    .beats_i(group_beats_q),
     .head_o (unused_head),
     .group_o(unused_group),
     .end_o  (over)
@@ -275,7 +280,7 @@ module mr_tiles #(
     .cmd_ready_o  (p_ready),
     .cmd_off_i    (at_q[31:0]),
     .cmd_kblocks_i(c_kblocks),
-    .cmd_groups_i (groups),
+    .cmd_groups_i (groups_q),
     .done_o       (p_done),
     .err_valid_o  (unused_err),
     .err_addr_o   (unused_addr),

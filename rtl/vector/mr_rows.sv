@@ -463,36 +463,40 @@ module mr_rows #(
   assign rot_waddr_o = rot_addr_q;
   assign rot_wdata_o = wdata_q;
 
-  // A sum is written FADD_LAT + 1 cycles after the word that comes from the host would be; the
-  // words of a command have different addresses, so nothing is read that is still to be written.
+  // A sum is written FADD_LAT + 2 cycles after the word that comes from the host would be: its
+  // memory's output, one of two, has a register before the adder. The words of a command have
+  // different addresses, so nothing is read that is still to be written.
   logic            w_first, w_last;
   logic [TW-1:0]   w_tok;
   if (TRAIN != 0) begin : gen_add
-    localparam int LATE = 1 + mr_fp_pkg::FADD_LAT;
+    localparam int LATE = 2 + mr_fp_pkg::FADD_LAT;
     localparam int TAG_W = RESW + TW + 2;
-    logic                  add_q, read_q, sum_v;
-    logic [V*32-1:0]       add_b_q, sum;
+    logic                  add_q, sum_v;
+    logic [1:0]            read_q;
+    logic [V*32-1:0]       host_q, add_a_q, add_b_q, sum;
     logic [TAG_W-1:0]      tag;
     logic [TAG_W*LATE-1:0] tags_q;
     assign tag         = {res_addr_q, we_tok_q, we_first_q, we_last_q};
     assign res_ren_o   = res_we_q && add_q;
     assign res_raddr_o = res_addr_q;
     always_ff @(posedge clk_i) begin
-      if (!rst_ni) read_q <= 1'b0;
-      else read_q <= res_ren_o;
+      if (!rst_ni) read_q <= '0;
+      else read_q <= {read_q[0], res_ren_o};
     end
     always_ff @(posedge clk_i) begin
       if (state_q == S_IDLE) add_q <= cmd_fetch_i && cmd_add_i;
-      add_b_q <= wdata_q;
-      tags_q <= {tags_q[TAG_W*(LATE-1)-1:0], tag};
+      host_q  <= wdata_q;
+      add_a_q <= res_rdata_i;
+      add_b_q <= host_q;
+      tags_q  <= {tags_q[TAG_W*(LATE-1)-1:0], tag};
     end
     mr_vfadd #(
       .LANES(V)
     ) u_add (
       .clk_i,
       .rst_ni,
-      .valid_i(read_q),
-      .a_i    (res_rdata_i),
+      .valid_i(read_q[1]),
+      .a_i    (add_a_q),
       .b_i    (add_b_q),
       .valid_o(sum_v),
       .y_o    (sum),
