@@ -46,7 +46,7 @@ static void load_result(struct run *r, enum mr_place to, int first, int segment,
         const struct mr_tiles_shape t = {p->g.n, MR_SEGMENT_KBLOCKS, false};
         off += mr_tiles_beats(&t, p->batch.cols);
     }
-    run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, MR_X, 0, READ_SLOT);
+    run_load_act(r, off, kblocks, 0, kblocks, first, r->rows, run_place(MR_X), 0, READ_SLOT);
 }
 
 // Where the gradient of what the item read goes.
@@ -67,6 +67,12 @@ static void store_input(struct run *r, struct mr_command *c, const struct mr_ite
     mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, (uint32_t)(slope + (uint64_t)first * lanes / 32));
 }
 
+// Pauses are short: more parts of sums than two would be loaded in vain.
+static void few_parts(struct run *r)
+{
+    r->parts.places = last_of(r->parts.places, 2);
+}
+
 // dX of a chunk.
 static int input_gradient(struct walk *w, int i, int first)
 {
@@ -82,6 +88,7 @@ static int input_gradient(struct walk *w, int i, int first)
     int rc = run_begin(&r, p, pass_chunk_rows(p, first), p->at.wt_off[kept->stream], w->err);
     if (rc < 0)
         return rc;
+    few_parts(&r);
     int writer = mr_item_writer(w->list, i, item->from);
     if (rows && p->batch.live[MR_X])
         run_fetch(&r, p->at.dx, first, true, false);
@@ -206,7 +213,7 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
 {
     int kblocks = r->p->d.head_lanes / 32;
     unsigned row = second ? run_memory(MR_MEM_SECOND) : run_place(MR_RESIDUAL);
-    run_load_act(r, rows, kblocks, 0, kblocks, first, r->rows, MR_X, 0, READ_SLOT);
+    run_load_act(r, rows, kblocks, 0, kblocks, first, r->rows, run_place(MR_X), 0, READ_SLOT);
     run_stream_stash(r, cols, kblocks, 0, kblocks, key, n);
     struct mr_command *c = run_matmul(r, kblocks, n, run_place(MR_X), row);
     mr_command_set(c, MR_F_MATMUL_SRC_SLOT, READ_SLOT);
@@ -257,17 +264,17 @@ static void keys(struct run *r, struct walk *w, int i, int head, int first)
 {
     struct mr_pass *p = w->p;
     int at = first / 32, kblocks = (p->batch.end[first + r->rows - 1] + 31) / 32 - at;
-    run_load_act(r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, r->rows, MR_X, 0,
-                 READ_SLOT);
+    run_load_act(r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, r->rows, run_place(MR_X),
+                 0, READ_SLOT);
     head_gradient(r, MR_V, p->at.grad[MR_ATTENTION].turned, head, first, at, kblocks);
-    run_load_act(r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, r->rows, MR_X, 0,
-                 READ_SLOT);
+    run_load_act(r, p->at.ds_turned, p->batch.kblocks, at, kblocks, first, r->rows, run_place(MR_X),
+                 0, READ_SLOT);
     head_gradient(r, MR_K, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
 }
 
 // The chunks of all heads, each first as queries and then as keys: what LOAD_ACT reads of P and dS
 // stands in the vector's queue behind the copies that write it. A program has chunks of as many
-// rows. Of parts of sums there are fewer places, since semaphores are 16.
+// rows.
 static int attend(struct walk *w, int i)
 {
     struct mr_pass *p = w->p;
@@ -287,7 +294,7 @@ static int attend(struct walk *w, int i)
             p->now.part = MR_PASS_ATTENTION;
             p->now.first = first;
             rc = run_begin(&r, p, rows, 0, w->err);
-            r.parts.places = r.parts.places > 2 ? 2 : r.parts.places;
+            few_parts(&r);
             table = -1;
         }
         if (rc < 0)

@@ -98,16 +98,16 @@ static int find(const struct mr_pass *p, int at, uint64_t off)
 // ---- parts of them -----------------------------------------------------------------------------
 
 // Activation memory for parts: of no other command, where there is room behind what programs use.
-// In dependencies it is a place that no program of the backward pass has there.
-static enum mr_place place_of(int i)
-{
-    static const enum mr_place places[RUN_PARTS] = {MR_Q, MR_K, MR_V, MR_RESULT};
-    return places[i];
-}
-
+// In dependencies it is a memory that no program of the backward pass has.
 static int memory_of(int i)
 {
-    return MR_MEM_PLACES + (int)place_of(i);
+    static const int memories[RUN_PARTS] = {MR_MEM_PLACES + MR_Q,
+                                            MR_MEM_PLACES + MR_K,
+                                            MR_MEM_PLACES + MR_V,
+                                            MR_MEM_PLACES + MR_RESULT,
+                                            MR_MEM_KV,
+                                            MR_MEM_MAXIMA};
+    return memories[i];
 }
 
 static void takes_parts(struct run *r)
@@ -152,8 +152,8 @@ static bool load_part(struct run *r, int i)
     x->sum = rows < left ? sum : sum + 1;
     x->row = rows < left ? row + rows : -1;
     r->tensor = (int)s->tensor;
-    run_load_act(r, s->rows_off, kblocks, 0, kblocks, row, rows, place_of(i), x->base + i * kblocks,
-                 SLOT);
+    run_load_act(r, s->rows_off, kblocks, 0, kblocks, row, rows, run_memory(memory_of(i)),
+                 x->base + i * kblocks, SLOT);
     r->tensor = -1;
     return true;
 }

@@ -181,7 +181,7 @@ struct run_time {
 };
 
 // Rows of a sum in activation memory.
-enum { RUN_PARTS = 4 };
+enum { RUN_PARTS = 6 };
 struct run_part {
     int sum, row, rows; // rows 0: none
 };
@@ -230,9 +230,9 @@ void run_save(struct run *r, uint64_t off, int first, bool second);
 void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols);
-// Columns of a matrix as rows of activation memory; where: MR_X, MR_ATTENTION or MR_HIDDEN.
+// Columns of a matrix as rows of activation memory, of the region `writes`.
 void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
-                  int first_col, int rows, enum mr_place where, int base, int slot);
+                  int first_col, int rows, unsigned writes, int base, int slot);
 // Columns of a row memory: to activation memory where `writes` names its region; to the stash by
 // run_copy_turned().
 struct mr_command *run_copy(struct run *r, bool second, int cols, unsigned writes);

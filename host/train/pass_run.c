@@ -284,9 +284,9 @@ void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kb
 }
 
 void run_load_act(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
-                  int first_col, int rows, enum mr_place where, int base, int slot)
+                  int first_col, int rows, unsigned writes, int base, int slot)
 {
-    struct mr_command *c = run_add(r, MR_OP_LOAD_ACT, 0, run_place(where));
+    struct mr_command *c = run_add(r, MR_OP_LOAD_ACT, 0, writes);
     mr_command_set(c, MR_F_LOAD_ACT_OFF, (uint32_t)off);
     mr_command_set(c, MR_F_LOAD_ACT_ALL_KBLOCKS, (uint32_t)all_kblocks);
     mr_command_set(c, MR_F_LOAD_ACT_FIRST_KBLOCK, (uint32_t)first_kblock);
