@@ -115,26 +115,21 @@ module mr_grad_out #(
   assign dr_ready_o = state_q == TILES && !taken_q && free;
   assign take       = dr_valid_i && dr_ready_o;
 
-  // t+1: the sums. t+2: as they are written.
-  logic            v1_q, v2_q, end1_q, end2_q;
-  logic [AW-1:0]   addr1_q, addr2_q;
-  logic [NB-1:0]   bank1_q, bank2_q;
-  logic [V*48-1:0] acc_q;
+  // t+1: the sums. t+2: their sizes. t+3: as they are written.
+  logic            v1_q, v2_q, v3_q, end1_q, end2_q, end3_q;
+  logic [AW-1:0]   addr1_q, addr2_q, addr3_q;
+  logic [NB-1:0]   bank1_q, bank2_q, bank3_q;
+  logic [V*48-1:0] acc_q, abs_q;
+  logic [V-1:0]    minus_q;
   logic [V*32-1:0] word_q, size_q;
   logic            large_q, nan_q, over_q;
 
-  function automatic logic [47:0] size_of(input logic [47:0] acc);
-    size_of = acc[47] ? -acc : acc;
+  function automatic logic [31:0] clamp(input logic [47:0] size, input logic minus);
+    logic [31:0] most;
+    most  = (size > 48'h7FFFFFFF) ? 32'h7FFFFFFF : size[31:0];
+    clamp = minus ? -most : most;
   endfunction
-  function automatic logic [31:0] clamp(input logic [47:0] acc);
-    logic [47:0] size;
-    size  = size_of(acc);
-    size  = (size > 48'h7FFFFFFF) ? 48'h7FFFFFFF : size;
-    clamp = acc[47] ? -size[31:0] : size[31:0];
-  endfunction
-  function automatic logic [31:0] held(input logic [47:0] acc);
-    logic [47:0] size;
-    size = size_of(acc);
+  function automatic logic [31:0] held(input logic [47:0] size);
     held = (size[47:32] != '0) ? '1 : size[31:0];
   endfunction
 
@@ -142,9 +137,11 @@ module mr_grad_out #(
     if (!rst_ni) begin
       v1_q <= 1'b0;
       v2_q <= 1'b0;
+      v3_q <= 1'b0;
     end else begin
       v1_q <= take;
       v2_q <= v1_q;
+      v3_q <= v2_q;
     end
     if (take) begin
       acc_q   <= dr_acc_i;
@@ -157,11 +154,20 @@ module mr_grad_out #(
       addr2_q <= addr1_q;
       bank2_q <= bank1_q;
       end2_q  <= end1_q;
+      for (int i = 0; i < V; i++) begin
+        abs_q[48*i+:48] <= acc_q[48*i+47] ? -acc_q[48*i+:48] : acc_q[48*i+:48];
+        minus_q[i]      <= acc_q[48*i+47];
+      end
+    end
+    if (v2_q) begin
+      addr3_q <= addr2_q;
+      bank3_q <= bank2_q;
+      end3_q  <= end2_q;
       over_q  <= 1'b0;
       for (int i = 0; i < V; i++) begin
-        word_q[32*i+:32] <= clamp(acc_q[48*i+:48]);
-        size_q[32*i+:32] <= held(acc_q[48*i+:48]);
-        if (size_of(acc_q[48*i+:48]) > {16'd0, limit_q}) over_q <= 1'b1;
+        word_q[32*i+:32] <= clamp(abs_q[48*i+:48], minus_q[i]);
+        size_q[32*i+:32] <= held(abs_q[48*i+:48]);
+        if (abs_q[48*i+:48] > {16'd0, limit_q}) over_q <= 1'b1;
       end
     end
   end
@@ -181,8 +187,8 @@ module mr_grad_out #(
     end else begin
       if (take && dr_flags_i[0]) large_q <= 1'b1;
       if (take && dr_flags_i[1]) nan_q <= 1'b1;
-      if (v2_q && over_q) large_q <= 1'b1;
-      if (v2_q) begin
+      if (v3_q && over_q) large_q <= 1'b1;
+      if (v3_q) begin
         for (int i = 0; i < V; i++) begin
           peak_q[32*i+:32] <= larger(peak_q[32*i+:32], size_q[32*i+:32]);
         end
@@ -220,8 +226,8 @@ module mr_grad_out #(
     .WE_W (V * 32)
   ) u_stripe (
     .clk_i,
-    .wen_i  (v2_q ? bank2_q : '0),
-    .waddr_i(addr2_q),
+    .wen_i  (v3_q ? bank3_q : '0),
+    .waddr_i(addr3_q),
     .wdata_i({NB{word_q}}),
     .ren_i  (ren && !zero),
     .raddr_i(raddr_q),
@@ -289,7 +295,7 @@ module mr_grad_out #(
       // Bands: full from their last beat on, ready when it is in the memory.
       if (take && stripe_end && row_end) full_q[band] <= 1'b1;
       if (tile_end) full_q[out_band_q] <= 1'b0;
-      ready_q <= ready_q + (SB + 1)'(v2_q && end2_q) - (SB + 1)'(tile_go);
+      ready_q <= ready_q + (SB + 1)'(v3_q && end3_q) - (SB + 1)'(tile_go);
       if (tile_go) copy_q <= 1'b1;
       else if (tile_end) copy_q <= 1'b0;
 

@@ -217,9 +217,9 @@ mutant 'PE in DSPs does not clear its sum' rtl/tech/mr_dot_sum.sv \
 
 # ---- training ------------------------------------------------------------------------------------------
 mutant 'GRAD clamps to the most negative number' rtl/train/mr_grad_out.sv \
-    "s/acc\[47\] ? -size\[31:0\] : size\[31:0\]/acc[47] ? -size[31:0] - 32'(size == 48'h7FFFFFFF) : size[31:0]/" rtl:grad_out@n8
+    "s/minus ? -most : most/minus ? -most - 32'(size > 48'h7FFFFFFF) : most/" rtl:grad_out@n8
 mutant 'GRAD takes the limit itself as too large' rtl/train/mr_grad_out.sv \
-    "s/if (size_of(acc_q\[48\*i+:48\]) > {/if (size_of(acc_q[48*i+:48]) >= {/" rtl:grad_out@n8
+    "s/if (abs_q\[48\*i+:48\] > {/if (abs_q[48*i+:48] >= {/" rtl:grad_out@n8
 mutant 'GRAD writes rows that it does not have' rtl/train/mr_grad_out.sv \
     "s/assign zero = .*/assign zero = 1'b0;/" rtl:grad_out@n8
 mutant 'GRAD forgets the record that it adds to' rtl/train/mr_grad_out.sv \
