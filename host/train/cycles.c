@@ -24,8 +24,8 @@ enum {
     OF_PRODUCT = 50,    // the way through array and epilogue
     OF_SUM = 400,       // the same of GRAD, which is alone there, and its record
     OF_BAND = 9,        // of GRAD, for 64 columns: each 32 rows, and once more
-    OF_TILE = 97,       // of GRAD, behind its 32 rows; but no less than its beats take
-    TILE_WRITTEN = 256,
+    OF_TILE = 97,       // of GRAD, behind its rows or its beats, whichever take longer
+    TILE_BEATS = 128,
     OF_SET = 19,  // V columns of 32 rows to the stash, beside nine a channel
     OF_LOAD = 50, // LOAD_ACT; a group of four columns takes no less than OF_GROUP
     OF_GROUP = 11,
@@ -82,10 +82,10 @@ static double sum(const struct mr_command *c, const struct mr_geometry *g, doubl
 {
     int rows = (int)mr_command_get(c, MR_F_GRAD_ROWS);
     uint32_t cols = mr_command_get(c, MR_F_GRAD_COLS);
-    double tile = 16.0 * (rows < 32 ? rows : 32) / g->n + OF_TILE, bands = ceil(rows / 32.0);
+    double tile = fmax(16.0 * (rows < 32 ? rows : 32) / g->n, TILE_BEATS) + OF_TILE,
+           bands = ceil(rows / 32.0);
     double products = streamed(g, beat, mr_command_get(c, MR_F_GRAD_KBLOCKS), cols, false, rows);
-    return OF_SUM + fmax(products + OF_BAND * (1 + bands) * cols / 64,
-                         bands * cols / 64 * fmax(tile, TILE_WRITTEN));
+    return OF_SUM + fmax(products + OF_BAND * (1 + bands) * cols / 64, bands * cols / 64 * tile);
 }
 
 static double row_cycles(const struct mr_geometry *g, int rows, double floats)
