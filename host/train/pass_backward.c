@@ -312,7 +312,6 @@ static int attend(struct walk *w, int i)
 int pass_backward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
-    p->sums.first = p->sums.count = 0;
     p->batch.residual_turned = false;
     for (int place = 0; place < MR_PLACES; place++)
         p->batch.live[place] = place == MR_RESULT;
@@ -335,5 +334,8 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
                 p->batch.live[item->to] = false;
         }
     }
-    return rc == 0 ? pass_sums(p, EVERYTHING, err) : rc;
+    if (rc == 0)
+        rc = pass_sums(p, EVERYTHING, err);
+    p->sums.first = p->sums.count = 0; // none waits for the next pass, where this one failed
+    return rc;
 }

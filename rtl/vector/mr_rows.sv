@@ -113,7 +113,7 @@ module mr_rows #(
   logic fetch, fetch_q;
   if (TRAIN != 0) begin : gen_fetch
     assign fetch = cmd_fetch_i;
-    always_ff @(posedge clk_i) if (state_q == S_IDLE) fetch_q <= cmd_fetch_i;
+    always_ff @(posedge clk_i) if (cmd_valid_i && cmd_ready_o) fetch_q <= cmd_fetch_i;
   end else begin : gen_no_fetch
     assign {fetch, fetch_q} = '0;
   end
@@ -484,7 +484,7 @@ module mr_rows #(
       else read_q <= {read_q[0], res_ren_o};
     end
     always_ff @(posedge clk_i) begin
-      if (state_q == S_IDLE) add_q <= cmd_fetch_i && cmd_add_i;
+      if (cmd_valid_i && cmd_ready_o) add_q <= cmd_fetch_i && cmd_add_i;
       host_q  <= wdata_q;
       add_a_q <= res_rdata_i;
       add_b_q <= host_q;

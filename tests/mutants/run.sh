@@ -521,8 +521,8 @@ mutant 'a command does not wake attention' rtl/millrace_core.sv \
     's/issue_valid\[ATTENTION\] || unit_busy\[ATTENTION\] ||/unit_busy[ATTENTION] ||/' gates
 mutant 'a command does not wake LOAD_ACT' rtl/train/mr_train.sv \
     's/= (vq_valid_i \&\& !is_move) || !la_ready;/= !la_ready;/' tinyt
-mutant 'the clock of a COPY stops while it waits' rtl/train/mr_train.sv \
-    's/is_copy) || cp_busy;/is_copy);/' tinyt
+mutant 'the clock of a GRAD stops while it waits' rtl/train/mr_train.sv \
+    's/= gr_cmd_valid_i || !gr_cmd_ready_o;/= gr_cmd_valid_i;/' tinyt
 mutant 'slopes that were read are taken without a clock' rtl/train/mr_train.sv \
     's/busy\[2\] || side_take_i\[3\] || side_pop_i;/busy[2];/' tinyt
 mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
