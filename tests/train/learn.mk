@@ -27,11 +27,12 @@ learns: $(BUILD)/train/learn $(BUILD)/train/bible.txt
 	@awk -F, -f tests/train/curves.awk $(BUILD)/train/lines >$(BUILD)/train/curves.svg
 	@awk -F, -f tests/train/learn.awk $(BUILD)/train/lines
 
-## demo-train: the demo model learns a page on the simulated RTL, six minutes on two cores (STEPS=, DEVICE=, ENGINES=)
+## demo-train: the demo model learns a page on the simulated RTL, three minutes on two cores (STEPS=, DEVICE=, ENGINES=)
 .PHONY: demo-train demo-train-record
 demo-train: deps deps-mpi
-	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(BUILD)/libmillrace-mpi.so $(call SIM_SO,sim-train)
-	@MILLRACE=$(MILLRACE) bash tests/tools/demo-train.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(BUILD)/libmillrace-mpi.so
+	@$(BENCH_MAKE) -j$(JOBS) $(call BENCH_SO,sim-train)
+	@MILLRACE=$(MILLRACE) MILLRACE_SIM_DIR=$(BUILD)/bench/sim/sim-train bash tests/tools/demo-train.sh
 # What fp32 makes of the same steps.
 demo-train-record: $(BUILD)/train/learn
 	@rm -rf $(BUILD)/train/pages && mkdir -p $(BUILD)/train/pages
