@@ -226,7 +226,7 @@ static const struct cli_option options[] = {
              "zeros: its parts beside what plan says; -d sim:sim,train",
      .low = 1,
      .high = CLI_POSITION_MOST,
-     .excludes = "decode prefill at batch no-head two-pass check format no-smoothing calibrate "
+     .excludes = "decode prefill batch no-head two-pass check format no-smoothing calibrate "
                  "verbose chunk suite",
      CLI_LIST_AT(ARGS, lengths, n_lengths)},
     {.name = "part",
