@@ -192,24 +192,21 @@ module millrace_core #(
 
   // ---- clocks -----------------------------------------------------------------------------------
   // One clock; see mr_clk_gate.
-  logic clk_at, clk_host, clk_st, clk_vec, clk_epi, clk_mem, vec_on;
-  logic act_at, act_host, act_st, act_vec, act_epi, act_mem;
+  logic clk_at, clk_vec, clk_epi, act_at, act_vec, act_epi;
   mr_clk_gate u_gate_at (.clk_i, .active_i(act_at), .clk_o(clk_at));
-  mr_clk_gate u_gate_host (.clk_i, .active_i(act_host), .clk_o(clk_host));
-  mr_clk_gate u_gate_st (.clk_i, .active_i(act_st), .clk_o(clk_st));
   mr_clk_gate u_gate_vec (.clk_i, .active_i(act_vec), .clk_o(clk_vec));
-  mr_clk_gate u_gate_epi (.clk_i, .active_i(act_epi), .clk_o(clk_epi));
-  mr_clk_gate u_gate_mem (.clk_i, .active_i(act_mem), .clk_o(clk_mem));
-  assign act_at   = !unit_rst_n || issue_valid[ATTENTION] || unit_busy[ATTENTION] ||
-                    kv_valid != '0;
-  assign act_host = !unit_rst_n || halt || !hr_idle || hr_valid != '0 || !wr_idle ||
-                    wr_job_valid != '0 || wr_data_valid != '0;
-  assign act_st   = !unit_rst_n || issue_valid[WRITER] || unit_busy[WRITER];
-  // Attention and the store read the row table; MOVE_ROWS does for itself.
-  assign act_vec  = act_at || act_st || (issue_valid[VECTOR] && !vq_op) || vec_on || mv_row_ren;
-  assign act_epi  = !unit_rst_n || cfg_valid || dr_valid || epi_busy || ln_valid || rexp_we ||
-                    rexp_ren || wr_job_done[0] || side_busy;
-  assign act_mem  = act_vec || act_epi || mv_on;
+  mr_clk_gate #(
+    .HOLD(40)
+  ) u_gate_epi (
+    .clk_i,
+    .active_i(act_epi),
+    .clk_o   (clk_epi)
+  );
+  assign act_at  = !unit_rst_n || issue_valid[ATTENTION] || unit_busy[ATTENTION] || kv_valid != '0;
+  assign act_vec = !unit_rst_n || halt || act_at || issue_valid[VECTOR] || unit_busy[VECTOR] ||
+                   ln_busy || issue_valid[WRITER] || unit_busy[WRITER] || !hr_idle ||
+                   hr_valid != '0 || !wr_idle || wr_job_valid != '0 || wr_data_valid != '0;
+  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wr_job_done[0] || side_busy;
   // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
   // whose state stands still when it is idle cannot count that itself.
   logic ln_phase_q;
@@ -281,7 +278,7 @@ module millrace_core #(
   mr_host_port #(
     .READERS(READERS), .WRITERS(WRITERS)
   ) u_host (
-    .clk_i(clk_host), .rst_ni(unit_rst_n), .flush_i(halt),
+    .clk_i(clk_vec), .rst_ni(unit_rst_n), .flush_i(halt),
     `MR_RD_S_ON(rd_, hr_),
     `MR_WR_S_ON(, wr_),
     .rd_idle_o(hr_idle), .wr_idle_o(wr_idle), .err_valid_o(e_valid[E_HOST+:2]),
@@ -342,9 +339,9 @@ module millrace_core #(
     .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .CTX_MAX(CTX_MAX),
     .VEC_WORDS(VEC_WORDS), .TRAIN(TRAIN)
   ) u_vector (
-    .clk_i(clk_vec), .clk_mem_i(clk_mem), .rst_ni(unit_rst_n),
+    .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[VECTOR] && !vq_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
-    .done_o(vec_done), .busy_o(ln_busy), .on_o(vec_on), .n_rows_i(n_rows), .two_pass_i(two_pass),
+    .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
     .input_base_i(input_base), .train_i(train), .rows_base_i(rows_base),
     `MR_ERR_M_ON_AT(err_, e_, E_ROWS),
     .ovf_o(ln_ovf), .nan_o(ln_nan),
@@ -375,7 +372,7 @@ module millrace_core #(
     .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .PM_WORDS(PM_WORDS),
     .KV_DEPTH(KV_DEPTH), .FOLD(FOLD), .TRAIN(TRAIN)
   ) u_kv (
-    .clk_i(clk_mem), .clk_attn_i(clk_at), .clk_store_i(clk_st), .rst_ni(unit_rst_n),
+    .clk_i(clk_epi), .clk_attn_i(clk_at), .clk_store_i(clk_vec), .rst_ni(unit_rst_n),
     .at_valid_i(issue_valid[ATTENTION]), .at_ready_o(issue_ready[ATTENTION]),
     .at_cmd_i(cmds[1535:1024]), .at_done_o(unit_done[ATTENTION]),
     .st_valid_i(issue_valid[WRITER]), .st_ready_o(issue_ready[WRITER]), .st_cmd_i(cmds[2047:1536]),

@@ -13,8 +13,7 @@
 //
 // Ports
 //   clk_i     of the units; clk_mem_i of the memories, which run for the epilogue too
-//   cmd_      valid/ready, the 512-bit command, done pulse; busy_o: LayerNorm works; on_o: one of
-//             the commands is inside
+//   cmd_      valid/ready, the 512-bit command, done pulse; busy_o: LayerNorm works
 //   err_      LOAD_ROWS' (UNIT_LOAD_ROWS). What can be wrong with a LAYERNORM is known before it is
 //             dealt out (mr_legal).
 //   rd_       a client of mr_host_port: request valid/ready, data never refused
@@ -59,7 +58,6 @@ module mr_vector #(
   // verilator lint_on UNUSED
   output logic                            done_o,
   output logic                            busy_o,
-  output logic                            on_o,
   input  logic [15:0]                     n_rows_i,
   input  logic                            two_pass_i,
   input  logic [63:0]                     input_base_i,
@@ -110,7 +108,6 @@ module mr_vector #(
   assign is_load     = cmd_i[7:0] == mr_pkg::OP_LOAD_ROWS[7:0] || is_fetch;
   assign cmd_ready_o = is_load ? ld_cmd_ready : ln_cmd_ready;
   assign done_o      = ld_done || ln_done;
-  assign on_o        = !ld_cmd_ready || !ln_cmd_ready;
 
   // ---- LOAD_ROWS, FETCH_ROWS --------------------------------------------------------------------
   logic        second;  // FETCH_ROWS fills the second row memory
