@@ -232,8 +232,10 @@ static const struct cli_option options[] = {
     {.name = "part",
      .kind = CLI_WORD,
      .value = "NAME",
-     .choices = "forward|dX|dW|heads|norms|again",
-     .help = "forward, dX, dW, heads, norms or again: the programs of this part alone",
+     .choices = "forward|dX|dW|attention|LayerNorm|again",
+     .help =
+         "forward, dX, dW, attention, LayerNorm or again: the programs of this part alone, with "
+         "what they have of dW",
      .needs = "train",
      CLI_AT(ARGS, part)},
     {.name = "recompute",

@@ -13,11 +13,6 @@
 #include "plan/train.h"
 #include "train/trial.h"
 
-static const char *const names[MR_PASS_PARTS] = {
-    [MR_PASS_FORWARD] = "forward", [MR_PASS_AGAIN] = "again",     [MR_PASS_INPUTS] = "dX",
-    [MR_PASS_WEIGHTS] = "dW",      [MR_PASS_ATTENTION] = "heads", [MR_PASS_NORMS] = "norms",
-};
-
 struct job {
     const struct bench_train *a;
     struct mr_config model;
@@ -36,7 +31,7 @@ struct job {
 
 static bool wants(const struct job *job, int part)
 {
-    return !job->a->part || strcmp(job->a->part, names[part]) == 0;
+    return !job->a->part || strcmp(job->a->part, mr_pass_part_name(part)) == 0;
 }
 
 // ---- the run ------------------------------------------------------------------------------------
@@ -50,7 +45,7 @@ static int before(void *arg, const struct mr_pass_program *p)
         return MR_PASS_SKIP;
     if (spent >= CLI_WATCH_AFTER) {
         (void)snprintf(line, sizeof line, "program %ld of %ld: layer %d, %s", job->done + 1,
-                       job->wanted, p->layer, names[p->part]);
+                       job->wanted, p->layer, mr_pass_part_name(p->part));
         cli_watch_left(line, sizeof line,
                        job->ran > 0 ? spent * fmax(job->planned / job->ran - 1, 0) : -1);
         cli_line_show(&job->line, line);
@@ -108,7 +103,7 @@ static int predict(struct job *job)
         rc = mr_plan_train(&job->plan, &plan, &job->err);
     for (int i = 0; rc == 0 && i < MR_PASS_PARTS; i++) {
         job->wanted += wants(job, i) ? (long)job->plan.part[i].programs : 0;
-        job->planned += wants(job, i) ? job->plan.part[i].cycles : 0;
+        job->planned += wants(job, i) ? job->plan.part[i].whole : 0;
     }
     return rc;
 }
@@ -158,9 +153,14 @@ struct sum {
     uint64_t programs;
 };
 
+// Of a part that is measured alone what its programs take, so that all such parts add up to a step.
 static struct sum sum_of(const struct job *job, int part)
 {
     const struct mr_plan_train_part *p = &job->plan.part[part];
+    const uint64_t *counted = job->counted[part];
+    if (job->a->part)
+        return (struct sum){(double)counted[MR_CNT_CYCLES], p->whole,
+                            (double)counted[MR_CNT_MAC_BLOCKS], p->programs};
     return (struct sum){job->cycles[part], p->cycles, job->blocks[part], p->programs};
 }
 
@@ -198,7 +198,7 @@ static void print_text(const struct job *job)
     for (int i = 0; i < MR_PASS_PARTS; i++) {
         const struct sum s = sum_of(job, i);
         if (wants(job, i) && s.programs > 0)
-            print_row(job, names[i], &s);
+            print_row(job, mr_pass_part_name(i), &s);
     }
     if (!job->a->part) {
         print_row(job, "all", &all);
@@ -229,7 +229,7 @@ static int print_json(const struct job *job)
     json_t *parts = json_object(), *lengths = json_array();
     for (int i = 0; i < MR_PASS_PARTS; i++)
         if (wants(job, i) && job->plan.part[i].programs > 0)
-            json_object_set_new(parts, names[i], part_json(job, i));
+            json_object_set_new(parts, mr_pass_part_name(i), part_json(job, i));
     for (int i = 0; i < job->a->n_lengths; i++)
         json_array_append_new(lengths, json_integer(job->lengths[i]));
     return cli_print_json(json_pack("{s:s, s:s, s:o, s:o, s:f, s:f, s:f, s:f}", "model",

@@ -7,14 +7,10 @@
 #include "common/error.h"
 #include "plan/train.h"
 
-static const struct {
-    const char *json, *text;
-} parts[MR_PASS_PARTS] = {[MR_PASS_FORWARD] = {"forward", "forward"},
-                          [MR_PASS_AGAIN] = {"forward_again", "again"},
-                          [MR_PASS_INPUTS] = {"inputs", "dX"},
-                          [MR_PASS_WEIGHTS] = {"weights", "dW"},
-                          [MR_PASS_ATTENTION] = {"attention", "attention"},
-                          [MR_PASS_NORMS] = {"norms", "LayerNorm"}};
+static const char *const keys[MR_PASS_PARTS] = {
+    [MR_PASS_FORWARD] = "forward", [MR_PASS_AGAIN] = "forward_again", [MR_PASS_INPUTS] = "inputs",
+    [MR_PASS_WEIGHTS] = "weights", [MR_PASS_ATTENTION] = "attention", [MR_PASS_NORMS] = "norms",
+};
 
 struct step {
     const struct plan *p;
@@ -73,7 +69,8 @@ static void print_parts(const struct step *s)
         const struct mr_plan_train_part *x = i < MR_PASS_PARTS ? &t->part[i] : &t->sum;
         if (x->programs == 0)
             continue;
-        printf("  %-10s %16llu %16.0f %7.1f %% %9llu\n", i < MR_PASS_PARTS ? parts[i].text : "all",
+        printf("  %-10s %16llu %16.0f %7.1f %% %9llu\n",
+               i < MR_PASS_PARTS ? mr_pass_part_name(i) : "all",
                (unsigned long long)x->work.mac_blocks, x->cycles,
                100 * (double)x->work.mac_blocks / (x->cycles * pes),
                (unsigned long long)x->programs);
@@ -182,7 +179,7 @@ static json_t *step_json(const struct step *s)
     double share[LIMITS], tokens = (double)s->job.rows * s->job.micro_batches;
     json_t *part = json_object(), *busy = json_object();
     for (int i = 0; i < MR_PASS_PARTS; i++)
-        json_object_set_new(part, parts[i].json, part_json(&t->part[i]));
+        json_object_set_new(part, keys[i], part_json(&t->part[i]));
     json_object_set_new(part, "all", part_json(&t->sum));
     shares(s, share);
     for (int i = 0; i < LIMITS; i++)

@@ -8,14 +8,13 @@
 #include "common/error.h"
 #include "device/open.h"
 #include "plan/model.h"
-#include "plan/train.h"
 #include "trace/listing.h"
 #include "trace/programs.h"
 #include "trace/train_run.h"
 
 struct job {
     struct mr_config model;
-    int lengths[TRACE_SEQUENCES], rows;
+    int lengths[TRACE_SEQUENCES];
     int layer; // -1: all
     struct mr_pass_options o;
 };
@@ -30,7 +29,6 @@ static int take(struct job *job, const struct trace_args *a, struct mr_error *er
         rc = mr_config_set_positions(&job->model, a->model_positions, err);
     for (int i = 0; rc == 0 && i < a->n_lengths; i++) {
         job->lengths[i] = (int)a->lengths[i];
-        job->rows += job->lengths[i];
         if (job->lengths[i] > job->model.n_positions)
             rc = mr_fail(err, MR_ERR_USAGE, "--train: a sequence of %d; the model has %d positions",
                          job->lengths[i], job->model.n_positions);
@@ -74,8 +72,7 @@ static void show(void *arg, const struct mr_pass_program *p, long done, long all
 {
     struct screen *s = arg;
     char line[160], name[96];
-    double now = mr_seconds(), spent = now - s->start;
-    if (spent < CLI_WATCH_AFTER)
+    if (mr_seconds() - s->start < CLI_WATCH_AFTER)
         return;
     (void)snprintf(line, sizeof line, "program %ld of %ld: layer %d, %s", done + 1, all, p->layer,
                    mr_program_name(p, name, sizeof name));

@@ -12,8 +12,8 @@
 
 // ---- the time of a program ----------------------------------------------------------------------
 //
-// Commands in the order of the program, each in its queue and behind what its semaphores say, with
-// the durations below. Latencies of pipelines and of reading a program are left out.
+// Commands in the order of the program, each in its queue and behind what its semaphores say, as
+// long as train/cycles.h says.
 
 struct schedule {
     double free[MR_QUEUES]; // when the queue is done with its last command
@@ -88,6 +88,7 @@ static int count(void *arg, const struct mr_pass_program *p)
     sums = part == dw ? cycles : fmin(sums, cycles);
     dw->cycles += sums;
     part->cycles += cycles - sums;
+    part->whole += cycles;
     part->programs++;
     part->commands += (uint64_t)p->count;
     return 0;

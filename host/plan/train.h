@@ -22,7 +22,8 @@ struct mr_plan_train_job {
 struct mr_plan_train_part {
     struct mr_work work;
     double array;  // cycles in which the array has a command
-    double cycles; // estimated
+    double cycles; // estimated; with a sum of gradients in the array they are dW's
+    double whole;  // of the part's programs, with such sums
     uint64_t programs, commands;
 };
 

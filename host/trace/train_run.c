@@ -74,15 +74,11 @@ static int add_commands(struct run *r, const struct mr_pass_program *p)
 static int add_mark(struct run *r, const struct mr_pass_program *p)
 {
     struct mr_trace *t = r->t;
-    static const char *const parts[MR_PASS_PARTS] = {
-        [MR_PASS_FORWARD] = "forward", [MR_PASS_AGAIN] = "again",     [MR_PASS_INPUTS] = "dX",
-        [MR_PASS_WEIGHTS] = "dW",      [MR_PASS_ATTENTION] = "heads", [MR_PASS_NORMS] = "norms",
-    };
     struct mr_trace_mark mark = {.from = t->base};
     if (p->layer < r->trial.options.config->n_layer)
-        (void)snprintf(mark.text, sizeof mark.text, "%d %s", p->layer, parts[p->part]);
+        (void)snprintf(mark.text, sizeof mark.text, "%d %s", p->layer, mr_pass_part_name(p->part));
     else
-        (void)snprintf(mark.text, sizeof mark.text, "tail %s", parts[p->part]);
+        (void)snprintf(mark.text, sizeof mark.text, "tail %s", mr_pass_part_name(p->part));
     if (t->n_marks > 0 && strcmp(t->marks[t->n_marks - 1].text, mark.text) == 0)
         return 0;
     struct mr_trace_mark *more = realloc(t->marks, (t->n_marks + 1) * sizeof *more);

@@ -10,6 +10,16 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
     return pass_new(pass, g, name, config, options, err);
 }
 
+const char *mr_pass_part_name(enum mr_pass_part part)
+{
+    static const char *const names[MR_PASS_PARTS] = {
+        [MR_PASS_FORWARD] = "forward",     [MR_PASS_AGAIN] = "again",
+        [MR_PASS_INPUTS] = "dX",           [MR_PASS_WEIGHTS] = "dW",
+        [MR_PASS_ATTENTION] = "attention", [MR_PASS_NORMS] = "LayerNorm",
+    };
+    return names[part];
+}
+
 void mr_pass_watch(struct mr_pass *pass, mr_pass_show *begin, mr_pass_show *show, void *arg)
 {
     pass->begin = begin;

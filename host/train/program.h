@@ -16,6 +16,9 @@ enum mr_pass_part {
     MR_PASS_PARTS,
 };
 
+// "forward", "again", "dX", "dW", "attention", "LayerNorm".
+const char *mr_pass_part_name(enum mr_pass_part part);
+
 // What the device has counted in all runs since the pass was opened, by MR_CNT_*; zeros of a device
 // that counts no cycles.
 struct mr_pass_counts {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make bench-train: cycles of a layer in training, by the counters of the simulated RTL, over the three products' MACs at
-# one block a PE and cycle. Forward pass, dX, dW, heads and norms are measurements of their own, two at a time: each goes
+# one block a PE and cycle. Forward pass, dX, dW, attention and LayerNorm are measurements of their own, two at a time: each goes
 # to build/bench/train as JSON when it is there, and is not run again unless its sources change.
 # usage: BENCH_TRAIN="gptj-sim .." BUILD=build tests/bench/train.sh [--write]   (--write: also docs/results/bench-train.txt)
 set -u
@@ -44,22 +44,22 @@ export -f one of
 export dir millrace sources revision
 while IFS='|' read -r name model sequences device most; do
     [[ " $wanted " == *" $name "* ]] || continue
-    for part in forward dX dW heads norms; do printf '%s\n' "$name" "$model" "$sequences" "$device" "$part"; done
+    for part in forward dX dW attention LayerNorm; do printf '%s\n' "$name" "$model" "$sequences" "$device" "$part"; done
 done <<<"$cases" | xargs -d '\n' -n 5 -P "${JOBS:-2}" bash -c 'one "$@"' _ || exit 1
 
 table() {
     echo "Cycles of one layer in training, by the counters of the simulated RTL ($machine)."
     echo "Of ideal: over the three products of all matrices at a block a PE and cycle."
     echo
-    echo "| case | device | forward | dX | dW | heads | norms | all | of ideal | at most | planned | revision |"
+    echo "| case | device | forward | dX | dW | attention | LayerNorm | all | of ideal | at most | planned | revision |"
     echo "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     local name model sequences device most part row all planned ideal revisions
     while IFS='|' read -r name model sequences device most; do
         row='' all=0 planned=0 ideal=0 revisions=''
-        for part in forward dX dW heads norms; do
+        for part in forward dX dW attention LayerNorm; do
             file=$dir/$name-$part.json
             if [ ! -s "$file" ]; then row+=' - |' all=''; continue; fi
-            # A file's last "cycles" is that of its part's programs, with what they have of sums.
+            # Of the part's programs, with what they have of dW: together those are a step.
             n=$(sed -n 's/^  "cycles": \([0-9.]*\).*/\1/p' "$file")
             row+=" $(printf %.0f "$n") |"
             [ -z "$all" ] || all=$(awk "BEGIN { printf \"%.0f\", $all + $n }")

@@ -318,12 +318,22 @@ learner=tests/fixtures/train/gptj-d12-r4
 exits bench_of_training 0 '' bench $learner --train 20,9 -d sim:tinyt
 cp "$work/out" "$work/parts"
 # The parts add up to the whole, and one alone has its programs' cycles.
-adds_up() { awk '$1 ~ /^(forward|dX|dW|heads|norms)$/ { sum += $3; n++ } $1 == "all" { all = $3 } END { exit !(n == 5 && all > 0 && (sum - all) ^ 2 < 9) }' "$1"; }
+adds_up() { awk '$1 ~ /^(forward|dX|dW|attention|LayerNorm)$/ { sum += $3; n++ } $1 == "all" { all = $3 } END { exit !(n == 5 && all > 0 && (sum - all) ^ 2 < 9) }' "$1"; }
 ok parts_of_training_add_up adds_up "$work/parts"
 near() { awk '$1 == "all" { off = $5; n++ } END { exit !(n == 1 && off ^ 2 < 16) }' "$1"; }
 ok plan_of_training_is_within_4_percent_of_the_rtl near "$work/parts"
 ok training_is_measured_beside_the_plan grep -qE '^  measured +[0-9.]+ of the three products .*; planned [0-9.]+$' "$work/parts"
 exits bench_of_a_part_of_training 0 '' bench $learner --train 20,9 -d sim:tinyt --part forward
+# Each alone has its programs' cycles, with what they have of dW: together those are the whole, too.
+alone() {
+    local part sum=0
+    for part in forward dX dW attention LayerNorm; do
+        "$millrace" bench $learner --train 20,9 -d sim:tinyt --part $part >"$work/one-part" || return 1
+        sum=$((sum + $(awk -v p=$part '$1 == p { print $3 }' "$work/one-part")))
+    done
+    [ $sum = "$(awk '$1 == "all" { print $3 }' "$work/parts")" ]
+}
+ok parts_of_training_alone_add_up alone
 same_forward() { diff <(grep '^  forward' "$work/out") <(grep '^  forward' "$work/parts"); }
 ok part_of_training_alone_is_the_same same_forward
 json_of_training() { "$millrace" bench $learner --train 20,9 -d sim:tinyt --json -q >"$work/json" && grep -q '"move_busy": [1-9]' "$work/json"; }
