@@ -463,6 +463,8 @@ mutant 'add: a borrow of the mantissas moves nothing' rtl/fp/mr_fp_pkg.sv \
     "s/^ *more ^ swap};/1'b0};/" rtl:fp@l4
 mutant 'multiply: the largest exponent overflows without its carry' rtl/fp/mr_fp_pkg.sv \
     "s/e\[7:0\] == 8'd254 \&\& s\[47\]/e[7:0] == 8'd254/" rtl:fp@l4
+mutant 'multiply: no rounding overflows' rtl/fp/mr_fp_pkg.sv \
+    "s/over = high || (!e\[9\] .*/over = high;/" rtl:fp@l4
 mutant 'conversion: -1 is 0' rtl/fp/mr_fp_pkg.sv \
     's/if (none \&\& !s\[37\])/if (none)/' rtl:fp@l4
 

@@ -326,6 +326,17 @@ int main(int argc, char **argv)
         }
         b.send(in);
     }
+    // The flag is that of all lanes: products and sums that overflow by their rounding alone, or just do not, each by
+    // itself.
+    const uint32_t edges[][2] = {{0x7F7FFFFE, 0x3F800001}, {0x7F7FFFFD, 0x3F800001},
+                                 {0x7F7FFFFF, 0x73000000}, {0x7F7FFFFF, 0x72FFFFFF}};
+    for (const auto &e : edges)
+        for (int l = 0; l < kLanes; l++) {
+            In in = {};
+            in.a[l] = e[0];
+            in.b[l] = e[1];
+            b.send(in);
+        }
     b.verdict("special values");
 
     // The functions' own ranges: every segment of gelu and exp2 with both its ends, all seeds.
