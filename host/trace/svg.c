@@ -253,22 +253,15 @@ static void command(struct picture *p, struct box *b, const struct mr_trace_comm
     *b = (struct box){c, x, end, 1};
 }
 
-// For whom the array is idle, the two that cost most.
+// What the array is idle for most; trace prints all of it.
 static void idle_array(struct picture *p, double height)
 {
-    struct mr_trace_wait none = {"none", 0};
-    const struct mr_trace_wait *most = &none, *next = &none;
-    for (unsigned i = 0; i < p->t->n_waits; i++) {
-        const struct mr_trace_wait *w = &p->t->waits[i];
-        if (w->cycles > most->cycles) {
-            next = most;
-            most = w;
-        } else if (w->cycles > next->cycles) {
-            next = w;
-        }
-    }
-    stats(p, height, "array idle for %s %.1f %%, %s %.1f %%", most->name,
-          percent((double)most->cycles, p), next->name, percent((double)next->cycles, p));
+    struct mr_trace_wait none = {"nothing", 0};
+    const struct mr_trace_wait *most = &none;
+    for (unsigned i = 0; i < p->t->n_waits; i++)
+        if (p->t->waits[i].cycles > most->cycles)
+            most = &p->t->waits[i];
+    stats(p, height, "array idle for %s %.1f %%", most->name, percent((double)most->cycles, p));
 }
 
 // The commands of a queue, each from where it was issued or the one before was done; below, where
