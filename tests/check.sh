@@ -56,6 +56,7 @@ concerned_by() { # file
     tests/hls/mutants.sh) echo "0	hls-mutants" ;;
     tests/mutants/*) echo "0	mutants-apply" ;;
     tests/bench/instructions.sh) echo "0	bench-instructions" ;;
+    tests/bench/suite/*) echo "0	unit-suite" ;;
     tests/fuzz/planted.sh) echo "0	planted-apply" ;;
     tests/fuzz/*) echo "20	fuzz-corpus" ;;
     tests/lint/*) echo "60	lint" ;;

@@ -10,7 +10,6 @@
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/watch.h"
-#include "cli/suite.h"
 #include "common/clock.h"
 
 enum { MAX_POINTS = 64, MAX_BATCH = 128 };
@@ -25,7 +24,7 @@ struct args {
     long lengths[BENCH_SEQUENCES]; // of --train
     int n_lengths;
     bool no_head, recompute;
-    const char *suite, *save, *part;
+    const char *part;
     double start; // of the command
 };
 
@@ -180,8 +179,6 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_parse(&cmd_bench, argc, argv, &a, &status))
         return status;
-    if (a.suite)
-        return suite_run(a.suite, a.save, a.c.json, a.c.quiet);
     if (a.n_lengths > 0)
         return bench_training(
             &(struct bench_train){&a.c, a.lengths, a.n_lengths, a.part, a.recompute});
@@ -227,7 +224,7 @@ static const struct cli_option options[] = {
      .low = 1,
      .high = CLI_POSITION_MOST,
      .excludes = "decode prefill batch no-head two-pass check format no-smoothing calibrate "
-                 "verbose chunk suite",
+                 "verbose chunk",
      CLI_LIST_AT(ARGS, lengths, n_lengths)},
     {.name = "part",
      .kind = CLI_WORD,
@@ -248,30 +245,13 @@ static const struct cli_option options[] = {
     CLI_JSON(ARGS),
     CLI_VERBOSE(ARGS),
     CLI_QUIET(ARGS, "no progress"),
-    {.name = "suite",
-     .kind = CLI_WORD,
-     .value = "NAME",
-     .choices = "full|quick",
-     .help =
-         "full or quick: the project's figures against their bars; status 5 if one is missed. "
-         "The last line counts them. Full runs 2 minutes on two quiet cores; 'make bench', with "
-         "its builds, under 20. It has its own models, devices and sizes",
-     .only_with = "save json quiet",
-     .because = "--suite has its own models, devices and sizes",
-     CLI_AT(ARGS, suite)},
-    {.name = "save",
-     .kind = CLI_OUTPUT,
-     .value = "FILE",
-     .help = "the suite's result as JSON to FILE as well",
-     .needs = "suite",
-     CLI_AT(ARGS, save)},
     {0},
 };
 
 const struct cli_command cmd_bench = {
     .name = "bench",
     .summary = "cycles, bytes and utilisation of a device",
-    .synopsis = "MODEL [OPTIONS]\nbench --suite full|quick [OPTIONS]",
+    .synopsis = "MODEL [OPTIONS]",
     .about = "Decodes one token at each position of --decode (the positions before it are filled "
              "first and not counted) and prefills --prefill tokens. All figures but wall time come "
              "from the device's counters; model: and cpu: have none. \"opened in\" is the time to "
@@ -286,7 +266,6 @@ const struct cli_command cmd_bench = {
     .examples =
         "millrace bench synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0,1023,2047\n"
         "millrace bench models/demo -d sim: --decode 0,127 --prefill 128\n"
-        "millrace bench --suite quick --save bench.json\n"
         "millrace bench models/demo -d sim:wide,memory=hbm2 --decode 0 --json",
     .run = run,
 };

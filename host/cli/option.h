@@ -31,20 +31,19 @@ struct cli_option {
     bool argument;    // not an option, but an argument (struct cli_command.arguments); VALUE is its
                       // name
     enum cli_kind kind;
-    const char *value;     // its name in help texts, one word; NULL of flags
-    const char *help;      // what it does
-    const char *choices;   // "mxint8|mxfp4"; of CLI_TEXT what a shell may offer
-    double low, high;      // of numbers; both are given, as numbers that a double holds exactly
-    const char *def;       // the value without the option, in words of the command line; NULL: zero
-    size_t at, size;       // destination in the command's structure (CLI_AT)
-    size_t count;          // of lists: where the int is that counts them
-    int most;              // of lists
-    size_t given;          // 1 + where the bool is that the option sets; 0: nowhere (CLI_GIVEN)
-    const char *excludes;  // names of options that it cannot stand with: "save-kv load-kv"
-    const char *only_with; // it can stand with these alone
-    const char *because;   // why, for the message; NULL: it explains itself
-    const char *needs;     // name of the option without which it means nothing
-    const char *onto;      // of CLI_OUTPUT: name of the option whose file it may replace
+    const char *value;    // its name in help texts, one word; NULL of flags
+    const char *help;     // what it does
+    const char *choices;  // "mxint8|mxfp4"; of CLI_TEXT what a shell may offer
+    double low, high;     // of numbers; both are given, as numbers that a double holds exactly
+    const char *def;      // the value without the option, in words of the command line; NULL: zero
+    size_t at, size;      // destination in the command's structure (CLI_AT)
+    size_t count;         // of lists: where the int is that counts them
+    int most;             // of lists
+    size_t given;         // 1 + where the bool is that the option sets; 0: nowhere (CLI_GIVEN)
+    const char *excludes; // names of options that it cannot stand with: "save-kv load-kv"
+    const char *because;  // why, for the message; NULL: it explains itself
+    const char *needs;    // name of the option without which it means nothing
+    const char *onto;     // of CLI_OUTPUT: name of the option whose file it may replace
 };
 
 #define CLI_AT(TYPE, MEMBER)    .at = offsetof(TYPE, MEMBER), .size = sizeof(((TYPE *)NULL)->MEMBER)

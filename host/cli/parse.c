@@ -428,33 +428,16 @@ static bool take_arguments(struct parse *p, int argc, char **argv)
     return optind == argc;
 }
 
-// "--save, --json and --quiet".
-static void name_all(const char *names, char *text, size_t size)
-{
-    char word[64], next[64];
-    *text = 0;
-    for (int k = 0; cli_word(names, ' ', k, word, sizeof word); k++)
-        (void)snprintf(text + strlen(text), size - strlen(text), "%s--%s",
-                       k == 0                                           ? ""
-                       : cli_word(names, ' ', k + 1, next, sizeof next) ? ", "
-                                                                        : " and ",
-                       word);
-}
-
 // Whether the two may stand together.
 static bool check_pair(const struct parse *p, const struct cli_option *o,
                        const struct cli_option *other)
 {
-    char a[64], b[64], all[256];
-    (void)shown(o, a, sizeof a);
-    (void)shown(other, b, sizeof b);
-    bool excluded = stands_in(o->excludes, other->name);
-    if (!excluded && (!o->only_with || stands_in(o->only_with, other->name)))
+    char a[64], b[64];
+    if (!stands_in(o->excludes, other->name))
         return true;
     const char *why = o->because ? o->because : "";
-    name_all(o->only_with, all, sizeof all);
-    cli_usage(p->cmd, "%s and %s exclude each other%s%s%s%s", a, b, *why ? ": " : "", why,
-              *all ? "; with it go " : "", all);
+    cli_usage(p->cmd, "%s and %s exclude each other%s%s", shown(o, a, sizeof a),
+              shown(other, b, sizeof b), *why ? ": " : "", why);
     return false;
 }
 

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks that are programs of their own.
+SUITE_SRC := $(wildcard tests/bench/suite/*.c)
+# The suites of make bench, which measure with the parts of the command line that `millrace bench` has.
+$(BUILD)/suite: $(SUITE_SRC) $(wildcard tests/bench/suite/*.h) $(filter-out %/main.o,$(CLI_OBJ)) $(LIB)
+	@mkdir -p $(@D)
+	@echo "LINK  $@"
+	@$(CC) $(ALL_CFLAGS) -Itests -o $@ $(SUITE_SRC) $(filter %.o,$^) $(LIB) $(LIBS) $(CLI_LIBS)
+$(BUILD)/unit/test_suite: $(SUITE_SRC) $(BUILD)/libmillrace-cli-san.a
+UNIT_EXTRA_test_suite := $(filter-out %/main.c,$(SUITE_SRC)) $(BUILD)/libmillrace-cli-san.a $(CLI_LIBS)
 $(BUILD)/bench/store: tests/bench/store.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"

@@ -345,12 +345,6 @@ exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has
 exits bench_of_an_unknown_part 2 'is none of forward, dX' bench $learner --train 20 -d sim:tinyt --part all
 exits bench_of_a_part_of_decoding 2 'goes with --train' bench $demo --part dX
 exits bench_position_beyond_the_model 2 'positions 0..511' bench $demo -d model: --decode 512
-exits bench_unknown_suite 2 'neither full nor quick' bench --suite slow
-exits bench_suite_and_model 2 'has its own models' bench --suite quick $demo
-exits bench_suite_and_option 2 'has its own models' bench --suite quick --decode 3
-exits bench_save_without_suite 2 'goes with --suite' bench $demo -d model: --save "$work/s.json"
-exits bench_save_where_nothing_can_be_written 3 'none/s.json: .*No such file' bench --suite quick --save "$work/none/s.json"
-exits bench_save_to_standard_output 2 'standard output is not for files' bench --suite quick --save -
 exits bench_at_without_a_prefill 2 'goes with --prefill' bench $demo -d model: --at 4
 exits bench_batch_of_none 2 'not a whole number' bench $demo -d model: --batch 0
 ln -s nowhere "$work/dangling"

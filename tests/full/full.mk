@@ -22,12 +22,12 @@ deps-bench:
 BENCH_SO   = $(foreach c,$(1),$(BUILD)/bench/sim/$(c)/libmillrace-sim-$(c).so)
 ## bench: the figures at GPT-J-6B's size against their bars (20 minutes; JSON in build/bench/full.json)
 bench: deps deps-bench
-	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/millrace $(call BENCH_SO,sim sim2 sim4 wide $(CARD_CONFIGS))
-	@$(BUILD)/bench/millrace bench --suite full --save $(BUILD)/bench/full.json
+	@$(BENCH_MAKE) -j$(JOBS) JOBS=1 $(BUILD)/bench/suite $(call BENCH_SO,sim sim2 sim4 wide $(CARD_CONFIGS))
+	@$(BUILD)/bench/suite full $(BUILD)/bench/full.json
 ## bench-quick: a part of them (3 minutes)
 bench-quick: deps deps-bench
-	@$(BENCH_MAKE) -j$(JOBS) $(BUILD)/bench/millrace $(call BENCH_SO,sim)
-	@$(BUILD)/bench/millrace bench --suite quick --save $(BUILD)/bench/quick.json
+	@$(BENCH_MAKE) -j$(JOBS) $(BUILD)/bench/suite $(call BENCH_SO,sim)
+	@$(BUILD)/bench/suite quick $(BUILD)/bench/quick.json
 
 ## formal: proofs of handshakes, credits and order
 formal:

@@ -165,7 +165,6 @@ static void row_is_sound(const struct cli_command *cmd, const struct cli_option 
         if (strcmp(p->name, o->name) == 0 || (o->letter && p->letter == o->letter))
             fail_msg("%s %s: is in the table twice", cmd->name, name);
     check_names(cmd, o->excludes);
-    check_names(cmd, o->only_with);
     check_names(cmd, o->needs);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of `millrace bench --suite`, and how results are held against its bars.
+// The table of the suites of `make bench`, and how results are held against its bars.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/suite.h"
+#include "bench/suite/report.h"
 
 static int run_named(const char *id)
 {
@@ -88,7 +88,7 @@ static json_t *judged(const struct suite_result *r, int status)
 {
     FILE *f = tmpfile();
     assert_non_null(f);
-    assert_int_equal(suite_report("quick", SUITE_QUICK, r, f, false), status);
+    assert_int_equal(suite_report("quick", SUITE_QUICK, r, f), status);
     rewind(f);
     json_t *j = json_loadf(f, 0, NULL);
     assert_non_null(j);
@@ -160,7 +160,7 @@ static void header_of(const struct suite_result *r, char *line, int size)
     assert_true(out >= 0);
     (void)fflush(stdout);
     assert_true(dup2(fileno(f), STDOUT_FILENO) >= 0);
-    int status = suite_report("quick", SUITE_QUICK, r, NULL, false);
+    int status = suite_report("quick", SUITE_QUICK, r, NULL);
     (void)fflush(stdout);
     assert_true(dup2(out, STDOUT_FILENO) >= 0);
     (void)close(out);
@@ -195,7 +195,7 @@ static void results_say_version_and_date(void **state)
 static void a_file_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
-    assert_int_equal(suite_run("quick", "/nonexistent/bench.json", false, true), EXIT_INPUT);
+    assert_int_equal(suite_run("quick", "/nonexistent/bench.json"), EXIT_INPUT);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runs and the rows of the suites. S is the number of positions that a decoded token sees,
 // itself included. Anchors: what others measured or claim, each for its own machine and task.
-#include "cli/suite_table.h"
+#include "bench/suite/table.h"
 
 #define LAYER "synthetic:gptj-6b,layers=1,vocab=64"
 #define XL    "synthetic:gpt3-xl,layers=1,vocab=64"

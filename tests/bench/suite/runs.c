@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/suite_measure.h"
+#include "bench/suite/runs.h"
 
 #include "common/clock.h"
 
@@ -234,8 +234,8 @@ static int running(const struct process *p, int n)
 }
 
 // Those of the suites `in` that are timed, or those that are not, `n` at once.
-static int measure_some(unsigned in, bool timed, int n, bool quiet, struct suite_result *results,
-                        double began, struct mr_error *err)
+static int measure_some(unsigned in, bool timed, int n, struct suite_result *results, double began,
+                        struct mr_error *err)
 {
     struct process p[MOST_AT_ONCE] = {0};
     int rc = 0, next = 0, run = -1;
@@ -252,7 +252,7 @@ static int measure_some(unsigned in, bool timed, int n, bool quiet, struct suite
             return rc;
         struct mr_error mine = {0};
         int status = finish_any(p, n, results, &run, &mine);
-        if (status == 0 && rc == 0 && !quiet)
+        if (status == 0 && rc == 0)
             show(run, &results[run], began);
         if (status < 0 && rc == 0) { // the others are of no use any more
             rc = status;
@@ -264,11 +264,11 @@ static int measure_some(unsigned in, bool timed, int n, bool quiet, struct suite
     }
 }
 
-int suite_measure_all(unsigned in, bool quiet, struct suite_result *results, struct mr_error *err)
+int suite_measure_all(unsigned in, struct suite_result *results, struct mr_error *err)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     double began = mr_seconds();
     (void)fflush(NULL); // what is buffered would be written by every process
-    int rc = measure_some(in, false, processors > 1 ? MOST_AT_ONCE : 1, quiet, results, began, err);
-    return rc == 0 ? measure_some(in, true, 1, quiet, results, began, err) : rc;
+    int rc = measure_some(in, false, processors > 1 ? MOST_AT_ONCE : 1, results, began, err);
+    return rc == 0 ? measure_some(in, true, 1, results, began, err) : rc;
 }

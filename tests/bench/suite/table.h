@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `millrace bench --suite`: what is measured, and the figures that the project promises, each with
-// its bar and with what others have published.
-#ifndef MILLRACE_CLI_SUITE_TABLE_H
-#define MILLRACE_CLI_SUITE_TABLE_H
+// The suites of `make bench`: what is measured, and the figures that the project promises, each
+// with its bar and with what others have published.
+#ifndef MILLRACE_SUITE_TABLE_H
+#define MILLRACE_SUITE_TABLE_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/suite.h"
+#include "bench/suite/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,8 +181,8 @@ struct tally {
     int met, missed;
 };
 
-// Prints the rows (unless to be JSON only) and fills `list`.
-static struct tally judge(unsigned in, const struct suite_result *results, bool print, json_t *list)
+// Prints the rows and fills `list`.
+static struct tally judge(unsigned in, const struct suite_result *results, json_t *list)
 {
     struct tally t = {0};
     int group = 0;
@@ -198,13 +198,12 @@ static struct tally judge(unsigned in, const struct suite_result *results, bool 
             t.met += o.met;
             t.missed += !o.met;
         }
-        if (print && row->bar_of_issue != group)
+        if (row->bar_of_issue != group)
             printf("\n");
-        if (print && *row->anchor && strcmp(row->anchor, anchor) != 0)
+        if (*row->anchor && strcmp(row->anchor, anchor) != 0)
             printf("   elsewhere: %s\n", row->anchor);
-        if (print)
-            printf("%d  %-38s %10s  %-10s %-7s %s\n", row->bar_of_issue, row->figure, o.text, o.bar,
-                   verdict, o.detail);
+        printf("%d  %-38s %10s  %-10s %-7s %s\n", row->bar_of_issue, row->figure, o.text, o.bar,
+               verdict, o.detail);
         anchor = row->anchor;
         group = row->bar_of_issue;
         json_array_append_new(list, row_json(row, &o));
@@ -212,19 +211,17 @@ static struct tally judge(unsigned in, const struct suite_result *results, bool 
     return t;
 }
 
-int suite_report(const char *name, unsigned in, const struct suite_result *results, FILE *save,
-                 bool json)
+int suite_report(const char *name, unsigned in, const struct suite_result *results, FILE *save)
 {
     char machine[256], date[32];
     json_t *rows = json_array(), *runs = json_array();
     machine_name(machine, sizeof machine);
     date_now(date, sizeof date);
-    if (!json)
-        printf("suite %s, millrace %s, %s, on %s\n"
-               "cycles are the device's own, its clock of 300 MHz an assumption\n"
-               "   %-38s %10s  %-10s\n",
-               name, MR_VERSION_STRING, date, machine, "figure", "measured", "bar");
-    struct tally t = judge(in, results, !json, rows);
+    printf("suite %s, millrace %s, %s, on %s\n"
+           "cycles are the device's own, its clock of 300 MHz an assumption\n"
+           "   %-38s %10s  %-10s\n",
+           name, MR_VERSION_STRING, date, machine, "figure", "measured", "bar");
+    struct tally t = judge(in, results, rows);
     for (int i = 0; i < suite_run_count; i++)
         if (results[i].done)
             json_array_append_new(runs, run_json(&suite_runs[i], &results[i]));
@@ -234,34 +231,31 @@ int suite_report(const char *name, unsigned in, const struct suite_result *resul
     int status = EXIT_OK;
     if (save && json_dumpf(all, save, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 &&
         !ferror(save)) { // else whoever closes it reports
-        fprintf(stderr, "millrace: no memory for the results\n");
+        fprintf(stderr, "suite: no memory for the results\n");
         status = EXIT_INPUT;
     }
-    if (json && status == EXIT_OK)
-        status = cli_print_json(json_incref(all));
     json_decref(all);
-    if (!json)
-        printf("\n%d bars met, %d missed\n", t.met, t.missed);
+    printf("\n%d bars met, %d missed\n", t.met, t.missed);
     return status == EXIT_OK && t.missed > 0 ? EXIT_DIFFERS : status;
 }
 
-int suite_run(const char *name, const char *save, bool json, bool quiet)
+int suite_run(const char *name, const char *save)
 {
     struct mr_error err = {0};
     unsigned in = strcmp(name, "full") == 0 ? SUITE_FULL : SUITE_QUICK;
     struct suite_result *results = calloc((size_t)suite_run_count, sizeof *results);
     if (!results) {
-        fprintf(stderr, "millrace: no memory for the results\n");
+        fprintf(stderr, "suite: no memory for the results\n");
         return EXIT_INPUT;
     }
     struct mr_output_file out = {0};
-    int rc = save ? mr_output_file_open(&out, save, &err) : 0;
+    int rc = mr_output_file_open(&out, save, &err);
     if (rc == 0)
-        rc = suite_measure_all(in, quiet, results, &err);
-    int status = rc < 0 ? cli_fail(&err) : suite_report(name, in, results, out.file, json);
+        rc = suite_measure_all(in, results, &err);
+    int status = rc < 0 ? cli_fail(&err) : suite_report(name, in, results, out.file);
     // A missed bar is a result; JSON that could not be made is none.
     bool keep = rc == 0 && (status == EXIT_OK || status == EXIT_DIFFERS);
-    if (save && keep && mr_output_file_commit(&out, save, &err) < 0)
+    if (keep && mr_output_file_commit(&out, save, &err) < 0)
         status = cli_fail(&err);
     mr_output_file_abandon(&out);
     free(results);

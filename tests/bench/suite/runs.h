@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `millrace bench --suite`: the runs.
-#ifndef MILLRACE_CLI_SUITE_MEASURE_H
-#define MILLRACE_CLI_SUITE_MEASURE_H
+// The suites of `make bench`: the runs.
+#ifndef MILLRACE_SUITE_RUNS_H
+#define MILLRACE_SUITE_RUNS_H
 
+#include "bench/suite/table.h"
 #include "cli/measure.h"
-#include "cli/suite_table.h"
 
 struct suite_result {
     bool done;
@@ -15,7 +15,8 @@ struct suite_result {
     long peak_kib;            // resident memory of the process that ran it
 };
 
-// Runs those of the suites `in`; results[suite_run_count]. 0 or a negative status with a line.
-int suite_measure_all(unsigned in, bool quiet, struct suite_result *results, struct mr_error *err);
+// Runs those of the suites `in`, with a line for each; results[suite_run_count]. 0 or a negative
+// status with a line.
+int suite_measure_all(unsigned in, struct suite_result *results, struct mr_error *err);
 
 #endif
