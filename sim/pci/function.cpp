@@ -14,16 +14,14 @@
 #include <memory>
 #include <string>
 
-#include "Vcore.h"
 #include "mr_device.h"
-#include "sim/memory/memory.h"
 #include "sim/pci/vm.h"
+#include "sim/verilator/ports.h"
 #include "verilated.h"
 
 namespace
 {
 
-constexpr unsigned channels = sizeof(decltype(Vcore::m_ch_rdata_i)) / MR_MEM_BEAT;
 constexpr unsigned mem_log2 = 30; // of each channel, as the model was built
 constexpr unsigned reset_cycles = 16, slice = 1024, settle = 8, patience = 100000;
 
@@ -83,14 +81,13 @@ class Function
                 return fprintf(stderr, "vm: %s\n", err.text), false;
         if (!memory_)
             return fprintf(stderr, "vm: %s\n", err.text), false;
-        for (unsigned p = 0; p <= channels; p++)
-            port_[p] = mr_mem_port(memory_, p);
+        ports_.open(memory_);
         pci_ = Port();
         onboard_ = Port();
         top_->s_bar_awvalid_i = top_->s_bar_wvalid_i = top_->s_bar_arvalid_i = 0;
         top_->s_bar_bready_i = top_->s_bar_rready_i = 0;
         top_->rst_ni = 0;
-        drive_engine();
+        ports_.drive(top_.get());
         drive_copies();
         for (unsigned i = 0; i < reset_cycles; i++) {
             clock(true);
@@ -226,61 +223,6 @@ class Function
         }
     }
 
-    void engine_transfers()
-    {
-        Vcore *top = top_.get();
-        for (unsigned c = 0; c < channels; c++) {
-            if (port_[c]->r_valid && bit(top->m_ch_rready_o, c))
-                mr_mem_r(memory_, c);
-            if (bit(top->m_ch_arvalid_o, c) && port_[c]->ar_ready)
-                mr_mem_ar(memory_, c, field(top->m_ch_araddr_o, 64 * c),
-                          (field(top->m_ch_arlen_o, 8 * c) & 0xFF) + 1);
-        }
-        const mr_mem_signals *host = port_[channels];
-        if (host->r_valid && top->m_host_rready_o)
-            mr_mem_r(memory_, channels);
-        if (host->b_valid && top->m_host_bready_o)
-            mr_mem_b(memory_);
-        if (top->m_host_arvalid_o && host->ar_ready)
-            mr_mem_ar(memory_, channels, top->m_host_araddr_o, top->m_host_arlen_o + 1U);
-        if (top->m_host_wvalid_o && host->w_ready)
-            mr_mem_w(memory_, &top->m_host_wdata_o[0], top->m_host_wstrb_o, top->m_host_wlast_o);
-        if (top->m_host_awvalid_o && host->aw_ready)
-            mr_mem_aw(memory_, top->m_host_awaddr_o, top->m_host_awlen_o + 1U);
-    }
-
-    void drive_engine()
-    {
-        Vcore *top = top_.get();
-        unsigned arready = 0, rvalid = 0, rlast = 0, rresp = 0;
-        for (unsigned c = 0; c < channels; c++) {
-            const mr_mem_signals *p = port_[c];
-            arready |= static_cast<unsigned>(p->ar_ready) << c;
-            if (p->r_valid) {
-                rvalid |= 1U << c;
-                rlast |= static_cast<unsigned>(p->r_last) << c;
-                rresp |= static_cast<unsigned>(p->r_resp) << (2 * c);
-                std::memcpy(&top->m_ch_rdata_i[16 * c], p->r_data, MR_MEM_BEAT);
-            }
-        }
-        top->m_ch_arready_i = arready;
-        top->m_ch_rvalid_i = rvalid;
-        top->m_ch_rlast_i = rlast;
-        top->m_ch_rresp_i = rresp;
-        const mr_mem_signals *host = port_[channels];
-        top->m_host_arready_i = host->ar_ready;
-        top->m_host_rvalid_i = host->r_valid;
-        if (host->r_valid) {
-            top->m_host_rlast_i = host->r_last;
-            top->m_host_rresp_i = host->r_resp;
-            std::memcpy(&top->m_host_rdata_i[0], host->r_data, MR_MEM_BEAT);
-        }
-        top->m_host_awready_i = host->aw_ready;
-        top->m_host_wready_i = host->w_ready;
-        top->m_host_bvalid_i = host->b_valid;
-        top->m_host_bresp_i = host->b_resp;
-    }
-
     // What the port answers in the next cycle.
     template <class Wide> unsigned drive_read(Port &p, Wide &rdata)
     {
@@ -334,13 +276,13 @@ class Function
     void cycle()
     {
         const bool copies = this->copies();
-        engine_transfers();
+        ports_.transfers(top_.get());
         if (copies)
             copy_transfers();
         mr_mem_step(memory_);
         cycles_++;
         clock(true);
-        drive_engine();
+        ports_.drive(top_.get());
         if (copies)
             drive_copies();
         clock(false);
@@ -356,26 +298,10 @@ class Function
         top_->eval();
     }
 
-    template <class T> static uint64_t field(const T &port, unsigned low)
-    {
-        return static_cast<uint64_t>(port) >> low;
-    }
-    template <std::size_t W> static uint64_t field(const VlWide<W> &port, unsigned low)
-    {
-        uint64_t value = port[low / 32] >> (low % 32);
-        if (low / 32 + 1 < W && low % 32 == 0)
-            value |= static_cast<uint64_t>(port[low / 32 + 1]) << 32;
-        return value;
-    }
-    static bool bit(uint64_t port, unsigned index)
-    {
-        return port >> index & 1;
-    }
-
     std::unique_ptr<VerilatedContext> context_;
     std::unique_ptr<Vcore> top_;
     mr_mem *memory_ = nullptr;
-    const mr_mem_signals *port_[channels + 1] = {};
+    MemoryPorts ports_;
     uint8_t *card_[channels] = {};
     Port pci_, onboard_;
     const char *preset_ = nullptr;

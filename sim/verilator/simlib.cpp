@@ -16,7 +16,6 @@
 #include <new>
 #include <string>
 
-#include "Vcore.h"
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_fst_c.h"
@@ -24,6 +23,7 @@
 #ifdef MILLRACE_VIEW
 #include "sim/verilator/observer.h"
 #endif
+#include "sim/verilator/ports.h"
 
 #ifndef MR_SIM_CONFIG
 #define MR_SIM_CONFIG "unnamed"
@@ -32,28 +32,8 @@
 namespace
 {
 
-constexpr unsigned channels = sizeof(decltype(Vcore::m_ch_rdata_i)) / MR_MEM_BEAT;
 constexpr uint64_t reset_cycles = 16;
 constexpr uint64_t reg_patience = 100000; // cycles until an unanswered register access is an error
-
-// Bits [low, low + 64) of a port of any width, where `low` is a multiple of the field's width.
-template <class T> inline uint64_t field(const T &port, unsigned low)
-{
-    return static_cast<uint64_t>(port) >> low;
-}
-
-template <std::size_t W> inline uint64_t field(const VlWide<W> &port, unsigned low)
-{
-    uint64_t value = port[low / 32] >> (low % 32);
-    if (low / 32 + 1 < W && low % 32 == 0)
-        value |= static_cast<uint64_t>(port[low / 32 + 1]) << 32;
-    return value;
-}
-
-inline bool bit(uint64_t port, unsigned index)
-{
-    return port >> index & 1;
-}
 
 thread_local mr_sim *running; // whose RTL may call $stop or $finish
 
@@ -64,7 +44,7 @@ struct mr_sim {
     std::unique_ptr<Vcore> top;
     mr_mem *memory = nullptr;
     std::string preset;
-    const mr_mem_signals *port[channels + 1] = {};
+    MemoryPorts ports;
     uint64_t cycles = 0;
     const volatile sig_atomic_t *abort = nullptr;
     mr_sim_on_done *on_done = nullptr;
@@ -118,71 +98,18 @@ struct mr_sim {
         waiting_ar[which] = valid && !ready ? now + 1 : 0;
     }
 
-    // The transfers of this cycle: outputs have settled, inputs are what the model said before.
-    void transfers()
+    // Addresses that have not been taken, in front of the transfers.
+    void check_ports()
     {
         for (unsigned c = 0; c < channels; c++) {
-            if (port[c]->r_valid && bit(field(top->m_ch_rready_o, 0), c))
-                mr_mem_r(memory, c);
-            if (bit(field(top->m_ch_arvalid_o, 0), c) || check) {
-                uint64_t addr = field(top->m_ch_araddr_o, 64 * c);
-                unsigned beats = (field(top->m_ch_arlen_o, 8 * c) & 0xFF) + 1;
-                bool valid = bit(field(top->m_ch_arvalid_o, 0), c);
-                if (check)
-                    check_stable(c, valid, port[c]->ar_ready, addr, beats);
-                if (valid && port[c]->ar_ready)
-                    mr_mem_ar(memory, c, addr, beats);
-            }
+            const ChannelRead ar = channel_read(top.get(), c);
+            check_stable(c, ar.valid, ports.port(c)->ar_ready, ar.addr, ar.beats);
         }
-        const mr_mem_signals *host = port[channels];
-        if (host->r_valid && top->m_host_rready_o)
-            mr_mem_r(memory, channels);
-        if (host->b_valid && top->m_host_bready_o)
-            mr_mem_b(memory);
-        if (check) {
-            check_stable(channels, top->m_host_arvalid_o, host->ar_ready, top->m_host_araddr_o,
-                         top->m_host_arlen_o + 1U);
-            check_stable(channels + 1, top->m_host_awvalid_o, host->aw_ready, top->m_host_awaddr_o,
-                         top->m_host_awlen_o + 1U);
-        }
-        if (top->m_host_arvalid_o && host->ar_ready)
-            mr_mem_ar(memory, channels, top->m_host_araddr_o, top->m_host_arlen_o + 1U);
-        if (top->m_host_wvalid_o && host->w_ready)
-            mr_mem_w(memory, &top->m_host_wdata_o[0], top->m_host_wstrb_o, top->m_host_wlast_o);
-        if (top->m_host_awvalid_o && host->aw_ready)
-            mr_mem_aw(memory, top->m_host_awaddr_o, top->m_host_awlen_o + 1U);
-    }
-
-    // The model's answers for the next cycle.
-    void drive()
-    {
-        unsigned arready = 0, rvalid = 0, rlast = 0, rresp = 0;
-        for (unsigned c = 0; c < channels; c++) {
-            const mr_mem_signals *p = port[c];
-            arready |= static_cast<unsigned>(p->ar_ready) << c;
-            if (p->r_valid) {
-                rvalid |= 1U << c;
-                rlast |= static_cast<unsigned>(p->r_last) << c;
-                rresp |= static_cast<unsigned>(p->r_resp) << (2 * c);
-                std::memcpy(&top->m_ch_rdata_i[16 * c], p->r_data, MR_MEM_BEAT);
-            }
-        }
-        top->m_ch_arready_i = arready;
-        top->m_ch_rvalid_i = rvalid;
-        top->m_ch_rlast_i = rlast;
-        top->m_ch_rresp_i = rresp;
-        const mr_mem_signals *host = port[channels];
-        top->m_host_arready_i = host->ar_ready;
-        top->m_host_rvalid_i = host->r_valid;
-        if (host->r_valid) {
-            top->m_host_rlast_i = host->r_last;
-            top->m_host_rresp_i = host->r_resp;
-            std::memcpy(&top->m_host_rdata_i[0], host->r_data, MR_MEM_BEAT);
-        }
-        top->m_host_awready_i = host->aw_ready;
-        top->m_host_wready_i = host->w_ready;
-        top->m_host_bvalid_i = host->b_valid;
-        top->m_host_bresp_i = host->b_resp;
+        const mr_mem_signals *host = ports.port(channels);
+        check_stable(channels, top->m_host_arvalid_o, host->ar_ready, top->m_host_araddr_o,
+                     top->m_host_arlen_o + 1U);
+        check_stable(channels + 1, top->m_host_awvalid_o, host->aw_ready, top->m_host_awaddr_o,
+                     top->m_host_awlen_o + 1U);
     }
 
     void clock(bool level)
@@ -213,7 +140,7 @@ struct mr_sim {
     void tick()
     {
         clock(true);
-        drive();
+        ports.drive(top.get());
 #if VM_TRACE
         if (wave_begins()) {
             top->eval();
@@ -236,7 +163,9 @@ struct mr_sim {
 
     void cycle()
     {
-        transfers();
+        if (check)
+            check_ports();
+        ports.transfers(top.get());
 #ifdef MILLRACE_VIEW
         if (observer.listening())
             observer.cycle();
@@ -308,8 +237,7 @@ mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
     sim->memory = mr_mem_open(&memory, err);
     if (!sim->memory)
         return nullptr;
-    for (unsigned p = 0; p <= channels; p++)
-        sim->port[p] = mr_mem_port(sim->memory, p);
+    sim->ports.open(sim->memory);
     sim->preset = options->preset;
     sim->abort = options->abort;
     sim->check = options->stalls != 0;
@@ -330,7 +258,7 @@ mr_sim *sim_open(const mr_sim_options *options, mr_error *err)
     top->s_axil_bready_i = top->s_axil_rready_i = 0;
     top->s_axil_wstrb_i = 0xF;
     top->rst_ni = 0;
-    sim->drive();
+    sim->ports.drive(sim->top.get());
     // In reset no output is listened to.
     for (uint64_t i = 0; i < reset_cycles; i++) {
         sim->clock(true);
