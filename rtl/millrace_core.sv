@@ -167,7 +167,8 @@ module millrace_core #(
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
 
   // MOVE_ROWS: words of the row memories, positions, gains, and its way to the quantiser
-  logic            mv_on, mv_vec_ren, mv_row_ren, mv_ovf, mv_nan, mq_valid, mq_ready, mq_ack;
+  logic            mv_on, mv_read_q, mv_vec_ren, mv_row_ren, mv_ovf, mv_nan;
+  logic            mq_valid, mq_ready, mq_ack;
   logic [1:0]      mv_ren, mv_rd_grant, mv_we, mv_wr_grant;
   logic [RESW-1:0] mv_raddr, mv_waddr;
   logic [V*32-1:0] mv_wdata, mv_vec_rdata, mq_data;
@@ -215,7 +216,7 @@ module millrace_core #(
   // For the watchdog.
   logic progress;
   assign progress = c_w_beat != '0 || c_kv_beat != '0 || c_hr_beat || c_wr_beat || c_arr_busy ||
-                    c_at_busy || ln_ack || epi_ack || (mv_ren & mv_rd_grant) != 2'd0;
+                    c_at_busy || ln_ack || epi_ack || mv_read_q;
 
   // ---- the parts --------------------------------------------------------------------------------
   mr_control #(
@@ -404,6 +405,7 @@ module millrace_core #(
   assign unit_done[VECTOR]       = vec_done || vq_done;
   assign unit_done[ARRAY]        = epi_done || gr_done;
   if (TRAIN != 0) begin : gen_train
+    always_ff @(posedge clk_i) mv_read_q <= (mv_ren & mv_rd_grant) != 2'd0;
     assign vq_op = train && (cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
                              cmds[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
     mr_train #(
@@ -453,7 +455,7 @@ module millrace_core #(
   end else begin : gen_no_train
     assign {vq_op, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
             gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
-            side_busy, mv_on, mv_ren, mv_raddr, mv_we, mv_waddr, mv_wdata, mv_vec_ren,
+            side_busy, mv_on, mv_read_q, mv_ren, mv_raddr, mv_we, mv_waddr, mv_wdata, mv_vec_ren,
             mv_vec_raddr, mv_row_ren, mv_row_raddr, mq_valid, mq_data, mq_tag, mv_ovf, mv_nan,
             c_tr_stash_beats, c_tr_grad_blocks, c_tr_cycles} = '0;
     assign side_ok = 1'b1;

@@ -65,7 +65,7 @@ module mr_row_alu #(
 
   // ---- command ----------------------------------------------------------------------------------
   logic        start, back_q, soft_q;
-  logic [15:0] rows_q, words_m1_q, n_m1_q, own_q;
+  logic [15:0] rows_m1_q, words_m1_q, n_m1_q, own_q;
   logic [31:0] inv_n_q, inv_n2_q, eps_q, scale_q, grad_scale_q;
   logic [15:0] n_q;
   logic [7:0]  work;
@@ -75,7 +75,7 @@ module mr_row_alu #(
     if (start) begin
       back_q       <= work == mr_pkg::MOVE_NORM_BACK[7:0] || work == mr_pkg::MOVE_SOFTMAX_BACK[7:0];
       soft_q       <= work == mr_pkg::MOVE_SOFTMAX[7:0] || work == mr_pkg::MOVE_SOFTMAX_BACK[7:0];
-      rows_q       <= cmd_rows_i;
+      rows_m1_q    <= cmd_rows_i - 16'd1;
       words_m1_q   <= (cmd_i[mr_pkg::MOVE_ROWS_COLS_LSB+:16] >> LV) - 16'd1;
       n_q          <= cmd_i[mr_pkg::MOVE_ROWS_N_LSB+:16];
       n_m1_q       <= cmd_i[mr_pkg::MOVE_ROWS_N_LSB+:16] - 16'd1;
@@ -95,7 +95,7 @@ module mr_row_alu #(
   logic [2:0]  state_q;
   logic [3:0]  pass_q, next_pass;
   logic        stats, out_pass, sums_pass, go, last, drained, stats_done, scalars_done, row_end;
-  logic        last_row, empty;
+  logic        last_row_q, empty;
   logic [15:0] row_q, word_q, first_word, last_word;
   logic [5:0]  drain_q;
   assign cmd_ready_o = state_q == IDLE;
@@ -105,8 +105,7 @@ module mr_row_alu #(
   assign out_pass    = pass_q == mr_row_pkg::GAIN || pass_q == mr_row_pkg::DX ||
                        pass_q == mr_row_pkg::PROB || pass_q == mr_row_pkg::DS;
   assign drained     = stats ? stats_done : drain_q == 6'd0;
-  assign last_row    = row_q == rows_q - 16'd1;
-  assign row_end     = state_q == DRAIN && drained && out_pass && (!last_row || empty);
+  assign row_end     = state_q == DRAIN && drained && out_pass && (!last_row_q || empty);
 
   always_comb begin
     case (pass_q)
@@ -146,9 +145,9 @@ module mr_row_alu #(
         CLEAR: state_q <= RUN;
         RUN: if (go && last) state_q <= DRAIN;
         DRAIN: begin
-          if (row_end) state_q <= last_row ? IDLE : POS;
+          if (row_end) state_q <= last_row_q ? IDLE : POS;
           else if (drained && !out_pass) state_q <= sums_pass ? SCALARS : CLEAR;
-          done_o <= row_end && last_row;
+          done_o <= row_end && last_row_q;
         end
         default: if (scalars_done) state_q <= CLEAR;
       endcase
@@ -161,7 +160,9 @@ module mr_row_alu #(
         (state_q == SCALARS && scalars_done)) begin
       pass_q <= next_pass;
     end
-    if (start) pass_q <= mr_row_pkg::DS;  // behind which a row begins
+    // A row begins behind it, and words of the pass before are past its steps.
+    if (start) pass_q <= mr_row_pkg::GAIN;
+    last_row_q <= row_q == rows_m1_q;
     if (state_q == RUN) drain_q <= drain_of(pass_q);
     else if (drain_q != 6'd0) drain_q <= drain_q - 6'd1;
   end
@@ -224,11 +225,11 @@ module mr_row_alu #(
   logic               stats_ovf, lanes_ovf, cvt_ovf, mul_ovf, unused_cvt, unused_mul;
   logic signed [10:0] unit_q;
   logic [9:0]         fix_q;
-  assign ab = pass_q == mr_row_pkg::AB;
   assign scalars_done = ab ? seq_q[7] : back_q ? seq_q[17] : recip_done;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) seq_q <= '0;
     else seq_q <= {seq_q[16:0], state_q == DRAIN && drained && sums_pass};
+    ab <= pass_q == mr_row_pkg::AB;  // long before it ends
   end
 
   // Where more than 47 bits count, the upper ones; the rest is sticky.
@@ -319,7 +320,7 @@ module mr_row_alu #(
     .clk_i,
     .rst_ni,
     .pass_i      (pass_q),
-    .clear_i     (state_q == CLEAR || row_end),
+    .clear_i     (state_q == CLEAR),
     .issue_i     (go),
     .flags_i     (flags),
     .lo_i        (lo_mask_q),

@@ -65,14 +65,17 @@ module mr_row_lanes #(
   localparam int LAST = mr_row_pkg::LAST;
 
   logic top, gain, ab, dx, max, sum, prob, ds, norm, smax;
-  assign top  = pass_i == mr_row_pkg::TOP;
-  assign gain = pass_i == mr_row_pkg::GAIN;
-  assign ab   = pass_i == mr_row_pkg::AB;
-  assign dx   = pass_i == mr_row_pkg::DX;
-  assign max  = pass_i == mr_row_pkg::MAX;
-  assign sum  = pass_i == mr_row_pkg::SUM;
-  assign prob = pass_i == mr_row_pkg::PROB;
-  assign ds   = pass_i == mr_row_pkg::DS;
+  // The pass stands a cycle before its first word.
+  always_ff @(posedge clk_i) begin
+    top  <= pass_i == mr_row_pkg::TOP;
+    gain <= pass_i == mr_row_pkg::GAIN;
+    ab   <= pass_i == mr_row_pkg::AB;
+    dx   <= pass_i == mr_row_pkg::DX;
+    max  <= pass_i == mr_row_pkg::MAX;
+    sum  <= pass_i == mr_row_pkg::SUM;
+    prob <= pass_i == mr_row_pkg::PROB;
+    ds   <= pass_i == mr_row_pkg::DS;
+  end
   assign norm = gain || ab || dx;
   assign smax = max || sum || prob || ds;
 
@@ -92,13 +95,15 @@ module mr_row_lanes #(
   function automatic [V-1:0] live(input [2:0] flags, input [V-1:0] lo, input [V-1:0] hi);
     live = {V{flags[2]}} & (lo | {V{!flags[1]}}) & (hi | {V{!flags[0]}});
   endfunction
-  logic [V-1:0] live1, live2, live_key, live_h, live_a, live_p, live_out;
+  logic [V-1:0] live1, live2, live_key, live_h, live_a, live_p_q, live_out;
   assign live1    = live(flags_q[0+:3], lo_i, hi_i);
   assign live2    = live(flags_q[3+:3], lo_i, hi_i);
   assign live_key = live(flags_q[3*(mr_row_pkg::KEY-1)+:3], lo_i, hi_i);
   assign live_h   = live(flags_q[3*(mr_row_pkg::AB_H-1)+:3], lo_i, hi_i);
   assign live_a   = live(flags_q[3*(mr_row_pkg::AB_A-1)+:3], lo_i, hi_i);
-  assign live_p   = live(flags_q[3*(mr_row_pkg::SUM_PROD-1)+:3], lo_i, hi_i);
+  always_ff @(posedge clk_i) begin  // of SUM alone, so that b needs no select
+    live_p_q <= live(flags_q[3*(mr_row_pkg::SUM_PROD-2)+:3], lo_i, hi_i) & {V{sum}};
+  end
 
   // ---- operands ---------------------------------------------------------------------------------
   // Of columns that do not count both are zero. y waits in a ring until its step.
@@ -282,8 +287,8 @@ module mr_row_lanes #(
       .valid_o(unused_exp[l]),
       .p_o    (p[16*l+:16])
     );
-    assign p_live = p[16*l+:16] & {16{live_p[l]}};
-    assign b      = ab ? h_q : {9'd0, p_live};
+    assign p_live = p[16*l+:16] & {16{live_p_q[l]}};
+    assign b      = h_q | {9'd0, p_live};
     assign sign   = sign_q[l] ^ (ab && h_sign_q);
     always_ff @(posedge clk_i) begin
       if (fix_v) fix1_q <= fix_s1(sum ? ring[32*l+:32] : mul_y[32*l+:32], fix_by);
@@ -292,12 +297,12 @@ module mr_row_lanes #(
         sign_q[l]       <= fix1_q[30];
       end
       if (v[mr_row_pkg::AB_H+2]) begin
-        h_q      <= fix_q[25*l+:25];
+        h_q      <= fix_q[25*l+:25] & {25{ab}};
         h_sign_q <= sign_q[l];
       end
       if (v[mr_row_pkg::SUM_PROD]) p_float_q[32*l+:32] <= to_float(p[16*l+:16]);
       if (prod_go) begin
-        small_q[25*l+:25] <= !ab ? {9'd0, p_live} :
+        small_q[25*l+:25] <= !ab ? b :
             (fix_q[25*l+:25] ^ {25{sign_q[l]}}) + {24'd0, sign_q[l]};
         lo_q <= {17'd0, fix_q[25*l+:24]} * {24'd0, b[16:0]};
         hi_q <= {8'd0, fix_q[25*l+:24]} * {24'd0, b[24:17]};
@@ -341,7 +346,7 @@ module mr_row_lanes #(
     .V(V)
   ) u_score (
     .clk_i, .rst_ni,
-    .clear_i(clear_i && max),
+    .clear_i(clear_i && pass_i == mr_row_pkg::MAX),
     .valid_i(max && v[mr_row_pkg::KEY]),
     .live_i (live_key),
     .data_i (mul_y),
@@ -354,7 +359,7 @@ module mr_row_lanes #(
   for (genvar l = 0; l < V; l++) begin : gen_gain
     assign g_live[32*l+:32] = vec_i[32*l+:32] & {32{live2[l]}};
   end
-  assign tops_clear = clear_i && (top || max);
+  assign tops_clear = clear_i && (pass_i == mr_row_pkg::TOP || pass_i == mr_row_pkg::MAX);
   mr_expmax #(.LANES(V)) u_top_x (
     .clk_i, .rst_ni, .valid_i(top && v[1]), .data_i(x_i), .valid_o(xv), .max_o(xm)
   );

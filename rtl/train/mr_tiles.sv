@@ -106,10 +106,12 @@ module mr_tiles #(
   // verilator lint_off UNUSED
   logic [37:0] unused_head, unused_group;
   // verilator lint_on UNUSED
-  // Groups of a matrix in a channel and beats of one, known long before DIV ends.
+  // A matrix' last block, groups of it in a channel and beats of one, known long before DIV ends.
   logic [19:0] groups_q;
   logic [17:0] group_beats_q;
+  logic [15:0] kblocks_m1_q;
   always_ff @(posedge clk_i) begin
+    kblocks_m1_q  <= c_kblocks - 16'd1;
     groups_q      <= {4'd0, c_cols} >> VW;
     group_beats_q <= mr_stash_pkg::group_beats(c_kblocks);
   end
@@ -189,7 +191,7 @@ module mr_tiles #(
   logic        under_next;  // the next set is under another header
   assign group        = set_col_q >> VW;
   assign first_header = 12'(c_row >> (VW + 4));
-  assign matrix_end   = end_row_q && block_q == c_kblocks - 16'd1;
+  assign matrix_end   = end_row_q && block_q == kblocks_m1_q;
   assign command_end  = end_row_q && blocks_q == '0;
   assign under_next   = end_row_q ? first_header != group[15:4] : group[3:0] == '1;
 

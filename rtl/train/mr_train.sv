@@ -8,7 +8,7 @@
 //   vq_      LOAD_ACT and MOVE_ROWS, of one queue: valid/ready with the 512-bit command and the
 //            run's rows, done pulse; vq_err_ up to it
 //   c_       LOAD_ACT's blocks, for mr_matmul
-//   mv_, mq_   MOVE_ROWS: ports of mr_row_copy and mr_row_alu at mr_vector, mv_on_o: one works;
+//   mv_, mq_   MOVE_ROWS: ports of mr_row_copy and mr_row_alu at mr_vector, mv_on_o: COPY works;
 //            to the quantiser; mv_ovf_o, mv_nan_o: mr_row_alu's
 //   gr_      GRAD: the command when mr_matmul issues it, with its rows; its sums; done pulse
 //   mm_cmd_i the command that the array has, GRAD or MATMUL; mm_rows_i its rows
@@ -136,7 +136,8 @@ module mr_train #(
   logic            cp_busy, cp_ren, cp_second, alu_busy;
   logic [1:0]      alu_ren;
   logic [RESW-1:0] cp_raddr, alu_raddr;
-  assign mv_on_o    = cp_busy || alu_busy;
+  // Its first word to the quantiser comes later, and LayerNorm's is far behind its last.
+  always_ff @(posedge clk_i) mv_on_o <= rst_ni && cp_busy;
   assign mv_ren_o   = cp_busy ? {cp_ren && cp_second, cp_ren && !cp_second} : alu_ren;
   assign mv_raddr_o = cp_busy ? cp_raddr : alu_raddr;
   assign act_cp     = (vq_valid_i && is_move && is_copy) || cp_busy;

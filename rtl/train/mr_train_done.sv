@@ -24,14 +24,17 @@ module mr_train_done (
 );
 
   logic [2:0] push_q, oldest_q, ok;
-  assign ok_o = &ok;
+  logic       next_q;  // the oldest one is another in the next cycle: next_i comes late
+  assign ok_o = &ok && !next_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       push_q   <= '0;
       oldest_q <= '0;
+      next_q   <= 1'b0;
     end else begin
       push_q   <= push_q + 3'(push_i);
-      oldest_q <= oldest_q + 3'(next_i);
+      oldest_q <= oldest_q + 3'(next_q);
+      next_q   <= next_i;
     end
   end
 
@@ -40,7 +43,7 @@ module mr_train_done (
     logic [3:0] count_q;  // told, and not yet done
     logic       has, pop;
     assign has   = has_q[oldest_q];
-    assign pop   = next_i && has;
+    assign pop   = next_q && has;
     assign ok[k] = !has || count_q != '0;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) begin

@@ -26,10 +26,10 @@
 //   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
 //             memory, stable from a command's first read to its last write
 //   at_keep_  a write port of the second row memory, one cycle late
-//   mv_, mq_   MOVE_ROWS while mv_on_i, when mr_layernorm and mr_rows rest: of both row memories,
-//            bit 0 the first, a RAM port of one address, and a write port, in cycles in which
-//            nobody else has them, as mv_rd_grant_o and mv_wr_grant_o say; RAM ports of gains and
-//            positions; LayerNorm's way to the quantiser
+//   mv_, mq_   MOVE_ROWS, when mr_layernorm and mr_rows rest: of both row memories, bit 0 the
+//            first, a RAM port of one address, and a write port, in cycles in which nobody else has
+//            them, as mv_rd_grant_o and mv_wr_grant_o say; RAM ports of gains and positions;
+//            LayerNorm's way to the quantiser, while mv_on_i
 //   train_i      a run of training: KEEP has a meaning; rows_base_i  FETCH_ROWS' window
 `include "mr_bundles.svh"
 module mr_vector #(
@@ -295,7 +295,7 @@ module mr_vector #(
     assign vec_ren_o        = ln_vec_ren || mv_vec_ren_i;
     assign vec_raddr_o      = mv_vec_ren_i ? mv_vec_raddr_i : ln_vec_raddr;
     assign mv_vec_rdata_o   = vec_rdata_i;
-    assign ln_valid_o       = mv_on_i ? mq_valid_i : ln_valid;
+    assign ln_valid_o       = mq_valid_i || ln_valid;  // the other one rests
     assign ln_data_o        = mv_on_i ? mq_data_i : ln_data;
     assign ln_tag_o         = mv_on_i ? mq_tag_i : ln_tag;
     assign mq_ready_o       = ln_ready_i;

@@ -287,6 +287,8 @@ mutant 'MATMUL with ROW takes the row memory of the command that comes next' rtl
     's/if (take_o \&\& !staged) {second_o, set_o}/{second_o, set_o}/' rtl:epilogue@n2train
 mutant 'MATMUL with TURNED is done before the stash has its columns' rtl/train/mr_train_done.sv \
     's/assign ok_o = .*/assign ok_o = \&ok[2:1];/' rtl:epilogue@n2train
+mutant 'a MATMUL is done with what was stored of the one before' rtl/train/mr_train_done.sv \
+    's/ \&\& !next_q//' rtl:epilogue@n2train
 mutant 'MATMUL with TURNED keeps to itself that the stash has no room' rtl/vector/mr_epi_cmds.sv \
     "s/|| side_bad_i != '0/|| side_bad_i[1]/" rtl:epilogue@n2train
 mutant 'a beat for mr_turn is taken where it has no room' rtl/vector/mr_epi_take.sv \
@@ -310,11 +312,11 @@ mutant 'tiles: blocks of other commands are written too' rtl/vector/mr_epilogue.
 mutant "a row's NaN is the next row's too" rtl/train/mr_row_alu.sv \
     "s/if (state_q == POS) nan_q <= 1'b0;/if (start) nan_q <= 1'b0;/" rtl:row_alu@n1
 mutant 'a work begins with words of the one before' rtl/train/mr_row_alu.sv \
-    's/(state_q == CLEAR || row_end)/(state_q == CLEAR)/' rtl:row_alu@n1
+    's/if (start) pass_q <= mr_row_pkg::GAIN;/if (start) pass_q <= mr_row_pkg::DS;/' rtl:row_alu@n1
 mutant 'a word of a work is read while another has the memory' rtl/train/mr_row_alu.sv \
     "s/res_ren_o\[0\] \&\& (need \& ~res_grant_i) == 2'd0/res_ren_o[0] \&\& res_grant_i[0]/" rtl:row_alu@n1
 mutant 'a work is done before its words are written' rtl/train/mr_row_alu.sv \
-    's/ \&\& (!last_row || empty);/;/' rtl:row_alu@n1
+    's/ \&\& (!last_row_q || empty);/;/' rtl:row_alu@n1
 mutant 'more words of a work than there is room for' rtl/train/mr_row_alu.sv \
     "s/held_q != 5'(FIFO)/held_q != 5'(FIFO + 4)/" rtl:row_alu@n1
 mutant 'softmax sees one column more' rtl/train/mr_row_alu.sv \
@@ -332,7 +334,7 @@ mutant 'a normalised value of 2^9 is a number' rtl/train/mr_row_lanes.sv \
 mutant 'integers of a work are cut off' rtl/train/mr_row_lanes.sv \
     "s/x\[1\] \&\& (x\[2\] || x\[0\])/1'b0/" rtl:row_alu@n1
 mutant 'probabilities of columns that are not seen count' rtl/train/mr_row_lanes.sv \
-    's/ \& {16{live_p\[l\]}}//' rtl:row_alu@n1
+    's/ \& {16{live_p_q\[l\]}}//' rtl:row_alu@n1
 mutant 'negative scores are in reverse order' rtl/train/mr_row_max.sv \
     's/key = x\[31\] ? ~x :/key = x[31] ? {1'"'"'b0, x[30:0]} :/' rtl:row_alu@n1
 mutant 'a sum of lanes is of the word before' rtl/train/mr_row_sum.sv \
