@@ -7,7 +7,7 @@
 #define MR_FIELD(word, bit) ((word) << 8 | (bit))
 
 #define MR_VERSION_MAJOR             0
-#define MR_VERSION_MINOR             4
+#define MR_VERSION_MINOR             5
 #define MR_MAGIC_REG                 0x4c4c494d
 #define MR_MAGIC_RUN                 0x4e55524d
 #define MR_RUN_WORDS                 16
@@ -53,11 +53,11 @@
 #define MR_F_MATMUL_DST_SLOT         MR_FIELD(4, 20)
 #define MR_F_MATMUL_BIAS             MR_FIELD(4, 22)
 #define MR_F_MATMUL_ROTARY           MR_FIELD(4, 23)
-#define MR_F_MATMUL_GELU             MR_FIELD(4, 24)
-#define MR_F_MATMUL_PREFIX_MAX       MR_FIELD(4, 25)
-#define MR_F_MATMUL_TRACK_EXP        MR_FIELD(4, 26)
-#define MR_F_MATMUL_FP4              MR_FIELD(4, 27)
-#define MR_F_MATMUL_LOGIT_ROWS       MR_FIELD(4, 28)
+#define MR_F_MATMUL_FUNCTION         MR_FIELD(4, 24)
+#define MR_F_MATMUL_PREFIX_MAX       MR_FIELD(4, 26)
+#define MR_F_MATMUL_TRACK_EXP        MR_FIELD(4, 27)
+#define MR_F_MATMUL_FP4              MR_FIELD(4, 28)
+#define MR_F_MATMUL_LOGIT_ROWS       MR_FIELD(4, 29)
 #define MR_F_MATMUL_ROTARY_DIM       MR_FIELD(5, 0)
 #define MR_F_MATMUL_HEAD_LANES       MR_FIELD(5, 16)
 #define MR_F_MATMUL_OUT_COLS         MR_FIELD(6, 0)

@@ -3,17 +3,20 @@
 
 #include "cmodel/tables.h"
 
-// ---- GELU's derivative -------------------------------------------------------------------------
+// ---- derivatives of functions
+// -------------------------------------------------------------------------
 
-int16_t mr_gelu_slope(float x)
+int16_t mr_function_slope(unsigned function, float x)
 {
     x = mr_in(x);
     if (x != x)
         return MR_SLOPE_NAN;
+    if (function == MR_FUNCTION_RELU)
+        return x > 0 ? 1 << 14 : 0;
     int32_t q = 0;
     if (fabsf(x) < 5.0f) {
         uint32_t n = (uint32_t)(fabsf(x) * 1048576.0f); // u3.20, floor; the product is exact
-        uint32_t i = n >> 14, t = n & 0x3FFFu;
+        uint32_t i = (n >> 14) + mr_function_page(function), t = n & 0x3FFFu;
         q = (mr_table_slope_value[i] + ((mr_table_slope_step[i] * (int32_t)t) >> 14) + 32) >> 6;
     }
     return (int16_t)(mr_bits(x) >> 31 ? q : (1 << 14) - q);

@@ -49,7 +49,7 @@ struct mr_lane_kernels {
     void (*add)(float *y, const float *x, int n);         // y = mr_fadd(y, x); any n
     void (*scale)(float *y, float by, int n);             // y = mr_fmul(y, by); any n
     void (*turn)(float *x, const float *cs, int n);       // pairs by their cosine and sine; even n
-    void (*gelu)(float *x, int n);                        // mr_gelu
+    void (*function)(float *x, int n, unsigned which);    // mr_function
     uint8_t (*quantise)(const float v[32], int8_t q[32]); // mr_mxint8_quantise
     void (*block_sums)(const int8_t *act, int n, int32_t *sum); // of n blocks of 32
     // p = mr_exp2_u16(largest - score); their sum, or -1 if a difference is NaN. Any n.
@@ -62,7 +62,7 @@ struct mr_lane_kernels {
 struct mr_back_kernels {
     // out = mr_grad_end() of sums without flags; true where one is beyond the limit.
     bool (*grad_end)(const int64_t *acc, uint32_t limit, int n, int32_t *out, uint32_t *peak);
-    void (*slopes)(const float x[32], int16_t slope[32]);      // mr_gelu_slope
+    void (*slopes)(const float x[32], unsigned which, int16_t slope[32]); // mr_function_slope
     void (*slope_times)(float y[32], const int16_t slope[32]); // y = mr_slope_times(y, slope)
     void (*norm_back)(const struct mr_ln_const *c, const float *x, const float *dy,
                       const float *gain, int count, float *dx); // mr_norm_back

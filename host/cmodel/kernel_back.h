@@ -21,23 +21,28 @@ MR_LANES bool mr_lanes_grad_end(const int64_t *acc, uint32_t limit, int n, int32
     return flags != 0;
 }
 
-// ---- GELU's derivative -------------------------------------------------------------------------
+// ---- derivatives of functions
+// -------------------------------------------------------------------------
 
-MR_LANES void mr_lanes_slopes(const float x[MR_BLOCK], int16_t slope[MR_BLOCK])
+MR_LANES void mr_lanes_slopes(const float x[MR_BLOCK], unsigned function, int16_t slope[MR_BLOCK])
 {
+    const uint32_t end = mr_lanes_function_end(function);
+    // Of relu a number that counts as zero has the slope of negative ones.
+    const uint32_t least = function == MR_FUNCTION_RELU ? 0x00800000u : 0;
+    const int32_t page = (int32_t)mr_function_page(function);
     int32_t n[MR_BLOCK], at[MR_BLOCK], value[MR_BLOCK], step[MR_BLOCK];
     for (int i = 0; i < MR_BLOCK; i++) {
         uint32_t size = mr_bits(mr_lane_in(x[i])) & 0x7FFFFFFFu;
-        n[i] = (int32_t)(mr_float(size < 0x40A00000u ? size : 0) * 0x1p20F); // below 5
-        at[i] = n[i] >> 14;
+        n[i] = (int32_t)(mr_float(size < end ? size : 0) * 0x1p20F);
+        at[i] = page + (n[i] >> 14);
     }
     mr_lanes_look_up(mr_table_slope_value, at, MR_BLOCK, value);
     mr_lanes_look_up(mr_table_slope_step, at, MR_BLOCK, step);
     for (int i = 0; i < MR_BLOCK; i++) {
         uint32_t u = mr_bits(x[i]), size = u & 0x7FFFFFFFu;
         int32_t q = (value[i] + ((step[i] * (n[i] & 0x3FFF)) >> 14) + 32) >> 6;
-        q = size < 0x40A00000u ? q : 0;
-        q = u >> 31 ? q : (1 << 14) - q;
+        q = size < end ? q : 0;
+        q = u >> 31 || size < least ? q : (1 << 14) - q;
         slope[i] = (int16_t)(size > 0x7F800000u ? MR_SLOPE_NAN : q);
     }
 }
@@ -198,9 +203,9 @@ MR_LANES void mr_lanes_quantise_turned(const float *y, size_t stride, int rows,
     {                                                                                              \
         return mr_lanes_grad_end(acc, limit, n, out, peak);                                        \
     }                                                                                              \
-    TARGET static void slopes(const float x[MR_BLOCK], int16_t slope[MR_BLOCK])                    \
+    TARGET static void slopes(const float x[MR_BLOCK], unsigned which, int16_t slope[MR_BLOCK])    \
     {                                                                                              \
-        mr_lanes_slopes(x, slope);                                                                 \
+        mr_lanes_slopes(x, which, slope);                                                          \
     }                                                                                              \
     TARGET static void slope_times(float y[MR_BLOCK], const int16_t slope[MR_BLOCK])               \
     {                                                                                              \

@@ -144,14 +144,22 @@ MR_LANES void mr_lanes_look_up(const int32_t *table, const int32_t *at, int n, i
         out[i] = table[at[i]];
 }
 
-MR_LANES void mr_lanes_gelu(float *x, int count)
+// Sizes from which on x is max(x, 0): of all, or from 5 on.
+MR_LANES uint32_t mr_lanes_function_end(unsigned function)
 {
+    return function == MR_FUNCTION_RELU ? 0 : 0x40A00000u;
+}
+
+MR_LANES void mr_lanes_function(float *x, int count, unsigned function)
+{
+    const uint32_t end = mr_lanes_function_end(function);
+    const int32_t page = (int32_t)mr_function_page(function);
     for (; count > 0; count -= MR_LANE_CHUNK, x += MR_LANE_CHUNK) {
         int32_t n[MR_LANE_CHUNK], at[MR_LANE_CHUNK], value[MR_LANE_CHUNK], slope[MR_LANE_CHUNK];
         for (int i = 0; i < MR_LANE_CHUNK; i++) {
             uint32_t size = mr_bits(mr_lane_in(x[i])) & 0x7FFFFFFFu;
-            n[i] = (int32_t)(mr_float(size < 0x40A00000u ? size : 0) * 0x1p20F); // below 5
-            at[i] = n[i] >> 14;
+            n[i] = (int32_t)(mr_float(size < end ? size : 0) * 0x1p20F);
+            at[i] = page + (n[i] >> 14);
         }
         mr_lanes_look_up(mr_table_gelu_value, at, MR_LANE_CHUNK, value);
         mr_lanes_look_up(mr_table_gelu_slope, at, MR_LANE_CHUNK, slope);
@@ -160,7 +168,7 @@ MR_LANES void mr_lanes_gelu(float *x, int count)
             float pos = mr_float(u >> 31 ? 0 : u);
             int32_t g = value[i] + ((slope[i] * (n[i] & 0x3FFF)) >> 14);
             float y = mr_lane_sub(pos, (float)g * 0x1p-24F);
-            x[i] = (u & 0x7FFFFFFFu) < 0x40A00000u ? y : pos;
+            x[i] = (u & 0x7FFFFFFFu) < end ? y : pos;
         }
     }
 }
@@ -301,9 +309,9 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     {                                                                                              \
         mr_lanes_turn(x, cs, n);                                                                   \
     }                                                                                              \
-    TARGET static void gelu(float *x, int n)                                                       \
+    TARGET static void function(float *x, int n, unsigned which)                                   \
     {                                                                                              \
-        mr_lanes_gelu(x, n);                                                                       \
+        mr_lanes_function(x, n, which);                                                            \
     }                                                                                              \
     TARGET static uint8_t quantise(const float v[MR_BLOCK], int8_t q[MR_BLOCK])                    \
     {                                                                                              \
@@ -322,7 +330,7 @@ MR_LANES void mr_lanes_layernorm(const struct mr_ln_const *c, const float *x, co
     {                                                                                              \
         mr_lanes_layernorm(c, x, gain, bias, n, y);                                                \
     }                                                                                              \
-    static const struct mr_lane_kernels lanes = {finish, has_nan,  add,        scale,  turn,       \
-                                                 gelu,   quantise, block_sums, shares, layernorm}
+    static const struct mr_lane_kernels lanes = {                                                  \
+        finish, has_nan, add, scale, turn, function, quantise, block_sums, shares, layernorm}
 
 #endif

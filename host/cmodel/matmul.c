@@ -23,7 +23,8 @@ struct matmul {
     int src, dst, dst_base, tokens;
     const uint8_t *row_max;
     int rot_dim, lanes;
-    bool rotary, gelu, prefix_max;
+    unsigned function;
+    bool rotary, prefix_max;
     bool together; // tokens in groups of 16, by the panel
     struct columns_source source;
     struct extras extras;
@@ -79,7 +80,7 @@ static uint8_t *slopes_of(const struct matmul *w, int i, int first, int *n)
 static void keep_slopes(const struct matmul *w, int i, int block, const float *y)
 {
     int16_t slope[MR_BLOCK_COLUMNS];
-    w->m->kernels->back->slopes(y, slope);
+    w->m->kernels->back->slopes(y, w->function, slope);
     for (int c = 0, n; c < MR_BLOCK_COLUMNS; c += n) {
         uint8_t *at = slopes_of(w, i, MR_BLOCK_COLUMNS * block + c, &n);
         memcpy(at, slope + c, (size_t)n * sizeof *slope);
@@ -134,8 +135,8 @@ static void put_columns(const struct matmul *w, int i, int block, float y[MR_BLO
     turn(w, i, n * block, n, y);
     if (w->extras.keep_slope)
         keep_slopes(w, i, block, y);
-    if (w->gelu)
-        m->kernels->lanes->gelu(y, n);
+    if (w->function != MR_FUNCTION_NONE)
+        m->kernels->lanes->function(y, n, w->function);
     if (w->extras.slope)
         times_slopes(w, i, block, y);
     note_nan(m, s, y, n);
@@ -293,7 +294,7 @@ int mr_machine_matmul(struct mr_machine *m, const uint32_t *cmd)
         .rot_dim = (int)mr_field(cmd, MR_F_MATMUL_ROTARY_DIM),
         .lanes = (int)mr_field(cmd, MR_F_MATMUL_HEAD_LANES),
         .rotary = mr_field(cmd, MR_F_MATMUL_ROTARY),
-        .gelu = mr_field(cmd, MR_F_MATMUL_GELU),
+        .function = mr_field(cmd, MR_F_MATMUL_FUNCTION),
         .prefix_max = mr_field(cmd, MR_F_MATMUL_PREFIX_MAX),
         .out_off = mr_field(cmd, MR_F_MATMUL_OUT_OFF),
         .out_stride = mr_field(cmd, MR_F_MATMUL_OUT_STRIDE),

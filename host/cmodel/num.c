@@ -70,16 +70,16 @@ float mr_recip(float v)
     return mr_fmul(y0, mr_fsub(2.0f, mr_fmul(v, y0)));
 }
 
-float mr_gelu(float x)
+float mr_function(unsigned function, float x)
 {
     x = mr_in(x);
     if (x != x)
         return x;
     float pos = x > 0.0f ? x : 0.0f;
-    if (fabsf(x) >= 5.0f)
+    if (fabsf(x) >= 5.0f || function == MR_FUNCTION_RELU)
         return pos;
     uint32_t n = (uint32_t)(fabsf(x) * 1048576.0f); // u3.20, floor; the product is exact
-    uint32_t i = n >> 14, t = n & 0x3FFFu;
+    uint32_t i = (n >> 14) + mr_function_page(function), t = n & 0x3FFFu;
     int32_t g = mr_table_gelu_value[i] + ((mr_table_gelu_slope[i] * (int32_t)t) >> 14);
     return mr_fsub(pos, mr_acc_to_f32(g, -24));
 }

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mr_device.h"
+
 #define MR_QNAN_BITS 0x7FC00000u
 
 static inline uint32_t mr_bits(float f)
@@ -202,8 +204,14 @@ float mr_rsqrt(float v);
 // 1/v: 128-entry table and one Newton step y = y0 (2 - v y0). v > 0, normal; else NaN.
 float mr_recip(float v);
 
-// gelu_new(x) as relu(x) - g(|x|), g by 320 linear segments on [0, 5).
-float mr_gelu(float x);
+// MR_FUNCTION_GELU_NEW, _GELU or _RELU of x, as relu(x) - g(|x|): g by 320 linear segments on [0,
+// 5), 0 for relu.
+float mr_function(unsigned function, float x);
+// Where the function's page of the tables begins, in segments.
+static inline uint32_t mr_function_page(unsigned function)
+{
+    return function == MR_FUNCTION_GELU ? 320 : 0;
+}
 
 // Unnormalised probability 65535 * 2^-d as u16, for d >= 0 in fp32; 0 from d = 17 on. d is NaN: 0
 // (the caller flags the row).

@@ -48,9 +48,9 @@ static void shape_of_matmul(const struct mr_command *c, int rows, char *text)
                                   : " 1",
         row && !get(c, MR_F_MATMUL_SET) ? ", added" : "",
         get(c, MR_F_MATMUL_ROTARY) ? ", rotary" : "",
-        get(c, MR_F_MATMUL_GELU)    ? ", GELU"
-        : get(c, MR_F_MATMUL_SLOPE) ? ", GELU's slopes"
-                                    : "",
+        get(c, MR_F_MATMUL_FUNCTION) ? ", GELU"
+        : get(c, MR_F_MATMUL_SLOPE)  ? ", GELU's slopes"
+                                     : "",
         get(c, MR_F_MATMUL_TILES) ? ", tiles" : "", get(c, MR_F_MATMUL_TURNED) ? ", turned" : "");
 }
 

@@ -113,7 +113,7 @@ static void matrix(struct forward *f, int i)
         run_matmul_rotary(&f->run, c);
     if (item->epilogue == MR_GELU_NEW) {
         uint64_t slopes = kept->slope + (uint64_t)f->first * (uint64_t)(it.cols / 32);
-        mr_command_set(c, MR_F_MATMUL_GELU, 1);
+        mr_command_set(c, MR_F_MATMUL_FUNCTION, MR_FUNCTION_GELU_NEW);
         mr_command_set(c, MR_F_MATMUL_KEEP_SLOPE, 1);
         mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, (uint32_t)slopes);
     }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LANES gelu_new units but for their addition: relu(x) and -g(|x|), g by 320 linear segments on
-// [0, 5). Their sum, which an mr_vfadd makes, is bit-exact to mr_gelu of host/cmodel/num.h.
+// LANES units for gelu_new, the exact GELU and relu, but for their addition: relu(x) and -g(|x|), g
+// by 320 linear segments on [0, 5), 0 for relu. Their sum, which an mr_vfadd makes, is bit-exact to
+// mr_function of host/cmodel/num.h.
 //
 // LANES: number of lanes.
-// Timing: x_i with valid_i; relu_o and neg_o with valid_o, mr_fp_pkg::GELU_LAT (7) cycles later;
-// one operation a cycle, no stall.
+// Timing: x_i and fn_i (FUNCTION_* of mr_pkg, not NONE) with valid_i; relu_o and neg_o with
+// valid_o, mr_fp_pkg::GELU_LAT (7) cycles later; one operation a cycle, no stall.
 module mr_vgelu #(
     parameter int LANES = 4
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
     input  logic                valid_i,
+    input  logic [          1:0] fn_i,
     input  logic [LANES*32-1:0] x_i,
     output logic                valid_o,
     output logic [LANES*32-1:0] relu_o,
     output logic [LANES*32-1:0] neg_o
 );
   // {value 23, slope 19}, both in units of 2^-24; the value is never negative.
-  // One block RAM: the read is registered. In LUTs the table takes some 200 a lane.
-  (* rom_style = "block" *) logic [41:0] rom[0:319];
+  // Two pages, of gelu_new and of GELU. Block RAM: the read is registered. In LUTs a table takes
+  // some 200 a lane.
+  (* rom_style = "block" *) logic [41:0] rom[0:831];
   initial begin
 `include "rom_gelu.svh"
   end
@@ -31,6 +34,9 @@ module mr_vgelu #(
     if (!rst_ni) valid_q <= 7'd0;
     else valid_q <= {valid_q[5:0], valid_i};
   end
+
+  logic exact_q;
+  always_ff @(posedge clk_i) if (valid_i) exact_q <= fn_i == mr_pkg::FUNCTION_GELU[1:0];
 
   logic [LANES*32-1:0] pos1_q, pos2_q, pos3_q, pos4_q, pos5_q, pos6_q;
 
@@ -78,9 +84,11 @@ module mr_vgelu #(
     assign unused_top = word3_q[41];
 
     always_ff @(posedge clk_i) begin
-      if (valid_i) n_q <= mr_fp_pkg::gelu_index(x_i[32*l+:31]);
+      if (valid_i) begin
+        n_q <= fn_i == mr_pkg::FUNCTION_RELU[1:0] ? 23'd0 : mr_fp_pkg::gelu_index(x_i[32*l+:31]);
+      end
       if (valid_q[0]) begin
-        word_q <= rom[n_q[22:14]];
+        word_q <= rom[{exact_q, n_q[22:14]}];
         t_q <= n_q[13:0];
       end
       if (valid_q[1]) begin

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LANES derivatives of gelu_new, 16 bits signed with 14 of them fraction, by 320 linear segments on
-// [0, 5); bit-exact to mr_gelu_slope of host/cmodel/backward.c.
+// LANES derivatives of gelu_new, of the exact GELU or of relu, 16 bits signed with 14 of them
+// fraction, GELU's by 320 linear segments on [0, 5); bit-exact to mr_function_slope of
+// host/cmodel/backward.c.
 //
 // LANES: number of lanes.
-// Timing: x_i with valid_i; e_o with valid_o, 5 cycles later; one operation a cycle, no stall.
+// Timing: x_i and fn_i (FUNCTION_* of mr_pkg, not NONE) with valid_i; e_o with valid_o, 5 cycles
+// later; one operation a cycle, no stall.
 module mr_vslope #(
     parameter int LANES = 4
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
     input  logic                valid_i,
+    input  logic [          1:0] fn_i,
     input  logic [LANES*32-1:0] x_i,
     output logic                valid_o,
     output logic [LANES*16-1:0] e_o
 );
-  // {value 21, step 15}, both signed and in units of 2^-20: of 1 - gelu_new'. One block RAM.
-  (* rom_style = "block" *) logic [35:0] rom[0:319];
+  // {value 21, step 15}, both signed and in units of 2^-20: of 1 - the derivative, a page each.
+  (* rom_style = "block" *) logic [35:0] rom[0:831];
   initial begin
 `include "rom_slope.svh"
   end
@@ -28,6 +31,11 @@ module mr_vslope #(
     else valid_q <= {valid_q[3:0], valid_i};
   end
   assign valid_o = valid_q[4];
+
+  // Of relu, all numbers are beyond the table; 0 and what counts as 0 are with negative ones.
+  logic relu, exact_q;
+  assign relu = fn_i == mr_pkg::FUNCTION_RELU[1:0];
+  always_ff @(posedge clk_i) if (valid_i) exact_q <= fn_i == mr_pkg::FUNCTION_GELU[1:0];
 
   for (genvar l = 0; l < LANES; l++) begin : gen_lane
     logic [22:0] n_q;
@@ -43,10 +51,11 @@ module mr_vslope #(
     always_ff @(posedge clk_i) begin
       if (valid_i) begin
         n_q <= mr_fp_pkg::gelu_index(x_i[32*l+:31]);
-        kind_q <= {x_i[32*l+:31] > 31'h7F800000, x_i[32*l+:31] >= 31'h40A00000, x_i[32*l+31]};
+        kind_q <= {x_i[32*l+:31] > 31'h7F800000, relu || x_i[32*l+:31] >= 31'h40A00000,
+                   x_i[32*l+31] || (relu && x_i[32*l+23+:8] == 8'd0)};
       end
       if (valid_q[0]) begin
-        word_q <= rom[n_q[22:14]];
+        word_q <= rom[{exact_q, n_q[22:14]}];
         t_q <= n_q[13:0];
         kind2_q <= kind_q;
       end

@@ -22,6 +22,13 @@ $1 == "op" {
 }
 $1 == "field" {
     name = $2 "_" $3
+    for (i = $5; i < $5 + $6; i++) {
+        if (taken[$2, $4, i]) {
+            print FILENAME ": " name " has a bit of " taken[$2, $4, i] >"/dev/stderr"
+            failed = 1
+        }
+        taken[$2, $4, i] = name
+    }
     if (out == "c") printf "#define MR_F_%s ((%d << 16) | (%d << 8) | %d)\n", name, $4, $5, $6
     else printf "  localparam int %s_LSB = %d, %s_W = %d;\n", name, 32 * $4 + $5, name, $6
 }

@@ -4,9 +4,10 @@
 // `make tables` runs this again and shows any difference.
 //
 //   exp2:  value[i] = round(16 * 65535 * 2^(-i/64)), drop[i] = value[i] - value[i+1]      (u16.4)
-//   gelu:  g(a) = a - gelu_new(a) = a (1 - P(a)), value[i] = round(2^24 g(i/64)), slope by
+//   gelu:  g(a) = a - gelu(a) = a (1 - P(a)), value[i] = round(2^24 g(i/64)), slope by
 //          difference, both shifted by half of the chord's error so that it is equal up and down
-//   slope: h(a) = 1 - gelu_new'(a), value[i] = round(2^20 h(i/64)), step[i] to the next, rounded
+//   slope: h(a) = 1 - gelu'(a), value[i] = round(2^20 h(i/64)), step[i] to the next, rounded
+//   Both twice: P of gelu_new (by tanh), then the exact one (by erf), whose ROM begins at 512.
 //   rsqrt: [odd][64] round(2^16 / sqrt((1 + (i + 1/2)/64) 2^odd)), v = m 2^(2h + odd)
 //   recip: [128]     round(2^16 / (1 + (i + 1/2)/128))
 #include <math.h>
@@ -14,22 +15,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double g(double a)
-{
-    return a * 0.5 * (1.0 - tanh(sqrt(2.0 / M_PI) * (a + 0.044715 * a * a * a)));
-}
+// P(a) and its derivative.
+struct share {
+    double p, dp;
+};
 
-static double h(double a)
+static struct share by_tanh(double a)
 {
     double t = tanh(sqrt(2.0 / M_PI) * (a + 0.044715 * a * a * a));
     double inner = sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * a * a);
-    return 1.0 - (0.5 * (1.0 + t) + 0.5 * a * (1.0 - t * t) * inner);
+    return (struct share){0.5 * (1.0 + t), 0.5 * (1.0 - t * t) * inner};
 }
 
-enum { EXP_N = 64, GELU_N = 320, SEED_N = 128 };
+static struct share by_erf(double a)
+{
+    return (struct share){0.5 * (1.0 + erf(a * M_SQRT1_2)), exp(-0.5 * a * a) / sqrt(2.0 * M_PI)};
+}
+
+static double g(struct share (*f)(double), double a)
+{
+    return a * (1.0 - f(a).p);
+}
+
+static double h(struct share (*f)(double), double a)
+{
+    return 1.0 - (f(a).p + a * f(a).dp);
+}
+
+enum { EXP_N = 64, GELU_N = 320, GELU_PAGE = 512, SEED_N = 128 };
 static long exp_value[EXP_N + 1], exp_drop[EXP_N];
-static long gelu_value[GELU_N], gelu_slope[GELU_N];
-static long slope_value[GELU_N], slope_step[GELU_N];
+static long gelu_value[2 * GELU_N], gelu_slope[2 * GELU_N];
+static long slope_value[2 * GELU_N], slope_step[2 * GELU_N];
 static long rsqrt_seed[SEED_N], recip_seed[SEED_N];
 
 static void c_table(FILE *f, const char *type, const char *name, const long *t, int n)
@@ -40,7 +56,7 @@ static void c_table(FILE *f, const char *type, const char *name, const long *t, 
     fprintf(f, "\n};\n\n");
 }
 
-// One ROM as the body of an initial block: rom[i] = {hi, lo}.
+// One ROM as the body of an initial block: rom[i] = {hi, lo}; behind GELU_N entries the second page.
 static int sv_rom(const char *dir, const char *name, int n, int hi_w, const long *hi, int lo_w,
                   const long *lo)
 {
@@ -56,9 +72,25 @@ static int sv_rom(const char *dir, const char *name, int n, int hi_w, const long
         unsigned long word = (unsigned long)hi[i] & ((1ul << hi_w) - 1);
         if (lo)
             word = word << lo_w | ((unsigned long)lo[i] & ((1ul << lo_w) - 1));
-        fprintf(f, "rom[%d] = %d'h%lx;\n", i, hi_w + lo_w, word);
+        fprintf(f, "rom[%d] = %d'h%lx;\n", i < GELU_N ? i : GELU_PAGE + i - GELU_N, hi_w + lo_w, word);
     }
     return fclose(f) != 0;
+}
+
+static void fill(struct share (*f)(double), int at)
+{
+    for (int i = 0; i < GELU_N; i++) {
+        double a = i / 64.0, b = (i + 1) / 64.0, worst = 0;
+        for (int j = 0; j <= 64; j++) {
+            double x = a + (b - a) * j / 64;
+            double err = g(f, a) + (g(f, b) - g(f, a)) * j / 64 - g(f, x);
+            worst = fabs(err) > fabs(worst) ? err : worst;
+        }
+        gelu_value[at + i] = lround(0x1p24 * (i ? g(f, a) - worst / 2 : 0)); // g(0) = 0 exactly
+        gelu_slope[at + i] = lround(0x1p24 * g(f, b)) - lround(0x1p24 * g(f, a));
+        slope_value[at + i] = lround(0x1p20 * h(f, a));
+        slope_step[at + i] = lround(0x1p20 * (h(f, b) - h(f, a)));
+    }
 }
 
 int main(int argc, char **argv)
@@ -71,17 +103,8 @@ int main(int argc, char **argv)
         exp_value[i] = lround(16 * 65535.0 * exp2(-i / 64.0));
     for (int i = 0; i < EXP_N; i++)
         exp_drop[i] = exp_value[i] - exp_value[i + 1];
-    for (int i = 0; i < GELU_N; i++) {
-        double a = i / 64.0, b = (i + 1) / 64.0, worst = 0;
-        for (int j = 0; j <= 64; j++) {
-            double x = a + (b - a) * j / 64, err = g(a) + (g(b) - g(a)) * j / 64 - g(x);
-            worst = fabs(err) > fabs(worst) ? err : worst;
-        }
-        gelu_value[i] = lround(0x1p24 * (i ? g(a) - worst / 2 : 0)); // g(0) = 0 exactly
-        gelu_slope[i] = lround(0x1p24 * g(b)) - lround(0x1p24 * g(a));
-        slope_value[i] = lround(0x1p20 * h(a));
-        slope_step[i] = lround(0x1p20 * (h(b) - h(a)));
-    }
+    fill(by_tanh, 0);
+    fill(by_erf, GELU_N);
     for (int i = 0; i < SEED_N; i++) {
         rsqrt_seed[i] = lround(65536 / sqrt((1 + ((i & 63) + 0.5) / 64) * (i >> 6 ? 2 : 1)));
         recip_seed[i] = lround(65536 / (1 + (i + 0.5) / 128));
@@ -98,10 +121,10 @@ int main(int argc, char **argv)
             "MILLRACE_CMODEL_TABLES_H\n\n#include <stdint.h>\n\n");
     c_table(f, "uint32_t", "mr_table_exp2_value", exp_value, EXP_N);
     c_table(f, "uint32_t", "mr_table_exp2_drop", exp_drop, EXP_N);
-    c_table(f, "int32_t", "mr_table_gelu_value", gelu_value, GELU_N);
-    c_table(f, "int32_t", "mr_table_gelu_slope", gelu_slope, GELU_N);
-    c_table(f, "int32_t", "mr_table_slope_value", slope_value, GELU_N);
-    c_table(f, "int32_t", "mr_table_slope_step", slope_step, GELU_N);
+    c_table(f, "int32_t", "mr_table_gelu_value", gelu_value, 2 * GELU_N);
+    c_table(f, "int32_t", "mr_table_gelu_slope", gelu_slope, 2 * GELU_N);
+    c_table(f, "int32_t", "mr_table_slope_value", slope_value, 2 * GELU_N);
+    c_table(f, "int32_t", "mr_table_slope_step", slope_step, 2 * GELU_N);
     c_table(f, "uint32_t", "mr_table_rsqrt", rsqrt_seed, SEED_N);
     c_table(f, "uint32_t", "mr_table_recip", recip_seed, SEED_N);
     fprintf(f, "#endif\n");
@@ -110,8 +133,8 @@ int main(int argc, char **argv)
         return 1;
     }
     return sv_rom(argv[2], "exp2", EXP_N, 20, exp_value, 14, exp_drop) ||
-           sv_rom(argv[2], "gelu", GELU_N, 23, gelu_value, 19, gelu_slope) ||
-           sv_rom(argv[2], "slope", GELU_N, 21, slope_value, 15, slope_step) ||
+           sv_rom(argv[2], "gelu", 2 * GELU_N, 23, gelu_value, 19, gelu_slope) ||
+           sv_rom(argv[2], "slope", 2 * GELU_N, 21, slope_value, 15, slope_step) ||
            sv_rom(argv[2], "rsqrt", SEED_N, 17, rsqrt_seed, 0, NULL) ||
            sv_rom(argv[2], "recip", SEED_N, 17, recip_seed, 0, NULL);
 }

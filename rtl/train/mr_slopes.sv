@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU's slopes between MATMUL's epilogue and the rows window: KEEP_SLOPE writes them, SLOPE reads
-// them. In the order of the array's drain they are one run of words of V x 16 bits, so each way is
-// a buffer of beats and a width converter.
+// Functions' slopes between MATMUL's epilogue and the rows window: KEEP_SLOPE writes them, SLOPE
+// reads them. In the order of the array's drain they are one run of words of V x 16 bits, so each
+// way is a buffer of beats and a width converter.
 //
 // Commands are worked on one after the other: what one writes is there before the next one reads.
 //
@@ -10,7 +10,7 @@
 // Ports
 //   cmd_     a MATMUL with KEEP_SLOPE or SLOPE, and its rows; at most eight are not done
 //   take_i   a beat of KEEP_SLOPE is taken from the array, if room_o; x_valid_i later, in the same
-//            order: what enters GELU
+//            order: what enters the function x_fn_i
 //   use_i    a beat of SLOPE is taken from the array, if has_o; pop_i later, in the same order: f_o
 //            has its slopes two cycles after it
 //   done_o   pulse: all of a KEEP_SLOPE is written. busy_o: a command is inside
@@ -36,6 +36,7 @@ module mr_slopes #(
   output logic            room_o,
   input  logic            x_valid_i,
   input  logic [V*32-1:0] x_i,
+  input  logic [1:0]      x_fn_i,
   input  logic            use_i,
   output logic            has_o,
   input  logic            pop_i,
@@ -143,7 +144,7 @@ module mr_slopes #(
   assign job_beats_o = 16'(n_q);
   assign job_strb_o  = '1;
 
-  // ---- slopes of what enters GELU, to beats -----------------------------------------------------
+  // ---- slopes of what enters a function, to beats ---------------------------------------------
   logic            e_valid, k_valid;
   logic [V*16-1:0] e;
   logic [511:0]    k_data;
@@ -156,6 +157,7 @@ module mr_slopes #(
     .clk_i,
     .rst_ni,
     .valid_i(x_valid_i),
+    .fn_i   (x_fn_i),
     .x_i,
     .valid_o(e_valid),
     .e_o    (e)

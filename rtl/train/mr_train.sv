@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device with TRAIN has beside the other parts: LOAD_ACT, MOVE_ROWS, the results of GRAD,
-// those of MATMUL that go to the stash, turned or as tiles, and GELU's slopes.
+// those of MATMUL that go to the stash, turned or as tiles, and functions' slopes.
 //
 // Parameters: N, T, D_MAX as everywhere; VEC_WORDS as mr_layernorm's.
 //
@@ -315,6 +315,7 @@ module mr_train #(
     .room_o     (side_room_o[2]),
     .x_valid_i  (side_valid_i[2]),
     .x_i        (side_x_i),
+    .x_fn_i     (side_x_fn_i),
     .use_i      (side_take_i[3]),
     .has_o      (side_room_o[3]),
     .pop_i      (side_pop_i),

@@ -86,7 +86,7 @@ module mr_epi_cmds #(
 
   // A command's entry lives from cfg to done: wr_q, cur_q (being drained), fr_q (oldest not done).
   // Memories for the drain side and for the staging side, bits for the end.
-  localparam int CD_W = 2 + 2 + 1 + 2 + 2 + 16 * 4 + PW;
+  localparam int CD_W = 2 + 2 + 1 + 2 + 3 + 16 * 4 + PW;
   localparam int CU_W = 2 + 2 + 2 + 2 + 16 + 32 * 3;
   logic [CD_W-1:0] cfg_d_mem [0:7];
   logic [CU_W-1:0] cfg_u_mem [0:7];
@@ -121,7 +121,7 @@ module mr_epi_cmds #(
         cfg_rows_i == '0, layout != layout_q, dst,
         cmd_i[mr_pkg::MATMUL_TRACK_EXP_LSB] && (dst == mr_pkg::DST_RES[1:0]),
         (dst == mr_pkg::DST_RESULT[1:0]) ? span_of(cfg_rows_i) : 2'd0,
-        cmd_i[mr_pkg::MATMUL_BIAS_LSB], cmd_i[mr_pkg::MATMUL_GELU_LSB],
+        cmd_i[mr_pkg::MATMUL_BIAS_LSB], cmd_i[mr_pkg::MATMUL_FUNCTION_LSB+:2],
         cmd_i[mr_pkg::MATMUL_ROTARY_LSB] ? rotary_dim : 16'd0, (head_lanes / 16'(V)) - 16'd1,
         cfg_rows_i - 16'd1, 16'(cols / V) - 16'd1,
         (dst == mr_pkg::DST_RESULT[1:0] || UNITS == 1) ? PW'(cfg_rows_i) :
@@ -146,7 +146,7 @@ module mr_epi_cmds #(
   assign c_load = (!c_valid_q || c_end_i) && (c_next != wr_q);
   always_ff @(posedge clk_i) begin
     if (c_load) begin
-      {c_empty_o, c_change_o, c_dst_o, c_track_o, c_span_o, c_bias_o, c_gelu_o, c_rot_dim_o,
+      {c_empty_o, c_change_o, c_dst_o, c_track_o, c_span_o, c_bias_o, c_fn_o, c_rot_dim_o,
        c_head_m1_o, c_rows_m1_o, c_groups_m1_o, c_room_o} <= cfg_d_mem[c_next[2:0]];
     end
   end

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue's arithmetic, V lanes: accumulator to fp32, bias, rotary, GELU.
+// The epilogue's arithmetic, V lanes: accumulator to fp32, bias, rotary, a function (mr_vgelu).
 //
 // A pipeline of fixed length that never stalls. Whatever a command does not want changes nothing
-// and takes as long: no bias is -0, a lane that does not rotate is x * 1 + (-0), no GELU a delay. A
-// NaN row or column comes in as a NaN bias.
+// and takes as long: no bias is -0, a lane that does not rotate is x * 1 + (-0), no function a
+// delay. A NaN row or column comes in as a NaN bias.
 //
 // Parameters: N, T, ROT_MAX, TRAIN as mr_epilogue.
 //
 // Ports
 //   take_i    a beat comes in: dr_ of mr_array, its word in the head, how many of its low lanes
-//             rotate, whether bias and GELU are on
-//   keep_on_i, slope_on_i   with TRAIN: what enters GELU also leaves, x_o with x_valid_o; the lanes
-//             are multiplied by sl_f_i in rotary's place (they do not rotate), which comes two
-//             cycles after sl_pop_o
+//             rotate, whether it has a bias, and its function (FUNCTION_* of mr_pkg)
+//   keep_on_i, slope_on_i   with TRAIN: what enters the function also leaves, x_o and x_fn_o with
+//             x_valid_o; the lanes are multiplied by sl_f_i in rotary's place (they do not
+//             rotate), which comes two cycles after sl_pop_o
 //   rot_      RAM port of the rotary memory, token * (ROT_MAX/V) + word of the head: cosine and
 //             sine of a pair of lanes in the pair's places
 //   v_o       bit k: the beat that was taken k cycles ago (mr_epi_pkg has the stages)
 //   val_o     its result, at K_DST, held to the next one
-//   add_      GELU's addition, in the adder of mr_epi_res: add_y_i is the sum FADD_LAT cycles later
+//   add_      the function's addition, in the adder of mr_epi_res: add_y_i is the sum FADD_LAT
+//             cycles later
 //   ovf_o     a finite operation overflowed, nan_o (two cycles behind val_o): a result is NaN
 `include "mr_bundles.svh"
 module mr_epi_lanes #(
@@ -34,7 +35,7 @@ module mr_epi_lanes #(
 
   input  logic             take_i,
   input  logic             bias_on_i,
-  input  logic             gelu_on_i,
+  input  logic [1:0]       fn_i,
   // With TRAIN.
   // verilator lint_off UNUSED
   input  logic             keep_on_i,
@@ -44,6 +45,7 @@ module mr_epi_lanes #(
   output logic             sl_pop_o,
   output logic             x_valid_o,
   output logic [V*32-1:0]  x_o,
+  output logic [1:0]       x_fn_o,
   input  logic [15:0]      head_word_i,
   input  logic [6:0]       rotate_i,
   input  logic [V*48-1:0]  dr_acc_i,
@@ -83,10 +85,12 @@ module mr_epi_lanes #(
   logic [R_W-1:0]  ring [0:31];
   logic [4:0]      wptr_q, rptr_q;
   logic [K_TOP:1]  v_q;
-  logic [K_PICK:1] g_q;  // GELU
+  logic [K_PICK:1] f_q;  // whether there is a function
+  logic [2*K_GELU-1:0] fn_q;  // which
   always_ff @(posedge clk_i) begin
     if (take_i) ring[wptr_q] <= {dr_token_i, head_word_i, rotate_i};
-    g_q <= {g_q[K_PICK-1:1], gelu_on_i};
+    f_q <= {f_q[K_PICK-1:1], fn_i != mr_pkg::FUNCTION_NONE[1:0]};
+    fn_q <= {fn_q[2*K_GELU-3:0], fn_i};
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -182,7 +186,7 @@ module mr_epi_lanes #(
   assign rot_ren_o   = v_q[K_PREP-1] && (rotn_q[6:0] != '0);
   assign rot_raddr_o = rot_addr_q;
 
-  // What a lane that does not rotate is multiplied by; what enters GELU.
+  // What a lane that does not rotate is multiplied by; what enters the function.
   logic [V*32-1:0] factor, rot_y;
   if (TRAIN != 0) begin : gen_slopes
     logic [K_PREP:1] s_q;
@@ -195,9 +199,10 @@ module mr_epi_lanes #(
     assign factor    = s_q[K_PREP] ? sl_f_i : {V{32'h3F80_0000}};
     assign x_valid_o = v_q[K_GELU] && k_q[K_GELU];
     assign x_o       = rot_y;
+    assign x_fn_o    = fn_q[2*K_GELU-1-:2];
   end else begin : gen_no_slopes
     assign factor = {V{32'h3F80_0000}};
-    assign {sl_pop_o, x_valid_o, x_o} = '0;
+    assign {sl_pop_o, x_valid_o, x_o, x_fn_o} = '0;
   end
 
   logic [V*32-1:0] mx_q, mp_q, mc_q, ms_q;  // own and partner's value, cosine, sine
@@ -263,7 +268,7 @@ module mr_epi_lanes #(
     .ovf_o  (rot_ovf)
   );
 
-  // ---- GELU, or as long a delay -----------------------------------------------------------------
+  // ---- the function, or as long a delay ---------------------------------------------------------
   logic [V*32-1:0] dly_mem [0:15];
   logic [3:0]      dly_w_q, dly_r_q;
   mr_vgelu #(
@@ -271,23 +276,24 @@ module mr_epi_lanes #(
   ) u_gelu (
     .clk_i,
     .rst_ni,
-    .valid_i(v_q[K_GELU] && g_q[K_GELU]),
+    .valid_i(v_q[K_GELU] && f_q[K_GELU]),
+    .fn_i   (fn_q[2*K_GELU-1-:2]),
     .x_i    (rot_y),
     .valid_o(add_v_o),
     .relu_o (add_a_o),
     .neg_o  (add_b_o)
   );
   always_ff @(posedge clk_i) begin
-    if (v_q[K_GELU] && !g_q[K_GELU]) dly_mem[dly_w_q] <= rot_y;
-    if (v_q[K_PICK]) val_o <= g_q[K_PICK] ? add_y_i : dly_mem[dly_r_q];
+    if (v_q[K_GELU] && !f_q[K_GELU]) dly_mem[dly_w_q] <= rot_y;
+    if (v_q[K_PICK]) val_o <= f_q[K_PICK] ? add_y_i : dly_mem[dly_r_q];
   end
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       dly_w_q <= '0;
       dly_r_q <= '0;
     end else begin
-      if (v_q[K_GELU] && !g_q[K_GELU]) dly_w_q <= dly_w_q + 4'd1;
-      if (v_q[K_PICK] && !g_q[K_PICK]) dly_r_q <= dly_r_q + 4'd1;
+      if (v_q[K_GELU] && !f_q[K_GELU]) dly_w_q <= dly_w_q + 4'd1;
+      if (v_q[K_PICK] && !f_q[K_PICK]) dly_r_q <= dly_r_q + 4'd1;
     end
   end
 

@@ -27,7 +27,7 @@ module mr_epi_place #(
   input  logic          c_valid_i,
   input  logic          c_empty_i,
   input  logic          c_staged_i,
-  input  logic          c_gelu_i,
+  input  logic [1:0]    c_fn_i,
   input  logic          c_change_i,
   input  logic [PW-1:0] c_room_i,
 
@@ -41,7 +41,7 @@ module mr_epi_place #(
 );
 
   localparam int AW = $clog2(mr_epi_pkg::JOBS);
-  // A residual's beat comes to the adder so many cycles later than GELU's, and they share it.
+  // A residual's beat comes to the adder so many cycles later than a function's, and they share it.
   localparam int APART = mr_epi_pkg::K_DST - mr_epi_pkg::K_PICK + mr_fp_pkg::FADD_LAT;
 
   // Counts are those of a cycle ago: what rd_i says is still to come.
@@ -58,7 +58,7 @@ module mr_epi_place #(
   assign place_ok = !full_q || rd_i;
   assign jobs_ok  = !acc_q[AW] || (rd_i && !acc_q[0]);  // acc_q - rd_i < JOBS
   assign drained  = acc_q == (AW + 1)'(rd_i);
-  assign ready_o  = c_valid_i && !c_empty_i && !(c_gelu_i && res_q[APART-1]) &&
+  assign ready_o  = c_valid_i && !c_empty_i && !(c_fn_i != 2'd0 && res_q[APART-1]) &&
                     (c_staged_i ? jobs_ok && (change ? drained : place_ok) :
                      !start_q || (res_cmds_q == '0));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The epilogue's residual path: the sum with the row's word, and the row's largest exponent. The
-// adder also makes GELU's addition: a residual's beats and GELU's never come to it in one cycle,
+// adder also makes functions' addition: their beats and a residual's never come to it in one cycle,
 // because mr_epi_take keeps them apart.
 //
 // The word is read a cycle before it is needed and has a register behind the memory, and is written
@@ -14,7 +14,8 @@
 //   d_v_i, d_, val_i   at K_DST: the same beat and the lanes' result
 //   set_i   with TRAIN: the word becomes the result, not the sum: result + (-0); stable for a
 //           command
-//   add_    GELU's addition: add_y_o is the sum FADD_LAT cycles after add_v_i, in that cycle only
+//   add_    a function's addition: add_y_o is the sum FADD_LAT cycles after add_v_i, in that cycle
+//           only
 //   res_    RAM port and write port of the residual memory; the write is at K_RES
 //   rexp_   the exponents: write port and RAM port; neither may overlap a command with track
 //   fin_o   pulse at K_TOP: the last beat of a command is written

@@ -95,7 +95,7 @@ module mr_epi_take #(
     .T(T)
   ) u_place (
     .clk_i, .rst_ni,
-    .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_gelu_i, .c_change_i, .c_room_i,
+    .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_fn_i, .c_change_i, .c_room_i,
     .ready_o(place_ready), .take_i(take_o), .tok_last_i(tok_last), .final_i(final_w),
     .last_i(dr_last_i), .rd_i, .res_i
   );

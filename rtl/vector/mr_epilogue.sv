@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to the array's results: accumulator to fp32, bias, rotary, GELU, then one of four
-// destinations. One drain beat (a token's next C columns) a cycle, without a stall inside.
+// What happens to the array's results: accumulator to fp32, bias, rotary, a function, then one of
+// four destinations. One drain beat (a token's next C columns) a cycle, without a stall inside.
 //
 //   mr_epi_cmds   the commands, from configuration to done
 //   mr_epi_take   takes beats, and knows where each goes
@@ -25,8 +25,8 @@
 //
 // Drain (dr_): valid/ready, as mr_array; lane c of group j is column j * C + c. dr_ready_o depends
 // on registers only. A beat is taken when a configuration is there, its place in the staging memory
-// is free and, with GELU, no residual's beat was taken four cycles before (they share an adder);
-// what is taken never stalls.
+// is free and, with a function, no residual's beat was taken four cycles before (they share an
+// adder); what is taken never stalls.
 // Latency from the handshake: 26 cycles to the staging memory, 29 to the residual write.
 // A residual command's first beat waits until the RES command before it is written.
 //
@@ -43,9 +43,10 @@
 // out. Window out_base_i (64-byte aligned), out_limit_i (beats): a job outside is not written, and
 // err_valid_o, WINDOW, comes beside the command's done_o with the address of such a job.
 // side_ (rtl/spec/bundles.def): TURNED: valid 26 cycles after take. TILES, with ACT and QKV: valid
-// beside the block's q_ack_i. KEEP_SLOPE, with GELU: valid 15 cycles after take. SLOPE, without
-// rotary: pop five cycles after take. If something of a command cannot be stored, err_valid_o comes
-// beside its done_o, with side_bad_addr_i unless a job was outside and tiles were stored.
+// beside the block's q_ack_i. KEEP_SLOPE, with a function: valid 15 cycles after take. SLOPE,
+// without rotary: pop five cycles after take. If something of a command cannot be stored,
+// err_valid_o comes beside its done_o, with side_bad_addr_i unless a job was outside and tiles were
+// stored.
 // out_busy_o: such a job is looked at or written.
 // sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
 `include "mr_bundles.svh"
@@ -101,14 +102,14 @@ module mr_epilogue #(
   localparam int K_PICK = mr_epi_pkg::K_PICK, K_DST = mr_epi_pkg::K_DST, K_TOP = mr_epi_pkg::K_TOP;
 
   // The command whose beats are taken, and that of the unit that goes out.
-  logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, c_gelu, u_ren, u_pmax, u_two;
+  logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, u_ren, u_pmax, u_two;
   logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_side, u_tiles;
   logic        t_take, t_tiles, x_valid;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
   // verilator lint_on UNUSED
   logic [2:0]  c_idx, u_idx;
-  logic [1:0]  c_dst, c_span, u_dst, u_slot, u_span;
+  logic [1:0]  c_dst, c_fn, c_span, u_dst, u_slot, u_span;
   logic [15:0] c_rot_dim, c_head_m1, c_rows_m1, c_groups_m1, u_dbase;
   logic [PW-1:0] c_room;
   logic [31:0] u_ocols, u_ooff, u_ostride;
@@ -172,9 +173,10 @@ module mr_epilogue #(
     .N(N), .T(T), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)
   ) u_lanes (
     .clk_i, .rst_ni,
-    .take_i(take), .bias_on_i(c_bias), .gelu_on_i(c_gelu), .head_word_i(head_word),
+    .take_i(take), .bias_on_i(c_bias), .fn_i(c_fn), .head_word_i(head_word),
     .rotate_i(rotate), .keep_on_i(c_keep), .slope_on_i(c_slope), .sl_f_i(side_f_i),
     .sl_pop_o(side_pop_o), .x_valid_o(x_valid), .x_o(side_x_o),
+    .x_fn_o(side_x_fn_o),
     .dr_acc_i, .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
     `MR_RAM_R_M_TO(rot_, rot_),
     .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),

@@ -90,7 +90,7 @@ make_test() { # catcher file
     rtl:*)
         local b=${1#rtl:}
         rm -rf "build/rtl/$b" &&
-            $cc $cflags -c -o build/num.o host/cmodel/num.c &&
+            $cc $cflags -Ibuild/gen -c -o build/num.o host/cmodel/num.c &&
             CXX=$cxx tests/rtl/build.sh "${b%@*}" "${b#*@}"
         ;;
     unit:*)
@@ -387,6 +387,20 @@ mutant 'ATTEND keeps a beat as long as the quantiser waits' rtl/attention/mr_att
     's/keep_we_o <= q_valid \&\& q_ready \&\& keep_q/keep_we_o <= q_valid \&\& keep_q/' rtl:attn@n2train
 mutant 'what ATTEND keeps goes where LAYERNORM kept last' rtl/vector/mr_vector.sv \
     's/keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i/keep_waddr_q <= ln_keep_waddr/' tinyt
+mutant 'the exact GELU is gelu_new' rtl/fp/mr_vgelu.sv \
+    "s/rom\\[{exact_q, /rom[{1'b0, /" rtl:fp@l4
+mutant 'relu is gelu_new' rtl/fp/mr_vgelu.sv \
+    "s/fn_i == mr_pkg::FUNCTION_RELU\\[1:0\\] ? 23'd0 : //" rtl:fp@l4
+mutant 'a function is that of the beat before' rtl/vector/mr_epi_lanes.sv \
+    's/\.fn_i   (fn_q\[2\*K_GELU-1-:2\])/.fn_i   (fn_q[2*K_GELU-3-:2])/' rtl:epilogue@n1
+mutant 'KEEP_SLOPE: the function of the beat behind' rtl/vector/mr_epi_lanes.sv \
+    's/x_fn_o    = fn_q\[2\*K_GELU-1-:2\]/x_fn_o    = fn_q[2*K_GELU-3-:2]/' rtl:epilogue@n2train
+mutant 'slopes: of the exact GELU as of gelu_new' rtl/fp/mr_vslope.sv \
+    "s/rom\\[{exact_q, /rom[{1'b0, /" rtl:slopes@n1
+mutant 'slopes: of relu at 0 it is 1' rtl/fp/mr_vslope.sv \
+    's/ || (relu \&\& x_i\[32\*l+23+:8\] == 8.d0)//' rtl:slopes@n1
+mutant 'slopes: of relu below 5 as of gelu_new' rtl/fp/mr_vslope.sv \
+    's/relu || x_i/x_i/' rtl:slopes@n1
 mutant 'slopes: from 5 on as at 0' rtl/fp/mr_vslope.sv \
     "s/kind4_q\[1\] ? 16'd0 : //" rtl:slopes@n1
 mutant 'slopes: cut off, not rounded' rtl/fp/mr_vslope.sv \

@@ -195,7 +195,7 @@ static void layer(struct maker *m, uint32_t number, unsigned done)
     c = matmul(m, 0, db, hidden, 0, MR_DST_ACT, 0, HIDDEN);
     mr_command_set(c, MR_F_MATMUL_DST_BASE, db + 2 * wb);
     mr_command_set(c, MR_F_MATMUL_DST_SLOT, 2);
-    mr_command_set(c, MR_F_MATMUL_GELU, 1);
+    mr_command_set(c, MR_F_MATMUL_FUNCTION, 1 + below(m, 3));
     matmul(m, db + 2 * wb, hidden / 32, m->d, 2, MR_DST_RES, HIDDEN, FC_OUT);
     c = matmul(m, db, 2 * wb, m->d, 1, MR_DST_RES, FC_OUT | ATTENDED, done);
     mr_command_set(c, MR_F_MATMUL_TRACK_EXP, 1);
@@ -233,7 +233,7 @@ static void any_matmul(struct maker *m)
     struct mr_command *c = matmul(m, src, kblocks, cols, slot, dst, 0, 0);
     bool logits = m->logits != 0 && one_in(m, 3);
     mr_command_set(c, MR_F_MATMUL_LOGIT_ROWS, logits);
-    mr_command_set(c, MR_F_MATMUL_GELU, one_in(m, 3));
+    mr_command_set(c, MR_F_MATMUL_FUNCTION, one_in(m, 3) ? 1 + below(m, 3) : MR_FUNCTION_NONE);
     if (one_in(m, 3))
         rotate(m, c);
     if (dst == MR_DST_ACT) {

@@ -120,7 +120,8 @@ static void stream_columns(struct training_case *c, uint32_t region, uint32_t kb
 static void product(struct training_case *c)
 {
     uint32_t kblocks = 1 + below(c, 5), cols = 64, region = below(c, REGIONS), dst = below(c, 4);
-    bool gelu = below(c, 3) == 0, tiles = below(c, 2), turned = below(c, 2);
+    unsigned function = below(c, 3) == 0 ? 1 + below(c, 3) : MR_FUNCTION_NONE;
+    bool tiles = below(c, 2), turned = below(c, 2);
     uint32_t base = below(c, 20), slot = below(c, 2);
     // A slot's maxima are those of the blocks that are read by it.
     struct mr_command *cmd = append(c, MR_OP_LOAD_ACT);
@@ -142,9 +143,9 @@ static void product(struct training_case *c)
     SET(cmd, MATMUL_DST_SLOT, 2 + below(c, 2));
     SET(cmd, MATMUL_OUT_COLS, dst == MR_DST_RESULT ? cols : 0);
     SET(cmd, MATMUL_OUT_STRIDE, dst == MR_DST_RESULT ? cols / 16 : 0);
-    SET(cmd, MATMUL_GELU, gelu);
-    SET(cmd, MATMUL_KEEP_SLOPE, gelu && below(c, 2));
-    SET(cmd, MATMUL_SLOPE, !gelu && below(c, 2));
+    SET(cmd, MATMUL_FUNCTION, function);
+    SET(cmd, MATMUL_KEEP_SLOPE, function && below(c, 2));
+    SET(cmd, MATMUL_SLOPE, !function && below(c, 2));
     SET(cmd, MATMUL_SLOPE_OFF, below(c, 900));
     SET(cmd, MATMUL_ROW, dst == MR_DST_RES && below(c, 2));
     SET(cmd, MATMUL_SET, dst == MR_DST_RES && below(c, 2));

@@ -8,7 +8,7 @@ build=${1:-build}/back-mutants
 folders=(cmodel)
 others=(tests/reference/*.c)
 declare -A tests=(
-    [test_train_commands]="sums_of_gradients slopes_of_gelu layer_norm_backwards softmax_backwards
+    [test_train_commands]="sums_of_gradients slopes_of_functions layer_norm_backwards softmax_backwards
         commands_have_the_bits"
     [test_kernel_back]="portable_kernel_is_exact avx2_kernel_is_exact avx512_kernel_is_exact"
     [test_pass]="batches_leave_nothing fixtures_have_the_gradient bits_are_the_same_everywhere"
@@ -69,7 +69,7 @@ mutants=(
     # MATMUL and rows
     'MATMUL: SET adds|cmodel/matmul.c|s/if (w->extras\.set)/if (0)/|test_pass'
     'MATMUL: into the first row memory|cmodel/matmul.c|s/row_at(m, w->extras\.second, i)/row_at(m, false, i)/|test_train_commands'
-    'MATMUL: slopes behind GELU|cmodel/matmul.c|s/keep_slopes(w, i, block, y);/{ float z[32]; memcpy(z, y, sizeof z); m->kernels->lanes->gelu(z, n); keep_slopes(w, i, block, z); }/|test_pass'
+    'MATMUL: slopes behind GELU|cmodel/matmul.c|s/keep_slopes(w, i, block, y);/{ float z[32]; memcpy(z, y, sizeof z); m->kernels->lanes->function(z, n, w->function); keep_slopes(w, i, block, z); }/|test_pass'
     'MATMUL: slopes of 64 columns side by side|cmodel/matmul.c|s/int lanes = 4 \* w->m->g\.n;/int lanes = 64;/|test_train_commands'
     'MATMUL: slopes of neighbours in one place|cmodel/matmul.c|s/(size_t)(first \/ lanes) \* (size_t)w->tokens/(size_t)(first \/ lanes)/|test_train_commands'
     'MATMUL: no slopes backwards|cmodel/matmul.c|s/if (w->extras\.slope)/if (0)/|test_pass'

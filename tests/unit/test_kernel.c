@@ -314,11 +314,13 @@ static void check_elementwise(const struct mr_kernels *kernels, int i)
     memcpy(got, x, sizeof got);
     kernels->lanes->turn(got, y, 32);
     same("rotation", kernels, want, got, 32);
-    for (int j = 0; j < 32; j++)
-        want[j] = mr_gelu(x[j]);
-    memcpy(got, x, sizeof got);
-    kernels->lanes->gelu(got, 32);
-    same("GELU", kernels, want, got, 32);
+    for (unsigned f = MR_FUNCTION_GELU_NEW; f <= MR_FUNCTION_RELU; f++) {
+        for (int j = 0; j < 32; j++)
+            want[j] = mr_function(f, x[j]);
+        memcpy(got, x, sizeof got);
+        kernels->lanes->function(got, 32, f);
+        same("function", kernels, want, got, 32);
+    }
 }
 
 static void check_quantise(const struct mr_kernels *kernels, int i)

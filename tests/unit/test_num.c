@@ -284,21 +284,44 @@ static void reciprocal_and_root_are_accurate(void **unused)
     }
 }
 
-static void gelu_is_accurate(void **unused)
+static double by_tanh(double x)
 {
+    return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
+
+static double by_erf(double x)
+{
+    return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+}
+
+static double relu(double x)
+{
+    return x > 0 ? x : 0;
+}
+
+static void functions_are_accurate(void **unused)
+{
+    static const struct {
+        unsigned function;
+        const char *name;
+        double (*is)(double), error;
+    } functions[] = {{MR_FUNCTION_GELU_NEW, "gelu_new", by_tanh, 4e-5},
+                     {MR_FUNCTION_GELU, "gelu", by_erf, 4e-5},
+                     {MR_FUNCTION_RELU, "relu", relu, 0}};
     (void)unused;
-    double worst = 0;
-    for (int i = -600000; i <= 600000; i++) {
-        float x = (float)i * 1e-5F;
-        double d = (double)x;
-        double want = 0.5 * d * (1 + tanh(0.79788456080286535588 * (d + 0.044715 * d * d * d)));
-        worst = fmax(worst, fabs((double)mr_gelu(x) - want));
+    for (int k = 0; k < 3; k++) {
+        const unsigned f = functions[k].function;
+        double worst = 0;
+        for (int i = -600000; i <= 600000; i++) {
+            float x = (float)i * 1e-5F;
+            worst = fmax(worst, fabs((double)mr_function(f, x) - functions[k].is((double)x)));
+        }
+        print_message("# %s: largest error %.2e\n", functions[k].name, worst);
+        assert_true(worst <= functions[k].error);
+        assert_int_equal(mr_bits(mr_function(f, INFINITY)), 0x7F800000u);
+        assert_true(mr_function(f, -INFINITY) == 0);
+        assert_int_equal(mr_bits(mr_function(f, NAN)), MR_QNAN_BITS);
     }
-    print_message("# gelu: largest error %.2e\n", worst);
-    assert_true(worst <= 4e-5);
-    assert_int_equal(mr_bits(mr_gelu(INFINITY)), 0x7F800000u);
-    assert_true(mr_gelu(-INFINITY) == 0);
-    assert_int_equal(mr_bits(mr_gelu(NAN)), MR_QNAN_BITS);
 }
 
 static void exp2_is_accurate(void **unused)
@@ -396,7 +419,7 @@ int main(void)
         cmocka_unit_test(alignment_floors),
         cmocka_unit_test(alignment_of_gradients_rounds_to_even),
         cmocka_unit_test(reciprocal_and_root_are_accurate),
-        cmocka_unit_test(gelu_is_accurate),
+        cmocka_unit_test(functions_are_accurate),
         cmocka_unit_test(exp2_is_accurate),
         cmocka_unit_test(layernorm_agrees_with_double),
         cmocka_unit_test(layernorm_of_inf_is_nan),

@@ -94,28 +94,47 @@ static void sums_of_gradients(void **unused)
     }
 }
 
-static double gelu_slope(double x)
+static double slope_by_tanh(double x)
 {
     double c = sqrt(2 / M_PI), t = tanh(c * (x + 0.044715 * x * x * x));
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
 }
 
-static void slopes_of_gelu(void **unused)
+static double slope_by_erf(double x)
 {
-    (void)unused;
+    return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+}
+
+static void gelu_slopes_are(unsigned f, double (*is)(double))
+{
     double worst = 0;
     for (int i = -700000; i <= 700000; i++) {
-        double x = i / 100000.0, e = mr_gelu_slope((float)x) / 16384.0 - gelu_slope((float)x);
+        double x = i / 100000.0, e = mr_function_slope(f, (float)x) / 16384.0 - is((float)x);
         worst = fabs(e) > worst ? fabs(e) : worst;
         // Up and down they are equal: slope(x) + slope(-x) = 1.
         if (i > 0)
-            assert_int_equal(mr_gelu_slope((float)x) + mr_gelu_slope((float)-x), 1 << 14);
+            assert_int_equal(mr_function_slope(f, (float)x) + mr_function_slope(f, (float)-x),
+                             1 << 14);
     }
-    printf("# slope of GELU: within %.2e\n", worst);
+    printf("# slope of function %u: within %.2e\n", f, worst);
     assert_true(worst < 6e-5);
-    assert_int_equal(mr_gelu_slope(NAN), MR_SLOPE_NAN);
-    assert_int_equal(mr_gelu_slope(INFINITY), 1 << 14);
-    assert_int_equal(mr_gelu_slope(-INFINITY), 0);
+}
+
+static void slopes_of_functions(void **unused)
+{
+    (void)unused;
+    gelu_slopes_are(MR_FUNCTION_GELU_NEW, slope_by_tanh);
+    gelu_slopes_are(MR_FUNCTION_GELU, slope_by_erf);
+    for (unsigned f = MR_FUNCTION_GELU_NEW; f <= MR_FUNCTION_RELU; f++) {
+        assert_int_equal(mr_function_slope(f, NAN), MR_SLOPE_NAN);
+        assert_int_equal(mr_function_slope(f, INFINITY), 1 << 14);
+        assert_int_equal(mr_function_slope(f, -INFINITY), 0);
+    }
+    // Relu's: at 0, and at what counts as 0, that of negative numbers.
+    static const float zero[] = {0.0f, -0.0f, 1e-40f, -1e-40f, -0x1p-126f, -1.0f};
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(mr_function_slope(MR_FUNCTION_RELU, zero[i]), 0);
+    assert_int_equal(mr_function_slope(MR_FUNCTION_RELU, 0x1p-126f), 1 << 14);
     assert_true(isnan(mr_slope_times(1, MR_SLOPE_NAN)));
     assert_true(mr_slope_times(3.0f, 1 << 13) == 1.5f);
 }
@@ -387,7 +406,7 @@ static void compare_turned(const struct device *d)
 // GELU's slopes lie behind the rows: kept of a product that goes there too, or taken from there.
 enum { WIDE = 64, SLOPES_AT_ROW = 64 };
 
-static void product(struct device *d, unsigned slopes, float got[32][COLS])
+static void product(struct device *d, unsigned slopes, unsigned function, float got[32][COLS])
 {
     struct mr_error err = {0};
     struct run r;
@@ -399,7 +418,8 @@ static void product(struct device *d, unsigned slopes, float got[32][COLS])
     mr_command_set(c, MR_F_MATMUL_DST, MR_DST_RES);
     mr_command_set(c, MR_F_MATMUL_ROW, 1);
     mr_command_set(c, MR_F_MATMUL_SET, 1);
-    mr_command_set(c, MR_F_MATMUL_GELU, slopes == MR_F_MATMUL_KEEP_SLOPE);
+    mr_command_set(c, MR_F_MATMUL_FUNCTION,
+                   slopes == MR_F_MATMUL_KEEP_SLOPE ? function : MR_FUNCTION_NONE);
     mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, at);
     if (slopes)
         mr_command_set(c, slopes, 1);
@@ -413,23 +433,23 @@ static void product(struct device *d, unsigned slopes, float got[32][COLS])
 }
 
 // Slopes are kept in the order of the array's drain, and taken from there.
-static void compare_slopes(struct device *d, float x[32][COLS])
+static void compare_slopes(struct device *d, unsigned function, float x[32][COLS])
 {
     struct mr_error err = {0};
     float y[32][COLS];
     int16_t slopes[32 * WIDE];
     int lanes = 4 * mr_device_info(d->dev)->g.n;
-    product(d, MR_F_MATMUL_KEEP_SLOPE, y);
+    product(d, MR_F_MATMUL_KEEP_SLOPE, function, y);
     check(mr_device_read(d->dev,
                          d->p->mem.rows_addr + d->p->at.dx * 64 +
                              SLOPES_AT_ROW * (uint64_t)d->p->d.d * sizeof(float),
                          slopes, sizeof slopes, &err),
           &err);
-    product(d, MR_F_MATMUL_SLOPE, y);
+    product(d, MR_F_MATMUL_SLOPE, function, y);
     for (int i = 0; i < 32; i++)
         for (int o = 0; o < WIDE; o++) {
             int16_t slope = slopes[(o / lanes * 32 + i) * lanes + o % lanes];
-            assert_int_equal(slope, mr_gelu_slope(x[i][o]));
+            assert_int_equal(slope, mr_function_slope(function, x[i][o]));
             assert_true(y[i][o] == mr_slope_times(x[i][o], slope));
         }
 }
@@ -438,8 +458,9 @@ static void compare_slopes(struct device *d, float x[32][COLS])
 static void compare_product(struct device *d)
 {
     float got[32][COLS];
-    product(d, 0, got);
-    compare_slopes(d, got);
+    product(d, 0, MR_FUNCTION_NONE, got);
+    for (unsigned f = MR_FUNCTION_GELU_NEW; f <= MR_FUNCTION_RELU; f++)
+        compare_slopes(d, f, got);
     for (int i = 0; i < 32; i++)
         for (int o = 0; o < WIDE; o++) {
             int base_a = 0, base_w = 0;
@@ -543,7 +564,7 @@ static void commands_have_the_bits(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_gradients),      cmocka_unit_test(slopes_of_gelu),
+        cmocka_unit_test(sums_of_gradients),      cmocka_unit_test(slopes_of_functions),
         cmocka_unit_test(layer_norm_backwards),   cmocka_unit_test(softmax_backwards),
         cmocka_unit_test(commands_have_the_bits),
     };

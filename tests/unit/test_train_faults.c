@@ -132,7 +132,7 @@ static struct program program_of(enum kind kind)
         mr_command_set(c, MR_F_MATMUL_ALL_KBLOCKS, 1);
         mr_command_set(c, MR_F_MATMUL_BEGIN, 1);
     } else if (kind == SLOPES) {
-        mr_command_set(c, MR_F_MATMUL_GELU, 1);
+        mr_command_set(c, MR_F_MATMUL_FUNCTION, MR_FUNCTION_GELU_NEW);
         mr_command_set(c, MR_F_MATMUL_KEEP_SLOPE, 1);
         mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, ROWS);
     }

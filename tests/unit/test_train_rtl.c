@@ -96,14 +96,14 @@ static void give_to(struct mr_command *c, bool to_rows, uint32_t cols)
     mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, cols / 16 - (draw(20) == 0));
 }
 
-// GELU, whose slopes may be kept behind the rows; or slopes from there, which a product before may
+// A function, whose slopes may be kept behind the rows; or slopes from there, which a product before may
 // have kept. Now and then they end beyond the window.
 static void slopes(struct mr_command *c, uint32_t cols, int rows)
 {
     uint32_t beats = (uint32_t)rows * cols / 32;
-    bool gelu = draw(3) == 0;
-    mr_command_set(c, MR_F_MATMUL_GELU, gelu);
-    mr_command_set(c, gelu ? MR_F_MATMUL_KEEP_SLOPE : MR_F_MATMUL_SLOPE, draw(2));
+    uint32_t function = draw(3) == 0 ? 1 + draw(3) : MR_FUNCTION_NONE;
+    mr_command_set(c, MR_F_MATMUL_FUNCTION, function);
+    mr_command_set(c, function ? MR_F_MATMUL_KEEP_SLOPE : MR_F_MATMUL_SLOPE, draw(2));
     mr_command_set(c, MR_F_MATMUL_SLOPE_OFF,
                    draw(40) ? ROWS + draw(2) * draw(ROWS_END - ROWS - beats + 1)
                             : ROWS_END - beats + 1);

@@ -91,7 +91,7 @@ static void matmul(struct program *p, bool keep)
     SET(c, MATMUL_TILES_KBLOCKS, 2);
     SET(c, MATMUL_FIRST_KBLOCK, 2);
     SET(c, MATMUL_ALL_COLS, 128);
-    SET(c, MATMUL_GELU, keep);
+    SET(c, MATMUL_FUNCTION, keep ? MR_FUNCTION_GELU_NEW : MR_FUNCTION_NONE);
     SET(c, MATMUL_KEEP_SLOPE, keep);
     SET(c, MATMUL_SLOPE, !keep);
 }
@@ -322,11 +322,11 @@ static void turn_products(struct seen *seen, const struct program *base)
     one(seen, &p);
     p.count = 0;
     matmul(&p, true);
-    SET(&p.cmds[1], MATMUL_GELU, 0);
+    SET(&p.cmds[1], MATMUL_FUNCTION, MR_FUNCTION_NONE);
     one(seen, &p);
     p.count = 0;
     matmul(&p, false);
-    SET(&p.cmds[1], MATMUL_GELU, 1);
+    SET(&p.cmds[1], MATMUL_FUNCTION, MR_FUNCTION_RELU);
     one(seen, &p);
     p.count = 0;
     matmul(&p, false);

@@ -60,6 +60,7 @@ module epilogue_tb #(
   input  logic                         sl_room_i,
   output logic                         sl_x_valid_o,
   output logic [V*32-1:0]              sl_x_o,
+  output logic [1:0]                   sl_x_fn_o,
   input  logic                         sl_done_i,
   output logic                         sl_use_o,
   input  logic                         sl_has_i,
@@ -96,12 +97,13 @@ module epilogue_tb #(
   logic [15:0]     side_token, side_group;
   logic [63:0]     side_bad_addr;
   logic [V*32-1:0] side_data, side_x, side_f;
+  logic [1:0] side_x_fn;
   logic            side_last, side_pop, unused_tl_valid;  // blocks come by q_
   assign {sl_use_o, sl_take_o, tl_take_o, tn_take_o} = side_take;
   assign {sl_x_valid_o, unused_tl_valid, tn_valid_o} = side_valid;
   assign {tn_data_o, tn_token_o, tn_group_o, tn_last_o} = {side_data, side_token, side_group,
                                                            side_last};
-  assign {sl_x_o, sl_pop_o} = {side_x, side_pop};
+  assign {sl_x_o, sl_x_fn_o, sl_pop_o} = {side_x, side_x_fn, side_pop};
   assign side_room = {sl_has_i, sl_room_i, tl_room_i, tn_room_i};
   assign side_f    = sl_f_i;
   mr_train_done u_done (

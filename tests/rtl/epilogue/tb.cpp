@@ -44,7 +44,8 @@ enum { ACT, QKV, RES, RESULT };
 
 struct Cmd {
     unsigned cols, rows, dst, base, slot, rotary_dim, head_lanes, out_cols, out_off, stride;
-    bool bias, rotary, gelu, pmax, track, fp4, second, set, turned, turn_bad, tiles, tile_bad, keep, slope;
+    unsigned function;
+    bool bias, rotary, pmax, track, fp4, second, set, turned, turn_bad, tiles, tile_bad, keep, slope;
     // Counted since the start of the test when the command is stored.
     uint64_t blocks_end = 0, words_end = 0, jobs_end = 0, turns_end = 0, tiles_end = 0, keeps_end = 0;
 };
@@ -119,7 +120,12 @@ struct Env {
     std::deque<std::pair<int, bool>> tile_ends;
     uint64_t tiles = 0, want_tile_cmds = 0;
     using Word = std::array<uint32_t, V>;
-    std::deque<std::pair<Word, bool>> want_x; // what enters GELU of beats whose slopes are kept; the last one
+    struct Entry {
+        Word x;
+        unsigned function;
+        bool last;
+    };
+    std::deque<Entry> want_x; // what enters functions of beats whose slopes are kept; the last one
     std::deque<Word> factors;
     std::deque<uint64_t> x_at, pop_at;
     std::deque<int> keep_ends;
@@ -180,7 +186,7 @@ struct Env {
             const std::pair<unsigned, uint32_t> fields[] = {
                 {MR_F_MATMUL_COLS, c.cols}, {MR_F_MATMUL_DST, c.dst}, {MR_F_MATMUL_DST_BASE, c.base},
                 {MR_F_MATMUL_DST_SLOT, c.slot}, {MR_F_MATMUL_BIAS, c.bias}, {MR_F_MATMUL_ROTARY, c.rotary},
-                {MR_F_MATMUL_GELU, c.gelu}, {MR_F_MATMUL_PREFIX_MAX, c.pmax}, {MR_F_MATMUL_TRACK_EXP, c.track},
+                {MR_F_MATMUL_FUNCTION, c.function}, {MR_F_MATMUL_PREFIX_MAX, c.pmax}, {MR_F_MATMUL_TRACK_EXP, c.track},
                 {MR_F_MATMUL_ROTARY_DIM, c.rotary_dim}, {MR_F_MATMUL_HEAD_LANES, c.head_lanes},
                 {MR_F_MATMUL_OUT_COLS, c.out_cols}, {MR_F_MATMUL_OUT_OFF, c.out_off},
                 {MR_F_MATMUL_OUT_STRIDE, c.stride}, {MR_F_MATMUL_ROW, c.second}, {MR_F_MATMUL_SET, c.set},
@@ -409,10 +415,11 @@ struct Env {
             return;
         bool same = !want_x.empty() && !x_at.empty() && x_at.front() == dut.cycles();
         for (unsigned i = 0; i < V && same; i++)
-            same = get(dut->sl_x_o, static_cast<int>(32 * i), 32) == want_x.front().first[i];
+            same = get(dut->sl_x_o, static_cast<int>(32 * i), 32) == want_x.front().x[i];
+        same = same && dut->sl_x_fn_o == want_x.front().function;
         bad_slope += !same;
         if (same) {
-            if (want_x.front().second)
+            if (want_x.front().last)
                 keep_ends.push_back(static_cast<int>(rng.range(0, rng.chance(50) ? 10 : 1000)));
             want_x.pop_front();
             x_at.pop_front();
@@ -493,11 +500,11 @@ struct Env {
                     w[i] = c.slope ? odd_float(weird) : mr_bits(x);
                     if (c.slope)
                         x = mr_fmul(x, mr_float(w[i]));
-                    if (c.gelu)
-                        x = mr_gelu(x);
+                    if (c.function != MR_FUNCTION_NONE)
+                        x = mr_function(c.function, x);
                 }
                 if (c.keep)
-                    want_x.push_back({w, j + 1 == groups && t + 1 == c.rows});
+                    want_x.push_back({w, c.function, j + 1 == groups && t + 1 == c.rows});
                 if (c.slope)
                     factors.push_back(w);
             }
@@ -670,7 +677,7 @@ int main(int argc, char **argv)
             c.slot = static_cast<unsigned>(rng.range(0, 3));
             c.bias = rng.chance(50);
             c.rotary = rng.chance(40);
-            c.gelu = rng.chance(30);
+            c.function = rng.chance(30) ? static_cast<unsigned>(rng.range(MR_FUNCTION_GELU_NEW, MR_FUNCTION_RELU)) : MR_FUNCTION_NONE;
             c.pmax = rng.chance(50);
             c.track = rng.chance(60);
             c.fp4 = rng.chance(30);
@@ -699,7 +706,7 @@ int main(int argc, char **argv)
                 c.cols = 64;
                 c.rows = rows;
                 c.track = true;
-                c.gelu = false;
+                c.function = MR_FUNCTION_NONE;
             }
             c.track &= !c.second; // a rule of MATMUL
             c.turned = TRAIN && c.rows == rows && rng.chance(50);
@@ -707,8 +714,8 @@ int main(int argc, char **argv)
             c.tiles = TRAIN && (c.dst == ACT || c.dst == QKV) && rng.chance(50);
             c.tile_bad = c.tiles && e.out_limit == 100000 && rng.chance(5);
             err_jobs += c.turn_bad || c.tile_bad;
-            c.keep = TRAIN && c.rows == rows && c.gelu && rng.chance(60);
-            c.slope = TRAIN && c.rows == rows && !c.gelu && rng.chance(30);
+            c.keep = TRAIN && c.rows == rows && c.function != MR_FUNCTION_NONE && rng.chance(60);
+            c.slope = TRAIN && c.rows == rows && c.function == MR_FUNCTION_NONE && rng.chance(30);
             c.rotary &= !c.slope; // a rule of MATMUL
             dsts |= 1u << c.dst;
             if (c.dst == RES)

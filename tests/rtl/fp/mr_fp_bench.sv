@@ -13,6 +13,7 @@ module mr_fp_bench #(
     input  logic [LANES*32-1:0] b_i,
     input  logic [LANES*48-1:0] acc_i,
     input  logic [LANES*11-1:0] exp_i,
+    input  logic [         1:0] function_i,  // of mr_vgelu
 
     output logic                add_valid_o,
     output logic [LANES*32-1:0] add_o,
@@ -76,6 +77,7 @@ module mr_fp_bench #(
       .clk_i,
       .rst_ni,
       .valid_i,
+      .fn_i(function_i),
       .x_i(a_i),
       .valid_o(gelu_v),
       .relu_o(relu),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mr_slopes against mr_gelu_slope and mr_slope_times' factor: commands of both kinds one after the
+// mr_slopes against mr_function_slope and mr_slope_times' factor: commands of both kinds one after the
 // other, up to eight inside, in one window where they overlap: what one keeps a later one reads. Beats
 // are taken when there is room, or slopes, and come and go as many cycles later as in the epilogue;
 // the host's port stalls on both sides.
@@ -30,9 +30,10 @@ constexpr int kEnters = 15, kPops = 5, kFactor = 7; // cycles behind a beat's ha
 
 struct Command {
     bool keep;
+    unsigned function;
     int rows, cols, left;
     uint32_t off;
-    std::deque<std::vector<uint32_t>> words; // what enters GELU, or the factors
+    std::deque<std::vector<uint32_t>> words; // what enters the function, or the factors
 };
 
 class Bench
@@ -52,7 +53,7 @@ class Bench
 
     void queue(int rows, int cols, bool keep)
     {
-        Command c{keep, rows, cols, rows * cols / V, 0, {}};
+        Command c{keep, static_cast<unsigned>(rng_.range(MR_FUNCTION_GELU_NEW, MR_FUNCTION_RELU)), rows, cols, rows * cols / V, 0, {}};
         const int beats = rows * cols / 32;
         c.off = static_cast<uint32_t>(rng_.range(0, static_cast<int>(kBeats) - beats));
         for (int i = 0; i < c.left; i++) {
@@ -62,7 +63,7 @@ class Bench
                 int16_t e;
                 if (keep) {
                     word[static_cast<size_t>(l)] = value();
-                    e = mr_gelu_slope(mr_float(word[static_cast<size_t>(l)]));
+                    e = mr_function_slope(c.function, mr_float(word[static_cast<size_t>(l)]));
                     memcpy(at, &e, sizeof e);
                 } else {
                     memcpy(&e, at, sizeof e);
@@ -146,19 +147,21 @@ class Bench
         dut_->take_i = want && can && now->keep;
         dut_->use_i = want && can && !now->keep;
         if (want && can) {
-            enter_.push_back({dut_.cycles(), now->keep, now->words.front()});
+            enter_.push_back({dut_.cycles(), now->keep, now->function, now->words.front()});
             now->words.pop_front();
             now->left--;
         }
         dut_->x_valid_i = dut_->pop_i = 0;
         bool factor = false;
         std::vector<uint32_t> f;
+        dut_->x_fn_i = static_cast<uint8_t>(rng_.range(0, 3));
         for (int l = 0; l < V; l++)
             bench::set(dut_->x_i, 32 * l, 32, rng_.u32());
         for (const auto &b : enter_) {
             const uint64_t age = dut_.cycles() - b.at;
             if (b.keep && age == kEnters) {
                 dut_->x_valid_i = 1;
+                dut_->x_fn_i = static_cast<uint8_t>(b.function);
                 for (int l = 0; l < V; l++)
                     bench::set(dut_->x_i, 32 * l, 32, b.word[static_cast<size_t>(l)]);
             }
@@ -261,6 +264,7 @@ class Bench
     struct Inside {
         uint64_t at;
         bool keep;
+        unsigned function;
         std::vector<uint32_t> word;
     };
     bench::Dut<Vdut> dut_;
