@@ -132,36 +132,39 @@ static int find_architecture(const json_t *config, const char *path, const struc
     return 0;
 }
 
-static int refuse_string(const char *path, const struct mr_config_setting *s, const char *value,
-                         struct mr_error *err)
+static int read_string(struct mr_config *c, const char *value, const char *path,
+                       const struct mr_config_setting *s, struct mr_error *err)
 {
-    if (s->other)
+    unsigned function = s->function ? mr_function_named(value) : MR_FUNCTION_NONE;
+    if (s->function && function == MR_FUNCTION_NONE)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s: %s \"%s\" is not supported; \"%s\" and \"%s\" are", path, s->message,
-                       mr_show(value).text, s->only, s->other);
-    return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported; only \"%s\" is", path,
-                   s->message, mr_show(value).text, s->only);
+                       "%s: %s \"%s\" is not supported; \"gelu_new\", \"gelu\" and \"relu\" are",
+                       path, s->message, mr_show(value).text);
+    if (s->function)
+        mr_config_set_function(c, function);
+    else if (strcmp(value, s->only) != 0)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported; only \"%s\" is",
+                       path, s->message, mr_show(value).text, s->only);
+    return 0;
 }
 
 static int read_setting(struct mr_config *c, const json_t *config, const char *path,
                         const struct mr_config_setting *s, struct mr_error *err)
 {
     const json_t *value = json_object_get(config, s->key);
+    bool string = s->function || s->only;
     if (!value)
         return 0;
-    if (s->only && !json_is_string(value))
+    if (string && !json_is_string(value))
         return mr_fail(err, MR_ERR_FORMAT, "%s: \"%s\" is %s where a string is expected; " CORRECT,
                        path, s->key, mr_json_kind(value));
-    if (!s->only && !json_is_boolean(value))
+    if (!string && !json_is_boolean(value))
         return mr_fail(err, MR_ERR_FORMAT, EXPECTED_BOOLEAN, path, s->key, mr_json_kind(value));
-    bool other = s->only && s->other && strcmp(json_string_value(value), s->other) == 0;
-    if (s->only && !other && strcmp(json_string_value(value), s->only) != 0)
-        return refuse_string(path, s, json_string_value(value), err);
-    if (other)
-        *(bool *)(void *)((char *)c + s->at) = true;
-    if (!s->only && json_is_true(value) != s->must)
-        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s", path, s->message);
-    return 0;
+    if (string)
+        return read_string(c, json_string_value(value), path, s, err);
+    return json_is_true(value) == s->must
+               ? 0
+               : mr_fail(err, MR_ERR_UNSUPPORTED, "%s: %s", path, s->message);
 }
 
 // GPTQ, AWQ, bitsandbytes: what is stored is no longer the model's weights.

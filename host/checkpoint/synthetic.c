@@ -131,8 +131,8 @@ static json_t *config_json(const struct mr_config *c)
     }
     for (int i = 0; i < arch->n_settings && root; i++) {
         const struct mr_config_setting *s = &arch->settings[i];
-        if (s->other && *(const bool *)(const void *)((const char *)c + s->at))
-            json_object_set_new(root, s->key, json_string(s->other));
+        if (s->function && c->function)
+            json_object_set_new(root, s->key, json_string(mr_function_name(c->function)));
     }
     json_object_set_new(root, "eos_token_id", eos);
     json_object_set_new(root, "bos_token_id", json_null());

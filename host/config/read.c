@@ -319,6 +319,9 @@ int mr_training_fits(struct mr_training *t, const struct mr_config *c, struct mr
     if (m->epsilon_where && (float)m->epsilon != c->layer_norm_epsilon)
         return mr_fail(err, MR_ERR_FIT, "%s: %g, and the checkpoint has %g", m->epsilon_where,
                        m->epsilon, (double)c->layer_norm_epsilon);
+    if (m->function && m->function != mr_function_of(c))
+        return mr_fail(err, MR_ERR_FIT, "%s: %s, and the checkpoint has %s", m->function_where,
+                       mr_function_name(m->function), mr_function_name(mr_function_of(c)));
     return 0;
 }
 
@@ -357,5 +360,7 @@ int mr_training_shape(const struct mr_training *t, struct mr_config *c, struct m
     c->n_inner = s[MR_SIZE_INNER];
     c->layer_norm_epsilon = m->epsilon > 0 ? (float)m->epsilon : 1e-5F;
     c->bos_token_id = c->eos_token_id = -1;
+    if (m->function)
+        mr_config_set_function(c, m->function);
     return 0;
 }

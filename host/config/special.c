@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "common/str.h"
+#include "model/arch.h"
 
 // A scalar's text, NULL (and an error) of others.
 static const char *text_of(const struct mr_reader *r, const struct mr_yaml *v, const char *what)
@@ -335,6 +336,20 @@ int mr_take_epsilon(struct mr_reader *r, const struct mr_key *k, void *to, const
     int rc = mr_key_number(r, &real, v, to);
     r->t->model.epsilon_where = rc == 0 ? mr_key_where(r) : NULL;
     return rc == 0 && !r->t->model.epsilon_where ? MR_ERR_MEMORY : rc;
+}
+
+int mr_take_function(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
+{
+    (void)k;
+    const char *name = text_of(r, v, "the name of a function");
+    if (!name)
+        return MR_ERR_USAGE;
+    *(unsigned *)to = mr_function_named(name);
+    if (*(unsigned *)to == MR_FUNCTION_NONE)
+        return mr_key_fail(r, MR_ERR_UNSUPPORTED, "'%s': gelu, gelu_new and relu can be trained",
+                           mr_show(name).text);
+    r->t->model.function_where = mr_key_where(r);
+    return r->t->model.function_where ? 0 : MR_ERR_MEMORY;
 }
 
 int mr_take_flag(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)

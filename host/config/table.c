@@ -82,7 +82,7 @@ static const struct mr_key model[] = {
     FIXED("use_untied_layer_norm", "false", "GPT-NeoX has that; GPT-J and GPT-2 can be trained"),
     FIXED("attention_type", "scaled_dot_product", "scaled_dot_product can be trained"),
     FIXED("attention_module", "aiayn_attention", "one K and V for each head can be trained"),
-    FIXED("nonlinearity", "gelu|gelu_new", "gelu can be trained"),
+    SPECIAL("nonlinearity", mr_take_function, AT(model.function)),
     FIXED("norm_type", "layernorm", "layernorm can be trained"),
     FIXED("norm_first", "true", "norms stand in front"),
     FIXED("use_position_embedding", "true", "a model without positions is not there"),

@@ -54,6 +54,8 @@ struct mr_training_model {
     const char *where[MR_TRAINING_SIZES]; // "FILE:LINE: KEY"; NULL: not said
     double epsilon;                       // of LayerNorm; 0: not said
     const char *epsilon_where;
+    unsigned function; // MR_FUNCTION_*; 0: not said
+    const char *function_where;
     double range; // deviation of weights that have no initialiser; 0: not said
     struct mr_training_start start[MR_TRAINING_STARTS];
 };

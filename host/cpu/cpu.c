@@ -143,14 +143,6 @@ static bool multiply(struct mr_cpu *cpu, struct pass *p, float *out, const float
     return true;
 }
 
-static void bend(const struct mr_config *c, enum mr_epilogue how, float *x, size_t n)
-{
-    if (how == MR_GELU_NEW)
-        (c->exact_gelu ? mr_cpu_gelu_exact : mr_cpu_gelu)(x, n);
-    else
-        (c->relu ? mr_cpu_relu : mr_cpu_gelu_exact)(x, n);
-}
-
 // Summands of the residual are added to each other first, and to it before it is read: the order of
 // modeling_gptj, whose block adds two.
 static bool run_linear(struct mr_cpu *cpu, const struct mr_item *item, const struct weights *w,
@@ -170,9 +162,9 @@ static bool run_linear(struct mr_cpu *cpu, const struct mr_item *item, const str
         mr_cpu_add_bias(out, n, (size_t)n_out, w->bias);
     if (item->epilogue == MR_ROTARY)
         rotate_heads(cpu, out, p->n_rows);
-    if (item->epilogue == MR_GELU_NEW || item->epilogue == MR_GELU) {
+    if (item->epilogue == MR_FUNCTION) {
         show(cpu, p, MR_CPU_RAW, item->to, out);
-        bend(cpu->config, item->epilogue, out, size);
+        mr_cpu_function(mr_function_of(cpu->config), out, size);
     }
     for (size_t i = 0; out == s->product && i < size; i++)
         s->delta[i] += out[i];

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "mr_device.h"
+
 void mr_cpu_layer_norm(float *out, const float *in, size_t n, const float *gain, const float *bias,
                        float epsilon)
 {
@@ -19,7 +21,7 @@ void mr_cpu_layer_norm(float *out, const float *in, size_t n, const float *gain,
         out[i] = (float)(((double)in[i] - mean) * scale) * gain[i] + bias[i];
 }
 
-void mr_cpu_gelu(float *x, size_t n)
+static void gelu_new(float *x, size_t n)
 {
     const float sqrt_2_over_pi = 0.79788456F;
     for (size_t i = 0; i < n; i++) {
@@ -28,17 +30,22 @@ void mr_cpu_gelu(float *x, size_t n)
     }
 }
 
-void mr_cpu_gelu_exact(float *x, size_t n)
+static void gelu(float *x, size_t n)
 {
     const float sqrt_half = 0.70710678F;
     for (size_t i = 0; i < n; i++) // 1 + erf(y) is erfc(-y), without the cancellation
         x[i] *= 0.5F * erfcf(-sqrt_half * x[i]);
 }
 
-void mr_cpu_relu(float *x, size_t n)
+static void relu(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = x[i] < 0.0F ? 0.0F : x[i]; // a NaN stays one
+}
+
+void mr_cpu_function(unsigned function, float *x, size_t n)
+{
+    (function == MR_FUNCTION_GELU ? gelu : function == MR_FUNCTION_RELU ? relu : gelu_new)(x, n);
 }
 
 void mr_cpu_softmax(float *x, size_t n, float scale)

@@ -9,13 +9,8 @@
 void mr_cpu_layer_norm(float *out, const float *in, size_t n, const float *gain, const float *bias,
                        float epsilon);
 
-// x[n] in place: GELU by tanh (gelu_new).
-void mr_cpu_gelu(float *x, size_t n);
-// The exact one, by erf (gelu).
-void mr_cpu_gelu_exact(float *x, size_t n);
-
-// x[n] in place: what is negative becomes 0.
-void mr_cpu_relu(float *x, size_t n);
+// x[n] in place: MR_FUNCTION_GELU_NEW (by tanh), _GELU (by erf) or _RELU of mr_device.h.
+void mr_cpu_function(unsigned function, float *x, size_t n);
 
 // x[n] in place: exp(scale * (x - max)) / sum, n >= 1, scale > 0.
 void mr_cpu_softmax(float *x, size_t n, float scale);

@@ -107,7 +107,7 @@ static int words(const struct mr_cpu_heads *h, int rows, const float *in, float 
     if (!x)
         return mr_fail(err, MR_ERR_MEMORY, "out of memory for %d rows", rows);
     multiply(x, in, w[0], w[1], rows, c->n_embd, c->n_embd);
-    (c->relu ? mr_cpu_relu : mr_cpu_gelu_exact)(x, size);
+    mr_cpu_function(mr_function_of(c), x, size);
     for (size_t r = 0; r < (size_t)rows; r++)
         mr_cpu_layer_norm(x + r * n, x + r * n, n, w[2], w[3], c->layer_norm_epsilon);
     multiply(out, x, w[MOST - 1], w[4], rows, c->vocab_size, c->n_embd);

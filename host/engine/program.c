@@ -210,7 +210,7 @@ static void matrix(struct builder *b, const struct mr_stream_item *it)
     mr_command_set(c, MR_F_MATMUL_BIAS, it->bias);
     mr_command_set(c, MR_F_MATMUL_FP4, it->format == MR_FORMAT_MXFP4);
     mr_command_set(c, MR_F_MATMUL_FUNCTION,
-                   item->epilogue == MR_GELU_NEW ? MR_FUNCTION_GELU_NEW : MR_FUNCTION_NONE);
+                   item->epilogue == MR_FUNCTION ? mr_function_of(b->c) : MR_FUNCTION_NONE);
     mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, item->to == MR_V);
     mr_command_set(c, MR_F_MATMUL_TRACK_EXP,
                    item->to == MR_RESIDUAL &&

@@ -58,6 +58,33 @@ int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error 
     return 0;
 }
 
+static const char *const functions[] = {
+    [MR_FUNCTION_GELU_NEW] = "gelu_new", [MR_FUNCTION_GELU] = "gelu", [MR_FUNCTION_RELU] = "relu"};
+
+unsigned mr_function_of(const struct mr_config *c)
+{
+    return c->function ? c->function : mr_arch_of(c)->function;
+}
+
+const char *mr_function_name(unsigned function)
+{
+    return functions[function];
+}
+
+unsigned mr_function_named(const char *name)
+{
+    for (unsigned f = MR_FUNCTION_GELU_NEW; f <= MR_FUNCTION_RELU; f++)
+        if (strcmp(name, functions[f]) == 0)
+            return f;
+    return MR_FUNCTION_NONE;
+}
+
+// What the architecture has anyway is not said twice: configurations that mean the same are equal.
+void mr_config_set_function(struct mr_config *c, unsigned function)
+{
+    c->function = function == mr_arch_of(c)->function ? 0 : function;
+}
+
 int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
 {
     if (mr_arch_of(c)->encoder)
@@ -65,11 +92,7 @@ int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
                        "%s runs on cpu: only: the engine's attention is causal, and its norms do "
                        "not write the residual",
                        mr_arch_of(c)->title);
-    return c->exact_gelu
-               ? mr_fail(err, MR_ERR_UNSUPPORTED,
-                         "activation function \"gelu\", the exact one by erf, runs on cpu: only; "
-                         "the engine has the table of \"gelu_new\"")
-               : 0;
+    return 0;
 }
 
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
@@ -137,8 +160,10 @@ static const char *wrong_item(const struct mr_arch *arch, const struct mr_list *
             return "belongs into the block";
         if (item->epilogue == MR_ROTARY && item->to != MR_Q && item->to != MR_K)
             return "rotates what is neither Q nor K";
-        if ((item->epilogue == MR_GELU_NEW || item->epilogue == MR_GELU) && item->to != MR_HIDDEN)
-            return "has GELU, but does not write HIDDEN";
+        if (item->epilogue == MR_FUNCTION && item->to != MR_HIDDEN)
+            return "has a function, but does not write HIDDEN";
+        if (item->epilogue == MR_FUNCTION && arch->function == MR_FUNCTION_NONE)
+            return "has a function, but the architecture names none";
         return NULL;
     default:
         return "is of a kind that belongs elsewhere";

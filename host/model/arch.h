@@ -6,6 +6,8 @@
 #include "common/error.h"
 #include "model/model.h"
 
+#include "mr_device.h"
+
 // Adds an architecture to those that the library comes with, for the rest of the process, before
 // other threads use it. MR_ERR_USAGE, with what is wrong, if its lists contradict what is said
 // in model.h, if its type is known already, or if the registry is full.
@@ -22,6 +24,13 @@ const char *mr_arch_key(const struct mr_arch *arch, size_t member);
 // Gives a model more positions than its checkpoint's config.json says, unless `positions` is 0.
 // MR_ERR_USAGE for fewer, for more than MR_MAX_POSITIONS, and where positions are learned.
 int mr_config_set_positions(struct mr_config *c, int positions, struct mr_error *err);
+
+// The function of the feed-forward, MR_FUNCTION_*, and the names that configurations have for it;
+// mr_function_named() gives MR_FUNCTION_NONE for others.
+unsigned mr_function_of(const struct mr_config *c);
+const char *mr_function_name(unsigned function);
+unsigned mr_function_named(const char *name);
+void mr_config_set_function(struct mr_config *c, unsigned function);
 
 // Whether the engine computes what the configuration says, at any size: MR_ERR_UNSUPPORTED, with
 // what it lacks. The fp32 reference computes all that a configuration can say.

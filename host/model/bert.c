@@ -3,6 +3,8 @@
 // token sees its whole text. LayerNorm stands behind each sum and is the residual from there on.
 #include "model/bert.h"
 
+#include "mr_device.h"
+
 static const struct mr_config_key keys[] = {
     {"vocab_size", MR_KEY(vocab_size), MR_MAX_VOCAB, MR_REQUIRED},
     {"max_position_embeddings", MR_KEY(n_positions), MR_MAX_POSITIONS, 512},
@@ -17,11 +19,7 @@ static const struct mr_config_rate dropout[] = {{"attention_probs_dropout_prob",
                                                 {"hidden_dropout_prob", 0.1}};
 
 static const struct mr_config_setting settings[] = {
-    {.key = "hidden_act",
-     .only = "gelu",
-     .message = "activation function",
-     .other = "relu",
-     .at = MR_KEY(relu)},
+    {.key = "hidden_act", .function = true, .message = "activation function"},
     {.key = "position_embedding_type", .only = "absolute", .message = "position_embedding_type"},
     {.key = "is_decoder", .message = "BERT as a decoder (\"is_decoder\": true) is not supported"},
     {.key = "add_cross_attention",
@@ -48,7 +46,7 @@ static const struct mr_item block[] = {
     {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
     {MR_LINEAR, "attention.output.dense", "out", MR_ATTENTION, MR_RESIDUAL, .bias = true},
     NORM("attention.output.LayerNorm", "ln_1"),
-    {MR_LINEAR, "intermediate.dense", "up", MR_X, MR_HIDDEN, .bias = true, .epilogue = MR_GELU},
+    {MR_LINEAR, "intermediate.dense", "up", MR_X, MR_HIDDEN, .bias = true, .epilogue = MR_FUNCTION},
     {MR_LINEAR, "output.dense", "down", .from = MR_HIDDEN, .to = MR_RESIDUAL, .bias = true},
     NORM("output.LayerNorm", "ln_2"),
 };
@@ -94,6 +92,7 @@ const struct mr_arch mr_arch_bert = {
     .dropout = dropout,
     .n_dropout = sizeof dropout / sizeof *dropout,
     .epsilon = "layer_norm_eps",
+    .function = MR_FUNCTION_GELU,
     .epsilon_missing = 1e-12F,
     .bos = -1,
     .eos = -1,

@@ -33,11 +33,10 @@ struct mr_config {
                                 // 0 where nothing rotates
     int n_inner;                // width of the feed-forward, 1..MR_MAX_INNER
     bool scale_by_layer;        // scores of layer l are divided by l + 1 as well
-    bool exact_gelu;            // by erf, where the items say MR_GELU_NEW; cpu: has it
+    unsigned function;          // MR_FUNCTION_* of the feed-forward; 0: the architecture's own
     // Of an encoder:
     int n_types;              // rows of the table of token types
     int n_labels;             // of its classifier
-    bool relu;                // where the items say MR_GELU
     bool by_token;            // its classifier is for each token, not for the whole
     bool independent;         // its labels are independent of each other
     unsigned heads;           // those that it has: bits of 1 << enum mr_head

@@ -4,6 +4,8 @@
 // [inputs][outputs], and q, k and v are one. Positions are learned, and the head is the embedding.
 #include "model/gpt2.h"
 
+#include "mr_device.h"
+
 static const struct mr_config_key keys[] = {
     {"vocab_size", MR_KEY(vocab_size), MR_MAX_VOCAB, MR_REQUIRED},
     {"n_positions", MR_KEY(n_positions), MR_MAX_POSITIONS, 1024},
@@ -22,11 +24,7 @@ static const struct mr_config_rate dropout[] = {
     {"attn_pdrop", 0.1}, {"embd_pdrop", 0.1}, {"resid_pdrop", 0.1}};
 
 static const struct mr_config_setting settings[] = {
-    {.key = "activation_function",
-     .only = "gelu_new",
-     .message = "activation function",
-     .other = "gelu",
-     .at = MR_KEY(exact_gelu)},
+    {.key = "activation_function", .function = true, .message = "activation function"},
     {.key = "scale_attn_weights",
      .must = true,
      .message = "scores that are not divided by the root of the head's width "
@@ -56,7 +54,7 @@ static const struct mr_item block[] = {
     {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
     {MR_LINEAR, "attn.c_proj", "out", .from = MR_ATTENTION, .to = MR_RESIDUAL, CONV1D},
     {MR_NORM, "ln_2", "ln_2", .from = MR_RESIDUAL, .to = MR_X},
-    {MR_LINEAR, "mlp.c_fc", "fc", MR_X, MR_HIDDEN, CONV1D, .epilogue = MR_GELU_NEW},
+    {MR_LINEAR, "mlp.c_fc", "fc", MR_X, MR_HIDDEN, CONV1D, .epilogue = MR_FUNCTION},
     {MR_LINEAR, "mlp.c_proj", "proj", .from = MR_HIDDEN, .to = MR_RESIDUAL, CONV1D},
 };
 
@@ -65,7 +63,7 @@ static const struct mr_item tail[] = {
     {MR_LINEAR, "transformer.wte", "head", .from = MR_X, .to = MR_RESULT}, // tied
 };
 
-#define SHAPE(layers, embd, heads, vocab, positions)                                               \
+#define SHAPE_WITH(function_, layers, embd, heads, vocab, positions)                               \
     {.arch = &mr_arch_gpt2,                                                                        \
      .vocab_size = (vocab),                                                                        \
      .n_positions = (positions),                                                                   \
@@ -74,19 +72,22 @@ static const struct mr_item tail[] = {
      .n_head = (heads),                                                                            \
      .head_dim = (embd) / (heads),                                                                 \
      .n_inner = 4 * (embd),                                                                        \
+     .function = (function_),                                                                      \
      .layer_norm_epsilon = 1e-5F,                                                                  \
      .bos_token_id = 50256,                                                                        \
      .eos_token_id = 50256}
+#define SHAPE(...)    SHAPE_WITH(0, __VA_ARGS__)
+#define CEREBRAS(...) SHAPE_WITH(MR_FUNCTION_GELU, __VA_ARGS__)
 
 static const struct mr_preset presets[] = {
     {"gpt2", SHAPE(12, 768, 12, 50257, 1024)},
     {"gpt2-xl", SHAPE(48, 1600, 25, 50257, 1024)},
     {"gpt3-xl", SHAPE(24, 2048, 16, 50257, 2048)},
     {"gpt3-175b", SHAPE(96, 12288, 96, 50257, 2048)},
-    {"serial-6b", SHAPE(28, 4096, 16, 50400, 2048)},     // GPT-J-6B's sizes in a serial block
-    {"cerebras-2.7b", SHAPE(32, 2560, 32, 50257, 2048)}, // sizes; with the engine's GELU
-    {"cerebras-6.7b", SHAPE(32, 4096, 32, 50257, 2048)},
-    {"cerebras-13b", SHAPE(40, 5120, 40, 50257, 2048)},
+    {"serial-6b", SHAPE(28, 4096, 16, 50400, 2048)}, // GPT-J-6B's sizes in a serial block
+    {"cerebras-2.7b", CEREBRAS(32, 2560, 32, 50257, 2048)},
+    {"cerebras-6.7b", CEREBRAS(32, 4096, 32, 50257, 2048)},
+    {"cerebras-13b", CEREBRAS(40, 5120, 40, 50257, 2048)},
 };
 
 const struct mr_arch mr_arch_gpt2 = {
@@ -101,6 +102,7 @@ const struct mr_arch mr_arch_gpt2 = {
     .dropout = dropout,
     .n_dropout = sizeof dropout / sizeof *dropout,
     .epsilon = "layer_norm_epsilon",
+    .function = MR_FUNCTION_GELU_NEW,
     .bos = 50256, // as GPT-J's
     .eos = 50256,
     .prefix = "transformer.",

@@ -3,6 +3,8 @@
 // feed-forward, and both results are added to the residual.
 #include "model/gptj.h"
 
+#include "mr_device.h"
+
 static const struct mr_config_key keys[] = {
     {"vocab_size", MR_KEY(vocab_size), MR_MAX_VOCAB, MR_REQUIRED},
     {"n_positions", MR_KEY(n_positions), MR_MAX_POSITIONS, 2048},
@@ -17,7 +19,7 @@ static const struct mr_config_rate dropout[] = {
     {"attn_pdrop", 0}, {"embd_pdrop", 0}, {"resid_pdrop", 0}};
 
 static const struct mr_config_setting settings[] = {
-    {.key = "activation_function", .only = "gelu_new", .message = "activation function"},
+    {.key = "activation_function", .function = true, .message = "activation function"},
     {.key = "tie_word_embeddings",
      .message = "tied embeddings (\"tie_word_embeddings\": true) are not supported; GPT-J has a "
                 "separate lm_head"},
@@ -36,7 +38,7 @@ static const struct mr_item block[] = {
     {MR_LINEAR, "attn.k_proj", "k", .from = MR_X, .to = MR_K, .epilogue = MR_ROTARY},
     {MR_LINEAR, "attn.v_proj", "v", .from = MR_X, .to = MR_V},
     {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
-    {MR_LINEAR, "mlp.fc_in", "fc_in", MR_X, MR_HIDDEN, .bias = true, .epilogue = MR_GELU_NEW},
+    {MR_LINEAR, "mlp.fc_in", "fc_in", MR_X, MR_HIDDEN, .bias = true, .epilogue = MR_FUNCTION},
     {MR_LINEAR, "mlp.fc_out", "fc_out", .from = MR_HIDDEN, .to = MR_RESIDUAL, .bias = true},
     {MR_LINEAR, "attn.out_proj", "out_proj", .from = MR_ATTENTION, .to = MR_RESIDUAL},
 };
@@ -72,6 +74,7 @@ const struct mr_arch mr_arch_gptj = {
     .dropout = dropout,
     .n_dropout = sizeof dropout / sizeof *dropout,
     .epsilon = "layer_norm_epsilon",
+    .function = MR_FUNCTION_GELU_NEW,
     .bos = 50256, // in GPT-J's vocabulary; in a smaller one it names no token, and never comes
     .eos = 50256,
     .prefix = "transformer.",

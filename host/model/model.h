@@ -42,8 +42,7 @@ enum mr_place {
 enum mr_epilogue {
     MR_PLAIN,
     MR_ROTARY,   // of Q and K
-    MR_GELU_NEW, // by tanh, or by erf where the configuration says so
-    MR_GELU,     // by erf, or relu where the configuration says so
+    MR_FUNCTION, // the one of the configuration
 };
 
 enum mr_by { MR_BY_TOKEN, MR_BY_POSITION, MR_BY_TYPE };
@@ -100,11 +99,10 @@ struct mr_config_rate {
 // A key that, where it is there, must have one value, or one of two strings.
 struct mr_config_setting {
     const char *key;
+    bool function;       // the name of a function, which struct mr_config takes; else
     const char *only;    // a string; NULL: a boolean,
     bool must;           // which must be this
-    const char *message; // of a string "activation function", of a boolean what is not supported
-    const char *other;   // the second string, or NULL;
-    size_t at;           // it sets this bool in struct mr_config
+    const char *message; // of a string what it is, of a boolean what is not supported
 };
 
 struct mr_list {
@@ -160,6 +158,7 @@ struct mr_arch {
     int n_dropout;
     const char *epsilon;   // key of LayerNorm's epsilon
     float epsilon_missing; // its value where the key is missing; 0: 1e-5
+    unsigned function;     // MR_FUNCTION_* where a configuration names none
     // Token ids where bos_token_id and eos_token_id are missing; -1: none.
     int bos, eos;
     const char *prefix;       // of the names of tensors; files may leave it out

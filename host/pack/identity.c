@@ -59,7 +59,7 @@ int mr_packed_identity(const struct mr_packed *p, uint64_t *identity, struct mr_
         (uint64_t)c->n_inner, epsilon, (uint64_t)p->format, (uint64_t)p->embedding.dtype,
         // 0 for GPT-J, which was the only one when KV stores were saved first.
         (arch == mr_arch_at(0) ? 0 : XXH3_64bits(arch->type, strlen(arch->type))) +
-            c->scale_by_layer + 2 * c->exact_gelu};
+            c->scale_by_layer + 2 * (mr_function_of(c) - MR_FUNCTION_GELU_NEW)};
     memcpy(words, fixed, sizeof fixed);
     int rc = 0;
     if (p->map.data)

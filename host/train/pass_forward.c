@@ -111,9 +111,9 @@ static void matrix(struct forward *f, int i)
     destination(f, c, i);
     if (item->epilogue == MR_ROTARY)
         run_matmul_rotary(&f->run, c);
-    if (item->epilogue == MR_GELU_NEW) {
+    if (item->epilogue == MR_FUNCTION) {
         uint64_t slopes = kept->slope + (uint64_t)f->first * (uint64_t)(it.cols / 32);
-        mr_command_set(c, MR_F_MATMUL_FUNCTION, MR_FUNCTION_GELU_NEW);
+        mr_command_set(c, MR_F_MATMUL_FUNCTION, mr_function_of(f->run.p->c));
         mr_command_set(c, MR_F_MATMUL_KEEP_SLOPE, 1);
         mr_command_set(c, MR_F_MATMUL_SLOPE_OFF, (uint32_t)slopes);
     }

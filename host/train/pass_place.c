@@ -37,7 +37,7 @@ static void place_item(struct mr_pass *p, int layer, int i)
     struct kept *k = pass_item(p, layer, i);
     if (item->kind == MR_NORM)
         k->row = take_rows(p, p->d.d);
-    if (item->epilogue == MR_GELU_NEW)
+    if (item->epilogue == MR_FUNCTION)
         k->slope = take_rows(p, place_lanes(p, item->to) / 2); // 16 bits each
     if (item->to == MR_Q || item->to == MR_K || item->to == MR_V)
         k->tiles = take_tiles(p, p->d.head_lanes / 32, p->c->n_head);

@@ -136,6 +136,14 @@ exits config_without_a_directory 2 '-o DIR is missing, and first.yaml has no mod
 exits config_beside_options 2 '--config and --batch exclude each other: the file says it' train first.yaml -o none --batch 2
 exits mode_without_a_config 2 '--mode goes with --config' train -m eval "$root/models/demo"
 exits mode_that_does_not_exist 2 "--mode 'evil' is none of" train first.yaml -m evil -o none
+exits config_with_another_function 3 'model.nonlinearity: gelu, and the checkpoint has gelu_new' train first.yaml -o none \
+    --checkpoint_path first/checkpoint-0 --set model.nonlinearity=gelu
+function_of() { grep -q model_type "$1/config.json" && { sed -n 's/.*"activation_function": "\([a-z_]*\)".*/\1/p' "$1/config.json" | grep . || echo gelu_new; }; }
+for f in gelu gelu_new relu; do
+    run first.yaml -o "is-$f" "${short[@]}" --set model.nonlinearity=$f
+    ok "config_trains_the_function_that_it_names_$f" test "$(function_of "is-$f/checkpoint-0")" = $f
+done
+exits config_with_an_unknown_function 3 "model.nonlinearity: 'swiglu': gelu, gelu_new and relu can be trained" train first.yaml -o none --set model.nonlinearity=swiglu
 exits config_of_another_model 3 'first.yaml:1[0-9]: model.vocab_size: 257, and the checkpoint has 2048' train first.yaml -o none --checkpoint_path "$root/models/demo"
 exits config_with_a_checkpoint_of_the_model_zoo 3 'a.mdl: a checkpoint of the Model Zoo' train first.yaml -o none --checkpoint_path a.mdl
 exits config_with_another_order 2 'began with shuffle 1, not 0' train first.yaml -o first --set train_input.shuffle=false

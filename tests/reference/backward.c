@@ -165,9 +165,8 @@ static void linear(struct mr_backward *b, const struct pass *p, int i, const str
     float *dy = b->d[item->to];
     if (item->epilogue == MR_ROTARY)
         turn_back(b, p, dy);
-    if (item->epilogue == MR_GELU_NEW)
-        (b->config->exact_gelu ? mr_gradient_gelu_exact : mr_gradient_gelu)(
-            dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
+    if (item->epilogue == MR_FUNCTION)
+        mr_gradient_function(mr_function_of(b->config), dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
     if (b->see)
         b->see(b->see_arg, p->layer, i, dy);
     if (item->bias && !mr_item_gradient_is_zero(item, MR_BIAS)) {

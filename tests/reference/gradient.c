@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "mr_device.h"
+
 void mr_gradient_layer_norm(float *dx, double *dgain, double *dbias, const float *dy,
                             const float *x, size_t n, const float *gain, float epsilon)
 {
@@ -28,7 +30,7 @@ void mr_gradient_layer_norm(float *dx, double *dgain, double *dbias, const float
     }
 }
 
-void mr_gradient_gelu(float *dy, const float *x, size_t n)
+static void gelu_new(float *dy, const float *x, size_t n)
 {
     const float sqrt_2_over_pi = 0.79788456F;
     for (size_t i = 0; i < n; i++) {
@@ -39,11 +41,22 @@ void mr_gradient_gelu(float *dy, const float *x, size_t n)
     }
 }
 
-void mr_gradient_gelu_exact(float *dy, const float *x, size_t n)
+static void gelu(float *dy, const float *x, size_t n)
 {
     const float sqrt_half = 0.70710678F, density = 0.39894228F; // of 0 in a normal distribution
     for (size_t i = 0; i < n; i++)
         dy[i] *= 0.5F * erfcf(-sqrt_half * x[i]) + x[i] * density * expf(-0.5F * x[i] * x[i]);
+}
+
+static void relu(float *dy, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dy[i] = x[i] > 0 ? dy[i] : 0;
+}
+
+void mr_gradient_function(unsigned function, float *dy, const float *x, size_t n)
+{
+    (function == MR_FUNCTION_GELU ? gelu : function == MR_FUNCTION_RELU ? relu : gelu_new)(dy, x, n);
 }
 
 void mr_gradient_softmax(float *dp, const float *p, size_t n, float scale)

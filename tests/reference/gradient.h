@@ -10,10 +10,8 @@
 void mr_gradient_layer_norm(float *dx, double *dgain, double *dbias, const float *dy,
                             const float *x, size_t n, const float *gain, float epsilon);
 
-// dy[n] in place: times the derivative of GELU by tanh at x[n].
-void mr_gradient_gelu(float *dy, const float *x, size_t n);
-// Of the exact GELU.
-void mr_gradient_gelu_exact(float *dy, const float *x, size_t n);
+// dy[n] in place: times the derivative of a function, MR_FUNCTION_*, at x[n].
+void mr_gradient_function(unsigned function, float *dy, const float *x, size_t n);
 
 // dp[n] in place: the gradient of a row of probabilities p[n] becomes that of its scores, which the
 // softmax multiplied by `scale`.

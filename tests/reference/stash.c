@@ -29,7 +29,7 @@ static bool keeps(const struct mr_item *item, enum mr_cpu_seen what)
     if (what == MR_CPU_READ)
         return item->kind == MR_NORM;
     if (what == MR_CPU_RAW)
-        return item->kind == MR_LINEAR && item->epilogue == MR_GELU_NEW;
+        return item->kind == MR_LINEAR && item->epilogue == MR_FUNCTION;
     return item->to != MR_RESIDUAL && item->to != MR_RESULT;
 }
 

@@ -103,7 +103,7 @@ unit 'the same with gradients (training)' mr_dot_acc '-set DSP 1 -set GRAD 1' -D
 unit 'fp32 add' mr_vfadd '-set LANES 1' $fp rtl/fp/mr_vfadd.sv
 unit 'fp32 multiply' mr_vfmul '-set LANES 1' $fp rtl/fp/mr_vfmul.sv
 unit 'accumulator to fp32' mr_vacc2f '-set LANES 1' $fp rtl/fp/mr_vacc2f.sv
-unit 'GELU, without its addition' mr_vgelu '-set LANES 1' $fp rtl/fp/mr_vgelu.sv
+unit 'GELU, without its addition' mr_vgelu '-set LANES 1' "$build/gen/mr_pkg.sv" $fp rtl/fp/mr_vgelu.sv
 unit 'exp2 to u16' mr_exp2 '' $fp rtl/fp/mr_exp2.sv
 unit 'reciprocal' mr_recip '' $fp rtl/fp/mr_vfadd.sv rtl/fp/mr_vfmul.sv rtl/fp/mr_vacc2f.sv rtl/fp/mr_recip.sv
 unit '1/sqrt' mr_rsqrt '' $fp rtl/fp/mr_vfadd.sv rtl/fp/mr_vfmul.sv rtl/fp/mr_vacc2f.sv rtl/fp/mr_rsqrt.sv

@@ -9,7 +9,7 @@ folders=(train store model reference)
 others=(host/{common,checkpoint,cpu}/*.c host/cmodel/num.c host/text/utf8.c host/pack/layout.c)
 declare -A tests=(
     [test_train]="gradients_agree_with_pytorch ten_steps_of_adamw_agree_with_pytorch
-        gradients_agree_with_differences_in_double exact_gelu_agrees_with_differences_in_double packing_does_not_change_gradients
+        gradients_agree_with_differences_in_double other_functions_agree_with_differences_in_double packing_does_not_change_gradients
         masked_rows_have_no_gradient steps_that_are_not_finite_change_no_weight only_matrices_decay
         refused_batches_change_nothing"
     [test_loss]="exponential_is_within_its_unit exponential_never_rises logarithm_is_that_of_double
@@ -45,7 +45,7 @@ mutants=(
     'the reference learns its own tokens|reference/reference.c|s/to\[n++\] = batch->targets\[r\];/to[n++] = batch->tokens[r];/|test_train'
     'logits for gradients|reference/reference.c|s/gradient != NULL, loss, err)/false, loss, err)/|test_train'
     'keys are not rotated|model/gptj.c|s/\.to = MR_K, \.epilogue = MR_ROTARY/.to = MR_K/|test_train'
-    'the feed-forward has no GELU|model/gptj.c|s/, \.epilogue = MR_GELU_NEW//|test_train'
+    'the feed-forward has no GELU|model/gptj.c|s/, \.epilogue = MR_FUNCTION//|test_train'
     'scores without the root of the head|model/model.c|s/return sqrt((double)c->head_dim) \*/return 1.0 */|test_train'
     # matrices
     'dropped bias gradient|reference/backward.c|s/if (item->bias \&\& /if (item->bias \&\& item->to != MR_HIDDEN \&\& /|test_train'
@@ -56,11 +56,12 @@ mutants=(
     'rotary of keys is not turned back|reference/backward.c|s/if (item->epilogue == MR_ROTARY)/if (item->epilogue == MR_ROTARY \&\& item->to == MR_Q)/|test_train'
     'rotary is turned on|reference/backward.c|s/angles\[k\] = -angles\[k\]/angles[k] = angles[k]/|test_train'
     'rotary by the row, not the position|reference/backward.c|s/(size_t)t \* (size_t)c->rotary_dim/(size_t)((t + s) % c->n_positions) * (size_t)c->rotary_dim/|test_train'
-    'GELU without its derivative|reference/backward.c|s/if (item->epilogue == MR_GELU_NEW)/if (0)/|test_train'
+    'GELU without its derivative|reference/backward.c|s/if (item->epilogue == MR_FUNCTION)/if (0)/|test_train'
     # the element-wise operations
     'GELU: the inner derivative is a constant|reference/gradient.c|s/(1\.0F + 3\.0F \* 0\.044715F \* square)/1.0F/|test_train'
     'GELU: without the derivative of tanh|reference/gradient.c|s/(1\.0F - t \* t)/1.0F/|test_train'
-    'exact GELU: the gradient of the other|reference/backward.c|s/b->config->exact_gelu ? mr_gradient_gelu_exact/0 ? mr_gradient_gelu_exact/|test_train'
+    'exact GELU: the gradient of the other|reference/gradient.c|s/function == MR_FUNCTION_GELU ? gelu : //|test_train'
+    'relu: the gradient of GELU|reference/gradient.c|s/function == MR_FUNCTION_RELU ? relu : //|test_train'
     'exact GELU: without the density|reference/gradient.c|s/x\[i\] \* density/0 * density/|test_train'
     'LayerNorm: the mean does not move|reference/gradient.c|s/dn - all \/ (double)n -/dn -/|test_train'
     'LayerNorm: the length does not move|reference/gradient.c|s/ - normal \* (along \/ (double)n)//|test_train'

@@ -43,9 +43,11 @@ static void linear_row(const struct model *m, int layer, const struct mr_item *i
         double sum = bias ? bias[o] : 0;
         for (int i = 0; i < in; i++)
             sum += w[(size_t)o * (size_t)in + (size_t)i] * x[i];
-        if (item->epilogue == MR_GELU_NEW && m->c->exact_gelu)
+        if (item->epilogue == MR_FUNCTION && mr_function_of(m->c) == MR_FUNCTION_RELU)
+            sum = sum > 0 ? sum : 0;
+        else if (item->epilogue == MR_FUNCTION && mr_function_of(m->c) == MR_FUNCTION_GELU)
             sum *= 0.5 * (1 + erf(sum / sqrt(2)));
-        else if (item->epilogue == MR_GELU_NEW)
+        else if (item->epilogue == MR_FUNCTION)
             sum *= 0.5 * (1 + tanh(sqrt(2 / acos(-1)) * (sum + 0.044715 * sum * sum * sum)));
         y[o] = item->to == MR_RESIDUAL ? y[o] + sum : sum;
     }

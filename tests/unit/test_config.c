@@ -88,7 +88,7 @@ static void refuses_config_without_architecture(void **state)
 static void refuses_other_activation(void **state)
 {
     (void)state;
-    refuse("{" GPTJ SIZES ",\"activation_function\":\"relu\"}", MR_ERR_UNSUPPORTED, "\"relu\"");
+    refuse("{" GPTJ SIZES ",\"activation_function\":\"silu\"}", MR_ERR_UNSUPPORTED, "\"silu\"");
     refuse("{" GPTJ SIZES ",\"activation_function\":null}", MR_ERR_FORMAT, "null");
 }
 

@@ -69,9 +69,12 @@ static void reads_the_settings_that_it_computes(void **state)
           &err);
     assert_int_equal(c.n_inner, 100);
     assert_true(c.scale_by_layer);
-    assert_false(c.exact_gelu);
+    assert_int_equal(c.function, 0);
+    assert_int_equal(mr_function_of(&c), MR_FUNCTION_GELU_NEW);
     check(parse(&c, ",\"activation_function\":\"gelu\"", &err), &err);
-    assert_true(c.exact_gelu);
+    assert_int_equal(mr_function_of(&c), MR_FUNCTION_GELU);
+    check(parse(&c, ",\"activation_function\":\"relu\"", &err), &err);
+    assert_int_equal(mr_function_of(&c), MR_FUNCTION_RELU);
     c.scale_by_layer = true;
     for (int layer = 0; layer < 3; layer++)
         assert_true(mr_attention_root(&c, layer) == sqrt(24) * (layer + 1));
@@ -84,8 +87,9 @@ static void refuses_settings_that_it_does_not_compute(void **state)
         const char *more, *words;
         int status;
     } cases[] = {
-        {",\"activation_function\":\"relu\"",
-         "function \"relu\" is not supported; \"gelu_new\" and \"gelu\" are", MR_ERR_UNSUPPORTED},
+        {",\"activation_function\":\"silu\"",
+         "function \"silu\" is not supported; \"gelu_new\", \"gelu\" and \"relu\" are",
+         MR_ERR_UNSUPPORTED},
         {",\"scale_attn_weights\":false", "scale_attn_weights", MR_ERR_UNSUPPORTED},
         {",\"add_cross_attention\":true", "add_cross_attention", MR_ERR_UNSUPPORTED},
         {",\"tie_word_embeddings\":false", "tie_word_embeddings", MR_ERR_UNSUPPORTED},

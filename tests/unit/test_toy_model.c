@@ -488,6 +488,9 @@ static void refuses_descriptions_that_contradict_themselves(void **state)
     a.block = (struct mr_list){block, 4};
     refuse(&a, "0 attentions");
     a.block = toy.block;
+    a.function = MR_FUNCTION_NONE;
+    refuse(&a, "the architecture names none");
+    a.function = toy.function;
     a.tail.count = 1;
     refuse(&a, "no result");
     a.tail = toy.tail;

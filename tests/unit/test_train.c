@@ -221,23 +221,34 @@ static void gradients_agree_with_differences_in_double(void **unused)
     on_every_fixture(check_differences);
 }
 
-// Its weights with the exact GELU instead: loss and gradients.
-static void check_exact_gelu(struct fixture *f)
+// Its weights with another function instead: loss and gradients.
+static void check_function(struct fixture *f, unsigned function)
 {
     static struct mr_config c;
     struct mr_error err = {0};
     c = *f->config;
-    c.exact_gelu = true;
+    c.function = function;
     mr_reference_close(f->reference);
     f->config = f->weights.config = f->gradient.config = &c;
     check(mr_reference_open(&f->reference, &f->weights, &err), &err);
     check_differences(f);
 }
 
-static void exact_gelu_agrees_with_differences_in_double(void **unused)
+static void check_gelu(struct fixture *f)
+{
+    check_function(f, MR_FUNCTION_GELU);
+}
+
+static void check_relu(struct fixture *f)
+{
+    check_function(f, MR_FUNCTION_RELU);
+}
+
+static void other_functions_agree_with_differences_in_double(void **unused)
 {
     (void)unused;
-    run_on("toy-d10", check_exact_gelu);
+    run_on("toy-d10", check_gelu);
+    run_on("toy-d10", check_relu);
 }
 
 // ---- batches ------------------------------------------------------------------------------------
@@ -536,7 +547,7 @@ int main(void)
         cmocka_unit_test(ten_steps_of_adamw_agree_with_pytorch),
         cmocka_unit_test(accumulated_gradients_are_those_of_one_batch),
         cmocka_unit_test(gradients_agree_with_differences_in_double),
-        cmocka_unit_test(exact_gelu_agrees_with_differences_in_double),
+        cmocka_unit_test(other_functions_agree_with_differences_in_double),
         cmocka_unit_test(packing_does_not_change_gradients),
         cmocka_unit_test(masked_rows_have_no_gradient),
         cmocka_unit_test(a_batch_is_learnt_by_heart),

@@ -27,7 +27,7 @@ static const struct mr_item block[] = {
     {MR_ATTEND, NULL, "ATTEND", .from = MR_Q, .to = MR_ATTENTION},
     {MR_LINEAR, "attn.proj", "out", .from = MR_ATTENTION, .to = MR_RESIDUAL, CONV1D},
     {MR_NORM, "ln_2", "ln_2", .from = MR_RESIDUAL, .to = MR_X},
-    {MR_LINEAR, "mlp.up", "up", MR_X, MR_HIDDEN, CONV1D, .epilogue = MR_GELU_NEW},
+    {MR_LINEAR, "mlp.up", "up", MR_X, MR_HIDDEN, CONV1D, .epilogue = MR_FUNCTION},
     {MR_LINEAR, "mlp.down", "down", .from = MR_HIDDEN, .to = MR_RESIDUAL, CONV1D},
 };
 static const struct mr_item tail[] = {
@@ -40,6 +40,7 @@ static const struct mr_arch toy = {
     .keys = keys,
     .n_keys = sizeof keys / sizeof *keys,
     .epsilon = "layer_norm_epsilon",
+    .function = MR_FUNCTION_GELU_NEW,
     .bos = -1,
     .eos = -1,
     .prefix = "toy.",
