@@ -156,7 +156,7 @@ module millrace_core #(
 
   // rows: table, exponents, residual, rotary; LayerNorm's output; what attention keeps
   logic            row_a_ren, row_b_ren, rexp_we, rexp_ren, rot_ren;
-  logic            epi_res_ren, epi_res_we, kv_res_ren, epi_second, kv_second, keep_we;
+  logic            epi_res_ren, epi_res_we, kv_res_ren, epi_second, kv_second, kv_want, keep_we;
   logic [TW-1:0]   row_a_raddr, row_b_raddr, rexp_waddr, rexp_raddr;
   logic [47:0]     row_a_rdata, row_b_rdata;
   logic [T-1:0]    row_continues;
@@ -361,7 +361,7 @@ module millrace_core #(
     `MR_RAM_R_S_ON(epi_res_, epi_res_),
     `MR_RAM_W_S_ON(epi_res_, epi_res_),
     `MR_RAM_R_S_ON(kv_res_, kv_res_),
-    .kv_second_i(kv_second),
+    .kv_second_i(kv_second), .kv_want_i(kv_want),
     `MR_RAM_W_S_ON(at_keep_, keep_),
     `MR_MV_S_ON(mv_, mv_),
     `MR_RAM_R_S_ON(mv_vec_, mv_vec_),
@@ -387,7 +387,7 @@ module millrace_core #(
     .kv_base_i(kv_base),
     .kv_limit_i(kv_limit), .result_base_i(result_base), .train_i(train), .rows_base_i(rows_base),
     `MR_RAM_W_M_ON(keep_, keep_),
-    .res_second_o(kv_second),
+    .res_second_o(kv_second), .res_want_o(kv_want),
     `MR_RAM_R_M_ON(row_a_, row_a_),
     `MR_RAM_R_M_ON(row_b_, row_b_),
     .row_continues_i(row_continues),

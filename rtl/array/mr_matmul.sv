@@ -105,7 +105,7 @@ module mr_matmul #(
     assign gr_cmd_valid_o = cmd_valid_i && is_grad && !busy_i && array_ready && gr_cmd_ready_i;
     assign gr_valid_o     = a_dr_valid && dr_grad;
     assign dr_valid_o     = a_dr_valid && !dr_grad;
-    assign a_dr_ready     = dr_grad ? gr_ready_i : dr_ready_i;
+    assign a_dr_ready     = gr_ready_i || dr_ready_i;  // each only with a command of its own
     assign b_valid        = b_valid_i || c_valid_i;
     assign c_ready_o      = b_ready && !b_valid_i;
     assign {b_slot, b_word, b_region, b_data} = b_valid_i ?

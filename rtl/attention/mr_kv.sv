@@ -23,7 +23,8 @@
 //   qkv_, blk_ from mr_vec_out: writes of the q/k/v memory; block codes for the prefix maxima
 //   act_       blocks to activation memory, valid/ready
 //   keep_      write port of the second row memory: what ATTEND keeps
-//   res_       RAM port of the residual; res_second_o, stable for a command: of the second memory
+//   res_       RAM port of the residual; res_second_o, stable for a command: of the second memory;
+//             res_want_o, from a register: a word may be read in this cycle
 //   result_base_i, rows_base_i  windows of STORE_RES and SAVE_ROWS; train_i: a run of training
 //   job_, data_  write jobs for mr_writer
 //   cnt_       strobes, mr_attn's; ovf_o, nan_o pulses for STICKY
@@ -78,6 +79,7 @@ module mr_kv #(
   input  logic [63:0]       rows_base_i,
   // verilator lint_on UNUSED
   output logic              res_second_o,
+  output logic              res_want_o,
 
   `MR_RAM_R_M(row_a_, TW, 48),
   `MR_RAM_R_M(row_b_, TW, 48),
@@ -251,6 +253,7 @@ module mr_kv #(
     .qkv_rdata_i    (qkv_rdata),
     `MR_RAM_R_M_ON(pm_, pmk_),
     `MR_RAM_R_M_TO(res_m_, res_),
+    .res_m_want_o   (res_want_o),
     `MR_WR_M_TO(, )
   );
 

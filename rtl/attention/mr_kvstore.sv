@@ -18,7 +18,8 @@
 // each.
 // RAM ports, data one cycle after ren and held: row table (row_), q/k/v memory (qkv_, address slot
 // * QKV_WORDS + word, slot = 2 * token when two-pass; word = {code, 256 bits} x 2), prefix maxima
-// (pm_, address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word).
+// (pm_, address token * PM_WORDS + word), residual (res_m_, address token * (D_MAX/V) + word;
+// res_m_want_o, from a register: it may be read in this cycle).
 // Fields are legal, and residual rows lie in the result window (mr_legal).
 // Errors: err_valid_o pulse, WINDOW: a record outside its KV window, err_addr_o where it would
 // start. The command stops there, waits for what is under way and gives done_o.
@@ -65,6 +66,7 @@ module mr_kvstore #(
   `MR_RAM_R_M(qkv_, QAW, 528),
   `MR_RAM_R_M(pm_, PAW, 16),
   `MR_RAM_R_M(res_m_, RAW, V*32),
+  output logic             res_m_want_o,
 
   `MR_WR_M(, 1)
 );
@@ -326,6 +328,7 @@ module mr_kvstore #(
     .tok_i      (tok_q),
     .beats_i    (res_beats_q),
     .ren_o      (res_m_ren_o),
+    .want_o     (res_m_want_o),
     .raddr_o    (res_m_raddr_o),
     .rdata_i    (res_m_rdata_i),
     .out_valid_o(res_valid),

@@ -5,7 +5,8 @@
 //
 // Ports
 //   start_i  high until the job of the row is taken; tok_i, beats_i hold until its last beat
-//   ren_o    the residual memory: data one cycle later and held
+//   ren_o    the residual memory: data one cycle later and held. want_o, from a register: it may
+//            be read in this cycle
 //   out_     valid/ready, beats_i beats
 module mr_row_beats #(
   parameter int T = 8,
@@ -19,6 +20,7 @@ module mr_row_beats #(
   input  logic [15:0]     tok_i,
   input  logic [15:0]     beats_i,
   output logic            ren_o,
+  output logic            want_o,
   output logic [AW-1:0]   raddr_o,
   input  logic [V*32-1:0] rdata_i,
   output logic            out_valid_o,
@@ -32,6 +34,7 @@ module mr_row_beats #(
   logic [15:0]   left_q;
   logic [AW-1:0] addr_q;
   assign ren_o   = more_q && !start_i && (!rv_q || ready);
+  assign want_o  = more_q;
   assign raddr_o = addr_q;
 
   always_ff @(posedge clk_i) begin

@@ -4,10 +4,11 @@
 // before this one leave, in program order (not in the order in which units finish).
 //
 // Commands are judged while they go into the queue of mr_fetch, in their order, one a cycle.
-// load_i: cmd_i goes into it in this cycle. In the next cycle its fields are looked at, its effects
-// on the order are noted, and its products and windows are known; in the one after that, whether
-// products are small enough and windows lie inside. From the third cycle on, which is the first in
-// which the dispatcher can have the command, the verdict is there:
+// load_i: cmd_i goes into it in this cycle, and with TRAIN what its windows have ahead is known. In
+// the next cycle its fields are looked at, its effects on the order are noted, and its products and
+// windows are known; in the one after that, whether products are small enough and windows lie
+// inside. From the third cycle on, which is the first in which the dispatcher can have the command,
+// the verdict is there:
 //   bad_o   the oldest command without take_i (it is dealt out) must not be dealt out
 //   code_o  why: COMMAND, WINDOW, or WATCHDOG if it waits for what nothing before it signals
 // Behind a command that is bad verdicts mean nothing.
@@ -63,6 +64,7 @@ module mr_legal #(
     if (load_i) c_q <= cmd_i;
   end
   assign c = c_q;
+  logic [mr_pkg::AHEAD_W-1:0] ahead;
 
   // ---- values -----------------------------------------------------------------------------------
   // What the commands so far leave.
@@ -79,8 +81,9 @@ module mr_legal #(
   logic [31:0]       rows_beats, grad_beats;
   if (TRAIN != 0) begin : gen_train
     assign {train, rows_beats, grad_beats} = {train_i, rows_beats_i, grad_beats_i};
+    always_ff @(posedge clk_i) if (load_i) ahead <= mr_pkg::ahead_of(cmd_i);
   end else begin : gen_no_train
-    assign {train, rows_beats, grad_beats} = '0;
+    assign {train, rows_beats, grad_beats, ahead} = '0;
     logic unused;
     assign unused = ^{train_i, rows_beats_i, grad_beats_i};
   end
@@ -147,7 +150,7 @@ module mr_legal #(
         w_sem_bad_q <= bad || not_yet;
         w_missing_q <= missing;
         if (TRAIN != 0) begin
-          windows  = mr_pkg::training_windows_of(c, v);
+          windows  = mr_pkg::training_windows_of(c, v, ahead);
           products = mr_pkg::training_products_of(c, v);
         end else begin
           windows  = {WINDOWS_MORE'(0), mr_pkg::windows_of(c, v)};

@@ -18,6 +18,7 @@
 # between them: products_of, then legal_products. Values of the order are those of the first step only.
 # What a product meets is taken along as the first step knows it, for "a + product <= b" as b - a, so
 # that the second step only compares.
+# A window of training may say ahead(EXPRESSION), of fields alone: the RTL knows it a cycle before (ahead_of).
 # What its other checks say is a bit each (checks_of), so that whether all hold can be asked in the second step too.
 
 function bad(text) {
@@ -40,7 +41,7 @@ function next_token() {
     sub(/^[ \t]+/, "", rest)
     if (rest == "") { tok = tok_kind = ""; return }
     if (match(rest, /^(0x[0-9A-Fa-f]+|[0-9]+)/)) tok_kind = "n"
-    else if (match(rest, /^[A-Z][A-Z0-9_]*/)) tok_kind = "i"
+    else if (match(rest, /^(ahead|[A-Z][A-Z0-9_]*)/)) tok_kind = "i"
     else if (match(rest, /^(\|\||&&|==|!=|<=|>=|[<>!+*\/%()?:])/)) tok_kind = "o"
     else { bad("'" substr(rest, 1, 1) "' is no part of an expression"); tok = tok_kind = ""; rest = ""; return }
     tok = substr(rest, 1, RLENGTH)
@@ -70,6 +71,7 @@ function most(a, b) { return a > b ? a : b }
 
 function primary(   n, key) {
     if (tok_kind == "n") { n = constant(number_of(tok)); next_token(); return n }
+    if (tok == "ahead") { next_token(); return ahead(primary()) }
     if (tok_kind == "i") {
         key = subject SUBSEP tok
         if (!(key in f_word) && subject in op_code) key = "CMD" SUBSEP tok # the same in all commands
@@ -96,6 +98,15 @@ function primary(   n, key) {
     bad("an operand is missing in '" text "'")
     next_token()
     return constant(0)
+}
+# Node n is known a cycle before the rest of its window.
+function ahead(n) {
+    if (!in_window || !training || nsv[n] ~ /v\[/) bad("'" text "': ahead() is of fields, in a window of training")
+    ahead_op[n_ahead + 0] = subject; ahead_sv[n_ahead + 0] = nsv[n]
+    ahead_part[n_ahead++] = ahead_w[subject] + 0 " +: " nw[n]
+    ahead_w[subject] += nw[n]
+    ahead_most = most(ahead_most, ahead_w[subject])
+    return node(nc[n], "a[" ahead_part[n_ahead - 1] "]", nw[n], "")
 }
 function late(n) { return index(nsv[n], "p[") > 0 }
 # Node n, which a product is or is compared with, goes into p, after what subject has there already, for the second step.
@@ -300,8 +311,11 @@ $1 == "window" {
     if (!at || !(($3 "_BEATS") in value_width)) bad("window OP WINDOW OFFSET, BEATS; WINDOW_BEATS is a value")
     i = n_windows++
     wd_op[i] = $2; wd_of[i] = $3; wd_text[i] = expr; wd_training[i] = training
+    gsub(/ahead\(/, "(", wd_text[i])
     n = parse($2, substr(expr, 1, at - 1)); wd_off_c[i] = nc[n]; wd_off_n[i] = n
+    in_window = 1
     m = parse($2, substr(expr, at + 1)); wd_beats_c[i] = nc[m]; wd_beats_n[i] = m
+    in_window = 0
     if (!($3 in window_no)) { window_no[$3] = n_window_names; window_name[n_window_names++] = $3 }
     if (++op_windows[$2] > windows_most) windows_most = op_windows[$2]
     off_w = most(off_w, nw[n]); beats_w = most(beats_w, nw[m]); limit_w = most(limit_w, value_width[$3 "_BEATS"])
@@ -405,7 +419,14 @@ function windows_sv(name, of, most_windows, beats_w, w,   i, o, j, op, each, lim
     print "  // The windows that a command uses, as the room that is left from its offset on; then whether its\n" \
           "  // beats fit. In two steps, for a register between them."
     printf "  localparam int %sWINDOWS_W = %d;\n", toupper(name), most(most_windows * each, 1)
-    printf "  function automatic logic [%sWINDOWS_W-1:0] %swindows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);\n", toupper(name), name
+    if (of) {
+        print "  // What windows of training have a cycle before.\n  localparam int AHEAD_W = " most(ahead_most, 1) ";"
+        print "  function automatic logic [AHEAD_W-1:0] ahead_of(input logic [511:0] c);"
+        print "    ahead_of = '0;\n    unique case (c[7:0])"
+        for (i = 0; i < n_ahead; i++) printf "      8'h%s: ahead_of[%s] = %s;\n", substr(op_code[ahead_op[i]], 3), ahead_part[i], ahead_sv[i]
+        print "      default: ;\n    endcase\n  endfunction\n"
+    }
+    printf "  function automatic logic [%sWINDOWS_W-1:0] %swindows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v%s);\n", toupper(name), name, (of ? ", input logic [AHEAD_W-1:0] a" : "")
     printf "    %swindows_of = '0;\n    unique case (c[7:0])\n", name
     for (o = 0; o < n_op_list; o++) {
         for (i = j = 0; i < n_windows; i++) {

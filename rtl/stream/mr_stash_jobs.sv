@@ -88,20 +88,26 @@ module mr_stash_jobs #(
   endfunction
   logic [15:0] last_k;
   assign last_k      = first_q + kblocks_q - 16'd1;
-  assign cmd_ready_o = state_q == IDLE;
-  assign busy_o      = state_q != IDLE;
+  assign cmd_ready_o = !busy_o;
   assign bad_o       = state_q == AT && step_q == '0 && end_q > {7'd0, limit_i};
   assign good_o      = state_q == AT && step_q == 2'd3;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q <= IDLE;
+      busy_o  <= 1'b0;
     end else begin
       unique case (state_q)
-        IDLE: if (cmd_valid_i) state_q <= SIZE;
+        IDLE: if (cmd_valid_i) begin
+          state_q <= SIZE;
+          busy_o  <= 1'b1;
+        end
         SIZE: state_q <= END;
         END: if (step_q == 2'd3) state_q <= AT;
-        default: if (bad_o || good_o) state_q <= IDLE;
+        default: if (bad_o || good_o) begin
+          state_q <= IDLE;
+          busy_o  <= 1'b0;
+        end
       endcase
     end
     step_q <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;

@@ -98,19 +98,35 @@ module mr_dot_acc #(
     assign unused = ^d_i[31:20];
   end else begin : gen_portable
     logic signed [63:0] m_q;  // 38 bits of value; 64 declared because it simulates faster
+    logic round_q;
+    if (GRAD != 0) begin : gen_round
+      always_ff @(posedge clk_i) if (v_i[1]) round_q <= round;
+    end else begin : gen_no_round
+      assign round_q = 1'b0;
+    end
+    // What rounds up is carried from a bit below.
+    function automatic logic [47:0] plus(input logic [47:0] a, input logic [47:0] b,
+                                         input logic up_by);
+      // verilator lint_off UNUSED
+      logic [48:0] s;  // the bit below has done its work
+      // verilator lint_on UNUSED
+      s = {a, 1'b1} + {b, up_by};
+      plus = s[48:1];
+    endfunction
     always_ff @(posedge clk_i) begin
       if (v_i != 3'd0) begin  // one test for an idle element in simulation
         if (v_i[0]) sh_q <= 6'(shift(dr_i, dc_i));
-        if (v_i[1]) m_q <= ($signed({{26{d_i[19]}}, d_i[19:0], 18'd0}) >>> sh_q) +
-                              $signed({63'd0, round});
+        if (v_i[1]) m_q <= $signed({{26{d_i[19]}}, d_i[19:0], 18'd0}) >>> sh_q;
         // one LUT a bit
         if (v_i[2]) begin
-          acc_o <= (48*FOLD)'({acc_o, m_q[47:0] + (first_i ? 48'd0 : acc_o[48*FOLD-1-:48])});
+          acc_o <= (48*FOLD)'({acc_o, (GRAD == 0) ?
+              m_q[47:0] + (first_i ? 48'd0 : acc_o[48*FOLD-1-:48]) :
+              plus(m_q[47:0], first_i ? 48'd0 : acc_o[48*FOLD-1-:48], round_q)});
         end
       end
     end
     logic unused;
-    assign unused = ^{m_q[63:48], d_i[31:20]};
+    assign unused = ^{m_q[63:48], d_i[31:20], round, round_q};
   end
 
 endmodule

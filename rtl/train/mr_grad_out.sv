@@ -179,7 +179,7 @@ module mr_grad_out #(
     larger = (a > b) ? a : b;
   endfunction
   always_ff @(posedge clk_i) begin
-    if (cmd_valid_i && cmd_ready_o) begin
+    if (cmd_ready_o) begin
       large_q <= 1'b0;
       nan_q   <= 1'b0;
       peak_q  <= '0;
@@ -309,7 +309,7 @@ module mr_grad_out #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (cmd_valid_i && cmd_ready_o) begin
+    if (cmd_ready_o) begin  // of the command, when it comes
       rows_q       <= cmd_rows_i;
       row_end_q    <= TW'(cmd_rows_i - 16'd1);
       band_end_q   <= SB'((cmd_rows_i - 16'd1) >> 5);

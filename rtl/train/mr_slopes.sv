@@ -83,7 +83,8 @@ module mr_slopes #(
   localparam logic [2:0] S_IDLE = 3'd0, S_SIZE = 3'd1, S_NEXT = 3'd2, S_ASK = 3'd3, S_MOVE = 3'd4,
                          S_ACK = 3'd5;
   logic [2:0]  state_q;
-  logic        keep_q, moved, last, fits;
+  logic        keep_q, moved, moved_all, last, fits;
+  logic        give_q;           // S_MOVE of KEEP_SLOPE: before its job is taken no beat goes
   logic [63:0] addr_q;
   logic [31:0] left_q;
   logic [15:0] rows_q, blocks_q;
@@ -93,27 +94,43 @@ module mr_slopes #(
   assign n      = (left_q[31:4] != '0) ? 5'(CHUNK) : {1'b0, left_q[3:0]};
   assign last   = left_q == '0;
   assign fits   = keep_q ? count >= 7'(n) : count <= 7'(DEPTH - CHUNK);
-  assign moved  = keep_q ? data_valid_o && data_ready_i : rd_data_valid_i;
+  assign moved     = keep_q ? data_valid_o && data_ready_i : rd_data_valid_i;
+  assign moved_all = state_q == S_MOVE && moved && to_move_q == 5'd1;
   assign busy_o = cmd_valid_i || c_count != '0 || state_q != S_IDLE || done_o;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      state_q <= S_IDLE;
-      done_o  <= 1'b0;
+      state_q     <= S_IDLE;
+      done_o      <= 1'b0;
+      rd_valid_o  <= 1'b0;
+      job_valid_o <= 1'b0;
+      give_q      <= 1'b0;
     end else begin
       done_o <= 1'b0;
+      if (rd_ready_i) rd_valid_o <= 1'b0;
+      if (job_ready_i) job_valid_o <= 1'b0;
       case (state_q)
         S_IDLE: if (c_valid) state_q <= S_SIZE;
         S_SIZE: state_q <= S_NEXT;
         S_NEXT: begin
           if (!last) begin
-            if (fits) state_q <= S_ASK;
+            if (fits) begin
+              state_q     <= S_ASK;
+              rd_valid_o  <= !keep_q;
+              job_valid_o <= keep_q;
+            end
           end else if (keep_q || count == '0) begin
             state_q <= S_IDLE;
             done_o  <= keep_q;
           end
         end
-        S_ASK: if (keep_q ? job_ready_i : rd_ready_i) state_q <= S_MOVE;
-        S_MOVE: if (moved && to_move_q == 5'd1) state_q <= keep_q ? S_ACK : S_NEXT;
+        S_ASK: begin
+          state_q <= S_MOVE;
+          give_q  <= keep_q;
+        end
+        S_MOVE: if (moved_all) begin
+          state_q <= keep_q ? S_ACK : S_NEXT;
+          give_q  <= 1'b0;
+        end
         default: if (job_done_i) state_q <= S_NEXT;
       endcase
     end
@@ -129,17 +146,13 @@ module mr_slopes #(
     if (state_q == S_NEXT) n_q <= n;
     if (state_q == S_ASK) begin
       to_move_q <= n_q;
-      if (keep_q ? job_ready_i : rd_ready_i) begin
-        left_q <= left_q - 32'(n_q);
-        addr_q <= addr_q + {53'd0, n_q, 6'd0};
-      end
+      left_q    <= left_q - 32'(n_q);
     end
+    if (moved_all) addr_q <= addr_q + {53'd0, n_q, 6'd0};
     if (state_q == S_MOVE && moved) to_move_q <= to_move_q - 5'd1;
   end
-  assign rd_valid_o  = state_q == S_ASK && !keep_q;
   assign rd_addr_o   = addr_q;
   assign rd_beats_o  = 16'(n_q);
-  assign job_valid_o = state_q == S_ASK && keep_q;
   assign job_addr_o  = addr_q;
   assign job_beats_o = 16'(n_q);
   assign job_strb_o  = '1;
@@ -181,8 +194,8 @@ module mr_slopes #(
   logic          b_valid, b_ready, s_ready;
   logic [511:0]  b_data;
   logic [WW-1:0] room_q, has_q;
-  assign b_ready      = keep_q ? state_q == S_MOVE && data_ready_i : s_ready;
-  assign data_valid_o = state_q == S_MOVE && keep_q && b_valid;
+  assign b_ready      = keep_q ? give_q && data_ready_i : s_ready;
+  assign data_valid_o = give_q && b_valid;
   assign data_o       = b_data;
   assign room_o       = room_q != '0;
   assign has_o        = has_q != '0;

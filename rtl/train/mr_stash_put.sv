@@ -85,7 +85,8 @@ module mr_stash_put #(
   logic [15:0]      kblock_q;
   logic [V-1:0]     mask_q, fresh_q;   // the first of the channels that are left; of all
   logic             flush_q, last_q;
-  logic [9:0]       jobs_q;            // that are not acknowledged
+  logic [9:0]       jobs_q;            // that are not acknowledged, of a cycle ago
+  logic             job_q;
 
   logic channel_last, take, job_go, beat_go, part_end;
   assign channel_last = channel_q == CW'(N - 1);
@@ -236,7 +237,7 @@ module mr_stash_put #(
                         (state_q == HEAD) ? head_used_q : elems_strb;
   assign data_valid_o = sent_q;
   always_ff @(posedge clk_i) begin
-    if (job_go) begin
+    if (job_valid_o) begin  // the last time when the job is taken
       data_o <= (state_q == CODES) ? {16{code_q[31:0]}} : (state_q == HEAD) ? head_beat_q :
                 second_q ? elems[1023:512] : elems[511:0];
     end
@@ -274,8 +275,9 @@ module mr_stash_put #(
       if (job_go) sent_q <= 1'b1;
       else if (beat_go) sent_q <= 1'b0;
       if (beat_go) second_q <= state_q == ELEMS && !second_q;
-      jobs_q <= jobs_q + 10'(job_go) - 10'(job_done_i);
+      jobs_q <= jobs_q + 10'(job_q) - 10'(job_done_i);
     end
+    job_q   <= job_go;
     step_q  <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
     asked_q <= state_q == READ && (asked_q || rd_ready_i);
   end

@@ -231,9 +231,18 @@ module mr_train #(
   logic [1:0]  bad;
   logic [63:0] tn_bad_addr, tl_bad_addr;
   logic        slope;
-  assign has   = {mm_cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], mm_cmd_i[mr_pkg::MATMUL_TILES_LSB],
-                  mm_cmd_i[mr_pkg::MATMUL_TURNED_LSB]};
-  assign slope = mm_cmd_i[mr_pkg::MATMUL_SLOPE_LSB];
+  // A MATMUL is here a cycle after it was issued, which comes late in a cycle; its first beat comes
+  // no sooner than its command.
+  logic         push_q;
+  logic [511:0] mm_cmd_q;
+  logic [15:0]  mm_rows_q;
+  always_ff @(posedge clk_i) begin
+    push_q <= rst_ni && side_push_i;
+    if (side_push_i) {mm_cmd_q, mm_rows_q} <= {mm_cmd_i, mm_rows_i};
+  end
+  assign has   = {mm_cmd_q[mr_pkg::MATMUL_KEEP_SLOPE_LSB], mm_cmd_q[mr_pkg::MATMUL_TILES_LSB],
+                  mm_cmd_q[mr_pkg::MATMUL_TURNED_LSB]};
+  assign slope = mm_cmd_q[mr_pkg::MATMUL_SLOPE_LSB];
   assign side_busy_o = busy != '0;
   assign act_tn      = busy[0];
   assign act_tl      = busy[1];
@@ -241,7 +250,7 @@ module mr_train #(
   mr_train_done u_done (
     .clk_i,
     .rst_ni,
-    .push_i    (side_push_i),
+    .push_i    (push_q),
     .has_i     (has),
     .next_i    (side_next_i),
     .told_i    (told),
@@ -258,14 +267,14 @@ module mr_train #(
   ) u_turned (
     .clk_i        (clk_tn),
     .rst_ni,
-    .cmd_valid_i  (side_push_i && has[0]),
-    .cmd_off_i    (mm_cmd_i[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
-    .cmd_kblocks_i(mm_cmd_i[mr_pkg::MATMUL_ALL_KBLOCKS_LSB+:16]),
-    .cmd_at_i     (mm_cmd_i[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]),
-    .cmd_first_i  (20'({1'b0, mm_cmd_i[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16], 3'd0} >> LN)),
-    .cmd_groups_i (20'(mm_cmd_i[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN))),
-    .cmd_begin_i  ({!mm_cmd_i[mr_pkg::MATMUL_BEGIN_LSB], 16'd0}),
-    .cmd_rows_i   (mm_rows_i),
+    .cmd_valid_i  (push_q && has[0]),
+    .cmd_off_i    (mm_cmd_q[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
+    .cmd_kblocks_i(mm_cmd_q[mr_pkg::MATMUL_ALL_KBLOCKS_LSB+:16]),
+    .cmd_at_i     (mm_cmd_q[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]),
+    .cmd_first_i  (20'({1'b0, mm_cmd_q[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16], 3'd0} >> LN)),
+    .cmd_groups_i (20'(mm_cmd_q[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN))),
+    .cmd_begin_i  ({!mm_cmd_q[mr_pkg::MATMUL_BEGIN_LSB], 16'd0}),
+    .cmd_rows_i   (mm_rows_q),
     .take_i       (side_take_i[0]),
     .room_o       (side_room_o[0]),
     .b_valid_i    (side_valid_i[0]),
@@ -287,9 +296,9 @@ module mr_train #(
   ) u_tiles (
     .clk_i      (clk_tl),
     .rst_ni,
-    .cmd_valid_i(side_push_i && has[1]),
-    .cmd_i      (mm_cmd_i),
-    .cmd_rows_i (mm_rows_i),
+    .cmd_valid_i(push_q && has[1]),
+    .cmd_i      (mm_cmd_q),
+    .cmd_rows_i (mm_rows_q),
     .take_i     (side_take_i[1]),
     .room_o     (side_room_o[1]),
     .b_valid_i  (side_valid_i[1]),
@@ -308,9 +317,9 @@ module mr_train #(
   ) u_slopes (
     .clk_i      (clk_sl),
     .rst_ni,
-    .cmd_valid_i(side_push_i && (has[2] || slope)),
-    .cmd_i      (mm_cmd_i),
-    .cmd_rows_i (mm_rows_i),
+    .cmd_valid_i(push_q && (has[2] || slope)),
+    .cmd_i      (mm_cmd_q),
+    .cmd_rows_i (mm_rows_q),
     .take_i     (side_take_i[2]),
     .room_o     (side_room_o[2]),
     .x_valid_i  (side_valid_i[2]),

@@ -8,10 +8,11 @@
 // waits until all units are read; then all places are free. One to the residual waits until those
 // before it are written.
 //
-// Parameter: T as mr_epilogue.
+// Parameters: T, TRAIN as mr_epilogue.
 //
 // Ports
 //   c_        the command at work: mr_epi_cmds'
+//   side_i    with TRAIN: what else takes the beat has room; from registers
 //   ready_o   a beat may be taken; from registers
 //   take_i    it is; beside it: the group's last token, it completes a unit, it is the command's
 //             last beat
@@ -19,6 +20,7 @@
 //   res_i     pulse: a residual command is written
 module mr_epi_place #(
   parameter int T = 8,
+  parameter int TRAIN = 0,
   localparam int PW = $clog2(2 * T + 1)
 ) (
   input  logic          clk_i,
@@ -30,6 +32,10 @@ module mr_epi_place #(
   input  logic [1:0]    c_fn_i,
   input  logic          c_change_i,
   input  logic [PW-1:0] c_room_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic          side_i,
+  // verilator lint_on UNUSED
 
   output logic          ready_o,
   input  logic          take_i,
@@ -58,7 +64,8 @@ module mr_epi_place #(
   assign place_ok = !full_q || rd_i;
   assign jobs_ok  = !acc_q[AW] || (rd_i && !acc_q[0]);  // acc_q - rd_i < JOBS
   assign drained  = acc_q == (AW + 1)'(rd_i);
-  assign ready_o  = c_valid_i && !c_empty_i && !(c_fn_i != 2'd0 && res_q[APART-1]) &&
+  assign ready_o  = c_valid_i && (TRAIN == 0 || side_i) && !c_empty_i &&
+                    !(c_fn_i != 2'd0 && res_q[APART-1]) &&
                     (c_staged_i ? jobs_ok && (change ? drained : place_ok) :
                      !start_q || (res_cmds_q == '0));
 

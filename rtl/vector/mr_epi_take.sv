@@ -78,7 +78,7 @@ module mr_epi_take #(
   localparam int RES_TOK = D_MAX / V;
 
   // ---- beats ------------------------------------------------------------------------------------
-  logic        staged, final_w, tok_last, place_ready;
+  logic        staged, final_w, tok_last, side_ok;
   logic [15:0] w_mask;          // last word of the unit
   logic [15:0] hw_q;            // word inside the head
   assign staged   = (c_dst_i != mr_pkg::DST_RES[1:0]);
@@ -92,12 +92,13 @@ module mr_epi_take #(
   assign final_w  = ((w_mask & ~dr_group_i) == '0) || (dr_group_i == c_groups_m1_i);
 
   mr_epi_place #(
-    .T(T)
+    .T    (T),
+    .TRAIN(TRAIN)
   ) u_place (
     .clk_i, .rst_ni,
     .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_fn_i, .c_change_i, .c_room_i,
-    .ready_o(place_ready), .take_i(take_o), .tok_last_i(tok_last), .final_i(final_w),
-    .last_i(dr_last_i), .rd_i, .res_i
+    .side_i(side_ok), .ready_o(dr_ready_o), .take_i(take_o), .tok_last_i(tok_last),
+    .final_i(final_w), .last_i(dr_last_i), .rd_i, .res_i
   );
 
   always_ff @(posedge clk_i) begin
@@ -110,13 +111,13 @@ module mr_epi_take #(
   end
 
   if (TRAIN != 0) begin : gen_second
-    assign dr_ready_o = place_ready && (!c_turned_i || room_i[0]) && (!c_keep_i || room_i[1]) &&
-                        (!c_slope_i || room_i[2]);
+    assign side_ok = (!c_turned_i || room_i[0]) && (!c_keep_i || room_i[1]) &&
+                     (!c_slope_i || room_i[2]);
     always_ff @(posedge clk_i) begin
       if (take_o && !staged) {second_o, set_o} <= {c_second_i, c_set_i};
     end
   end else begin : gen_one
-    assign dr_ready_o = place_ready;
+    assign side_ok = 1'b1;
     assign {second_o, set_o} = 2'b00;
   end
 

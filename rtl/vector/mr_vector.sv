@@ -24,7 +24,8 @@
 //   phase_i   alternates every cycle: LayerNorm reads gain and bias in every other one
 //   ln_       to the quantiser, valid/ready; ln_ack_i a pulse per block written
 //   rot_, epi_res_, kv_res_  RAM ports of the memories. epi_second_i, kv_second_i: the second row
-//             memory, stable from a command's first read to its last write
+//             memory, stable from a command's first read to its last write. kv_want_i, from a
+//             register: the store may read in this cycle
 //   at_keep_  a write port of the second row memory, one cycle late
 //   mv_, mq_   MOVE_ROWS, when mr_layernorm and mr_rows rest: of both row memories, bit 0 the
 //            first, a RAM port of one address, and a write port, in cycles in which nobody else has
@@ -95,6 +96,7 @@ module mr_vector #(
   // With TRAIN.
   // verilator lint_off UNUSED
   input  logic                            kv_second_i,
+  input  logic                            kv_want_i,
   `MR_RAM_W_S(at_keep_, RESW, V*32),
   `MR_MV_S(mv_),
   `MR_RAM_R_S(mv_vec_, VEC_AW, V*32),
@@ -289,7 +291,8 @@ module mr_vector #(
     assign kv_ren2          = kv_res_ren_i && kv_second_i;
     assign mv_ren           = mv_ren_i[0];
     assign mv_we            = mv_we_i[0];
-    assign mv_rd_grant_o    = {!epi_ren2 && !kv_ren2, !epi_ren && !kv_ren};
+    assign mv_rd_grant_o    = {!epi_ren2 && !(kv_want_i && kv_second_i),
+                               !epi_ren && !(kv_want_i && !kv_second_i)};
     assign mv_wr_grant_o    = {!epi_we2 && !keep_we_q, !epi_we};
     assign mv_rdata_o       = {rdata, res_rdata};
     assign vec_ren_o        = ln_vec_ren || mv_vec_ren_i;
