@@ -35,8 +35,13 @@ module mr_vgelu #(
     else valid_q <= {valid_q[5:0], valid_i};
   end
 
+  // Of relu g is 0: a reset, behind all that is long.
   logic exact_q;
-  always_ff @(posedge clk_i) if (valid_i) exact_q <= fn_i == mr_pkg::FUNCTION_GELU[1:0];
+  logic [3:0] relu_q;
+  always_ff @(posedge clk_i) begin
+    exact_q <= fn_i == mr_pkg::FUNCTION_GELU[1:0];
+    relu_q <= {relu_q[2:0], fn_i == mr_pkg::FUNCTION_RELU[1:0]};
+  end
 
   logic [LANES*32-1:0] pos1_q, pos2_q, pos3_q, pos4_q, pos5_q, pos6_q;
 
@@ -84,9 +89,7 @@ module mr_vgelu #(
     assign unused_top = word3_q[41];
 
     always_ff @(posedge clk_i) begin
-      if (valid_i) begin
-        n_q <= fn_i == mr_pkg::FUNCTION_RELU[1:0] ? 23'd0 : mr_fp_pkg::gelu_index(x_i[32*l+:31]);
-      end
+      if (valid_i) n_q <= mr_fp_pkg::gelu_index(x_i[32*l+:31]);
       if (valid_q[0]) begin
         word_q <= rom[{exact_q, n_q[22:14]}];
         t_q <= n_q[13:0];
@@ -100,7 +103,7 @@ module mr_vgelu #(
             20'(($signed({{15{word3_q[18]}}, word3_q[18:0]}) * $signed({20'd0, t3_q})) >>> 14);
         value_q <= word3_q[40:19];
       end
-      if (valid_q[3]) g_q <= value_q + {{2{prod_q[19]}}, prod_q};
+      if (valid_q[3]) g_q <= relu_q[3] ? 22'd0 : value_q + {{2{prod_q[19]}}, prod_q};
       if (valid_q[4]) begin
         g6_q <= g_q;
         zeros_q <= mr_fp_pkg::zeros24({g_q, 2'd0});

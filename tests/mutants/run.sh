@@ -390,7 +390,9 @@ mutant 'what ATTEND keeps goes where LAYERNORM kept last' rtl/vector/mr_vector.s
 mutant 'the exact GELU is gelu_new' rtl/fp/mr_vgelu.sv \
     "s/rom\\[{exact_q, /rom[{1'b0, /" rtl:fp@l4
 mutant 'relu is gelu_new' rtl/fp/mr_vgelu.sv \
-    "s/fn_i == mr_pkg::FUNCTION_RELU\\[1:0\\] ? 23'd0 : //" rtl:fp@l4
+    "s/relu_q\\[3\\] ? 22'd0 : //" rtl:fp@l4
+mutant 'relu is that of the beat behind' rtl/fp/mr_vgelu.sv \
+    's/relu_q\[3\] ?/relu_q[2] ?/' rtl:fp@l4
 mutant 'a function is that of the beat before' rtl/vector/mr_epi_lanes.sv \
     's/\.fn_i   (fn_q\[2\*K_GELU-1-:2\])/.fn_i   (fn_q[2*K_GELU-3-:2])/' rtl:epilogue@n1
 mutant 'KEEP_SLOPE: the function of the beat behind' rtl/vector/mr_epi_lanes.sv \
