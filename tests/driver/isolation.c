@@ -14,7 +14,7 @@ enum {
     OP_END = 0x5F,
     DST_QKV = 1,
     DST_RESULT = 3,
-    PREFIX_MAX = 1 << 25,
+    PREFIX_MAX = 1 << 26,
     ONE = 0x3F800000, // 1.0f
     PAGE = 4096,
     MAXIMA_BEATS = 16, // at the end of a layer's KV store
