@@ -24,7 +24,6 @@ struct mr_trainer {
     struct mr_step *step;
     const struct mr_config *config;
     int tokens;
-    uint8_t *choice; // of each tensor
     char name[MR_NAME];
 };
 
@@ -55,11 +54,13 @@ static int open_store(struct mr_trainer *t, const char *dir, const struct mr_tra
 static const struct mr_trainer_options usual;
 
 static int pass_options(struct mr_pass_options *pass, const struct mr_config *config,
-                        const struct mr_trainer_options *opt, struct mr_error *err)
+                        const struct mr_trainer_options *opt, const uint8_t *choice,
+                        struct mr_error *err)
 {
     *pass = (struct mr_pass_options){.rows = opt->tokens ? opt->tokens : config->n_positions,
                                      .chunk = opt->chunk,
-                                     .recompute = opt->recompute};
+                                     .recompute = opt->recompute,
+                                     .choice = choice};
     return pass->rows >= 1
                ? 0
                : mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", pass->rows);
@@ -96,15 +97,15 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
     if (rc == 0)
         rc = mr_config_set_positions(&config, opt->positions, err);
     if (rc == 0)
-        rc = pass_options(&options, &config, opt, err);
-    if (rc == 0)
         rc = choose(&choice, &config, opt, err);
+    if (rc == 0)
+        rc = pass_options(&options, &config, opt, choice, err);
     if (rc == 0)
         rc = open_device(&dev, device, err);
     if (rc == 0)
         rc = mr_pass_open(&pass, dev, &config, &options, err);
-    free(choice);
     mr_pass_close(pass);
+    free(choice);
     if (dev)
         mr_device_close(dev);
     return rc;
@@ -141,6 +142,7 @@ int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const c
                            struct mr_error *err)
 {
     struct mr_pass_options pass;
+    uint8_t *choice = NULL;
     struct mr_trainer *t = *trainer = calloc(1, sizeof *t);
     if (!t)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
@@ -150,15 +152,18 @@ int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const c
         rc = open_mirror(t, ranks, err);
     if (rc == 0) {
         t->config = mr_store_config(t->store);
-        rc = pass_options(&pass, t->config, opt, err);
+        rc = choose(&choice, t->config, opt, err);
+    }
+    if (rc == 0) {
+        mr_store_choose(t->store, choice);
+        rc = pass_options(&pass, t->config, opt, choice, err);
         t->tokens = pass.rows;
     }
-    if (rc == 0)
-        rc = choose(&t->choice, t->config, opt, err);
     if (rc == 0)
         rc = open_device(&t->dev, device, err);
     if (rc == 0)
         rc = mr_step_open(&t->step, t->store, t->dev, &pass, ranks, err);
+    free(choice);
     if (rc < 0) {
         mr_trainer_close(t);
         *trainer = NULL;
@@ -174,7 +179,6 @@ void mr_trainer_close(struct mr_trainer *trainer)
     if (trainer->dev)
         mr_device_close(trainer->dev);
     mr_store_close(trainer->store);
-    free(trainer->choice);
     free(trainer);
 }
 
@@ -353,8 +357,7 @@ static int options_of(const struct mr_trainer_update *u, struct mr_update_option
 int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update *u,
                      struct mr_trainer_done *done, struct mr_error *err)
 {
-    struct mr_store_update update = {
-        .rate = u->rate, .clip = u->clip, .note = u->note, .choice = trainer->choice};
+    struct mr_store_update update = {.rate = u->rate, .clip = u->clip, .note = u->note};
     struct mr_step_done d;
     int rc = options_of(u, &update.adamw, err);
     if (rc == 0)

@@ -37,11 +37,32 @@ static bool is_tied(const struct mr_store *s, size_t i)
     return tied;
 }
 
-// Nobody sums such a gradient.
-static bool is_always_zero(const struct mr_store *s, size_t i)
+// ---- which tensors learn -----------------------------------------------------------------------
+
+void mr_store_choose(struct mr_store *s, const uint8_t *choice)
+{
+    for (size_t i = 0; i < s->layout.tensors; i++)
+        s->choice[i] = choice ? choice[i] % MR_CHOICES : 0;
+}
+
+const uint8_t *mr_store_choices(const struct mr_store *s)
+{
+    return s->choice;
+}
+
+bool mr_store_learns(const struct mr_store *s, size_t i)
 {
     struct mr_tensor_spec t = mr_tensor_spec(&s->config, i);
-    return mr_item_gradient_is_zero(t.item, t.part);
+    return !(s->choice[i] & MR_CHOICE_FROZEN) && !mr_item_gradient_is_zero(t.item, t.part);
+}
+
+// A tensor that was frozen so far has the unit of a new state, as all have before the first step.
+bool mr_store_has_units(const struct mr_store *s)
+{
+    bool has = true;
+    for (size_t i = 0; i < s->layout.tensors; i++)
+        has &= !mr_store_learns(s, i) || mr_store_unit(s, i) != 0;
+    return has;
 }
 
 int32_t mr_store_limit(const struct mr_store *s, size_t i)
@@ -132,7 +153,7 @@ int mr_store_begin(struct mr_store *s, int micro_batches, struct mr_error *err)
     s->ended = 0;
     memset(s->tally, 0, s->layout.tensors * sizeof *s->tally);
     for (size_t i = 0; i < s->layout.tensors; i++) // rows are added where there may be none yet
-        if (is_table(s, i) || is_always_zero(s, i))
+        if (!(s->choice[i] & MR_CHOICE_FROZEN) && (is_table(s, i) || !mr_store_learns(s, i)))
             memset(sums_of(s) + s->layout.tensor[i].first, 0,
                    s->layout.tensor[i].count * sizeof(int32_t));
     return 0;
@@ -147,7 +168,7 @@ int mr_store_end(struct mr_store *s, struct mr_error *err)
     for (size_t i = 0; i < s->layout.tensors; i++) {
         const struct mr_store_tally *t = &s->tally[i];
         bool whole = is_tied(s, i) ? t->region && t->rows : t->region || t->rows;
-        if (!whole && !is_always_zero(s, i))
+        if (!whole && mr_store_learns(s, i))
             return mr_fail(err, MR_ERR_USAGE, "the micro-batch has no gradient of %s",
                            mr_store_tensor_name(s, i, name));
     }
@@ -236,7 +257,7 @@ static void add_tiles(void *arg, int task, int worker)
 int mr_store_add(struct mr_store *s, size_t i, const void *region, struct mr_error *err)
 {
     int rc = expects(s, i, s->tally[i].region, err);
-    if (rc < 0)
+    if (rc < 0 || s->choice[i] & MR_CHOICE_FROZEN)
         return rc;
     struct adding a = {.s = s, .t = &s->layout.tensor[i], .kernels = mr_tile_kernels()};
     a.tiles = region;
@@ -341,6 +362,8 @@ int mr_store_add_rows(struct mr_store *s, size_t i, const int *index, size_t n, 
         if (index[k] < 0 || index[k] >= t->outputs)
             return mr_fail(err, MR_ERR_USAGE, "%s has no row %d", mr_store_tensor_name(s, i, name),
                            index[k]);
+    if (s->choice[i] & MR_CHOICE_FROZEN)
+        return 0;
     struct lookup *lookup = malloc((n + 1) * sizeof *lookup);
     if (!lookup)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for the gradients of %zu rows", n);

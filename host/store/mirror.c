@@ -87,8 +87,13 @@ void mr_store_collect(struct mr_store *s, const struct mr_ranks *ranks)
     int32_t *sums = (int32_t *)(void *)s->volume->data[MR_V_GRADIENTS];
     if (ranks->count == 1)
         return;
-    if (s->ended == 0) // sums begin with the first micro-batch
-        memset(sums, 0, s->layout.elements * sizeof *sums);
-    mr_ranks_sum(ranks, sums, s->layout.elements);
+    for (size_t i = 0; i < s->layout.tensors; i++) {
+        const struct mr_store_tensor *t = &s->layout.tensor[i];
+        if (s->choice[i] & MR_CHOICE_FROZEN)
+            continue;
+        if (s->ended == 0) // sums begin with the first micro-batch
+            memset(sums + t->first, 0, t->count * sizeof *sums);
+        mr_ranks_sum(ranks, sums + t->first, t->count);
+    }
     s->ended = s->micro_batches;
 }

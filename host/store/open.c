@@ -146,8 +146,12 @@ static int new_store(struct mr_store **store, const char *dir, struct mr_volume 
     s->pool = mr_pool_new(threads > 0 ? threads : mr_pool_default());
     int rc = s->pool && (s->dir || !dir) ? mr_store_layout_make(&s->layout, &s->config, err)
                                          : mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
-    if (rc == 0 && !(s->tally = calloc(s->layout.tensors, sizeof *s->tally)))
-        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
+    if (rc == 0) {
+        s->tally = calloc(s->layout.tensors, sizeof *s->tally);
+        s->choice = calloc(s->layout.tensors, sizeof *s->choice);
+        if (!s->tally || !s->choice)
+            rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
+    }
     if (rc == 0)
         rc = mr_streams_new(&s->streams, &s->layout, err);
     if (rc < 0) {
@@ -213,6 +217,7 @@ void mr_store_close(struct mr_store *s)
     mr_store_layout_free(&s->layout);
     free(s->header);
     free(s->tally);
+    free(s->choice);
     mr_streams_free(s->streams);
     free(s->dir);
     free(s);

@@ -30,6 +30,7 @@ struct mr_store {
     bool broken;                  // a write failed: the state must be opened again
     int micro_batches, ended;     // of the step; 0: none has begun
     struct mr_store_tally *tally; // [tensors]
+    uint8_t *choice;              // [tensors] MR_CHOICE_*
     struct mr_streams *streams;
     const struct mr_store_target *target; // NULL: the host
 };

@@ -66,6 +66,8 @@ static int sum_patch(void *arg, size_t i, int worker, struct mr_error *err)
     uint32_t top = 0;
     struct mr_stripes hash;
     (void)worker;
+    if (x->s->choice[p->tensor] & MR_CHOICE_FROZEN)
+        return 0; // nobody has added them up
     mr_stripes_begin(&hash);
     for (size_t e = 0, n; e < p->count; e += n) {
         size_t left = p->count - e, held = left <= SUMMED ? MR_STRIPE : 0; // the end of the patch
@@ -101,8 +103,8 @@ static uint64_t hash_of(const struct mr_store *s, const struct patch_sum *sum)
 }
 
 // The norm of the whole gradient, exact but for a rounding a tensor and one each to add it.
-static int norm_of(const struct mr_store *s, const struct patch_sum *sum, const uint8_t *choice,
-                   double *norm, struct mr_error *err)
+static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double *norm,
+                   struct mr_error *err)
 {
     double all = 0;
     char name[MR_NAME];
@@ -111,8 +113,6 @@ static int norm_of(const struct mr_store *s, const struct patch_sum *sum, const 
         int unit = mr_store_unit(s, i);
         unsigned __int128 squares = 0;
         uint32_t top = 0;
-        if (choice && choice[i] & MR_CHOICE_FROZEN)
-            continue;
         for (size_t k = t->patch; k < t->patch + t->patches; k++) {
             squares += sum[k].squares;
             top = sum[k].top > top ? sum[k].top : top;
@@ -188,7 +188,7 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
     const struct mr_store_patch *p = &s->layout.patch[i];
     const struct mr_update_options o = options_of(s->header);
     struct mr_tensor_spec t = mr_tensor_spec(&s->config, p->tensor);
-    int choice = mr_store_choice(&mr_store_units(s->header)[p->tensor]);
+    int choice = s->choice[p->tensor];
     bool decays = mr_update_decays(&o, mr_arch_of(&s->config), t.item, t.part) &&
                   !(choice & MR_CHOICE_NO_DECAY);
     mr_update_mover *move_some = choice & MR_CHOICE_FROZEN ? keep : u->move;
@@ -341,26 +341,18 @@ static int update_all(struct updating *u, struct mr_error *err)
 static int update_on_target(struct updating *u, struct mr_error *err)
 {
     const struct mr_store *s = u->s;
-    uint8_t *choice = calloc(s->layout.tensors, sizeof *choice);
-    if (!choice)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %zu tensors",
-                       s->layout.tensors);
-    for (size_t i = 0; i < s->layout.tensors; i++)
-        choice[i] = (uint8_t)mr_store_choice(&mr_store_units(s->header)[i]);
     const struct mr_store_work work = {
         .layout = &s->layout,
         .state = s->volume->data[MR_V_STATE] + (s->header->side ? s->header->gap : 0),
         .gradients = (const int32_t *)(const void *)s->volume->data[MR_V_GRADIENTS],
         .options = options_of(s->header),
         .factors = u->factors[1],
-        .choice = choice,
+        .choice = s->choice,
         .now = u->now,
         .after = u->after,
     };
     u->target = s->target;
-    int rc = u->target->update(u->target->arg, &work, err);
-    free(choice);
-    return rc;
+    return u->target->update(u->target->arg, &work, err);
 }
 
 // From a header that says which update is under way, to one that says it is done.
@@ -404,6 +396,8 @@ int mr_store_complete(struct mr_store *s, struct mr_error *err)
     struct patch_sum *sum;
     const struct mr_store_point after = mr_store_after(s->header);
     size_t done = 0;
+    for (size_t i = 0; i < s->layout.tensors; i++)
+        s->choice[i] = (uint8_t)mr_store_choice(&mr_store_units(s->header)[i]);
     while (done < s->layout.patches &&
            mr_store_patch_check(s, done, !s->header->side, after) == MR_PATCH_GOOD)
         done++;
@@ -419,6 +413,7 @@ int mr_store_complete(struct mr_store *s, struct mr_error *err)
     }
     if (rc == 0)
         rc = update(s, true, err);
+    mr_store_choose(s, NULL);
     return rc < 0 ? mr_advise(err, completed) : 0;
 }
 
@@ -459,8 +454,7 @@ static int write_update(struct mr_store *s, const struct mr_store_update *u,
     struct mr_store_unit *unit = mr_store_units(h);
     double factor = u->clip > 0 && norm > u->clip ? u->clip / norm : 1.0;
     for (size_t i = 0; i < s->layout.tensors; i++)
-        unit[i].next =
-            mr_store_coded(mr_store_next_unit(s, i), u->choice ? u->choice[i] % MR_CHOICES : 0);
+        unit[i].next = mr_store_coded(mr_store_next_unit(s, i), s->choice[i]);
     h->updating = 1;
     h->gradients = hash_of(s, sum);
     h->rate = u->rate;
@@ -502,7 +496,7 @@ int mr_store_apply(struct mr_store *s, const struct mr_store_update *u, struct m
     if (rc == 0 && done->saturated == 0) {
         rc = sum_all(s, &sum, err);
         if (rc == 0)
-            rc = norm_of(s, sum, u->choice, &norm, err);
+            rc = norm_of(s, sum, &norm, err);
         done->norm = norm / (double)u->targets;
         if (rc == 0)
             rc = write_update(s, u, sum, done->norm, err);

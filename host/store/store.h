@@ -81,6 +81,16 @@ enum { MR_STORE_AGAIN = 1 }; // no error: a sum was too large for its unit, do t
 // Begins a step of so many micro-batches (over all machines) anew.
 int mr_store_begin(struct mr_store *store, int micro_batches, struct mr_error *err);
 
+// What later steps do otherwise with some tensors: choice[tensors] of MR_CHOICE_*, NULL for zeros,
+// is copied. Frozen ones keep weights and moments, and need no gradients: those that come are
+// dropped. Not between mr_store_begin() and mr_store_apply(). A store that is opened has none.
+void mr_store_choose(struct mr_store *store, const uint8_t *choice);
+const uint8_t *mr_store_choices(const struct mr_store *store);
+// Whether gradients of tensor i are added up: it is not frozen, nor is its gradient always 0.
+bool mr_store_learns(const struct mr_store *store, size_t i);
+// Whether each of those has a unit that a step has chosen. A new state's have none.
+bool mr_store_has_units(const struct mr_store *store);
+
 // Gradients of tensor i are integers x 2^unit in this step. Before the first micro-batch of a step
 // it may be set.
 int mr_store_unit(const struct mr_store *store, size_t i);
@@ -101,9 +111,8 @@ int mr_store_add_rows(struct mr_store *store, size_t i, const int *index, size_t
 // A gradient in fp32, [outputs][inputs], as such a region: rounded to nearest, ties to even.
 void mr_store_round(const struct mr_store *store, size_t i, const float *gradient, void *region);
 
-// Ends a micro-batch. Each tensor must have had its gradient: tables without a tied head by either
-// function, those with one by both, all others by mr_store_add(), but for those that are always 0
-// (mr_item_gradient_is_zero()).
+// Ends a micro-batch. Each tensor that learns must have had its gradient: tables without a tied
+// head by either function, those with one by both, all others by mr_store_add().
 int mr_store_end(struct mr_store *store, struct mr_error *err);
 
 // Takes new units from the largest sums so far, and begins anew: for the first step, whose units
@@ -120,9 +129,6 @@ struct mr_store_update {
     double clip;      // the most that the norm of the whole gradient may be; 0: no limit
     int64_t targets;  // that the sums are divided by
     const void *note; // MR_STORE_NOTE bytes that the step writes along; NULL: zeros
-    // MR_CHOICE_* of each tensor; NULL: zeros. Frozen ones keep weights and moments, and their
-    // gradients are not in the norm.
-    const uint8_t *choice;
 };
 
 struct mr_store_done {

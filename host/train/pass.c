@@ -74,20 +74,29 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
     p->limit = INT32_MAX;
     p->recompute = options->recompute;
+    size_t tensors = mr_tensor_specs(config);
     int rc = mr_config_on_engine(config, err);
     if (rc == 0)
         rc = pass_fits(p, err);
+    p->choice = calloc(tensors, sizeof *p->choice);
+    if (rc == 0 && !p->choice)
+        rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    if (rc == 0 && options->choice)
+        memcpy(p->choice, options->choice, tensors);
     if (rc == 0)
         rc = pass_place(p, err);
     size_t rows = (size_t)p->most_rows;
     p->batch.pos = calloc(rows, sizeof *p->batch.pos);
     p->batch.start = calloc(rows, sizeof *p->batch.start);
     p->batch.end = calloc(rows, sizeof *p->batch.end);
-    p->sums.of = calloc(mr_tensor_specs(config), sizeof *p->sums.of);
-    if (rc == 0 && (!p->batch.pos || !p->batch.start || !p->batch.end || !p->sums.of))
+    p->sums.of = calloc(tensors, sizeof *p->sums.of);
+    p->flow = calloc((size_t)p->at.n_items + 1, sizeof *p->flow);
+    if (rc == 0 && (!p->batch.pos || !p->batch.start || !p->batch.end || !p->sums.of || !p->flow))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
-    if (rc == 0)
+    if (rc == 0) {
+        pass_find_flow(p);
         return 0;
+    }
     mr_pass_close(p);
     *pass = NULL;
     return rc;
@@ -123,6 +132,8 @@ void mr_pass_close(struct mr_pass *pass)
     free(pass->at.wt_off);
     free(pass->host.tensors);
     free(pass->sums.of);
+    free(pass->choice);
+    free(pass->flow);
     free(pass->at.entry);
     free(pass->batch.pos);
     free(pass->batch.start);
@@ -198,7 +209,7 @@ int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_lo
         rc = pass_read_gradients(p, err);
     if (rc == 0)
         rc = refuse_infinite(p, err);
-    if (rc == 0)
+    if (rc == 0 && p->tables_learn)
         rc = mr_device_read(p->dev, p->mem.rows_addr + p->at.residual * MR_BEAT, p->host.row_grad,
                             (size_t)p->batch.rows * (size_t)p->d.d * sizeof(float), err);
     if (rc == 0)

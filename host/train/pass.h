@@ -16,9 +16,11 @@
 struct mr_pass;
 
 struct mr_pass_options {
-    int rows;       // the most of a micro-batch
-    int chunk;      // rows at a time, a multiple of 32; 0: as many as the device holds
-    bool recompute; // layers keep no stash, the backward pass makes it again: the same bits
+    int rows;              // the most of a micro-batch
+    int chunk;             // rows at a time, a multiple of 32; 0: as many as the device holds
+    bool recompute;        // layers keep no stash, the backward pass makes it again: the same bits
+    const uint8_t *choice; // MR_CHOICE_* of each tensor, which are copied; NULL: all learn. Frozen
+                           // ones get no gradient, and dX ends where nothing below it learns
 };
 
 // The device and the configuration are borrowed. MR_ERR_USAGE if the device cannot train,
@@ -58,7 +60,7 @@ int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct 
 // are those of the smaller axis, on a tie the inputs. Of a vector it is row 0. GRAD's record stands
 // behind the tiles, as mr_store_add() takes them.
 struct mr_pass_gradient {
-    const int32_t *tiles; // NULL: a table that is only looked up, or 0 by rule 15
+    const int32_t *tiles; // NULL: a table that is only looked up, 0 by rule 15, or frozen
     int rows, cols;
     bool inputs_are_rows; // of a matrix
     int unit;

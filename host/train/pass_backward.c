@@ -73,7 +73,7 @@ static void few_parts(struct run *r)
     r->parts.places = last_of(r->parts.places, 2);
 }
 
-// dX of a chunk.
+// dX of a chunk; or only the gradient of its result, turned, where nothing below learns.
 static int input_gradient(struct walk *w, int i, int first)
 {
     struct mr_pass *p = w->p;
@@ -81,7 +81,7 @@ static int input_gradient(struct walk *w, int i, int first)
     const struct kept *kept = pass_item(p, w->layer, i);
     struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, kept->stream);
     int segments = mr_segments(it.cols / 32);
-    bool rows = item->from == MR_X;
+    bool rows = item->from == MR_X, through = pass_flow(p, w->layer, i)->reads;
     p->now.part = MR_PASS_INPUTS;
     p->now.first = first;
     struct run r;
@@ -90,6 +90,10 @@ static int input_gradient(struct walk *w, int i, int first)
         return rc;
     few_parts(&r);
     int writer = mr_item_writer(w->list, i, item->from);
+    if (!through) {
+        load_result(&r, item->to, first, 0, mr_segment_kblocks(it.cols / 32, 0));
+        return run_end(&r);
+    }
     if (rows && p->batch.live[MR_X])
         run_fetch(&r, p->at.dx, first, true, false);
     for (int s = 0; s < segments; s++) {
@@ -117,20 +121,22 @@ static int linear(struct walk *w, int i)
     struct mr_pass *p = w->p;
     const struct mr_item *item = &w->list->items[i];
     int writer = mr_item_writer(w->list, i, item->from), rc = 0;
-    if (item->to == MR_RESIDUAL && !p->batch.residual_turned)
+    bool through = pass_flow(p, w->layer, i)->reads;
+    bool turns = item->to == MR_RESIDUAL && !p->batch.residual_turned;
+    if (turns)
         rc = pass_sums(p, p->at.grad[MR_RESIDUAL].turned, w->err);
-    if (rc == 0 && item->from != MR_X)
+    if (rc == 0 && through && item->from != MR_X)
         rc = pass_sums(p, p->at.grad[item->from].turned, w->err);
-    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
+    for (int first = 0; first < p->batch.rows && rc == 0 && (through || turns); first += p->chunk)
         rc = input_gradient(w, i, first);
-    p->batch.live[item->from] = true;
-    p->batch.residual_turned |= item->to == MR_RESIDUAL;
+    p->batch.live[item->from] |= through;
+    p->batch.residual_turned |= turns;
     uint64_t x = pass_item(p, w->layer, writer)->turned, dy = p->at.grad[item->to].turned;
     size_t weight = tensor_of(w, item, MR_WEIGHT);
     bool inputs = p->host.tensors[weight].inputs_are_rows;
     if (rc == 0)
         rc = pass_grad(p, weight, inputs ? x : dy, inputs ? dy : x, w->err);
-    if (rc == 0 && item->bias && !mr_item_gradient_is_zero(item, MR_BIAS))
+    if (rc == 0 && item->bias)
         rc = pass_grad(p, tensor_of(w, item, MR_BIAS), p->at.ones, dy, w->err);
     return rc;
 }
@@ -143,6 +149,8 @@ static int norm_chunk(struct walk *w, int i, int first)
     const struct mr_item *item = &w->list->items[i];
     const struct kept *kept = pass_item(p, w->layer, i);
     int begin = first == 0 ? 0 : INT32_MAX;
+    bool gain = pass_learns(p, w->layer, item, MR_WEIGHT);
+    bool bias = pass_learns(p, w->layer, item, MR_BIAS);
     struct run r;
     p->now.part = MR_PASS_NORMS;
     p->now.first = first;
@@ -153,12 +161,19 @@ static int norm_chunk(struct walk *w, int i, int first)
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
     run_fetch(&r, kept->row, first, false, false);
     run_fetch(&r, p->at.dx, first, true, false);
-    c = run_copy(&r, true, p->d.d, NO_MEMORY);
-    run_copy_turned(&r, c, p->at.grad[item->to].turned, first, 0, begin);
-    run_norm_work(&r, MR_MOVE_NORM_GAIN);
-    c = run_copy(&r, false, p->d.d, NO_MEMORY);
-    run_copy_turned(&r, c, p->at.gain_turned, first, 0, begin);
-    run_fetch(&r, kept->row, first, false, false); // again: the gain's gradient took its place
+    if (bias) {
+        c = run_copy(&r, true, p->d.d, NO_MEMORY);
+        run_copy_turned(&r, c, p->at.grad[item->to].turned, first, 0, begin);
+    }
+    if (gain) {
+        run_norm_work(&r, MR_MOVE_NORM_GAIN);
+        c = run_copy(&r, false, p->d.d, NO_MEMORY);
+        run_copy_turned(&r, c, p->at.gain_turned, first, 0, begin);
+    }
+    if (!pass_flow(p, w->layer, i)->reads)
+        return run_end(&r);
+    if (gain) // whose gradient took its place
+        run_fetch(&r, kept->row, first, false, false);
     run_norm_work(&r, MR_MOVE_NORM_BACK);
     if (p->batch.live[MR_RESIDUAL])
         run_fetch(&r, p->at.residual, first, true, true);
@@ -317,15 +332,15 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
         p->batch.live[place] = place == MR_RESULT;
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
         struct walk w = {p, mr_items_of(p->c, layer), layer, err};
-        if (p->recompute && layer < p->c->n_layer - 1) {
+        if (p->recompute && layer < p->c->n_layer - 1 && pass_reaches(p, layer)) {
             rc = pass_sums(p, EVERYTHING, err);
             if (rc == 0)
                 rc = pass_layer_again(p, layer, err);
         }
         for (int i = w.list->count - 1; i >= 0 && rc == 0; i--) {
             const struct mr_item *item = &w.list->items[i];
-            if (!p->batch.live[item->to])
-                continue; // nothing reads it
+            if (!p->batch.live[item->to] || !pass_flow(p, layer, i)->writes)
+                continue; // nothing reads it, or nothing in front of it learns
             p->now = (struct mr_pass_program){.layer = layer, .item = item};
             rc = item->kind == MR_NORM     ? norm(&w, i)
                  : item->kind == MR_ATTEND ? attend(&w, i)

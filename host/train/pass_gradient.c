@@ -66,6 +66,8 @@ int pass_read_gradients(struct mr_pass *p, struct mr_error *err)
 int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols_off,
               struct mr_error *err)
 {
+    if (p->host.tensors[tensor].record == 0)
+        return 0;
     if (p->sums.first == p->sums.count)
         p->sums.first = p->sums.count = 0;
     p->sums.of[p->sums.count++] = (struct pass_sum){

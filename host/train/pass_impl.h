@@ -98,6 +98,11 @@ struct pass_batch {
     bool residual_turned; // its gradient is in the stash as it is now
 };
 
+// Which gradients the backward pass makes of what an item read and wrote (pass_learns.c).
+struct pass_flow {
+    bool reads, writes;
+};
+
 struct run;
 
 // Puts parts of sums that wait into programs: `begin` as one begins; `fill` before its next command
@@ -125,6 +130,9 @@ struct mr_pass {
     int most_rows, chunk;
     bool recompute;
     uint32_t limit;
+    uint8_t *choice;        // [tensors] MR_CHOICE_*
+    struct pass_flow *flow; // [n_items], pass_flow()
+    bool tables_learn;
     struct pass_memory mem;
     struct pass_places at;
     struct pass_host host;
@@ -140,6 +148,11 @@ static inline int bit_length(uint32_t n)
 static inline struct kept *pass_item(const struct mr_pass *p, int layer, int item)
 {
     return &p->at.kept[layer * mr_arch_of(p->c)->block.count + item];
+}
+
+static inline struct pass_flow *pass_flow(const struct mr_pass *p, int layer, int item)
+{
+    return &p->flow[layer * mr_arch_of(p->c)->block.count + item];
 }
 
 static inline int pass_chunk_rows(const struct mr_pass *p, int first)
@@ -165,6 +178,13 @@ static inline int place_lanes(const struct mr_pass *p, enum mr_place place)
 {
     return mr_axis_padded(&p->d, mr_place_axis(place));
 }
+
+// Has the gradient of this tensor a sum?
+bool pass_learns(const struct mr_pass *p, int layer, const struct mr_item *item, enum mr_part part);
+// Does the backward pass come down to this layer?
+bool pass_reaches(const struct mr_pass *p, int layer);
+// Fills p->flow from p->choice (pass_learns.c).
+void pass_find_flow(struct mr_pass *p);
 
 // Refuses a model, a micro-batch or a chunk that the device does not hold (pass_fits.c).
 int pass_fits(const struct mr_pass *p, struct mr_error *err);
@@ -280,7 +300,8 @@ int pass_forward(struct mr_pass *p, struct mr_error *err);
 // The forward pass of a layer once more, for its stash.
 int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err);
 int pass_backward(struct mr_pass *p, struct mr_error *err);
-// The gradient of tensor i from the matrices of two sides, `turned` both: one more sum that waits.
+// The gradient of tensor i from the matrices of two sides, `turned` both: one more sum that waits,
+// if the tensor learns.
 int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols_off,
               struct mr_error *err);
 // Now those that read this matrix, because something else takes its place.

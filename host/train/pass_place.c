@@ -99,7 +99,7 @@ static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *ite
     t->rows = vector ? 1 : t->inputs_are_rows ? in : out;
     t->cols = vector ? out : t->inputs_are_rows ? out : in;
     t->unit = NO_UNIT;
-    if (mr_item_gradient_is_zero(item, part))
+    if (!pass_learns(p, layer, item, part))
         return;
     uint64_t tiles = (uint64_t)pass_blocks(t->rows) * (uint64_t)(t->cols / 64);
     t->off = take(&p->mem.grad_beats, 128 * tiles);
@@ -154,6 +154,8 @@ int pass_place(struct mr_pass *p, struct mr_error *err)
             take(&p->mem.weight_beats, (uint64_t)mr_item_beats(&it, p->g.n));
         }
     }
+    if (p->mem.grad_beats == 0)
+        take(&p->mem.grad_beats, 1); // only tables learn, and a window is never empty
     place_gradients(p);
     for (int layer = 0; layer <= p->c->n_layer; layer++)
         place_layer(p, layer);

@@ -54,6 +54,8 @@ static void add_matrix(const struct mr_pass *p, const struct mr_stream_item *it,
     struct mr_matrix_shape m = mr_matrix_shape(p->c, it);
     struct mr_pass_gradient g =
         mr_pass_gradient(p, mr_params_index(p->c, it->layer, it->item, MR_WEIGHT));
+    if (!g.tiles)
+        return;
     for (int o = 0; o < it->cols; o++)
         for (int i = 0; i < it->k; i++) {
             int r = mr_unpad(o, m.row_head, m.rows), c = mr_unpad(i, m.col_head, m.cols);
@@ -84,6 +86,8 @@ static void add_tables(const struct mr_pass *p, const struct mr_batch *batch,
 {
     const struct mr_list *tables = &mr_arch_of(p->c)->tables;
     size_t n = (size_t)p->c->n_embd;
+    if (!p->tables_learn)
+        return;
     for (int t = 0; t < tables->count; t++) {
         const struct mr_item *item = &tables->items[t];
         float *to = mr_params_at(gradient, mr_params_index(p->c, p->c->n_layer, item, MR_WEIGHT));

@@ -29,7 +29,7 @@ struct mr_step {
     struct kept_batch *batches;
     int count, added, most;
     struct mr_loss loss;
-    bool measures; // no unit is known: the micro-batches so far said which they want
+    bool measures; // some unit is not known: the micro-batches so far said which they want
     int *wanted;   // [tensors] the largest
     int repeated;
     size_t raised;
@@ -134,7 +134,7 @@ int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
     step->repeated = 0;
     step->raised = 0;
     step->before = mr_pass_counts(step->pass);
-    step->measures = mr_store_step(step->store) == 0;
+    step->measures = !mr_store_has_units(step->store);
     for (size_t i = 0; i < step->tensors; i++)
         step->wanted[i] = INT_MIN;
     mr_pass_set_limit(step->pass, (uint32_t)(INT32_MAX / micro_batches));
@@ -181,6 +181,12 @@ static int add_rows(struct mr_step *s, size_t i, const struct mr_batch *batch, s
     return rc;
 }
 
+// Does tensor i have gradients of the rows that were looked up?
+static bool looked_up(const struct mr_step *s, size_t i)
+{
+    return mr_tensor_spec(s->config, i).item->kind == MR_EMBED && mr_store_learns(s->store, i);
+}
+
 // The gradients of the pass that has just run.
 static int add_gradients(struct mr_step *s, const struct mr_batch *batch, struct mr_error *err)
 {
@@ -189,7 +195,7 @@ static int add_gradients(struct mr_step *s, const struct mr_batch *batch, struct
         struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
         if (g.tiles)
             rc = mr_store_add(s->store, i, g.tiles, err);
-        if (rc == 0 && mr_tensor_spec(s->config, i).item->kind == MR_EMBED)
+        if (rc == 0 && looked_up(s, i))
             rc = add_rows(s, i, batch, err);
     }
     return rc == 0 ? mr_store_end(s->store, err) : rc;
@@ -243,9 +249,8 @@ static int measure(struct mr_step *s, const struct mr_batch *batch, struct mr_lo
         rc = mr_store_begin(s->store, s->most, err);
     for (size_t i = 0; i < s->tensors && rc == 0; i++) {
         struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
-        bool looked_up = mr_tensor_spec(s->config, i).item->kind == MR_EMBED;
-        int unit = g.tiles ? g.unit : looked_up ? guess_of_rows(s, i, batch) : 0;
-        rc = mr_store_set_unit(s->store, i, unit, err);
+        if (g.tiles || looked_up(s, i))
+            rc = mr_store_set_unit(s->store, i, g.tiles ? g.unit : guess_of_rows(s, i, batch), err);
     }
     if (rc == 0)
         rc = add_gradients(s, batch, err);
@@ -262,7 +267,8 @@ static int take_units(struct mr_step *s, struct mr_error *err)
 {
     int rc = mr_store_begin(s->store, s->most, err);
     for (size_t i = 0; i < s->tensors && rc == 0; i++)
-        rc = mr_store_set_unit(s->store, i, s->wanted[i], err);
+        if (mr_store_learns(s->store, i))
+            rc = mr_store_set_unit(s->store, i, s->wanted[i], err);
     return rc == 0 ? run_all_again(s, err) : rc;
 }
 

@@ -11,14 +11,14 @@ others=(tests/reference/*.c)
 declare -A tests=(
     [test_pass]="batches_leave_nothing fixtures_have_the_gradient recomputation_changes_no_bit
         large_vocabularies_have_the_gradient bits_are_the_same_everywhere
-        sums_wait_where_there_is_no_room
+        sums_wait_where_there_is_no_room frozen_tensors_change_no_bit_of_others
         units_that_are_too_small_are_noted"
     [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere
         few_steps_are_repeated"
     [test_ranks]="any_number_makes_the_bytes_of_one one_rank_that_saturates_repeats_all"
     [test_store_train]="the_store_trains_as_the_loop_in_fp32"
-    [test_trainer]="positions_that_cannot_be_are_refused"
+    [test_trainer]="positions_that_cannot_be_are_refused patterns_freeze_by_name"
     [test_train_plan]="traffic_follows_from_the_fields counts_are_the_devices sums_fill_the_pauses"
     [test_store_streams]="streams_are_those_of_pack streams_of_large_matrices"
     [test_store]="every_weight_has_one_place imports_and_exports_give_the_same_weights
@@ -53,6 +53,15 @@ mutants=(
     'backward: gradients of the layer above stay|train/pass_backward.c|s/p->batch.live\[item->to\] = false;/;/|test_pass'
     'backward: the layer above is run again|train/pass_backward.c|s/pass_layer_again(p, layer, err)/pass_layer_again(p, layer + 1, err)/|test_pass'
     'backward: layers first to last|train/pass_backward.c|s/p->at.wt_off\[kept->stream\]/p->at.wt_off[pass_item(p, (w->layer + 1) % (p->c->n_layer + 1), i)->stream]/|test_pass'
+    # what learns
+    'learns: the backward pass goes down to the tables|train/pass_learns.c|s/bool residual = p->tables_learn;/bool residual = true;/|test_pass'
+    'learns: a layer forgets what is in front of it|train/pass_learns.c|s/item->to == MR_RESIDUAL \&\& wants\[MR_RESIDUAL\]/false/|test_pass'
+    'learns: attention by its queries alone|train/pass_learns.c|s/^    bool wants\[MR_PLACES\]/\#define MR_V MR_Q\n    bool wants[MR_PLACES]/|test_pass'
+    'learns: frozen tensors have sums|train/pass_place.c|s/if (!pass_learns(p, layer, item, part))/if (mr_item_gradient_is_zero(item, part))/|test_pass'
+    'learns: the residual is not turned where dX ends|train/pass_backward.c|s/bool turns = item->to == MR_RESIDUAL/bool turns = through \&\& item->to == MR_RESIDUAL/|test_pass'
+    'learns: dX goes on where nothing learns|train/pass_backward.c|s/^    if (!through) {/    if (0) {/|test_pass'
+    'learns: a norm without a gain has lost its row|train/pass_backward.c|s/^    if (gain) \/\/ whose/    if (0) \/\/ whose/|test_pass'
+    'learns: what was frozen has no unit|store/gradients.c|s/mr_store_unit(s, i) != 0;/true;/|test_trainer'
     # attention
     'attention: gradients of all heads at one place|train/pass_backward.c|s/at = head \* lanes \/ 32/at = 0/|test_pass'
     'attention: turned matrices of the first head|train/pass_backward.c|s/kblocks, head \* lanes, lanes)/kblocks, 0, lanes)/|test_pass'
@@ -121,7 +130,7 @@ mutants=(
     'step: the device keeps the old weights|train/step.c|s/return mr_pass_item_weights(.*);/return 0;/|test_step'
     'ranks: units that this one wants|train/step.c|s/wanted\[k\] > s->wanted\[k % n\] ? wanted\[k\] : s->wanted\[k % n\]/s->wanted[k % n]/|test_ranks'
     'ranks: losses of this one|train/step.c|s/mr_loss_add(&s->loss, loss + k);/s->loss = own;/|test_ranks'
-    'ranks: the last sums are of this one|store/mirror.c|s/mr_ranks_sum(ranks, sums, s->layout.elements);/mr_ranks_sum(ranks, sums, s->layout.elements - 512);/|test_ranks'
+    'ranks: the last sums are of this one|store/mirror.c|s/mr_ranks_sum(ranks, sums + t->first, t->count);/mr_ranks_sum(ranks, sums + t->first, t->count - 512 * (i + 1 == s->layout.tensors));/|test_ranks'
     'ranks: the largest sum of this one|store/mirror.c|s/all\[k\].peak > t->peak ? all\[k\].peak : t->peak/t->peak/|test_ranks'
     'ranks: tables of the step before|store/mirror.c|s/return spread_tables(s, ranks, err)/return s->header->step > 1 ? 0 : spread_tables(s, ranks, err)/|test_ranks'
     'ranks: Wt of the step before|store/mirror.c|s/f <= MR_V_TURNED/f < MR_V_TURNED/|test_ranks'

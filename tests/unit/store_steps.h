@@ -61,8 +61,7 @@ static inline struct mr_store_update update_of(const struct mr_store *s, const v
                                     .rate = 1e-2 / (double)(mr_store_step(s) + 1),
                                     .clip = mr_store_step(s) % 2 ? 0.5 : 0,
                                     .targets = TARGETS,
-                                    .note = note,
-                                    .choice = steps_choice};
+                                    .note = note};
 }
 
 // Regions are made once, for tests that do the same step again and again with the same model.
@@ -119,6 +118,7 @@ static inline int one_step(struct mr_store *s, int turn, struct mr_store_done *d
     char note[MR_STORE_NOTE] = {0};
     if (mr_store_step(s) == 0)
         set_units(s);
+    mr_store_choose(s, steps_choice);
     add_all(s, turn);
     (void)snprintf(note, sizeof note, "step %d", (int)mr_store_step(s) + 1);
     struct mr_store_update u = update_of(s, note);

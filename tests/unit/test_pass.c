@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fnmatch.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include "files.h"
 #include "memory_store.h"
 #include "spoken.h"
+#include "store/choice.h"
 #include "toy_model.h"
 #include "train/pass.h"
 #include "train/pass_impl.h"
@@ -242,6 +245,17 @@ static void large_vocabularies_have_the_gradient(void **unused)
 
 // ---- bits ---------------------------------------------------------------------------------------
 
+static void same_sums(const struct mr_pass_gradient *x, const struct mr_pass_gradient *y)
+{
+    assert_int_equal(x->tiles != NULL, y->tiles != NULL);
+    if (!x->tiles)
+        return;
+    assert_int_equal(x->unit, y->unit);
+    assert_int_equal(x->peak, y->peak);
+    assert_memory_equal(x->tiles, y->tiles,
+                        (size_t)((x->rows + 31) / 32) * (size_t)(x->cols / 64) * 8192);
+}
+
 static void same_bits(const struct subject *s, const struct trained *a, const struct trained *b)
 {
     size_t stride_a, stride_b;
@@ -252,13 +266,7 @@ static void same_bits(const struct subject *s, const struct trained *a, const st
     assert_memory_equal(rows_a, rows_b, (size_t)s->rows * stride_a * sizeof(float));
     for (size_t i = 0; i < s->weights.count; i++) {
         struct mr_pass_gradient x = mr_pass_gradient(a->pass, i), y = mr_pass_gradient(b->pass, i);
-        assert_int_equal(x.tiles != NULL, y.tiles != NULL);
-        if (!x.tiles)
-            continue;
-        assert_int_equal(x.unit, y.unit);
-        assert_int_equal(x.peak, y.peak);
-        assert_memory_equal(x.tiles, y.tiles,
-                            (size_t)((x.rows + 31) / 32) * (size_t)(x.cols / 64) * 8192);
+        same_sums(&x, &y);
     }
 }
 
@@ -398,8 +406,128 @@ static void recomputation_changes_no_bit(void **unused)
     }
 }
 
-// A vocabulary that takes all of tinyt's activation memory leaves no room for parts of sums in other
-// programs: each waits until its place is needed, and has the bits of a device with room.
+// ---- frozen tensors -----------------------------------------------------------------------------
+
+struct seen {
+    int lowest;          // layer whose gradients are made
+    uint64_t mac_blocks; // of the whole pass
+    uint64_t below;      // of dX of tensors of the first layer that learn, where nothing below does
+    const struct mr_config *config;
+    const char *pattern; // of what learns
+    int channels;
+};
+
+// Does the item have a tensor that learns?
+static bool matches(const struct seen *seen, const struct mr_item *item)
+{
+    char name[MR_NAME];
+    bool found = false;
+    for (int part = 0; item && seen->pattern && part < MR_PARTS; part++)
+        found |= mr_item_has(item, (enum mr_part)part) &&
+                 fnmatch(seen->pattern,
+                         mr_tensor_name(seen->config, 0, item, (enum mr_part)part, name), 0) == 0;
+    return found;
+}
+
+static int see(void *arg, const struct mr_pass_program *p)
+{
+    struct seen *seen = arg;
+    if (p->part != MR_PASS_FORWARD && p->part != MR_PASS_AGAIN && p->layer < seen->lowest)
+        seen->lowest = p->layer;
+    bool below = p->part == MR_PASS_INPUTS && p->layer == 0 && matches(seen, p->item);
+    for (int i = 0; i < p->count; i++) {
+        uint64_t blocks = mr_work_of(&p->commands[i], seen->channels, p->rows).mac_blocks;
+        seen->mac_blocks += blocks;
+        if (below && mr_command_get(&p->commands[i], MR_F_CMD_OPCODE) == MR_OP_MATMUL)
+            seen->below += blocks;
+    }
+    return 0;
+}
+
+// A pass in which the tensors that match learn alone: their gradients have the bits of `all`, no
+// other tensor has one, and no program works below them.
+static void some_learn(const struct subject *s, const struct trained *all, const char *uri,
+                       const char *pattern, int lowest, bool recompute)
+{
+    struct mr_error err = {0};
+    const char *const patterns[] = {"*", pattern, NULL};
+    uint8_t choice[128] = {0};
+    struct trained some;
+    struct seen whole = {.lowest = INT_MAX}, less = whole;
+    less.pattern = pattern + 1;
+    less.config = s->config;
+    struct mr_pass_options o = {.rows = s->rows + 40, .choice = choice, .recompute = recompute};
+    assert_true(s->weights.count <= sizeof choice);
+    check(mr_choose(choice, s->config, MR_CHOICE_FROZEN, patterns, "test", &err), &err);
+    check(mr_device_open(&some.dev, uri, &err), &err);
+    check(mr_pass_open(&some.pass, some.dev, s->config, &o, &err), &err);
+    check(mr_pass_weights(some.pass, s->store, &err), &err);
+    whole.channels = less.channels = mr_device_info(some.dev)->g.n;
+    mr_pass_watch(some.pass, NULL, see, &less);
+    mr_pass_watch(all->pass, NULL, see, &whole);
+    some.loss = (struct mr_loss){0};
+    check(mr_pass_run(some.pass, &s->batch, &some.loss, &err), &err);
+    struct mr_loss loss = {0};
+    mr_pass_guess_units(all->pass);
+    check(mr_pass_run(all->pass, &s->batch, &loss, &err), &err);
+    assert_true(some.loss.sum == loss.sum);
+    for (size_t i = 0; i < s->weights.count; i++) {
+        struct mr_pass_gradient x = mr_pass_gradient(all->pass, i);
+        struct mr_pass_gradient y = mr_pass_gradient(some.pass, i);
+        if (choice[i] & MR_CHOICE_FROZEN) {
+            assert_null(y.tiles);
+            continue;
+        }
+        same_sums(&x, &y);
+    }
+    printf("# %s of %s: %llu of %llu block products\n", pattern, uri,
+           (unsigned long long)less.mac_blocks, (unsigned long long)whole.mac_blocks);
+    assert_int_equal(less.lowest, lowest);
+    assert_int_equal(less.below, 0);
+    assert_true(less.mac_blocks < whole.mac_blocks);
+    mr_pass_watch(all->pass, NULL, NULL, NULL);
+    trained_close(&some);
+}
+
+static void frozen_tensors_change_no_bit_of_others(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *pattern, *toy;
+        bool lowest; // of all layers
+    } cases[] = {
+        {"!*.[qv]_proj.weight", "!*.attn.[qv].weight", true},
+        {"!*.out_proj.weight", "!*.attn.proj.weight", true},
+        {"!*.fc_out.bias", "!*.down.bias", true},
+        {"!*.fc_in.weight", "!*.up.weight", true},
+        {"!*.ln_1.weight", "!*.ln_2.weight", true},
+        {"!*.ln_1.bias", "!*.ln_1.bias", true},
+        {"!*.wte.weight", "!*.wpe.weight", true},
+        {"!*.ln_f.bias", "!*.ln_f.weight", false},
+    };
+    for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
+        struct subject s;
+        struct trained all;
+        subject_open(&s, fixtures[f]);
+        take_lengths(&s, lengths, 5);
+        train(&all, &s, "model:tinyt", 0);
+        bool serial = !mr_arch_rotates(mr_arch_of(s.config));
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+            some_learn(&s, &all, k % 2 ? "model:sim,train" : "model:tinyt",
+                       serial ? cases[k].toy : cases[k].pattern,
+                       cases[k].lowest ? 0 : s.config->n_layer, k % 3 == 2);
+        int last = s.config->n_layer - 1;
+        char pattern[64];
+        (void)snprintf(pattern, sizeof pattern,
+                       serial ? "!*.h.%d.mlp.down.weight" : "!*.h.%d.attn.v_proj.weight", last);
+        some_learn(&s, &all, "sim:tinyt,check", pattern, last, false);
+        trained_close(&all);
+        subject_close(&s);
+    }
+}
+
+// A vocabulary that takes all of tinyt's activation memory leaves no room for parts of sums in
+// other programs: each waits until its place is needed, and has the bits of a device with room.
 static void sums_wait_where_there_is_no_room(void **unused)
 {
     (void)unused;
@@ -608,6 +736,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bits_are_the_same_everywhere),
         cmocka_unit_test(the_rtl_gives_the_same_bits),
         cmocka_unit_test(recomputation_changes_no_bit),
+        cmocka_unit_test(frozen_tensors_change_no_bit_of_others),
         cmocka_unit_test(sums_wait_where_there_is_no_room),
         cmocka_unit_test(batches_leave_nothing),
         cmocka_unit_test(units_that_are_too_small_are_noted),

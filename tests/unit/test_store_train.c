@@ -86,10 +86,7 @@ static struct mr_store_done step(struct training *t, const struct mr_batch *b, i
         uint64_t number = mr_store_step(t->store) + 1;
         struct mr_store_update u = {t->options.adamw,
                                     mr_schedule_rate(&t->options.schedule, (int)number),
-                                    t->options.clip,
-                                    loss->rows,
-                                    NULL,
-                                    NULL};
+                                    t->options.clip, loss->rows, NULL};
         rc = mr_store_apply(t->store, &u, &done, &err);
         if (rc < 0)
             fail_msg("%s", err.text);

@@ -605,6 +605,23 @@ static void patterns_freeze_by_name(void **unused)
         free(before[i]);
     }
     free(before);
+    mr_trainer_close(t);
+    // What was frozen has no unit yet: the first step in which it learns finds one.
+    check(mr_trainer_open(&t, files_path("frozen"), "model:tinyt", NULL, &err), &err);
+    for (size_t i = 0; i < info.tensors; i++) {
+        (void)snprintf(name, sizeof name, "%s", mr_trainer_tensor(t, i, &n));
+        if (strcmp(name, "transformer.h.0.attn.q_proj.weight") != 0)
+            continue;
+        float *was = tensor(t, name, n, false);
+        (void)step(t, &plain, 1);
+        float *now = tensor(t, name, n, false);
+        size_t moved = 0;
+        for (size_t k = 0; k < n; k++)
+            moved += was[k] != now[k];
+        assert_true(moved > n * 9 / 10);
+        free(was);
+        free(now);
+    }
     drop(t, "frozen");
 }
 

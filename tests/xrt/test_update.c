@@ -98,9 +98,11 @@ static int chosen_step(struct mr_store *s, int turn, struct mr_store_done *done,
     for (size_t i = 0; i < mr_tensor_specs(mr_store_config(s)); i++)
         choice[i] = (uint8_t)(i % 3 == 1 ? MR_CHOICE_FROZEN : i % 2 ? MR_CHOICE_NO_DECAY : 0);
     struct mr_store_update u = update_of(s, NULL);
-    u.choice = choice;
+    mr_store_choose(s, choice);
     add_all(s, turn);
-    return mr_store_apply(s, &u, done, err);
+    int rc = mr_store_apply(s, &u, done, err);
+    mr_store_choose(s, NULL);
+    return rc;
 }
 
 // One store on the host, the other one's steps on the card: all bytes of their files are the same,
