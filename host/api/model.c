@@ -29,6 +29,9 @@ static int load_synthetic(struct mr_packed *packed, const char *text,
     int rc = mr_synthetic_parse(text, &c, &seed, err);
     if (rc == 0 && opt->text)
         rc = mr_packed_need_tokenizer(packed, err);
+    if (rc == 0 && opt->adapter)
+        rc = mr_fail(err, MR_ERR_USAGE, "%s: an adapter is of a checkpoint; name its directory",
+                     opt->adapter);
     return rc < 0 ? rc : mr_packed_synthetic(packed, &c, opt, seed, err);
 }
 
@@ -39,6 +42,7 @@ static struct mr_pack_options pack_options(const struct mr_load_options *opt)
         .smooth = !opt->no_smoothing,
         .verify = opt->verify,
         .calibrate = opt->calibrate,
+        .adapter = opt->adapter,
         .describe = opt->describe,
         .text = opt->text,
         .progress = watch,

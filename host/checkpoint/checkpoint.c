@@ -9,6 +9,7 @@
 
 #include "checkpoint/foreign.h"
 #include "checkpoint/heads.h"
+#include "checkpoint/peft.h"
 #include "checkpoint/weights.h"
 #include "common/file.h"
 #include "common/json.h"
@@ -28,6 +29,8 @@ struct mr_checkpoint {
     const struct mr_tensor **stored; // [n_stored]: `tensors`, but each once
     size_t n_stored;
     struct mr_tensor *views; // [n_tensors]: where the file has [inputs][outputs], or several in one
+    struct mr_tensor *adapted; // [n_adapted]: with an adapter's pair, in memory of their own
+    size_t n_adapted;
 };
 
 enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2, SLOT_COPY = -3, SLOT_HEAD = -4 };
@@ -431,6 +434,60 @@ static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_erro
     return rc;
 }
 
+// ---- with an adapter ---------------------------------------------------------------------------
+
+// The file's matrix and its pair, as the file has it: [inputs][outputs] where it is transposed.
+static int adapt(struct mr_checkpoint *c, const struct mr_lora *lora,
+                 const struct mr_lora_pair *pair, struct mr_error *err)
+{
+    const struct mr_tensor *from = c->tensors[pair->tensor];
+    struct mr_tensor *to = &c->adapted[c->n_adapted];
+    bool transposed = mr_tensor_spec(&c->config, pair->tensor).item->transposed;
+    size_t inputs = (size_t)pair->inputs, outputs = (size_t)pair->outputs;
+    float *row = malloc(inputs * sizeof *row), *all = malloc(from->count * sizeof *all);
+    *to = (struct mr_tensor){.name = from->name,
+                             .dtype = MR_DTYPE_F32,
+                             .rank = 2,
+                             .shape = {from->shape[0], from->shape[1]},
+                             .count = from->count,
+                             .data = (const unsigned char *)all,
+                             .bytes = from->count * sizeof *all};
+    c->n_adapted++;
+    if (!row || !all || mr_tensor_read_f32(from, 0, from->count, all) < 0) {
+        free(row);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", from->count,
+                       mr_show(from->name).text);
+    }
+    for (size_t o = 0; o < outputs; o++) {
+        float *w = transposed ? row : all + o * inputs;
+        for (size_t i = 0; i < inputs && transposed; i++)
+            row[i] = all[i * outputs + o];
+        mr_lora_add(lora, pair, (int)o, 0, pair->inputs, w);
+        for (size_t i = 0; i < inputs && transposed; i++)
+            all[i * outputs + o] = row[i];
+    }
+    free(row);
+    mr_tensor_release(from, 0, from->count);
+    for (int k = 0; k < pair->shares; k++)
+        c->tensors[pair->tensor + (size_t)k * pair->step] = to;
+    return 0;
+}
+
+static int add_adapter(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
+{
+    struct mr_lora lora;
+    int rc = mr_peft_read(&lora, &c->config, dir, err);
+    if (rc < 0)
+        return rc;
+    c->adapted = calloc(lora.count, sizeof *c->adapted);
+    if (!c->adapted)
+        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
+    for (size_t k = 0; k < lora.count && rc == 0; k++)
+        rc = adapt(c, &lora, &lora.pair[k], err);
+    mr_lora_free(&lora);
+    return rc;
+}
+
 static int open_checkpoint(struct mr_checkpoint *c, const char *dir, bool encoder,
                            struct mr_error *err)
 {
@@ -461,21 +518,25 @@ static int open_checkpoint(struct mr_checkpoint *c, const char *dir, bool encode
         rc = check_copy(c, dir, err);
     if (!rc && encoder)
         rc = mr_heads_complete(&c->config, c->heads, c->tensors[0], dir, err);
-    return rc ? rc : view_tensors(c, dir, err);
+    return rc;
 }
 
 static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, bool encoder,
-                     struct mr_error *err)
+                     const char *adapter, struct mr_error *err)
 {
     *checkpoint = NULL;
     struct mr_checkpoint *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
     int rc = open_checkpoint(c, dir, encoder, err);
+    if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO || rc == MR_ERR_UNSUPPORTED)
+        (void)mr_advise(err, "fetch the files again, or save the model anew with transformers");
+    if (!rc && adapter)
+        rc = add_adapter(c, adapter, err);
+    if (!rc)
+        rc = view_tensors(c, dir, err);
     if (rc) {
         mr_checkpoint_close(c);
-        if (rc == MR_ERR_FORMAT || rc == MR_ERR_IO || rc == MR_ERR_UNSUPPORTED)
-            (void)mr_advise(err, "fetch the files again, or save the model anew with transformers");
         return rc;
     }
     *checkpoint = c;
@@ -484,13 +545,19 @@ static int open_kind(struct mr_checkpoint **checkpoint, const char *dir, bool en
 
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err)
 {
-    return open_kind(checkpoint, dir, false, err);
+    return open_kind(checkpoint, dir, false, NULL, err);
+}
+
+int mr_checkpoint_open_adapted(struct mr_checkpoint **checkpoint, const char *dir,
+                               const char *adapter, struct mr_error *err)
+{
+    return open_kind(checkpoint, dir, false, adapter, err);
 }
 
 int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
                                struct mr_error *err)
 {
-    return open_kind(checkpoint, dir, true, err);
+    return open_kind(checkpoint, dir, true, NULL, err);
 }
 
 const struct mr_tensor *mr_checkpoint_head(const struct mr_checkpoint *checkpoint, int i)
@@ -506,6 +573,9 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
         mr_safetensors_close(checkpoint->files[i].safetensors);
         mr_torch_close(checkpoint->files[i].torch);
     }
+    for (size_t i = 0; i < checkpoint->n_adapted; i++)
+        free((void *)(uintptr_t)checkpoint->adapted[i].data);
+    free(checkpoint->adapted);
     free(checkpoint->files);
     free(checkpoint->tensors);
     free(checkpoint->heads);

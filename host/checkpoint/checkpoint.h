@@ -20,8 +20,14 @@ enum mr_checkpoint_kind { MR_CHECKPOINT_SAFETENSORS, MR_CHECKPOINT_TORCH };
 // On success the caller owns *checkpoint until mr_checkpoint_close(); on failure it is NULL.
 int mr_checkpoint_open(struct mr_checkpoint **checkpoint, const char *dir, struct mr_error *err);
 
-// The same for an encoder (BERT), which the above refuses, and for nothing else. Which heads it has
-// is in its configuration: each is complete, and those of its class ("architectures") are there.
+// The same with a PEFT adapter's pairs added to the matrices that they are of (lora.h), which are
+// fp32 in memory then. NULL: without.
+int mr_checkpoint_open_adapted(struct mr_checkpoint **checkpoint, const char *dir,
+                               const char *adapter, struct mr_error *err);
+
+// The same as the first for an encoder (BERT), which the above refuses, and for nothing else. Which
+// heads it has is in its configuration: each is complete, and those of its class ("architectures")
+// are there.
 int mr_checkpoint_open_encoder(struct mr_checkpoint **checkpoint, const char *dir,
                                struct mr_error *err);
 

@@ -7,6 +7,9 @@
 
 #include "common/str.h"
 
+#define ADAPTER                                                                                    \
+    "a LoRA or PEFT adapter, not a model; name the model that it was trained on, and this "        \
+    "directory by --adapter"
 #define USE_ORIGINAL "pack the original Hugging Face checkpoint (safetensors or pytorch_model.bin)"
 
 int mr_refuse_foreign_file(const struct mr_file *file, const char *path, struct mr_error *err)
@@ -44,15 +47,9 @@ int mr_refuse_foreign_directory(const char *dir, struct mr_error *err)
     static const struct {
         const char *end, *what;
     } kinds[] = {
-        {"adapter_config.json",
-         "a LoRA or PEFT adapter, not a model; merge it into its base model "
-         "(merge_and_unload() in peft, then save_pretrained()) and pack the result"},
-        {"adapter_model.safetensors",
-         "a LoRA or PEFT adapter, not a model; merge it into its base model "
-         "(merge_and_unload() in peft, then save_pretrained()) and pack the result"},
-        {"adapter_model.bin",
-         "a LoRA or PEFT adapter, not a model; merge it into its base model "
-         "(merge_and_unload() in peft, then save_pretrained()) and pack the result"},
+        {"adapter_config.json", ADAPTER},
+        {"adapter_model.safetensors", ADAPTER},
+        {"adapter_model.bin", ADAPTER},
         {".gguf", "a GGUF file (llama.cpp), already quantised; " USE_ORIGINAL},
         {"tf_model.h5", "a TensorFlow checkpoint; " USE_ORIGINAL},
         {".ckpt.index", "a TensorFlow checkpoint; " USE_ORIGINAL},
@@ -80,8 +77,9 @@ const char *mr_foreign_tensor(const char *name)
     static const struct {
         const char *part, *what;
     } parts[] = {
-        {".lora_", "a LoRA adapter's; merge it into its base model first"},
-        {"base_model.model.", "a PEFT adapter's; merge it into its base model first"},
+        {".lora_", "a LoRA adapter's; name the model, and its adapter's directory by --adapter"},
+        {"base_model.model.",
+         "a PEFT adapter's; name the model, and its adapter's directory by --adapter"},
         {".qweight", "of a GPTQ or AWQ checkpoint, already quantised; " USE_ORIGINAL},
         {".qzeros", "of a GPTQ or AWQ checkpoint, already quantised; " USE_ORIGINAL},
         {".g_idx", "of a GPTQ checkpoint, already quantised; " USE_ORIGINAL},

@@ -223,8 +223,9 @@ static const struct cli_option options[] = {
              "zeros: its parts beside what plan says; -d sim:sim,train",
      .low = 1,
      .high = CLI_POSITION_MOST,
-     .excludes = "decode prefill batch no-head two-pass check format no-smoothing calibrate "
-                 "verbose chunk",
+     .excludes =
+         "decode prefill batch no-head two-pass check format no-smoothing calibrate adapter "
+         "verbose chunk",
      CLI_LIST_AT(ARGS, lengths, n_lengths)},
     {.name = "part",
      .kind = CLI_WORD,

@@ -108,6 +108,8 @@ static int check_packed(const struct cli_common *c, const struct mr_model *model
         has = ", and it is smoothed";
     } else if (c->load.calibrate) {
         option = "--calibrate";
+    } else if (c->load.adapter) {
+        option = "--adapter";
     }
     if (!option)
         return EXIT_OK;

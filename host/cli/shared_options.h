@@ -46,10 +46,15 @@
          .kind = CLI_FLAG,                                                                         \
          .help = "leave out the exact power-of-two channel smoothing, for directories",            \
          CLI_AT(TYPE, c.load.no_smoothing)},                                                       \
+        {.name = "calibrate",                                                                      \
+         .kind = CLI_PATH,                                                                         \
+         .value = "T",                                                                             \
+         .help = "make up for rounding errors, for directories; T is self or a text file",         \
+         CLI_AT(TYPE, c.load.calibrate)},                                                          \
     {                                                                                              \
-        .name = "calibrate", .kind = CLI_PATH, .value = "T",                                       \
-        .help = "make up for rounding errors, for directories; T is self or a text file",          \
-        CLI_AT(TYPE, c.load.calibrate)                                                             \
+        .name = "adapter", .kind = CLI_PATH, .value = "DIR",                                       \
+        .help = "with this LoRA adapter of the model, as PEFT has it, for directories",            \
+        CLI_AT(TYPE, c.load.adapter)                                                               \
     }
 #define CLI_VERIFY(TYPE)                                                                           \
     {.name = "verify",                                                                             \

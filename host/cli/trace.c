@@ -200,7 +200,8 @@ static const struct cli_option options[] = {
              "what each command moves, and nothing is run",
      .low = 1,
      .high = CLI_POSITION_MOST,
-     .excludes = "decode prefill no-head fst two-pass check format no-smoothing calibrate verbose",
+     .excludes = "decode prefill no-head fst two-pass check format no-smoothing calibrate adapter "
+                 "verbose",
      CLI_LIST_AT(ARGS, lengths, n_lengths)},
     CLI_N_POSITIONS(ARGS, model_positions, .needs = "train"),
     {.name = "recompute",

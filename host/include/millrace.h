@@ -52,6 +52,9 @@ struct mr_load_options {
     // "self": with text that the model samples from itself, the same each time; else a text file
     // like what the model will read (up to 16384 tokens of it are used). docs/numerics.md, rule 12.
     const char *calibrate;
+    // The directory of a PEFT adapter (LoRA) of a directory's model, whose pairs are added to its
+    // matrices before anything else; NULL: none.
+    const char *adapter;
     // Quantise nothing: the model is good for mr_model_get_info() and text only. A packed file is
     // not read as a whole: tensors beyond 1 MiB are compared with their checksums only if `verify`
     // (they always are when weights are wanted).

@@ -38,7 +38,7 @@ static int open_model(struct mr_packed *packed, const char *dir, const struct mr
 {
     *packed = (struct mr_packed){
         .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
-    int rc = mr_checkpoint_open(&packed->checkpoint, dir, err);
+    int rc = mr_checkpoint_open_adapted(&packed->checkpoint, dir, opt->adapter, err);
     if (rc == 0 && has_tokenizer(dir))
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
     if (rc == 0 && opt->text)

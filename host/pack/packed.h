@@ -38,6 +38,7 @@ struct mr_pack_options {
     bool text;             // a tokenizer must be there
     bool verify;           // packed files to be described: the checksums of all tensors
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
+    const char *adapter;   // NULL, or that of a directory: mr_checkpoint_open_adapted()
     // Called now and then, by the caller's thread, with bytes of the checkpoint (or of a packed
     // file that is checked) done and in all; a non-zero return stops with MR_ERR_INTERRUPTED. May
     // be NULL.

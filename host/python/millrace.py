@@ -49,8 +49,8 @@ class _Error(Structure):
 
 
 class _LoadOptions(Structure):
-    _fields_ = [("format", c_int), ("no_smoothing", c_bool), ("calibrate", c_char_p), ("describe", c_bool),
-                ("verify", c_bool), ("text", c_bool), ("progress", c_void_p), ("arg", c_void_p)]
+    _fields_ = [("format", c_int), ("no_smoothing", c_bool), ("calibrate", c_char_p), ("adapter", c_char_p),
+                ("describe", c_bool), ("verify", c_bool), ("text", c_bool), ("progress", c_void_p), ("arg", c_void_p)]
 
 
 class _SessionOptions(Structure):
@@ -157,10 +157,11 @@ class Model(_Object):
     """A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]"."""
     _close = staticmethod(lambda handle: lib.mr_model_close(handle))
 
-    def __init__(self, path, format="mxint8", smoothing=True, verify=False, calibrate=None):
+    def __init__(self, path, format="mxint8", smoothing=True, verify=False, calibrate=None, adapter=None):
         self._handle = c_void_p()
         options = _LoadOptions(format=["mxint8", "mxfp4"].index(format), no_smoothing=not smoothing, verify=verify,
-                               calibrate=calibrate.encode() if calibrate else None)
+                               calibrate=calibrate.encode() if calibrate else None,
+                               adapter=os.fsencode(adapter) if adapter else None)
         _call("mr_model_load", byref(self._handle), os.fsencode(path), byref(options))
 
     @property

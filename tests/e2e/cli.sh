@@ -359,6 +359,10 @@ exits pack_where_nothing_can_be_written 3 'No such file' pack $demo "$work/none/
 exits format_of_a_packed_file_is_fixed 2 '\-\-format is for Hugging Face directories.*it is mxint8' info "$work/demo.mill" --format mxfp4
 exits format_that_a_packed_file_has 0 '' info "$work/demo.mill" --format mxint8
 exits smoothing_of_a_packed_file_is_fixed 2 '\-\-no-smoothing is for' info "$work/demo.mill" --no-smoothing
+exits adapter_of_a_packed_file 2 '\-\-adapter is for' generate -m "$work/demo.mill" -d model: -p x --adapter "$work/adapter"
+exits adapter_that_is_none 3 '"peft_type" is not "LORA"' generate $demo -d model: -p x --adapter "$work/adapter"
+exits adapter_that_is_not_there 3 'has no adapter_config.json; give the directory of a PEFT adapter' pack $demo "$work/again.mill" --adapter $demo
+exits adapter_of_a_drawn_model 2 'an adapter is of a checkpoint' info synthetic:gptj-6b,layers=1 --adapter "$work/adapter"
 exits calibration_of_a_packed_file_is_fixed 2 '\-\-calibrate is for' generate -m "$work/demo.mill" -d model: -p x --calibrate self
 exits pack_of_a_packed_file 2 "'$work/demo.mill' is packed already" pack "$work/demo.mill" "$work/demo2.mill"
 for list in 5,,6 5, ,5 5,x 5:6; do

@@ -165,8 +165,8 @@ static void refuses_foreign_directories_by_name(void **state)
         const char *file, *words;
     } cases[] = {
         {"adapter_config.json", "LoRA"},
-        {"adapter_model.safetensors", "merge_and_unload"},
-        {"adapter_model.bin", "merge_and_unload"},
+        {"adapter_model.safetensors", "this directory by --adapter"},
+        {"adapter_model.bin", "this directory by --adapter"},
         {"model-q8_0.gguf", "llama.cpp"},
         {"tf_model.h5", "TensorFlow"},
         {"flax_model.msgpack", "Flax"},
