@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "api/trainer_shared.h"
+#include "checkpoint/peft.h"
 #include "device/open.h"
 #include "millrace.h"
 #include "model/arch.h"
+#include "store/choice.h"
 #include "store/header.h"
 #include "store/mirror.h"
 #include "store/origin.h"
@@ -33,6 +35,75 @@ int mr_trainer_create(const char *dir, const char *model, int positions, struct 
     return mr_store_create(dir, model, &options, err);
 }
 
+int mr_trainer_create_lora(const char *dir, const char *model, int positions,
+                           const struct mr_lora_options *lora, struct mr_error *err)
+{
+    const struct mr_store_adapter adapter = {lora->rank, lora->alpha, lora->targets, lora->seed,
+                                             lora->adapter};
+    const struct mr_store_options options = {
+        .positions = positions, .stop = &mr_device_stop, .adapter = &adapter};
+    return mr_store_create(dir, model, &options, err);
+}
+
+// ---- which adapter -----------------------------------------------------------------------------
+
+// The adapter that the options ask for. The caller frees *lora.
+static int wanted_lora(struct mr_lora *lora, const struct mr_config *config,
+                       const struct mr_lora_options *o, struct mr_error *err)
+{
+    return o->adapter ? mr_peft_read(lora, config, o->adapter, err)
+                      : mr_lora_new(lora, config, o->rank, o->alpha, o->targets, err);
+}
+
+// "r 8, alpha 16, q_proj and 27 others"
+static const char *describe(const struct mr_lora *l, const struct mr_config *c, char out[160])
+{
+    char name[MR_NAME];
+    (void)snprintf(out, 160, "r %d, factor %g, %zu matrices from %.60s on", l->rank,
+                   (double)mr_lora_factor(l), l->count, mr_lora_module(c, &l->pair[0], name));
+    return out;
+}
+
+static bool same_adapter(const struct mr_lora *a, const struct mr_lora *b)
+{
+    bool same =
+        a->rank == b->rank && a->count == b->count && mr_lora_factor(a) == mr_lora_factor(b);
+    for (size_t k = 0; same && k < a->count; k++)
+        same = a->pair[k].tensor == b->pair[k].tensor;
+    return same;
+}
+
+static int check_adapter(const struct mr_store *store, const char *dir,
+                         const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    const struct mr_lora *has = mr_store_lora(store);
+    const struct mr_config *c = mr_store_config(store);
+    struct mr_lora wants;
+    char was[160], is[160];
+    if (!opt->model)
+        return 0;
+    if (has && !opt->lora)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: is the state of a LoRA adapter (%s); say so, or give another directory",
+                       dir, describe(has, c, was));
+    if (!has && opt->lora)
+        return mr_fail(err, MR_ERR_USAGE,
+                       "%s: is the state of a whole model, not of a LoRA adapter; give another "
+                       "directory",
+                       dir);
+    if (!has)
+        return 0;
+    int rc = wanted_lora(&wants, c, opt->lora, err);
+    if (rc == 0 && !same_adapter(has, &wants))
+        rc = mr_fail(err, MR_ERR_USAGE,
+                     "%s: began with a LoRA adapter of %s, not %s; give the same, or another "
+                     "directory",
+                     dir, describe(has, c, was), describe(&wants, c, is));
+    if (rc == 0 || wants.count > 0)
+        mr_lora_free(&wants);
+    return rc;
+}
+
 static int open_store(struct mr_trainer *t, const char *dir, const struct mr_trainer_options *opt,
                       struct mr_error *err)
 {
@@ -48,7 +119,10 @@ static int open_store(struct mr_trainer *t, const char *dir, const struct mr_tra
         if (rc == 0)
             rc = mr_config_set_positions(&expected, opt->positions, err);
     }
-    return rc < 0 ? rc : mr_store_open(&t->store, dir, &options, err);
+    options.base = opt->model;
+    if (rc == 0)
+        rc = mr_store_open(&t->store, dir, &options, err);
+    return rc == 0 ? check_adapter(t->store, dir, opt, err) : rc;
 }
 
 static const struct mr_trainer_options usual;
@@ -66,13 +140,38 @@ static int pass_options(struct mr_pass_options *pass, const struct mr_config *co
                : mr_fail(err, MR_ERR_USAGE, "micro-batches of %d tokens; 1 or more", pass->rows);
 }
 
-// What the patterns choose. The caller frees *choice.
+// All but the matrices of an adapter.
+static int choose_pairs(uint8_t *choice, const struct mr_config *config,
+                        const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    struct mr_lora lora;
+    int share;
+    if ((opt->freeze && *opt->freeze) || (opt->no_decay && *opt->no_decay))
+        return mr_fail(err, MR_ERR_USAGE,
+                       "an adapter learns alone: patterns of tensors that are frozen or do not "
+                       "decay have no meaning; leave them out");
+    int rc = wanted_lora(&lora, config, opt->lora, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < mr_tensor_specs(config); i++)
+        choice[i] = mr_lora_of(&lora, i, &share) ? 0 : MR_CHOICE_FROZEN;
+    if (lora.dropout > 0)
+        rc = mr_fail(err, MR_ERR_UNSUPPORTED,
+                     "%s: lora_dropout is %g; there is no dropout: set it to 0 to train on",
+                     opt->lora->adapter, lora.dropout);
+    mr_lora_free(&lora);
+    return rc;
+}
+
+// What the patterns or the adapter choose. The caller frees *choice.
 static int choose(uint8_t **choice, const struct mr_config *config,
                   const struct mr_trainer_options *opt, struct mr_error *err)
 {
     *choice = calloc(mr_tensor_specs(config), 1);
     if (!*choice)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    if (opt->lora)
+        return choose_pairs(*choice, config, opt, err);
     int rc = mr_choose(*choice, config, MR_CHOICE_FROZEN, opt->freeze, "freeze", err);
     return rc == 0 ? mr_choose(*choice, config, MR_CHOICE_NO_DECAY, opt->no_decay, "no decay", err)
                    : rc;
@@ -111,7 +210,7 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
     return rc;
 }
 
-// Rank 0's store becomes the others' mirrors.
+// Rank 0's store becomes the others' mirrors, of what it says learns.
 static int open_mirror(struct mr_trainer *t, const struct mr_ranks *ranks, struct mr_error *err)
 {
     char type[64] = "";
@@ -148,15 +247,16 @@ int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const c
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     opt = opt ? opt : &usual;
     int rc = ranks->rank == 0 ? open_store(t, dir, opt, err) : 0;
+    if (rc == 0 && ranks->rank == 0) {
+        rc = choose(&choice, mr_store_config(t->store), opt, err);
+        if (rc == 0)
+            mr_store_choose(t->store, choice);
+    }
     if (rc == 0)
         rc = open_mirror(t, ranks, err);
     if (rc == 0) {
         t->config = mr_store_config(t->store);
-        rc = choose(&choice, t->config, opt, err);
-    }
-    if (rc == 0) {
-        mr_store_choose(t->store, choice);
-        rc = pass_options(&pass, t->config, opt, choice, err);
+        rc = pass_options(&pass, t->config, opt, mr_store_choices(t->store), err);
         t->tokens = pass.rows;
     }
     if (rc == 0)
@@ -208,6 +308,9 @@ void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_inf
         info->parameters += elements_of(c, i);
     }
     memcpy(info->note, mr_store_note(trainer->store), sizeof info->note);
+    const struct mr_lora *lora = mr_store_lora(trainer->store);
+    info->adapter = lora != NULL;
+    info->trainable = lora ? mr_lora_parameters(lora) : info->parameters;
 }
 
 bool mr_trainer_on_device(const struct mr_trainer *trainer, enum mr_optimizer optimizer,
@@ -248,6 +351,8 @@ static int read_tensor(const struct mr_trainer *t, const char *name, enum mr_sto
     if (count != elements_of(t->config, i))
         return mr_fail(err, MR_ERR_USAGE, "%s has %zu elements, not %zu", name,
                        elements_of(t->config, i), count);
+    if (part == MR_GRADIENT && mr_store_choices(t->store)[i] & MR_CHOICE_FROZEN)
+        return mr_fail(err, MR_ERR_USAGE, "%s is frozen: it has no gradient", name);
     return mr_store_read_file(t->store, i, part, out, err);
 }
 
@@ -376,4 +481,9 @@ int mr_trainer_save(const struct mr_trainer *trainer, const char *dir, enum mr_s
     if ((unsigned)format >= sizeof dtypes / sizeof *dtypes)
         return mr_fail(err, MR_ERR_USAGE, "there is no format %d to save as", (int)format);
     return mr_store_export(trainer->store, dir, dtypes[format], &mr_device_stop, err);
+}
+
+int mr_trainer_save_adapter(const struct mr_trainer *trainer, const char *dir, struct mr_error *err)
+{
+    return mr_store_export_adapter(trainer->store, dir, &mr_device_stop, err);
 }

@@ -180,6 +180,10 @@ int mr_card_update_open(struct mr_card_update **card, struct mr_store *store, st
         (void)snprintf(why, 160, "%s", none ? none : "");
         return 0;
     }
+    if (mr_store_lora(store)) {
+        (void)snprintf(why, 160, "a LoRA adapter's state is updated by the host");
+        return 0;
+    }
     struct mr_card_update *c = calloc(1, sizeof *c);
     if (!c)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");

@@ -6,6 +6,7 @@
 #include "device/mover.h"
 #include "card/places.h"
 #include "pack/layout.h"
+#include "store/choice.h"
 #include "store/target.h"
 
 struct item {
@@ -36,7 +37,8 @@ static void ready(void *arg, size_t first, size_t count)
 {
     struct mr_weight_upload *u = arg;
     for (size_t t = first; t < first + count; t++) {
-        struct item *i = u->place[t].known ? &u->item[u->place[t].item] : NULL;
+        bool frozen = mr_store_choices(u->store)[t] & MR_CHOICE_FROZEN;
+        struct item *i = u->place[t].known && !frozen ? &u->item[u->place[t].item] : NULL;
         if (!i || --i->left > 0)
             continue;
         i->begun = true;
@@ -67,9 +69,10 @@ int mr_weight_upload_open(struct mr_weight_upload **upload, struct mr_store *sto
         *upload = NULL;
         return rc;
     }
+    const uint8_t *choice = mr_store_choices(store);
     mr_stream_places(c, 1, u->place, beats);
     for (size_t t = 0; t < tensors; t++)
-        if (u->place[t].known)
+        if (u->place[t].known && !(choice[t] & MR_CHOICE_FROZEN))
             u->item[u->place[t].item].parts++;
     for (int i = 0; i < u->items; i++) {
         u->item[i].upload = u;
@@ -104,7 +107,7 @@ int mr_weight_upload_end(struct mr_weight_upload *upload, struct mr_error *err)
             rc = one;
             *err = own;
         }
-        sent += i->begun;
+        sent += i->begun || i->parts == 0; // all of it is frozen
         i->begun = false;
         i->left = i->parts;
     }

@@ -213,6 +213,14 @@ void mr_lora_draw(struct mr_lora *lora, uint64_t seed)
     }
 }
 
+uint64_t mr_lora_parameters(const struct mr_lora *lora)
+{
+    uint64_t lines = 0;
+    for (size_t k = 0; k < lora->count; k++)
+        lines += (uint64_t)lora->pair[k].inputs + (uint64_t)lora->pair[k].outputs;
+    return lines * (uint64_t)lora->rank;
+}
+
 float mr_lora_factor(const struct mr_lora *lora)
 {
     return (float)(lora->alpha / (lora->root ? sqrt((double)lora->rank) : (double)lora->rank));

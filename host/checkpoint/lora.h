@@ -49,6 +49,7 @@ const char *mr_lora_module(const struct mr_config *config, const struct mr_lora_
                            char name[MR_NAME]);
 
 float mr_lora_factor(const struct mr_lora *lora);
+uint64_t mr_lora_parameters(const struct mr_lora *lora); // of all factors
 
 // Adds the pair's part of W'[output][input..input + n - 1] to w[n]. In fp32 and in this order: the
 // products over the rank, from 0, are added up; the sum times the factor is added to the weight.

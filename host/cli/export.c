@@ -7,7 +7,8 @@
 
 struct args {
     struct cli_common c;
-    const char *state, *output;
+    const char *state, *output, *base;
+    bool merge;
     int format; // enum mr_save_format
 };
 
@@ -15,23 +16,32 @@ static int export(const struct args *a)
 {
     static const enum mr_dtype dtypes[] = {MR_DTYPE_F32, MR_DTYPE_BF16, MR_DTYPE_F16};
     static const char *const names[] = {"f32", "bf16", "f16"};
-    const struct mr_store_options options = {.stop = &mr_device_stop};
+    const struct mr_store_options options = {
+        .stop = &mr_device_stop, .base = a->base, .alone = !a->merge};
     struct mr_error err = {0};
     struct mr_store *store;
     int rc = mr_store_open(&store, a->state, &options, &err);
     if (rc < 0)
         return cli_fail(&err);
     uint64_t step = mr_store_step(store);
-    rc = mr_store_export(store, a->output, dtypes[a->format], &mr_device_stop, &err);
+    bool adapter = mr_store_lora(store) && !a->merge;
+    if (a->merge && !mr_store_lora(store))
+        rc =
+            mr_fail(&err, MR_ERR_USAGE, "%s: --merge is for the state of a LoRA adapter", a->state);
+    else if (adapter)
+        rc = mr_store_export_adapter(store, a->output, &mr_device_stop, &err);
+    else
+        rc = mr_store_export(store, a->output, dtypes[a->format], &mr_device_stop, &err);
     mr_store_close(store);
     if (rc < 0)
         return cli_fail(&err);
     if (a->c.json)
         return cli_print_json(json_pack("{s:s, s:I, s:s}", "directory", a->output, "step",
-                                        (json_int_t)step, "format", names[a->format]));
+                                        (json_int_t)step, "format",
+                                        names[adapter ? 0 : a->format]));
     if (!a->c.quiet)
-        printf("%s: the weights of step %llu, %s\n", a->output, (unsigned long long)step,
-               names[a->format]);
+        printf("%s: the %s of step %llu, %s\n", a->output, adapter ? "adapter" : "weights",
+               (unsigned long long)step, names[adapter ? 0 : a->format]);
     return EXIT_OK;
 }
 
@@ -69,6 +79,17 @@ static const struct cli_option options[] = {
      .choices = "f32|bf16|f16",
      .def = "f32",
      CLI_AT(ARGS, format)},
+    {.name = "merge",
+     .kind = CLI_FLAG,
+     .help = "of a LoRA adapter's state: the model with the adapter, not the adapter",
+     CLI_AT(ARGS, merge)},
+    {.name = "model",
+     .letter = 'm',
+     .kind = CLI_PATH,
+     .value = "DIR",
+     .help = "for --merge: the adapter's model, where it lies now",
+     .needs = "merge",
+     CLI_AT(ARGS, base)},
     CLI_JSON(ARGS),
     CLI_QUIET(ARGS, "no result"),
     {0},

@@ -12,6 +12,7 @@
 #include "cli/train_compare.h"
 #include "cli/train_run.h"
 #include "cli/train_start.h"
+#include "cli/train_state.h"
 #include "cli/train_words.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -176,10 +177,24 @@ static int find_model(struct train_args *a, struct mr_error *err)
     return rc == 0 ? mr_training_fits(&a->t, &config, err) : rc;
 }
 
+// What --lora, --adapter or lora_params say.
+static void take_pairs(struct train_args *a)
+{
+    const struct mr_training_lora *l = &a->t.lora;
+    a->pairs = (struct mr_lora_options){.rank = l->rank,
+                                        .alpha = l->alpha,
+                                        .targets = l->targets[0] ? l->targets : NULL,
+                                        .seed = (uint64_t)a->t.train.seed,
+                                        .adapter = a->adapter};
+}
+
 static int with_model(struct train_args *a)
 {
     struct mr_error err = {0};
     struct mr_model *model;
+    take_pairs(a);
+    if (a->merge && !train_learns_pairs(a))
+        return cli_usage(&cmd_train, "--merge goes with --lora or --adapter");
     a->c.load.describe = true;
     a->c.load.text = has_text(&a->t);
     int status = cli_load(&a->c, &model);
@@ -260,7 +275,10 @@ static int run_options(struct train_args *a)
                          !t->train.data ? "--data FILE"
                          : !t->output   ? "-o DIR"
                                         : "--steps N");
+    struct mr_error err = {0};
     int status = cli_need_directory(&cmd_train, a->c.model);
+    if (status == EXIT_OK && a->lora && mr_training_lora(t, a->lora, &err) < 0)
+        status = cli_fail(&err);
     if (status == EXIT_OK)
         status = make_rates(a);
     if (status == EXIT_OK)
@@ -268,7 +286,10 @@ static int run_options(struct train_args *a)
     t->mode = MR_TRAIN_AND_EVAL;
     t->train.shuffle = true;
     t->train.batch = t->train.micro * t->accumulate;
-    return status == EXIT_OK ? with_model(a) : status;
+    if (status == EXIT_OK)
+        status = with_model(a);
+    mr_training_free(t);
+    return status;
 }
 
 // ---- a configuration ---------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "cli/train_start.h"
 #include "common/ranks.h"
 #include "config/training.h"
+#include "millrace.h"
 
 struct train_args {
     struct cli_common c;
@@ -23,6 +24,9 @@ struct train_args {
     char *found; // the path of one that is
     bool mode_given;
     const char *export;
+    const char *lora, *adapter;
+    struct mr_lora_options pairs; // what they say; rank 0 and no adapter: nothing
+    bool merge;
     const char *events, *csv; // of curves; NULL: none
     int format;               // enum mr_save_format
     int chunk;

@@ -354,7 +354,9 @@ int train_run(struct train_run *r, struct mr_error *err)
     if (rc == MR_ERR_FORMAT) // weights that have no loss
         remove_unused(r);
     if (rc == 0 && a->export && train_is_first(r))
-        rc = mr_trainer_save(r->trainer, a->export, (enum mr_save_format)a->format, err);
+        rc = r->info.adapter && !a->merge
+                 ? mr_trainer_save_adapter(r->trainer, a->export, err)
+                 : mr_trainer_save(r->trainer, a->export, (enum mr_save_format)a->format, err);
     return rc;
 }
 
@@ -368,6 +370,7 @@ static int evaluate_state(struct train_run *r, const char *dir, const uint64_t *
     bool whole = true;
     double loss;
     o.model = NULL; // whatever it began with
+    o.lora = NULL;
     int rc = mr_trainer_open_shared(&r->trainer, dir, r->a->c.device, &o, &r->a->ranks, err);
     if (rc == 0) {
         mr_trainer_get_info(r->trainer, &r->info);

@@ -32,7 +32,13 @@ struct mr_trainer_options train_options(const struct train_run *r)
                                        .model = a->c.model,
                                        .positions = a->t.positions,
                                        .freeze = a->t.frozen,
-                                       .no_decay = a->t.no_decay};
+                                       .no_decay = a->t.no_decay,
+                                       .lora = train_learns_pairs(a) ? &a->pairs : NULL};
+}
+
+bool train_learns_pairs(const struct train_args *a)
+{
+    return a->pairs.rank > 0 || a->pairs.adapter;
 }
 
 // ---- the state ---------------------------------------------------------------------------------
@@ -221,7 +227,9 @@ static int find_state(struct train_run *r, struct mr_error *err)
     if (rc == 0)
         rc = judge_rest(a, err);
     if (rc == 0 && fresh)
-        rc = mr_trainer_create(a->t.output, a->c.model, a->t.positions, err);
+        rc = train_learns_pairs(a)
+                 ? mr_trainer_create_lora(a->t.output, a->c.model, a->t.positions, &a->pairs, err)
+                 : mr_trainer_create(a->t.output, a->c.model, a->t.positions, err);
     return rc == 0 && a->start ? keep_start(a, err) : rc;
 }
 

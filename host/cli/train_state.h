@@ -18,4 +18,7 @@ struct mr_trainer_options train_options(const struct train_run *r);
 // What is wrong with the command is said before a state is made; r->fresh says whether one was.
 int train_state_open(struct train_run *r, struct mr_error *err);
 
+// Whether a LoRA adapter learns instead of the model.
+bool train_learns_pairs(const struct train_args *a);
+
 #endif

@@ -28,5 +28,6 @@ mr_key_take mr_take_flag;        // MR_FLAG_*, key->at
 mr_key_take mr_take_mode;        // train, eval, ...
 mr_key_take mr_take_autoload;    // whether a state is gone on with
 mr_key_take mr_take_list;        // [Name: {...}]
+mr_key_take mr_take_lora;        // {r: 8, alpha: 16, target_modules: [...]}
 
 #endif

@@ -104,7 +104,7 @@ static const struct mr_key model[] = {
     FIXED("scale_qk_dot_by_d", "false", no_mup),
     REFUSED("mup_base_hidden_size", no_mup),
     REFUSED("mup_base_filter_size", no_mup),
-    REFUSED("lora_params", "LoRA is not there yet"),
+    SPECIAL("lora_params", mr_take_lora, AT(lora)),
     REFUSED("moe_params", no_moe),
     REFUSED("num_experts", no_moe),
     REFUSED("fixed_sparse_attention", no_sparsity),

@@ -60,6 +60,13 @@ struct mr_training_model {
     struct mr_training_start start[MR_TRAINING_STARTS];
 };
 
+// A LoRA adapter that learns instead of the model.
+struct mr_training_lora {
+    int rank; // 0: the whole model learns
+    double alpha;
+    const char *targets[MR_TRAINING_PATTERNS + 1]; // none: PEFT's choice
+};
+
 struct mr_training {
     enum mr_training_mode mode;
     // Data. Of `train`, steps have batch = micro * accumulate windows.
@@ -77,6 +84,7 @@ struct mr_training {
     const char *frozen[MR_TRAINING_PATTERNS + 1]; // of tensors' names; NULL behind them
     const char *no_decay[MR_TRAINING_PATTERNS + 1];
     int n_frozen, n_no_decay;
+    struct mr_training_lora lora;
     int loss_scaling; // 0: by the targets of a step; 1: by its windows
     double loss_weight;
     const char *loss_where; // "FILE:LINE: KEY" of `loss_scaling`
@@ -95,6 +103,10 @@ struct mr_training {
 
 // What the optimizer is told, with momentum and dampening in the place of betas.
 struct mr_update_options mr_training_optimizer(const struct mr_training *t);
+
+// "r=8,alpha=16,targets=q_proj,v_proj": the rank, of which alpha is the same unless it is there,
+// and names of modules.
+int mr_training_lora(struct mr_training *t, const char *text, struct mr_error *err);
 
 // A copy of a text that lives as long as the training. NULL: no memory.
 char *mr_training_text(struct mr_training *t, const char *text);

@@ -405,6 +405,21 @@ struct mr_trainer;
 // config.json and exports then say. MR_ERR_USAGE where positions are learned (GPT-2).
 int mr_trainer_create(const char *dir, const char *model, int positions, struct mr_error *err);
 
+// A LoRA adapter, which learns instead of the model (docs/lora.md).
+struct mr_lora_options {
+    int rank;                   // 1..512
+    double alpha;               // above 0: the pair is multiplied by alpha / rank
+    const char *const *targets; // names of modules ("q_proj"), which NULL ends; NULL: PEFT's choice
+    uint64_t seed;              // that A is drawn from; B is zero
+    const char *adapter; // NULL, or a PEFT adapter's directory, which it goes on from; then the
+                         // others are not looked at
+};
+
+// The same for the state of an adapter. It has no weights of the model: whoever opens it reads them
+// in its directory, which must stay as it is.
+int mr_trainer_create_lora(const char *dir, const char *model, int positions,
+                           const struct mr_lora_options *lora, struct mr_error *err);
+
 struct mr_trainer_options {
     int tokens; // the most of a micro-batch; 0: as many as the model has positions
     int chunk;  // tokens a device run, a multiple of 32; 0: all that fit. Changes no bit
@@ -419,6 +434,9 @@ struct mr_trainer_options {
     // again; the last one that matches counts. NULL ends them, and NULL is none. What is frozen
     // keeps its weights, and its gradient is not in the norm.
     const char *const *freeze, *const *no_decay;
+    // With `model`: the state is that of such an adapter, else MR_ERR_USAGE; NULL: of a whole
+    // model. Patterns of names are refused with it.
+    const struct mr_lora_options *lora;
 };
 
 // Whether mr_trainer_open() will have a device for the training of this model with these options:
@@ -447,6 +465,8 @@ struct mr_trainer_info {
     uint64_t device_bytes;               // of device memory
     unsigned char note[MR_TRAINER_NOTE]; // of the last step's update; zeros if it has none
     enum mr_optimizer optimizer;         // of the steps done; MR_OPTIMIZERS: there are none
+    uint64_t trainable;                  // parameters of the adapter; of a whole model all
+    bool adapter;
 };
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
@@ -534,9 +554,13 @@ int mr_trainer_evaluate(struct mr_trainer *trainer, const struct mr_micro_batch 
 enum mr_save_format { MR_SAVE_F32, MR_SAVE_BF16, MR_SAVE_F16 };
 
 // Writes the weights as the Hugging Face directory `dir`, which must not exist or be empty and
-// appears only when it is complete.
+// appears only when it is complete. Of an adapter's state: those of the model with the adapter.
 int mr_trainer_save(const struct mr_trainer *trainer, const char *dir, enum mr_save_format format,
                     struct mr_error *err);
+
+// The adapter itself, as a directory that PEFT reads, in fp32.
+int mr_trainer_save_adapter(const struct mr_trainer *trainer, const char *dir,
+                            struct mr_error *err);
 
 // ---- encoders ----------------------------------------------------------------------------------
 

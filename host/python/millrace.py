@@ -17,7 +17,7 @@ taken. The functions below are those of millrace.h that most scripts need; `lib`
 import ctypes
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int32,
-                    c_int64, c_size_t, c_ubyte, c_uint8, c_uint64, c_void_p)
+                    c_int64, c_size_t, c_ubyte, c_uint8, c_uint64, c_void_p, pointer)
 from pathlib import Path
 
 __all__ = ["Error", "Model", "Session", "Trainer", "lib"]
@@ -90,14 +90,21 @@ class _Generated(Structure):
                 ("text_size", c_size_t), ("finish", c_int)]
 
 
+class _LoraOptions(Structure):
+    _fields_ = [("rank", c_int), ("alpha", c_double), ("targets", POINTER(c_char_p)), ("seed", c_uint64),
+                ("adapter", c_char_p)]
+
+
 class _TrainerOptions(Structure):
     _fields_ = [("tokens", c_int), ("chunk", c_int), ("recompute", c_bool), ("model", c_char_p),
-                ("positions", c_int), ("freeze", POINTER(c_char_p)), ("no_decay", POINTER(c_char_p))]
+                ("positions", c_int), ("freeze", POINTER(c_char_p)), ("no_decay", POINTER(c_char_p)),
+                ("lora", POINTER(_LoraOptions))]
 
 
 class _TrainerInfo(Structure):
     _fields_ = [("step", c_uint64), ("parameters", c_uint64), ("tensors", c_size_t), ("vocab_size", c_int),
-                ("n_positions", c_int), ("tokens", c_int), ("device_bytes", c_uint64), ("note", c_ubyte * 256), ("optimizer", c_int)]
+                ("n_positions", c_int), ("tokens", c_int), ("device_bytes", c_uint64), ("note", c_ubyte * 256), ("optimizer", c_int),
+                ("trainable", c_uint64), ("adapter", c_bool)]
 
 
 class _MicroBatch(Structure):
@@ -276,19 +283,30 @@ class Trainer(_Object):
     from; a state that is there goes on, and has to be of that model. `tokens`: the most of a micro-batch, 0: as many as the
     model has positions. `recompute`: layers keep no stash, which needs less memory; it changes no bit, as `chunk`.
     `positions`: more of them than the model has, for a model that rotates (GPT-J); 0: its own. `freeze`, `no_decay`:
-    patterns of names of tensors that keep their weights, or do not decay."""
+    patterns of names of tensors that keep their weights, or do not decay. `lora`: {"r": 8, "alpha": 16, "targets":
+    ["q_proj"], "seed": 0} or {"adapter": DIRECTORY}, and a LoRA adapter learns instead of the model."""
     _close = staticmethod(lambda handle: lib.mr_trainer_close(handle))
 
     def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0, recompute=False,
-                 positions=0, freeze=(), no_decay=()):
+                 positions=0, freeze=(), no_decay=(), lora=None):
         def patterns(texts):
             return (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts))
         self._handle = c_void_p()
+        pairs = None
+        if lora is not None:
+            targets = lora.get("targets")
+            pairs = _LoraOptions(lora.get("r", 8), lora.get("alpha", lora.get("r", 8)),
+                                 None if targets is None else patterns(targets), lora.get("seed", 0),
+                                 None if "adapter" not in lora else os.fsencode(lora["adapter"]))
         options = _TrainerOptions(tokens, chunk, recompute, None if model is None else os.fsencode(model),
-                                  positions, patterns(freeze), patterns(no_decay))
+                                  positions, patterns(freeze), patterns(no_decay),
+                                  None if pairs is None else pointer(pairs))
         if model is not None and not os.path.exists(os.path.join(os.fspath(state), "header")):
             _call("mr_trainer_check", os.fsencode(model), device.encode(), byref(options))
-            _call("mr_trainer_create", os.fsencode(state), os.fsencode(model), positions)
+            if pairs is None:
+                _call("mr_trainer_create", os.fsencode(state), os.fsencode(model), positions)
+            else:
+                _call("mr_trainer_create_lora", os.fsencode(state), os.fsencode(model), positions, byref(pairs))
         _call("mr_trainer_open", byref(self._handle), os.fsencode(state), device.encode(), byref(options))
 
     @property
@@ -370,3 +388,7 @@ class Trainer(_Object):
     def save(self, directory, format="f32"):
         """The weights as a Hugging Face directory: "f32", "bf16" or "f16"."""
         _call("mr_trainer_save", self._handle, os.fsencode(directory), c_int(["f32", "bf16", "f16"].index(format)))
+
+    def save_adapter(self, directory):
+        """The LoRA adapter as a directory that PEFT reads."""
+        _call("mr_trainer_save_adapter", self._handle, os.fsencode(directory))

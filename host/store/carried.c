@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/peft.h"
 #include "checkpoint/safetensors_write.h"
 #include "common/file.h"
 #include "pack/hash.h"
+#include "store/adapter.h"
 
 const char *mr_store_carried_name(int i)
 {
@@ -55,6 +57,20 @@ static int carry(struct mr_store *s, const struct mr_directory *d, const char *p
     return rc;
 }
 
+// adapter_config.json: it is no file of the model.
+static int write_settings(struct mr_store *s, const struct mr_directory *d, struct mr_error *err)
+{
+    const struct mr_adapter *a = s->adapter;
+    char *text = mr_peft_config(&a->lora, &s->config, a->base_name);
+    struct copy c = {d, text, text ? strlen(text) : 0};
+    int rc = text ? mr_directory_file(d, MR_PEFT_CONFIG, put_copy, &c, err)
+                  : mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", d->dir);
+    if (rc == 0)
+        *mr_store_settings(s->header, &s->layout) = sum_of(text, c.size);
+    free(text);
+    return rc;
+}
+
 int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char *from,
                    int positions, struct mr_error *err)
 {
@@ -67,30 +83,36 @@ int mr_store_carry(struct mr_store *s, const struct mr_directory *d, const char 
             rc = carry(s, d, path, i, positions, err);
         free(path);
     }
+    return rc == 0 && s->adapter ? write_settings(s, d, err) : rc;
+}
+
+static int check_file(const struct mr_store *s, const char *name,
+                      const struct mr_store_carried *want, struct mr_error *err)
+{
+    struct mr_file file = {0};
+    char *path = mr_path_join(s->dir, name, err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    int rc = want->size > 0 ? mr_file_map(&file, path, err) : 0;
+    if (rc == 0 && want->size > 0) {
+        struct mr_store_carried is = sum_of(file.data, file.size);
+        if (is.size != want->size || is.hash != want->hash)
+            rc = mr_fail(err, MR_ERR_FORMAT,
+                         "%s: is not the file that the state was made with (checksum); put it "
+                         "back from %s",
+                         path, s->adapter ? "a copy" : "the model's directory");
+    }
+    mr_file_unmap(&file);
+    free(path);
     return rc;
 }
 
 int mr_store_carried_check(const struct mr_store *s, struct mr_error *err)
 {
     int rc = 0;
-    for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++) {
-        const struct mr_store_carried *want = &s->header->carried[i];
-        struct mr_file file = {0};
-        char *path = mr_path_join(s->dir, mr_store_carried_name(i), err);
-        if (!path)
-            return MR_ERR_MEMORY;
-        if (want->size > 0)
-            rc = mr_file_map(&file, path, err);
-        if (rc == 0 && want->size > 0) {
-            struct mr_store_carried is = sum_of(file.data, file.size);
-            if (is.size != want->size || is.hash != want->hash)
-                rc = mr_fail(err, MR_ERR_FORMAT,
-                             "%s: is not the file that the state was made with (checksum); put it "
-                             "back from the model's directory",
-                             path);
-        }
-        mr_file_unmap(&file);
-        free(path);
-    }
-    return rc;
+    for (int i = 0; i < MR_STORE_CARRIED && rc == 0; i++)
+        rc = check_file(s, mr_store_carried_name(i), &s->header->carried[i], err);
+    return rc == 0 && s->adapter
+               ? check_file(s, MR_PEFT_CONFIG, mr_store_settings(s->header, &s->layout), err)
+               : rc;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/adapter.h"
 #include "store/patch.h"
 #include "store/tile_kernels.h"
 
@@ -41,8 +42,10 @@ static bool is_tied(const struct mr_store *s, size_t i)
 
 void mr_store_choose(struct mr_store *s, const uint8_t *choice)
 {
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->model->tensors; i++)
         s->choice[i] = choice ? choice[i] % MR_CHOICES : 0;
+    if (s->adapter)
+        mr_adapter_choose(s->adapter, s->choice);
 }
 
 const uint8_t *mr_store_choices(const struct mr_store *s)
@@ -60,7 +63,7 @@ bool mr_store_learns(const struct mr_store *s, size_t i)
 bool mr_store_has_units(const struct mr_store *s)
 {
     bool has = true;
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->model->tensors; i++)
         has &= !mr_store_learns(s, i) || mr_store_unit(s, i) != 0;
     return has;
 }
@@ -70,9 +73,15 @@ int32_t mr_store_limit(const struct mr_store *s, size_t i)
     return s->micro_batches ? INT32_MAX / s->micro_batches / (is_tied(s, i) ? 2 : 1) : 0;
 }
 
+// Behind those of an adapter's tensors stand its model's.
+static struct mr_store_unit *unit_of(const struct mr_store *s, size_t i)
+{
+    return &mr_store_units(s->header)[s->layout.units - s->model->tensors + i];
+}
+
 int mr_store_unit(const struct mr_store *s, size_t i)
 {
-    return mr_store_units(s->header)[i].now;
+    return unit_of(s, i)->now;
 }
 
 int mr_store_set_unit(struct mr_store *s, size_t i, int unit, struct mr_error *err)
@@ -84,7 +93,7 @@ int mr_store_set_unit(struct mr_store *s, size_t i, int unit, struct mr_error *e
                        "the unit of %s cannot become 2^%d: within 2^-%d to 2^%d, before the step's "
                        "first gradient",
                        mr_store_tensor_name(s, i, name), unit, MR_UNIT_LIMIT, MR_UNIT_LIMIT);
-    mr_store_units(s->header)[i].now = unit;
+    unit_of(s, i)->now = unit;
     return 0;
 }
 
@@ -112,9 +121,9 @@ int mr_store_next_unit(const struct mr_store *s, size_t i)
 size_t mr_store_raise(struct mr_store *s)
 {
     size_t raised = 0;
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->model->tensors; i++)
         if (s->tally[i].flags & LARGE) {
-            mr_store_units(s->header)[i].now = mr_store_next_unit(s, i);
+            unit_of(s, i)->now = mr_store_next_unit(s, i);
             raised++;
         }
     return raised;
@@ -123,7 +132,7 @@ size_t mr_store_raise(struct mr_store *s)
 int mr_store_refuse_infinite(const struct mr_store *s, struct mr_error *err)
 {
     char name[MR_NAME];
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->model->tensors; i++)
         if (s->tally[i].flags & INFINITE)
             return mr_fail(err, MR_ERR_FORMAT,
                            "the gradient of %s is infinite or not a number; the weights stay as "
@@ -134,9 +143,11 @@ int mr_store_refuse_infinite(const struct mr_store *s, struct mr_error *err)
 
 // ---- the step ----------------------------------------------------------------------------------
 
-static int32_t *sums_of(const struct mr_store *s)
+int32_t *mr_store_sums(const struct mr_store *s, size_t i)
 {
-    return (int32_t *)(void *)s->volume->data[MR_V_GRADIENTS];
+    return s->adapter
+               ? mr_adapter_sums(s->adapter, i)
+               : (int32_t *)(void *)s->volume->data[MR_V_GRADIENTS] + s->model->tensor[i].first;
 }
 
 int mr_store_begin(struct mr_store *s, int micro_batches, struct mr_error *err)
@@ -151,11 +162,10 @@ int mr_store_begin(struct mr_store *s, int micro_batches, struct mr_error *err)
                        MOST);
     s->micro_batches = micro_batches;
     s->ended = 0;
-    memset(s->tally, 0, s->layout.tensors * sizeof *s->tally);
-    for (size_t i = 0; i < s->layout.tensors; i++) // rows are added where there may be none yet
+    memset(s->tally, 0, s->model->tensors * sizeof *s->tally);
+    for (size_t i = 0; i < s->model->tensors; i++) // rows are added where there may be none yet
         if (!(s->choice[i] & MR_CHOICE_FROZEN) && (is_table(s, i) || !mr_store_learns(s, i)))
-            memset(sums_of(s) + s->layout.tensor[i].first, 0,
-                   s->layout.tensor[i].count * sizeof(int32_t));
+            memset(mr_store_sums(s, i), 0, s->model->tensor[i].count * sizeof(int32_t));
     return 0;
 }
 
@@ -165,14 +175,14 @@ int mr_store_end(struct mr_store *s, struct mr_error *err)
     if (s->ended >= s->micro_batches)
         return mr_fail(err, MR_ERR_USAGE, "the step has all of its %d micro-batches",
                        s->micro_batches);
-    for (size_t i = 0; i < s->layout.tensors; i++) {
+    for (size_t i = 0; i < s->model->tensors; i++) {
         const struct mr_store_tally *t = &s->tally[i];
         bool whole = is_tied(s, i) ? t->region && t->rows : t->region || t->rows;
         if (!whole && mr_store_learns(s, i))
             return mr_fail(err, MR_ERR_USAGE, "the micro-batch has no gradient of %s",
                            mr_store_tensor_name(s, i, name));
     }
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->model->tensors; i++)
         s->tally[i].region = s->tally[i].rows = false;
     s->ended++;
     return 0;
@@ -182,12 +192,12 @@ int mr_store_settle(struct mr_store *s, struct mr_error *err)
 {
     int rc = mr_store_refuse_infinite(s, err);
     bool again = false;
-    for (size_t i = 0; i < s->layout.tensors && rc == 0; i++) {
+    for (size_t i = 0; i < s->model->tensors && rc == 0; i++) {
         again |= (s->tally[i].flags & LARGE) != 0;
-        mr_store_units(s->header)[i].now = mr_store_next_unit(s, i);
+        unit_of(s, i)->now = mr_store_next_unit(s, i);
     }
     s->micro_batches = s->ended = 0;
-    memset(s->tally, 0, s->layout.tensors * sizeof *s->tally);
+    memset(s->tally, 0, s->model->tensors * sizeof *s->tally);
     return rc < 0 ? rc : again ? MR_STORE_AGAIN : 0;
 }
 
@@ -219,12 +229,13 @@ static void note(struct mr_store *s, size_t i, uint32_t peak, uint32_t flags)
 
 size_t mr_store_region(const struct mr_store *s, size_t i)
 {
-    return mr_store_tiles(&s->layout.tensor[i]) * MR_TILE * sizeof(int32_t) + RECORD;
+    return mr_store_tiles(&s->model->tensor[i]) * MR_TILE * sizeof(int32_t) + RECORD;
 }
 
 struct adding {
     struct mr_store *s;
     const struct mr_store_tensor *t;
+    int32_t *sums;
     const int32_t *tiles;
     size_t count;
     bool more;
@@ -235,18 +246,17 @@ struct adding {
 static void add_tiles(void *arg, int task, int worker)
 {
     struct adding *a = arg;
-    int32_t *sums = sums_of(a->s);
     uint32_t top = 0;
     (void)worker;
     size_t from = (size_t)task * TILES_A_TASK, to = from + TILES_A_TASK;
     for (size_t k = from; k < (to < a->count ? to : a->count); k++) {
-        size_t patch, inner, at = a->t->first + k * MR_TILE_COLS, n = MR_TILE_COLS;
+        size_t patch, inner, at = k * MR_TILE_COLS, n = MR_TILE_COLS;
         if (!a->t->vector) {
             mr_store_tile(a->t, k, &patch, &inner);
-            at = a->s->layout.patch[a->t->patch + patch].first + inner * MR_TILE;
+            at = a->s->model->patch[a->t->patch + patch].first - a->t->first + inner * MR_TILE;
             n = MR_TILE;
         }
-        uint32_t peak = a->kernels->add(sums + at, a->tiles + k * MR_TILE, n, a->more);
+        uint32_t peak = a->kernels->add(a->sums + at, a->tiles + k * MR_TILE, n, a->more);
         top = peak > top ? peak : top;
     }
     unsigned was = atomic_load(&a->peak);
@@ -259,7 +269,8 @@ int mr_store_add(struct mr_store *s, size_t i, const void *region, struct mr_err
     int rc = expects(s, i, s->tally[i].region, err);
     if (rc < 0 || s->choice[i] & MR_CHOICE_FROZEN)
         return rc;
-    struct adding a = {.s = s, .t = &s->layout.tensor[i], .kernels = mr_tile_kernels()};
+    struct adding a = {.s = s, .t = &s->model->tensor[i], .kernels = mr_tile_kernels()};
+    a.sums = mr_store_sums(s, i);
     a.tiles = region;
     a.count = mr_store_tiles(a.t);
     a.more = s->ended > 0 || is_table(s, i);
@@ -288,7 +299,7 @@ static int64_t rounded(float x, int unit, uint32_t *flags)
 
 void mr_store_round(const struct mr_store *s, size_t i, const float *gradient, void *region)
 {
-    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    const struct mr_store_tensor *t = &s->model->tensor[i];
     int32_t *tiles = region;
     struct record r = {0};
     int unit = mr_store_unit(s, i);
@@ -302,7 +313,7 @@ void mr_store_round(const struct mr_store *s, size_t i, const float *gradient, v
             n = MR_TILE;
         }
         for (size_t k = 0; k < n; k++) {
-            size_t at = mr_store_natural(t, &s->layout.patch[t->patch + patch], first + k);
+            size_t at = mr_store_natural(t, &s->model->patch[t->patch + patch], first + k);
             int64_t value = at == SIZE_MAX ? 0 : rounded(gradient[at], unit, &r.flags);
             uint32_t size = (uint32_t)(value < 0 ? -value : value);
             r.peak = size > r.peak ? size : r.peak;
@@ -331,8 +342,8 @@ static int by_row(const void *a, const void *b)
 static void add_row(struct mr_store *s, size_t i, const struct lookup *lookup, size_t n,
                     const float *rows, size_t stride)
 {
-    const struct mr_store_tensor *t = &s->layout.tensor[i];
-    int32_t *sums = sums_of(s);
+    const struct mr_store_tensor *t = &s->model->tensor[i];
+    int32_t *sums = mr_store_sums(s, i);
     int unit = mr_store_unit(s, i);
     uint32_t flags = 0, peak = 0;
     for (int k = 0; k < t->inputs; k++) {
@@ -342,7 +353,8 @@ static void add_row(struct mr_store *s, size_t i, const struct lookup *lookup, s
         int64_t size = sum < 0 ? -sum : sum;
         peak = size > UINT32_MAX ? UINT32_MAX : size > peak ? (uint32_t)size : peak;
         struct mr_store_spot spot = mr_store_spot(t, lookup->row, k);
-        size_t at = s->layout.patch[spot.patch].first + spot.tile * MR_TILE + spot.element;
+        size_t at =
+            s->model->patch[spot.patch].first - t->first + spot.tile * MR_TILE + spot.element;
         sums[at] = (int32_t)((uint32_t)sums[at] + (uint32_t)sum);
     }
     note(s, i, peak, flags);
@@ -351,7 +363,7 @@ static void add_row(struct mr_store *s, size_t i, const struct lookup *lookup, s
 int mr_store_add_rows(struct mr_store *s, size_t i, const int *index, size_t n, const float *rows,
                       size_t stride, struct mr_error *err)
 {
-    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    const struct mr_store_tensor *t = &s->model->tensor[i];
     char name[MR_NAME];
     int rc = expects(s, i, s->tally[i].rows, err);
     if (rc < 0)

@@ -22,13 +22,20 @@ uint64_t mr_store_model(const struct mr_config *c)
 
 uint32_t mr_store_slot_bytes(const struct mr_store_layout *l)
 {
-    size_t used = sizeof(struct mr_store_header) + l->tensors * sizeof(struct mr_store_unit);
+    size_t used = sizeof(struct mr_store_header) + l->units * sizeof(struct mr_store_unit) +
+                  (l->adapter ? sizeof(struct mr_store_carried) : 0);
     return (uint32_t)((used + MR_PATCH_ALIGN - 1) / MR_PATCH_ALIGN * MR_PATCH_ALIGN);
 }
 
 struct mr_store_unit *mr_store_units(struct mr_store_header *header)
 {
     return (struct mr_store_unit *)(void *)(header + 1);
+}
+
+struct mr_store_carried *mr_store_settings(struct mr_store_header *header,
+                                           const struct mr_store_layout *l)
+{
+    return (struct mr_store_carried *)(void *)(mr_store_units(header) + l->units);
 }
 
 static uint64_t hash_of(const struct mr_store_header *h)
@@ -90,7 +97,7 @@ static bool usable(double x, double low, double high)
 }
 
 // What a checksum does not tell.
-static bool consistent(const struct mr_store_header *h)
+static bool consistent(const struct mr_store_header *h, const struct mr_store_layout *l)
 {
     const struct mr_store_unit *unit = mr_store_units((struct mr_store_header *)(uintptr_t)h);
     bool good = h->side <= 1 && h->updating <= 1 && h->step < INT32_MAX &&
@@ -102,7 +109,8 @@ static bool consistent(const struct mr_store_header *h)
                h->beta2 < 1 && usable(h->beta1, 0, 1) && usable(h->beta2, 0, 1) &&
                usable(h->epsilon, 0, 1) && usable(h->decay, 0, 1) &&
                (h->epsilon > 0 || mr_update_family(mr_store_kind(h)) == MR_SGD);
-    for (uint64_t i = 0; i < h->tensors; i++)
+    good = good && l->adapter == (h->version == MR_STORE_ADAPTER);
+    for (uint64_t i = 0; i < l->units; i++)
         good = good && usable(unit[i].now, -MR_UNIT_LIMIT, MR_UNIT_LIMIT) &&
                usable(mr_store_choice(&unit[i]), 0, MR_CHOICES - 1) &&
                usable(mr_store_unit_next(&unit[i]), -MR_UNIT_LIMIT, MR_UNIT_LIMIT);
@@ -149,6 +157,9 @@ static int find(const struct mr_store_header **found, const struct mr_volume *v,
                        "%s: has version %u of the format, this program reads 1 to %d; use the "
                        "program that wrote it",
                        where, version, MR_STORE_VERSION);
+    if (version == MR_STORE_ADAPTER && !l->adapter)
+        return damaged(where, "is the state of an adapter, and its adapter_config.json is missing",
+                       err);
     if (size != 2 * (uint64_t)bytes)
         return damaged(where, "its header has another size than its model's", err);
     const struct mr_store_header *a = slot(v, bytes, 0), *b = slot(v, bytes, bytes);
@@ -182,7 +193,7 @@ int mr_store_header_read(struct mr_store_header **header, const struct mr_volume
                        "the directory as it was written",
                        where, (unsigned long long)h->model,
                        (unsigned long long)mr_store_model(l->config));
-    if (!fits(h, l) || !consistent(h))
+    if (!fits(h, l) || !consistent(h, l))
         return damaged(where, "its header contradicts itself", err);
     rc = check_size(v, MR_V_STATE, h->state_bytes + h->gap, where, err);
     if (rc == 0)
@@ -215,7 +226,8 @@ int mr_store_header_write(struct mr_store_header *h, struct mr_volume *v, struct
 {
     memcpy(h->magic, magic, sizeof magic);
     bool older = h->rule < MR_RULE_KIND && !chooses(h);
-    h->version = older ? MR_STORE_LINEAGE : MR_STORE_OPTIMIZER;
+    if (h->version != MR_STORE_ADAPTER)
+        h->version = older ? MR_STORE_LINEAGE : MR_STORE_OPTIMIZER;
     h->sequence++;
     h->hash = hash_of(h);
     int rc = v->write(v, MR_V_HEADER, h->sequence % 2 * h->slot_bytes, h, h->slot_bytes, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a store, version 4 (docs/store.md): two slots, of which the newer valid one counts.
+// The header of a store, version 5 (docs/store.md): two slots, of which the newer valid one counts.
 // Writing one slot, with a sync before and behind it, is what makes a step atomic.
 #ifndef MILLRACE_STORE_HEADER_H
 #define MILLRACE_STORE_HEADER_H
@@ -10,11 +10,12 @@
 #include "store/volume.h"
 
 enum {
-    MR_STORE_VERSION = 4,   // those since 1 are read, too
+    MR_STORE_VERSION = 5,   // those since 1 are read, too
     MR_STORE_ORIGIN = 2,    // the first version that says what a state was made from
     MR_STORE_LINEAGE = 3,   // the first one that says which training it is of
     MR_STORE_OPTIMIZER = 4, // the first one with other optimizers, and choices of tensors; states
                             // and updates without them stay version 3
+    MR_STORE_ADAPTER = 5,   // of an adapter; all others stay as they were
     MR_STORE_NOTE = 256,    // bytes of the caller's, which a step writes along
     MR_STORE_CARRIED = 8,
     MR_UNIT_LIMIT = 400, // units are 2^-400 .. 2^400
@@ -52,7 +53,8 @@ struct mr_store_header {
     uint32_t origin; // mr_store_origin() of what it was made from; 0: it is not known
     struct mr_store_carried carried[MR_STORE_CARRIED];
     uint8_t note[MR_STORE_NOTE], next_note[MR_STORE_NOTE];
-    // Behind it: struct mr_store_unit [tensors], zeros up to slot_bytes.
+    // Behind it: struct mr_store_unit [tensors], zeros up to slot_bytes. Of an adapter: units of
+    // its tensors, of the model's tensors, struct mr_store_carried of adapter_config.json, zeros.
 };
 
 _Static_assert(sizeof(struct mr_store_header) == 800, "the layout of the file is the structure's");
@@ -95,5 +97,8 @@ int mr_store_unit_next(const struct mr_store_unit *unit);
 enum mr_update_kind mr_store_kind(const struct mr_store_header *header);
 
 struct mr_store_unit *mr_store_units(struct mr_store_header *header);
+// An adapter's: what is known of its adapter_config.json.
+struct mr_store_carried *mr_store_settings(struct mr_store_header *header,
+                                           const struct mr_store_layout *l);
 
 #endif

@@ -7,8 +7,10 @@
 
 #include "checkpoint/directory.h"
 #include "checkpoint/narrow.h"
+#include "checkpoint/peft.h"
 #include "checkpoint/safetensors_write.h"
 #include "common/file.h"
+#include "store/adapter.h"
 #include "store/carried.h"
 #include "store/params.h"
 
@@ -85,6 +87,18 @@ int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
     return rc;
 }
 
+int mr_store_import_adapter(struct mr_store *s, struct mr_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < s->layout.tensors && rc == 0; i++) {
+        const struct mr_store_tensor *t = &s->layout.tensor[i];
+        const struct mr_lora_pair *pair = &s->adapter->lora.pair[i / 2];
+        struct import in = {s, i % 2 ? pair->b : pair->a};
+        rc = mr_store_tasks(s->pool, t->patch, t->patches, import_patch, &in, err);
+    }
+    return rc;
+}
+
 // ---- out of it ---------------------------------------------------------------------------------
 
 struct reading {
@@ -97,27 +111,35 @@ struct reading {
 static void read_patch(void *arg, int i, int worker)
 {
     const struct reading *r = arg;
-    const struct mr_store_patch *p = &r->s->layout.patch[r->first + (size_t)i];
-    const struct mr_store_tensor *t = &r->s->layout.tensor[p->tensor];
+    const struct mr_store_patch *p = &r->s->model->patch[r->first + (size_t)i];
+    const struct mr_store_tensor *t = &r->s->model->tensor[p->tensor];
     (void)worker;
-    const int32_t *sum = (const int32_t *)(const void *)r->s->volume->data[MR_V_GRADIENTS];
+    const int32_t *sum = mr_store_sums(r->s, p->tensor);
     int unit = mr_store_unit(r->s, p->tensor);
+    uint32_t side = r->s->header->side;
     for (size_t e = 0, n; e < p->count; e += n) {
-        const float *tile = mr_store_tile_at(r->s, p, e / MR_TILE, r->s->header->side);
+        float buffer[MR_TILE];
+        const float *tile = r->part == MR_MASTER
+                                ? mr_store_weights(r->s, p, e / MR_TILE, side, buffer)
+                            : r->s->adapter || r->part == MR_GRADIENT
+                                ? NULL
+                                : mr_store_tile_at(r->s, p, e / MR_TILE, side);
         n = mr_store_tile_size(p, e / MR_TILE);
         for (size_t k = 0; k < n; k++) {
             size_t at = mr_store_natural(t, p, e + k);
-            if (at != SIZE_MAX)
-                r->out[at] = r->part == MR_GRADIENT
-                                 ? (float)ldexp((double)sum[p->first + e + k], unit)
-                                 : tile[(size_t)r->part * n + k];
+            if (at == SIZE_MAX)
+                continue;
+            if (r->part == MR_GRADIENT)
+                r->out[at] = sum ? (float)ldexp((double)sum[p->first - t->first + e + k], unit) : 0;
+            else
+                r->out[at] = tile ? tile[(size_t)r->part * n + k] : 0;
         }
     }
 }
 
 void mr_store_read(const struct mr_store *s, size_t i, enum mr_store_part part, float *out)
 {
-    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    const struct mr_store_tensor *t = &s->model->tensor[i];
     struct reading r = {s, part, out, t->patch};
     mr_pool_run(s->pool, (int)t->patches, read_patch, &r, true);
 }
@@ -125,6 +147,10 @@ void mr_store_read(const struct mr_store *s, size_t i, enum mr_store_part part, 
 void mr_store_row(const struct mr_store *s, size_t i, int row, float *out)
 {
     const struct mr_store_tensor *t = &s->layout.tensor[i];
+    if (s->adapter) {
+        mr_adapter_row(s->adapter, i, row, out);
+        return;
+    }
     for (int k = 0; k < t->inputs; k++) {
         struct mr_store_spot spot = mr_store_spot(t, row, k);
         out[k] = mr_store_tile_at(s, &s->layout.patch[spot.patch], spot.tile,
@@ -172,7 +198,7 @@ static size_t element_bytes(enum mr_dtype dtype)
 
 static int put_header(const struct export *x, FILE *f, struct mr_error *err)
 {
-    const struct mr_store_layout *l = &x->s->layout;
+    const struct mr_store_layout *l = x->s->model;
     struct mr_safetensors_header header;
     size_t size;
     mr_safetensors_begin(&header);
@@ -243,7 +269,7 @@ static int put_weights(void *arg, FILE *f, struct mr_error *err)
 {
     const struct export *x = arg;
     int rc = put_header(x, f, err);
-    for (size_t i = 0; i < x->s->layout.tensors && rc == 0; i++)
+    for (size_t i = 0; i < x->s->model->tensors && rc == 0; i++)
         rc = put_tensor(x, f, i, err);
     return rc;
 }
@@ -263,6 +289,8 @@ static int export_carried(struct export *x, int i, struct mr_error *err)
 int mr_store_export(const struct mr_store *s, const char *dir, enum mr_dtype dtype,
                     const volatile sig_atomic_t *stop, struct mr_error *err)
 {
+    if (s->adapter && !s->adapter->base)
+        return mr_fail(err, MR_ERR_USAGE, "%s: an adapter without its model", mr_store_where(s));
     if (!s->dir || (dtype != MR_DTYPE_F32 && dtype != MR_DTYPE_F16 && dtype != MR_DTYPE_BF16))
         return mr_fail(err, MR_ERR_USAGE, "%s: a state is exported from a directory, as %s", dir,
                        "fp32, bf16 or fp16");
@@ -276,6 +304,23 @@ int mr_store_export(const struct mr_store *s, const char *dir, enum mr_dtype dty
             rc = export_carried(&x, i, err);
     if (rc == 0)
         rc = mr_directory_file(&d, "model.safetensors", put_weights, &x, err);
+    if (rc == 0)
+        return mr_directory_commit(&d, err);
+    mr_directory_abandon(&d);
+    return rc;
+}
+
+int mr_store_export_adapter(const struct mr_store *s, const char *dir,
+                            const volatile sig_atomic_t *stop, struct mr_error *err)
+{
+    struct mr_directory d;
+    if (!s->adapter)
+        return mr_fail(err, MR_ERR_USAGE, "%s: is the state of a whole model, not of an adapter",
+                       mr_store_where(s));
+    int rc = mr_directory_open(&d, dir, stop, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_peft_write(&s->adapter->lora, &s->config, s->adapter->base_name, &d, err);
     if (rc == 0)
         return mr_directory_commit(&d, err);
     mr_directory_abandon(&d);

@@ -9,4 +9,7 @@
 int mr_store_import(struct mr_store *s, const struct mr_checkpoint *checkpoint,
                     const volatile sig_atomic_t *stop, struct mr_error *err);
 
+// Writes the factors of s->adapter.
+int mr_store_import_adapter(struct mr_store *s, struct mr_error *err);
+
 #endif

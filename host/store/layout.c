@@ -65,13 +65,30 @@ static void cut(struct mr_store_layout *l, size_t i, size_t *first)
     }
 }
 
-int mr_store_layout_make(struct mr_store_layout *l, const struct mr_config *config,
-                         struct mr_error *err)
+// A factor of a pair: its numbers one behind the other.
+static struct mr_store_tensor factor_of(const struct mr_lora *lora, size_t i)
 {
-    *l = (struct mr_store_layout){.config = config, .tensors = mr_tensor_specs(config)};
+    const struct mr_lora_pair *p = &lora->pair[i / 2];
+    int n = lora->rank * (i % 2 ? p->outputs : p->inputs), all = padded(n, 0);
+    return (struct mr_store_tensor){.outputs = n,
+                                    .inputs = 1,
+                                    .vector = true,
+                                    .rows = 1,
+                                    .cols = all,
+                                    .count = (size_t)all,
+                                    .patches = 1,
+                                    .across = 1};
+}
+
+static int make(struct mr_store_layout *l, const struct mr_config *config,
+                const struct mr_lora *lora, struct mr_error *err)
+{
+    size_t model = mr_tensor_specs(config), n = lora ? 2 * lora->count : model;
+    *l = (struct mr_store_layout){
+        .config = config, .tensors = n, .units = lora ? n + model : n, .adapter = lora != NULL};
     l->tensor = calloc(l->tensors, sizeof *l->tensor);
     for (size_t i = 0; l->tensor && i < l->tensors; i++) {
-        l->tensor[i] = shape_of(config, i);
+        l->tensor[i] = lora ? factor_of(lora, i) : shape_of(config, i);
         l->tensor[i].first = l->elements;
         l->tensor[i].patch = l->patches;
         l->elements += l->tensor[i].count;
@@ -80,13 +97,24 @@ int mr_store_layout_make(struct mr_store_layout *l, const struct mr_config *conf
     l->patch = l->tensor ? calloc(l->patches, sizeof *l->patch) : NULL;
     if (!l->patch) {
         mr_store_layout_free(l);
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %zu tensors",
-                       mr_tensor_specs(config));
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a list of %zu tensors", n);
     }
     size_t first = 0;
     for (size_t i = 0; i < l->tensors; i++)
         cut(l, i, &first);
     return 0;
+}
+
+int mr_store_layout_make(struct mr_store_layout *l, const struct mr_config *config,
+                         struct mr_error *err)
+{
+    return make(l, config, NULL, err);
+}
+
+int mr_store_layout_of_adapter(struct mr_store_layout *l, const struct mr_config *config,
+                               const struct mr_lora *lora, struct mr_error *err)
+{
+    return make(l, config, lora, err);
 }
 
 void mr_store_layout_free(struct mr_store_layout *l)

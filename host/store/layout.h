@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checkpoint/lora.h"
 #include "common/error.h"
 #include "model/tensors.h"
 
@@ -46,6 +47,8 @@ struct mr_store_patch {
 struct mr_store_layout {
     const struct mr_config *config; // borrowed
     size_t tensors, patches, elements;
+    size_t units;     // in the header: one a tensor; an adapter's has its model's behind them
+    bool adapter;     // tensors are A and B of each pair, as vectors
     uint64_t bytes;   // of the state: all patches
     uint64_t largest; // of its patches
     struct mr_store_tensor *tensor;
@@ -55,6 +58,9 @@ struct mr_store_layout {
 // On failure there is nothing to free.
 int mr_store_layout_make(struct mr_store_layout *l, const struct mr_config *config,
                          struct mr_error *err);
+// Of an adapter alone: A and B of the first pair, of the second, ..., in the rows' order.
+int mr_store_layout_of_adapter(struct mr_store_layout *l, const struct mr_config *config,
+                               const struct mr_lora *lora, struct mr_error *err);
 void mr_store_layout_free(struct mr_store_layout *l); // of zeros too
 
 // Element e of a patch: where it stands in [outputs][inputs], or SIZE_MAX on padding.

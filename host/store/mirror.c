@@ -9,19 +9,23 @@
 
 // ---- weights -----------------------------------------------------------------------------------
 
-// The master weights of a patch, tile by tile, into `buffer` or out of it.
-static void move_patch(const struct mr_store *s, const struct mr_store_patch *p, float *buffer,
-                       bool into_store)
+// The master weights of a patch, tile by tile: of rank 0 into `buffer`, of the others out of it.
+static void read_patch(const struct mr_store *s, const struct mr_store_patch *p, float *buffer)
+{
+    float own[MR_TILE];
+    for (size_t k = 0; k * MR_TILE < p->count; k++)
+        memcpy(buffer + k * MR_TILE, mr_store_weights(s, p, k, s->header->side, own),
+               mr_store_tile_size(p, k) * sizeof *buffer);
+}
+
+static void write_patch(const struct mr_store *s, const struct mr_store_patch *p,
+                        const float *buffer)
 {
     for (size_t k = 0; k * MR_TILE < p->count; k++) {
-        size_t n = mr_store_tile_size(p, k);
         const float *tile = mr_store_tile_at(s, p, k, s->header->side);
         unsigned char *at = s->volume->data[MR_V_STATE] +
                             ((const unsigned char *)tile - s->volume->data[MR_V_STATE]);
-        if (into_store)
-            memcpy(at, buffer + k * MR_TILE, n * sizeof *tile);
-        else
-            memcpy(buffer + k * MR_TILE, tile, n * sizeof *tile);
+        memcpy(at, buffer + k * MR_TILE, mr_store_tile_size(p, k) * sizeof *tile);
     }
 }
 
@@ -31,32 +35,49 @@ static int spread_tables(struct mr_store *s, const struct mr_ranks *ranks, struc
     float *buffer = malloc((size_t)MR_PATCH * MR_PATCH * sizeof *buffer);
     if (!buffer)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a patch of weights");
-    for (size_t i = 0; i < s->layout.tensors; i++) {
-        const struct mr_store_tensor *t = &s->layout.tensor[i];
+    for (size_t i = 0; i < s->model->tensors; i++) {
+        const struct mr_store_tensor *t = &s->model->tensor[i];
         if (mr_tensor_spec(&s->config, i).item->kind != MR_EMBED)
             continue;
         for (size_t k = t->patch; k < t->patch + t->patches; k++) {
-            const struct mr_store_patch *p = &s->layout.patch[k];
+            const struct mr_store_patch *p = &s->model->patch[k];
             if (ranks->rank == 0)
-                move_patch(s, p, buffer, false);
+                read_patch(s, p, buffer);
             mr_ranks_send(ranks, buffer, p->count * sizeof *buffer);
             if (ranks->rank > 0)
-                move_patch(s, p, buffer, true);
+                write_patch(s, p, buffer);
         }
     }
     free(buffer);
     return 0;
 }
 
+// What a mirror knows of the header, of which some is of its own memory; the units; what learns.
+static void spread_header(struct mr_store *s, const struct mr_ranks *ranks)
+{
+    struct mr_store_header sent = *s->header, *own = s->header;
+    size_t n = s->model->tensors;
+    mr_ranks_send(ranks, &sent, sizeof sent);
+    if (ranks->rank > 0) {
+        sent.slot_bytes = own->slot_bytes;
+        sent.tensors = own->tensors;
+        sent.patches = own->patches;
+        sent.state_bytes = own->state_bytes;
+        sent.gap = own->gap;
+        sent.side = 0;
+        *own = sent;
+        s->micro_batches = s->ended = 0;
+    }
+    mr_ranks_send(ranks, mr_store_units(own) + s->layout.units - n,
+                  n * sizeof(struct mr_store_unit));
+    mr_ranks_send(ranks, s->choice, n * sizeof *s->choice);
+}
+
 int mr_store_spread(struct mr_store *s, const struct mr_ranks *ranks, struct mr_error *err)
 {
     if (ranks->count == 1)
         return 0;
-    mr_ranks_send(ranks, s->header, s->header->slot_bytes);
-    if (ranks->rank > 0) {
-        s->header->side = 0; // of the mirror's own memory
-        s->micro_batches = s->ended = 0;
-    }
+    spread_header(s, ranks);
     for (enum mr_volume_file f = MR_V_STREAM; f <= MR_V_TURNED; f++)
         mr_ranks_send(ranks, s->volume->data[f], s->volume->size[f]);
     return spread_tables(s, ranks, err);
@@ -66,7 +87,7 @@ int mr_store_spread(struct mr_store *s, const struct mr_ranks *ranks, struct mr_
 
 int mr_store_share(struct mr_store *s, const struct mr_ranks *ranks, struct mr_error *err)
 {
-    size_t n = s->layout.tensors;
+    size_t n = s->model->tensors;
     if (ranks->count == 1)
         return 0;
     struct mr_store_tally *all = calloc((size_t)ranks->count * n, sizeof *all);
@@ -84,16 +105,16 @@ int mr_store_share(struct mr_store *s, const struct mr_ranks *ranks, struct mr_e
 
 void mr_store_collect(struct mr_store *s, const struct mr_ranks *ranks)
 {
-    int32_t *sums = (int32_t *)(void *)s->volume->data[MR_V_GRADIENTS];
     if (ranks->count == 1)
         return;
-    for (size_t i = 0; i < s->layout.tensors; i++) {
-        const struct mr_store_tensor *t = &s->layout.tensor[i];
+    for (size_t i = 0; i < s->model->tensors; i++) {
+        size_t n = s->model->tensor[i].count;
         if (s->choice[i] & MR_CHOICE_FROZEN)
             continue;
+        int32_t *sums = mr_store_sums(s, i);
         if (s->ended == 0) // sums begin with the first micro-batch
-            memset(sums + t->first, 0, t->count * sizeof *sums);
-        mr_ranks_sum(ranks, sums + t->first, t->count);
+            memset(sums, 0, n * sizeof *sums);
+        mr_ranks_sum(ranks, sums, n);
     }
     s->ended = s->micro_batches;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/peft.h"
 #include "common/file.h"
+#include "store/adapter_step.h"
 #include "store/carried.h"
 #include "store/import.h"
 #include "store/mirror.h"
@@ -25,13 +28,14 @@ static uint64_t gap_of(const struct mr_store_layout *l, uint64_t wish)
     return gap > l->largest ? gap : l->largest;
 }
 
+// Streams of an adapter's state are made by who opens it.
 static void sizes_of(const struct mr_store_layout *l, uint64_t gap, uint64_t *size)
 {
     size[MR_V_HEADER] = 2 * (uint64_t)mr_store_slot_bytes(l);
     size[MR_V_STATE] = l->bytes + gap_of(l, gap);
     size[MR_V_GRADIENTS] = l->elements * sizeof(int32_t);
-    size[MR_V_STREAM] = mr_store_stream_bytes(l->config);
-    size[MR_V_TURNED] = mr_store_turned_bytes(l->config);
+    size[MR_V_STREAM] = l->adapter ? 0 : mr_store_stream_bytes(l->config);
+    size[MR_V_TURNED] = l->adapter ? 0 : mr_store_turned_bytes(l->config);
 }
 
 int mr_store_sizes(const struct mr_config *config, uint64_t gap, uint64_t *size,
@@ -59,6 +63,7 @@ static int new_header(struct mr_store *s, uint64_t gap, struct mr_error *err)
     h->patches = l->patches;
     h->state_bytes = l->bytes;
     h->gap = gap_of(l, gap);
+    h->version = l->adapter ? MR_STORE_ADAPTER : 0;
     return 0;
 }
 
@@ -71,7 +76,8 @@ static int fill(struct mr_store *s, const struct mr_checkpoint *checkpoint,
     if (rc == 0)
         s->header->lineage = mr_store_begins(s->header).lineage;
     if (rc == 0)
-        rc = mr_store_import(s, checkpoint, options->stop, err);
+        rc = s->adapter ? mr_store_import_adapter(s, err)
+                        : mr_store_import(s, checkpoint, options->stop, err);
     if (rc == 0)
         rc = s->volume->sync(s->volume, MR_V_STATE, err);
     return rc < 0 ? rc : mr_store_header_write(s->header, s->volume, err);
@@ -109,7 +115,33 @@ static int check(struct mr_store *s, uint32_t origin, struct mr_error *err)
         rc = mr_store_complete(s, err);
     if (rc == 0)
         rc = mr_store_tasks(s->pool, 0, s->layout.patches, check_patch, s, err);
-    return rc < 0 ? rc : mr_store_streams_fit(s->volume, &s->layout, mr_store_where(s), err);
+    return rc;
+}
+
+// The model below an adapter, and room for the streams.
+static int open_base(struct mr_store *s, const struct mr_store_options *options,
+                     struct mr_error *err)
+{
+    const char *dir = options->base ? options->base : s->adapter->base_name;
+    if (options->alone)
+        return 0;
+    s->volume->unnamed = true;
+    return mr_adapter_open_base(s->adapter, &s->config, dir ? dir : "", s->header->origin, err);
+}
+
+// Of an old state.
+static int make_streams(struct mr_store *s, const struct mr_store_options *options,
+                        struct mr_error *err)
+{
+    int rc = s->adapter ? open_base(s, options, err) : 0;
+    if (s->adapter)
+        mr_adapter_follow(s, false);
+    if (rc < 0 || (s->adapter && options->alone))
+        return rc;
+    rc = mr_store_streams_fit(s->volume, s->model, mr_store_where(s), err);
+    if (rc == 0)
+        mr_streams_make(s);
+    return rc;
 }
 
 // ---- both --------------------------------------------------------------------------------------
@@ -131,29 +163,62 @@ static int check_expected(const struct mr_store *s, const struct mr_config *expe
                    mr_store_where(s));
 }
 
-// A store of these files, which it takes over, without a header.
+// The adapter of a state, and what it is called; count 0: it is of a whole model.
+struct adapter_of {
+    struct mr_lora lora;
+    char *base_name;
+};
+
+static void forget(struct adapter_of *a)
+{
+    mr_lora_free(&a->lora);
+    free(a->base_name);
+    *a = (struct adapter_of){0};
+}
+
+static int lay_out(struct mr_store *s, struct adapter_of *adapter, struct mr_error *err)
+{
+    s->model = &s->layout;
+    if (adapter->lora.count == 0)
+        return mr_store_layout_make(&s->layout, &s->config, err);
+    int rc = mr_store_layout_of_adapter(&s->layout, &s->config, &adapter->lora, err);
+    if (rc == 0) {
+        rc = mr_adapter_new(&s->adapter, &s->config, &adapter->lora, adapter->base_name, err);
+        adapter->base_name = NULL;
+    }
+    if (rc == 0)
+        s->model = &s->adapter->layout;
+    return rc;
+}
+
+// A store of these files, which it takes over, without a header; also the adapter.
 static int new_store(struct mr_store **store, const char *dir, struct mr_volume *volume,
-                     const struct mr_config *config, int threads, struct mr_error *err)
+                     const struct mr_config *config, struct adapter_of *adapter, int threads,
+                     struct mr_error *err)
 {
     struct mr_store *s = *store = calloc(1, sizeof *s);
     if (!s) {
         volume->close(volume);
+        forget(adapter);
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
     }
     s->volume = volume;
     s->config = *config;
     s->dir = dir ? strdup(dir) : NULL;
     s->pool = mr_pool_new(threads > 0 ? threads : mr_pool_default());
-    int rc = s->pool && (s->dir || !dir) ? mr_store_layout_make(&s->layout, &s->config, err)
+    int rc = s->pool && (s->dir || !dir) ? lay_out(s, adapter, err)
                                          : mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
+    forget(adapter);
     if (rc == 0) {
-        s->tally = calloc(s->layout.tensors, sizeof *s->tally);
-        s->choice = calloc(s->layout.tensors, sizeof *s->choice);
+        s->tally = calloc(s->model->tensors, sizeof *s->tally);
+        s->choice = calloc(s->model->tensors, sizeof *s->choice);
         if (!s->tally || !s->choice)
             rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a store");
     }
     if (rc == 0)
-        rc = mr_streams_new(&s->streams, &s->layout, err);
+        rc = mr_streams_new(&s->streams, s->model, err);
+    if (rc == 0)
+        mr_store_choose(s, NULL);
     if (rc < 0) {
         mr_store_close(s);
         *store = NULL;
@@ -162,18 +227,21 @@ static int new_store(struct mr_store **store, const char *dir, struct mr_volume 
 }
 
 static int open_store(struct mr_store **store, const char *dir, struct mr_volume *volume,
-                      const struct mr_config *config, const struct mr_checkpoint *checkpoint,
+                      const struct mr_config *config, struct adapter_of *adapter,
+                      const struct mr_checkpoint *checkpoint,
                       const struct mr_store_options *options, struct mr_error *err)
 {
-    int rc = new_store(store, dir, volume, config, options->threads, err);
+    int rc = new_store(store, dir, volume, config, adapter, options->threads, err);
     struct mr_store *s = *store;
     if (rc < 0)
         return rc;
     rc = check_expected(s, options->expected, err);
     if (rc == 0)
         rc = checkpoint ? fill(s, checkpoint, options, err) : check(s, options->origin, err);
-    if (rc == 0)
+    if (rc == 0 && checkpoint && !s->adapter)
         mr_streams_make(s);
+    if (rc == 0 && !checkpoint)
+        rc = make_streams(s, options, err);
     if (rc < 0) {
         mr_store_close(s);
         *store = NULL;
@@ -185,7 +253,8 @@ int mr_store_open_volume(struct mr_store **store, struct mr_volume *volume,
                          const struct mr_config *config, const struct mr_checkpoint *checkpoint,
                          const struct mr_store_options *options, struct mr_error *err)
 {
-    return open_store(store, NULL, volume, config, checkpoint, options, err);
+    struct adapter_of none = {0};
+    return open_store(store, NULL, volume, config, &none, checkpoint, options, err);
 }
 
 int mr_store_mirror(struct mr_store **store, const struct mr_config *config, int threads,
@@ -197,8 +266,9 @@ int mr_store_mirror(struct mr_store **store, const struct mr_config *config, int
     int rc = mr_store_sizes(config, 0, size, err);
     if (rc == 0)
         rc = mr_volume_untouched(&volume, size, err);
+    struct adapter_of none = {0};
     if (rc == 0)
-        rc = new_store(store, NULL, volume, config, threads, err);
+        rc = new_store(store, NULL, volume, config, &none, threads, err);
     if (rc == 0)
         rc = new_header(*store, 0, err);
     if (rc < 0) {
@@ -214,6 +284,7 @@ void mr_store_close(struct mr_store *s)
         return;
     s->volume->close(s->volume);
     mr_pool_free(s->pool);
+    mr_adapter_free(s->adapter);
     mr_store_layout_free(&s->layout);
     free(s->header);
     free(s->tally);
@@ -225,21 +296,37 @@ void mr_store_close(struct mr_store *s)
 
 // ---- directories -------------------------------------------------------------------------------
 
+// adapter_config.json of a state; without one it is of a whole model.
+static int read_adapter(struct adapter_of *a, const char *dir, const struct mr_config *config,
+                        struct mr_error *err)
+{
+    char *path = mr_path_join(dir, MR_PEFT_CONFIG, err);
+    if (!path)
+        return MR_ERR_MEMORY;
+    int rc =
+        mr_file_exists(path) ? mr_peft_read_config(&a->lora, config, path, &a->base_name, err) : 0;
+    free(path);
+    return rc;
+}
+
 int mr_store_open(struct mr_store **store, const char *dir, const struct mr_store_options *options,
                   struct mr_error *err)
 {
     struct mr_config config;
     struct mr_volume *volume;
+    struct adapter_of adapter = {0};
     *store = NULL;
     int rc = mr_volume_open(&volume, dir, err);
     if (rc < 0)
         return rc;
     rc = mr_config_load_from(&config, dir, err);
+    if (rc == 0)
+        rc = read_adapter(&adapter, dir, &config, err);
     if (rc < 0) {
         volume->close(volume);
         return rc;
     }
-    rc = open_store(store, dir, volume, &config, NULL, options, err);
+    rc = open_store(store, dir, volume, &config, &adapter, NULL, options, err);
     if (rc == 0)
         rc = mr_store_carried_check(*store, err);
     if (rc < 0) {
@@ -249,6 +336,26 @@ int mr_store_open(struct mr_store **store, const char *dir, const struct mr_stor
     return rc;
 }
 
+// The adapter that a new state is to be of.
+static int new_adapter(struct adapter_of *a, const char *from, const struct mr_config *config,
+                       const struct mr_store_adapter *wanted, struct mr_error *err)
+{
+    if (!wanted)
+        return 0;
+    int rc = wanted->from
+                 ? mr_peft_read(&a->lora, config, wanted->from, err)
+                 : mr_lora_new(&a->lora, config, wanted->rank, wanted->alpha, wanted->targets, err);
+    if (rc < 0)
+        return rc;
+    if (!wanted->from)
+        mr_lora_draw(&a->lora, wanted->seed);
+    a->base_name = realpath(from, NULL);
+    if (a->base_name)
+        return 0;
+    forget(a);
+    return mr_fail(err, MR_ERR_IO, "%s: %s", from, strerror(errno));
+}
+
 static int create_in(const struct mr_directory *d, const char *from,
                      const struct mr_checkpoint *checkpoint, const struct mr_store_options *options,
                      struct mr_error *err)
@@ -256,15 +363,25 @@ static int create_in(const struct mr_directory *d, const char *from,
     uint64_t size[MR_V_FILES];
     struct mr_volume *volume;
     struct mr_store *s;
+    struct mr_store_layout l = {0};
+    struct adapter_of adapter = {0};
     struct mr_config config = *mr_checkpoint_config(checkpoint);
     int rc = mr_config_set_positions(&config, options->positions, err);
     if (rc == 0)
-        rc = mr_store_sizes(&config, options->gap, size, err);
+        rc = new_adapter(&adapter, from, &config, options->adapter, err);
+    if (rc == 0)
+        rc = options->adapter ? mr_store_layout_of_adapter(&l, &config, &adapter.lora, err)
+                              : mr_store_layout_make(&l, &config, err);
+    if (rc == 0)
+        sizes_of(&l, options->gap, size);
+    mr_store_layout_free(&l);
     if (rc == 0)
         rc = mr_volume_create(&volume, d->tmp, size, err);
-    if (rc < 0)
+    if (rc < 0) {
+        forget(&adapter);
         return rc;
-    rc = open_store(&s, d->dir, volume, &config, checkpoint, options, err);
+    }
+    rc = open_store(&s, d->dir, volume, &config, &adapter, checkpoint, options, err);
     if (rc < 0)
         return rc;
     rc = mr_store_carry(s, d, from, options->positions, err);
@@ -322,6 +439,11 @@ const struct mr_config *mr_store_config(const struct mr_store *s)
 uint64_t mr_store_step(const struct mr_store *s)
 {
     return s->header->step;
+}
+
+const struct mr_lora *mr_store_lora(const struct mr_store *s)
+{
+    return s->adapter ? &s->adapter->lora : NULL;
 }
 
 enum mr_update_kind mr_store_optimizer(const struct mr_store *s)

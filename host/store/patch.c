@@ -4,10 +4,12 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/past.h"
 #include "pack/hash.h"
+#include "store/adapter.h"
 
 uint64_t mr_store_patch_at(const struct mr_store *s, const struct mr_store_patch *p, uint32_t side)
 {
@@ -19,6 +21,20 @@ const float *mr_store_tile_at(const struct mr_store *s, const struct mr_store_pa
 {
     uint64_t at = mr_store_patch_at(s, p, side) + (uint64_t)k * MR_TILE * 3 * sizeof(float);
     return (const float *)(const void *)(s->volume->data[MR_V_STATE] + at);
+}
+
+const float *mr_store_weights(const struct mr_store *s, const struct mr_store_patch *p, size_t k,
+                              uint32_t side, float *buffer)
+{
+    if (!s->adapter)
+        return mr_store_tile_at(s, p, k, side);
+    mr_adapter_tile(s->adapter, p, k, buffer);
+    return buffer;
+}
+
+int mr_store_own_choice(const struct mr_store *s, size_t i)
+{
+    return s->adapter ? 0 : s->choice[i];
 }
 
 static struct mr_store_seal seal_of(const struct mr_store *s, size_t patch,
@@ -58,7 +74,7 @@ int mr_store_patch_refuse(const struct mr_store *s, size_t patch, enum mr_store_
                              ? "put files there that were written together"
                              : "take a copy of the state";
     return mr_fail(err, MR_ERR_FORMAT, "%s: the state of %s %s%s; %s, or begin again",
-                   mr_store_where(s), mr_store_tensor_name(s, s->layout.patch[patch].tensor, name),
+                   mr_store_where(s), mr_store_own_name(s, s->layout.patch[patch].tensor, name),
                    what[condition], so, advice);
 }
 
@@ -115,6 +131,17 @@ const char *mr_store_tensor_name(const struct mr_store *s, size_t i, char name[M
 {
     struct mr_tensor_spec t = mr_tensor_spec(&s->config, i);
     return mr_tensor_name(&s->config, t.layer, t.item, t.part, name);
+}
+
+const char *mr_store_own_name(const struct mr_store *s, size_t i, char name[MR_NAME])
+{
+    if (!s->adapter)
+        return mr_store_tensor_name(s, i, name);
+    char module[MR_NAME];
+    const struct mr_lora_pair *pair = &s->adapter->lora.pair[i / 2];
+    (void)snprintf(name, MR_NAME, "%.70s.lora_%s.weight", mr_lora_module(&s->config, pair, module),
+                   i % 2 ? "B" : "A");
+    return name;
 }
 
 // ---- tasks that may fail -----------------------------------------------------------------------

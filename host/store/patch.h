@@ -18,19 +18,23 @@ struct mr_store_tally {
 };
 
 struct mr_streams;      // streams.h
+struct mr_adapter;      // adapter.h
 struct mr_store_target; // target.h
 
 struct mr_store {
     struct mr_config config;
-    struct mr_store_layout layout;
+    struct mr_store_layout layout;       // of the state
+    const struct mr_store_layout *model; // of the streams and of gradients: the same, but of an
+                                         // adapter's state the model's
+    struct mr_adapter *adapter;          // NULL: none
     struct mr_volume *volume;
     struct mr_store_header *header;
     struct mr_pool *pool;
     char *dir;                    // NULL: not of a directory
     bool broken;                  // a write failed: the state must be opened again
     int micro_batches, ended;     // of the step; 0: none has begun
-    struct mr_store_tally *tally; // [tensors]
-    uint8_t *choice;              // [tensors] MR_CHOICE_*
+    struct mr_store_tally *tally; // [the model's tensors]
+    uint8_t *choice;              // likewise, MR_CHOICE_*
     struct mr_streams *streams;
     const struct mr_store_target *target; // NULL: the host
 };
@@ -40,6 +44,14 @@ struct mr_store {
 uint64_t mr_store_patch_at(const struct mr_store *s, const struct mr_store_patch *p, uint32_t side);
 const float *mr_store_tile_at(const struct mr_store *s, const struct mr_store_patch *p, size_t k,
                               uint32_t side);
+
+// Tile k of a patch of the model, weights alone: where they are, or in `buffer` of MR_TILE.
+const float *mr_store_weights(const struct mr_store *s, const struct mr_store_patch *p, size_t k,
+                              uint32_t side, float *buffer);
+// The sums of tensor i of the model, those of its first patch first. NULL: it has none.
+int32_t *mr_store_sums(const struct mr_store *s, size_t i);
+// What tensor i of the state does otherwise.
+int mr_store_own_choice(const struct mr_store *s, size_t i);
 
 enum mr_store_condition {
     MR_PATCH_GOOD,
@@ -81,9 +93,10 @@ int mr_store_refuse_infinite(const struct mr_store *s, struct mr_error *err);
 // Completes the update that the header says is under way (step.c).
 int mr_store_complete(struct mr_store *s, struct mr_error *err);
 
-// The directory, for messages; and the name of tensor i.
+// The directory, for messages; the name of tensor i of the model, and of the state.
 const char *mr_store_where(const struct mr_store *s);
 const char *mr_store_tensor_name(const struct mr_store *s, size_t i, char name[MR_NAME]);
+const char *mr_store_own_name(const struct mr_store *s, size_t i, char name[MR_NAME]);
 
 // Tasks first .. first + count - 1 on all threads; the error is that of the first to fail.
 int mr_store_tasks(struct mr_pool *pool, size_t first, size_t count,

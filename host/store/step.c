@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "pack/hash.h"
+#include "store/adapter_step.h"
 #include "store/patch.h"
 #include "store/streams.h"
 #include "store/target.h"
@@ -53,7 +54,7 @@ static int check_padding(const struct mr_store *s, const struct mr_store_patch *
         if (g[e] != 0 && mr_store_natural(t, p, e) == SIZE_MAX)
             return mr_fail(err, MR_ERR_FORMAT,
                            "the gradient of %s is not zero on padding; the device is at fault",
-                           mr_store_tensor_name(s, p->tensor, name));
+                           mr_store_own_name(s, p->tensor, name));
     return 0;
 }
 
@@ -66,7 +67,7 @@ static int sum_patch(void *arg, size_t i, int worker, struct mr_error *err)
     uint32_t top = 0;
     struct mr_stripes hash;
     (void)worker;
-    if (x->s->choice[p->tensor] & MR_CHOICE_FROZEN)
+    if (mr_store_own_choice(x->s, p->tensor) & MR_CHOICE_FROZEN)
         return 0; // nobody has added them up
     mr_stripes_begin(&hash);
     for (size_t e = 0, n; e < p->count; e += n) {
@@ -110,7 +111,7 @@ static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double
     char name[MR_NAME];
     for (size_t i = 0; i < s->layout.tensors; i++) {
         const struct mr_store_tensor *t = &s->layout.tensor[i];
-        int unit = mr_store_unit(s, i);
+        int unit = mr_store_units(s->header)[i].now;
         unsigned __int128 squares = 0;
         uint32_t top = 0;
         for (size_t k = t->patch; k < t->patch + t->patches; k++) {
@@ -120,7 +121,7 @@ static int norm_of(const struct mr_store *s, const struct patch_sum *sum, double
         if (ldexp((double)(float)top, unit) >= 0x1p128)
             return mr_fail(err, MR_ERR_FORMAT,
                            "the gradient of %s is infinite; the weights stay as they were",
-                           mr_store_tensor_name(s, i, name));
+                           mr_store_own_name(s, i, name));
         all += ldexp((double)squares, 2 * unit);
     }
     *norm = sqrt(all);
@@ -179,6 +180,15 @@ static int leave(struct leaving *l, struct mr_store_writer *w, size_t pieces, co
     return mr_store_write_put(w, l->data + at, l->done - at, err);
 }
 
+// All of an adapter does.
+static bool can_decay(const struct mr_store *s, const struct mr_update_options *o, size_t i)
+{
+    if (s->adapter)
+        return true;
+    struct mr_tensor_spec t = mr_tensor_spec(&s->config, i);
+    return mr_update_decays(o, mr_arch_of(&s->config), t.item, t.part);
+}
+
 // The new tiles of a patch. A tile is updated piece by piece, and between two pieces one of the
 // tile before is hashed and written, so that memory has to do all the time.
 static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer *w, float *out,
@@ -187,10 +197,9 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
     const struct mr_store *s = u->s;
     const struct mr_store_patch *p = &s->layout.patch[i];
     const struct mr_update_options o = options_of(s->header);
-    struct mr_tensor_spec t = mr_tensor_spec(&s->config, p->tensor);
-    int choice = s->choice[p->tensor];
-    bool decays = mr_update_decays(&o, mr_arch_of(&s->config), t.item, t.part) &&
-                  !(choice & MR_CHOICE_NO_DECAY);
+    int choice = mr_store_own_choice(s, p->tensor);
+    int unit = mr_store_units(s->header)[p->tensor].now;
+    bool decays = can_decay(s, &o, p->tensor) && !(choice & MR_CHOICE_NO_DECAY);
     mr_update_mover *move_some = choice & MR_CHOICE_FROZEN ? keep : u->move;
     size_t tiles = (p->count + MR_TILE - 1) / MR_TILE, last = tiles - 1;
     struct leaving before = {0};
@@ -211,11 +220,11 @@ static int put_tiles(const struct updating *u, size_t i, struct mr_store_writer 
                                                 .to_v = tile + 2 * n + e,
                                                 .g = g + e,
                                                 .next = g + e + (more ? n : 0),
-                                                .unit = mr_store_unit(s, p->tensor)};
+                                                .unit = unit};
             move_some(&u->factors[decays], &move, n - e < PIECE ? n - e : PIECE);
             rc = leave(&before, w, (n - e + PIECE - 1) / PIECE, next, err);
         }
-        if (!u->found) // an open makes the streams when the step is complete
+        if (!u->found && !s->adapter) // else the streams are made when the step is complete
             mr_streams_tile(s, i, k, tile, u->kernels);
         before = (struct leaving){(const char *)tile, 3 * n * sizeof *tile, 0, 0};
     }
@@ -305,7 +314,7 @@ static void finish_tensors(struct updating *u, size_t first, size_t count)
     while (to < n &&
            (up ? t[n - 1 - to].patch >= first : t[to].patch + t[to].patches <= first + count))
         to++;
-    if (u->found || u->target || to == from)
+    if (u->found || u->target || s->adapter || to == from)
         return;
     size_t begin = up ? n - to : from, end = up ? n - from : to;
     u->finished = to;
@@ -373,7 +382,7 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     if (rc < 0)
         return rc;
     struct mr_store_unit *unit = mr_store_units(h);
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->layout.units; i++)
         unit[i].now = unit[i].next = mr_store_unit_next(&unit[i]);
     memcpy(h->note, h->next_note, sizeof h->note);
     memset(h->next_note, 0, sizeof h->next_note);
@@ -384,7 +393,9 @@ static int update(struct mr_store *s, bool found, struct mr_error *err)
     h->gradients = 0;
     h->rate = h->scale = h->beta1 = h->beta2 = h->epsilon = h->decay = 0;
     h->rule = mr_update_family(o.kind) * MR_RULE_KIND; // whose moments they are from now on
-    if (!found)
+    if (s->adapter)
+        mr_adapter_follow(s, !found);
+    else if (!found)
         mr_streams_leave(s, u.target != NULL);
     return mr_store_header_write(h, s->volume, err);
 }
@@ -396,7 +407,7 @@ int mr_store_complete(struct mr_store *s, struct mr_error *err)
     struct patch_sum *sum;
     const struct mr_store_point after = mr_store_after(s->header);
     size_t done = 0;
-    for (size_t i = 0; i < s->layout.tensors; i++)
+    for (size_t i = 0; i < s->layout.tensors && !s->adapter; i++)
         s->choice[i] = (uint8_t)mr_store_choice(&mr_store_units(s->header)[i]);
     while (done < s->layout.patches &&
            mr_store_patch_check(s, done, !s->header->side, after) == MR_PATCH_GOOD)
@@ -453,8 +464,12 @@ static int write_update(struct mr_store *s, const struct mr_store_update *u,
     struct mr_store_header *h = s->header;
     struct mr_store_unit *unit = mr_store_units(h);
     double factor = u->clip > 0 && norm > u->clip ? u->clip / norm : 1.0;
-    for (size_t i = 0; i < s->layout.tensors; i++)
-        unit[i].next = mr_store_coded(mr_store_next_unit(s, i), s->choice[i]);
+    const size_t own = s->adapter ? s->layout.tensors : 0;
+    for (size_t i = 0; i < own; i++) // found anew in each step
+        unit[i].next = unit[i].now;
+    for (size_t i = 0; i < s->model->tensors; i++)
+        unit[own + i].next =
+            mr_store_coded(mr_store_next_unit(s, i), s->adapter ? 0 : s->choice[i]);
     h->updating = 1;
     h->gradients = hash_of(s, sum);
     h->rate = u->rate;
@@ -494,7 +509,9 @@ int mr_store_apply(struct mr_store *s, const struct mr_store_update *u, struct m
     if (rc == 0)
         done->saturated = mr_store_raise(s);
     if (rc == 0 && done->saturated == 0) {
-        rc = sum_all(s, &sum, err);
+        rc = s->adapter ? mr_adapter_gradients(s, err) : 0;
+        if (rc == 0)
+            rc = sum_all(s, &sum, err);
         if (rc == 0)
             rc = norm_of(s, sum, &norm, err);
         done->norm = norm / (double)u->targets;

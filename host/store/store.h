@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/lora.h"
 #include "common/pool.h"
 #include "store/update.h"
 
@@ -17,13 +18,26 @@ struct mr_volume;
 
 // ---- making and opening ------------------------------------------------------------------------
 
+// A new state may be of an adapter (LoRA): the model's weights stay as the checkpoint has them, and
+// A and B of some matrices learn.
+struct mr_store_adapter {
+    int rank;                   // and
+    double alpha;               // mr_lora_new()
+    const char *const *targets; // likewise
+    uint64_t seed;              // mr_lora_draw()
+    const char *from; // NULL, or a PEFT adapter's directory to begin with instead of all of these
+};
+
 struct mr_store_options {
     const struct mr_config *expected; // NULL, or the model that the state must be of
     uint32_t origin; // 0, or mr_store_origin() of the weights that it must have begun from
     int threads;     // 0: mr_pool_default()
     uint64_t gap;    // of a new one: bytes between two syncs of an update, 0: 256 MiB
     int positions;   // of a new one: more than the checkpoint has (mr_config_set_positions()), or 0
-    const volatile sig_atomic_t *stop; // unless NULL, looked at while importing
+    const volatile sig_atomic_t *stop;      // unless NULL, looked at while importing
+    const struct mr_store_adapter *adapter; // of a new one: NULL: the whole model learns
+    const char *base; // of an adapter's: its model's directory; NULL: where it was when it was made
+    bool alone;       // of an adapter's: without its model, to be exported; it has no streams
 };
 
 // Makes the state of a new training from the Hugging Face directory `from`: its weights in fp32,
@@ -69,6 +83,9 @@ void mr_store_row(const struct mr_store *store, size_t i, int row, float *out);
 // channel, and Wt, of which turned.h says what is where. Good until the next mr_store_apply().
 const uint8_t *mr_store_stream(const struct mr_store *store, uint64_t *bytes);
 const uint8_t *mr_store_turned(const struct mr_store *store, uint64_t *bytes);
+
+// The adapter that the state is of, as it is now; NULL: of a whole model.
+const struct mr_lora *mr_store_lora(const struct mr_store *store);
 
 // ---- a step ------------------------------------------------------------------------------------
 //
@@ -150,5 +167,8 @@ int mr_store_apply(struct mr_store *store, const struct mr_store_update *update,
 // (to nearest, ties to even). A weight beyond fp16 is an error that names its tensor.
 int mr_store_export(const struct mr_store *store, const char *dir, enum mr_dtype dtype,
                     const volatile sig_atomic_t *stop, struct mr_error *err);
+// Of an adapter's state: the adapter, as PEFT has it. The above writes the model with it.
+int mr_store_export_adapter(const struct mr_store *store, const char *dir,
+                            const volatile sig_atomic_t *stop, struct mr_error *err);
 
 #endif

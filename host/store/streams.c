@@ -126,8 +126,8 @@ static uint8_t *stream_of(const struct mr_store *s, const struct place *p, bool 
 void mr_streams_tile(const struct mr_store *s, size_t patch, size_t k, const float *weights,
                      const struct mr_tile_kernels *kernels)
 {
-    const struct mr_store_patch *p = &s->layout.patch[patch];
-    const struct mr_store_tensor *t = &s->layout.tensor[p->tensor];
+    const struct mr_store_patch *p = &s->model->patch[patch];
+    const struct mr_store_tensor *t = &s->model->tensor[p->tensor];
     const struct place *place = &s->streams->place[p->tensor];
     struct mr_tile_blocks blocks;
     struct mr_stream_item it;
@@ -170,7 +170,7 @@ static void clear_tops(const struct mr_stream_item *it, uint8_t *base)
 
 static void finish_matrix(const struct mr_store *s, size_t i)
 {
-    const struct mr_store_tensor *t = &s->layout.tensor[i];
+    const struct mr_store_tensor *t = &s->model->tensor[i];
     const struct place *place = &s->streams->place[i];
     struct mr_stream_item it;
     uint8_t *base = s->volume->data[MR_V_STREAM] + place->at;
@@ -181,7 +181,7 @@ static void finish_matrix(const struct mr_store *s, size_t i)
         clear_tops(&it, base);
     }
     for (size_t k = t->patch; k < t->patch + t->patches; k++) {
-        const struct mr_store_patch *p = &s->layout.patch[k];
+        const struct mr_store_patch *p = &s->model->patch[k];
         int b = p->row / BLOCK;
         base = stream_of(s, place, !t->inputs_resident, &it, &b);
         put_tops(&it, base, p->col, p->cols, s->streams->top[k][0]);
@@ -194,13 +194,16 @@ static void finish_matrix(const struct mr_store *s, size_t i)
 // A bias behind the maxima of 64 columns each, or half of a pair of LayerNorm's vectors.
 static void put_vector(const struct mr_store *s, size_t i, uint32_t side)
 {
-    const struct mr_store_patch *p = &s->layout.patch[s->layout.tensor[i].patch];
+    const struct mr_store_patch *p = &s->model->patch[s->model->tensor[i].patch];
     const struct place *place = &s->streams->place[i];
     const struct mr_stream_item *it = &place->matrix;
     bool bias = mr_tensor_spec(&s->config, i).part == MR_BIAS;
     uint8_t *base = s->volume->data[MR_V_STREAM] + place->at;
+    float buffer[MR_TILE];
+    const float *tile = NULL;
     for (size_t e = 0; e < p->count; e += 64) {
-        const float *tile = mr_store_tile_at(s, p, e / MR_TILE, side);
+        if (e % MR_TILE == 0)
+            tile = mr_store_weights(s, p, e / MR_TILE, side, buffer);
         uint8_t *to = it->cols ? base + piece_at(it, (int)e) + MR_BEAT
                                : base + (bias ? bytes_of(it) / 2 : 0) + e * sizeof *tile;
         memcpy(to, tile + e % MR_TILE, 64 * sizeof *tile);
@@ -212,7 +215,7 @@ void mr_streams_finish_some(const struct mr_store *s, size_t first, size_t end, 
     for (size_t i = first; i < end; i++) {
         if (s->streams->place[i].item == NONE)
             continue;
-        if (s->layout.tensor[i].vector)
+        if (s->model->tensor[i].vector)
             put_vector(s, i, side);
         else
             finish_matrix(s, i);
@@ -222,30 +225,41 @@ void mr_streams_finish_some(const struct mr_store *s, size_t first, size_t end, 
 void mr_streams_finish(const struct mr_store *s)
 {
     s->streams->old = false;
-    mr_streams_finish_some(s, 0, s->layout.tensors, s->header->side);
+    mr_streams_finish_some(s, 0, s->model->tensors, s->header->side);
 }
 
 struct making {
     const struct mr_store *s;
+    size_t first; // patch
     const struct mr_tile_kernels *kernels;
 };
 
 static void make_patch(void *arg, int i, int worker)
 {
     const struct making *m = arg;
-    const struct mr_store_patch *p = &m->s->layout.patch[i];
+    const struct mr_store_patch *p = &m->s->model->patch[m->first + (size_t)i];
     (void)worker;
-    for (size_t k = 0; k * MR_TILE < p->count; k++)
-        mr_streams_tile(m->s, (size_t)i, k, mr_store_tile_at(m->s, p, k, m->s->header->side),
-                        m->kernels);
+    for (size_t k = 0; k * MR_TILE < p->count; k++) {
+        float buffer[MR_TILE];
+        mr_streams_tile(m->s, m->first + (size_t)i, k,
+                        mr_store_weights(m->s, p, k, m->s->header->side, buffer), m->kernels);
+    }
     mr_past_end();
 }
 
 void mr_streams_make(const struct mr_store *s)
 {
-    struct making m = {s, mr_tile_kernels()};
-    mr_pool_run(s->pool, (int)s->layout.patches, make_patch, &m, true);
+    struct making m = {s, 0, mr_tile_kernels()};
+    mr_pool_run(s->pool, (int)s->model->patches, make_patch, &m, true);
     mr_streams_finish(s);
+}
+
+void mr_streams_make_tensor(const struct mr_store *s, size_t i)
+{
+    const struct mr_store_tensor *t = &s->model->tensor[i];
+    struct making m = {s, t->patch, mr_tile_kernels()};
+    mr_pool_run(s->pool, (int)t->patches, make_patch, &m, true);
+    mr_streams_finish_some(s, i, i + 1, s->header->side);
 }
 
 void mr_streams_leave(struct mr_store *s, bool old)

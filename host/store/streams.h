@@ -19,8 +19,9 @@ void mr_streams_finish_some(const struct mr_store *s, size_t first, size_t end, 
 // Whether both streams are older than the state: they are made then when somebody asks for them.
 void mr_streams_leave(struct mr_store *s, bool old);
 
-// All of it, from the state.
+// All of it, from the state; or one tensor's part.
 void mr_streams_make(const struct mr_store *s);
+void mr_streams_make_tensor(const struct mr_store *s, size_t i);
 
 int mr_streams_new(struct mr_streams **streams, const struct mr_store_layout *layout,
                    struct mr_error *err);

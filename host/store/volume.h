@@ -23,7 +23,8 @@ enum mr_volume_file {
 struct mr_volume {
     unsigned char *data[MR_V_FILES]; // mapped, 64-byte aligned; NULL: a stream that is missing
     uint64_t size[MR_V_FILES];
-    bool memory; // many small writes take no longer than a large one
+    bool memory;  // many small writes take no longer than a large one
+    bool unnamed; // streams that renew() makes have no name, and end with the process
     // Several threads may write at the same time. Of the state others see it behind mr_past_end().
     int (*write)(struct mr_volume *v, enum mr_volume_file f, uint64_t at, const void *data,
                  size_t size, struct mr_error *err);
@@ -41,7 +42,8 @@ struct mr_volume {
 // "header", "state", ...: the file's name.
 const char *mr_volume_name(enum mr_volume_file f);
 
-// Makes the files of a directory with these sizes, and reserves all of their room.
+// Makes the files of a directory with these sizes, and reserves all of their room. A stream of no
+// bytes is left out.
 int mr_volume_create(struct mr_volume **v, const char *dir, const uint64_t size[MR_V_FILES],
                      struct mr_error *err);
 // Opens what is there, whatever its size; streams may be missing. Another process that has it open

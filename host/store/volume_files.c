@@ -138,6 +138,8 @@ static int renew(struct mr_volume *v, enum mr_volume_file f, uint64_t size, stru
     v->size[f] = 0;
     if (d->fd[f] < 0)
         d->fd[f] = open(d->path[f], O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
+    if (d->fd[f] >= 0 && v->unnamed)
+        (void)unlink(d->path[f]); // a file that stays takes room, no more
     if (d->fd[f] < 0 || ftruncate(d->fd[f], 0) < 0)
         return mr_fail(err, MR_ERR_IO, "%s: cannot make it anew: %s", d->path[f], strerror(errno));
     int rc = reserve(d, f, size, err);
@@ -151,6 +153,8 @@ static int open_files(struct files *d, const char *dir, const uint64_t *size, st
         d->path[f] = mr_path_join(dir, mr_volume_name((enum mr_volume_file)f), err);
         if (!d->path[f])
             return MR_ERR_MEMORY;
+        if (size && size[f] == 0 && follows((enum mr_volume_file)f))
+            continue;
         d->fd[f] =
             open(d->path[f], O_RDWR | O_CLOEXEC | O_NONBLOCK | (size ? O_CREAT | O_EXCL : 0), 0666);
         if (d->fd[f] < 0 && errno == ENOENT && !size && follows((enum mr_volume_file)f))

@@ -63,6 +63,9 @@ exits a_damaged_best_is_refused 3 'does not say which checkpoint is the best' tr
 # ---- Adam and SGD: both generations and the short form
 run first.yaml -m train -o frozen --max_steps 1 --set 'optimizer.freeze=["*", "!*.h.1.*"]' --set 'optimizer.no_decay="*.fc_in.*"'
 ok a_configuration_freezes test $? = 0
+run first.yaml -m train -o lora --max_steps 1 --checkpoint_path first/checkpoint-0 --export lora.out --set 'model.lora_params={r: 2, alpha: 4, target_modules: [proj_q_dense_layer, fc_in]}'
+ok a_configuration_trains_an_adapter grep -q '"r": 2' lora.out/adapter_config.json
+ok with_the_names_of_hugging_face grep -q 'q_proj.lora_A' lora.out/adapter_model.safetensors
 run first.yaml -m train -o adam --max_steps 2 --set optimizer.optimizer_type=Adam --set optimizer.weight_decay=0.2
 sed '/AdamW:/,/weight_decay/d; s/^    optimizer:/    optimizer: {SGD: {momentum: 0.9, nesterov: true, weight_decay: 0.1}}/' second.yaml >sgd.yaml
 run sgd.yaml -m train -o sgd --max_steps 2
@@ -188,7 +191,11 @@ exits key_as_an_option_without_a_value 2 'optimizer.eps' train first.yaml -o non
 exits key_as_an_option_without_a_config 2 'optimizer.eps' train "$root/models/demo" -o none --optimizer.eps 1
 more dropout_is_refused 3 "model.embedding_dropout_rate: '0.1': there is no dropout yet" model.embedding_dropout_rate=0.1
 more another_model_is_refused 3 "model.name: 'bert': gptj, gpt2 and gpt3 can be trained" model.name=bert
-more lora_is_refused 3 'LoRA is not there yet' 'model.lora_params={r: 8}'
+more lora_with_dropout 3 'lora_params: dropout is 0.1; there is no dropout' 'model.lora_params={r: 8, dropout: 0.1}'
+more lora_with_another_key 2 "lora_params: has 'rank'; r, alpha, dropout and target_modules are its keys" 'model.lora_params={rank: 8}'
+more lora_without_a_rank 2 'lora_params: has no r' 'model.lora_params={alpha: 8}'
+more lora_of_a_number 2 'lora_params: is no map of r, alpha and target_modules' 'model.lora_params=8'
+more lora_of_what_is_not_there 2 "LoRA's target 'c_attn': the model has no matrix" 'model.lora_params={r: 8, target_modules: [c_attn]}'
 more another_bias_is_refused 3 "use_ffn_bias: 'false': it is true in GPT-J" model.use_ffn_bias=false
 more another_optimizer_is_refused 3 "'Lion': AdamW, Adam and SGD are the optimizers that are there" optimizer.optimizer_type=Lion
 more betas_beside_sgd 2 'first.yaml:[0-9]*: optimizer.betas: goes with AdamW and Adam; the optimizer is SGD' optimizer.optimizer_type=SGD

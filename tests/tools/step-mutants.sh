@@ -26,6 +26,9 @@ declare -A tests=(
         streams_are_made_anew
         refuses_the_state_of_another_model_or_version refuses_patches_of_another_place
         refuses_weights_that_are_not_finite_or_do_not_fit"
+    [test_lora]="targets_are_names_of_modules merged_weights_are_those_of_the_formula"
+    [test_lora_train]="adapters_learn devices_threads_and_resuming_change_no_bit other_adapters_are_refused
+        other_models_are_refused changed_settings_are_refused"
     [test_origin]="every_tensor_counts_from_end_to_end other_weights_of_the_same_sizes_are_refused"
     [test_lineage]="files_of_siblings_are_refused states_of_older_versions_open"
     [test_gpt2_train]="tensors_are_those_of_the_file gradients_are_those_of_the_file"
@@ -62,6 +65,18 @@ mutants=(
     'learns: dX goes on where nothing learns|train/pass_backward.c|s/^    if (!through) {/    if (0) {/|test_pass'
     'learns: a norm without a gain has lost its row|train/pass_backward.c|s/^    if (gain) \/\/ whose/    if (0) \/\/ whose/|test_pass'
     'learns: what was frozen has no unit|store/gradients.c|s/mr_store_unit(s, i) != 0;/true;/|test_trainer'
+    # adapters
+    'adapter: A has the gradient of B|store/adapter_step.c|s/collect(x, turned, p->col, p->cols, x->part\[i\].cols, unit, turned ? db : da);/collect(x, turned, p->col, p->cols, x->part[i].rows, unit, turned ? db : da);/|test_lora_train'
+    'adapter: gradients without the factor|store/adapter_step.c|s/const double factor = .*/const double factor = 1;/|test_lora_train'
+    'adapter: shares of a matrix have the first one|store/adapter_step.c|s/x->b + (size_t)(x->share \* t->outputs + place)/x->b + (size_t)place/|test_lora_train'
+    'adapter: the unit of a step before|store/adapter_step.c|s/mr_store_units(s->header)\[own\].now = unit;/;/|test_lora_train'
+    'adapter: A is written as B is|store/adapter_step.c|s/by_rank ? k \* n + i : i \* rank + k/i * rank + k/|test_lora_train'
+    'adapter: streams of the step before|store/adapter_step.c|s/        mr_streams_make_tensor(s, i);/        ;/|test_lora_train'
+    'adapter: numbers of the step before|store/adapter_step.c|s/mr_store_tile_at(s, p, e \/ MR_TILE, s->header->side)/mr_store_tile_at(s, p, e \/ MR_TILE, !s->header->side)/|test_lora_train'
+    'adapter: rows of a turned tile|store/adapter.c|s/out\[turned ? i \* MR_TILE_COLS + o : /out[turned ? i * MR_TILE_COLS + (o ^ 1) : /|test_lora_train'
+    'adapter: a share reads the first one|store/adapter.c|s/t->share \* shape->outputs + output/output/|test_lora_train'
+    'adapter: any weights below|store/adapter.c|s/origin != 0 \&\& is != origin/0/|test_lora_train'
+    'adapter: any settings|store/carried.c|s/return rc == 0 \&\& s->adapter$/return rc == 0 \&\& !s/|test_lora_train'
     # attention
     'attention: gradients of all heads at one place|train/pass_backward.c|s/at = head \* lanes \/ 32/at = 0/|test_pass'
     'attention: turned matrices of the first head|train/pass_backward.c|s/kblocks, head \* lanes, lanes)/kblocks, 0, lanes)/|test_pass'
@@ -130,7 +145,7 @@ mutants=(
     'step: the device keeps the old weights|train/step.c|s/return mr_pass_item_weights(.*);/return 0;/|test_step'
     'ranks: units that this one wants|train/step.c|s/wanted\[k\] > s->wanted\[k % n\] ? wanted\[k\] : s->wanted\[k % n\]/s->wanted[k % n]/|test_ranks'
     'ranks: losses of this one|train/step.c|s/mr_loss_add(&s->loss, loss + k);/s->loss = own;/|test_ranks'
-    'ranks: the last sums are of this one|store/mirror.c|s/mr_ranks_sum(ranks, sums + t->first, t->count);/mr_ranks_sum(ranks, sums + t->first, t->count - 512 * (i + 1 == s->layout.tensors));/|test_ranks'
+    'ranks: the last sums are of this one|store/mirror.c|s/mr_ranks_sum(ranks, sums, n);/mr_ranks_sum(ranks, sums, n - 512 * (i + 1 == s->layout.tensors));/|test_ranks'
     'ranks: the largest sum of this one|store/mirror.c|s/all\[k\].peak > t->peak ? all\[k\].peak : t->peak/t->peak/|test_ranks'
     'ranks: tables of the step before|store/mirror.c|s/return spread_tables(s, ranks, err)/return s->header->step > 1 ? 0 : spread_tables(s, ranks, err)/|test_ranks'
     'ranks: Wt of the step before|store/mirror.c|s/f <= MR_V_TURNED/f < MR_V_TURNED/|test_ranks'

@@ -111,7 +111,7 @@ mutants=(
     'SGD: dampening without momentum|store/update.c|s/step == 1 .. o->beta1 == 0;/step == 1;/|test_adamw'
     'SGD: Nesterov without the gradient|store/update.c|s/u = mr_fadd(d, mr_fmul(m\[i\], a->keep1));/u = mr_fmul(m[i], a->keep1);/|test_adamw'
     'SGD: vectors change the second moment|store/update.c|s/canonical(mean), e\.v};/canonical(mean), mean};/|test_adamw'
-    'store: frozen tensors are in the norm|store/step.c|s/if (x->s->choice\[p->tensor\] \& MR_CHOICE_FROZEN)/if (0)/|test_store_step'
+    'store: frozen tensors are in the norm|store/step.c|s/if (mr_store_own_choice(x->s, p->tensor) \& MR_CHOICE_FROZEN)/if (0)/|test_store_step'
     'store: frozen tensors move|store/step.c|s/choice \& MR_CHOICE_FROZEN ? keep : u->move/u->move/|test_store_step'
     'store: what is not to decay decays|store/step.c|s/!(choice \& MR_CHOICE_NO_DECAY)/true/|test_store_step'
     'store: choices are forgotten when a step is completed|store/header.c|s/return (int)(((int64_t)unit->next + CHOICE \/ 2) >> 12);/return 0;/|test_store_step'

@@ -443,7 +443,7 @@ static void refuses_the_state_of_another_model_or_version(void **state)
     struct stat st;
     assert_int_equal(stat(in_state("header"), &st), 0);
     flip("header", (size_t)st.st_size / 2 + 8, 2);
-    refuse_open(MR_ERR_UNSUPPORTED, "has version 7 of the format, this program reads 1 to 4");
+    refuse_open(MR_ERR_UNSUPPORTED, "has version 7 of the format, this program reads 1 to 5");
     remove_dir(small);
 }
 
