@@ -8,7 +8,9 @@
 # MARCH        e.g. native: only for objects that stay on this machine
 # SIM_OPT      optimisation of the Verilated model's hot part
 # SIM_PGO      configurations whose plain library is compiled twice, the second time with the profile of
-#              a short run; left out where SIM_CXX has no llvm-profdata. "make bench" does it for sim
+#              a short run; left out where SIM_CXX has no llvm-profdata. "make bench" does it for sim, "make
+#              demo-train" for sim-train
+# SIM_PROFILER the program that makes the short run
 BUILD       ?= build
 CC          ?= gcc
 JOBS        ?= 2
@@ -16,6 +18,7 @@ SIM_CXX     ?= $(if $(shell command -v clang++-19),clang++-19,g++)
 SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
 SIM_PGO     ?=
+SIM_PROFILER ?= $(BUILD)/millrace
 SIM_TOP     := rtl/millrace_core.sv
 SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 
@@ -86,25 +89,29 @@ define sim_compile
   $(SIM_C_SRC:%.c=$(BUILD)/sim/obj/%.o) $(1)/Vcore__ALL.a $(1)/Vruntime.a -lpthread $(if $(6),-lz)
 endef
 
-# What the profile is made of, and the tool of the compiler's version that merges it.
-SIM_TRAIN    := synthetic:gptj-6b,layers=1,vocab=64 --no-head --decode 0 --prefill 4 -q
+# What the profile is made of, in directory $(1) for configuration $(2), and the tool of the compiler's
+# version that merges it. Training with numbers: a profile of zeros, as "bench --train" has, gains nothing.
+SIM_COMMA    := ,
+SIM_SHORT     = $(if $(filter %-train,$(2)),train models/demo --data examples/train/pages.txt --steps 1 --warmup 0 \
+                --sequence 16 --batch 2 --heldout 0 --seed 1 -q -o $(1)/state -d sim:$(2:-train=$(SIM_COMMA)train),bench \
+                synthetic:gptj-6b$(SIM_COMMA)layers=1$(SIM_COMMA)vocab=64 --no-head --decode 0 --prefill 4 -q -d sim:$(2))
 SIM_PROFDATA := $(subst clang++,llvm-profdata,$(SIM_CXX))
 SIM_PROFILED := $(if $(findstring llvm-profdata,$(SIM_PROFDATA)),$(if $(shell command -v $(SIM_PROFDATA)),$(SIM_PGO)))
 
 # $(1) object directory, $(2) library, $(3) configuration, $(4) top, $(5) sources and flags for
 # verilator (expanded late), $(6) prerequisites, $(7) preprocessor flags of the wrapper, $(8) 1: FST,
-# $(9) not empty: compiled again with the profile of a layer's decode and a short prefill
+# $(9) not empty: compiled again with the profile of SIM_SHORT
 define sim_library
 $(1)/Vcore.mk: $(6) sim/sim.mk sim/verilator/objects.mk $(SIM_TARGET)
 	@rm -rf $(1) && mkdir -p $(1)
 	@echo "VERILATE $(1) (C++ from the RTL, for the simulator of $(3): up to a minute)"
 	@verilator $$(SIM_VFLAGS) -CFLAGS "$$(SIM_VCFLAGS)" -Mdir $(1) --top-module $(4) $(5)
 	@touch $$@
-$(if $(9),$(1)/profile: $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) | $$(BUILD)/millrace
+$(if $(9),$(1)/profile: $(1)/Vcore.mk sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o) | $$(SIM_PROFILER)
 	@echo "PROFILE $$@ (compiles and runs the simulator of $(3): some minutes)"
 	$$(call sim_compile,$(1),$(1)/train/$(notdir $(2)),$(3),$(4),$(7),$(8),-fprofile-generate)
-	@rm -f $(1)/train/*.profraw
-	@LLVM_PROFILE_FILE=$(1)/train/%m.profraw MILLRACE_SIM_DIR=$(1)/train $$(BUILD)/millrace bench $$(SIM_TRAIN) -d sim:$(3) >$(1)/train.log 2>&1 || { tail -40 $(1)/train.log; exit 1; }
+	@rm -rf $(1)/train/*.profraw $(1)/train/state
+	@LLVM_PROFILE_FILE=$(1)/train/%m.profraw MILLRACE_SIM_DIR=$(1)/train $$(SIM_PROFILER) $$(call SIM_SHORT,$(1)/train,$(3)) >$(1)/train.log 2>&1 || { tail -40 $(1)/train.log; exit 1; }
 	@$$(SIM_PROFDATA) merge -o $$@ $(1)/train/*.profraw
 	@rm -rf $(1)/*.o $(1)/*.a)
 $(2): $(1)/Vcore.mk $(if $(9),$(1)/profile) $$(SIM_RUNTIME) sim/verilator/simlib.cpp $$(SIM_HDR) $$(SIM_C_SRC:%.c=$$(BUILD)/sim/obj/%.o)

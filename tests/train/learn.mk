@@ -29,9 +29,9 @@ learns: $(BUILD)/train/learn $(BUILD)/train/bible.txt
 
 ## demo-train: the demo model learns a page on the simulated RTL, three minutes on two cores (STEPS=, DEVICE=, ENGINES=)
 .PHONY: demo-train demo-train-record
-demo-train: deps deps-mpi
+demo-train: deps deps-mpi deps-bench
 	@$(MAKE) --no-print-directory -j$(JOBS) $(MILLRACE) $(BUILD)/libmillrace-mpi.so
-	@$(BENCH_MAKE) -j$(JOBS) $(call BENCH_SO,sim-train)
+	@$(BENCH_MAKE) SIM_PROFILER=$(MILLRACE) -j$(JOBS) $(call BENCH_SO,sim-train)
 	@MILLRACE=$(MILLRACE) MILLRACE_SIM_DIR=$(BUILD)/bench/sim/sim-train bash tests/tools/demo-train.sh
 # What fp32 makes of the same steps.
 demo-train-record: $(BUILD)/train/learn
