@@ -22,6 +22,7 @@ struct plan_args {
     double capacity; // GiB of memory, 0: the board's
     // of a step of training
     bool train, recompute;
+    const char *lora;    // NULL: the whole model learns
     int model_positions; // --n-positions
     long rows, length, micro_batches;
     double link; // GB/s

@@ -5,6 +5,7 @@
 
 #include "cli/plan_show.h"
 #include "common/error.h"
+#include "config/training.h"
 #include "plan/train.h"
 
 static const char *const keys[MR_PASS_PARTS] = {
@@ -96,6 +97,9 @@ static void print_memory(const struct step *s)
                                                    : "DOES NOT FIT");
     printf("\n  store      %.3f GB: weights and moments %.3f; beside it %.3f GB of host memory\n",
            t->disk / 1e9, t->at_rest / 1e9, t->host / 1e9);
+    if (t->streams > 0)
+        printf("             of an adapter; while it is open, %.3f GB of streams without a name\n",
+               t->streams / 1e9);
 }
 
 static void print_link(const struct step *s)
@@ -193,8 +197,9 @@ static json_t *step_json(const struct step *s)
     json_object_set_new(o, "device_memory", memory_json(s, &t->whole));
     json_object_set_new(o, "device_memory_two_layers", memory_json(s, &t->two));
     json_object_set_new(o, "store",
-                        json_pack("{s:f, s:f, s:f}", "weights_and_moments_bytes", t->at_rest,
-                                  "disk_bytes", t->disk, "host_memory_bytes", t->host));
+                        json_pack("{s:f, s:f, s:f, s:f}", "weights_and_moments_bytes", t->at_rest,
+                                  "disk_bytes", t->disk, "unnamed_stream_bytes", t->streams,
+                                  "host_memory_bytes", t->host));
     json_object_set_new(o, "link", link_json(s, &t->link_whole));
     json_object_set_new(o, "link_two_layers", link_json(s, &t->link_two));
     json_object_set_new(o, "step",
@@ -209,6 +214,11 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
 {
     const struct plan_args *a = p->a;
     int length = a->length ? (int)a->length : p->model.n_positions;
+    struct mr_training t = {0};
+    int rc = a->lora ? mr_training_lora(&t, a->lora, err) : 0;
+    const struct mr_store_adapter lora = {.rank = t.lora.rank,
+                                          .alpha = t.lora.alpha,
+                                          .targets = t.lora.targets[0] ? t.lora.targets : NULL};
     struct step s = {.p = p,
                      .model = model,
                      .job = {.model = &p->model,
@@ -218,8 +228,12 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
                              .rows = a->rows ? (int)a->rows : length,
                              .length = length,
                              .micro_batches = (int)a->micro_batches,
-                             .recompute = a->recompute}};
-    int rc = mr_plan_train(&s.t, &s.job, err);
+                             .recompute = a->recompute,
+                             .lora = a->lora ? &lora : NULL}};
+    if (rc < 0)
+        return rc;
+    rc = mr_plan_train(&s.t, &s.job, err);
+    mr_training_free(&t);
     if (rc < 0)
         return rc;
     s.cycles = s.t.sum.cycles * s.job.micro_batches;

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "engine/program.h"
+#include "store/choice.h"
 #include "store/store.h"
 #include "store/volume.h"
 #include "train/cycles.h"
@@ -131,18 +132,57 @@ static int count_programs(struct mr_plan_train *out, const struct mr_plan_train_
 
 // ---- memory -------------------------------------------------------------------------------------
 
+// A pass of the job's model, or of one with so many layers and else the same.
+static int open_pass(struct mr_pass **pass, const struct mr_plan_train_job *job,
+                     const struct mr_config *model, struct mr_error *err)
+{
+    uint8_t *choice = NULL;
+    struct mr_lora lora;
+    int rc = 0, share;
+    *pass = NULL;
+    if (job->lora) {
+        rc = mr_lora_new(&lora, model, job->lora->rank, job->lora->alpha, job->lora->targets, err);
+        choice = rc == 0 ? calloc(mr_tensor_specs(model), 1) : NULL;
+        if (rc == 0 && !choice)
+            rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
+        for (size_t i = 0; rc == 0 && i < mr_tensor_specs(model); i++)
+            choice[i] = mr_lora_of(&lora, i, &share) ? 0 : MR_CHOICE_FROZEN;
+        mr_lora_free(&lora);
+    }
+    const struct mr_pass_options o = {
+        .rows = job->rows, .recompute = job->recompute, .choice = choice};
+    if (rc == 0)
+        rc = mr_pass_plan(pass, job->g, job->config, model, &o, err);
+    free(choice);
+    return rc;
+}
+
 // What a model of so many layers, and else the same, takes.
 static int memory_of(struct mr_pass_memory *m, const struct mr_plan_train_job *job, int layers,
                      struct mr_error *err)
 {
     struct mr_config c = *job->model;
-    const struct mr_pass_options o = {.rows = job->rows, .recompute = job->recompute};
     struct mr_pass *pass;
     c.n_layer = layers;
-    int rc = mr_pass_plan(&pass, job->g, job->config, &c, &o, err);
+    int rc = open_pass(&pass, job, &c, err);
     if (rc == 0)
         *m = mr_pass_memory(pass);
     mr_pass_close(pass);
+    return rc;
+}
+
+static int store_sizes(const struct mr_plan_train_job *job, uint64_t size[MR_V_FILES],
+                       struct mr_error *err)
+{
+    struct mr_lora lora;
+    if (!job->lora)
+        return mr_store_sizes(job->model, 0, size, err);
+    int rc =
+        mr_lora_new(&lora, job->model, job->lora->rank, job->lora->alpha, job->lora->targets, err);
+    if (rc < 0)
+        return rc;
+    rc = mr_store_adapter_sizes(job->model, &lora, 0, size, err);
+    mr_lora_free(&lora);
     return rc;
 }
 
@@ -155,14 +195,16 @@ static int memories(struct mr_plan_train *out, const struct mr_plan_train_job *j
     if (rc == 0)
         rc = memory_of(&two, job, 2, err);
     if (rc == 0)
-        rc = mr_store_sizes(job->model, 0, size, err);
+        rc = store_sizes(job, size, err);
     if (rc < 0)
         return rc;
     out->two = job->model->n_layer < 2 ? one : two;
     out->stash = (double)(two.stash + two.rows - one.stash - one.rows) / job->rows;
     out->at_rest = (double)size[MR_V_STATE];
+    out->streams = job->lora ? (double)(size[MR_V_STREAM] + size[MR_V_TURNED]) : 0;
     for (int i = 0; i < MR_V_FILES; i++)
         out->disk += (double)size[i];
+    out->disk -= out->streams;
     return 0;
 }
 
@@ -174,7 +216,9 @@ static void link_bytes(struct mr_plan_train *out, const struct mr_plan_train_job
     double m = job->micro_batches, rows = job->rows, embedded = 4 * rows * d.d;
     double logits = 4 * rows * job->model->vocab_size;
     double turned_logits = 2 * rows * d.vocab * 33 / 32; // their gradient, blocks along both axes
-    double streams = (double)out->whole.weights;
+    // Of an adapter those of its targets alone: a byte an element, with scales, both ways.
+    double streams =
+        job->lora ? (double)out->whole.gradients / 4 * 2 * 33 / 32 : (double)out->whole.weights;
     double stash =
         (double)(out->whole.stash + out->whole.rows) - (double)(out->two.stash + out->two.rows);
     double up = m * (embedded + turned_logits);
@@ -183,16 +227,16 @@ static void link_bytes(struct mr_plan_train *out, const struct mr_plan_train_job
     out->link_whole = (struct mr_plan_link){up + streams, down};
     out->link_two =
         (struct mr_plan_link){up + (more ? m : 1) * streams + m * stash, down + m * stash};
-    out->host = (double)out->whole.gradients + logits + embedded;
+    // An adapter's sums of its targets' gradients are no file.
+    out->host = (job->lora ? 2 : 1) * (double)out->whole.gradients + logits + embedded;
 }
 
 int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,
                   struct mr_error *err)
 {
-    const struct mr_pass_options o = {.rows = job->rows, .recompute = job->recompute};
     struct mr_pass *pass;
     *out = (struct mr_plan_train){0};
-    int rc = mr_pass_plan(&pass, job->g, job->config, job->model, &o, err);
+    int rc = open_pass(&pass, job, job->model, err);
     if (rc < 0)
         return rc;
     out->whole = mr_pass_memory(pass);

@@ -17,6 +17,8 @@ struct mr_plan_train_job {
     int rows, length;  // of a micro-batch, and of its sequences; the last one has what is left
     int micro_batches; // a step
     bool recompute;
+    const struct mr_store_adapter *lora; // NULL: the whole model learns; else its rank, alpha and
+                                         // targets count
 };
 
 struct mr_plan_train_part {
@@ -38,7 +40,8 @@ struct mr_plan_train {
     double stash;  // bytes a layer and row
     struct mr_pass_memory whole, two; // of device memory: all layers, two layers
     double at_rest, disk;             // of the store: weights and moments; all its files
-    double host;                      // memory of the process, beside what is mapped
+    double streams; // of an adapter's: both, in files without a name while it is open
+    double host;    // memory of the process, beside what is mapped
     // Over the link in a step: with all in device memory, and with two layers there.
     struct mr_plan_link link_whole, link_two;
 };

@@ -49,6 +49,19 @@ int mr_store_sizes(const struct mr_config *config, uint64_t gap, uint64_t *size,
     return rc;
 }
 
+int mr_store_adapter_sizes(const struct mr_config *config, const struct mr_lora *lora, uint64_t gap,
+                           uint64_t *size, struct mr_error *err)
+{
+    struct mr_store_layout l;
+    int rc = mr_store_layout_of_adapter(&l, config, lora, err);
+    if (rc == 0)
+        sizes_of(&l, gap, size);
+    mr_store_layout_free(&l);
+    size[MR_V_STREAM] = mr_store_stream_bytes(config);
+    size[MR_V_TURNED] = mr_store_turned_bytes(config);
+    return rc;
+}
+
 // ---- a new state -------------------------------------------------------------------------------
 
 static int new_header(struct mr_store *s, uint64_t gap, struct mr_error *err)

@@ -55,9 +55,11 @@ int mr_store_open(struct mr_store **store, const char *dir, const struct mr_stor
 int mr_store_open_volume(struct mr_store **store, struct mr_volume *volume,
                          const struct mr_config *config, const struct mr_checkpoint *checkpoint,
                          const struct mr_store_options *options, struct mr_error *err);
-// Bytes of each file of a state (MR_V_FILES).
+// Bytes of each file of a state (MR_V_FILES); of an adapter's, whose streams have no names.
 int mr_store_sizes(const struct mr_config *config, uint64_t gap, uint64_t *size,
                    struct mr_error *err);
+int mr_store_adapter_sizes(const struct mr_config *config, const struct mr_lora *lora, uint64_t gap,
+                           uint64_t *size, struct mr_error *err);
 void mr_store_close(struct mr_store *store); // NULL is allowed
 
 // ---- what is in it -----------------------------------------------------------------------------
