@@ -300,7 +300,7 @@ exits plan_picture_on_standard_output 2 'standard output is not for files' plan 
 exits plan_of_training_on_a_configuration_without_it 2 'configuration sim cannot train; --config sim,train' plan $demo --train --config sim
 exits plan_of_training_with_too_few_rows 3 'tiny has 8 rows; training needs 32' plan $demo --train --config tiny,train
 exits plan_of_training_with_too_long_sequences 2 'length 600: the model has 512 positions' plan $demo --train --length 600
-exits plan_of_an_adapter 0 'of an adapter; while it is open, 0.009 GB of streams' plan $demo --train --lora r=4,targets=all-linear
+exits plan_of_an_adapter 0 'of an adapter; while it is open, 0.008 GB of streams' plan $demo --train --lora r=4,targets=all-linear
 exits plan_of_an_adapter_of_nothing 2 "LoRA's target 'c_attn'" plan $demo --train --lora r=4,targets=c_attn
 exits plan_of_training_without_a_link 0 'link       none: kv260 has no link' plan $demo --train --board kv260
 exits plan_of_training_with_too_large_a_micro_batch 3 'micro-batch of 16384 rows does not fit' plan $demo --train --rows 16384 --config tinyt
