@@ -82,14 +82,14 @@ def check(name, base, targets):
         ours = our_steps(work, base, work / "begin", ids)
         ok(apart(losses, ours) < 0.01, f"{name}: so has model:",
            f"{apart(losses, ours):.2e} apart, from {losses[0]:.3f} to {losses[-1]:.3f}")
-        ok(losses[-1] < losses[0] - 0.1, f"{name}: the loss falls")
+        ok(losses[-1] < losses[0] - 0.05, f"{name}: the loss falls")
         plain = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
         loaded = PeftModel.from_pretrained(plain, work / "ours").eval()
         merged = AutoModelForCausalLM.from_pretrained(work / "merged", dtype=torch.float32).eval()
         with torch.no_grad():
             want, got, whole = (m(input_ids=ids[:, :-1]).logits for m in (model.eval(), loaded, merged))
         close = float((got - want).std() / want.std())
-        ok(close < 0.05, f"{name}: what is exported loads in PEFT and has about its logits", f"{close:.2e} of their size")
+        ok(close < 0.1, f"{name}: what is exported loads in PEFT and has about its logits", f"{close:.2e} of their size")
         same = float((whole - got).abs().max())
         ok(same < 1e-3, f"{name}: merged it is the same model", f"{same:.2e} apart")
 
