@@ -246,17 +246,42 @@ static int read_tensors(struct reading *r, const struct mr_weights *w, struct mr
     return rc;
 }
 
-// Which of the two forms is there.
-static int open_weights(struct mr_weights *w, char **path, const char *dir, struct mr_error *err)
+int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, const char *settings,
+                       const char *weights, bool torch, struct mr_error *err)
+{
+    struct mr_weights w = {0};
+    char *base = NULL;
+    int rc = mr_peft_read_config(lora, config, settings, &base, err);
+    free(base);
+    if (rc < 0)
+        return rc;
+    struct reading r = {.lora = lora, .config = config, .path = weights};
+    rc = mr_weights_open(&w, torch, weights, err);
+    if (rc == 0 && !(r.found = calloc(2 * lora->count, sizeof *r.found)))
+        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", weights);
+    if (rc == 0)
+        rc = read_tensors(&r, &w, err);
+    if (rc < 0)
+        mr_lora_free(lora);
+    mr_safetensors_close(w.safetensors);
+    mr_torch_close(w.torch);
+    free(r.found);
+    return rc;
+}
+
+// Which of the two forms is there. The caller frees *path.
+static int find_weights(char **path, bool *torch, const char *dir, struct mr_error *err)
 {
     static const char *const names[] = {"adapter_model.safetensors", "adapter_model.bin"};
-    for (int torch = 0; torch < 2; torch++) {
+    *path = NULL;
+    for (int k = 0; k < 2; k++) {
         free(*path);
-        *path = mr_path_join(dir, names[torch], err);
+        *path = mr_path_join(dir, names[k], err);
         if (!*path)
             return MR_ERR_MEMORY;
+        *torch = k == 1;
         if (mr_file_exists(*path))
-            return mr_weights_open(w, torch, *path, err);
+            return 0;
     }
     return mr_fail(err, MR_ERR_IO, "%s: has neither %s nor %s", dir, names[0], names[1]);
 }
@@ -264,30 +289,20 @@ static int open_weights(struct mr_weights *w, char **path, const char *dir, stru
 int mr_peft_read(struct mr_lora *lora, const struct mr_config *config, const char *dir,
                  struct mr_error *err)
 {
-    struct mr_weights weights = {0};
-    char *path = mr_path_join(dir, MR_PEFT_CONFIG, err), *base = NULL;
+    char *settings = mr_path_join(dir, MR_PEFT_CONFIG, err), *weights = NULL;
+    bool torch = false;
     *lora = (struct mr_lora){0};
-    if (!path)
+    if (!settings)
         return MR_ERR_MEMORY;
     int rc =
-        mr_file_exists(path)
-            ? mr_peft_read_config(lora, config, path, &base, err)
+        mr_file_exists(settings)
+            ? find_weights(&weights, &torch, dir, err)
             : mr_fail(err, MR_ERR_IO,
                       "%s: has no " MR_PEFT_CONFIG "; give the directory of a PEFT adapter", dir);
     if (rc == 0)
-        rc = open_weights(&weights, &path, dir, err);
-    struct reading r = {.lora = lora, .config = config, .path = path};
-    if (rc == 0 && !(r.found = calloc(2 * lora->count, sizeof *r.found)))
-        rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", path);
-    if (rc == 0)
-        rc = read_tensors(&r, &weights, err);
-    if (rc < 0)
-        mr_lora_free(lora);
-    mr_safetensors_close(weights.safetensors);
-    mr_torch_close(weights.torch);
-    free(r.found);
-    free(base);
-    free(path);
+        rc = mr_peft_read_files(lora, config, settings, weights, torch, err);
+    free(settings);
+    free(weights);
     return rc;
 }
 

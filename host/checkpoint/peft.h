@@ -15,6 +15,11 @@
 int mr_peft_read(struct mr_lora *lora, const struct mr_config *config, const char *dir,
                  struct mr_error *err);
 
+// The same of two files that are named: adapter_config.json, and the weights in safetensors' form
+// or PyTorch's.
+int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, const char *settings,
+                       const char *weights, bool torch, struct mr_error *err);
+
 // The same without its numbers, which are zeros: of adapter_config.json alone, whose matrices are
 // those of its targets. *base is its model's name in new memory, or NULL where it has none.
 int mr_peft_read_config(struct mr_lora *lora, const struct mr_config *config, const char *path,

@@ -46,6 +46,14 @@ learn -o "$work/c" --steps 2 --adapter "$work/a.out" --merge --export "$work/c.o
 ok training_goes_on_from_an_adapter test "$(loss 0)" = "$ended"
 ok the_end_may_be_merged test -s "$work/c.out/model.safetensors"
 
+# ---- a model that was packed in MXFP4
+"$millrace" pack $demo "$work/fp4.mill" --format mxfp4 -q && "$millrace" unpack "$work/fp4.mill" "$work/fp4" -q
+timeout 600 "$millrace" train "$work/fp4" --data "$work/text" --lr 3e-3 --sequence 64 --batch 2 -q -o "$work/q" --steps 2 \
+    --lora r=4 --export "$work/q.out" >"$work/log" 2>&1
+ok a_model_in_mxfp4_takes_an_adapter awk -v a="$(loss 0)" -v b="$(loss 2)" 'BEGIN { exit !(b > 0 && b < a) }'
+"$millrace" generate "$work/fp4" "And the king" -n 4 -d model: --adapter "$work/q.out" >"$work/out" 2>"$work/err"
+ok and_generates_with_it test $? = 0 -a -s "$work/out"
+
 # ---- what is refused
 exits lora_of_no_rank 2 "r=0: 1 to 512" "${short[@]}" -o "$work/no" --steps 1 --lora r=0
 exits lora_of_half_a_rank 2 "r=2.5 is no whole number" "${short[@]}" -o "$work/no" --steps 1 --lora r=2.5

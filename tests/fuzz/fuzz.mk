@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets. `make test` runs them over the corpus (gcc); `make fuzz` lets libFuzzer look for more.
-FUZZ_TARGETS := safetensors zip pickle tokenizer config packed kv store completion records examples training
+FUZZ_TARGETS := safetensors zip pickle tokenizer config packed kv store completion records examples training adapter
 FUZZ_SECONDS ?= 60
 FUZZ_CC      ?= clang-19
 FUZZ_SAN     := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

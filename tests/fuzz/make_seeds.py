@@ -20,10 +20,13 @@ def put(target, name, data):
     (where / f"seed-{name}").write_bytes(data.encode() if isinstance(data, str) else data)
 
 
+def file(header, size):
+    """A safetensors file of so many bytes of data."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(range(256)) * (size // 256) + bytes(size % 256)
+
+
 def safetensors():
-    def file(header, size):
-        text = json.dumps(header, separators=(",", ":")).encode()
-        return struct.pack("<Q", len(text)) + text + bytes(range(256)) * (size // 256) + bytes(size % 256)
     put("safetensors", "empty", file({}, 0))
     put("safetensors", "rank", file({"a": {"dtype": "F32", "shape": [1] * 8, "data_offsets": [0, 4]}}, 4))
     put("safetensors", "types", file({
@@ -201,6 +204,30 @@ def training():
     put("training", "wide", evaluate + "model: {ключ: 1, \"a\\0b\": 2}\n".encode())
 
 
+def adapter():
+    def put_adapter(name, settings, tensors):
+        put("adapter", name, json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 4} | settings).encode() + b"\0" + tensors)
+
+    def tensors(modules, rank=2, prefix="base_model.model.transformer."):
+        header, at = {}, 0
+        for module, inputs, outputs in modules:
+            for letter, shape in ("A", [rank, inputs]), ("B", [outputs, rank]):
+                n = 4 * shape[0] * shape[1]
+                header[f"{prefix}{module}.lora_{letter}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
+                at += n
+        return file(header, at)
+
+    values = [(f"h.{i}.attn.v_proj", 8, 8) for i in range(2)]
+    put_adapter("values", {"target_modules": ["v_proj"]}, tensors(values))
+    put_adapter("root", {"target_modules": ["v_proj"], "use_rslora": True, "r": 3, "bias": "none"}, tensors(values, 3))
+    put_adapter("mlp", {"target_modules": ["h.0.mlp.fc_in", "fc_out"]},
+                tensors([("h.0.mlp.fc_in", 8, 16), ("h.0.mlp.fc_out", 16, 8), ("h.1.mlp.fc_out", 16, 8)]))
+    put_adapter("head", {"target_modules": ["lm_head"]}, tensors([("lm_head", 8, 32)], prefix="base_model.model."))
+    put_adapter("another", {"target_modules": ["v_proj"]}, tensors(values[:1]))
+    put_adapter("many", {"target_modules": ["v_proj"] * 17}, tensors(values))
+    put_adapter("dora", {"target_modules": "all-linear", "use_dora": True}, b"")
+
+
 if __name__ == "__main__":
     safetensors()
     torch()
@@ -211,4 +238,5 @@ if __name__ == "__main__":
     records()
     examples()
     training()
+    adapter()
     packed(tokenizer())

@@ -58,6 +58,7 @@ planted records host/data/csv.c 's/if (c->fields == MR_CSV_FIELDS)/if (0)/' 'mor
 planted examples host/data/examples.c 's/malloc(3 \* (size_t)e->length \* sizeof \*e->row)/malloc(3 * (size_t)e->length)/' \
     'a row that is longer than the room for one'
 planted training host/config/yaml.c 's/rc == 0 \&\& p->depth == MR_YAML_DEPTH/0/' 'deeper than there is room for'
+planted adapter host/checkpoint/peft.c 's/n < 1 || n > MR_LORA_TARGETS/n < 1/' 'more targets than there is room for'
 echo "1..$n"
 [ $n -gt 0 ] && exit $failed
 exit 1

@@ -21,6 +21,7 @@ int fuzz_completion(const uint8_t *data, size_t size);
 int fuzz_records(const uint8_t *data, size_t size);
 int fuzz_examples(const uint8_t *data, size_t size);
 int fuzz_training(const uint8_t *data, size_t size);
+int fuzz_adapter(const uint8_t *data, size_t size);
 
 static const struct {
     const char *name;
@@ -38,6 +39,7 @@ static const struct {
     {"records", fuzz_records},
     {"examples", fuzz_examples},
     {"training", fuzz_training},
+    {"adapter", fuzz_adapter},
 };
 enum { TARGETS = sizeof targets / sizeof *targets, VARIANTS = 24 };
 

@@ -30,6 +30,16 @@ says() { # XCLBIN WORDS WHERE
 }
 learn model:sim2,train || failed=1
 ok xrt_training_says_that_the_card_updates says "$xrt/millrace-model-sim2.xclbin" . device
+adapter() { # DEVICE: two steps of a LoRA adapter
+    MILLRACE_XCLBIN=$xrt/millrace-model-sim2.xclbin sim/xrt/run "$millrace" train models/demo --data "$work/text" --sequence 32 \
+        --batch 1 --heldout 0 -o "$work/adapter-${1%%:*}" --steps 2 --lr 1e-3 --lora r=4 -d "$1" \
+        --export "$work/adapter-${1%%:*}.out" >"$work/log" 2>"$work/err"
+}
+adapter model:sim2,train || failed=1
+adapter xrt: && grep -q '^millrace: weights are updated on the host: a LoRA adapter.s state is updated by the host$' "$work/err"
+ok xrt_trains_an_adapter_on_the_host test $? = 0
+ok xrt_gives_the_same_adapter cmp "$work/adapter-model.out/adapter_model.safetensors" \
+    "$work/adapter-xrt.out/adapter_model.safetensors"
 xml=$build/gen/kernel/sim2/metadata-1.xml
 with() { # NAME WORDS
     metadata=$work/$1.xml channels=2 kernel_so=$build/sim/sim2/libmillrace-kernel-model-sim2.so xclbin "$1" 'exec ./millrace-emulator' &&
