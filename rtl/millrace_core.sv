@@ -123,6 +123,9 @@ module millrace_core #(
   logic [N*128-1:0] dr_bias;
 
   // LOAD_ACT, MOVE_ROWS and GRAD; vq_op: the command at the head of the vector queue is mr_train's
+  // verilator lint_off UNUSED
+  logic         vq_last_q;  // so was the one that was issued last; for the clock gates alone
+  // verilator lint_on UNUSED
   logic         vq_op, vq_ready, vq_done, vec_ready, vec_done;
   logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done, gr_in;
   logic         epi_done;
@@ -194,9 +197,17 @@ module millrace_core #(
 
   // ---- clocks -----------------------------------------------------------------------------------
   // One clock; see mr_clk_gate.
-  logic clk_at, clk_vec, clk_epi, act_at, act_vec, act_epi;
+  logic clk_at, clk_vec, clk_host, clk_res, clk_epi, act_at, act_vec, act_host, act_res, act_epi;
   mr_clk_gate u_gate_at (.clk_i, .active_i(act_at), .clk_o(clk_at));
   mr_clk_gate u_gate_vec (.clk_i, .active_i(act_vec), .clk_o(clk_vec));
+  mr_clk_gate u_gate_host (.clk_i, .active_i(act_host), .clk_o(clk_host));
+  mr_clk_gate #(
+    .HOLD(40)
+  ) u_gate_res (
+    .clk_i,
+    .active_i(act_res),
+    .clk_o   (clk_res)
+  );
   mr_clk_gate #(
     .HOLD(40)
   ) u_gate_epi (
@@ -204,11 +215,23 @@ module millrace_core #(
     .active_i(act_epi),
     .clk_o   (clk_epi)
   );
-  assign act_at  = !unit_rst_n || issue_valid[ATTENTION] || unit_busy[ATTENTION] || kv_valid != '0;
-  assign act_vec = !unit_rst_n || halt || act_at || issue_valid[VECTOR] || unit_busy[VECTOR] ||
-                   ln_busy || issue_valid[WRITER] || unit_busy[WRITER] || !hr_idle ||
-                   hr_valid != '0 || !wr_idle || wr_job_valid != '0 || wr_data_valid != '0;
-  assign act_epi = act_vec || cfg_valid || dr_valid || epi_busy || wr_job_done[0] || side_busy;
+`ifdef MILLRACE_CLK_GATE
+  localparam bit WIRES = 1'b0;
+`else
+  localparam bit WIRES = 1'b1;  // the gates are wires: what follows costs no cell
+`endif
+  logic wake;
+  assign wake     = WIRES || !unit_rst_n || halt;
+  assign act_at   = wake || issue_valid[ATTENTION] || unit_busy[ATTENTION] || kv_valid != '0;
+  // Of the vector queue one command is at work at a time; those of mr_train have their own clocks.
+  assign act_vec  = wake || act_at || (issue_valid[VECTOR] && !vq_op) ||
+                    (unit_busy[VECTOR] && !vq_last_q) || ln_busy || issue_valid[WRITER] ||
+                    unit_busy[WRITER] || mv_row_ren;
+  assign act_host = wake || !hr_idle || hr_valid != '0 || !wr_idle || wr_job_valid != '0 ||
+                    wr_data_valid != '0;
+  assign act_res  = wake || cfg_valid || dr_valid || ln_valid || rexp_we || rexp_ren || epi_busy ||
+                    wr_job_done[0] || side_busy;
+  assign act_epi  = act_vec || act_host || act_res || issue_valid[VECTOR] || unit_busy[VECTOR];
   // LayerNorm reads in every other cycle, counted from the reset and not from its command: a unit
   // whose state stands still when it is idle cannot count that itself.
   logic ln_phase_q;
@@ -280,7 +303,7 @@ module millrace_core #(
   mr_host_port #(
     .READERS(READERS), .WRITERS(WRITERS)
   ) u_host (
-    .clk_i(clk_vec), .rst_ni(unit_rst_n), .flush_i(halt),
+    .clk_i(clk_host), .rst_ni(unit_rst_n), .flush_i(halt),
     `MR_RD_S_ON(rd_, hr_),
     `MR_WR_S_ON(, wr_),
     .rd_idle_o(hr_idle), .wr_idle_o(wr_idle), .err_valid_o(e_valid[E_HOST+:2]),
@@ -315,7 +338,7 @@ module millrace_core #(
     .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS),
     .TRAIN(TRAIN)
   ) u_results (
-    .clk_i(clk_epi), .rst_ni(unit_rst_n),
+    .clk_i(clk_res), .rst_ni(unit_rst_n),
     .cfg_valid_i(cfg_valid), .cfg_ready_o(cfg_ready), .cfg_rows_i(cfg_rows), .cmd_i(cmds[511:0]),
     .two_pass_i(two_pass), .train_i(train), .done_o(epi_done),
     `MR_DR_S_ON(dr_, dr_),
@@ -406,7 +429,10 @@ module millrace_core #(
   assign unit_done[VECTOR]       = vec_done || vq_done;
   assign unit_done[ARRAY]        = epi_done || gr_done;
   if (TRAIN != 0) begin : gen_train
-    always_ff @(posedge clk_i) mv_read_q <= (mv_ren & mv_rd_grant) != 2'd0;
+    always_ff @(posedge clk_i) begin
+      mv_read_q <= (mv_ren & mv_rd_grant) != 2'd0;
+      if (issue_valid[VECTOR] && issue_ready[VECTOR]) vq_last_q <= vq_op;
+    end
     assign vq_op = train && (cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
                              cmds[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
     mr_train #(
@@ -454,8 +480,8 @@ module millrace_core #(
       `MR_TRAIN_CNT_M_ON(cnt_, c_tr_)
     );
   end else begin : gen_no_train
-    assign {vq_op, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max, ac_data,
-            gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
+    assign {vq_op, vq_last_q, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max,
+            ac_data, gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
             side_busy, mv_on, mv_read_q, mv_ren, mv_raddr, mv_we, mv_waddr, mv_wdata, mv_vec_ren,
             mv_vec_raddr, mv_row_ren, mv_row_raddr, mq_valid, mq_data, mq_tag, mv_ovf, mv_nan,
             c_tr_stash_beats, c_tr_grad_blocks, c_tr_cycles} = '0;

@@ -539,6 +539,12 @@ mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv
     "s/left_q <= 8'(HOLD);/left_q <= 8'd1;/" gates
 mutant 'a command does not wake attention' rtl/millrace_core.sv \
     's/issue_valid\[ATTENTION\] || unit_busy\[ATTENTION\] ||/unit_busy[ATTENTION] ||/' gates
+mutant 'exponents of rows are written without a clock' rtl/millrace_core.sv \
+    's/ln_valid || rexp_we || rexp_ren ||/ln_valid || rexp_ren ||/' gates
+mutant 'a request does not wake the port of the host' rtl/millrace_core.sv \
+    "s/!hr_idle || hr_valid != '0 ||/!hr_idle ||/" gates
+mutant 'rows sleep behind the first MOVE_ROWS' rtl/millrace_core.sv \
+    's/vq_last_q <= vq_op;/vq_last_q <= vq_op || vq_last_q;/' tinyt
 mutant 'a command does not wake LOAD_ACT' rtl/train/mr_train.sv \
     's/= (vq_valid_i \&\& !is_move) || !la_ready;/= !la_ready;/' tinyt
 mutant 'the clock of a GRAD stops while it waits' rtl/train/mr_train.sv \
