@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/status_line.h"
+#include "cli/train_curve.h"
 #include "cli/train_data.h"
 #include "cli/train_log.h"
 #include "cli/train_start.h"
@@ -27,8 +28,8 @@ struct train_args {
     const char *lora, *adapter;
     struct mr_lora_options pairs; // what they say; rank 0 and no adapter: nothing
     bool merge;
-    const char *events, *csv; // of curves; NULL: none
-    int format;               // enum mr_save_format
+    const char *events, *csv, *svg; // of curves; NULL: none
+    int format;                     // enum mr_save_format
     int chunk;
     bool recompute;
     // Of the short form: what its rates are made of.
@@ -56,6 +57,8 @@ struct train_run {
     struct train_batch batch;
     struct train_best best;
     struct train_log log;
+    struct train_curve curve;
+    char title[160]; // of the curve
     struct cli_line line;
     int stop; // the signal after which all ranks stop, as rank 0 has said
     double start;

@@ -122,7 +122,8 @@ static int may_be_made(const char *path, bool directory, const char *state)
     return rc;
 }
 
-int train_log_check(const char *events, const char *csv, const char *state, struct mr_error *err)
+int train_log_check(const char *events, const char *csv, const char *svg, const char *state,
+                    struct mr_error *err)
 {
     int why = events ? may_be_made(events, true, state) : 0;
     if (why)
@@ -130,11 +131,16 @@ int train_log_check(const char *events, const char *csv, const char *state, stru
                        "--events %s: %s; name a directory, or a new one in a directory that is "
                        "there and may be written",
                        events, strerror(why));
-    why = csv ? may_be_made(csv, false, state) : 0;
-    if (why)
-        return mr_fail(err, MR_ERR_IO,
-                       "--csv %s: %s; name a file in a directory that is there and may be written",
-                       csv, strerror(why));
+    const struct {
+        const char *option, *path;
+    } files[] = {{"--csv", csv}, {"--svg", svg}};
+    for (int i = 0; i < 2; i++) {
+        why = files[i].path ? may_be_made(files[i].path, false, state) : 0;
+        if (why)
+            return mr_fail(err, MR_ERR_IO,
+                           "%s %s: %s; name a file in a directory that is there and may be written",
+                           files[i].option, files[i].path, strerror(why));
+    }
     return 0;
 }
 

@@ -14,9 +14,10 @@ struct train_log {
     const char *events_dir, *csv_path; // of messages
 };
 
-// Whether both can be made, before anything else is: where nothing is yet, there is a directory for
-// it, or `state` is that directory and will be there. Either may be NULL.
-int train_log_check(const char *events, const char *csv, const char *state, struct mr_error *err);
+// Whether these and a picture can be made, before anything else is: where nothing is yet, there is
+// a directory for it, or `state` is that directory and will be there. Each may be NULL.
+int train_log_check(const char *events, const char *csv, const char *svg, const char *state,
+                    struct mr_error *err);
 
 // Events go into a new file of `events`, a directory that is made unless it is there, whose name
 // has the step; rows are added to `csv`, below a first one with the names, and to no file

@@ -165,7 +165,8 @@ static int evaluate(struct train_run *r, uint64_t step, bool *whole, double *los
         return 0;
     *loss = all.loss /= (double)all.targets;
     print_heldout(r, step, &all, last, d->held_out);
-    return train_log_held(&r->log, train_log_now(), step, all.loss, err);
+    int rc = train_log_held(&r->log, train_log_now(), step, all.loss, err);
+    return rc == 0 ? train_curve_held(&r->curve, step, all.loss, err) : rc;
 }
 
 // A loss far above the first one is on its way to infinity. Said once.
@@ -218,7 +219,8 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
     print_step(r, &done, u.rate, mr_seconds() - start);
-    return train_log_step(&r->log, train_log_now(), &done, u.rate, err);
+    rc = train_log_step(&r->log, train_log_now(), &done, u.rate, err);
+    return rc == 0 ? train_curve_step(&r->curve, done.step, done.loss, u.rate, err) : rc;
 }
 
 // Every `every` steps, and the last one.
@@ -316,6 +318,16 @@ static void remove_unused(struct train_run *r)
     train_remove(strdup(r->a->t.output)); // NULL is allowed
 }
 
+static int open_log(struct train_run *r, struct mr_error *err)
+{
+    const struct train_args *a = r->a;
+    const char *of = strrchr(a->c.model, '/');
+    (void)snprintf(r->title, sizeof r->title, "training of %.60s, state %.60s",
+                   of && of[1] ? of + 1 : a->c.model, a->t.output);
+    int rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
+    return rc == 0 ? train_curve_open(&r->curve, a->svg, r->title, r->info.step, err) : rc;
+}
+
 int train_run(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
@@ -326,7 +338,7 @@ int train_run(struct train_run *r, struct mr_error *err)
     if (rc < 0)
         return rc;
     if (train_is_first(r))
-        rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
+        rc = open_log(r, err);
     if (rc < 0) {
         remove_unused(r);
         return rc;
@@ -351,6 +363,11 @@ int train_run(struct train_run *r, struct mr_error *err)
     r->start = mr_seconds();
     rc = all_steps(r, err);
     cli_interrupt_waits(false);
+    if (rc == 0 || rc == MR_ERR_INTERRUPTED) {
+        struct mr_error unused = {0};
+        int drawn = train_curve_write(&r->curve, rc == 0 ? err : &unused);
+        rc = rc == 0 ? drawn : rc;
+    }
     if (rc == MR_ERR_FORMAT) // weights that have no loss
         remove_unused(r);
     if (rc == 0 && a->export && train_is_first(r))
@@ -443,6 +460,7 @@ int train_run_eval(struct train_run *r, struct mr_error *err)
 void train_run_close(struct train_run *r)
 {
     train_log_close(&r->log);
+    train_curve_close(&r->curve);
     mr_trainer_close(r->trainer);
     train_batch_free(&r->batch);
     train_data_free(&r->data);

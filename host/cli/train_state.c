@@ -205,7 +205,7 @@ static int judge_rest(struct train_args *a, struct mr_error *err)
         fprintf(stderr,
                 "millrace: the model's config has %s; there is no dropout yet: trained without\n",
                 rates);
-    return rc == 0 ? train_log_check(a->events, a->csv, a->t.output, err) : rc;
+    return rc == 0 ? train_log_check(a->events, a->csv, a->svg, a->t.output, err) : rc;
 }
 
 // A new state, or one that goes on. Rank 0's matter.

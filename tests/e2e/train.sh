@@ -118,6 +118,24 @@ exits train_new_with_events_in_a_file 3 '^millrace: --events .*/text: Not a dire
 learn -o "$work/curved" --steps 1 --csv "$work/curved/csv" --events "$work/curved/events" -q >"$work/log" 2>&1
 ok curves_may_stand_in_the_new_state test $? = 0 -a -s "$work/curved/csv"
 
+# ---- a picture, which goes on with the state
+points() { sed -n "s/^$1 \([0-9]*\) .*/\1/p" "$work/curve.svg" | tr '\n' ' '; }
+learn -o "$work/p" --steps 2 --svg "$work/curve.svg" -q >"$work/log" 2>&1
+ok a_picture_is_drawn test "$(head -c 4 "$work/curve.svg")$(tail -n 1 "$work/curve.svg")" = "<svg</svg>"
+ok for_light_and_dark grep -q 'prefers-color-scheme: dark' "$work/curve.svg"
+learn -o "$work/p" --steps 4 --svg "$work/curve.svg" -q >"$work/log" 2>&1
+ok it_goes_on_with_the_state test "$(points step)/$(points held)" = "1 2 3 4 /0 2 4 "
+learn -o "$work/p2" --steps 4 --svg "$work/curve2.svg" -q >"$work/log" 2>&1
+ok as_one_that_did_not_stop test "$(grep '^step ' "$work/curve.svg")" = "$(grep '^step ' "$work/curve2.svg")"
+learn -o "$work/p2" --steps 5 --svg "$work/text2.svg" -q >"$work/log" 2>&1
+ok another_file_begins_where_it_is grep -q '^step 5 ' "$work/text2.svg"
+printf '<!-- millrace train\nstep 3 nan inf\nstep x\nheld 1 1e999\n' >"$work/odd.svg"
+learn -o "$work/p2" --steps 6 --svg "$work/odd.svg" -q >"$work/log" 2>&1
+ok odd_points_do_not_matter test "$(tail -n 1 "$work/odd.svg")" = "</svg>" -a "$(grep -c 'points="[^"]*nan' "$work/odd.svg")" = 0
+exits train_picture_nowhere 3 '^millrace: --svg .*/no/x.svg: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --svg "$work/no/x.svg"
+ln -s /dev/full "$work/full.svg"
+exits train_picture_on_a_full_disk 3 'full.svg: .*No space' "${short[@]}" -o "$work/undrawn" --steps 1 -q --svg "$work/full.svg"
+
 # ---- a model that is wrong leaves no state
 mkdir "$work/infinite"
 mkdir "$work/words" && cp $demo/* "$work/words" && sed -i 's/"attn_pdrop": *0.0/"attn_pdrop": "x"/' "$work/words/config.json"
