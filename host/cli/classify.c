@@ -6,6 +6,7 @@
 
 struct args {
     struct cli_texts t;
+    int most;
 };
 
 static int best_of(const float *x, int n)
@@ -42,16 +43,29 @@ static json_t *as_json(const struct mr_encoder *encoder, const struct mr_encoder
                      ids ? "tokens" : "labels", list);
 }
 
-// The likeliest label with its probability; in front of it the token, where each has its own.
+// The likeliest label that is not more likely than label `last`, or comes behind it; -1: the first.
+static int next_of(const float *x, int n, int last)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        bool behind = last < 0 || x[i] < x[last] || (!(x[i] > x[last]) && i > last);
+        if (behind && (best < 0 || x[i] > x[best]))
+            best = i;
+    }
+    return best;
+}
+
+// A line a row: the likeliest labels with their probabilities; behind them the token, where each
+// has its own.
 static void print(const struct mr_encoder *encoder, const float *out, const int32_t *ids, int rows,
-                  int n)
+                  int n, int most)
 {
     for (int r = 0; r < rows; r++) {
         const float *x = out + (size_t)r * (size_t)n;
         size_t size = 0;
         const char *token = ids ? mr_encoder_token(encoder, ids[r], &size) : NULL;
-        int best = best_of(x, n);
-        printf("%.4f %s", (double)x[best], mr_encoder_label(encoder, best));
+        for (int k = 0, label = -1; k < most && (label = next_of(x, n, label)) >= 0; k++)
+            printf("%s%.4f %s", k ? "  " : "", (double)x[label], mr_encoder_label(encoder, label));
         printf(token ? " %.*s\n" : "\n", (int)size, token);
     }
 }
@@ -71,7 +85,7 @@ static int answer(void *arg, struct mr_encoder *encoder, const struct mr_encoder
         if (rc == 0 && a->t.c.json)
             (void)cli_json_line(as_json(encoder, &texts[i], out, ids, rows, info.n_labels));
         else if (rc == 0)
-            print(encoder, out, ids, rows, info.n_labels);
+            print(encoder, out, ids, rows, info.n_labels, a->most);
         free(ids);
         free(out);
     }
@@ -96,6 +110,15 @@ static const struct cli_option options[] = {
      .value = "TEXT",
      .help = "a second text, which belongs to each of the first ones",
      CLI_AT(ARGS, t.pair)},
+    {.name = "top",
+     .letter = 'k',
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "so many labels of each text or token; --json has all",
+     .low = 1,
+     .high = 1000,
+     .def = "1",
+     CLI_AT(ARGS, most)},
     CLI_TEXTS_JSON(ARGS),
     {0},
 };

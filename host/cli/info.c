@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include "checkpoint/config.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
+#include "common/file.h"
 
 static const char *kind_name(enum mr_model_kind kind, bool json)
 {
@@ -92,6 +96,77 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
     print_line("  KV store", i->kv_bytes, " for each position before it");
 }
 
+// ---- encoders -----------------------------------------------------------------------------------
+
+// A directory whose config.json is that of one.
+static bool is_encoder(const char *path)
+{
+    struct mr_error unused = {0};
+    struct mr_config config;
+    char *file = path ? mr_path_join(path, "config.json", &unused) : NULL;
+    bool is = file && mr_file_exists(file) && mr_config_load_encoder(&config, file, &unused) == 0;
+    free(file);
+    return is;
+}
+
+static const char *pooling_name(const struct mr_encoder_info *i)
+{
+    return i->pooling == MR_POOLING_CLS ? "cls" : "mean";
+}
+
+static int encoder_json(const struct mr_encoder *encoder, const struct mr_encoder_info *i)
+{
+    json_t *labels = json_array();
+    for (int k = 0; k < i->n_labels; k++)
+        json_array_append_new(labels, json_string(mr_encoder_label(encoder, k)));
+    return cli_print_json(json_pack(
+        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:o, s:b}", "architecture",
+        i->architecture, "parameters", (json_int_t)i->parameters, "vocab_size", i->vocab_size,
+        "n_positions", i->n_positions, "n_embd", i->n_embd, "n_layer", i->n_layer, "n_head",
+        i->n_head, "n_inner", i->n_inner, "max_tokens", i->max_tokens, "pooling", pooling_name(i),
+        "masked_words", i->words, "labels", labels, "labels_tokens", i->by_token));
+}
+
+static void print_encoder(const char *path, const struct mr_encoder *encoder,
+                          const struct mr_encoder_info *i)
+{
+    bool small = i->parameters < 1000000;
+    printf("%s: %s, an encoder, %.1f %s parameters without heads\n", path, i->architecture,
+           (double)i->parameters / (small ? 1e3 : 1e6), small ? "thousand" : "million");
+    printf("  layers %d, n_embd %d, heads %d, n_inner %d\n", i->n_layer, i->n_embd, i->n_head,
+           i->n_inner);
+    printf("  vocabulary %d, positions %d, texts of at most %d tokens\n", i->vocab_size,
+           i->n_positions, i->max_tokens);
+    printf("  embed      pooling %s\n", pooling_name(i));
+    if (i->words)
+        printf("  fill-mask  there is a head for masked words\n");
+    if (i->n_labels > 0)
+        printf("  classify   %d label%s a %s:", i->n_labels, i->n_labels == 1 ? "" : "s",
+               i->by_token ? "token" : "text");
+    for (int k = 0; k < i->n_labels && k < 8; k++)
+        printf("%s %s", k ? "," : "", mr_encoder_label(encoder, k));
+    if (i->n_labels > 0)
+        printf(i->n_labels > 8 ? ", ...\n" : "\n");
+    printf("  runs on    cpu:\n");
+}
+
+static int show_encoder(const struct cli_common *c)
+{
+    struct mr_error err = {0};
+    struct mr_encoder *encoder;
+    struct mr_encoder_info i;
+    if (mr_encoder_open(&encoder, c->model, "cpu:", &err) < 0)
+        return cli_fail(&err);
+    mr_encoder_get_info(encoder, &i);
+    int status = EXIT_OK;
+    if (c->json)
+        status = encoder_json(encoder, &i);
+    else
+        print_encoder(c->model, encoder, &i);
+    mr_encoder_close(encoder);
+    return status;
+}
+
 struct args {
     struct cli_common c;
 };
@@ -104,6 +179,8 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_parse(&cmd_info, argc, argv, &a, &status))
         return status;
+    if (is_encoder(a.c.model))
+        return show_encoder(&a.c);
     status = cli_load(&a.c, &model);
     if (status != EXIT_OK)
         return status;
@@ -137,7 +214,9 @@ const struct cli_command cmd_info = {
     .name = "info",
     .summary = "what a model is and what a token costs",
     .synopsis = "MODEL [OPTIONS]",
-    .about = "Packs nothing: a directory is shown as it would be packed.",
+    .about =
+        "Packs nothing: a directory is shown as it would be packed; of an encoder, what it can "
+        "answer.",
     .arguments = "model",
     .options = options,
     .size = sizeof(ARGS),

@@ -88,12 +88,22 @@ ok but_not_where_labels_are_independent awk -v s="$(sum many)" 'BEGIN { exit !(s
 ok a_pair_is_not_one_text bash -c "! cmp -s <(cut -d, -f2- '$work/pair') <(cut -d, -f2- '$work/whole')"
 ok each_token_has_its_label bash -c "'$millrace' classify '$work/tags' 'the the' | cut -d' ' -f3 | tr '\n' ' ' | grep -qxF '[CLS] the the [SEP] '"
 
+ok several_labels_by_their_probability bash -c "'$millrace' classify '$work/labels' 'the mill' --top 9 | awk '{ exit !(NF == 6 && \$1 >= \$3 && \$3 >= \$5 && \$1 + \$3 + \$5 > 0.999) }'"
+ok several_labels_of_each_token bash -c "'$millrace' classify '$work/tags' 'the the' --top 2 | awk 'NF != 5 { bad = 1 } END { exit bad || NR != 4 }'"
+
+# ---- what is in them
+"$millrace" info "$work/labels" >"$work/info" 2>"$work/err"
+ok info_of_an_encoder test $? = 0 -a ! -s "$work/err"
+ok info_has_its_labels grep -qxF '  classify   3 labels a text: no, maybe, yes' "$work/info"
+ok info_of_masked_words bash -c "'$millrace' info '$work/words' | grep -q '^  fill-mask '"
+ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep -q '\"labels_tokens\": *true'"
+
 # ---- what they refuse
 ok refuses_fill_mask_without_its_head refused 3 'no head for masked words' fill-mask "$work/plain" "the [MASK]"
 ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/words" "the"
 ok refuses_encoders_on_other_devices refused 3 'cpu: only' embed "$work/plain" the -d model:
 ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
-for command in generate info pack plan eval; do
+for command in generate pack plan eval; do
     case $command in
     generate) more=(the) ;;
     pack) more=("$work/x.mill") ;;
