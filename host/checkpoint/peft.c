@@ -256,7 +256,11 @@ int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, con
     if (rc < 0)
         return rc;
     struct reading r = {.lora = lora, .config = config, .path = weights};
-    rc = mr_weights_open(&w, torch, weights, err);
+    if (weights)
+        rc = mr_weights_open(&w, torch, weights, err);
+    else
+        rc = mr_fail(err, MR_ERR_IO, "%s: has no adapter_model.safetensors or .bin beside it",
+                     settings);
     if (rc == 0 && !(r.found = calloc(2 * lora->count, sizeof *r.found)))
         rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", weights);
     if (rc == 0)
@@ -269,21 +273,22 @@ int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, con
     return rc;
 }
 
-// Which of the two forms is there. The caller frees *path.
+// Which of the two forms is there: *path, which the caller frees, or NULL for neither.
 static int find_weights(char **path, bool *torch, const char *dir, struct mr_error *err)
 {
     static const char *const names[] = {"adapter_model.safetensors", "adapter_model.bin"};
     *path = NULL;
-    for (int k = 0; k < 2; k++) {
-        free(*path);
+    for (int k = 0; k < 2 && !*path; k++) {
         *path = mr_path_join(dir, names[k], err);
         if (!*path)
             return MR_ERR_MEMORY;
         *torch = k == 1;
-        if (mr_file_exists(*path))
-            return 0;
+        if (!mr_file_exists(*path)) {
+            free(*path);
+            *path = NULL;
+        }
     }
-    return mr_fail(err, MR_ERR_IO, "%s: has neither %s nor %s", dir, names[0], names[1]);
+    return 0;
 }
 
 int mr_peft_read(struct mr_lora *lora, const struct mr_config *config, const char *dir,
