@@ -259,8 +259,10 @@ int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, con
     if (weights)
         rc = mr_weights_open(&w, torch, weights, err);
     else
-        rc = mr_fail(err, MR_ERR_IO, "%s: has no adapter_model.safetensors or .bin beside it",
-                     settings);
+        rc = mr_fail(
+            err, MR_ERR_IO,
+            "%s: there is neither adapter_model.safetensors nor adapter_model.bin beside it",
+            settings);
     if (rc == 0 && !(r.found = calloc(2 * lora->count, sizeof *r.found)))
         rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", weights);
     if (rc == 0)

@@ -16,7 +16,7 @@ int mr_peft_read(struct mr_lora *lora, const struct mr_config *config, const cha
                  struct mr_error *err);
 
 // The same of two files that are named: adapter_config.json, and the weights in safetensors' form
-// or PyTorch's.
+// or PyTorch's; NULL: they are missing.
 int mr_peft_read_files(struct mr_lora *lora, const struct mr_config *config, const char *settings,
                        const char *weights, bool torch, struct mr_error *err);
 

@@ -365,7 +365,7 @@ static void refuses_damaged_files(void **unused)
     assert_refused(mr_peft_read(&back, c, files_path("adapter"), &err), MR_ERR_FORMAT, &err, path);
     assert_int_equal(unlink(path), 0);
     assert_refused(mr_peft_read(&back, c, files_path("adapter"), &err), MR_ERR_IO, &err,
-                   "has neither adapter_model.safetensors nor adapter_model.bin");
+                   "there is neither adapter_model.safetensors nor adapter_model.bin beside it");
     free(data);
     mr_lora_free(&l);
     mr_checkpoint_close(m);
