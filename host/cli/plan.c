@@ -20,7 +20,11 @@
 static int take_config(struct plan *p, struct mr_error *err)
 {
     const struct plan_args *a = p->a;
-    const char *text = a->config ? a->config : p->board ? p->board->config : "sim";
+    const char *text = "sim";
+    if (a->config)
+        text = a->config;
+    else if (p->board)
+        text = a->train && p->board->trains ? p->board->trains : p->board->config;
     bool train = mr_plan_config_trains(p->config, sizeof p->config, text);
     const struct mr_config_entry *c = mr_config_named(p->config);
     p->named = c != NULL;
@@ -391,7 +395,7 @@ static const struct cli_option options[] = {
     {.name = "train",
      .kind = CLI_FLAG,
      .help = "a step of training instead; configurations are those with ,train behind them "
-             "(default sim,train, or the board's), and tinyt",
+             "(default sim,train, or the board's), tinyt and u50t",
      .excludes = "positions capacity batch prefill format two-pass no-head svg measure",
      CLI_AT(ARGS, train)},
     {.name = "length",

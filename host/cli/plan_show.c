@@ -289,10 +289,10 @@ static void print_area(const struct plan *p)
             printf(" (array %d)", c.array_multipliers);
         if (d) {
             struct mr_plan_part part = mr_plan_part_of(d, &c, k);
-            printf("; %s has %.0f: %.0f %%%s, %s%s", d->chip,
-                   mr_plan_board_has(d, k) / kinds[k].unit, part.percent,
-                   d->shell[k] > 0 ? " with its shell" : "", verdict(part.fits),
-                   part.fits && !part.room ? " without room for training" : "");
+            printf("; %s has %.0f: %.0f %%%s, %s", d->chip, mr_plan_board_has(d, k) / kinds[k].unit,
+                   part.percent, d->shell[k] > 0 ? " with its shell" : "", verdict(part.fits));
+            if (part.fits && !part.room)
+                printf(" without room for %s", p->g.train ? "routing" : "training");
         }
         printf("\n");
     }
@@ -305,8 +305,10 @@ static void print_area(const struct plan *p)
 const char *plan_clock_is(const struct plan *p)
 {
     const struct plan_args *a = p->a;
-    return p->board && p->named && p->pair && !a->config && a->clock <= 0 && !a->train ? "estimated"
-                                                                                       : "assumed";
+    return p->board && p->named && p->pair && !a->config && a->clock <= 0 &&
+                   (!a->train || p->board->trains)
+               ? "estimated"
+               : "assumed";
 }
 
 // What the memory is, and whose timing is taken.

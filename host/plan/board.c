@@ -30,12 +30,15 @@ static const struct mr_plan_board boards[] = {
      .config = "kv260",
      .clock_mhz = 200,
      .watts = 36},
-    {"u50", "XCU50", MR_PLAN_ULTRASCALE, "hbm2", 16,  14.4, 8,  "DSP48E2", 5952, 872000,
-     1344,  640,     ALVEO_SHELL,        "u50",  200, 75,   12, NULL,      NULL, 0},
-    {"u250", "XCU250", MR_PLAN_ULTRASCALE, "ddr4-2400", 4,   19.2, 64, "DSP48E2", 12288, 1728000,
-     2688,   1280,     ALVEO_SHELL,        "u250",      200, 225,  12, NULL,      NULL,  0},
-    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16,  14.4, 8,  "DSP48E2", 9024, 1304000,
-     2016,   960,      ALVEO_SHELL,        "u280", 200, 225,  12, NULL,      NULL, 0},
+    {"u50", "XCU50", MR_PLAN_ULTRASCALE, "hbm2", 16,     14.4, 8,  "DSP48E2", 5952, 872000,
+     1344,  640,     ALVEO_SHELL,        "u50",  "u50t", 200,  75, 12,        NULL, NULL,
+     0},
+    {"u250", "XCU250", MR_PLAN_ULTRASCALE, "ddr4-2400", 4,    19.2, 64,  "DSP48E2", 12288, 1728000,
+     2688,   1280,     ALVEO_SHELL,        "u250",      NULL, 200,  225, 12,        NULL,  NULL,
+     0},
+    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16,   14.4, 8,   "DSP48E2", 9024, 1304000,
+     2016,   960,      ALVEO_SHELL,        "u280", NULL, 200,  225, 12,        NULL, NULL,
+     0},
     // DDR3-800, 16 bits wide, 512 MiB, as boards with this chip have it; 208 block RAMs of 18 Kb.
     {.name = "ecp5-85",
      .also = "ecp5",
@@ -68,9 +71,10 @@ const struct mr_plan_board *mr_plan_board_named(const char *name)
     return NULL;
 }
 
-// More than this is left to others: training, and routing.
-static const double share[] = {
-    [MR_PLAN_LUTS] = 52, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 70, [MR_PLAN_URAM] = 70};
+// More than this is left to others: training, where it is not there, and routing.
+static const double share[2][MR_PLAN_KINDS] = {
+    {[MR_PLAN_LUTS] = 52, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 70, [MR_PLAN_URAM] = 70},
+    {[MR_PLAN_LUTS] = 62, [MR_PLAN_MULTIPLIERS] = 100, [MR_PLAN_BRAM] = 75, [MR_PLAN_URAM] = 75}};
 
 struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
                                     const struct mr_plan_board *b)
@@ -84,7 +88,8 @@ struct mr_plan_cost mr_plan_cost_of(const struct mr_geometry *g, bool pair,
                                          [MR_PLAN_URAM] = m.uram},
                                  .on_chip = m.bytes,
                                  .known = a.known,
-                                 .counted = a.counted};
+                                 .counted = a.counted,
+                                 .trains = g->train != 0};
 }
 
 double mr_plan_board_has(const struct mr_plan_board *b, enum mr_plan_kind kind)
@@ -106,7 +111,8 @@ struct mr_plan_part mr_plan_part_of(const struct mr_plan_board *b, const struct 
     if (b->uram == 0 && kind == MR_PLAN_URAM)
         use = 0;
     double part = (has > 0 ? 100 * use / has : 0) + b->shell[kind];
-    return (struct mr_plan_part){.percent = part, .fits = part <= 100, .room = part <= share[kind]};
+    return (struct mr_plan_part){
+        .percent = part, .fits = part <= 100, .room = part <= share[c->trains][kind]};
 }
 
 struct mr_plan_bytes mr_plan_bytes_of(const struct mr_config *model, enum mr_format format,

@@ -24,6 +24,7 @@ struct mr_plan_board {
     int bram, uram;              // of 36 and of 288 Kb
     double shell[MR_PLAN_KINDS]; // percent of the device that is taken already
     const char *config;          // taken for it when none is given: a name or "n=,r=,t="
+    const char *trains;          // taken for a step of training, where it is another one
     double clock_mhz;            // for geometries that are not in configs.def
     double watts;                // what the board may draw at most, 0: not known
     double link;                 // GB/s to and from a host beside it; 0: none
@@ -46,6 +47,7 @@ struct mr_plan_cost {
     double on_chip;      // bytes of memories
     bool known;          // LUTs and multipliers, which are 0 otherwise
     const char *counted; // configuration whose LUTs and multipliers Yosys has counted, or NULL
+    bool trains;         // it has the commands of training
 };
 
 // From Yosys' counts (plan/area.h) and the memories' sizes (plan/memories.h); of a board's family.
@@ -57,7 +59,7 @@ double mr_plan_board_has(const struct mr_plan_board *b, enum mr_plan_kind kind);
 struct mr_plan_part {
     double percent; // of the device, shell included
     bool fits;
-    bool room; // and leaves room for training and routing: 52 % of the LUTs, 70 % of the memories
+    bool room; // and leaves room for routing, and for training if it is not there (board.c)
 };
 struct mr_plan_part mr_plan_part_of(const struct mr_plan_board *b, const struct mr_plan_cost *c,
                                     enum mr_plan_kind kind);

@@ -204,8 +204,8 @@ exits device_that_is_nearly_one 2 "device 'modle:tiny' is not known; did you mea
 exits device_without_its_colon 2 "device 'sim' is not known; did you mean sim:;" chat $demo -d sim
 exits device_before_the_model_is_loaded 2 "device 'nonesuch:0' is not known; 'millrace" generate nowhere x -d nonesuch:0
 exits device_is_quoted_in_errors 2 "^millrace: device 'model:' cannot be checked" generate $demo x -d model: --check
-exits unknown_configuration 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5 and tinyt exist$' generate -m $demo -d model:huge -p x
-exits unknown_configuration_of_the_rtl 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5 and tinyt exist$' generate -m $demo -d sim:huge -p x
+exits unknown_configuration 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt and u50t exist$' generate -m $demo -d model:huge -p x
+exits unknown_configuration_of_the_rtl 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt and u50t exist$' generate -m $demo -d sim:huge -p x
 exits cpu_on_a_packed_file 3 'fp32 checkpoint' generate -m "$work/demo.mill" -d cpu: -p x
 exits compare_needs_a_directory 3 'fp32 checkpoint' compare "$work/demo.mill" --file $demo/heldout.txt
 exits compare_needs_a_text 2 '\-\-file' compare $demo
@@ -308,6 +308,7 @@ exits plan_of_training_without_saying_so 2 "',train' goes with --train" plan $de
 exits plan_of_rows_without_training 2 'rows goes with --train' plan $demo --rows 64
 exits plan_of_training_at_a_position 2 'train and --positions exclude each other' plan $demo --train --positions 3
 exits plan_of_training_on_a_board 0 '; u280 has 8.59 GB: two layers fit' plan synthetic:gptj-6b --train --length 256 --board u280
+exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*, 214 MHz estimated$' plan synthetic:gptj-6b --train --length 256 --board u50
 ok json_of_plan_of_training is_json plan $demo --train --length 64 --config tinyt --json
 exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2

@@ -6,7 +6,7 @@
 # Tables of this module that are logic: Yosys 0.23 tries all ways to give a table's read ports to memory blocks, and
 # with 16 ports needs more than 16 GB. The GELU of eight lanes and more has so many.
 many_ports() { # module-in-Yosys
-    case $1 in *mr_vgelu*) [[ $1 =~ LANES=s32.0*1[01]{3,}$ ]] ;; *) return 1 ;; esac
+    case $1 in *mr_vgelu* | *mr_vslope*) [[ $1 =~ LANES=s32.0*1[01]{3,}$ ]] ;; *) return 1 ;; esac
 }
 
 # Modules without LUTs of more than six inputs, which are several LUTs and a MUXF: Yosys takes them for a module's longest

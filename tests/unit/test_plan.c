@@ -213,13 +213,14 @@ static const struct {
 
 enum { AREA_ROWS = sizeof area / sizeof *area };
 
-// The configurations that Yosys has counted, one after the other; with `pair` those of UltraScale+,
-// from which others are scaled.
+// The configurations that Yosys has counted, one after the other; with `pair` those of UltraScale+
+// without training, from which others are scaled.
 static const struct mr_config_entry *counted_at(int i, bool pair)
 {
     for (int k = 0; k < AREA_ROWS; k++) {
         const struct mr_config_entry *c = mr_config_named(area[k].config);
-        if (strcmp(area[k].unit, "millrace_core") == 0 && (c->pair || !pair) && i-- == 0)
+        if (strcmp(area[k].unit, "millrace_core") == 0 && ((c->pair && !c->g.train) || !pair) &&
+            i-- == 0)
             return c;
     }
     return NULL;
@@ -301,6 +302,17 @@ static void boards(void **unused)
         assert_true(c && (ecp5 || (c->pair && c->g.t % 32 == 0)) && c->g.n <= b->channels);
         struct mr_plan_cost cost = mr_plan_cost_of(&c->g, c->pair, b);
         assert_string_equal(cost.counted, b->config); // counted, not scaled
+        if (b->trains) {
+            const struct mr_config_entry *t = mr_config_named(b->trains);
+            assert_true(t && t->g.train && t->pair && t->g.n == c->g.n && t->g.r == c->g.r);
+            struct mr_plan_cost trains = mr_plan_cost_of(&t->g, t->pair, b);
+            assert_string_equal(trains.counted, b->trains);
+            for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
+                struct mr_plan_part part = mr_plan_part_of(b, &trains, k);
+                assert_true(part.room); // 62 % of the LUTs, 75 % of the memories
+                assert_true(part.percent > 52 || k != MR_PLAN_LUTS);
+            }
+        }
         for (enum mr_plan_kind k = 0; k < MR_PLAN_KINDS; k++) {
             struct mr_plan_part part = mr_plan_part_of(b, &cost, k);
             if (mr_plan_board_has(b, k) <= 0)
