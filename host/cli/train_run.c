@@ -210,6 +210,7 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
             rc = mr_trainer_backward(r->trainer, &r->batch.batch, NULL, err);
     }
     u.rate = mr_rates_at(&t->rates, (int)step + 1);
+    train_note_rate(r, u.rate);
     u.note = r->note;
     if (rc == 0)
         rc = mr_trainer_apply(r->trainer, &u, &done, err);

@@ -11,13 +11,19 @@
 #include "common/error.h"
 #include "common/file.h"
 
-// What a state notes of how it is trained: the same command goes on, another one is refused.
+// What a state notes of how it is trained: the same command goes on, another one is refused. What
+// may change is said; a state of before that has zeros there.
+enum { SETTINGS = 6 };
 struct note {
     char magic[8];
     uint64_t seed, text, sequence, batch, accumulate;
     double heldout;
-    uint64_t in_order; // 0: windows are shuffled
+    uint64_t in_order;         // 0: windows are shuffled
+    double rate;               // of the last step
+    double settings[SETTINGS]; // of the optimizer, as setting_names
 };
+static const char *const setting_names[SETTINGS] = {"beta1", "beta2",    "epsilon",
+                                                    "decay", "momentum", "clip"};
 static const char magic[8] = "MRTRAIN";
 
 struct mr_trainer_options train_options(const struct train_run *r)
@@ -63,31 +69,87 @@ static const char *shortest(double x, char out[NUMBER])
     return out;
 }
 
-static int same_whole(const char *dir, const char *what, uint64_t was, uint64_t is,
-                      struct mr_error *err)
+// Differences, one behind the other.
+struct list {
+    char text[320];
+    size_t size;
+};
+
+static void add_difference(struct list *l, const char *what, const char *was, const char *is,
+                           const char *form)
+{
+    size_t room = sizeof l->text - l->size;
+    int n = snprintf(l->text + l->size, room, form, l->size > 0 ? "; " : "", what, was, is);
+    l->size += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void compare_wholes(struct list *l, const char *what, uint64_t was, uint64_t is)
 {
     char text[2][NUMBER];
     if (was == is)
-        return 0;
+        return;
     (void)snprintf(text[0], NUMBER, "%llu", (unsigned long long)was);
     (void)snprintf(text[1], NUMBER, "%llu", (unsigned long long)is);
-    return differs(dir, what, text[0], text[1], err);
+    add_difference(l, what, text[0], text[1], "%s%s %s, not %s");
 }
 
-// Writes the note of this command, and compares it with that of the state.
-static int check_note(struct train_run *r, struct mr_error *err)
+static void compare_numbers(struct list *l, const char *what, double was, double is,
+                            const char *form)
 {
+    char text[2][NUMBER];
+    if (was != is)
+        add_difference(l, what, shortest(was, text[0]), shortest(is, text[1]), form);
+}
+
+// Rates and the optimizer's numbers may change, and that is said. The rate of the last step tells
+// whether it had another schedule.
+static void say_changes(const struct train_run *r)
+{
+    static const char form[] = "%s%s was %s, is %s";
     const struct train_args *a = r->a;
-    const struct mr_training *t = &a->t;
+    struct list l = {.size = 0};
+    struct note notes[2], *was = &notes[0], *is = &notes[1];
+    memcpy(was, r->info.note, sizeof *was);
+    memcpy(is, r->note, sizeof *is);
+    if (was->rate != 0 && was->rate != mr_rates_at(&a->t.rates, (int)r->info.step))
+        compare_numbers(&l, "rate", was->rate, mr_rates_at(&a->t.rates, (int)r->info.step + 1),
+                        form);
+    for (int i = 0; i < SETTINGS && was->rate != 0; i++)
+        compare_numbers(&l, setting_names[i], was->settings[i], is->settings[i], form);
+    if (l.size > 0 && !a->c.quiet)
+        fprintf(stderr, "millrace: %s: %s\n", a->t.output, l.text);
+}
+
+// The note of this command.
+static struct note note_of(const struct train_run *r)
+{
+    const struct mr_training *t = &r->a->t;
     struct note is = {.seed = (uint64_t)t->train.seed,
                       .text = r->data.hash,
                       .sequence = (uint64_t)t->train.sequence,
                       .batch = (uint64_t)t->train.micro,
                       .accumulate = (uint64_t)t->accumulate,
                       .heldout = t->share,
-                      .in_order = !t->train.shuffle},
-                was;
+                      .in_order = !t->train.shuffle,
+                      .settings = {t->beta1, t->beta2, t->epsilon, t->decay, t->momentum, t->clip}};
     memcpy(is.magic, magic, sizeof magic);
+    return is;
+}
+
+void train_note_rate(struct train_run *r, double rate)
+{
+    struct note note;
+    memcpy(&note, r->note, sizeof note);
+    note.rate = rate;
+    memcpy(r->note, &note, sizeof note);
+}
+
+// Compares this command's note with that of the state.
+static int check_note(struct train_run *r, struct mr_error *err)
+{
+    const struct train_args *a = r->a;
+    const struct mr_training *t = &a->t;
+    struct note is = note_of(r), was;
     memcpy(r->note, &is, sizeof is);
     memcpy(&was, r->info.note, sizeof was);
     if (r->info.step == 0)
@@ -113,15 +175,14 @@ static int check_note(struct train_run *r, struct mr_error *err)
                  {"--accumulate", "micro-batches a step", was.accumulate, is.accumulate},
                  {"--seed", "shuffle_seed", was.seed, is.seed},
                  {"shuffle", "shuffle", !was.in_order, !is.in_order}};
-    int rc = 0;
-    for (size_t i = 0; i < sizeof items / sizeof *items && rc == 0; i++)
-        rc = same_whole(a->t.output, a->config ? items[i].key : items[i].option, items[i].was,
-                        items[i].is, err);
-    char text[2][NUMBER];
-    if (rc == 0 && was.heldout != is.heldout)
-        rc = differs(a->t.output, "--heldout", shortest(was.heldout, text[0]),
-                     shortest(is.heldout, text[1]), err);
-    return rc;
+    struct list l = {.size = 0};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        compare_wholes(&l, a->config ? items[i].key : items[i].option, items[i].was, items[i].is);
+    compare_numbers(&l, "--heldout", was.heldout, is.heldout, "%s%s %s, not %s");
+    if (l.size > 0)
+        return mr_fail(err, MR_ERR_USAGE, "%s: began with %s; give the same, or another directory",
+                       a->t.output, l.text);
+    return 0;
 }
 
 // What is wrong with a device, sizes or the export is said before a state is made or a step done.
@@ -248,5 +309,9 @@ int train_state_open(struct train_run *r, struct mr_error *err)
         rc = train_best_read(a->t.output, &r->best, err);
     if (rc == 0 && train_is_first(r))
         rc = check_note(r, err);
-    return rc == 0 && train_is_first(r) ? compare_steps(r, err) : rc;
+    if (rc == 0 && train_is_first(r))
+        rc = compare_steps(r, err);
+    if (rc == 0 && train_is_first(r) && r->info.step > 0 && r->info.step < (uint64_t)a->t.steps)
+        say_changes(r);
+    return rc;
 }

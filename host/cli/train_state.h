@@ -21,4 +21,7 @@ int train_state_open(struct train_run *r, struct mr_error *err);
 // Whether a LoRA adapter learns instead of the model.
 bool train_learns_pairs(const struct train_args *a);
 
+// Into r->note: the rate of the step that it goes with.
+void train_note_rate(struct train_run *r, double rate);
+
 #endif

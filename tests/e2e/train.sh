@@ -118,6 +118,16 @@ exits train_new_with_events_in_a_file 3 '^millrace: --events .*/text: Not a dire
 learn -o "$work/curved" --steps 1 --csv "$work/curved/csv" --events "$work/curved/events" -q >"$work/log" 2>&1
 ok curves_may_stand_in_the_new_state test $? = 0 -a -s "$work/curved/csv"
 
+# ---- what may change is said
+learn -o "$work/ch" --steps 2 --lr 1e-3 -q >"$work/log" 2>"$work/err"
+learn -o "$work/ch" --steps 3 --lr 1e-3 >"$work/log" 2>"$work/err"
+ok nothing_changed test ! -s "$work/err"
+learn -o "$work/ch" --steps 4 --lr 5e-4 --beta2 0.99 --clip 2 >"$work/log" 2>"$work/err"
+ok changes_are_named grep -q "^millrace: $work/ch: rate was 0.001, is 0.0005; beta2 was 0.95, is 0.99; clip was 1, is 2\$" "$work/err"
+learn -o "$work/co" --steps 2 --lr 1e-3 --schedule cosine -q >"$work/log" 2>"$work/err"
+learn -o "$work/co" --steps 2 --lr 1e-3 --schedule cosine >"$work/log" 2>"$work/err"
+ok a_schedule_is_no_change test "$(grep -c 'rate was' "$work/err")" = 0
+
 # ---- a picture, which goes on with the state
 points() { sed -n "s/^$1 \([0-9]*\) .*/\1/p" "$work/curve.svg" | tr '\n' ' '; }
 learn -o "$work/p" --steps 2 --svg "$work/curve.svg" -q >"$work/log" 2>&1
@@ -254,6 +264,7 @@ for d in cpu: sim: sim:tiny; do
 done
 exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --chunk 33
 exits train_with_another_optimizer 2 'began with the optimizer AdamW, not SGD' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --optimizer sgd
+exits train_with_several_other_settings 2 'began with --sequence 32, not 16; --batch 2, not 3; --seed 0, not 7; --heldout 0.1, not 0.2; give' train $demo --data "$work/text" --sequence 16 --batch 3 -o "$work/b" --accumulate 2 --steps 5 --seed 7 --heldout 0.2
 exits train_with_another_seed 2 'began with --seed 0, not 7' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --seed 7
 exits train_in_other_batches 2 'began with --batch 2, not 3' train $demo --data "$work/text" --sequence 32 --batch 3 -o "$work/b" --accumulate 2 --steps 5
 head -c 2900 $demo/heldout.txt >"$work/other"
