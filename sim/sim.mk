@@ -11,6 +11,8 @@
 #              a short run; left out where SIM_CXX has no llvm-profdata. "make bench" does it for sim, "make
 #              demo-train" for sim-train
 # SIM_PROFILER the program that makes the short run
+# SIM_X        what Verilator makes of an X: unique, as a seed says, so that tests see what depends on one; or
+#              fast, for benchmarks
 BUILD       ?= build
 CC          ?= gcc
 JOBS        ?= 2
@@ -19,6 +21,7 @@ SIM_CONFIGS ?= tiny sim
 SIM_OPT     ?= -O3
 SIM_PGO     ?=
 SIM_PROFILER ?= $(BUILD)/millrace
+SIM_X       ?= unique
 SIM_TOP     := rtl/millrace_core.sv
 SIM_DEVICES := $(if $(wildcard $(SIM_TOP)),$(foreach c,$(SIM_CONFIGS),$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so))
 
@@ -32,7 +35,7 @@ SIM_LAYOUT  := -include $(abspath sim/verilator/noalign.h)
 SIM_HOT     := $(SIM_OPT) $(if $(findstring clang,$(SIM_CXX)),-fmax-type-align=1)
 # The library answers $stop and $finish itself: an assertion must not end the host's process.
 SIM_VCFLAGS := -fPIC -fvisibility=hidden -DVL_USER_FINISH -DVL_USER_STOP -DVL_USER_FATAL $(SIM_MARCH) $(SIM_LAYOUT)
-SIM_VFLAGS  := --cc --prefix Vcore -O3 --x-assign unique --x-initial unique --noassert \
+SIM_VFLAGS  := --cc --prefix Vcore -O3 --x-assign $(SIM_X) --x-initial $(SIM_X) --noassert \
                --output-split 20000 $(if $(findstring clang,$(SIM_CXX)),--compiler clang)
 SIM_VROOT   := $(shell verilator -V 2>/dev/null | awk '$$1 == "VERILATOR_ROOT" && !seen++ { print $$3 }')
 SIM_C_SRC   := $(wildcard sim/memory/*.c) host/common/error.c

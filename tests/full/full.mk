@@ -13,7 +13,7 @@ demo: deps
 	@MILLRACE=$(MILLRACE) bash tests/tools/demo.sh
 
 # The simulators of the benchmarks are for this machine only, so they stand apart.
-BENCH_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/bench MARCH=native SIM_PGO="sim sim-train"
+BENCH_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/bench MARCH=native SIM_PGO="sim sim-train" SIM_X=fast
 # Profile-guided optimisation of the simulator wants the tool that merges profiles.
 DEPS_BENCH := llvm-19
 .PHONY: deps-bench
