@@ -200,14 +200,6 @@ module millrace_core #(
   logic clk_at, clk_vec, clk_host, clk_res, clk_epi, act_at, act_vec, act_host, act_res, act_epi;
   mr_clk_gate u_gate_at (.clk_i, .active_i(act_at), .clk_o(clk_at));
   mr_clk_gate u_gate_vec (.clk_i, .active_i(act_vec), .clk_o(clk_vec));
-  mr_clk_gate u_gate_host (.clk_i, .active_i(act_host), .clk_o(clk_host));
-  mr_clk_gate #(
-    .HOLD(40)
-  ) u_gate_res (
-    .clk_i,
-    .active_i(act_res),
-    .clk_o   (clk_res)
-  );
   mr_clk_gate #(
     .HOLD(40)
   ) u_gate_epi (
@@ -215,6 +207,20 @@ module millrace_core #(
     .active_i(act_epi),
     .clk_o   (clk_epi)
   );
+  // In inference these sleep with the others, and a gate has its price in each cycle.
+  if (TRAIN != 0) begin : gen_gates
+    mr_clk_gate u_gate_host (.clk_i, .active_i(act_host), .clk_o(clk_host));
+    mr_clk_gate #(
+      .HOLD(40)
+    ) u_gate_res (
+      .clk_i,
+      .active_i(act_res),
+      .clk_o   (clk_res)
+    );
+  end else begin : gen_no_gates
+    assign clk_host = clk_vec;
+    assign clk_res  = clk_epi;
+  end
 `ifdef MILLRACE_CLK_GATE
   localparam bit WIRES = 1'b0;
 `else
@@ -226,7 +232,7 @@ module millrace_core #(
   // Of the vector queue one command is at work at a time; those of mr_train have their own clocks.
   assign act_vec  = wake || act_at || (issue_valid[VECTOR] && !vq_op) ||
                     (unit_busy[VECTOR] && !vq_last_q) || ln_busy || issue_valid[WRITER] ||
-                    unit_busy[WRITER] || mv_row_ren;
+                    unit_busy[WRITER] || mv_row_ren || (TRAIN == 0 && act_host);
   assign act_host = wake || !hr_idle || hr_valid != '0 || !wr_idle || wr_job_valid != '0 ||
                     wr_data_valid != '0;
   assign act_res  = wake || cfg_valid || dr_valid || ln_valid || rexp_we || rexp_ren || epi_busy ||

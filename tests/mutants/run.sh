@@ -540,7 +540,7 @@ mutant 'clock stops one cycle after the last activity' rtl/common/mr_clk_gate.sv
 mutant 'a command does not wake attention' rtl/millrace_core.sv \
     's/issue_valid\[ATTENTION\] || unit_busy\[ATTENTION\] ||/unit_busy[ATTENTION] ||/' gates
 mutant 'exponents of rows are written without a clock' rtl/millrace_core.sv \
-    's/ln_valid || rexp_we || rexp_ren ||/ln_valid || rexp_ren ||/' gates
+    's/ln_valid || rexp_we || rexp_ren ||/ln_valid || rexp_ren ||/' tinyt
 mutant 'a request does not wake the port of the host' rtl/millrace_core.sv \
     "s/!hr_idle || hr_valid != '0 ||/!hr_idle ||/" gates
 mutant 'rows sleep behind the first MOVE_ROWS' rtl/millrace_core.sv \
