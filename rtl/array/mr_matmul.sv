@@ -83,7 +83,6 @@ module mr_matmul #(
                        logit_rows ? n_logit_rows_i : n_rows_i;
   assign bad         = cfg_rows_o == '0;
   assign cfg_valid_o = cmd_valid_i && !is_grad && turn && !bad && array_ready && cfg_ready_i;
-  assign cmd_ready_o = cfg_valid_o || gr_cmd_valid_o;
   always_ff @(posedge clk_i) err_valid_o <= rst_ni && cmd_valid_i && bad && !busy_i;
   assign err_code_o  = mr_pkg::DEVERR_COMMAND[7:0];
   assign err_addr_o  = '0;
@@ -103,6 +102,9 @@ module mr_matmul #(
     assign turn           = !grad_in_q || !busy_i;
     assign gr_in_o        = grad_in_q && busy_i;
     assign gr_cmd_valid_o = cmd_valid_i && is_grad && !busy_i && array_ready && gr_cmd_ready_i;
+    // cmd_valid_i comes late.
+    assign cmd_ready_o    = cmd_valid_i && array_ready &&
+                            (is_grad ? !busy_i && gr_cmd_ready_i : turn && !bad && cfg_ready_i);
     assign gr_valid_o     = a_dr_valid && dr_grad;
     assign dr_valid_o     = a_dr_valid && !dr_grad;
     assign a_dr_ready     = gr_ready_i || dr_ready_i;  // each only with a command of its own
@@ -112,7 +114,8 @@ module mr_matmul #(
         {b_slot_i, b_word_i, b_region_i, b_data_i} : {c_slot_i, c_word_i, c_region_i, c_data_i};
   end else begin : gen_no_train
     assign {is_grad, gr_cmd_valid_o, gr_valid_o, gr_in_o, c_ready_o} = '0;
-    assign turn       = 1'b1;
+    assign turn        = 1'b1;
+    assign cmd_ready_o = cfg_valid_o;
     assign dr_valid_o = a_dr_valid;
     assign a_dr_ready = dr_ready_i;
     assign b_valid    = b_valid_i;

@@ -81,7 +81,10 @@ module mr_legal #(
   logic [31:0]       rows_beats, grad_beats;
   if (TRAIN != 0) begin : gen_train
     assign {train, rows_beats, grad_beats} = {train_i, rows_beats_i, grad_beats_i};
-    always_ff @(posedge clk_i) if (load_i) ahead <= mr_pkg::ahead_of(cmd_i);
+    logic [mr_pkg::VALUES_W-1:0] run;  // what does not change from command to command
+    assign run = values(input_beats_i, result_beats_i, two_pass_i, n_rows_i, '0, '0, '0,
+                        {grad_beats, rows_beats, train});
+    always_ff @(posedge clk_i) if (load_i) ahead <= mr_pkg::ahead_of(cmd_i, run);
   end else begin : gen_no_train
     assign {train, rows_beats, grad_beats, ahead} = '0;
     logic unused;

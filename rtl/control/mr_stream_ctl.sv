@@ -79,9 +79,9 @@ module mr_stream_ctl #(
   assign a_headers = (a_groups_q + 32'd15) >> 4;
   logic        j_in_valid, j_in_ready;
   logic [31:0] j_in_beats;
-  logic        st_busy, st_good, st_bad, take;
+  logic        st_new, st_busy, st_good, st_bad, take;
   // A command of the stash leaves a job of no beats among those of the weights: its turn.
-  assign cmd_ready_o = !a_valid_q && !b_valid_q && !st_busy;
+  assign cmd_ready_o = !a_valid_q && !b_valid_q && !st_new && !st_busy;
   assign take        = cmd_valid_i && cmd_ready_o;
   assign j_in_valid  = b_valid_q || st_good;
   assign j_in_beats  = st_good ? '0 : b_vec_q ? {15'd0, b_vec_beats_q, 1'b0}
@@ -130,7 +130,7 @@ module mr_stream_ctl #(
   logic        j_in;
   assign j_in      = j_in_valid && j_in_ready;
   assign c_end     = {1'b0, end_q} + {1'b0, c_beats_q};
-  assign pending_o = a_valid_q || b_valid_q || c_valid_q || st_busy;
+  assign pending_o = a_valid_q || b_valid_q || c_valid_q || st_new || st_busy;
   always_ff @(posedge clk_i) begin
     bad_o <= 1'b0;
     if (!rst_ni || clear_i) begin
@@ -218,9 +218,12 @@ module mr_stream_ctl #(
   logic        st_turn, st_job;
   logic [31:0] st_off, st_job_off, st_job_beats;
   if (TRAIN != 0) begin : gen_train
-    logic       ready, next, waits, go, valid, last, turn_q, run_q;
+    logic       new_q, next, waits, go, valid, last, turn_q, run_q;
     logic signed [6:0] issued_q;  // STREAM_STASHs that were issued, less those that had their turn
     assign st_turn = turn_q;
+    // take comes late.
+    assign st_new  = new_q;
+    always_ff @(posedge clk_i) new_q <= rst_ni && !clear_i && take && is_stash;
     assign st_job  = turn_q && valid && job_pend_q == '0;
     assign go      = turn_q && !run_q && next && (!waits || issued_q > 7'sd0);
     mr_stash_jobs #(
@@ -228,8 +231,7 @@ module mr_stream_ctl #(
     ) u_stash (
       .clk_i,
       .rst_ni            (rst_ni && !clear_i),
-      .cmd_valid_i       (take && is_stash),
-      .cmd_ready_o       (ready),
+      .cmd_valid_i       (new_q),
       .cmd_kblocks_i     (c[mr_pkg::STREAM_STASH_KBLOCKS_LSB +: 16]),
       .cmd_all_kblocks_i (c[mr_pkg::STREAM_STASH_ALL_KBLOCKS_LSB +: 16]),
       .cmd_cols_i        (c[mr_pkg::STREAM_STASH_COLS_LSB +: 32]),
@@ -270,10 +272,9 @@ module mr_stream_ctl #(
       else if (st_job) job_stash_o <= 1'b1;
       if (!outside_q && (c_valid_q || st_bad)) bad_stash_o <= st_bad;
     end
-    logic unused;
-    assign unused = ready;
   end else begin : gen_no_train
-    assign {st_turn, st_job, st_off, st_job_off, st_job_beats, st_busy, st_good, st_bad} = '0;
+    assign {st_turn, st_job, st_off, st_job_off, st_job_beats} = '0;
+    assign {st_new, st_busy, st_good, st_bad} = '0;
     assign {job_stash_o, bad_stash_o} = '0;
     logic unused;
     assign unused = ^stash_limit_i;

@@ -18,7 +18,8 @@
 # between them: products_of, then legal_products. Values of the order are those of the first step only.
 # What a product meets is taken along as the first step knows it, for "a + product <= b" as b - a, so
 # that the second step only compares.
-# A window of training may say ahead(EXPRESSION), of fields alone: the RTL knows it a cycle before (ahead_of).
+# A window of training may say ahead(EXPRESSION), of fields and values of the run: the RTL knows it a cycle before
+# (ahead_of).
 # What its other checks say is a bit each (checks_of), so that whether all hold can be asked in the second step too.
 
 function bad(text) {
@@ -101,11 +102,11 @@ function primary(   n, key) {
 }
 # Node n is known a cycle before the rest of its window.
 function ahead(n) {
-    if (!in_window || !training || nsv[n] ~ /v\[/) bad("'" text "': ahead() is of fields, in a window of training")
-    ahead_op[n_ahead + 0] = subject; ahead_sv[n_ahead + 0] = nsv[n]
-    ahead_part[n_ahead++] = ahead_w[subject] + 0 " +: " nw[n]
-    ahead_w[subject] += nw[n]
-    ahead_most = most(ahead_most, ahead_w[subject])
+    if (!in_window || !training || has_order)
+        bad("'" text "': ahead() is of fields and of values of the run, in a window of training")
+    ahead_sv[n_ahead + 0] = nsv[n]
+    ahead_part[n_ahead++] = ahead_w + 0 " +: " nw[n]
+    ahead_w += nw[n]
     return node(nc[n], "a[" ahead_part[n_ahead - 1] "]", nw[n], "")
 }
 function late(n) { return index(nsv[n], "p[") > 0 }
@@ -313,7 +314,7 @@ $1 == "window" {
     wd_op[i] = $2; wd_of[i] = $3; wd_text[i] = expr; wd_training[i] = training
     gsub(/ahead\(/, "(", wd_text[i])
     n = parse($2, substr(expr, 1, at - 1)); wd_off_c[i] = nc[n]; wd_off_n[i] = n
-    in_window = 1
+    in_window = 1; has_order = 0
     m = parse($2, substr(expr, at + 1)); wd_beats_c[i] = nc[m]; wd_beats_n[i] = m
     in_window = 0
     if (!($3 in window_no)) { window_no[$3] = n_window_names; window_name[n_window_names++] = $3 }
@@ -420,11 +421,12 @@ function windows_sv(name, of, most_windows, beats_w, w,   i, o, j, op, each, lim
           "  // beats fit. In two steps, for a register between them."
     printf "  localparam int %sWINDOWS_W = %d;\n", toupper(name), most(most_windows * each, 1)
     if (of) {
-        print "  // What windows of training have a cycle before.\n  localparam int AHEAD_W = " most(ahead_most, 1) ";"
-        print "  function automatic logic [AHEAD_W-1:0] ahead_of(input logic [511:0] c);"
-        print "    ahead_of = '0;\n    unique case (c[7:0])"
-        for (i = 0; i < n_ahead; i++) printf "      8'h%s: ahead_of[%s] = %s;\n", substr(op_code[ahead_op[i]], 3), ahead_part[i], ahead_sv[i]
-        print "      default: ;\n    endcase\n  endfunction\n"
+        print "  // What windows of training have a cycle before: a part for each, so that nothing is selected behind a product."
+        print "  localparam int AHEAD_W = " most(ahead_w, 1) ";"
+        print "  function automatic logic [AHEAD_W-1:0] ahead_of(input logic [511:0] c, input logic [VALUES_W-1:0] v);"
+        print "    ahead_of = '0;"
+        for (i = 0; i < n_ahead; i++) printf "    ahead_of[%s] = %s;\n", ahead_part[i], ahead_sv[i]
+        print "  endfunction\n"
     }
     printf "  function automatic logic [%sWINDOWS_W-1:0] %swindows_of(input logic [511:0] c, input logic [VALUES_W-1:0] v%s);\n", toupper(name), name, (of ? ", input logic [AHEAD_W-1:0] a" : "")
     printf "    %swindows_of = '0;\n    unique case (c[7:0])\n", name

@@ -13,8 +13,10 @@
 //   DEPTH  commands that wait
 //
 // Ports
-//   cmd_      valid/ready, the fields of a legal STREAM_STASH; limit_i its smallest window in beats
-//   busy_o    a command is being looked at: its verdict is known some cycles later, by a pulse.
+//   cmd_      the fields of a legal STREAM_STASH, and in the cycle behind them cmd_valid_i, which
+//             comes from a register. Neither while busy_o. limit_i: its smallest window in beats
+//   busy_o    a command is being looked at, from the cycle behind cmd_valid_i on: its verdict is
+//             known some cycles later, by a pulse.
 //             good_o: it waits for its turn; bad_o: the matrix does not end inside, and it is
 //             forgotten. off_o is where it begins
 //   go_i      pulse, with next_o and no jobs left: the turn of the oldest one that waits. Its jobs
@@ -30,7 +32,6 @@ module mr_stash_jobs #(
   input  logic        rst_ni,
 
   input  logic        cmd_valid_i,
-  output logic        cmd_ready_o,
   input  logic [15:0] cmd_kblocks_i,
   input  logic [15:0] cmd_all_kblocks_i,
   // Both at most COLS_MAX.
@@ -60,7 +61,7 @@ module mr_stash_jobs #(
   localparam int LN = $clog2(N);
 
   // ---- a command that is dealt out --------------------------------------------------------------
-  localparam logic [1:0] IDLE = 2'd0, SIZE = 2'd1, END = 2'd2, AT = 2'd3;
+  localparam logic [1:0] IDLE = 2'd0, END = 2'd1, AT = 2'd2;
   logic [1:0]  state_q;
   logic [1:0]  step_q;
   logic [15:0] kblocks_q, all_q, first_q;
@@ -87,10 +88,9 @@ module mr_stash_jobs #(
     groups = 20'({5'd0, n} << (4 - LN));
   endfunction
   logic [15:0] last_k;
-  assign last_k      = first_q + kblocks_q - 16'd1;
-  assign cmd_ready_o = !busy_o;
-  assign bad_o       = state_q == AT && step_q == '0 && end_q > {7'd0, limit_i};
-  assign good_o      = state_q == AT && step_q == 2'd3;
+  assign last_k = first_q + kblocks_q - 16'd1;
+  assign bad_o  = state_q == AT && step_q == '0 && end_q > {7'd0, limit_i};
+  assign good_o = state_q == AT && step_q == 2'd3;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -99,10 +99,9 @@ module mr_stash_jobs #(
     end else begin
       unique case (state_q)
         IDLE: if (cmd_valid_i) begin
-          state_q <= SIZE;
+          state_q <= END;
           busy_o  <= 1'b1;
         end
-        SIZE: state_q <= END;
         END: if (step_q == 2'd3) state_q <= AT;
         default: if (bad_o || good_o) begin
           state_q <= IDLE;
@@ -111,7 +110,7 @@ module mr_stash_jobs #(
       endcase
     end
     step_q <= (state_q == END || state_q == AT) ? step_q + 2'd1 : '0;
-    if (cmd_ready_o) begin
+    if (!busy_o && !cmd_valid_i) begin
       kblocks_q <= cmd_kblocks_i;
       all_q     <= cmd_all_kblocks_i;
       first_q   <= cmd_first_kblock_i;
@@ -120,7 +119,7 @@ module mr_stash_jobs #(
       cols_64_q <= cmd_cols_i[19:6];
       waits_q   <= cmd_waits_i;
     end
-    if (state_q == SIZE) begin
+    if (cmd_valid_i) begin
       group_beats_q <= mr_stash_pkg::group_beats(all_q);
       from_q        <= mr_stash_pkg::sections(first_q[15:4]);
       span_q        <= mr_stash_pkg::to_block(last_k);

@@ -360,8 +360,13 @@ module mr_row_lanes #(
     assign g_live[32*l+:32] = vec_i[32*l+:32] & {32{live2[l]}};
   end
   assign tops_clear = clear_i && (pass_i == mr_row_pkg::TOP || pass_i == mr_row_pkg::MAX);
+  // Of all columns, as the row's statistics. A memory's word comes late.
+  // verilator lint_off UNUSED
+  logic [V*32-1:0] x_all_q;  // the exponents
+  // verilator lint_on UNUSED
+  always_ff @(posedge clk_i) if (top && v[1]) x_all_q <= x_i;
   mr_expmax #(.LANES(V)) u_top_x (
-    .clk_i, .rst_ni, .valid_i(top && v[1]), .data_i(x_i), .valid_o(xv), .max_o(xm)
+    .clk_i, .rst_ni, .valid_i(top && v[mr_row_pkg::IN]), .data_i(x_all_q), .valid_o(xv), .max_o(xm)
   );
   mr_expmax #(.LANES(V)) u_top_y (
     .clk_i, .rst_ni, .valid_i((top || max) && v[mr_row_pkg::IN]), .data_i(y_q),

@@ -83,7 +83,7 @@ module mr_slopes #(
   localparam logic [2:0] S_IDLE = 3'd0, S_SIZE = 3'd1, S_NEXT = 3'd2, S_ASK = 3'd3, S_MOVE = 3'd4,
                          S_ACK = 3'd5;
   logic [2:0]  state_q;
-  logic        keep_q, moved, moved_all, last, fits;
+  logic        keep_q, gone, moved, moved_all, last, fits;
   logic        give_q;           // S_MOVE of KEEP_SLOPE: before its job is taken no beat goes
   logic [63:0] addr_q;
   logic [31:0] left_q;
@@ -94,7 +94,8 @@ module mr_slopes #(
   assign n      = (left_q[31:4] != '0) ? 5'(CHUNK) : {1'b0, left_q[3:0]};
   assign last   = left_q == '0;
   assign fits   = keep_q ? count >= 7'(n) : count <= 7'(DEPTH - CHUNK);
-  assign moved     = keep_q ? data_valid_o && data_ready_i : rd_data_valid_i;
+  assign gone      = data_valid_o && data_ready_i;
+  assign moved     = keep_q ? gone : rd_data_valid_i;
   assign moved_all = state_q == S_MOVE && moved && to_move_q == 5'd1;
   assign busy_o = cmd_valid_i || c_count != '0 || state_q != S_IDLE || done_o;
   always_ff @(posedge clk_i) begin
@@ -193,12 +194,10 @@ module mr_slopes #(
   // ---- the buffer, of either way ----------------------------------------------------------------
   logic          b_valid, b_ready, s_ready;
   logic [511:0]  b_data;
-  logic [WW-1:0] room_q, has_q;
+  logic [WW-1:0] room_q, has_q;  // words; room_o, has_o: whether there are any
   assign b_ready      = keep_q ? give_q && data_ready_i : s_ready;
   assign data_valid_o = give_q && b_valid;
   assign data_o       = b_data;
-  assign room_o       = room_q != '0;
-  assign has_o        = has_q != '0;
   mr_fifo #(
     .W    (512),
     .DEPTH(DEPTH)
@@ -218,9 +217,14 @@ module mr_slopes #(
     if (!rst_ni) begin
       room_q <= WW'(DEPTH * PARTS);
       has_q  <= '0;
+      room_o <= 1'b1;
+      has_o  <= 1'b0;
     end else begin
-      room_q <= room_q - WW'(take_i) + (data_valid_o && data_ready_i ? WW'(PARTS) : '0);
+      room_q <= room_q - WW'(take_i) + (gone ? WW'(PARTS) : '0);
       has_q  <= has_q - WW'(use_i) + (rd_data_valid_i ? WW'(PARTS) : '0);
+      // take_i and use_i come late, and ask for these.
+      room_o <= gone || room_q > WW'(1) || (room_q[0] && !take_i);
+      has_o  <= rd_data_valid_i || has_q > WW'(1) || (has_q[0] && !use_i);
     end
   end
 

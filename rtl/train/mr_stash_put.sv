@@ -230,7 +230,6 @@ module mr_stash_put #(
   assign rd_valid_o   = state_q == READ && !asked_q && due_here;
   assign rd_addr_o    = {window + {26'd0, head_q}, 6'd0};
   assign rd_beats_o   = 16'd1;
-  assign job_valid_o  = (state_q == CODES || state_q == ELEMS || state_q == HEAD) && !sent_q;
   assign job_addr_o   = {window + {26'd0, place}, 6'd0};
   assign job_beats_o  = 16'd1;
   assign job_strb_o   = (state_q == CODES) ? {60'd0, mask_q[3:0]} << {in_sec, 2'd0} :
@@ -247,10 +246,11 @@ module mr_stash_put #(
     done_o      <= 1'b0;
     err_valid_o <= 1'b0;
     if (!rst_ni) begin
-      state_q  <= IDLE;
-      sent_q   <= 1'b0;
-      second_q <= 1'b0;
-      jobs_q   <= '0;
+      state_q     <= IDLE;
+      sent_q      <= 1'b0;
+      second_q    <= 1'b0;
+      jobs_q      <= '0;
+      job_valid_o <= 1'b0;
     end else begin
       unique case (state_q)
         IDLE: if (cmd_valid_i) state_q <= END;
@@ -272,6 +272,12 @@ module mr_stash_put #(
           done_o  <= 1'b1;
         end
       endcase
+      // In CODES, ELEMS and HEAD until sent_q.
+      job_valid_o <= job_valid_o ? !job_ready_i :
+                     (state_q == AT && step_q == 2'd3) ||
+                     (state_q == MERGE && got_q && turn_q[4]) ||
+                     (beat_go && (state_q == CODES ||
+                                  (state_q == ELEMS && !(second_q && channel_last))));
       if (job_go) sent_q <= 1'b1;
       else if (beat_go) sent_q <= 1'b0;
       if (beat_go) second_q <= state_q == ELEMS && !second_q;

@@ -74,11 +74,11 @@ module mr_train_done (
   // The address of the first one until it is reported.
   logic [1:0]   first_q;
   logic [127:0] addr_q;
-  logic         tiles_q, report_q;
+  logic         tiles_q, report;
+  assign report = next_q && bad_o != '0;  // the oldest one is still what was done
   always_ff @(posedge clk_i) begin
-    tiles_q  <= bad_o[1];
-    report_q <= next_i && bad_o != '0;
-    first_q  <= !rst_ni || report_q ? '0 : first_q | bad_i;
+    tiles_q <= bad_o[1];
+    first_q <= !rst_ni || report ? '0 : first_q | bad_i;
     for (int k = 0; k < 2; k++) begin
       if (bad_i[k] && !first_q[k]) addr_q[64*k+:64] <= bad_addr_i[64*k+:64];
     end

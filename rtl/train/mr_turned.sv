@@ -109,10 +109,15 @@ module mr_turned #(
   // verilator lint_on UNUSED
   assign end_row = b_token_i == rows_m1_q;
   assign pop     = f_valid && f_ready;
-  assign room_o  = !used_q[6];
+  // take_i comes late, and asks for room_o: there are 64 places.
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) used_q <= '0;
-    else used_q <= used_q + 7'(take_i) - 7'(pop);
+    if (!rst_ni) begin
+      used_q <= '0;
+      room_o <= 1'b1;
+    end else begin
+      used_q <= used_q + 7'(take_i) - 7'(pop);
+      room_o <= pop || (!used_q[6] && (used_q[5:0] != 6'd63 || !take_i));
+    end
     if (cmd_valid_i) rows_m1_q <= cmd_rows_i - 16'd1;
   end
   mr_fifo #(

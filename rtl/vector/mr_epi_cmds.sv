@@ -170,12 +170,16 @@ module mr_epi_cmds #(
              train_i && cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB],
              train_i && cmd_i[mr_pkg::MATMUL_SLOPE_LSB]};
       end
-      if (c_load) {c_keep_o, c_slope_o} <= {keep_q[c_next[2:0]], slope_q[c_next[2:0]]};
+      if (c_load) begin
+        {c_keep_o, c_slope_o} <= {keep_q[c_next[2:0]], slope_q[c_next[2:0]]};
+        c_staged_o <= !cfg_res_q[c_next[2:0]];
+      end
       if (u_ren_i) u_tiles_o <= tiles_q[u_idx_i];
     end
     assign turned_o = turned_q;
   end else begin : gen_one
-    assign {c_second_o, c_set_o, c_turned_o, c_keep_o, c_slope_o, turned_o, u_tiles_o} = '0;
+    assign {c_second_o, c_set_o, c_turned_o, c_keep_o, c_slope_o, c_staged_o, turned_o,
+            u_tiles_o} = '0;
   end
   assign c_valid_o = c_valid_q;
   assign c_idx_o   = cur_q[2:0];

@@ -10,7 +10,8 @@
 // Parameters: N, T, D_MAX, TRAIN as mr_epilogue.
 //
 // Ports
-//   p_v_i, p_res_i, p_res_addr_i   at K_PICK - 1: a beat for the residual, and its word
+//   p_v_i, p_res_i, p_res_addr_i   at K_PICK - 1: a beat for the residual, and its word. p_read_i,
+//           with TRAIN: the word is read
 //   d_v_i, d_, val_i   at K_DST: the same beat and the lanes' result
 //   set_i   with TRAIN: the word becomes the result, not the sum: result + (-0); stable for a
 //           command
@@ -35,6 +36,10 @@ module mr_epi_res #(
 
   input  logic            p_v_i,
   input  logic            p_res_i,
+  // With TRAIN.
+  // verilator lint_off UNUSED
+  input  logic            p_read_i,
+  // verilator lint_on UNUSED
   input  logic [RESW-1:0] p_res_addr_i,
   input  logic            d_v_i,
   input  logic            d_res_i,
@@ -68,7 +73,7 @@ module mr_epi_res #(
   // The word is in its register when val_i comes.
   logic            read_q;
   logic [V*32-1:0] word_q;
-  assign res_ren_o   = p_v_i && p_res_i && !(TRAIN != 0 && set_i);
+  assign res_ren_o   = TRAIN != 0 ? p_read_i : p_v_i && p_res_i;
   assign res_raddr_o = p_res_addr_i;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) read_q <= 1'b0;

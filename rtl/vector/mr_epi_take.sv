@@ -15,7 +15,8 @@
 //           registers only
 //   take_o  the beat is taken; beside it its word in the head and the lanes of it that rotate
 //   v_i     stages K_PICK-3 to K_PICK hold a beat (mr_epi_lanes)
-//   p_      at K_PICK-1: it goes to the residual, and where
+//   p_      at K_PICK-1: it goes to the residual, and where. p_read_o, with TRAIN: such a beat is
+//           there and its word is read, from a register
 //   second_o, set_o   with TRAIN: of the residual command whose beats are inside. There is one at a
 //           time, since the next one's beats wait until it is written
 //   d_      at K_DST: destination (residual, or staging and its address), first group of its row,
@@ -53,6 +54,7 @@ module mr_epi_take #(
 
   input  logic [3:0]      v_i,
   output logic            p_res_o,
+  output logic            p_read_o,
   output logic [RESW-1:0] p_res_addr_o,
   output logic            d_res_o,
   output logic            d_stg_o,
@@ -79,9 +81,10 @@ module mr_epi_take #(
 
   // ---- beats ------------------------------------------------------------------------------------
   logic        staged, final_w, tok_last, side_ok;
+  logic [1:0]  p_dst_q;         // of the beat at K_PICK - 2
   logic [15:0] w_mask;          // last word of the unit
   logic [15:0] hw_q;            // word inside the head
-  assign staged   = (c_dst_i != mr_pkg::DST_RES[1:0]);
+  assign staged   = TRAIN != 0 ? c_staged_i : (c_dst_i != mr_pkg::DST_RES[1:0]);
   assign take_o   = dr_valid_i && dr_ready_o;
   assign c_end_o  = c_valid_i && (c_empty_i || (take_o && dr_last_i));
   assign tok_last = (dr_token_i == c_rows_m1_i);
@@ -115,10 +118,11 @@ module mr_epi_take #(
                      (!c_slope_i || room_i[2]);
     always_ff @(posedge clk_i) begin
       if (take_o && !staged) {second_o, set_o} <= {c_second_i, c_set_i};
+      p_read_o <= rst_ni && v_i[1] && p_dst_q == mr_pkg::DST_RES[1:0] && !set_o;
     end
   end else begin : gen_one
     assign side_ok = 1'b1;
-    assign {second_o, set_o} = 2'b00;
+    assign {second_o, set_o, p_read_o} = 3'b000;
   end
 
   // Lanes of word hw of a head that rotate.
@@ -156,7 +160,7 @@ module mr_epi_take #(
 
   // p_: at K_PICK - 2; p2_ and the residual's address: at K_PICK - 1; p3_: at K_PICK; d_: at K_DST.
   logic            p_track_q, p_last_q, p_final_q;
-  logic [1:0]      p_dst_q, p_span_q;
+  logic [1:0]      p_span_q;
   logic [2:0]      p_idx_q;
   logic [15:0]     p_tok_q, p_grp_q;
   logic            p2_stg_q, p2_track_q, p2_last_q, p2_final_q, p2_first_q;

@@ -103,7 +103,7 @@ module mr_epilogue #(
 
   // The command whose beats are taken, and that of the unit that goes out.
   logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, c_turned, c_keep, c_slope, set, err_side, u_tiles;
+  logic        c_second, c_set, c_turned, c_keep, c_slope, c_staged, set, err_side, u_tiles;
   logic        t_take, t_tiles, x_valid;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
@@ -115,7 +115,7 @@ module mr_epilogue #(
   logic [31:0] u_ocols, u_ooff, u_ostride;
   logic [63:0] o_bad_addr;
   // A beat's way: taken, in the lanes, at its destination.
-  logic            take, p_res, d_res, d_stg, d_track, d_last, d_final, d_first, lanes_ovf;
+  logic            take, p_res, p_read, d_res, d_stg, d_track, d_last, d_final, d_first, lanes_ovf;
   logic [15:0]     head_word, d_tok, d_grp;
   logic [6:0]      rotate;
   // The stages between are the lanes' own.
@@ -162,6 +162,7 @@ module mr_epilogue #(
     .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
     .head_word_o(head_word), .rotate_o(rotate),
     .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
+    .p_read_o(p_read),
     .p_res_addr_o(p_res_addr),
     .d_res_o(d_res), .d_stg_o(d_stg), .d_track_o(d_track), .d_last_o(d_last), .d_final_o(d_final),
     .d_first_o(d_first), .d_idx_o(d_idx), .d_tok_o(d_tok), .d_grp_o(d_grp),
@@ -187,7 +188,8 @@ module mr_epilogue #(
     .N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_res (
     .clk_i, .rst_ni,
-    .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]),
+    .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_read_i(p_read), .p_res_addr_i(p_res_addr),
+    .d_v_i(v[K_DST]),
     .d_res_i(d_res), .d_track_i(d_track), .d_last_i(d_last), .d_first_i(d_first),
     .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr), .val_i(val),
     .set_i(set), .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),

@@ -414,9 +414,27 @@ mutant 'slopes: the next command begins before the last one is written' rtl/trai
 mutant 'slopes: a job is asked for before its data is there' rtl/train/mr_slopes.sv \
     "s/keep_q ? count >= 7'(n) : count/keep_q || count/" rtl:slopes@n1
 mutant 'slopes: beats are taken without room' rtl/train/mr_slopes.sv \
-    "s/assign room_o       = room_q != '0/assign room_o = 1'b1/" rtl:slopes@n8
+    "s/room_o <= gone || .*/room_o <= 1'b1;/" rtl:slopes@n8
 mutant 'slopes: beats are taken before their factors are there' rtl/train/mr_slopes.sv \
-    "s/assign has_o        = has_q != '0/assign has_o = !keep_q/" rtl:slopes@n1
+    "s/has_o  <= rd_data_valid_i || .*/has_o <= !keep_q;/" rtl:slopes@n1
+mutant 'slopes: the last factors serve two beats' rtl/train/mr_slopes.sv \
+    's/(has_q\[0\] \&\& !use_i)/has_q[0]/' rtl:slopes@n1
+mutant 'a beat is taken where its side has no room' rtl/vector/mr_epi_place.sv \
+    's/(TRAIN == 0 || side_i) \&\& //' rtl:epilogue@n2train
+mutant "with TRAIN the residual's word is read a cycle early" rtl/vector/mr_epi_take.sv \
+    's/rst_ni \&\& v_i\[1\] \&\& p_dst_q/rst_ni \&\& v_i[0] \&\& p_dst_q/' rtl:epilogue@n2train
+mutant 'with TRAIN a command is staged if the one before is' rtl/vector/mr_epi_cmds.sv \
+    's/c_staged_o <= !cfg_res_q\[c_next/c_staged_o <= !cfg_res_q[cur_q/' rtl:epilogue@n2train
+mutant 'TURNED: elements are asked for once too often' rtl/train/mr_stash_put.sv \
+    's/(state_q == ELEMS \&\& !(second_q \&\& channel_last))/state_q == ELEMS/' rtl:stash_put@n4
+mutant "TURNED: a header's job is not waited for" rtl/train/mr_stash_put.sv \
+    's/job_q   <= job_go;/job_q   <= job_go \&\& state_q != HEAD;/' rtl:stash_put@n4
+mutant 'STREAM_STASH has the fields of the command behind' rtl/stream/mr_stash_jobs.sv \
+    's/if (!busy_o \&\& !cmd_valid_i)/if (!busy_o)/' rtl:stash_jobs@n4
+mutant 'a row of LayerNorm has the exponents of the columns that count' rtl/train/mr_row_lanes.sv \
+    's/data_i(x_all_q)/data_i(x_q)/' rtl:row_alu@n1
+mutant "what a MATMUL leaves aside is the command's before" rtl/train/mr_train.sv \
+    's/if (side_push_i) {mm_cmd_q/if (push_q) {mm_cmd_q/' tinyt
 mutant 'a beat is multiplied by the slopes of the next one' rtl/vector/mr_epi_lanes.sv \
     's/sl_pop_o  = v_q\[K_PREP-2\] \&\& s_q\[K_PREP-2\]/sl_pop_o = v_q[K_PREP-3] \&\& s_q[K_PREP-3]/' rtl:epilogue@n2train
 mutant 'MATMUL is done before its slopes are written' rtl/train/mr_train_done.sv \

@@ -92,18 +92,22 @@ int main(int argc, char **argv)
     std::vector<uint64_t> want;
     size_t at = 0;
     Command c = random_command(), now{};
-    bool offered = true, judged = true;
+    Command other = random_command();
+    bool offered = false, judged = true;
     job.random();
     for (long cycle = 0; good && (n > 0 || !waiting.empty() || running || !judged) && cycle < 4000000; cycle++) {
+        // The fields are there in the cycle before, and have changed by then.
         dut->cmd_valid_i = offered && n > 0 && judged && waiting.size() < kDepth;
+        offered = judged && !dut->cmd_valid_i && rng.chance(70);
+        const Command &f = dut->cmd_valid_i ? other : c;
         full += waiting.size() == kDepth;
-        dut->cmd_kblocks_i = static_cast<uint16_t>(c.kblocks);
-        dut->cmd_all_kblocks_i = static_cast<uint16_t>(c.all);
-        dut->cmd_cols_i = static_cast<uint32_t>(c.cols);
-        dut->cmd_first_col_i = static_cast<uint32_t>(c.col);
-        dut->cmd_off_i = c.off;
-        dut->cmd_first_kblock_i = static_cast<uint16_t>(c.first);
-        dut->cmd_waits_i = c.waits;
+        dut->cmd_kblocks_i = static_cast<uint16_t>(f.kblocks);
+        dut->cmd_all_kblocks_i = static_cast<uint16_t>(f.all);
+        dut->cmd_cols_i = static_cast<uint32_t>(f.cols);
+        dut->cmd_first_col_i = static_cast<uint32_t>(f.col);
+        dut->cmd_off_i = f.off;
+        dut->cmd_first_kblock_i = static_cast<uint16_t>(f.first);
+        dut->cmd_waits_i = f.waits;
         dut->limit_i = static_cast<uint32_t>(c.end - c.bad);
         dut->go_i = !running && dut->next_o && rng.chance(20);
         dut->job_ready_i = job.want();
@@ -147,13 +151,14 @@ int main(int argc, char **argv)
                 waiting.push_back(c);
             seen_bad += c.bad;
             judged = true;
+            other = c;
             c = random_command();
             n--;
         } else if (!judged && !dut->busy_o) {
             tap.note("no verdict");
             good = false;
         }
-        if (dut->cmd_valid_i && dut->cmd_ready_o)
+        if (dut->cmd_valid_i)
             judged = false;
         dut.edge();
     }
