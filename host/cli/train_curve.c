@@ -23,8 +23,6 @@ enum {
 
 static const double wait = 2; // seconds between two pictures
 
-static const char marker[] = "<!-- millrace train";
-
 // ---- points -------------------------------------------------------------------------------------
 
 static int add(struct train_points *p, struct train_point point, struct mr_error *err)
@@ -41,17 +39,24 @@ static int add(struct train_points *p, struct train_point point, struct mr_error
     return 0;
 }
 
+// That of the comment.
+static void first_line(const struct train_curve *c, char line[64])
+{
+    (void)snprintf(line, 64, "<!-- millrace train %016llx:", (unsigned long long)c->number);
+}
+
 // The points that a picture has in its comment; one that is not whole is left alone.
 static int read_points(struct train_curve *c, FILE *f, uint64_t last, struct mr_error *err)
 {
-    char line[256];
+    char line[256], first[64];
     int rc = 0;
     bool own = false;
+    first_line(c, first);
     while (rc == 0 && fgets(line, sizeof line, f)) {
         unsigned long long step;
         double loss, rate;
         if (!own) {
-            own = strncmp(line, marker, sizeof marker - 1) == 0;
+            own = strncmp(line, first, strlen(first)) == 0;
             continue;
         }
         if (sscanf(line, "step %llu %lg %lg", &step, &loss, &rate) == 3 && step <= last)
@@ -62,10 +67,10 @@ static int read_points(struct train_curve *c, FILE *f, uint64_t last, struct mr_
     return rc;
 }
 
-int train_curve_open(struct train_curve *c, const char *path, const char *title, uint64_t step,
-                     struct mr_error *err)
+int train_curve_open(struct train_curve *c, const char *path, const char *title, uint64_t number,
+                     uint64_t step, struct mr_error *err)
 {
-    *c = (struct train_curve){.path = path, .title = title};
+    *c = (struct train_curve){.path = path, .title = title, .number = number};
     FILE *f = path && step > 0 ? fopen(path, "r") : NULL;
     int rc = f ? read_points(c, f, step, err) : 0;
     if (f)
@@ -149,8 +154,9 @@ static void grid(FILE *f, const struct axis *a, int parts)
 {
     double tick = tick_of(a->high - a->low, parts);
     char s[32];
-    for (double v = ceil(a->low / tick - 1e-9) * tick; v <= a->high + tick * 1e-9; v += tick) {
-        double y = at_y(a, v);
+    double first = ceil(a->low / tick - 1e-9) * tick;
+    for (int k = 0; k <= 2 * parts && first + k * tick <= a->high + tick * 1e-9; k++) {
+        double v = first + k * tick, y = at_y(a, v);
         fprintf(f, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
         (void)snprintf(s, sizeof s, "%.4g", fabs(v) < tick * 1e-6 ? 0 : v);
         text(f, LEFT - 8, y + 4, "class=\"m\" text-anchor=\"end\"", s);
@@ -217,7 +223,9 @@ static void key(FILE *f, const struct train_curve *c)
 
 static void put_points(FILE *f, const struct train_curve *c)
 {
-    fprintf(f, "%s: these points are read again when it goes on\n", marker);
+    char first[64];
+    first_line(c, first);
+    fprintf(f, "%s these points are read again when it goes on\n", first);
     for (size_t i = 0; i < c->steps.count; i++)
         fprintf(f, "step %llu %.9g %.9g\n", (unsigned long long)c->steps.at[i].step,
                 c->steps.at[i].loss, c->steps.at[i].rate);
@@ -231,7 +239,7 @@ static void widen(struct axis *a)
 {
     if (!(a->low <= a->high))
         a->low = a->high = 0;
-    double room = a->high > a->low ? 0.04 * (a->high - a->low) : fmax(1e-9, 0.1 * fabs(a->high));
+    double room = fmax(fmax(0.04 * (a->high - a->low), 1e-3 * fabs(a->high)), 1e-9);
     a->low -= room;
     a->high += room;
 }

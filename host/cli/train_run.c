@@ -326,7 +326,8 @@ static int open_log(struct train_run *r, struct mr_error *err)
     (void)snprintf(r->title, sizeof r->title, "training of %.60s, state %.60s",
                    of && of[1] ? of + 1 : a->c.model, a->t.output);
     int rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
-    return rc == 0 ? train_curve_open(&r->curve, a->svg, r->title, r->info.step, err) : rc;
+    return rc == 0 ? train_curve_open(&r->curve, a->svg, r->title, r->data.hash, r->info.step, err)
+                   : rc;
 }
 
 int train_run(struct train_run *r, struct mr_error *err)

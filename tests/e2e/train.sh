@@ -139,8 +139,11 @@ learn -o "$work/p2" --steps 4 --svg "$work/curve2.svg" -q >"$work/log" 2>&1
 ok as_one_that_did_not_stop test "$(grep '^step ' "$work/curve.svg")" = "$(grep '^step ' "$work/curve2.svg")"
 learn -o "$work/p2" --steps 5 --svg "$work/text2.svg" -q >"$work/log" 2>&1
 ok another_file_begins_where_it_is grep -q '^step 5 ' "$work/text2.svg"
-printf '<!-- millrace train\nstep 3 nan inf\nstep x\nheld 1 1e999\n' >"$work/odd.svg"
+{ grep '^<!-- millrace train' "$work/curve.svg"; printf 'step 3 nan inf\nstep x\nheld 1 1e999\nstep 1 3 1\nstep 2 3.0000000000000004 1\n'; } >"$work/odd.svg"
 learn -o "$work/p2" --steps 6 --svg "$work/odd.svg" -q >"$work/log" 2>&1
+sed 's/^<!-- millrace train [0-9a-f]*/<!-- millrace train 1234567890abcdef/' "$work/curve.svg" >"$work/other.svg"
+learn -o "$work/p2" --steps 6 --svg "$work/other.svg" -q >>"$work/log" 2>&1
+ok points_of_another_training_are_left_out test "$(grep -c '^step ' "$work/other.svg")" = 0
 ok odd_points_do_not_matter test "$(tail -n 1 "$work/odd.svg")" = "</svg>" -a "$(grep -c 'points="[^"]*nan' "$work/odd.svg")" = 0
 exits train_picture_nowhere 3 '^millrace: --svg .*/no/x.svg: No such file or directory; name a file' "${short[@]}" -o "$work/none" --steps 1 --svg "$work/no/x.svg"
 ln -s /dev/full "$work/full.svg"
