@@ -145,7 +145,6 @@ static int choose_pairs(uint8_t *choice, const struct mr_config *config,
                         const struct mr_trainer_options *opt, struct mr_error *err)
 {
     struct mr_lora lora;
-    int share;
     if ((opt->freeze && *opt->freeze) || (opt->no_decay && *opt->no_decay))
         return mr_fail(err, MR_ERR_USAGE,
                        "an adapter learns alone: patterns of tensors that are frozen or do not "
@@ -153,8 +152,7 @@ static int choose_pairs(uint8_t *choice, const struct mr_config *config,
     int rc = wanted_lora(&lora, config, opt->lora, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < mr_tensor_specs(config); i++)
-        choice[i] = mr_lora_of(&lora, i, &share) ? 0 : MR_CHOICE_FROZEN;
+    mr_choose_pairs(choice, config, &lora);
     if (lora.dropout > 0)
         rc = mr_fail(err, MR_ERR_UNSUPPORTED,
                      "%s: lora_dropout is %g; there is no dropout: set it to 0 to train on",

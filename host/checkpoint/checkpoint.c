@@ -9,6 +9,7 @@
 
 #include "checkpoint/foreign.h"
 #include "checkpoint/heads.h"
+#include "checkpoint/lora_merge.h"
 #include "checkpoint/peft.h"
 #include "checkpoint/weights.h"
 #include "common/file.h"
@@ -188,28 +189,6 @@ static int add_tensors(struct mr_checkpoint *c, const struct mr_weights *file, c
     return 0;
 }
 
-// A matrix that the file has as [inputs][outputs], as [outputs][inputs].
-static void turn(struct mr_tensor *t)
-{
-    const struct mr_tensor was = *t;
-    for (int i = 0; i < 2; i++) {
-        t->shape[i] = was.shape[1 - i];
-        t->stride[i] = was.strided ? was.stride[1 - i] : i == 0 ? 1 : was.shape[1];
-    }
-    t->strided = true;
-}
-
-// Part `share` of its outputs.
-static void cut(struct mr_tensor *t, int share, int shares)
-{
-    size_t size = t->bytes / t->count, rows = (size_t)t->shape[0] / (size_t)shares;
-    size_t row = t->strided ? (size_t)t->stride[0] : t->count / (size_t)t->shape[0];
-    t->data += (size_t)share * rows * row * size;
-    t->shape[0] = (int64_t)rows;
-    t->count /= (size_t)shares;
-    t->bytes /= (size_t)shares;
-}
-
 static bool needs_view(const struct mr_item *item, enum mr_part part)
 {
     return (part == MR_WEIGHT && item->transposed) || item->shares > 1;
@@ -228,9 +207,9 @@ static int view_tensors(struct mr_checkpoint *c, const char *dir, struct mr_erro
             c->stored[c->n_stored++] = c->tensors[i];
         c->views[i] = *c->tensors[i];
         if (t.part == MR_WEIGHT && t.item->transposed)
-            turn(&c->views[i]);
+            mr_tensor_turn(&c->views[i]);
         if (t.item->shares > 1)
-            cut(&c->views[i], t.item->share, t.item->shares);
+            mr_tensor_cut(&c->views[i], t.item->share, t.item->shares);
     }
     return 0;
 }
@@ -436,43 +415,6 @@ static int open_weights(struct mr_checkpoint *c, const char *dir, struct mr_erro
 
 // ---- with an adapter ---------------------------------------------------------------------------
 
-// The file's matrix and its pair, as the file has it: [inputs][outputs] where it is transposed.
-static int adapt(struct mr_checkpoint *c, const struct mr_lora *lora,
-                 const struct mr_lora_pair *pair, struct mr_error *err)
-{
-    const struct mr_tensor *from = c->tensors[pair->tensor];
-    struct mr_tensor *to = &c->adapted[c->n_adapted];
-    bool transposed = mr_tensor_spec(&c->config, pair->tensor).item->transposed;
-    size_t inputs = (size_t)pair->inputs, outputs = (size_t)pair->outputs;
-    float *row = malloc(inputs * sizeof *row), *all = malloc(from->count * sizeof *all);
-    *to = (struct mr_tensor){.name = from->name,
-                             .dtype = MR_DTYPE_F32,
-                             .rank = 2,
-                             .shape = {from->shape[0], from->shape[1]},
-                             .count = from->count,
-                             .data = (const unsigned char *)all,
-                             .bytes = from->count * sizeof *all};
-    c->n_adapted++;
-    if (!row || !all || mr_tensor_read_f32(from, 0, from->count, all) < 0) {
-        free(row);
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the %zu weights of %s", from->count,
-                       mr_show(from->name).text);
-    }
-    for (size_t o = 0; o < outputs; o++) {
-        float *w = transposed ? row : all + o * inputs;
-        for (size_t i = 0; i < inputs && transposed; i++)
-            row[i] = all[i * outputs + o];
-        mr_lora_add(lora, pair, (int)o, 0, pair->inputs, w);
-        for (size_t i = 0; i < inputs && transposed; i++)
-            all[i * outputs + o] = row[i];
-    }
-    free(row);
-    mr_tensor_release(from, 0, from->count);
-    for (int k = 0; k < pair->shares; k++)
-        c->tensors[pair->tensor + (size_t)k * pair->step] = to;
-    return 0;
-}
-
 static int add_adapter(struct mr_checkpoint *c, const char *dir, struct mr_error *err)
 {
     struct mr_lora lora;
@@ -482,8 +424,14 @@ static int add_adapter(struct mr_checkpoint *c, const char *dir, struct mr_error
     c->adapted = calloc(lora.count, sizeof *c->adapted);
     if (!c->adapted)
         rc = mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    for (size_t k = 0; k < lora.count && rc == 0; k++)
-        rc = adapt(c, &lora, &lora.pair[k], err);
+    for (size_t k = 0; k < lora.count && rc == 0; k++) {
+        const struct mr_lora_pair *p = &lora.pair[k];
+        bool transposed = mr_tensor_spec(&c->config, p->tensor).item->transposed;
+        rc = mr_lora_merge(&c->adapted[k], c->tensors[p->tensor], &lora, p, transposed, err);
+        c->n_adapted += rc == 0;
+        for (int share = 0; share < p->shares && rc == 0; share++)
+            c->tensors[p->tensor + (size_t)share * p->step] = &c->adapted[k];
+    }
     mr_lora_free(&lora);
     return rc;
 }
@@ -574,7 +522,7 @@ void mr_checkpoint_close(struct mr_checkpoint *checkpoint)
         mr_torch_close(checkpoint->files[i].torch);
     }
     for (size_t i = 0; i < checkpoint->n_adapted; i++)
-        free((void *)(uintptr_t)checkpoint->adapted[i].data);
+        mr_lora_merged_free(&checkpoint->adapted[i]);
     free(checkpoint->adapted);
     free(checkpoint->files);
     free(checkpoint->tensors);

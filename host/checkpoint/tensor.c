@@ -173,3 +173,23 @@ void mr_tensor_release(const struct mr_tensor *tensor, size_t first, size_t coun
     if (begin < end)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED); // advice
 }
+
+void mr_tensor_turn(struct mr_tensor *t)
+{
+    const struct mr_tensor was = *t;
+    for (int i = 0; i < 2; i++) {
+        t->shape[i] = was.shape[1 - i];
+        t->stride[i] = was.strided ? was.stride[1 - i] : i == 0 ? 1 : was.shape[1];
+    }
+    t->strided = true;
+}
+
+void mr_tensor_cut(struct mr_tensor *t, int share, int shares)
+{
+    size_t size = t->bytes / t->count, rows = (size_t)t->shape[0] / (size_t)shares;
+    size_t row = t->strided ? (size_t)t->stride[0] : t->count / (size_t)t->shape[0];
+    t->data += (size_t)share * rows * row * size;
+    t->shape[0] = (int64_t)rows;
+    t->count /= (size_t)shares;
+    t->bytes /= (size_t)shares;
+}

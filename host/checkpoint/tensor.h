@@ -57,4 +57,9 @@ int mr_tensor_copy(const struct mr_tensor *tensor, size_t first, size_t count, v
 // The same for I32 and I64 tensors.
 int mr_tensor_read_i64(const struct mr_tensor *tensor, size_t first, size_t count, int64_t *out);
 
+// Changes a view of a matrix: [outputs][inputs] of what the file has as [inputs][outputs]; and part
+// `share` of its rows.
+void mr_tensor_turn(struct mr_tensor *tensor);
+void mr_tensor_cut(struct mr_tensor *tensor, int share, int shares);
+
 #endif

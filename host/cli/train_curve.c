@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/output_file.h"
+#include "trace/canvas.h"
 
 enum {
     WIDTH = 860,
@@ -139,15 +140,7 @@ static double tick_of(double range, int parts)
 
 static void text(FILE *f, double x, double y, const char *style, const char *s)
 {
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
-    for (; *s; s++) {
-        const char *e = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : NULL;
-        if (e)
-            fputs(e, f);
-        else
-            fputc((unsigned char)*s < ' ' ? '?' : *s, f);
-    }
-    fputs("</text>\n", f);
+    mr_canvas_text(&(struct mr_canvas){.out = f}, x, y, style, s);
 }
 
 static void grid(FILE *f, const struct axis *a, int parts)

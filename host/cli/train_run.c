@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/str.h"
 
 // ---- several ranks -----------------------------------------------------------------------------
 
@@ -324,7 +325,7 @@ static int open_log(struct train_run *r, struct mr_error *err)
     const struct train_args *a = r->a;
     const char *of = strrchr(a->c.model, '/');
     (void)snprintf(r->title, sizeof r->title, "training of %.60s, state %.60s",
-                   of && of[1] ? of + 1 : a->c.model, a->t.output);
+                   mr_show(of && of[1] ? of + 1 : a->c.model).text, mr_show(a->t.output).text);
     int rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
     return rc == 0 ? train_curve_open(&r->curve, a->svg, r->title, r->data.hash, r->info.step, err)
                    : rc;

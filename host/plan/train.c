@@ -138,15 +138,15 @@ static int open_pass(struct mr_pass **pass, const struct mr_plan_train_job *job,
 {
     uint8_t *choice = NULL;
     struct mr_lora lora;
-    int rc = 0, share;
+    int rc = 0;
     *pass = NULL;
     if (job->lora) {
         rc = mr_lora_new(&lora, model, job->lora->rank, job->lora->alpha, job->lora->targets, err);
         choice = rc == 0 ? calloc(mr_tensor_specs(model), 1) : NULL;
         if (rc == 0 && !choice)
             rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
-        for (size_t i = 0; rc == 0 && i < mr_tensor_specs(model); i++)
-            choice[i] = mr_lora_of(&lora, i, &share) ? 0 : MR_CHOICE_FROZEN;
+        if (rc == 0)
+            mr_choose_pairs(choice, model, &lora);
         mr_lora_free(&lora);
     }
     const struct mr_pass_options o = {

@@ -96,8 +96,7 @@ int mr_adapter_open_base(struct mr_adapter *a, const struct mr_config *config, c
 
 void mr_adapter_choose(const struct mr_adapter *a, uint8_t *choice)
 {
-    for (size_t i = 0; i < a->layout.tensors; i++)
-        choice[i] = a->tensor[i].pair ? 0 : MR_CHOICE_FROZEN;
+    mr_choose_pairs(choice, a->layout.config, &a->lora);
 }
 
 int32_t *mr_adapter_sums(const struct mr_adapter *a, size_t i)

@@ -66,3 +66,10 @@ int mr_choose(uint8_t *choice, const struct mr_config *config, int bit, const ch
                          what)
                : rc;
 }
+
+void mr_choose_pairs(uint8_t *choice, const struct mr_config *config, const struct mr_lora *lora)
+{
+    int share;
+    for (size_t i = 0; i < mr_tensor_specs(config); i++)
+        choice[i] = mr_lora_of(lora, i, &share) ? 0 : MR_CHOICE_FROZEN;
+}

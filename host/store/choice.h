@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "checkpoint/lora.h"
 #include "common/error.h"
 #include "model/config.h"
 
@@ -17,5 +18,8 @@ enum { MR_CHOICE_NO_DECAY = 1, MR_CHOICE_FROZEN = 2, MR_CHOICES = 4 };
 // MR_ERR_USAGE; `what` names it in the message.
 int mr_choose(uint8_t *choice, const struct mr_config *config, int bit, const char *const *patterns,
               const char *what, struct mr_error *err);
+
+// Freezes everything but the matrices of an adapter.
+void mr_choose_pairs(uint8_t *choice, const struct mr_config *config, const struct mr_lora *lora);
 
 #endif
