@@ -5,7 +5,7 @@
 # with it; without STATE everything is in a directory that is removed at the end. SEQUENCE is the
 # tokens of a window, BATCH its windows a step, RATE the learning rate.
 : "${MODEL:=models/demo}"
-: "${DEVICE:=model:sim,train}"
+: "${DEVICE:=model:sim}"
 : "${MILLRACE:=build/millrace}"
 : "${SEQUENCE:=96}"
 : "${BATCH:=8}"

@@ -6,7 +6,6 @@
 
 #include "api/trainer_shared.h"
 #include "checkpoint/peft.h"
-#include "device/open.h"
 #include "millrace.h"
 #include "model/arch.h"
 #include "store/choice.h"
@@ -175,32 +174,31 @@ static int choose(uint8_t **choice, const struct mr_config *config,
                    : rc;
 }
 
-static int open_device(struct mr_device **dev, const char *uri, struct mr_error *err)
-{
-    int rc = mr_pass_kind(uri, err);
-    return rc == 0 ? mr_device_open(dev, uri, err) : rc;
-}
-
 int mr_trainer_check(const char *model, const char *device, const struct mr_trainer_options *opt,
                      struct mr_error *err)
 {
     struct mr_config config;
-    struct mr_pass_options options;
-    struct mr_device *dev = NULL;
-    struct mr_pass *pass = NULL;
-    uint8_t *choice = NULL;
     opt = opt ? opt : &usual;
     int rc = mr_config_load_from(&config, model, err);
     if (rc == 0)
         rc = mr_config_set_positions(&config, opt->positions, err);
+    return rc == 0 ? mr_trainer_check_config(&config, device, opt, err) : rc;
+}
+
+int mr_trainer_check_config(const struct mr_config *config, const char *device,
+                            const struct mr_trainer_options *opt, struct mr_error *err)
+{
+    struct mr_pass_options options;
+    struct mr_device *dev = NULL;
+    struct mr_pass *pass = NULL;
+    uint8_t *choice = NULL;
+    int rc = choose(&choice, config, opt, err);
     if (rc == 0)
-        rc = choose(&choice, &config, opt, err);
+        rc = pass_options(&options, config, opt, choice, err);
     if (rc == 0)
-        rc = pass_options(&options, &config, opt, choice, err);
+        rc = mr_pass_device(&dev, device, err);
     if (rc == 0)
-        rc = open_device(&dev, device, err);
-    if (rc == 0)
-        rc = mr_pass_open(&pass, dev, &config, &options, err);
+        rc = mr_pass_open(&pass, dev, config, &options, err);
     mr_pass_close(pass);
     free(choice);
     if (dev)
@@ -258,7 +256,7 @@ int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const c
         t->tokens = pass.rows;
     }
     if (rc == 0)
-        rc = open_device(&t->dev, device, err);
+        rc = mr_pass_device(&t->dev, device, err);
     if (rc == 0)
         rc = mr_step_open(&t->step, t->store, t->dev, &pass, ranks, err);
     free(choice);

@@ -4,6 +4,7 @@
 #define MILLRACE_API_TRAINER_SHARED_H
 
 #include "common/ranks.h"
+#include "model/model.h"
 #include "millrace.h"
 
 // As mr_trainer_open(). Only rank 0 reads `dir`, and only its trainer can be saved. All ranks are
@@ -11,5 +12,9 @@
 int mr_trainer_open_shared(struct mr_trainer **trainer, const char *dir, const char *device,
                            const struct mr_trainer_options *options, const struct mr_ranks *ranks,
                            struct mr_error *err);
+
+// As mr_trainer_check(), of a model that need not be there yet.
+int mr_trainer_check_config(const struct mr_config *config, const char *device,
+                            const struct mr_trainer_options *options, struct mr_error *err);
 
 #endif

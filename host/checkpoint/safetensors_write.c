@@ -40,21 +40,22 @@ char *mr_safetensors_end(struct mr_safetensors_header *h, size_t *size)
     return out;
 }
 
-// `text` with `value`, which it takes over, at `key`, and without `drop`.
-static int config_with(char **out, const char *text, size_t size, const char *key, json_t *value,
-                       const char *drop, const char *where, struct mr_error *err)
+// `text` with `values`, which it takes over, and without `drop`.
+static int config_with(char **out, const char *text, size_t size, json_t *values, const char *drop,
+                       const char *where, struct mr_error *err)
 {
     json_t *root = NULL;
     char *made = NULL;
     *out = NULL;
     int rc = mr_json_parse(&root, text, size, where, err);
     if (rc < 0) {
-        json_decref(value);
+        json_decref(values);
         return rc;
     }
     (void)json_object_del(root, drop);
-    if (json_object_set_new(root, key, value) == 0)
+    if (values && json_object_update(root, values) == 0)
         made = json_dumps(root, JSON_INDENT(2));
+    json_decref(values);
     size_t n = made ? strlen(made) : 0;
     *out = made ? malloc(n + 2) : NULL;
     if (*out) {
@@ -70,11 +71,24 @@ int mr_config_with_dtype(char **out, const char *text, size_t size, const char *
                          const char *where, struct mr_error *err)
 {
     // torch_dtype: its name before transformers 5
-    return config_with(out, text, size, "dtype", json_string(dtype), "torch_dtype", where, err);
+    return config_with(out, text, size, json_pack("{s:s}", "dtype", dtype), "torch_dtype", where,
+                       err);
+}
+
+int mr_config_as_trained(char **out, const char *text, size_t size, const char *dtype,
+                         const struct mr_arch *arch, const char *where, struct mr_error *err)
+{
+    json_t *values = json_pack("{s:s}", "dtype", dtype);
+    for (int i = 0; values && i < arch->n_dropout; i++)
+        if (json_object_set_new(values, arch->dropout[i].key, json_real(0)) != 0) {
+            json_decref(values);
+            values = NULL;
+        }
+    return config_with(out, text, size, values, "torch_dtype", where, err);
 }
 
 int mr_config_with_integer(char **out, const char *text, size_t size, const char *key, int value,
                            const char *where, struct mr_error *err)
 {
-    return config_with(out, text, size, key, json_integer(value), "", where, err);
+    return config_with(out, text, size, json_pack("{s:i}", key, value), "", where, err);
 }

@@ -5,6 +5,7 @@
 #define MILLRACE_CHECKPOINT_SAFETENSORS_WRITE_H
 
 #include "common/json.h"
+#include "model/arch.h"
 
 struct mr_safetensors_header {
     json_t *json;
@@ -24,6 +25,10 @@ char *mr_safetensors_end(struct mr_safetensors_header *h, size_t *size);
 // configuration. *out is new memory. `where` names the text in messages.
 int mr_config_with_dtype(char **out, const char *text, size_t size, const char *dtype,
                          const char *where, struct mr_error *err);
+
+// The same of weights that have been trained here: without dropout, whatever the text says of it.
+int mr_config_as_trained(char **out, const char *text, size_t size, const char *dtype,
+                         const struct mr_arch *arch, const char *where, struct mr_error *err);
 
 // A config.json, but with this integer.
 int mr_config_with_integer(char **out, const char *text, size_t size, const char *key, int value,

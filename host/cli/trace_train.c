@@ -6,11 +6,11 @@
 #include "cli/trace_args.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "device/open.h"
 #include "plan/model.h"
 #include "trace/listing.h"
 #include "trace/programs.h"
 #include "trace/train_run.h"
+#include "train/pass_fits.h"
 
 struct job {
     struct mr_config model;
@@ -45,7 +45,7 @@ static int take(struct job *job, const struct trace_args *a, struct mr_error *er
 static int list(const struct trace_args *a, const struct job *job, struct mr_error *err)
 {
     struct mr_device *dev;
-    int rc = mr_device_open(&dev, a->c.device, err);
+    int rc = mr_pass_device(&dev, a->c.device, err);
     if (rc < 0)
         return rc;
     const struct mr_device_info *info = mr_device_info(dev);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/trainer_shared.h"
 #include "checkpoint/config.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/synthetic.h"
@@ -88,6 +89,17 @@ static int open_all_data(struct train_run *r, struct mr_model *model, struct mr_
     return rc;
 }
 
+// What --lora, --adapter or lora_params say.
+static void take_pairs(struct train_args *a)
+{
+    const struct mr_training_lora *l = &a->t.lora;
+    a->pairs = (struct mr_lora_options){.rank = l->rank,
+                                        .alpha = l->alpha,
+                                        .targets = l->targets[0] ? l->targets : NULL,
+                                        .seed = (uint64_t)a->t.train.seed,
+                                        .adapter = a->adapter};
+}
+
 // ---- the model ---------------------------------------------------------------------------------
 
 // The last checkpoint of the directory, to know its tokenizer and sizes.
@@ -109,6 +121,18 @@ static int find_last(struct train_args *a, struct mr_error *err)
     return rc;
 }
 
+// A model that the device does not hold is refused before its weights are drawn, which may take
+// long and much room on disk. The windows of a file are not known yet.
+static int check_shape(const struct train_args *a, struct mr_error *err)
+{
+    struct mr_config config;
+    struct mr_trainer_options o = train_options(a);
+    if (o.tokens == 0)
+        o.tokens = 1;
+    int rc = mr_training_shape(&a->t, &config, err);
+    return rc == 0 ? mr_trainer_check_config(&config, a->c.device, &o, err) : rc;
+}
+
 // Weights from scratch: those that the state began with, or new ones.
 static int find_start(struct train_args *a, struct mr_error *err)
 {
@@ -118,6 +142,9 @@ static int find_start(struct train_args *a, struct mr_error *err)
     a->c.model = a->found;
     if (mr_file_exists(a->found))
         return 0;
+    int rc = check_shape(a, err);
+    if (rc < 0)
+        return rc;
     a->start = mr_directory_beside(a->t.output, err);
     a->c.model = a->start;
     return a->start ? train_start(&a->t, a->start, err) : err->status;
@@ -177,22 +204,10 @@ static int find_model(struct train_args *a, struct mr_error *err)
     return rc == 0 ? mr_training_fits(&a->t, &config, err) : rc;
 }
 
-// What --lora, --adapter or lora_params say.
-static void take_pairs(struct train_args *a)
-{
-    const struct mr_training_lora *l = &a->t.lora;
-    a->pairs = (struct mr_lora_options){.rank = l->rank,
-                                        .alpha = l->alpha,
-                                        .targets = l->targets[0] ? l->targets : NULL,
-                                        .seed = (uint64_t)a->t.train.seed,
-                                        .adapter = a->adapter};
-}
-
 static int with_model(struct train_args *a)
 {
     struct mr_error err = {0};
     struct mr_model *model;
-    take_pairs(a);
     if (a->merge && !train_learns_pairs(a))
         return cli_usage(&cmd_train, "--merge goes with --lora or --adapter");
     a->c.load.describe = true;
@@ -286,6 +301,7 @@ static int run_options(struct train_args *a)
     t->mode = MR_TRAIN_AND_EVAL;
     t->train.shuffle = true;
     t->train.batch = t->train.micro * t->accumulate;
+    take_pairs(a);
     if (status == EXIT_OK)
         status = with_model(a);
     mr_training_free(t);
@@ -310,6 +326,7 @@ static int read_config(struct train_args *a, struct mr_error *err)
         return rc;
     a->t.output = output ? output : a->t.output;
     a->t.checkpoint = a->checkpoint ? a->checkpoint : a->t.checkpoint;
+    take_pairs(a);
     if (!a->t.output)
         return mr_fail(err, MR_ERR_USAGE, "-o DIR is missing, and %s has no model_dir", a->config);
     if (a->events || !a->t.events)

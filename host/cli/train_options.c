@@ -212,9 +212,9 @@ const struct cli_option train_table[] = {
      .needs = "engines",
      CLI_AT(ARGS, hosts)},
     CLI_ON_DEVICE(ARGS,
-                  "model:tinyt, or any other configuration of the C model as model:CONFIG,train; "
+                  "the C model of any configuration, or RTL that trains, as sim:tinyt; "
                   "of --engines a list, one each in turn, as xrt:0,xrt:1",
-                  "model:sim,train"),
+                  "model:sim"),
     WHOLE("chunk", chunk, 0, 512, "0", "tokens a device run, a multiple of 32; changes no bit"),
     {.name = "recompute",
      .kind = CLI_FLAG,

@@ -306,7 +306,7 @@ static int all_steps(struct train_run *r, struct mr_error *err)
 
 static int open_batch(struct train_run *r, struct mr_error *err)
 {
-    const struct mr_trainer_options o = train_options(r);
+    const struct mr_trainer_options o = train_options(r->a);
     return train_batch_new(&r->batch, r->a->t.train.micro, o.tokens / r->a->t.train.micro, err);
 }
 
@@ -386,7 +386,7 @@ int train_run(struct train_run *r, struct mr_error *err)
 static int evaluate_state(struct train_run *r, const char *dir, const uint64_t *step,
                           struct mr_error *err)
 {
-    struct mr_trainer_options o = train_options(r);
+    struct mr_trainer_options o = train_options(r->a);
     bool whole = true;
     double loss;
     o.model = NULL; // whatever it began with

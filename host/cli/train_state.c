@@ -26,9 +26,8 @@ static const char *const setting_names[SETTINGS] = {"beta1", "beta2",    "epsilo
                                                     "decay", "momentum", "clip"};
 static const char magic[8] = "MRTRAIN";
 
-struct mr_trainer_options train_options(const struct train_run *r)
+struct mr_trainer_options train_options(const struct train_args *a)
 {
-    const struct train_args *a = r->a;
     int sequence = a->t.train.sequence;
     if (a->t.held[0].sequence > sequence)
         sequence = a->t.held[0].sequence;
@@ -283,7 +282,7 @@ static int find_state(struct train_run *r, struct mr_error *err)
                        "%s: has a state, and autoload_last_checkpoint is false; give another "
                        "directory",
                        a->t.output);
-    const struct mr_trainer_options before = train_options(r);
+    const struct mr_trainer_options before = train_options(a);
     int rc = judge(a, &before, fresh, err);
     if (rc == 0)
         rc = judge_rest(a, err);
@@ -298,7 +297,7 @@ int train_state_open(struct train_run *r, struct mr_error *err)
 {
     struct train_args *a = r->a;
     int rc = find_state(r, err);
-    const struct mr_trainer_options o = train_options(r); // of the model where it is now
+    const struct mr_trainer_options o = train_options(a); // of the model where it is now
     if (rc == 0)
         rc = mr_trainer_open_shared(&r->trainer, a->t.output, a->c.device, &o, &a->ranks, err);
     if (rc < 0)

@@ -12,7 +12,7 @@ static inline bool train_is_first(const struct train_run *r)
     return r->a->ranks.rank == 0;
 }
 
-struct mr_trainer_options train_options(const struct train_run *r);
+struct mr_trainer_options train_options(const struct train_args *a);
 
 // Opens r->trainer and fills in r->info, the number of steps, the note and the best checkpoint.
 // What is wrong with the command is said before a state is made; r->fresh says whether one was.

@@ -352,6 +352,17 @@ int mr_take_function(struct mr_reader *r, const struct mr_key *k, void *to, cons
     return r->t->model.function_where ? 0 : MR_ERR_MEMORY;
 }
 
+int mr_take_dropout(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
+{
+    double rate;
+    int rc = mr_key_number(r, k, v, &rate);
+    (void)to;
+    return rc < 0 || rate == 0 ? rc
+                               : mr_key_fail(r, MR_ERR_UNSUPPORTED,
+                                             "'%s': there is no dropout; --%s 0 trains without it",
+                                             mr_key_shown(v).text, r->path);
+}
+
 int mr_take_flag(struct mr_reader *r, const struct mr_key *k, void *to, const struct mr_yaml *v)
 {
     bool flag = false;

@@ -24,6 +24,7 @@ mr_key_take mr_take_size;        // of the model
 mr_key_take mr_take_loss;        // num_tokens or batch_size
 mr_key_take mr_take_epsilon;     // of its LayerNorm
 mr_key_take mr_take_function;    // of the model's feed-forward
+mr_key_take mr_take_dropout;     // 0
 mr_key_take mr_take_flag;        // MR_FLAG_*, key->at
 mr_key_take mr_take_mode;        // train, eval, ...
 mr_key_take mr_take_autoload;    // whether a state is gone on with

@@ -16,10 +16,10 @@
 #define FIXED(NAME, VALUE, WHY)  {.name = NAME, .kind = MR_KEY_FIXED, .words = VALUE, .why = WHY}
 #define REFUSED(NAME, WHY)       {.name = NAME, .kind = MR_KEY_REFUSED, .why = WHY}
 #define STEPS(NAME, LOW, ...)    WHOLE(NAME, LOW, 1 << 30, __VA_ARGS__)
+#define DROPOUT(NAME)            SPECIAL(NAME, mr_take_dropout, .low = 0, .high = 1)
 #define SIZE(NAME, INDEX, HIGH, ...)                                                               \
     SPECIAL(NAME, mr_take_size, .low = 1, .high = HIGH, AT(model.size[INDEX]), __VA_ARGS__)
 
-static const char no_dropout[] = "there is no dropout yet; 0 can be trained";
 static const char no_mup[] = "muP's factors are not there yet";
 static const char no_bert[] = "is a key of BERT; GPT-J and GPT-2 can be trained";
 static const char no_sparsity[] = "sparse training is not there";
@@ -86,10 +86,10 @@ static const struct mr_key model[] = {
     FIXED("norm_type", "layernorm", "layernorm can be trained"),
     FIXED("norm_first", "true", "norms stand in front"),
     FIXED("use_position_embedding", "true", "a model without positions is not there"),
-    FIXED("dropout_rate", "0", no_dropout),
-    FIXED("embedding_dropout_rate", "0", no_dropout),
-    FIXED("attention_dropout_rate", "0", no_dropout),
-    FIXED("residual_dropout_rate", "0", no_dropout),
+    DROPOUT("dropout_rate"),
+    DROPOUT("embedding_dropout_rate"),
+    DROPOUT("attention_dropout_rate"),
+    DROPOUT("residual_dropout_rate"),
     SPECIAL("loss_scaling", mr_take_loss, AT(loss_scaling)),
     REAL("loss_weight", 0, 1e6, .above = true, AT(loss_weight)),
     REAL("initializer_range", 0, 1, .above = true, AT(model.range)),

@@ -395,7 +395,7 @@ void mr_generated_free(struct mr_generated *g);
 // (docs/store.md). A step adds up the gradients of micro-batches as integers and then updates
 // everything or nothing, so the state is good whenever the program ends. Neither device, chunks,
 // threads nor the order of micro-batches changes a bit (docs/training.md). There is no dropout:
-// rates in config.json (attn_pdrop, ..) are kept for the export, and not applied.
+// rates in config.json (attn_pdrop, ..) are not applied, and 0 in the export.
 
 struct mr_trainer;
 
@@ -445,7 +445,7 @@ int mr_trainer_check(const char *model, const char *device, const struct mr_trai
                      struct mr_error *err);
 
 // Opens a state on a device that can train: "model:tinyt", or any other configuration as
-// "model:sim,train". Completes a step that was under way when a program ended. A state can be open
+// "model:sim". Completes a step that was under way when a program ended. A state can be open
 // once at a time. opt may be NULL.
 int mr_trainer_open(struct mr_trainer **trainer, const char *dir, const char *device,
                     const struct mr_trainer_options *opt, struct mr_error *err);

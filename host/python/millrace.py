@@ -287,7 +287,7 @@ class Trainer(_Object):
     ["q_proj"], "seed": 0} or {"adapter": DIRECTORY}, and a LoRA adapter learns instead of the model."""
     _close = staticmethod(lambda handle: lib.mr_trainer_close(handle))
 
-    def __init__(self, state, model=None, device="model:sim,train", tokens=0, chunk=0, recompute=False,
+    def __init__(self, state, model=None, device="model:sim", tokens=0, chunk=0, recompute=False,
                  positions=0, freeze=(), no_decay=(), lora=None):
         def patterns(texts):
             return (c_char_p * (len(texts) + 1))(*(text.encode() for text in texts))

@@ -183,8 +183,9 @@ static int put_config(void *arg, FILE *f, struct mr_error *err)
 {
     const struct export *x = arg;
     char *text;
-    int rc = mr_config_with_dtype(&text, (const char *)x->file.data, x->file.size,
-                                  config_dtype(x->dtype), x->d->dir, err);
+    int rc =
+        mr_config_as_trained(&text, (const char *)x->file.data, x->file.size,
+                             config_dtype(x->dtype), mr_arch_of(&x->s->config), x->d->dir, err);
     if (rc == 0)
         rc = mr_directory_put(x->d, f, text, strlen(text), err);
     free(text);

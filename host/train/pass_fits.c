@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/configs.h"
+#include "device/open.h"
 #include "engine/program.h"
 #include "store/turned.h"
 #include "train/pass_impl.h"
@@ -50,7 +51,7 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
     int stream = p->g.ring / 2, words = p->g.act_words, blocks = pass_blocks(p->most_rows);
     struct limit limits[LIMITS], of_sim[LIMITS];
     if (!p->g.train)
-        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim,train can", p->name);
+        return mr_fail(err, MR_ERR_USAGE, "device %s cannot train; model:sim can", p->name);
     if (p->g.t < 32)
         return mr_fail(err, MR_ERR_FIT, "device %s has %d rows; training needs 32 at a time",
                        p->name, p->g.t);
@@ -65,8 +66,7 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
                        "the model does not fit device %s for training: %s is %d, the device has "
                        "%d; %s",
                        p->name, l->what, l->need, l->have,
-                       too_small(of_sim) ? "no configuration holds it"
-                                         : "model:sim,train holds it");
+                       too_small(of_sim) ? "no configuration holds it" : "model:sim holds it");
     if (mr_segment_kblocks(p->d.vocab / 32, 0) > words)
         return mr_fail(err, MR_ERR_FIT, "the vocabulary of %d does not fit device %s for training",
                        p->c->vocab_size, p->name);
@@ -79,8 +79,8 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
     return 0;
 }
 
-// Whether the first part of "sim:..." is a configuration without TRAIN, and no other adds it.
-static bool simulated_without(const char *args)
+// Whether the first part of "[config],..." is a configuration without TRAIN, and no other adds it.
+static bool without_training(const char *args)
 {
     char name[32];
     size_t n = strcspn(args, ",");
@@ -97,12 +97,30 @@ int mr_pass_kind(const char *uri, struct mr_error *err)
     if (strncmp(uri, "cpu:", 4) == 0)
         return mr_fail(err, MR_ERR_USAGE,
                        "device %s cannot train: it is the reference for inference; "
-                       "model:sim,train can",
+                       "model:sim can",
                        uri);
-    if (strncmp(uri, "sim:", 4) == 0 && simulated_without(uri + 4))
+    if (strncmp(uri, "sim:", 4) == 0 && without_training(uri + 4))
         return mr_fail(err, MR_ERR_USAGE,
                        "device %.300s cannot train; with ',train' it can, and "
-                       "model:sim,train can",
+                       "model:sim can",
                        uri);
     return 0;
+}
+
+int mr_pass_device(struct mr_device **dev, const char *uri, struct mr_error *err)
+{
+    static const char scheme[] = "model:";
+    size_t n = sizeof scheme - 1;
+    char name[MR_DEVICE_URI];
+    int rc = mr_pass_kind(uri, err);
+    *dev = NULL;
+    if (rc < 0)
+        return rc;
+    if (strncmp(uri, scheme, n) != 0 || !without_training(uri + n))
+        return mr_device_open(dev, uri, err);
+    n += strcspn(uri + n, ",");
+    int size = snprintf(name, sizeof name, "%.*s,train%s", (int)n, uri, uri + n);
+    return size > 0 && (size_t)size < sizeof name
+               ? mr_device_open(dev, name, err)
+               : mr_fail(err, MR_ERR_USAGE, "%.64s...: too long", uri);
 }

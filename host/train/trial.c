@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "device/open.h"
 #include "store/mirror.h"
 #include "store/volume.h"
 #include "train/pass_fits.h"
@@ -44,9 +43,7 @@ int mr_trial_open(struct mr_trial *t, const struct mr_trial_options *options, st
     o->o.rows = 0;
     for (int i = 0; i < o->n_sequences; i++)
         o->o.rows += o->lengths[i];
-    int rc = mr_pass_kind(o->device, err);
-    if (rc == 0)
-        rc = mr_device_open(&t->dev, o->device, err);
+    int rc = mr_pass_device(&t->dev, o->device, err);
     if (rc == 0)
         rc = mr_pass_plan(&plan, &mr_device_info(t->dev)->g, o->device, o->config, &o->o, err);
     if (rc == 0)

@@ -49,7 +49,7 @@ def peft_steps(model, ids):
 def our_steps(work, base, adapter, ids):
     """The same on model:, from PEFT's adapter; leaves its own."""
     losses = []
-    with Trainer(work / "state", base, device="model:sim,train", tokens=SEQUENCES * LENGTH,
+    with Trainer(work / "state", base, device="model:sim", tokens=SEQUENCES * LENGTH,
                  lora={"adapter": adapter}) as trainer:
         for _ in range(STEPS):
             trainer.begin()

@@ -27,7 +27,7 @@ from tap import done, ok  # noqa: E402
 BUILD, DEMO = Path(sys.argv[1]), Path("models/demo")
 MILLRACE, HELPER, TEXT = BUILD / "millrace", BUILD / "interop" / "helper", DEMO / "heldout.txt"
 SEQUENCES, LENGTH, STEPS, RATE = 8, 128, 6, 1e-4
-DEVICE = "model:sim,train"
+DEVICE = "model:sim"
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 
 

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 head -c 6000 models/demo/heldout.txt >"$work/text"
 learn() {
     "$millrace" train models/demo --data "$work/text" --steps 3 --sequence 64 --batch 2 \
-        --accumulate 4 --lr 3e-4 -d model:sim,train "$@" || exit $?
+        --accumulate 4 --lr 3e-4 -d model:sim "$@" || exit $?
 }
 echo "Three steps of four micro-batches on one engine (the C model):"
 learn -o "$work/one"

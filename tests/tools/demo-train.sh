@@ -59,7 +59,7 @@ if [ "$status" != 0 ]; then
     exit "$status"
 fi
 echo
-learn -o "$work/model" -d model:sim,train >/dev/null || exit $?
+learn -o "$work/model" -d model:sim >/dev/null || exit $?
 for f in header state; do
     cmp "$work/sim/$f" "$work/model/$f" || exit 1
 done
