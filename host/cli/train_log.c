@@ -171,7 +171,8 @@ int train_log_open(struct train_log *log, const char *events, const char *csv, u
     if (rc < 0 || !csv)
         return rc;
     log->csv_path = csv;
-    static const char names[] = "step,loss,norm,rate,heldout_loss,repeated\n";
+    static const char names[] =
+        "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second\n";
     char first[sizeof names] = "";
     log->csv = fopen(csv, "a+");
     if (!log->csv || fseek(log->csv, 0, SEEK_END) != 0)
@@ -189,7 +190,7 @@ int train_log_open(struct train_log *log, const char *events, const char *csv, u
 }
 
 int train_log_step(struct train_log *log, double now, const struct mr_trainer_done *step,
-                   double rate, struct mr_error *err)
+                   double rate, double seconds, struct mr_error *err)
 {
     if (log->events) {
         struct buffer e = event_at(now, step->step), summary = {.size = 0};
@@ -201,10 +202,10 @@ int train_log_step(struct train_log *log, double now, const struct mr_trainer_do
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv &&
-                   (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d\n", (unsigned long long)step->step,
-                            step->loss, step->norm, rate, step->repeated) < 0 ||
-                    fflush(log->csv) != 0)
+    return log->csv && (fprintf(log->csv, "%llu,%.9g,%.9g,%.9g,,%d,%.6g,%.6g\n",
+                                (unsigned long long)step->step, step->loss, step->norm, rate,
+                                step->repeated, seconds, train_log_pace(step, seconds)) < 0 ||
+                        fflush(log->csv) != 0)
                ? failed(log->csv_path, err)
                : 0;
 }
@@ -219,10 +220,16 @@ int train_log_held(struct train_log *log, double now, uint64_t step, double loss
         if (!write_record(log->events, &e))
             return failed(log->events_dir, err);
     }
-    return log->csv && (fprintf(log->csv, "%llu,,,,%.9g,\n", (unsigned long long)step, loss) < 0 ||
-                        fflush(log->csv) != 0)
+    return log->csv &&
+                   (fprintf(log->csv, "%llu,,,,%.9g,,,\n", (unsigned long long)step, loss) < 0 ||
+                    fflush(log->csv) != 0)
                ? failed(log->csv_path, err)
                : 0;
+}
+
+double train_log_pace(const struct mr_trainer_done *step, double seconds)
+{
+    return seconds > 0 ? (double)step->targets / seconds : 0;
 }
 
 double train_log_now(void)

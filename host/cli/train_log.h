@@ -24,11 +24,13 @@ int train_log_check(const char *events, const char *csv, const char *svg, const 
 // that has another first row. Either may be NULL.
 int train_log_open(struct train_log *log, const char *events, const char *csv, uint64_t step,
                    struct mr_error *err);
-// A step, at so many seconds since 1970.
+// A step that took `seconds`, at `now` in seconds since 1970.
 int train_log_step(struct train_log *log, double now, const struct mr_trainer_done *step,
-                   double rate, struct mr_error *err);
+                   double rate, double seconds, struct mr_error *err);
 int train_log_held(struct train_log *log, double now, uint64_t step, double loss,
                    struct mr_error *err);
+// Tokens that a step learnt, a second; 0 where the clock saw no time.
+double train_log_pace(const struct mr_trainer_done *step, double seconds);
 double train_log_now(void);                  // seconds since 1970
 void train_log_close(struct train_log *log); // of zeros, too
 

@@ -45,20 +45,24 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
         return;
     cli_line_wipe(&r->line);
     if (r->a->c.json) {
-        json_t *o = json_pack("{s:I, s:f, s:I, s:f, s:f, s:f, s:i}", "step", (json_int_t)d->step,
-                              "loss", d->loss, "targets", (json_int_t)d->targets, "norm", d->norm,
-                              "rate", rate, "seconds", seconds, "repeated", d->repeated);
+        json_t *o = json_pack(
+            "{s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:i}", "step", (json_int_t)d->step, "loss",
+            d->loss, "targets", (json_int_t)d->targets, "norm", d->norm, "rate", rate, "seconds",
+            seconds, "tokens_per_second", train_log_pace(d, seconds), "repeated", d->repeated);
         if (o && d->cycles > 0)
             (void)json_object_update_new(o, json_pack("{s:I, s:f}", "cycles", (json_int_t)d->cycles,
                                                       "mac_utilisation", d->mac_utilisation));
         print_line(o);
     } else {
-        char counted[64] = "";
+        char counted[64] = "", pace[64] = "";
         if (d->cycles > 0)
             (void)snprintf(counted, sizeof counted, "  %.2f M cycles, MACs %.1f %%",
                            (double)d->cycles / 1e6, 100 * d->mac_utilisation);
-        printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s%s\n", (unsigned long long)d->step,
-               d->loss, d->norm, rate, counted,
+        if (r->a->c.verbose)
+            (void)snprintf(pace, sizeof pace, "  %.3g s, %.4g tokens/s", seconds,
+                           train_log_pace(d, seconds));
+        printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s%s%s\n", (unsigned long long)d->step,
+               d->loss, d->norm, rate, pace, counted,
                d->repeated ? "  (repeated with larger units)" : "");
     }
     (void)cli_flush(); // the end of the program says what failed
@@ -220,8 +224,9 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
         watch_loss(r, done.loss);
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
-    print_step(r, &done, u.rate, mr_seconds() - start);
-    rc = train_log_step(&r->log, train_log_now(), &done, u.rate, err);
+    double seconds = mr_seconds() - start;
+    print_step(r, &done, u.rate, seconds);
+    rc = train_log_step(&r->log, train_log_now(), &done, u.rate, seconds, err);
     return rc == 0 ? train_curve_step(&r->curve, done.step, done.loss, u.rate, err) : rc;
 }
 

@@ -27,7 +27,7 @@ words=(train $demo --data "$work/text" --sequence 16 --batch 1 --eval-windows 1 
 ok the_rtl_trains test $? = 0 -a ! -s "$work/err"
 ok the_rtl_gives_the_same_weights test "$(diff -r "$work/model-out" "$work/rtl-out" && echo same)" = same
 ok the_rtl_counts_its_cycles test "$(grep -cE '"repeated":[01],"cycles":[0-9]{6,},"mac_utilisation":0\.[0-9]+' "$work/log-rtl")" = 2
-ok and_gives_the_same_losses test "$(sed 's/,"cycles":.*/}/; s/"seconds":[^,]*,//' "$work/log-rtl")" = "$(sed 's/"seconds":[^,]*,//' "$work/log-model")"
+ok and_gives_the_same_losses test "$(sed 's/,"cycles":.*/}/; s/"seconds":[^,]*,"tokens_per_second":[^,]*,//' "$work/log-rtl")" = "$(sed 's/"seconds":[^,]*,"tokens_per_second":[^,]*,//' "$work/log-model")"
 
 # ---- killed within a step on the RTL: the state is that of the step before, and goes on
 cp -r "$work/by-rtl" "$work/killed"
@@ -56,7 +56,8 @@ learn -o "$work/b" --steps 1 --lr 1e-3 --accumulate 2 -q >"$work/log" 2>&1
 learn -o "$work/b" --steps 3 --lr 1e-3 --accumulate 2 --chunk 32 -q --json >"$work/json" 2>&1
 learn -o "$work/b" --steps 4 --lr 1e-3 --accumulate 2 -d model:wide --recompute -v --export "$work/out-b" >"$work/log" 2>"$work/err"
 ok going_on_gives_the_same_bytes cmp "$work/out-a/model.safetensors" "$work/out-b/model.safetensors"
-ok json_is_an_object_a_line test "$(grep -cE '^\{"step":[23],"loss":[0-9.]+,"targets":[0-9]+,.*"seconds":[0-9.e-]+,"repeated":0\}$' "$work/json")" = 2
+ok json_is_an_object_a_line test "$(grep -cE '^\{"step":[23],"loss":[0-9.]+,"targets":[0-9]+,.*"seconds":[0-9.e-]+,"tokens_per_second":[0-9.e+]+,"repeated":0\}$' "$work/json")" = 2
+ok verbose_lines_have_seconds_and_tokens grep -qE '^step 4 .*  rate [0-9.e-]+  [0-9.e-]+ s, [0-9.e+]+ tokens/s$' "$work/log"
 less=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
 learn -o "$work/b" --steps 4 --accumulate 2 -d model:wide -v >"$work/log" 2>"$work/err"
 kept=$(sed -n 's/.*; \([0-9]*\) bytes of device memory$/\1/p' "$work/err")
@@ -107,6 +108,7 @@ learn -o "$work/g" --steps 2 --events "$work/ev" --csv "$work/csv" -q >"$work/lo
 learn -o "$work/g" --steps 3 --events "$work/ev" --csv "$work/csv" >"$work/log" 2>"$work/err"
 ok going_on_is_said grep -q 'g: goes on at step 3 of 3$' "$work/log"
 ok csv_has_a_row_for_each_line test "$(cut -d, -f1 "$work/csv" | tr '\n' ' ')" = "step 0 1 2 2 3 3 "
+ok csv_has_seconds_and_tokens test "$(grep -cE '^[123],.*,0,[0-9.e-]+,[0-9.e+]+$' "$work/csv")" = 3
 ok each_run_has_its_event_file test "$(ls "$work/ev" | tr '\n' ' ')" = "events.out.tfevents.0000000000.millrace events.out.tfevents.0000000002.millrace "
 exits train_events_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --events "$work/no/ev"
 exits train_csv_nowhere 3 'No such file' "${short[@]}" -o "$work/g" --steps 4 --csv "$work/no/csv"

@@ -142,8 +142,8 @@ static void write_run(const char *dir, const char *csv, double now)
     check(train_log_held(&log, now, 41, 3.5, &err), &err);
     static const struct mr_trainer_done small = {42, 2.25, 7, 0.125, 2, 0, 0},
                                         large = {1ULL << 40, 1e-9, 7, 1e9, 0, 0, 0};
-    check(train_log_step(&log, now + 1, &small, 1e-3, &err), &err);
-    check(train_log_step(&log, now + 2, &large, 0, &err), &err);
+    check(train_log_step(&log, now + 1, &small, 1e-3, 0.5, &err), &err);
+    check(train_log_step(&log, now + 2, &large, 0, 0, &err), &err);
     train_log_close(&log);
 }
 
@@ -175,14 +175,15 @@ static void rows_are_added(void **unused)
 {
     (void)unused;
     static const char rows[] =
-        "41,,,,3.5,\n42,2.25,0.125,0.001,,2\n1099511627776,1e-09,1e+09,0,,0\n";
-    char want[300];
+        "41,,,,3.5,,,\n42,2.25,0.125,0.001,,2,0.5,14\n1099511627776,1e-09,1e+09,0,,0,0,0\n";
+    char want[400];
     size_t n;
     const char *path = files_path("rows.csv");
     write_run("events", path, 1);
     write_run("events", path, 2);
-    (void)snprintf(want, sizeof want, "step,loss,norm,rate,heldout_loss,repeated\n%s%s", rows,
-                   rows);
+    (void)snprintf(want, sizeof want,
+                   "step,loss,norm,rate,heldout_loss,repeated,seconds,tokens_per_second\n%s%s",
+                   rows, rows);
     char *is = files_read(path, &n);
     assert_string_equal(is, want);
     free(is);
