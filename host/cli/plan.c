@@ -424,6 +424,14 @@ static const struct cli_option options[] = {
      .def = "1",
      .needs = "train",
      CLI_AT(ARGS, micro_batches)},
+    {.name = "steps",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "of a run, whose time, energy and bytes are added",
+     .low = 1,
+     .high = 1 << 30,
+     .needs = "train",
+     CLI_AT(ARGS, steps)},
     {.name = "recompute",
      .kind = CLI_FLAG,
      .help = "layers keep no stash: the backward pass makes it again",
@@ -465,6 +473,6 @@ const struct cli_command cmd_plan = {
         "millrace plan --geometry layers=12,d=768,heads=12,vocab=32000 --config n=4,r=8,t=64 "
         "--batch 4\n"
         "millrace plan models/demo --positions 0,127 --measure --svg demo.svg\n"
-        "millrace plan synthetic:gptj-6b --train --length 1024 --config u280,train",
+        "millrace plan synthetic:gptj-6b --train --length 1024 --board u50 --steps 1000",
     .run = run,
 };

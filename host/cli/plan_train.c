@@ -59,6 +59,29 @@ static const char *binding(const struct step *s)
     return link > 1 ? "link" : share[MEMORY] > 0.95 ? "memory" : "array";
 }
 
+// What a whole run takes, --steps of it.
+struct whole_run {
+    double tokens, seconds, joules; // joules: at most; 0: not known
+    double up, down, memory;        // bytes over the link, and to and from the device's memory
+};
+
+static struct whole_run run_of(const struct step *s)
+{
+    const struct mr_plan_link *l = fits(s, &s->t.whole) ? &s->t.link_whole : &s->t.link_two;
+    const struct mr_work *w = &s->t.sum.work;
+    double steps = (double)s->p->a->steps, micro_batches = s->job.micro_batches;
+    uint64_t beats = w->weights + w->stash_read + w->stash_written + w->kv_written + w->host_read +
+                     w->host_written;
+    return (struct whole_run){
+        .tokens = steps * s->job.rows * micro_batches,
+        .seconds = steps * s->seconds,
+        .joules = s->p->board ? s->p->board->watts * steps * s->seconds : 0,
+        .up = steps * l->up,
+        .down = steps * l->down,
+        .memory = steps * micro_batches * MR_BEAT * (double)beats,
+    };
+}
+
 // ---- text ---------------------------------------------------------------------------------------
 
 static void print_parts(const struct step *s)
@@ -116,6 +139,22 @@ static void print_link(const struct step *s)
                plan_figure(most(ways[i].l) / s->seconds / 1e9, 3).text);
 }
 
+static void print_run(const struct step *s)
+{
+    struct whole_run r = run_of(s);
+    bool hours = r.seconds >= 3600;
+    printf("  a run      %ld step%s, %.0f tokens: %s %s", s->p->a->steps,
+           s->p->a->steps == 1 ? "" : "s", r.tokens,
+           plan_figure(r.seconds / (hours ? 3600 : 1), 4).text, hours ? "hours" : "s");
+    if (r.joules > 0)
+        printf(", at most %s kWh", plan_figure(r.joules / 3.6e6, 4).text);
+    printf("\n             %s GB of the device's memory", plan_figure(r.memory / 1e9, 4).text);
+    if (!no_link(s))
+        printf("; over the link %s GB up, %s down", plan_figure(r.up / 1e9, 4).text,
+               plan_figure(r.down / 1e9, 4).text);
+    printf("\n");
+}
+
 static void print_step(const struct step *s)
 {
     const struct plan *p = s->p;
@@ -142,6 +181,8 @@ static void print_step(const struct step *s)
         printf("\n  energy     at most %s J a step, if the board draws the %.0f W that it may",
                plan_figure(p->board->watts * s->seconds, 4).text, p->board->watts);
     printf("\n");
+    if (p->a->steps > 0)
+        print_run(s);
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
@@ -176,6 +217,17 @@ static json_t *link_json(const struct step *s, const struct mr_plan_link *l)
                      "hidden_from_bytes_per_second", most(l) / s->seconds);
 }
 
+static json_t *run_json(const struct step *s)
+{
+    struct whole_run r = run_of(s);
+    json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "steps", (json_int_t)s->p->a->steps,
+                          "tokens", r.tokens, "seconds", r.seconds, "device_memory_bytes", r.memory,
+                          "link_bytes_up", r.up, "link_bytes_down", r.down);
+    if (r.joules > 0)
+        json_object_set_new(o, "joules_at_most", json_real(r.joules));
+    return o;
+}
+
 static json_t *step_json(const struct step *s)
 {
     const struct plan *p = s->p;
@@ -205,6 +257,8 @@ static json_t *step_json(const struct step *s)
     json_object_set_new(o, "step",
                         json_pack("{s:f, s:f, s:f}", "estimated_cycles", round(s->cycles),
                                   "seconds", s->seconds, "tokens_per_second", tokens / s->seconds));
+    if (p->a->steps > 0)
+        json_object_set_new(o, "run", run_json(s));
     return o;
 }
 

@@ -309,6 +309,11 @@ exits plan_of_rows_without_training 2 'rows goes with --train' plan $demo --rows
 exits plan_of_training_at_a_position 2 'train and --positions exclude each other' plan $demo --train --positions 3
 exits plan_of_training_on_a_board 0 '; u280 has 8.59 GB: two layers fit' plan synthetic:gptj-6b --train --length 256 --board u280
 exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*, 214 MHz estimated$' plan synthetic:gptj-6b --train --length 256 --board u50
+exits plan_of_a_run 0 'a run      1000 steps, 1024000 tokens: [0-9.]* hours, at most [0-9.]* kWh$' plan synthetic:gptj-6b --train --length 1024 --board u50 --steps 1000
+exits plan_of_a_run_without_training 2 'steps goes with --train' plan $demo --steps 3
+bash tests/train/scale.sh "$millrace" >"$work/scale"
+ok the_page_has_what_plan_says_of_all_sizes test "$(grep -cxFf "$work/scale" docs/performance.md)" = "$(grep -c '^| ' "$work/scale")" -a -s "$work/scale"
+ok json_of_plan_of_a_run is_json plan $demo --train --length 64 --config tinyt --steps 5 --json
 ok json_of_plan_of_training is_json plan $demo --train --length 64 --config tinyt --json
 exits plan_at_without_a_prefill 2 'goes with --prefill' plan $demo --at 5
 exits plan_geometry_with_a_key_twice 2 "'layers' is there twice" plan --geometry layers=1,layers=2

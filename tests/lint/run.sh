@@ -179,6 +179,7 @@ for f in docs/pictures/*.txt; do
 done >"$tmp/pictures" 2>&1
 awk -F, -f tests/train/curves.awk docs/results/learning.txt | cmp - docs/learning.svg >>"$tmp/pictures" 2>&1
 awk -F, -v reference=PyTorch -f tests/train/curves.awk docs/results/scratch.txt | cmp - docs/scratch.svg >>"$tmp/pictures" 2>&1
+awk -F' *[|] *' -f tests/train/scale.awk docs/performance.md | cmp - docs/scale.svg >>"$tmp/pictures" 2>&1
 [ ! -s "$tmp/pictures" ]
 tap $? "pictures are those of docs/pictures" "$tmp/pictures"
 printf '%s\n' '# One' '[a](#one) [b](#two) [c](nowhere.md)' >"$tmp/fault.md"
