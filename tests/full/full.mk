@@ -54,9 +54,9 @@ $(BUILD)/full/programs: $(wildcard tests/programs/*.c tests/programs/*.h) $(BUIL
 	$(CC) $(ALL_CFLAGS) -Itests/programs -o $@ $(wildcard tests/programs/*.c) $(LIB) $(LIBS)
 PROGRAMS_PARTS := $(addprefix full-programs,1 2 3 4)
 .PHONY: full-programs $(PROGRAMS_PARTS)
-full-programs: $(BUILD)/full/programs $(call SIM_SO,tiny)
+full-programs: $(BUILD)/full/programs $(call SIM_SO,tiny) $(call SIM_SO,tinyt)
 	JOBS=$(JOBS) bash tests/full/programs.sh $< $(PROGRAMS_CASES)
-$(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny)
+$(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny) $(call SIM_SO,tinyt)
 	JOBS=$(JOBS) SHARD=$*/4 bash tests/full/programs.sh $< $(PROGRAMS_CASES)
 # The analytic model at more points, and with more channels.
 full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide ecp5,$(call SIM_SO,$(c)))
