@@ -134,6 +134,10 @@ static json_t *config_json(const struct mr_config *c)
         if (s->function && c->function)
             json_object_set_new(root, s->key, json_string(mr_function_name(c->function)));
     }
+    // No key would mean GPT-2's rates, which nothing here draws or trains with.
+    for (int i = 0; i < arch->n_dropout && root; i++)
+        if (arch->dropout[i].missing > 0)
+            json_object_set_new(root, arch->dropout[i].key, json_real(0));
     json_object_set_new(root, "eos_token_id", eos);
     json_object_set_new(root, "bos_token_id", json_null());
     return root;

@@ -95,8 +95,8 @@ static int predict(struct job *job)
                                            .g = &info->g,
                                            .config = info->config,
                                            .memory = &job->memory,
-                                           .rows = job->rows,
-                                           .length = job->lengths[0],
+                                           .lengths = job->lengths,
+                                           .n_sequences = job->a->n_lengths,
                                            .micro_batches = 1,
                                            .recompute = job->a->recompute};
     if (rc == 0)
@@ -116,15 +116,10 @@ static int measure(struct job *job)
     for (int i = 0; i < a->n_lengths; i++) {
         job->lengths[i] = (int)a->lengths[i];
         job->rows += job->lengths[i];
-        // plan has one length, and the last sequence what is left
         if (rc == 0 && job->lengths[i] > job->model.n_positions)
             rc = mr_fail(&job->err, MR_ERR_USAGE,
                          "--train: a sequence of %d; the model has %d positions", job->lengths[i],
                          job->model.n_positions);
-        bool last = i + 1 == a->n_lengths;
-        if (rc == 0 && (a->lengths[i] > a->lengths[0] || (!last && a->lengths[i] < a->lengths[0])))
-            rc = mr_fail(&job->err, MR_ERR_USAGE,
-                         "--train: sequences of one length, of which the last may be shorter");
     }
     // Cycles do not depend on the weights.
     const struct mr_trial_options o = {.config = &job->model,

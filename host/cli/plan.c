@@ -261,9 +261,12 @@ static int plan_train(struct plan *p, const char *model)
 {
     struct mr_error err = {0};
     int rc = set_up(p, &err);
-    if (rc == 0 && p->a->length > p->model.n_positions)
-        return cli_usage(&cmd_plan, "--length %ld: the model has %d positions", p->a->length,
-                         p->model.n_positions);
+    for (int i = 0; rc == 0 && i < p->a->n_lengths; i++)
+        if (p->a->lengths[i] > p->model.n_positions)
+            return cli_usage(&cmd_plan, "--length %ld: the model has %d positions",
+                             p->a->lengths[i], p->model.n_positions);
+    if (p->a->n_lengths > 1 && p->a->rows > 0)
+        return cli_usage(&cmd_plan, "--rows goes with one --length; of several they are the sum");
     if (rc == 0)
         rc = plan_training(p, model, &err);
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
@@ -399,18 +402,19 @@ static const struct cli_option options[] = {
      .excludes = "positions capacity batch prefill format two-pass no-head svg measure",
      CLI_AT(ARGS, train)},
     {.name = "length",
-     .kind = CLI_INT,
-     .value = "N",
-     .help = "tokens of a sequence (default: the model's positions)",
+     .kind = CLI_LIST,
+     .value = "LIST",
+     .help = "tokens of each sequence of a micro-batch, with commas between, or of all (default: "
+             "the model's positions)",
      .low = 1,
      .high = CLI_POSITION_MOST,
      .needs = "train",
-     CLI_AT(ARGS, length)},
+     CLI_LIST_AT(ARGS, lengths, n_lengths)},
     CLI_N_POSITIONS(ARGS, model_positions, .needs = "train"),
     {.name = "rows",
      .kind = CLI_INT,
      .value = "N",
-     .help = "tokens of a micro-batch, in sequences of --length (default: one sequence)",
+     .help = "tokens of a micro-batch, in sequences of one --length (default: one sequence)",
      .low = 1,
      .high = 32 * MR_GRAD_KBLOCKS,
      .needs = "train",

@@ -22,10 +22,12 @@ struct plan_args {
     double capacity; // GiB of memory, 0: the board's
     // of a step of training
     bool train, recompute;
-    const char *lora;                        // NULL: the whole model learns
-    int model_positions;                     // --n-positions
-    long rows, length, micro_batches, steps; // steps: 0, or of a whole run
-    double link;                             // GB/s
+    const char *lora;    // NULL: the whole model learns
+    int model_positions; // --n-positions
+    long lengths[PLAN_POINTS], rows, micro_batches;
+    int n_lengths;
+    long steps;  // 0, or of a whole run
+    double link; // GB/s
 };
 
 struct plan {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `millrace plan --train`: what a step of training takes, as text and JSON.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/plan_show.h"
@@ -18,7 +19,8 @@ struct step {
     const char *model;
     struct mr_plan_train_job job;
     struct mr_plan_train t;
-    double cycles, seconds; // of all its micro-batches
+    int rows, shortest, longest; // of a micro-batch, and its sequences
+    double cycles, seconds;      // of all its micro-batches
 };
 
 // ---- what binds ---------------------------------------------------------------------------------
@@ -73,7 +75,7 @@ static struct whole_run run_of(const struct step *s)
     uint64_t beats = w->weights + w->stash_read + w->stash_written + w->kv_written + w->host_read +
                      w->host_written;
     return (struct whole_run){
-        .tokens = steps * s->job.rows * micro_batches,
+        .tokens = steps * s->rows * micro_batches,
         .seconds = steps * s->seconds,
         .joules = s->p->board ? s->p->board->watts * steps * s->seconds : 0,
         .up = steps * l->up,
@@ -159,14 +161,16 @@ static void print_step(const struct step *s)
 {
     const struct plan *p = s->p;
     const struct mr_plan_train_job *j = &s->job;
-    double share[LIMITS], tokens = (double)j->rows * j->micro_batches;
+    double share[LIMITS], tokens = (double)s->rows * j->micro_batches;
     shares(s, share);
     printf("training of %s on %s (N %d, R %d, T %d): ", s->model, p->config, p->g.n, p->g.r,
            p->g.t);
     plan_print_memory_kind(p);
-    printf("  step       %d micro-batch%s of %d rows, sequences of %d: %.0f tokens\n",
-           j->micro_batches, j->micro_batches == 1 ? "" : "es", j->rows,
-           j->length < j->rows ? j->length : j->rows, tokens);
+    char from[48] = "";
+    if (p->a->n_lengths > 1)
+        (void)snprintf(from, sizeof from, "%d to ", s->shortest);
+    printf("  step       %d micro-batch%s of %d rows, sequences of %s%d: %.0f tokens\n",
+           j->micro_batches, j->micro_batches == 1 ? "" : "es", s->rows, from, s->longest, tokens);
     print_parts(s);
     print_memory(s);
     print_link(s);
@@ -232,7 +236,7 @@ static json_t *step_json(const struct step *s)
 {
     const struct plan *p = s->p;
     const struct mr_plan_train *t = &s->t;
-    double share[LIMITS], tokens = (double)s->job.rows * s->job.micro_batches;
+    double share[LIMITS], tokens = (double)s->rows * s->job.micro_batches;
     json_t *part = json_object(), *busy = json_object();
     for (int i = 0; i < MR_PASS_PARTS; i++)
         json_object_set_new(part, keys[i], part_json(&t->part[i]));
@@ -240,12 +244,13 @@ static json_t *step_json(const struct step *s)
     shares(s, share);
     for (int i = 0; i < LIMITS; i++)
         json_object_set_new(busy, limits[i], json_real(share[i]));
-    json_t *o = json_pack(
-        "{s:s, s:s, s:s, s:f, s:i, s:i, s:i, s:o, s:f, s:f, s:s, s:o, s:f}", "model", s->model,
-        "config", p->config, "memory", p->memory.name, "clock_mhz", p->clock_mhz, "length",
-        s->job.length, "rows", s->job.rows, "micro_batches", s->job.micro_batches, "micro_batch",
-        part, "ideal_cycles", t->ideal, "estimate_over_ideal", t->sum.cycles / t->ideal, "binds",
-        binding(s), "busy", busy, "stash_bytes_a_layer_and_token", t->stash);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:f, s:i, s:i, s:i, s:i, s:o, s:f, s:f, s:s, s:o, s:f}", "model",
+                  s->model, "config", p->config, "memory", p->memory.name, "clock_mhz",
+                  p->clock_mhz, "length", s->longest, "sequences", s->job.n_sequences, "rows",
+                  s->rows, "micro_batches", s->job.micro_batches, "micro_batch", part,
+                  "ideal_cycles", t->ideal, "estimate_over_ideal", t->sum.cycles / t->ideal,
+                  "binds", binding(s), "busy", busy, "stash_bytes_a_layer_and_token", t->stash);
     json_object_set_new(o, "device_memory", memory_json(s, &t->whole));
     json_object_set_new(o, "device_memory_two_layers", memory_json(s, &t->two));
     json_object_set_new(o, "store",
@@ -264,12 +269,30 @@ static json_t *step_json(const struct step *s)
 
 // ---- the step -----------------------------------------------------------------------------------
 
+// The list that --length gives, or --rows in sequences of one length, of which the last one has
+// what is left. The caller frees *lengths.
+static int sequences(const struct plan *p, int **lengths, int *n, struct mr_error *err)
+{
+    const struct plan_args *a = p->a;
+    int length = a->n_lengths > 0 ? (int)a->lengths[0] : p->model.n_positions;
+    int rows = a->rows ? (int)a->rows : length;
+    *n = a->n_lengths > 1 ? a->n_lengths : (rows + length - 1) / length;
+    *lengths = calloc((size_t)*n, sizeof **lengths);
+    if (!*lengths)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
+    for (int i = 0; i < *n; i++, rows -= length)
+        (*lengths)[i] = a->n_lengths > 1 ? (int)a->lengths[i] : rows < length ? rows : length;
+    return 0;
+}
+
 int plan_training(const struct plan *p, const char *model, struct mr_error *err)
 {
     const struct plan_args *a = p->a;
-    int length = a->length ? (int)a->length : p->model.n_positions;
     struct mr_training t = {0};
-    int rc = a->lora ? mr_training_lora(&t, a->lora, err) : 0;
+    int *lengths, n_sequences;
+    int rc = sequences(p, &lengths, &n_sequences, err);
+    if (rc == 0 && a->lora)
+        rc = mr_training_lora(&t, a->lora, err);
     const struct mr_store_adapter lora = {.rank = t.lora.rank,
                                           .alpha = t.lora.alpha,
                                           .targets = t.lora.targets[0] ? t.lora.targets : NULL};
@@ -279,15 +302,21 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
                              .g = &p->g,
                              .config = p->config,
                              .memory = &p->memory,
-                             .rows = a->rows ? (int)a->rows : length,
-                             .length = length,
+                             .lengths = lengths,
+                             .n_sequences = n_sequences,
                              .micro_batches = (int)a->micro_batches,
                              .recompute = a->recompute,
                              .lora = a->lora ? &lora : NULL}};
-    if (rc < 0)
-        return rc;
-    rc = mr_plan_train(&s.t, &s.job, err);
+    if (rc == 0)
+        rc = mr_plan_train(&s.t, &s.job, err);
     mr_training_free(&t);
+    s.rows = rc == 0 ? mr_plan_train_rows(&s.job) : 0;
+    s.shortest = s.longest = rc == 0 ? lengths[0] : 0;
+    for (int i = 1; rc == 0 && i < n_sequences; i++) {
+        s.shortest = lengths[i] < s.shortest ? lengths[i] : s.shortest;
+        s.longest = lengths[i] > s.longest ? lengths[i] : s.longest;
+    }
+    free(lengths);
     if (rc < 0)
         return rc;
     s.cycles = s.t.sum.cycles * s.job.micro_batches;

@@ -39,6 +39,14 @@ static void schedule_command(struct schedule *s, const struct mr_command *c, dou
             s->signal[s->signals[i]++][i] = s->free[queue];
 }
 
+int mr_plan_train_rows(const struct mr_plan_train_job *job)
+{
+    int rows = 0;
+    for (int i = 0; i < job->n_sequences; i++)
+        rows += job->lengths[i];
+    return rows;
+}
+
 // ---- all programs of a micro-batch --------------------------------------------------------------
 
 struct counting {
@@ -116,16 +124,7 @@ static int count_programs(struct mr_plan_train *out, const struct mr_plan_train_
                           struct mr_pass *pass, struct mr_error *err)
 {
     struct counting x = {job, out, err};
-    int n = (job->rows + job->length - 1) / job->length;
-    int *lengths = calloc((size_t)n, sizeof *lengths);
-    if (!lengths)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
-    for (int i = 0; i < n; i++) {
-        int left = job->rows - i * job->length;
-        lengths[i] = left < job->length ? left : job->length;
-    }
-    int rc = mr_pass_programs(pass, lengths, n, count, &x, err);
-    free(lengths);
+    int rc = mr_pass_programs(pass, job->lengths, job->n_sequences, count, &x, err);
     add_up(out, job);
     return rc;
 }
@@ -150,7 +149,7 @@ static int open_pass(struct mr_pass **pass, const struct mr_plan_train_job *job,
         mr_lora_free(&lora);
     }
     const struct mr_pass_options o = {
-        .rows = job->rows, .recompute = job->recompute, .choice = choice};
+        .rows = mr_plan_train_rows(job), .recompute = job->recompute, .choice = choice};
     if (rc == 0)
         rc = mr_pass_plan(pass, job->g, job->config, model, &o, err);
     free(choice);
@@ -199,7 +198,7 @@ static int memories(struct mr_plan_train *out, const struct mr_plan_train_job *j
     if (rc < 0)
         return rc;
     out->two = job->model->n_layer < 2 ? one : two;
-    out->stash = (double)(two.stash + two.rows - one.stash - one.rows) / job->rows;
+    out->stash = (double)(two.stash + two.rows - one.stash - one.rows) / mr_plan_train_rows(job);
     out->at_rest = (double)size[MR_V_STATE];
     out->streams = job->lora ? (double)(size[MR_V_STREAM] + size[MR_V_TURNED]) : 0;
     for (int i = 0; i < MR_V_FILES; i++)
@@ -213,7 +212,7 @@ static int memories(struct mr_plan_train *out, const struct mr_plan_train_job *j
 static void link_bytes(struct mr_plan_train *out, const struct mr_plan_train_job *job)
 {
     struct mr_dims d = mr_dims_of(job->model);
-    double m = job->micro_batches, rows = job->rows, embedded = 4 * rows * d.d;
+    double m = job->micro_batches, rows = mr_plan_train_rows(job), embedded = 4 * rows * d.d;
     double logits = 4 * rows * job->model->vocab_size;
     double turned_logits = 2 * rows * d.vocab * 33 / 32; // their gradient, blocks along both axes
     // Of an adapter those of its targets alone: a byte an element, with scales, both ways.

@@ -14,7 +14,8 @@ struct mr_plan_train_job {
     const struct mr_geometry *g;
     const char *config; // its name
     const struct mr_plan_memory *memory;
-    int rows, length;  // of a micro-batch, and of its sequences; the last one has what is left
+    const int *lengths; // of the sequences of a micro-batch
+    int n_sequences;
     int micro_batches; // a step
     bool recompute;
     const struct mr_store_adapter *lora; // NULL: the whole model learns; else its rank, alpha and
@@ -45,6 +46,8 @@ struct mr_plan_train {
     // Over the link in a step: with all in device memory, and with two layers there.
     struct mr_plan_link link_whole, link_two;
 };
+
+int mr_plan_train_rows(const struct mr_plan_train_job *job); // of a micro-batch
 
 // MR_ERR_USAGE for a configuration without TRAIN, MR_ERR_FIT for what does not fit it.
 int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,

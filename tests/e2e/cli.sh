@@ -310,6 +310,8 @@ exits plan_of_training_at_a_position 2 'train and --positions exclude each other
 exits plan_of_training_on_a_board 0 '; u280 has 8.59 GB: two layers fit' plan synthetic:gptj-6b --train --length 256 --board u280
 exits plan_of_training_takes_the_card_that_trains 0 '^training of .* on u50t .*, 214 MHz estimated$' plan synthetic:gptj-6b --train --length 256 --board u50
 exits plan_of_a_run 0 'a run      1000 steps, 1024000 tokens: [0-9.]* hours, at most [0-9.]* kWh$' plan synthetic:gptj-6b --train --length 1024 --board u50 --steps 1000
+exits plan_of_sequences_of_their_own_lengths 0 '1 micro-batch of 108 rows, sequences of 12 to 66: 108 tokens$' plan $demo --train --length 66,12,30
+exits plan_of_rows_in_several_lengths 2 'rows goes with one --length' plan $demo --train --length 66,12 --rows 78
 exits plan_of_a_run_without_training 2 'steps goes with --train' plan $demo --steps 3
 bash tests/train/scale.sh "$millrace" >"$work/scale"
 ok the_page_has_what_plan_says_of_all_sizes test "$(grep -cxFf "$work/scale" docs/performance.md)" = "$(grep -c '^| ' "$work/scale")" -a -s "$work/scale"
@@ -323,7 +325,7 @@ ok plan_of_a_board_ends_its_needs_with_a_verdict grep -q '^  verdict    fits$' "
 ok plan_says_the_units_of_luts grep -qE 'thousand LUTs; XCK26 has 117: [0-9]+ %, fits' "$work/out"
 ok plan_leaves_no_picture_behind test -z "$(ls "$work" | grep 'x\.svg')"
 learner=tests/fixtures/train/gptj-d12-r4
-exits bench_of_training 0 '' bench $learner --train 20,9 -d sim:tinyt
+exits bench_of_training 0 '' bench $learner --train 9,20,3 -d sim:tinyt
 cp "$work/out" "$work/parts"
 # The parts add up to the whole, and one alone has its programs' cycles.
 adds_up() { awk '$1 ~ /^(forward|dX|dW|attention|LayerNorm)$/ { sum += $3; n++ } $1 == "all" { all = $3 } END { exit !(n == 5 && all > 0 && (sum - all) ^ 2 < 9) }' "$1"; }
@@ -331,12 +333,12 @@ ok parts_of_training_add_up adds_up "$work/parts"
 near() { awk '$1 == "all" { off = $5; n++ } END { exit !(n == 1 && off ^ 2 < 16) }' "$1"; }
 ok plan_of_training_is_within_4_percent_of_the_rtl near "$work/parts"
 ok training_is_measured_beside_the_plan grep -qE '^  measured +[0-9.]+ of the three products .*; planned [0-9.]+$' "$work/parts"
-exits bench_of_a_part_of_training 0 '' bench $learner --train 20,9 -d sim:tinyt --part forward
+exits bench_of_a_part_of_training 0 '' bench $learner --train 9,20,3 -d sim:tinyt --part forward
 # Each alone has its programs' cycles, with what they have of dW: together those are the whole, too.
 alone() {
     local part sum=0
     for part in forward dX dW attention LayerNorm; do
-        "$millrace" bench $learner --train 20,9 -d sim:tinyt --part $part >"$work/one-part" || return 1
+        "$millrace" bench $learner --train 9,20,3 -d sim:tinyt --part $part >"$work/one-part" || return 1
         sum=$((sum + $(awk -v p=$part '$1 == p { print $3 }' "$work/one-part")))
     done
     [ $sum = "$(awk '$1 == "all" { print $3 }' "$work/parts")" ]
@@ -344,11 +346,10 @@ alone() {
 ok parts_of_training_alone_add_up alone
 same_forward() { diff <(grep '^  forward' "$work/out") <(grep '^  forward' "$work/parts"); }
 ok part_of_training_alone_is_the_same same_forward
-json_of_training() { "$millrace" bench $learner --train 20,9 -d sim:tinyt --json -q >"$work/json" && grep -q '"move_busy": [1-9]' "$work/json"; }
+json_of_training() { "$millrace" bench $learner --train 9,20,3 -d sim:tinyt --json -q >"$work/json" && grep -q '"move_busy": [1-9]' "$work/json"; }
 ok json_of_training_has_the_counters json_of_training
 exits bench_of_training_without_cycles 2 "counts no cycles; bench --train needs sim:tinyt" bench $learner --train 20 -d model:tinyt
 exits bench_of_training_without_its_commands 2 'cannot train' bench $learner --train 20 -d sim:tiny
-exits bench_of_training_of_several_lengths 2 'sequences of one length' bench $learner --train 9,20,9 -d sim:tinyt
 exits bench_of_training_beyond_the_positions 2 'a sequence of 600; the model has 24' bench $learner --train 600 -d sim:tinyt
 exits bench_of_an_unknown_part 2 'is none of forward, dX' bench $learner --train 20 -d sim:tinyt --part all
 exits bench_of_a_part_of_decoding 2 'goes with --train' bench $demo --part dX

@@ -246,26 +246,39 @@ static void traffic_follows_from_the_fields(void **unused)
 
 // ---- GPT-J-6B, one layer ------------------------------------------------------------------------
 
+enum { SEQUENCES = 64 };
+
+// Sequences of `lengths` of a model, on a configuration with ddr4-2400.
+static void plan_lengths(struct mr_plan_train *out, const char *config,
+                         const struct mr_config *model, const int *lengths, int n_sequences,
+                         bool recompute, struct mr_error *err)
+{
+    struct mr_plan_memory memory;
+    struct mr_geometry g = mr_config_named(config)->g;
+    g.train = 1;
+    check(mr_plan_memory_of(&memory, "ddr4-2400", err), err);
+    const struct mr_plan_train_job job = {.model = model,
+                                          .g = &g,
+                                          .config = config,
+                                          .memory = &memory,
+                                          .lengths = lengths,
+                                          .n_sequences = n_sequences,
+                                          .micro_batches = 1,
+                                          .recompute = recompute};
+    check(mr_plan_train(out, &job, err), err);
+}
+
 static void plan_layers(struct mr_plan_train *out, const char *config, int layers, int rows,
                         int length, bool recompute, struct mr_error *err)
 {
     struct mr_config model;
-    struct mr_plan_memory memory;
     char geometry[64];
-    struct mr_geometry g = mr_config_named(config)->g;
-    g.train = 1;
+    int lengths[SEQUENCES], n = 0;
     (void)snprintf(geometry, sizeof geometry, "layers=%d,vocab=64", layers);
     check(mr_plan_model_parse(&model, geometry, err), err);
-    check(mr_plan_memory_of(&memory, "ddr4-2400", err), err);
-    const struct mr_plan_train_job job = {.model = &model,
-                                          .g = &g,
-                                          .config = config,
-                                          .memory = &memory,
-                                          .rows = rows,
-                                          .length = length,
-                                          .micro_batches = 1,
-                                          .recompute = recompute};
-    check(mr_plan_train(out, &job, err), err);
+    for (; rows > 0; rows -= length)
+        lengths[n++] = rows < length ? rows : length;
+    plan_lengths(out, config, &model, lengths, n, recompute, err);
 }
 
 // A layer's matrices have 12 x 4096^2 weights, the head 64 x 4096; three products of each with all
@@ -363,6 +376,36 @@ static int stop(void *arg, const struct mr_pass_program *p)
     return ++*(int *)arg == 3 ? MR_ERR_INTERRUPTED : 0;
 }
 
+// Sequences as short as they are, in place of all padded to the longest: from 800 rows on, cycles
+// are as many times fewer as tokens are.
+static void short_sequences_take_what_they_have(void **unused)
+{
+    (void)unused;
+    static const char *const models[] = {"synthetic:gpt2,layers=2", "synthetic:gptj-6b,layers=1",
+                                         "synthetic:gpt3-xl,layers=1"};
+    enum { N = 32, LONGEST = 66, CASES = 3 };
+    int own[N], padded[N], rows = 0;
+    for (int i = 0; i < N; i++) {
+        own[i] = i == 0 ? LONGEST : 4 + (int)((uint32_t)i * 2654435761u % 45);
+        padded[i] = LONGEST;
+        rows += own[i];
+    }
+    assert_true(rows >= 800 && rows < N * LONGEST / 2);
+    for (int m = 0; m < CASES; m++) {
+        struct mr_error err = {0};
+        struct mr_plan_train x, y;
+        struct mr_config model;
+        enum mr_format format;
+        check(mr_plan_model_of(&model, &format, models[m], &err), &err);
+        plan_lengths(&x, "sim", &model, own, N, false, &err);
+        plan_lengths(&y, "sim", &model, padded, N, false, &err);
+        double tokens = (double)rows / (N * LONGEST), cycles = x.sum.cycles / y.sum.cycles;
+        printf("# %s: %d of %d tokens, %.3f; cycles %.3f, %+.1f %%\n", models[m], rows, N * LONGEST,
+               tokens, cycles, 100 * (cycles / tokens - 1));
+        assert_true(fabs(cycles / tokens - 1) < 0.03);
+    }
+}
+
 static void watchers_end_a_pass(void **unused)
 {
     (void)unused;
@@ -393,6 +436,7 @@ int main(void)
         cmocka_unit_test(layers_are_alike),
         cmocka_unit_test(sums_fill_the_pauses),
         cmocka_unit_test(recomputation_costs_what_it_should),
+        cmocka_unit_test(short_sequences_take_what_they_have),
         cmocka_unit_test(watchers_end_a_pass),
     };
     // Small pieces of work: waking threads for them is slow where the processors are busy.
