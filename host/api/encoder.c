@@ -190,12 +190,28 @@ static int join(const struct mr_encoder *e, const struct mr_tokens *a, const str
     return rc;
 }
 
+static int take_ids(const struct mr_encoder *e, const struct mr_encoder_text *text,
+                    struct mr_tokens *to, struct mr_error *err)
+{
+    int rc = mr_tokens_reserve(to, text->count, err);
+    for (size_t i = 0; rc == 0 && i < text->count; i++) {
+        int32_t id = text->ids[i];
+        if (id < 0 || id >= e->config->vocab_size)
+            rc = mr_fail(err, MR_ERR_USAGE, "token %d is outside the vocabulary of %d", id,
+                         e->config->vocab_size);
+        to->ids[to->count++] = id;
+    }
+    return rc;
+}
+
 int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *text,
                      struct mr_framed *framed, struct mr_error *err)
 {
     struct mr_tokens a = {0}, b = {0};
     size_t around = text->pair ? 3 : 2, room = (size_t)e->max_tokens - around;
-    int rc = mr_tokenizer_encode(e->tokenizer, text->text, text->size, MR_SPECIAL_PARSE, &a, err);
+    int rc = text->ids ? take_ids(e, text, &a, err)
+                       : mr_tokenizer_encode(e->tokenizer, text->text, text->size, MR_SPECIAL_PARSE,
+                                             &a, err);
     if (rc == 0 && text->pair)
         rc = mr_tokenizer_encode(e->tokenizer, text->pair, text->pair_size, MR_SPECIAL_PARSE, &b,
                                  err);

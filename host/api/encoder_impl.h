@@ -30,6 +30,10 @@ struct mr_framed {
 
 int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *text,
                      struct mr_framed *framed, struct mr_error *err);
+// rows[count][n_embd] of texts that are framed already, all of them at once. opt NULL: as the
+// directory says.
+int mr_encoder_embed_framed(struct mr_encoder *e, int count, const struct mr_framed *framed,
+                            const struct mr_embed_options *opt, float *rows, struct mr_error *err);
 void mr_framed_free(struct mr_framed *framed);
 
 // Can the model do what needs this head?

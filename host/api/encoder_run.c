@@ -67,9 +67,11 @@ static void pool(const float *rows, int count, int width, enum mr_pooling poolin
         out[i] = (float)(out[i] / sqrt(squares));
 }
 
-static int embed(struct mr_encoder *e, int count, const struct mr_framed *framed,
-                 const struct mr_embed_options *opt, float *out, struct mr_error *err)
+int mr_encoder_embed_framed(struct mr_encoder *e, int count, const struct mr_framed *framed,
+                            const struct mr_embed_options *opt, float *out, struct mr_error *err)
 {
+    const struct mr_embed_options own = {.pooling = e->pooling};
+    opt = opt ? opt : &own;
     size_t width = (size_t)e->config->n_embd, total = 0;
     for (int i = 0; i < count; i++)
         total += framed[i].tokens.count;
@@ -92,7 +94,6 @@ int mr_encoder_embed(struct mr_encoder *encoder, const struct mr_encoder_text *t
                      struct mr_error *err)
 {
     enum { TOGETHER = 64 }; // texts whose rows are in memory at once
-    const struct mr_embed_options own = {.pooling = encoder->pooling};
     size_t width = (size_t)encoder->config->n_embd;
     int rc = 0;
     for (int first = 0; first < count && rc == 0; first += TOGETHER) {
@@ -106,7 +107,8 @@ int mr_encoder_embed(struct mr_encoder *encoder, const struct mr_encoder_text *t
                 tokens[first + i] = (int)framed[i].tokens.count;
         }
         if (rc == 0)
-            rc = embed(encoder, n, framed, opt ? opt : &own, rows + (size_t)first * width, err);
+            rc =
+                mr_encoder_embed_framed(encoder, n, framed, opt, rows + (size_t)first * width, err);
         for (int i = 0; i < n; i++)
             mr_framed_free(&framed[i]);
     }

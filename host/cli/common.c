@@ -200,6 +200,16 @@ int cli_need_directory(const struct cli_command *cmd, const char *model)
                      is_packed(model) ? "packed already" : "a file");
 }
 
+bool cli_is_encoder(const char *path)
+{
+    struct mr_error unused = {0};
+    struct mr_config config;
+    char *file = path ? mr_path_join(path, "config.json", &unused) : NULL;
+    bool is = file && mr_file_exists(file) && mr_config_load_encoder(&config, file, &unused) == 0;
+    free(file);
+    return is;
+}
+
 bool cli_is_synthetic(const char *model)
 {
     return model && strncmp(model, "synthetic:", 10) == 0;

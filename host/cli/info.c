@@ -98,17 +98,6 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
 
 // ---- encoders -----------------------------------------------------------------------------------
 
-// A directory whose config.json is that of one.
-static bool is_encoder(const char *path)
-{
-    struct mr_error unused = {0};
-    struct mr_config config;
-    char *file = path ? mr_path_join(path, "config.json", &unused) : NULL;
-    bool is = file && mr_file_exists(file) && mr_config_load_encoder(&config, file, &unused) == 0;
-    free(file);
-    return is;
-}
-
 static const char *pooling_name(const struct mr_encoder_info *i)
 {
     return i->pooling == MR_POOLING_CLS ? "cls" : "mean";
@@ -179,7 +168,7 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_parse(&cmd_info, argc, argv, &a, &status))
         return status;
-    if (is_encoder(a.c.model))
+    if (cli_is_encoder(a.c.model))
         return show_encoder(&a.c);
     status = cli_load(&a.c, &model);
     if (status != EXIT_OK)

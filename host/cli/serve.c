@@ -179,6 +179,20 @@ static int open_sessions(const struct args *a, struct mr_model *model, struct mr
     return rc;
 }
 
+static int serve_until_stopped(const struct args *a, struct mr_serve *server, int positions,
+                               struct mr_error *err)
+{
+    const struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0)
+        perror("millrace: sigaction");
+    bool run = true;
+    if (cli_interrupted()) // before these handlers were there
+        mr_serve_stop();
+    else
+        run = announce(a, server, positions);
+    return run ? mr_serve_run(server, err) : 0;
+}
+
 static int serve(struct args *a, struct mr_model *model)
 {
     struct mr_error err = {0};
@@ -201,29 +215,53 @@ static int serve(struct args *a, struct mr_model *model)
     int rc = open_sessions(a, model, sessions, &units, &err);
     if (rc == 0)
         rc = mr_serve_open(&server, model, sessions, units, &a->serve, &err);
-    if (rc == 0) {
-        const struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-        if (sigaction(SIGINT, &stop, NULL) < 0 || sigaction(SIGTERM, &stop, NULL) < 0)
-            perror("millrace: sigaction");
-        bool run = true;
-        if (cli_interrupted()) // before these handlers were there
-            mr_serve_stop();
-        else
-            run = announce(a, server, info.n_positions);
-        if (run)
-            rc = mr_serve_run(server, &err);
-    }
+    if (rc == 0)
+        rc = serve_until_stopped(a, server, info.n_positions, &err);
     mr_serve_close(server);
     for (int i = 0; i < MR_SERVE_UNITS; i++)
         mr_session_close(sessions[i]);
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
+static int serve_encoder(struct args *a)
+{
+    struct mr_error err = {0};
+    struct mr_encoder_info info;
+    struct mr_encoder *encoder;
+    struct mr_serve *server = NULL;
+    struct screen screen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    int rc = mr_encoder_open(&encoder, a->c.model, a->c.device, &err);
+    if (rc < 0)
+        return cli_fail(&err);
+    mr_encoder_get_info(encoder, &info);
+    a->serve.device = a->c.device;
+    a->serve.format = "fp32";
+    cli_line_open(&screen.line, true, false);
+    a->serve.say = say;
+    a->serve.arg = &screen;
+    rc = mr_serve_open_encoder(&server, encoder, &a->serve, &err);
+    if (rc == 0)
+        rc = serve_until_stopped(a, server, info.max_tokens, &err);
+    mr_serve_close(server);
+    mr_encoder_close(encoder);
+    return rc < 0 ? cli_fail(&err) : EXIT_OK;
+}
+
+static int serve_model(struct args *a)
+{
+    struct mr_model *model = NULL;
+    const struct cli_work reply = {16, 64, 1, 0};
+    cli_say_forecast_of(&a->c, &reply, "a text of 64 tokens: ");
+    int status = cli_load(&a->c, &model);
+    if (status == EXIT_OK)
+        status = serve(a, model);
+    mr_model_close(model);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     struct args a = {0};
-    struct mr_model *model = NULL;
-    const struct cli_work reply = {16, 64, 1, 0};
     char *key = NULL, *name = NULL;
     int status;
     if (!cli_parse(&cmd_serve, argc, argv, &a, &status))
@@ -235,17 +273,17 @@ static int run(int argc, char **argv)
         return status;
     status = read_key(a.key_file, &key);
     a.serve.api_key = key;
-    if (status == EXIT_OK) {
-        cli_say_forecast_of(&a.c, &reply, "a text of 64 tokens: ");
-        status = cli_load(&a.c, &model);
-    }
+    if (status == EXIT_OK && !a.c.model)
+        status = cli_no_model();
+    bool encoder = status == EXIT_OK && cli_is_encoder(a.c.model);
+    if (!a.c.device)
+        a.c.device = encoder ? "cpu:" : "model:";
     if (status == EXIT_OK && !a.serve.model_id) {
         name = name_of(a.c.model);
         a.serve.model_id = name ? name : "millrace";
     }
     if (status == EXIT_OK)
-        status = serve(&a, model);
-    mr_model_close(model);
+        status = encoder ? serve_encoder(&a) : serve_model(&a);
     free(key);
     free(name);
     return status;
@@ -255,7 +293,8 @@ static int run(int argc, char **argv)
 
 static const struct cli_option options[] = {
     CLI_MODEL(ARGS, "Hugging Face directory or packed file; the same as the argument"),
-    CLI_ON_DEVICE(ARGS, CLI_DEVICES ". All its units are used", "model:"),
+    CLI_ON_DEVICE(ARGS, CLI_DEVICES ". All its units are used (default model:, of an encoder cpu:)",
+                  NULL),
     {.name = "host",
      .kind = CLI_TEXT,
      .value = "ADDRESS",
@@ -360,6 +399,7 @@ const struct cli_command cmd_serve = {
     .name = "serve",
     .summary = "an HTTP server: a page for the browser, and the OpenAI API",
     .synopsis = "MODEL [OPTIONS]",
+    .about = "An encoder (BERT, MiniLM, bge, e5) answers /v1/embeddings, any other model the rest.",
     .arguments = "model",
     .options = options,
     .size = sizeof(ARGS),

@@ -594,6 +594,8 @@ struct mr_encoder_text {
     const char *text, *pair; // pair NULL: none
     size_t size, pair_size;
     bool cut;
+    const int32_t *ids; // NULL, or `count` tokens in place of text, without [CLS] and [SEP]
+    size_t count;
 };
 
 struct mr_embed_options {

@@ -54,43 +54,6 @@ static int take_text(void *arg, const char *piece, size_t size)
     return ends;
 }
 
-static void unlink_job(struct mr_serve *s, struct mr_job *job)
-{
-    *(job->prev ? &job->prev->next : &s->jobs) = job->next;
-    if (job->next)
-        job->next->prev = job->prev;
-    job->engine = false;
-}
-
-static void note_end(struct mr_serve *s, const struct mr_choice *c)
-{
-    struct mr_metrics *m = &s->metrics;
-    m->finished[c->finish]++;
-    m->prompt_tokens += c->prompt->count;
-    if (c->first_token > 0)
-        mr_histogram_add(&m->first_token_seconds, c->first_token - c->job->accepted);
-    if (c->n_new > 1)
-        mr_histogram_add(&m->token_seconds,
-                         (c->last_token - c->first_token) / (double)(c->n_new - 1));
-}
-
-// Under the lock. The job may be gone afterwards.
-static void end_choice(struct mr_choice *c, enum mr_finish finish)
-{
-    struct mr_job *job = c->job;
-    struct mr_serve *s = job->serve;
-    c->done = true;
-    c->finish = finish;
-    note_end(s, c);
-    s->unfinished--;
-    if (--job->unfinished == 0) {
-        mr_histogram_add(&s->metrics.request_seconds, mr_seconds() - job->accepted);
-        unlink_job(s, job);
-    }
-    mr_serve_wake(job);
-    mr_serve_unref(job);
-}
-
 static void take_result(void *arg, const struct mr_result *r)
 {
     struct mr_choice *c = arg;
@@ -99,7 +62,7 @@ static void take_result(void *arg, const struct mr_result *r)
     if (r->error)
         (void)failed(c->job, r->error->status, r->error);
     c->unit->load--;
-    end_choice(c, r->finish);
+    mr_serve_end(c, r->finish);
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -126,7 +89,7 @@ static bool submit(struct mr_unit *u, struct mr_choice *c)
     r.done = take_result;
     r.arg = c;
     if (failed(c->job, mr_scheduler_submit(u->scheduler, &r, &c->id, &err), &err)) {
-        end_choice(c, MR_FINISH_FAILED);
+        mr_serve_end(c, MR_FINISH_FAILED);
         return false;
     }
     c->unit = u;
@@ -151,7 +114,7 @@ static void hand_over_job(struct mr_unit *u, struct mr_job *job)
             continue;
         }
         if (job->abort)
-            end_choice(c, MR_FINISH_CANCELLED);
+            mr_serve_end(c, MR_FINISH_CANCELLED);
         else if (!may_take(u))
             return;
         else if (submit(u, c))

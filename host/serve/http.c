@@ -189,7 +189,10 @@ static struct verdict answer(struct exchange *x)
         return (struct verdict){.status = 500, .message = job->error.text};
     if (job->spec.stream)
         rc = mr_reply_events(&x->out, x->job, x->serve->opt.model_id, &x->ended, NULL);
-    else if (job->unfinished == 0)
+    else if (job->unfinished == 0 && job->embedding.count > 0) {
+        x->out = job->response;
+        x->job->response = (struct mr_buf){0};
+    } else if (job->unfinished == 0)
         rc = mr_reply_completion(&x->out, job, x->serve->opt.model_id, NULL);
     if (rc < 0)
         return (struct verdict){.status = 500, .message = "no memory for the response"};
@@ -224,6 +227,29 @@ static struct verdict accept_job(struct exchange *x, struct mr_job *job)
     return answer(x);
 }
 
+static enum MHD_Result hand_in(struct exchange *x, struct mr_job *job)
+{
+    (void)pthread_mutex_lock(&x->serve->lock);
+    struct verdict v = accept_job(x, job);
+    (void)pthread_mutex_unlock(&x->serve->lock);
+    if (!x->job)
+        mr_job_close(job);
+    return carry_out(x, &v);
+}
+
+static bool is_another(const struct mr_serve *s, const char *model)
+{
+    return model && strcmp(model, s->opt.model_id) != 0;
+}
+
+static enum MHD_Result refuse_model(struct exchange *x)
+{
+    struct mr_error err = {0};
+    (void)mr_fail(&err, MR_ERR_USAGE, "there is no such model; this server has '%s'",
+                  x->serve->opt.model_id);
+    return refuse(x, 404, err.text, "model", "model_not_found");
+}
+
 static enum MHD_Result complete(struct exchange *x)
 {
     struct mr_serve *s = x->serve;
@@ -238,22 +264,36 @@ static enum MHD_Result complete(struct exchange *x)
     if (rc < 0)
         return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param.text, NULL);
     mr_buf_free(&x->body);
-    if (spec.model && strcmp(spec.model, s->opt.model_id) != 0) {
+    if (is_another(s, spec.model)) {
         mr_completion_free(&spec);
-        mr_fail(&err, MR_ERR_USAGE, "there is no such model; this server has '%s'",
-                s->opt.model_id);
-        return refuse(x, 404, err.text, "model", "model_not_found");
+        return refuse_model(x);
     }
     if (mr_job_open(&job, &spec, s->model, &err) < 0)
         return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text,
                       x->path == MR_PATH_CHAT ? "messages" : "prompt",
                       err.status == MR_ERR_FIT ? "context_length_exceeded" : NULL);
-    (void)pthread_mutex_lock(&s->lock);
-    struct verdict v = accept_job(x, job);
-    (void)pthread_mutex_unlock(&s->lock);
-    if (!x->job)
-        mr_job_close(job);
-    return carry_out(x, &v);
+    return hand_in(x, job);
+}
+
+static enum MHD_Result embed(struct exchange *x)
+{
+    struct mr_serve *s = x->serve;
+    struct mr_embedding embedding;
+    struct mr_error err = {0};
+    struct mr_job *job;
+    struct mr_shown param;
+    const char *body = x->body.data ? x->body.data : "";
+    if (mr_embedding_parse(&embedding, s->encoder, body, x->body.size, &param, &err) < 0)
+        return refuse(x, err.status == MR_ERR_MEMORY ? 503 : 400, err.text, param.text,
+                      err.status == MR_ERR_FIT ? "context_length_exceeded" : NULL);
+    mr_buf_free(&x->body);
+    if (is_another(s, embedding.model)) {
+        mr_embedding_free(&embedding);
+        return refuse_model(x);
+    }
+    if (mr_job_open_embedding(&job, &embedding, &err) < 0)
+        return refuse(x, 503, err.text, NULL, NULL);
+    return hand_in(x, job);
 }
 
 // ---- the other paths ----
@@ -301,6 +341,14 @@ static enum MHD_Result refuse_embeddings(struct exchange *x)
         "model", "model_has_no_embeddings");
 }
 
+// An encoder reads texts and writes none.
+static enum MHD_Result refuse_texts(struct exchange *x)
+{
+    return refuse(
+        x, 400, "this model is an encoder, which writes no text; /v1/embeddings is what it answers",
+        "model", "model_writes_no_text");
+}
+
 static enum MHD_Result show_metrics(struct exchange *x)
 {
     struct mr_serve *s = x->serve;
@@ -336,18 +384,30 @@ static enum MHD_Result show_models(struct exchange *x, const char *url)
     bool list = strcmp(url, "/v1/models") == 0;
     if (!list && strcmp(url + strlen("/v1/models/"), s->opt.model_id) != 0)
         return refuse(x, 404, "there is no such model", "model", "model_not_found");
-    const struct mr_reply_model m = {.id = s->opt.model_id,
-                                     .format = s->opt.format,
-                                     .device = s->opt.device,
-                                     .created = s->created,
-                                     .n_positions = s->model->packed.config.n_positions,
-                                     .texts = s->max_seqs};
+    const struct mr_reply_model m = {
+        .id = s->opt.model_id,
+        .format = s->opt.format,
+        .device = s->opt.device,
+        .created = s->created,
+        .n_positions = s->encoder ? s->encoder->max_tokens : s->model->packed.config.n_positions,
+        .texts = s->max_seqs};
     if (mr_reply_models(&x->out, &m, list, NULL) < 0)
         return refuse(x, 500, "no memory for the response", NULL, NULL);
     return reply(x, 200, "application/json");
 }
 
 // ---- requests ----
+
+static bool needs_decoder(enum mr_serve_path path)
+{
+    return path == MR_PATH_PAGE || path == MR_PATH_COMPLETIONS || path == MR_PATH_CHAT ||
+           path == MR_PATH_TOKENIZE || path == MR_PATH_DETOKENIZE;
+}
+
+static enum MHD_Result refuse_stopping(struct exchange *x)
+{
+    return refuse(x, 503, "the server is stopping", NULL, "stopping");
+}
 
 // NULL: no memory, or stopping.
 static struct exchange *begin(struct mr_serve *s, struct MHD_Connection *connection,
@@ -423,14 +483,16 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     int status = mr_request_screen(x, method, &message);
     if (status != 0)
         return refuse(x, status, message, NULL, NULL);
+    if (x->serve->encoder && needs_decoder(x->path))
+        return refuse_texts(x);
     switch (x->path) {
     case MR_PATH_PAGE:
         return show_page(x);
     case MR_PATH_COMPLETIONS:
     case MR_PATH_CHAT:
-        return stopping ? refuse(x, 503, "the server is stopping", NULL, "stopping") : complete(x);
+        return stopping ? refuse_stopping(x) : complete(x);
     case MR_PATH_EMBEDDINGS:
-        return refuse_embeddings(x);
+        return !x->serve->encoder ? refuse_embeddings(x) : stopping ? refuse_stopping(x) : embed(x);
     case MR_PATH_TOKENIZE:
     case MR_PATH_DETOKENIZE:
         return convert(x);

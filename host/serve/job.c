@@ -46,10 +46,47 @@ static int echo_prompt(struct mr_choice *c, struct mr_error *err)
     return rc == 0 ? mr_text_stream_end(&stream, &c->text, err) : rc;
 }
 
+// "cmpl-" and such, with digits that others do not have. Returns 64 more random bits.
+static uint64_t draw_name(struct mr_job *j, const char *kind)
+{
+    uint64_t random[3] = {0};
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        random[0] = (uint64_t)(uintptr_t)j; // names only have to differ
+    (void)snprintf(j->id, sizeof j->id, "%s-%016" PRIx64 "%08x", kind, random[0],
+                   (unsigned)random[1]);
+    j->created = time(NULL);
+    return random[2];
+}
+
+int mr_job_open_embedding(struct mr_job **job, struct mr_embedding *embedding, struct mr_error *err)
+{
+    struct mr_job *j = *job = calloc(1, sizeof *j);
+    struct mr_choice *choice = calloc(1, sizeof *choice);
+    struct mr_completion_prompt *prompt = calloc(1, sizeof *prompt);
+    if (!j || !choice || !prompt) {
+        free(j);
+        free(choice);
+        free(prompt);
+        *job = NULL;
+        mr_embedding_free(embedding);
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the request");
+    }
+    j->embedding = *embedding;
+    *embedding = (struct mr_embedding){0};
+    (void)draw_name(j, "embd");
+    prompt->count = mr_embedding_tokens(&j->embedding);
+    j->spec.prompts = prompt;
+    j->spec.n_prompts = j->spec.n = 1;
+    choice->job = j;
+    choice->prompt = prompt;
+    j->choices = choice;
+    j->n_choices = j->unfinished = 1;
+    return 0;
+}
+
 int mr_job_open(struct mr_job **job, struct mr_completion *spec, struct mr_model *model,
                 struct mr_error *err)
 {
-    uint64_t random[3] = {0};
     *job = NULL;
     struct mr_job *j = calloc(1, sizeof *j);
     if (!j) {
@@ -59,13 +96,9 @@ int mr_job_open(struct mr_job **job, struct mr_completion *spec, struct mr_model
     j->spec = *spec;
     *spec = (struct mr_completion){0};
     j->tokenizer = model->packed.tokenizer;
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        random[0] = (uint64_t)(uintptr_t)j; // names only have to differ
+    uint64_t seed = draw_name(j, j->spec.chat ? "chatcmpl" : "cmpl");
     if (!j->spec.has_seed)
-        j->spec.sampling.seed = random[2];
-    (void)snprintf(j->id, sizeof j->id, "%s-%016" PRIx64 "%08x", j->spec.chat ? "chatcmpl" : "cmpl",
-                   random[0], (unsigned)random[1]);
-    j->created = time(NULL);
+        j->spec.sampling.seed = seed;
     int rc = j->spec.n_stop > 0 && !j->tokenizer
                  ? mr_fail(err, MR_ERR_USAGE, "'stop' needs a model with a tokenizer")
                  : encode_prompts(j, model, err);
@@ -98,6 +131,8 @@ void mr_job_close(struct mr_job *job)
     }
     free(job->choices);
     mr_completion_free(&job->spec);
+    mr_embedding_free(&job->embedding);
+    mr_buf_free(&job->response);
     free(job);
 }
 

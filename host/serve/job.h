@@ -10,6 +10,7 @@
 
 #include "api/objects.h"
 #include "serve/completion.h"
+#include "serve/embedding.h"
 #include "text/tokenizer.h"
 
 // A token, for logprobs. Places are in the text before it is cut at a stop string.
@@ -55,6 +56,8 @@ enum mr_abort { MR_ABORT_NONE, MR_ABORT_ABANDONED, MR_ABORT_TIMEOUT, MR_ABORT_DE
 struct mr_job {
     struct mr_job *next, *prev; // of the engine's list
     struct mr_completion spec;
+    struct mr_embedding embedding; // of an encoder's server: in place of texts that are generated
+    struct mr_buf response;        // then: the whole one, by the encoder's thread
     const struct mr_tokenizer *tokenizer; // the model's, may be NULL
     struct mr_choice *choices;
     int n_choices, unfinished;
@@ -73,6 +76,9 @@ struct mr_job {
 // against the model.
 int mr_job_open(struct mr_job **job, struct mr_completion *spec, struct mr_model *model,
                 struct mr_error *err);
+// The same of embeddings. It has one choice, which stands for all of its inputs.
+int mr_job_open_embedding(struct mr_job **job, struct mr_embedding *embedding,
+                          struct mr_error *err);
 void mr_job_close(struct mr_job *job);
 
 // The scheduler's request for a choice, without its callbacks.

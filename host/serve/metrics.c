@@ -173,6 +173,8 @@ int mr_metrics_print(const struct mr_metrics *m, struct mr_buf *text, struct mr_
     number(text, &e, "prompt_tokens_total", "counter", m->prompt_tokens,
            "Tokens of prompts of finished texts.");
     number(text, &e, "generated_tokens_total", "counter", m->generated_tokens, "New tokens.");
+    number(text, &e, "embedded_texts_total", "counter", m->embedded_texts,
+           "Texts that an encoder has embedded.");
     number(text, &e, "sequences_waiting", "gauge", (uint64_t)m->waiting,
            "Texts that wait for a place on the device.");
     number(text, &e, "sequences_running", "gauge", (uint64_t)m->running, "Texts on the device.");

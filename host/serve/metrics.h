@@ -33,7 +33,7 @@ enum mr_serve_path {
 struct mr_metrics {
     uint64_t requests[MR_PATHS][600]; // by status
     uint64_t finished[MR_FINISH_FAILED + 1];
-    uint64_t prompt_tokens, generated_tokens;
+    uint64_t prompt_tokens, generated_tokens, embedded_texts;
     struct mr_histogram request_seconds, first_token_seconds, queue_seconds, token_seconds, batch;
     int waiting, running, connections;
     int units;

@@ -146,7 +146,7 @@ int mr_request_screen(const struct exchange *x, const char *method, const char *
     const char *type = header(x, MHD_HTTP_HEADER_CONTENT_TYPE);
     if (x->path == MR_PATH_OTHER) {
         *message = "there is nothing here; see /, /v1/completions, /v1/chat/completions, "
-                   "/v1/tokenize, /v1/detokenize and /v1/models";
+                   "/v1/embeddings, /v1/tokenize, /v1/detokenize and /v1/models";
         return 404;
     }
     if (mr_request_is_post(x->path) ? !post : !get) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "serve/encoder.h"
 #include "serve/engine.h"
 #include "serve/http.h"
 #include "serve/names.h"
@@ -102,27 +103,37 @@ static int open_units(struct mr_serve *s, struct mr_session *const *sessions, in
     return 0;
 }
 
+// An encoder's requests go one after the other to a thread of its own.
+static int open_encoder(struct mr_serve *s, struct mr_error *err)
+{
+    s->units = calloc(1, sizeof *s->units);
+    if (!s->units)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the encoder's thread");
+    s->units[0].serve = s;
+    s->n_units = s->max_seqs = 1;
+    return 0;
+}
+
 static int start_units(struct mr_serve *s, struct mr_error *err)
 {
     for (int i = 0; i < s->n_units; i++) {
         struct mr_unit *u = &s->units[i];
-        if (pthread_create(&u->thread, NULL, mr_serve_engine, u) != 0)
+        if (pthread_create(&u->thread, NULL, s->encoder ? mr_serve_encoder : mr_serve_engine, u) !=
+            0)
             return mr_fail(err, MR_ERR_MEMORY, "the thread of unit %d cannot be started", i);
         u->runs = true;
     }
     return 0;
 }
 
-int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
-                  struct mr_session *const *sessions, int units, const struct mr_serve_options *opt,
-                  struct mr_error *err)
+static struct mr_serve *new_server(const struct mr_serve_options *opt, struct mr_error *err)
 {
-    *serve = NULL;
     struct mr_serve *s = calloc(1, sizeof *s);
-    if (!s)
-        return mr_fail(err, MR_ERR_MEMORY, "no memory for the server");
+    if (!s) {
+        (void)mr_fail(err, MR_ERR_MEMORY, "no memory for the server");
+        return NULL;
+    }
     s->opt = *opt;
-    s->model = model;
     s->listening = -1;
     s->created = (long)time(NULL);
     (void)snprintf(s->too_large, sizeof s->too_large,
@@ -131,12 +142,12 @@ int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
     (void)pthread_mutex_init(&s->lock, NULL); // cannot fail with default attributes
     (void)pthread_cond_init(&s->work, NULL);
     stop_wanted = 0;
-    int rc = mr_turns_open(&s->turns, opt->chat ? opt->chat : MR_TURNS_DEFAULT, err);
-    if (rc == 0 && (units < 1 || units > MR_SERVE_UNITS))
-        rc = mr_fail(err, MR_ERR_USAGE, "the server takes 1 to %d units, not %d; name one",
-                     MR_SERVE_UNITS, units);
-    if (rc == 0)
-        rc = open_units(s, sessions, units, err);
+    return s;
+}
+
+// Listens and answers, unless rc says that what is to be served could not be opened.
+static int start(struct mr_serve **serve, struct mr_serve *s, int rc, struct mr_error *err)
+{
     if (rc == 0)
         rc = listen_on(s, err);
     if (rc == 0)
@@ -149,6 +160,35 @@ int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
     }
     *serve = s;
     return 0;
+}
+
+int mr_serve_open_encoder(struct mr_serve **serve, struct mr_encoder *encoder,
+                          const struct mr_serve_options *opt, struct mr_error *err)
+{
+    *serve = NULL;
+    struct mr_serve *s = new_server(opt, err);
+    if (!s)
+        return MR_ERR_MEMORY;
+    s->encoder = encoder;
+    return start(serve, s, open_encoder(s, err), err);
+}
+
+int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
+                  struct mr_session *const *sessions, int units, const struct mr_serve_options *opt,
+                  struct mr_error *err)
+{
+    *serve = NULL;
+    struct mr_serve *s = new_server(opt, err);
+    if (!s)
+        return MR_ERR_MEMORY;
+    s->model = model;
+    int rc = mr_turns_open(&s->turns, opt->chat ? opt->chat : MR_TURNS_DEFAULT, err);
+    if (rc == 0 && (units < 1 || units > MR_SERVE_UNITS))
+        rc = mr_fail(err, MR_ERR_USAGE, "the server takes 1 to %d units, not %d; name one",
+                     MR_SERVE_UNITS, units);
+    if (rc == 0)
+        rc = open_units(s, sessions, units, err);
+    return start(serve, s, rc, err);
 }
 
 int mr_serve_run(struct mr_serve *s, struct mr_error *err)

@@ -15,6 +15,9 @@ enum { MR_SERVE_UNITS = 64 };
 int mr_serve_open(struct mr_serve **serve, struct mr_model *model,
                   struct mr_session *const *sessions, int units, const struct mr_serve_options *opt,
                   struct mr_error *err);
+// An encoder, which gives embeddings and nothing else. It must outlive the server, too.
+int mr_serve_open_encoder(struct mr_serve **serve, struct mr_encoder *encoder,
+                          const struct mr_serve_options *opt, struct mr_error *err);
 int mr_serve_port(const struct mr_serve *serve);
 int mr_serve_texts(const struct mr_serve *serve);     // at a time, on all units
 bool mr_serve_is_local(const struct mr_serve *serve); // this machine alone can reach it

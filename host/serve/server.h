@@ -59,10 +59,11 @@ struct mr_unit {
 
 struct mr_serve {
     struct mr_serve_options opt;
-    struct mr_model *model;
-    struct mr_turns turns; // how a conversation is put to the model
-    struct mr_unit *units; // of the device
-    int n_units, max_seqs; // max_seqs: of all units together
+    struct mr_model *model;     // one of the two is NULL
+    struct mr_encoder *encoder; // one unit, without session and scheduler
+    struct mr_turns turns;      // how a conversation is put to the model
+    struct mr_unit *units;      // of the device
+    int n_units, max_seqs;      // max_seqs: of all units together
     struct MHD_Daemon *http;
     int listening, port;
     bool local, asks_name; // this machine alone can reach it; a request must call it by its name
@@ -84,6 +85,8 @@ struct mr_serve {
 bool mr_serve_has_room(const struct mr_serve *s, int n);
 void mr_serve_enqueue(struct mr_serve *s, struct mr_job *job);
 void mr_serve_abort(struct mr_serve *s, struct mr_job *job, enum mr_abort why);
+// Under the lock: a text has ended. The job may be gone afterwards.
+void mr_serve_end(struct mr_choice *choice, enum mr_finish finish);
 // Frees the job when neither side needs it.
 void mr_serve_unref(struct mr_job *job);
 // Under the lock: the client of this job has something to get.

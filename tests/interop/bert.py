@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Encoders beside transformers: random weights in MiniLM's shape, embeddings of 200 sentences, masked words and labels,
-on cpu:. Prints TAP. usage: bert.py BUILD (from the root; make test-interop)"""
+on cpu:, and OpenAI's client at an encoder's server. Prints TAP. usage: bert.py BUILD (from the root; make test-interop)"""
 import json
 import random
 import subprocess
@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import openai
 import torch
 import transformers
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
@@ -47,6 +48,33 @@ def run(*command, lines=None):
     return [json.loads(x) for x in out.splitlines()]
 
 
+def served(folder, model, texts, read):
+    """OpenAI's client reads /v1/embeddings: rows as sentence-transformers makes them (mean, then length 1)."""
+    server = subprocess.Popen([MILLRACE, "serve", folder, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        client = openai.OpenAI(base_url=server.stdout.readline().split()[-1] + "/v1", api_key="none")
+        worst = 0.0
+        for form in ({}, {"encoding_format": "float"}):  # the client asks for base64 unless it is told not to
+            answer = client.embeddings.create(model=folder.name, input=texts, **form)
+            with torch.no_grad():
+                for text, data in zip(texts, answer.data):
+                    ids, types = read(text)
+                    row = model(input_ids=ids, token_type_ids=types).last_hidden_state[0].mean(0)
+                    theirs = torch.nn.functional.normalize(row, dim=0).numpy()
+                    worst = max(worst, float(np.abs(np.array(data.embedding) - theirs).max()))
+        tokens = sum(read(t)[0].shape[1] for t in texts)
+        ok(worst < 1e-5 and [d.index for d in answer.data] == list(range(len(texts))) and answer.usage.prompt_tokens == tokens,
+           "openai: embeddings", f"{len(texts)} sentences, largest difference {worst:.1e}")
+        try:
+            client.completions.create(model=folder.name, prompt="x")
+            ok(False, "openai: a completion of an encoder is refused", "accepted")
+        except openai.BadRequestError as e:
+            ok("encoder" in e.message, "openai: a completion of an encoder is refused", e.message[:100])
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def main():
     print("#", transformers.__name__, transformers.__version__)
     transformers.logging.set_verbosity_error()
@@ -71,6 +99,8 @@ def main():
                     assert row["tokens"] == ids.shape[1]
                     worst = min(worst, float(x @ theirs / np.linalg.norm(theirs) / np.linalg.norm(x)))
             ok(len(mine) == len(texts) and worst >= 0.999999, f"embeddings, {name}", f"{len(texts)} sentences, smallest cosine 1 - {1 - worst:.1e}")
+
+        served(work / "plain", model, texts[:40], read)
 
         model = save(BertForMaskedLM, work / "words", tokenizer)
         text = "The [MASK] of the engine is [MASK] a token."
