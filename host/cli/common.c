@@ -196,8 +196,12 @@ int cli_need_directory(const struct cli_command *cmd, const char *model)
     struct stat st;
     if (stat(model, &st) < 0 || S_ISDIR(st.st_mode))
         return EXIT_OK;
-    return cli_usage(cmd, "'%s' is %s; give the Hugging Face directory", model,
-                     is_packed(model) ? "packed already" : "a file");
+    return is_packed(model)
+               ? cli_usage(cmd,
+                           "'%s' is packed already; give the Hugging Face directory, or make one "
+                           "of it: millrace unpack",
+                           model)
+               : cli_usage(cmd, "'%s' is a file; give the Hugging Face directory", model);
 }
 
 bool cli_is_encoder(const char *path)

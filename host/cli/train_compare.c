@@ -12,10 +12,34 @@
 #include "store/header.h"
 #include "store/origin.h"
 
+// What decides how many micro-batches there are, of what, and when something else happens. What an
+// update takes (rates, decay, what is frozen) is rank 0's alone: it updates the weights of all.
+#define SETTINGS(X)                                                                                \
+    X("the mode", mode)                                                                            \
+    X("steps", steps)                                                                              \
+    X("num_steps", more_steps)                                                                     \
+    X("epochs", epochs)                                                                            \
+    X("steps_per_epoch", epoch_steps)                                                              \
+    X("accumulate", accumulate)                                                                    \
+    X("batch", train.micro)                                                                        \
+    X("sequence", train.sequence)                                                                  \
+    X("batch_size", train.batch)                                                                   \
+    X("seed", train.seed)                                                                          \
+    X("shuffle", train.shuffle)                                                                    \
+    X("positions", positions)                                                                      \
+    X("eval_frequency", eval_frequency)                                                            \
+    X("eval_steps", eval_steps)                                                                    \
+    X("eval-windows", eval_windows)                                                                \
+    X("eval_input.batch_size", held[0].batch)                                                      \
+    X("eval_input.max_sequence_length", held[0].sequence)
+#define COUNT(NAME, MEMBER) +1
+enum { NUMBERS = 0 SETTINGS(COUNT) };
+
 struct fingerprint {
     char version[32], host[128];
     uint64_t model, origin; // its sizes; its weights
-    uint64_t settings;
+    int64_t number[NUMBERS];
+    uint64_t config; // the file's text
     uint64_t data, held;
 };
 
@@ -34,22 +58,31 @@ static int look_at_model(const struct train_args *a, struct fingerprint *f, stru
     return rc;
 }
 
-// What decides how many micro-batches there are, of what, and when something else happens.
 static int look_at_settings(const struct train_args *a, struct fingerprint *f, struct mr_error *err)
 {
     const struct mr_training *t = &a->t;
-    const int64_t numbers[] = {
-        t->mode,          t->steps,           t->more_steps,     t->epochs,      t->epoch_steps,
-        t->accumulate,    t->train.micro,     t->train.sequence, t->train.batch, t->train.seed,
-        t->train.shuffle, t->positions,       t->eval_frequency, t->eval_steps,  t->eval_windows,
-        t->held[0].batch, t->held[0].sequence};
-    f->settings = XXH3_64bits(numbers, sizeof numbers);
+#define VALUE(NAME, MEMBER) t->MEMBER,
+    const int64_t numbers[NUMBERS] = {SETTINGS(VALUE)};
+    memcpy(f->number, numbers, sizeof numbers);
     struct mr_file file = {0};
     int rc = a->config ? mr_file_map(&file, a->config, err) : 0;
     if (rc == 0 && a->config)
-        f->settings ^= XXH3_64bits(file.data, file.size);
+        f->config = XXH3_64bits(file.data, file.size);
     mr_file_unmap(&file);
     return rc;
+}
+
+static int compare_numbers(const struct fingerprint *own, const struct fingerprint *first,
+                           struct mr_error *err)
+{
+#define LABEL(NAME, MEMBER) NAME,
+    static const char *const names[NUMBERS] = {SETTINGS(LABEL)};
+    for (int i = 0; i < NUMBERS; i++)
+        if (own->number[i] != first->number[i])
+            return mr_fail(err, MR_ERR_FIT,
+                           "%s is %lld, and %lld on rank 0 (%s); give all ranks the same", names[i],
+                           (long long)own->number[i], (long long)first->number[i], first->host);
+    return 0;
 }
 
 int train_compare(struct train_run *r, struct mr_error *err)
@@ -71,9 +104,12 @@ int train_compare(struct train_run *r, struct mr_error *err)
         return mr_fail(err, MR_ERR_FIT,
                        "is millrace %s, and rank 0 on %s is %s; install the same one", own.version,
                        first.host, first.version);
+    rc = compare_numbers(&own, &first, err);
+    if (rc < 0)
+        return rc;
     const char *what = NULL, *which = "";
-    if (own.settings != first.settings) {
-        what = "other settings";
+    if (own.config != first.config) {
+        what = "another configuration";
         which = a->config ? a->config : "the command line";
     } else if (own.model != first.model || own.origin != first.origin) {
         what = "another model";

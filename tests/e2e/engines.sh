@@ -46,6 +46,32 @@ OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${dat
 ok other_data_on_a_rank_is_refused test $? != 0 -a "$(grep -cF "$(rank 1)$work/other: is other data than on rank 0" "$work/log")" = 1
 ok and_makes_no_state test -z "$(compgen -G "$work/five*")"
 
+# other NAME TEXT PROGRAM [OPTIONS]: a second rank of another program or with other options.
+other() {
+    OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 : \
+        -n 1 "$3" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 "${@:4}" >"$work/log" 2>&1
+    ok "$1" test $? != 0 -a "$(grep -cF "$(rank 1)$2" "$work/log")" = 1
+    grep -qF "$(rank 1)$2" "$work/log" || sed 's/^/# /' "$work/log"
+    ok "$1_makes_no_state" test -z "$(compgen -G "$work/five*")"
+}
+# Another version of the program: the same bytes, but for the number.
+mkdir "$work/newer"
+version=$("$millrace" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -1)
+LC_ALL=C sed "s/${version//./\\.}/${version%?}9/g" "$millrace" >"$work/newer/millrace" && chmod +x "$work/newer/millrace"
+cp "${build:-build}/libmillrace-mpi.so" "$work/newer"
+other another_version_on_a_rank "is millrace ${version%?}9, and rank 0 on $(hostname) is $version; install the same one" "$work/newer/millrace"
+other another_setting_on_a_rank "seed is 5, and 0 on rank 0 ($(hostname)); give all ranks the same" "$millrace" --seed 5
+other another_evaluation_on_a_rank 'eval-windows is 3, and 256 on rank 0' "$millrace" --eval-windows 3
+"$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/else" --set "train_input.data_dir=$work/text" \
+    --set runconfig.seed=9 --max_steps 1 >"$work/log" 2>&1
+from=("${words[@]}")
+words[1]=$work/else/checkpoint-0
+elsewhere=("${words[@]}")
+words=("${from[@]}")
+OMPI_MCA_mpi_yield_when_idle=1 "${run[@]}" -n 1 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 : \
+    -n 1 "$millrace" "${elsewhere[@]}" "${data[@]}" "${device[@]}" -o "$work/five" --steps 1 >"$work/log" 2>&1
+ok another_model_on_a_rank test $? != 0 -a "$(grep -cF "$(rank 1)$work/else/checkpoint-0: is another model than on rank 0" "$work/log")" = 1
+
 device=(-d model:tinyt,model:nothing)
 learn -o "$work/six" --steps 1 --engines 2 >"$work/log" 2>"$work/err"
 got=$?
@@ -76,6 +102,36 @@ for victim in 0 1; do
     learn -o "$work/kill$victim" --steps $steps -q >"$work/log" 2>&1
     ok "and_the_state_is_whole_$victim" test $? = 0
 done
+
+# ---- a device that dies in a later step: one line, the state of the step before, and it goes on with the bytes of one
+mkdir "$work/sim"
+${CC:-gcc} -std=c17 -D_GNU_SOURCE -I. -Ihost -Ihost/include -I"${build:-build}/gen" -shared -fPIC \
+    -o "$work/sim/libmillrace-sim-tinyt.so" tests/tools/dying-sim.c "${build:-build}/libmillrace.a" -ldl
+dies() { # NAME DEVICES TEXT OPTIONS...
+    rm -f "$work/now"
+    MILLRACE_SIM_DIR=$work/sim MILLRACE_DYING_SIM=$(realpath "${build:-build}/sim/tinyt/libmillrace-sim-tinyt.so") MILLRACE_DYING_WHEN=$work/now \
+        "$millrace" "${words[@]}" "${data[@]}" -d "$2" -o "$work/$1" --steps 100000 "${@:4}" >"$work/log" 2>"$work/err" &
+    train=$!
+    for _ in $(seq 3000); do
+        grep -q '^step 1 ' "$work/log" && break
+        sleep 0.1
+    done
+    at=$(date +%s%N)
+    touch "$work/now"
+    wait $train
+    got=$?
+    echo "# ended $((($(date +%s%N) - at) / 1000000)) ms after its device had died, on $(hostname)"
+    ok "$1" test $got = 4
+    one_line "$3" || sed 's/^/# /' "$work/err"
+    ok "$1_is_said_in_one_line" one_line "$3"
+    local steps
+    steps=$(($(sed -n 's/^step \([0-9]*\) *loss.*/\1/p' "$work/log" | tail -1) + 1))
+    learn -o "$work/$1" --steps $steps -q >"$work/log" 2>&1
+    learn -o "$work/$1-straight" --steps $steps -q >>"$work/log" 2>&1
+    ok "$1_goes_on_with_the_bytes_of_one" cmp "$work/$1/state" "$work/$1-straight/state"
+}
+dies a_device_that_dies sim:tinyt,seed=7 'the device has died'
+dies a_ranks_device_that_dies model:tinyt,sim:tinyt,seed=7 "$(rank 1)" --engines 2
 
 # ---- Ctrl-C
 "$millrace" "${words[@]}" "${data[@]}" "${device[@]}" -o "$work/stop" --steps 100000 --engines 2 >"$work/log" 2>"$work/err" &

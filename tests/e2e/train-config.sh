@@ -57,8 +57,18 @@ run first.yaml --max_steps 5 "${few[@]}"
 ok also_when_it_goes_on test "$(kept)" = "few/best-checkpoint 0 $best 5 "
 run first.yaml --max_steps 6 "${few[@]}" --max_checkpoints 2
 ok as_many_as_asked_for test "$(kept)" = "few/best-checkpoint 0 $best 5 6 "
+# A full disk while a checkpoint is written: those before stay, nothing is left behind, and it goes on.
+ls few >before
+cp -r few/checkpoint-6 kept-6
+(ulimit -f $(($(stat -c %s few/checkpoint-6/model.safetensors) / 1024 - 1))
+exits a_checkpoint_on_a_full_disk 3 'File too large|No space' train first.yaml --max_steps 7 "${few[@]}"; exit $failed) || failed=1
+number=$((number + 1))
+ok nothing_is_left_behind test "$(ls few)" = "$(cat before)"
+ok the_checkpoint_before_stays diff -r few/checkpoint-6 kept-6
+run first.yaml --max_steps 7 "${few[@]}"
+ok then_it_goes_on test -s few/checkpoint-7/model.safetensors
 echo many >few/best-checkpoint
-exits a_damaged_best_is_refused 3 'does not say which checkpoint is the best' train first.yaml --max_steps 7 "${few[@]}"
+exits a_damaged_best_is_refused 3 'does not say which checkpoint is the best' train first.yaml --max_steps 8 "${few[@]}"
 
 # ---- Adam and SGD: both generations and the short form
 run first.yaml -m train -o frozen --max_steps 1 --set 'optimizer.freeze=["*", "!*.h.1.*"]' --set 'optimizer.no_decay="*.fc_in.*"'
