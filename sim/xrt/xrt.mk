@@ -69,25 +69,6 @@ $(call XCLBIN_EMU,$(1),$(2)): $(XRT_TOOL) $(XRT_EMULATOR) $(call KERNEL_SO,$(1))
 endef
 $(foreach c,$(SIM_ALL),$(foreach u,1 2,$(eval $(call xclbin_emu,$(c),$(u)))))
 
-# The same with the C model as the engine: it has the commands of training that the RTL lacks.
-MODEL_SO     = $(BUILD)/sim/$(1)/libmillrace-kernel-model-$(1).so
-MODEL_XCLBIN = $(XRT_BUILD)/millrace-model-$(1).xclbin
-MODEL_EMUS  := tinyt sim2
-define model_emu
-$(BUILD)/gen/kernel/$(1)/model.h: $(BUILD)/gen/mr_configs.inc
-	@mkdir -p $$(@D)
-	@sed -n 's/^{\("$(1)"\), \({[^}]*}\), \([0-9]*\),.*/#define MODEL_CONFIG \1\n#define MODEL_GEOMETRY \2\n#define MODEL_CLOCK_KHZ \3/p' $$< >$$@.tmp && mv $$@.tmp $$@
-$(call MODEL_SO,$(1)): sim/xrt/model_kernel.c $(SIM_HDR) $(BUILD)/gen/kernel/$(1)/model.h $(LIB)
-	@mkdir -p $$(@D)
-	@echo "LINK  $$@"
-	@$(CC) $(ALL_CFLAGS) -include $(BUILD)/gen/kernel/$(1)/model.h -MF $$@.d -shared -Wl,--exclude-libs,ALL -Wl,--as-needed -o $$@ $$< $(LIB) $(LIBS)
-$(call MODEL_XCLBIN,$(1)): $(XRT_TOOL) $(XRT_EMULATOR) $(call MODEL_SO,$(1)) $(call KERNEL_XML,$(1),1) sim/xrt/payload.sh
-	@echo "XCLBIN $$@"
-	@sim/xrt/payload.sh $$@.zip $(XRT_EMULATOR) $(call MODEL_SO,$(1)) --units 1
-	@$(XRT_TOOL) $$@.tmp $(call KERNEL_XML,$(1),1) $$@.zip $(call CHANNELS_OF,$(1)) 1 && mv $$@.tmp $$@
-endef
-$(foreach c,$(MODEL_EMUS),$(eval $(call model_emu,$(c))))
-
 .PHONY: xclbin-emu
 ## xclbin-emu: what XRT's hw_emu runs, for every configuration of SIM_CONFIGS
 xclbin-emu: $(XRT_NOSLEEP) $(foreach c,$(SIM_CONFIGS),$(call XCLBIN_EMU,$(c),1))
@@ -116,7 +97,7 @@ $(XRT_BUILD)/prototypes.o: tests/xrt/prototypes.c host/device/xrt_functions.h ho
 .SECONDEXPANSION:
 .PHONY: xrt-tests
 xrt-tests: $$(XRT_TESTS) $(XRT_NOSLEEP) $(foreach u,1 2,$(call XCLBIN_EMU,tiny,$(u)))
-XRT_TESTS += $(XRT_BUILD)/test_xrt $(XRT_BUILD)/test_update $(foreach c,$(MODEL_EMUS),$(call MODEL_XCLBIN,$(c)))
+XRT_TESTS += $(XRT_BUILD)/test_xrt $(XRT_BUILD)/test_update $(call XCLBIN_EMU,sim2,1) $(call XCLBIN_EMU,tinyt,1)
 $(XRT_BUILD)/test_%: tests/xrt/test_%.c $(wildcard tests/unit/*.h) $(LIB)
 	@mkdir -p $(@D)
 	@echo "LINK  $@"
