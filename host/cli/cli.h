@@ -73,6 +73,7 @@ bool cli_is_synthetic(const char *model); // weights from a seed
 // packed file contradicts are refused.
 int cli_load(const struct cli_common *c, struct mr_model **model);
 // 0, or the exit status where the model is a file: some commands need the directory.
+bool cli_is_packed(const char *path); // a packed file
 int cli_need_directory(const struct cli_command *cmd, const char *model);
 int cli_no_model(void); // says that there is none, and returns the exit status
 

@@ -181,7 +181,7 @@ static int check_device(const struct cli_common *c)
     return EXIT_USAGE;
 }
 
-static bool is_packed(const char *path)
+bool cli_is_packed(const char *path)
 {
     char first[8] = "";
     FILE *f = fopen(path, "rb");
@@ -196,7 +196,7 @@ int cli_need_directory(const struct cli_command *cmd, const char *model)
     struct stat st;
     if (stat(model, &st) < 0 || S_ISDIR(st.st_mode))
         return EXIT_OK;
-    return is_packed(model)
+    return cli_is_packed(model)
                ? cli_usage(cmd,
                            "'%s' is packed already; give the Hugging Face directory, or make one "
                            "of it: millrace unpack",

@@ -280,6 +280,21 @@ static int check_optimizer(struct train_args *a)
     return mr_update_check(&o, &err) < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
+// A packed file can be the base of an adapter, as the directory that `unpack` makes of it: its
+// values are exact there. It is mapped while this runs, and gone afterwards.
+static int unpack_base(struct train_args *a, struct mr_error *err)
+{
+    struct mr_model *model = NULL;
+    a->packed = a->pairs.base = a->c.model;
+    a->unpacked = mr_directory_beside(a->t.output, err);
+    int rc = a->unpacked ? mr_model_load(&model, a->packed, &a->c.load, err) : err->status;
+    if (rc == 0)
+        rc = mr_model_unpack(model, a->unpacked, err);
+    mr_model_close(model);
+    a->c.model = a->unpacked;
+    return rc;
+}
+
 static int run_options(struct train_args *a)
 {
     struct mr_training *t = &a->t;
@@ -291,7 +306,8 @@ static int run_options(struct train_args *a)
                          : !t->output   ? "-o DIR"
                                         : "--steps N");
     struct mr_error err = {0};
-    int status = cli_need_directory(&cmd_train, a->c.model);
+    bool unpacks = (a->lora || a->adapter) && cli_is_packed(a->c.model);
+    int status = unpacks ? EXIT_OK : cli_need_directory(&cmd_train, a->c.model);
     if (status == EXIT_OK && a->lora && mr_training_lora(t, a->lora, &err) < 0)
         status = cli_fail(&err);
     if (status == EXIT_OK)
@@ -302,8 +318,11 @@ static int run_options(struct train_args *a)
     t->train.shuffle = true;
     t->train.batch = t->train.micro * t->accumulate;
     take_pairs(a);
+    if (status == EXIT_OK && unpacks && unpack_base(a, &err) < 0)
+        status = cli_fail(&err);
     if (status == EXIT_OK)
         status = with_model(a);
+    train_remove(a->unpacked);
     mr_training_free(t);
     return status;
 }

@@ -328,9 +328,9 @@ static void remove_unused(struct train_run *r)
 static int open_log(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
-    const char *of = strrchr(a->c.model, '/');
+    const char *model = a->packed ? a->packed : a->c.model, *of = strrchr(model, '/');
     (void)snprintf(r->title, sizeof r->title, "training of %.60s, state %.60s",
-                   mr_show(of && of[1] ? of + 1 : a->c.model).text, mr_show(a->t.output).text);
+                   mr_show(of && of[1] ? of + 1 : model).text, mr_show(a->t.output).text);
     int rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);
     return rc == 0 ? train_curve_open(&r->curve, a->svg, r->title, r->data.hash, r->info.step, err)
                    : rc;

@@ -411,8 +411,9 @@ struct mr_lora_options {
     double alpha;               // above 0: the pair is multiplied by alpha / rank
     const char *const *targets; // names of modules ("q_proj"), which NULL ends; NULL: PEFT's choice
     uint64_t seed;              // that A is drawn from; B is zero
-    const char *adapter; // NULL, or a PEFT adapter's directory, which it goes on from; then the
-                         // others are not looked at
+    const char *adapter; // NULL, or a PEFT adapter's directory, which it goes on from; then those
+                         // above are not looked at
+    const char *base; // what adapter_config.json calls the model; NULL: the path of its directory
 };
 
 // The same for the state of an adapter. It has no weights of the model: whoever opens it reads them

@@ -92,7 +92,7 @@ class _Generated(Structure):
 
 class _LoraOptions(Structure):
     _fields_ = [("rank", c_int), ("alpha", c_double), ("targets", POINTER(c_char_p)), ("seed", c_uint64),
-                ("adapter", c_char_p)]
+                ("adapter", c_char_p), ("base", c_char_p)]
 
 
 class _TrainerOptions(Structure):

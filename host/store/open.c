@@ -362,7 +362,7 @@ static int new_adapter(struct adapter_of *a, const char *from, const struct mr_c
         return rc;
     if (!wanted->from)
         mr_lora_draw(&a->lora, wanted->seed);
-    a->base_name = realpath(from, NULL);
+    a->base_name = realpath(wanted->base ? wanted->base : from, NULL);
     if (a->base_name)
         return 0;
     forget(a);

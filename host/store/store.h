@@ -26,6 +26,7 @@ struct mr_store_adapter {
     const char *const *targets; // likewise
     uint64_t seed;              // mr_lora_draw()
     const char *from; // NULL, or a PEFT adapter's directory to begin with instead of all of these
+    const char *base; // NULL: the model's directory; its name in what is exported
 };
 
 struct mr_store_options {

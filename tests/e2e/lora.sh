@@ -48,9 +48,18 @@ ok the_end_may_be_merged test -s "$work/c.out/model.safetensors"
 
 # ---- a model that was packed in MXFP4
 "$millrace" pack $demo "$work/fp4.mill" --format mxfp4 -q && "$millrace" unpack "$work/fp4.mill" "$work/fp4" -q
-timeout 600 "$millrace" train "$work/fp4" --data "$work/text" --lr 3e-3 --sequence 64 --batch 2 -q -o "$work/q" --steps 4 \
-    --lora r=4 --export "$work/q.out" >"$work/log" 2>&1
+four=(--data "$work/text" --lr 3e-3 --sequence 64 --batch 2 -q --lora r=4)
+timeout 600 "$millrace" train "$work/fp4.mill" "${four[@]}" -o "$work/q" --steps 2 >"$work/log" 2>&1
+timeout 600 "$millrace" train "$work/fp4.mill" "${four[@]}" -o "$work/q" --steps 4 --export "$work/q.out" >>"$work/log" 2>&1
 ok a_model_in_mxfp4_takes_an_adapter awk -v a="$(loss 0)" -v b="$(loss 4)" 'BEGIN { exit !(b > 0 && b < a) }'
+timeout 600 "$millrace" train "$work/fp4" "${four[@]}" -o "$work/q2" --steps 4 --export "$work/q2.out" >/dev/null 2>&1
+ok with_the_bytes_of_its_directory cmp "$work/q.out/$adapter" "$work/q2.out/$adapter"
+ok which_is_gone_afterwards test "$(ls -d "$work"/q* | wc -l)" = 4
+ok the_adapter_names_the_packed_file grep -q "\"base_model_name_or_path\": \"$work/fp4.mill\"" "$work/q.out/adapter_config.json"
+head -c 200000 "$work/fp4.mill" >"$work/short.mill"
+exits a_packed_base_that_is_cut 3 'short.mill' train "$work/short.mill" "${four[@]}" -o "$work/cut" --steps 1
+exits a_packed_base_of_an_export 3 'fp4.mill: has no config.json; give the directory' export "$work/q" "$work/q.merged" --merge
+ok a_refused_one_leaves_nothing test -z "$(ls -d "$work"/cut* "$work"/q.merged* 2>/dev/null)"
 "$millrace" generate "$work/fp4" "And the king" -n 4 -d model: --adapter "$work/q.out" >"$work/out" 2>"$work/err"
 ok and_generates_with_it test $? = 0 -a -s "$work/out"
 
