@@ -3,7 +3,8 @@
 // memory of the card. Steps of a store that it does are those of a store on the host, byte for
 // byte: state, header, and both streams in the memory that the engine reads. So are whole
 // trainings. Run it with sim/xrt/run; XCLBINS names xclbins with one and with two channels,
-// TRAINING one whose engine trains. XRT_PARTS=hangs: a kernel that never ends.
+// TRAINING one whose engine trains, WITHOUT_TRAINING one whose engine does not. XRT_PARTS=hangs: a
+// kernel that never ends.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,10 @@
 #include "card/update.h"
 #include "checkpoint/synthetic.h"
 #include "device/open.h"
+#include "engine/engine.h"
 #include "hls_streams.h"
 #include "memory_store.h"
+#include "pack/pack_memory.h"
 #include "store_steps.h"
 #include "train/step.h"
 
@@ -281,6 +284,94 @@ static void xrt_training_by_another_optimizer(void **state)
     assert_memory_equal(&loss[1], &loss[0], sizeof loss[1]);
 }
 
+// ---- an engine without training's commands reads what the kernel has just written
+// -----------------
+
+static struct {
+    const struct mr_device_ops *ops; // the device's own
+    uint64_t addr[MOST_CHANNELS], bytes;
+    int asked; // how often weights were to be put on the device
+} in_place;
+
+// Weights are on the device already: nothing is copied.
+static int alloc_in_place(struct mr_device *dev, int channel, size_t bytes, const void *map,
+                          uint64_t *addr, struct mr_error *err)
+{
+    if (!map)
+        return in_place.ops->alloc(dev, channel, bytes, map, addr, err);
+    assert_true(bytes == in_place.bytes);
+    *addr = in_place.addr[channel];
+    in_place.asked++;
+    return 0;
+}
+
+static void logits_of(struct mr_device *dev, const struct mr_packed *packed, float *logits)
+{
+    enum { ROWS = 6 };
+    static const struct mr_engine_options one = {.max_seqs = 1};
+    struct mr_error err = {0};
+    struct mr_backend *b;
+    struct mr_row row[ROWS];
+    int seq;
+    check(mr_engine_open(&b, packed, dev, &one, &err), &err);
+    check(mr_backend_seq_new(b, &seq, &err), &err);
+    for (int i = 0; i < ROWS; i++)
+        row[i] = (struct mr_row){seq, 5 * i + 3, i == ROWS - 1};
+    check(mr_backend_step(b, row, ROWS, logits, &err), &err);
+    mr_backend_close(b);
+}
+
+static void xrt_engine_reads_what_was_written(void **state)
+{
+    static const struct mr_pack_options plain_weights = {.smooth = false};
+    struct mr_error err = {0};
+    struct mr_store_done done;
+    struct mr_packed packed;
+    struct mr_store *s;
+    struct mr_device *model;
+    struct card card;
+    char dir[512], exported[512];
+    (void)state;
+    (void)snprintf(dir, sizeof dir, "%s", files_path("d"));
+    (void)snprintf(exported, sizeof exported, "%s", files_path("exported"));
+    assert_non_null(getenv("WITHOUT_TRAINING"));
+    assert_int_equal(setenv("MILLRACE_XCLBIN", getenv("WITHOUT_TRAINING"), 1), 0);
+    check(mr_store_create(dir, TRAIN_FIXTURES "/gptj-d12-r4", &plain, &err), &err);
+    check(mr_store_open(&s, dir, &plain, &err), &err);
+    open_card(&card, s, "xrt:0,update=600");
+    assert_false(mr_device_info(card.dev)->g.train);
+    for (int step = 0; step < 2; step++)
+        check(one_step(s, step, &done, &err), &err);
+    check(mr_store_export(s, exported, MR_DTYPE_F32, NULL, &err), &err);
+    check(mr_pack_directory(&packed, exported, &plain_weights, &err), &err);
+
+    size_t vocab = (size_t)packed.config.vocab_size;
+    float *want = allocate(vocab, sizeof *want), *is = allocate(vocab, sizeof *is);
+    check(mr_device_open(&model, "model:tiny", &err), &err);
+    logits_of(model, &packed, want);
+    mr_device_close(model);
+
+    struct mr_device_ops ops = *card.dev->ops;
+    in_place.ops = card.dev->ops;
+    in_place.bytes = card.beats[0] * MR_BEAT;
+    in_place.asked = 0;
+    memcpy(in_place.addr, card.addr, sizeof card.addr);
+    ops.alloc = alloc_in_place;
+    card.dev->ops = &ops;
+    logits_of(card.dev, &packed, is);
+    card.dev->ops = in_place.ops;
+    assert_int_equal(in_place.asked, card.streams.channels);
+    compare(is, want, vocab * sizeof *want, "logits", 1);
+    free(want);
+    free(is);
+    mr_packed_close(&packed);
+    close_card(&card);
+    mr_store_close(s);
+    remove_dir(dir);
+    remove_dir(exported);
+    forget_regions();
+}
+
 // The kernel of this simulator never ends: the step fails, and is completed by the host when the
 // state is opened again.
 static void xrt_update_that_hangs(void **state)
@@ -322,6 +413,7 @@ int main(void)
         cmocka_unit_test(xrt_steps_in_several_buffers),
         cmocka_unit_test(xrt_trainings),
         cmocka_unit_test(xrt_training_by_another_optimizer),
+        cmocka_unit_test(xrt_engine_reads_what_was_written),
     };
     const struct CMUnitTest hangs[] = {cmocka_unit_test(xrt_update_that_hangs)};
     const char *parts = getenv("XRT_PARTS");
