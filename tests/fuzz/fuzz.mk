@@ -8,7 +8,7 @@ FUZZ_SAN     := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fn
 FUZZ_WRAP    := -Wl,--wrap=mmap,--wrap=munmap
 FUZZ_BIN     := $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 # The server's parsers and those of training data are not in the library.
-FUZZ_MORE    := host/serve/completion host/serve/messages $(DATA_SRC:%.c=%)
+FUZZ_MORE    := host/serve/completion host/serve/embedding host/serve/messages $(DATA_SRC:%.c=%)
 FUZZ_OBJ     := $(LIB_SRC:%.c=$(BUILD)/fuzz/obj/%.o) $(FUZZ_MORE:%=$(BUILD)/fuzz/obj/%.o)
 
 # ---- over the corpus, with the sanitized library of the unit tests ----

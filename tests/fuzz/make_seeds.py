@@ -163,6 +163,10 @@ def completion():
             {"role": "user", "content": [{"type": "text", "text": "b"}]}]
     put("completion", "chat", json.dumps({"model": "demo", "messages": talk, "logprobs": True, "top_logprobs": 2, "max_completion_tokens": 3}))
     put("completion", "nul", json.dumps(base | {"prompt": "a\0b", "stop": ["\0"]}))
+    for name, request in {"text": {"input": "the mill", "encoding_format": "base64", "dimensions": 3, "user": "u"},
+                          "texts": {"input": ["the", "mill \u00e9", "\0"], "truncate": True}, "ids": {"input": [231, 0, 424]},
+                          "lists": {"input": [[231], [209, 232]], "model": "m"}, "beyond": {"input": [[1], [425]]}}.items():
+        put("completion", "embedding-" + name, json.dumps(request))
     put("completion", "number", json.dumps(base | {"temperature": 1e300}))
 
 

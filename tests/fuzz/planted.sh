@@ -54,6 +54,7 @@ planted packed host/pack/packed_read.c 's/ || s->size > r->file->size - start)/)
 planted kv host/engine/kv_file.c 's/if (h.file_bytes != f->map.size)/if (0)/' 'a file may be shorter than it says'
 planted store host/store/header.c 's/if (v->size\[f\] == want)/if (1)/' 'a file may be shorter than the header says'
 planted completion host/serve/completion.c 's/n > MR_COMPLETION_STOPS/n > 1000/' 'more stop strings than there is room for'
+planted completion host/serve/embedding.c 's/calloc(n + 1, sizeof \*\*ids)/calloc(n \/ 2 + 1, sizeof **ids)/' 'room for half of the token ids'
 planted records host/data/csv.c 's/if (c->fields == MR_CSV_FIELDS)/if (0)/' 'more fields than there is room for'
 planted examples host/data/examples.c 's/malloc(3 \* (size_t)e->length \* sizeof \*e->row)/malloc(3 * (size_t)e->length)/' \
     'a row that is longer than the room for one'
