@@ -37,10 +37,8 @@ int mr_trainer_create(const char *dir, const char *model, int positions, struct 
 int mr_trainer_create_lora(const char *dir, const char *model, int positions,
                            const struct mr_lora_options *lora, struct mr_error *err)
 {
-    const struct mr_store_adapter adapter = {lora->rank, lora->alpha,   lora->targets,
-                                             lora->seed, lora->adapter, lora->base};
     const struct mr_store_options options = {
-        .positions = positions, .stop = &mr_device_stop, .adapter = &adapter};
+        .positions = positions, .stop = &mr_device_stop, .adapter = lora};
     return mr_store_create(dir, model, &options, err);
 }
 

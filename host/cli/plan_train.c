@@ -293,9 +293,9 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
     int rc = sequences(p, &lengths, &n_sequences, err);
     if (rc == 0 && a->lora)
         rc = mr_training_lora(&t, a->lora, err);
-    const struct mr_store_adapter lora = {.rank = t.lora.rank,
-                                          .alpha = t.lora.alpha,
-                                          .targets = t.lora.targets[0] ? t.lora.targets : NULL};
+    const struct mr_lora_options lora = {.rank = t.lora.rank,
+                                         .alpha = t.lora.alpha,
+                                         .targets = t.lora.targets[0] ? t.lora.targets : NULL};
     struct step s = {.p = p,
                      .model = model,
                      .job = {.model = &p->model,

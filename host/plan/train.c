@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "engine/program.h"
+#include "millrace.h"
 #include "store/choice.h"
 #include "store/store.h"
 #include "store/volume.h"

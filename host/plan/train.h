@@ -18,8 +18,8 @@ struct mr_plan_train_job {
     int n_sequences;
     int micro_batches; // a step
     bool recompute;
-    const struct mr_store_adapter *lora; // NULL: the whole model learns; else its rank, alpha and
-                                         // targets count
+    const struct mr_lora_options *lora; // NULL: the whole model learns; else its rank, alpha and
+                                        // targets count
 };
 
 struct mr_plan_train_part {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/peft.h"
+#include "millrace.h"
 #include "common/file.h"
 #include "store/adapter_step.h"
 #include "store/carried.h"
@@ -351,16 +352,16 @@ int mr_store_open(struct mr_store **store, const char *dir, const struct mr_stor
 
 // The adapter that a new state is to be of.
 static int new_adapter(struct adapter_of *a, const char *from, const struct mr_config *config,
-                       const struct mr_store_adapter *wanted, struct mr_error *err)
+                       const struct mr_lora_options *wanted, struct mr_error *err)
 {
     if (!wanted)
         return 0;
-    int rc = wanted->from
-                 ? mr_peft_read(&a->lora, config, wanted->from, err)
+    int rc = wanted->adapter
+                 ? mr_peft_read(&a->lora, config, wanted->adapter, err)
                  : mr_lora_new(&a->lora, config, wanted->rank, wanted->alpha, wanted->targets, err);
     if (rc < 0)
         return rc;
-    if (!wanted->from)
+    if (!wanted->adapter)
         mr_lora_draw(&a->lora, wanted->seed);
     a->base_name = realpath(wanted->base ? wanted->base : from, NULL);
     if (a->base_name)

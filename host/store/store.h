@@ -15,19 +15,9 @@
 
 struct mr_store;
 struct mr_volume;
+struct mr_lora_options; // millrace.h
 
 // ---- making and opening ------------------------------------------------------------------------
-
-// A new state may be of an adapter (LoRA): the model's weights stay as the checkpoint has them, and
-// A and B of some matrices learn.
-struct mr_store_adapter {
-    int rank;                   // and
-    double alpha;               // mr_lora_new()
-    const char *const *targets; // likewise
-    uint64_t seed;              // mr_lora_draw()
-    const char *from; // NULL, or a PEFT adapter's directory to begin with instead of all of these
-    const char *base; // NULL: the model's directory; its name in what is exported
-};
 
 struct mr_store_options {
     const struct mr_config *expected; // NULL, or the model that the state must be of
@@ -35,8 +25,10 @@ struct mr_store_options {
     int threads;     // 0: mr_pool_default()
     uint64_t gap;    // of a new one: bytes between two syncs of an update, 0: 256 MiB
     int positions;   // of a new one: more than the checkpoint has (mr_config_set_positions()), or 0
-    const volatile sig_atomic_t *stop;      // unless NULL, looked at while importing
-    const struct mr_store_adapter *adapter; // of a new one: NULL: the whole model learns
+    const volatile sig_atomic_t *stop; // unless NULL, looked at while importing
+    // Of a new one: the model's weights stay as the checkpoint has them, and A and B of some
+    // matrices learn; NULL: the whole model.
+    const struct mr_lora_options *adapter;
     const char *base; // of an adapter's: its model's directory; NULL: where it was when it was made
     bool alone;       // of an adapter's: without its model, to be exported; it has no streams
 };

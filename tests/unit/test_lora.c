@@ -9,39 +9,19 @@
 
 #include <math.h>
 
-#include "check.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/peft.h"
-#include "checkpoint/synthetic.h"
-#include "store_dirs.h"
+#include "odd_model.h"
 
 enum { RANK = 3 };
 
 static const char *const models[] = {"gptj", "gpt2"};
 
-static void make_model(const char *type)
-{
-    struct mr_error err = {0};
-    bool rotates = strcmp(type, "gptj") == 0;
-    const struct mr_config c = {.arch = mr_arch_find(type),
-                                .vocab_size = 96,
-                                .n_positions = 16,
-                                .n_embd = 40,
-                                .n_layer = 2,
-                                .n_head = 4,
-                                .head_dim = 10,
-                                .rotary_dim = rotates ? 4 : 0,
-                                .n_inner = 100,
-                                .layer_norm_epsilon = 1e-5F};
-    assert_int_equal(mkdir(files_path(type), 0700), 0);
-    check(mr_synthetic_write(files_path(type), &c, 3, &err), &err);
-}
-
 static int make_models(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
-        make_model(models[i]);
+        odd_model(models[i], 100);
     return 0;
 }
 

@@ -11,9 +11,8 @@
 #include <math.h>
 
 #include "checkpoint/peft.h"
-#include "checkpoint/synthetic.h"
 #include "millrace.h"
-#include "store_dirs.h"
+#include "odd_model.h"
 
 enum { RANK = 3, DEVICES = 2 };
 
@@ -39,20 +38,9 @@ static void subject_open(struct subject *s, const char *type)
 {
     struct mr_error err = {0};
     bool rotates = strcmp(type, "gptj") == 0;
-    const struct mr_config c = {.arch = mr_arch_find(type),
-                                .vocab_size = 96,
-                                .n_positions = 16,
-                                .n_embd = 40,
-                                .n_layer = 2,
-                                .n_head = 4,
-                                .head_dim = 10,
-                                .rotary_dim = rotates ? 4 : 0,
-                                .n_inner = 600,
-                                .layer_norm_epsilon = 1e-5F};
+    odd_model(type, 600);
     *s = (struct subject){.type = type};
     (void)snprintf(s->model, sizeof s->model, "%s", files_path(type));
-    assert_int_equal(mkdir(s->model, 0700), 0);
-    check(mr_synthetic_write(s->model, &c, 3, &err), &err);
     check(mr_checkpoint_open(&s->base, s->model, &err), &err);
     s->config = mr_checkpoint_config(s->base);
     s->lora = (struct mr_lora_options){
