@@ -124,6 +124,15 @@
 #define MR_REG_STICKY                0x06c
 #define MR_REG_COUNTERS              0x200
 #define MR_FLAG_TRAIN                2
+#define MR_HAS_ROWS                  0x20
+#define MR_TRAINING_ROWS_LO          0
+#define MR_TRAINING_ROWS_HI          1
+#define MR_TRAINING_ROWS_BEATS       2
+#define MR_OP_FETCH_ROWS             0x24
+#define MR_F_FETCH_ROWS_OFF          MR_FIELD(2, 0)
+#define MR_F_FETCH_ROWS_BEATS        MR_FIELD(3, 0)
+#define MR_F_FETCH_ROWS_ROW          MR_FIELD(3, 16)
+#define MR_F_FETCH_ROWS_ADD          MR_FIELD(3, 17)
 #define MR_PCIE_MAGIC                0x4350524d
 #define MR_PCIE_VERSION_MAJOR        1
 #define MR_PCIE_VERSION_MINOR        1

@@ -3,7 +3,8 @@
  * What a program can store, or multiply and store, of the memories on the chip
  * is overwritten with zeros: row table, rotary table and residual (LOAD_ROWS),
  * gain and bias (STREAM_VEC), activations and row maxima (LAYERNORM), q, k and v
- * (MATMUL), prefix maxima (PM_LOAD). All that is read for it is zeros.
+ * (MATMUL), prefix maxima (PM_LOAD), and where an engine trains the second row
+ * memory (FETCH_ROWS). All that is read for it is zeros.
  */
 #include <asm/byteorder.h>
 #include <linux/minmax.h>
@@ -16,10 +17,12 @@
 #define SLOTS 4U /* row maxima of a row */
 
 /* Semaphores. */
-enum { ROWS = 1 << 0, VEC = 1 << 1, ACT = 1 << 2, QKV = 1 << 3, MAXIMA = 1 << 4 };
+enum { ROWS = 1 << 0, VEC = 1 << 1, ACT = 1 << 2, QKV = 1 << 3, MAXIMA = 1 << 4,
+       ROWS2 = 1 << 5 };
 
 struct geometry {
 	u32 channels, rows, act, qkv, d, rot, w;
+	bool trains;
 };
 
 static u32 at(const u32 *engine, u32 reg)
@@ -37,6 +40,7 @@ static struct geometry geometry_of(const u32 *engine)
 		.d = at(engine, MR_REG_ROWS) & 0xffff,
 		.rot = at(engine, MR_REG_ROWS) >> 16,
 		.w = at(engine, MR_REG_ATTENTION) & 0xffff,
+		.trains = at(engine, MR_REG_FORMATS) & MR_HAS_ROWS,
 	};
 
 	return g;
@@ -94,7 +98,7 @@ u32 millrace_scrub_program(const u32 *engine, __le32 *cmds)
 	    blocks * BLOCK % 64)
 		return 0;
 	times = max((g.act + blocks - 1) / blocks, SLOTS);
-	if (times > MILLRACE_SCRUB_CMDS_MAX - 6)
+	if (times > MILLRACE_SCRUB_CMDS_MAX - 7)
 		return 0;
 
 	add(c, MR_OP_STREAM_VEC, 0, VEC);
@@ -104,6 +108,12 @@ u32 millrace_scrub_program(const u32 *engine, __le32 *cmds)
 	set(c, MR_F_LOAD_ROWS_RES_BEATS, g.d / 16);
 	set(c, MR_F_LOAD_ROWS_ROT_BEATS, g.rot / 16);
 	c += MILLRACE_CMD_WORDS;
+	if (g.trains) {
+		add(c, MR_OP_FETCH_ROWS, 0, ROWS2);
+		set(c, MR_F_FETCH_ROWS_BEATS, g.d / 16);
+		set(c, MR_F_FETCH_ROWS_ROW, 1);
+		c += MILLRACE_CMD_WORDS;
+	}
 	for (i = 0; i < times; i++) {
 		u32 base = i * blocks;
 
@@ -124,7 +134,7 @@ u32 millrace_scrub_program(const u32 *engine, __le32 *cmds)
 	add(c, MR_OP_PM_LOAD, ROWS, MAXIMA);
 	set(c, MR_F_PM_LOAD_WBEATS, g.w / 64);
 	c += MILLRACE_CMD_WORDS;
-	add(c, MR_OP_END, QKV | MAXIMA, 0);
+	add(c, MR_OP_END, QKV | MAXIMA | (g.trains ? ROWS2 : 0), 0);
 	c += MILLRACE_CMD_WORDS;
 	return (u32)(c - cmds) / MILLRACE_CMD_WORDS;
 }
@@ -139,9 +149,9 @@ void millrace_scrub_descriptor(const u32 *engine, __le32 *desc, u64 program, u32
 			       const u64 *zeros)
 {
 	struct geometry g = geometry_of(engine);
-	u32 beats = millrace_scrub_beats(engine), i;
+	u32 beats = millrace_scrub_beats(engine), words = millrace_run_words(g.channels), i;
 
-	for (i = 0; i < millrace_run_words(g.channels); i++)
+	for (i = 0; i < MILLRACE_SCRUB_DESC_BYTES / 4; i++)
 		desc[i] = 0;
 	desc[MR_RUN_MAGIC] = cpu_to_le32(MR_MAGIC_RUN);
 	desc[MR_RUN_N_CMDS] = cpu_to_le32(count);
@@ -151,6 +161,11 @@ void millrace_scrub_descriptor(const u32 *engine, __le32 *desc, u64 program, u32
 	put64(desc + MR_RUN_INPUT_LO, zeros[0]);
 	desc[MR_RUN_INPUT_BEATS] = cpu_to_le32(beats);
 	put64(desc + MR_RUN_RESULT_LO, zeros[0]);
+	if (g.trains) {
+		desc[MR_RUN_FLAGS] = cpu_to_le32(MR_FLAG_TRAIN);
+		put64(desc + words + MR_TRAINING_ROWS_LO, zeros[0]);
+		desc[words + MR_TRAINING_ROWS_BEATS] = cpu_to_le32(beats);
+	}
 	for (i = 0; i < g.channels; i++) {
 		__le32 *ch = desc + MR_RUN_CHANNEL(i);
 

@@ -266,6 +266,7 @@ static void registers(const struct mr_geometry *g, u32 *engine)
     engine[(MR_REG_WORDS - MR_REG_MAGIC) / 4] = (u32)(g->act_words | g->qkv_words << 16);
     engine[(MR_REG_ROWS - MR_REG_MAGIC) / 4] = (u32)(g->d_max | g->rot_max << 16);
     engine[(MR_REG_ATTENTION - MR_REG_MAGIC) / 4] = (u32)g->w_max;
+    engine[(MR_REG_FORMATS - MR_REG_MAGIC) / 4] = g->train ? MR_HAS_ROWS : 0;
 }
 
 static void good(int rc, const struct mr_error *err)
@@ -282,76 +283,98 @@ static uint64_t buffer(struct mr_device *dev, int channel, size_t bytes)
     return addr;
 }
 
-static void run(struct mr_device *dev, uint64_t at, const __le32 *desc, u32 words,
-                const __le32 *cmds, u32 count)
+static void run(struct mr_device *dev, uint64_t at, uint64_t program, const __le32 *cmds)
 {
     struct mr_error err = {0};
-    good(mr_device_write(dev, at, desc, 4 * (size_t)words, &err), &err);
-    good(mr_device_write(dev, at + 1024, cmds, 64 * (size_t)count, &err), &err);
+    good(mr_device_write(dev, program, cmds, 128, &err), &err);
     good(mr_device_run(dev, at, &err), &err);
 }
 
-// A row's residual goes in with LOAD_ROWS and comes out with a STORE_RES of another program: what
-// was there, and after the scrub program zeros.
+enum { SAVE_ROWS = 0x52 }; // its BEATS and ROW are FETCH_ROWS's
+
+// A row of either row memory: it goes in with LOAD_ROWS or FETCH_ROWS, and comes out with a
+// STORE_RES or SAVE_ROWS of another program: what was there, and after the scrub program zeros.
+static void leaves_nothing(struct mr_device *dev, bool second, uint64_t scrub)
+{
+    const struct mr_geometry *g = &mr_device_info(dev)->g;
+    struct mr_error err = {0};
+    u32 words = millrace_run_words((u32)g->n), beats = (u32)g->d_max / 16;
+    __le32 own[2 * 256] = {0}, load[32] = {0}, store[32] = {0};
+    size_t row = 64 * (size_t)beats, input_bytes = 64 + row;
+    u64 mine = buffer(dev, 0, sizeof own + sizeof load), input = buffer(dev, 0, input_bytes + row),
+        result = input + input_bytes;
+    u32 *in = calloc(1, input_bytes), *out = calloc(1, row);
+    assert_true(in && out);
+    for (int i = 0; i < g->d_max; i++)
+        in[16 + i] = htole32(0x3F800000u + (u32)i); // from 1.0 on
+    good(mr_device_write(dev, input, in, input_bytes, &err), &err);
+    own[MR_RUN_MAGIC] = htole32(MR_MAGIC_RUN);
+    own[MR_RUN_N_CMDS] = own[MR_RUN_PROG_BEATS] = htole32(2);
+    own[MR_RUN_N_ROWS] = htole32(1);
+    put64(own + MR_RUN_PROG_LO, mine + sizeof own);
+    if (second) {
+        own[MR_RUN_FLAGS] = htole32(MR_FLAG_TRAIN);
+        put64(own + words + MR_TRAINING_ROWS_LO, input);
+        own[words + MR_TRAINING_ROWS_BEATS] = htole32(1 + 2 * beats);
+        load[2] = htole32(1);
+        store[2] = htole32(1 + beats);
+        load[3] = store[3] = htole32(beats | 1u << 16);
+    } else {
+        put64(own + MR_RUN_INPUT_LO, input);
+        own[MR_RUN_INPUT_BEATS] = htole32(1 + beats);
+        put64(own + MR_RUN_RESULT_LO, result);
+        own[MR_RUN_RESULT_BEATS] = htole32(beats);
+        load[4] = htole32(1);
+        load[5] = htole32(beats);
+        store[3] = htole32(beats);
+    }
+    load[0] = htole32(second ? MR_OP_FETCH_ROWS : MR_OP_LOAD_ROWS);
+    load[1] = htole32(1u << 16);
+    load[16] = htole32(MR_OP_END);
+    load[17] = htole32(1);
+    store[0] = htole32(second ? SAVE_ROWS : MR_OP_STORE_RES);
+    store[16] = htole32(MR_OP_END);
+    good(mr_device_write(dev, mine, own, sizeof own, &err), &err);
+    for (int after = 0; after < 2; after++) {
+        run(dev, mine, mine + sizeof own, load);
+        if (after)
+            good(mr_device_run(dev, scrub, &err), &err);
+        run(dev, mine, mine + sizeof own, store);
+        good(mr_device_read(dev, result, out, row, &err), &err);
+        if (!after)
+            assert_memory_equal(out, in + 16, row);
+        for (int i = 0; after && i < g->d_max; i++)
+            assert_int_equal(out[i], 0);
+    }
+    free(in);
+    free(out);
+}
+
 static void driver_scrub_leaves_nothing(void **state)
 {
     (void)state;
-    static const char *const uris[] = {"model:tiny", "model:sim", "model:wide"};
+    static const char *const uris[] = {"model:tiny", "model:sim", "model:wide", "model:tinyt"};
     for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
         struct mr_error err = {0};
         struct mr_device *dev;
         good(mr_device_open(&dev, uris[u], &err), &err);
         const struct mr_geometry *g = &mr_device_info(dev)->g;
-        u32 engine[16], words = millrace_run_words((u32)g->n);
-        __le32 scrub[MILLRACE_SCRUB_CMDS_MAX * MILLRACE_CMD_WORDS], desc[256];
-        __le32 own[256] = {0}, load[32] = {0}, store[32] = {0};
+        u32 engine[16];
+        __le32 scrub[MILLRACE_SCRUB_RUN_BYTES / 4];
+        __le32 *program = scrub + MILLRACE_SCRUB_DESC_BYTES / 4;
         registers(g, engine);
-        u32 count = millrace_scrub_program(engine, scrub);
-        size_t zero_bytes = 64 * (size_t)millrace_scrub_beats(engine);
+        u32 count = millrace_scrub_program(engine, program);
         u64 zeros[16];
         assert_in_range(count, 6, MILLRACE_SCRUB_CMDS_MAX);
         for (int c = 0; c < g->n; c++)
-            zeros[c] = buffer(dev, c, zero_bytes);
+            zeros[c] = buffer(dev, c, 64 * (size_t)millrace_scrub_beats(engine));
         u64 at = buffer(dev, 0, MILLRACE_SCRUB_RUN_BYTES);
-        millrace_scrub_descriptor(engine, desc, at + 1024, count, zeros);
-
-        size_t row = 4 * (size_t)g->d_max, input_bytes = 64 + row;
-        u64 mine = buffer(dev, 0, 1024 + 128), input = buffer(dev, 0, input_bytes),
-            result = buffer(dev, 0, row);
-        u32 *in = calloc(1, input_bytes), *out = calloc(1, row);
-        assert_true(in && out);
-        for (int i = 0; i < g->d_max; i++)
-            in[16 + i] = htole32(0x3F800000u + (u32)i); // from 1.0 on
-        good(mr_device_write(dev, input, in, input_bytes, &err), &err);
-        own[MR_RUN_MAGIC] = htole32(MR_MAGIC_RUN);
-        own[MR_RUN_N_CMDS] = own[MR_RUN_PROG_BEATS] = htole32(2);
-        own[MR_RUN_N_ROWS] = htole32(1);
-        put64(own + MR_RUN_PROG_LO, mine + 1024);
-        put64(own + MR_RUN_INPUT_LO, input);
-        own[MR_RUN_INPUT_BEATS] = htole32((u32)(input_bytes / 64));
-        put64(own + MR_RUN_RESULT_LO, result);
-        own[MR_RUN_RESULT_BEATS] = htole32((u32)(row / 64));
-        load[0] = htole32(MR_OP_LOAD_ROWS);
-        load[1] = htole32(1u << 16);
-        load[4] = htole32(1);
-        load[5] = htole32((u32)(row / 64));
-        load[16] = htole32(MR_OP_END);
-        load[17] = htole32(1);
-        store[0] = htole32(MR_OP_STORE_RES);
-        store[3] = htole32((u32)(row / 64));
-        store[16] = htole32(MR_OP_END);
-
-        run(dev, mine, own, words, load, 2);
-        run(dev, mine, own, words, store, 2);
-        good(mr_device_read(dev, result, out, row, &err), &err);
-        assert_memory_equal(out, in + 16, row);
-        run(dev, at, desc, words, scrub, count);
-        run(dev, mine, own, words, store, 2);
-        good(mr_device_read(dev, result, out, row, &err), &err);
-        for (int i = 0; i < g->d_max; i++)
-            assert_int_equal(out[i], 0);
-        free(in);
-        free(out);
+        millrace_scrub_descriptor(engine, scrub, at + MILLRACE_SCRUB_DESC_BYTES, count, zeros);
+        size_t bytes = MILLRACE_SCRUB_DESC_BYTES + 64 * (size_t)count;
+        good(mr_device_write(dev, at, scrub, bytes, &err), &err);
+        assert_int_equal(g->train, u == 3);
+        for (int second = 0; second <= g->train; second++)
+            leaves_nothing(dev, second, at);
         mr_device_close(dev);
     }
 }
