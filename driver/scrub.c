@@ -17,8 +17,14 @@
 #define SLOTS 4U /* row maxima of a row */
 
 /* Semaphores. */
-enum { ROWS = 1 << 0, VEC = 1 << 1, ACT = 1 << 2, QKV = 1 << 3, MAXIMA = 1 << 4,
-       ROWS2 = 1 << 5 };
+enum {
+	ROWS = 1 << 0,
+	VEC = 1 << 1,
+	ACT = 1 << 2,
+	QKV = 1 << 3,
+	MAXIMA = 1 << 4,
+	ROWS2 = 1 << 5,
+};
 
 struct geometry {
 	u32 channels, rows, act, qkv, d, rot, w;
