@@ -80,6 +80,7 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
 }
 
 // Whether the first part of "[config],..." is a configuration without TRAIN, and no other adds it.
+// Of a word that no device knows it is not asked: opening says so.
 static bool without_training(const char *args)
 {
     char name[32];
@@ -87,7 +88,7 @@ static bool without_training(const char *args)
     (void)snprintf(name, sizeof name, "%.*s", (int)n, args);
     const struct mr_config_entry *config = mr_config_named(n > 0 ? name : "sim");
     for (const char *at = args + n; *at; at += 1 + strcspn(at + 1, ","))
-        if (strncmp(at, ",train", 6) == 0 && (at[6] == 0 || at[6] == ','))
+        if (strncmp(at, ",check", 6) != 0 && !memchr(at, '=', 1 + strcspn(at + 1, ",")))
             return false;
     return config && !config->g.train;
 }

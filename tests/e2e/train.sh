@@ -266,6 +266,7 @@ exits and_that_is_said_before_weights_are_drawn 3 'n_embd .padded. is 2048' trai
 for d in cpu: sim: sim:tiny; do
     exits "train_on_$d" 2 "device $d cannot train[:;] .* model:sim can\$" "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d $d
 done
+exits train_on_a_misspelt_option 2 "sim:sim,trane: 'trane' is not an option" "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 -d sim:sim,trane
 exits train_in_odd_chunks 2 'a multiple of 32' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --chunk 33
 exits train_with_another_optimizer 2 'began with the optimizer AdamW, not SGD' "${short[@]}" -o "$work/b" --accumulate 2 --steps 5 --optimizer sgd
 exits train_with_several_other_settings 2 'began with --sequence 32, not 16; --batch 2, not 3; --seed 0, not 7; --heldout 0.1, not 0.2; give' train $demo --data "$work/text" --sequence 16 --batch 3 -o "$work/b" --accumulate 2 --steps 5 --seed 7 --heldout 0.2
