@@ -285,9 +285,9 @@ static int check_optimizer(struct train_args *a)
 static int unpack_base(struct train_args *a, struct mr_error *err)
 {
     struct mr_model *model = NULL;
-    a->packed = a->pairs.base = a->c.model;
+    a->pairs.base = a->c.model;
     a->unpacked = mr_directory_beside(a->t.output, err);
-    int rc = a->unpacked ? mr_model_load(&model, a->packed, &a->c.load, err) : err->status;
+    int rc = a->unpacked ? mr_model_load(&model, a->pairs.base, &a->c.load, err) : err->status;
     if (rc == 0)
         rc = mr_model_unpack(model, a->unpacked, err);
     mr_model_close(model);

@@ -21,10 +21,9 @@ struct train_args {
     int n_set;
     int mode, max_steps;
     const char *checkpoint;
-    char *start;        // weights from scratch that are no checkpoint yet
-    char *found;        // the path of one that is
-    char *unpacked;     // the directory that a packed base is while this runs
-    const char *packed; // then: its file
+    char *start;    // weights from scratch that are no checkpoint yet
+    char *found;    // the path of one that is
+    char *unpacked; // the directory that a packed base is while this runs; pairs.base is its file
     bool mode_given;
     const char *export;
     const char *lora, *adapter;

@@ -328,7 +328,7 @@ static void remove_unused(struct train_run *r)
 static int open_log(struct train_run *r, struct mr_error *err)
 {
     const struct train_args *a = r->a;
-    const char *model = a->packed ? a->packed : a->c.model, *of = strrchr(model, '/');
+    const char *model = a->pairs.base ? a->pairs.base : a->c.model, *of = strrchr(model, '/');
     (void)snprintf(r->title, sizeof r->title, "training of %.60s, state %.60s",
                    mr_show(of && of[1] ? of + 1 : model).text, mr_show(a->t.output).text);
     int rc = train_log_open(&r->log, a->events, a->csv, r->info.step, err);

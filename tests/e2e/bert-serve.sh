@@ -4,28 +4,11 @@
 # answer, clients that leave, its end. Prints TAP; runs from the repository's root.
 set -u
 . tests/tools/tap.sh
-build=${BUILD:-build}
-servers=
-trap 'for p in $servers; do kill -9 "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
-${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
-    "$build/libmillrace.a" -ljansson -lm || exit 1
-mkdir "$work/toy" && "$work/bert-model" "$work/toy" tests/fixtures/wordpiece/vocab.txt BertModel || exit 1
+. tests/serve/lib.sh
+toy_encoder
 
-start() {
-    : >"$work/address"
-    "$millrace" serve "$work/toy" --port 0 "$@" >"$work/address" 2>"$work/log" &
-    pid=$!
-    servers="$servers $pid"
-    for _ in $(seq 3000); do
-        url=$(sed -n 's/.* on \(http:.*\)$/\1/p' "$work/address")
-        [ -n "$url" ] && break
-        sleep 0.1
-    done
-}
-json='Content-Type: application/json'
 # post PATH BODY: the response's body in $work/reply; prints the status.
 post() { curl -s -m 600 -o "$work/reply" -w '%{http_code}' -H "$json" --data-binary "$2" "$url$1"; }
-metric() { curl -s -m 600 "$url/metrics" | sed -n "s|^millrace_$1 ||p"; }
 # status NAME STATUS WORDS BODY [PATH]
 status() {
     local got

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the tests of `millrace serve`, behind tests/tools/tap.sh. $served: another model than the demo.
+# Sourced by the tests of `millrace serve`, behind tests/tools/tap.sh. $served: another model than the demo; start serves
+# $subject, which is made of it here.
 build=${BUILD:-build}
 servers=
 trap 'for p in $servers; do kill -9 "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
-"$millrace" pack "${served:-models/demo}" "$work/demo.mill" -q || exit 1
+subject=$work/demo.mill
+"$millrace" pack "${served:-models/demo}" "$subject" -q || exit 1
 
 # start OPTIONS...: a server on a free port; sets pid, port and url.
 start() {
     : >"$work/address"
-    local device=model:
-    [ "${1:-}" != -d ] || { device=$2; shift 2; }
-    "$millrace" serve "$work/demo.mill" -d "$device" --port 0 "$@" >"$work/address" 2>"$work/log" &
+    "$millrace" serve "$subject" --port 0 "$@" >"$work/address" 2>"$work/log" &
     pid=$!
     servers="$servers $pid"
     for _ in $(seq 3000); do
@@ -74,4 +74,12 @@ until_refused() {
         sleep 0.1
     done
     return 1
+}
+
+# toy_encoder: $subject becomes a small BERT.
+toy_encoder() {
+    ${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
+        "$build/libmillrace.a" -ljansson -lm || exit 1
+    subject=$work/toy
+    mkdir "$subject" && "$work/bert-model" "$subject" tests/fixtures/wordpiece/vocab.txt BertModel || exit 1
 }

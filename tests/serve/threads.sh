@@ -27,14 +27,8 @@ wait $last
 wait "$pid"
 ok server_ends_with_0 test $? = 0
 # An encoder: its thread, clients that leave, shutdown.
-${CC:-gcc} -std=c17 -D_GNU_SOURCE -Ihost -Ihost/include -I"$build/gen" -Itests -o "$work/bert-model" tests/tools/bert-model.c \
-    "$build/libmillrace.a" -ljansson -lm
-mkdir "$work/toy" && "$work/bert-model" "$work/toy" tests/fixtures/wordpiece/vocab.txt BertModel
-: >"$work/address"
-"$millrace" serve "$work/toy" --port 0 >"$work/address" 2>"$work/log" &
-pid=$!
-servers="$servers $pid"
-until url=$(sed -n 's/.* on \(http:.*\)$/\1/p' "$work/address") && [ -n "$url" ]; do sleep 0.1; done
+toy_encoder
+start
 for i in 1 2 3 4 5 6; do
     curl -s -m $((i % 2 ? 100 : 1)) -o /dev/null -H "$json" -d "{\"input\":[\"a\"$(printf ',"the mill stands"%.0s' $(seq 400))]}" "$url/v1/embeddings" &
     encoded="${encoded:-} $!"
