@@ -35,19 +35,43 @@ static bool beats_ok(const struct millrace_extent *extents, unsigned int count,
 	       (!beats || millrace_window_ok(extents, count, addr, (u64)beats * BEAT));
 }
 
+/* Windows of training, behind the channels': rows, gradients, and each channel's stash. */
+static bool training_ok(const struct millrace_extent *extents, unsigned int count,
+			const __le32 *more, unsigned int channels)
+{
+	unsigned int c;
+
+	if (!beats_ok(extents, count, get64(more + MR_TRAINING_ROWS_LO),
+		      le32_to_cpu(more[MR_TRAINING_ROWS_BEATS])) ||
+	    !beats_ok(extents, count, get64(more + MR_TRAINING_GRAD_LO),
+		      le32_to_cpu(more[MR_TRAINING_GRAD_BEATS])))
+		return false;
+	for (c = 0; c < channels; c++) {
+		const __le32 *w = more + MR_RUN_CHANNEL(c);
+
+		if (!beats_ok(extents, count, get64(w + MR_STASH_LO),
+			      le32_to_cpu(w[MR_STASH_BEATS])))
+			return false;
+	}
+	return true;
+}
+
 /*
  * The engine holds every access of a program to the windows of its descriptor,
  * so a context that has only its own memory in them cannot reach another's.
- * A run of training has windows behind the channels' that nobody here knows.
+ * Windows may overlap each other: all of them are the context's.
  */
 bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 		     const __le32 *desc, unsigned int words, unsigned int channels)
 {
-	unsigned int c;
+	unsigned int c, own = millrace_run_words(channels);
+	bool trains;
 
-	if (words != millrace_run_words(channels) ||
+	if (words < own)
+		return false;
+	trains = le32_to_cpu(desc[MR_RUN_FLAGS]) & MR_FLAG_TRAIN;
+	if (words != (trains ? millrace_training_words(channels) : own) ||
 	    le32_to_cpu(desc[MR_RUN_MAGIC]) != MR_MAGIC_RUN ||
-	    le32_to_cpu(desc[MR_RUN_FLAGS]) & MR_FLAG_TRAIN ||
 	    !beats_ok(extents, count, get64(desc + MR_RUN_PROG_LO),
 		      le32_to_cpu(desc[MR_RUN_PROG_BEATS])) ||
 	    !beats_ok(extents, count, get64(desc + MR_RUN_INPUT_LO),
@@ -64,7 +88,7 @@ bool millrace_run_ok(const struct millrace_extent *extents, unsigned int count,
 			      le32_to_cpu(w[MR_CHANNEL_KV_BEATS])))
 			return false;
 	}
-	return true;
+	return !trains || training_ok(extents, count, desc + own, channels);
 }
 
 static u32 word_of(const void *record, unsigned int index)

@@ -82,4 +82,10 @@ static inline unsigned int millrace_run_words(unsigned int channels)
 	return 16 + 16 * ((channels + 1) / 2);
 }
 
+/* Those of a run of training: as many again, behind them. */
+static inline unsigned int millrace_training_words(unsigned int channels)
+{
+	return 2 * millrace_run_words(channels);
+}
+
 #endif

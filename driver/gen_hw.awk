@@ -9,11 +9,12 @@ BEGIN {
     print "/* Word and lowest bit of a command's field. */"
     print "#define MR_FIELD(word, bit) ((word) << 8 | (bit))\n"
 }
-# Of training the driver only needs what erases its memory: it refuses clients' runs.
+# Of training the driver needs its windows, and what erases its memory.
 $1 == "const" && $2 ~ /^(FLAG_TRAIN|HAS_ROWS)$/ { emit("MR_" $2, $3) }
 $1 == "op" && $2 == "FETCH_ROWS" { emit("MR_OP_" $2, $3) }
 $1 == "field" && $2 == "FETCH_ROWS" { emit("MR_F_" $2 "_" $3, sprintf("MR_FIELD(%d, %d)", $4, $5)) }
-$1 == "training_desc" && $2 ~ /^ROWS/ { emit("MR_TRAINING_" $2, $3) }
+$1 == "training_desc" { emit("MR_TRAINING_" $2, $3) }
+$1 == "stash_desc" { emit("MR_" $2, $3) }
 FNR == 1 { training = 0 }
 $1 == "training" { training = 1 }
 training { next }

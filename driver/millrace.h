@@ -57,7 +57,7 @@
 #define MILLRACE_OPS_MAX 32U
 #define MILLRACE_JOBS_MAX 64U
 #define MILLRACE_EXTENTS_MAX 4096U
-#define MILLRACE_DESC_BYTES 1024 /* of a run, at most */
+#define MILLRACE_DESC_BYTES MR_PCIE_RUN_BYTES /* of a run, at most */
 #define MILLRACE_MAP_BYTES_MAX SZ_64M
 
 /* millrace_device.flags, bits: a reset is on its way, nothing new is given to the device. */

@@ -128,6 +128,12 @@
 #define MR_TRAINING_ROWS_LO          0
 #define MR_TRAINING_ROWS_HI          1
 #define MR_TRAINING_ROWS_BEATS       2
+#define MR_TRAINING_GRAD_LO          4
+#define MR_TRAINING_GRAD_HI          5
+#define MR_TRAINING_GRAD_BEATS       6
+#define MR_STASH_LO                  0
+#define MR_STASH_HI                  1
+#define MR_STASH_BEATS               2
 #define MR_OP_FETCH_ROWS             0x24
 #define MR_F_FETCH_ROWS_OFF          MR_FIELD(2, 0)
 #define MR_F_FETCH_ROWS_BEATS        MR_FIELD(3, 0)
@@ -188,6 +194,7 @@
 #define MR_PCIE_OP_COPY_OUT          2
 #define MR_PCIE_OP_CLEAR             3
 #define MR_PCIE_OP_RUN               4
+#define MR_PCIE_RUN_BYTES            1152
 #define MR_PCIE_FLAG_IRQ             0x100
 #define MR_PCIE_FLAG_LINK            0x200
 #define MR_PCIE_SEG_BYTES            16

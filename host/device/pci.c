@@ -23,7 +23,6 @@ enum {
     READS = 8, // of them, read behind a run
     STAGE_IN = 256 << 10,
     STAGE_OUT = 1 << 20,
-    DESC_BYTES = 1024,
     CHUNK_LEAST = 64 << 10,
 };
 
@@ -44,7 +43,7 @@ struct pci_device {
     uint64_t job;  // submitted and interrupted, still under way; 0: none
     bool job_runs; // it has a run: its counters are the last run's
     uint64_t counters[MILLRACE_COUNTERS_MAX];
-    uint8_t desc[DESC_BYTES];
+    uint8_t desc[MR_PCIE_RUN_BYTES];
     struct span seen[READS];  // reads since the last run
     struct span ahead[READS]; // what is in `out`
     unsigned seen_count, ahead_count;
@@ -277,6 +276,10 @@ static int pci_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *er
     struct pci_device *d = self(dev);
     size_t bytes = 64 * (1 + ((size_t)dev->info.g.n + 1) / 2), used = 0;
     int rc = find_descriptor(d, run_addr, bytes, err);
+    if (rc == 0 && (d->desc[4 * MR_RUN_FLAGS] & MR_FLAG_TRAIN)) {
+        bytes *= 2;
+        rc = find_descriptor(d, run_addr, bytes, err);
+    }
     if (rc < 0)
         return rc;
     add(d, MILLRACE_OP_RUN, run_addr, bytes)->offset = (uintptr_t)d->desc;
@@ -302,7 +305,7 @@ static int pci_run(struct mr_device *dev, uint64_t run_addr, struct mr_error *er
 static int pci_counters(struct mr_device *dev, uint64_t *out, struct mr_error *err)
 {
     (void)err;
-    memset(out, 0, MR_ALL_COUNTERS * sizeof *out); // the driver refuses runs of training
+    memset(out, 0, MR_ALL_COUNTERS * sizeof *out); // a completion has no room for training's
     memcpy(out, self(dev)->counters, MR_COUNTERS * sizeof *out);
     return 0;
 }

@@ -108,6 +108,10 @@ module mr_pcie_exec #(
   assign in_card = left_q != '0 && !left_q[31] && card_q[63:36] < 28'(N) &&
                   (reach >> MEM_LOG2) == '0;
 
+  // A run's descriptor: whole beats, at one.
+  logic run_ok;
+  assign run_ok = left_q[5:0] == '0 && left_q <= mr_pkg::PCIE_RUN_BYTES && card_q[5:0] == '0;
+
   // ---- segments ---------------------------------------------------------------------------------
   logic [7:0]  seg_q, batch_q;
   logic [63:0] sa_q;
@@ -197,7 +201,7 @@ module mr_pcie_exec #(
               end
               mr_pkg::PCIE_OP_CLEAR[7:0]: if (in_card) state_q <= S_COPY;
               mr_pkg::PCIE_OP_RUN[7:0]: begin
-                if (in_card && left_q[5:0] == '0 && left_q <= 32'd1024 && card_q[5:0] == '0) begin
+                if (in_card && run_ok) begin
                   state_q <= scrub_en_i && !q_owner_i ? S_REG : S_COPY;
                   after_q <= S_START;
                 end
@@ -312,8 +316,7 @@ module mr_pcie_exec #(
         end else if (op_q != mr_pkg::PCIE_OP_NOP[7:0] && !in_card) begin
           status_q <= mr_pkg::PCIE_E_WINDOW[7:0];
           eaddr_q  <= card_q;
-        end else if (op_q == mr_pkg::PCIE_OP_RUN[7:0] &&
-                     (left_q[5:0] != '0 || left_q > 32'd1024 || card_q[5:0] != '0)) begin
+        end else if (op_q == mr_pkg::PCIE_OP_RUN[7:0] && !run_ok) begin
           status_q <= mr_pkg::PCIE_E_ENTRY[7:0];
         end
       end

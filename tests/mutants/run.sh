@@ -7,7 +7,7 @@
 #        tests/mutants/run.sh --check   (builds nothing: does each still apply, and has its catcher?)
 # Catchers:
 #   rtl:BENCH@VARIANT  bench of tests/rtl, Verilated again; links the mutated C numerics too
-#   unit:TEST          cmocka test of tests/unit with the mutated file in place of the library's
+#   unit:TEST          cmocka test of tests/unit with the mutated file in place of the library's, or of the driver's
 #   device:            millrace selftest of the unchanged sim:tiny against the mutated C model
 #   sim                millrace selftest of a sim:tiny of the mutated RTL
 #   programs           the program fuzzer (tests/programs): the unchanged C model against a sim:tiny of
@@ -36,7 +36,7 @@ if [ -z "$check" ]; then
     rm -rf "$tree"
     mkdir -p "$tree/build/gen" "$tree/tests/synth"
     cp -r rtl host hls sim driver Makefile "$tree/"
-    cp -r tests/rtl tests/unit tests/programs tests/tests.mk "$tree/tests/"
+    cp -r tests/rtl tests/unit tests/programs tests/driver tests/tests.mk "$tree/tests/"
     cp tests/synth/dsp48e2.v "$tree/tests/synth/"
     cp -p "$build"/gen/* "$tree/build/gen/"
     mkdir -p "$tree/build/rtl" && cp -p "$build/rtl/runtime.a" "$tree/build/rtl/"
@@ -92,6 +92,10 @@ make_test() { # catcher file
         rm -rf "build/rtl/$b" &&
             $cc $cflags -Ibuild/gen -c -o build/num.o host/cmodel/num.c &&
             CXX=$cxx tests/rtl/build.sh "${b%@*}" "${b#*@}"
+        ;;
+    unit:driver_check)
+        $cc $cflags -Itests/driver/kernel -w -o build/test tests/unit/test_driver_check.c driver/check.c driver/scrub.c \
+            "$build/libmillrace.a" -lcmocka $libs
         ;;
     unit:*)
         $cc $cflags -w -c -o build/mutant.o "$2" &&
@@ -577,6 +581,35 @@ mutant 'the end of a run does not wake the executor' rtl/pcie/mr_pcie_exec.sv \
     's/state_q == S_PAUSE \&\& !wake;/state_q == S_PAUSE;/' rtl:pcie@gated
 mutant 'LayerNorm counts its own cycles' rtl/vector/mr_layernorm.sv \
     's/^  logic n_reading_q, fetch/  logic p_q; always_ff @(posedge clk_i) p_q <= rst_ni \&\& !p_q;\n&/; s/!phase_i/!p_q/' gates
+
+mutant 'a run of the function may have no longest descriptor' rtl/pcie/mr_pcie_exec.sv \
+    "s/left_q <= mr_pkg::PCIE_RUN_BYTES/left_q < mr_pkg::PCIE_RUN_BYTES/" rtl:pcie@n2
+mutant 'a run of the function may be a beat too long' rtl/pcie/mr_pcie_exec.sv \
+    "s/mr_pkg::PCIE_RUN_BYTES/mr_pkg::PCIE_RUN_BYTES + 32'd64/g" rtl:pcie@n2
+
+# ---- the driver's check of runs, and its program between two clients ----------------------------------------
+mutant 'the driver leaves the second row memory as it is' driver/scrub.c \
+    's/FETCH_ROWS_ROW, 1/FETCH_ROWS_ROW, 0/' unit:driver_check
+mutant 'the driver lets runs of training be as long as others' driver/check.c \
+    's/words != (trains ? .* : own)/words != own/' unit:driver_check
+mutant 'the driver lets other runs be as long as those of training' driver/check.c \
+    's/words != (trains ? \(.*\) : own)/words != own \&\& words != \1/' unit:driver_check
+mutant 'the driver looks at no window of training' driver/check.c \
+    's/return !trains || training_ok.*/return true;/' unit:driver_check
+mutant 'the driver looks for windows of training too early' driver/check.c \
+    's/count, desc + own, channels/count, desc + own - 16, channels/' unit:driver_check
+for w in ROWS GRAD; do
+    mutant "the driver takes any address for $w" driver/check.c \
+        "s/get64(more + MR_TRAINING_${w}_LO)/extents->addr/" unit:driver_check
+    mutant "the driver takes any size for $w" driver/check.c \
+        "s/le32_to_cpu(more\[MR_TRAINING_${w}_BEATS\])/1/" unit:driver_check
+done
+mutant 'the driver takes any address for the stash' driver/check.c \
+    's/get64(w + MR_STASH_LO)/extents->addr/' unit:driver_check
+mutant 'the driver takes any size for the stash' driver/check.c \
+    's/le32_to_cpu(w\[MR_STASH_BEATS\])/1/' unit:driver_check
+mutant "the driver looks at the first channel's stash alone" driver/check.c \
+    's/more + MR_RUN_CHANNEL(c)/more + MR_RUN_CHANNEL(0)/' unit:driver_check
 
 # ---- legality and precise errors --------------------------------------------------------------------------
 mutant 'the RTL lets q, k and v be a word too long' rtl/spec/device.def \

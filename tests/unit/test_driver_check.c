@@ -70,68 +70,107 @@ static void put64(__le32 *w, u64 v)
     w[1] = htole32((u32)(v >> 32));
 }
 
-static void fill(__le32 *d, unsigned channels)
+enum { DESC_WORDS = MR_PCIE_RUN_BYTES / 4 };
+
+// Word of the window's address, and of its beats behind it.
+struct place {
+    unsigned at, beats;
+};
+
+// The windows: program, input, result, weights and KV of each channel; then of training rows,
+// gradients, and each channel's stash. As many as there are.
+static unsigned windows_of(unsigned channels, bool trains, struct place *w)
 {
-    memset(d, 0, 1024);
+    unsigned n = 0, more = millrace_run_words(channels);
+    for (unsigned k = 0; k < 3; k++)
+        w[n++] = (struct place){MR_RUN_PROG_LO + 2 * k, MR_RUN_PROG_BEATS + k};
+    for (unsigned k = 0; k < 2 * channels; k++)
+        w[n++] = (struct place){16 + 4 * k, 18 + 4 * k};
+    for (unsigned k = 0; trains && k < 2; k++)
+        w[n++] = (struct place){more + 4 * k, more + 4 * k + 2};
+    for (unsigned c = 0; trains && c < channels; c++)
+        w[n++] = (struct place){more + 16 + 8 * c, more + 18 + 8 * c};
+    return n;
+}
+
+static void fill(__le32 *d, unsigned channels, bool trains)
+{
+    struct place w[3 + 2 * 16 + 2 + 16];
+    unsigned n = windows_of(channels, trains, w);
+    memset(d, 0, 4 * DESC_WORDS);
     d[MR_RUN_MAGIC] = htole32(MR_MAGIC_RUN);
-    put64(d + MR_RUN_PROG_LO, 0x1000);
-    d[MR_RUN_PROG_BEATS] = htole32(2);
-    put64(d + MR_RUN_INPUT_LO, 0x1080);
-    d[MR_RUN_INPUT_BEATS] = htole32(1);
-    put64(d + MR_RUN_RESULT_LO, 0x10C0);
-    d[MR_RUN_RESULT_BEATS] = htole32(4);
-    for (unsigned c = 0; c < channels; c++) {
-        put64(d + 16 + 8 * c, 0x1400);
-        d[18 + 8 * c] = htole32(16);
-        put64(d + 20 + 8 * c, 0x2000);
-        d[22 + 8 * c] = htole32(1);
+    d[MR_RUN_FLAGS] = htole32(trains ? MR_FLAG_TRAIN : 0);
+    for (unsigned k = 0; k < n; k++) {
+        bool small = k % 3 == 1;
+        put64(d + w[k].at, small ? 0x2000 : 0x1400);
+        d[w[k].beats] = htole32(small ? 1 : 16);
+    }
+}
+
+static void checks_windows(unsigned channels, bool trains)
+{
+    struct place w[3 + 2 * 16 + 2 + 16];
+    unsigned n = windows_of(channels, trains, w);
+    unsigned words = trains ? millrace_training_words(channels) : millrace_run_words(channels);
+    __le32 d[DESC_WORDS];
+    assert_in_range(w[n - 1].beats, 0, words - 1);
+    assert_in_range(words, 16 + 8 * channels, DESC_WORDS);
+    fill(d, channels, trains);
+    assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
+    for (unsigned other = 0; other <= DESC_WORDS; other += 16)
+        assert_int_equal(millrace_run_ok(extents, EXTENTS, d, other, channels), other == words);
+    d[MR_RUN_MAGIC] ^= 1;
+    assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+    d[MR_RUN_MAGIC] ^= 1;
+    d[MR_RUN_FLAGS] ^= htole32(1); // two passes
+    assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
+    d[MR_RUN_FLAGS] ^= htole32(MR_FLAG_TRAIN); // more windows, or fewer
+    assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+    for (unsigned k = 0; k < n; k++) {
+        // Not aligned, between buffers, out of one at its front, and beyond the end of all memory:
+        // one beat there lies in the last extent.
+        const u64 bad[] = {0x1020, 0x3000, 0xFC0, ~0x3Full};
+        for (unsigned b = 0; b < 4; b++) {
+            fill(d, channels, trains);
+            put64(d + w[k].at, bad[b]);
+            if (b == 3) {
+                d[w[k].beats] = htole32(1);
+                assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
+                d[w[k].beats] = htole32(2);
+            }
+            assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        }
+        // All of a buffer, and a beat of its neighbour, which is the client's too.
+        fill(d, channels, trains);
+        put64(d + w[k].at, 0x1000);
+        d[w[k].beats] = htole32(64);
+        assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        d[w[k].beats] = htole32(65);
+        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        // As many as there can be: 64 times as many bytes do not fit 32 bits.
+        d[w[k].beats] = htole32(UINT32_MAX);
+        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        d[w[k].beats] = htole32(1u << 26);
+        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        put64(d + w[k].at, 0x1000 | 1ull << 32);
+        d[w[k].beats] = htole32(1);
+        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        put64(d + w[k].at, 0x3000);
+        d[w[k].beats] = 0; // never used
+        assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
+        put64(d + w[k].at, 0x3001);
+        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
     }
 }
 
 static void driver_run_descriptor(void **state)
 {
     (void)state;
-    for (unsigned channels = 1; channels <= 16; channels++) {
-        __le32 d[256];
-        unsigned words = millrace_run_words(channels);
-        fill(d, channels);
-        assert_in_range(words, 16 + 8 * channels, 256);
-        assert_int_equal(words % 16, 0);
-        assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
-        assert_false(millrace_run_ok(extents, EXTENTS, d, words - 16, channels));
-        assert_false(millrace_run_ok(extents, EXTENTS, d, words + 16, channels));
-        d[0] ^= 1;
-        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
-        fill(d, channels);
-        d[MR_RUN_FLAGS] = htole32(1); // two passes
-        assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
-        d[MR_RUN_FLAGS] = htole32(MR_FLAG_TRAIN); // has more windows
-        assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
-        // Each window: not aligned, elsewhere, one beat too many, and as many as there can be.
-        for (unsigned k = 0; k < 3 + 2 * channels; k++) {
-            unsigned at = k < 3 ? MR_RUN_PROG_LO + 2 * k : 16 + 4 * (k - 3);
-            unsigned beats = k < 3 ? MR_RUN_PROG_BEATS + k : at + 2;
-            const u64 bad[] = {0x1020, 0x3000, 0xFC0, ~0x3Full};
-            for (unsigned b = 0; b < 4; b++) {
-                fill(d, channels);
-                put64(d + at, bad[b]);
-                // One beat at the very end of memory lies in the last extent.
-                if (b == 3)
-                    d[beats] = htole32(2);
-                assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
-            }
-            fill(d, channels);
-            d[beats] = htole32(65);
-            assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
-            d[beats] = htole32(UINT32_MAX);
-            assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
-            put64(d + at, 0x3000);
-            d[beats] = 0; // never used
-            assert_true(millrace_run_ok(extents, EXTENTS, d, words, channels));
-            put64(d + at, 0x3001);
-            assert_false(millrace_run_ok(extents, EXTENTS, d, words, channels));
-        }
-    }
+    for (unsigned channels = 1; channels <= 16; channels++)
+        for (int trains = 0; trains < 2; trains++)
+            checks_windows(channels, trains);
+    assert_int_equal(millrace_training_words(16), DESC_WORDS);
+    assert_int_equal(MILLRACE_SCRUB_DESC_BYTES, MR_PCIE_RUN_BYTES);
 }
 
 static void driver_ring_space(void **state)

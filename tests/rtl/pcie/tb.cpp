@@ -635,6 +635,12 @@ void errors(Env &e)
     x = run;
     x.bytes = 100;
     tap.ok(e.run_one(1, x) == MR_PCIE_E_ENTRY, "a descriptor of no whole beats");
+    x.bytes = MR_PCIE_RUN_BYTES;
+    tap.ok(e.run_one(1, x) == MR_PCIE_OK &&
+               std::equal(&e.card.bytes[0], &e.card.bytes[x.bytes], &e.host.bytes[area - HOST]),
+           "the longest descriptor");
+    x.bytes += 64;
+    tap.ok(e.run_one(1, x) == MR_PCIE_E_ENTRY, "a descriptor that is too long");
     x = run;
     x.card = 32;
     tap.ok(e.run_one(1, x) == MR_PCIE_E_ENTRY, "a run address that is not aligned");
@@ -664,6 +670,8 @@ void errors(Env &e)
     tap.ok(e.run_one(1, in) == MR_PCIE_OK && e.run_one(1, run) == MR_PCIE_OK,
            "and so does this one, enabled again");
 
+    while (e.read(Env::reg(1, MR_PCIE_Q_STATUS)) & MR_PCIE_Q_BUSY)
+        ; // its last completion is there, and it has not counted it yet
     e.write(Env::reg(1, MR_PCIE_Q_DOORBELL), e.tail[1] + SIZE + 2);
     tap.ok(e.read(Env::reg(1, MR_PCIE_Q_STATUS)) == MR_PCIE_E_DOORBELL << MR_PCIE_Q_FAULT,
            "a doorbell beyond the ring stops it");
