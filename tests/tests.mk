@@ -11,7 +11,7 @@ $(BUILD)/gen/mr_training.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
 	@awk -v out=training -f rtl/spec/gen_legal.awk $< >$@.tmp && mv $@.tmp $@
 $(BUILD)/unit/test_train_rules: $(BUILD)/gen/mr_training.inc
 # The simulated device with TRAIN.
-$(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(BUILD)/unit/test_trainer: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt.so
+$(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(BUILD)/unit/test_train_streaming $(BUILD)/unit/test_trainer: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt.so
 $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt-view.so
 # The driver's logic that needs no kernel, with its types.
 UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c driver/scrub.c

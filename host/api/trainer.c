@@ -289,11 +289,14 @@ static size_t elements_of(const struct mr_config *c, size_t i)
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info)
 {
     const struct mr_config *c = trainer->config;
+    const struct mr_pass_streaming streaming = mr_step_streaming(trainer->step);
     *info = (struct mr_trainer_info){.step = mr_store_step(trainer->store),
                                      .vocab_size = c->vocab_size,
                                      .n_positions = c->n_positions,
                                      .tokens = trainer->tokens,
                                      .device_bytes = mr_step_bytes(trainer->step),
+                                     .units = streaming.units,
+                                     .streamed = streaming.streamed,
                                      .optimizer = MR_OPTIMIZERS};
     if (info->step > 0)
         info->optimizer = (enum mr_optimizer)mr_store_optimizer(trainer->store);
@@ -462,9 +465,17 @@ int mr_trainer_apply(struct mr_trainer *trainer, const struct mr_trainer_update 
     if (rc == 0)
         rc = mr_step_apply(trainer->step, &update, &d, err);
     if (rc == 0)
-        *done = (struct mr_trainer_done){
-            d.step,   mr_loss_mean(&d.loss), d.loss.rows, d.norm, d.repeated,
-            d.cycles, d.mac_utilisation};
+        *done =
+            (struct mr_trainer_done){.step = d.step,
+                                     .loss = mr_loss_mean(&d.loss),
+                                     .targets = d.loss.rows,
+                                     .norm = d.norm,
+                                     .repeated = d.repeated,
+                                     .cycles = d.cycles,
+                                     .mac_utilisation = d.mac_utilisation,
+                                     .link_up = d.streaming.up,
+                                     .link_down = d.streaming.down,
+                                     .link_waited = {d.streaming.waited[0], d.streaming.waited[1]}};
     return rc;
 }
 

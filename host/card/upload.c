@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "device/device.h"
 #include "device/mover.h"
 #include "card/places.h"
 #include "pack/layout.h"
@@ -62,8 +63,9 @@ int mr_weight_upload_open(struct mr_weight_upload **upload, struct mr_store *sto
     u->items = mr_stream_items(c);
     u->place = calloc(tensors, sizeof *u->place);
     u->item = calloc((size_t)u->items, sizeof *u->item);
-    int rc = u->place && u->item ? mr_mover_new(&u->mover, dev, true, err)
-                                 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    int rc = u->place && u->item
+                 ? mr_mover_new(&u->mover, mr_device_info(dev)->clock_khz, true, err)
+                 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     if (rc < 0) {
         mr_weight_upload_close(u);
         *upload = NULL;

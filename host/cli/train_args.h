@@ -50,6 +50,11 @@ struct train_args {
 // Ends with a row without a name.
 extern const struct cli_option train_table[];
 
+// What crossed the link in this program's steps (mr_trainer_done).
+struct train_link {
+    double steps, cycles, up, down, waited[2];
+};
+
 struct train_run {
     struct train_args *a;
     struct mr_trainer *trainer;
@@ -67,6 +72,7 @@ struct train_run {
     bool diverged;               // and that was said
     bool fresh;                  // the state is this program's
     uint64_t steps_done, tokens; // by this program; what they learnt from
+    struct train_link link;
     unsigned char note[MR_TRAINER_NOTE];
 };
 

@@ -52,6 +52,11 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
         if (o && d->cycles > 0)
             (void)json_object_update_new(o, json_pack("{s:I, s:f}", "cycles", (json_int_t)d->cycles,
                                                       "mac_utilisation", d->mac_utilisation));
+        if (o && r->info.streamed > 0)
+            (void)json_object_update_new(
+                o, json_pack("{s:I, s:I, s:f, s:f}", "link_bytes_up", (json_int_t)d->link_up,
+                             "link_bytes_down", (json_int_t)d->link_down, "cycles_waited_12_gb_s",
+                             d->link_waited[0], "cycles_waited_24_gb_s", d->link_waited[1]));
         print_line(o);
     } else {
         char counted[64] = "", pace[64] = "";
@@ -66,6 +71,29 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
                d->repeated ? "  (repeated with larger units)" : "");
     }
     (void)cli_flush(); // the end of the program says what failed
+}
+
+// Of all steps, where the device's memory does not hold all layers.
+static void print_streaming(const struct train_run *r)
+{
+    const struct train_link *l = &r->link;
+    if (l->steps == 0 || r->info.streamed == 0 || r->a->c.json || r->a->c.quiet ||
+        !train_is_first(r))
+        return;
+    printf("layers from the host: %d of %d with the head; a step %s to the device, %s from it\n",
+           r->info.streamed, r->info.units, cli_size(l->up / l->steps).text,
+           cli_size(l->down / l->steps).text);
+    cli_print_waiting(stdout, l->waited, l->cycles);
+}
+
+static void add_link(struct train_link *l, const struct mr_trainer_done *d)
+{
+    l->steps++;
+    l->cycles += (double)d->cycles;
+    l->up += (double)d->link_up;
+    l->down += (double)d->link_down;
+    for (int i = 0; i < 2; i++)
+        l->waited[i] += d->link_waited[i];
 }
 
 // `last` windows of those that are held out.
@@ -220,8 +248,10 @@ static int one_step(struct train_run *r, uint64_t step, struct mr_error *err)
     if (rc == 0)
         rc = mr_trainer_apply(r->trainer, &u, &done, err);
     r->tokens += rc == 0 ? (uint64_t)done.targets : 0;
-    if (rc == 0)
+    if (rc == 0) {
         watch_loss(r, done.loss);
+        add_link(&r->link, &done);
+    }
     if (rc < 0 || (done.step % (uint64_t)t->log_steps != 0 && done.step != (uint64_t)t->steps))
         return rc;
     double seconds = mr_seconds() - start;
@@ -372,6 +402,7 @@ int train_run(struct train_run *r, struct mr_error *err)
     rc = all_steps(r, err);
     cli_interrupt_waits(false);
     if (rc == 0 || rc == MR_ERR_INTERRUPTED) {
+        print_streaming(r);
         struct mr_error unused = {0};
         int drawn = train_curve_write(&r->curve, rc == 0 ? err : &unused);
         rc = rc == 0 ? drawn : rc;

@@ -38,20 +38,19 @@ static void *work(void *arg)
     return NULL;
 }
 
-int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, bool idle, struct mr_error *err)
+int mr_mover_new(struct mr_mover **mover, unsigned clock_khz, bool thread, struct mr_error *err)
 {
     static const double rates[MR_LINKS] = MR_LINK_RATES;
     struct mr_mover *m = *mover = calloc(1, sizeof *m);
     if (!m)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for copies");
     for (int i = 0; i < MR_LINKS; i++)
-        m->links[i] = mr_link_of(rates[i], mr_device_info(dev)->clock_khz);
+        m->links[i] = mr_link_of(rates[i], clock_khz);
     (void)pthread_mutex_init(&m->lock, NULL);
     (void)pthread_cond_init(&m->more, NULL);
     (void)pthread_cond_init(&m->done, NULL);
     // Without a thread all is the same, but slower.
-    m->thread =
-        (idle || mr_device_info(dev)->overlaps) && pthread_create(&m->worker, NULL, work, m) == 0;
+    m->thread = thread && pthread_create(&m->worker, NULL, work, m) == 0;
     return 0;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between host and device while the engine works: one after the other, by a thread of their
-// own where the device allows that (mr_device_info.overlaps), else at once by the caller.
+// own where the device allows that (mr_device_info.overlaps, or no run is under way), else at once
+// by the caller.
 // Beside that it says what links would cost, from what the caller says its runs took (link.h).
 #ifndef MILLRACE_DEVICE_MOVER_H
 #define MILLRACE_DEVICE_MOVER_H
 
-#include "device/device.h"
+#include <stdbool.h>
+
+#include "common/error.h"
 #include "device/link.h"
 
 struct mr_mover;
@@ -23,8 +26,8 @@ struct mr_move {
     struct mr_move *next;
 };
 
-// idle: no run of the device will be under way beside a copy, so that every device allows a thread.
-int mr_mover_new(struct mr_mover **mover, struct mr_device *dev, bool idle, struct mr_error *err);
+// For a device of this clock. thread: copies may be made beside what the caller does.
+int mr_mover_new(struct mr_mover **mover, unsigned clock_khz, bool thread, struct mr_error *err);
 // Waits for the copy under way; those that have not begun are left out. NULL is allowed.
 void mr_mover_free(struct mr_mover *mover);
 

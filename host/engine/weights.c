@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "engine/deal.h"
 #include "engine/engine_impl.h"
 #include "pack/identity.h"
@@ -76,7 +77,8 @@ static int add_stages(struct engine *e, uint64_t room, struct mr_error *err)
     e->room = malloc((size_t)all->slot_beats * BEAT);
     if (rc == 0 && (!e->offsets || !e->room))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a layer's weights");
-    return rc == 0 ? mr_mover_new(&e->mover, e->dev, false, err) : rc;
+    const struct mr_device_info *info = mr_device_info(e->dev);
+    return rc == 0 ? mr_mover_new(&e->mover, info->clock_khz, info->overlaps, err) : rc;
 }
 
 int weights_tasks(struct engine *e, struct mr_error *err)

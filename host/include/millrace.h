@@ -468,6 +468,9 @@ struct mr_trainer_info {
     enum mr_optimizer optimizer;         // of the steps done; MR_OPTIMIZERS: there are none
     uint64_t trainable;                  // parameters of the adapter; of a whole model all
     bool adapter;
+    // Layers, and what is behind the last one as one more; those of them that come over the link in
+    // each pass, because the device's memory does not hold all: 0, or 3 and more.
+    int units, streamed;
 };
 
 void mr_trainer_get_info(const struct mr_trainer *trainer, struct mr_trainer_info *info);
@@ -542,6 +545,10 @@ struct mr_trainer_done {
     // of the array's multipliers that had work.
     uint64_t cycles;
     double mac_utilisation;
+    // Where layers stream: bytes to the device and from it, and cycles beside those above in which
+    // it waits for a link of 12 GB/s and of 24 (docs/streaming.md#training).
+    uint64_t link_up, link_down;
+    double link_waited[2];
 };
 
 // Ends the step: all weights change, or none.

@@ -104,7 +104,7 @@ class _TrainerOptions(Structure):
 class _TrainerInfo(Structure):
     _fields_ = [("step", c_uint64), ("parameters", c_uint64), ("tensors", c_size_t), ("vocab_size", c_int),
                 ("n_positions", c_int), ("tokens", c_int), ("device_bytes", c_uint64), ("note", c_ubyte * 256), ("optimizer", c_int),
-                ("trainable", c_uint64), ("adapter", c_bool)]
+                ("trainable", c_uint64), ("adapter", c_bool), ("units", c_int), ("streamed", c_int)]
 
 
 class _MicroBatch(Structure):
@@ -124,7 +124,8 @@ class _TrainerUpdate(Structure):
 
 class _TrainerDone(Structure):
     _fields_ = [("step", c_uint64), ("loss", c_double), ("targets", c_int64), ("norm", c_double), ("repeated", c_int),
-                ("cycles", c_uint64), ("mac_utilisation", c_double)]
+                ("cycles", c_uint64), ("mac_utilisation", c_double),
+                ("link_up", c_uint64), ("link_down", c_uint64), ("link_waited", c_double * 2)]
 
 
 class Error(Exception):

@@ -17,19 +17,16 @@
 static int allocate_channels(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
-    p->host.image_bytes = (size_t)p->mem.weight_beats * MR_BEAT;
-    if ((size_t)p->mem.stash_beats * MR_BEAT > p->host.image_bytes)
-        p->host.image_bytes = (size_t)p->mem.stash_beats * MR_BEAT;
+    size_t stash = (size_t)p->mem.size.stash * MR_BEAT;
     for (int c = 0; c < p->g.n && rc == 0; c++) {
-        rc = mr_device_alloc(p->dev, c, (size_t)p->mem.weight_beats * MR_BEAT, NULL,
+        rc = mr_device_alloc(p->dev, c, (size_t)p->mem.size.weights * MR_BEAT, NULL,
                              &p->mem.weight_addr[c], err);
         if (rc == 0)
-            rc = mr_device_alloc(p->dev, c, (size_t)p->mem.stash_beats * MR_BEAT, NULL,
-                                 &p->mem.stash_addr[c], err);
+            rc = mr_device_alloc(p->dev, c, stash, NULL, &p->mem.stash_addr[c], err);
         if (rc == 0)
             rc = mr_device_alloc(p->dev, c, (size_t)p->at.kv_layer * MR_BEAT, NULL,
                                  &p->mem.kv_addr[c], err);
-        p->host.image[c] = malloc(p->host.image_bytes);
+        p->host.image[c] = malloc(stash);
         if (rc == 0 && !p->host.image[c])
             rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     }
@@ -44,21 +41,23 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
         uint64_t beats, *addr;
     } buffers[] = {
         {p->mem.input_beats, &p->mem.input_addr}, {p->mem.result_beats, &p->mem.result_addr},
-        {p->mem.rows_beats, &p->mem.rows_addr},   {p->mem.grad_beats, &p->mem.grad_addr},
+        {p->mem.size.rows, &p->mem.rows_addr},    {p->mem.size.sums, &p->mem.grad_addr},
         {PASS_DESC_BEATS, &p->mem.desc_addr},     {PASS_PROGRAM, &p->mem.prog_addr}};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers && rc == 0; i++)
         rc = mr_device_alloc(p->dev, 0, (size_t)buffers[i].beats * MR_BEAT, NULL, buffers[i].addr,
                              err);
-    p->host.tiles = malloc((size_t)p->mem.grad_beats * MR_BEAT);
+    p->host.tiles = malloc((size_t)p->host.tiles_beats * MR_BEAT + 1);
+    p->host.item = malloc(pass_item_bytes(p));
     p->host.row_grad = calloc((rows + 1) * (uint64_t)p->d.d, sizeof *p->host.row_grad);
     p->host.logits = calloc(p->mem.result_beats * 16, sizeof *p->host.logits);
     p->pool = mr_pool_new(mr_pool_default());
-    if (rc == 0 && (!p->host.tiles || !p->host.row_grad || !p->host.logits || !p->pool))
+    if (rc == 0 &&
+        (!p->host.tiles || !p->host.item || !p->host.row_grad || !p->host.logits || !p->pool))
         rc = mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     return rc;
 }
 
-int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name,
+int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name, uint64_t room,
              const struct mr_config *config, const struct mr_pass_options *options,
              struct mr_error *err)
 {
@@ -74,6 +73,8 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->chunk = options->chunk ? options->chunk : p->g.t / 32 * 32;
     p->limit = INT32_MAX;
     p->recompute = options->recompute;
+    p->room = room;
+    p->all = options->capacity;
     size_t tensors = mr_tensor_specs(config);
     int rc = mr_config_on_engine(config, err);
     if (rc == 0)
@@ -106,11 +107,13 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
                  const struct mr_pass_options *options, struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(device);
-    int rc = pass_new(pass, &info->g, info->config, config, options, err);
+    int rc = pass_new(pass, &info->g, info->config, info->room, config, options, err);
     if (rc < 0)
         return rc;
     (*pass)->dev = device;
     rc = allocate(*pass, err);
+    if (rc == 0)
+        rc = pass_stream_open(*pass, info->clock_khz, err);
     if (rc == 0)
         return 0;
     mr_pass_close(*pass);
@@ -127,6 +130,7 @@ void mr_pass_close(struct mr_pass *pass)
 {
     if (!pass)
         return;
+    pass_stream_close(pass);
     free(pass->at.kept);
     free(pass->at.w_off);
     free(pass->at.wt_off);
@@ -139,12 +143,48 @@ void mr_pass_close(struct mr_pass *pass)
     free(pass->batch.start);
     free(pass->batch.end);
     free(pass->host.tiles);
+    free(pass->host.item);
     free(pass->host.row_grad);
     free(pass->host.logits);
     for (int c = 0; c < pass->g.n; c++)
         free(pass->host.image[c]);
     mr_pool_free(pass->pool);
     free(pass);
+}
+
+// ---- weights ------------------------------------------------------------------------------------
+
+int mr_pass_item_weights(struct mr_pass *pass, const struct mr_store *store, int item,
+                         struct mr_error *err)
+{
+    int unit = mr_stream_item(pass->c, MR_FORMAT_MXINT8, item).layer, rc = 0;
+    for (int turned = 0; turned < 2 && rc == 0 && pass->at.unit[unit].slot < 0; turned++)
+        rc = pass_write_item(pass, store, item, turned, err);
+    return rc;
+}
+
+int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct mr_error *err)
+{
+    int rc = 0;
+    pass->weights = store;
+    for (int s = 0; s < mr_stream_items(pass->c) && rc == 0; s++)
+        rc = mr_pass_item_weights(pass, store, s, err);
+    return rc;
+}
+
+struct mr_device_streams mr_pass_streams(const struct mr_pass *pass)
+{
+    const uint64_t *at = pass->mem.weight_addr;
+    if (pass->at.streamed > 0)
+        return (struct mr_device_streams){0};
+    uint64_t apart = pass->g.n > 1 ? at[1] - at[0] : 0;
+    for (int c = 2; c < pass->g.n; c++)
+        if (at[c] - at[c - 1] != apart)
+            return (struct mr_device_streams){0};
+    return (struct mr_device_streams){
+        pass->g.n,
+        {at[0] + pass->at.w_off[0] * MR_BEAT, at[0] + pass->at.wt_off[0] * MR_BEAT},
+        apart};
 }
 
 // ---- a pass ------------------------------------------------------------------------------------
@@ -175,13 +215,15 @@ int mr_pass_check(const struct mr_pass *p, const struct mr_batch *batch, size_t 
     return rc == 0 ? pass_holds(p, *rows, err) : rc;
 }
 
-static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, struct mr_error *err)
+static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, bool learns,
+                      struct mr_error *err)
 {
     size_t rows;
     int rc = mr_pass_check(p, batch, &rows, err);
     if (rc < 0)
         return rc;
     pass_place_rows(p, batch->lengths, batch->n_sequences);
+    pass_stream_begin(p, learns);
     rc = pass_write_batch(p, batch, err);
     return rc == 0 ? pass_forward(p, err) : rc;
 }
@@ -189,8 +231,11 @@ static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, struct mr
 int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
                      struct mr_error *err)
 {
-    int rc = begin_pass(pass, batch, err);
-    return rc == 0 ? pass_loss(pass, batch, false, loss, err) : rc;
+    int rc = begin_pass(pass, batch, false, err);
+    if (rc == 0)
+        rc = pass_loss(pass, batch, false, loss, err);
+    pass_stream_end(pass);
+    return rc;
 }
 
 int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_loss *loss,
@@ -198,13 +243,14 @@ int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_lo
 {
     struct mr_pass *p = pass;
     struct mr_loss found = {0};
-    int rc = begin_pass(p, batch, err);
+    int rc = begin_pass(p, batch, true, err);
     if (rc == 0)
         rc = pass_loss(p, batch, true, &found, err);
     if (rc == 0)
         rc = pass_write_logits_gradient(p, err);
     if (rc == 0)
         rc = pass_backward(p, err);
+    pass_stream_end(p);
     if (rc == 0)
         rc = pass_read_gradients(p, err);
     if (rc == 0)

@@ -21,10 +21,16 @@ struct mr_pass_options {
     bool recompute;        // layers keep no stash, the backward pass makes it again: the same bits
     const uint8_t *choice; // MR_CHOICE_* of each tensor, which are copied; NULL: all learn. Frozen
                            // ones get no gradient, and dX ends where nothing below it learns
+    // Of a pass without a device, which is planned: bytes of memory, over all channels (0: not
+    // limited), and the clock, for what copies cost.
+    uint64_t capacity;
+    unsigned clock_khz;
 };
 
 // The device and the configuration are borrowed. MR_ERR_USAGE if the device cannot train,
-// MR_ERR_FIT if the model does not fit it.
+// MR_ERR_FIT if the model does not fit it. Where its memory does not hold all layers, those that it
+// does not hold come over the link beside the layer before them (docs/streaming.md#training); it
+// has to hold two.
 int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct mr_config *config,
                  const struct mr_pass_options *options, struct mr_error *err);
 void mr_pass_close(struct mr_pass *pass); // NULL is allowed
@@ -101,13 +107,5 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
 // Shows the programs of a micro-batch of such sequences, in order, of a pass without a device.
 int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, mr_pass_show *show,
                      void *arg, struct mr_error *err);
-
-// Bytes of device memory, over all channels.
-struct mr_pass_memory {
-    uint64_t weights, stash, kv;       // in each channel: W and Wt; tiles; one layer's K and V
-    uint64_t rows, gradients, windows; // at the host port: rows and slopes; sums; what is left
-};
-struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass);
-uint64_t mr_pass_bytes(const struct mr_pass_memory *m); // all in all
 
 #endif

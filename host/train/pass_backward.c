@@ -332,7 +332,9 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
         p->batch.live[place] = place == MR_RESULT;
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
         struct walk w = {p, mr_items_of(p->c, layer), layer, err};
-        if (p->recompute && layer < p->c->n_layer - 1 && pass_reaches(p, layer)) {
+        if (pass_reaches(p, layer))
+            rc = pass_stream_use(p, layer, err);
+        if (rc == 0 && p->recompute && layer < p->c->n_layer - 1 && pass_reaches(p, layer)) {
             rc = pass_sums(p, EVERYTHING, err);
             if (rc == 0)
                 rc = pass_layer_again(p, layer, err);
@@ -347,6 +349,7 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
                                            : linear(&w, i);
             if (item->to != MR_RESIDUAL)
                 p->batch.live[item->to] = false;
+            pass_stream_ran(p);
         }
     }
     if (rc == 0)

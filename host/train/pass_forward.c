@@ -170,9 +170,11 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, s
 int pass_forward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
-    for (int layer = 0; layer <= p->c->n_layer && rc == 0; layer++)
+    for (int layer = 0; layer <= p->c->n_layer && rc == 0; layer++) {
+        rc = pass_stream_use(p, layer, err);
         for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
             rc = chunk_of_layer(p, layer, first, false, err);
+    }
     return rc;
 }
 

@@ -48,15 +48,25 @@ static int choose_unit(struct mr_pass *p, struct tensor_grad *t, uint64_t rows_o
     return rc;
 }
 
+int pass_read_sums(struct mr_pass *p, int unit, struct mr_error *err)
+{
+    const struct pass_unit *u = &p->at.unit[unit];
+    size_t bytes = (size_t)(u->sums.end - u->sums.begin) * MR_BEAT;
+    return bytes > 0 ? mr_device_read(p->dev, p->mem.grad_addr + u->sums.begin * MR_BEAT,
+                                      p->host.tiles + u->tiles * (MR_BEAT / 4), bytes, err)
+                     : 0;
+}
+
 int pass_read_gradients(struct mr_pass *p, struct mr_error *err)
 {
-    int rc = mr_device_read(p->dev, p->mem.grad_addr, p->host.tiles,
-                            (size_t)p->mem.grad_beats * MR_BEAT, err);
+    int rc = 0;
+    for (int u = 0; u <= p->c->n_layer && rc == 0; u++)
+        rc = pass_has_sums(p, u) ? pass_read_sums(p, u, err) : 0;
     for (size_t i = 0; i < mr_tensor_specs(p->c) && rc == 0; i++) {
         struct tensor_grad *t = &p->host.tensors[i];
-        const int32_t *record = p->host.tiles + t->record * (MR_BEAT / 4);
-        t->flags = t->record ? (uint32_t)record[0] : 0;
-        t->peak = t->record ? (uint32_t)record[1] : 0;
+        const int32_t *record = t->record ? pass_sum_on_host(p, t, t->record) : NULL;
+        t->flags = record ? (uint32_t)record[0] : 0;
+        t->peak = record ? (uint32_t)record[1] : 0;
     }
     return rc;
 }
@@ -95,6 +105,14 @@ static int find(const struct mr_pass *p, int at, uint64_t off)
         at++;
     }
     return at;
+}
+
+bool pass_sums_wait(const struct mr_pass *p, int layer)
+{
+    int at = find(p, p->sums.first, EVERYTHING);
+    while (at < p->sums.count && p->sums.of[at].program.layer != layer)
+        at = find(p, at + 1, EVERYTHING);
+    return at < p->sums.count;
 }
 
 // ---- parts of them -----------------------------------------------------------------------------

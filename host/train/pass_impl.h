@@ -8,6 +8,7 @@
 #include "cmodel/tiles.h"
 #include "common/pool.h"
 #include "device/device.h"
+#include "device/mover.h"
 #include "engine/depend.h"
 #include "pack/layout.h"
 #include "store/params.h"
@@ -41,17 +42,36 @@ struct place_grad {
 
 struct tensor_grad {
     uint64_t off, record; // beats in the gradient window; record 0: it has none
-    int rows, cols, unit;
+    int layer, rows, cols, unit;
     bool inputs_are_rows;
     uint32_t flags, peak;
+};
+
+// Beats of the windows that grow with the model.
+struct pass_extent {
+    uint64_t weights, stash, rows, sums;
 };
 
 // Memory of the device: addresses, and beats of each window.
 struct pass_memory {
     uint64_t weight_addr[PASS_CHANNELS], stash_addr[PASS_CHANNELS], kv_addr[PASS_CHANNELS];
     uint64_t input_addr, result_addr, rows_addr, grad_addr, desc_addr, prog_addr;
-    uint64_t weight_beats, stash_beats, input_beats, result_beats, rows_beats, grad_beats;
+    struct pass_extent size;
+    uint64_t input_beats, result_beats;
     int prog_most;
+};
+
+struct pass_span {
+    uint64_t begin, end;
+};
+
+// A layer, or what is behind the last one: what it has of the windows. Where the device does not
+// hold all, those that stream have two places by turns (pass_stream.c).
+struct pass_unit {
+    struct pass_span stash, rows, sums;
+    uint64_t tiles; // beats in host.tiles, of its sums
+    int slot;       // -1: it stays in the device's memory
+    uint8_t *kept;  // of the host: its stash and rows while its place is another's
 };
 
 // What is where in the windows.
@@ -59,7 +79,9 @@ struct pass_places {
     uint32_t kv_records, kv_record, kv_layer; // beats of all K, of a record, of all
     uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
     uint64_t residual, dx;                    // rows window
-    uint64_t *entry; // [n_layer + 1] what enters each layer; the residual, where it may
+    uint64_t *entry;        // [n_layer + 1] what enters each layer; the residual, where it may
+    struct pass_unit *unit; // [n_layer + 1]
+    int streamed;           // of the units
     int n_items;
     struct kept *kept; // [n_items], pass_item()
     uint64_t *w_off, *wt_off;
@@ -70,11 +92,12 @@ struct pass_places {
 // Memory of the host.
 struct pass_host {
     struct tensor_grad *tensors;
-    int32_t *tiles; // the gradient window
+    int32_t *tiles; // all sums, unit by unit
+    uint64_t tiles_beats;
     float *row_grad;
     float *logits;
     uint8_t *image[PASS_CHANNELS]; // of a matrix that the host writes
-    size_t image_bytes;
+    uint8_t *item;                 // of an item of the streams, one channel
 };
 
 // A sum of gradients that waits until its sides' place is needed, or is done (pass_gradient.c).
@@ -101,6 +124,29 @@ struct pass_batch {
 // Which gradients the backward pass makes of what an item read and wrote (pass_learns.c).
 struct pass_flow {
     bool reads, writes;
+};
+
+// What a unit needs in its place.
+enum { PASS_W = 1, PASS_WT = 2, PASS_KEPT = 4 };
+
+// A place of units that stream, and the copy under way: what leaves it, then what comes.
+struct pass_slot {
+    struct mr_pass *p;
+    int unit;     // whose it is, -1: nobody's
+    unsigned has; // what of it is there or on its way
+    struct mr_move move;
+    bool moving;
+    int keeps, sums; // units whose stash, whose sums leave; -1: none
+    unsigned brings;
+};
+
+struct pass_stream {
+    struct mr_mover *mover; // NULL: all units stay
+    struct pass_slot slot[2];
+    int *list;   // [at.streamed] the units
+    int use;     // of a pass: the last unit that was in work, first to last and back
+    int uses;    // the pass ends there
+    bool learns; // a backward pass comes
 };
 
 struct run;
@@ -138,6 +184,8 @@ struct mr_pass {
     struct pass_host host;
     struct pass_batch batch;
     struct pass_sums sums;
+    struct pass_stream stream;
+    uint64_t room, all; // bytes of a channel's memory, and of all; 0: not limited
 };
 
 static inline int bit_length(uint32_t n)
@@ -153,6 +201,21 @@ static inline struct kept *pass_item(const struct mr_pass *p, int layer, int ite
 static inline struct pass_flow *pass_flow(const struct mr_pass *p, int layer, int item)
 {
     return &p->flow[layer * mr_arch_of(p->c)->block.count + item];
+}
+
+// What the host has of a tensor's sum, at so many beats of the gradient window.
+static inline const int32_t *pass_sum_on_host(const struct mr_pass *p, const struct tensor_grad *t,
+                                              uint64_t beats)
+{
+    const struct pass_unit *u = &p->at.unit[t->layer];
+    return p->host.tiles + (beats - u->sums.begin + u->tiles) * (MR_BEAT / 4);
+}
+
+// Are the unit's sums still on the device?
+static inline bool pass_has_sums(const struct mr_pass *p, int unit)
+{
+    int slot = p->at.unit[unit].slot;
+    return slot < 0 || p->stream.slot[slot].unit == unit;
 }
 
 static inline int pass_chunk_rows(const struct mr_pass *p, int first)
@@ -281,15 +344,36 @@ void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, in
 // ---- passes ------------------------------------------------------------------------------------
 
 struct mr_pass_options;
-// A pass without its memory. On failure *pass is NULL.
-int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name,
+// A pass without its memory, on a device of `room` bytes a channel (0: not limited). On failure
+// *pass is NULL.
+int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name, uint64_t room,
              const struct mr_config *config, const struct mr_pass_options *options,
              struct mr_error *err);
 int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err);
 // Where each row of the batch is; there is room for all.
 void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences);
-// The windows of everything (pass_place.c).
+// The windows of everything, within p->room and p->all (pass_place.c).
 int pass_place(struct mr_pass *p, struct mr_error *err);
+
+// ---- units that stream (pass_stream.c) ---------------------------------------------------------
+
+size_t pass_item_bytes(const struct mr_pass *p); // the most that host.item holds
+// An item of a stream, to its place. Not beside a copy of units.
+int pass_write_item(struct mr_pass *p, const struct mr_store *store, int s, bool turned,
+                    struct mr_error *err);
+// What of a unit's W and Wt (PASS_W, PASS_WT), to its place.
+int pass_write_unit(struct mr_pass *p, int unit, unsigned what, struct mr_error *err);
+uint64_t pass_unit_bytes(const struct mr_pass *p, int unit, unsigned what); // of all channels
+int pass_stream_open(struct mr_pass *p, unsigned clock_khz, struct mr_error *err);
+void pass_stream_close(struct mr_pass *p);
+// A pass begins; `learns`: with its backward pass.
+void pass_stream_begin(struct mr_pass *p, bool learns);
+// The programs behind this are the layer's: waits until it is there, and sends for the next one.
+int pass_stream_use(struct mr_pass *p, int layer, struct mr_error *err);
+// An item of the backward pass is done: so what leaves may be, and the next one can come.
+void pass_stream_ran(struct mr_pass *p);
+// Waits for what is on its way.
+void pass_stream_end(struct mr_pass *p);
 // A micro-batch to the device; its loss, and for a gradient logits become it, zero where there is
 // no target; that to the device (pass_batch.c).
 int pass_write_batch(struct mr_pass *p, const struct mr_batch *batch, struct mr_error *err);
@@ -307,6 +391,10 @@ int pass_grad(struct mr_pass *p, size_t tensor, uint64_t rows_off, uint64_t cols
 // Now those that read this matrix, because something else takes its place.
 #define EVERYTHING UINT64_MAX
 int pass_sums(struct mr_pass *p, uint64_t off, struct mr_error *err);
+// Is one of the layer's not done yet?
+bool pass_sums_wait(const struct mr_pass *p, int layer);
+// A unit's sums to the host.
+int pass_read_sums(struct mr_pass *p, int unit, struct mr_error *err);
 // Sums and their records to the host.
 int pass_read_gradients(struct mr_pass *p, struct mr_error *err);
 

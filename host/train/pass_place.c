@@ -5,6 +5,8 @@
 #include "model/arch.h"
 #include "train/pass_impl.h"
 
+enum { SLOTS = 2, FIRST_THAT_HELPS = SLOTS + 1 };
+
 static uint64_t take(uint64_t *end, uint64_t beats)
 {
     uint64_t at = *end;
@@ -16,19 +18,19 @@ static uint64_t take(uint64_t *end, uint64_t beats)
 static uint64_t take_turned(struct mr_pass *p, int cols)
 {
     const struct mr_tiles_shape t = {p->g.n, pass_blocks(p->most_rows), false};
-    return take(&p->mem.stash_beats, mr_tiles_beats(&t, cols));
+    return take(&p->mem.size.stash, mr_tiles_beats(&t, cols));
 }
 
 static uint64_t take_tiles(struct mr_pass *p, int kblocks, int count)
 {
     const struct mr_tiles_shape t = {p->g.n, kblocks, false};
-    return take(&p->mem.stash_beats,
+    return take(&p->mem.size.stash,
                 (uint64_t)count * mr_tiles_beats(&t, (p->most_rows + 63) / 64 * 64));
 }
 
 static uint64_t take_rows(struct mr_pass *p, int lanes)
 {
-    return take(&p->mem.rows_beats, (uint64_t)p->most_rows * (uint64_t)(lanes / 16));
+    return take(&p->mem.size.rows, (uint64_t)p->most_rows * (uint64_t)(lanes / 16));
 }
 
 static void place_item(struct mr_pass *p, int layer, int i)
@@ -43,24 +45,6 @@ static void place_item(struct mr_pass *p, int layer, int i)
         k->tiles = take_tiles(p, p->d.head_lanes / 32, p->c->n_head);
     if (item->to != MR_V && item->to != MR_RESIDUAL && item->to != MR_RESULT)
         k->turned = take_turned(p, place_lanes(p, item->to));
-}
-
-// Layers that are computed again share a place, and keep what entered them. The last one's stash is
-// still there when the backward pass begins.
-static void place_layer(struct mr_pass *p, int layer)
-{
-    bool shared = p->recompute && layer > 0 && layer < p->c->n_layer;
-    for (int i = 0; i < mr_items_of(p->c, layer)->count; i++) {
-        struct kept *k = pass_item(p, layer, i);
-        int stream = k->stream;
-        if (shared)
-            *k = *pass_item(p, 0, i);
-        else
-            place_item(p, layer, i);
-        k->stream = stream;
-    }
-    bool stays = p->recompute && layer < p->c->n_layer - 1;
-    p->at.entry[layer] = stays ? take_rows(p, p->d.d) : p->at.residual;
 }
 
 static void place_gradients(struct mr_pass *p)
@@ -98,12 +82,135 @@ static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *ite
     t->inputs_are_rows = !vector && in <= out;
     t->rows = vector ? 1 : t->inputs_are_rows ? in : out;
     t->cols = vector ? out : t->inputs_are_rows ? out : in;
+    t->layer = layer;
     t->unit = NO_UNIT;
     if (!pass_learns(p, layer, item, part))
         return;
     uint64_t tiles = (uint64_t)pass_blocks(t->rows) * (uint64_t)(t->cols / 64);
-    t->off = take(&p->mem.grad_beats, 128 * tiles);
-    t->record = take(&p->mem.grad_beats, 1);
+    t->off = take(&p->mem.size.sums, 128 * tiles);
+    t->record = take(&p->mem.size.sums, 1);
+}
+
+// ---- units --------------------------------------------------------------------------------------
+
+// Those that come over the link lie evenly between those that stay, which hide them.
+static bool streams(const struct mr_pass *p, int unit)
+{
+    int64_t units = p->c->n_layer + 1, streamed = p->at.streamed;
+    return (unit + 1) * streamed / units > unit * streamed / units;
+}
+
+static void place_w(struct mr_pass *p, int unit)
+{
+    for (int i = 0; i < mr_items_of(p->c, unit)->count; i++) {
+        int s = pass_item(p, unit, i)->stream;
+        if (s < 0)
+            continue;
+        struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
+        p->at.w_off[s] = take(&p->mem.size.weights, (uint64_t)mr_item_beats(&it, p->g.n));
+    }
+}
+
+static void place_wt(struct mr_pass *p, int unit)
+{
+    for (int i = 0; i < mr_items_of(p->c, unit)->count; i++) {
+        int s = pass_item(p, unit, i)->stream;
+        if (s < 0)
+            continue;
+        p->at.wt_off[s] = p->mem.size.weights;
+        for (int k = 0; k < mr_store_segments(p->c, s); k++) {
+            struct mr_stream_item it = mr_store_turned_item(p->c, s, k);
+            take(&p->mem.size.weights, (uint64_t)mr_item_beats(&it, p->g.n));
+        }
+    }
+}
+
+static void place_sums(struct mr_pass *p, int unit)
+{
+    struct pass_span *span = &p->at.unit[unit].sums;
+    span->begin = p->mem.size.sums;
+    for (int i = 0; i < mr_items_of(p->c, unit)->count; i++) {
+        const struct mr_item *item = &mr_items_of(p->c, unit)->items[i];
+        for (int part = 0; part < MR_PARTS && pass_item(p, unit, i)->stream >= 0; part++)
+            if (mr_item_has(item, (enum mr_part)part))
+                place_tensor(p, unit, item, (enum mr_part)part);
+    }
+    span->end = p->mem.size.sums;
+}
+
+// Layers that are computed again share a place. The last one's stash is still there when the
+// backward pass begins.
+static void place_kept(struct mr_pass *p, int unit)
+{
+    bool shared = p->recompute && unit > 0 && unit < p->c->n_layer;
+    struct pass_unit *u = &p->at.unit[unit];
+    u->stash.begin = p->mem.size.stash;
+    u->rows.begin = p->mem.size.rows;
+    for (int i = 0; i < mr_items_of(p->c, unit)->count; i++) {
+        struct kept *k = pass_item(p, unit, i);
+        int stream = k->stream;
+        if (shared)
+            *k = *pass_item(p, 0, i);
+        else
+            place_item(p, unit, i);
+        k->stream = stream;
+    }
+    u->stash.end = p->mem.size.stash;
+    u->rows.end = p->mem.size.rows;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+// Units that stream have the two places by turns.
+static void place_slots(struct mr_pass *p)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        struct pass_extent *end = &p->mem.size, begin = *end, most = begin;
+        for (int u = 0, nth = 0; u <= p->c->n_layer; u++) {
+            if (!streams(p, u) || nth++ % SLOTS != slot)
+                continue;
+            *end = begin;
+            p->at.unit[u].slot = slot;
+            place_w(p, u);
+            place_wt(p, u);
+            place_sums(p, u);
+            if (!p->recompute)
+                place_kept(p, u);
+            most = (struct pass_extent){larger(most.weights, end->weights),
+                                        larger(most.stash, end->stash),
+                                        larger(most.rows, end->rows), larger(most.sums, end->sums)};
+        }
+        *end = most;
+    }
+}
+
+// All W one behind the other, then all Wt: as one kernel writes them, where all units stay.
+static void place_those_that_stay(struct mr_pass *p)
+{
+    for (int u = 0; u <= p->c->n_layer; u++) {
+        if (p->at.unit[u].slot >= 0)
+            continue;
+        place_w(p, u);
+        place_sums(p, u);
+    }
+    for (int u = 0; u <= p->c->n_layer; u++)
+        if (p->at.unit[u].slot < 0)
+            place_wt(p, u);
+    for (int u = 0; u <= p->c->n_layer; u++)
+        if (p->at.unit[u].slot < 0 || p->recompute)
+            place_kept(p, u);
+}
+
+// What enters a layer that is computed again stays.
+static void place_entries(struct mr_pass *p)
+{
+    for (int u = 0; u <= p->c->n_layer; u++) {
+        bool stays = p->recompute && u < p->c->n_layer - 1;
+        p->at.entry[u] = stays ? take_rows(p, p->d.d) : p->at.residual;
+    }
 }
 
 // K and V of a layer, and what the host writes for LOAD_ROWS and reads of results.
@@ -124,41 +231,104 @@ static void place_windows(struct mr_pass *p)
     p->mem.prog_most = PASS_PROGRAM;
 }
 
+static void place_all(struct mr_pass *p, int streamed)
+{
+    uint64_t tiles = 0;
+    p->mem.size = (struct pass_extent){0};
+    p->mem.input_beats = 0;
+    p->at.streamed = streamed;
+    for (int u = 0; u <= p->c->n_layer; u++)
+        p->at.unit[u].slot = -1;
+    place_gradients(p);
+    place_slots(p);
+    place_those_that_stay(p);
+    place_entries(p);
+    place_windows(p);
+    if (p->mem.size.sums == 0)
+        take(&p->mem.size.sums, 1); // only tables learn, and a window is never empty
+    for (int u = 0; u <= p->c->n_layer; u++) {
+        p->at.unit[u].tiles = tiles;
+        tiles += p->at.unit[u].sums.end - p->at.unit[u].sums.begin;
+    }
+    p->host.tiles_beats = tiles;
+}
+
+// ---- what fits ----------------------------------------------------------------------------------
+
+struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass)
+{
+    const struct mr_pass *p = pass;
+    uint64_t channels = (uint64_t)p->g.n * MR_BEAT;
+    return (struct mr_pass_memory){
+        .weights = channels * p->mem.size.weights,
+        .stash = channels * p->mem.size.stash,
+        .kv = channels * p->at.kv_layer,
+        .rows = MR_BEAT * p->mem.size.rows,
+        .gradients = MR_BEAT * p->mem.size.sums,
+        .windows =
+            MR_BEAT * (p->mem.input_beats + p->mem.result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
+    };
+}
+
+uint64_t mr_pass_bytes(const struct mr_pass_memory *m)
+{
+    return m->weights + m->stash + m->kv + m->rows + m->gradients + m->windows;
+}
+
+static uint64_t whole(uint64_t beats)
+{
+    return (beats * MR_BEAT + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
+}
+
+// Of the first channel, which has the host's windows beside its own.
+static uint64_t channel_bytes(const struct mr_pass *p)
+{
+    return whole(p->mem.size.weights) + whole(p->mem.size.stash) + whole(p->at.kv_layer) +
+           whole(p->mem.input_beats) + whole(p->mem.result_beats) + whole(p->mem.size.rows) +
+           whole(p->mem.size.sums) + whole(PASS_DESC_BEATS) + whole(PASS_PROGRAM);
+}
+
+static bool holds(const struct mr_pass *p)
+{
+    const struct mr_pass_memory m = mr_pass_memory(p);
+    return (!p->room || channel_bytes(p) <= p->room) && (!p->all || mr_pass_bytes(&m) <= p->all);
+}
+
+static int too_small(const struct mr_pass *p, struct mr_error *err)
+{
+    const struct mr_pass_memory m = mr_pass_memory(p);
+    double need = p->room ? (double)channel_bytes(p) : (double)mr_pass_bytes(&m);
+    return mr_fail(err, MR_ERR_FIT,
+                   "%s: its memory of %.2f MB%s is too small for training: two layers with what "
+                   "they keep of %d tokens take %.2f MB there; take smaller micro-batches, "
+                   "recompute, or a device with %.2f MB",
+                   p->name, 1e-6 * (double)(p->room ? p->room : p->all),
+                   p->room && p->g.n > 1 ? " on the first channel" : "", p->most_rows, 1e-6 * need,
+                   1e-6 * need * (p->room ? p->g.n : 1));
+}
+
 int pass_place(struct mr_pass *p, struct mr_error *err)
 {
     const struct mr_arch *arch = mr_arch_of(p->c);
-    int streams = mr_stream_items(p->c);
+    int streams = mr_stream_items(p->c), units = p->c->n_layer + 1;
     p->at.n_items = p->c->n_layer * arch->block.count + arch->tail.count;
     p->at.kept = calloc((size_t)p->at.n_items, sizeof *p->at.kept);
     p->at.w_off = calloc((size_t)streams, sizeof *p->at.w_off);
     p->at.wt_off = calloc((size_t)streams, sizeof *p->at.wt_off);
     p->host.tensors = calloc(mr_tensor_specs(p->c), sizeof *p->host.tensors);
-    p->at.entry = calloc((size_t)p->c->n_layer + 1, sizeof *p->at.entry);
-    if (!p->at.entry || !p->at.kept || !p->at.w_off || !p->at.wt_off || !p->host.tensors)
+    p->at.entry = calloc((size_t)units, sizeof *p->at.entry);
+    p->at.unit = calloc((size_t)units, sizeof *p->at.unit);
+    if (!p->at.entry || !p->at.unit || !p->at.kept || !p->at.w_off || !p->at.wt_off ||
+        !p->host.tensors)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     for (int i = 0; i < p->at.n_items; i++)
         p->at.kept[i].stream = -1;
     for (int s = 0; s < streams; s++) {
         struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
         pass_item(p, it.layer, it.index)->stream = s;
-        p->at.w_off[s] = take(&p->mem.weight_beats, (uint64_t)mr_item_beats(&it, p->g.n));
-        for (int part = 0; part < MR_PARTS; part++)
-            if (mr_item_has(it.item, (enum mr_part)part))
-                place_tensor(p, it.layer, it.item, (enum mr_part)part);
     }
-    for (int s = 0; s < streams; s++) {
-        struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
-        p->at.wt_off[s] = p->mem.weight_beats;
-        for (int k = 0; k < mr_store_segments(p->c, s); k++) {
-            it = mr_store_turned_item(p->c, s, k);
-            take(&p->mem.weight_beats, (uint64_t)mr_item_beats(&it, p->g.n));
-        }
-    }
-    if (p->mem.grad_beats == 0)
-        take(&p->mem.grad_beats, 1); // only tables learn, and a window is never empty
-    place_gradients(p);
-    for (int layer = 0; layer <= p->c->n_layer; layer++)
-        place_layer(p, layer);
-    place_windows(p);
-    return 0;
+    place_all(p, 0);
+    for (int n = FIRST_THAT_HELPS; n <= units && !holds(p); n++)
+        place_all(p, n);
+    return holds(p) ? 0 : too_small(p, err);
 }

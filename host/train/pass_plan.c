@@ -7,7 +7,14 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
                  const struct mr_config *config, const struct mr_pass_options *options,
                  struct mr_error *err)
 {
-    return pass_new(pass, g, name, config, options, err);
+    int rc = pass_new(pass, g, name, 0, config, options, err);
+    if (rc == 0)
+        rc = pass_stream_open(*pass, options->clock_khz, err);
+    if (rc == 0)
+        return 0;
+    mr_pass_close(*pass);
+    *pass = NULL;
+    return rc;
 }
 
 const char *mr_pass_part_name(enum mr_pass_part part)
@@ -38,26 +45,23 @@ int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, 
         return rc;
     mr_pass_watch(pass, NULL, show, arg);
     pass_place_rows(pass, lengths, n_sequences);
+    pass_stream_begin(pass, true);
     rc = pass_forward(pass, err);
-    return rc == 0 ? pass_backward(pass, err) : rc;
+    if (rc == 0)
+        rc = pass_backward(pass, err);
+    pass_stream_end(pass);
+    return rc;
 }
 
-struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass)
+struct mr_pass_streaming mr_pass_streaming(const struct mr_pass *pass)
 {
-    const struct mr_pass *p = pass;
-    uint64_t channels = (uint64_t)p->g.n * MR_BEAT;
-    return (struct mr_pass_memory){
-        .weights = channels * p->mem.weight_beats,
-        .stash = channels * p->mem.stash_beats,
-        .kv = channels * p->at.kv_layer,
-        .rows = MR_BEAT * p->mem.rows_beats,
-        .gradients = MR_BEAT * p->mem.grad_beats,
-        .windows =
-            MR_BEAT * (p->mem.input_beats + p->mem.result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
-    };
-}
-
-uint64_t mr_pass_bytes(const struct mr_pass_memory *m)
-{
-    return m->weights + m->stash + m->kv + m->rows + m->gradients + m->windows;
+    struct mr_pass_streaming s = {.units = pass->c->n_layer + 1, .streamed = pass->at.streamed};
+    if (!pass->stream.mover)
+        return s;
+    const struct mr_mover_stats moved = mr_mover_stats(pass->stream.mover);
+    s.up = moved.up;
+    s.down = moved.down;
+    for (int i = 0; i < MR_LINKS; i++)
+        s.waited[i] = moved.waited[i];
+    return s;
 }

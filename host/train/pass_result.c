@@ -31,7 +31,7 @@ struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i)
                                  .peak = t->peak,
                                  .too_large = t->flags & 1};
     if (t->record)
-        g.tiles = pass->host.tiles + t->off * (MR_BEAT / 4);
+        g.tiles = pass_sum_on_host(pass, t, t->off);
     return g;
 }
 

@@ -137,20 +137,26 @@ static int write_descriptor(const struct run *r)
     w[MR_RUN_KV_V_BEATS] = p->at.kv_records;
     w[MR_RUN_KV_PM_BEATS] = 2 * p->at.kv_records;
     put_u64(more + MR_TRAINING_ROWS_LO, p->mem.rows_addr);
-    more[MR_TRAINING_ROWS_BEATS] = (uint32_t)p->mem.rows_beats;
+    more[MR_TRAINING_ROWS_BEATS] = (uint32_t)p->mem.size.rows;
     put_u64(more + MR_TRAINING_GRAD_LO, p->mem.grad_addr);
-    more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->mem.grad_beats;
+    more[MR_TRAINING_GRAD_BEATS] = (uint32_t)p->mem.size.sums;
     for (int c = 0; c < p->g.n; c++) {
         uint32_t *ch = w + MR_RUN_CHANNEL(c), *stash = more + MR_RUN_CHANNEL(c);
         put_u64(ch + MR_CHANNEL_WEIGHTS_LO, p->mem.weight_addr[c] + r->weights * MR_BEAT);
-        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)(p->mem.weight_beats - r->weights);
+        ch[MR_CHANNEL_WEIGHTS_BEATS] = (uint32_t)(p->mem.size.weights - r->weights);
         put_u64(ch + MR_CHANNEL_KV_LO, p->mem.kv_addr[c]);
         ch[MR_CHANNEL_KV_BEATS] = p->at.kv_layer;
         put_u64(stash + MR_STASH_LO, p->mem.stash_addr[c]);
-        stash[MR_STASH_BEATS] = (uint32_t)p->mem.stash_beats;
+        stash[MR_STASH_BEATS] = (uint32_t)p->mem.size.stash;
     }
     return mr_device_write(p->dev, p->mem.desc_addr, w, (size_t)64 * (size_t)(2 + 2 * pairs),
                            r->err);
+}
+
+void mr_pass_took(struct mr_pass *pass, double cycles)
+{
+    if (pass->stream.mover)
+        mr_mover_ran(pass->stream.mover, cycles);
 }
 
 static int count(struct mr_pass *p, struct mr_error *err)
@@ -159,6 +165,8 @@ static int count(struct mr_pass *p, struct mr_error *err)
     int rc = mr_device_counters(p->dev, counter, err);
     for (int i = 0; rc == 0 && i < (int)MR_ALL_COUNTERS; i++)
         p->counts.counter[i] += counter[i];
+    if (rc == 0)
+        mr_pass_took(p, (double)counter[MR_CNT_CYCLES]);
     return rc;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of a pass, for who looks at it.
+// A program of a pass, for who looks at it; what a pass takes of memory and of a link.
 #ifndef MILLRACE_TRAIN_PROGRAM_H
 #define MILLRACE_TRAIN_PROGRAM_H
 
 #include "cmodel/command.h"
+#include "device/link.h"
 #include "model/model.h"
 
 enum mr_pass_part {
@@ -40,5 +41,28 @@ struct mr_pass_program {
 
 enum { MR_PASS_SKIP = 1 }; // mr_pass_watch()
 typedef int mr_pass_show(void *arg, const struct mr_pass_program *program);
+
+// ---- what a pass takes --------------------------------------------------------------------------
+
+struct mr_pass;
+
+// Bytes of device memory, over all channels.
+struct mr_pass_memory {
+    uint64_t weights, stash, kv;       // in each channel: W and Wt; tiles; one layer's K and V
+    uint64_t rows, gradients, windows; // at the host port: rows and slopes; sums; what is left
+};
+struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass);
+uint64_t mr_pass_bytes(const struct mr_pass_memory *m); // all in all
+
+// What came and went between a layer's programs and another's, since the pass was opened; and what
+// the device would have waited for links of MR_LINK_RATES, by cycles of mr_pass_took().
+struct mr_pass_streaming {
+    int units, streamed; // layers, and what is behind the last one; how many of them stream
+    uint64_t up, down;   // bytes
+    double waited[MR_LINKS];
+};
+struct mr_pass_streaming mr_pass_streaming(const struct mr_pass *pass);
+// A program took so many cycles. A device that counts them says so itself.
+void mr_pass_took(struct mr_pass *pass, double cycles);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,8 @@ struct mr_step {
     int repeated;
     size_t raised;
     struct mr_pass_counts before; // of the device's counts, what is not the step's
-    double products;              // of the array in a cycle, in blocks of 32
+    struct mr_pass_streaming streamed_before;
+    double products; // of the array in a cycle, in blocks of 32
 };
 
 static void forget(struct mr_step *s)
@@ -50,10 +52,14 @@ static void forget(struct mr_step *s)
 static int update_where(struct mr_step *s, struct mr_device *device, struct mr_error *err)
 {
     static const char several[] = "several ranks share its steps";
+    static const char layers[] = "its memory does not hold all layers";
     const struct mr_device_streams streams = mr_pass_streams(s->pass);
-    const char *why;
-    if (s->ranks->count > 1) {
-        memcpy(s->host, several, mr_device_updates(device, &why) ? sizeof several : 0);
+    const char *why, *reason = s->ranks->count > 1                       ? several
+                               : mr_pass_streaming(s->pass).streamed > 0 ? layers
+                                                                         : NULL;
+    if (reason) {
+        if (mr_device_updates(device, &why))
+            (void)snprintf(s->host, sizeof s->host, "%s", reason);
         return 0;
     }
     return mr_card_update_open(&s->card, s->store, device, &streams, s->host, err);
@@ -113,6 +119,11 @@ uint64_t mr_step_bytes(const struct mr_step *step)
     return mr_pass_bytes(&m) + mr_card_update_bytes(step->card);
 }
 
+struct mr_pass_streaming mr_step_streaming(const struct mr_step *step)
+{
+    return mr_pass_streaming(step->pass);
+}
+
 bool mr_step_on_device(const struct mr_step *step, enum mr_update_kind kind, const char **why)
 {
     *why = step->card ? "its kernel has AdamW's update alone" : step->host;
@@ -134,6 +145,7 @@ int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
     step->repeated = 0;
     step->raised = 0;
     step->before = mr_pass_counts(step->pass);
+    step->streamed_before = mr_pass_streaming(step->pass);
     step->measures = !mr_store_has_units(step->store);
     for (size_t i = 0; i < step->tensors; i++)
         step->wanted[i] = INT_MIN;
@@ -360,6 +372,15 @@ static uint64_t counted(const struct mr_step *step, const struct mr_pass_counts 
     return now->counter[counter] - step->before.counter[counter];
 }
 
+static struct mr_pass_streaming less(struct mr_pass_streaming a, const struct mr_pass_streaming *b)
+{
+    a.up -= b->up;
+    a.down -= b->down;
+    for (int i = 0; i < MR_LINKS; i++)
+        a.waited[i] -= b->waited[i];
+    return a;
+}
+
 int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
                   struct mr_step_done *done, struct mr_error *err)
 {
@@ -384,14 +405,15 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
     const struct mr_pass_counts after = mr_pass_counts(step->pass);
     const uint64_t cycles = counted(step, &after, MR_CNT_CYCLES);
     const double blocks = (double)counted(step, &after, MR_CNT_MAC_BLOCKS);
-    *done = (struct mr_step_done){.step = stored.step,
-                                  .loss = step->loss,
-                                  .norm = stored.norm,
-                                  .repeated = step->repeated,
-                                  .raised = step->raised,
-                                  .cycles = cycles,
-                                  .mac_utilisation =
-                                      cycles > 0 ? blocks / (step->products * (double)cycles) : 0};
+    *done = (struct mr_step_done){
+        .step = stored.step,
+        .loss = step->loss,
+        .norm = stored.norm,
+        .repeated = step->repeated,
+        .raised = step->raised,
+        .cycles = cycles,
+        .streaming = less(mr_pass_streaming(step->pass), &step->streamed_before),
+        .mac_utilisation = cycles > 0 ? blocks / (step->products * (double)cycles) : 0};
     forget(step);
     if (rc == 0 && sent == 0 && !mr_step_on_device(step, u.adamw.kind, &why))
         rc = mr_pass_weights(step->pass, step->store, err);
@@ -402,9 +424,12 @@ int mr_step_evaluate(struct mr_step *step, const struct mr_batch *batch, struct 
                      struct mr_error *err)
 {
     const struct mr_pass_counts from = mr_pass_counts(step->pass);
+    const struct mr_pass_streaming moved =
+        less(mr_pass_streaming(step->pass), &step->streamed_before);
     int rc = mr_pass_evaluate(step->pass, batch, loss, err);
     const struct mr_pass_counts to = mr_pass_counts(step->pass);
     for (int i = 0; i < (int)MR_ALL_COUNTERS; i++) // not the step's
         step->before.counter[i] += to.counter[i] - from.counter[i];
+    step->streamed_before = less(mr_pass_streaming(step->pass), &moved);
     return rc;
 }

@@ -15,8 +15,9 @@ struct mr_step;
 int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device *device,
                  const struct mr_pass_options *options, const struct mr_ranks *ranks,
                  struct mr_error *err);
-void mr_step_close(struct mr_step *step);           // NULL is allowed
-uint64_t mr_step_bytes(const struct mr_step *step); // of device memory
+void mr_step_close(struct mr_step *step);                               // NULL is allowed
+uint64_t mr_step_bytes(const struct mr_step *step);                     // of device memory
+struct mr_pass_streaming mr_step_streaming(const struct mr_step *step); // of all steps
 // Whether the device does updates of that kind. If not, *why says why; it is empty where no device
 // of its kind does any.
 bool mr_step_on_device(const struct mr_step *step, enum mr_update_kind kind, const char **why);
@@ -45,6 +46,7 @@ struct mr_step_done {
     size_t raised;          // units that were raised for that
     uint64_t cycles;        // of this rank's device, what was repeated included; 0: it counts none
     double mac_utilisation; // the share of its multipliers' cycles, then
+    struct mr_pass_streaming streaming;
 };
 
 // Ends the step, as mr_store_apply(). update->targets is not looked at.

@@ -7,14 +7,14 @@
 #include "checkpoint/synthetic.h"
 #include "store_dirs.h"
 
-static inline void odd_model(const char *type, int n_inner)
+static inline void odd_model(const char *type, int n_layer, int n_inner)
 {
     struct mr_error err = {0};
     const struct mr_config c = {.arch = mr_arch_find(type),
                                 .vocab_size = 96,
                                 .n_positions = 16,
                                 .n_embd = 40,
-                                .n_layer = 2,
+                                .n_layer = n_layer,
                                 .n_head = 4,
                                 .head_dim = 10,
                                 .rotary_dim = strcmp(type, "gptj") == 0 ? 4 : 0,

@@ -21,7 +21,7 @@ static int make_models(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
-        odd_model(models[i], 100);
+        odd_model(models[i], 2, 100);
     return 0;
 }
 

@@ -38,7 +38,7 @@ static void subject_open(struct subject *s, const char *type)
 {
     struct mr_error err = {0};
     bool rotates = strcmp(type, "gptj") == 0;
-    odd_model(type, 600);
+    odd_model(type, 2, 600);
     *s = (struct subject){.type = type};
     (void)snprintf(s->model, sizeof s->model, "%s", files_path(type));
     check(mr_checkpoint_open(&s->base, s->model, &err), &err);

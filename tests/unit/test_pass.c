@@ -551,15 +551,15 @@ static void spoil(const struct mr_pass *p)
 {
     struct mr_error err = {0};
     size_t most =
-        (size_t)(p->mem.stash_beats > p->mem.rows_beats ? p->mem.stash_beats : p->mem.rows_beats) *
+        (size_t)(p->mem.size.stash > p->mem.size.rows ? p->mem.size.stash : p->mem.size.rows) *
         64;
     uint8_t *pattern = malloc(most);
     assert_non_null(pattern);
     memset(pattern, 224, most);
     for (int c = 0; c < p->g.n; c++)
-        check(mr_device_write(p->dev, p->mem.stash_addr[c], pattern, p->mem.stash_beats * 64, &err),
+        check(mr_device_write(p->dev, p->mem.stash_addr[c], pattern, p->mem.size.stash * 64, &err),
               &err);
-    check(mr_device_write(p->dev, p->mem.rows_addr, pattern, p->mem.rows_beats * 64, &err), &err);
+    check(mr_device_write(p->dev, p->mem.rows_addr, pattern, p->mem.size.rows * 64, &err), &err);
     free(pattern);
 }
 

@@ -195,7 +195,8 @@ static void waiting_is_counted_in_cycles(void **state)
     (void)state;
     check(mr_device_open(&dev, "model:sim", &err), &err);
     assert_int_equal(mr_device_info(dev)->clock_khz, 300000);
-    check(mr_mover_new(&m, dev, false, &err), &err);
+    check(mr_mover_new(&m, mr_device_info(dev)->clock_khz, mr_device_info(dev)->overlaps, &err),
+          &err);
     mr_mover_begin(m, &a); // up until 100 and 50
     mr_mover_begin(m, &b); // until 300 and 150
     mr_mover_begin(m, &c); // down until 100 and 50, beside them
