@@ -293,6 +293,10 @@ mutant 'MATMUL with TURNED is done before the stash has its columns' rtl/train/m
     's/assign ok_o = .*/assign ok_o = \&ok[2:1];/' rtl:epilogue@n2train
 mutant 'a MATMUL is done with what was stored of the one before' rtl/train/mr_train_done.sv \
     's/ \&\& !next_q//' rtl:epilogue@n2train
+mutant 'an address that was reported is reported again' rtl/train/mr_train_done.sv \
+    "s/!rst_ni || report ? '0/!rst_ni ? '0/" rtl:epilogue@n2train
+mutant 'mr_turned gives its last place away twice' rtl/train/mr_turned.sv \
+    "s/!used_q\[6\] && (.*));/!used_q[6]);/" rtl:row_copy@n1
 mutant 'MATMUL with TURNED keeps to itself that the stash has no room' rtl/vector/mr_epi_cmds.sv \
     "s/|| side_bad_i != '0/|| side_bad_i[1]/" rtl:epilogue@n2train
 mutant 'a beat for mr_turn is taken where it has no room' rtl/vector/mr_epi_take.sv \
@@ -359,6 +363,16 @@ mutant 'COPY reads the first row memory' rtl/train/mr_row_copy.sv \
     's/res_second_o <= cmd_i\[mr_pkg::MOVE_ROWS_SRC_LSB\]/res_second_o <= 1'"'"'b0/' rtl:row_copy@n1
 mutant 'COPY reads where somebody else does' rtl/vector/mr_vector.sv \
     's/assign mv_rd_grant_o    = .*/assign mv_rd_grant_o    = 2'"'"'b11;/' tinyt
+mutant 'COPY reads where the store of the first memory does' rtl/vector/mr_vector.sv \
+    's/!epi_ren && !(kv_want_i && !kv_second_i)/!epi_ren/' tinyt
+mutant 'COPY reads where the store of the second memory does' rtl/vector/mr_vector.sv \
+    's/!epi_ren2 && !(kv_want_i && kv_second_i)/!epi_ren2/' tinyt
+mutant 'a window is as long as that of the command before' rtl/control/mr_legal.sv \
+    's/ahead_of(cmd_i, run)/ahead_of(c_q, run)/' tinyt
+mutant 'a GRAD is taken while another one works' rtl/array/mr_matmul.sv \
+    's/(is_grad ? !busy_i && gr_cmd_ready_i :/(is_grad ? gr_cmd_ready_i :/' tinyt
+mutant 'a stream behind a STREAM_STASH comes before it' rtl/control/mr_stream_ctl.sv \
+    's/!b_valid_q && !st_new && !st_busy/!b_valid_q \&\& !st_busy/' tinyt
 mutant "COPY takes the store's word away" rtl/vector/mr_vector.sv \
     's/assign kv_res_rdata_o   = kv_read_q ? kv_word : kv_word_q;/assign kv_res_rdata_o = kv_word;/' tinyt
 mutant "LAYERNORM counts the blocks of a COPY" rtl/vector/mr_vector.sv \
