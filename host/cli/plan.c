@@ -399,7 +399,7 @@ static const struct cli_option options[] = {
      .kind = CLI_FLAG,
      .help = "a step of training instead; configurations are those with ,train behind them "
              "(default sim,train, or the board's), tinyt and u50t",
-     .excludes = "positions capacity batch prefill format two-pass no-head svg measure",
+     .excludes = "positions batch prefill format two-pass no-head svg measure",
      CLI_AT(ARGS, train)},
     {.name = "length",
      .kind = CLI_LIST,

@@ -18,6 +18,7 @@ struct step {
     const struct plan *p;
     const char *model;
     struct mr_plan_train_job job;
+    double capacity; // bytes of device memory; 0: not limited
     struct mr_plan_train t;
     int rows, shortest, longest; // of a micro-batch, and its sequences
     double cycles, seconds;      // of all its micro-batches
@@ -44,8 +45,7 @@ static void shares(const struct step *s, double share[LIMITS])
 
 static bool fits(const struct step *s, const struct mr_pass_memory *m)
 {
-    const struct mr_plan_board *b = s->p->board;
-    return !b || (double)mr_pass_bytes(m) <= mr_plan_board_free(b);
+    return s->capacity <= 0 || (double)mr_pass_bytes(m) <= s->capacity;
 }
 
 static bool no_link(const struct step *s)
@@ -57,7 +57,7 @@ static const char *binding(const struct step *s)
 {
     double share[LIMITS];
     shares(s, share);
-    double link = no_link(s) ? 0 : share[fits(s, &s->t.whole) ? LINK_WHOLE : LINK_TWO];
+    double link = no_link(s) ? 0 : most(&s->t.link) / (s->p->a->link * 1e9 * s->seconds);
     return link > 1 ? "link" : share[MEMORY] > 0.95 ? "memory" : "array";
 }
 
@@ -69,7 +69,7 @@ struct whole_run {
 
 static struct whole_run run_of(const struct step *s)
 {
-    const struct mr_plan_link *l = fits(s, &s->t.whole) ? &s->t.link_whole : &s->t.link_two;
+    const struct mr_plan_link *l = &s->t.link;
     const struct mr_work *w = &s->t.sum.work;
     double steps = (double)s->p->a->steps, micro_batches = s->job.micro_batches;
     uint64_t beats = w->weights + w->stash_read + w->stash_written + w->kv_written + w->host_read +
@@ -110,16 +110,22 @@ static void print_memory(const struct step *s)
     const struct mr_plan_train *t = &s->t;
     const struct mr_plan_board *b = s->p->board;
     double whole = (double)mr_pass_bytes(&t->whole), two = (double)mr_pass_bytes(&t->two);
+    char verdict[64];
     printf("  stash      %.0f bytes a layer and token\n", t->stash);
     printf("  device     %.3f GB: W and Wt %.3f, stash %.3f, gradients %.3f, the rest %.3f",
            whole / 1e9, (double)t->whole.weights / 1e9,
            (double)(t->whole.stash + t->whole.rows) / 1e9, (double)t->whole.gradients / 1e9,
            (double)(t->whole.kv + t->whole.windows) / 1e9);
     printf("\n             two layers at a time %.3f GB", two / 1e9);
-    if (b)
-        plan_print_memory_of(b, fits(s, &t->whole) ? "fits"
-                                : fits(s, &t->two) ? "two layers fit"
-                                                   : "DOES NOT FIT");
+    if (t->streaming.streamed > 0)
+        (void)snprintf(verdict, sizeof verdict, "%d of %d layers stream", t->streaming.streamed,
+                       t->streaming.units);
+    else
+        (void)snprintf(verdict, sizeof verdict, fits(s, &t->whole) ? "fits" : "DOES NOT FIT");
+    if (b && s->p->a->capacity <= 0)
+        plan_print_memory_of(b, verdict);
+    else if (s->capacity > 0)
+        printf("; of %.2f GB: %s", s->capacity / 1e9, verdict);
     printf("\n  store      %.3f GB: weights and moments %.3f; beside it %.3f GB of host memory\n",
            t->disk / 1e9, t->at_rest / 1e9, t->host / 1e9);
     if (t->streams > 0)
@@ -139,6 +145,21 @@ static void print_link(const struct step *s)
         printf("  %-10s %s: %.3f GB up, %.3f down a step; hidden from %s GB/s on\n",
                i ? "" : "link", ways[i].text, ways[i].l->up / 1e9, ways[i].l->down / 1e9,
                plan_figure(most(ways[i].l) / s->seconds / 1e9, 3).text);
+}
+
+// What layers that stream add, of links of MR_LINK_RATES.
+static void print_streaming(const struct step *s)
+{
+    static const double rates[MR_LINKS] = MR_LINK_RATES;
+    const struct mr_pass_streaming *x = &s->t.streaming;
+    if (x->streamed == 0)
+        return;
+    printf("  streams    %d of %d layers with the head: %.3f GB up, %.3f down a micro-batch\n",
+           x->streamed, x->units, (double)x->up / 1e9, (double)x->down / 1e9);
+    for (int i = 0; i < MR_LINKS; i++)
+        printf("%s a link of %.0f GB/s: %.0f cycles more, %.1f %%%s", i ? ";" : "            ",
+               rates[i], x->waited[i], 100 * x->waited[i] / s->t.sum.cycles,
+               i + 1 < MR_LINKS ? "" : "\n");
 }
 
 static void print_run(const struct step *s)
@@ -174,6 +195,7 @@ static void print_step(const struct step *s)
     print_parts(s);
     print_memory(s);
     print_link(s);
+    print_streaming(s);
     printf("  binds      %s; memory busy %.1f %%", binding(s), 100 * share[MEMORY]);
     if (!no_link(s))
         printf(", a link of %s GB/s %.1f %%, with two layers %.1f %%",
@@ -262,6 +284,13 @@ static json_t *step_json(const struct step *s)
     json_object_set_new(o, "step",
                         json_pack("{s:f, s:f, s:f}", "estimated_cycles", round(s->cycles),
                                   "seconds", s->seconds, "tokens_per_second", tokens / s->seconds));
+    if (t->streaming.streamed > 0)
+        json_object_set_new(
+            o, "streams",
+            json_pack("{s:i, s:i, s:f, s:f, s:f, s:f}", "units", t->streaming.units, "streamed",
+                      t->streaming.streamed, "bytes_up", (double)t->streaming.up, "bytes_down",
+                      (double)t->streaming.down, "cycles_waited_12_gb_s", t->streaming.waited[0],
+                      "cycles_waited_24_gb_s", t->streaming.waited[1]));
     if (p->a->steps > 0)
         json_object_set_new(o, "run", run_json(s));
     return o;
@@ -297,6 +326,9 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
                                          .alpha = t.lora.alpha,
                                          .targets = t.lora.targets[0] ? t.lora.targets : NULL};
     struct step s = {.p = p,
+                     .capacity = a->capacity > 0 ? 0x1p30 * a->capacity
+                                 : p->board      ? mr_plan_board_free(p->board)
+                                                 : 0,
                      .model = model,
                      .job = {.model = &p->model,
                              .g = &p->g,
@@ -305,8 +337,10 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
                              .lengths = lengths,
                              .n_sequences = n_sequences,
                              .micro_batches = (int)a->micro_batches,
+                             .clock_mhz = p->clock_mhz,
                              .recompute = a->recompute,
                              .lora = a->lora ? &lora : NULL}};
+    s.job.capacity = no_link(&s) ? 0 : (uint64_t)s.capacity;
     if (rc == 0)
         rc = mr_plan_train(&s.t, &s.job, err);
     mr_training_free(&t);

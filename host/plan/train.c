@@ -52,6 +52,7 @@ int mr_plan_train_rows(const struct mr_plan_train_job *job)
 
 struct counting {
     const struct mr_plan_train_job *job;
+    struct mr_pass *pass;
     struct mr_plan_train *out;
     struct mr_error *err;
 };
@@ -99,6 +100,7 @@ static int count(void *arg, const struct mr_pass_program *p)
     dw->cycles += sums;
     part->cycles += cycles - sums;
     part->whole += cycles;
+    mr_pass_took(x->pass, cycles);
     part->programs++;
     part->commands += (uint64_t)p->count;
     return 0;
@@ -124,7 +126,7 @@ static void add_up(struct mr_plan_train *out, const struct mr_plan_train_job *jo
 static int count_programs(struct mr_plan_train *out, const struct mr_plan_train_job *job,
                           struct mr_pass *pass, struct mr_error *err)
 {
-    struct counting x = {job, out, err};
+    struct counting x = {job, pass, out, err};
     int rc = mr_pass_programs(pass, job->lengths, job->n_sequences, count, &x, err);
     add_up(out, job);
     return rc;
@@ -132,42 +134,34 @@ static int count_programs(struct mr_plan_train *out, const struct mr_plan_train_
 
 // ---- memory -------------------------------------------------------------------------------------
 
-// A pass of the job's model, or of one with so many layers and else the same.
-static int open_pass(struct mr_pass **pass, const struct mr_plan_train_job *job,
-                     const struct mr_config *model, struct mr_error *err)
+enum where { WHOLE, TWO, GIVEN }; // all layers in memory, two, or as many as it holds
+
+static int open_pass(struct mr_pass **pass, const struct mr_plan_train_job *job, enum where where,
+                     struct mr_error *err)
 {
     uint8_t *choice = NULL;
     struct mr_lora lora;
     int rc = 0;
     *pass = NULL;
     if (job->lora) {
-        rc = mr_lora_new(&lora, model, job->lora->rank, job->lora->alpha, job->lora->targets, err);
-        choice = rc == 0 ? calloc(mr_tensor_specs(model), 1) : NULL;
+        rc = mr_lora_new(&lora, job->model, job->lora->rank, job->lora->alpha, job->lora->targets,
+                         err);
+        choice = rc == 0 ? calloc(mr_tensor_specs(job->model), 1) : NULL;
         if (rc == 0 && !choice)
             rc = mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
         if (rc == 0)
-            mr_choose_pairs(choice, model, &lora);
+            mr_choose_pairs(choice, job->model, &lora);
         mr_lora_free(&lora);
     }
-    const struct mr_pass_options o = {
-        .rows = mr_plan_train_rows(job), .recompute = job->recompute, .choice = choice};
+    const struct mr_pass_options o = {.rows = mr_plan_train_rows(job),
+                                      .recompute = job->recompute,
+                                      .choice = choice,
+                                      .capacity = where == GIVEN ? job->capacity : 0,
+                                      .least = where == TWO,
+                                      .clock_khz = (unsigned)(1e3 * job->clock_mhz)};
     if (rc == 0)
-        rc = mr_pass_plan(pass, job->g, job->config, model, &o, err);
+        rc = mr_pass_plan(pass, job->g, job->config, job->model, &o, err);
     free(choice);
-    return rc;
-}
-
-// What a model of so many layers, and else the same, takes.
-static int memory_of(struct mr_pass_memory *m, const struct mr_plan_train_job *job, int layers,
-                     struct mr_error *err)
-{
-    struct mr_config c = *job->model;
-    struct mr_pass *pass;
-    c.n_layer = layers;
-    int rc = open_pass(&pass, job, &c, err);
-    if (rc == 0)
-        *m = mr_pass_memory(pass);
-    mr_pass_close(pass);
     return rc;
 }
 
@@ -186,20 +180,13 @@ static int store_sizes(const struct mr_plan_train_job *job, uint64_t size[MR_V_F
     return rc;
 }
 
-static int memories(struct mr_plan_train *out, const struct mr_plan_train_job *job,
-                    struct mr_error *err)
+static int stores(struct mr_plan_train *out, const struct mr_plan_train_job *job,
+                  struct mr_error *err)
 {
-    struct mr_pass_memory one, two;
     uint64_t size[MR_V_FILES];
-    int rc = memory_of(&one, job, 1, err);
-    if (rc == 0)
-        rc = memory_of(&two, job, 2, err);
-    if (rc == 0)
-        rc = store_sizes(job, size, err);
+    int rc = store_sizes(job, size, err);
     if (rc < 0)
         return rc;
-    out->two = job->model->n_layer < 2 ? one : two;
-    out->stash = (double)(two.stash + two.rows - one.stash - one.rows) / mr_plan_train_rows(job);
     out->at_rest = (double)size[MR_V_STATE];
     out->streams = job->lora ? (double)(size[MR_V_STREAM] + size[MR_V_TURNED]) : 0;
     for (int i = 0; i < MR_V_FILES; i++)
@@ -208,9 +195,11 @@ static int memories(struct mr_plan_train *out, const struct mr_plan_train_job *j
     return 0;
 }
 
-// What crosses the link in a step. The streams go up once a step; where two layers lie in device
-// memory at a time, once a micro-batch, and the other layers' stash goes down and up again.
-static void link_bytes(struct mr_plan_train *out, const struct mr_plan_train_job *job)
+// What crosses the link in a step. Streams that stay go up once a step, others and what they keep
+// cross it in each micro-batch; of those the sums are among what leaves.
+static struct mr_plan_link link_of(const struct mr_plan_train *out,
+                                   const struct mr_plan_train_job *job,
+                                   const struct mr_pass_streaming *s)
 {
     struct mr_dims d = mr_dims_of(job->model);
     double m = job->micro_batches, rows = mr_plan_train_rows(job), embedded = 4 * rows * d.d;
@@ -219,32 +208,61 @@ static void link_bytes(struct mr_plan_train *out, const struct mr_plan_train_job
     // Of an adapter those of its targets alone: a byte an element, with scales, both ways.
     double streams =
         job->lora ? (double)out->whole.gradients / 4 * 2 * 33 / 32 : (double)out->whole.weights;
-    double stash =
-        (double)(out->whole.stash + out->whole.rows) - (double)(out->two.stash + out->two.rows);
-    double up = m * (embedded + turned_logits);
-    double down = m * ((double)out->whole.gradients + logits + embedded);
-    bool more = job->model->n_layer > 2;
-    out->link_whole = (struct mr_plan_link){up + streams, down};
-    out->link_two =
-        (struct mr_plan_link){up + (more ? m : 1) * streams + m * stash, down + m * stash};
+    double stay = (double)(s->units - s->streamed) / s->units;
+    return (struct mr_plan_link){
+        m * (embedded + turned_logits + (double)s->up) + stay * streams,
+        m * (logits + embedded + (double)(s->down - s->sums) + (double)out->whole.gradients)};
+}
+
+// What the host has beside what is mapped, and what a layer keeps of a row.
+static void sizes(struct mr_plan_train *out, const struct mr_plan_train_job *job)
+{
+    double rows = mr_plan_train_rows(job);
+    double logits = 4 * rows * job->model->vocab_size,
+           embedded = 4 * rows * mr_dims_of(job->model).d;
     // An adapter's sums of its targets' gradients are no file.
     out->host = (job->lora ? 2 : 1) * (double)out->whole.gradients + logits + embedded;
+    out->stash = (double)out->whole.layer / rows;
+}
+
+// One way of having the layers in memory: counted, unless it does not fit.
+static int count_one(struct mr_plan_train *out, const struct mr_plan_train_job *job,
+                     enum where where, struct mr_pass_memory *memory, struct mr_plan_link *link,
+                     struct mr_error *err)
+{
+    struct mr_pass *pass;
+    int rc = open_pass(&pass, job, where, err);
+    if (rc < 0)
+        return rc;
+    *memory = mr_pass_memory(pass);
+    rc = count_programs(out, job, pass, err);
+    out->streaming = mr_pass_streaming(pass);
+    *link = link_of(out, job, &out->streaming);
+    mr_pass_close(pass);
+    return rc;
 }
 
 int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job,
                   struct mr_error *err)
 {
-    struct mr_pass *pass;
+    struct mr_plan_train two = {0}, given = {0};
     *out = (struct mr_plan_train){0};
-    int rc = open_pass(&pass, job, job->model, err);
-    if (rc < 0)
-        return rc;
-    out->whole = mr_pass_memory(pass);
-    rc = count_programs(out, job, pass, err);
-    mr_pass_close(pass);
+    int rc = count_one(out, job, WHOLE, &out->whole, &out->link_whole, err);
+    two.whole = given.whole = out->whole;
     if (rc == 0)
-        rc = memories(out, job, err);
+        rc = count_one(&two, job, TWO, &out->two, &out->link_two, err);
+    out->link = out->link_whole;
+    if (rc == 0 && job->capacity > 0 && mr_pass_bytes(&out->whole) > job->capacity &&
+        mr_pass_bytes(&out->two) <= job->capacity) {
+        struct mr_pass_memory memory;
+        rc = count_one(&given, job, GIVEN, &memory, &given.link, err);
+        given.link_whole = out->link_whole;
+        given.two = out->two;
+        given.link_two = out->link_two;
+        *out = given;
+    }
     if (rc == 0)
-        link_bytes(out, job);
+        rc = stores(out, job, err);
+    sizes(out, job);
     return rc;
 }

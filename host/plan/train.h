@@ -17,6 +17,8 @@ struct mr_plan_train_job {
     const int *lengths; // of the sequences of a micro-batch
     int n_sequences;
     int micro_batches; // a step
+    uint64_t capacity; // bytes of the device's memory, 0: not limited
+    double clock_mhz;
     bool recompute;
     const struct mr_lora_options *lora; // NULL: the whole model learns; else its rank, alpha and
                                         // targets count
@@ -39,12 +41,15 @@ struct mr_plan_train {
     double ideal;  // cycles of the three products of all matrices, one block a PE and cycle
     double memory; // cycles in which a channel moves data
     double stash;  // bytes a layer and row
-    struct mr_pass_memory whole, two; // of device memory: all layers, two layers
-    double at_rest, disk;             // of the store: weights and moments; all its files
-    double streams; // of an adapter's: both, in files without a name while it is open
-    double host;    // memory of the process, beside what is mapped
-    // Over the link in a step: with all in device memory, and with two layers there.
-    struct mr_plan_link link_whole, link_two;
+    struct mr_pass_memory whole, two; // of device memory: all layers, two at a time
+    // Of a micro-batch that is counted above: with all layers in memory unless the capacity holds
+    // two but not all.
+    struct mr_pass_streaming streaming;
+    double at_rest, disk; // of the store: weights and moments; all its files
+    double streams;       // of an adapter's: both, in files without a name while it is open
+    double host;          // memory of the process, beside what is mapped
+    // Over the link in a step: with all in device memory, with two layers there, and as counted.
+    struct mr_plan_link link_whole, link_two, link;
 };
 
 int mr_plan_train_rows(const struct mr_plan_train_job *job); // of a micro-batch

@@ -75,6 +75,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->recompute = options->recompute;
     p->room = room;
     p->all = options->capacity;
+    p->least = options->least;
     size_t tensors = mr_tensor_specs(config);
     int rc = mr_config_on_engine(config, err);
     if (rc == 0)

@@ -22,8 +22,9 @@ struct mr_pass_options {
     const uint8_t *choice; // MR_CHOICE_* of each tensor, which are copied; NULL: all learn. Frozen
                            // ones get no gradient, and dX ends where nothing below it learns
     // Of a pass without a device, which is planned: bytes of memory, over all channels (0: not
-    // limited), and the clock, for what copies cost.
+    // limited), or as little as it takes, and the clock, for what copies cost.
     uint64_t capacity;
+    bool least;
     unsigned clock_khz;
 };
 

@@ -126,8 +126,8 @@ struct pass_flow {
     bool reads, writes;
 };
 
-// What a unit needs in its place.
-enum { PASS_W = 1, PASS_WT = 2, PASS_KEPT = 4 };
+// What a unit needs in its place. The backward pass reads of W the gains of norms.
+enum { PASS_MATRICES = 1, PASS_VECTORS = 2, PASS_W = 3, PASS_WT = 4, PASS_KEPT = 8 };
 
 // A place of units that stream, and the copy under way: what leaves it, then what comes.
 struct pass_slot {
@@ -143,10 +143,11 @@ struct pass_slot {
 struct pass_stream {
     struct mr_mover *mover; // NULL: all units stay
     struct pass_slot slot[2];
-    int *list;   // [at.streamed] the units
-    int use;     // of a pass: the last unit that was in work, first to last and back
-    int uses;    // the pass ends there
-    bool learns; // a backward pass comes
+    int *list;     // [at.streamed] the units
+    int use;       // of a pass: the last unit that was in work, first to last and back
+    int uses;      // the pass ends there
+    bool learns;   // a backward pass comes
+    uint64_t sums; // bytes of them that have left
 };
 
 struct run;
@@ -186,6 +187,7 @@ struct mr_pass {
     struct pass_sums sums;
     struct pass_stream stream;
     uint64_t room, all; // bytes of a channel's memory, and of all; 0: not limited
+    bool least;         // all units stream
 };
 
 static inline int bit_length(uint32_t n)
@@ -361,7 +363,7 @@ size_t pass_item_bytes(const struct mr_pass *p); // the most that host.item hold
 // An item of a stream, to its place. Not beside a copy of units.
 int pass_write_item(struct mr_pass *p, const struct mr_store *store, int s, bool turned,
                     struct mr_error *err);
-// What of a unit's W and Wt (PASS_W, PASS_WT), to its place.
+// What of a unit's W and Wt, to its place.
 int pass_write_unit(struct mr_pass *p, int unit, unsigned what, struct mr_error *err);
 uint64_t pass_unit_bytes(const struct mr_pass *p, int unit, unsigned what); // of all channels
 int pass_stream_open(struct mr_pass *p, unsigned clock_khz, struct mr_error *err);

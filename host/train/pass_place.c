@@ -259,12 +259,17 @@ struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass)
 {
     const struct mr_pass *p = pass;
     uint64_t channels = (uint64_t)p->g.n * MR_BEAT;
+    const struct pass_unit *u = &p->at.unit[0];
+    uint64_t entry = (uint64_t)p->most_rows * (uint64_t)(p->d.d / 16) * MR_BEAT;
     return (struct mr_pass_memory){
         .weights = channels * p->mem.size.weights,
         .stash = channels * p->mem.size.stash,
         .kv = channels * p->at.kv_layer,
         .rows = MR_BEAT * p->mem.size.rows,
         .gradients = MR_BEAT * p->mem.size.sums,
+        .layer = p->recompute ? entry
+                              : channels * (u->stash.end - u->stash.begin) +
+                                    MR_BEAT * (u->rows.end - u->rows.begin),
         .windows =
             MR_BEAT * (p->mem.input_beats + p->mem.result_beats + PASS_DESC_BEATS + PASS_PROGRAM),
     };
@@ -327,7 +332,7 @@ int pass_place(struct mr_pass *p, struct mr_error *err)
         struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
         pass_item(p, it.layer, it.index)->stream = s;
     }
-    place_all(p, 0);
+    place_all(p, p->least && units >= FIRST_THAT_HELPS ? units : 0);
     for (int n = FIRST_THAT_HELPS; n <= units && !holds(p); n++)
         place_all(p, n);
     return holds(p) ? 0 : too_small(p, err);

@@ -61,6 +61,7 @@ struct mr_pass_streaming mr_pass_streaming(const struct mr_pass *pass)
     const struct mr_mover_stats moved = mr_mover_stats(pass->stream.mover);
     s.up = moved.up;
     s.down = moved.down;
+    s.sums = pass->stream.sums;
     for (int i = 0; i < MR_LINKS; i++)
         s.waited[i] = moved.waited[i];
     return s;

@@ -19,13 +19,10 @@ static int unit_of(const struct pass_stream *s, int streamed, int use)
     return s->list[use < streamed ? use : 2 * streamed - 1 - use];
 }
 
-// What is in a place at the end of the forward pass stays there for the backward pass.
 static unsigned needs(const struct mr_pass *p, int use)
 {
-    int forward = p->at.streamed;
-    if (use >= forward)
-        return PASS_WT | (p->recompute ? PASS_W : PASS_KEPT);
-    return PASS_W | (p->stream.learns && use >= forward - 2 ? PASS_WT : 0);
+    return use < p->at.streamed ? PASS_W
+                                : PASS_WT | (p->recompute ? PASS_W : PASS_VECTORS | PASS_KEPT);
 }
 
 // ---- copies -------------------------------------------------------------------------------------
@@ -99,10 +96,12 @@ static void begin(struct mr_pass *p, struct pass_slot *s, int unit, unsigned nee
                 (s->sums >= 0 ? beats(&u[s->sums].sums) * MR_BEAT : 0),
     };
     s->moving = true;
+    p->stream.sums += s->sums >= 0 ? beats(&u[s->sums].sums) * MR_BEAT : 0;
     mr_mover_begin(p->stream.mover, &s->move);
 }
 
 // What comes next, if its place is free: backward not before the sums of the unit there are done.
+// What is there at the end of the forward pass stays for the backward pass.
 static bool bring(struct mr_pass *p)
 {
     int use = p->stream.use + 1, unit = unit_of(&p->stream, p->at.streamed, use);

@@ -60,11 +60,10 @@ size_t pass_item_bytes(const struct mr_pass *p)
 
 // ---- units that stream --------------------------------------------------------------------------
 
-// Does `what` have item s? The backward pass reads vectors of W, too: gains of norms.
 static bool has_item(const struct mr_pass *p, int s, bool turned, unsigned what)
 {
     bool vector = mr_stream_item(p->c, MR_FORMAT_MXINT8, s).cols == 0;
-    return turned ? what & PASS_WT : what & PASS_W || (vector && what & PASS_WT);
+    return what & (turned ? PASS_WT : vector ? PASS_VECTORS : PASS_MATRICES);
 }
 
 int pass_write_unit(struct mr_pass *p, int unit, unsigned what, struct mr_error *err)

@@ -50,6 +50,7 @@ struct mr_pass;
 struct mr_pass_memory {
     uint64_t weights, stash, kv;       // in each channel: W and Wt; tiles; one layer's K and V
     uint64_t rows, gradients, windows; // at the host port: rows and slopes; sums; what is left
+    uint64_t layer;                    // of stash and rows, what each layer has
 };
 struct mr_pass_memory mr_pass_memory(const struct mr_pass *pass);
 uint64_t mr_pass_bytes(const struct mr_pass_memory *m); // all in all
@@ -59,6 +60,7 @@ uint64_t mr_pass_bytes(const struct mr_pass_memory *m); // all in all
 struct mr_pass_streaming {
     int units, streamed; // layers, and what is behind the last one; how many of them stream
     uint64_t up, down;   // bytes
+    uint64_t sums;       // of those down: gradients
     double waited[MR_LINKS];
 };
 struct mr_pass_streaming mr_pass_streaming(const struct mr_pass *pass);

@@ -376,6 +376,7 @@ static struct mr_pass_streaming less(struct mr_pass_streaming a, const struct mr
 {
     a.up -= b->up;
     a.down -= b->down;
+    a.sums -= b->sums;
     for (int i = 0; i < MR_LINKS; i++)
         a.waited[i] -= b->waited[i];
     return a;

@@ -29,6 +29,17 @@ ok the_rtl_gives_the_same_weights test "$(diff -r "$work/model-out" "$work/rtl-o
 ok the_rtl_counts_its_cycles test "$(grep -cE '"repeated":[01],"cycles":[0-9]{6,},"mac_utilisation":0\.[0-9]+' "$work/log-rtl")" = 2
 ok and_gives_the_same_losses test "$(sed 's/,"cycles":.*/}/; s/"seconds":[^,]*,"tokens_per_second":[^,]*,//' "$work/log-rtl")" = "$(sed 's/"seconds":[^,]*,"tokens_per_second":[^,]*,//' "$work/log-model")"
 
+# ---- a device that holds two layers: the same state, and what crosses the link
+"$millrace" "${words[@]}" --steps 2 -d sim:tinyt,capacity=12M -o "$work/streamed" >"$work/log-streamed" 2>"$work/err"
+ok layers_stream test $? = 0 -a ! -s "$work/err"
+ok and_give_the_same_bytes cmp "$work/streamed/state" "$work/by-rtl/state"
+ok what_crosses_the_link_is_counted test "$(grep -cE '"link_bytes_up":[0-9]{7,},"link_bytes_down":[0-9]{7,},"cycles_waited_12_gb_s":[0-9.]+,"cycles_waited_24_gb_s":' "$work/log-streamed")" = 2
+"$millrace" "${words[@]:0:${#words[@]}-1}" --steps 3 -d model:tinyt,capacity=12M -o "$work/streamed" >"$work/log-streamed" 2>"$work/err"
+ok and_said test "$(grep -cE '^layers from the host: 5 of 5 with the head; a step [0-9.]+ MB to the device, [0-9.]+ MB from it$' "$work/log-streamed")" = 1
+exits too_little_memory_for_two_layers 3 'its memory of 5.24 MB is too small for training: two layers .* or a device with [0-9.]* MB$' \
+    "${words[@]}" --steps 2 -d model:tinyt,capacity=5M -o "$work/none"
+ok and_leaves_no_state test ! -e "$work/none"
+
 # ---- killed within a step on the RTL: the state is that of the step before, and goes on
 cp -r "$work/by-rtl" "$work/killed"
 "$millrace" "${words[@]}" -d sim:tinyt -o "$work/killed" --steps 1000 >"$work/log-rtl" 2>"$work/err" &

@@ -16,6 +16,8 @@ declare -A tests=(
     [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere
         few_steps_are_repeated"
+    [test_train_streaming]="bits_do_not_depend_on_memory frozen_layers_stay_where_they_are
+        a_plan_knows_what_crosses_the_link a_failed_copy_loses_nothing"
     [test_ranks]="any_number_makes_the_bytes_of_one one_rank_that_saturates_repeats_all"
     [test_store_train]="the_store_trains_as_the_loop_in_fp32"
     [test_trainer]="positions_that_cannot_be_are_refused patterns_freeze_by_name"
@@ -54,6 +56,17 @@ mutants=(
     'backward: bias of a norm is its gain|train/pass_backward.c|s/tensor_of(w, item, MR_BIAS), p->at.ones, p->at.grad\[item->to\]\.turned/tensor_of(w, item, MR_BIAS), p->at.ones, p->at.gain_turned/|test_pass'
     'backward: a norm replaces the gradient of the residual|train/pass_backward.c|s/if (p->batch.live\[MR_RESIDUAL\])/if (0)/|test_pass'
     'backward: gradients of the layer above stay|train/pass_backward.c|s/p->batch.live\[item->to\] = false;/;/|test_pass'
+    # layers that stream
+    'streaming: the stash does not leave|train/pass_stream.c|s/s->keeps = keeps \&\& !backward ? leaves : -1;/s->keeps = -1;/|test_train_streaming'
+    'streaming: the stash does not come back|train/pass_stream.c|s/if (rc == 0 \&\& s->brings \& PASS_KEPT)/if (0)/|test_train_streaming'
+    'streaming: a place is taken before its sums are done|train/pass_stream.c|s/(backward \&\& s->unit >= 0 \&\& pass_sums_wait(p, s->unit))/0/|test_train_streaming'
+    'streaming: sums do not leave|train/pass_stream.c|s/s->sums = backward ? leaves : -1;/s->sums = -1;/|test_train_streaming'
+    'streaming: recomputation has no W|train/pass_stream.c|s/(p->recompute ? PASS_W : PASS_VECTORS . PASS_KEPT)/(PASS_VECTORS + PASS_KEPT)/|test_train_streaming'
+    'streaming: nobody waits for a copy|train/pass_stream.c|s/if (rc == 0 \&\& s->moving) {/if (0) {/|test_train_streaming'
+    'streaming: gains stay at home|train/pass_stream.c|s/PASS_VECTORS . PASS_KEPT/PASS_KEPT/|test_train_streaming'
+    'streaming: all units begin where the first does|train/pass_place.c|s/unit\[u\].tiles = tiles;/unit[u].tiles = 0;/|test_train_streaming'
+    'streaming: all sums are read at the end|train/pass_gradient.c|s/rc = pass_has_sums(p, u) ? pass_read_sums(p, u, err) : 0;/rc = pass_read_sums(p, u, err);/|test_train_streaming'
+    'streaming: both places are one|train/pass_place.c|s/nth++ % SLOTS != slot/nth++ % SLOTS != 0 * slot/|test_train_streaming'
     'backward: the layer above is run again|train/pass_backward.c|s/pass_layer_again(p, layer, err)/pass_layer_again(p, layer + 1, err)/|test_pass'
     'backward: layers first to last|train/pass_backward.c|s/p->at.wt_off\[kept->stream\]/p->at.wt_off[pass_item(p, (w->layer + 1) % (p->c->n_layer + 1), i)->stream]/|test_pass'
     # what learns
