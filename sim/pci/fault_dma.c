@@ -24,9 +24,9 @@ static struct {
 } entry; // in work
 static struct {
     uint64_t gpa;
-    bool write;
+    bool write, refused;
     void *answer;
-} last; // a port that is not ready asks again
+} last; // a port that is not ready asks again, and what was refused stays so
 static uint8_t nowhere[4096];
 
 // The part of a completion that has its number, on its way to host memory.
@@ -79,6 +79,7 @@ void vm_fault_watch_rings(uint32_t offset, uint32_t value)
 static void again(void)
 {
     last.gpa = ~0ull;
+    last.refused = false;
 }
 
 // What has gone past while nothing was armed has not been looked at.
@@ -232,7 +233,8 @@ static void *hold(uint64_t gpa, unsigned ring)
 
 bool vm_fault_any(void)
 {
-    bool pending = vm_faults.armed || vm_mute || vm_faults.link_reads || held.there || flip.until;
+    bool pending = vm_faults.armed || vm_mute || vm_faults.link_reads || held.there || flip.until ||
+                   last.refused;
     for (const struct later *l = later; l < later + LATER_MAX; l++)
         pending |= l->due != 0;
     return pending;
@@ -301,6 +303,7 @@ void *vm_dma(uint64_t gpa, uint64_t bytes, bool write)
     if (gpa != last.gpa || write != last.write) {
         vm_fault_dma_settle();
         last.answer = faulty(gpa, bytes, write);
+        last.refused = !last.answer;
         last.gpa = gpa;
         last.write = write;
     }

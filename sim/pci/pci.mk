@@ -82,7 +82,7 @@ demo-driver: deps deps-driver
 # Nothing to build, and a test that says it was skipped, where the packages cannot be had.
 driver-tests: $(if $(wildcard $(VM_BUILD)/vmlinuz),vm-tiny $(VM_BUILD)/guest.cpio)
 full-driver: deps-driver
-	@$(MAKE) --no-print-directory driver-tests $(MILLRACE) vm-sim $(foreach c,tiny sim,$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so)
+	@$(MAKE) --no-print-directory driver-tests $(MILLRACE) vm-sim vm-tinyt $(foreach c,tiny sim,$(BUILD)/sim/$(c)/libmillrace-sim-$(c).so)
 	@status=0; BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/run.sh full || status=1; \
 	for t in ends speed udev next; do BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/$$t.sh || status=1; done; \
 	$(MAKE) --no-print-directory driver-check || status=1; exit $$status

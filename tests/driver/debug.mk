@@ -14,6 +14,6 @@ full-prepare: debug-kernel
 
 ## test-driver-debug: the driver's tests in a debug kernel, built once (KERNEL_CACHE=directory that outlives make clean)
 test-driver-debug: deps deps-driver-debug
-	@$(MAKE) --no-print-directory driver-tests $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny.so
+	@$(MAKE) --no-print-directory driver-tests vm-tinyt $(MILLRACE) $(BUILD)/sim/tiny/libmillrace-sim-tiny.so
 	@kernel=$$(BUILD=$(BUILD) JOBS=$(JOBS) tests/driver/debug/kernel.sh) && \
 	  BUILD=$(BUILD) MILLRACE=$(MILLRACE) bash tests/driver/debug/run.sh $$kernel

@@ -2,8 +2,8 @@
 // Fuzzer of the driver's uapi, inside the virtual machine. Processes with threads that share
 // contexts make valid calls, valid ones with a number changed, and blind ones, while another thread
 // writes to arguments, remaps, truncates and frees the memory in use, closes files, forks and sends
-// signals; processes are killed now and then. Each error must be one that docs/driver-uapi.md names.
-// usage: fuzz SECONDS [SEED]. A seed repeats the calls, not how they meet.
+// signals; processes are killed now and then. Each error must be one that docs/driver-uapi.md
+// names. usage: fuzz SECONDS [SEED]. A seed repeats the calls, not how they meet.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -34,8 +34,8 @@ enum {
 
 enum call { INFO, ALLOC, FREE, MAP, UNMAP, SUBMIT, WAIT, EVENTFD, EXPORT, IMPORT, UNKNOWN, CALLS };
 
-// What docs/driver-uapi.md says. Each call but EVENTFD can end in EINTR and ENODEV, any in EFAULT and
-// ENOTTY; of a file that is closed meanwhile, EBADF.
+// What docs/driver-uapi.md says. Each call but EVENTFD can end in EINTR and ENODEV, any in EFAULT
+// and ENOTTY; of a file that is closed meanwhile, EBADF.
 static const struct {
     const char *name;
     unsigned long request;
@@ -221,12 +221,18 @@ static int some_file(const struct context *c, uint64_t *seed)
 }
 
 // A run whose windows are empty: the engine refuses it.
-static void make_run(struct millrace_op *o, uint64_t addr, uint32_t *desc)
+static void make_run(struct millrace_op *o, uint64_t addr, uint32_t *desc, uint64_t *seed)
 {
-    memset(desc, 0, 128);
+    bool trains = below(seed, 2);
+    memset(desc, 0, 256);
     desc[0] = 0x4E55524D;
-    *o = (struct millrace_op){
-        .op = MILLRACE_OP_RUN, .addr = addr & ~63ull, .bytes = 128, .offset = (uintptr_t)desc};
+    desc[3] = trains ? 2 : 0;
+    if (below(seed, 2)) // in one of its windows
+        desc[(trains ? 32 : 4) + below(seed, 20)] = (uint32_t)interesting(seed);
+    *o = (struct millrace_op){.op = MILLRACE_OP_RUN,
+                              .addr = addr & ~63ull,
+                              .bytes = trains ? 256 : 128,
+                              .offset = (uintptr_t)desc};
 }
 
 static void make_ops(struct context *c, struct millrace_op *ops, uint32_t count, uint32_t *desc,
@@ -240,7 +246,7 @@ static void make_ops(struct context *c, struct millrace_op *ops, uint32_t count,
                                       .offset = below(seed, 2) * below(seed, PAGE / 2),
                                       .handle = (uint32_t)one_of(c->handles, seed)};
         if (below(seed, 24) == 0)
-            make_run(&ops[i], addr, desc);
+            make_run(&ops[i], addr, desc, seed);
         if (below(seed, 32) == 0) {
             uint32_t *w = (uint32_t *)&ops[i];
             w[below(seed, sizeof *ops / 4)] = (uint32_t)interesting(seed);
@@ -333,7 +339,7 @@ static void *caller(void *arg)
 {
     int thread = (int)(intptr_t)arg;
     uint64_t seed = (uint64_t)getpid() * 7919 + (uint64_t)thread * 104729 + 1;
-    uint32_t desc[32];
+    uint32_t desc[64];
     struct millrace_op own_ops[8];
     seed ^= (uint64_t)(uintptr_t)hot[thread].words[0] << 32;
     random64(&seed);

@@ -160,12 +160,12 @@ for group; do
     # A ring that is told to stop has ten minutes for it, so that a slow machine is no fault. Where rings are stuck
     # on purpose, or work is cut off by a reset, it has as little as the driver's default says.
     case $group in
-    faults | broken | recovery | polled | probe | peer | hotplug | suspend | fuzz | nomem) stop_ms=300 ;;
+    faults | broken | recovery | polled | probe | peer | hotplug | suspend | fuzz | nomem | training) stop_ms=300 ;;
     *) stop_ms=600000 ;;
     esac
     echo $stop_ms >/sys/module/millrace/parameters/stop_ms
     case $group in
-    uapi | zero | memory | hostile | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | suspend | nomem) ok "$group" program "$group" ;;
+    uapi | zero | memory | hostile | clients | removal | isolation | dmabuf | faults | recovery | probe | hotplug | suspend | nomem | training) ok "$group" program "$group" ;;
     # shellcheck disable=SC2046
     fuzz) ok "fuzzer of the uapi" program fuzz $(cat /fuzz) ;;
     peer) ok "peer" with_peer ;;

@@ -8,9 +8,11 @@ enum {
     OP_STREAM_TILES = 0x11,
     OP_LOAD_ROWS = 0x20,
     OP_LAYERNORM = 0x21,
+    OP_FETCH_ROWS = 0x24,
     OP_MATMUL = 0x30,
     OP_STORE_KV = 0x50,
     OP_STORE_RES = 0x51,
+    OP_SAVE_ROWS = 0x52,
     OP_END = 0x5F,
     DST_QKV = 1,
     DST_RESULT = 3,
@@ -28,7 +30,8 @@ struct client {
     uint32_t handle[5];
     uint32_t rows, d, act, qkv, w;
     uint32_t most;     // blocks of a product: half of the ring
-    uint32_t desc[32]; // of the last run
+    uint32_t desc[64]; // of the last run
+    bool trains;
 };
 enum { PROGRAM, INPUT, WEIGHTS, KV, RESULT, PARTS };
 static size_t sizes[PARTS];
@@ -59,6 +62,7 @@ static bool client_open(struct client *c)
     c->d = info.engine[4] & 0xFFFF;
     c->w = info.engine[9] & 0xFFFF;
     c->most = (info.engine[6] & 0xFFFF) / 2;
+    c->trains = info.engine[7] & 0x20; // it has a second row memory
     if (c->most > c->act)
         c->most = c->act;
     set_sizes(c);
@@ -82,8 +86,20 @@ static void client_close(struct client *c)
         free(c->here[i]);
 }
 
+static void put_window(uint32_t *w, uint64_t at, size_t bytes)
+{
+    w[0] = (uint32_t)at;
+    w[1] = (uint32_t)(at >> 32);
+    w[2] = (uint32_t)(bytes / 64);
+}
+
+static uint32_t desc_bytes(const struct client *c)
+{
+    return c->trains ? 256 : 128;
+}
+
 // Copies everything in, runs `count` commands of here[PROGRAM] + 1024 bytes, copies KV and result
-// out.
+// out. On an engine that trains it is a run of training: its rows window is the KV store.
 static bool client_run(struct client *c, uint32_t count)
 {
     uint32_t *desc = c->desc;
@@ -105,13 +121,16 @@ static bool client_run(struct client *c, uint32_t count)
     desc[13] = stream / 64; // of the one layer
     desc[14] = stream / 128;
     desc[15] = stream / 64 - MAXIMA_BEATS;
-    for (int i = 0; i < 2; i++) {
-        desc[16 + 4 * i] = (uint32_t)c->at[WEIGHTS + i];
-        desc[17 + 4 * i] = (uint32_t)(c->at[WEIGHTS + i] >> 32);
-        desc[18 + 4 * i] = stream / 64;
+    for (int i = 0; i < 2; i++)
+        put_window(desc + 16 + 4 * i, c->at[WEIGHTS + i], stream);
+    if (c->trains) {
+        desc[3] = 2;
+        put_window(desc + 32, c->at[KV], stream);
     }
-    ops[PARTS] = (struct millrace_op){
-        .op = MILLRACE_OP_RUN, .addr = c->at[PROGRAM], .bytes = 128, .offset = (uintptr_t)desc};
+    ops[PARTS] = (struct millrace_op){.op = MILLRACE_OP_RUN,
+                                      .addr = c->at[PROGRAM],
+                                      .bytes = desc_bytes(c),
+                                      .offset = (uintptr_t)desc};
     for (uint32_t i = 0; i < 2; i++)
         ops[PARTS + 1 + i] = (struct millrace_op){.op = MILLRACE_OP_COPY_OUT,
                                                   .addr = c->at[KV + i],
@@ -169,7 +188,13 @@ static bool leave_secret(struct client *c)
     w[2] = 1 << 16;
     w[3] = c->w;
     w[4] = DST_QKV << 16 | PREFIX_MAX;
-    command(c, n++, OP_END, 8, 0);
+    if (c->trains) {
+        for (size_t i = 0; i < stream / 4; i++)
+            c->here[KV][i] = ONE;
+        w = command(c, n++, OP_FETCH_ROWS, 0, 16);
+        w[3] = c->d / 16 | 1 << 16;
+    }
+    command(c, n++, OP_END, c->trains ? 24 : 8, 0);
     return client_run(c, n);
 }
 
@@ -203,7 +228,8 @@ static uint32_t busy_cycles(void)
 static uint32_t run_cycles(struct client *c)
 {
     uint32_t before;
-    struct millrace_op end = {.op = MILLRACE_OP_RUN, .addr = c->at[PROGRAM], .bytes = 128};
+    struct millrace_op end = {
+        .op = MILLRACE_OP_RUN, .addr = c->at[PROGRAM], .bytes = desc_bytes(c)};
     struct millrace_wait w;
     end.offset = (uintptr_t)c->desc;
     before = busy_cycles();
@@ -230,6 +256,14 @@ static long see_residual(struct client *c)
     command(c, 0, OP_STORE_RES, 0, 0)[3] = c->d / 16;
     command(c, 1, OP_END, 0, 0);
     return client_run(c, 2) ? (long)found(c, RESULT) : -1;
+}
+
+static long see_second(struct client *c)
+{
+    clean(c);
+    command(c, 0, OP_SAVE_ROWS, 0, 0)[3] = c->d / 16 | 1 << 16;
+    command(c, 1, OP_END, 0, 0);
+    return client_run(c, 2) ? (long)found(c, KV) : -1;
 }
 
 static long see_kv(struct client *c)
@@ -318,15 +352,14 @@ int main(void)
     static const struct {
         const char *name;
         long (*look)(struct client *);
-    } looks[] = {{"residual rows", see_residual},
-                 {"q, k and v", see_kv},
-                 {"prefix maxima", see_maxima},
-                 {"activations", see_activations},
-                 {"gain and bias", see_gain}};
+    } looks[] = {{"residual rows", see_residual}, {"q, k and v", see_kv},
+                 {"prefix maxima", see_maxima},   {"activations", see_activations},
+                 {"gain and bias", see_gain},     {"second row memory", see_second}};
     struct client secret, spy;
     printf("TAP version 13\n");
     ok(client_open(&secret) && client_open(&spy), "two clients");
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+    const size_t kinds = sizeof looks / sizeof *looks - !secret.trains;
+    for (size_t i = 0; i < kinds; i++) {
         // That the look-out sees something at all: its own.
         bool ran = leave_secret(&secret);
         long own = looks[i].look(&secret);
@@ -343,7 +376,7 @@ int main(void)
     }
     cost(&secret, &spy);
     // A reset leaves the memories as they are and takes the erasing away; the driver gives it back.
-    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+    for (size_t i = 0; i < kinds; i++) {
         bool ran = leave_secret(&secret) && function_level_reset();
         long across = looks[i].look(&spy);
         ran &= leave_secret(&secret);

@@ -85,21 +85,46 @@ if [ "$1" = full ]; then
     FUNCTION="--vectors 3" ok "driver: fewer vectors than rings" vm three
 fi
 [ "$1" != full ] || [ -n "${MODULE:-}" ] || CONFIG=sim ok "driver: isolation on configuration sim" vm isolation
-# The judge itself, in Debian's kernel. A leak: the module with one line changed.
+if [ "$1" = full ]; then
+    # A tiny model, and what model: makes of it.
+    mkdir "$work/files/train" && head -c 1000 models/demo/heldout.txt >"$work/files/train/text"
+    "$millrace" train tests/e2e/train-config/first.yaml -m train -o "$work/first" -q \
+        --set "train_input.data_dir=$work/files/train/text" --max_steps 1 || exit 1
+    mv "$work/first/checkpoint-0" "$work/files/train/model"
+    for step in 1 2; do
+        "$millrace" train "$work/files/train/model" --data "$work/files/train/text" -d model:tinyt -o "$work/state" \
+            --sequence 32 --batch 2 --heldout 0 --lr 1e-3 --steps $step -q || exit 1
+        cp -r "$work/state" "$work/files/train/after$step"
+    done
+    CONFIG=tinyt ok "driver: training" vm training
+    CONFIG=tinyt ok "driver: isolation on an engine that trains" vm isolation
+    rm -r "$work/files/train"
+fi
+# The judge itself, in Debian's kernel, with the module one line of which is changed.
 if [ "$1" = full ] && [ -z "${MODULE:-}" ]; then
-    leak() { # FILE SED
-        local kdir=${KDIR:-/usr/src/linux-headers-$(cat "$build/vm/release")} out=$work/leaky
+    built_with() { # FILE SED
+        local kdir=${KDIR:-/usr/src/linux-headers-$(cat "$build/vm/release")} out=$work/changed
         rm -rf "$work/tree" && mkdir "$work/tree" && cp -r driver "$work/tree/" && sed -i "$2" "$work/tree/driver/$1" &&
             ! cmp -s "driver/$1" "$work/tree/driver/$1" && (cd "$work/tree" && driver/build.sh "$kdir" "$out") || return 1
-        mkdir -p "$out/root" && objcopy --strip-debug "$out/millrace.ko" "$out/root/millrace.ko" || return 1
-        PARAMS=slub_debug=FZP EXTRA=$out/root sim/pci/vm.sh guest.sh leaks >"$work/log" && return 1
+        mkdir -p "$out/root" && objcopy --strip-debug "$out/millrace.ko" "$out/root/millrace.ko"
+    }
+    leak() { # FILE SED WHAT
+        built_with "$1" "$2" || return 1
+        PARAMS=slub_debug=FZP EXTRA=$work/changed/root sim/pci/vm.sh guest.sh leaks >"$work/log" && return 1
         sed 's/^/    # /' "$work/log"
         grep -q "^not ok 1 - nothing is left" "$work/log" && grep -q "^# at least:.*$3" "$work/log"
+    }
+    leftover() {
+        built_with scrub.c 's/FETCH_ROWS_ROW, 1/FETCH_ROWS_ROW, 0/' || return 1
+        CONFIG=tinyt EXTRA=$work/changed/root sim/pci/vm.sh guest.sh isolation >"$work/log" && return 1
+        sed 's/^/    # /' "$work/log"
+        grep -q "not ok .* second row memory: another one finds nothing" "$work/log"
     }
     ok "driver: 8 bytes that each loading leaves are found" leak pci.c 's/^\tkref_init(&dev->refs);/\t(void)kmalloc(8, GFP_KERNEL);\n&/' " [1-9][0-9]* objects"
     ok "driver: a page of each mapping that stays pinned is found" leak memory.c 's|dirty_lock(memory->pages, memory->npages,|dirty_lock(memory->pages, memory->npages - 1,|' " [1-9][0-9]* pinned"
     ok "driver: memory of a ring that is not given back is found" leak ring.c 's|^\tif (q->descriptors)$|\tif (0)|' " [1-9][0-9]* KiB"
     ok "driver: a page that each context leaves is found" leak context.c 's|^\treturn nonseekable_open|\t(void)__get_free_page(GFP_KERNEL);\n&|' " [3-9][0-9][0-9] KiB"
+    ok "driver: rows that the program between two clients leaves are found" leftover
     complains() { vm_command sh -c 'echo "WARNING: planted" >/dev/kmsg' && return 1; grep -q "complained" "$work/log"; }
     ok "driver: a warning of the kernel fails the run" complains
     status_of() { vm_command sh -c 'exit 7'; [ $? = 7 ]; }

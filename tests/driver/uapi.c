@@ -338,6 +338,25 @@ static void test_refused(int fd)
     ok(job(fd, &op, 1, &w) == -EINVAL, "run: not whole beats");
     op.bytes = 4096;
     ok(job(fd, &op, 1, &w) == -EINVAL, "run: descriptor too long");
+    // Of training: rows, gradients and stash behind the rest.
+    desc[3] = 2;
+    op.bytes = 128;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: of training, without its windows");
+    op.bytes = 256;
+    static const int windows[] = {32, 36, 48};
+    for (int i = 0; i < 3; i++) {
+        uint32_t *window = desc + windows[i];
+        window[0] = 0x40000000;
+        window[2] = 1;
+        ok(job(fd, &op, 1, &w) == -EFAULT, "run: of training, window %d is not ours", i);
+        window[0] = (uint32_t)at;
+        window[1] = (uint32_t)(at >> 32);
+        window[2] = UINT32_MAX;
+        ok(job(fd, &op, 1, &w) == -EFAULT, "run: of training, window %d goes on behind ours", i);
+        memset(window, 0, 16);
+    }
+    desc[3] = 0;
+    ok(job(fd, &op, 1, &w) == -EFAULT, "run: windows of training, and it is none");
     op.bytes = 128;
     op.handle = ro;
     ok(job(fd, &op, 1, &w) == -EINVAL, "run: handle");
