@@ -262,13 +262,29 @@ static void memory_errors_and_silence_end_a_run(void **unused)
 // ---- steps --------------------------------------------------------------------------------------
 
 // How a run is struck: its program cannot be read, or is not answered; nothing moves for 16 cycles;
-// Ctrl-C behind a command.
-enum blow { ERROR, SILENCE, HANG, STOP, BLOWS };
+// Ctrl-C behind a command. A transfer to the device fails, or one from it.
+enum blow { ERROR, SILENCE, HANG, STOP, UP, DOWN, BLOWS };
 
 static const struct mr_device_ops *plain; // of the device
 static struct mr_device_ops struck;
-static int runs, strike_at; // counted from 0; negative: never
+static int runs, transfers[2], strike_at; // counted from 0, up and down; negative: never
 static enum blow blow;
+
+static int struck_write(struct mr_device *dev, uint64_t addr, const void *data, size_t bytes,
+                        struct mr_error *err)
+{
+    if (transfers[0]++ == strike_at && blow == UP)
+        return mr_fail(err, MR_ERR_DEVICE, "the link is down");
+    return plain->write(dev, addr, data, bytes, err);
+}
+
+static int struck_read(struct mr_device *dev, uint64_t addr, void *data, size_t bytes,
+                       struct mr_error *err)
+{
+    if (transfers[1]++ == strike_at && blow == DOWN)
+        return mr_fail(err, MR_ERR_DEVICE, "the link is down");
+    return plain->read(dev, addr, data, bytes, err);
+}
 
 static int stop_at_once(void *user, unsigned queue, unsigned index)
 {
@@ -286,7 +302,7 @@ static int struck_run(struct mr_device *dev, uint64_t run_addr, struct mr_error 
 {
     struct mr_error e = {0};
     uint32_t desc[16];
-    if (runs++ != strike_at)
+    if (runs++ != strike_at || blow == UP || blow == DOWN)
         return plain->run(dev, run_addr, err);
     check(plain->read(dev, run_addr, desc, sizeof desc, &e), &e);
     uint64_t program = desc[MR_RUN_PROG_LO] | (uint64_t)desc[MR_RUN_PROG_LO + 1] << 32;
@@ -381,16 +397,18 @@ static void same_state(const struct mr_store *s, const float *want, bool units, 
     free(got);
 }
 
-// Strikes a run of the next step, which leaves what was before.
+// Strikes a run or a transfer of the next step, which leaves what was before.
 static void strike(struct training *t, enum blow with, int at, const float *before)
 {
     struct mr_error err = {0};
     char when[64];
-    (void)snprintf(when, sizeof when, "run %d, blow %d", at, with);
+    (void)snprintf(when, sizeof when, "%d, blow %d", at, with);
     blow = with;
     strike_at = at;
-    runs = 0;
+    runs = transfers[0] = transfers[1] = 0;
     int rc = one_step(t, &err);
+    if (with >= UP && !strstr(err.text, "the link is down"))
+        fail_msg("%s: %d '%s'", when, rc, err.text);
     if (rc != (with == STOP ? MR_ERR_INTERRUPTED : MR_ERR_DEVICE))
         fail_msg("%s: %d '%s'", when, rc, rc < 0 ? err.text : "");
     same_state(t->store, before, false, when);
@@ -405,6 +423,8 @@ static void open_struck(struct training *t)
     plain = t->dev->ops;
     struck = *plain;
     struck.run = struck_run;
+    struck.write = struck_write;
+    struck.read = struck_read;
     t->dev->ops = &struck;
 }
 
@@ -423,15 +443,17 @@ static void steps_are_repeated(void **unused)
         float *before = look(model.store, &bytes);
         check(one_step(&model, &err), &err);
         float *after = look(model.store, &bytes);
-        runs = 0;
+        runs = transfers[0] = transfers[1] = 0;
         check(one_step(&whole, &err), &err);
         same_state(whole.store, after, true, "a whole step");
-        int all = runs;
-        for (int b = step ? ERROR : HANG; b < BLOWS; b++)
+        int all = runs, up = transfers[0], down = transfers[1];
+        for (int b = step ? ERROR : HANG; b < UP; b++)
             strike(&rtl, (enum blow)b, b % 2 ? all - 1 : all / 3, before);
+        strike(&rtl, UP, step ? up / 2 : 0, before);
+        strike(&rtl, DOWN, step ? 3 : 10, before); // units that are measured need no reads
         check(one_step(&rtl, &err), &err);
         same_state(rtl.store, after, true, "a repeated step");
-        printf("# step %d: %d runs\n", step, all);
+        printf("# step %d: %d runs, %d transfers up, %d down\n", step, all, up, down);
         free(before);
         free(after);
     }
