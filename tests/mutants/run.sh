@@ -361,8 +361,6 @@ mutant 'COPY: maxima begin anew for whole groups' rtl/train/mr_turned.sv \
     "s/{V{1'b1}} << c_begin\[LV-1:0\]/{V{1'b1}}/" rtl:row_copy@n1
 mutant 'COPY reads the first row memory' rtl/train/mr_row_copy.sv \
     's/res_second_o <= cmd_i\[mr_pkg::MOVE_ROWS_SRC_LSB\]/res_second_o <= 1'"'"'b0/' rtl:row_copy@n1
-mutant 'COPY reads where somebody else does' rtl/vector/mr_vector.sv \
-    's/assign mv_rd_grant_o    = .*/assign mv_rd_grant_o    = 2'"'"'b11;/' tinyt
 mutant 'COPY reads where the store of the first memory does' rtl/vector/mr_vector.sv \
     's/!epi_ren && !(kv_want_i && !kv_second_i)/!epi_ren/' tinyt
 mutant 'COPY reads where the store of the second memory does' rtl/vector/mr_vector.sv \

@@ -152,17 +152,18 @@ static void load_turned(struct mr_command *c, int rows, int kblocks)
 }
 
 // The last command once more: it waits for nothing.
-static void again(struct program *p, uint32_t signal)
+static struct mr_command *again(struct program *p)
 {
     struct mr_command *c = &p->cmds[p->count++];
     *c = c[-1];
     mr_command_set(c, MR_F_CMD_WAIT, 0);
-    mr_command_set(c, MR_F_CMD_SIGNAL, signal);
+    return c;
 }
 
 // Products one after the other: rows from the stash, columns from the stash, to gradients or
-// results. A GRAD may come twice, both streams before it. Semaphore 0: rows are there; 1: they may
-// be loaded anew; 2: a stream that waits may begin; 3: the end.
+// results. A GRAD may come twice, both streams before it; and what writes tiles again without and
+// with them. Semaphore 0: rows are there; 1: they may be loaded anew; 2: a stream that waits may
+// begin; 3: the end.
 static struct program random_program(void)
 {
     struct program p = {.rows = 1 + (int)draw(32), .stash_beats = STASH};
@@ -176,7 +177,8 @@ static struct program random_program(void)
         int kblocks = draw(2) ? ALL : 1 + (int)draw(ALL),
             first = (int)draw((unsigned)(ALL - kblocks + 1));
         int rows = 1 + (int)draw(32), cols = 64 * (1 + (int)draw(4)), waits = (int)draw(2);
-        bool grad = draw(3) != 0, twice = grad && draw(2);
+        bool grad = draw(3) != 0, tiles = !grad && p.stash_beats == STASH && draw(3) == 0,
+             twice = (grad || tiles) && draw(2);
         if (!grad)
             rows = p.rows;
         struct mr_command *c = add(&p, MR_OP_LOAD_ACT, i ? 2 : 0, waits ? 5 : 1);
@@ -195,8 +197,8 @@ static struct program random_program(void)
         mr_command_set(c, MR_F_STREAM_STASH_FIRST_KBLOCK, draw((unsigned)(ALL - kblocks + 1)));
         mr_command_set(c, MR_F_STREAM_STASH_COLS, (uint32_t)cols);
         mr_command_set(c, MR_F_STREAM_STASH_FIRST_COL, 64 * draw((unsigned)(COLS - cols) / 64 + 1));
-        if (twice)
-            again(&p, 0);
+        for (int k = tiles; twice && k >= 0; k--)
+            again(&p);
         c = add(&p, grad ? MR_OP_GRAD : MR_OP_MATMUL, 1, i + 1 < n ? 2 : 8);
         mr_command_set(c, MR_F_MATMUL_SRC_BASE, (uint32_t)i);
         mr_command_set(c, MR_F_MATMUL_KBLOCKS, (uint32_t)kblocks);
@@ -212,19 +214,25 @@ static struct program random_program(void)
             mr_command_set(c, MR_F_GRAD_OFF,
                            last ? GRADS - 2 * (uint32_t)cols + (draw(4) == 0) : 1 + draw(100));
             mr_command_set(c, MR_F_GRAD_RECORD, last || draw(2) ? 0 : GRADS - 1);
-            if (twice) {
-                uint32_t signal = mr_command_get(c, MR_F_CMD_SIGNAL);
-                mr_command_set(c, MR_F_CMD_SIGNAL, 0);
-                again(&p, signal);
-            }
         } else {
             mr_command_set(c, MR_F_MATMUL_SRC_SLOT, (uint32_t)i & 3);
             give_to(c, of_rows && draw(3), (uint32_t)cols);
             slopes(c, (uint32_t)cols, rows);
-            if (p.stash_beats == STASH && draw(3) == 0)
+            if (tiles)
                 to_tiles(c, (uint32_t)cols, rows, i);
             else if (p.stash_beats == STASH && draw(2))
                 turn(c, (uint32_t)cols, rows);
+        }
+        if (twice) {
+            uint32_t signal = mr_command_get(c, MR_F_CMD_SIGNAL);
+            mr_command_set(c, MR_F_CMD_SIGNAL, 0);
+            if (tiles) {
+                mr_command_set(again(&p), MR_F_MATMUL_TILES, 0);
+                mr_command_set(again(&p), MR_F_MATMUL_TILES, 1);
+            } else {
+                again(&p);
+            }
+            mr_command_set(&p.cmds[p.count - 1], MR_F_CMD_SIGNAL, signal);
         }
     }
     if (of_rows)
