@@ -5,6 +5,8 @@ UNIT_SRC  := $(wildcard tests/unit/test_*.c)
 UNIT_BIN  := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
 # The exact rationals of test_mx.
 UNIT_EXTRA_test_mx := -lgmp
+# Allocations that fail.
+UNIT_EXTRA_test_memory := $(foreach f,malloc calloc realloc aligned_alloc posix_memalign strdup,-Wl$(comma)--wrap=$f)
 # Rules of training as lists.
 $(BUILD)/gen/mr_training.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
 	@mkdir -p $(@D)

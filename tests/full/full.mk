@@ -58,6 +58,10 @@ full-programs: $(BUILD)/full/programs $(call SIM_SO,tiny) $(call SIM_SO,tinyt)
 	JOBS=$(JOBS) bash tests/full/programs.sh $< $(PROGRAMS_CASES)
 $(PROGRAMS_PARTS): full-programs%: $(BUILD)/full/programs $(call SIM_SO,tiny) $(call SIM_SO,tinyt)
 	JOBS=$(JOBS) SHARD=$*/4 bash tests/full/programs.sh $< $(PROGRAMS_CASES)
+# Each allocation of the library's calls fails once.
+.PHONY: full-memory
+full-memory: $(BUILD)/unit/test_memory
+	MEMORY_EVERY=1 CMOCKA_MESSAGE_OUTPUT=TAP $<
 # The analytic model at more points, and with more channels.
 full-plan: $(BUILD)/unit/test_plan $(foreach c,sim tiny wide ecp5,$(call SIM_SO,$(c)))
 	for c in sim,7,40 tiny,7,40 wide,3,12 ecp5,7,12; do \
