@@ -41,6 +41,17 @@ ok xrt_all_files_are_the_c_models same_files header state gradients
 # Streams are made anew when a state is opened: that of a step on the card is in the card's memory.
 learn model:tinyt card --steps 2 || failed=1
 ok xrt_so_are_the_streams_when_it_is_opened same_files header state gradients w.stream wt.stream
+# With the memory of two layers the host updates them, and the card gets each in its turn.
+least=$("$millrace" "${words[@]}" -d model:tinyt,capacity=64K -o "$work/none" --steps 2 2>&1 |
+    awk '/is too small for training/ { print int($(NF - 1) * 1e6 + 1e4) }')
+streams() {
+    learn "xrt:0,capacity=$least" streamed --steps 2 && grep -q '^layers from the host: 3 of 3 with the head;' "$work/log" &&
+        grep -q '^millrace: weights are updated on the host: its memory does not hold all layers$' "$work/err" && return
+    sed 's/^/# /' "$work/log" "$work/err"
+    return 1
+}
+ok xrt_layers_stream_in_training streams
+ok xrt_and_give_the_same_weights cmp "$work/state/state" "$work/streamed/state"
 adapter() { # DEVICE: two steps of a LoRA adapter
     learn "$1" "adapter-${1%%:*}" --steps 2 --lora r=4 --export "$work/adapter-${1%%:*}.out"
 }
