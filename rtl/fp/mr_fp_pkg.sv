@@ -18,7 +18,7 @@ package mr_fp_pkg;
   localparam int GELU_LAT = 7;   // without its addition
   localparam int EXP2_LAT = 6;
   localparam int RECIP_LAT = 11;
-  localparam int RSQRT_LAT = 17;  // with the sum in front of it
+  localparam int RSQRT_LAT = 18;  // with the sum in front of it
 
   localparam logic [31:0] QNAN = 32'h7FC00000;
   localparam logic [31:0] FP_HALF = 32'h3F000000;
@@ -75,8 +75,8 @@ package mr_fp_pkg;
       e = $signed({4'd0, a[30:23]}) + $signed({k[10], k});
       if (a[30:23] == 8'd0) fscale = {a[31], 31'd0};
       else if (a[30:23] == 8'd255) fscale = a[22:0] != 23'd0 ? QNAN : a;
-      else if (e <= 12'sd0) fscale = {a[31], 31'd0};
-      else if (e >= 12'sd255) fscale = {a[31], 8'd255, 23'd0};
+      else if (e[11] || e == 12'sd0) fscale = {a[31], 31'd0};
+      else if (e[10:8] != 3'd0 || e[7:0] == 8'd255) fscale = {a[31], 8'd255, 23'd0};
       else fscale = {a[31], e[7:0], a[22:0]};
     end
   endfunction
@@ -205,8 +205,8 @@ package mr_fp_pkg;
       ib = b[30:23] == 8'd255;
       sub = a[31] ^ b[31];
       nan = (ia && a[22:0] != 23'd0) || (ib && b[22:0] != 23'd0) || (ia && ib && sub);
-      more = b[22:0] > a[22:0];
-      x = 9'({1'b0, a[30:23], 1'b1} + {1'b1, ~b[30:23], !more} >> 1);
+      x = 9'({1'b0, a[30:0]} - {1'b0, b[30:0]} >> 23);
+      more = x[0] ^ a[23] ^ b[23];
       swap = x[8];
       diff = swap ? ~x[7:0] : x[7:0];
       e = swap ? b[30:23] : a[30:23];
@@ -235,7 +235,7 @@ package mr_fp_pkg;
   // Normalise and round: {finite operands overflowed, result}. A sum that loses more than one
   // leading bit is exact, so rounding and the long normalising shift are never in series.
   function automatic [32:0] add_s3(input [ADD2_W-1:0] s);
-    logic sign, r, st, over, inf, tiny, gone, near;
+    logic sign, r, st, over, inf, tiny, gone, near, none;
     logic [7:0] e2, en;
     logic [27:0] sum;
     logic [22:0] m;
@@ -280,11 +280,13 @@ package mr_fp_pkg;
       gone = e2 == 8'd255 || !y[23] || used_up(e2, n);
 
       over = over && near && !s[42];
-      if (near) add_s3 = {over, sign, inf ? 8'd255 : pk[30:23], pk[22:0]};
-      else add_s3 = {1'b0, sign && (y[23] || !s[39]), en, y[22:0]};
-      if (near ? inf || tiny : gone) add_s3[22:0] = 23'd0;
-      if (!near && gone) add_s3[30:23] = 8'd0;  // x - x = +0, -0 + -0 = -0
-      if (s[42]) add_s3 = {1'b0, s[41] ? QNAN : {sign, 8'd255, 23'd0}};
+      none = s[42] || (near ? inf || tiny : gone);
+      add_s3[32] = over;
+      add_s3[31] = s[42] ? sign && !s[41] : sign && (near || y[23] || !s[39]);  // x - x = +0
+      add_s3[30:23] = ((near ? pk[30:23] : en) & {8{near || !gone}}) | {8{s[42] || (near && inf)}};
+      add_s3[22:0] = near ? pk[22:0] : y[22:0];
+      if (none) add_s3[22:0] = 23'd0;
+      if (s[42] && s[41]) add_s3[22] = 1'b1;
     end
   endfunction
 

@@ -2,11 +2,11 @@
 //
 // 1/sqrt(v + eps), bit-exact to mr_rsqrt(mr_fadd(v, eps)) of host/cmodel/num.c: a rounded sum v',
 // then table seed y0 and one Newton step y = y0 (1.5 - ((0.5 v') y0) y0). v' <= 0, Inf or NaN gives
-// NaN. One multiplier and one adder, used in turn.
+// NaN. One multiplier and one adder, used in turn: a register stands behind the selects.
 //
-// Timing: v_i and eps_i with valid_i; y_o with valid_o, mr_fp_pkg::RSQRT_LAT (17) cycles later; one
+// Timing: v_i and eps_i with valid_i; y_o with valid_o, mr_fp_pkg::RSQRT_LAT (18) cycles later; one
 // operation at a time: no valid_i before valid_o of the one before. y_o keeps its value until the
-// next operation's first product. ovf_o: pulse, the sum overflowed.
+// next one's. ovf_o: pulse, the sum overflowed.
 module mr_rsqrt (
     input  logic        clk_i,
     input  logic        rst_ni,
@@ -22,16 +22,16 @@ module mr_rsqrt (
 `include "rom_rsqrt.svh"
   end
 
-  // Stage s + 1 has valid_q[s]: 1..3 sum; 4, 5 seed; 6..8, 9..11 products; 12..14 difference;
-  // 15..17 product.
-  logic [15:0] valid_q;
+  // Stage s + 1 has valid_q[s]: 1 operands; 2..4 sum; 5 seed; 6..8, 9..11 products, whose last
+  // registers are operands'; 12..14 difference; 15 operand; 16..18 product.
+  logic [16:0] valid_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      valid_q <= 16'd0;
+      valid_q <= 17'd0;
       valid_o <= 1'b0;
     end else begin
-      valid_q <= {valid_q[14:0], valid_i};
-      valid_o <= valid_q[15];
+      valid_q <= {valid_q[15:0], valid_i};
+      valid_o <= valid_q[16];
     end
   end
 
@@ -41,33 +41,37 @@ module mr_rsqrt (
     seed = {1'b0, 8'd189 - {1'b0, e[7:1]} + {7'd0, ~e[0]}, m, 8'd0};
   endfunction
 
-  logic bad_q;
-  logic [31:0] v_q, half_q, y0_q, prod, sum;
+  logic bad;
+  logic [31:0] y0_q, add_a_q, add_b_q, mul_b_q, prod, sum;
   /* verilator lint_off UNUSEDSIGNAL */
-  logic [16:0] word_q;  // bits 16 and 15 are the same in every entry
+  logic [16:0] word;  // bits 16 and 15 are the same in every entry
   /* verilator lint_on UNUSEDSIGNAL */
   logic unused_valid0, unused_valid1, unused_ovf0;
 
+  assign bad = sum[31] || sum[30:23] == 8'd0 || sum[30:23] == 8'd255;
+  assign word = rom[{~sum[23], sum[22:17]}];
   always_ff @(posedge clk_i) begin
-    if (valid_q[2]) begin
-      bad_q <= sum[31] || sum[30:23] == 8'd0 || sum[30:23] == 8'd255;
-      v_q <= sum;
-      word_q <= rom[{~sum[23], sum[22:17]}];
+    if (valid_i || valid_q[9]) begin
+      add_a_q <= valid_i ? v_i : mr_fp_pkg::FP_1P5;
+      add_b_q <= valid_i ? eps_i : {~prod[31], prod[30:0]};
     end
-    if (valid_q[3]) begin
-      half_q <= mr_fp_pkg::fscale(v_q, -11'sd1);
-      y0_q <= bad_q ? mr_fp_pkg::QNAN : seed(word_q[14:0], v_q[30:23]);
+    if (valid_q[3]) y0_q <= bad ? mr_fp_pkg::QNAN : seed(word[14:0], sum[30:23]);
+    if (valid_q[3] || valid_q[6] || valid_q[13]) begin
+      // 0.5 v': without an exponent it is 0 to the multiplier, and y0 is NaN if v' had none.
+      mul_b_q <= valid_q[6] ? prod : {sum[31], sum[30:23] - {7'd0, valid_q[3]}, sum[22:0]};
     end
+    if (valid_q[16]) y_o <= prod;
   end
 
   mr_vfmul #(
-      .LANES(1)
+      .LANES(1),
+      .EARLY(1)
   ) u_mul (
       .clk_i,
       .rst_ni,
-      .valid_i(valid_q[4] || valid_q[7] || valid_q[13]),
+      .valid_i(valid_q[4] || valid_q[7] || valid_q[14]),
       .a_i    (y0_q),
-      .b_i    (valid_q[4] ? half_q : valid_q[7] ? prod : sum),
+      .b_i    (mul_b_q),
       .valid_o(unused_valid0),
       .y_o    (prod),
       .ovf_o  (unused_ovf0)
@@ -77,13 +81,11 @@ module mr_rsqrt (
   ) u_add (
       .clk_i,
       .rst_ni,
-      .valid_i(valid_i || valid_q[10]),
-      .a_i    (valid_i ? v_i : mr_fp_pkg::FP_1P5),
-      .b_i    (valid_i ? eps_i : {~prod[31], prod[30:0]}),
+      .valid_i(valid_q[0] || valid_q[10]),
+      .a_i    (add_a_q),
+      .b_i    (add_b_q),
       .valid_o(unused_valid1),
       .y_o    (sum),
       .ovf_o  (ovf_o)
   );
-
-  assign y_o = prod;
 endmodule

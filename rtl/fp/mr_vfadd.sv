@@ -3,12 +3,14 @@
 // LANES fp32 adders: y = a + b (subtract: the caller flips b's sign bit), bit-exact to mr_fadd of
 // host/cmodel/num.h.
 //
-// LANES: number of lanes.
+// LANES: number of lanes. EARLY: 1: y_o comes a cycle before valid_o, in that cycle alone, without
+// the last register: for a caller that has one of its own behind a select.
 // Timing: operands with valid_i; y_o with valid_o, mr_fp_pkg::FADD_LAT (3) cycles later; one
 // operation a cycle, no stall. y_o keeps its value while valid_o is low. ovf_o: pulse beside
 // valid_o, finite operands gave an infinity in some lane.
 module mr_vfadd #(
-    parameter int LANES = 4
+    parameter int LANES = 4,
+    parameter int EARLY = 0
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
@@ -37,11 +39,21 @@ module mr_vfadd #(
   for (genvar l = 0; l < LANES; l++) begin : gen_lane
     logic [mr_fp_pkg::ADD1_W-1:0] s1_q;
     logic [mr_fp_pkg::ADD2_W-1:0] s2_q;
+    logic [32:0] s3;
 
     always_ff @(posedge clk_i) begin
       if (valid_i) s1_q <= mr_fp_pkg::add_s1(a_i[32*l+:32], b_i[32*l+:32]);
       if (valid_q[0]) s2_q <= mr_fp_pkg::add_s2(s1_q);
-      if (valid_q[1]) {ovf_q[l], y_o[32*l+:32]} <= mr_fp_pkg::add_s3(s2_q);
+      if (valid_q[1]) ovf_q[l] <= s3[32];
+    end
+
+    assign s3 = mr_fp_pkg::add_s3(s2_q);
+    if (EARLY != 0) begin : gen_early
+      assign y_o[32*l+:32] = s3[31:0];
+    end else begin : gen_last
+      always_ff @(posedge clk_i) begin
+        if (valid_q[1]) y_o[32*l+:32] <= s3[31:0];
+      end
     end
   end
 endmodule

@@ -2,12 +2,14 @@
 //
 // LANES fp32 multipliers: y = a * b, bit-exact to mr_fmul of host/cmodel/num.h.
 //
-// LANES: number of lanes.
+// LANES: number of lanes. EARLY: 1: y_o comes a cycle before valid_o, in that cycle alone, without
+// the last register: for a caller that has one of its own behind a select.
 // Timing: operands with valid_i; y_o with valid_o, mr_fp_pkg::FMUL_LAT (3) cycles later; one
 // operation a cycle, no stall. y_o keeps its value while valid_o is low. ovf_o: pulse beside
 // valid_o, finite operands gave an infinity in some lane.
 module mr_vfmul #(
-    parameter int LANES = 4
+    parameter int LANES = 4,
+    parameter int EARLY = 0
 ) (
     input  logic                clk_i,
     input  logic                rst_ni,
@@ -37,6 +39,7 @@ module mr_vfmul #(
     logic [mr_fp_pkg::MUL1H_W-1:0] s1h_q;
     logic [mr_fp_pkg::MUL1L_W-1:0] s1l_q;
     logic [mr_fp_pkg::MUL2_W-1:0] s2_q;
+    logic [32:0] s3;
 
     always_ff @(posedge clk_i) begin
       if (valid_i) begin
@@ -44,7 +47,16 @@ module mr_vfmul #(
         s1l_q <= mr_fp_pkg::mul_s1l(a_i[32*l+:23], b_i[32*l+:17]);
       end
       if (valid_q[0]) s2_q <= mr_fp_pkg::mul_s2(s1h_q, s1l_q);
-      if (valid_q[1]) {ovf_q[l], y_o[32*l+:32]} <= mr_fp_pkg::mul_s3(s2_q);
+      if (valid_q[1]) ovf_q[l] <= s3[32];
+    end
+
+    assign s3 = mr_fp_pkg::mul_s3(s2_q);
+    if (EARLY != 0) begin : gen_early
+      assign y_o[32*l+:32] = s3[31:0];
+    end else begin : gen_last
+      always_ff @(posedge clk_i) begin
+        if (valid_q[1]) y_o[32*l+:32] <= s3[31:0];
+      end
     end
   end
 endmodule

@@ -199,15 +199,15 @@ module mr_layernorm #(
   // After a hand-over: nv_q[c - 1] is a beat c cycles after its read: 2 minus mean, 5 times r, 8
   // times gain, 11 plus bias, 14 out. Reads go in even cycles only. So one adder and one multiplier
   // do it all: the adder subtracts in even cycles and adds in odd ones, the multiplier takes r in
-  // odd cycles and the gain in even ones. Gain reads (6) go in even and bias reads (9) in odd
-  // cycles.
-  logic [V*32-1:0] neg_mean_q, r_q;  // in every lane
+  // odd cycles and the gain in even ones. Gain reads (5) go in odd and bias reads (8) in even
+  // cycles. A result's last register is that of the operand that it becomes, behind the select.
+  logic [31:0] neg_mean_q, r_q;
   logic [15:0] n_word_q, g_word_q, b_word_q;
   logic [13:0] nv_q;
   logic [3:0] gap_q;
   logic [4:0] held_q;  // beats read and not yet in the output register
-  logic n_reading_q, fetch, sub, scale, out_v, unused_nmul, unused_nadd;
-  logic [V*32-1:0] x_q, mul_a, mul_b, add_a, add_b, nmul_y, nadd_y;
+  logic n_reading_q, fetch, out_v, unused_nmul, unused_nadd;
+  logic [V*32-1:0] add_a_q, add_b_q, mul_a_q, mul_b_q, y_q, nmul_y, nadd_y;
   logic [1:0] n_ovf;
 
   assign n_ren = n_reading_q && !phase_i && !held_q[4];
@@ -237,8 +237,8 @@ module mr_layernorm #(
 
   always_ff @(posedge clk_i) begin
     if (hand) begin
-      neg_mean_q <= {V{~mean[31], mean[30:0]}};
-      r_q <= {V{r}};
+      neg_mean_q <= {~mean[31], mean[30:0]};
+      r_q <= r;
       n_base_q <= s_base_q;
       n_word_q <= 16'd0;
     end else if (n_ren) begin
@@ -248,47 +248,51 @@ module mr_layernorm #(
       g_word_q <= 16'd0;
       b_word_q <= 16'd0;
     end else begin
-      if (nv_q[5]) g_word_q <= g_word_q == row_beats_q - 16'd1 ? 16'd0 : g_word_q + 16'd1;
-      if (nv_q[8]) b_word_q <= b_word_q == row_beats_q - 16'd1 ? 16'd0 : b_word_q + 16'd1;
+      if (nv_q[4]) g_word_q <= g_word_q == row_beats_q - 16'd1 ? 16'd0 : g_word_q + 16'd1;
+      if (nv_q[7]) b_word_q <= b_word_q == row_beats_q - 16'd1 ? 16'd0 : b_word_q + 16'd1;
     end
   end
 
   assign res_ren_o = s_ren || n_ren;
   assign res_raddr_o = n_ren ? n_base_q + RES_AW'(n_word_q) : s_base_q + RES_AW'(s_word_q);
-  assign vec_ren_o = nv_q[5] || nv_q[8];
-  assign vec_raddr_o = nv_q[5] ? VEC_AW'(g_word_q) : VEC_AW'(VEC_WORDS) + VEC_AW'(b_word_q);
+  assign vec_ren_o = nv_q[4] || nv_q[7];
+  assign vec_raddr_o = nv_q[4] ? VEC_AW'(g_word_q) : VEC_AW'(VEC_WORDS) + VEC_AW'(b_word_q);
 
-  assign sub = nv_q[1];
-  assign scale = nv_q[4];
   assign out_v = nv_q[13];
-  assign add_a = sub ? x_q : nmul_y;
-  assign add_b = sub ? neg_mean_q : vec_rdata_i;
-  assign mul_a = scale ? nadd_y : nmul_y;
-  assign mul_b = scale ? r_q : vec_rdata_i;
   always_ff @(posedge clk_i) begin
-    if (nv_q[0]) x_q <= res_rdata_i;
+    if (nv_q[0] || nv_q[9]) begin
+      add_a_q <= nv_q[0] ? res_rdata_i : nmul_y;
+      add_b_q <= nv_q[0] ? {V{neg_mean_q}} : vec_rdata_i;
+    end
+    if (nv_q[3] || nv_q[6]) begin
+      mul_a_q <= nv_q[3] ? nadd_y : nmul_y;
+      mul_b_q <= nv_q[3] ? {V{r_q}} : vec_rdata_i;
+    end
+    if (nv_q[12]) y_q <= nadd_y;
   end
 
   mr_vfadd #(
-      .LANES(V)
+      .LANES(V),
+      .EARLY(1)
   ) u_nadd (
       .clk_i,
       .rst_ni,
-      .valid_i(sub || nv_q[10]),
-      .a_i    (add_a),
-      .b_i    (add_b),
+      .valid_i(nv_q[1] || nv_q[10]),
+      .a_i    (add_a_q),
+      .b_i    (add_b_q),
       .valid_o(unused_nadd),
       .y_o    (nadd_y),
       .ovf_o  (n_ovf[0])
   );
   mr_vfmul #(
-      .LANES(V)
+      .LANES(V),
+      .EARLY(1)
   ) u_nmul (
       .clk_i,
       .rst_ni,
-      .valid_i(scale || nv_q[7]),
-      .a_i    (mul_a),
-      .b_i    (mul_b),
+      .valid_i(nv_q[4] || nv_q[7]),
+      .a_i    (mul_a_q),
+      .b_i    (mul_b_q),
       .valid_o(unused_nmul),
       .y_o    (nmul_y),
       .ovf_o  (n_ovf[1])
@@ -328,9 +332,9 @@ module mr_layernorm #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (out_v) fifo[wptr_q] <= nadd_y;
+    if (out_v) fifo[wptr_q] <= y_q;
     if (fetch) begin
-      q_data_o <= count_q != 5'd0 ? fifo[rptr_q] : nadd_y;
+      q_data_o <= count_q != 5'd0 ? fifo[rptr_q] : y_q;
       q_tag_o <= {two_pass_q ? {slot_q[14:0], 1'b0} : slot_q, dst_base_q + word_q, dst_slot_q,
                   word_q == 16'd0};
     end

@@ -10,7 +10,7 @@
 // top_i: the row's largest exponent field, 1 where it is 0; nan_i: that is 255, and the mean is
 // NaN. n_i, inv_n_i, inv_n2_i, eps_i: as LAYERNORM has them. All stand from the first word to
 // done_o.
-// Timing: one row at a time. done_o: pulse, 28 + RSQRT_LAT + log2(V) cycles or so after the last
+// Timing: one row at a time. done_o: pulse, 27 + RSQRT_LAT + log2(V) cycles or so after the last
 // word; mean_o and r_o then stand until the next row's. ovf_o: pulse, an overflow to infinity.
 module mr_norm_stats #(
     parameter int V = 4
@@ -137,8 +137,8 @@ module mr_norm_stats #(
   // 64 x 16 multiplier in four passes, Horner's way: |S1| by its three digits, then S2 by n.
   //   0 |S1|; 1..4 operands; 2..5 partial products; 3..6 product; 4..7 spread; 8 window
   //   1 S1 to fp32, 4 times 1/n, 7 scale: mean
-  //   9 spread to fp32, 12 times 1/n^2, 15 scale, 16 plus eps and rsqrt
-  logic [16:0] seq_q;
+  //   9 spread to fp32, 12 times 1/n^2, 15 scale, plus eps and rsqrt
+  logic [15:0] seq_q;
   logic [47:0] abs_q;
   logic [63:0] op_q;
   logic [15:0] digit_q;
@@ -146,19 +146,19 @@ module mr_norm_stats #(
   logic [79:0] prod_q, spread_q;
   logic [46:0] win_q;
   logic [10:0] win_e_q;
-  logic [31:0] cvt_y, mul_y, var_q;
-  logic signed [10:0] unit;
+  logic [31:0] cvt_y, inv_q, mul_y;
+  logic signed [10:0] unit_q;
   logic cvt_ovf, mul_ovf, add_ovf, unused_cvt, unused_mul;
-
-  assign unit = $signed({3'd0, top_i}) - 11'sd149;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) seq_q <= '0;
-    else seq_q <= {seq_q[15:0], sums_q};
+    else seq_q <= {seq_q[14:0], sums_q};
   end
 
   always_ff @(posedge clk_i) begin
+    if (seq_q[0]) unit_q <= $signed({3'd0, top_i}) - 11'sd149;
     if (seq_q[0]) abs_q <= s1_q[47] ? 48'd0 - s1_q : s1_q;
+    if (seq_q[3] || seq_q[11]) inv_q <= seq_q[3] ? inv_n_i : inv_n2_i;
     if (seq_q[1] || seq_q[2] || seq_q[3]) begin
       op_q <= {16'd0, abs_q};
       digit_q <= seq_q[1] ? abs_q[47:32] : seq_q[2] ? abs_q[31:16] : abs_q[15:0];
@@ -191,8 +191,7 @@ module mr_norm_stats #(
         win_e_q <= 11'd0;
       end
     end
-    if (seq_q[7]) mean_o <= nan_i ? mr_fp_pkg::QNAN : mr_fp_pkg::fscale(mul_y, unit);
-    if (seq_q[15]) var_q <= mr_fp_pkg::fscale(mul_y, {unit[9:0], 1'b0});
+    if (seq_q[7]) mean_o <= nan_i ? mr_fp_pkg::QNAN : mr_fp_pkg::fscale(mul_y, unit_q);
   end
 
   mr_vacc2f #(
@@ -214,7 +213,7 @@ module mr_norm_stats #(
       .rst_ni,
       .valid_i(seq_q[4] || seq_q[12]),
       .a_i    (cvt_y),
-      .b_i    (seq_q[4] ? inv_n_i : inv_n2_i),
+      .b_i    (inv_q),
       .valid_o(unused_mul),
       .y_o    (mul_y),
       .ovf_o  (mul_ovf)
@@ -222,8 +221,8 @@ module mr_norm_stats #(
   mr_rsqrt u_rsqrt (
       .clk_i,
       .rst_ni,
-      .valid_i(seq_q[16]),
-      .v_i    (var_q),
+      .valid_i(seq_q[15]),
+      .v_i    (mr_fp_pkg::fscale(mul_y, {unit_q[9:0], 1'b0})),
       .eps_i  (eps_i),
       .valid_o(done_o),
       .y_o    (r_o),

@@ -496,7 +496,7 @@ mutant 'quantiser clamps to 128' rtl/fp/mr_fp_pkg.sv \
 mutant 'LayerNorm variance without n' rtl/vector/mr_norm_stats.sv \
     "s/digit_q <= n_i;/digit_q <= 16'd1;/" rtl:layernorm@v4
 mutant 'LayerNorm takes 1/n^2 for the mean' rtl/vector/mr_norm_stats.sv \
-    's/seq_q\[4\] ? inv_n_i : inv_n2_i/seq_q[4] ? inv_n2_i : inv_n_i/' rtl:layernorm@v4
+    's/seq_q\[3\] ? inv_n_i : inv_n2_i/seq_q[3] ? inv_n2_i : inv_n_i/' rtl:layernorm@v4
 mutant 'rotary turns the other way' rtl/vector/mr_epi_lanes.sv \
     's/((l & 1) == 0), muls_y/((l \& 1) == 1), muls_y/' rtl:epilogue@n1
 mutant 'epilogue drops the bias' rtl/vector/mr_epi_lanes.sv \

@@ -110,7 +110,7 @@ struct Port {
 };
 
 // RSQRT_LAT: one operation at a time.
-constexpr int kRsqrt = 17;
+constexpr int kRsqrt = 18;
 
 class Bench {
   public:
