@@ -140,8 +140,9 @@ static void write_run(const char *dir, const char *csv, double now)
     struct train_log log;
     check(train_log_open(&log, files_path(dir), csv, 41, &err), &err);
     check(train_log_held(&log, now, 41, 3.5, &err), &err);
-    static const struct mr_trainer_done small = {42, 2.25, 7, 0.125, 2, 0, 0},
-                                        large = {1ULL << 40, 1e-9, 7, 1e9, 0, 0, 0};
+    static const struct mr_trainer_done
+        small = {.step = 42, .loss = 2.25, .targets = 7, .norm = 0.125, .repeated = 2},
+        large = {.step = 1ULL << 40, .loss = 1e-9, .targets = 7, .norm = 1e9};
     check(train_log_step(&log, now + 1, &small, 1e-3, 0.5, &err), &err);
     check(train_log_step(&log, now + 2, &large, 0, 0, &err), &err);
     train_log_close(&log);
