@@ -398,7 +398,7 @@ static const struct cli_option options[] = {
     {.name = "train",
      .kind = CLI_FLAG,
      .help = "a step of training instead; configurations are those with ,train behind them "
-             "(default sim,train, or the board's), tinyt and u50t",
+             "(default sim,train, or the board's), tinyt, u50t and u280t",
      .excludes = "positions batch prefill format two-pass no-head svg measure",
      CLI_AT(ARGS, train)},
     {.name = "length",

@@ -36,8 +36,8 @@ static const struct mr_plan_board boards[] = {
     {"u250", "XCU250", MR_PLAN_ULTRASCALE, "ddr4-2400", 4,    19.2, 64,  "DSP48E2", 12288, 1728000,
      2688,   1280,     ALVEO_SHELL,        "u250",      NULL, 200,  225, 12,        NULL,  NULL,
      0},
-    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16,   14.4, 8,   "DSP48E2", 9024, 1304000,
-     2016,   960,      ALVEO_SHELL,        "u280", NULL, 200,  225, 12,        NULL, NULL,
+    {"u280", "XCU280", MR_PLAN_ULTRASCALE, "hbm2", 16,      14.4, 8,   "DSP48E2", 9024, 1304000,
+     2016,   960,      ALVEO_SHELL,        "u280", "u280t", 200,  225, 12,        NULL, NULL,
      0},
     // DDR3-800, 16 bits wide, 512 MiB, as boards with this chip have it; 208 block RAMs of 18 Kb.
     {.name = "ecp5-85",

@@ -204,8 +204,8 @@ exits device_that_is_nearly_one 2 "device 'modle:tiny' is not known; did you mea
 exits device_without_its_colon 2 "device 'sim' is not known; did you mean sim:;" chat $demo -d sim
 exits device_before_the_model_is_loaded 2 "device 'nonesuch:0' is not known; 'millrace" generate nowhere x -d nonesuch:0
 exits device_is_quoted_in_errors 2 "^millrace: device 'model:' cannot be checked" generate $demo x -d model: --check
-exits unknown_configuration 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt and u50t exist$' generate -m $demo -d model:huge -p x
-exits unknown_configuration_of_the_rtl 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt and u50t exist$' generate -m $demo -d sim:huge -p x
+exits unknown_configuration 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt, u50t and u280t exist$' generate -m $demo -d model:huge -p x
+exits unknown_configuration_of_the_rtl 2 'huge: no such configuration; tiny, .*, kv260, u50, u250, u280, ecp5, tinyt, u50t and u280t exist$' generate -m $demo -d sim:huge -p x
 exits cpu_on_a_packed_file 3 'fp32 checkpoint' generate -m "$work/demo.mill" -d cpu: -p x
 exits compare_needs_a_directory 3 'fp32 checkpoint' compare "$work/demo.mill" --file $demo/heldout.txt
 exits compare_needs_a_text 2 '\-\-file' compare $demo

@@ -11,7 +11,7 @@ area: $(RTL_GEN)
 # The same, for docs/synthesis.md and millrace plan: all that they have.
 SYNTH_DOC_CONFIGS := tiny sim kv260 u50 u250 u280
 area-doc: $(RTL_GEN)
-	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) ecp5 tinyt u50t
+	@BUILD=$(BUILD) tests/synth/area.sh --write $(SYNTH_DOC_CONFIGS) ecp5 tinyt u50t u280t
 .PHONY: synth synth-doc synth-units test-netlist timing timing-doc timing-ceilings route
 synth: $(RTL_GEN)
 	@BUILD=$(BUILD) tests/synth/run.sh
@@ -39,7 +39,7 @@ timing: $(RTL_GEN) $(BUILD)/synth/sta
 timing-doc: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --write $(SYNTH_DOC_CONFIGS)
 # What parts of test-full hold to their ceilings beside these, a configuration each.
-TIMING_PARTS := $(addprefix full-timing-,sim kv260 u50 u250 u280 tinyt u50t)
+TIMING_PARTS := $(addprefix full-timing-,sim kv260 u50 u250 u280 tinyt u50t u280t)
 .PHONY: $(TIMING_PARTS)
 $(TIMING_PARTS): full-timing-%: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh $*
