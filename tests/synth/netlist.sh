@@ -60,7 +60,7 @@ run() {
     if ! nice -n 10 verilator --cc --exe --build -j 1 --prefix Vdut --top-module "$top" -Wno-fatal -Wno-lint -Wno-style -Werror-UNOPTFLAT \
         --x-assign unique --x-initial unique -O3 -Mdir "$dir/$b.obj" -o tb \
         --output-split 20000 --output-split-cfuncs 500 \
-        -CFLAGS "-std=c++20 -O1 -DVARIANT_$2 -I$PWD -I$PWD/host -I$PWD/tests/rtl/common -I$PWD/tests" \
+        -CFLAGS "-std=c++20 -O1 -DVARIANT_$2 -I$PWD -I$PWD/host -I$PWD/$build/gen -I$PWD/tests/rtl/common -I$PWD/tests" \
         -MAKEFLAGS "CXX=$cxx LINK=$cxx OPT_FAST=-O1 OPT_SLOW=-O0" \
         "$dir/$b.v" tests/synth/dsp48e2.v "$cells" "$PWD/tests/rtl/$1/tb.cpp" "$PWD/$build/num.o" >"$dir/$b.build" 2>&1; then
         grep -m5 -i error "$dir/$b.build" | sed 's/^/# /'

@@ -46,7 +46,7 @@ $(TIMING_PARTS): full-timing-%: $(RTL_GEN) $(BUILD)/synth/sta
 timing-ceilings: $(RTL_GEN) $(BUILD)/synth/sta
 	@BUILD=$(BUILD) tests/synth/timing.sh --ceilings $(TIMING_CONFIGS)
 # Units, of tiny, and the parts of the core.
-ECP5_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1 mr_vfmul:LANES=1 mr_exp2 mr_layernorm
+ECP5_UNITS := mr_pe mr_vacc2f:LANES=1 mr_vfadd:LANES=1,EARLY=0 mr_vfmul:LANES=1,EARLY=0 mr_exp2 mr_layernorm
 ECP5_PARTS := $(addprefix ecp5/mr_,host_port matmul vector channels control kv results)
 ECP5_MODULES ?= $(ECP5_UNITS) $(ECP5_PARTS)
 FAMILY ?= ecp5
