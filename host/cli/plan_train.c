@@ -43,11 +43,6 @@ static void shares(const struct step *s, double share[LIMITS])
     share[LINK_TWO] = most(&s->t.link_two) / link;
 }
 
-static bool fits(const struct step *s, const struct mr_pass_memory *m)
-{
-    return s->capacity <= 0 || (double)mr_pass_bytes(m) <= s->capacity;
-}
-
 static bool no_link(const struct step *s)
 {
     return s->p->board && s->p->board->link <= 0;
@@ -121,11 +116,11 @@ static void print_memory(const struct step *s)
         (void)snprintf(verdict, sizeof verdict, "%d of %d layers stream", t->streaming.streamed,
                        t->streaming.units);
     else
-        (void)snprintf(verdict, sizeof verdict, fits(s, &t->whole) ? "fits" : "DOES NOT FIT");
+        (void)snprintf(verdict, sizeof verdict, t->fits ? "fits" : "DOES NOT FIT");
     if (b && s->p->a->capacity <= 0)
         plan_print_memory_of(b, verdict);
     else if (s->capacity > 0)
-        printf("; of %.2f GB: %s", s->capacity / 1e9, verdict);
+        printf("; of %.3f GB: %s", s->capacity / 1e9, verdict);
     printf("\n  store      %.3f GB: weights and moments %.3f; beside it %.3f GB of host memory\n",
            t->disk / 1e9, t->at_rest / 1e9, t->host / 1e9);
     if (t->streams > 0)
@@ -226,14 +221,14 @@ static json_t *part_json(const struct mr_plan_train_part *x)
                      (json_int_t)w->host_written);
 }
 
-static json_t *memory_json(const struct step *s, const struct mr_pass_memory *m)
+static json_t *memory_json(const struct step *s, const struct mr_pass_memory *m, bool fits)
 {
     json_t *o = json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (double)mr_pass_bytes(m),
                           "weights", (json_int_t)m->weights, "stash", (json_int_t)m->stash, "rows",
                           (json_int_t)m->rows, "gradients", (json_int_t)m->gradients, "kv",
                           (json_int_t)m->kv, "windows", (json_int_t)m->windows);
     if (s->p->board)
-        json_object_set_new(o, "fits", json_boolean(fits(s, m)));
+        json_object_set_new(o, "fits", json_boolean(fits));
     return o;
 }
 
@@ -273,8 +268,9 @@ static json_t *step_json(const struct step *s)
                   s->rows, "micro_batches", s->job.micro_batches, "micro_batch", part,
                   "ideal_cycles", t->ideal, "estimate_over_ideal", t->sum.cycles / t->ideal,
                   "binds", binding(s), "busy", busy, "stash_bytes_a_layer_and_token", t->stash);
-    json_object_set_new(o, "device_memory", memory_json(s, &t->whole));
-    json_object_set_new(o, "device_memory_two_layers", memory_json(s, &t->two));
+    json_object_set_new(o, "device_memory",
+                        memory_json(s, &t->whole, t->fits && t->streaming.streamed == 0));
+    json_object_set_new(o, "device_memory_two_layers", memory_json(s, &t->two, t->fits));
     json_object_set_new(o, "store",
                         json_pack("{s:f, s:f, s:f, s:f}", "weights_and_moments_bytes", t->at_rest,
                                   "disk_bytes", t->disk, "unnamed_stream_bytes", t->streams,
@@ -340,7 +336,8 @@ int plan_training(const struct plan *p, const char *model, struct mr_error *err)
                              .clock_mhz = p->clock_mhz,
                              .recompute = a->recompute,
                              .lora = a->lora ? &lora : NULL}};
-    s.job.capacity = no_link(&s) ? 0 : (uint64_t)s.capacity;
+    s.job.capacity = (uint64_t)s.capacity;
+    s.job.no_link = no_link(&s);
     if (rc == 0)
         rc = mr_plan_train(&s.t, &s.job, err);
     mr_training_free(&t);

@@ -50,7 +50,7 @@ struct train_args {
 // Ends with a row without a name.
 extern const struct cli_option train_table[];
 
-// What crossed the link in this program's steps (mr_trainer_done).
+// What crossed the link in this program's steps (mr_trainer_done); up and down: in the last one.
 struct train_link {
     double steps, cycles, up, down, waited[2];
 };

@@ -81,8 +81,7 @@ static void print_streaming(const struct train_run *r)
         !train_is_first(r))
         return;
     printf("layers from the host: %d of %d with the head; a step %s to the device, %s from it\n",
-           r->info.streamed, r->info.units, cli_size(l->up / l->steps).text,
-           cli_size(l->down / l->steps).text);
+           r->info.streamed, r->info.units, cli_size(l->up).text, cli_size(l->down).text);
     cli_print_waiting(stdout, l->waited, l->cycles);
 }
 
@@ -90,8 +89,8 @@ static void add_link(struct train_link *l, const struct mr_trainer_done *d)
 {
     l->steps++;
     l->cycles += (double)d->cycles;
-    l->up += (double)d->link_up;
-    l->down += (double)d->link_down;
+    l->up = (double)d->link_up; // a state's first step runs twice
+    l->down = (double)d->link_down;
     for (int i = 0; i < 2; i++)
         l->waited[i] += d->link_waited[i];
 }

@@ -246,20 +246,25 @@ int mr_plan_train(struct mr_plan_train *out, const struct mr_plan_train_job *job
                   struct mr_error *err)
 {
     struct mr_plan_train two = {0}, given = {0};
+    struct mr_pass_memory memory;
+    struct mr_error none;
     *out = (struct mr_plan_train){0};
     int rc = count_one(out, job, WHOLE, &out->whole, &out->link_whole, err);
     two.whole = given.whole = out->whole;
     if (rc == 0)
         rc = count_one(&two, job, TWO, &out->two, &out->link_two, err);
     out->link = out->link_whole;
-    if (rc == 0 && job->capacity > 0 && mr_pass_bytes(&out->whole) > job->capacity &&
-        mr_pass_bytes(&out->two) <= job->capacity) {
-        struct mr_pass_memory memory;
-        rc = count_one(&given, job, GIVEN, &memory, &given.link, err);
+    out->fits = true;
+    if (rc == 0 && job->capacity > 0) {
+        int held = count_one(&given, job, GIVEN, &memory, &given.link, &none);
+        given.fits = held == 0 && !(job->no_link && given.streaming.streamed > 0);
         given.link_whole = out->link_whole;
         given.two = out->two;
         given.link_two = out->link_two;
-        *out = given;
+        if (given.fits)
+            *out = given;
+        out->fits = given.fits;
+        rc = held == 0 || held == MR_ERR_FIT ? 0 : mr_fail(err, held, "%s", none.text);
     }
     if (rc == 0)
         rc = stores(out, job, err);

@@ -18,6 +18,7 @@ struct mr_plan_train_job {
     int n_sequences;
     int micro_batches; // a step
     uint64_t capacity; // bytes of the device's memory, 0: not limited
+    bool no_link;      // nothing can stream
     double clock_mhz;
     bool recompute;
     const struct mr_lora_options *lora; // NULL: the whole model learns; else its rank, alpha and
@@ -43,8 +44,9 @@ struct mr_plan_train {
     double stash;  // bytes a layer and row
     struct mr_pass_memory whole, two; // of device memory: all layers, two at a time
     // Of a micro-batch that is counted above: with all layers in memory unless the capacity holds
-    // two but not all.
+    // two but not all. Each channel has its share of it, and rows and sums are the first one's.
     struct mr_pass_streaming streaming;
+    bool fits;            // so
     double at_rest, disk; // of the store: weights and moments; all its files
     double streams;       // of an adapter's: both, in files without a name while it is open
     double host;          // memory of the process, beside what is mapped

@@ -37,15 +37,19 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
 {
     uint64_t rows = (uint64_t)p->most_rows;
     int rc = allocate_channels(p, err);
+    // The host's port reaches all channels: logits lie where sums of gradients do not.
     struct {
         uint64_t beats, *addr;
-    } buffers[] = {
-        {p->mem.input_beats, &p->mem.input_addr}, {p->mem.result_beats, &p->mem.result_addr},
-        {p->mem.size.rows, &p->mem.rows_addr},    {p->mem.size.sums, &p->mem.grad_addr},
-        {PASS_DESC_BEATS, &p->mem.desc_addr},     {PASS_PROGRAM, &p->mem.prog_addr}};
+        int channel;
+    } buffers[] = {{p->mem.input_beats, &p->mem.input_addr, 0},
+                   {p->mem.result_beats, &p->mem.result_addr, p->g.n - 1},
+                   {p->mem.size.rows, &p->mem.rows_addr, 0},
+                   {p->mem.size.sums, &p->mem.grad_addr, 0},
+                   {PASS_DESC_BEATS, &p->mem.desc_addr, 0},
+                   {PASS_PROGRAM, &p->mem.prog_addr, 0}};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers && rc == 0; i++)
-        rc = mr_device_alloc(p->dev, 0, (size_t)buffers[i].beats * MR_BEAT, NULL, buffers[i].addr,
-                             err);
+        rc = mr_device_alloc(p->dev, buffers[i].channel, (size_t)buffers[i].beats * MR_BEAT, NULL,
+                             buffers[i].addr, err);
     p->host.tiles = malloc((size_t)p->host.tiles_beats * MR_BEAT + 1);
     p->host.item = malloc(pass_item_bytes(p));
     p->host.row_grad = calloc((rows + 1) * (uint64_t)p->d.d, sizeof *p->host.row_grad);
@@ -74,7 +78,6 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->limit = INT32_MAX;
     p->recompute = options->recompute;
     p->room = room;
-    p->all = options->capacity;
     p->least = options->least;
     size_t tensors = mr_tensor_specs(config);
     int rc = mr_config_on_engine(config, err);

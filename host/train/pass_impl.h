@@ -186,8 +186,8 @@ struct mr_pass {
     struct pass_batch batch;
     struct pass_sums sums;
     struct pass_stream stream;
-    uint64_t room, all; // bytes of a channel's memory, and of all; 0: not limited
-    bool least;         // all units stream
+    uint64_t room; // bytes of a channel's memory; 0: not limited
+    bool least;    // all units stream
 };
 
 static inline int bit_length(uint32_t n)
@@ -354,7 +354,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
 int pass_holds(const struct mr_pass *p, size_t rows, struct mr_error *err);
 // Where each row of the batch is; there is room for all.
 void pass_place_rows(struct mr_pass *p, const int *lengths, int n_sequences);
-// The windows of everything, within p->room and p->all (pass_place.c).
+// The windows of everything, within p->room (pass_place.c).
 int pass_place(struct mr_pass *p, struct mr_error *err);
 
 // ---- units that stream (pass_stream.c) ---------------------------------------------------------

@@ -285,31 +285,32 @@ static uint64_t whole(uint64_t beats)
     return (beats * MR_BEAT + MR_DEVICE_GRAIN - 1) / MR_DEVICE_GRAIN * MR_DEVICE_GRAIN;
 }
 
-// Of the first channel, which has the host's windows beside its own.
+// Of the channel that has the most: the first one, with rows, sums and what the host writes, or the
+// last one, with the logits.
 static uint64_t channel_bytes(const struct mr_pass *p)
 {
-    return whole(p->mem.size.weights) + whole(p->mem.size.stash) + whole(p->at.kv_layer) +
-           whole(p->mem.input_beats) + whole(p->mem.result_beats) + whole(p->mem.size.rows) +
-           whole(p->mem.size.sums) + whole(PASS_DESC_BEATS) + whole(PASS_PROGRAM);
+    uint64_t each = whole(p->mem.size.weights) + whole(p->mem.size.stash) + whole(p->at.kv_layer);
+    uint64_t first = whole(p->mem.input_beats) + whole(p->mem.size.rows) + whole(p->mem.size.sums) +
+                     whole(PASS_DESC_BEATS) + whole(PASS_PROGRAM);
+    uint64_t last = whole(p->mem.result_beats);
+    return each + (p->g.n == 1 ? first + last : larger(first, last));
 }
 
 static bool holds(const struct mr_pass *p)
 {
-    const struct mr_pass_memory m = mr_pass_memory(p);
-    return (!p->room || channel_bytes(p) <= p->room) && (!p->all || mr_pass_bytes(&m) <= p->all);
+    return !p->room || channel_bytes(p) <= p->room;
 }
 
 static int too_small(const struct mr_pass *p, struct mr_error *err)
 {
-    const struct mr_pass_memory m = mr_pass_memory(p);
-    double need = p->room ? (double)channel_bytes(p) : (double)mr_pass_bytes(&m);
+    double need = (double)channel_bytes(p);
     return mr_fail(err, MR_ERR_FIT,
-                   "%s: its memory of %.2f MB%s is too small for training: two layers with what "
-                   "they keep of %d tokens take %.2f MB there; take smaller micro-batches, "
-                   "recompute, or a device with %.2f MB",
-                   p->name, 1e-6 * (double)(p->room ? p->room : p->all),
-                   p->room && p->g.n > 1 ? " on the first channel" : "", p->most_rows, 1e-6 * need,
-                   1e-6 * need * (p->room ? p->g.n : 1));
+                   "%s: its memory of %.3f MB%s is too small for training: two layers with what "
+                   "they keep of %d tokens take %.3f MB; take smaller micro-batches,%s or a "
+                   "device with %lluK of memory",
+                   p->name, 1e-6 * (double)p->room, p->g.n > 1 ? " a channel" : "", p->most_rows,
+                   1e-6 * need, p->recompute ? "" : " recompute,",
+                   (unsigned long long)channel_bytes(p) / 1024 * (unsigned long long)p->g.n);
 }
 
 int pass_place(struct mr_pass *p, struct mr_error *err)

@@ -7,7 +7,7 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
                  const struct mr_config *config, const struct mr_pass_options *options,
                  struct mr_error *err)
 {
-    int rc = pass_new(pass, g, name, 0, config, options, err);
+    int rc = pass_new(pass, g, name, options->capacity / (uint64_t)g->n, config, options, err);
     if (rc == 0)
         rc = pass_stream_open(*pass, options->clock_khz, err);
     if (rc == 0)

@@ -96,7 +96,9 @@ for victim in 0 1; do
     at=$(date +%s%N)
     wait $train
     got=$?
-    echo "# ended $((($(date +%s%N) - at) / 1000000)) ms after rank $victim was killed, on $(hostname)"
+    ms=$((($(date +%s%N) - at) / 1000000))
+    echo "# ended $ms ms after rank $victim was killed, on $(hostname)"
+    ok "rank_${victim}_killed_ends_soon" test $ms -lt 10000
     exits_with_one_line "rank_${victim}_killed" "$(rank "$victim")was ended by signal 9"
     steps=$(($(sed -n 's/^step \([0-9]*\) *loss.*/\1/p' "$work/log" | tail -1) + 1))
     learn -o "$work/kill$victim" --steps $steps -q >"$work/log" 2>&1
@@ -120,7 +122,9 @@ dies() { # NAME DEVICES TEXT OPTIONS...
     touch "$work/now"
     wait $train
     got=$?
-    echo "# ended $((($(date +%s%N) - at) / 1000000)) ms after its device had died, on $(hostname)"
+    ms=$((($(date +%s%N) - at) / 1000000))
+    echo "# ended $ms ms after its device had died, on $(hostname)"
+    ok "$1_ends_soon" test $ms -lt 10000
     ok "$1" test $got = 4
     one_line "$3" || sed 's/^/# /' "$work/err"
     ok "$1_is_said_in_one_line" one_line "$3"

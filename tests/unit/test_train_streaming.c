@@ -284,9 +284,7 @@ static void a_plan_knows_what_crosses_the_link(void **unused)
     check(open_limited(&l, &s, "model:tinyt", room, (struct mr_pass_options){0}), &l.err);
     check(mr_pass_run(l.pass, &s.batch, &loss, &l.err), &l.err);
     struct mr_pass_streaming is = mr_pass_streaming(l.pass);
-    struct mr_pass_memory m = mr_pass_memory(l.pass);
-    struct mr_pass_streaming slow = planned(&s, mr_pass_bytes(&m), 0),
-                             fast = planned(&s, mr_pass_bytes(&m), 1e9);
+    struct mr_pass_streaming slow = planned(&s, room, 0), fast = planned(&s, room, 1e9);
     assert_true(planned(&s, 0, 0).streamed == 0);
     assert_true(slow.streamed == is.streamed && slow.up == is.up && slow.down == is.down);
     // An engine that takes no time waits for all but the last sums on their way out.
