@@ -39,20 +39,25 @@ module mr_vfadd #(
   for (genvar l = 0; l < LANES; l++) begin : gen_lane
     logic [mr_fp_pkg::ADD1_W-1:0] s1_q;
     logic [mr_fp_pkg::ADD2_W-1:0] s2_q;
-    logic [32:0] s3;
 
     always_ff @(posedge clk_i) begin
       if (valid_i) s1_q <= mr_fp_pkg::add_s1(a_i[32*l+:32], b_i[32*l+:32]);
       if (valid_q[0]) s2_q <= mr_fp_pkg::add_s2(s1_q);
-      if (valid_q[1]) ovf_q[l] <= s3[32];
     end
 
-    assign s3 = mr_fp_pkg::add_s3(s2_q);
+    // The function stands inside a condition, so that a simulator leaves it out.
     if (EARLY != 0) begin : gen_early
-      assign y_o[32*l+:32] = s3[31:0];
+      logic ovf;
+      always_comb begin
+        {ovf, y_o[32*l+:32]} = 33'bx;
+        if (valid_q[1]) {ovf, y_o[32*l+:32]} = mr_fp_pkg::add_s3(s2_q);
+      end
+      always_ff @(posedge clk_i) begin
+        if (valid_q[1]) ovf_q[l] <= ovf;
+      end
     end else begin : gen_last
       always_ff @(posedge clk_i) begin
-        if (valid_q[1]) y_o[32*l+:32] <= s3[31:0];
+        if (valid_q[1]) {ovf_q[l], y_o[32*l+:32]} <= mr_fp_pkg::add_s3(s2_q);
       end
     end
   end

@@ -39,7 +39,6 @@ module mr_vfmul #(
     logic [mr_fp_pkg::MUL1H_W-1:0] s1h_q;
     logic [mr_fp_pkg::MUL1L_W-1:0] s1l_q;
     logic [mr_fp_pkg::MUL2_W-1:0] s2_q;
-    logic [32:0] s3;
 
     always_ff @(posedge clk_i) begin
       if (valid_i) begin
@@ -47,15 +46,21 @@ module mr_vfmul #(
         s1l_q <= mr_fp_pkg::mul_s1l(a_i[32*l+:23], b_i[32*l+:17]);
       end
       if (valid_q[0]) s2_q <= mr_fp_pkg::mul_s2(s1h_q, s1l_q);
-      if (valid_q[1]) ovf_q[l] <= s3[32];
     end
 
-    assign s3 = mr_fp_pkg::mul_s3(s2_q);
+    // The function stands inside a condition, so that a simulator leaves it out.
     if (EARLY != 0) begin : gen_early
-      assign y_o[32*l+:32] = s3[31:0];
+      logic ovf;
+      always_comb begin
+        {ovf, y_o[32*l+:32]} = 33'bx;
+        if (valid_q[1]) {ovf, y_o[32*l+:32]} = mr_fp_pkg::mul_s3(s2_q);
+      end
+      always_ff @(posedge clk_i) begin
+        if (valid_q[1]) ovf_q[l] <= ovf;
+      end
     end else begin : gen_last
       always_ff @(posedge clk_i) begin
-        if (valid_q[1]) y_o[32*l+:32] <= s3[31:0];
+        if (valid_q[1]) {ovf_q[l], y_o[32*l+:32]} <= mr_fp_pkg::mul_s3(s2_q);
       end
     end
   end

@@ -141,7 +141,7 @@ mutants=(
     'result: rows of the first tile|train/pass_result.c|s/(size_t)(row \/ 32) \* (size_t)(g->cols \/ 64)/0/|test_pass'
     'result: heads are not padded|train/pass_result.c|s/mr_unpad(o, m\.row_head, m\.rows)/mr_unpad(o, 0, m.rows)/|test_pass'
     'result: all rows are those of token 0|train/pass_result.c|s/item->by == MR_BY_TOKEN ? batch->tokens\[r\]/item->by == MR_BY_TOKEN ? 0/|test_pass'
-    'plan: the forward pass alone|train/pass_plan.c|s/return rc == 0 ? pass_backward(pass, err) : rc;/return rc;/|test_train_plan'
+    'plan: the forward pass alone|train/pass_plan.c|s/rc = pass_backward(pass, err);/;/|test_train_plan'
     'plan: all rows are one sequence|train/pass_plan.c|s/pass_place_rows(pass, lengths, n_sequences);/pass_place_rows(pass, (const int[]){(int)rows}, 1);/|test_train_plan'
     # the step
     'step: targets are not copied|train/step.c|s/memory + n + rows}, memory}/batch->targets}, memory}/|test_step'
