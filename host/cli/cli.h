@@ -52,8 +52,9 @@ struct cli_size {
     char text[32];
 };
 struct cli_size cli_size(double bytes);
-// What waiting for links of 12 and 24 GB/s would add to `cycles`; nothing where they are 0.
-void cli_print_waiting(FILE *out, const double waited[2], double cycles);
+// What waiting for links of 12 and 24 GB/s would add to `cycles`, a line each; nothing where they
+// are 0.
+void cli_print_waiting(FILE *out, const char *indent, const double waited[2], double cycles);
 
 // The load options with progress: share, rate and the time left, on a terminal after half a second,
 // otherwise each 30 seconds.

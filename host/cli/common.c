@@ -387,11 +387,11 @@ void cli_stats_subtract(struct mr_stats *s, const struct mr_stats *before)
         s->link_waited[i] -= before->link_waited[i];
 }
 
-void cli_print_waiting(FILE *out, const double waited[2], double cycles)
+void cli_print_waiting(FILE *out, const char *indent, const double waited[2], double cycles)
 {
     for (int i = 0; cycles > 0 && i < 2; i++)
-        fprintf(out, "a link of %d GB/s: %.0f cycles more, %.1f %%\n", i == 0 ? 12 : 24, waited[i],
-                100 * waited[i] / cycles);
+        fprintf(out, "%sa link of %d GB/s: %.0f cycles more, %.1f %%\n", indent, i == 0 ? 12 : 24,
+                waited[i], 100 * waited[i] / cycles);
 }
 
 // What came over the link, and what that would cost beside `cycles`.
@@ -406,7 +406,7 @@ static void print_link(FILE *out, const struct mr_stats *prefill, const struct m
             prefill->units);
     const double waited[2] = {prefill->link_waited[0] + decode->link_waited[0],
                               prefill->link_waited[1] + decode->link_waited[1]};
-    cli_print_waiting(out, waited, cycles);
+    cli_print_waiting(out, "", waited, cycles);
 }
 
 static void print_part(FILE *out, const char *name, const struct mr_stats *s)

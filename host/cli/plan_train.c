@@ -142,19 +142,15 @@ static void print_link(const struct step *s)
                plan_figure(most(ways[i].l) / s->seconds / 1e9, 3).text);
 }
 
-// What layers that stream add, of links of MR_LINK_RATES.
+// What layers that stream add.
 static void print_streaming(const struct step *s)
 {
-    static const double rates[MR_LINKS] = MR_LINK_RATES;
     const struct mr_pass_streaming *x = &s->t.streaming;
     if (x->streamed == 0)
         return;
     printf("  streams    %d of %d layers with the head: %.3f GB up, %.3f down a micro-batch\n",
            x->streamed, x->units, (double)x->up / 1e9, (double)x->down / 1e9);
-    for (int i = 0; i < MR_LINKS; i++)
-        printf("%s a link of %.0f GB/s: %.0f cycles more, %.1f %%%s", i ? ";" : "            ",
-               rates[i], x->waited[i], 100 * x->waited[i] / s->t.sum.cycles,
-               i + 1 < MR_LINKS ? "" : "\n");
+    cli_print_waiting(stdout, "             ", x->waited, s->t.sum.cycles);
 }
 
 static void print_run(const struct step *s)

@@ -52,7 +52,7 @@ extern const struct cli_option train_table[];
 
 // What crossed the link in this program's steps (mr_trainer_done); up and down: in the last one.
 struct train_link {
-    double steps, cycles, up, down, waited[2];
+    double cycles, up, down, waited[2];
 };
 
 struct train_run {

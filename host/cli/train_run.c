@@ -77,17 +77,15 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
 static void print_streaming(const struct train_run *r)
 {
     const struct train_link *l = &r->link;
-    if (l->steps == 0 || r->info.streamed == 0 || r->a->c.json || r->a->c.quiet ||
-        !train_is_first(r))
+    if (l->up == 0 || r->info.streamed == 0 || r->a->c.json || r->a->c.quiet || !train_is_first(r))
         return;
     printf("layers from the host: %d of %d with the head; a step %s to the device, %s from it\n",
            r->info.streamed, r->info.units, cli_size(l->up).text, cli_size(l->down).text);
-    cli_print_waiting(stdout, l->waited, l->cycles);
+    cli_print_waiting(stdout, "", l->waited, l->cycles);
 }
 
 static void add_link(struct train_link *l, const struct mr_trainer_done *d)
 {
-    l->steps++;
     l->cycles += (double)d->cycles;
     l->up = (double)d->link_up; // a state's first step runs twice
     l->down = (double)d->link_down;

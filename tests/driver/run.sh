@@ -106,17 +106,17 @@ if [ "$1" = full ] && [ -z "${MODULE:-}" ]; then
         local kdir=${KDIR:-/usr/src/linux-headers-$(cat "$build/vm/release")} out=$work/changed
         rm -rf "$work/tree" && mkdir "$work/tree" && cp -r driver "$work/tree/" && sed -i "$2" "$work/tree/driver/$1" &&
             ! cmp -s "driver/$1" "$work/tree/driver/$1" && (cd "$work/tree" && driver/build.sh "$kdir" "$out") || return 1
-        mkdir -p "$out/root" && objcopy --strip-debug "$out/millrace.ko" "$out/root/millrace.ko"
+        mkdir -p "$out/files" && objcopy --strip-debug "$out/millrace.ko" "$out/files/millrace.ko"
     }
     leak() { # FILE SED WHAT
         built_with "$1" "$2" || return 1
-        PARAMS=slub_debug=FZP EXTRA=$work/changed/root sim/pci/vm.sh guest.sh leaks >"$work/log" && return 1
+        PARAMS=slub_debug=FZP EXTRA=$work/changed/files sim/pci/vm.sh guest.sh leaks >"$work/log" && return 1
         sed 's/^/    # /' "$work/log"
         grep -q "^not ok 1 - nothing is left" "$work/log" && grep -q "^# at least:.*$3" "$work/log"
     }
     leftover() {
         built_with scrub.c 's/FETCH_ROWS_ROW, 1/FETCH_ROWS_ROW, 0/' || return 1
-        CONFIG=tinyt EXTRA=$work/changed/root sim/pci/vm.sh guest.sh isolation >"$work/log" && return 1
+        CONFIG=tinyt EXTRA=$work/changed/files sim/pci/vm.sh guest.sh isolation >"$work/log" && return 1
         sed 's/^/    # /' "$work/log"
         grep -q "not ok .* second row memory: another one finds nothing" "$work/log"
     }
