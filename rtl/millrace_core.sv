@@ -200,23 +200,11 @@ module millrace_core #(
   logic clk_at, clk_vec, clk_host, clk_res, clk_epi, act_at, act_vec, act_host, act_res, act_epi;
   mr_clk_gate u_gate_at (.clk_i, .active_i(act_at), .clk_o(clk_at));
   mr_clk_gate u_gate_vec (.clk_i, .active_i(act_vec), .clk_o(clk_vec));
-  mr_clk_gate #(
-    .HOLD(40)
-  ) u_gate_epi (
-    .clk_i,
-    .active_i(act_epi),
-    .clk_o   (clk_epi)
-  );
+  mr_clk_gate #(.HOLD(40)) u_gate_epi (.clk_i, .active_i(act_epi), .clk_o(clk_epi));
   // In inference these sleep with the others, and a gate has its price in each cycle.
   if (TRAIN != 0) begin : gen_gates
     mr_clk_gate u_gate_host (.clk_i, .active_i(act_host), .clk_o(clk_host));
-    mr_clk_gate #(
-      .HOLD(40)
-    ) u_gate_res (
-      .clk_i,
-      .active_i(act_res),
-      .clk_o   (clk_res)
-    );
+    mr_clk_gate #(.HOLD(40)) u_gate_res (.clk_i, .active_i(act_res), .clk_o(clk_res));
   end else begin : gen_no_gates
     assign clk_host = clk_vec;
     assign clk_res  = clk_epi;
@@ -252,8 +240,7 @@ module millrace_core #(
   mr_control #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
     .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX),
-    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ),
-    .TRAIN(TRAIN)
+    .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ), .TRAIN(TRAIN)
   ) u_control (
     .clk_i, .rst_ni,
     // the host
@@ -263,19 +250,16 @@ module millrace_core #(
     `MR_RD_M_ON_AT(rd_, hr_, 0),
     // the run
     `MR_RUN_M_ON(, ),
-    .w_limit_o(w_limit), .kv_limit_o(kv_limit),
-    .halt_o(halt), .unit_rst_no(unit_rst_n),
+    .w_limit_o(w_limit), .kv_limit_o(kv_limit), .halt_o(halt), .unit_rst_no(unit_rst_n),
     // commands
-    .issue_valid_o(issue_valid), .issue_ready_i(issue_ready), .cmd_o(cmds),
-    .unit_done_i(unit_done), .unit_busy_o(unit_busy), .done_valid_o, .done_index_o,
+    .issue_valid_o(issue_valid), .issue_ready_i(issue_ready), .cmd_o(cmds), .unit_done_i(unit_done),
+    .unit_busy_o(unit_busy), .done_valid_o, .done_index_o,
     // read jobs
-    `MR_WJOB_M_ON(job_, job_),
-    `MR_SP_M_ON(sp_, sp_),
+    `MR_WJOB_M_ON(job_, job_), `MR_SP_M_ON(sp_, sp_),
     // errors and progress
     `MR_ERR_S_ON(err_, e_),
     .axi_idle_i(&rd_idle && hr_idle && wr_idle), .progress_i(progress),
-    .ovf_i(ln_ovf || at_ovf || epi_ovf || mv_ovf),
-    .nan_i(ln_nan || at_nan || epi_nan || mv_nan),
+    .ovf_i(ln_ovf || at_ovf || epi_ovf || mv_ovf), .nan_i(ln_nan || at_nan || epi_nan || mv_nan),
     // counters
     .cnt_w_beat_i(c_w_beat), .cnt_kv_beat_i(c_kv_beat), .cnt_read_beat_i(c_hr_beat),
     .cnt_write_beat_i(c_wr_beat), .cnt_blocks_i(c_arr_blocks),
@@ -288,30 +272,22 @@ module millrace_core #(
   );
 
   mr_channels #(
-    .N(N), .W_DEPTH(W_DEPTH), .KV_DEPTH(KV_DEPTH), .RING(RING), .VEC_WORDS(VEC_WORDS),
-    .STASH(TRAIN)
+    .N(N), .W_DEPTH(W_DEPTH), .KV_DEPTH(KV_DEPTH), .RING(RING), .VEC_WORDS(VEC_WORDS), .STASH(TRAIN)
   ) u_channels (
     .clk_i, .rst_ni(unit_rst_n), .halt_i(halt),
     `MR_WJOB_S_ON(job_, job_),
-    .s_base_i(s_base),
-    .w_base_i(w_base), .w_limit_i(w_limit), .kv_base_i(kv_base), .kv_limit_i(kv_limit),
-    `MR_KV_S_ON(kv_, kv_),
-    `MR_SP_S_ON(sp_, sp_),
-    `MR_RAM_R_S_ON(vec_, vec_),
-    `MR_TILE_M_ON(, ),
+    .s_base_i(s_base), .w_base_i(w_base), .w_limit_i(w_limit), .kv_base_i(kv_base),
+    .kv_limit_i(kv_limit),
+    `MR_KV_S_ON(kv_, kv_), `MR_SP_S_ON(sp_, sp_), `MR_RAM_R_S_ON(vec_, vec_), `MR_TILE_M_ON(, ),
     .idle_o(rd_idle), .err_valid_o(e_valid[N-1:0]), .err_code_o(e_code[8*N-1:0]),
     .err_addr_o(e_addr[64*N-1:0]),
-    `MR_READER_CNT_M_ON(cnt_, c_),
-    `MR_AXI_R_M_TO(m_ch_, m_ch_),
+    `MR_READER_CNT_M_ON(cnt_, c_), `MR_AXI_R_M_TO(m_ch_, m_ch_),
     .m_ch_rready_o
   );
 
-  mr_host_port #(
-    .READERS(READERS), .WRITERS(WRITERS)
-  ) u_host (
+  mr_host_port #(.READERS(READERS), .WRITERS(WRITERS)) u_host (
     .clk_i(clk_host), .rst_ni(unit_rst_n), .flush_i(halt),
-    `MR_RD_S_ON(rd_, hr_),
-    `MR_WR_S_ON(, wr_),
+    `MR_RD_S_ON(rd_, hr_), `MR_WR_S_ON(, wr_),
     .rd_idle_o(hr_idle), .wr_idle_o(wr_idle), .err_valid_o(e_valid[E_HOST+:2]),
     .err_code_o(e_code[8*E_HOST+:16]), .err_addr_o(e_addr[64*E_HOST+:128]),
     .cnt_read_beat_o(c_hr_beat), .cnt_write_beat_o(c_wr_beat),
@@ -321,20 +297,14 @@ module millrace_core #(
   );
 
   mr_matmul #(
-    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR), .FOLD(FOLD),
-    .TRAIN(TRAIN)
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR), .FOLD(FOLD), .TRAIN(TRAIN)
   ) u_matmul (
-    .clk_i, .rst_ni(unit_rst_n),
-    .cmd_valid_i(issue_valid[ARRAY]), .cmd_ready_o(issue_ready[ARRAY]), .cmd_i(cmds[511:0]),
-    .n_rows_i(n_rows), .n_logit_rows_i(n_logit_rows), .two_pass_i(two_pass),
-    .busy_i(unit_busy[ARRAY]),
-    .cfg_valid_o(cfg_valid), .cfg_ready_i(cfg_ready), .cfg_rows_o(cfg_rows),
-    `MR_ERR_M_ON_AT(err_, e_, E_MATMUL),
-    `MR_TILE_S_ON(, ),
-    `MR_DR_M_ON(dr_, dr_),
-    `MR_BLK_S_ON(a_, aa_),
-    `MR_BLK_S_ON(b_, ab_),
-    `MR_BLK_SET_S_ON(c_, ac_),
+    .clk_i, .rst_ni(unit_rst_n), .cmd_valid_i(issue_valid[ARRAY]), .cmd_ready_o(issue_ready[ARRAY]),
+    .cmd_i(cmds[511:0]), .n_rows_i(n_rows), .n_logit_rows_i(n_logit_rows), .two_pass_i(two_pass),
+    .busy_i(unit_busy[ARRAY]), .cfg_valid_o(cfg_valid), .cfg_ready_i(cfg_ready),
+    .cfg_rows_o(cfg_rows),
+    `MR_ERR_M_ON_AT(err_, e_, E_MATMUL), `MR_TILE_S_ON(, ), `MR_DR_M_ON(dr_, dr_),
+    `MR_BLK_S_ON(a_, aa_), `MR_BLK_S_ON(b_, ab_), `MR_BLK_SET_S_ON(c_, ac_),
     .gr_cmd_valid_o(gr_cmd_valid), .gr_cmd_ready_i(gr_cmd_ready), .gr_valid_o(gr_valid),
     .gr_ready_i(gr_ready), .gr_flags_o(gr_flags), .gr_in_o(gr_in),
     `MR_ARRAY_CNT_M_ON(cnt_, c_arr_)
@@ -344,31 +314,25 @@ module millrace_core #(
     .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS),
     .TRAIN(TRAIN)
   ) u_results (
-    .clk_i(clk_res), .rst_ni(unit_rst_n),
-    .cfg_valid_i(cfg_valid), .cfg_ready_o(cfg_ready), .cfg_rows_i(cfg_rows), .cmd_i(cmds[511:0]),
-    .two_pass_i(two_pass), .train_i(train), .done_o(epi_done),
-    `MR_DR_S_ON(dr_, dr_),
-    `MR_LN_S_ON(ln_, ln_),
-    `MR_RAM_R_M_ON(rot_, rot_),
+    .clk_i(clk_res), .rst_ni(unit_rst_n), .cfg_valid_i(cfg_valid), .cfg_ready_o(cfg_ready),
+    .cfg_rows_i(cfg_rows), .cmd_i(cmds[511:0]), .two_pass_i(two_pass), .train_i(train),
+    .done_o(epi_done),
+    `MR_DR_S_ON(dr_, dr_), `MR_LN_S_ON(ln_, ln_), `MR_RAM_R_M_ON(rot_, rot_),
     .res_second_o(epi_second),
-    `MR_RAM_R_M_ON(res_, epi_res_),
-    `MR_RAM_W_M_ON(res_, epi_res_),
-    `MR_RAM_W_S_ON(rexp_, rexp_),
-    `MR_RAM_R_S_ON(rexp_, rexp_),
-    `MR_BLK_M_ON(act_, aa_),
+    `MR_RAM_R_M_ON(res_, epi_res_), `MR_RAM_W_M_ON(res_, epi_res_), `MR_RAM_W_S_ON(rexp_, rexp_),
+    `MR_RAM_R_S_ON(rexp_, rexp_), `MR_BLK_M_ON(act_, aa_),
     .qkv_we_o(qkv_we), .qkv_waddr_o(qkv_waddr), .qkv_wdata_o(qkv_wdata),
     `MR_PM_M_ON(pm_, pmb_),
     .result_base_i(result_base), .result_limit_i(result_limit),
-    `MR_WR_M_ON_AT(, wr_, 0),
-    `MR_SIDE_M_ON(side_, side_),
+    `MR_WR_M_ON_AT(, wr_, 0), `MR_SIDE_M_ON(side_, side_),
     .side_block_o(side_block),
     `MR_ERR_M_ON_AT(err_, e_, E_EPILOGUE),
     .acks_o(epi_ack), .busy_o(epi_busy), .ovf_o(epi_ovf), .nan_o(epi_nan)
   );
 
   mr_vector #(
-    .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .CTX_MAX(CTX_MAX),
-    .VEC_WORDS(VEC_WORDS), .TRAIN(TRAIN)
+    .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .CTX_MAX(CTX_MAX), .VEC_WORDS(VEC_WORDS),
+    .TRAIN(TRAIN)
   ) u_vector (
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
     .cmd_valid_i(issue_valid[VECTOR] && !vq_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
@@ -376,55 +340,42 @@ module millrace_core #(
     .input_base_i(input_base), .train_i(train), .rows_base_i(rows_base),
     `MR_ERR_M_ON_AT(err_, e_, E_ROWS),
     .ovf_o(ln_ovf), .nan_o(ln_nan),
-    `MR_RD_M_ON_AT(rd_, hr_, 1),
-    `MR_RAM_R_S_ON(row_a_, row_a_),
-    `MR_RAM_R_S_ON(row_b_, row_b_),
+    `MR_RD_M_ON_AT(rd_, hr_, 1), `MR_RAM_R_S_ON(row_a_, row_a_), `MR_RAM_R_S_ON(row_b_, row_b_),
     .row_continues_o(row_continues), .n_logit_rows_o(n_logit_rows),
-    `MR_RAM_W_M_ON(rexp_, rexp_),
-    `MR_RAM_R_M_ON(rexp_, rexp_),
+    `MR_RAM_W_M_ON(rexp_, rexp_), `MR_RAM_R_M_ON(rexp_, rexp_),
     .phase_i(ln_phase_q),
-    `MR_RAM_R_M_ON(vec_, vec_),
-    `MR_LN_M_ON(ln_, ln_),
-    `MR_RAM_R_S_ON(rot_, rot_),
+    `MR_RAM_R_M_ON(vec_, vec_), `MR_LN_M_ON(ln_, ln_), `MR_RAM_R_S_ON(rot_, rot_),
     .epi_second_i(epi_second),
-    `MR_RAM_R_S_ON(epi_res_, epi_res_),
-    `MR_RAM_W_S_ON(epi_res_, epi_res_),
+    `MR_RAM_R_S_ON(epi_res_, epi_res_), `MR_RAM_W_S_ON(epi_res_, epi_res_),
     `MR_RAM_R_S_ON(kv_res_, kv_res_),
     .kv_second_i(kv_second), .kv_want_i(kv_want),
-    `MR_RAM_W_S_ON(at_keep_, keep_),
-    `MR_MV_S_ON(mv_, mv_),
-    `MR_RAM_R_S_ON(mv_vec_, mv_vec_),
-    `MR_RAM_R_S_ON(mv_row_, mv_row_),
-    `MR_LN_S_ON(mq_, mq_)
+    `MR_RAM_W_S_ON(at_keep_, keep_), `MR_MV_S_ON(mv_, mv_), `MR_RAM_R_S_ON(mv_vec_, mv_vec_),
+    `MR_RAM_R_S_ON(mv_row_, mv_row_), `MR_LN_S_ON(mq_, mq_)
   );
 
   mr_kv #(
-    .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX),
-    .W_MAX(W_MAX), .CTX_MAX(CTX_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .PM_WORDS(PM_WORDS),
+    .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX), .W_MAX(W_MAX),
+    .CTX_MAX(CTX_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .PM_WORDS(PM_WORDS),
     .KV_DEPTH(KV_DEPTH), .FOLD(FOLD), .TRAIN(TRAIN)
   ) u_kv (
     .clk_i(clk_epi), .clk_attn_i(clk_at), .clk_store_i(clk_vec), .rst_ni(unit_rst_n),
     .at_valid_i(issue_valid[ATTENTION]), .at_ready_o(issue_ready[ATTENTION]),
-    .at_cmd_i(cmds[1535:1024]), .at_done_o(unit_done[ATTENTION]),
-    .st_valid_i(issue_valid[WRITER]), .st_ready_o(issue_ready[WRITER]), .st_cmd_i(cmds[2047:1536]),
-    .st_done_o(unit_done[WRITER]),
+    .at_cmd_i(cmds[1535:1024]), .at_done_o(unit_done[ATTENTION]), .st_valid_i(issue_valid[WRITER]),
+    .st_ready_o(issue_ready[WRITER]), .st_cmd_i(cmds[2047:1536]), .st_done_o(unit_done[WRITER]),
     .err_valid_o({e_valid[E_ATTENTION], e_valid[E_STORE]}),
     .err_code_o({e_code[8*E_ATTENTION+:8], e_code[8*E_STORE+:8]}),
-    .err_addr_o({e_addr[64*E_ATTENTION+:64], e_addr[64*E_STORE+:64]}),
-    .n_rows_i(n_rows), .two_pass_i(two_pass),
+    .err_addr_o({e_addr[64*E_ATTENTION+:64], e_addr[64*E_STORE+:64]}), .n_rows_i(n_rows),
+    .two_pass_i(two_pass),
     `MR_KV_AT_S_ON(kv_, kv_),
-    .kv_base_i(kv_base),
-    .kv_limit_i(kv_limit), .result_base_i(result_base), .train_i(train), .rows_base_i(rows_base),
+    .kv_base_i(kv_base), .kv_limit_i(kv_limit), .result_base_i(result_base), .train_i(train),
+    .rows_base_i(rows_base),
     `MR_RAM_W_M_ON(keep_, keep_),
     .res_second_o(kv_second), .res_want_o(kv_want),
-    `MR_RAM_R_M_ON(row_a_, row_a_),
-    `MR_RAM_R_M_ON(row_b_, row_b_),
+    `MR_RAM_R_M_ON(row_a_, row_a_), `MR_RAM_R_M_ON(row_b_, row_b_),
     .row_continues_i(row_continues),
     `MR_KV_M_ON(kv_, kv_),
     .qkv_we_i(qkv_we), .qkv_waddr_i(qkv_waddr), .qkv_wdata_i(qkv_wdata),
-    `MR_PM_S_ON(blk_, pmb_),
-    `MR_BLK_M_ON(act_, ab_),
-    `MR_RAM_R_M_ON(res_, kv_res_),
+    `MR_PM_S_ON(blk_, pmb_), `MR_BLK_M_ON(act_, ab_), `MR_RAM_R_M_ON(res_, kv_res_),
     `MR_WR_M_ON_AT(, wr_, 1),
     .cnt_busy_o(c_at_busy), .cnt_idle_o(c_at_idle), .cnt_wait_kv_o(c_at_kv), .ovf_o(at_ovf),
     .nan_o(at_nan)
@@ -441,43 +392,35 @@ module millrace_core #(
     end
     assign vq_op = train && (cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
                              cmds[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
-    mr_train #(
-      .N(N), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)
-    ) u_train (
-      .clk_i, .rst_ni(unit_rst_n),
-      .vq_valid_i(issue_valid[VECTOR] && vq_op), .vq_ready_o(vq_ready), .vq_cmd_i(cmds[1023:512]),
-      .vq_rows_i(n_rows), .vq_done_o(vq_done),
-      `MR_ERR_M_ON_AT(vq_err_, e_, E_LOAD_ACT),
-      `MR_MV_M_ON(mv_, mv_),
-      `MR_RAM_R_M_ON(mv_vec_, mv_vec_),
-      `MR_RAM_R_M_ON(mv_row_, mv_row_),
-      `MR_LN_M_ON(mq_, mq_),
+    mr_train #(.N(N), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)) u_train (
+      .clk_i, .rst_ni(unit_rst_n), .vq_valid_i(issue_valid[VECTOR] && vq_op), .vq_ready_o(vq_ready),
+      .vq_cmd_i(cmds[1023:512]), .vq_rows_i(n_rows), .vq_done_o(vq_done),
+      `MR_ERR_M_ON_AT(vq_err_, e_, E_LOAD_ACT), `MR_MV_M_ON(mv_, mv_),
+      `MR_RAM_R_M_ON(mv_vec_, mv_vec_), `MR_RAM_R_M_ON(mv_row_, mv_row_), `MR_LN_M_ON(mq_, mq_),
       .mv_ovf_o(mv_ovf), .mv_nan_o(mv_nan),
       `MR_BLK_SET_M_ON(c_, ac_),
-      .mm_cmd_i(cmds[511:0]), .mm_rows_i(cfg_rows),
-      .gr_cmd_valid_i(gr_cmd_valid), .gr_cmd_ready_o(gr_cmd_ready), .gr_valid_i(gr_valid),
-      .gr_ready_o(gr_ready), .gr_acc_i(dr_acc), .gr_flags_i(gr_flags), .gr_token_i(dr_token),
-      .gr_group_i(dr_group), .gr_last_i(dr_last), .gr_done_o(gr_done),
+      .mm_cmd_i(cmds[511:0]), .mm_rows_i(cfg_rows), .gr_cmd_valid_i(gr_cmd_valid),
+      .gr_cmd_ready_o(gr_cmd_ready), .gr_valid_i(gr_valid), .gr_ready_o(gr_ready),
+      .gr_acc_i(dr_acc), .gr_flags_i(gr_flags), .gr_token_i(dr_token), .gr_group_i(dr_group),
+      .gr_last_i(dr_last), .gr_done_o(gr_done),
       `MR_SIDE_S_ON(side_, side_),
       .side_block_i(side_block), .side_busy_o(side_busy), .rows_base_i(rows_base),
       `MR_STASH_S_ON(s_, s_),
-      .grad_base_i(grad_base),
-      .rd_valid_o(hr_valid[READERS-1:2]), .rd_ready_i(hr_ready[READERS-1:2]),
-      .rd_addr_o(hr_addr[READERS*64-1:128]), .rd_beats_o(hr_beats[READERS*16-1:32]),
-      .rd_data_valid_i(hr_data_valid[READERS-1:2]), .rd_data_i(hr_data),
-      .job_valid_o(wr_job_valid[WRITERS-1:2]), .job_ready_i(wr_job_ready[WRITERS-1:2]),
-      .job_addr_o(wr_job_addr[WRITERS*64-1:128]), .job_beats_o(wr_job_beats[WRITERS*16-1:32]),
-      .job_strb_o(wr_job_strb[WRITERS*64-1:128]), .data_valid_o(wr_data_valid[WRITERS-1:2]),
-      .data_ready_i(wr_data_ready[WRITERS-1:2]), .data_o(wr_data[WRITERS*512-1:1024]),
-      .job_done_i(wr_job_done[WRITERS-1:2])
+      .grad_base_i(grad_base), .rd_valid_o(hr_valid[READERS-1:2]),
+      .rd_ready_i(hr_ready[READERS-1:2]), .rd_addr_o(hr_addr[READERS*64-1:128]),
+      .rd_beats_o(hr_beats[READERS*16-1:32]), .rd_data_valid_i(hr_data_valid[READERS-1:2]),
+      .rd_data_i(hr_data), .job_valid_o(wr_job_valid[WRITERS-1:2]),
+      .job_ready_i(wr_job_ready[WRITERS-1:2]), .job_addr_o(wr_job_addr[WRITERS*64-1:128]),
+      .job_beats_o(wr_job_beats[WRITERS*16-1:32]), .job_strb_o(wr_job_strb[WRITERS*64-1:128]),
+      .data_valid_o(wr_data_valid[WRITERS-1:2]), .data_ready_i(wr_data_ready[WRITERS-1:2]),
+      .data_o(wr_data[WRITERS*512-1:1024]), .job_done_i(wr_job_done[WRITERS-1:2])
     );
     mr_train_counts u_counts (
       .clk_i, .rst_ni(unit_rst_n), .train_i(train),
       .vec_issue_i(issue_valid[VECTOR] && issue_ready[VECTOR]), .vec_op_i(cmds[512+:8]),
-      .vec_busy_i(unit_busy[VECTOR]),
-      .wr_issue_i(issue_valid[WRITER] && issue_ready[WRITER]), .wr_op_i(cmds[1536+:8]),
-      .wr_busy_i(unit_busy[WRITER]),
-      .gr_in_i(gr_in), .blocks_i(c_arr_blocks), .gr_valid_i(gr_valid), .gr_ready_i(gr_ready),
+      .vec_busy_i(unit_busy[VECTOR]), .wr_issue_i(issue_valid[WRITER] && issue_ready[WRITER]),
+      .wr_op_i(cmds[1536+:8]), .wr_busy_i(unit_busy[WRITER]), .gr_in_i(gr_in),
+      .blocks_i(c_arr_blocks), .gr_valid_i(gr_valid), .gr_ready_i(gr_ready),
       .job_take_i(job_valid[0] && job_ready[0]), .job_stash_i(job_stash),
       .job_beats_i(job_beats << $clog2(N)),
       // TURNED, TILES, COPY

@@ -76,12 +76,8 @@ module mr_act_mem #(
 
   // Nothing moves here without a block. The memories themselves are read in every step.
   logic clk_w;
-  mr_clk_gate #(
-    .HOLD(4)
-  ) u_gate (
-    .clk_i,
-    .active_i(!rst_ni || a_valid_i || b_valid_i),
-    .clk_o   (clk_w)
+  mr_clk_gate #(.HOLD(4)) u_gate (
+    .clk_i, .active_i(!rst_ni || a_valid_i || b_valid_i), .clk_o(clk_w)
   );
   always_ff @(posedge clk_w) begin
     if (!rst_ni) begin
@@ -119,17 +115,9 @@ module mr_act_mem #(
     logic [263:0] rdata;
     assign act_rdata_o[256*r+:256] = rdata[255:0];
     assign act_rcode_o[8*r+:8] = rdata[263:256];
-    mr_ram_1r1w #(
-      .W    (264),
-      .DEPTH(T / R * ACT_WORDS)
-    ) u_act (
-      .clk_i,
-      .wen_i  (w_bank_q[r]),
-      .waddr_i(w_addr_q),
-      .wdata_i(w_data_q),
-      .ren_i  (act_ren_i[r]),
-      .raddr_i(act_raddr_i),
-      .rdata_o(rdata)
+    mr_ram_1r1w #(.W(264), .DEPTH(T / R * ACT_WORDS)) u_act (
+      .clk_i, .wen_i(w_bank_q[r]), .waddr_i(w_addr_q), .wdata_i(w_data_q),
+      .ren_i(act_ren_i[r]), .raddr_i(act_raddr_i), .rdata_o(rdata)
     );
   end
 
@@ -174,34 +162,18 @@ module mr_act_mem #(
     else m_new = m_old;
   end
 
-  mr_ram_1r1w #(
-    .W    (8),
-    .DEPTH(T * 4)
-  ) u_max (
-    .clk_i  (clk_w),
-    .wen_i  (m_valid_q),
-    .waddr_i(m_waddr_q),
-    .wdata_i(m_new),
-    .ren_i  (w_valid_q),
-    .raddr_i(w_mread),
-    .rdata_o(m_ram)
+  mr_ram_1r1w #(.W(8), .DEPTH(T * 4)) u_max (
+    .clk_i(clk_w), .wen_i(m_valid_q), .waddr_i(m_waddr_q), .wdata_i(m_new),
+    .ren_i(w_valid_q), .raddr_i(w_mread), .rdata_o(m_ram)
   );
 
   // The array's copy, by bank: {region, group}.
   logic [RMAX_AW-1:0] m_gaddr;
   assign m_gaddr = RMAX_AW'(m_waddr_q >> LR);
   for (genvar r = 0; r < R; r++) begin : gen_max
-    mr_ram_1r1w #(
-      .W    (8),
-      .DEPTH(T / R * 4)
-    ) u_max (
-      .clk_i,
-      .wen_i  (m_bank_q[r]),
-      .waddr_i(m_gaddr),
-      .wdata_i(m_new),
-      .ren_i  (rmax_ren_i),
-      .raddr_i(rmax_raddr_i),
-      .rdata_o(rmax_rdata_o[8*r+:8])
+    mr_ram_1r1w #(.W(8), .DEPTH(T / R * 4)) u_max (
+      .clk_i, .wen_i(m_bank_q[r]), .waddr_i(m_gaddr), .wdata_i(m_new),
+      .ren_i(rmax_ren_i), .raddr_i(rmax_raddr_i), .rdata_o(rmax_rdata_o[8*r+:8])
     );
   end
 

@@ -98,46 +98,16 @@ module mr_array #(
   logic [15:0] meta_token, meta_group;
 
   mr_array_ctrl #(
-    .N        (N),
-    .R        (R),
-    .T        (T),
-    .ACT_WORDS(ACT_WORDS),
-    .RING     (RING),
-    .DF       (DF),
-    .FOLD     (FOLD),
-    .GRAD     (GRAD)
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .DF(DF), .FOLD(FOLD), .GRAD(GRAD)
   ) u_ctrl (
-    .clk_i,
-    .rst_ni,
+    .clk_i, .rst_ni,
     `MR_ARRAY_CMD_S_TO(cmd_, cmd_),
-    .ring_count_i,
-    .ring_ren_o,
-    .ring_raddr_o,
-    .ring_free_o,
-    .tile_valid_i,
-    .tile_max_i,
-    .tile_bias_i,
-    .tile_pop_o,
-    .act_ren_o,
-    .act_raddr_o,
-    .rmax_ren_o,
-    .rmax_raddr_o,
-    .v_o         (v),
-    .first_o     (first),
-    .last_o      (last),
-    .cmax_o      (cmax),
-    .bias_o      (bias),
-    .grad_o      (grad),
-    .g_o         (g),
-    .meta_valid_o(meta_valid),
-    .n_o         (n_slots),
-    .pair_o      (pair),
-    .meta_token_o(meta_token),
-    .meta_group_o(meta_group),
-    .meta_fp4_o  (meta_fp4),
-    .meta_grad_o (meta_grad),
-    .meta_last_o (meta_last),
-    .credit_i    (credit),
+    .ring_count_i, .ring_ren_o, .ring_raddr_o, .ring_free_o, .tile_valid_i, .tile_max_i,
+    .tile_bias_i, .tile_pop_o, .act_ren_o, .act_raddr_o, .rmax_ren_o, .rmax_raddr_o, .v_o(v),
+    .first_o(first), .last_o(last), .cmax_o(cmax), .bias_o(bias), .grad_o(grad), .g_o(g),
+    .meta_valid_o(meta_valid), .n_o(n_slots), .pair_o(pair), .meta_token_o(meta_token),
+    .meta_group_o(meta_group), .meta_fp4_o(meta_fp4), .meta_grad_o(meta_grad),
+    .meta_last_o(meta_last), .credit_i(credit),
     `MR_ARRAY_CNT_M_TO(cnt_, cnt_)
   );
 
@@ -165,90 +135,32 @@ module mr_array #(
   end else begin : gen_no_rows
     assign later = 1'b0;
   end
-  mr_clk_gate #(
-    .HOLD(7 + FOLD)
-  ) u_gate_rows (
-    .clk_i,
-    .active_i(!rst_ni || later),
-    .clk_o   (clk_rows)
+  mr_clk_gate #(.HOLD(7 + FOLD)) u_gate_rows (
+    .clk_i, .active_i(!rst_ni || later), .clk_o(clk_rows)
   );
-  mr_clk_gate #(
-    .HOLD(11 + FOLD)
-  ) u_gate_drain (
-    .clk_i,
-    .active_i(!rst_ni || meta_valid || drain_busy),
-    .clk_o   (clk_drain)
+  mr_clk_gate #(.HOLD(11 + FOLD)) u_gate_drain (
+    .clk_i, .active_i(!rst_ni || meta_valid || drain_busy), .clk_o(clk_drain)
   );
 
   for (genvar n = 0; n < N; n++) begin : gen_ch
-    mr_array_ch #(
-      .R   (R),
-      .PAIR(PAIR),
-      .DF  (DF),
-      .FOLD(FOLD),
-      .GRAD(GRAD)
-    ) u_ch (
-      .clk_i,
-      .clk_rows_i (clk_rows),
-      .clk_drain_i(clk_drain),
-      .rst_ni,
-      .v_i    (v),
-      .first_i(first_q[4]),
-      .last_i (last_q[4+FOLD]),
-      .act_i  (act_rdata_i),
-      .acode_i(act_rcode_i),
-      .rmax_i (rmax_rdata_i),
-      .w_i    (ring_rdata_i[1024*n+:1024]),
-      .wcode_i(ring_rcode_i[32*n+:32]),
-      .cmax_i (cmax[32*n+:32]),
-      .grad_i (grad),
-      .g_i    (g),
-      .take_i (take),
-      .add_i  (add),
-      .row_i  (take_row),
-      .wen_i  (f_wen),
-      .waddr_i(f_waddr),
-      .ren_i  (f_ren),
-      .raddr_i(f_raddr),
-      .rdata_o(f_rdata[192*n+:192]),
-      .flags_o(f_flags[2*n+:2])
+    mr_array_ch #(.R(R), .PAIR(PAIR), .DF(DF), .FOLD(FOLD), .GRAD(GRAD)) u_ch (
+      .clk_i, .clk_rows_i(clk_rows), .clk_drain_i(clk_drain), .rst_ni, .v_i(v),
+      .first_i(first_q[4]), .last_i(last_q[4+FOLD]), .act_i(act_rdata_i), .acode_i(act_rcode_i),
+      .rmax_i(rmax_rdata_i), .w_i(ring_rdata_i[1024*n+:1024]), .wcode_i(ring_rcode_i[32*n+:32]),
+      .cmax_i(cmax[32*n+:32]), .grad_i(grad), .g_i(g), .take_i(take), .add_i(add), .row_i(take_row),
+      .wen_i(f_wen), .waddr_i(f_waddr), .ren_i(f_ren), .raddr_i(f_raddr),
+      .rdata_o(f_rdata[192*n+:192]), .flags_o(f_flags[2*n+:2])
     );
   end
 
-  mr_array_drain #(
-    .N   (N),
-    .R   (R),
-    .DF  (DF),
-    .FOLD(FOLD),
-    .GRAD(GRAD)
-  ) u_drain (
-    .clk_i       (clk_drain),
-    .rst_ni,
-    .meta_valid_i(meta_valid),
-    .n_i         (n_slots),
-    .pair_i      (pair),
-    .token_i     (meta_token),
-    .group_i     (meta_group),
-    .fp4_i       (meta_fp4),
-    .grad_i      (meta_grad),
-    .last_i      (meta_last),
-    .busy_o      (drain_busy),
-    .rmax_i      (rmax_rdata_i),
-    .cmax_i      (cmax),
-    .bias_i      (bias),
-    .credit_o    (credit),
-    .take_o      (take),
-    .add_o       (add),
-    .row_o       (take_row),
-    .wen_o       (f_wen),
-    .waddr_o     (f_waddr),
-    .ren_o       (f_ren),
-    .raddr_o     (f_raddr),
-    .rdata_i     (f_rdata),
-    .flags_i     (f_flags),
+  mr_array_drain #(.N(N), .R(R), .DF(DF), .FOLD(FOLD), .GRAD(GRAD)) u_drain (
+    .clk_i(clk_drain), .rst_ni, .meta_valid_i(meta_valid), .n_i(n_slots), .pair_i(pair),
+    .token_i(meta_token), .group_i(meta_group), .fp4_i(meta_fp4), .grad_i(meta_grad),
+    .last_i(meta_last), .busy_o(drain_busy), .rmax_i(rmax_rdata_i), .cmax_i(cmax), .bias_i(bias),
+    .credit_o(credit), .take_o(take), .add_o(add), .row_o(take_row), .wen_o(f_wen),
+    .waddr_o(f_waddr), .ren_o(f_ren), .raddr_o(f_raddr), .rdata_i(f_rdata), .flags_i(f_flags),
     `MR_DR_M_TO(dr_, dr_),
-    .dr_grad_o,
-    .dr_flags_o
+    .dr_grad_o, .dr_flags_o
   );
 
 endmodule

@@ -180,18 +180,9 @@ module mr_array_ch #(
     logic [3:0] below;  // of the step in its fifth cycle
     if (FOLD > 1) begin : gen_fold
       logic [191:0] acc;
-      mr_pe #(
-        .FOLD(FOLD)
-      ) u_pe (
-        .clk_i  (clk),
-        .v_i    ({v_q[4:0], v[r]}),
-        .first_i,
-        .grad_i (grad),
-        .a_i    (act_i[256*r+:256]),
-        .w_i    ({256'd0, w_i[256*32'(column)+:256]}),
-        .dr_i   (dr3_q),
-        .dc_i   ({6'd0, dc3_q}),
-        .acc_o  (acc),
+      mr_pe #(.FOLD(FOLD)) u_pe (
+        .clk_i(clk), .v_i({v_q[4:0], v[r]}), .first_i, .grad_i(grad), .a_i(act_i[256*r+:256]),
+        .w_i({256'd0, w_i[256*32'(column)+:256]}), .dr_i(dr3_q), .dc_i({6'd0, dc3_q}), .acc_o(acc),
         .below_o(below[1:0])
       );
       assign below[3:2] = 2'd0;
@@ -203,19 +194,9 @@ module mr_array_ch #(
     end
     for (genvar p = 0; p < COLS / 2; p++) begin : gen_pe
       logic [95:0] acc;
-      mr_pe #(
-        .DSP (PAIR),
-        .GRAD(GRAD)
-      ) u_pe (
-        .clk_i  (clk),
-        .v_i    ({v_q[4:0], v_i[r]}),
-        .first_i,
-        .grad_i (grad),
-        .a_i    (act_i[256*r+:256]),
-        .w_i    (w_i[512*p+:512]),
-        .dr_i   (dr3_q),
-        .dc_i   (dc3_q[2*SW*p+:2*SW]),
-        .acc_o  (acc),
+      mr_pe #(.DSP(PAIR), .GRAD(GRAD)) u_pe (
+        .clk_i(clk), .v_i({v_q[4:0], v_i[r]}), .first_i, .grad_i(grad), .a_i(act_i[256*r+:256]),
+        .w_i(w_i[512*p+:512]), .dr_i(dr3_q), .dc_i(dc3_q[2*SW*p+:2*SW]), .acc_o(acc),
         .below_o(below[2*p+:2])
       );
       always_ff @(posedge clk_drain_i) begin
@@ -255,17 +236,9 @@ module mr_array_ch #(
     end
   end
 
-  mr_ram_1r1w #(
-    .W    (192),
-    .DEPTH(DF)
-  ) u_ram (
-    .clk_i  (clk_drain_i),
-    .wen_i,
-    .waddr_i,
-    .wdata_i(sum_q),
-    .ren_i,
-    .raddr_i,
-    .rdata_o
+  mr_ram_1r1w #(.W(192), .DEPTH(DF)) u_ram (
+    .clk_i(clk_drain_i), .wen_i, .waddr_i, .wdata_i(sum_q),
+    .ren_i, .raddr_i, .rdata_o
   );
 
   if (GRAD != 0) begin : gen_flags
@@ -275,17 +248,9 @@ module mr_array_ch #(
         sum_flags_q <= (add_i ? sum_flags_q : 2'd0) | flags[2*32'(row_i[RB-1:0])+:2];
       end
     end
-    mr_ram_1r1w #(
-      .W    (2),
-      .DEPTH(DF)
-    ) u_flags (
-      .clk_i  (clk_drain_i),
-      .wen_i,
-      .waddr_i,
-      .wdata_i(sum_flags_q),
-      .ren_i,
-      .raddr_i,
-      .rdata_o(flags_o)
+    mr_ram_1r1w #(.W(2), .DEPTH(DF)) u_flags (
+      .clk_i(clk_drain_i), .wen_i, .waddr_i, .wdata_i(sum_flags_q),
+      .ren_i, .raddr_i, .rdata_o(flags_o)
     );
   end else begin : gen_no_flags
     assign flags_o = '0;

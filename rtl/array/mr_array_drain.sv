@@ -72,17 +72,10 @@ module mr_array_drain #(
       if (meta_ren) mr_q <= mr_q + 1'b1;
     end
   end
-  mr_ram_1r1w #(
-    .W    (MW),
-    .DEPTH(DF)
-  ) u_meta (
-    .clk_i,
-    .wen_i  (meta_valid_i),
-    .waddr_i(mw_q),
+  mr_ram_1r1w #(.W(MW), .DEPTH(DF)) u_meta (
+    .clk_i, .wen_i(meta_valid_i), .waddr_i(mw_q),
     .wdata_i(MW'({grad_i, bias_i, cmax_i, rmax_i, group_i, token_i, pair_i, fp4_i, last_i})),
-    .ren_i  (meta_ren),
-    .raddr_i(mr_q),
-    .rdata_o(meta)
+    .ren_i(meta_ren), .raddr_i(mr_q), .rdata_o(meta)
   );
 
   // ---- emptying the shadows ---------------------------------------------------------------------

@@ -134,73 +134,32 @@ module mr_matmul #(
   logic [RMAX_AW-1:0] rmax_raddr;
   logic [R*8-1:0]     rmax_rdata;
   mr_array #(
-    .N        (N),
-    .R        (R),
-    .T        (T),
-    .ACT_WORDS(ACT_WORDS),
-    .RING     (RING),
-    .PAIR     (PAIR),
-    .FOLD     (FOLD),
-    .GRAD     (TRAIN)
+    .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR), .FOLD(FOLD), .GRAD(TRAIN)
   ) u_array (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i   ((cmd_valid_i && !is_grad && turn && !bad && cfg_ready_i) ||
-                    (TRAIN != 0 && cmd_valid_i && is_grad && !busy_i && gr_cmd_ready_i)),
-    .cmd_ready_o   (array_ready),
-    .cmd_src_base_i(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]),
-    .cmd_kblocks_i (cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]),
-    .cmd_groups_i  (cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] >> (2 + LN)),
+    .clk_i, .rst_ni,
+    .cmd_valid_i((cmd_valid_i && !is_grad && turn && !bad && cfg_ready_i) ||
+                 (TRAIN != 0 && cmd_valid_i && is_grad && !busy_i && gr_cmd_ready_i)),
+    .cmd_ready_o(array_ready), .cmd_src_base_i(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]),
+    .cmd_kblocks_i(cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]),
+    .cmd_groups_i(cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] >> (2 + LN)),
     .cmd_src_slot_i(cmd_i[mr_pkg::MATMUL_SRC_SLOT_LSB+:2]),
-    .cmd_fp4_i     (cmd_i[mr_pkg::MATMUL_FP4_LSB] && !is_grad),
-    .cmd_rows_i    (cfg_rows_o),
-    .cmd_two_pass_i(two_pass_i),
-    .cmd_grad_i    (is_grad),
-    .cmd_g_i       (cmd_i[mr_pkg::GRAD_G_LSB+:16]),
+    .cmd_fp4_i(cmd_i[mr_pkg::MATMUL_FP4_LSB] && !is_grad), .cmd_rows_i(cfg_rows_o),
+    .cmd_two_pass_i(two_pass_i), .cmd_grad_i(is_grad), .cmd_g_i(cmd_i[mr_pkg::GRAD_G_LSB+:16]),
     `MR_TILE_S_TO(, ),
-    .act_ren_o     (act_ren),
-    .act_raddr_o   (act_raddr),
-    .act_rdata_i   (act_rdata),
-    .act_rcode_i   (act_rcode),
+    .act_ren_o(act_ren), .act_raddr_o(act_raddr), .act_rdata_i(act_rdata), .act_rcode_i(act_rcode),
     `MR_RAM_R_M_ON(rmax_, rmax_),
-    .dr_valid_o    (a_dr_valid),
-    .dr_ready_i    (a_dr_ready),
-    .dr_acc_o,
-    .dr_base_o,
-    .dr_nan_o,
-    .dr_bias_o,
-    .dr_token_o,
-    .dr_group_o,
-    .dr_fp4_o,
-    .dr_last_o,
-    .dr_grad_o     (dr_grad),
-    .dr_flags_o    (gr_flags_o),
+    .dr_valid_o(a_dr_valid), .dr_ready_i(a_dr_ready), .dr_acc_o, .dr_base_o, .dr_nan_o, .dr_bias_o,
+    .dr_token_o, .dr_group_o, .dr_fp4_o, .dr_last_o, .dr_grad_o(dr_grad), .dr_flags_o(gr_flags_o),
     `MR_ARRAY_CNT_M_TO(cnt_, cnt_)
   );
 
-  mr_act_mem #(
-    .R        (R),
-    .T        (T),
-    .ACT_WORDS(ACT_WORDS),
-    .SET      (TRAIN)
-  ) u_act_mem (
-    .clk_i,
-    .rst_ni,
+  mr_act_mem #(.R(R), .T(T), .ACT_WORDS(ACT_WORDS), .SET(TRAIN)) u_act_mem (
+    .clk_i, .rst_ni,
     `MR_BLK_S_TO(a_, a_),
-    .b_valid_i  (b_valid),
-    .b_ready_o  (b_ready),
-    .b_slot_i   (b_slot),
-    .b_word_i   (b_word),
-    .b_region_i (b_region),
-    .b_first_i  (b_first_i),
-    .b_lo_i     (b_lo_i && (TRAIN == 0 || b_valid_i)),
-    .b_data_i   (b_data),
-    .b_set_i    (TRAIN != 0 && !b_valid_i),
-    .b_max_i    (c_max_i),
-    .act_ren_i  (act_ren),
-    .act_raddr_i(act_raddr),
-    .act_rdata_o(act_rdata),
-    .act_rcode_o(act_rcode),
+    .b_valid_i(b_valid), .b_ready_o(b_ready), .b_slot_i(b_slot), .b_word_i(b_word),
+    .b_region_i(b_region), .b_first_i(b_first_i), .b_lo_i(b_lo_i && (TRAIN == 0 || b_valid_i)),
+    .b_data_i(b_data), .b_set_i(TRAIN != 0 && !b_valid_i), .b_max_i(c_max_i), .act_ren_i(act_ren),
+    .act_raddr_i(act_raddr), .act_rdata_o(act_rdata), .act_rcode_o(act_rcode),
     `MR_RAM_R_S_ON(rmax_, rmax_)
   );
 

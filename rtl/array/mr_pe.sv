@@ -41,33 +41,14 @@ module mr_pe #(
 
   logic [63:0] d;
 
-  mr_dot #(
-    .DSP(DSP),
-    .PES(PES)
-  ) u_dot (
-    .clk_i,
-    .v_i   (v_i[3:0]),
-    .a_i,
-    .w_i,
-    .d_lo_o(d[31:0]),
-    .d_hi_o(d[63:32])
+  mr_dot #(.DSP(DSP), .PES(PES)) u_dot (
+    .clk_i, .v_i(v_i[3:0]), .a_i, .w_i, .d_lo_o(d[31:0]), .d_hi_o(d[63:32])
   );
 
   for (genvar c = 0; c < PES; c++) begin : gen_acc
-    mr_dot_acc #(
-      .DSP (DSP),
-      .FOLD(FOLD),
-      .GRAD(GRAD)
-    ) u_acc (
-      .clk_i,
-      .v_i    (v_i[5:3]),
-      .first_i,
-      .grad_i,
-      .dr_i,
-      .dc_i   (dc_i[SW*c+:SW]),
-      .d_i    ($signed(d[32*c+:32])),
-      .acc_o  (acc_o[48*FOLD*c+:48*FOLD]),
-      .below_o(below_o[c])
+    mr_dot_acc #(.DSP(DSP), .FOLD(FOLD), .GRAD(GRAD)) u_acc (
+      .clk_i, .v_i(v_i[5:3]), .first_i, .grad_i, .dr_i, .dc_i(dc_i[SW*c+:SW]),
+      .d_i($signed(d[32*c+:32])), .acc_o(acc_o[48*FOLD*c+:48*FOLD]), .below_o(below_o[c])
     );
   end
   if (FOLD > 1) begin : gen_fold

@@ -180,30 +180,15 @@ module mr_attn #(
   logic [15:0] jd_positions, jd_rec, jd_dat_off, jd_dat_beats;
   logic [7:0] jd_sc_off, jd_sc_beats;
 
-  mr_attn_plan #(
-    .N        (N),
-    .T        (T),
-    .SCORES   (SCORES),
-    .W_MAX    (W_MAX),
-    .HEADS_MAX(HEADS_MAX)
-  ) u_plan (
-    .clk_i,
-    .rst_ni,
-    .start_i       (start_q),
-    .idle_o        (plan_idle),
-    .cfg_pm_i      (pm_cmd_q),
-    .cfg_layer_i   (layer_q),
-    .cfg_heads_i   (heads_q),
-    .cfg_hpw_i     (hpw_q),
-    .cfg_pm_words_i(pm_words_q),
-    .cfg_rows_i    (n_rows_i),
+  mr_attn_plan #(.N(N), .T(T), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX)) u_plan (
+    .clk_i, .rst_ni, .start_i(start_q), .idle_o(plan_idle), .cfg_pm_i(pm_cmd_q),
+    .cfg_layer_i(layer_q), .cfg_heads_i(heads_q), .cfg_hpw_i(hpw_q), .cfg_pm_words_i(pm_words_q),
+    .cfg_rows_i(n_rows_i),
     `MR_KV_AT_S_TO(kv_, kv_),
-    .kv_limit_i,
-    .err_o,
+    .kv_limit_i, .err_o,
     `MR_RAM_R_M_TO(row_, row_),
     .row_continues_i,
-    `MR_ATTN_JD_M_ON(jd_, jd_),
-    `MR_ATTN_G_M_ON(g_, g_)
+    `MR_ATTN_JD_M_ON(jd_, jd_), `MR_ATTN_G_M_ON(g_, g_)
   );
 
   // ---- front: takes a group, loads its rows, runs its QK pass; PM_LOAD ----
@@ -305,29 +290,13 @@ module mr_attn #(
   logic [7:0] mq_wdata;
 
   mr_attn_load #(
-    .T        (T),
-    .QKV_WORDS(QKV_WORDS),
-    .PM_WORDS (PM_WORDS),
-    .W_MAX    (W_MAX),
-    .HEADS_MAX(HEADS_MAX)
+    .T(T), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX)
   ) u_load (
-    .clk_i,
-    .rst_ni,
-    .start_i     (ld_start_q),
-    .cfg_tok_i   (a_tok_q),
-    .cfg_nr_i    (a_nr_q),
-    .cfg_two_i   (two_q),
-    .cfg_hpw_i   (hpw_q),
-    .cfg_words_i (a_words_q),
-    .cfg_word0_i (a_word0_q),
-    .cfg_q_base_i(q_base_q),
-    .cfg_par_i   (a_par_q),
-    .done_o      (ld_done),
-    `MR_RAM_R_M_TO(q_, q_),
-    `MR_RAM_R_M_TO(pm_, pm_),
-    `MR_WORD_M_ON(ld_, ld_),
-    `MR_WORD_M_ON(lp_, lp_),
-    `MR_RAM_W_M_ON(mq_, mq_)
+    .clk_i, .rst_ni, .start_i(ld_start_q), .cfg_tok_i(a_tok_q), .cfg_nr_i(a_nr_q),
+    .cfg_two_i(two_q), .cfg_hpw_i(hpw_q), .cfg_words_i(a_words_q), .cfg_word0_i(a_word0_q),
+    .cfg_q_base_i(q_base_q), .cfg_par_i(a_par_q), .done_o(ld_done),
+    `MR_RAM_R_M_TO(q_, q_), `MR_RAM_R_M_TO(pm_, pm_), `MR_WORD_M_ON(ld_, ld_),
+    `MR_WORD_M_ON(lp_, lp_), `MR_RAM_W_M_ON(mq_, mq_)
   );
 
   // ---- back: merge of the maxima, PV pass, drain ----
@@ -408,16 +377,9 @@ module mr_attn #(
     end
   end
 
-  mr_attn_maxtree #(
-    .N(N)
-  ) u_max (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_rd_q),
-    .mask_i (b_lanes_q),
-    .in_i   (mx_rdata),
-    .valid_o(mt_valid),
-    .max_o  (mt_key)
+  mr_attn_maxtree #(.N(N)) u_max (
+    .clk_i, .rst_ni, .valid_i(m_rd_q), .mask_i(b_lanes_q), .in_i(mx_rdata), .valid_o(mt_valid),
+    .max_o(mt_key)
   );
 
   // ---- drain ----
@@ -431,41 +393,17 @@ module mr_attn #(
   assign out_start = (b_state_q == B_RUN) && !b_run_q && &pv_done;
 
   mr_attn_out #(
-    .N        (N),
-    .V        (V),
-    .W_MAX    (W_MAX),
-    .HEADS_MAX(HEADS_MAX),
-    .T        (T),
-    .D_MAX    (D_MAX),
-    .TRAIN    (TRAIN)
+    .N(N), .V(V), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_out (
-    .clk_i,
-    .rst_ni,
-    .start_i       (out_start),
-    .cfg_lanes_i   (b_lanes_q),
-    .cfg_tok_i     (b_tok_q),
-    .cfg_nr_i      (b_nr_q),
-    .cfg_two_i     (two_q),
-    .cfg_hpw_i     (hpw_q),
-    .cfg_hg_i      (b_hg_q),
-    .cfg_words_i   (b_words_q),
-    .cfg_word0_i   (b_word0_q),
-    .cfg_par_i     (b_par_q),
-    .cfg_dst_base_i(dst_base_q),
-    .cfg_dst_slot_i(dst_slot_q),
-    .cfg_keep_i    (keep),
-    .busy_o        (unused_out_busy),
-    .done_o        (out_done),
-    `MR_WORD_S_ON(lp_, lp_),
-    `MR_RAM_R_M_ON(sum_, sum_),
-    .dr_step_o     (dr_step),
-    .dr_load_o     (dr_load),
-    .dr_addr_o     (dr_addr),
-    .dr_i          (dr_data),
-    `MR_BLK_M_TO(b_, b_),
-    `MR_RAM_W_M_TO(keep_, keep_),
-    .ovf_o         (out_ovf),
-    .nan_o         (out_nan)
+    .clk_i, .rst_ni, .start_i(out_start), .cfg_lanes_i(b_lanes_q), .cfg_tok_i(b_tok_q),
+    .cfg_nr_i(b_nr_q), .cfg_two_i(two_q), .cfg_hpw_i(hpw_q), .cfg_hg_i(b_hg_q),
+    .cfg_words_i(b_words_q), .cfg_word0_i(b_word0_q), .cfg_par_i(b_par_q),
+    .cfg_dst_base_i(dst_base_q), .cfg_dst_slot_i(dst_slot_q), .cfg_keep_i(keep),
+    .busy_o(unused_out_busy), .done_o(out_done),
+    `MR_WORD_S_ON(lp_, lp_), `MR_RAM_R_M_ON(sum_, sum_),
+    .dr_step_o(dr_step), .dr_load_o(dr_load), .dr_addr_o(dr_addr), .dr_i(dr_data),
+    `MR_BLK_M_TO(b_, b_), `MR_RAM_W_M_TO(keep_, keep_),
+    .ovf_o(out_ovf), .nan_o(out_nan)
   );
 
   // ---- lanes ----
@@ -473,56 +411,22 @@ module mr_attn #(
 
   for (genvar c = 0; c < N; c++) begin : gen_lane
     mr_attn_lane #(
-      .N        (N),
-      .CH       (c),
-      .V        (V),
-      .SCORES   (SCORES),
-      .W_MAX    (W_MAX),
-      .HEADS_MAX(HEADS_MAX),
-      .HP_MAX   (HP_MAX),
-      .KV_DEPTH (KV_DEPTH),
-      .FOLD     (FOLD)
+      .N(N), .CH(c), .V(V), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX),
+      .KV_DEPTH(KV_DEPTH), .FOLD(FOLD)
     ) u_lane (
-      .clk_i,
-      .rst_ni,
-      `MR_KV_M_TO_AT(kv_, kv_, c),
-      `MR_ATTN_JD_S_ON_AT(jd_, jd_, c),
-      `MR_WORD_S_ON(ld_, ld_),
-      `MR_WORD_S_ON(lp_, lp_),
-      `MR_RAM_W_S_ON(mq_, mq_),
-      .qk_start_i    (qk_start),
-      .pv_start_i    (pv_start),
-      .cfg_nr_i      (a_nr_q),
-      .cfg_two_i     (two_q),
-      .cfg_pos_i     (a_pos_q),
-      .cfg_hg_i      (a_hg_q),
-      .cfg_hpw_i     (hpw_q),
-      .cfg_words_i   (a_words_q),
-      .cfg_sc_beats_i(a_sc_beats_q),
-      .cfg_sc_first_i(a_sc_first_q),
-      .cfg_par_i     (a_par_q),
-      .cfg_scale_i   (scale_q),
-      .qk_done_o     (qk_done[c]),
-      .pv_done_o     (pv_done[c]),
-      .mx_ren_i      (m_act_q),
-      .mx_raddr_i    ({m_row_q, m_head_q}),
-      .mx_rdata_o    (mx_rdata[32*c+:32]),
-      .mxw_valid_i   (mw_valid_q),
-      .mxw_addr_i    (mw_addr_q),
-      .mxw_data_i    (mw_data_q),
-      .dr_step_i     (dr_step),
-      .dr_load_i     (dr_load),
-      .dr_addr_i     (dr_addr),
-      .dr_o          (dr_data[V*48*c+:V*48]),
-      .sum_ren_i     (sum_ren),
-      .sum_raddr_i   (sum_raddr),
-      .sum_rdata_o   (sum_rdata[32*c+:32]),
-      .pm_valid_o    (pm_valid[c]),
-      .pm_take_i     (pm_take && a_lane_q == CA'(c)),
-      .pm_data_o     (pm_data[512*c+:512]),
-      .step_o        (lane_step[c]),
-      .starve_o      (lane_starve[c]),
-      .ovf_o         (lane_ovf[c])
+      .clk_i, .rst_ni,
+      `MR_KV_M_TO_AT(kv_, kv_, c), `MR_ATTN_JD_S_ON_AT(jd_, jd_, c), `MR_WORD_S_ON(ld_, ld_),
+      `MR_WORD_S_ON(lp_, lp_), `MR_RAM_W_S_ON(mq_, mq_),
+      .qk_start_i(qk_start), .pv_start_i(pv_start), .cfg_nr_i(a_nr_q), .cfg_two_i(two_q),
+      .cfg_pos_i(a_pos_q), .cfg_hg_i(a_hg_q), .cfg_hpw_i(hpw_q), .cfg_words_i(a_words_q),
+      .cfg_sc_beats_i(a_sc_beats_q), .cfg_sc_first_i(a_sc_first_q), .cfg_par_i(a_par_q),
+      .cfg_scale_i(scale_q), .qk_done_o(qk_done[c]), .pv_done_o(pv_done[c]), .mx_ren_i(m_act_q),
+      .mx_raddr_i({m_row_q, m_head_q}), .mx_rdata_o(mx_rdata[32*c+:32]), .mxw_valid_i(mw_valid_q),
+      .mxw_addr_i(mw_addr_q), .mxw_data_i(mw_data_q), .dr_step_i(dr_step), .dr_load_i(dr_load),
+      .dr_addr_i(dr_addr), .dr_o(dr_data[V*48*c+:V*48]), .sum_ren_i(sum_ren),
+      .sum_raddr_i(sum_raddr), .sum_rdata_o(sum_rdata[32*c+:32]), .pm_valid_o(pm_valid[c]),
+      .pm_take_i(pm_take && a_lane_q == CA'(c)), .pm_data_o(pm_data[512*c+:512]),
+      .step_o(lane_step[c]), .starve_o(lane_starve[c]), .ovf_o(lane_ovf[c])
     );
   end
 

@@ -34,22 +34,15 @@ module mr_attn_jobs #(
   logic [7:0] f_sc_off, f_sc_beats;
   logic [2:0] unused_count;
 
-  mr_fifo #(
-    .W    (FW),
-    .DEPTH(4)
-  ) u_fifo (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (jd_valid_i),
-    .in_ready_o (jd_ready_o),
-    .in_data_i  ({jd_one_i, jd_whole_i, jd_base_i, jd_positions_i, jd_rec_i, jd_sc_off_i,
-                  jd_sc_beats_i, jd_dat_off_i, jd_dat_beats_i}),
-    .out_valid_o(f_valid),
-    .out_ready_i(f_ready),
-    .out_data_o ({f_one, f_whole, f_base, f_pos, f_rec, f_sc_off, f_sc_beats, f_dat_off,
-                  f_dat_beats}),
-    .count_o    (unused_count)
+  mr_fifo #(.W(FW), .DEPTH(4)) u_fifo (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(jd_valid_i), .in_ready_o(jd_ready_o),
+    .in_data_i({jd_one_i, jd_whole_i, jd_base_i, jd_positions_i, jd_rec_i, jd_sc_off_i,
+                jd_sc_beats_i, jd_dat_off_i, jd_dat_beats_i}),
+    .out_valid_o(f_valid), .out_ready_i(f_ready),
+    .out_data_o({f_one, f_whole, f_base, f_pos, f_rec, f_sc_off, f_sc_beats, f_dat_off,
+                 f_dat_beats}),
+    .count_o(unused_count)
   );
 
   localparam logic [1:0] IDLE = 2'd0, MUL = 2'd1, SCALE = 2'd2, DATA = 2'd3;

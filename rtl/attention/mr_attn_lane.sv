@@ -89,16 +89,10 @@ module mr_attn_lane #(
   localparam int HB = HP_MAX / 64;
   localparam int BA = (HB > 1) ? $clog2(HB) : 1;
 
-  mr_attn_jobs #(
-    .N (N),
-    .CH(CH)
-  ) u_jobs (
-    .clk_i,
-    .rst_ni,
+  mr_attn_jobs #(.N(N), .CH(CH)) u_jobs (
+    .clk_i, .rst_ni,
     `MR_ATTN_JD_S_TO(jd_, jd_),
-    .job_valid_o(kv_job_valid_o),
-    .job_ready_i(kv_job_ready_i),
-    .job_off_o  (kv_job_off_o),
+    .job_valid_o(kv_job_valid_o), .job_ready_i(kv_job_ready_i), .job_off_o(kv_job_off_o),
     .job_beats_o(kv_job_beats_o)
   );
 
@@ -107,20 +101,11 @@ module mr_attn_lane #(
   logic [511:0] f_data;
   logic [$clog2(KV_DEPTH+1)-1:0] unused_count;
 
-  mr_fifo #(
-    .W    (512),
-    .DEPTH(KV_DEPTH)
-  ) u_kv (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (kv_valid_i),
-    .in_ready_o (unused_ready),  // the reader holds a credit for every beat
-    .in_data_i  (kv_data_i),
-    .out_valid_o(f_valid),
-    .out_ready_i(f_pop),
-    .out_data_o (f_data),
-    .count_o    (unused_count)
+  mr_fifo #(.W(512), .DEPTH(KV_DEPTH)) u_kv (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(kv_valid_i), .in_ready_o(unused_ready),  // the reader holds a credit for every beat
+    .in_data_i(kv_data_i),
+    .out_valid_o(f_valid), .out_ready_i(f_pop), .out_data_o(f_data), .count_o(unused_count)
   );
 
   always_ff @(posedge clk_i) begin
@@ -316,30 +301,15 @@ module mr_attn_lane #(
     end
   end
 
-  mr_ram_1r1w #(
-    .W    (528),
-    .DEPTH(8 << WA)
-  ) u_q (
-    .clk_i,
-    .wen_i  (ld_valid_i),
-    .waddr_i(ld_addr_i),
-    .wdata_i(ld_data_i),
-    .ren_i  (step && !scale_q && !mode_q),
-    .raddr_i({row_q, half_q, word_q[WA-1:0]}),
+  mr_ram_1r1w #(.W(528), .DEPTH(8 << WA)) u_q (
+    .clk_i, .wen_i(ld_valid_i), .waddr_i(ld_addr_i), .wdata_i(ld_data_i),
+    .ren_i(step && !scale_q && !mode_q), .raddr_i({row_q, half_q, word_q[WA-1:0]}),
     .rdata_o(q_rdata)
   );
 
-  mr_ram_1r1w #(
-    .W    (16),
-    .DEPTH(8 << WA)
-  ) u_pm (
-    .clk_i,
-    .wen_i  (lp_valid_i),
-    .waddr_i(lp_addr_i),
-    .wdata_i(lp_data_i),
-    .ren_i  (step && !scale_q && mode_q),
-    .raddr_i({par_q, row_q, word_q[WA-1:0]}),
-    .rdata_o(pm_rdata)
+  mr_ram_1r1w #(.W(16), .DEPTH(8 << WA)) u_pm (
+    .clk_i, .wen_i(lp_valid_i), .waddr_i(lp_addr_i), .wdata_i(lp_data_i),
+    .ren_i(step && !scale_q && mode_q), .raddr_i({par_q, row_q, word_q[WA-1:0]}), .rdata_o(pm_rdata)
   );
 
   // ---- QK: scores into the score buffer, maxima per (row, head) ----
@@ -347,34 +317,14 @@ module mr_attn_lane #(
   logic [20:0] d0, d1;
   logic [31:0] t;
 
-  mr_attn_qk #(
-    .HEADS_MAX(HEADS_MAX),
-    .HP_MAX   (HP_MAX)
-  ) u_qk (
-    .clk_i,
-    .rst_ni,
-    .start_i    (qk_start_i),
-    .cfg_nr_i   (nr_q),
-    .cfg_two_i  (two_q),
-    .cfg_hg_i   (hg_q),
-    .cfg_hpw_i  (hpw_q),
-    .cfg_scale_i,
+  mr_attn_qk #(.HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX)) u_qk (
+    .clk_i, .rst_ni, .start_i(qk_start_i), .cfg_nr_i(nr_q), .cfg_two_i(two_q), .cfg_hg_i(hg_q),
+    .cfg_hpw_i(hpw_q), .cfg_scale_i,
     `MR_RAM_W_S_TO(mq_, mq_),
-    .pre_valid_i(qk_pre),
-    .qcode_i    ({q_rdata[527:520], q_rdata[263:256]}),
-    .st_valid_i (qk_st),
-    .st_new_i   (s2_new_q),
-    .st_hfirst_i(s2_hfirst_q),
-    .st_hlast_i (s2_hlast_q),
-    .st_beat_i  (s2_hb_q),
-    .st_row_i   (s2_row_q),
-    .st_half_i  (s2_half_q),
-    .st_kcode_i (s2_code_q),
-    .d0_i       (d0),
-    .d1_i       (d1),
-    .t_valid_o  (t_valid),
-    .t_o        (t),
-    .ovf_o      (qk_ovf)
+    .pre_valid_i(qk_pre), .qcode_i({q_rdata[527:520], q_rdata[263:256]}), .st_valid_i(qk_st),
+    .st_new_i(s2_new_q), .st_hfirst_i(s2_hfirst_q), .st_hlast_i(s2_hlast_q), .st_beat_i(s2_hb_q),
+    .st_row_i(s2_row_q), .st_half_i(s2_half_q), .st_kcode_i(s2_code_q), .d0_i(d0), .d1_i(d1),
+    .t_valid_o(t_valid), .t_o(t), .ovf_o(qk_ovf)
   );
   assign ovf_o = qk_ovf;
 
@@ -440,85 +390,38 @@ module mr_attn_lane #(
   logic [31:0] sc_rdata;
   logic [HA+1:0] pmx_raddr;
 
-  mr_ram_1r1w #(
-    .W    (32),
-    .DEPTH(SCORES / N)
-  ) u_score (
-    .clk_i,
-    .wen_i  (t_valid),
-    .waddr_i(t_addr_q),
-    .wdata_i(t),
-    .ren_i  (sc_ren),
-    .raddr_i(sc_raddr),
-    .rdata_o(sc_rdata)
+  mr_ram_1r1w #(.W(32), .DEPTH(SCORES / N)) u_score (
+    .clk_i, .wen_i(t_valid), .waddr_i(t_addr_q), .wdata_i(t),
+    .ren_i(sc_ren), .raddr_i(sc_raddr), .rdata_o(sc_rdata)
   );
 
   // The running keys in the QK pass, then the merged fp32 maxima.
-  mr_ram_1r1w #(
-    .W    (32),
-    .DEPTH(4 << HA)
-  ) u_max (
-    .clk_i,
-    .wen_i  (k_valid_q || mxw_valid_i),
-    .waddr_i(k_valid_q ? k_addr_q : mxw_addr_i),
+  mr_ram_1r1w #(.W(32), .DEPTH(4 << HA)) u_max (
+    .clk_i, .wen_i(k_valid_q || mxw_valid_i), .waddr_i(k_valid_q ? k_addr_q : mxw_addr_i),
     .wdata_i(k_valid_q ? key_new : mxw_data_i),
-    .ren_i  (t_valid || pmx_ren || mx_ren_i),
-    .raddr_i(t_valid ? {t_row_q, t_head_q} : pmx_ren ? pmx_raddr : mx_raddr_i),
-    .rdata_o(mx_rdata)
+    .ren_i(t_valid || pmx_ren || mx_ren_i),
+    .raddr_i(t_valid ? {t_row_q, t_head_q} : pmx_ren ? pmx_raddr : mx_raddr_i), .rdata_o(mx_rdata)
   );
   assign mx_rdata_o = mx_rdata;
 
   // ---- PV ----
   logic pv_busy;
 
-  mr_attn_prob #(
-    .N        (N),
-    .CH       (CH),
-    .SCORES   (SCORES),
-    .HEADS_MAX(HEADS_MAX)
-  ) u_prob (
-    .clk_i,
-    .rst_ni,
-    .start_i   (pv_start_i && cnt_q != '0),
-    .cfg_cnt_i (cnt_q),
-    .cfg_nr_i  (nr_q),
-    .cfg_hg_i  (hg_q),
-    .cfg_pos_i (pos_q),
+  mr_attn_prob #(.N(N), .CH(CH), .SCORES(SCORES), .HEADS_MAX(HEADS_MAX)) u_prob (
+    .clk_i, .rst_ni, .start_i(pv_start_i && cnt_q != '0), .cfg_cnt_i(cnt_q), .cfg_nr_i(nr_q),
+    .cfg_hg_i(hg_q), .cfg_pos_i(pos_q),
     `MR_RAM_R_M_ON(sc_, sc_),
-    .mx_ren_o  (pmx_ren),
-    .mx_raddr_o(pmx_raddr),
-    .mx_rdata_i(mx_rdata),
-    .p_valid_o (p_valid),
-    .p_pop_i   (p_pop),
-    .p_o       (p_head),
+    .mx_ren_o(pmx_ren), .mx_raddr_o(pmx_raddr), .mx_rdata_i(mx_rdata), .p_valid_o(p_valid),
+    .p_pop_i(p_pop), .p_o(p_head),
     `MR_RAM_R_S_TO(sum_, sum_)
   );
 
   // Multipliers of both passes, and PV's sums.
-  mr_attn_mac #(
-    .V   (V),
-    .AA  (WA + 2),
-    .FOLD(TURNS)
-  ) u_mac (
-    .clk_i,
-    .rst_ni,
-    .pre_valid_i(s1_v_q),
-    .kv_i       (s1_beat_q),
-    .q_i        (q_rdata),
-    .vcode_i    (s1_code_q),
-    .pm_i       (pm_rdata),
-    .st_qk_i    (s2_qk_q),
-    .st_pv_i    (s2_pv_q),
-    .st_first_i (s2_first_q),
-    .st_addr_i  ({s2_row_q, s2_word_q}),
-    .st_p_i     (s2_p_q),
-    .d0_o       (d0),
-    .d1_o       (d1),
-    .busy_o     (pv_busy),
-    .dr_step_i,
-    .dr_load_i,
-    .dr_addr_i,
-    .dr_o
+  mr_attn_mac #(.V(V), .AA(WA + 2), .FOLD(TURNS)) u_mac (
+    .clk_i, .rst_ni, .pre_valid_i(s1_v_q), .kv_i(s1_beat_q), .q_i(q_rdata), .vcode_i(s1_code_q),
+    .pm_i(pm_rdata), .st_qk_i(s2_qk_q), .st_pv_i(s2_pv_q), .st_first_i(s2_first_q),
+    .st_addr_i({s2_row_q, s2_word_q}), .st_p_i(s2_p_q), .d0_o(d0), .d1_o(d1), .busy_o(pv_busy),
+    .dr_step_i, .dr_load_i, .dr_addr_i, .dr_o
   );
 
   assign pv_done_o = !(act_q && mode_q) && !s1_v_q && !pv_busy;

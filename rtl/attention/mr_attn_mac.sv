@@ -187,20 +187,10 @@ module mr_attn_mac #(
         logic [47:0] up;
         logic [191:0] prod;
         logic unused;
-        mr_dot_cascade #(
-          .BIAS (48'h1_0000),
-          .ALONE(1)
-        ) u_cascade (
-          .clk_i,
-          .v_i    ({s3_qk_q || s3_pv_q, st_qk_i || st_pv_i, pre_valid_i}),
-          .alone_i(st_pv_i),
-          .link_i (s3_link_q),
-          .a_i    (kv_i[8*L+:32]),
-          .lo_i   (q_i[8*L+8*b+:32]),
-          .hi_i   (32'd0),
-          .p_i    (p),
-          .up_o   (up),
-          .p_o    (prod)
+        mr_dot_cascade #(.BIAS(48'h1_0000), .ALONE(1)) u_cascade (
+          .clk_i, .v_i({s3_qk_q || s3_pv_q, st_qk_i || st_pv_i, pre_valid_i}), .alone_i(st_pv_i),
+          .link_i(s3_link_q), .a_i(kv_i[8*L+:32]), .lo_i(q_i[8*L+8*b+:32]), .hi_i(32'd0), .p_i(p),
+          .up_o(up), .p_o(prod)
         );
         assign sums[36*g+18*b+:18] = up[17:0];
         assign unused = ^{up[47:18], prod};
@@ -210,15 +200,10 @@ module mr_attn_mac #(
           localparam int Early = (j < 3) ? 1 : 0;
           logic [1:0] c;
           assign c = (Early != 0) ? c3_q[2*b+:2] : c4_q[2*b+:2];
-          mr_dot_add #(
-            .TERM_REG(Early)
-          ) u_add (
-            .clk_i,
-            .v_i    (s3_pv_q),
-            .first_i(s4_first_q),
-            .sum_i  ({rd_q[2048+16*K+:16], rd_q[32*K+:32]}),
-            .term_i (right(prod[48*j+:35], c)),
-            .sum_o  ({word[2048+16*K+:16], word[32*K+:32]})
+          mr_dot_add #(.TERM_REG(Early)) u_add (
+            .clk_i, .v_i(s3_pv_q), .first_i(s4_first_q),
+            .sum_i({rd_q[2048+16*K+:16], rd_q[32*K+:32]}), .term_i(right(prod[48*j+:35], c)),
+            .sum_o({word[2048+16*K+:16], word[32*K+:32]})
           );
         end
       end
@@ -228,11 +213,7 @@ module mr_attn_mac #(
     end
 
     logic [19:0] lo, hi, lo_q, hi_q;
-    mr_dot_halves u_halves (
-      .sums_i(sums),
-      .lo_o  (lo),
-      .hi_o  (hi)
-    );
+    mr_dot_halves u_halves (.sums_i(sums), .lo_o(lo), .hi_o(hi));
     always_ff @(posedge clk_i) begin
       if (s4_qk_q) begin
         lo_q <= lo;

@@ -140,41 +140,17 @@ module mr_attn_out #(
   logic [31:0] s_sum, s_f, s_r;
   logic s_sum_v, s_f_v, s_r_v, unused_ovf0;
 
-  mr_attn_tree #(
-    .N    (N),
-    .LANES(1),
-    .W    (32)
-  ) u_sum (
-    .clk_i,
-    .rst_ni,
-    .valid_i(s_rd_q),
-    .mask_i (lanes_q),
-    .in_i   (sum_rdata_i),
-    .valid_o(s_sum_v),
-    .sum_o  (s_sum)
+  mr_attn_tree #(.N(N), .LANES(1), .W(32)) u_sum (
+    .clk_i, .rst_ni, .valid_i(s_rd_q), .mask_i(lanes_q), .in_i(sum_rdata_i), .valid_o(s_sum_v),
+    .sum_o(s_sum)
   );
 
-  mr_vacc2f #(
-    .LANES(1)
-  ) u_sum2f (
-    .clk_i,
-    .rst_ni,
-    .valid_i(s_sum_v),
-    .acc_i  ({16'd0, s_sum}),
-    .exp_i  (11'd0),
-    .valid_o(s_f_v),
-    .y_o    (s_f),
-    .ovf_o  (unused_ovf0)
+  mr_vacc2f #(.LANES(1)) u_sum2f (
+    .clk_i, .rst_ni, .valid_i(s_sum_v), .acc_i({16'd0, s_sum}), .exp_i(11'd0), .valid_o(s_f_v),
+    .y_o(s_f), .ovf_o(unused_ovf0)
   );
 
-  mr_recip u_recip (
-    .clk_i,
-    .rst_ni,
-    .valid_i(s_f_v),
-    .v_i    (s_f),
-    .valid_o(s_r_v),
-    .y_o    (s_r)
-  );
+  mr_recip u_recip (.clk_i, .rst_ni, .valid_i(s_f_v), .v_i(s_f), .valid_o(s_r_v), .y_o(s_r));
 
   // Written in the order in which they are read, faster than they are read.
   logic w_head_last, have_q;
@@ -247,30 +223,15 @@ module mr_attn_out #(
   end
 
   logic [15:0] pm_rdata;
-  mr_ram_1r1w #(
-    .W    (16),
-    .DEPTH(8 << WA)
-  ) u_pm (
-    .clk_i,
-    .wen_i  (lp_valid_i),
-    .waddr_i(lp_addr_i),
-    .wdata_i(lp_data_i),
-    .ren_i  (step),
-    .raddr_i({par_q, row_q, word_q[WA-1:0]}),
-    .rdata_o(pm_rdata)
+  mr_ram_1r1w #(.W(16), .DEPTH(8 << WA)) u_pm (
+    .clk_i, .wen_i(lp_valid_i), .waddr_i(lp_addr_i), .wdata_i(lp_data_i),
+    .ren_i(step), .raddr_i({par_q, row_q, word_q[WA-1:0]}), .rdata_o(pm_rdata)
   );
 
-  mr_ram_1r1w #(
-    .W    (32),
-    .DEPTH(4 << HA)
-  ) u_rc (
-    .clk_i,
-    .wen_i  (s_r_v),
-    .waddr_i({w_row_q, w_head_q}),
+  mr_ram_1r1w #(.W(32), .DEPTH(4 << HA)) u_rc (
+    .clk_i, .wen_i(s_r_v), .waddr_i({w_row_q, w_head_q}),
     .wdata_i(s_r),  // NaN for a sum of 0: the (row, head) had a NaN or infinite maximum
-    .ren_i  (step),
-    .raddr_i({row_q, head_q}),
-    .rdata_o(rc_rdata)
+    .ren_i(step), .raddr_i({row_q, head_q}), .rdata_o(rc_rdata)
   );
 
   // ---- what goes along with a beat: reciprocal (or NaN) and exponent code per block ----
@@ -316,18 +277,8 @@ module mr_attn_out #(
   logic [V*11-1:0] x_exp;
   logic [V*32-1:0] c, m, m_b;
 
-  mr_attn_tree #(
-    .N    (N),
-    .LANES(V),
-    .W    (48)
-  ) u_acc (
-    .clk_i,
-    .rst_ni,
-    .valid_i(step2_q),
-    .mask_i (lanes_q),
-    .in_i   (dr_i),
-    .valid_o(x_v),
-    .sum_o  (x)
+  mr_attn_tree #(.N(N), .LANES(V), .W(48)) u_acc (
+    .clk_i, .rst_ni, .valid_i(step2_q), .mask_i(lanes_q), .in_i(dr_i), .valid_o(x_v), .sum_o(x)
   );
 
   // value = acc * 2^(pm - 127 - 6 - 12); times the reciprocal, which is NaN where the result must
@@ -338,30 +289,12 @@ module mr_attn_out #(
     assign m_b[32*L*b+:32*L]   = {L{rc_m[32*b+:32]}};
   end
 
-  mr_vacc2f #(
-    .LANES(V)
-  ) u_acc2f (
-    .clk_i,
-    .rst_ni,
-    .valid_i(x_v),
-    .acc_i  (x),
-    .exp_i  (x_exp),
-    .valid_o(c_v),
-    .y_o    (c),
-    .ovf_o  (c_ovf)
+  mr_vacc2f #(.LANES(V)) u_acc2f (
+    .clk_i, .rst_ni, .valid_i(x_v), .acc_i(x), .exp_i(x_exp), .valid_o(c_v), .y_o(c), .ovf_o(c_ovf)
   );
 
-  mr_vfmul #(
-    .LANES(V)
-  ) u_mul (
-    .clk_i,
-    .rst_ni,
-    .valid_i(c_v),
-    .a_i    (c),
-    .b_i    (m_b),
-    .valid_o(m_v),
-    .y_o    (m),
-    .ovf_o  (m_ovf)
+  mr_vfmul #(.LANES(V)) u_mul (
+    .clk_i, .rst_ni, .valid_i(c_v), .a_i(c), .b_i(m_b), .valid_o(m_v), .y_o(m), .ovf_o(m_ovf)
   );
   assign ovf_o = c_ovf || m_ovf;
   assign nan_o = c_v && (rc_m[31:0] == mr_fp_pkg::QNAN || rc_m[NB*32-1-:32] == mr_fp_pkg::QNAN);
@@ -371,20 +304,11 @@ module mr_attn_out #(
   logic [$clog2(DEPTH+1)-1:0] unused_fifo_count;
   logic [V*32-1:0] q_data;
 
-  mr_fifo #(
-    .W    (V * 32),
-    .DEPTH(DEPTH)
-  ) u_fifo (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (m_v),
-    .in_ready_o (unused_fifo_ready),  // a step holds a credit
-    .in_data_i  (m),
-    .out_valid_o(q_valid),
-    .out_ready_i(q_ready),
-    .out_data_o (q_data),
-    .count_o    (unused_fifo_count)
+  mr_fifo #(.W(V * 32), .DEPTH(DEPTH)) u_fifo (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(m_v), .in_ready_o(unused_fifo_ready),  // a step holds a credit
+    .in_data_i(m),
+    .out_valid_o(q_valid), .out_ready_i(q_ready), .out_data_o(q_data), .count_o(unused_fifo_count)
   );
 
   localparam int TAG = 16 + 16 + 2 + 1;
@@ -448,23 +372,10 @@ module mr_attn_out #(
     assign {keep_we_o, keep_waddr_o, keep_wdata_o} = '0;
   end
 
-  mr_quant #(
-    .V  (V),
-    .TAG(TAG)
-  ) u_quant (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i   (q_valid),
-    .in_ready_o   (q_ready),
-    .in_data_i    (q_data),
-    .in_two_pass_i(two_q),
-    .in_tag_i     (t_tag),
-    .out_valid_o  (b_valid_o),
-    .out_ready_i  (b_ready_i),
-    .out_data_o   (b_data_o),
-    .out_tag_o    (o_tag),
-    .out_sub_o    (o_sub),
-    .out_lo_o     (o_lo)
+  mr_quant #(.V(V), .TAG(TAG)) u_quant (
+    .clk_i, .rst_ni, .in_valid_i(q_valid), .in_ready_o(q_ready), .in_data_i(q_data),
+    .in_two_pass_i(two_q), .in_tag_i(t_tag), .out_valid_o(b_valid_o), .out_ready_i(b_ready_i),
+    .out_data_o(b_data_o), .out_tag_o(o_tag), .out_sub_o(o_sub), .out_lo_o(o_lo)
   );
 
   // two-pass: the pair's first slot is even

@@ -98,27 +98,12 @@ module mr_attn_prob #(
     else rd_valid_q <= issue;
   end
 
-  mr_vfadd #(
-    .LANES(1)
-  ) u_sub (
-    .clk_i,
-    .rst_ni,
-    .valid_i(rd_valid_q),
-    .a_i    (mx_rdata_i),
-    .b_i    ({!score_q[31], score_q[30:0]}),
-    .valid_o(d_valid),
-    .y_o    (d),
-    .ovf_o  (unused_ovf)
+  mr_vfadd #(.LANES(1)) u_sub (
+    .clk_i, .rst_ni, .valid_i(rd_valid_q), .a_i(mx_rdata_i), .b_i({!score_q[31], score_q[30:0]}),
+    .valid_o(d_valid), .y_o(d), .ovf_o(unused_ovf)
   );
 
-  mr_exp2 u_exp2 (
-    .clk_i,
-    .rst_ni,
-    .valid_i(d_valid),
-    .d_i    (d),
-    .valid_o(e_valid),
-    .p_o    (e_p)
-  );
+  mr_exp2 u_exp2 (.clk_i, .rst_ni, .valid_i(d_valid), .d_i(d), .valid_o(e_valid), .p_o(e_p));
 
   // ---- mask, sums ----
   logic e_row_last, e_head_last, e_first, e_masked;
@@ -166,36 +151,19 @@ module mr_attn_prob #(
   assign old = f_hit_q ? last_q : sum_rdata;
   assign sum = (a_first_q ? 32'd0 : old) + 32'(a_p_q);
 
-  mr_ram_1r1w #(
-    .W    (32),
-    .DEPTH(4 << HA)
-  ) u_sum (
-    .clk_i,
-    .wen_i  (a_valid_q),
-    .waddr_i(a_addr_q),
-    .wdata_i(sum),
-    .ren_i  (e_valid || sum_ren_i),
-    .raddr_i(e_valid ? {e_row_q, e_head_q} : sum_raddr_i),
+  mr_ram_1r1w #(.W(32), .DEPTH(4 << HA)) u_sum (
+    .clk_i, .wen_i(a_valid_q), .waddr_i(a_addr_q), .wdata_i(sum),
+    .ren_i(e_valid || sum_ren_i), .raddr_i(e_valid ? {e_row_q, e_head_q} : sum_raddr_i),
     .rdata_o(sum_rdata)
   );
   assign sum_rdata_o = sum_rdata;
 
   logic unused_ready;
   logic [5:0] unused_count;
-  mr_fifo #(
-    .W    (16),
-    .DEPTH(DEPTH)
-  ) u_fifo (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (a_valid_q),
-    .in_ready_o (unused_ready),
-    .in_data_i  (a_p_q),
-    .out_valid_o(p_valid_o),
-    .out_ready_i(p_pop_i),
-    .out_data_o (p_o),
-    .count_o    (unused_count)
+  mr_fifo #(.W(16), .DEPTH(DEPTH)) u_fifo (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(a_valid_q), .in_ready_o(unused_ready), .in_data_i(a_p_q),
+    .out_valid_o(p_valid_o), .out_ready_i(p_pop_i), .out_data_o(p_o), .count_o(unused_count)
   );
 
 endmodule

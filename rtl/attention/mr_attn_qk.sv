@@ -117,30 +117,14 @@ module mr_attn_qk #(
   logic [EW-1:0] e_rdata;
   logic [7:0] mq_rdata;
 
-  mr_ram_1r1w #(
-    .W    (EW),
-    .DEPTH(1 << DA)
-  ) u_dots (
-    .clk_i,
-    .wen_i  (s5_v_q),
-    .waddr_i(s5_addr_q),
-    .wdata_i({s5_es1_q, d1_i, s5_es0_q, d0_i}),
-    .ren_i  (b_act_q),
-    .raddr_i({b_bank_q, b_beat_q, b_row_q, b_half_q}),
-    .rdata_o(e_rdata)
+  mr_ram_1r1w #(.W(EW), .DEPTH(1 << DA)) u_dots (
+    .clk_i, .wen_i(s5_v_q), .waddr_i(s5_addr_q), .wdata_i({s5_es1_q, d1_i, s5_es0_q, d0_i}),
+    .ren_i(b_act_q), .raddr_i({b_bank_q, b_beat_q, b_row_q, b_half_q}), .rdata_o(e_rdata)
   );
 
-  mr_ram_1r1w #(
-    .W    (8),
-    .DEPTH(4 << HA)
-  ) u_mq (
-    .clk_i,
-    .wen_i  (mq_we_i),
-    .waddr_i(mq_waddr_i),
-    .wdata_i(mq_wdata_i),
-    .ren_i  (b_act_q),
-    .raddr_i({b_row_q, b_head_q}),
-    .rdata_o(mq_rdata)
+  mr_ram_1r1w #(.W(8), .DEPTH(4 << HA)) u_mq (
+    .clk_i, .wen_i(mq_we_i), .waddr_i(mq_waddr_i), .wdata_i(mq_wdata_i),
+    .ren_i(b_act_q), .raddr_i({b_row_q, b_head_q}), .rdata_o(mq_rdata)
   );
 
   // ---- sums: walks row, beat, half of a complete head ----
@@ -268,30 +252,14 @@ module mr_attn_qk #(
 
   always_ff @(posedge clk_i) nan_q <= {nan_q[MUL-1:1], b4_nan_q};
 
-  mr_vacc2f #(
-    .LANES(1)
-  ) u_acc2f (
-    .clk_i,
-    .rst_ni,
-    .valid_i(b4_v_q),
-    .acc_i  (acc_q),
-    .exp_i  (b4_exp_q),
-    .valid_o(c_valid),
-    .y_o    (c_y),
-    .ovf_o  (c_ovf)
+  mr_vacc2f #(.LANES(1)) u_acc2f (
+    .clk_i, .rst_ni, .valid_i(b4_v_q), .acc_i(acc_q), .exp_i(b4_exp_q), .valid_o(c_valid),
+    .y_o(c_y), .ovf_o(c_ovf)
   );
 
-  mr_vfmul #(
-    .LANES(1)
-  ) u_scale (
-    .clk_i,
-    .rst_ni,
-    .valid_i(c_valid),
-    .a_i    (c_y),
-    .b_i    (cfg_scale_i),
-    .valid_o(t_valid_o),
-    .y_o    (m_y),
-    .ovf_o  (m_ovf)
+  mr_vfmul #(.LANES(1)) u_scale (
+    .clk_i, .rst_ni, .valid_i(c_valid), .a_i(c_y), .b_i(cfg_scale_i), .valid_o(t_valid_o),
+    .y_o(m_y), .ovf_o(m_ovf)
   );
 
   assign t_o   = nan_q[MUL] ? mr_fp_pkg::QNAN : m_y;

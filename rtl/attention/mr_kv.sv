@@ -111,35 +111,19 @@ module mr_kv #(
   logic           q_ren, kvs_ren, qkv_ren;
   assign qkv_ren   = q_ren || kvs_ren;
   assign qkv_raddr = kvs_ren ? kvs_raddr : q_raddr;
-  mr_ram_1r1w #(
-    .W    (528),
-    .DEPTH(T * QKV_WORDS),
-    .WE_W (264)
-  ) u_qkv (
-    .clk_i,
-    .wen_i  (qkv_we_i),
-    .waddr_i(qkv_waddr_i),
-    .wdata_i(qkv_wdata_i),
-    .ren_i  (qkv_ren),
-    .raddr_i(qkv_raddr),
-    .rdata_o(qkv_rdata)
+  mr_ram_1r1w #(.W(528), .DEPTH(T * QKV_WORDS), .WE_W(264)) u_qkv (
+    .clk_i, .wen_i(qkv_we_i), .waddr_i(qkv_waddr_i), .wdata_i(qkv_wdata_i),
+    .ren_i(qkv_ren), .raddr_i(qkv_raddr), .rdata_o(qkv_rdata)
   );
 
   logic           pm_ld_we, pma_ren, pmk_ren;
   logic [PAW-1:0] pm_ld_waddr, pma_raddr, pmk_raddr;
   logic [15:0]    pm_ld_wdata, pma_rdata, pmk_rdata;
-  mr_prefix_max #(
-    .T       (T),
-    .PM_WORDS(PM_WORDS),
-    .SUBS    (V > 32 ? V / 32 : 1)
-  ) u_prefix_max (
-    .clk_i,
-    .rst_ni,
+  mr_prefix_max #(.T(T), .PM_WORDS(PM_WORDS), .SUBS(V > 32 ? V / 32 : 1)) u_prefix_max (
+    .clk_i, .rst_ni,
     `MR_PM_S_TO(blk_, blk_),
     .row_continues_i,
-    `MR_RAM_W_S_ON(ld_, pm_ld_),
-    `MR_RAM_R_S_ON(a_, pmk_),
-    `MR_RAM_R_S_ON(b_, pma_)
+    `MR_RAM_W_S_ON(ld_, pm_ld_), `MR_RAM_R_S_ON(a_, pmk_), `MR_RAM_R_S_ON(b_, pma_)
   );
 
   // ---- attention --------------------------------------------------------------------------------
@@ -148,55 +132,30 @@ module mr_kv #(
   assign err_code_o[15:8]   = mr_pkg::DEVERR_WINDOW[7:0];
   assign err_addr_o[127:64] = kv_base_i[63:0];
   mr_attn #(
-    .N        (N),
-    .T        (T),
-    .SCORES   (SCORES),
-    .QKV_WORDS(QKV_WORDS),
-    .PM_WORDS (PM_WORDS),
-    .W_MAX    (W_MAX),
-    .HEADS_MAX(HEADS_MAX),
-    .HP_MAX   (HP_MAX),
-    .CTX_MAX  (CTX_MAX),
-    .KV_DEPTH (KV_DEPTH),
-    .FOLD     (FOLD),
-    .D_MAX    (D_MAX),
-    .TRAIN    (TRAIN)
+    .N(N), .T(T), .SCORES(SCORES), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .W_MAX(W_MAX),
+    .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .CTX_MAX(CTX_MAX), .KV_DEPTH(KV_DEPTH), .FOLD(FOLD),
+    .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_attn (
-    .clk_i         (clk_attn_i),
-    .rst_ni,
-    .cmd_valid_i   (at_valid_i),
-    .cmd_ready_o   (at_ready_o),
-    .cmd_pm_i      (is_pm),
-    .cmd_layer_i   (at_cmd_i[mr_pkg::ATTEND_LAYER_LSB+:16]),
+    .clk_i(clk_attn_i), .rst_ni, .cmd_valid_i(at_valid_i), .cmd_ready_o(at_ready_o),
+    .cmd_pm_i(is_pm), .cmd_layer_i(at_cmd_i[mr_pkg::ATTEND_LAYER_LSB+:16]),
     .cmd_pm_words_i(at_cmd_i[mr_pkg::PM_LOAD_WBEATS_LSB+:16]),
-    .cmd_heads_i   (at_cmd_i[mr_pkg::ATTEND_HEADS_LSB+:8]),
-    .cmd_hpw_i     (at_cmd_i[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]),
-    .cmd_scale_i   (at_cmd_i[mr_pkg::ATTEND_SCALE_LSB+:32]),
-    .cmd_q_base_i  (at_cmd_i[mr_pkg::ATTEND_Q_BASE_LSB+:16]),
+    .cmd_heads_i(at_cmd_i[mr_pkg::ATTEND_HEADS_LSB+:8]),
+    .cmd_hpw_i(at_cmd_i[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]),
+    .cmd_scale_i(at_cmd_i[mr_pkg::ATTEND_SCALE_LSB+:32]),
+    .cmd_q_base_i(at_cmd_i[mr_pkg::ATTEND_Q_BASE_LSB+:16]),
     .cmd_dst_base_i(at_cmd_i[mr_pkg::ATTEND_DST_BASE_LSB+:16]),
     .cmd_dst_slot_i(at_cmd_i[mr_pkg::ATTEND_DST_SLOT_LSB+:2]),
-    .cmd_keep_i    (TRAIN != 0 && train_i && at_cmd_i[mr_pkg::ATTEND_KEEP_LSB]),
-    .done_o        (at_done_o),
-    .n_rows_i,
-    .two_pass_i,
+    .cmd_keep_i(TRAIN != 0 && train_i && at_cmd_i[mr_pkg::ATTEND_KEEP_LSB]), .done_o(at_done_o),
+    .n_rows_i, .two_pass_i,
     `MR_KV_AT_S_TO(kv_, kv_),
-    .kv_limit_i    (kv_limit_i[31:0]),
-    .err_o         (err_valid_o[1]),
+    .kv_limit_i(kv_limit_i[31:0]), .err_o(err_valid_o[1]),
     `MR_RAM_R_M_TO(row_, row_a_),
     .row_continues_i,
     `MR_KV_M_TO(kv_, kv_),
-    .q_ren_o       (q_ren),
-    .q_raddr_o     (q_raddr),
-    .q_rdata_i     (qkv_rdata),
-    `MR_RAM_R_M_ON(pm_, pma_),
-    `MR_RAM_W_M_ON(pm_, pm_ld_),
-    `MR_BLK_M_TO(b_, act_),
+    .q_ren_o(q_ren), .q_raddr_o(q_raddr), .q_rdata_i(qkv_rdata),
+    `MR_RAM_R_M_ON(pm_, pma_), `MR_RAM_W_M_ON(pm_, pm_ld_), `MR_BLK_M_TO(b_, act_),
     `MR_RAM_W_M_TO(keep_, keep_),
-    .cnt_busy_o,
-    .cnt_idle_o,
-    .cnt_wait_kv_o,
-    .ovf_o,
-    .nan_o
+    .cnt_busy_o, .cnt_idle_o, .cnt_wait_kv_o, .ovf_o, .nan_o
   );
 
   // ---- store ------------------------------------------------------------------------------------
@@ -220,40 +179,21 @@ module mr_kv #(
   end
 
   mr_kvstore #(
-    .N        (N),
-    .T        (T),
-    .V        (V),
-    .SLOTS    (T),
-    .QKV_WORDS(QKV_WORDS),
-    .PM_WORDS (PM_WORDS),
-    .D_MAX    (D_MAX)
+    .N(N), .T(T), .V(V), .SLOTS(T), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .D_MAX(D_MAX)
   ) u_kvstore (
-    .clk_i          (clk_store_i),
-    .rst_ni,
-    .cmd_valid_i    (st_valid_i),
-    .cmd_ready_o    (st_ready_o),
-    .cmd_res_i      (st_cmd_i[7:0] == mr_pkg::OP_STORE_RES[7:0] || is_save),
-    .cmd_layer_i    (st_cmd_i[mr_pkg::STORE_KV_LAYER_LSB+:16]),
-    .cmd_src_base_i (st_cmd_i[mr_pkg::STORE_KV_SRC_BASE_LSB+:16]),
-    .cmd_wbeats_i   (st_cmd_i[mr_pkg::STORE_KV_WBEATS_LSB+:16]),
-    .cmd_is_v_i     (st_cmd_i[mr_pkg::STORE_KV_IS_V_LSB]),
-    .cmd_out_off_i  (st_cmd_i[mr_pkg::STORE_RES_OUT_OFF_LSB+:32]),
-    .cmd_res_beats_i(st_cmd_i[mr_pkg::STORE_RES_BEATS_LSB+:16]),
-    .cmd_rows_i     (n_rows_i),
-    .cmd_two_pass_i (two_pass_i),
-    .done_o         (st_done_o),
-    .kv_base_i,
-    .res_base_i     (res_base),
-    .kv_limit_i,
-    `MR_KV_AT_S_TO(kv_, kv_),
-    `MR_ERR_M_TO_AT(err_, err_, 0),
-    `MR_RAM_R_M_TO(row_, row_b_),
-    .qkv_ren_o      (kvs_ren),
-    .qkv_raddr_o    (kvs_raddr),
-    .qkv_rdata_i    (qkv_rdata),
-    `MR_RAM_R_M_ON(pm_, pmk_),
-    `MR_RAM_R_M_TO(res_m_, res_),
-    .res_m_want_o   (res_want_o),
+    .clk_i(clk_store_i), .rst_ni, .cmd_valid_i(st_valid_i), .cmd_ready_o(st_ready_o),
+    .cmd_res_i(st_cmd_i[7:0] == mr_pkg::OP_STORE_RES[7:0] || is_save),
+    .cmd_layer_i(st_cmd_i[mr_pkg::STORE_KV_LAYER_LSB+:16]),
+    .cmd_src_base_i(st_cmd_i[mr_pkg::STORE_KV_SRC_BASE_LSB+:16]),
+    .cmd_wbeats_i(st_cmd_i[mr_pkg::STORE_KV_WBEATS_LSB+:16]),
+    .cmd_is_v_i(st_cmd_i[mr_pkg::STORE_KV_IS_V_LSB]),
+    .cmd_out_off_i(st_cmd_i[mr_pkg::STORE_RES_OUT_OFF_LSB+:32]),
+    .cmd_res_beats_i(st_cmd_i[mr_pkg::STORE_RES_BEATS_LSB+:16]), .cmd_rows_i(n_rows_i),
+    .cmd_two_pass_i(two_pass_i), .done_o(st_done_o), .kv_base_i, .res_base_i(res_base), .kv_limit_i,
+    `MR_KV_AT_S_TO(kv_, kv_), `MR_ERR_M_TO_AT(err_, err_, 0), `MR_RAM_R_M_TO(row_, row_b_),
+    .qkv_ren_o(kvs_ren), .qkv_raddr_o(kvs_raddr), .qkv_rdata_i(qkv_rdata),
+    `MR_RAM_R_M_ON(pm_, pmk_), `MR_RAM_R_M_TO(res_m_, res_),
+    .res_m_want_o(res_want_o),
     `MR_WR_M_TO(, )
   );
 

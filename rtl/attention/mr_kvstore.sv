@@ -317,23 +317,10 @@ module mr_kvstore #(
 
   logic         res_valid;
   logic [511:0] res_beat;
-  mr_row_beats #(
-    .T    (T),
-    .V    (V),
-    .D_MAX(D_MAX)
-  ) u_row_beats (
-    .clk_i,
-    .rst_ni,
-    .start_i    (is_res_q && (state_q == S_JOB)),
-    .tok_i      (tok_q),
-    .beats_i    (res_beats_q),
-    .ren_o      (res_m_ren_o),
-    .want_o     (res_m_want_o),
-    .raddr_o    (res_m_raddr_o),
-    .rdata_i    (res_m_rdata_i),
-    .out_valid_o(res_valid),
-    .out_ready_i(out_free && (state_q == S_RES)),
-    .out_data_o (res_beat)
+  mr_row_beats #(.T(T), .V(V), .D_MAX(D_MAX)) u_row_beats (
+    .clk_i, .rst_ni, .start_i(is_res_q && (state_q == S_JOB)), .tok_i(tok_q), .beats_i(res_beats_q),
+    .ren_o(res_m_ren_o), .want_o(res_m_want_o), .raddr_o(res_m_raddr_o), .rdata_i(res_m_rdata_i),
+    .out_valid_o(res_valid), .out_ready_i(out_free && (state_q == S_RES)), .out_data_o(res_beat)
   );
 
   always_comb begin

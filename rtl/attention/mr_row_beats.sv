@@ -58,19 +58,10 @@ module mr_row_beats #(
     end
   end
 
-  mr_width #(
-    .IN (V * 32),
-    .OUT(512)
-  ) u_width (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (start_i),
-    .in_valid_i (rv_q),
-    .in_ready_o (ready),
-    .in_data_i  (rdata_i),
-    .out_valid_o,
-    .out_ready_i,
-    .out_data_o
+  mr_width #(.IN(V * 32), .OUT(512)) u_width (
+    .clk_i, .rst_ni, .clear_i(start_i),
+    .in_valid_i(rv_q), .in_ready_o(ready), .in_data_i(rdata_i),
+    .out_valid_o, .out_ready_i, .out_data_o
   );
 
 endmodule

@@ -105,67 +105,28 @@ module mr_control #(
     .ROT_MAX(ROT_MAX), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX),
     .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ), .TRAIN(TRAIN)
   ) u_regs (
-    .clk_i,
-    .rst_ni,
+    .clk_i, .rst_ni,
     `MR_AXIL_S_TO(, s_axil_),
-    .start_o   (start),
-    .reset_o   (soft_reset),
-    .run_addr_o(run_addr),
-    .watchdog_o(watchdog),
-    .irq_o,
-    .busy_i    (busy_o),
-    .done_i    (run_done),
-    .error_i   (run_error),
-    .finish_i  (finish_o),
+    .start_o(start), .reset_o(soft_reset), .run_addr_o(run_addr), .watchdog_o(watchdog), .irq_o,
+    .busy_i(busy_o), .done_i(run_done), .error_i(run_error), .finish_i(finish_o),
     `MR_FIRST_S_ON(err_, err_),
-    .sticky_i  (sticky_q),
-    .cnt_addr_o(cnt_addr),
-    .cnt_data_i(cnt_data)
+    .sticky_i(sticky_q), .cnt_addr_o(cnt_addr), .cnt_data_i(cnt_data)
   );
 
   // ---- sequencer --------------------------------------------------------------------------------
   mr_seq #(
-    .N        (N),
-    .T        (T),
-    .ACT_WORDS(ACT_WORDS),
-    .QKV_WORDS(QKV_WORDS),
-    .D_MAX    (D_MAX),
-    .ROT_MAX  (ROT_MAX),
-    .W_MAX    (W_MAX),
-    .RING     (RING),
-    .TRAIN    (TRAIN)
+    .N(N), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX),
+    .W_MAX(W_MAX), .RING(RING), .TRAIN(TRAIN)
   ) u_seq (
-    .clk_i,
-    .rst_ni,
-    .start_i         (start),
-    .reset_i         (soft_reset),
-    .run_addr_i      (run_addr),
-    .watchdog_i      (watchdog),
-    .busy_o,
-    .done_o          (run_done),
-    .error_o         (run_error),
-    .finish_o,
+    .clk_i, .rst_ni, .start_i(start), .reset_i(soft_reset), .run_addr_i(run_addr),
+    .watchdog_i(watchdog), .busy_o, .done_o(run_done), .error_o(run_error), .finish_o,
     `MR_FIRST_M_ON(err_, err_),
-    .counters_clear_o(cnt_clear),
-    .counters_run_o  (cnt_run_o),
-    `MR_RD_M_TO(hr_, rd_),
-    `MR_RUN_M_TO(, ),
-    .w_limit_o,
-    .kv_limit_o,
-    .issue_valid_o,
-    .issue_ready_i,
-    .cmd_o,
-    .done_i          (unit_done_i),
+    .counters_clear_o(cnt_clear), .counters_run_o(cnt_run_o),
+    `MR_RD_M_TO(hr_, rd_), `MR_RUN_M_TO(, ),
+    .w_limit_o, .kv_limit_o, .issue_valid_o, .issue_ready_i, .cmd_o, .done_i(unit_done_i),
     .unit_busy_o,
-    `MR_WJOB_M_TO(job_, job_),
-    `MR_SP_M_TO(sp_, sp_),
-    `MR_ERR_S_TO(err_, err_),
-    .progress_i,
-    .axi_idle_i,
-    .halt_o,
-    .unit_rst_no,
-    .done_valid_o,
-    .done_index_o
+    `MR_WJOB_M_TO(job_, job_), `MR_SP_M_TO(sp_, sp_), `MR_ERR_S_TO(err_, err_),
+    .progress_i, .axi_idle_i, .halt_o, .unit_rst_no, .done_valid_o, .done_index_o
   );
 
   // ---- counters and sticky flags ----------------------------------------------------------------
@@ -180,28 +141,14 @@ module mr_control #(
     done_count = '0;
     for (int i = 0; i < mr_pkg::QUEUES; i++) done_count = done_count + {2'd0, done_q[i]};
   end
-  mr_counters #(
-    .N    (N),
-    .TRAIN(TRAIN)
-  ) u_counters (
-    .clk_i,
-    .rst_ni,
-    .clear_i     (cnt_clear),
-    .run_i       (cnt_run_o),
-    .commands_i  (done_count),
-    .w_beat_i    (cnt_w_beat_i),
-    .kv_beat_i   (cnt_kv_beat_i),
-    .host_beat_i (cnt_read_beat_i),
-    .write_beat_i(cnt_write_beat_i),
-    .mac_blocks_i(cnt_blocks_i),
-    .array_i     (cnt_array_i),
-    .vector_i    ({!cnt_vector_i, cnt_vector_i}),
-    .attention_i (cnt_attention_i),
-    .writer_i    ({!cnt_writer_i, cnt_writer_i}),
-    .reader_i    (cnt_reader_i),
+  mr_counters #(.N(N), .TRAIN(TRAIN)) u_counters (
+    .clk_i, .rst_ni, .clear_i(cnt_clear), .run_i(cnt_run_o), .commands_i(done_count),
+    .w_beat_i(cnt_w_beat_i), .kv_beat_i(cnt_kv_beat_i), .host_beat_i(cnt_read_beat_i),
+    .write_beat_i(cnt_write_beat_i), .mac_blocks_i(cnt_blocks_i), .array_i(cnt_array_i),
+    .vector_i({!cnt_vector_i, cnt_vector_i}), .attention_i(cnt_attention_i),
+    .writer_i({!cnt_writer_i, cnt_writer_i}), .reader_i(cnt_reader_i),
     `MR_TRAIN_CNT_S_TO(train_, cnt_train_),
-    .rd_addr_i   (cnt_addr),
-    .rd_data_o   (cnt_data)
+    .rd_addr_i(cnt_addr), .rd_data_o(cnt_data)
   );
 
 endmodule

@@ -180,21 +180,9 @@ module mr_legal #(
   end
 
   // ---- verdicts, up to the dispatcher -----------------------------------------------------------
-  mr_legal_verdict #(
-    .HELD (HELD),
-    .TRAIN(TRAIN)
-  ) u_verdict (
-    .clk_i,
-    .rst_ni,
-    .valid_i    (w_valid_q),
-    .checks_i   (w_checks_q),
-    .sem_bad_i  (w_sem_bad_q),
-    .missing_i  (w_missing_q),
-    .windows_i  (w_q),
-    .op_i       (w_op_q),
-    .products_i (p_q),
-    .take_i,
-    .bad_o,
+  mr_legal_verdict #(.HELD(HELD), .TRAIN(TRAIN)) u_verdict (
+    .clk_i, .rst_ni, .valid_i(w_valid_q), .checks_i(w_checks_q), .sem_bad_i(w_sem_bad_q),
+    .missing_i(w_missing_q), .windows_i(w_q), .op_i(w_op_q), .products_i(p_q), .take_i, .bad_o,
     .code_o
   );
 

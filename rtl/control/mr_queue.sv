@@ -48,20 +48,10 @@ module mr_queue #(
   logic         head_valid, fire, room;
   logic [$clog2(DEPTH+1)-1:0] count;
   logic [527:0] head;
-  mr_fifo #(
-    .W    (528),
-    .DEPTH(DEPTH)
-  ) u_fifo (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i,
-    .in_ready_o,
-    .in_data_i  ({in_index_i, in_cmd_i}),
-    .out_valid_o(head_valid),
-    .out_ready_i(fire),
-    .out_data_o (head),
-    .count_o    (count)
+  mr_fifo #(.W(528), .DEPTH(DEPTH)) u_fifo (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i, .in_ready_o, .in_data_i({in_index_i, in_cmd_i}),
+    .out_valid_o(head_valid), .out_ready_i(fire), .out_data_o(head), .count_o(count)
   );
 
   assign waiting_o = count != '0;

@@ -47,12 +47,10 @@ module mr_regs #(
 
   // A run does not touch the registers. HOLD: the three steps of a read.
   logic clk;
-  mr_clk_gate #(
-    .HOLD(8)
-  ) u_gate (
+  mr_clk_gate #(.HOLD(8)) u_gate (
     .clk_i,
     .active_i(!rst_ni || awvalid_i || wvalid_i || arvalid_i || bvalid_o || rvalid_o || finish_i),
-    .clk_o   (clk)
+    .clk_o(clk)
   );
 
   // ---- write side -----------------------------------------------------------------------------

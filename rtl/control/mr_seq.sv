@@ -110,29 +110,14 @@ module mr_seq #(
   assign kv_limit_o = {N{kv_limit}};
   logic [15:0]  n_cmds_o;
   logic [511:0] cmd;
-  mr_fetch #(
-    .N    (N),
-    .T    (T),
-    .TRAIN(TRAIN)
-  ) u_fetch (
-    .clk_i        (clk_ctl),
-    .rst_ni       (unit_rst_no),
-    .start_i      (fetch_start_q),
-    .addr_i       (run_addr_i),
+  mr_fetch #(.N(N), .T(T), .TRAIN(TRAIN)) u_fetch (
+    .clk_i(clk_ctl), .rst_ni(unit_rst_no), .start_i(fetch_start_q), .addr_i(run_addr_i),
     `MR_RD_M_TO(hr_, hr_),
-    .bad_o        (desc_bad),
-    .desc_valid_o (desc_valid),
-    .n_cmds_o,
+    .bad_o(desc_bad), .desc_valid_o(desc_valid), .n_cmds_o,
     `MR_RUN_M_TO(, ),
-    .input_limit_o(input_limit),
-    .w_limit_o    (w_limit),
-    .kv_limit_o   (kv_limit),
-    .rows_limit_o (rows_limit),
-    .grad_limit_o (grad_limit),
-    .fetched_o    (fetched),
-    .cmd_valid_o  (cmd_valid),
-    .cmd_ready_i  (cmd_ready),
-    .cmd_o        (cmd)
+    .input_limit_o(input_limit), .w_limit_o(w_limit), .kv_limit_o(kv_limit),
+    .rows_limit_o(rows_limit), .grad_limit_o(grad_limit), .fetched_o(fetched),
+    .cmd_valid_o(cmd_valid), .cmd_ready_i(cmd_ready), .cmd_o(cmd)
   );
 
   // A command sits in a register while it is routed; both parts of the reader queue take it
@@ -175,30 +160,13 @@ module mr_seq #(
   end
 
   mr_legal #(
-    .N        (N),
-    .T        (T),
-    .ACT_WORDS(ACT_WORDS),
-    .QKV_WORDS(QKV_WORDS),
-    .D_MAX    (D_MAX),
-    .ROT_MAX  (ROT_MAX),
-    .W_MAX    (W_MAX),
-    .RING     (RING),
-    .TRAIN    (TRAIN)
+    .N(N), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX),
+    .W_MAX(W_MAX), .RING(RING), .TRAIN(TRAIN)
   ) u_legal (
-    .clk_i         (clk_ctl),
-    .rst_ni        (unit_rst_no),
-    .n_rows_i      (n_rows_o),
-    .two_pass_i    (two_pass_o),
-    .input_beats_i (input_limit),
-    .result_beats_i(result_limit_o),
-    .train_i       (train_o),
-    .rows_beats_i  (rows_limit),
-    .grad_beats_i  (grad_limit),
-    .load_i        (fetched),
-    .cmd_i         (hr_data_i),
-    .take_i        (d_go),
-    .bad_o         (illegal),
-    .code_o        (illegal_code)
+    .clk_i(clk_ctl), .rst_ni(unit_rst_no), .n_rows_i(n_rows_o), .two_pass_i(two_pass_o),
+    .input_beats_i(input_limit), .result_beats_i(result_limit_o), .train_i(train_o),
+    .rows_beats_i(rows_limit), .grad_beats_i(grad_limit), .load_i(fetched), .cmd_i(hr_data_i),
+    .take_i(d_go), .bad_o(illegal), .code_o(illegal_code)
   );
 
   // ---- queues ---------------------------------------------------------------------------------
@@ -210,69 +178,33 @@ module mr_seq #(
   genvar q;
   generate
     for (q = 0; q < 5; q = q + 1) begin : gen_queue
-      mr_queue #(
-        .DEPTH(q == READER ? 32 : 16),
-        .LIMIT(q == ARRAY ? 8 : 1)
-      ) u_queue (
-        .clk_i(clk_ctl),
-        .rst_ni       (unit_rst_no),
-        .in_valid_i   (q_valid[q]),
-        .in_ready_o   (q_ready[q]),
-        .in_cmd_i     (d_cmd_q),
-        .in_index_i   (index_q),
-        .sem_i        (sem_nonzero),
-        .take_o       (take[16*q+:16]),
-        .signal_o     (signal[16*q+:16]),
-        .issue_valid_o(iss_valid[q]),
-        .issue_ready_i(iss_ready[q]),
-        .cmd_o        (iss_cmd[512*q+:512]),
-        .index_o      (unused_index[16*q+:16]),
-        .done_i       (unit_done[q]),
-        .waiting_o    (waiting[q]),
-        .busy_o       (unit_busy_o[q]),
-        .oldest_o     (oldest[16*q+:16]),
-        .done_valid_o (done_valid_o[q]),
-        .done_index_o (done_index_o[16*q+:16])
+      mr_queue #(.DEPTH(q == READER ? 32 : 16), .LIMIT(q == ARRAY ? 8 : 1)) u_queue (
+        .clk_i(clk_ctl), .rst_ni(unit_rst_no), .in_valid_i(q_valid[q]), .in_ready_o(q_ready[q]),
+        .in_cmd_i(d_cmd_q), .in_index_i(index_q), .sem_i(sem_nonzero), .take_o(take[16*q+:16]),
+        .signal_o(signal[16*q+:16]), .issue_valid_o(iss_valid[q]), .issue_ready_i(iss_ready[q]),
+        .cmd_o(iss_cmd[512*q+:512]), .index_o(unused_index[16*q+:16]), .done_i(unit_done[q]),
+        .waiting_o(waiting[q]), .busy_o(unit_busy_o[q]), .oldest_o(oldest[16*q+:16]),
+        .done_valid_o(done_valid_o[q]), .done_index_o(done_index_o[16*q+:16])
       );
     end
   endgenerate
 
   mr_sems u_sems (
-    .clk_i(clk_ctl),
-    .rst_ni    (unit_rst_no),
-    .clear_i   (1'b0),
-    .take_i    (take),
-    .signal_i  (signal),
-    .nonzero_o (sem_nonzero)
+    .clk_i(clk_ctl), .rst_ni(unit_rst_no), .clear_i(1'b0), .take_i(take), .signal_i(signal),
+    .nonzero_o(sem_nonzero)
   );
 
   logic stream_bad, stream_bad_stash, stream_pending, stream_done;
   logic [15:0] stream_index;
   logic [31:0] stream_off;
-  mr_stream_ctl #(
-    .N    (N),
-    .TRAIN(TRAIN)
-  ) u_stream_ctl (
-    .clk_i        (clk_ctl),
-    .rst_ni       (unit_rst_no),
-    .clear_i      (1'b0),
-    .cmd_valid_i  (q_valid[READER]),
-    .cmd_ready_o  (sc_ready),
-    .cmd_i        (d_cmd_q),
-    .index_i      (index_q),
-    .limit_i      (w_limit),
-    .stash_limit_i(s_limit_o),
-    .bad_o        (stream_bad),
-    .bad_index_o  (stream_index),
-    .bad_off_o    (stream_off),
-    .bad_stash_o  (stream_bad_stash),
-    .pending_o    (stream_pending),
-    .issue_valid_i(iss_valid[READER]),
-    .issue_ready_o(iss_ready[READER]),
-    .issue_cmd_i  (iss_cmd[512*READER+:512]),
-    .done_o       (stream_done),
-    `MR_WJOB_M_TO(job_, job_),
-    `MR_SP_M_TO(sp_, sp_)
+  mr_stream_ctl #(.N(N), .TRAIN(TRAIN)) u_stream_ctl (
+    .clk_i(clk_ctl), .rst_ni(unit_rst_no), .clear_i(1'b0), .cmd_valid_i(q_valid[READER]),
+    .cmd_ready_o(sc_ready), .cmd_i(d_cmd_q), .index_i(index_q), .limit_i(w_limit),
+    .stash_limit_i(s_limit_o), .bad_o(stream_bad), .bad_index_o(stream_index),
+    .bad_off_o(stream_off), .bad_stash_o(stream_bad_stash), .pending_o(stream_pending),
+    .issue_valid_i(iss_valid[READER]), .issue_ready_o(iss_ready[READER]),
+    .issue_cmd_i(iss_cmd[512*READER+:512]), .done_o(stream_done),
+    `MR_WJOB_M_TO(job_, job_), `MR_SP_M_TO(sp_, sp_)
   );
   assign unit_done[READER] = stream_done;
 
@@ -303,31 +235,18 @@ module mr_seq #(
   logic [63:0] first_addr, stream_addr;
   assign stream_addr = ((TRAIN != 0 ? stream_bad_stash : 1'b0) ? s_base_o[63:0] : w_base_o[63:0]) +
                        {26'd0, stream_off, 6'd0};
-  mr_first_error #(
-    .N     (N),
-    .TRAIN (TRAIN),
-    .ERRORS(ERRORS)
-  ) u_first_error (
-    .clk_i,
-    .run_i      (state_q == RUN),
-    .hit_i      (hit),
-    .once_i     (desc_bad || dog),
-    .index_i    (index_q),
-    .oldest_i   (oldest),
+  mr_first_error #(.N(N), .TRAIN(TRAIN), .ERRORS(ERRORS)) u_first_error (
+    .clk_i, .run_i(state_q == RUN), .hit_i(hit), .once_i(desc_bad || dog), .index_i(index_q),
+    .oldest_i(oldest),
     `MR_ERR_S_TO(err_, err_),
-    .own_v_i    (desc_bad || d_bad || stream_bad || no_end_q || dog),
-    .own_desc_i (desc_bad),
+    .own_v_i(desc_bad || d_bad || stream_bad || no_end_q || dog), .own_desc_i(desc_bad),
     .own_index_i(stream_bad ? stream_index : index_q),
-    .own_code_i (desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] :
-                 stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] :
-                 d_bad ? illegal_code : mr_pkg::DEVERR_WATCHDOG[7:0]),
-    .own_addr_i (desc_bad ? run_addr_i : stream_bad ? stream_addr : 64'd0),
-    .valid_o    (first_v),
-    .once_o     (first_once),
-    .index_o    (first_index),
-    .code_o     (first_code),
-    .unit_o     (first_unit),
-    .addr_o     (first_addr)
+    .own_code_i(desc_bad ? mr_pkg::DEVERR_DESCRIPTOR[7:0] :
+                stream_bad ? mr_pkg::DEVERR_WINDOW[7:0] : d_bad ? illegal_code :
+                mr_pkg::DEVERR_WATCHDOG[7:0]),
+    .own_addr_i(desc_bad ? run_addr_i : stream_bad ? stream_addr : 64'd0), .valid_o(first_v),
+    .once_o(first_once), .index_o(first_index), .code_o(first_code), .unit_o(first_unit),
+    .addr_o(first_addr)
   );
 
   // A command before number `index` has not finished. Those of the reader's queue are not asked:

@@ -173,20 +173,10 @@ module mr_stream_ctl #(
   logic [31:0] j_beats, off_q;
   logic [N-1:0] job_pend_q;
   logic [5:0]   unused_count;
-  mr_fifo #(
-    .W    (32),
-    .DEPTH(32)
-  ) u_jobs (
-    .clk_i,
-    .rst_ni,
-    .clear_i,
-    .in_valid_i (j_in_valid),
-    .in_ready_o (j_in_ready),
-    .in_data_i  (j_in_beats),
-    .out_valid_o(j_valid),
-    .out_ready_i(j_ready),
-    .out_data_o (j_beats),
-    .count_o    (unused_count)
+  mr_fifo #(.W(32), .DEPTH(32)) u_jobs (
+    .clk_i, .rst_ni, .clear_i,
+    .in_valid_i(j_in_valid), .in_ready_o(j_in_ready), .in_data_i(j_in_beats),
+    .out_valid_o(j_valid), .out_ready_i(j_ready), .out_data_o(j_beats), .count_o(unused_count)
   );
   assign job_valid_o = job_pend_q;
   assign j_ready     = job_pend_q == '0 && !st_turn && !(outside_q && out_q == bad_job_q);
@@ -226,32 +216,18 @@ module mr_stream_ctl #(
     always_ff @(posedge clk_i) new_q <= rst_ni && !clear_i && take && is_stash;
     assign st_job  = turn_q && valid && job_pend_q == '0;
     assign go      = turn_q && !run_q && next && (!waits || issued_q > 7'sd0);
-    mr_stash_jobs #(
-      .N(N)
-    ) u_stash (
-      .clk_i,
-      .rst_ni            (rst_ni && !clear_i),
-      .cmd_valid_i       (new_q),
-      .cmd_kblocks_i     (c[mr_pkg::STREAM_STASH_KBLOCKS_LSB +: 16]),
-      .cmd_all_kblocks_i (c[mr_pkg::STREAM_STASH_ALL_KBLOCKS_LSB +: 16]),
-      .cmd_cols_i        (c[mr_pkg::STREAM_STASH_COLS_LSB +: 32]),
-      .cmd_first_col_i   (c[mr_pkg::STREAM_STASH_FIRST_COL_LSB +: 32]),
-      .cmd_off_i         (c[mr_pkg::STREAM_STASH_OFF_LSB +: 32]),
+    mr_stash_jobs #(.N(N)) u_stash (
+      .clk_i, .rst_ni(rst_ni && !clear_i), .cmd_valid_i(new_q),
+      .cmd_kblocks_i(c[mr_pkg::STREAM_STASH_KBLOCKS_LSB +: 16]),
+      .cmd_all_kblocks_i(c[mr_pkg::STREAM_STASH_ALL_KBLOCKS_LSB +: 16]),
+      .cmd_cols_i(c[mr_pkg::STREAM_STASH_COLS_LSB +: 32]),
+      .cmd_first_col_i(c[mr_pkg::STREAM_STASH_FIRST_COL_LSB +: 32]),
+      .cmd_off_i(c[mr_pkg::STREAM_STASH_OFF_LSB +: 32]),
       .cmd_first_kblock_i(c[mr_pkg::STREAM_STASH_FIRST_KBLOCK_LSB +: 16]),
-      .cmd_waits_i       (c[mr_pkg::CMD_WAIT_LSB +: 16] != '0),
-      .limit_i           (stash_limit_i),
-      .busy_o            (st_busy),
-      .good_o            (st_good),
-      .bad_o             (st_bad),
-      .off_o             (st_off),
-      .go_i              (go),
-      .next_o            (next),
-      .waits_o           (waits),
-      .job_valid_o       (valid),
-      .job_ready_i       (st_job),
-      .job_off_o         (st_job_off),
-      .job_beats_o       (st_job_beats),
-      .last_o            (last)
+      .cmd_waits_i(c[mr_pkg::CMD_WAIT_LSB +: 16] != '0), .limit_i(stash_limit_i), .busy_o(st_busy),
+      .good_o(st_good), .bad_o(st_bad), .off_o(st_off), .go_i(go), .next_o(next), .waits_o(waits),
+      .job_valid_o(valid), .job_ready_i(st_job), .job_off_o(st_job_off), .job_beats_o(st_job_beats),
+      .last_o(last)
     );
     logic issued;
     assign issued = issue_valid_i && issue_ready_o &&

@@ -66,40 +66,16 @@ module mr_recip (
     if (valid_q[6]) y0_late <= y0_q[rd_q];
   end
 
-  mr_vfmul #(
-      .LANES(1)
-  ) u_mul0 (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[1]),
-      .a_i    (v2_q),
-      .b_i    (y0),
-      .valid_o(unused_valid0),
-      .y_o    (vy),
-      .ovf_o  (unused_ovf0)
+  mr_vfmul #(.LANES(1)) u_mul0 (
+    .clk_i, .rst_ni, .valid_i(valid_q[1]), .a_i(v2_q), .b_i(y0), .valid_o(unused_valid0), .y_o(vy),
+    .ovf_o(unused_ovf0)
   );
-  mr_vfadd #(
-      .LANES(1)
-  ) u_sub (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[4]),
-      .a_i    (mr_fp_pkg::FP_TWO),
-      .b_i    ({~vy[31], vy[30:0]}),
-      .valid_o(unused_valid1),
-      .y_o    (two_minus),
-      .ovf_o  (unused_ovf1)
+  mr_vfadd #(.LANES(1)) u_sub (
+    .clk_i, .rst_ni, .valid_i(valid_q[4]), .a_i(mr_fp_pkg::FP_TWO), .b_i({~vy[31], vy[30:0]}),
+    .valid_o(unused_valid1), .y_o(two_minus), .ovf_o(unused_ovf1)
   );
-  mr_vfmul #(
-      .LANES(1)
-  ) u_mul1 (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[7]),
-      .a_i    (y0_late),
-      .b_i    (two_minus),
-      .valid_o(valid_o),
-      .y_o    (y_o),
-      .ovf_o  (unused_ovf2)
+  mr_vfmul #(.LANES(1)) u_mul1 (
+    .clk_i, .rst_ni, .valid_i(valid_q[7]), .a_i(y0_late), .b_i(two_minus), .valid_o(valid_o),
+    .y_o(y_o), .ovf_o(unused_ovf2)
   );
 endmodule

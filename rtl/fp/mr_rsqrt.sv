@@ -63,29 +63,12 @@ module mr_rsqrt (
     if (valid_q[16]) y_o <= prod;
   end
 
-  mr_vfmul #(
-      .LANES(1),
-      .EARLY(1)
-  ) u_mul (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[4] || valid_q[7] || valid_q[14]),
-      .a_i    (y0_q),
-      .b_i    (mul_b_q),
-      .valid_o(unused_valid0),
-      .y_o    (prod),
-      .ovf_o  (unused_ovf0)
+  mr_vfmul #(.LANES(1), .EARLY(1)) u_mul (
+    .clk_i, .rst_ni, .valid_i(valid_q[4] || valid_q[7] || valid_q[14]), .a_i(y0_q), .b_i(mul_b_q),
+    .valid_o(unused_valid0), .y_o(prod), .ovf_o(unused_ovf0)
   );
-  mr_vfadd #(
-      .LANES(1)
-  ) u_add (
-      .clk_i,
-      .rst_ni,
-      .valid_i(valid_q[0] || valid_q[10]),
-      .a_i    (add_a_q),
-      .b_i    (add_b_q),
-      .valid_o(unused_valid1),
-      .y_o    (sum),
-      .ovf_o  (ovf_o)
+  mr_vfadd #(.LANES(1)) u_add (
+    .clk_i, .rst_ni, .valid_i(valid_q[0] || valid_q[10]), .a_i(add_a_q), .b_i(add_b_q),
+    .valid_o(unused_valid1), .y_o(sum), .ovf_o(ovf_o)
   );
 endmodule

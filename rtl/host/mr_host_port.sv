@@ -34,42 +34,19 @@ module mr_host_port #(
 );
 
   logic unused_last;
-  mr_hostrd #(
-    .CLIENTS(READERS)
-  ) u_hostrd (
-    .clk_i,
-    .rst_ni,
-    .flush_i,
-    .req_valid_i(rd_valid_i),
-    .req_ready_o(rd_ready_o),
-    .req_addr_i (rd_addr_i),
-    .req_beats_i(rd_beats_i),
-    .valid_o    (rd_data_valid_o),
-    .last_o     (unused_last),
-    .data_o     (rd_data_o),
-    .idle_o     (rd_idle_o),
+  mr_hostrd #(.CLIENTS(READERS)) u_hostrd (
+    .clk_i, .rst_ni, .flush_i, .req_valid_i(rd_valid_i), .req_ready_o(rd_ready_o),
+    .req_addr_i(rd_addr_i), .req_beats_i(rd_beats_i), .valid_o(rd_data_valid_o),
+    .last_o(unused_last), .data_o(rd_data_o), .idle_o(rd_idle_o),
     `MR_ERR_M_TO_AT(err_, err_, 0),
-    .cnt_beat_o (cnt_read_beat_o),
+    .cnt_beat_o(cnt_read_beat_o),
     `MR_AXI_R_M_TO(m_, m_host_)
   );
   assign m_host_rready_o = 1'b1;
 
-  mr_writer #(
-    .CLIENTS(WRITERS)
-  ) u_writer (
-    .clk_i,
-    .rst_ni,
-    .flush_i,
-    .job_valid_i,
-    .job_ready_o,
-    .job_addr_i,
-    .job_beats_i,
-    .job_strb_i,
-    .data_valid_i,
-    .data_ready_o,
-    .data_i,
-    .done_o    (job_done_o),
-    .idle_o    (wr_idle_o),
+  mr_writer #(.CLIENTS(WRITERS)) u_writer (
+    .clk_i, .rst_ni, .flush_i, .job_valid_i, .job_ready_o, .job_addr_i, .job_beats_i, .job_strb_i,
+    .data_valid_i, .data_ready_o, .data_i, .done_o(job_done_o), .idle_o(wr_idle_o),
     `MR_ERR_M_TO_AT(err_, err_, 1),
     .cnt_beat_o(cnt_write_beat_o),
     `MR_AXI_W_M_TO(m_, m_host_)

@@ -82,23 +82,9 @@ module mr_hostrd #(
       end
     end
   end
-  mr_cut_4k #(
-    .PAGE_LOG2(6),
-    .ADDR     (58),
-    .LEFT     (16)
-  ) u_cut (
-    .clk_i,
-    .rst_ni,
-    .clear_i(flush_i),
-    .load_i (take),
-    .addr_i (new_addr),
-    .left_i (new_beats),
-    .busy_o (busy),
-    .valid_o(unused_valid),
-    .next_i (issue),
-    .addr_o (addr),
-    .n_o    (blen),
-    .last_o (cut)
+  mr_cut_4k #(.PAGE_LOG2(6), .ADDR(58), .LEFT(16)) u_cut (
+    .clk_i, .rst_ni, .clear_i(flush_i), .load_i(take), .addr_i(new_addr), .left_i(new_beats),
+    .busy_o(busy), .valid_o(unused_valid), .next_i(issue), .addr_o(addr), .n_o(blen), .last_o(cut)
   );
 
   logic        ar_valid_q;

@@ -107,23 +107,10 @@ module mr_writer #(
       end
     end
   end
-  mr_cut_4k #(
-    .PAGE_LOG2(6),
-    .ADDR     (58),
-    .LEFT     (16)
-  ) u_cut (
-    .clk_i,
-    .rst_ni,
-    .clear_i(flush_i),
-    .load_i (take),
-    .addr_i (new_addr),
-    .left_i (new_beats),
-    .busy_o (unused_busy),
-    .valid_o(unused_valid),
-    .next_i ((state_q == S_CUT) && !ring_q[BW]),
-    .addr_o (addr),
-    .n_o    (blen),
-    .last_o (cut)
+  mr_cut_4k #(.PAGE_LOG2(6), .ADDR(58), .LEFT(16)) u_cut (
+    .clk_i, .rst_ni, .clear_i(flush_i), .load_i(take), .addr_i(new_addr), .left_i(new_beats),
+    .busy_o(unused_busy), .valid_o(unused_valid), .next_i((state_q == S_CUT) && !ring_q[BW]),
+    .addr_o(addr), .n_o(blen), .last_o(cut)
   );
 
   assign push   = |(data_valid_i & data_ready_o);
@@ -189,17 +176,9 @@ module mr_writer #(
     end
   end
 
-  mr_ram_1r1w #(
-    .W    (512),
-    .DEPTH(FIFO)
-  ) u_data (
-    .clk_i,
-    .wen_i  (push),
-    .waddr_i(wptr_q),
-    .wdata_i(push_data),
-    .ren_i  (ren),
-    .raddr_i(rptr_q),
-    .rdata_o(m_wdata_o)
+  mr_ram_1r1w #(.W(512), .DEPTH(FIFO)) u_data (
+    .clk_i, .wen_i(push), .waddr_i(wptr_q), .wdata_i(push_data),
+    .ren_i(ren), .raddr_i(rptr_q), .rdata_o(m_wdata_o)
   );
 
   always_ff @(posedge clk_i) begin

@@ -46,9 +46,7 @@ module millrace_pcie #(
   // the copier works, so what is between them has this clock too.
   logic ctl_clk, bar_idle, exec_idle;
   mr_clk_gate #(.HOLD(8)) u_ctl_gate (
-    .clk_i,
-    .active_i(!rst_ni || !bar_idle || !exec_idle),
-    .clk_o   (ctl_clk)
+    .clk_i, .active_i(!rst_ni || !bar_idle || !exec_idle), .clk_o(ctl_clk)
   );
 
   // ---- BAR 0 and rings --------------------------------------------------------------------------
@@ -67,78 +65,28 @@ module millrace_pcie #(
   assign s_bar_bresp_o = '0;
   assign s_bar_rresp_o = '0;
 
-  mr_pcie_bar #(
-    .N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)
-  ) u_bar (
-    .clk_i      (ctl_clk),
-    .rst_ni,
-    .idle_o     (bar_idle),
-    .s_awvalid_i(s_bar_awvalid_i),
-    .s_awready_o(s_bar_awready_o),
-    .s_awaddr_i (s_bar_awaddr_i),
-    .s_wvalid_i (s_bar_wvalid_i),
-    .s_wready_o (s_bar_wready_o),
-    .s_wdata_i  (s_bar_wdata_i),
-    .s_wstrb_i  (s_bar_wstrb_i),
-    .s_bvalid_o (s_bar_bvalid_o),
-    .s_bready_i (s_bar_bready_i),
-    .s_arvalid_i(s_bar_arvalid_i),
-    .s_arready_o(s_bar_arready_o),
-    .s_araddr_i (s_bar_araddr_i),
-    .s_rvalid_o (s_bar_rvalid_o),
-    .s_rready_i (s_bar_rready_i),
-    .s_rdata_o  (s_bar_rdata_o),
-    .scrub_en_o (scrub_en),
-    .scrub_addr_o(scrub_addr),
-    .q_we_o     (q_we),
-    .q_addr_o   (q_addr),
-    .q_wdata_o  (q_wdata),
-    .q_rdata_i  (q_rdata),
-    .busy_i     (job_busy),
-    .queue_i    (job_queue),
-    .x_valid_i  (x_valid),
-    .x_write_i  (x_write),
-    .x_addr_i   (x_addr),
-    .x_wdata_i  (x_wdata),
-    .x_done_o   (x_done),
-    .x_rdata_o  (x_rdata),
-    .c_awvalid_o(core_awvalid),
-    .c_awready_i(core_awready),
-    .c_wvalid_o (core_wvalid),
-    .c_wready_i (core_wready),
-    .c_addr_o   (c_addr),
-    .c_wdata_o  (core_wdata),
-    .c_bvalid_i (core_bvalid),
-    .c_arvalid_o(core_arvalid),
-    .c_arready_i(core_arready),
-    .c_rvalid_i (core_rvalid),
-    .c_rdata_i  (core_rdata)
+  mr_pcie_bar #(.N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)) u_bar (
+    .clk_i(ctl_clk), .rst_ni, .idle_o(bar_idle), .s_awvalid_i(s_bar_awvalid_i),
+    .s_awready_o(s_bar_awready_o), .s_awaddr_i(s_bar_awaddr_i), .s_wvalid_i(s_bar_wvalid_i),
+    .s_wready_o(s_bar_wready_o), .s_wdata_i(s_bar_wdata_i), .s_wstrb_i(s_bar_wstrb_i),
+    .s_bvalid_o(s_bar_bvalid_o), .s_bready_i(s_bar_bready_i), .s_arvalid_i(s_bar_arvalid_i),
+    .s_arready_o(s_bar_arready_o), .s_araddr_i(s_bar_araddr_i), .s_rvalid_o(s_bar_rvalid_o),
+    .s_rready_i(s_bar_rready_i), .s_rdata_o(s_bar_rdata_o), .scrub_en_o(scrub_en),
+    .scrub_addr_o(scrub_addr), .q_we_o(q_we), .q_addr_o(q_addr), .q_wdata_o(q_wdata),
+    .q_rdata_i(q_rdata), .busy_i(job_busy), .queue_i(job_queue), .x_valid_i(x_valid),
+    .x_write_i(x_write), .x_addr_i(x_addr), .x_wdata_i(x_wdata), .x_done_o(x_done),
+    .x_rdata_o(x_rdata), .c_awvalid_o(core_awvalid), .c_awready_i(core_awready),
+    .c_wvalid_o(core_wvalid), .c_wready_i(core_wready), .c_addr_o(c_addr), .c_wdata_o(core_wdata),
+    .c_bvalid_i(core_bvalid), .c_arvalid_o(core_arvalid), .c_arready_i(core_arready),
+    .c_rvalid_i(core_rvalid), .c_rdata_i(core_rdata)
   );
 
-  mr_pcie_queues #(
-    .QUEUES(QUEUES)
-  ) u_queues (
-    .clk_i        (ctl_clk),
-    .rst_ni,
-    .we_i         (q_we),
-    .addr_i       (q_addr),
-    .wdata_i      (q_wdata),
-    .rdata_o      (q_rdata),
-    .any_o        (any),
-    .take_i       (take),
-    .job_busy_o   (job_busy),
-    .job_queue_o  (job_queue),
-    .job_entry_o  (job_entry),
-    .job_cpl_o    (job_cpl),
-    .job_seq_o    (job_seq),
-    .job_enabled_o(job_enabled),
-    .job_owner_o  (job_owner),
-    .own_i        (own),
-    .done_i       (job_done),
-    .done_irq_i   (job_irq),
-    .fault_i      (job_fault),
-    .irq_o,
-    .busy_o
+  mr_pcie_queues #(.QUEUES(QUEUES)) u_queues (
+    .clk_i(ctl_clk), .rst_ni, .we_i(q_we), .addr_i(q_addr), .wdata_i(q_wdata), .rdata_o(q_rdata),
+    .any_o(any), .take_i(take), .job_busy_o(job_busy), .job_queue_o(job_queue),
+    .job_entry_o(job_entry), .job_cpl_o(job_cpl), .job_seq_o(job_seq), .job_enabled_o(job_enabled),
+    .job_owner_o(job_owner), .own_i(own), .done_i(job_done), .done_irq_i(job_irq),
+    .fault_i(job_fault), .irq_o, .busy_o
   );
 
   // ---- executor, local memory, copier -----------------------------------------------------------
@@ -149,52 +97,18 @@ module millrace_pcie #(
   logic         e_ren, e_wen;
   logic [5:0]   e_raddr, e_waddr;
   logic [511:0] e_wdata, l_rdata;
-  mr_pcie_exec #(
-    .N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)
-  ) u_exec (
-    .clk_i         (ctl_clk),
-    .rst_ni,
-    .busy_i        (core_busy),
-    .idle_o        (exec_idle),
-    .q_any_i       (any),
-    .q_take_o      (take),
-    .q_queue_i     (job_queue),
-    .q_entry_i     (job_entry),
-    .q_cpl_i       (job_cpl),
-    .q_seq_i       (job_seq),
-    .q_enabled_i   (job_enabled),
-    .q_owner_i     (job_owner),
-    .q_own_o       (own),
-    .scrub_en_i    (scrub_en),
-    .scrub_addr_i  (scrub_addr),
-    .q_done_o      (job_done),
-    .q_irq_o       (job_irq),
-    .q_fault_o     (job_fault),
-    .x_valid_o     (x_valid),
-    .x_write_o     (x_write),
-    .x_addr_o      (x_addr),
-    .x_wdata_o     (x_wdata),
-    .x_done_i      (x_done),
-    .x_rdata_i     (x_rdata),
-    .cp_src_o      (src),
-    .cp_dst_o      (dst),
-    .cp_zero_o     (zero),
-    .cp_valid_o    (cp_valid),
-    .cp_ready_i    (cp_ready),
-    .cp_src_addr_o (cp_src),
-    .cp_dst_addr_o (cp_dst),
-    .cp_bytes_o    (cp_bytes),
-    .cp_idle_i     (cp_idle),
-    .cp_rerr_i     (rerr),
-    .cp_werr_i     (werr),
-    .cp_rerr_addr_i(rerr_addr),
-    .cp_werr_addr_i(werr_addr),
-    .l_ren_o       (e_ren),
-    .l_raddr_o     (e_raddr),
-    .l_rdata_i     (l_rdata),
-    .l_wen_o       (e_wen),
-    .l_waddr_o     (e_waddr),
-    .l_wdata_o     (e_wdata)
+  mr_pcie_exec #(.N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)) u_exec (
+    .clk_i(ctl_clk), .rst_ni, .busy_i(core_busy), .idle_o(exec_idle), .q_any_i(any),
+    .q_take_o(take), .q_queue_i(job_queue), .q_entry_i(job_entry), .q_cpl_i(job_cpl),
+    .q_seq_i(job_seq), .q_enabled_i(job_enabled), .q_owner_i(job_owner), .q_own_o(own),
+    .scrub_en_i(scrub_en), .scrub_addr_i(scrub_addr), .q_done_o(job_done), .q_irq_o(job_irq),
+    .q_fault_o(job_fault), .x_valid_o(x_valid), .x_write_o(x_write), .x_addr_o(x_addr),
+    .x_wdata_o(x_wdata), .x_done_i(x_done), .x_rdata_i(x_rdata), .cp_src_o(src), .cp_dst_o(dst),
+    .cp_zero_o(zero), .cp_valid_o(cp_valid), .cp_ready_i(cp_ready), .cp_src_addr_o(cp_src),
+    .cp_dst_addr_o(cp_dst), .cp_bytes_o(cp_bytes), .cp_idle_i(cp_idle), .cp_rerr_i(rerr),
+    .cp_werr_i(werr), .cp_rerr_addr_i(rerr_addr), .cp_werr_addr_i(werr_addr), .l_ren_o(e_ren),
+    .l_raddr_o(e_raddr), .l_rdata_i(l_rdata), .l_wen_o(e_wen), .l_waddr_o(e_waddr),
+    .l_wdata_o(e_wdata)
   );
 
   // The read side may be some segments ahead of the write side.
@@ -209,61 +123,29 @@ module millrace_pcie #(
   logic [1:0]  rresp, bresp;
   assign cp_ready = src_ready && dfifo_ready;
   assign cp_idle  = copy_idle && dst_count == '0;
-  mr_fifo #(
-    .W    (96),
-    .DEPTH(AHEAD)
-  ) u_ahead (
-    .clk_i      (ctl_clk),
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (cp_valid && src_ready),
-    .in_ready_o (dfifo_ready),
-    .in_data_i  ({cp_bytes, cp_dst}),
-    .out_valid_o(dst_valid),
-    .out_ready_i(dst_ready),
-    .out_data_o (dst_seg),
-    .count_o    (dst_count)
+  mr_fifo #(.W(96), .DEPTH(AHEAD)) u_ahead (
+    .clk_i(ctl_clk), .rst_ni, .clear_i(1'b0),
+    .in_valid_i(cp_valid && src_ready), .in_ready_o(dfifo_ready), .in_data_i({cp_bytes, cp_dst}),
+    .out_valid_o(dst_valid), .out_ready_i(dst_ready), .out_data_o(dst_seg), .count_o(dst_count)
   );
   logic copy_clk;  // its shifters are wide, and idle while the engine runs
   mr_clk_gate #(.HOLD(8)) u_copy_gate (
-    .clk_i,
-    .active_i(!rst_ni || cp_valid || !cp_idle),
-    .clk_o   (copy_clk)
+    .clk_i, .active_i(!rst_ni || cp_valid || !cp_idle), .clk_o(copy_clk)
   );
   // Constantly 1.
   // verilator lint_off UNUSED
   logic unused_bready;
   // verilator lint_on UNUSED
   mr_copy u_copy (
-    .clk_i      (copy_clk),
-    .rst_ni,
-    .zero_i     (zero),
-    .src_valid_i(cp_valid && dfifo_ready),
-    .src_ready_o(src_ready),
-    .src_addr_i (cp_src),
-    .src_bytes_i(cp_bytes),
-    .dst_valid_i(dst_valid),
-    .dst_ready_o(dst_ready),
-    .dst_addr_i (dst_seg[63:0]),
-    .dst_bytes_i(dst_seg[95:64]),
-    .idle_o     (copy_idle),
-    .rerr_o     (rerr),
-    .werr_o     (werr),
-    .rerr_addr_o(rerr_addr),
+    .clk_i(copy_clk), .rst_ni, .zero_i(zero), .src_valid_i(cp_valid && dfifo_ready),
+    .src_ready_o(src_ready), .src_addr_i(cp_src), .src_bytes_i(cp_bytes), .dst_valid_i(dst_valid),
+    .dst_ready_o(dst_ready), .dst_addr_i(dst_seg[63:0]), .dst_bytes_i(dst_seg[95:64]),
+    .idle_o(copy_idle), .rerr_o(rerr), .werr_o(werr), .rerr_addr_o(rerr_addr),
     .werr_addr_o(werr_addr),
     `MR_AXI_CR_M_ON(m_, ),
-    .m_awvalid_o(awvalid),
-    .m_awready_i(awready),
-    .m_awaddr_o (awaddr),
-    .m_awlen_o  (awlen),
-    .m_wvalid_o (wvalid),
-    .m_wready_i (wready),
-    .m_wdata_o  (wdata),
-    .m_wstrb_o  (wstrb),
-    .m_wlast_o  (wlast),
-    .m_bvalid_i (bvalid),
-    .m_bready_o (unused_bready),
-    .m_bresp_i  (bresp)
+    .m_awvalid_o(awvalid), .m_awready_i(awready), .m_awaddr_o(awaddr), .m_awlen_o(awlen),
+    .m_wvalid_o(wvalid), .m_wready_i(wready), .m_wdata_o(wdata), .m_wstrb_o(wstrb),
+    .m_wlast_o(wlast), .m_bvalid_i(bvalid), .m_bready_o(unused_bready), .m_bresp_i(bresp)
   );
 
   // ---- where the copier's ports go --------------------------------------------------------------
@@ -321,17 +203,10 @@ module millrace_pcie #(
     if (awvalid && dst == LOCAL) lw_addr_q <= awaddr[11:6];
     else if (wvalid && dst == LOCAL) lw_addr_q <= lw_addr_q + 6'd1;
   end
-  mr_ram_1r1w #(
-    .W    (512),
-    .DEPTH(64)
-  ) u_local (
-    .clk_i  (ctl_clk),
-    .wen_i  (l_wen),
-    .waddr_i(e_wen ? e_waddr : lw_addr_q),
+  mr_ram_1r1w #(.W(512), .DEPTH(64)) u_local (
+    .clk_i(ctl_clk), .wen_i(l_wen), .waddr_i(e_wen ? e_waddr : lw_addr_q),
     .wdata_i(e_wen ? e_wdata : wdata),
-    .ren_i  (l_ren),
-    .raddr_i(e_ren ? e_raddr : lr_addr_q),
-    .rdata_o(l_rdata)
+    .ren_i(l_ren), .raddr_i(e_ren ? e_raddr : lr_addr_q), .rdata_o(l_rdata)
   );
 
   assign arready = src == HOST ? m_pci_arready_i : src == CARD ? m_card_arready_i : !lr_q;

@@ -73,24 +73,10 @@ module mr_copy #(
   logic [76:0] meta [0:BURSTS-1];  // {first byte, bytes} of bursts whose data has not all come
   logic [BW-1:0] mw_q, mr_q;
   logic [BW:0] mn_q;
-  mr_cut_4k #(
-    .PAGE_LOG2(12),
-    .ADDR     (64),
-    .LEFT     (32),
-    .MOST     (4096)
-  ) u_src_cut (
-    .clk_i,
-    .rst_ni,
-    .clear_i(1'b0),
-    .load_i (src_valid_i && src_ready_o),
-    .addr_i (src_addr_i),
-    .left_i (src_bytes_i),
-    .busy_o (src_busy),
-    .valid_o(unused_s_valid),
-    .next_i (s_go),
-    .addr_o (sa),
-    .n_o    (sb),
-    .last_o (unused_s_last)
+  mr_cut_4k #(.PAGE_LOG2(12), .ADDR(64), .LEFT(32), .MOST(4096)) u_src_cut (
+    .clk_i, .rst_ni, .clear_i(1'b0), .load_i(src_valid_i && src_ready_o), .addr_i(src_addr_i),
+    .left_i(src_bytes_i), .busy_o(src_busy), .valid_o(unused_s_valid), .next_i(s_go), .addr_o(sa),
+    .n_o(sb), .last_o(unused_s_last)
   );
   assign src_ready_o = !src_busy;
   assign ar_free     = !m_arvalid_o || m_arready_i;
@@ -191,24 +177,10 @@ module mr_copy #(
   logic [63:0] open [0:BURSTS-1];  // addresses of bursts without a response
   logic [BW-1:0] ow_q, or_q;
   logic [BW:0] open_q;
-  mr_cut_4k #(
-    .PAGE_LOG2(12),
-    .ADDR     (64),
-    .LEFT     (32),
-    .MOST     (4096)
-  ) u_dst_cut (
-    .clk_i,
-    .rst_ni,
-    .clear_i(1'b0),
-    .load_i (dst_valid_i && dst_ready_o),
-    .addr_i (dst_addr_i),
-    .left_i (dst_bytes_i),
-    .busy_o (more),
-    .valid_o(unused_d_valid),
-    .next_i (d_go),
-    .addr_o (da),
-    .n_o    (db),
-    .last_o (unused_d_last)
+  mr_cut_4k #(.PAGE_LOG2(12), .ADDR(64), .LEFT(32), .MOST(4096)) u_dst_cut (
+    .clk_i, .rst_ni, .clear_i(1'b0), .load_i(dst_valid_i && dst_ready_o), .addr_i(dst_addr_i),
+    .left_i(dst_bytes_i), .busy_o(more), .valid_o(unused_d_valid), .next_i(d_go), .addr_o(da),
+    .n_o(db), .last_o(unused_d_last)
   );
   assign dst_ready_o = !dst_q;
   assign d_go        = dst_q && !burst_q && more && !m_awvalid_o && !open_q[BW];

@@ -100,33 +100,15 @@ module mr_prefix_max #(
   assign waddr = ld_we_i ? ld_waddr_i : addr3_q;
   assign wdata = ld_we_i ? ld_wdata_i : {new3_q, new3_q};
 
-  mr_ram_1r1w #(
-    .W    (16),
-    .DEPTH(T * PM_WORDS),
-    .WE_W (8)
-  ) u_copy_a (
-    .clk_i,
-    .wen_i  (wen),
-    .waddr_i(waddr),
-    .wdata_i(wdata),
-    .ren_i  (v1_q || a_ren_i),
-    .raddr_i(v1_q ? addr1 : a_raddr_i),
-    .rdata_o(rdata)
+  mr_ram_1r1w #(.W(16), .DEPTH(T * PM_WORDS), .WE_W(8)) u_copy_a (
+    .clk_i, .wen_i(wen), .waddr_i(waddr), .wdata_i(wdata),
+    .ren_i(v1_q || a_ren_i), .raddr_i(v1_q ? addr1 : a_raddr_i), .rdata_o(rdata)
   );
   assign a_rdata_o = rdata;
 
-  mr_ram_1r1w #(
-    .W    (16),
-    .DEPTH(T * PM_WORDS),
-    .WE_W (8)
-  ) u_copy_b (
-    .clk_i,
-    .wen_i  (wen),
-    .waddr_i(waddr),
-    .wdata_i(wdata),
-    .ren_i  (b_ren_i),
-    .raddr_i(b_raddr_i),
-    .rdata_o(b_rdata_o)
+  mr_ram_1r1w #(.W(16), .DEPTH(T * PM_WORDS), .WE_W(8)) u_copy_b (
+    .clk_i, .wen_i(wen), .waddr_i(waddr), .wdata_i(wdata),
+    .ren_i(b_ren_i), .raddr_i(b_raddr_i), .rdata_o(b_rdata_o)
   );
 
 endmodule

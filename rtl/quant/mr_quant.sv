@@ -90,23 +90,10 @@ module mr_quant #(
   logic [META-1:0] hi_meta, lo_meta, lo_wr_meta;
   logic [L*32-1:0] hi_data, lo_data, lo_wr_data;
 
-  mr_quant_buf #(
-      .L(L),
-      .TAG(META),
-      .DEPTH(DEPTH)
-  ) u_hi (
-      .clk_i,
-      .rst_ni,
-      .wr_valid_i (hi_wr),
-      .wr_last_i  (beat_last_q),
-      .wr_data_i  (slice),
-      .tag_i      ({two_pass_in, sub_q, in_tag_i}),
-      .blk_valid_o(hi_valid),
-      .blk_code_o (hi_code),
-      .blk_tag_o  (hi_meta),
-      .blk_pop_i  (hi_pop),
-      .rd_i       (hi_rd),
-      .rd_data_o  (hi_data)
+  mr_quant_buf #(.L(L), .TAG(META), .DEPTH(DEPTH)) u_hi (
+    .clk_i, .rst_ni, .wr_valid_i(hi_wr), .wr_last_i(beat_last_q), .wr_data_i(slice),
+    .tag_i({two_pass_in, sub_q, in_tag_i}), .blk_valid_o(hi_valid), .blk_code_o(hi_code),
+    .blk_tag_o(hi_meta), .blk_pop_i(hi_pop), .rd_i(hi_rd), .rd_data_o(hi_data)
   );
 
   // ---- issue: beats of one block after another, residues first ----------------------------------
@@ -291,23 +278,10 @@ module mr_quant #(
     assign lo_wr_meta = r3_meta_q;
     assign lo_wr_data = r3_q;
 
-    mr_quant_buf #(
-        .L(L),
-        .TAG(META),
-        .DEPTH(DEPTH)
-    ) u_lo (
-        .clk_i,
-        .rst_ni,
-        .wr_valid_i (lo_wr),
-        .wr_last_i  (lo_wr_last),
-        .wr_data_i  (lo_wr_data),
-        .tag_i      (lo_wr_meta),
-        .blk_valid_o(lo_valid),
-        .blk_code_o (lo_code),
-        .blk_tag_o  (lo_meta),
-        .blk_pop_i  (lo_pop),
-        .rd_i       (lo_rd),
-        .rd_data_o  (lo_data)
+    mr_quant_buf #(.L(L), .TAG(META), .DEPTH(DEPTH)) u_lo (
+      .clk_i, .rst_ni, .wr_valid_i(lo_wr), .wr_last_i(lo_wr_last), .wr_data_i(lo_wr_data),
+      .tag_i(lo_wr_meta), .blk_valid_o(lo_valid), .blk_code_o(lo_code), .blk_tag_o(lo_meta),
+      .blk_pop_i(lo_pop), .rd_i(lo_rd), .rd_data_o(lo_data)
     );
   end else begin : gen_no_lo
     logic unused_lo;

@@ -81,75 +81,35 @@ module mr_channels #(
   logic [N-1:0] w_valid, w_credit;
   assign m_ch_rready_o = '1;
   for (genvar c = 0; c < N; c = c + 1) begin : gen_channel
-    mr_reader #(
-      .W_DEPTH (W_DEPTH),
-      .KV_DEPTH(KV_DEPTH)
-    ) u_reader (
-      .clk_i,
-      .rst_ni,
-      .w_job_valid_i (job_valid_i[c] && !halt_i),
-      .w_job_ready_o (job_ready_o[c]),
-      .w_job_off_i   (job_off_i),
-      .w_job_beats_i (job_beats_i),
-      .w_base_i      ((STASH != 0 && job_stash_i) ? s_base_i[64*c+:64] : w_base_i[64*c+:64]),
-      .w_limit_i     ((STASH != 0) ? '1 : w_limit_i[32*c+:32]),
-      .w_valid_o     (w_valid[c]),
-      .w_credit_i    (w_credit[c]),
-      .kv_job_valid_i(kv_job_valid_i[c] && !halt_i),
-      .kv_job_ready_o(kv_job_ready_o[c]),
-      .kv_job_off_i  (kv_job_off_i[32*c+:32]),
-      .kv_job_beats_i(kv_job_beats_i[32*c+:32]),
-      .kv_base_i     (kv_base_i[64*c+:64]),
-      .kv_limit_i    (kv_limit_i[32*c+:32]),
-      .kv_valid_o    (kv_valid_o[c]),
-      .kv_credit_i   (kv_credit_i[c]),
-      .data_o        (kv_data_o[512*c+:512]),
-      .flush_i       (flush_q),
-      .idle_o        (idle_o[c]),
-      .err_valid_o   (err_valid_o[c]),
-      .err_code_o    (err_code_o[8*c+:8]),
-      .err_addr_o    (err_addr_o[64*c+:64]),
-      .cnt_nocredit_o(cnt_nocredit_o[c]),
-      .cnt_wait_o    (cnt_wait_o[c]),
-      .cnt_idle_o    (cnt_idle_o[c]),
-      .cnt_issue_o   (cnt_issue_o[c]),
-      .cnt_w_beat_o  (cnt_w_beat_o[c]),
-      .cnt_kv_beat_o (cnt_kv_beat_o[c]),
-      .m_arvalid_o   (m_ch_arvalid_o[c]),
-      .m_arready_i   (m_ch_arready_i[c]),
-      .m_araddr_o    (m_ch_araddr_o[64*c+:64]),
-      .m_arlen_o     (m_ch_arlen_o[8*c+:8]),
-      .m_rvalid_i    (m_ch_rvalid_i[c]),
-      .m_rdata_i     (m_ch_rdata_i[512*c+:512]),
-      .m_rresp_i     (m_ch_rresp_i[2*c+:2]),
-      .m_rlast_i     (m_ch_rlast_i[c])
+    mr_reader #(.W_DEPTH(W_DEPTH), .KV_DEPTH(KV_DEPTH)) u_reader (
+      .clk_i, .rst_ni, .w_job_valid_i(job_valid_i[c] && !halt_i), .w_job_ready_o(job_ready_o[c]),
+      .w_job_off_i(job_off_i), .w_job_beats_i(job_beats_i),
+      .w_base_i((STASH != 0 && job_stash_i) ? s_base_i[64*c+:64] : w_base_i[64*c+:64]),
+      .w_limit_i((STASH != 0) ? '1 : w_limit_i[32*c+:32]), .w_valid_o(w_valid[c]),
+      .w_credit_i(w_credit[c]), .kv_job_valid_i(kv_job_valid_i[c] && !halt_i),
+      .kv_job_ready_o(kv_job_ready_o[c]), .kv_job_off_i(kv_job_off_i[32*c+:32]),
+      .kv_job_beats_i(kv_job_beats_i[32*c+:32]), .kv_base_i(kv_base_i[64*c+:64]),
+      .kv_limit_i(kv_limit_i[32*c+:32]), .kv_valid_o(kv_valid_o[c]), .kv_credit_i(kv_credit_i[c]),
+      .data_o(kv_data_o[512*c+:512]), .flush_i(flush_q), .idle_o(idle_o[c]),
+      .err_valid_o(err_valid_o[c]), .err_code_o(err_code_o[8*c+:8]),
+      .err_addr_o(err_addr_o[64*c+:64]), .cnt_nocredit_o(cnt_nocredit_o[c]),
+      .cnt_wait_o(cnt_wait_o[c]), .cnt_idle_o(cnt_idle_o[c]), .cnt_issue_o(cnt_issue_o[c]),
+      .cnt_w_beat_o(cnt_w_beat_o[c]), .cnt_kv_beat_o(cnt_kv_beat_o[c]),
+      .m_arvalid_o(m_ch_arvalid_o[c]), .m_arready_i(m_ch_arready_i[c]),
+      .m_araddr_o(m_ch_araddr_o[64*c+:64]), .m_arlen_o(m_ch_arlen_o[8*c+:8]),
+      .m_rvalid_i(m_ch_rvalid_i[c]), .m_rdata_i(m_ch_rdata_i[512*c+:512]),
+      .m_rresp_i(m_ch_rresp_i[2*c+:2]), .m_rlast_i(m_ch_rlast_i[c])
     );
 
-    mr_stream #(
-      .FIFO_DEPTH(W_DEPTH),
-      .RING      (RING),
-      .VEC_WORDS (VEC_WORDS),
-      .PART      (STASH)
-    ) u_stream (
-      .clk_i,
-      .rst_ni,
-      .w_valid_i   (w_valid[c]),
-      .w_data_i    (kv_data_o[512*c+:512]),
-      .w_credit_o  (w_credit[c]),
+    mr_stream #(.FIFO_DEPTH(W_DEPTH), .RING(RING), .VEC_WORDS(VEC_WORDS), .PART(STASH)) u_stream (
+      .clk_i, .rst_ni, .w_valid_i(w_valid[c]), .w_data_i(kv_data_o[512*c+:512]),
+      .w_credit_o(w_credit[c]),
       `MR_SP_S_TO_AT(cmd_, sp_, c),
-      .vec_ren_i,
-      .vec_raddr_i,
-      .vec_rdata_o (vec_rdata_o[128*c+:128]),
-      .ring_count_o(ring_count_o[16*c+:16]),
-      .ring_ren_i,
-      .ring_raddr_i,
-      .ring_rdata_o(ring_rdata_o[1024*c+:1024]),
-      .ring_rcode_o(ring_rcode_o[32*c+:32]),
-      .ring_free_i,
-      .tile_valid_o(tile_valid_o[c]),
-      .tile_max_o  (tile_max_o[32*c+:32]),
-      .tile_bias_o (tile_bias_o[128*c+:128]),
-      .tile_pop_i
+      .vec_ren_i, .vec_raddr_i, .vec_rdata_o(vec_rdata_o[128*c+:128]),
+      .ring_count_o(ring_count_o[16*c+:16]), .ring_ren_i, .ring_raddr_i,
+      .ring_rdata_o(ring_rdata_o[1024*c+:1024]), .ring_rcode_o(ring_rcode_o[32*c+:32]),
+      .ring_free_i, .tile_valid_o(tile_valid_o[c]), .tile_max_o(tile_max_o[32*c+:32]),
+      .tile_bias_o(tile_bias_o[128*c+:128]), .tile_pop_i
     );
   end
 

@@ -67,28 +67,12 @@ module mr_read_jobs #(
 `ifdef FORMAL
   logic [31:0] c_rem;
 `endif
-  mr_cut_4k #(
-    .PAGE_LOG2(6),
-    .ADDR     (58),
-    .LEFT     (32),
-    .MOST     (BURST),
-    .STAGE    (1)
-  ) u_cut (
-    .clk_i,
-    .rst_ni,
-    .clear_i,
-    .load_i (a_move && !a_bad && !stop_i && !clear_i),
-    .addr_i (a_addr_q),
-    .left_i (a_beats_q),
-    .busy_o (c_busy),
-    .valid_o(n_valid),
-    .next_i (n_move && !stop_i),
-    .addr_o (c_addr),
-    .n_o    (n_len),
-    .last_o (n_last)
+  mr_cut_4k #(.PAGE_LOG2(6), .ADDR(58), .LEFT(32), .MOST(BURST), .STAGE(1)) u_cut (
+    .clk_i, .rst_ni, .clear_i, .load_i(a_move && !a_bad && !stop_i && !clear_i), .addr_i(a_addr_q),
+    .left_i(a_beats_q), .busy_o(c_busy), .valid_o(n_valid), .next_i(n_move && !stop_i),
+    .addr_o(c_addr), .n_o(n_len), .last_o(n_last)
 `ifdef FORMAL
-    ,
-    .f_left_o(c_rem)
+    , .f_left_o(c_rem)
 `endif
   );
 

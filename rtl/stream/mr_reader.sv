@@ -110,30 +110,14 @@ module mr_reader #(
   logic [57:0] w_bst_addr;
   logic [6:0] w_bst_beats;
   logic [63:0] w_err_addr;
-  mr_read_jobs #(
-    .BURST(W_BURST)
-  ) u_w_jobs (
-    .clk_i,
-    .rst_ni,
-    .stop_i     (stop),
-    .clear_i    (clear),
-    .base_i     (w_base_i),
-    .limit_i    (w_limit_i),
-    .job_valid_i(w_job_valid_i),
-    .job_ready_o(w_job_ready_o),
-    .job_off_i  (w_job_off_i),
-    .job_beats_i(w_job_beats_i),
-    .bst_valid_o(w_bst_valid),
-    .bst_ready_i(w_take),
-    .bst_addr_o (w_bst_addr),
-    .bst_beats_o(w_bst_beats),
-    .busy_o     (w_busy),
-    .err_o      (w_err),
-    .bad_o      (w_bad),
-    .err_addr_o (w_err_addr)
+  mr_read_jobs #(.BURST(W_BURST)) u_w_jobs (
+    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear), .base_i(w_base_i), .limit_i(w_limit_i),
+    .job_valid_i(w_job_valid_i), .job_ready_o(w_job_ready_o), .job_off_i(w_job_off_i),
+    .job_beats_i(w_job_beats_i), .bst_valid_o(w_bst_valid), .bst_ready_i(w_take),
+    .bst_addr_o(w_bst_addr), .bst_beats_o(w_bst_beats), .busy_o(w_busy), .err_o(w_err),
+    .bad_o(w_bad), .err_addr_o(w_err_addr)
 `ifdef FORMAL
-    ,
-    .f_emit_o   (f_w_emit)
+    , .f_emit_o(f_w_emit)
 `endif
   );
 
@@ -141,30 +125,14 @@ module mr_reader #(
   logic [57:0] k_bst_addr;
   logic [6:0] k_bst_beats;
   logic [63:0] k_err_addr;
-  mr_read_jobs #(
-    .BURST(KV_BURST)
-  ) u_kv_jobs (
-    .clk_i,
-    .rst_ni,
-    .stop_i     (stop),
-    .clear_i    (clear),
-    .base_i     (kv_base_i),
-    .limit_i    (kv_limit_i),
-    .job_valid_i(kv_job_valid_i),
-    .job_ready_o(kv_job_ready_o),
-    .job_off_i  (kv_job_off_i),
-    .job_beats_i(kv_job_beats_i),
-    .bst_valid_o(k_bst_valid),
-    .bst_ready_i(k_take),
-    .bst_addr_o (k_bst_addr),
-    .bst_beats_o(k_bst_beats),
-    .busy_o     (k_busy),
-    .err_o      (k_err),
-    .bad_o      (k_bad),
-    .err_addr_o (k_err_addr)
+  mr_read_jobs #(.BURST(KV_BURST)) u_kv_jobs (
+    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear), .base_i(kv_base_i), .limit_i(kv_limit_i),
+    .job_valid_i(kv_job_valid_i), .job_ready_o(kv_job_ready_o), .job_off_i(kv_job_off_i),
+    .job_beats_i(kv_job_beats_i), .bst_valid_o(k_bst_valid), .bst_ready_i(k_take),
+    .bst_addr_o(k_bst_addr), .bst_beats_o(k_bst_beats), .busy_o(k_busy), .err_o(k_err),
+    .bad_o(k_bad), .err_addr_o(k_err_addr)
 `ifdef FORMAL
-    ,
-    .f_emit_o   (f_k_emit)
+    , .f_emit_o(f_k_emit)
 `endif
   );
 

@@ -75,12 +75,7 @@ module mr_stash_jobs #(
   // verilator lint_on UNUSED
   logic [38:0] end_q;
   mr_tiles_at u_at (
-    .clk_i,
-    .group_i(at_q),
-    .beats_i(group_beats_q),
-    .head_o (head),
-    .group_o(group),
-    .end_o  (over)
+    .clk_i, .group_i(at_q), .beats_i(group_beats_q), .head_o(head), .group_o(group), .end_o(over)
   );
 
   // Groups a channel of n times 64 columns.
@@ -140,21 +135,12 @@ module mr_stash_jobs #(
   logic [W-1:0] h;
   assign whole = first_q == '0 && kblocks_q == all_q;
   logic [$clog2(DEPTH+1)-1:0] unused_count;
-  mr_fifo #(
-    .W    (W),
-    .DEPTH(DEPTH)
-  ) u_waiting (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (good_o),
-    .in_ready_o (unused_ready),  // as many as the reader's queue holds
-    .in_data_i  ({waits_q, whole, at_q[3:0], groups({1'b0, cols_64_q}), group_beats_q, from_q,
-                  span_q, head[31:0] + off_o, group[31:0] + off_o}),
-    .out_valid_o(h_valid),
-    .out_ready_i(go_i),
-    .out_data_o (h),
-    .count_o    (unused_count)
+  mr_fifo #(.W(W), .DEPTH(DEPTH)) u_waiting (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(good_o), .in_ready_o(unused_ready),  // as many as the reader's queue holds
+    .in_data_i({waits_q, whole, at_q[3:0], groups({1'b0, cols_64_q}), group_beats_q, from_q,
+                span_q, head[31:0] + off_o, group[31:0] + off_o}),
+    .out_valid_o(h_valid), .out_ready_i(go_i), .out_data_o(h), .count_o(unused_count)
   );
   assign next_o  = h_valid;
   assign waits_o = h[W-1];

@@ -66,20 +66,11 @@ module mr_stream #(
   logic credit_q;
   logic unused_ready;
   logic [$clog2(FIFO_DEPTH+1)-1:0] unused_count;
-  mr_fifo #(
-    .W    (512),
-    .DEPTH(FIFO_DEPTH)
-  ) u_fifo (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (w_valid_i),
-    .in_ready_o (unused_ready),  // credits: never full with a beat coming
-    .in_data_i  (w_data_i),
-    .out_valid_o(beat_valid),
-    .out_ready_i(take),
-    .out_data_o (beat),
-    .count_o    (unused_count)
+  mr_fifo #(.W(512), .DEPTH(FIFO_DEPTH)) u_fifo (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(w_valid_i), .in_ready_o(unused_ready),  // credits: never full with a beat coming
+    .in_data_i(w_data_i),
+    .out_valid_o(beat_valid), .out_ready_i(take), .out_data_o(beat), .count_o(unused_count)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) credit_q <= 1'b0;
@@ -92,40 +83,14 @@ module mr_stream #(
   logic [15:0] vec_index;
   logic full_q, tile_space, done;
   logic [3:0] row_at, group_at;
-  mr_splitter #(
-    .PART(PART)
-  ) u_splitter (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i,
-    .cmd_ready_o,
-    .cmd_vec_i,
-    .cmd_vec_beats_i,
-    .cmd_fp4_i,
-    .cmd_bias_i,
-    .cmd_kblocks_i,
-    .cmd_groups_i,
-    .cmd_first_i,
-    .cmd_in_head_i,
-    .done_o      (done),
-    .beat_valid_i(beat_valid),
-    .beat_take_o (take),
-    .ring_space_i(!full_q),
-    .tile_space_i(tile_space),
-    .vec_o       (is_vec),
-    .vec_bias_o  (vec_bias),
-    .vec_index_o (vec_index),
-    .head_o      (is_head),
-    .bias_o      (is_bias),
-    .scale_o     (is_scale),
-    .group_o     (is_group),
-    .data_o      (is_data),
-    .row_o       (is_row),
-    .hi_o        (hi),
-    .fp4_o       (fp4),
-    .has_bias_o  (has_bias),
-    .row_at_o    (row_at),
-    .group_at_o  (group_at)
+  mr_splitter #(.PART(PART)) u_splitter (
+    .clk_i, .rst_ni, .cmd_valid_i, .cmd_ready_o, .cmd_vec_i, .cmd_vec_beats_i, .cmd_fp4_i,
+    .cmd_bias_i, .cmd_kblocks_i, .cmd_groups_i, .cmd_first_i, .cmd_in_head_i, .done_o(done),
+    .beat_valid_i(beat_valid), .beat_take_o(take), .ring_space_i(!full_q),
+    .tile_space_i(tile_space), .vec_o(is_vec), .vec_bias_o(vec_bias), .vec_index_o(vec_index),
+    .head_o(is_head), .bias_o(is_bias), .scale_o(is_scale), .group_o(is_group), .data_o(is_data),
+    .row_o(is_row), .hi_o(hi), .fp4_o(fp4), .has_bias_o(has_bias), .row_at_o(row_at),
+    .group_at_o(group_at)
   );
   if (PART == 0) begin : gen_whole
     logic unused;
@@ -175,20 +140,11 @@ module mr_stream #(
 
   // ---- tile FIFO --------------------------------------------------------------------------------
   logic [$clog2(TILES+1)-1:0] unused_tiles;
-  mr_fifo #(
-    .W    (160),
-    .DEPTH(TILES)
-  ) u_tiles (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (is_group),
-    .in_ready_o (tile_space),
-    .in_data_i  ({group_bias, max_q[32*group_q+:32]}),
-    .out_valid_o(tile_valid_o),
-    .out_ready_i(tile_pop_i),
-    .out_data_o ({tile_bias_o, tile_max_o}),
-    .count_o    (unused_tiles)
+  mr_fifo #(.W(160), .DEPTH(TILES)) u_tiles (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(is_group), .in_ready_o(tile_space), .in_data_i({group_bias, max_q[32*group_q+:32]}),
+    .out_valid_o(tile_valid_o), .out_ready_i(tile_pop_i), .out_data_o({tile_bias_o, tile_max_o}),
+    .count_o(unused_tiles)
   );
 
   // ---- ring -------------------------------------------------------------------------------------
@@ -226,29 +182,13 @@ module mr_stream #(
     end
   end
 
-  mr_ram_1r1w #(
-    .W    (1024),
-    .DEPTH(RING)
-  ) u_ring (
-    .clk_i,
-    .wen_i  (row_q),
-    .waddr_i(count_q[RW-1:0]),
-    .wdata_i(row_data_q),
-    .ren_i  (ring_ren_i),
-    .raddr_i(ring_raddr_i),
-    .rdata_o(ring_rdata_o)
+  mr_ram_1r1w #(.W(1024), .DEPTH(RING)) u_ring (
+    .clk_i, .wen_i(row_q), .waddr_i(count_q[RW-1:0]), .wdata_i(row_data_q),
+    .ren_i(ring_ren_i), .raddr_i(ring_raddr_i), .rdata_o(ring_rdata_o)
   );
-  mr_ram_1r1w #(
-    .W    (32),
-    .DEPTH(RING)
-  ) u_codes (
-    .clk_i,
-    .wen_i  (row_q),
-    .waddr_i(count_q[RW-1:0]),
-    .wdata_i(row_code_q),
-    .ren_i  (ring_ren_i),
-    .raddr_i(ring_raddr_i),
-    .rdata_o(ring_rcode_o)
+  mr_ram_1r1w #(.W(32), .DEPTH(RING)) u_codes (
+    .clk_i, .wen_i(row_q), .waddr_i(count_q[RW-1:0]), .wdata_i(row_code_q),
+    .ren_i(ring_ren_i), .raddr_i(ring_raddr_i), .rdata_o(ring_rcode_o)
   );
   assign ring_count_o = count_q;
 
@@ -267,17 +207,9 @@ module mr_stream #(
       vec_waddr_q <= VW'(32'(vec_index) + (vec_bias ? VEC_BEATS : 0));
     end
   end
-  mr_ram_1r1w #(
-    .W    (512),
-    .DEPTH(2 * VEC_BEATS)
-  ) u_vec (
-    .clk_i,
-    .wen_i  (vec_wen_q),
-    .waddr_i(vec_waddr_q),
-    .wdata_i(vec_wdata_q),
-    .ren_i  (vec_ren_i),
-    .raddr_i(vec_raddr_i[VW+1:2]),
-    .rdata_o(vec_rword)
+  mr_ram_1r1w #(.W(512), .DEPTH(2 * VEC_BEATS)) u_vec (
+    .clk_i, .wen_i(vec_wen_q), .waddr_i(vec_waddr_q), .wdata_i(vec_wdata_q),
+    .ren_i(vec_ren_i), .raddr_i(vec_raddr_i[VW+1:2]), .rdata_o(vec_rword)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) vec_ren_q <= 1'b0;

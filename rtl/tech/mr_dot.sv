@@ -41,29 +41,15 @@ module mr_dot #(
       logic [47:0] up;
       logic [191:0] unused_p;
       logic unused;
-      mr_dot_cascade #(
-        .BIAS(Bias)
-      ) u_cascade (
-        .clk_i,
-        .v_i    (v_i[2:0]),
-        .alone_i(1'b0),
-        .link_i (1'b1),
-        .a_i    (a_i[32*g+:32]),
-        .lo_i   (w_i[32*g+:32]),
-        .hi_i   (w_i[256+32*g+:32]),
-        .p_i    (27'd0),
-        .up_o   (up),
-        .p_o    (unused_p)
+      mr_dot_cascade #(.BIAS(Bias)) u_cascade (
+        .clk_i, .v_i(v_i[2:0]), .alone_i(1'b0), .link_i(1'b1), .a_i(a_i[32*g+:32]),
+        .lo_i(w_i[32*g+:32]), .hi_i(w_i[256+32*g+:32]), .p_i(27'd0), .up_o(up), .p_o(unused_p)
       );
       assign sums[36*g+:36] = up[35:0];
       assign unused = ^up[47:36];
     end
     logic [19:0] lo, hi, lo_q, hi_q;
-    mr_dot_halves u_halves (
-      .sums_i(sums),
-      .lo_o  (lo),
-      .hi_o  (hi)
-    );
+    mr_dot_halves u_halves (.sums_i(sums), .lo_o(lo), .hi_o(hi));
     always_ff @(posedge clk_i) begin
       if (v_i[3]) begin
         lo_q <= lo;

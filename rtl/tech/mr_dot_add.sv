@@ -20,26 +20,11 @@ module mr_dot_add #(
 );
 
   logic [47:0] unused_pc;
-  mr_dsp48e2 #(
-    .USE_MULT("NONE"),
-    .CREG    (TERM_REG)
-  ) u_dsp (
-    .clk_i,
-    .ce_ab_i (1'b0),
-    .ce_c_i  (v_i),
-    .ce_d_i  (1'b0),
-    .ce_m_i  (1'b0),
-    .ce_p_i  (1'b0),
-    .inmode_i(5'd0),
-    .opmode_i({7'b00_000_11, !first_i, !first_i}),  // X: A and B or 0, Y: C
-    .a_i     (sum_i[47:18]),
-    .b_i     (sum_i[17:0]),
-    .c_i     (term_i),
-    .d_i     (27'd0),
-    .carry_i (1'b0),
-    .pc_i    (48'd0),
-    .pc_o    (unused_pc),
-    .p_o     (sum_o)
+  mr_dsp48e2 #(.USE_MULT("NONE"), .CREG(TERM_REG)) u_dsp (
+    .clk_i, .ce_ab_i(1'b0), .ce_c_i(v_i), .ce_d_i(1'b0), .ce_m_i(1'b0), .ce_p_i(1'b0),
+    .inmode_i(5'd0), .opmode_i({7'b00_000_11, !first_i, !first_i}),  // X: A and B or 0, Y: C
+    .a_i(sum_i[47:18]), .b_i(sum_i[17:0]), .c_i(term_i), .d_i(27'd0), .carry_i(1'b0), .pc_i(48'd0),
+    .pc_o(unused_pc), .p_o(sum_o)
   );
 
 endmodule

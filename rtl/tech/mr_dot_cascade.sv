@@ -25,68 +25,21 @@ module mr_dot_cascade #(
 );
 
   logic [47:0] up0, up1, up2;
-  mr_dot_lane #(
-    .FIRST(1),
-    .BIAS (BIAS),
-    .ALONE(ALONE)
-  ) u_lane0 (
-    .clk_i,
-    .v_i,
-    .alone_i,
-    .link_i,
-    .a_i   (a_i[7:0]),
-    .lo_i  (lo_i[7:0]),
-    .hi_i  (hi_i[7:0]),
-    .p_i,
-    .down_i(48'd0),
-    .up_o  (up0),
-    .p_o   (p_o[47:0])
+  mr_dot_lane #(.FIRST(1), .BIAS(BIAS), .ALONE(ALONE)) u_lane0 (
+    .clk_i, .v_i, .alone_i, .link_i, .a_i(a_i[7:0]), .lo_i(lo_i[7:0]), .hi_i(hi_i[7:0]), .p_i,
+    .down_i(48'd0), .up_o(up0), .p_o(p_o[47:0])
   );
-  mr_dot_lane #(
-    .ALONE(ALONE)
-  ) u_lane1 (
-    .clk_i,
-    .v_i,
-    .alone_i,
-    .link_i,
-    .a_i   (a_i[15:8]),
-    .lo_i  (lo_i[15:8]),
-    .hi_i  (hi_i[15:8]),
-    .p_i,
-    .down_i(up0),
-    .up_o  (up1),
-    .p_o   (p_o[95:48])
+  mr_dot_lane #(.ALONE(ALONE)) u_lane1 (
+    .clk_i, .v_i, .alone_i, .link_i, .a_i(a_i[15:8]), .lo_i(lo_i[15:8]), .hi_i(hi_i[15:8]), .p_i,
+    .down_i(up0), .up_o(up1), .p_o(p_o[95:48])
   );
-  mr_dot_lane #(
-    .ALONE(ALONE)
-  ) u_lane2 (
-    .clk_i,
-    .v_i,
-    .alone_i,
-    .link_i,
-    .a_i   (a_i[23:16]),
-    .lo_i  (lo_i[23:16]),
-    .hi_i  (hi_i[23:16]),
-    .p_i,
-    .down_i(up1),
-    .up_o  (up2),
-    .p_o   (p_o[143:96])
+  mr_dot_lane #(.ALONE(ALONE)) u_lane2 (
+    .clk_i, .v_i, .alone_i, .link_i, .a_i(a_i[23:16]), .lo_i(lo_i[23:16]), .hi_i(hi_i[23:16]), .p_i,
+    .down_i(up1), .up_o(up2), .p_o(p_o[143:96])
   );
-  mr_dot_lane #(
-    .LAST (1),
-    .ALONE(ALONE)
-  ) u_lane3 (
-    .clk_i,
-    .v_i,
-    .alone_i,
-    .link_i,
-    .a_i   (a_i[31:24]),
-    .lo_i  (lo_i[31:24]),
-    .hi_i  (hi_i[31:24]),
-    .p_i,
-    .down_i(up2),
-    .up_o,
-    .p_o   (p_o[191:144])
+  mr_dot_lane #(.LAST(1), .ALONE(ALONE)) u_lane3 (
+    .clk_i, .v_i, .alone_i, .link_i, .a_i(a_i[31:24]), .lo_i(lo_i[31:24]), .hi_i(hi_i[31:24]), .p_i,
+    .down_i(up2), .up_o, .p_o(p_o[191:144])
   );
 
 endmodule

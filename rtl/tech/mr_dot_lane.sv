@@ -53,30 +53,11 @@ module mr_dot_lane #(
   assign up_o = (LAST != 0) ? p_o : pc;
 
   mr_dsp48e2 #(
-    .AMULTSEL("AD"),
-    .AREG    (AReg),
-    .BREG    (1),
-    .DREG    (1),
-    .MREG    (1),
-    .PREG    (LAST),
-    .RND     (BIAS)
+    .AMULTSEL("AD"), .AREG(AReg), .BREG(1), .DREG(1), .MREG(1), .PREG(LAST), .RND(BIAS)
   ) u_dsp (
-    .clk_i,
-    .ce_ab_i (v_i[0]),
-    .ce_c_i  (1'b0),
-    .ce_d_i  (v_i[0]),
-    .ce_m_i  (v_i[1]),
-    .ce_p_i  (v_i[2]),
-    .inmode_i(inmode),
-    .opmode_i(opmode),
-    .a_i     ({{3{a[26]}}, a}),
-    .b_i     ({{10{a_i[7]}}, a_i}),
-    .c_i     (48'd0),
-    .d_i     ({{19{lo_i[7]}}, lo_i}),
-    .carry_i (1'b0),
-    .pc_i    (down_i),
-    .pc_o    (pc),
-    .p_o
+    .clk_i, .ce_ab_i(v_i[0]), .ce_c_i(1'b0), .ce_d_i(v_i[0]), .ce_m_i(v_i[1]), .ce_p_i(v_i[2]),
+    .inmode_i(inmode), .opmode_i(opmode), .a_i({{3{a[26]}}, a}), .b_i({{10{a_i[7]}}, a_i}),
+    .c_i(48'd0), .d_i({{19{lo_i[7]}}, lo_i}), .carry_i(1'b0), .pc_i(down_i), .pc_o(pc), .p_o
   );
 
   logic unused;

@@ -220,35 +220,17 @@ module mr_grad_out #(
   assign zero = 16'(32'(raddr_q) >> (LW - LB)) >= rows_q;
   assign ren  = copy_q && sent_q && left_q != '0 && (!word_v_q || word_ready);
 
-  mr_ram_1r1w #(
-    .W    (NB * V * 32),
-    .DEPTH(T * W64 / NB),
-    .WE_W (V * 32)
-  ) u_stripe (
-    .clk_i,
-    .wen_i  (v3_q ? bank3_q : '0),
-    .waddr_i(addr3_q),
-    .wdata_i({NB{word_q}}),
-    .ren_i  (ren && !zero),
-    .raddr_i(raddr_q),
-    .rdata_o(rdata)
+  mr_ram_1r1w #(.W(NB * V * 32), .DEPTH(T * W64 / NB), .WE_W(V * 32)) u_stripe (
+    .clk_i, .wen_i(v3_q ? bank3_q : '0), .waddr_i(addr3_q), .wdata_i({NB{word_q}}),
+    .ren_i(ren && !zero), .raddr_i(raddr_q), .rdata_o(rdata)
   );
 
   logic         beat_valid;
   logic [511:0] beat;
-  mr_width #(
-    .IN (NB * V * 32),
-    .OUT(512)
-  ) u_width (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (word_v_q),
-    .in_ready_o (word_ready),
-    .in_data_i  (zero_q ? '0 : rdata),
-    .out_valid_o(beat_valid),
-    .out_ready_i(data_ready_i),
-    .out_data_o (beat)
+  mr_width #(.IN(NB * V * 32), .OUT(512)) u_width (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(word_v_q), .in_ready_o(word_ready), .in_data_i(zero_q ? '0 : rdata),
+    .out_valid_o(beat_valid), .out_ready_i(data_ready_i), .out_data_o(beat)
   );
 
   logic [511:0] record;

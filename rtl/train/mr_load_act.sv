@@ -69,12 +69,7 @@ module mr_load_act #(
   logic [37:0] head, group, over;
   logic [38:0] end_q;
   mr_tiles_at u_at (
-    .clk_i,
-    .group_i(at_q),
-    .beats_i(group_beats_q),
-    .head_o (head),
-    .group_o(group),
-    .end_o  (over)
+    .clk_i, .group_i(at_q), .beats_i(group_beats_q), .head_o(head), .group_o(group), .end_o(over)
   );
 
   logic [15:0] last_k;
@@ -223,20 +218,10 @@ module mr_load_act #(
   logic [511:0] f_data;
   // The buffer has room for all that is requested.
   // verilator lint_off PINCONNECTEMPTY
-  mr_fifo #(
-    .W    (512),
-    .DEPTH(BUF)
-  ) u_buf (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (rd_data_valid_i),
-    .in_ready_o (),
-    .in_data_i  (rd_data_i),
-    .out_valid_o(f_valid),
-    .out_ready_i(pop),
-    .out_data_o (f_data),
-    .count_o    ()
+  mr_fifo #(.W(512), .DEPTH(BUF)) u_buf (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(rd_data_valid_i), .in_ready_o(), .in_data_i(rd_data_i),
+    .out_valid_o(f_valid), .out_ready_i(pop), .out_data_o(f_data), .count_o()
   );
   // verilator lint_on PINCONNECTEMPTY
 

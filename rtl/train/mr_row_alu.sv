@@ -256,99 +256,36 @@ module mr_row_alu #(
       nan_q <= 1'b1;
     end
   end
-  mr_vacc2f #(
-    .LANES(1)
-  ) u_cvt (
-    .clk_i,
-    .rst_ni,
-    .valid_i(seq_q[0] || seq_q[1]),
-    .acc_i  (seq_q[0] ? sum : win_q),
-    .exp_i  ((seq_q[1] && wide_q) ? 11'd17 : 11'd0),
-    .valid_o(unused_cvt),
-    .y_o    (cvt_y),
-    .ovf_o  (cvt_ovf)
+  mr_vacc2f #(.LANES(1)) u_cvt (
+    .clk_i, .rst_ni, .valid_i(seq_q[0] || seq_q[1]), .acc_i(seq_q[0] ? sum : win_q),
+    .exp_i((seq_q[1] && wide_q) ? 11'd17 : 11'd0), .valid_o(unused_cvt), .y_o(cvt_y),
+    .ovf_o(cvt_ovf)
   );
   mr_recip u_recip (
-    .clk_i,
-    .rst_ni,
-    .valid_i(seq_q[3] && !ab),
-    .v_i    (cvt_y),
-    .valid_o(recip_done),
-    .y_o    (recip_y)
+    .clk_i, .rst_ni, .valid_i(seq_q[3] && !ab), .v_i(cvt_y), .valid_o(recip_done), .y_o(recip_y)
   );
-  mr_vfmul #(
-    .LANES(1)
-  ) u_mul (
-    .clk_i,
-    .rst_ni,
-    .valid_i(ab ? seq_q[3] || seq_q[4] : seq_q[14] && back_q),
-    .a_i    (cvt_y),
-    .b_i    (ab ? inv_n_q : recip_y),
-    .valid_o(unused_mul),
-    .y_o    (mul_y),
-    .ovf_o  (mul_ovf)
+  mr_vfmul #(.LANES(1)) u_mul (
+    .clk_i, .rst_ni, .valid_i(ab ? seq_q[3] || seq_q[4] : seq_q[14] && back_q), .a_i(cvt_y),
+    .b_i(ab ? inv_n_q : recip_y), .valid_o(unused_mul), .y_o(mul_y), .ovf_o(mul_ovf)
   );
-  mr_norm_stats #(
-    .V(V)
-  ) u_stats (
-    .clk_i,
-    .rst_ni,
-    .busy_i  (busy_o),
-    .ren_i   (go && stats),
-    .first_i (word_q == '0),
-    .last_i  (last),
-    .data_i  (res1_rdata_i),
-    .top_i   (top_x),
-    .nan_i   (top_x == 8'd255),
-    .n_i     (n_q),
-    .inv_n_i (inv_n_q),
-    .inv_n2_i(inv_n2_q),
-    .eps_i   (eps_q),
-    .done_o  (stats_done),
-    .mean_o  (mean),
-    .r_o     (r),
-    .ovf_o   (stats_ovf)
+  mr_norm_stats #(.V(V)) u_stats (
+    .clk_i, .rst_ni, .busy_i(busy_o), .ren_i(go && stats), .first_i(word_q == '0), .last_i(last),
+    .data_i(res1_rdata_i), .top_i(top_x), .nan_i(top_x == 8'd255), .n_i(n_q), .inv_n_i(inv_n_q),
+    .inv_n2_i(inv_n2_q), .eps_i(eps_q), .done_o(stats_done), .mean_o(mean), .r_o(r),
+    .ovf_o(stats_ovf)
   );
 
   // ---- the lanes --------------------------------------------------------------------------------
   logic            out_valid;
   logic [V*32-1:0] out;
   logic [15:0]     vec_word_q;
-  mr_row_lanes #(
-    .V(V)
-  ) u_lanes (
-    .clk_i,
-    .rst_ni,
-    .pass_i      (pass_q),
-    .clear_i     (state_q == CLEAR),
-    .issue_i     (go),
-    .flags_i     (flags),
-    .lo_i        (lo_mask_q),
-    .hi_i        (hi_mask_q),
-    .x_i         (res1_rdata_i),
-    .y_i         (res2_rdata_i),
-    .vec_ren_o,
-    .vec_i       (vec_rdata_i),
-    .mean_i      (mean),
-    .r_i         (r),
-    .ma_i        (ma_q),
-    .mb_i        (mb_q),
-    .scale_i     (scale_q),
-    .by_i        (by_q),
-    .d_i         (d_q),
-    .grad_scale_i(grad_scale_q),
-    .fix_i       (fix_q),
-    .nan_i       (nan_q),
-    .top_x_o     (top_x),
-    .top_y_o     (top_y),
-    .top_g_o     (top_g),
-    .sum_o       (sum),
-    .prod_o      (prod),
-    .bad_o       (lanes_bad),
-    .out_valid_o (out_valid),
-    .out_o       (out),
-    .nan_o,
-    .ovf_o       (lanes_ovf)
+  mr_row_lanes #(.V(V)) u_lanes (
+    .clk_i, .rst_ni, .pass_i(pass_q), .clear_i(state_q == CLEAR), .issue_i(go), .flags_i(flags),
+    .lo_i(lo_mask_q), .hi_i(hi_mask_q), .x_i(res1_rdata_i), .y_i(res2_rdata_i), .vec_ren_o,
+    .vec_i(vec_rdata_i), .mean_i(mean), .r_i(r), .ma_i(ma_q), .mb_i(mb_q), .scale_i(scale_q),
+    .by_i(by_q), .d_i(d_q), .grad_scale_i(grad_scale_q), .fix_i(fix_q), .nan_i(nan_q),
+    .top_x_o(top_x), .top_y_o(top_y), .top_g_o(top_g), .sum_o(sum), .prod_o(prod),
+    .bad_o(lanes_bad), .out_valid_o(out_valid), .out_o(out), .nan_o, .ovf_o(lanes_ovf)
   );
   assign vec_raddr_o = VEC_AW'(vec_word_q);
   assign ovf_o       = stats_ovf || lanes_ovf || cvt_ovf || mul_ovf;
@@ -374,19 +311,10 @@ module mr_row_alu #(
     if (state_q == CLEAR) out_at_q <= base_q;
     else if (out_valid) out_at_q <= out_at_q + RESW'(1);
   end
-  mr_fifo #(
-    .W    (RESW + V * 32),
-    .DEPTH(FIFO)
-  ) u_out (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (out_valid),
-    .in_ready_o (unused_ready),
-    .in_data_i  ({out_at_q, out}),
-    .out_valid_o(wr_valid),
-    .out_ready_i(wr_taken),
-    .out_data_o ({wr_addr_o, wr_data_o}),
-    .count_o    (unused_count)
+  mr_fifo #(.W(RESW + V * 32), .DEPTH(FIFO)) u_out (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(out_valid), .in_ready_o(unused_ready), .in_data_i({out_at_q, out}),
+    .out_valid_o(wr_valid), .out_ready_i(wr_taken), .out_data_o({wr_addr_o, wr_data_o}),
+    .count_o(unused_count)
   );
 endmodule

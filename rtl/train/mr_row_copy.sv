@@ -169,20 +169,12 @@ module mr_row_copy #(
   logic [15:0] block;
   assign block = in1_q >> LB;
   assign pop   = q_valid_o && q_ready_i;
-  mr_fifo #(
-    .W    (V * 32 + mr_vec_pkg::TAG_LN_W),
-    .DEPTH(FIFO)
-  ) u_words (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (act_q),
-    .in_ready_o (unused_ready),
-    .in_data_i  ({res_rdata_i, run1_q, dst_q + block, slot_q, block == '0}),
-    .out_valid_o(q_valid_o),
-    .out_ready_i(q_ready_i),
-    .out_data_o ({q_data_o, q_tag_o}),
-    .count_o    (unused_count)
+  mr_fifo #(.W(V * 32 + mr_vec_pkg::TAG_LN_W), .DEPTH(FIFO)) u_words (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(act_q), .in_ready_o(unused_ready),
+    .in_data_i({res_rdata_i, run1_q, dst_q + block, slot_q, block == '0}),
+    .out_valid_o(q_valid_o), .out_ready_i(q_ready_i), .out_data_o({q_data_o, q_tag_o}),
+    .count_o(unused_count)
   );
   logic block_end;
   assign block_end = LB == 0 || &(in_q | ~16'(32 / V - 1));
@@ -200,33 +192,15 @@ module mr_row_copy #(
   // verilator lint_off UNUSED
   logic unused_busy;  // busy_o says it
   // verilator lint_on UNUSED
-  mr_turned #(
-    .N(N)
-  ) u_turned (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i  (state_q == START && turned_q),
-    .cmd_off_i    (off_q),
-    .cmd_kblocks_i(kblocks_q),
-    .cmd_at_i     (at_row_q),
-    .cmd_first_i  (20'(first_q >> LV)),
-    .cmd_groups_i (20'({4'd0, cols_q} >> LV)),
-    .cmd_begin_i  (begin_q[32] ? 17'd0 : {begin_q[31:16] != '0, begin_q[15:0]}),
-    .cmd_rows_i   (rows_m1_q + 16'd1),
-    .take_i       (go && !to_act),
-    .room_o       (t_room),
-    .b_valid_i    (turn_q),
-    .b_data_i     (res_rdata_i),
-    .b_token_i    (in1_q),
-    .b_group_i    (run1_q),
-    .b_last_i     (last_q),
-    .done_o       (t_done),
-    .err_valid_o,
-    .err_addr_o,
-    .busy_o       (unused_busy),
-    `MR_STASH_S_TO(s_, s_),
-    `MR_RD_M_TO(rd_, rd_),
-    `MR_WR_M_TO(, )
+  mr_turned #(.N(N)) u_turned (
+    .clk_i, .rst_ni, .cmd_valid_i(state_q == START && turned_q), .cmd_off_i(off_q),
+    .cmd_kblocks_i(kblocks_q), .cmd_at_i(at_row_q), .cmd_first_i(20'(first_q >> LV)),
+    .cmd_groups_i(20'({4'd0, cols_q} >> LV)),
+    .cmd_begin_i(begin_q[32] ? 17'd0 : {begin_q[31:16] != '0, begin_q[15:0]}),
+    .cmd_rows_i(rows_m1_q + 16'd1), .take_i(go && !to_act), .room_o(t_room), .b_valid_i(turn_q),
+    .b_data_i(res_rdata_i), .b_token_i(in1_q), .b_group_i(run1_q), .b_last_i(last_q),
+    .done_o(t_done), .err_valid_o, .err_addr_o, .busy_o(unused_busy),
+    `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
 
 endmodule

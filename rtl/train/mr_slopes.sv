@@ -63,21 +63,13 @@ module mr_slopes #(
   // verilator lint_off UNUSED
   logic        unused_ready;  // there is room
   // verilator lint_on UNUSED
-  mr_fifo #(
-    .W    (CMD_W),
-    .DEPTH(8)
-  ) u_cmds (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (cmd_valid_i),
-    .in_ready_o (unused_ready),
-    .in_data_i  ({cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], cmd_i[mr_pkg::MATMUL_SLOPE_OFF_LSB+:32],
-                  cmd_i[mr_pkg::MATMUL_COLS_LSB+5+:16], cmd_rows_i}),
-    .out_valid_o(c_valid),
-    .out_ready_i(start),
-    .out_data_o ({c_keep, c_off, c_blocks, c_rows}),
-    .count_o    (c_count)
+  mr_fifo #(.W(CMD_W), .DEPTH(8)) u_cmds (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(cmd_valid_i), .in_ready_o(unused_ready),
+    .in_data_i({cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], cmd_i[mr_pkg::MATMUL_SLOPE_OFF_LSB+:32],
+                cmd_i[mr_pkg::MATMUL_COLS_LSB+5+:16], cmd_rows_i}),
+    .out_valid_o(c_valid), .out_ready_i(start), .out_data_o({c_keep, c_off, c_blocks, c_rows}),
+    .count_o(c_count)
   );
 
   localparam logic [2:0] S_IDLE = 3'd0, S_SIZE = 3'd1, S_NEXT = 3'd2, S_ASK = 3'd3, S_MOVE = 3'd4,
@@ -165,30 +157,13 @@ module mr_slopes #(
   // verilator lint_off UNUSED
   logic            unused_k_ready, unused_b_ready;  // room_o and fits see to it
   // verilator lint_on UNUSED
-  mr_vslope #(
-    .LANES(V)
-  ) u_slope (
-    .clk_i,
-    .rst_ni,
-    .valid_i(x_valid_i),
-    .fn_i   (x_fn_i),
-    .x_i,
-    .valid_o(e_valid),
-    .e_o    (e)
+  mr_vslope #(.LANES(V)) u_slope (
+    .clk_i, .rst_ni, .valid_i(x_valid_i), .fn_i(x_fn_i), .x_i, .valid_o(e_valid), .e_o(e)
   );
-  mr_width #(
-    .IN (V * 16),
-    .OUT(512)
-  ) u_join (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (e_valid),
-    .in_ready_o (unused_k_ready),
-    .in_data_i  (e),
-    .out_valid_o(k_valid),
-    .out_ready_i(1'b1),
-    .out_data_o (k_data)
+  mr_width #(.IN(V * 16), .OUT(512)) u_join (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(e_valid), .in_ready_o(unused_k_ready), .in_data_i(e),
+    .out_valid_o(k_valid), .out_ready_i(1'b1), .out_data_o(k_data)
   );
 
   // ---- the buffer, of either way ----------------------------------------------------------------
@@ -198,20 +173,11 @@ module mr_slopes #(
   assign b_ready      = keep_q ? give_q && data_ready_i : s_ready;
   assign data_valid_o = give_q && b_valid;
   assign data_o       = b_data;
-  mr_fifo #(
-    .W    (512),
-    .DEPTH(DEPTH)
-  ) u_beats (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (k_valid || rd_data_valid_i),
-    .in_ready_o (unused_b_ready),
-    .in_data_i  (k_valid ? k_data : rd_data_i),
-    .out_valid_o(b_valid),
-    .out_ready_i(b_ready),
-    .out_data_o (b_data),
-    .count_o    (count)
+  mr_fifo #(.W(512), .DEPTH(DEPTH)) u_beats (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(k_valid || rd_data_valid_i), .in_ready_o(unused_b_ready),
+    .in_data_i(k_valid ? k_data : rd_data_i),
+    .out_valid_o(b_valid), .out_ready_i(b_ready), .out_data_o(b_data), .count_o(count)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -231,19 +197,10 @@ module mr_slopes #(
   // ---- beats to floats --------------------------------------------------------------------------
   logic            unused_s_valid, pop_q;
   logic [V*16-1:0] s;
-  mr_width #(
-    .IN (512),
-    .OUT(V * 16)
-  ) u_split (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (b_valid && !keep_q),
-    .in_ready_o (s_ready),
-    .in_data_i  (b_data),
-    .out_valid_o(unused_s_valid),
-    .out_ready_i(pop_i),
-    .out_data_o (s)
+  mr_width #(.IN(512), .OUT(V * 16)) u_split (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(b_valid && !keep_q), .in_ready_o(s_ready), .in_data_i(b_data),
+    .out_valid_o(unused_s_valid), .out_ready_i(pop_i), .out_data_o(s)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) pop_q <= 1'b0;

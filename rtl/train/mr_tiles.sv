@@ -70,20 +70,10 @@ module mr_tiles #(
                 cmd_i[mr_pkg::MATMUL_ALL_COLS_LSB+:16], cmd_i[mr_pkg::MATMUL_AT_ROW_LSB+:16],
                 cmd_rows_i - 16'd1};
   assign {c_off, c_kblocks, c_first, c_blocks_m1, c_cols, c_row, c_rows_m1} = c;
-  mr_fifo #(
-    .W    (CMD_W),
-    .DEPTH(COMMANDS)
-  ) u_cmds (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (cmd_valid_i),
-    .in_ready_o (unused_ready),
-    .in_data_i  (cmd),
-    .out_valid_o(c_valid),
-    .out_ready_i(done_o),
-    .out_data_o (c),
-    .count_o    (c_count)
+  mr_fifo #(.W(CMD_W), .DEPTH(COMMANDS)) u_cmds (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(cmd_valid_i), .in_ready_o(unused_ready), .in_data_i(cmd),
+    .out_valid_o(c_valid), .out_ready_i(done_o), .out_data_o(c), .count_o(c_count)
   );
 
   // DIV: which matrix the first block is of. SIZE: beats of a matrix. MUL: where that one begins.
@@ -116,12 +106,8 @@ module mr_tiles #(
     group_beats_q <= mr_stash_pkg::group_beats(c_kblocks);
   end
   mr_tiles_at u_at (
-    .clk_i,
-    .group_i(groups_q),
-    .beats_i(group_beats_q),
-    .head_o (unused_head),
-    .group_o(unused_group),
-    .end_o  (over)
+    .clk_i, .group_i(groups_q), .beats_i(group_beats_q), .head_o(unused_head),
+    .group_o(unused_group), .end_o(over)
   );
 
   // ---- blocks: tokens side by side until they are a set -----------------------------------------
@@ -139,20 +125,11 @@ module mr_tiles #(
   logic             f_unused_ready;
   logic [4:0]       f_unused_count;
   // verilator lint_on UNUSED
-  mr_fifo #(
-    .W    (264),
-    .DEPTH(BLOCKS)
-  ) u_blocks (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (b_valid_i),
-    .in_ready_o (f_unused_ready),  // used_q sees to it
-    .in_data_i  (b_data_i),
-    .out_valid_o(f_valid),
-    .out_ready_i(pop),
-    .out_data_o (f_data),
-    .count_o    (f_unused_count)
+  mr_fifo #(.W(264), .DEPTH(BLOCKS)) u_blocks (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(b_valid_i), .in_ready_o(f_unused_ready),  // used_q sees to it
+    .in_data_i(b_data_i),
+    .out_valid_o(f_valid), .out_ready_i(pop), .out_data_o(f_data), .count_o(f_unused_count)
   );
   assign room_o  = !used_q[4];
   assign busy_o  = cmd_valid_i || c_count != '0 || used_q != '0 || done_o;
@@ -273,32 +250,14 @@ module mr_tiles #(
   // verilator lint_on UNUSED
   logic p_take;
   assign set_go = set_q && p_take && state_q == SETS;
-  mr_stash_put #(
-    .N(N)
-  ) u_put (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i  (state_q == PUT),
-    .cmd_ready_o  (p_ready),
-    .cmd_off_i    (at_q[31:0]),
-    .cmd_kblocks_i(c_kblocks),
-    .cmd_groups_i (groups_q),
-    .done_o       (p_done),
-    .err_valid_o  (unused_err),
-    .err_addr_o   (unused_addr),
-    .in_valid_i   (set_q && state_q == SETS),
-    .in_ready_o   (p_take),
-    .in_data_i    (data_q),
-    .in_code_i    (code_q),
-    .in_group_i   ({4'd0, group}),
-    .in_kblock_i  (block_q),
-    .in_mask_i    (mask_q),
-    .in_new_i     ({V{block_q == '0}}),
-    .in_flush_i   (matrix_end || command_end || under_next),
-    .in_last_i    (matrix_end || command_end),
-    `MR_STASH_S_TO(s_, s_),
-    `MR_RD_M_TO(rd_, rd_),
-    `MR_WR_M_TO(, )
+  mr_stash_put #(.N(N)) u_put (
+    .clk_i, .rst_ni, .cmd_valid_i(state_q == PUT), .cmd_ready_o(p_ready), .cmd_off_i(at_q[31:0]),
+    .cmd_kblocks_i(c_kblocks), .cmd_groups_i(groups_q), .done_o(p_done), .err_valid_o(unused_err),
+    .err_addr_o(unused_addr), .in_valid_i(set_q && state_q == SETS), .in_ready_o(p_take),
+    .in_data_i(data_q), .in_code_i(code_q), .in_group_i({4'd0, group}), .in_kblock_i(block_q),
+    .in_mask_i(mask_q), .in_new_i({V{block_q == '0}}),
+    .in_flush_i(matrix_end || command_end || under_next), .in_last_i(matrix_end || command_end),
+    `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
 
 endmodule

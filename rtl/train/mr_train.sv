@@ -107,29 +107,19 @@ module mr_train #(
   assign vq_err_addr_o  = cp_err ? cp_err_addr : la_err_addr;
   assign act_la         = (vq_valid_i && !is_move) || !la_ready;
 
-  mr_load_act #(
-    .N(N)
-  ) u_load_act (
-    .clk_i             (clk_la),
-    .rst_ni,
-    .cmd_valid_i       (vq_valid_i && !is_move),
-    .cmd_ready_o       (la_ready),
-    .cmd_kblocks_i     (vq_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
-    .cmd_all_kblocks_i (vq_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
-    .cmd_dst_base_i    (vq_cmd_i[mr_pkg::LOAD_ACT_DST_BASE_LSB+:16]),
-    .cmd_dst_slot_i    (vq_cmd_i[mr_pkg::LOAD_ACT_DST_SLOT_LSB+:2]),
-    .cmd_off_i         (vq_cmd_i[mr_pkg::LOAD_ACT_OFF_LSB+:32]),
+  mr_load_act #(.N(N)) u_load_act (
+    .clk_i(clk_la), .rst_ni, .cmd_valid_i(vq_valid_i && !is_move), .cmd_ready_o(la_ready),
+    .cmd_kblocks_i(vq_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
+    .cmd_all_kblocks_i(vq_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
+    .cmd_dst_base_i(vq_cmd_i[mr_pkg::LOAD_ACT_DST_BASE_LSB+:16]),
+    .cmd_dst_slot_i(vq_cmd_i[mr_pkg::LOAD_ACT_DST_SLOT_LSB+:2]),
+    .cmd_off_i(vq_cmd_i[mr_pkg::LOAD_ACT_OFF_LSB+:32]),
     .cmd_first_kblock_i(vq_cmd_i[mr_pkg::LOAD_ACT_FIRST_KBLOCK_LSB+:16]),
-    .cmd_rows_i        (vq_cmd_i[mr_pkg::LOAD_ACT_ROWS_LSB+:16]),
-    .cmd_first_col_i   (vq_cmd_i[mr_pkg::LOAD_ACT_FIRST_COL_LSB+:32]),
-    .base_i            (s_base_i),
-    .limit_i           (s_limit_i),
-    .done_o            (la_done),
-    .err_valid_o       (la_err),
-    .err_code_o        (la_err_code),
-    .err_addr_o        (la_err_addr),
-    `MR_RD_M_TO_AT(rd_, rd_, 0),
-    `MR_BLK_SET_M_TO(b_, c_)
+    .cmd_rows_i(vq_cmd_i[mr_pkg::LOAD_ACT_ROWS_LSB+:16]),
+    .cmd_first_col_i(vq_cmd_i[mr_pkg::LOAD_ACT_FIRST_COL_LSB+:32]), .base_i(s_base_i),
+    .limit_i(s_limit_i), .done_o(la_done), .err_valid_o(la_err), .err_code_o(la_err_code),
+    .err_addr_o(la_err_addr),
+    `MR_RD_M_TO_AT(rd_, rd_, 0), `MR_BLK_SET_M_TO(b_, c_)
   );
 
   // ---- MOVE_ROWS --------------------------------------------------------------------------------
@@ -142,88 +132,39 @@ module mr_train #(
   assign mv_raddr_o = cp_busy ? cp_raddr : alu_raddr;
   assign act_cp     = (vq_valid_i && is_move && is_copy) || cp_busy;
   assign act_alu    = (vq_valid_i && is_move && !is_copy) || alu_busy;
-  mr_row_copy #(
-    .N    (N),
-    .T    (T),
-    .D_MAX(D_MAX)
-  ) u_row_copy (
-    .clk_i       (clk_cp),
-    .rst_ni,
-    .cmd_valid_i (vq_valid_i && is_move && is_copy),
-    .cmd_ready_o (cp_ready),
-    .cmd_i       (vq_cmd_i),
-    .cmd_rows_i  (vq_rows_i),
-    .done_o      (cp_done),
-    .err_valid_o (cp_err),
-    .err_addr_o  (cp_err_addr),
-    .busy_o      (cp_busy),
-    .res_ren_o   (cp_ren),
-    .res_raddr_o (cp_raddr),
-    .res_rdata_i (cp_second ? mv_rdata_i[V*64-1:V*32] : mv_rdata_i[V*32-1:0]),
-    .res_second_o(cp_second),
-    .res_grant_i (cp_second ? mv_rd_grant_i[1] : mv_rd_grant_i[0]),
-    `MR_LN_M_TO(q_, mq_),
-    `MR_STASH_S_TO(s_, s_),
-    `MR_RD_M_TO_AT(rd_, rd_, 5),
-    `MR_WR_M_TO_AT(, , 4)
+  mr_row_copy #(.N(N), .T(T), .D_MAX(D_MAX)) u_row_copy (
+    .clk_i(clk_cp), .rst_ni, .cmd_valid_i(vq_valid_i && is_move && is_copy), .cmd_ready_o(cp_ready),
+    .cmd_i(vq_cmd_i), .cmd_rows_i(vq_rows_i), .done_o(cp_done), .err_valid_o(cp_err),
+    .err_addr_o(cp_err_addr), .busy_o(cp_busy), .res_ren_o(cp_ren), .res_raddr_o(cp_raddr),
+    .res_rdata_i(cp_second ? mv_rdata_i[V*64-1:V*32] : mv_rdata_i[V*32-1:0]),
+    .res_second_o(cp_second), .res_grant_i(cp_second ? mv_rd_grant_i[1] : mv_rd_grant_i[0]),
+    `MR_LN_M_TO(q_, mq_), `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO_AT(rd_, rd_, 5), `MR_WR_M_TO_AT(, , 4)
   );
 
-  mr_row_alu #(
-    .N        (N),
-    .T        (T),
-    .D_MAX    (D_MAX),
-    .VEC_WORDS(VEC_WORDS)
-  ) u_row_alu (
-    .clk_i       (clk_alu),
-    .rst_ni,
-    .cmd_valid_i (vq_valid_i && is_move && !is_copy),
-    .cmd_ready_o (alu_ready),
-    .cmd_i       (vq_cmd_i),
-    .cmd_rows_i  (vq_rows_i),
-    .done_o      (alu_done),
-    .busy_o      (alu_busy),
+  mr_row_alu #(.N(N), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)) u_row_alu (
+    .clk_i(clk_alu), .rst_ni, .cmd_valid_i(vq_valid_i && is_move && !is_copy),
+    .cmd_ready_o(alu_ready), .cmd_i(vq_cmd_i), .cmd_rows_i(vq_rows_i), .done_o(alu_done),
+    .busy_o(alu_busy),
     `MR_RAM_R_M_TO(row_, mv_row_),
-    .res_ren_o   (alu_ren),
-    .res_grant_i (mv_rd_grant_i),
-    .res_raddr_o (alu_raddr),
-    .res1_rdata_i(mv_rdata_i[V*32-1:0]),
-    .res2_rdata_i(mv_rdata_i[V*64-1:V*32]),
+    .res_ren_o(alu_ren), .res_grant_i(mv_rd_grant_i), .res_raddr_o(alu_raddr),
+    .res1_rdata_i(mv_rdata_i[V*32-1:0]), .res2_rdata_i(mv_rdata_i[V*64-1:V*32]),
     `MR_RAM_R_M_TO(vec_, mv_vec_),
-    .wr_en_o     (mv_we_o),
-    .wr_grant_i  (mv_wr_grant_i),
-    .wr_addr_o   (mv_waddr_o),
-    .wr_data_o   (mv_wdata_o),
-    .ovf_o       (mv_ovf_o),
-    .nan_o       (mv_nan_o)
+    .wr_en_o(mv_we_o), .wr_grant_i(mv_wr_grant_i), .wr_addr_o(mv_waddr_o), .wr_data_o(mv_wdata_o),
+    .ovf_o(mv_ovf_o), .nan_o(mv_nan_o)
   );
 
   // ---- the array's results ----------------------------------------------------------------------
   assign act_gr = gr_cmd_valid_i || !gr_cmd_ready_o;
-  mr_grad_out #(
-    .N(N),
-    .T(T)
-  ) u_grad_out (
-    .clk_i       (clk_gr),
-    .rst_ni,
-    .cmd_valid_i (gr_cmd_valid_i),
-    .cmd_ready_o (gr_cmd_ready_o),
-    .cmd_rows_i  (mm_rows_i),
-    .cmd_cols_i  (mm_cmd_i[mr_pkg::GRAD_COLS_LSB+:32]),
-    .cmd_limit_i (mm_cmd_i[mr_pkg::GRAD_LIMIT_LSB+:32]),
-    .cmd_off_i   (mm_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),
+  mr_grad_out #(.N(N), .T(T)) u_grad_out (
+    .clk_i(clk_gr), .rst_ni, .cmd_valid_i(gr_cmd_valid_i), .cmd_ready_o(gr_cmd_ready_o),
+    .cmd_rows_i(mm_rows_i), .cmd_cols_i(mm_cmd_i[mr_pkg::GRAD_COLS_LSB+:32]),
+    .cmd_limit_i(mm_cmd_i[mr_pkg::GRAD_LIMIT_LSB+:32]),
+    .cmd_off_i(mm_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),
     .cmd_record_i(mm_cmd_i[mr_pkg::GRAD_RECORD_LSB+:32]),
-    .cmd_begin_i (mm_cmd_i[mr_pkg::GRAD_BEGIN_LSB]),
-    .done_o      (gr_done_o),
-    .dr_valid_i  (gr_valid_i),
-    .dr_ready_o  (gr_ready_o),
-    .dr_acc_i    (gr_acc_i),
-    .dr_flags_i  (gr_flags_i),
-    .dr_token_i  (gr_token_i),
-    .dr_group_i  (gr_group_i),
-    .base_i      (grad_base_i),
-    .dr_last_i   (gr_last_i),
-    `MR_RD_M_TO_AT(rd_, rd_, 1),
-    `MR_WR_M_TO_AT(, , 0)
+    .cmd_begin_i(mm_cmd_i[mr_pkg::GRAD_BEGIN_LSB]), .done_o(gr_done_o), .dr_valid_i(gr_valid_i),
+    .dr_ready_o(gr_ready_o), .dr_acc_i(gr_acc_i), .dr_flags_i(gr_flags_i), .dr_token_i(gr_token_i),
+    .dr_group_i(gr_group_i), .base_i(grad_base_i), .dr_last_i(gr_last_i),
+    `MR_RD_M_TO_AT(rd_, rd_, 1), `MR_WR_M_TO_AT(, , 0)
   );
 
   // ---- what MATMUL gives ----------------------------------------------------------------------
@@ -248,92 +189,42 @@ module mr_train #(
   assign act_tl      = busy[1];
   assign act_sl      = busy[2] || side_take_i[3] || side_pop_i;
   mr_train_done u_done (
-    .clk_i,
-    .rst_ni,
-    .push_i    (push_q),
-    .has_i     (has),
-    .next_i    (side_next_i),
-    .told_i    (told),
-    .bad_i     (bad),
-    .bad_addr_i({tl_bad_addr, tn_bad_addr}),
-    .ok_o      (side_ok_o),
-    .bad_o     (side_bad_o),
+    .clk_i, .rst_ni, .push_i(push_q), .has_i(has), .next_i(side_next_i), .told_i(told), .bad_i(bad),
+    .bad_addr_i({tl_bad_addr, tn_bad_addr}), .ok_o(side_ok_o), .bad_o(side_bad_o),
     .bad_addr_o(side_bad_addr_o)
   );
 
   // Of 32 columns 8 groups, of all channels.
-  mr_turned #(
-    .N(N)
-  ) u_turned (
-    .clk_i        (clk_tn),
-    .rst_ni,
-    .cmd_valid_i  (push_q && has[0]),
-    .cmd_off_i    (mm_cmd_q[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
+  mr_turned #(.N(N)) u_turned (
+    .clk_i(clk_tn), .rst_ni, .cmd_valid_i(push_q && has[0]),
+    .cmd_off_i(mm_cmd_q[mr_pkg::MATMUL_TURNED_OFF_LSB+:32]),
     .cmd_kblocks_i(mm_cmd_q[mr_pkg::MATMUL_ALL_KBLOCKS_LSB+:16]),
-    .cmd_at_i     (mm_cmd_q[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]),
-    .cmd_first_i  (20'({1'b0, mm_cmd_q[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16], 3'd0} >> LN)),
-    .cmd_groups_i (20'(mm_cmd_q[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN))),
-    .cmd_begin_i  ({!mm_cmd_q[mr_pkg::MATMUL_BEGIN_LSB], 16'd0}),
-    .cmd_rows_i   (mm_rows_q),
-    .take_i       (side_take_i[0]),
-    .room_o       (side_room_o[0]),
-    .b_valid_i    (side_valid_i[0]),
-    .b_data_i     (side_data_i),
-    .b_token_i    (side_token_i),
-    .b_group_i    (side_group_i),
-    .b_last_i     (side_last_i),
-    .done_o       (told[0]),
-    .err_valid_o  (bad[0]),
-    .err_addr_o   (tn_bad_addr),
-    .busy_o       (busy[0]),
-    `MR_STASH_S_TO(s_, s_),
-    `MR_RD_M_TO_AT(rd_, rd_, 2),
-    `MR_WR_M_TO_AT(, , 1)
+    .cmd_at_i(mm_cmd_q[mr_pkg::MATMUL_AT_ROW_LSB+5+:11]),
+    .cmd_first_i(20'({1'b0, mm_cmd_q[mr_pkg::MATMUL_FIRST_KBLOCK_LSB+:16], 3'd0} >> LN)),
+    .cmd_groups_i(20'(mm_cmd_q[mr_pkg::MATMUL_COLS_LSB+:22] >> (2 + LN))),
+    .cmd_begin_i({!mm_cmd_q[mr_pkg::MATMUL_BEGIN_LSB], 16'd0}), .cmd_rows_i(mm_rows_q),
+    .take_i(side_take_i[0]), .room_o(side_room_o[0]), .b_valid_i(side_valid_i[0]),
+    .b_data_i(side_data_i), .b_token_i(side_token_i), .b_group_i(side_group_i),
+    .b_last_i(side_last_i), .done_o(told[0]), .err_valid_o(bad[0]), .err_addr_o(tn_bad_addr),
+    .busy_o(busy[0]),
+    `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO_AT(rd_, rd_, 2), `MR_WR_M_TO_AT(, , 1)
   );
 
-  mr_tiles #(
-    .N(N)
-  ) u_tiles (
-    .clk_i      (clk_tl),
-    .rst_ni,
-    .cmd_valid_i(push_q && has[1]),
-    .cmd_i      (mm_cmd_q),
-    .cmd_rows_i (mm_rows_q),
-    .take_i     (side_take_i[1]),
-    .room_o     (side_room_o[1]),
-    .b_valid_i  (side_valid_i[1]),
-    .b_data_i   (side_block_i),
-    .done_o     (told[1]),
-    .err_valid_o(bad[1]),
-    .err_addr_o (tl_bad_addr),
-    .busy_o     (busy[1]),
-    `MR_STASH_S_TO(s_, s_),
-    `MR_RD_M_TO_AT(rd_, rd_, 3),
-    `MR_WR_M_TO_AT(, , 2)
+  mr_tiles #(.N(N)) u_tiles (
+    .clk_i(clk_tl), .rst_ni, .cmd_valid_i(push_q && has[1]), .cmd_i(mm_cmd_q),
+    .cmd_rows_i(mm_rows_q), .take_i(side_take_i[1]), .room_o(side_room_o[1]),
+    .b_valid_i(side_valid_i[1]), .b_data_i(side_block_i), .done_o(told[1]), .err_valid_o(bad[1]),
+    .err_addr_o(tl_bad_addr), .busy_o(busy[1]),
+    `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO_AT(rd_, rd_, 3), `MR_WR_M_TO_AT(, , 2)
   );
 
-  mr_slopes #(
-    .N(N)
-  ) u_slopes (
-    .clk_i      (clk_sl),
-    .rst_ni,
-    .cmd_valid_i(push_q && (has[2] || slope)),
-    .cmd_i      (mm_cmd_q),
-    .cmd_rows_i (mm_rows_q),
-    .take_i     (side_take_i[2]),
-    .room_o     (side_room_o[2]),
-    .x_valid_i  (side_valid_i[2]),
-    .x_i        (side_x_i),
-    .x_fn_i     (side_x_fn_i),
-    .use_i      (side_take_i[3]),
-    .has_o      (side_room_o[3]),
-    .pop_i      (side_pop_i),
-    .f_o        (side_f_o),
-    .done_o     (told[2]),
-    .busy_o     (busy[2]),
-    .base_i     (rows_base_i),
-    `MR_RD_M_TO_AT(rd_, rd_, 4),
-    `MR_WR_M_TO_AT(, , 3)
+  mr_slopes #(.N(N)) u_slopes (
+    .clk_i(clk_sl), .rst_ni, .cmd_valid_i(push_q && (has[2] || slope)), .cmd_i(mm_cmd_q),
+    .cmd_rows_i(mm_rows_q), .take_i(side_take_i[2]), .room_o(side_room_o[2]),
+    .x_valid_i(side_valid_i[2]), .x_i(side_x_i), .x_fn_i(side_x_fn_i), .use_i(side_take_i[3]),
+    .has_o(side_room_o[3]), .pop_i(side_pop_i), .f_o(side_f_o), .done_o(told[2]), .busy_o(busy[2]),
+    .base_i(rows_base_i),
+    `MR_RD_M_TO_AT(rd_, rd_, 4), `MR_WR_M_TO_AT(, , 3)
   );
 
 endmodule

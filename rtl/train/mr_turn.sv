@@ -109,17 +109,9 @@ module mr_turn #(
   assign start = go && there_q[read_q] && at_q == '0;
   assign issue = go && (start || run_q);
   assign done  = issue && at_q == 5'(ROWS - 1);
-  mr_ram_1r1w #(
-    .W    (V * 32),
-    .DEPTH(2 * ROWS)
-  ) u_rows (
-    .clk_i,
-    .wen_i  (w_q),
-    .waddr_i({w_half_q, w_row_q}),
-    .wdata_i(w_data_q),
-    .ren_i  (issue),
-    .raddr_i({read_q, at_q}),
-    .rdata_o(rdata)
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(2 * ROWS)) u_rows (
+    .clk_i, .wen_i(w_q), .waddr_i({w_half_q, w_row_q}), .wdata_i(w_data_q),
+    .ren_i(issue), .raddr_i({read_q, at_q}), .rdata_o(rdata)
   );
 
   // s0: the row is read; s1: aligned; s2: rounded, and shifted into its block.

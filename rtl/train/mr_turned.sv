@@ -74,20 +74,10 @@ module mr_turned #(
   assign cmd = {cmd_off_i, cmd_begin_i, cmd_kblocks_i, cmd_at_i, cmd_first_i,
                 cmd_first_i + cmd_groups_i};
   assign {c_off, c_begin, c_kblocks, c_at, c_first, c_groups} = c;
-  mr_fifo #(
-    .W    (CMD_W),
-    .DEPTH(COMMANDS)
-  ) u_cmds (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (cmd_valid_i),
-    .in_ready_o (unused_ready),
-    .in_data_i  (cmd),
-    .out_valid_o(c_valid),
-    .out_ready_i(done_o),
-    .out_data_o (c),
-    .count_o    (c_count)
+  mr_fifo #(.W(CMD_W), .DEPTH(COMMANDS)) u_cmds (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(cmd_valid_i), .in_ready_o(unused_ready), .in_data_i(cmd),
+    .out_valid_o(c_valid), .out_ready_i(done_o), .out_data_o(c), .count_o(c_count)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) run_q <= 1'b0;
@@ -120,21 +110,13 @@ module mr_turned #(
     end
     if (cmd_valid_i) rows_m1_q <= cmd_rows_i - 16'd1;
   end
-  mr_fifo #(
-    .W    (V * 32 + 1 + TAG),
-    .DEPTH(BEATS)
-  ) u_beats (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (b_valid_i),
-    .in_ready_o (f_unused_ready),
-    .in_data_i  ({b_data_i, end_row || &b_token_i[4:0], b_group_i, b_token_i[15:5], end_row,
-                  b_last_i}),
-    .out_valid_o(f_valid),
-    .out_ready_i(f_ready),
-    .out_data_o ({f_data, f_last, f_tag}),
-    .count_o    (f_unused_count)
+  mr_fifo #(.W(V * 32 + 1 + TAG), .DEPTH(BEATS)) u_beats (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(b_valid_i), .in_ready_o(f_unused_ready),
+    .in_data_i({b_data_i, end_row || &b_token_i[4:0], b_group_i, b_token_i[15:5], end_row,
+                b_last_i}),
+    .out_valid_o(f_valid), .out_ready_i(f_ready), .out_data_o({f_data, f_last, f_tag}),
+    .count_o(f_unused_count)
   );
 
   // ---- blocks -----------------------------------------------------------------------------------
@@ -143,22 +125,10 @@ module mr_turned #(
   logic [V*8-1:0]   t_code;
   logic [15:0]      t_group;
   logic [10:0]      t_kblock;
-  mr_turn #(
-    .V  (V),
-    .TAG(TAG)
-  ) u_turn (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i (f_valid),
-    .in_ready_o (f_ready),
-    .in_data_i  (f_data),
-    .in_last_i  (f_last),
-    .in_tag_i   (f_tag),
-    .out_valid_o(t_valid),
-    .out_ready_i(t_ready),
-    .out_data_o (t_data),
-    .out_code_o (t_code),
-    .out_tag_o  (t_tag)
+  mr_turn #(.V(V), .TAG(TAG)) u_turn (
+    .clk_i, .rst_ni, .in_valid_i(f_valid), .in_ready_o(f_ready), .in_data_i(f_data),
+    .in_last_i(f_last), .in_tag_i(f_tag), .out_valid_o(t_valid), .out_ready_i(t_ready),
+    .out_data_o(t_data), .out_code_o(t_code), .out_tag_o(t_tag)
   );
   logic [19:0]      group;
   assign {t_group, t_kblock, t_end, t_last} = t_tag;
@@ -169,32 +139,13 @@ module mr_turned #(
   assign fresh     = (c_begin[16] || t_group < new_group) ? '0 :
                      (t_group == new_group) ? {V{1'b1}} << c_begin[LV-1:0] : '1;
 
-  mr_stash_put #(
-    .N(N)
-  ) u_put (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i  (c_ready),
-    .cmd_ready_o  (p_ready),
-    .cmd_off_i    (c_off),
-    .cmd_kblocks_i(c_kblocks),
-    .cmd_groups_i (c_groups),
-    .done_o,
-    .err_valid_o,
-    .err_addr_o,
-    .in_valid_i   (t_valid),
-    .in_ready_o   (t_ready),
-    .in_data_i    (t_data),
-    .in_code_i    (t_code),
-    .in_group_i   (group),
-    .in_kblock_i  ({5'd0, c_at} + {5'd0, t_kblock}),
-    .in_mask_i    ({V{1'b1}}),
-    .in_new_i     (fresh),
-    .in_flush_i   (t_end && (t_last || group[3:0] == '1)),
-    .in_last_i    (t_last),
-    `MR_STASH_S_TO(s_, s_),
-    `MR_RD_M_TO(rd_, rd_),
-    `MR_WR_M_TO(, )
+  mr_stash_put #(.N(N)) u_put (
+    .clk_i, .rst_ni, .cmd_valid_i(c_ready), .cmd_ready_o(p_ready), .cmd_off_i(c_off),
+    .cmd_kblocks_i(c_kblocks), .cmd_groups_i(c_groups), .done_o, .err_valid_o, .err_addr_o,
+    .in_valid_i(t_valid), .in_ready_o(t_ready), .in_data_i(t_data), .in_code_i(t_code),
+    .in_group_i(group), .in_kblock_i({5'd0, c_at} + {5'd0, t_kblock}), .in_mask_i({V{1'b1}}),
+    .in_new_i(fresh), .in_flush_i(t_end && (t_last || group[3:0] == '1)), .in_last_i(t_last),
+    `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO(rd_, rd_), `MR_WR_M_TO(, )
   );
 
 endmodule

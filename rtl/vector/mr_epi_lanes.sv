@@ -144,29 +144,13 @@ module mr_epi_lanes #(
   // verilator lint_off UNUSED
   logic            cvt_v, bias_v, mulc_v, muls_v, rot_v;
   // verilator lint_on UNUSED
-  mr_vacc2f #(
-    .LANES(V)
-  ) u_cvt (
-    .clk_i,
-    .rst_ni,
-    .valid_i(v_q[1]),
-    .acc_i  (acc1_q),
-    .exp_i  (exp1_q),
-    .valid_o(cvt_v),
-    .y_o    (cvt_y),
-    .ovf_o  (cvt_ovf)
+  mr_vacc2f #(.LANES(V)) u_cvt (
+    .clk_i, .rst_ni, .valid_i(v_q[1]), .acc_i(acc1_q), .exp_i(exp1_q), .valid_o(cvt_v), .y_o(cvt_y),
+    .ovf_o(cvt_ovf)
   );
-  mr_vfadd #(
-    .LANES(V)
-  ) u_bias (
-    .clk_i,
-    .rst_ni,
-    .valid_i(v_q[K_BIAS]),
-    .a_i    (cvt_y),
-    .b_i    (bias_q),
-    .valid_o(bias_v),
-    .y_o    (bias_y),
-    .ovf_o  (bias_ovf)
+  mr_vfadd #(.LANES(V)) u_bias (
+    .clk_i, .rst_ni, .valid_i(v_q[K_BIAS]), .a_i(cvt_y), .b_i(bias_q), .valid_o(bias_v),
+    .y_o(bias_y), .ovf_o(bias_ovf)
   );
 
   // ---- rotary -----------------------------------------------------------------------------------
@@ -219,29 +203,13 @@ module mr_epi_lanes #(
 
   logic [V*32-1:0] mulc_y, muls_y;
   logic            mulc_ovf, muls_ovf, rot_ovf;
-  mr_vfmul #(
-    .LANES(V)
-  ) u_mulc (
-    .clk_i,
-    .rst_ni,
-    .valid_i(v_q[K_MUL]),
-    .a_i    (mx_q),
-    .b_i    (mc_q),
-    .valid_o(mulc_v),
-    .y_o    (mulc_y),
-    .ovf_o  (mulc_ovf)
+  mr_vfmul #(.LANES(V)) u_mulc (
+    .clk_i, .rst_ni, .valid_i(v_q[K_MUL]), .a_i(mx_q), .b_i(mc_q), .valid_o(mulc_v), .y_o(mulc_y),
+    .ovf_o(mulc_ovf)
   );
-  mr_vfmul #(
-    .LANES(V)
-  ) u_muls (
-    .clk_i,
-    .rst_ni,
-    .valid_i(v_q[K_MUL]),
-    .a_i    (mp_q),
-    .b_i    (ms_q),
-    .valid_o(muls_v),
-    .y_o    (muls_y),
-    .ovf_o  (muls_ovf)
+  mr_vfmul #(.LANES(V)) u_muls (
+    .clk_i, .rst_ni, .valid_i(v_q[K_MUL]), .a_i(mp_q), .b_i(ms_q), .valid_o(muls_v), .y_o(muls_y),
+    .ovf_o(muls_ovf)
   );
 
   logic [V*32-1:0] ra_q, rb_q;
@@ -255,33 +223,17 @@ module mr_epi_lanes #(
       end
     end
   end
-  mr_vfadd #(
-    .LANES(V)
-  ) u_rot (
-    .clk_i,
-    .rst_ni,
-    .valid_i(v_q[K_ROT]),
-    .a_i    (ra_q),
-    .b_i    (rb_q),
-    .valid_o(rot_v),
-    .y_o    (rot_y),
-    .ovf_o  (rot_ovf)
+  mr_vfadd #(.LANES(V)) u_rot (
+    .clk_i, .rst_ni, .valid_i(v_q[K_ROT]), .a_i(ra_q), .b_i(rb_q), .valid_o(rot_v), .y_o(rot_y),
+    .ovf_o(rot_ovf)
   );
 
   // ---- the function, or as long a delay ---------------------------------------------------------
   logic [V*32-1:0] dly_mem [0:15];
   logic [3:0]      dly_w_q, dly_r_q;
-  mr_vgelu #(
-    .LANES(V)
-  ) u_gelu (
-    .clk_i,
-    .rst_ni,
-    .valid_i(v_q[K_GELU] && f_q[K_GELU]),
-    .fn_i   (fn_q[2*K_GELU-1-:2]),
-    .x_i    (rot_y),
-    .valid_o(add_v_o),
-    .relu_o (add_a_o),
-    .neg_o  (add_b_o)
+  mr_vgelu #(.LANES(V)) u_gelu (
+    .clk_i, .rst_ni, .valid_i(v_q[K_GELU] && f_q[K_GELU]), .fn_i(fn_q[2*K_GELU-1-:2]), .x_i(rot_y),
+    .valid_o(add_v_o), .relu_o(add_a_o), .neg_o(add_b_o)
   );
   always_ff @(posedge clk_i) begin
     if (v_q[K_GELU] && !f_q[K_GELU]) dly_mem[dly_w_q] <= rot_y;

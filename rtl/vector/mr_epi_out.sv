@@ -83,19 +83,10 @@ module mr_epi_out #(
   assign ren_o      = (o_state_q == O_DATA) && o_more_q && (!orv_q || w_ready);
   assign end_o      = (o_state_q == O_END);
   logic [511:0] w_data;
-  mr_width #(
-    .IN (V * 32),
-    .OUT(512)
-  ) u_width (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (o_state_q == O_CHECK),
-    .in_valid_i (orv_q && (o_state_q == O_DATA)),
-    .in_ready_o (w_ready),
-    .in_data_i  (rdata_i),
-    .out_valid_o(w_valid),
-    .out_ready_i(wd_free && (o_state_q == O_DATA)),
-    .out_data_o (w_data)
+  mr_width #(.IN(V * 32), .OUT(512)) u_width (
+    .clk_i, .rst_ni, .clear_i(o_state_q == O_CHECK),
+    .in_valid_i(orv_q && (o_state_q == O_DATA)), .in_ready_o(w_ready), .in_data_i(rdata_i),
+    .out_valid_o(w_valid), .out_ready_i(wd_free && (o_state_q == O_DATA)), .out_data_o(w_data)
   );
   assign o_grab = orv_q && w_ready && (o_state_q == O_DATA);
   assign o_load = w_valid && wd_free && (o_state_q == O_DATA);

@@ -91,17 +91,9 @@ module mr_epi_res #(
   // verilator lint_off UNUSED
   logic            res_v;
   // verilator lint_on UNUSED
-  mr_vfadd #(
-    .LANES(V)
-  ) u_res (
-    .clk_i,
-    .rst_ni,
-    .valid_i(add_v_i || (d_v_i && d_res_i)),
-    .a_i    (sum_a),
-    .b_i    (sum_b),
-    .valid_o(res_v),
-    .y_o    (res_y),
-    .ovf_o
+  mr_vfadd #(.LANES(V)) u_res (
+    .clk_i, .rst_ni, .valid_i(add_v_i || (d_v_i && d_res_i)), .a_i(sum_a), .b_i(sum_b),
+    .valid_o(res_v), .y_o(res_y), .ovf_o
   );
 
   // {token, track, last, first}, at K_DST + 1 in the low bits; the address as long as it is needed.
@@ -136,15 +128,9 @@ module mr_epi_res #(
   logic [7:0]    ex_max, ex_old, ex_prior, ex_new_q, ex_new2_q;
   logic          ex_v, ex_v2_q;
   logic [TW-1:0] ex_tok2_q;
-  mr_expmax #(
-    .LANES(V)
-  ) u_expmax (
-    .clk_i,
-    .rst_ni,
-    .valid_i(rv_q[K_RES] && rs_track),
-    .data_i (res_y),
-    .valid_o(ex_v),
-    .max_o  (ex_max)
+  mr_expmax #(.LANES(V)) u_expmax (
+    .clk_i, .rst_ni, .valid_i(rv_q[K_RES] && rs_track), .data_i(res_y), .valid_o(ex_v),
+    .max_o(ex_max)
   );
   logic ex_w_q;  // ex_new_q is being written
   always_comb begin
@@ -176,29 +162,13 @@ module mr_epi_res #(
   assign rexp_we    = ex_w_q || rexp_we_i;
   assign rexp_waddr = ex_w_q ? top_tok : rexp_waddr_i;
   assign rexp_wdata = ex_w_q ? ex_new_q : rexp_wdata_i;
-  mr_ram_1r1w #(
-    .W    (8),
-    .DEPTH(T)
-  ) u_rexp_own (
-    .clk_i,
-    .wen_i  (rexp_we),
-    .waddr_i(rexp_waddr),
-    .wdata_i(rexp_wdata),
-    .ren_i  (rv_q[K_RES+1]),
-    .raddr_i(rd_tok),
-    .rdata_o(ex_old)
+  mr_ram_1r1w #(.W(8), .DEPTH(T)) u_rexp_own (
+    .clk_i, .wen_i(rexp_we), .waddr_i(rexp_waddr), .wdata_i(rexp_wdata),
+    .ren_i(rv_q[K_RES+1]), .raddr_i(rd_tok), .rdata_o(ex_old)
   );
-  mr_ram_1r1w #(
-    .W    (8),
-    .DEPTH(T)
-  ) u_rexp_ln (
-    .clk_i,
-    .wen_i  (rexp_we),
-    .waddr_i(rexp_waddr),
-    .wdata_i(rexp_wdata),
-    .ren_i  (rexp_ren_i),
-    .raddr_i(rexp_raddr_i),
-    .rdata_o(rexp_rdata_o)
+  mr_ram_1r1w #(.W(8), .DEPTH(T)) u_rexp_ln (
+    .clk_i, .wen_i(rexp_we), .waddr_i(rexp_waddr), .wdata_i(rexp_wdata),
+    .ren_i(rexp_ren_i), .raddr_i(rexp_raddr_i), .rdata_o(rexp_rdata_o)
   );
 
 endmodule

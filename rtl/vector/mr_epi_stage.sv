@@ -80,17 +80,9 @@ module mr_epi_stage #(
   logic            stg_ren;
   logic [SAW-1:0]  stg_raddr;
   logic [V*32-1:0] stg_rdata;
-  mr_ram_1r1w #(
-    .W    (V * 32),
-    .DEPTH(DEPTH)
-  ) u_staging (
-    .clk_i,
-    .wen_i  (d_v_i && d_stg_i),
-    .waddr_i(d_stg_addr_i),
-    .wdata_i(val_i),
-    .ren_i  (stg_ren),
-    .raddr_i(stg_raddr),
-    .rdata_o(stg_rdata)
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(DEPTH)) u_staging (
+    .clk_i, .wen_i(d_v_i && d_stg_i), .waddr_i(d_stg_addr_i), .wdata_i(val_i),
+    .ren_i(stg_ren), .raddr_i(stg_raddr), .rdata_o(stg_rdata)
   );
 
   logic        f_valid, f_take, f_last;
@@ -98,20 +90,12 @@ module mr_epi_stage #(
   logic [15:0] f_tok, f_grp;
   // No more than JOBS units are inside.
   // verilator lint_off PINCONNECTEMPTY
-  mr_fifo #(
-    .W    (36),
-    .DEPTH(mr_epi_pkg::JOBS)
-  ) u_units (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (d_v_i && d_stg_i && d_final_i),
-    .in_ready_o (),
-    .in_data_i  ({d_last_i, d_idx_i, d_tok_i, d_grp_i}),
-    .out_valid_o(f_valid),
-    .out_ready_i(f_take),
-    .out_data_o ({f_last, f_idx, f_tok, f_grp}),
-    .count_o    ()
+  mr_fifo #(.W(36), .DEPTH(mr_epi_pkg::JOBS)) u_units (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(d_v_i && d_stg_i && d_final_i), .in_ready_o(),
+    .in_data_i({d_last_i, d_idx_i, d_tok_i, d_grp_i}),
+    .out_valid_o(f_valid), .out_ready_i(f_take), .out_data_o({f_last, f_idx, f_tok, f_grp}),
+    .count_o()
   );
   // verilator lint_on PINCONNECTEMPTY
 

@@ -94,12 +94,8 @@ module mr_epi_take #(
                     16'(WPU - 1);
   assign final_w  = ((w_mask & ~dr_group_i) == '0) || (dr_group_i == c_groups_m1_i);
 
-  mr_epi_place #(
-    .T    (T),
-    .TRAIN(TRAIN)
-  ) u_place (
-    .clk_i, .rst_ni,
-    .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_fn_i, .c_change_i, .c_room_i,
+  mr_epi_place #(.T(T), .TRAIN(TRAIN)) u_place (
+    .clk_i, .rst_ni, .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_fn_i, .c_change_i, .c_room_i,
     .side_i(side_ok), .ready_o(dr_ready_o), .take_i(take_o), .tok_last_i(tok_last),
     .final_i(final_w), .last_i(dr_last_i), .rd_i, .res_i
   );

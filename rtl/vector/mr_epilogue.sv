@@ -135,97 +135,67 @@ module mr_epilogue #(
   logic [15:0]     o_tok, o_grp;
   logic [V*32-1:0] o_rdata;
 
-  mr_epi_cmds #(
-    .N(N), .T(T), .TRAIN(TRAIN)
-  ) u_cmds (
-    .clk_i, .rst_ni,
-    .cfg_valid_i, .cfg_ready_o, .cfg_rows_i, .cmd_i, .two_pass_i, .train_i,
+  mr_epi_cmds #(.N(N), .T(T), .TRAIN(TRAIN)) u_cmds (
+    .clk_i, .rst_ni, .cfg_valid_i, .cfg_ready_o, .cfg_rows_i, .cmd_i, .two_pass_i, .train_i,
     .side_ok_i, .side_bad_i, .side_next_o,
     `MR_EPI_C_M_ON(c_, c_),
-    .c_bias_o(c_bias),
-    .turned_o(turned),
+    .c_bias_o(c_bias), .turned_o(turned),
     `MR_EPI_U_S_ON(u_, u_),
-    .u_ocols_o(u_ocols),
-    .u_ooff_o(u_ooff), .u_ostride_o(u_ostride),
-    .blk_i(blk), .two_i(two), .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i),
-    .job_ack_i(job_done_i), .last_i(last), .out_i(out),
-    .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx),
-    .done_o, .err_o(err_valid_o), .err_side_o(err_side)
+    .u_ocols_o(u_ocols), .u_ooff_o(u_ooff), .u_ostride_o(u_ostride), .blk_i(blk), .two_i(two),
+    .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i), .job_ack_i(job_done_i), .last_i(last),
+    .out_i(out), .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .done_o, .err_o(err_valid_o),
+    .err_side_o(err_side)
   );
 
-  mr_epi_take #(
-    .N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
-  ) u_take (
+  mr_epi_take #(.N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)) u_take (
     .clk_i, .rst_ni,
     `MR_EPI_C_S_ON(c_, c_),
-    .room_i({side_room_i[3:2], side_room_i[0]}),
-    .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i, .dr_last_i, .take_o(take),
-    .head_word_o(head_word), .rotate_o(rotate),
-    .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res),
-    .p_read_o(p_read),
-    .p_res_addr_o(p_res_addr),
-    .d_res_o(d_res), .d_stg_o(d_stg), .d_track_o(d_track), .d_last_o(d_last), .d_final_o(d_final),
-    .d_first_o(d_first), .d_idx_o(d_idx), .d_tok_o(d_tok), .d_grp_o(d_grp),
-    .d_res_addr_o(d_res_addr), .d_stg_addr_o(d_stg_addr),
-    .second_o(res_second_o), .set_o(set), .rd_i(rd), .res_i(res_fin)
+    .room_i({side_room_i[3:2], side_room_i[0]}), .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i,
+    .dr_last_i, .take_o(take), .head_word_o(head_word), .rotate_o(rotate),
+    .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res), .p_read_o(p_read),
+    .p_res_addr_o(p_res_addr), .d_res_o(d_res), .d_stg_o(d_stg), .d_track_o(d_track),
+    .d_last_o(d_last), .d_final_o(d_final), .d_first_o(d_first), .d_idx_o(d_idx), .d_tok_o(d_tok),
+    .d_grp_o(d_grp), .d_res_addr_o(d_res_addr), .d_stg_addr_o(d_stg_addr), .second_o(res_second_o),
+    .set_o(set), .rd_i(rd), .res_i(res_fin)
   );
 
-  mr_epi_lanes #(
-    .N(N), .T(T), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)
-  ) u_lanes (
-    .clk_i, .rst_ni,
-    .take_i(take), .bias_on_i(c_bias), .fn_i(c_fn), .head_word_i(head_word),
+  mr_epi_lanes #(.N(N), .T(T), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)) u_lanes (
+    .clk_i, .rst_ni, .take_i(take), .bias_on_i(c_bias), .fn_i(c_fn), .head_word_i(head_word),
     .rotate_i(rotate), .keep_on_i(c_keep), .slope_on_i(c_slope), .sl_f_i(side_f_i),
-    .sl_pop_o(side_pop_o), .x_valid_o(x_valid), .x_o(side_x_o),
-    .x_fn_o(side_x_fn_o),
-    .dr_acc_i, .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
+    .sl_pop_o(side_pop_o), .x_valid_o(x_valid), .x_o(side_x_o), .x_fn_o(side_x_fn_o), .dr_acc_i,
+    .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
     `MR_RAM_R_M_TO(rot_, rot_),
     .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),
     .ovf_o(lanes_ovf), .nan_o(sticky_nan_o)
   );
 
-  mr_epi_res #(
-    .N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)
-  ) u_res (
-    .clk_i, .rst_ni,
-    .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_read_i(p_read), .p_res_addr_i(p_res_addr),
-    .d_v_i(v[K_DST]),
-    .d_res_i(d_res), .d_track_i(d_track), .d_last_i(d_last), .d_first_i(d_first),
-    .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr), .val_i(val),
-    .set_i(set), .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
-    `MR_RAM_R_M_TO(res_, res_),
-    `MR_RAM_W_M_TO(res_, res_),
-    `MR_RAM_W_S_TO(rexp_, rexp_),
+  mr_epi_res #(.N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)) u_res (
+    .clk_i, .rst_ni, .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_read_i(p_read),
+    .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]), .d_res_i(d_res), .d_track_i(d_track),
+    .d_last_i(d_last), .d_first_i(d_first), .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr),
+    .val_i(val), .set_i(set), .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
+    `MR_RAM_R_M_TO(res_, res_), `MR_RAM_W_M_TO(res_, res_), `MR_RAM_W_S_TO(rexp_, rexp_),
     `MR_RAM_R_S_TO(rexp_, rexp_),
     .fin_o(res_fin), .ovf_o(res_ovf)
   );
 
-  mr_epi_stage #(
-    .N(N), .T(T), .TRAIN(TRAIN)
-  ) u_stage (
-    .clk_i, .rst_ni,
-    .d_v_i(v[K_DST]), .d_stg_i(d_stg), .d_last_i(d_last), .d_final_i(d_final), .d_idx_i(d_idx),
-    .d_tok_i(d_tok), .d_grp_i(d_grp), .d_stg_addr_i(d_stg_addr), .val_i(val),
+  mr_epi_stage #(.N(N), .T(T), .TRAIN(TRAIN)) u_stage (
+    .clk_i, .rst_ni, .d_v_i(v[K_DST]), .d_stg_i(d_stg), .d_last_i(d_last), .d_final_i(d_final),
+    .d_idx_i(d_idx), .d_tok_i(d_tok), .d_grp_i(d_grp), .d_stg_addr_i(d_stg_addr), .val_i(val),
     `MR_EPI_U_M_ON(u_, u_),
-    .t_room_i(side_room_i[1]), .t_take_o(t_take), .t_tiles_o(t_tiles),
-    .q_valid_o, .q_ready_i, .q_data_o, .q_tag_o,
-    .o_take_o(o_take), .o_idx_o(o_idx), .o_tok_o(o_tok), .o_grp_o(o_grp),
-    .o_valid_o(o_valid), .o_ren_i(o_ren),
-    .o_end_i(o_end), .rdata_o(o_rdata),
-    .blk_o(blk), .two_o(two), .last_o(last), .out_o(out), .rd_o(rd)
+    .t_room_i(side_room_i[1]), .t_take_o(t_take), .t_tiles_o(t_tiles), .q_valid_o, .q_ready_i,
+    .q_data_o, .q_tag_o, .o_take_o(o_take), .o_idx_o(o_idx), .o_tok_o(o_tok), .o_grp_o(o_grp),
+    .o_valid_o(o_valid), .o_ren_i(o_ren), .o_end_i(o_end), .rdata_o(o_rdata), .blk_o(blk),
+    .two_o(two), .last_o(last), .out_o(out), .rd_o(rd)
   );
 
-  mr_epi_out #(
-    .N(N)
-  ) u_out (
-    .clk_i, .rst_ni,
-    .take_i(o_take), .tok_i(o_tok), .grp_i(o_grp), .u_span_i(u_span), .u_ocols_i(u_ocols),
-    .u_ooff_i(u_ooff), .u_ostride_i(u_ostride),
-    .valid_i(o_valid), .ren_o(o_ren), .rdata_i(o_rdata), .end_o(o_end),
-    .base_i(out_base_i), .limit_i(out_limit_i),
+  mr_epi_out #(.N(N)) u_out (
+    .clk_i, .rst_ni, .take_i(o_take), .tok_i(o_tok), .grp_i(o_grp), .u_span_i(u_span),
+    .u_ocols_i(u_ocols), .u_ooff_i(u_ooff), .u_ostride_i(u_ostride), .valid_i(o_valid),
+    .ren_o(o_ren), .rdata_i(o_rdata), .end_o(o_end), .base_i(out_base_i), .limit_i(out_limit_i),
     .job_valid_o, .job_ready_i, .job_addr_o, .job_beats_o, .job_strb_o, .data_valid_o,
-    .data_ready_i, .data_o,
-    .busy_o(out_busy_o), .bad_o(o_bad), .bad_addr_o(o_bad_addr), .clear_i(err_valid_o)
+    .data_ready_i, .data_o, .busy_o(out_busy_o), .bad_o(o_bad), .bad_addr_o(o_bad_addr),
+    .clear_i(err_valid_o)
   );
   assign err_code_o = mr_pkg::DEVERR_WINDOW[7:0];
 
@@ -239,20 +209,10 @@ module mr_epilogue #(
     logic       unused;  // an acknowledgement is of a block that is there
     assign unused  = ^{f_valid, f_in, f_count};
     assign f_ready = q_ack_i && (lo_q || !two_pass_i);
-    mr_fifo #(
-      .W    (1),
-      .DEPTH(16)
-    ) u_blocks (
-      .clk_i,
-      .rst_ni,
-      .clear_i    (1'b0),
-      .in_valid_i (t_take),
-      .in_ready_o (f_in),
-      .in_data_i  (t_tiles),
-      .out_valid_o(f_valid),
-      .out_ready_i(f_ready),
-      .out_data_o (f_tiles),
-      .count_o    (f_count)
+    mr_fifo #(.W(1), .DEPTH(16)) u_blocks (
+      .clk_i, .rst_ni, .clear_i(1'b0),
+      .in_valid_i(t_take), .in_ready_o(f_in), .in_data_i(t_tiles),
+      .out_valid_o(f_valid), .out_ready_i(f_ready), .out_data_o(f_tiles), .count_o(f_count)
     );
     always_ff @(posedge clk_i) begin
       if (!rst_ni) lo_q <= 1'b0;

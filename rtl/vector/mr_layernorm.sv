@@ -172,26 +172,11 @@ module mr_layernorm #(
   logic [31:0] mean, r;
   logic stats_ovf, lane_ovf;
 
-  mr_norm_stats #(
-      .V(V)
-  ) u_stats (
-      .clk_i,
-      .rst_ni,
-      .busy_i  (busy_o),
-      .ren_i   (s_ren),
-      .first_i (s_first),
-      .last_i  (s_last),
-      .data_i  (res_rdata_i),
-      .top_i   (top_q),
-      .nan_i   (nan_q),
-      .n_i     (n_q),
-      .inv_n_i (inv_n_q),
-      .inv_n2_i(inv_n2_q),
-      .eps_i   (eps_q),
-      .done_o  (stats_ready),
-      .mean_o  (mean),
-      .r_o     (r),
-      .ovf_o   (stats_ovf)
+  mr_norm_stats #(.V(V)) u_stats (
+    .clk_i, .rst_ni, .busy_i(busy_o), .ren_i(s_ren), .first_i(s_first), .last_i(s_last),
+    .data_i(res_rdata_i), .top_i(top_q), .nan_i(nan_q), .n_i(n_q), .inv_n_i(inv_n_q),
+    .inv_n2_i(inv_n2_q), .eps_i(eps_q), .done_o(stats_ready), .mean_o(mean), .r_o(r),
+    .ovf_o(stats_ovf)
   );
 
   // ---- normalise -------------------------------------------------------------------------------
@@ -271,31 +256,13 @@ module mr_layernorm #(
     if (nv_q[12]) y_q <= nadd_y;
   end
 
-  mr_vfadd #(
-      .LANES(V),
-      .EARLY(1)
-  ) u_nadd (
-      .clk_i,
-      .rst_ni,
-      .valid_i(nv_q[1] || nv_q[10]),
-      .a_i    (add_a_q),
-      .b_i    (add_b_q),
-      .valid_o(unused_nadd),
-      .y_o    (nadd_y),
-      .ovf_o  (n_ovf[0])
+  mr_vfadd #(.LANES(V), .EARLY(1)) u_nadd (
+    .clk_i, .rst_ni, .valid_i(nv_q[1] || nv_q[10]), .a_i(add_a_q), .b_i(add_b_q),
+    .valid_o(unused_nadd), .y_o(nadd_y), .ovf_o(n_ovf[0])
   );
-  mr_vfmul #(
-      .LANES(V),
-      .EARLY(1)
-  ) u_nmul (
-      .clk_i,
-      .rst_ni,
-      .valid_i(nv_q[4] || nv_q[7]),
-      .a_i    (mul_a_q),
-      .b_i    (mul_b_q),
-      .valid_o(unused_nmul),
-      .y_o    (nmul_y),
-      .ovf_o  (n_ovf[1])
+  mr_vfmul #(.LANES(V), .EARLY(1)) u_nmul (
+    .clk_i, .rst_ni, .valid_i(nv_q[4] || nv_q[7]), .a_i(mul_a_q), .b_i(mul_b_q),
+    .valid_o(unused_nmul), .y_o(nmul_y), .ovf_o(n_ovf[1])
   );
 
   assign lane_ovf = n_ovf != 2'd0;

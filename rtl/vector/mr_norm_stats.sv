@@ -194,39 +194,17 @@ module mr_norm_stats #(
     if (seq_q[7]) mean_o <= nan_i ? mr_fp_pkg::QNAN : mr_fp_pkg::fscale(mul_y, unit_q);
   end
 
-  mr_vacc2f #(
-      .LANES(1)
-  ) u_cvt (
-      .clk_i,
-      .rst_ni,
-      .valid_i(seq_q[1] || seq_q[9]),
-      .acc_i  (seq_q[1] ? s1_q : {1'b0, win_q}),
-      .exp_i  (seq_q[1] ? 11'd0 : win_e_q),
-      .valid_o(unused_cvt),
-      .y_o    (cvt_y),
-      .ovf_o  (cvt_ovf)
+  mr_vacc2f #(.LANES(1)) u_cvt (
+    .clk_i, .rst_ni, .valid_i(seq_q[1] || seq_q[9]), .acc_i(seq_q[1] ? s1_q : {1'b0, win_q}),
+    .exp_i(seq_q[1] ? 11'd0 : win_e_q), .valid_o(unused_cvt), .y_o(cvt_y), .ovf_o(cvt_ovf)
   );
-  mr_vfmul #(
-      .LANES(1)
-  ) u_mul (
-      .clk_i,
-      .rst_ni,
-      .valid_i(seq_q[4] || seq_q[12]),
-      .a_i    (cvt_y),
-      .b_i    (inv_q),
-      .valid_o(unused_mul),
-      .y_o    (mul_y),
-      .ovf_o  (mul_ovf)
+  mr_vfmul #(.LANES(1)) u_mul (
+    .clk_i, .rst_ni, .valid_i(seq_q[4] || seq_q[12]), .a_i(cvt_y), .b_i(inv_q),
+    .valid_o(unused_mul), .y_o(mul_y), .ovf_o(mul_ovf)
   );
   mr_rsqrt u_rsqrt (
-      .clk_i,
-      .rst_ni,
-      .valid_i(seq_q[15]),
-      .v_i    (mr_fp_pkg::fscale(mul_y, {unit_q[9:0], 1'b0})),
-      .eps_i  (eps_i),
-      .valid_o(done_o),
-      .y_o    (r_o),
-      .ovf_o  (add_ovf)
+    .clk_i, .rst_ni, .valid_i(seq_q[15]), .v_i(mr_fp_pkg::fscale(mul_y, {unit_q[9:0], 1'b0})),
+    .eps_i(eps_i), .valid_o(done_o), .y_o(r_o), .ovf_o(add_ovf)
   );
 
   assign ovf_o = cvt_ovf || mul_ovf || add_ovf;

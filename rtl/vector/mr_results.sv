@@ -90,42 +90,19 @@ module mr_results #(
   assign acks_o   = epi_ack;
   logic                         out_busy;
   assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o || out_busy;
-  mr_epilogue #(
-    .N      (N),
-    .T      (T),
-    .D_MAX  (D_MAX),
-    .ROT_MAX(ROT_MAX),
-    .TRAIN  (TRAIN)
-  ) u_epilogue (
-    .clk_i,
-    .rst_ni,
-    .cfg_valid_i,
-    .cfg_ready_o,
-    .cfg_rows_i,
-    .cmd_i,
-    .two_pass_i,
-    .train_i,
+  mr_epilogue #(.N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)) u_epilogue (
+    .clk_i, .rst_ni, .cfg_valid_i, .cfg_ready_o, .cfg_rows_i, .cmd_i, .two_pass_i, .train_i,
     .done_o,
-    `MR_DR_S_TO(dr_, dr_),
-    `MR_RAM_R_M_TO(rot_, rot_),
+    `MR_DR_S_TO(dr_, dr_), `MR_RAM_R_M_TO(rot_, rot_),
     .res_second_o,
-    `MR_RAM_R_M_TO(res_, res_),
-    `MR_RAM_W_M_TO(res_, res_),
-    `MR_RAM_W_S_TO(rexp_, rexp_),
+    `MR_RAM_R_M_TO(res_, res_), `MR_RAM_W_M_TO(res_, res_), `MR_RAM_W_S_TO(rexp_, rexp_),
     `MR_RAM_R_S_TO(rexp_, rexp_),
-    .q_valid_o       (epi_valid),
-    .q_ready_i       (epi_ready),
-    .q_data_o        (epi_data),
-    .q_tag_o         (epi_tag),
-    .q_ack_i         (epi_ack),
-    .out_base_i      (result_base_i),
-    .out_limit_i     (result_limit_i),
-    `MR_WR_M_TO(, ),
-    `MR_SIDE_M_TO(side_, side_),
-    .out_busy_o      (out_busy),
+    .q_valid_o(epi_valid), .q_ready_i(epi_ready), .q_data_o(epi_data), .q_tag_o(epi_tag),
+    .q_ack_i(epi_ack), .out_base_i(result_base_i), .out_limit_i(result_limit_i),
+    `MR_WR_M_TO(, ), `MR_SIDE_M_TO(side_, side_),
+    .out_busy_o(out_busy),
     `MR_ERR_M_TO(err_, err_),
-    .sticky_ovf_o    (ovf_o),
-    .sticky_nan_o    (nan_o)
+    .sticky_ovf_o(ovf_o), .sticky_nan_o(nan_o)
   );
 
   // A block as it is written: the clock before for activation memory.
@@ -138,26 +115,12 @@ module mr_results #(
   end
 
   mr_vec_out #(
-    .V        (V),
-    .T        (T),
-    .SLOTS    (T),
-    .QKV_WORDS(QKV_WORDS),
-    .PM_WORDS (PM_WORDS),
-    .TWO_PASS (T > 1 ? 1 : 0)
+    .V(V), .T(T), .SLOTS(T), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .TWO_PASS(T > 1 ? 1 : 0)
   ) u_vec_out (
-    .clk_i,
-    .rst_ni,
-    .two_pass_i,
-    .epi_valid_i(epi_valid),
-    .epi_ready_o(epi_ready),
-    .epi_data_i (epi_data),
-    .epi_tag_i  (epi_tag),
-    .epi_ack_o  (epi_ack),
-    `MR_LN_S_TO(ln_, ln_),
-    `MR_BLK_M_TO(act_, act_),
-    .qkv_we_o,
-    .qkv_waddr_o,
-    .qkv_wdata_o,
+    .clk_i, .rst_ni, .two_pass_i, .epi_valid_i(epi_valid), .epi_ready_o(epi_ready),
+    .epi_data_i(epi_data), .epi_tag_i(epi_tag), .epi_ack_o(epi_ack),
+    `MR_LN_S_TO(ln_, ln_), `MR_BLK_M_TO(act_, act_),
+    .qkv_we_o, .qkv_waddr_o, .qkv_wdata_o,
     `MR_PM_M_TO(pm_, pm_)
   );
 

@@ -80,24 +80,11 @@ module mr_vec_out #(
   logic           q_valid, q_ready, q_lo, q_sub;
   logic [263:0]   q_data;
   logic [TAG-1:0] q_tag;
-  mr_quant #(
-    .V       (V),
-    .TAG     (TAG),
-    .TWO_PASS(TWO_PASS)
-  ) u_quant (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i   (in_valid),
-    .in_ready_o   (in_ready),
-    .in_data_i    (sel ? ln_data_i : epi_data_i),
-    .in_two_pass_i(two_pass_i),
-    .in_tag_i     (in_tag),
-    .out_valid_o  (q_valid),
-    .out_ready_i  (q_ready),
-    .out_data_o   (q_data),
-    .out_tag_o    (q_tag),
-    .out_sub_o    (q_sub),
-    .out_lo_o     (q_lo)
+  mr_quant #(.V(V), .TAG(TAG), .TWO_PASS(TWO_PASS)) u_quant (
+    .clk_i, .rst_ni, .in_valid_i(in_valid), .in_ready_o(in_ready),
+    .in_data_i(sel ? ln_data_i : epi_data_i), .in_two_pass_i(two_pass_i), .in_tag_i(in_tag),
+    .out_valid_o(q_valid), .out_ready_i(q_ready), .out_data_o(q_data), .out_tag_o(q_tag),
+    .out_sub_o(q_sub), .out_lo_o(q_lo)
   );
 
   // ---- blocks -----------------------------------------------------------------------------------

@@ -148,42 +148,19 @@ module mr_vector #(
   logic [RESW-1:0] ld_res_raddr, ld_res_waddr;
   logic [V*32-1:0] rot_wdata, ld_res_rdata, ld_res_wdata, res_rdata;  // the last: of memory 1
   mr_rows #(
-    .T      (T),
-    .V      (V),
-    .D_MAX  (D_MAX),
-    .ROT_MAX(ROT_MAX),
-    .CTX_MAX(CTX_MAX),
-    .TRAIN  (TRAIN)
+    .T(T), .V(V), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .CTX_MAX(CTX_MAX), .TRAIN(TRAIN)
   ) u_rows (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i    (cmd_valid_i && is_load),
-    .cmd_ready_o    (ld_cmd_ready),
-    .cmd_fetch_i    (is_fetch),
-    .cmd_add_i      (cmd_i[mr_pkg::FETCH_ROWS_ADD_LSB]),
+    .clk_i, .rst_ni, .cmd_valid_i(cmd_valid_i && is_load), .cmd_ready_o(ld_cmd_ready),
+    .cmd_fetch_i(is_fetch), .cmd_add_i(cmd_i[mr_pkg::FETCH_ROWS_ADD_LSB]),
     .cmd_table_off_i(cmd_i[mr_pkg::LOAD_ROWS_TABLE_OFF_LSB+:32]),
-    .cmd_rot_off_i  (cmd_i[mr_pkg::LOAD_ROWS_ROT_OFF_LSB+:32]),
-    .cmd_res_off_i  (res_off),
-    .cmd_res_beats_i(res_beats),
-    .cmd_rot_beats_i(rot_beats),
-    .cmd_rows_i     (n_rows_i),
-    .done_o         (ld_done),
-    .base_i         (ld_base),
-    `MR_ERR_M_TO(err_, err_),
-    `MR_RD_M_TO(hr_, rd_),
-    `MR_RAM_R_S_TO(row_a_, row_a_),
-    `MR_RAM_R_S_TO(row_b_, row_b_),
-    `MR_RAM_R_S_TO(row_c_, mv_row_),
-    .row_logit_o    (row_logit),
-    .row_continues_o,
-    .n_logit_rows_o,
-    `MR_RAM_W_M_ON(rot_, rot_),
-    `MR_RAM_R_M_ON(res_, ld_res_),
-    `MR_RAM_W_M_ON(res_, ld_res_),
-    .ovf_o          (ld_ovf),
-    .rexp_we_o      (ld_rexp_we),
-    .rexp_waddr_o,
-    .rexp_wdata_o
+    .cmd_rot_off_i(cmd_i[mr_pkg::LOAD_ROWS_ROT_OFF_LSB+:32]), .cmd_res_off_i(res_off),
+    .cmd_res_beats_i(res_beats), .cmd_rot_beats_i(rot_beats), .cmd_rows_i(n_rows_i),
+    .done_o(ld_done), .base_i(ld_base),
+    `MR_ERR_M_TO(err_, err_), `MR_RD_M_TO(hr_, rd_), `MR_RAM_R_S_TO(row_a_, row_a_),
+    `MR_RAM_R_S_TO(row_b_, row_b_), `MR_RAM_R_S_TO(row_c_, mv_row_),
+    .row_logit_o(row_logit), .row_continues_o, .n_logit_rows_o,
+    `MR_RAM_W_M_ON(rot_, rot_), `MR_RAM_R_M_ON(res_, ld_res_), `MR_RAM_W_M_ON(res_, ld_res_),
+    .ovf_o(ld_ovf), .rexp_we_o(ld_rexp_we), .rexp_waddr_o, .rexp_wdata_o
   );
 
   // Exponents are those of the first memory's rows.
@@ -196,49 +173,24 @@ module mr_vector #(
   logic [V*32-1:0] ln_data;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
   logic [RESW-1:0] ln_res_raddr, ln_keep_waddr;
-  mr_layernorm #(
-    .V        (V),
-    .T        (T),
-    .D_MAX    (D_MAX),
-    .VEC_WORDS(VEC_WORDS),
-    .TRAIN    (TRAIN)
-  ) u_layernorm (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i     (cmd_valid_i && !is_load),
-    .cmd_ready_o     (ln_cmd_ready),
-    .cmd_dst_base_i  (cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]),
-    .cmd_dblocks_i   (cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]),
-    .cmd_n_i         (cmd_i[mr_pkg::LAYERNORM_N_LSB+:16]),
-    .cmd_dst_slot_i  (cmd_i[mr_pkg::LAYERNORM_DST_SLOT_LSB+:2]),
+  mr_layernorm #(.V(V), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS), .TRAIN(TRAIN)) u_layernorm (
+    .clk_i, .rst_ni, .cmd_valid_i(cmd_valid_i && !is_load), .cmd_ready_o(ln_cmd_ready),
+    .cmd_dst_base_i(cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]),
+    .cmd_dblocks_i(cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]),
+    .cmd_n_i(cmd_i[mr_pkg::LAYERNORM_N_LSB+:16]),
+    .cmd_dst_slot_i(cmd_i[mr_pkg::LAYERNORM_DST_SLOT_LSB+:2]),
     .cmd_logit_rows_i(cmd_i[mr_pkg::LAYERNORM_LOGIT_ROWS_LSB]),
-    .cmd_keep_i      (TRAIN != 0 && train_i && cmd_i[mr_pkg::LAYERNORM_KEEP_LSB]),
-    .cmd_inv_n_i     (cmd_i[mr_pkg::LAYERNORM_INV_N_LSB+:32]),
-    .cmd_inv_n2_i    (cmd_i[mr_pkg::LAYERNORM_INV_N2_LSB+:32]),
-    .cmd_eps_i       (cmd_i[mr_pkg::LAYERNORM_EPS_LSB+:32]),
-    .cmd_rows_i      (n_rows_i),
-    .cmd_two_pass_i  (two_pass_i),
-    .row_logit_i     (row_logit),
-    .phase_i,
+    .cmd_keep_i(TRAIN != 0 && train_i && cmd_i[mr_pkg::LAYERNORM_KEEP_LSB]),
+    .cmd_inv_n_i(cmd_i[mr_pkg::LAYERNORM_INV_N_LSB+:32]),
+    .cmd_inv_n2_i(cmd_i[mr_pkg::LAYERNORM_INV_N2_LSB+:32]),
+    .cmd_eps_i(cmd_i[mr_pkg::LAYERNORM_EPS_LSB+:32]), .cmd_rows_i(n_rows_i),
+    .cmd_two_pass_i(two_pass_i), .row_logit_i(row_logit), .phase_i,
     `MR_RAM_R_M_TO(rexp_, rexp_),
-    .res_ren_o       (ln_res_ren),
-    .res_raddr_o     (ln_res_raddr),
-    .res_rdata_i     (res_rdata),
-    .vec_ren_o       (ln_vec_ren),
-    .vec_raddr_o     (ln_vec_raddr),
-    .vec_rdata_i,
-    .q_valid_o       (ln_valid),
-    .q_ready_i       (ln_ready_i),
-    .q_data_o        (ln_data),
-    .q_two_pass_o    (unused_two_pass),
-    .q_tag_o         (ln_tag),
-    .keep_we_o       (ln_keep_we),
-    .keep_waddr_o    (ln_keep_waddr),
-    .wr_ack_i        (ln_ack),
-    .done_o          (ln_done),
-    .busy_o,
-    .ovf_o           (ln_ovf),
-    .nan_o
+    .res_ren_o(ln_res_ren), .res_raddr_o(ln_res_raddr), .res_rdata_i(res_rdata),
+    .vec_ren_o(ln_vec_ren), .vec_raddr_o(ln_vec_raddr), .vec_rdata_i, .q_valid_o(ln_valid),
+    .q_ready_i(ln_ready_i), .q_data_o(ln_data), .q_two_pass_o(unused_two_pass), .q_tag_o(ln_tag),
+    .keep_we_o(ln_keep_we), .keep_waddr_o(ln_keep_waddr), .wr_ack_i(ln_ack), .done_o(ln_done),
+    .busy_o, .ovf_o(ln_ovf), .nan_o
   );
   assign ovf_o = ln_ovf || (TRAIN != 0 && ld_ovf);
 
@@ -253,17 +205,9 @@ module mr_vector #(
   assign res_we    = epi_we || (ld_res_we && !second) || mv_we;
   assign res_waddr = epi_we ? epi_res_waddr_i : mv_we ? mv_waddr_i : ld_res_waddr;
   assign res_wdata = epi_we ? epi_res_wdata_i : mv_we ? mv_wdata_i : ld_res_wdata;
-  mr_ram_1r1w #(
-    .W    (V * 32),
-    .DEPTH(T * (D_MAX / V))
-  ) u_residual (
-    .clk_i  (clk_mem_i),
-    .wen_i  (res_we),
-    .waddr_i(res_waddr),
-    .wdata_i(res_wdata),
-    .ren_i  (res_ren),
-    .raddr_i(res_raddr),
-    .rdata_o(res_rdata)
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (D_MAX / V))) u_residual (
+    .clk_i(clk_mem_i), .wen_i(res_we), .waddr_i(res_waddr), .wdata_i(res_wdata),
+    .ren_i(res_ren), .raddr_i(res_raddr), .rdata_o(res_rdata)
   );
 
   if (TRAIN != 0) begin : gen_second
@@ -316,19 +260,15 @@ module mr_vector #(
       if (kv_read_q) kv_word_q <= kv_word;
     end
     assign ld_res_rdata     = second ? rdata : res_rdata;
-    mr_ram_1r1w #(
-      .W    (V * 32),
-      .DEPTH(T * (D_MAX / V))
-    ) u_second (
-      .clk_i  (clk_mem_i),
-      .wen_i  (epi_we2 || keep_we_q || mv_we_i[1] || (ld_res_we && second)),
-      .waddr_i(epi_we2 ? epi_res_waddr_i : keep_we_q ? keep_waddr_q :
-               mv_we_i[1] ? mv_waddr_i : ld_res_waddr),
-      .wdata_i(epi_we2 ? epi_res_wdata_i : keep_we_q ? keep_q :
-               mv_we_i[1] ? mv_wdata_i : ld_res_wdata),
-      .ren_i  (epi_ren2 || ld_ren2 || kv_ren2 || mv_ren_i[1]),
-      .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr :
-               kv_ren2 ? kv_res_raddr_i : mv_raddr_i),
+    mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (D_MAX / V))) u_second (
+      .clk_i(clk_mem_i), .wen_i(epi_we2 || keep_we_q || mv_we_i[1] || (ld_res_we && second)),
+      .waddr_i(epi_we2 ? epi_res_waddr_i : keep_we_q ? keep_waddr_q : mv_we_i[1] ? mv_waddr_i :
+               ld_res_waddr),
+      .wdata_i(epi_we2 ? epi_res_wdata_i : keep_we_q ? keep_q : mv_we_i[1] ? mv_wdata_i :
+               ld_res_wdata),
+      .ren_i(epi_ren2 || ld_ren2 || kv_ren2 || mv_ren_i[1]),
+      .raddr_i(epi_ren2 ? epi_res_raddr_i : ld_ren2 ? ld_res_raddr : kv_ren2 ? kv_res_raddr_i :
+               mv_raddr_i),
       .rdata_o(rdata)
     );
   end else begin : gen_no_second
@@ -351,17 +291,9 @@ module mr_vector #(
     assign unused = ^{ld_res_ren, ld_res_raddr, ln_keep_we, ln_keep_waddr};
   end
 
-  mr_ram_1r1w #(
-    .W    (V * 32),
-    .DEPTH(T * (ROT_MAX / V))
-  ) u_rotary (
-    .clk_i  (clk_mem_i),
-    .wen_i  (rot_we),
-    .waddr_i(rot_waddr),
-    .wdata_i(rot_wdata),
-    .ren_i  (rot_ren_i),
-    .raddr_i(rot_raddr_i),
-    .rdata_o(rot_rdata_o)
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (ROT_MAX / V))) u_rotary (
+    .clk_i(clk_mem_i), .wen_i(rot_we), .waddr_i(rot_waddr), .wdata_i(rot_wdata),
+    .ren_i(rot_ren_i), .raddr_i(rot_raddr_i), .rdata_o(rot_rdata_o)
   );
 
 endmodule

@@ -410,7 +410,7 @@ mutant 'relu is gelu_new' rtl/fp/mr_vgelu.sv \
 mutant 'relu is that of the beat behind' rtl/fp/mr_vgelu.sv \
     's/relu_q\[3\] ?/relu_q[2] ?/' rtl:fp@l4
 mutant 'a function is that of the beat before' rtl/vector/mr_epi_lanes.sv \
-    's/\.fn_i   (fn_q\[2\*K_GELU-1-:2\])/.fn_i   (fn_q[2*K_GELU-3-:2])/' rtl:epilogue@n1
+    's/\.fn_i(fn_q\[2\*K_GELU-1-:2\])/.fn_i(fn_q[2*K_GELU-3-:2])/' rtl:epilogue@n1
 mutant 'KEEP_SLOPE: the function of the beat behind' rtl/vector/mr_epi_lanes.sv \
     's/x_fn_o    = fn_q\[2\*K_GELU-1-:2\]/x_fn_o    = fn_q[2*K_GELU-3-:2]/' rtl:epilogue@n2train
 mutant 'slopes: of the exact GELU as of gelu_new' rtl/fp/mr_vslope.sv \
