@@ -68,7 +68,7 @@ static void print_step(struct train_run *r, const struct mr_trainer_done *d, dou
                            train_log_pace(d, seconds));
         printf("step %-6llu loss %.6f  norm %.4f  rate %.3e%s%s%s\n", (unsigned long long)d->step,
                d->loss, d->norm, rate, pace, counted,
-               d->repeated ? "  (repeated with larger units)" : "");
+               d->repeated > (d->step == 1) ? "  (repeated with larger units)" : "");
     }
     (void)cli_flush(); // the end of the program says what failed
 }
@@ -87,7 +87,7 @@ static void print_streaming(const struct train_run *r)
 static void add_link(struct train_link *l, const struct mr_trainer_done *d)
 {
     l->cycles += (double)d->cycles;
-    l->up = (double)d->link_up; // a state's first step runs twice
+    l->up = (double)d->link_up; // of the last: a state's first step runs twice
     l->down = (double)d->link_down;
     for (int i = 0; i < 2; i++)
         l->waited[i] += d->link_waited[i];

@@ -539,8 +539,10 @@ struct mr_trainer_done {
     uint64_t step; // steps done
     double loss;   // nats a target, of all micro-batches, before the update
     int64_t targets;
-    double norm;  // of the gradient of the mean loss, before clipping
-    int repeated; // times that the step was run again, because a sum was too large for its unit
+    double norm; // of the gradient of the mean loss, before clipping
+    // Times that the step was run again, because a sum was too large for its unit. A state's first
+    // step has none and is run again once to find them.
+    int repeated;
     // Of this engine, with what was repeated; 0 where the device counts no cycles. 0..1: the share
     // of the array's multipliers that had work.
     uint64_t cycles;

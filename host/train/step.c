@@ -32,6 +32,8 @@ struct mr_step {
     struct mr_loss loss;
     bool measures; // some unit is not known: the micro-batches so far said which they want
     int *wanted;   // [tensors] the largest
+    int *units;    // [tensors] the store's before the step
+    bool begun;    // and not ended: the store's may be others
     int repeated;
     size_t raised;
     struct mr_pass_counts before; // of the device's counts, what is not the step's
@@ -83,7 +85,8 @@ int mr_step_open(struct mr_step **step, struct mr_store *store, struct mr_device
     s->config = mr_store_config(store);
     s->tensors = mr_tensor_specs(s->config);
     s->wanted = calloc(s->tensors, sizeof *s->wanted);
-    int rc = s->wanted ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+    s->units = calloc(s->tensors, sizeof *s->units);
+    int rc = s->wanted && s->units ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     if (rc == 0)
         rc = mr_pass_open(&s->pass, device, s->config, options, err);
     const struct mr_geometry *g = &mr_device_info(device)->g;
@@ -110,6 +113,7 @@ void mr_step_close(struct mr_step *step)
     mr_weight_upload_close(step->upload);
     mr_pass_close(step->pass);
     free(step->wanted);
+    free(step->units);
     free(step);
 }
 
@@ -134,8 +138,14 @@ int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err)
 {
     forget(step);
     int rc = mr_store_begin(step->store, micro_batches, err);
+    for (size_t i = 0; i < step->tensors && rc == 0; i++)
+        if (step->begun)
+            rc = mr_store_set_unit(step->store, i, step->units[i], err);
+        else
+            step->units[i] = mr_store_unit(step->store, i);
     if (rc < 0)
         return rc;
+    step->begun = true;
     step->batches = calloc((size_t)micro_batches, sizeof *step->batches);
     if (!step->batches)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a step of %d micro-batches",
@@ -281,6 +291,7 @@ static int take_units(struct mr_step *s, struct mr_error *err)
     for (size_t i = 0; i < s->tensors && rc == 0; i++)
         if (mr_store_learns(s->store, i))
             rc = mr_store_set_unit(s->store, i, s->wanted[i], err);
+    s->repeated++;
     return rc == 0 ? run_all_again(s, err) : rc;
 }
 
@@ -394,6 +405,7 @@ int mr_step_apply(struct mr_step *step, const struct mr_store_update *update,
     u.targets = step->loss.rows;
     struct mr_error upload = {0};
     int rc = step->ranks->rank == 0 ? mr_store_apply(step->store, &u, &stored, err) : 0;
+    step->begun = rc < 0;
     int sent = step->upload ? mr_weight_upload_end(step->upload, &upload) : 0;
     if (rc == 0 && sent < 0) {
         *err = upload;

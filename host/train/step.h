@@ -22,7 +22,7 @@ struct mr_pass_streaming mr_step_streaming(const struct mr_step *step); // of al
 // of its kind does any.
 bool mr_step_on_device(const struct mr_step *step, enum mr_update_kind kind, const char **why);
 
-// Begins a step of so many micro-batches anew.
+// Begins a step of so many micro-batches anew. One that has not ended leaves nothing.
 int mr_step_begin(struct mr_step *step, int micro_batches, struct mr_error *err);
 
 // Forward and backward; the batch is copied. *loss, which may be NULL, is the batch's. A batch that
@@ -42,7 +42,7 @@ struct mr_step_done {
     uint64_t step;          // steps done
     struct mr_loss loss;    // of all micro-batches, before the update
     double norm;            // of the gradient of the mean loss, before clipping
-    int repeated;           // times that all micro-batches were run again with larger units
+    int repeated;           // times that all micro-batches were run again; a first step: at least 1
     size_t raised;          // units that were raised for that
     uint64_t cycles;        // of this rank's device, what was repeated included; 0: it counts none
     double mac_utilisation; // the share of its multipliers' cycles, then

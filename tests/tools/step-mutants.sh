@@ -13,7 +13,7 @@ declare -A tests=(
         large_vocabularies_have_the_gradient bits_are_the_same_everywhere
         sums_wait_where_there_is_no_room frozen_tensors_change_no_bit_of_others
         units_that_are_too_small_are_noted"
-    [test_step]="a_step_has_the_gradient saturation_repeats_the_step infinite_losses_end_the_step
+    [test_step]="a_step_has_the_gradient a_first_step_begins_anew saturation_repeats_the_step infinite_losses_end_the_step
         refused_batches_change_nothing a_batch_is_learnt ten_steps_are_the_same_everywhere
         few_steps_are_repeated"
     [test_train_streaming]="bits_do_not_depend_on_memory frozen_layers_stay_where_they_are
@@ -149,6 +149,9 @@ mutants=(
     'step: positions of the batch|train/step.c|s/positions\[r++\] = t;/positions[r] = r % s->config->n_positions, r++;/|test_step'
     'step: units of the step before|train/step.c|s/mr_pass_set_unit(s->pass, i, mr_store_unit(s->store, i));/;/|test_step'
     'step: the first step is not measured|train/step.c|s/!mr_store_has_units(step->store)/false/|test_step'
+    'step: one that did not end leaves its units|train/step.c|s/step->begun = true;/;/|test_step'
+    'step: units are those before the first step|train/step.c|s/step->begun = rc < 0;/;/|test_step'
+    'step: the first one is not run again|train/step.c|s/^    s->repeated++;//|test_step'
     'step: units of the last micro-batch|train/step.c|s/unit > s->wanted\[i\] ? unit : s->wanted\[i\]/unit/|test_step'
     'step: a guess of rows that is too small|train/step.c|s/exponent + bits + 1 - limit/exponent - limit - 8/|test_step'
     'step: sums that are too large end it|train/step.c|s/raised = mr_store_raise(s->store);/raised = 0;/|test_step'
