@@ -16,7 +16,7 @@
 // FOLD 4: one processing element, whose columns take turns in four steps. w_i and dc_i have the
 // turn's column in their low half, the other is 0; acc_o all four sums, the newest in the low bits.
 //
-// GRAD 1 (training; not in a configuration yet): grad_i, with dr_i and dc_i, which are signed then,
+// GRAD 1: grad_i, with dr_i and dc_i, which are signed then,
 // makes a step round as mr_dot_acc says; below_o, a bit a column, is high in the next cycle where
 // the step's shift was negative.
 module mr_pe #(

@@ -53,11 +53,13 @@ module mr_dot_acc #(
     end
   endfunction
 
-  // Does RNE of x / 2^sh go up? x has 18 zeros below d: at least half, and more or odd.
+  // Does RNE of x / 2^sh go up? x has 18 zeros below d: at least half, and more or odd. Bit sh of
+  // twice x is the half. What is below it is found by a mask that needs no carry.
   function automatic logic up(input logic [19:0] d, input logic [5:0] sh);
-    logic [39:0] x;
-    x = {{2{d[19]}}, d, 18'd0};
-    up = |sh && x[sh-1] && (x[sh] || (x & ((40'd1 << (sh - 6'd1)) - 40'd1)) != '0);
+    logic [39:0] x, x2;
+    x  = {{2{d[19]}}, d, 18'd0};
+    x2 = {x[38:0], 1'b0};
+    up = x2[sh] && (x[sh] || (x2 & ~({40{1'b1}} << sh)) != '0);
   endfunction
 
   logic [5:0] sh_q;

@@ -207,7 +207,7 @@ mutant 'the drain takes folded sums a cycle early' rtl/array/mr_array_drain.sv \
 mutant 'PE in DSPs: the low half borrows from the high one' rtl/tech/mr_dot.sv \
     "s/48'h4_0001_0000/48'h4_0000_0000/" rtl:pe@dsp
 mutant 'PE rounds half of a gradient up' rtl/tech/mr_dot_acc.sv \
-    "s/x\[sh-1\] && (x\[sh\] || /x[sh-1] \&\& (1'b1 || /" rtl:pe@both
+    "s/x2\[sh\] && (x\[sh\] || /x2[sh] \&\& (1'b1 || /" rtl:pe@both
 mutant 'a gradient of a column that is no number is added' rtl/array/mr_array_ch.sv \
     "s/grad_col = &code ? SW'(1023) : /grad_col = /" rtl:array@n1r2grad
 mutant 'the flag of a number that is none comes a step early' rtl/array/mr_array_ch.sv \
