@@ -54,24 +54,13 @@ module millrace_core #(
   // the run and its commands, by queue
   localparam int ARRAY = mr_pkg::QUEUE_ARRAY, VECTOR = mr_pkg::QUEUE_VECTOR,
                  ATTENTION = mr_pkg::QUEUE_ATTENTION, WRITER = mr_pkg::QUEUE_WRITER;
-  logic             halt, unit_rst_n, two_pass, train;
-  logic [15:0]      n_rows, n_logit_rows;
-  logic [63:0]      input_base, result_base;
-  logic [31:0]      result_limit, kv_layer_beats, kv_v_beats, kv_pm_beats;
-  logic [N*64-1:0]  w_base, kv_base;
-  logic [N*32-1:0]  w_limit, kv_limit;
-  // Of a run of training.
   // verilator lint_off UNUSED
-  logic [63:0]      rows_base, grad_base;
-  logic [N*64-1:0]  s_base;
-  logic [31:0]      s_limit;
+  `MR_RUN_W();  // the last are of a run of training
+  `MR_UNITS_W();  // the counters do not ask for every queue
   // verilator lint_on UNUSED
-  logic [4:1]       issue_valid, issue_ready, unit_done;
-  logic [2047:0]    cmds;
-  // The counters do not ask for every queue.
-  // verilator lint_off UNUSED
-  logic [4:0]       unit_busy;
-  // verilator lint_on UNUSED
+  logic            halt, unit_rst_n;
+  logic [15:0]     n_logit_rows;
+  logic [N*32-1:0] w_limit, kv_limit;
 
   // errors, by unit
   localparam int E_HOST = N + mr_pkg::UNIT_HOST_READ - 1, E_ROWS = N + mr_pkg::UNIT_LOAD_ROWS - 1,
@@ -80,107 +69,68 @@ module millrace_core #(
                  E_ATTENTION = N + mr_pkg::UNIT_ATTENTION - 1,
                  E_LOAD_ACT = N + mr_pkg::UNIT_LOAD_ACT - 1,
                  ERRORS = N + mr_pkg::UNITS + (TRAIN != 0 ? mr_pkg::TRAINING_UNITS : 0);
-  logic [ERRORS-1:0]    e_valid;
-  logic [ERRORS*8-1:0]  e_code;
-  logic [ERRORS*64-1:0] e_addr;
+  `MR_ERR_W(e_, ERRORS);
 
   // the host's port: client 0 of the reads is the sequencer, 1 LOAD_ROWS, 2 LOAD_ACT, 3 records of
   // GRAD, 4 headers for TURNED, 5 for TILES, 6 SLOPE, 7 headers for COPY; of the writes 0 the
   // results, 1 the store, 2 GRAD, 3 TURNED, 4 TILES, 5 KEEP_SLOPE, 6 COPY
   localparam int READERS = (TRAIN != 0) ? 8 : 2, WRITERS = (TRAIN != 0) ? 7 : 2;
-  logic [READERS-1:0]     hr_valid, hr_ready, hr_data_valid;
-  logic [WRITERS-1:0]     wr_job_valid, wr_job_ready, wr_data_valid, wr_data_ready, wr_job_done;
-  logic [READERS*64-1:0]  hr_addr;
-  logic [WRITERS*64-1:0]  wr_job_addr, wr_job_strb;
-  logic [READERS*16-1:0]  hr_beats;
-  logic [WRITERS*16-1:0]  wr_job_beats;
-  logic [511:0]           hr_data;
-  logic [WRITERS*512-1:0] wr_data;
-  logic          hr_idle, wr_idle;
+  `MR_RD_W(hr_, READERS);
+  `MR_WR_W(wr_, WRITERS);
+  logic hr_idle, wr_idle;
 
   // channels
-  logic [N-1:0]       job_valid, job_ready, sp_valid, sp_ready, sp_done, rd_idle, tile_valid;
-  logic [N-1:0]       kv_job_valid, kv_job_ready, kv_valid, kv_credit;
-  logic [31:0]        job_off, job_beats, sp_groups;
-  logic               job_stash;
-  logic [3:0]         sp_first, sp_in_head;
-  logic [15:0]        sp_vec_beats, sp_kblocks;
-  logic               sp_vec, sp_fp4, sp_bias, vec_ren, ring_ren, ring_free, tile_pop;
-  logic [N*32-1:0]    kv_job_off, kv_job_beats, ring_rcode, tile_max;
-  logic [N*512-1:0]   kv_data;
-  logic [VEC_AW-1:0]  vec_raddr;
-  logic [N*128-1:0]   vec_rdata, tile_bias;
-  logic [RING_AW-1:0] ring_raddr;
-  logic [N*16-1:0]    ring_count;
-  logic [N*1024-1:0]  ring_rdata;
+  `MR_WJOB_W(job_);
+  `MR_SP_W(sp_, N);
+  `MR_TILE_W(, N, RING_AW);
+  `MR_KV_W(kv_, N);
+  `MR_RAM_R_W(vec_, VEC_AW, N*128);
+  logic [N-1:0] rd_idle;
 
   // array to results
-  logic             cfg_valid, cfg_ready, dr_valid, dr_ready, dr_fp4, dr_last;
-  logic [15:0]      cfg_rows, dr_token, dr_group;
-  logic [N*192-1:0] dr_acc;
-  logic [N*36-1:0]  dr_base;
-  logic [N*4-1:0]   dr_nan;
-  logic [N*128-1:0] dr_bias;
+  `MR_DR_W(dr_);
+  logic        cfg_valid, cfg_ready;
+  logic [15:0] cfg_rows;
 
   // LOAD_ACT, MOVE_ROWS and GRAD; vq_op: the command at the head of the vector queue is mr_train's
   // verilator lint_off UNUSED
-  logic         vq_last_q;  // so was the one that was issued last; for the clock gates alone
+  logic vq_last_q;  // so was the one that was issued last; for the clock gates alone
   // verilator lint_on UNUSED
-  logic         vq_op, vq_ready, vq_done, vec_ready, vec_done;
-  logic         ac_valid, ac_ready, gr_cmd_valid, gr_cmd_ready, gr_valid, gr_ready, gr_done, gr_in;
-  logic         epi_done;
-  logic [15:0]  ac_slot, ac_word;
-  logic [1:0]   ac_region, gr_flags;
-  logic [7:0]   ac_max;
-  logic [263:0] ac_data;
+  logic vq_op, vq_ready, vq_done, vec_ready, vec_done, gr_done, gr_in, epi_done;
+  `MR_GR_W(gr_);
+  `MR_BLK_SET_W(ac_);
 
   // what MATMUL gives to units of training
-  logic            side_push, side_next, side_ok, side_last, side_pop, side_busy;
-  logic [1:0]      side_bad;
-  logic [2:0]      side_valid;
-  logic [3:0]      side_take, side_room;
-  logic [15:0]     side_token, side_group;
-  logic [63:0]     side_bad_addr;
-  logic [V*32-1:0] side_data, side_x, side_f;
-  logic [1:0]      side_x_fn;
-  logic [263:0]    side_block;
+  `MR_SIDE_W(side_);
+  logic         side_busy;
+  logic [263:0] side_block;
 
   // blocks into activation memory (aa_ vector path, ab_ attention), q/k/v memory, prefix maxima
-  logic           aa_valid, aa_ready, aa_first, aa_lo, ab_valid, ab_ready, ab_first, ab_lo;
-  logic [15:0]    aa_slot, aa_word, ab_slot, ab_word;
-  logic [1:0]     aa_region, ab_region, qkv_we;
-  logic [263:0]   aa_data, ab_data;
-  logic [QAW-1:0] qkv_waddr;
-  logic [527:0]   qkv_wdata;
-  logic           pmb_valid;
-  logic [TW-1:0]  pmb_token;
-  logic [BW-1:0]  pmb_index;
-  logic [7:0]     pmb_code;
+  `MR_BLK_W(aa_);
+  `MR_BLK_W(ab_);
+  `MR_QKV_W(qkv_, QAW);
+  `MR_PM_W(pmb_, TW, BW);
 
   // rows: table, exponents, residual, rotary; LayerNorm's output; what attention keeps
-  logic            row_a_ren, row_b_ren, rexp_we, rexp_ren, rot_ren;
-  logic            epi_res_ren, epi_res_we, kv_res_ren, epi_second, kv_second, kv_want, keep_we;
-  logic [TW-1:0]   row_a_raddr, row_b_raddr, rexp_waddr, rexp_raddr;
-  logic [47:0]     row_a_rdata, row_b_rdata;
-  logic [T-1:0]    row_continues;
-  logic [7:0]      rexp_wdata, rexp_rdata;
-  logic [ROTW-1:0] rot_raddr;
-  logic [RESW-1:0] epi_res_raddr, epi_res_waddr, kv_res_raddr, keep_waddr;
-  logic [V*32-1:0] rot_rdata, epi_res_rdata, kv_res_rdata, epi_res_wdata, ln_data, keep_wdata;
-  logic            ln_valid, ln_ready, ln_ack, ln_busy, epi_ack, epi_busy;
-  logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
+  `MR_RAM_R_W(row_a_, TW, 48);
+  `MR_RAM_R_W(row_b_, TW, 48);
+  `MR_RAM_W_W(rexp_, TW, 8);
+  `MR_RAM_R_W(rexp_, TW, 8);
+  `MR_RAM_R_W(rot_, ROTW, V*32);
+  `MR_RAM_R_W(epi_res_, RESW, V*32);
+  `MR_RAM_W_W(epi_res_, RESW, V*32);
+  `MR_RAM_R_W(kv_res_, RESW, V*32);
+  `MR_RAM_W_W(keep_, RESW, V*32);
+  `MR_LN_W(ln_, mr_vec_pkg::TAG_LN_W);
+  logic         epi_second, kv_second, kv_want, ln_busy, epi_ack, epi_busy;
+  logic [T-1:0] row_continues;
 
   // MOVE_ROWS: words of the row memories, positions, gains, and its way to the quantiser
-  logic            mv_on, mv_read_q, mv_vec_ren, mv_row_ren, mv_ovf, mv_nan;
-  logic            mq_valid, mq_ready, mq_ack;
-  logic [1:0]      mv_ren, mv_rd_grant, mv_we, mv_wr_grant;
-  logic [RESW-1:0] mv_raddr, mv_waddr;
-  logic [V*32-1:0] mv_wdata, mv_vec_rdata, mq_data;
-  logic [V*64-1:0] mv_rdata;
-  logic [VEC_AW-1:0] mv_vec_raddr;
-  logic [TW-1:0]   mv_row_raddr;
-  logic [15:0]     mv_row_rdata;
-  logic [mr_vec_pkg::TAG_LN_W-1:0] mq_tag;
+  `MR_MV_W(mv_);
+  `MR_RAM_R_W(mv_vec_, VEC_AW, V*32);
+  `MR_RAM_R_W(mv_row_, TW, 16);
+  `MR_LN_W(mq_, mr_vec_pkg::TAG_LN_W);
+  logic mv_read_q, mv_ovf, mv_nan;
 
   // what is counted
   logic [N-1:0] c_w_beat, c_kv_beat;
@@ -189,11 +139,10 @@ module millrace_core #(
   logic [N-1:0] c_nocredit, c_wait, c_idle, c_issue;
   logic         cnt_run;
   // verilator lint_on UNUSED
-  logic         c_hr_beat, c_wr_beat, c_arr_busy, c_arr_weights, c_arr_drain, c_arr_idle;
-  logic         c_at_busy, c_at_idle, c_at_kv, ln_ovf, ln_nan, at_ovf, at_nan, epi_ovf, epi_nan;
-  logic [15:0]  c_arr_blocks, c_tr_grad_blocks;
-  logic [31:0]  c_tr_stash_beats;
-  logic [5:0]   c_tr_cycles;
+  `MR_ARRAY_CNT_W(c_arr_);
+  `MR_TRAIN_CNT_W(c_tr_);
+  logic c_hr_beat, c_wr_beat, c_at_busy, c_at_idle, c_at_kv;
+  logic ln_ovf, ln_nan, at_ovf, at_nan, epi_ovf, epi_nan;
 
   // ---- clocks -----------------------------------------------------------------------------------
   // One clock; see mr_clk_gate.
@@ -252,8 +201,8 @@ module millrace_core #(
     `MR_RUN_M_ON(, ),
     .w_limit_o(w_limit), .kv_limit_o(kv_limit), .halt_o(halt), .unit_rst_no(unit_rst_n),
     // commands
-    .issue_valid_o(issue_valid), .issue_ready_i(issue_ready), .cmd_o(cmds), .unit_done_i(unit_done),
-    .unit_busy_o(unit_busy), .done_valid_o, .done_index_o,
+    `MR_UNITS_M_ON(, ),
+    .done_valid_o, .done_index_o,
     // read jobs
     `MR_WJOB_M_ON(job_, job_), `MR_SP_M_ON(sp_, sp_),
     // errors and progress
@@ -300,13 +249,12 @@ module millrace_core #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .PAIR(PAIR), .FOLD(FOLD), .TRAIN(TRAIN)
   ) u_matmul (
     .clk_i, .rst_ni(unit_rst_n), .cmd_valid_i(issue_valid[ARRAY]), .cmd_ready_o(issue_ready[ARRAY]),
-    .cmd_i(cmds[511:0]), .n_rows_i(n_rows), .n_logit_rows_i(n_logit_rows), .two_pass_i(two_pass),
+    .cmd_i(cmd[511:0]), .n_rows_i(n_rows), .n_logit_rows_i(n_logit_rows), .two_pass_i(two_pass),
     .busy_i(unit_busy[ARRAY]), .cfg_valid_o(cfg_valid), .cfg_ready_i(cfg_ready),
     .cfg_rows_o(cfg_rows),
     `MR_ERR_M_ON_AT(err_, e_, E_MATMUL), `MR_TILE_S_ON(, ), `MR_DR_M_ON(dr_, dr_),
-    `MR_BLK_S_ON(a_, aa_), `MR_BLK_S_ON(b_, ab_), `MR_BLK_SET_S_ON(c_, ac_),
-    .gr_cmd_valid_o(gr_cmd_valid), .gr_cmd_ready_i(gr_cmd_ready), .gr_valid_o(gr_valid),
-    .gr_ready_i(gr_ready), .gr_flags_o(gr_flags), .gr_in_o(gr_in),
+    `MR_BLK_S_ON(a_, aa_), `MR_BLK_S_ON(b_, ab_), `MR_BLK_SET_S_ON(c_, ac_), `MR_GR_M_ON(gr_, gr_),
+    .gr_in_o(gr_in),
     `MR_ARRAY_CNT_M_ON(cnt_, c_arr_)
   );
 
@@ -314,14 +262,13 @@ module millrace_core #(
     .N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS),
     .TRAIN(TRAIN)
   ) u_results (
-    .clk_i(clk_res), .rst_ni(unit_rst_n), .cfg_valid_i(cfg_valid), .cfg_ready_o(cfg_ready),
-    .cfg_rows_i(cfg_rows), .cmd_i(cmds[511:0]), .two_pass_i(two_pass), .train_i(train),
+    .clk_i(clk_res), .rst_ni(unit_rst_n), .cmd_valid_i(cfg_valid), .cmd_ready_o(cfg_ready),
+    .cfg_rows_i(cfg_rows), .cmd_i(cmd[511:0]), .two_pass_i(two_pass), .train_i(train),
     .done_o(epi_done),
     `MR_DR_S_ON(dr_, dr_), `MR_LN_S_ON(ln_, ln_), `MR_RAM_R_M_ON(rot_, rot_),
     .res_second_o(epi_second),
     `MR_RAM_R_M_ON(res_, epi_res_), `MR_RAM_W_M_ON(res_, epi_res_), `MR_RAM_W_S_ON(rexp_, rexp_),
-    `MR_RAM_R_S_ON(rexp_, rexp_), `MR_BLK_M_ON(act_, aa_),
-    .qkv_we_o(qkv_we), .qkv_waddr_o(qkv_waddr), .qkv_wdata_o(qkv_wdata),
+    `MR_RAM_R_S_ON(rexp_, rexp_), `MR_BLK_M_ON(act_, aa_), `MR_QKV_M_ON(qkv_, qkv_),
     `MR_PM_M_ON(pm_, pmb_),
     .result_base_i(result_base), .result_limit_i(result_limit),
     `MR_WR_M_ON_AT(, wr_, 0), `MR_SIDE_M_ON(side_, side_),
@@ -335,7 +282,7 @@ module millrace_core #(
     .TRAIN(TRAIN)
   ) u_vector (
     .clk_i(clk_vec), .clk_mem_i(clk_epi), .rst_ni(unit_rst_n),
-    .cmd_valid_i(issue_valid[VECTOR] && !vq_op), .cmd_ready_o(vec_ready), .cmd_i(cmds[1023:512]),
+    .cmd_valid_i(issue_valid[VECTOR] && !vq_op), .cmd_ready_o(vec_ready), .cmd_i(cmd[1023:512]),
     .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
     .input_base_i(input_base), .train_i(train), .rows_base_i(rows_base),
     `MR_ERR_M_ON_AT(err_, e_, E_ROWS),
@@ -359,9 +306,10 @@ module millrace_core #(
     .KV_DEPTH(KV_DEPTH), .FOLD(FOLD), .TRAIN(TRAIN)
   ) u_kv (
     .clk_i(clk_epi), .clk_attn_i(clk_at), .clk_store_i(clk_vec), .rst_ni(unit_rst_n),
-    .at_valid_i(issue_valid[ATTENTION]), .at_ready_o(issue_ready[ATTENTION]),
-    .at_cmd_i(cmds[1535:1024]), .at_done_o(unit_done[ATTENTION]), .st_valid_i(issue_valid[WRITER]),
-    .st_ready_o(issue_ready[WRITER]), .st_cmd_i(cmds[2047:1536]), .st_done_o(unit_done[WRITER]),
+    .at_cmd_valid_i(issue_valid[ATTENTION]), .at_cmd_ready_o(issue_ready[ATTENTION]),
+    .at_cmd_i(cmd[1535:1024]), .at_done_o(unit_done[ATTENTION]),
+    .st_cmd_valid_i(issue_valid[WRITER]), .st_cmd_ready_o(issue_ready[WRITER]),
+    .st_cmd_i(cmd[2047:1536]), .st_done_o(unit_done[WRITER]),
     .err_valid_o({e_valid[E_ATTENTION], e_valid[E_STORE]}),
     .err_code_o({e_code[8*E_ATTENTION+:8], e_code[8*E_STORE+:8]}),
     .err_addr_o({e_addr[64*E_ATTENTION+:64], e_addr[64*E_STORE+:64]}), .n_rows_i(n_rows),
@@ -373,10 +321,8 @@ module millrace_core #(
     .res_second_o(kv_second), .res_want_o(kv_want),
     `MR_RAM_R_M_ON(row_a_, row_a_), `MR_RAM_R_M_ON(row_b_, row_b_),
     .row_continues_i(row_continues),
-    `MR_KV_M_ON(kv_, kv_),
-    .qkv_we_i(qkv_we), .qkv_waddr_i(qkv_waddr), .qkv_wdata_i(qkv_wdata),
-    `MR_PM_S_ON(blk_, pmb_), `MR_BLK_M_ON(act_, ab_), `MR_RAM_R_M_ON(res_, kv_res_),
-    `MR_WR_M_ON_AT(, wr_, 1),
+    `MR_KV_M_ON(kv_, kv_), `MR_QKV_S_ON(qkv_, qkv_), `MR_PM_S_ON(blk_, pmb_),
+    `MR_BLK_M_ON(act_, ab_), `MR_RAM_R_M_ON(res_, kv_res_), `MR_WR_M_ON_AT(, wr_, 1),
     .cnt_busy_o(c_at_busy), .cnt_idle_o(c_at_idle), .cnt_wait_kv_o(c_at_kv), .ovf_o(at_ovf),
     .nan_o(at_nan)
   );
@@ -390,19 +336,19 @@ module millrace_core #(
       mv_read_q <= (mv_ren & mv_rd_grant) != 2'd0;
       if (issue_valid[VECTOR] && issue_ready[VECTOR]) vq_last_q <= vq_op;
     end
-    assign vq_op = train && (cmds[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
-                             cmds[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
+    assign vq_op = train && (cmd[512+:8] == mr_pkg::OP_LOAD_ACT[7:0] ||
+                             cmd[512+:8] == mr_pkg::OP_MOVE_ROWS[7:0]);
     mr_train #(.N(N), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)) u_train (
-      .clk_i, .rst_ni(unit_rst_n), .vq_valid_i(issue_valid[VECTOR] && vq_op), .vq_ready_o(vq_ready),
-      .vq_cmd_i(cmds[1023:512]), .vq_rows_i(n_rows), .vq_done_o(vq_done),
+      .clk_i, .rst_ni(unit_rst_n), .vq_cmd_valid_i(issue_valid[VECTOR] && vq_op),
+      .vq_cmd_ready_o(vq_ready), .vq_cmd_i(cmd[1023:512]), .vq_rows_i(n_rows), .vq_done_o(vq_done),
       `MR_ERR_M_ON_AT(vq_err_, e_, E_LOAD_ACT), `MR_MV_M_ON(mv_, mv_),
       `MR_RAM_R_M_ON(mv_vec_, mv_vec_), `MR_RAM_R_M_ON(mv_row_, mv_row_), `MR_LN_M_ON(mq_, mq_),
       .mv_ovf_o(mv_ovf), .mv_nan_o(mv_nan),
       `MR_BLK_SET_M_ON(c_, ac_),
-      .mm_cmd_i(cmds[511:0]), .mm_rows_i(cfg_rows), .gr_cmd_valid_i(gr_cmd_valid),
-      .gr_cmd_ready_o(gr_cmd_ready), .gr_valid_i(gr_valid), .gr_ready_o(gr_ready),
-      .gr_acc_i(dr_acc), .gr_flags_i(gr_flags), .gr_token_i(dr_token), .gr_group_i(dr_group),
-      .gr_last_i(dr_last), .gr_done_o(gr_done),
+      .mm_cmd_i(cmd[511:0]), .mm_rows_i(cfg_rows),
+      `MR_GR_S_ON(gr_, gr_),
+      .gr_acc_i(dr_acc), .gr_token_i(dr_token), .gr_group_i(dr_group), .gr_last_i(dr_last),
+      .gr_done_o(gr_done),
       `MR_SIDE_S_ON(side_, side_),
       .side_block_i(side_block), .side_busy_o(side_busy), .rows_base_i(rows_base),
       `MR_STASH_S_ON(s_, s_),
@@ -417,9 +363,9 @@ module millrace_core #(
     );
     mr_train_counts u_counts (
       .clk_i, .rst_ni(unit_rst_n), .train_i(train),
-      .vec_issue_i(issue_valid[VECTOR] && issue_ready[VECTOR]), .vec_op_i(cmds[512+:8]),
+      .vec_issue_i(issue_valid[VECTOR] && issue_ready[VECTOR]), .vec_op_i(cmd[512+:8]),
       .vec_busy_i(unit_busy[VECTOR]), .wr_issue_i(issue_valid[WRITER] && issue_ready[WRITER]),
-      .wr_op_i(cmds[1536+:8]), .wr_busy_i(unit_busy[WRITER]), .gr_in_i(gr_in),
+      .wr_op_i(cmd[1536+:8]), .wr_busy_i(unit_busy[WRITER]), .gr_in_i(gr_in),
       .blocks_i(c_arr_blocks), .gr_valid_i(gr_valid), .gr_ready_i(gr_ready),
       .job_take_i(job_valid[0] && job_ready[0]), .job_stash_i(job_stash),
       .job_beats_i(job_beats << $clog2(N)),

@@ -87,15 +87,11 @@ module mr_array #(
   `MR_ARRAY_CNT_M(cnt_)
 );
 
-  localparam int FW = $clog2(DF);
-
   logic [R-1:0] v;
-  logic first, last, grad, meta_valid, pair, meta_fp4, meta_grad, meta_last, credit;
+  `MR_ARRAY_OUT_W(meta_);
+  logic first, last, grad;
   logic [15:0] g;
   logic [N*32-1:0] cmax;
-  logic [N*128-1:0] bias;
-  logic [5:0] n_slots;
-  logic [15:0] meta_token, meta_group;
 
   mr_array_ctrl #(
     .N(N), .R(R), .T(T), .ACT_WORDS(ACT_WORDS), .RING(RING), .DF(DF), .FOLD(FOLD), .GRAD(GRAD)
@@ -104,10 +100,9 @@ module mr_array #(
     `MR_ARRAY_CMD_S_TO(cmd_, cmd_),
     .ring_count_i, .ring_ren_o, .ring_raddr_o, .ring_free_o, .tile_valid_i, .tile_max_i,
     .tile_bias_i, .tile_pop_o, .act_ren_o, .act_raddr_o, .rmax_ren_o, .rmax_raddr_o, .v_o(v),
-    .first_o(first), .last_o(last), .cmax_o(cmax), .bias_o(bias), .grad_o(grad), .g_o(g),
-    .meta_valid_o(meta_valid), .n_o(n_slots), .pair_o(pair), .meta_token_o(meta_token),
-    .meta_group_o(meta_group), .meta_fp4_o(meta_fp4), .meta_grad_o(meta_grad),
-    .meta_last_o(meta_last), .credit_i(credit),
+    .first_o(first), .last_o(last), .cmax_o(cmax),
+    `MR_ARRAY_OUT_M_ON(meta_, meta_),
+    .grad_o(grad), .g_o(g),
     `MR_ARRAY_CNT_M_TO(cnt_, cnt_)
   );
 
@@ -121,9 +116,7 @@ module mr_array #(
     else last_q <= {last_q[3+FOLD:0], last};
   end
 
-  logic take, add, f_wen, f_ren;
-  logic [5:0] take_row;
-  logic [FW-1:0] f_waddr, f_raddr;
+  `MR_ARRAY_SHADOW_W(f_);
   logic [N*192-1:0] f_rdata;
   logic [N*2-1:0] f_flags;
 
@@ -147,18 +140,18 @@ module mr_array #(
       .clk_i, .clk_rows_i(clk_rows), .clk_drain_i(clk_drain), .rst_ni, .v_i(v),
       .first_i(first_q[4]), .last_i(last_q[4+FOLD]), .act_i(act_rdata_i), .acode_i(act_rcode_i),
       .rmax_i(rmax_rdata_i), .w_i(ring_rdata_i[1024*n+:1024]), .wcode_i(ring_rcode_i[32*n+:32]),
-      .cmax_i(cmax[32*n+:32]), .grad_i(grad), .g_i(g), .take_i(take), .add_i(add), .row_i(take_row),
-      .wen_i(f_wen), .waddr_i(f_waddr), .ren_i(f_ren), .raddr_i(f_raddr),
+      .cmax_i(cmax[32*n+:32]), .grad_i(grad), .g_i(g),
+      `MR_ARRAY_SHADOW_S_ON(, f_),
       .rdata_o(f_rdata[192*n+:192]), .flags_o(f_flags[2*n+:2])
     );
   end
 
   mr_array_drain #(.N(N), .R(R), .DF(DF), .FOLD(FOLD), .GRAD(GRAD)) u_drain (
-    .clk_i(clk_drain), .rst_ni, .meta_valid_i(meta_valid), .n_i(n_slots), .pair_i(pair),
-    .token_i(meta_token), .group_i(meta_group), .fp4_i(meta_fp4), .grad_i(meta_grad),
-    .last_i(meta_last), .busy_o(drain_busy), .rmax_i(rmax_rdata_i), .cmax_i(cmax), .bias_i(bias),
-    .credit_o(credit), .take_o(take), .add_o(add), .row_o(take_row), .wen_o(f_wen),
-    .waddr_o(f_waddr), .ren_o(f_ren), .raddr_o(f_raddr), .rdata_i(f_rdata), .flags_i(f_flags),
+    .clk_i(clk_drain), .rst_ni,
+    `MR_ARRAY_OUT_S_ON(meta_, meta_),
+    .busy_o(drain_busy), .rmax_i(rmax_rdata_i), .cmax_i(cmax),
+    `MR_ARRAY_SHADOW_M_ON(, f_),
+    .rdata_i(f_rdata), .flags_i(f_flags),
     `MR_DR_M_TO(dr_, dr_),
     .dr_grad_o, .dr_flags_o
   );

@@ -30,6 +30,7 @@
 // mr_clk_gate. The gates are outside, one for all channels:
 //   clk_rows_i  rows after the first one
 //   clk_drain_i shadow registers, result register and FIFO
+`include "mr_bundles.svh"
 module mr_array_ch #(
   parameter int R = 4,
   parameter int PAIR = 0,
@@ -53,13 +54,7 @@ module mr_array_ch #(
   input  logic [          31:0] cmax_i,
   input  logic                  grad_i,
   input  logic [          15:0] g_i,
-  input  logic                  take_i,
-  input  logic                  add_i,
-  input  logic [           5:0] row_i,
-  input  logic                  wen_i,
-  input  logic [$clog2(DF)-1:0] waddr_i,
-  input  logic                  ren_i,
-  input  logic [$clog2(DF)-1:0] raddr_i,
+  `MR_ARRAY_SHADOW_S(),
   output logic [         191:0] rdata_o,
   output logic [           1:0] flags_o
 );

@@ -19,9 +19,9 @@
 // Timing: fire (internal) in cycle f; ring, act, rmax reads and tile_pop_o in f+1 (rmax only for
 // the first step of a row group: its data is held); f+2: RAM data, v_o (a bit per live row),
 // first_o, last_o, cmax_o, grad_o, g_o; tile entries are copied at the end of f+1. ring_free_o in
-// f+2: the k-row has been read. n_o (slots of the finished row group, 0 if none) with meta_valid_o
-// in f+2 too. A command accepted in cycle a has its first step in a+2 at the earliest; one command
-// waits behind the running one.
+// f+2: the k-row has been read. meta_n_o (slots of the finished row group, 0 if none) with
+// meta_valid_o in f+2 too. A command accepted in cycle a has its first step in a+2 at the earliest;
+// one command waits behind the running one.
 `include "mr_bundles.svh"
 module mr_array_ctrl #(
   parameter int N = 1,
@@ -58,19 +58,10 @@ module mr_array_ctrl #(
   output logic                    first_o,
   output logic                    last_o,
   output logic [        N*32-1:0] cmax_o,
-  output logic [       N*128-1:0] bias_o,
+  `MR_ARRAY_OUT_M(meta_),
   output logic                    grad_o,
   output logic [            15:0] g_o,
   // drain
-  output logic                    meta_valid_o,
-  output logic [             5:0] n_o,
-  output logic                    pair_o,
-  output logic [            15:0] meta_token_o,
-  output logic [            15:0] meta_group_o,
-  output logic                    meta_fp4_o,
-  output logic                    meta_grad_o,
-  output logic                    meta_last_o,
-  input  logic                    credit_i,
   // counters
   `MR_ARRAY_CNT_M(cnt_)
 );
@@ -180,7 +171,7 @@ module mr_array_ctrl #(
       busy_q   <= 6'd0;
     end else begin
       credit_q <= credit_q - (fire_last ? CW'(tokens) : CW'(0)) + CW'(back_q);
-      back_q   <= credit_i;
+      back_q   <= meta_credit_i;
       if (fire_last) busy_q <= (live == 6'd0) ? 6'd0 : live - 6'd1;
       else if (busy_q != 6'd0) busy_q <= busy_q - 6'd1;
     end
@@ -277,13 +268,13 @@ module mr_array_ctrl #(
     if (!rst_ni) begin
       v_o          <= '0;
       last_o       <= 1'b0;
-      n_o          <= 6'd0;
+      meta_n_o     <= 6'd0;
       meta_valid_o <= 1'b0;
       ring_free_o  <= 1'b0;
     end else begin
       v_o          <= act_ren_o;
       last_o       <= last1_q;
-      n_o          <= n1_q;
+      meta_n_o     <= n1_q;
       meta_valid_o <= (n1_q != 6'd0);
       ring_free_o  <= free1_q;
     end
@@ -291,8 +282,8 @@ module mr_array_ctrl #(
   always_ff @(posedge clk_i) begin
     if (ring_ren_o) first_o <= first1_q;
     if (tile_pop_o) begin
-      cmax_o <= tile_max_i;
-      bias_o <= tile_bias_i;
+      cmax_o      <= tile_max_i;
+      meta_bias_o <= tile_bias_i;
     end
   end
 
@@ -308,7 +299,7 @@ module mr_array_ctrl #(
       token1_q <= (R == 1) ? (c_two_q ? g_q >> 1 : g_q) : (c_two_q ? g_q << LP : g_q << LR);
     end
     if (last1_q) begin
-      pair_o       <= pair1_q;
+      meta_pair_o  <= pair1_q;
       meta_fp4_o   <= fp4_1_q;
       meta_last_o  <= end1_q;
       meta_group_o <= group1_q;

@@ -5,16 +5,16 @@
 // Parameters
 //   N   channels; R  token rows; DF  depth of the FIFO in tokens (power of two)
 //   FOLD  cycles of a step (mr_array_ch): the sums are there FOLD - 1 cycles later than said below
-//   GRAD  1: grad_i and flags_i, two bits a channel, go with the results
+//   GRAD  1: meta_grad_i and flags_i, two bits a channel, go with the results
 //
-// A row group's description (meta_*) comes in cycle f+2 of its last step (see mr_array_ctrl), its
-// sums are in the shadows from f+9 on. n_i slots are taken in consecutive cycles; with pair_i two
-// slots are added to one token. The controller has reserved FIFO space and the shadows, so nothing
-// here ever refuses. credit_o: a token has left the FIFO's memory.
+// A row group's description (meta_) comes in cycle f+2 of its last step (see mr_array_ctrl), its
+// sums are in the shadows from f+9 on. meta_n_i slots are taken in consecutive cycles; with
+// meta_pair_i two slots are added to one token. The controller has reserved FIFO space and the
+// shadows, so nothing here ever refuses. meta_credit_o: a token has left the FIFO's memory.
 //
 // Timing: dr_valid_o and all dr_* from registers, stable while dr_valid_o && !dr_ready_i; first
-// beat 13 cycles after the last step's fire (one more with pair_i), then one a cycle. busy_o: from
-// the first slot taken to the last beat.
+// beat 13 cycles after the last step's fire (one more with meta_pair_i), then one a cycle. busy_o:
+// from the first slot taken to the last beat.
 `include "mr_bundles.svh"
 module mr_array_drain #(
   parameter int N = 1,
@@ -25,27 +25,12 @@ module mr_array_drain #(
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  input  logic                  meta_valid_i,
-  input  logic [           5:0] n_i,
-  input  logic                  pair_i,
-  input  logic [          15:0] token_i,
-  input  logic [          15:0] group_i,
-  input  logic                  fp4_i,
-  input  logic                  grad_i,
-  input  logic                  last_i,
+  `MR_ARRAY_OUT_S(meta_),
   input  logic [       R*8-1:0] rmax_i,
   input  logic [      N*32-1:0] cmax_i,
-  input  logic [     N*128-1:0] bias_i,
-  output logic                  credit_o,
   output logic                  busy_o,
   // the channels' shadows and memories
-  output logic                  take_o,
-  output logic                  add_o,
-  output logic [           5:0] row_o,
-  output logic                  wen_o,
-  output logic [$clog2(DF)-1:0] waddr_o,
-  output logic                  ren_o,
-  output logic [$clog2(DF)-1:0] raddr_o,
+  `MR_ARRAY_SHADOW_M(),
   input  logic [     N*192-1:0] rdata_i,
   input  logic [       N*2-1:0] flags_i,
   // results
@@ -56,7 +41,7 @@ module mr_array_drain #(
 
   localparam int C = 4 * N;
   localparam int FW = $clog2(DF);
-  localparam int MW = 35 + R * 8 + C * 40 + (GRAD != 0 ? 1 : 0);  // grad_i is the highest bit
+  localparam int MW = 35 + R * 8 + C * 40 + (GRAD != 0 ? 1 : 0);  // meta_grad_i is the highest bit
 
   // ---- descriptions of row groups in flight -----------------------------------------------------
   // Every row group in flight holds at least one token of credit, so DF entries are enough.
@@ -74,7 +59,8 @@ module mr_array_drain #(
   end
   mr_ram_1r1w #(.W(MW), .DEPTH(DF)) u_meta (
     .clk_i, .wen_i(meta_valid_i), .waddr_i(mw_q),
-    .wdata_i(MW'({grad_i, bias_i, cmax_i, rmax_i, group_i, token_i, pair_i, fp4_i, last_i})),
+    .wdata_i(MW'({meta_grad_i, meta_bias_i, cmax_i, rmax_i, meta_group_i, meta_token_i,
+             meta_pair_i, meta_fp4_i, meta_last_i})),
     .ren_i(meta_ren), .raddr_i(mr_q), .rdata_o(meta)
   );
 
@@ -89,7 +75,7 @@ module mr_array_drain #(
   assign cap = (pipe_q[PW-2-:6] != 6'd0);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) pipe_q <= '0;
-    else pipe_q <= {pipe_q[PW-8:0], pair_i, n_i};
+    else pipe_q <= {pipe_q[PW-8:0], meta_pair_i, meta_n_i};
   end
 
   assign take_o = (slots_q != 6'd0);
@@ -129,10 +115,10 @@ module mr_array_drain #(
   // ---- reading the FIFO -------------------------------------------------------------------------
   logic [FW:0] count_q;  // tokens in the memory
   logic a_valid_q, a_end_q, a_start_q, out_go;
-  assign out_go = !dr_valid_o || dr_ready_i;
-  assign ren_o = (count_q != '0) && (!a_valid_q || out_go);
-  assign credit_o = ren_o;
-  assign busy_o = take_o || count_q != '0 || a_valid_q || dr_valid_o;
+  assign out_go        = !dr_valid_o || dr_ready_i;
+  assign ren_o         = (count_q != '0) && (!a_valid_q || out_go);
+  assign meta_credit_o = ren_o;
+  assign busy_o        = take_o || count_q != '0 || a_valid_q || dr_valid_o;
   // The token that was read last tells whether the next one belongs to another row group.
   assign meta_ren = ren_o && a_end_q;
   always_ff @(posedge clk_i) begin
@@ -208,7 +194,7 @@ module mr_array_drain #(
     assign dr_grad_o  = 1'b0;
     assign dr_flags_o = '0;
     logic unused;
-    assign unused = ^{grad_i, flags_i};
+    assign unused = ^{meta_grad_i, flags_i};
   end
 
 endmodule

@@ -59,11 +59,7 @@ module mr_matmul #(
   `MR_BLK_S(b_),
   `MR_BLK_SET_S(c_),
 
-  output logic               gr_cmd_valid_o,
-  input  logic               gr_cmd_ready_i,
-  output logic               gr_valid_o,
-  input  logic               gr_ready_i,
-  output logic [1:0]         gr_flags_o,
+  `MR_GR_M(gr_),
   output logic               gr_in_o,
 
   `MR_ARRAY_CNT_M(cnt_)

@@ -67,9 +67,7 @@ module mr_attn_lane #(
   `MR_RAM_R_S(mx_, HA+2, 32),
   `MR_WORD_S(mxw_, HA+2, 32),
   // drain
-  input  logic            dr_step_i,
-  input  logic            dr_load_i,
-  input  logic [WA+1:0]   dr_addr_i,
+  `MR_ATTN_DR_S(dr_, WA+2),
   output logic [V*48-1:0] dr_o,
   `MR_RAM_R_S(sum_, HA+2, 32),
   // prefix maxima of PM_LOAD

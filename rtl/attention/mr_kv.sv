@@ -55,17 +55,8 @@ module mr_kv #(
   input  logic              clk_store_i,
   input  logic              rst_ni,
 
-  // Each unit takes its fields; the other bits of a command have no meaning for it.
-  // verilator lint_off UNUSED
-  input  logic              at_valid_i,
-  output logic              at_ready_o,
-  input  logic [511:0]      at_cmd_i,
-  output logic              at_done_o,
-  input  logic              st_valid_i,
-  output logic              st_ready_o,
-  input  logic [511:0]      st_cmd_i,
-  output logic              st_done_o,
-  // verilator lint_on UNUSED
+  `MR_CMD_S(at_),
+  `MR_CMD_S(st_),
   `MR_ERR_M(err_, 2),
   input  logic [15:0]       n_rows_i,
   input  logic              two_pass_i,
@@ -87,9 +78,7 @@ module mr_kv #(
 
   `MR_KV_M(kv_, N),
 
-  input  logic [1:0]        qkv_we_i,
-  input  logic [QAW-1:0]    qkv_waddr_i,
-  input  logic [527:0]      qkv_wdata_i,
+  `MR_QKV_S(qkv_, QAW),
   `MR_PM_S(blk_, TW, BW),
 
   `MR_BLK_M(act_),
@@ -136,7 +125,7 @@ module mr_kv #(
     .HEADS_MAX(HEADS_MAX), .HP_MAX(HP_MAX), .CTX_MAX(CTX_MAX), .KV_DEPTH(KV_DEPTH), .FOLD(FOLD),
     .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_attn (
-    .clk_i(clk_attn_i), .rst_ni, .cmd_valid_i(at_valid_i), .cmd_ready_o(at_ready_o),
+    .clk_i(clk_attn_i), .rst_ni, .cmd_valid_i(at_cmd_valid_i), .cmd_ready_o(at_cmd_ready_o),
     .cmd_pm_i(is_pm), .cmd_layer_i(at_cmd_i[mr_pkg::ATTEND_LAYER_LSB+:16]),
     .cmd_pm_words_i(at_cmd_i[mr_pkg::PM_LOAD_WBEATS_LSB+:16]),
     .cmd_heads_i(at_cmd_i[mr_pkg::ATTEND_HEADS_LSB+:8]),
@@ -167,7 +156,7 @@ module mr_kv #(
     assign res_base     = save_q ? rows_base_i : result_base_i;
     assign res_second_o = second_q;
     always_ff @(posedge clk_store_i) begin
-      if (st_valid_i && st_ready_o) begin
+      if (st_cmd_valid_i && st_cmd_ready_o) begin
         save_q   <= is_save;
         second_q <= is_save && st_cmd_i[mr_pkg::SAVE_ROWS_ROW_LSB];
       end
@@ -181,7 +170,7 @@ module mr_kv #(
   mr_kvstore #(
     .N(N), .T(T), .V(V), .SLOTS(T), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .D_MAX(D_MAX)
   ) u_kvstore (
-    .clk_i(clk_store_i), .rst_ni, .cmd_valid_i(st_valid_i), .cmd_ready_o(st_ready_o),
+    .clk_i(clk_store_i), .rst_ni, .cmd_valid_i(st_cmd_valid_i), .cmd_ready_o(st_cmd_ready_o),
     .cmd_res_i(st_cmd_i[7:0] == mr_pkg::OP_STORE_RES[7:0] || is_save),
     .cmd_layer_i(st_cmd_i[mr_pkg::STORE_KV_LAYER_LSB+:16]),
     .cmd_src_base_i(st_cmd_i[mr_pkg::STORE_KV_SRC_BASE_LSB+:16]),

@@ -57,11 +57,7 @@ module mr_control #(
   output logic [N*32-1:0]      w_limit_o,
   output logic [N*32-1:0]      kv_limit_o,
 
-  output logic [4:1]           issue_valid_o,
-  input  logic [4:1]           issue_ready_i,
-  output logic [2047:0]        cmd_o,
-  input  logic [4:1]           unit_done_i,
-  output logic [4:0]           unit_busy_o,
+  `MR_UNITS_M(),
   output logic [4:0]           done_valid_o,
   output logic [79:0]          done_index_o,
 
@@ -74,16 +70,9 @@ module mr_control #(
   input  logic                 axi_idle_i,
   input  logic                 progress_i,
 
-  input  logic [N-1:0]         cnt_w_beat_i,
-  input  logic [N-1:0]         cnt_kv_beat_i,
-  input  logic                 cnt_read_beat_i,
-  input  logic                 cnt_write_beat_i,
-  input  logic [15:0]          cnt_blocks_i,
-  input  logic [3:0]           cnt_array_i,
+  `MR_CNT_S(cnt_),
   input  logic                 cnt_vector_i,
-  input  logic [2:0]           cnt_attention_i,
   input  logic                 cnt_writer_i,
-  input  logic [3:0]           cnt_reader_i,
   `MR_TRAIN_CNT_S(cnt_train_),
   output logic                 cnt_run_o,
   input  logic                 ovf_i,
@@ -91,9 +80,8 @@ module mr_control #(
 );
 
   // ---- registers --------------------------------------------------------------------------------
-  logic        start, soft_reset, run_done, run_error;
-  logic [63:0] run_addr, err_addr;
-  logic [5:0]  watchdog;
+  `MR_CTL_W(ctl_);
+  logic [63:0] err_addr;
   logic [7:0]  err_code, err_unit;
   logic [15:0] err_index;
   logic [1:0]  sticky_q;
@@ -106,26 +94,25 @@ module mr_control #(
     .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ), .TRAIN(TRAIN)
   ) u_regs (
     .clk_i, .rst_ni,
-    `MR_AXIL_S_TO(, s_axil_),
-    .start_o(start), .reset_o(soft_reset), .run_addr_o(run_addr), .watchdog_o(watchdog), .irq_o,
-    .busy_i(busy_o), .done_i(run_done), .error_i(run_error), .finish_i(finish_o),
+    `MR_AXIL_S_TO(, s_axil_), `MR_CTL_M_ON(, ctl_),
+    .irq_o,
     `MR_FIRST_S_ON(err_, err_),
     .sticky_i(sticky_q), .cnt_addr_o(cnt_addr), .cnt_data_i(cnt_data)
   );
+
+  assign {busy_o, finish_o} = {ctl_busy, ctl_finish};
 
   // ---- sequencer --------------------------------------------------------------------------------
   mr_seq #(
     .N(N), .T(T), .ACT_WORDS(ACT_WORDS), .QKV_WORDS(QKV_WORDS), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX),
     .W_MAX(W_MAX), .RING(RING), .TRAIN(TRAIN)
   ) u_seq (
-    .clk_i, .rst_ni, .start_i(start), .reset_i(soft_reset), .run_addr_i(run_addr),
-    .watchdog_i(watchdog), .busy_o, .done_o(run_done), .error_o(run_error), .finish_o,
-    `MR_FIRST_M_ON(err_, err_),
+    .clk_i, .rst_ni,
+    `MR_CTL_S_ON(, ctl_), `MR_FIRST_M_ON(err_, err_),
     .counters_clear_o(cnt_clear), .counters_run_o(cnt_run_o),
     `MR_RD_M_TO(hr_, rd_), `MR_RUN_M_TO(, ),
-    .w_limit_o, .kv_limit_o, .issue_valid_o, .issue_ready_i, .cmd_o, .done_i(unit_done_i),
-    .unit_busy_o,
-    `MR_WJOB_M_TO(job_, job_), `MR_SP_M_TO(sp_, sp_), `MR_ERR_S_TO(err_, err_),
+    .w_limit_o, .kv_limit_o,
+    `MR_UNITS_M_TO(, ), `MR_WJOB_M_TO(job_, job_), `MR_SP_M_TO(sp_, sp_), `MR_ERR_S_TO(err_, err_),
     .progress_i, .axi_idle_i, .halt_o, .unit_rst_no, .done_valid_o, .done_index_o
   );
 
@@ -143,10 +130,8 @@ module mr_control #(
   end
   mr_counters #(.N(N), .TRAIN(TRAIN)) u_counters (
     .clk_i, .rst_ni, .clear_i(cnt_clear), .run_i(cnt_run_o), .commands_i(done_count),
-    .w_beat_i(cnt_w_beat_i), .kv_beat_i(cnt_kv_beat_i), .host_beat_i(cnt_read_beat_i),
-    .write_beat_i(cnt_write_beat_i), .mac_blocks_i(cnt_blocks_i), .array_i(cnt_array_i),
-    .vector_i({!cnt_vector_i, cnt_vector_i}), .attention_i(cnt_attention_i),
-    .writer_i({!cnt_writer_i, cnt_writer_i}), .reader_i(cnt_reader_i),
+    `MR_CNT_S_TO(, cnt_),
+    .vector_i({!cnt_vector_i, cnt_vector_i}), .writer_i({!cnt_writer_i, cnt_writer_i}),
     `MR_TRAIN_CNT_S_TO(train_, cnt_train_),
     .rd_addr_i(cnt_addr), .rd_data_o(cnt_data)
   );

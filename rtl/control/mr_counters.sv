@@ -17,16 +17,9 @@ module mr_counters #(
   input  logic         clear_i,
   input  logic         run_i,
   input  logic [2:0]   commands_i,   // finished in this cycle
-  input  logic [N-1:0] w_beat_i,
-  input  logic [N-1:0] kv_beat_i,
-  input  logic         host_beat_i,
-  input  logic         write_beat_i,
-  input  logic [15:0]  mac_blocks_i,
-  input  logic [3:0]   array_i,      // busy, weights, drain, idle
+  `MR_CNT_S(),
   input  logic [1:0]   vector_i,     // busy, idle
-  input  logic [2:0]   attention_i,  // busy, idle, waits for KV
   input  logic [1:0]   writer_i,     // busy, idle
-  input  logic [3:0]   reader_i,     // credit, memory, idle, issue
   `MR_TRAIN_CNT_S(train_),
   input  logic [4:0]   rd_addr_i,
   output logic [47:0]  rd_data_o
@@ -50,9 +43,9 @@ module mr_counters #(
       if (commands_i != '0) count_q[1] <= count_q[1] + 48'(commands_i);
       if (w_beat_i != '0) count_q[2] <= count_q[2] + 48'(ones(w_beat_i));
       if (kv_beat_i != '0) count_q[3] <= count_q[3] + 48'(ones(kv_beat_i));
-      if (host_beat_i) count_q[4] <= count_q[4] + 48'd1;
+      if (read_beat_i) count_q[4] <= count_q[4] + 48'd1;
       if (write_beat_i) count_q[5] <= count_q[5] + 48'd1;
-      if (mac_blocks_i != '0) count_q[6] <= count_q[6] + 48'(mac_blocks_i);
+      if (blocks_i != '0) count_q[6] <= count_q[6] + 48'(blocks_i);
       for (int i = 0; i < 4; i++) if (array_i[i]) count_q[7+i] <= count_q[7+i] + 48'd1;
       for (int i = 0; i < 2; i++) if (vector_i[i]) count_q[11+i] <= count_q[11+i] + 48'd1;
       for (int i = 0; i < 3; i++) if (attention_i[i]) count_q[13+i] <= count_q[13+i] + 48'd1;

@@ -30,15 +30,8 @@ module mr_regs #(
 
   `MR_AXIL_S(, 12),
 
-  output logic        start_o,
-  output logic        reset_o,
-  output logic [63:0] run_addr_o,
-  output logic [5:0]  watchdog_o,
+  `MR_CTL_M(),
   output logic        irq_o,
-  input  logic        busy_i,
-  input  logic        done_i,        // level: the last run ended well
-  input  logic        error_i,       // level: the last run ended in an error
-  input  logic        finish_i,      // pulse: a run ended, either way
   `MR_FIRST_S(err_),
   input  logic [1:0]  sticky_i,
   output logic [4:0]  cnt_addr_o,

@@ -6,7 +6,7 @@
 //   N, T .. RING  geometry, for the rules of mr_legal
 //   TRAIN         1: runs of training: train_o, rows_, grad_, s_ are of these, and commands too
 //
-// Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a done_i pulse per
+// Per queue q (mr_pkg::QUEUE_*): issue_valid_o/issue_ready_i with cmd_o and a unit_done_i pulse per
 // command, in order. The reader queue is served inside (mr_stream_ctl), the END command too.
 // unit_rst_no resets all units: at power-up, at the start of every run and after an error, each
 // time only when AXI is idle. halt_o, a register, asks readers and writers to stop issuing and
@@ -37,14 +37,7 @@ module mr_seq #(
   input  logic                 rst_ni,
 
   // registers
-  input  logic                 start_i,
-  input  logic                 reset_i,
-  input  logic [63:0]          run_addr_i,
-  input  logic [5:0]           watchdog_i,
-  output logic                 busy_o,
-  output logic                 done_o,
-  output logic                 error_o,
-  output logic                 finish_o,
+  `MR_CTL_S(),
   `MR_FIRST_M(err_),
   output logic                 counters_clear_o,
   output logic                 counters_run_o,
@@ -59,11 +52,7 @@ module mr_seq #(
   output logic [N*32-1:0]      kv_limit_o,
 
   // queues 1..4 (array, vector, attention, writer)
-  output logic [4:1]           issue_valid_o,
-  input  logic [4:1]           issue_ready_i,
-  output logic [4*512-1:0]     cmd_o,
-  input  logic [4:1]           done_i,
-  output logic [4:0]           unit_busy_o,
+  `MR_UNITS_M(),
 
   // readers and splitters
   `MR_WJOB_M(job_),
@@ -210,12 +199,12 @@ module mr_seq #(
 
   // END is not a unit's: it is taken when all commands have finished.
   logic is_end, end_ready, end_fire;
-  assign is_end    = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
-  assign end_ready = unit_busy_o == '0 && waiting[3:0] == '0 && !stop_q;
-  assign end_fire  = iss_valid[WRITER] && is_end && end_ready;
+  assign is_end         = iss_cmd[512*WRITER+:8] == mr_pkg::OP_END[7:0];
+  assign end_ready      = unit_busy_o == '0 && waiting[3:0] == '0 && !stop_q;
+  assign end_fire       = iss_valid[WRITER] && is_end && end_ready;
   assign issue_valid_o  = {iss_valid[WRITER] && !is_end, iss_valid[3:1]};
   assign iss_ready[4:1] = {is_end ? end_ready : issue_ready_i[WRITER], issue_ready_i[3:1]};
-  assign unit_done[4:1] = {done_i[WRITER] || end_q, done_i[3:1]};
+  assign unit_done[4:1] = {unit_done_i[WRITER] || end_q, unit_done_i[3:1]};
   assign cmd_o          = iss_cmd[2559:512];
   logic end_q;
   always_ff @(posedge clk_ctl) end_q <= unit_rst_no && end_fire;

@@ -50,17 +50,12 @@ module millrace_pcie #(
   );
 
   // ---- BAR 0 and rings --------------------------------------------------------------------------
-  logic          scrub_en, job_owner, own;
-  logic [57:0]   scrub_addr;
-  logic          q_we, any, take, job_busy, job_enabled, job_done, job_irq;
-  logic [QW+3:0] q_addr;
-  logic [31:0]   q_wdata, q_rdata, job_seq;
-  logic [QW-1:0] job_queue;
-  logic [63:0]   job_entry, job_cpl;
-  logic [7:0]    job_fault;
-  logic          x_valid, x_write, x_done;
-  logic [11:0]   x_addr, c_addr;
-  logic [31:0]   x_wdata, x_rdata;
+  `MR_PCI_JOB_W(job_, QW);
+  `MR_PCI_Q_W(q_, QW);
+  `MR_PCI_X_W(x_);
+  logic        scrub_en, job_busy;
+  logic [57:0] scrub_addr;
+  logic [11:0] c_addr;
   `include "core_wires.svh"
   assign s_bar_bresp_o = '0;
   assign s_bar_rresp_o = '0;
@@ -72,21 +67,20 @@ module millrace_pcie #(
     .s_bvalid_o(s_bar_bvalid_o), .s_bready_i(s_bar_bready_i), .s_arvalid_i(s_bar_arvalid_i),
     .s_arready_o(s_bar_arready_o), .s_araddr_i(s_bar_araddr_i), .s_rvalid_o(s_bar_rvalid_o),
     .s_rready_i(s_bar_rready_i), .s_rdata_o(s_bar_rdata_o), .scrub_en_o(scrub_en),
-    .scrub_addr_o(scrub_addr), .q_we_o(q_we), .q_addr_o(q_addr), .q_wdata_o(q_wdata),
-    .q_rdata_i(q_rdata), .busy_i(job_busy), .queue_i(job_queue), .x_valid_i(x_valid),
-    .x_write_i(x_write), .x_addr_i(x_addr), .x_wdata_i(x_wdata), .x_done_o(x_done),
-    .x_rdata_o(x_rdata), .c_awvalid_o(core_awvalid), .c_awready_i(core_awready),
-    .c_wvalid_o(core_wvalid), .c_wready_i(core_wready), .c_addr_o(c_addr), .c_wdata_o(core_wdata),
-    .c_bvalid_i(core_bvalid), .c_arvalid_o(core_arvalid), .c_arready_i(core_arready),
-    .c_rvalid_i(core_rvalid), .c_rdata_i(core_rdata)
+    .scrub_addr_o(scrub_addr),
+    `MR_PCI_Q_M_ON(q_, q_),
+    .busy_i(job_busy), .queue_i(job_queue),
+    `MR_PCI_X_S_ON(x_, x_),
+    .c_awvalid_o(core_awvalid), .c_awready_i(core_awready), .c_wvalid_o(core_wvalid),
+    .c_wready_i(core_wready), .c_addr_o(c_addr), .c_wdata_o(core_wdata), .c_bvalid_i(core_bvalid),
+    .c_arvalid_o(core_arvalid), .c_arready_i(core_arready), .c_rvalid_i(core_rvalid),
+    .c_rdata_i(core_rdata)
   );
 
   mr_pcie_queues #(.QUEUES(QUEUES)) u_queues (
-    .clk_i(ctl_clk), .rst_ni, .we_i(q_we), .addr_i(q_addr), .wdata_i(q_wdata), .rdata_o(q_rdata),
-    .any_o(any), .take_i(take), .job_busy_o(job_busy), .job_queue_o(job_queue),
-    .job_entry_o(job_entry), .job_cpl_o(job_cpl), .job_seq_o(job_seq), .job_enabled_o(job_enabled),
-    .job_owner_o(job_owner), .own_i(own), .done_i(job_done), .done_irq_i(job_irq),
-    .fault_i(job_fault), .irq_o, .busy_o
+    .clk_i(ctl_clk), .rst_ni,
+    `MR_PCI_Q_S_ON(, q_), `MR_PCI_JOB_M_ON(job_, job_),
+    .job_busy_o(job_busy), .irq_o, .busy_o
   );
 
   // ---- executor, local memory, copier -----------------------------------------------------------
@@ -98,16 +92,14 @@ module millrace_pcie #(
   logic [5:0]   e_raddr, e_waddr;
   logic [511:0] e_wdata, l_rdata;
   mr_pcie_exec #(.N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)) u_exec (
-    .clk_i(ctl_clk), .rst_ni, .busy_i(core_busy), .idle_o(exec_idle), .q_any_i(any),
-    .q_take_o(take), .q_queue_i(job_queue), .q_entry_i(job_entry), .q_cpl_i(job_cpl),
-    .q_seq_i(job_seq), .q_enabled_i(job_enabled), .q_owner_i(job_owner), .q_own_o(own),
-    .scrub_en_i(scrub_en), .scrub_addr_i(scrub_addr), .q_done_o(job_done), .q_irq_o(job_irq),
-    .q_fault_o(job_fault), .x_valid_o(x_valid), .x_write_o(x_write), .x_addr_o(x_addr),
-    .x_wdata_o(x_wdata), .x_done_i(x_done), .x_rdata_i(x_rdata), .cp_src_o(src), .cp_dst_o(dst),
-    .cp_zero_o(zero), .cp_valid_o(cp_valid), .cp_ready_i(cp_ready), .cp_src_addr_o(cp_src),
-    .cp_dst_addr_o(cp_dst), .cp_bytes_o(cp_bytes), .cp_idle_i(cp_idle), .cp_rerr_i(rerr),
-    .cp_werr_i(werr), .cp_rerr_addr_i(rerr_addr), .cp_werr_addr_i(werr_addr), .l_ren_o(e_ren),
-    .l_raddr_o(e_raddr), .l_rdata_i(l_rdata), .l_wen_o(e_wen), .l_waddr_o(e_waddr),
+    .clk_i(ctl_clk), .rst_ni, .busy_i(core_busy), .idle_o(exec_idle),
+    `MR_PCI_JOB_S_ON(q_, job_),
+    .scrub_en_i(scrub_en), .scrub_addr_i(scrub_addr),
+    `MR_PCI_X_M_ON(x_, x_),
+    .cp_src_o(src), .cp_dst_o(dst), .cp_zero_o(zero), .cp_valid_o(cp_valid), .cp_ready_i(cp_ready),
+    .cp_src_addr_o(cp_src), .cp_dst_addr_o(cp_dst), .cp_bytes_o(cp_bytes), .cp_idle_i(cp_idle),
+    .cp_rerr_i(rerr), .cp_werr_i(werr), .cp_rerr_addr_i(rerr_addr), .cp_werr_addr_i(werr_addr),
+    .l_ren_o(e_ren), .l_raddr_o(e_raddr), .l_rdata_i(l_rdata), .l_wen_o(e_wen), .l_waddr_o(e_waddr),
     .l_wdata_o(e_wdata)
   );
 
@@ -116,11 +108,8 @@ module millrace_pcie #(
   logic        src_ready, dfifo_ready, dst_valid, dst_ready, copy_idle;
   logic [95:0] dst_seg;
   logic [3:0]  dst_count;
-  logic        arvalid, arready, rvalid, rready, awvalid, awready, wvalid, wready, wlast, bvalid;
-  logic [63:0] araddr, awaddr, wstrb;
-  logic [7:0]  arlen, awlen;
-  logic [511:0] rdata, wdata;
-  logic [1:0]  rresp, bresp;
+  `MR_AXI_CR_W();
+  `MR_AXI_W_W(, 1);
   assign cp_ready = src_ready && dfifo_ready;
   assign cp_idle  = copy_idle && dst_count == '0;
   mr_fifo #(.W(96), .DEPTH(AHEAD)) u_ahead (
@@ -132,20 +121,13 @@ module millrace_pcie #(
   mr_clk_gate #(.HOLD(8)) u_copy_gate (
     .clk_i, .active_i(!rst_ni || cp_valid || !cp_idle), .clk_o(copy_clk)
   );
-  // Constantly 1.
-  // verilator lint_off UNUSED
-  logic unused_bready;
-  // verilator lint_on UNUSED
   mr_copy u_copy (
     .clk_i(copy_clk), .rst_ni, .zero_i(zero), .src_valid_i(cp_valid && dfifo_ready),
     .src_ready_o(src_ready), .src_addr_i(cp_src), .src_bytes_i(cp_bytes), .dst_valid_i(dst_valid),
     .dst_ready_o(dst_ready), .dst_addr_i(dst_seg[63:0]), .dst_bytes_i(dst_seg[95:64]),
     .idle_o(copy_idle), .rerr_o(rerr), .werr_o(werr), .rerr_addr_o(rerr_addr),
     .werr_addr_o(werr_addr),
-    `MR_AXI_CR_M_ON(m_, ),
-    .m_awvalid_o(awvalid), .m_awready_i(awready), .m_awaddr_o(awaddr), .m_awlen_o(awlen),
-    .m_wvalid_o(wvalid), .m_wready_i(wready), .m_wdata_o(wdata), .m_wstrb_o(wstrb),
-    .m_wlast_o(wlast), .m_bvalid_i(bvalid), .m_bready_o(unused_bready), .m_bresp_i(bresp)
+    `MR_AXI_CR_M_ON(m_, ), `MR_AXI_W_M_ON(m_, )
   );
 
   // ---- where the copier's ports go --------------------------------------------------------------
@@ -164,7 +146,7 @@ module millrace_pcie #(
   assign m_pci_wdata_o    = wdata;
   assign m_pci_wstrb_o    = wstrb;
   assign m_pci_wlast_o    = wlast;
-  assign m_pci_bready_o   = 1'b1;
+  assign m_pci_bready_o   = bready;
   assign m_card_awvalid_o = awvalid && dst == CARD;
   assign m_card_awaddr_o  = awaddr;
   assign m_card_awlen_o   = awlen;
@@ -172,7 +154,7 @@ module millrace_pcie #(
   assign m_card_wdata_o   = wdata;
   assign m_card_wstrb_o   = wstrb;
   assign m_card_wlast_o   = wlast;
-  assign m_card_bready_o  = 1'b1;
+  assign m_card_bready_o  = bready;
 
   // The local memory as a slave: reads of one burst at a time; a write's address comes before its
   // data, and nothing is refused.

@@ -9,6 +9,7 @@
 // q_: register port of mr_pcie_queues. x_: the executor's accesses to the engine: x_valid_i with
 // its payload until x_done_o (pulse; x_rdata_o with it). c_: AXI4-Lite master to the engine.
 // scrub_: the register SCRUB. idle_o: nothing is asked for or under way.
+`include "mr_bundles.svh"
 module mr_pcie_bar #(
   parameter int N = 1,
   parameter int QUEUES = 16,
@@ -37,19 +38,11 @@ module mr_pcie_bar #(
   output logic                      scrub_en_o,
   output logic [57:0]               scrub_addr_o,  // in units of 64 bytes
 
-  output logic                      q_we_o,
-  output logic [$clog2(QUEUES)+3:0] q_addr_o,
-  output logic [31:0]               q_wdata_o,
-  input  logic [31:0]               q_rdata_i,
+  `MR_PCI_Q_M(q_, $clog2(QUEUES)),
   input  logic                      busy_i,
   input  logic [$clog2(QUEUES)-1:0] queue_i,
 
-  input  logic                      x_valid_i,
-  input  logic                      x_write_i,
-  input  logic [11:0]               x_addr_i,
-  input  logic [31:0]               x_wdata_i,
-  output logic                      x_done_o,
-  output logic [31:0]               x_rdata_o,
+  `MR_PCI_X_S(x_),
 
   output logic                      c_awvalid_o,
   input  logic                      c_awready_i,

@@ -10,36 +10,24 @@
 // later writes are ignored. Enabling starts at entry 0. Indices count entries modulo 2^16. A
 // doorbell further ahead than the ring's size is a fault: the ring stops.
 //
-// Executor port: with any_o, take_i makes the ring whose turn it is the one in work, whose state is
-// on the job_ ports, until done_i: one entry further, and with fault_i != 0 the ring stops.
+// Executor port: with job_any_o, job_take_i makes the ring whose turn it is the one in work, whose
+// state is on the job_ ports, until job_done_i: one entry further, and with job_fault_i != 0 the
+// ring stops.
 // job_enabled_o falls when the host disables the ring in work. job_owner_o: what the engine's
-// memories hold is this ring's: own_i says so, until another ring's own_i or its enabling.
-// irq_o: pulse on the ring's vector with done_irq_i, and with each fault. busy_o stays high from a
+// memories hold is this ring's: job_own_i says so, until another ring's job_own_i or its enabling.
+// irq_o: pulse on the ring's vector with job_irq_i, and with each fault. busy_o stays high from a
 // doorbell to the end of the last entry.
+`include "mr_bundles.svh"
 module mr_pcie_queues #(
   parameter int QUEUES = 16
 ) (
   input  logic                      clk_i,
   input  logic                      rst_ni,
 
-  input  logic                      we_i,
-  input  logic [$clog2(QUEUES)+3:0] addr_i,  // {queue, word}
-  input  logic [31:0]               wdata_i,
-  output logic [31:0]               rdata_o,
+  `MR_PCI_Q_S(, $clog2(QUEUES)),
 
-  output logic                      any_o,
-  input  logic                      take_i,
+  `MR_PCI_JOB_M(job_, $clog2(QUEUES)),
   output logic                      job_busy_o,
-  output logic [$clog2(QUEUES)-1:0] job_queue_o,
-  output logic [63:0]               job_entry_o,  // address of its next entry
-  output logic [63:0]               job_cpl_o,    // address of that entry's completion
-  output logic [31:0]               job_seq_o,    // entries since it was enabled, this one included
-  output logic                      job_enabled_o,
-  output logic                      job_owner_o,
-  input  logic                      own_i,
-  input  logic                      done_i,
-  input  logic                      done_irq_i,
-  input  logic [7:0]                fault_i,
 
   output logic [QUEUES-1:0]         irq_o,
   output logic                      busy_o
@@ -74,18 +62,18 @@ module mr_pcie_queues #(
   logic [QW-1:0] next;
   // The ring after the last one taken comes first.
   always_comb begin
-    next = job_queue_o;
-    any_o  = 1'b0;
+    next      = job_queue_o;
+    job_any_o = 1'b0;
     for (int i = QUEUES - 1; i >= 0; i--) begin
       if (work_q[i] && QW'(i) <= job_queue_o) begin
-        next = QW'(i);
-        any_o  = 1'b1;
+        next      = QW'(i);
+        job_any_o = 1'b1;
       end
     end
     for (int i = QUEUES - 1; i >= 0; i--) begin
       if (work_q[i] && QW'(i) > job_queue_o) begin
-        next = QW'(i);
-        any_o  = 1'b1;
+        next      = QW'(i);
+        job_any_o = 1'b1;
       end
     end
   end
@@ -97,7 +85,7 @@ module mr_pcie_queues #(
   assign job_seq_o     = head_q[job_queue_o] + 32'd1;
   assign job_enabled_o = enabled_q[job_queue_o];
   assign job_owner_o   = owned_q && owner_q == job_queue_o;
-  assign busy_o        = job_busy_o || any_o || look_q;
+  assign busy_o        = job_busy_o || job_any_o || look_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -110,26 +98,26 @@ module mr_pcie_queues #(
       owned_q     <= 1'b0;
     end else begin
       irq_o  <= '0;
-      look_q <= done_i || we_i;
+      look_q <= job_done_i || we_i;
       for (int i = 0; i < QUEUES; i++) begin
         work_q[i] <= enabled_q[i] && tail_q[i] != head_q[i][15:0];
       end
-      if (take_i) begin
+      if (job_take_i) begin
         job_busy_o  <= 1'b1;
         job_queue_o <= next;
       end
-      if (done_i) begin
+      if (job_done_i) begin
         job_busy_o          <= 1'b0;
         work_q[job_queue_o] <= 1'b0;  // looked at again in the next cycle
-        if (fault_i != '0) enabled_q[job_queue_o] <= 1'b0;
-        if (done_irq_i || fault_i != '0) irq_o[vector_q[job_queue_o]] <= 1'b1;
+        if (job_fault_i != '0) enabled_q[job_queue_o] <= 1'b0;
+        if (job_irq_i || job_fault_i != '0) irq_o[vector_q[job_queue_o]] <= 1'b1;
       end
       if (we_i && word == mr_pkg::PCIE_Q_CTRL[5:2] && (idle || !wdata_i[0])) begin
         enabled_q[at] <= wdata_i[0];
         work_q[at]    <= 1'b0;
         if (wdata_i[0] && owner_q == at) owned_q <= 1'b0;  // it may be somebody else's now
       end
-      if (own_i) owned_q <= 1'b1;
+      if (job_own_i) owned_q <= 1'b1;
       if (bad_bell) begin
         enabled_q[at] <= 1'b0;
         work_q[at]    <= 1'b0;
@@ -139,10 +127,10 @@ module mr_pcie_queues #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (own_i) owner_q <= job_queue_o;
-    if (done_i) begin
+    if (job_own_i) owner_q <= job_queue_o;
+    if (job_done_i) begin
       head_q[job_queue_o] <= head_q[job_queue_o] + 32'd1;
-      if (fault_i != '0) fault_q[job_queue_o] <= fault_i;
+      if (job_fault_i != '0) fault_q[job_queue_o] <= job_fault_i;
     end
     if (we_i) begin
       unique case (word)

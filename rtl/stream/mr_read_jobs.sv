@@ -12,6 +12,7 @@
 // (level).
 // busy_o: a job is inside. bad_o: one that will give err_o is inside, err_addr_o is its address;
 // known earlier in the cycle than err_o.
+`include "mr_bundles.svh"
 module mr_read_jobs #(
   parameter int BURST = 64
 ) (
@@ -19,12 +20,7 @@ module mr_read_jobs #(
   input  logic        rst_ni,
   input  logic        stop_i,
   input  logic        clear_i,
-  input  logic [63:0] base_i,
-  input  logic [31:0] limit_i,
-  input  logic        job_valid_i,
-  output logic        job_ready_o,
-  input  logic [31:0] job_off_i,
-  input  logic [31:0] job_beats_i,
+  `MR_RJOB_S(),
   output logic        bst_valid_o,
   input  logic        bst_ready_i,
   output logic [57:0] bst_addr_o,   // in beats

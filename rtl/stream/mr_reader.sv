@@ -34,6 +34,7 @@
 // consumer holds; cnt_wait_o no beat, bursts outstanding; cnt_idle_o no job and nothing
 // outstanding.
 // cnt_w_beat_o, cnt_kv_beat_o: a beat of that source arrived (dropped ones too).
+`include "mr_bundles.svh"
 module mr_reader #(
   parameter int DW = 512,
   parameter int W_DEPTH = 256,
@@ -46,21 +47,11 @@ module mr_reader #(
   input  logic          clk_i,
   input  logic          rst_ni,
 
-  input  logic          w_job_valid_i,
-  output logic          w_job_ready_o,
-  input  logic [31:0]   w_job_off_i,
-  input  logic [31:0]   w_job_beats_i,
-  input  logic [63:0]   w_base_i,
-  input  logic [31:0]   w_limit_i,
+  `MR_RJOB_S(w_),
   output logic          w_valid_o,
   input  logic          w_credit_i,
 
-  input  logic          kv_job_valid_i,
-  output logic          kv_job_ready_o,
-  input  logic [31:0]   kv_job_off_i,
-  input  logic [31:0]   kv_job_beats_i,
-  input  logic [63:0]   kv_base_i,
-  input  logic [31:0]   kv_limit_i,
+  `MR_RJOB_S(kv_),
   output logic          kv_valid_o,
   input  logic          kv_credit_i,
 
@@ -68,16 +59,9 @@ module mr_reader #(
 
   input  logic          flush_i,
   output logic          idle_o,
-  output logic          err_valid_o,
-  output logic [7:0]    err_code_o,
-  output logic [63:0]   err_addr_o,
+  `MR_ERR_M(err_, 1),
 
-  output logic          cnt_nocredit_o,
-  output logic          cnt_wait_o,
-  output logic          cnt_idle_o,
-  output logic          cnt_issue_o,
-  output logic          cnt_w_beat_o,
-  output logic          cnt_kv_beat_o,
+  `MR_READER_CNT_M(cnt_, 1),
 
   output logic          m_arvalid_o,
   input  logic          m_arready_i,
@@ -111,11 +95,11 @@ module mr_reader #(
   logic [6:0] w_bst_beats;
   logic [63:0] w_err_addr;
   mr_read_jobs #(.BURST(W_BURST)) u_w_jobs (
-    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear), .base_i(w_base_i), .limit_i(w_limit_i),
-    .job_valid_i(w_job_valid_i), .job_ready_o(w_job_ready_o), .job_off_i(w_job_off_i),
-    .job_beats_i(w_job_beats_i), .bst_valid_o(w_bst_valid), .bst_ready_i(w_take),
-    .bst_addr_o(w_bst_addr), .bst_beats_o(w_bst_beats), .busy_o(w_busy), .err_o(w_err),
-    .bad_o(w_bad), .err_addr_o(w_err_addr)
+    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear),
+    `MR_RJOB_S_TO(, w_),
+    .bst_valid_o(w_bst_valid), .bst_ready_i(w_take), .bst_addr_o(w_bst_addr),
+    .bst_beats_o(w_bst_beats), .busy_o(w_busy), .err_o(w_err), .bad_o(w_bad),
+    .err_addr_o(w_err_addr)
 `ifdef FORMAL
     , .f_emit_o(f_w_emit)
 `endif
@@ -126,11 +110,11 @@ module mr_reader #(
   logic [6:0] k_bst_beats;
   logic [63:0] k_err_addr;
   mr_read_jobs #(.BURST(KV_BURST)) u_kv_jobs (
-    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear), .base_i(kv_base_i), .limit_i(kv_limit_i),
-    .job_valid_i(kv_job_valid_i), .job_ready_o(kv_job_ready_o), .job_off_i(kv_job_off_i),
-    .job_beats_i(kv_job_beats_i), .bst_valid_o(k_bst_valid), .bst_ready_i(k_take),
-    .bst_addr_o(k_bst_addr), .bst_beats_o(k_bst_beats), .busy_o(k_busy), .err_o(k_err),
-    .bad_o(k_bad), .err_addr_o(k_err_addr)
+    .clk_i, .rst_ni, .stop_i(stop), .clear_i(clear),
+    `MR_RJOB_S_TO(, kv_),
+    .bst_valid_o(k_bst_valid), .bst_ready_i(k_take), .bst_addr_o(k_bst_addr),
+    .bst_beats_o(k_bst_beats), .busy_o(k_busy), .err_o(k_err), .bad_o(k_bad),
+    .err_addr_o(k_err_addr)
 `ifdef FORMAL
     , .f_emit_o(f_k_emit)
 `endif

@@ -34,14 +34,8 @@ module mr_row_alu #(
   input  logic              clk_i,
   input  logic              rst_ni,
 
-  input  logic              cmd_valid_i,
-  output logic              cmd_ready_o,
-  // The fields of the works have a meaning here.
-  // verilator lint_off UNUSED
-  input  logic [511:0]      cmd_i,
-  // verilator lint_on UNUSED
+  `MR_CMD_S(),
   input  logic [15:0]       cmd_rows_i,
-  output logic              done_o,
   output logic              busy_o,
 
   `MR_RAM_R_M(row_, TW, 16),

@@ -30,14 +30,8 @@ module mr_row_copy #(
   input  logic                            clk_i,
   input  logic                            rst_ni,
 
-  input  logic                            cmd_valid_i,
-  output logic                            cmd_ready_o,
-  // The fields of COPY have a meaning here.
-  // verilator lint_off UNUSED
-  input  logic [511:0]                    cmd_i,
-  // verilator lint_on UNUSED
+  `MR_CMD_S(),
   input  logic [15:0]                     cmd_rows_i,
-  output logic                            done_o,
   output logic                            err_valid_o,
   output logic [63:0]                     err_addr_o,
   output logic                            busy_o,
@@ -45,7 +39,7 @@ module mr_row_copy #(
   `MR_RAM_R_M(res_, RESW, V*32),
   output logic                            res_second_o,
   input  logic                            res_grant_i,
-  `MR_LN_M(q_),
+  `MR_LN_M(q_, mr_vec_pkg::TAG_LN_W),
 
   `MR_STASH_S(s_),
   `MR_RD_M(rd_, 1),

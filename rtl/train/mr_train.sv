@@ -32,14 +32,8 @@ module mr_train #(
   input  logic            clk_i,
   input  logic            rst_ni,
 
-  input  logic            vq_valid_i,
-  output logic            vq_ready_o,
-  // Of a command the fields of its op have a meaning.
-  // verilator lint_off UNUSED
-  input  logic [511:0]    vq_cmd_i,
-  // verilator lint_on UNUSED
+  `MR_CMD_S(vq_),
   input  logic [15:0]     vq_rows_i,
-  output logic            vq_done_o,
   `MR_ERR_M(vq_err_, 1),
 
   `MR_BLK_SET_M(c_),
@@ -47,21 +41,17 @@ module mr_train #(
   `MR_MV_M(mv_),
   `MR_RAM_R_M(mv_vec_, VEC_AW, V*32),
   `MR_RAM_R_M(mv_row_, TW, 16),
-  `MR_LN_M(mq_),
+  `MR_LN_M(mq_, mr_vec_pkg::TAG_LN_W),
   output logic            mv_ovf_o,
   output logic            mv_nan_o,
 
-  input  logic            gr_cmd_valid_i,
-  output logic            gr_cmd_ready_o,
+  `MR_GR_S(gr_),
   // Bits of a command that have no meaning here.
   // verilator lint_off UNUSED
   input  logic [511:0]    mm_cmd_i,
   // verilator lint_on UNUSED
   input  logic [15:0]     mm_rows_i,
-  input  logic            gr_valid_i,
-  output logic            gr_ready_o,
   input  logic [V*48-1:0] gr_acc_i,
-  input  logic [1:0]      gr_flags_i,
   input  logic [15:0]     gr_token_i,
   input  logic [15:0]     gr_group_i,
   input  logic            gr_last_i,
@@ -100,15 +90,15 @@ module mr_train #(
   logic [63:0] la_err_addr, cp_err_addr;
   assign is_move        = vq_cmd_i[7:0] == mr_pkg::OP_MOVE_ROWS[7:0];
   assign is_copy        = vq_cmd_i[mr_pkg::MOVE_ROWS_WORK_LSB+:8] == mr_pkg::MOVE_COPY[7:0];
-  assign vq_ready_o     = !is_move ? la_ready : is_copy ? cp_ready : alu_ready;
+  assign vq_cmd_ready_o = !is_move ? la_ready : is_copy ? cp_ready : alu_ready;
   assign vq_done_o      = la_done || cp_done || alu_done;
   assign vq_err_valid_o = la_err || cp_err;
   assign vq_err_code_o  = cp_err ? mr_pkg::DEVERR_WINDOW[7:0] : la_err_code;
   assign vq_err_addr_o  = cp_err ? cp_err_addr : la_err_addr;
-  assign act_la         = (vq_valid_i && !is_move) || !la_ready;
+  assign act_la         = (vq_cmd_valid_i && !is_move) || !la_ready;
 
   mr_load_act #(.N(N)) u_load_act (
-    .clk_i(clk_la), .rst_ni, .cmd_valid_i(vq_valid_i && !is_move), .cmd_ready_o(la_ready),
+    .clk_i(clk_la), .rst_ni, .cmd_valid_i(vq_cmd_valid_i && !is_move), .cmd_ready_o(la_ready),
     .cmd_kblocks_i(vq_cmd_i[mr_pkg::LOAD_ACT_KBLOCKS_LSB+:16]),
     .cmd_all_kblocks_i(vq_cmd_i[mr_pkg::LOAD_ACT_ALL_KBLOCKS_LSB+:16]),
     .cmd_dst_base_i(vq_cmd_i[mr_pkg::LOAD_ACT_DST_BASE_LSB+:16]),
@@ -130,19 +120,20 @@ module mr_train #(
   always_ff @(posedge clk_i) mv_on_o <= rst_ni && cp_busy;
   assign mv_ren_o   = cp_busy ? {cp_ren && cp_second, cp_ren && !cp_second} : alu_ren;
   assign mv_raddr_o = cp_busy ? cp_raddr : alu_raddr;
-  assign act_cp     = (vq_valid_i && is_move && is_copy) || cp_busy;
-  assign act_alu    = (vq_valid_i && is_move && !is_copy) || alu_busy;
+  assign act_cp     = (vq_cmd_valid_i && is_move && is_copy) || cp_busy;
+  assign act_alu    = (vq_cmd_valid_i && is_move && !is_copy) || alu_busy;
   mr_row_copy #(.N(N), .T(T), .D_MAX(D_MAX)) u_row_copy (
-    .clk_i(clk_cp), .rst_ni, .cmd_valid_i(vq_valid_i && is_move && is_copy), .cmd_ready_o(cp_ready),
-    .cmd_i(vq_cmd_i), .cmd_rows_i(vq_rows_i), .done_o(cp_done), .err_valid_o(cp_err),
-    .err_addr_o(cp_err_addr), .busy_o(cp_busy), .res_ren_o(cp_ren), .res_raddr_o(cp_raddr),
+    .clk_i(clk_cp), .rst_ni, .cmd_valid_i(vq_cmd_valid_i && is_move && is_copy),
+    .cmd_ready_o(cp_ready), .cmd_i(vq_cmd_i), .cmd_rows_i(vq_rows_i), .done_o(cp_done),
+    .err_valid_o(cp_err), .err_addr_o(cp_err_addr), .busy_o(cp_busy), .res_ren_o(cp_ren),
+    .res_raddr_o(cp_raddr),
     .res_rdata_i(cp_second ? mv_rdata_i[V*64-1:V*32] : mv_rdata_i[V*32-1:0]),
     .res_second_o(cp_second), .res_grant_i(cp_second ? mv_rd_grant_i[1] : mv_rd_grant_i[0]),
     `MR_LN_M_TO(q_, mq_), `MR_STASH_S_TO(s_, s_), `MR_RD_M_TO_AT(rd_, rd_, 5), `MR_WR_M_TO_AT(, , 4)
   );
 
   mr_row_alu #(.N(N), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)) u_row_alu (
-    .clk_i(clk_alu), .rst_ni, .cmd_valid_i(vq_valid_i && is_move && !is_copy),
+    .clk_i(clk_alu), .rst_ni, .cmd_valid_i(vq_cmd_valid_i && is_move && !is_copy),
     .cmd_ready_o(alu_ready), .cmd_i(vq_cmd_i), .cmd_rows_i(vq_rows_i), .done_o(alu_done),
     .busy_o(alu_busy),
     `MR_RAM_R_M_TO(row_, mv_row_),

@@ -8,7 +8,7 @@
 // Parameters: N, T, TRAIN as mr_epilogue.
 //
 // Ports
-//   cfg_    valid/ready with the command, cmd_i, its rows and the run's flags: see mr_epilogue
+//   cmd_, cfg_rows_i  valid/ready with the command, its rows and the run's flags: see mr_epilogue
 //   c_      the command whose beats are taken, its fields from registers. c_valid_o: there is one;
 //           c_end_i pulse: its last beat is taken (or it has none), the next one may be there in
 //           the following cycle. c_empty_o: it has no rows; c_change_o: it is staged in another
@@ -36,13 +36,8 @@ module mr_epi_cmds #(
   input  logic              clk_i,
   input  logic              rst_ni,
 
-  input  logic              cfg_valid_i,
-  output logic              cfg_ready_o,
+  `MR_CMD_S(),
   input  logic [15:0]       cfg_rows_i,
-  // The bits that have a meaning here.
-  // verilator lint_off UNUSED
-  input  logic [511:0]      cmd_i,
-  // verilator lint_on UNUSED
   input  logic              two_pass_i,
   input  logic              train_i,
   input  logic              side_ok_i,
@@ -54,21 +49,15 @@ module mr_epi_cmds #(
   output logic [7:0]        turned_o,
 
   `MR_EPI_U_S(u_),
-  output logic [31:0]       u_ocols_o,
-  output logic [31:0]       u_ooff_o,
-  output logic [31:0]       u_ostride_o,
+  `MR_EPI_TO_M(u_),
 
-  input  logic              blk_i,
-  input  logic              two_i,
+  `MR_EPI_GONE_S(),
   input  logic              blk_ack_i,
   input  logic              job_i,
   input  logic              job_ack_i,
-  input  logic              last_i,
-  input  logic              out_i,
   input  logic              res_i,
   input  logic              bad_i,
   input  logic [2:0]        bad_idx_i,
-  output logic              done_o,
   output logic              err_o,
   output logic              err_side_o
 );
@@ -93,8 +82,8 @@ module mr_epi_cmds #(
   logic [7:0]      cfg_res_q, cfg_out_q, cfg_empty_q;
   logic [3:0]      wr_q, cur_q, fr_q;
   logic            push;
-  assign cfg_ready_o = (wr_q - fr_q) != 4'd8;
-  assign push        = cfg_valid_i && cfg_ready_o;
+  assign cmd_ready_o = (wr_q - fr_q) != 4'd8;
+  assign push        = cmd_valid_i && cmd_ready_o;
 
   // RESULT: columns of a span, log2 less 6.
   function automatic [1:0] span_of(input logic [15:0] rows);

@@ -59,10 +59,7 @@ module mr_epi_lanes #(
 
   output logic [K_TOP:1]   v_o,
   output logic [V*32-1:0]  val_o,
-  output logic             add_v_o,
-  output logic [V*32-1:0]  add_a_o,
-  output logic [V*32-1:0]  add_b_o,
-  input  logic [V*32-1:0]  add_y_i,
+  `MR_EPI_ADD_M(),
   output logic             ovf_o,
   output logic             nan_o
 );

@@ -8,14 +8,15 @@
 // Parameters: N as mr_epilogue.
 //
 // Ports
-//   take_i  pulse: a new unit, with its token, its last group and its command's fields (u_)
-//   valid_i the unit that is at work is a span, and the memory's read port is this module's: ren_o
-//           reads the next word into rdata_i (the cycle after, held); end_o ends the unit
+//   o_take_i  pulse: a new unit, with its token, its last group and its command's fields (u_)
+//   o_valid_i  the unit that is at work is a span, and the memory's read port is this module's:
+//           o_ren_o reads the next word into o_rdata_i (the cycle after, held); o_end_o ends it
 //   base_i (64-byte aligned), limit_i (beats)  the window of results
 //   job_, data_  a client of mr_writer
 //   bad_o   pulse: the unit's span lies outside; bad_addr_o where the first such span would begin,
 //           up to clear_i
 //   busy_o  a span is at work
+`include "mr_bundles.svh"
 module mr_epi_out #(
   parameter int N = 1,
   localparam int V = 4 * N
@@ -23,17 +24,9 @@ module mr_epi_out #(
   input  logic            clk_i,
   input  logic            rst_ni,
 
-  input  logic            take_i,
-  input  logic [15:0]     tok_i,
-  input  logic [15:0]     grp_i,
+  `MR_EPI_UNIT_S(o_),
   input  logic [1:0]      u_span_i,
-  input  logic [31:0]     u_ocols_i,
-  input  logic [31:0]     u_ooff_i,
-  input  logic [31:0]     u_ostride_i,
-  input  logic            valid_i,
-  output logic            ren_o,
-  input  logic [V*32-1:0] rdata_i,
-  output logic            end_o,
+  `MR_EPI_TO_S(u_),
 
   // The low bits are zero.
   // verilator lint_off UNUSED
@@ -78,14 +71,14 @@ module mr_epi_out #(
   logic [511:0] wd_q;
 
   logic         w_ready, w_valid;
-  assign o_beats    = 5'((o_cols_q + 9'd15) >> 4);
-  assign wd_free    = !wd_valid_q || data_ready_i;
-  assign ren_o      = (o_state_q == O_DATA) && o_more_q && (!orv_q || w_ready);
-  assign end_o      = (o_state_q == O_END);
+  assign o_beats = 5'((o_cols_q + 9'd15) >> 4);
+  assign wd_free = !wd_valid_q || data_ready_i;
+  assign o_ren_o = (o_state_q == O_DATA) && o_more_q && (!orv_q || w_ready);
+  assign o_end_o = (o_state_q == O_END);
   logic [511:0] w_data;
   mr_width #(.IN(V * 32), .OUT(512)) u_width (
     .clk_i, .rst_ni, .clear_i(o_state_q == O_CHECK),
-    .in_valid_i(orv_q && (o_state_q == O_DATA)), .in_ready_o(w_ready), .in_data_i(rdata_i),
+    .in_valid_i(orv_q && (o_state_q == O_DATA)), .in_ready_o(w_ready), .in_data_i(o_rdata_i),
     .out_valid_o(w_valid), .out_ready_i(wd_free && (o_state_q == O_DATA)), .out_data_o(w_data)
   );
   assign o_grab = orv_q && w_ready && (o_state_q == O_DATA);
@@ -100,12 +93,12 @@ module mr_epi_out #(
       orv_q      <= 1'b0;
       wd_valid_q <= 1'b0;
     end else begin
-      if (ren_o) orv_q <= 1'b1;
+      if (o_ren_o) orv_q <= 1'b1;
       else if (o_grab) orv_q <= 1'b0;
       if (o_load) wd_valid_q <= 1'b1;
       else if (data_ready_i) wd_valid_q <= 1'b0;
       unique case (o_state_q)
-        O_IDLE: if (valid_i) o_state_q <= O_SIZE;
+        O_IDLE: if (o_valid_i) o_state_q <= O_SIZE;
         O_SIZE: o_state_q <= O_CHECK;
         O_CHECK: o_state_q <= O_JOB;
         O_JOB: begin
@@ -127,9 +120,9 @@ module mr_epi_out #(
   assign o_full  = 10'd64 << o_span_q;
 
   always_ff @(posedge clk_i) begin
-    if (take_i) begin
-      o_grp_q    <= grp_i;
-      o_tok_q    <= tok_i;
+    if (o_take_i) begin
+      o_grp_q    <= o_grp_i;
+      o_tok_q    <= o_tok_i;
       o_span_q   <= u_span_i;
       o_ocols_q  <= u_ocols_i;
       o_ooff_q   <= u_ooff_i;
@@ -154,7 +147,7 @@ module mr_epi_out #(
         o_sent_q  <= '0;
       end
       O_DATA: begin
-        if (ren_o) begin
+        if (o_ren_o) begin
           o_words_q <= o_words_q - 7'd1;
           o_more_q  <= (o_words_q != 7'd1);
         end

@@ -35,35 +35,18 @@ module mr_epi_res #(
   input  logic            rst_ni,
 
   input  logic            p_v_i,
-  input  logic            p_res_i,
-  // With TRAIN.
-  // verilator lint_off UNUSED
-  input  logic            p_read_i,
-  // verilator lint_on UNUSED
-  input  logic [RESW-1:0] p_res_addr_i,
+  `MR_EPI_RES_S(),
   input  logic            d_v_i,
-  input  logic            d_res_i,
-  input  logic            d_track_i,
   input  logic            d_last_i,
-  input  logic            d_first_i,
   input  logic [TW-1:0]   d_tok_i,
-  input  logic [RESW-1:0] d_res_addr_i,
   input  logic [V*32-1:0] val_i,
-  // With TRAIN.
-  // verilator lint_off UNUSED
-  input  logic            set_i,
-  // verilator lint_on UNUSED
-  input  logic            add_v_i,
-  input  logic [V*32-1:0] add_a_i,
-  input  logic [V*32-1:0] add_b_i,
-  output logic [V*32-1:0] add_y_o,
+  `MR_EPI_ADD_S(),
 
   `MR_RAM_R_M(res_, RESW, V*32),
   `MR_RAM_W_M(res_, RESW, V*32),
   `MR_RAM_W_S(rexp_, TW, 8),
   `MR_RAM_R_S(rexp_, TW, 8),
 
-  output logic            fin_o,
   output logic            ovf_o
 );
 

@@ -16,8 +16,8 @@
 //   t_take_o   pulse: a block begins; t_tiles_o: of such a command
 //   q_      valid/ready, 32/V beats a block; the tag is mr_vec_pkg's
 //   o_      a RESULT unit is at work (o_valid_o): the memory is mr_epi_out's, whose o_ren_i reads
-//           the next word into rdata_o, and o_end_i ends it. o_take_o pulse: the next unit begins,
-//           token and group beside it
+//           the next word into o_rdata_o, and o_end_i ends it. o_take_o pulse: the next unit
+//           begins, token and group beside it
 //   blk_o, two_o   pulse: a block went out, in both passes; last_o pulse with out_o: a command's
 //           last unit has gone out
 //   rd_o    pulse, from a register: a unit has left in the cycle before
@@ -33,13 +33,10 @@ module mr_epi_stage #(
   input  logic                         rst_ni,
 
   input  logic                         d_v_i,
-  input  logic                         d_stg_i,
+  `MR_EPI_STG_S(),
   input  logic                         d_last_i,
-  input  logic                         d_final_i,
-  input  logic [2:0]                   d_idx_i,
   input  logic [15:0]                  d_tok_i,
   input  logic [15:0]                  d_grp_i,
-  input  logic [SAW-1:0]               d_stg_addr_i,
   input  logic [V*32-1:0]              val_i,
 
   // With TRAIN.
@@ -55,20 +52,9 @@ module mr_epi_stage #(
   output logic [V*32-1:0]              q_data_o,
   output logic [mr_vec_pkg::TAG_W-1:0] q_tag_o,
 
-  output logic                         o_take_o,
-  output logic [2:0]                   o_idx_o,
-  output logic [15:0]                  o_tok_o,
-  output logic [15:0]                  o_grp_o,
-  output logic                         o_valid_o,
-  input  logic                         o_ren_i,
-  input  logic                         o_end_i,
-  output logic [V*32-1:0]              rdata_o,
+  `MR_EPI_UNIT_M(o_),
 
-  output logic                         blk_o,
-  output logic                         two_o,
-  output logic                         last_o,
-  output logic                         out_o,
-  output logic                         rd_o
+  `MR_EPI_GONE_M()
 );
 
   localparam int W64 = 64 / V;                 // words of 64 columns
@@ -206,7 +192,7 @@ module mr_epi_stage #(
   assign o_tok_o   = n_tok_q;
   assign o_grp_o   = n_grp_q;
   assign o_valid_o = j_valid_q && j_out_q && !ov_q;
-  assign rdata_o   = stg_rdata;
+  assign o_rdata_o = stg_rdata;
   assign blk_o     = q_end;
   assign two_o     = j_two_q;
   assign last_o    = unit_end && j_last_q;

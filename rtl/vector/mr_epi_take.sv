@@ -22,7 +22,7 @@
 //   d_      at K_DST: destination (residual, or staging and its address), first group of its row,
 //           last beat of its command, completes a unit, track its exponent, number of the command
 //   rd_i    pulse, from a register: in the cycle before a unit has left the staging memory
-//   res_i   pulse: a residual command is written
+//   fin_i   pulse: a residual command is written
 `include "mr_bundles.svh"
 module mr_epi_take #(
   parameter int N = 1,
@@ -53,25 +53,13 @@ module mr_epi_take #(
   output logic [6:0]      rotate_o,
 
   input  logic [3:0]      v_i,
-  output logic            p_res_o,
-  output logic            p_read_o,
-  output logic [RESW-1:0] p_res_addr_o,
-  output logic            d_res_o,
-  output logic            d_stg_o,
-  output logic            d_track_o,
+  `MR_EPI_RES_M(),
+  `MR_EPI_STG_M(),
   output logic            d_last_o,
-  output logic            d_final_o,
-  output logic            d_first_o,
-  output logic [2:0]      d_idx_o,
   output logic [15:0]     d_tok_o,
   output logic [15:0]     d_grp_o,
-  output logic [RESW-1:0] d_res_addr_o,
-  output logic [SAW-1:0]  d_stg_addr_o,
-  output logic            second_o,
-  output logic            set_o,
+  output logic            second_o
 
-  input  logic            rd_i,
-  input  logic            res_i
 );
 
   localparam int W64 = 64 / V;                 // words of 64 columns
@@ -97,7 +85,7 @@ module mr_epi_take #(
   mr_epi_place #(.T(T), .TRAIN(TRAIN)) u_place (
     .clk_i, .rst_ni, .c_valid_i, .c_empty_i, .c_staged_i(staged), .c_fn_i, .c_change_i, .c_room_i,
     .side_i(side_ok), .ready_o(dr_ready_o), .take_i(take_o), .tok_last_i(tok_last),
-    .final_i(final_w), .last_i(dr_last_i), .rd_i, .res_i
+    .final_i(final_w), .last_i(dr_last_i), .rd_i, .res_i(fin_i)
   );
 
   always_ff @(posedge clk_i) begin

@@ -17,8 +17,8 @@
 //   TRAIN    1: in a run of training (train_i) fields ROW, SET, TURNED, TILES, KEEP_SLOPE and SLOPE
 //            have a meaning
 //
-// Configuration (cfg_, valid/ready): a MATMUL (cmd_i) and cfg_rows_i, the tokens that the array
-// drains for it (0 allowed: done at once, no beats). Eight commands from cfg to done. COLS is a
+// Configuration (cmd_, valid/ready): a MATMUL and cfg_rows_i, the tokens that the array drains for
+// it (0 allowed: done at once, no beats). Eight commands from there to done. COLS is a
 // multiple of 64, HEAD_LANES of V. two_pass_i and train_i are the run's flags. done_o: pulse per
 // command, in command order, when all of it is stored: ACT, QKV: three cycles and more after the
 // last q_ack_i; RES: residual and exponent written; RESULT: acknowledged by mr_writer.
@@ -64,13 +64,10 @@ module mr_epilogue #(
   input  logic                         clk_i,
   input  logic                         rst_ni,
 
-  input  logic                         cfg_valid_i,
-  output logic                         cfg_ready_o,
+  `MR_CMD_S(),
   input  logic [15:0]                  cfg_rows_i,
-  input  logic [511:0]                 cmd_i,
   input  logic                         two_pass_i,
   input  logic                         train_i,
-  output logic                         done_o,
 
   `MR_DR_S(dr_),
 
@@ -81,11 +78,7 @@ module mr_epilogue #(
   `MR_RAM_W_S(rexp_, TW, 8),
   `MR_RAM_R_S(rexp_, TW, 8),
 
-  output logic                         q_valid_o,
-  input  logic                         q_ready_i,
-  output logic [V*32-1:0]              q_data_o,
-  output logic [mr_vec_pkg::TAG_W-1:0] q_tag_o,
-  input  logic                         q_ack_i,
+  `MR_LN_M(q_, mr_vec_pkg::TAG_W),
 
   input  logic [63:0]                  out_base_i,
   input  logic [31:0]                  out_limit_i,
@@ -101,50 +94,41 @@ module mr_epilogue #(
   localparam int SAW = $clog2(T * (64 / V)), PW = $clog2(2 * T + 1);
   localparam int K_PICK = mr_epi_pkg::K_PICK, K_DST = mr_epi_pkg::K_DST, K_TOP = mr_epi_pkg::K_TOP;
 
-  // The command whose beats are taken, and that of the unit that goes out.
-  logic        c_valid, c_empty, c_change, c_end, c_track, c_bias, u_ren, u_pmax, u_two;
-  logic        c_second, c_set, c_turned, c_keep, c_slope, c_staged, set, err_side, u_tiles;
-  logic        t_take, t_tiles, x_valid;
+  // The command whose beats are taken, that of the unit that goes out, and where that goes.
+  `MR_EPI_C_W(c_, PW);
+  `MR_EPI_U_W(u_);
+  `MR_EPI_TO_W(u_);
+  logic        c_bias, t_take, t_tiles, x_valid, err_side;
+  logic [63:0] o_bad_addr;
   // verilator lint_off UNUSED
   logic [7:0]  turned;  // with TRAIN: of each command
   // verilator lint_on UNUSED
-  logic [2:0]  c_idx, u_idx;
-  logic [1:0]  c_dst, c_fn, c_span, u_dst, u_slot, u_span;
-  logic [15:0] c_rot_dim, c_head_m1, c_rows_m1, c_groups_m1, u_dbase;
-  logic [PW-1:0] c_room;
-  logic [31:0] u_ocols, u_ooff, u_ostride;
-  logic [63:0] o_bad_addr;
   // A beat's way: taken, in the lanes, at its destination.
-  logic            take, p_res, p_read, d_res, d_stg, d_track, d_last, d_final, d_first, lanes_ovf;
+  `MR_EPI_RES_W();
+  `MR_EPI_STG_W();
+  `MR_EPI_ADD_W();
+  logic            take, d_last, lanes_ovf, res_ovf;
   logic [15:0]     head_word, d_tok, d_grp;
   logic [6:0]      rotate;
+  logic [V*32-1:0] val;
   // The stages between are the lanes' own.
   // verilator lint_off UNUSED
   logic [K_TOP:1]  v;
   // verilator lint_on UNUSED
-  logic            add_v;
-  logic [V*32-1:0] val, add_a, add_b, add_y;
-  logic [2:0]      d_idx;
-  logic [RESW-1:0] p_res_addr, d_res_addr;
-  logic [SAW-1:0]  d_stg_addr;
   // What has gone out.
-  logic            blk, two, last, out, res_fin, res_ovf;
-  logic            o_take, o_valid, o_ren, o_end, o_bad;
-  logic [2:0]      o_idx;
-  logic            rd;
-  logic [15:0]     o_tok, o_grp;
-  logic [V*32-1:0] o_rdata;
+  `MR_EPI_GONE_W();
+  `MR_EPI_UNIT_W(o_);
+  logic o_bad;
 
   mr_epi_cmds #(.N(N), .T(T), .TRAIN(TRAIN)) u_cmds (
-    .clk_i, .rst_ni, .cfg_valid_i, .cfg_ready_o, .cfg_rows_i, .cmd_i, .two_pass_i, .train_i,
-    .side_ok_i, .side_bad_i, .side_next_o,
+    .clk_i, .rst_ni,
+    `MR_CMD_S_TO(, ),
+    .cfg_rows_i, .two_pass_i, .train_i, .side_ok_i, .side_bad_i, .side_next_o,
     `MR_EPI_C_M_ON(c_, c_),
     .c_bias_o(c_bias), .turned_o(turned),
-    `MR_EPI_U_S_ON(u_, u_),
-    .u_ocols_o(u_ocols), .u_ooff_o(u_ooff), .u_ostride_o(u_ostride), .blk_i(blk), .two_i(two),
-    .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i), .job_ack_i(job_done_i), .last_i(last),
-    .out_i(out), .res_i(res_fin), .bad_i(o_bad), .bad_idx_i(o_idx), .done_o, .err_o(err_valid_o),
-    .err_side_o(err_side)
+    `MR_EPI_U_S_ON(u_, u_), `MR_EPI_TO_M_ON(u_, u_), `MR_EPI_GONE_S_ON(, ),
+    .blk_ack_i(q_ack_i), .job_i(job_valid_o && job_ready_i), .job_ack_i(job_done_i), .res_i(fin),
+    .bad_i(o_bad), .bad_idx_i(o_idx), .err_o(err_valid_o), .err_side_o(err_side)
   );
 
   mr_epi_take #(.N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)) u_take (
@@ -152,11 +136,9 @@ module mr_epilogue #(
     `MR_EPI_C_S_ON(c_, c_),
     .room_i({side_room_i[3:2], side_room_i[0]}), .dr_valid_i, .dr_ready_o, .dr_token_i, .dr_group_i,
     .dr_last_i, .take_o(take), .head_word_o(head_word), .rotate_o(rotate),
-    .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}), .p_res_o(p_res), .p_read_o(p_read),
-    .p_res_addr_o(p_res_addr), .d_res_o(d_res), .d_stg_o(d_stg), .d_track_o(d_track),
-    .d_last_o(d_last), .d_final_o(d_final), .d_first_o(d_first), .d_idx_o(d_idx), .d_tok_o(d_tok),
-    .d_grp_o(d_grp), .d_res_addr_o(d_res_addr), .d_stg_addr_o(d_stg_addr), .second_o(res_second_o),
-    .set_o(set), .rd_i(rd), .res_i(res_fin)
+    .v_i({v[K_PICK], v[K_PICK-1], v[K_PICK-2], v[K_PICK-3]}),
+    `MR_EPI_RES_M_ON(, ), `MR_EPI_STG_M_ON(, ),
+    .d_last_o(d_last), .d_tok_o(d_tok), .d_grp_o(d_grp), .second_o(res_second_o)
   );
 
   mr_epi_lanes #(.N(N), .T(T), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)) u_lanes (
@@ -165,37 +147,38 @@ module mr_epilogue #(
     .sl_pop_o(side_pop_o), .x_valid_o(x_valid), .x_o(side_x_o), .x_fn_o(side_x_fn_o), .dr_acc_i,
     .dr_base_i, .dr_nan_i, .dr_bias_i, .dr_token_i, .dr_fp4_i,
     `MR_RAM_R_M_TO(rot_, rot_),
-    .v_o(v), .val_o(val), .add_v_o(add_v), .add_a_o(add_a), .add_b_o(add_b), .add_y_i(add_y),
+    .v_o(v), .val_o(val),
+    `MR_EPI_ADD_M_ON(, ),
     .ovf_o(lanes_ovf), .nan_o(sticky_nan_o)
   );
 
   mr_epi_res #(.N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)) u_res (
-    .clk_i, .rst_ni, .p_v_i(v[K_PICK-1]), .p_res_i(p_res), .p_read_i(p_read),
-    .p_res_addr_i(p_res_addr), .d_v_i(v[K_DST]), .d_res_i(d_res), .d_track_i(d_track),
-    .d_last_i(d_last), .d_first_i(d_first), .d_tok_i(d_tok[TW-1:0]), .d_res_addr_i(d_res_addr),
-    .val_i(val), .set_i(set), .add_v_i(add_v), .add_a_i(add_a), .add_b_i(add_b), .add_y_o(add_y),
-    `MR_RAM_R_M_TO(res_, res_), `MR_RAM_W_M_TO(res_, res_), `MR_RAM_W_S_TO(rexp_, rexp_),
-    `MR_RAM_R_S_TO(rexp_, rexp_),
-    .fin_o(res_fin), .ovf_o(res_ovf)
+    .clk_i, .rst_ni, .p_v_i(v[K_PICK-1]),
+    `MR_EPI_RES_S_ON(, ),
+    .d_v_i(v[K_DST]), .d_last_i(d_last), .d_tok_i(d_tok[TW-1:0]), .val_i(val),
+    `MR_EPI_ADD_S_ON(, ), `MR_RAM_R_M_TO(res_, res_), `MR_RAM_W_M_TO(res_, res_),
+    `MR_RAM_W_S_TO(rexp_, rexp_), `MR_RAM_R_S_TO(rexp_, rexp_),
+    .ovf_o(res_ovf)
   );
 
   mr_epi_stage #(.N(N), .T(T), .TRAIN(TRAIN)) u_stage (
-    .clk_i, .rst_ni, .d_v_i(v[K_DST]), .d_stg_i(d_stg), .d_last_i(d_last), .d_final_i(d_final),
-    .d_idx_i(d_idx), .d_tok_i(d_tok), .d_grp_i(d_grp), .d_stg_addr_i(d_stg_addr), .val_i(val),
+    .clk_i, .rst_ni, .d_v_i(v[K_DST]),
+    `MR_EPI_STG_S_ON(, ),
+    .d_last_i(d_last), .d_tok_i(d_tok), .d_grp_i(d_grp), .val_i(val),
     `MR_EPI_U_M_ON(u_, u_),
     .t_room_i(side_room_i[1]), .t_take_o(t_take), .t_tiles_o(t_tiles), .q_valid_o, .q_ready_i,
-    .q_data_o, .q_tag_o, .o_take_o(o_take), .o_idx_o(o_idx), .o_tok_o(o_tok), .o_grp_o(o_grp),
-    .o_valid_o(o_valid), .o_ren_i(o_ren), .o_end_i(o_end), .rdata_o(o_rdata), .blk_o(blk),
-    .two_o(two), .last_o(last), .out_o(out), .rd_o(rd)
+    .q_data_o, .q_tag_o,
+    `MR_EPI_UNIT_M_ON(o_, o_), `MR_EPI_GONE_M_ON(, )
   );
 
   mr_epi_out #(.N(N)) u_out (
-    .clk_i, .rst_ni, .take_i(o_take), .tok_i(o_tok), .grp_i(o_grp), .u_span_i(u_span),
-    .u_ocols_i(u_ocols), .u_ooff_i(u_ooff), .u_ostride_i(u_ostride), .valid_i(o_valid),
-    .ren_o(o_ren), .rdata_i(o_rdata), .end_o(o_end), .base_i(out_base_i), .limit_i(out_limit_i),
-    .job_valid_o, .job_ready_i, .job_addr_o, .job_beats_o, .job_strb_o, .data_valid_o,
-    .data_ready_i, .data_o, .busy_o(out_busy_o), .bad_o(o_bad), .bad_addr_o(o_bad_addr),
-    .clear_i(err_valid_o)
+    .clk_i, .rst_ni,
+    `MR_EPI_UNIT_S_ON(o_, o_),
+    .u_span_i(u_span),
+    `MR_EPI_TO_S_ON(u_, u_),
+    .base_i(out_base_i), .limit_i(out_limit_i), .job_valid_o, .job_ready_i, .job_addr_o,
+    .job_beats_o, .job_strb_o, .data_valid_o, .data_ready_i, .data_o, .busy_o(out_busy_o),
+    .bad_o(o_bad), .bad_addr_o(o_bad_addr), .clear_i(err_valid_o)
   );
   assign err_code_o = mr_pkg::DEVERR_WINDOW[7:0];
 
@@ -218,7 +201,7 @@ module mr_epilogue #(
       if (!rst_ni) lo_q <= 1'b0;
       else if (q_ack_i && two_pass_i) lo_q <= !lo_q;
     end
-    assign side_push_o  = train_i && cfg_valid_i && cfg_ready_o;
+    assign side_push_o  = train_i && cmd_valid_i && cmd_ready_o;
     assign side_take_o  = {take && c_slope, take && c_keep, t_take && t_tiles, take && c_turned};
     assign side_valid_o = {x_valid, q_ack_i && f_tiles && !lo_q, v[K_DST] && turned[d_idx]};
   end else begin : gen_no_side

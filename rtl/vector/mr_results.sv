@@ -10,8 +10,8 @@
 //
 // Ports
 //   train_i  a run of training
-//   cfg_    the MATMUL command (cmd_i) that mr_matmul issues in this cycle; done_o pulse when all
-//           of it is stored
+//   cmd_, cfg_rows_i  the MATMUL command that mr_matmul issues in this cycle, and its rows; done_o
+//           pulse when all of it is stored
 //   dr_     the array's results, valid/ready
 //   ln_     LayerNorm's floats, valid/ready, ln_ack_o a pulse per block that has been written
 //   rot_, res_, rexp_  RAM ports: rotary and residual memory (res_second_o: the second one), the
@@ -42,20 +42,14 @@ module mr_results #(
   input  logic                            clk_i,
   input  logic                            rst_ni,
 
-  input  logic                            cfg_valid_i,
-  output logic                            cfg_ready_o,
+  `MR_CMD_S(),
   input  logic [15:0]                     cfg_rows_i,
-  // The epilogue takes its fields; the other bits of a command have no meaning for it.
-  // verilator lint_off UNUSED
-  input  logic [511:0]                    cmd_i,
-  // verilator lint_on UNUSED
   input  logic                            two_pass_i,
   input  logic                            train_i,
-  output logic                            done_o,
 
   `MR_DR_S(dr_),
 
-  `MR_LN_S(ln_),
+  `MR_LN_S(ln_, mr_vec_pkg::TAG_LN_W),
 
   `MR_RAM_R_M(rot_, ROTW, V*32),
   output logic                            res_second_o,
@@ -65,9 +59,7 @@ module mr_results #(
   `MR_RAM_R_S(rexp_, TW, 8),
 
   `MR_BLK_M(act_),
-  output logic [1:0]                      qkv_we_o,
-  output logic [QAW-1:0]                  qkv_waddr_o,
-  output logic [527:0]                    qkv_wdata_o,
+  `MR_QKV_M(qkv_, QAW),
   `MR_PM_M(pm_, TW, BW),
 
   input  logic [63:0]                     result_base_i,
@@ -84,21 +76,19 @@ module mr_results #(
   output logic                            nan_o
 );
 
-  logic                         epi_valid, epi_ready, epi_ack;
-  logic [V*32-1:0]              epi_data;
-  logic [mr_vec_pkg::TAG_W-1:0] epi_tag;
-  assign acks_o   = epi_ack;
-  logic                         out_busy;
+  `MR_LN_W(epi_, mr_vec_pkg::TAG_W);
+  logic out_busy;
+  assign acks_o = epi_ack;
   assign busy_o = epi_valid || epi_ack || act_valid_o || pm_valid_o || out_busy;
   mr_epilogue #(.N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)) u_epilogue (
-    .clk_i, .rst_ni, .cfg_valid_i, .cfg_ready_o, .cfg_rows_i, .cmd_i, .two_pass_i, .train_i,
-    .done_o,
+    .clk_i, .rst_ni,
+    `MR_CMD_S_TO(, ),
+    .cfg_rows_i, .two_pass_i, .train_i,
     `MR_DR_S_TO(dr_, dr_), `MR_RAM_R_M_TO(rot_, rot_),
     .res_second_o,
     `MR_RAM_R_M_TO(res_, res_), `MR_RAM_W_M_TO(res_, res_), `MR_RAM_W_S_TO(rexp_, rexp_),
-    `MR_RAM_R_S_TO(rexp_, rexp_),
-    .q_valid_o(epi_valid), .q_ready_i(epi_ready), .q_data_o(epi_data), .q_tag_o(epi_tag),
-    .q_ack_i(epi_ack), .out_base_i(result_base_i), .out_limit_i(result_limit_i),
+    `MR_RAM_R_S_TO(rexp_, rexp_), `MR_LN_M_ON(q_, epi_),
+    .out_base_i(result_base_i), .out_limit_i(result_limit_i),
     `MR_WR_M_TO(, ), `MR_SIDE_M_TO(side_, side_),
     .out_busy_o(out_busy),
     `MR_ERR_M_TO(err_, err_),
@@ -117,11 +107,9 @@ module mr_results #(
   mr_vec_out #(
     .V(V), .T(T), .SLOTS(T), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .TWO_PASS(T > 1 ? 1 : 0)
   ) u_vec_out (
-    .clk_i, .rst_ni, .two_pass_i, .epi_valid_i(epi_valid), .epi_ready_o(epi_ready),
-    .epi_data_i(epi_data), .epi_tag_i(epi_tag), .epi_ack_o(epi_ack),
-    `MR_LN_S_TO(ln_, ln_), `MR_BLK_M_TO(act_, act_),
-    .qkv_we_o, .qkv_waddr_o, .qkv_wdata_o,
-    `MR_PM_M_TO(pm_, pm_)
+    .clk_i, .rst_ni, .two_pass_i,
+    `MR_LN_S_ON(epi_, epi_), `MR_LN_S_TO(ln_, ln_), `MR_BLK_M_TO(act_, act_),
+    `MR_QKV_M_TO(qkv_, qkv_), `MR_PM_M_TO(pm_, pm_)
   );
 
 endmodule

@@ -33,19 +33,13 @@ module mr_vec_out #(
   input  logic                         rst_ni,
   input  logic                         two_pass_i,
 
-  input  logic                         epi_valid_i,
-  output logic                         epi_ready_o,
-  input  logic [V*32-1:0]              epi_data_i,
-  input  logic [mr_vec_pkg::TAG_W-1:0] epi_tag_i,
-  output logic                         epi_ack_o,
+  `MR_LN_S(epi_, mr_vec_pkg::TAG_W),
 
-  `MR_LN_S(ln_),
+  `MR_LN_S(ln_, mr_vec_pkg::TAG_LN_W),
 
   `MR_BLK_M(act_),
 
-  output logic [1:0]                   qkv_we_o,
-  output logic [QAW-1:0]               qkv_waddr_o,
-  output logic [527:0]                 qkv_wdata_o,
+  `MR_QKV_M(qkv_, QAW),
 
   `MR_PM_M(pm_, TW, BW)
 );

@@ -51,13 +51,7 @@ module mr_vector #(
   input  logic                            clk_mem_i,
   input  logic                            rst_ni,
 
-  input  logic                            cmd_valid_i,
-  output logic                            cmd_ready_o,
-  // Each unit takes its fields; the other bits of a command have no meaning for it.
-  // verilator lint_off UNUSED
-  input  logic [511:0]                    cmd_i,
-  // verilator lint_on UNUSED
-  output logic                            done_o,
+  `MR_CMD_S(),
   output logic                            busy_o,
   input  logic [15:0]                     n_rows_i,
   input  logic                            two_pass_i,
@@ -83,7 +77,7 @@ module mr_vector #(
 
   input  logic                            phase_i,
   `MR_RAM_R_M(vec_, VEC_AW, V*32),
-  `MR_LN_M(ln_),
+  `MR_LN_M(ln_, mr_vec_pkg::TAG_LN_W),
 
   `MR_RAM_R_S(rot_, ROTW, V*32),
   // With TRAIN.
@@ -101,7 +95,7 @@ module mr_vector #(
   `MR_MV_S(mv_),
   `MR_RAM_R_S(mv_vec_, VEC_AW, V*32),
   `MR_RAM_R_S(mv_row_, TW, 16),
-  `MR_LN_S(mq_)
+  `MR_LN_S(mq_, mr_vec_pkg::TAG_LN_W)
   // verilator lint_on UNUSED
 );
 

@@ -68,7 +68,7 @@ progress() {
     local name=$1 params=$2 frames=$3
     shift 3
     local o="opt -full -nodffe -nosdff"
-    timeout 600 yosys -q -p "read_verilog -sv $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
+    timeout 600 yosys -q -p "read_verilog -sv -I$tmp $pkg $*; read_verilog -formal -sv $props/reader_progress.sv; \
         chparam $params reader_progress; prep -top reader_progress; flatten; memory_map; $o; async2sync; \
         dffunmap; setundef -undriven -anyseq; $o; techmap; $o; dffunmap; abc -g AND -fast; opt_clean; \
         write_aiger -I -B -zinit $tmp/$name.aig" >"$tmp/$name.log" 2>&1 || { sed 's/^/# /' "$tmp/$name.log"; return 2; }

@@ -46,7 +46,7 @@ tap $? "no line of the RTL has more than 100 columns" "$tmp/long"
 
 # ---- wiring -----------------------------------------------------------------------------------------
 mapfile -t rtl < <(find rtl -name '*.sv')
-port_most=$'epilogue 29 73\nepi_cmds 31 58\nresults 32 90\ntrain 35 88' # module, ports, signals
+port_most=$'epilogue 22 73\nepi_cmds 23 58\nresults 27 90\ntrain 28 88' # module, ports, signals
 share=$(awk -f tests/lint/wiring.awk "${rtl[@]}")
 echo "# module headers and instances are $share % of the lines of rtl/" | tee "$tmp/wiring"
 awk -v share="$share" 'BEGIN { exit share > 24 }'

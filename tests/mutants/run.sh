@@ -560,7 +560,7 @@ mutant 'a disabled ring does not wake the executor' rtl/pcie/mr_pcie_exec.sv \
 mutant 'doorbell: the entry in work counts as one ahead' rtl/pcie/mr_pcie_queues.sv \
     "s/ + 16'(job_busy_o \&\& job_queue_o == at);/;/" rtl:pcie@n2
 mutant 'busy_o falls between two entries' rtl/pcie/mr_pcie_queues.sv \
-    's/busy_o        = job_busy_o || any_o || look_q/busy_o        = job_busy_o || any_o/' rtl:pcie@n2
+    's/busy_o        = job_busy_o || job_any_o || look_q/busy_o        = job_busy_o || job_any_o/' rtl:pcie@n2
 mutant 'a ring that is enabled again keeps the engine' rtl/pcie/mr_pcie_queues.sv \
     's/if (wdata_i\[0\] \&\& owner_q == at) owned_q/if (1'"'"'b0) owned_q/' rtl:pcie@n2
 mutant 'scrub: an error of it goes unnoticed' rtl/pcie/mr_pcie_exec.sv \
@@ -580,7 +580,7 @@ mutant 'a request does not wake the port of the host' rtl/millrace_core.sv \
 mutant 'rows sleep behind the first MOVE_ROWS' rtl/millrace_core.sv \
     's/vq_last_q <= vq_op;/vq_last_q <= vq_op || vq_last_q;/' tinyt
 mutant 'a command does not wake LOAD_ACT' rtl/train/mr_train.sv \
-    's/= (vq_valid_i \&\& !is_move) || !la_ready;/= !la_ready;/' tinyt
+    's/= (vq_cmd_valid_i \&\& !is_move) || !la_ready;/= !la_ready;/' tinyt
 mutant 'the clock of a GRAD stops while it waits' rtl/train/mr_train.sv \
     's/= gr_cmd_valid_i || !gr_cmd_ready_o;/= gr_cmd_valid_i;/' tinyt
 mutant 'slopes that were read are taken without a clock' rtl/train/mr_train.sv \

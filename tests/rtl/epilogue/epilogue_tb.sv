@@ -71,7 +71,7 @@ module epilogue_tb #(
   output logic                         sticky_ovf_o,
   output logic                         sticky_nan_o,
 
-  `MR_LN_S(ln_),
+  `MR_LN_S(ln_, mr_vec_pkg::TAG_LN_W),
   `MR_BLK_M(act_),
   output logic [1:0]                      qkv_we_o,
   output logic [QAW-1:0]                  qkv_waddr_o,
@@ -131,8 +131,8 @@ module epilogue_tb #(
   ) u_epilogue (
     .clk_i,
     .rst_ni,
-    .cfg_valid_i,
-    .cfg_ready_o,
+    .cmd_valid_i(cfg_valid_i),
+    .cmd_ready_o(cfg_ready_o),
     .cfg_rows_i,
     .cmd_i,
     .two_pass_i,
@@ -153,11 +153,7 @@ module epilogue_tb #(
     `MR_ERR_M_TO(err_, err_),
     .sticky_ovf_o,
     .sticky_nan_o,
-    .q_valid_o (q_valid),
-    .q_ready_i (q_ready),
-    .q_data_o  (q_data),
-    .q_tag_o   (q_tag),
-    .q_ack_i   (q_ack)
+    `MR_LN_M_ON(q_, q_)
   );
 
   mr_vec_out #(
@@ -171,11 +167,7 @@ module epilogue_tb #(
     .clk_i,
     .rst_ni,
     .two_pass_i,
-    .epi_valid_i(q_valid),
-    .epi_ready_o(q_ready),
-    .epi_data_i (q_data),
-    .epi_tag_i  (q_tag),
-    .epi_ack_o  (q_ack),
+    `MR_LN_S_ON(epi_, q_),
     `MR_LN_S_TO(ln_, ln_),
     `MR_BLK_M_TO(act_, act_),
     .qkv_we_o,
