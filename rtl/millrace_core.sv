@@ -112,7 +112,7 @@ module millrace_core #(
   `MR_PM_W(pmb_, TW, BW);
 
   // rows: table, exponents, residual, rotary; LayerNorm's output; what attention keeps
-  `MR_RAM_R_W(row_a_, TW, 48);
+  `MR_RAM_R_W(row_a_, TW, 65);
   `MR_RAM_R_W(row_b_, TW, 48);
   `MR_RAM_W_W(rexp_, TW, 8);
   `MR_RAM_R_W(rexp_, TW, 8);

@@ -13,11 +13,11 @@ struct attend {
     size_t elements; // where they begin in a record: behind the scale codes
 };
 
-// scores[0..pos] of a head.
+// scores[0..last] of a head.
 static void scores_of(const struct attend *w, int head, struct scratch *s)
 {
     struct mr_machine *m = w->m;
-    int blocks = 2 * w->head_beats, first = head * blocks, n = w->row->pos + 1, q_max = 0;
+    int blocks = 2 * w->head_beats, first = head * blocks, n = w->row->last + 1, q_max = 0;
     const struct mr_records keys = {m->keys, (size_t)first, w->elements + 32 * (size_t)first,
                                     blocks, n};
     memset(s->sums, 0, (size_t)n * sizeof *s->sums);
@@ -43,7 +43,7 @@ static void head(void *arg, int head, int worker)
     struct mr_machine *m = w->m;
     const struct mr_lane_kernels *lanes = m->kernels->lanes;
     struct scratch *s = &m->scratch[worker];
-    int blocks = 2 * w->head_beats, first = head * blocks, n = w->row->pos + 1;
+    int blocks = 2 * w->head_beats, first = head * blocks, n = w->row->last + 1;
     const struct mr_records values = {m->values, (size_t)first, w->elements + 32 * (size_t)first,
                                       blocks, n};
     const uint8_t *pm = pm_at(m, w->token) + first;
@@ -72,8 +72,8 @@ static int find_records(struct mr_machine *m, const struct row *row, int layer, 
                         int wbeats, const uint8_t **records)
 {
     uint64_t beats = (uint64_t)(scale_beats(wbeats) + wbeats);
-    for (int s = 0; s <= row->pos; s++) {
-        int n = m->g.n, last = row->pos - (row->pos - s) % n;
+    for (int s = 0; s <= row->last; s++) {
+        int n = m->g.n, last = row->last - (row->last - s) % n;
         uint64_t at = kv_offset(m, row, layer, part, s, wbeats);
         if (s < n) // all of the channel's records
             records[s] = kv_look(m, s, at, (uint64_t)((last - s) / n + 1) * beats);
@@ -109,7 +109,7 @@ int mr_machine_attend(struct mr_machine *m, const uint32_t *cmd)
             rc = find_records(m, w.row, layer, 1, wbeats, m->values);
         if (rc < 0)
             return rc;
-        uint64_t work = 4 * (uint64_t)wbeats * (uint64_t)(w.row->pos + 1);
+        uint64_t work = 4 * (uint64_t)wbeats * (uint64_t)(w.row->last + 1);
         mr_pool_run(m->pool, w.heads, head, &w, worth_sharing(work));
         set_row_max(m, w.slot, w.base, region, 2 * wbeats);
     }

@@ -60,12 +60,15 @@ static int do_load_rows(struct mr_machine *m, const uint32_t *cmd)
     m->n_logits = 0;
     for (int i = 0; i < m->n_rows; i++) {
         const uint32_t *w = table + 4 * i;
-        if (w[1] >= (unsigned)m->g.ctx_max || (w[2] & ~3u) || w[3])
+        if (w[1] >= (unsigned)m->g.ctx_max || (w[2] & ~3u))
+            return raise_error(m, MR_DEVERR_COMMAND, 0);
+        if (w[3] && (w[3] <= w[1] || w[3] > (unsigned)m->g.ctx_max))
             return raise_error(m, MR_DEVERR_COMMAND, 0);
         // Rows that continue share their sequence's passes over K and V.
-        if (w[2] & 2 && (i == 0 || w[0] != w[-4] || w[1] != w[-3] + 1))
+        if (w[2] & 2 && (i == 0 || w[0] != w[-4] || w[1] != w[-3] + 1 || w[3] != w[-1]))
             return raise_error(m, MR_DEVERR_COMMAND, 0);
-        m->rows[i] = (struct row){w[0], (int)w[1], w[2] & 1, w[2] >> 1 & 1};
+        m->rows[i] =
+            (struct row){w[0], (int)w[1], (int)(w[3] ? w[3] - 1 : w[1]), w[2] & 1, w[2] >> 1 & 1};
         if (m->rows[i].logits)
             m->logit_tokens[m->n_logits++] = i;
         memcpy(m->res + (size_t)i * (size_t)m->g.d_max, res + (size_t)i * res_beats * BEAT,
@@ -111,17 +114,18 @@ static int do_pm_load(struct mr_machine *m, const uint32_t *cmd)
 {
     int layer = (int)mr_field(cmd, MR_F_PM_LOAD_LAYER),
         wbeats = (int)mr_field(cmd, MR_F_PM_LOAD_WBEATS);
+    bool to_end = mr_field(cmd, MR_F_PM_LOAD_TO_END);
     for (int i = 0; i < m->n_rows; i++) {
         const struct row *row = &m->rows[i];
-        if (row->continues)
+        if (!to_end && row->continues)
             continue;
-        if (row->pos == 0) {
+        int pos = to_end ? row->last : row->pos - 1;
+        if (pos < 0) {
             memset(pm_at(m, i), 0, 2 * (size_t)wbeats);
             continue;
         }
-        const uint8_t *p =
-            kv_window(m, (row->pos - 1) % m->g.n, kv_offset(m, row, layer, 2, row->pos - 1, wbeats),
-                      (uint64_t)scale_beats(wbeats), false);
+        const uint8_t *p = kv_window(m, pos % m->g.n, kv_offset(m, row, layer, 2, pos, wbeats),
+                                     (uint64_t)scale_beats(wbeats), false);
         if (!p)
             return MR_ERR_DEVICE;
         memcpy(pm_at(m, i), p, 2 * (size_t)wbeats);

@@ -21,7 +21,7 @@ enum { BEAT = MR_BEAT_BYTES, MAX_CHANNELS = 64 };
 
 struct row {
     uint64_t kv_off; // beats
-    int pos;
+    int pos, last;   // the last position that it sees
     bool logits, continues;
 };
 

@@ -22,7 +22,7 @@
 //   cmd_valid_i/cmd_ready_o: one command at a time, taken when idle. n_rows_i, two_pass_i and
 //     kv_*_beats_i are stable while busy. done_o: pulse when the last block (or prefix maximum) has
 //     been written; the next command can be taken in that cycle.
-//   row_*, q_*, pm_*: RAM ports, address in t, data in t+1. row_rdata_i = {pos, kv_off}.
+//   row_*, q_*, pm_*: RAM ports, address in t, data in t+1. row_rdata_i as mr_rows has it.
 //   q word: {code1, 32 x int8, code0, 32 x int8} (block 2w+1 high), at row slot * QKV_WORDS +
 //     q_base + w. Prefix maxima {block 2w+1, block 2w} at token * PM_WORDS + w. A token's K, V and
 //     prefix maxima are in memory before its ATTEND starts.
@@ -67,6 +67,7 @@ module mr_attn #(
   input  logic                           cmd_valid_i,
   output logic                           cmd_ready_o,
   input  logic                           cmd_pm_i,        // PM_LOAD, else ATTEND
+  input  logic                           cmd_to_end_i,    // PM_LOAD
   input  logic [15:0]                    cmd_layer_i,
   input  logic [15:0]                    cmd_pm_words_i,  // PM_LOAD: W/64
   input  logic [7:0]                     cmd_heads_i,
@@ -83,7 +84,7 @@ module mr_attn #(
   input  logic [31:0]                    kv_limit_i,     // beats of the smallest KV window
   output logic                           err_o,          // pulse before done_o: outside that window
   // row table
-  `MR_RAM_R_M(row_, $clog2(T), 48),
+  `MR_RAM_R_M(row_, $clog2(T), 65),
   input  logic [T-1:0]                   row_continues_i,
   // KV store, packed by channel
   `MR_KV_M(kv_, N),
@@ -117,7 +118,7 @@ module mr_attn #(
   end
 
   // ---- command ----
-  logic busy_q, start_q, pm_cmd_q, two_q;
+  logic busy_q, start_q, pm_cmd_q, to_end_q, two_q;
   logic [15:0] layer_q, pm_words_q, q_base_q, dst_base_q;
   logic [7:0] heads_q, hpw_q;
   logic [31:0] scale_q;
@@ -142,6 +143,7 @@ module mr_attn #(
   always_ff @(posedge clk_i) begin
     if (cmd_valid_i && !busy_q) begin
       pm_cmd_q   <= cmd_pm_i;
+      to_end_q   <= cmd_to_end_i;
       two_q      <= two_pass_i;
       layer_q    <= cmd_layer_i;
       pm_words_q <= cmd_pm_words_i;
@@ -168,7 +170,7 @@ module mr_attn #(
   // ---- plan ----
   logic plan_idle, g_valid, g_ready, g_zero;
   logic [CA-1:0] g_lane;
-  logic [15:0] g_tok, g_pos;
+  logic [15:0] g_tok, g_pos, g_positions;
   logic [2:0] g_nr;
   logic [HA:0] g_hg;
   logic [WA:0] g_words, g_word0;
@@ -182,8 +184,8 @@ module mr_attn #(
 
   mr_attn_plan #(.N(N), .T(T), .SCORES(SCORES), .W_MAX(W_MAX), .HEADS_MAX(HEADS_MAX)) u_plan (
     .clk_i, .rst_ni, .start_i(start_q), .idle_o(plan_idle), .cfg_pm_i(pm_cmd_q),
-    .cfg_layer_i(layer_q), .cfg_heads_i(heads_q), .cfg_hpw_i(hpw_q), .cfg_pm_words_i(pm_words_q),
-    .cfg_rows_i(n_rows_i),
+    .cfg_to_end_i(to_end_q), .cfg_layer_i(layer_q), .cfg_heads_i(heads_q), .cfg_hpw_i(hpw_q),
+    .cfg_pm_words_i(pm_words_q), .cfg_rows_i(n_rows_i),
     `MR_KV_AT_S_TO(kv_, kv_),
     .kv_limit_i, .err_o,
     `MR_RAM_R_M_TO(row_, row_),
@@ -200,7 +202,7 @@ module mr_attn #(
   logic ld_start_q, ld_done, qk_start, pv_start, hand;
   logic a_par_q, a_zero_q, a_run_q, b_run_q;
   logic [CA-1:0] a_lane_q;
-  logic [15:0] a_tok_q, a_pos_q;
+  logic [15:0] a_tok_q, a_pos_q, a_positions_q;
   logic [2:0] a_nr_q;
   logic [HA:0] a_hg_q;
   logic [WA:0] a_words_q, a_word0_q;
@@ -258,6 +260,7 @@ module mr_attn #(
       a_lane_q     <= g_lane;
       a_nr_q       <= g_nr;
       a_pos_q      <= g_pos;
+      a_positions_q <= g_positions;
       a_hg_q       <= g_hg;
       a_words_q    <= g_words;
       a_word0_q    <= g_word0;
@@ -308,7 +311,7 @@ module mr_attn #(
   logic [N-1:0] b_lanes_q, lanes_d;
 
   for (genvar c = 0; c < N; c++) begin : gen_has
-    assign lanes_d[c] = (a_pos_q + 16'(a_nr_q) > 16'(c));  // some position p < pos + nr is c mod N
+    assign lanes_d[c] = (a_positions_q > 16'(c));  // some of them is c mod N
   end
 
   // Merge: reads (row, head) of all lanes, one a cycle; a pipelined tree of maxima; writes all
@@ -418,7 +421,8 @@ module mr_attn #(
       `MR_KV_M_TO_AT(kv_, kv_, c), `MR_ATTN_JD_S_ON_AT(jd_, jd_, c), `MR_WORD_S_ON(ld_, ld_),
       `MR_WORD_S_ON(lp_, lp_), `MR_RAM_W_S_ON(mq_, mq_),
       .qk_start_i(qk_start), .pv_start_i(pv_start), .cfg_nr_i(a_nr_q), .cfg_two_i(two_q),
-      .cfg_pos_i(a_pos_q), .cfg_hg_i(a_hg_q), .cfg_hpw_i(hpw_q), .cfg_words_i(a_words_q),
+      .cfg_pos_i(a_pos_q), .cfg_positions_i(a_positions_q), .cfg_hg_i(a_hg_q), .cfg_hpw_i(hpw_q),
+      .cfg_words_i(a_words_q),
       .cfg_sc_beats_i(a_sc_beats_q), .cfg_sc_first_i(a_sc_first_q), .cfg_par_i(a_par_q),
       .cfg_scale_i(scale_q), .qk_done_o(qk_done[c]), .pv_done_o(pv_done[c]), .mx_ren_i(m_act_q),
       .mx_raddr_i({m_row_q, m_head_q}), .mx_rdata_o(mx_rdata[32*c+:32]), .mxw_valid_i(mw_valid_q),

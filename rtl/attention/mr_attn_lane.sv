@@ -53,7 +53,8 @@ module mr_attn_lane #(
   input  logic            pv_start_i,
   input  logic [2:0]      cfg_nr_i,
   input  logic            cfg_two_i,
-  input  logic [15:0]     cfg_pos_i,     // position of row 0
+  input  logic [15:0]     cfg_pos_i,     // row r sees positions up to pos + r,
+  input  logic [15:0]     cfg_positions_i,  // of so many
   input  logic [HA:0]     cfg_hg_i,
   input  logic [7:0]      cfg_hpw_i,
   input  logic [WA:0]     cfg_words_i,   // hg * hpw
@@ -122,8 +123,8 @@ module mr_attn_lane #(
   logic [WA:0] words_q;
   logic [4:0] sc_first_q;
 
-  // positions p < pos + nr with p mod N == CH
-  assign cnt_d = (cfg_pos_i + 16'(cfg_nr_i) + 16'(N - 1 - CH)) >> LN;
+  // those with p mod N == CH
+  assign cnt_d = (cfg_positions_i + 16'(N - 1 - CH)) >> LN;
 
   always_ff @(posedge clk_i) begin
     if (qk_start_i) begin

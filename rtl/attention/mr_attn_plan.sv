@@ -9,7 +9,8 @@
 // Group: rows = tokens that `continue` the first (at most 4), heads = all if the scores fit (rows
 // * heads * ceil(positions / N) <= SCORES / N), else the largest power of two that does; if one
 // head of so many rows does not fit, fewer rows. All heads: whole records, one sequential job per
-// pass and channel; else slices.
+// pass and channel; else slices. Positions: all before the sequence's end where the row table has
+// one, else those up to the last row's.
 //
 // Window: all that a group reads lies in the KV windows' smallest (kv_limit_i, beats); that is
 // looked at while the group is planned. If not, err_o is a pulse, nothing more is asked for, and
@@ -36,6 +37,7 @@ module mr_attn_plan #(
   input  logic          start_i,
   output logic          idle_o,
   input  logic          cfg_pm_i,          // PM_LOAD, else ATTEND
+  input  logic          cfg_to_end_i,      // PM_LOAD: of the last position that each row sees
   input  logic [15:0]   cfg_layer_i,
   input  logic [7:0]    cfg_heads_i,
   input  logic [7:0]    cfg_hpw_i,
@@ -45,7 +47,7 @@ module mr_attn_plan #(
   input  logic [31:0]   kv_limit_i,
   output logic          err_o,
   // row table
-  `MR_RAM_R_M(row_, TA, 48),  // {pos, kv_off}
+  `MR_RAM_R_M(row_, TA, 65),  // {has an end, last position, pos, kv_off}
   input  logic [T-1:0]  row_continues_i,
   // passes, to the lanes
   `MR_ATTN_JD_M(jd_, N),
@@ -66,8 +68,9 @@ module mr_attn_plan #(
   logic [15:0] local_q;  // positions on the channel that has most of them
   logic [31:0] span_q;   // beats of their records
   logic [31:0] pm_beats_q;  // before the record that PM_LOAD wants
-  logic        out_q, pm_out;
-  logic [15:0] words_q, rec_q, tok_q, pos_q, pm_pos_q;
+  logic        out_q, pm_out, all_q, zero_q;
+  logic [15:0] words_q, rec_q, tok_q, pm_pos_q;
+  logic [15:0] pos_q;  // the last position that the first row sees
   logic [7:0] heads_q, half_q, hg_q, head0_q;
   logic [7:0] sbw_q;
   logic [2:0] behind_q, nr_q;
@@ -87,8 +90,17 @@ module mr_attn_plan #(
       behind[k] = (t + 16'(k + 1) < rows) && cont[TA'(t+16'(k+1))];
     end
   endfunction
+  // Tokens that continue have their prefix maxima written by the epilogue.
+  function automatic logic skip(input logic [T-1:0] cont, input logic [TA-1:0] t);
+    skip = cfg_pm_i && !cfg_to_end_i && cont[t];
+  endfunction
   function automatic logic [2:0] run(input logic [2:0] more);
     run = !more[0] ? 3'd1 : !more[1] ? 3'd2 : !more[2] ? 3'd3 : 3'd4;
+  endfunction
+
+  // Positions that rows see, from the first row's last on.
+  function automatic logic [15:0] more(input logic all, input logic [2:0] rows);
+    more = all ? 16'd1 : 16'(rows);
   endfunction
 
   // Of one row, so that so many rows fit: no product.
@@ -104,7 +116,7 @@ module mr_attn_plan #(
   end
   assign fits    = (head_need_q <= most) || (nr_q == 3'd1 && hg_q == 8'd1);
   assign jd_done = ((jd_q & ~jd_ready_i) == '0);
-  assign pm_out  = state_q == PUSH_PM && pos_q != 16'd0 && far_q > 50'(kv_limit_i);
+  assign pm_out  = state_q == PUSH_PM && !zero_q && far_q > 50'(kv_limit_i);
   assign w0_next = w0_q + gw_q;
 
   // Largest power of two below the number of heads.
@@ -127,7 +139,7 @@ module mr_attn_plan #(
         BASE: state_q <= ROW;
         ROW: begin
           if (tok_q >= cfg_rows_i) state_q <= IDLE;
-          else if (!cfg_pm_i || !row_continues_i[TA'(tok_q)]) state_q <= READ;
+          else if (!skip(row_continues_i, TA'(tok_q))) state_q <= READ;
         end
         READ: state_q <= TAKE;
         TAKE: state_q <= cfg_pm_i ? PM_ADDR : FIT;
@@ -149,7 +161,7 @@ module mr_attn_plan #(
         GROUP: if (g_ready_i) state_q <= (w0_next == words_q) ? ROW : HEADS;
         PM_ADDR: begin
           state_q <= PUSH_PM;
-          for (int c = 0; c < N; c++) jd_q[c] <= (pos_q != 16'd0) && (g_lane_o == CA'(c));
+          for (int c = 0; c < N; c++) jd_q[c] <= !zero_q && (g_lane_o == CA'(c));
         end
         PUSH_PM: begin
           if (pm_out) begin
@@ -186,21 +198,22 @@ module mr_attn_plan #(
       end
       ROW: begin
         behind_q <= behind(row_continues_i, tok_q, cfg_rows_i);
-        // continuing tokens have their prefix maxima written by the epilogue
-        if (cfg_pm_i && row_continues_i[TA'(tok_q)]) tok_q <= tok_q + 16'd1;
+        if (skip(row_continues_i, TA'(tok_q))) tok_q <= tok_q + 16'd1;
         hg_q <= heads_q;
       end
       READ: begin
         nr_q     <= run(behind_q);
         kv_q     <= row_rdata_i[31:0];
-        pos_q    <= row_rdata_i[47:32];
-        last_q   <= row_rdata_i[47:32] + 16'(N - 1);
-        pm_pos_q <= row_rdata_i[47:32] - 16'd1;
+        all_q    <= row_rdata_i[64];
+        pos_q    <= row_rdata_i[63:48];
+        last_q   <= row_rdata_i[63:48] + 16'(N - 1);
+        pm_pos_q <= cfg_to_end_i ? row_rdata_i[63:48] : row_rdata_i[47:32] - 16'd1;
+        zero_q   <= !cfg_to_end_i && row_rdata_i[47:32] == 16'd0;
       end
       TAKE: begin
         pm_base_q  <= 50'(kv_q) + p_off_q;
         pm_beats_q <= (32'(pm_pos_q) >> LN) * 32'(sbw_q);
-        local_q    <= (last_q + 16'(nr_q)) >> LN;
+        local_q    <= (last_q + more(all_q, nr_q)) >> LN;
       end
       FIT: head_need_q <= 24'(hg_q) * 24'(local_q);
       CHECK: begin
@@ -214,7 +227,7 @@ module mr_attn_plan #(
           end else begin
             hg_q    <= heads_q;
             nr_q    <= nr_q - 3'd1;
-            local_q <= (last_q + 16'(nr_q) - 16'd1) >> LN;
+            local_q <= (last_q + more(all_q, nr_q - 3'd1)) >> LN;
           end
         end
       end
@@ -258,7 +271,7 @@ module mr_attn_plan #(
   assign jd_one_o       = cfg_pm_i;
   assign jd_whole_o     = (hgw_q == heads_q);
   assign jd_base_o      = base_q;
-  assign jd_positions_o = pos_q + 16'(nr_q);
+  assign jd_positions_o = g_positions_o;
   assign jd_rec_o       = cfg_pm_i ? 16'(sbw_q) : rec_q;
   assign jd_sc_off_o    = 8'(w0_q >> 5);
   assign jd_sc_beats_o  = g_sc_beats_o;
@@ -267,9 +280,10 @@ module mr_attn_plan #(
 
   assign g_valid_o    = (state_q == GROUP) || (state_q == PM_GROUP);
   assign g_tok_o      = tok_q;
-  assign g_zero_o     = (pos_q == 16'd0);
+  assign g_zero_o     = zero_q;
   assign g_nr_o       = nr_q;
   assign g_pos_o      = pos_q;
+  assign g_positions_o = pos_q + more(all_q, nr_q);
   assign g_hg_o       = (HA + 1)'(hgw_q);
   assign g_words_o    = (WA + 1)'(gw_q);
   assign g_word0_o    = (WA + 1)'(w0_q);

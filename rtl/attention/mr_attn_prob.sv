@@ -31,7 +31,7 @@ module mr_attn_prob #(
   input  logic [15:0]   cfg_cnt_i,    // positions of this channel
   input  logic [2:0]    cfg_nr_i,
   input  logic [HA:0]   cfg_hg_i,
-  input  logic [15:0]   cfg_pos_i,    // position of row 0
+  input  logic [15:0]   cfg_pos_i,    // row r sees positions up to pos + r
   `MR_RAM_R_M(sc_, SA, 32),
   `MR_RAM_R_M(mx_, HA+2, 32),  // {row, head}
   output logic          p_valid_o,

@@ -72,7 +72,7 @@ module mr_kv #(
   output logic              res_second_o,
   output logic              res_want_o,
 
-  `MR_RAM_R_M(row_a_, TW, 48),
+  `MR_RAM_R_M(row_a_, TW, 65),
   `MR_RAM_R_M(row_b_, TW, 48),
   input  logic [T-1:0]      row_continues_i,
 
@@ -126,7 +126,8 @@ module mr_kv #(
     .D_MAX(D_MAX), .TRAIN(TRAIN)
   ) u_attn (
     .clk_i(clk_attn_i), .rst_ni, .cmd_valid_i(at_cmd_valid_i), .cmd_ready_o(at_cmd_ready_o),
-    .cmd_pm_i(is_pm), .cmd_layer_i(at_cmd_i[mr_pkg::ATTEND_LAYER_LSB+:16]),
+    .cmd_pm_i(is_pm), .cmd_to_end_i(at_cmd_i[mr_pkg::PM_LOAD_TO_END_LSB]),
+    .cmd_layer_i(at_cmd_i[mr_pkg::ATTEND_LAYER_LSB+:16]),
     .cmd_pm_words_i(at_cmd_i[mr_pkg::PM_LOAD_WBEATS_LSB+:16]),
     .cmd_heads_i(at_cmd_i[mr_pkg::ATTEND_HEADS_LSB+:8]),
     .cmd_hpw_i(at_cmd_i[mr_pkg::ATTEND_HEAD_BEATS_LSB+:8]),

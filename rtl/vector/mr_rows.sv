@@ -16,16 +16,17 @@
 // it has left stays; cmd_rot_beats_i is 0 then. With cmd_add_i the words are sums of the residual
 // memory's and the window's: the memory is read by res_ren_o, its word comes a cycle later.
 // Errors: err_valid_o pulse before done_o, COMMAND, address of the beat; loading goes on. Reserved
-// bits in the row table, pos >= CTX_MAX, continues on the first row or where region and position do
-// not. Only the first error is reported.
+// bits in the row table, pos >= CTX_MAX, an end that is not above pos or is above CTX_MAX,
+// continues on the first row or where region, position and end do not. Only the first error is
+// reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
 // for.
-// Outputs: row_a_, row_b_: RAM ports {pos[15:0], kv_off[31:0]} by token; row_c_: of pos, with
-// TRAIN. row_logit_o, row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on,
-// bits of tokens not loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token *
-// (ROT_MAX/V) + word; res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field
-// of the token's residual row, after its last word. ovf_o: pulse, a sum of finite values
-// overflowed.
+// Outputs: row_b_: RAM port {pos[15:0], kv_off[31:0]} by token; row_c_: of pos, with TRAIN; row_a_:
+// {has an end, last[15:0]} above row_b_'s, the last position that the token sees: end - 1 or pos.
+// row_logit_o, row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on, bits of
+// tokens not loaded are 0. rot_we_o: rot_wdata_o to rotary memory, address token * (ROT_MAX/V) +
+// word; res_we_o, res_wdata_o the same with D_MAX; rexp_we_o: largest exponent field of the token's
+// residual row, after its last word. ovf_o: pulse, a sum of finite values overflowed.
 `include "mr_bundles.svh"
 module mr_rows #(
   parameter int T = 8,
@@ -64,7 +65,7 @@ module mr_rows #(
 
   `MR_RD_M(hr_, 1),
 
-  `MR_RAM_R_S(row_a_, TW, 48),
+  `MR_RAM_R_S(row_a_, TW, 65),
   `MR_RAM_R_S(row_b_, TW, 48),
   // With TRAIN.
   // verilator lint_off UNUSED
@@ -362,15 +363,20 @@ module mr_rows #(
   assign row_continues_o = cont_q;
   assign n_logit_rows_o  = n_logit_q;
 
+  logic        has_end;
+  logic [15:0] last;
+  assign has_end = row_q[127:96] != '0;
+  assign last    = has_end ? row_q[111:96] - 16'd1 : row_q[47:32];
+
   // One copy for each reader.
   mr_ram_1r1w #(
-    .W    (48),
+    .W    (65),
     .DEPTH(T)
   ) u_row_a (
     .clk_i,
     .wen_i  (row_v_q),
     .waddr_i(row_tok_q),
-    .wdata_i(row_q[47:0]),
+    .wdata_i({has_end, last, row_q[47:0]}),
     .ren_i  (row_a_ren_i),
     .raddr_i(row_a_raddr_i),
     .rdata_o(row_a_rdata_o)
@@ -406,14 +412,15 @@ module mr_rows #(
 
   // A row that continues is of the same region as the row before, one position on.
   logic        row_bad, apart;
-  logic [63:0] before_q;  // position and region of the row before
+  logic [95:0] before_q;  // end, position and region of the row before
   always_ff @(posedge clk_i) begin
-    if (row_v_q) before_q <= row_q[63:0];
+    if (row_v_q) before_q <= {row_q[127:96], row_q[63:0]};
   end
   assign apart   = (row_tok_q == '0) || (row_q[31:0] != before_q[31:0]) ||
-                   (row_q[63:32] != before_q[63:32] + 32'd1);
+                   (row_q[63:32] != before_q[63:32] + 32'd1) || (row_q[127:96] != before_q[95:64]);
   assign row_bad = (row_q[63:32] >= 32'(CTX_MAX)) || (row_q[95:66] != '0) ||
-                   (row_q[127:96] != '0) || (row_q[65] && apart);
+                   (row_q[127:96] > 32'(CTX_MAX)) ||
+                   (has_end && row_q[127:96] <= row_q[63:32]) || (row_q[65] && apart);
 
   // ---- words ------------------------------------------------------------------------------------
   logic            rot_we_q, res_we_q;

@@ -67,7 +67,7 @@ module mr_vector #(
 
   `MR_RD_M(rd_, 1),
 
-  `MR_RAM_R_S(row_a_, TW, 48),
+  `MR_RAM_R_S(row_a_, TW, 65),
   `MR_RAM_R_S(row_b_, TW, 48),
   output logic [T-1:0]                    row_continues_o,
   output logic [15:0]                     n_logit_rows_o,

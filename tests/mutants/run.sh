@@ -646,6 +646,16 @@ mutant 'a NaN of MATMUL is not in STICKY' rtl/vector/mr_epi_lanes.sv \
     "s/assign nan_o = nan_q;/assign nan_o = 1'b0;/" programs
 mutant 'attention looks at K alone' rtl/attention/mr_attn_plan.sv \
     "s/50'(kv_q) + v_off_q + 50'(span_q)/50'(kv_q) + 50'(k_off_q) + 50'(span_q)/" programs
+mutant 'a row weighs a later value' rtl/attention/mr_attn_prob.sv \
+    "s/e_pos_q > cfg_pos_i + 16'(e_row_q)/e_pos_q > cfg_pos_i + 16'(e_row_q) + 16'd1/" rtl:attn@n2
+mutant 'with each row a group sees a position more, and has an end' rtl/attention/mr_attn_plan.sv \
+    "s/more = all ? 16'd1 : 16'(rows)/more = 16'(rows)/" rtl:attn@n2
+mutant 'maxima up to the end for the first row of a run alone' rtl/attention/mr_attn_plan.sv \
+    's/cfg_pm_i \&\& !cfg_to_end_i \&\& cont/cfg_pm_i \&\& cont/' rtl:attn@n2
+mutant 'a row that continues has another end' rtl/vector/mr_rows.sv \
+    "s/ || (row_q\[127:96\] != before_q\[95:64\])//" programs
+mutant 'an end where the row stands' rtl/vector/mr_rows.sv \
+    "s/row_q\[127:96\] <= row_q\[63:32\]/row_q[127:96] < row_q[63:32]/" programs
 mutant 'LOAD_ROWS takes rows that lie apart' rtl/vector/mr_rows.sv \
     "s/before_q\[63:32\] + 32'd1/row_q[63:32]/" programs
 mutant 'C model: a semaphore counts to 16' host/cmodel/legal.c 's/SEM_MOST = 15/SEM_MOST = 16/' programs-c
@@ -665,7 +675,7 @@ mutant 'C model: p(0) is 65536' host/cmodel/num.c \
 mutant 'C model: rotary takes the angles of the next pair' host/cmodel/matmul.c \
     's/lanes->turn(y, cs + lane,/lanes->turn(y, cs + lane + 2,/' device:
 mutant 'C model: a token does not see itself' host/cmodel/attend.c \
-    's/n = w->row->pos + 1;/n = w->row->pos + (w->row->pos == 0);/' device:
+    's/n = w->row->last + 1;/n = w->row->last + (w->row->last == 0);/' device:
 mutant 'C model: residual loses bits below 2^-11' host/cmodel/matmul.c \
     's/^    if (w->dst == MR_DST_RES)/    for (int c = 0; w->dst == MR_DST_RES \&\& c < n; c++)\n        y[c] = mr_fsub(mr_fadd(y[c], 4096.0f), 4096.0f);\n&/' device:
 mutant 'C model: column maximum of the next group' host/cmodel/stash.c \

@@ -36,6 +36,9 @@ enum {
     WIDE_Q,
     ROTARY_ROWS,
     MANY_COMMANDS,
+    OTHER_END,
+    FAR_END,
+    ELSEWHERE, // so many
 };
 
 // All matrices of the stream before the first MATMUL.
@@ -123,7 +126,7 @@ static unsigned known_commands(struct maker *m, int number, unsigned *code)
     default: // what known_signals() changes
         for (int i = 0; i < 16; i++)
             load_rows(m, 0, 0);
-        pm_load(m, 0, 0, 0);
+        pm_load(m, 0, false, 0, 0);
         return 0;
     }
 }
@@ -199,8 +202,12 @@ static void break_rows(uint32_t *table, int number)
     case 14:
         table[2] |= 4;
         break;
-    default:
-        table[3] = 1;
+    case OTHER_END: // a row ends elsewhere than the one that it continues
+        table[4 * 2 + 3] = 9;
+        break;
+    default: // the end of all is where the last one stands, or behind the last position that can be
+        for (int i = 0; i < 3; i++)
+            table[4 * i + 3] = number == FAR_END ? 513 : table[4 * 2 + 1];
     }
 }
 
@@ -307,6 +314,7 @@ static struct maker begin_small(struct program_case *c, uint64_t *rng, const uin
         table[4 * i] = 0;
         table[4 * i + 1] = 3 + i;
         table[4 * i + 2] = i ? 2 : 0;
+        table[4 * i + 3] = 0;
     }
     m.logits = 0;
     windows(&m, at);
@@ -326,7 +334,7 @@ static void end_small(struct maker *m)
 bool make_known(struct program_case *c, int number, const uint64_t at[PARTS], unsigned *code,
                 unsigned *command)
 {
-    enum { BY_COMMANDS = 11, ELSEWHERE = 24, SIGNALS = 5 };
+    enum { BY_COMMANDS = 11, SIGNALS = 5 };
     uint64_t rng = 7;
     if (number >= BY_COMMANDS + ELSEWHERE + SIGNALS)
         return false;
@@ -381,7 +389,7 @@ static void base_commands(struct maker *m, int number)
         result_of(m, matmul(m, 0, 1, 64, 0, MR_DST_RESULT, 0, 0));
         break;
     case 9:
-        pm_load(m, 0, 0, 0);
+        pm_load(m, 0, false, 0, 0);
         store_kv(m, 1, 0, false, 0, 0);
         store_kv(m, 1, 1, true, 0, 0);
         break;

@@ -115,9 +115,10 @@ void result_of(struct maker *m, struct mr_command *c)
     mr_command_set(c, MR_F_MATMUL_OUT_STRIDE, (out + 15) / 16 + below(m, 3));
 }
 
-void pm_load(struct maker *m, uint32_t layer, unsigned wait, unsigned signal)
+void pm_load(struct maker *m, uint32_t layer, bool to_end, unsigned wait, unsigned signal)
 {
     struct mr_command *c = add(m, MR_OP_PM_LOAD, wait, signal);
+    mr_command_set(c, MR_F_PM_LOAD_TO_END, to_end);
     mr_command_set(c, MR_F_PM_LOAD_LAYER, layer);
     mr_command_set(c, MR_F_PM_LOAD_WBEATS, m->w / 64);
 }
@@ -180,7 +181,7 @@ static void layer(struct maker *m, uint32_t number, unsigned done)
 {
     uint32_t db = m->d / 32, wb = m->w / 64, hidden = 64 * (1 + below(m, 3));
     stream_vec(m, number ? VEC_FREE : 0, VEC_LOADED);
-    pm_load(m, number, number ? 0 : ROWS, PM);
+    pm_load(m, number, false, number ? 0 : ROWS, PM);
     layernorm(m, 0, 0, false, (number ? RES : 0) | VEC_LOADED, X | VEC_FREE);
     rotate(m, matmul(m, 0, db, m->w, 0, MR_DST_QKV, X, 0));
     struct mr_command *c = matmul(m, 0, db, m->w, 0, MR_DST_QKV, 0, K);
@@ -191,7 +192,10 @@ static void layer(struct maker *m, uint32_t number, unsigned done)
     mr_command_set(c, MR_F_MATMUL_DST_BASE, 2 * wb);
     mr_command_set(c, MR_F_MATMUL_PREFIX_MAX, 1);
     store_kv(m, number, 2 * wb, true, V, STORED);
-    attend(m, number, 0, db, 1, STORED, ATTENDED);
+    bool to_end = one_in(m, 2); // as the engine does for rows that have an end
+    if (to_end)
+        pm_load(m, number, true, STORED, 0);
+    attend(m, number, 0, db, 1, to_end ? 0 : STORED, ATTENDED);
     c = matmul(m, 0, db, hidden, 0, MR_DST_ACT, 0, HIDDEN);
     mr_command_set(c, MR_F_MATMUL_DST_BASE, db + 2 * wb);
     mr_command_set(c, MR_F_MATMUL_DST_SLOT, 2);
@@ -262,7 +266,7 @@ static void any_program(struct maker *m)
     for (uint32_t i = 0; i < steps; i++) {
         switch (below(m, 8)) {
         case 0:
-            pm_load(m, below(m, m->layers), 0, 0);
+            pm_load(m, below(m, m->layers), one_in(m, 3), 0, 0);
             break;
         case 1:
             store_kv(m, below(m, m->layers), below(m, 32 - wb + 1), one_in(m, 2), 0, 0);
@@ -412,6 +416,15 @@ void row_table(struct maker *m)
         table[i][0] = seq * kv;
         table[i][1] = pos;
         table[i][2] = wants | (uint32_t)(i != 0 && !next) << 1;
+    }
+    // A sequence may have an end: that of its last row, or a later one.
+    uint32_t end = 0;
+    for (uint32_t i = m->rows; i-- > 0;) {
+        if (i + 1 == m->rows || !(table[i + 1][2] & 2)) {
+            end = table[i][1] + 1;
+            end = one_in(m, 2) ? 0 : end + below(m, POSITIONS - end + 1);
+        }
+        table[i][3] = end;
     }
     // The rest of the input window is rows of floats.
     uint8_t *in = m->c->bytes[INPUT] + ROOM;

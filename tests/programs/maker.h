@@ -34,7 +34,7 @@ struct mr_command *matmul(struct maker *m, uint32_t src, uint32_t kblocks, uint3
                           uint32_t src_slot, uint32_t dst, unsigned wait, unsigned signal);
 void rotate(struct maker *m, struct mr_command *c);
 void result_of(struct maker *m, struct mr_command *c);
-void pm_load(struct maker *m, uint32_t layer, unsigned wait, unsigned signal);
+void pm_load(struct maker *m, uint32_t layer, bool to_end, unsigned wait, unsigned signal);
 void store_kv(struct maker *m, uint32_t layer, uint32_t src, bool is_v, unsigned wait,
               unsigned signal);
 void attend(struct maker *m, uint32_t layer, uint32_t q, uint32_t dst, uint32_t slot, unsigned wait,

@@ -265,7 +265,6 @@ static const struct edit edits[] = {
     {"PM_LOAD too wide", CMD, MR_OP_PM_LOAD, MR_F_PM_LOAD_WBEATS, 9, MR_DEVERR_COMMAND, 0, 0},
     {"ATTEND no heads", CMD, MR_OP_ATTEND, MR_F_ATTEND_HEADS, 0, MR_DEVERR_COMMAND, 0, 0},
     {"ATTEND too wide", CMD, MR_OP_ATTEND, MR_F_ATTEND_HEADS, 9, MR_DEVERR_COMMAND, 0, 0},
-    {"ATTEND mask", CMD, MR_OP_ATTEND, MR_F_ATTEND_MASK, 1, MR_DEVERR_COMMAND, 0, 0},
     {"ATTEND queries beyond memory", CMD, MR_OP_ATTEND, MR_F_ATTEND_Q_BASE, 31, MR_DEVERR_COMMAND,
      0, 0},
     {"ATTEND result beyond memory", CMD, MR_OP_ATTEND, MR_F_ATTEND_DST_BASE, 127, MR_DEVERR_COMMAND,
@@ -281,6 +280,7 @@ static const struct edit edits[] = {
     {"KV window, writing", DESC, 0, 16 + 6, 1, MR_DEVERR_WINDOW, ANY, 0},
     {"KV window, reading", DESC, 0, 16 + 6, 1, MR_DEVERR_WINDOW, ANY, 1},
     {"first row continues", INPUT, 0, 2, 3, MR_DEVERR_COMMAND, 0, 0},
+    {"an end beyond all positions", INPUT, 0, 3, 4097, MR_DEVERR_COMMAND, 0, 0},
     {"KV offset of the values", DESC, 0, MR_RUN_KV_V_BEATS, 1u << 30, MR_DEVERR_WINDOW, ANY, 1},
     {"rows of a sequence that lie apart", INPUT, 0, 0, 1u << 30, MR_DEVERR_COMMAND, 0, 1},
 

@@ -59,17 +59,21 @@ struct Seq {
 struct Row {
     int seq = 0, pos = 0;
     bool cont = false;
+    int end = 0; // 0: none, it sees its own position and those before
+    int last() const { return end ? end - 1 : pos; }
 };
 
 struct Case {
     int heads = 1, hp = 64, layer = 0;
-    bool two = false, keep = false;
+    bool two = false, keep = false, to_end = false;
     float scale = 0.1f;
     int q_base = 0, dst_base = 0, dst_slot = 0;
     uint32_t layer_beats = 0, v_beats = 0, pm_beats = 0;
     std::vector<Seq> seqs;
     std::vector<Row> rows;
     std::vector<std::vector<Blk>> q[2]; // [half][row][block]
+    // Position whose prefix maxima PM_LOAD takes for a row; -1: zeros, -2: it leaves the row alone.
+    int loaded(const Row &row) const { return to_end ? row.last() : row.cont ? -2 : row.pos - 1; }
     int blocks() const { return heads * hp / 32; }
     int words() const { return heads * hp / 64; }
     int sbw() const { return (blocks() + 63) / 64; }
@@ -179,7 +183,7 @@ static OutMap reference(const Case &c, KeptMap &kept)
                 qmax = std::max<int>(qmax, c.q[0][i][b].code);
             std::vector<float> t;
             float m = 0;
-            for (int p = 0; p <= row.pos; p++) {
+            for (int p = 0; p <= row.last(); p++) {
                 const auto &k = s.k[static_cast<size_t>(p)];
                 int kmax = 0;
                 for (size_t b = b0; b < b1; b++)
@@ -208,10 +212,10 @@ static OutMap reference(const Case &c, KeptMap &kept)
             }
             float recip = mr_recip(mr_u128_to_f32(false, sum, 0));
             for (size_t b = b0; b < b1; b++) {
-                int pm = prefix_max(s, row.pos, static_cast<int>(b));
+                int pm = prefix_max(s, row.last(), static_cast<int>(b));
                 for (int e = 0; e < 32; e++) {
                     int64_t acc = 0;
-                    for (int p = 0; p <= row.pos; p++) {
+                    for (int p = 0; p <= row.last(); p++) {
                         const Blk &v = s.v[static_cast<size_t>(p)][b];
                         int64_t term = static_cast<int64_t>(prob[static_cast<size_t>(p)]) * v.q[e];
                         acc += (term * 4096) >> std::min(38, pm - v.code);
@@ -356,8 +360,8 @@ class World {
             const Seq &s = c.seqs[static_cast<size_t>(c.rows[i].seq)];
             for (int w = 0; w < c.words(); w++)
                 pm_mem_[i * PM_WORDS + static_cast<size_t>(w)] =
-                    static_cast<uint16_t>(prefix_max(s, c.rows[i].pos, 2 * w) |
-                                          prefix_max(s, c.rows[i].pos, 2 * w + 1) << 8);
+                    static_cast<uint16_t>(prefix_max(s, c.rows[i].last(), 2 * w) |
+                                          prefix_max(s, c.rows[i].last(), 2 * w + 1) << 8);
         }
         // rows beyond n_rows must not matter
         for (size_t i = c.rows.size(); i < static_cast<size_t>(T); i++)
@@ -378,6 +382,7 @@ class World {
     {
         const Case &c = *case_;
         dut_->cmd_pm_i = pm;
+        dut_->cmd_to_end_i = pm ? c.to_end : rng_.chance(50);
         dut_->cmd_layer_i = static_cast<uint16_t>(c.layer);
         dut_->cmd_pm_words_i = static_cast<uint16_t>(c.words());
         dut_->cmd_heads_i = static_cast<uint8_t>(c.heads);
@@ -482,11 +487,15 @@ class World {
         // RAM ports: an address of the last edge gives data now
         if (row_addr_ >= 0) {
             size_t a = static_cast<size_t>(row_addr_);
-            uint64_t x = rng_.u64();
-            if (a < case_->rows.size())
-                x = case_->seqs[static_cast<size_t>(case_->rows[a].seq)].kv_off |
-                    static_cast<uint64_t>(case_->rows[a].pos) << 32;
-            dut_->row_rdata_i = x & 0xFFFFFFFFFFFFu;
+            for (int i = 0; i < 3; i++) // rows beyond n_rows must not matter
+                dut_->row_rdata_i[static_cast<size_t>(i)] = rng_.u32() & (i == 2 ? 1u : ~0u);
+            if (a < case_->rows.size()) {
+                const Row &row = case_->rows[a];
+                bench::set(dut_->row_rdata_i, 0, 32, case_->seqs[static_cast<size_t>(row.seq)].kv_off);
+                bench::set(dut_->row_rdata_i, 32, 16, static_cast<uint64_t>(row.pos));
+                bench::set(dut_->row_rdata_i, 48, 16, static_cast<uint64_t>(row.last()));
+                bench::set(dut_->row_rdata_i, 64, 1, row.end != 0);
+            }
             row_addr_ = -1;
         }
         if (q_addr_ >= 0) {
@@ -613,13 +622,14 @@ static void layout(Rng &r, Case &c)
     }
 }
 
-static void add_run(Case &c, int pos, int rows)
+// end: of the sequence, for rows that see all of it; 0: rows see what is before them.
+static void add_run(Case &c, int pos, int rows, int end = 0)
 {
     Seq s;
-    s.len = pos + rows;
+    s.len = std::max(pos + rows, end);
     c.seqs.push_back(s);
     for (int i = 0; i < rows; i++)
-        c.rows.push_back({static_cast<int>(c.seqs.size()) - 1, pos + i, i > 0});
+        c.rows.push_back({static_cast<int>(c.seqs.size()) - 1, pos + i, i > 0, end});
 }
 
 static Case shape(Rng &r, int heads, int hp, bool two)
@@ -660,13 +670,13 @@ class Bench {
         for (const Row &row : c.rows) {
             uint64_t at = c.seqs[static_cast<size_t>(row.seq)].kv_off +
                           static_cast<uint64_t>(c.layer) * c.layer_beats;
-            uint64_t pos = static_cast<uint64_t>(row.pos);
+            int loaded = c.loaded(row);
             if (!pm)
-                at += c.v_beats + (pos / N + 1) * static_cast<uint64_t>(c.rec());
-            else if (row.cont || pos == 0)
+                at += c.v_beats + static_cast<uint64_t>(row.last() / N + 1) * static_cast<uint64_t>(c.rec());
+            else if (loaded < 0)
                 continue;
             else
-                at += c.pm_beats + ((pos - 1) / N + 1) * static_cast<uint64_t>(c.sbw());
+                at += c.pm_beats + static_cast<uint64_t>(loaded / N + 1) * static_cast<uint64_t>(c.sbw());
             most = std::max(most, at);
         }
         return most;
@@ -734,15 +744,13 @@ class Bench {
         std::map<int, uint16_t> want, got;
         for (size_t i = 0; i < c.rows.size(); i++) {
             const Row &row = c.rows[i];
-            if (row.cont)
+            int loaded = c.loaded(row);
+            if (loaded < -1)
                 continue;
             for (int w = 0; w < c.words(); w++) {
-                uint16_t x = 0;
-                if (row.pos > 0) {
-                    const Seq &s = c.seqs[static_cast<size_t>(row.seq)];
-                    x = static_cast<uint16_t>(prefix_max(s, row.pos - 1, 2 * w) |
-                                              prefix_max(s, row.pos - 1, 2 * w + 1) << 8);
-                }
+                const Seq &s = c.seqs[static_cast<size_t>(row.seq)];
+                uint16_t x = static_cast<uint16_t>(prefix_max(s, loaded, 2 * w) |
+                                                   prefix_max(s, loaded, 2 * w + 1) << 8);
                 want[static_cast<int>(i) * PM_WORDS + w] = x;
             }
         }
@@ -810,8 +818,9 @@ static Case mixed(Rng &r, bool two, int longest, int budget)
         int left = max_rows(two) - static_cast<int>(c.rows.size());
         int rows = static_cast<int>(r.chance(40) ? 1 : r.range(1, std::min(left, 11)));
         int pos = static_cast<int>(r.chance(25) ? 0 : r.chance(50) ? r.range(0, 12) : r.range(0, longest));
-        add_run(c, pos, rows);
-        budget -= (pos + rows) * rows * c.words();
+        int end = r.chance(60) ? 0 : pos + rows + static_cast<int>(r.chance(50) ? 0 : r.range(1, 40));
+        add_run(c, pos, rows, end);
+        budget -= std::max(pos + rows, end) * rows * c.words();
     } while (budget > 0 && static_cast<int>(c.rows.size()) < max_rows(two) && c.seqs.size() < 5);
     layout(r, c);
     return c;
@@ -844,6 +853,7 @@ int main(int argc, char **argv)
     for (int k = 0; k < n && good; k++) {
         Case c = mixed(r, k & 1, 60, 3000);
         fill(r, c, usual, usual, usual);
+        c.to_end = k % 3 == 2;
         good = b.pm_load(c);
         if (good)
             good = b.attend(c);
@@ -861,6 +871,21 @@ int main(int argc, char **argv)
         good = b.attend(c);
     }
     b.tap.ok(good, "attn: first positions");
+
+    // each row sees the whole sequence, from a run's first row to its last
+    for (int k = 0; k < n && good; k++) {
+        int heads, hp;
+        random_shape(r, heads, hp);
+        Case c = shape(r, heads, hp, k & 1);
+        int rows = static_cast<int>(r.range(2, std::min(13, max_rows(c.two))));
+        int pos = k % 2 ? 0 : static_cast<int>(r.range(0, 20));
+        add_run(c, pos, rows, pos + rows + static_cast<int>(k % 3 ? 0 : r.range(1, 30)));
+        c.to_end = true;
+        layout(r, c);
+        fill(r, c, usual, usual, usual);
+        good = b.pm_load(c) && b.attend(c);
+    }
+    b.tap.ok(good, "attn: in both directions");
 
     // the tightest accumulator hazard: one head of one beat
     for (int k = 0; k < n && good; k++) {

@@ -212,10 +212,11 @@ int main(int argc, char **argv)
             uint32_t *row = &e.window[c.table * 16 + t * 4];
             row[1] = static_cast<uint32_t>(rng.range(0, CTX_MAX - 1));
             row[2] = static_cast<uint32_t>(rng.range(0, t ? 3 : 1));
-            row[3] = 0;
-            if (row[2] & 2 && row[-3] + 1 < CTX_MAX) { // of the row before, and one on
+            row[3] = rng.chance(50) ? 0 : static_cast<uint32_t>(rng.range(row[1] + 1, CTX_MAX));
+            if (row[2] & 2 && row[-3] + 1 < (row[-1] ? row[-1] : CTX_MAX)) { // of the row before, and one on
                 row[0] = row[-4];
                 row[1] = row[-3] + 1;
+                row[3] = row[-1];
             } else {
                 row[2] &= 1;
             }
@@ -233,7 +234,7 @@ int main(int argc, char **argv)
         // One error now and then.
         unsigned want_code = 0;
         uint64_t want_addr = 0;
-        int bad = k < 3 ? 0 : static_cast<int>(rng.range(0, 10));
+        int bad = k < 3 ? 0 : static_cast<int>(rng.range(0, 12));
         unsigned bt = static_cast<unsigned>(rng.range(0, c.rows - 1));
         uint32_t *brow = &e.window[c.table * 16 + bt * 4];
         want_addr = e.base + 64ull * (c.table + bt / 4);
@@ -242,15 +243,19 @@ int main(int argc, char **argv)
         else if (bad == 2)
             want_code = 2, brow[2] |= 1u << rng.range(2, 31);
         else if (bad == 3)
-            want_code = 2, brow[3] = 1u << rng.range(0, 31);
+            want_code = 2, brow[3] = rng.chance(50) && brow[1] ? static_cast<uint32_t>(rng.range(1, brow[1]))
+                                                        : CTX_MAX + (1u << rng.range(0, 31));
         else if (bad == 4)
             want_code = 2, e.window[c.table * 16 + 2] |= 2, want_addr = e.base + 64ull * c.table;
-        else if (bad >= 5 && bad <= 7 && bt > 0) { // beside the row before, but for one thing
+        else if (bad >= 5 && bad <= 8 && bt > 0) { // beside the row before, but for one thing
             want_code = 2;
             brow[0] = brow[-4];
             brow[1] = brow[-3] + 1;
             brow[2] |= 2;
-            if (bad == 7)
+            brow[3] = brow[-1];
+            if (bad == 8)
+                brow[3] = brow[-1] ? 0 : CTX_MAX;
+            else if (bad == 7)
                 brow[0] ^= 1u << rng.range(0, 31);
             else
                 brow[1] += bad == 5 ? 1 : -1;
@@ -258,7 +263,7 @@ int main(int argc, char **argv)
                 brow[1] = 0;
         }
         // What a row is changed to may be wrong for the one behind it; the address is the first's.
-        kinds |= bad < 8 ? 1u << bad : 1;
+        kinds |= bad < 9 ? 1u << bad : 1;
 
         const std::vector<uint32_t> table(e.window.begin() + c.table * 16, e.window.begin() + (c.table + tb) * 16);
         finished &= e.run(c);
@@ -305,7 +310,9 @@ int main(int argc, char **argv)
             e.dut->row_a_ren_i = e.dut->row_b_ren_i = 0;
             e.cycle();
             uint64_t want = row[0] | static_cast<uint64_t>(row[1]) << 32;
-            table_ok &= e.dut->row_a_rdata_o == want && e.dut->row_b_rdata_o == want;
+            uint32_t last = row[3] ? row[3] - 1 : row[1];
+            table_ok &= get(e.dut->row_a_rdata_o, 0, 48) == want && e.dut->row_b_rdata_o == want &&
+                        get(e.dut->row_a_rdata_o, 48, 16) == last && get(e.dut->row_a_rdata_o, 64, 1) == (row[3] != 0);
         }
         table_ok &= e.dut->n_logit_rows_o == logits;
     }
