@@ -353,18 +353,22 @@ module mr_row_lanes #(
     .max_o  (score)
   );
 
-  logic            tops_clear, xv, yv, gv;
-  logic [V*32-1:0] g_live;
+  logic            tops_clear, top3_q, xv, yv, gv;
   logic [7:0]      xm, ym, gm;
-  for (genvar l = 0; l < V; l++) begin : gen_gain
-    assign g_live[32*l+:32] = vec_i[32*l+:32] & {32{live2[l]}};
-  end
   assign tops_clear = clear_i && (pass_i == mr_row_pkg::TOP || pass_i == mr_row_pkg::MAX);
-  // Of all columns, as the row's statistics. A memory's word comes late.
+  // Of all columns, as the row's statistics. A memory's word comes late, and of the gains those
+  // that count are chosen first.
   // verilator lint_off UNUSED
-  logic [V*32-1:0] x_all_q;  // the exponents
+  logic [V*32-1:0] x_all_q, g_q;  // the exponents
   // verilator lint_on UNUSED
-  always_ff @(posedge clk_i) if (top && v[1]) x_all_q <= x_i;
+  always_ff @(posedge clk_i) begin
+    if (top && v[1]) x_all_q <= x_i;
+    if (!rst_ni) top3_q <= 1'b0;
+    else top3_q <= top && v[mr_row_pkg::IN];
+    if (top && v[mr_row_pkg::IN]) begin
+      for (int l = 0; l < V; l++) g_q[32*l+:32] <= vec_i[32*l+:32] & {32{live2[l]}};
+    end
+  end
   mr_expmax #(.LANES(V)) u_top_x (
     .clk_i, .rst_ni, .valid_i(top && v[mr_row_pkg::IN]), .data_i(x_all_q), .valid_o(xv), .max_o(xm)
   );
@@ -373,7 +377,7 @@ module mr_row_lanes #(
     .valid_o(yv), .max_o(ym)
   );
   mr_expmax #(.LANES(V)) u_top_g (
-    .clk_i, .rst_ni, .valid_i(top && v[mr_row_pkg::IN]), .data_i(g_live), .valid_o(gv), .max_o(gm)
+    .clk_i, .rst_ni, .valid_i(top3_q), .data_i(g_q), .valid_o(gv), .max_o(gm)
   );
   always_ff @(posedge clk_i) begin
     if (tops_clear) begin
