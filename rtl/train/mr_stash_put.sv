@@ -131,13 +131,16 @@ module mr_stash_put #(
   localparam int WORD = V * 10;
   logic [15:0]     had_q;   // groups whose words count
   logic [N-1:0]    due_q;   // channels with a column whose maximum of before counts
-  logic [4:0]      turn_q;  // words of a header that were asked for
-  logic            put, ask, got_q, valid_q;
+  logic [4:0]      turn_q;  // words of a header that were asked for, the first one in READ
+  logic            put, ask, read_end, merge_end, lanes_v_q, got_q, valid_q;
   logic [3:0]      word;
   logic [WORD-1:0] was, now;
-  assign put  = state_q == AT && step_q == 2'd3;
-  assign ask  = (state_q == AT && step_q == '0) || (state_q == MERGE && !turn_q[4]);
-  assign word = (state_q == AT) ? group_q[3:0] : turn_q[3:0];
+  assign put       = state_q == AT && step_q == 2'd3;
+  assign read_end  = state_q == READ && (!due_here || rd_data_valid_i);
+  assign merge_end = got_q && !lanes_v_q;
+  assign ask       = (state_q == AT && step_q == '0) || read_end ||
+                     (state_q == MERGE && !turn_q[4]);
+  assign word      = (state_q == AT) ? group_q[3:0] : turn_q[3:0];
   mr_ram_1r1w #(
     .W    (WORD),
     .DEPTH(16)
@@ -180,38 +183,44 @@ module mr_stash_put #(
       due_q               <= due;
     end
     if (ask) valid_q <= had_q[word];
-    got_q  <= state_q == MERGE && ask;
-    turn_q <= (state_q == MERGE) ? turn_q + 5'(ask) : '0;
+    lanes_v_q <= ask && state_q != AT;
+    got_q     <= lanes_v_q;
+    turn_q    <= (state_q == MERGE || read_end) ? turn_q + 5'(ask) : '0;
   end
 
-  // A channel's header goes round once, and meets the words on its way; it was read where maxima of
-  // before count.
+  // A channel's header goes round once, and meets the words on its way, each from a register; it
+  // was read where maxima of before count.
   logic [511:0] head_beat_q;
   logic [63:0]  head_used_q;
   logic [31:0]  merged;
   logic [39:0]  lanes;
-  logic [3:0]   merged_used;
+  logic [35:0]  lanes_q;
+  logic [3:0]   lanes_used, merged_used_q;
   logic         due_here;
   always_comb begin
-    lanes       = was[39:0];
-    merged_used = used[3:0];
-    due_here    = due_q[0];
+    lanes      = was[39:0];
+    lanes_used = used[3:0];
+    due_here   = due_q[0];
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c)) begin
-        lanes       = was[40*c+:40];
-        merged_used = used[4*c+:4];
-        due_here    = due_q[c];
+        lanes      = was[40*c+:40];
+        lanes_used = used[4*c+:4];
+        due_here   = due_q[c];
       end
     end
     for (int l = 0; l < 4; l++) begin
-      merged[8*l+:8] = lanes[10*l+8] ? lanes[10*l+:8] :
-                       larger(lanes[10*l+:8], head_beat_q[8*l+:8]);
+      merged[8*l+:8] = lanes_q[9*l+8] ? lanes_q[9*l+:8] :
+                       larger(lanes_q[9*l+:8], head_beat_q[8*l+:8]);
     end
   end
   always_ff @(posedge clk_i) begin
+    if (lanes_v_q) begin
+      for (int l = 0; l < 4; l++) lanes_q[9*l+:9] <= lanes[10*l+:9];
+      merged_used_q <= lanes_used;
+    end
     if (state_q == READ) head_beat_q <= rd_data_i;
     else if (got_q) head_beat_q <= {merged, head_beat_q[511:32]};
-    if (got_q) head_used_q <= {merged_used, head_used_q[63:4]};
+    if (got_q) head_used_q <= {merged_used_q, head_used_q[63:4]};
   end
 
   // ---- memory -----------------------------------------------------------------------------------
@@ -264,8 +273,8 @@ module mr_stash_put #(
         AT: if (step_q == 2'd3) state_q <= CODES;
         CODES: if (part_end) state_q <= ELEMS;
         ELEMS: if (part_end) state_q <= !channel_last ? CODES : !flush_q ? SETS : READ;
-        READ: if (!due_here || rd_data_valid_i) state_q <= MERGE;
-        MERGE: if (got_q && turn_q[4]) state_q <= HEAD;
+        READ: if (read_end) state_q <= MERGE;
+        MERGE: if (merge_end) state_q <= HEAD;
         HEAD: if (part_end) state_q <= !channel_last ? READ : last_q ? ACKS : SETS;
         default: if (jobs_q == '0) begin
           state_q <= IDLE;
@@ -275,7 +284,7 @@ module mr_stash_put #(
       // In CODES, ELEMS and HEAD until sent_q.
       job_valid_o <= job_valid_o ? !job_ready_i :
                      (state_q == AT && step_q == 2'd3) ||
-                     (state_q == MERGE && got_q && turn_q[4]) ||
+                     merge_end ||
                      (beat_go && (state_q == CODES ||
                                   (state_q == ELEMS && !(second_q && channel_last))));
       if (job_go) sent_q <= 1'b1;

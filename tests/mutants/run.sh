@@ -256,7 +256,7 @@ mutant 'a turned set that nobody takes goes on' rtl/train/mr_turn.sv \
 mutant 'maxima of the stash always begin anew' rtl/train/mr_stash_put.sv \
     's/if (!fresh_q\[l\]) due/if (1'"'"'b0) due/' rtl:stash_put@n1
 mutant 'maxima of the stash never begin anew' rtl/train/mr_stash_put.sv \
-    's/lanes\[10\*l+8\] ? lanes\[10\*l+:8\] ://' rtl:stash_put@n1
+    's/lanes_q\[9\*l+8\] ? lanes_q\[9\*l+:8\] ://' rtl:stash_put@n1
 mutant 'maxima of the stash begin anew with each block' rtl/train/mr_stash_put.sv \
     's/if (mask_q\[l\] \&\& used\[l\]) begin/if (mask_q[l] \&\& 1'"'"'b0) begin/' rtl:stash_put@n1
 mutant 'maxima of the stash go on in the next header' rtl/train/mr_stash_put.sv \

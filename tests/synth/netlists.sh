@@ -13,7 +13,7 @@ many_ports() { # module-in-Yosys
 # paths, and a wide multiplexer there costs up to three times the LUTs. These modules keep 3.23 ns without them.
 narrow() { # module-in-Yosys
     [[ $1 =~ \\(mr_[a-z0-9_]+) ]] && case ${BASH_REMATCH[1]} in
-        mr_array_ch | mr_array_ctrl | mr_attn | mr_counters | mr_vacc2f | mr_vgelu) return 0 ;;
+        mr_array_ch | mr_array_ctrl | mr_attn | mr_counters | mr_stash_put | mr_vacc2f | mr_vgelu) return 0 ;;
     esac
     return 1
 }
