@@ -86,12 +86,12 @@ module mr_fetch #(
     values[mr_pkg::V_TRAIN_LSB]                          = train;
   endfunction
   // Half of the FIFO is free: said by its bits, since a grant in this cycle depends on it.
-  logic free;
-  assign free           = room[4:3] == 2'd0 || room == 5'(BURST);
+  logic       free;
+  logic [3:0] burst_q;  // what is asked for next: left_q is older than that
+  assign free       = room[4:3] == 2'd0 || room == 5'(BURST);
   assign hr_valid_o = state_q == DESC_REQ || more_req || (state_q == CMD_REQ && free);
   assign hr_addr_o  = more_req ? addr_i + 64'(64 * DESC_BEATS) : next_q;
-  assign hr_beats_o = state_q == DESC_REQ || more_req ? 16'(DESC_BEATS) :
-                          left_q >= 32'(BURST) ? 16'(BURST) : left_q[15:0];
+  assign hr_beats_o = state_q == DESC_REQ || more_req ? 16'(DESC_BEATS) : {12'd0, burst_q};
 
   // Of a beat's two channels and those before. With one channel there is one.
   function automatic logic [31:0] least(input logic [31:0] a, input logic [31:0] b,
@@ -131,12 +131,13 @@ module mr_fetch #(
     end
 
     if (state_q == IDLE) next_q <= addr_i;
+    burst_q <= left_q >= 32'(BURST) ? 4'(BURST) : left_q[3:0];
     if (hr_valid_o && hr_ready_i) begin
       beat_q <= '0;
       want_q <= hr_beats_o[7:0];
       if (state_q == CMD_REQ) begin
-        left_q <= left_q - {16'd0, hr_beats_o};
-        next_q <= next_q + {42'd0, hr_beats_o, 6'd0};
+        left_q <= left_q - {28'd0, burst_q};
+        next_q <= next_q + {54'd0, burst_q, 6'd0};
       end
     end else if (hr_data_valid_i) begin
       beat_q <= beat_q + 8'd1;
