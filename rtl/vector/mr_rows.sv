@@ -11,10 +11,11 @@
 //   TRAIN    1: cmd_fetch_i and cmd_add_i are looked at
 //
 // Command: cmd_valid_i/cmd_ready_o, fields of LOAD_ROWS and cmd_rows_i tokens (1..T); done_o pulse
-// when all is in the memories and registers. base_i (64-byte aligned): the input window. Fields and
-// what is read of the window are legal (mr_legal). cmd_fetch_i: the row table is not read and what
-// it has left stays; cmd_rot_beats_i is 0 then. With cmd_add_i the words are sums of the residual
-// memory's and the window's: the memory is read by res_ren_o, its word comes a cycle later.
+// when all is in the memories and registers, or is written in this cycle. base_i (64-byte aligned):
+// the input window. Fields and what is read of the window are legal (mr_legal). cmd_fetch_i: the
+// row table is not read and what it has left stays; cmd_rot_beats_i is 0 then. With cmd_add_i the
+// words are sums of the residual memory's and the window's: the memory is read by res_ren_o, its
+// word comes a cycle later.
 // Errors: err_valid_o pulse before done_o, COMMAND, address of the beat; loading goes on. Reserved
 // bits in the row table, pos >= CTX_MAX, an end that is not above pos or is above CTX_MAX,
 // continues on the first row or where region, position and end do not. Only the first error is
@@ -473,8 +474,9 @@ module mr_rows #(
   // A sum is written FADD_LAT + 2 cycles after the word that comes from the host would be: its
   // memory's output, one of two, has a register before the adder. The words of a command have
   // different addresses, so nothing is read that is still to be written.
-  logic            w_first, w_last;
+  logic            w_v, w_first, w_last;
   logic [TW-1:0]   w_tok;
+  logic [V*32-1:0] w_word;
   if (TRAIN != 0) begin : gen_add
     localparam int LATE = 2 + mr_fp_pkg::FADD_LAT;
     localparam int TAG_W = RESW + TW + 2;
@@ -511,12 +513,25 @@ module mr_rows #(
     );
     assign res_we_o    = add_q ? sum_v : res_we_q;
     assign res_wdata_o = add_q ? sum : wdata_q;
-    assign {res_waddr_o, w_tok, w_first, w_last} = add_q ? tags_q[TAG_W*(LATE-1)+:TAG_W] : tag;
+    // The word is one of two. It has a register before exponents are compared.
+    logic [TW+1:0]   late, late_q;
+    logic            late_v_q;
+    logic [V*32-1:0] late_word_q;
+    assign {res_waddr_o, late} = add_q ? tags_q[TAG_W*(LATE-1)+:TAG_W] : tag;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) late_v_q <= 1'b0;
+      else late_v_q <= res_we_o;
+      late_q <= late;
+      if (res_we_o) late_word_q <= res_wdata_o;
+    end
+    assign {w_v, w_word, w_tok, w_first, w_last} = {late_v_q, late_word_q, late_q};
   end else begin : gen_no_add
     assign {res_ren_o, res_raddr_o, ovf_o} = '0;
     assign res_we_o    = res_we_q;
     assign res_wdata_o = wdata_q;
-    assign {res_waddr_o, w_tok, w_first, w_last} = {res_addr_q, we_tok_q, we_first_q, we_last_q};
+    assign res_waddr_o = res_addr_q;
+    assign {w_v, w_word, w_tok, w_first, w_last} = {res_we_q, wdata_q, we_tok_q, we_first_q,
+                                                    we_last_q};
   end
 
   // ---- largest exponent of the row --------------------------------------------------------------
@@ -529,8 +544,8 @@ module mr_rows #(
   ) u_expmax (
     .clk_i,
     .rst_ni,
-    .valid_i(res_we_o),
-    .data_i (res_wdata_o),
+    .valid_i(w_v),
+    .data_i (w_word),
     .valid_o(ex_v),
     .max_o  (ex_max)
   );

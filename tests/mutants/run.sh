@@ -282,7 +282,7 @@ mutant 'FETCH_ROWS forgets which rows have logits' rtl/vector/mr_rows.sv \
 mutant 'FETCH_ROWS adds the word of the row memory that comes next' rtl/vector/mr_rows.sv \
     's/assign res_raddr_o = res_addr_q;/assign res_raddr_o = res_addr_q + 1'"'"'b1;/' rtl:rows@v4train
 mutant "an exponent of FETCH_ROWS with ADD is the window's" rtl/vector/mr_rows.sv \
-    's/\.data_i (res_wdata_o)/.data_i (wdata_q)/' rtl:rows@v4train
+    's/late_word_q <= res_wdata_o/late_word_q <= wdata_q/' rtl:rows@v4train
 mutant 'MATMUL with SET adds' rtl/vector/mr_epi_res.sv \
     "s/(TRAIN != 0 \&\& set_i) ? {V{32'h8000_0000}} : word_q/word_q/" rtl:epilogue@n2train
 mutant "a result that is set adds to +0, so that -0 is lost" rtl/vector/mr_epi_res.sv \
