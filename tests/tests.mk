@@ -73,7 +73,7 @@ BENCHES   := $(shell for f in tests/rtl/*/bench.txt; do [ -f $$f ] || continue; 
                awk -v b=$$b 'NF && !/^\#/ { print b "@" $$1 }' $$f; done)
 # Wide variants take most of a minute each to build; test-full has them.
 SLOW_BENCHES := $(addprefix array@,n8r4) $(addprefix attn@,n8 n8train n16 wide) $(addprefix epilogue@,n8 n16) \
-                kvstore@n16 $(addprefix layernorm@,v64 v64train long) quant@v64
+                kvstore@n16 $(addprefix layernorm@,v64 long) quant@v64
 ALL_BENCHES  := $(BENCHES)
 BENCHES      := $(filter-out $(SLOW_BENCHES),$(ALL_BENCHES))
 BENCH_BIN := $(BENCHES:%=$(BUILD)/rtl/%/tb)

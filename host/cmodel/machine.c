@@ -85,6 +85,7 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         base = (int)mr_field(cmd, MR_F_LAYERNORM_DST_BASE);
     int region = (int)mr_field(cmd, MR_F_LAYERNORM_DST_SLOT);
     bool logit_rows = mr_field(cmd, MR_F_LAYERNORM_LOGIT_ROWS);
+    bool back = mr_field(cmd, MR_F_LAYERNORM_BACK);
     bool keep = m->legal.v.train && mr_field(cmd, MR_F_LAYERNORM_KEEP);
     struct mr_ln_const c = {
         (int)mr_field(cmd, MR_F_LAYERNORM_N),
@@ -104,6 +105,8 @@ static int do_layernorm(struct mr_machine *m, const uint32_t *cmd)
         for (int b = 0; b < blocks; b++)
             put_act(m, slot_of(m, i), base, b, m->line + 32 * b);
         set_row_max(m, slot_of(m, i), base, region, blocks);
+        if (back)
+            memcpy(row_at(m, false, i), m->line, 32 * (size_t)blocks * sizeof *m->line);
         if (keep)
             memcpy(row_at(m, true, i), m->line, 32 * (size_t)blocks * sizeof *m->line);
     }

@@ -21,7 +21,7 @@ struct dest {
     bool lo;         // second passes are there too
 };
 
-enum { DESTS = 2 }; // what a command keeps it also writes elsewhere
+enum { DESTS = 3 }; // what a command keeps it also writes elsewhere
 
 // What the model left in a command's destinations, kept until the device has completed the command.
 struct snapshot {
@@ -101,8 +101,10 @@ static void dests_of(const struct mr_check *c, unsigned i, struct dest d[DESTS])
         d[0].count = (int)mr_command_get(m, MR_F_LAYERNORM_DBLOCKS);
         if (mr_command_get(m, MR_F_LAYERNORM_LOGIT_ROWS))
             rows = r.n_logits;
+        if (mr_command_get(m, MR_F_LAYERNORM_BACK))
+            d[1] = row_dest(false, 32 * (uint32_t)d[0].count);
         if (r.training && mr_command_get(m, MR_F_LAYERNORM_KEEP))
-            d[1] = row_dest(true, 32 * (uint32_t)d[0].count);
+            d[2] = row_dest(true, 32 * (uint32_t)d[0].count);
         break;
     case MR_OP_ATTEND:
         d[0].area = AREA_ACT;

@@ -9,12 +9,11 @@
 //
 // V: lanes, a power of two from 4 to 64. T: tokens. D_MAX: floats per token of the residual memory.
 // VEC_WORDS: words of V floats from the first gain to the first bias in the vector memory.
-// TRAIN: 1: cmd_keep_i is looked at.
 //
 // Command: valid/ready, one at a time; the fields may change after the handshake, row_logit_i must
 // stay. cmd_rows_i: resident tokens. cmd_two_pass_i: the run's flag; row slots then are 2k.
 // cmd_logit_rows_i: tokens whose bit of row_logit_i is clear are skipped.
-// cmd_keep_i: the output goes to the second row memory too; not with cmd_logit_rows_i.
+// cmd_keep_i: the output goes to a row memory too; not with cmd_logit_rows_i.
 // Token k of the command's output (the k-th processed) goes to row slot k, or 2k with two passes.
 // rexp, res: RAM ports, data one cycle after ren, held. The exponent is the largest of the row.
 // phase_i: alternates every cycle; rows are read for normalising in cycles with it low. It is not
@@ -23,8 +22,9 @@
 // q: beats for mr_quant (valid/ready, registered), q_tag_o = {row slot 16, word 16, region 2,
 // first} as mr_quant wants it: constant over a block, of a beat's first block if V > 32; word =
 // dst_base + block in the row, region = dst_slot, first = block 0 of the row.
-// keep_we_o: with cmd_keep_i, pulse in a beat's first cycle on q_data_o; keep_waddr_o is its place,
-// token * D_MAX/V + word. The last one comes before done_o.
+// keep_we_o: with cmd_keep_i, pulse in a beat's first cycle on q_data_o; keep_ is its place, in the
+// memory token * D_MAX/V + word. By then the row has been read up to there, and its sums are made.
+// The last one comes before done_o.
 // wr_ack_i: pulse for each block of this unit that activation memory has taken, residue blocks
 // included. done_o: pulse after the last one (at once if no token was to be processed).
 // busy_o: from the command to done_o. ovf_o, nan_o: pulses, an overflow to infinity, a row of NaN.
@@ -34,7 +34,6 @@ module mr_layernorm #(
     parameter int T = 8,
     parameter int D_MAX = 256,
     parameter int VEC_WORDS = 64,
-    parameter int TRAIN = 0,
     localparam int ROW = D_MAX / V,
     localparam int RES_AW = $clog2(T * ROW),
     localparam int REXP_AW = T > 1 ? $clog2(T) : 1,
@@ -50,10 +49,7 @@ module mr_layernorm #(
     input  logic [15:0]        cmd_n_i,
     input  logic [1:0]         cmd_dst_slot_i,
     input  logic               cmd_logit_rows_i,
-    // With TRAIN.
-    // verilator lint_off UNUSED
     input  logic               cmd_keep_i,
-    // verilator lint_on UNUSED
     input  logic [31:0]        cmd_inv_n_i,
     input  logic [31:0]        cmd_inv_n2_i,
     input  logic [31:0]        cmd_eps_i,
@@ -71,8 +67,7 @@ module mr_layernorm #(
     output logic [V*32-1:0]    q_data_o,
     output logic               q_two_pass_o,
     output logic [34:0]        q_tag_o,
-    output logic               keep_we_o,
-    output logic [RES_AW-1:0]  keep_waddr_o,
+    `MR_ROW_AT_M(keep_, RES_AW, REXP_AW),
     input  logic               wr_ack_i,
     output logic               done_o,
     output logic               busy_o,
@@ -323,24 +318,25 @@ module mr_layernorm #(
     end
   end
 
-  if (TRAIN != 0) begin : gen_keep
-    logic keep_q;
-    logic [RES_AW-1:0] base_q;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni) keep_we_o <= 1'b0;
-      else keep_we_o <= fetch && keep_q;
+  logic keep_q;
+  logic [RES_AW-1:0] base_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) keep_we_o <= 1'b0;
+    else keep_we_o <= fetch && keep_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (fetch && keep_q) begin
+      keep_waddr_o <= base_q + RES_AW'(beat_q);
+      keep_tok_o <= slot_q[REXP_AW-1:0];
+      keep_first_o <= beat_q == 16'd0;
+      keep_last_o <= beat_q == row_beats_q - 16'd1;
     end
-    always_ff @(posedge clk_i) begin
-      if (fetch) keep_waddr_o <= base_q + RES_AW'(beat_q);
-      if (start) begin
-        keep_q <= cmd_keep_i;
-        base_q <= '0;
-      end else if (fetch && beat_q == row_beats_q - 16'd1) begin
-        base_q <= base_q + RES_AW'(ROW);
-      end
+    if (start) begin
+      keep_q <= cmd_keep_i;
+      base_q <= '0;
+    end else if (fetch && beat_q == row_beats_q - 16'd1) begin
+      base_q <= base_q + RES_AW'(ROW);
     end
-  end else begin : gen_no_keep
-    assign {keep_we_o, keep_waddr_o} = '0;
   end
 
   // Counted when the block's last beat is fetched, so before any acknowledgement.

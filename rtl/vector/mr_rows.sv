@@ -22,6 +22,8 @@
 // reported.
 // Host reads: one client of mr_hostrd; no more is requested than the buffer of 128 beats has room
 // for.
+// LayerNorm's words on their way back into the residual memory come by back_, with back_data_i,
+// while no command runs; like a command's they leave by res_, a cycle later, and rexp_.
 // Outputs: row_b_: RAM port {pos[15:0], kv_off[31:0]} by token; row_c_: of pos, with TRAIN; row_a_:
 // {has an end, last[15:0]} above row_b_'s, the last position that the token sees: end - 1 or pos.
 // row_logit_o, row_continues_o: bit per token, n_logit_rows_o: all stable from done_o on, bits of
@@ -83,6 +85,8 @@ module mr_rows #(
   // verilator lint_on UNUSED
   `MR_RAM_W_M(res_, RESW, V*32),
   output logic             ovf_o,
+  `MR_ROW_AT_S(back_, RESW, TW),
+  input  logic [V*32-1:0]  back_data_i,
   `MR_RAM_W_M(rexp_, TW, 8)
 );
 
@@ -428,6 +432,7 @@ module mr_rows #(
   logic [V*32-1:0] wdata_q;
   always_ff @(posedge clk_i) begin
     if (word_v) wdata_q <= w_data;
+    else if (back_we_i) wdata_q <= back_data_i;
   end
 
   logic [RESW-1:0] res_addr_q;
@@ -444,7 +449,7 @@ module mr_rows #(
       res_we_q <= 1'b0;
     end else begin
       rot_we_q <= word_v && (phase_q == P_ROT);
-      res_we_q <= word_v && (phase_q == P_RES);
+      res_we_q <= back_we_i || (word_v && (phase_q == P_RES));
     end
   end
   always_ff @(posedge clk_i) begin
@@ -465,6 +470,11 @@ module mr_rows #(
       we_tok_q   <= TW'(tok_q);
       we_first_q <= (wcount_q == '0);
       we_last_q  <= tok_end;
+    end else if (back_we_i) begin
+      res_addr_q <= back_waddr_i;
+      we_tok_q   <= back_tok_i;
+      we_first_q <= back_first_i;
+      we_last_q  <= back_last_i;
     end
   end
   assign rot_we_o    = rot_we_q;
@@ -493,7 +503,8 @@ module mr_rows #(
       else read_q <= {read_q[0], res_ren_o};
     end
     always_ff @(posedge clk_i) begin
-      if (cmd_valid_i && cmd_ready_o) add_q <= cmd_fetch_i && cmd_add_i;
+      if (back_we_i) add_q <= 1'b0;
+      else if (cmd_valid_i && cmd_ready_o) add_q <= cmd_fetch_i && cmd_add_i;
       host_q  <= wdata_q;
       add_a_q <= res_rdata_i;
       add_b_q <= host_q;

@@ -6,6 +6,9 @@
 // epilogue and mr_kvstore use them through ports. The residual has one reader and one writer at a
 // time, which the program's order sees to, so its users need no arbiter.
 //
+// With BACK mr_layernorm's output takes the place of the row that it read, by way of mr_rows, which
+// finds its exponent; that takes less time than the quantiser's blocks, on whose end done_o waits.
+//
 // With TRAIN FETCH_ROWS too, and a second row memory with the same users, except that mr_layernorm
 // only writes it, and attention too: what KEEP keeps.
 //
@@ -121,7 +124,7 @@ module mr_vector #(
     assign ld_base   = fetch_q ? rows_base_i : input_base_i;
     assign second    = second_q;
     always_ff @(posedge clk_i) begin
-      if (cmd_valid_i && is_load && ld_cmd_ready) begin
+      if (cmd_valid_i && cmd_ready_o) begin
         fetch_q  <= is_fetch;
         second_q <= is_fetch && cmd_i[mr_pkg::FETCH_ROWS_ROW_LSB];
       end
@@ -154,7 +157,9 @@ module mr_vector #(
     `MR_RAM_R_S_TO(row_b_, row_b_), `MR_RAM_R_S_TO(row_c_, mv_row_),
     .row_logit_o(row_logit), .row_continues_o, .n_logit_rows_o,
     `MR_RAM_W_M_ON(rot_, rot_), `MR_RAM_R_M_ON(res_, ld_res_), `MR_RAM_W_M_ON(res_, ld_res_),
-    .ovf_o(ld_ovf), .rexp_we_o(ld_rexp_we), .rexp_waddr_o, .rexp_wdata_o
+    .ovf_o(ld_ovf), .back_we_i(ln_keep_we && ln_back_q), .back_waddr_i(ln_keep_waddr),
+    .back_tok_i(ln_keep_tok), .back_first_i(ln_keep_first), .back_last_i(ln_keep_last),
+    .back_data_i(ln_data), .rexp_we_o(ld_rexp_we), .rexp_waddr_o, .rexp_wdata_o
   );
 
   // Exponents are those of the first memory's rows.
@@ -163,18 +168,24 @@ module mr_vector #(
   // ---- LAYERNORM --------------------------------------------------------------------------------
   logic            ln_vec_ren;
   logic [VEC_AW-1:0] ln_vec_raddr;
-  logic            ln_res_ren, ln_keep_we, unused_two_pass, ln_valid, ln_ack;
+  logic            ln_back, ln_back_q, ln_keep, ln_res_ren, unused_two_pass, ln_valid, ln_ack;
   logic [V*32-1:0] ln_data;
   logic [mr_vec_pkg::TAG_LN_W-1:0] ln_tag;
-  logic [RESW-1:0] ln_res_raddr, ln_keep_waddr;
-  mr_layernorm #(.V(V), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS), .TRAIN(TRAIN)) u_layernorm (
+  logic [RESW-1:0] ln_res_raddr;
+  `MR_ROW_AT_W(ln_keep_, RESW, TW);
+  assign ln_back = cmd_i[mr_pkg::LAYERNORM_BACK_LSB];
+  assign ln_keep = TRAIN != 0 && train_i && cmd_i[mr_pkg::LAYERNORM_KEEP_LSB];
+  always_ff @(posedge clk_i) begin
+    if (cmd_valid_i && !is_load && ln_cmd_ready) ln_back_q <= ln_back;
+  end
+  mr_layernorm #(.V(V), .T(T), .D_MAX(D_MAX), .VEC_WORDS(VEC_WORDS)) u_layernorm (
     .clk_i, .rst_ni, .cmd_valid_i(cmd_valid_i && !is_load), .cmd_ready_o(ln_cmd_ready),
     .cmd_dst_base_i(cmd_i[mr_pkg::LAYERNORM_DST_BASE_LSB+:16]),
     .cmd_dblocks_i(cmd_i[mr_pkg::LAYERNORM_DBLOCKS_LSB+:16]),
     .cmd_n_i(cmd_i[mr_pkg::LAYERNORM_N_LSB+:16]),
     .cmd_dst_slot_i(cmd_i[mr_pkg::LAYERNORM_DST_SLOT_LSB+:2]),
     .cmd_logit_rows_i(cmd_i[mr_pkg::LAYERNORM_LOGIT_ROWS_LSB]),
-    .cmd_keep_i(TRAIN != 0 && train_i && cmd_i[mr_pkg::LAYERNORM_KEEP_LSB]),
+    .cmd_keep_i(ln_back || ln_keep),
     .cmd_inv_n_i(cmd_i[mr_pkg::LAYERNORM_INV_N_LSB+:32]),
     .cmd_inv_n2_i(cmd_i[mr_pkg::LAYERNORM_INV_N2_LSB+:32]),
     .cmd_eps_i(cmd_i[mr_pkg::LAYERNORM_EPS_LSB+:32]), .cmd_rows_i(n_rows_i),
@@ -183,8 +194,8 @@ module mr_vector #(
     .res_ren_o(ln_res_ren), .res_raddr_o(ln_res_raddr), .res_rdata_i(res_rdata),
     .vec_ren_o(ln_vec_ren), .vec_raddr_o(ln_vec_raddr), .vec_rdata_i, .q_valid_o(ln_valid),
     .q_ready_i(ln_ready_i), .q_data_o(ln_data), .q_two_pass_o(unused_two_pass), .q_tag_o(ln_tag),
-    .keep_we_o(ln_keep_we), .keep_waddr_o(ln_keep_waddr), .wr_ack_i(ln_ack), .done_o(ln_done),
-    .busy_o, .ovf_o(ln_ovf), .nan_o
+    `MR_ROW_AT_M_ON(keep_, ln_keep_),
+    .wr_ack_i(ln_ack), .done_o(ln_done), .busy_o, .ovf_o(ln_ovf), .nan_o
   );
   assign ovf_o = ln_ovf || (TRAIN != 0 && ld_ovf);
 
@@ -208,15 +219,17 @@ module mr_vector #(
     logic            epi_ren2, epi_we2, ld_ren2, kv_ren2;
     logic [V*32-1:0] rdata;
     // What is kept comes from far, and has time.
-    logic            keep_we_q;
+    logic            ln_keep_q, ln_we, keep_we_q;
     logic [RESW-1:0] keep_waddr_q;
     logic [V*32-1:0] keep_q;
+    assign ln_we = ln_keep_we && ln_keep_q;
     always_ff @(posedge clk_i) begin
+      if (cmd_valid_i && !is_load && ln_cmd_ready) ln_keep_q <= ln_keep;
       if (!rst_ni) keep_we_q <= 1'b0;
-      else keep_we_q <= ln_keep_we || at_keep_we_i;
-      if (ln_keep_we || at_keep_we_i) begin
-        keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i;
-        keep_q       <= ln_keep_we ? ln_data : at_keep_wdata_i;
+      else keep_we_q <= ln_we || at_keep_we_i;
+      if (ln_we || at_keep_we_i) begin
+        keep_waddr_q <= ln_we ? ln_keep_waddr : at_keep_waddr_i;
+        keep_q       <= ln_we ? ln_data : at_keep_wdata_i;
       end
     end
     assign epi_ren          = epi_res_ren_i && !epi_second_i;
@@ -282,7 +295,7 @@ module mr_vector #(
     assign {mv_ren, mv_we, mv_rd_grant_o, mv_rdata_o, mv_wr_grant_o, mv_vec_rdata_o, mq_ready_o,
             mq_ack_o} = '0;
     logic unused;
-    assign unused = ^{ld_res_ren, ld_res_raddr, ln_keep_we, ln_keep_waddr};
+    assign unused = ^{ld_res_ren, ld_res_raddr};
   end
 
   mr_ram_1r1w #(.W(V * 32), .DEPTH(T * (ROT_MAX / V))) u_rotary (

@@ -384,9 +384,15 @@ mutant 'FETCH_ROWS fills both row memories' rtl/vector/mr_vector.sv \
 mutant 'rows of the second memory have exponents' rtl/vector/mr_vector.sv \
     's/assign rexp_we_o = ld_rexp_we && !second/assign rexp_we_o = ld_rexp_we/' tinyt
 mutant 'LAYERNORM keeps all rows in the place of the first' rtl/vector/mr_layernorm.sv \
-    "s/ base_q <= base_q + RES_AW'(ROW);/ base_q <= base_q;/" rtl:layernorm@v16train
+    "s/ base_q <= base_q + RES_AW'(ROW);/ base_q <= base_q;/" rtl:layernorm@v16
+mutant 'what LAYERNORM writes back is a sum of FETCH_ROWS' rtl/vector/mr_rows.sv \
+    "s/if (back_we_i) add_q <= 1'b0;/if (!cmd_ready_o) add_q <= 1'b0;/" rtl:rows@v64train
+mutant 'what LAYERNORM keeps goes back, too' rtl/vector/mr_vector.sv \
+    's/ln_keep_we \&\& ln_back_q/ln_keep_we \&\& (ln_back_q || ln_keep_we)/' tinyt
+mutant 'what LAYERNORM writes back has the exponent of its last word' rtl/vector/mr_rows.sv \
+    's/we_first_q <= back_first_i;/we_first_q <= back_last_i || back_first_i;/' rtl:rows@v64train
 mutant 'LAYERNORM keeps what it need not' rtl/vector/mr_layernorm.sv \
-    's/keep_we_o <= fetch \&\& keep_q/keep_we_o <= fetch/' rtl:layernorm@v16train
+    's/keep_we_o <= fetch \&\& keep_q/keep_we_o <= fetch/' rtl:layernorm@v16
 mutant 'LAYERNORM keeps words where FETCH_ROWS ended' rtl/vector/mr_vector.sv \
     's/ : keep_we_q ? keep_waddr_q :/ :/' tinyt
 mutant "LAYERNORM's KEEP is not looked at" rtl/vector/mr_vector.sv \
@@ -402,7 +408,7 @@ mutant 'ATTEND keeps each group of heads as if it were the first' rtl/attention/
 mutant 'ATTEND keeps a beat as long as the quantiser waits' rtl/attention/mr_attn_out.sv \
     's/keep_we_o <= q_valid \&\& q_ready \&\& keep_q/keep_we_o <= q_valid \&\& keep_q/' rtl:attn@n2train
 mutant 'what ATTEND keeps goes where LAYERNORM kept last' rtl/vector/mr_vector.sv \
-    's/keep_waddr_q <= ln_keep_we ? ln_keep_waddr : at_keep_waddr_i/keep_waddr_q <= ln_keep_waddr/' tinyt
+    's/keep_waddr_q <= ln_we ? ln_keep_waddr : at_keep_waddr_i/keep_waddr_q <= ln_keep_waddr/' tinyt
 mutant 'the exact GELU is gelu_new' rtl/fp/mr_vgelu.sv \
     "s/rom\\[{exact_q, /rom[{1'b0, /" rtl:fp@l4
 mutant 'relu is gelu_new' rtl/fp/mr_vgelu.sv \

@@ -369,6 +369,7 @@ static void base_commands(struct maker *m, int number)
             mr_command_set(matmul(m, 0, 2, m->d, 0, MR_DST_RES, 0, 0), MR_F_MATMUL_TRACK_EXP, 1);
         stream_vec(m, 0, 0);
         layernorm(m, 4, 0, false, 0, 0);
+        mr_command_set(&m->c->cmds[m->c->count - 1], MR_F_LAYERNORM_BACK, number == 2);
         break;
     case 3: // into activations, behind the source
     case 4: // or in front of it

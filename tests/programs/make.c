@@ -70,6 +70,7 @@ void layernorm(struct maker *m, uint32_t base, uint32_t slot, bool logits, unsig
     mr_command_set(c, MR_F_LAYERNORM_N, n);
     mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, slot);
     mr_command_set(c, MR_F_LAYERNORM_LOGIT_ROWS, logits);
+    mr_command_set(c, MR_F_LAYERNORM_BACK, !logits && one_in(m, 3));
     mr_command_set(c, MR_F_LAYERNORM_INV_N, bits(1 / (float)n));
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, bits(1 / ((float)n * (float)n)));
     mr_command_set(c, MR_F_LAYERNORM_EPS, bits(1e-5F));

@@ -219,6 +219,7 @@ static void normalise(struct training_case *c)
     SET(cmd, LAYERNORM_INV_N2, number(1 / ((float)n * (float)n)));
     SET(cmd, LAYERNORM_EPS, number(1e-5F));
     SET(cmd, LAYERNORM_KEEP, 1);
+    SET(cmd, LAYERNORM_BACK, below(c, 3) == 0);
 }
 
 static void attend_and_keep(struct training_case *c)

@@ -56,6 +56,7 @@ struct Env {
         dut->cmd_fetch_i = dut->cmd_add_i = 0;
         dut->hr_data_valid_i = 0;
         dut->row_a_ren_i = dut->row_b_ren_i = 0;
+        dut->back_we_i = 0;
         dut.reset();
     }
     void cycle()
@@ -136,6 +137,44 @@ struct Env {
     }
 };
 
+// LayerNorm's words of some rows, with pauses: into the memory, and the exponents.
+static bool back_rows(Env &e)
+{
+    Rng &rng = e.rng;
+    unsigned rows = static_cast<unsigned>(rng.range(1, T)), words = static_cast<unsigned>(rng.range(1, D_MAX / V));
+    e.res.clear();
+    e.rexp.clear();
+    std::vector<uint32_t> want(rows * words * V);
+    for (auto &w : want)
+        w = rng.u32() & (rng.chance(50) ? 0x9FFFFFFFu : ~0u);
+    for (unsigned i = 0; i < rows * words;) {
+        unsigned t = i / words, w = i % words;
+        bool go = rng.chance(60);
+        e.dut->back_we_i = go;
+        e.dut->back_waddr_i = static_cast<uint16_t>(t * (D_MAX / V) + w);
+        e.dut->back_tok_i = static_cast<uint8_t>(t);
+        e.dut->back_first_i = w == 0;
+        e.dut->back_last_i = w + 1 == words;
+        for (unsigned l = 0; l < V; l++)
+            set(e.dut->back_data_i, int(32 * l), 32, go ? want[i * V + l] : rng.u32());
+        e.cycle();
+        i += go;
+    }
+    e.dut->back_we_i = 0;
+    for (int i = 0; i < 8; i++)
+        e.cycle();
+    bool ok = e.res.size() == want.size() && e.rexp.size() == rows;
+    for (unsigned i = 0; i < want.size() && ok; i++)
+        ok = e.res[i / (words * V) * D_MAX + i % (words * V)] == want[i];
+    for (unsigned t = 0; t < rows && ok; t++) {
+        unsigned top = 0;
+        for (unsigned i = 0; i < words * V; i++)
+            top = std::max(top, static_cast<unsigned>(mr_expo(mr_float(want[t * words * V + i]))));
+        ok = e.rexp[t] == top;
+    }
+    return ok;
+}
+
 #ifdef TRAIN
 // A word of any kind: the memory's and the window's are near each other in size, so that sums cancel,
 // or of all sizes, with infinities, NaN, subnormals and the largest among them.
@@ -190,7 +229,7 @@ int main(int argc, char **argv)
     Tap tap;
     Env e(args, tap);
     Rng &rng = e.rng;
-    bool mem_ok = true, exp_ok = true, table_ok = true, err_ok = true, finished = true;
+    bool back_ok = true, mem_ok = true, exp_ok = true, table_ok = true, err_ok = true, finished = true;
     [[maybe_unused]] bool fetch_ok = true, sum_ok = true;
     unsigned kinds = 0;
     int n = args.cases_or(40);
@@ -292,6 +331,7 @@ int main(int argc, char **argv)
         fetch_ok &= fetch_rows(e, false);
         sum_ok &= fetch_rows(e, true);
 #endif
+        back_ok &= back_rows(e);
         if (want_code)
             continue;
         for (unsigned t = 0; t < T; t++) {
@@ -319,6 +359,7 @@ int main(int argc, char **argv)
     tap.ok(finished, "rows: done for every command");
     tap.ok(mem_ok, "rows: rotary and residual memory");
     tap.ok(exp_ok, "rows: largest exponents");
+    tap.ok(back_ok, "rows: LayerNorm's words go back");
     tap.ok(table_ok, "rows: row table, logit and continues bits");
     tap.ok(err_ok && !e.outside, "rows: errors, and no request outside the window");
 #ifdef TRAIN
