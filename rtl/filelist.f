@@ -31,6 +31,8 @@ rtl/common/mr_cut_4k.sv
 rtl/common/mr_fifo.sv
 rtl/common/mr_ram_1r1w.sv
 rtl/common/mr_width.sv
+rtl/common/mr_axil_w.sv
+rtl/common/mr_axil_r.sv
 rtl/control/mr_control.sv
 rtl/control/mr_counters.sv
 rtl/control/mr_fetch.sv

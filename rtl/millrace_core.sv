@@ -193,7 +193,7 @@ module millrace_core #(
   ) u_control (
     .clk_i, .rst_ni,
     // the host
-    `MR_AXIL_S_TO(s_axil_, s_axil_),
+    `MR_AXIL_W_S_TO(s_axil_, s_axil_), `MR_AXIL_R_S_TO(s_axil_, s_axil_),
     .irq_o, .busy_o, .finish_o,
     // reading the program
     `MR_RD_M_ON_AT(rd_, hr_, 0),

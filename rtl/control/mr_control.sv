@@ -46,7 +46,8 @@ module mr_control #(
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  `MR_AXIL_S(s_axil_, 12),
+  `MR_AXIL_W_S(s_axil_, 12),
+  `MR_AXIL_R_S(s_axil_, 12),
   output logic                 irq_o,
   output logic                 busy_o,
   output logic                 finish_o,
@@ -94,7 +95,7 @@ module mr_control #(
     .CTX_MAX(CTX_MAX), .RING(RING), .CLOCK_KHZ(CLOCK_KHZ), .TRAIN(TRAIN)
   ) u_regs (
     .clk_i, .rst_ni,
-    `MR_AXIL_S_TO(, s_axil_), `MR_CTL_M_ON(, ctl_),
+    `MR_AXIL_W_S_TO(, s_axil_), `MR_AXIL_R_S_TO(, s_axil_), `MR_CTL_M_ON(, ctl_),
     .irq_o,
     `MR_FIRST_S_ON(err_, err_),
     .sticky_i(sticky_q), .cnt_addr_o(cnt_addr), .cnt_data_i(cnt_data)

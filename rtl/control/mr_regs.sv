@@ -4,9 +4,9 @@
 //
 // Parameters: the configuration, as it is reported to the host.
 //
-// One access at a time. Writes take address and data in any order; responses are always OKAY;
-// unknown addresses read zero and ignore writes. Words are written whole whatever the strobe says:
-// mr_kernel and mr_pcie_bar hold partial ones back. start_o, reset_o and irq_clear_o are pulses.
+// A write and a read at a time (mr_axil_w, mr_axil_r); unknown addresses read zero and ignore
+// writes. Words are written whole whatever the strobe says: mr_kernel and mr_pcie_bar hold partial
+// ones back. start_o and reset_o are pulses.
 `include "mr_bundles.svh"
 module mr_regs #(
   parameter int N = 1,
@@ -28,7 +28,8 @@ module mr_regs #(
   input  logic        clk_i,
   input  logic        rst_ni,
 
-  `MR_AXIL_S(, 12),
+  `MR_AXIL_W_S(, 12),
+  `MR_AXIL_R_S(, 12),
 
   `MR_CTL_M(),
   output logic        irq_o,
@@ -47,66 +48,59 @@ module mr_regs #(
   );
 
   // ---- write side -----------------------------------------------------------------------------
-  logic        aw_q, w_q, irq_enable_q, irq_status_q;
-  logic [11:0] awaddr_q;
-  logic [31:0] wdata_q;
-  logic        do_write;
-  assign awready_o = !aw_q;
-  assign wready_o  = !w_q;
-  assign do_write  = aw_q && w_q && !bvalid_o;
-  assign bresp_o   = '0;
-  assign irq_o     = irq_enable_q && irq_status_q;
+  `MR_PUT_W(w_, 12);
+  logic irq_enable_q, irq_status_q, unused;
+  mr_axil_w #(.AW(12)) u_write (
+    .clk_i(clk), .rst_ni,
+    `MR_AXIL_W_S_TO(, ), `MR_PUT_M_ON(w_, w_)
+  );
+  assign w_take = w_valid;
+  assign w_done = w_valid;
+  assign unused = ^w_strb;
+  assign irq_o  = irq_enable_q && irq_status_q;
 
   always_ff @(posedge clk) begin
     start_o <= 1'b0;
     reset_o <= 1'b0;
     if (!rst_ni) begin
-      aw_q         <= 1'b0;
-      w_q          <= 1'b0;
-      bvalid_o     <= 1'b0;
       irq_enable_q <= 1'b0;
       irq_status_q <= 1'b0;
       run_addr_o   <= '0;
       watchdog_o   <= '0;
     end else begin
       if (finish_i) irq_status_q <= 1'b1;
-      if (awvalid_i && awready_o) aw_q <= 1'b1;
-      if (wvalid_i && wready_o) w_q <= 1'b1;
-      if (bvalid_o && bready_i) bvalid_o <= 1'b0;
-      if (do_write) begin
-        aw_q     <= 1'b0;
-        w_q      <= 1'b0;
-        bvalid_o <= 1'b1;
-        unique case (awaddr_q)
+      if (w_valid) begin
+        unique case (w_addr)
           mr_pkg::REG_CTRL[11:0]: begin
-            start_o <= wdata_q[0] && !busy_i;
-            reset_o <= wdata_q[1];
+            start_o <= w_data[0] && !busy_i;
+            reset_o <= w_data[1];
           end
-          mr_pkg::REG_RUN_LO[11:0]:     run_addr_o[31:0] <= wdata_q;
-          mr_pkg::REG_RUN_HI[11:0]:     run_addr_o[63:32] <= wdata_q;
-          mr_pkg::REG_IRQ_ENABLE[11:0]: irq_enable_q <= wdata_q[0];
-          mr_pkg::REG_IRQ_STATUS[11:0]: if (wdata_q[0]) irq_status_q <= 1'b0;
-          mr_pkg::REG_WATCHDOG[11:0]:   watchdog_o <= wdata_q[5:0];
+          mr_pkg::REG_RUN_LO[11:0]:     run_addr_o[31:0] <= w_data;
+          mr_pkg::REG_RUN_HI[11:0]:     run_addr_o[63:32] <= w_data;
+          mr_pkg::REG_IRQ_ENABLE[11:0]: irq_enable_q <= w_data[0];
+          mr_pkg::REG_IRQ_STATUS[11:0]: if (w_data[0]) irq_status_q <= 1'b0;
+          mr_pkg::REG_WATCHDOG[11:0]:   watchdog_o <= w_data[5:0];
           default: ;
         endcase
       end
     end
-    if (awvalid_i && awready_o) awaddr_q <= awaddr_i;
-    if (wvalid_i && wready_o) wdata_q <= wdata_i;
   end
 
-  logic unused;
-  assign unused = &{1'b0, wstrb_i};
-
   // ---- read side: the address is held for two cycles, the counter memory answers in the second --
-  logic        ar_q, ar2_q;
-  logic [11:0] araddr_q;
+  `MR_GET_W(r_, 12);
+  logic        arready;
   // verilator lint_off UNUSED
   logic [9:0]  cnt_word;  // bit 0 is the half of a counter, taken from the address
   // verilator lint_on UNUSED
-  assign arready_o  = !ar_q && !ar2_q && !rvalid_o;
-  assign rresp_o    = '0;
-  assign cnt_word   = 10'(araddr_q - mr_pkg::REG_COUNTERS[11:0]) >> 2;
+  // The next address is not taken before the answer is.
+  mr_axil_r #(.AW(12)) u_read (
+    .clk_i(clk), .rst_ni, .arvalid_i(arvalid_i && !rvalid_o), .arready_o(arready), .araddr_i,
+    .rvalid_o, .rready_i, .rdata_o, .rresp_o,
+    `MR_GET_M_ON(r_, r_)
+  );
+  assign arready_o  = arready && !rvalid_o;
+  assign r_take     = r_done;
+  assign cnt_word   = 10'(r_addr - mr_pkg::REG_COUNTERS[11:0]) >> 2;
   assign cnt_addr_o = cnt_word[5:1];
 
   function automatic [31:0] value(input logic [11:0] addr, input logic [47:0] counter,
@@ -142,21 +136,11 @@ module mr_regs #(
   endfunction
 
   always_ff @(posedge clk) begin
-    if (!rst_ni) begin
-      ar_q     <= 1'b0;
-      ar2_q    <= 1'b0;
-      rvalid_o <= 1'b0;
-    end else begin
-      ar_q  <= arvalid_i && arready_o;
-      ar2_q <= ar_q;
-      if (ar2_q) rvalid_o <= 1'b1;
-      else if (rready_i) rvalid_o <= 1'b0;
-    end
-    if (arvalid_i && arready_o) araddr_q <= araddr_i;
-    if (ar2_q) begin
-      rdata_o <= value(araddr_q, cnt_data_i, {error_i, done_i, busy_i}, run_addr_o,
-                       {err_index_i, err_unit_i, err_code_i}, err_addr_i,
-                       {watchdog_o, sticky_i, irq_status_q, irq_enable_q});
+    r_done <= rst_ni && r_valid && !r_done;
+    if (r_done) begin
+      r_data <= value(r_addr, cnt_data_i, {error_i, done_i, busy_i}, run_addr_o,
+                      {err_index_i, err_unit_i, err_code_i}, err_addr_i,
+                      {watchdog_o, sticky_i, irq_status_q, irq_enable_q});
     end
   end
 

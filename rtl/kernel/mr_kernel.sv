@@ -22,6 +22,7 @@
 // buffers of 2^page_log2 bytes. With bit 8 of page_log2 the pages take turns, 4 KiB at a time:
 // page (address >> 12) % 4 has the address without these two bits, modulo 2^page_log2. So
 // consecutive addresses lie in four memories. No cycle is added to the engine's memory ports.
+`include "mr_bundles.svh"
 module mr_kernel #(
   `include "core_params.svh"
 ) (
@@ -39,20 +40,20 @@ module mr_kernel #(
   localparam int CHANNEL_LSB = $clog2(mr_pkg::KARG_CHANNEL_STRIDE);
 
   // ---- write side: one write at a time, either answered here or passed on to the core ---------
-  logic        aw_q, w_q, sent_q;
-  logic [11:0] awaddr_q;
-  logic [31:0] wdata_q;
-  logic [3:0]  wstrb_q;
-  logic        have, whole, is_local, local_write, core_write;
-  assign s_axil_awready_o = !aw_q;
-  assign s_axil_wready_o  = !w_q;
-  assign s_axil_bresp_o   = '0;
-  assign have        = aw_q && w_q && !s_axil_bvalid_o;
-  assign whole       = wstrb_q == 4'hF;
-  assign is_local    = awaddr_q < 12'h010 || awaddr_q == mr_pkg::KARG_PAGE_LOG2[11:0] ||
-                       awaddr_q >= mr_pkg::KARG_CHANNEL[11:0] || !whole;
-  assign local_write = have && is_local;
-  assign core_write  = have && !is_local;
+  `MR_PUT_W(w_, 12);
+  logic sent_q, own_q;  // a write is under way in the core; it is the host's
+  logic whole, is_local, local_write, core_write;
+  mr_axil_w #(.AW(12)) u_write (
+    .clk_i, .rst_ni,
+    `MR_AXIL_W_S_TO(, s_axil_), `MR_PUT_M_ON(w_, w_)
+  );
+  assign whole       = w_strb == 4'hF;
+  assign is_local    = w_addr < 12'h010 || w_addr == mr_pkg::KARG_PAGE_LOG2[11:0] ||
+                       w_addr >= mr_pkg::KARG_CHANNEL[11:0] || !whole;
+  assign local_write = w_valid && is_local;
+  assign core_write  = w_valid && !is_local;
+  assign w_done      = local_write || (sent_q && core_bvalid && own_q);
+  assign w_take      = w_done;
 
   // The core's write port: the host's, or the start of a run when the core can take it.
   `include "core_wires.svh"
@@ -64,68 +65,43 @@ module mr_kernel #(
   // Both are ready together: the core takes one write at a time, address and data at once.
   logic c_ready;
   assign c_ready   = core_awready && core_wready;
-  assign core_awaddr  = c_start ? mr_pkg::REG_CTRL[11:0] : awaddr_q;
+  assign core_awaddr  = c_start ? mr_pkg::REG_CTRL[11:0] : w_addr;
   assign core_wdata   = c_start ? 32'd1 :
-                     awaddr_q == mr_pkg::REG_CTRL[11:0] ? wdata_q & ~32'd1 : wdata_q;
+                     w_addr == mr_pkg::REG_CTRL[11:0] ? w_data & ~32'd1 : w_data;
 
   // A soft reset takes back a start that waits for a core whose memory does not answer.
   logic done_event, cancel;
   assign cancel     = starting_q && c_go && c_ready && !c_start &&
-                      awaddr_q == mr_pkg::REG_CTRL[11:0] && wdata_q[1];
+                      w_addr == mr_pkg::REG_CTRL[11:0] && w_data[1];
   assign done_event = cancel || (start_q && seen_q && (core_finish || !core_busy));
   assign idle_o     = !start_q;
 
   // While the core runs nothing changes here until the host or the core's end comes: one test then
   // leaves out all others in a simulator.
   logic awake;
-  assign awake = !rst_ni || s_axil_awvalid_i || s_axil_wvalid_i || s_axil_arvalid_i || aw_q ||
-                 w_q || s_axil_bvalid_o || s_axil_rvalid_o || sent_q || starting_q ||
-                 (start_q && !seen_q) || done_event;
+  assign awake = !rst_ni || s_axil_arvalid_i || w_valid || s_axil_rvalid_o || sent_q ||
+                 starting_q || (start_q && !seen_q) || done_event;
 
-  logic own_q;  // the write under way in the core is the host's
   always_ff @(posedge clk_i) if (awake) begin
     if (!rst_ni) begin
-      aw_q       <= 1'b0;
-      w_q        <= 1'b0;
-      s_axil_bvalid_o <= 1'b0;
       sent_q     <= 1'b0;
       own_q      <= 1'b0;
       start_q    <= 1'b0;
       starting_q <= 1'b0;
       seen_q     <= 1'b0;
     end else begin
-      if (s_axil_awvalid_i && s_axil_awready_o) aw_q <= 1'b1;
-      if (s_axil_wvalid_i && s_axil_wready_o) w_q <= 1'b1;
-      if (s_axil_bvalid_o && s_axil_bready_i) s_axil_bvalid_o <= 1'b0;
-      if (local_write) begin
-        aw_q       <= 1'b0;
-        w_q        <= 1'b0;
-        s_axil_bvalid_o <= 1'b1;
-      end
       if (c_go && c_ready) begin
         sent_q <= 1'b1;
         own_q  <= !c_start;
         if (c_start || cancel) starting_q <= 1'b0;
       end
-      if (sent_q && core_bvalid) begin
-        sent_q <= 1'b0;
-        if (own_q) begin
-          aw_q       <= 1'b0;
-          w_q        <= 1'b0;
-          s_axil_bvalid_o <= 1'b1;
-        end
-      end
+      if (sent_q && core_bvalid) sent_q <= 1'b0;
       if (done_event) start_q <= 1'b0;
-      else if (local_write && whole && awaddr_q == AP_CTRL && wdata_q[0] && !start_q) begin
+      else if (local_write && whole && w_addr == AP_CTRL && w_data[0] && !start_q) begin
         start_q    <= 1'b1;
         starting_q <= 1'b1;
       end
       seen_q <= start_q && !starting_q && !done_event && (seen_q || core_busy);
-    end
-    if (s_axil_awvalid_i && s_axil_awready_o) awaddr_q <= s_axil_awaddr_i;
-    if (s_axil_wvalid_i && s_axil_wready_o) begin
-      wdata_q <= s_axil_wdata_i;
-      wstrb_q <= s_axil_wstrb_i;
     end
   end
 
@@ -143,9 +119,9 @@ module mr_kernel #(
     end else begin
       done_q  <= done_event || (done_q && !read_ctrl);
       ready_q <= done_event || (ready_q && !read_ctrl);
-      if (local_write && whole && awaddr_q == GIE) gie_q <= wdata_q[0];
-      if (local_write && whole && awaddr_q == IER) ier_q <= wdata_q[1:0];
-      isr_q <= (local_write && whole && awaddr_q == ISR ? isr_q ^ wdata_q[1:0] : isr_q) |
+      if (local_write && whole && w_addr == GIE) gie_q <= w_data[0];
+      if (local_write && whole && w_addr == IER) ier_q <= w_data[1:0];
+      isr_q <= (local_write && whole && w_addr == ISR ? isr_q ^ w_data[1:0] : isr_q) |
                (done_event ? ier_q : 2'd0);
     end
   end
@@ -196,20 +172,20 @@ module mr_kernel #(
   // verilator lint_off UNUSED
   logic [11:0]           page_off;  // its low bits say which word of the channel's arguments it is
   // verilator lint_on UNUSED
-  assign page_off = awaddr_q - mr_pkg::KARG_CHANNEL[11:0];
+  assign page_off = w_addr - mr_pkg::KARG_CHANNEL[11:0];
   assign page_at  = page_off & 12'(mr_pkg::KARG_CHANNEL_STRIDE - 32'd1);
   logic page_write;
-  assign page_write = local_write && whole && awaddr_q >= mr_pkg::KARG_CHANNEL[11:0];
+  assign page_write = local_write && whole && w_addr >= mr_pkg::KARG_CHANNEL[11:0];
   always_ff @(posedge clk_i) if (awake) begin
-    if (local_write && whole && awaddr_q == mr_pkg::KARG_PAGE_LOG2[11:0]) begin
-      turns_q     <= (wdata_q & mr_pkg::PAGES_IN_TURN) != '0;
-      page_bit_q  <= 64'd1 << wdata_q[5:0];
-      page_mask_q <= (64'd1 << wdata_q[5:0]) - 64'd1;
+    if (local_write && whole && w_addr == mr_pkg::KARG_PAGE_LOG2[11:0]) begin
+      turns_q     <= (w_data & mr_pkg::PAGES_IN_TURN) != '0;
+      page_bit_q  <= 64'd1 << w_data[5:0];
+      page_mask_q <= (64'd1 << w_data[5:0]) - 64'd1;
     end
     for (int w = 0; w < N * PAGES * 2; w++) begin
       if (page_write && page_off[11:CHANNEL_LSB] == (12-CHANNEL_LSB)'(w / (2 * PAGES)) &&
           page_at == mr_pkg::KARG_WEIGHTS[11:0] + 12'(4 * (w % (2 * PAGES)))) begin
-        page_q[32*w+:32] <= wdata_q;
+        page_q[32*w+:32] <= w_data;
       end
     end
   end

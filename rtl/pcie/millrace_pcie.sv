@@ -25,7 +25,8 @@ module millrace_pcie #(
   input  logic              clk_i,
   input  logic              rst_ni,
 
-  `MR_AXIL_S(s_bar_, 16),
+  `MR_AXIL_W_S(s_bar_, 16),
+  `MR_AXIL_R_S(s_bar_, 16),
 
   `MR_AXI_CR_M(m_pci_),
   `MR_AXI_W_M(m_pci_, 1),
@@ -57,17 +58,11 @@ module millrace_pcie #(
   logic [57:0] scrub_addr;
   logic [11:0] c_addr;
   `include "core_wires.svh"
-  assign s_bar_bresp_o = '0;
-  assign s_bar_rresp_o = '0;
 
   mr_pcie_bar #(.N(N), .QUEUES(QUEUES), .MEM_LOG2(MEM_LOG2)) u_bar (
-    .clk_i(ctl_clk), .rst_ni, .idle_o(bar_idle), .s_awvalid_i(s_bar_awvalid_i),
-    .s_awready_o(s_bar_awready_o), .s_awaddr_i(s_bar_awaddr_i), .s_wvalid_i(s_bar_wvalid_i),
-    .s_wready_o(s_bar_wready_o), .s_wdata_i(s_bar_wdata_i), .s_wstrb_i(s_bar_wstrb_i),
-    .s_bvalid_o(s_bar_bvalid_o), .s_bready_i(s_bar_bready_i), .s_arvalid_i(s_bar_arvalid_i),
-    .s_arready_o(s_bar_arready_o), .s_araddr_i(s_bar_araddr_i), .s_rvalid_o(s_bar_rvalid_o),
-    .s_rready_i(s_bar_rready_i), .s_rdata_o(s_bar_rdata_o), .scrub_en_o(scrub_en),
-    .scrub_addr_o(scrub_addr),
+    .clk_i(ctl_clk), .rst_ni, .idle_o(bar_idle),
+    `MR_AXIL_W_S_TO(s_, s_bar_), `MR_AXIL_R_S_TO(s_, s_bar_),
+    .scrub_en_o(scrub_en), .scrub_addr_o(scrub_addr),
     `MR_PCI_Q_M_ON(q_, q_),
     .busy_i(job_busy), .queue_i(job_queue),
     `MR_PCI_X_S_ON(x_, x_),

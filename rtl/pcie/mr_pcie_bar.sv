@@ -19,21 +19,8 @@ module mr_pcie_bar #(
   input  logic                      rst_ni,
   output logic                      idle_o,
 
-  input  logic                      s_awvalid_i,
-  output logic                      s_awready_o,
-  input  logic [15:0]               s_awaddr_i,
-  input  logic                      s_wvalid_i,
-  output logic                      s_wready_o,
-  input  logic [31:0]               s_wdata_i,
-  input  logic [3:0]                s_wstrb_i,
-  output logic                      s_bvalid_o,
-  input  logic                      s_bready_i,
-  input  logic                      s_arvalid_i,
-  output logic                      s_arready_o,
-  input  logic [15:0]               s_araddr_i,
-  output logic                      s_rvalid_o,
-  input  logic                      s_rready_i,
-  output logic [31:0]               s_rdata_o,
+  `MR_AXIL_W_S(s_, 16),
+  `MR_AXIL_R_S(s_, 16),
 
   output logic                      scrub_en_o,
   output logic [57:0]               scrub_addr_o,  // in units of 64 bytes
@@ -60,26 +47,37 @@ module mr_pcie_bar #(
   localparam int QW = $clog2(QUEUES);
 
   // ---- one access: a write when its address and data are there, else a read ---------------------
-  logic        aw_q, w_q, ar_q, acc_q, write_q, whole_q;
+  // The registers are words.
   // verilator lint_off UNUSED
-  logic [15:0] awaddr_q, araddr_q;  // the registers are words
+  `MR_PUT_W(w_, 16);
+  `MR_GET_W(r_, 16);
   // verilator lint_on UNUSED
+  logic        acc_q, write_q, whole_q;
   logic [15:0] addr_q;
-  logic [31:0] wdata_q, data_q;  // data_q: of the access in work
-  logic [3:0]  wstrb_q;
+  logic [31:0] data_q;  // of the access in work
   logic        begin_w, begin_r, engine, rings, local_done, done;
-  assign s_awready_o = !aw_q;
-  assign s_wready_o  = !w_q;
-  assign s_arready_o = !ar_q;
-  assign begin_w     = !acc_q && aw_q && w_q && !s_bvalid_o;
-  assign begin_r     = !acc_q && !begin_w && ar_q && !s_rvalid_o;
+  mr_axil_w #(.AW(16)) u_write (
+    .clk_i, .rst_ni,
+    `MR_AXIL_W_S_TO(, s_), `MR_PUT_M_ON(w_, w_)
+  );
+  mr_axil_r #(.AW(16)) u_read (
+    .clk_i, .rst_ni,
+    `MR_AXIL_R_S_TO(, s_), `MR_GET_M_ON(r_, r_)
+  );
+  assign begin_w     = !acc_q && w_valid;
+  assign begin_r     = !acc_q && !begin_w && r_valid;
+  assign w_take      = begin_w;
+  assign r_take      = begin_r;
+  assign w_done      = done && write_q;
+  assign r_done      = done && !write_q;
   assign engine      = addr_q[15:12] == mr_pkg::PCIE_ENGINE[15:12];
   assign rings       = addr_q >= mr_pkg::PCIE_QUEUES[15:0] &&
                        addr_q < mr_pkg::PCIE_QUEUES[15:0] + 16'(QUEUES * 64);
   logic skip;
   assign skip        = write_q && !whole_q;
-  assign idle_o      = !(s_awvalid_i || s_wvalid_i || s_arvalid_i || aw_q || w_q || ar_q || acc_q ||
-                         s_bvalid_o || s_rvalid_o || x_valid_i || c_state_q != 2'd0);
+  assign idle_o      = !(s_awvalid_i || s_wvalid_i || s_arvalid_i || !s_awready_o || !s_wready_o ||
+                         !s_arready_o || acc_q || s_bvalid_o || s_rvalid_o || x_valid_i ||
+                         c_state_q != 2'd0);
   assign local_done  = acc_q && (!engine || skip);
   assign q_we_o      = local_done && rings && write_q && whole_q;
   assign q_addr_o    = addr_q[QW+5:2];
@@ -166,48 +164,27 @@ module mr_pcie_bar #(
   assign own_write = local_done && write_q && whole_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      aw_q       <= 1'b0;
-      w_q        <= 1'b0;
-      ar_q       <= 1'b0;
       acc_q      <= 1'b0;
-      s_bvalid_o <= 1'b0;
-      s_rvalid_o <= 1'b0;
       scratch_q  <= '0;
       scrub_en_o <= 1'b0;
     end else begin
-      if (s_awvalid_i && s_awready_o) aw_q <= 1'b1;
-      else if (begin_w) aw_q <= 1'b0;
-      if (s_wvalid_i && s_wready_o) w_q <= 1'b1;
-      else if (begin_w) w_q <= 1'b0;
-      if (s_arvalid_i && s_arready_o) ar_q <= 1'b1;
-      else if (begin_r) ar_q <= 1'b0;
       if (begin_w || begin_r) acc_q <= 1'b1;
       else if (done) acc_q <= 1'b0;
-      if (done && write_q) s_bvalid_o <= 1'b1;
-      else if (s_bready_i) s_bvalid_o <= 1'b0;
-      if (done && !write_q) s_rvalid_o <= 1'b1;
-      else if (s_rready_i) s_rvalid_o <= 1'b0;
       if (own_write && addr_q == mr_pkg::PCIE_REG_SCRATCH[15:0]) scratch_q <= data_q;
       if (own_write && addr_q == mr_pkg::PCIE_REG_SCRUB_LO[15:0]) scrub_en_o <= data_q[0];
     end
     if (own_write && addr_q == mr_pkg::PCIE_REG_SCRUB_LO[15:0]) scrub_addr_o[25:0] <= data_q[31:6];
     if (own_write && addr_q == mr_pkg::PCIE_REG_SCRUB_HI[15:0]) scrub_addr_o[57:26] <= data_q;
-    if (s_awvalid_i && s_awready_o) awaddr_q <= s_awaddr_i;
-    if (s_wvalid_i && s_wready_o) begin
-      wdata_q <= s_wdata_i;
-      wstrb_q <= s_wstrb_i;
-    end
-    if (s_arvalid_i && s_arready_o) araddr_q <= s_araddr_i;
     if (begin_w || begin_r) begin
-      addr_q  <= {begin_w ? awaddr_q[15:2] : araddr_q[15:2], 2'd0};
+      addr_q  <= {begin_w ? w_addr[15:2] : r_addr[15:2], 2'd0};
       write_q <= begin_w;
-      whole_q <= wstrb_q == 4'hF;
-      data_q  <= wdata_q;
+      whole_q <= w_strb == 4'hF;
+      data_q  <= w_data;
     end
-    if (done) begin
-      s_rdata_o <= engine ? c_rdata_i : rings ? q_rdata_i :
-                   value(addr_q, scratch_q, {16'd0, 8'(queue_i), 7'd0, busy_i},
-                         {scrub_addr_o, 5'd0, scrub_en_o});
+    if (r_done) begin
+      r_data <= engine ? c_rdata_i : rings ? q_rdata_i :
+                value(addr_q, scratch_q, {16'd0, 8'(queue_i), 7'd0, busy_i},
+                      {scrub_addr_o, 5'd0, scrub_en_o});
     end
   end
 

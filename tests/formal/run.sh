@@ -86,6 +86,7 @@ awk -v out=sv -f rtl/spec/gen_device.awk -f rtl/spec/gen_legal.awk rtl/spec/devi
 awk -f rtl/spec/gen_bundles.awk rtl/spec/bundles.def >"$tmp/mr_bundles.svh"
 cut=(rtl/common/mr_cut_4k.sv)
 width=(rtl/common/mr_width.sv)
+axil=(rtl/common/mr_axil_w.sv rtl/common/mr_axil_r.sv)
 reader=(rtl/stream/mr_read_jobs.sv rtl/stream/mr_reader.sv "${cut[@]}")
 cut_p="-set PAGE_LOG2 3 -set ADDR 8 -set LEFT 6 -set MOST 8"
 split_p="-set SECTION 2 -set HEADER 2 -set KW 3 -set GW 3"
@@ -111,6 +112,18 @@ handshakes() {
         "the last part is taken although nobody takes the word" "${width[@]}"
     fault width mr_width "-set IN 8 -set OUT 2" 8 "${width[0]}" "s/= out_ready_i && n_q == '0/= out_ready_i/" \
         "a word is taken while parts are left" "${width[@]}"
+    prove axil_w mr_axil_w "-set AW 4" 4 "${axil[0]}"
+    fault axil_w mr_axil_w "-set AW 4" 8 "${axil[0]}" 's/w_done_i || (bvalid_o \&\& !bready_i)/w_done_i/' \
+        "a response that is not taken falls" "${axil[0]}"
+    fault axil_w mr_axil_w "-set AW 4" 8 "${axil[0]}" 's/assign w_valid_o = aw_q \&\& w_q/assign w_valid_o = aw_q/' \
+        "a write without its word" "${axil[0]}"
+    fault axil_w mr_axil_w "-set AW 4" 8 "${axil[0]}" 's/if (wvalid_i \&\& wready_o)/if (wvalid_i)/' \
+        "the next word in the place of one that waits" "${axil[0]}"
+    prove axil_r mr_axil_r "-set AW 4" 4 "${axil[1]}"
+    fault axil_r mr_axil_r "-set AW 4" 8 "${axil[1]}" 's/assign arready_o = !ar_q/assign arready_o = 1'"'"'b1/' \
+        "an address is lost" "${axil[1]}"
+    fault axil_r mr_axil_r "-set AW 4" 8 "${axil[1]}" 's/ar_q \&\& !rvalid_o/ar_q/' \
+        "an answer that is not taken yet is written over" "${axil[1]}"
     prove splitter mr_splitter "$split_p" 6 "${split[@]}"
     fault splitter mr_splitter "$split_p" 16 "${split[0]}" "s/in_sec_q <= k_last ? first_blk : in_sec_q/in_sec_q <= in_sec_q/" \
         "section runs on into the next group" "${split[@]}"

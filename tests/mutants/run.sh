@@ -175,7 +175,7 @@ mutant() { # name file sed catcher
 
 # ---- kernel ------------------------------------------------------------------------------------------
 mutant 'kernel starts by a write of zero' rtl/kernel/mr_kernel.sv \
-    's/awaddr_q == AP_CTRL \&\& wdata_q\[0\] \&\& !start_q/awaddr_q == AP_CTRL \&\& !start_q/' rtl:kernel@n2
+    's/w_addr == AP_CTRL \&\& w_data\[0\] \&\& !start_q/w_addr == AP_CTRL \&\& !start_q/' rtl:kernel@n2
 mutant 'kernel forgets to clear ap_done' rtl/kernel/mr_kernel.sv \
     's/done_event || (done_q \&\& !read_ctrl)/done_event || done_q/' rtl:kernel@n2
 mutant 'kernel waits for a finish that a soft reset does not give' rtl/kernel/mr_kernel.sv \
@@ -185,7 +185,7 @@ mutant 'kernel takes the next page' rtl/kernel/mr_kernel.sv \
 mutant 'kernel sleeps through the end of a run' rtl/kernel/mr_kernel.sv \
     's/(start_q \&\& !seen_q) || done_event;/(start_q \&\& !seen_q);/' rtl:kernel@n2
 mutant 'kernel does not wake up for a read' rtl/kernel/mr_kernel.sv \
-    's/ || s_axil_arvalid_i || aw_q/ || aw_q/' rtl:kernel@n2
+    's/ || s_axil_arvalid_i || w_valid/ || w_valid/' rtl:kernel@n2
 
 # ---- array -------------------------------------------------------------------------------------------
 mutant 'PE takes weights as unsigned' rtl/tech/mr_dot.sv \
@@ -594,7 +594,7 @@ mutant 'slopes that were read are taken without a clock' rtl/train/mr_train.sv \
 mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
     's/meta_valid || drain_busy/drain_busy/' gates
 mutant 'an access does not wake BAR 0' rtl/pcie/mr_pcie_bar.sv \
-    's/= !(s_awvalid_i || s_wvalid_i || s_arvalid_i || aw_q/= !(aw_q/' rtl:pcie@gated
+    's/= !(s_awvalid_i || s_wvalid_i || s_arvalid_i || !s_awready_o/= !(!s_awready_o/' rtl:pcie@gated
 mutant 'the end of a run does not wake the executor' rtl/pcie/mr_pcie_exec.sv \
     's/state_q == S_PAUSE \&\& !wake;/state_q == S_PAUSE;/' rtl:pcie@gated
 mutant 'LayerNorm counts its own cycles' rtl/vector/mr_layernorm.sv \
