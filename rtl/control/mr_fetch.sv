@@ -58,20 +58,10 @@ module mr_fetch #(
   // The descriptor goes on; its rest is asked for, comes, is refused.
   logic         more, more_req, more_in, more_bad;
 
-  mr_fifo #(
-    .W    (512),
-    .DEPTH(DEPTH)
-  ) u_cmds (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (start_i),
-    .in_valid_i (fifo_in),
-    .in_ready_o (unused_ready),
-    .in_data_i  (hr_data_i),
-    .out_valid_o(cmd_valid_o),
-    .out_ready_i(cmd_ready_i),
-    .out_data_o (cmd_o),
-    .count_o    (room)
+  mr_fifo #(.W(512), .DEPTH(DEPTH)) u_cmds (
+    .clk_i, .rst_ni, .clear_i(start_i),
+    .in_valid_i(fifo_in), .in_ready_o(unused_ready), .in_data_i(hr_data_i),
+    .out_valid_o(cmd_valid_o), .out_ready_i(cmd_ready_i), .out_data_o(cmd_o), .count_o(room)
   );
   assign fifo_in   = hr_data_valid_i && state_q == CMD;
   assign fetched_o = fifo_in;

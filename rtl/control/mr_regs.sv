@@ -50,10 +50,7 @@ module mr_regs #(
   // ---- write side -----------------------------------------------------------------------------
   `MR_PUT_W(w_, 12);
   logic irq_enable_q, irq_status_q, unused;
-  mr_axil_w #(.AW(12)) u_write (
-    .clk_i(clk), .rst_ni,
-    `MR_AXIL_W_S_TO(, ), `MR_PUT_M_ON(w_, w_)
-  );
+  mr_axil_w #(.AW(12)) u_write (.clk_i(clk), .rst_ni, `MR_AXIL_W_S_TO(, ), `MR_PUT_M_ON(w_, w_));
   assign w_take = w_valid;
   assign w_done = w_valid;
   assign unused = ^w_strb;

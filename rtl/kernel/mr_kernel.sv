@@ -43,10 +43,7 @@ module mr_kernel #(
   `MR_PUT_W(w_, 12);
   logic sent_q, own_q;  // a write is under way in the core; it is the host's
   logic whole, is_local, local_write, core_write;
-  mr_axil_w #(.AW(12)) u_write (
-    .clk_i, .rst_ni,
-    `MR_AXIL_W_S_TO(, s_axil_), `MR_PUT_M_ON(w_, w_)
-  );
+  mr_axil_w #(.AW(12)) u_write (.clk_i, .rst_ni, `MR_AXIL_W_S_TO(, s_axil_), `MR_PUT_M_ON(w_, w_));
   assign whole       = w_strb == 4'hF;
   assign is_local    = w_addr < 12'h010 || w_addr == mr_pkg::KARG_PAGE_LOG2[11:0] ||
                        w_addr >= mr_pkg::KARG_CHANNEL[11:0] || !whole;

@@ -56,14 +56,8 @@ module mr_pcie_bar #(
   logic [15:0] addr_q;
   logic [31:0] data_q;  // of the access in work
   logic        begin_w, begin_r, engine, rings, local_done, done;
-  mr_axil_w #(.AW(16)) u_write (
-    .clk_i, .rst_ni,
-    `MR_AXIL_W_S_TO(, s_), `MR_PUT_M_ON(w_, w_)
-  );
-  mr_axil_r #(.AW(16)) u_read (
-    .clk_i, .rst_ni,
-    `MR_AXIL_R_S_TO(, s_), `MR_GET_M_ON(r_, r_)
-  );
+  mr_axil_w #(.AW(16)) u_write (.clk_i, .rst_ni, `MR_AXIL_W_S_TO(, s_), `MR_PUT_M_ON(w_, w_));
+  mr_axil_r #(.AW(16)) u_read (.clk_i, .rst_ni, `MR_AXIL_R_S_TO(, s_), `MR_GET_M_ON(r_, r_));
   assign begin_w     = !acc_q && w_valid;
   assign begin_r     = !acc_q && !begin_w && r_valid;
   assign w_take      = begin_w;

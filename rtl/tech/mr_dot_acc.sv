@@ -86,15 +86,8 @@ module mr_dot_acc #(
     always_ff @(posedge clk_i) begin
       if (v_i[0]) sh_q <= 6'(shift(dr_i, dc_i));
     end
-    mr_dot_sum #(
-      .GRAD(GRAD)
-    ) u_sum (
-      .clk_i,
-      .v_i    (v_i[2:1]),
-      .first_i,
-      .term_i ({{10{m[37]}}, m}),
-      .round_i(round),
-      .acc_o
+    mr_dot_sum #(.GRAD(GRAD)) u_sum (
+      .clk_i, .v_i(v_i[2:1]), .first_i, .term_i({{10{m[37]}}, m}), .round_i(round), .acc_o
     );
     logic unused;
     assign unused = ^d_i[31:20];

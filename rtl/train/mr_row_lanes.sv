@@ -113,17 +113,9 @@ module mr_row_lanes #(
   assign ring_ren = (gain && v[mr_row_pkg::GAIN_DY-1]) || (ab && v[mr_row_pkg::AB_DN-1]) ||
                     (dx && v[mr_row_pkg::DX_DN-1]) || (sum && v[mr_row_pkg::SUM_A-1]) ||
                     (ds && v[mr_row_pkg::DS_E-1]);
-  mr_ram_1r1w #(
-    .W    (V * 32),
-    .DEPTH(16)
-  ) u_ring (
-    .clk_i,
-    .wen_i  (v[mr_row_pkg::IN]),
-    .waddr_i(ring_w_q),
-    .wdata_i(y_q),
-    .ren_i  (ring_ren),
-    .raddr_i(ring_r_q),
-    .rdata_o(ring)
+  mr_ram_1r1w #(.W(V * 32), .DEPTH(16)) u_ring (
+    .clk_i, .wen_i(v[mr_row_pkg::IN]), .waddr_i(ring_w_q), .wdata_i(y_q),
+    .ren_i(ring_ren), .raddr_i(ring_r_q), .rdata_o(ring)
   );
   always_ff @(posedge clk_i) begin
     if (clear_i) begin
@@ -172,17 +164,9 @@ module mr_row_lanes #(
       mul_b_q <= (m_dy || m_dn) ? ring : m_pe ? add_y : {V{mul_c}};
     end
   end
-  mr_vfmul #(
-    .LANES(V)
-  ) u_mul (
-    .clk_i,
-    .rst_ni,
-    .valid_i(mul_v_q),
-    .a_i    (mul_a_q),
-    .b_i    (mul_b_q),
-    .valid_o(unused_mul),
-    .y_o    (mul_y),
-    .ovf_o  (mul_ovf)
+  mr_vfmul #(.LANES(V)) u_mul (
+    .clk_i, .rst_ni, .valid_i(mul_v_q), .a_i(mul_a_q), .b_i(mul_b_q), .valid_o(unused_mul),
+    .y_o(mul_y), .ovf_o(mul_ovf)
   );
 
   // ---- adder ------------------------------------------------------------------------------------
@@ -204,17 +188,9 @@ module mr_row_lanes #(
       add_b_q <= ((a_w || a_dist) ? mul_y : {V{add_c}}) ^ {V{32'h80000000}};
     end
   end
-  mr_vfadd #(
-    .LANES(V)
-  ) u_add (
-    .clk_i,
-    .rst_ni,
-    .valid_i(add_v_q),
-    .a_i    (add_a_q),
-    .b_i    (add_b_q),
-    .valid_o(unused_add),
-    .y_o    (add_y),
-    .ovf_o  (add_ovf)
+  mr_vfadd #(.LANES(V)) u_add (
+    .clk_i, .rst_ni, .valid_i(add_v_q), .a_i(add_a_q), .b_i(add_b_q), .valid_o(unused_add),
+    .y_o(add_y), .ovf_o(add_ovf)
   );
   assign ovf_o = mul_ovf || add_ovf;
 
@@ -280,12 +256,8 @@ module mr_row_lanes #(
     logic [48:0] size_q;
     logic [15:0] p_live;
     mr_exp2 u_exp2 (
-      .clk_i,
-      .rst_ni,
-      .valid_i(exp_v),
-      .d_i    (add_y[32*l+:32]),
-      .valid_o(unused_exp[l]),
-      .p_o    (p[16*l+:16])
+      .clk_i, .rst_ni, .valid_i(exp_v), .d_i(add_y[32*l+:32]), .valid_o(unused_exp[l]),
+      .p_o(p[16*l+:16])
     );
     assign p_live = p[16*l+:16] & {16{live_p_q[l]}};
     assign b      = h_q | {9'd0, p_live};
@@ -326,31 +298,15 @@ module mr_row_lanes #(
   end
 
   // ---- sums and maxima --------------------------------------------------------------------------
-  mr_row_sum #(
-    .V(V), .W(25), .SUM(48)
-  ) u_sum (
-    .clk_i, .rst_ni, .clear_i,
-    .valid_i(sum_v_q),
-    .data_i (small_q),
-    .sum_o
+  mr_row_sum #(.V(V), .W(25), .SUM(48)) u_sum (
+    .clk_i, .rst_ni, .clear_i, .valid_i(sum_v_q), .data_i(small_q), .sum_o
   );
-  mr_row_sum #(
-    .V(V), .W(50), .SUM(64)
-  ) u_prod (
-    .clk_i, .rst_ni, .clear_i,
-    .valid_i(prod_v_q[2]),
-    .data_i (prod_q),
-    .sum_o  (prod_o)
+  mr_row_sum #(.V(V), .W(50), .SUM(64)) u_prod (
+    .clk_i, .rst_ni, .clear_i, .valid_i(prod_v_q[2]), .data_i(prod_q), .sum_o(prod_o)
   );
-  mr_row_max #(
-    .V(V)
-  ) u_score (
-    .clk_i, .rst_ni,
-    .clear_i(clear_i && pass_i == mr_row_pkg::MAX),
-    .valid_i(max && v[mr_row_pkg::KEY]),
-    .live_i (live_key),
-    .data_i (mul_y),
-    .max_o  (score)
+  mr_row_max #(.V(V)) u_score (
+    .clk_i, .rst_ni, .clear_i(clear_i && pass_i == mr_row_pkg::MAX),
+    .valid_i(max && v[mr_row_pkg::KEY]), .live_i(live_key), .data_i(mul_y), .max_o(score)
   );
 
   logic            tops_clear, top3_q, xv, yv, gv;
@@ -373,8 +329,8 @@ module mr_row_lanes #(
     .clk_i, .rst_ni, .valid_i(top && v[mr_row_pkg::IN]), .data_i(x_all_q), .valid_o(xv), .max_o(xm)
   );
   mr_expmax #(.LANES(V)) u_top_y (
-    .clk_i, .rst_ni, .valid_i((top || max) && v[mr_row_pkg::IN]), .data_i(y_q),
-    .valid_o(yv), .max_o(ym)
+    .clk_i, .rst_ni, .valid_i((top || max) && v[mr_row_pkg::IN]), .data_i(y_q), .valid_o(yv),
+    .max_o(ym)
   );
   mr_expmax #(.LANES(V)) u_top_g (
     .clk_i, .rst_ni, .valid_i(top3_q), .data_i(g_q), .valid_o(gv), .max_o(gm)

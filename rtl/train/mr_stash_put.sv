@@ -105,12 +105,7 @@ module mr_stash_put #(
   logic [37:0] over;
   logic [38:0] over_q;
   mr_tiles_at u_at (
-    .clk_i,
-    .group_i(group_q),
-    .beats_i(group_beats_q),
-    .head_o (head),
-    .group_o(group),
-    .end_o  (over)
+    .clk_i, .group_i(group_q), .beats_i(group_beats_q), .head_o(head), .group_o(group), .end_o(over)
   );
   logic [31:0] head_q, codes_q, elems_q, section;
   logic [3:0]  in_sec;
@@ -141,17 +136,9 @@ module mr_stash_put #(
   assign ask       = (state_q == AT && step_q == '0) || read_end ||
                      (state_q == MERGE && !turn_q[4]);
   assign word      = (state_q == AT) ? group_q[3:0] : turn_q[3:0];
-  mr_ram_1r1w #(
-    .W    (WORD),
-    .DEPTH(16)
-  ) u_most (
-    .clk_i,
-    .wen_i  (put),
-    .waddr_i(group_q[3:0]),
-    .wdata_i(now),
-    .ren_i  (ask),
-    .raddr_i(word),
-    .rdata_o(was)
+  mr_ram_1r1w #(.W(WORD), .DEPTH(16)) u_most (
+    .clk_i, .wen_i(put), .waddr_i(group_q[3:0]), .wdata_i(now),
+    .ren_i(ask), .raddr_i(word), .rdata_o(was)
   );
 
   function automatic logic [7:0] larger(input logic [7:0] a, input logic [7:0] b);

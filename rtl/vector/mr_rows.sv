@@ -230,20 +230,10 @@ module mr_rows #(
   logic [511:0] f_data;
   // The buffer has room for all that is requested.
   // verilator lint_off PINCONNECTEMPTY
-  mr_fifo #(
-    .W    (512),
-    .DEPTH(BUF)
-  ) u_buf (
-    .clk_i,
-    .rst_ni,
-    .clear_i    (1'b0),
-    .in_valid_i (hr_data_valid_i),
-    .in_ready_o (),
-    .in_data_i  (hr_data_i),
-    .out_valid_o(f_valid),
-    .out_ready_i(f_ready),
-    .out_data_o (f_data),
-    .count_o    ()
+  mr_fifo #(.W(512), .DEPTH(BUF)) u_buf (
+    .clk_i, .rst_ni, .clear_i(1'b0),
+    .in_valid_i(hr_data_valid_i), .in_ready_o(), .in_data_i(hr_data_i),
+    .out_valid_o(f_valid), .out_ready_i(f_ready), .out_data_o(f_data), .count_o()
   );
   // verilator lint_on PINCONNECTEMPTY
 
@@ -254,52 +244,25 @@ module mr_rows #(
   logic [V*32-1:0] w_data;
   assign run = state_q == S_RUN;
   if (V == 4) begin : gen_one_width
-    mr_width #(
-      .IN (512),
-      .OUT(128)
-    ) u_width (
-      .clk_i,
-      .rst_ni,
-      .clear_i    (phase_end),
-      .in_valid_i (f_valid),
-      .in_ready_o (f_ready),
-      .in_data_i  (f_data),
-      .out_valid_o(w_valid),
-      .out_ready_i(run),
-      .out_data_o (w_data)
+    mr_width #(.IN(512), .OUT(128)) u_width (
+      .clk_i, .rst_ni, .clear_i(phase_end),
+      .in_valid_i(f_valid), .in_ready_o(f_ready), .in_data_i(f_data),
+      .out_valid_o(w_valid), .out_ready_i(run), .out_data_o(w_data)
     );
     assign row_data = w_data;
     assign step     = w_valid && run;
     assign word_v   = step && phase_q != P_TABLE;
   end else begin : gen_two_widths
     logic t_ready, w_ready, t_valid;
-    mr_width #(
-      .IN (512),
-      .OUT(128)
-    ) u_table (
-      .clk_i,
-      .rst_ni,
-      .clear_i    (phase_end),
-      .in_valid_i (f_valid && phase_q == P_TABLE),
-      .in_ready_o (t_ready),
-      .in_data_i  (f_data),
-      .out_valid_o(t_valid),
-      .out_ready_i(run && phase_q == P_TABLE),
-      .out_data_o (row_data)
+    mr_width #(.IN(512), .OUT(128)) u_table (
+      .clk_i, .rst_ni, .clear_i(phase_end),
+      .in_valid_i(f_valid && phase_q == P_TABLE), .in_ready_o(t_ready), .in_data_i(f_data),
+      .out_valid_o(t_valid), .out_ready_i(run && phase_q == P_TABLE), .out_data_o(row_data)
     );
-    mr_width #(
-      .IN (512),
-      .OUT(V * 32)
-    ) u_width (
-      .clk_i,
-      .rst_ni,
-      .clear_i    (phase_end),
-      .in_valid_i (f_valid && run && phase_q != P_TABLE),
-      .in_ready_o (w_ready),
-      .in_data_i  (f_data),
-      .out_valid_o(w_valid),
-      .out_ready_i(run && phase_q != P_TABLE),
-      .out_data_o (w_data)
+    mr_width #(.IN(512), .OUT(V * 32)) u_width (
+      .clk_i, .rst_ni, .clear_i(phase_end),
+      .in_valid_i(f_valid && run && phase_q != P_TABLE), .in_ready_o(w_ready), .in_data_i(f_data),
+      .out_valid_o(w_valid), .out_ready_i(run && phase_q != P_TABLE), .out_data_o(w_data)
     );
     assign f_ready = (phase_q == P_TABLE) ? t_ready : run && w_ready;
     assign word_v  = w_valid && run && phase_q != P_TABLE;
@@ -374,42 +337,18 @@ module mr_rows #(
   assign last    = has_end ? row_q[111:96] - 16'd1 : row_q[47:32];
 
   // One copy for each reader.
-  mr_ram_1r1w #(
-    .W    (65),
-    .DEPTH(T)
-  ) u_row_a (
-    .clk_i,
-    .wen_i  (row_v_q),
-    .waddr_i(row_tok_q),
-    .wdata_i({has_end, last, row_q[47:0]}),
-    .ren_i  (row_a_ren_i),
-    .raddr_i(row_a_raddr_i),
-    .rdata_o(row_a_rdata_o)
+  mr_ram_1r1w #(.W(65), .DEPTH(T)) u_row_a (
+    .clk_i, .wen_i(row_v_q), .waddr_i(row_tok_q), .wdata_i({has_end, last, row_q[47:0]}),
+    .ren_i(row_a_ren_i), .raddr_i(row_a_raddr_i), .rdata_o(row_a_rdata_o)
   );
-  mr_ram_1r1w #(
-    .W    (48),
-    .DEPTH(T)
-  ) u_row_b (
-    .clk_i,
-    .wen_i  (row_v_q),
-    .waddr_i(row_tok_q),
-    .wdata_i(row_q[47:0]),
-    .ren_i  (row_b_ren_i),
-    .raddr_i(row_b_raddr_i),
-    .rdata_o(row_b_rdata_o)
+  mr_ram_1r1w #(.W(48), .DEPTH(T)) u_row_b (
+    .clk_i, .wen_i(row_v_q), .waddr_i(row_tok_q), .wdata_i(row_q[47:0]),
+    .ren_i(row_b_ren_i), .raddr_i(row_b_raddr_i), .rdata_o(row_b_rdata_o)
   );
   if (TRAIN != 0) begin : gen_row_c
-    mr_ram_1r1w #(
-      .W    (16),
-      .DEPTH(T)
-    ) u_row_c (
-      .clk_i,
-      .wen_i  (row_v_q),
-      .waddr_i(row_tok_q),
-      .wdata_i(row_q[47:32]),
-      .ren_i  (row_c_ren_i),
-      .raddr_i(row_c_raddr_i),
-      .rdata_o(row_c_rdata_o)
+    mr_ram_1r1w #(.W(16), .DEPTH(T)) u_row_c (
+      .clk_i, .wen_i(row_v_q), .waddr_i(row_tok_q), .wdata_i(row_q[47:32]),
+      .ren_i(row_c_ren_i), .raddr_i(row_c_raddr_i), .rdata_o(row_c_rdata_o)
     );
   end else begin : gen_no_row_c
     assign row_c_rdata_o = '0;
@@ -510,17 +449,9 @@ module mr_rows #(
       add_b_q <= host_q;
       tags_q  <= {tags_q[TAG_W*(LATE-1)-1:0], tag};
     end
-    mr_vfadd #(
-      .LANES(V)
-    ) u_add (
-      .clk_i,
-      .rst_ni,
-      .valid_i(read_q[1]),
-      .a_i    (add_a_q),
-      .b_i    (add_b_q),
-      .valid_o(sum_v),
-      .y_o    (sum),
-      .ovf_o
+    mr_vfadd #(.LANES(V)) u_add (
+      .clk_i, .rst_ni, .valid_i(read_q[1]), .a_i(add_a_q), .b_i(add_b_q), .valid_o(sum_v),
+      .y_o(sum), .ovf_o
     );
     assign res_we_o    = add_q ? sum_v : res_we_q;
     assign res_wdata_o = add_q ? sum : wdata_q;
@@ -550,15 +481,8 @@ module mr_rows #(
   logic [7:0]    ex_max, acc_q;
   logic [TW-1:0] ex1_tok_q, ex2_tok_q, rexp_tok_q;
   logic          rexp_we_q;
-  mr_expmax #(
-    .LANES(V)
-  ) u_expmax (
-    .clk_i,
-    .rst_ni,
-    .valid_i(w_v),
-    .data_i (w_word),
-    .valid_o(ex_v),
-    .max_o  (ex_max)
+  mr_expmax #(.LANES(V)) u_expmax (
+    .clk_i, .rst_ni, .valid_i(w_v), .data_i(w_word), .valid_o(ex_v), .max_o(ex_max)
   );
   always_ff @(posedge clk_i) begin
     ex1_first_q <= w_first;

@@ -9,9 +9,7 @@ module dot_halves (
   localparam int Most = 4 * 127 * 128;
   logic [8*36-1:0] sums;
   logic [19:0] lo, hi;
-  mr_dot_halves u_halves (
-    .sums_i(sums), .lo_o(lo), .hi_o(hi)
-  );
+  mr_dot_halves u_halves (.sums_i(sums), .lo_o(lo), .hi_o(hi));
   for (genvar g = 0; g < 8; g++) begin : gen_sum
     logic [47:0] p;
     assign p = 48'h4_0001_0000 + 48'($signed(lo_i[18*g+:18])) +

@@ -49,8 +49,8 @@ mapfile -t rtl < <(find rtl -name '*.sv')
 port_most=$'epilogue 22 73\nepi_cmds 23 58\nresults 27 90\ntrain 28 88' # module, ports, signals
 share=$(awk -f tests/lint/wiring.awk "${rtl[@]}")
 echo "# module headers and instances are $share % of the lines of rtl/" | tee "$tmp/wiring"
-awk -v share="$share" 'BEGIN { exit share > 24 }'
-tap $? "at most 24 % of the lines of rtl/ are wiring: ports that go together are bundles" "$tmp/wiring"
+awk -v share="$share" 'BEGIN { exit share > 22 }'
+tap $? "at most 22 % of the lines of rtl/ are wiring: ports that go together are bundles" "$tmp/wiring"
 awk -f tests/lint/ports.awk rtl/spec/bundles.def "${rtl[@]}" >"$tmp/ports-of"
 awk '{ ports += $2; signals += $3 } END { print "# " NR " modules have " ports " ports, a bundle counted once, and " signals " signals" }' "$tmp/ports-of"
 while read -r module ports signals; do # those that training crosses do not grow

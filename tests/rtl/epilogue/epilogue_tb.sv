@@ -107,87 +107,43 @@ module epilogue_tb #(
   assign side_room = {sl_has_i, sl_room_i, tl_room_i, tn_room_i};
   assign side_f    = sl_f_i;
   mr_train_done u_done (
-    .clk_i,
-    .rst_ni,
-    .push_i    (side_push),
-    .has_i     ({cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], cmd_i[mr_pkg::MATMUL_TILES_LSB],
-                 cmd_i[mr_pkg::MATMUL_TURNED_LSB]}),
-    .next_i    (side_next),
-    .told_i    ({sl_done_i, tl_done_i, tn_done_i}),
-    .bad_i     ({tl_bad_i, tn_bad_i}),
-    .bad_addr_i({tl_bad_addr_i, tn_bad_addr_i}),
-    .ok_o      (side_ok),
-    .bad_o     (side_bad),
+    .clk_i, .rst_ni, .push_i(side_push),
+    .has_i({cmd_i[mr_pkg::MATMUL_KEEP_SLOPE_LSB], cmd_i[mr_pkg::MATMUL_TILES_LSB], cmd_i[mr_pkg::MATMUL_TURNED_LSB]}),
+    .next_i(side_next), .told_i({sl_done_i, tl_done_i, tn_done_i}), .bad_i({tl_bad_i, tn_bad_i}),
+    .bad_addr_i({tl_bad_addr_i, tn_bad_addr_i}), .ok_o(side_ok), .bad_o(side_bad),
     .bad_addr_o(side_bad_addr)
   );
 
   logic unused_busy;
-  mr_epilogue #(
-    .N      (N),
-    .T      (T),
-    .D_MAX  (D_MAX),
-    .ROT_MAX(ROT_MAX),
-    .TRAIN  (TRAIN)
-  ) u_epilogue (
-    .clk_i,
-    .rst_ni,
-    .cmd_valid_i(cfg_valid_i),
-    .cmd_ready_o(cfg_ready_o),
-    .cfg_rows_i,
-    .cmd_i,
-    .two_pass_i,
-    .train_i(TRAIN != 0),
-    .done_o,
-    `MR_DR_S_TO(dr_, dr_),
-    `MR_RAM_R_M_TO(rot_, rot_),
+  mr_epilogue #(.N(N), .T(T), .D_MAX(D_MAX), .ROT_MAX(ROT_MAX), .TRAIN(TRAIN)) u_epilogue (
+    .clk_i, .rst_ni, .cmd_valid_i(cfg_valid_i), .cmd_ready_o(cfg_ready_o), .cfg_rows_i, .cmd_i,
+    .two_pass_i, .train_i(TRAIN != 0), .done_o,
+    `MR_DR_S_TO(dr_, dr_), `MR_RAM_R_M_TO(rot_, rot_),
     .res_second_o,
-    `MR_RAM_R_M_TO(res_, res_),
-    `MR_RAM_W_M_TO(res_, res_),
-    `MR_RAM_W_S_TO(rexp_, rexp_),
+    `MR_RAM_R_M_TO(res_, res_), `MR_RAM_W_M_TO(res_, res_), `MR_RAM_W_S_TO(rexp_, rexp_),
     `MR_RAM_R_S_TO(rexp_, rexp_),
-    .out_base_i,
-    .out_limit_i,
-    `MR_WR_M_TO(, ),
-    `MR_SIDE_M_ON(side_, side_),
+    .out_base_i, .out_limit_i,
+    `MR_WR_M_TO(, ), `MR_SIDE_M_ON(side_, side_),
     .out_busy_o(unused_busy),
     `MR_ERR_M_TO(err_, err_),
-    .sticky_ovf_o,
-    .sticky_nan_o,
+    .sticky_ovf_o, .sticky_nan_o,
     `MR_LN_M_ON(q_, q_)
   );
 
   mr_vec_out #(
-    .V        (V),
-    .T        (T),
-    .SLOTS    (T),
-    .QKV_WORDS(QKV_WORDS),
-    .PM_WORDS (PM_WORDS),
-    .TWO_PASS (1)
+    .V(V), .T(T), .SLOTS(T), .QKV_WORDS(QKV_WORDS), .PM_WORDS(PM_WORDS), .TWO_PASS(1)
   ) u_out (
-    .clk_i,
-    .rst_ni,
-    .two_pass_i,
-    `MR_LN_S_ON(epi_, q_),
-    `MR_LN_S_TO(ln_, ln_),
-    `MR_BLK_M_TO(act_, act_),
-    .qkv_we_o,
-    .qkv_waddr_o,
-    .qkv_wdata_o,
+    .clk_i, .rst_ni, .two_pass_i,
+    `MR_LN_S_ON(epi_, q_), `MR_LN_S_TO(ln_, ln_), `MR_BLK_M_TO(act_, act_),
+    .qkv_we_o, .qkv_waddr_o, .qkv_wdata_o,
     `MR_PM_M_ON(pm_, pm_)
   );
 
-  mr_prefix_max #(
-    .T       (T),
-    .PM_WORDS(PM_WORDS),
-    .SUBS    (V > 32 ? V / 32 : 1)
-  ) u_pm (
-    .clk_i,
-    .rst_ni,
+  mr_prefix_max #(.T(T), .PM_WORDS(PM_WORDS), .SUBS(V > 32 ? V / 32 : 1)) u_pm (
+    .clk_i, .rst_ni,
     `MR_PM_S_ON(blk_, pm_),
     .row_continues_i,
-    `MR_RAM_W_S_TO(ld_, ld_),
-    `MR_RAM_R_S_TO(a_, pm_a_),
-    `MR_RAM_R_S_TO(b_, pm_b_)
+    `MR_RAM_W_S_TO(ld_, ld_), `MR_RAM_R_S_TO(a_, pm_a_), `MR_RAM_R_S_TO(b_, pm_b_)
   );
 
 endmodule

@@ -41,83 +41,34 @@ module mr_fp_bench #(
     output logic [31:0]         rsqrt_o
 );
   mr_vfadd #(.LANES(LANES)) u_add (
-      .clk_i,
-      .rst_ni,
-      .valid_i,
-      .a_i,
-      .b_i,
-      .valid_o(add_valid_o),
-      .y_o(add_o),
-      .ovf_o(add_ovf_o)
+    .clk_i, .rst_ni, .valid_i, .a_i, .b_i, .valid_o(add_valid_o), .y_o(add_o), .ovf_o(add_ovf_o)
   );
   mr_vfmul #(.LANES(LANES)) u_mul (
-      .clk_i,
-      .rst_ni,
-      .valid_i,
-      .a_i,
-      .b_i,
-      .valid_o(mul_valid_o),
-      .y_o(mul_o),
-      .ovf_o(mul_ovf_o)
+    .clk_i, .rst_ni, .valid_i, .a_i, .b_i, .valid_o(mul_valid_o), .y_o(mul_o), .ovf_o(mul_ovf_o)
   );
   mr_vacc2f #(.LANES(LANES)) u_cvt (
-      .clk_i,
-      .rst_ni,
-      .valid_i,
-      .acc_i,
-      .exp_i,
-      .valid_o(cvt_valid_o),
-      .y_o(cvt_o),
-      .ovf_o(cvt_ovf_o)
+    .clk_i, .rst_ni, .valid_i, .acc_i, .exp_i, .valid_o(cvt_valid_o), .y_o(cvt_o), .ovf_o(cvt_ovf_o)
   );
 
   logic gelu_v, unused_gelu;
   logic [LANES*32-1:0] relu, neg;
   mr_vgelu #(.LANES(LANES)) u_gelu (
-      .clk_i,
-      .rst_ni,
-      .valid_i,
-      .fn_i(function_i),
-      .x_i(a_i),
-      .valid_o(gelu_v),
-      .relu_o(relu),
-      .neg_o(neg)
+    .clk_i, .rst_ni, .valid_i, .fn_i(function_i), .x_i(a_i), .valid_o(gelu_v), .relu_o(relu),
+    .neg_o(neg)
   );
   mr_vfadd #(.LANES(LANES)) u_gelu_add (
-      .clk_i,
-      .rst_ni,
-      .valid_i(gelu_v),
-      .a_i(relu),
-      .b_i(neg),
-      .valid_o(gelu_valid_o),
-      .y_o(gelu_o),
-      .ovf_o(unused_gelu)
+    .clk_i, .rst_ni, .valid_i(gelu_v), .a_i(relu), .b_i(neg), .valid_o(gelu_valid_o), .y_o(gelu_o),
+    .ovf_o(unused_gelu)
   );
   mr_exp2 u_exp2 (
-      .clk_i,
-      .rst_ni,
-      .valid_i,
-      .d_i({1'b0, a_i[30:0]}),
-      .valid_o(exp2_valid_o),
-      .p_o(exp2_o)
+    .clk_i, .rst_ni, .valid_i, .d_i({1'b0, a_i[30:0]}), .valid_o(exp2_valid_o), .p_o(exp2_o)
   );
   mr_recip u_recip (
-      .clk_i,
-      .rst_ni,
-      .valid_i,
-      .v_i(a_i[31:0]),
-      .valid_o(recip_valid_o),
-      .y_o(recip_o)
+    .clk_i, .rst_ni, .valid_i, .v_i(a_i[31:0]), .valid_o(recip_valid_o), .y_o(recip_o)
   );
   mr_rsqrt u_rsqrt (
-      .clk_i,
-      .rst_ni,
-      .valid_i(rsqrt_valid_i),
-      .v_i(a_i[31:0]),
-      .eps_i(a_i[0] ? b_i[31:0] : 32'd0),
-      .valid_o(rsqrt_valid_o),
-      .y_o(rsqrt_o),
-      .ovf_o(rsqrt_ovf_o)
+    .clk_i, .rst_ni, .valid_i(rsqrt_valid_i), .v_i(a_i[31:0]), .eps_i(a_i[0] ? b_i[31:0] : 32'd0),
+    .valid_o(rsqrt_valid_o), .y_o(rsqrt_o), .ovf_o(rsqrt_ovf_o)
   );
 
   always_ff @(posedge clk_i) begin

@@ -17,25 +17,14 @@ module mr_pe_both (
   logic [95:0] acc;
   logic signed [31:0] d[0:3];
   logic [1:0] below;
-  mr_pe #(
-    .GRAD(1)
-  ) u_portable (
+  mr_pe #(.GRAD(1)) u_portable (
     .clk_i, .v_i, .first_i, .grad_i, .a_i, .w_i, .dr_i, .dc_i, .acc_o, .below_o
   );
-  mr_pe #(
-    .DSP (1),
-    .GRAD(1)
-  ) u_dsp (
+  mr_pe #(.DSP(1), .GRAD(1)) u_dsp (
     .clk_i, .v_i, .first_i, .grad_i, .a_i, .w_i, .dr_i, .dc_i, .acc_o(acc), .below_o(below)
   );
   // Dot products before alignment takes bits away.
-  mr_dot u_dot (
-    .clk_i, .v_i(v_i[3:0]), .a_i, .w_i, .d_lo_o(d[0]), .d_hi_o(d[1])
-  );
-  mr_dot #(
-    .DSP(1)
-  ) u_dot_dsp (
-    .clk_i, .v_i(v_i[3:0]), .a_i, .w_i, .d_lo_o(d[2]), .d_hi_o(d[3])
-  );
+  mr_dot u_dot (.clk_i, .v_i(v_i[3:0]), .a_i, .w_i, .d_lo_o(d[0]), .d_hi_o(d[1]));
+  mr_dot #(.DSP(1)) u_dot_dsp (.clk_i, .v_i(v_i[3:0]), .a_i, .w_i, .d_lo_o(d[2]), .d_hi_o(d[3]));
   assign differ_o = acc != acc_o || below != below_o || d[0] != d[2] || d[1] != d[3];
 endmodule
