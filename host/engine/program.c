@@ -113,12 +113,22 @@ static void save_rows(struct builder *b)
 // Once a block, before the first command that waits for another: it runs ahead.
 static void load_maxima(struct builder *b, int layer)
 {
-    if (b->loaded || layer == b->c->n_layer)
+    if (b->loaded || layer < 0 || layer == b->c->n_layer)
         return;
     struct mr_command *c = add(b, MR_OP_PM_LOAD, bit(MR_MEM_ROWS), bit(MR_MEM_MAXIMA));
     mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
     mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)b->d.w / 64);
     b->loaded = true;
+}
+
+// Those over whole texts, from where STORE_KV has put them.
+static void load_maxima_to_end(struct builder *b, int layer)
+{
+    struct mr_command *c =
+        add(b, MR_OP_PM_LOAD, bit(MR_MEM_ROWS) | bit(MR_MEM_KV), bit(MR_MEM_MAXIMA));
+    mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
+    mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)b->d.w / 64);
+    mr_command_set(c, MR_F_PM_LOAD_TO_END, 1);
 }
 
 static void norm(struct builder *b, int layer, const struct mr_item *item)
@@ -128,12 +138,13 @@ static void norm(struct builder *b, int layer, const struct mr_item *item)
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)b->d.d);
     load_maxima(b, layer);
     c = add(b, MR_OP_LAYERNORM, bit(MR_MEM_ROWS) | bit(MR_MEM_VECTORS) | place(item->from),
-            place(item->to));
+            place(item->to) | (item->back ? place(item->from) : 0));
     mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)b->places.base[item->to]);
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)b->d.d / 32);
     mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
     mr_command_set(c, MR_F_LAYERNORM_DST_SLOT, (uint32_t)b->places.slot[item->to]);
     mr_command_set(c, MR_F_LAYERNORM_LOGIT_ROWS, layer == b->c->n_layer);
+    mr_command_set(c, MR_F_LAYERNORM_BACK, item->back);
     mr_command_set(c, MR_F_LAYERNORM_INV_N, mr_bits(k.inv_n));
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
@@ -155,6 +166,8 @@ static void attend(struct builder *b, int layer, const struct mr_item *item)
     float scale = (float)(1.4426950408889634 / mr_attention_root(b->c, layer)); // log2(e) / root
     unsigned reads = bit(MR_MEM_ROWS) | bit(MR_MEM_MAXIMA) | bit(MR_MEM_KV) | place(item->from);
     load_maxima(b, layer);
+    if (mr_arch_of(b->c)->encoder)
+        load_maxima_to_end(b, layer);
     struct mr_command *c = add(b, MR_OP_ATTEND, reads, place(item->to));
     mr_command_set(c, MR_F_ATTEND_LAYER, (uint32_t)layer);
     mr_command_set(c, MR_F_ATTEND_HEADS, (uint32_t)b->c->n_head);
@@ -250,21 +263,27 @@ static void add_items(struct builder *b, int layer)
 }
 
 // An item is three commands at most: STREAM_VEC, PM_LOAD and LAYERNORM, or STREAM_TILES, MATMUL and
-// STORE_KV; a block may begin with PM_LOAD. Beside the items are LOAD_ROWS, STORE_RES and END.
+// STORE_KV, or PM_LOAD and ATTEND; a block may begin with PM_LOAD. Beside the items are LOAD_ROWS,
+// STORE_RES and END.
 static int most_commands(const struct mr_config *c, const struct mr_program_stage *stage)
 {
     const struct mr_arch *arch = mr_arch_of(c);
-    return (stage->last - stage->first) * (3 * arch->block.count + 1) + 3 * arch->tail.count + 3;
+    return (stage->last - stage->first) * (3 * arch->block.count + 1) + 3 * arch->front.count +
+           3 * arch->tail.count + 3;
 }
 
 int mr_stage_first(const struct mr_config *c, const struct mr_program_stage *stage)
 {
-    return stage->first * mr_stream_block_items(mr_arch_of(c));
+    const struct mr_arch *arch = mr_arch_of(c);
+    return stage->first > 0
+               ? mr_stream_front_items(arch) + stage->first * mr_stream_block_items(arch)
+               : 0;
 }
 
 int mr_stage_items(const struct mr_config *c, const struct mr_program_stage *stage)
 {
-    int end = stage->last * mr_stream_block_items(mr_arch_of(c));
+    const struct mr_arch *arch = mr_arch_of(c);
+    int end = mr_stream_front_items(arch) + stage->last * mr_stream_block_items(arch);
     return (stage->last > c->n_layer ? mr_stream_items(c) : end) - mr_stage_first(c, stage);
 }
 
@@ -313,6 +332,8 @@ int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum
                        most_commands(c, stage));
     }
     load_rows(&b);
+    if (stage->first == 0)
+        add_items(&b, -1);
     for (int l = stage->first; l < stage->last; l++)
         add_items(&b, l);
     if (stage->save)

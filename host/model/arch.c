@@ -98,7 +98,7 @@ int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
 const struct mr_list *mr_items_of(const struct mr_config *c, int layer)
 {
     const struct mr_arch *arch = mr_arch_of(c);
-    return layer < c->n_layer ? &arch->block : &arch->tail;
+    return layer < 0 ? &arch->front : layer < c->n_layer ? &arch->block : &arch->tail;
 }
 
 // Is `b` the share behind `a` of the same tensor?

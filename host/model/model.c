@@ -86,6 +86,8 @@ const struct mr_item *mr_arch_positions(const struct mr_arch *arch)
 static int norm_of_columns(const struct mr_arch *arch, const struct mr_list *list, int i)
 {
     int norm = mr_item_writer(list, i, MR_X);
+    if (norm >= 0 && list->items[norm].back)
+        return -1; // the residual has what it writes, too
     // What reads a norm has its factors, or nothing does.
     for (int k = norm + 1; norm >= 0 && k < list->count; k++) {
         if (list->items[k].from == MR_X && mr_item_writer(list, k, MR_X) == norm &&

@@ -49,18 +49,23 @@ int mr_stream_block_items(const struct mr_arch *arch)
     return streamed(&arch->block);
 }
 
+int mr_stream_front_items(const struct mr_arch *arch)
+{
+    return streamed(&arch->front);
+}
+
 int mr_stream_items(const struct mr_config *c)
 {
     const struct mr_arch *arch = mr_arch_of(c);
-    return streamed(&arch->block) * c->n_layer + streamed(&arch->tail);
+    return streamed(&arch->front) + streamed(&arch->block) * c->n_layer + streamed(&arch->tail);
 }
 
 struct mr_stream_item mr_stream_item(const struct mr_config *c, enum mr_format layers, int index)
 {
     struct mr_dims d = mr_dims_of(c);
-    int block = mr_stream_block_items(mr_arch_of(c));
-    int layer = index / block < c->n_layer ? index / block : c->n_layer;
-    struct mr_stream_item it = {.layer = layer, .part = index - layer * block};
+    int block = mr_stream_block_items(mr_arch_of(c)), front = mr_stream_front_items(mr_arch_of(c));
+    int i = index - front, layer = i < 0 ? -1 : i / block < c->n_layer ? i / block : c->n_layer;
+    struct mr_stream_item it = {.layer = layer, .part = layer < 0 ? index : i - layer * block};
     const struct mr_list *list = mr_items_of(c, layer);
     for (int left = it.part; !mr_item_streams(&list->items[it.index]) || left-- > 0;)
         it.index++;

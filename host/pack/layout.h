@@ -33,20 +33,21 @@ struct mr_stream_item {
     const struct mr_item *item;
     int index; // of the item in its list
     int part;  // how many items of the list are in the stream before it
-    int layer; // n_layer for those behind the last block
+    int layer; // n_layer for those behind the last block, -1 for those in front of the first
     int k;     // contraction length (vectors: D), padded
     int cols;  // outputs, padded (vectors: 0)
     bool bias; // of a matrix (vectors: true)
     enum mr_format format;
 };
 
-// Items in stream order: those of the model's description that have weights, block by block, then
-// the tail's. index 0..n-1.
+// Items in stream order: those of the model's description that have weights, the front's, then
+// block by block, then the tail's. index 0..n-1.
 int mr_stream_items(const struct mr_config *c);
 struct mr_stream_item mr_stream_item(const struct mr_config *c, enum mr_format layers, int index);
 
-// Of a block.
+// Of a block, and of what stands in front of the first.
 int mr_stream_block_items(const struct mr_arch *arch);
+int mr_stream_front_items(const struct mr_arch *arch);
 
 // Beats of one column group, of one header, and of a whole item on one of `channels` channels.
 int64_t mr_group_beats(const struct mr_stream_item *item);
