@@ -130,7 +130,8 @@ module millrace_core #(
   `MR_RAM_R_W(mv_vec_, VEC_AW, V*32);
   `MR_RAM_R_W(mv_row_, TW, 16);
   `MR_LN_W(mq_, mr_vec_pkg::TAG_LN_W);
-  logic mv_read_q, mv_ovf, mv_nan;
+  `MR_FLAGS_W(mv_);
+  logic mv_read_q;
 
   // what is counted
   logic [N-1:0] c_w_beat, c_kv_beat;
@@ -141,8 +142,11 @@ module millrace_core #(
   // verilator lint_on UNUSED
   `MR_ARRAY_CNT_W(c_arr_);
   `MR_TRAIN_CNT_W(c_tr_);
-  logic c_hr_beat, c_wr_beat, c_at_busy, c_at_idle, c_at_kv;
-  logic ln_ovf, ln_nan, at_ovf, at_nan, epi_ovf, epi_nan;
+  `MR_ATTN_CNT_W(c_at_);
+  logic c_hr_beat, c_wr_beat;
+  `MR_FLAGS_W(epi_);
+  `MR_FLAGS_W(ln_);
+  `MR_FLAGS_W(at_);
 
   // ---- clocks -----------------------------------------------------------------------------------
   // One clock; see mr_clk_gate.
@@ -213,8 +217,8 @@ module millrace_core #(
     .cnt_w_beat_i(c_w_beat), .cnt_kv_beat_i(c_kv_beat), .cnt_read_beat_i(c_hr_beat),
     .cnt_write_beat_i(c_wr_beat), .cnt_blocks_i(c_arr_blocks),
     .cnt_array_i({c_arr_idle, c_arr_drain, c_arr_weights, c_arr_busy}),
-    .cnt_vector_i(unit_busy[VECTOR] || ln_busy), .cnt_attention_i({c_at_kv, c_at_idle, c_at_busy}),
-    .cnt_writer_i(unit_busy[WRITER]),
+    .cnt_vector_i(unit_busy[VECTOR] || ln_busy),
+    .cnt_attention_i({c_at_wait_kv, c_at_idle, c_at_busy}), .cnt_writer_i(unit_busy[WRITER]),
     .cnt_reader_i({c_issue[0], c_idle[0], c_wait[0], c_nocredit[0]}),
     `MR_TRAIN_CNT_S_ON(cnt_train_, c_tr_),
     .cnt_run_o(cnt_run)
@@ -274,7 +278,8 @@ module millrace_core #(
     `MR_WR_M_ON_AT(, wr_, 0), `MR_SIDE_M_ON(side_, side_),
     .side_block_o(side_block),
     `MR_ERR_M_ON_AT(err_, e_, E_EPILOGUE),
-    .acks_o(epi_ack), .busy_o(epi_busy), .ovf_o(epi_ovf), .nan_o(epi_nan)
+    .acks_o(epi_ack), .busy_o(epi_busy),
+    `MR_FLAGS_M_ON(, epi_)
   );
 
   mr_vector #(
@@ -285,9 +290,8 @@ module millrace_core #(
     .cmd_valid_i(issue_valid[VECTOR] && !vq_op), .cmd_ready_o(vec_ready), .cmd_i(cmd[1023:512]),
     .done_o(vec_done), .busy_o(ln_busy), .n_rows_i(n_rows), .two_pass_i(two_pass),
     .input_base_i(input_base), .train_i(train), .rows_base_i(rows_base),
-    `MR_ERR_M_ON_AT(err_, e_, E_ROWS),
-    .ovf_o(ln_ovf), .nan_o(ln_nan),
-    `MR_RD_M_ON_AT(rd_, hr_, 1), `MR_RAM_R_S_ON(row_a_, row_a_), `MR_RAM_R_S_ON(row_b_, row_b_),
+    `MR_ERR_M_ON_AT(err_, e_, E_ROWS), `MR_FLAGS_M_ON(, ln_), `MR_RD_M_ON_AT(rd_, hr_, 1),
+    `MR_RAM_R_S_ON(row_a_, row_a_), `MR_RAM_R_S_ON(row_b_, row_b_),
     .row_continues_o(row_continues), .n_logit_rows_o(n_logit_rows),
     `MR_RAM_W_M_ON(rexp_, rexp_), `MR_RAM_R_M_ON(rexp_, rexp_),
     .phase_i(ln_phase_q),
@@ -323,8 +327,7 @@ module millrace_core #(
     .row_continues_i(row_continues),
     `MR_KV_M_ON(kv_, kv_), `MR_QKV_S_ON(qkv_, qkv_), `MR_PM_S_ON(blk_, pmb_),
     `MR_BLK_M_ON(act_, ab_), `MR_RAM_R_M_ON(res_, kv_res_), `MR_WR_M_ON_AT(, wr_, 1),
-    .cnt_busy_o(c_at_busy), .cnt_idle_o(c_at_idle), .cnt_wait_kv_o(c_at_kv), .ovf_o(at_ovf),
-    .nan_o(at_nan)
+    `MR_ATTN_CNT_M_ON(cnt_, c_at_), `MR_FLAGS_M_ON(, at_)
   );
 
   // ---- training ---------------------------------------------------------------------------------
@@ -343,8 +346,7 @@ module millrace_core #(
       .vq_cmd_ready_o(vq_ready), .vq_cmd_i(cmd[1023:512]), .vq_rows_i(n_rows), .vq_done_o(vq_done),
       `MR_ERR_M_ON_AT(vq_err_, e_, E_LOAD_ACT), `MR_MV_M_ON(mv_, mv_),
       `MR_RAM_R_M_ON(mv_vec_, mv_vec_), `MR_RAM_R_M_ON(mv_row_, mv_row_), `MR_LN_M_ON(mq_, mq_),
-      .mv_ovf_o(mv_ovf), .mv_nan_o(mv_nan),
-      `MR_BLK_SET_M_ON(c_, ac_),
+      `MR_FLAGS_M_ON(mv_, mv_), `MR_BLK_SET_M_ON(c_, ac_),
       .mm_cmd_i(cmd[511:0]), .mm_rows_i(cfg_rows),
       `MR_GR_S_ON(gr_, gr_),
       .gr_acc_i(dr_acc), .gr_token_i(dr_token), .gr_group_i(dr_group), .gr_last_i(dr_last),
@@ -399,7 +401,7 @@ module millrace_core #(
   assign job_take = job_valid & job_ready;
   assign view_units = {
     32'd0, c_arr_blocks, wr_idle, c_wr_beat, hr_idle, c_hr_beat,
-    !unit_busy[WRITER], unit_busy[WRITER], c_at_kv, c_at_idle, c_at_busy,
+    !unit_busy[WRITER], unit_busy[WRITER], c_at_wait_kv, c_at_idle, c_at_busy,
     !(unit_busy[VECTOR] || ln_busy), unit_busy[VECTOR] || ln_busy,
     c_arr_idle, c_arr_drain, c_arr_weights, c_arr_busy, cnt_run
   };

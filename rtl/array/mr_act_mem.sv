@@ -37,10 +37,7 @@ module mr_act_mem #(
   input  logic               b_set_i,
   input  logic [        7:0] b_max_i,
 
-  input  logic [      R-1:0] act_ren_i,
-  input  logic [ ACT_AW-1:0] act_raddr_i,
-  output logic [  R*256-1:0] act_rdata_o,
-  output logic [    R*8-1:0] act_rcode_o,
+  `MR_ACT_R_S(act_, R, ACT_AW),
   `MR_RAM_R_S(rmax_, RMAX_AW, R*8)
 );
 

@@ -74,10 +74,7 @@ module mr_array #(
 
   `MR_TILE_S(, N, RING_AW),
 
-  output logic [       R-1:0] act_ren_o,
-  output logic [  ACT_AW-1:0] act_raddr_o,
-  input  logic [   R*256-1:0] act_rdata_i,
-  input  logic [     R*8-1:0] act_rcode_i,
+  `MR_ACT_R_M(act_, R, ACT_AW),
   `MR_RAM_R_M(rmax_, RMAX_AW, R*8),
 
   `MR_DR_M(dr_),

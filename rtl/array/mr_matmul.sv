@@ -122,10 +122,7 @@ module mr_matmul #(
   end
   assign b_ready_o = b_ready;
 
-  logic [R-1:0]       act_ren;
-  logic [ACT_AW-1:0]  act_raddr;
-  logic [R*256-1:0]   act_rdata;
-  logic [R*8-1:0]     act_rcode;
+  `MR_ACT_R_W(act_, R, ACT_AW);
   logic               rmax_ren;
   logic [RMAX_AW-1:0] rmax_raddr;
   logic [R*8-1:0]     rmax_rdata;
@@ -141,9 +138,7 @@ module mr_matmul #(
     .cmd_src_slot_i(cmd_i[mr_pkg::MATMUL_SRC_SLOT_LSB+:2]),
     .cmd_fp4_i(cmd_i[mr_pkg::MATMUL_FP4_LSB] && !is_grad), .cmd_rows_i(cfg_rows_o),
     .cmd_two_pass_i(two_pass_i), .cmd_grad_i(is_grad), .cmd_g_i(cmd_i[mr_pkg::GRAD_G_LSB+:16]),
-    `MR_TILE_S_TO(, ),
-    .act_ren_o(act_ren), .act_raddr_o(act_raddr), .act_rdata_i(act_rdata), .act_rcode_i(act_rcode),
-    `MR_RAM_R_M_ON(rmax_, rmax_),
+    `MR_TILE_S_TO(, ), `MR_ACT_R_M_ON(act_, act_), `MR_RAM_R_M_ON(rmax_, rmax_),
     .dr_valid_o(a_dr_valid), .dr_ready_i(a_dr_ready), .dr_acc_o, .dr_base_o, .dr_nan_o, .dr_bias_o,
     .dr_token_o, .dr_group_o, .dr_fp4_o, .dr_last_o, .dr_grad_o(dr_grad), .dr_flags_o(gr_flags_o),
     `MR_ARRAY_CNT_M_TO(cnt_, cnt_)
@@ -154,9 +149,8 @@ module mr_matmul #(
     `MR_BLK_S_TO(a_, a_),
     .b_valid_i(b_valid), .b_ready_o(b_ready), .b_slot_i(b_slot), .b_word_i(b_word),
     .b_region_i(b_region), .b_first_i(b_first_i), .b_lo_i(b_lo_i && (TRAIN == 0 || b_valid_i)),
-    .b_data_i(b_data), .b_set_i(TRAIN != 0 && !b_valid_i), .b_max_i(c_max_i), .act_ren_i(act_ren),
-    .act_raddr_i(act_raddr), .act_rdata_o(act_rdata), .act_rcode_o(act_rcode),
-    `MR_RAM_R_S_ON(rmax_, rmax_)
+    .b_data_i(b_data), .b_set_i(TRAIN != 0 && !b_valid_i), .b_max_i(c_max_i),
+    `MR_ACT_R_S_ON(act_, act_), `MR_RAM_R_S_ON(rmax_, rmax_)
   );
 
 endmodule

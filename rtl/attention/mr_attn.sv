@@ -98,11 +98,8 @@ module mr_attn #(
   // second row memory
   `MR_RAM_W_M(keep_, $clog2(T*(D_MAX/V)), V*32),
   // counters, sticky flags
-  output logic                           cnt_busy_o,
-  output logic                           cnt_idle_o,
-  output logic                           cnt_wait_kv_o,
-  output logic                           ovf_o,
-  output logic                           nan_o
+  `MR_ATTN_CNT_M(cnt_),
+  `MR_FLAGS_M()
 );
 
   localparam int WW = W_MAX / 64;

@@ -55,8 +55,7 @@ module mr_attn_out #(
   input  logic [N*V*48-1:0] dr_i,
   `MR_BLK_M(b_),
   `MR_RAM_W_M(keep_, RESW, V*32),
-  output logic              ovf_o,          // pulse: a value overflowed to infinity
-  output logic              nan_o           // pulse: a NaN was produced
+  `MR_FLAGS_M()
 );
 
   localparam int LEVELS = $clog2(N);

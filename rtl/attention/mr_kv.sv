@@ -87,11 +87,8 @@ module mr_kv #(
   `MR_RAM_R_M(res_, RESW, V*32),
   `MR_WR_M(, 1),
 
-  output logic              cnt_busy_o,
-  output logic              cnt_idle_o,
-  output logic              cnt_wait_kv_o,
-  output logic              ovf_o,
-  output logic              nan_o
+  `MR_ATTN_CNT_M(cnt_),
+  `MR_FLAGS_M()
 );
 
   // ---- q/k/v memory and prefix maxima -----------------------------------------------------------
@@ -144,8 +141,7 @@ module mr_kv #(
     `MR_KV_M_TO(kv_, kv_),
     .q_ren_o(q_ren), .q_raddr_o(q_raddr), .q_rdata_i(qkv_rdata),
     `MR_RAM_R_M_ON(pm_, pma_), `MR_RAM_W_M_ON(pm_, pm_ld_), `MR_BLK_M_TO(b_, act_),
-    `MR_RAM_W_M_TO(keep_, keep_),
-    .cnt_busy_o, .cnt_idle_o, .cnt_wait_kv_o, .ovf_o, .nan_o
+    `MR_RAM_W_M_TO(keep_, keep_), `MR_ATTN_CNT_M_TO(cnt_, cnt_), `MR_FLAGS_M_TO(, )
   );
 
   // ---- store ------------------------------------------------------------------------------------

@@ -49,8 +49,7 @@ module mr_row_alu #(
   input  logic [1:0]        wr_grant_i,
   output logic [RESW-1:0]   wr_addr_o,
   output logic [V*32-1:0]   wr_data_o,
-  output logic              ovf_o,
-  output logic              nan_o
+  `MR_FLAGS_M()
 );
 
   localparam int LV = $clog2(V);

@@ -42,8 +42,7 @@ module mr_train #(
   `MR_RAM_R_M(mv_vec_, VEC_AW, V*32),
   `MR_RAM_R_M(mv_row_, TW, 16),
   `MR_LN_M(mq_, mr_vec_pkg::TAG_LN_W),
-  output logic            mv_ovf_o,
-  output logic            mv_nan_o,
+  `MR_FLAGS_M(mv_),
 
   `MR_GR_S(gr_),
   // Bits of a command that have no meaning here.
@@ -141,7 +140,7 @@ module mr_train #(
     .res1_rdata_i(mv_rdata_i[V*32-1:0]), .res2_rdata_i(mv_rdata_i[V*64-1:V*32]),
     `MR_RAM_R_M_TO(vec_, mv_vec_),
     .wr_en_o(mv_we_o), .wr_grant_i(mv_wr_grant_i), .wr_addr_o(mv_waddr_o), .wr_data_o(mv_wdata_o),
-    .ovf_o(mv_ovf_o), .nan_o(mv_nan_o)
+    `MR_FLAGS_M_TO(, mv_)
   );
 
   // ---- the array's results ----------------------------------------------------------------------

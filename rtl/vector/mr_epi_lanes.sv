@@ -60,8 +60,7 @@ module mr_epi_lanes #(
   output logic [K_TOP:1]   v_o,
   output logic [V*32-1:0]  val_o,
   `MR_EPI_ADD_M(),
-  output logic             ovf_o,
-  output logic             nan_o
+  `MR_FLAGS_M()
 );
 
   localparam int ROT_TOK = ROT_MAX / V;

@@ -48,7 +48,7 @@
 // err_valid_o comes beside its done_o, with side_bad_addr_i unless a job was outside and tiles were
 // stored.
 // out_busy_o: such a job is looked at or written.
-// sticky_ovf_o, sticky_nan_o: pulses, a finite operation overflowed, a result is NaN.
+// ovf_o, nan_o: pulses, a finite operation overflowed, a result is NaN.
 `include "mr_bundles.svh"
 module mr_epilogue #(
   parameter int N = 1,
@@ -87,8 +87,7 @@ module mr_epilogue #(
   `MR_SIDE_M(side_),
   output logic                         out_busy_o,
   `MR_ERR_M(err_, 1),
-  output logic                         sticky_ovf_o,
-  output logic                         sticky_nan_o
+  `MR_FLAGS_M()
 );
 
   localparam int SAW = $clog2(T * (64 / V)), PW = $clog2(2 * T + 1);
@@ -149,7 +148,7 @@ module mr_epilogue #(
     `MR_RAM_R_M_TO(rot_, rot_),
     .v_o(v), .val_o(val),
     `MR_EPI_ADD_M_ON(, ),
-    .ovf_o(lanes_ovf), .nan_o(sticky_nan_o)
+    .ovf_o(lanes_ovf), .nan_o
   );
 
   mr_epi_res #(.N(N), .T(T), .D_MAX(D_MAX), .TRAIN(TRAIN)) u_res (
@@ -215,6 +214,6 @@ module mr_epilogue #(
     if (!rst_ni) ovf_q <= 1'b0;
     else ovf_q <= lanes_ovf || res_ovf;
   end
-  assign sticky_ovf_o = ovf_q;
+  assign ovf_o = ovf_q;
 
 endmodule

@@ -71,8 +71,7 @@ module mr_layernorm #(
     input  logic               wr_ack_i,
     output logic               done_o,
     output logic               busy_o,
-    output logic               ovf_o,
-    output logic               nan_o
+  `MR_FLAGS_M()
 );
   localparam int BEATS = V < 32 ? 32 / V : 1;   // beats of a block
   localparam int SUBS = V > 32 ? V / 32 : 1;    // blocks of a beat

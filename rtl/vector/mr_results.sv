@@ -72,8 +72,7 @@ module mr_results #(
   `MR_ERR_M(err_, 1),
   output logic                            acks_o,
   output logic                            busy_o,
-  output logic                            ovf_o,
-  output logic                            nan_o
+  `MR_FLAGS_M()
 );
 
   `MR_LN_W(epi_, mr_vec_pkg::TAG_W);
@@ -91,8 +90,7 @@ module mr_results #(
     .out_base_i(result_base_i), .out_limit_i(result_limit_i),
     `MR_WR_M_TO(, ), `MR_SIDE_M_TO(side_, side_),
     .out_busy_o(out_busy),
-    `MR_ERR_M_TO(err_, err_),
-    .sticky_ovf_o(ovf_o), .sticky_nan_o(nan_o)
+    `MR_ERR_M_TO(err_, err_), `MR_FLAGS_M_TO(, )
   );
 
   // A block as it is written: the clock before for activation memory.

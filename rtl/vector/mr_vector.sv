@@ -65,8 +65,7 @@ module mr_vector #(
   input  logic [63:0]                     rows_base_i,
   // verilator lint_on UNUSED
   `MR_ERR_M(err_, 1),
-  output logic                            ovf_o,
-  output logic                            nan_o,
+  `MR_FLAGS_M(),
 
   `MR_RD_M(rd_, 1),
 

@@ -126,7 +126,7 @@ module epilogue_tb #(
     `MR_WR_M_TO(, ), `MR_SIDE_M_ON(side_, side_),
     .out_busy_o(unused_busy),
     `MR_ERR_M_TO(err_, err_),
-    .sticky_ovf_o, .sticky_nan_o,
+    .ovf_o(sticky_ovf_o), .nan_o(sticky_nan_o),
     `MR_LN_M_ON(q_, q_)
   );
 
