@@ -378,7 +378,7 @@ module millrace_core #(
     );
   end else begin : gen_no_train
     assign {vq_op, vq_last_q, vq_ready, vq_done, ac_valid, ac_slot, ac_word, ac_region, ac_max,
-            ac_data, gr_cmd_ready, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
+            ac_data, gr_ready, gr_done, side_bad, side_bad_addr, side_room, side_f,
             side_busy, mv_on, mv_read_q, mv_ren, mv_raddr, mv_we, mv_waddr, mv_wdata, mv_vec_ren,
             mv_vec_raddr, mv_row_ren, mv_row_raddr, mq_valid, mq_data, mq_tag, mv_ovf, mv_nan,
             c_tr_stash_beats, c_tr_grad_blocks, c_tr_cycles} = '0;

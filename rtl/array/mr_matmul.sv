@@ -17,9 +17,9 @@
 //   dr_       the results, valid/ready: mr_array's
 //   a_, b_    blocks into activation memory from the vector path and from attention: mr_act_mem's
 //   c_        blocks with their row maxima from mr_load_act, behind those of attention
-//   gr_       of GRAD: gr_cmd_valid_o when it is issued (cmd_i, rows in cfg_rows_o), if
-//             gr_cmd_ready_i; then the sums, valid/ready, with dr_acc_o, dr_token_o, dr_group_o and
-//             dr_last_o as for a MATMUL; gr_in_o: a GRAD is inside, strobes of cnt_ are its
+//   gr_       of GRAD: gr_cmd_valid_o when it is issued (cmd_i, rows in cfg_rows_o), none is inside
+//             then; the sums, valid/ready, with dr_acc_o, dr_token_o, dr_group_o and dr_last_o as
+//             for a MATMUL; gr_in_o: a GRAD is inside, strobes of cnt_ are its
 //   cnt_      strobes: mr_array's
 `include "mr_bundles.svh"
 module mr_matmul #(
@@ -97,10 +97,10 @@ module mr_matmul #(
     assign is_grad        = cmd_i[7:0] == mr_pkg::OP_GRAD[7:0];
     assign turn           = !grad_in_q || !busy_i;
     assign gr_in_o        = grad_in_q && busy_i;
-    assign gr_cmd_valid_o = cmd_valid_i && is_grad && !busy_i && array_ready && gr_cmd_ready_i;
+    assign gr_cmd_valid_o = cmd_valid_i && is_grad && !busy_i && array_ready;
     // cmd_valid_i comes late.
     assign cmd_ready_o    = cmd_valid_i && array_ready &&
-                            (is_grad ? !busy_i && gr_cmd_ready_i : turn && !bad && cfg_ready_i);
+                            (is_grad ? !busy_i : turn && !bad && cfg_ready_i);
     assign gr_valid_o     = a_dr_valid && dr_grad;
     assign dr_valid_o     = a_dr_valid && !dr_grad;
     assign a_dr_ready     = gr_ready_i || dr_ready_i;  // each only with a command of its own
@@ -117,8 +117,7 @@ module mr_matmul #(
     assign b_valid    = b_valid_i;
     assign {b_slot, b_word, b_region, b_data} = {b_slot_i, b_word_i, b_region_i, b_data_i};
     logic unused;
-    assign unused = ^{dr_grad, gr_cmd_ready_i, gr_ready_i, c_valid_i, c_slot_i, c_word_i,
-                      c_region_i, c_data_i};
+    assign unused = ^{dr_grad, gr_ready_i, c_valid_i, c_slot_i, c_word_i, c_region_i, c_data_i};
   end
   assign b_ready_o = b_ready;
 
@@ -131,7 +130,7 @@ module mr_matmul #(
   ) u_array (
     .clk_i, .rst_ni,
     .cmd_valid_i((cmd_valid_i && !is_grad && turn && !bad && cfg_ready_i) ||
-                 (TRAIN != 0 && cmd_valid_i && is_grad && !busy_i && gr_cmd_ready_i)),
+                 (TRAIN != 0 && cmd_valid_i && is_grad && !busy_i)),
     .cmd_ready_o(array_ready), .cmd_src_base_i(cmd_i[mr_pkg::MATMUL_SRC_BASE_LSB+:16]),
     .cmd_kblocks_i(cmd_i[mr_pkg::MATMUL_KBLOCKS_LSB+:16]),
     .cmd_groups_i(cmd_i[mr_pkg::MATMUL_COLS_LSB+:32] >> (2 + LN)),

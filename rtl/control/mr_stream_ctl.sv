@@ -17,7 +17,7 @@
 // of those behind it.
 // A job with job_stash_o is in the stash. A STREAM_STASH without semaphores is read in its turn, as
 // weights are; one that waits is read when it is issued, and holds those behind it back.
-// pending_o: a command's window has not been looked at.
+// pending_o: a command's window has not been looked at; one of the stash shows a cycle later.
 `include "mr_bundles.svh"
 module mr_stream_ctl #(
   parameter int N = 1,
@@ -130,7 +130,7 @@ module mr_stream_ctl #(
   logic        j_in;
   assign j_in      = j_in_valid && j_in_ready;
   assign c_end     = {1'b0, end_q} + {1'b0, c_beats_q};
-  assign pending_o = a_valid_q || b_valid_q || c_valid_q || st_new || st_busy;
+  assign pending_o = a_valid_q || b_valid_q || c_valid_q || st_busy;
   always_ff @(posedge clk_i) begin
     bad_o <= 1'b0;
     if (!rst_ni || clear_i) begin

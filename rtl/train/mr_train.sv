@@ -144,9 +144,10 @@ module mr_train #(
   );
 
   // ---- the array's results ----------------------------------------------------------------------
-  assign act_gr = gr_cmd_valid_i || !gr_cmd_ready_o;
+  logic gr_idle;
+  assign act_gr = gr_cmd_valid_i || !gr_idle;
   mr_grad_out #(.N(N), .T(T)) u_grad_out (
-    .clk_i(clk_gr), .rst_ni, .cmd_valid_i(gr_cmd_valid_i), .cmd_ready_o(gr_cmd_ready_o),
+    .clk_i(clk_gr), .rst_ni, .cmd_valid_i(gr_cmd_valid_i), .cmd_ready_o(gr_idle),
     .cmd_rows_i(mm_rows_i), .cmd_cols_i(mm_cmd_i[mr_pkg::GRAD_COLS_LSB+:32]),
     .cmd_limit_i(mm_cmd_i[mr_pkg::GRAD_LIMIT_LSB+:32]),
     .cmd_off_i(mm_cmd_i[mr_pkg::GRAD_OFF_LSB+:32]),

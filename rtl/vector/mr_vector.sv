@@ -240,8 +240,8 @@ module mr_vector #(
     assign kv_ren2          = kv_res_ren_i && kv_second_i;
     assign mv_ren           = mv_ren_i[0];
     assign mv_we            = mv_we_i[0];
-    assign mv_rd_grant_o    = {!epi_ren2 && !(kv_want_i && kv_second_i),
-                               !epi_ren && !(kv_want_i && !kv_second_i)};
+    // MATMUL adds to no rows that MOVE_ROWS reads meanwhile.
+    assign mv_rd_grant_o    = {!(kv_want_i && kv_second_i), !(kv_want_i && !kv_second_i)};
     assign mv_wr_grant_o    = {!epi_we2 && !keep_we_q, !epi_we};
     assign mv_rdata_o       = {rdata, res_rdata};
     assign vec_ren_o        = ln_vec_ren || mv_vec_ren_i;

@@ -362,13 +362,13 @@ mutant 'COPY: maxima begin anew for whole groups' rtl/train/mr_turned.sv \
 mutant 'COPY reads the first row memory' rtl/train/mr_row_copy.sv \
     's/res_second_o <= cmd_i\[mr_pkg::MOVE_ROWS_SRC_LSB\]/res_second_o <= 1'"'"'b0/' rtl:row_copy@n1
 mutant 'COPY reads where the store of the first memory does' rtl/vector/mr_vector.sv \
-    's/!epi_ren && !(kv_want_i && !kv_second_i)/!epi_ren/' tinyt
+    's/!(kv_want_i \&\& !kv_second_i)}/1'"'"'b1}/' tinyt
 mutant 'COPY reads where the store of the second memory does' rtl/vector/mr_vector.sv \
-    's/!epi_ren2 && !(kv_want_i && kv_second_i)/!epi_ren2/' tinyt
+    's/{!(kv_want_i \&\& kv_second_i)/{1'"'"'b1/' tinyt
 mutant 'a window is as long as that of the command before' rtl/control/mr_legal.sv \
     's/ahead_of(cmd_i, run)/ahead_of(c_q, run)/' tinyt
 mutant 'a GRAD is taken while another one works' rtl/array/mr_matmul.sv \
-    's/(is_grad ? !busy_i && gr_cmd_ready_i :/(is_grad ? gr_cmd_ready_i :/' tinyt
+    's/(is_grad ? !busy_i :/(is_grad ? 1'"'"'b1 :/' tinyt
 mutant 'a stream behind a STREAM_STASH comes before it' rtl/control/mr_stream_ctl.sv \
     's/!b_valid_q && !st_new && !st_busy/!b_valid_q \&\& !st_busy/' tinyt
 mutant "COPY takes the store's word away" rtl/vector/mr_vector.sv \
@@ -588,7 +588,7 @@ mutant 'rows sleep behind the first MOVE_ROWS' rtl/millrace_core.sv \
 mutant 'a command does not wake LOAD_ACT' rtl/train/mr_train.sv \
     's/= (vq_cmd_valid_i \&\& !is_move) || !la_ready;/= !la_ready;/' tinyt
 mutant 'the clock of a GRAD stops while it waits' rtl/train/mr_train.sv \
-    's/= gr_cmd_valid_i || !gr_cmd_ready_o;/= gr_cmd_valid_i;/' tinyt
+    's/= gr_cmd_valid_i || !gr_idle;/= gr_cmd_valid_i;/' tinyt
 mutant 'slopes that were read are taken without a clock' rtl/train/mr_train.sv \
     's/busy\[2\] || side_take_i\[3\] || side_pop_i;/busy[2];/' tinyt
 mutant 'a finished row group does not wake the drain' rtl/array/mr_array.sv \
