@@ -8,6 +8,7 @@
 #include "common/file.h"
 #include "common/json.h"
 #include "common/str.h"
+#include "device/open.h"
 
 // ---- opening ----
 
@@ -51,7 +52,19 @@ static int open_tokenizer(struct mr_encoder *e, const char *dir, struct mr_error
     return 0;
 }
 
-static int open_encoder(struct mr_encoder *e, const char *dir, struct mr_error *err)
+// Texts are no longer than a run of the device.
+static int open_device(struct mr_encoder *e, const char *device, struct mr_error *err)
+{
+    int rc = mr_device_open(&e->dev, device, err);
+    if (rc == 0)
+        rc = mr_encode_open(&e->device, e->checkpoint, e->dev, err);
+    if (rc == 0 && mr_encode_most(e->device) < e->max_tokens)
+        e->max_tokens = mr_encode_most(e->device);
+    return rc;
+}
+
+static int open_encoder(struct mr_encoder *e, const char *dir, const char *device,
+                        struct mr_error *err)
 {
     int rc = mr_checkpoint_open_encoder(&e->checkpoint, dir, err);
     if (rc)
@@ -66,7 +79,8 @@ static int open_encoder(struct mr_encoder *e, const char *dir, struct mr_error *
     if (!rc)
         rc = read_labels(e, dir, err);
     if (!rc)
-        rc = mr_cpu_open(&e->cpu, e->checkpoint, err);
+        rc = strcmp(device, "cpu:") == 0 ? mr_cpu_open(&e->cpu, e->checkpoint, err)
+                                         : open_device(e, device, err);
     return rc ? rc : mr_cpu_heads_open(&e->heads, e->checkpoint, err);
 }
 
@@ -74,15 +88,10 @@ int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *de
                     struct mr_error *err)
 {
     *encoder = NULL;
-    if (strcmp(device, "cpu:") != 0)
-        return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "device \"%s\": encoders run on cpu: only so far; the engine's attention is "
-                       "causal",
-                       mr_show(device).text);
     struct mr_encoder *e = calloc(1, sizeof *e);
     if (!e)
         return mr_fail(err, MR_ERR_MEMORY, "%s: out of memory", dir);
-    int rc = open_encoder(e, dir, err);
+    int rc = open_encoder(e, dir, device, err);
     if (rc) {
         mr_encoder_close(e);
         return rc;
@@ -97,6 +106,8 @@ void mr_encoder_close(struct mr_encoder *encoder)
         return;
     mr_cpu_heads_close(encoder->heads);
     mr_cpu_close(encoder->cpu);
+    mr_encode_close(encoder->device);
+    mr_device_close(encoder->dev);
     mr_tokenizer_close(encoder->tokenizer);
     mr_checkpoint_close(encoder->checkpoint);
     json_decref(encoder->labels);

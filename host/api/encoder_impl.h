@@ -7,13 +7,16 @@
 
 #include "cpu/cpu.h"
 #include "cpu/heads.h"
+#include "engine/encode.h"
 #include "millrace.h"
 #include "text/tokenizer.h"
 
 struct mr_encoder {
     struct mr_checkpoint *checkpoint;
     const struct mr_config *config;
-    struct mr_cpu *cpu;
+    struct mr_cpu *cpu; // NULL: on a device
+    struct mr_device *dev;
+    struct mr_encode *device;
     struct mr_cpu_heads *heads;
     struct mr_tokenizer *tokenizer;
     const struct mr_frame *frame;

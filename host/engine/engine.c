@@ -47,10 +47,14 @@ void mr_engine_limits(const struct mr_geometry *g, const struct mr_config *model
 int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
                    bool two_pass, struct mr_error *err)
 {
-    struct mr_engine_limit l[MR_ENGINE_LIMITS];
     int rc = mr_config_on_engine(model, err);
-    if (rc < 0)
-        return rc;
+    return rc < 0 ? rc : mr_engine_holds(g, config, model, two_pass, err);
+}
+
+int mr_engine_holds(const struct mr_geometry *g, const char *config, const struct mr_config *model,
+                    bool two_pass, struct mr_error *err)
+{
+    struct mr_engine_limit l[MR_ENGINE_LIMITS];
     mr_engine_limits(g, model, two_pass, l);
     for (int i = 0; i < MR_ENGINE_LIMITS; i++)
         if (l[i].need > l[i].have)

@@ -35,6 +35,9 @@ void mr_engine_exceeds(const struct mr_config *model, char *text, size_t size);
 // message.
 int mr_engine_fits(const struct mr_geometry *g, const char *config, const struct mr_config *model,
                    bool two_pass, struct mr_error *err);
+// The same of its sizes alone, for encoders, which have a way of their own (engine/encode.h).
+int mr_engine_holds(const struct mr_geometry *g, const char *config, const struct mr_config *model,
+                    bool two_pass, struct mr_error *err);
 
 // Makes the sequence `length` positions long without computing them: its KV store holds whatever is
 // there. For measurements at a position.

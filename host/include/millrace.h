@@ -590,7 +590,8 @@ struct mr_encoder_info {
     bool by_token;           // which is for each token
 };
 
-// A Hugging Face directory of an encoder with its tokenizer. The only device is "cpu:" so far.
+// A Hugging Face directory of an encoder with its tokenizer. On a device other than "cpu:" the
+// weights are MXINT8, and a text has at most as many tokens as the device has rows (max_tokens).
 int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
                     struct mr_error *err);
 void mr_encoder_close(struct mr_encoder *encoder);

@@ -117,6 +117,6 @@ kill -TERM $pid
 wait $pid
 
 # ---- the command
-exits serve_an_encoder_elsewhere 3 'encoders run on cpu: only so far' serve "$work/toy" -d model: --port 0
+exits serve_an_encoder_nowhere 2 'nowhere' serve "$work/toy" -d nowhere: --port 0
 exits serve_an_encoder_without_its_weights 3 'model.safetensors' serve "$(mkdir "$work/bare" && cp "$work"/toy/*.json "$work/bare" && echo "$work/bare")" --port 0
 done_testing

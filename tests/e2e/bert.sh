@@ -65,6 +65,25 @@ row plain "the" --pooling cls >"$work/cls-row"
 ok the_directory_says_how_rows_become_one cmp "$work/st-row" "$work/cls-row"
 ok json_has_tokens_and_numbers bash -c "'$millrace' embed '$work/plain' the --json | grep -qE '^\{\"text\":\"the\",\"tokens\":3,\"embedding\":\[-?[0-9.e-]+(,-?[0-9.e-]+){19}\]\}$'"
 
+# ---- on the engine
+# The smallest cosine of lines with those of the other file is above 0.999.
+alike() {
+    paste -d' ' "$1" "$2" | awk '{ s = a = b = 0; n = NF / 2; for (i = 1; i <= n; i++) { s += $i * $(i + n); a += $i * $i; b += $(i + n) * $(i + n) }
+        if (!(s > 0.999 * sqrt(a * b))) exit 1 } END { exit NR == 0 }'
+}
+row plain -f "$work/lines" -d model:sim >"$work/model-four"
+ok an_engine_answers_as_the_reference alike "$work/four" "$work/model-four"
+ok but_for_its_rounding bash -c "! cmp -s '$work/four' '$work/model-four'"
+row plain "the mill stands" -d model:wide >"$work/model-one"
+ok texts_share_a_run_without_a_change bash -c "head -1 '$work/model-four' | cmp - '$work/model-one'"
+row plain "the" -d model:tiny >"$work/model-the"
+row plain "the" -d sim:tiny >"$work/sim-the"
+ok the_rtl_gives_the_c_models_bits cmp "$work/sim-the" "$work/model-the"
+ok and_any_geometry_the_same bash -c "tail -1 '$work/model-four' | cmp - '$work/model-the'"
+"$millrace" classify "$work/labels" "the mill" >"$work/label"
+"$millrace" classify "$work/labels" "the mill" -d model:sim >"$work/model-label"
+ok labels_come_from_the_engine_too bash -c "cut -d' ' -f2 '$work/label' | cmp - <(cut -d' ' -f2 '$work/model-label')"
+
 # ---- texts that are too long
 ok refuses_texts_too_long_for_an_encoder refused 3 'too long: the model reads 6' embed "$work/st" "the water runs where the wheel turns"
 ok truncate_cuts_them bash -c "'$millrace' embed '$work/st' 'the water runs where the wheel turns' --truncate --json | grep -q '\"tokens\":6'"
@@ -101,7 +120,8 @@ ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep
 # ---- what they refuse
 ok refuses_fill_mask_without_its_head refused 3 'no head for masked words' fill-mask "$work/plain" "the [MASK]"
 ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/words" "the"
-ok refuses_encoders_on_other_devices refused 3 'cpu: only' embed "$work/plain" the -d model:
+ok refuses_texts_longer_than_a_run refused 3 'too long: the model reads 8' embed "$work/plain" "the mill stands" -d model:tiny
+ok refuses_no_device refused 2 'nowhere' embed "$work/plain" the -d nowhere:
 ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
 for command in generate pack plan eval; do
     case $command in

@@ -269,8 +269,6 @@ static void an_encoder_is_no_writer_of_text(void **state)
     assert_refused(mr_model_load(&model, files_dir, NULL, &err), MR_ERR_UNSUPPORTED, &err, "embed");
     assert_refused(mr_encoder_open(&encoder, "models/demo", "cpu:", &err), MR_ERR_UNSUPPORTED, &err,
                    "GPT-J writes text");
-    assert_refused(mr_encoder_open(&encoder, files_dir, "model:", &err), MR_ERR_UNSUPPORTED, &err,
-                   "cpu: only");
 }
 
 static void refuses_texts_that_do_not_fit(void **state)

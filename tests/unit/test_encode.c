@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// An encoder on the C model: several texts of different lengths in one run give the rows of the
+// fp32 reference, but for the rounding of MXINT8, and a text's rows do not depend on the others.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "device/open.h"
+#include "engine/encode.h"
+#include "unit/bert_model.h"
+#include "unit/files.h"
+
+enum { TEXTS = 3, MOST = 24 };
+static const int lengths[TEXTS] = {MOST, 1, 9};
+
+#define CONFIG(sizes)                                                                              \
+    "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\",\"vocab_size\":61," sizes "}"
+// Heads that are padded, and rows; heads as wide as the engine's.
+static const char *const configs[] = {
+    CONFIG("\"hidden_size\":96,\"num_attention_heads\":3,\"intermediate_size\":200,"
+           "\"num_hidden_layers\":3,\"max_position_embeddings\":32"),
+    CONFIG("\"hidden_size\":128,\"num_attention_heads\":2,\"intermediate_size\":64,"
+           "\"num_hidden_layers\":2,\"hidden_act\":\"relu\",\"type_vocab_size\":1,"
+           "\"max_position_embeddings\":600"),
+};
+
+static void check(int rc, const struct mr_error *err)
+{
+    if (rc < 0)
+        fail_msg("%d: %s", rc, err->text);
+}
+
+struct bench {
+    struct mr_checkpoint *ck;
+    const struct mr_config *c;
+    struct mr_device *dev;
+    struct mr_encode *encode;
+    int32_t tokens[TEXTS][MOST], types[TEXTS][MOST];
+    struct mr_encode_text texts[TEXTS];
+    int rows;
+};
+static struct bench b;
+
+static void open_checkpoint(const char *config)
+{
+    struct mr_error err = {0};
+    struct bert_file w = {0};
+    memset(&b, 0, sizeof b);
+    assert_int_equal(bert_write(&w, files_dir, config), 0);
+    check(mr_checkpoint_open_encoder(&b.ck, files_dir, &err), &err);
+    b.c = mr_checkpoint_config(b.ck);
+    for (int t = 0; t < TEXTS; t++) {
+        for (int i = 0; i < lengths[t]; i++) {
+            b.tokens[t][i] = (7 * i + 3 * t + i * i) % b.c->vocab_size;
+            b.types[t][i] = i >= lengths[t] / 2 ? b.c->n_types - 1 : 0;
+        }
+        b.texts[t] = (struct mr_encode_text){b.tokens[t], b.types[t], lengths[t]};
+        b.rows += lengths[t];
+    }
+}
+
+static void close_bench(void)
+{
+    mr_encode_close(b.encode);
+    mr_device_close(b.dev);
+    mr_checkpoint_close(b.ck);
+}
+
+static float *reference(void)
+{
+    struct mr_error err = {0};
+    struct mr_cpu *cpu;
+    struct mr_cpu_text texts[TEXTS];
+    float *rows = calloc((size_t)b.rows * (size_t)b.c->n_embd, sizeof *rows);
+    assert_non_null(rows);
+    for (int t = 0; t < TEXTS; t++)
+        texts[t] = (struct mr_cpu_text){b.tokens[t], b.types[t], lengths[t]};
+    check(mr_cpu_open(&cpu, b.ck, &err), &err);
+    check(mr_cpu_encode(cpu, TEXTS, texts, rows, &err), &err);
+    mr_cpu_close(cpu);
+    return rows;
+}
+
+static double cosine(const float *x, const float *y, int n)
+{
+    double xy = 0, xx = 0, yy = 0;
+    for (int i = 0; i < n; i++) {
+        xy += (double)x[i] * y[i];
+        xx += (double)x[i] * x[i];
+        yy += (double)y[i] * y[i];
+    }
+    return xy / sqrt(xx * yy);
+}
+
+static void try_case(const char *config)
+{
+    struct mr_error err = {0};
+    open_checkpoint(config);
+    size_t width = (size_t)b.c->n_embd, size = (size_t)b.rows * width;
+    float *want = reference(), *all = calloc(size, sizeof *all), *alone = calloc(size, sizeof *all);
+    assert_true(all && alone);
+    check(mr_device_open(&b.dev, "model:sim", &err), &err);
+    check(mr_encode_open(&b.encode, b.ck, b.dev, &err), &err);
+    check(mr_encode_rows(b.encode, TEXTS, b.texts, all, &err), &err);
+    for (size_t i = 0; i < size; i += width) {
+        double c = cosine(all + i, want + i, b.c->n_embd);
+        if (!(c >= 0.999))
+            fail_msg("row %zu: cosine %.6f", i / width, c);
+    }
+    float *at = alone;
+    for (int t = 0; t < TEXTS; at += (size_t)lengths[t++] * width)
+        check(mr_encode_rows(b.encode, 1, &b.texts[t], at, &err), &err);
+    assert_memory_equal(all, alone, size * sizeof *all);
+    free(want);
+    free(all);
+    free(alone);
+    close_bench();
+}
+
+static void rows_are_those_of_the_reference(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        try_case(configs[i]);
+}
+
+// More texts than a run has rows for, and one that is longer than a run.
+static void runs_take_what_fits(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    float first[96];
+    open_checkpoint(configs[0]);
+    check(mr_device_open(&b.dev, "model:tiny", &err), &err);
+    check(mr_encode_open(&b.encode, b.ck, b.dev, &err), &err);
+    assert_int_equal(mr_encode_most(b.encode), 8);
+    struct mr_encode_text texts[12];
+    float rows[12][96];
+    for (int t = 0; t < 12; t++)
+        texts[t] = (struct mr_encode_text){&b.tokens[0][t], &b.types[0][t], 1};
+    check(mr_encode_rows(b.encode, 12, texts, rows[0], &err), &err);
+    for (int t = 0; t < 12; t += 11) {
+        check(mr_encode_rows(b.encode, 1, &texts[t], first, &err), &err);
+        assert_memory_equal(first, rows[t], sizeof first);
+    }
+    assert_int_equal(mr_encode_rows(b.encode, TEXTS, b.texts, rows[0], &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "24 tokens is longer than the 8 rows of model:tiny"));
+    close_bench();
+}
+
+static void refuses_what_does_not_fit(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    open_checkpoint(configs[1]);
+    check(mr_device_open(&b.dev, "model:tiny", &err), &err);
+    assert_int_equal(mr_encode_open(&b.encode, b.ck, b.dev, &err), MR_ERR_FIT);
+    assert_non_null(strstr(err.text, "n_positions is 600"));
+    mr_device_close(b.dev);
+    check(mr_device_open(&b.dev, "model:sim,capacity=64K", &err), &err);
+    assert_int_equal(mr_encode_open(&b.encode, b.ck, b.dev, &err), MR_ERR_MEMORY);
+    close_bench();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rows_are_those_of_the_reference, files_setup,
+                                        files_teardown),
+        cmocka_unit_test_setup_teardown(runs_take_what_fits, files_setup, files_teardown),
+        cmocka_unit_test_setup_teardown(refuses_what_does_not_fit, files_setup, files_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
