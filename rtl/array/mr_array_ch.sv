@@ -204,11 +204,14 @@ module mr_array_ch #(
 
     // Flags of a sum: they follow its accumulator, one register each for all columns.
     if (GRAD != 0) begin : gen_flags
-      logic [3:0] nan_q;  // of the steps in their second to fifth cycle
+      logic grad_q, col_nan_q;  // of the steps in their second cycle; acode_q is of a memory, late
+      logic [2:0] nan_q;        // in their third to fifth
       logic [1:0] step_q, sum_q, shadow_flags_q;
       always_ff @(posedge clk) begin
-        nan_q <= {nan_q[2:0], v_i[r] && grad_i && (col_nan || &acode_i[8*r+:8])};
-        if (v_q[3]) step_q <= {nan_q[3], below != '0};
+        grad_q    <= v_i[r] && grad_i;
+        col_nan_q <= col_nan;
+        nan_q     <= {nan_q[1:0], grad_q && (col_nan_q || &acode_q)};
+        if (v_q[3]) step_q <= {nan_q[2], below != '0};
         if (v_q[4]) sum_q <= (first_i ? 2'd0 : sum_q) | step_q;
       end
       always_ff @(posedge clk_drain_i) begin

@@ -211,7 +211,7 @@ mutant 'PE rounds half of a gradient up' rtl/tech/mr_dot_acc.sv \
 mutant 'a gradient of a column that is no number is added' rtl/array/mr_array_ch.sv \
     "s/grad_col = &code ? SW'(1023) : /grad_col = /" rtl:array@n1r2grad
 mutant 'the flag of a number that is none comes a step early' rtl/array/mr_array_ch.sv \
-    's/step_q <= {nan_q\[3\], /step_q <= {nan_q[2], /' rtl:array@n1r2grad
+    's/step_q <= {nan_q\[2\], /step_q <= {nan_q[1], /' rtl:array@n1r2grad
 mutant 'a gradient has the unit of the step behind it' rtl/array/mr_array_ch.sv \
     's/row_term(grad1, g1, /row_term(grad1, g_i, /' rtl:array@n1r2grad
 mutant 'flags of a gradient go on to the next sum' rtl/array/mr_array_ch.sv \
