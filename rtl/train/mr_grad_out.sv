@@ -284,8 +284,7 @@ module mr_grad_out #(
       if (ren) word_v_q <= 1'b1;
       else if (word_ready) word_v_q <= 1'b0;
 
-      if (job_valid_o && job_ready_i) sent_q <= 1'b1;
-      else if (tile_end || state_q == LAST) sent_q <= 1'b0;
+      sent_q <= (job_valid_o && job_ready_i) || (sent_q && !tile_end && state_q != LAST);
       jobs_q <= jobs_q + 8'(tile_go) - 8'(job_done_i && state_q != LAST);
     end
   end

@@ -95,9 +95,9 @@ module mr_row_lanes #(
   function automatic [V-1:0] live(input [2:0] flags, input [V-1:0] lo, input [V-1:0] hi);
     live = {V{flags[2]}} & (lo | {V{!flags[1]}}) & (hi | {V{!flags[0]}});
   endfunction
-  logic [V-1:0] live1, live2, live_key, live_h, live_a, live_p_q, live_out;
+  logic [V-1:0] live1, live3, live_key, live_h, live_a, live_p_q, live_out;
   assign live1    = live(flags_q[0+:3], lo_i, hi_i);
-  assign live2    = live(flags_q[3+:3], lo_i, hi_i);
+  assign live3    = live(flags_q[6+:3], lo_i, hi_i);
   assign live_key = live(flags_q[3*(mr_row_pkg::KEY-1)+:3], lo_i, hi_i);
   assign live_h   = live(flags_q[3*(mr_row_pkg::AB_H-1)+:3], lo_i, hi_i);
   assign live_a   = live(flags_q[3*(mr_row_pkg::AB_A-1)+:3], lo_i, hi_i);
@@ -135,8 +135,8 @@ module mr_row_lanes #(
     if (dx && (v[mr_row_pkg::DX_T+4] || v[mr_row_pkg::DX_W+4])) hold_q <= add_y;
     else if (v[mr_row_pkg::P_BY+4]) hold_q <= mul_y;
   end
-  // Gains: in TOP when the row's words are in registers.
-  assign vec_ren_o = (top && v[mr_row_pkg::IN-2]) || (ab && v[mr_row_pkg::AB_DN-2]) ||
+  // Gains: in TOP a cycle after the row's words, since issue_i comes late.
+  assign vec_ren_o = (top && v[mr_row_pkg::IN-1]) || (ab && v[mr_row_pkg::AB_DN-2]) ||
                      (dx && v[mr_row_pkg::DX_DN-2]);
 
   // ---- multiplier -------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ module mr_row_lanes #(
     .valid_i(max && v[mr_row_pkg::KEY]), .live_i(live_key), .data_i(mul_y), .max_o(score)
   );
 
-  logic            tops_clear, top3_q, xv, yv, gv;
+  logic            tops_clear, top4_q, xv, yv, gv;
   logic [7:0]      xm, ym, gm;
   assign tops_clear = clear_i && (pass_i == mr_row_pkg::TOP || pass_i == mr_row_pkg::MAX);
   // Of all columns, as the row's statistics. A memory's word comes late, and of the gains those
@@ -319,10 +319,10 @@ module mr_row_lanes #(
   // verilator lint_on UNUSED
   always_ff @(posedge clk_i) begin
     if (top && v[1]) x_all_q <= x_i;
-    if (!rst_ni) top3_q <= 1'b0;
-    else top3_q <= top && v[mr_row_pkg::IN];
-    if (top && v[mr_row_pkg::IN]) begin
-      for (int l = 0; l < V; l++) g_q[32*l+:32] <= vec_i[32*l+:32] & {32{live2[l]}};
+    if (!rst_ni) top4_q <= 1'b0;
+    else top4_q <= top && v[mr_row_pkg::IN+1];
+    if (top && v[mr_row_pkg::IN+1]) begin
+      for (int l = 0; l < V; l++) g_q[32*l+:32] <= vec_i[32*l+:32] & {32{live3[l]}};
     end
   end
   mr_expmax #(.LANES(V)) u_top_x (
@@ -333,7 +333,7 @@ module mr_row_lanes #(
     .max_o(ym)
   );
   mr_expmax #(.LANES(V)) u_top_g (
-    .clk_i, .rst_ni, .valid_i(top3_q), .data_i(g_q), .valid_o(gv), .max_o(gm)
+    .clk_i, .rst_ni, .valid_i(top4_q), .data_i(g_q), .valid_o(gv), .max_o(gm)
   );
   always_ff @(posedge clk_i) begin
     if (tops_clear) begin

@@ -74,7 +74,7 @@ module mr_stash_put #(
                          ELEMS = 4'd6, READ = 4'd7, MERGE = 4'd8, HEAD = 4'd9, ACKS = 4'd10;
   logic [3:0]       state_q;
   logic [1:0]       step_q;
-  logic             sent_q, second_q;  // the job is taken; the second beat of elements
+  logic             sent_q, second_q;  // a beat is offered; the second beat of elements
   logic             asked_q;
   logic [CW-1:0]    channel_q;
   logic [31:0]      off_q;
@@ -125,12 +125,14 @@ module mr_stash_put #(
   // A set's word is read in AT, and written at its end; a header's words one after the other.
   localparam int WORD = V * 10;
   logic [15:0]     had_q;   // groups whose words count
-  logic [N-1:0]    due_q;   // channels with a column whose maximum of before counts
+  logic [N-1:0]    due_q;   // channels with a column whose maximum of before counts; due_here: of
+  logic            due_here;  // the channel whose header it is
   logic [4:0]      turn_q;  // words of a header that were asked for, the first one in READ
   logic            put, ask, read_end, merge_end, lanes_v_q, got_q, valid_q;
   logic [3:0]      word;
   logic [WORD-1:0] was, now;
   assign put       = state_q == AT && step_q == 2'd3;
+  assign due_here  = due_q[0];
   assign read_end  = state_q == READ && (!due_here || rd_data_valid_i);
   assign merge_end = got_q && !lanes_v_q;
   assign ask       = (state_q == AT && step_q == '0) || read_end ||
@@ -168,6 +170,8 @@ module mr_stash_put #(
     end else if (put) begin
       had_q[group_q[3:0]] <= 1'b1;
       due_q               <= due;
+    end else if (state_q == HEAD && part_end) begin
+      due_q <= due_q >> 1;
     end
     if (ask) valid_q <= had_q[word];
     lanes_v_q <= ask && state_q != AT;
@@ -183,16 +187,13 @@ module mr_stash_put #(
   logic [39:0]  lanes;
   logic [35:0]  lanes_q;
   logic [3:0]   lanes_used, merged_used_q;
-  logic         due_here;
   always_comb begin
     lanes      = was[39:0];
     lanes_used = used[3:0];
-    due_here   = due_q[0];
     for (int c = 1; c < N; c++) begin
       if (channel_q == CW'(c)) begin
         lanes      = was[40*c+:40];
         lanes_used = used[4*c+:4];
-        due_here   = due_q[c];
       end
     end
     for (int l = 0; l < 4; l++) begin
@@ -268,14 +269,13 @@ module mr_stash_put #(
           done_o  <= 1'b1;
         end
       endcase
-      // In CODES, ELEMS and HEAD until sent_q.
+      // In CODES, ELEMS and HEAD until it is taken.
       job_valid_o <= job_valid_o ? !job_ready_i :
                      (state_q == AT && step_q == 2'd3) ||
                      merge_end ||
                      (beat_go && (state_q == CODES ||
                                   (state_q == ELEMS && !(second_q && channel_last))));
-      if (job_go) sent_q <= 1'b1;
-      else if (beat_go) sent_q <= 1'b0;
+      sent_q <= job_valid_o || (sent_q && !beat_go);  // of a job that is not taken, no beat is
       if (beat_go) second_q <= state_q == ELEMS && !second_q;
       jobs_q <= jobs_q + 10'(job_q) - 10'(job_done_i);
     end
