@@ -229,11 +229,12 @@ static void *run_unit(void *arg)
     struct unit *u = arg;
     struct batch *b = u->b;
     int room = b->args->sequences;
-    struct mr_scheduler_info info = {0};
+    struct mr_scheduler_info info;
     struct mr_error err = {0};
     int rc = 0;
+    mr_scheduler_get_info(u->scheduler, &info);
     for (bool more = true; rc == 0 && (more || info.running + info.waiting > 0);) {
-        // One line a step where there are several units, so that a short batch is for all of them.
+        // One line a step where there are several units, which share a batch then.
         for (int taken = 0; more && info.running + info.waiting < room; taken++) {
             if (taken > 0 && b->units > 1)
                 break;
@@ -304,6 +305,9 @@ static int run_units(struct batch *b, struct unit *units, int n, struct mr_error
     int rc = 0;
     for (int k = 0; rc == 0 && k < n; k++)
         rc = open_unit(&units[k], b, k, err);
+    // A line for each before one of them runs: a short batch is for all units.
+    for (int k = 0; rc == 0 && k < n && submit_line(&units[k]);)
+        k++;
     for (int k = 0; rc == 0 && k < n; k++)
         rc = start_unit(&units[k], err);
     if (rc < 0) {
