@@ -7,7 +7,7 @@
 #define MR_FIELD(word, bit) ((word) << 8 | (bit))
 
 #define MR_VERSION_MAJOR             0
-#define MR_VERSION_MINOR             5
+#define MR_VERSION_MINOR             6
 #define MR_MAGIC_REG                 0x4c4c494d
 #define MR_MAGIC_RUN                 0x4e55524d
 #define MR_RUN_WORDS                 16
