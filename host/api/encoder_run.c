@@ -23,33 +23,19 @@ static int watch(void *arg, int layer, double share, int rows)
     return mr_device_stop ? 1 : 0;
 }
 
-static int encode_on_device(struct mr_encoder *e, int count, const struct mr_framed *framed,
-                            float *rows, struct mr_error *err)
-{
-    struct mr_encode_text *texts = calloc((size_t)count + 1, sizeof *texts);
-    if (!texts)
-        return no_memory("texts", err);
-    for (int i = 0; i < count; i++)
-        texts[i] = (struct mr_encode_text){framed[i].tokens.ids, framed[i].types.ids,
-                                           (int)framed[i].tokens.count};
-    int rc = mr_encode_rows(e->device, count, texts, rows, err);
-    free(texts);
-    return rc;
-}
-
 static int encode(struct mr_encoder *e, int count, const struct mr_framed *framed, float *rows,
                   struct mr_error *err)
 {
-    if (e->device)
-        return encode_on_device(e, count, framed, rows, err);
     struct mr_cpu_text *texts = calloc((size_t)count + 1, sizeof *texts);
     if (!texts)
         return no_memory("texts", err);
     for (int i = 0; i < count; i++)
         texts[i] = (struct mr_cpu_text){framed[i].tokens.ids, framed[i].types.ids,
                                         (int)framed[i].tokens.count};
-    mr_cpu_watch(e->cpu, watch, NULL);
-    int rc = mr_cpu_encode(e->cpu, count, texts, rows, err);
+    if (e->cpu)
+        mr_cpu_watch(e->cpu, watch, NULL);
+    int rc = e->cpu ? mr_cpu_encode(e->cpu, count, texts, rows, err)
+                    : mr_encode_rows(e->device, count, texts, rows, err);
     free(texts);
     return rc;
 }

@@ -136,7 +136,7 @@ static void print_encoder(const char *path, const struct mr_encoder *encoder,
         printf("%s %s", k ? "," : "", mr_encoder_label(encoder, k));
     if (i->n_labels > 0)
         printf(i->n_labels > 8 ? ", ...\n" : "\n");
-    printf("  runs on    cpu:\n");
+    printf("  runs on    cpu: and engines (docs/bert.md)\n");
 }
 
 static int show_encoder(const struct cli_common *c)

@@ -235,7 +235,7 @@ static int look_up(struct mr_encode *e, int token, int position, int type, struc
     return 0;
 }
 
-static int write_text(struct mr_encode *e, const struct mr_encode_text *text, int first,
+static int write_text(struct mr_encode *e, const struct mr_cpu_text *text, int first,
                       uint32_t kv_off, struct mr_error *err)
 {
     const struct mr_program *p = &e->program;
@@ -255,8 +255,8 @@ static int write_text(struct mr_encode *e, const struct mr_encode_text *text, in
 }
 
 // Texts whose rows fit into a run together.
-static int run(struct mr_encode *e, int count, const struct mr_encode_text *texts, int n,
-               float *rows, struct mr_error *err)
+static int run(struct mr_encode *e, int count, const struct mr_cpu_text *texts, int n, float *rows,
+               struct mr_error *err)
 {
     size_t bytes = (size_t)e->program.res_beats * BEAT, width = (size_t)e->c->n_embd;
     uint32_t kv_off = 0;
@@ -276,7 +276,7 @@ static int run(struct mr_encode *e, int count, const struct mr_encode_text *text
     return rc;
 }
 
-int mr_encode_rows(struct mr_encode *encode, int count, const struct mr_encode_text *texts,
+int mr_encode_rows(struct mr_encode *encode, int count, const struct mr_cpu_text *texts,
                    float *rows, struct mr_error *err)
 {
     int most = mr_encode_most(encode), rc = 0;

@@ -110,25 +110,23 @@ static void save_rows(struct builder *b)
     mr_command_set(c, MR_F_STORE_RES_BEATS, (uint32_t)b->p->res_beats);
 }
 
+// to_end: those over whole texts, from where STORE_KV has put them.
+static void pm_load(struct builder *b, int layer, bool to_end)
+{
+    unsigned reads = bit(MR_MEM_ROWS) | (to_end ? bit(MR_MEM_KV) : 0);
+    struct mr_command *c = add(b, MR_OP_PM_LOAD, reads, bit(MR_MEM_MAXIMA));
+    mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
+    mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)b->d.w / 64);
+    mr_command_set(c, MR_F_PM_LOAD_TO_END, to_end);
+}
+
 // Once a block, before the first command that waits for another: it runs ahead.
 static void load_maxima(struct builder *b, int layer)
 {
     if (b->loaded || layer < 0 || layer == b->c->n_layer)
         return;
-    struct mr_command *c = add(b, MR_OP_PM_LOAD, bit(MR_MEM_ROWS), bit(MR_MEM_MAXIMA));
-    mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
-    mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)b->d.w / 64);
+    pm_load(b, layer, false);
     b->loaded = true;
-}
-
-// Those over whole texts, from where STORE_KV has put them.
-static void load_maxima_to_end(struct builder *b, int layer)
-{
-    struct mr_command *c =
-        add(b, MR_OP_PM_LOAD, bit(MR_MEM_ROWS) | bit(MR_MEM_KV), bit(MR_MEM_MAXIMA));
-    mr_command_set(c, MR_F_PM_LOAD_LAYER, (uint32_t)layer);
-    mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)b->d.w / 64);
-    mr_command_set(c, MR_F_PM_LOAD_TO_END, 1);
 }
 
 static void norm(struct builder *b, int layer, const struct mr_item *item)
@@ -167,7 +165,7 @@ static void attend(struct builder *b, int layer, const struct mr_item *item)
     unsigned reads = bit(MR_MEM_ROWS) | bit(MR_MEM_MAXIMA) | bit(MR_MEM_KV) | place(item->from);
     load_maxima(b, layer);
     if (mr_arch_of(b->c)->encoder)
-        load_maxima_to_end(b, layer);
+        pm_load(b, layer, true);
     struct mr_command *c = add(b, MR_OP_ATTEND, reads, place(item->to));
     mr_command_set(c, MR_F_ATTEND_LAYER, (uint32_t)layer);
     mr_command_set(c, MR_F_ATTEND_HEADS, (uint32_t)b->c->n_head);

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cpu/cpu.h"
 #include "device/open.h"
 #include "engine/encode.h"
 #include "unit/bert_model.h"
@@ -39,7 +38,7 @@ struct bench {
     struct mr_device *dev;
     struct mr_encode *encode;
     int32_t tokens[TEXTS][MOST], types[TEXTS][MOST];
-    struct mr_encode_text texts[TEXTS];
+    struct mr_cpu_text texts[TEXTS];
     int rows;
 };
 static struct bench b;
@@ -57,7 +56,7 @@ static void open_checkpoint(const char *config)
             b.tokens[t][i] = (7 * i + 3 * t + i * i) % b.c->vocab_size;
             b.types[t][i] = i >= lengths[t] / 2 ? b.c->n_types - 1 : 0;
         }
-        b.texts[t] = (struct mr_encode_text){b.tokens[t], b.types[t], lengths[t]};
+        b.texts[t] = (struct mr_cpu_text){b.tokens[t], b.types[t], lengths[t]};
         b.rows += lengths[t];
     }
 }
@@ -73,13 +72,10 @@ static float *reference(void)
 {
     struct mr_error err = {0};
     struct mr_cpu *cpu;
-    struct mr_cpu_text texts[TEXTS];
     float *rows = calloc((size_t)b.rows * (size_t)b.c->n_embd, sizeof *rows);
     assert_non_null(rows);
-    for (int t = 0; t < TEXTS; t++)
-        texts[t] = (struct mr_cpu_text){b.tokens[t], b.types[t], lengths[t]};
     check(mr_cpu_open(&cpu, b.ck, &err), &err);
-    check(mr_cpu_encode(cpu, TEXTS, texts, rows, &err), &err);
+    check(mr_cpu_encode(cpu, TEXTS, b.texts, rows, &err), &err);
     mr_cpu_close(cpu);
     return rows;
 }
@@ -137,10 +133,10 @@ static void runs_take_what_fits(void **unused)
     check(mr_device_open(&b.dev, "model:tiny", &err), &err);
     check(mr_encode_open(&b.encode, b.ck, b.dev, &err), &err);
     assert_int_equal(mr_encode_most(b.encode), 8);
-    struct mr_encode_text texts[12];
+    struct mr_cpu_text texts[12];
     float rows[12][96];
     for (int t = 0; t < 12; t++)
-        texts[t] = (struct mr_encode_text){&b.tokens[0][t], &b.types[0][t], 1};
+        texts[t] = (struct mr_cpu_text){&b.tokens[0][t], &b.types[0][t], 1};
     check(mr_encode_rows(b.encode, 12, texts, rows[0], &err), &err);
     for (int t = 0; t < 12; t += 11) {
         check(mr_encode_rows(b.encode, 1, &texts[t], first, &err), &err);
