@@ -232,7 +232,7 @@ static const struct cli_option options[] = {
      .kind = CLI_CHOICE,
      .value = "F",
      .help = "what the input is; auto: by its name; text takes any bytes",
-     .choices = "auto|text|jsonl|csv",
+     .choices = "auto|text|jsonl|csv|tsv",
      .def = "auto",
      CLI_AT(ARGS, format)},
     FIELD("text-field", text, "text", "the field or column that is learnt as a whole"),
@@ -262,11 +262,12 @@ static const struct cli_option options[] = {
 
 const struct cli_command cmd_data = {
     .name = "data",
-    .summary = "makes training data of texts, JSON lines or CSV",
+    .summary = "makes training data of texts, JSON lines, CSV or TSV",
     .synopsis = "MODEL INPUT -o FILE [OPTIONS]",
     .about =
         "Tokenises documents and cuts them into windows. A text is cut where documents end "
-        "(<|endoftext|>). A line of JSON, or a row of CSV, is a document: its text, or a prompt "
+        "(<|endoftext|>). A line of JSON, or a row of CSV or TSV, is a document: its text, or a "
+        "prompt "
         "and a completion, of which the completion alone is learnt. What zstd has compressed is "
         "read as it is. What is no text by its first bytes is refused, unless --from text takes "
         "it; "

@@ -12,7 +12,10 @@ static int put(struct mr_csv *c, int byte, struct mr_error *err)
     char b = (char)byte;
     c->next_line += b == '\n';
     if (c->text.size == MR_RECORD_MOST)
-        return wrong(c, "a record has more than 1 GiB; is a quote missing", err);
+        return wrong(c,
+                     c->tabs ? "a record has more than 1 GiB"
+                             : "a record has more than 1 GiB; is a quote missing",
+                     err);
     return mr_buf_append(&c->text, &b, 1, err);
 }
 
@@ -45,7 +48,8 @@ static bool line_ends(struct mr_csv *c, int b)
 // A field and what ends it. 1: another one follows, 0: it was the last one.
 static int field(struct mr_csv *c, struct mr_error *err)
 {
-    bool in_quotes = mr_source_peek(c->source) == '"';
+    bool in_quotes = !c->tabs && mr_source_peek(c->source) == '"';
+    const char between = c->tabs ? '\t' : ',';
     int rc = 0;
     if (in_quotes) {
         (void)mr_source_byte(c->source);
@@ -53,13 +57,13 @@ static int field(struct mr_csv *c, struct mr_error *err)
     }
     while (rc == 0) {
         int b = mr_source_byte(c->source);
-        if (b == ',' || line_ends(c, b)) {
+        if (b == between || line_ends(c, b)) {
             c->end[c->fields++] = c->text.size;
-            return b == ',';
+            return b == between;
         }
-        rc = in_quotes  ? wrong(c, "text stands behind a quoted field", err)
-             : b == '"' ? wrong(c, "a quote stands within a field without quotes", err)
-                        : put(c, b, err);
+        rc = in_quotes              ? wrong(c, "text stands behind a quoted field", err)
+             : b == '"' && !c->tabs ? wrong(c, "a quote stands within a field without quotes", err)
+                                    : put(c, b, err);
     }
     return rc;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of comma-separated values (RFC 4180): fields may stand in quotes, with commas, line ends
-// and doubled quotes in them. Lines end in "\r\n" or "\n"; empty ones are passed over.
+// and doubled quotes in them. Of tab-separated values a quote is a character like others, and no
+// field has a tab or a line end in it. Lines end in "\r\n" or "\n"; empty ones are passed over.
 #ifndef MILLRACE_DATA_CSV_H
 #define MILLRACE_DATA_CSV_H
 
@@ -12,6 +13,7 @@ enum { MR_CSV_FIELDS = 1024 };
 // Zero-initialise, but for the source; mr_csv_free() releases it.
 struct mr_csv {
     struct mr_source *source;
+    bool tabs;                 // between fields, instead of commas
     struct mr_buf text;        // fields of the record, one behind the other
     size_t end[MR_CSV_FIELDS]; // where each of them ends
     int fields;

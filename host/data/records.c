@@ -9,12 +9,13 @@
 #include "common/suggest.h"
 #include "text/look.h"
 
-enum { TEXT, PROMPT, COMPLETION };
+enum { TEXT, PROMPT, COMPLETION, PAIR, LABEL };
 
 enum mr_data_format mr_data_format_of(const char *path)
 {
     static_assert(MR_DATA_TEXT + MR_TEXT_JSONL == MR_DATA_JSONL, "their order");
     static_assert(MR_DATA_TEXT + MR_TEXT_CSV == MR_DATA_CSV, "their order");
+    static_assert(MR_DATA_TEXT + MR_TEXT_TSV == MR_DATA_TSV, "their order");
     return MR_DATA_TEXT + mr_text_form_of(path);
 }
 
@@ -31,21 +32,49 @@ static int wrong(const struct mr_records *r, struct mr_error *err, const char *w
                    *advice ? "; " : "", advice);
 }
 
-static const char *name_of(const struct mr_records *r, int field)
+// The fields of a record as they are called; without text where there is no such field.
+struct values {
+    const char *text[MR_DATA_FIELDS];
+    size_t size[MR_DATA_FIELDS];
+};
+
+// Makes a record of them, or returns the name of a field that is missing.
+static const char *fill(const struct mr_records *r, const struct values *v,
+                        struct mr_record *record)
 {
-    const char *const names[] = {r->fields.text, r->fields.prompt, r->fields.completion};
-    return names[field];
+    bool labelled = r->names[LABEL], pair = !labelled && v->text[PROMPT] && v->text[COMPLETION];
+    int what = pair ? COMPLETION : TEXT;
+    int missing = !v->text[what]                                 ? what
+                  : labelled && r->names[PAIR] && !v->text[PAIR] ? PAIR
+                  : labelled && !v->text[LABEL]                  ? LABEL
+                                                                 : -1;
+    *record = (struct mr_record){.text = v->text[what],
+                                 .size = v->size[what],
+                                 .prompt = pair ? v->text[PROMPT] : NULL,
+                                 .prompt_size = pair ? v->size[PROMPT] : 0,
+                                 .whole = true,
+                                 .pair = v->text[PAIR],
+                                 .pair_size = v->size[PAIR],
+                                 .label = v->text[LABEL],
+                                 .label_size = v->size[LABEL]};
+    return missing >= 0 ? r->names[missing] : NULL;
 }
 
-// Neither a text nor a pair: what is there, and what is likely meant.
-static int no_field(const struct mr_records *r, struct mr_suggestion *s, struct mr_error *err)
+// A field is not there: what is, and is likely meant by the word that is sought.
+static int no_field(const struct mr_records *r, const struct mr_suggestion *s, struct mr_error *err)
 {
-    return mr_fail(
-        err, MR_ERR_FORMAT,
-        "%.300s: line %llu: has neither '%s' nor '%s' and '%s'%s%s; name the fields with "
-        "--text-field, or --prompt-field and --completion-field",
-        r->source.name, (unsigned long long)r->number, r->fields.text, r->fields.prompt,
-        r->fields.completion, s->best ? ", but " : "", s->best ? mr_show(s->best).text : "");
+    const char *const *n = r->names;
+    char asked[3 * MR_SHOWN];
+    if (n[LABEL])
+        (void)snprintf(asked, sizeof asked, "has no '%s'", s->word);
+    else
+        (void)snprintf(asked, sizeof asked, "has neither '%s' nor '%s' and '%s'", n[TEXT],
+                       n[PROMPT], n[COMPLETION]);
+    return mr_fail(err, MR_ERR_FORMAT, "%.300s: line %llu: %s%s%s; name the fields with %s",
+                   r->source.name, (unsigned long long)r->number, asked, s->best ? ", but " : "",
+                   s->best ? mr_show(s->best).text : "",
+                   n[LABEL] ? "--text-field, --pair-field and --label-field"
+                            : "--text-field, or --prompt-field and --completion-field");
 }
 
 // ---- plain text ---------------------------------------------------------------------------------
@@ -101,39 +130,35 @@ static bool is_blank(const struct mr_buf *b)
     return i == b->size;
 }
 
-static int string_of(const struct mr_records *r, int field, const char **text, size_t *size,
-                     struct mr_error *err)
+static int string_of(struct mr_records *r, int field, struct values *v, struct mr_error *err)
 {
-    const json_t *value = json_object_get(r->object, name_of(r, field));
-    if (value && !json_is_string(value))
+    const json_t *value = r->names[field] ? json_object_get(r->object, r->names[field]) : NULL;
+    bool number = field == LABEL && json_is_integer(value);
+    if (value && !number && !json_is_string(value))
         return mr_fail(err, MR_ERR_FORMAT, "%.300s: line %llu: '%s' is %s, not a string",
-                       r->source.name, (unsigned long long)r->number, name_of(r, field),
+                       r->source.name, (unsigned long long)r->number, r->names[field],
                        mr_json_kind(value));
-    *text = json_string_value(value);
-    *size = value ? json_string_length(value) : 0;
+    if (number)
+        (void)snprintf(r->label, sizeof r->label, "%lld", (long long)json_integer_value(value));
+    v->text[field] = number ? r->label : json_string_value(value);
+    v->size[field] = number ? strlen(r->label) : value ? json_string_length(value) : 0;
     return 0;
 }
 
 static int of_object(struct mr_records *r, struct mr_record *record, struct mr_error *err)
 {
-    struct mr_suggestion s = {.word = r->fields.text};
-    const char *text, *prompt, *completion, *key;
-    size_t text_size, prompt_size, size;
+    struct values v;
+    const char *key;
     json_t *value;
-    int rc = string_of(r, TEXT, &text, &text_size, err);
-    rc = rc == 0 ? string_of(r, PROMPT, &prompt, &prompt_size, err) : rc;
-    rc = rc == 0 ? string_of(r, COMPLETION, &completion, &size, err) : rc;
-    if (rc < 0)
-        return rc;
-    if (prompt && completion)
-        *record = (struct mr_record){prompt, completion, prompt_size, size, true};
-    else if (text)
-        *record = (struct mr_record){NULL, text, 0, text_size, true};
-    else {
-        json_object_foreach(r->object, key, value) mr_suggest_offer(&s, key);
-        return no_field(r, &s, err);
-    }
-    return 1;
+    int rc = 0;
+    for (int f = 0; f < MR_DATA_FIELDS && rc == 0; f++)
+        rc = string_of(r, f, &v, err);
+    const char *missing = rc == 0 ? fill(r, &v, record) : NULL;
+    if (!missing)
+        return rc < 0 ? rc : 1;
+    struct mr_suggestion s = {.word = missing};
+    json_object_foreach(r->object, key, value) mr_suggest_offer(&s, key);
+    return no_field(r, &s, err);
 }
 
 static int next_object(struct mr_records *r, struct mr_record *record, struct mr_error *err)
@@ -152,48 +177,68 @@ static int next_object(struct mr_records *r, struct mr_record *record, struct mr
     return rc < 0 ? rc : of_object(r, record, err);
 }
 
-// ---- comma-separated values ---------------------------------------------------------------------
+// ---- comma- and tab-separated values ------------------------------------------------------------
 
-// One column: which of the three it is, or how near it comes to the text's name.
-static int take_column(struct mr_records *r, int i, struct mr_suggestion *s, char best[MR_SHOWN],
-                       struct mr_error *err)
+// One column: which of the fields it is.
+static int take_column(struct mr_records *r, int i, struct mr_error *err)
 {
     size_t n;
     const char *field = mr_csv_field(&r->csv, i, &n);
-    for (int f = 0; f < 3; f++) {
-        const char *name = name_of(r, f);
-        if (strlen(name) != n || memcmp(name, field, n) != 0)
+    for (int f = 0; f < MR_DATA_FIELDS; f++) {
+        const char *name = r->names[f];
+        if (!name || strlen(name) != n || memcmp(name, field, n) != 0)
             continue;
         if (r->column[f] >= 0)
             return wrong(r, err, "has this column twice: ", name, "");
         r->column[f] = i;
     }
-    const struct mr_shown shown = mr_show_bytes(field, n);
-    mr_suggest_offer(s, shown.text);
-    if (s->best == shown.text)
-        s->best = strcpy(best, shown.text);
     return 0;
+}
+
+static void values_of_row(const struct mr_records *r, struct values *v)
+{
+    *v = (struct values){0};
+    for (int f = 0; f < MR_DATA_FIELDS; f++)
+        if (r->column[f] >= 0)
+            v->text[f] = mr_csv_field(&r->csv, r->column[f], &v->size[f]);
+}
+
+// Of the header, which stands in r->csv: the column that comes nearest to the name.
+static int no_column(struct mr_records *r, const char *missing, struct mr_error *err)
+{
+    char best[MR_SHOWN];
+    struct mr_suggestion s = {.word = missing};
+    for (int i = 0; i < r->csv.fields; i++) {
+        size_t n;
+        const char *field = mr_csv_field(&r->csv, i, &n);
+        const struct mr_shown shown = mr_show_bytes(field, n);
+        mr_suggest_offer(&s, shown.text);
+        if (s.best == shown.text)
+            s.best = strcpy(best, shown.text);
+    }
+    return no_field(r, &s, err);
 }
 
 static int read_header(struct mr_records *r, struct mr_error *err)
 {
-    char best[MR_SHOWN];
-    struct mr_suggestion s = {.word = r->fields.text};
+    struct values v;
+    struct mr_record record;
     int rc = mr_csv_next(&r->csv, err);
     r->number = r->csv.line;
-    for (int f = 0; f < 3; f++)
+    for (int f = 0; f < MR_DATA_FIELDS; f++)
         r->column[f] = -1;
     for (int i = 0; rc >= 0 && i < r->csv.fields; i++)
-        rc = take_column(r, i, &s, best, err);
+        rc = take_column(r, i, err);
     if (rc < 0)
         return rc;
-    if (r->column[TEXT] < 0 && (r->column[PROMPT] < 0 || r->column[COMPLETION] < 0))
-        return no_field(r, &s, err);
-    return 0;
+    values_of_row(r, &v);
+    const char *missing = fill(r, &v, &record);
+    return missing ? no_column(r, missing, err) : 0;
 }
 
 static int next_row(struct mr_records *r, struct mr_record *record, struct mr_error *err)
 {
+    struct values v;
     int columns = r->csv.fields, more = mr_csv_next(&r->csv, err);
     r->number = r->csv.line;
     if (more <= 0)
@@ -201,11 +246,8 @@ static int next_row(struct mr_records *r, struct mr_record *record, struct mr_er
     if (r->csv.fields != columns)
         return mr_fail(err, MR_ERR_FORMAT, "%.300s: line %llu: has %d fields, and those before %d",
                        r->source.name, (unsigned long long)r->number, r->csv.fields, columns);
-    bool pair = r->column[PROMPT] >= 0 && r->column[COMPLETION] >= 0;
-    *record = (struct mr_record){.whole = true};
-    if (pair)
-        record->prompt = mr_csv_field(&r->csv, r->column[PROMPT], &record->prompt_size);
-    record->text = mr_csv_field(&r->csv, r->column[pair ? COMPLETION : TEXT], &record->size);
+    values_of_row(r, &v);
+    (void)fill(r, &v, record); // the header has all of them
     return 1;
 }
 
@@ -224,10 +266,14 @@ int mr_records_open(struct mr_records *r, enum mr_data_format format,
                     struct mr_error *err)
 {
     r->format = format == MR_DATA_AUTO ? mr_data_format_of(r->source.name) : format;
-    r->fields = *fields;
+    memcpy(r->names,
+           (const char *const[]){fields->text, fields->label ? NULL : fields->prompt,
+                                 fields->label ? NULL : fields->completion,
+                                 fields->label ? fields->pair : NULL, fields->label},
+           sizeof r->names);
     r->end = end;
     r->end_size = end_size;
-    r->csv = (struct mr_csv){.source = &r->source};
+    r->csv = (struct mr_csv){.source = &r->source, .tabs = r->format == MR_DATA_TSV};
     r->line = (struct mr_buf){0};
     r->object = NULL;
     r->number = 0;
@@ -238,7 +284,8 @@ int mr_records_open(struct mr_records *r, enum mr_data_format format,
                                 r->source.count - r->source.at, err);
     if (r->format != MR_DATA_TEXT)
         skip_mark(&r->source);
-    return rc == 0 && r->format == MR_DATA_CSV ? read_header(r, err) : rc;
+    return rc == 0 && (r->format == MR_DATA_CSV || r->format == MR_DATA_TSV) ? read_header(r, err)
+                                                                             : rc;
 }
 
 int mr_records_next(struct mr_records *r, struct mr_record *record, struct mr_error *err)
@@ -247,6 +294,7 @@ int mr_records_next(struct mr_records *r, struct mr_record *record, struct mr_er
     case MR_DATA_JSONL:
         return next_object(r, record, err);
     case MR_DATA_CSV:
+    case MR_DATA_TSV:
         return next_row(r, record, err);
     default:
         return next_text(r, record, err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model is to learn, text by text: of a plain text, of JSON lines or of comma-separated
-// values (docs/data.md).
+// What a model is to learn, text by text: of a plain text, of JSON lines, or of comma- or
+// tab-separated values (docs/data.md).
 #ifndef MILLRACE_DATA_RECORDS_H
 #define MILLRACE_DATA_RECORDS_H
 
@@ -8,29 +8,37 @@
 
 #include "data/csv.h"
 
-enum mr_data_format { MR_DATA_AUTO, MR_DATA_TEXT, MR_DATA_JSONL, MR_DATA_CSV };
+enum mr_data_format { MR_DATA_AUTO, MR_DATA_TEXT, MR_DATA_JSONL, MR_DATA_CSV, MR_DATA_TSV };
 
-// What fields are called.
+// What fields are called; a record has a text, or a prompt and a completion. With `label`, which a
+// plain text never has, it has a text and a label, and another text where `pair` names its field.
 struct mr_data_fields {
     const char *text, *prompt, *completion;
+    const char *pair, *label; // NULL: none
 };
 
+// Valid until the next record.
 struct mr_record {
-    const char *prompt, *text; // valid until the next record; prompt: NULL, or what is not learnt
+    const char *prompt, *text; // prompt: NULL, or what is not learnt
     size_t prompt_size, size;
-    bool whole; // the text ends here: a token that says so follows
+    bool whole;               // the text ends here: a token that says so follows
+    const char *pair, *label; // NULL without their fields
+    size_t pair_size, label_size;
 };
+
+enum { MR_DATA_FIELDS = 5 };
 
 struct mr_records {
     struct mr_source source;
     enum mr_data_format format;
-    struct mr_data_fields fields;
+    const char *names[MR_DATA_FIELDS]; // NULL: not looked for
     const char *end; // of plain text: what stands between documents; "" for nothing
     size_t end_size;
     struct mr_csv csv;
-    int column[3]; // text, prompt, completion; -1: is not there
+    int column[MR_DATA_FIELDS]; // -1: is not there
     struct mr_buf line;
     json_t *object;
+    char label[24];  // that is a number of JSON
     uint64_t number; // of the line
 };
 

@@ -81,7 +81,8 @@ enum mr_text_form mr_text_form_of(const char *path)
     } known[] = {{".jsonl", MR_TEXT_JSONL},
                  {".ndjson", MR_TEXT_JSONL},
                  {".json", MR_TEXT_JSONL},
-                 {".csv", MR_TEXT_CSV}};
+                 {".csv", MR_TEXT_CSV},
+                 {".tsv", MR_TEXT_TSV}};
     size_t n = strlen(path);
     if (n > 4 && strcasecmp(path + n - 4, ".zst") == 0)
         n -= 4;
@@ -95,6 +96,8 @@ enum mr_text_form mr_text_form_of(const char *path)
 
 int mr_text_look_plain(const char *path, const void *bytes, size_t size, struct mr_error *err)
 {
+    static const char *const called[] = {
+        [MR_TEXT_JSONL] = "JSON lines", [MR_TEXT_CSV] = "CSV", [MR_TEXT_TSV] = "TSV"};
     enum mr_text_form form = mr_text_form_of(path);
     int rc = mr_text_look(path, bytes, size, err);
     if (rc < 0 || form == MR_TEXT_PLAIN)
@@ -102,5 +105,5 @@ int mr_text_look_plain(const char *path, const void *bytes, size_t size, struct 
     return mr_fail(err, MR_ERR_FORMAT,
                    "%.300s: is %s by its name; millrace data makes a file of it that train --data "
                    "takes; named .txt it is a text",
-                   path, form == MR_TEXT_CSV ? "CSV" : "JSON lines");
+                   path, called[form]);
 }

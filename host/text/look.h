@@ -14,9 +14,9 @@ enum { MR_LOOK_BYTES = 1 << 16 }; // as many are looked at, at most
 // a tenth that cannot be UTF-8. `name` is the file's, for the message.
 int mr_text_look(const char *name, const void *bytes, size_t size, struct mr_error *err);
 
-// What a file is by its name, in letters of any case: .jsonl, .ndjson and .json, .csv, anything
-// else is plain text; .zst behind it is passed over.
-enum mr_text_form { MR_TEXT_PLAIN, MR_TEXT_JSONL, MR_TEXT_CSV };
+// What a file is by its name, in letters of any case: .jsonl, .ndjson and .json, .csv, .tsv,
+// anything else is plain text; .zst behind it is passed over.
+enum mr_text_form { MR_TEXT_PLAIN, MR_TEXT_JSONL, MR_TEXT_CSV, MR_TEXT_TSV };
 enum mr_text_form mr_text_form_of(const char *path);
 
 // The same for a file that can be nothing but plain text: by its name, too.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# millrace data: texts, JSON lines and CSV become one file that train learns from as from the text; refusals. Readers,
+# millrace data: texts, JSON lines, CSV and TSV become one file that train learns from as from the text; refusals. Readers,
 # windows and files are held by the unit test data. Prints TAP; runs from the repository's root on models/demo.
 set -u
 . tests/tools/tap.sh
@@ -26,16 +26,18 @@ ok a_directory_is_its_files cmp "$work/b/state" "$work/d/state"
 learn --data "$work/text" --sequence 32 --seed 1 -o "$work/e"
 ok another_order_is_another_training test "$(cmp "$work/a/state" "$work/e/state" 2>&1)"
 
-# ---- pairs: JSON lines, compressed and not, and CSV are the same file
+# ---- pairs: JSON lines, compressed and not, CSV and TSV are the same file
 printf '%s\n' '{"prompt": "The LORD is", "completion": " my shepherd; I shall \"not\" want."}' '' \
     '{"completion": " king", "prompt": "And the", "more": null}' >"$work/pairs.jsonl"
 printf 'id,completion,prompt\r\n1," my shepherd; I shall ""not"" want.",The LORD is\r\n2, king,And the\r\n' >"$work/pairs.csv"
+printf 'id\tcompletion\tprompt\n1\t my shepherd; I shall "not" want.\tThe LORD is\n2\t king\tAnd the\n' >"$work/pairs.tsv"
 zstd -q "$work/pairs.jsonl" -o "$work/pairs.jsonl.zst"
-for f in pairs.jsonl pairs.jsonl.zst pairs.csv; do
+for f in pairs.jsonl pairs.jsonl.zst pairs.csv pairs.tsv; do
     "$millrace" data $demo "$work/$f" -o "$work/$f.h5" --sequence 16 --overlap 4 --json >"$work/$f.json" 2>>"$work/err"
 done
 ok compressed_lines_are_the_same cmp "$work/pairs.jsonl.h5" "$work/pairs.jsonl.zst.h5"
 ok csv_is_the_same cmp "$work/pairs.jsonl.h5" "$work/pairs.csv.h5"
+ok tsv_is_the_same cmp "$work/pairs.jsonl.h5" "$work/pairs.tsv.h5"
 ok json_counts grep -qE '"documents": 2' "$work/pairs.csv.json"
 ok prompts_are_not_learnt test "$(sed -n 's/.*"tokens": \([0-9]*\).*/\1/p' "$work/pairs.csv.json")" -gt \
     "$(sed -n 's/.*"learnt": \([0-9]*\).*/\1/p' "$work/pairs.csv.json")"
@@ -60,7 +62,7 @@ exits data_input_missing 3 'No such file' data $demo "$work/no" -o "$work/x.h5"
 exits data_of_a_directory 3 'Is a directory' data $demo "$work" -o "$work/x.h5"
 exits data_with_too_much_overlap 2 '--overlap 32: windows have 32 tokens' data $demo "$work/text" -o "$work/x.h5" --sequence 32 --overlap 32
 exits data_windows_too_long 3 '--sequence 513: the model has 512 positions' data $demo "$work/text" -o "$work/x.h5" --sequence 513
-exits data_of_an_unknown_kind 2 "'json' is none of auto, text, jsonl or csv" data $demo "$work/text" -o "$work/x.h5" --from json
+exits data_of_an_unknown_kind 2 "'json' is none of auto, text, jsonl, csv or tsv" data $demo "$work/text" -o "$work/x.h5" --from json
 exits data_of_no_json 3 "text: line 1" data $demo "$work/text" -o "$work/x.h5" --from jsonl
 exits data_without_the_field 3 "line 1: has neither 'ou' nor 'prompt' and 'completion', but out" data $demo "$work/named.jsonl" -o "$work/x.h5" --text-field ou
 : >"$work/empty"

@@ -21,14 +21,24 @@
 #include "data/records.h"
 #include "files.h"
 
-static const struct mr_data_fields usual = {"text", "prompt", "completion"};
+static const struct mr_data_fields usual = {
+    .text = "text", .prompt = "prompt", .completion = "completion"};
 static char path[512];
 
 // ---- records ------------------------------------------------------------------------------------
 
-// All records as one text: "[prompt>text]" or "[text]", '.' behind those that end; or the error.
-static int read_all(const void *bytes, size_t size, enum mr_data_format format, char *out,
-                    size_t room)
+static void put(char *out, size_t room, const char *before, const char *text, size_t size,
+                const char *behind)
+{
+    size_t at = strlen(out);
+    if (text)
+        (void)snprintf(out + at, room - at, "%s%.*s%s", before, (int)size, text, behind);
+}
+
+// All records as one text: "[prompt>text]" or "[text]", '.' behind those that end, "[text+pair=
+// label]" of those with a label; or the error.
+static int read_with(const void *bytes, size_t size, enum mr_data_format format,
+                     const struct mr_data_fields *fields, char *out, size_t room)
 {
     struct mr_error err = {0};
     struct mr_records *r = allocate(1, sizeof *r);
@@ -40,13 +50,15 @@ static int read_all(const void *bytes, size_t size, enum mr_data_format format, 
     *out = 0;
     int rc = mr_source_from(&r->source, file, "f", &err);
     if (rc == 0) {
-        rc = mr_records_open(r, format, &usual, "<end>", 5, &err);
+        rc = mr_records_open(r, format, fields, "<end>", 5, &err);
         while (rc == 0 && (rc = mr_records_next(r, &record, &err)) > 0) {
             rc = 0;
-            (void)snprintf(out + strlen(out), room - strlen(out), "[%.*s%s%.*s%s]",
-                           record.prompt ? (int)record.prompt_size : 0,
-                           record.prompt ? record.prompt : "", record.prompt ? ">" : "",
-                           (int)record.size, record.text, record.whole ? "." : "");
+            put(out, room, "[", "", 0, "");
+            put(out, room, "", record.prompt, record.prompt_size, ">");
+            put(out, room, "", record.text, record.size, record.whole && !record.label ? "." : "");
+            put(out, room, "+", record.pair, record.pair_size, "");
+            put(out, room, "=", record.label, record.label_size, "");
+            put(out, room, "]", "", 0, "");
         }
         mr_records_close(r);
     }
@@ -54,6 +66,12 @@ static int read_all(const void *bytes, size_t size, enum mr_data_format format, 
         (void)snprintf(out, room, "%s", err.text);
     free(r);
     return rc;
+}
+
+static int read_all(const void *bytes, size_t size, enum mr_data_format format, char *out,
+                    size_t room)
+{
+    return read_with(bytes, size, format, &usual, out, room);
 }
 
 static void expect(const char *text, enum mr_data_format format, const char *want)
@@ -80,13 +98,49 @@ static void records_are_read(void **unused)
     expect("\xEF\xBB\xBFn,text\n1,\"a,\"\"b\"\"\r\nc\"\n\n2,\n", MR_DATA_CSV, "[a,\"b\"\r\nc.][.]");
     expect("completion,x,prompt\nc,,p\r\n\"\",\"\",\"\"\n", MR_DATA_CSV, "[p>c.][>.]");
     expect("text\na\rb\n", MR_DATA_CSV, "[a\rb.]");
+    expect("text\r\na\r\n\"b\" \"c\n\n,\n", MR_DATA_TSV, "[a.][\"b\" \"c.][,.]");
+    expect("x\tcompletion\tprompt\n\tc\tp\n\t\t\n", MR_DATA_TSV, "[p>c.][>.]");
     expect("{\"id\":99999999999999999999,\"text\":\"a\"}", MR_DATA_JSONL, "[a.]");
     assert_int_equal(mr_data_format_of("D.CSV"), MR_DATA_CSV);
     assert_int_equal(mr_data_format_of("D.JsonL.ZST"), MR_DATA_JSONL);
     assert_int_equal(mr_data_format_of("a.jsonl.zst"), MR_DATA_JSONL);
     assert_int_equal(mr_data_format_of("x.csv"), MR_DATA_CSV);
+    assert_int_equal(mr_data_format_of("x.TSV.zst"), MR_DATA_TSV);
     assert_int_equal(mr_data_format_of(".zst"), MR_DATA_TEXT);
     assert_int_equal(mr_data_format_of("csv"), MR_DATA_TEXT);
+}
+
+static void labels_are_read(void **unused)
+{
+    (void)unused;
+    const struct mr_data_fields one = {.text = "text", .prompt = "p", .label = "label"},
+                                two = {.text = "a", .pair = "other", .label = "l"};
+    static const struct {
+        const char *text;
+        enum mr_data_format format;
+        bool pair;
+        const char *want;
+    } rows[] = {
+        {"label\ttext\n1\tgood\n0\t\"bad\n", MR_DATA_TSV, false, "[good=1][\"bad=0]"},
+        {"{\"text\":\"t\",\"label\":-3}\n{\"label\":\"x\",\"text\":\"\"}", MR_DATA_JSONL, false,
+         "[t=-3][=x]"},
+        {"{\"a\":\"t\",\"other\":\"u\",\"l\":\"yes\"}", MR_DATA_JSONL, true, "[t+u=yes]"},
+        {"l,other,a\n1,\"u,v\",t\n", MR_DATA_CSV, true, "[t+u,v=1]"},
+        {"l,othr,a\n", MR_DATA_CSV, true,
+         "line 1: has no 'other', but othr; name the fields with --text"},
+        {"text,Label\n", MR_DATA_CSV, false, "line 1: has no 'label', but Label"},
+        {"{\"text\":\"t\"}", MR_DATA_JSONL, false, "line 1: has no 'label'; name"},
+        {"{\"text\":\"t\",\"label\":true}", MR_DATA_JSONL, false, "'label' is "},
+        {"{\"text\":\"t\",\"label\":0.5}", MR_DATA_JSONL, false, "'label' is "},
+        {"{\"p\":\"t\",\"label\":\"a\"}", MR_DATA_JSONL, false, "line 1: has no 'text'"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char got[1000];
+        (void)read_with(rows[i].text, strlen(rows[i].text), rows[i].format,
+                        rows[i].pair ? &two : &one, got, sizeof got);
+        if (!strstr(got, rows[i].want))
+            fail_msg("%s: %s; expected %s", rows[i].text, got, rows[i].want);
+    }
 }
 
 static void refuse(const void *bytes, size_t size, enum mr_data_format format, const char *words)
@@ -122,6 +176,8 @@ static void wrong_records_are_refused(void **unused)
         {"text\n\"a\n\nb", MR_DATA_CSV, "line 2: a quoted field does not end"},
         {"text\n\"a\"b\n", MR_DATA_CSV, "line 2: text stands behind a quoted field"},
         {"text\n\"x\n\"\na\"b\n", MR_DATA_CSV, "line 4: a quote stands within a field"},
+        {"text\ta\nb\n", MR_DATA_TSV, "line 2: has 1 fields, and those before 2"},
+        {"a\tTxt\n", MR_DATA_TSV, "neither 'text' nor 'prompt' and 'completion', but Txt"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         refuse(rows[i].text, strlen(rows[i].text), rows[i].format, rows[i].words);
@@ -509,6 +565,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_read),
+        cmocka_unit_test(labels_are_read),
         cmocka_unit_test(wrong_records_are_refused),
         cmocka_unit_test(what_is_no_text_is_named),
         cmocka_unit_test(compressed_text_is_read),
