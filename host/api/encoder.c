@@ -78,7 +78,7 @@ static int open_encoder(struct mr_encoder *e, const char *dir, const char *devic
         e->max_tokens = e->config->n_positions;
     if (!rc)
         rc = read_labels(e, dir, err);
-    if (!rc)
+    if (!rc && device)
         rc = strcmp(device, "cpu:") == 0 ? mr_cpu_open(&e->cpu, e->checkpoint, err)
                                          : open_device(e, device, err);
     return rc ? rc : mr_cpu_heads_open(&e->heads, e->checkpoint, err);
@@ -219,16 +219,16 @@ int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *t
                      struct mr_framed *framed, struct mr_error *err)
 {
     struct mr_tokens a = {0}, b = {0};
-    size_t around = text->pair ? 3 : 2, room = (size_t)e->max_tokens - around;
+    int most = text->most > 0 && text->most < e->max_tokens ? text->most : e->max_tokens;
+    size_t around = text->pair ? 3 : 2, room = (size_t)most - around;
     int rc = text->ids ? take_ids(e, text, &a, err)
                        : mr_tokenizer_encode(e->tokenizer, text->text, text->size, MR_SPECIAL_PARSE,
                                              &a, err);
     if (rc == 0 && text->pair)
         rc = mr_tokenizer_encode(e->tokenizer, text->pair, text->pair_size, MR_SPECIAL_PARSE, &b,
                                  err);
-    if (rc == 0 && (size_t)e->max_tokens < around)
-        rc = mr_fail(err, MR_ERR_FIT, "the model reads %d tokens, too few for any text",
-                     e->max_tokens);
+    if (rc == 0 && (size_t)most < around + (a.count + b.count > 0))
+        rc = mr_fail(err, MR_ERR_FIT, "%d tokens are too few for any text", most);
     if (rc == 0 && text->pair && e->config->n_types < 2)
         rc =
             mr_fail(err, MR_ERR_UNSUPPORTED, "the model has one type of tokens: it reads no pairs");
@@ -236,7 +236,8 @@ int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *t
         rc = mr_fail(err, MR_ERR_FIT,
                      "a text of %zu tokens is too long: the model reads %d; shorten it, or have it "
                      "cut (--truncate)",
-                     a.count + b.count + around, e->max_tokens);
+                     a.count + b.count + around, most);
+    framed->cut = a.count + b.count > room;
     if (rc == 0)
         cut(&a.count, &b.count, room);
     if (rc == 0)
@@ -244,4 +245,18 @@ int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *t
     mr_tokens_free(&a);
     mr_tokens_free(&b);
     return rc;
+}
+
+int mr_encoder_encode(const struct mr_encoder *encoder, const struct mr_encoder_text *text,
+                      struct mr_encoder_tokens *tokens, struct mr_error *err)
+{
+    struct mr_framed framed = {0};
+    int rc = mr_encoder_frame(encoder, text, &framed, err);
+    if (rc) {
+        mr_framed_free(&framed);
+        return rc;
+    }
+    *tokens = (struct mr_encoder_tokens){framed.tokens.ids, framed.types.ids,
+                                         (int)framed.tokens.count, framed.cut};
+    return 0;
 }

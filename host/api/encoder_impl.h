@@ -29,6 +29,7 @@ struct mr_encoder {
 // A text as the model reads it: [CLS] text [SEP], and pair [SEP] of type 1. Zero-initialise.
 struct mr_framed {
     struct mr_tokens tokens, types;
+    bool cut;
 };
 
 int mr_encoder_frame(const struct mr_encoder *e, const struct mr_encoder_text *text,

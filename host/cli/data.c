@@ -3,6 +3,7 @@
 // file, which `millrace train` and Cerebras' Model Zoo read.
 #include <stdlib.h>
 
+#include "cli/data_args.h"
 #include "cli/parse.h"
 #include "cli/shared_options.h"
 #include "cli/status_line.h"
@@ -11,16 +12,8 @@
 #include "common/error.h"
 #include "data/documents.h"
 
-struct args {
-    struct cli_common c;
-    const char *input, *output;
-    int format; // enum mr_data_format
-    struct mr_data_fields fields;
-    int sequence, overlap, positions;
-};
-
 struct run {
-    const struct args *a;
+    const struct data_args *a;
     struct mr_cut cut;
     struct mr_records records;
     struct mr_documents documents;
@@ -32,20 +25,6 @@ struct run {
     struct cli_line line;
     double start;
 };
-
-static void show(struct run *r)
-{
-    char line[160];
-    const struct mr_source *s = &r->records.source;
-    double passed = mr_seconds() - r->start, share = (double)s->taken / (double)s->size;
-    int n = snprintf(line, sizeof line, "%llu document%s, %llu tokens, %.0f tokens/s",
-                     (unsigned long long)r->read, r->read == 1 ? "" : "s",
-                     (unsigned long long)r->tokens, (double)r->tokens / passed);
-    if (s->size > 0 && share > 0 && n > 0 && (size_t)n < sizeof line)
-        (void)snprintf(line + n, sizeof line - (size_t)n, ", %.0f %%, %.0f s left", 100 * share,
-                       passed * (1 - share) / share);
-    cli_line_show(&r->line, line);
-}
 
 // ---- documents to windows -----------------------------------------------------------------------
 
@@ -80,7 +59,7 @@ static int write_batch(struct run *r, struct mr_error *err)
     r->read += r->documents.count;
     mr_documents_clear(&r->documents);
     if (rc == 0)
-        show(r);
+        data_show(&r->line, &r->records.source, "document", r->read, r->tokens, r->start);
     return rc;
 }
 
@@ -129,11 +108,11 @@ static int print(const struct run *r)
 static int make(struct run *r, const struct mr_model *model, const char *end, size_t end_size,
                 struct mr_error *err)
 {
-    const struct args *a = r->a;
+    const struct data_args *a = r->a;
     struct mr_model_info info;
     mr_model_get_info(model, &info);
     const struct mr_examples_notes notes = {mr_vocabulary_hash(model, info.vocab_size),
-                                            info.vocab_size, a->overlap};
+                                            info.vocab_size, a->overlap, NULL};
     r->pad = info.eos_token_id >= 0 ? info.eos_token_id : 0;
     int rc = mr_source_open(&r->records.source, a->input, err);
     if (rc < 0)
@@ -159,7 +138,7 @@ static int make(struct run *r, const struct mr_model *model, const char *end, si
     return rc;
 }
 
-static int with_model(const struct args *a, const struct mr_model *model)
+static int with_model(const struct data_args *a, const struct mr_model *model)
 {
     struct mr_error err = {0};
     struct mr_model_info info;
@@ -187,7 +166,7 @@ static int with_model(const struct args *a, const struct mr_model *model)
 
 static int run(int argc, char **argv)
 {
-    struct args a = {0};
+    struct data_args a = {0};
     struct mr_model *model;
     int status;
     if (!cli_parse(&cmd_data, argc, argv, &a, &status))
@@ -197,6 +176,14 @@ static int run(int argc, char **argv)
     if (!a.input || !a.output)
         return cli_usage(&cmd_data, "%s is missing", !a.input ? "the input" : "-o FILE");
     cli_catch_hangup();
+    if (cli_is_encoder(a.c.model))
+        return data_of_labels(&a);
+    if (a.fields.pair || a.fields.label || a.labels)
+        return cli_usage(&cmd_data, "%s is for the texts of an encoder, which %s is not",
+                         a.fields.pair    ? "--pair-field"
+                         : a.fields.label ? "--label-field"
+                                          : "--labels",
+                         a.c.model);
     a.c.load.text = a.c.load.describe = true;
     status = cli_load(&a.c, &model);
     if (status != EXIT_OK)
@@ -206,7 +193,7 @@ static int run(int argc, char **argv)
     return status;
 }
 
-#define ARGS struct args
+#define ARGS struct data_args
 #define FIELD(NAME, MEMBER, DEFAULT, HELP)                                                         \
     {.name = NAME,                                                                                 \
      .kind = CLI_TEXT,                                                                             \
@@ -236,12 +223,20 @@ static const struct cli_option options[] = {
      .def = "auto",
      CLI_AT(ARGS, format)},
     FIELD("text-field", text, "text", "the field or column that is learnt as a whole"),
+    FIELD("pair-field", pair, NULL, "of an encoder: the text that belongs to the first one"),
+    FIELD("label-field", label, NULL, "of an encoder: the label; without this option 'label'"),
+    {.name = "labels",
+     .kind = CLI_TEXT,
+     .value = "A,B",
+     .help = "of an encoder: what labels 0, 1, ... are called; without this option the model's "
+             "names, or those in the input, sorted",
+     CLI_AT(ARGS, labels)},
     FIELD("prompt-field", prompt, "prompt", "the one in front of a completion, not learnt"),
     FIELD("completion-field", completion, "completion", "the one that is learnt behind it"),
     {.name = "sequence",
      .kind = CLI_INT,
      .value = "N",
-     .help = "tokens of a window; 0: 128, or the model's positions",
+     .help = "tokens of a window, at most, or of a text with a label; 0: 128, or the model's",
      .low = 0,
      .high = MR_EXAMPLES_LONGEST,
      .def = "0",
@@ -268,7 +263,8 @@ const struct cli_command cmd_data = {
         "Tokenises documents and cuts them into windows. A text is cut where documents end "
         "(<|endoftext|>). A line of JSON, or a row of CSV or TSV, is a document: its text, or a "
         "prompt "
-        "and a completion, of which the completion alone is learnt. What zstd has compressed is "
+        "and a completion, of which the completion alone is learnt. Of an encoder (BERT) it is a "
+        "text with a label, or two texts; one that is too long is cut. What zstd has compressed is "
         "read as it is. What is no text by its first bytes is refused, unless --from text takes "
         "it; "
         "several texts are one input as 'cat *.txt | millrace data MODEL -'. FILE appears only "
@@ -280,6 +276,7 @@ const struct cli_command cmd_data = {
     .size = sizeof(ARGS),
     .examples = "millrace data models/demo models/demo/heldout.txt -o psalms.h5 --sequence 64\n"
                 "millrace data models/demo pairs.jsonl.zst -o pairs.h5\n"
+                "millrace data MiniLM train.tsv -o train.h5 --text-field sentence --labels no,yes\n"
                 "millrace train models/demo --data psalms.h5 -o state --steps 20",
     .run = run,
 };

@@ -11,6 +11,7 @@
 
 #include "common/file.h"
 #include "common/str.h"
+#include "data/examples_labels.h"
 #include "device/device.h"
 #include "pack/hash.h"
 
@@ -181,7 +182,7 @@ static int read_rows(const struct mr_examples *e, int file, uint64_t first, uint
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-static int keep(struct mr_examples *e, uint64_t row, int count, struct mr_error *err)
+static int keep(struct mr_examples *e, uint64_t row, int count, int32_t label, struct mr_error *err)
 {
     if (e->count == e->capacity) {
         size_t capacity = e->capacity ? 2 * e->capacity : 1024;
@@ -191,12 +192,12 @@ static int keep(struct mr_examples *e, uint64_t row, int count, struct mr_error 
         e->list = list;
         e->capacity = capacity;
     }
-    e->list[e->count++] = (struct mr_example){row, e->n_files - 1, count};
+    e->list[e->count++] = (struct mr_example){row, e->n_files - 1, count, label};
     e->tokens += (uint64_t)count;
     return 0;
 }
 
-// Behind the last target nothing changes what is learnt.
+// Behind the last target, or the text, nothing changes what is learnt.
 static int tokens_of(const int32_t *mask, int length)
 {
     while (length > 0 && mask[length - 1] == 0)
@@ -241,23 +242,46 @@ static int check_row(const struct mr_examples *e, uint64_t number, const int32_t
     return 0;
 }
 
-static int look_at(struct mr_examples *e, uint64_t number, int32_t *row, int vocab,
+// The same of a text, whose types stand in the place of targets.
+static int check_text(const struct mr_examples *e, uint64_t number, const int32_t *row, int count,
+                      int vocab, struct mr_error *err)
+{
+    const int32_t *mask = row + e->length, *types = mask + e->length;
+    for (int i = 0; i < count; i++) {
+        bool id = row[i] >= 0 && row[i] < vocab, type = types[i] >= 0 && types[i] < e->types;
+        if (mask[i] != 1 || !type || !id)
+            return mr_fail(err, MR_ERR_FORMAT,
+                           "%s: row %llu: token %d has mask %d, type %d and id %d; this model "
+                           "wants 1, a type below %d and an id below %d",
+                           e->files[e->n_files - 1].path, (unsigned long long)number, i, mask[i],
+                           types[i], row[i], e->types, vocab);
+    }
+    return 0;
+}
+
+// label -1: a window.
+static int look_at(struct mr_examples *e, uint64_t number, int32_t *row, int32_t label, int vocab,
                    struct mr_error *err)
 {
     int count = tokens_of(row + e->length, e->length);
-    int rc = check_row(e, number, row, count, vocab, err);
+    int rc = label < 0 ? check_row(e, number, row, count, vocab, err)
+                       : check_text(e, number, row, count, vocab, err);
     if (rc < 0 || count == 0)
         return rc;
     for (int part = 0; part < 3; part++)
         e->hash = XXH3_64bits_withSeed(row + (ptrdiff_t)part * e->length,
                                        (size_t)count * sizeof *row, e->hash + (uint64_t)count);
-    for (int i = 0; i < count; i++)
+    if (label >= 0)
+        e->hash = XXH3_64bits_withSeed(&label, sizeof label, e->hash);
+    for (int i = 0; i < count && label < 0; i++)
         e->targets += (uint64_t)row[e->length + i];
-    return keep(e, number, count, err);
+    e->targets += label >= 0;
+    return keep(e, number, count, label, err);
 }
 
-// Those of the last file.
-static int look_over(struct mr_examples *e, uint64_t rows, int vocab, struct mr_error *err)
+// Those of the last file. labels NULL: windows.
+static int look_over(struct mr_examples *e, uint64_t rows, const int32_t *labels, int vocab,
+                     struct mr_error *err)
 {
     size_t size = 3 * (size_t)e->length, block = BLOCK / size + 1;
     int32_t *many = malloc(block * size * sizeof *many);
@@ -267,7 +291,8 @@ static int look_over(struct mr_examples *e, uint64_t rows, int vocab, struct mr_
         rc = mr_device_stop ? mr_fail(err, MR_ERR_INTERRUPTED, "interrupted")
                             : read_rows(e, e->n_files - 1, first, n, many, err);
         for (uint64_t i = 0; i < n && rc == 0; i++)
-            rc = look_at(e, first + i, many + i * size, vocab, err);
+            rc =
+                look_at(e, first + i, many + i * size, labels ? labels[first + i] : -1, vocab, err);
     }
     free(many);
     return rc;
@@ -275,12 +300,49 @@ static int look_over(struct mr_examples *e, uint64_t rows, int vocab, struct mr_
 
 // ---- files --------------------------------------------------------------------------------------
 
+static bool same(const struct mr_labels *a, const struct mr_labels *b)
+{
+    return a->count == b->count &&
+           memcmp(a->names, b->names, (size_t)a->count * sizeof *a->names) == 0;
+}
+
+// Labels of the last file, whose names are those of the others; NULL of windows.
+static int take_labels(struct mr_examples *e, uint64_t rows, int32_t **labels, struct mr_error *err)
+{
+    struct mr_labels names;
+    struct mr_examples_file *f = &e->files[e->n_files - 1];
+    bool there = H5Lexists(f->file, "labels", H5P_DEFAULT) > 0;
+    *labels = NULL;
+    if (!there)
+        return e->types ? wrong(f, err, "has no 'labels', which a classifier learns") : 0;
+    if (e->types == 0)
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: has texts with labels, which an encoder's classifier learns; make "
+                       "windows with millrace data and this model",
+                       f->path);
+    int rc = mr_examples_labels(f->file, f->path, rows, &names, labels, err);
+    if (rc < 0)
+        return rc;
+    if (e->n_files == 1) {
+        e->labels = names;
+        return 0;
+    }
+    if (!same(&names, &e->labels))
+        rc = mr_fail(err, MR_ERR_FIT,
+                     "%s: has other labels than %s; name them in one order with --labels of "
+                     "millrace data",
+                     f->path, e->files[0].path);
+    mr_labels_free(&names);
+    return rc;
+}
+
 // One more file, which is taken over; all have windows of one length, and one tokenizer if they
 // name it.
 static int take(struct mr_examples *e, int64_t file, const char *path, int vocab,
                 struct mr_error *err)
 {
     uint64_t rows = 0, vocabulary = 0;
+    int32_t *labels;
     int length = 0;
     struct mr_examples_file *more = realloc(e->files, (size_t)(e->n_files + 1) * sizeof *more);
     char *copy = strdup(path);
@@ -303,7 +365,11 @@ static int take(struct mr_examples *e, int64_t file, const char *path, int vocab
         return rc;
     e->length = length;
     e->vocabulary = vocabulary;
-    return look_over(e, rows, vocab, err);
+    rc = take_labels(e, rows, &labels, err);
+    if (rc == 0)
+        rc = look_over(e, rows, labels, vocab, err);
+    free(labels);
+    return rc;
 }
 
 static int open_file(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
@@ -374,11 +440,11 @@ int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int 
     return finish(e, take(e, file, path, vocab, err), err);
 }
 
-int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int count, int vocab,
-                         struct mr_error *err)
+int mr_examples_open_labelled(struct mr_examples *e, const char *const *paths, int count, int vocab,
+                              int types, struct mr_error *err)
 {
     int rc = 0;
-    *e = (struct mr_examples){0};
+    *e = (struct mr_examples){.types = types};
     (void)H5dont_atexit();
     (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     for (int i = 0; i < count && rc == 0; i++) {
@@ -391,6 +457,12 @@ int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int co
                          paths[i], e->n_files, MR_EXAMPLES_FILES);
     }
     return finish(e, rc, err);
+}
+
+int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int count, int vocab,
+                         struct mr_error *err)
+{
+    return mr_examples_open_labelled(e, paths, count, vocab, 0, err);
 }
 
 int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct mr_error *err)
@@ -409,6 +481,7 @@ void mr_examples_close(struct mr_examples *e)
     free(e->files);
     free(e->list);
     free(e->row);
+    mr_labels_free(&e->labels);
     *e = (struct mr_examples){0};
 }
 
@@ -418,10 +491,23 @@ int mr_examples_read(struct mr_examples *e, size_t i, int32_t *tokens, int32_t *
     const struct mr_example *x = &e->list[i];
     int rc = read_rows(e, x->file, x->row, 1, e->row, err);
     for (int k = 0; k < x->count && rc == 0; k++) {
+        bool there = e->types > 0 || e->row[e->length + k];
         tokens[k] = e->row[k];
-        targets[k] = e->row[e->length + k] ? e->row[2 * e->length + k] : MR_NO_TARGET;
+        targets[k] = there ? e->row[2 * e->length + k] : MR_NO_TARGET;
     }
     return rc;
+}
+
+uint64_t mr_encoder_vocabulary_hash(const struct mr_encoder *encoder, int vocab)
+{
+    uint64_t hash = 0;
+    for (int32_t id = 0; id < vocab; id++) {
+        size_t size;
+        const char *text = mr_encoder_token(encoder, id, &size);
+        if (text)
+            hash = XXH3_64bits_withSeed(text, size, hash + (uint64_t)id + 1);
+    }
+    return hash;
 }
 
 uint64_t mr_vocabulary_hash(const struct mr_model *model, int vocab)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training data in HDF5, in the shape of Cerebras' Model Zoo (docs/data.md): `data` [n, 3, length]
-// has ids, 0 or 1 for targets that are learnt, and targets. Files that `millrace data` wrote have a
-// checksum in front of that.
+// has ids, 0 or 1 for targets that are learnt, and targets. Of texts with labels, it has ids, 1 for
+// each token of the text, and types of tokens; `labels` [n] has their labels, and the attribute
+// `label_names` what these are called. Files that `millrace data` wrote have a checksum in front of
+// that.
 #ifndef MILLRACE_DATA_EXAMPLES_H
 #define MILLRACE_DATA_EXAMPLES_H
 
@@ -10,6 +12,7 @@
 
 #include "common/error.h"
 #include "common/output.h"
+#include "data/labels.h"
 #include "data/windows.h"
 
 // ---- what lies in front of the file that `millrace data` wrote ----------------------------------
@@ -35,13 +38,16 @@ struct mr_examples_file {
 // A row in which something is learnt.
 struct mr_example {
     uint64_t row;
-    int file, count; // tokens up to the last one with a target
+    int file, count; // tokens up to the last one with a target, or of the text
+    int32_t label;   // of the text; -1: of a window
 };
 
 struct mr_examples {
     struct mr_examples_file *files;
     int n_files;
-    int length; // of a row
+    int length;              // of a row
+    int types;               // of tokens, of texts with labels; 0: windows
+    struct mr_labels labels; // of all files
     struct mr_example *list;
     size_t count, capacity;
     uint64_t tokens;     // of them together
@@ -62,18 +68,24 @@ int mr_examples_open(struct mr_examples *e, const char *path, int vocab, struct 
 // Several of them, one behind the other.
 int mr_examples_open_all(struct mr_examples *e, const char *const *paths, int count, int vocab,
                          struct mr_error *err);
-// The same of an open HDF5 file, which it takes over.
+// The same of texts with labels, whose tokens have types below `types`.
+int mr_examples_open_labelled(struct mr_examples *e, const char *const *paths, int count, int vocab,
+                              int types, struct mr_error *err);
+// The first of an open HDF5 file, which it takes over.
 int mr_examples_from(struct mr_examples *e, int64_t file, const char *path, int vocab,
                      struct mr_error *err);
 void mr_examples_close(struct mr_examples *e);
 
-// Example i: tokens and targets[e->list[i].count]; -1 where none is learnt.
+// Example i: tokens and targets[e->list[i].count]; -1 where none is learnt. Of a text with a label,
+// its tokens and their types.
 int mr_examples_read(struct mr_examples *e, size_t i, int32_t *tokens, int32_t *targets,
                      struct mr_error *err);
 
 // What each token of the model stands for, as a hash; 0: it has no tokenizer.
 struct mr_model;
+struct mr_encoder;
 uint64_t mr_vocabulary_hash(const struct mr_model *model, int vocab);
+uint64_t mr_encoder_vocabulary_hash(const struct mr_encoder *encoder, int vocab);
 
 // ---- writing ------------------------------------------------------------------------------------
 
@@ -82,13 +94,15 @@ struct mr_examples_writer {
     int64_t file, data;
     const char *path;
     int length, filled, block; // rows in memory, and when they are written
-    uint64_t count;
-    int32_t *rows; // [block][3][length]
+    uint64_t count, capacity;
+    int32_t *rows;   // [block][3][length]
+    int32_t *labels; // [count] of texts; NULL: windows
 };
 
 struct mr_examples_notes {
     uint64_t vocabulary;
     int vocab_size, overlap;
+    struct mr_labels *labels; // of the texts, which are sorted, unless the list is closed
 };
 
 // Nothing shows at `path` before mr_examples_commit(). It must stay valid.
@@ -97,6 +111,9 @@ int mr_examples_create(struct mr_examples_writer *w, const char *path, int lengt
 // A window of a document's ids; what is behind it is filled with `pad`.
 int mr_examples_add(struct mr_examples_writer *w, const int32_t *ids,
                     const struct mr_window *window, int32_t pad, struct mr_error *err);
+// A text of `count` tokens, and the number of its label.
+int mr_examples_add_text(struct mr_examples_writer *w, const int32_t *ids, const int32_t *types,
+                         int count, int32_t pad, int32_t label, struct mr_error *err);
 // Either of these ends it.
 int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_notes *notes,
                        struct mr_error *err);

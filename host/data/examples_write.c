@@ -9,6 +9,7 @@
 
 #include "data/examples.h"
 #include "device/device.h"
+#include "model/config.h"
 #include "pack/hash.h"
 
 enum { CHUNK = 1 << 16, LEVEL = 4 }; // numbers of a chunk; how hard zlib tries
@@ -99,6 +100,14 @@ int mr_examples_create(struct mr_examples_writer *w, const char *path, int lengt
     return rc;
 }
 
+// Counts the row that has been filled, and writes a whole block.
+static int add(struct mr_examples_writer *w, struct mr_error *err)
+{
+    w->count++;
+    errno = 0;
+    return ++w->filled < w->block || write_rows(w) ? 0 : failed(w, err);
+}
+
 int mr_examples_add(struct mr_examples_writer *w, const int32_t *ids,
                     const struct mr_window *window, int32_t pad, struct mr_error *err)
 {
@@ -111,9 +120,64 @@ int mr_examples_add(struct mr_examples_writer *w, const int32_t *ids,
         row[length + i] = there && i >= window->skip;
         row[2 * length + i] = there ? at[1] : pad;
     }
-    w->count++;
-    errno = 0;
-    return ++w->filled < w->block || write_rows(w) ? 0 : failed(w, err);
+    return add(w, err);
+}
+
+int mr_examples_add_text(struct mr_examples_writer *w, const int32_t *ids, const int32_t *types,
+                         int count, int32_t pad, int32_t label, struct mr_error *err)
+{
+    int length = w->length;
+    int32_t *row = w->rows + (size_t)w->filled * 3 * (size_t)length;
+    if (w->count == w->capacity) {
+        uint64_t capacity = w->capacity ? 2 * w->capacity : 1024;
+        int32_t *labels = reallocarray(w->labels, capacity, sizeof *labels);
+        if (!labels)
+            return mr_fail(err, MR_ERR_MEMORY, "no memory for %llu labels",
+                           (unsigned long long)capacity);
+        w->labels = labels;
+        w->capacity = capacity;
+    }
+    w->labels[w->count] = label;
+    for (int i = 0; i < length; i++) {
+        row[i] = i < count ? ids[i] : pad;
+        row[length + i] = i < count;
+        row[2 * length + i] = i < count ? types[i] : 0;
+    }
+    return add(w, err);
+}
+
+static bool put_names(hid_t file, const struct mr_labels *labels)
+{
+    const hsize_t count = (hsize_t)labels->count;
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, NULL), a = -1;
+    if (type >= 0 && space >= 0 && H5Tset_size(type, MR_LABEL) >= 0)
+        a = H5Acreate2(file, "label_names", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool ok = a >= 0 && H5Awrite(a, type, labels->names) >= 0;
+    (void)H5Tclose(type);
+    (void)H5Sclose(space);
+    return H5Aclose(a) >= 0 && ok;
+}
+
+// Numbers of labels, in the order that their names have now.
+static bool write_labels(struct mr_examples_writer *w, struct mr_labels *labels)
+{
+    int32_t to[MR_MAX_LABELS];
+    const hsize_t count = w->count, chunk = count < CHUNK ? count : CHUNK;
+    if (!labels->closed) {
+        mr_labels_sort(labels, to);
+        for (uint64_t i = 0; i < w->count; i++)
+            w->labels[i] = to[w->labels[i]];
+    }
+    hid_t how = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &count, NULL), d = -1;
+    if (how >= 0 && space >= 0 && H5Pset_chunk(how, 1, &chunk) >= 0 && H5Pset_shuffle(how) >= 0 &&
+        H5Pset_deflate(how, LEVEL) >= 0 && H5Pset_fletcher32(how) >= 0 &&
+        H5Pset_obj_track_times(how, false) >= 0)
+        d = H5Dcreate2(w->file, "labels", H5T_STD_I32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    bool ok =
+        d >= 0 && H5Dwrite(d, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, w->labels) >= 0;
+    (void)H5Pclose(how);
+    (void)H5Sclose(space);
+    return H5Dclose(d) >= 0 && put_names(w->file, labels) && ok;
 }
 
 // Hash and size of what stands in the file behind the front.
@@ -158,7 +222,8 @@ int mr_examples_commit(struct mr_examples_writer *w, const struct mr_examples_no
     bool ok = write_rows(w) && put_number(w->file, "n_examples", H5T_STD_I64LE, w->count) &&
               put_number(w->file, "vocabulary", H5T_STD_U64LE, notes->vocabulary) &&
               put_number(w->file, "vocab_size", H5T_STD_I64LE, (uint64_t)notes->vocab_size) &&
-              put_number(w->file, "overlap", H5T_STD_I64LE, (uint64_t)notes->overlap);
+              put_number(w->file, "overlap", H5T_STD_I64LE, (uint64_t)notes->overlap) &&
+              (!w->labels || write_labels(w, notes->labels));
     ok &= H5Dclose(w->data) >= 0;
     ok &= H5Fclose(w->file) >= 0;
     w->data = w->file = -1;
@@ -181,5 +246,6 @@ void mr_examples_abandon(struct mr_examples_writer *w)
     if (w->out.fd >= 0)
         mr_output_abandon(&w->out);
     free(w->rows);
-    w->rows = NULL;
+    free(w->labels);
+    w->rows = w->labels = NULL;
 }

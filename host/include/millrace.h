@@ -592,6 +592,7 @@ struct mr_encoder_info {
 
 // A Hugging Face directory of an encoder with its tokenizer. On a device other than "cpu:" the
 // weights are MXINT8, and a text has at most as many tokens as the device has rows (max_tokens).
+// device NULL: for its tokens and labels alone; nothing is computed.
 int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
                     struct mr_error *err);
 void mr_encoder_close(struct mr_encoder *encoder);
@@ -605,9 +606,21 @@ struct mr_encoder_text {
     const char *text, *pair; // pair NULL: none
     size_t size, pair_size;
     bool cut;
+    int most;           // tokens, with those around it; 0: max_tokens
     const int32_t *ids; // NULL, or `count` tokens in place of text, without [CLS] and [SEP]
     size_t count;
 };
+
+// What the model reads: [CLS] text [SEP] and pair [SEP], with types 0 and 1 of the tokens.
+struct mr_encoder_tokens {
+    int32_t *ids, *types; // [count]
+    int count;
+    bool cut; // the text was too long
+};
+
+// On success the caller free()s tokens->ids and tokens->types.
+int mr_encoder_encode(const struct mr_encoder *encoder, const struct mr_encoder_text *text,
+                      struct mr_encoder_tokens *tokens, struct mr_error *err);
 
 struct mr_embed_options {
     enum mr_pooling pooling;

@@ -297,7 +297,7 @@ static void write_file(int rows)
         const struct mr_window window = {0, 1 + i % LENGTH, i % LENGTH / 2};
         check(mr_examples_add(&w, ids, &window, 1, &err), &err);
     }
-    const struct mr_examples_notes notes = {UINT64_C(0xfedcba9876543210), VOCAB, 2};
+    const struct mr_examples_notes notes = {UINT64_C(0xfedcba9876543210), VOCAB, 2, NULL};
     check(mr_examples_commit(&w, &notes, &err), &err);
 }
 
@@ -503,7 +503,7 @@ static void interrupts_are_heard(void **unused)
 {
     (void)unused;
     struct mr_examples_writer w;
-    const struct mr_examples_notes notes = {1, VOCAB, 0};
+    const struct mr_examples_notes notes = {1, VOCAB, 0, NULL};
     struct mr_error err = {0};
     const int32_t ids[] = {1, 2, 3};
     const struct mr_window window = {0, 2, 0};
