@@ -316,6 +316,10 @@ static int run_options(struct train_args *a)
         status = check_optimizer(a);
     t->mode = MR_TRAIN_AND_EVAL;
     t->train.shuffle = true;
+    if (t->held[0].data) {
+        t->share = 0;
+        t->held[0].sequence = t->train.sequence;
+    }
     t->train.batch = t->train.micro * t->accumulate;
     take_pairs(a);
     if (status == EXIT_OK && unpacks && unpack_base(a, &err) < 0)

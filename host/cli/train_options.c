@@ -45,7 +45,7 @@ const struct cli_option train_table[] = {
      .excludes = "model data steps lr schedule warmup min-lr optimizer beta1 beta2 epsilon "
                  "momentum dampening nesterov decay freeze no-decay clip sequence n-positions "
                  "batch accumulate "
-                 "seed heldout eval-every eval-windows log-every",
+                 "seed heldout heldout-data eval-every eval-windows log-every",
      .because = "the file says it, or --set does",
      CLI_AT(ARGS, config)},
     {.name = "mode",
@@ -169,6 +169,12 @@ const struct cli_option train_table[] = {
      .def = "0",
      CLI_AT(ARGS, t.train.seed)},
     REAL("heldout", t.share, 0, 0.9, "0.1", "the share of the text, its end, that is not learnt"),
+    {.name = "heldout-data",
+     .kind = CLI_PATH,
+     .value = "FILE",
+     .help = "a text or file of its own that is not learnt, in the place of such a share",
+     .excludes = "heldout",
+     CLI_AT(ARGS, t.held[0].data)},
     WHOLE("eval-every", t.eval_frequency, 0, 1 << 30, "0",
           "steps between losses of the held-out part; 0: at the beginning and the end"),
     WHOLE("eval-windows", t.eval_windows, 0, 1 << 30, "256",

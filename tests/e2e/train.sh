@@ -20,6 +20,15 @@ ok held_out_loss_falls test "$(sed -n 's/^step [04] *held out \([0-9.]*\).*/\1/p
 "$millrace" generate "$work/out-a" "And the king" -n 4 -d model: >"$work/out" 2>"$work/err"
 ok the_export_generates test $? = 0 -a "$(wc -c <"$work/out")" -gt 12
 
+# ---- held-out data of its own
+tail -c 1500 $demo/heldout.txt >"$work/other"
+learn -o "$work/all" --steps 2 --heldout 0 -q >"$work/log" 2>"$work/err"
+learn -o "$work/beside" --steps 2 --heldout-data "$work/other" >"$work/log" 2>>"$work/err"
+ok held_out_data_is_not_learnt cmp "$work/all/state" "$work/beside/state"
+ok held_out_data_has_a_loss test "$(grep -cE '^step [02] +held out [0-9.]+' "$work/log")" = 2
+exits held_out_data_twice 2 '--heldout-data' "${short[@]}" -o "$work/none" --steps 1 --heldout-data "$work/other" --heldout 0.1
+exits held_out_data_that_is_not_there 3 'No such file' "${short[@]}" -o "$work/none" --steps 1 --heldout-data "$work/no"
+
 # ---- the simulated RTL gives the same weights, and counts
 words=(train $demo --data "$work/text" --sequence 16 --batch 1 --eval-windows 1 --json)
 "$millrace" "${words[@]}" --steps 2 -d model:tinyt -o "$work/by-model" --export "$work/model-out" >"$work/log-model" 2>"$work/err"
