@@ -64,6 +64,22 @@ int train_data_make(struct train_data *d, struct mr_model *model, const char *te
     return divide(d, windows, share, err);
 }
 
+// What `own`, a hash of the model's tokens, and the opened files say; they are divided.
+static int take_examples(struct train_data *d, uint64_t own, const char *path, double share,
+                         struct mr_error *err)
+{
+    if (own != 0 && d->examples.vocabulary != 0 && d->examples.vocabulary != own)
+        return mr_fail(err, MR_ERR_FIT,
+                       "%s: was made with another tokenizer than the model's; make it again with "
+                       "millrace data and this model",
+                       path);
+    d->hash = d->examples.hash;
+    d->full = d->examples.targets == (uint64_t)d->examples.count * (uint64_t)d->examples.length;
+    d->count = d->examples.tokens;
+    int rc = divide(d, d->examples.count, share, err);
+    return rc < 0 ? mr_fail_in(err, "%.300s", path) : rc;
+}
+
 int train_data_open(struct train_data *d, const struct mr_model *model, const char *const *paths,
                     int count, double share, uint64_t seed, struct mr_error *err)
 {
@@ -74,16 +90,20 @@ int train_data_open(struct train_data *d, const struct mr_model *model, const ch
     if (rc < 0)
         return rc;
     uint64_t own = d->examples.vocabulary != 0 ? mr_vocabulary_hash(model, info.vocab_size) : 0;
-    if (own != 0 && d->examples.vocabulary != own)
-        return mr_fail(err, MR_ERR_FIT,
-                       "%s: was made with another tokenizer than the model's; make it again with "
-                       "millrace data and this model",
-                       paths[0]);
-    d->hash = d->examples.hash;
-    d->full = d->examples.targets == (uint64_t)d->examples.count * (uint64_t)d->examples.length;
-    d->count = d->examples.tokens;
-    rc = divide(d, d->examples.count, share, err);
-    return rc < 0 ? mr_fail_in(err, "%.300s", paths[0]) : rc;
+    return take_examples(d, own, paths[0], share, err);
+}
+
+int train_data_open_texts(struct train_data *d, const struct mr_encoder *encoder, int types,
+                          const char *const *paths, int count, double share, uint64_t seed,
+                          struct mr_error *err)
+{
+    struct mr_encoder_info info;
+    mr_encoder_get_info(encoder, &info);
+    *d = (struct train_data){.seed = seed, .epoch = UINT64_MAX};
+    int rc = mr_examples_open_labelled(&d->examples, paths, count, info.vocab_size, types, err);
+    return rc < 0 ? rc
+                  : take_examples(d, mr_encoder_vocabulary_hash(encoder, info.vocab_size), paths[0],
+                                  share, err);
 }
 
 void train_data_free(struct train_data *d)
@@ -121,33 +141,39 @@ static void shuffle(struct train_data *d, uint64_t epoch)
 
 // ---- micro-batches -----------------------------------------------------------------------------
 
-int train_batch_new(struct train_batch *b, int windows, int sequence, struct mr_error *err)
+int train_batch_new(struct train_batch *b, int windows, int sequence, bool texts,
+                    struct mr_error *err)
 {
-    size_t tokens = (size_t)windows * (size_t)sequence;
+    size_t n = (size_t)windows, tokens = n * (size_t)sequence;
     *b = (struct train_batch){.most = windows};
-    b->memory = calloc((size_t)windows + 2 * tokens, sizeof *b->memory);
-    if (!b->memory)
+    b->lengths = calloc(2 * n + 2 * tokens, sizeof *b->lengths);
+    if (!b->lengths)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch of %zu tokens", tokens);
-    b->batch = (struct mr_micro_batch){.lengths = b->memory,
-                                       .tokens = b->memory + windows,
-                                       .targets = b->memory + (size_t)windows + tokens};
+    b->labels = b->lengths + n;
+    b->tokens = b->labels + n;
+    b->targets = b->tokens + tokens;
+    b->batch = (struct mr_micro_batch){.lengths = b->lengths,
+                                       .tokens = b->tokens,
+                                       .targets = texts ? NULL : b->targets,
+                                       .types = texts ? b->targets : NULL,
+                                       .labels = texts ? b->labels : NULL};
     return 0;
 }
 
 void train_batch_free(struct train_batch *b)
 {
-    free(b->memory);
+    free(b->lengths);
     *b = (struct train_batch){0};
 }
 
 static int put(struct train_batch *b, struct train_data *d, size_t window, size_t *rows,
                struct mr_error *err)
 {
-    int32_t *tokens = b->memory + (b->batch.tokens - b->memory) + *rows,
-            *targets = b->memory + (b->batch.targets - b->memory) + *rows;
+    int32_t *tokens = b->tokens + *rows, *targets = b->targets + *rows;
     int count, rc = 0;
     if (d->examples.n_files > 0) {
         count = d->examples.list[window].count;
+        b->labels[b->batch.sequences] = d->examples.list[window].label;
         rc = mr_examples_read(&d->examples, window, tokens, targets, err);
     } else {
         const struct mr_window *w = &d->windows[window];
@@ -155,7 +181,7 @@ static int put(struct train_batch *b, struct train_data *d, size_t window, size_
         memcpy(tokens, d->ids + w->at, (size_t)count * sizeof *tokens);
         memcpy(targets, d->ids + w->at + 1, (size_t)count * sizeof *targets);
     }
-    b->memory[b->batch.sequences++] = count;
+    b->lengths[b->batch.sequences++] = count;
     *rows += (size_t)count;
     return rc;
 }

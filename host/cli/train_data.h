@@ -40,15 +40,20 @@ int train_data_make(struct train_data *d, struct mr_model *model, const char *te
 // Opens files of `millrace data`, or what the Model Zoo writes, one behind the other.
 int train_data_open(struct train_data *d, const struct mr_model *model, const char *const *paths,
                     int count, double share, uint64_t seed, struct mr_error *err);
+// The same of texts with labels, for an encoder's classifier.
+int train_data_open_texts(struct train_data *d, const struct mr_encoder *encoder, int types,
+                          const char *const *paths, int count, double share, uint64_t seed,
+                          struct mr_error *err);
 void train_data_free(struct train_data *d); // also after a failure
 
-// A micro-batch of windows. Memory is the caller's.
+// A micro-batch of windows, or of texts with labels. Memory is the caller's.
 struct train_batch {
-    int most;        // windows
-    int32_t *memory; // lengths, tokens, targets
+    int most;                                     // windows
+    int32_t *lengths, *labels, *tokens, *targets; // targets: of texts, types
     struct mr_micro_batch batch;
 };
-int train_batch_new(struct train_batch *b, int windows, int sequence, struct mr_error *err);
+int train_batch_new(struct train_batch *b, int windows, int sequence, bool texts,
+                    struct mr_error *err);
 void train_batch_free(struct train_batch *b);
 
 // Windows number .. of the training, which goes through the text again and again.

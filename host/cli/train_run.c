@@ -339,7 +339,8 @@ static int all_steps(struct train_run *r, struct mr_error *err)
 static int open_batch(struct train_run *r, struct mr_error *err)
 {
     const struct mr_trainer_options o = train_options(r->a);
-    return train_batch_new(&r->batch, r->a->t.train.micro, o.tokens / r->a->t.train.micro, err);
+    return train_batch_new(&r->batch, r->a->t.train.micro, o.tokens / r->a->t.train.micro,
+                           r->data.examples.types > 0 || r->held.examples.types > 0, err);
 }
 
 // A state that this run made and that has no step would only be in the way of the next try.

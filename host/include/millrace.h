@@ -496,6 +496,9 @@ struct mr_micro_batch {
     const int32_t *targets;
     // For each token, whether its target is learnt: 0 or 1. NULL: all that have one.
     const uint8_t *mask;
+    // Of an encoder's classifier, in the place of targets: for each token its type, and for each
+    // sequence its label.
+    const int32_t *types, *labels;
 };
 
 struct mr_batch_loss {

@@ -109,7 +109,8 @@ class _TrainerInfo(Structure):
 
 class _MicroBatch(Structure):
     _fields_ = [("sequences", c_int), ("lengths", POINTER(c_int32)), ("tokens", POINTER(c_int32)),
-                ("targets", POINTER(c_int32)), ("mask", POINTER(c_uint8))]
+                ("targets", POINTER(c_int32)), ("mask", POINTER(c_uint8)),
+                ("types", POINTER(c_int32)), ("labels", POINTER(c_int32))]
 
 
 class _BatchLoss(Structure):

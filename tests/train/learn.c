@@ -98,7 +98,7 @@ static void learn(const char *name, uint64_t seed, int size, const struct mr_loo
 {
     struct train_batch b;
     int steps = o->schedule.steps, every = steps < POINTS ? 1 : steps / POINTS;
-    check(train_batch_new(&b, size, WINDOW, &err));
+    check(train_batch_new(&b, size, WINDOW, false, &err));
     compare(name, seed, 0, loop, trainer, &b, d);
     for (int step = 1; step <= steps; step++) {
         const struct mr_trainer_update u = {.rate = mr_schedule_rate(&o->schedule, step),

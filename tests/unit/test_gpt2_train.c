@@ -143,7 +143,8 @@ static void train(struct training *t, const char *model, const char *uri)
     struct mr_checkpoint *checkpoint;
     struct mr_volume *volume;
     const struct mr_pass_options o = {.rows = MOST};
-    const struct mr_store_update u = {.adamw = {0.9, 0.98, 1e-8, 0.05, false, MR_ADAMW}, .rate = 5e-3};
+    const struct mr_store_update u = {.adamw = {0.9, 0.98, 1e-8, 0.05, false, MR_ADAMW},
+                                      .rate = 5e-3};
     check(mr_checkpoint_open(&checkpoint, model, &err), &err);
     t->store = memory_store(checkpoint, &volume);
     mr_checkpoint_close(checkpoint);
@@ -263,7 +264,10 @@ static void gradients_are_those_of_the_file(void **state)
     int rows = 0;
     for (int s = 0; s < b.batch.n_sequences; s++)
         rows += b.lengths[s];
-    const struct mr_micro_batch batch = {b.batch.n_sequences, b.lengths, b.tokens, b.targets, NULL};
+    const struct mr_micro_batch batch = {.sequences = b.batch.n_sequences,
+                                         .lengths = b.lengths,
+                                         .tokens = b.tokens,
+                                         .targets = b.targets};
     assert_true(rows <= 64);
     check(mr_trainer_create(files_path("state"), files_path("gpt2"), 0, &err), &err);
     check(mr_trainer_open(&t, files_path("state"), "model:tinyt", &o, &err), &err);

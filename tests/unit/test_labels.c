@@ -12,8 +12,11 @@
 #include <hdf5/serial/hdf5.h>
 
 #include "check.h"
+#include "cli/train_data.h"
+#include "common/file.h"
 #include "data/examples.h"
 #include "files.h"
+#include "unit/bert_model.h"
 
 enum { LENGTH = 5, VOCAB = 40, ROWS = 7000 };
 static char path[512];
@@ -85,6 +88,16 @@ static void labels_may_be_given(void **unused)
 
 // ---- files --------------------------------------------------------------------------------------
 
+static uint64_t tokenizer = 1; // a hash that no tokenizer has
+
+static int count_lines(const struct mr_file *file)
+{
+    int n = 0;
+    for (size_t i = 0; i < file->size; i++)
+        n += file->data[i] == '\n';
+    return n;
+}
+
 static int count_of(int i)
 {
     return 1 + i % LENGTH;
@@ -108,7 +121,7 @@ static void write_file(const char *names, int rows)
         int label = find(&l, i % 3 ? "a" : "b", &err);
         check(mr_examples_add_text(&w, ids, types, count_of(i), 0, label, &err), &err);
     }
-    const struct mr_examples_notes notes = {1, VOCAB, 0, &l};
+    const struct mr_examples_notes notes = {tokenizer, VOCAB, 0, &l};
     check(mr_examples_commit(&w, &notes, &err), &err);
     mr_labels_free(&l);
 }
@@ -260,6 +273,67 @@ static void damaged_files_are_refused(void **unused)
     assert_int_equal(fclose(f), 0);
 }
 
+// ---- micro-batches ------------------------------------------------------------------------------
+
+// Types and labels follow their texts through an epoch's order.
+static void batches_have_types_and_labels(void **unused)
+{
+    (void)unused;
+    struct mr_error err = {0};
+    struct bert_file w = {0};
+    struct mr_encoder *encoder = NULL;
+    struct train_data d;
+    struct train_batch b;
+    struct mr_file vocab;
+    char config[400], dir[512];
+    const char *const paths[] = {path};
+    int seen[12] = {0};
+    check(mr_file_map(&vocab, "tests/fixtures/wordpiece/vocab.txt", &err), &err);
+    (void)snprintf(dir, sizeof dir, "%s", files_dir);
+    (void)snprintf(config, sizeof config,
+                   "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\",\"hidden_size\":20,"
+                   "\"num_attention_heads\":4,\"intermediate_size\":36,\"num_hidden_layers\":1,"
+                   "\"vocab_size\":%d,\"max_position_embeddings\":16}",
+                   count_lines(&vocab));
+    assert_int_equal(bert_file(dir, "vocab.txt", vocab.data, vocab.size), 0);
+    assert_int_equal(bert_write(&w, dir, config), 0);
+    mr_file_unmap(&vocab);
+    check(mr_encoder_open(&encoder, dir, NULL, &err), &err);
+    write_file(NULL, 12);
+    assert_refused(train_data_open_texts(&d, encoder, 2, paths, 1, 0.25, 5, &err), MR_ERR_FIT, &err,
+                   "another tokenizer");
+    train_data_free(&d);
+    tokenizer = 0;
+    write_file(NULL, 12);
+    check(train_data_open_texts(&d, encoder, 2, paths, 1, 0.25, 5, &err), &err);
+    assert_true(d.learnt == 9 && d.held_out == 3 && !d.full);
+    check(train_batch_new(&b, 3, LENGTH, true, &err), &err);
+    assert_true(!b.batch.targets && b.batch.types && b.batch.labels);
+    for (uint64_t n = 0; n < 9; n += 3) {
+        check(train_batch_learn(&b, &d, n, &err), &err);
+        const int32_t *ids = b.batch.tokens, *types = b.batch.types;
+        for (int k = 0; k < b.batch.sequences; k++) {
+            int i = 0;
+            while (i < 12 && (i * 7 % VOCAB != ids[0] || count_of(i) != b.batch.lengths[k]))
+                i++;
+            assert_true(i < 9);
+            seen[i]++;
+            assert_int_equal(b.batch.labels[k], i % 3 ? 0 : 1);
+            for (int t = 0; t < b.batch.lengths[k]; t++)
+                assert_int_equal(types[t], t > i % 3);
+            ids += b.batch.lengths[k];
+            types += b.batch.lengths[k];
+        }
+    }
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(seen[i], 1);
+    assert_int_equal(train_batch_hold(&b, &d, 0, 3, &err), 3);
+    assert_true(b.batch.labels[0] == 1 && b.batch.labels[1] == 0);
+    train_batch_free(&b);
+    train_data_free(&d);
+    mr_encoder_close(encoder);
+}
+
 static int setup(void **state)
 {
     int rc = files_setup(state);
@@ -277,6 +351,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(other_files_are_read_or_refused),
         cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(batches_have_types_and_labels),
     };
     return cmocka_run_group_tests_name("labels", tests, setup, files_teardown);
 }

@@ -209,7 +209,7 @@ static int create_lora(struct mr_error *err)
 static int learn(struct mr_error *err)
 {
     static const int32_t lengths[] = {9, 5}, tokens[14] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    const struct mr_micro_batch batch = {2, lengths, tokens, NULL, NULL};
+    const struct mr_micro_batch batch = {.sequences = 2, .lengths = lengths, .tokens = tokens};
     const struct mr_trainer_update u = {.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8};
     const struct mr_trainer_options o = {.tokens = 32};
     struct mr_trainer *t;
