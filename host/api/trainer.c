@@ -417,8 +417,12 @@ static int with_batch(struct mr_trainer *t, const struct mr_micro_batch *b,
     if (rc == 0)
         rc = make_targets(b, rows, &targets, err);
     if (rc == 0)
-        rc = run(t->step, &(struct mr_batch){b->sequences, b->lengths, b->tokens, targets}, &found,
-                 err);
+        rc = run(t->step,
+                 &(struct mr_batch){.n_sequences = b->sequences,
+                                    .lengths = b->lengths,
+                                    .tokens = b->tokens,
+                                    .targets = targets},
+                 &found, err);
     free(targets);
     if (rc == 0 && loss)
         *loss = (struct mr_batch_loss){mr_loss_mean(&found), found.rows};

@@ -40,7 +40,7 @@ enum { SLOT_BUFFER = -1, SLOT_UNKNOWN = -2, SLOT_COPY = -3, SLOT_HEAD = -4 };
 static int block_slot(const struct mr_checkpoint *c, const char *name)
 {
     const struct mr_arch *arch = c->config.arch;
-    int first = mr_model_tensors(arch);
+    int first = mr_model_tensors(&c->config);
     for (int i = 0; i < mr_block_tensors(arch); i++) {
         struct mr_tensor_spec t = mr_tensor_spec(&c->config, (size_t)(first + i));
         size_t n = strlen(t.item->name);
@@ -68,7 +68,7 @@ static int layer_slot(const struct mr_checkpoint *c, int layer, const char *name
 static int slot_of(const struct mr_checkpoint *c, const char *name)
 {
     const struct mr_arch *arch = c->config.arch;
-    for (int i = 0; i < mr_model_tensors(arch); i++) {
+    for (int i = 0; i < mr_model_tensors(&c->config); i++) {
         char full[MR_NAME];
         struct mr_tensor_spec t = mr_tensor_spec(&c->config, (size_t)i);
         (void)mr_tensor_name(&c->config, -1, t.item, t.part, full);
@@ -558,6 +558,8 @@ const struct mr_tensor *mr_checkpoint_item(const struct mr_checkpoint *checkpoin
     if (!mr_item_has(item, part))
         return NULL;
     int slot = slot_of(checkpoint, mr_tensor_name(&checkpoint->config, layer, item, part, name));
+    if (slot == SLOT_HEAD)
+        return checkpoint->heads[mr_head_find(checkpoint->config.arch, name)];
     if (slot < 0)
         return NULL;
     // The name is that of the first share.

@@ -16,7 +16,7 @@ enum { BYTE_TOKENS = 256 };
 // Tensor `i` as the file has it: block by block, then those of the model.
 static struct mr_tensor_spec part_at(const struct mr_config *c, size_t i)
 {
-    size_t model = (size_t)mr_model_tensors(mr_arch_of(c)), blocks = mr_tensor_specs(c) - model;
+    size_t model = (size_t)mr_model_tensors(c), blocks = mr_tensor_specs(c) - model;
     return mr_tensor_spec(c, i < blocks ? model + i : i - blocks);
 }
 

@@ -335,14 +335,16 @@ static bool encode_rows(struct mr_cpu *cpu, int count, const struct mr_cpu_text 
                         const int *lengths, int n_rows)
 {
     struct scratch *s = &cpu->scratch;
-    struct pass p = {.n_rows = n_rows, .lengths = lengths};
+    struct pass p = {.layer = -1, .n_rows = n_rows, .lengths = lengths};
     size_t n_embd = (size_t)cpu->config->n_embd;
     float *x = s->place[MR_RESIDUAL];
     for (int i = 0; i < count; i++)
         for (int k = 0; k < texts[i].count; k++, x += n_embd)
             embed(cpu, texts[i].tokens[k], k, texts[i].types ? texts[i].types[k] : 0, x);
-    for (int i = 0; i < cpu->arch->front.count; i++)
-        run_norm(cpu, &cpu->arch->front.items[i], &cpu->front[i], &p);
+    for (p.item = 0; p.item < cpu->arch->front.count; p.item++) {
+        run_norm(cpu, &cpu->arch->front.items[p.item], &cpu->front[p.item], &p);
+        show(cpu, &p, MR_CPU_WRITTEN, MR_X, s->place[MR_X]);
+    }
     bool more = true;
     for (p.layer = 0; more && p.layer < cpu->config->n_layer; p.layer++) {
         p.done = 0;

@@ -39,10 +39,10 @@ struct mr_cpu_text {
 int mr_cpu_encode(struct mr_cpu *cpu, int count, const struct mr_cpu_text *texts, float *rows,
                   struct mr_error *err);
 
-// Calls `see` during each step for the items of mr_items_of(config, layer); data is valid during
-// the call. Of the tail (layer n_layer) these are the rows that want logits. A step of many rows
-// goes through the layers in several parts, one after the other: then each item is seen once a
-// part, with the rows in their order. NULL ends it.
+// Calls `see` during each step for the items of mr_items_of(config, layer), of an encoder from
+// layer -1 on; data is valid during the call. Of the tail (layer n_layer) these are the rows that
+// want logits. A step of many rows goes through the layers in several parts, one after the other:
+// then each item is seen once a part, with the rows in their order. NULL ends it.
 void mr_cpu_observe(struct mr_cpu *cpu,
                     void (*see)(void *arg, enum mr_cpu_seen what, int layer, int item, int rows,
                                 int width, const float *data),

@@ -85,6 +85,13 @@ void mr_config_set_function(struct mr_config *c, unsigned function)
     c->function = function == mr_arch_of(c)->function ? 0 : function;
 }
 
+struct mr_config mr_config_to_train(const struct mr_config *c)
+{
+    struct mr_config trained = *c;
+    trained.learns_labels = mr_arch_of(c)->top.count > 0 && c->n_labels > 0 && !c->by_token;
+    return trained;
+}
+
 int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
 {
     if (mr_arch_of(c)->encoder)

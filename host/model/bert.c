@@ -71,6 +71,12 @@ static const struct mr_head_tensor heads[] = {
     TOP(MR_HEAD_SPAN, "qa_outputs", MR_SIZE_TWO),
 };
 
+// The pooler's tanh is no epilogue of an item: host/train/classifier.c has it.
+static const struct mr_item top[] = {
+    {MR_LINEAR, "bert.pooler.dense", "pooler", .from = MR_X, .to = MR_X, .bias = true},
+    {MR_LINEAR, "classifier", "classifier", .from = MR_X, .to = MR_LABELS, .bias = true},
+};
+
 #define HAS(head) (1U << (MR_HEAD_##head))
 static const struct mr_class classes[] = {
     {"BertModel", 0, false},
@@ -108,4 +114,5 @@ const struct mr_arch mr_arch_bert = {
     .tables = MR_LIST(tables),
     .front = MR_LIST(front),
     .block = MR_LIST(block),
+    .top = MR_LIST(top),
 };

@@ -39,6 +39,7 @@ struct mr_config {
     int n_labels;             // of its classifier
     bool by_token;            // its classifier is for each token, not for the whole
     bool independent;         // its labels are independent of each other
+    bool learns_labels;       // in training: pooler and classifier are tensors as others
     unsigned heads;           // those that it has: bits of 1 << enum mr_head
     float layer_norm_epsilon; // > 0
     int bos_token_id;         // -1 if none; may lie outside the vocabulary, then it never occurs

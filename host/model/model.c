@@ -16,6 +16,8 @@ enum mr_axis mr_place_axis(enum mr_place place)
         return MR_AXIS_INNER;
     case MR_RESULT:
         return MR_AXIS_VOCAB;
+    case MR_LABELS:
+        return MR_AXIS_LABELS;
     default:
         return MR_AXIS_EMBD;
     }
@@ -23,7 +25,10 @@ enum mr_axis mr_place_axis(enum mr_place place)
 
 int mr_axis_length(const struct mr_config *c, enum mr_axis axis)
 {
-    return axis == MR_AXIS_INNER ? c->n_inner : axis == MR_AXIS_VOCAB ? c->vocab_size : c->n_embd;
+    return axis == MR_AXIS_INNER    ? c->n_inner
+           : axis == MR_AXIS_VOCAB  ? c->vocab_size
+           : axis == MR_AXIS_LABELS ? c->n_labels
+                                    : c->n_embd;
 }
 
 int mr_item_writer(const struct mr_list *list, int i, enum mr_place place)

@@ -37,6 +37,7 @@ enum mr_place {
     MR_HIDDEN,    // inside of the feed-forward
     MR_RESULT,    // logits
     MR_PLACES,
+    MR_LABELS = MR_PLACES, // of a classifier: the host's alone
 };
 
 enum mr_epilogue {
@@ -181,6 +182,9 @@ struct mr_arch {
     struct mr_list front;  // of an encoder: norms of their sum
     struct mr_list block;
     struct mr_list tail; // behind the last block, for rows that want a result
+    // Of an encoder's classifier, which the host computes: matrices that are tensors as others
+    // where the configuration says that they learn.
+    struct mr_list top;
     const struct mr_preset *presets;
     int n_presets;
 };
@@ -188,7 +192,7 @@ struct mr_arch {
 // ---- what follows from the lists ---------------------------------------------------------------
 
 // The axis that a place lies along; Q, K, V and ATTENTION are split into heads.
-enum mr_axis { MR_AXIS_EMBD, MR_AXIS_HEADS, MR_AXIS_INNER, MR_AXIS_VOCAB };
+enum mr_axis { MR_AXIS_EMBD, MR_AXIS_HEADS, MR_AXIS_INNER, MR_AXIS_VOCAB, MR_AXIS_LABELS };
 enum mr_axis mr_place_axis(enum mr_place place);
 int mr_axis_length(const struct mr_config *c, enum mr_axis axis);
 

@@ -13,10 +13,11 @@ static int parts_of(const struct mr_arch *arch, const struct mr_list *list)
     return n;
 }
 
-int mr_model_tensors(const struct mr_arch *arch)
+int mr_model_tensors(const struct mr_config *c)
 {
+    const struct mr_arch *arch = mr_arch_of(c);
     return parts_of(arch, &arch->tables) + parts_of(arch, &arch->front) +
-           parts_of(arch, &arch->tail);
+           parts_of(arch, &arch->tail) + (c->learns_labels ? parts_of(arch, &arch->top) : 0);
 }
 
 int mr_block_tensors(const struct mr_arch *arch)
@@ -27,7 +28,7 @@ int mr_block_tensors(const struct mr_arch *arch)
 size_t mr_tensor_specs(const struct mr_config *c)
 {
     const struct mr_arch *arch = mr_arch_of(c);
-    return (size_t)mr_model_tensors(arch) + (size_t)c->n_layer * (size_t)mr_block_tensors(arch);
+    return (size_t)mr_model_tensors(c) + (size_t)c->n_layer * (size_t)mr_block_tensors(arch);
 }
 
 static void set_shape(struct mr_tensor_spec *t, const struct mr_config *c)
@@ -115,7 +116,7 @@ struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i)
     const struct mr_arch *arch = mr_arch_of(c);
     struct mr_tensor_spec t = {.layer = -1};
     if (find(&t, c, &arch->tables, &i) || find(&t, c, &arch->front, &i) ||
-        find(&t, c, &arch->tail, &i))
+        find(&t, c, &arch->tail, &i) || (c->learns_labels && find(&t, c, &arch->top, &i)))
         return t;
     size_t block = (size_t)mr_block_tensors(arch);
     t.layer = (int)(i / block);

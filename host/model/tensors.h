@@ -25,10 +25,10 @@ struct mr_file_tensor {
 };
 
 // Tensors of the model, without those that are tied to another, and of a block.
-int mr_model_tensors(const struct mr_arch *arch);
+int mr_model_tensors(const struct mr_config *c);
 int mr_block_tensors(const struct mr_arch *arch);
 
-// Tensor i: those of the model in order of tables and tail, then block by block.
+// Tensor i: those of the model in order of tables, front, tail and top, then block by block.
 struct mr_tensor_spec mr_tensor_spec(const struct mr_config *c, size_t i);
 size_t mr_tensor_specs(const struct mr_config *c);
 // Elements of all of them.

@@ -58,14 +58,15 @@ size_t mr_params_index(const struct mr_config *config, int layer, const struct m
     if (part == MR_WEIGHT && mr_item_tied(arch, item))
         item = table_of(arch, item);
     size_t i = 0;
-    if (layer < config->n_layer) // the first block's tensors stand behind the model's
-        i = (size_t)mr_model_tensors(arch);
+    bool block = layer >= 0 && layer < config->n_layer;
+    if (block) // the first block's tensors stand behind the model's
+        i = (size_t)mr_model_tensors(config);
     for (;; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(config, i);
         if (t.item == item && t.part == part)
             break;
     }
-    return layer < config->n_layer ? i + (size_t)layer * (size_t)mr_block_tensors(arch) : i;
+    return block ? i + (size_t)layer * (size_t)mr_block_tensors(arch) : i;
 }
 
 static bool turned(const struct mr_tensor_spec *t)

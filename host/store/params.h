@@ -22,7 +22,7 @@ void mr_params_free(struct mr_params *p); // once or more often; of zeros too
 
 float *mr_params_at(const struct mr_params *p, size_t i);
 size_t mr_params_size(const struct mr_params *p, size_t i); // elements of tensor i
-// Of layer 0..n_layer - 1 or, for n_layer, of the tables and the tail. The item has such a tensor.
+// Of layer 0..n_layer - 1 or, for n_layer and -1, of the model. The item has such a tensor.
 size_t mr_params_index(const struct mr_config *config, int layer, const struct mr_item *item,
                        enum mr_part part);
 // Rows and columns of tensor i in `data`; a vector has one column.

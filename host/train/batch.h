@@ -15,10 +15,13 @@ struct mr_batch {
     const int *lengths; // [n_sequences], 1..n_positions
     const int *tokens;  // [sum of the lengths]
     const int *targets; // for each token the one that should follow, or MR_NO_TARGET
+    // Of an encoder, in place of targets:
+    const int *types;  // of each token; NULL: all 0
+    const int *labels; // [n_sequences] 0..n_labels - 1
 };
 
-// Counts rows and those with a target. MR_ERR_USAGE, and what is wrong, if lengths, tokens or
-// targets are out of range, or nothing has a target.
+// Counts rows and those with a target; of an encoder the latter are texts. MR_ERR_USAGE, and what
+// is wrong, if lengths, tokens, targets, types or labels are out of range, or nothing has a target.
 int mr_batch_check(const struct mr_batch *batch, const struct mr_config *config, size_t *rows,
                    size_t *targets, struct mr_error *err);
 

@@ -16,6 +16,7 @@ void mr_loss_add(struct mr_loss *to, const struct mr_loss *loss)
 {
     to->sum += loss->sum;
     to->rows += loss->rows;
+    to->right += loss->right;
 }
 
 double mr_loss_mean(const struct mr_loss *loss)

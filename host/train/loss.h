@@ -15,6 +15,7 @@
 struct mr_loss {
     __int128 sum; // of the rows' losses in nats x 2^32, each rounded to an integer
     int64_t rows;
+    int64_t right; // of a classifier: rows whose largest score is their label's
 };
 
 void mr_loss_add(struct mr_loss *to, const struct mr_loss *loss);

@@ -13,7 +13,7 @@
 
 struct kept_batch {
     struct mr_batch batch;
-    int *memory; // lengths, tokens, targets
+    int *memory; // lengths, tokens, targets or types and labels
 };
 
 struct mr_step {
@@ -169,14 +169,24 @@ static int keep(struct mr_step *s, const struct mr_batch *batch, struct mr_error
     int rc = mr_pass_check(s->pass, batch, &rows, err);
     if (rc < 0)
         return rc;
-    int *memory = malloc((n + 2 * rows) * sizeof *memory);
+    int *memory = calloc(2 * (n + rows), sizeof *memory), *behind = memory + n + rows;
     if (!memory)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch of %zu tokens", rows);
+    struct mr_batch kept = {
+        .n_sequences = batch->n_sequences, .lengths = memory, .tokens = memory + n};
     memcpy(memory, batch->lengths, n * sizeof *memory);
     memcpy(memory + n, batch->tokens, rows * sizeof *memory);
-    memcpy(memory + n + rows, batch->targets, rows * sizeof *memory);
-    s->batches[s->count++] =
-        (struct kept_batch){{batch->n_sequences, memory, memory + n, memory + n + rows}, memory};
+    if (batch->labels) {
+        kept.types = behind;
+        kept.labels = behind + rows;
+        memcpy(behind + rows, batch->labels, n * sizeof *memory);
+        if (batch->types)
+            memcpy(behind, batch->types, rows * sizeof *memory);
+    } else {
+        kept.targets = behind;
+        memcpy(behind, batch->targets, rows * sizeof *memory);
+    }
+    s->batches[s->count++] = (struct kept_batch){kept, memory};
     return 0;
 }
 

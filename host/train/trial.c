@@ -61,7 +61,10 @@ int mr_trial_run(struct mr_trial *t, struct mr_error *err)
     const struct mr_trial_options *o = &t->options;
     int rows = o->o.rows;
     int *tokens = malloc(2 * (size_t)rows * sizeof *tokens);
-    const struct mr_batch batch = {o->n_sequences, o->lengths, tokens, tokens + rows};
+    const struct mr_batch batch = {.n_sequences = o->n_sequences,
+                                   .lengths = o->lengths,
+                                   .tokens = tokens,
+                                   .targets = tokens + rows};
     struct mr_loss loss = {0};
     if (!tokens)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a micro-batch");

@@ -128,7 +128,8 @@ int main(int argc, char **argv)
             targets[row] = atoi(argv[7 + s * (length + 1) + i]);
         }
     }
-    const struct mr_batch batch = {sequences, lengths, tokens, targets};
+    const struct mr_batch batch = {
+        .n_sequences = sequences, .lengths = lengths, .tokens = tokens, .targets = targets};
     int rc = open_all(&a, argv[1], argv[2], &err);
     for (int i = 1; i <= atoi(argv[4]) && rc == 0; i++)
         rc = step(&a, &batch, i, atof(argv[5]), &err);

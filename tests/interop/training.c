@@ -59,7 +59,8 @@ static void close_all(struct training *t)
 static int steps(struct training *t, const struct mr_batch *batch, int n, double rate,
                  struct mr_error *err)
 {
-    const struct mr_store_update update = {.adamw = {0.9, 0.999, 1e-8, 0, false, MR_ADAMW}, .rate = rate};
+    const struct mr_store_update update = {.adamw = {0.9, 0.999, 1e-8, 0, false, MR_ADAMW},
+                                           .rate = rate};
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
         struct mr_step_done done;
@@ -98,7 +99,8 @@ int main(int argc, char **argv)
             targets[row] = atoi(argv[7 + s * (length + 1) + i]);
         }
     }
-    const struct mr_batch batch = {sequences, lengths, tokens, targets};
+    const struct mr_batch batch = {
+        .n_sequences = sequences, .lengths = lengths, .tokens = tokens, .targets = targets};
     int rc = open_all(&t, argv[1], argv[2], rows, &err);
     if (rc == 0)
         rc = steps(&t, &batch, atoi(argv[4]), atof(argv[5]), &err);

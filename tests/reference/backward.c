@@ -117,7 +117,7 @@ int mr_backward_begin(struct mr_backward *backward, size_t rows, size_t targets,
         if (!rc)
             backward->targets = targets;
     }
-    *logits = backward->d[MR_RESULT];
+    *logits = backward->d[mr_arch_of(backward->config)->encoder ? MR_RESIDUAL : MR_RESULT];
     return rc;
 }
 
@@ -166,7 +166,8 @@ static void linear(struct mr_backward *b, const struct pass *p, int i, const str
     if (item->epilogue == MR_ROTARY)
         turn_back(b, p, dy);
     if (item->epilogue == MR_FUNCTION)
-        mr_gradient_function(mr_function_of(b->config), dy, mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
+        mr_gradient_function(mr_function_of(b->config), dy,
+                             mr_stash_get(p->stash, MR_CPU_RAW, p->layer, i), p->rows * n_out);
     if (b->see)
         b->see(b->see_arg, p->layer, i, dy);
     if (item->bias && !mr_item_gradient_is_zero(item, MR_BIAS)) {
@@ -188,10 +189,17 @@ static void norm(struct mr_backward *b, const struct pass *p, int i, const struc
     size_t n = width(b, item->to);
     double *dgain = b->sums, *dbias = b->sums + n;
     const float *x = mr_stash_get(p->stash, MR_CPU_READ, p->layer, i);
+    float *dx = b->d[item->from], *dy = b->d[item->to];
     memset(b->sums, 0, 2 * n * sizeof *b->sums);
+    if (item->back) { // it is the residual from there on, and what it read is none any more
+        for (size_t k = 0; k < p->rows * n; k++) {
+            dy[k] = (b->live[item->to] ? dy[k] : 0) + (b->live[item->from] ? dx[k] : 0);
+            dx[k] = 0;
+        }
+    }
     for (size_t r = 0; r < p->rows; r++)
-        mr_gradient_layer_norm(b->d[item->from] + r * n, dgain, dbias, b->d[item->to] + r * n,
-                               x + r * n, n, weights_of(b, p, item), b->config->layer_norm_epsilon);
+        mr_gradient_layer_norm(dx + r * n, dgain, dbias, dy + r * n, x + r * n, n,
+                               weights_of(b, p, item), b->config->layer_norm_epsilon);
     add_sums(gradient_of(p, item, MR_WEIGHT), dgain, n);
     add_sums(gradient_of(p, item, MR_BIAS), dbias, n);
 }
@@ -202,10 +210,13 @@ struct head {
     float *dq, *dk, *dv;
 };
 
-// Queries from..to - 1 of a head against the keys 0..to - 1.
-static void attend_queries(struct mr_backward *b, int layer, const struct head *h, int from, int to)
+// Queries from..from + n - 1 of a head against the keys 0..to - 1, of which a query of a decoder
+// sees those up to itself.
+static void attend_queries(struct mr_backward *b, int layer, const struct head *h, int from, int n,
+                           int to)
 {
-    int n = to - from, head_dim = b->config->head_dim, e = b->config->n_embd;
+    bool all = mr_arch_of(b->config)->encoder;
+    int head_dim = b->config->head_dim, e = b->config->n_embd;
     size_t at = (size_t)from * (size_t)e;
     float scale = 1.0F / (float)mr_attention_root(b->config, layer);
     mr_blas.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, to, head_dim, 1.0F, h->q + at, e,
@@ -214,7 +225,7 @@ static void attend_queries(struct mr_backward *b, int layer, const struct head *
                   h->v, e, 0.0F, b->dp, to);
     for (int r = 0; r < n; r++) {
         float *p = b->p + (size_t)r * (size_t)to, *dp = b->dp + (size_t)r * (size_t)to;
-        size_t visible = (size_t)(from + r + 1), hidden = (size_t)to - visible;
+        size_t visible = (size_t)(all ? to : from + r + 1), hidden = (size_t)to - visible;
         mr_cpu_softmax(p, visible, scale);
         mr_gradient_softmax(dp, p, visible, scale);
         memset(p + visible, 0, hidden * sizeof *p);
@@ -231,6 +242,7 @@ static void attend_queries(struct mr_backward *b, int layer, const struct head *
 static void attend(struct mr_backward *b, const struct pass *p, int i, const struct mr_item *item)
 {
     size_t e = (size_t)b->config->n_embd, row = 0;
+    bool all = mr_arch_of(b->config)->encoder;
     if (b->see)
         b->see(b->see_arg, p->layer, i, b->d[item->to]);
     memset(b->d[MR_K], 0, p->rows * e * sizeof(float));
@@ -246,8 +258,10 @@ static void attend(struct mr_backward *b, const struct pass *p, int i, const str
                                 b->d[MR_Q] + at,
                                 b->d[MR_K] + at,
                                 b->d[MR_V] + at};
-            for (int q = 0; q < length; q += QUERIES)
-                attend_queries(b, p->layer, &head, q, length - q < QUERIES ? length : q + QUERIES);
+            for (int q = 0, n; q < length; q += n) {
+                n = length - q < QUERIES ? length - q : QUERIES;
+                attend_queries(b, p->layer, &head, q, n, all ? length : q + n);
+            }
         }
         row += (size_t)length;
     }
@@ -264,7 +278,10 @@ static void tables(struct mr_backward *b, const struct pass *p)
         size_t r = 0;
         for (int s = 0; s < p->batch->n_sequences; s++)
             for (int t = 0; t < p->batch->lengths[s]; t++, r++) {
-                int row = item->by == MR_BY_TOKEN ? p->batch->tokens[r] : t;
+                int type = p->batch->types ? p->batch->types[r] : 0;
+                int row = item->by == MR_BY_TOKEN  ? p->batch->tokens[r]
+                          : item->by == MR_BY_TYPE ? type
+                                                   : t;
                 for (size_t k = 0; k < e; k++)
                     table[(size_t)row * e + k] += b->d[MR_RESIDUAL][r * e + k];
             }
@@ -278,7 +295,7 @@ static void walk(struct mr_backward *b, const struct pass *p)
     const struct mr_list *list = mr_items_of(b->config, p->layer);
     for (int i = list->count - 1; i >= 0; i--) {
         const struct mr_item *item = &list->items[i];
-        if (!b->live[item->to])
+        if (!b->live[item->to] && !item->back)
             continue; // nothing reads it
         if (item->kind == MR_NORM)
             norm(b, p, i, item);
@@ -286,6 +303,7 @@ static void walk(struct mr_backward *b, const struct pass *p)
             attend(b, p, i, item);
         else
             linear(b, p, i, item);
+        b->live[item->from] |= item->back;
         b->live[item->to] = item->to == MR_RESIDUAL;
     }
 }
@@ -307,14 +325,26 @@ void mr_backward_run(struct mr_backward *backward, const struct mr_batch *batch,
                      const struct mr_stash *stash, struct mr_params *gradient)
 {
     size_t rows = 0, targets = 0;
+    bool encoder = mr_arch_of(backward->config)->encoder;
     for (int s = 0; s < batch->n_sequences; s++)
         rows += (size_t)batch->lengths[s];
+    memset(backward->live, 0, sizeof backward->live);
+    backward->live[MR_RESIDUAL] = true;
+    struct pass p = {backward->config->n_layer, rows, batch, stash, gradient};
+    for (int layer = p.layer - 1; encoder && layer >= -1; layer--) {
+        p.layer = layer;
+        walk(backward, &p);
+    }
+    if (encoder) {
+        p.layer = backward->config->n_layer;
+        tables(backward, &p);
+        return;
+    }
     for (size_t r = 0; r < rows; r++)
         targets += batch->targets[r] != MR_NO_TARGET;
-    memset(backward->live, 0, sizeof backward->live);
-    backward->live[MR_RESULT] = backward->live[MR_RESIDUAL] = true;
+    backward->live[MR_RESULT] = true;
     memset(backward->d[MR_RESIDUAL], 0, targets * width(backward, MR_RESIDUAL) * sizeof(float));
-    struct pass p = {backward->config->n_layer, targets, batch, stash, gradient};
+    p.rows = targets;
     walk(backward, &p);
     spread(backward, batch, rows, targets);
     p.rows = rows;

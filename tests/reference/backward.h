@@ -20,7 +20,8 @@ typedef void mr_backward_see(void *arg, int layer, int i, const float *dy);
 void mr_backward_observe(struct mr_backward *backward, mr_backward_see *see, void *arg);
 
 // Makes room for a batch of `rows` rows, of which `targets` have one. *logits [targets][vocab] is
-// where the gradient of their logits has to stand.
+// where the gradient of their logits has to stand; of an encoder, which has no targets, [rows]
+// [n_embd], that of its last rows.
 int mr_backward_begin(struct mr_backward *backward, size_t rows, size_t targets, float **logits,
                       struct mr_error *err);
 

@@ -45,7 +45,7 @@ int mr_loop_open(struct mr_loop **loop, const struct mr_checkpoint *checkpoint,
     struct mr_loop *l = calloc(1, sizeof *l);
     if (!l)
         return mr_fail(err, MR_ERR_MEMORY, "out of memory: the training");
-    l->config = *mr_checkpoint_config(checkpoint);
+    l->config = mr_config_to_train(mr_checkpoint_config(checkpoint));
     l->options = *options;
     l->pool = mr_pool_new(mr_pool_default());
     struct mr_params *all[] = {&l->weights, &l->gradients, &l->mean, &l->square};
@@ -132,7 +132,8 @@ static void update(struct mr_loop *l, double rate, double scale)
     for (size_t i = 0; i < l->weights.count; i++) {
         struct mr_tensor_spec t = mr_tensor_spec(&l->config, i);
         bool decays = mr_update_decays(&l->options.adamw, mr_arch_of(&l->config), t.item, t.part);
-        struct work w = {l, i, mr_update_factors_of(&l->options.adamw, l->step, rate, scale, decays),
+        struct work w = {l, i,
+                         mr_update_factors_of(&l->options.adamw, l->step, rate, scale, decays),
                          mr_update_best()};
         mr_pool_run(l->pool, (int)((mr_params_size(&l->weights, i) + SHARE - 1) / SHARE),
                     some_parameters, &w, true);

@@ -2,9 +2,11 @@
 #include "reference/reference.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/cpu.h"
 #include "reference/stash.h"
+#include "train/classifier.h"
 
 struct mr_reference {
     const struct mr_params *weights;
@@ -109,6 +111,72 @@ static int *targets_of(const struct mr_batch *batch, size_t rows, size_t targets
     return to;
 }
 
+// ---- encoders -----------------------------------------------------------------------------------
+
+static int encode(struct mr_reference *r, const struct mr_batch *batch, float *rows,
+                  struct mr_error *err)
+{
+    size_t n = (size_t)batch->n_sequences;
+    struct mr_cpu_text *texts = calloc(n, sizeof *texts);
+    if (!texts)
+        return mr_fail(err, MR_ERR_MEMORY, "out of memory: %zu texts", n);
+    for (size_t t = 0, row = 0; t < n; row += (size_t)batch->lengths[t++])
+        texts[t] = (struct mr_cpu_text){.tokens = batch->tokens + row,
+                                        .types = batch->types ? batch->types + row : NULL,
+                                        .count = batch->lengths[t]};
+    int rc = mr_cpu_encode(r->cpu, batch->n_sequences, texts, rows, err);
+    free(texts);
+    return rc;
+}
+
+// The classifier of the texts' first rows; rows[] become the gradient of the last rows.
+static int classify(struct mr_reference *r, const struct mr_batch *batch, size_t n_rows,
+                    float *rows, struct mr_loss *loss, struct mr_params *gradient,
+                    struct mr_error *err)
+{
+    const struct mr_config *c = r->weights->config;
+    const struct mr_item *top = mr_arch_of(c)->top.items;
+    size_t texts = (size_t)batch->n_sequences, width = (size_t)c->n_embd;
+    float *first = calloc(texts * width, sizeof *first);
+    struct mr_classifier classifier = {.width = c->n_embd, .labels = c->n_labels};
+    struct mr_classifier_gradient g = {.rows = first};
+    if (!first)
+        return mr_fail(err, MR_ERR_MEMORY, "out of memory: %zu texts", texts);
+    for (int i = 0; i < MR_CLASSIFIER_TENSORS; i++) {
+        size_t tensor = mr_params_index(c, c->n_layer, &top[i / 2], (enum mr_part)(i % 2));
+        classifier.weights[i] = mr_params_at(r->weights, tensor);
+        g.weights[i] = gradient ? mr_params_at(gradient, tensor) : NULL;
+    }
+    for (size_t t = 0, row = 0; t < texts; row += (size_t)batch->lengths[t++])
+        memcpy(first + t * width, rows + row * width, width * sizeof *rows);
+    int rc = mr_classifier_run(&classifier, r->pool, first, batch->labels, texts,
+                               gradient ? &g : NULL, loss, err);
+    memset(rows, 0, n_rows * width * sizeof *rows);
+    for (size_t t = 0, row = 0; t < texts; row += (size_t)batch->lengths[t++])
+        memcpy(rows + row * width, first + t * width, width * sizeof *rows);
+    free(first);
+    return rc;
+}
+
+static int run_encoder(struct mr_reference *r, const struct mr_batch *batch, size_t n_rows,
+                       struct mr_loss *loss, struct mr_params *gradient, struct mr_error *err)
+{
+    float *rows;
+    int rc = mr_backward_begin(r->backward, n_rows, 0, &rows, err);
+    if (!rc && gradient)
+        rc = mr_stash_begin(r->stash, n_rows, err);
+    if (rc)
+        return rc;
+    mr_cpu_observe(r->cpu, gradient ? mr_stash_see : NULL, r->stash);
+    rc = encode(r, batch, rows, err);
+    mr_cpu_observe(r->cpu, NULL, NULL);
+    if (!rc)
+        rc = classify(r, batch, n_rows, rows, loss, gradient, err);
+    if (!rc && gradient)
+        mr_backward_run(r->backward, batch, r->stash, gradient);
+    return rc;
+}
+
 int mr_reference_run(struct mr_reference *reference, const struct mr_batch *batch,
                      struct mr_loss *loss, struct mr_params *gradient, struct mr_error *err)
 {
@@ -116,6 +184,8 @@ int mr_reference_run(struct mr_reference *reference, const struct mr_batch *batc
     size_t rows, wanted;
     float *logits;
     int rc = mr_batch_check(batch, c, &rows, &wanted, err);
+    if (!rc && mr_arch_of(c)->encoder)
+        return run_encoder(reference, batch, rows, loss, gradient, err);
     if (!rc)
         rc = mr_backward_begin(reference->backward, gradient ? rows : 0, wanted, &logits, err);
     if (!rc && gradient)

@@ -15,13 +15,14 @@ struct mr_stash {
     const struct mr_config *config;
     size_t rows; // that there is room for
     size_t n_slots;
-    struct slot *slots; // [n_layer + 1][items][KINDS]; those of the tail come last
+    struct slot *slots; // [items][KINDS]: in front, of each layer, of the tail
 };
 
 static struct slot *slot_of(const struct mr_stash *s, enum mr_cpu_seen what, int layer, int item)
 {
-    size_t block = (size_t)mr_arch_of(s->config)->block.count;
-    return &s->slots[((size_t)layer * block + (size_t)item) * KINDS + what];
+    const struct mr_arch *arch = mr_arch_of(s->config);
+    int first = layer < 0 ? 0 : arch->front.count + layer * arch->block.count;
+    return &s->slots[(size_t)(first + item) * KINDS + what];
 }
 
 static bool keeps(const struct mr_item *item, enum mr_cpu_seen what)
@@ -40,9 +41,9 @@ int mr_stash_new(struct mr_stash **stash, const struct mr_config *config, struct
     *stash = s;
     if (s) {
         s->config = config;
-        s->n_slots =
-            ((size_t)config->n_layer * (size_t)arch->block.count + (size_t)arch->tail.count) *
-            KINDS;
+        s->n_slots = ((size_t)config->n_layer * (size_t)arch->block.count +
+                      (size_t)(arch->front.count + arch->tail.count)) *
+                     KINDS;
         s->slots = calloc(s->n_slots, sizeof *s->slots);
     }
     if (!s || !s->slots) {
@@ -50,7 +51,7 @@ int mr_stash_new(struct mr_stash **stash, const struct mr_config *config, struct
         *stash = NULL;
         return mr_fail(err, MR_ERR_MEMORY, "out of memory: the tables of a stash");
     }
-    for (int layer = 0; layer <= config->n_layer; layer++) {
+    for (int layer = -1; layer <= config->n_layer; layer++) {
         const struct mr_list *list = mr_items_of(config, layer);
         for (int i = 0; i < list->count * KINDS; i++) {
             const struct mr_item *item = &list->items[i / KINDS];
@@ -110,5 +111,9 @@ const float *mr_stash_get(const struct mr_stash *stash, enum mr_cpu_seen what, i
 const float *mr_stash_input(const struct mr_stash *stash, int layer, int i, enum mr_place place)
 {
     int writer = mr_item_writer(mr_items_of(stash->config, layer), i, place);
+    while (writer < 0) { // of an encoder: the layer before it
+        const struct mr_list *list = mr_items_of(stash->config, --layer);
+        writer = mr_item_writer(list, list->count, place);
+    }
     return mr_stash_get(stash, MR_CPU_WRITTEN, layer, writer);
 }

@@ -20,7 +20,8 @@ void mr_stash_see(void *stash, enum mr_cpu_seen what, int layer, int item, int r
 
 // [rows][width] of an item of mr_items_of(config, layer).
 const float *mr_stash_get(const struct mr_stash *stash, enum mr_cpu_seen what, int layer, int item);
-// What item i has read in `place`: what the last one before it has written there.
+// What item i has read in `place`: what the last one before it has written there, of an encoder's
+// first items in the layer before.
 const float *mr_stash_input(const struct mr_stash *stash, int layer, int i, enum mr_place place);
 
 #endif

@@ -70,7 +70,10 @@ static double unigram(const struct train_data *d, int vocab)
 
 static struct mr_batch batch_of(const struct mr_micro_batch *b)
 {
-    return (struct mr_batch){b->sequences, b->lengths, b->tokens, b->targets};
+    return (struct mr_batch){.n_sequences = b->sequences,
+                             .lengths = b->lengths,
+                             .tokens = b->tokens,
+                             .targets = b->targets};
 }
 
 static void compare(const char *name, uint64_t seed, int step, struct mr_loop *loop,

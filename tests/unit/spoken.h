@@ -34,7 +34,8 @@ static inline void spoken_open(struct spoken *s, const char *model, int rows)
     s->logits = allocate((size_t)s->config->vocab_size, sizeof *s->logits);
     s->tokens = allocate((size_t)rows + 1, sizeof *s->tokens);
     s->targets = s->tokens + 1;
-    s->batch = (struct mr_batch){1, &s->rows, s->tokens, s->targets};
+    s->batch = (struct mr_batch){
+        .n_sequences = 1, .lengths = &s->rows, .tokens = s->tokens, .targets = s->targets};
 }
 
 static inline void spoken_close(struct spoken *s)

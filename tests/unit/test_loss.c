@@ -201,7 +201,7 @@ static void losses_that_are_not_finite_are_refused(void **unused)
         struct mr_pool *pool = mr_pool_new(threads);
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
             struct mr_error err = {0};
-            struct mr_loss loss = {5, 1};
+            struct mr_loss loss = {5, 1, 0};
             struct rows r;
             fill(&r);
             r.targets[40] = i == 4 ? 7 : 8; // its own logit is as bad

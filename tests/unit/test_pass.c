@@ -81,7 +81,8 @@ static void take_lengths(struct subject *s, const int *lengths, int n)
                 draw(8) ? (int)draw((unsigned)s->config->vocab_size) : MR_NO_TARGET;
         }
     }
-    s->batch = (struct mr_batch){n, s->lengths, s->tokens, s->targets};
+    s->batch = (struct mr_batch){
+        .n_sequences = n, .lengths = s->lengths, .tokens = s->tokens, .targets = s->targets};
 }
 
 // ---- gradients ----------------------------------------------------------------------------------
@@ -198,7 +199,10 @@ static void demo_has_the_gradient(void **unused)
         spoken_batch(&spoken, 7 + (unsigned)i);
         subject_open(&s, "models/demo");
         s.rows = spoken.rows;
-        s.batch = (struct mr_batch){3 - i % 2, of[i % 2], spoken.tokens, spoken.targets};
+        s.batch = (struct mr_batch){.n_sequences = 3 - i % 2,
+                                    .lengths = of[i % 2],
+                                    .tokens = spoken.tokens,
+                                    .targets = spoken.targets};
         train(&t, &s, "model:tinyt", 0);
         double db = whole(&s, &t, &worst);
         printf("# demo, batch %d: loss %.3f, gradient %.1f dB, the worst tensor %.1f dB\n", i,
@@ -551,8 +555,7 @@ static void spoil(const struct mr_pass *p)
 {
     struct mr_error err = {0};
     size_t most =
-        (size_t)(p->mem.size.stash > p->mem.size.rows ? p->mem.size.stash : p->mem.size.rows) *
-        64;
+        (size_t)(p->mem.size.stash > p->mem.size.rows ? p->mem.size.stash : p->mem.size.rows) * 64;
     uint8_t *pattern = malloc(most);
     assert_non_null(pattern);
     memset(pattern, 224, most);

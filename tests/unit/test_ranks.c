@@ -57,7 +57,12 @@ static void add_batch(struct mr_step *step, const struct mr_config *c, uint64_t 
         tokens[r] = (int)((x >> 33) % (loud ? 2U : (unsigned)c->vocab_size));
         targets[r] = loud ? 1 : (int)((x >> 40) % (unsigned)c->vocab_size);
     }
-    must(mr_step_add(step, &(struct mr_batch){2, lengths, tokens, targets}, loss, &err), &err);
+    must(
+        mr_step_add(step,
+                    &(struct mr_batch){
+                        .n_sequences = 2, .lengths = lengths, .tokens = tokens, .targets = targets},
+                    loss, &err),
+        &err);
 }
 
 static void one_step(struct mr_step *step, struct mr_store *store, struct steps *s, int rank)

@@ -44,7 +44,10 @@ static void make_batch(struct numbers *n, const struct mr_config *c, int step, i
         n->targets[r] = (x >> 20) % 8 ? (int)((x >> 40) % (unsigned)c->vocab_size) : MR_NO_TARGET;
     }
     n->targets[0] = 1; // never none at all
-    n->batch = (struct mr_batch){sequences, n->lengths, n->tokens, n->targets};
+    n->batch = (struct mr_batch){.n_sequences = sequences,
+                                 .lengths = n->lengths,
+                                 .tokens = n->tokens,
+                                 .targets = n->targets};
 }
 
 // ---- a training ---------------------------------------------------------------------------------

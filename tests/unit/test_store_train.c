@@ -138,7 +138,7 @@ static void check_beside_loop(struct fixture *f)
 static void the_store_trains_as_the_loop_in_fp32(void **state)
 {
     (void)state;
-    on_every_fixture(check_beside_loop);
+    on_every_decoder(check_beside_loop);
 }
 
 // ---- learning -----------------------------------------------------------------------------------
@@ -154,8 +154,10 @@ static void check_learning(struct fixture *f)
         tokens[i] = (i * 5 + i * i) % 29;
         targets[i] = i == 2 ? MR_NO_TARGET : (i * 11 + 3) % 29;
     }
-    struct mr_batch b[] = {{1, lengths, tokens, targets},
-                           {1, lengths + 1, tokens + 12, targets + 12}};
+    struct mr_batch b[2] = {{.n_sequences = 1, .lengths = lengths, .tokens = tokens},
+                            {.n_sequences = 1, .lengths = lengths + 1, .tokens = tokens + 12}};
+    b[0].targets = targets;
+    b[1].targets = targets + 12;
     open_training(&t, f);
     double first = 0;
     for (int s = 0; s < t.options.schedule.steps; s++) {
@@ -173,7 +175,7 @@ static void check_learning(struct fixture *f)
 static void a_batch_is_learnt_by_heart_through_the_store(void **state)
 {
     (void)state;
-    on_every_fixture(check_learning);
+    on_every_decoder(check_learning);
 }
 
 int main(void)

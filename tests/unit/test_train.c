@@ -72,9 +72,19 @@ static void add_singly(struct mr_loop *loop, const struct numbers *b)
     for (int s = b->batch.n_sequences - 1, end = b->rows; s >= 0; s--) {
         int wanted = 0;
         end -= b->lengths[s];
-        for (int r = 0; r < b->lengths[s]; r++)
+        for (int r = 0; b->batch.targets && r < b->lengths[s]; r++)
             wanted += b->targets[end + r] != MR_NO_TARGET;
-        struct mr_batch one = {1, &b->lengths[s], b->tokens + end, b->targets + end};
+        struct mr_batch one = b->batch;
+        one.n_sequences = 1;
+        one.lengths += s;
+        one.tokens += end;
+        if (one.labels) {
+            one.types += end;
+            one.labels += s;
+            wanted = 1;
+        } else {
+            one.targets += end;
+        }
         if (wanted > 0)
             check(mr_loop_add(loop, &one, &err), &err);
     }
@@ -218,7 +228,7 @@ static void check_differences(struct fixture *f)
 static void gradients_agree_with_differences_in_double(void **unused)
 {
     (void)unused;
-    on_every_fixture(check_differences);
+    on_every_decoder(check_differences);
 }
 
 // Its weights with another function instead: loss and gradients.
@@ -275,8 +285,10 @@ static void check_packing(struct fixture *f)
         lengths[at++] = b.lengths[s];
         n += b.lengths[s];
     }
-    struct mr_batch rest = {last, lengths, tokens, targets};
-    struct mr_batch first = {1, b.lengths, b.tokens, b.targets};
+    struct mr_batch rest = {
+        .n_sequences = last, .lengths = lengths, .tokens = tokens, .targets = targets};
+    struct mr_batch first = {
+        .n_sequences = 1, .lengths = b.lengths, .tokens = b.tokens, .targets = b.targets};
     check(mr_reference_run(f->reference, &first, &loss[1], &sum, &err), &err);
     check(mr_reference_run(f->reference, &b.batch, &loss[2], NULL, &err), &err);
     check(mr_reference_run(f->reference, &rest, &loss[1], &sum, &err), &err);
@@ -295,7 +307,7 @@ static void check_packing(struct fixture *f)
 static void packing_does_not_change_gradients(void **unused)
 {
     (void)unused;
-    on_every_fixture(check_packing);
+    on_every_decoder(check_packing);
 }
 
 // Only rows up to the last target get a gradient; tables' rows that no token looked up have none.
@@ -306,7 +318,8 @@ static void check_masks(struct fixture *f)
     int lengths[] = {5, 4}, tokens[] = {1, 2, 3, 4, 5, 1, 6, 7, 8}, targets[9];
     for (int i = 0; i < 9; i++)
         targets[i] = i == 2 ? 9 : MR_NO_TARGET;
-    struct mr_batch b = {2, lengths, tokens, targets};
+    struct mr_batch b = {
+        .n_sequences = 2, .lengths = lengths, .tokens = tokens, .targets = targets};
     check(mr_reference_run(f->reference, &b, &loss, &f->gradient, &err), &err);
     assert_int_equal(loss.rows, 1);
     const struct mr_arch *arch = mr_arch_of(f->config);
@@ -329,7 +342,7 @@ static void check_masks(struct fixture *f)
 static void masked_rows_have_no_gradient(void **unused)
 {
     (void)unused;
-    on_every_fixture(check_masks);
+    on_every_decoder(check_masks);
 }
 
 // The whole of it: a batch that is seen again and again is known by heart in the end.
@@ -346,7 +359,8 @@ static void check_learning(struct fixture *f)
         tokens[i] = (i * 5 + i * i) % 29;
         targets[i] = i == 2 ? MR_NO_TARGET : (i * 11 + 3) % 29;
     }
-    struct mr_batch b = {2, lengths, tokens, targets};
+    struct mr_batch b = {
+        .n_sequences = 2, .lengths = lengths, .tokens = tokens, .targets = targets};
     check(mr_loop_open(&loop, f->checkpoint, &o, &err), &err);
     double first = 0;
     for (int step = 0; step < o.schedule.steps; step++) {
@@ -364,7 +378,7 @@ static void check_learning(struct fixture *f)
 static void a_batch_is_learnt_by_heart(void **unused)
 {
     (void)unused;
-    on_every_fixture(check_learning);
+    on_every_decoder(check_learning);
 }
 
 // ---- what is refused ----------------------------------------------------------------------------
@@ -378,7 +392,7 @@ static void open_small(struct fixture *f)
 static void refuse(struct fixture *f, const struct mr_batch *b, int status, const char *words)
 {
     struct mr_error err = {0};
-    struct mr_loss loss = {7, 3};
+    struct mr_loss loss = {7, 3, 1};
     assert_int_equal(mr_reference_run(f->reference, b, &loss, &f->gradient, &err), status);
     if (!strstr(err.text, words))
         fail_msg("\"%s\" does not say \"%s\"", err.text, words);
@@ -413,6 +427,61 @@ static void refused_batches_change_nothing(void **unused)
     for (int i = 0; i < b.rows; i++)
         b.targets[i] = MR_NO_TARGET;
     refuse(&f, &b.batch, MR_ERR_USAGE, "no token of the batch has a target");
+    close_fixture(&f);
+}
+
+static void refused_texts_change_nothing(void **unused)
+{
+    (void)unused;
+    struct fixture f = {0};
+    struct numbers b;
+    open_fixture(&f, "bert-d4-labels");
+    read_batch(&f, 0, &b);
+    int type = b.types[4];
+    b.types[4] = 2;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "token 4 of the batch has type 2; there are 2");
+    b.types[4] = type;
+    b.labels[1] = 3;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "text 1 of the batch has label 3; there are 3");
+    b.labels[1] = -1;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "text 1 of the batch has label -1");
+    b.batch.labels = NULL;
+    refuse(&f, &b.batch, MR_ERR_USAGE, "labels in place of targets");
+    close_fixture(&f);
+}
+
+// A text sees itself in both directions and nothing else: neither the order of texts nor their
+// company moves a gradient. The number of those that are right is counted.
+static void texts_do_not_see_each_other(void **unused)
+{
+    (void)unused;
+    struct fixture f = {0};
+    struct numbers b;
+    struct mr_error err = {0};
+    struct mr_loss all = {0}, each = {0};
+    struct mr_params sum;
+    open_fixture(&f, "bert-d4-labels");
+    read_batch(&f, 1, &b);
+    check(mr_params_new(&sum, f.config, &err), &err);
+    check(mr_reference_run(f.reference, &b.batch, &all, &f.gradient, &err), &err);
+    for (int s = b.batch.n_sequences - 1, row = b.rows; s >= 0; s--) {
+        struct mr_batch one = b.batch;
+        row -= b.lengths[s];
+        one.n_sequences = 1;
+        one.lengths += s;
+        one.labels += s;
+        one.tokens += row;
+        one.types += row;
+        check(mr_reference_run(f.reference, &one, &each, &sum, &err), &err);
+    }
+    assert_int_equal(all.rows, each.rows);
+    assert_int_equal(all.right, each.right);
+    size_t n = sum.first[sum.count];
+    double usual = size_of(sum.data, n) / sqrt((double)n);
+    for (size_t k = 0; k < n; k++)
+        assert_true(fabs((double)sum.data[k] - (double)f.gradient.data[k]) <=
+                    1e-5 * fmax(usual, fabs((double)sum.data[k])));
+    mr_params_free(&sum);
     close_fixture(&f);
 }
 
@@ -552,6 +621,8 @@ int main(void)
         cmocka_unit_test(masked_rows_have_no_gradient),
         cmocka_unit_test(a_batch_is_learnt_by_heart),
         cmocka_unit_test(refused_batches_change_nothing),
+        cmocka_unit_test(refused_texts_change_nothing),
+        cmocka_unit_test(texts_do_not_see_each_other),
         cmocka_unit_test(steps_that_are_not_finite_change_no_weight),
         cmocka_unit_test(refuses_options_that_cannot_train),
         cmocka_unit_test(only_matrices_decay),

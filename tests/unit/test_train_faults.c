@@ -356,7 +356,8 @@ static int one_step(struct training *t, struct mr_error *err)
     struct mr_step_done done;
     const struct mr_store_update u = {.adamw = {0.9, 0.99, 1e-8, 0.1, false, MR_ADAMW},
                                       .rate = 1e-2};
-    const struct mr_batch batch = {2, sequences, tokens, targets};
+    const struct mr_batch batch = {
+        .n_sequences = 2, .lengths = sequences, .tokens = tokens, .targets = targets};
     for (int i = 0; i < 35; i++) {
         tokens[i] = 7 * i % mr_store_config(t->store)->vocab_size;
         targets[i] = 5 * i % mr_store_config(t->store)->vocab_size;

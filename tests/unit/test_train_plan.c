@@ -98,7 +98,8 @@ static uint64_t compare(const struct subject *s, const char *uri, const int *len
         rows += lengths[i];
     assert_true(rows <= MOST);
     const struct mr_pass_options o = {.rows = rows + 7, .recompute = recompute};
-    const struct mr_batch batch = {n, lengths, tokens, targets};
+    const struct mr_batch batch = {
+        .n_sequences = n, .lengths = lengths, .tokens = tokens, .targets = targets};
     check(mr_device_open(&dev, uri, &err), &err);
     const struct mr_geometry *g = &mr_device_info(dev)->g;
     shown = (struct counts){.channels = g->n};

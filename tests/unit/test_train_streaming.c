@@ -45,7 +45,8 @@ static void subject_open(struct subject *s, const char *type)
         s->tokens[i] = i * 37 % 96;
         s->targets[i] = i % 9 == 4 ? MR_NO_TARGET : i * 53 % 96;
     }
-    s->batch = (struct mr_batch){SEQUENCES, lengths, s->tokens, s->targets};
+    s->batch = (struct mr_batch){
+        .n_sequences = SEQUENCES, .lengths = lengths, .tokens = s->tokens, .targets = s->targets};
 }
 
 static void subject_close(struct subject *s)

@@ -22,14 +22,15 @@ struct fixture {
     char name[256];
     struct mr_checkpoint *checkpoint;
     struct mr_safetensors *expected;
-    const struct mr_config *config;
+    struct mr_config config_as_trained;
+    const struct mr_config *config; // that one, or another that a test has
     struct mr_params weights, gradient;
     struct mr_reference *reference;
 };
 
 // A batch with its own numbers.
 struct numbers {
-    int lengths[MOST], tokens[MOST], targets[MOST], rows, n_targets;
+    int lengths[MOST], tokens[MOST], targets[MOST], types[MOST], labels[MOST], rows, n_targets;
     struct mr_batch batch;
 };
 
@@ -67,12 +68,31 @@ static inline void read_batch(const struct fixture *f, int step, struct numbers 
 {
     int sequences = integers(f, "lengths", step, n->lengths);
     n->rows = integers(f, "tokens", step, n->tokens);
+    if (mr_arch_of(f->config)->encoder) {
+        assert_int_equal(integers(f, "types", step, n->types), n->rows);
+        n->n_targets = integers(f, "labels", step, n->labels);
+        assert_int_equal(n->n_targets, sequences);
+        n->batch = (struct mr_batch){.n_sequences = sequences,
+                                     .lengths = n->lengths,
+                                     .tokens = n->tokens,
+                                     .types = n->types,
+                                     .labels = n->labels};
+        return;
+    }
     assert_int_equal(integers(f, "targets", step, n->targets), n->rows);
     n->n_targets = 0;
     for (int i = 0; i < n->rows; i++)
         n->n_targets += n->targets[i] != MR_NO_TARGET;
     assert_true(n->n_targets < n->rows);
-    n->batch = (struct mr_batch){sequences, n->lengths, n->tokens, n->targets};
+    n->batch = (struct mr_batch){.n_sequences = sequences,
+                                 .lengths = n->lengths,
+                                 .tokens = n->tokens,
+                                 .targets = n->targets};
+}
+
+static inline bool is_encoder(const char *name)
+{
+    return strncmp(name, "bert-", 5) == 0;
 }
 
 static inline void open_fixture(struct fixture *f, const char *name)
@@ -82,10 +102,13 @@ static inline void open_fixture(struct fixture *f, const char *name)
     (void)snprintf(f->name, sizeof f->name, "%s", name);
     (void)snprintf(path, sizeof path, FIXTURES "/%.200s", name);
     check(toy_register(&err), &err);
-    check(mr_checkpoint_open(&f->checkpoint, path, &err), &err);
+    check((is_encoder(name) ? mr_checkpoint_open_encoder : mr_checkpoint_open)(&f->checkpoint, path,
+                                                                               &err),
+          &err);
     (void)snprintf(path, sizeof path, FIXTURES "/%.200s/expected.safetensors", name);
     check(mr_safetensors_open(&f->expected, path, &err), &err);
-    f->config = mr_checkpoint_config(f->checkpoint);
+    f->config_as_trained = mr_config_to_train(mr_checkpoint_config(f->checkpoint));
+    f->config = &f->config_as_trained;
     check(mr_params_new(&f->weights, f->config, &err), &err);
     check(mr_params_new(&f->gradient, f->config, &err), &err);
     check(mr_params_read(&f->weights, f->checkpoint, &err), &err);
@@ -107,6 +130,17 @@ static inline void run_on(const char *name, void (*test)(struct fixture *))
     open_fixture(&f, name);
     test(&f);
     close_fixture(&f);
+}
+
+static inline void run_on_decoder(const char *name, void (*test)(struct fixture *))
+{
+    if (!is_encoder(name))
+        run_on(name, test);
+}
+
+static inline void on_every_decoder(void (*test)(struct fixture *))
+{
+    each_fixture(FIXTURES, test, run_on_decoder);
 }
 
 static inline void on_every_fixture(void (*test)(struct fixture *))

@@ -207,7 +207,8 @@ static void train(const char *dir, const char *uri, bool on_device, enum mr_upda
     assert_false(mr_step_on_device(step, kind, &why) && kind != MR_ADAMW);
     for (int end = (int)mr_store_step(s) + steps; (int)mr_store_step(s) < end;) {
         int lengths = TOKENS, tokens[TOKENS], targets[TOKENS];
-        const struct mr_batch batch = {1, &lengths, tokens, targets};
+        const struct mr_batch batch = {
+            .n_sequences = 1, .lengths = &lengths, .tokens = tokens, .targets = targets};
         const struct mr_store_update u = {.adamw = {0.9, 0.99, 1e-8, 0.1, false, kind},
                                           .rate = 1e-2};
         check(mr_step_begin(step, BATCHES, &err), &err);
