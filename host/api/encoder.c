@@ -9,6 +9,7 @@
 #include "common/json.h"
 #include "common/str.h"
 #include "device/open.h"
+#include "pack/pack_memory.h"
 
 // ---- opening ----
 
@@ -52,12 +53,18 @@ static int open_tokenizer(struct mr_encoder *e, const char *dir, struct mr_error
     return 0;
 }
 
-// Texts are no longer than a run of the device.
-static int open_device(struct mr_encoder *e, const char *device, struct mr_error *err)
+static int stopped(void *arg, size_t done, size_t total)
 {
-    int rc = mr_device_open(&e->dev, device, err);
-    if (rc == 0)
-        rc = mr_encode_open(&e->device, e->checkpoint, e->dev, err);
+    (void)arg;
+    (void)done;
+    (void)total;
+    return mr_device_stop ? 1 : 0;
+}
+
+// Texts are no longer than a run of the device.
+static int open_engine(struct mr_encoder *e, struct mr_error *err)
+{
+    int rc = mr_encode_open(&e->device, &e->packed, e->dev, err);
     if (rc == 0 && mr_encode_most(e->device) < e->max_tokens)
         e->max_tokens = mr_encode_most(e->device);
     return rc;
@@ -66,10 +73,15 @@ static int open_device(struct mr_encoder *e, const char *device, struct mr_error
 static int open_encoder(struct mr_encoder *e, const char *dir, const char *device,
                         struct mr_error *err)
 {
-    int rc = mr_checkpoint_open_encoder(&e->checkpoint, dir, err);
+    bool cpu = !device || strcmp(device, "cpu:") == 0;
+    const struct mr_pack_options pack = {
+        .encoder = true, .smooth = true, .describe = cpu, .progress = stopped};
+    int rc = cpu ? 0 : mr_device_open(&e->dev, device, err);
+    if (rc == 0)
+        rc = mr_pack_directory(&e->packed, dir, &pack, err);
     if (rc)
         return rc;
-    e->config = mr_checkpoint_config(e->checkpoint);
+    e->config = mr_checkpoint_config(e->packed.checkpoint);
     e->max_tokens = e->config->n_positions;
     rc = open_tokenizer(e, dir, err);
     if (!rc)
@@ -79,9 +91,8 @@ static int open_encoder(struct mr_encoder *e, const char *dir, const char *devic
     if (!rc)
         rc = read_labels(e, dir, err);
     if (!rc && device)
-        rc = strcmp(device, "cpu:") == 0 ? mr_cpu_open(&e->cpu, e->checkpoint, err)
-                                         : open_device(e, device, err);
-    return rc ? rc : mr_cpu_heads_open(&e->heads, e->checkpoint, err);
+        rc = cpu ? mr_cpu_open(&e->cpu, e->packed.checkpoint, err) : open_engine(e, err);
+    return rc ? rc : mr_cpu_heads_open(&e->heads, e->packed.checkpoint, err);
 }
 
 int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
@@ -108,8 +119,8 @@ void mr_encoder_close(struct mr_encoder *encoder)
     mr_cpu_close(encoder->cpu);
     mr_encode_close(encoder->device);
     mr_device_close(encoder->dev);
+    mr_packed_close(&encoder->packed);
     mr_tokenizer_close(encoder->tokenizer);
-    mr_checkpoint_close(encoder->checkpoint);
     json_decref(encoder->labels);
     free(encoder->names);
     free(encoder);
@@ -130,6 +141,7 @@ void mr_encoder_get_info(const struct mr_encoder *encoder, struct mr_encoder_inf
         .n_inner = c->n_inner,
         .max_tokens = encoder->max_tokens,
         .pooling = encoder->pooling,
+        .stream_bytes = (uint64_t)mr_stream_beats(c, MR_FORMAT_MXINT8, 1) * MR_BEAT,
         .words = mr_cpu_heads_have(encoder->heads, MR_HEAD_WORDS),
         .n_labels = labels ? c->n_labels : 0,
         .by_token = labels && c->by_token,

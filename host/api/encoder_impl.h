@@ -12,7 +12,7 @@
 #include "text/tokenizer.h"
 
 struct mr_encoder {
-    struct mr_checkpoint *checkpoint;
+    struct mr_packed packed; // for cpu: without its stream
     const struct mr_config *config;
     struct mr_cpu *cpu; // NULL: on a device
     struct mr_device *dev;

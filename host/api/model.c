@@ -45,6 +45,7 @@ static struct mr_pack_options pack_options(const struct mr_load_options *opt)
         .adapter = opt->adapter,
         .describe = opt->describe,
         .text = opt->text,
+        .encoder = opt->encoder,
         .progress = watch,
         .arg = (void *)(uintptr_t)opt,
     };
@@ -132,6 +133,7 @@ void mr_model_get_info(const struct mr_model *model, struct mr_model_info *info)
         .parameters = mr_config_parameters(c),
         .stream_bytes = p->stream_bytes,
         .architecture = mr_arch_of(c)->title,
+        .encoder = mr_arch_of(c)->encoder,
         .kv_bytes = (uint64_t)c->n_layer * (2 * (wbeats + scales) + scales) * MR_BEAT,
     };
 }

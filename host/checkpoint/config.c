@@ -330,8 +330,10 @@ static int refuse_kind(const struct mr_config *c, const char *where, struct mr_e
                          where, title);
 }
 
+enum kind { DECODER, ENCODER, EITHER };
+
 static int parse_kind(struct mr_config *config, const void *text, size_t size, const char *where,
-                      bool encoder, struct mr_error *err)
+                      enum kind kind, struct mr_error *err)
 {
     *config = (struct mr_config){0};
     json_t *json;
@@ -340,35 +342,42 @@ static int parse_kind(struct mr_config *config, const void *text, size_t size, c
         return rc;
     rc = parse(config, json, where, err);
     json_decref(json);
-    return !rc && config->arch->encoder != encoder ? refuse_kind(config, where, err) : rc;
+    bool other = !rc && kind != EITHER && config->arch->encoder != (kind == ENCODER);
+    return other ? refuse_kind(config, where, err) : rc;
 }
 
 int mr_config_parse(struct mr_config *config, const void *text, size_t size, const char *where,
                     struct mr_error *err)
 {
-    return parse_kind(config, text, size, where, false, err);
+    return parse_kind(config, text, size, where, DECODER, err);
 }
 
-static int load_kind(struct mr_config *config, const char *path, bool encoder, struct mr_error *err)
+static int load_kind(struct mr_config *config, const char *path, enum kind kind,
+                     struct mr_error *err)
 {
     *config = (struct mr_config){0};
     struct mr_file file;
     int rc = mr_file_map(&file, path, err);
     if (rc)
         return rc;
-    rc = parse_kind(config, file.data, file.size, path, encoder, err);
+    rc = parse_kind(config, file.data, file.size, path, kind, err);
     mr_file_unmap(&file);
     return rc;
 }
 
 int mr_config_load(struct mr_config *config, const char *path, struct mr_error *err)
 {
-    return load_kind(config, path, false, err);
+    return load_kind(config, path, DECODER, err);
 }
 
 int mr_config_load_encoder(struct mr_config *config, const char *path, struct mr_error *err)
 {
-    return load_kind(config, path, true, err);
+    return load_kind(config, path, ENCODER, err);
+}
+
+int mr_config_load_either(struct mr_config *config, const char *path, struct mr_error *err)
+{
+    return load_kind(config, path, EITHER, err);
 }
 
 int mr_config_load_from(struct mr_config *config, const char *dir, struct mr_error *err)

@@ -88,12 +88,14 @@ static void print(const struct cli_common *c, const struct mr_model_info *i)
     printf("  vocabulary %d%s, positions %d\n", i->vocab_size,
            i->has_tokenizer ? "" : " (no tokenizer)", i->n_positions);
     print_storage(i);
-    printf("%s %s%s%s; a token reads\n", packed ? "  weights" : "  packed as",
+    printf("%s %s%s%s; a %s reads\n", packed ? "  weights" : "  packed as",
            i->format == MR_WEIGHTS_MXFP4 ? "mxfp4 (head mxint8)" : "mxint8",
-           i->smoothed ? ", smoothed" : "", i->calibrated ? ", calibrated" : "");
+           i->smoothed ? ", smoothed" : "", i->calibrated ? ", calibrated" : "",
+           i->encoder ? "run" : "token");
     print_line("  weights", i->stream_bytes, "");
-    print_line("  embedding", i->embedding_bytes, "");
-    print_line("  KV store", i->kv_bytes, " for each position before it");
+    print_line("  embedding", i->embedding_bytes, i->encoder ? " a token" : "");
+    if (!i->encoder)
+        print_line("  KV store", i->kv_bytes, " for each position before it");
 }
 
 // ---- encoders -----------------------------------------------------------------------------------
@@ -109,11 +111,12 @@ static int encoder_json(const struct mr_encoder *encoder, const struct mr_encode
     for (int k = 0; k < i->n_labels; k++)
         json_array_append_new(labels, json_string(mr_encoder_label(encoder, k)));
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:o, s:b}", "architecture",
+        "{s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:o, s:b, s:I}", "architecture",
         i->architecture, "parameters", (json_int_t)i->parameters, "vocab_size", i->vocab_size,
         "n_positions", i->n_positions, "n_embd", i->n_embd, "n_layer", i->n_layer, "n_head",
         i->n_head, "n_inner", i->n_inner, "max_tokens", i->max_tokens, "pooling", pooling_name(i),
-        "masked_words", i->words, "labels", labels, "labels_tokens", i->by_token));
+        "masked_words", i->words, "labels", labels, "labels_tokens", i->by_token, "stream_bytes",
+        (json_int_t)i->stream_bytes));
 }
 
 static void print_encoder(const char *path, const struct mr_encoder *encoder,
@@ -136,7 +139,9 @@ static void print_encoder(const char *path, const struct mr_encoder *encoder,
         printf("%s %s", k ? "," : "", mr_encoder_label(encoder, k));
     if (i->n_labels > 0)
         printf(i->n_labels > 8 ? ", ...\n" : "\n");
-    printf("  runs on    cpu: and engines (docs/bert.md)\n");
+    printf("  runs on    cpu: and engines, in mxint8; a run reads weights of ");
+    print_bytes(i->stream_bytes);
+    printf("\n");
 }
 
 static int show_encoder(const struct cli_common *c)

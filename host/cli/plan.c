@@ -87,8 +87,10 @@ static int set_up(struct plan *p, struct mr_error *err)
     p->clock_mhz = p->board ? p->board->clock_mhz : 300;
     if (rc == 0)
         rc = take_config(p, err);
+    p->encoder = rc == 0 && mr_arch_of(&p->model)->encoder;
     if (rc == 0)
-        rc = mr_engine_fits(&p->g, p->config, &p->model, a->c.session.two_pass, err);
+        rc = (p->encoder && !a->train ? mr_engine_holds : mr_engine_fits)(
+            &p->g, p->config, &p->model, a->c.session.two_pass, err);
     const char *memory = a->memory ? a->memory : p->board ? p->board->memory : "ddr4-2400";
     if (rc == 0)
         rc = mr_plan_memory_of(&p->memory, memory, err);
@@ -107,12 +109,15 @@ static int set_up(struct plan *p, struct mr_error *err)
                                   .g = &p->g,
                                   .memory = &p->memory,
                                   .two_pass = a->c.session.two_pass,
-                                  .head = !a->no_head,
+                                  .head = !a->no_head && !p->encoder,
                                   .fold = p->fold};
     double capacity = a->capacity > 0 ? 0x1p30 * a->capacity
                       : p->board      ? mr_plan_board_free(p->board)
                                       : 0;
     p->streams = capacity > 0 && !mr_plan_holds(&p->job, capacity, (int)a->batch, &p->room);
+    if (p->streams && p->encoder && !p->board)
+        return mr_fail(err, MR_ERR_FIT,
+                       "--capacity: an encoder's weights do not stream, and these need more");
     return 0;
 }
 
@@ -172,6 +177,10 @@ static int all_points(struct plan *p, json_t *list, struct mr_error *err)
 {
     const struct plan_args *a = p->a;
     int rc = 0;
+    for (int i = 0; rc == 0 && p->encoder && i < a->n_lengths; i++) {
+        struct mr_plan_point at = {(int)a->batch, 0, (int)a->lengths[i]};
+        rc = one_point(p, "texts", &at, list, err);
+    }
     for (int i = 0; rc == 0 && i < a->n_positions; i++) {
         struct mr_plan_point at = {(int)a->batch, (int)a->positions[i], 1};
         rc = one_point(p, "decode", &at, list, err);
@@ -242,6 +251,28 @@ static int draw(struct plan *p, const char *model, struct mr_error *err)
 
 // ---- command ------------------------------------------------------------------------------------
 
+// Texts of 128 tokens, unless --length says otherwise; decoders have positions.
+static int take_kind(struct plan *p, struct plan_args *a)
+{
+    bool decodes = a->n_positions > 0 || a->prefill > 0 || a->svg || a->c.session.two_pass;
+    if (!p->encoder && a->n_lengths > 0)
+        return cli_usage(&cmd_plan, "--length goes with --train, or with an encoder");
+    if (p->encoder && (decodes || p->format != MR_FORMAT_MXINT8))
+        return cli_usage(&cmd_plan,
+                         "%s is an encoder: it has texts (--length, --batch) in mxint8 and one "
+                         "pass, and no --positions, --prefill or --svg",
+                         mr_arch_of(&p->model)->title);
+    if (p->encoder && a->n_lengths == 0) {
+        a->lengths[a->n_lengths++] = 128;
+        if (p->model.n_positions < 128)
+            a->lengths[0] = p->model.n_positions;
+    }
+    if (!p->encoder && a->n_positions == 0 && a->prefill == 0)
+        a->n_positions = 1; // position 0
+    return EXIT_OK;
+}
+
+// What is asked for is within the model.
 static int check(const struct plan *p)
 {
     const struct plan_args *a = p->a;
@@ -249,6 +280,10 @@ static int check(const struct plan *p)
         if (a->positions[i] >= p->model.n_positions)
             return cli_usage(&cmd_plan, "--positions %ld: the model has positions 0..%d",
                              a->positions[i], p->model.n_positions - 1);
+    for (int i = 0; i < a->n_lengths; i++)
+        if (a->lengths[i] > p->model.n_positions)
+            return cli_usage(&cmd_plan, "--length %ld: the model has %d positions", a->lengths[i],
+                             p->model.n_positions);
     if (a->prefill + a->at > p->model.n_positions)
         return cli_usage(&cmd_plan, "--prefill %ld from position %ld: the model has %d positions",
                          a->prefill, a->at, p->model.n_positions);
@@ -260,19 +295,16 @@ static int check(const struct plan *p)
 static int plan_train(struct plan *p, const char *model)
 {
     struct mr_error err = {0};
-    int rc = set_up(p, &err);
-    for (int i = 0; rc == 0 && i < p->a->n_lengths; i++)
-        if (p->a->lengths[i] > p->model.n_positions)
-            return cli_usage(&cmd_plan, "--length %ld: the model has %d positions",
-                             p->a->lengths[i], p->model.n_positions);
+    int rc = set_up(p, &err), status = rc < 0 ? cli_fail(&err) : check(p);
+    if (status != EXIT_OK)
+        return status;
     if (p->a->n_lengths > 1 && p->a->rows > 0)
         return cli_usage(&cmd_plan, "--rows goes with one --length; of several they are the sum");
-    if (rc == 0)
-        rc = plan_training(p, model, &err);
+    rc = plan_training(p, model, &err);
     return rc < 0 ? cli_fail(&err) : EXIT_OK;
 }
 
-static int plan(const struct plan_args *a)
+static int plan(struct plan_args *a)
 {
     struct mr_error err = {0};
     struct plan p = {.a = a};
@@ -281,7 +313,9 @@ static int plan(const struct plan_args *a)
         return plan_train(&p, model);
     json_t *list = json_array();
     int rc = list ? set_up(&p, &err) : mr_fail(&err, MR_ERR_MEMORY, "no memory for a plan");
-    int status = rc < 0 ? cli_fail(&err) : check(&p);
+    int status = rc < 0 ? cli_fail(&err) : take_kind(&p, a);
+    if (status == EXIT_OK)
+        status = check(&p);
     if (status == EXIT_OK && take_measured(&p, &err) < 0) // before minutes of --measure
         status = cli_fail(&err);
     if (status == EXIT_OK && !a->c.json)
@@ -307,8 +341,6 @@ static int run(int argc, char **argv)
         return status;
     if (!a.c.model && !a.geometry)
         return cli_usage(&cmd_plan, "a model or --geometry, one of them, is needed");
-    if (a.n_positions == 0 && a.prefill == 0)
-        a.n_positions = 1; // position 0
     return plan(&a);
 }
 
@@ -361,7 +393,7 @@ static const struct cli_option options[] = {
     {.name = "batch",
      .kind = CLI_INT,
      .value = "N",
-     .help = "sequences decoded at a time",
+     .help = "sequences decoded at a time, or texts of an encoder",
      .low = 1,
      .high = 512,
      .def = "1",
@@ -404,11 +436,11 @@ static const struct cli_option options[] = {
     {.name = "length",
      .kind = CLI_LIST,
      .value = "LIST",
-     .help = "tokens of each sequence of a micro-batch, with commas between, or of all (default: "
-             "the model's positions)",
+     .help = "of an encoder the tokens of a text (default 128), several with commas between; with "
+             "--train those of each sequence of a micro-batch, or of all (default: the model's "
+             "positions)",
      .low = 1,
      .high = CLI_POSITION_MOST,
-     .needs = "train",
      CLI_LIST_AT(ARGS, lengths, n_lengths)},
     CLI_N_POSITIONS(ARGS, model_positions, .needs = "train"),
     {.name = "rows",
@@ -477,6 +509,7 @@ const struct cli_command cmd_plan = {
         "millrace plan --geometry layers=12,d=768,heads=12,vocab=32000 --config n=4,r=8,t=64 "
         "--batch 4\n"
         "millrace plan models/demo --positions 0,127 --measure --svg demo.svg\n"
+        "millrace plan synthetic:bert-base --length 32,128 --batch 4 --board u50\n"
         "millrace plan synthetic:gptj-6b --train --length 1024 --board u50 --steps 1000",
     .run = run,
 };

@@ -99,7 +99,7 @@ json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_
 
 bool plan_streams(const struct plan *p)
 {
-    return p->streams && (!p->board || p->board->link > 0) &&
+    return p->streams && !p->encoder && (!p->board || p->board->link > 0) &&
            p->room >= mr_stages_least(&p->model, p->format, p->g.n);
 }
 
@@ -200,6 +200,8 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
     shares(r, unit, out);
     if (strcmp(kind, "decode") == 0)
         printf("decode at position %d, batch %d: ", at->pos, at->seqs);
+    else if (p->encoder)
+        printf("%d text%s of %d tokens: ", at->seqs, at->seqs == 1 ? "" : "s", at->tokens);
     else
         printf("prefill of %d at position %d: ", at->tokens, at->pos);
     double rate = tokens_a_second(p, at, r);
@@ -210,7 +212,10 @@ void plan_print_point(const struct plan *p, const char *kind, const struct mr_pl
            : rate < 1e3 ? 1
                         : 0,
            rate, 100 * utilisation(p, r));
-    if (at->tokens > 1)
+    if (p->encoder)
+        printf("  texts      %s/s, %.0f cycles each\n", plan_figure(rate / at->tokens, 3).text,
+               r->cycles / at->seqs);
+    else if (at->tokens > 1)
         printf("  first token after %s s\n", plan_figure(r->cycles / (1e6 * p->clock_mhz), 3).text);
     else if (p->board && p->board->watts > 0)
         printf("  energy     at most %s J a token, if the board draws the %.0f W that it may\n",
@@ -331,13 +336,18 @@ void plan_print_needs(const struct plan *p, const char *model)
     printf("  bandwidth  %d x %.1f GB/s at the pins, a sequential reader gets %.1f %%\n", p->g.n,
            p->memory.pin_rate * MR_BEAT * p->clock_mhz / 1e3,
            100 * p->memory.rate / p->memory.pin_rate);
-    printf("  memory     %.3f GB: weights %.3f, KV of %ld x %d positions %.3f, windows %.3f",
-           all / 1e9, b.weights / 1e9, p->a->batch, p->model.n_positions, b.kv / 1e9,
-           b.windows / 1e9);
+    printf("  memory     %.3f GB: weights %.3f, ", all / 1e9, b.weights / 1e9);
+    if (p->encoder)
+        printf("KV of a run %.3f", b.kv / 1e9);
+    else
+        printf("KV of %ld x %d positions %.3f", p->a->batch, p->model.n_positions, b.kv / 1e9);
+    printf(", windows %.3f", b.windows / 1e9);
     if (d)
         plan_print_memory_of(d, verdict(all <= mr_plan_board_free(d)));
     printf("\n");
-    if (p->streams && d && d->link <= 0)
+    if (p->streams && p->encoder)
+        printf("  streams    not: an encoder's weights stay on the device\n");
+    else if (p->streams && d && d->link <= 0)
         printf("  streams    not: %s has no link to a host beside it\n", d->name);
     else if (p->streams && !plan_streams(p))
         printf("  streams    not: there is no room for two layers, which take %.3f GB\n",

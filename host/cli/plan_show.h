@@ -36,6 +36,7 @@ struct plan {
     enum mr_format format;
     char config[64]; // name or parameters
     bool named;      // it is one of configs.def
+    bool encoder;    // it has texts; decoders have positions and prompts
     struct mr_geometry g;
     bool pair;
     int fold;
@@ -64,7 +65,7 @@ struct plan_figure {
 };
 struct plan_figure plan_figure(double x, int digits);
 
-// A predicted point; `kind` is decode or prefill.
+// A predicted point; `kind` is decode, prefill or texts.
 json_t *plan_point_json(const struct plan *p, const char *kind, const struct mr_plan_point *at,
                         const struct mr_plan_run *r, const struct mr_plan_streaming *s);
 void plan_print_point(const struct plan *p, const char *kind, const struct mr_plan_point *at,

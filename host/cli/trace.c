@@ -11,6 +11,7 @@
 #include "cli/watch.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "plan/model.h"
 
 enum { MAX_WAVES = 100000 };
 
@@ -27,7 +28,9 @@ struct screen {
 static void make_title(const struct trace_args *a, char *title, size_t size)
 {
     char what[96], layer[32] = "";
-    if (a->prefill)
+    if (a->length)
+        snprintf(what, sizeof what, "a text of %ld tokens", a->length);
+    else if (a->prefill)
         snprintf(what, sizeof what, "prefill of %ld tokens from position %ld", a->prefill, a->at);
     else
         snprintf(what, sizeof what, "decode at position %ld", a->decode);
@@ -93,7 +96,7 @@ static int trace(struct trace_args *a, struct mr_model *model)
     o->device = a->c.device;
     o->session = a->c.session;
     o->at = a->prefill ? a->at : a->decode;
-    o->tokens = a->prefill ? a->prefill : 1;
+    o->tokens = a->length ? a->length : a->prefill ? a->prefill : 1;
     o->skip = strncmp(a->c.model, "synthetic:", 10) == 0;
     o->head = !a->no_head;
     o->layer = a->layer_given ? (int)a->layer : -1;
@@ -144,7 +147,27 @@ static void say_forecast(const struct trace_args *a)
     struct mr_plan_point point = {1, (int)a->decode, 1};
     if (a->prefill)
         point = (struct mr_plan_point){1, (int)a->at, (int)a->prefill};
+    if (a->length)
+        point = (struct mr_plan_point){1, 0, (int)a->length};
     cli_say_points(&a->c, &(struct cli_points){&point, 1, !a->no_head, 2});
+}
+
+// An encoder has a text, and takes what it is from a description: nothing is loaded yet.
+static int take_kind(struct trace_args *a)
+{
+    struct mr_config c;
+    enum mr_format format;
+    bool encoder = a->c.model && mr_plan_model_of(&c, &format, a->c.model, NULL) == 0 &&
+                   mr_arch_of(&c)->encoder;
+    if (encoder && (a->prefill || a->decode || a->c.session.two_pass))
+        return cli_usage(&cmd_trace, "%s is an encoder: --length says how long its text is",
+                         mr_arch_of(&c)->title);
+    if (!encoder && a->length)
+        return cli_usage(&cmd_trace, "--length is of an encoder's text; see --prefill");
+    if (encoder && !a->length)
+        a->length = c.n_positions < 128 ? c.n_positions : 128;
+    a->c.load.encoder = encoder;
+    return EXIT_OK;
 }
 
 static int run(int argc, char **argv)
@@ -163,6 +186,8 @@ static int run(int argc, char **argv)
     status = name_view(&a, &view);
     if (status == EXIT_OK)
         status = check_window(&a);
+    if (status == EXIT_OK)
+        status = take_kind(&a);
     if (status == EXIT_OK) {
         say_forecast(&a);
         status = cli_load(&a.c, &model);
@@ -191,6 +216,14 @@ static const struct cli_option options[] = {
      .excludes = "prefill",
      CLI_AT(ARGS, decode)},
     CLI_PREFILL(ARGS),
+    {.name = "length",
+     .kind = CLI_INT,
+     .value = "N",
+     .help = "tokens of an encoder's text (default 128)",
+     .low = 1,
+     .high = CLI_POSITION_MOST,
+     .excludes = "decode prefill no-head train",
+     CLI_AT(ARGS, length)},
     CLI_NO_HEAD(ARGS),
     {.name = "train",
      .kind = CLI_LIST,
@@ -263,10 +296,11 @@ static const struct cli_option options[] = {
 
 const struct cli_command cmd_trace = {
     .name = "trace",
-    .summary = "timeline of a token, a prefill or training: units, stalls, channels, commands",
+    .summary = "timeline of a token, a prefill, a text or training: units, stalls, channels",
     .synopsis = "MODEL [OPTIONS]",
     .about =
-        "Decodes one token at position --decode, or prefills --prefill tokens, on the simulated "
+        "Decodes one token at position --decode, prefills --prefill tokens, or reads an encoder's "
+        "text of --length, on the simulated "
         "RTL (its view build: make sim-views) and writes what each unit did in each cycle. The "
         "sums are compared with the device's counters. With --train it does so for a micro-batch "
         "of training, program after program.",
@@ -277,6 +311,7 @@ const struct cli_command cmd_trace = {
                 "millrace trace models/demo --decode 127 --layer 1 --svg layer.svg\n"
                 "millrace trace models/demo --fst waves.fst --from 2000 --to 3000\n"
                 "millrace trace synthetic:gptj-6b,layers=1,vocab=64 --no-head --svg layer.svg\n"
+                "millrace trace synthetic:minilm-l6,layers=1 --length 32 --svg text.svg\n"
                 "millrace trace models/demo --train 64 -d sim:sim,train --layer 2 --svg step.svg\n"
                 "millrace trace models/demo --train 64 -d model:tinyt --layer 2",
     .run = run,

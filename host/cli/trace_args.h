@@ -18,7 +18,7 @@ struct trace_output {
 struct trace_args {
     struct cli_common c;
     struct mr_trace_options o;
-    long decode, prefill, at, from, to, layer, max_events;
+    long decode, prefill, at, from, to, layer, max_events, length; // length: of an encoder's text
     bool no_head, from_given, to_given, layer_given, recompute;
     long lengths[TRACE_SEQUENCES]; // of --train
     int n_lengths, model_positions;

@@ -7,12 +7,11 @@
 #include "cmodel/num.h"
 #include "engine/deal.h"
 #include "engine/engine.h"
-#include "pack/quantise.h"
 
 enum { BEAT = MR_BEAT, DESC_WORDS = 16 * 9 };
 
 struct mr_encode {
-    const struct mr_checkpoint *checkpoint;
+    const struct mr_packed *packed;
     const struct mr_config *c;
     struct mr_device *dev;
     struct mr_dims d;
@@ -24,6 +23,7 @@ struct mr_encode {
     uint8_t *dealt[64];              // host copies where the device maps them
     float *row;                      // [d]: of a token, zero beyond n_embd
     float *part;                     // [n_embd]: of a table
+    uint64_t counter[MR_COUNTERS];   // of all runs
 };
 
 static int no_memory(const char *what, struct mr_error *err)
@@ -32,42 +32,6 @@ static int no_memory(const char *what, struct mr_error *err)
 }
 
 // ---- weights -----------------------------------------------------------------------------------
-
-static int stopped(void *arg, size_t bytes)
-{
-    (void)arg;
-    (void)bytes;
-    return mr_device_stop ? 1 : 0;
-}
-
-// The weights in stream order, as of one channel.
-static int quantise(const struct mr_encode *e, uint8_t *to, struct mr_error *err)
-{
-    struct mr_smooth smooth = {0};
-    struct mr_quantiser *q = NULL;
-    struct mr_sink sink = {0};
-    struct mr_pool *pool = mr_pool_new(mr_pool_default());
-    int rc = pool ? mr_smooth_plan(&smooth, e->checkpoint, true, err) : no_memory("threads", err);
-    const struct mr_quantise_input in = {
-        .checkpoint = e->checkpoint, .smooth = &smooth, .pool = pool, .progress = stopped};
-    if (rc == 0)
-        rc = mr_quantiser_open(&q, &in, err);
-    if (rc == 0)
-        rc = mr_sink_init(&sink, to, NULL, err);
-    uint64_t at = 0;
-    for (int i = 0; rc == 0 && i < mr_stream_items(e->c); i++) {
-        struct mr_stream_item it = mr_stream_item(e->c, MR_FORMAT_MXINT8, i);
-        mr_sink_begin(&sink, at);
-        rc = mr_quantise_item(q, &it, &sink, err);
-        at += (uint64_t)mr_item_beats(&it, 1) * BEAT;
-    }
-    if (sink.memory)
-        mr_sink_free(&sink);
-    mr_quantiser_close(q);
-    mr_smooth_free(&smooth);
-    mr_pool_free(pool);
-    return rc;
-}
 
 static int upload_channel(struct mr_encode *e, int channel, const uint8_t *stream,
                           struct mr_error *err)
@@ -92,12 +56,10 @@ static int upload_channel(struct mr_encode *e, int channel, const uint8_t *strea
 
 static int upload(struct mr_encode *e, struct mr_error *err)
 {
-    uint8_t *stream = malloc((size_t)mr_stream_beats(e->c, MR_FORMAT_MXINT8, 1) * BEAT);
-    int rc = stream ? quantise(e, stream, err) : no_memory("weights", err);
+    int rc = 0;
     e->dev->upload.total = (size_t)e->channels * (size_t)e->beats * BEAT;
     for (int c = 0; rc == 0 && c < e->channels; c++)
-        rc = upload_channel(e, c, stream, err);
-    free(stream);
+        rc = upload_channel(e, c, e->packed->stream, err);
     return rc;
 }
 
@@ -129,16 +91,16 @@ static int make_room(struct mr_encode *e, struct mr_error *err)
     return rc;
 }
 
-int mr_encode_open(struct mr_encode **encode, const struct mr_checkpoint *checkpoint,
-                   struct mr_device *dev, struct mr_error *err)
+int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, struct mr_device *dev,
+                   struct mr_error *err)
 {
     const struct mr_device_info *info = mr_device_info(dev);
     struct mr_encode *e = calloc(1, sizeof *e);
     *encode = NULL;
     if (!e)
         return no_memory("state", err);
-    *e = (struct mr_encode){.checkpoint = checkpoint,
-                            .c = mr_checkpoint_config(checkpoint),
+    *e = (struct mr_encode){.packed = packed,
+                            .c = &packed->config,
                             .dev = dev,
                             .channels = info->g.n,
                             .chunk = info->g.t < MR_PROGRAM_ROWS ? info->g.t : MR_PROGRAM_ROWS};
@@ -223,8 +185,7 @@ static int look_up(struct mr_encode *e, int token, int position, int type, struc
     size_t n = (size_t)e->c->n_embd;
     for (int t = 0; t < tables->count; t++) {
         const struct mr_item *item = &tables->items[t];
-        const struct mr_tensor *table =
-            mr_checkpoint_item(e->checkpoint, e->c->n_layer, item, MR_WEIGHT);
+        const struct mr_tensor *table = mr_packed_table(e->packed, t);
         int at = item->by == MR_BY_TOKEN ? token : item->by == MR_BY_POSITION ? position : type;
         float *to = t == 0 ? e->row : e->part;
         if (mr_tensor_read_f32(table, (size_t)at * n, n, to) < 0)
@@ -259,6 +220,7 @@ static int run(struct mr_encode *e, int count, const struct mr_cpu_text *texts, 
                struct mr_error *err)
 {
     size_t bytes = (size_t)e->program.res_beats * BEAT, width = (size_t)e->c->n_embd;
+    uint64_t counter[MR_ALL_COUNTERS];
     uint32_t kv_off = 0;
     int at = 0, rc = 0;
     for (int t = 0; rc == 0 && t < count; t++) {
@@ -270,6 +232,10 @@ static int run(struct mr_encode *e, int count, const struct mr_cpu_text *texts, 
         rc = write_descriptor(e, n, err);
     if (rc == 0)
         rc = mr_device_run(e->dev, e->desc, err);
+    if (rc == 0)
+        rc = mr_device_counters(e->dev, counter, err);
+    for (int k = 0; rc == 0 && k < (int)MR_COUNTERS; k++)
+        e->counter[k] += counter[k];
     for (int i = 0; rc == 0 && i < n; i++)
         rc = mr_device_read(e->dev, e->result + (uint64_t)i * bytes, rows + (size_t)i * width,
                             width * sizeof *rows, err);
@@ -296,4 +262,14 @@ int mr_encode_rows(struct mr_encode *encode, int count, const struct mr_cpu_text
         rows += (size_t)n * (size_t)encode->c->n_embd;
     }
     return rc;
+}
+
+void mr_encode_counters(const struct mr_encode *encode, uint64_t *counter)
+{
+    memcpy(counter, encode->counter, sizeof encode->counter);
+}
+
+const struct mr_program *mr_encode_program(const struct mr_encode *encode)
+{
+    return &encode->program;
 }

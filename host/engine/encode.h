@@ -3,16 +3,17 @@
 #ifndef MILLRACE_ENGINE_ENCODE_H
 #define MILLRACE_ENGINE_ENCODE_H
 
-#include "checkpoint/checkpoint.h"
 #include "cpu/cpu.h"
 #include "device/device.h"
+#include "engine/program.h"
+#include "pack/packed.h"
 
 struct mr_encode;
 
-// Quantises the checkpoint's weights (MXINT8) into the device's memory. `checkpoint` and `dev` must
-// outlive it. MR_ERR_FIT, with what is too large, where the device does not hold the model.
-int mr_encode_open(struct mr_encode **encode, const struct mr_checkpoint *checkpoint,
-                   struct mr_device *dev, struct mr_error *err);
+// Puts the weights into the device's memory. `packed` (MXINT8) and `dev` must outlive it.
+// MR_ERR_FIT, with what is too large, where the device does not hold the model.
+int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, struct mr_device *dev,
+                   struct mr_error *err);
 void mr_encode_close(struct mr_encode *encode);
 
 // The longest text, in tokens: a text's rows are all in one run.
@@ -22,5 +23,11 @@ int mr_encode_most(const struct mr_encode *encode);
 // whatever other texts there are.
 int mr_encode_rows(struct mr_encode *encode, int count, const struct mr_cpu_text *texts,
                    float *rows, struct mr_error *err);
+
+// What the device has counted in all runs so far: counter[MR_COUNTERS].
+void mr_encode_counters(const struct mr_encode *encode, uint64_t *counter);
+
+// That of a run.
+const struct mr_program *mr_encode_program(const struct mr_encode *encode);
 
 #endif

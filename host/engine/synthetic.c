@@ -92,9 +92,11 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c,
 {
     enum mr_format format = opt->format;
     size_t stream = (size_t)mr_stream_beats(c, format, 1) * MR_BEAT;
-    bool positions = mr_arch_positions(mr_arch_of(c)) != NULL;
-    size_t words = (size_t)c->vocab_size * (size_t)c->n_embd;
-    size_t table = words + (positions ? (size_t)c->n_positions * (size_t)c->n_embd : 0);
+    const struct mr_list *tables = &mr_arch_of(c)->tables;
+    const int rows[] = {c->vocab_size, c->n_positions, c->n_types};
+    size_t table = 0;
+    for (int i = 0; i < tables->count; i++)
+        table += (size_t)rows[i] * (size_t)c->n_embd;
     *packed = (struct mr_packed){.config = *c, .format = format, .stream_bytes = stream};
     size_t bytes = (stream + table * 2 + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     uint8_t *memory = aligned_alloc(HUGE_PAGE, bytes);
@@ -118,21 +120,19 @@ int mr_packed_synthetic(struct mr_packed *packed, const struct mr_config *c,
     }
     packed->memory = memory;
     packed->stream = memory;
-    packed->embedding = (struct mr_tensor){
-        .name = "synthetic embedding",
-        .dtype = MR_DTYPE_BF16,
-        .rank = 2,
-        .shape = {c->vocab_size, c->n_embd},
-        .count = words,
-        .data = out,
-        .bytes = 2 * words,
-    };
-    if (positions) {
-        packed->positions = packed->embedding;
-        packed->positions.shape[0] = c->n_positions;
-        packed->positions.count = table - words;
-        packed->positions.data = out + 2 * words;
-        packed->positions.bytes = 2 * (table - words);
+    struct mr_tensor *to[] = {&packed->embedding, &packed->positions, &packed->types};
+    for (int i = 0; i < tables->count; i++) {
+        size_t count = (size_t)rows[i] * (size_t)c->n_embd;
+        *to[i] = (struct mr_tensor){
+            .name = "synthetic embedding",
+            .dtype = MR_DTYPE_BF16,
+            .rank = 2,
+            .shape = {rows[i], c->n_embd},
+            .count = count,
+            .data = out,
+            .bytes = 2 * count,
+        };
+        out += 2 * count;
     }
     return 0;
 }

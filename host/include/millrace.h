@@ -59,7 +59,8 @@ struct mr_load_options {
     // not read as a whole: tensors beyond 1 MiB are compared with their checksums only if `verify`
     // (they always are when weights are wanted).
     bool describe, verify;
-    bool text; // refuse a model without a tokenizer, before its weights are read or made
+    bool text;    // refuse a model without a tokenizer, before its weights are read or made
+    bool encoder; // the directory is an encoder's, for a timeline: it has no sessions and no text
     // Called now and then while weights are quantised, made from a seed or checked, with bytes of
     // the checkpoint, of the weights or of the file's tensors done and in all; a non-zero return
     // stops with MR_ERR_INTERRUPTED. May be NULL.
@@ -84,13 +85,14 @@ struct mr_model_info {
     uint64_t parameters;
     uint64_t stream_bytes;    // read from memory for one token: all weights once
     uint64_t kv_bytes;        // of one position of one sequence, as stored
+    bool encoder;             // reads texts and writes none
     const char *architecture; // "GPT-J", "GPT-2"; static
 };
 
 // A Hugging Face directory, a packed file, or "synthetic:gptj-6b[,layers=N][,vocab=N][,seed=N]":
 // GPT-J-6B's shape (28 layers, vocabulary 50400 by default) with weights from a seed, for
 // measurements; or that of gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b, cerebras-2.7b,
-// cerebras-6.7b or cerebras-13b. opt may be NULL (MXINT8, smoothing).
+// cerebras-6.7b, cerebras-13b, bert-base or minilm-l6. opt may be NULL (MXINT8, smoothing).
 int mr_model_load(struct mr_model **model, const char *path, const struct mr_load_options *opt,
                   struct mr_error *err);
 void mr_model_close(struct mr_model *model);
@@ -588,6 +590,7 @@ struct mr_encoder_info {
     int vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
     int max_tokens;          // of a text, with those around it
     enum mr_pooling pooling; // as the directory says, else the mean
+    uint64_t stream_bytes;   // of its weights on a device, which each run reads once
     bool words;              // mr_encoder_fill() works
     int n_labels;            // of its classifier; 0: it has none
     bool by_token;           // which is for each token

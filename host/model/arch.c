@@ -96,8 +96,8 @@ int mr_config_on_engine(const struct mr_config *c, struct mr_error *err)
 {
     if (mr_arch_of(c)->encoder)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
-                       "%s is an encoder: embed, fill-mask and classify run it on devices; it is "
-                       "not packed, planned or trained yet",
+                       "%s is an encoder: embed, fill-mask and classify run it on devices; it "
+                       "writes no text, and is not packed or trained",
                        mr_arch_of(c)->title);
     return 0;
 }

@@ -88,6 +88,25 @@ static const struct mr_class classes[] = {
     {"BertForQuestionAnswering", HAS(SPAN), false},
 };
 
+#define SHAPE(layers, embd, heads)                                                                 \
+    {.arch = &mr_arch_bert,                                                                        \
+     .vocab_size = 30522,                                                                          \
+     .n_positions = 512,                                                                           \
+     .n_embd = (embd),                                                                             \
+     .n_layer = (layers),                                                                          \
+     .n_head = (heads),                                                                            \
+     .head_dim = (embd) / (heads),                                                                 \
+     .n_inner = 4 * (embd),                                                                        \
+     .n_types = 2,                                                                                 \
+     .layer_norm_epsilon = 1e-12F,                                                                 \
+     .bos_token_id = -1,                                                                           \
+     .eos_token_id = -1}
+
+static const struct mr_preset presets[] = {
+    {"bert-base", SHAPE(12, 768, 12)},
+    {"minilm-l6", SHAPE(6, 384, 12)},
+};
+
 const struct mr_arch mr_arch_bert = {
     .type = "bert",
     .title = "BERT",
@@ -115,4 +134,6 @@ const struct mr_arch mr_arch_bert = {
     .front = MR_LIST(front),
     .block = MR_LIST(block),
     .top = MR_LIST(top),
+    .presets = presets,
+    .n_presets = sizeof presets / sizeof *presets,
 };

@@ -33,32 +33,38 @@ static bool has_tokenizer(const char *dir)
     return found;
 }
 
+// Configuration and tables of the checkpoint.
+static void take_tables(struct mr_packed *packed)
+{
+    const struct mr_config *c = mr_checkpoint_config(packed->checkpoint);
+    const struct mr_list *tables = &mr_arch_of(c)->tables;
+    struct mr_tensor *to[] = {&packed->embedding, &packed->positions, &packed->types};
+    packed->config = *c;
+    packed->stream_bytes = (size_t)mr_stream_beats(c, packed->format, 1) * MR_BEAT;
+    for (int i = 0; i < tables->count; i++)
+        *to[i] = *mr_checkpoint_item(packed->checkpoint, c->n_layer, &tables->items[i], MR_WEIGHT);
+}
+
 static int open_model(struct mr_packed *packed, const char *dir, const struct mr_pack_options *opt,
                       struct mr_error *err)
 {
     *packed = (struct mr_packed){
         .format = opt->format, .smooth = opt->smooth, .calibrated = opt->calibrate != NULL};
-    int rc = mr_checkpoint_open_adapted(&packed->checkpoint, dir, opt->adapter, err);
-    if (rc == 0 && has_tokenizer(dir))
+    int rc = opt->encoder ? mr_checkpoint_open_encoder(&packed->checkpoint, dir, err)
+                          : mr_checkpoint_open_adapted(&packed->checkpoint, dir, opt->adapter, err);
+    if (rc == 0 && !opt->encoder && has_tokenizer(dir))
         rc = mr_tokenizer_open(&packed->tokenizer, dir, err);
     if (rc == 0 && opt->text)
         rc = mr_packed_need_tokenizer(packed, err);
     if (rc < 0)
         return rc;
-    packed->config = *mr_checkpoint_config(packed->checkpoint);
-    const struct mr_config *c = &packed->config;
-    const struct mr_item *tables = mr_arch_of(c)->tables.items,
-                         *positions = mr_arch_positions(mr_arch_of(c));
-    packed->embedding = *mr_checkpoint_item(packed->checkpoint, c->n_layer, &tables[0], MR_WEIGHT);
-    if (positions)
-        packed->positions =
-            *mr_checkpoint_item(packed->checkpoint, c->n_layer, positions, MR_WEIGHT);
-    if (positions && packed->positions.dtype != packed->embedding.dtype)
+    take_tables(packed);
+    if (!opt->encoder && packed->positions.count &&
+        packed->positions.dtype != packed->embedding.dtype)
         return mr_fail(err, MR_ERR_UNSUPPORTED,
                        "%s: %s is %s and %s is %s; save both in the same type", dir,
                        packed->embedding.name, mr_dtype_name(packed->embedding.dtype),
                        packed->positions.name, mr_dtype_name(packed->positions.dtype));
-    packed->stream_bytes = (size_t)mr_stream_beats(&packed->config, opt->format, 1) * MR_BEAT;
     return 0;
 }
 

@@ -5,14 +5,13 @@
 
 #include "pack/pack.h"
 
-static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, const char *dir,
-                          struct mr_error *err)
+static int pack_in_memory(struct mr_packer *p, struct mr_packed *packed, struct mr_error *err)
 {
     struct mr_packed_layout layout;
     struct mr_sink sink = {0};
     packed->memory = aligned_alloc(4096, (packed->stream_bytes + 4095) / 4096 * 4096);
     if (!packed->memory)
-        return mr_fail(err, MR_ERR_MEMORY, "%s: no memory for a weight stream of %zu bytes", dir,
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for a weight stream of %zu bytes",
                        packed->stream_bytes);
     packed->stream = packed->memory;
     int rc = mr_packed_layout_make(&layout, &packed->config, packed->format, 0,
@@ -40,7 +39,7 @@ int mr_pack_directory(struct mr_packed *packed, const char *dir, const struct mr
     int rc = mr_packer_open(&p, packed, dir, opt, err);
     if (rc < 0)
         return rc;
-    rc = pack_in_memory(&p, packed, dir, err);
+    rc = pack_in_memory(&p, packed, err);
     mr_packer_close(&p);
     if (rc < 0)
         mr_packed_close(packed);

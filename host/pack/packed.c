@@ -31,5 +31,5 @@ void mr_packed_close(struct mr_packed *packed)
 
 const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index)
 {
-    return index == 0 ? &packed->embedding : &packed->positions;
+    return index == 0 ? &packed->embedding : index == 1 ? &packed->positions : &packed->types;
 }

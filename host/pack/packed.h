@@ -21,6 +21,7 @@ struct mr_packed {
     size_t stream_bytes;
     struct mr_tensor embedding;     // [vocab_size][n_embd]
     struct mr_tensor positions;     // [n_positions][n_embd], of the same type; count = 0: none
+    struct mr_tensor types;         // [n_types][n_embd], of an encoder
     struct mr_tokenizer *tokenizer; // NULL if the checkpoint has none
     // Of a packed file the texts of both, else NULL; the second is empty without a tokenizer.
     const char *config_text, *tokenizer_text;
@@ -36,6 +37,8 @@ struct mr_pack_options {
     bool smooth;
     bool describe;         // of directories: no stream (it is NULL, but its size is right)
     bool text;             // a tokenizer must be there
+    bool encoder;          // an encoder's directory, which has no packed file; its tokenizer stays
+                           // unread
     bool verify;           // packed files to be described: the checksums of all tensors
     const char *calibrate; // NULL: each block is rounded for itself; else as mr_calibration_open()
     const char *adapter;   // NULL, or that of a directory: mr_checkpoint_open_adapted()
@@ -47,7 +50,7 @@ struct mr_pack_options {
 };
 
 // Releases what packing (pack_memory.h) or opening (packed_read.h) has put there; all is zero then.
-// The tables that the host looks up, in the order of the description: embedding, positions.
+// The tables that the host looks up, in the order of the description: embedding, positions, types.
 const struct mr_tensor *mr_packed_table(const struct mr_packed *packed, int index);
 
 // An error unless the model has a tokenizer.

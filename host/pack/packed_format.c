@@ -19,7 +19,9 @@ enum mr_dtype mr_packed_dtype(uint32_t kind, size_t *bytes)
 static uint64_t rows_of(const struct mr_config *c, size_t table)
 {
     const struct mr_item *item = &mr_arch_of(c)->tables.items[table];
-    return (uint64_t)(item->by == MR_BY_TOKEN ? c->vocab_size : c->n_positions);
+    return (uint64_t)(item->by == MR_BY_TOKEN      ? c->vocab_size
+                      : item->by == MR_BY_POSITION ? c->n_positions
+                                                   : c->n_types);
 }
 
 static uint64_t table_bytes(const struct mr_config *c, size_t table,

@@ -17,6 +17,13 @@ static int run_of(const struct walk *w, int token)
     return n;
 }
 
+// Positions on a channel that the group of so many rows at t.token sees.
+static int seen(const struct walk *w, int rows)
+{
+    const struct mr_plan_row *row = &w->rows[w->t.token];
+    return ceil_div(row->end ? row->end : row->pos + rows, w->g->n);
+}
+
 // The planner's choice of rows and heads for the group at t.token.
 static void fit(struct walk *w, int heads)
 {
@@ -24,7 +31,7 @@ static void fit(struct walk *w, int heads)
     while (2 * half < heads)
         half *= 2;
     for (;;) {
-        int lane = ceil_div(w->rows[w->t.token].pos + rows, w->g->n);
+        int lane = seen(w, rows);
         if (rows * hg * lane <= w->g->scores / w->g->n || (rows == 1 && hg == 1))
             break;
         w->t.planned += 2;
@@ -54,7 +61,7 @@ static struct shape shape_of(const struct walk *w, const struct cmd *c)
     s.words = s.heads * hpw;
     int first = w->t.head * hpw;
     s.scales = (first + s.words - 1) / 32 - first / 32 + 1;
-    s.lane = ceil_div(w->rows[w->t.token].pos + w->t.rows, w->g->n);
+    s.lane = seen(w, w->t.rows);
     return s;
 }
 
@@ -117,20 +124,25 @@ static void end_pass(struct walk *w, int id)
     mr_walk_done(w, id, w->t.out + 2);
 }
 
-// PM_LOAD: the next token that starts a sequence's rows; a record is read unless it begins at 0.
+// PM_LOAD: the next token that starts a sequence's rows; a record is read unless it begins at 0. To
+// the end: each token.
 static void next_prefix(struct walk *w, int id)
 {
     int words = (int)mr_command_get(w->cmds[id].c, MR_F_PM_LOAD_WBEATS);
+    bool to_end = mr_command_get(w->cmds[id].c, MR_F_PM_LOAD_TO_END);
     for (; w->t.token < w->n_rows; w->t.token++) {
-        if (w->rows[w->t.token].continues) {
+        if (!to_end && w->rows[w->t.token].continues) {
             w->t.time += 1;
             continue;
         }
         w->t.time += 9;
-        if (w->rows[w->t.token].pos > 0) {
+        if (to_end || w->rows[w->t.token].pos > 0) {
             w->t.left = ceil_div(words, 32);
             w->t.per_beat = (double)words / (double)w->t.left;
             w->t.asked = w->t.time;
+            if (to_end && w->t.token > 0) // asked for when the one before was taken
+                w->t.asked = w->t.planned = later(w->t.planned, w->t.hand) + 6;
+            w->t.hand = w->t.time;
             return;
         }
         w->t.time += words;
@@ -154,13 +166,13 @@ bool mr_attention_advance(struct walk *w)
     w->t.since = w->t.time = ready;
     w->t.token = w->t.head = 0;
     w->t.left = 0;
+    w->t.hand = w->t.out = ready;
+    w->t.planned = ready + L_PLAN;
     if (c->op == MR_OP_PM_LOAD) {
         w->t.time += 4;
         next_prefix(w, id);
         return true;
     }
-    w->t.hand = w->t.out = ready;
-    w->t.planned = ready + L_PLAN;
     fit(w, (int)mr_command_get(c->c, MR_F_ATTEND_HEADS));
     begin_group(w, c);
     return true;

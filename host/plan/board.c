@@ -122,6 +122,15 @@ struct mr_plan_bytes mr_plan_bytes_of(const struct mr_config *model, enum mr_for
     int words = d.w / 64, scales = (words + 31) / 32, n = g->n;
     double positions = (model->n_positions + n - 1) / n;
     double rows = g->t < MR_PROGRAM_ROWS ? g->t : MR_PROGRAM_ROWS;
+    if (mr_arch_of(model)->encoder) {
+        // Each layer has the KV store that the one before has had, of a run's rows; rows go in and
+        // out.
+        return (struct mr_plan_bytes){
+            .weights = (double)MR_BEAT * n * (double)mr_stream_beats(model, format, n),
+            .kv = (double)MR_BEAT * n * 3 * rows * (words + scales),
+            .windows = (double)MR_BEAT * (MR_PROGRAM_ROWS / 4) + 2 * rows * 4 * d.d,
+        };
+    }
     struct mr_plan_bytes b = {
         .weights = (double)MR_BEAT * n * (double)mr_stream_beats(model, format, n),
         .kv = (double)MR_BEAT * n * positions * (2 * (words + scales) + scales) * model->n_layer *

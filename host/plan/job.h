@@ -24,6 +24,7 @@ enum mr_plan_state {
 struct mr_plan_row {
     int pos;
     bool continues, logits; // same sequence as the row before; wants logits
+    int end;                // of an encoder: the positions of its text; else 0
 };
 
 struct mr_plan_job {

@@ -27,7 +27,7 @@ int mr_plan_model_of(struct mr_config *model, enum mr_format *format, const char
         int n = snprintf(config, sizeof config, "%s/config.json", path);
         if (n < 0 || (size_t)n >= sizeof config)
             return mr_fail(err, MR_ERR_USAGE, "the path of the model is too long");
-        return mr_config_load(model, config, err);
+        return mr_config_load_either(model, config, err);
     }
     struct mr_packed packed;
     struct mr_pack_options options = {.describe = true}; // its weights are not used

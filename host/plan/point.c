@@ -2,20 +2,23 @@
 #include "plan/point.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/error.h"
 #include "device/open.h"
+#include "engine/encode.h"
 #include "engine/engine.h"
 #include "engine/synthetic.h"
 
 bool mr_plan_point_rows(struct mr_plan_row *rows, const struct mr_plan_job *job,
                         const struct mr_plan_point *p, int from, int n)
 {
-    bool head = false;
+    bool head = false, encoder = mr_arch_of(job->model)->encoder;
     for (int i = 0; i < n; i++) {
         int token = (from + i) % p->tokens;
         rows[i] = (struct mr_plan_row){p->pos + token, token > 0 && i > 0,
-                                       job->head && token == p->tokens - 1};
+                                       job->head && !encoder && token == p->tokens - 1,
+                                       encoder ? p->tokens : 0};
         head |= rows[i].logits;
     }
     return head;
@@ -26,6 +29,13 @@ int mr_plan_point_run(struct mr_plan_run *out, const struct mr_plan_job *job,
 {
     int room = job->two_pass ? job->g->t / 2 : job->g->t, all = p->seqs * p->tokens;
     *out = (struct mr_plan_run){0};
+    if (mr_arch_of(job->model)->encoder) {
+        if (p->tokens > room)
+            return mr_fail(err, MR_ERR_FIT,
+                           "a text of %d tokens is longer than the %d rows of a run", p->tokens,
+                           room);
+        room = room / p->tokens * p->tokens;
+    }
     struct mr_plan_row *rows = calloc((size_t)room, sizeof *rows);
     if (!rows)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
@@ -69,13 +79,58 @@ static int step(struct mr_backend *b, const struct mr_plan_job *job, const struc
     return rc < 0 ? rc : 0;
 }
 
+// The point's steps; counter: what the device has counted.
+static int decode(uint64_t *counter, const struct mr_packed *packed, struct mr_device *dev,
+                  const struct mr_plan_job *job, const struct mr_plan_point *p,
+                  struct mr_error *err)
+{
+    struct mr_backend *b = NULL;
+    struct mr_engine_options opt = {.max_seqs = p->seqs, .two_pass = job->two_pass};
+    int rc = mr_engine_open(&b, packed, dev, &opt, err);
+    if (rc == 0)
+        rc = step(b, job, p, err);
+    if (rc == 0) {
+        struct mr_backend_stats s;
+        mr_backend_stats(b, &s);
+        memcpy(counter, s.counter, sizeof s.counter);
+    }
+    mr_backend_close(b);
+    return rc;
+}
+
+// The same of an encoder's texts.
+static int encode(uint64_t *counter, const struct mr_packed *packed, struct mr_device *dev,
+                  const struct mr_plan_job *job, const struct mr_plan_point *p,
+                  struct mr_error *err)
+{
+    size_t all = (size_t)p->seqs * (size_t)p->tokens;
+    struct mr_encode *e = NULL;
+    struct mr_cpu_text *texts = calloc((size_t)p->seqs, sizeof *texts);
+    int32_t *tokens = calloc(all, sizeof *tokens);
+    float *rows = calloc(all, (size_t)job->model->n_embd * sizeof *rows);
+    int rc = texts && tokens && rows ? mr_encode_open(&e, packed, dev, err)
+                                     : mr_fail(err, MR_ERR_MEMORY, "no memory for a measurement");
+    for (size_t i = 0; rc == 0 && i < all; i++)
+        tokens[i] = (int32_t)(i % (size_t)job->model->vocab_size);
+    for (int s = 0; rc == 0 && s < p->seqs; s++)
+        texts[s] = (struct mr_cpu_text){tokens + (size_t)s * (size_t)p->tokens, NULL, p->tokens};
+    if (rc == 0)
+        rc = mr_encode_rows(e, p->seqs, texts, rows, err);
+    if (rc == 0)
+        mr_encode_counters(e, counter);
+    mr_encode_close(e);
+    free(texts);
+    free(tokens);
+    free(rows);
+    return rc;
+}
+
 int mr_plan_point_measure(struct mr_plan_run *out, const struct mr_plan_job *job, const char *uri,
                           const struct mr_plan_point *p, struct mr_error *err)
 {
     struct mr_packed packed;
     struct mr_device *dev = NULL;
-    struct mr_backend *b = NULL;
-    struct mr_engine_options opt = {.max_seqs = p->seqs, .two_pass = job->two_pass};
+    uint64_t counter[MR_COUNTERS] = {0};
     *out = (struct mr_plan_run){0};
     const struct mr_pack_options pack = {.format = job->format};
     int rc = mr_packed_synthetic(&packed, job->model, &pack, 1, err);
@@ -83,23 +138,18 @@ int mr_plan_point_measure(struct mr_plan_run *out, const struct mr_plan_job *job
         return rc;
     rc = mr_device_open(&dev, uri, err);
     if (rc == 0)
-        rc = mr_engine_open(&b, &packed, dev, &opt, err);
+        rc =
+            (mr_arch_of(job->model)->encoder ? encode : decode)(counter, &packed, dev, job, p, err);
     if (rc == 0)
-        rc = step(b, job, p, err);
-    if (rc == 0) {
-        struct mr_backend_stats s;
-        mr_backend_stats(b, &s);
         *out = (struct mr_plan_run){
-            .cycles = (double)s.counter[MR_CNT_CYCLES],
-            .state[MR_PLAN_STEP] = (double)s.counter[MR_CNT_ARRAY_BUSY],
-            .weight_beats = (double)s.counter[MR_CNT_WEIGHT_BEATS],
-            .kv_beats = (double)s.counter[MR_CNT_KV_BEATS],
-            .host_beats = (double)s.counter[MR_CNT_HOST_BEATS],
-            .write_beats = (double)s.counter[MR_CNT_WRITE_BEATS],
-            .mac_blocks = (double)s.counter[MR_CNT_MAC_BLOCKS],
+            .cycles = (double)counter[MR_CNT_CYCLES],
+            .state[MR_PLAN_STEP] = (double)counter[MR_CNT_ARRAY_BUSY],
+            .weight_beats = (double)counter[MR_CNT_WEIGHT_BEATS],
+            .kv_beats = (double)counter[MR_CNT_KV_BEATS],
+            .host_beats = (double)counter[MR_CNT_HOST_BEATS],
+            .write_beats = (double)counter[MR_CNT_WRITE_BEATS],
+            .mac_blocks = (double)counter[MR_CNT_MAC_BLOCKS],
         };
-    }
-    mr_backend_close(b);
     mr_device_close(dev);
     mr_packed_close(&packed);
     return rc;

@@ -5,7 +5,8 @@
 
 #include "plan/run.h"
 
-// `seqs` sequences of `pos` positions get `tokens` more each: a decode step, or a prefill.
+// `seqs` sequences of `pos` positions get `tokens` more each: a decode step, or a prefill. Of an
+// encoder: so many texts of `tokens`, pos is 0.
 struct mr_plan_point {
     int seqs, pos, tokens;
 };

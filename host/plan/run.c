@@ -246,7 +246,9 @@ static int walk(struct mr_plan_run *out, const struct mr_plan_job *job,
     w->bus.turn = QUANTUM;
     for (int i = 0; i < n; i++)
         w->n_logits += rows[i].logits;
-    const struct mr_program_stage all = {.last = job->model->n_layer + job->head};
+    bool encoder = mr_arch_of(job->model)->encoder;
+    const struct mr_program_stage all = {.last = job->model->n_layer + (job->head && !encoder),
+                                         .save = encoder};
     int rc = mr_program_build_stage(&w->program, job->model, job->format,
                                     job->stage ? job->stage : &all, err);
     if (rc == 0 && load_commands(w) < 0)

@@ -50,7 +50,8 @@ class _Error(Structure):
 
 class _LoadOptions(Structure):
     _fields_ = [("format", c_int), ("no_smoothing", c_bool), ("calibrate", c_char_p), ("adapter", c_char_p),
-                ("describe", c_bool), ("verify", c_bool), ("text", c_bool), ("progress", c_void_p), ("arg", c_void_p)]
+                ("describe", c_bool), ("verify", c_bool), ("text", c_bool), ("encoder", c_bool),
+                ("progress", c_void_p), ("arg", c_void_p)]
 
 
 class _SessionOptions(Structure):
@@ -69,6 +70,7 @@ class _ModelInfo(Structure):
                                         "rotary_dim", "n_inner", "eos_token_id", "format")]
                 + [(n, c_bool) for n in ("smoothed", "packed_file", "has_tokenizer", "calibrated")]
                 + [(n, c_uint64) for n in ("parameters", "stream_bytes", "kv_bytes")]
+                + [("encoder", c_bool)]
                 + [("architecture", c_char_p)])
 
 

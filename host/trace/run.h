@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a model on a simulated device, with its timeline.
+// One step of a model on a simulated device, or one text of an encoder, with its timeline.
 #ifndef MILLRACE_TRACE_RUN_H
 #define MILLRACE_TRACE_RUN_H
 
@@ -9,7 +9,7 @@
 struct mr_trace_options {
     const char *device; // "sim:..."; the view or tracing build of it is loaded
     struct mr_session_options session;
-    long at, tokens; // that many tokens from that position on
+    long at, tokens; // that many tokens from that position on; of an encoder at is 0
     bool head;       // logits of the last token
     bool skip;       // the positions before need not be computed: the weights mean nothing anyway
     int layer;       // the window is this layer's; -1: the cycles below

@@ -117,13 +117,26 @@ ok info_has_its_labels grep -qxF '  classify   3 labels a text: no, maybe, yes' 
 ok info_of_masked_words bash -c "'$millrace' info '$work/words' | grep -q '^  fill-mask '"
 ok info_of_labels_of_tokens bash -c "'$millrace' info '$work/tags' --json | grep -q '\"labels_tokens\": *true'"
 
+# ---- what a run takes
+# The smallest model that there is beside a decoder's options.
+ok plan_of_texts bash -c "'$millrace' plan '$work/plain' --length 6 --batch 4 --config tiny | grep -qE '^4 texts of 6 tokens: [0-9]+ cycles'"
+ok plan_of_texts_as_json bash -c "'$millrace' plan '$work/plain' --length 2,6 --json | grep -c '\"kind\": *\"texts\"' | grep -qx 2"
+ok trace_of_a_text bash -c "'$millrace' trace '$work/plain' --length 6 | tail -1 | grep -q 'are those of the device.s counters'"
+ok refuses_a_decoders_options_for_an_encoder refused 2 'BERT is an encoder' plan "$work/plain" --prefill 3
+ok refuses_two_passes_for_an_encoder refused 2 'one pass' plan "$work/plain" --two-pass
+ok refuses_texts_of_a_decoder refused 2 '--length goes with --train, or with an encoder' plan models/demo --length 3
+ok refuses_texts_longer_than_an_encoder refused 2 'the model has' plan "$work/plain" --length 4096
+ok refuses_memory_too_small_for_an_encoder refused 3 'do not stream' plan synthetic:bert-base --capacity 0.01
+ok refuses_a_prompt_in_a_trace_of_an_encoder refused 2 'BERT is an encoder' trace "$work/plain" --prefill 3
+ok refuses_a_text_in_a_trace_of_a_decoder refused 2 'of an encoder' trace models/demo --length 3
+
 # ---- what they refuse
 ok refuses_fill_mask_without_its_head refused 3 'no head for masked words' fill-mask "$work/plain" "the [MASK]"
 ok refuses_classify_without_its_head refused 3 'no classifier' classify "$work/words" "the"
 ok refuses_texts_longer_than_a_run refused 3 'too long: the model reads 8' embed "$work/plain" "the mill stands" -d model:tiny
 ok refuses_no_device refused 2 'nowhere' embed "$work/plain" the -d nowhere:
 ok refuses_a_writer_of_text_as_an_encoder refused 3 'GPT-J writes text' embed models/demo the
-for command in generate pack plan eval; do
+for command in generate pack eval; do
     case $command in
     generate) more=(the) ;;
     pack) more=("$work/x.mill") ;;

@@ -9,6 +9,7 @@
 
 #include "device/open.h"
 #include "engine/encode.h"
+#include "pack/pack_memory.h"
 #include "unit/bert_model.h"
 #include "unit/files.h"
 
@@ -33,9 +34,9 @@ static void check(int rc, const struct mr_error *err)
 }
 
 struct bench {
-    struct mr_checkpoint *ck;
     const struct mr_config *c;
     struct mr_device *dev;
+    struct mr_packed packed;
     struct mr_encode *encode;
     int32_t tokens[TEXTS][MOST], types[TEXTS][MOST];
     struct mr_cpu_text texts[TEXTS];
@@ -46,11 +47,12 @@ static struct bench b;
 static void open_checkpoint(const char *config)
 {
     struct mr_error err = {0};
+    const struct mr_pack_options pack = {.encoder = true, .smooth = true};
     struct bert_file w = {0};
     memset(&b, 0, sizeof b);
     assert_int_equal(bert_write(&w, files_dir, config), 0);
-    check(mr_checkpoint_open_encoder(&b.ck, files_dir, &err), &err);
-    b.c = mr_checkpoint_config(b.ck);
+    check(mr_pack_directory(&b.packed, files_dir, &pack, &err), &err);
+    b.c = &b.packed.config;
     for (int t = 0; t < TEXTS; t++) {
         for (int i = 0; i < lengths[t]; i++) {
             b.tokens[t][i] = (7 * i + 3 * t + i * i) % b.c->vocab_size;
@@ -65,7 +67,7 @@ static void close_bench(void)
 {
     mr_encode_close(b.encode);
     mr_device_close(b.dev);
-    mr_checkpoint_close(b.ck);
+    mr_packed_close(&b.packed);
 }
 
 static float *reference(void)
@@ -74,7 +76,7 @@ static float *reference(void)
     struct mr_cpu *cpu;
     float *rows = calloc((size_t)b.rows * (size_t)b.c->n_embd, sizeof *rows);
     assert_non_null(rows);
-    check(mr_cpu_open(&cpu, b.ck, &err), &err);
+    check(mr_cpu_open(&cpu, b.packed.checkpoint, &err), &err);
     check(mr_cpu_encode(cpu, TEXTS, b.texts, rows, &err), &err);
     mr_cpu_close(cpu);
     return rows;
@@ -99,7 +101,7 @@ static void try_case(const char *config)
     float *want = reference(), *all = calloc(size, sizeof *all), *alone = calloc(size, sizeof *all);
     assert_true(all && alone);
     check(mr_device_open(&b.dev, "model:sim", &err), &err);
-    check(mr_encode_open(&b.encode, b.ck, b.dev, &err), &err);
+    check(mr_encode_open(&b.encode, &b.packed, b.dev, &err), &err);
     check(mr_encode_rows(b.encode, TEXTS, b.texts, all, &err), &err);
     for (size_t i = 0; i < size; i += width) {
         double c = cosine(all + i, want + i, b.c->n_embd);
@@ -131,7 +133,7 @@ static void runs_take_what_fits(void **unused)
     float first[96];
     open_checkpoint(configs[0]);
     check(mr_device_open(&b.dev, "model:tiny", &err), &err);
-    check(mr_encode_open(&b.encode, b.ck, b.dev, &err), &err);
+    check(mr_encode_open(&b.encode, &b.packed, b.dev, &err), &err);
     assert_int_equal(mr_encode_most(b.encode), 8);
     struct mr_cpu_text texts[12];
     float rows[12][96];
@@ -153,11 +155,11 @@ static void refuses_what_does_not_fit(void **unused)
     struct mr_error err = {0};
     open_checkpoint(configs[1]);
     check(mr_device_open(&b.dev, "model:tiny", &err), &err);
-    assert_int_equal(mr_encode_open(&b.encode, b.ck, b.dev, &err), MR_ERR_FIT);
+    assert_int_equal(mr_encode_open(&b.encode, &b.packed, b.dev, &err), MR_ERR_FIT);
     assert_non_null(strstr(err.text, "n_positions is 600"));
     mr_device_close(b.dev);
     check(mr_device_open(&b.dev, "model:sim,capacity=64K", &err), &err);
-    assert_int_equal(mr_encode_open(&b.encode, b.ck, b.dev, &err), MR_ERR_MEMORY);
+    assert_int_equal(mr_encode_open(&b.encode, &b.packed, b.dev, &err), MR_ERR_MEMORY);
     close_bench();
 }
 

@@ -400,7 +400,7 @@ static void presets_are_shapes_of_the_papers(void **state)
     assert_refused(
         mr_synthetic_parse("gpt2-xxl", &c, &seed, &err), MR_ERR_USAGE, &err,
         "known are gptj-6b, gpt2, gpt2-xl, gpt3-xl, gpt3-175b, serial-6b, cerebras-2.7b, "
-        "cerebras-6.7b, cerebras-13b");
+        "cerebras-6.7b, cerebras-13b, bert-base, minilm-l6");
     assert_refused(mr_synthetic_parse("gpt2,layers=13", &c, &seed, &err), MR_ERR_USAGE, &err,
                    "layers=1..12");
 }

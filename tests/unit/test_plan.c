@@ -175,6 +175,52 @@ static void full_size_layer_is_predicted(void **unused)
     }
 }
 
+// Texts of encoders; neither was used to make the plan.
+static void texts_of_encoders_are_within_one_percent_too(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *config, *memory;
+        int layers, embd, heads, inner, seqs, tokens;
+    } points[] = {
+        {"sim", "ddr4-2400", 1, 384, 12, 1536, 1, 61}, // heads of 32, padded
+        {"sim", "hbm2", 2, 320, 5, 700, 9, 13},
+        {"sim", "ddr4-2400", 2, 256, 4, 1024, 3, 100}, // a run each
+        {"tiny", "ideal", 2, 128, 2, 300, 5, 3},       // two texts a run
+        {"tiny", "ddr4-2400", 3, 96, 3, 256, 2, 8},
+    };
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        struct mr_error err = {0};
+        struct mr_config model;
+        struct mr_plan_memory memory;
+        struct mr_plan_run p, s;
+        uint64_t seed;
+        char uri[64];
+        check(mr_synthetic_parse("minilm-l6,vocab=99", &model, &seed, &err), &err);
+        model.n_layer = points[i].layers;
+        model.n_embd = points[i].embd;
+        model.n_head = points[i].heads;
+        model.head_dim = model.n_embd / model.n_head;
+        model.n_inner = points[i].inner;
+        check(mr_plan_memory_of(&memory, points[i].memory, &err), &err);
+        const struct mr_plan_job job = {.model = &model,
+                                        .g = &mr_config_named(points[i].config)->g,
+                                        .memory = &memory,
+                                        .fold = mr_config_named(points[i].config)->fold};
+        const struct mr_plan_point at = {points[i].seqs, 0, points[i].tokens};
+        (void)snprintf(uri, sizeof uri, "sim:%s,memory=%s", points[i].config, points[i].memory);
+        check(mr_plan_point_run(&p, &job, &at, &err), &err);
+        check(mr_plan_point_measure(&s, &job, uri, &at, &err), &err);
+        double off = 100 * (p.cycles / s.cycles - 1);
+        print_message("# %s, %d texts of %d: %.0f cycles, plan %+.2f %%\n", uri, at.seqs, at.tokens,
+                      s.cycles, off);
+        assert_true(fabs(off) <= 1);
+        assert_true(p.weight_beats == s.weight_beats && p.kv_beats == s.kv_beats &&
+                    p.host_beats == s.host_beats && p.write_beats == s.write_beats &&
+                    p.mac_blocks == s.mac_blocks);
+    }
+}
+
 // Deep models are continued from their first layers.
 static void layers_beyond_the_followed_ones_cost_the_same(void **unused)
 {
@@ -543,6 +589,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_size_layer_is_predicted),
         cmocka_unit_test(plan_is_within_one_percent_of_the_simulator),
+        cmocka_unit_test(texts_of_encoders_are_within_one_percent_too),
         cmocka_unit_test(layers_beyond_the_followed_ones_cost_the_same),
         cmocka_unit_test(cost_is_what_synthesis_counts),
         cmocka_unit_test(cost_of_what_was_not_counted),
