@@ -13,7 +13,7 @@ $(BUILD)/gen/mr_training.inc: rtl/spec/device.def rtl/spec/gen_legal.awk
 	@awk -v out=training -f rtl/spec/gen_legal.awk $< >$@.tmp && mv $@.tmp $@
 $(BUILD)/unit/test_train_rules: $(BUILD)/gen/mr_training.inc
 # The simulated device with TRAIN.
-$(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(BUILD)/unit/test_train_streaming $(BUILD)/unit/test_trainer: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt.so
+$(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass $(BUILD)/unit/test_pass_encoder $(BUILD)/unit/test_train_streaming $(BUILD)/unit/test_trainer: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt.so
 $(BUILD)/unit/test_train_rtl $(BUILD)/unit/test_train_works $(BUILD)/unit/test_train_faults $(BUILD)/unit/test_pass: | $(BUILD)/sim/tinyt/libmillrace-sim-tinyt-view.so
 # The driver's logic that needs no kernel, with its types.
 UNIT_EXTRA_test_driver_check := -Itests/driver/kernel driver/check.c driver/scrub.c
@@ -46,7 +46,7 @@ $(BUILD)/san/tests/reference/%.o: override EXTRA_CFLAGS += -Itests
 $(BUILD)/libmillrace-reference-san.a: $(REFERENCE_SRC:%.c=$(BUILD)/san/%.o)
 	@echo "AR    $@"
 	@rm -f $@ && ar rcs $@ $^
-UNIT_REFERENCE := gpt2_train pass step store_train train train_products
+UNIT_REFERENCE := gpt2_train pass pass_encoder step store_train train train_products
 $(UNIT_REFERENCE:%=$(BUILD)/unit/test_%): $(BUILD)/libmillrace-reference-san.a
 $(foreach t,$(UNIT_REFERENCE),$(eval UNIT_EXTRA_test_$(t) := $(BUILD)/libmillrace-reference-san.a))
 # The command line with sanitizers: generate, chat, eval and the examples are tested with it.

@@ -61,6 +61,19 @@ static int allocate(struct mr_pass *p, struct mr_error *err)
     return rc;
 }
 
+// Of an encoder; it is what learns from labels.
+static int has_classifier(struct mr_pass *p, struct mr_error *err)
+{
+    const struct mr_arch *arch = mr_arch_of(p->c);
+    if (!arch->encoder)
+        return 0;
+    if (!p->c->learns_labels || arch->front.count != 1 || arch->top.count != 2)
+        return mr_fail(err, MR_ERR_UNSUPPORTED, "%s trains with a classifier of whole texts alone",
+                       arch->title);
+    p->encoder = calloc(1, sizeof *p->encoder);
+    return p->encoder ? 0 : mr_fail(err, MR_ERR_MEMORY, "no memory for training");
+}
+
 int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *name, uint64_t room,
              const struct mr_config *config, const struct mr_pass_options *options,
              struct mr_error *err)
@@ -80,7 +93,7 @@ int pass_new(struct mr_pass **pass, const struct mr_geometry *g, const char *nam
     p->room = room;
     p->least = options->least;
     size_t tensors = mr_tensor_specs(config);
-    int rc = mr_config_on_engine(config, err);
+    int rc = has_classifier(p, err);
     if (rc == 0)
         rc = pass_fits(p, err);
     p->choice = calloc(tensors, sizeof *p->choice);
@@ -116,6 +129,8 @@ int mr_pass_open(struct mr_pass **pass, struct mr_device *device, const struct m
         return rc;
     (*pass)->dev = device;
     rc = allocate(*pass, err);
+    if (rc == 0 && (*pass)->encoder)
+        rc = pass_encoder_open(*pass, err);
     if (rc == 0)
         rc = pass_stream_open(*pass, info->clock_khz, err);
     if (rc == 0)
@@ -135,6 +150,7 @@ void mr_pass_close(struct mr_pass *pass)
     if (!pass)
         return;
     pass_stream_close(pass);
+    pass_encoder_close(pass);
     free(pass->at.kept);
     free(pass->at.w_off);
     free(pass->at.wt_off);
@@ -143,6 +159,7 @@ void mr_pass_close(struct mr_pass *pass)
     free(pass->choice);
     free(pass->flow);
     free(pass->at.entry);
+    free(pass->at.entry_turned);
     free(pass->batch.pos);
     free(pass->batch.start);
     free(pass->batch.end);
@@ -162,7 +179,8 @@ int mr_pass_item_weights(struct mr_pass *pass, const struct mr_store *store, int
                          struct mr_error *err)
 {
     int unit = mr_stream_item(pass->c, MR_FORMAT_MXINT8, item).layer, rc = 0;
-    for (int turned = 0; turned < 2 && rc == 0 && pass->at.unit[unit].slot < 0; turned++)
+    for (int turned = 0; turned < 2 && rc == 0 && unit >= 0 && pass->at.unit[unit].slot < 0;
+         turned++)
         rc = pass_write_item(pass, store, item, turned, err);
     return rc;
 }
@@ -179,7 +197,7 @@ int mr_pass_weights(struct mr_pass *pass, const struct mr_store *store, struct m
 struct mr_device_streams mr_pass_streams(const struct mr_pass *pass)
 {
     const uint64_t *at = pass->mem.weight_addr;
-    if (pass->at.streamed > 0)
+    if (pass->at.streamed > 0 || pass->encoder) // whose first norm's vectors are the host's
         return (struct mr_device_streams){0};
     uint64_t apart = pass->g.n > 1 ? at[1] - at[0] : 0;
     for (int c = 2; c < pass->g.n; c++)
@@ -228,6 +246,8 @@ static int begin_pass(struct mr_pass *p, const struct mr_batch *batch, bool lear
         return rc;
     pass_place_rows(p, batch->lengths, batch->n_sequences);
     pass_stream_begin(p, learns);
+    if (p->encoder)
+        pass_encoder_weights(p);
     rc = pass_write_batch(p, batch, err);
     return rc == 0 ? pass_forward(p, err) : rc;
 }
@@ -237,7 +257,7 @@ int mr_pass_evaluate(struct mr_pass *pass, const struct mr_batch *batch, struct 
 {
     int rc = begin_pass(pass, batch, false, err);
     if (rc == 0)
-        rc = pass_loss(pass, batch, false, loss, err);
+        rc = (pass->encoder ? pass_classify : pass_loss)(pass, batch, false, loss, err);
     pass_stream_end(pass);
     return rc;
 }
@@ -249,8 +269,8 @@ int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_lo
     struct mr_loss found = {0};
     int rc = begin_pass(p, batch, true, err);
     if (rc == 0)
-        rc = pass_loss(p, batch, true, &found, err);
-    if (rc == 0)
+        rc = (p->encoder ? pass_classify : pass_loss)(p, batch, true, &found, err);
+    if (rc == 0 && !p->encoder)
         rc = pass_write_logits_gradient(p, err);
     if (rc == 0)
         rc = pass_backward(p, err);
@@ -262,6 +282,8 @@ int mr_pass_run(struct mr_pass *pass, const struct mr_batch *batch, struct mr_lo
     if (rc == 0 && p->tables_learn)
         rc = mr_device_read(p->dev, p->mem.rows_addr + p->at.residual * MR_BEAT, p->host.row_grad,
                             (size_t)p->batch.rows * (size_t)p->d.d * sizeof(float), err);
+    if (rc == 0 && p->tables_learn && p->encoder)
+        rc = pass_front_back(p, err);
     if (rc == 0)
         mr_loss_add(loss, &found);
     return rc;

@@ -85,6 +85,10 @@ void mr_pass_guess_units(struct mr_pass *pass);
 // The most that a sum of a micro-batch may be; 2^31 - 1 at first, one micro-batch a step.
 void mr_pass_set_limit(struct mr_pass *pass, uint32_t limit);
 
+// The gradient of a tensor that the host computes, of an encoder's front and classifier, in fp32,
+// [outputs][inputs]; NULL of others.
+const float *mr_pass_host_gradient(const struct mr_pass *pass, size_t i, size_t *count);
+
 // The gradient of what entered the first layer, [rows][*stride]: that of rows of tables.
 const float *mr_pass_row_gradient(const struct mr_pass *pass, size_t *stride);
 

@@ -131,7 +131,8 @@ static int linear(struct walk *w, int i)
         rc = input_gradient(w, i, first);
     p->batch.live[item->from] |= through;
     p->batch.residual_turned |= turns;
-    uint64_t x = pass_item(p, w->layer, writer)->turned, dy = p->at.grad[item->to].turned;
+    uint64_t x = writer < 0 ? p->at.entry_turned[w->layer] : pass_item(p, w->layer, writer)->turned;
+    uint64_t dy = p->at.grad[item->to].turned;
     size_t weight = tensor_of(w, item, MR_WEIGHT);
     bool inputs = p->host.tensors[weight].inputs_are_rows;
     if (rc == 0)
@@ -159,8 +160,12 @@ static int norm_chunk(struct walk *w, int i, int first)
         return rc;
     struct mr_command *c = run_add(&r, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
+    bool sum = item->back && p->batch.live[MR_RESIDUAL]; // of two gradients of the result
     run_fetch(&r, kept->row, first, false, false);
-    run_fetch(&r, p->at.dx, first, true, false);
+    if (p->batch.live[item->to])
+        run_fetch(&r, p->at.dx, first, true, false);
+    if (sum)
+        run_fetch(&r, p->at.residual, first, true, p->batch.live[item->to]);
     if (bias) {
         c = run_copy(&r, true, p->d.d, NO_MEMORY);
         run_copy_turned(&r, c, p->at.grad[item->to].turned, first, 0, begin);
@@ -175,7 +180,7 @@ static int norm_chunk(struct walk *w, int i, int first)
     if (gain) // whose gradient took its place
         run_fetch(&r, kept->row, first, false, false);
     run_norm_work(&r, MR_MOVE_NORM_BACK);
-    if (p->batch.live[MR_RESIDUAL])
+    if (p->batch.live[MR_RESIDUAL] && !item->back)
         run_fetch(&r, p->at.residual, first, true, true);
     run_save(&r, p->at.residual, first, true);
     return run_end(&r);
@@ -201,14 +206,6 @@ static int norm(struct walk *w, int i)
 }
 
 // ---- attention ---------------------------------------------------------------------------------
-
-// The first column of the scores of a chunk's rows: a whole chunk, so that of each key that is
-// loaded later all blocks of queries have been written for this head.
-static int first_key(const struct mr_pass *p, int first)
-{
-    int whole = pass_whole(p);
-    return p->batch.start[first] / whole * whole;
-}
 
 // A head's matrix of Q, K, V or the gradient of the attention.
 static uint64_t head_tiles(const struct mr_pass *p, uint64_t off, int head)
@@ -255,30 +252,80 @@ static void head_gradient(struct run *r, enum mr_place place, uint64_t turned, i
         run_matmul_rotary(r, c);
 }
 
-// dS in place of the gradients of the probabilities, and then P in place of the scores; both turned
-// to the stash, and dS as rows for dQ, whose product runs beside the other work.
-static void queries(struct run *r, struct walk *w, int i, int head, int first)
+static void scores(struct run *r, struct walk *w, int i, int head, int first)
 {
-    struct mr_pass *p = w->p;
-    int key = first_key(p, first), n = (first + r->rows - key + 63) / 64 * 64;
-    int kblocks = last_of((key + n) / 32, p->batch.kblocks) - key / 32;
+    struct mr_pass *p = r->p;
+    int key = pass_first_key(p, first), n = pass_keys(p, first, r->rows);
     run_head_product(r, head_tiles(p, kept_of(w, i, MR_Q, false), head),
                      head_tiles(p, kept_of(w, i, MR_K, false), head), first, key, n, false);
     run_head_product(r, head_tiles(p, p->at.grad[MR_ATTENTION].tiles, head),
                      head_tiles(p, kept_of(w, i, MR_V, false), head), first, key, n, true);
-    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, w->layer, first, key, n);
+}
+
+// Of dS in the second row memory and P in the first, which `probabilities` gets there: both turned
+// to the stash, and dS as rows for dQ, whose product runs beside the other work.
+static void gradients_of_scores(struct run *r, struct walk *w, int i, int head, int first,
+                                void (*probabilities)(struct run *, int layer, int first, int key,
+                                                      int n))
+{
+    struct mr_pass *p = r->p;
+    int key = pass_first_key(p, first), n = pass_keys(p, first, r->rows);
+    int kblocks = last_of((key + n) / 32, p->batch.kblocks) - key / 32, begin = first;
+    if (p->encoder) // columns that the chunk before has not written
+        begin = first == 0 ? 0
+                           : pass_first_key(p, first - p->chunk) +
+                                 pass_keys(p, first - p->chunk, p->chunk);
     struct mr_command *c = run_copy(r, true, n, run_place(MR_X));
     mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, READ_SLOT);
-    run_copy_turned(r, c, p->at.ds_turned, first, key, first);
+    run_copy_turned(r, c, p->at.ds_turned, first, key, begin);
     head_gradient(r, MR_Q, kept_of(w, i, MR_K, true), head, first, key / 32, kblocks);
-    run_softmax_work(r, MR_MOVE_SOFTMAX, w->layer, first, key, n);
-    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->at.p_turned, first, key, first);
+    probabilities(r, w->layer, first, key, n);
+    run_copy_turned(r, run_copy(r, false, n, NO_MEMORY), p->at.p_turned, first, key, begin);
+}
+
+static void make_probabilities(struct run *r, int layer, int first, int key, int n)
+{
+    run_softmax_work(r, MR_MOVE_SOFTMAX, layer, first, key, n);
+}
+
+static void fetch_probabilities(struct run *r, int layer, int first, int key, int n)
+{
+    (void)layer;
+    (void)key;
+    (void)run_rows(r, MR_OP_FETCH_ROWS, pass_scores(r->p, first, false), n, false);
+}
+
+// dS in place of the gradients of the probabilities, and then P in place of the scores.
+static void queries(struct run *r, struct walk *w, int i, int head, int first)
+{
+    scores(r, w, i, head, first);
+    run_softmax_work(r, MR_MOVE_SOFTMAX_BACK, w->layer, first, pass_first_key(r->p, first),
+                     pass_keys(r->p, first, r->rows));
+    gradients_of_scores(r, w, i, head, first, make_probabilities);
+}
+
+// The same of an encoder, in two parts: the host makes dS and P between them (pass_softmax()).
+static void scores_to_host(struct run *r, struct walk *w, int i, int head, int first)
+{
+    int n = pass_keys(r->p, first, r->rows);
+    scores(r, w, i, head, first);
+    (void)run_rows(r, MR_OP_SAVE_ROWS, pass_scores(r->p, first, false), n, false);
+    (void)run_rows(r, MR_OP_SAVE_ROWS, pass_scores(r->p, first, true), n, true);
+}
+
+static void queries_of_host(struct run *r, struct walk *w, int i, int head, int first)
+{
+    int n = pass_keys(r->p, first, r->rows);
+    (void)run_rows(r, MR_OP_FETCH_ROWS, pass_scores(r->p, first, true), n, true);
+    gradients_of_scores(r, w, i, head, first, fetch_probabilities);
 }
 
 static void keys(struct run *r, struct walk *w, int i, int head, int first)
 {
-    struct mr_pass *p = w->p;
-    int at = first / 32, kblocks = (p->batch.end[first + r->rows - 1] + 31) / 32 - at;
+    struct mr_pass *p = r->p;
+    // Queries that see them: of a decoder none is before them.
+    int at = (p->encoder ? p->batch.start[first] : first) / 32;
+    int kblocks = (p->batch.end[first + r->rows - 1] + 31) / 32 - at;
     run_load_act(r, p->at.p_turned, p->batch.kblocks, at, kblocks, first, r->rows, run_place(MR_X),
                  0, READ_SLOT);
     head_gradient(r, MR_V, p->at.grad[MR_ATTENTION].turned, head, first, at, kblocks);
@@ -287,19 +334,18 @@ static void keys(struct run *r, struct walk *w, int i, int head, int first)
     head_gradient(r, MR_K, kept_of(w, i, MR_Q, true), head, first, at, kblocks);
 }
 
-// The chunks of all heads, each first as queries and then as keys: what LOAD_ACT reads of P and dS
-// stands in the vector's queue behind the copies that write it. A program has chunks of as many
-// rows.
-static int attend(struct walk *w, int i)
+typedef void head_work(struct run *r, struct walk *w, int i, int head, int first);
+
+// The chunks of the heads from..to - 1, each first for one work and then for another: what LOAD_ACT
+// reads of P and dS stands in the vector's queue behind the copies that write it. A program has
+// chunks of as many rows.
+static int heads(struct walk *w, int i, int from, int to, head_work *const works[], int n_works)
 {
     struct mr_pass *p = w->p;
-    static const enum mr_place to[] = {MR_Q, MR_K, MR_V};
     struct run r = {.rows = 0};
     int chunks = (p->batch.rows + p->chunk - 1) / p->chunk, table = -1, rc = 0;
-    for (int k = 0; k < 3 && rc == 0; k++)
-        rc = pass_sums(p, p->at.grad[to[k]].turned, w->err);
-    for (int n = 0; n < 2 * chunks * p->c->n_head && rc == 0; n++) {
-        int head = n / (2 * chunks), first = n % chunks * p->chunk;
+    for (int n = n_works * chunks * from; n < n_works * chunks * to && rc == 0; n++) {
+        int head = n / (n_works * chunks), first = n % chunks * p->chunk;
         int rows = pass_chunk_rows(p, first);
         if (r.rows && (r.rows != rows || r.count > PASS_PROGRAM / 2)) {
             rc = run_end(&r);
@@ -316,10 +362,31 @@ static int attend(struct walk *w, int i)
             return rc;
         if (table != first)
             run_load_rows(&r, table = first, 1);
-        (n / chunks % 2 ? keys : queries)(&r, w, i, head, first);
+        works[n / chunks % n_works](&r, w, i, head, first);
+    }
+    return rc == 0 ? run_end(&r) : rc;
+}
+
+static int attend(struct walk *w, int i)
+{
+    struct mr_pass *p = w->p;
+    static const enum mr_place to[] = {MR_Q, MR_K, MR_V};
+    static head_work *const decoder[] = {queries, keys}, *const before[] = {scores_to_host},
+                            *const behind[] = {queries_of_host, keys};
+    int rc = 0;
+    for (int k = 0; k < 3 && rc == 0; k++)
+        rc = pass_sums(p, p->at.grad[to[k]].turned, w->err);
+    if (rc == 0 && !p->encoder)
+        rc = heads(w, i, 0, p->c->n_head, decoder, 2);
+    for (int h = 0; h < p->c->n_head && rc == 0 && p->encoder; h++) {
+        rc = heads(w, i, h, h + 1, before, 1);
+        if (rc == 0)
+            rc = pass_softmax(p, w->layer, w->err);
+        if (rc == 0)
+            rc = heads(w, i, h, h + 1, behind, 2);
     }
     p->batch.live[MR_Q] = p->batch.live[MR_K] = p->batch.live[MR_V] = true;
-    return rc == 0 ? run_end(&r) : rc;
+    return rc;
 }
 
 // ---- the pass ----------------------------------------------------------------------------------
@@ -329,7 +396,7 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
     int rc = 0;
     p->batch.residual_turned = false;
     for (int place = 0; place < MR_PLACES; place++)
-        p->batch.live[place] = place == MR_RESULT;
+        p->batch.live[place] = place == (p->encoder ? MR_RESIDUAL : MR_RESULT);
     for (int layer = p->c->n_layer; layer >= 0 && rc == 0; layer--) {
         struct walk w = {p, mr_items_of(p->c, layer), layer, err};
         if (pass_reaches(p, layer))
@@ -341,7 +408,7 @@ int pass_backward(struct mr_pass *p, struct mr_error *err)
         }
         for (int i = w.list->count - 1; i >= 0 && rc == 0; i--) {
             const struct mr_item *item = &w.list->items[i];
-            if (!p->batch.live[item->to] || !pass_flow(p, layer, i)->writes)
+            if (!pass_is_live(p, item) || !pass_flow(p, layer, i)->writes)
                 continue; // nothing reads it, or nothing in front of it learns
             p->now = (struct mr_pass_program){.layer = layer, .item = item};
             rc = item->kind == MR_NORM     ? norm(&w, i)

@@ -11,12 +11,14 @@
 #include "train/pass_impl.h"
 
 // Rows, positions, and the sum of the tables' rows.
-static int write_row(struct mr_pass *p, int row, uint32_t kv_off, int token, struct mr_error *err)
+static int write_row(struct mr_pass *p, int row, uint32_t kv_off, const struct mr_batch *batch,
+                     struct mr_error *err)
 {
     const struct mr_list *tables = &mr_arch_of(p->c)->tables;
-    int pos = p->batch.pos[row];
+    int pos = p->batch.pos[row], token = batch->tokens[row];
+    int type = batch->types ? batch->types[row] : 0;
     uint32_t table[4] = {kv_off, (uint32_t)pos, 1 | (uint32_t)(pos > 0 && row % p->chunk > 0) << 1,
-                         0};
+                         p->encoder ? (uint32_t)(p->batch.end[row] - p->batch.start[row]) : 0};
     float *rot = p->host.row_grad, *x = p->host.row_grad, *table_row = x + p->d.d; // for now
     size_t rot_bytes = (size_t)p->at.rot_beats * MR_BEAT, n = (size_t)p->c->n_embd;
     int rc =
@@ -33,11 +35,14 @@ static int write_row(struct mr_pass *p, int row, uint32_t kv_off, int token, str
     for (int t = 0; t < tables->count; t++) {
         const struct mr_item *item = &tables->items[t];
         size_t i = mr_params_index(p->c, p->c->n_layer, item, MR_WEIGHT);
-        mr_store_row(p->weights, i, item->by == MR_BY_TOKEN ? token : pos, table_row);
+        int at = item->by == MR_BY_TOKEN ? token : item->by == MR_BY_TYPE ? type : pos;
+        mr_store_row(p->weights, i, at, table_row);
         for (size_t k = 0; k < n; k++)
             x[k] = mr_fadd(x[k], table_row[k]);
     }
     size_t bytes = (size_t)p->d.d * sizeof *x;
+    if (p->encoder)
+        pass_front(p, row, x);
     if (rc == 0)
         rc = mr_device_write(p->dev,
                              p->mem.rows_addr + p->at.entry[0] * MR_BEAT + (uint64_t)row * bytes, x,
@@ -94,7 +99,7 @@ int pass_write_batch(struct mr_pass *p, const struct mr_batch *batch, struct mr_
     uint32_t kv_off = 0;
     for (int s = 0; s < batch->n_sequences; s++) {
         for (int t = 0; t < batch->lengths[s] && rc == 0; t++, row++)
-            rc = write_row(p, row, kv_off, batch->tokens[row], err);
+            rc = write_row(p, row, kv_off, batch, err);
         kv_off += (uint32_t)((batch->lengths[s] + p->g.n - 1) / p->g.n) * p->at.kv_record;
     }
     return rc == 0 ? write_ones(p, err) : rc;

@@ -67,13 +67,13 @@ int pass_fits(const struct mr_pass *p, struct mr_error *err)
                        "%d; %s",
                        p->name, l->what, l->need, l->have,
                        too_small(of_sim) ? "no configuration holds it" : "model:sim holds it");
-    if (mr_segment_kblocks(p->d.vocab / 32, 0) > words)
+    if (!p->encoder && mr_segment_kblocks(p->d.vocab / 32, 0) > words)
         return mr_fail(err, MR_ERR_FIT, "the vocabulary of %d does not fit device %s for training",
                        p->c->vocab_size, p->name);
     if (blocks + p->d.head_lanes / 32 > words || blocks > stream || blocks > MR_GRAD_KBLOCKS)
         return mr_fail(err, MR_ERR_FIT, "a micro-batch of %d rows does not fit device %s",
                        p->most_rows, p->name);
-    if (p->c->n_positions + pass_whole(p) + p->chunk + 64 > p->g.d_max)
+    if (pass_most_keys(p) + 64 > p->g.d_max)
         return mr_fail(err, MR_ERR_FIT, "scores of %d positions do not fit device %s",
                        p->c->n_positions, p->name);
     return 0;

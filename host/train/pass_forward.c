@@ -7,13 +7,44 @@
 #include "engine/program.h"
 #include "train/pass_impl.h"
 
+// What a program has of a layer. Of an encoder K and V of all chunks come first, since a row sees
+// rows behind it; then each chunk's Q with the attention, and the rest. Their weights are
+// neighbours in the stream.
+enum stage { WHOLE, KEYS, QUERIES, REST };
+
 struct forward {
     struct run run;
     struct mr_pass *p;
     struct mr_program_places places;
     const struct mr_list *list;
     int layer, first; // row of the chunk
+    enum stage stage;
 };
+
+static bool belongs(enum stage stage, const struct mr_item *item)
+{
+    bool keys = item->to == MR_K || item->to == MR_V;
+    bool queries = item->to == MR_Q || item->kind == MR_ATTEND;
+    return stage == WHOLE     ? true
+           : stage == KEYS    ? keys
+           : stage == QUERIES ? queries
+                              : !keys && !queries;
+}
+
+// Rows of the layer's entry or of the attention, as they are in activation memory.
+static struct mr_command *to_activation(struct forward *f, bool second, int lanes,
+                                        enum mr_place place)
+{
+    struct mr_command *c = run_copy(&f->run, second, lanes, run_place(place));
+    mr_command_set(c, MR_F_MOVE_ROWS_DST_BASE, (uint32_t)f->places.base[place]);
+    mr_command_set(c, MR_F_MOVE_ROWS_DST_SLOT, (uint32_t)f->places.slot[place]);
+    return c;
+}
+
+static uint64_t attention_rows(const struct forward *f)
+{
+    return f->p->at.attention + (uint64_t)f->first * (uint64_t)(f->p->d.w / 16);
+}
 
 static void norm(struct forward *f, int i)
 {
@@ -24,7 +55,12 @@ static void norm(struct forward *f, int i)
     struct mr_command *c = run_add(&f->run, MR_OP_STREAM_VEC, 0, run_memory(MR_MEM_VECTORS));
     struct mr_ln_const k = mr_ln_consts(p->c->n_embd, p->c->layer_norm_epsilon);
     mr_command_set(c, MR_F_STREAM_VEC_D, (uint32_t)p->d.d);
-    c = run_add(&f->run, MR_OP_LAYERNORM, reads, run_place(item->to) | run_memory(MR_MEM_SECOND));
+    if (item->back) // before it writes there
+        run_save(&f->run, kept->row, f->first, false);
+    c = run_add(&f->run, MR_OP_LAYERNORM, reads,
+                run_place(item->to) | run_memory(MR_MEM_SECOND) |
+                    (item->back ? run_place(MR_RESIDUAL) : 0));
+    mr_command_set(c, MR_F_LAYERNORM_BACK, item->back);
     mr_command_set(c, MR_F_LAYERNORM_DST_BASE, (uint32_t)f->places.base[item->to]);
     mr_command_set(c, MR_F_LAYERNORM_DBLOCKS, (uint32_t)p->d.d / 32);
     mr_command_set(c, MR_F_LAYERNORM_N, (uint32_t)k.n);
@@ -33,9 +69,20 @@ static void norm(struct forward *f, int i)
     mr_command_set(c, MR_F_LAYERNORM_INV_N2, mr_bits(k.inv_n2));
     mr_command_set(c, MR_F_LAYERNORM_EPS, mr_bits(k.eps));
     mr_command_set(c, MR_F_LAYERNORM_KEEP, 1);
-    run_save(&f->run, kept->row, f->first, false);
+    if (item->back && !pass_x_is_read(f->list, i))
+        return; // the next layer has it
+    if (!item->back)
+        run_save(&f->run, kept->row, f->first, false);
     c = run_copy(&f->run, true, p->d.d, NO_MEMORY);
     run_copy_turned(&f->run, c, kept->turned, f->first, 0, f->first == 0 ? 0 : INT32_MAX);
+}
+
+static void load_maxima(struct forward *f, bool to_end)
+{
+    unsigned reads = run_memory(MR_MEM_ROWS) | (to_end ? run_memory(MR_MEM_KV) : 0);
+    struct mr_command *c = run_add(&f->run, MR_OP_PM_LOAD, reads, run_memory(MR_MEM_MAXIMA));
+    mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)f->p->d.w / 64);
+    mr_command_set(c, MR_F_PM_LOAD_TO_END, to_end);
 }
 
 static void attend(struct forward *f, int i)
@@ -57,6 +104,8 @@ static void attend(struct forward *f, int i)
     c = run_copy(&f->run, true, p->d.w, NO_MEMORY);
     run_copy_turned(&f->run, c, pass_item(p, f->layer, i)->turned, f->first, 0,
                     f->first == 0 ? 0 : INT32_MAX);
+    if (f->stage == QUERIES)
+        (void)run_rows(&f->run, MR_OP_SAVE_ROWS, attention_rows(f), p->d.w, true);
 }
 
 static void store_kv(struct forward *f, enum mr_place from)
@@ -134,27 +183,46 @@ static int items_that_keep(const struct mr_list *list)
     return n;
 }
 
-static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, struct mr_error *err)
+// What is in the memories before the items.
+static void begin(struct forward *f)
 {
-    struct forward f = {.p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first};
+    struct mr_pass *p = f->p;
+    run_load_rows(&f->run, f->first, 0);
+    if (f->stage == REST) {
+        (void)run_rows(&f->run, MR_OP_FETCH_ROWS, attention_rows(f), p->d.w, true);
+        (void)to_activation(f, true, p->d.w, MR_ATTENTION);
+    }
+    run_fetch(&f->run, p->at.entry[f->layer], f->first, false, false);
+    if (f->stage == KEYS || f->stage == QUERIES) {
+        struct mr_command *c = to_activation(f, false, p->d.d, MR_X);
+        if (f->stage == KEYS)
+            run_copy_turned(&f->run, c, p->at.entry_turned[f->layer], f->first, 0,
+                            f->first == 0 ? 0 : INT32_MAX);
+    }
+    if (f->layer < p->c->n_layer && f->stage != REST)
+        load_maxima(f, f->stage == QUERIES);
+}
+
+static int chunk_of_layer(struct mr_pass *p, int layer, int first, enum stage stage, bool again,
+                          struct mr_error *err)
+{
+    struct forward f = {
+        .p = p, .list = mr_items_of(p->c, layer), .layer = layer, .first = first, .stage = stage};
     int stream = -1, count = again ? items_that_keep(f.list) : f.list->count;
     for (int i = 0; i < f.list->count && stream < 0; i++)
-        stream = pass_item(p, layer, i)->stream;
+        if (belongs(stage, &f.list->items[i]))
+            stream = pass_item(p, layer, i)->stream;
     f.places = mr_program_places(p->c);
     p->now = (struct mr_pass_program){
         .part = again ? MR_PASS_AGAIN : MR_PASS_FORWARD, .layer = layer, .first = first};
     int rc = run_begin(&f.run, p, pass_chunk_rows(p, first), p->at.w_off[stream], err);
     if (rc < 0)
         return rc;
-    run_load_rows(&f.run, first, 0);
-    run_fetch(&f.run, p->at.entry[layer], first, false, false);
-    if (layer < p->c->n_layer) {
-        struct mr_command *c =
-            run_add(&f.run, MR_OP_PM_LOAD, run_memory(MR_MEM_ROWS), run_memory(MR_MEM_MAXIMA));
-        mr_command_set(c, MR_F_PM_LOAD_WBEATS, (uint32_t)p->d.w / 64);
-    }
+    begin(&f);
     for (int i = 0; i < count; i++) {
         enum mr_kind kind = f.list->items[i].kind;
+        if (!belongs(stage, &f.list->items[i]))
+            continue;
         if (kind == MR_NORM)
             norm(&f, i);
         else if (kind == MR_ATTEND)
@@ -162,26 +230,34 @@ static int chunk_of_layer(struct mr_pass *p, int layer, int first, bool again, s
         else
             matrix(&f, i);
     }
-    if (layer < p->c->n_layer && !again)
+    if (layer < p->c->n_layer && !again && (stage == WHOLE || stage == REST))
         run_save(&f.run, p->at.entry[layer + 1], first, false);
     return run_end(&f.run);
+}
+
+static int layer_forward(struct mr_pass *p, int layer, bool again, struct mr_error *err)
+{
+    int rc = 0;
+    for (int stage = p->encoder ? KEYS : WHOLE; stage <= (p->encoder ? REST : WHOLE); stage++)
+        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
+            rc = chunk_of_layer(p, layer, first, (enum stage)stage, again, err);
+    return rc;
 }
 
 int pass_forward(struct mr_pass *p, struct mr_error *err)
 {
     int rc = 0;
     for (int layer = 0; layer <= p->c->n_layer && rc == 0; layer++) {
+        if (mr_items_of(p->c, layer)->count == 0)
+            continue; // behind an encoder's last layer
         rc = pass_stream_use(p, layer, err);
-        for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
-            rc = chunk_of_layer(p, layer, first, false, err);
+        if (rc == 0)
+            rc = layer_forward(p, layer, false, err);
     }
     return rc;
 }
 
 int pass_layer_again(struct mr_pass *p, int layer, struct mr_error *err)
 {
-    int rc = 0;
-    for (int first = 0; first < p->batch.rows && rc == 0; first += p->chunk)
-        rc = chunk_of_layer(p, layer, first, true, err);
-    return rc;
+    return layer_forward(p, layer, true, err);
 }

@@ -135,8 +135,8 @@ static void takes_parts(struct run *r)
     const struct mr_pass *p = r->p;
     int widest = p->d.f > p->d.w ? p->d.f : p->d.w, kblocks = p->batch.kblocks;
     widest = (widest > p->d.d ? widest : p->d.d) / 32;
-    int scores = (p->c->n_positions + pass_whole(p) + p->chunk) / 32 + 2;
-    int head = mr_segment_kblocks(p->d.vocab / 32, 0), used = widest + p->d.d / 32;
+    int scores = pass_most_keys(p) / 32 + 2;
+    int head = p->encoder ? 0 : mr_segment_kblocks(p->d.vocab / 32, 0), used = widest + p->d.d / 32;
     used = used > head ? used : head;
     used = used > scores + p->d.head_lanes / 32 ? used : scores + p->d.head_lanes / 32;
     int room = (p->g.act_words - used) / kblocks;

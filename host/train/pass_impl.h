@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/mover.h"
 #include "engine/depend.h"
+#include "model/arch.h"
 #include "pack/layout.h"
 #include "store/params.h"
 #include "store/store.h"
@@ -80,6 +81,9 @@ struct pass_places {
     uint64_t rot_off[2], rot_beats;           // input window: forward, turned back
     uint64_t residual, dx;                    // rows window
     uint64_t *entry;        // [n_layer + 1] what enters each layer; the residual, where it may
+    uint64_t *entry_turned; // [n_layer] stash: the same as X, of an encoder
+    uint64_t attention;     // rows window, of an encoder: its result, between two programs
+    uint64_t scores;        // the same: of a head scores, then gradients of probabilities
     struct pass_unit *unit; // [n_layer + 1]
     int streamed;           // of the units
     int n_items;
@@ -98,6 +102,21 @@ struct pass_host {
     float *logits;
     uint8_t *image[PASS_CHANNELS]; // of a matrix that the host writes
     uint8_t *item;                 // of an item of the streams, one channel
+};
+
+// What the host computes of an encoder: the norm in front of the first layer, and the classifier.
+struct pass_host_tensor {
+    size_t tensor;
+    size_t count; // elements; memory is padded with zeros
+    float *weights, *gradient;
+};
+
+enum { PASS_HOST_TENSORS = 6 }; // gain and bias; those of the classifier
+struct pass_encoder {
+    struct pass_host_tensor of[PASS_HOST_TENSORS];
+    float *read;   // [most_rows][d.d]: of the norm in front
+    float *first;  // the first row of each text, of n_embd; room for [most_rows][d.d]
+    float *scores; // [2][chunk][pass_most_keys()] of a head
 };
 
 // A sum of gradients that waits until its sides' place is needed, or is done (pass_gradient.c).
@@ -183,6 +202,7 @@ struct mr_pass {
     struct pass_memory mem;
     struct pass_places at;
     struct pass_host host;
+    struct pass_encoder *encoder; // NULL: it is none
     struct pass_batch batch;
     struct pass_sums sums;
     struct pass_stream stream;
@@ -230,6 +250,12 @@ static inline int pass_blocks(int rows)
     return (rows + 31) / 32;
 }
 
+// Layers and, but for an encoder, what is behind the last one.
+static inline int pass_units(const struct mr_pass *p)
+{
+    return p->c->n_layer + (mr_items_of(p->c, p->c->n_layer)->count > 0);
+}
+
 // Rows that are whole chunks and whole groups of columns of all channels.
 static inline int pass_whole(const struct mr_pass *p)
 {
@@ -237,6 +263,22 @@ static inline int pass_whole(const struct mr_pass *p)
     while (whole % 64)
         whole += p->chunk;
     return whole;
+}
+
+// Does an item of the list behind norm i read what it writes?
+static inline bool pass_x_is_read(const struct mr_list *list, int i)
+{
+    int reader = i + 1;
+    while (reader < list->count && list->items[reader].from != MR_X &&
+           list->items[reader].to != MR_X)
+        reader++;
+    return reader < list->count && list->items[reader].from == MR_X;
+}
+
+// Whether something in front of it reads the gradient of what item i wrote.
+static inline bool pass_is_live(const struct mr_pass *p, const struct mr_item *item)
+{
+    return p->batch.live[item->to] || (item->back && p->batch.live[MR_RESIDUAL]);
 }
 
 static inline int place_lanes(const struct mr_pass *p, enum mr_place place)
@@ -312,6 +354,8 @@ void run_load_rows(struct run *r, int first, int rotary); // table and rotary of
 // Rows of the model's width at row `first` of a region of the rows window.
 void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add);
 void run_save(struct run *r, uint64_t off, int first, bool second);
+// FETCH_ROWS or SAVE_ROWS of rows of so many lanes, which begin there.
+struct mr_command *run_rows(struct run *r, unsigned op, uint64_t off, int lanes, bool second);
 void run_stream_weights(struct run *r, int kblocks, int cols, bool bias);
 void run_stream_stash(struct run *r, uint64_t off, int all_kblocks, int first_kblock, int kblocks,
                       int first_col, int cols);
@@ -342,6 +386,31 @@ void run_softmax_work(struct run *r, unsigned work, int layer, int first, int ke
 // probabilities, of columns key..key + n - 1.
 void run_head_product(struct run *r, uint64_t rows, uint64_t cols, int first, int key, int n,
                       bool second);
+
+// ---- encoders (pass_encoder.c) -----------------------------------------------------------------
+
+int pass_encoder_open(struct mr_pass *p, struct mr_error *err);
+void pass_encoder_close(struct mr_pass *p);
+// The weights that the host needs, as the store has them now.
+void pass_encoder_weights(struct mr_pass *p);
+// The norm in front, of row `row` in place: x[d.d].
+void pass_front(struct mr_pass *p, int row, float *x);
+// From its result's gradient, host.row_grad and what the first layer's matrices add, to that of
+// what it read, and those of its vectors.
+int pass_front_back(struct mr_pass *p, struct mr_error *err);
+// The classifier of the last rows, which are in the device's memory; for a gradient theirs takes
+// their place.
+int pass_classify(struct mr_pass *p, const struct mr_batch *batch, bool gradient,
+                  struct mr_loss *loss, struct mr_error *err);
+// Scores of all rows of a head and gradients of probabilities become P and dS.
+int pass_softmax(struct mr_pass *p, int layer, struct mr_error *err);
+// Where scores of the rows from `first` on are, or gradients of their probabilities.
+uint64_t pass_scores(const struct mr_pass *p, int first, bool gradients);
+
+// Keys of a chunk's rows: from column pass_first_key() on so many.
+int pass_first_key(const struct mr_pass *p, int first);
+int pass_keys(const struct mr_pass *p, int first, int rows);
+int pass_most_keys(const struct mr_pass *p);
 
 // ---- passes ------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ static void find_in_layer(struct mr_pass *p, int layer, bool *residual)
     const struct mr_list *list = mr_items_of(p->c, layer);
     bool wants[MR_PLACES] = {false};
     wants[MR_RESIDUAL] = *residual;
+    wants[MR_X] = *residual && p->encoder; // a layer begins with what the last norm wrote
     for (int i = 0; i < list->count; i++) {
         const struct mr_item *item = &list->items[i];
         struct pass_flow *flow = pass_flow(p, layer, i);
@@ -39,6 +40,8 @@ static void find_in_layer(struct mr_pass *p, int layer, bool *residual)
         for (int part = 0; part < MR_PARTS; part++)
             flow->writes |= pass_learns(p, layer, item, (enum mr_part)part);
         wants[item->to] = flow->writes || (item->to == MR_RESIDUAL && wants[MR_RESIDUAL]);
+        if (item->back)
+            wants[MR_RESIDUAL] = flow->writes;
     }
     *residual = wants[MR_RESIDUAL];
 }
@@ -49,6 +52,9 @@ void pass_find_flow(struct mr_pass *p)
     p->tables_learn = false;
     for (int t = 0; t < tables->count; t++)
         p->tables_learn |= !frozen(p, p->c->n_layer, &tables->items[t], MR_WEIGHT);
+    for (int part = 0; part < MR_PARTS && p->encoder; part++)
+        p->tables_learn |=
+            !frozen(p, p->c->n_layer, mr_arch_of(p->c)->front.items, (enum mr_part)part);
     bool residual = p->tables_learn;
     for (int layer = 0; layer <= p->c->n_layer; layer++)
         find_in_layer(p, layer, &residual);

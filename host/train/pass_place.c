@@ -43,7 +43,8 @@ static void place_item(struct mr_pass *p, int layer, int i)
         k->slope = take_rows(p, place_lanes(p, item->to) / 2); // 16 bits each
     if (item->to == MR_Q || item->to == MR_K || item->to == MR_V)
         k->tiles = take_tiles(p, p->d.head_lanes / 32, p->c->n_head);
-    if (item->to != MR_V && item->to != MR_RESIDUAL && item->to != MR_RESULT)
+    if (item->to != MR_V && item->to != MR_RESIDUAL && item->to != MR_RESULT &&
+        (!item->back || pass_x_is_read(mr_items_of(p->c, layer), i)))
         k->turned = take_turned(p, place_lanes(p, item->to));
 }
 
@@ -53,6 +54,8 @@ static void place_gradients(struct mr_pass *p)
         enum mr_place place = (enum mr_place)i;
         int kblocks = place_lanes(p, place) / 32;
         struct place_grad *g = &p->at.grad[i];
+        if (p->encoder && place == MR_RESULT)
+            continue;
         g->turned = take_turned(p, place_lanes(p, place));
         g->tiles_kblocks = place == MR_ATTENTION ? p->d.head_lanes / 32 : kblocks;
         if (place == MR_ATTENTION)
@@ -71,6 +74,10 @@ static void place_gradients(struct mr_pass *p)
     p->at.ones = take_turned(p, 64);
     p->at.residual = take_rows(p, p->d.d);
     p->at.dx = take_rows(p, p->d.d);
+    if (!p->encoder)
+        return;
+    p->at.attention = take_rows(p, p->d.w);
+    p->at.scores = take_rows(p, 2 * pass_most_keys(p));
 }
 
 static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *item,
@@ -96,8 +103,8 @@ static void place_tensor(struct mr_pass *p, int layer, const struct mr_item *ite
 // Those that come over the link lie evenly between those that stay, which hide them.
 static bool streams(const struct mr_pass *p, int unit)
 {
-    int64_t units = p->c->n_layer + 1, streamed = p->at.streamed;
-    return (unit + 1) * streamed / units > unit * streamed / units;
+    int64_t units = pass_units(p), streamed = p->at.streamed;
+    return unit < units && (unit + 1) * streamed / units > unit * streamed / units;
 }
 
 static void place_w(struct mr_pass *p, int unit)
@@ -155,6 +162,8 @@ static void place_kept(struct mr_pass *p, int unit)
             place_item(p, unit, i);
         k->stream = stream;
     }
+    if (p->encoder && unit < p->c->n_layer)
+        p->at.entry_turned[unit] = shared ? p->at.entry_turned[0] : take_turned(p, p->d.d);
     u->stash.end = p->mem.size.stash;
     u->rows.end = p->mem.size.rows;
 }
@@ -227,7 +236,7 @@ static void place_windows(struct mr_pass *p)
     p->at.rot_off[0] = take(&p->mem.input_beats, rows * p->at.rot_beats);
     p->at.rot_off[1] = take(&p->mem.input_beats, rows * p->at.rot_beats);
     (void)take(&p->mem.input_beats, (uint64_t)p->g.n); // rows that LOAD_ROWS reads and nobody uses
-    p->mem.result_beats = rows * (((uint64_t)p->c->vocab_size + 15) / 16);
+    p->mem.result_beats = p->encoder ? 1 : rows * (((uint64_t)p->c->vocab_size + 15) / 16);
     p->mem.prog_most = PASS_PROGRAM;
 }
 
@@ -316,22 +325,24 @@ static int too_small(const struct mr_pass *p, struct mr_error *err)
 int pass_place(struct mr_pass *p, struct mr_error *err)
 {
     const struct mr_arch *arch = mr_arch_of(p->c);
-    int streams = mr_stream_items(p->c), units = p->c->n_layer + 1;
+    int streams = mr_stream_items(p->c), units = pass_units(p), all = p->c->n_layer + 1;
     p->at.n_items = p->c->n_layer * arch->block.count + arch->tail.count;
     p->at.kept = calloc((size_t)p->at.n_items, sizeof *p->at.kept);
     p->at.w_off = calloc((size_t)streams, sizeof *p->at.w_off);
     p->at.wt_off = calloc((size_t)streams, sizeof *p->at.wt_off);
     p->host.tensors = calloc(mr_tensor_specs(p->c), sizeof *p->host.tensors);
-    p->at.entry = calloc((size_t)units, sizeof *p->at.entry);
-    p->at.unit = calloc((size_t)units, sizeof *p->at.unit);
-    if (!p->at.entry || !p->at.unit || !p->at.kept || !p->at.w_off || !p->at.wt_off ||
-        !p->host.tensors)
+    p->at.entry = calloc((size_t)all, sizeof *p->at.entry);
+    p->at.entry_turned = calloc((size_t)all, sizeof *p->at.entry_turned);
+    p->at.unit = calloc((size_t)all, sizeof *p->at.unit);
+    if (!p->at.entry || !p->at.entry_turned || !p->at.unit || !p->at.kept || !p->at.w_off ||
+        !p->at.wt_off || !p->host.tensors)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for training");
     for (int i = 0; i < p->at.n_items; i++)
         p->at.kept[i].stream = -1;
     for (int s = 0; s < streams; s++) {
         struct mr_stream_item it = mr_stream_item(p->c, MR_FORMAT_MXINT8, s);
-        pass_item(p, it.layer, it.index)->stream = s;
+        if (it.layer >= 0) // the host has what is in front
+            pass_item(p, it.layer, it.index)->stream = s;
     }
     place_all(p, p->least && units >= FIRST_THAT_HELPS ? units : 0);
     for (int n = FIRST_THAT_HELPS; n <= units && !holds(p); n++)

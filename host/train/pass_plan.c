@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass without a device: its programs, and the memory that it would take.
+#include "model/arch.h"
 #include "train/pass.h"
 #include "train/pass_impl.h"
 
@@ -7,7 +8,11 @@ int mr_pass_plan(struct mr_pass **pass, const struct mr_geometry *g, const char 
                  const struct mr_config *config, const struct mr_pass_options *options,
                  struct mr_error *err)
 {
-    int rc = pass_new(pass, g, name, options->capacity / (uint64_t)g->n, config, options, err);
+    int rc = mr_config_on_engine(config, err);
+    *pass = NULL;
+    if (rc < 0)
+        return rc;
+    rc = pass_new(pass, g, name, options->capacity / (uint64_t)g->n, config, options, err);
     if (rc == 0)
         rc = pass_stream_open(*pass, options->clock_khz, err);
     if (rc == 0)
@@ -55,7 +60,7 @@ int mr_pass_programs(struct mr_pass *pass, const int *lengths, int n_sequences, 
 
 struct mr_pass_streaming mr_pass_streaming(const struct mr_pass *pass)
 {
-    struct mr_pass_streaming s = {.units = pass->c->n_layer + 1, .streamed = pass->at.streamed};
+    struct mr_pass_streaming s = {.units = pass_units(pass), .streamed = pass->at.streamed};
     if (!pass->stream.mover)
         return s;
     const struct mr_mover_stats moved = mr_mover_stats(pass->stream.mover);

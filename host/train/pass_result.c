@@ -35,6 +35,16 @@ struct mr_pass_gradient mr_pass_gradient(const struct mr_pass *pass, size_t i)
     return g;
 }
 
+const float *mr_pass_host_gradient(const struct mr_pass *pass, size_t i, size_t *count)
+{
+    for (int k = 0; k < PASS_HOST_TENSORS && pass->encoder; k++)
+        if (pass->encoder->of[k].tensor == i) {
+            *count = pass->encoder->of[k].count;
+            return pass->encoder->of[k].gradient;
+        }
+    return NULL;
+}
+
 const float *mr_pass_row_gradient(const struct mr_pass *pass, size_t *stride)
 {
     *stride = (size_t)pass->d.d;
@@ -92,7 +102,10 @@ static void add_tables(const struct mr_pass *p, const struct mr_batch *batch,
         const struct mr_item *item = &tables->items[t];
         float *to = mr_params_at(gradient, mr_params_index(p->c, p->c->n_layer, item, MR_WEIGHT));
         for (int r = 0; r < p->batch.rows; r++) {
-            int at = item->by == MR_BY_TOKEN ? batch->tokens[r] : p->batch.pos[r];
+            int type = batch->types ? batch->types[r] : 0;
+            int at = item->by == MR_BY_TOKEN  ? batch->tokens[r]
+                     : item->by == MR_BY_TYPE ? type
+                                              : p->batch.pos[r];
             for (size_t k = 0; k < n; k++)
                 to[(size_t)at * n + k] += p->host.row_grad[(size_t)r * (size_t)p->d.d + k];
         }
@@ -102,6 +115,12 @@ static void add_tables(const struct mr_pass *p, const struct mr_batch *batch,
 void mr_pass_add(const struct mr_pass *pass, const struct mr_batch *batch,
                  struct mr_params *gradient)
 {
+    for (size_t i = 0; i < mr_tensor_specs(pass->c); i++) {
+        size_t count;
+        const float *own = mr_pass_host_gradient(pass, i, &count);
+        for (size_t k = 0; own && k < count; k++)
+            mr_params_at(gradient, i)[k] += own[k];
+    }
     for (int s = 0; s < mr_stream_items(pass->c); s++) {
         struct mr_stream_item it = mr_stream_item(pass->c, MR_FORMAT_MXINT8, s);
         for (int part = 0; part < MR_PARTS; part++) {

@@ -240,6 +240,18 @@ static uint64_t row_off(const struct run *r, uint64_t off, int first)
     return off + (uint64_t)first * (uint64_t)(r->p->d.d / 16);
 }
 
+struct mr_command *run_rows(struct run *r, unsigned op, uint64_t off, int lanes, bool second)
+{
+    // A row memory has one reader at a time, so other readers of what is saved wait as for a write.
+    bool fetch = op == MR_OP_FETCH_ROWS;
+    unsigned row = run_row_memory(second);
+    struct mr_command *c = run_add(r, op, fetch ? 0 : row, row);
+    mr_command_set(c, fetch ? MR_F_FETCH_ROWS_OFF : MR_F_SAVE_ROWS_OFF, (uint32_t)off);
+    mr_command_set(c, fetch ? MR_F_FETCH_ROWS_BEATS : MR_F_SAVE_ROWS_BEATS, (uint32_t)lanes / 16);
+    mr_command_set(c, fetch ? MR_F_FETCH_ROWS_ROW : MR_F_SAVE_ROWS_ROW, second);
+    return c;
+}
+
 void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add)
 {
     unsigned row = run_row_memory(second);
@@ -252,12 +264,7 @@ void run_fetch(struct run *r, uint64_t off, int first, bool second, bool add)
 
 void run_save(struct run *r, uint64_t off, int first, bool second)
 {
-    // A row memory has one reader at a time, so other readers wait as for a write.
-    unsigned row = run_row_memory(second);
-    struct mr_command *c = run_add(r, MR_OP_SAVE_ROWS, row, row);
-    mr_command_set(c, MR_F_SAVE_ROWS_OFF, (uint32_t)row_off(r, off, first));
-    mr_command_set(c, MR_F_SAVE_ROWS_BEATS, (uint32_t)r->p->d.d / 16);
-    mr_command_set(c, MR_F_SAVE_ROWS_ROW, second);
+    (void)run_rows(r, MR_OP_SAVE_ROWS, row_off(r, off, first), r->p->d.d, second);
 }
 
 // ---- operands ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 
 #include "card/update.h"
 #include "card/upload.h"
+#include "model/arch.h"
 #include "store/mirror.h"
 
 struct kept_batch {
@@ -55,9 +56,11 @@ static int update_where(struct mr_step *s, struct mr_device *device, struct mr_e
 {
     static const char several[] = "several ranks share its steps";
     static const char layers[] = "its memory does not hold all layers";
+    static const char encoder[] = "the host computes a part of an encoder";
     const struct mr_device_streams streams = mr_pass_streams(s->pass);
     const char *why, *reason = s->ranks->count > 1                       ? several
                                : mr_pass_streaming(s->pass).streamed > 0 ? layers
+                               : mr_arch_of(s->config)->encoder          ? encoder
                                                                          : NULL;
     if (reason) {
         if (mr_device_updates(device, &why))
@@ -197,10 +200,11 @@ static int add_rows(struct mr_step *s, size_t i, const struct mr_batch *batch, s
     size_t stride, rows = 0;
     const float *gradient = mr_pass_row_gradient(s->pass, &stride);
     int *positions = NULL, rc = 0;
-    const int *index = batch->tokens;
+    enum mr_by by = mr_tensor_spec(s->config, i).item->by;
+    const int *index = by == MR_BY_TYPE ? batch->types : batch->tokens;
     for (int k = 0; k < batch->n_sequences; k++)
         rows += (size_t)batch->lengths[k];
-    if (mr_tensor_spec(s->config, i).item->by != MR_BY_TOKEN) {
+    if (by == MR_BY_POSITION) {
         index = positions = malloc(rows * sizeof *positions);
         if (!positions)
             return mr_fail(err, MR_ERR_MEMORY, "no memory for %zu positions", rows);
@@ -219,14 +223,30 @@ static bool looked_up(const struct mr_step *s, size_t i)
     return mr_tensor_spec(s->config, i).item->kind == MR_EMBED && mr_store_learns(s->store, i);
 }
 
+// The gradient of a tensor that the host computes, as integers.
+static int add_of_host(struct mr_step *s, size_t i, struct mr_error *err)
+{
+    size_t count;
+    void *region = malloc(mr_store_region(s->store, i));
+    if (!region)
+        return mr_fail(err, MR_ERR_MEMORY, "no memory for the gradient of a tensor");
+    mr_store_round(s->store, i, mr_pass_host_gradient(s->pass, i, &count), region);
+    int rc = mr_store_add(s->store, i, region, err);
+    free(region);
+    return rc;
+}
+
 // The gradients of the pass that has just run.
 static int add_gradients(struct mr_step *s, const struct mr_batch *batch, struct mr_error *err)
 {
+    size_t count;
     int rc = 0;
     for (size_t i = 0; i < s->tensors && rc == 0; i++) {
         struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
         if (g.tiles)
             rc = mr_store_add(s->store, i, g.tiles, err);
+        if (rc == 0 && mr_pass_host_gradient(s->pass, i, &count))
+            rc = add_of_host(s, i, err);
         if (rc == 0 && looked_up(s, i))
             rc = add_rows(s, i, batch, err);
     }
@@ -253,21 +273,30 @@ static int run_all_again(struct mr_step *s, struct mr_error *err)
 
 // ---- the first units ---------------------------------------------------------------------------
 
-// Of a table that is only looked up: no sum of so many rows can be too large.
-static int guess_of_rows(struct mr_step *s, size_t i, const struct mr_batch *batch)
+// A unit in which no sum of so many numbers can be too large.
+static int guess(struct mr_step *s, size_t i, const float *gradient, size_t n, size_t sum_of)
 {
-    size_t stride, rows = 0;
-    const float *gradient = mr_pass_row_gradient(s->pass, &stride);
     float most = 0;
     int exponent;
-    for (int k = 0; k < batch->n_sequences; k++)
-        rows += (size_t)batch->lengths[k];
-    for (size_t k = 0; k < rows * stride; k++)
+    for (size_t k = 0; k < n; k++)
         most = isfinite(gradient[k]) ? fmaxf(most, fabsf(gradient[k])) : most;
     (void)frexpf(most, &exponent); // most < 2^exponent
-    int bits = 64 - __builtin_clzll(rows),
+    int bits = 64 - __builtin_clzll(sum_of),
         limit = 32 - __builtin_clz((uint32_t)mr_store_limit(s->store, i));
     return exponent + bits + 1 - limit;
+}
+
+// Of a tensor whose gradient comes in fp32: a table that is only looked up, or the host's.
+static int guess_of_floats(struct mr_step *s, size_t i, const struct mr_batch *batch)
+{
+    size_t stride, rows = 0, count;
+    const float *own = mr_pass_host_gradient(s->pass, i, &count);
+    if (own)
+        return guess(s, i, own, count, 1);
+    own = mr_pass_row_gradient(s->pass, &stride);
+    for (int k = 0; k < batch->n_sequences; k++)
+        rows += (size_t)batch->lengths[k];
+    return guess(s, i, own, rows * stride, rows);
 }
 
 // Which units the micro-batch wants, by itself: from a guess that holds every sum, by the rule of
@@ -275,14 +304,16 @@ static int guess_of_rows(struct mr_step *s, size_t i, const struct mr_batch *bat
 static int measure(struct mr_step *s, const struct mr_batch *batch, struct mr_loss *loss,
                    struct mr_error *err)
 {
+    size_t count;
     mr_pass_guess_units(s->pass);
     int rc = mr_pass_run(s->pass, batch, loss, err);
     if (rc == 0)
         rc = mr_store_begin(s->store, s->most, err);
     for (size_t i = 0; i < s->tensors && rc == 0; i++) {
         struct mr_pass_gradient g = mr_pass_gradient(s->pass, i);
-        if (g.tiles || looked_up(s, i))
-            rc = mr_store_set_unit(s->store, i, g.tiles ? g.unit : guess_of_rows(s, i, batch), err);
+        if (g.tiles || looked_up(s, i) || mr_pass_host_gradient(s->pass, i, &count))
+            rc = mr_store_set_unit(s->store, i, g.tiles ? g.unit : guess_of_floats(s, i, batch),
+                                   err);
     }
     if (rc == 0)
         rc = add_gradients(s, batch, err);

@@ -12,7 +12,8 @@ static inline struct mr_store *memory_store(const struct mr_checkpoint *checkpoi
                                             struct mr_volume **volume)
 {
     struct mr_error err = {0};
-    const struct mr_config *config = mr_checkpoint_config(checkpoint);
+    const struct mr_config trained = mr_config_to_train(mr_checkpoint_config(checkpoint));
+    const struct mr_config *config = &trained;
     const struct mr_store_options options = {.threads = 2};
     struct mr_store *store;
     uint64_t size[MR_V_FILES];

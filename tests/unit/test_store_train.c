@@ -138,7 +138,7 @@ static void check_beside_loop(struct fixture *f)
 static void the_store_trains_as_the_loop_in_fp32(void **state)
 {
     (void)state;
-    on_every_decoder(check_beside_loop);
+    on_every_fixture(check_beside_loop);
 }
 
 // ---- learning -----------------------------------------------------------------------------------
