@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/output_file.h"
-#include "trace/canvas.h"
+#include "common/svg.h"
 
 enum {
     WIDTH = 860,
@@ -138,11 +138,6 @@ static double tick_of(double range, int parts)
     return unit * (n > 5 ? 10 : n > 2 ? 5 : n > 1 ? 2 : 1);
 }
 
-static void text(FILE *f, double x, double y, const char *style, const char *s)
-{
-    mr_canvas_text(&(struct mr_canvas){.out = f}, x, y, style, s);
-}
-
 static void grid(FILE *f, const struct axis *a, int parts)
 {
     double tick = tick_of(a->high - a->low, parts);
@@ -152,7 +147,7 @@ static void grid(FILE *f, const struct axis *a, int parts)
         double v = first + k * tick, y = at_y(a, v);
         fprintf(f, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
         (void)snprintf(s, sizeof s, "%.4g", fabs(v) < tick * 1e-6 ? 0 : v);
-        text(f, LEFT - 8, y + 4, "class=\"m\" text-anchor=\"end\"", s);
+        mr_svg_text(f, LEFT - 8, y + 4, "class=\"m\" text-anchor=\"end\"", s);
     }
 }
 
@@ -164,9 +159,9 @@ static void steps_axis(FILE *f, double last)
         fprintf(f, "<path class=\"g\" d=\"M%.1f %dV%dM%.1f %dV%d\"/>\n", at_x(v, last), TOP, FOOT,
                 at_x(v, last), RATE_TOP, RATE_FOOT);
         (void)snprintf(s, sizeof s, "%.0f", v);
-        text(f, at_x(v, last), RATE_FOOT + 18, "class=\"m\" text-anchor=\"middle\"", s);
+        mr_svg_text(f, at_x(v, last), RATE_FOOT + 18, "class=\"m\" text-anchor=\"middle\"", s);
     }
-    text(f, LEFT, RATE_FOOT + 38, "class=\"m\"", "step");
+    mr_svg_text(f, LEFT, RATE_FOOT + 38, "class=\"m\"", "step");
 }
 
 // At most MOST points; each is the mean of as many neighbours.
@@ -210,7 +205,7 @@ static void key(FILE *f, const struct train_curve *c)
             (void)snprintf(s, sizeof s, "%s: %.4g", names[i], i == 2 ? end->rate : end->loss);
         else
             (void)snprintf(s, sizeof s, "%s", names[i]);
-        text(f, x + 28, 54, "", s);
+        mr_svg_text(f, x + 28, 54, "", s);
     }
 }
 
@@ -265,12 +260,12 @@ static void draw(FILE *f, const struct train_curve *c)
             "}\n</style>\n<rect class=\"b\" width=\"100%%\" height=\"100%%\"/>\n",
             WIDTH, HEIGHT, WIDTH, HEIGHT);
     put_points(f, c);
-    text(f, LEFT, 28, "font-size=\"17\" font-weight=\"bold\"", c->title);
+    mr_svg_text(f, LEFT, 28, "font-size=\"17\" font-weight=\"bold\"", c->title);
     key(f, c);
     grid(f, &loss, 6);
     grid(f, &rate, 2);
     steps_axis(f, last);
-    text(f, LEFT, RATE_TOP - 8, "class=\"m\"", "learning rate");
+    mr_svg_text(f, LEFT, RATE_TOP - 8, "class=\"m\"", "learning rate");
     line(f, &c->steps, &loss, last, "l", false);
     line(f, &c->held, &loss, last, "h", false);
     dots(f, &c->held, &loss, last);

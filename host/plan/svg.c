@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/output_file.h"
+#include "common/svg.h"
 
 enum { WIDTH = 860, HEIGHT = 560, LEFT = 84, RIGHT = 24, TOP = 74, BOTTOM = 104 };
 enum { OCTAVES = 30 }; // from the roofs' crossing to the farthest dot
@@ -29,16 +30,10 @@ static double at_y(const struct axes *a, double v)
 static void text(FILE *f, double x, double y, const char *anchor, int size, const char *style,
                  const char *s)
 {
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\" %s>", x, y, anchor,
-            size, style);
-    for (; *s; s++) {
-        const char *e = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : NULL;
-        if (e)
-            fputs(e, f);
-        else
-            fputc(*s, f);
-    }
-    fputs("</text>\n", f);
+    char attributes[160];
+    (void)snprintf(attributes, sizeof attributes, "text-anchor=\"%s\" font-size=\"%d\" %s", anchor,
+                   size, style);
+    mr_svg_text(f, x, y, attributes, s);
 }
 
 static void line(FILE *f, double x0, double y0, double x1, double y1, const char *style)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/svg.h"
+
 double mr_canvas_x(const struct mr_canvas *c, double cycle)
 {
     double span = (double)(c->to - c->from);
@@ -57,34 +59,12 @@ void mr_canvas_row(const struct mr_canvas *c, double y, double height)
             MR_PLOT_LEFT, y - height, MR_PLOT_WIDTH, height);
 }
 
-static void escaped(FILE *out, const char *text)
-{
-    for (; *text; text++) {
-        const char *as = *text == '&'   ? "&amp;"
-                         : *text == '<' ? "&lt;"
-                         : *text == '>' ? "&gt;"
-                                        : NULL;
-        if (as)
-            fputs(as, out);
-        else if ((unsigned char)*text >= ' ') // control characters are not XML
-            fputc(*text, out);
-    }
-}
-
-void mr_canvas_text(const struct mr_canvas *c, double x, double y, const char *attributes,
-                    const char *text)
-{
-    fprintf(c->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s>", x, y, *attributes ? " " : "", attributes);
-    escaped(c->out, text);
-    fputs("</text>\n", c->out);
-}
-
 void mr_canvas_box(const struct mr_canvas *c, double x, double y, double width, double height,
                    const char *style, const char *tip)
 {
     fprintf(c->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%g\" width=\"%.2f\" height=\"%g\"><title>",
             style, x, y - height, width < 0.5 ? 0.5 : width, height);
-    escaped(c->out, tip);
+    mr_svg_escape(c->out, tip);
     fputs("</title></rect>\n", c->out);
 }
 

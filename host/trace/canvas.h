@@ -31,10 +31,6 @@ void mr_canvas_area(const struct mr_canvas *c, const struct mr_columns *col, dou
                     double height, const char *colour);
 void mr_canvas_row(const struct mr_canvas *c, double y, double height); // its background
 
-// `attributes` go into the element as they are; the text is escaped.
-void mr_canvas_text(const struct mr_canvas *c, double x, double y, const char *attributes,
-                    const char *text);
-
 // A rectangle of a class of the style sheet, with a text that browsers show under the pointer.
 void mr_canvas_box(const struct mr_canvas *c, double x, double y, double width, double height,
                    const char *style, const char *tip);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "common/svg.h"
 #include "trace/canvas.h"
 
 // Colours of Okabe and Ito (2008), which colour-blind people tell apart.
@@ -58,7 +59,7 @@ static int state_called(const struct mr_lane_kind *k, const char *state)
 
 static void label(struct picture *p, double height, const char *text)
 {
-    mr_canvas_text(&p->c, MR_PLOT_LEFT - 8, p->y - height / 2 + 4, "text-anchor=\"end\"", text);
+    mr_svg_text(p->c.out, MR_PLOT_LEFT - 8, p->y - height / 2 + 4, "text-anchor=\"end\"", text);
 }
 
 static void stats(struct picture *p, double height, const char *fmt, ...)
@@ -70,13 +71,13 @@ static void stats(struct picture *p, double height, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    mr_canvas_text(&p->c, STATS, p->y - height / 2 + 4, "class=\"s\"", text);
+    mr_svg_text(p->c.out, STATS, p->y - height / 2 + 4, "class=\"s\"", text);
 }
 
 static void heading(struct picture *p, const char *text)
 {
     p->y += 26;
-    mr_canvas_text(&p->c, 14, p->y, "class=\"h\"", text);
+    mr_svg_text(p->c.out, 14, p->y, "class=\"h\"", text);
     p->y += 4;
 }
 
@@ -233,7 +234,7 @@ static void draw_box(struct picture *p, const struct box *b, double height)
                  (unsigned long long)c->issue, (unsigned long long)c->done);
     mr_canvas_box(&p->c, b->x, p->y, b->end - b->x, height, class_of(c), tip);
     if (b->end - b->x > 6.6 * (double)strlen(c->label) + 4 && b->count == 1)
-        mr_canvas_text(&p->c, (b->x + b->end) / 2, p->y - height / 2 + 4, "class=\"c\"", c->label);
+        mr_svg_text(p->c.out, (b->x + b->end) / 2, p->y - height / 2 + 4, "class=\"c\"", c->label);
 }
 
 static void command(struct picture *p, struct box *b, const struct mr_trace_command *c,
@@ -309,7 +310,7 @@ static void mark(struct picture *p, uint64_t cycle, const char *text, double *fr
     fprintf(p->c.out, "<path class=\"y\" d=\"M%.1f %gV%g\"/>\n", x, p->top - 8, p->y);
     if (x < *free_from)
         return;
-    mr_canvas_text(&p->c, x + 3, p->top, "class=\"s\"", text);
+    mr_svg_text(p->c.out, x + 3, p->top, "class=\"s\"", text);
     *free_from = x + 6.5 * (double)strlen(text) + 8;
 }
 
@@ -348,17 +349,17 @@ static void axis(struct picture *p)
     for (uint64_t at = (p->c.from + tick - 1) / tick * tick; at <= p->c.to; at += tick) {
         double x = mr_canvas_x(&p->c, (double)at);
         fprintf(p->c.out, "<path class=\"g\" d=\"M%.1f %gV%g\"/>\n", x, p->top + 4, p->y + 6);
-        mr_canvas_text(&p->c, x, p->y + 20, "class=\"t\"", mr_grouped(at, text, sizeof text));
+        mr_svg_text(p->c.out, x, p->y + 20, "class=\"t\"", mr_grouped(at, text, sizeof text));
         snprintf(text, sizeof text,
                  tick * us < 0.1 ? "%.2f"
                  : tick * us < 1 ? "%.1f"
                                  : "%.0f",
                  (double)at * us);
-        mr_canvas_text(&p->c, x, p->y + 34, "class=\"t\"", text);
+        mr_svg_text(p->c.out, x, p->y + 34, "class=\"t\"", text);
     }
-    mr_canvas_text(&p->c, MR_PLOT_LEFT - 30, p->y + 20, "text-anchor=\"end\" class=\"s\"", "cycle");
-    mr_canvas_text(&p->c, MR_PLOT_LEFT - 30, p->y + 34, "text-anchor=\"end\" class=\"s\"",
-                   "\302\265s");
+    mr_svg_text(p->c.out, MR_PLOT_LEFT - 30, p->y + 20, "text-anchor=\"end\" class=\"s\"", "cycle");
+    mr_svg_text(p->c.out, MR_PLOT_LEFT - 30, p->y + 34, "text-anchor=\"end\" class=\"s\"",
+                "\302\265s");
     p->y += 40;
 }
 
@@ -367,7 +368,7 @@ static void key(struct picture *p, int i, const char *colour, const char *text)
     double x = MR_PLOT_LEFT + i % 3 * 400, y = p->y + i / 3 * 18;
     fprintf(p->c.out, "<rect x=\"%g\" y=\"%g\" width=\"12\" height=\"12\" fill=\"%s\"/>\n", x,
             y - 10, colour);
-    mr_canvas_text(&p->c, x + 18, y, "class=\"s\"", text);
+    mr_svg_text(p->c.out, x + 18, y, "class=\"s\"", text);
 }
 
 static void legend(struct picture *p)
@@ -384,10 +385,9 @@ static void legend(struct picture *p)
     if (p->t->train)
         key(p, n++, PURPLE, "beats of the stash (bandwidth)");
     p->y += (n + 2) / 3 * 18;
-    mr_canvas_text(
-        &p->c, MR_PLOT_LEFT, p->y, "class=\"s\"",
-        "Heights are shares of the cycles below a pixel. Dashed: what a plain sequential "
-        "reader gets of this memory.");
+    mr_svg_text(p->c.out, MR_PLOT_LEFT, p->y, "class=\"s\"",
+                "Heights are shares of the cycles below a pixel. Dashed: what a plain sequential "
+                "reader gets of this memory.");
     p->y += 14;
 }
 
@@ -396,14 +396,14 @@ static void titles(struct picture *p, const char *title)
     const struct mr_trace *t = p->t;
     char text[240], cycles[32], from[32], to[32];
     double us = 1000.0 / t->clock_khz;
-    mr_canvas_text(&p->c, 14, 28, "class=\"b\"", title);
+    mr_svg_text(p->c.out, 14, 28, "class=\"b\"", title);
     mr_grouped(t->cycles, cycles, sizeof cycles);
     int n = snprintf(text, sizeof text, "%s cycles = %.1f \302\265s at %u MHz (an assumed clock)",
                      cycles, (double)t->cycles * us, t->clock_khz / 1000);
     if (t->from > 0 || t->to < t->cycles)
         snprintf(text + n, sizeof text - (size_t)n, "; shown: cycles %s to %s",
                  mr_grouped(t->from, from, sizeof from), mr_grouped(t->to, to, sizeof to));
-    mr_canvas_text(&p->c, 14, 48, "", text);
+    mr_svg_text(p->c.out, 14, 48, "", text);
     p->y = p->top = 70;
 }
 

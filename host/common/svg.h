@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words in a picture.
+#ifndef MILLRACE_COMMON_SVG_H
+#define MILLRACE_COMMON_SVG_H
+
+#include <stdio.h>
+
+// As XML has it: what steers is escaped, control characters are left out.
+void mr_svg_escape(FILE *out, const char *text);
+
+// An element with other attributes, "" for none.
+void mr_svg_text(FILE *out, double x, double y, const char *attributes, const char *text);
+
+#endif
