@@ -61,15 +61,6 @@ static int stopped(void *arg, size_t done, size_t total)
     return mr_device_stop ? 1 : 0;
 }
 
-// Texts are no longer than a run of the device.
-static int open_engine(struct mr_encoder *e, struct mr_error *err)
-{
-    int rc = mr_encode_open(&e->device, &e->packed, e->dev, err);
-    if (rc == 0 && mr_encode_most(e->device) < e->max_tokens)
-        e->max_tokens = mr_encode_most(e->device);
-    return rc;
-}
-
 static int open_encoder(struct mr_encoder *e, const char *dir, const char *device,
                         struct mr_error *err)
 {
@@ -91,7 +82,8 @@ static int open_encoder(struct mr_encoder *e, const char *dir, const char *devic
     if (!rc)
         rc = read_labels(e, dir, err);
     if (!rc && device)
-        rc = cpu ? mr_cpu_open(&e->cpu, e->packed.checkpoint, err) : open_engine(e, err);
+        rc = cpu ? mr_cpu_open(&e->cpu, e->packed.checkpoint, err)
+                 : mr_encode_open(&e->device, &e->packed, e->dev, err);
     return rc ? rc : mr_cpu_heads_open(&e->heads, e->packed.checkpoint, err);
 }
 

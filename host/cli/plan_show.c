@@ -338,7 +338,7 @@ void plan_print_needs(const struct plan *p, const char *model)
            100 * p->memory.rate / p->memory.pin_rate);
     printf("  memory     %.3f GB: weights %.3f, ", all / 1e9, b.weights / 1e9);
     if (p->encoder)
-        printf("KV of a run %.3f", b.kv / 1e9);
+        printf("KV %.3f", b.kv / 1e9);
     else
         printf("KV of %ld x %d positions %.3f", p->a->batch, p->model.n_positions, b.kv / 1e9);
     printf(", windows %.3f", b.windows / 1e9);

@@ -16,11 +16,9 @@ int mr_encode_open(struct mr_encode **encode, const struct mr_packed *packed, st
                    struct mr_error *err);
 void mr_encode_close(struct mr_encode *encode);
 
-// The longest text, in tokens: a text's rows are all in one run.
-int mr_encode_most(const struct mr_encode *encode);
-
-// As mr_cpu_encode(), of texts of at most mr_encode_most() tokens. A text's rows have the same bits
-// whatever other texts there are.
+// As mr_cpu_encode(). A text's rows have the same bits whatever other texts there are, and whether
+// they are in one run or the text is longer than a run has rows. The first such text takes device
+// memory for a second order of the weights, and for K and V of all layers.
 int mr_encode_rows(struct mr_encode *encode, int count, const struct mr_cpu_text *texts,
                    float *rows, struct mr_error *err);
 

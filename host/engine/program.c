@@ -242,22 +242,94 @@ static void matrix(struct builder *b, const struct mr_stream_item *it)
         store_kv(b, it->layer, item->to);
 }
 
+static void add_item(struct builder *b, int layer, const struct mr_item *item)
+{
+    if (item->kind == MR_ATTEND) {
+        attend(b, layer, item);
+        return;
+    }
+    struct mr_stream_item it = mr_stage_item(b->c, b->layers, b->stage, b->stream++);
+    if (item->kind == MR_NORM)
+        norm(b, layer, item);
+    else
+        matrix(b, &it);
+}
+
 static void add_items(struct builder *b, int layer)
 {
     const struct mr_list *list = mr_items_of(b->c, layer);
     b->loaded = false;
-    for (int i = 0; i < list->count; i++) {
-        const struct mr_item *item = &list->items[i];
-        if (item->kind == MR_ATTEND) {
-            attend(b, layer, item);
-            continue;
+    for (int i = 0; i < list->count; i++)
+        add_item(b, layer, &list->items[i]);
+}
+
+// ---- chunks ------------------------------------------------------------------------------------
+
+// What a stage of chunks has of a list: the norms behind which the next block begins, all but K and
+// V, or these.
+enum chosen { LEADING, REST, KEYS };
+struct chunk_part {
+    int layer;
+    enum chosen chosen;
+};
+enum { CHUNK_PARTS = 3 };
+
+static void chunk_parts(const struct mr_config *c, int stage, struct chunk_part p[CHUNK_PARTS])
+{
+    p[0] = (struct chunk_part){stage > 0 ? stage - 2 : -1, LEADING};
+    p[1] = (struct chunk_part){stage - 1, REST};
+    p[2] = (struct chunk_part){stage < c->n_layer ? stage : -1, KEYS};
+}
+
+static bool in_part(const struct mr_config *c, const struct chunk_part *p, int i)
+{
+    const struct mr_list *list = mr_items_of(c, p->layer);
+    const struct mr_item *item = &list->items[i];
+    bool key = item->to == MR_K || item->to == MR_V;
+    return p->chosen == KEYS      ? key
+           : p->chosen == LEADING ? i == list->count - 1
+                                  : p->layer >= 0 && !key;
+}
+
+// A stage's first PM_LOAD is for its V: the one for attention is another.
+static void add_chunk(struct builder *b)
+{
+    struct chunk_part parts[CHUNK_PARTS];
+    int stage = b->stage->first;
+    bool last = stage == b->c->n_layer;
+    chunk_parts(b->c, stage, parts);
+    for (int k = 0; k < CHUNK_PARTS; k++) {
+        const struct chunk_part *p = &parts[k];
+        const struct mr_list *list = mr_items_of(b->c, p->layer);
+        b->loaded = p->chosen != KEYS;
+        for (int i = 0; i < list->count; i++) {
+            if (p->chosen == REST && p->layer >= 0 && i == list->count - 1 && !last)
+                save_rows(b);
+            if (in_part(b->c, p, i))
+                add_item(b, p->layer, &list->items[i]);
         }
-        struct mr_stream_item it = mr_stage_item(b->c, b->layers, b->stage, b->stream++);
-        if (item->kind == MR_NORM)
-            norm(b, layer, item);
-        else
-            matrix(b, &it);
     }
+    if (last)
+        save_rows(b);
+}
+
+// Item i of the weights of a stage of chunks, as a number in the stream; -1: there are no more.
+static int chunk_item(const struct mr_config *c, int stage, int i)
+{
+    const struct mr_arch *arch = mr_arch_of(c);
+    struct chunk_part parts[CHUNK_PARTS];
+    chunk_parts(c, stage, parts);
+    for (int k = 0; k < CHUNK_PARTS; k++) {
+        int layer = parts[k].layer;
+        const struct mr_list *list = mr_items_of(c, layer);
+        int at = layer < 0 ? 0 : mr_stream_front_items(arch) + layer * mr_stream_block_items(arch);
+        for (int n = 0; n < list->count; n++) {
+            if (mr_item_streams(&list->items[n]) && in_part(c, &parts[k], n) && i-- == 0)
+                return at;
+            at += mr_item_streams(&list->items[n]);
+        }
+    }
+    return -1;
 }
 
 // An item is three commands at most: STREAM_VEC, PM_LOAD and LAYERNORM, or STREAM_TILES, MATMUL and
@@ -266,8 +338,8 @@ static void add_items(struct builder *b, int layer)
 static int most_commands(const struct mr_config *c, const struct mr_program_stage *stage)
 {
     const struct mr_arch *arch = mr_arch_of(c);
-    return (stage->last - stage->first) * (3 * arch->block.count + 1) + 3 * arch->front.count +
-           3 * arch->tail.count + 3;
+    int blocks = stage->chunks ? CHUNK_PARTS : stage->last - stage->first;
+    return blocks * (3 * arch->block.count + 1) + 3 * arch->front.count + 3 * arch->tail.count + 3;
 }
 
 int mr_stage_first(const struct mr_config *c, const struct mr_program_stage *stage)
@@ -281,14 +353,24 @@ int mr_stage_first(const struct mr_config *c, const struct mr_program_stage *sta
 int mr_stage_items(const struct mr_config *c, const struct mr_program_stage *stage)
 {
     const struct mr_arch *arch = mr_arch_of(c);
+    int n = 0;
+    while (stage->chunks && chunk_item(c, stage->first, n) >= 0)
+        n++;
+    if (stage->chunks)
+        return n;
     int end = mr_stream_front_items(arch) + stage->last * mr_stream_block_items(arch);
     return (stage->last > c->n_layer ? mr_stream_items(c) : end) - mr_stage_first(c, stage);
+}
+
+int mr_stage_index(const struct mr_config *c, const struct mr_program_stage *stage, int i)
+{
+    return stage->chunks ? chunk_item(c, stage->first, i) : mr_stage_first(c, stage) + i;
 }
 
 struct mr_stream_item mr_stage_item(const struct mr_config *c, enum mr_format layers,
                                     const struct mr_program_stage *stage, int i)
 {
-    struct mr_stream_item it = mr_stream_item(c, layers, mr_stage_first(c, stage) + i);
+    struct mr_stream_item it = mr_stream_item(c, layers, mr_stage_index(c, stage, i));
     if (it.item->to == MR_RESULT && stage->cols)
         it.cols = stage->cols;
     return it;
@@ -330,11 +412,13 @@ int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum
                        most_commands(c, stage));
     }
     load_rows(&b);
-    if (stage->first == 0)
+    if (stage->chunks)
+        add_chunk(&b);
+    else if (stage->first == 0)
         add_items(&b, -1);
-    for (int l = stage->first; l < stage->last; l++)
+    for (int l = stage->first; l < stage->last && !stage->chunks; l++)
         add_items(&b, l);
-    if (stage->save)
+    if (stage->save && !stage->chunks)
         save_rows(&b);
     (void)add(&b, MR_OP_END, ~0u >> (32 - MR_MEMORIES), 0);
     if (b.rc == 0)

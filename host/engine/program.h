@@ -31,14 +31,21 @@ struct mr_program_stage {
     int first_col, cols; // of the result, multiples of 64; cols 0: all
     bool save;           // at the end the residual rows go to the result window
     int shift;           // 0: they come from res_off; else all else lies so many beats further on
+    // Of an encoder whose text is longer than a run has rows. All its chunks go through stage
+    // first = 0, then all through stage 1, up to n_layer. A row needs K and V of all chunks, so
+    // stage i ends with those of block i. Before it is the rest of block i - 1, and at its
+    // beginning the norms that stand in front of that once more: rows are saved as they enter the
+    // last norm.
+    bool chunks;
 };
 int mr_program_build_stage(struct mr_program *p, const struct mr_config *c, enum mr_format layers,
                            const struct mr_program_stage *stage, struct mr_error *err);
 
 // Item i of the stage's weights, with its columns; mr_stage_items() of them, from mr_stage_first()
-// on.
+// on, but those of chunks lie elsewhere, too: mr_stage_index() is where each lies in the stream.
 int mr_stage_first(const struct mr_config *c, const struct mr_program_stage *stage);
 int mr_stage_items(const struct mr_config *c, const struct mr_program_stage *stage);
+int mr_stage_index(const struct mr_config *c, const struct mr_program_stage *stage, int i);
 struct mr_stream_item mr_stage_item(const struct mr_config *c, enum mr_format layers,
                                     const struct mr_program_stage *stage, int i);
 void mr_program_free(struct mr_program *p);

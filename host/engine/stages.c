@@ -28,10 +28,10 @@ static int64_t beats_of(const struct mr_config *c, enum mr_format layers, int ch
 static struct units units_of(const struct mr_config *c, enum mr_format layers, int channels)
 {
     struct units u = {.layers = c->n_layer};
-    struct mr_program_stage layer = {0, 1, 0, 0, true, 0};
+    struct mr_program_stage layer = {.last = 1, .save = true};
     int vocab = mr_dims_of(c).vocab, whole = 64 * channels;
     int cols = vocab < whole ? vocab : whole;
-    struct mr_program_stage tail = {c->n_layer, c->n_layer + 1, 0, cols, false, 0};
+    struct mr_program_stage tail = {.first = c->n_layer, .last = c->n_layer + 1, .cols = cols};
     u.slot = beats_of(c, layers, channels, &layer);
     int64_t least = beats_of(c, layers, channels, &tail);
     u.slot = u.slot > least ? u.slot : least;
@@ -78,9 +78,13 @@ static void add(struct mr_stages *p, const struct mr_config *c, const struct uni
     // The tail's stages read what the last layer has left, and leave it there.
     int side = tail ? p->layers : p->count;
     int first = tail ? c->n_layer : unit;
-    p->list[p->count++] =
-        (struct mr_stage){.what = {first, first + 1, from, cols, !tail, side % 2 ? side_beats : 0},
-                          .streamed = streamed};
+    p->list[p->count++] = (struct mr_stage){.what = {.first = first,
+                                                     .last = first + 1,
+                                                     .first_col = from,
+                                                     .cols = cols,
+                                                     .save = !tail,
+                                                     .shift = side % 2 ? side_beats : 0},
+                                            .streamed = streamed};
     p->layers += !tail;
 }
 

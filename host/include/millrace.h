@@ -597,8 +597,7 @@ struct mr_encoder_info {
 };
 
 // A Hugging Face directory of an encoder with its tokenizer. On a device other than "cpu:" the
-// weights are MXINT8, and a text has at most as many tokens as the device has rows (max_tokens).
-// device NULL: for its tokens and labels alone; nothing is computed.
+// weights are MXINT8. device NULL: for its tokens and labels alone; nothing is computed.
 int mr_encoder_open(struct mr_encoder **encoder, const char *dir, const char *device,
                     struct mr_error *err);
 void mr_encoder_close(struct mr_encoder *encoder);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/board.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <strings.h>
 
@@ -124,11 +125,19 @@ struct mr_plan_bytes mr_plan_bytes_of(const struct mr_config *model, enum mr_for
     double rows = g->t < MR_PROGRAM_ROWS ? g->t : MR_PROGRAM_ROWS;
     if (mr_arch_of(model)->encoder) {
         // Each layer has the KV store that the one before has had, of a run's rows; rows go in and
-        // out.
+        // out. Where a text can be longer than a run (engine/encode_chunks.c) there are also K and
+        // V of all layers, both sides of all chunks, and the weights once more with a norm a layer.
+        struct mr_stream_item norm = mr_stream_item(model, format, 0);
+        bool longer = model->n_positions > rows;
+        double chunks = ceil(model->n_positions / rows), layers = model->n_layer;
+        double window = (double)MR_BEAT * (MR_PROGRAM_ROWS / 4) + rows * 4 * d.d;
+        double stream = (double)mr_stream_beats(model, format, n);
+        double again = longer ? stream + layers * (double)mr_item_beats(&norm, n) : 0;
         return (struct mr_plan_bytes){
-            .weights = (double)MR_BEAT * n * (double)mr_stream_beats(model, format, n),
-            .kv = (double)MR_BEAT * n * 3 * rows * (words + scales),
-            .windows = (double)MR_BEAT * (MR_PROGRAM_ROWS / 4) + 2 * rows * 4 * d.d,
+            .weights = (double)MR_BEAT * n * (stream + again),
+            .kv = (double)MR_BEAT * n * 3 * (words + scales) *
+                  (rows + (longer ? layers * positions : 0)),
+            .windows = window + rows * 4 * d.d + (longer ? 2 * chunks * window : 0),
         };
     }
     struct mr_plan_bytes b = {

@@ -24,32 +24,66 @@ bool mr_plan_point_rows(struct mr_plan_row *rows, const struct mr_plan_job *job,
     return head;
 }
 
+// sum += k * run
+static void add(struct mr_plan_run *sum, const struct mr_plan_run *run, double k)
+{
+    double *to = (double *)sum;
+    const double *from = (const double *)run;
+    for (size_t i = 0; i < sizeof *run / sizeof *from; i++)
+        to[i] += k * from[i];
+}
+
+// A text that is longer than a run has rows: each stage for all chunks. Stages between the first
+// two and the last are as the second.
+static int long_texts(struct mr_plan_run *out, const struct mr_plan_job *job,
+                      const struct mr_plan_point *p, struct mr_plan_row *rows, int room,
+                      struct mr_error *err)
+{
+    int layers = job->model->n_layer, rc = 0;
+    const struct {
+        int stage, times;
+    } parts[] = {{0, 1}, {1, layers - 1}, {layers, 1}};
+    for (int from = 0; rc == 0 && from < p->tokens; from += room) {
+        int n = p->tokens - from < room ? p->tokens - from : room;
+        (void)mr_plan_point_rows(rows, job, p, from, n);
+        for (size_t i = 0; rc == 0 && i < sizeof parts / sizeof *parts; i++) {
+            const struct mr_program_stage stage = {
+                .first = parts[i].stage, .last = parts[i].stage + 1, .chunks = true};
+            struct mr_plan_job run = *job;
+            struct mr_plan_run r;
+            run.stage = &stage;
+            if (parts[i].times > 0)
+                rc = mr_plan_run(&r, &run, rows, n, err);
+            if (rc == 0 && parts[i].times > 0)
+                add(out, &r, (double)p->seqs * parts[i].times);
+        }
+    }
+    return rc;
+}
+
 int mr_plan_point_run(struct mr_plan_run *out, const struct mr_plan_job *job,
                       const struct mr_plan_point *p, struct mr_error *err)
 {
-    int room = job->two_pass ? job->g->t / 2 : job->g->t, all = p->seqs * p->tokens;
+    int room = job->two_pass ? job->g->t / 2 : job->g->t, all = p->seqs * p->tokens, rc = 0;
+    bool encoder = mr_arch_of(job->model)->encoder;
     *out = (struct mr_plan_run){0};
-    if (mr_arch_of(job->model)->encoder) {
-        if (p->tokens > room)
-            return mr_fail(err, MR_ERR_FIT,
-                           "a text of %d tokens is longer than the %d rows of a run", p->tokens,
-                           room);
-        room = room / p->tokens * p->tokens;
-    }
     struct mr_plan_row *rows = calloc((size_t)room, sizeof *rows);
     if (!rows)
         return mr_fail(err, MR_ERR_MEMORY, "no memory for a plan");
-    int rc = 0;
+    if (encoder && p->tokens > room) {
+        rc = long_texts(out, job, p, rows, room, err);
+        all = 0;
+    } else if (encoder) {
+        room = room / p->tokens * p->tokens;
+    }
     for (int from = 0; rc == 0 && from < all; from += room) {
         int n = all - from < room ? all - from : room;
         struct mr_plan_job run = *job;
         run.head = mr_plan_point_rows(rows, job, p, from, n);
         struct mr_plan_run r;
         rc = mr_plan_run(&r, &run, rows, n, err);
-        double *sum = (double *)out;
-        const double *part = (const double *)&r;
-        for (size_t i = 0; rc == 0 && i < sizeof r / sizeof *part; i++)
-            sum[i] += part[i];
+        if (rc == 0)
+            add(out, &r, 1);
     }
     free(rows);
     return rc;

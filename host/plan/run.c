@@ -289,7 +289,7 @@ int mr_plan_run(struct mr_plan_run *out, const struct mr_plan_job *job,
     if (job->stage)
         stage = *job->stage;
     int layers = job->stage ? stage.last - stage.first : job->model->n_layer;
-    if (layers <= FOLLOWED + 2)
+    if (layers <= FOLLOWED + 2 || stage.chunks)
         return walk(out, job, rows, n, err);
     struct mr_plan_run a, b;
     struct mr_config model = *job->model;

@@ -188,6 +188,8 @@ static void texts_of_encoders_are_within_one_percent_too(void **unused)
         {"sim", "ddr4-2400", 2, 256, 4, 1024, 3, 100}, // a run each
         {"tiny", "ideal", 2, 128, 2, 300, 5, 3},       // two texts a run
         {"tiny", "ddr4-2400", 3, 96, 3, 256, 2, 8},
+        {"tiny", "hbm2", 3, 96, 3, 256, 1, 21}, // three chunks
+        {"sim", "ddr4-2400", 1, 128, 2, 256, 1, 150},
     };
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         struct mr_error err = {0};
